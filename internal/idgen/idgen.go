@@ -1,0 +1,88 @@
+// Package idgen makes the identifiers that stand in Redis: session ids, owner
+// ids and request ids. Uniqueness is all that anybody relies on; no reader
+// ever takes them apart (Redisson's owners are opaque to us and ours to it).
+package idgen
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+)
+
+// Session returns a random session id: a UUID v4, lower case, with dashes,
+// which is the shape of a Redisson client id.
+func Session() string { return uuid.NewString() }
+
+// Owners numbers the owners of one session: "<session id>:<number>", the shape
+// of Redisson's "<client id>:<thread id>". Safe for concurrent use.
+type Owners struct {
+	prefix string
+	last   atomic.Uint64
+}
+
+// NewOwners returns a generator for the session with the given id, whose first
+// owner is number first+1. A session whose id is not random (it may have been
+// used by an earlier process, whose holds may still stand in Redis) begins at a
+// random place, see [RandomBase], so that it never takes a leftover for its own.
+func NewOwners(session string, first uint64) *Owners {
+	o := &Owners{prefix: session + ":"}
+	o.last.Store(first)
+	return o
+}
+
+// Next returns an owner id that this generator has not returned before.
+func (o *Owners) Next() string {
+	b := make([]byte, 0, len(o.prefix)+20)
+	b = append(b, o.prefix...)
+	return string(strconv.AppendUint(b, o.last.Add(1), 10))
+}
+
+// Generated reports whether owner has the shape of an id of this generator.
+func (o *Owners) Generated(owner string) bool {
+	rest, ok := strings.CutPrefix(owner, o.prefix)
+	if !ok {
+		return false
+	}
+	n, err := strconv.ParseUint(rest, 10, 64)
+	return err == nil && n <= o.last.Load() && strconv.FormatUint(n, 10) == rest
+}
+
+// RandomBase returns a random starting number that leaves room for 2^52 owners
+// and stays an exact integer where numbers are doubles (Lua, JavaScript).
+func RandomBase() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails: crypto/rand.Read ends the program instead
+	var n uint64
+	for _, x := range b {
+		n = n<<8 | uint64(x)
+	}
+	return n >> 12
+}
+
+// SessionOf returns the session id in front of an owner id that has the shape
+// "<session id>:<number>". ok is false for owners of any other shape, such as
+// those named with WithOwner.
+func SessionOf(owner string) (session string, ok bool) {
+	i := strings.LastIndexByte(owner, ':')
+	if i <= 0 || i == len(owner)-1 {
+		return "", false
+	}
+	for _, c := range owner[i+1:] {
+		if c < '0' || c > '9' {
+			return "", false
+		}
+	}
+	return owner[:i], true
+}
+
+// Request returns an id for one request: 16 random bytes as 32 lower-case hex
+// characters, as Redisson's request ids.
+func Request() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
