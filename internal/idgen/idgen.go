@@ -41,16 +41,6 @@ func (o *Owners) Next() string {
 	return string(strconv.AppendUint(b, o.last.Add(1), 10))
 }
 
-// Generated reports whether owner has the shape of an id of this generator.
-func (o *Owners) Generated(owner string) bool {
-	rest, ok := strings.CutPrefix(owner, o.prefix)
-	if !ok {
-		return false
-	}
-	n, err := strconv.ParseUint(rest, 10, 64)
-	return err == nil && n <= o.last.Load() && strconv.FormatUint(n, 10) == rest
-}
-
 // RandomBase returns a random starting number that leaves room for 2^52 owners
 // and stays an exact integer where numbers are doubles (Lua, JavaScript).
 func RandomBase() uint64 {

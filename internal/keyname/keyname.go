@@ -1,0 +1,94 @@
+// Package keyname builds the names of the keys and channels that belong to one
+// lock, exactly as Redisson builds them, and keeps them in one hash slot.
+//
+// Redisson puts braces around a name unless the name has a "{" anywhere. For a
+// few odd names ("a}b", "a{b", "{}x") that rule lands in another slot than the
+// name itself, and Redisson's own scripts fail there with CROSSSLOT in a
+// Cluster. Since no Java client can use such a name in a Cluster, we are free
+// to choose there, and lead with a tag of the right slot instead.
+package keyname
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Slots is the number of hash slots of a Redis Cluster.
+const Slots = 1 << 14
+
+// Style is how names are built for one deployment.
+type Style struct {
+	// Cluster says that all names of a lock must share a hash slot. Outside a
+	// Cluster Redisson's rule is followed to the letter for every name.
+	Cluster bool
+}
+
+// Prefix returns prefix:tag(name), Redisson's rule A.
+func (s Style) Prefix(prefix, name string) string { return prefix + ":" + s.tag(name) }
+
+// Suffix returns tag(name):suffix, Redisson's rule B.
+func (s Style) Suffix(name, suffix string) string { return s.tag(name) + ":" + suffix }
+
+func (s Style) tag(name string) string {
+	tagged := name
+	if !strings.Contains(name, "{") {
+		tagged = "{" + name + "}"
+	}
+	// A derived name shares the slot only through a tag of its own that hashes
+	// as name does: a name without one ("a{b", "{}x") is hashed whole.
+	if tag := hashTag(tagged); s.Cluster && (tag == tagged || tag != hashTag(name)) {
+		return "{" + tagOf(Slot(name)) + "}" + name
+	}
+	return tagged
+}
+
+// Slot returns the hash slot of key, by the rule of the Redis Cluster
+// specification: CRC16 (XMODEM) of the hash tag, or of the whole key.
+func Slot(key string) int {
+	return int(crc16(hashTag(key))) % Slots
+}
+
+// hashTag returns the part of key that is hashed: what stands between the first
+// "{" and the first "}" behind it, or all of key if that is missing or empty.
+func hashTag(key string) string {
+	open := strings.IndexByte(key, '{')
+	if open < 0 {
+		return key
+	}
+	end := strings.IndexByte(key[open+1:], '}')
+	if end <= 0 {
+		return key
+	}
+	return key[open+1 : open+1+end]
+}
+
+func crc16(s string) uint16 {
+	var crc uint16
+	for i := 0; i < len(s); i++ {
+		crc ^= uint16(s[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc
+}
+
+// tagOf returns a short text whose slot is slot. The table is made at the first
+// odd name and takes a few milliseconds; ordinary names never need it.
+func tagOf(slot int) string { return slotTags()[slot] }
+
+var slotTags = sync.OnceValue(func() *[Slots]string {
+	var tags [Slots]string
+	for i, found := 0, 0; found < Slots; i++ {
+		t := strconv.FormatInt(int64(i), 36)
+		if n := Slot(t); tags[n] == "" {
+			tags[n], found = t, found+1
+		}
+	}
+	return &tags
+})
