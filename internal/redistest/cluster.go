@@ -1,0 +1,230 @@
+package redistest
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+const (
+	clusterNodes = 3
+	slots        = 16384
+
+	// topologyTimeout bounds the wait until nodes or sentinels agree, which
+	// takes about two seconds on an idle machine.
+	topologyTimeout = 60 * time.Second
+)
+
+// Cluster is a fresh Redis Cluster of three masters without replicas, which
+// share all 16384 slots. A node that dies takes its slots with it, and the
+// others go on serving theirs (cluster-require-full-coverage is off).
+type Cluster struct {
+	// Addrs are the nodes' addresses. The first slots are the first one's.
+	Addrs []string
+
+	nodes []*Server // in the order of Addrs
+}
+
+// NewCluster starts a cluster and returns once every node knows the owner of
+// every slot, which takes about two seconds. Without a server program the test
+// is skipped, or fails; see the package comment.
+func NewCluster(tb testing.TB) *Cluster {
+	tb.Helper()
+	c := &Cluster{}
+	for range clusterNodes {
+		s := Real(tb,
+			"--cluster-enabled", "yes",
+			"--cluster-config-file", "nodes.conf",
+			"--cluster-node-timeout", "2000",
+			"--cluster-require-full-coverage", "no")
+		c.nodes = append(c.nodes, s)
+		c.Addrs = append(c.Addrs, s.Addr)
+	}
+	for i, s := range c.nodes {
+		// Different epochs from the start: equal ones collide and are sorted
+		// out by renumbering, which takes time.
+		must(tb, s, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+		add := []string{"CLUSTER", "ADDSLOTS"}
+		for slot := i * slots / clusterNodes; slot < (i+1)*slots/clusterNodes; slot++ {
+			add = append(add, strconv.Itoa(slot))
+		}
+		must(tb, s, add...)
+	}
+	for _, s := range c.nodes[1:] {
+		must(tb, c.nodes[0], "CLUSTER", "MEET", "127.0.0.1", portOf(s.Addr))
+	}
+	Eventually(tb, topologyTimeout, "the cluster forms", func() bool {
+		for _, s := range c.nodes {
+			info, _ := s.Do(tb, "CLUSTER", "INFO").ToString()
+			if !strings.Contains(info, "cluster_state:ok") ||
+				!strings.Contains(info, fmt.Sprintf("cluster_slots_ok:%d", slots)) {
+				return false
+			}
+		}
+		return true
+	})
+	return c
+}
+
+// must runs a command on the server and ends the test when it fails.
+func must(tb testing.TB, s *Server, args ...string) rueidis.RedisResult {
+	tb.Helper()
+	r := s.Do(tb, args...)
+	if err := r.Error(); err != nil {
+		tb.Fatalf("%s: %s: %v", s.Addr, strings.Join(args[:min(len(args), 6)], " "), err)
+	}
+	return r
+}
+
+// Option returns options for a client of the cluster.
+func (c *Cluster) Option() rueidis.ClientOption { return option(c.Addrs...) }
+
+// Client returns a new client of the cluster, closed when the test ends.
+func (c *Cluster) Client(tb testing.TB, mods ...func(*rueidis.ClientOption)) rueidis.Client {
+	tb.Helper()
+	return newClient(tb, c.Option(), mods)
+}
+
+// NodeClient returns a new client of one node alone, which follows no
+// redirection, closed when the test ends.
+func (c *Cluster) NodeClient(tb testing.TB, addr string) rueidis.Client {
+	tb.Helper()
+	return c.Node(addr).Client(tb)
+}
+
+// Node returns the node with the given address, to send it a command, pause it
+// or restart it; nil when there is none. A node that has been restarted still
+// knows the cluster and its slots.
+func (c *Cluster) Node(addr string) *Server {
+	for _, s := range c.nodes {
+		if s.Addr == addr {
+			return s
+		}
+	}
+	return nil
+}
+
+// KillNode ends the node with the given address at once. Its slots have no
+// owner from then on.
+func (c *Cluster) KillNode(addr string) { c.Node(addr).Kill() }
+
+// SlotOwner returns the address of the node that serves the slot, as the first
+// living node sees it.
+func (c *Cluster) SlotOwner(tb testing.TB, slot int) (addr string) {
+	tb.Helper()
+	for _, s := range c.nodes {
+		if owner := slotOwner(tb, s, slot); owner != "" {
+			return owner
+		}
+	}
+	tb.Fatalf("slot %d has no owner", slot)
+	return ""
+}
+
+// slotOwner returns the owner of the slot as the node s sees it, or "".
+func slotOwner(tb testing.TB, s *Server, slot int) string {
+	tb.Helper()
+	ranges, err := s.Do(tb, "CLUSTER", "SLOTS").ToArray()
+	if err != nil {
+		return ""
+	}
+	for _, r := range ranges {
+		// Each is: first slot, last slot, [address, port, ...] of the master, ...
+		entry, _ := r.ToArray()
+		if len(entry) < 3 {
+			continue
+		}
+		first, _ := entry[0].AsInt64()
+		last, _ := entry[1].AsInt64()
+		master, _ := entry[2].ToArray()
+		if int64(slot) < first || int64(slot) > last || len(master) < 2 {
+			continue
+		}
+		host, _ := master[0].ToString()
+		port, _ := master[1].AsInt64()
+		return net.JoinHostPort(host, strconv.FormatInt(port, 10))
+	}
+	return ""
+}
+
+// MigrateSlot moves the slot with its keys to the node with the address to, and
+// returns once every node knows. It does nothing when the slot is there.
+func (c *Cluster) MigrateSlot(tb testing.TB, slot int, to string) {
+	tb.Helper()
+	from := c.SlotOwner(tb, slot)
+	if from == to {
+		return
+	}
+	src, dst, number := c.Node(from), c.Node(to), strconv.Itoa(slot)
+	srcID, dstID := id(tb, src), id(tb, dst)
+	// The target first: as soon as the source is migrating it redirects clients
+	// to the target, which turns them away unless it is importing.
+	must(tb, dst, "CLUSTER", "SETSLOT", number, "IMPORTING", srcID)
+	must(tb, src, "CLUSTER", "SETSLOT", number, "MIGRATING", dstID)
+	for {
+		// New keys go to the target now, so that this comes to an end.
+		keys, err := src.Do(tb, "CLUSTER", "GETKEYSINSLOT", number, "100").AsStrSlice()
+		if err != nil {
+			tb.Fatalf("GETKEYSINSLOT: %v", err)
+		}
+		if len(keys) == 0 {
+			break
+		}
+		must(tb, src, append([]string{"MIGRATE", "127.0.0.1", portOf(to), "", "0", "5000", "KEYS"}, keys...)...)
+	}
+	// The target first again, or for a while nobody would be the owner.
+	must(tb, dst, "CLUSTER", "SETSLOT", number, "NODE", dstID)
+	must(tb, src, "CLUSTER", "SETSLOT", number, "NODE", dstID)
+	for _, s := range c.nodes {
+		if s != src && s != dst {
+			// Saves the wait for gossip; a dead node need not be told.
+			_ = s.Do(tb, "CLUSTER", "SETSLOT", number, "NODE", dstID).Error()
+		}
+	}
+	Eventually(tb, topologyTimeout, "all nodes know the slot's new owner", func() bool {
+		for _, s := range c.nodes {
+			if cmp.Or(slotOwner(tb, s, slot), to) != to {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// id returns the cluster's name for the node.
+func id(tb testing.TB, s *Server) string {
+	tb.Helper()
+	text, _ := must(tb, s, "CLUSTER", "MYID").ToString()
+	return text
+}
+
+// Slot returns the cluster slot of the key: that of its hash tag when it has
+// one, which is what stands between the first "{" and the first "}" after it,
+// unless that is nothing.
+func Slot(key string) int {
+	if _, rest, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
+			key = tag
+		}
+	}
+	// CRC16 as of XMODEM: polynomial 0x1021, bit by bit, for this is not on a
+	// hot path.
+	var crc uint16
+	for i := range len(key) {
+		crc ^= uint16(key[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc) % slots
+}

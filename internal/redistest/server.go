@@ -1,0 +1,316 @@
+package redistest
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+)
+
+// adminTimeout bounds the commands of [Server.Do], which may meet a server that
+// has been paused.
+const adminTimeout = 10 * time.Second
+
+// Server is one fresh standalone Redis: miniredis or a real redis-server. Its
+// methods are safe for concurrent use.
+type Server struct {
+	// Addr is the server's host:port. It stays the same over Restart.
+	Addr string
+	// Mini is the miniredis behind this server; nil for a real one.
+	Mini *miniredis.Miniredis
+
+	start func() (*process, error) // of a real server: on the same port each time
+
+	mu    sync.Mutex
+	proc  *process       // nil for miniredis
+	admin rueidis.Client // for Do; nil until used
+}
+
+// Each runs fn as two subtests, "miniredis" and "redis", each on a fresh
+// server. The second is skipped when there is no real server to be had, see the
+// package comment.
+func Each(t *testing.T, fn func(t *testing.T, s *Server)) {
+	t.Run("miniredis", func(t *testing.T) { fn(t, Mini(t)) })
+	t.Run("redis", func(t *testing.T) { fn(t, Real(t)) })
+}
+
+// Mini starts a miniredis. Its TTLs run by the wall clock.
+func Mini(tb testing.TB) *Server {
+	tb.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	for try := 1; ; try++ {
+		port, err := freePort()
+		if err == nil {
+			err = m.StartAddr(address(port))
+		}
+		if err == nil {
+			break
+		}
+		if try == startTries {
+			tb.Fatalf("start miniredis: %v", err)
+		}
+	}
+	s := &Server{Addr: m.Addr(), Mini: m}
+	tb.Cleanup(s.Kill)
+	return s
+}
+
+// Real starts a redis-server that keeps nothing on disk. The arguments are
+// added to its command line, such as "--notify-keyspace-events", "Ex". Without a
+// server program the test is skipped, or fails; see the package comment.
+func Real(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	path, dir := binary(tb), tb.TempDir()
+	return startReal(tb, func(port int) (*process, error) {
+		line := []string{
+			"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
+			"--save", "", "--appendonly", "no",
+		}
+		return spawn(path, dir, port, append(line, args...)...)
+	})
+}
+
+// startReal starts a server on a free port with run, which it calls again with
+// another port when the first is taken in the meantime.
+func startReal(tb testing.TB, run func(port int) (*process, error)) *Server {
+	tb.Helper()
+	for try := 1; ; try++ {
+		port, err := freePort()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		proc, err := run(port)
+		if err == nil {
+			s := &Server{Addr: address(port), proc: proc}
+			s.start = func() (*process, error) { return run(port) }
+			tb.Cleanup(s.Kill)
+			return s
+		}
+		if try == startTries {
+			tb.Fatal(err)
+		}
+		tb.Logf("try %d: %v", try, err)
+	}
+}
+
+// IsMini reports whether the server is a miniredis.
+func (s *Server) IsMini() bool { return s.Mini != nil }
+
+// Option returns the client options that fit this server, and are those that
+// relock is to be run with.
+func (s *Server) Option() rueidis.ClientOption {
+	o := option(s.Addr)
+	// miniredis would be taken for a cluster of one node.
+	o.ForceSingleClient = true
+	return o
+}
+
+// option returns the settings that all clients share.
+func option(addrs ...string) rueidis.ClientOption {
+	return rueidis.ClientOption{
+		InitAddress:       addrs,
+		AlwaysPipelining:  true,
+		PipelineMultiplex: -1,
+		DisableCache:      true,
+	}
+}
+
+// Client returns a new client of the server, closed when the test ends. Each
+// mod may change the options before it is made.
+func (s *Server) Client(tb testing.TB, mods ...func(*rueidis.ClientOption)) rueidis.Client {
+	tb.Helper()
+	return newClient(tb, s.Option(), mods)
+}
+
+func newClient(tb testing.TB, o rueidis.ClientOption, mods []func(*rueidis.ClientOption)) rueidis.Client {
+	tb.Helper()
+	for _, mod := range mods {
+		mod(&o)
+	}
+	c, err := rueidis.NewClient(o)
+	if err != nil {
+		tb.Fatalf("new client of %v: %v", o.InitAddress, err)
+	}
+	tb.Cleanup(c.Close)
+	return c
+}
+
+// Do sends one command over a separate connection and returns its result, or
+// the error of not reaching the server. It waits 10 seconds at most and never
+// sends the command twice.
+func (s *Server) Do(tb testing.TB, args ...string) rueidis.RedisResult {
+	tb.Helper()
+	c, err := s.adminClient()
+	if err != nil {
+		return rueidis.NewErrorResult(err)
+	}
+	// Not the test's context: Do is also used in cleanups.
+	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
+	defer cancel()
+	return c.Do(ctx, c.B().Arbitrary(args...).Build())
+}
+
+func (s *Server) adminClient() (rueidis.Client, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.admin == nil {
+		o := s.Option()
+		o.DisableRetry = true
+		c, err := rueidis.NewClient(o)
+		if err != nil {
+			return nil, err
+		}
+		s.admin = c
+	}
+	return s.admin, nil
+}
+
+// FlushAll removes all keys.
+func (s *Server) FlushAll(tb testing.TB) {
+	tb.Helper()
+	if err := s.Do(tb, "FLUSHALL").Error(); err != nil {
+		tb.Fatalf("FLUSHALL: %v", err)
+	}
+}
+
+// Keys returns all keys, sorted.
+func (s *Server) Keys(tb testing.TB) []string {
+	tb.Helper()
+	return s.sorted(tb, "KEYS", "*")
+}
+
+// Channels returns the channels that somebody is subscribed to, sorted. Shard
+// channels and patterns are not among them.
+func (s *Server) Channels(tb testing.TB) []string {
+	tb.Helper()
+	return s.sorted(tb, "PUBSUB", "CHANNELS")
+}
+
+func (s *Server) sorted(tb testing.TB, args ...string) []string {
+	tb.Helper()
+	list, err := s.Do(tb, args...).AsStrSlice()
+	if err != nil {
+		tb.Fatalf("%s: %v", strings.Join(args, " "), err)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// CanPause reports whether Pause and Resume work: on a real server they do, on
+// miniredis they do nothing.
+func (s *Server) CanPause() bool { return !s.IsMini() }
+
+// Pause stops the server's process. Its connections stay open and what is sent
+// to it waits until Resume.
+func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused server go on.
+func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(sig syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc != nil {
+		s.proc.signal(sig)
+	}
+}
+
+// Kill ends the server at once, as a crash would. It may be called again.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kill()
+}
+
+// kill does the work of Kill. s.mu is held.
+func (s *Server) kill() {
+	// The admin client ends with the server: after a restart its first command
+	// would meet the broken connection.
+	if s.admin != nil {
+		s.admin.Close()
+		s.admin = nil
+	}
+	if s.IsMini() {
+		s.Mini.Close()
+		return
+	}
+	s.proc.kill()
+}
+
+// Restart kills the server, unless that has been done, and starts it again on
+// the same address. It comes back without keys and without scripts.
+func (s *Server) Restart(tb testing.TB) {
+	tb.Helper()
+	if err := s.restart(); err != nil {
+		tb.Fatalf("restart %s: %v", s.Addr, err)
+	}
+	if s.IsMini() {
+		// A real server forgets its scripts as well.
+		if err := s.Do(tb, "SCRIPT", "FLUSH").Error(); err != nil {
+			tb.Fatalf("SCRIPT FLUSH: %v", err)
+		}
+	}
+}
+
+func (s *Server) restart() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kill()
+	if s.IsMini() {
+		s.Mini.FlushAll()
+		// Close has cancelled the context that blocking commands live by, and
+		// miniredis makes no new one.
+		s.Mini.Ctx, s.Mini.CtxCancel = context.WithCancel(context.Background())
+		return s.Mini.Restart()
+	}
+	var err error
+	for range startTries {
+		var p *process
+		if p, err = s.start(); err == nil {
+			s.proc = p
+			return nil
+		}
+	}
+	return err
+}
+
+// Commands returns how often each command was called since the start or the
+// last ResetStats, by name in lower case: "evalsha", "config|get". It works on
+// a real server only. Commands inside scripts count too, and so do those of
+// clients setting up a connection.
+func (s *Server) Commands(tb testing.TB) map[string]int {
+	tb.Helper()
+	text, err := s.Do(tb, "INFO", "commandstats").ToString()
+	if err != nil {
+		tb.Fatalf("INFO commandstats: %v", err)
+	}
+	calls := map[string]int{}
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(line, "cmdstat_")
+		if !ok {
+			continue
+		}
+		name, stats, _ := strings.Cut(rest, ":calls=")
+		number, _, _ := strings.Cut(stats, ",")
+		if calls[name], err = strconv.Atoi(number); err != nil {
+			tb.Fatalf("INFO commandstats: %q: %v", line, err)
+		}
+	}
+	return calls
+}
+
+// ResetStats sets the counts of Commands to zero, on a real server only.
+func (s *Server) ResetStats(tb testing.TB) {
+	tb.Helper()
+	if err := s.Do(tb, "CONFIG", "RESETSTAT").Error(); err != nil {
+		tb.Fatalf("CONFIG RESETSTAT: %v", err)
+	}
+}
