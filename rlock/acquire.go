@@ -1,0 +1,511 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"relock/internal/idgen"
+)
+
+// Lock waits until p is held; see [Mutex.Lock]. It is for the packages that bring
+// further primitives.
+func (s *Session) Lock(ctx context.Context, p Primitive, opts ...LockOption) (context.Context, *Hold, error) {
+	return s.lock(ctx, p, "lock", true, opts)
+}
+
+// TryLock takes p if nobody else holds it; see [Mutex.TryLock].
+func (s *Session) TryLock(ctx context.Context, p Primitive, opts ...LockOption) (context.Context, *Hold, error) {
+	return s.lock(ctx, p, "try lock", false, opts)
+}
+
+// Do runs fn while holding p; see [Mutex.Do].
+func (s *Session) Do(ctx context.Context, p Primitive, fn func(context.Context) error, opts ...LockOption) (err error) {
+	if fn == nil {
+		return opError("do", p, fmt.Errorf("%w: fn is nil", ErrArgument))
+	}
+	section, h, err := s.Lock(ctx, p, opts...)
+	if err != nil {
+		return err
+	}
+	// Deferred, so that it also runs when fn panics or calls runtime.Goexit; then
+	// nobody is there to take the release's error, and the panic goes on.
+	defer func() { err = errors.Join(err, h.Unlock()) }()
+	return fn(section)
+}
+
+func (s *Session) lock(ctx context.Context, p Primitive, op string, mayWait bool, opts []LockOption) (context.Context, *Hold, error) {
+	section, h, err := s.doLock(ctx, p, mayWait, opts)
+	if err != nil {
+		return ctx, nil, opError(op, p, err)
+	}
+	return section, h, nil
+}
+
+func (s *Session) doLock(ctx context.Context, p Primitive, mayWait bool, opts []LockOption) (context.Context, *Hold, error) {
+	if ctx == nil {
+		return nil, nil, fmt.Errorf("%w: ctx is nil; use context.Background()", ErrArgument)
+	}
+	o, err := collect(opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	owner := ownerOf(ctx)
+	if owner != nil && owner.id == "" {
+		return nil, nil, fmt.Errorf("%w: WithOwner with an empty id", ErrArgument)
+	}
+	if err := s.enter(); err != nil {
+		return nil, nil, err
+	}
+	defer s.leave()
+	if err := ctx.Err(); err != nil {
+		return nil, nil, ctxError(ctx)
+	}
+	a := &acquisition{s: s, p: p, o: o, caller: ctx, owner: owner, mayWait: mayWait && !(o.hasWait && o.wait == 0), start: s.now()}
+	if o.hasWait && o.wait > 0 {
+		a.deadline = a.start + o.wait
+	}
+	return a.run()
+}
+
+// ctxError is the error of a context that is done, with its cause in the text when
+// that says more.
+func ctxError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || cause == err {
+		return err
+	}
+	return fmt.Errorf("%w (%v)", err, cause)
+}
+
+// An acquisition is one call of Lock or TryLock.
+type acquisition struct {
+	s       *Session
+	p       Primitive
+	o       lockOptions
+	caller  context.Context // as given
+	owner   *ctxOwner       // as found in caller; nil: a new one is made
+	mayWait bool
+	start   time.Duration
+
+	t        *tenure
+	op       Op
+	deadline time.Duration // of Wait; 0: none
+	w        waiter
+	line     *line
+	sent     bool // an attempt may have run whose outcome is not known
+	lastSent time.Duration
+	lastErr  error // the client's, of the last attempt
+	failures int   // in a row
+}
+
+// lease is how long the hold lives without a renewal.
+func (a *acquisition) lease() time.Duration {
+	if a.o.lease > 0 {
+		return a.o.lease
+	}
+	return a.s.cfg.Lease
+}
+
+// run finds out whether the owner holds the lock already, in this session, and then
+// either nests or begins a tenure.
+func (a *acquisition) run() (context.Context, *Hold, error) {
+	s := a.s
+	if a.owner != nil {
+		s.mu.Lock()
+		for {
+			t := s.held[tenureKey{a.p.Key(), a.owner.id}]
+			if t == nil {
+				break
+			}
+			if err := t.waitTurn(a.caller); err != nil {
+				return nil, nil, notAcquired(err, nil)
+			}
+			if t.state == holding {
+				t.busy = true
+				s.unlock()
+				return a.nest(t)
+			}
+		}
+		s.unlock()
+	}
+	return a.begin()
+}
+
+// begin is the outermost Lock of an owner.
+func (a *acquisition) begin() (context.Context, *Hold, error) {
+	s := a.s
+	t := s.newTenure(a.caller, a.p, a.owner)
+	a.t = t
+	a.op = Op{Owner: t.owner.id, Want: 1, Lease: a.lease(), Draw: true}
+	if t.shared {
+		a.newRequest()
+	}
+	ctx := context.Context(t)
+	if a.deadline > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(t, a.deadline-s.now())
+		defer cancel()
+	}
+
+	// From here on the session knows of the tenure, so that there is no moment in
+	// which a granted lock is unknown to Close.
+	s.mu.Lock()
+	if s.closed {
+		s.unlock()
+		t.cancel(ErrClosed)
+		return nil, nil, ErrClosed
+	}
+	s.pending[t] = struct{}{}
+	a.line = s.joinLine(a.p)
+	if a.mayWait {
+		if a.owner != nil {
+			a.w.owner = a.owner.id
+		}
+		a.line.enqueue(&a.w)
+	}
+	s.unlock()
+
+	g, err := a.wait(ctx)
+	if err == errReenter {
+		a.reset()
+		return a.run()
+	}
+	return a.finish(g, err)
+}
+
+// errReenter ends the wait of an owner that has got the lock by another Lock of its
+// own in the meantime: it nests.
+var errReenter = errors.New("rlock: re-enter")
+
+// reset takes an acquisition out of the line, to begin anew.
+func (a *acquisition) reset() {
+	s, t := a.s, a.t
+	s.mu.Lock()
+	delete(s.pending, t)
+	a.leave(false)
+	s.unlock()
+	t.cancel(errReenter)
+	if a.sent {
+		s.undo(a.undoCommand(), a.p.Name(), a.lastSent+a.op.Lease)
+	}
+	a.t, a.sent, a.w = nil, false, waiter{}
+}
+
+// finish makes a hold of a grant, or takes everything back.
+func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error) {
+	s, t := a.s, a.t
+	s.mu.Lock()
+	delete(s.pending, t)
+	for err == nil {
+		// An owner that got in by two ways at once has one tenure. If that is just
+		// busy it may be about to end, and is then no place to join.
+		old := s.held[tenureKey{a.p.Key(), t.owner.id}]
+		if old == nil || !old.busy {
+			break
+		}
+		old.waitTurn(context.Background()) //nolint:errcheck // never ends
+	}
+	if err == nil {
+		// The race of the end against the grant is decided for the end.
+		switch {
+		case s.closed:
+			err = ErrClosed
+		case a.caller.Err() != nil:
+			err = notAcquired(ctxError(a.caller), nil)
+		}
+	} else if s.closed && (errors.Is(err, context.Canceled) || errors.Is(err, ErrNotAcquired)) {
+		err = ErrClosed
+	}
+	if err != nil {
+		a.leave(false)
+		s.unlock()
+		t.cancel(err)
+		if a.sent || g.status == granted {
+			s.undo(a.undoCommand(), a.p.Name(), a.lastSent+a.op.Lease)
+		}
+		return nil, nil, err
+	}
+
+	h := s.admit(a, g)
+	a.leave(true)
+	var section context.Context = h.t
+	if h.t != t {
+		section = h.t.nestedContext(a.caller)
+		section = h.ownContext(section)
+	}
+	s.unlock()
+	if h.t != t {
+		t.cancel(ErrReleased) // its hold went to the tenure that was there already
+	}
+	s.cfg.Trace.acquired(a.p.Name(), h.t.owner.id, s.now()-a.start)
+	return section, h, nil
+}
+
+// leave gives up the place in the line. Session.mu must be held; it is released for
+// a moment if a subscription has to be given back.
+func (a *acquisition) leave(granted bool) {
+	l := a.line
+	if l == nil {
+		return
+	}
+	a.line = nil
+	if !granted && a.sent && l.front == &a.w {
+		l.look = true // an attempt without an answer may have swallowed a wake-up
+	}
+	if a.mayWait {
+		if unused := l.remove(&a.w); unused != nil {
+			a.s.afterUnlock(unused.Close)
+		}
+	}
+	if granted && !a.p.Exclusive() {
+		l.nudge() // what let us in may let in the next one
+	}
+	a.s.leaveLine(l)
+}
+
+// wait is the wait loop: try, listen, try again, sleep.
+func (a *acquisition) wait(ctx context.Context) (grant, error) {
+	// An owner that others share may hold the lock elsewhere already, and the line
+	// may be waiting for just that hold to end. So it asks for itself once before
+	// it queues, and now and then while it is not in front.
+	outOfTurn := a.t.shared || !a.mayWait
+	traced := false
+	for {
+		if a.owner != nil && a.mayWait && a.holds() {
+			return grant{}, errReenter
+		}
+		if !outOfTurn && !a.mayTry() {
+			if !traced {
+				traced = true
+				a.s.cfg.Trace.waiting(a.p.Name(), a.t.owner.id)
+			}
+			patience := time.Duration(0)
+			if a.t.shared {
+				patience = a.s.cfg.PollFloor
+			}
+			var err error
+			if outOfTurn, err = a.s.park(ctx, a.line, &a.w, patience); err != nil {
+				return grant{}, a.ended(ctx)
+			}
+			continue
+		}
+		g, err := a.attempt(ctx)
+		switch {
+		case err == nil && g.status == granted:
+			return g, nil
+		case err == nil && !a.mayWait:
+			return g, ErrNotAcquired
+		case err == nil:
+			a.refused(g)
+		case ctx.Err() != nil:
+			return g, a.ended(ctx)
+		case classify(err) == refused || (!a.mayWait && a.giveUp(err)):
+			return g, err
+		default:
+			if a.backOff(ctx) != nil {
+				return g, a.ended(ctx)
+			}
+			continue
+		}
+		outOfTurn = false
+		a.listen(ctx)
+	}
+}
+
+// holds says whether the owner has got the lock by another Lock in this session.
+func (a *acquisition) holds() bool {
+	a.s.mu.Lock()
+	defer a.s.unlock()
+	return a.s.held[tenureKey{a.p.Key(), a.owner.id}] != nil
+}
+
+// mayTry asks the line.
+func (a *acquisition) mayTry() bool {
+	a.s.mu.Lock()
+	defer a.s.unlock()
+	return a.line.mayTry(&a.w, a.s.now())
+}
+
+// refused notes in the line when to look again.
+func (a *acquisition) refused(g grant) {
+	// Up to a tenth less than the floor, so that the waiters of many sessions do
+	// not look all at once for ever.
+	floor := a.s.cfg.PollFloor
+	sleep := floor - time.Duration(rand.Int64N(int64(floor)/10+1))
+	if g.value >= 0 {
+		// PTTL is rounded down by up to a millisecond.
+		sleep = min(sleep, time.Duration(g.value+1)*time.Millisecond)
+	}
+	a.s.mu.Lock()
+	defer a.s.unlock()
+	if a.line.front == &a.w {
+		a.line.lookAt = a.s.now() + max(sleep, minPause)
+	}
+}
+
+// listen subscribes, once for the line. Where that fails the front polls: the line
+// has no listener, so the pause lies here, and the next round tries to subscribe
+// again.
+func (a *acquisition) listen(ctx context.Context) {
+	s := a.s
+	s.mu.Lock()
+	need := a.line.front == &a.w && a.line.listener == nil && a.line.holder == nil
+	s.unlock()
+	if !need {
+		return
+	}
+	l, err := s.hub.Listen(ctx, a.line.channel)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.log.Debug("relock: no subscription, polling instead", "name", a.p.Name(), "error", err)
+			a.backOff(ctx)
+		}
+		return
+	}
+	s.mu.Lock()
+	if a.line.listener == nil {
+		a.line.listener = l
+		l = nil
+	}
+	a.line.look = true // what was published before the confirmation is unknown
+	s.unlock()
+	if l != nil {
+		l.Close()
+	}
+}
+
+// attempt asks Redis once.
+func (a *acquisition) attempt(ctx context.Context) (grant, error) {
+	s := a.s
+	s.mu.Lock()
+	if a.line != nil && a.line.front == &a.w {
+		a.line.drain()
+		a.line.look = false
+	}
+	s.unlock()
+	g, err := s.tryAcquire(ctx, a.p, &a.op)
+	if err == nil && g.status == granted && !g.changed && a.op.Request == "" && a.owner != nil && !a.sent {
+		// The count that we want stands there already, although we have not asked
+		// for it before: this owner's id was passed on and is used elsewhere (see
+		// WithOwner), or its own goroutines raced. From now on it is shared.
+		a.share()
+		g, err = s.tryAcquire(ctx, a.p, &a.op)
+	}
+	a.settleAttempt(g, err)
+	s.cfg.Trace.attempt(a.p.Name(), a.op.Owner, err == nil && g.status == granted, err)
+	return g, err
+}
+
+// settleAttempt keeps account of what may have run.
+func (a *acquisition) settleAttempt(g grant, err error) {
+	a.lastErr = err
+	switch {
+	case err == nil:
+		a.failures = 0
+		a.sent = g.status == granted
+		a.lastSent = g.sent
+	case classify(err) == unknown:
+		a.failures++
+		a.sent = true
+		a.lastSent = g.sent
+	default:
+		a.failures++
+	}
+}
+
+// share turns to the protocol for owners that several sessions use.
+func (a *acquisition) share() {
+	a.s.mu.Lock()
+	a.t.shared = true
+	a.s.unlock()
+	a.newRequest()
+}
+
+func (a *acquisition) newRequest() {
+	a.op.Request = idgen.Request()
+	a.op.Remember = a.op.Lease + a.s.cfg.ReleaseTimeout
+}
+
+// errLate is a grant whose answer took longer than the lease it grants.
+var errLate = errors.New("rlock: the reply came later than the lease it speaks of")
+
+// tryAcquire runs the acquire script once. An error means that the lock is not
+// known to be held; a grant is one that can still be trusted.
+func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op) (grant, error) {
+	g := grant{sent: s.now()}
+	reply, err := s.run(ctx, p.Acquire(op)).AsIntSlice()
+	if err != nil {
+		return g, err
+	}
+	if len(reply) != 4 {
+		return g, fmt.Errorf("rlock: unexpected reply of %d elements from Redis", len(reply))
+	}
+	g.status, g.value, g.token, g.changed = reply[0], reply[1], reply[2], reply[3] == 1
+	if g.status == granted && s.now() >= g.sent+s.trustIn(op.Lease) {
+		return g, errLate
+	}
+	return g, nil
+}
+
+// giveUp says whether a TryLock shall stop after err. It goes on as long as the
+// outcome is unknown: asking again is the only way to learn it.
+func (a *acquisition) giveUp(err error) bool {
+	return classify(err) != unknown || a.s.now() >= a.start+a.s.cfg.ReleaseTimeout
+}
+
+// backOff pauses after a failure, jittered, doubling from 10 ms to the poll
+// floor. The line may wake the pause.
+func (a *acquisition) backOff(ctx context.Context) error {
+	d := jitter(min(10*time.Millisecond<<min(a.failures, 10), a.s.cfg.PollFloor))
+	a.failures++
+	a.s.mu.Lock()
+	if a.w.wake == nil {
+		a.w.wake = make(chan struct{}, 1)
+	}
+	a.s.unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-a.w.wake:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// ended says why the waiting ended with ctx.
+func (a *acquisition) ended(ctx context.Context) error {
+	lastErr := a.lastErr
+	if lastErr != nil && isCtxErr(lastErr) {
+		lastErr = nil
+	}
+	if a.caller.Err() != nil {
+		return notAcquired(ctxError(a.caller), lastErr)
+	}
+	if errors.Is(context.Cause(ctx), ErrClosed) {
+		return ErrClosed
+	}
+	return notAcquired(nil, lastErr) // Wait is over
+}
+
+// undoCommand takes back what the acquisition may have been granted.
+func (a *acquisition) undoCommand() Command {
+	if a.op.Request != "" {
+		return a.p.Undo(&a.op)
+	}
+	return a.p.Release(&Op{Owner: a.op.Owner, Known: a.op.Want, Want: a.op.Known})
+}
+
+// jitter returns a time between half of d and d, so that many who failed together
+// do not come back together.
+func jitter(d time.Duration) time.Duration {
+	return d/2 + time.Duration(rand.Int64N(int64(d)/2+1))
+}
+
+// itoa is for script arguments.
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,225 @@
+package rlock
+
+import (
+	"context"
+	"time"
+
+	"relock/pubsub"
+)
+
+// A line is the queue of a session's goroutines for one lock. Only the one in front
+// talks to Redis, so that ten thousand goroutines are one contender there. It also
+// knows whether one of the session's own owners holds the lock: then not even the
+// front asks Redis, since it will be told of the release from here, or by message.
+//
+// All fields are guarded by Session.mu.
+type line struct {
+	channel     string
+	front, back *waiter
+	holder      *tenure // an own owner that holds exclusively and is not releasing
+	refs        int     // waiters, holders and attempts; at 0 the line goes
+	owners      int     // waiters with an owner
+
+	// listener hears of releases. It is there from the first refusal until nobody
+	// waits any more.
+	listener *pubsub.Listener
+
+	// look says that the front shall try at once: it was woken, or a wake-up was
+	// taken by a front that left before it could follow it.
+	look bool
+	// lookAt is when the front tries without having been woken.
+	lookAt time.Duration
+}
+
+// A waiter is one goroutine's place in a line.
+type waiter struct {
+	next, prev *waiter
+	wake       chan struct{} // capacity 1; made when it first has to wait
+	owner      string        // if it may get into the lock from another side; else ""
+}
+
+// joinLine returns the line in front of p, referenced. Session.mu must be held.
+func (s *Session) joinLine(p Primitive) *line {
+	l := s.lines[p.Channel()]
+	if l == nil {
+		if n := len(s.spareLines); n > 0 {
+			l, s.spareLines = s.spareLines[n-1], s.spareLines[:n-1]
+		} else {
+			l = new(line)
+		}
+		l.channel = p.Channel()
+		s.lines[l.channel] = l
+	}
+	l.refs++
+	return l
+}
+
+// spareLinesKept bounds the lines kept for reuse: enough for a busy session, and
+// next to nothing to hold on to.
+const spareLinesKept = 64
+
+// leaveLine drops a reference. Session.mu must be held.
+func (s *Session) leaveLine(l *line) {
+	l.refs--
+	if l.refs > 0 {
+		return
+	}
+	delete(s.lines, l.channel)
+	*l = line{}
+	if len(s.spareLines) < spareLinesKept {
+		s.spareLines = append(s.spareLines, l)
+	}
+}
+
+// enqueue puts w at the end. Session.mu must be held.
+func (l *line) enqueue(w *waiter) {
+	w.prev = l.back
+	if l.back != nil {
+		l.back.next = w
+	} else {
+		l.front = w
+	}
+	l.back = w
+	if w.owner != "" {
+		l.owners++
+	}
+}
+
+// remove takes w out and, if it was in front, calls up the next: it has to look
+// after the listener and the clock from now on. It returns the listener when nobody
+// is left to need it; the caller closes it without the mutex. Session.mu must be
+// held.
+func (l *line) remove(w *waiter) *pubsub.Listener {
+	wasFront := l.front == w
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		l.front = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		l.back = w.prev
+	}
+	w.next, w.prev = nil, nil
+	if w.owner != "" {
+		l.owners--
+	}
+	if l.front == nil {
+		unused := l.listener
+		l.listener = nil
+		return unused
+	}
+	if wasFront {
+		l.front.signal()
+	}
+	return nil
+}
+
+// nudge lets the front try at once. Session.mu must be held.
+func (l *line) nudge() {
+	l.look = true
+	if l.front != nil {
+		l.front.signal()
+	}
+}
+
+// signal wakes w, or lets its next wait return at once. Session.mu must be held.
+func (w *waiter) signal() {
+	if w.wake == nil {
+		w.wake = make(chan struct{}, 1)
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// callOwner tells the waiters that act for owner that it holds the lock now: they
+// re-enter, wherever they stand. Session.mu must be held.
+func (l *line) callOwner(owner string) {
+	if l.owners == 0 {
+		return
+	}
+	for w := l.front; w != nil; w = w.next {
+		if w.owner == owner {
+			w.signal()
+		}
+	}
+}
+
+// drain throws away wake-ups that are already there: they were published before
+// what the caller is going to do, which will see what they speak of. Session.mu
+// must be held.
+func (l *line) drain() {
+	if l.listener == nil {
+		return
+	}
+	select {
+	case <-l.listener.C():
+	default:
+	}
+}
+
+// settle notes that a release of the session's own holder is about to be sent: from
+// here on a message means that the lock may be free. Session.mu must be held.
+func (l *line) settle(floor time.Duration) {
+	l.holder = nil
+	l.drain()
+	l.lookAt = floor
+}
+
+// mayTry says whether w shall ask Redis now. Session.mu must be held.
+func (l *line) mayTry(w *waiter, now time.Duration) bool {
+	if l.front != w {
+		return false
+	}
+	return l.look || now >= l.lookAt || (l.holder == nil && l.listener == nil)
+}
+
+// park waits until w may have something to do: it came to the front, was woken, or
+// lookAt is reached. patience is how long a waiter that is not in front sleeps at
+// most, 0 for as long as it takes. It returns ctx's error when ctx ends. A false
+// return without an error means: ask mayTry again.
+func (s *Session) park(ctx context.Context, l *line, w *waiter, patience time.Duration) (timedOut bool, err error) {
+	s.mu.Lock()
+	if w.wake == nil {
+		w.wake = make(chan struct{}, 1)
+	}
+	var messages <-chan pubsub.Message
+	var clock <-chan time.Time
+	inFront := l.front == w
+	sleep := patience
+	if inFront {
+		if l.listener != nil {
+			messages = l.listener.C()
+		}
+		sleep = max(l.lookAt-s.now(), minPause)
+	}
+	s.unlock()
+
+	if sleep > 0 {
+		timer := time.NewTimer(sleep)
+		defer timer.Stop()
+		clock = timer.C
+	}
+	select {
+	case <-w.wake:
+	case <-messages:
+		s.mu.Lock()
+		// While an own owner holds the lock no release can be meant: it is an echo.
+		if l.holder == nil {
+			l.look = true
+		}
+		s.unlock()
+	case <-clock:
+		return !inFront, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	return false, nil
+}
+
+// minPause is the least time between two looks that nobody asked for. PTTL counts
+// whole milliseconds, so a shorter one would see the same.
+const minPause = time.Millisecond

@@ -1,0 +1,17 @@
+-- extend.lua: gives a held lock a new end. Run twice it sets the same end, counted
+-- from the later run.
+--
+-- KEYS[1]  the lock: hash, owner -> holds
+-- ARGV[1]  owner
+-- ARGV[2]  time to live in ms, from now
+-- ARGV[3]  1: the end may also move closer; 0: only further away
+-- Returns  1, or 0 if that owner does not hold it (any more)
+-- Publishes nothing.
+local held = redis.pcall('HEXISTS', KEYS[1], ARGV[1])
+if held ~= 1 then
+  return 0
+end
+if ARGV[3] == '1' or redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+return 1

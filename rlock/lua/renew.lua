@@ -1,0 +1,22 @@
+-- renew.lua: keeps many locks alive for one more lease; what is held longer by a
+-- fixed lease stays so. Safe to run any number of times.
+--
+-- KEYS[i]    a lock: hash, owner -> holds
+-- ARGV[1]    lease in ms
+-- ARGV[1+i]  the owner that is believed to hold KEYS[i]
+-- Returns    for each key 1, or 0 if that owner does not hold it (any more)
+-- Publishes nothing.
+local lease = tonumber(ARGV[1])
+local alive = {}
+for i, key in ipairs(KEYS) do
+  local held = redis.pcall('HEXISTS', key, ARGV[1 + i])
+  if held == 1 then -- an error (another type stands there now) is a table
+    if redis.call('PTTL', key) < lease then
+      redis.call('PEXPIRE', key, lease)
+    end
+    alive[i] = 1
+  else
+    alive[i] = 0
+  end
+end
+return alive

@@ -1,0 +1,162 @@
+package rlock
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// nest is a Lock by an owner that holds the lock already. a.caller's owner has the
+// tenure t, which is busy with this.
+func (a *acquisition) nest(t *tenure) (context.Context, *Hold, error) {
+	s := a.s
+	a.t = t
+	s.mu.Lock()
+	pt := &t.parts[a.p.Part()]
+	a.op = Op{Owner: t.owner.id, Known: pt.told, Want: pt.told + 1, Lease: a.lease(), Draw: t.token == 0}
+	if t.shared {
+		a.newRequest()
+	}
+	s.unlock()
+
+	ctx := a.caller
+	if a.deadline > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.deadline-s.now())
+		defer cancel()
+	}
+	g, err := a.reenter(ctx)
+
+	s.mu.Lock()
+	switch {
+	case t.state == ended:
+		err = s.endedErr(t) // whatever Redis said, the tenure is over
+	case err == nil && g.status == lost:
+		t.lose("it was gone when it was locked again")
+		err = fmt.Errorf("%w: it was gone when it was locked again", ErrLost)
+	case err == nil && g.status != granted:
+		err = ErrNotAcquired
+	case err == nil && a.caller.Err() != nil:
+		err = notAcquired(ctxError(a.caller), nil)
+	}
+	if err != nil {
+		a.takeBack()
+		s.unlock()
+		return nil, nil, err
+	}
+	h := s.addHold(t, a, g)
+	section := h.ownContext(t.nestedContext(a.caller))
+	t.passTurn()
+	s.unlock()
+	s.cfg.Trace.acquired(a.p.Name(), t.owner.id, s.now()-a.start)
+	return section, h, nil
+}
+
+// reenter sends the attempt until it is answered or ctx ends.
+func (a *acquisition) reenter(ctx context.Context) (grant, error) {
+	for {
+		g, err := a.attempt(ctx)
+		switch {
+		case err == nil:
+			return g, nil
+		case ctx.Err() != nil:
+			return g, a.ended(ctx)
+		case classify(err) == refused || (!a.mayWait && a.giveUp(err)):
+			return g, err
+		}
+		if pause(ctx, a.failures) != nil {
+			return g, a.ended(ctx)
+		}
+	}
+}
+
+// takeBack ends a failed nested Lock: where it may have been granted, the count is
+// put right in the background, and until then no other operation of the tenure may
+// overtake that. Session.mu must be held.
+func (a *acquisition) takeBack() {
+	s, t := a.s, a.t
+	if !a.sent || t.state == ended {
+		if a.sent {
+			t.mayStand = true
+		}
+		t.passTurn()
+		return
+	}
+	pt := &t.parts[a.p.Part()]
+	if a.op.Request == "" {
+		pt.told = a.op.Want // at most; a release brings it down from there
+	}
+	undo := undoing{
+		cmd: a.undoCommand(), name: a.p.Name(), until: min(a.lastSent+a.op.Lease, s.now()+s.cfg.ReleaseTimeout),
+		done: func(confirmed bool) {
+			if confirmed && a.op.Request == "" {
+				pt.told = a.op.Known
+			}
+			t.passTurn()
+		},
+	}
+	s.afterUnlock(func() { s.undoLater(undo) })
+}
+
+// admit makes a tenure of a granted outermost Lock, or joins the one that the same
+// owner has got in the meantime. Session.mu must be held.
+func (s *Session) admit(a *acquisition, g grant) *Hold {
+	t := a.t
+	key := tenureKey{a.p.Key(), t.owner.id}
+	if old := s.held[key]; old != nil {
+		old.shared = true
+		return s.addHold(old, a, g)
+	}
+	t.state = holding
+	t.trust = 0
+	s.held[key] = t
+	if l := a.line; a.p.Exclusive() {
+		if l.holder != nil {
+			l.holder.lose("another owner was let in")
+		}
+		l.refs++
+		l.holder, t.line = t, l
+		l.look = false
+		l.lookAt = s.now() + s.cfg.PollFloor
+		l.callOwner(t.owner.id)
+	}
+	return s.addHold(t, a, g)
+}
+
+// addHold counts one more hold. Session.mu must be held.
+func (s *Session) addHold(t *tenure, a *acquisition, g grant) *Hold {
+	h := &t.first
+	if h.t != nil {
+		h = new(Hold)
+	}
+	*h = Hold{t: t, part: a.p.Part(), began: g.sent, auto: a.o.lease == 0, token: g.token}
+	if g.token != 0 {
+		t.token = g.token
+	}
+	pt := &t.parts[h.part]
+	pt.prim = a.p
+	pt.told++
+	pt.live++
+	t.trust = max(t.trust, g.sent+s.trustIn(a.op.Lease))
+	if h.auto {
+		pt.auto++
+	} else {
+		h.until, h.end = g.sent+a.o.lease, g.sent+s.trustIn(a.o.lease)
+		t.fixed = append(t.fixed, h)
+	}
+	t.renewAt = min(t.renewAt, s.nextLook(t, g.sent))
+	s.reschedule(t)
+	return h
+}
+
+// pause sleeps before the n-th retry: 10 ms, doubling to half a second, jittered.
+func pause(ctx context.Context, n int) error {
+	timer := time.NewTimer(jitter(min(10*time.Millisecond<<min(n, 10), 500*time.Millisecond)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,54 @@
+package rlock
+
+import "context"
+
+type ownerKey struct{}
+
+// ctxOwner is what a context knows of its owner.
+type ctxOwner struct {
+	id string
+	// by is the session that made the id, nil for one that was named. Only that
+	// session knows the owner's hold count; every other shares the owner.
+	by *Session
+}
+
+// WithOwner names the owner of the locks that are taken with the returned context:
+// a request or trace id. Holders with the same id, in this process or another,
+// re-enter each other's lock; that is what the id says. It stands in Redis as given,
+// and must not be empty: Lock answers an empty one with [ErrArgument].
+//
+// Without WithOwner every outermost Lock is an owner of its own, "<session
+// id>:<number>". Operations of a named owner cost a little more inside Redis: since
+// no process knows the whole count, each leaves a record of its request
+// ("relock_request:{name}:<id>") there, for as long as it might be sent again.
+func WithOwner(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, ownerKey{}, &ctxOwner{id: id})
+}
+
+// OwnerFrom returns the id of the owner that a Lock with ctx would act for, named
+// with WithOwner or made by the Lock whose critical section ctx belongs to. ok is
+// false if the next Lock would make a new one.
+func OwnerFrom(ctx context.Context) (id string, ok bool) {
+	if o := ownerOf(ctx); o != nil {
+		return o.id, true
+	}
+	return "", false
+}
+
+func ownerOf(ctx context.Context) *ctxOwner {
+	o, _ := ctx.Value(ownerKey{}).(*ctxOwner)
+	if o == noOwner {
+		return nil
+	}
+	return o
+}
+
+// noOwner hides the owner of an outer context.
+var noOwner = new(ctxOwner)
+
+func withoutOwner(ctx context.Context) context.Context {
+	if ownerOf(ctx) == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, ownerKey{}, noOwner)
+}

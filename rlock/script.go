@@ -1,0 +1,107 @@
+package rlock
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"sync"
+
+	"github.com/redis/rueidis"
+)
+
+// Script is one Lua script of a primitive. It is sent by its SHA-1, and whole when
+// the server does not know it (after a restart, a failover or SCRIPT FLUSH).
+type Script struct {
+	src, sha string
+}
+
+// scripts are all that were made in this program. A session loads them when it
+// starts, so that not even the first use of one costs a second round trip.
+var scripts struct {
+	sync.Mutex
+	all []*Script
+}
+
+// NewScript registers a script. Packages call it once per script, in a variable.
+func NewScript(src string) *Script {
+	sum := sha1.Sum([]byte(src))
+	sc := &Script{src: src, sha: hex.EncodeToString(sum[:])}
+	scripts.Lock()
+	defer scripts.Unlock()
+	scripts.all = append(scripts.all, sc)
+	return sc
+}
+
+// Command is one call of a script. All keys must be in one hash slot.
+type Command struct {
+	Script     *Script
+	Keys, Args []string
+}
+
+// run sends c once and waits for its reply until ctx ends.
+func (s *Session) run(ctx context.Context, c Command) rueidis.RedisResult {
+	r := s.client.Do(ctx, s.evalsha(c))
+	if isNoScript(r) {
+		r = s.client.Do(ctx, s.eval(c))
+	}
+	return r
+}
+
+// runMulti sends many commands in one pipeline; the i-th result is that of cs[i].
+func (s *Session) runMulti(ctx context.Context, cs []Command) []rueidis.RedisResult {
+	cmds := make(rueidis.Commands, len(cs))
+	for i, c := range cs {
+		cmds[i] = s.evalsha(c)
+	}
+	results := s.client.DoMulti(ctx, cmds...)
+	var again []int
+	for i, r := range results {
+		if isNoScript(r) {
+			again = append(again, i)
+		}
+	}
+	if again == nil {
+		return results
+	}
+	cmds = cmds[:0]
+	for _, i := range again {
+		cmds = append(cmds, s.eval(cs[i]))
+	}
+	for j, r := range s.client.DoMulti(ctx, cmds...) {
+		results[again[j]] = r
+	}
+	return results
+}
+
+func (s *Session) evalsha(c Command) rueidis.Completed {
+	return s.client.B().Evalsha().Sha1(c.Script.sha).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
+}
+
+func (s *Session) eval(c Command) rueidis.Completed {
+	return s.client.B().Eval().Script(c.Script.src).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
+}
+
+func isNoScript(r rueidis.RedisResult) bool {
+	re, ok := rueidis.IsRedisErr(r.Error())
+	return ok && re.IsNoScript()
+}
+
+// loadScripts tells every node the scripts. It is a courtesy: where it fails, the
+// first use of a script sends it whole.
+func (s *Session) loadScripts(ctx context.Context) {
+	scripts.Lock()
+	all := scripts.all
+	scripts.Unlock()
+	for _, node := range s.client.Nodes() {
+		cmds := make(rueidis.Commands, 0, len(all))
+		for _, sc := range all {
+			cmds = append(cmds, node.B().ScriptLoad().Script(sc.src).Build())
+		}
+		for _, r := range node.DoMulti(ctx, cmds...) {
+			if err := r.Error(); err != nil {
+				s.log.Debug("relock: SCRIPT LOAD refused; scripts will be sent whole once", "error", err)
+				break
+			}
+		}
+	}
+}

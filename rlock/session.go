@@ -1,0 +1,331 @@
+// This file is the session: what the holds, lines and the watchdog of one process
+// have in common.
+package rlock
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/idgen"
+	"relock/internal/keyname"
+	"relock/pubsub"
+)
+
+// Session ties a process to one Redis deployment. It holds what all locks of the
+// process share: the client, the subscriptions, the watchdog. Services have one.
+// Safe for concurrent use.
+type Session struct {
+	id     string
+	client rueidis.Client
+	own    bool // Close closes client
+	cfg    Config
+	log    *slog.Logger
+	hub    *pubsub.Hub
+	owners *idgen.Owners
+	names  keyname.Style
+	pub    string // PUBLISH or SPUBLISH, what the hub subscribes for
+	revoke *pubsub.Listener
+	start  time.Time
+
+	ctx        context.Context // ends when nothing may go on in the background
+	stop       context.CancelFunc
+	background sync.WaitGroup // every goroutine of the session
+	kick       chan struct{}  // wakes the watchdog
+	closing    sync.Once
+	closeErr   error
+
+	mu          sync.Mutex // guards what follows, and the tenures, holds and lines
+	closed      bool
+	active      int           // operations under way
+	idle        chan struct{} // made by Close, closed when active is 0
+	held        map[tenureKey]*tenure
+	pending     map[*tenure]struct{} // acquisitions under way
+	lines       map[string]*line     // by channel
+	spareLines  []*line
+	agenda      agenda
+	armed       time.Duration // when the watchdog wakes up
+	undoings    []undoing
+	undoer      bool // a goroutine works them off
+	unconfirmed int  // releases that were given up
+	later       []func()
+}
+
+type tenureKey struct{ key, owner string }
+
+// sessionChannel is where ForceUnlock tells a session's holders.
+const sessionChannel = "relock_session:"
+
+// NewSession ties this process to the deployment that client was built for:
+// standalone, Sentinel or Cluster. The caller keeps owning client, and closes it
+// after the session. Locks run best, and most robustly, on a client with the options
+// that [Dial] sets; never set ConnLifetime, with which rueidis may run a script
+// twice.
+//
+// It blocks until Redis has answered a PING and the session's own channel is
+// subscribed to, or ctx ends. Errors: [ErrConfig] for a bad field or a nil client,
+// else the first PING's error.
+func NewSession(ctx context.Context, client rueidis.Client, cfg Config) (*Session, error) {
+	switch {
+	case ctx == nil:
+		return nil, fmt.Errorf("new session: %w: ctx is nil; use context.Background()", ErrArgument)
+	case client == nil:
+		return nil, fmt.Errorf("new session: %w: client is nil; it must be a rueidis.Client", ErrConfig)
+	}
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("new session: %w", err)
+	}
+	if err := client.Do(ctx, client.B().Ping().Build()).Error(); err != nil {
+		return nil, fmt.Errorf("new session: ping: %w", err)
+	}
+	s := &Session{
+		id: cfg.ID, client: client, cfg: cfg, log: cfg.Logger, start: time.Now(),
+		names: keyname.Style{Cluster: client.Mode() == rueidis.ClientModeCluster},
+		hub:   pubsub.NewHub(client, pubsub.Logger(cfg.Logger)),
+		kick:  make(chan struct{}, 1), armed: never,
+		held: map[tenureKey]*tenure{}, pending: map[*tenure]struct{}{}, lines: map[string]*line{},
+	}
+	if s.id == "" {
+		s.id = idgen.Session()
+		s.owners = idgen.NewOwners(s.id, 0)
+	} else {
+		s.owners = idgen.NewOwners(s.id, idgen.RandomBase())
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	if err := s.listenForRevocations(ctx); err != nil {
+		s.stop()
+		s.hub.Close()
+		return nil, fmt.Errorf("new session: %w", err)
+	}
+	s.loadScripts(ctx)
+	s.background.Go(s.watch)
+	return s, nil
+}
+
+// listenForRevocations finds out how releases are published here and subscribes to
+// the session's own channel. Where subscribing is refused the session works without:
+// a forced unlock is then noticed at the next renewal.
+func (s *Session) listenForRevocations(ctx context.Context) error {
+	s.pub = "PUBLISH"
+	sharded, err := s.hub.Sharded(ctx)
+	if err == nil && sharded {
+		s.pub = "SPUBLISH"
+	}
+	if err == nil {
+		s.revoke, err = s.hub.ListenFunc(ctx, sessionChannel+s.id, true, s.revoked)
+	}
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	if err != nil {
+		s.log.Warn("relock: cannot subscribe; waiters will poll", "error", err)
+	}
+	return nil
+}
+
+// Dial is [NewSession] with a client of its own, built from opt with the settings
+// that locks run best with: pipelining always (a context that ends neither closes
+// the connection nor is ignored), one connection to a node (the fastest for scripts),
+// no client-side cache, no ConnLifetime. Close closes the client too.
+//
+// It blocks until the session is ready or ctx ends. Errors: those of NewSession, and
+// the client's when no server can be reached.
+func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("dial: %w: ctx is nil; use context.Background()", ErrArgument)
+	}
+	if len(opt.InitAddress) == 0 {
+		return nil, fmt.Errorf("dial: %w: InitAddress is empty; it must name a server", ErrConfig)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("dial: %w", err)
+	}
+	if _, err := cfg.withDefaults(); err != nil {
+		return nil, fmt.Errorf("dial: %w", err)
+	}
+	opt.AlwaysPipelining = true
+	opt.DisableAutoPipelining = false
+	opt.PipelineMultiplex = -1
+	opt.DisableCache = true
+	opt.ConnLifetime = 0
+	dialing, done := context.WithCancel(ctx)
+	opt.DialCtxFn = dialWithin(dialing, opt)
+	client, err := rueidis.NewClient(opt)
+	done()
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+		return nil, fmt.Errorf("dial: %w", err)
+	}
+	s, err := NewSession(ctx, client, cfg)
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	s.own = true
+	return s, nil
+}
+
+// dialWithin returns opt's way of dialling, except that what is dialled while ctx
+// lives ends with it: rueidis.NewClient takes no context. Dial ends ctx afterwards,
+// so connections that are made later are their own.
+func dialWithin(ctx context.Context, opt rueidis.ClientOption) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+	given, old := opt.DialCtxFn, opt.DialFn
+	return func(own context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
+		if ctx.Err() == nil {
+			both, cancel := context.WithCancel(own)
+			defer cancel()
+			defer context.AfterFunc(ctx, cancel)()
+			own = both
+		}
+		switch {
+		case given != nil:
+			return given(own, addr, d, tc)
+		case old != nil:
+			return old(addr, d, tc)
+		case tc != nil:
+			return (&tls.Dialer{NetDialer: d, Config: tc}).DialContext(own, "tcp", addr)
+		default:
+			return d.DialContext(own, "tcp", addr)
+		}
+	}
+}
+
+// ID returns the session's id: a random UUID unless Config.ID was set.
+func (s *Session) ID() string { return s.id }
+
+// now is the time since the session began, by the monotonic clock.
+func (s *Session) now() time.Duration { return time.Since(s.start) }
+
+// enter begins an operation that Close waits for.
+func (s *Session) enter() error {
+	if s == nil {
+		return fmt.Errorf("%w: the session is nil; make one with Dial or NewSession", ErrArgument)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	s.active++
+	return nil
+}
+
+// leave ends it.
+func (s *Session) leave() {
+	s.mu.Lock()
+	s.active--
+	if s.active == 0 && s.idle != nil {
+		close(s.idle)
+		s.idle = nil
+	}
+	s.unlock()
+}
+
+// afterUnlock has fn called when the mutex is released: for what is slow or calls
+// somebody else's code. Session.mu must be held.
+func (s *Session) afterUnlock(fn func()) { s.later = append(s.later, fn) }
+
+// unlock releases the mutex and does what was put off.
+func (s *Session) unlock() {
+	later := s.later
+	s.later = nil
+	s.mu.Unlock()
+	for _, fn := range later {
+		fn()
+	}
+}
+
+// endedErr says why a tenure ended. Session.mu must be held.
+func (s *Session) endedErr(t *tenure) error {
+	if s.closed && !t.mayStand && context.Cause(t) == ErrClosed {
+		return ErrClosed
+	}
+	if s.closed && t.state != ended {
+		return ErrClosed
+	}
+	return ErrLost
+}
+
+// Close releases what is still held, wakes waiters with [ErrClosed], ends the
+// contexts of critical sections with the cause ErrClosed, and returns when no
+// goroutine and no subscription of the session is left. It takes a round trip or
+// two, at most about twice Config.ReleaseTimeout when Redis does not answer; then it
+// returns an error, and what could not be released ends with its lease. A second
+// call does nothing and returns the same.
+func (s *Session) Close() error {
+	if s == nil {
+		return fmt.Errorf("close: %w: the session is nil", ErrArgument)
+	}
+	s.closing.Do(func() { s.closeErr = s.close() })
+	return s.closeErr
+}
+
+func (s *Session) close() error {
+	s.mu.Lock()
+	s.closed = true
+	for t := range s.pending {
+		t.cancel(ErrClosed)
+	}
+	for _, t := range s.held {
+		if t.state == holding {
+			t.cancelAll(ErrClosed)
+		}
+	}
+	s.unlock()
+
+	// What is under way comes to an end first, so that counts are known.
+	s.waitIdle()
+	s.mu.Lock()
+	for _, t := range s.held {
+		for i := range t.parts {
+			if pt := &t.parts[i]; pt.told > 0 {
+				op := s.releaseOp(t, pt, 0)
+				u := undoing{cmd: pt.prim.Release(&op), name: pt.prim.Name(), until: s.now() + s.cfg.ReleaseTimeout}
+				s.afterUnlock(func() { s.undoLater(u) })
+			}
+		}
+		t.end(ErrClosed)
+	}
+	s.unlock()
+	s.waitIdle()
+
+	s.stop()
+	s.background.Wait()
+	s.hub.Close()
+	if s.own {
+		s.client.Close()
+	}
+	s.mu.Lock()
+	defer s.unlock()
+	if s.unconfirmed > 0 {
+		return fmt.Errorf("close: %d releases were not confirmed; those locks end with their leases", s.unconfirmed)
+	}
+	return nil
+}
+
+// waitIdle waits until no operation is under way, at most for the release timeout.
+func (s *Session) waitIdle() {
+	s.mu.Lock()
+	if s.active == 0 {
+		s.unlock()
+		return
+	}
+	idle := make(chan struct{})
+	s.idle = idle
+	s.unlock()
+	timer := time.NewTimer(s.cfg.ReleaseTimeout)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+	}
+}

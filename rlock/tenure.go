@@ -1,0 +1,250 @@
+package rlock
+
+import (
+	"context"
+	"time"
+)
+
+// A tenure is what one owner holds of one lock: it begins with the outermost Lock
+// and ends when the last hold is released or the lock is lost. It is itself the
+// context of the critical section: derived from the one given to the outermost
+// Lock, carrying the owner.
+//
+// All fields below the first group are guarded by Session.mu.
+type tenure struct {
+	context.Context // cancelled through cancel
+	cancel          context.CancelCauseFunc
+
+	s     *Session
+	prim  Primitive // of the outermost Lock, for names and for the line
+	owner ctxOwner
+	began time.Duration
+
+	state tenureState
+	// shared: other sessions may hold under the same owner id, so requests carry
+	// an id. Once true it stays so.
+	shared bool
+	// busy: an operation on this tenure is on its way to Redis. Others wait for
+	// turn, which is closed when it is done, so that counts are sent in order.
+	busy bool
+	turn chan struct{}
+
+	parts [2]part
+	fixed []*Hold // live holds with a fixed lease
+	inner []innerContext
+	first Hold // the outermost hold, here to save an allocation
+	token int64
+
+	// trust is until when Redis surely keeps the lock for us, see Session.trustIn.
+	trust time.Duration
+	// renewAt is when the watchdog asks Redis next; never, if nothing wants it.
+	renewAt time.Duration
+	due     time.Duration // when the watchdog must look at this tenure
+	index   int           // in Session.agenda; -1 if not there
+	// mayStand: the tenure ended without word from Redis that the lock is gone.
+	mayStand bool
+
+	line *line // not nil while it counts as the line's holder or reference
+}
+
+// part counts the holds of one side of a lock.
+type part struct {
+	prim Primitive
+	told int // what Redis counts for us, as far as we know; never less than it does
+	live int // holds that are neither unlocked nor run out
+	auto int // those of live that the watchdog renews
+}
+
+type tenureState uint8
+
+const (
+	acquiring tenureState = iota
+	holding
+	ended // released, lost or closed; never leaves this state
+)
+
+const never = time.Duration(1<<63 - 1)
+
+// Value makes the owner known to a nested Lock.
+func (t *tenure) Value(key any) any {
+	if key == (ownerKey{}) {
+		return &t.owner
+	}
+	return t.Context.Value(key)
+}
+
+func (t *tenure) String() string { return "rlock critical section of " + t.owner.id }
+
+// newTenure prepares an acquisition by owner, or by a new owner when it is nil.
+func (s *Session) newTenure(ctx context.Context, p Primitive, owner *ctxOwner) *tenure {
+	t := &tenure{s: s, prim: p, began: s.now(), trust: never, renewAt: never, due: never, index: -1}
+	t.Context, t.cancel = context.WithCancelCause(ctx)
+	if owner != nil {
+		t.owner = *owner
+		t.shared = owner.by != s
+	} else {
+		t.owner = ctxOwner{id: s.owners.Next(), by: s}
+	}
+	return t
+}
+
+// live returns the number of holds of all sides. Session.mu must be held.
+func (t *tenure) live() int { return t.parts[0].live + t.parts[1].live }
+
+// auto returns how many of them the watchdog renews. Session.mu must be held.
+func (t *tenure) auto() int { return t.parts[0].auto + t.parts[1].auto }
+
+// passTurn ends the operation that made the tenure busy. Session.mu must be held.
+func (t *tenure) passTurn() {
+	t.busy = false
+	if t.turn != nil {
+		close(t.turn)
+		t.turn = nil
+	}
+}
+
+// waitTurn returns with Session.mu held and t not busy, or, without the mutex, with
+// ctx's error. Session.mu must be held.
+func (t *tenure) waitTurn(ctx context.Context) error {
+	for t.busy {
+		if t.turn == nil {
+			t.turn = make(chan struct{})
+		}
+		turn := t.turn
+		t.s.unlock()
+		select {
+		case <-turn:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		t.s.mu.Lock()
+	}
+	return nil
+}
+
+// innerContext is a context made for nested Locks: derived from what they were
+// given, ended with the tenure. Nested Locks that are given contexts with the same
+// Done share one, so that a long tenure does not collect them.
+type innerContext struct {
+	parent <-chan struct{}
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// nestedContext returns the context of a nested Lock that was given ctx. Session.mu
+// must be held.
+func (t *tenure) nestedContext(ctx context.Context) context.Context {
+	if ctx.Done() == t.Done() {
+		return ctx // ends when the tenure does: it is the tenure's, with values on top
+	}
+	kept := t.inner[:0]
+	var found context.Context
+	for _, in := range t.inner {
+		if in.ctx.Err() != nil {
+			continue
+		}
+		kept = append(kept, in)
+		if in.parent == ctx.Done() {
+			found = in.ctx
+		}
+	}
+	clear(t.inner[len(kept):])
+	t.inner = kept
+	if found == nil {
+		c, cancel := context.WithCancelCause(ctx)
+		t.inner = append(t.inner, innerContext{ctx.Done(), c, cancel})
+		found = c
+	}
+	return &sectionContext{Context: ctx, end: found, owner: &t.owner}
+}
+
+// sectionContext has the values of one context and the end of another, which is
+// derived from a context with the same Done.
+type sectionContext struct {
+	context.Context
+	end   context.Context
+	owner *ctxOwner
+}
+
+func (c *sectionContext) Done() <-chan struct{} { return c.end.Done() }
+func (c *sectionContext) Err() error            { return c.end.Err() }
+
+func (c *sectionContext) Value(key any) any {
+	switch key {
+	case ownerKey{}:
+		return c.owner
+	case cancelKey:
+		return c.end.Value(key) // context.Cause, and the children of this context
+	}
+	return c.Context.Value(key)
+}
+
+// cancelKey is the key under which package context looks for the cancellation
+// behind a context. It is not exported, but context.Cause asks for it.
+var cancelKey = func() any {
+	var k keyCatcher
+	_ = context.Cause(&k)
+	return k.key
+}()
+
+type keyCatcher struct{ key any }
+
+func (*keyCatcher) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (*keyCatcher) Done() <-chan struct{}       { return nil }
+func (*keyCatcher) Err() error                  { return nil }
+func (k *keyCatcher) Value(key any) any         { k.key = key; return nil }
+
+// end ends the tenure: nothing is held any more as far as its contexts tell. What
+// Redis may still count is the caller's business. Session.mu must be held.
+func (t *tenure) end(cause error) {
+	if t.state == ended {
+		return
+	}
+	t.state = ended
+	t.s.forget(t)
+	t.cancelAll(cause)
+}
+
+// cancelAll ends the contexts of the critical section. Session.mu must be held; a
+// context's AfterFuncs run in goroutines of their own, so it takes no other lock.
+func (t *tenure) cancelAll(cause error) {
+	t.cancel(cause)
+	for _, in := range t.inner {
+		in.cancel(cause)
+	}
+	t.inner = nil
+	for _, h := range t.fixed {
+		h.endContext(cause)
+	}
+	t.fixed = nil
+}
+
+// lose ends a tenure whose lock is gone. Session.mu must be held.
+func (t *tenure) lose(reason string) {
+	if t.state == ended {
+		return
+	}
+	t.end(ErrLost)
+	t.vacate(true)
+	t.s.afterUnlock(func() {
+		t.s.log.Warn("relock: lock lost", "name", t.prim.Name(), "owner", t.owner.id, "reason", reason)
+		t.s.cfg.Trace.lost(t.prim.Name(), t.owner.id, reason)
+	})
+}
+
+// vacate tells the local line that this tenure excludes nobody any more. look says
+// that the one in front should try at once. Session.mu must be held.
+func (t *tenure) vacate(look bool) {
+	l := t.line
+	if l == nil {
+		return
+	}
+	t.line = nil
+	if l.holder == t {
+		l.holder = nil
+		if look {
+			l.nudge()
+		}
+	}
+	t.s.leaveLine(l)
+}

@@ -1,0 +1,281 @@
+package rlock
+
+import (
+	"container/heap"
+	"context"
+	"time"
+
+	"relock/internal/keyname"
+)
+
+// renewBatch is how many locks one renewal script takes. Each costs Redis about
+// 2 µs, so a batch stalls it for less than half a millisecond.
+const renewBatch = 200
+
+// trustIn returns how much of a lease can be trusted: all but a margin of 5 %, at
+// most 1 s, for clocks that do not run quite alike and for the time that it takes a
+// critical section to notice that its context has ended. It counts from when the
+// command was sent, which is before Redis began to count.
+func (s *Session) trustIn(lease time.Duration) time.Duration {
+	return lease - min(lease/20, time.Second)
+}
+
+// An agenda is a heap of tenures by when the watchdog must look at them.
+type agenda []*tenure
+
+func (a agenda) Len() int           { return len(a) }
+func (a agenda) Less(i, j int) bool { return a[i].due < a[j].due }
+func (a agenda) Swap(i, j int) {
+	a[i], a[j] = a[j], a[i]
+	a[i].index, a[j].index = i, j
+}
+func (a *agenda) Push(x any) {
+	t := x.(*tenure)
+	t.index = len(*a)
+	*a = append(*a, t)
+}
+func (a *agenda) Pop() any {
+	last := len(*a) - 1
+	t := (*a)[last]
+	(*a)[last] = nil
+	*a = (*a)[:last]
+	t.index = -1
+	return t
+}
+
+// reschedule puts t where it belongs in the agenda. Session.mu must be held.
+func (s *Session) reschedule(t *tenure) {
+	if t.state != holding || t.live() == 0 {
+		s.forgetDue(t)
+		return
+	}
+	t.due = min(t.trust, t.renewAt)
+	for _, h := range t.fixed {
+		t.due = min(t.due, h.end)
+	}
+	if t.index < 0 {
+		heap.Push(&s.agenda, t)
+	} else {
+		heap.Fix(&s.agenda, t.index)
+	}
+	// The watchdog sleeps until armed; a later time finds it awake anyway.
+	if t.due < s.armed {
+		s.armed = t.due
+		select {
+		case s.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// forgetDue takes t off the agenda. Session.mu must be held.
+func (s *Session) forgetDue(t *tenure) {
+	if t.index >= 0 {
+		heap.Remove(&s.agenda, t.index)
+	}
+}
+
+// forget takes a tenure that has ended off the books. Session.mu must be held.
+func (s *Session) forget(t *tenure) {
+	s.forgetDue(t)
+	key := tenureKey{t.prim.Key(), t.owner.id}
+	if s.held[key] == t {
+		delete(s.held, key)
+	}
+}
+
+// nextLook returns when to ask Redis about t again after having done so at a time:
+// a third of the lease later. Holds with a fixed lease are not prolonged, but asked
+// for, so that a lock that was deleted under them is noticed too. Times are rounded
+// to a common grid, so that locks taken one by one are renewed together. Session.mu
+// must be held.
+func (s *Session) nextLook(t *tenure, asked time.Duration) time.Duration {
+	lease := s.cfg.Lease
+	if t.auto() == 0 {
+		for _, h := range t.fixed {
+			lease = min(lease, h.until-h.began)
+		}
+		if lease < minChecked {
+			return never
+		}
+	}
+	at, grid := asked+lease/3, lease/30
+	return max(at-at%grid, asked+lease/6)
+}
+
+// minChecked is the shortest fixed lease that is worth a look in the middle of it.
+const minChecked = 100 * time.Millisecond
+
+// watch is the session's watchdog: one goroutine that ends what can no longer be
+// trusted and has the rest renewed. It never waits for Redis itself, so that no
+// hold is trusted too long because the network hangs.
+func (s *Session) watch() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		now := s.now()
+		var due []*tenure
+		for len(s.agenda) > 0 && s.agenda[0].due <= now {
+			t := s.agenda[0]
+			if s.look(t, now) {
+				due = append(due, t)
+			}
+			s.reschedule(t)
+		}
+		s.armed = never
+		if len(s.agenda) > 0 {
+			s.armed = s.agenda[0].due
+		}
+		sleep := s.armed - now
+		s.unlock()
+		if len(due) > 0 {
+			s.background.Go(func() { s.renew(due) })
+		}
+		timer.Reset(sleep)
+		select {
+		case <-timer.C:
+		case <-s.kick:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// look ends what has run out of t, and reports whether it is time to ask Redis.
+// Session.mu must be held.
+func (s *Session) look(t *tenure, now time.Duration) (ask bool) {
+	kept := t.fixed[:0]
+	for _, h := range t.fixed {
+		if h.end <= now {
+			h.runOut()
+		} else {
+			kept = append(kept, h)
+		}
+	}
+	clear(t.fixed[len(kept):])
+	t.fixed = kept
+	switch {
+	case t.live() == 0:
+		t.lose("its lease is over")
+	case t.trust <= now:
+		t.mayStand = true
+		t.lose("no renewal was confirmed before the end of the lease")
+	case t.renewAt <= now:
+		t.renewAt = never // until the answer is here
+		return t.Err() == nil
+	}
+	return false
+}
+
+// renew asks Redis for one lease more for each of ts, many in one script.
+func (s *Session) renew(ts []*tenure) {
+	sent := s.now()
+	batches := s.renewals(ts)
+	if len(batches) == 0 {
+		return
+	}
+	cmds := make([]Command, len(batches))
+	for i, b := range batches {
+		cmds[i] = b.cmd
+	}
+	// Answers later than this are of no use: the next try is due.
+	ctx, cancel := context.WithTimeout(s.ctx, max(s.cfg.Lease/3, 10*time.Millisecond))
+	defer cancel()
+	results := s.runMulti(ctx, cmds)
+	for i, b := range batches {
+		alive, err := results[i].AsIntSlice()
+		if err == nil && len(alive) != len(b.tenures) {
+			alive, err = nil, errShape
+		}
+		s.renewed(b, alive, err, sent)
+	}
+}
+
+// A renewal is one script call for many tenures of one kind.
+type renewal struct {
+	cmd     Command
+	tenures []*tenure
+	lease   time.Duration // 0: only asked
+}
+
+type renewalKey struct {
+	script *Script
+	lease  time.Duration
+	slot   int // Cluster: all keys of a call are in one slot
+}
+
+// renewals sorts what is due into script calls.
+func (s *Session) renewals(ts []*tenure) []*renewal {
+	open := make(map[renewalKey]*renewal)
+	var all []*renewal
+	s.mu.Lock()
+	defer s.unlock()
+	for _, t := range ts {
+		for i := range t.parts {
+			pt := &t.parts[i]
+			if t.state != holding || pt.live == 0 {
+				continue
+			}
+			k := renewalKey{script: pt.prim.Renew()}
+			if t.auto() > 0 {
+				k.lease = s.cfg.Lease
+			}
+			if s.names.Cluster {
+				k.slot = keyname.Slot(pt.prim.Key())
+			}
+			b := open[k]
+			if b == nil || len(b.tenures) == renewBatch {
+				b = &renewal{cmd: Command{Script: k.script, Args: []string{itoa(millis(k.lease))}}, lease: k.lease}
+				open[k] = b
+				all = append(all, b)
+			}
+			keys, args := pt.prim.RenewArgs(t.owner.id, pt.told)
+			b.cmd.Keys = append(b.cmd.Keys, keys...)
+			b.cmd.Args = append(b.cmd.Args, args...)
+			b.tenures = append(b.tenures, t)
+		}
+	}
+	return all
+}
+
+// renewed takes in the answer to a renewal that was sent at the given time.
+func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Duration) {
+	s.mu.Lock()
+	retry := s.now() + jitter(max(s.cfg.Lease/20, 10*time.Millisecond))
+	for i, t := range b.tenures {
+		switch {
+		case t.state != holding || t.live() == 0:
+			continue
+		case err != nil:
+			t.renewAt = min(t.renewAt, retry)
+		case alive[i] != 1:
+			t.lose("it was gone when it was renewed")
+			continue
+		default:
+			if b.lease > 0 {
+				t.trust = max(t.trust, sent+s.trustIn(b.lease))
+			}
+			t.renewAt = min(t.renewAt, s.nextLook(t, sent))
+		}
+		s.reschedule(t)
+	}
+	s.unlock()
+	if err != nil {
+		s.log.Warn("relock: renewal failed, will be tried again", "locks", len(b.tenures), "error", err)
+	}
+	s.cfg.Trace.renewed(len(b.tenures), err)
+}
+
+// recheck asks for every hold at once: the session was not listening for a moment,
+// so it may have missed that one was ended.
+func (s *Session) recheck() {
+	s.mu.Lock()
+	defer s.unlock()
+	for _, t := range s.held {
+		if t.state == holding && t.live() > 0 && t.Err() == nil {
+			t.renewAt = min(t.renewAt, s.now())
+			s.reschedule(t)
+		}
+	}
+}
