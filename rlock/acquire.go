@@ -100,6 +100,7 @@ type acquisition struct {
 	lastSent time.Duration
 	lastErr  error // the client's, of the last attempt
 	failures int   // in a row
+	unheard  int   // failed subscriptions in a row
 }
 
 // lease is how long the hold lives without a renewal.
@@ -111,88 +112,79 @@ func (a *acquisition) lease() time.Duration {
 }
 
 // run finds out whether the owner holds the lock already, in this session, and then
-// either nests or begins a tenure.
+// either nests or begins a tenure. An owner's acquisitions of one lock follow each
+// other: counts must reach Redis in order.
 func (a *acquisition) run() (context.Context, *Hold, error) {
 	s := a.s
-	if a.owner != nil {
-		s.mu.Lock()
-		for {
-			t := s.held[tenureKey{a.p.Key(), a.owner.id}]
-			if t == nil {
-				break
-			}
-			if err := t.waitTurn(a.caller); err != nil {
-				return nil, nil, notAcquired(err, nil)
-			}
-			if t.state == holding {
-				t.busy = true
-				s.unlock()
-				return a.nest(t)
-			}
+	s.mu.Lock()
+	for a.owner != nil {
+		t := s.held[tenureKey{a.p.Key(), a.owner.id}]
+		if t == nil {
+			break
 		}
-		s.unlock()
+		if t.state == acquiring && !a.mayWait {
+			s.unlock()
+			return nil, nil, ErrNotAcquired // the owner itself is waiting for it
+		}
+		if t.busy {
+			if err := a.waitTurn(t); err != nil {
+				return nil, nil, err
+			}
+			continue // it may have ended, and another may have begun
+		}
+		return a.nest(t)
 	}
 	return a.begin()
 }
 
-// begin is the outermost Lock of an owner.
+// waitTurn returns with Session.mu held, or, without it, with an error.
+func (a *acquisition) waitTurn(t *tenure) error {
+	ctx, cancel := a.bounded(a.caller)
+	defer cancel()
+	if t.waitTurn(ctx) != nil {
+		return a.ended(ctx)
+	}
+	return nil
+}
+
+// bounded returns ctx with the end that Wait set.
+func (a *acquisition) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if a.deadline == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, a.deadline-a.s.now())
+}
+
+// begin is the outermost Lock of an owner. Session.mu must be held and is released.
 func (a *acquisition) begin() (context.Context, *Hold, error) {
 	s := a.s
-	t := s.newTenure(a.caller, a.p, a.owner)
-	a.t = t
-	a.op = Op{Owner: t.owner.id, Want: 1, Lease: a.lease(), Draw: true}
-	if t.shared {
-		a.newRequest()
-	}
-	ctx := context.Context(t)
-	if a.deadline > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(t, a.deadline-s.now())
-		defer cancel()
-	}
-
-	// From here on the session knows of the tenure, so that there is no moment in
-	// which a granted lock is unknown to Close.
-	s.mu.Lock()
 	if s.closed {
 		s.unlock()
-		t.cancel(ErrClosed)
 		return nil, nil, ErrClosed
 	}
+	t := s.newTenure(a.caller, a.p, a.owner)
+	a.t = t
+	// From here on the session knows of the tenure, so that there is no moment in
+	// which a granted lock is unknown to Close.
 	s.pending[t] = struct{}{}
+	if a.owner != nil {
+		t.busy = true
+		s.held[tenureKey{a.p.Key(), t.owner.id}] = t
+	}
 	a.line = s.joinLine(a.p)
 	if a.mayWait {
-		if a.owner != nil {
-			a.w.owner = a.owner.id
-		}
 		a.line.enqueue(&a.w)
 	}
 	s.unlock()
 
+	a.op = Op{Owner: t.owner.id, Want: 1, Lease: a.lease(), Draw: true}
+	if t.shared {
+		a.newRequest()
+	}
+	ctx, cancel := a.bounded(t)
+	defer cancel()
 	g, err := a.wait(ctx)
-	if err == errReenter {
-		a.reset()
-		return a.run()
-	}
 	return a.finish(g, err)
-}
-
-// errReenter ends the wait of an owner that has got the lock by another Lock of its
-// own in the meantime: it nests.
-var errReenter = errors.New("rlock: re-enter")
-
-// reset takes an acquisition out of the line, to begin anew.
-func (a *acquisition) reset() {
-	s, t := a.s, a.t
-	s.mu.Lock()
-	delete(s.pending, t)
-	a.leave(false)
-	s.unlock()
-	t.cancel(errReenter)
-	if a.sent {
-		s.undo(a.undoCommand(), a.p.Name(), a.lastSent+a.op.Lease)
-	}
-	a.t, a.sent, a.w = nil, false, waiter{}
 }
 
 // finish makes a hold of a grant, or takes everything back.
@@ -200,15 +192,6 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 	s, t := a.s, a.t
 	s.mu.Lock()
 	delete(s.pending, t)
-	for err == nil {
-		// An owner that got in by two ways at once has one tenure. If that is just
-		// busy it may be about to end, and is then no place to join.
-		old := s.held[tenureKey{a.p.Key(), t.owner.id}]
-		if old == nil || !old.busy {
-			break
-		}
-		old.waitTurn(context.Background()) //nolint:errcheck // never ends
-	}
 	if err == nil {
 		// The race of the end against the grant is decided for the end.
 		switch {
@@ -222,27 +205,37 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 	}
 	if err != nil {
 		a.leave(false)
+		a.giveBack(g)
 		s.unlock()
 		t.cancel(err)
-		if a.sent || g.status == granted {
-			s.undo(a.undoCommand(), a.p.Name(), a.lastSent+a.op.Lease)
-		}
 		return nil, nil, err
 	}
-
 	h := s.admit(a, g)
 	a.leave(true)
-	var section context.Context = h.t
-	if h.t != t {
-		section = h.t.nestedContext(a.caller)
-		section = h.ownContext(section)
-	}
+	t.passTurn()
 	s.unlock()
-	if h.t != t {
-		t.cancel(ErrReleased) // its hold went to the tenure that was there already
+	s.cfg.Trace.acquired(a.p.Name(), t.owner.id, s.now()-a.start)
+	return t, h, nil
+}
+
+// giveBack ends a failed outermost Lock: what may have been granted is released in
+// the background, and only then may the owner begin anew, lest the release hit its
+// next hold. Session.mu must be held.
+func (a *acquisition) giveBack(g grant) {
+	s, t := a.s, a.t
+	t.state = ended
+	done := func(bool) {
+		if key := (tenureKey{a.p.Key(), t.owner.id}); s.held[key] == t {
+			delete(s.held, key)
+		}
+		t.passTurn()
 	}
-	s.cfg.Trace.acquired(a.p.Name(), h.t.owner.id, s.now()-a.start)
-	return section, h, nil
+	if !a.sent && g.status != granted {
+		done(true)
+		return
+	}
+	undo := undoing{cmd: a.undoCommand(), name: a.p.Name(), until: a.lastSent + a.op.Lease, done: done}
+	s.afterUnlock(func() { s.undoLater(undo) })
 }
 
 // leave gives up the place in the line. Session.mu must be held; it is released for
@@ -253,9 +246,6 @@ func (a *acquisition) leave(granted bool) {
 		return
 	}
 	a.line = nil
-	if !granted && a.sent && l.front == &a.w {
-		l.look = true // an attempt without an answer may have swallowed a wake-up
-	}
 	if a.mayWait {
 		if unused := l.remove(&a.w); unused != nil {
 			a.s.afterUnlock(unused.Close)
@@ -275,9 +265,6 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 	outOfTurn := a.t.shared || !a.mayWait
 	traced := false
 	for {
-		if a.owner != nil && a.mayWait && a.holds() {
-			return grant{}, errReenter
-		}
 		if !outOfTurn && !a.mayTry() {
 			if !traced {
 				traced = true
@@ -306,7 +293,7 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 		case classify(err) == refused || (!a.mayWait && a.giveUp(err)):
 			return g, err
 		default:
-			if a.backOff(ctx) != nil {
+			if a.backOff(ctx, a.failures) != nil {
 				return g, a.ended(ctx)
 			}
 			continue
@@ -314,13 +301,6 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 		outOfTurn = false
 		a.listen(ctx)
 	}
-}
-
-// holds says whether the owner has got the lock by another Lock in this session.
-func (a *acquisition) holds() bool {
-	a.s.mu.Lock()
-	defer a.s.unlock()
-	return a.s.held[tenureKey{a.p.Key(), a.owner.id}] != nil
 }
 
 // mayTry asks the line.
@@ -362,10 +342,12 @@ func (a *acquisition) listen(ctx context.Context) {
 	if err != nil {
 		if ctx.Err() == nil {
 			s.log.Debug("relock: no subscription, polling instead", "name", a.p.Name(), "error", err)
-			a.backOff(ctx)
+			a.backOff(ctx, a.unheard)
+			a.unheard++
 		}
 		return
 	}
+	a.unheard = 0
 	s.mu.Lock()
 	if a.line.listener == nil {
 		a.line.listener = l
@@ -409,11 +391,16 @@ func (a *acquisition) settleAttempt(g grant, err error) {
 		a.sent = g.status == granted
 		a.lastSent = g.sent
 	case classify(err) == unknown:
-		a.failures++
 		a.sent = true
 		a.lastSent = g.sent
+		fallthrough
 	default:
 		a.failures++
+		a.s.mu.Lock()
+		if a.line != nil && a.line.front == &a.w {
+			a.line.look = true // it may have swallowed a wake-up; the next in front must know
+		}
+		a.s.unlock()
 	}
 }
 
@@ -457,11 +444,10 @@ func (a *acquisition) giveUp(err error) bool {
 	return classify(err) != unknown || a.s.now() >= a.start+a.s.cfg.ReleaseTimeout
 }
 
-// backOff pauses after a failure, jittered, doubling from 10 ms to the poll
+// backOff pauses after the n-th failure, jittered, doubling from 10 ms to the poll
 // floor. The line may wake the pause.
-func (a *acquisition) backOff(ctx context.Context) error {
-	d := jitter(min(10*time.Millisecond<<min(a.failures, 10), a.s.cfg.PollFloor))
-	a.failures++
+func (a *acquisition) backOff(ctx context.Context, n int) error {
+	d := jitter(min(10*time.Millisecond<<min(n, 10), a.s.cfg.PollFloor))
 	a.s.mu.Lock()
 	if a.w.wake == nil {
 		a.w.wake = make(chan struct{}, 1)

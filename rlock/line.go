@@ -18,7 +18,6 @@ type line struct {
 	front, back *waiter
 	holder      *tenure // an own owner that holds exclusively and is not releasing
 	refs        int     // waiters, holders and attempts; at 0 the line goes
-	owners      int     // waiters with an owner
 
 	// listener hears of releases. It is there from the first refusal until nobody
 	// waits any more.
@@ -35,7 +34,6 @@ type line struct {
 type waiter struct {
 	next, prev *waiter
 	wake       chan struct{} // capacity 1; made when it first has to wait
-	owner      string        // if it may get into the lock from another side; else ""
 }
 
 // joinLine returns the line in front of p, referenced. Session.mu must be held.
@@ -80,9 +78,6 @@ func (l *line) enqueue(w *waiter) {
 		l.front = w
 	}
 	l.back = w
-	if w.owner != "" {
-		l.owners++
-	}
 }
 
 // remove takes w out and, if it was in front, calls up the next: it has to look
@@ -102,9 +97,6 @@ func (l *line) remove(w *waiter) *pubsub.Listener {
 		l.back = w.prev
 	}
 	w.next, w.prev = nil, nil
-	if w.owner != "" {
-		l.owners--
-	}
 	if l.front == nil {
 		unused := l.listener
 		l.listener = nil
@@ -132,19 +124,6 @@ func (w *waiter) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
-	}
-}
-
-// callOwner tells the waiters that act for owner that it holds the lock now: they
-// re-enter, wherever they stand. Session.mu must be held.
-func (l *line) callOwner(owner string) {
-	if l.owners == 0 {
-		return
-	}
-	for w := l.front; w != nil; w = w.next {
-		if w.owner == owner {
-			w.signal()
-		}
 	}
 }
 

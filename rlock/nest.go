@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// nest is a Lock by an owner that holds the lock already. a.caller's owner has the
-// tenure t, which is busy with this.
+// nest is a Lock by an owner that holds the lock already, with the tenure t.
+// Session.mu must be held and is released.
 func (a *acquisition) nest(t *tenure) (context.Context, *Hold, error) {
 	s := a.s
 	a.t = t
-	s.mu.Lock()
+	t.busy = true
 	pt := &t.parts[a.p.Part()]
 	a.op = Op{Owner: t.owner.id, Known: pt.told, Want: pt.told + 1, Lease: a.lease(), Draw: t.token == 0}
 	if t.shared {
@@ -19,12 +19,8 @@ func (a *acquisition) nest(t *tenure) (context.Context, *Hold, error) {
 	}
 	s.unlock()
 
-	ctx := a.caller
-	if a.deadline > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, a.deadline-s.now())
-		defer cancel()
-	}
+	ctx, cancel := a.bounded(a.caller)
+	defer cancel()
 	g, err := a.reenter(ctx)
 
 	s.mu.Lock()
@@ -98,18 +94,12 @@ func (a *acquisition) takeBack() {
 	s.afterUnlock(func() { s.undoLater(undo) })
 }
 
-// admit makes a tenure of a granted outermost Lock, or joins the one that the same
-// owner has got in the meantime. Session.mu must be held.
+// admit makes a tenure of a granted outermost Lock. Session.mu must be held.
 func (s *Session) admit(a *acquisition, g grant) *Hold {
 	t := a.t
-	key := tenureKey{a.p.Key(), t.owner.id}
-	if old := s.held[key]; old != nil {
-		old.shared = true
-		return s.addHold(old, a, g)
-	}
 	t.state = holding
 	t.trust = 0
-	s.held[key] = t
+	s.held[tenureKey{a.p.Key(), t.owner.id}] = t
 	if l := a.line; a.p.Exclusive() {
 		if l.holder != nil {
 			l.holder.lose("another owner was let in")
@@ -118,7 +108,6 @@ func (s *Session) admit(a *acquisition, g grant) *Hold {
 		l.holder, t.line = t, l
 		l.look = false
 		l.lookAt = s.now() + s.cfg.PollFloor
-		l.callOwner(t.owner.id)
 	}
 	return s.addHold(t, a, g)
 }

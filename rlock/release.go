@@ -137,7 +137,7 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 		t.line = nil
 		// Where a message is on its way it does this; it would only cost one
 		// attempt more.
-		if l.listener == nil || errs != nil || gone {
+		if l.holder == nil && (l.listener == nil || errs != nil || gone) {
 			l.nudge()
 		}
 		s.leaveLine(l)

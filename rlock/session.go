@@ -62,6 +62,10 @@ type tenureKey struct{ key, owner string }
 // sessionChannel is where ForceUnlock tells a session's holders.
 const sessionChannel = "relock_session:"
 
+// refusalRetry is how often a refused subscription is tried again: seldom enough that
+// an idle waiter stays below one command a second.
+const refusalRetry = 5 * time.Second
+
 // NewSession ties this process to the deployment that client was built for:
 // standalone, Sentinel or Cluster. The caller keeps owning client, and closes it
 // after the session. Locks run best, and most robustly, on a client with the options
@@ -88,7 +92,7 @@ func NewSession(ctx context.Context, client rueidis.Client, cfg Config) (*Sessio
 	s := &Session{
 		id: cfg.ID, client: client, cfg: cfg, log: cfg.Logger, start: time.Now(),
 		names: keyname.Style{Cluster: client.Mode() == rueidis.ClientModeCluster},
-		hub:   pubsub.NewHub(client, pubsub.Logger(cfg.Logger)),
+		hub:   pubsub.NewHub(client, pubsub.Logger(cfg.Logger), pubsub.RefusalRetry(refusalRetry)),
 		kick:  make(chan struct{}, 1), armed: never,
 		held: map[tenureKey]*tenure{}, pending: map[*tenure]struct{}{}, lines: map[string]*line{},
 	}
@@ -246,10 +250,7 @@ func (s *Session) unlock() {
 
 // endedErr says why a tenure ended. Session.mu must be held.
 func (s *Session) endedErr(t *tenure) error {
-	if s.closed && !t.mayStand && context.Cause(t) == ErrClosed {
-		return ErrClosed
-	}
-	if s.closed && t.state != ended {
+	if s.closed && !t.wasLost {
 		return ErrClosed
 	}
 	return ErrLost

@@ -41,6 +41,7 @@ type tenure struct {
 	renewAt time.Duration
 	due     time.Duration // when the watchdog must look at this tenure
 	index   int           // in Session.agenda; -1 if not there
+	wasLost bool          // it ended by losing the lock
 	// mayStand: the tenure ended without word from Redis that the lock is gone.
 	mayStand bool
 
@@ -224,6 +225,7 @@ func (t *tenure) lose(reason string) {
 	if t.state == ended {
 		return
 	}
+	t.wasLost = true
 	t.end(ErrLost)
 	t.vacate(true)
 	t.s.afterUnlock(func() {
