@@ -1,0 +1,191 @@
+package rlock_test
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+// scriptCase runs one script by hand, twice, on the state that setup leaves.
+type scriptCase struct {
+	name   string
+	script string
+	setup  [][]string
+	keys   []string
+	args   []string
+	first  string // the reply of the first run
+	again  string // of the second: the same, but for "changed"
+	state  string // HGETALL of lock, and whether other keys exist
+}
+
+const (
+	held1 = "HSET lock me 1"
+	held2 = "HSET lock me 2"
+	other = "HSET lock other 1"
+	ttl   = "PEXPIRE lock 60000"
+)
+
+func setup(cmds ...string) (all [][]string) {
+	for _, c := range cmds {
+		all = append(all, strings.Fields(c))
+	}
+	return all
+}
+
+var scriptCases = []scriptCase{
+	{"a free lock is taken", "acquire", nil, keys("lock"), args("me", "30000", "0", "1", "0"), "[1 1 0 1]", "[1 1 0 0]", "lock{me:1}"},
+	{"a nested hold is counted", "acquire", setup(held1, ttl), keys("lock"), args("me", "30000", "1", "2", "0"), "[1 2 0 1]", "[1 2 0 0]", "lock{me:2}"},
+	{"somebody else's lock is refused", "acquire", setup(other), keys("lock"), args("me", "30000", "0", "1", "0"), "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1}"},
+	{"a nested hold on a lost lock is no hold", "acquire", nil, keys("lock"), args("me", "30000", "1", "2", "0"), "[-1 0 0 0]", "[-1 0 0 0]", ""},
+	{"a token is drawn once", "acquire", setup("SET token 41"), keys("lock", "token"), args("me", "30000", "0", "1", "1"), "[1 1 42 1]", "[1 1 42 0]", "lock{me:1} token=42"},
+	{"a nested hold keeps the token", "acquire", setup(held1, ttl, "SET token 42"), keys("lock", "token"), args("me", "30000", "1", "2", "0"), "[1 2 42 1]", "[1 2 42 0]", "lock{me:2} token=42"},
+	{"an unusable token changes nothing", "acquire", setup("SET token x"), keys("lock", "token"), args("me", "30000", "0", "1", "1"), "WRONGTYPE", "WRONGTYPE", "token=x"},
+	{"another type changes nothing", "acquire", setup("SET lock x"), keys("lock"), args("me", "30000", "0", "1", "0"), "WRONGTYPE", "WRONGTYPE", "lock=x"},
+
+	{"the last hold frees the lock", "release", setup(held1, ttl), keys("lock"), args("me", "1", "0", "0", "ch", "PUBLISH"), "[0 1]", "[0 0]", ""},
+	{"a nested release leaves one", "release", setup(held2, ttl), keys("lock"), args("me", "2", "1", "0", "ch", "PUBLISH"), "[1 1]", "[1 0]", "lock{me:1}"},
+	{"somebody else's hold is not released", "release", setup(other), keys("lock"), args("me", "1", "0", "0", "ch", "PUBLISH"), "[0 0]", "[0 0]", "lock{other:1}"},
+	{"another type is left alone", "release", setup("SET lock x"), keys("lock"), args("me", "1", "0", "0", "ch", "PUBLISH"), "[0 0]", "[0 0]", "lock=x"},
+
+	{"a shared owner enters", "acquire_shared", nil, keys("lock", "req"), args("me", "30000", "0", "9000", "0"), "[1 1 0 1]", "[1 1 0 1]", "lock{me:1} req=1:0"},
+	{"a shared owner is counted once a request", "acquire_shared", setup(held2, ttl), keys("lock", "req"), args("me", "30000", "0", "9000", "0"), "[1 3 0 1]", "[1 3 0 1]", "lock{me:3} req=3:0"},
+	{"a shared owner keeps its token", "acquire_shared", setup(held1, ttl, "SET token 7"), keys("lock", "req", "token"), args("me", "30000", "0", "9000", "0"), "[1 2 7 1]", "[1 2 7 1]", "lock{me:2} req=2:7 token=7"},
+	{"a shared owner draws where it enters", "acquire_shared", setup("SET token 7"), keys("lock", "req", "token"), args("me", "30000", "0", "9000", "0"), "[1 1 8 1]", "[1 1 8 1]", "lock{me:1} req=1:8 token=8"},
+	{"a shared owner is refused", "acquire_shared", setup(other), keys("lock", "req"), args("me", "30000", "0", "9000", "0"), "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1}"},
+	{"a shared owner's loss is told", "acquire_shared", nil, keys("lock", "req"), args("me", "30000", "1", "9000", "0"), "[-1 0 0 0]", "[-1 0 0 0]", ""},
+	{"an undone request is refused for good", "acquire_shared", setup("SET req undone"), keys("lock", "req"), args("me", "30000", "0", "9000", "0"), "[0 0 0 0]", "[0 0 0 0]", "req=undone"},
+	{"a shared owner on another type", "acquire_shared", setup("SET lock x"), keys("lock", "req"), args("me", "30000", "0", "9000", "0"), "WRONGTYPE", "WRONGTYPE", "lock=x"},
+
+	{"a shared owner releases one", "release_shared", setup("HSET lock me 3", ttl), keys("lock", "req"), args("me", "1", "9000", "ch", "PUBLISH"), "[2 1]", "[2 1]", "lock{me:2} req=2"},
+	{"a shared owner's last release frees", "release_shared", setup(held1, ttl), keys("lock", "req"), args("me", "1", "9000", "ch", "PUBLISH"), "[0 1]", "[0 1]", "req=0"},
+	{"a shared owner holds nothing", "release_shared", setup(other), keys("lock", "req"), args("me", "1", "9000", "ch", "PUBLISH"), "[0 0]", "[0 0]", "lock{other:1}"},
+
+	{"a granted request is undone", "undo_shared", setup(held2, ttl, "SET req 2:0"), keys("lock", "req"), args("me", "9000", "ch", "PUBLISH"), "[0 1]", "[0 1]", "lock{me:1} req=undone"},
+	{"a granted last request is undone", "undo_shared", setup(held1, ttl, "SET req 1:0"), keys("lock", "req"), args("me", "9000", "ch", "PUBLISH"), "[0 1]", "[0 1]", "req=undone"},
+	{"a request that has not run is undone ahead", "undo_shared", setup(held1, ttl), keys("lock", "req"), args("me", "9000", "ch", "PUBLISH"), "[0 1]", "[0 1]", "lock{me:1} req=undone"},
+
+	{"many are renewed, each for itself", "renew", setup(held1, ttl, "SET token x", "HSET req other 1"), keys("lock", "token", "req", "gone"), args("30000", "me", "me", "me", "me"), "[1 0 0 0]", "[1 0 0 0]", "lock{me:1} req{other:1} token=x"},
+	{"a hold is extended", "extend", setup(held1, ttl), keys("lock"), args("me", "90000", "0"), "1", "1", "lock{me:1}"},
+	{"nothing is extended", "extend", setup(other), keys("lock"), args("me", "90000", "1"), "0", "0", "lock{other:1}"},
+	{"any hold is forced", "force_unlock", setup(held2, ttl), keys("lock"), args("ch", "PUBLISH", "s:"), "[me]", "[]", ""},
+	{"another type is not forced", "force_unlock", setup("SET lock x"), keys("lock"), args("ch", "PUBLISH", "s:"), "WRONGTYPE", "WRONGTYPE", "lock=x"},
+	{"a lock is described", "state", setup(held2), keys("lock"), nil, "[-1 me 2]", "[-1 me 2]", "lock{me:2}"},
+	{"a free lock is described", "state", nil, keys("lock"), nil, "[-2]", "[-2]", ""},
+	{"another type is not described", "state", setup("SET lock x"), keys("lock"), nil, "WRONGTYPE", "WRONGTYPE", "lock=x"},
+}
+
+func keys(k ...string) []string { return k }
+func args(a ...string) []string { return a }
+
+// Every script, run twice with the same arguments, gives the same state, and the same
+// reply but for the "changed" flag by which a resend is told from a loss.
+func TestScriptsAreSafeToRunTwice(t *testing.T) {
+	sources := rlock.ScriptSources()
+	seen := map[string]bool{}
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for _, c := range scriptCases {
+			seen[c.script] = true
+			t.Run(c.script+"/"+c.name, func(t *testing.T) {
+				s.FlushAll(t)
+				for _, cmd := range c.setup {
+					must(t, s.Do(t, cmd...).Error())
+				}
+				eval := append([]string{"EVAL", sources[c.script], strconv.Itoa(len(c.keys))}, append(c.keys, c.args...)...)
+				for i, want := range []string{c.first, c.again} {
+					if got := reply(s, t, eval); got != want {
+						t.Errorf("run %d replied %s, want %s", i+1, got, want)
+					}
+					if got := describe(t, s); got != c.state {
+						t.Errorf("after run %d Redis has %q, want %q", i+1, got, c.state)
+					}
+				}
+			})
+		}
+	})
+	for name := range sources {
+		if !seen[name] {
+			t.Errorf("%s.lua has no case", name)
+		}
+	}
+}
+
+func reply(s *redistest.Server, t *testing.T, cmd []string) string {
+	m, err := s.Do(t, cmd...).ToAny()
+	if err != nil {
+		if word, _, _ := strings.Cut(err.Error(), " "); word == "WRONGTYPE" {
+			return word
+		}
+		return err.Error()
+	}
+	return fmt.Sprint(m)
+}
+
+// describe returns all keys with what they hold.
+func describe(t *testing.T, s *redistest.Server) string {
+	var all []string
+	for _, k := range s.Keys(t) {
+		if h, err := s.Do(t, "HGETALL", k).AsStrMap(); err == nil {
+			for f, v := range h {
+				all = append(all, fmt.Sprintf("%s{%s:%s}", k, f, v))
+			}
+			continue
+		}
+		v, err := s.Do(t, "GET", k).ToString()
+		must(t, err)
+		all = append(all, k+"="+v)
+	}
+	return strings.Join(all, " ")
+}
+
+// A lease belongs to the acquisition: a nested shorter one does not cut the outer, and
+// releasing an inner hold never lengthens what is left (R24). No lock is ever without
+// a TTL.
+func TestScriptsKeepTheLongerLease(t *testing.T) {
+	src := rlock.ScriptSources()
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		pttl := func() int64 {
+			n, err := s.Do(t, "PTTL", "lock").AsInt64()
+			must(t, err)
+			return n
+		}
+		for _, step := range []struct {
+			what     string
+			cmd      []string
+			from, to int64
+		}{
+			{"outer", []string{"EVAL", src["acquire"], "1", "lock", "me", "60000", "0", "1", "0"}, 59000, 60000},
+			{"a shorter inner one", []string{"EVAL", src["acquire"], "1", "lock", "me", "5000", "1", "2", "0"}, 58000, 60000},
+			{"a longer inner one", []string{"EVAL", src["acquire"], "1", "lock", "me", "90000", "2", "3", "0"}, 89000, 90000},
+			{"a renewal", []string{"EVAL", src["renew"], "1", "lock", "30000", "me"}, 88000, 90000},
+			{"unlock of the longer one", []string{"EVAL", src["release"], "1", "lock", "me", "3", "2", "60000", "ch", "PUBLISH"}, 58000, 60000},
+			{"unlock that deserves more", []string{"EVAL", src["release"], "1", "lock", "me", "2", "1", "99000", "ch", "PUBLISH"}, 57000, 60000},
+		} {
+			must(t, s.Do(t, step.cmd...).Error())
+			if got := pttl(); got < step.from || got > step.to {
+				t.Errorf("after %s the TTL is %d ms, want %d to %d", step.what, got, step.from, step.to)
+			}
+		}
+	})
+}
+
+// Every script has a header that tells its keys, arguments, reply and messages, and
+// uses no key that its header does not name.
+func TestScriptHeaders(t *testing.T) {
+	used := regexp.MustCompile(`(KEYS|ARGV)\[(\d+)\]`)
+	for name, src := range rlock.ScriptSources() {
+		head, body, _ := strings.Cut(src, "\nlocal ")
+		if !strings.HasPrefix(head, "-- "+name+".lua: ") || !strings.Contains(head, "-- Returns ") || !strings.Contains(head, "-- Publishes ") {
+			t.Errorf("%s.lua: the header must begin with its name and have Returns and Publishes", name)
+		}
+		for _, m := range used.FindAllString(body, -1) {
+			if !strings.Contains(head, m) {
+				t.Errorf("%s.lua uses %s, which its header does not name", name, m)
+			}
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"relock/internal/idgen"
+)
+
+// wait is the wait loop: try, listen, try again, sleep.
+func (a *acquisition) wait(ctx context.Context) (grant, error) {
+	// An owner that others share may hold the lock elsewhere already, and the line
+	// may be waiting for just that hold to end. So it asks for itself once before
+	// it queues, and now and then while it is not in front.
+	outOfTurn := a.t.shared || !a.mayWait
+	traced := false
+	for {
+		if !outOfTurn && !a.mayTry() {
+			if !traced {
+				traced = true
+				a.s.cfg.Trace.waiting(a.p.Name(), a.t.owner.id)
+			}
+			patience := time.Duration(0)
+			if a.t.shared {
+				patience = a.s.cfg.PollFloor
+			}
+			var err error
+			if outOfTurn, err = a.s.park(ctx, a.line, &a.w, patience); err != nil {
+				return grant{}, a.ended(ctx)
+			}
+			continue
+		}
+		g, err := a.attempt(ctx)
+		switch {
+		case err == nil && g.status == granted:
+			return g, nil
+		case err == nil && !a.mayWait:
+			return g, ErrNotAcquired
+		case err == nil:
+			a.refused(g)
+		case ctx.Err() != nil:
+			return g, a.ended(ctx)
+		case classify(err) == refused || (!a.mayWait && a.giveUp(err)):
+			return g, err
+		default:
+			if a.backOff(ctx, a.failures) != nil {
+				return g, a.ended(ctx)
+			}
+			continue
+		}
+		outOfTurn = false
+		a.listen(ctx)
+	}
+}
+
+// mayTry asks the line.
+func (a *acquisition) mayTry() bool {
+	a.s.mu.Lock()
+	defer a.s.unlock()
+	return a.line.mayTry(&a.w, a.s.now())
+}
+
+// refused notes in the line when to look again.
+func (a *acquisition) refused(g grant) {
+	// Up to a tenth less than the floor, so that the waiters of many sessions do
+	// not look all at once for ever.
+	floor := a.s.cfg.PollFloor
+	sleep := floor - time.Duration(rand.Int64N(int64(floor)/10+1))
+	if g.value >= 0 {
+		// PTTL is rounded down by up to a millisecond.
+		sleep = min(sleep, time.Duration(g.value+1)*time.Millisecond)
+	}
+	a.s.mu.Lock()
+	defer a.s.unlock()
+	if a.line.front == &a.w {
+		a.line.lookAt = a.s.now() + max(sleep, minPause)
+	}
+}
+
+// listen subscribes, once for the line. Where that fails the front polls: the line
+// has no listener, so the pause lies here, and the next round tries to subscribe
+// again.
+func (a *acquisition) listen(ctx context.Context) {
+	s := a.s
+	s.mu.Lock()
+	need := a.line.front == &a.w && a.line.listener == nil && a.line.holder == nil
+	s.unlock()
+	if !need {
+		return
+	}
+	l, err := s.hub.Listen(ctx, a.line.channel)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.log.Debug("relock: no subscription, polling instead", "name", a.p.Name(), "error", err)
+			a.backOff(ctx, a.unheard)
+			a.unheard++
+		}
+		return
+	}
+	a.unheard = 0
+	s.mu.Lock()
+	if a.line.listener == nil {
+		a.line.listener = l
+		l = nil
+	}
+	a.line.look = true // what was published before the confirmation is unknown
+	s.unlock()
+	if l != nil {
+		l.Close()
+	}
+}
+
+// attempt asks Redis once.
+func (a *acquisition) attempt(ctx context.Context) (grant, error) {
+	s := a.s
+	s.mu.Lock()
+	if a.line != nil && a.line.front == &a.w {
+		a.line.drain()
+		a.line.look = false
+	}
+	s.unlock()
+	g, err := s.tryAcquire(ctx, a.p, &a.op)
+	if err == nil && g.status == granted && !g.changed && a.op.Request == "" && a.owner != nil && !a.sent {
+		// The count that we want stands there already, although we have not asked
+		// for it before: this owner's id was passed on and is used elsewhere (see
+		// WithOwner), or its own goroutines raced. From now on it is shared.
+		a.share()
+		g, err = s.tryAcquire(ctx, a.p, &a.op)
+	}
+	a.settleAttempt(g, err)
+	s.cfg.Trace.attempt(a.p.Name(), a.op.Owner, err == nil && g.status == granted, err)
+	return g, err
+}
+
+// settleAttempt keeps account of what may have run.
+func (a *acquisition) settleAttempt(g grant, err error) {
+	a.lastErr = err
+	switch {
+	case err == nil:
+		a.failures = 0
+		a.sent = g.status == granted
+		a.lastSent = g.sent
+	case classify(err) == unknown:
+		a.sent = true
+		a.lastSent = g.sent
+		fallthrough
+	default:
+		a.failures++
+		a.s.mu.Lock()
+		if a.line != nil && a.line.front == &a.w {
+			a.line.look = true // it may have swallowed a wake-up; the next in front must know
+		}
+		a.s.unlock()
+	}
+}
+
+// share turns to the protocol for owners that several sessions use.
+func (a *acquisition) share() {
+	a.s.mu.Lock()
+	a.t.shared = true
+	a.s.unlock()
+	a.newRequest()
+}
+
+func (a *acquisition) newRequest() {
+	a.op.Request = idgen.Request()
+	a.op.Remember = a.op.Lease + a.s.cfg.ReleaseTimeout
+}
+
+// errLate is a grant whose answer took longer than the lease it grants.
+var errLate = errors.New("rlock: the reply came later than the lease it speaks of")
+
+// tryAcquire runs the acquire script once. An error means that the lock is not
+// known to be held; a grant is one that can still be trusted.
+func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op) (grant, error) {
+	g := grant{sent: s.now()}
+	reply, err := s.run(ctx, p.Acquire(op)).AsIntSlice()
+	if err != nil {
+		return g, err
+	}
+	if len(reply) != 4 {
+		return g, fmt.Errorf("rlock: unexpected reply of %d elements from Redis", len(reply))
+	}
+	g.status, g.value, g.token, g.changed = reply[0], reply[1], reply[2], reply[3] == 1
+	if g.status == granted && s.now() >= g.sent+s.trustIn(op.Lease) {
+		return g, errLate
+	}
+	return g, nil
+}
+
+// giveUp says whether a TryLock shall stop after err. It goes on as long as the
+// outcome is unknown: asking again is the only way to learn it.
+func (a *acquisition) giveUp(err error) bool {
+	return classify(err) != unknown || a.s.now() >= a.start+a.s.cfg.ReleaseTimeout
+}
+
+// backOff pauses after the n-th failure, jittered, doubling from 10 ms to the poll
+// floor. The line may wake the pause.
+func (a *acquisition) backOff(ctx context.Context, n int) error {
+	d := jitter(min(10*time.Millisecond<<min(n, 10), a.s.cfg.PollFloor))
+	a.s.mu.Lock()
+	if a.w.wake == nil {
+		a.w.wake = make(chan struct{}, 1)
+	}
+	a.s.unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-a.w.wake:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// ended says why the waiting ended with ctx.
+func (a *acquisition) ended(ctx context.Context) error {
+	lastErr := a.lastErr
+	if lastErr != nil && isCtxErr(lastErr) {
+		lastErr = nil
+	}
+	if a.caller.Err() != nil {
+		return notAcquired(ctxError(a.caller), lastErr)
+	}
+	if errors.Is(context.Cause(ctx), ErrClosed) {
+		return ErrClosed
+	}
+	return notAcquired(nil, lastErr) // Wait is over
+}
