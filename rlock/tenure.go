@@ -181,7 +181,9 @@ func (c *sectionContext) Value(key any) any {
 }
 
 // cancelKey is the key under which package context looks for the cancellation
-// behind a context. It is not exported, but context.Cause asks for it.
+// behind a context. It is not exported, but context.Cause asks for it. (Should that
+// ever change, sections still end when they must; only their cause would be that of
+// the context given.)
 var cancelKey = func() any {
 	var k keyCatcher
 	_ = context.Cause(&k)
@@ -192,7 +194,7 @@ type keyCatcher struct{ key any }
 
 func (*keyCatcher) Deadline() (time.Time, bool) { return time.Time{}, false }
 func (*keyCatcher) Done() <-chan struct{}       { return nil }
-func (*keyCatcher) Err() error                  { return nil }
+func (*keyCatcher) Err() error                  { return context.Canceled } // else nobody asks why
 func (k *keyCatcher) Value(key any) any         { k.key = key; return nil }
 
 // end ends the tenure: nothing is held any more as far as its contexts tell. What

@@ -1,0 +1,488 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+// hget returns a field of a hash, "" when it is not there.
+func hget(t testing.TB, s *redistest.Server, key, field string) string {
+	t.Helper()
+	v, _ := s.Do(t, "HGET", key, field).ToString()
+	return v
+}
+
+func TestLockStandsInRedisAsRedissonsRLock(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{ID: "8e1a", Prefix: "app:"})
+		ctx := within(t, 10*time.Second)
+		m := rlock.New(ses, "order")
+		section, outer, err := m.Lock(ctx)
+		must(t, err)
+		owner := outer.Owner()
+		if !strings.HasPrefix(owner, "8e1a:") {
+			t.Errorf("owner %q, want 8e1a:<number>", owner)
+		}
+		if id, ok := rlock.OwnerFrom(section); !ok || id != owner {
+			t.Errorf("OwnerFrom(section) = %q, %v; want %q", id, ok, owner)
+		}
+		if _, ok := rlock.OwnerFrom(ctx); ok {
+			t.Error("the context given has an owner")
+		}
+		if got := hget(t, s, "app:order", owner); got != "1" {
+			t.Errorf("HGET = %q, want 1", got)
+		}
+		_, inner, err := m.Lock(section)
+		must(t, err)
+		if got := hget(t, s, "app:order", owner); got != "2" {
+			t.Errorf("HGET inside a nested call = %q, want 2", got)
+		}
+		if inner.Owner() != owner {
+			t.Errorf("the nested hold has owner %q, want %q", inner.Owner(), owner)
+		}
+		st, err := m.State(ctx)
+		must(t, err)
+		if len(st.Owners) != 1 || st.Owners[owner] != 2 || st.TTL <= 29*time.Second || st.TTL > 30*time.Second {
+			t.Errorf("State = %+v", st)
+		}
+		must(t, inner.Unlock())
+		if got := hget(t, s, "app:order", owner); got != "1" {
+			t.Errorf("HGET after the inner Unlock = %q, want 1", got)
+		}
+		must(t, outer.Unlock())
+		if keys := s.Keys(t); len(keys) != 0 {
+			t.Errorf("left in Redis: %q", keys)
+		}
+		st, err = m.State(ctx)
+		if must(t, err); len(st.Owners) != 0 || st.TTL != 0 {
+			t.Errorf("State of a free lock = %+v", st)
+		}
+	})
+}
+
+// The context of the critical section ends with ErrReleased at the last Unlock, in
+// whatever order the holds are unlocked, and not before.
+func TestSectionEndsWithTheLastHold(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{})
+		ctx := within(t, 10*time.Second)
+		m := rlock.New(ses, "x")
+		c1, h1, err := m.Lock(ctx)
+		must(t, err)
+		c2, h2, err := m.Lock(c1)
+		must(t, err)
+		derived, cancel := context.WithCancel(c2)
+		defer cancel()
+		c3, h3, err := m.Lock(derived)
+		must(t, err)
+		c4, h4, err := m.Lock(context.WithoutCancel(c2)) // keeps the owner, loses the end
+		must(t, err)
+		all := []context.Context{c1, c2, c3, c4}
+		for i, h := range []*rlock.Hold{h1, h3, h4} {
+			must(t, h.Unlock())
+			for j, c := range all {
+				if c.Err() != nil {
+					t.Fatalf("after %d Unlocks context %d has ended: %v", i+1, j+1, context.Cause(c))
+				}
+			}
+			if err := h.Unlock(); !errors.Is(err, rlock.ErrNotHeld) {
+				t.Errorf("second Unlock: %v", err)
+			}
+		}
+		must(t, h2.Unlock())
+		for j, c := range all {
+			if !errors.Is(c.Err(), context.Canceled) || context.Cause(c) != rlock.ErrReleased {
+				t.Errorf("context %d: %v, cause %v; want ErrReleased", j+1, c.Err(), context.Cause(c))
+			}
+			child, stop := context.WithCancel(c)
+			if context.Cause(child) != rlock.ErrReleased {
+				t.Errorf("a child of context %d does not know the cause: %v", j+1, context.Cause(child))
+			}
+			stop()
+		}
+		if keys := s.Keys(t); len(keys) != 0 {
+			t.Errorf("left in Redis: %q", keys)
+		}
+	})
+}
+
+// Values and deadlines of what a nested Lock was given stay visible in its section.
+func TestSectionIsDerivedFromTheGivenContext(t *testing.T) {
+	s := redistest.Mini(t)
+	ses := dial(t, s, rlock.Config{})
+	type key struct{}
+	m := rlock.New(ses, "x")
+	base, cancelBase := context.WithCancelCause(context.WithValue(context.Background(), key{}, "outer"))
+	c1, h1, err := m.Lock(base)
+	must(t, err)
+	with, cancel := context.WithDeadline(context.WithValue(c1, key{}, "inner"), time.Now().Add(time.Hour))
+	defer cancel()
+	var sections []context.Context
+	for range 3 { // the same Done: they share one derived context
+		c2, h2, err := m.Lock(with)
+		must(t, err)
+		must(t, h2.Unlock())
+		sections = append(sections, c2)
+	}
+	for _, c := range sections {
+		if c.Value(key{}) != "inner" || c1.Value(key{}) != "outer" {
+			t.Error("values are not those of the context given")
+		}
+		if d, ok := c.Deadline(); !ok || time.Until(d) > time.Hour {
+			t.Error("the deadline is not that of the context given")
+		}
+	}
+	why := errors.New("why")
+	cancelBase(why)
+	for _, c := range append(sections, c1) {
+		if <-c.Done(); context.Cause(c) != why {
+			t.Errorf("cause %v, want that of the outermost context", context.Cause(c))
+		}
+	}
+	must(t, h1.Unlock()) // works although the ctx is done
+	if keys := s.Keys(t); len(keys) != 0 {
+		t.Errorf("left in Redis: %q", keys)
+	}
+}
+
+// Two sessions, many goroutines, an unguarded counter and a flag that is checked from
+// outside the lock; every second section nests. Goroutines without a common ctx never
+// share an owner (R28).
+func TestExclusionFromOutside(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
+		ctx := within(t, 60*time.Second)
+		const workers, rounds = 16, 25
+		counter := 0
+		var inside atomic.Int32
+		var wg sync.WaitGroup
+		for i := range workers {
+			m := rlock.New([]*rlock.Session{a, b}[i%2], "x")
+			wg.Go(func() {
+				for r := range rounds {
+					err := m.Do(ctx, func(ctx context.Context) error {
+						if n := inside.Add(1); n != 1 {
+							t.Errorf("%d inside", n)
+						}
+						defer inside.Add(-1)
+						read := counter
+						runtime.Gosched()
+						if r%2 == 0 {
+							if err := m.Do(ctx, func(context.Context) error { return nil }); err != nil {
+								return err
+							}
+						}
+						counter = read + 1
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if counter != workers*rounds {
+			t.Errorf("counter %d, want %d", counter, workers*rounds)
+		}
+		nothingLeft(t, s, a, b)
+	})
+}
+
+// nothingLeft checks that no key, hold, waiter or subscription is left.
+func nothingLeft(t *testing.T, s *redistest.Server, sessions ...*rlock.Session) {
+	t.Helper()
+	redistest.Eventually(t, 10*time.Second, "everything to be given back", func() bool {
+		for _, ses := range sessions {
+			if held, pending, lines, agenda, active := ses.Books(); held+pending+lines+agenda+active != 0 {
+				return false
+			}
+		}
+		for _, c := range s.Channels(t) {
+			if !strings.HasPrefix(c, "relock_session:") {
+				return false
+			}
+		}
+		return len(s.Keys(t)) == 0
+	})
+}
+
+func TestTryLock(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
+		ctx := within(t, 10*time.Second)
+		section, h, err := rlock.New(a, "x").TryLock(ctx)
+		must(t, err)
+		for _, ses := range []*rlock.Session{a, b} {
+			got, none, err := rlock.New(ses, "x").TryLock(ctx)
+			if !errors.Is(err, rlock.ErrNotAcquired) || got != ctx || none != nil {
+				t.Errorf("TryLock of a held lock: %v, %v", none, err)
+			}
+			if isCtx := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded); isCtx {
+				t.Errorf("%v matches a context error", err)
+			}
+			if _, _, err := rlock.New(ses, "x").Lock(ctx, rlock.Wait(0)); !errors.Is(err, rlock.ErrNotAcquired) {
+				t.Errorf("Wait(0): %v", err)
+			}
+		}
+		_, nested, err := rlock.New(a, "x").TryLock(section)
+		must(t, err)
+		must(t, nested.Unlock())
+		must(t, h.Unlock())
+		_, h, err = rlock.New(b, "x").TryLock(ctx)
+		must(t, err)
+		must(t, h.Unlock())
+		nothingLeft(t, s, a, b)
+	})
+}
+
+// Wait bounds the waiting alone: neither a success nor the section is bounded by it.
+func TestWaitBoundsTheWaitingAlone(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
+		ctx := within(t, 10*time.Second)
+		_, h, err := rlock.New(a, "x").Lock(ctx)
+		must(t, err)
+		for _, ses := range []*rlock.Session{a, b} {
+			began := time.Now()
+			_, _, err = rlock.New(ses, "x").Lock(ctx, rlock.Wait(50*time.Millisecond))
+			if !errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Wait over: %v", err)
+			}
+			if d := time.Since(began); d < 50*time.Millisecond {
+				t.Errorf("gave up after %v", d)
+			}
+		}
+		must(t, h.Unlock())
+		section, h, err := rlock.New(b, "x").Lock(ctx, rlock.Wait(time.Second))
+		must(t, err)
+		if want, _ := ctx.Deadline(); true {
+			if got, _ := section.Deadline(); !got.Equal(want) {
+				t.Error("Wait has bounded the section")
+			}
+		}
+		must(t, h.Unlock())
+		nothingLeft(t, s, a, b)
+	})
+}
+
+// A ctx that ends while waiting matches both errors; one that was done before the call
+// only its own (R7, design 9).
+func TestContextEndsWhileWaiting(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
+		_, h, err := rlock.New(a, "x").Lock(context.Background())
+		must(t, err)
+		for _, ses := range []*rlock.Session{a, b} {
+			ctx, cancel := context.WithCancel(context.Background())
+			got := make(chan error, 1)
+			go func() {
+				_, _, err := rlock.New(ses, "x").Lock(ctx)
+				got <- err
+			}()
+			redistest.Eventually(t, 5*time.Second, "the waiter to wait", func() bool { return ses.WaitersOf("x") == 1 })
+			cancel()
+			if err := <-got; !errors.Is(err, rlock.ErrNotAcquired) || !errors.Is(err, context.Canceled) {
+				t.Errorf("cancelled while waiting: %v", err)
+			}
+			_, _, err = rlock.New(ses, "x").Lock(ctx)
+			if !errors.Is(err, context.Canceled) || errors.Is(err, rlock.ErrNotAcquired) {
+				t.Errorf("cancelled before: %v", err)
+			}
+			dctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+			_, _, err = rlock.New(ses, "x").Lock(dctx)
+			if cancel(); !errors.Is(err, rlock.ErrNotAcquired) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("deadline while waiting: %v", err)
+			}
+		}
+		must(t, h.Unlock())
+		nothingLeft(t, s, a, b)
+	})
+}
+
+func TestFencingTokensGrow(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b := dial(t, s, rlock.Config{Lease: 300 * time.Millisecond}), dial(t, s, rlock.Config{})
+		ctx := within(t, 20*time.Second)
+		var last int64
+		for i := range 10 {
+			m := rlock.New([]*rlock.Session{a, b}[i%2], "x", rlock.Fenced())
+			lctx := ctx
+			if i%3 == 0 {
+				lctx = rlock.WithOwner(ctx, fmt.Sprint("request-", i))
+			}
+			section, h, err := m.Lock(lctx)
+			must(t, err)
+			if h.Token() <= last {
+				t.Fatalf("token %d after %d", h.Token(), last)
+			}
+			last = h.Token()
+			_, nested, err := m.Lock(section)
+			must(t, err)
+			if nested.Token() != last {
+				t.Errorf("token of the nested hold %d, want %d", nested.Token(), last)
+			}
+			if got, _ := s.Do(t, "GET", "redisson_lock_token:{x}").AsInt64(); got != last {
+				t.Errorf("Redis has token %d, want %d", got, last)
+			}
+			must(t, nested.Unlock())
+			must(t, h.Unlock())
+		}
+		_, h, err := rlock.New(a, "x").Lock(ctx)
+		must(t, err)
+		if h.Token() != 0 {
+			t.Errorf("a mutex that is not fenced has token %d", h.Token())
+		}
+		must(t, h.Unlock())
+	})
+}
+
+func TestDoReleasesOnPanicAndGoexit(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{})
+		ctx := within(t, 10*time.Second)
+		m := rlock.New(ses, "x")
+		func() {
+			defer func() {
+				if r := recover(); r != "boom" {
+					t.Errorf("recovered %v", r)
+				}
+			}()
+			m.Do(ctx, func(context.Context) error { panic("boom") })
+		}()
+		nothingLeft(t, s, ses)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			m.Do(ctx, func(context.Context) error { runtime.Goexit(); return nil })
+		})
+		wg.Wait()
+		nothingLeft(t, s, ses)
+
+		mine := errors.New("mine")
+		err := m.Do(ctx, func(context.Context) error { return mine })
+		if !errors.Is(err, mine) || errors.Is(err, rlock.ErrLost) {
+			t.Errorf("Do returned %v", err)
+		}
+		err = m.Do(ctx, func(context.Context) error {
+			s.FlushAll(t)
+			return mine
+		})
+		if !errors.Is(err, mine) || !errors.Is(err, rlock.ErrLost) {
+			t.Errorf("Do with a lost lock returned %v", err)
+		}
+		must(t, m.Do(ctx, func(context.Context) error { return nil }))
+	})
+}
+
+// A hold is a value: another goroutine may unlock it, once (R28).
+func TestUnlockFromAnotherGoroutine(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{})
+		_, h, err := rlock.New(ses, "x").Lock(within(t, 10*time.Second))
+		must(t, err)
+		var released, notHeld atomic.Int32
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				switch err := h.Unlock(); {
+				case err == nil:
+					released.Add(1)
+				case errors.Is(err, rlock.ErrNotHeld):
+					notHeld.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if released.Load() != 1 || notHeld.Load() != 7 {
+			t.Errorf("%d released, %d not held", released.Load(), notHeld.Load())
+		}
+		nothingLeft(t, s, ses)
+	})
+}
+
+func TestLocker(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{})
+		ctx := within(t, 20*time.Second)
+		// Even an owner in ctx does not make the goroutines re-enter.
+		l := rlock.New(ses, "x").Locker(rlock.WithOwner(ctx, "all of us"))
+		counter := 0
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 10 {
+					l.Lock()
+					counter++
+					l.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		if counter != 80 {
+			t.Errorf("counter %d", counter)
+		}
+		panics := func(f func()) (v any) {
+			defer func() { v = recover() }()
+			f()
+			return nil
+		}
+		if err, _ := panics(l.Unlock).(error); !errors.Is(err, rlock.ErrNotHeld) {
+			t.Errorf("Unlock without Lock: %v", err)
+		}
+		l.Lock()
+		s.FlushAll(t)
+		if err, _ := panics(l.Unlock).(error); !errors.Is(err, rlock.ErrLost) {
+			t.Errorf("Unlock of a lost lock: %v", err)
+		}
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		if err, _ := panics(rlock.New(ses, "x").Locker(over).Lock).(error); !errors.Is(err, context.Canceled) {
+			t.Errorf("Lock on a ctx that is over: %v", err)
+		}
+		nothingLeft(t, s, ses)
+	})
+}
+
+func TestForceUnlockFreesAnyOwnersHold(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{PollFloor: time.Minute})
+		ctx := within(t, 20*time.Second)
+		m := rlock.New(a, "x")
+		if was, err := m.ForceUnlock(ctx); was || err != nil {
+			t.Errorf("ForceUnlock of a free lock: %v, %v", was, err)
+		}
+		section, h, err := m.Lock(ctx)
+		must(t, err)
+		in := make(chan error, 1)
+		go func() {
+			_, h, err := rlock.New(b, "x").Lock(ctx)
+			in <- errors.Join(err, h.Unlock())
+		}()
+		redistest.Eventually(t, 5*time.Second, "the waiter to listen", func() bool { return len(s.Channels(t)) == 3 })
+		if was, err := rlock.New(b, "x").ForceUnlock(ctx); !was || err != nil {
+			t.Errorf("ForceUnlock: %v, %v", was, err)
+		}
+		<-section.Done() // at once, not at the next renewal 10 s later; ctx ends after 20
+		if context.Cause(section) != rlock.ErrLost {
+			t.Errorf("cause %v", context.Cause(section))
+		}
+		must(t, <-in) // woken: its poll floor is a minute
+		if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) {
+			t.Errorf("Unlock after ForceUnlock: %v", err)
+		}
+		nothingLeft(t, s, a, b)
+	})
+}
