@@ -107,8 +107,10 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 	t.busy = true
 	s.forgetDue(t)
 	t.cancelAll(ErrReleased)
-	if t.line != nil && t.line.holder == t {
-		t.line.settle(s.now() + s.cfg.PollFloor)
+	// With a subscription the message tells when the lock is free, and it may be
+	// here before the answer. Without, the line waits for the answer.
+	if l := t.line; l != nil && l.holder == t && l.listener != nil {
+		l.settle(s.now() + s.cfg.PollFloor)
 	}
 	var errs error
 	gone := false
@@ -135,9 +137,11 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 	t.passTurn()
 	if l := t.line; l != nil {
 		t.line = nil
-		// Where a message is on its way it does this; it would only cost one
-		// attempt more.
-		if l.holder == nil && (l.listener == nil || errs != nil || gone) {
+		told := l.holder != t // a message is on its way; a nudge would cost one attempt more
+		if !told {
+			l.holder = nil
+		}
+		if l.holder == nil && (!told || errs != nil || gone) {
 			l.nudge()
 		}
 		s.leaveLine(l)

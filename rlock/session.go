@@ -134,10 +134,16 @@ func (s *Session) listenForRevocations(ctx context.Context) error {
 	return nil
 }
 
+// connTimeout is after how long without an answer, also to rueidis's own PING, a
+// connection counts as dead. rueidis's default of 10 s would let waiters miss messages
+// for as long, and is a third of the default lease.
+const connTimeout = 3 * time.Second
+
 // Dial is [NewSession] with a client of its own, built from opt with the settings
 // that locks run best with: pipelining always (a context that ends neither closes
 // the connection nor is ignored), one connection to a node (the fastest for scripts),
-// no client-side cache, no ConnLifetime. Close closes the client too.
+// no client-side cache, no ConnLifetime; and unless opt says otherwise a connection is
+// given up when it has been silent for 3 s. Close closes the client too.
 //
 // It blocks until the session is ready or ctx ends. Errors: those of NewSession, and
 // the client's when no server can be reached.
@@ -159,6 +165,9 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	opt.PipelineMultiplex = -1
 	opt.DisableCache = true
 	opt.ConnLifetime = 0
+	if opt.ConnWriteTimeout == 0 {
+		opt.ConnWriteTimeout = connTimeout
+	}
 	dialing, done := context.WithCancel(ctx)
 	opt.DialCtxFn = dialWithin(dialing, opt)
 	client, err := rueidis.NewClient(opt)

@@ -1,0 +1,18 @@
+package pubsub
+
+// Channels is the number of channels that the hub keeps, in whatever state.
+func (h *Hub) Channels() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.channels)
+}
+
+// Failures is how often in a row the only node could not be connected to.
+func (h *Hub) Failures() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := h.nodes[""]; n != nil {
+		return n.fails
+	}
+	return 0
+}

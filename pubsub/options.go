@@ -1,0 +1,85 @@
+package pubsub
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// DefaultLinger is how long a channel stays subscribed after its last listener
+	// left. A contended lock is listened to again within milliseconds; half a
+	// second spares it the two round trips and costs the server next to nothing.
+	DefaultLinger = 500 * time.Millisecond
+
+	// DefaultRefusalRetry is how long a refused channel is not asked for again. An
+	// ACL does not heal in milliseconds, and callers poll meanwhile.
+	DefaultRefusalRetry = time.Second
+)
+
+const (
+	// Back-off of everything that is tried again: dialling a node, a channel whose
+	// slot is on the move, reading the topology.
+	minBackoff = 10 * time.Millisecond
+	maxBackoff = time.Second
+
+	// maxTries bounds how often a channel is sent from node to node before the
+	// blocked Listen calls are told; with the back-off this is about a second.
+	maxTries = 7
+
+	// answerTimeout bounds one round of SUBSCRIBE commands. A healthy server needs
+	// microseconds a channel; one that is stopped is given up on.
+	answerTimeout = 5 * time.Second
+
+	// watchInterval is how often the hub compares its connections' addresses with
+	// the client's idea of the deployment. It costs no traffic.
+	watchInterval = time.Second
+)
+
+// Option adjusts a [Hub].
+type Option func(*Hub)
+
+// Linger sets how long a channel, and then the connection, is kept after it was
+// last used; default [DefaultLinger]. 0 unsubscribes at once. Negative is an error
+// from every Listen.
+func Linger(d time.Duration) Option {
+	return func(h *Hub) {
+		if d < 0 {
+			h.bad = fmt.Errorf("pubsub: negative Linger %v", d)
+		}
+		h.linger = d
+	}
+}
+
+// RefusalRetry sets for how long a refusal is remembered: Listen fails with it
+// without asking the server. Default [DefaultRefusalRetry]; up to a fifth is added at
+// random, so that many processes do not ask in step. Below 1 ms is an error from
+// every Listen.
+func RefusalRetry(d time.Duration) Option {
+	return func(h *Hub) {
+		if d < time.Millisecond {
+			h.bad = fmt.Errorf("pubsub: RefusalRetry %v is below 1ms", d)
+		}
+		h.refusalRetry = d
+	}
+}
+
+// Logger makes the hub report lost connections and refused channels; default: nothing.
+func Logger(l *slog.Logger) Option {
+	return func(h *Hub) {
+		if l != nil {
+			h.log = l
+		}
+	}
+}
+
+// backoff returns the pause after n failures in a row: doubling from minBackoff to
+// maxBackoff, the upper half of it at random.
+func backoff(n int) time.Duration {
+	d := maxBackoff
+	if n < 8 { // 10 ms << 7 is past the maximum already
+		d = min(maxBackoff, minBackoff<<max(0, n-1))
+	}
+	return d/2 + rand.N(d/2)
+}

@@ -1,0 +1,297 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"relock/internal/faulttest"
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+// dialProxy makes a session whose traffic goes through a proxy that counts it.
+func dialProxy(t *testing.T, s *redistest.Server, cfg rlock.Config) (*rlock.Session, *faulttest.Proxy) {
+	t.Helper()
+	p := faulttest.New(t, s.Addr)
+	opt := s.Option()
+	opt.InitAddress = []string{p.Addr()}
+	ses, err := rlock.Dial(context.Background(), opt, cfg)
+	must(t, err)
+	t.Cleanup(func() { ses.Close() })
+	return ses, p
+}
+
+// An uncontended cycle is two scripts, re-entry two more, and nothing else is sent: no
+// subscription, no SCRIPT LOAD, not even for the very first use.
+func TestUncontendedCostsTwoCommands(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := dialProxy(t, s, rlock.Config{})
+		ctx := within(t, 20*time.Second)
+		m := rlock.New(ses, "x")
+		for _, fenced := range []bool{false, true} {
+			if fenced {
+				m = rlock.New(ses, "x", rlock.Fenced())
+			}
+			p.Reset()
+			_, h, err := m.Lock(ctx)
+			must(t, err)
+			must(t, h.Unlock())
+			if log := p.Log(); len(log) != 2 || p.Count("EVALSHA") != 2 {
+				t.Errorf("one cycle sent %q", log)
+			}
+			p.Reset()
+			for range 10 {
+				section, h, err := m.Lock(ctx)
+				must(t, err)
+				_, nested, err := m.Lock(section)
+				must(t, err)
+				must(t, nested.Unlock())
+				must(t, h.Unlock())
+			}
+			if log := p.Log(); len(log) != 40 || p.Count("EVALSHA") != 40 {
+				t.Errorf("10 nested cycles sent %d commands: %q", len(log), log)
+			}
+		}
+		if got := s.Channels(t); len(got) != 1 || got[0] != "relock_session:"+ses.ID() {
+			t.Errorf("channels %q, want the session's own alone", got)
+		}
+	})
+}
+
+// However many goroutines of a session wait, Redis sees one waiter, and what one
+// acquisition costs does not depend on their number.
+func TestWaitersOfASessionAreOneContender(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for _, n := range []int{1, 64, 1000} {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				other := dial(t, s, rlock.Config{})
+				ses, p := dialProxy(t, s, rlock.Config{PollFloor: time.Hour})
+				ctx := within(t, 60*time.Second)
+				name := redistest.Name(t)
+				_, foreign, err := rlock.New(other, name).Lock(ctx)
+				must(t, err)
+				p.Reset()
+				m := rlock.New(ses, name)
+				var wg sync.WaitGroup
+				for range n {
+					wg.Go(func() {
+						_, h, err := m.Lock(ctx)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if err := h.Unlock(); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				redistest.Eventually(t, 20*time.Second, "everybody to wait", func() bool {
+					return ses.WaitersOf(name) == n && p.Count("EVALSHA") == 2
+				})
+				if got := p.Count(); got != 3 {
+					t.Errorf("%d waiters sent %d commands, want try, subscribe, try: %q", n, got, p.Log())
+				}
+				p.Reset()
+				must(t, foreign.Unlock())
+				wg.Wait()
+				if got := p.Count("EVALSHA"); got > 2*n {
+					t.Errorf("%d acquisitions sent %d scripts, want %d", n, got, 2*n)
+				}
+			})
+		}
+	})
+}
+
+// Goroutines of one session that take turns need no subscription: two commands each.
+func TestContentionWithinASessionNeedsNoSubscription(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := dialProxy(t, s, rlock.Config{})
+		ctx := within(t, 60*time.Second)
+		m := rlock.New(ses, "x")
+		p.Reset()
+		const workers, rounds = 50, 4
+		var wg sync.WaitGroup
+		for range workers {
+			wg.Go(func() {
+				for range rounds {
+					if err := m.Do(ctx, func(context.Context) error { return nil }); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if got := p.Count(); got != 2*workers*rounds {
+			t.Errorf("%d acquisitions sent %d commands, want 2 each; %d subscriptions", workers*rounds, got, p.Count("SUBSCRIBE"))
+		}
+	})
+}
+
+// One release causes at most one attempt of each waiting session (R15).
+func TestReleaseCausesOneAttemptPerSession(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		holder := dial(t, s, rlock.Config{})
+		ctx := within(t, 60*time.Second)
+		m := rlock.New(holder, "x")
+		_, h, err := m.Lock(ctx)
+		must(t, err)
+
+		const sessions, each = 4, 8
+		var proxies []*faulttest.Proxy
+		waitCtx, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		for range sessions {
+			ses, p := dialProxy(t, s, rlock.Config{PollFloor: time.Hour})
+			proxies = append(proxies, p)
+			for range each {
+				wg.Go(func() {
+					if _, h, err := rlock.New(ses, "x").Lock(waitCtx); err == nil {
+						h.Unlock()
+					} else if !errors.Is(err, rlock.ErrNotAcquired) {
+						t.Error(err)
+					}
+				})
+			}
+			redistest.Eventually(t, 20*time.Second, "the session to wait", func() bool {
+				return ses.WaitersOf("x") == each && p.Count("EVALSHA") == 2
+			})
+		}
+		for _, p := range proxies {
+			p.Reset()
+		}
+		// A publication without a release: everybody looks once, finds it held, and
+		// is quiet again.
+		for round := 1; round <= 5; round++ {
+			must(t, s.Do(t, "PUBLISH", "redisson_lock__channel:{x}", "0").Error())
+			redistest.Eventually(t, 10*time.Second, "each session to look", func() bool {
+				for _, p := range proxies {
+					if p.Count("EVALSHA") < round {
+						return false
+					}
+				}
+				return true
+			})
+		}
+		for i, p := range proxies {
+			if got := p.Count(); got != 5 {
+				t.Errorf("5 wake-ups made session %d send %d commands: %q", i, got, p.Log())
+			}
+		}
+		stop()
+		wg.Wait()
+		must(t, h.Unlock())
+	})
+}
+
+// An idle waiter costs less than one command a second (R15).
+func TestIdleWaiterIsQuiet(t *testing.T) {
+	s := redistest.Mini(t)
+	holder := dial(t, s, rlock.Config{})
+	ses, p := dialProxy(t, s, rlock.Config{PollFloor: 250 * time.Millisecond})
+	ctx := within(t, 20*time.Second)
+	_, h, err := rlock.New(holder, "x").Lock(ctx)
+	must(t, err)
+	p.Reset()
+	_, _, err = rlock.New(ses, "x").Lock(ctx, rlock.Wait(2500*time.Millisecond))
+	if !errors.Is(err, rlock.ErrNotAcquired) {
+		t.Error(err)
+	}
+	// Ten floors, each up to a tenth shorter, after try, subscribe, try.
+	if got := p.Count(); got > 3+12 {
+		t.Errorf("waiting for ten poll floors sent %d commands: %q", got, p.Log())
+	}
+	must(t, h.Unlock())
+}
+
+// No goroutine and no timer for a held lock: ten thousand add none, and they are
+// renewed by few scripts.
+func TestHeldLocksNeedNoGoroutine(t *testing.T) {
+	s := redistest.Real(t)
+	ses, p := dialProxy(t, s, rlock.Config{Lease: 6 * time.Second})
+	ctx := within(t, 60*time.Second)
+	const n = 10_000
+	base := runtime.NumGoroutine()
+	if base > 40 {
+		t.Errorf("%d goroutines with an idle session, server, and proxy", base)
+	}
+	holds := make([]*rlock.Hold, n)
+	for i := range holds {
+		_, h, err := rlock.New(ses, fmt.Sprint("held-", i)).Lock(ctx)
+		must(t, err)
+		holds[i] = h
+	}
+	redistest.Eventually(t, 5*time.Second, "no goroutine more than before", func() bool {
+		return runtime.NumGoroutine() <= base+2 // a renewal may be under way
+	})
+	p.Reset()
+	renewals := func() (scripts, locks int) {
+		for _, cmd := range p.Log() {
+			if f := strings.SplitN(cmd, " ", 4); f[0] == "EVALSHA" {
+				var k int
+				fmt.Sscan(f[2], &k)
+				scripts, locks = scripts+1, locks+k
+			}
+		}
+		return
+	}
+	redistest.Eventually(t, 20*time.Second, "every lock to be renewed once", func() bool {
+		_, locks := renewals()
+		return locks >= n
+	})
+	scripts, locks := renewals()
+	if scripts > locks/100 {
+		t.Errorf("%d scripts renewed %d locks, want at least 100 with each", scripts, locks)
+	}
+	t.Logf("%d scripts renewed %d locks", scripts, locks)
+	for _, h := range holds {
+		must(t, h.Unlock())
+	}
+	nothingLeft(t, s, ses)
+}
+
+// Ten thousand waiters on ten thousand names share one subscriber connection, and no
+// channel is left afterwards (R14).
+func TestManyWaitersShareOneConnection(t *testing.T) {
+	s := redistest.Real(t)
+	holder := dial(t, s, rlock.Config{})
+	ses := dial(t, s, rlock.Config{PollFloor: time.Minute})
+	ctx := within(t, 120*time.Second)
+	const n = 10_000
+	name := func(i int) string { return fmt.Sprint("n", i) }
+	holds := make([]*rlock.Hold, n)
+	for i := range holds {
+		_, h, err := rlock.New(holder, name(i)).Lock(ctx)
+		must(t, err)
+		holds[i] = h
+	}
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			_, h, err := rlock.New(ses, name(i)).Lock(ctx)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := h.Unlock(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	redistest.Eventually(t, 60*time.Second, "everybody to listen", func() bool { return len(s.Channels(t)) == n+2 })
+	clients, err := s.Do(t, "CLIENT", "LIST", "TYPE", "pubsub").ToString()
+	must(t, err)
+	if got := strings.Count(clients, "\n"); got != 2 {
+		t.Errorf("%d subscriber connections for two sessions", got)
+	}
+	for _, h := range holds {
+		must(t, h.Unlock())
+	}
+	wg.Wait()
+	nothingLeft(t, s, holder, ses)
+}
