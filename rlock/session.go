@@ -1,5 +1,3 @@
-// This file is the session: what the holds, lines and the watchdog of one process
-// have in common.
 package rlock
 
 import (

@@ -1,0 +1,222 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+
+	"relock/rlock"
+)
+
+// openExample is what the examples have in common: a session on an embedded Redis.
+func openExample() (session *rlock.Session, server *miniredis.Miniredis, closeBoth func()) {
+	server = miniredis.NewMiniRedis()
+	if err := server.Start(); err != nil {
+		panic(err)
+	}
+	server.ClockTTL(true)
+	session, err := rlock.Dial(context.Background(), rueidis.ClientOption{
+		InitAddress:       []string{server.Addr()},
+		ForceSingleClient: true, // for miniredis alone
+	}, rlock.Config{})
+	if err != nil {
+		panic(err)
+	}
+	return session, server, func() { session.Close(); server.Close() }
+}
+
+// The usual way: one session a process, one Do a critical section.
+func Example() {
+	session, _, done := openExample()
+	defer done()
+
+	m := rlock.New(session, "stock:42")
+	err := m.Do(context.Background(), func(ctx context.Context) error {
+		fmt.Println("selling")
+		return ctx.Err() // nil for as long as the lock is held
+	})
+	fmt.Println("error:", err)
+	// Output:
+	// selling
+	// error: <nil>
+}
+
+// A nested Lock on the context of a critical section re-enters, through any function
+// that the context is passed to.
+func ExampleMutex_Lock() {
+	session, _, done := openExample()
+	defer done()
+	m := rlock.New(session, "account:7")
+
+	audit := func(ctx context.Context) {
+		_, hold, err := m.Lock(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer hold.Unlock()
+		state, _ := m.State(ctx)
+		fmt.Println("holds inside audit:", state.Owners[hold.Owner()])
+	}
+
+	section, hold, err := m.Lock(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	audit(section)
+	fmt.Println("unlock:", hold.Unlock())
+	fmt.Println("section:", context.Cause(section))
+	// Output:
+	// holds inside audit: 2
+	// unlock: <nil>
+	// section: rlock: lock released
+}
+
+// TryLock does not wait; Wait bounds the waiting.
+func ExampleMutex_TryLock() {
+	session, _, done := openExample()
+	defer done()
+	m := rlock.New(session, "report")
+	ctx := context.Background()
+
+	_, hold, _ := m.TryLock(ctx)
+	_, _, err := m.TryLock(ctx)
+	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
+	_, _, err = m.Lock(ctx, rlock.Wait(10*time.Millisecond))
+	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
+	hold.Unlock()
+	// Output:
+	// true
+	// true
+}
+
+// A lost lock ends the context of the critical section, with the cause ErrLost.
+func Example_lostLock() {
+	session, server, done := openExample()
+	defer done()
+	m := rlock.New(session, "job")
+
+	section, hold, err := m.Lock(context.Background(), rlock.Lease(200*time.Millisecond))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server.Del("job") // an operator, an eviction, a failover
+	<-section.Done()
+	fmt.Println("section:", context.Cause(section))
+	fmt.Println("unlock:", hold.Unlock())
+	// Output:
+	// section: rlock: lock lost
+	// unlock: unlock "job": rlock: lock lost
+}
+
+// A fencing token lets the resource itself refuse a holder that was paused past its
+// lease.
+func ExampleFenced() {
+	session, _, done := openExample()
+	defer done()
+	m := rlock.New(session, "file", rlock.Fenced())
+
+	highest := int64(0) // kept by the resource
+	write := func(token int64) error {
+		if token < highest {
+			return fmt.Errorf("stale writer: token %d after %d", token, highest)
+		}
+		highest = token
+		return nil
+	}
+
+	ctx := context.Background()
+	_, slow, _ := m.Lock(ctx)
+	m.ForceUnlock(ctx) // as if slow had been paused past its lease
+	_, next, _ := m.Lock(ctx)
+	fmt.Println(write(next.Token()))
+	fmt.Println(write(slow.Token()))
+	next.Unlock()
+	// Output:
+	// <nil>
+	// stale writer: token 1 after 2
+}
+
+// A named owner re-enters its lock from another process: here from another session.
+func ExampleWithOwner() {
+	session, server, done := openExample()
+	defer done()
+	elsewhere, err := rlock.Dial(context.Background(), rueidis.ClientOption{
+		InitAddress: []string{server.Addr()}, ForceSingleClient: true,
+	}, rlock.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer elsewhere.Close()
+
+	ctx := rlock.WithOwner(context.Background(), "request-81")
+	_, here, _ := rlock.New(session, "order").Lock(ctx)
+	_, there, err := rlock.New(elsewhere, "order").TryLock(ctx)
+	fmt.Println("re-entered:", err == nil)
+	there.Unlock()
+	here.Unlock()
+	// Output:
+	// re-entered: true
+}
+
+// Close releases what is held and wakes who waits: the end of a service.
+func ExampleSession_Close() {
+	session, server, done := openExample()
+	defer done()
+	section, _, _ := rlock.New(session, "leader").Lock(context.Background())
+	fmt.Println("close:", session.Close())
+	fmt.Println("section:", context.Cause(section))
+	fmt.Println("still locked:", server.Exists("leader"))
+	_, _, err := rlock.New(session, "leader").Lock(context.Background())
+	fmt.Println(err)
+	// Output:
+	// close: <nil>
+	// section: rlock: session closed
+	// still locked: false
+	// lock "leader": rlock: session closed
+}
+
+// Locker is for code that knows only sync.Locker.
+func ExampleMutex_Locker() {
+	session, _, done := openExample()
+	defer done()
+	l := rlock.New(session, "legacy").Locker(context.Background())
+	l.Lock()
+	defer l.Unlock()
+	fmt.Println("in")
+	// Output: in
+}
+
+// Extend moves the end of a fixed lease, for work that knows how long it takes.
+func ExampleHold_Extend() {
+	session, _, done := openExample()
+	defer done()
+	ctx := context.Background()
+	_, hold, _ := rlock.New(session, "batch").Lock(ctx, rlock.Lease(time.Second))
+	fmt.Println(hold.Extend(ctx, time.Minute), hold.Remaining() > 50*time.Second)
+	hold.Unlock()
+	// Output: <nil> true
+}
+
+// State and ForceUnlock are for operators.
+func ExampleMutex_ForceUnlock() {
+	session, _, done := openExample()
+	defer done()
+	ctx := context.Background()
+	m := rlock.New(session, "stuck")
+	m.Lock(rlock.WithOwner(ctx, "who forgot to unlock"))
+	state, _ := m.State(ctx)
+	fmt.Println(state.Owners)
+	ended, err := m.ForceUnlock(ctx)
+	fmt.Println(ended, err)
+	// Output:
+	// map[who forgot to unlock:1]
+	// true <nil>
+}
