@@ -212,7 +212,7 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 	a.leave(true)
 	t.passTurn()
 	s.unlock()
-	s.cfg.Trace.acquired(a.p.Name(), t.owner.id, s.now()-a.start)
+	s.cfg.Trace.acquired(a.p.Name(), t.owner.id, 1, s.now()-a.start)
 	return t, h, nil
 }
 

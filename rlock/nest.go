@@ -42,9 +42,10 @@ func (a *acquisition) nest(t *tenure) (context.Context, *Hold, error) {
 	}
 	h := s.addHold(t, a, g)
 	section := h.ownContext(t.nestedContext(a.caller))
+	holds := t.live()
 	t.passTurn()
 	s.unlock()
-	s.cfg.Trace.acquired(a.p.Name(), t.owner.id, s.now()-a.start)
+	s.cfg.Trace.acquired(a.p.Name(), t.owner.id, holds, s.now()-a.start)
 	return section, h, nil
 }
 

@@ -13,8 +13,9 @@ type Trace struct {
 	// Waiting: a caller begins to wait for somebody else's lock to be released.
 	Waiting func(name, owner string)
 
-	// Acquired: a hold begins, wait after Lock was called.
-	Acquired func(name, owner string, wait time.Duration)
+	// Acquired: a hold begins, wait after Lock was called. holds is how many of this
+	// lock the owner now has in this session: 1 for an outermost Lock.
+	Acquired func(name, owner string, holds int, wait time.Duration)
 
 	// Released: a hold was unlocked, held after it began; err is what Unlock
 	// returns.
@@ -41,9 +42,9 @@ func (t *Trace) waiting(name, owner string) {
 	}
 }
 
-func (t *Trace) acquired(name, owner string, wait time.Duration) {
+func (t *Trace) acquired(name, owner string, holds int, wait time.Duration) {
 	if t != nil && t.Acquired != nil {
-		t.Acquired(name, owner, wait)
+		t.Acquired(name, owner, holds, wait)
 	}
 }
 

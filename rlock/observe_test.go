@@ -1,0 +1,141 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+// observer looks at a lock as any other client would: it returns the TTL, the number of
+// owners and the count, all at one instant.
+const observer = `
+local f = redis.call('HGETALL', KEYS[1])
+return {redis.call('PTTL', KEYS[1]), #f / 2, tonumber(f[2] or 0)}`
+
+// Whoever looks at the hash, at any moment, sees at most one owner, a count that is not
+// 0, and a TTL: a Java waiter would wait for ever without one.
+func TestHashIsRightAtEveryLook(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b := dial(t, s, rlock.Config{Lease: 5 * time.Second}), dial(t, s, rlock.Config{})
+		ctx := within(t, 60*time.Second)
+		var workers, watcher sync.WaitGroup
+		var inside atomic.Int32
+		done := make(chan struct{})
+		looks := 0
+		watcher.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				v, err := s.Do(t, "EVAL", observer, "1", "x").AsIntSlice()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				looks++
+				if ttl, owners, count := v[0], v[1], v[2]; ttl == -1 || owners > 1 || (owners == 1 && count < 1) || ttl > 60_000 {
+					t.Errorf("TTL %d, %d owners, count %d", ttl, owners, count)
+				}
+			}
+		})
+		for w := range 8 {
+			rng := rand.New(rand.NewPCG(7, uint64(w)))
+			ses := []*rlock.Session{a, b}[w%2]
+			workers.Go(func() {
+				for range 150 {
+					randomCycle(t, ctx, rng, rlock.New(ses, "x"), &inside)
+				}
+			})
+		}
+		workers.Wait()
+		close(done)
+		watcher.Wait()
+		t.Logf("%d looks", looks)
+	})
+}
+
+// An idle session costs a few goroutines, and none for what it holds.
+func TestIdleSessionHasFewGoroutines(t *testing.T) {
+	s := redistest.Real(t)
+	client := s.Client(t)
+	must(t, client.Do(context.Background(), client.B().Ping().Build()).Error())
+	s.Keys(t)
+	before := runtime.NumGoroutine()
+	ses, err := rlock.NewSession(context.Background(), client, rlock.Config{})
+	must(t, err)
+	// The watchdog, the hub, its one connection, and rueidis's reader, writer and
+	// PING timer of that.
+	const most = 8
+	redistest.Eventually(t, 5*time.Second, "the session to settle", func() bool {
+		return runtime.NumGoroutine()-before <= most
+	})
+	t.Logf("%d goroutines for an idle session", runtime.NumGoroutine()-before)
+	for i := range 200 {
+		_, _, err := rlock.New(ses, fmt.Sprint(i)).Lock(context.Background())
+		must(t, err)
+	}
+	if n := runtime.NumGoroutine() - before; n > most {
+		t.Errorf("%d goroutines with 200 locks held", n)
+	}
+	must(t, ses.Close())
+	redistest.Eventually(t, 5*time.Second, "the session's goroutines to end", func() bool {
+		return runtime.NumGoroutine() <= before
+	})
+}
+
+// The hooks tell what happens, in order.
+func TestTrace(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		var mu sync.Mutex
+		var got []string
+		note := func(format string, args ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, fmt.Sprintf(format, args...))
+		}
+		ses := dial(t, s, rlock.Config{ID: "s", Trace: &rlock.Trace{
+			Attempt:  func(name, owner string, granted bool, err error) { note("attempt %s %v %v", name, granted, err) },
+			Waiting:  func(name, owner string) { note("waiting %s", name) },
+			Acquired: func(name, owner string, holds int, wait time.Duration) { note("acquired %s %d %v", name, holds, wait > 0) },
+			Released: func(name, owner string, held time.Duration, err error) { note("released %s %v", name, err) },
+			Lost:     func(name, owner, reason string) { note("lost %s: %s", name, reason) },
+		}})
+		other := dial(t, s, rlock.Config{})
+		ctx := within(t, 10*time.Second)
+		_, block, err := rlock.New(other, "x").Lock(ctx)
+		must(t, err)
+		if _, _, err := rlock.New(ses, "x").Lock(ctx, rlock.Wait(50*time.Millisecond)); err == nil {
+			t.Fatal("got a held lock")
+		}
+		must(t, block.Unlock())
+		_, h, err := rlock.New(ses, "x").Lock(ctx)
+		must(t, err)
+		must(t, h.Unlock())
+		section, h, err := rlock.New(ses, "x").Lock(ctx)
+		must(t, err)
+		_, err = rlock.New(other, "x").ForceUnlock(ctx)
+		must(t, err)
+		<-section.Done()
+		h.Unlock()
+		want := []string{
+			"attempt x false <nil>", "attempt x false <nil>", "waiting x",
+			"attempt x true <nil>", "acquired x 1 true", "released x <nil>",
+			"attempt x true <nil>", "acquired x 1 true", "lost x: it was force-unlocked", "released x rlock: lock lost",
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("got\n%q\nwant\n%q", got, want)
+		}
+	})
+}
