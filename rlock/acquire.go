@@ -52,6 +52,9 @@ func (s *Session) doLock(ctx context.Context, p Primitive, mayWait bool, opts []
 		return nil, nil, err
 	}
 	owner := ownerOf(ctx)
+	if tr := p.Traits(); tr.Anonymous || tr.Fleeting {
+		owner = nil
+	}
 	if owner != nil && owner.id == "" {
 		return nil, nil, fmt.Errorf("%w: WithOwner with an empty id", ErrArgument)
 	}
@@ -176,7 +179,7 @@ func (a *acquisition) begin() (context.Context, *Hold, error) {
 	s.unlock()
 
 	a.op = Op{Owner: t.owner.id, Want: 1, Lease: a.lease(), Draw: true}
-	if t.shared {
+	if t.shared || a.p.Traits().Fleeting {
 		a.newRequest()
 	}
 	ctx, cancel := a.bounded(t)
@@ -208,6 +211,13 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 		t.cancel(err)
 		return nil, nil, err
 	}
+	if a.p.Traits().Fleeting {
+		a.leave(true)
+		s.unlock()
+		t.cancel(ErrReleased)
+		s.cfg.Trace.acquired(a.p.Name(), t.owner.id, 1, s.now()-a.start)
+		return a.caller, nil, nil
+	}
 	h := s.admit(a, g)
 	a.leave(true)
 	t.passTurn()
@@ -232,8 +242,7 @@ func (a *acquisition) giveBack(g grant) {
 		done(true)
 		return
 	}
-	undo := undoing{cmd: a.undoCommand(), name: a.p.Name(), until: a.lastSent + a.op.Lease, done: done}
-	s.afterUnlock(func() { s.undoLater(undo) })
+	s.undo(undoing{cmd: a.undoCommand(), name: a.p.Name(), until: a.lastSent + a.op.Lease, done: done})
 }
 
 // leave gives up the place in the line. Session.mu must be held; it is released for
@@ -249,7 +258,7 @@ func (a *acquisition) leave(granted bool) {
 			a.s.afterUnlock(unused.Close)
 		}
 	}
-	if granted && !a.p.Exclusive() {
+	if granted && !a.p.Traits().Exclusive {
 		l.nudge() // what let us in may let in the next one
 	}
 	a.s.leaveLine(l)
@@ -258,7 +267,7 @@ func (a *acquisition) leave(granted bool) {
 // undoCommand takes back what the acquisition may have been granted.
 func (a *acquisition) undoCommand() Command {
 	if a.op.Request != "" {
-		return a.p.Undo(&a.op)
+		return a.p.Release(&Op{Owner: a.op.Owner, Ends: []string{a.op.Request}})
 	}
 	return a.p.Release(&Op{Owner: a.op.Owner, Known: a.op.Want, Want: a.op.Known})
 }

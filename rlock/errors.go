@@ -70,8 +70,8 @@ func classify(err error) outcome {
 		}
 		return refused
 	}
-	if errors.Is(err, rueidis.ErrClosing) {
-		return refused // the caller closed his client under us
+	if errors.Is(err, rueidis.ErrClosing) || errors.Is(err, errShape) {
+		return refused // the caller closed his client under us; or Redis speaks nonsense
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
@@ -79,6 +79,9 @@ func classify(err error) outcome {
 	}
 	return unknown
 }
+
+// errShape is a reply that the scripts never give.
+var errShape = errors.New("rlock: unexpected reply")
 
 // transient are the error replies that pass by themselves: a server that loads
 // or fails over, a Cluster in motion, a script that is in the way.

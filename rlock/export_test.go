@@ -6,7 +6,7 @@ package rlock
 func ScriptSources() map[string]string {
 	return map[string]string{
 		"acquire": acquireLua, "release": releaseLua, "acquire_shared": acquireSharedLua,
-		"release_shared": releaseSharedLua, "undo_shared": undoSharedLua, "renew": renewLua,
+		"release_shared": releaseSharedLua, "renew": renewLua,
 		"extend": extendLua, "force_unlock": forceUnlockLua, "state": stateLua,
 	}
 }
@@ -21,8 +21,8 @@ func (s *Session) Books() (held, pending, lines, agenda, active int) {
 
 // WaitersOf returns how many goroutines stand in the session's line for name.
 func (s *Session) WaitersOf(name string) int {
-	m := &mutex{name: name}
-	m.init(s, false)
+	names, _ := s.Names(name)
+	m := newMutex(names, false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0

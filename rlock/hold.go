@@ -20,6 +20,7 @@ type Hold struct {
 	until  time.Duration // fixed lease: its end
 	end    time.Duration // fixed lease: until when it may be trusted
 	token  int64
+	id     string                  // of the hold in Redis, if its owner is shared
 	cancel context.CancelCauseFunc // of its own context; nil if it has none
 }
 
@@ -118,6 +119,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	prim := t.parts[h.part].prim
 	op := Op{Owner: t.owner.id, Known: t.parts[h.part].told, Lease: d}
 	op.Shorten = !t.shared && t.auto() == 0
+	op.ByID = len(t.parts[h.part].ids) > 0
 	for _, other := range t.fixed {
 		if other != h && other.until > s.now()+d {
 			op.Lease = other.until - s.now()

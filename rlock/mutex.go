@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/redis/rueidis"
 )
 
 //go:embed lua/acquire.lua
@@ -21,9 +23,6 @@ var acquireSharedLua string
 
 //go:embed lua/release_shared.lua
 var releaseSharedLua string
-
-//go:embed lua/undo_shared.lua
-var undoSharedLua string
 
 //go:embed lua/renew.lua
 var renewLua string
@@ -42,7 +41,6 @@ var (
 	releaseScript       = NewScript(releaseLua)
 	acquireSharedScript = NewScript(acquireSharedLua)
 	releaseSharedScript = NewScript(releaseSharedLua)
-	undoSharedScript    = NewScript(undoSharedLua)
 	renewScript         = NewScript(renewLua)
 	extendScript        = NewScript(extendLua)
 	forceUnlockScript   = NewScript(forceUnlockLua)
@@ -71,15 +69,11 @@ func New(s *Session, name string, opts ...MutexOption) *Mutex {
 		}
 		opt(&o)
 	}
-	m.p = &mutex{name: name}
-	switch {
-	case s == nil:
-		m.err = fmt.Errorf("%w: the session is nil; make one with Dial or NewSession", ErrArgument)
-	case name == "":
-		m.err = fmt.Errorf("%w: it is empty; a name has at least one byte", ErrName)
-	default:
-		m.p.init(s, o.fenced)
+	names, err := s.Names(name)
+	if err != nil {
+		m.err = err
 	}
+	m.p = newMutex(names, o.fenced)
 	return m
 }
 
@@ -148,8 +142,8 @@ func (m *Mutex) State(ctx context.Context) (State, error) {
 		return State{}, opError("state", m.p, err)
 	}
 	var st State
-	err := m.s.ask(ctx, "state", m.p, func() error {
-		reply, err := m.s.run(ctx, Command{Script: stateScript, Keys: []string{m.p.key}}).ToArray()
+	err := m.s.Call(ctx, "state", m.p, Command{stateScript, m.p.keys[:1], nil}, func(r rueidis.RedisResult) error {
+		reply, err := r.ToArray()
 		if err != nil {
 			return err
 		}
@@ -182,7 +176,7 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 		return false, opError("force unlock", m.p, err)
 	}
 	return m.s.ForceUnlock(ctx, m.p, func(sessionChannel string) Command {
-		return Command{forceUnlockScript, []string{m.p.key}, []string{m.p.channel, m.s.pub, sessionChannel}}
+		return Command{forceUnlockScript, m.p.keys[:1], []string{m.p.channel, m.p.Publish(), sessionChannel}}
 	})
 }
 
@@ -238,6 +232,3 @@ func (l *locker) Unlock() {
 		panic(err)
 	}
 }
-
-// errShape is a reply that the scripts of this package never give.
-var errShape = errors.New("rlock: unexpected reply")

@@ -13,23 +13,35 @@ func (a *acquisition) nest(t *tenure) (context.Context, *Hold, error) {
 	a.t = t
 	t.busy = true
 	pt := &t.parts[a.p.Part()]
-	a.op = Op{Owner: t.owner.id, Known: pt.told, Want: pt.told + 1, Lease: a.lease(), Draw: t.token == 0}
+	own := pt.told - len(pt.ids)
+	a.op = Op{Owner: t.owner.id, Known: own, Want: own + 1, Lease: a.lease(), Draw: t.token == 0}
 	if t.shared {
+		a.op.Known = pt.told
 		a.newRequest()
 	}
 	s.unlock()
 
 	ctx, cancel := a.bounded(a.caller)
 	defer cancel()
+	if ctx.Done() != t.Done() { // what ends the tenure, Close above all, ends this too
+		both, stop := context.WithCancel(ctx)
+		defer stop()
+		defer context.AfterFunc(t, stop)()
+		ctx = both
+	}
 	g, err := a.reenter(ctx)
 
 	s.mu.Lock()
 	switch {
+	case s.closed:
+		err = ErrClosed
 	case t.state == ended:
 		err = s.endedErr(t) // whatever Redis said, the tenure is over
 	case err == nil && g.status == lost:
 		t.lose("it was gone when it was locked again")
 		err = fmt.Errorf("%w: it was gone when it was locked again", ErrLost)
+	case err == nil && g.status == forGood:
+		err = g.never(a.p)
 	case err == nil && g.status != granted:
 		err = ErrNotAcquired
 	case err == nil && a.caller.Err() != nil:
@@ -81,18 +93,17 @@ func (a *acquisition) takeBack() {
 	}
 	pt := &t.parts[a.p.Part()]
 	if a.op.Request == "" {
-		pt.told = a.op.Want // at most; a release brings it down from there
+		pt.told++ // at most; a release brings it down from there
 	}
-	undo := undoing{
-		cmd: a.undoCommand(), name: a.p.Name(), until: min(a.lastSent+a.op.Lease, s.now()+s.cfg.ReleaseTimeout),
+	s.undo(undoing{
+		cmd: a.undoCommand(), name: a.p.Name(), until: a.lastSent + a.op.Lease,
 		done: func(confirmed bool) {
 			if confirmed && a.op.Request == "" {
-				pt.told = a.op.Known
+				pt.told--
 			}
 			t.passTurn()
 		},
-	}
-	s.afterUnlock(func() { s.undoLater(undo) })
+	})
 }
 
 // admit makes a tenure of a granted outermost Lock. Session.mu must be held.
@@ -101,10 +112,11 @@ func (s *Session) admit(a *acquisition, g grant) *Hold {
 	t.state = holding
 	t.trust = 0
 	s.held[tenureKey{a.p.Key(), t.owner.id}] = t
-	if l := a.line; a.p.Exclusive() {
-		if l.holder != nil {
-			l.holder.lose("another owner was let in")
-		}
+	l := a.line
+	if l.holder != nil {
+		l.holder.lose("another owner was let in")
+	}
+	if a.p.Traits().Exclusive {
 		l.refs++
 		l.holder, t.line = t, l
 		l.look = false
@@ -119,13 +131,16 @@ func (s *Session) addHold(t *tenure, a *acquisition, g grant) *Hold {
 	if h.t != nil {
 		h = new(Hold)
 	}
-	*h = Hold{t: t, part: a.p.Part(), began: g.sent, auto: a.o.lease == 0, token: g.token}
+	*h = Hold{t: t, part: a.p.Part(), began: g.sent, auto: a.o.lease == 0, token: g.token, id: a.op.Request}
 	if g.token != 0 {
 		t.token = g.token
 	}
 	pt := &t.parts[h.part]
 	pt.prim = a.p
 	pt.told++
+	if h.id != "" {
+		pt.ids = append(pt.ids, h.id)
+	}
 	pt.live++
 	t.trust = max(t.trust, g.sent+s.trustIn(a.op.Lease))
 	if h.auto {

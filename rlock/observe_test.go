@@ -104,9 +104,11 @@ func TestTrace(t *testing.T) {
 			got = append(got, fmt.Sprintf(format, args...))
 		}
 		ses := dial(t, s, rlock.Config{ID: "s", Trace: &rlock.Trace{
-			Attempt:  func(name, owner string, granted bool, err error) { note("attempt %s %v %v", name, granted, err) },
-			Waiting:  func(name, owner string) { note("waiting %s", name) },
-			Acquired: func(name, owner string, holds int, wait time.Duration) { note("acquired %s %d %v", name, holds, wait > 0) },
+			Attempt: func(name, owner string, granted bool, err error) { note("attempt %s %v %v", name, granted, err) },
+			Waiting: func(name, owner string) { note("waiting %s", name) },
+			Acquired: func(name, owner string, holds int, wait time.Duration) {
+				note("acquired %s %d %v", name, holds, wait > 0)
+			},
 			Released: func(name, owner string, held time.Duration, err error) { note("released %s %v", name, err) },
 			Lost:     func(name, owner, reason string) { note("lost %s: %s", name, reason) },
 		}})

@@ -18,9 +18,9 @@ type ctxOwner struct {
 // and must not be empty: Lock answers an empty one with [ErrArgument].
 //
 // Without WithOwner every outermost Lock is an owner of its own, "<session
-// id>:<number>". Operations of a named owner cost a little more inside Redis: since
-// no process knows the whole count, each leaves a record of its request
-// ("relock_request:{name}:<id>") there, for as long as it might be sent again.
+// id>:<number>". Operations of a named owner cost a little more inside Redis: since no
+// process knows the whole count, each hold has an id there, in a set next to the lock
+// ("relock_holds:{name}") that lives and dies with it.
 func WithOwner(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, &ctxOwner{id: id})
 }

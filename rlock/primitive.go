@@ -18,33 +18,29 @@ type Primitive interface {
 	// front of: all goroutines of a session that wait for this channel queue up.
 	Channel() string
 
-	// Exclusive says that a grant to one owner excludes every other. If one of
-	// this session's owners is granted such a lock, any other that still
-	// believes to hold it has lost it.
-	Exclusive() bool
+	// Traits are the ways in which kinds of lock differ for the machine.
+	Traits() Traits
 
 	// Part tells the sides of a lock apart that one tenure may hold together, as
 	// the read and the write side of an RWMutex: 0 or 1.
 	Part() int
 
 	// Acquire is the script that brings op.Owner from op.Known to op.Want holds,
-	// or adds one under op.Request when that is set. Its reply is
+	// or adds the one with the id op.Request when that is set. Its reply is
 	//
 	//	{1, holds, token, changed}  granted, for at least op.Lease
 	//	{0, milliseconds, 0, 0}     refused; look again then (-1: unknown)
 	//	{-1, 0, 0, 0}               op.Known was positive, but nothing is held
+	//	{-2, code, 0, 0}            never, however long one waits: see Refuser
 	//
 	// and its state the same when it runs twice.
 	Acquire(op *Op) Command
 
 	// Release is the script that brings op.Owner from op.Known down to op.Want
-	// holds, or takes op.Known-op.Want away under op.Request. Its reply is {holds
-	// left, changed}; its state the same when it runs twice.
+	// holds, or ends the holds with the ids op.Ends when there are any; an id
+	// that is not there is no error, for it may have been refused. Its reply is
+	// {holds left, changed}; its state the same when it runs twice.
 	Release(op *Op) Command
-
-	// Undo is the script that takes back an Acquire with op.Request whose outcome
-	// is unknown. Only owners that are shared between sessions need it.
-	Undo(op *Op) Command
 
 	// Extend is the script that moves the end of op.Owner's hold to op.Lease from
 	// now, closer only if op.Shorten. Its reply is 1, or 0 if nothing is held.
@@ -53,9 +49,41 @@ type Primitive interface {
 	// Renew is the script that sees to it that many locks of this kind live for
 	// at least one lease from now: ARGV[1] is the lease in ms (0 only asks),
 	// followed for each lock by what RenewArgs returns; its reply has a 1 or 0
-	// (lost) for each of them.
+	// (lost) for each of those args. byID says that some of the holds have ids.
 	Renew() *Script
-	RenewArgs(owner string, holds int) (keys, args []string)
+	RenewArgs(owner string, holds int, byID bool) (keys, args []string)
+}
+
+// Traits are the ways in which kinds of lock differ for the machine. The zero value is a
+// lock that many owners may hold together and re-enter, as the read side of an RWMutex.
+type Traits struct {
+	// Exclusive: a grant to one owner excludes every other. While an owner of this
+	// session holds such a lock, the others of the session do not even ask.
+	Exclusive bool
+
+	// Anonymous: every acquisition is an owner of its own, whatever owner its
+	// context carries, and the section keeps the owner that was there. So a permit
+	// of a semaphore does not hide the lock that was taken around it.
+	Anonymous bool
+
+	// Fleeting: a grant leaves nothing to renew or to release by an owner, and Lock
+	// returns no hold: a counting semaphore. Requests always carry an id. Implies
+	// Anonymous.
+	Fleeting bool
+}
+
+// Refuser is a Primitive whose acquire script may refuse for good.
+type Refuser interface {
+	// Never returns the error for a reply of {-2, code, 0, 0}.
+	Never(code int64) error
+}
+
+// never returns the error of a grant that was refused for good.
+func (g grant) never(p Primitive) error {
+	if r, ok := p.(Refuser); ok {
+		return r.Never(g.value)
+	}
+	return errShape
 }
 
 // Op is one operation of an owner on a lock.
@@ -64,17 +92,18 @@ type Op struct {
 	Known int // holds that Redis is believed to count for this session's part of the owner
 	Want  int // holds that it shall count
 
-	// Request identifies the operation of an owner that several sessions may
-	// share, and Remember says how long its outcome must be remembered. Empty for
-	// owners of this session alone.
-	Request  string
-	Remember time.Duration
+	// Request is the id of the hold to acquire, if its owner may be shared by
+	// several sessions, and Ends are the ids of those to release. Empty for owners
+	// of this session alone.
+	Request string
+	Ends    []string
 
 	Lease time.Duration // acquire: the least time to live
 	Keep  time.Duration // release: what the holds that stay deserve; 0: leave the TTL
 	Draw  bool          // acquire: the tenure has no fencing token yet
 
 	Shorten bool // extend: the end may also move closer
+	ByID    bool // extend: some of the holds have ids
 }
 
 // grant is the decoded reply of an acquire script.
@@ -91,4 +120,5 @@ const (
 	granted  = 1
 	heldElse = 0
 	lost     = -1
+	forGood  = -2
 )

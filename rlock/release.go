@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
-
-	"relock/internal/idgen"
 )
 
 func (h *Hold) unlock() error {
@@ -30,7 +29,10 @@ func (h *Hold) unlock() error {
 	if err := t.waitTurn(ctx); err != nil {
 		s.mu.Lock()
 		h.drop()
-		s.reschedule(t)
+		if t.live() == 0 { // whoever has the turn releases, see passTurn
+			s.forgetDue(t)
+			t.cancelAll(ErrReleased)
+		}
 		s.unlock()
 		return fmt.Errorf("an earlier operation of this owner is still under way: %w", err)
 	}
@@ -82,23 +84,56 @@ func (s *Session) abandon(t *tenure, h *Hold) {
 	if s.held[tenureKey{t.prim.Key(), t.owner.id}] != nil {
 		return // the same owner is in there anew, and that is not to be touched
 	}
-	for i := range t.parts {
-		if pt := &t.parts[i]; pt.told > 0 {
-			op := s.releaseOp(t, pt, 0)
-			cmd, name := pt.prim.Release(&op), pt.prim.Name()
-			pt.told = 0
-			s.afterUnlock(func() { s.undo(cmd, name, s.now()+s.cfg.Lease) })
-		}
+	for _, cmd := range t.releases() {
+		s.undo(undoing{cmd: cmd, name: t.prim.Name(), until: s.now() + s.cfg.Lease})
 	}
 }
 
-// releaseOp is the operation that brings one side of a tenure to want holds.
-func (s *Session) releaseOp(t *tenure, pt *part, want int) Op {
-	op := Op{Owner: t.owner.id, Known: pt.told, Want: want}
-	if t.shared {
-		op.Request, op.Remember = idgen.Request(), 2*s.cfg.ReleaseTimeout
+// releases returns the commands that end all that Redis counts for a tenure, and takes
+// it off the account. Session.mu must be held.
+func (t *tenure) releases() (cmds []Command) {
+	for i := range t.parts {
+		pt := &t.parts[i]
+		if own := pt.told - len(pt.ids); own > 0 {
+			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id, Known: own}))
+		}
+		if len(pt.ids) > 0 {
+			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id, Ends: pt.ids}))
+		}
+		pt.told, pt.ids = 0, nil
 	}
-	return op
+	return cmds
+}
+
+// over returns when the lock is over in Redis at the latest, should nothing be heard of
+// it any more: a renewal may just be under way. Session.mu must be held.
+func (s *Session) over(t *tenure) time.Duration {
+	return max(s.now()+s.cfg.Lease, t.trust+time.Second)
+}
+
+// releaseBehind ends a tenure without holds in the background. It stays on the books
+// until that is done, so that the owner begins anew only then. Session.mu must be held.
+func (s *Session) releaseBehind(t *tenure) {
+	until := s.over(t)
+	t.state = ended
+	t.busy = true
+	s.forgetDue(t)
+	t.cancelAll(ErrReleased)
+	t.vacate(true)
+	cmds := t.releases()
+	left := len(cmds)
+	for _, cmd := range cmds {
+		s.undo(undoing{cmd: cmd, name: t.prim.Name(), until: until, done: func(bool) {
+			if left--; left == 0 {
+				s.forget(t)
+				t.passTurn()
+			}
+		}})
+	}
+	if left == 0 {
+		s.forget(t)
+		t.passTurn()
+	}
 }
 
 // releaseLast ends a tenure whose last hold is unlocked. Its contexts end first:
@@ -114,22 +149,15 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 	}
 	var errs error
 	gone := false
-	for i := range t.parts {
-		pt := &t.parts[i]
-		if pt.told == 0 {
-			continue
-		}
-		op := s.releaseOp(t, pt, 0)
+	until := s.over(t)
+	for _, cmd := range t.releases() {
 		s.unlock()
-		cmd := pt.prim.Release(&op)
 		left, err := s.sendRelease(ctx, cmd)
 		s.mu.Lock()
-		pt.told = 0
 		gone = gone || (err == nil && left.lost)
 		if err != nil {
 			errs = errors.Join(errs, err)
-			name, until := pt.prim.Name(), s.now()+s.cfg.Lease
-			s.afterUnlock(func() { s.undo(cmd, name, until) })
+			s.undo(undoing{cmd: cmd, name: t.prim.Name(), until: until})
 		}
 	}
 	t.state = ended
@@ -159,8 +187,8 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 // releaseOne unlocks one of several holds. Session.mu must be held and is released.
 func (s *Session) releaseOne(ctx context.Context, t *tenure, h *Hold) error {
 	pt := &t.parts[h.part]
-	op := s.releaseOp(t, pt, pt.live)
-	op.Keep = t.deserves(s.now())
+	op := t.releaseOp(h)
+	until := s.over(t)
 	s.reschedule(t)
 	t.busy = true
 	s.unlock()
@@ -168,28 +196,62 @@ func (s *Session) releaseOne(ctx context.Context, t *tenure, h *Hold) error {
 	left, err := s.sendRelease(ctx, cmd)
 	s.mu.Lock()
 	defer s.unlock()
+	if err != nil && t.state != ended {
+		// Until this one is through, no other operation of the owner may overtake it.
+		s.undo(undoing{cmd: cmd, name: pt.prim.Name(), until: until, done: func(confirmed bool) {
+			if confirmed {
+				pt.settle(&op)
+			}
+			t.passTurn()
+		}})
+		return err
+	}
 	defer t.passTurn()
 	switch {
-	case err != nil && t.shared:
-		// The request is remembered by its id, so it may be sent whenever.
-		pt.told = op.Want
-		name, until := pt.prim.Name(), s.now()+s.cfg.Lease
-		s.afterUnlock(func() { s.undo(cmd, name, until) })
-		return err
-	case err != nil:
-		return err // told stays: the next release of this tenure puts it right
 	case t.state == ended:
 		return s.endedErr(t)
 	case left.lost:
 		t.lose("it was gone when it was unlocked")
 		return ErrLost
 	}
-	pt.told = op.Want
+	pt.settle(&op)
+	if pt.live == 0 && pt.prim.Traits().Exclusive {
+		t.vacate(true) // a downgrade: what is left of the tenure lets others in
+	}
 	if op.Keep > 0 && !t.shared {
 		t.trust = min(t.trust, t.lastEnd())
 		s.reschedule(t)
 	}
 	return nil
+}
+
+// releaseOp is the operation that unlocks h alone, and with it what has run out and was
+// not told to Redis yet. Session.mu must be held.
+func (t *tenure) releaseOp(h *Hold) Op {
+	pt := &t.parts[h.part]
+	op := Op{Owner: t.owner.id, Keep: t.deserves(t.s.now())}
+	switch {
+	case h.id != "":
+		op.Ends = []string{h.id}
+	case len(pt.ids) == 0:
+		op.Known, op.Want = pt.told, pt.live
+	default:
+		// A hold from before it was known that the owner is shared. Should the reply
+		// to this get lost while others hold too, a resend may take one of theirs.
+		op.Known = pt.told - len(pt.ids)
+		op.Want = op.Known - 1
+	}
+	return op
+}
+
+// settle takes a release that was confirmed off the account. Session.mu must be held.
+func (pt *part) settle(op *Op) {
+	pt.told -= op.Known - op.Want + len(op.Ends)
+	for _, id := range op.Ends {
+		if i := slices.Index(pt.ids, id); i >= 0 {
+			pt.ids = slices.Delete(pt.ids, i, i+1)
+		}
+	}
 }
 
 // deserves returns how long the lock must stand for the holds that are left, 0 to

@@ -2,10 +2,12 @@ package rlock
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
-	"relock/internal/idgen"
+	"github.com/redis/rueidis"
+
 	"relock/pubsub"
 )
 
@@ -53,8 +55,8 @@ func revocation(owner, key string) string {
 // [Mutex.ForceUnlock].
 func (s *Session) ForceUnlock(ctx context.Context, p Primitive, cmd func(sessionChannel string) Command) (bool, error) {
 	var owners []string
-	err := s.ask(ctx, "force unlock", p, func() (err error) {
-		owners, err = s.run(ctx, cmd(sessionChannel)).AsStrSlice()
+	err := s.Call(ctx, "force unlock", p, cmd(sessionChannel), func(r rueidis.RedisResult) (err error) {
+		owners, err = r.AsStrSlice()
 		return err
 	})
 	if err != nil {
@@ -62,16 +64,15 @@ func (s *Session) ForceUnlock(ctx context.Context, p Primitive, cmd func(session
 	}
 	for _, owner := range owners {
 		s.revokeOwner(owner, p.Key())
-		if _, ok := idgen.SessionOf(owner); !ok {
-			s.tellEverybody(ctx, revocation(owner, p.Key()))
-		}
+		s.tellEverybody(ctx, revocation(owner, p.Key()))
 	}
 	return len(owners) > 0, nil
 }
 
-// tellEverybody sends a message to every session: of an owner that was named nobody
-// knows which session it belongs to. Force-unlocking one is rare, so it pays with
-// two commands here and nothing elsewhere. If Redis does not allow it, the holder
+// tellEverybody sends a message to every session: an owner's id may have been given by
+// the caller, or passed on, so nobody knows which sessions hold under it. Forcing a
+// lock is rare, so it pays with a few commands here and nothing elsewhere. The script
+// has told the session that made the owner already. If Redis does not allow it, the holder
 // learns of it at its next renewal.
 func (s *Session) tellEverybody(ctx context.Context, payload string) {
 	seen := make(map[string]bool)
@@ -93,19 +94,24 @@ func (s *Session) tellEverybody(ctx context.Context, payload string) {
 	}
 }
 
-// ask runs a query, or a script that may run twice, until it is answered, ctx ends,
-// or the release timeout is over.
-func (s *Session) ask(ctx context.Context, op string, p Primitive, fn func() error) error {
+// Call runs a script of p that may run twice, until decode accepts its reply, Redis
+// refuses it for good, ctx ends, or the release timeout is over. Errors: [ErrClosed],
+// ctx's error if it was done before (nothing was sent), else decode's, all with op and
+// the lock's name in front.
+func (s *Session) Call(ctx context.Context, op string, p Primitive, c Command, decode func(rueidis.RedisResult) error) error {
 	if err := s.enter(); err != nil {
 		return opError(op, p, err)
 	}
 	defer s.leave()
+	if ctx == nil {
+		return opError(op, p, fmt.Errorf("%w: ctx is nil; use context.Background()", ErrArgument))
+	}
 	if err := ctx.Err(); err != nil {
 		return opError(op, p, ctxError(ctx))
 	}
 	until := s.now() + s.cfg.ReleaseTimeout
 	for n := 0; ; n++ {
-		err := fn()
+		err := decode(s.run(ctx, c))
 		if err == nil {
 			return nil
 		}

@@ -40,20 +40,59 @@ type Command struct {
 
 // run sends c once and waits for its reply until ctx ends.
 func (s *Session) run(ctx context.Context, c Command) rueidis.RedisResult {
+	if s.suspect.Load() {
+		return s.runMulti(ctx, []Command{c})[0]
+	}
 	r := s.client.Do(ctx, s.evalsha(c))
 	if isNoScript(r) {
 		r = s.client.Do(ctx, s.eval(c))
 	}
+	s.heard(r)
 	return r
 }
 
+// heard notes whether the connection is in order, by an answer or its lack.
+func (s *Session) heard(r rueidis.RedisResult) {
+	err := r.Error()
+	if _, fromRedis := rueidis.IsRedisErr(err); err == nil || fromRedis {
+		if s.suspect.Load() {
+			s.suspect.Store(false)
+		}
+	} else if !isCtxErr(err) {
+		s.suspect.Store(true)
+	}
+}
+
 // runMulti sends many commands in one pipeline; the i-th result is that of cs[i].
+//
+// While rueidis connects anew, whoever calls it waits for that whatever his context
+// says (mux._pipe waits for the one that dials). So as long as the connection is in
+// doubt the call has a goroutine of its own, which may end later than ctx.
 func (s *Session) runMulti(ctx context.Context, cs []Command) []rueidis.RedisResult {
+	if !s.suspect.Load() {
+		return s.sendMulti(ctx, cs)
+	}
+	answer := make(chan []rueidis.RedisResult, 1)
+	s.background.Go(func() { answer <- s.sendMulti(ctx, cs) })
+	select {
+	case results := <-answer:
+		return results
+	case <-ctx.Done():
+		results := make([]rueidis.RedisResult, len(cs))
+		for i := range results {
+			results[i] = rueidis.NewErrorResult(ctx.Err())
+		}
+		return results
+	}
+}
+
+func (s *Session) sendMulti(ctx context.Context, cs []Command) []rueidis.RedisResult {
 	cmds := make(rueidis.Commands, len(cs))
 	for i, c := range cs {
 		cmds[i] = s.evalsha(c)
 	}
 	results := s.client.DoMulti(ctx, cmds...)
+	s.heard(results[0])
 	var again []int
 	for i, r := range results {
 		if isNoScript(r) {

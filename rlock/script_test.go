@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"fmt"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,24 +53,23 @@ var scriptCases = []scriptCase{
 	{"somebody else's hold is not released", "release", setup(other), keys("lock"), args("me", "1", "0", "0", "ch", "PUBLISH"), "[0 0]", "[0 0]", "lock{other:1}"},
 	{"another type is left alone", "release", setup("SET lock x"), keys("lock"), args("me", "1", "0", "0", "ch", "PUBLISH"), "[0 0]", "[0 0]", "lock=x"},
 
-	{"a shared owner enters", "acquire_shared", nil, keys("lock", "req"), args("me", "30000", "0", "9000", "0"), "[1 1 0 1]", "[1 1 0 1]", "lock{me:1} req=1:0"},
-	{"a shared owner is counted once a request", "acquire_shared", setup(held2, ttl), keys("lock", "req"), args("me", "30000", "0", "9000", "0"), "[1 3 0 1]", "[1 3 0 1]", "lock{me:3} req=3:0"},
-	{"a shared owner keeps its token", "acquire_shared", setup(held1, ttl, "SET token 7"), keys("lock", "req", "token"), args("me", "30000", "0", "9000", "0"), "[1 2 7 1]", "[1 2 7 1]", "lock{me:2} req=2:7 token=7"},
-	{"a shared owner draws where it enters", "acquire_shared", setup("SET token 7"), keys("lock", "req", "token"), args("me", "30000", "0", "9000", "0"), "[1 1 8 1]", "[1 1 8 1]", "lock{me:1} req=1:8 token=8"},
-	{"a shared owner is refused", "acquire_shared", setup(other), keys("lock", "req"), args("me", "30000", "0", "9000", "0"), "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1}"},
-	{"a shared owner's loss is told", "acquire_shared", nil, keys("lock", "req"), args("me", "30000", "1", "9000", "0"), "[-1 0 0 0]", "[-1 0 0 0]", ""},
-	{"an undone request is refused for good", "acquire_shared", setup("SET req undone"), keys("lock", "req"), args("me", "30000", "0", "9000", "0"), "[0 0 0 0]", "[0 0 0 0]", "req=undone"},
-	{"a shared owner on another type", "acquire_shared", setup("SET lock x"), keys("lock", "req"), args("me", "30000", "0", "9000", "0"), "WRONGTYPE", "WRONGTYPE", "lock=x"},
+	{"a shared owner enters", "acquire_shared", nil, keys("lock", "ids"), args("me", "30000", "0", "a", "0"), "[1 1 0 1]", "[1 1 0 1]", "ids(a) lock{me:1}"},
+	{"a shared hold is counted once", "acquire_shared", setup(held2, ttl, "SADD ids b"), keys("lock", "ids"), args("me", "30000", "0", "a", "0"), "[1 3 0 1]", "[1 3 0 1]", "ids(a b) lock{me:3}"},
+	{"a shared owner keeps its token", "acquire_shared", setup(held1, ttl, "SET token 7"), keys("lock", "ids", "token"), args("me", "30000", "0", "a", "0"), "[1 2 7 1]", "[1 2 7 1]", "ids(a) lock{me:2} token=7"},
+	{"a shared owner draws where it enters", "acquire_shared", setup("SET token 7"), keys("lock", "ids", "token"), args("me", "30000", "0", "a", "0"), "[1 1 8 1]", "[1 1 8 1]", "ids(a) lock{me:1} token=8"},
+	{"a shared owner draws on demand, once", "acquire_shared", setup(held1, ttl, "SET token 7"), keys("lock", "ids", "token"), args("me", "30000", "1", "a", "1"), "[1 2 8 1]", "[1 2 8 1]", "ids(a) lock{me:2} token=8"},
+	{"a shared owner is refused", "acquire_shared", setup(other), keys("lock", "ids"), args("me", "30000", "0", "a", "0"), "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1}"},
+	{"a shared owner's loss is told", "acquire_shared", nil, keys("lock", "ids"), args("me", "30000", "1", "a", "0"), "[-1 0 0 0]", "[-1 0 0 0]", ""},
+	{"ids of an earlier life do not count", "acquire_shared", setup("SADD ids a b"), keys("lock", "ids"), args("me", "30000", "0", "a", "0"), "[1 1 0 1]", "[1 1 0 1]", "ids(a) lock{me:1}"},
+	{"a shared owner on another type", "acquire_shared", setup("SET lock x"), keys("lock", "ids"), args("me", "30000", "0", "a", "0"), "WRONGTYPE", "WRONGTYPE", "lock=x"},
 
-	{"a shared owner releases one", "release_shared", setup("HSET lock me 3", ttl), keys("lock", "req"), args("me", "1", "9000", "ch", "PUBLISH"), "[2 1]", "[2 1]", "lock{me:2} req=2"},
-	{"a shared owner's last release frees", "release_shared", setup(held1, ttl), keys("lock", "req"), args("me", "1", "9000", "ch", "PUBLISH"), "[0 1]", "[0 1]", "req=0"},
-	{"a shared owner holds nothing", "release_shared", setup(other), keys("lock", "req"), args("me", "1", "9000", "ch", "PUBLISH"), "[0 0]", "[0 0]", "lock{other:1}"},
+	{"a shared hold ends", "release_shared", setup("HSET lock me 3", ttl, "SADD ids a b"), keys("lock", "ids"), args("me", "ch", "PUBLISH", "a"), "[2 1]", "[2 0]", "ids(b) lock{me:2}"},
+	{"the last shared hold frees", "release_shared", setup(held1, ttl, "SADD ids a"), keys("lock", "ids"), args("me", "ch", "PUBLISH", "a"), "[0 1]", "[0 0]", ""},
+	{"several shared holds end at once", "release_shared", setup(held2, ttl, "SADD ids a b"), keys("lock", "ids"), args("me", "ch", "PUBLISH", "b", "a"), "[0 1]", "[0 0]", ""},
+	{"a hold of an earlier life is not released", "release_shared", setup(held1, ttl, "SADD ids b"), keys("lock", "ids"), args("me", "ch", "PUBLISH", "a"), "[1 0]", "[1 0]", "ids(b) lock{me:1}"},
+	{"a shared owner holds nothing", "release_shared", setup(other), keys("lock", "ids"), args("me", "ch", "PUBLISH", "a"), "[0 0]", "[0 0]", "lock{other:1}"},
 
-	{"a granted request is undone", "undo_shared", setup(held2, ttl, "SET req 2:0"), keys("lock", "req"), args("me", "9000", "ch", "PUBLISH"), "[0 1]", "[0 1]", "lock{me:1} req=undone"},
-	{"a granted last request is undone", "undo_shared", setup(held1, ttl, "SET req 1:0"), keys("lock", "req"), args("me", "9000", "ch", "PUBLISH"), "[0 1]", "[0 1]", "req=undone"},
-	{"a request that has not run is undone ahead", "undo_shared", setup(held1, ttl), keys("lock", "req"), args("me", "9000", "ch", "PUBLISH"), "[0 1]", "[0 1]", "lock{me:1} req=undone"},
-
-	{"many are renewed, each for itself", "renew", setup(held1, ttl, "SET token x", "HSET req other 1"), keys("lock", "token", "req", "gone"), args("30000", "me", "me", "me", "me"), "[1 0 0 0]", "[1 0 0 0]", "lock{me:1} req{other:1} token=x"},
+	{"many are renewed, each for itself", "renew", setup(held1, ttl, "SET token x", "HSET req other 1"), keys("lock", "token", "req", "gone", "token"), args("30000", "me", "me", "me", "me", ""), "[1 0 0 0 1]", "[1 0 0 0 1]", "lock{me:1} req{other:1} token=x"},
 	{"a hold is extended", "extend", setup(held1, ttl), keys("lock"), args("me", "90000", "0"), "1", "1", "lock{me:1}"},
 	{"nothing is extended", "extend", setup(other), keys("lock"), args("me", "90000", "1"), "0", "0", "lock{other:1}"},
 	{"any hold is forced", "force_unlock", setup(held2, ttl), keys("lock"), args("ch", "PUBLISH", "s:"), "[me]", "[]", ""},
@@ -133,6 +133,11 @@ func describe(t *testing.T, s *redistest.Server) string {
 			for f, v := range h {
 				all = append(all, fmt.Sprintf("%s{%s:%s}", k, f, v))
 			}
+			continue
+		}
+		if m, err := s.Do(t, "SMEMBERS", k).AsStrSlice(); err == nil {
+			sort.Strings(m)
+			all = append(all, fmt.Sprintf("%s(%s)", k, strings.Join(m, " ")))
 			continue
 		}
 		v, err := s.Do(t, "GET", k).ToString()

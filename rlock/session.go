@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -29,8 +30,9 @@ type Session struct {
 	owners *idgen.Owners
 	names  keyname.Style
 	pub    string // PUBLISH or SPUBLISH, what the hub subscribes for
-	revoke *pubsub.Listener
-	start  time.Time
+	// suspect: the connection is being made, or failed last; see runMulti.
+	suspect *atomic.Bool
+	start   time.Time
 
 	ctx        context.Context // ends when nothing may go on in the background
 	stop       context.CancelFunc
@@ -74,6 +76,10 @@ const refusalRetry = 5 * time.Second
 // subscribed to, or ctx ends. Errors: [ErrConfig] for a bad field or a nil client,
 // else the first PING's error.
 func NewSession(ctx context.Context, client rueidis.Client, cfg Config) (*Session, error) {
+	return newSession(ctx, client, cfg, new(atomic.Bool))
+}
+
+func newSession(ctx context.Context, client rueidis.Client, cfg Config, suspect *atomic.Bool) (*Session, error) {
 	switch {
 	case ctx == nil:
 		return nil, fmt.Errorf("new session: %w: ctx is nil; use context.Background()", ErrArgument)
@@ -91,7 +97,7 @@ func NewSession(ctx context.Context, client rueidis.Client, cfg Config) (*Sessio
 		id: cfg.ID, client: client, cfg: cfg, log: cfg.Logger, start: time.Now(),
 		names: keyname.Style{Cluster: client.Mode() == rueidis.ClientModeCluster},
 		hub:   pubsub.NewHub(client, pubsub.Logger(cfg.Logger), pubsub.RefusalRetry(refusalRetry)),
-		kick:  make(chan struct{}, 1), armed: never,
+		kick:  make(chan struct{}, 1), armed: never, suspect: suspect,
 		held: map[tenureKey]*tenure{}, pending: map[*tenure]struct{}{}, lines: map[string]*line{},
 	}
 	if s.id == "" {
@@ -107,6 +113,7 @@ func NewSession(ctx context.Context, client rueidis.Client, cfg Config) (*Sessio
 		return nil, fmt.Errorf("new session: %w", err)
 	}
 	s.loadScripts(ctx)
+	s.suspect.Store(false) // dialling the subscriber connection is no reason
 	s.background.Go(s.watch)
 	return s, nil
 }
@@ -121,15 +128,34 @@ func (s *Session) listenForRevocations(ctx context.Context) error {
 		s.pub = "SPUBLISH"
 	}
 	if err == nil {
-		s.revoke, err = s.hub.ListenFunc(ctx, sessionChannel+s.id, true, s.revoked)
+		_, err = s.hub.ListenFunc(ctx, sessionChannel+s.id, true, s.revoked)
 	}
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("subscribe: %w", err)
 	}
 	if err != nil {
 		s.log.Warn("relock: cannot subscribe; waiters will poll", "error", err)
+		s.background.Go(s.keepAskingForRevocations)
 	}
 	return nil
+}
+
+// keepAskingForRevocations subscribes to the session's channel when that is allowed
+// again. The hub asks the server every refusalRetry, not at each of these calls.
+func (s *Session) keepAskingForRevocations() {
+	for {
+		if _, err := s.hub.ListenFunc(s.ctx, sessionChannel+s.id, true, s.revoked); err == nil {
+			s.recheck()
+			return
+		}
+		timer := time.NewTimer(jitter(refusalRetry / 5))
+		select {
+		case <-timer.C:
+		case <-s.ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
 }
 
 // connTimeout is after how long without an answer, also to rueidis's own PING, a
@@ -167,7 +193,8 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 		opt.ConnWriteTimeout = connTimeout
 	}
 	dialing, done := context.WithCancel(ctx)
-	opt.DialCtxFn = dialWithin(dialing, opt)
+	suspect := new(atomic.Bool)
+	opt.DialCtxFn = dialWithin(dialing, opt, suspect)
 	client, err := rueidis.NewClient(opt)
 	done()
 	if err != nil {
@@ -176,7 +203,7 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 		}
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	s, err := NewSession(ctx, client, cfg)
+	s, err := newSession(ctx, client, cfg, suspect)
 	if err != nil {
 		client.Close()
 		return nil, err
@@ -187,8 +214,8 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 
 // dialWithin returns opt's way of dialling, except that what is dialled while ctx
 // lives ends with it: rueidis.NewClient takes no context. Dial ends ctx afterwards,
-// so connections that are made later are their own.
-func dialWithin(ctx context.Context, opt rueidis.ClientOption) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+// so connections that are made later are their own; those make the session suspect.
+func dialWithin(ctx context.Context, opt rueidis.ClientOption, suspect *atomic.Bool) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	given, old := opt.DialCtxFn, opt.DialFn
 	return func(own context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
 		if ctx.Err() == nil {
@@ -196,6 +223,8 @@ func dialWithin(ctx context.Context, opt rueidis.ClientOption) func(context.Cont
 			defer cancel()
 			defer context.AfterFunc(ctx, cancel)()
 			own = both
+		} else {
+			suspect.Store(true)
 		}
 		switch {
 		case given != nil:
@@ -294,12 +323,8 @@ func (s *Session) close() error {
 	s.waitIdle()
 	s.mu.Lock()
 	for _, t := range s.held {
-		for i := range t.parts {
-			if pt := &t.parts[i]; pt.told > 0 {
-				op := s.releaseOp(t, pt, 0)
-				u := undoing{cmd: pt.prim.Release(&op), name: pt.prim.Name(), until: s.now() + s.cfg.ReleaseTimeout}
-				s.afterUnlock(func() { s.undoLater(u) })
-			}
+		for _, cmd := range t.releases() {
+			s.undo(undoing{cmd: cmd, name: t.prim.Name(), until: s.now() + s.cfg.ReleaseTimeout})
 		}
 		t.end(ErrClosed)
 	}
@@ -307,11 +332,11 @@ func (s *Session) close() error {
 	s.waitIdle()
 
 	s.stop()
-	s.background.Wait()
 	s.hub.Close()
 	if s.own {
 		s.client.Close()
 	}
+	s.background.Wait()
 	s.mu.Lock()
 	defer s.unlock()
 	if s.unconfirmed > 0 {

@@ -21,8 +21,8 @@ type tenure struct {
 	began time.Duration
 
 	state tenureState
-	// shared: other sessions may hold under the same owner id, so requests carry
-	// an id. Once true it stays so.
+	// shared: other sessions may hold under the same owner id, so holds have ids.
+	// Once true it stays so.
 	shared bool
 	// busy: an operation on this tenure is on its way to Redis. Others wait for
 	// turn, which is closed when it is done, so that counts are sent in order.
@@ -54,6 +54,10 @@ type part struct {
 	told int // what Redis counts for us, as far as we know; never less than it does
 	live int // holds that are neither unlocked nor run out
 	auto int // those of live that the watchdog renews
+
+	// ids are those of told that have an id, because the owner is shared. They can
+	// be ended one by one, whoever else counts for the same owner.
+	ids []string
 }
 
 type tenureState uint8
@@ -68,7 +72,7 @@ const never = time.Duration(1<<63 - 1)
 
 // Value makes the owner known to a nested Lock.
 func (t *tenure) Value(key any) any {
-	if key == (ownerKey{}) {
+	if key == (ownerKey{}) && !t.prim.Traits().Anonymous {
 		return &t.owner
 	}
 	return t.Context.Value(key)
@@ -97,6 +101,12 @@ func (t *tenure) auto() int { return t.parts[0].auto + t.parts[1].auto }
 
 // passTurn ends the operation that made the tenure busy. Session.mu must be held.
 func (t *tenure) passTurn() {
+	if t.state == holding && t.live() == 0 {
+		// All its holds were unlocked while it was busy, by callers who could not
+		// wait any longer.
+		t.s.releaseBehind(t)
+		return
+	}
 	t.busy = false
 	if t.turn != nil {
 		close(t.turn)

@@ -20,14 +20,8 @@ type undoing struct {
 	done  func(confirmed bool) // called with Session.mu held; may be nil
 }
 
-// undo takes cmd's effect care of in the background.
-func (s *Session) undo(cmd Command, name string, until time.Duration) {
-	s.undoLater(undoing{cmd: cmd, name: name, until: until})
-}
-
-func (s *Session) undoLater(u undoing) {
-	s.mu.Lock()
-	defer s.unlock()
+// undo has u done in the background. Session.mu must be held.
+func (s *Session) undo(u undoing) {
 	s.undoings = append(s.undoings, u)
 	if !s.undoer {
 		s.undoer = true

@@ -15,7 +15,8 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 	// An owner that others share may hold the lock elsewhere already, and the line
 	// may be waiting for just that hold to end. So it asks for itself once before
 	// it queues, and now and then while it is not in front.
-	outOfTurn := a.t.shared || !a.mayWait
+	passes := a.owner != nil && a.t.shared
+	outOfTurn := passes || !a.mayWait
 	traced := false
 	for {
 		if !outOfTurn && !a.mayTry() {
@@ -24,7 +25,7 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 				a.s.cfg.Trace.waiting(a.p.Name(), a.t.owner.id)
 			}
 			patience := time.Duration(0)
-			if a.t.shared {
+			if passes {
 				patience = a.s.cfg.PollFloor
 			}
 			var err error
@@ -37,6 +38,8 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 		switch {
 		case err == nil && g.status == granted:
 			return g, nil
+		case err == nil && g.status == forGood:
+			return g, g.never(a.p)
 		case err == nil && !a.mayWait:
 			return g, ErrNotAcquired
 		case err == nil:
@@ -91,7 +94,10 @@ func (a *acquisition) listen(ctx context.Context) {
 	if !need {
 		return
 	}
-	l, err := s.hub.Listen(ctx, a.line.channel)
+	// A server that does not answer must not keep the front from looking.
+	bounded, cancel := context.WithTimeout(ctx, s.cfg.PollFloor)
+	defer cancel()
+	l, err := s.hub.Listen(bounded, a.line.channel)
 	if err != nil {
 		if ctx.Err() == nil {
 			s.log.Debug("relock: no subscription, polling instead", "name", a.p.Name(), "error", err)
@@ -137,7 +143,9 @@ func (a *acquisition) attempt(ctx context.Context) (grant, error) {
 
 // settleAttempt keeps account of what may have run.
 func (a *acquisition) settleAttempt(g grant, err error) {
-	a.lastErr = err
+	if err == nil || !isCtxErr(err) {
+		a.lastErr = err // that ctx ended the caller knows; why nothing came before is news
+	}
 	switch {
 	case err == nil:
 		a.failures = 0
@@ -167,7 +175,6 @@ func (a *acquisition) share() {
 
 func (a *acquisition) newRequest() {
 	a.op.Request = idgen.Request()
-	a.op.Remember = a.op.Lease + a.s.cfg.ReleaseTimeout
 }
 
 // errLate is a grant whose answer took longer than the lease it grants.
@@ -182,7 +189,7 @@ func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op) (grant, e
 		return g, err
 	}
 	if len(reply) != 4 {
-		return g, fmt.Errorf("rlock: unexpected reply of %d elements from Redis", len(reply))
+		return g, fmt.Errorf("%w: %d elements", errShape, len(reply))
 	}
 	g.status, g.value, g.token, g.changed = reply[0], reply[1], reply[2], reply[3] == 1
 	if g.status == granted && s.now() >= g.sent+s.trustIn(op.Lease) {
@@ -219,15 +226,11 @@ func (a *acquisition) backOff(ctx context.Context, n int) error {
 
 // ended says why the waiting ended with ctx.
 func (a *acquisition) ended(ctx context.Context) error {
-	lastErr := a.lastErr
-	if lastErr != nil && isCtxErr(lastErr) {
-		lastErr = nil
-	}
-	if a.caller.Err() != nil {
-		return notAcquired(ctxError(a.caller), lastErr)
-	}
-	if errors.Is(context.Cause(ctx), ErrClosed) {
+	if errors.Is(context.Cause(ctx), ErrClosed) || errors.Is(context.Cause(a.caller), ErrClosed) {
 		return ErrClosed
 	}
-	return notAcquired(nil, lastErr) // Wait is over
+	if a.caller.Err() != nil {
+		return notAcquired(ctxError(a.caller), a.lastErr)
+	}
+	return notAcquired(nil, a.lastErr) // Wait is over
 }

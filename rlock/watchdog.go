@@ -195,7 +195,7 @@ func (s *Session) renew(ts []*tenure) {
 // A renewal is one script call for many tenures of one kind.
 type renewal struct {
 	cmd     Command
-	tenures []*tenure
+	tenures []*tenure     // one for each element of the reply
 	lease   time.Duration // 0: only asked
 }
 
@@ -225,15 +225,17 @@ func (s *Session) renewals(ts []*tenure) []*renewal {
 				k.slot = keyname.Slot(pt.prim.Key())
 			}
 			b := open[k]
-			if b == nil || len(b.tenures) == renewBatch {
+			if b == nil || len(b.tenures) >= renewBatch {
 				b = &renewal{cmd: Command{Script: k.script, Args: []string{itoa(millis(k.lease))}}, lease: k.lease}
 				open[k] = b
 				all = append(all, b)
 			}
-			keys, args := pt.prim.RenewArgs(t.owner.id, pt.told)
+			keys, args := pt.prim.RenewArgs(t.owner.id, pt.told, len(pt.ids) > 0)
 			b.cmd.Keys = append(b.cmd.Keys, keys...)
 			b.cmd.Args = append(b.cmd.Args, args...)
-			b.tenures = append(b.tenures, t)
+			for range args {
+				b.tenures = append(b.tenures, t)
+			}
 		}
 	}
 	return all

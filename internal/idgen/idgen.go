@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"github.com/google/uuid"
@@ -51,22 +50,6 @@ func RandomBase() uint64 {
 		n = n<<8 | uint64(x)
 	}
 	return n >> 12
-}
-
-// SessionOf returns the session id in front of an owner id that has the shape
-// "<session id>:<number>". ok is false for owners of any other shape, such as
-// those named with WithOwner.
-func SessionOf(owner string) (session string, ok bool) {
-	i := strings.LastIndexByte(owner, ':')
-	if i <= 0 || i == len(owner)-1 {
-		return "", false
-	}
-	for _, c := range owner[i+1:] {
-		if c < '0' || c > '9' {
-			return "", false
-		}
-	}
-	return owner[:i], true
 }
 
 // Request returns an id for one request: 16 random bytes as 32 lower-case hex

@@ -2,7 +2,6 @@ package idgen
 
 import (
 	"regexp"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -41,18 +40,6 @@ func TestShapes(t *testing.T) {
 	for range 100 {
 		if RandomBase() >= 1<<52 {
 			t.Fatal("RandomBase leaves no room")
-		}
-	}
-}
-
-func TestSessionOf(t *testing.T) {
-	for owner, want := range map[string]string{
-		"abc:1": "abc", "a:b:17": "a:b", "req-1": "", ":1": "", "abc:": "", "abc:x1": "", "": "",
-		strings.Repeat("s", 99) + ":0": strings.Repeat("s", 99),
-	} {
-		got, ok := SessionOf(owner)
-		if got != want || ok != (want != "") {
-			t.Errorf("SessionOf(%q) = %q, %v; want %q", owner, got, ok, want)
 		}
 	}
 }

@@ -1,20 +1,20 @@
 -- acquire_shared.lua: one more hold for an owner whose id several processes may use.
 --
--- No process knows the count of such an owner, so the request carries an id, and
--- its outcome is remembered next to the lock for as long as a resend may come.
--- Run twice with the same arguments it gives the same state and the same reply.
+-- No process knows the count of such an owner, so each hold has an id, kept next to
+-- the lock. Run twice with the same arguments it gives the same state and the same
+-- reply: an id that is there already is not counted again.
 --
 -- KEYS[1]  the lock: hash, owner -> holds
--- KEYS[2]  the record of this request: string with a TTL, '<holds>:<token>' when
---          granted, 'undone' when taken back (see undo_shared.lua)
+-- KEYS[2]  the ids of the holds that were taken this way: set; lives and dies with
+--          the lock, so that an id never speaks of a later life of it
 -- KEYS[3]  optional: the fencing token, an integer without TTL
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
 -- ARGV[3]  holds that this session has of it already (0: none that could be lost)
--- ARGV[4]  how long the record is kept, in ms
--- ARGV[5]  1: draw a token when the owner enters here; 0: report the present one
+-- ARGV[4]  id of the hold
+-- ARGV[5]  1: draw a token although the owner holds the lock; 0: only if it enters
 -- Returns  {1, holds, token or 0, 1}  granted; the TTL is at least the lease
---          {0, PTTL in ms, 0, 0}      held by another owner, or taken back
+--          {0, PTTL in ms, 0, 0}      held by another owner
 --          {-1, 0, 0, 0}              the holds of ARGV[3] are gone: lost
 --          WRONGTYPE error            nothing was changed
 -- Publishes nothing.
@@ -24,20 +24,7 @@ if type(held) == 'table' then
   return redis.error_reply(wrongtype)
 end
 held = tonumber(held or 0) or 0
-local lease = tonumber(ARGV[2])
-
-local record = redis.call('GET', KEYS[2])
-if record == 'undone' then
-  return {0, 0, 0, 0}
-end
--- A record whose lock has ended since is worth nothing: the request begins anew.
-if record and held > 0 then
-  if redis.call('PTTL', KEYS[1]) < lease then
-    redis.call('PEXPIRE', KEYS[1], lease)
-  end
-  local colon = string.find(record, ':', 1, true)
-  return {1, tonumber(string.sub(record, 1, colon - 1)), tonumber(string.sub(record, colon + 1)), 1}
-end
+local counted = held > 0 and redis.call('SISMEMBER', KEYS[2], ARGV[4]) == 1
 
 if held <= 0 then
   if tonumber(ARGV[3]) > 0 then
@@ -48,10 +35,11 @@ if held <= 0 then
   end
 end
 
--- An owner that comes back into its own lock keeps the token it entered with.
+-- The token comes first: if its key is unusable, nothing has been changed yet. An
+-- owner that comes back into its own lock keeps the token that it entered with.
 local token = 0
 if KEYS[3] then
-  if held <= 0 or ARGV[5] == '1' then
+  if held <= 0 or (ARGV[5] == '1' and not counted) then
     token = redis.pcall('INCR', KEYS[3])
   else
     token = redis.pcall('GET', KEYS[3])
@@ -62,9 +50,14 @@ if KEYS[3] then
   token = tonumber(token or 0) or 0
 end
 
-held = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
-if redis.call('PTTL', KEYS[1]) < lease then
-  redis.call('PEXPIRE', KEYS[1], lease)
+if held <= 0 then
+  redis.call('DEL', KEYS[2]) -- ids of an earlier life
 end
-redis.call('SET', KEYS[2], string.format('%.0f:%.0f', held, token), 'PX', ARGV[4])
+if not counted then
+  held = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
+  redis.call('SADD', KEYS[2], ARGV[4])
+end
+local ttl = math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2]))
+redis.call('PEXPIRE', KEYS[1], ttl)
+redis.call('PEXPIRE', KEYS[2], ttl)
 return {1, held, token, 1}

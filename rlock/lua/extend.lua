@@ -2,6 +2,7 @@
 -- from the later run.
 --
 -- KEYS[1]  the lock: hash, owner -> holds
+-- KEYS[2]  optional: a key that lives as long as the lock
 -- ARGV[1]  owner
 -- ARGV[2]  time to live in ms, from now
 -- ARGV[3]  1: the end may also move closer; 0: only further away
@@ -13,5 +14,8 @@ if held ~= 1 then
 end
 if ARGV[3] == '1' or redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  if KEYS[2] then
+    redis.call('PEXPIRE', KEYS[2], ARGV[2])
+  end
 end
 return 1

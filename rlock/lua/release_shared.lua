@@ -1,37 +1,38 @@
--- release_shared.lua: takes holds away from an owner whose id several processes may
--- use; the lock is free when no process holds it any more.
+-- release_shared.lua: ends holds of an owner whose id several processes may use, and
+-- takes back acquisitions whose outcome is unknown; the lock is free when no process
+-- holds it any more.
 --
--- The outcome is remembered next to the lock, so that run twice with the same
--- arguments it gives the same state and the same reply.
+-- Holds are named by their ids, so what has ended already, or belongs to an earlier
+-- life of the lock, is not released again: run twice with the same arguments it
+-- leaves the same state and the same holds. Only `changed` tells the runs apart.
 --
 -- KEYS[1]  the lock: hash, owner -> holds; deleted when no hold is left
--- KEYS[2]  the record of this request: string with a TTL, '<holds left>'
+-- KEYS[2]  the ids of the holds that were taken by id: set
 -- ARGV[1]  owner
--- ARGV[2]  how many holds to release
--- ARGV[3]  how long the record is kept, in ms
--- ARGV[4]  channel of the lock
--- ARGV[5]  PUBLISH or SPUBLISH
--- Returns  {holds left, changed}; changed is 0 if the owner held nothing
+-- ARGV[2]  channel of the lock
+-- ARGV[3]  PUBLISH or SPUBLISH
+-- ARGV[4]  id of a hold to end
+-- ARGV[i]  i > 4: further ones
+-- Returns  {holds left, changed}; changed is 0 if none of the ids was there
 -- Publishes '0' on the channel when the lock became free.
-local record = redis.call('GET', KEYS[2])
-if record then
-  return {tonumber(record), 1}
-end
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])
 if type(held) == 'table' then
-  return {0, 0} -- something else stands under the name: the hold is gone
+  return {0, 0} -- something else stands under the name: the holds are gone
 end
 held = tonumber(held or 0) or 0
 if held <= 0 then
-  return {0, 0}
+  return {0, 0} -- the ids, if they are still there, speak of an earlier life
 end
-local left = held - tonumber(ARGV[2])
-if left > 0 then
-  redis.call('HINCRBY', KEYS[1], ARGV[1], -tonumber(ARGV[2]))
-else
-  left = 0
-  redis.call('DEL', KEYS[1])
-  redis.call(ARGV[5], ARGV[4], '0')
+local ended = 0
+for i = 4, #ARGV do
+  ended = ended + redis.call('SREM', KEYS[2], ARGV[i])
 end
-redis.call('SET', KEYS[2], string.format('%.0f', left), 'PX', ARGV[3])
-return {left, 1}
+if ended == 0 then
+  return {held, 0}
+end
+if held > ended then
+  return {redis.call('HINCRBY', KEYS[1], ARGV[1], -ended), 1}
+end
+redis.call('DEL', KEYS[1], KEYS[2])
+redis.call(ARGV[3], ARGV[2], '0')
+return {0, 1}

@@ -1,16 +1,17 @@
 -- renew.lua: keeps many locks alive for one more lease; what is held longer by a
 -- fixed lease stays so. Safe to run any number of times.
 --
--- KEYS[i]    a lock: hash, owner -> holds
--- ARGV[1]    lease in ms
--- ARGV[1+i]  the owner that is believed to hold KEYS[i]
+-- KEYS[i]    a lock (hash, owner -> holds), or a key that lives as long as one
+-- ARGV[1]    lease in ms; 0 only asks
+-- ARGV[1+i]  the owner that is believed to hold KEYS[i]; '' for a key that goes along
 -- Returns    for each key 1, or 0 if that owner does not hold it (any more)
 -- Publishes nothing.
 local lease = tonumber(ARGV[1])
 local alive = {}
 for i, key in ipairs(KEYS) do
-  local held = redis.pcall('HEXISTS', key, ARGV[1 + i])
-  if held == 1 then -- an error (another type stands there now) is a table
+  local owner = ARGV[1 + i]
+  -- An error (another type stands there now) is a table.
+  if owner == '' or redis.pcall('HEXISTS', key, owner) == 1 then
     if redis.call('PTTL', key) < lease then
       redis.call('PEXPIRE', key, lease)
     end

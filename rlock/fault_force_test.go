@@ -1,0 +1,186 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"relock/internal/faulttest"
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+// ForceUnlock tells the holder at once: the lease is 30 s, the first renewal 10 s away,
+// so that only the message can explain it.
+func faultForce(t *testing.T, owner string, ownSession bool, opts ...rlock.LockOption) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := faultDial(t, s, rlock.Config{})
+		operator := ses
+		if !ownSession {
+			operator = dial(t, s, rlock.Config{})
+		}
+		third := dial(t, s, rlock.Config{PollFloor: 20 * time.Second})
+		ctx := within(t, 30*time.Second)
+		lockCtx := ctx
+		if owner != "" {
+			lockCtx = rlock.WithOwner(ctx, owner)
+		}
+		name := redistest.Name(t)
+		m := rlock.New(ses, name)
+		section, h, err := m.Lock(lockCtx, opts...)
+		must(t, err)
+		inner, h2, err := m.Lock(section, opts...)
+		must(t, err)
+		// Another lock of the same owner, and another owner of the session, go on.
+		otherSection, other, err := rlock.New(ses, name+"2").Lock(section)
+		must(t, err)
+		waiter := faultGoLock(rlock.New(third, name), ctx)
+		redistest.Eventually(t, 5*time.Second, "the waiter subscribes", func() bool {
+			n, err := s.Do(t, "PUBSUB", "NUMSUB", faultLockChannel(name)).AsIntMap()
+			return err == nil && n[faultLockChannel(name)] >= 1
+		})
+
+		found, err := rlock.New(operator, name).ForceUnlock(ctx)
+		must(t, err)
+		if !found {
+			t.Error("ForceUnlock found no hold")
+		}
+		faultEnds(t, section, 3*time.Second, rlock.ErrLost)
+		faultEnds(t, inner, faultSlack, rlock.ErrLost)
+		faultIs(t, "Unlock of the inner hold", h2.Unlock(), rlock.ErrLost)
+		faultIs(t, "Unlock of the outer hold", h.Unlock(), rlock.ErrLost)
+		if n := faultSent(t, p, "renew"); n != 0 {
+			t.Errorf("%d renewals; this test is about none", n)
+		}
+		got := faultGet(t, waiter, 5*time.Second, "the waiter's Lock")
+		must(t, got.err)
+		must(t, got.hold.Unlock())
+		if cause := context.Cause(otherSection); cause != rlock.ErrLost {
+			// It derives from the section that ended.
+			t.Errorf("the derived section's end: %v", cause)
+		}
+		must(t, other.Unlock())
+		if found, err := rlock.New(operator, name).ForceUnlock(ctx); err != nil || found {
+			t.Errorf("ForceUnlock of a free lock: %v, %v", found, err)
+		}
+	})
+}
+
+func TestFaultForceUnlockTellsTheHolderAtOnce(t *testing.T) { faultForce(t, "", false) }
+
+func TestFaultForceUnlockTellsAHolderWithAFixedLeaseAtOnce(t *testing.T) {
+	faultForce(t, "", false, rlock.Lease(20*time.Second))
+}
+
+func TestFaultForceUnlockTellsAHolderInItsOwnSessionAtOnce(t *testing.T) { faultForce(t, "", true) }
+
+func TestFaultForceUnlockTellsANamedOwnerAtOnce(t *testing.T) { faultForce(t, "order-17", false) }
+
+// A name that has the shape of a session's own owner ids.
+func TestFaultForceUnlockTellsANamedOwnerWithANumberAtOnce(t *testing.T) {
+	faultForce(t, "order:17", false)
+}
+
+// A named owner that holds in two sessions: both are told.
+func TestFaultForceUnlockTellsAllSessionsOfANamedOwner(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		a, b, operator := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
+		ctx := rlock.WithOwner(within(t, 30*time.Second), "order-17")
+		name := redistest.Name(t)
+		section1, h1, err := rlock.New(a, name).Lock(ctx)
+		must(t, err)
+		section2, h2, err := rlock.New(b, name).Lock(ctx)
+		must(t, err)
+		found, err := rlock.New(operator, name).ForceUnlock(ctx)
+		must(t, err)
+		if !found {
+			t.Error("ForceUnlock found no hold")
+		}
+		faultEnds(t, section1, 3*time.Second, rlock.ErrLost)
+		faultEnds(t, section2, 3*time.Second, rlock.ErrLost)
+		faultIs(t, "Unlock", h1.Unlock(), rlock.ErrLost)
+		faultIs(t, "Unlock", h2.Unlock(), rlock.ErrLost)
+	})
+}
+
+// An id that was passed on: the owner was made by one session, and re-entered in another
+// under that id.
+func TestFaultForceUnlockTellsASessionThatAnOwnerWasPassedOnTo(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		a, b, operator := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
+		ctx := within(t, 30*time.Second)
+		name := redistest.Name(t)
+		section1, h1, err := rlock.New(a, name).Lock(ctx)
+		must(t, err)
+		section2, h2, err := rlock.New(b, name).Lock(rlock.WithOwner(ctx, h1.Owner()))
+		must(t, err)
+		_, err = rlock.New(operator, name).ForceUnlock(ctx)
+		must(t, err)
+		faultEnds(t, section1, 3*time.Second, rlock.ErrLost)
+		faultEnds(t, section2, 3*time.Second, rlock.ErrLost)
+		faultIs(t, "Unlock", h1.Unlock(), rlock.ErrLost)
+		faultIs(t, "Unlock", h2.Unlock(), rlock.ErrLost)
+	})
+}
+
+// The session's own channel is refused from the start: the next renewal tells.
+func TestFaultForceUnlockIsNoticedByTheNextRenewal(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		p := faulttest.New(t, s.Addr)
+		p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
+		ses := faultDialVia(t, s, p, rlock.Config{Lease: faultGoneLease})
+		operator := dial(t, s, rlock.Config{})
+		ctx := within(t, 30*time.Second)
+		for _, lockCtx := range []context.Context{ctx, rlock.WithOwner(ctx, "order-17")} {
+			name := redistest.Name(t)
+			section, h, err := rlock.New(ses, name).Lock(lockCtx)
+			must(t, err)
+			_, err = rlock.New(operator, name).ForceUnlock(ctx)
+			must(t, err)
+			faultEnds(t, section, faultGoneWithin, rlock.ErrLost)
+			faultIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+		}
+	})
+}
+
+// The session's channel is interrupted while the lock is forced: when it is back the
+// session asks for its holds, not only at the next renewal, which is 10 s away.
+func TestFaultForceUnlockDuringABrokenConnectionIsNoticedAfterIt(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := faultDial(t, s, rlock.Config{})
+		operator := dial(t, s, rlock.Config{})
+		ctx := within(t, 30*time.Second)
+		name := redistest.Name(t)
+		section, h, err := rlock.New(ses, name).Lock(ctx)
+		must(t, err)
+		p.Refuse(true)
+		_, err = rlock.New(operator, name).ForceUnlock(ctx)
+		must(t, err)
+		p.Refuse(false)
+		faultEnds(t, section, 6*time.Second, rlock.ErrLost)
+		faultIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+	})
+}
+
+// The session's channel was refused when the session began, and is allowed now: from
+// then on a forced unlock is told at once.
+func TestFaultRefusedSessionChannelHeals(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		p := faulttest.New(t, s.Addr)
+		p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
+		ses := faultDialVia(t, s, p, rlock.Config{})
+		operator := dial(t, s, rlock.Config{})
+		ctx := within(t, 30*time.Second)
+		name := redistest.Name(t)
+		p.RefuseCommand("SUBSCRIBE", "")
+		redistest.Eventually(t, 8*time.Second, "the session's channel", func() bool {
+			n, err := s.Do(t, "PUBSUB", "NUMSUB", "relock_session:"+ses.ID()).AsIntMap()
+			return err == nil && n["relock_session:"+ses.ID()] == 1
+		})
+		section, _, err := rlock.New(ses, name).Lock(ctx)
+		must(t, err)
+		_, err = rlock.New(operator, name).ForceUnlock(ctx)
+		must(t, err)
+		faultEnds(t, section, 3*time.Second, rlock.ErrLost)
+	})
+}

@@ -1,0 +1,220 @@
+package rlock_test
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/faulttest"
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+// The tests of this and the other fault_*_test.go files break the network, the server
+// or the key under a lock, and look at what the callers are told and at what is left in
+// Redis. Each runs on both kinds of server.
+
+// faultSlack is what a loaded machine may add to a time that the library promises.
+// Where a test bounds a time from above, the time that a broken library would take
+// is at least this much longer.
+const faultSlack = 700 * time.Millisecond
+
+// faultEach runs fn on both kinds of server, beside other fault tests: they mostly
+// wait.
+func faultEach(t *testing.T, fn func(t *testing.T, s *redistest.Server)) {
+	t.Helper()
+	t.Parallel()
+	redistest.Each(t, fn)
+}
+
+// faultDial makes a session whose traffic goes through a proxy. The proxy is healed
+// before the session is closed at the end of the test; how that Close ends is not
+// looked at.
+func faultDial(t *testing.T, s *redistest.Server, cfg rlock.Config) (*rlock.Session, *faulttest.Proxy) {
+	t.Helper()
+	p := faulttest.New(t, s.Addr)
+	return faultDialVia(t, s, p, cfg), p
+}
+
+func faultDialVia(t *testing.T, s *redistest.Server, p *faulttest.Proxy, cfg rlock.Config) *rlock.Session {
+	t.Helper()
+	ses, err := rlock.Dial(context.Background(), faultOption(s, p), cfg)
+	must(t, err)
+	t.Cleanup(func() {
+		p.BlackHole(false)
+		p.Refuse(false)
+		_ = ses.Close()
+	})
+	return ses
+}
+
+func faultOption(s *redistest.Server, p *faulttest.Proxy) rueidis.ClientOption {
+	opt := s.Option()
+	opt.InitAddress = []string{p.Addr()}
+	return opt
+}
+
+// faultRuns returns a matcher for the calls of the scripts in lua/, by name: "acquire"
+// stands for acquire.lua and acquire_shared.lua, and so on.
+func faultRuns(t *testing.T, name string) func(cmd []string) bool {
+	t.Helper()
+	known := map[string]bool{}
+	for _, file := range []string{name, name + "_shared"} {
+		src, err := os.ReadFile("lua/" + file + ".lua")
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		must(t, err)
+		sum := sha1.Sum(src)
+		known[hex.EncodeToString(sum[:])], known[string(src)] = true, true
+	}
+	if len(known) == 0 {
+		t.Fatalf("no script lua/%s.lua", name)
+	}
+	return func(cmd []string) bool {
+		return len(cmd) > 1 && (strings.EqualFold(cmd[0], "EVALSHA") || strings.EqualFold(cmd[0], "EVAL")) && known[cmd[1]]
+	}
+}
+
+// faultSent returns how many calls of a script the proxy has forwarded by EVALSHA.
+func faultSent(t *testing.T, p *faulttest.Proxy, name string) int {
+	t.Helper()
+	match, n := faultRuns(t, name), 0
+	for _, line := range p.Log() {
+		if match(strings.SplitN(line, " ", 3)) {
+			n++
+		}
+	}
+	return n
+}
+
+// faultCount returns what Redis counts for an owner: "" for nothing.
+func faultCount(t *testing.T, s *redistest.Server, name, owner string) string {
+	t.Helper()
+	n, err := s.Do(t, "HGET", name, owner).ToString()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		t.Fatalf("HGET: %v", err)
+	}
+	return n
+}
+
+// faultOwners returns how many owners stand in the lock.
+func faultOwners(t *testing.T, s *redistest.Server, name string) int64 {
+	t.Helper()
+	n, err := s.Do(t, "HLEN", name).AsInt64()
+	must(t, err)
+	return n
+}
+
+func faultFree(t *testing.T, s *redistest.Server, name string) bool {
+	t.Helper()
+	return faultOwners(t, s, name) == 0
+}
+
+// faultEnds waits until a critical section ends, and checks its cause.
+func faultEnds(t *testing.T, section context.Context, within time.Duration, cause error) {
+	t.Helper()
+	select {
+	case <-section.Done():
+	case <-time.After(within):
+		t.Fatalf("the section's context did not end within %v", within)
+	}
+	if got := context.Cause(section); !errors.Is(got, cause) {
+		t.Fatalf("the section's context ended with cause %v, want %v", got, cause)
+	}
+}
+
+// faultStays watches a critical section for a while, in which it must not end.
+func faultStays(t *testing.T, section context.Context, d time.Duration) {
+	t.Helper()
+	select {
+	case <-section.Done():
+		t.Fatalf("the section's context ended: %v", context.Cause(section))
+	case <-time.After(d):
+	}
+}
+
+// faultIs checks that err matches all of want.
+func faultIs(t *testing.T, what string, err error, want ...error) {
+	t.Helper()
+	for _, w := range want {
+		if !errors.Is(err, w) {
+			t.Fatalf("%s: %v; want it to match %v", what, err, w)
+		}
+	}
+}
+
+// faultNoSentinel checks that err is an error, but says none of what the package's own
+// errors say.
+func faultNoSentinel(t *testing.T, what string, err error) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("%s: no error", what)
+	}
+	for _, s := range []error{
+		rlock.ErrNotAcquired, rlock.ErrNotHeld, rlock.ErrLost, rlock.ErrReleased,
+		rlock.ErrClosed, rlock.ErrName, rlock.ErrConfig, rlock.ErrArgument,
+	} {
+		if errors.Is(err, s) {
+			t.Fatalf("%s: %v; it must not match %v", what, err, s)
+		}
+	}
+}
+
+// faultLocked is the outcome of a Lock in a goroutine.
+type faultLocked struct {
+	ctx  context.Context
+	hold *rlock.Hold
+	err  error
+	at   time.Time
+}
+
+func faultGoLock(m *rlock.Mutex, ctx context.Context, opts ...rlock.LockOption) <-chan faultLocked {
+	c := make(chan faultLocked, 1)
+	go func() {
+		section, h, err := m.Lock(ctx, opts...)
+		c <- faultLocked{section, h, err, time.Now()}
+	}()
+	return c
+}
+
+func faultGo(fn func() error) <-chan error {
+	c := make(chan error, 1)
+	go func() { c <- fn() }()
+	return c
+}
+
+// faultGet receives what must come within d.
+func faultGet[T any](t *testing.T, c <-chan T, d time.Duration, what string) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(d):
+		t.Fatalf("not within %v: %s", d, what)
+		panic("not reached")
+	}
+}
+
+// faultWaiting returns a Trace that tells of each Lock that begins to wait.
+func faultWaiting() (*rlock.Trace, <-chan struct{}) {
+	c := make(chan struct{}, 1000)
+	return &rlock.Trace{Waiting: func(string, string) { c <- struct{}{} }}, c
+}
+
+// faultFailed returns a Trace that tells of each attempt that ended with an error.
+func faultFailed() (*rlock.Trace, <-chan struct{}) {
+	c := make(chan struct{}, 10000)
+	return &rlock.Trace{Attempt: func(_, _ string, _ bool, err error) {
+		if err != nil {
+			c <- struct{}{}
+		}
+	}}, c
+}

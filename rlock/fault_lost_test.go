@@ -1,0 +1,361 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+// R1: the key goes away under the holder. It learns of it at the next renewal: with
+// this lease that is at most 0.8 s later, while trust in the lease would last for
+// another 1.48 s at least. So only the renewal can explain an end in time.
+const (
+	faultGoneLease  = 2400 * time.Millisecond
+	faultGoneWithin = faultGoneLease/3 + 600*time.Millisecond
+)
+
+func faultGone(t *testing.T, opts []rlock.LockOption, gone func(t *testing.T, s *redistest.Server, name string)) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{Lease: faultGoneLease})
+		name := redistest.Name(t)
+		m := rlock.New(ses, name)
+		section, h, err := m.Lock(within(t, 20*time.Second), opts...)
+		must(t, err)
+		inner, h2, err := m.Lock(section, opts...)
+		must(t, err)
+		gone(t, s, name)
+		faultEnds(t, section, faultGoneWithin, rlock.ErrLost)
+		faultEnds(t, inner, faultSlack, rlock.ErrLost)
+		faultIs(t, "Unlock of the inner hold", h2.Unlock(), rlock.ErrLost)
+		faultIs(t, "Unlock of the outer hold", h.Unlock(), rlock.ErrLost)
+		faultIs(t, "second Unlock", h.Unlock(), rlock.ErrNotHeld)
+	})
+}
+
+func TestFaultDeletedLockEndsTheSection(t *testing.T) {
+	faultGone(t, nil, func(t *testing.T, s *redistest.Server, name string) { must(t, s.Do(t, "DEL", name).Error()) })
+}
+
+func TestFaultFlushEndsTheSection(t *testing.T) {
+	faultGone(t, nil, func(t *testing.T, s *redistest.Server, _ string) { s.FlushAll(t) })
+}
+
+func TestFaultExpiredLockEndsTheSection(t *testing.T) {
+	faultGone(t, nil, func(t *testing.T, s *redistest.Server, name string) { must(t, s.Do(t, "PEXPIRE", name, "1").Error()) })
+}
+
+// Somebody else's lock in its place is as good as none.
+func TestFaultReplacedLockEndsTheSection(t *testing.T) {
+	faultGone(t, nil, func(t *testing.T, s *redistest.Server, name string) {
+		must(t, s.Do(t, "DEL", name).Error())
+		must(t, s.Do(t, "HSET", name, "other", "1").Error())
+	})
+}
+
+func TestFaultLockReplacedByAnotherTypeEndsTheSection(t *testing.T) {
+	faultGone(t, nil, func(t *testing.T, s *redistest.Server, name string) { must(t, s.Do(t, "SET", name, "x").Error()) })
+}
+
+// A fixed lease is not renewed, but asked for as often.
+func TestFaultDeletedLockEndsASectionWithAFixedLease(t *testing.T) {
+	faultGone(t, []rlock.LockOption{rlock.Lease(30 * time.Second)},
+		func(t *testing.T, s *redistest.Server, name string) { must(t, s.Do(t, "DEL", name).Error()) })
+}
+
+// R1, and no watchdog at all: a lock that was gone when it was unlocked is reported.
+func TestFaultUnlockReportsALockThatIsGone(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{}) // the first renewal is 10 s away
+		ctx := within(t, 20*time.Second)
+		name := redistest.Name(t)
+		m := rlock.New(ses, name)
+		for _, lockCtx := range []context.Context{ctx, rlock.WithOwner(ctx, "order-17")} {
+			section, h, err := m.Lock(lockCtx)
+			must(t, err)
+			s.FlushAll(t)
+			faultIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+			faultEnds(t, section, faultSlack, rlock.ErrReleased)
+			faultIs(t, "second Unlock", h.Unlock(), rlock.ErrNotHeld)
+
+			section, outer, err := m.Lock(lockCtx)
+			must(t, err)
+			_, inner, err := m.Lock(section)
+			must(t, err)
+			s.FlushAll(t)
+			faultIs(t, "Unlock of the inner hold", inner.Unlock(), rlock.ErrLost)
+			faultEnds(t, section, faultSlack, rlock.ErrLost)
+			faultIs(t, "Unlock of the outer hold", outer.Unlock(), rlock.ErrLost)
+
+			section, outer, err = m.Lock(lockCtx)
+			must(t, err)
+			s.FlushAll(t)
+			_, _, err = m.Lock(section)
+			faultIs(t, "nested Lock", err, rlock.ErrLost)
+			faultEnds(t, section, faultSlack, rlock.ErrLost)
+			faultIs(t, "Unlock of the outer hold", outer.Unlock(), rlock.ErrLost)
+			if !faultFree(t, s, name) {
+				t.Fatal("the nested Lock left something behind")
+			}
+		}
+	})
+}
+
+// R1 with the network cut: the section ends by the clock, and before anybody else gets
+// in. The margin between the two is 5 % of the lease.
+func faultBlackHoled(t *testing.T, opts ...rlock.LockOption) {
+	const lease = 2 * time.Second
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := faultDial(t, s, rlock.Config{Lease: lease, ReleaseTimeout: 500 * time.Millisecond})
+		other := dial(t, s, rlock.Config{})
+		ctx := within(t, 30*time.Second)
+		name := redistest.Name(t)
+		section, h, err := rlock.New(ses, name).Lock(ctx, opts...)
+		must(t, err)
+		ended := make(chan time.Time, 1)
+		context.AfterFunc(section, func() { ended <- time.Now() })
+		next := faultGoLock(rlock.New(other, name), ctx)
+		if len(opts) == 0 {
+			// Have it renewed at least once: trust moves with the renewals.
+			redistest.Eventually(t, lease, "a renewal", func() bool { return faultSent(t, p, "renew") >= 1 })
+		}
+		p.BlackHole(true)
+		from := time.Now() // the last renewal was sent before
+
+		got := faultGet(t, next, lease+5*time.Second, "the other client's Lock")
+		if section.Err() == nil {
+			t.Error("another client has the lock while the section goes on")
+		}
+		must(t, got.err)
+		faultEnds(t, section, faultSlack, rlock.ErrLost)
+		if d := faultGet(t, ended, faultSlack, "the end").Sub(from); d > lease {
+			t.Errorf("the section ended %v after the network was cut; the lease is %v", d, lease)
+		}
+		faultIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+		p.BlackHole(false)
+
+		// What was on its way, and the loser's own clean-up, touch nobody else.
+		faultStays(t, got.ctx, faultSlack)
+		if n := faultCount(t, s, name, got.hold.Owner()); n != "1" {
+			t.Errorf("the successor's count is %q", n)
+		}
+		must(t, got.hold.Unlock())
+	})
+}
+
+func TestFaultCutNetworkEndsTheSectionBeforeAnotherGetsIn(t *testing.T) { faultBlackHoled(t) }
+
+func TestFaultCutNetworkEndsASectionWithAFixedLease(t *testing.T) {
+	faultBlackHoled(t, rlock.Lease(2*time.Second))
+}
+
+// R1: a lock that could not be renewed because the holder's process is cut off, with a
+// nested hold, and with the ErrLost of both.
+func TestFaultRefusedNetworkEndsTheSectionInTime(t *testing.T) {
+	const lease = 1500 * time.Millisecond
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := faultDial(t, s, rlock.Config{Lease: lease, ReleaseTimeout: 500 * time.Millisecond})
+		name := redistest.Name(t)
+		m := rlock.New(ses, name)
+		section, h, err := m.Lock(within(t, 20*time.Second))
+		must(t, err)
+		inner, h2, err := m.Lock(section)
+		must(t, err)
+		p.Refuse(true)
+		faultEnds(t, section, lease, rlock.ErrLost)
+		faultEnds(t, inner, faultSlack, rlock.ErrLost)
+		faultIs(t, "Unlock of the inner hold", h2.Unlock(), rlock.ErrLost)
+		faultIs(t, "Unlock of the outer hold", h.Unlock(), rlock.ErrLost)
+		p.Refuse(false)
+		redistest.Eventually(t, lease+faultSlack, "the lock is free", func() bool { return faultFree(t, s, name) })
+	})
+}
+
+// R1: the server comes back without the lock.
+func TestFaultRestartedServerEndsTheSection(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 3 * time.Second
+		ses := dial(t, s, rlock.Config{Lease: lease})
+		name := redistest.Name(t)
+		m := rlock.New(ses, name)
+		ctx := within(t, 30*time.Second)
+		section, h, err := m.Lock(ctx)
+		must(t, err)
+		s.Restart(t)
+		faultEnds(t, section, lease+faultSlack, rlock.ErrLost)
+		faultIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+
+		// The scripts are gone too; the next acquisition works, and is renewed.
+		section, h, err = m.Lock(ctx)
+		must(t, err)
+		faultStays(t, section, lease+lease/3)
+		if n := faultCount(t, s, name, h.Owner()); n != "1" {
+			t.Fatalf("count %q after the lease", n)
+		}
+		must(t, h.Unlock())
+	})
+}
+
+// R10: a stall of half a lease costs nothing, also when it begins at the worst time,
+// with a renewal just sent.
+func TestFaultStalledNetworkKeepsTheLock(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 3 * time.Second
+		ses, p := faultDial(t, s, rlock.Config{Lease: lease})
+		name := redistest.Name(t)
+		section, h, err := rlock.New(ses, name).Lock(within(t, 30*time.Second))
+		must(t, err)
+		seen, release := p.HoldRequest(faultRuns(t, "renew"))
+		defer release()
+		faultGet(t, seen, lease, "a renewal")
+		p.BlackHole(true)
+		release()
+		faultStays(t, section, lease/2)
+		p.BlackHole(false)
+		faultStays(t, section, lease)
+		if n := faultCount(t, s, name, h.Owner()); n != "1" {
+			t.Fatalf("count %q", n)
+		}
+		must(t, h.Unlock())
+		if !faultFree(t, s, name) {
+			t.Fatal("not free")
+		}
+	})
+}
+
+func TestFaultStalledServerKeepsTheLock(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		if !s.CanPause() {
+			t.Skip("miniredis cannot be paused")
+		}
+		const lease = 2 * time.Second
+		ses := dial(t, s, rlock.Config{Lease: lease})
+		name := redistest.Name(t)
+		section, h, err := rlock.New(ses, name).Lock(within(t, 30*time.Second))
+		must(t, err)
+		for range 2 {
+			s.Pause()
+			faultStays(t, section, lease/2)
+			s.Resume()
+			faultStays(t, section, lease/2)
+		}
+		if n := faultCount(t, s, name, h.Owner()); n != "1" {
+			t.Fatalf("count %q", n)
+		}
+		must(t, h.Unlock())
+	})
+}
+
+// R10: one renewal whose reply gets lost, connection and all, is made up for.
+func TestFaultLostReplyOfRenewalKeepsTheLock(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 1500 * time.Millisecond
+		ses, p := faultDial(t, s, rlock.Config{Lease: lease})
+		name := redistest.Name(t)
+		section, h, err := rlock.New(ses, name).Lock(within(t, 30*time.Second))
+		must(t, err)
+		p.DropReply(faultRuns(t, "renew"))
+		p.DropRequest(faultRuns(t, "renew"))
+		faultStays(t, section, 2*lease)
+		if n := faultSent(t, p, "renew"); n < 4 {
+			t.Fatalf("%d renewals in two leases", n)
+		}
+		must(t, h.Unlock())
+	})
+}
+
+// R10: after a real loss the next acquisition of that name is renewed again.
+func TestFaultNextHoldAfterALossIsRenewed(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 900 * time.Millisecond
+		ses := dial(t, s, rlock.Config{Lease: lease})
+		name := redistest.Name(t)
+		m := rlock.New(ses, name)
+		ctx := within(t, 30*time.Second)
+		section, lost, err := m.Lock(ctx)
+		must(t, err)
+		must(t, s.Do(t, "DEL", name).Error())
+		faultEnds(t, section, lease+faultSlack, rlock.ErrLost)
+
+		section, h, err := m.Lock(ctx)
+		must(t, err)
+		// The loser unlocks late: that is no business of the new hold.
+		faultIs(t, "Unlock of the lost hold", lost.Unlock(), rlock.ErrLost)
+		faultStays(t, section, 3*lease)
+		if n := faultCount(t, s, name, h.Owner()); n != "1" {
+			t.Fatalf("count %q after three leases", n)
+		}
+		must(t, h.Unlock())
+		if !faultFree(t, s, name) {
+			t.Fatal("not free")
+		}
+	})
+}
+
+// The watchdog keeps a lock for as long as its holder wants.
+func TestFaultWatchdogKeepsTheLockForManyLeases(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 900 * time.Millisecond
+		ses := dial(t, s, rlock.Config{Lease: lease})
+		name := redistest.Name(t)
+		section, h, err := rlock.New(ses, name).Lock(within(t, 30*time.Second))
+		must(t, err)
+		for end := time.Now().Add(5 * lease); time.Now().Before(end); {
+			faultStays(t, section, 20*time.Millisecond)
+			if n := faultCount(t, s, name, h.Owner()); n != "1" {
+				t.Fatalf("count %q, %v before the end", n, time.Until(end))
+			}
+		}
+		must(t, h.Unlock())
+	})
+}
+
+// The context given to the outermost Lock ends and nobody unlocks: one lease later the
+// lock is free. Unlock in between works.
+func TestFaultAbandonedLockFreesItselfOneLeaseLater(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 1200 * time.Millisecond
+		ses := dial(t, s, rlock.Config{Lease: lease})
+		name := redistest.Name(t)
+		m := rlock.New(ses, name)
+		for _, ctx := range []context.Context{context.Background(), rlock.WithOwner(context.Background(), "order-17")} {
+			parent, cancel := context.WithCancel(ctx)
+			defer cancel()
+			section, h, err := m.Lock(parent)
+			must(t, err)
+			faultStays(t, section, lease) // it is one that is renewed
+			cancel()
+			faultEnds(t, section, faultSlack, context.Canceled)
+			redistest.Eventually(t, lease+faultSlack, "the lock is free", func() bool { return faultFree(t, s, name) })
+			faultIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+		}
+	})
+}
+
+func TestFaultUnlockWorksAfterTheContextEnded(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{})
+		name := redistest.Name(t)
+		m := rlock.New(ses, name)
+		for _, ctx := range []context.Context{context.Background(), rlock.WithOwner(context.Background(), "order-17")} {
+			parent, cancel := context.WithCancel(ctx)
+			defer cancel()
+			section, h, err := m.Lock(parent)
+			must(t, err)
+			_, h2, err := m.Lock(section)
+			must(t, err)
+			cancel()
+			faultEnds(t, section, faultSlack, context.Canceled)
+			must(t, h.Unlock())
+			if n := faultCount(t, s, name, h.Owner()); n != "1" {
+				t.Fatalf("count %q", n)
+			}
+			must(t, h2.Unlock())
+			if !faultFree(t, s, name) {
+				t.Fatal("not free")
+			}
+		}
+	})
+}

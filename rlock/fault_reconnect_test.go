@@ -1,0 +1,139 @@
+package rlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"relock/internal/faulttest"
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+// The connection is lost, and a new one is accepted but never greeted: a firewall that
+// drops, a server that is stopped. Whoever dials waits for the greeting. That bounds
+// nobody else: each call still ends in its own time, and a section by the clock.
+func TestFaultSilentReconnectionKeepsNobodyLongerThanAskedFor(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		const timeout, lease = 500 * time.Millisecond, 2 * time.Second
+		p := faulttest.New(t, s.Addr)
+		opt := faultOption(s, p)
+		dials := make(chan struct{}, 1000)
+		opt.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			dials <- struct{}{}
+			return d.DialContext(ctx, "tcp", addr)
+		}
+		ses, err := rlock.Dial(context.Background(), opt, rlock.Config{ReleaseTimeout: timeout})
+		must(t, err)
+		defer func() {
+			p.BlackHole(false)
+			_ = ses.Close()
+		}()
+		ctx := within(t, 60*time.Second)
+		name := redistest.Name(t)
+		section, kept, err := rlock.New(ses, name).Lock(ctx, rlock.Lease(lease))
+		must(t, err)
+		_, h, err := rlock.New(ses, name+"2").Lock(ctx, rlock.Lease(20*time.Second))
+		must(t, err)
+		for len(dials) > 0 {
+			<-dials
+		}
+		p.BlackHole(true)
+		p.Cut()
+		from := time.Now()
+		faultGet(t, dials, 5*time.Second, "the subscriber's connection is dialled")
+
+		patient, stop := context.WithCancel(ctx)
+		defer stop()
+		first := faultGoLock(rlock.New(ses, name+"3"), patient)
+		// By the first Lock, which has time, or by the session itself, which asks for its
+		// holds after a loss, and has a third of the lease.
+		faultGet(t, dials, 5*time.Second, "the other connection is dialled")
+		type took struct {
+			what string
+			d    time.Duration
+			max  time.Duration
+			err  error
+		}
+		calls := make(chan took, 4)
+		call := func(what string, limit time.Duration, fn func() error) {
+			go func() {
+				from := time.Now()
+				err := fn()
+				calls <- took{what, time.Since(from), limit, err}
+			}()
+		}
+		call("Unlock", timeout, h.Unlock)
+		call("Lock with a deadline", 300*time.Millisecond, func() error {
+			short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+			defer cancel()
+			_, _, err := rlock.New(ses, name+"4").Lock(short)
+			return err
+		})
+		call("Lock with Wait", 300*time.Millisecond, func() error {
+			_, _, err := rlock.New(ses, name+"5").Lock(ctx, rlock.Wait(300*time.Millisecond))
+			return err
+		})
+		call("TryLock with a deadline", 300*time.Millisecond, func() error {
+			short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+			defer cancel()
+			_, _, err := rlock.New(ses, name+"6").TryLock(short)
+			return err
+		})
+		faultEnds(t, section, lease+faultSlack, rlock.ErrLost)
+		if d := time.Since(from); d > lease {
+			t.Errorf("the section ended %v after the connection was lost; the lease is %v", d, lease)
+		}
+		faultIs(t, "Unlock of the lost hold", kept.Unlock(), rlock.ErrLost)
+		for range 4 {
+			c := faultGet(t, calls, 30*time.Second, "a call's end")
+			if c.err == nil {
+				t.Errorf("%s reports success", c.what)
+			}
+			if c.d > c.max+faultSlack {
+				t.Errorf("%s took %v; it was to end within %v (%v)", c.what, c.d, c.max, c.err)
+			}
+		}
+		stop()
+		if got := faultGet(t, first, faultSlack, "the first Lock"); !errors.Is(got.err, context.Canceled) {
+			t.Errorf("the first Lock: %v", got.err)
+		}
+		p.BlackHole(false)
+		redistest.Eventually(t, 2*lease+5*time.Second, "nothing is held", func() bool { return len(faultLockKeys(t, s)) == 0 })
+		_, h, err = rlock.New(ses, name).Lock(within(t, 20*time.Second))
+		must(t, err)
+		must(t, h.Unlock())
+	})
+}
+
+// The same, and the session is closed meanwhile.
+func TestFaultCloseDuringSilentReconnection(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		const timeout = 500 * time.Millisecond
+		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: timeout})
+		ctx := within(t, 60*time.Second)
+		name := redistest.Name(t)
+		section, _, err := rlock.New(ses, name).Lock(ctx)
+		must(t, err)
+		p.BlackHole(true)
+		p.Cut()
+		first := faultGoLock(rlock.New(ses, name+"2"), ctx)
+		second := faultGoLock(rlock.New(ses, name+"3"), ctx)
+		from := time.Now()
+		closed := faultGo(ses.Close)
+		faultEnds(t, section, faultSlack, rlock.ErrClosed)
+		for _, c := range []<-chan faultLocked{first, second} {
+			faultIs(t, "Lock", faultGet(t, c, timeout+2*time.Second, "Lock").err, rlock.ErrClosed)
+		}
+		// The client's dial timeout of 5 s is what closing a hub may take at most.
+		if err := faultGet(t, closed, 20*time.Second, "Close"); err == nil {
+			t.Error("Close reports success")
+		}
+		if d := time.Since(from); d > 2*timeout+5*time.Second+faultFarewell+faultSlack {
+			t.Errorf("Close took %v", d)
+		}
+	})
+}
