@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"time"
+
+	"relock/internal/idgen"
 )
 
 // Lock waits until p is held; see [Mutex.Lock]. It is for the packages that bring
@@ -66,7 +68,7 @@ func (s *Session) doLock(ctx context.Context, p Primitive, mayWait bool, opts []
 		return nil, nil, ctxError(ctx)
 	}
 	a := &acquisition{s: s, p: p, o: o, caller: ctx, owner: owner, mayWait: mayWait && !(o.hasWait && o.wait == 0), start: s.now()}
-	if o.hasWait && o.wait > 0 {
+	if o.hasWait && o.wait > 0 && o.wait < longest {
 		a.deadline = a.start + o.wait
 	}
 	return a.run()
@@ -123,9 +125,9 @@ func (a *acquisition) run() (context.Context, *Hold, error) {
 		if t == nil {
 			break
 		}
-		if t.state == acquiring && !a.mayWait {
+		if !a.mayWait && (t.state == acquiring || t.behind) {
 			s.unlock()
-			return nil, nil, ErrNotAcquired // the owner itself is waiting for it
+			return nil, nil, ErrNotAcquired // the owner itself waits for it, or for Redis
 		}
 		if t.busy {
 			if err := a.waitTurn(t); err != nil {
@@ -142,6 +144,10 @@ func (a *acquisition) run() (context.Context, *Hold, error) {
 func (a *acquisition) waitTurn(t *tenure) error {
 	ctx, cancel := a.bounded(a.caller)
 	defer cancel()
+	if !a.mayWait { // for no longer than the operation that is under way should take
+		ctx, cancel = context.WithTimeout(ctx, a.s.cfg.ReleaseTimeout)
+		defer cancel()
+	}
 	if t.waitTurn(ctx) != nil {
 		return a.ended(ctx)
 	}
@@ -178,9 +184,9 @@ func (a *acquisition) begin() (context.Context, *Hold, error) {
 	}
 	s.unlock()
 
-	a.op = Op{Owner: t.owner.id, Want: 1, Lease: a.lease(), Draw: true}
-	if t.shared || a.p.Traits().Fleeting {
-		a.newRequest()
+	a.op = Op{Owner: t.owner.id, Lease: a.lease(), Draw: true}
+	if a.owner != nil || a.p.Traits().Fleeting {
+		a.op.ID = idgen.Request() // others may know the owner
 	}
 	ctx, cancel := a.bounded(t)
 	defer cancel()
@@ -219,6 +225,10 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 		return a.caller, nil, nil
 	}
 	h := s.admit(a, g)
+	if t.doubtful {
+		t.renewAt = s.now()
+		s.reschedule(t)
+	}
 	a.leave(true)
 	t.passTurn()
 	s.unlock()
@@ -232,6 +242,7 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 func (a *acquisition) giveBack(g grant) {
 	s, t := a.s, a.t
 	t.state = ended
+	t.behind = true
 	done := func(bool) {
 		if key := (tenureKey{a.p.Key(), t.owner.id}); s.held[key] == t {
 			delete(s.held, key)
@@ -266,10 +277,11 @@ func (a *acquisition) leave(granted bool) {
 
 // undoCommand takes back what the acquisition may have been granted.
 func (a *acquisition) undoCommand() Command {
-	if a.op.Request != "" {
-		return a.p.Release(&Op{Owner: a.op.Owner, Ends: []string{a.op.Request}})
+	op := Op{Owner: a.op.Owner, Holds: a.op.Holds}
+	if a.op.ID != "" {
+		op.Ends = []string{a.op.ID}
 	}
-	return a.p.Release(&Op{Owner: a.op.Owner, Known: a.op.Want, Want: a.op.Known})
+	return a.p.Release(&op)
 }
 
 // jitter returns a time between half of d and d, so that many who failed together

@@ -70,9 +70,10 @@ func classify(err error) outcome {
 		}
 		return refused
 	}
-	if errors.Is(err, rueidis.ErrClosing) || errors.Is(err, errShape) {
-		return refused // the caller closed his client under us; or Redis speaks nonsense
+	if errors.Is(err, errShape) {
+		return refused // Redis speaks nonsense
 	}
+	// rueidis.ErrClosing is unknown: it also comes up while a client fails over.
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
 		return notRun

@@ -5,8 +5,8 @@ package rlock
 // ScriptSources returns the Lua of every registered script.
 func ScriptSources() map[string]string {
 	return map[string]string{
-		"acquire": acquireLua, "release": releaseLua, "acquire_shared": acquireSharedLua,
-		"release_shared": releaseSharedLua, "renew": renewLua,
+		"acquire": acquireLua, "release": releaseLua, "acquire_by_id": acquireByIDLua,
+		"release_by_id": releaseByIDLua, "renew": renewLua,
 		"extend": extendLua, "force_unlock": forceUnlockLua, "state": stateLua,
 	}
 }
@@ -26,7 +26,7 @@ func (s *Session) WaitersOf(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	if l := s.lines[m.channel]; l != nil {
+	if l := s.lines[lineKey{m.channel, m.Key()}]; l != nil {
 		for w := l.front; w != nil; w = w.next {
 			n++
 		}

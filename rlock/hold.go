@@ -20,7 +20,7 @@ type Hold struct {
 	until  time.Duration // fixed lease: its end
 	end    time.Duration // fixed lease: until when it may be trusted
 	token  int64
-	id     string                  // of the hold in Redis, if its owner is shared
+	id     string                  // of the hold in Redis; "" for the one an owner entered with
 	cancel context.CancelCauseFunc // of its own context; nil if it has none
 }
 
@@ -86,8 +86,8 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	switch {
 	case ctx == nil:
 		err = fmt.Errorf("%w: ctx is nil; use context.Background()", ErrArgument)
-	case d < time.Millisecond:
-		err = fmt.Errorf("%w: Extend by %v; it must be at least 1ms", ErrArgument, d)
+	case d < time.Millisecond || d > longest:
+		err = fmt.Errorf("%w: Extend by %v; it must be at least 1ms and at most %v", ErrArgument, d, longest)
 	case h.auto:
 		err = fmt.Errorf("%w: Extend of a hold that the watchdog renews; it is for fixed leases", ErrArgument)
 	default:
@@ -117,16 +117,17 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	prim := t.parts[h.part].prim
-	op := Op{Owner: t.owner.id, Known: t.parts[h.part].told, Lease: d}
-	op.Shorten = !t.shared && t.auto() == 0
-	op.ByID = len(t.parts[h.part].ids) > 0
+	op := Op{Owner: t.owner.id, Lease: d, ByID: len(t.parts[h.part].ids) > 0}
+	if t.auto() == 0 {
+		op.Holds = t.parts[h.part].told()
+	}
 	for _, other := range t.fixed {
 		if other != h && other.until > s.now()+d {
 			op.Lease = other.until - s.now()
 		}
 	}
 	// Until the answer is here only what holds either way may be trusted.
-	if early := s.now() + s.trustIn(d); op.Shorten && early < h.end {
+	if early := s.now() + s.trustIn(d); op.Holds > 0 && early < h.end {
 		h.end = early
 		s.reschedule(t)
 	}
@@ -148,11 +149,12 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 		return ErrLost
 	}
 	h.until, h.end = sent+d, sent+s.trustIn(d)
-	if op.Shorten {
+	if op.Holds > 0 {
 		t.trust = sent + s.trustIn(op.Lease)
 	} else {
 		t.trust = max(t.trust, sent+s.trustIn(op.Lease))
 	}
+	t.renewAt = min(t.renewAt, s.nextLook(t, sent))
 	s.reschedule(t)
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 //
 // All fields are guarded by Session.mu.
 type line struct {
-	channel     string
+	key         lineKey
 	front, back *waiter
 	holder      *tenure // an own owner that holds exclusively and is not releasing
 	refs        int     // waiters, holders and attempts; at 0 the line goes
@@ -30,6 +30,10 @@ type line struct {
 	lookAt time.Duration
 }
 
+// lineKey: different locks may share a channel ("a" and "{a}" do, by Redisson's rules),
+// and different kinds of lock a key.
+type lineKey struct{ channel, key string }
+
 // A waiter is one goroutine's place in a line.
 type waiter struct {
 	next, prev *waiter
@@ -38,15 +42,16 @@ type waiter struct {
 
 // joinLine returns the line in front of p, referenced. Session.mu must be held.
 func (s *Session) joinLine(p Primitive) *line {
-	l := s.lines[p.Channel()]
+	key := lineKey{p.Channel(), p.Key()}
+	l := s.lines[key]
 	if l == nil {
 		if n := len(s.spareLines); n > 0 {
 			l, s.spareLines = s.spareLines[n-1], s.spareLines[:n-1]
 		} else {
 			l = new(line)
 		}
-		l.channel = p.Channel()
-		s.lines[l.channel] = l
+		l.key = key
+		s.lines[key] = l
 	}
 	l.refs++
 	return l
@@ -62,7 +67,7 @@ func (s *Session) leaveLine(l *line) {
 	if l.refs > 0 {
 		return
 	}
-	delete(s.lines, l.channel)
+	delete(s.lines, l.key)
 	*l = line{}
 	if len(s.spareLines) < spareLinesKept {
 		s.spareLines = append(s.spareLines, l)

@@ -18,11 +18,11 @@ var acquireLua string
 //go:embed lua/release.lua
 var releaseLua string
 
-//go:embed lua/acquire_shared.lua
-var acquireSharedLua string
+//go:embed lua/acquire_by_id.lua
+var acquireByIDLua string
 
-//go:embed lua/release_shared.lua
-var releaseSharedLua string
+//go:embed lua/release_by_id.lua
+var releaseByIDLua string
 
 //go:embed lua/renew.lua
 var renewLua string
@@ -37,14 +37,14 @@ var forceUnlockLua string
 var stateLua string
 
 var (
-	acquireScript       = NewScript(acquireLua)
-	releaseScript       = NewScript(releaseLua)
-	acquireSharedScript = NewScript(acquireSharedLua)
-	releaseSharedScript = NewScript(releaseSharedLua)
-	renewScript         = NewScript(renewLua)
-	extendScript        = NewScript(extendLua)
-	forceUnlockScript   = NewScript(forceUnlockLua)
-	stateScript         = NewScript(stateLua)
+	acquireScript     = NewScript(acquireLua)
+	releaseScript     = NewScript(releaseLua)
+	acquireByIDScript = NewScript(acquireByIDLua)
+	releaseByIDScript = NewScript(releaseByIDLua)
+	renewScript       = NewScript(renewLua)
+	extendScript      = NewScript(extendLua)
+	forceUnlockScript = NewScript(forceUnlockLua)
+	stateScript       = NewScript(stateLua)
 )
 
 // Mutex is a reentrant lock under one name, exclusive among all processes that use
@@ -176,7 +176,7 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 		return false, opError("force unlock", m.p, err)
 	}
 	return m.s.ForceUnlock(ctx, m.p, func(sessionChannel string) Command {
-		return Command{forceUnlockScript, m.p.keys[:1], []string{m.p.channel, m.p.Publish(), sessionChannel}}
+		return Command{forceUnlockScript, m.p.both, []string{m.p.channel, m.p.Publish(), sessionChannel}}
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"relock/internal/idgen"
 )
 
 // nest is a Lock by an owner that holds the lock already, with the tenure t.
@@ -12,12 +14,8 @@ func (a *acquisition) nest(t *tenure) (context.Context, *Hold, error) {
 	s := a.s
 	a.t = t
 	t.busy = true
-	pt := &t.parts[a.p.Part()]
-	own := pt.told - len(pt.ids)
-	a.op = Op{Owner: t.owner.id, Known: own, Want: own + 1, Lease: a.lease(), Draw: t.token == 0}
-	if t.shared {
-		a.op.Known = pt.told
-		a.newRequest()
+	a.op = Op{
+		Owner: t.owner.id, ID: idgen.Request(), Holds: t.parts[a.p.Part()].told(), Lease: a.lease(), Draw: t.token == 0,
 	}
 	s.unlock()
 
@@ -79,31 +77,13 @@ func (a *acquisition) reenter(ctx context.Context) (grant, error) {
 	}
 }
 
-// takeBack ends a failed nested Lock: where it may have been granted, the count is
-// put right in the background, and until then no other operation of the tenure may
-// overtake that. Session.mu must be held.
+// takeBack ends a failed nested Lock: if it may have been granted, that hold is ended
+// in the background, by its id, whatever else happens. Session.mu must be held.
 func (a *acquisition) takeBack() {
-	s, t := a.s, a.t
-	if !a.sent || t.state == ended {
-		if a.sent {
-			t.mayStand = true
-		}
-		t.passTurn()
-		return
+	if a.sent {
+		a.s.undo(undoing{cmd: a.undoCommand(), name: a.p.Name(), until: a.lastSent + a.op.Lease})
 	}
-	pt := &t.parts[a.p.Part()]
-	if a.op.Request == "" {
-		pt.told++ // at most; a release brings it down from there
-	}
-	s.undo(undoing{
-		cmd: a.undoCommand(), name: a.p.Name(), until: a.lastSent + a.op.Lease,
-		done: func(confirmed bool) {
-			if confirmed && a.op.Request == "" {
-				pt.told--
-			}
-			t.passTurn()
-		},
-	})
+	a.t.passTurn()
 }
 
 // admit makes a tenure of a granted outermost Lock. Session.mu must be held.
@@ -113,7 +93,11 @@ func (s *Session) admit(a *acquisition, g grant) *Hold {
 	t.trust = 0
 	s.held[tenureKey{a.p.Key(), t.owner.id}] = t
 	l := a.line
-	if l.holder != nil {
+	switch {
+	case l.holder == nil:
+	case l.holder.live() == 0:
+		l.holder.vacate(false) // it has just released, and its answer is on the way
+	default:
 		l.holder.lose("another owner was let in")
 	}
 	if a.p.Traits().Exclusive {
@@ -131,15 +115,16 @@ func (s *Session) addHold(t *tenure, a *acquisition, g grant) *Hold {
 	if h.t != nil {
 		h = new(Hold)
 	}
-	*h = Hold{t: t, part: a.p.Part(), began: g.sent, auto: a.o.lease == 0, token: g.token, id: a.op.Request}
+	*h = Hold{t: t, part: a.p.Part(), began: g.sent, auto: a.o.lease == 0, token: g.token, id: a.op.ID}
 	if g.token != 0 {
 		t.token = g.token
 	}
 	pt := &t.parts[h.part]
 	pt.prim = a.p
-	pt.told++
 	if h.id != "" {
 		pt.ids = append(pt.ids, h.id)
+	} else {
+		pt.first = true
 	}
 	pt.live++
 	t.trust = max(t.trust, g.sent+s.trustIn(a.op.Lease))

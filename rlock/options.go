@@ -82,9 +82,9 @@ func (c Config) withDefaults() (Config, error) {
 		switch {
 		case *f.d == 0:
 			*f.d = f.def
-		case *f.d < time.Millisecond:
-			return c, fmt.Errorf("%w: %s is %v; it must be at least 1ms, or 0 for the default of %v",
-				ErrConfig, f.name, *f.d, f.def)
+		case *f.d < time.Millisecond || *f.d > longest:
+			return c, fmt.Errorf("%w: %s is %v; it must be at least 1ms and at most %v, or 0 for the default of %v",
+				ErrConfig, f.name, *f.d, longest, f.def)
 		}
 	}
 	switch {
@@ -138,8 +138,8 @@ func Wait(d time.Duration) LockOption {
 // (else [ErrArgument]) and is rounded up to whole milliseconds in Redis.
 func Lease(d time.Duration) LockOption {
 	return func(o *lockOptions) {
-		if d < time.Millisecond && o.err == nil {
-			o.err = fmt.Errorf("%w: Lease(%v); it must be at least 1ms", ErrArgument, d)
+		if (d < time.Millisecond || d > longest) && o.err == nil {
+			o.err = fmt.Errorf("%w: Lease(%v); it must be at least 1ms and at most %v", ErrArgument, d, longest)
 		}
 		o.lease = d
 	}
@@ -155,6 +155,10 @@ func collect(opts []LockOption) (lockOptions, error) {
 	}
 	return o, o.err
 }
+
+// longest is the longest duration that is taken, a hundred years: long enough, and far
+// enough from where sums of durations overflow.
+const longest = 100 * 365 * 24 * time.Hour
 
 // millis rounds d up to whole milliseconds, the unit of Redis.
 func millis(d time.Duration) int64 {

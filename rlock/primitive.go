@@ -25,25 +25,26 @@ type Primitive interface {
 	// the read and the write side of an RWMutex: 0 or 1.
 	Part() int
 
-	// Acquire is the script that brings op.Owner from op.Known to op.Want holds,
-	// or adds the one with the id op.Request when that is set. Its reply is
+	// Acquire is the script that gives op.Owner the hold with the id op.ID, or, if
+	// that is empty, the first hold of an owner that nobody else knows. Its reply is
 	//
 	//	{1, holds, token, changed}  granted, for at least op.Lease
 	//	{0, milliseconds, 0, 0}     refused; look again then (-1: unknown)
-	//	{-1, 0, 0, 0}               op.Known was positive, but nothing is held
+	//	{-1, 0, 0, 0}               op.Holds was positive, but nothing is held
 	//	{-2, code, 0, 0}            never, however long one waits: see Refuser
 	//
 	// and its state the same when it runs twice.
 	Acquire(op *Op) Command
 
-	// Release is the script that brings op.Owner from op.Known down to op.Want
-	// holds, or ends the holds with the ids op.Ends when there are any; an id
-	// that is not there is no error, for it may have been refused. Its reply is
-	// {holds left, changed}; its state the same when it runs twice.
+	// Release is the script that ends the holds with the ids op.Ends, or, if there
+	// are none, the first hold of op.Owner. What is not there is no error: it may
+	// have been refused. Its reply is {holds left, changed}; its state the same when
+	// it runs twice.
 	Release(op *Op) Command
 
-	// Extend is the script that moves the end of op.Owner's hold to op.Lease from
-	// now, closer only if op.Shorten. Its reply is 1, or 0 if nothing is held.
+	// Extend is the script that moves the end of op.Owner's holds to op.Lease from
+	// now; closer only if the owner has no more than op.Holds. Its reply is 1, or 0
+	// if nothing is held.
 	Extend(op *Op) Command
 
 	// Renew is the script that sees to it that many locks of this kind live for
@@ -89,21 +90,17 @@ func (g grant) never(p Primitive) error {
 // Op is one operation of an owner on a lock.
 type Op struct {
 	Owner string
-	Known int // holds that Redis is believed to count for this session's part of the owner
-	Want  int // holds that it shall count
+	ID    string   // acquire: of the hold; "" for the first of an owner that is new
+	Ends  []string // release: the ids of the holds that end; none: the first hold
 
-	// Request is the id of the hold to acquire, if its owner may be shared by
-	// several sessions, and Ends are the ids of those to release. Empty for owners
-	// of this session alone.
-	Request string
-	Ends    []string
+	// Holds of the owner by this session's knowledge: acquire: those it has already;
+	// release: those it keeps; extend: those that may end sooner.
+	Holds int
 
-	Lease time.Duration // acquire: the least time to live
+	Lease time.Duration // acquire, extend: the least time to live
 	Keep  time.Duration // release: what the holds that stay deserve; 0: leave the TTL
 	Draw  bool          // acquire: the tenure has no fencing token yet
-
-	Shorten bool // extend: the end may also move closer
-	ByID    bool // extend: some of the holds have ids
+	ByID  bool          // extend: some of the holds have ids
 }
 
 // grant is the decoded reply of an acquire script.

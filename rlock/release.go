@@ -65,12 +65,8 @@ func (h *Hold) drop() {
 			pt.auto--
 		}
 	}
-	for i, f := range h.t.fixed {
-		if f == h {
-			h.t.fixed = append(h.t.fixed[:i], h.t.fixed[i+1:]...)
-			break
-		}
-	}
+	h.t.fixed = slices.DeleteFunc(h.t.fixed, func(f *Hold) bool { return f == h })
+	h.endContext(ErrReleased) // its own, if it has one; a section shared with others goes on
 }
 
 // abandon is the Unlock of a hold whose tenure has ended. If it ended without word
@@ -81,12 +77,16 @@ func (s *Session) abandon(t *tenure, h *Hold) {
 	if !t.mayStand || t.live() > 0 || s.closed {
 		return
 	}
-	if s.held[tenureKey{t.prim.Key(), t.owner.id}] != nil {
-		return // the same owner is in there anew, and that is not to be touched
+	key := tenureKey{t.prim.Key(), t.owner.id}
+	if s.held[key] != nil {
+		// The same owner is in there anew. Only what has an id can be told apart.
+		for i := range t.parts {
+			t.parts[i].first = false
+		}
+	} else {
+		s.held[key] = t
 	}
-	for _, cmd := range t.releases() {
-		s.undo(undoing{cmd: cmd, name: t.prim.Name(), until: s.now() + s.cfg.Lease})
-	}
+	s.releaseBehind(t, s.now()+s.cfg.Lease)
 }
 
 // releases returns the commands that end all that Redis counts for a tenure, and takes
@@ -94,46 +94,51 @@ func (s *Session) abandon(t *tenure, h *Hold) {
 func (t *tenure) releases() (cmds []Command) {
 	for i := range t.parts {
 		pt := &t.parts[i]
-		if own := pt.told - len(pt.ids); own > 0 {
-			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id, Known: own}))
+		if pt.first {
+			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id}))
 		}
 		if len(pt.ids) > 0 {
 			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id, Ends: pt.ids}))
 		}
-		pt.told, pt.ids = 0, nil
+		pt.first, pt.ids = false, nil
 	}
 	return cmds
+}
+
+// releaseBehind ends what is left of a tenure in the background. It stays on the books
+// until that is done, so that the owner begins anew only then: a release that comes
+// late must not meet its next hold. Session.mu must be held.
+func (s *Session) releaseBehind(t *tenure, until time.Duration) {
+	t.state = ended
+	s.forgetDue(t)
+	t.cancelAll(ErrReleased)
+	t.vacate(true)
+	s.sendBehind(t, t.releases(), until)
+}
+
+// sendBehind has cmds done in the background and then forgets t, which has ended.
+// Session.mu must be held.
+func (s *Session) sendBehind(t *tenure, cmds []Command, until time.Duration) {
+	t.busy, t.behind = true, true
+	left := len(cmds)
+	forget := func(bool) {
+		if left--; left <= 0 {
+			s.forget(t)
+			t.passTurn()
+		}
+	}
+	if left == 0 {
+		forget(true)
+	}
+	for _, cmd := range cmds {
+		s.undo(undoing{cmd: cmd, name: t.prim.Name(), until: until, done: forget})
+	}
 }
 
 // over returns when the lock is over in Redis at the latest, should nothing be heard of
 // it any more: a renewal may just be under way. Session.mu must be held.
 func (s *Session) over(t *tenure) time.Duration {
 	return max(s.now()+s.cfg.Lease, t.trust+time.Second)
-}
-
-// releaseBehind ends a tenure without holds in the background. It stays on the books
-// until that is done, so that the owner begins anew only then. Session.mu must be held.
-func (s *Session) releaseBehind(t *tenure) {
-	until := s.over(t)
-	t.state = ended
-	t.busy = true
-	s.forgetDue(t)
-	t.cancelAll(ErrReleased)
-	t.vacate(true)
-	cmds := t.releases()
-	left := len(cmds)
-	for _, cmd := range cmds {
-		s.undo(undoing{cmd: cmd, name: t.prim.Name(), until: until, done: func(bool) {
-			if left--; left == 0 {
-				s.forget(t)
-				t.passTurn()
-			}
-		}})
-	}
-	if left == 0 {
-		s.forget(t)
-		t.passTurn()
-	}
 }
 
 // releaseLast ends a tenure whose last hold is unlocked. Its contexts end first:
@@ -148,6 +153,7 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 		l.settle(s.now() + s.cfg.PollFloor)
 	}
 	var errs error
+	var unsent []Command
 	gone := false
 	until := s.over(t)
 	for _, cmd := range t.releases() {
@@ -157,12 +163,10 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 		gone = gone || (err == nil && left.lost)
 		if err != nil {
 			errs = errors.Join(errs, err)
-			s.undo(undoing{cmd: cmd, name: t.prim.Name(), until: until})
+			unsent = append(unsent, cmd)
 		}
 	}
 	t.state = ended
-	delete(s.held, tenureKey{t.prim.Key(), t.owner.id})
-	t.passTurn()
 	if l := t.line; l != nil {
 		t.line = nil
 		told := l.holder != t // a message is on its way; a nudge would cost one attempt more
@@ -174,6 +178,7 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 		}
 		s.leaveLine(l)
 	}
+	s.sendBehind(t, unsent, until)
 	if gone && errs == nil {
 		errs = ErrLost
 		s.afterUnlock(func() {
@@ -187,7 +192,14 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 // releaseOne unlocks one of several holds. Session.mu must be held and is released.
 func (s *Session) releaseOne(ctx context.Context, t *tenure, h *Hold) error {
 	pt := &t.parts[h.part]
-	op := t.releaseOp(h)
+	op := Op{Owner: t.owner.id, Keep: t.deserves(s.now())}
+	if h.id != "" {
+		op.Ends = []string{h.id}
+		pt.ids = slices.DeleteFunc(pt.ids, func(id string) bool { return id == h.id })
+	} else {
+		pt.first = false
+	}
+	op.Holds = pt.told()
 	until := s.over(t)
 	s.reschedule(t)
 	t.busy = true
@@ -196,14 +208,17 @@ func (s *Session) releaseOne(ctx context.Context, t *tenure, h *Hold) error {
 	left, err := s.sendRelease(ctx, cmd)
 	s.mu.Lock()
 	defer s.unlock()
-	if err != nil && t.state != ended {
-		// Until this one is through, no other operation of the owner may overtake it.
-		s.undo(undoing{cmd: cmd, name: pt.prim.Name(), until: until, done: func(confirmed bool) {
-			if confirmed {
-				pt.settle(&op)
-			}
+	if err != nil {
+		// It goes on in the background. A hold by id may end whenever; behind any
+		// other nothing of this owner must overtake it.
+		u := undoing{cmd: cmd, name: pt.prim.Name(), until: until}
+		if h.id == "" {
+			t.behind = true
+			u.done = func(bool) { t.passTurn() }
+		} else {
 			t.passTurn()
-		}})
+		}
+		s.undo(u)
 		return err
 	}
 	defer t.passTurn()
@@ -214,50 +229,20 @@ func (s *Session) releaseOne(ctx context.Context, t *tenure, h *Hold) error {
 		t.lose("it was gone when it was unlocked")
 		return ErrLost
 	}
-	pt.settle(&op)
 	if pt.live == 0 && pt.prim.Traits().Exclusive {
 		t.vacate(true) // a downgrade: what is left of the tenure lets others in
 	}
-	if op.Keep > 0 && !t.shared {
+	if op.Keep > 0 {
 		t.trust = min(t.trust, t.lastEnd())
 		s.reschedule(t)
 	}
 	return nil
 }
 
-// releaseOp is the operation that unlocks h alone, and with it what has run out and was
-// not told to Redis yet. Session.mu must be held.
-func (t *tenure) releaseOp(h *Hold) Op {
-	pt := &t.parts[h.part]
-	op := Op{Owner: t.owner.id, Keep: t.deserves(t.s.now())}
-	switch {
-	case h.id != "":
-		op.Ends = []string{h.id}
-	case len(pt.ids) == 0:
-		op.Known, op.Want = pt.told, pt.live
-	default:
-		// A hold from before it was known that the owner is shared. Should the reply
-		// to this get lost while others hold too, a resend may take one of theirs.
-		op.Known = pt.told - len(pt.ids)
-		op.Want = op.Known - 1
-	}
-	return op
-}
-
-// settle takes a release that was confirmed off the account. Session.mu must be held.
-func (pt *part) settle(op *Op) {
-	pt.told -= op.Known - op.Want + len(op.Ends)
-	for _, id := range op.Ends {
-		if i := slices.Index(pt.ids, id); i >= 0 {
-			pt.ids = slices.Delete(pt.ids, i, i+1)
-		}
-	}
-}
-
 // deserves returns how long the lock must stand for the holds that are left, 0 to
 // leave it as it is. Session.mu must be held.
 func (t *tenure) deserves(now time.Duration) time.Duration {
-	if t.auto() > 0 || t.shared {
+	if t.auto() > 0 {
 		return 0
 	}
 	var until time.Duration

@@ -2,9 +2,11 @@ package rlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -26,14 +28,25 @@ func (s *Session) revoked(m pubsub.Message) {
 	s.revokeOwner(owner, key)
 }
 
+// revokeOwner ends the tenure of an owner that was force-unlocked. Where the message may
+// speak of an earlier tenure (the owner is known to others, or is just being let in),
+// Redis is asked instead, which takes one round trip.
 func (s *Session) revokeOwner(owner, key string) {
 	s.mu.Lock()
 	defer s.unlock()
-	t := s.held[tenureKey{key, owner}]
-	if t == nil || t.state != holding || t.live() == 0 {
-		return
+	for t := range s.pending {
+		if t.owner.id == owner && t.prim.Key() == key {
+			s.doubt(t)
+		}
 	}
-	t.lose("it was force-unlocked")
+	t := s.held[tenureKey{key, owner}]
+	switch {
+	case t == nil || t.state != holding || t.live() == 0:
+	case t.parts[0].first || t.parts[1].first:
+		t.lose("it was force-unlocked")
+	default:
+		s.doubt(t)
+	}
 }
 
 // A revocation is "lost:<length of owner>:<owner><key>"; force_unlock.lua makes it.
@@ -75,23 +88,43 @@ func (s *Session) ForceUnlock(ctx context.Context, p Primitive, cmd func(session
 // has told the session that made the owner already. If Redis does not allow it, the holder
 // learns of it at its next renewal.
 func (s *Session) tellEverybody(ctx context.Context, payload string) {
-	seen := make(map[string]bool)
-	for _, node := range s.client.Nodes() {
-		channels, err := node.Do(ctx, node.B().PubsubChannels().Pattern(sessionChannel+"*").Build()).AsStrSlice()
-		if err != nil {
-			s.log.Debug("relock: PUBSUB CHANNELS failed; holders learn of a forced unlock at their next renewal", "error", err)
-			continue
-		}
-		for _, c := range channels {
-			if seen[c] {
-				continue
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	nodes := s.client.Nodes()
+	told := make(chan error, len(nodes))
+	for _, node := range nodes {
+		s.background.Go(func() { told <- tellNode(ctx, node, payload) })
+	}
+	for range nodes {
+		select {
+		case err := <-told:
+			if err != nil {
+				s.log.Debug("relock: holders may learn of a forced unlock only at their next renewal", "error", err)
 			}
-			seen[c] = true
-			if err := s.client.Do(ctx, s.client.B().Publish().Channel(c).Message(payload).Build()).Error(); err != nil {
-				s.log.Debug("relock: PUBLISH failed", "channel", c, "error", err)
-			}
+		case <-ctx.Done(): // rueidis may take longer than that to give up on a node
+			return
 		}
 	}
+}
+
+// tellTimeout bounds the telling: a node that is dead has no sessions to tell.
+const tellTimeout = time.Second
+
+// tellNode sends payload to the sessions that listen at one node.
+func tellNode(ctx context.Context, node rueidis.Client, payload string) error {
+	channels, err := node.Do(ctx, node.B().PubsubChannels().Pattern(sessionChannel+"*").Build()).AsStrSlice()
+	if err != nil || len(channels) == 0 {
+		return err
+	}
+	cmds := make(rueidis.Commands, len(channels))
+	for i, c := range channels {
+		cmds[i] = node.B().Publish().Channel(c).Message(payload).Build()
+	}
+	var errs error
+	for _, r := range node.DoMulti(ctx, cmds...) {
+		errs = errors.Join(errs, r.Error())
+	}
+	return errs
 }
 
 // Call runs a script of p that may run twice, until decode accepts its reply, Redis

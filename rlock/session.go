@@ -47,7 +47,7 @@ type Session struct {
 	idle        chan struct{} // made by Close, closed when active is 0
 	held        map[tenureKey]*tenure
 	pending     map[*tenure]struct{} // acquisitions under way
-	lines       map[string]*line     // by channel
+	lines       map[lineKey]*line
 	spareLines  []*line
 	agenda      agenda
 	armed       time.Duration // when the watchdog wakes up
@@ -90,7 +90,7 @@ func newSession(ctx context.Context, client rueidis.Client, cfg Config, suspect 
 	if err != nil {
 		return nil, fmt.Errorf("new session: %w", err)
 	}
-	if err := client.Do(ctx, client.B().Ping().Build()).Error(); err != nil {
+	if err := ping(ctx, client); err != nil {
 		return nil, fmt.Errorf("new session: ping: %w", err)
 	}
 	s := &Session{
@@ -98,7 +98,7 @@ func newSession(ctx context.Context, client rueidis.Client, cfg Config, suspect 
 		names: keyname.Style{Cluster: client.Mode() == rueidis.ClientModeCluster},
 		hub:   pubsub.NewHub(client, pubsub.Logger(cfg.Logger), pubsub.RefusalRetry(refusalRetry)),
 		kick:  make(chan struct{}, 1), armed: never, suspect: suspect,
-		held: map[tenureKey]*tenure{}, pending: map[*tenure]struct{}{}, lines: map[string]*line{},
+		held: map[tenureKey]*tenure{}, pending: map[*tenure]struct{}{}, lines: map[lineKey]*line{},
 	}
 	if s.id == "" {
 		s.id = idgen.Session()
@@ -116,6 +116,23 @@ func newSession(ctx context.Context, client rueidis.Client, cfg Config, suspect 
 	s.suspect.Store(false) // dialling the subscriber connection is no reason
 	s.background.Go(s.watch)
 	return s, nil
+}
+
+// ping returns nil as soon as one node answers: in a Cluster others may be down.
+func ping(ctx context.Context, client rueidis.Client) error {
+	err := client.Do(ctx, client.B().Ping().Build()).Error()
+	if err == nil || client.Mode() != rueidis.ClientModeCluster {
+		return err
+	}
+	for _, node := range client.Nodes() {
+		if ctx.Err() != nil {
+			return err
+		}
+		if e := node.Do(ctx, node.B().Ping().Build()).Error(); e == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // listenForRevocations finds out how releases are published here and subscribes to

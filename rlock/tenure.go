@@ -21,13 +21,15 @@ type tenure struct {
 	began time.Duration
 
 	state tenureState
-	// shared: other sessions may hold under the same owner id, so holds have ids.
-	// Once true it stays so.
-	shared bool
 	// busy: an operation on this tenure is on its way to Redis. Others wait for
 	// turn, which is closed when it is done, so that counts are sent in order.
 	busy bool
 	turn chan struct{}
+	// behind: what keeps it busy goes on in the background, for as long as it takes.
+	behind bool
+	// doubtful: somebody said that the lock was ended, before it was known that it
+	// was granted.
+	doubtful bool
 
 	parts [2]part
 	fixed []*Hold // live holds with a fixed lease
@@ -51,13 +53,22 @@ type tenure struct {
 // part counts the holds of one side of a lock.
 type part struct {
 	prim Primitive
-	told int // what Redis counts for us, as far as we know; never less than it does
 	live int // holds that are neither unlocked nor run out
 	auto int // those of live that the watchdog renews
 
-	// ids are those of told that have an id, because the owner is shared. They can
-	// be ended one by one, whoever else counts for the same owner.
-	ids []string
+	// What Redis counts for us: the hold that the owner entered with, unless others
+	// may use that owner too, and the further ones by their ids.
+	first bool
+	ids   []string
+}
+
+// told returns how many holds of this side Redis counts for us.
+func (pt *part) told() int {
+	n := len(pt.ids)
+	if pt.first {
+		n++
+	}
+	return n
 }
 
 type tenureState uint8
@@ -86,7 +97,6 @@ func (s *Session) newTenure(ctx context.Context, p Primitive, owner *ctxOwner) *
 	t.Context, t.cancel = context.WithCancelCause(ctx)
 	if owner != nil {
 		t.owner = *owner
-		t.shared = owner.by != s
 	} else {
 		t.owner = ctxOwner{id: s.owners.Next(), by: s}
 	}
@@ -104,10 +114,10 @@ func (t *tenure) passTurn() {
 	if t.state == holding && t.live() == 0 {
 		// All its holds were unlocked while it was busy, by callers who could not
 		// wait any longer.
-		t.s.releaseBehind(t)
+		t.s.releaseBehind(t, t.s.over(t))
 		return
 	}
-	t.busy = false
+	t.busy, t.behind = false, false
 	if t.turn != nil {
 		close(t.turn)
 		t.turn = nil

@@ -22,6 +22,10 @@ type undoing struct {
 
 // undo has u done in the background. Session.mu must be held.
 func (s *Session) undo(u undoing) {
+	if s.ctx.Err() != nil { // Close did not wait so long
+		s.unconfirmed++
+		return
+	}
 	s.undoings = append(s.undoings, u)
 	if !s.undoer {
 		s.undoer = true

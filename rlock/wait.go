@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
-
-	"relock/internal/idgen"
 )
 
 // wait is the wait loop: try, listen, try again, sleep.
@@ -15,7 +13,7 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 	// An owner that others share may hold the lock elsewhere already, and the line
 	// may be waiting for just that hold to end. So it asks for itself once before
 	// it queues, and now and then while it is not in front.
-	passes := a.owner != nil && a.t.shared
+	passes := a.owner != nil && a.owner.by != a.s
 	outOfTurn := passes || !a.mayWait
 	traced := false
 	for {
@@ -97,7 +95,7 @@ func (a *acquisition) listen(ctx context.Context) {
 	// A server that does not answer must not keep the front from looking.
 	bounded, cancel := context.WithTimeout(ctx, s.cfg.PollFloor)
 	defer cancel()
-	l, err := s.hub.Listen(bounded, a.line.channel)
+	l, err := s.hub.Listen(bounded, a.line.key.channel)
 	if err != nil {
 		if ctx.Err() == nil {
 			s.log.Debug("relock: no subscription, polling instead", "name", a.p.Name(), "error", err)
@@ -129,13 +127,6 @@ func (a *acquisition) attempt(ctx context.Context) (grant, error) {
 	}
 	s.unlock()
 	g, err := s.tryAcquire(ctx, a.p, &a.op)
-	if err == nil && g.status == granted && !g.changed && a.op.Request == "" && a.owner != nil && !a.sent {
-		// The count that we want stands there already, although we have not asked
-		// for it before: this owner's id was passed on and is used elsewhere (see
-		// WithOwner), or its own goroutines raced. From now on it is shared.
-		a.share()
-		g, err = s.tryAcquire(ctx, a.p, &a.op)
-	}
 	a.settleAttempt(g, err)
 	s.cfg.Trace.attempt(a.p.Name(), a.op.Owner, err == nil && g.status == granted, err)
 	return g, err
@@ -163,18 +154,6 @@ func (a *acquisition) settleAttempt(g grant, err error) {
 		}
 		a.s.unlock()
 	}
-}
-
-// share turns to the protocol for owners that several sessions use.
-func (a *acquisition) share() {
-	a.s.mu.Lock()
-	a.t.shared = true
-	a.s.unlock()
-	a.newRequest()
-}
-
-func (a *acquisition) newRequest() {
-	a.op.Request = idgen.Request()
 }
 
 // errLate is a grant whose answer took longer than the lease it grants.

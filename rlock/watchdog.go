@@ -3,7 +3,10 @@ package rlock
 import (
 	"container/heap"
 	"context"
+	"strings"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"relock/internal/keyname"
 )
@@ -157,6 +160,8 @@ func (s *Session) look(t *tenure, now time.Duration) (ask bool) {
 	t.fixed = kept
 	switch {
 	case t.live() == 0:
+		// Others may keep the lock alive under the same owner, and this count with it.
+		t.mayStand = len(t.parts[0].ids)+len(t.parts[1].ids) > 0
 		t.lose("its lease is over")
 	case t.trust <= now:
 		t.mayStand = true
@@ -184,11 +189,42 @@ func (s *Session) renew(ts []*tenure) {
 	defer cancel()
 	results := s.runMulti(ctx, cmds)
 	for i, b := range batches {
+		if len(b.tenures) > 1 && isTryAgain(results[i].Error()) {
+			s.renewOneByOne(ctx, b, sent)
+			continue
+		}
 		alive, err := results[i].AsIntSlice()
 		if err == nil && len(alive) != len(b.tenures) {
 			alive, err = nil, errShape
 		}
 		s.renewed(b, alive, err, sent)
+	}
+}
+
+// isTryAgain: a Cluster that moves a slot serves its keys one by one, but not those of
+// a script that has some on either side.
+func isTryAgain(err error) bool {
+	re, ok := rueidis.IsRedisErr(err)
+	return ok && strings.HasPrefix(re.Error(), "TRYAGAIN")
+}
+
+// renewOneByOne asks for the locks of b with a script call each.
+func (s *Session) renewOneByOne(ctx context.Context, b *renewal, sent time.Duration) {
+	var each []*renewal
+	var cmds []Command
+	for i, t := range b.tenures {
+		if i < len(b.cmd.Keys) && b.cmd.Args[1+i] != "" { // what goes along with a lock can wait
+			c := Command{b.cmd.Script, b.cmd.Keys[i : i+1], []string{b.cmd.Args[0], b.cmd.Args[1+i]}}
+			each = append(each, &renewal{cmd: c, tenures: []*tenure{t}, lease: b.lease})
+			cmds = append(cmds, c)
+		}
+	}
+	for i, r := range s.runMulti(ctx, cmds) {
+		alive, err := r.AsIntSlice()
+		if err == nil && len(alive) != 1 {
+			alive, err = nil, errShape
+		}
+		s.renewed(each[i], alive, err, sent)
 	}
 }
 
@@ -230,7 +266,7 @@ func (s *Session) renewals(ts []*tenure) []*renewal {
 				open[k] = b
 				all = append(all, b)
 			}
-			keys, args := pt.prim.RenewArgs(t.owner.id, pt.told, len(pt.ids) > 0)
+			keys, args := pt.prim.RenewArgs(t.owner.id, pt.told(), len(pt.ids) > 0)
 			b.cmd.Keys = append(b.cmd.Keys, keys...)
 			b.cmd.Args = append(b.cmd.Args, args...)
 			for range args {
@@ -275,9 +311,19 @@ func (s *Session) recheck() {
 	s.mu.Lock()
 	defer s.unlock()
 	for _, t := range s.held {
-		if t.state == holding && t.live() > 0 && t.Err() == nil {
-			t.renewAt = min(t.renewAt, s.now())
-			s.reschedule(t)
-		}
+		s.doubt(t)
+	}
+	for t := range s.pending {
+		s.doubt(t)
+	}
+}
+
+// doubt has Redis asked about t at once, or as soon as it is granted. Session.mu must
+// be held.
+func (s *Session) doubt(t *tenure) {
+	t.doubtful = true
+	if t.state == holding && t.live() > 0 && t.Err() == nil {
+		t.renewAt = min(t.renewAt, s.now())
+		s.reschedule(t)
 	}
 }

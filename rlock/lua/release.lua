@@ -1,17 +1,17 @@
--- release.lua: brings an owner that lives in one session down to the hold count it
--- wants; at 0 the lock is free.
+-- release.lua: ends the hold that acquire.lua gave. The lock is free if the owner has no
+-- other, by id.
 --
--- Run twice with the same arguments it leaves the same state and the same holds.
--- Only `changed` tells the runs apart: 0 in a first run means that the hold was
--- lost before; 0 in a resend means that an earlier run has done it.
+-- Run twice with the same arguments it leaves the same state and the same holds. Only
+-- `changed` tells the runs apart: 0 in a first run means that the hold was lost
+-- before; 0 in a resend means that an earlier run has done it.
 --
 -- KEYS[1]  the lock: hash, owner -> holds; deleted when no hold is left
+-- KEYS[2]  the ids of holds that were taken by id: set
 -- ARGV[1]  owner
--- ARGV[2]  holds that the owner has by the session's knowledge
--- ARGV[3]  holds that it wants to keep
--- ARGV[4]  if holds are kept: the TTL in ms that those deserve; 0 leaves it
--- ARGV[5]  channel of the lock
--- ARGV[6]  PUBLISH or SPUBLISH
+-- ARGV[2]  channel of the lock
+-- ARGV[3]  PUBLISH or SPUBLISH
+-- ARGV[4]  the holds that this session keeps, all by id
+-- ARGV[5]  the TTL in ms that those deserve; 0 leaves it
 -- Returns  {holds left, changed}
 -- Publishes '0' on the channel when the lock became free.
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])
@@ -19,25 +19,27 @@ if type(held) == 'table' then
   return {0, 0} -- something else stands under the name: the hold is gone
 end
 held = tonumber(held or 0) or 0
-local known, want = tonumber(ARGV[2]), tonumber(ARGV[3])
-if held <= want then
+if held <= 0 then
+  return {0, 0}
+end
+-- What is left when this hold is gone are holds by id; an earlier run has left a mark
+-- among them, lest a resend take one of those.
+local mark = 'released:' .. ARGV[1]
+if redis.call('SISMEMBER', KEYS[2], mark) == 1 then
   return {held, 0}
 end
--- More than we know of: the owner's id was passed on and re-entered elsewhere
--- (see WithOwner). What others hold is not ours to release.
-local left = want
-if held > known then
-  left = held - (known - want)
+if held == 1 then
+  redis.call('DEL', KEYS[1], KEYS[2])
+  redis.call(ARGV[3], ARGV[2], '0')
+  return {0, 1}
 end
-if left > 0 then
-  redis.call('HINCRBY', KEYS[1], ARGV[1], left - held)
-  -- Only ever shorter: unlocking an inner hold never lengthens a fixed lease.
-  local ttl = tonumber(ARGV[4])
-  if ttl > 0 and held <= known and redis.call('PTTL', KEYS[1]) > ttl then
-    redis.call('PEXPIRE', KEYS[1], ttl)
-  end
-  return {left, 1}
+held = redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
+redis.call('SADD', KEYS[2], mark)
+-- Only ever shorter: unlocking one hold never lengthens the lease of another. And only
+-- if no other session holds under the same owner.
+local ttl = tonumber(ARGV[5])
+if ttl > 0 and held <= tonumber(ARGV[4]) and redis.call('PTTL', KEYS[1]) > ttl then
+  redis.call('PEXPIRE', KEYS[1], ttl)
+  redis.call('PEXPIRE', KEYS[2], ttl)
 end
-redis.call('DEL', KEYS[1])
-redis.call(ARGV[6], ARGV[5], '0')
-return {0, 1}
+return {held, 1}

@@ -12,7 +12,7 @@ for i, key in ipairs(KEYS) do
   local owner = ARGV[1 + i]
   -- An error (another type stands there now) is a table.
   if owner == '' or redis.pcall('HEXISTS', key, owner) == 1 then
-    if redis.call('PTTL', key) < lease then
+    if lease > 0 and redis.call('PTTL', key) < lease then
       redis.call('PEXPIRE', key, lease)
     end
     alive[i] = 1

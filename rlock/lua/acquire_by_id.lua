@@ -1,6 +1,7 @@
--- acquire_shared.lua: one more hold for an owner whose id several processes may use.
+-- acquire_by_id.lua: one more hold for an owner that has one already, or whose id several
+-- processes may use.
 --
--- No process knows the count of such an owner, so each hold has an id, kept next to
+-- Nobody knows the whole count of such an owner, so each hold has an id, kept next to
 -- the lock. Run twice with the same arguments it gives the same state and the same
 -- reply: an id that is there already is not counted again.
 --
@@ -39,11 +40,8 @@ end
 -- owner that comes back into its own lock keeps the token that it entered with.
 local token = 0
 if KEYS[3] then
-  if held <= 0 or (ARGV[5] == '1' and not counted) then
-    token = redis.pcall('INCR', KEYS[3])
-  else
-    token = redis.pcall('GET', KEYS[3])
-  end
+  local draw = held <= 0 or (ARGV[5] == '1' and not counted)
+  token = redis.pcall(draw and 'INCR' or 'GET', KEYS[3])
   if type(token) == 'table' then
     return redis.error_reply(wrongtype .. ': the fencing token is not an integer')
   end
@@ -58,6 +56,6 @@ if not counted then
   redis.call('SADD', KEYS[2], ARGV[4])
 end
 local ttl = math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2]))
-redis.call('PEXPIRE', KEYS[1], ttl)
-redis.call('PEXPIRE', KEYS[2], ttl)
+redis.call('PEXPIRE', KEYS[1], string.format('%.0f', ttl))
+redis.call('PEXPIRE', KEYS[2], string.format('%.0f', ttl))
 return {1, held, token, 1}
