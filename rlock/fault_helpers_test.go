@@ -62,11 +62,11 @@ func faultOption(s *redistest.Server, p *faulttest.Proxy) rueidis.ClientOption {
 }
 
 // faultRuns returns a matcher for the calls of the scripts in lua/, by name: "acquire"
-// stands for acquire.lua and acquire_shared.lua, and so on.
+// stands for acquire.lua and acquire_by_id.lua, and so on.
 func faultRuns(t *testing.T, name string) func(cmd []string) bool {
 	t.Helper()
 	known := map[string]bool{}
-	for _, file := range []string{name, name + "_shared"} {
+	for _, file := range []string{name, name + "_by_id"} {
 		src, err := os.ReadFile("lua/" + file + ".lua")
 		if errors.Is(err, os.ErrNotExist) {
 			continue

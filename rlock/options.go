@@ -135,7 +135,8 @@ func Wait(d time.Duration) LockOption {
 
 // Lease gives one acquisition a fixed lease: no watchdog renews it, and the hold
 // ends d after it began, unless [Hold.Extend] moves the end. d is at least 1 ms
-// (else [ErrArgument]) and is rounded up to whole milliseconds in Redis.
+// (else [ErrArgument]) and is rounded up to whole milliseconds in Redis. A nested hold
+// with a lease of its own has a section of its own, which ends with that hold.
 func Lease(d time.Duration) LockOption {
 	return func(o *lockOptions) {
 		if (d < time.Millisecond || d > longest) && o.err == nil {

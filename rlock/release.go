@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/redis/rueidis"
 )
 
 func (h *Hold) unlock() error {
@@ -278,7 +280,10 @@ func (s *Session) sendRelease(ctx context.Context, cmd Command) (released, error
 		case refused:
 			return released{}, err
 		case unknown:
-			resent = true
+			// When rueidis closes a connection under a command it follows a failover.
+			// What the next server does not know was more likely lost there than
+			// released here, and a false ErrLost does no harm, a false nil does.
+			resent = resent || !errors.Is(err, rueidis.ErrClosing)
 		}
 		if ctx.Err() != nil || pause(ctx, n) != nil {
 			return released{}, fmt.Errorf("not confirmed within the release timeout: %w", err)

@@ -112,7 +112,8 @@ const tellTimeout = time.Second
 
 // tellNode sends payload to the sessions that listen at one node.
 func tellNode(ctx context.Context, node rueidis.Client, payload string) error {
-	channels, err := node.Do(ctx, node.B().PubsubChannels().Pattern(sessionChannel+"*").Build()).AsStrSlice()
+	// Not by its own builder: rueidis would repeat a read until ctx ends.
+	channels, err := node.Do(ctx, node.B().Arbitrary("PUBSUB", "CHANNELS", sessionChannel+"*").Build()).AsStrSlice()
 	if err != nil || len(channels) == 0 {
 		return err
 	}

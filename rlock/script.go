@@ -131,6 +131,8 @@ func (s *Session) loadScripts(ctx context.Context) {
 	scripts.Lock()
 	all := scripts.all
 	scripts.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
 	for _, node := range s.client.Nodes() {
 		cmds := make(rueidis.Commands, 0, len(all))
 		for _, sc := range all {

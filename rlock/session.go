@@ -339,6 +339,7 @@ func (s *Session) close() error {
 	// What is under way comes to an end first, so that counts are known.
 	s.waitIdle()
 	s.mu.Lock()
+	s.unconfirmed = 0 // what was given up before has been logged, and is over by now or soon
 	for _, t := range s.held {
 		for _, cmd := range t.releases() {
 			s.undo(undoing{cmd: cmd, name: t.prim.Name(), until: s.now() + s.cfg.ReleaseTimeout})

@@ -47,7 +47,7 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 		case classify(err) == refused || (!a.mayWait && a.giveUp(err)):
 			return g, err
 		default:
-			if a.backOff(ctx, a.failures) != nil {
+			if a.backOff(ctx, a.failures, min(a.s.cfg.PollFloor, time.Second)) != nil {
 				return g, a.ended(ctx)
 			}
 			continue
@@ -99,7 +99,7 @@ func (a *acquisition) listen(ctx context.Context) {
 	if err != nil {
 		if ctx.Err() == nil {
 			s.log.Debug("relock: no subscription, polling instead", "name", a.p.Name(), "error", err)
-			a.backOff(ctx, a.unheard)
+			a.backOff(ctx, a.unheard, a.s.cfg.PollFloor)
 			a.unheard++
 		}
 		return
@@ -183,10 +183,10 @@ func (a *acquisition) giveUp(err error) bool {
 	return classify(err) != unknown || a.s.now() >= a.start+a.s.cfg.ReleaseTimeout
 }
 
-// backOff pauses after the n-th failure, jittered, doubling from 10 ms to the poll
-// floor. The line may wake the pause.
-func (a *acquisition) backOff(ctx context.Context, n int) error {
-	d := jitter(min(10*time.Millisecond<<min(n, 10), a.s.cfg.PollFloor))
+// backOff pauses after the n-th failure, jittered, doubling from 10 ms to most. The
+// line may wake the pause.
+func (a *acquisition) backOff(ctx context.Context, n int, most time.Duration) error {
+	d := jitter(min(10*time.Millisecond<<min(n, 10), most))
 	a.s.mu.Lock()
 	if a.w.wake == nil {
 		a.w.wake = make(chan struct{}, 1)

@@ -160,7 +160,10 @@ func (s *Session) look(t *tenure, now time.Duration) (ask bool) {
 	t.fixed = kept
 	switch {
 	case t.live() == 0:
-		// Others may keep the lock alive under the same owner, and this count with it.
+		// Others may keep the lock alive under the same owner, and this count with
+		// it. What has an id is released when it is unlocked; an owner's first hold
+		// cannot be told from one in a later life of the lock, and ends with the
+		// lease of the last.
 		t.mayStand = len(t.parts[0].ids)+len(t.parts[1].ids) > 0
 		t.lose("its lease is over")
 	case t.trust <= now:

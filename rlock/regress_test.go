@@ -1,0 +1,276 @@
+package rlock_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"relock/internal/faulttest"
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+// Each test here is named after something that was wrong once.
+
+// "a" and "{a}" share a channel by Redisson's naming rules, and nothing else.
+func TestNamesThatShareAChannelAreTwoLocks(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{})
+		ctx := within(t, 20*time.Second)
+		section, h, err := rlock.New(ses, "a").Lock(ctx)
+		must(t, err)
+		_, h2, err := rlock.New(ses, "{a}").Lock(ctx)
+		must(t, err)
+		must(t, section.Err())
+		must(t, h.Unlock())
+		must(t, h2.Unlock())
+		nothingLeft(t, s, ses)
+	})
+}
+
+// Unlocking an inner hold whose lease ran out says so, and leaves the outer one alone.
+func TestUnlockOfARunOutInnerHoldLeavesTheOuter(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{})
+		ctx := within(t, 20*time.Second)
+		m := rlock.New(ses, "x")
+		section, outer, err := m.Lock(ctx)
+		must(t, err)
+		inner, h1, err := m.Lock(section, rlock.Lease(50*time.Millisecond))
+		must(t, err)
+		<-inner.Done()
+		_, h2, err := m.Lock(section)
+		must(t, err)
+		must(t, h2.Unlock())
+		if err := h1.Unlock(); !errors.Is(err, rlock.ErrLost) {
+			t.Errorf("Unlock of the hold that ran out: %v", err)
+		}
+		must(t, section.Err())
+		must(t, outer.Unlock())
+		nothingLeft(t, s, ses)
+	})
+}
+
+// A release behind an Unlock that got no answer does not free the same owner's next
+// hold: that begins only when the release is done.
+func TestReleaseInTheBackgroundSparesTheOwnersNextHold(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, p := dialProxy(t, s, rlock.Config{ReleaseTimeout: 300 * time.Millisecond})
+		b := dial(t, s, rlock.Config{})
+		ctx := within(t, 30*time.Second)
+		outer, h, err := rlock.New(a, "outer").Lock(ctx)
+		must(t, err)
+		for range 5 {
+			_, x, err := rlock.New(a, "x").Lock(outer)
+			must(t, err)
+			_, answer := p.HoldReply(faulttest.HasArg("redisson_lock__channel:{x}"))
+			if err := x.Unlock(); err == nil {
+				t.Fatal("Unlock without an answer succeeded")
+			}
+			answer()
+			section, x, err := rlock.New(a, "x").Lock(outer)
+			must(t, err)
+			redistest.Eventually(t, 5*time.Second, "the background to be quiet", func() bool {
+				_, _, _, _, active := a.Books()
+				return active == 0
+			})
+			if _, _, err := rlock.New(b, "x").TryLock(ctx); !errors.Is(err, rlock.ErrNotAcquired) || section.Err() != nil {
+				t.Fatalf("another owner: %v; the section: %v", err, section.Err())
+			}
+			must(t, x.Unlock())
+		}
+		must(t, h.Unlock())
+	})
+}
+
+// An owner's id was passed on. Resends of the session that made it count neither its own
+// holds twice nor the other's away.
+func TestResendsOfAnOwnerThatWasPassedOn(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 30*time.Second)
+		for _, drop := range []string{"acquire", "release"} {
+			a, p := dialProxy(t, s, rlock.Config{})
+			b := dial(t, s, rlock.Config{})
+			name := "x-" + drop
+			outer, h, err := rlock.New(a, "outer-"+drop).Lock(ctx)
+			must(t, err)
+			m, owner := rlock.New(a, name), h.Owner()
+			if drop == "release" { // the first hold itself is passed on
+				outer, h, err = m.Lock(ctx)
+				must(t, err)
+				owner = h.Owner()
+			}
+			far, there, err := rlock.New(b, name).Lock(rlock.WithOwner(ctx, owner))
+			must(t, err)
+			p.DropReply(faulttest.HasArg(name))
+			if drop == "acquire" {
+				_, here, err := m.Lock(outer)
+				must(t, err)
+				if got := hget(t, s, name, owner); got != "2" {
+					t.Errorf("count %q for two holds", got)
+				}
+				must(t, here.Unlock())
+			} else {
+				must(t, h.Unlock())
+			}
+			if got := hget(t, s, name, owner); got != "1" || far.Err() != nil {
+				t.Errorf("%s: count %q for the one hold that is left; its section: %v", drop, got, far.Err())
+			}
+			must(t, there.Unlock())
+			if got := hget(t, s, name, owner); got != "" {
+				t.Errorf("%s: count %q for none", drop, got)
+			}
+		}
+	})
+}
+
+// Extend moves the end of this session's hold closer, not of those that others have
+// under the same owner.
+func TestExtendDoesNotCutWhatOthersHold(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
+		ctx := within(t, 20*time.Second)
+		section, h, err := rlock.New(a, "x").Lock(ctx, rlock.Lease(20*time.Second))
+		must(t, err)
+		_, there, err := rlock.New(b, "x").Lock(rlock.WithOwner(ctx, h.Owner()))
+		must(t, err)
+		must(t, h.Extend(ctx, 10*time.Millisecond))
+		<-section.Done()
+		if n, _ := s.Do(t, "PTTL", "x").AsInt64(); n < 19000 {
+			t.Errorf("PTTL %d: the other session's lease was cut", n)
+		}
+		if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) {
+			t.Errorf("Unlock of the hold that ran out: %v", err)
+		}
+		must(t, there.Unlock())
+	})
+}
+
+// A forced unlock that is told before the grant's own answer is here is not forgotten.
+func TestForceUnlockBeforeTheGrantIsKnown(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, p := dialProxy(t, s, rlock.Config{})
+		b := dial(t, s, rlock.Config{})
+		ctx := within(t, 20*time.Second)
+		seen, answer := p.HoldReply(faulttest.HasArg("x"))
+		ended := make(chan error, 1)
+		go func() {
+			section, _, err := rlock.New(a, "x").Lock(ctx)
+			if err == nil {
+				<-section.Done() // at once: the next renewal is ten seconds away
+				err = section.Err()
+			}
+			ended <- err
+		}()
+		<-seen
+		_, err := rlock.New(b, "x").ForceUnlock(ctx)
+		must(t, err)
+		// What is published after it is heard after it.
+		listened := make(chan struct{})
+		go func() {
+			defer close(listened)
+			_, h, err := rlock.New(a, "y").Lock(ctx)
+			if err == nil {
+				_, err = rlock.New(b, "y").ForceUnlock(ctx)
+			}
+			if err == nil {
+				err = h.Unlock()
+			}
+			if !errors.Is(err, rlock.ErrLost) {
+				t.Error(err)
+			}
+		}()
+		answer()
+		<-listened
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			t.Error("the section goes on")
+		}
+	})
+}
+
+// Nobody is told of a loss when a lock changes hands while the answer to its release is
+// on the way.
+func TestHandingOverIsNoLoss(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		var mu sync.Mutex
+		var losses []string
+		ses := dial(t, s, rlock.Config{Trace: &rlock.Trace{Lost: func(_, _, reason string) {
+			mu.Lock()
+			defer mu.Unlock()
+			losses = append(losses, reason)
+		}}})
+		ctx := within(t, 20*time.Second)
+		m := rlock.New(ses, "x")
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 300 {
+					if _, h, err := m.TryLock(ctx); err == nil {
+						if err := h.Unlock(); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if len(losses) > 0 {
+			t.Errorf("%d losses told, the first: %s", len(losses), losses[0])
+		}
+		nothingLeft(t, s, ses)
+	})
+}
+
+// An id of a hold speaks of the life of the lock in which it was given.
+func TestHoldOfAnEarlierLifeReleasesNothing(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
+		ctx := within(t, 20*time.Second)
+		outer, o, err := rlock.New(a, "outer").Lock(ctx)
+		must(t, err)
+		_, there, err := rlock.New(b, "x").Lock(rlock.WithOwner(ctx, o.Owner()))
+		must(t, err)
+		must(t, s.Do(t, "DEL", "x").Error())
+		section, here, err := rlock.New(a, "x").Lock(outer)
+		must(t, err)
+		if err := there.Unlock(); !errors.Is(err, rlock.ErrLost) {
+			t.Errorf("Unlock of the hold that was deleted: %v", err)
+		}
+		if got := hget(t, s, "x", o.Owner()); got != "1" || section.Err() != nil {
+			t.Errorf("count %q, section %v", got, section.Err())
+		}
+		must(t, here.Unlock())
+		must(t, o.Unlock())
+	})
+}
+
+// Durations near the largest are refused rather than overflowing, but one may wait for
+// ever.
+func TestHugeDurations(t *testing.T) {
+	s := redistest.Mini(t)
+	ses := dial(t, s, rlock.Config{})
+	ctx := within(t, 20*time.Second)
+	const huge = time.Duration(1<<63 - 1)
+	m := rlock.New(ses, "x")
+	if _, _, err := m.Lock(ctx, rlock.Lease(huge)); !errors.Is(err, rlock.ErrArgument) {
+		t.Errorf("Lease: %v", err)
+	}
+	_, h, err := m.Lock(ctx, rlock.Wait(huge), rlock.Lease(100*365*24*time.Hour))
+	must(t, err)
+	if err := h.Extend(ctx, huge); !errors.Is(err, rlock.ErrArgument) {
+		t.Errorf("Extend: %v", err)
+	}
+	if left := h.Remaining(); left < 99*365*24*time.Hour {
+		t.Errorf("Remaining() = %v", left)
+	}
+	must(t, h.Unlock())
+	for _, cfg := range []rlock.Config{{Lease: huge}, {ReleaseTimeout: huge}, {PollFloor: huge}, {QueueLease: huge}} {
+		if _, err := rlock.Dial(ctx, s.Option(), cfg); !errors.Is(err, rlock.ErrConfig) {
+			t.Errorf("%+v: %v", fmt.Sprint(cfg), err)
+		}
+	}
+}
