@@ -117,7 +117,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	prim := t.parts[h.part].prim
-	op := Op{Owner: t.owner.id, Lease: d, ByID: len(t.parts[h.part].ids) > 0}
+	op := Op{Owner: t.owner.id, Lease: d, ByID: t.parts[h.part].byID}
 	if t.auto() == 0 {
 		op.Holds = t.parts[h.part].told()
 	}

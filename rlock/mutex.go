@@ -142,7 +142,7 @@ func (m *Mutex) State(ctx context.Context) (State, error) {
 		return State{}, opError("state", m.p, err)
 	}
 	var st State
-	err := m.s.Call(ctx, "state", m.p, Command{stateScript, m.p.keys[:1], nil}, func(r rueidis.RedisResult) error {
+	err := m.s.Call(ctx, "state", m.p, Command{Script: stateScript, Keys: m.p.keys[:1]}, func(r rueidis.RedisResult) error {
 		reply, err := r.ToArray()
 		if err != nil {
 			return err
@@ -176,7 +176,7 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 		return false, opError("force unlock", m.p, err)
 	}
 	return m.s.ForceUnlock(ctx, m.p, func(sessionChannel string) Command {
-		return Command{forceUnlockScript, m.p.both, []string{m.p.channel, m.p.Publish(), sessionChannel}}
+		return Command{Script: forceUnlockScript, Keys: m.p.keys[:1], Args: []string{m.p.channel, m.p.Publish(), sessionChannel}}
 	})
 }
 

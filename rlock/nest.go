@@ -123,6 +123,7 @@ func (s *Session) addHold(t *tenure, a *acquisition, g grant) *Hold {
 	pt.prim = a.p
 	if h.id != "" {
 		pt.ids = append(pt.ids, h.id)
+		pt.byID = true
 	} else {
 		pt.first = true
 	}

@@ -26,22 +26,28 @@ func (m *mutex) Part() int       { return 0 }
 
 func (m *mutex) Acquire(op *Op) Command {
 	if op.ID == "" {
-		return Command{acquireScript, m.keys, []string{op.Owner, itoa(millis(op.Lease))}}
+		return Command{Script: acquireScript, Keys: m.keys, Args: []string{op.Owner, itoa(millis(op.Lease))}}
 	}
 	draw := "0" // an owner that enters draws anyway; the script knows whether it does
 	if op.Draw && op.Holds > 0 {
 		draw = "1"
 	}
-	return Command{acquireByIDScript, append([]string{m.Key(), m.ids}, m.keys[1:]...),
-		[]string{op.Owner, itoa(millis(op.Lease)), itoa(int64(op.Holds)), op.ID, draw}}
+	return Command{
+		Script: acquireByIDScript, Keys: append([]string{m.Key(), m.ids}, m.keys[1:]...),
+		Args: []string{op.Owner, itoa(millis(op.Lease)), itoa(int64(op.Holds)), op.ID, draw},
+	}
 }
 
 func (m *mutex) Release(op *Op) Command {
 	args := []string{op.Owner, m.channel, m.Publish(), itoa(int64(op.Holds)), itoa(millis(op.Keep))}
-	if len(op.Ends) == 0 {
-		return Command{releaseScript, m.both, args}
+	if len(op.Ends) > 0 {
+		return Command{Script: releaseByIDScript, Keys: m.both, Args: append(args, op.Ends...)}
 	}
-	return Command{releaseByIDScript, m.both, append(args, op.Ends...)}
+	all := Command{Script: releaseScript, Keys: m.both, Args: args}
+	if op.ByID {
+		return all
+	}
+	return Command{Script: releaseScript, Keys: m.keys[:1], Args: args, Wider: &all}
 }
 
 func (m *mutex) Extend(op *Op) Command {
@@ -49,7 +55,7 @@ func (m *mutex) Extend(op *Op) Command {
 	if op.ByID {
 		keys = m.both
 	}
-	return Command{extendScript, keys, []string{op.Owner, itoa(millis(op.Lease)), itoa(int64(op.Holds))}}
+	return Command{Script: extendScript, Keys: keys, Args: []string{op.Owner, itoa(millis(op.Lease)), itoa(int64(op.Holds))}}
 }
 
 func (m *mutex) Renew() *Script { return renewScript }

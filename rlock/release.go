@@ -97,7 +97,7 @@ func (t *tenure) releases() (cmds []Command) {
 	for i := range t.parts {
 		pt := &t.parts[i]
 		if pt.first {
-			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id}))
+			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id, ByID: pt.byID}))
 		}
 		if len(pt.ids) > 0 {
 			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id, Ends: pt.ids}))
@@ -194,7 +194,7 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 // releaseOne unlocks one of several holds. Session.mu must be held and is released.
 func (s *Session) releaseOne(ctx context.Context, t *tenure, h *Hold) error {
 	pt := &t.parts[h.part]
-	op := Op{Owner: t.owner.id, Keep: t.deserves(s.now())}
+	op := Op{Owner: t.owner.id, Keep: t.deserves(s.now()), ByID: pt.byID}
 	if h.id != "" {
 		op.Ends = []string{h.id}
 		pt.ids = slices.DeleteFunc(pt.ids, func(id string) bool { return id == h.id })
@@ -273,6 +273,10 @@ func (s *Session) sendRelease(ctx context.Context, cmd Command) (released, error
 	resent := false
 	for n := 0; ; n++ {
 		reply, err := s.run(ctx, cmd).AsIntSlice()
+		if wider := cmd.wider(reply); wider != nil {
+			cmd = *wider
+			continue
+		}
 		if err == nil {
 			return released{lost: len(reply) == 2 && reply[1] == 0 && !resent}, nil
 		}

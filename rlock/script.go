@@ -36,6 +36,18 @@ func NewScript(src string) *Script {
 type Command struct {
 	Script     *Script
 	Keys, Args []string
+
+	// Wider, if not nil, is what a release must be made with instead when its reply is
+	// {n > 0, 0}: the owner has holds that the session did not know of.
+	Wider *Command
+}
+
+// wider returns the command that must follow c after this reply, nil if it is done.
+func (c Command) wider(reply []int64) *Command {
+	if c.Wider != nil && len(reply) == 2 && reply[0] > 0 && reply[1] == 0 {
+		return c.Wider
+	}
+	return nil
 }
 
 // run sends c once and waits for its reply until ctx ends.

@@ -60,6 +60,7 @@ type part struct {
 	// may use that owner too, and the further ones by their ids.
 	first bool
 	ids   []string
+	byID  bool // there was one with an id
 }
 
 // told returns how many holds of this side Redis counts for us.

@@ -79,6 +79,12 @@ func (s *Session) undoOnce(batch []undoing) (left []undoing) {
 	results := s.runMulti(ctx, cmds)
 	now := s.now()
 	for i, u := range batch {
+		reply, _ := results[i].AsIntSlice()
+		if wider := u.cmd.wider(reply); wider != nil {
+			u.cmd = *wider
+			left = append(left, u)
+			continue
+		}
 		err := results[i].Error()
 		confirmed := err == nil
 		if !confirmed && classify(err) != refused && now < u.until && s.ctx.Err() == nil {

@@ -217,7 +217,7 @@ func (s *Session) renewOneByOne(ctx context.Context, b *renewal, sent time.Durat
 	var cmds []Command
 	for i, t := range b.tenures {
 		if i < len(b.cmd.Keys) && b.cmd.Args[1+i] != "" { // what goes along with a lock can wait
-			c := Command{b.cmd.Script, b.cmd.Keys[i : i+1], []string{b.cmd.Args[0], b.cmd.Args[1+i]}}
+			c := Command{Script: b.cmd.Script, Keys: b.cmd.Keys[i : i+1], Args: []string{b.cmd.Args[0], b.cmd.Args[1+i]}}
 			each = append(each, &renewal{cmd: c, tenures: []*tenure{t}, lease: b.lease})
 			cmds = append(cmds, c)
 		}

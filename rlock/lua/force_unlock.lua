@@ -2,7 +2,6 @@
 -- wakes a waiter. Run twice it leaves the same state; the second run finds nothing.
 --
 -- KEYS[1]  the lock: hash, owner -> holds; deleted
--- KEYS[2]  the ids of holds that were taken by id: set; deleted
 -- ARGV[1]  channel of the lock
 -- ARGV[2]  PUBLISH or SPUBLISH
 -- ARGV[3]  the prefix that makes a session's channel out of a session id
@@ -18,7 +17,7 @@ end
 if #owners == 0 then
   return owners
 end
-redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('DEL', KEYS[1])
 for _, owner in ipairs(owners) do
   local session = string.match(owner, '^(.+):%d+$')
   if session then

@@ -6,13 +6,15 @@
 -- before; 0 in a resend means that an earlier run has done it.
 --
 -- KEYS[1]  the lock: hash, owner -> holds; deleted when no hold is left
--- KEYS[2]  the ids of holds that were taken by id: set
+-- KEYS[2]  the ids of holds that were taken by id: set. Left out where the session
+--          knows of none, so that a slot on the move cannot part the keys
 -- ARGV[1]  owner
 -- ARGV[2]  channel of the lock
 -- ARGV[3]  PUBLISH or SPUBLISH
 -- ARGV[4]  the holds that this session keeps, all by id
 -- ARGV[5]  the TTL in ms that those deserve; 0 leaves it
--- Returns  {holds left, changed}
+-- Returns  {holds left, changed}; {holds, 0} without KEYS[2]: nothing was done, since
+--          the owner has holds by id, and the call must be made with KEYS[2]
 -- Publishes '0' on the channel when the lock became free.
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])
 if type(held) == 'table' then
@@ -25,11 +27,14 @@ end
 -- What is left when this hold is gone are holds by id; an earlier run has left a mark
 -- among them, lest a resend take one of those.
 local mark = 'released:' .. ARGV[1]
-if redis.call('SISMEMBER', KEYS[2], mark) == 1 then
+if held > 1 and not KEYS[2] then
+  return {held, 0}
+end
+if KEYS[2] and redis.call('SISMEMBER', KEYS[2], mark) == 1 then
   return {held, 0}
 end
 if held == 1 then
-  redis.call('DEL', KEYS[1], KEYS[2])
+  redis.call('DEL', unpack(KEYS))
   redis.call(ARGV[3], ARGV[2], '0')
   return {0, 1}
 end
