@@ -43,11 +43,10 @@ func (m *mutex) Release(op *Op) Command {
 	if len(op.Ends) > 0 {
 		return Command{Script: releaseByIDScript, Keys: m.both, Args: append(args, op.Ends...)}
 	}
-	all := Command{Script: releaseScript, Keys: m.both, Args: args}
 	if op.ByID {
-		return all
+		return Command{Script: releaseScript, Keys: m.both, Args: args}
 	}
-	return Command{Script: releaseScript, Keys: m.keys[:1], Args: args, Wider: &all}
+	return Command{Script: releaseScript, Keys: m.keys[:1], Args: args, Wider: m.both}
 }
 
 func (m *mutex) Extend(op *Op) Command {

@@ -121,16 +121,18 @@ func (s *Session) releaseBehind(t *tenure, until time.Duration) {
 // sendBehind has cmds done in the background and then forgets t, which has ended.
 // Session.mu must be held.
 func (s *Session) sendBehind(t *tenure, cmds []Command, until time.Duration) {
+	if len(cmds) == 0 {
+		s.forget(t)
+		t.passTurn()
+		return
+	}
 	t.busy, t.behind = true, true
 	left := len(cmds)
 	forget := func(bool) {
-		if left--; left <= 0 {
+		if left--; left == 0 {
 			s.forget(t)
 			t.passTurn()
 		}
-	}
-	if left == 0 {
-		forget(true)
 	}
 	for _, cmd := range cmds {
 		s.undo(undoing{cmd: cmd, name: t.prim.Name(), until: until, done: forget})
@@ -273,8 +275,7 @@ func (s *Session) sendRelease(ctx context.Context, cmd Command) (released, error
 	resent := false
 	for n := 0; ; n++ {
 		reply, err := s.run(ctx, cmd).AsIntSlice()
-		if wider := cmd.wider(reply); wider != nil {
-			cmd = *wider
+		if cmd.widen(reply) {
 			continue
 		}
 		if err == nil {

@@ -37,17 +37,18 @@ type Command struct {
 	Script     *Script
 	Keys, Args []string
 
-	// Wider, if not nil, is what a release must be made with instead when its reply is
-	// {n > 0, 0}: the owner has holds that the session did not know of.
-	Wider *Command
+	// Wider, if not nil, are the keys that a release must be made with instead when
+	// its reply is {n > 0, 0}: the owner has holds that the session did not know of.
+	Wider []string
 }
 
-// wider returns the command that must follow c after this reply, nil if it is done.
-func (c Command) wider(reply []int64) *Command {
-	if c.Wider != nil && len(reply) == 2 && reply[0] > 0 && reply[1] == 0 {
-		return c.Wider
+// widen reports whether c must be made again after this reply, and changes its keys.
+func (c *Command) widen(reply []int64) bool {
+	if c.Wider == nil || len(reply) != 2 || reply[0] <= 0 || reply[1] != 0 {
+		return false
 	}
-	return nil
+	c.Keys, c.Wider = c.Wider, nil
+	return true
 }
 
 // run sends c once and waits for its reply until ctx ends.

@@ -80,8 +80,7 @@ func (s *Session) undoOnce(batch []undoing) (left []undoing) {
 	now := s.now()
 	for i, u := range batch {
 		reply, _ := results[i].AsIntSlice()
-		if wider := u.cmd.wider(reply); wider != nil {
-			u.cmd = *wider
+		if u.cmd.widen(reply) {
 			left = append(left, u)
 			continue
 		}
