@@ -108,7 +108,8 @@ type mutexOptions struct{ fenced bool }
 // Fenced makes every acquisition draw a fencing token, see [Hold.Token]. The token
 // is drawn inside the acquire script, so it costs no further round trip. It is kept
 // under Redisson's key of the RFencedLock, "redisson_lock_token:{name}", without
-// a TTL.
+// a TTL. Use a name either fenced or not: an owner that entered it in another process
+// without a token does not get one by re-entering.
 func Fenced() MutexOption { return func(o *mutexOptions) { o.fenced = true } }
 
 // LockOption is an option of one Lock, TryLock or Do.

@@ -20,7 +20,11 @@ type ctxOwner struct {
 // Without WithOwner every outermost Lock is an owner of its own, "<session
 // id>:<number>". Operations of a named owner cost a little more inside Redis: since no
 // process knows the whole count, each hold has an id there, in a set next to the lock
-// ("relock_holds:{name}") that lives and dies with it.
+// ("relock_holds:{name}") that lives and dies with it. An id that came from OwnerFrom in
+// another process may be used too, and is counted right; only if the first hold of its
+// maker gets no answer to its release, and the owner has entered the lock anew elsewhere
+// before it is sent again, can that release meet the new hold. Who passes owners on
+// should therefore name them.
 func WithOwner(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, &ctxOwner{id: id})
 }
