@@ -35,12 +35,11 @@ func faultAfterClose(t *testing.T, ses *rlock.Session, name string) {
 	faultIs(t, "ForceUnlock after Close", err, rlock.ErrClosed)
 }
 
-// faultLockKeys returns the keys that are locks, as opposed to the records of requests
-// and the fencing tokens.
+// faultLockKeys returns the keys that are there, apart from fencing tokens, which stay.
 func faultLockKeys(t *testing.T, s *redistest.Server) (locks []string) {
 	t.Helper()
 	for _, k := range s.Keys(t) {
-		if !strings.HasPrefix(k, "relock_request:") && !strings.HasPrefix(k, "redisson_lock_token:") {
+		if !strings.HasPrefix(k, "redisson_lock_token:") {
 			locks = append(locks, k)
 		}
 	}
