@@ -99,7 +99,9 @@ type acquisition struct {
 	deadline time.Duration // of Wait; 0: none
 	w        waiter
 	line     *line
-	sent     bool // an attempt may have run whose outcome is not known
+	sent     bool          // an attempt may have run whose outcome is not known
+	doubted  time.Duration // when the first of those was sent
+	marked   bool          // an attempt may have left a mark, see Traits.Marks
 	lastSent time.Duration
 	lastErr  error // the client's, of the last attempt
 	failures int   // in a row
@@ -108,11 +110,19 @@ type acquisition struct {
 
 // lease is how long the hold lives without a renewal.
 func (a *acquisition) lease() time.Duration {
-	if a.o.lease > 0 {
+	switch {
+	case a.p.Traits().Fleeting:
+		return Memory
+	case a.o.lease > 0:
 		return a.o.lease
 	}
 	return a.s.cfg.Lease
 }
+
+// Memory is for how long the scripts of a Fleeting primitive must remember the id of a
+// request, counted from its last run. A request whose outcome is unknown is sent again
+// only for so long; with the default client that is many connections later.
+const Memory = time.Minute
 
 // run finds out whether the owner holds the lock already, in this session, and then
 // either nests or begins a tenure. An owner's acquisitions of one lock follow each
@@ -124,6 +134,10 @@ func (a *acquisition) run() (context.Context, *Hold, error) {
 		t := s.held[tenureKey{a.p.Key(), a.owner.id}]
 		if t == nil {
 			break
+		}
+		if t.prim.Channel() != a.p.Channel() {
+			s.unlock()
+			return nil, nil, fmt.Errorf("%w: this owner holds the name as another kind of lock; each kind needs names of its own", ErrArgument)
 		}
 		if !a.mayWait && (t.state == acquiring || t.behind) {
 			s.unlock()
@@ -169,6 +183,7 @@ func (a *acquisition) begin() (context.Context, *Hold, error) {
 		s.unlock()
 		return nil, nil, ErrClosed
 	}
+	traits := a.p.Traits()
 	t := s.newTenure(a.caller, a.p, a.owner)
 	a.t = t
 	// From here on the session knows of the tenure, so that there is no moment in
@@ -179,13 +194,16 @@ func (a *acquisition) begin() (context.Context, *Hold, error) {
 		s.held[tenureKey{a.p.Key(), t.owner.id}] = t
 	}
 	a.line = s.joinLine(a.p)
+	overtakes := !a.mayWait && traits.Orderly && a.line.front != nil
 	if a.mayWait {
 		a.line.enqueue(&a.w)
 	}
 	s.unlock()
-
-	a.op = Op{Owner: t.owner.id, Lease: a.lease(), Draw: true}
-	if a.owner != nil || a.p.Traits().Fleeting {
+	if overtakes {
+		return a.finish(grant{}, ErrNotAcquired)
+	}
+	a.op = Op{Owner: t.owner.id, Lease: a.lease(), Draw: true, Wait: a.mayWait}
+	if a.owner != nil || traits.Fleeting || traits.ByID {
 		a.op.ID = idgen.Request() // others may know the owner
 	}
 	ctx, cancel := a.bounded(t)
@@ -212,9 +230,12 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 	}
 	if err != nil {
 		a.leave(false)
-		a.giveBack(g)
+		gone := a.giveBack(g)
 		s.unlock()
 		t.cancel(err)
+		if a.p.Traits().Marks {
+			briefly(gone)
+		}
 		return nil, nil, err
 	}
 	if a.p.Traits().Fleeting {
@@ -238,22 +259,38 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 
 // giveBack ends a failed outermost Lock: what may have been granted is released in
 // the background, and only then may the owner begin anew, lest the release hit its
-// next hold. Session.mu must be held.
-func (a *acquisition) giveBack(g grant) {
+// next hold. The channel is closed when that is done. Session.mu must be held.
+func (a *acquisition) giveBack(g grant) <-chan struct{} {
 	s, t := a.s, a.t
 	t.state = ended
 	t.behind = true
+	gone := make(chan struct{})
 	done := func(bool) {
 		if key := (tenureKey{a.p.Key(), t.owner.id}); s.held[key] == t {
 			delete(s.held, key)
 		}
 		t.passTurn()
+		close(gone)
 	}
-	if !a.sent && g.status != granted {
+	if !a.sent && !a.marked && g.status != granted {
 		done(true)
-		return
+		return gone
 	}
-	s.undo(undoing{cmd: a.undoCommand(), name: a.p.Name(), until: a.lastSent + a.op.Lease, done: done})
+	if !s.undo(undoing{cmd: a.undoCommand(), name: a.p.Name(), until: a.lastSent + a.op.Lease, done: done}) {
+		close(gone)
+	}
+	return gone
+}
+
+// briefly waits for what should take one round trip, and no longer when Redis does not
+// answer: whoever leaves a queue should find himself gone from it.
+func briefly(done <-chan struct{}) {
+	timer := time.NewTimer(100 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
 }
 
 // leave gives up the place in the line. Session.mu must be held; it is released for

@@ -22,7 +22,7 @@ func (s *Session) Books() (held, pending, lines, agenda, active int) {
 // WaitersOf returns how many goroutines stand in the session's line for name.
 func (s *Session) WaitersOf(name string) int {
 	names, _ := s.Names(name)
-	m := newMutex(names, false)
+	m := newMutexPrimitive(names, false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0

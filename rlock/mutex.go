@@ -53,28 +53,28 @@ var (
 // any other of the same name and session.
 type Mutex struct {
 	s   *Session
-	p   *mutex
+	p   ExclusivePrimitive
 	err error
 }
 
 // New returns the reentrant mutex with that name. It does no I/O and does not fail; a
 // bad name (empty: [ErrName]) or session is reported by the first operation.
 func New(s *Session, name string, opts ...MutexOption) *Mutex {
-	var o mutexOptions
-	m := &Mutex{s: s}
-	for _, opt := range opts {
-		if opt == nil {
-			m.err = fmt.Errorf("%w: a nil MutexOption", ErrArgument)
-			continue
-		}
-		opt(&o)
-	}
-	names, err := s.Names(name)
-	if err != nil {
-		m.err = err
-	}
-	m.p = newMutex(names, o.fenced)
-	return m
+	p, err := NewMutexPrimitive(s, name, opts...)
+	return NewMutex(s, p, err)
+}
+
+// NewMutex returns a Mutex on a primitive of another package, which holds the lock in the
+// same hash. err, if any, is what every operation returns.
+func NewMutex(s *Session, p ExclusivePrimitive, err error) *Mutex {
+	return &Mutex{s: s, p: p, err: err}
+}
+
+// ExclusivePrimitive is a Primitive with the further operations of a [Mutex].
+type ExclusivePrimitive interface {
+	Primitive
+	State() Command                            // of state.lua's shape
+	ForceUnlock(sessionChannel string) Command // of force_unlock.lua's shape
 }
 
 // Lock waits until the mutex is held: by the owner that ctx carries (see
@@ -142,7 +142,7 @@ func (m *Mutex) State(ctx context.Context) (State, error) {
 		return State{}, opError("state", m.p, err)
 	}
 	var st State
-	err := m.s.Call(ctx, "state", m.p, Command{Script: stateScript, Keys: m.p.keys[:1]}, func(r rueidis.RedisResult) error {
+	err := m.s.Call(ctx, "state", m.p, m.p.State(), func(r rueidis.RedisResult) error {
 		reply, err := r.ToArray()
 		if err != nil {
 			return err
@@ -175,9 +175,7 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := m.usable(ctx); err != nil {
 		return false, opError("force unlock", m.p, err)
 	}
-	return m.s.ForceUnlock(ctx, m.p, func(sessionChannel string) Command {
-		return Command{Script: forceUnlockScript, Keys: m.p.keys[:1], Args: []string{m.p.channel, m.p.Publish(), sessionChannel}}
-	})
+	return m.s.ForceUnlock(ctx, m.p, m.p.ForceUnlock)
 }
 
 func (m *Mutex) usable(ctx context.Context) error {

@@ -14,8 +14,10 @@ func (a *acquisition) nest(t *tenure) (context.Context, *Hold, error) {
 	s := a.s
 	a.t = t
 	t.busy = true
+	side := a.p.Part()
 	a.op = Op{
-		Owner: t.owner.id, ID: idgen.Request(), Holds: t.parts[a.p.Part()].told(), Lease: a.lease(), Draw: t.token == 0,
+		Owner: t.owner.id, ID: idgen.Request(), Lease: a.lease(), Draw: t.token == 0,
+		Holds: t.parts[side].told(), Other: t.parts[1-side].told(),
 	}
 	s.unlock()
 

@@ -30,7 +30,7 @@ type Primitive interface {
 	//
 	//	{1, holds, token, changed}  granted, for at least op.Lease
 	//	{0, milliseconds, 0, 0}     refused; look again then (-1: unknown)
-	//	{-1, 0, 0, 0}               op.Holds was positive, but nothing is held
+	//	{-1, 0, 0, 0}               what op.Holds and op.Other count is not held
 	//	{-2, code, 0, 0}            never, however long one waits: see Refuser
 	//
 	// and its state the same when it runs twice.
@@ -71,6 +71,18 @@ type Traits struct {
 	// returns no hold: a counting semaphore. Requests always carry an id. Implies
 	// Anonymous.
 	Fleeting bool
+
+	// ByID: every hold has an id, also the first one of an owner that nobody else knows.
+	ByID bool
+
+	// Orderly: TryLock does not overtake those of the session that wait. Else a large
+	// request could be starved by small ones.
+	Orderly bool
+
+	// Marks: an attempt with Op.Wait that is refused leaves something in Redis for the
+	// one who waits. His Release with the id of the attempt takes that away too, and is
+	// sent whenever he leaves without the lock. Needs ids.
+	Marks bool
 }
 
 // Refuser is a Primitive whose acquire script may refuse for good.
@@ -96,8 +108,10 @@ type Op struct {
 	// Holds of the owner by this session's knowledge: acquire: those it has already;
 	// release: those it keeps; extend: those that may end sooner.
 	Holds int
+	Other int // acquire: the holds of the other side that it has already
 
-	Lease time.Duration // acquire, extend: the least time to live
+	Wait  bool          // acquire: whoever asks will wait if he is refused
+	Lease time.Duration // acquire, extend: the least time to live; Fleeting: see Memory
 	Keep  time.Duration // release: what the holds that stay deserve; 0: leave the TTL
 	Draw  bool          // acquire: the tenure has no fencing token yet
 	ByID  bool          // extend: some of the holds have ids

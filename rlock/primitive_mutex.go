@@ -1,7 +1,11 @@
 package rlock
 
-// mutex is the Primitive behind Mutex: Redisson's RLock, and RFencedLock if fenced. Names are built once, here.
-type mutex struct {
+import "fmt"
+
+// MutexPrimitive is the Primitive behind [Mutex]: Redisson's RLock, and RFencedLock if
+// fenced. Kinds of lock that keep the same hash embed it and bring their own way of
+// waiting. Names are built once, here.
+type MutexPrimitive struct {
 	Names
 	channel string
 	ids     string   // key of the ids of holds
@@ -9,8 +13,28 @@ type mutex struct {
 	both    []string // the lock and the ids
 }
 
-func newMutex(n Names, fenced bool) *mutex {
-	m := &mutex{
+// NewMutexPrimitive returns the primitive of that name. Errors: [ErrName], and
+// [ErrArgument] for a nil session or option; what is returned with an error is good for
+// its Name only.
+func NewMutexPrimitive(s *Session, name string, opts ...MutexOption) (*MutexPrimitive, error) {
+	var o mutexOptions
+	var bad error
+	for _, opt := range opts {
+		if opt == nil {
+			bad = fmt.Errorf("%w: a nil MutexOption", ErrArgument)
+			continue
+		}
+		opt(&o)
+	}
+	names, err := s.Names(name)
+	if err != nil {
+		bad = err
+	}
+	return newMutexPrimitive(names, o.fenced), bad
+}
+
+func newMutexPrimitive(n Names, fenced bool) *MutexPrimitive {
+	m := &MutexPrimitive{
 		Names: n, channel: n.Prefixed("redisson_lock__channel"), ids: n.Prefixed("relock_holds"), keys: []string{n.Key()},
 	}
 	m.both = []string{n.Key(), m.ids}
@@ -20,11 +44,26 @@ func newMutex(n Names, fenced bool) *mutex {
 	return m
 }
 
-func (m *mutex) Channel() string { return m.channel }
-func (m *mutex) Traits() Traits  { return Traits{Exclusive: true} }
-func (m *mutex) Part() int       { return 0 }
+// Channel is Redisson's: "redisson_lock__channel:{name}".
+func (m *MutexPrimitive) Channel() string { return m.channel }
 
-func (m *mutex) Acquire(op *Op) Command {
+// Traits: it is exclusive.
+func (m *MutexPrimitive) Traits() Traits { return Traits{Exclusive: true} }
+
+// Part is the only one.
+func (m *MutexPrimitive) Part() int { return 0 }
+
+// LockKeys are the keys: the lock itself, the set of ids of its holds, and the
+// fencing token ("" unless fenced).
+func (m *MutexPrimitive) LockKeys() (lock, ids, token string) {
+	if len(m.keys) > 1 {
+		token = m.keys[1]
+	}
+	return m.keys[0], m.ids, token
+}
+
+// Acquire is acquire.lua, or acquire_by_id.lua.
+func (m *MutexPrimitive) Acquire(op *Op) Command {
 	if op.ID == "" {
 		return Command{Script: acquireScript, Keys: m.keys, Args: []string{op.Owner, itoa(millis(op.Lease))}}
 	}
@@ -38,7 +77,8 @@ func (m *mutex) Acquire(op *Op) Command {
 	}
 }
 
-func (m *mutex) Release(op *Op) Command {
+// Release is release.lua, or release_by_id.lua.
+func (m *MutexPrimitive) Release(op *Op) Command {
 	args := []string{op.Owner, m.channel, m.Publish(), itoa(int64(op.Holds)), itoa(millis(op.Keep))}
 	if len(op.Ends) > 0 {
 		return Command{Script: releaseByIDScript, Keys: m.both, Args: append(args, op.Ends...)}
@@ -49,7 +89,8 @@ func (m *mutex) Release(op *Op) Command {
 	return Command{Script: releaseScript, Keys: m.keys[:1], Args: args, Wider: m.both}
 }
 
-func (m *mutex) Extend(op *Op) Command {
+// Extend is extend.lua.
+func (m *MutexPrimitive) Extend(op *Op) Command {
 	keys := m.keys[:1]
 	if op.ByID {
 		keys = m.both
@@ -57,9 +98,19 @@ func (m *mutex) Extend(op *Op) Command {
 	return Command{Script: extendScript, Keys: keys, Args: []string{op.Owner, itoa(millis(op.Lease)), itoa(int64(op.Holds))}}
 }
 
-func (m *mutex) Renew() *Script { return renewScript }
+// State is state.lua.
+func (m *MutexPrimitive) State() Command { return Command{Script: stateScript, Keys: m.keys[:1]} }
 
-func (m *mutex) RenewArgs(owner string, _ int, byID bool) (keys, args []string) {
+// ForceUnlock is force_unlock.lua.
+func (m *MutexPrimitive) ForceUnlock(sessionChannel string) Command {
+	return Command{Script: forceUnlockScript, Keys: m.keys[:1], Args: []string{m.channel, m.Publish(), sessionChannel}}
+}
+
+// Renew is renew.lua.
+func (m *MutexPrimitive) Renew() *Script { return renewScript }
+
+// RenewArgs are the lock and, if there are some, the ids that go along with it.
+func (m *MutexPrimitive) RenewArgs(owner string, _ int, byID bool) (keys, args []string) {
 	if byID {
 		return m.both, []string{owner, ""}
 	}

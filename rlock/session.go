@@ -259,6 +259,9 @@ func dialWithin(ctx context.Context, opt rueidis.ClientOption, suspect *atomic.B
 // ID returns the session's id: a random UUID unless Config.ID was set.
 func (s *Session) ID() string { return s.id }
 
+// Config returns the configuration in use: the one given, with the defaults filled in.
+func (s *Session) Config() Config { return s.cfg }
+
 // now is the time since the session began, by the monotonic clock.
 func (s *Session) now() time.Duration { return time.Since(s.start) }
 

@@ -20,11 +20,12 @@ type undoing struct {
 	done  func(confirmed bool) // called with Session.mu held; may be nil
 }
 
-// undo has u done in the background. Session.mu must be held.
-func (s *Session) undo(u undoing) {
+// undo has u done in the background, and reports whether it will be tried. Session.mu
+// must be held.
+func (s *Session) undo(u undoing) bool {
 	if s.ctx.Err() != nil { // Close did not wait so long
 		s.unconfirmed++
-		return
+		return false
 	}
 	s.undoings = append(s.undoings, u)
 	if !s.undoer {
@@ -32,6 +33,7 @@ func (s *Session) undo(u undoing) {
 		s.active++
 		s.background.Go(s.undoAll)
 	}
+	return true
 }
 
 // undoBatch bounds one pipeline of undoings.

@@ -44,7 +44,7 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 			a.refused(g)
 		case ctx.Err() != nil:
 			return g, a.ended(ctx)
-		case classify(err) == refused || (!a.mayWait && a.giveUp(err)):
+		case classify(err) == refused || (!a.mayWait && a.giveUp(err)) || a.forgotten():
 			return g, err
 		default:
 			if a.backOff(ctx, a.failures, min(a.s.cfg.PollFloor, time.Second)) != nil {
@@ -142,7 +142,11 @@ func (a *acquisition) settleAttempt(g grant, err error) {
 		a.failures = 0
 		a.sent = g.status == granted
 		a.lastSent = g.sent
+		a.marked = a.op.Wait && a.p.Traits().Marks && g.status == heldElse
 	case classify(err) == unknown:
+		if !a.sent {
+			a.doubted = g.sent
+		}
 		a.sent = true
 		a.lastSent = g.sent
 		fallthrough
@@ -175,6 +179,12 @@ func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op) (grant, e
 		return g, errLate
 	}
 	return g, nil
+}
+
+// forgotten says that Redis may no longer remember an attempt with an unknown outcome:
+// sent again, it might count twice.
+func (a *acquisition) forgotten() bool {
+	return a.sent && a.p.Traits().Fleeting && a.s.now() >= a.doubted+a.s.trustIn(Memory)
 }
 
 // giveUp says whether a TryLock shall stop after err. It goes on as long as the

@@ -192,7 +192,7 @@ func (s *Session) renew(ts []*tenure) {
 	defer cancel()
 	results := s.runMulti(ctx, cmds)
 	for i, b := range batches {
-		if len(b.tenures) > 1 && isTryAgain(results[i].Error()) {
+		if isTryAgain(results[i].Error()) {
 			s.renewOneByOne(ctx, b, sent)
 			continue
 		}
@@ -211,20 +211,30 @@ func isTryAgain(err error) bool {
 	return ok && strings.HasPrefix(re.Error(), "TRYAGAIN")
 }
 
-// renewOneByOne asks for the locks of b with a script call each.
+// renewOneByOne asks for the locks of b with a script call each, and without the keys
+// that go along with a lock: those can wait.
 func (s *Session) renewOneByOne(ctx context.Context, b *renewal, sent time.Duration) {
 	var each []*renewal
 	var cmds []Command
+	s.mu.Lock()
 	for i, t := range b.tenures {
-		if i < len(b.cmd.Keys) && b.cmd.Args[1+i] != "" { // what goes along with a lock can wait
-			c := Command{Script: b.cmd.Script, Keys: b.cmd.Keys[i : i+1], Args: []string{b.cmd.Args[0], b.cmd.Args[1+i]}}
-			each = append(each, &renewal{cmd: c, tenures: []*tenure{t}, lease: b.lease})
-			cmds = append(cmds, c)
+		pt := b.parts[i]
+		if t.state != holding || pt.live == 0 || (i > 0 && b.parts[i-1] == pt) {
+			continue
 		}
+		one := &renewal{cmd: Command{Script: b.cmd.Script, Args: b.cmd.Args[:1:1]}, lease: b.lease}
+		keys, args := pt.prim.RenewArgs(t.owner.id, pt.told(), false)
+		one.add(t, pt, keys, args)
+		each = append(each, one)
+		cmds = append(cmds, one.cmd)
+	}
+	s.unlock()
+	if len(cmds) == 0 {
+		return
 	}
 	for i, r := range s.runMulti(ctx, cmds) {
 		alive, err := r.AsIntSlice()
-		if err == nil && len(alive) != 1 {
+		if err == nil && len(alive) != len(each[i].tenures) {
 			alive, err = nil, errShape
 		}
 		s.renewed(each[i], alive, err, sent)
@@ -235,7 +245,17 @@ func (s *Session) renewOneByOne(ctx context.Context, b *renewal, sent time.Durat
 type renewal struct {
 	cmd     Command
 	tenures []*tenure     // one for each element of the reply
+	parts   []*part       // of those, the side that was asked for
 	lease   time.Duration // 0: only asked
+}
+
+func (b *renewal) add(t *tenure, pt *part, keys, args []string) {
+	b.cmd.Keys = append(b.cmd.Keys, keys...)
+	b.cmd.Args = append(b.cmd.Args, args...)
+	for range args {
+		b.tenures = append(b.tenures, t)
+		b.parts = append(b.parts, pt)
+	}
 }
 
 type renewalKey struct {
@@ -270,11 +290,7 @@ func (s *Session) renewals(ts []*tenure) []*renewal {
 				all = append(all, b)
 			}
 			keys, args := pt.prim.RenewArgs(t.owner.id, pt.told(), len(pt.ids) > 0)
-			b.cmd.Keys = append(b.cmd.Keys, keys...)
-			b.cmd.Args = append(b.cmd.Args, args...)
-			for range args {
-				b.tenures = append(b.tenures, t)
-			}
+			b.add(t, pt, keys, args)
 		}
 	}
 	return all
