@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/locktest"
 	"relock/internal/redistest"
 	"relock/rlock"
 )
@@ -85,7 +86,7 @@ var sentinels = []error{
 
 func second[T any](_ T, err error) error { return err }
 
-func describeAll(t *testing.T, s *redistest.Server) string { return describe(t, s) }
+func describeAll(t *testing.T, s *redistest.Server) string { return locktest.Describe(t, s) }
 
 func TestBadConfigNamesTheField(t *testing.T) {
 	s := redistest.Mini(t)
@@ -163,7 +164,7 @@ func TestKeyOfAnotherType(t *testing.T) {
 				}
 			}
 		}
-		if got := describe(t, s); got != "redisson_lock_token:{fenced}=not a number taken=a string" {
+		if got := locktest.Describe(t, s); got != "redisson_lock_token:{fenced}=not a number taken=a string" {
 			t.Errorf("Redis has %q", got)
 		}
 	})

@@ -2,32 +2,15 @@ package rlock_test
 
 import (
 	"context"
-	"crypto/tls"
-	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/rueidis"
 
+	"relock/internal/locktest"
 	"relock/rlock"
 )
-
-// bubbleDial makes a session on a miniredis that lives, as the session does, on the
-// made-up clock of a synctest bubble.
-func bubbleDial(t *testing.T, m *miniredis.Miniredis, cfg rlock.Config) *rlock.Session {
-	t.Helper()
-	ses, err := rlock.Dial(context.Background(), rueidis.ClientOption{
-		InitAddress:       []string{"bubble"},
-		ForceSingleClient: true,
-		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-			return m.Dial()
-		},
-	}, cfg)
-	must(t, err)
-	return ses
-}
 
 // Lock waits for as long as its context lives, whatever the lease; the holder is
 // renewed all the while; and the section has the deadline that was given, not the
@@ -37,7 +20,7 @@ func TestLockWaitsForHours(t *testing.T) {
 		m := miniredis.NewMiniRedis()
 		m.ClockTTL(true)
 		defer m.Close()
-		a, b := bubbleDial(t, m, rlock.Config{}), bubbleDial(t, m, rlock.Config{})
+		a, b := locktest.DialBubble(t, m, rlock.Config{}), locktest.DialBubble(t, m, rlock.Config{})
 		defer a.Close()
 		defer b.Close()
 		began := time.Now()
@@ -85,7 +68,7 @@ func TestTrustWindow(t *testing.T) {
 			m := miniredis.NewMiniRedis()
 			m.ClockTTL(true)
 			defer m.Close()
-			a := bubbleDial(t, m, rlock.Config{Lease: lease})
+			a := locktest.DialBubble(t, m, rlock.Config{Lease: lease})
 			defer a.Close()
 			section, h, err := rlock.New(a, "x").Lock(context.Background())
 			must(t, err)
@@ -117,7 +100,7 @@ func TestRenewalKeepsTheTTLUp(t *testing.T) {
 		m := miniredis.NewMiniRedis()
 		m.ClockTTL(true)
 		defer m.Close()
-		a := bubbleDial(t, m, rlock.Config{})
+		a := locktest.DialBubble(t, m, rlock.Config{})
 		defer a.Close()
 		section, h, err := rlock.New(a, "x").Lock(context.Background())
 		must(t, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"relock/internal/faulttest"
+	"relock/internal/locktest"
 	"relock/internal/redistest"
 	"relock/rlock"
 )
@@ -28,7 +29,7 @@ func faultLate(t *testing.T, cfg rlock.Config, owner string, opts ...rlock.LockO
 		seen, release := p.HoldReply(faultRuns(t, "acquire"))
 		defer release()
 		late := faultGoLock(rlock.New(ses, name), lockCtx, opts...)
-		faultGet(t, seen, 5*time.Second, "the late one's attempt")
+		locktest.Get(t, seen, 5*time.Second, "the late one's attempt")
 		if faultFree(t, s, name) {
 			t.Fatal("the attempt was not granted")
 		}
@@ -49,7 +50,7 @@ func faultLate(t *testing.T, cfg rlock.Config, owner string, opts ...rlock.LockO
 			t.Fatalf("the other's count is %q", n)
 		}
 		must(t, h.Unlock())
-		got := faultGet(t, late, 10*time.Second, "Lock")
+		got := locktest.Get(t, late, 10*time.Second, "Lock")
 		must(t, got.err)
 		if n := faultCount(t, s, name, got.hold.Owner()); n != "1" {
 			t.Fatalf("count %q", n)
@@ -83,10 +84,10 @@ func TestFaultLateGrantCountsOnce(t *testing.T) {
 			seen, release := p.HoldReply(faultRuns(t, "acquire"))
 			defer release()
 			late := faultGoLock(rlock.New(ses, name), lockCtx)
-			faultGet(t, seen, 5*time.Second, "the attempt")
+			locktest.Get(t, seen, 5*time.Second, "the attempt")
 			redistest.Eventually(t, 5*time.Second, "the end of the lease", func() bool { return faultFree(t, s, name) })
 			release()
-			got := faultGet(t, late, 5*time.Second, "Lock")
+			got := locktest.Get(t, late, 5*time.Second, "Lock")
 			must(t, got.err)
 			if r := got.hold.Remaining(); r <= 0 {
 				t.Errorf("%v remain of a fresh hold", r)
@@ -110,12 +111,12 @@ func TestFaultLateGrantOfANamedOwnerIsNotMistakenForItsNextOne(t *testing.T) {
 		seen, release := p.HoldReply(faultRuns(t, "acquire"))
 		defer release()
 		late := faultGoLock(rlock.New(ses, name), ctx)
-		faultGet(t, seen, 5*time.Second, "the attempt")
+		locktest.Get(t, seen, 5*time.Second, "the attempt")
 		redistest.Eventually(t, 5*time.Second, "the end of the lease", func() bool { return faultFree(t, s, name) })
 		_, h, err := rlock.New(other, name).Lock(ctx)
 		must(t, err)
 		release()
-		got := faultGet(t, late, 5*time.Second, "the late Lock")
+		got := locktest.Get(t, late, 5*time.Second, "the late Lock")
 		must(t, got.err)
 		if n := faultCount(t, s, name, "order-17"); n != "2" {
 			t.Errorf("two holds, but the count is %q", n)
@@ -200,12 +201,12 @@ func (f faultFlight) run(t *testing.T) {
 			c, h, err := lock(ctx, opts...)
 			locked <- faultLocked{ctx: c, hold: h, err: err}
 		}()
-		faultGet(t, seen, 5*time.Second, "the attempt")
+		locktest.Get(t, seen, 5*time.Second, "the attempt")
 		if !f.deadline && !f.viaWait {
 			cancel()
 		}
-		got := faultGet(t, locked, 2*time.Second, "Lock")
-		faultIs(t, "Lock", got.err, wantErr...)
+		got := locktest.Get(t, locked, 2*time.Second, "Lock")
+		locktest.Is(t, "Lock", got.err, wantErr...)
 		if got.hold != nil || got.ctx != ctx {
 			t.Errorf("a failed Lock returned hold %v, and a context other than its own: %v", got.hold, got.ctx != ctx)
 		}
@@ -319,13 +320,13 @@ func TestFaultCancelledAcquireOfANamedOwnerLeavesItsOtherHolds(t *testing.T) {
 		ctx, cancel := context.WithCancel(base)
 		defer cancel()
 		locked := faultGoLock(rlock.New(ses, name), ctx)
-		faultGet(t, seen, 5*time.Second, "the attempt")
+		locktest.Get(t, seen, 5*time.Second, "the attempt")
 		if n := faultCount(t, s, name, "order-17"); n != "2" {
 			t.Fatalf("count %q", n)
 		}
 		cancel()
-		got := faultGet(t, locked, 2*time.Second, "Lock")
-		faultIs(t, "Lock", got.err, rlock.ErrNotAcquired, context.Canceled)
+		got := locktest.Get(t, locked, 2*time.Second, "Lock")
+		locktest.Is(t, "Lock", got.err, rlock.ErrNotAcquired, context.Canceled)
 		redistest.Eventually(t, time.Second, "one hold is left", func() bool { return faultCount(t, s, name, "order-17") == "1" })
 		release()
 		must(t, elsewhere.Unlock())
@@ -359,7 +360,7 @@ func TestFaultLockOnADoneContextSendsNothing(t *testing.T) {
 		} {
 			for _, lock := range []func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error){m.Lock, m.TryLock} {
 				ctx, h, err := lock(c.ctx)
-				faultIs(t, "Lock", err, c.want)
+				locktest.Is(t, "Lock", err, c.want)
 				if errors.Is(err, rlock.ErrNotAcquired) {
 					t.Errorf("%v matches ErrNotAcquired too: nothing was tried", err)
 				}
@@ -367,11 +368,11 @@ func TestFaultLockOnADoneContextSendsNothing(t *testing.T) {
 					t.Errorf("hold %v, the same context: %v", h, ctx == c.ctx)
 				}
 			}
-			faultIs(t, "Do", m.Do(c.ctx, func(context.Context) error { t.Error("Do ran fn"); return nil }), c.want)
+			locktest.Is(t, "Do", m.Do(c.ctx, func(context.Context) error { t.Error("Do ran fn"); return nil }), c.want)
 			_, err := m.State(c.ctx)
-			faultIs(t, "State", err, c.want)
+			locktest.Is(t, "State", err, c.want)
 			_, err = m.ForceUnlock(c.ctx)
-			faultIs(t, "ForceUnlock", err, c.want)
+			locktest.Is(t, "ForceUnlock", err, c.want)
 		}
 		if n := p.Count(); n != 0 {
 			t.Errorf("%d commands were sent: %q", n, p.Log())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"relock/internal/faulttest"
+	"relock/internal/locktest"
 	"relock/internal/redistest"
 	"relock/rlock"
 )
@@ -25,14 +26,14 @@ func faultAfterClose(t *testing.T, ses *rlock.Session, name string) {
 	m := rlock.New(ses, name)
 	ctx := within(t, 5*time.Second)
 	_, _, err := m.Lock(ctx)
-	faultIs(t, "Lock after Close", err, rlock.ErrClosed)
+	locktest.Is(t, "Lock after Close", err, rlock.ErrClosed)
 	_, _, err = m.TryLock(rlock.WithOwner(ctx, "order-17"))
-	faultIs(t, "TryLock after Close", err, rlock.ErrClosed)
-	faultIs(t, "Do after Close", m.Do(ctx, func(context.Context) error { t.Error("Do ran fn"); return nil }), rlock.ErrClosed)
+	locktest.Is(t, "TryLock after Close", err, rlock.ErrClosed)
+	locktest.Is(t, "Do after Close", m.Do(ctx, func(context.Context) error { t.Error("Do ran fn"); return nil }), rlock.ErrClosed)
 	_, err = m.State(ctx)
-	faultIs(t, "State after Close", err, rlock.ErrClosed)
+	locktest.Is(t, "State after Close", err, rlock.ErrClosed)
 	_, err = m.ForceUnlock(ctx)
-	faultIs(t, "ForceUnlock after Close", err, rlock.ErrClosed)
+	locktest.Is(t, "ForceUnlock after Close", err, rlock.ErrClosed)
 }
 
 // faultLockKeys returns the keys that are there, apart from fencing tokens, which stay.
@@ -72,14 +73,14 @@ func TestFaultCloseReleasesEverything(t *testing.T) {
 		}
 		must(t, ses.Close())
 		for _, c := range sections {
-			faultEnds(t, c, faultSlack, rlock.ErrClosed)
+			locktest.Ends(t, c, faultSlack, rlock.ErrClosed)
 		}
 		if left := faultLockKeys(t, s); len(left) > 0 {
 			t.Errorf("left: %q", left)
 		}
 		for _, h := range holds {
-			faultIs(t, "Unlock after Close", h.Unlock(), rlock.ErrClosed)
-			faultIs(t, "second Unlock after Close", h.Unlock(), rlock.ErrNotHeld)
+			locktest.Is(t, "Unlock after Close", h.Unlock(), rlock.ErrClosed)
+			locktest.Is(t, "second Unlock after Close", h.Unlock(), rlock.ErrNotHeld)
 			if h.Remaining() != 0 {
 				t.Error("time remains after Close")
 			}
@@ -97,9 +98,9 @@ func TestFaultLostBeforeCloseStaysLost(t *testing.T) {
 		section, h, err := rlock.New(ses, redistest.Name(t)).Lock(within(t, 20*time.Second))
 		must(t, err)
 		s.FlushAll(t)
-		faultEnds(t, section, time.Second+faultSlack, rlock.ErrLost)
+		locktest.Ends(t, section, time.Second+faultSlack, rlock.ErrLost)
 		must(t, ses.Close())
-		faultIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 	})
 }
 
@@ -140,10 +141,10 @@ func TestFaultConcurrentCloseIsOneClose(t *testing.T) {
 			}))
 		}
 		for _, c := range closed {
-			must(t, faultGet(t, c, 10*time.Second, "Close"))
+			must(t, locktest.Get(t, c, 10*time.Second, "Close"))
 		}
 		for _, c := range busy {
-			faultIs(t, "Lock or Unlock", faultGet(t, c, 10*time.Second, "a worker's end"), rlock.ErrClosed)
+			locktest.Is(t, "Lock or Unlock", locktest.Get(t, c, 10*time.Second, "a worker's end"), rlock.ErrClosed)
 		}
 		if left := faultLockKeys(t, s); len(left) > 0 {
 			t.Errorf("left: %q", left)
@@ -155,7 +156,7 @@ func TestFaultConcurrentCloseIsOneClose(t *testing.T) {
 // of owners.
 func TestFaultCloseWakesTheWaiters(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		trace, waiting := faultWaiting()
+		trace, waiting := locktest.Waiting()
 		ses := dial(t, s, rlock.Config{Trace: trace})
 		holder := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
@@ -171,16 +172,16 @@ func TestFaultCloseWakesTheWaiters(t *testing.T) {
 				lockCtx = rlock.WithOwner(ctx, fmt.Sprint("order-", i))
 			}
 			waiters = append(waiters, faultGoLock(rlock.New(ses, theirs), lockCtx))
-			faultGet(t, waiting, 5*time.Second, "a waiter waits")
+			locktest.Get(t, waiting, 5*time.Second, "a waiter waits")
 			waiters = append(waiters, faultGoLock(rlock.New(ses, own), lockCtx, rlock.Wait(20*time.Second)))
-			faultGet(t, waiting, 5*time.Second, "a waiter waits")
+			locktest.Get(t, waiting, 5*time.Second, "a waiter waits")
 		}
 		// One that waits for its own owner's turn.
 		waiters = append(waiters, faultGoLock(rlock.New(ses, theirs), rlock.WithOwner(ctx, "order-2")))
 		must(t, ses.Close())
 		for _, w := range waiters {
-			got := faultGet(t, w, 5*time.Second, "a waiter's Lock")
-			faultIs(t, "a waiter's Lock", got.err, rlock.ErrClosed)
+			got := locktest.Get(t, w, 5*time.Second, "a waiter's Lock")
+			locktest.Is(t, "a waiter's Lock", got.err, rlock.ErrClosed)
 			if errors.Is(got.err, rlock.ErrNotAcquired) {
 				t.Errorf("%v matches ErrNotAcquired too", got.err)
 			}
@@ -222,23 +223,23 @@ func faultCloseInFlight(t *testing.T, owner string, nested bool, hold func(*faul
 		seen, release := hold(p, faultRuns(t, "acquire"))
 		defer release()
 		locked := faultGoLock(m, from)
-		faultGet(t, seen, 5*time.Second, "the attempt")
+		locktest.Get(t, seen, 5*time.Second, "the attempt")
 		if silence {
 			p.BlackHole(true)
 		}
 		begin := time.Now()
 		closed := faultGo(ses.Close)
-		got := faultGet(t, locked, 2*time.Second, "Lock")
-		faultIs(t, "Lock", got.err, rlock.ErrClosed)
+		got := locktest.Get(t, locked, 2*time.Second, "Lock")
+		locktest.Is(t, "Lock", got.err, rlock.ErrClosed)
 		if !silence {
 			release()
 		}
-		err := faultGet(t, closed, 10*time.Second, "Close")
+		err := locktest.Get(t, closed, 10*time.Second, "Close")
 		if d := time.Since(begin); d > 2*timeout+faultFarewell+faultSlack {
 			t.Errorf("Close took %v; the release timeout is %v", d, timeout)
 		}
 		if outer != nil {
-			faultIs(t, "Unlock", outer.Unlock(), rlock.ErrClosed)
+			locktest.Is(t, "Unlock", outer.Unlock(), rlock.ErrClosed)
 		}
 		if !silence {
 			if err != nil {
@@ -305,18 +306,18 @@ func TestFaultCloseWaitsForAnUnlockInFlight(t *testing.T) {
 		seen, release := p.HoldReply(faultRuns(t, "release"))
 		defer release()
 		unlocked := faultGo(inner.Unlock)
-		faultGet(t, seen, 5*time.Second, "the release")
+		locktest.Get(t, seen, 5*time.Second, "the release")
 		closed := faultGo(ses.Close)
-		faultEnds(t, section, 5*time.Second, rlock.ErrClosed)
+		locktest.Ends(t, section, 5*time.Second, rlock.ErrClosed)
 		select {
 		case err := <-closed:
 			t.Fatalf("Close returned (%v) while an Unlock is under way", err)
 		default:
 		}
 		release()
-		must(t, faultGet(t, unlocked, 5*time.Second, "Unlock"))
-		must(t, faultGet(t, closed, 5*time.Second, "Close"))
-		faultIs(t, "Unlock after Close", outer.Unlock(), rlock.ErrClosed)
+		must(t, locktest.Get(t, unlocked, 5*time.Second, "Unlock"))
+		must(t, locktest.Get(t, closed, 5*time.Second, "Close"))
+		locktest.Is(t, "Unlock after Close", outer.Unlock(), rlock.ErrClosed)
 		if left := faultLockKeys(t, s); len(left) > 0 {
 			t.Errorf("left: %q", left)
 		}
@@ -341,14 +342,14 @@ func TestFaultCloseDuringSilentUnlock(t *testing.T) {
 			seen, release := p.HoldRequest(faultRuns(t, "release"))
 			defer release()
 			unlocked := faultGo(h.Unlock)
-			faultGet(t, seen, 5*time.Second, "the release")
+			locktest.Get(t, seen, 5*time.Second, "the release")
 			p.BlackHole(true)
 			begin := time.Now()
 			closed := faultGo(ses.Close)
-			if err := faultGet(t, unlocked, timeout+2*time.Second, "Unlock"); err == nil {
+			if err := locktest.Get(t, unlocked, timeout+2*time.Second, "Unlock"); err == nil {
 				t.Error("Unlock reports success")
 			}
-			err = faultGet(t, closed, 10*time.Second, "Close")
+			err = locktest.Get(t, closed, 10*time.Second, "Close")
 			if d := time.Since(begin); d > 2*timeout+faultFarewell+faultSlack {
 				t.Errorf("Close took %v; the release timeout is %v", d, timeout)
 			}
@@ -366,7 +367,7 @@ func TestFaultCloseDuringSilentUnlock(t *testing.T) {
 func TestFaultCloseWithoutRedis(t *testing.T) {
 	const timeout = 500 * time.Millisecond
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		trace, waiting := faultWaiting()
+		trace, waiting := locktest.Waiting()
 		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: timeout, Trace: trace})
 		ctx := within(t, 30*time.Second)
 		name := redistest.Name(t)
@@ -374,7 +375,7 @@ func TestFaultCloseWithoutRedis(t *testing.T) {
 		section, h, err := m.Lock(ctx)
 		must(t, err)
 		waiter := faultGoLock(m, ctx)
-		faultGet(t, waiting, 5*time.Second, "the waiter waits")
+		locktest.Get(t, waiting, 5*time.Second, "the waiter waits")
 		p.Refuse(true)
 		other := faultGoLock(rlock.New(ses, name+"2"), ctx)
 		begin := time.Now()
@@ -384,10 +385,10 @@ func TestFaultCloseWithoutRedis(t *testing.T) {
 		if d := time.Since(begin); d > 2*timeout+faultFarewell+faultSlack {
 			t.Errorf("Close took %v; the release timeout is %v", d, timeout)
 		}
-		faultIs(t, "the waiter's Lock", faultGet(t, waiter, 5*time.Second, "the waiter's Lock").err, rlock.ErrClosed)
-		faultIs(t, "the other's Lock", faultGet(t, other, 5*time.Second, "the other's Lock").err, rlock.ErrClosed)
-		faultEnds(t, section, faultSlack, rlock.ErrClosed)
-		faultIs(t, "Unlock", h.Unlock(), rlock.ErrClosed)
+		locktest.Is(t, "the waiter's Lock", locktest.Get(t, waiter, 5*time.Second, "the waiter's Lock").err, rlock.ErrClosed)
+		locktest.Is(t, "the other's Lock", locktest.Get(t, other, 5*time.Second, "the other's Lock").err, rlock.ErrClosed)
+		locktest.Ends(t, section, faultSlack, rlock.ErrClosed)
+		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrClosed)
 		faultAfterClose(t, ses, name)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"relock/internal/faulttest"
+	"relock/internal/locktest"
 	"relock/internal/redistest"
 	"relock/rlock"
 )
@@ -45,15 +46,15 @@ func faultForce(t *testing.T, owner string, ownSession bool, opts ...rlock.LockO
 		if !found {
 			t.Error("ForceUnlock found no hold")
 		}
-		faultEnds(t, section, 3*time.Second, rlock.ErrLost)
-		faultEnds(t, inner, faultSlack, rlock.ErrLost)
-		faultIs(t, "Unlock of the inner hold", h2.Unlock(), rlock.ErrLost)
-		faultIs(t, "Unlock of the outer hold", h.Unlock(), rlock.ErrLost)
+		locktest.Ends(t, section, 3*time.Second, rlock.ErrLost)
+		locktest.Ends(t, inner, faultSlack, rlock.ErrLost)
+		locktest.Is(t, "Unlock of the inner hold", h2.Unlock(), rlock.ErrLost)
+		locktest.Is(t, "Unlock of the outer hold", h.Unlock(), rlock.ErrLost)
 		// Of an owner that others may know the message is checked before it is believed.
 		if n := faultSent(t, p, "renew"); n > 0 && owner == "" {
 			t.Errorf("%d renewals; this test is about none", n)
 		}
-		got := faultGet(t, waiter, 5*time.Second, "the waiter's Lock")
+		got := locktest.Get(t, waiter, 5*time.Second, "the waiter's Lock")
 		must(t, got.err)
 		must(t, got.hold.Unlock())
 		if cause := context.Cause(otherSection); cause != rlock.ErrLost {
@@ -97,10 +98,10 @@ func TestFaultForceUnlockTellsAllSessionsOfANamedOwner(t *testing.T) {
 		if !found {
 			t.Error("ForceUnlock found no hold")
 		}
-		faultEnds(t, section1, 3*time.Second, rlock.ErrLost)
-		faultEnds(t, section2, 3*time.Second, rlock.ErrLost)
-		faultIs(t, "Unlock", h1.Unlock(), rlock.ErrLost)
-		faultIs(t, "Unlock", h2.Unlock(), rlock.ErrLost)
+		locktest.Ends(t, section1, 3*time.Second, rlock.ErrLost)
+		locktest.Ends(t, section2, 3*time.Second, rlock.ErrLost)
+		locktest.Is(t, "Unlock", h1.Unlock(), rlock.ErrLost)
+		locktest.Is(t, "Unlock", h2.Unlock(), rlock.ErrLost)
 	})
 }
 
@@ -117,10 +118,10 @@ func TestFaultForceUnlockTellsASessionThatAnOwnerWasPassedOnTo(t *testing.T) {
 		must(t, err)
 		_, err = rlock.New(operator, name).ForceUnlock(ctx)
 		must(t, err)
-		faultEnds(t, section1, 3*time.Second, rlock.ErrLost)
-		faultEnds(t, section2, 3*time.Second, rlock.ErrLost)
-		faultIs(t, "Unlock", h1.Unlock(), rlock.ErrLost)
-		faultIs(t, "Unlock", h2.Unlock(), rlock.ErrLost)
+		locktest.Ends(t, section1, 3*time.Second, rlock.ErrLost)
+		locktest.Ends(t, section2, 3*time.Second, rlock.ErrLost)
+		locktest.Is(t, "Unlock", h1.Unlock(), rlock.ErrLost)
+		locktest.Is(t, "Unlock", h2.Unlock(), rlock.ErrLost)
 	})
 }
 
@@ -138,8 +139,8 @@ func TestFaultForceUnlockIsNoticedByTheNextRenewal(t *testing.T) {
 			must(t, err)
 			_, err = rlock.New(operator, name).ForceUnlock(ctx)
 			must(t, err)
-			faultEnds(t, section, faultGoneWithin, rlock.ErrLost)
-			faultIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+			locktest.Ends(t, section, faultGoneWithin, rlock.ErrLost)
+			locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 		}
 	})
 }
@@ -158,8 +159,8 @@ func TestFaultForceUnlockDuringABrokenConnectionIsNoticedAfterIt(t *testing.T) {
 		_, err = rlock.New(operator, name).ForceUnlock(ctx)
 		must(t, err)
 		p.Refuse(false)
-		faultEnds(t, section, 6*time.Second, rlock.ErrLost)
-		faultIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+		locktest.Ends(t, section, 6*time.Second, rlock.ErrLost)
+		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 	})
 }
 
@@ -182,6 +183,6 @@ func TestFaultRefusedSessionChannelHeals(t *testing.T) {
 		must(t, err)
 		_, err = rlock.New(operator, name).ForceUnlock(ctx)
 		must(t, err)
-		faultEnds(t, section, 3*time.Second, rlock.ErrLost)
+		locktest.Ends(t, section, 3*time.Second, rlock.ErrLost)
 	})
 }

@@ -118,19 +118,6 @@ func faultFree(t *testing.T, s *redistest.Server, name string) bool {
 	return faultOwners(t, s, name) == 0
 }
 
-// faultEnds waits until a critical section ends, and checks its cause.
-func faultEnds(t *testing.T, section context.Context, within time.Duration, cause error) {
-	t.Helper()
-	select {
-	case <-section.Done():
-	case <-time.After(within):
-		t.Fatalf("the section's context did not end within %v", within)
-	}
-	if got := context.Cause(section); !errors.Is(got, cause) {
-		t.Fatalf("the section's context ended with cause %v, want %v", got, cause)
-	}
-}
-
 // faultStays watches a critical section for a while, in which it must not end.
 func faultStays(t *testing.T, section context.Context, d time.Duration) {
 	t.Helper()
@@ -138,16 +125,6 @@ func faultStays(t *testing.T, section context.Context, d time.Duration) {
 	case <-section.Done():
 		t.Fatalf("the section's context ended: %v", context.Cause(section))
 	case <-time.After(d):
-	}
-}
-
-// faultIs checks that err matches all of want.
-func faultIs(t *testing.T, what string, err error, want ...error) {
-	t.Helper()
-	for _, w := range want {
-		if !errors.Is(err, w) {
-			t.Fatalf("%s: %v; want it to match %v", what, err, w)
-		}
 	}
 }
 
@@ -189,24 +166,6 @@ func faultGo(fn func() error) <-chan error {
 	c := make(chan error, 1)
 	go func() { c <- fn() }()
 	return c
-}
-
-// faultGet receives what must come within d.
-func faultGet[T any](t *testing.T, c <-chan T, d time.Duration, what string) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(d):
-		t.Fatalf("not within %v: %s", d, what)
-		panic("not reached")
-	}
-}
-
-// faultWaiting returns a Trace that tells of each Lock that begins to wait.
-func faultWaiting() (*rlock.Trace, <-chan struct{}) {
-	c := make(chan struct{}, 1000)
-	return &rlock.Trace{Waiting: func(string, string) { c <- struct{}{} }}, c
 }
 
 // faultFailed returns a Trace that tells of each attempt that ended with an error.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"relock/internal/locktest"
 	"relock/internal/redistest"
 	"relock/rlock"
 )
@@ -27,11 +28,11 @@ func faultGone(t *testing.T, opts []rlock.LockOption, gone func(t *testing.T, s 
 		inner, h2, err := m.Lock(section, opts...)
 		must(t, err)
 		gone(t, s, name)
-		faultEnds(t, section, faultGoneWithin, rlock.ErrLost)
-		faultEnds(t, inner, faultSlack, rlock.ErrLost)
-		faultIs(t, "Unlock of the inner hold", h2.Unlock(), rlock.ErrLost)
-		faultIs(t, "Unlock of the outer hold", h.Unlock(), rlock.ErrLost)
-		faultIs(t, "second Unlock", h.Unlock(), rlock.ErrNotHeld)
+		locktest.Ends(t, section, faultGoneWithin, rlock.ErrLost)
+		locktest.Ends(t, inner, faultSlack, rlock.ErrLost)
+		locktest.Is(t, "Unlock of the inner hold", h2.Unlock(), rlock.ErrLost)
+		locktest.Is(t, "Unlock of the outer hold", h.Unlock(), rlock.ErrLost)
+		locktest.Is(t, "second Unlock", h.Unlock(), rlock.ErrNotHeld)
 	})
 }
 
@@ -76,26 +77,26 @@ func TestFaultUnlockReportsALockThatIsGone(t *testing.T) {
 			section, h, err := m.Lock(lockCtx)
 			must(t, err)
 			s.FlushAll(t)
-			faultIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
-			faultEnds(t, section, faultSlack, rlock.ErrReleased)
-			faultIs(t, "second Unlock", h.Unlock(), rlock.ErrNotHeld)
+			locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
+			locktest.Ends(t, section, faultSlack, rlock.ErrReleased)
+			locktest.Is(t, "second Unlock", h.Unlock(), rlock.ErrNotHeld)
 
 			section, outer, err := m.Lock(lockCtx)
 			must(t, err)
 			_, inner, err := m.Lock(section)
 			must(t, err)
 			s.FlushAll(t)
-			faultIs(t, "Unlock of the inner hold", inner.Unlock(), rlock.ErrLost)
-			faultEnds(t, section, faultSlack, rlock.ErrLost)
-			faultIs(t, "Unlock of the outer hold", outer.Unlock(), rlock.ErrLost)
+			locktest.Is(t, "Unlock of the inner hold", inner.Unlock(), rlock.ErrLost)
+			locktest.Ends(t, section, faultSlack, rlock.ErrLost)
+			locktest.Is(t, "Unlock of the outer hold", outer.Unlock(), rlock.ErrLost)
 
 			section, outer, err = m.Lock(lockCtx)
 			must(t, err)
 			s.FlushAll(t)
 			_, _, err = m.Lock(section)
-			faultIs(t, "nested Lock", err, rlock.ErrLost)
-			faultEnds(t, section, faultSlack, rlock.ErrLost)
-			faultIs(t, "Unlock of the outer hold", outer.Unlock(), rlock.ErrLost)
+			locktest.Is(t, "nested Lock", err, rlock.ErrLost)
+			locktest.Ends(t, section, faultSlack, rlock.ErrLost)
+			locktest.Is(t, "Unlock of the outer hold", outer.Unlock(), rlock.ErrLost)
 			if !faultFree(t, s, name) {
 				t.Fatal("the nested Lock left something behind")
 			}
@@ -124,16 +125,16 @@ func faultBlackHoled(t *testing.T, opts ...rlock.LockOption) {
 		p.BlackHole(true)
 		from := time.Now() // the last renewal was sent before
 
-		got := faultGet(t, next, lease+5*time.Second, "the other client's Lock")
+		got := locktest.Get(t, next, lease+5*time.Second, "the other client's Lock")
 		if section.Err() == nil {
 			t.Error("another client has the lock while the section goes on")
 		}
 		must(t, got.err)
-		faultEnds(t, section, faultSlack, rlock.ErrLost)
-		if d := faultGet(t, ended, faultSlack, "the end").Sub(from); d > lease {
+		locktest.Ends(t, section, faultSlack, rlock.ErrLost)
+		if d := locktest.Get(t, ended, faultSlack, "the end").Sub(from); d > lease {
 			t.Errorf("the section ended %v after the network was cut; the lease is %v", d, lease)
 		}
-		faultIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 		p.BlackHole(false)
 
 		// What was on its way, and the loser's own clean-up, touch nobody else.
@@ -164,10 +165,10 @@ func TestFaultRefusedNetworkEndsTheSectionInTime(t *testing.T) {
 		inner, h2, err := m.Lock(section)
 		must(t, err)
 		p.Refuse(true)
-		faultEnds(t, section, lease, rlock.ErrLost)
-		faultEnds(t, inner, faultSlack, rlock.ErrLost)
-		faultIs(t, "Unlock of the inner hold", h2.Unlock(), rlock.ErrLost)
-		faultIs(t, "Unlock of the outer hold", h.Unlock(), rlock.ErrLost)
+		locktest.Ends(t, section, lease, rlock.ErrLost)
+		locktest.Ends(t, inner, faultSlack, rlock.ErrLost)
+		locktest.Is(t, "Unlock of the inner hold", h2.Unlock(), rlock.ErrLost)
+		locktest.Is(t, "Unlock of the outer hold", h.Unlock(), rlock.ErrLost)
 		p.Refuse(false)
 		redistest.Eventually(t, lease+faultSlack, "the lock is free", func() bool { return faultFree(t, s, name) })
 	})
@@ -184,8 +185,8 @@ func TestFaultRestartedServerEndsTheSection(t *testing.T) {
 		section, h, err := m.Lock(ctx)
 		must(t, err)
 		s.Restart(t)
-		faultEnds(t, section, lease+faultSlack, rlock.ErrLost)
-		faultIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+		locktest.Ends(t, section, lease+faultSlack, rlock.ErrLost)
+		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 
 		// The scripts are gone too; the next acquisition works, and is renewed.
 		section, h, err = m.Lock(ctx)
@@ -209,7 +210,7 @@ func TestFaultStalledNetworkKeepsTheLock(t *testing.T) {
 		must(t, err)
 		seen, release := p.HoldRequest(faultRuns(t, "renew"))
 		defer release()
-		faultGet(t, seen, lease, "a renewal")
+		locktest.Get(t, seen, lease, "a renewal")
 		p.BlackHole(true)
 		release()
 		faultStays(t, section, lease/2)
@@ -277,12 +278,12 @@ func TestFaultNextHoldAfterALossIsRenewed(t *testing.T) {
 		section, lost, err := m.Lock(ctx)
 		must(t, err)
 		must(t, s.Do(t, "DEL", name).Error())
-		faultEnds(t, section, lease+faultSlack, rlock.ErrLost)
+		locktest.Ends(t, section, lease+faultSlack, rlock.ErrLost)
 
 		section, h, err := m.Lock(ctx)
 		must(t, err)
 		// The loser unlocks late: that is no business of the new hold.
-		faultIs(t, "Unlock of the lost hold", lost.Unlock(), rlock.ErrLost)
+		locktest.Is(t, "Unlock of the lost hold", lost.Unlock(), rlock.ErrLost)
 		faultStays(t, section, 3*lease)
 		if n := faultCount(t, s, name, h.Owner()); n != "1" {
 			t.Fatalf("count %q after three leases", n)
@@ -327,9 +328,9 @@ func TestFaultAbandonedLockFreesItselfOneLeaseLater(t *testing.T) {
 			must(t, err)
 			faultStays(t, section, lease) // it is one that is renewed
 			cancel()
-			faultEnds(t, section, faultSlack, context.Canceled)
+			locktest.Ends(t, section, faultSlack, context.Canceled)
 			redistest.Eventually(t, lease+faultSlack, "the lock is free", func() bool { return faultFree(t, s, name) })
-			faultIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+			locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 		}
 	})
 }
@@ -347,7 +348,7 @@ func TestFaultUnlockWorksAfterTheContextEnded(t *testing.T) {
 			_, h2, err := m.Lock(section)
 			must(t, err)
 			cancel()
-			faultEnds(t, section, faultSlack, context.Canceled)
+			locktest.Ends(t, section, faultSlack, context.Canceled)
 			must(t, h.Unlock())
 			if n := faultCount(t, s, name, h.Owner()); n != "1" {
 				t.Fatalf("count %q", n)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"relock/internal/faulttest"
+	"relock/internal/locktest"
 	"relock/internal/redistest"
 	"relock/rlock"
 )
@@ -44,14 +45,14 @@ func TestFaultSilentReconnectionKeepsNobodyLongerThanAskedFor(t *testing.T) {
 		p.BlackHole(true)
 		p.Cut()
 		from := time.Now()
-		faultGet(t, dials, 5*time.Second, "the subscriber's connection is dialled")
+		locktest.Get(t, dials, 5*time.Second, "the subscriber's connection is dialled")
 
 		patient, stop := context.WithCancel(ctx)
 		defer stop()
 		first := faultGoLock(rlock.New(ses, name+"3"), patient)
 		// By the first Lock, which has time, or by the session itself, which asks for its
 		// holds after a loss, and has a third of the lease.
-		faultGet(t, dials, 5*time.Second, "the other connection is dialled")
+		locktest.Get(t, dials, 5*time.Second, "the other connection is dialled")
 		type took struct {
 			what string
 			d    time.Duration
@@ -83,13 +84,13 @@ func TestFaultSilentReconnectionKeepsNobodyLongerThanAskedFor(t *testing.T) {
 			_, _, err := rlock.New(ses, name+"6").TryLock(short)
 			return err
 		})
-		faultEnds(t, section, lease+faultSlack, rlock.ErrLost)
+		locktest.Ends(t, section, lease+faultSlack, rlock.ErrLost)
 		if d := time.Since(from); d > lease {
 			t.Errorf("the section ended %v after the connection was lost; the lease is %v", d, lease)
 		}
-		faultIs(t, "Unlock of the lost hold", kept.Unlock(), rlock.ErrLost)
+		locktest.Is(t, "Unlock of the lost hold", kept.Unlock(), rlock.ErrLost)
 		for range 4 {
-			c := faultGet(t, calls, 30*time.Second, "a call's end")
+			c := locktest.Get(t, calls, 30*time.Second, "a call's end")
 			if c.err == nil {
 				t.Errorf("%s reports success", c.what)
 			}
@@ -98,7 +99,7 @@ func TestFaultSilentReconnectionKeepsNobodyLongerThanAskedFor(t *testing.T) {
 			}
 		}
 		stop()
-		if got := faultGet(t, first, faultSlack, "the first Lock"); !errors.Is(got.err, context.Canceled) {
+		if got := locktest.Get(t, first, faultSlack, "the first Lock"); !errors.Is(got.err, context.Canceled) {
 			t.Errorf("the first Lock: %v", got.err)
 		}
 		p.BlackHole(false)
@@ -124,12 +125,12 @@ func TestFaultCloseDuringSilentReconnection(t *testing.T) {
 		second := faultGoLock(rlock.New(ses, name+"3"), ctx)
 		from := time.Now()
 		closed := faultGo(ses.Close)
-		faultEnds(t, section, faultSlack, rlock.ErrClosed)
+		locktest.Ends(t, section, faultSlack, rlock.ErrClosed)
 		for _, c := range []<-chan faultLocked{first, second} {
-			faultIs(t, "Lock", faultGet(t, c, timeout+2*time.Second, "Lock").err, rlock.ErrClosed)
+			locktest.Is(t, "Lock", locktest.Get(t, c, timeout+2*time.Second, "Lock").err, rlock.ErrClosed)
 		}
 		// The client's dial timeout of 5 s is what closing a hub may take at most.
-		if err := faultGet(t, closed, 20*time.Second, "Close"); err == nil {
+		if err := locktest.Get(t, closed, 20*time.Second, "Close"); err == nil {
 			t.Error("Close reports success")
 		}
 		if d := time.Since(from); d > 2*timeout+5*time.Second+faultFarewell+faultSlack {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"relock/internal/faulttest"
+	"relock/internal/locktest"
 	"relock/internal/redistest"
 	"relock/rlock"
 )
@@ -47,7 +48,7 @@ func faultReleaseResend(t *testing.T, owner string, fault func(p *faulttest.Prox
 			if (outermost.Err() != nil) != (left == 0) {
 				t.Fatalf("%d holds left, and the section's end is: %v", left, context.Cause(outermost))
 			}
-			faultIs(t, "second Unlock", holds[left].Unlock(), rlock.ErrNotHeld)
+			locktest.Is(t, "second Unlock", holds[left].Unlock(), rlock.ErrNotHeld)
 		}
 		if !faultFree(t, s, name) {
 			t.Fatal("not free")
@@ -103,15 +104,15 @@ func faultDuplicateRelease(t *testing.T, owner, successor string) {
 		seen, release := p.HoldReply(faultRuns(t, "release"))
 		defer release()
 		unlocked := faultGo(h.Unlock)
-		faultGet(t, seen, 5*time.Second, "the release")
+		locktest.Get(t, seen, 5*time.Second, "the release")
 		section, next, err := rlock.New(other, name).TryLock(nextCtx)
 		must(t, err)
 		p.Cut()
-		must(t, faultGet(t, unlocked, 5*time.Second, "Unlock"))
+		must(t, locktest.Get(t, unlocked, 5*time.Second, "Unlock"))
 		if n := faultSent(t, p, "release"); n < 2 {
 			t.Fatalf("the release was sent %d times; this test is about two", n)
 		}
-		faultIs(t, "second Unlock", h.Unlock(), rlock.ErrNotHeld)
+		locktest.Is(t, "second Unlock", h.Unlock(), rlock.ErrNotHeld)
 		if n := faultCount(t, s, name, next.Owner()); n != "1" || section.Err() != nil {
 			t.Fatalf("the successor's count is %q, its section's end %v", n, section.Err())
 		}
@@ -141,12 +142,12 @@ func TestFaultReleaseLaterThanTheLeaseLeavesTheSuccessor(t *testing.T) {
 		seen, release := p.HoldRequest(faultRuns(t, "release"))
 		defer release()
 		unlocked := faultGo(h.Unlock)
-		faultGet(t, seen, 5*time.Second, "the release")
+		locktest.Get(t, seen, 5*time.Second, "the release")
 		section, next, err := rlock.New(other, name).Lock(ctx)
 		must(t, err)
 		release()
 		// The release found another owner: the lock was lost before it ran.
-		faultIs(t, "Unlock", faultGet(t, unlocked, 5*time.Second, "Unlock"), rlock.ErrLost)
+		locktest.Is(t, "Unlock", locktest.Get(t, unlocked, 5*time.Second, "Unlock"), rlock.ErrLost)
 		if n := faultCount(t, s, name, next.Owner()); n != "1" || section.Err() != nil {
 			t.Fatalf("the successor's count is %q, its section's end %v", n, section.Err())
 		}
@@ -167,11 +168,11 @@ func TestFaultCleanUpOfALostNamedHoldLeavesItsNextOne(t *testing.T) {
 		section, h, err := rlock.New(ses, name).Lock(ctx)
 		must(t, err)
 		p.Refuse(true)
-		faultEnds(t, section, lease+faultSlack, rlock.ErrLost)
+		locktest.Ends(t, section, lease+faultSlack, rlock.ErrLost)
 		redistest.Eventually(t, lease+faultSlack, "the lease is over", func() bool { return faultFree(t, s, name) })
 		next, h2, err := rlock.New(other, name).Lock(ctx)
 		must(t, err)
-		faultIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 		p.Refuse(false)
 		for end := time.Now().Add(lease); time.Now().Before(end); {
 			faultStays(t, next, 10*time.Millisecond)
@@ -222,11 +223,11 @@ func (f faultSilence) run(t *testing.T) {
 			t.Errorf("Unlock took %v; the release timeout is %v", d, timeout)
 		}
 		faultNoSentinel(t, "Unlock", err)
-		faultIs(t, "second Unlock", h.Unlock(), rlock.ErrNotHeld)
+		locktest.Is(t, "second Unlock", h.Unlock(), rlock.ErrNotHeld)
 		if f.nested {
 			faultStays(t, section, f.cut)
 		} else {
-			faultEnds(t, section, faultSlack, rlock.ErrReleased)
+			locktest.Ends(t, section, faultSlack, rlock.ErrReleased)
 			<-time.After(f.cut)
 		}
 		f.on(p, false)
@@ -315,7 +316,7 @@ func TestFaultUnlockBehindAStuckNestedLockIsMadeUpFor(t *testing.T) {
 		seen, release := p.HoldReply(faultRuns(t, "acquire"))
 		defer release()
 		stuck := faultGoLock(m, nested)
-		faultGet(t, seen, 5*time.Second, "the nested attempt")
+		locktest.Get(t, seen, 5*time.Second, "the nested attempt")
 		from := time.Now()
 		err = h.Unlock()
 		if d := time.Since(from); d > timeout+faultSlack {
@@ -323,9 +324,9 @@ func TestFaultUnlockBehindAStuckNestedLockIsMadeUpFor(t *testing.T) {
 		}
 		faultNoSentinel(t, "Unlock", err)
 		cancel()
-		faultIs(t, "nested Lock", faultGet(t, stuck, 5*time.Second, "the nested Lock").err, rlock.ErrNotAcquired, context.Canceled)
+		locktest.Is(t, "nested Lock", locktest.Get(t, stuck, 5*time.Second, "the nested Lock").err, rlock.ErrNotAcquired, context.Canceled)
 		release()
 		redistest.Eventually(t, 5*time.Second, "the lock is free", func() bool { return faultFree(t, s, name) })
-		faultEnds(t, section, 5*time.Second, rlock.ErrReleased)
+		locktest.Ends(t, section, 5*time.Second, rlock.ErrReleased)
 	})
 }

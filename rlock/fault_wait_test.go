@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"relock/internal/locktest"
 	"relock/internal/redistest"
 	"relock/rlock"
 )
@@ -19,7 +20,7 @@ func faultLockChannel(name string) string { return "redisson_lock__channel:{" + 
 func TestFaultLostMessagesCostNoMoreThanThePollFloor(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		const floor = 300 * time.Millisecond
-		trace, waiting := faultWaiting()
+		trace, waiting := locktest.Waiting()
 		ses, p := faultDial(t, s, rlock.Config{PollFloor: floor, Trace: trace})
 		holder := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
@@ -29,10 +30,10 @@ func TestFaultLostMessagesCostNoMoreThanThePollFloor(t *testing.T) {
 			_, h, err := rlock.New(holder, name).Lock(ctx)
 			must(t, err)
 			next := faultGoLock(rlock.New(ses, name), ctx)
-			faultGet(t, waiting, 5*time.Second, "the waiter waits")
+			locktest.Get(t, waiting, 5*time.Second, "the waiter waits")
 			must(t, h.Unlock())
 			from := time.Now()
-			got := faultGet(t, next, 5*time.Second, "the waiter's Lock")
+			got := locktest.Get(t, next, 5*time.Second, "the waiter's Lock")
 			must(t, got.err)
 			if d := got.at.Sub(from); d > floor+faultSlack {
 				t.Errorf("the waiter got the lock %v after its release; the poll floor is %v", d, floor)
@@ -60,7 +61,7 @@ func TestFaultRefusedSubscriptionCostsNoMoreThanThePollFloor(t *testing.T) {
 			redistest.Eventually(t, 5*time.Second, "the waiter polls", func() bool { return faultSent(t, p, "acquire") >= 3 })
 			must(t, h.Unlock())
 			from := time.Now()
-			got := faultGet(t, next, 5*time.Second, "the waiter's Lock")
+			got := locktest.Get(t, next, 5*time.Second, "the waiter's Lock")
 			must(t, got.err)
 			if d := got.at.Sub(from); d > floor+faultSlack {
 				t.Errorf("the waiter got the lock %v after its release; the poll floor is %v", d, floor)
@@ -90,7 +91,7 @@ func TestFaultRefusedSubscriptionMakesNoStorm(t *testing.T) {
 			t.Errorf("a waiter without a subscription sent %d commands in 3 s", n)
 		}
 		cancel()
-		faultIs(t, "Lock", faultGet(t, next, 5*time.Second, "Lock").err, rlock.ErrNotAcquired, context.Canceled)
+		locktest.Is(t, "Lock", locktest.Get(t, next, 5*time.Second, "Lock").err, rlock.ErrNotAcquired, context.Canceled)
 		must(t, h.Unlock())
 	})
 }
@@ -99,7 +100,7 @@ func TestFaultRefusedSubscriptionMakesNoStorm(t *testing.T) {
 // again: with this poll floor nothing else explains the speed.
 func TestFaultRefusedSubscriptionHeals(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		trace, waiting := faultWaiting()
+		trace, waiting := locktest.Waiting()
 		ses, p := faultDial(t, s, rlock.Config{PollFloor: 10 * time.Second, Trace: trace})
 		holder := dial(t, s, rlock.Config{})
 		ctx := within(t, 60*time.Second)
@@ -110,13 +111,13 @@ func TestFaultRefusedSubscriptionHeals(t *testing.T) {
 		next := faultGoLock(rlock.New(ses, name), ctx)
 		redistest.Eventually(t, 10*time.Second, "the waiter polls", func() bool { return faultSent(t, p, "acquire") >= 3 })
 		p.RefuseCommand("SUBSCRIBE", "")
-		faultGet(t, waiting, 20*time.Second, "the waiter sleeps until it is woken")
+		locktest.Get(t, waiting, 20*time.Second, "the waiter sleeps until it is woken")
 		if !slices.Contains(s.Channels(t), faultLockChannel(name)) {
 			t.Errorf("the waiter sleeps without a subscription: %q", s.Channels(t))
 		}
 		must(t, h.Unlock())
 		from := time.Now()
-		got := faultGet(t, next, 15*time.Second, "the waiter's Lock")
+		got := locktest.Get(t, next, 15*time.Second, "the waiter's Lock")
 		must(t, got.err)
 		if d := got.at.Sub(from); d > 4*time.Second {
 			t.Errorf("the waiter got the lock %v after its release; no message explains that", d)
@@ -141,10 +142,10 @@ func TestFaultUnconfirmedSubscriptionCostsNoMoreThanThePollFloor(t *testing.T) {
 		})
 		defer release()
 		next := faultGoLock(rlock.New(ses, name), ctx)
-		faultGet(t, seen, 5*time.Second, "the subscription")
+		locktest.Get(t, seen, 5*time.Second, "the subscription")
 		must(t, h.Unlock())
 		from := time.Now()
-		got := faultGet(t, next, 10*time.Second, "the waiter's Lock")
+		got := locktest.Get(t, next, 10*time.Second, "the waiter's Lock")
 		must(t, got.err)
 		if d := got.at.Sub(from); d > floor+faultSlack {
 			t.Errorf("the waiter got the lock %v after its release; the poll floor is %v", d, floor)
@@ -156,7 +157,7 @@ func TestFaultUnconfirmedSubscriptionCostsNoMoreThanThePollFloor(t *testing.T) {
 // R13: the subscriber's connection breaks, and the message falls into the gap.
 func TestFaultBrokenConnectionWakesTheWaiter(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		trace, waiting := faultWaiting()
+		trace, waiting := locktest.Waiting()
 		ses, p := faultDial(t, s, rlock.Config{PollFloor: 20 * time.Second, Trace: trace})
 		holder := dial(t, s, rlock.Config{})
 		ctx := within(t, 60*time.Second)
@@ -164,12 +165,12 @@ func TestFaultBrokenConnectionWakesTheWaiter(t *testing.T) {
 		_, h, err := rlock.New(holder, name).Lock(ctx)
 		must(t, err)
 		next := faultGoLock(rlock.New(ses, name), ctx)
-		faultGet(t, waiting, 5*time.Second, "the waiter waits")
+		locktest.Get(t, waiting, 5*time.Second, "the waiter waits")
 		p.Refuse(true)
 		must(t, h.Unlock())
 		p.Refuse(false)
 		from := time.Now()
-		got := faultGet(t, next, 15*time.Second, "the waiter's Lock")
+		got := locktest.Get(t, next, 15*time.Second, "the waiter's Lock")
 		must(t, got.err)
 		if d := got.at.Sub(from); d > 8*time.Second {
 			t.Errorf("the waiter got the lock after %v", d)
@@ -237,7 +238,7 @@ func TestFaultKeyOfAnotherTypeEndsLockAtOnce(t *testing.T) {
 // A permission that is missing does not come back by asking again.
 func TestFaultMissingPermissionEndsLockAtOnce(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		trace, waiting := faultWaiting()
+		trace, waiting := locktest.Waiting()
 		ses, p := faultDial(t, s, rlock.Config{PollFloor: 300 * time.Millisecond, Trace: trace})
 		holder := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
@@ -269,9 +270,9 @@ func TestFaultMissingPermissionEndsLockAtOnce(t *testing.T) {
 		_, h, err := rlock.New(holder, name).Lock(ctx)
 		must(t, err)
 		next := faultGoLock(m, ctx)
-		faultGet(t, waiting, 5*time.Second, "the waiter waits")
+		locktest.Get(t, waiting, 5*time.Second, "the waiter waits")
 		refuse(true)
-		check("the waiter's Lock", faultGet(t, next, 5*time.Second, "the waiter's Lock").err)
+		check("the waiter's Lock", locktest.Get(t, next, 5*time.Second, "the waiter's Lock").err)
 		refuse(false)
 		must(t, h.Unlock())
 
@@ -308,7 +309,7 @@ func TestFaultTransientErrorsAreWaitedFor(t *testing.T) {
 				p.RefuseCommand("EVALSHA", text)
 				next := faultGoLock(m, lockCtx)
 				for range 3 {
-					faultGet(t, failed, 10*time.Second, "a failed attempt")
+					locktest.Get(t, failed, 10*time.Second, "a failed attempt")
 				}
 				// TryLock does not wait, and says why.
 				_, _, err := m.TryLock(ctx)
@@ -316,7 +317,7 @@ func TestFaultTransientErrorsAreWaitedFor(t *testing.T) {
 					t.Errorf("TryLock: %q does not show %q", err, text)
 				}
 				p.RefuseCommand("EVALSHA", "")
-				got := faultGet(t, next, 10*time.Second, "Lock")
+				got := locktest.Get(t, next, 10*time.Second, "Lock")
 				must(t, got.err)
 				if n := faultCount(t, s, name, got.hold.Owner()); n != "1" {
 					t.Fatalf("%s: count %q", text, n)
@@ -326,7 +327,7 @@ func TestFaultTransientErrorsAreWaitedFor(t *testing.T) {
 				unlocked := faultGo(got.hold.Unlock)
 				faultStays(t, ctx, 50*time.Millisecond)
 				p.RefuseCommand("EVALSHA", "")
-				must(t, faultGet(t, unlocked, 10*time.Second, "Unlock"))
+				must(t, locktest.Get(t, unlocked, 10*time.Second, "Unlock"))
 				if !faultFree(t, s, name) {
 					t.Fatalf("%s: not free", text)
 				}
@@ -357,12 +358,12 @@ func faultDown(t *testing.T, wait bool, down func(s *redistest.Server)) {
 				ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 				defer cancel()
 				_, _, err = m.Lock(ctx)
-				faultIs(t, "Lock", err, context.DeadlineExceeded)
+				locktest.Is(t, "Lock", err, context.DeadlineExceeded)
 			}
 			if d := time.Since(from); d > 300*time.Millisecond+faultSlack {
 				t.Errorf("Lock took %v", d)
 			}
-			faultIs(t, "Lock", err, rlock.ErrNotAcquired)
+			locktest.Is(t, "Lock", err, rlock.ErrNotAcquired)
 			errs = append(errs, err)
 		}
 		for _, err := range errs {
@@ -396,15 +397,15 @@ func TestFaultDeadServerShowsWhenTheDeadlineIsOver(t *testing.T) {
 // data. The waiter gets the lock.
 func TestFaultWaiterOutlivesARestart(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		trace, waiting := faultWaiting()
+		trace, waiting := locktest.Waiting()
 		ses := dial(t, s, rlock.Config{Trace: trace, PollFloor: 20 * time.Second})
 		ctx := within(t, 60*time.Second)
 		name := redistest.Name(t)
 		must(t, s.Do(t, "HSET", name, "an owner that never comes back", "1").Error())
 		next := faultGoLock(rlock.New(ses, name), ctx)
-		faultGet(t, waiting, 5*time.Second, "the waiter waits")
+		locktest.Get(t, waiting, 5*time.Second, "the waiter waits")
 		s.Restart(t)
-		got := faultGet(t, next, 15*time.Second, "the waiter's Lock")
+		got := locktest.Get(t, next, 15*time.Second, "the waiter's Lock")
 		must(t, got.err)
 		if n := faultCount(t, s, name, got.hold.Owner()); n != "1" {
 			t.Fatalf("count %q", n)
@@ -417,7 +418,7 @@ func TestFaultWaiterOutlivesARestart(t *testing.T) {
 // way: what woke it is not lost for those behind.
 func TestFaultCancelledFrontPassesTheWakeUpOn(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		trace, waiting := faultWaiting()
+		trace, waiting := locktest.Waiting()
 		ses, p := faultDial(t, s, rlock.Config{Trace: trace, PollFloor: 20 * time.Second})
 		holder := dial(t, s, rlock.Config{})
 		ctx := within(t, 60*time.Second)
@@ -428,17 +429,17 @@ func TestFaultCancelledFrontPassesTheWakeUpOn(t *testing.T) {
 		first, cancel := context.WithCancel(ctx)
 		defer cancel()
 		front := faultGoLock(m, first)
-		faultGet(t, waiting, 5*time.Second, "the front waits")
+		locktest.Get(t, waiting, 5*time.Second, "the front waits")
 		back := faultGoLock(m, ctx)
-		faultGet(t, waiting, 5*time.Second, "the one behind waits")
+		locktest.Get(t, waiting, 5*time.Second, "the one behind waits")
 		seen, release := p.HoldReply(faultRuns(t, "acquire"))
 		defer release()
 		must(t, h.Unlock())
-		faultGet(t, seen, 5*time.Second, "the front's attempt")
+		locktest.Get(t, seen, 5*time.Second, "the front's attempt")
 		cancel()
-		faultIs(t, "the front's Lock", faultGet(t, front, 5*time.Second, "the front's Lock").err, rlock.ErrNotAcquired, context.Canceled)
+		locktest.Is(t, "the front's Lock", locktest.Get(t, front, 5*time.Second, "the front's Lock").err, rlock.ErrNotAcquired, context.Canceled)
 		release()
-		got := faultGet(t, back, 5*time.Second, "the Lock of the one behind")
+		got := locktest.Get(t, back, 5*time.Second, "the Lock of the one behind")
 		must(t, got.err)
 		must(t, got.hold.Unlock())
 	})
@@ -502,7 +503,7 @@ func TestFaultBrokenNetworkNeverLetsTwoIn(t *testing.T) {
 		}
 		close(done)
 		for _, w := range workers {
-			must(t, faultGet(t, w, 20*time.Second, "a worker's end"))
+			must(t, locktest.Get(t, w, 20*time.Second, "a worker's end"))
 		}
 		if n := violations.Load(); n > 0 {
 			t.Errorf("%d times two were in", n)

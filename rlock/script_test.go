@@ -1,28 +1,12 @@
 package rlock_test
 
 import (
-	"fmt"
-	"regexp"
-	"sort"
-	"strconv"
-	"strings"
 	"testing"
 
+	"relock/internal/locktest"
 	"relock/internal/redistest"
 	"relock/rlock"
 )
-
-// scriptCase runs one script by hand, twice, on the state that setup leaves.
-type scriptCase struct {
-	name   string
-	script string
-	setup  [][]string
-	keys   []string
-	args   []string
-	first  string // the reply of the first run
-	again  string // of the second: the same, but for "changed"
-	state  string // HGETALL of lock, and whether other keys exist
-}
 
 const (
 	held1 = "HSET lock me 1"
@@ -31,120 +15,49 @@ const (
 	ttl   = "PEXPIRE lock 60000"
 )
 
-func setup(cmds ...string) (all [][]string) {
-	for _, c := range cmds {
-		all = append(all, strings.Fields(c))
-	}
-	return all
+var scriptCases = []locktest.ScriptCase{
+	locktest.Case("a free lock is taken", "acquire", nil, locktest.Keys("lock"), locktest.Args("me", "30000"), "[1 1 0 1]", "[1 1 0 0]", "lock{me:1}"),
+	locktest.Case("somebody else's lock is refused", "acquire", locktest.Setup(other), locktest.Keys("lock"), locktest.Args("me", "30000"), "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1}"),
+	locktest.Case("a token is drawn once", "acquire", locktest.Setup("SET token 41"), locktest.Keys("lock", "token"), locktest.Args("me", "30000"), "[1 1 42 1]", "[1 1 42 0]", "lock{me:1} token=42"),
+	locktest.Case("an unusable token changes nothing", "acquire", locktest.Setup("SET token x"), locktest.Keys("lock", "token"), locktest.Args("me", "30000"), "WRONGTYPE", "WRONGTYPE", "token=x"),
+	locktest.Case("another type changes nothing", "acquire", locktest.Setup("SET lock x"), locktest.Keys("lock"), locktest.Args("me", "30000"), "WRONGTYPE", "WRONGTYPE", "lock=x"),
+
+	locktest.Case("the last hold frees the lock", "release", locktest.Setup(held1, ttl), locktest.Keys("lock", "ids"), locktest.Args("me", "ch", "PUBLISH", "0", "0"), "[0 1]", "[0 0]", ""),
+	locktest.Case("a hold alone needs no ids", "release", locktest.Setup(held1, ttl), locktest.Keys("lock"), locktest.Args("me", "ch", "PUBLISH", "0", "0"), "[0 1]", "[0 0]", ""),
+	locktest.Case("holds by id ask for the ids", "release", locktest.Setup(held2, ttl), locktest.Keys("lock"), locktest.Args("me", "ch", "PUBLISH", "0", "0"), "[2 0]", "[2 0]", "lock{me:2}"),
+	locktest.Case("what is held by id stays", "release", locktest.Setup("HSET lock me 3", ttl, "SADD ids a b"), locktest.Keys("lock", "ids"), locktest.Args("me", "ch", "PUBLISH", "2", "0"), "[2 1]", "[2 0]", "ids(a b released:me) lock{me:2}"),
+	locktest.Case("somebody else's hold is not released", "release", locktest.Setup(other), locktest.Keys("lock", "ids"), locktest.Args("me", "ch", "PUBLISH", "0", "0"), "[0 0]", "[0 0]", "lock{other:1}"),
+	locktest.Case("another type is left alone", "release", locktest.Setup("SET lock x"), locktest.Keys("lock", "ids"), locktest.Args("me", "ch", "PUBLISH", "0", "0"), "[0 0]", "[0 0]", "lock=x"),
+
+	locktest.Case("an owner enters by id", "acquire_by_id", nil, locktest.Keys("lock", "ids"), locktest.Args("me", "30000", "0", "a", "0"), "[1 1 0 1]", "[1 1 0 1]", "ids(a) lock{me:1}"),
+	locktest.Case("a hold by id is counted once", "acquire_by_id", locktest.Setup(held2, ttl, "SADD ids b"), locktest.Keys("lock", "ids"), locktest.Args("me", "30000", "1", "a", "0"), "[1 3 0 1]", "[1 3 0 1]", "ids(a b) lock{me:3}"),
+	locktest.Case("a further hold keeps the token", "acquire_by_id", locktest.Setup(held1, ttl, "SET token 7"), locktest.Keys("lock", "ids", "token"), locktest.Args("me", "30000", "1", "a", "0"), "[1 2 7 1]", "[1 2 7 1]", "ids(a) lock{me:2} token=7"),
+	locktest.Case("a token is drawn where the owner enters", "acquire_by_id", locktest.Setup("SET token 7"), locktest.Keys("lock", "ids", "token"), locktest.Args("me", "30000", "0", "a", "0"), "[1 1 8 1]", "[1 1 8 1]", "ids(a) lock{me:1} token=8"),
+	locktest.Case("a token is drawn on demand, once", "acquire_by_id", locktest.Setup(held1, ttl, "SET token 7"), locktest.Keys("lock", "ids", "token"), locktest.Args("me", "30000", "1", "a", "1"), "[1 2 8 1]", "[1 2 8 1]", "ids(a) lock{me:2} token=8"),
+	locktest.Case("an unusable token changes nothing", "acquire_by_id", locktest.Setup("SET token x"), locktest.Keys("lock", "ids", "token"), locktest.Args("me", "30000", "0", "a", "1"), "WRONGTYPE", "WRONGTYPE", "token=x"),
+	locktest.Case("another owner is refused", "acquire_by_id", locktest.Setup(other), locktest.Keys("lock", "ids"), locktest.Args("me", "30000", "0", "a", "0"), "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1}"),
+	locktest.Case("a further hold on a lost lock is no hold", "acquire_by_id", nil, locktest.Keys("lock", "ids"), locktest.Args("me", "30000", "1", "a", "0"), "[-1 0 0 0]", "[-1 0 0 0]", ""),
+	locktest.Case("ids of an earlier life do not count", "acquire_by_id", locktest.Setup("SADD ids a b"), locktest.Keys("lock", "ids"), locktest.Args("me", "30000", "0", "a", "0"), "[1 1 0 1]", "[1 1 0 1]", "ids(a) lock{me:1}"),
+	locktest.Case("another type is not entered", "acquire_by_id", locktest.Setup("SET lock x"), locktest.Keys("lock", "ids"), locktest.Args("me", "30000", "0", "a", "0"), "WRONGTYPE", "WRONGTYPE", "lock=x"),
+
+	locktest.Case("a hold by id ends", "release_by_id", locktest.Setup("HSET lock me 3", ttl, "SADD ids a b"), locktest.Keys("lock", "ids"), locktest.Args("me", "ch", "PUBLISH", "2", "0", "a"), "[2 1]", "[2 0]", "ids(b) lock{me:2}"),
+	locktest.Case("the last hold by id frees", "release_by_id", locktest.Setup(held1, ttl, "SADD ids a released:me"), locktest.Keys("lock", "ids"), locktest.Args("me", "ch", "PUBLISH", "0", "0", "a"), "[0 1]", "[0 0]", ""),
+	locktest.Case("several holds by id end at once", "release_by_id", locktest.Setup(held2, ttl, "SADD ids a b"), locktest.Keys("lock", "ids"), locktest.Args("me", "ch", "PUBLISH", "0", "0", "b", "a"), "[0 1]", "[0 0]", ""),
+	locktest.Case("a hold of an earlier life is not released", "release_by_id", locktest.Setup(held1, ttl, "SADD ids b"), locktest.Keys("lock", "ids"), locktest.Args("me", "ch", "PUBLISH", "0", "0", "a"), "[1 0]", "[1 0]", "ids(b) lock{me:1}"),
+	locktest.Case("nothing is held by id", "release_by_id", locktest.Setup(other, "SADD ids a"), locktest.Keys("lock", "ids"), locktest.Args("me", "ch", "PUBLISH", "0", "0", "a"), "[0 0]", "[0 0]", "ids(a) lock{other:1}"),
+
+	locktest.Case("many are renewed, each for itself", "renew", locktest.Setup(held1, ttl, "SET token x", "HSET req other 1"), locktest.Keys("lock", "token", "req", "gone", "token"), locktest.Args("30000", "me", "me", "me", "me", ""), "[1 0 0 0 1]", "[1 0 0 0 1]", "lock{me:1} req{other:1} token=x"),
+	locktest.Case("a hold is extended", "extend", locktest.Setup(held1, ttl), locktest.Keys("lock"), locktest.Args("me", "90000", "0"), "1", "1", "lock{me:1}"),
+	locktest.Case("nothing is extended", "extend", locktest.Setup(other), locktest.Keys("lock"), locktest.Args("me", "90000", "1"), "0", "0", "lock{other:1}"),
+	locktest.Case("any hold is forced", "force_unlock", locktest.Setup(held2, ttl), locktest.Keys("lock"), locktest.Args("ch", "PUBLISH", "s:"), "[me]", "[]", ""),
+	locktest.Case("another type is not forced", "force_unlock", locktest.Setup("SET lock x"), locktest.Keys("lock"), locktest.Args("ch", "PUBLISH", "s:"), "WRONGTYPE", "WRONGTYPE", "lock=x"),
+	locktest.Case("a lock is described", "state", locktest.Setup(held2), locktest.Keys("lock"), nil, "[-1 me 2]", "[-1 me 2]", "lock{me:2}"),
+	locktest.Case("a free lock is described", "state", nil, locktest.Keys("lock"), nil, "[-2]", "[-2]", ""),
+	locktest.Case("another type is not described", "state", locktest.Setup("SET lock x"), locktest.Keys("lock"), nil, "WRONGTYPE", "WRONGTYPE", "lock=x"),
 }
 
-var scriptCases = []scriptCase{
-	{"a free lock is taken", "acquire", nil, keys("lock"), args("me", "30000"), "[1 1 0 1]", "[1 1 0 0]", "lock{me:1}"},
-	{"somebody else's lock is refused", "acquire", setup(other), keys("lock"), args("me", "30000"), "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1}"},
-	{"a token is drawn once", "acquire", setup("SET token 41"), keys("lock", "token"), args("me", "30000"), "[1 1 42 1]", "[1 1 42 0]", "lock{me:1} token=42"},
-	{"an unusable token changes nothing", "acquire", setup("SET token x"), keys("lock", "token"), args("me", "30000"), "WRONGTYPE", "WRONGTYPE", "token=x"},
-	{"another type changes nothing", "acquire", setup("SET lock x"), keys("lock"), args("me", "30000"), "WRONGTYPE", "WRONGTYPE", "lock=x"},
-
-	{"the last hold frees the lock", "release", setup(held1, ttl), keys("lock", "ids"), args("me", "ch", "PUBLISH", "0", "0"), "[0 1]", "[0 0]", ""},
-	{"a hold alone needs no ids", "release", setup(held1, ttl), keys("lock"), args("me", "ch", "PUBLISH", "0", "0"), "[0 1]", "[0 0]", ""},
-	{"holds by id ask for the ids", "release", setup(held2, ttl), keys("lock"), args("me", "ch", "PUBLISH", "0", "0"), "[2 0]", "[2 0]", "lock{me:2}"},
-	{"what is held by id stays", "release", setup("HSET lock me 3", ttl, "SADD ids a b"), keys("lock", "ids"), args("me", "ch", "PUBLISH", "2", "0"), "[2 1]", "[2 0]", "ids(a b released:me) lock{me:2}"},
-	{"somebody else's hold is not released", "release", setup(other), keys("lock", "ids"), args("me", "ch", "PUBLISH", "0", "0"), "[0 0]", "[0 0]", "lock{other:1}"},
-	{"another type is left alone", "release", setup("SET lock x"), keys("lock", "ids"), args("me", "ch", "PUBLISH", "0", "0"), "[0 0]", "[0 0]", "lock=x"},
-
-	{"an owner enters by id", "acquire_by_id", nil, keys("lock", "ids"), args("me", "30000", "0", "a", "0"), "[1 1 0 1]", "[1 1 0 1]", "ids(a) lock{me:1}"},
-	{"a hold by id is counted once", "acquire_by_id", setup(held2, ttl, "SADD ids b"), keys("lock", "ids"), args("me", "30000", "1", "a", "0"), "[1 3 0 1]", "[1 3 0 1]", "ids(a b) lock{me:3}"},
-	{"a further hold keeps the token", "acquire_by_id", setup(held1, ttl, "SET token 7"), keys("lock", "ids", "token"), args("me", "30000", "1", "a", "0"), "[1 2 7 1]", "[1 2 7 1]", "ids(a) lock{me:2} token=7"},
-	{"a token is drawn where the owner enters", "acquire_by_id", setup("SET token 7"), keys("lock", "ids", "token"), args("me", "30000", "0", "a", "0"), "[1 1 8 1]", "[1 1 8 1]", "ids(a) lock{me:1} token=8"},
-	{"a token is drawn on demand, once", "acquire_by_id", setup(held1, ttl, "SET token 7"), keys("lock", "ids", "token"), args("me", "30000", "1", "a", "1"), "[1 2 8 1]", "[1 2 8 1]", "ids(a) lock{me:2} token=8"},
-	{"an unusable token changes nothing", "acquire_by_id", setup("SET token x"), keys("lock", "ids", "token"), args("me", "30000", "0", "a", "1"), "WRONGTYPE", "WRONGTYPE", "token=x"},
-	{"another owner is refused", "acquire_by_id", setup(other), keys("lock", "ids"), args("me", "30000", "0", "a", "0"), "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1}"},
-	{"a further hold on a lost lock is no hold", "acquire_by_id", nil, keys("lock", "ids"), args("me", "30000", "1", "a", "0"), "[-1 0 0 0]", "[-1 0 0 0]", ""},
-	{"ids of an earlier life do not count", "acquire_by_id", setup("SADD ids a b"), keys("lock", "ids"), args("me", "30000", "0", "a", "0"), "[1 1 0 1]", "[1 1 0 1]", "ids(a) lock{me:1}"},
-	{"another type is not entered", "acquire_by_id", setup("SET lock x"), keys("lock", "ids"), args("me", "30000", "0", "a", "0"), "WRONGTYPE", "WRONGTYPE", "lock=x"},
-
-	{"a hold by id ends", "release_by_id", setup("HSET lock me 3", ttl, "SADD ids a b"), keys("lock", "ids"), args("me", "ch", "PUBLISH", "2", "0", "a"), "[2 1]", "[2 0]", "ids(b) lock{me:2}"},
-	{"the last hold by id frees", "release_by_id", setup(held1, ttl, "SADD ids a released:me"), keys("lock", "ids"), args("me", "ch", "PUBLISH", "0", "0", "a"), "[0 1]", "[0 0]", ""},
-	{"several holds by id end at once", "release_by_id", setup(held2, ttl, "SADD ids a b"), keys("lock", "ids"), args("me", "ch", "PUBLISH", "0", "0", "b", "a"), "[0 1]", "[0 0]", ""},
-	{"a hold of an earlier life is not released", "release_by_id", setup(held1, ttl, "SADD ids b"), keys("lock", "ids"), args("me", "ch", "PUBLISH", "0", "0", "a"), "[1 0]", "[1 0]", "ids(b) lock{me:1}"},
-	{"nothing is held by id", "release_by_id", setup(other, "SADD ids a"), keys("lock", "ids"), args("me", "ch", "PUBLISH", "0", "0", "a"), "[0 0]", "[0 0]", "ids(a) lock{other:1}"},
-
-	{"many are renewed, each for itself", "renew", setup(held1, ttl, "SET token x", "HSET req other 1"), keys("lock", "token", "req", "gone", "token"), args("30000", "me", "me", "me", "me", ""), "[1 0 0 0 1]", "[1 0 0 0 1]", "lock{me:1} req{other:1} token=x"},
-	{"a hold is extended", "extend", setup(held1, ttl), keys("lock"), args("me", "90000", "0"), "1", "1", "lock{me:1}"},
-	{"nothing is extended", "extend", setup(other), keys("lock"), args("me", "90000", "1"), "0", "0", "lock{other:1}"},
-	{"any hold is forced", "force_unlock", setup(held2, ttl), keys("lock"), args("ch", "PUBLISH", "s:"), "[me]", "[]", ""},
-	{"another type is not forced", "force_unlock", setup("SET lock x"), keys("lock"), args("ch", "PUBLISH", "s:"), "WRONGTYPE", "WRONGTYPE", "lock=x"},
-	{"a lock is described", "state", setup(held2), keys("lock"), nil, "[-1 me 2]", "[-1 me 2]", "lock{me:2}"},
-	{"a free lock is described", "state", nil, keys("lock"), nil, "[-2]", "[-2]", ""},
-	{"another type is not described", "state", setup("SET lock x"), keys("lock"), nil, "WRONGTYPE", "WRONGTYPE", "lock=x"},
-}
-
-func keys(k ...string) []string { return k }
-func args(a ...string) []string { return a }
-
-// Every script, run twice with the same arguments, gives the same state, and the same
-// reply but for the "changed" flag by which a resend is told from a loss.
 func TestScriptsAreSafeToRunTwice(t *testing.T) {
-	sources := rlock.ScriptSources()
-	seen := map[string]bool{}
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		for _, c := range scriptCases {
-			seen[c.script] = true
-			t.Run(c.script+"/"+c.name, func(t *testing.T) {
-				s.FlushAll(t)
-				for _, cmd := range c.setup {
-					must(t, s.Do(t, cmd...).Error())
-				}
-				eval := append([]string{"EVAL", sources[c.script], strconv.Itoa(len(c.keys))}, append(c.keys, c.args...)...)
-				for i, want := range []string{c.first, c.again} {
-					if got := reply(s, t, eval); got != want {
-						t.Errorf("run %d replied %s, want %s", i+1, got, want)
-					}
-					if got := describe(t, s); got != c.state {
-						t.Errorf("after run %d Redis has %q, want %q", i+1, got, c.state)
-					}
-				}
-			})
-		}
-	})
-	for name := range sources {
-		if !seen[name] {
-			t.Errorf("%s.lua has no case", name)
-		}
-	}
-}
-
-func reply(s *redistest.Server, t *testing.T, cmd []string) string {
-	m, err := s.Do(t, cmd...).ToAny()
-	if err != nil {
-		if word, _, _ := strings.Cut(err.Error(), " "); word == "WRONGTYPE" {
-			return word
-		}
-		return err.Error()
-	}
-	return fmt.Sprint(m)
-}
-
-// describe returns all keys with what they hold.
-func describe(t *testing.T, s *redistest.Server) string {
-	var all []string
-	for _, k := range s.Keys(t) {
-		if h, err := s.Do(t, "HGETALL", k).AsStrMap(); err == nil {
-			for f, v := range h {
-				all = append(all, fmt.Sprintf("%s{%s:%s}", k, f, v))
-			}
-			continue
-		}
-		if m, err := s.Do(t, "SMEMBERS", k).AsStrSlice(); err == nil {
-			sort.Strings(m)
-			all = append(all, fmt.Sprintf("%s(%s)", k, strings.Join(m, " ")))
-			continue
-		}
-		v, err := s.Do(t, "GET", k).ToString()
-		must(t, err)
-		all = append(all, k+"="+v)
-	}
-	return strings.Join(all, " ")
+	locktest.RunScripts(t, rlock.ScriptSources(), scriptCases)
 }
 
 // A lease belongs to the acquisition: a nested shorter one does not cut the outer, and
@@ -184,19 +97,4 @@ func TestScriptsKeepTheLongerLease(t *testing.T) {
 	})
 }
 
-// Every script has a header that tells its keys, arguments, reply and messages, and
-// uses no key that its header does not name.
-func TestScriptHeaders(t *testing.T) {
-	used := regexp.MustCompile(`(KEYS|ARGV)\[(\d+)\]`)
-	for name, src := range rlock.ScriptSources() {
-		head, body, _ := strings.Cut(src, "\nlocal ")
-		if !strings.HasPrefix(head, "-- "+name+".lua: ") || !strings.Contains(head, "-- Returns ") || !strings.Contains(head, "-- Publishes ") {
-			t.Errorf("%s.lua: the header must begin with its name and have Returns and Publishes", name)
-		}
-		for _, m := range used.FindAllString(body, -1) {
-			if !strings.Contains(head, m) {
-				t.Errorf("%s.lua uses %s, which its header does not name", name, m)
-			}
-		}
-	}
-}
+func TestScriptHeaders(t *testing.T) { locktest.CheckHeaders(t, rlock.ScriptSources()) }

@@ -1,0 +1,139 @@
+package locktest
+
+import (
+	"fmt"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+
+	"relock/internal/redistest"
+)
+
+// ScriptCase runs one script by hand, twice, on the state that setup leaves.
+type ScriptCase struct {
+	name   string
+	script string
+	setup  [][]string
+	keys   []string
+	args   []string
+	first  string
+	again  string
+	state  string
+}
+
+// Case makes a case of a script's name in the sources, of commands that set up the state
+// (see Setup), keys and arguments, of the reply of the first run and that of the second
+// (the same, but for "changed"), and of what Redis has after each (see Describe). All of
+// it in one line, so that cases can be read as a table.
+func Case(name, script string, setup [][]string, keys, args []string, first, again, state string) ScriptCase {
+	return ScriptCase{name, script, setup, keys, args, first, again, state}
+}
+
+// Setup splits commands at blanks.
+func Setup(cmds ...string) (all [][]string) {
+	for _, c := range cmds {
+		all = append(all, strings.Fields(c))
+	}
+	return all
+}
+
+// Keys and Args are short for slices in a table of cases.
+func Keys(k ...string) []string { return k }
+func Args(a ...string) []string { return a }
+
+// RunScripts runs the cases on both kinds of server: every script, run twice with the same
+// arguments, must give the same state, and the same reply but for the "changed" flag by
+// which a resend is told from a loss. A script without a case is an error.
+func RunScripts(t *testing.T, sources map[string]string, cases []ScriptCase) {
+	seen := map[string]bool{}
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for _, c := range cases {
+			seen[c.script] = true
+			t.Run(c.script+"/"+c.name, func(t *testing.T) {
+				s.FlushAll(t)
+				for _, cmd := range c.setup {
+					Must(t, s.Do(t, cmd...).Error())
+				}
+				eval := append([]string{"EVAL", sources[c.script], strconv.Itoa(len(c.keys))}, append(c.keys, c.args...)...)
+				for i, want := range []string{c.first, c.again} {
+					if got := reply(s, t, eval); got != want {
+						t.Errorf("run %d replied %s, want %s", i+1, got, want)
+					}
+					if got := Describe(t, s); got != c.state {
+						t.Errorf("after run %d Redis has %q, want %q", i+1, got, c.state)
+					}
+				}
+			})
+		}
+	})
+	for name := range sources {
+		if !seen[name] {
+			t.Errorf("%s.lua has no case", name)
+		}
+	}
+}
+
+func reply(s *redistest.Server, t *testing.T, cmd []string) string {
+	m, err := s.Do(t, cmd...).ToAny()
+	if err != nil {
+		if word, _, _ := strings.Cut(err.Error(), " "); word == "WRONGTYPE" {
+			return word
+		}
+		return err.Error()
+	}
+	return fmt.Sprint(m)
+}
+
+// Describe returns all keys with what they hold: k{field:value} for a hash, k(members)
+// for a set, k<members> for a sorted set in its order, k=value for a string.
+func Describe(t testing.TB, s *redistest.Server) string {
+	var all []string
+	for _, k := range s.Keys(t) {
+		kind, err := s.Do(t, "TYPE", k).ToString()
+		Must(t, err)
+		switch kind {
+		case "hash":
+			h, err := s.Do(t, "HGETALL", k).AsStrMap()
+			Must(t, err)
+			fields := make([]string, 0, len(h))
+			for f, v := range h {
+				fields = append(fields, f+":"+v)
+			}
+			sort.Strings(fields)
+			all = append(all, k+"{"+strings.Join(fields, " ")+"}")
+		case "set":
+			m, err := s.Do(t, "SMEMBERS", k).AsStrSlice()
+			Must(t, err)
+			sort.Strings(m)
+			all = append(all, k+"("+strings.Join(m, " ")+")")
+		case "zset":
+			m, err := s.Do(t, "ZRANGE", k, "0", "-1").AsStrSlice()
+			Must(t, err)
+			all = append(all, k+"<"+strings.Join(m, " ")+">")
+		default:
+			v, err := s.Do(t, "GET", k).ToString()
+			Must(t, err)
+			all = append(all, k+"="+v)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// CheckHeaders checks that every script has a header that tells its keys, arguments,
+// reply and messages, and uses no key or argument that its header does not name.
+func CheckHeaders(t *testing.T, sources map[string]string) {
+	used := regexp.MustCompile(`(KEYS|ARGV)\[(\d+)\]`)
+	for name, src := range sources {
+		head, body, _ := strings.Cut(src, "\nlocal ")
+		if !strings.HasPrefix(head, "-- "+name+".lua: ") || !strings.Contains(head, "-- Returns ") || !strings.Contains(head, "-- Publishes ") {
+			t.Errorf("%s.lua: the header must begin with its name and have Returns and Publishes", name)
+		}
+		for _, m := range used.FindAllString(body, -1) {
+			if !strings.Contains(head, m) {
+				t.Errorf("%s.lua uses %s, which its header does not name", name, m)
+			}
+		}
+	}
+}
