@@ -99,6 +99,7 @@ type acquisition struct {
 	deadline time.Duration // of Wait; 0: none
 	w        waiter
 	line     *line
+	spot     spot          // where it waits: itself, in the line, or a place in Redis
 	sent     bool          // an attempt may have run whose outcome is not known
 	doubted  time.Duration // when the first of those was sent
 	marked   bool          // an attempt may have left a mark, see Traits.Marks
@@ -193,18 +194,24 @@ func (a *acquisition) begin() (context.Context, *Hold, error) {
 		t.busy = true
 		s.held[tenureKey{a.p.Key(), t.owner.id}] = t
 	}
-	a.line = s.joinLine(a.p)
-	overtakes := !a.mayWait && traits.Orderly && a.line.front != nil
-	if a.mayWait {
-		a.line.enqueue(&a.w)
+	a.op = Op{Owner: t.owner.id, Lease: a.lease(), Draw: true, Wait: a.mayWait}
+	if a.owner != nil || traits.Fleeting || traits.ByID {
+		a.op.ID = idgen.Request() // others may know the owner
+	}
+	overtakes := false
+	if q, ok := a.p.(Queuer); ok {
+		a.spot = s.queue(a, q)
+	} else {
+		a.spot = a
+		a.line = s.joinLine(a.p)
+		overtakes = !a.mayWait && traits.Orderly && a.line.front != nil
+		if a.mayWait {
+			a.line.enqueue(&a.w)
+		}
 	}
 	s.unlock()
 	if overtakes {
 		return a.finish(grant{}, ErrNotAcquired)
-	}
-	a.op = Op{Owner: t.owner.id, Lease: a.lease(), Draw: true, Wait: a.mayWait}
-	if a.owner != nil || traits.Fleeting || traits.ByID {
-		a.op.ID = idgen.Request() // others may know the owner
 	}
 	ctx, cancel := a.bounded(t)
 	defer cancel()
@@ -276,7 +283,7 @@ func (a *acquisition) giveBack(g grant) <-chan struct{} {
 		done(true)
 		return gone
 	}
-	if !s.undo(undoing{cmd: a.undoCommand(), name: a.p.Name(), until: a.lastSent + a.op.Lease, done: done}) {
+	if !s.undo(undoing{cmd: a.undoCommand(), name: a.p.Name(), until: s.now() + a.op.Lease, done: done}) {
 		close(gone)
 	}
 	return gone
@@ -293,9 +300,11 @@ func briefly(done <-chan struct{}) {
 	}
 }
 
-// leave gives up the place in the line. Session.mu must be held; it is released for
-// a moment if a subscription has to be given back.
+// leave gives up the place in the line, or in Redis. Session.mu must be held.
 func (a *acquisition) leave(granted bool) {
+	if pl, ok := a.spot.(*place); ok {
+		a.s.leaveQueue(pl)
+	}
 	l := a.line
 	if l == nil {
 		return

@@ -16,7 +16,7 @@ func ScriptSources() map[string]string {
 func (s *Session) Books() (held, pending, lines, agenda, active int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.held), len(s.pending), len(s.lines), len(s.agenda), s.active
+	return len(s.held), len(s.pending), len(s.lines) + len(s.places), len(s.agenda), s.active
 }
 
 // WaitersOf returns how many goroutines stand in the session's line for name.

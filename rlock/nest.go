@@ -94,7 +94,15 @@ func (s *Session) admit(a *acquisition, g grant) *Hold {
 	t.state = holding
 	t.trust = 0
 	s.held[tenureKey{a.p.Key(), t.owner.id}] = t
-	l := a.line
+	if a.line != nil {
+		s.admitFromLine(a)
+	}
+	return s.addHold(t, a, g)
+}
+
+// admitFromLine makes the new tenure the line's holder. Session.mu must be held.
+func (s *Session) admitFromLine(a *acquisition) {
+	l, t := a.line, a.t
 	switch {
 	case l.holder == nil:
 	case l.holder.live() == 0:
@@ -108,7 +116,6 @@ func (s *Session) admit(a *acquisition, g grant) *Hold {
 		l.look = false
 		l.lookAt = s.now() + s.cfg.PollFloor
 	}
-	return s.addHold(t, a, g)
 }
 
 // addHold counts one more hold. Session.mu must be held.
@@ -130,7 +137,11 @@ func (s *Session) addHold(t *tenure, a *acquisition, g grant) *Hold {
 		pt.first = true
 	}
 	pt.live++
-	t.trust = max(t.trust, g.sent+s.trustIn(a.op.Lease))
+	lease := a.op.Lease
+	if g.claim > 0 {
+		lease, t.renewAt = g.claim, s.now()
+	}
+	t.trust = max(t.trust, g.sent+s.trustIn(lease))
 	if h.auto {
 		pt.auto++
 	} else {

@@ -124,6 +124,7 @@ type grant struct {
 	token   int64
 	changed bool
 	sent    time.Duration // when the attempt that was answered was sent
+	claim   time.Duration // Queuer: not confirmed yet, Redis keeps it for so long
 }
 
 // The statuses of a grant, as the scripts return them.

@@ -20,6 +20,9 @@ func (s *Session) revoked(m pubsub.Message) {
 		s.recheck()
 		return
 	}
+	if s.gotTurn(m.Payload) {
+		return
+	}
 	owner, key, ok := parseRevocation(m.Payload)
 	if !ok {
 		s.log.Warn("relock: unknown message on the session's channel", "payload", m.Payload)
@@ -63,6 +66,10 @@ func parseRevocation(payload string) (owner, key string, ok bool) {
 func revocation(owner, key string) string {
 	return "lost:" + strconv.Itoa(len(owner)) + ":" + owner + key
 }
+
+// SessionChannel returns the name of a session's own channel, as scripts need it that
+// tell sessions something.
+func SessionChannel(id string) string { return sessionChannel + id }
 
 // ForceUnlock runs a script of force_unlock.lua's shape for p; see
 // [Mutex.ForceUnlock].

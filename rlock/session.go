@@ -48,6 +48,8 @@ type Session struct {
 	held        map[tenureKey]*tenure
 	pending     map[*tenure]struct{} // acquisitions under way
 	lines       map[lineKey]*line
+	places      map[string]*place // of waiters in Redis, by Op.ID
+	placesDue   time.Duration     // when the first of them must be heard of
 	spareLines  []*line
 	agenda      agenda
 	armed       time.Duration // when the watchdog wakes up
@@ -99,6 +101,7 @@ func newSession(ctx context.Context, client rueidis.Client, cfg Config, suspect 
 		hub:   pubsub.NewHub(client, pubsub.Logger(cfg.Logger), pubsub.RefusalRetry(refusalRetry)),
 		kick:  make(chan struct{}, 1), armed: never, suspect: suspect,
 		held: map[tenureKey]*tenure{}, pending: map[*tenure]struct{}{}, lines: map[lineKey]*line{},
+		places: map[string]*place{}, placesDue: never,
 	}
 	if s.id == "" {
 		s.id = idgen.Session()
@@ -261,6 +264,9 @@ func (s *Session) ID() string { return s.id }
 
 // Config returns the configuration in use: the one given, with the defaults filled in.
 func (s *Session) Config() Config { return s.cfg }
+
+// Cluster reports whether the deployment is a Redis Cluster.
+func (s *Session) Cluster() bool { return s.names.Cluster }
 
 // now is the time since the session began, by the monotonic clock.
 func (s *Session) now() time.Duration { return time.Since(s.start) }

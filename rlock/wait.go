@@ -17,7 +17,7 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 	outOfTurn := passes || !a.mayWait
 	traced := false
 	for {
-		if !outOfTurn && !a.mayTry() {
+		if !outOfTurn && !a.spot.mayTry() {
 			if !traced {
 				traced = true
 				a.s.cfg.Trace.waiting(a.p.Name(), a.t.owner.id)
@@ -26,10 +26,14 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 			if passes {
 				patience = a.s.cfg.PollFloor
 			}
-			var err error
-			if outOfTurn, err = a.s.park(ctx, a.line, &a.w, patience); err != nil {
+			g, ask, err := a.spot.park(ctx, patience)
+			if err != nil {
 				return grant{}, a.ended(ctx)
 			}
+			if g.status == granted {
+				return g, nil
+			}
+			outOfTurn = ask
 			continue
 		}
 		g, err := a.attempt(ctx)
@@ -41,7 +45,7 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 		case err == nil && !a.mayWait:
 			return g, ErrNotAcquired
 		case err == nil:
-			a.refused(g)
+			a.spot.refused(g)
 		case ctx.Err() != nil:
 			return g, a.ended(ctx)
 		case classify(err) == refused || (!a.mayWait && a.giveUp(err)) || a.forgotten():
@@ -53,8 +57,23 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 			continue
 		}
 		outOfTurn = false
-		a.listen(ctx)
+		a.spot.listen(ctx)
 	}
+}
+
+// A spot is where an acquisition waits: in the session's line, or, with a Queuer, at a
+// place in Redis.
+type spot interface {
+	// mayTry says whether to ask Redis now.
+	mayTry() bool
+	// park waits until there may be something to do, or ctx ends. It returns a grant
+	// if one was sent here; ask says that Redis must be asked whatever mayTry says.
+	// patience is how long it lasts at most for one who is not in front; 0: no limit.
+	park(ctx context.Context, patience time.Duration) (g grant, ask bool, err error)
+	// refused notes what Redis said to an attempt.
+	refused(g grant)
+	// listen sees to it that messages are heard.
+	listen(ctx context.Context)
 }
 
 // mayTry asks the line.
@@ -62,6 +81,12 @@ func (a *acquisition) mayTry() bool {
 	a.s.mu.Lock()
 	defer a.s.unlock()
 	return a.line.mayTry(&a.w, a.s.now())
+}
+
+// park waits in the line.
+func (a *acquisition) park(ctx context.Context, patience time.Duration) (grant, bool, error) {
+	timedOut, err := a.s.park(ctx, a.line, &a.w, patience)
+	return grant{}, timedOut, err
 }
 
 // refused notes in the line when to look again.

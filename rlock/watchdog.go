@@ -61,9 +61,14 @@ func (s *Session) reschedule(t *tenure) {
 	} else {
 		heap.Fix(&s.agenda, t.index)
 	}
-	// The watchdog sleeps until armed; a later time finds it awake anyway.
-	if t.due < s.armed {
-		s.armed = t.due
+	s.wakeWatchdog(t.due)
+}
+
+// wakeWatchdog has the watchdog look at that time. It sleeps until armed; a later time
+// finds it awake anyway. Session.mu must be held.
+func (s *Session) wakeWatchdog(at time.Duration) {
+	if at < s.armed {
+		s.armed = at
 		select {
 		case s.kick <- struct{}{}:
 		default:
@@ -110,7 +115,7 @@ func (s *Session) nextLook(t *tenure, asked time.Duration) time.Duration {
 const minChecked = 100 * time.Millisecond
 
 // watch is the session's watchdog: one goroutine that ends what can no longer be
-// trusted and has the rest renewed. It never waits for Redis itself, so that no
+// trusted, has the rest renewed, and the places of waiters in Redis kept. It never waits for Redis itself, so that no
 // hold is trusted too long because the network hangs.
 func (s *Session) watch() {
 	timer := time.NewTimer(time.Hour)
@@ -126,14 +131,18 @@ func (s *Session) watch() {
 			}
 			s.reschedule(t)
 		}
-		s.armed = never
+		silent := s.duePlaces(now)
+		s.armed = s.placesDue
 		if len(s.agenda) > 0 {
-			s.armed = s.agenda[0].due
+			s.armed = min(s.armed, s.agenda[0].due)
 		}
 		sleep := s.armed - now
 		s.unlock()
 		if len(due) > 0 {
 			s.background.Go(func() { s.renew(due) })
+		}
+		if len(silent) > 0 {
+			s.background.Go(func() { s.beat(silent) })
 		}
 		timer.Reset(sleep)
 		select {
@@ -335,6 +344,7 @@ func (s *Session) recheck() {
 	for t := range s.pending {
 		s.doubt(t)
 	}
+	s.beatAll()
 }
 
 // doubt has Redis asked about t at once, or as soon as it is granted. Session.mu must

@@ -1,0 +1,45 @@
+-- beat.lua: a sign of life of waiters, which keeps their places; and, should the lock be
+-- free (its lease has ended, or whoever it was given to did not come), the next one is let
+-- in. Safe to run any number of times.
+--
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[7]: see grant.lua
+-- ARGV[i]  i > 7: places
+-- Returns  for each place 0: it is not in the queue (any more), or its owner has the lock:
+--          ask by acquire.lua; or the ms after which to come again at the latest, -1:
+--          unknown; and behind those Redis's time in ms
+--          WRONGTYPE error: nothing was changed
+-- Publishes 'grant:<now>:<token>:<id>' on the channel of the session whose waiter is let
+--          in, unless its place is among those of ARGV.
+-- include grant.lua
+local bad = unusable()
+if bad then
+  return bad
+end
+local mine = {}
+for i = 8, #ARGV do
+  if redis.call('ZSCORE', KEYS[2], ARGV[i]) then
+    redis.call('ZADD', KEYS[3], int(now), ARGV[i])
+    mine[ARGV[i]] = true
+  end
+end
+keep()
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  local place = grant(mine)
+  if place then
+    mine[place] = nil
+  end
+end
+local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+local reply = {}
+for i = 8, #ARGV do
+  local _, rest = cut(ARGV[i])
+  if not mine[ARGV[i]] or redis.call('HEXISTS', KEYS[1], (cut(rest))) == 1 then
+    reply[#reply + 1] = 0
+  elseif ARGV[i] == first then
+    reply[#reply + 1] = math.max(redis.call('PTTL', KEYS[1]), -1)
+  else
+    reply[#reply + 1] = -1
+  end
+end
+reply[#reply + 1] = now
+return reply

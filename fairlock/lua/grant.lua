@@ -1,0 +1,118 @@
+-- grant.lua: not a script of its own, but the part that the scripts of the fair lock
+-- share: the types of their keys, Redis's time, and how the next waiter is let in. It
+-- stands where those scripts say "include grant.lua".
+--
+-- KEYS[1]  the lock: hash, owner -> holds, as that of rlock
+-- KEYS[2]  the queue: sorted set, place -> number; the lowest is served first
+-- KEYS[3]  when each waiter was last heard of: sorted set, place -> ms, Redis's time
+-- KEYS[4]  the ids of holds: set, lives and dies with the lock
+-- KEYS[5]  optional: the fencing token, an integer without TTL
+-- ARGV[1]  channel on which plain waiters listen
+-- ARGV[2]  PUBLISH or SPUBLISH, for that channel
+-- ARGV[3]  the prefix that makes a session's channel out of a session id
+-- ARGV[4]  1: PUBLISH tells how many have received a message; 0: it counts one node only
+-- ARGV[5]  ms for which a lock that was given to a waiter waits for him
+-- ARGV[6]  ms after its last sign of life in which a waiter is let in
+-- ARGV[7]  ms after its last sign of life in which a waiter keeps its place
+-- A place is "<length>:<session><length>:<owner><id of the attempt>".
+local wrongtype = 'WRONGTYPE Operation against a key holding the wrong kind of value'
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- Not every Lua prints large numbers as integers by itself.
+local function int(n)
+  return string.format('%.0f', n)
+end
+
+-- unusable returns an error for the first key that holds something else than it should,
+-- and which that is.
+local function unusable()
+  for i, want in ipairs({'hash', 'zset', 'zset', 'set', 'string'}) do
+    if KEYS[i] then
+      local kind = redis.call('TYPE', KEYS[i])
+      kind = kind.ok or kind
+      if kind ~= want and kind ~= 'none' then
+        return redis.error_reply(wrongtype .. ': the ' ..
+          ({'lock', 'queue', "waiters' heartbeats", 'ids of holds', 'fencing token'})[i] .. ' is a ' .. kind), i
+      end
+    end
+  end
+end
+
+local function cut(s) -- a text with its length in front: the text and the rest
+  local n, rest = string.match(s, '^(%d+):(.*)$')
+  n = tonumber(n or 0)
+  rest = rest or ''
+  return string.sub(rest, 1, n), string.sub(rest, n + 1)
+end
+
+-- draw returns the next token, as text, or false if there is none to be had.
+local function draw()
+  if not KEYS[5] then
+    return '0'
+  end
+  local token = redis.pcall('INCR', KEYS[5])
+  if type(token) == 'table' then
+    return false
+  end
+  return int(token)
+end
+
+local function enter(owner, id, lease)
+  redis.call('DEL', KEYS[4]) -- ids of an earlier life
+  redis.call('HSET', KEYS[1], owner, 1)
+  redis.call('PEXPIRE', KEYS[1], lease)
+  redis.call('SADD', KEYS[4], id)
+  redis.call('PEXPIRE', KEYS[4], lease)
+end
+
+local function forget(place)
+  redis.call('ZREM', KEYS[2], place)
+  redis.call('ZREM', KEYS[3], place)
+end
+
+-- grant gives the free lock to the first waiter that is alive, and tells it. Whoever has
+-- died leaves the queue; whoever is silent, or cannot be told, is passed over and keeps
+-- its place until it counts as dead. `mine` are places that need not be told, since they
+-- are asking just now. Returns the place, or false if there is none.
+local function grant(mine)
+  local passed = 0
+  while true do
+    local place = redis.call('ZRANGE', KEYS[2], passed, passed)[1]
+    if not place then
+      return false
+    end
+    local silence = now - (redis.call('ZSCORE', KEYS[3], place) or 0)
+    if silence >= tonumber(ARGV[7]) then
+      forget(place)
+    elseif silence > tonumber(ARGV[6]) then
+      passed = passed + 1
+    else
+      local token = draw()
+      if not token then
+        return false -- nobody can be let in; those who ask are told why
+      end
+      local session, rest = cut(place)
+      local owner, id = cut(rest)
+      local heard = mine[place] and 1 or redis.call('PUBLISH', ARGV[3] .. session,
+        'grant:' .. int(now) .. ':' .. token .. ':' .. id)
+      if heard == 0 and ARGV[4] == '1' then
+        redis.call('ZADD', KEYS[3], int(now - ARGV[6] - 1), place) -- silent until it is heard of again
+        passed = passed + 1
+      else
+        enter(owner, id, ARGV[5])
+        forget(place)
+        return place
+      end
+    end
+  end
+end
+
+-- keep lets the queue live for as long as somebody in it may.
+local function keep()
+  for i = 2, 3 do
+    if redis.call('PTTL', KEYS[i]) < 2 * ARGV[7] then
+      redis.call('PEXPIRE', KEYS[i], int(2 * ARGV[7]))
+    end
+  end
+end

@@ -1,0 +1,59 @@
+-- release.lua: ends holds, and gives the lock to the next waiter when it is free; takes
+-- back acquisitions whose outcome is unknown, and the places of waiters that leave.
+--
+-- What has ended already, or belongs to an earlier life of the lock, is not released
+-- again: run twice with the same arguments it leaves the same holds. Only `changed`
+-- tells the runs apart.
+--
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[7]: see grant.lua
+-- ARGV[8]   owner
+-- ARGV[9]   the holds that this session keeps
+-- ARGV[10]  the TTL in ms that those deserve; 0 leaves it
+-- ARGV[11]  what the ids below have in front of them in the queue
+-- ARGV[i]   i > 11: ids of the holds to end
+-- Returns  {holds left, changed}; changed is 0 if none of the ids was there
+--          WRONGTYPE error if a helper key is unusable: nothing was changed
+-- Publishes, when the lock became free, 'grant:<now>:<token>:<id>' on the channel of the
+--          session whose waiter is let in, or, if nobody waits, '0' on the lock's channel.
+-- include grant.lua
+local bad, which = unusable()
+if which == 1 then
+  return {0, 0} -- something else stands under the name: the holds are gone
+elseif bad then
+  return bad
+end
+if redis.call('EXISTS', KEYS[2], KEYS[3]) > 0 then
+  for i = 12, #ARGV do
+    forget(ARGV[11] .. ARGV[i])
+  end
+end
+local held = tonumber(redis.call('HGET', KEYS[1], ARGV[8]) or 0) or 0
+if held <= 0 then
+  if redis.call('EXISTS', KEYS[1]) == 0 then
+    grant({}) -- it may have been given up, or have run out, with the place of this one in front
+  end
+  return {0, 0}
+end
+local ended = 0
+for i = 12, #ARGV do
+  ended = ended + redis.call('SREM', KEYS[4], ARGV[i])
+end
+if ended == 0 then
+  return {held, 0}
+end
+if held <= ended then
+  redis.call('DEL', KEYS[1], KEYS[4])
+  if not grant({}) then
+    redis.call(ARGV[2], ARGV[1], '0')
+  end
+  return {0, 1}
+end
+held = redis.call('HINCRBY', KEYS[1], ARGV[8], -ended)
+-- Only ever shorter: unlocking one hold never lengthens the lease of another. And only
+-- if no other session holds under the same owner.
+local ttl = tonumber(ARGV[10])
+if ttl > 0 and held <= tonumber(ARGV[9]) and redis.call('PTTL', KEYS[1]) > ttl then
+  redis.call('PEXPIRE', KEYS[1], ttl)
+  redis.call('PEXPIRE', KEYS[4], ttl)
+end
+return {held, 1}
