@@ -196,8 +196,7 @@ func (s *Session) renew(ts []*tenure) {
 	for i, b := range batches {
 		cmds[i] = b.cmd
 	}
-	// Answers later than this are of no use: the next try is due.
-	ctx, cancel := context.WithTimeout(s.ctx, max(s.cfg.Lease/3, 10*time.Millisecond))
+	ctx, cancel := context.WithTimeout(s.ctx, s.renewPatience(ts))
 	defer cancel()
 	results := s.runMulti(ctx, cmds)
 	for i, b := range batches {
@@ -211,6 +210,18 @@ func (s *Session) renew(ts []*tenure) {
 		}
 		s.renewed(b, alive, err, sent)
 	}
+}
+
+// renewPatience is how long to wait for the answer to a renewal of ts: so long that there
+// is time for two more tries while they can be trusted.
+func (s *Session) renewPatience(ts []*tenure) time.Duration {
+	s.mu.Lock()
+	defer s.unlock()
+	patience := s.cfg.Lease / 3
+	for _, t := range ts {
+		patience = min(patience, (t.trust-s.now())/3)
+	}
+	return max(patience, 10*time.Millisecond)
 }
 
 // isTryAgain: a Cluster that moves a slot serves its keys one by one, but not those of
@@ -308,13 +319,13 @@ func (s *Session) renewals(ts []*tenure) []*renewal {
 // renewed takes in the answer to a renewal that was sent at the given time.
 func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Duration) {
 	s.mu.Lock()
-	retry := s.now() + jitter(max(s.cfg.Lease/20, 10*time.Millisecond))
+	now := s.now()
 	for i, t := range b.tenures {
 		switch {
 		case t.state != holding || t.live() == 0:
 			continue
 		case err != nil:
-			t.renewAt = min(t.renewAt, retry)
+			t.renewAt = min(t.renewAt, now+jitter(max(min(s.cfg.Lease/20, (t.trust-now)/4), 10*time.Millisecond)))
 		case alive[i] != 1:
 			t.lose("it was gone when it was renewed")
 			continue

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"relock/examples/internal/demo"
 	"relock/rlock"
 )
 
@@ -41,21 +42,21 @@ func (c cutOff) check() error {
 
 // cutOffHolder lets a first session take the lock, cuts its network, and lets a next
 // one wait for the lock meanwhile.
-func cutOffHolder(ctx context.Context, redis *redisServer, lease time.Duration) (res cutOff, err error) {
-	wire := new(wire)
+func cutOffHolder(ctx context.Context, redis *demo.Redis, lease time.Duration) (res cutOff, err error) {
+	wire := new(demo.Wire)
 	first, renewed, err := openHolder(ctx, redis, wire, lease)
 	if err != nil {
 		return res, err
 	}
-	defer func() { wire.mend(); err = errors.Join(err, first.Close()) }()
-	next, err := rlock.Dial(ctx, redis.option, rlock.Config{Lease: lease})
+	defer func() { wire.Mend(); err = errors.Join(err, first.Close()) }()
+	next, err := rlock.Dial(ctx, redis.Option, rlock.Config{Lease: lease})
 	if err != nil {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, next.Close()) }()
 
 	res.lease = lease
-	mutex := func(s *rlock.Session) *rlock.Mutex { return rlock.New(s, redis.prefix+"cut-off") }
+	mutex := func(s *rlock.Session) *rlock.Mutex { return rlock.New(s, redis.Prefix+"cut-off") }
 	section, hold, err := mutex(first).Lock(ctx)
 	if err != nil {
 		return res, err
@@ -73,7 +74,7 @@ func cutOffHolder(ctx context.Context, redis *redisServer, lease time.Duration) 
 	if err != nil {
 		return res, err
 	}
-	wire.cut()
+	wire.Cut()
 	res.cut = time.Since(start)
 	res.expires = res.cut + state.TTL
 
@@ -87,7 +88,7 @@ func cutOffHolder(ctx context.Context, redis *redisServer, lease time.Duration) 
 	res.cause = context.Cause(section)
 
 	// The network is back, and what was held back arrives. Close waits for that.
-	wire.mend()
+	wire.Mend()
 	res.unlock = hold.Unlock()
 	if err := first.Close(); err != nil {
 		return res, err
@@ -98,9 +99,9 @@ func cutOffHolder(ctx context.Context, redis *redisServer, lease time.Duration) 
 }
 
 // openHolder opens a session whose network is wire, and which tells of its renewals.
-func openHolder(ctx context.Context, redis *redisServer, wire *wire, lease time.Duration) (*rlock.Session, <-chan struct{}, error) {
+func openHolder(ctx context.Context, redis *demo.Redis, wire *demo.Wire, lease time.Duration) (*rlock.Session, <-chan struct{}, error) {
 	renewed := make(chan struct{}, 1)
-	session, err := rlock.Dial(ctx, wire.through(redis.option), rlock.Config{
+	session, err := rlock.Dial(ctx, wire.Through(redis.Option), rlock.Config{
 		Lease: lease,
 		Trace: &rlock.Trace{Renewed: func(int, error) {
 			select {

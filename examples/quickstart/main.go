@@ -33,6 +33,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"relock/examples/internal/demo"
 )
 
 // job says how much there is to do.
@@ -63,10 +65,10 @@ type result struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	redis, err := openRedis(os.Getenv("REDIS_ADDR"))
+	redis, err := demo.OpenRedis(os.Getenv("REDIS_ADDR"), "relock-quickstart")
 	if err == nil {
 		_, err = run(ctx, redis, fullJob, newScreen(os.Stdout))
-		redis.close()
+		redis.Close()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "\nquickstart:", err)
@@ -76,7 +78,7 @@ func main() {
 
 // run does the job. It returns an error too if everything worked but the lock did
 // not keep its promises.
-func run(ctx context.Context, redis *redisServer, j job, out *screen) (res result, err error) {
+func run(ctx context.Context, redis *demo.Redis, j job, out *screen) (res result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	out.header(redis, j)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"relock/examples/internal/demo"
 	"relock/internal/redistest"
 	"relock/rlock"
 )
@@ -15,8 +16,8 @@ import (
 func TestMain(m *testing.M) { redistest.Main(m) }
 
 // testServer is s as main would have opened it.
-func testServer(s *redistest.Server) *redisServer {
-	return &redisServer{option: s.Option(), text: "test", prefix: "relock-quickstart:test:", close: func() {}}
+func testServer(s *redistest.Server) *demo.Redis {
+	return &demo.Redis{Option: s.Option(), Text: "test", Prefix: "relock-quickstart:test:", Close: func() {}}
 }
 
 func TestRun(t *testing.T) {
@@ -106,26 +107,6 @@ func TestRunWithoutRedis(t *testing.T) {
 	}
 }
 
-func TestOpenRedis(t *testing.T) {
-	for addr, want := range map[string]string{
-		"127.0.0.1:1":               "127.0.0.1:1",
-		"redis://u:p@127.0.0.1:2/3": "127.0.0.1:2",
-	} {
-		r, err := openRedis(addr)
-		if err != nil || r.option.InitAddress[0] != want || !strings.Contains(r.text, want) || strings.Contains(r.text, "u:p") {
-			t.Errorf("openRedis(%q) = %+v, %v", addr, r, err)
-		}
-	}
-	if _, err := openRedis("http://127.0.0.1:1"); err == nil {
-		t.Error("a bad URL was taken")
-	}
-	r, err := openRedis("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.close()
-}
-
 func TestViolationsAreErrors(t *testing.T) {
 	sold := func(sold, left, bad int) error {
 		return sale{stock: 10, sold: sold, left: left, badAudits: bad}.check()
@@ -167,7 +148,7 @@ func TestReportFits(t *testing.T) {
 		stock: 12_345_678, customers: 12_345_678, sold: 12_345_678, left: -12_345_678, badAudits: 12_345_678,
 		took: time.Hour, acquired: 12_345_678, waits: []time.Duration{time.Hour}, commands: 1 << 40,
 	}
-	s.header(&redisServer{text: "embedded miniredis (for your own: REDIS_ADDR=host:port)", prefix: "relock-quickstart:12345678:"}, fullJob)
+	s.header(&demo.Redis{Text: "embedded miniredis (for your own: REDIS_ADDR=host:port)", Prefix: "relock-quickstart:12345678:"}, fullJob)
 	s.progressLine("with the lock", 1_234_567, 1_234_567, time.Minute, true)
 	s.sales(big, big)
 	s.timeLine(cutOff{
@@ -190,16 +171,6 @@ func checkLines(t *testing.T, text string) {
 		line = strings.Trim(line, "\r\n")
 		if len(line) > 79 || line != strings.TrimRight(line, " ") {
 			t.Errorf("%d columns or spaces at the end: %q", len(line), line)
-		}
-	}
-}
-
-func TestCommandsAreCountedWhereverWritesEnd(t *testing.T) {
-	stream := []byte("*1\r\n$4\r\nPING\r\n*3\r\n$3\r\nSET\r\n$8\r\n*1\r\n$1\r\n\r\n\r\n$0\r\n\r\n*1\r\n$4\r\nPING\r\n")
-	for cut := range len(stream) + 1 {
-		var p respParser
-		if n := p.commands(stream[:cut]) + p.commands(stream[cut:]); n != 3 {
-			t.Errorf("%d commands when cut at %d, want 3", n, cut)
 		}
 	}
 }

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"relock/examples/internal/demo"
 )
 
 // header says where the run takes place and what it does.
-func (s *screen) header(redis *redisServer, j job) {
+func (s *screen) header(redis *demo.Redis, j job) {
 	s.printf("relock quickstart\n\n")
-	s.printf("  Redis: %s\n", redis.text)
-	s.printf("  Keys:  %s..., removed at the end\n", redis.prefix)
+	s.printf("  Redis: %s\n", redis.Text)
+	s.printf("  Keys:  %s..., removed at the end\n", redis.Prefix)
 	s.printf("  Shop:  %d services x %d goroutines, %s customers for %s units\n\n",
 		j.services, j.goroutines, thousands(j.customers), thousands(j.stock))
 }

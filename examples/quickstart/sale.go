@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"relock/examples/internal/demo"
 )
 
 // A sale is what came of selling the stock once.
@@ -69,8 +71,8 @@ func (t *tally) entered(wait time.Duration) {
 }
 
 // sell opens the services and sells the stock under the lock, then again without.
-func sell(ctx context.Context, redis *redisServer, j job, out *screen) (locked, open sale, err error) {
-	wire := new(wire)
+func sell(ctx context.Context, redis *demo.Redis, j job, out *screen) (locked, open sale, err error) {
+	wire := new(demo.Wire)
 	var services []*service
 	defer func() {
 		for _, s := range services {
@@ -90,11 +92,11 @@ func sell(ctx context.Context, redis *redisServer, j job, out *screen) (locked, 
 		err = errors.Join(err, services[0].stock.remove(ctx))
 	}()
 
-	sent := wire.commands.Load() // connecting does not count
+	sent := wire.Commands() // connecting does not count
 	if locked, err = sellOnce(ctx, services, j, out, "with the lock"); err != nil {
 		return locked, open, err
 	}
-	locked.commands = wire.commands.Load() - sent
+	locked.commands = wire.Commands() - sent
 
 	for _, s := range services {
 		s.lock = unlocked{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/examples/internal/demo"
 	"relock/rlock"
 )
 
@@ -30,19 +31,19 @@ type exclusive interface {
 
 // openService connects a service. wire is how its session talks to Redis, so that
 // its commands can be counted.
-func openService(ctx context.Context, redis *redisServer, wire *wire, units int) (*service, error) {
-	session, err := rlock.Dial(ctx, wire.through(redis.option), rlock.Config{})
+func openService(ctx context.Context, redis *demo.Redis, wire *demo.Wire, units int) (*service, error) {
+	session, err := rlock.Dial(ctx, wire.Through(redis.Option), rlock.Config{})
 	if err != nil {
 		return nil, err
 	}
-	client, err := rueidis.NewClient(redis.option)
+	client, err := rueidis.NewClient(redis.Option)
 	if err != nil {
 		return nil, errors.Join(err, session.Close())
 	}
 	return &service{
 		session: session,
-		lock:    rlock.New(session, redis.prefix+"lock"),
-		stock:   newStock(client, redis.prefix, units),
+		lock:    rlock.New(session, redis.Prefix+"lock"),
+		stock:   newStock(client, redis.Prefix, units),
 	}, nil
 }
 

@@ -1,5 +1,4 @@
-// This file stands between a session and the network, to count and to cut.
-package main
+package demo
 
 import (
 	"bytes"
@@ -13,21 +12,24 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A wire is the network of one or more sessions. It counts the commands that they
+// A Wire is the network of one or more sessions. It counts the commands that they
 // send: everything that goes to Redis on their connections, which is scripts,
 // SUBSCRIBE, UNSUBSCRIBE and the pings that keep connections alive. Commands that a
 // script runs inside Redis are not counted, nor is what goes over other clients'
 // connections. And it can be cut: then nothing goes through, and nobody is told, as
 // when a cable is pulled.
-type wire struct {
+type Wire struct {
 	commands atomic.Int64
 
 	mu   sync.Mutex
 	gone chan struct{} // closed when the network is back; nil while it works
 }
 
-// through returns opt with its connections going over this wire.
-func (w *wire) through(opt rueidis.ClientOption) rueidis.ClientOption {
+// Commands returns how many commands were sent so far.
+func (w *Wire) Commands() int64 { return w.commands.Load() }
+
+// Through returns opt with its connections going over this wire.
+func (w *Wire) Through(opt rueidis.ClientOption) rueidis.ClientOption {
 	dial := opt.DialCtxFn
 	if dial == nil {
 		dial = func(ctx context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
@@ -47,8 +49,8 @@ func (w *wire) through(opt rueidis.ClientOption) rueidis.ClientOption {
 	return opt
 }
 
-// cut stops all traffic.
-func (w *wire) cut() {
+// Cut stops all traffic.
+func (w *Wire) Cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.gone == nil {
@@ -56,8 +58,8 @@ func (w *wire) cut() {
 	}
 }
 
-// mend lets it go on: what was held back arrives now, late, as with TCP.
-func (w *wire) mend() {
+// Mend lets it go on: what was held back arrives now, late, as with TCP.
+func (w *Wire) Mend() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.gone != nil {
@@ -69,7 +71,7 @@ func (w *wire) mend() {
 // wiredConn is one connection.
 type wiredConn struct {
 	net.Conn
-	wire   *wire
+	wire   *Wire
 	parser respParser // of what is written
 
 	closing sync.Once
