@@ -1,6 +1,6 @@
 # make help says what there is.
 .DEFAULT_GOAL := help
-.PHONY: help test race stress bench lint quickstart
+.PHONY: help test race stress bench lint quickstart variants
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
@@ -9,6 +9,9 @@ help: ## what can be made
 
 quickstart: ## the main job, on an embedded Redis (or on REDIS_ADDR)
 	go run ./examples/quickstart
+
+variants: ## the fair lock, the read-write lock and the semaphore at work
+	go run ./examples/variants
 
 test: ## all tests; those that need a real Redis are skipped without redis-server
 	go test ./...

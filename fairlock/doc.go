@@ -35,7 +35,9 @@
 // a queue of its own. Use a name with one kind.
 //
 // Order in a failover, as little as the lock itself; and for a moment a waiter whose
-// connection for messages is being made anew may be passed over: it keeps its place.
+// connection for messages is being made anew may be passed over: it keeps its place. The
+// waiters of a session that is not allowed to subscribe learn by their next heartbeat that
+// it is their turn.
 //
 // Speed. A fair lock is never faster than the first waiter's process. Under contention
 // inside one process, rlock.Mutex costs Redis far less: there all goroutines of a session

@@ -2,8 +2,11 @@ package fairlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,23 +16,24 @@ import (
 	"relock/rlock"
 )
 
-// Whoever came first is served first: 3 sessions, 20 waiters each, one by one.
+// Whoever came first is served first: 3 sessions, 20 waiters each, one by one, in an order
+// that no session could find out by itself. Nothing but the releases moves anybody: no
+// heartbeat is due within the test.
 func TestServedInOrderOfArrival(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		ctx := locktest.Within(t, 60*time.Second)
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 60*time.Second)
 		var sessions []*rlock.Session
 		for range 3 {
-			sessions = append(sessions, locktest.Dial(t, s, rlock.Config{}))
+			sessions = append(sessions, dial(t, s, silent()))
 		}
 		name := redistest.Name(t)
-		_, first, err := fairlock.New(sessions[0], name).Lock(ctx)
-		locktest.Must(t, err)
+		first := lock(t, ctx, fairlock.New(sessions[0], name))
 
 		var mu sync.Mutex
 		var served []int
 		var wg sync.WaitGroup
-		for i := range 60 {
-			m := fairlock.New(sessions[i%3], name)
+		for i, n := range rand.Perm(60) {
+			m := fairlock.New(sessions[n%3], name)
 			wg.Go(func() {
 				if err := m.Do(ctx, func(context.Context) error {
 					mu.Lock()
@@ -40,13 +44,9 @@ func TestServedInOrderOfArrival(t *testing.T) {
 					t.Errorf("waiter %d: %v", i, err)
 				}
 			})
-			redistest.Eventually(t, 10*time.Second, fmt.Sprint("waiter ", i, " to queue"), func() bool {
-				n, err := m.Waiters(ctx)
-				locktest.Must(t, err)
-				return n == i+1
-			})
+			queued(t, m, i+1)
 		}
-		locktest.Must(t, first.Unlock())
+		unlock(t, first)
 		wg.Wait()
 		for i, n := range served {
 			if i != n {
@@ -56,5 +56,149 @@ func TestServedInOrderOfArrival(t *testing.T) {
 		if keys := s.Keys(t); len(keys) != 0 {
 			t.Errorf("left behind: %q", keys)
 		}
+	})
+}
+
+// Those who leave the queue, by their context or because their time is over, are gone from
+// it when Lock returns, and those who stay keep their order (R20).
+func TestThoseWhoLeaveAreGoneAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 60*time.Second)
+		a, b := dial(t, s, silent()), dial(t, s, silent())
+		m := fairlock.New(a, "x")
+		first := lock(t, ctx, m)
+		type waiter struct {
+			c      <-chan locked
+			cancel context.CancelFunc
+		}
+		var all []waiter
+		for i := range 12 {
+			own, cancel := context.WithCancel(ctx)
+			defer cancel()
+			ses := []*rlock.Session{a, b}[i%2]
+			all = append(all, waiter{goQueued(t, own, fairlock.New(ses, "x"), i+1), cancel})
+		}
+		waiters := func() int {
+			n, err := m.Waiters(ctx)
+			must(t, err)
+			return n
+		}
+		left := len(all)
+		for i, w := range all {
+			if i%3 == 1 {
+				continue
+			}
+			w.cancel()
+			l := locktest.Get(t, w.c, patience, "Lock returns")
+			left--
+			if n := waiters(); n != left {
+				t.Fatalf("%d waiters right after one had left, want %d", n, left)
+			}
+			is(t, "cancelled", l.err, rlock.ErrNotAcquired, context.Canceled)
+		}
+		for _, m := range []*fairlock.Mutex{m, fairlock.New(b, "x")} {
+			_, _, err := m.Lock(ctx, rlock.Wait(50*time.Millisecond))
+			if n := waiters(); n != left {
+				t.Fatalf("%d waiters right after one's time was over, want %d", n, left)
+			}
+			is(t, "Wait over", err, rlock.ErrNotAcquired)
+			if errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Wait over: %v; no context of the caller's has ended", err)
+			}
+		}
+		unlock(t, first)
+		for i, w := range all {
+			if i%3 != 1 {
+				continue
+			}
+			l := granted(t, w.c, patience, fmt.Sprint("waiter ", i))
+			for j := i + 3; j < len(all); j += 3 {
+				waits(t, all[j].c, fmt.Sprint("waiter ", j))
+			}
+			unlock(t, l)
+		}
+		nothingLeft(t, s)
+	})
+}
+
+// TryLock gets nothing while somebody waits, not even in the moments of handing over, and
+// a Lock that comes meanwhile is served last.
+func TestNobodyOvertakes(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 60*time.Second)
+		a, b, c := dial(t, s, silent()), dial(t, s, silent()), dial(t, s, silent())
+		m := fairlock.New(a, "x")
+		first := lock(t, ctx, m)
+		const n = 15
+		var served, tries atomic.Int32
+		var wg sync.WaitGroup
+		for i := range n {
+			ses := []*rlock.Session{a, b}[i%2]
+			wg.Go(func() {
+				l, h, err := fairlock.New(ses, "x").Lock(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				served.Add(1)
+				was := tries.Load() // TryLock is tried while this one holds
+				for tries.Load() < was+3 && l.Err() == nil {
+					time.Sleep(time.Millisecond)
+				}
+				if err := h.Unlock(); err != nil {
+					t.Error(err)
+				}
+			})
+			queued(t, m, i+1)
+		}
+		trying, stop := context.WithCancel(ctx)
+		var tried sync.WaitGroup
+		for range 3 {
+			tried.Go(func() {
+				for trying.Err() == nil {
+					_, h, err := fairlock.New(c, "x").TryLock(ctx)
+					if err == nil {
+						if got := served.Load(); got < n {
+							t.Errorf("TryLock got in when %d of %d had been served", got, n)
+						}
+						err = h.Unlock()
+					} else if errors.Is(err, rlock.ErrNotAcquired) {
+						err = nil
+					}
+					if err != nil {
+						t.Error(err)
+					}
+					tries.Add(1)
+				}
+			})
+		}
+		late := goLock(ctx, fairlock.New(c, "x"))
+		queued(t, m, n+1)
+		unlock(t, first)
+		l := granted(t, late, 30*time.Second, "the last")
+		if got := served.Load(); got != n {
+			t.Errorf("the last one got in when %d of %d had been served", got, n)
+		}
+		unlock(t, l)
+		wg.Wait()
+		stop()
+		tried.Wait()
+		nothingLeft(t, s)
+	})
+}
+
+// TryLock of a lock that is free is enough to let a waiter in, and is refused.
+func TestTryLockLetsTheFirstIn(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		a, b := dial(t, s, silent()), dial(t, s, silent())
+		first := lock(t, ctx, fairlock.New(a, "x"))
+		next := goQueued(t, ctx, fairlock.New(b, "x"), 1)
+		must(t, s.Do(t, "DEL", "x", "relock_holds:{x}").Error())
+		_, _, err := fairlock.New(a, "x").TryLock(ctx)
+		is(t, "TryLock of a lock that somebody waits for", err, rlock.ErrNotAcquired)
+		unlock(t, granted(t, next, patience, "the waiter"))
+		is(t, "Unlock", first.hold.Unlock(), rlock.ErrLost)
+		nothingLeft(t, s)
 	})
 }

@@ -45,7 +45,9 @@ func withGrant(src string) string {
 // those of the plain mutex, but whoever waits does so in a queue in Redis.
 type primitive struct {
 	*rlock.MutexPrimitive
-	session string
+	s       *rlock.Session
+	channel string // what it is known by in the session
+	fenced  string // "1", or "0"
 	claim   time.Duration
 	keys    []string // of grant.lua
 	args    []string // of grant.lua
@@ -60,15 +62,9 @@ func newPrimitive(s *rlock.Session, name string, opts []rlock.MutexOption) (*pri
 		return p, err
 	}
 	lock, ids, token := base.LockKeys()
-	p.session, p.claim = s.ID(), s.QueueClaim()
-	p.keys = []string{lock, base.Prefixed("relock_queue"), base.Prefixed("relock_heartbeats"), ids}
-	if token != "" {
-		p.keys = append(p.keys, token)
-	}
-	reliable := "1"
-	if s.Cluster() {
-		reliable = "0"
-	}
+	p.s, p.claim, p.channel, p.fenced = s, s.QueueClaim(), base.Prefixed("relock_queue"), flag(base.Fenced())
+	p.keys = []string{lock, p.channel, base.Prefixed("relock_heartbeats"), ids, token}
+	reliable := flag(!s.Cluster())
 	p.args = []string{
 		base.Channel(), base.Publish(), rlock.SessionChannel(""), reliable,
 		ms(p.claim), ms(s.QueueFresh()), ms(s.Config().QueueLease),
@@ -80,12 +76,19 @@ func (p *primitive) Traits() rlock.Traits {
 	return rlock.Traits{Exclusive: true, ByID: true, Marks: true}
 }
 
+// Channel is the queue: each waiter is told on its session's own channel. (It also keeps
+// this kind of lock apart from others on the same name.)
+func (p *primitive) Channel() string { return p.channel }
+
 func (p *primitive) Claim() time.Duration { return p.claim }
 
-// Place is two texts with their lengths in front, and an id: grant.lua takes it apart.
+// Place is a flag, two texts with their lengths in front, and an id: grant.lua takes it
+// apart.
 func (p *primitive) Place(owner, id string) string { return p.ahead(owner) + id }
 
-func (p *primitive) ahead(owner string) string { return counted(p.session) + counted(owner) }
+func (p *primitive) ahead(owner string) string {
+	return p.fenced + counted(p.s.ID()) + counted(owner)
+}
 
 func counted(s string) string { return strconv.Itoa(len(s)) + ":" + s }
 
@@ -103,7 +106,7 @@ func (p *primitive) Acquire(op *rlock.Op) rlock.Command {
 	if op.Wait {
 		place = p.Place(op.Owner, op.ID)
 	}
-	return p.command(acquireScript, op.Owner, ms(op.Lease), strconv.Itoa(op.Holds), op.ID, draw, place)
+	return p.command(acquireScript, op.Owner, ms(op.Lease), strconv.Itoa(op.Holds), op.ID, draw, place, p.fenced, flag(p.s.Deaf()))
 }
 
 func (p *primitive) Release(op *rlock.Op) rlock.Command {
@@ -112,7 +115,7 @@ func (p *primitive) Release(op *rlock.Op) rlock.Command {
 }
 
 func (p *primitive) Beat(places []string) rlock.Command {
-	return p.command(beatScript, places...)
+	return p.command(beatScript, append([]string{flag(p.s.Deaf())}, places...)...)
 }
 
 func (p *primitive) ForceUnlock(string) rlock.Command {
@@ -121,6 +124,14 @@ func (p *primitive) ForceUnlock(string) rlock.Command {
 
 func (p *primitive) waiters() rlock.Command {
 	return rlock.Command{Script: waitersScript, Keys: p.keys[2:3], Args: p.args[6:7]}
+}
+
+// flag is a bool for a script.
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
 }
 
 // ms is a duration for a script: whole milliseconds, rounded up.

@@ -9,8 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"relock/fairlock"
+	"relock/internal/locktest"
 	"relock/internal/redistest"
 	"relock/rlock"
+	"relock/rwlock"
+	"relock/semaphore"
 )
 
 // The ACL that the README gives is enough to run everything (R29).
@@ -67,10 +71,106 @@ func TestDocumentedACLIsEnough(t *testing.T) {
 			t.Errorf("Unlock after ForceUnlock: %v", err)
 		}
 	}
+	runVariants(t, ctx, a, b)
 	denied, err := s.Do(t, "ACL", "LOG").ToArray()
 	must(t, err)
 	for _, d := range denied {
 		entry, _ := d.AsStrMap()
 		t.Errorf("denied: %v %v", entry["reason"], entry["object"])
 	}
+}
+
+// Where an ACL forbids what the scripts do, the error says so, and not that the key is of
+// another type.
+func TestACLRefusalIsNamed(t *testing.T) {
+	s := redistest.Real(t)
+	must(t, s.Do(t, "ACL", "SETUSER", "few", "on", ">secret", "~*", "&*", "+@all", "-hget", "-hgetall", "-hkeys").Error())
+	opt := s.Option()
+	opt.Username, opt.Password = "few", "secret"
+	ctx := within(t, 20*time.Second)
+	ses, err := rlock.Dial(ctx, opt, rlock.Config{})
+	must(t, err)
+	defer ses.Close()
+	m := rlock.New(ses, "x")
+	_, _, lock := m.TryLock(ctx)
+	_, _, named := m.TryLock(rlock.WithOwner(ctx, "me"))
+	_, state := m.State(ctx)
+	_, force := m.ForceUnlock(ctx)
+	for what, err := range map[string]error{"TryLock": lock, "TryLock by name": named, "State": state, "ForceUnlock": force} {
+		if err == nil || strings.Contains(err.Error(), "WRONGTYPE") || !strings.Contains(err.Error(), "user") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// runVariants has every variant do everything that it can. Where an owner waits it is for
+// an event that only the right to do so brings about: polling is off.
+func runVariants(t *testing.T, ctx context.Context, a, b *rlock.Session) {
+	t.Helper()
+	// contend lets b wait for what a holds, and a release it.
+	contend := func(what string, unlock func() error, lock func() error) {
+		t.Helper()
+		in := make(chan error, 1)
+		go func() { in <- lock() }()
+		redistest.Eventually(t, 5*time.Second, what+": somebody to wait", func() bool {
+			_, pending, _, _, _ := b.Books()
+			return pending == 1
+		})
+		must(t, unlock())
+		if err := locktest.Get(t, in, 10*time.Second, what+": the waiter to get in"); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	once := func(context.Context) error { return nil }
+
+	fair := fairlock.New(a, "fair", rlock.Fenced())
+	section, h, err := fair.Lock(ctx)
+	must(t, err)
+	_, nested, err := fair.Lock(section, rlock.Lease(time.Minute))
+	must(t, err)
+	must(t, nested.Unlock())
+	contend("fairlock", h.Unlock, func() error { return fairlock.New(b, "fair", rlock.Fenced()).Do(ctx, once) })
+	_, _, err = fair.Lock(ctx)
+	must(t, err)
+	_, err = fair.Waiters(ctx)
+	must(t, err)
+	_, err = fair.ForceUnlock(ctx)
+	must(t, err)
+
+	rw, other := rwlock.New(a, "rw"), rwlock.New(b, "rw")
+	section, w, err := rw.Lock(ctx)
+	must(t, err)
+	section, r, err := rw.RLock(section)
+	must(t, err)
+	_, nested, err = rw.RLock(section, rlock.Lease(time.Minute))
+	must(t, err)
+	must(t, nested.Extend(ctx, time.Minute))
+	must(t, nested.Unlock())
+	contend("downgrade", w.Unlock, func() error { return other.RDo(ctx, once) })
+	contend("write lock", r.Unlock, func() error { return other.Do(ctx, once) })
+	_, _, err = rw.RLock(ctx)
+	must(t, err)
+	_, err = rw.State(ctx)
+	must(t, err)
+	_, err = rw.ForceUnlock(ctx)
+	must(t, err)
+
+	sem := semaphore.New(a, "sem", 2)
+	_, p, err := sem.Acquire(ctx, 2)
+	must(t, err)
+	contend("semaphore", p.Release, func() error { return semaphore.New(b, "sem", 2).Do(ctx, 1, once) })
+	must(t, sem.SetLimit(ctx, 3))
+	_, err = sem.Available(ctx)
+	must(t, err)
+
+	counter := semaphore.NewCounter(a, "counter")
+	_, err = counter.TrySet(ctx, 1)
+	must(t, err)
+	must(t, counter.TryAcquire(ctx, 1))
+	contend("counter", func() error { return counter.Release(ctx, 1) }, func() error { return semaphore.NewCounter(b, "counter").Acquire(ctx, 1) })
+	must(t, counter.Add(ctx, 2))
+	_, err = counter.Drain(ctx)
+	must(t, err)
+	_, err = counter.Available(ctx)
+	must(t, err)
 }

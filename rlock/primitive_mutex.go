@@ -53,14 +53,14 @@ func (m *MutexPrimitive) Traits() Traits { return Traits{Exclusive: true} }
 // Part is the only one.
 func (m *MutexPrimitive) Part() int { return 0 }
 
-// LockKeys are the keys: the lock itself, the set of ids of its holds, and the
-// fencing token ("" unless fenced).
+// LockKeys are the keys: the lock itself, the set of ids of its holds, and the fencing
+// token, used or not.
 func (m *MutexPrimitive) LockKeys() (lock, ids, token string) {
-	if len(m.keys) > 1 {
-		token = m.keys[1]
-	}
-	return m.keys[0], m.ids, token
+	return m.keys[0], m.ids, m.Prefixed("redisson_lock_token")
 }
+
+// Fenced reports whether acquisitions draw a token.
+func (m *MutexPrimitive) Fenced() bool { return len(m.keys) > 1 }
 
 // Acquire is acquire.lua, or acquire_by_id.lua.
 func (m *MutexPrimitive) Acquire(op *Op) Command {

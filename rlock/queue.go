@@ -34,12 +34,12 @@ type Queuer interface {
 	Claim() time.Duration
 }
 
-// The session is heard of every 5/24 to 5.5/24 of Config.QueueLease, or poll floor. A
-// waiter that missed two beats is passed over (QueueFresh), a claim outlives one beat
-// (QueueClaim). So when everybody in front of a waiter has died, he is in after 22.5/24
-// of a QueueLease at the latest: two beats until they count as silent, one claim that was
-// given just before, and a beat of his own. With the default of 5 s a session sends less
-// than one command a second.
+// The session is heard of every 5/24 of Config.QueueLease, or poll floor. A waiter that
+// missed two beats is passed over (QueueFresh), a claim outlives one beat (QueueClaim). So
+// when everybody in front of a waiter has died, he is in after 22/24 of a QueueLease at
+// the latest: two beats until they count as silent, one claim that was given just before,
+// and a beat of his own. With the default of 5 s a session sends less than one command a
+// second for each lock it waits for.
 func (s *Session) beatEvery() time.Duration {
 	return max(min(s.cfg.QueueLease*5/24, s.cfg.PollFloor), time.Millisecond)
 }
@@ -104,13 +104,18 @@ func (pl *place) refused(g grant) {
 	s.heardOf(pl, g.sent, g.value, g.token)
 }
 
+// failed: it may stand in the queue or not, or have the lock; ask again.
+func (pl *place) failed() {
+	s := pl.a.s
+	s.mu.Lock()
+	defer s.unlock()
+	pl.look = true
+}
+
 // heardOf notes an answer about a place. Session.mu must be held.
 func (s *Session) heardOf(pl *place, asked time.Duration, ms, clock int64) {
 	pl.asked, pl.clock = asked, clock
-	// Rounded up to a grid, so that those who came one by one are heard of together.
-	grid := s.beatEvery() / 10
-	at := asked + s.beatEvery() + grid
-	at -= at % max(grid, 1)
+	at := asked + s.beatEvery()
 	if ms >= 0 {
 		at = min(at, asked+time.Duration(ms+1)*time.Millisecond)
 	}
@@ -206,9 +211,12 @@ func (s *Session) duePlaces(now time.Duration) (due []*place) {
 	if now < s.placesDue {
 		return nil
 	}
+	// With the first of them go all who are due soon, so that those who came one by one
+	// are heard of together from then on.
+	soon := now + s.beatEvery()/2
 	s.placesDue = never
 	for _, pl := range s.places {
-		if pl.due <= now {
+		if pl.due <= soon {
 			pl.due = never
 			due = append(due, pl)
 		}
@@ -256,6 +264,9 @@ func (s *Session) beaten(b []*place, reply []int64, err error, asked time.Durati
 	for i, pl := range b {
 		switch {
 		case s.places[pl.a.op.ID] != pl:
+		case err != nil && classify(err) == refused:
+			pl.look = true // the attempt will say why
+			pl.a.w.signal()
 		case err != nil:
 			s.beatAt(pl, s.now()+jitter(max(s.beatEvery()/4, 10*time.Millisecond)))
 		default:

@@ -32,6 +32,7 @@ type Session struct {
 	pub    string // PUBLISH or SPUBLISH, what the hub subscribes for
 	// suspect: the connection is being made, or failed last; see runMulti.
 	suspect *atomic.Bool
+	deaf    atomic.Bool // it could not subscribe to its own channel
 	start   time.Time
 
 	ctx        context.Context // ends when nothing may go on in the background
@@ -155,6 +156,7 @@ func (s *Session) listenForRevocations(ctx context.Context) error {
 	}
 	if err != nil {
 		s.log.Warn("relock: cannot subscribe; waiters will poll", "error", err)
+		s.deaf.Store(true)
 		s.background.Go(s.keepAskingForRevocations)
 	}
 	return nil
@@ -165,6 +167,7 @@ func (s *Session) listenForRevocations(ctx context.Context) error {
 func (s *Session) keepAskingForRevocations() {
 	for {
 		if _, err := s.hub.ListenFunc(s.ctx, sessionChannel+s.id, true, s.revoked); err == nil {
+			s.deaf.Store(false)
 			s.recheck()
 			return
 		}
@@ -264,6 +267,10 @@ func (s *Session) ID() string { return s.id }
 
 // Config returns the configuration in use: the one given, with the defaults filled in.
 func (s *Session) Config() Config { return s.cfg }
+
+// Deaf reports whether the session is not allowed to subscribe to its own channel, and so
+// cannot be told anything.
+func (s *Session) Deaf() bool { return s.deaf.Load() }
 
 // Cluster reports whether the deployment is a Redis Cluster.
 func (s *Session) Cluster() bool { return s.names.Cluster }

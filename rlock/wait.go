@@ -70,8 +70,9 @@ type spot interface {
 	// if one was sent here; ask says that Redis must be asked whatever mayTry says.
 	// patience is how long it lasts at most for one who is not in front; 0: no limit.
 	park(ctx context.Context, patience time.Duration) (g grant, ask bool, err error)
-	// refused notes what Redis said to an attempt.
+	// refused notes what Redis said to an attempt, failed that it has not answered.
 	refused(g grant)
+	failed()
 	// listen sees to it that messages are heard.
 	listen(ctx context.Context)
 }
@@ -103,6 +104,15 @@ func (a *acquisition) refused(g grant) {
 	defer a.s.unlock()
 	if a.line.front == &a.w {
 		a.line.lookAt = a.s.now() + max(sleep, minPause)
+	}
+}
+
+// failed: the attempt may have swallowed a wake-up; whoever is in front next must know.
+func (a *acquisition) failed() {
+	a.s.mu.Lock()
+	defer a.s.unlock()
+	if a.line.front == &a.w {
+		a.line.look = true
 	}
 }
 
@@ -177,11 +187,9 @@ func (a *acquisition) settleAttempt(g grant, err error) {
 		fallthrough
 	default:
 		a.failures++
-		a.s.mu.Lock()
-		if a.line != nil && a.line.front == &a.w {
-			a.line.look = true // it may have swallowed a wake-up; the next in front must know
+		if a.spot != nil {
+			a.spot.failed()
 		}
-		a.s.unlock()
 	}
 }
 

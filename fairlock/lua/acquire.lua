@@ -12,6 +12,8 @@
 -- ARGV[11]  id of the hold
 -- ARGV[12]  1: draw a token although the owner holds the lock; 0: only if it enters
 -- ARGV[13]  place in the queue; '' for a caller that does not wait
+-- ARGV[14]  1: the caller wants a fencing token
+-- ARGV[15]  1: the caller cannot be told anything
 -- Returns  {1, holds, token or 0, 1}     granted; the TTL is at least the lease
 --          {0, ms, Redis's time in ms, 0}  not yet; ms: ask again then at the latest, -1:
 --                                        unknown
@@ -24,23 +26,26 @@ local bad = unusable()
 if bad then
   return bad
 end
-if KEYS[5] and not tonumber(redis.call('GET', KEYS[5]) or 0) then
-  return redis.error_reply(wrongtype .. ': the fencing token is not an integer')
+local owner, id, place, fenced = ARGV[8], ARGV[11], ARGV[13], ARGV[14]
+if fenced == '1' and not countable() then
+  return redis.error_reply(wrongtype .. ': the fencing token is not an integer that can be counted up')
 end
-local owner, id, place = ARGV[8], ARGV[11], ARGV[13]
 local held = tonumber(redis.call('HGET', KEYS[1], owner) or 0) or 0
 
 if held > 0 then
   local counted = redis.call('SISMEMBER', KEYS[4], id) == 1
   local token = 0
-  if KEYS[5] then
-    token = ARGV[12] == '1' and not counted and draw() or redis.call('GET', KEYS[5]) or 0
+  if fenced == '1' then
+    token = ARGV[12] == '1' and not counted and draw(fenced) or redis.call('GET', KEYS[5]) or 0
   end
   if not counted then
     held = redis.call('HINCRBY', KEYS[1], owner, 1)
     redis.call('SADD', KEYS[4], id)
   end
-  local ttl = int(math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[9])))
+  local ttl = ARGV[9]
+  if held > 1 or not counted then -- else it is this hold's alone, perhaps one that was claimed
+    ttl = int(math.max(redis.call('PTTL', KEYS[1]), tonumber(ttl)))
+  end
   redis.call('PEXPIRE', KEYS[1], ttl)
   redis.call('PEXPIRE', KEYS[4], ttl)
   if place ~= '' then
@@ -53,7 +58,8 @@ if tonumber(ARGV[10]) > 0 then
 end
 
 -- take makes the caller the owner.
-local function take(token)
+local function take()
+  local token = draw(fenced)
   enter(owner, id, ARGV[9])
   return {1, 1, tonumber(token), 1}
 end
@@ -61,24 +67,24 @@ end
 local free = redis.call('EXISTS', KEYS[1]) == 0
 if place == '' then
   if free and not (redis.call('EXISTS', KEYS[2]) == 1 and grant({})) then
-    return take(draw())
+    return take()
   end
   return {0, redis.call('PTTL', KEYS[1]), now, 0}
 end
 if free and redis.call('EXISTS', KEYS[2]) == 0 then
-  return take(draw())
+  return take()
 end
 
 if not redis.call('ZSCORE', KEYS[2], place) then
   local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
   redis.call('ZADD', KEYS[2], int((last or 0) + 1), place)
 end
-redis.call('ZADD', KEYS[3], int(now), place)
+heard(place, ARGV[15])
 keep()
 if free and grant({[place] = true}) == place then
   redis.call('PEXPIRE', KEYS[1], ARGV[9])
   redis.call('PEXPIRE', KEYS[4], ARGV[9])
-  return {1, 1, KEYS[5] and tonumber(redis.call('GET', KEYS[5])) or 0, 1}
+  return {1, 1, fenced == '1' and tonumber(redis.call('GET', KEYS[5])) or 0, 1}
 end
 local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1] == place
 return {0, first and redis.call('PTTL', KEYS[1]) or -1, now, 0}

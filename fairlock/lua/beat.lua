@@ -3,7 +3,8 @@
 -- in. Safe to run any number of times.
 --
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[7]: see grant.lua
--- ARGV[i]  i > 7: places
+-- ARGV[8]  1: those who wait cannot be told anything
+-- ARGV[i]  i > 8: places
 -- Returns  for each place 0: it is not in the queue (any more), or its owner has the lock:
 --          ask by acquire.lua; or the ms after which to come again at the latest, -1:
 --          unknown; and behind those Redis's time in ms
@@ -16,9 +17,9 @@ if bad then
   return bad
 end
 local mine = {}
-for i = 8, #ARGV do
+for i = 9, #ARGV do
   if redis.call('ZSCORE', KEYS[2], ARGV[i]) then
-    redis.call('ZADD', KEYS[3], int(now), ARGV[i])
+    heard(ARGV[i], ARGV[8])
     mine[ARGV[i]] = true
   end
 end
@@ -31,8 +32,8 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
 end
 local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
 local reply = {}
-for i = 8, #ARGV do
-  local _, rest = cut(ARGV[i])
+for i = 9, #ARGV do
+  local _, rest = cut(string.sub(ARGV[i], 2))
   if not mine[ARGV[i]] or redis.call('HEXISTS', KEYS[1], (cut(rest))) == 1 then
     reply[#reply + 1] = 0
   elseif ARGV[i] == first then

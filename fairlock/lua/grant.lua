@@ -4,9 +4,10 @@
 --
 -- KEYS[1]  the lock: hash, owner -> holds, as that of rlock
 -- KEYS[2]  the queue: sorted set, place -> number; the lowest is served first
--- KEYS[3]  when each waiter was last heard of: sorted set, place -> ms, Redis's time
+-- KEYS[3]  when each waiter was last heard of: sorted set, place -> ms, Redis's time; and
+--          half a ms if it cannot be told anything
 -- KEYS[4]  the ids of holds: set, lives and dies with the lock
--- KEYS[5]  optional: the fencing token, an integer without TTL
+-- KEYS[5]  the fencing token of those who want one: an integer without TTL
 -- ARGV[1]  channel on which plain waiters listen
 -- ARGV[2]  PUBLISH or SPUBLISH, for that channel
 -- ARGV[3]  the prefix that makes a session's channel out of a session id
@@ -14,7 +15,7 @@
 -- ARGV[5]  ms for which a lock that was given to a waiter waits for him
 -- ARGV[6]  ms after its last sign of life in which a waiter is let in
 -- ARGV[7]  ms after its last sign of life in which a waiter keeps its place
--- A place is "<length>:<session><length>:<owner><id of the attempt>".
+-- A place is "<1: fenced, or 0><length>:<session><length>:<owner><id of the attempt>".
 local wrongtype = 'WRONGTYPE Operation against a key holding the wrong kind of value'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -46,16 +47,19 @@ local function cut(s) -- a text with its length in front: the text and the rest
   return string.sub(rest, 1, n), string.sub(rest, n + 1)
 end
 
--- draw returns the next token, as text, or false if there is none to be had.
-local function draw()
-  if not KEYS[5] then
-    return '0'
-  end
-  local token = redis.pcall('INCR', KEYS[5])
-  if type(token) == 'table' then
-    return false
-  end
-  return int(token)
+-- countable reports whether a token can be drawn. Lua counts up to 2^53.
+local function countable()
+  local token = redis.call('GET', KEYS[5])
+  return not token or (string.match(token, '^%d+$') and #token <= 15)
+end
+
+-- draw returns the next token, as text, or '0' if none is wanted.
+local function draw(fenced)
+  return fenced == '1' and int(redis.call('INCR', KEYS[5])) or '0'
+end
+
+local function heard(place, deaf)
+  redis.call('ZADD', KEYS[3], string.format('%.1f', now + (deaf == '1' and 0.5 or 0)), place)
 end
 
 local function enter(owner, id, lease)
@@ -82,21 +86,24 @@ local function grant(mine)
     if not place then
       return false
     end
-    local silence = now - (redis.call('ZSCORE', KEYS[3], place) or 0)
+    local last = tonumber(redis.call('ZSCORE', KEYS[3], place) or 0) or 0
+    local silence = now - math.floor(last)
     if silence >= tonumber(ARGV[7]) then
       forget(place)
     elseif silence > tonumber(ARGV[6]) then
       passed = passed + 1
     else
-      local token = draw()
-      if not token then
+      local fenced, rest = string.match(place, '^(.)(.*)$')
+      if fenced == '1' and not countable() then
         return false -- nobody can be let in; those who ask are told why
       end
-      local session, rest = cut(place)
-      local owner, id = cut(rest)
-      local heard = mine[place] and 1 or redis.call('PUBLISH', ARGV[3] .. session,
+      local session, owner, id
+      session, rest = cut(rest)
+      owner, id = cut(rest)
+      local token = draw(fenced)
+      local told = mine[place] and 1 or redis.call('PUBLISH', ARGV[3] .. session,
         'grant:' .. int(now) .. ':' .. token .. ':' .. id)
-      if heard == 0 and ARGV[4] == '1' then
+      if told == 0 and ARGV[4] == '1' and last % 1 == 0 then
         redis.call('ZADD', KEYS[3], int(now - ARGV[6] - 1), place) -- silent until it is heard of again
         passed = passed + 1
       else

@@ -21,8 +21,8 @@
 -- Publishes nothing.
 local wrongtype = 'WRONGTYPE Operation against a key holding the wrong kind of value'
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])
-if type(held) == 'table' then
-  return redis.error_reply(wrongtype)
+if type(held) == 'table' then -- an ACL's refusal is not about the type
+  return string.find(held.err, '[Uu]ser ') and held or redis.error_reply(wrongtype)
 end
 held = tonumber(held or 0) or 0
 local counted = held > 0 and redis.call('SISMEMBER', KEYS[2], ARGV[4]) == 1

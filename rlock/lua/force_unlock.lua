@@ -11,8 +11,9 @@
 --          each owner that is '<session id>:<number>' (always PUBLISH: it is heard in
 --          the whole Cluster), then '0' on the lock's channel if it was held.
 local owners = redis.pcall('HKEYS', KEYS[1])
-if owners.err then
-  return redis.error_reply('WRONGTYPE Operation against a key holding the wrong kind of value')
+if owners.err then -- an ACL's refusal is not about the type
+  return string.find(owners.err, '[Uu]ser ') and owners
+    or redis.error_reply('WRONGTYPE Operation against a key holding the wrong kind of value')
 end
 if #owners == 0 then
   return owners

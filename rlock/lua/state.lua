@@ -5,8 +5,9 @@
 --          WRONGTYPE error
 -- Publishes nothing.
 local fields = redis.pcall('HGETALL', KEYS[1])
-if fields.err then
-  return redis.error_reply('WRONGTYPE Operation against a key holding the wrong kind of value')
+if fields.err then -- an ACL's refusal is not about the type
+  return string.find(fields.err, '[Uu]ser ') and fields
+    or redis.error_reply('WRONGTYPE Operation against a key holding the wrong kind of value')
 end
 local reply = {redis.call('PTTL', KEYS[1])}
 for _, v in ipairs(fields) do

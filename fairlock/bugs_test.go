@@ -1,0 +1,223 @@
+package fairlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"relock/fairlock"
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+// The tests of this file are what the first review of the package found.
+
+// A first attempt that did not reach Redis, or whose reply was lost, is made again: the
+// waiter has no beat yet that could remind anybody of it.
+func TestAttemptThatFailedIsMadeAgain(t *testing.T) {
+	for _, lost := range []string{"request", "reply"} {
+		t.Run(lost, func(t *testing.T) {
+			each(t, func(t *testing.T, s *redistest.Server) {
+				ctx := within(t, patience)
+				a := dial(t, s, rlock.Config{})
+				b, proxy := dialProxy(t, s, rlock.Config{})
+				first := lock(t, ctx, fairlock.New(a, "x"))
+				if lost == "request" {
+					proxy.DropRequest(runs("acquire"))
+				} else {
+					proxy.DropReply(runs("acquire"))
+				}
+				next := goLock(ctx, fairlock.New(b, "x"))
+				redistest.Eventually(t, 5*time.Second, "the waiter to queue", func() bool {
+					n, err := fairlock.New(a, "x").Waiters(ctx)
+					must(t, err)
+					return n == 1
+				})
+				unlock(t, first)
+				unlock(t, granted(t, next, 5*time.Second, "the waiter"))
+			})
+		})
+	}
+}
+
+// The same with a free lock.
+func TestAttemptOnAFreeLockIsMadeAgain(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		b, proxy := dialProxy(t, s, rlock.Config{})
+		proxy.DropRequest(runs("acquire"))
+		unlock(t, granted(t, goLock(within(t, patience), fairlock.New(b, "x")), 5*time.Second, "the only one"))
+	})
+}
+
+// A hold that was let in by message is trusted for the claim time only. When the renewal
+// that confirms it fails for a moment, the next must come before that is over, not a
+// twentieth of the lease later.
+func TestUnconfirmedHoldIsRenewedAgainInTime(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		trace, parked := locktest.Waiting()
+		a := dial(t, s, rlock.Config{Lease: 5 * time.Minute})
+		b, proxy := dialProxy(t, s, rlock.Config{Lease: 5 * time.Minute, Trace: trace})
+		first := lock(t, ctx, fairlock.New(a, "x"))
+		next := goLock(ctx, fairlock.New(b, "x"))
+		<-parked
+		proxy.DropReply(renews(t))
+		unlock(t, first)
+		l := granted(t, next, 5*time.Second, "the waiter")
+		redistest.Eventually(t, 10*time.Second, "the renewal to be sent again", func() bool {
+			if l.ctx.Err() != nil {
+				t.Fatalf("the hold ended: %v", context.Cause(l.ctx))
+			}
+			return l.hold.Remaining() > time.Minute
+		})
+		unlock(t, l)
+	})
+}
+
+// A fixed lease that is shorter than the claim time ends when it ends, also if the lock
+// was handed over.
+func TestFixedLeaseShorterThanTheClaim(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		cfg := rlock.Config{QueueLease: 20 * time.Second, PollFloor: 500 * time.Millisecond} // claim: 5 s
+		a, b := dial(t, s, cfg), dial(t, s, cfg)
+		first := lock(t, ctx, fairlock.New(a, "x"))
+		next := goQueued(t, ctx, fairlock.New(b, "x"), 1, rlock.Lease(300*time.Millisecond))
+		third := goQueued(t, ctx, fairlock.New(a, "x"), 2)
+		unlock(t, first)
+		l := granted(t, next, 5*time.Second, "the one with a fixed lease")
+		began := time.Now()
+		ends(t, l.ctx, 300*time.Millisecond+slack, rlock.ErrLost)
+		unlock(t, granted(t, third, 10*time.Second, "the third"))
+		if d := time.Since(began); d > 300*time.Millisecond+500*time.Millisecond+slack {
+			t.Errorf("a fixed lease of 300ms kept the next waiter out for %v", d)
+		}
+	})
+}
+
+// Whoever lets a fenced waiter in need not know that it is fenced: an operator's tool.
+func TestFencedWaiterGetsATokenFromAnybody(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		a := dial(t, s, rlock.Config{})
+		fenced := fairlock.New(a, "x", rlock.Fenced())
+		first := lock(t, ctx, fenced)
+		next := goQueued(t, ctx, fenced, 1)
+		_, err := fairlock.New(a, "x").ForceUnlock(ctx)
+		must(t, err)
+		l := granted(t, next, 5*time.Second, "the waiter")
+		if l.hold.Token() <= first.hold.Token() {
+			t.Errorf("token %d after %d", l.hold.Token(), first.hold.Token())
+		}
+		unlock(t, l)
+	})
+}
+
+// An unusable token is told to whoever asks, and nobody holds anything afterwards.
+func TestUnusableTokenIsAnError(t *testing.T) {
+	for _, token := range []string{"1.5", "9223372036854775807", "0x10"} {
+		t.Run(token, func(t *testing.T) {
+			each(t, func(t *testing.T, s *redistest.Server) {
+				a := dial(t, s, rlock.Config{})
+				m := fairlock.New(a, "x", rlock.Fenced())
+				ctx := within(t, patience)
+				must(t, s.Do(t, "SET", "redisson_lock_token:{x}", token).Error())
+				_, _, err := m.TryLock(ctx)
+				_, _, err2 := m.Lock(ctx, rlock.Wait(2*time.Second))
+				for _, err := range []error{err, err2} {
+					if err == nil || !hasText(err, "token") {
+						t.Errorf("got %v, want an error that speaks of the token", err)
+					}
+				}
+				if st, err := m.State(ctx); err != nil || len(st.Owners) != 0 {
+					t.Errorf("State: %v, %v; nobody was told that he holds it", st, err)
+				}
+			})
+		})
+	}
+}
+
+// A waiter is told when what it waits for is no lock any more.
+func TestWaiterIsToldOfAnotherType(t *testing.T) {
+	for _, key := range []string{"x", "relock_queue:{x}", "relock_heartbeats:{x}"} {
+		t.Run(key, func(t *testing.T) {
+			each(t, func(t *testing.T, s *redistest.Server) {
+				ctx := within(t, patience)
+				a := dial(t, s, short())
+				m := fairlock.New(a, "x")
+				_, err := s.Do(t, "HSET", "x", "somebody", "1").AsInt64()
+				must(t, err)
+				next := goQueued(t, ctx, m, 1)
+				must(t, s.Do(t, "SET", key, "a string").Error())
+				l := locktest.Get(t, next, 5*time.Second, "Lock returns")
+				if l.err == nil || !hasText(l.err, "WRONGTYPE") {
+					t.Errorf("got %v, want WRONGTYPE", l.err)
+				}
+				s.FlushAll(t)
+			})
+		})
+	}
+}
+
+// One owner that takes a name as a plain mutex and, inside, as a fair one: refused, or
+// right, but not stuck.
+func TestOneOwnerUsesBothKinds(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		a := dial(t, s, rlock.Config{})
+		for name, m := range map[string][2]locker{
+			"plain outside": {rlock.New(a, "x"), fairlock.New(a, "x")},
+			"fair outside":  {fairlock.New(a, "x"), rlock.New(a, "x")},
+		} {
+			section, outer, err := m[0].Lock(ctx)
+			must(t, err)
+			_, inner, err := m[1].Lock(section)
+			if err == nil {
+				if err := inner.Unlock(); err != nil {
+					t.Errorf("%s: inner Unlock: %v", name, err)
+				}
+			} else {
+				is(t, name, err, rlock.ErrArgument)
+			}
+			if err := outer.Unlock(); err != nil {
+				t.Errorf("%s: Unlock: %v", name, err)
+			}
+			if keys := s.Keys(t); len(keys) != 0 {
+				t.Errorf("%s: left behind: %q", name, keys)
+				s.FlushAll(t)
+			}
+		}
+	})
+}
+
+// The waiters of a session on one lock are heard of together, whenever they came: a
+// session sends a beat a second, not one for each tenth of a second in which somebody came.
+func TestBeatsOfASessionAreSentTogether(t *testing.T) {
+	t.Parallel()
+	s := redistest.Real(t)
+	ctx, cancel := context.WithCancel(within(t, patience))
+	defer cancel()
+	a := dial(t, s, rlock.Config{})
+	first := lock(t, ctx, fairlock.New(a, "x"))
+	b, proxy := dialProxy(t, s, rlock.Config{})
+	var all []<-chan locked
+	for range 30 {
+		all = append(all, goLock(ctx, fairlock.New(b, "x")))
+		pause(50 * time.Millisecond) // they come over one and a half seconds
+	}
+	queued(t, fairlock.New(a, "x"), 30)
+	pause(3 * time.Second) // to get in step
+	proxy.Reset()
+	pause(4 * time.Second)
+	if n := locktest.Sent(proxy, runs("beat")); n > 8 {
+		t.Errorf("%d beats in 4 s for 30 waiters of one session, want one a second", n)
+	} else {
+		t.Logf("%d beats in 4 s", n)
+	}
+	cancel()
+	for _, c := range all {
+		<-c
+	}
+	unlock(t, first)
+}

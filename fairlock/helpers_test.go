@@ -1,0 +1,206 @@
+package fairlock_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"relock/fairlock"
+	"relock/internal/faulttest"
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+// Short names for what the tests of all kinds of lock share.
+var (
+	dial      = locktest.Dial
+	dialProxy = locktest.DialProxy
+	within    = locktest.Within
+	must      = locktest.Must
+	is        = locktest.Is
+	ends      = locktest.Ends
+)
+
+// slack is what a loaded machine may add to a time that the library promises.
+const slack = 700 * time.Millisecond
+
+// patience is for what takes no time, but must not fail on a machine that is busy.
+const patience = 20 * time.Second
+
+// each runs fn on both kinds of server, beside other tests: they mostly wait.
+func each(t *testing.T, fn func(t *testing.T, s *redistest.Server)) {
+	t.Helper()
+	t.Parallel()
+	redistest.Each(t, fn)
+}
+
+// short is a Config in which what goes by the clock goes fast. The claim time is 250 ms,
+// a beat comes every 210 to 230 ms.
+func short() rlock.Config {
+	return rlock.Config{Lease: 3 * time.Second, QueueLease: time.Second, PollFloor: time.Second}
+}
+
+// silent is a Config in which nothing but a message or a reply moves anybody within a
+// test's patience: beats are minutes apart.
+func silent() rlock.Config {
+	return rlock.Config{Lease: time.Hour, QueueLease: time.Hour, PollFloor: time.Hour}
+}
+
+// A locked is the outcome of a Lock in a goroutine.
+type locked struct {
+	ctx  context.Context
+	hold *rlock.Hold
+	err  error
+	at   time.Time
+}
+
+// A locker is a Mutex of any kind.
+type locker interface {
+	Lock(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error)
+}
+
+// goLock begins to Lock.
+func goLock(ctx context.Context, m locker, opts ...rlock.LockOption) <-chan locked {
+	c := make(chan locked, 1)
+	go func() {
+		section, h, err := m.Lock(ctx, opts...)
+		c <- locked{section, h, err, time.Now()}
+	}()
+	return c
+}
+
+// goQueued begins to Lock and returns when Redis counts n waiters.
+func goQueued(t testing.TB, ctx context.Context, m *fairlock.Mutex, n int, opts ...rlock.LockOption) <-chan locked {
+	t.Helper()
+	c := goLock(ctx, m, opts...)
+	queued(t, m, n)
+	return c
+}
+
+// queued waits until Redis counts n waiters.
+func queued(t testing.TB, m *fairlock.Mutex, n int) {
+	t.Helper()
+	var got int
+	redistest.Eventually(t, patience, fmt.Sprintf("%d waiters", n), func() bool {
+		var err error
+		got, err = m.Waiters(context.Background())
+		must(t, err)
+		return got == n
+	})
+}
+
+// granted waits for a Lock to succeed.
+func granted(t testing.TB, c <-chan locked, d time.Duration, who string) locked {
+	t.Helper()
+	l := locktest.Get(t, c, d, who+" has the lock")
+	if l.err != nil {
+		t.Fatalf("%s: %v", who, l.err)
+	}
+	return l
+}
+
+// waits fails the test if the Lock has returned.
+func waits(t testing.TB, c <-chan locked, who string) {
+	t.Helper()
+	select {
+	case l := <-c:
+		t.Fatalf("%s does not wait any more: %v", who, l.err)
+	default:
+	}
+}
+
+// unlock ends a hold, which must stand.
+func unlock(t testing.TB, l locked) {
+	t.Helper()
+	must(t, l.hold.Unlock())
+}
+
+// lock takes a lock that is free.
+func lock(t testing.TB, ctx context.Context, m locker, opts ...rlock.LockOption) locked {
+	t.Helper()
+	return granted(t, goLock(ctx, m, opts...), patience, "whoever came first")
+}
+
+// ownedBy waits until Redis says that somebody else than the given owner has the lock,
+// and returns who.
+func ownedByOther(t testing.TB, m *fairlock.Mutex, not string) (owner string) {
+	t.Helper()
+	redistest.Eventually(t, patience, "Redis to have let the next one in", func() bool {
+		st, err := m.State(context.Background())
+		must(t, err)
+		for o := range st.Owners {
+			owner = o
+		}
+		return len(st.Owners) == 1 && owner != not
+	})
+	return owner
+}
+
+// nothingLeft waits until Redis has no key but those, and no channel but the sessions'
+// own.
+func nothingLeft(t testing.TB, s *redistest.Server, keep ...string) {
+	t.Helper()
+	var keys, channels []string
+	ok := func() bool {
+		keys, channels = nil, nil
+		for _, k := range s.Keys(t) {
+			if !strings.Contains(strings.Join(keep, " "), k) {
+				keys = append(keys, k)
+			}
+		}
+		for _, c := range s.Channels(t) {
+			if !strings.HasPrefix(c, "relock_session:") {
+				channels = append(channels, c)
+			}
+		}
+		return len(keys)+len(channels) == 0
+	}
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("left behind: keys %q, channels %q\n%s", keys, channels, locktest.Describe(t, s))
+		}
+	}
+}
+
+// runs returns a matcher, for a proxy, for the calls of one of the scripts.
+func runs(name string) func(cmd []string) bool {
+	return locktest.Runs(fairlock.ScriptSources()[name])
+}
+
+// renews is that for the renewals, whose script is not of this package.
+func renews(t testing.TB) func(cmd []string) bool {
+	t.Helper()
+	src, err := os.ReadFile("../rlock/lua/renew.lua")
+	must(t, err)
+	return locktest.Runs(string(src))
+}
+
+// pause is for tests of what goes by the clock: how much is sent in a while, how long
+// something lasts. Nothing is synchronised by it.
+func pause(d time.Duration) { <-time.After(d) }
+
+func hasText(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }
+
+// newProxy starts a proxy, for a session that needs faults from its first command on.
+func newProxy(t testing.TB, s *redistest.Server) *faulttest.Proxy {
+	return faulttest.New(t, s.Addr)
+}
+
+// dialVia makes a session through that proxy.
+func dialVia(t testing.TB, s *redistest.Server, p *faulttest.Proxy, cfg rlock.Config) *rlock.Session {
+	t.Helper()
+	opt := s.Option()
+	opt.InitAddress = []string{p.Addr()}
+	ses, err := rlock.Dial(context.Background(), opt, cfg)
+	must(t, err)
+	t.Cleanup(func() {
+		p.BlackHole(false)
+		p.Refuse(false)
+		_ = ses.Close()
+	})
+	return ses
+}

@@ -1,0 +1,41 @@
+package rlock_test
+
+import (
+	"fmt"
+	"testing"
+
+	"relock/internal/modeltest"
+	"relock/rlock"
+)
+
+// Random operations on one mutex, by named and nameless owners in three processes that
+// come and go, against a model: who is in, how deep, until when, and what each call may
+// return.
+func TestRandomAgainstModel(t *testing.T) {
+	modeltest.Run(t, modeltest.Config{Seeds: 15}, func(w *modeltest.World) modeltest.Model {
+		return modeltest.NewMutex(w, mutexKind())
+	})
+}
+
+// The same with fencing tokens: each is greater than every earlier one, and the same for
+// all holds of an owner (R3).
+func TestRandomAgainstModelFenced(t *testing.T) {
+	modeltest.Run(t, modeltest.Config{Seeds: 5}, func(w *modeltest.World) modeltest.Model {
+		return modeltest.NewMutex(w, mutexKind(rlock.Fenced()))
+	})
+}
+
+func mutexKind(opts ...rlock.MutexOption) modeltest.MutexKind {
+	return modeltest.MutexKind{
+		Key:    "model",
+		Fenced: len(opts) > 0,
+		New:    func(s *rlock.Session) modeltest.Locker { return rlock.New(s, "model", opts...) },
+		Books: func(s *rlock.Session) string {
+			held, pending, lines, agenda, active := s.Books()
+			if held+pending+lines+agenda+active == 0 {
+				return ""
+			}
+			return fmt.Sprintf("%d held, %d pending, %d lines, %d on the agenda, %d active", held, pending, lines, agenda, active)
+		},
+	}
+}
