@@ -12,7 +12,7 @@ import (
 // come and go, against a model: who is in, how deep, until when, and what each call may
 // return.
 func TestRandomAgainstModel(t *testing.T) {
-	modeltest.Run(t, modeltest.Config{Seeds: 15}, func(w *modeltest.World) modeltest.Model {
+	modeltest.Run(t, modeltest.Config{Seeds: 8}, func(w *modeltest.World) modeltest.Model {
 		return modeltest.NewMutex(w, mutexKind())
 	})
 }
@@ -20,7 +20,7 @@ func TestRandomAgainstModel(t *testing.T) {
 // The same with fencing tokens: each is greater than every earlier one, and the same for
 // all holds of an owner (R3).
 func TestRandomAgainstModelFenced(t *testing.T) {
-	modeltest.Run(t, modeltest.Config{Seeds: 5}, func(w *modeltest.World) modeltest.Model {
+	modeltest.Run(t, modeltest.Config{Seeds: 3}, func(w *modeltest.World) modeltest.Model {
 		return modeltest.NewMutex(w, mutexKind(rlock.Fenced()))
 	})
 }

@@ -1,0 +1,334 @@
+package modeltest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"relock/rlock"
+)
+
+// Gone: what a closed process held is released; what a killed one held stands until its
+// lease is over.
+func (m *Mutex) Gone(seat *Seat, killed bool) {
+	for _, t := range m.tenures {
+		switch {
+		case t.seat != seat || t.life != seat.Life || t.dead:
+		case killed:
+			t.dead = true
+		case t.over == nil:
+			t.end(rlock.ErrClosed)
+		}
+	}
+	m.freeIfEmpty()
+}
+
+// end: the tenure is over, and Redis counts none of its holds any more.
+func (t *tenure) end(cause error) {
+	t.over = cause
+	for _, h := range t.holds {
+		h.counted = false
+	}
+}
+
+// lose: the tenure is over, but its session cannot know what Redis still counts.
+func (t *tenure) lose() { t.over = rlock.ErrLost }
+
+// counted returns how many holds Redis must count, and how many more it may, which are
+// lost but not taken back.
+func (m *Mutex) counted() (must, may int) {
+	for _, t := range m.by {
+		for _, h := range t.holds {
+			switch {
+			case !h.counted:
+			case t.over == nil:
+				must++
+			default:
+				may++
+			}
+		}
+	}
+	return must, may
+}
+
+func (m *Mutex) freeIfEmpty() {
+	if must, may := m.counted(); must+may == 0 && m.owner != "" {
+		m.endLife(time.Now(), true)
+	}
+}
+
+// endLife: the key is gone since at. told says that this was published.
+func (m *Mutex) endLife(at time.Time, told bool) {
+	for _, t := range m.tenures {
+		if !t.revived && !slices.Contains(m.by, t) {
+			continue
+		}
+		for _, h := range t.holds {
+			h.counted = false
+		}
+		t.notice, t.trust = at.Add(m.w.Config.Lease/3+time.Millisecond), m.expires
+		if t.revived { // it may have been renewed just now
+			t.trust = at.Add(m.w.Config.Lease)
+		}
+		t.doomed, t.revived = true, false
+	}
+	m.owner, m.since, m.told, m.by, m.latest = "", at, told, nil, time.Time{}
+}
+
+func (m *Mutex) Check(ended []*Call) {
+	m.expire()
+	for _, c := range ended {
+		if d, ok := c.Data.(*forceCall); ok {
+			m.forced(c, d)
+		}
+	}
+	for _, c := range ended {
+		switch d := c.Data.(type) {
+		case unlockCall:
+			m.unlocked(c, d)
+		case extendCall:
+			m.extended(c, d)
+		}
+	}
+	for _, failed := range []bool{true, false} {
+		for _, c := range ended {
+			if d, ok := c.Data.(*lockCall); ok && failed == (c.Err != nil) {
+				if failed {
+					m.refused(c, d)
+				} else {
+					m.granted(c, d)
+				}
+			}
+		}
+	}
+	m.noticed()
+	m.checkSections()
+	m.checkRedis()
+	m.checkWaiting()
+	m.tenures = slices.DeleteFunc(m.tenures, func(t *tenure) bool {
+		inUse := func(h *hold) bool { return h.counted || !h.spent && !t.dead }
+		return !slices.ContainsFunc(t.holds, inUse)
+	})
+}
+
+// expire ends a life that nobody renewed. All that it was for must know already.
+func (m *Mutex) expire() {
+	if m.owner == "" || time.Now().Before(m.expires) || slices.ContainsFunc(m.by, (*tenure).renews) {
+		return
+	}
+	if slices.ContainsFunc(m.tenures, func(t *tenure) bool { return t.revived && t.over == nil }) && m.w.Redis.HGet(m.kind.Key, m.owner) != "" {
+		return // kept alive by one who is mistaken in what he holds, though not in who
+	}
+	for _, t := range m.by {
+		if t.over != nil || t.dead {
+			continue
+		}
+		for _, h := range t.holds {
+			if end := h.section.Ended(); !h.spent && (h.Remaining() > 0 || end.IsZero() || end.After(m.expires)) {
+				m.w.Failf("the lease of %s is over, and its section ended at %v, with %v to go", m.owner, end, h.Remaining())
+			}
+		}
+		t.lose()
+	}
+	m.endLife(m.expires, false)
+}
+
+// noticed ends tenures whose end needs no message, or has come as one.
+func (m *Mutex) noticed() {
+	for _, t := range m.tenures {
+		if t.over != nil || t.dead {
+			continue
+		}
+		trusted := slices.ContainsFunc(t.holds, func(h *hold) bool { return h.Remaining() > 0 })
+		switch {
+		case trusted && t.doomed && !t.revived && t.ctx.Err() == nil && time.Now().After(t.notice),
+			trusted && t.doomed && !t.revived && time.Now().After(t.trust):
+			m.w.Failf("%s has not noticed that its lock is gone", t.owner)
+		case trusted && !t.live():
+			m.w.Failf("%s trusts a lease that is over", t.owner)
+		case trusted:
+		case t.live() && !t.uncertain():
+			m.w.Failf("%s was told that its lock is lost, and it is not", t.owner)
+		default:
+			t.lose()
+		}
+	}
+}
+
+func (m *Mutex) unlocked(c *Call, d unlockCall) {
+	h, t := d.h, d.h.t
+	lost, ok := errors.Is(c.Err, rlock.ErrLost), c.Err == nil
+	switch {
+	case d.again:
+		ok = errors.Is(c.Err, rlock.ErrNotHeld)
+	case t.over == rlock.ErrClosed:
+		ok = errors.Is(c.Err, rlock.ErrClosed)
+	case t.over != nil, h.ranOut(), t.doomed && !t.revived:
+		ok = lost
+	case t.revived:
+		ok = ok || lost
+	}
+	if !ok {
+		m.w.Failf("%s returned %v", c.Text, c.Err)
+	}
+	if d.again {
+		return
+	}
+	m.spent = append(m.spent[max(0, len(m.spent)-9):], h)
+	h.spent = true
+	named := t.owner == "ann" || t.owner == "bob"
+	all := !slices.ContainsFunc(t.holds, func(h *hold) bool { return !h.spent })
+	switch {
+	case t.over == nil && lost && !h.ranOut() && t.live():
+		h.counted = false
+		t.lose()
+	case t.over == nil:
+		h.counted = false
+		if !t.live() {
+			t.end(rlock.ErrReleased)
+		}
+	case named && all && !t.revived: // lost, but its holds have ids and can be taken back
+		t.end(t.over)
+	}
+	m.freeIfEmpty()
+}
+
+func (m *Mutex) extended(c *Call, d extendCall) {
+	h, t := d.h, d.h.t
+	lost, ok := errors.Is(c.Err, rlock.ErrLost), c.Err == nil
+	switch {
+	case !h.fixed:
+		ok = errors.Is(c.Err, rlock.ErrArgument)
+	case t.over != nil, h.ranOut(), t.doomed && !t.revived:
+		ok = lost
+	case t.revived:
+		ok = ok || lost
+	}
+	if !ok {
+		m.w.Failf("%s returned %v", c.Text, c.Err)
+	}
+	switch {
+	case c.Err == nil:
+		h.end, h.until = time.Now().Add(trusted(d.d)), time.Now().Add(d.d)
+		m.mayLast(h.until)
+	case lost && t.over == nil && !h.ranOut():
+		t.lose()
+	}
+}
+
+func (m *Mutex) forced(c *Call, d *forceCall) {
+	if c.Err != nil || d.found != (m.owner != "") {
+		m.w.Failf("ForceUnlock returned %v, %v; the owner was %q", d.found, c.Err, m.owner)
+	}
+	if m.owner == "" {
+		return
+	}
+	by := m.by
+	m.endLife(time.Now(), true)
+	for _, t := range by {
+		if m.calm() {
+			t.notice = time.Now()
+		}
+	}
+}
+
+// calm: nobody has been cut off lately, so that messages are heard.
+func (m *Mutex) calm() bool { return m.w.Calm(m.w.Config.PollFloor) }
+
+func (m *Mutex) mayLast(until time.Time) {
+	if until.After(m.latest) {
+		m.latest = until
+	}
+}
+
+// refused is a Lock or TryLock that failed.
+func (m *Mutex) refused(c *Call, d *lockCall) {
+	notAcquired := errors.Is(c.Err, rlock.ErrNotAcquired)
+	now := time.Now()
+	t := m.tenureOf(c.Actor.Seat, d.owner)
+	switch {
+	case c.Actor.Seat.Session == nil && errors.Is(c.Err, rlock.ErrClosed):
+	case d.raced && errors.Is(c.Err, context.Canceled):
+		m.undone(d)
+	case d.ended && errors.Is(c.Err, context.Canceled) && !notAcquired:
+	case c.Ctx.Err() != nil && !d.ended && !d.try && notAcquired && errors.Is(c.Err, context.Canceled):
+	case d.try && notAcquired && m.owner == "" && m.kind.Refusal != nil && m.kind.Refusal(c, m.w.Waiting()):
+	case d.try && notAcquired && (m.owner != "" && m.owner != d.owner || m.entering(c, d)):
+	case d.wait > 0 && notAcquired && now.Equal(c.Began.Add(d.wait)):
+	case notAcquired && t != nil && t.ctx.Err() != nil:
+		// rlock does not nest in a tenure whose outermost context has ended, also not with
+		// a context that lives; what it asked for then is undone, but for the TTL.
+		m.undone(d)
+	case errors.Is(c.Err, rlock.ErrLost) && t != nil && t.doomed:
+		t.lose()
+	default:
+		m.w.Failf("%s returned %v; the owner was %q", c.Text, c.Err, m.owner)
+	}
+}
+
+// undone: an attempt that may have been granted is taken back; it may have moved the TTL.
+func (m *Mutex) undone(d *lockCall) {
+	m.mayLast(time.Now().Add(max(d.lease, m.w.Config.Lease)))
+	m.shared = true
+}
+
+// entering reports whether another call of the same process waits for the lock in the
+// name of the same owner.
+func (m *Mutex) entering(c *Call, d *lockCall) bool {
+	return slices.ContainsFunc(m.w.Waiting(), func(o *Call) bool {
+		od, ok := o.Data.(*lockCall)
+		return ok && o != c && o.Actor.Seat == c.Actor.Seat && d.owner != "" && od.owner == d.owner
+	})
+}
+
+// granted is a Lock or TryLock that got in.
+func (m *Mutex) granted(c *Call, d *lockCall) {
+	owner, now, seat := d.h.Owner(), time.Now(), c.Actor.Seat
+	if must, _ := m.counted(); must == 0 && m.owner != "" && m.owner != owner {
+		m.endLife(now, true) // only what was lost was left, and has been taken back
+	}
+	switch {
+	case d.ended || c.Ctx.Err() != nil && !d.raced:
+		m.w.Failf("%s got in with a context that had ended", c.Text)
+	case m.owner != "" && m.owner != owner:
+		m.w.Failf("%s got in while %s held it", c.Text, m.owner)
+	case d.owner != "" && owner != d.owner:
+		m.w.Failf("%s got in as %s", c.Text, owner)
+	}
+	enters := m.owner == ""
+	m.slack += time.Millisecond
+	if token := d.h.Token(); m.kind.Fenced && (enters && token <= m.token || !enters && token != m.token) {
+		m.w.Failf("%s drew token %d after %d", c.Text, token, m.token)
+	}
+	m.token = d.h.Token()
+	if enters {
+		if m.kind.Order != nil {
+			if wrong := m.kind.Order(c, m.w.Waiting()); wrong != "" {
+				m.w.Failf("%s got in: %s", c.Text, wrong)
+			}
+		}
+		m.owner, m.since, m.slack = owner, now, 0
+		for _, t := range m.tenures {
+			t.revived = t.revived || t.doomed && t.over == nil && t.owner == owner && !t.dead
+		}
+	}
+	t := m.tenureOf(seat, owner)
+	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: t != nil && d.lease > 0, counted: true}
+	if t == nil {
+		t = &tenure{seat: seat, life: seat.Life, owner: owner, ctx: c.Ctx}
+		m.tenures = append(m.tenures, t)
+	}
+	h.t = t
+	t.holds = append(t.holds, h)
+	if !slices.Contains(m.by, t) {
+		m.shared = len(m.by) > 0
+		m.by = append(m.by, t)
+	}
+	lease := m.w.Config.Lease
+	if d.lease > 0 {
+		h.fixed, h.end, h.until = true, now.Add(trusted(d.lease)), now.Add(d.lease)
+		lease = d.lease
+	}
+	m.mayLast(now.Add(lease))
+}
