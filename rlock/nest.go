@@ -19,19 +19,19 @@ func (a *acquisition) nest(t *tenure) (context.Context, *Hold, error) {
 		Owner: t.owner.id, ID: idgen.Request(), Lease: a.lease(), Draw: t.token == 0,
 		Holds: t.parts[side].told(), Other: t.parts[1-side].told(),
 	}
+	// What ends the tenure, Close above all, ends this too; but not the end of the context
+	// that the tenure began with: another may have been given here.
+	ctx, interrupt := context.WithCancel(a.caller)
+	defer interrupt()
+	t.interrupt = interrupt
 	s.unlock()
 
-	ctx, cancel := a.bounded(a.caller)
+	ctx, cancel := a.bounded(ctx)
 	defer cancel()
-	if ctx.Done() != t.Done() { // what ends the tenure, Close above all, ends this too
-		both, stop := context.WithCancel(ctx)
-		defer stop()
-		defer context.AfterFunc(t, stop)()
-		ctx = both
-	}
 	g, err := a.reenter(ctx)
 
 	s.mu.Lock()
+	t.interrupt = nil
 	switch {
 	case s.closed:
 		err = ErrClosed

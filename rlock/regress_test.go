@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -273,4 +274,30 @@ func TestHugeDurations(t *testing.T) {
 			t.Errorf("%+v: %v", fmt.Sprint(cfg), err)
 		}
 	}
+}
+
+// A named owner whose first context has ended still re-enters with another one: only the
+// end of the tenure ends a nested Lock, not that of the context it began with.
+func TestNestedLockAfterTheFirstContextEnded(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{})
+		m := rlock.New(ses, "x")
+		bob := rlock.WithOwner(within(t, 20*time.Second), "bob")
+		first, end := context.WithCancel(bob)
+		_, h1, err := m.Lock(first)
+		must(t, err)
+		second, end2 := context.WithCancel(bob)
+		defer end2()
+		_, h2, err := m.Lock(second)
+		must(t, err)
+		end()
+		section, h3, err := m.Lock(bob)
+		if err != nil {
+			t.Fatalf("Lock with a context that lives: %v", err)
+		}
+		_ = section
+		for _, h := range []*rlock.Hold{h3, h2, h1} {
+			must(t, h.Unlock())
+		}
+	})
 }

@@ -25,6 +25,8 @@ type tenure struct {
 	// turn, which is closed when it is done, so that counts are sent in order.
 	busy bool
 	turn chan struct{}
+	// interrupt ends a nested Lock that keeps it busy; nil if there is none.
+	interrupt context.CancelFunc
 	// behind: what keeps it busy goes on in the background, for as long as it takes.
 	behind bool
 	// doubtful: somebody said that the lock was ended, before it was known that it
@@ -233,6 +235,9 @@ func (t *tenure) end(cause error) {
 // context's AfterFuncs run in goroutines of their own, so it takes no other lock.
 func (t *tenure) cancelAll(cause error) {
 	t.cancel(cause)
+	if t.interrupt != nil {
+		t.interrupt()
+	}
 	for _, in := range t.inner {
 		in.cancel(cause)
 	}

@@ -55,7 +55,10 @@ if not counted then
   held = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
   redis.call('SADD', KEYS[2], ARGV[4])
 end
-local ttl = math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2]))
-redis.call('PEXPIRE', KEYS[1], string.format('%.0f', ttl))
+local ttl = redis.call('PTTL', KEYS[1])
+if ttl < tonumber(ARGV[2]) then
+  ttl = tonumber(ARGV[2])
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
 redis.call('PEXPIRE', KEYS[2], string.format('%.0f', ttl))
 return {1, held, token, 1}
