@@ -54,8 +54,12 @@ func (s *Session) doLock(ctx context.Context, p Primitive, mayWait bool, opts []
 		return nil, nil, err
 	}
 	owner := ownerOf(ctx)
-	if tr := p.Traits(); tr.Anonymous || tr.Fleeting {
+	tr := p.Traits()
+	if tr.Anonymous || tr.Fleeting {
 		owner = nil
+	}
+	if tr.Fleeting && o.lease > 0 {
+		return nil, nil, fmt.Errorf("%w: Lease has no meaning here; nothing is leased", ErrArgument)
 	}
 	if owner != nil && owner.id == "" {
 		return nil, nil, fmt.Errorf("%w: WithOwner with an empty id", ErrArgument)
@@ -102,6 +106,7 @@ type acquisition struct {
 	spot     spot          // where it waits: itself, in the line, or a place in Redis
 	sent     bool          // an attempt may have run whose outcome is not known
 	doubted  time.Duration // when the first of those was sent
+	mayCome  bool          // one whose outcome was never known may run late, even now
 	marked   bool          // an attempt may have left a mark, see Traits.Marks
 	lastSent time.Duration
 	lastErr  error // the client's, of the last attempt
@@ -279,7 +284,8 @@ func (a *acquisition) giveBack(g grant) <-chan struct{} {
 		t.passTurn()
 		close(gone)
 	}
-	if !a.sent && !a.marked && g.status != granted {
+	late := a.mayCome && a.p.Traits().Fleeting // it would take for ever; the undo leaves word
+	if !a.sent && !a.marked && !late && g.status != granted {
 		done(true)
 		return gone
 	}
@@ -310,13 +316,14 @@ func (a *acquisition) leave(granted bool) {
 		return
 	}
 	a.line = nil
+	wasFront := l.front == &a.w
 	if a.mayWait {
 		if unused := l.remove(&a.w); unused != nil {
 			a.s.afterUnlock(unused.Close)
 		}
 	}
-	if granted && !a.p.Traits().Exclusive {
-		l.nudge() // what let us in may let in the next one
+	if !a.p.Traits().Exclusive && (granted || wasFront) {
+		l.nudge() // what let us in, or was not enough for us, may let in the next one
 	}
 	a.s.leaveLine(l)
 }

@@ -92,6 +92,9 @@ var transient = []string{
 
 // opError names the operation and the lock in front of what went wrong.
 func opError(op string, p Primitive, err error) error {
+	if tr := p.Traits(); tr.Anonymous || tr.Fleeting { // permits
+		op = strings.NewReplacer("unlock", "release", "lock", "acquire").Replace(op)
+	}
 	return fmt.Errorf("%s %q: %w", op, p.Name(), err)
 }
 

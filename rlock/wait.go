@@ -182,6 +182,7 @@ func (a *acquisition) settleAttempt(g grant, err error) {
 		if !a.sent {
 			a.doubted = g.sent
 		}
+		a.mayCome = true
 		a.sent = true
 		a.lastSent = g.sent
 		fallthrough

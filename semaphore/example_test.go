@@ -1,0 +1,175 @@
+package semaphore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+
+	"relock/rlock"
+	"relock/semaphore"
+)
+
+// openExample is what the examples have in common: a session on an embedded Redis.
+func openExample() (session *rlock.Session, server *miniredis.Miniredis, closeBoth func()) {
+	server = miniredis.NewMiniRedis()
+	if err := server.Start(); err != nil {
+		panic(err)
+	}
+	server.ClockTTL(true)
+	session, err := rlock.Dial(context.Background(), rueidis.ClientOption{
+		InitAddress:       []string{server.Addr()},
+		ForceSingleClient: true, // for miniredis alone
+	}, rlock.Config{})
+	if err != nil {
+		panic(err)
+	}
+	return session, server, func() { session.Close(); server.Close() }
+}
+
+// The usual way: one semaphore for what must be bounded in all processes together, one Do
+// a use of it.
+func Example() {
+	session, _, done := openExample()
+	defer done()
+
+	downloads := semaphore.New(session, "downloads", 10)
+	err := downloads.Do(context.Background(), 1, func(ctx context.Context) error {
+		free, _ := downloads.Available(ctx)
+		fmt.Println("downloading;", free, "more may")
+		return ctx.Err() // nil for as long as the permit is held
+	})
+	fmt.Println("error:", err)
+	// Output:
+	// downloading; 9 more may
+	// error: <nil>
+}
+
+// Acquire takes several permits at once, or waits until it can. What the section's
+// context ends with tells why it ended.
+func ExampleSemaphore_Acquire() {
+	session, _, done := openExample()
+	defer done()
+	workers := semaphore.New(session, "workers", 4)
+
+	section, permits, err := workers.Acquire(context.Background(), 3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("held:", permits.N())
+	fmt.Println("release:", permits.Release())
+	fmt.Println("section:", context.Cause(section))
+
+	_, _, err = workers.Acquire(context.Background(), 5)
+	fmt.Println(errors.Is(err, semaphore.ErrLimit))
+	// Output:
+	// held: 3
+	// release: <nil>
+	// section: rlock: lock released
+	// true
+}
+
+// TryAcquire does not wait; Wait bounds the waiting.
+func ExampleSemaphore_TryAcquire() {
+	session, _, done := openExample()
+	defer done()
+	m := semaphore.New(session, "exports", 2)
+	ctx := context.Background()
+
+	_, permits, _ := m.TryAcquire(ctx, 2)
+	_, _, err := m.TryAcquire(ctx, 1)
+	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
+	_, _, err = m.Acquire(ctx, 1, rlock.Wait(10*time.Millisecond))
+	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
+	permits.Release()
+	// Output:
+	// true
+	// true
+}
+
+// The limit is set by whoever comes first, and SetLimit changes it for everybody. Permits
+// that are held stay held.
+func ExampleSemaphore_SetLimit() {
+	session, _, done := openExample()
+	defer done()
+	ctx := context.Background()
+	m := semaphore.New(session, "mails", 5)
+
+	_, permits, _ := m.Acquire(ctx, 4)
+	m.SetLimit(ctx, 2)
+	free, _ := m.Available(ctx)
+	fmt.Println("free:", free)
+	permits.Release()
+	free, _ = m.Available(ctx)
+	fmt.Println("free:", free)
+	// Output:
+	// free: 0
+	// free: 2
+}
+
+// Permits with a fixed lease end by themselves, unless they are extended. Releasing them
+// afterwards says so, and changes nothing.
+func ExamplePermits_Release() {
+	session, _, done := openExample()
+	defer done()
+	m := semaphore.New(session, "slots", 1)
+	ctx := context.Background()
+
+	section, permits, err := m.Acquire(ctx, 1, rlock.Lease(20*time.Millisecond))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	<-section.Done()
+	fmt.Println(context.Cause(section))
+	fmt.Println(errors.Is(permits.Release(), rlock.ErrLost))
+	fmt.Println(errors.Is(permits.Release(), rlock.ErrNotHeld))
+	// Output:
+	// rlock: lock lost
+	// true
+	// true
+}
+
+// A counter is for what one takes and another gives back: here the places of a queue.
+func ExampleCounter() {
+	session, _, done := openExample()
+	defer done()
+	ctx := context.Background()
+	places := semaphore.NewCounter(session, "queue:places")
+
+	made, _ := places.TrySet(ctx, 2) // by whoever comes first
+	fmt.Println("made:", made)
+	fmt.Println("producer:", places.Acquire(ctx, 2))
+	fmt.Println("full:", errors.Is(places.TryAcquire(ctx, 1), rlock.ErrNotAcquired))
+	fmt.Println("consumer:", places.Release(ctx, 1))
+	free, _ := places.Available(ctx)
+	fmt.Println("free:", free)
+	// Output:
+	// made: true
+	// producer: <nil>
+	// full: true
+	// consumer: <nil>
+	// free: 1
+}
+
+// Add changes a counter by any number, also below 0; Drain takes all that it has.
+func ExampleCounter_Drain() {
+	session, _, done := openExample()
+	defer done()
+	ctx := context.Background()
+	tokens := semaphore.NewCounter(session, "tokens")
+
+	tokens.Add(ctx, 100)
+	tokens.Add(ctx, -30)
+	had, err := tokens.Drain(ctx)
+	fmt.Println(had, err)
+	left, _ := tokens.Available(ctx)
+	fmt.Println(left)
+	// Output:
+	// 70 <nil>
+	// 0
+}

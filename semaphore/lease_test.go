@@ -1,0 +1,91 @@
+package semaphore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+	"relock/rlock"
+	"relock/semaphore"
+)
+
+// Permits are renewed for as long as they are held; with a fixed lease they are not, and
+// end by themselves. Extend moves that end.
+func TestLeases(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{Lease: time.Second})
+		ctx := within(t, 20*time.Second)
+		m := semaphore.New(ses, "x", 6)
+		section, auto, err := m.Acquire(ctx, 3)
+		must(t, err)
+		fixed, p, err := m.Acquire(ctx, 2, rlock.Lease(time.Minute))
+		must(t, err)
+		if left := p.Remaining(); left < 50*time.Second || left > time.Minute {
+			t.Errorf("Remaining %v", left)
+		}
+		is(t, "Extend of renewed permits", auto.Extend(ctx, time.Minute), rlock.ErrArgument)
+		must(t, p.Extend(ctx, 2300*time.Millisecond))
+		locktest.Ends(t, fixed, 5*time.Second, rlock.ErrLost)
+		is(t, "Release of expired permits", p.Release(), rlock.ErrLost)
+		is(t, "a second one", p.Release(), rlock.ErrNotHeld)
+		if section.Err() != nil { // more than two leases old
+			t.Errorf("the renewed ones were lost: %v", context.Cause(section))
+		}
+		redistest.Eventually(t, 5*time.Second, "two to come back", func() bool {
+			n, err := m.Available(ctx)
+			must(t, err)
+			return n == 3
+		})
+		must(t, auto.Release())
+		available(t, ctx, m, 6)
+		if cause := context.Cause(section); !errors.Is(cause, rlock.ErrReleased) {
+			t.Errorf("the section ended with %v", cause)
+		}
+	})
+}
+
+// A release of permits that expired a moment ago, before the library noticed, says so and
+// changes nothing, and neither does one that comes when others have them (R25).
+func TestReleaseOfExpiredPermitsChangesNothing(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b := dial(t, s, slow()), dial(t, s, slow())
+		ctx := within(t, 20*time.Second)
+		m := semaphore.New(a, "x", 2)
+		section, p, err := m.Acquire(ctx, 2)
+		must(t, err)
+		for i := 1; i <= 2; i++ { // as if the hour were over
+			must(t, s.Do(t, "ZADD", zset("x"), "5", fmt.Sprint(p.Owner(), ":", i)).Error())
+		}
+		_, next, err := semaphore.New(b, "x", 2).TryAcquire(ctx, 1)
+		must(t, err)
+		before := locktest.Describe(t, s)
+		is(t, "Release", p.Release(), rlock.ErrLost)
+		if got := locktest.Describe(t, s); got != before {
+			t.Errorf("it made %s of %s", got, before)
+		}
+		if section.Err() == nil {
+			t.Error("the section goes on")
+		}
+		must(t, next.Release())
+		available(t, ctx, m, 2)
+	})
+}
+
+// Waiters need no message to get what expires.
+func TestExpiredPermitsLetWaitersIn(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{PollFloor: time.Hour})
+		ctx := within(t, 20*time.Second)
+		m := semaphore.New(ses, "x", 2)
+		must(t, s.Do(t, "SET", "x", "0").Error())
+		soon := fmt.Sprint(time.Now().Add(400 * time.Millisecond).UnixMilli())
+		must(t, s.Do(t, "ZADD", zset("x"), soon, "\x00\xffjava", soon, "dead").Error())
+		_, p, err := m.Acquire(ctx, 2)
+		must(t, err)
+		must(t, p.Release())
+	})
+}
