@@ -105,8 +105,8 @@ func (s *Session) admitFromLine(a *acquisition) {
 	l, t := a.line, a.t
 	switch {
 	case l.holder == nil:
-	case l.holder.live() == 0:
-		l.holder.vacate(false) // it has just released, and its answer is on the way
+	case !l.holder.excludes():
+		l.holder.vacate(false) // it has just released, or downgraded, and its answer is on the way
 	default:
 		l.holder.lose("another owner was let in")
 	}

@@ -109,6 +109,17 @@ func (s *Session) newTenure(ctx context.Context, p Primitive, owner *ctxOwner) *
 // live returns the number of holds of all sides. Session.mu must be held.
 func (t *tenure) live() int { return t.parts[0].live + t.parts[1].live }
 
+// excludes reports whether there is a hold that lets no other owner in. Session.mu must
+// be held.
+func (t *tenure) excludes() bool {
+	for i := range t.parts {
+		if pt := &t.parts[i]; pt.live > 0 && pt.prim.Traits().Exclusive {
+			return true
+		}
+	}
+	return false
+}
+
 // auto returns how many of them the watchdog renews. Session.mu must be held.
 func (t *tenure) auto() int { return t.parts[0].auto + t.parts[1].auto }
 

@@ -156,9 +156,13 @@ func (a *acquisition) listen(ctx context.Context) {
 func (a *acquisition) attempt(ctx context.Context) (grant, error) {
 	s := a.s
 	s.mu.Lock()
-	if a.line != nil && a.line.front == &a.w {
-		a.line.drain()
-		a.line.look = false
+	if a.line != nil {
+		// Who is not in front asks for this once only, and leaves no mark.
+		a.op.Wait = a.line.front == &a.w
+		if a.op.Wait {
+			a.line.drain()
+			a.line.look = false
+		}
 	}
 	s.unlock()
 	g, err := s.tryAcquire(ctx, a.p, &a.op)
@@ -177,7 +181,7 @@ func (a *acquisition) settleAttempt(g grant, err error) {
 		a.failures = 0
 		a.sent = g.status == granted
 		a.lastSent = g.sent
-		a.marked = a.op.Wait && a.p.Traits().Marks && g.status == heldElse
+		a.marked = a.marked || a.op.Wait && a.p.Traits().Marks && g.status == heldElse
 	case classify(err) == unknown:
 		if !a.sent {
 			a.doubted = g.sent

@@ -322,8 +322,8 @@ func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Durati
 	now := s.now()
 	for i, t := range b.tenures {
 		switch {
-		case t.state != holding || t.live() == 0:
-			continue
+		case t.state != holding || b.parts[i].live == 0:
+			continue // that side was released meanwhile
 		case err != nil:
 			t.renewAt = min(t.renewAt, now+jitter(max(min(s.cfg.Lease/20, (t.trust-now)/4), 10*time.Millisecond)))
 		case alive[i] != 1:

@@ -1,0 +1,224 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// crowd runs fn in several goroutines for each of several sessions until stop is called,
+// which waits for them.
+func crowd(sessions []*rlock.Session, each int, fn func(*rlock.Session)) (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for _, ses := range sessions {
+		for range each {
+			wg.Go(func() {
+				for {
+					select {
+					case <-done:
+						return
+					default:
+						fn(ses)
+					}
+				}
+			})
+		}
+	}
+	return sync.OnceFunc(func() { close(done); wg.Wait() })
+}
+
+// busy holds a section for d.
+func busy(section context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-section.Done():
+	}
+}
+
+// Readers of several sessions arrive without end, each held for readFor, with never a
+// moment without one: a writer still gets in within about one such time (R23), time after
+// time, and the readers go on.
+func TestWriterGetsInAmongEndlessReaders(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		const readFor = 100 * time.Millisecond
+		sessions := []*rlock.Session{dial(t, s, slow), dial(t, s, slow), dial(t, s, slow)}
+		w := rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 60*time.Second)
+		stop := crowd(sessions, 6, func(ses *rlock.Session) {
+			section, r, err := rwlock.New(ses, "x").RLock(ctx)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			busy(section, readFor)
+			if err := r.Unlock(); err != nil {
+				t.Error(err)
+			}
+		})
+		defer stop()
+		worst := time.Duration(0)
+		for range 10 {
+			redistest.Eventually(t, 10*time.Second, "many readers", func() bool {
+				st, err := w.State(ctx)
+				return err == nil && st.Mode == "read" && len(st.Owners) > 6
+			})
+			begin := time.Now()
+			_, h := hold(t, ctx, w.Lock)
+			worst = max(worst, time.Since(begin))
+			must(t, h.Unlock())
+		}
+		t.Logf("a writer waited %v at most for readers of %v", worst, readFor)
+		if limit := readFor + 700*time.Millisecond; worst > limit {
+			t.Errorf("a writer waited %v, want no more than a read hold of %v", worst, readFor)
+		}
+		stop()
+		nothingLeft(t, s)
+	})
+}
+
+// Writers of several sessions take turns without end: waiting readers still get in.
+func TestReadersGetInAmongEndlessWriters(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		sessions := []*rlock.Session{dial(t, s, slow), dial(t, s, slow), dial(t, s, slow)}
+		r := rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 60*time.Second)
+		stop := crowd(sessions, 4, func(ses *rlock.Session) {
+			section, h, err := rwlock.New(ses, "x").Lock(ctx)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			busy(section, 3*time.Millisecond)
+			if err := h.Unlock(); err != nil {
+				t.Error(err)
+			}
+		})
+		defer stop()
+		worst := time.Duration(0)
+		for range 20 {
+			begin := time.Now()
+			_, h := hold(t, ctx, r.RLock, rlock.Wait(20*time.Second))
+			worst = max(worst, time.Since(begin))
+			must(t, h.Unlock())
+		}
+		t.Logf("a reader waited %v at most", worst)
+		stop()
+		nothingLeft(t, s)
+	})
+}
+
+// A writer that gives up lets those in whom it kept out, at once, however it gives up.
+func TestWriterThatGivesUpLetsReadersIn(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b, c := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 60*time.Second)
+		_, r := hold(t, ctx, a.RLock)
+		for _, how := range []string{"cancel", "wait"} {
+			waitCtx, cancel := context.WithCancel(ctx)
+			opts := []rlock.LockOption{rlock.Wait(30 * time.Second)}
+			if how == "wait" {
+				opts[0] = rlock.Wait(300 * time.Millisecond)
+			}
+			w := goLock(waitCtx, b.Lock, opts...)
+			redistest.Eventually(t, 5*time.Second, "the writer's mark", func() bool { return marks(t, s, "x") == 1 })
+			reader := goLock(ctx, c.RLock)
+			if how == "cancel" {
+				listening(t, s, "x", 2)
+				notIn(t, reader, "a writer waits")
+				cancel()
+			}
+			err := locktest.Get(t, w, 5*time.Second, "the writer's Lock").err
+			is(t, "the writer's Lock", err, rlock.ErrNotAcquired)
+			if n := marks(t, s, "x"); n != 0 {
+				t.Errorf("%s: %d marks when Lock has returned", how, n)
+			}
+			must(t, in(t, reader, 5*time.Second, how+": the reader").hold.Unlock())
+			cancel()
+		}
+		// TryLock, and a Wait of 0, keep nobody out.
+		refused(t, ctx, b.TryLock, "a writer")
+		_, _, err := b.Lock(ctx, rlock.Wait(0))
+		is(t, "Lock with Wait(0)", err, rlock.ErrNotAcquired)
+		_, r2 := hold(t, ctx, c.TryRLock)
+		must(t, r2.Unlock())
+		must(t, r.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
+// Of two writers that wait, one that gives up does not take the other's right along.
+func TestOneOfTwoWaitingWritersGivesUp(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b, c := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 30*time.Second)
+		_, r := hold(t, ctx, a.RLock)
+		waitCtx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		w1, w2 := goLock(waitCtx, b.Lock), goLock(ctx, c.Lock)
+		redistest.Eventually(t, 5*time.Second, "two marks", func() bool { return marks(t, s, "x") == 2 })
+		cancel()
+		if err := locktest.Get(t, w1, 5*time.Second, "the first writer").err; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if n := marks(t, s, "x"); n != 1 {
+			t.Errorf("%d marks, want 1", n)
+		}
+		refused(t, ctx, a.TryRLock, "a reader while the second writer waits")
+		must(t, r.Unlock())
+		must(t, in(t, w2, 5*time.Second, "the second writer").hold.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
+// The mark of a writer whose process died while it waited keeps readers out for a moment
+// only: the lock is free, and they do not wait for the whole of the mark.
+func TestDeadWaitingWriterDelaysReadersBriefly(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		m := rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 30*time.Second)
+		_, r := hold(t, ctx, m.RLock)
+		must(t, s.Do(t, "ZADD", "relock_writers:{x}", "9999999999999", "dead").Error())
+		must(t, s.Do(t, "PEXPIRE", "relock_writers:{x}", "600000").Error())
+		refused(t, ctx, m.TryRLock, "a reader behind a mark")
+		must(t, r.Unlock())
+		refused(t, ctx, m.TryRLock, "a reader just after, the writer may come")
+		reader := in(t, goLock(ctx, m.RLock), 5*time.Second, "a reader")
+		must(t, reader.hold.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
+// A waiting writer keeps its mark for as long as it waits, also if no message comes: it
+// looks again before the mark is over.
+func TestWaitingWriterKeepsItsMark(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		const floor = 100 * time.Millisecond
+		a := rwlock.New(dial(t, s, slow), "x")
+		b := rwlock.New(dial(t, s, rlock.Config{PollFloor: floor}), "x")
+		ctx := within(t, 30*time.Second)
+		_, r := hold(t, ctx, a.RLock)
+		w := goLock(ctx, b.Lock)
+		redistest.Eventually(t, 5*time.Second, "the writer's mark", func() bool { return marks(t, s, "x") == 1 })
+		if got := pttl(t, s, "relock_writers:{x}"); got > 2*floor+time.Second {
+			t.Errorf("the mark lives for %v; if its writer dies, readers wait that long", got)
+		}
+		until := time.Now().Add(2 * time.Second)
+		redistest.Eventually(t, 5*time.Second, "time to pass, longer than a mark lives", func() bool {
+			refused(t, ctx, a.TryRLock, "a reader while a writer waits")
+			return time.Now().After(until)
+		})
+		must(t, r.Unlock())
+		must(t, in(t, w, 5*time.Second, "the writer").hold.Unlock())
+		nothingLeft(t, s)
+	})
+}

@@ -1,0 +1,275 @@
+package rwlock_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// The lock is deleted, flushed, or runs out under readers and writers: their sections end
+// with ErrLost within a renewal interval, and so do their Unlocks (R1).
+func TestLostLockEndsItsHolds(t *testing.T) {
+	const lease = 900 * time.Millisecond
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 60*time.Second)
+		for _, c := range []struct {
+			what string
+			cmd  []string
+		}{
+			{"deleted", []string{"DEL", "x"}},
+			{"flushed", []string{"FLUSHALL"}},
+			{"expired", []string{"PEXPIRE", "x", "1"}},
+			{"another type", []string{"SET", "x", "y"}},
+			{"the write lock of somebody else", []string{"EVAL", "redis.call('DEL', KEYS[1]) redis.call('HSET', KEYS[1], 'mode', 'write', 'you:write', 1) return 1", "1", "x"}},
+		} {
+			for _, opts := range [][]rlock.LockOption{nil, {rlock.Lease(lease)}} {
+				for _, side := range []string{"read", "write"} {
+					ses := dial(t, s, rlock.Config{Lease: lease})
+					m := rwlock.New(ses, "x")
+					lock := m.RLock
+					if side == "write" {
+						lock = m.Lock
+					}
+					section, h := hold(t, ctx, lock, opts...)
+					must(t, s.Do(t, c.cmd...).Error())
+					begin := time.Now()
+					ends(t, section, lease/3+700*time.Millisecond, rlock.ErrLost)
+					if took := time.Since(begin); len(opts) > 0 && took > lease {
+						t.Errorf("%s, %s: noticed after %v, at the end of the lease", c.what, side, took)
+					}
+					is(t, "Unlock", h.Unlock(), rlock.ErrLost)
+					must(t, ses.Close())
+					s.FlushAll(t)
+				}
+			}
+		}
+	})
+}
+
+// The write side is lost, and before that is noticed the owner takes the read side: that
+// is ErrLost, and not a plain read hold in a section that believes it may write.
+func TestReadUnderALostWriteIsLost(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		m := rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 30*time.Second)
+		for _, second := range []struct {
+			what        string
+			outer, then lockFunc
+		}{
+			{"read under write", m.Lock, m.RLock}, {"write under write", m.Lock, m.Lock},
+			{"read under read", m.RLock, m.RLock}, {"upgrade of a lost read", m.RLock, m.Lock},
+		} {
+			section, h := hold(t, ctx, second.outer)
+			must(t, s.Do(t, "DEL", "x").Error())
+			_, _, err := second.then(section)
+			is(t, second.what, err, rlock.ErrLost)
+			ends(t, section, time.Second, rlock.ErrLost)
+			is(t, second.what+", Unlock", h.Unlock(), rlock.ErrLost)
+			if got := s.Do(t, "EXISTS", "x"); true {
+				if n, _ := got.AsInt64(); n != 0 {
+					t.Errorf("%s: something is held", second.what)
+				}
+			}
+			s.FlushAll(t)
+		}
+	})
+}
+
+// Each reader has its own lease: a long one is not cut by a short one that goes, and a
+// short one that is not unlocked keeps a writer out no longer than itself (R22, R24).
+func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b, w := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 30*time.Second)
+		_, long := hold(t, ctx, a.RLock, rlock.Lease(time.Minute))
+		shortSection, short := hold(t, ctx, b.RLock, rlock.Lease(time.Second))
+		_, third := hold(t, ctx, b.RLock, rlock.Lease(5*time.Second))
+		must(t, third.Unlock())
+		if got := pttl(t, s, "x"); got < 55*time.Second {
+			t.Errorf("the lock lives for %v; a reader has a lease of a minute", got)
+		}
+		must(t, long.Unlock())
+		if got := pttl(t, s, "x"); got > time.Second {
+			t.Errorf("the lock lives for %v; the last reader's lease is 1s", got)
+		}
+		begin := time.Now()
+		writer := in(t, goLock(ctx, w.Lock), 5*time.Second, "the writer, when the short lease is over")
+		if took := time.Since(begin); took > 1700*time.Millisecond {
+			t.Errorf("the writer waited %v for a lease of 1s", took)
+		}
+		if shortSection.Err() == nil {
+			t.Error("the writer is in, and the reader's section has not ended")
+		}
+		is(t, "Unlock", short.Unlock(), rlock.ErrLost)
+		if field(t, s, "x", writer.hold.Owner()+":write") != "1" {
+			t.Error("the late reader's Unlock touched the writer")
+		}
+		must(t, writer.hold.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
+// Extend moves a reader's own end, and unlocking a nested hold never lengthens a lease.
+func TestExtendAndInnerUnlock(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		m := rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 30*time.Second)
+		for _, lock := range []lockFunc{m.RLock, m.Lock} {
+			section, h := hold(t, ctx, lock, rlock.Lease(5*time.Second))
+			_, inner := hold(t, section, m.RLock, rlock.Lease(time.Minute))
+			between := func(what string, from, to time.Duration) {
+				t.Helper()
+				if got := pttl(t, s, "x"); got < from || got > to {
+					t.Errorf("%s: the lock lives for %v, want %v to %v", what, got, from, to)
+				}
+			}
+			between("a longer inner hold", 55*time.Second, time.Minute)
+			must(t, inner.Extend(ctx, 2*time.Minute))
+			between("extended", 110*time.Second, 2*time.Minute)
+			st, err := m.State(ctx)
+			must(t, err)
+			must(t, inner.Unlock())
+			if st.Mode == "read" {
+				between("the inner one unlocked", 3*time.Second, 5*time.Second)
+			}
+			must(t, h.Extend(ctx, 20*time.Second))
+			between("the outer one extended", 19*time.Second, 2*time.Minute)
+			must(t, h.Extend(ctx, 3*time.Second))
+			between("and shortened", 2*time.Second, 3*time.Second)
+			must(t, h.Unlock())
+			nothingLeft(t, s)
+		}
+	})
+}
+
+// A renewed hold outlives its lease many times over, on either side and on both; and one
+// of a lease that is gone is renewed again when it is taken anew (R10).
+func TestRenewal(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 300 * time.Millisecond
+		m, other := rwlock.New(dial(t, s, rlock.Config{Lease: lease}), "x"), rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 30*time.Second)
+		stays := func(what string, section context.Context, try lockFunc) {
+			t.Helper()
+			until := time.Now().Add(4 * lease)
+			redistest.Eventually(t, 10*time.Second, "leases to pass", func() bool {
+				refused(t, ctx, try, what)
+				return time.Now().After(until)
+			})
+			if section.Err() != nil {
+				t.Errorf("%s: lost: %v", what, context.Cause(section))
+			}
+		}
+		for range 2 {
+			section, r := hold(t, ctx, m.RLock)
+			stays("read", section, other.TryLock)
+			must(t, s.Do(t, "DEL", "x").Error())
+			ends(t, section, lease+700*time.Millisecond, rlock.ErrLost)
+			is(t, "Unlock", r.Unlock(), rlock.ErrLost)
+		}
+		section, w := hold(t, ctx, m.Lock)
+		stays("write", section, other.TryRLock)
+		_, r := hold(t, section, m.RLock)
+		stays("both", section, other.TryRLock)
+		must(t, w.Unlock())
+		stays("downgraded", section, other.TryLock)
+		must(t, r.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
+// childEnv makes TestChildReader hold the lock for the test that started it.
+const childEnv = "RELOCK_TEST_READER_ON"
+
+// TestChildReader is run in a process of its own, by the test below, and killed there.
+func TestChildReader(t *testing.T) {
+	addr := os.Getenv(childEnv)
+	if addr == "" {
+		t.Skip("is run by TestDeadReaderKeepsNobodyOut")
+	}
+	ses, err := rlock.Dial(context.Background(), rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, rlock.Config{Lease: 2 * time.Second})
+	must(t, err)
+	_, h, err := rwlock.New(ses, "x").RLock(context.Background())
+	must(t, err)
+	fmt.Println("held by", h.Owner())
+	select {}
+}
+
+// A reader's process is killed: other readers go on, a writer gets in when they have left
+// and the dead one's own lease is over, and not later (R22).
+func TestDeadReaderKeepsNobodyOut(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 2 * time.Second // the child's
+		ctx := within(t, 60*time.Second)
+		child := exec.Command(os.Args[0], "-test.run=^TestChildReader$", "-test.v")
+		child.Env = append(os.Environ(), childEnv+"="+s.Addr)
+		out, err := child.StdoutPipe()
+		must(t, err)
+		must(t, child.Start())
+		t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
+		held := make(chan string, 1)
+		go func() {
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				if owner, ok := strings.CutPrefix(lines.Text(), "held by "); ok {
+					held <- owner
+				}
+			}
+		}()
+		dead := locktest.Get(t, held, 20*time.Second, "the child to hold the lock")
+
+		m, w := rwlock.New(dial(t, s, rlock.Config{}), "x"), rwlock.New(dial(t, s, slow), "x")
+		section, r := hold(t, ctx, m.RLock) // a lease of 30 s: the hash outlives the dead one
+		must(t, child.Process.Kill())
+		killed := time.Now()
+		waiting := goLock(ctx, w.Lock)
+		redistest.Eventually(t, 10*time.Second, "the dead reader to be over", func() bool {
+			st, err := m.State(ctx)
+			_, there := st.Owners[dead]
+			return err == nil && !there
+		})
+		if took := time.Since(killed); took > lease+700*time.Millisecond {
+			t.Errorf("the dead reader was over after %v, its lease is %v", took, lease)
+		}
+		if section.Err() != nil || field(t, s, "x", r.Owner()) != "1" {
+			t.Fatal("the dead reader took another one along")
+		}
+		notIn(t, waiting, "a reader is left")
+		must(t, r.Unlock())
+		must(t, in(t, waiting, 5*time.Second, "the writer, when the last living reader has left").hold.Unlock())
+		redistest.Eventually(t, 5*time.Second, "what the dead reader left to end", func() bool { return len(s.Keys(t)) == 0 })
+	})
+}
+
+// The same with the dead reader alone: the writer waits for no longer than its lease.
+func TestWriterWaitsForADeadReadersLeaseAlone(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 60*time.Second)
+		a, p := locktest.DialProxy(t, s, rlock.Config{Lease: time.Second})
+		b, w := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
+		_, long := hold(t, ctx, b.RLock, rlock.Lease(time.Minute))
+		section, _ := hold(t, ctx, rwlock.New(a, "x").RLock)
+		p.BlackHole(true) // as good as dead
+		cut := time.Now()
+		must(t, long.Unlock())
+		writer := in(t, goLock(ctx, w.Lock), 10*time.Second, "the writer")
+		if took := time.Since(cut); took > 1700*time.Millisecond {
+			t.Errorf("the writer waited %v for a lease of 1s", took)
+		}
+		if section.Err() == nil {
+			t.Error("the writer is in, and the reader that is cut off has not been told")
+		}
+		must(t, writer.hold.Unlock())
+	})
+}

@@ -1,0 +1,36 @@
+-- extend_write.lua: gives an owner's holds of the write side a new end. Run twice it sets
+-- the same end, counted from the later run.
+--
+-- KEYS[1]  the lock: hash
+-- KEYS[2]  our readers: zset, owner -> when its holds expire
+-- KEYS[3]  the ids of this owner's holds: set
+-- ARGV[1]  owner
+-- ARGV[2]  time to live in ms, from now
+-- ARGV[3]  the holds for which the end may also move closer: if the owner has more,
+--          others hold under it too; 0: only further away
+-- Returns  1, or 0 if that owner does not hold it (any more)
+--          WRONGTYPE error: a key that goes along is of another type
+-- Publishes nothing.
+local fields = redis.pcall('HMGET', KEYS[1], 'mode', ARGV[1], ARGV[1] .. ':write')
+if fields.err then
+  return 0
+end
+local held = tonumber(fields[3] or 0) or 0
+if held <= 0 or fields[1] ~= 'write' then
+  return 0
+end
+local expiry = redis.pcall('ZSCORE', KEYS[2], ARGV[1])
+if type(expiry) == 'table' then
+  return redis.error_reply('WRONGTYPE Operation against a key holding the wrong kind of value')
+end
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local stays = tonumber(ARGV[2])
+if fields[2] then
+  stays = math.max(stays, tonumber(expiry or 0) - now) -- its read holds need the lock too
+end
+if held <= tonumber(ARGV[3]) or redis.call('PTTL', KEYS[1]) < stays then
+  redis.call('PEXPIRE', KEYS[1], string.format('%.0f', stays))
+  redis.call('PEXPIRE', KEYS[3], string.format('%.0f', stays))
+end
+return 1

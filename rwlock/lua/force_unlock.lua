@@ -1,0 +1,42 @@
+-- force_unlock.lua: ends every owner's holds of both sides, tells the sessions of those
+-- owners, and wakes the waiters. Run twice it leaves the same state; the second run finds
+-- nothing. The owners' ids and timeout keys are left to end with their TTL.
+--
+-- KEYS[1]  the lock: hash; deleted
+-- KEYS[2]  our readers: zset; deleted
+-- KEYS[3]  marks of waiting writers: zset; deleted, so that waiting readers come in too
+-- ARGV[1]  channel of the lock
+-- ARGV[2]  PUBLISH or SPUBLISH
+-- ARGV[3]  the prefix that makes a session's channel out of a session id
+-- Returns  the owners whose holds were ended, none if it was free
+--          WRONGTYPE error: nothing was changed; so too for a lock of another kind
+-- Publishes 'lost:<length of owner>:<owner><key>' on the channel of the session of
+--          each owner that is '<session id>:<number>' (always PUBLISH: it is heard in
+--          the whole Cluster), then '1' on the lock's channel if it was held.
+local wrongtype = 'WRONGTYPE Operation against a key holding the wrong kind of value'
+local fields = redis.pcall('HKEYS', KEYS[1])
+if fields.err then
+  return redis.error_reply(wrongtype)
+end
+if #fields == 0 then
+  return fields
+end
+local mode = redis.call('HGET', KEYS[1], 'mode')
+if mode ~= 'read' and mode ~= 'write' then
+  return redis.error_reply(wrongtype .. ': the key is another kind of lock')
+end
+redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
+local owners, seen = {}, {}
+for _, field in ipairs(fields) do
+  local owner = string.match(field, '^(.*):write$') or field
+  if field ~= 'mode' and not seen[owner] then
+    seen[owner] = true
+    owners[#owners + 1] = owner
+    local session = string.match(owner, '^(.+):%d+$')
+    if session then
+      redis.call('PUBLISH', ARGV[3] .. session, 'lost:' .. #owner .. ':' .. owner .. KEYS[1])
+    end
+  end
+end
+redis.call(ARGV[2], ARGV[1], '1')
+return owners

@@ -1,0 +1,110 @@
+-- release_read.lua: ends holds of the read side, and takes back acquisitions of it whose
+-- outcome is unknown.
+--
+-- It looks at no other reader, so it costs the same however many there are. What has
+-- ended already, or belongs to an earlier life of the lock, is not released again: run
+-- twice with the same arguments it leaves the same state and the same holds. Only
+-- `changed` tells the runs apart.
+--
+-- KEYS[1]  the lock: hash; deleted when nobody is left
+-- KEYS[2]  our readers: zset, owner -> when its holds expire
+-- KEYS[3]  marks of waiting writers: zset
+-- KEYS[4]  the ids of this owner's holds: set, r<id> and w<id>
+-- KEYS[i]  i > 4: the reader's timeout keys, the first of them first
+-- ARGV[1]  owner
+-- ARGV[2]  channel of the lock
+-- ARGV[3]  PUBLISH or SPUBLISH
+-- ARGV[4]  the holds of the read side that this session keeps
+-- ARGV[5]  the time to live in ms that all it keeps deserves; 0 leaves it
+-- ARGV[i]  i > 5: ids of the holds to end
+-- Returns  {holds left, changed}; changed is 0 if none of the ids was there
+--          WRONGTYPE error: a key that goes along is of another type, nothing was
+--          changed. If it is the lock itself, the hold is gone: {0, 0}
+-- Publishes '0' on the channel when the lock became free.
+local fields = redis.pcall('HMGET', KEYS[1], 'mode', ARGV[1], ARGV[1] .. ':write')
+if fields.err then
+  return {0, 0}
+end
+local expiry = redis.pcall('ZSCORE', KEYS[2], ARGV[1])
+local marks = redis.pcall('ZCARD', KEYS[3])
+local ids = redis.pcall('SCARD', KEYS[4])
+if type(expiry) == 'table' or type(marks) == 'table' or type(ids) == 'table' then
+  return redis.error_reply('WRONGTYPE Operation against a key holding the wrong kind of value')
+end
+local ended = 0
+for i = 6, #ARGV do
+  ended = ended + redis.call('SREM', KEYS[4], 'r' .. ARGV[i])
+end
+local held, writes = tonumber(fields[2] or 0) or 0, tonumber(fields[3] or 0) or 0
+if held <= 0 then
+  -- The hash was deleted under it; what went along with it goes too.
+  redis.call('ZREM', KEYS[2], ARGV[1])
+  for i = 5, #KEYS do
+    redis.call('DEL', KEYS[i])
+  end
+  return {0, 0}
+end
+if ended == 0 then
+  return {held, 0}
+end
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local keep = tonumber(ARGV[5])
+held = math.max(held - ended, 0)
+if held == 0 then
+  redis.call('HDEL', KEYS[1], ARGV[1])
+  redis.call('ZREM', KEYS[2], ARGV[1])
+  if writes <= 0 then
+    redis.call('DEL', KEYS[4])
+  end
+else
+  redis.call('HINCRBY', KEYS[1], ARGV[1], -ended)
+  -- Only ever shorter: unlocking one hold never lengthens the lease of another. And only
+  -- if no other session holds under the same owner.
+  if keep > 0 and held <= tonumber(ARGV[4]) and expiry and now + keep < tonumber(expiry) then
+    redis.call('ZADD', KEYS[2], string.format('%.0f', now + keep), ARGV[1])
+  else
+    keep = 0
+  end
+end
+for i = 5, #KEYS do
+  if i - 4 > held then
+    redis.call('DEL', KEYS[i])
+  elseif keep > 0 and redis.call('PTTL', KEYS[i]) > keep then
+    redis.call('PEXPIRE', KEYS[i], keep)
+  end
+end
+if fields[1] == 'write' then
+  return {held, 1} -- the TTL is the writer's
+end
+
+-- Some of those whose lease is over go too, so that the dead do not pile up.
+local dead = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now), 'LIMIT', 0, 8)
+for _, owner in ipairs(dead) do
+  if owner ~= ARGV[1] then
+    redis.call('HDEL', KEYS[1], owner)
+    redis.call('ZREM', KEYS[2], owner)
+  end
+end
+local others = redis.call('HLEN', KEYS[1]) - 1
+if others == 0 then
+  redis.call('DEL', KEYS[1], KEYS[2])
+  -- The writers that wait have a moment to come, before readers that arrived later. It is
+  -- short, since they may have died.
+  if redis.call('PTTL', KEYS[3]) > 1000 then
+    redis.call('PEXPIRE', KEYS[3], 1000)
+  end
+  redis.call(ARGV[3], ARGV[2], '0')
+  return {0, 1}
+end
+-- If all are ours, the lock need not outlive the last of them. Redisson's readers have
+-- a say in the TTL that is not known here.
+if redis.call('ZCARD', KEYS[2]) == others then
+  local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+  local left = last[2] - now
+  if left > 0 and redis.call('PTTL', KEYS[1]) > left and redis.call('HEXISTS', KEYS[1], last[1]) == 1 then
+    redis.call('PEXPIRE', KEYS[1], string.format('%.0f', left))
+  end
+end
+return {held, 1}

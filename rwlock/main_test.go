@@ -1,0 +1,19 @@
+package rwlock_test
+
+import (
+	"testing"
+
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// Short names for what the tests of all kinds of lock share.
+var (
+	dial   = locktest.Dial
+	within = locktest.Within
+	must   = locktest.Must
+	is     = locktest.Is
+	ends   = locktest.Ends
+)

@@ -1,0 +1,280 @@
+package rwlock_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// What Redisson 4.7 does to a read-write lock, step by step, without the unlock latch.
+// KEYS[1] the lock, KEYS[2] the channel; ARGV[1] owner, ARGV[2] lease in ms, ARGV[3] what
+// timeout keys begin with.
+const (
+	javaTimeout = `local function T(owner, i) return ARGV[3] .. owner .. ':rwlock_timeout:' .. i end
+`
+	javaReadLock = javaTimeout + `
+local mode = redis.call('HGET', KEYS[1], 'mode')
+if mode == false then
+  redis.call('HSET', KEYS[1], 'mode', 'read')
+  redis.call('HSET', KEYS[1], ARGV[1], 1)
+  redis.call('SET', T(ARGV[1], 1), 1)
+  redis.call('PEXPIRE', T(ARGV[1], 1), ARGV[2])
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return nil
+end
+if mode == 'read' or (mode == 'write' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1) then
+  local i = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
+  redis.call('SET', T(ARGV[1], i), 1)
+  redis.call('PEXPIRE', T(ARGV[1], i), ARGV[2])
+  redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])))
+  return nil
+end
+return redis.call('PTTL', KEYS[1])`
+
+	javaReadUnlock = javaTimeout + `
+local mode = redis.call('HGET', KEYS[1], 'mode')
+if mode == false then
+  redis.call('PUBLISH', KEYS[2], '0')
+  return nil
+end
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+  return nil
+end
+local c = redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
+if c == 0 then
+  redis.call('HDEL', KEYS[1], ARGV[1])
+end
+redis.call('DEL', T(ARGV[1], c + 1))
+if redis.call('HLEN', KEYS[1]) > 1 then
+  local m = -3
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    local n = tonumber(redis.call('HGET', KEYS[1], field))
+    if type(n) == 'number' then
+      for i = n, 1, -1 do
+        m = math.max(redis.call('PTTL', T(field, i)), m)
+      end
+    end
+  end
+  if m > 0 then
+    redis.call('PEXPIRE', KEYS[1], m)
+    return 0
+  end
+  if mode == 'write' then
+    return 0
+  end
+end
+redis.call('DEL', KEYS[1])
+redis.call('PUBLISH', KEYS[2], '0')
+return 1`
+
+	javaWriteLock = `
+local mode = redis.call('HGET', KEYS[1], 'mode')
+if mode == false then
+  redis.call('HSET', KEYS[1], 'mode', 'write')
+  redis.call('HSET', KEYS[1], ARGV[1] .. ':write', 1)
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return nil
+end
+if mode == 'write' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1 then
+  redis.call('HINCRBY', KEYS[1], ARGV[1] .. ':write', 1)
+  redis.call('PEXPIRE', KEYS[1], redis.call('PTTL', KEYS[1]) + ARGV[2])
+  return nil
+end
+return redis.call('PTTL', KEYS[1])`
+
+	javaWriteUnlock = `
+local mode = redis.call('HGET', KEYS[1], 'mode')
+if mode == false then
+  redis.call('PUBLISH', KEYS[2], '1')
+  return nil
+end
+if mode ~= 'write' or redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 0 then
+  return nil
+end
+if redis.call('HINCRBY', KEYS[1], ARGV[1] .. ':write', -1) > 0 then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return 0
+end
+redis.call('HDEL', KEYS[1], ARGV[1] .. ':write')
+if redis.call('HLEN', KEYS[1]) == 1 then
+  redis.call('DEL', KEYS[1])
+  redis.call('PUBLISH', KEYS[2], '1')
+else
+  redis.call('HSET', KEYS[1], 'mode', 'read')
+end
+return 1`
+)
+
+// A java is one thread of a Java process.
+type java struct {
+	t     testing.TB
+	s     *redistest.Server
+	name  string
+	owner string
+}
+
+// run runs a script with a lease, and returns its reply: "nil" or a number.
+func (j java) run(script string, lease time.Duration) string {
+	j.t.Helper()
+	n, err := j.s.Do(j.t, "EVAL", script, "2", j.name, "redisson_rwlock:{"+j.name+"}",
+		j.owner, strconv.FormatInt(lease.Milliseconds(), 10), "{"+j.name+"}:").AsInt64()
+	if rueidis.IsRedisNil(err) {
+		return "nil"
+	}
+	must(j.t, err)
+	return strconv.FormatInt(n, 10)
+}
+
+// wants is run with the reply that must come.
+func (j java) wants(script string, lease time.Duration, want string) {
+	j.t.Helper()
+	if got := j.run(script, lease); got != want {
+		j.t.Fatalf("Java was answered %s, want %s", got, want)
+	}
+}
+
+func newJava(t testing.TB, s *redistest.Server, name string, thread int) java {
+	return java{t, s, name, fmt.Sprintf("0b6de3d7-9d3b-4f19-a3a4-2a2f9a1d7c11:%d", thread)}
+}
+
+// Java's readers and ours hold together, and neither's unlock touches the other's hold, at
+// any depth.
+func TestRedissonReadersAndOursShare(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		m := rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 30*time.Second)
+		j := newJava(t, s, "x", 7)
+
+		// Java comes and goes while we hold twice.
+		section, r1 := hold(t, ctx, m.RLock)
+		_, r2 := hold(t, section, m.RLock)
+		for i := 1; i <= 2; i++ {
+			if v, _ := s.Do(t, "GET", fmt.Sprintf("{x}:%s:rwlock_timeout:%d", r1.Owner(), i)).ToString(); v != "1" {
+				t.Errorf("timeout key %d is %q", i, v)
+			}
+		}
+		j.wants(javaReadLock, 30*time.Second, "nil")
+		j.wants(javaReadLock, 30*time.Second, "nil")
+		j.wants(javaReadUnlock, 30*time.Second, "0")
+		j.wants(javaReadUnlock, 30*time.Second, "0")
+		if got := field(t, s, "x", r1.Owner()); got != "2" {
+			t.Fatalf("Java's unlock left us %q of 2 holds", got)
+		}
+		must(t, r2.Unlock())
+		j.wants(javaReadLock, 30*time.Second, "nil")
+		j.wants(javaReadUnlock, 30*time.Second, "0")
+		if got := field(t, s, "x", r1.Owner()); got != "1" || section.Err() != nil {
+			t.Fatalf("Java's unlock left us %q of 1 hold", got)
+		}
+
+		// We come and go while Java holds.
+		j.wants(javaReadLock, 30*time.Second, "nil")
+		must(t, r1.Unlock())
+		_, r3 := hold(t, ctx, m.RLock)
+		must(t, r3.Unlock())
+		if got := field(t, s, "x", j.owner); got != "1" {
+			t.Fatalf("our unlock left Java %q of 1 hold", got)
+		}
+		j.wants(javaReadUnlock, 30*time.Second, "1")
+		nothingLeft(t, s)
+	})
+}
+
+// Java's writers and ours keep each other out, and readers of the other kind; each is
+// woken by the other's release.
+func TestRedissonWritersAndOursExclude(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		m, w := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 30*time.Second)
+		j, jw := newJava(t, s, "x", 7), newJava(t, s, "x", 8)
+
+		j.wants(javaReadLock, 30*time.Second, "nil")
+		if got := jw.run(javaWriteLock, 30*time.Second); got == "nil" {
+			t.Fatal("a Java writer came in beside a Java reader")
+		}
+		refused(t, ctx, w.TryLock, "a writer of ours beside a Java reader")
+		waiting := goLock(ctx, w.Lock)
+		listening(t, s, "x", 1)
+		j.wants(javaReadUnlock, 30*time.Second, "1")
+		writer := in(t, waiting, 10*time.Second, "our writer, woken by Java's last reader")
+
+		for _, script := range []string{javaReadLock, javaWriteLock} {
+			if got := j.run(script, 30*time.Second); got == "nil" {
+				t.Fatal("Java came in beside our writer")
+			}
+		}
+		heard, stop := messages(t, s, "x")
+		must(t, writer.hold.Unlock())
+		if msg := locktest.Get(t, heard, 5*time.Second, "the writer's message"); msg != "1" {
+			t.Errorf("message %q wakes one Java reader only, want 1", msg)
+		}
+		stop()
+		_, r := hold(t, ctx, m.RLock)
+		if got := jw.run(javaWriteLock, 30*time.Second); got == "nil" {
+			t.Fatal("a Java writer came in beside our reader")
+		}
+		must(t, r.Unlock())
+
+		jw.wants(javaWriteLock, 30*time.Second, "nil")
+		refused(t, ctx, m.TryRLock, "a reader of ours beside a Java writer")
+		refused(t, ctx, m.TryLock, "a writer of ours beside a Java writer")
+		reading := goLock(ctx, m.RLock)
+		listening(t, s, "x", 1)
+		jw.wants(javaWriteUnlock, 30*time.Second, "1")
+		must(t, in(t, reading, 10*time.Second, "our reader, woken by Java's writer").hold.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
+// A Java reader that leaves cuts the TTL of the lock to what the timeout keys say: our
+// reader must be among them for as long as it holds, renewed and after a downgrade too.
+func TestRedissonUnlockLeavesARenewedReader(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		m := rwlock.New(dial(t, s, rlock.Config{Lease: 600 * time.Millisecond}), "x")
+		ctx := within(t, 30*time.Second)
+		j := newJava(t, s, "x", 7)
+		section, w := hold(t, ctx, m.Lock)
+		_, r := hold(t, section, m.RLock)
+		_, r2 := hold(t, section, m.RLock)
+		must(t, w.Unlock())
+		until := time.Now().Add(2 * time.Second) // several leases
+		redistest.Eventually(t, 10*time.Second, "time to pass with Java readers that come and go", func() bool {
+			j.wants(javaReadLock, 30*time.Second, "nil")
+			j.wants(javaReadUnlock, 30*time.Second, "0")
+			if section.Err() != nil {
+				t.Fatalf("the hold is lost: %v", r.Unlock())
+			}
+			return time.Now().After(until)
+		})
+		must(t, r.Unlock())
+		must(t, r2.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
+// Java readers that died keep a writer of ours out no longer than their timeout keys.
+func TestDeadRedissonReadersEnd(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		m := rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 30*time.Second)
+		j := newJava(t, s, "x", 7)
+		j.wants(javaReadLock, 300*time.Millisecond, "nil")
+		_, r := hold(t, ctx, m.RLock, rlock.Lease(time.Minute)) // so that the hash outlives it
+		must(t, r.Unlock())
+		if got := pttl(t, s, "x"); got < 50*time.Second {
+			t.Fatalf("the hash lives for %v only: this test is about none that does", got)
+		}
+		refused(t, ctx, m.TryLock, "a writer beside a Java reader that may live")
+		w := in(t, goLock(ctx, m.Lock), 5*time.Second, "the writer")
+		must(t, w.hold.Unlock())
+		nothingLeft(t, s)
+	})
+}
