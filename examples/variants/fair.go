@@ -1,0 +1,101 @@
+// This file is about the fair lock.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"relock/examples/internal/demo"
+	"relock/fairlock"
+	"relock/rlock"
+)
+
+const (
+	services  = 3
+	customers = 12
+)
+
+// serviceOrder says in which order customers, numbered as they came, were served.
+type serviceOrder struct{ fair, plain []int }
+
+// check returns what must not have happened.
+func (o serviceOrder) check() error {
+	if n := overtaken(o.fair); n != 0 || len(o.fair) != customers {
+		return fmt.Errorf("the fair lock served %v", o.fair)
+	}
+	return nil
+}
+
+// overtaken counts the customers who saw somebody served first that came after them.
+func overtaken(served []int) (n int) {
+	for i, c := range served {
+		for _, later := range served[:i] {
+			if later > c {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// showFair has the same customers served under a fair lock and under a plain one.
+func showFair(ctx context.Context, redis *demo.Redis) (o serviceOrder, err error) {
+	o.fair, err = serve(ctx, redis, func(s *rlock.Session) *rlock.Mutex { return fairlock.New(s, "fair").Mutex })
+	if err != nil {
+		return o, err
+	}
+	o.plain, err = serve(ctx, redis, func(s *rlock.Session) *rlock.Mutex { return rlock.New(s, "plain") })
+	return o, err
+}
+
+// serve lets customers queue up one by one, each at another service than the one before,
+// while the shop is still closed, and returns the order in which they are served.
+func serve(ctx context.Context, redis *demo.Redis, lock func(*rlock.Session) *rlock.Mutex) (served []int, err error) {
+	came := make(chan struct{}, customers)
+	sessions, closeAll, err := openServices(ctx, redis, services, rlock.Config{
+		Trace: &rlock.Trace{Waiting: func(string, string) { came <- struct{}{} }},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closeAll()) }()
+	_, shop, err := lock(sessions[0]).Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	var wg sync.WaitGroup
+	var failed error
+	for i := range customers {
+		wg.Go(func() {
+			e := lock(sessions[i%services]).Do(ctx, func(ctx context.Context) error {
+				served = append(served, i+1) // the lock guards it
+				return pause(ctx, 3*time.Millisecond)
+			})
+			if e != nil {
+				failed = e // any one will do
+			}
+		})
+		select {
+		case <-came: // it stands in the queue
+		case <-ctx.Done():
+		}
+	}
+	err = shop.Unlock()
+	wg.Wait()
+	return served, errors.Join(err, failed)
+}
+
+// pause is the work that is done under a lock.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,116 @@
+// This file is about the read-write lock.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"relock/examples/internal/demo"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+const (
+	readers   = 6
+	readFor   = 30 * time.Millisecond
+	rest      = 10 * time.Millisecond // of a reader, between two reads
+	writeFor  = 40 * time.Millisecond
+	readUntil = 600 * time.Millisecond
+)
+
+// reading is what readers that keep coming and one writer did.
+type reading struct {
+	lanes    []lane // of the readers, then of the writer
+	together int    // readers inside at once, at the most
+	mixed    bool   // the writer was inside with somebody else
+	came     time.Duration
+	entered  time.Duration
+	reads    int // begun after the writer was through
+}
+
+func (r reading) check() error {
+	switch {
+	case r.mixed:
+		return errors.New("the writer was not alone")
+	case r.together < 2:
+		return errors.New("no two readers were inside together")
+	case r.reads == 0 || r.entered >= readUntil:
+		return fmt.Errorf("the writer came at %v and entered at %v, after the readers", r.came, r.entered)
+	}
+	return nil
+}
+
+// showReadWrite has readers read again and again, and one writer come in between.
+func showReadWrite(ctx context.Context, redis *demo.Redis) (r reading, err error) {
+	sessions, closeAll, err := openServices(ctx, redis, services, rlock.Config{})
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, closeAll()) }()
+
+	start := time.Now()
+	var inside, most, writing atomic.Int32
+	var mixed atomic.Bool
+	var mu sync.Mutex
+	var errs error
+	fail := func(e error) { mu.Lock(); errs = errors.Join(errs, e); mu.Unlock() }
+	lanes := make([]lane, readers+1)
+	var wg sync.WaitGroup
+	for i := range readers {
+		l := &lanes[i]
+		l.name = fmt.Sprint("reader ", i+1)
+		prices := rwlock.New(sessions[i%services], "prices")
+		wg.Go(func() {
+			for time.Since(start) < readUntil && ctx.Err() == nil {
+				asked := time.Since(start)
+				fail(prices.RDo(ctx, func(ctx context.Context) error {
+					if writing.Load() != 0 {
+						mixed.Store(true)
+					}
+					raise(&most, inside.Add(1))
+					defer inside.Add(-1)
+					defer l.stay(start, asked, 'r')()
+					return pause(ctx, readFor)
+				}))
+				fail(pause(ctx, rest))
+			}
+		})
+	}
+	wg.Go(func() {
+		fail(pause(ctx, readUntil/4))
+		r.came = time.Since(start)
+		l := &lanes[readers]
+		l.name = "writer"
+		fail(rwlock.New(sessions[0], "prices").Do(ctx, func(ctx context.Context) error {
+			r.entered = time.Since(start)
+			writing.Store(1)
+			defer writing.Store(0)
+			defer l.stay(start, r.came, 'W')()
+			err := pause(ctx, writeFor)
+			if inside.Load() != 0 {
+				mixed.Store(true)
+			}
+			return err
+		}))
+	})
+	wg.Wait()
+	r.lanes, r.together, r.mixed = lanes, int(most.Load()), mixed.Load()
+	for _, l := range lanes[:readers] {
+		for _, s := range l.stays {
+			if s.in > r.entered {
+				r.reads++
+			}
+		}
+	}
+	return r, errs
+}
+
+// raise sets most to n if that is more.
+func raise(most *atomic.Int32, n int32) {
+	for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+	}
+}
