@@ -221,3 +221,51 @@ func TestBeatsOfASessionAreSentTogether(t *testing.T) {
 	}
 	unlock(t, first)
 }
+
+// A waiter is judged by the QueueLease of its own session, not by that of whoever lets the
+// next one in: its heartbeats are as far apart as that says.
+func TestSessionsWithDifferentQueueLeases(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		hasty := dial(t, s, rlock.Config{QueueLease: 400 * time.Millisecond})
+		calm := dial(t, s, rlock.Config{QueueLease: time.Minute})
+		m := fairlock.New(hasty, "x")
+		first := lock(t, ctx, m)
+		next := goQueued(t, ctx, fairlock.New(calm, "x"), 1)
+		last := goLock(ctx, m)
+		pause(time.Second) // not a beat of the calm one's, many of the hasty one's
+		unlock(t, first)
+		select {
+		case l := <-next:
+			must(t, l.err)
+			waits(t, last, "the last")
+			unlock(t, l)
+			unlock(t, granted(t, last, patience, "the last"))
+		case l := <-last:
+			t.Error("the last was served first")
+			unlock(t, l)
+			unlock(t, granted(t, next, patience, "the first"))
+		}
+	})
+}
+
+// How long a hold that was handed over may be trusted before it is confirmed, and how long
+// Redis keeps it so, is one time: that of the session that got it, whoever let it in.
+func TestClaimOfASessionWithAShorterQueueLease(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		hasty := dial(t, s, rlock.Config{QueueLease: 2 * time.Second}) // claim: 500 ms
+		calm, proxy := dialProxy(t, s, rlock.Config{QueueLease: 8 * time.Second, PollFloor: 300 * time.Millisecond}) // 2 s
+		m := fairlock.New(hasty, "x")
+		first := lock(t, ctx, m)
+		next := goQueued(t, ctx, fairlock.New(calm, "x"), 1)
+		last := goQueued(t, ctx, m, 2)
+		_, release := proxy.HoldRequest(renews(t)) // the hold is not confirmed
+		defer release()
+		unlock(t, first)
+		l := granted(t, next, patience, "the calm one")
+		unlock(t, granted(t, last, patience, "the last")) // Redis gave it away
+		ended(t, l.ctx, rlock.ErrLost)                    // else two are inside
+		release()
+	})
+}

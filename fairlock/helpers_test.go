@@ -113,6 +113,13 @@ func waits(t testing.TB, c <-chan locked, who string) {
 	}
 }
 
+// ended fails the test unless a critical section has ended already, with that cause. (On a
+// busy machine the goroutine that ends it may be late by more than the library's margin.)
+func ended(t testing.TB, section context.Context, cause error) {
+	t.Helper()
+	ends(t, section, 100*time.Millisecond, cause)
+}
+
 // unlock ends a hold, which must stand.
 func unlock(t testing.TB, l locked) {
 	t.Helper()

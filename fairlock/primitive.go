@@ -64,10 +64,8 @@ func newPrimitive(s *rlock.Session, name string, opts []rlock.MutexOption) (*pri
 	lock, ids, token := base.LockKeys()
 	p.s, p.claim, p.channel, p.fenced = s, s.QueueClaim(), base.Prefixed("relock_queue"), flag(base.Fenced())
 	p.keys = []string{lock, p.channel, base.Prefixed("relock_heartbeats"), ids, token}
-	reliable := flag(!s.Cluster())
 	p.args = []string{
-		base.Channel(), base.Publish(), rlock.SessionChannel(""), reliable,
-		ms(p.claim), ms(s.QueueFresh()), ms(s.Config().QueueLease),
+		base.Channel(), base.Publish(), rlock.SessionChannel(""), flag(!s.Cluster()), ms(s.Config().QueueLease),
 	}
 	return p, nil
 }
@@ -82,12 +80,12 @@ func (p *primitive) Channel() string { return p.channel }
 
 func (p *primitive) Claim() time.Duration { return p.claim }
 
-// Place is a flag, two texts with their lengths in front, and an id: grant.lua takes it
-// apart.
+// Place is a flag, a time, two texts with their lengths in front, and an id: grant.lua
+// takes it apart.
 func (p *primitive) Place(owner, id string) string { return p.ahead(owner) + id }
 
 func (p *primitive) ahead(owner string) string {
-	return p.fenced + counted(p.s.ID()) + counted(owner)
+	return p.fenced + p.args[4] + ";" + counted(p.s.ID()) + counted(owner)
 }
 
 func counted(s string) string { return strconv.Itoa(len(s)) + ":" + s }
@@ -123,7 +121,7 @@ func (p *primitive) ForceUnlock(string) rlock.Command {
 }
 
 func (p *primitive) waiters() rlock.Command {
-	return rlock.Command{Script: waitersScript, Keys: p.keys[2:3], Args: p.args[6:7]}
+	return rlock.Command{Script: waitersScript, Keys: p.keys[2:3]}
 }
 
 // flag is a bool for a script.

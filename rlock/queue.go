@@ -35,7 +35,7 @@ type Queuer interface {
 }
 
 // The session is heard of every 5/24 of Config.QueueLease, or poll floor. A waiter that
-// missed two beats is passed over (QueueFresh), a claim outlives one beat (QueueClaim). So
+// missed two beats, 11/24, is passed over, a claim outlives one beat (QueueClaim). So
 // when everybody in front of a waiter has died, he is in after 22/24 of a QueueLease at
 // the latest: two beats until they count as silent, one claim that was given just before,
 // and a beat of his own. With the default of 5 s a session sends less than one command a
@@ -43,9 +43,6 @@ type Queuer interface {
 func (s *Session) beatEvery() time.Duration {
 	return max(min(s.cfg.QueueLease*5/24, s.cfg.PollFloor), time.Millisecond)
 }
-
-// QueueFresh is how long after its last sign of life a waiter is still let in.
-func (s *Session) QueueFresh() time.Duration { return s.cfg.QueueLease * 11 / 24 }
 
 // QueueClaim is the time in which a waiter that was let in has to be heard of.
 func (s *Session) QueueClaim() time.Duration { return s.cfg.QueueLease / 4 }

@@ -5,19 +5,19 @@
 -- that is there already is not counted again, a place that is taken stays where it is.
 -- A place that was given up, or lost by silence, is taken anew, at the end.
 --
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[7]: see grant.lua
--- ARGV[8]   owner
--- ARGV[9]   lease in ms
--- ARGV[10]  holds that this session has of it already (0: none that could be lost)
--- ARGV[11]  id of the hold
--- ARGV[12]  1: draw a token although the owner holds the lock; 0: only if it enters
--- ARGV[13]  place in the queue; '' for a caller that does not wait
--- ARGV[14]  1: the caller wants a fencing token
--- ARGV[15]  1: the caller cannot be told anything
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]: see grant.lua
+-- ARGV[6]   owner
+-- ARGV[7]   lease in ms
+-- ARGV[8]  holds that this session has of it already (0: none that could be lost)
+-- ARGV[9]  id of the hold
+-- ARGV[10]  1: draw a token although the owner holds the lock; 0: only if it enters
+-- ARGV[11]  place in the queue; '' for a caller that does not wait
+-- ARGV[12]  1: the caller wants a fencing token
+-- ARGV[13]  1: the caller cannot be told anything
 -- Returns  {1, holds, token or 0, 1}     granted; the TTL is at least the lease
 --          {0, ms, Redis's time in ms, 0}  not yet; ms: ask again then at the latest, -1:
 --                                        unknown
---          {-1, 0, 0, 0}                 the holds of ARGV[10] are gone: lost
+--          {-1, 0, 0, 0}                 the holds of ARGV[8] are gone: lost
 --          WRONGTYPE error               nothing was changed
 -- Publishes 'grant:<now>:<token>:<id>' on the channel of the session whose waiter is let
 --          in, if that is another one.
@@ -26,7 +26,7 @@ local bad = unusable()
 if bad then
   return bad
 end
-local owner, id, place, fenced = ARGV[8], ARGV[11], ARGV[13], ARGV[14]
+local owner, id, place, fenced = ARGV[6], ARGV[9], ARGV[11], ARGV[12]
 if fenced == '1' and not countable() then
   return redis.error_reply(wrongtype .. ': the fencing token is not an integer that can be counted up')
 end
@@ -36,13 +36,13 @@ if held > 0 then
   local counted = redis.call('SISMEMBER', KEYS[4], id) == 1
   local token = 0
   if fenced == '1' then
-    token = ARGV[12] == '1' and not counted and draw(fenced) or redis.call('GET', KEYS[5]) or 0
+    token = ARGV[10] == '1' and not counted and draw(fenced) or redis.call('GET', KEYS[5]) or 0
   end
   if not counted then
     held = redis.call('HINCRBY', KEYS[1], owner, 1)
     redis.call('SADD', KEYS[4], id)
   end
-  local ttl = ARGV[9]
+  local ttl = ARGV[7]
   if held > 1 or not counted then -- else it is this hold's alone, perhaps one that was claimed
     ttl = int(math.max(redis.call('PTTL', KEYS[1]), tonumber(ttl)))
   end
@@ -53,14 +53,14 @@ if held > 0 then
   end
   return {1, held, tonumber(token), 1}
 end
-if tonumber(ARGV[10]) > 0 then
+if tonumber(ARGV[8]) > 0 then
   return {-1, 0, 0, 0}
 end
 
 -- take makes the caller the owner.
 local function take()
   local token = draw(fenced)
-  enter(owner, id, ARGV[9])
+  enter(owner, id, ARGV[7])
   return {1, 1, tonumber(token), 1}
 end
 
@@ -69,7 +69,7 @@ if place == '' then
   if free and not (redis.call('EXISTS', KEYS[2]) == 1 and grant({})) then
     return take()
   end
-  return {0, redis.call('PTTL', KEYS[1]), now, 0}
+  return {0, left(), now, 0}
 end
 if free and redis.call('EXISTS', KEYS[2]) == 0 then
   return take()
@@ -79,12 +79,12 @@ if not redis.call('ZSCORE', KEYS[2], place) then
   local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
   redis.call('ZADD', KEYS[2], int((last or 0) + 1), place)
 end
-heard(place, ARGV[15])
+heard(place, ARGV[13])
 keep()
 if free and grant({[place] = true}) == place then
-  redis.call('PEXPIRE', KEYS[1], ARGV[9])
-  redis.call('PEXPIRE', KEYS[4], ARGV[9])
+  redis.call('PEXPIRE', KEYS[1], ARGV[7])
+  redis.call('PEXPIRE', KEYS[4], ARGV[7])
   return {1, 1, fenced == '1' and tonumber(redis.call('GET', KEYS[5])) or 0, 1}
 end
 local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1] == place
-return {0, first and redis.call('PTTL', KEYS[1]) or -1, now, 0}
+return {0, first and left() or -1, now, 0}

@@ -2,9 +2,9 @@
 -- free (its lease has ended, or whoever it was given to did not come), the next one is let
 -- in. Safe to run any number of times.
 --
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[7]: see grant.lua
--- ARGV[8]  1: those who wait cannot be told anything
--- ARGV[i]  i > 8: places
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]: see grant.lua
+-- ARGV[6]  1: those who wait cannot be told anything
+-- ARGV[i]  i > 6: places
 -- Returns  for each place 0: it is not in the queue (any more), or its owner has the lock:
 --          ask by acquire.lua; or the ms after which to come again at the latest, -1:
 --          unknown; and behind those Redis's time in ms
@@ -17,9 +17,9 @@ if bad then
   return bad
 end
 local mine = {}
-for i = 9, #ARGV do
+for i = 7, #ARGV do
   if redis.call('ZSCORE', KEYS[2], ARGV[i]) then
-    heard(ARGV[i], ARGV[8])
+    heard(ARGV[i], ARGV[6])
     mine[ARGV[i]] = true
   end
 end
@@ -32,12 +32,12 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
 end
 local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
 local reply = {}
-for i = 9, #ARGV do
-  local _, rest = cut(string.sub(ARGV[i], 2))
-  if not mine[ARGV[i]] or redis.call('HEXISTS', KEYS[1], (cut(rest))) == 1 then
+for i = 7, #ARGV do
+  local _, _, _, owner = parse(ARGV[i])
+  if not mine[ARGV[i]] or redis.call('HEXISTS', KEYS[1], owner) == 1 then
     reply[#reply + 1] = 0
   elseif ARGV[i] == first then
-    reply[#reply + 1] = math.max(redis.call('PTTL', KEYS[1]), -1)
+    reply[#reply + 1] = left()
   else
     reply[#reply + 1] = -1
   end

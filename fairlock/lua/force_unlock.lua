@@ -2,8 +2,8 @@
 -- next waiter in. Run twice it does not touch the waiter that the first run let in: it
 -- leaves a mark among the ids of that one's holds.
 --
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[7]: see grant.lua; KEYS[1] is deleted
--- ARGV[8]  id of the request
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]: see grant.lua; KEYS[1] is deleted
+-- ARGV[6]  id of the request
 -- Returns  the owners whose hold was ended, none if it was free, or in a second run
 --          WRONGTYPE error: nothing was changed
 -- Publishes 'lost:<length of owner>:<owner><key>' on the channel of the session of each
@@ -15,7 +15,7 @@ local bad = unusable()
 if bad then
   return bad
 end
-local mark = 'forced:' .. ARGV[8]
+local mark = 'forced:' .. ARGV[6]
 if redis.call('SISMEMBER', KEYS[4], mark) == 1 then
   return {}
 end

@@ -4,18 +4,18 @@
 --
 -- KEYS[1]  the lock: hash, owner -> holds, as that of rlock
 -- KEYS[2]  the queue: sorted set, place -> number; the lowest is served first
--- KEYS[3]  when each waiter was last heard of: sorted set, place -> ms, Redis's time; and
---          half a ms if it cannot be told anything
+-- KEYS[3]  until when each waiter keeps its place if it is not heard of again: sorted set,
+--          place -> ms, Redis's time; and half a ms if it cannot be told anything
 -- KEYS[4]  the ids of holds: set, lives and dies with the lock
 -- KEYS[5]  the fencing token of those who want one: an integer without TTL
 -- ARGV[1]  channel on which plain waiters listen
 -- ARGV[2]  PUBLISH or SPUBLISH, for that channel
 -- ARGV[3]  the prefix that makes a session's channel out of a session id
 -- ARGV[4]  1: PUBLISH tells how many have received a message; 0: it counts one node only
--- ARGV[5]  ms for which a lock that was given to a waiter waits for him
--- ARGV[6]  ms after its last sign of life in which a waiter is let in
--- ARGV[7]  ms after its last sign of life in which a waiter keeps its place
--- A place is "<1: fenced, or 0><length>:<session><length>:<owner><id of the attempt>".
+-- ARGV[5]  the QueueLease of the caller, in ms
+-- A place is "<1: fenced, or 0><QueueLease in ms>;<length>:<session><length>:<owner><id of
+-- the attempt>". What is silent, and how long a grant waits to be taken up, goes by the
+-- QueueLease of the waiter: its session beats in step with that, see rlock/queue.go.
 local wrongtype = 'WRONGTYPE Operation against a key holding the wrong kind of value'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -58,8 +58,17 @@ local function draw(fenced)
   return fenced == '1' and int(redis.call('INCR', KEYS[5])) or '0'
 end
 
+-- parse returns what a place says: QueueLease, whether it is fenced, session, owner, id.
+local function parse(place)
+  local fenced, lease, rest = string.match(place, '^(.)(%d+);(.*)$')
+  local session, owner, id
+  session, rest = cut(rest or '')
+  owner, id = cut(rest)
+  return tonumber(lease), fenced, session, owner, id
+end
+
 local function heard(place, deaf)
-  redis.call('ZADD', KEYS[3], string.format('%.1f', now + (deaf == '1' and 0.5 or 0)), place)
+  redis.call('ZADD', KEYS[3], string.format('%.1f', now + ARGV[5] + (deaf == '1' and 0.5 or 0)), place)
 end
 
 local function enter(owner, id, lease)
@@ -86,28 +95,24 @@ local function grant(mine)
     if not place then
       return false
     end
-    local last = tonumber(redis.call('ZSCORE', KEYS[3], place) or 0) or 0
-    local silence = now - math.floor(last)
-    if silence >= tonumber(ARGV[7]) then
+    local keeps = tonumber(redis.call('ZSCORE', KEYS[3], place) or 0) or 0
+    local lease, fenced, session, owner, id = parse(place)
+    if not lease or keeps < now + 1 then
       forget(place)
-    elseif silence > tonumber(ARGV[6]) then
+    elseif lease - (keeps - now) > lease * 11 / 24 then
       passed = passed + 1
+    elseif fenced == '1' and not countable() then
+      return false -- nobody can be let in; those who ask are told why
     else
-      local fenced, rest = string.match(place, '^(.)(.*)$')
-      if fenced == '1' and not countable() then
-        return false -- nobody can be let in; those who ask are told why
-      end
-      local session, owner, id
-      session, rest = cut(rest)
-      owner, id = cut(rest)
       local token = draw(fenced)
       local told = mine[place] and 1 or redis.call('PUBLISH', ARGV[3] .. session,
         'grant:' .. int(now) .. ':' .. token .. ':' .. id)
-      if told == 0 and ARGV[4] == '1' and last % 1 == 0 then
-        redis.call('ZADD', KEYS[3], int(now - ARGV[6] - 1), place) -- silent until it is heard of again
+      if told == 0 and ARGV[4] == '1' and keeps % 1 == 0 then
+        -- As silent as one that missed two beats, until it is heard of again.
+        redis.call('ZADD', KEYS[3], int(now + math.floor(lease * 13 / 24) - 1), place)
         passed = passed + 1
       else
-        enter(owner, id, ARGV[5])
+        enter(owner, id, int(math.ceil(lease / 4)))
         forget(place)
         return place
       end
@@ -118,8 +123,15 @@ end
 -- keep lets the queue live for as long as somebody in it may.
 local function keep()
   for i = 2, 3 do
-    if redis.call('PTTL', KEYS[i]) < 2 * ARGV[7] then
-      redis.call('PEXPIRE', KEYS[i], int(2 * ARGV[7]))
+    if redis.call('PTTL', KEYS[i]) < 2 * ARGV[5] then
+      redis.call('PEXPIRE', KEYS[i], int(2 * ARGV[5]))
     end
   end
+end
+
+-- left is the lock's PTTL. Where time passes inside a script (miniredis) it may have ended
+-- since it was looked at.
+local function left()
+  local ms = redis.call('PTTL', KEYS[1])
+  return ms == -2 and 1 or ms
 end

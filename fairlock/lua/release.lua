@@ -5,15 +5,15 @@
 -- again: run twice with the same arguments it leaves the same holds. Only `changed`
 -- tells the runs apart.
 --
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[7]: see grant.lua
--- ARGV[8]   owner
--- ARGV[9]   the holds that this session keeps
--- ARGV[10]  the TTL in ms that those deserve; 0 leaves it
--- ARGV[11]  what the ids below have in front of them in the queue
--- ARGV[i]   i > 11: ids of the holds to end
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]: see grant.lua
+-- ARGV[6]   owner
+-- ARGV[7]   the holds that this session keeps
+-- ARGV[8]  the TTL in ms that those deserve; 0 leaves it
+-- ARGV[9]  what the ids below have in front of them in the queue
+-- ARGV[i]   i > 9: ids of the holds to end
 -- Returns  {holds left, changed}; changed is 0 if none of the ids was there
 --          WRONGTYPE error if a helper key is unusable: nothing was changed
--- Publishes, when the lock became free, 'grant:<now>:<token>:<id>' on the channel of the
+-- Publishes when the lock became free 'grant:<now>:<token>:<id>' on the channel of the
 --          session whose waiter is let in, or, if nobody waits, '0' on the lock's channel.
 -- include grant.lua
 local bad, which = unusable()
@@ -23,11 +23,11 @@ elseif bad then
   return bad
 end
 if redis.call('EXISTS', KEYS[2], KEYS[3]) > 0 then
-  for i = 12, #ARGV do
-    forget(ARGV[11] .. ARGV[i])
+  for i = 10, #ARGV do
+    forget(ARGV[9] .. ARGV[i])
   end
 end
-local held = tonumber(redis.call('HGET', KEYS[1], ARGV[8]) or 0) or 0
+local held = tonumber(redis.call('HGET', KEYS[1], ARGV[6]) or 0) or 0
 if held <= 0 then
   if redis.call('EXISTS', KEYS[1]) == 0 then
     grant({}) -- it may have been given up, or have run out, with the place of this one in front
@@ -35,7 +35,7 @@ if held <= 0 then
   return {0, 0}
 end
 local ended = 0
-for i = 12, #ARGV do
+for i = 10, #ARGV do
   ended = ended + redis.call('SREM', KEYS[4], ARGV[i])
 end
 if ended == 0 then
@@ -48,11 +48,11 @@ if held <= ended then
   end
   return {0, 1}
 end
-held = redis.call('HINCRBY', KEYS[1], ARGV[8], -ended)
+held = redis.call('HINCRBY', KEYS[1], ARGV[6], -ended)
 -- Only ever shorter: unlocking one hold never lengthens the lease of another. And only
 -- if no other session holds under the same owner.
-local ttl = tonumber(ARGV[10])
-if ttl > 0 and held <= tonumber(ARGV[9]) and redis.call('PTTL', KEYS[1]) > ttl then
+local ttl = tonumber(ARGV[8])
+if ttl > 0 and held <= tonumber(ARGV[7]) and redis.call('PTTL', KEYS[1]) > ttl then
   redis.call('PEXPIRE', KEYS[1], ttl)
   redis.call('PEXPIRE', KEYS[4], ttl)
 end
