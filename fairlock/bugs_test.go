@@ -254,7 +254,7 @@ func TestSessionsWithDifferentQueueLeases(t *testing.T) {
 func TestClaimOfASessionWithAShorterQueueLease(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
-		hasty := dial(t, s, rlock.Config{QueueLease: 2 * time.Second}) // claim: 500 ms
+		hasty := dial(t, s, rlock.Config{QueueLease: 2 * time.Second})                                               // claim: 500 ms
 		calm, proxy := dialProxy(t, s, rlock.Config{QueueLease: 8 * time.Second, PollFloor: 300 * time.Millisecond}) // 2 s
 		m := fairlock.New(hasty, "x")
 		first := lock(t, ctx, m)
