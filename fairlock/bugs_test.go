@@ -2,6 +2,7 @@ package fairlock_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -267,5 +268,47 @@ func TestClaimOfASessionWithAShorterQueueLease(t *testing.T) {
 		unlock(t, granted(t, last, patience, "the last")) // Redis gave it away
 		ended(t, l.ctx, rlock.ErrLost)                    // else two are inside
 		release()
+	})
+}
+
+// A waiter is told when his token becomes unusable while he waits, and does not keep out
+// those behind him.
+func TestTokenSpoiledWhileWaiting(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		a, b := dial(t, s, short()), dial(t, s, short())
+		first := lock(t, ctx, fairlock.New(a, "x", rlock.Fenced()))
+		next := goQueued(t, ctx, fairlock.New(b, "x", rlock.Fenced()), 1)
+		plain := goQueued(t, ctx, fairlock.New(a, "x"), 2)
+		must(t, s.Do(t, "SET", "redisson_lock_token:{x}", "abc").Error())
+		unlock(t, first)
+		l := locktest.Get(t, next, 5*time.Second, "the fenced waiter is told")
+		if l.err == nil {
+			t.Error("no error")
+		}
+		unlock(t, granted(t, plain, 5*time.Second, "the one behind"))
+	})
+}
+
+// A late copy of the acquisition does not shorten what Extend has lengthened.
+func TestDuplicateAcquireAfterExtend(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		b, proxy := dialProxy(t, s, rlock.Config{})
+		l := lock(t, ctx, fairlock.New(b, "x"), rlock.Lease(2*time.Second))
+		must(t, l.hold.Extend(ctx, 20*time.Second))
+		var again string
+		for _, line := range proxy.Log() {
+			if runs("acquire")([]string{"EVALSHA", strings.Split(line+" ", " ")[1]}) {
+				again = line
+			}
+		}
+		must(t, s.Do(t, strings.Split(again, " ")...).Error())
+		ttl, err := s.Do(t, "PTTL", "x").AsInt64()
+		must(t, err)
+		if left := l.hold.Remaining(); left > time.Duration(ttl)*time.Millisecond {
+			t.Errorf("trusted for %v, Redis keeps it for %d ms", left, ttl)
+		}
+		unlock(t, l)
 	})
 }

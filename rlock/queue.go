@@ -41,7 +41,7 @@ type Queuer interface {
 // and a beat of his own. With the default of 5 s a session sends less than one command a
 // second for each lock it waits for.
 func (s *Session) beatEvery() time.Duration {
-	return max(min(s.cfg.QueueLease*5/24, s.cfg.PollFloor), time.Millisecond)
+	return max(min(s.cfg.QueueLease/24*5, s.cfg.PollFloor), time.Millisecond)
 }
 
 // QueueClaim is the time in which a waiter that was let in has to be heard of.

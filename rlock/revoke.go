@@ -74,6 +74,9 @@ func SessionChannel(id string) string { return sessionChannel + id }
 // ForceUnlock runs a script of force_unlock.lua's shape for p; see
 // [Mutex.ForceUnlock].
 func (s *Session) ForceUnlock(ctx context.Context, p Primitive, cmd func(sessionChannel string) Command) (bool, error) {
+	if s.enter() == nil { // if not, Call says why; Close waits for the telling too
+		defer s.leave()
+	}
 	var owners []string
 	err := s.Call(ctx, "force unlock", p, cmd(sessionChannel), func(r rueidis.RedisResult) (err error) {
 		owners, err = r.AsStrSlice()
@@ -150,14 +153,17 @@ func (s *Session) Call(ctx context.Context, op string, p Primitive, c Command, d
 	if err := ctx.Err(); err != nil {
 		return opError(op, p, ctxError(ctx))
 	}
-	until := s.now() + s.cfg.ReleaseTimeout
+	bounded, cancel := context.WithTimeout(ctx, s.cfg.ReleaseTimeout)
+	defer cancel()
 	for n := 0; ; n++ {
-		err := decode(s.run(ctx, c))
-		if err == nil {
+		err := decode(s.run(bounded, c))
+		switch {
+		case err == nil:
 			return nil
-		}
-		if classify(err) == refused || ctx.Err() != nil || s.now() >= until || pause(ctx, n) != nil {
+		case classify(err) == refused || ctx.Err() != nil:
 			return opError(op, p, err)
+		case bounded.Err() != nil || pause(bounded, n) != nil:
+			return opError(op, p, fmt.Errorf("no answer within the release timeout: %w", err))
 		}
 	}
 }

@@ -21,7 +21,8 @@ type Trace struct {
 	// returns.
 	Released func(name, owner string, held time.Duration, err error)
 
-	// Renewed: a batch of renewals of n holds came back.
+	// Renewed: a batch of renewals came back, of n holds, permits, or sets of ids that
+	// go along with a hold.
 	Renewed func(n int, err error)
 
 	// Lost: an owner lost its lock, with the reason in words.

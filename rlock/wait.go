@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"relock/internal/idgen"
 )
 
 // wait is the wait loop: try, listen, try again, sleep.
@@ -48,9 +50,12 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 			a.spot.refused(g)
 		case ctx.Err() != nil:
 			return g, a.ended(ctx)
-		case classify(err) == refused || (!a.mayWait && a.giveUp(err)) || a.forgotten():
+		case classify(err) == refused || (!a.mayWait && a.giveUp(err)):
 			return g, err
 		default:
+			if a.forgotten() {
+				a.anew()
+			}
 			if a.backOff(ctx, a.failures, min(a.s.cfg.PollFloor, time.Second)) != nil {
 				return g, a.ended(ctx)
 			}
@@ -156,6 +161,9 @@ func (a *acquisition) listen(ctx context.Context) {
 func (a *acquisition) attempt(ctx context.Context) (grant, error) {
 	s := a.s
 	s.mu.Lock()
+	if pl, ok := a.spot.(*place); ok {
+		pl.look = false
+	}
 	if a.line != nil {
 		// Who is not in front asks for this once only, and leaves no mark.
 		a.op.Wait = a.line.front == &a.w
@@ -223,6 +231,17 @@ func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op) (grant, e
 // sent again, it might count twice.
 func (a *acquisition) forgotten() bool {
 	return a.sent && a.p.Traits().Fleeting && a.s.now() >= a.doubted+a.s.trustIn(Memory)
+}
+
+// anew gives up a request that Redis will not remember for much longer, and goes on with
+// another one.
+func (a *acquisition) anew() {
+	s := a.s
+	s.mu.Lock()
+	defer s.unlock()
+	s.undo(undoing{cmd: a.undoCommand(), name: a.p.Name(), until: s.now() + Memory})
+	a.op.ID = idgen.Request()
+	a.sent, a.mayCome = false, false
 }
 
 // giveUp says whether a TryLock shall stop after err. It goes on as long as the

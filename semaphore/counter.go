@@ -205,6 +205,11 @@ func (p *count) Part() int       { return 0 }
 // Traits: what is taken is nobody's.
 func (p *count) Traits() rlock.Traits { return rlock.Traits{Fleeting: true, Orderly: true} }
 
+// remembered is for how long Redis knows that a request was made, or given up: while it is
+// sent again, while it is taken back, which is tried for as long, and as long for what comes
+// late.
+const remembered = 3 * rlock.Memory
+
 // request returns the keys of a request: the counter's, and one that remembers it.
 func (p *count) request(id string) []string {
 	return []string{p.Key(), p.names.Prefixed("relock_request") + ":" + id}
@@ -212,13 +217,13 @@ func (p *count) request(id string) []string {
 
 // Acquire is take.lua.
 func (p *count) Acquire(op *rlock.Op) rlock.Command {
-	return rlock.Command{Script: takeScript, Keys: p.request(op.ID), Args: []string{itoa(p.n), millis(op.Lease)}}
+	return rlock.Command{Script: takeScript, Keys: p.request(op.ID), Args: []string{itoa(p.n), millis(remembered)}}
 }
 
 // Release is untake.lua: it takes back a request whose outcome is unknown.
 func (p *count) Release(op *rlock.Op) rlock.Command {
 	return rlock.Command{Script: untakeScript, Keys: p.request(op.Ends[0]), Args: []string{
-		p.names.channel, p.names.Publish(), millis(rlock.Memory),
+		p.names.channel, p.names.Publish(), millis(remembered),
 	}}
 }
 

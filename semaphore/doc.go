@@ -29,7 +29,7 @@
 //
 // Whatever happens to a command or its reply, it counts once. Permits have ids that are
 // made from their owner; requests to a Counter have an id that is remembered in a key of
-// its own ("relock_request:{name}:<id>") for a minute after the last time that it may come,
+// its own ("relock_request:{name}:<id>") for as long as it may come, a few minutes at the most,
 // since nothing else tells one request from another.
 //
 // A request is granted whole or not at all. Those of one session that wait for one name
@@ -46,9 +46,12 @@
 // that does not run does not notice that its context has ended, and there is no fencing
 // token here. Late delivery: a command that a proxy delivers after its connection broke, and
 // after the caller was told that he got nothing, is over with its lease. A Counter
-// leaves word of what was given up for a minute; what comes later takes for ever. A limit that is lowered, or a counter that is deleted, takes no permits away
-// from those who hold them; the permits of a deleted Semaphore end their sections with
-// rlock.ErrLost, unless it was in use again before they noticed.
+// leaves word of what was given up for three minutes; what comes even later takes for
+// ever. A limit that is lowered takes no permits away from those who hold them, nor does the
+// deletion of the number of free ones; they still count against the limit. Those of a
+// Semaphore that was deleted end their sections with rlock.ErrLost, unless it was in use
+// again before they noticed. Who deletes "{name}:timeout" alone lowers the limit by what
+// was taken.
 //
 // # How it works
 //

@@ -68,7 +68,8 @@ func (m *Semaphore) Acquire(ctx context.Context, n int, opts ...rlock.LockOption
 }
 
 // TryAcquire is Acquire without the waiting: if n permits are not free, or others of this
-// session wait for permits, it returns [rlock.ErrNotAcquired], after one round trip at most.
+// session wait for permits, it returns [rlock.ErrNotAcquired], after one round trip at most (two
+// if n is more than the limit that this handle knows of).
 // Only when the answer to that is lost does it ask again. When Redis cannot be reached it
 // returns the client's error.
 func (m *Semaphore) TryAcquire(ctx context.Context, n int, opts ...rlock.LockOption) (context.Context, *Permits, error) {
@@ -90,6 +91,11 @@ func (m *Semaphore) Do(ctx context.Context, n int, fn func(context.Context) erro
 	return m.s.Do(ctx, &permits{m, n}, fn, opts...)
 }
 
+// MaxAtOnce is how many permits one request may be for: each has an entry of its own in
+// Redis, and ten thousand of them keep it busy for less than a tenth of a second. A
+// [Counter] has no such bound.
+const MaxAtOnce = 10_000
+
 // tooMany returns why n permits can never be had, as far as that can be told before the
 // request stands in the session's line. There it is told at its first attempt; but that
 // comes only when everybody in front has been served.
@@ -99,6 +105,8 @@ func (m *Semaphore) tooMany(ctx context.Context, n int) error {
 		return m.err
 	case n < 1:
 		return fmt.Errorf("%w: n is %d; it must be at least 1", ErrLimit, n)
+	case n > MaxAtOnce:
+		return fmt.Errorf("%w: n is %d; one request is for at most %d permits", rlock.ErrArgument, n, MaxAtOnce)
 	case int64(n) <= m.known.Load():
 		return nil
 	}

@@ -43,7 +43,8 @@ if held > 0 then
     redis.call('SADD', KEYS[4], id)
   end
   local ttl = ARGV[7]
-  if held > 1 or not counted then -- else it is this hold's alone, perhaps one that was claimed
+  if held > 1 or not counted or redis.call('PTTL', KEYS[1]) > math.ceil(ARGV[5] / 4) then
+    -- (Else it is this hold's alone, and no more than a claim.)
     ttl = int(math.max(redis.call('PTTL', KEYS[1]), tonumber(ttl)))
   end
   redis.call('PEXPIRE', KEYS[1], ttl)

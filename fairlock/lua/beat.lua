@@ -30,11 +30,12 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
     mine[place] = nil
   end
 end
+local stuck = redis.call('EXISTS', KEYS[1]) == 0 -- the next cannot be let in: who asks is told why
 local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
 local reply = {}
 for i = 7, #ARGV do
   local _, _, _, owner = parse(ARGV[i])
-  if not mine[ARGV[i]] or redis.call('HEXISTS', KEYS[1], owner) == 1 then
+  if stuck or not mine[ARGV[i]] or redis.call('HEXISTS', KEYS[1], owner) == 1 then
     reply[#reply + 1] = 0
   elseif ARGV[i] == first then
     reply[#reply + 1] = left()

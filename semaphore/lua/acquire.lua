@@ -24,7 +24,7 @@ local value, taken = redis.pcall('GET', KEYS[1]), redis.pcall('ZCARD', KEYS[2])
 if type(value) == 'table' or type(taken) == 'table' then
   return redis.error_reply(wrongtype)
 end
-if value and not (string.match(value, '^-?%d+$') and #value <= 18) then
+if value and not ((value == '0' or string.match(value, '^-?[1-9]%d*$')) and #value <= 18) then
   return redis.error_reply(wrongtype .. ': the number of free permits is not an integer')
 end
 local time = redis.call('TIME')
@@ -80,6 +80,8 @@ if granted then
   local ttl = redis.call('PTTL', KEYS[1])
   if ttl > 0 then -- somebody gave the semaphore an end: both keys have it
     redis.call('PEXPIRE', KEYS[2], int(ttl))
+  elseif redis.call('PTTL', KEYS[2]) > 0 then -- and then took it away
+    redis.call('PERSIST', KEYS[2])
   end
 end
 if tell and value > 0 then

@@ -9,7 +9,7 @@ local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' then
   return redis.error_reply(wrongtype)
 end
-if value and not (string.match(value, '^-?%d+$') and #value <= 18) then
+if value and not ((value == '0' or string.match(value, '^-?[1-9]%d*$')) and #value <= 18) then
   return redis.error_reply(wrongtype .. ': the counter is not an integer')
 end
 return value or '0'

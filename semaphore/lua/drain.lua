@@ -17,7 +17,7 @@ if request then
   redis.call('PEXPIRE', KEYS[2], ARGV[1])
   return request
 end
-if value and not (string.match(value, '^-?%d+$') and #value <= 18) then
+if value and not ((value == '0' or string.match(value, '^-?[1-9]%d*$')) and #value <= 18) then
   return redis.error_reply(wrongtype .. ': the counter is not an integer')
 end
 if not value or tonumber(value) == 0 then

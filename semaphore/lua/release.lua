@@ -14,7 +14,7 @@
 -- Publishes how many permits are free, if some are.
 local value, n = redis.pcall('GET', KEYS[1]), tonumber(ARGV[2])
 if type(value) == 'table' or type(redis.pcall('ZCARD', KEYS[2])) == 'table'
-    or (value and not (string.match(value, '^-?%d+$') and #value <= 18)) then
+    or (value and not ((value == '0' or string.match(value, '^-?[1-9]%d*$')) and #value <= 18)) then
   return {0, 0} -- something else stands under the name: the permits are gone
 end
 if value then

@@ -16,7 +16,7 @@ local value, taken = redis.pcall('GET', KEYS[1]), redis.pcall('ZCARD', KEYS[2])
 if type(value) == 'table' or type(taken) == 'table' then
   return redis.error_reply(wrongtype)
 end
-if value and not (string.match(value, '^-?%d+$') and #value <= 18) then
+if value and not ((value == '0' or string.match(value, '^-?[1-9]%d*$')) and #value <= 18) then
   return redis.error_reply(wrongtype .. ': the number of free permits is not an integer')
 end
 local time = redis.call('TIME')

@@ -23,7 +23,7 @@ if request then
   end
   return {1, tonumber(ARGV[1]), 0, 0}
 end
-if value and not (string.match(value, '^-?%d+$') and #value <= 18) then
+if value and not ((value == '0' or string.match(value, '^-?[1-9]%d*$')) and #value <= 18) then
   return redis.error_reply(wrongtype .. ': the counter is not an integer')
 end
 if not value or tonumber(value) < tonumber(ARGV[1]) then

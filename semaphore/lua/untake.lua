@@ -16,7 +16,7 @@ redis.call('SET', KEYS[2], 'undone', 'PX', ARGV[3])
 if not request or request == 'undone' then
   return {0, 0}
 end
-if type(value) ~= 'string' or not string.match(value, '^-?%d+$') or #value > 18 then
+if type(value) ~= 'string' or not (value == '0' or string.match(value, '^-?[1-9]%d*$')) or #value > 18 then
   return {0, 0} -- the counter that it was taken from is gone
 end
 value = redis.call('INCRBY', KEYS[1], request)
