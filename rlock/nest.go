@@ -136,6 +136,9 @@ func (s *Session) addHold(t *tenure, a *acquisition, g grant) *Hold {
 	} else {
 		pt.first = true
 	}
+	if pt.live == 0 {
+		pt.life++
+	}
 	pt.live++
 	lease := a.op.Lease
 	if g.claim > 0 {

@@ -34,6 +34,8 @@ func (h *Hold) unlock() error {
 		if t.live() == 0 { // whoever has the turn releases, see passTurn
 			s.forgetDue(t)
 			t.cancelAll(ErrReleased)
+		} else if h.id != "" {
+			t.unsent = append(t.unsent, h)
 		}
 		s.unlock()
 		return fmt.Errorf("an earlier operation of this owner is still under way: %w", err)
@@ -203,7 +205,7 @@ func (s *Session) releaseOne(ctx context.Context, t *tenure, h *Hold) error {
 	} else {
 		pt.first = false
 	}
-	op.Holds = pt.told()
+	op.Holds, op.Other = pt.told(), t.parts[1-h.part].told()
 	until := s.over(t)
 	s.reschedule(t)
 	t.busy = true
@@ -212,6 +214,9 @@ func (s *Session) releaseOne(ctx context.Context, t *tenure, h *Hold) error {
 	left, err := s.sendRelease(ctx, cmd)
 	s.mu.Lock()
 	defer s.unlock()
+	if pt.live == 0 && pt.prim.Traits().Exclusive {
+		t.vacate(true) // a downgrade: what is left of the tenure lets others in
+	}
 	if err != nil {
 		// It goes on in the background. A hold by id may end whenever; behind any
 		// other nothing of this owner must overtake it.
@@ -232,9 +237,6 @@ func (s *Session) releaseOne(ctx context.Context, t *tenure, h *Hold) error {
 	case left.lost:
 		t.lose("it was gone when it was unlocked")
 		return ErrLost
-	}
-	if pt.live == 0 && pt.prim.Traits().Exclusive {
-		t.vacate(true) // a downgrade: what is left of the tenure lets others in
 	}
 	if op.Keep > 0 {
 		t.trust = min(t.trust, t.lastEnd())

@@ -46,7 +46,8 @@ var scriptCases = []locktest.ScriptCase{
 	locktest.Case("a hold of an earlier life is not released", "release_by_id", locktest.Setup(held1, ttl, "SADD ids b"), locktest.Keys("lock", "ids"), locktest.Args("me", "ch", "PUBLISH", "0", "0", "a"), "[1 0]", "[1 0]", "ids(b) lock{me:1}"),
 	locktest.Case("nothing is held by id", "release_by_id", locktest.Setup(other, "SADD ids a"), locktest.Keys("lock", "ids"), locktest.Args("me", "ch", "PUBLISH", "0", "0", "a"), "[0 0]", "[0 0]", "ids(a) lock{other:1}"),
 
-	locktest.Case("many are renewed, each for itself", "renew", locktest.Setup(held1, ttl, "SET token x", "HSET req other 1"), locktest.Keys("lock", "token", "req", "gone", "token"), locktest.Args("30000", "me", "me", "me", "me", ""), "[1 0 0 0 1]", "[1 0 0 0 1]", "lock{me:1} req{other:1} token=x"),
+	locktest.Case("many are renewed, each for itself", "renew", locktest.Setup(held1, ttl, "SET token x", "HSET req other 1"), locktest.Keys("lock", "token", "req", "gone", "token"), locktest.Args("30000", "me", "me", "me", "me", ""), "[1 0 0 0 0]", "[1 0 0 0 0]", "lock{me:1} req{other:1} token=x"),
+	locktest.Case("what goes along is renewed with its lock", "renew", locktest.Setup(held1, ttl, "SADD ids a"), locktest.Keys("lock", "ids"), locktest.Args("30000", "me", ""), "[1 1]", "[1 1]", "ids(a) lock{me:1}"),
 	locktest.Case("a hold is extended", "extend", locktest.Setup(held1, ttl), locktest.Keys("lock"), locktest.Args("me", "90000", "0"), "1", "1", "lock{me:1}"),
 	locktest.Case("nothing is extended", "extend", locktest.Setup(other), locktest.Keys("lock"), locktest.Args("me", "90000", "1"), "0", "0", "lock{other:1}"),
 	locktest.Case("any hold is forced", "force_unlock", locktest.Setup(held2, ttl), locktest.Keys("lock"), locktest.Args("ch", "PUBLISH", "s:"), "[me]", "[]", ""),

@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -33,11 +34,12 @@ type tenure struct {
 	// was granted.
 	doubtful bool
 
-	parts [2]part
-	fixed []*Hold // live holds with a fixed lease
-	inner []innerContext
-	first Hold // the outermost hold, here to save an allocation
-	token int64
+	parts  [2]part
+	fixed  []*Hold // live holds with a fixed lease
+	inner  []innerContext
+	unsent []*Hold // unlocked, by callers who could not wait for their turn
+	first  Hold    // the outermost hold, here to save an allocation
+	token  int64
 
 	// trust is until when Redis surely keeps the lock for us, see Session.trustIn.
 	trust time.Duration
@@ -57,6 +59,7 @@ type part struct {
 	prim Primitive
 	live int // holds that are neither unlocked nor run out
 	auto int // those of live that the watchdog renews
+	life int // how often it was taken anew
 
 	// What Redis counts for us: the hold that the owner entered with, unless others
 	// may use that owner too, and the further ones by their ids.
@@ -131,11 +134,30 @@ func (t *tenure) passTurn() {
 		t.s.releaseBehind(t, t.s.over(t))
 		return
 	}
+	t.releaseUnsent()
 	t.busy, t.behind = false, false
 	if t.turn != nil {
 		close(t.turn)
 		t.turn = nil
 	}
+}
+
+// releaseUnsent ends, in the background, single holds that were unlocked by callers who
+// could not wait for their turn. Session.mu must be held.
+func (t *tenure) releaseUnsent() {
+	for _, h := range t.unsent {
+		pt := &t.parts[h.part]
+		if t.state != holding || !slices.Contains(pt.ids, h.id) {
+			continue
+		}
+		pt.ids = slices.DeleteFunc(pt.ids, func(id string) bool { return id == h.id })
+		op := Op{Owner: t.owner.id, Ends: []string{h.id}, Holds: pt.told(), Other: t.parts[1-h.part].told(), ByID: pt.byID}
+		t.s.undo(undoing{cmd: pt.prim.Release(&op), name: pt.prim.Name(), until: t.s.over(t)})
+		if pt.live == 0 && pt.prim.Traits().Exclusive {
+			t.vacate(true)
+		}
+	}
+	t.unsent = nil
 }
 
 // waitTurn returns with Session.mu held and t not busy, or, without the mutex, with

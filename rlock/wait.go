@@ -43,6 +43,7 @@ func (a *acquisition) wait(ctx context.Context) (grant, error) {
 		case err == nil && g.status == granted:
 			return g, nil
 		case err == nil && g.status == forGood:
+			a.spot.failed() // it may have swallowed a wake-up
 			return g, g.never(a.p)
 		case err == nil && !a.mayWait:
 			return g, ErrNotAcquired

@@ -100,10 +100,13 @@ func (s *Session) forget(t *tenure) {
 func (s *Session) nextLook(t *tenure, asked time.Duration) time.Duration {
 	lease := s.cfg.Lease
 	if t.auto() == 0 {
+		worth := false
 		for _, h := range t.fixed {
-			lease = min(lease, h.until-h.began)
+			if d := h.until - h.began; d >= minChecked {
+				lease, worth = min(lease, d), true
+			}
 		}
-		if lease < minChecked {
+		if !worth {
 			return never
 		}
 	}
@@ -266,6 +269,7 @@ type renewal struct {
 	cmd     Command
 	tenures []*tenure     // one for each element of the reply
 	parts   []*part       // of those, the side that was asked for
+	lives   []int         // and which life of it
 	lease   time.Duration // 0: only asked
 }
 
@@ -275,6 +279,7 @@ func (b *renewal) add(t *tenure, pt *part, keys, args []string) {
 	for range args {
 		b.tenures = append(b.tenures, t)
 		b.parts = append(b.parts, pt)
+		b.lives = append(b.lives, pt.life)
 	}
 }
 
@@ -322,8 +327,8 @@ func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Durati
 	now := s.now()
 	for i, t := range b.tenures {
 		switch {
-		case t.state != holding || b.parts[i].live == 0:
-			continue // that side was released meanwhile
+		case t.state != holding || b.parts[i].live == 0 || b.parts[i].life != b.lives[i]:
+			continue // that side was released meanwhile, and perhaps taken anew
 		case err != nil:
 			t.renewAt = min(t.renewAt, now+jitter(max(min(s.cfg.Lease/20, (t.trust-now)/4), 10*time.Millisecond)))
 		case alive[i] != 1:

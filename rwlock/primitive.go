@@ -124,7 +124,7 @@ func (r readSide) Acquire(op *rlock.Op) rlock.Command {
 // Release is release_read.lua. The timeout keys are all that this session may have set:
 // the releases of an owner may come in any order, and the last has to take the rest along.
 func (r readSide) Release(op *rlock.Op) rlock.Command {
-	args := []string{op.Owner, r.channel, r.Publish(), strconv.Itoa(op.Holds), itoa(millis(op.Keep))}
+	args := []string{op.Owner, r.channel, r.Publish(), strconv.Itoa(op.Holds), itoa(millis(op.Keep)), strconv.Itoa(op.Other)}
 	return rlock.Command{
 		Script: releaseReadScript,
 		Keys:   r.timeouts([]string{r.Key(), r.readers, r.writers, r.holds + op.Owner}, op.Owner, 1, op.Holds+len(op.Ends)),
@@ -188,7 +188,7 @@ func (writeSide) Never(code int64) error {
 
 // Release is release_write.lua.
 func (w writeSide) Release(op *rlock.Op) rlock.Command {
-	args := []string{op.Owner, w.channel, w.Publish(), strconv.Itoa(op.Holds), itoa(millis(op.Keep))}
+	args := []string{op.Owner, w.channel, w.Publish(), strconv.Itoa(op.Holds), itoa(millis(op.Keep)), strconv.Itoa(op.Other)}
 	return rlock.Command{
 		Script: releaseWriteScript,
 		Keys:   w.timeouts([]string{w.Key(), w.readers, w.writers, w.holds + op.Owner}, op.Owner, 1, 1),

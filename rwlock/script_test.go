@@ -40,7 +40,7 @@ var (
 	moreW   = args("me", "30000", "1", "0", "a", "0", "")
 	acrossW = args("me", "30000", "0", "1", "a", "0", "")
 	waitW   = args("me", "30000", "0", "0", "a", "4000", "")
-	end     = args("me", "ch", "PUBLISH", "0", "0", "a")
+	end     = args("me", "ch", "PUBLISH", "0", "0", "0", "a")
 )
 
 const wrong = "WRONGTYPE"
@@ -96,9 +96,9 @@ var releaseCases = []locktest.ScriptCase{
 	kase("another reader keeps it", "release_read", setup(readers, meLives, youLive, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "R<you> lock{mode:read you:1}"),
 	kase("Redisson's reader keeps it", "release_read", setup("HSET lock mode read me 1 java 1", meLives, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "lock{java:1 mode:read}"),
 	kase("a dead reader does not", "release_read", setup(readers, meLives, youOver, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", ""),
-	kase("a nested hold keeps it", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "W", "H", "T1", "T2"), args("me", "ch", "PUBLISH", "1", "0", "a"), "[1 1]", "[1 0]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("a nested hold keeps it", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "W", "H", "T1", "T2"), args("me", "ch", "PUBLISH", "1", "0", "0", "a"), "[1 1]", "[1 0]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("a timeout key that is still needed stays", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1"), relR, end, "[1 1]", "[1 0]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
-	kase("several holds end at once", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "W", "H", "T1", "T2"), args("me", "ch", "PUBLISH", "0", "0", "b", "a"), "[0 1]", "[0 0]", ""),
+	kase("several holds end at once", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "W", "H", "T1", "T2"), args("me", "ch", "PUBLISH", "0", "0", "0", "b", "a"), "[0 1]", "[0 0]", ""),
 	kase("the write side stays", "release_read", setup(both, meLives, ttl, "SADD H ra wb", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "H(wb) lock{me:write:1 mode:write}"),
 	kase("a hold of an earlier life is not released", "release_read", setup(reader, meLives, "SADD H rb"), relR, end, "[1 0]", "[1 0]", "H(rb) R<me> lock{me:1 mode:read}"),
 	kase("a write hold is not a read hold", "release_read", setup(both, meLives, "SADD H wa rb"), relR, end, "[1 0]", "[1 0]", "H(rb wa) R<me> lock{me:1 me:write:1 mode:write}"),
@@ -110,8 +110,8 @@ var releaseCases = []locktest.ScriptCase{
 	kase("ids of another type change nothing", "release_read", setup(reader, "SET H x"), relR, end, wrong, wrong, "H=x lock{me:1 mode:read}"),
 
 	kase("the writer frees the lock, and the marks go", "release_write", setup(writer, ttl, "SADD H wa", marked), relW, end, "[0 1]", "[0 0]", ""),
-	kase("a nested hold keeps it", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb", marked), relW, args("me", "ch", "PUBLISH", "1", "0", "a"), "[1 1]", "[1 0]", "H(wb) W<w9> lock{me:write:1 mode:write}"),
-	kase("several holds end at once", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb"), relW, args("me", "ch", "PUBLISH", "0", "0", "b", "a"), "[0 1]", "[0 0]", ""),
+	kase("a nested hold keeps it", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb", marked), relW, args("me", "ch", "PUBLISH", "1", "0", "0", "a"), "[1 1]", "[1 0]", "H(wb) W<w9> lock{me:write:1 mode:write}"),
+	kase("several holds end at once", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb"), relW, args("me", "ch", "PUBLISH", "0", "0", "0", "b", "a"), "[0 1]", "[0 0]", ""),
 	kase("a downgrade", "release_write", setup(both, meLives, ttl, "SADD H wa rb", "SET T1 1", marked), relW, end, "[0 1]", "[0 0]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("a mark is taken back", "release_write", setup("HSET lock mode read you 1", youLive, "ZADD W 9999999999999 a", marked), relW, end, "[0 0]", "[0 0]", "R<you> W<w9> lock{mode:read you:1}"),
 	kase("a hold of an earlier life is not released", "release_write", setup(writer, "SADD H wb"), relW, end, "[1 0]", "[1 0]", "H(wb) lock{me:write:1 mode:write}"),

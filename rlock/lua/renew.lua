@@ -3,7 +3,8 @@
 --
 -- KEYS[i]    a lock (hash, owner -> holds), or a key that lives as long as one
 -- ARGV[1]    lease in ms; 0 only asks
--- ARGV[1+i]  the owner that is believed to hold KEYS[i]; '' for a key that goes along
+-- ARGV[1+i]  the owner that is believed to hold KEYS[i]; '' for a key that
+--            goes along with the one before it
 -- Returns    for each key 1, or 0 if that owner does not hold it (any more)
 -- Publishes nothing.
 local lease = tonumber(ARGV[1])
@@ -11,7 +12,7 @@ local alive = {}
 for i, key in ipairs(KEYS) do
   local owner = ARGV[1 + i]
   -- An error (another type stands there now) is a table.
-  if owner == '' or redis.pcall('HEXISTS', key, owner) == 1 then
+  if (owner == '' and alive[i - 1] == 1) or (owner ~= '' and redis.pcall('HEXISTS', key, owner) == 1) then
     if lease > 0 and redis.call('PTTL', key) < lease then
       redis.call('PEXPIRE', key, lease)
     end

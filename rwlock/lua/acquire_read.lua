@@ -43,6 +43,10 @@ if (held <= 0 and tonumber(ARGV[3]) > 0) or (writes <= 0 and tonumber(ARGV[4]) >
   return {-1, 0, 0, 0}
 end
 
+if mode == 'read' and expiry and tonumber(expiry) <= now and tonumber(ARGV[3]) == 0 then
+  held = 0 -- the owner's holds, of other sessions, are over, though nobody has thrown them out
+end
+
 if held <= 0 and writes <= 0 then
   -- A hash with the mode alone is what a broken client left: nobody holds it.
   local alone = mode and redis.call('HLEN', KEYS[1]) == 1
@@ -50,9 +54,13 @@ if held <= 0 and writes <= 0 then
     return {0, redis.call('PTTL', KEYS[1]), 0, 0} -- a writer's, or another kind of lock
   end
   if mark[2] and tonumber(mark[2]) > now then
+    if (not mode or alone) and redis.call('PTTL', KEYS[3]) > 1000 then
+      redis.call('PEXPIRE', KEYS[3], 1000) -- the lock is free: they have a moment, if they live
+    end
     return {0, math.min(mark[2] - now, redis.call('PTTL', KEYS[3])), 0, 0}
   end
   redis.call('DEL', KEYS[4]) -- ids of an earlier life
+  redis.call('HDEL', KEYS[1], ARGV[1])
   if not mode or alone then
     redis.call('DEL', KEYS[2]) -- readers of an earlier life
     redis.call('HSET', KEYS[1], 'mode', 'read')

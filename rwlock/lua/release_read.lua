@@ -10,13 +10,15 @@
 -- KEYS[2]  our readers: zset, owner -> when its holds expire
 -- KEYS[3]  marks of waiting writers: zset
 -- KEYS[4]  the ids of this owner's holds: set, r<id> and w<id>
--- KEYS[i]  i > 4: the reader's timeout keys, the first of them first
+-- KEYS[5]  the reader's first timeout key
+-- KEYS[i]  i > 5: its further ones
 -- ARGV[1]  owner
 -- ARGV[2]  channel of the lock
 -- ARGV[3]  PUBLISH or SPUBLISH
 -- ARGV[4]  the holds of the read side that this session keeps
 -- ARGV[5]  the time to live in ms that all it keeps deserves; 0 leaves it
--- ARGV[i]  i > 5: ids of the holds to end
+-- ARGV[6]  the holds of the write side that this session keeps
+-- ARGV[i]  i > 6: ids of the holds to end
 -- Returns  {holds left, changed}; changed is 0 if none of the ids was there
 --          WRONGTYPE error: a key that goes along is of another type, nothing was
 --          changed. If it is the lock itself, the hold is gone: {0, 0}
@@ -32,10 +34,13 @@ if type(expiry) == 'table' or type(marks) == 'table' or type(ids) == 'table' the
   return redis.error_reply('WRONGTYPE Operation against a key holding the wrong kind of value')
 end
 local ended = 0
-for i = 6, #ARGV do
+for i = 7, #ARGV do
   ended = ended + redis.call('SREM', KEYS[4], 'r' .. ARGV[i])
 end
 local held, writes = tonumber(fields[2] or 0) or 0, tonumber(fields[3] or 0) or 0
+if fields[1] ~= 'read' and (fields[1] ~= 'write' or writes <= 0) then
+  held = 0 -- a writer's, or another kind of lock: whatever stands there is no hold
+end
 if held <= 0 then
   -- The hash was deleted under it; what went along with it goes too.
   redis.call('ZREM', KEYS[2], ARGV[1])
@@ -63,7 +68,8 @@ else
   -- Only ever shorter: unlocking one hold never lengthens the lease of another. And only
   -- if no other session holds under the same owner.
   if keep > 0 and held <= tonumber(ARGV[4]) and expiry and now + keep < tonumber(expiry) then
-    redis.call('ZADD', KEYS[2], string.format('%.0f', now + keep), ARGV[1])
+    expiry = now + keep
+    redis.call('ZADD', KEYS[2], string.format('%.0f', expiry), ARGV[1])
   else
     keep = 0
   end
@@ -75,8 +81,18 @@ for i = 5, #KEYS do
     redis.call('PEXPIRE', KEYS[i], keep)
   end
 end
+if held > 0 and expiry and tonumber(expiry) > now then
+  -- The keys that stay may be those of shorter leases; one that lives as long as the
+  -- reader speaks for all.
+  redis.call('SET', KEYS[5], '1', 'PX', string.format('%.0f', tonumber(expiry) - now))
+end
 if fields[1] == 'write' then
-  return {held, 1} -- the TTL is the writer's
+  -- The TTL is the writer's: it shrinks to what he deserves if all that is left is this session's.
+  local stays = tonumber(ARGV[5])
+  if stays > 0 and held <= tonumber(ARGV[4]) and writes <= tonumber(ARGV[6]) and redis.call('PTTL', KEYS[1]) > stays then
+    redis.call('PEXPIRE', KEYS[1], stays)
+  end
+  return {held, 1}
 end
 
 -- Some of those whose lease is over go too, so that the dead do not pile up.
@@ -86,6 +102,18 @@ for _, owner in ipairs(dead) do
     redis.call('HDEL', KEYS[1], owner)
     redis.call('ZREM', KEYS[2], owner)
   end
+end
+local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+if held == 0 and last[2] and tonumber(last[2]) <= now then
+  -- None of ours lives: the rest of the dead go too, or who waits would not be told. Each
+  -- of them costs that once.
+  repeat
+    dead = redis.call('ZRANGE', KEYS[2], 0, 499)
+    if #dead > 0 then
+      redis.call('HDEL', KEYS[1], unpack(dead))
+      redis.call('ZREM', KEYS[2], unpack(dead))
+    end
+  until #dead < 500
 end
 local others = redis.call('HLEN', KEYS[1]) - 1
 if others == 0 then
@@ -101,7 +129,6 @@ end
 -- If all are ours, the lock need not outlive the last of them. Redisson's readers have
 -- a say in the TTL that is not known here.
 if redis.call('ZCARD', KEYS[2]) == others then
-  local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
   local left = last[2] - now
   if left > 0 and redis.call('PTTL', KEYS[1]) > left and redis.call('HEXISTS', KEYS[1], last[1]) == 1 then
     redis.call('PEXPIRE', KEYS[1], string.format('%.0f', left))

@@ -17,7 +17,8 @@
 -- ARGV[3]  PUBLISH or SPUBLISH
 -- ARGV[4]  the holds of the write side that this session keeps
 -- ARGV[5]  the time to live in ms that all it keeps deserves; 0 leaves it
--- ARGV[i]  i > 5: ids of the holds to end
+-- ARGV[6]  the holds of the read side that this session keeps
+-- ARGV[i]  i > 6: ids of the holds to end
 -- Returns  {holds left, changed}; changed is 0 if none of the ids was there
 --          WRONGTYPE error: a key that goes along is of another type, nothing was
 --          changed. If it is the lock itself, the hold is gone: {0, 0}
@@ -36,7 +37,7 @@ end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local ended, unmarked = 0, 0
-for i = 6, #ARGV do
+for i = 7, #ARGV do
   ended = ended + redis.call('SREM', KEYS[4], 'w' .. ARGV[i])
   unmarked = unmarked + redis.call('ZREM', KEYS[3], ARGV[i])
 end
@@ -59,7 +60,11 @@ if held > 0 then
 else
   redis.call('HDEL', KEYS[1], ARGV[1] .. ':write')
 end
-if reads > 0 then
+if reads > 0 and keep > 0 and held <= tonumber(ARGV[4]) and reads <= tonumber(ARGV[6]) and expiry > now + keep then
+  expiry = now + keep -- all that is left is this session's, and deserves no more
+  redis.call('ZADD', KEYS[2], string.format('%.0f', expiry), ARGV[1])
+end
+if tonumber(ARGV[6]) > 0 and reads > 0 then
   -- Its holder has trusted the lock for as long as the write side was good for.
   local stays = ttl
   if keep > 0 then

@@ -22,12 +22,16 @@ local function reader(first, count, owner)
     redis.pcall('ZREM', KEYS[first + 1], owner) -- of an earlier life
     return 0
   end
-  if lease == 0 then
-    return 1
-  end
   local expiry = redis.pcall('ZSCORE', KEYS[first + 1], owner)
   if type(expiry) == 'table' then
     return 1 -- nobody can get in while that key is of another type
+  end
+  if lease == 0 then
+    -- Redisson's renewal sets the TTL of the lock down to its own lease, whatever others hold.
+    if expiry and tonumber(expiry) - now > redis.call('PTTL', KEYS[first]) then
+      redis.call('PEXPIRE', KEYS[first], string.format('%.0f', tonumber(expiry) - now))
+    end
+    return 1
   end
   expiry = math.max(tonumber(expiry or 0), now + lease)
   local left = string.format('%.0f', expiry - now)

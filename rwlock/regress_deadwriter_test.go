@@ -1,0 +1,33 @@
+package rwlock_test
+
+import (
+	"testing"
+	"time"
+
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// The reader and the waiting writer die together: others wait for a second at most once the
+// lock is free.
+func TestDeadWriterAfterExpiry(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a := rwlock.New(dial(t, s, slow), "x")
+		ses, p := locktest.DialProxy(t, s, rlock.Config{})
+		c := rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 20*time.Second)
+		hold(t, ctx, a.RLock, rlock.Lease(1500*time.Millisecond))
+		goLock(ctx, rwlock.New(ses, "x").Lock)
+		redistest.Eventually(t, 5*time.Second, "mark", func() bool { return marks(t, s, "x") == 1 })
+		p.BlackHole(true)
+		redistest.Eventually(t, 5*time.Second, "free", func() bool { return pttl(t, s, "x") < 0 })
+		free := time.Now()
+		_, h := hold(t, ctx, c.RLock)
+		if time.Since(free) > 1200*time.Millisecond {
+			t.Error("more than a second")
+		}
+		must(t, h.Unlock())
+	})
+}
