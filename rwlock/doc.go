@@ -9,15 +9,18 @@
 // that a command counts once whatever happens to it or its reply.
 //
 // Every reader has a lease of its own. One that dies ends with that lease: it ends no other
-// reader's hold, and keeps a writer out no longer.
+// reader's hold, and keeps a writer out no longer; should nobody else be there to tell him,
+// the writer looks for himself within Config.PollFloor.
 //
 // Nobody starves. While a writer waits for readers to leave, readers from outside wait
 // behind it, so it gets in when those are gone that were there. When it leaves, waiting
 // readers and writers have an equal chance, and waiting readers come in together. All
 // goroutines of one session that wait for one lock, readers and writers alike, are served in
-// the order in which they came.
+// the order in which they came; but named owners (rlock.WithOwner) look at Redis once before
+// they queue, since they may hold the lock elsewhere.
 //
-// An owner that holds the lock never waits for itself: readers nest, a writer may take the
+// An owner that holds the lock never waits for itself, unless it was passed on by its id to a
+// process that holds the lock for it (name such owners with rlock.WithOwner): readers nest, a writer may take the
 // read side too, and may keep it when it unlocks the write side (a downgrade, which lets
 // waiting readers in). An owner that holds only the read side and asks for the write side
 // gets [ErrUpgrade] at once.
@@ -27,6 +30,16 @@
 // # What is not
 //
 // Failover, pauses, clocks: as in package rlock, and there is no fencing token here.
+//
+// Overlap without end: holds of one named owner pass waiting writers, or they would
+// deadlock; if one always overlaps the next, no writer gets in.
+//
+// A write hold with a fixed lease that ends under a read hold of the same owner leaves the
+// lock a write lock, for this owner alone, until it is unlocked.
+//
+// Leases that differ, beside Java: Redisson sets the TTL of the lock to its own lease at each
+// renewal. Ours put it right when they look, every third of a lease; if the Java process dies
+// in between and its lease is shorter than that, ours are lost, and say so.
 //
 // Fairness towards Java: Redisson's readers know nothing of waiting writers, so enough of
 // them can keep a writer out. That one of them died is noticed only when a writer asks, by

@@ -6,7 +6,12 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 
 	"relock/rlock"
 )
@@ -28,12 +33,15 @@ type MutexKind struct {
 	// back; "" for nothing.
 	Books func(*rlock.Session) string
 
-	// Order, if not nil, is called when an owner enters a free lock, with the calls that
-	// still wait for it, oldest first; it says what is wrong with that, or "".
-	Order func(entered *Call, waiting []*Call) string
-	// Refusal, if not nil, is called when a TryLock of a free lock is refused, and reports
-	// whether that is allowed.
-	Refusal func(refused *Call, waiting []*Call) bool
+	// Fair says that waiters are served in the order in which they came, across all
+	// sessions, and that every hold has an id; Queue then returns who stands in the
+	// queue, as Redis has it, the first one first. See queue.
+	Fair  bool
+	Queue func(*miniredis.Miniredis) []Place
+	// Helpers are keys of a fair lock that may vanish while it is in use, without harm
+	// but that those who wait lose their places; Ids is the key of the ids of holds.
+	Helpers []string
+	Ids     string
 }
 
 // Mutex is the model of a reentrant, exclusive lock, used by named and nameless owners
@@ -56,6 +64,7 @@ type Mutex struct {
 	tenures []*tenure
 	spent   []*hold // unlocked
 	token   int64   // the highest that was drawn
+	queue   queue   // of a fair lock
 }
 
 // tenure is what an owner holds in one process, from its outermost Lock on.
@@ -84,6 +93,7 @@ type hold struct {
 	section *Section
 	own     bool // the section is its own, not the tenure's
 	fixed   bool
+
 	end     time.Time // fixed: of its trust
 	until   time.Time // fixed: of its lease
 	counted bool      // by Redis
@@ -132,7 +142,7 @@ func NewMutex(w *World, kind MutexKind) *Mutex {
 	if kind.Fenced {
 		w.Keep = append(w.Keep, "redisson_lock_token:{"+kind.Key+"}")
 	}
-	return &Mutex{w: w, kind: kind}
+	return &Mutex{w: w, kind: kind, queue: newQueue()}
 }
 
 // trusted is how much of a lease a session trusts.
@@ -147,8 +157,14 @@ type lockCall struct {
 	lease time.Duration // 0: the watchdog renews
 	ended bool          // the context was done already
 	raced bool          // it was cancelled in the moment in which it may have got in
+	left  time.Time     // when it was cancelled
 	h     *rlock.Hold
 	in    *Section
+
+	// Of a fair lock: its place is behind those that were certain at look `from`, and
+	// certain since look `since`; 0: not yet. See queue.
+	from, since int
+	session     string
 }
 
 type unlockCall struct {
@@ -164,11 +180,11 @@ type extendCall struct {
 type forceCall struct{ found bool }
 
 func (m *Mutex) Ops() []Op {
-	return []Op{
-		{Name: "lock", Weight: 14, Do: Idle(func(r *rand.Rand, a *Actor) bool { return m.lock(r, a, nil) })},
+	return append(m.queueOps(), []Op{
+		{Name: "lock", Weight: 14, Do: Idle(func(r *rand.Rand, a *Actor) bool { return m.lock(r, a, nil, false) })},
 		{Name: "nest", Weight: 8, Do: Idle(func(r *rand.Rand, a *Actor) bool {
 			h := m.pick(r, a)
-			return h != nil && m.lock(r, a, h)
+			return h != nil && m.lock(r, a, h, false)
 		})},
 		{Name: "unlock", Weight: 18, Do: Idle(func(r *rand.Rand, a *Actor) bool {
 			h := m.pick(r, a)
@@ -187,7 +203,7 @@ func (m *Mutex) Ops() []Op {
 			return true
 		})},
 		{Name: "lock and cancel at once", Weight: 2, Do: Idle(func(r *rand.Rand, a *Actor) bool {
-			if m.lock(r, a, m.pick(r, a)) {
+			if m.lock(r, a, m.pick(r, a), false) {
 				m.race(r, a.call)
 			}
 			return true
@@ -234,7 +250,7 @@ func (m *Mutex) Ops() []Op {
 			m.endLife(time.Now(), false)
 			return true
 		}},
-	}
+	}...)
 }
 
 // pick returns one of the holds of a's process.
@@ -246,9 +262,10 @@ func (m *Mutex) pick(r *rand.Rand, a *Actor) *hold {
 	return all[r.IntN(len(all))]
 }
 
-// lock is a Lock or TryLock on a context of its own, or inside another hold's section.
-func (m *Mutex) lock(r *rand.Rand, a *Actor, inside *hold) bool {
-	d, mutex, ctx := new(lockCall), m.kind.New(a.Seat.Session), context.Background()
+// lock is a Lock or TryLock on a context of its own, or inside another hold's section; try
+// says that it is a TryLock.
+func (m *Mutex) lock(r *rand.Rand, a *Actor, inside *hold, try bool) bool {
+	d, mutex, ctx := m.newLockCall(a), m.kind.New(a.Seat.Session), context.Background()
 	var opts []rlock.LockOption
 	what := "Lock"
 	if inside != nil {
@@ -264,10 +281,10 @@ func (m *Mutex) lock(r *rand.Rand, a *Actor, inside *hold) bool {
 		opts = append(opts, rlock.Lease(d.lease))
 	}
 	lock := mutex.Lock
-	switch r.IntN(5) {
-	case 0:
+	switch n := r.IntN(5); {
+	case try || n == 0:
 		d.try, lock, what = true, mutex.TryLock, "Try"+what
-	case 1:
+	case n == 1:
 		d.wait = time.Millisecond << r.IntN(17)
 		opts = append(opts, rlock.Wait(d.wait))
 	}
@@ -302,6 +319,9 @@ func (m *Mutex) extend(r *rand.Rand, a *Actor) bool {
 
 func (m *Mutex) cancel(c *Call) {
 	m.w.Logf("%v: %s is cancelled", c.Actor, c.Text)
+	if d, ok := c.Data.(*lockCall); ok {
+		d.left = time.Now()
+	}
 	c.Cancel()
 }
 
@@ -312,6 +332,7 @@ func (m *Mutex) race(r *rand.Rand, c *Call) {
 	}
 	if d, ok := c.Data.(*lockCall); ok {
 		d.raced = true
+		c.Waits = c.Waits || m.kind.Fair // see leaving
 	}
 	m.cancel(c)
 }
@@ -331,8 +352,20 @@ func (m *Mutex) Release() bool {
 	return false
 }
 
-// Left looks at the books.
+// Left looks at the books, and at what is sent on behalf of nobody.
 func (m *Mutex) Left() {
+	var scripts atomic.Int64
+	m.w.Redis.Server().SetPreHook(func(_ *server.Peer, cmd string, _ ...string) bool {
+		if strings.HasPrefix(cmd, "EVAL") {
+			scripts.Add(1)
+		}
+		return false
+	})
+	time.Sleep(m.w.Config.Lease)
+	m.w.Redis.Server().SetPreHook(nil)
+	if n := scripts.Load(); n > 0 {
+		m.w.Failf("%d scripts were run when nobody held anything or waited", n)
+	}
 	for _, s := range m.w.Seats {
 		if s.Session == nil || m.kind.Books == nil {
 			continue

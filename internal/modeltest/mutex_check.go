@@ -99,7 +99,7 @@ func (m *Mutex) checkLease() {
 
 // checkWaiting: nobody waits for longer than he must.
 func (m *Mutex) checkWaiting() {
-	now, floor := time.Now(), m.w.Config.PollFloor+2*time.Millisecond
+	now, floor := time.Now(), m.floor()+2*time.Millisecond
 	for _, c := range m.w.Waiting() {
 		d, ok := c.Data.(*lockCall)
 		if !ok {
@@ -114,11 +114,12 @@ func (m *Mutex) checkWaiting() {
 			return t.seat == c.Actor.Seat && t.doomed && t.over == nil
 		})
 		switch {
+		case m.leaving(d):
 		case c.Ctx.Err() != nil:
 			m.w.Failf("%v: %s still waits, and was cancelled", c.Actor, c.Text)
 		case d.wait > 0 && now.Sub(c.Began) >= d.wait:
 			m.w.Failf("%v: %s still waits", c.Actor, c.Text)
-		case m.owner == "" && m.told && !mistaken && m.calm():
+		case m.owner == "" && m.told && !mistaken && m.calm() && m.queueCalm():
 			m.w.Failf("%v: %s waits, and the lock was released", c.Actor, c.Text)
 		case m.owner == "" && waited > floor, m.owner == d.owner && waited > floor:
 			m.w.Failf("%v: %s waits although nobody else has held the lock for %v", c.Actor, c.Text, waited)

@@ -21,6 +21,7 @@ func (m *Mutex) Gone(seat *Seat, killed bool) {
 			t.end(rlock.ErrClosed)
 		}
 	}
+	m.queueGone(seat, killed)
 	m.freeIfEmpty()
 }
 
@@ -60,6 +61,9 @@ func (m *Mutex) freeIfEmpty() {
 
 // endLife: the key is gone since at. told says that this was published.
 func (m *Mutex) endLife(at time.Time, told bool) {
+	if !at.Equal(m.expires) {
+		m.queue.jolt = time.Now()
+	}
 	for _, t := range m.tenures {
 		if !t.revived && !slices.Contains(m.by, t) {
 			continue
@@ -95,9 +99,9 @@ func (m *Mutex) Check(ended []*Call) {
 		for _, c := range ended {
 			if d, ok := c.Data.(*lockCall); ok && failed == (c.Err != nil) {
 				if failed {
-					m.refused(c, d)
+					m.refused(c, d, ended)
 				} else {
-					m.granted(c, d)
+					m.granted(c, d, ended)
 				}
 			}
 		}
@@ -106,6 +110,7 @@ func (m *Mutex) Check(ended []*Call) {
 	m.checkSections()
 	m.checkRedis()
 	m.checkWaiting()
+	m.checkQueue(ended)
 	m.tenures = slices.DeleteFunc(m.tenures, func(t *tenure) bool {
 		inUse := func(h *hold) bool { return h.counted || !h.spent && !t.dead }
 		return !slices.ContainsFunc(t.holds, inUse)
@@ -177,7 +182,7 @@ func (m *Mutex) unlocked(c *Call, d unlockCall) {
 	}
 	m.spent = append(m.spent[max(0, len(m.spent)-9):], h)
 	h.spent = true
-	named := t.owner == "ann" || t.owner == "bob"
+	ids := m.kind.Fair || t.owner == "ann" || t.owner == "bob"
 	all := !slices.ContainsFunc(t.holds, func(h *hold) bool { return !h.spent })
 	switch {
 	case t.over == nil && lost && !h.ranOut() && t.live():
@@ -188,7 +193,7 @@ func (m *Mutex) unlocked(c *Call, d unlockCall) {
 		if !t.live() {
 			t.end(rlock.ErrReleased)
 		}
-	case named && all && !t.revived: // lost, but its holds have ids and can be taken back
+	case ids && all && !t.revived: // lost, but its holds have ids and can be taken back
 		t.end(t.over)
 	}
 	m.freeIfEmpty()
@@ -243,7 +248,7 @@ func (m *Mutex) mayLast(until time.Time) {
 }
 
 // refused is a Lock or TryLock that failed.
-func (m *Mutex) refused(c *Call, d *lockCall) {
+func (m *Mutex) refused(c *Call, d *lockCall, ended []*Call) {
 	notAcquired := errors.Is(c.Err, rlock.ErrNotAcquired)
 	now := time.Now()
 	t := m.tenureOf(c.Actor.Seat, d.owner)
@@ -253,7 +258,7 @@ func (m *Mutex) refused(c *Call, d *lockCall) {
 		m.undone(d)
 	case d.ended && errors.Is(c.Err, context.Canceled) && !notAcquired:
 	case c.Ctx.Err() != nil && !d.ended && !d.try && notAcquired && errors.Is(c.Err, context.Canceled):
-	case d.try && notAcquired && m.owner == "" && m.kind.Refusal != nil && m.kind.Refusal(c, m.w.Waiting()):
+	case d.try && notAcquired && m.kind.Fair && m.owner == "" && m.letIn(ended):
 	case d.try && notAcquired && (m.owner != "" && m.owner != d.owner || m.entering(c, d)):
 	case d.wait > 0 && notAcquired && now.Equal(c.Began.Add(d.wait)):
 	case notAcquired && t != nil && t.ctx.Err() != nil:
@@ -283,7 +288,7 @@ func (m *Mutex) entering(c *Call, d *lockCall) bool {
 }
 
 // granted is a Lock or TryLock that got in.
-func (m *Mutex) granted(c *Call, d *lockCall) {
+func (m *Mutex) granted(c *Call, d *lockCall, ended []*Call) {
 	owner, now, seat := d.h.Owner(), time.Now(), c.Actor.Seat
 	if must, _ := m.counted(); must == 0 && m.owner != "" && m.owner != owner {
 		m.endLife(now, true) // only what was lost was left, and has been taken back
@@ -303,11 +308,7 @@ func (m *Mutex) granted(c *Call, d *lockCall) {
 	}
 	m.token = d.h.Token()
 	if enters {
-		if m.kind.Order != nil {
-			if wrong := m.kind.Order(c, m.w.Waiting()); wrong != "" {
-				m.w.Failf("%s got in: %s", c.Text, wrong)
-			}
-		}
+		m.checkOrder(c, d, ended)
 		m.owner, m.since, m.slack = owner, now, 0
 		for _, t := range m.tenures {
 			t.revived = t.revived || t.doomed && t.over == nil && t.owner == owner && !t.dead

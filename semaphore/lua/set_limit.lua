@@ -23,7 +23,7 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local back = redis.call('ZREMRANGEBYSCORE', KEYS[2], '0', int(now))
 local free = tonumber(ARGV[1]) - (taken - back)
-if value and free == tonumber(value) then
+if value and back == 0 and free == tonumber(value) then
   return free
 end
 if value then

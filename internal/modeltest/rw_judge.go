@@ -1,0 +1,370 @@
+package modeltest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"relock/rlock"
+)
+
+func (m *RW) Check(ended []*Call) {
+	m.expire()
+	for _, c := range ended {
+		switch d := c.Data.(type) {
+		case *forceCall:
+			m.forced(c, d)
+		case unlockCall:
+			m.stirred = m.stirred || m.writes[d.h]
+			m.loosen(d.h, d.again)
+			m.unlocked(c, d)
+		case extendCall:
+			m.loosen(d.h, false)
+			m.extended(c, d)
+		case *rwCall:
+			m.stirred = m.stirred || d.write
+		}
+	}
+	// Of two calls of one owner in one process the one that was in the line came in first.
+	slices.SortStableFunc(ended, func(a, b *Call) int { return inLine(b) - inLine(a) })
+	for _, judge := range []func(*Call, *rwCall){m.refused, m.granted, m.upgraded} {
+		for _, c := range ended {
+			if d, ok := c.Data.(*rwCall); ok {
+				judge(c, d)
+			}
+		}
+	}
+	m.noticed()
+	m.look()
+	for _, c := range ended {
+		if d, ok := c.Data.(*stateCall); ok {
+			m.stated(c, d)
+		}
+	}
+	m.checkSections()
+	m.checkLeases()
+	m.checkMarks()
+	m.checkWaiting()
+	m.tenures = slices.DeleteFunc(m.tenures, func(t *tenure) bool {
+		inUse := func(h *hold) bool { return h.counted || !h.spent && !t.dead }
+		return !slices.ContainsFunc(t.holds, inUse)
+	})
+	m.stirred, m.cleared, m.deleted = false, false, false
+}
+
+func inLine(c *Call) int {
+	if d, ok := c.Data.(*rwCall); ok && d.joint > 0 {
+		return 1
+	}
+	return 0
+}
+
+// counted is Mutex.counted for the holds of one side in one life.
+func (m *RW) counted(l *life, write bool) (must, may int) {
+	for _, t := range l.by {
+		for _, h := range t.holds {
+			switch {
+			case !h.counted || m.writes[h] != write:
+			case t.over == nil:
+				must++
+			default:
+				may++
+			}
+		}
+	}
+	if !write {
+		may += l.ghosts
+	}
+	return must, may
+}
+
+// loosen: in a write lock the script of a reader does not bring the end of the lock
+// closer, and that of a writer not the reader's own.
+func (m *RW) loosen(h *hold, again bool) {
+	l := m.lives[h.t.owner]
+	if l == nil || again {
+		return
+	}
+	reads, lostReads := m.counted(l, false)
+	writes, lostWrites := m.counted(l, true)
+	if reads+lostReads > 0 && writes+lostWrites > 0 {
+		l.loose = l.loose || !m.writes[h] || !h.spent && h.fixed
+	}
+	l.thin = l.thin || reads+lostReads > 1
+}
+
+// endLife: Redis has nothing of that owner since at.
+func (m *RW) endLife(l *life, at time.Time) {
+	for _, t := range m.tenures {
+		if !slices.Contains(l.by, t) && !(t.revived && t.owner == l.owner) {
+			continue
+		}
+		for _, h := range t.holds {
+			h.counted = false
+		}
+		t.notice, t.trust = at.Add(m.w.Config.Lease/3+time.Millisecond), l.expires.Add(m.early(l))
+		if t.revived { // it may have been renewed just now
+			t.trust = at.Add(m.w.Config.Lease)
+		}
+		t.doomed, t.revived = true, false
+	}
+	delete(m.lives, l.owner)
+}
+
+// expire ends what nobody renewed. All that it was for must know already.
+func (m *RW) expire() {
+	for _, l := range m.lives {
+		if l.over || time.Now().Before(l.expires.Add(m.early(l))) || slices.ContainsFunc(l.by, (*tenure).renews) {
+			continue
+		}
+		reads, lost := m.counted(l, false)
+		l.ghosts = reads + lost
+		if m.misled(l) {
+			continue
+		}
+		l.over = true
+		for _, t := range l.by {
+			for _, h := range t.holds {
+				h.counted = false
+				if t.over != nil || t.dead || h.spent {
+					continue
+				}
+				if end := h.section.Ended(); h.Remaining() > 0 || end.IsZero() || end.After(l.expires.Add(m.early(l))) {
+					m.w.Failf("the lease of %s is over since %v, and its section ended at %v, with %v to go", l.owner, l.expires, end, h.Remaining())
+				}
+			}
+			if t.over == nil {
+				t.lose()
+			}
+		}
+	}
+}
+
+// early is by how much the scripts may end the lease of a reader too soon: they reckon with
+// a time that is rounded down. Leases under 20 ms are trusted for longer than that.
+func (m *RW) early(l *life) time.Duration {
+	if m.seen.writes[l.owner] > 0 {
+		return 0 // the TTL of the lock
+	}
+	return time.Millisecond
+}
+
+// lapsed: Redis may let others in.
+func (l *life) lapsed() bool { return l.over || !time.Now().Before(l.expires) }
+
+// misled: it may be kept alive by one who is mistaken in what he holds, though not in who.
+func (m *RW) misled(l *life) bool {
+	return slices.ContainsFunc(m.tenures, func(t *tenure) bool { return t.revived && t.over == nil && t.owner == l.owner })
+}
+
+func (m *RW) extended(c *Call, d extendCall) {
+	m.Mutex.extended(c, d)
+	if l := m.lives[d.h.t.owner]; l != nil && c.Err == nil {
+		l.mayLast(d.h.until)
+	}
+}
+
+func (l *life) mayLast(until time.Time) {
+	if until.After(l.latest) {
+		l.latest = until
+	}
+}
+
+func (m *RW) forced(c *Call, d *forceCall) {
+	if found := len(m.seen.reads)+len(m.seen.writes) > 0; c.Err != nil || d.found != found {
+		m.w.Failf("ForceUnlock returned %v, %v; it should have been %v", d.found, c.Err, found)
+	}
+	if !d.found {
+		return
+	}
+	m.stirred, m.cleared = true, true
+	m.dead = time.Time{}
+	for _, l := range m.lives {
+		m.endLife(l, time.Now())
+		for _, t := range l.by {
+			if m.calm() {
+				t.notice = time.Now()
+			}
+		}
+	}
+}
+
+// refused is a call that failed.
+func (m *RW) refused(c *Call, d *rwCall) {
+	notAcquired := errors.Is(c.Err, rlock.ErrNotAcquired)
+	t := m.tenureOf(c.Actor.Seat, d.owner)
+	switch {
+	case c.Err == nil:
+	case c.Actor.Seat.Session == nil && errors.Is(c.Err, rlock.ErrClosed):
+	case d.raced && errors.Is(c.Err, context.Canceled):
+		if l := m.lives[d.owner]; l != nil { // it may have moved the end before it was taken back
+			l.mayLast(time.Now().Add(max(d.lease, m.w.Config.Lease)))
+			l.shared, l.thin = true, true
+		}
+	case d.ended && errors.Is(c.Err, context.Canceled) && !notAcquired:
+	case c.Ctx.Err() != nil && !d.ended && !d.try && notAcquired && errors.Is(c.Err, context.Canceled):
+	case errors.Is(c.Err, m.kind.Upgrade) && d.write: // see upgraded
+	case d.try && notAcquired && (m.keptOut(d) || m.acquiring(c, d)):
+	case d.wait > 0 && notAcquired && (time.Now().Equal(c.Began.Add(d.wait)) || m.leaving(c, d)):
+	case errors.Is(c.Err, rlock.ErrLost) && t != nil && t.doomed:
+		t.lose()
+	default:
+		m.w.Failf("%s returned %v", c.Text, c.Err)
+	}
+}
+
+// keptOut reports whether a call that does not wait had to be refused, by what Redis had
+// when it began.
+func (m *RW) keptOut(d *rwCall) bool {
+	s, now := m.seen, time.Now()
+	if d.owner != "" && (s.writes[d.owner] > 0 || s.reads[d.owner] > 0 && (!d.write || s.expiries[d.owner].After(now))) {
+		return false // it comes in, or will be told that it never can
+	}
+	if !d.write {
+		return len(s.writes) > 0 || s.marked(now)
+	}
+	return m.others(d.owner)
+}
+
+// others reports whether Redis had anybody but that owner in the lock.
+func (m *RW) others(owner string) bool {
+	for o := range m.seen.reads {
+		if o != owner && (m.seen.expiries[o].After(time.Now()) || m.seen.writes[o] > 0) {
+			return true
+		}
+	}
+	for o := range m.seen.writes {
+		if o != owner {
+			return true
+		}
+	}
+	return false
+}
+
+// marked reports whether there was a mark that is still live.
+func (s *rwSeen) marked(now time.Time) bool {
+	for _, until := range s.marks {
+		if until.After(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// acquiring reports whether another call of the same process waits for the lock in the
+// name of the same owner.
+func (m *RW) acquiring(c *Call, d *rwCall) bool {
+	return slices.ContainsFunc(m.w.Waiting(), func(o *Call) bool {
+		od, ok := o.Data.(*rwCall)
+		return ok && o != c && o.Actor.Seat == c.Actor.Seat && d.owner != "" && od.owner == d.owner
+	})
+}
+
+// freeSince returns since when the lock is free by what was seen last, or when it will be.
+func (m *RW) freeSince() time.Time {
+	since := m.free.at
+	if !m.free.now {
+		for _, until := range m.seen.obstacles(true) {
+			since = latest(since, until)
+		}
+	}
+	return since
+}
+
+// upgraded judges those who were told that they never can: their owner has the read side
+// alone, be it only since this instant.
+func (m *RW) upgraded(c *Call, d *rwCall) {
+	if !errors.Is(c.Err, m.kind.Upgrade) {
+		return
+	}
+	before := m.seen.reads[d.owner] > 0 && m.seen.writes[d.owner] == 0
+	after := false
+	if l := m.lives[d.owner]; l != nil {
+		reads, lost := m.counted(l, false)
+		writes, _ := m.counted(l, true)
+		after = reads+lost > 0 && writes == 0
+	}
+	if d.owner == "" || !before && !after {
+		m.w.Failf("%s returned %v, and its owner does not have the read side alone", c.Text, c.Err)
+	}
+}
+
+// granted is a call that got in.
+func (m *RW) granted(c *Call, d *rwCall) {
+	if c.Err != nil {
+		return
+	}
+	owner, now := d.h.Owner(), time.Now()
+	l := m.lives[owner]
+	switch {
+	case d.ended || c.Ctx.Err() != nil && !d.raced:
+		m.w.Failf("%s got in with a context that had ended", c.Text)
+	case d.owner != "" && owner != d.owner:
+		m.w.Failf("%s got in as %s", c.Text, owner)
+	case l == nil && !d.write && !m.stirred && m.seen.marked(now) && now.Sub(m.freeSince()) < time.Second:
+		// Of a lock that is free a mark keeps readers out for a second: whoever left it
+		// may have died.
+		m.w.Failf("%s got in, and a writer waits", c.Text)
+	}
+	m.excludes(c, d, owner)
+	t := m.tenureOf(c.Actor.Seat, owner)
+	if l == nil && t != nil {
+		m.w.Failf("%s got in anew, in a section whose lock is gone", c.Text)
+	}
+	if l == nil {
+		l = &life{owner: owner, since: now}
+		m.lives[owner] = l
+		for _, t := range m.tenures {
+			t.revived = t.revived || t.doomed && t.over == nil && t.owner == owner && !t.dead
+		}
+	}
+	if l.over {
+		l.over, l.since = false, now
+	}
+	l.slack += time.Millisecond
+	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: t != nil && d.lease > 0, counted: true}
+	if t == nil {
+		t = &tenure{seat: c.Actor.Seat, life: c.Actor.Seat.Life, owner: owner, ctx: c.Ctx}
+		m.tenures = append(m.tenures, t)
+	}
+	h.t = t
+	t.holds = append(t.holds, h)
+	if !slices.Contains(l.by, t) {
+		l.shared = l.shared || len(l.by) > 0
+		l.by = append(l.by, t)
+	}
+	lease := m.w.Config.Lease
+	if d.lease > 0 {
+		h.fixed, h.end, h.until = true, now.Add(trusted(d.lease)), now.Add(d.lease)
+		lease = d.lease
+	}
+	l.mayLast(now.Add(lease))
+	if d.write {
+		m.writes[h] = true
+	}
+}
+
+// excludes looks at who else is in when somebody gets in.
+func (m *RW) excludes(c *Call, d *rwCall, owner string) {
+	for _, l := range m.lives {
+		reads, _ := m.counted(l, false)
+		writes, lost := m.counted(l, true)
+		switch {
+		case l.owner == owner:
+			if d.write && reads > 0 && writes+lost == 0 && !l.lapsed() {
+				m.w.Failf("%s got in: an upgrade", c.Text)
+			}
+		case !l.lapsed() && (writes > 0 || d.write && reads > 0):
+			m.w.Failf("%s got in while %s had %d read and %d write holds", c.Text, l.owner, reads, writes)
+		case d.write:
+			m.endLife(l, time.Now()) // its lease is over, or what was lost has been taken back
+		default:
+			for _, t := range l.by {
+				for _, h := range t.holds {
+					h.counted = h.counted && !m.writes[h] // as above
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package semaphore_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"relock/internal/modeltest"
+	"relock/rlock"
+	"relock/semaphore"
+)
+
+// The judge.
+
+func (m *permitModel) Check(ended []*modeltest.Call) {
+	redis, wasGone := m.read(), m.gone
+	m.gone = !m.exists
+	for _, c := range ended {
+		switch d := c.Data.(type) {
+		case limitCall:
+			if c.Err != nil {
+				m.w.Failf("%s returned %v", c.Text, c.Err)
+			}
+			m.exists, m.total, m.highest = true, d.limit, max(m.highest, d.limit)
+			if d.reaps {
+				// TOLERATED: set_limit.lua tells nobody when as many permits had expired
+				// as the limit was lowered by. Whoever waits for more than the limit then
+				// learns of it by the clock only.
+				m.untold = time.Now()
+			}
+		case *availableCall:
+			if c.Err != nil || d.got != d.want {
+				m.w.Failf("%s returned %d, %v, want %d", c.Text, d.got, c.Err, d.want)
+			}
+		}
+	}
+	m.made(ended, redis)
+	for _, c := range ended {
+		if d, ok := c.Data.(*setCall); ok {
+			m.setEnded(c, d)
+		}
+	}
+	granted := false
+	for _, failed := range []bool{true, false} {
+		for _, c := range ended {
+			if d, ok := c.Data.(*acquireCall); ok && failed == (c.Err != nil) {
+				if failed {
+					m.refused(c, d, wasGone)
+				} else {
+					m.granted(c, d)
+					granted = true
+				}
+			}
+		}
+	}
+	m.checkRedis(redis)
+	if free := m.free(0); granted && free < 0 {
+		m.w.Failf("%d more permits are taken than the limit of %d allows", -free, m.limit(0))
+	}
+	for _, s := range m.sets {
+		if !s.dead {
+			m.notice(s, wasGone)
+			m.checkSection(s)
+		}
+	}
+	m.checkWaiting()
+	m.gone = !m.exists
+	m.sets = slices.DeleteFunc(m.sets, func(s *permitSet) bool { return !s.there && (s.spent || s.dead) })
+}
+
+// stored is what Redis has.
+type stored struct {
+	free    string // "": nothing
+	card    int
+	expires map[string][]time.Time // of the permits of an owner
+}
+
+func (m *permitModel) read() stored {
+	st := stored{expires: map[string][]time.Time{}}
+	st.free, _ = m.w.Redis.Get(modelName)
+	ids, _ := m.w.Redis.ZMembers(zset(modelName))
+	for _, id := range ids {
+		ms, _ := m.w.Redis.ZScore(zset(modelName), id)
+		owner := id[:max(0, strings.LastIndexByte(id, ':'))]
+		st.expires[owner] = append(st.expires[owner], time.UnixMilli(int64(ms)))
+		st.card++
+	}
+	return st
+}
+
+// made notes that an Acquire has made the semaphore, with the limit of its handle.
+func (m *permitModel) made(ended []*modeltest.Call, redis stored) {
+	if m.exists || redis.free == "" {
+		return
+	}
+	free, _ := strconv.Atoi(redis.free)
+	m.exists, m.total = true, free+redis.card
+	for _, c := range append(m.waiting(nil), ended...) {
+		if d, ok := c.Data.(*acquireCall); ok && d.own == m.total && d.n <= d.own {
+			return
+		}
+	}
+	m.w.Failf("the semaphore came to be with the limit %d, and nobody asked for that", m.total)
+}
+
+func (m *permitModel) setEnded(c *modeltest.Call, d *setCall) {
+	s, now := d.s, time.Now()
+	if d.empty && m.exists && errors.Is(d.want, rlock.ErrLost) && s.over == nil && s.missing.IsZero() {
+		d.or = nil // somebody may have made it anew in this very moment, before or after
+	}
+	if !errors.Is(c.Err, d.want) && !errors.Is(c.Err, d.or) || c.Err != nil && d.want == nil && d.or == nil {
+		m.w.Failf("%s returned %v, want %v", c.Text, c.Err, d.want)
+	}
+	lost := errors.Is(c.Err, rlock.ErrLost)
+	switch {
+	case d.again:
+	case d.d == 0:
+		s.spent = true
+		m.spent = append(m.spent[max(0, len(m.spent)-9):], s)
+		switch {
+		case c.Err == nil, lost && s.over == nil && d.empty: // those of a deleted one are taken away
+			s.there = false
+		case lost:
+			s.mayGo = true
+		}
+		if s.over == nil && s.ctx.Err() == nil && !errors.Is(context.Cause(s.section), rlock.ErrReleased) {
+			m.w.Failf("after %s the cause is %v", c.Text, context.Cause(s.section))
+		}
+	case c.Err == nil:
+		s.lease, s.end = d.d, now.Add(trusted(d.d))
+		s.asked, s.expires = now.Add(d.d), now.Add(d.d)
+	case lost && s.over == nil:
+		s.over = rlock.ErrLost
+	}
+}
+
+// refused is an Acquire or TryAcquire that failed.
+func (m *permitModel) refused(c *modeltest.Call, d *acquireCall, wasGone bool) {
+	never := d.n < 1 || d.n > m.limit(d.own) || d.n > d.own && wasGone
+	switch {
+	case errors.Is(c.Err, semaphore.ErrLimit):
+		if !never {
+			m.w.Failf("%s returned %v, and the limit is %d", c.Text, c.Err, m.limit(d.own))
+		}
+	case d.n < 1:
+		m.w.Failf("%s returned %v", c.Text, c.Err)
+	case d.excused(c):
+	case d.try && errors.Is(c.Err, rlock.ErrNotAcquired) && (d.behind || d.n > d.free && d.n <= d.limit):
+	default:
+		m.w.Failf("%s returned %v; %d of %d were free", c.Text, c.Err, d.free, d.limit)
+	}
+}
+
+func (m *permitModel) granted(c *modeltest.Call, d *acquireCall) {
+	now := time.Now()
+	if wrong := m.outOfTurn(c, &d.request); wrong != "" {
+		m.w.Failf("%s got permits: %s", c.Text, wrong)
+	}
+	if d.try && d.n > d.free || d.n != d.p.N() {
+		m.w.Failf("%s got %d permits; %d were free", c.Text, d.p.N(), d.free)
+	}
+	s := &permitSet{p: d.p, seat: c.Actor.Seat, life: c.Life, n: d.n, ctx: c.Ctx, cancel: c.Cancel, section: d.in,
+		lease: m.w.Config.Lease, there: true}
+	if d.lease > 0 {
+		s.fixed, s.lease, s.end = true, d.lease, now.Add(trusted(d.lease))
+	}
+	s.asked, s.expires = now.Add(s.lease), now.Add(s.lease)
+	m.sets = append(m.sets, s)
+}
+
+// checkRedis compares the model with what Redis has.
+func (m *permitModel) checkRedis(redis stored) {
+	if free, err := strconv.Atoi(redis.free); m.exists != (redis.free != "") || m.exists && (err != nil || free+redis.card != m.total) {
+		m.w.Failf("Redis has %q free permits and %d taken ones, want %d together", redis.free, redis.card, m.limit(0))
+	}
+	for _, s := range m.sets {
+		ids := redis.expires[s.p.Owner()]
+		delete(redis.expires, s.p.Owner())
+		switch {
+		case len(ids) == 0 && s.there && s.alive() && !s.mayGo:
+			m.w.Failf("Redis does not have the %v", s)
+		case len(ids) == 0:
+			s.there = false
+		case !s.there || len(ids) != s.n || slices.ContainsFunc(ids, func(at time.Time) bool { return !at.Equal(ids[0]) }):
+			m.w.Failf("of the %v (there: %v) Redis has %v", s, s.there, ids)
+		default:
+			m.checkExpiry(s, ids[0])
+		}
+	}
+	if len(redis.expires) > 0 {
+		m.w.Failf("Redis has permits that nobody took: %v", redis.expires)
+	}
+}
+
+// checkExpiry compares the model with the time when Redis takes a set away.
+func (m *permitModel) checkExpiry(s *permitSet, at time.Time) {
+	latest := time.Now().Add(m.w.Config.Lease + 2*time.Millisecond)
+	renewed := !s.fixed && !s.dead && !s.spent && s.over == nil && s.ctx.Err() == nil && m.exists
+	switch {
+	case !s.asked.IsZero():
+		if at.Before(s.asked) || at.After(s.asked.Add(2*time.Millisecond)) {
+			m.w.Failf("the %v expire at %v, want %v", s, at, s.asked)
+		}
+	case renewed && (at.Before(s.expires) || at.After(latest) || time.Until(at) < m.w.Config.Lease/2):
+		m.w.Failf("the %v are renewed, and have %v to live, after %v", s, time.Until(at), time.Until(s.expires))
+	case !renewed && !at.Equal(s.expires) && (s.fixed || s.dead || s.spent):
+		m.w.Failf("the %v expire at %v, and nobody has changed that from %v", s, at, s.expires)
+	}
+	s.asked, s.expires = time.Time{}, at
+}
+
+// notice: a session knows in time when permits are lost, and does not think so otherwise.
+func (m *permitModel) notice(s *permitSet, wasGone bool) {
+	if s.over != nil || s.spent {
+		return
+	}
+	now, left := time.Now(), s.p.Remaining()
+	from, to := s.trust()
+	since := s.missing
+	if since.IsZero() && !m.exists {
+		since = m.untold
+	}
+	late := m.w.Config.Lease/3 + time.Millisecond
+	if !m.w.Calm(m.w.Config.Lease) { // the first try to ask may have failed
+		late += 2 * time.Second
+	}
+	switch {
+	case left > 0 && now.Add(left).After(to):
+		m.w.Failf("the %v are trusted for %v, and Redis keeps them for %v", s, left, time.Until(s.expires))
+	case left > 0 && !since.IsZero() && s.ctx.Err() == nil && now.After(since.Add(late)):
+		m.w.Failf("the loss of the %v was not noticed for %v", s, now.Sub(since))
+	case left > 0:
+	case since.IsZero() && !wasGone && now.Before(from), since.IsZero() && !wasGone && !s.fixed && s.ctx.Err() == nil:
+		m.w.Failf("it was said that the %v are lost, and they are not", s)
+	default:
+		s.over = rlock.ErrLost
+	}
+}
+
+// checkSection compares the model with what the caller was told.
+func (m *permitModel) checkSection(s *permitSet) {
+	open, cause := s.section.Err() == nil, context.Cause(s.section)
+	over := s.spent || s.over != nil
+	switch {
+	case open && (over || s.ctx.Err() != nil):
+		m.w.Failf("the section of the %v is open, and should have ended: %v, %v", s, s.over, s.ctx.Err())
+	case !open && !over && s.ctx.Err() == nil:
+		m.w.Failf("the section of the %v has ended: %v", s, cause)
+	case !open && !s.spent && s.ctx.Err() == nil && !errors.Is(cause, s.over):
+		m.w.Failf("the section of the %v ended with the cause %v, want %v", s, cause, s.over)
+	}
+}
+
+// checkWaiting: nobody waits for longer than he must.
+func (m *permitModel) checkWaiting() {
+	floor := m.w.Config.PollFloor + 2*time.Millisecond
+	told := m.calm() && (m.untold.IsZero() || time.Since(m.untold) > floor)
+	free := m.limit(0)
+	for _, s := range m.sets {
+		// Whoever is in front knows of the next expiry what Redis said when he last looked.
+		ago := time.Since(s.expires)
+		known := ago > 2*time.Millisecond && (s.lease > floor || ago > floor)
+		if s.there && !known {
+			free -= s.n
+		}
+	}
+	for _, c := range m.overdue() {
+		m.w.Failf("%v: %s still waits", c.Actor, c.Text)
+	}
+	for _, c := range m.waiting(nil) {
+		d := c.Data.(*acquireCall)
+		switch front := m.waiting(c.Actor.Seat)[0] == c; {
+		case d.n < 1 || d.n > m.highest && m.calm():
+			m.w.Failf("%v: %s waits, and the limit was never more than %d", c.Actor, c.Text, m.highest)
+		case !front || !told:
+		case !m.exists:
+			m.w.Failf("%v: %s waits for a semaphore that does not exist", c.Actor, c.Text)
+		case d.n > m.total:
+			m.w.Failf("%v: %s waits, and the limit is %d", c.Actor, c.Text, m.total)
+		case d.n <= free:
+			m.w.Failf("%v: %s waits, and %d permits are free", c.Actor, c.Text, free)
+		}
+	}
+}
