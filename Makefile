@@ -1,6 +1,6 @@
 # make help says what there is.
 .DEFAULT_GOAL := help
-.PHONY: help test race stress bench lint quickstart variants
+.PHONY: help test race stress bench bench-peers lint quickstart variants
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
@@ -24,6 +24,9 @@ stress: ## the random tests, ten times as long: make stress CYCLES=1000000
 
 bench: ## benchmarks against a real redis-server, with ratios to plain round trips
 	go test -run '^$$' -bench . -benchmem .
+
+bench-peers: ## the same beside other libraries, to docs/performance.md (6 to 10 minutes)
+	cd bench && go run .
 
 lint: ## vet, gofmt and staticcheck
 	go vet ./...

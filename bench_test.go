@@ -5,20 +5,20 @@ package relock_test
 
 import (
 	"context"
-	"fmt"
-	"runtime"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 
-	"relock/fairlock"
+	"relock/internal/benchkit"
 	"relock/internal/redistest"
 	"relock/rlock"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	benchkit.Child(benchkit.Ours())
+	redistest.Main(m)
+}
 
 func open(b *testing.B, s *redistest.Server) *rlock.Session {
 	b.Helper()
@@ -39,14 +39,9 @@ func openWith(b *testing.B, s *redistest.Server, cfg rlock.Config) *rlock.Sessio
 // compare-and-delete, one after the other. It returns the time of one such cycle.
 func floor(b *testing.B, c rueidis.Client, n int) time.Duration {
 	b.Helper()
-	del := rueidis.NewLuaScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 	ctx := context.Background()
 	cycle := func() {
-		err := c.Do(ctx, c.B().Set().Key("floor").Value("me").Nx().PxMilliseconds(30000).Build()).Error()
-		if err == nil {
-			err = del.Exec(ctx, c, []string{"floor"}, []string{"me"}).Error()
-		}
-		if err != nil {
+		if err := benchkit.Pair(ctx, c, "floor"); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -94,19 +89,33 @@ func measure(b *testing.B, s *redistest.Server, cycle func()) {
 	b.ReportMetric(scripts, "scripts/op")
 }
 
+// BenchmarkUncontended is one goroutine that takes a lock and gives it back. There is
+// nobody to exclude.
 func BenchmarkUncontended(b *testing.B) {
-	s := redistest.Real(b)
-	m := rlock.New(open(b, s), "x")
-	ctx := context.Background()
-	measure(b, s, func() {
-		_, h, err := m.Lock(ctx)
-		if err != nil {
-			b.Fatal(err)
+	for _, kind := range benchkit.Ours() {
+		if kind.Name == "rwlock" {
+			continue // its sides have lines of their own
 		}
-		if err := h.Unlock(); err != nil {
-			b.Fatal(err)
-		}
-	})
+		b.Run(kind.Name, func(b *testing.B) {
+			s := redistest.Real(b)
+			ctx := context.Background()
+			h, err := kind.Open(ctx, benchkit.Env{Addr: s.Addr})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(h.Close)
+			cycle, err := h.Worker(ctx, "x")
+			if err != nil {
+				b.Fatal(err)
+			}
+			inside := func() {}
+			measure(b, s, func() {
+				if err := cycle(ctx, kind.Reads == 0, inside); err != nil {
+					b.Fatal(err)
+				}
+			})
+		})
+	}
 }
 
 // BenchmarkReentry is one more nested pair under a lock that is held.
@@ -129,118 +138,4 @@ func BenchmarkReentry(b *testing.B) {
 	if err := h.Unlock(); err != nil {
 		b.Fatal(err)
 	}
-}
-
-// BenchmarkHandOver is the time from one session's Unlock until another session's waiter
-// has the lock, in round trips: one EVALSHA after as long an idleness, in turns with it.
-func BenchmarkHandOver(b *testing.B) {
-	for name, mutex := range map[string]func(*rlock.Session) *rlock.Mutex{
-		"rlock":    func(s *rlock.Session) *rlock.Mutex { return rlock.New(s, "x") },
-		"fairlock": func(s *rlock.Session) *rlock.Mutex { return fairlock.New(s, "x").Mutex },
-	} {
-		b.Run(name, func(b *testing.B) { handOver(b, mutex) })
-	}
-}
-
-// idle is what passes before a hand-over, so that nothing is under way any more.
-const idle = 2 * time.Millisecond
-
-func handOver(b *testing.B, mutex func(*rlock.Session) *rlock.Mutex) {
-	s := redistest.Real(b)
-	waiting := make(chan struct{}, 1)
-	trace := &rlock.Trace{Waiting: func(string, string) { waiting <- struct{}{} }}
-	sessions := []*rlock.Session{openWith(b, s, rlock.Config{Trace: trace}), openWith(b, s, rlock.Config{Trace: trace})}
-	plain := s.Client(b)
-	one := rueidis.NewLuaScript(`return redis.call('EXISTS', KEYS[1])`)
-	ctx := context.Background()
-	trip := func() time.Duration {
-		time.Sleep(idle)
-		began := time.Now()
-		if err := one.Exec(ctx, plain, []string{"nothing"}, nil).Error(); err != nil {
-			b.Fatal(err)
-		}
-		return time.Since(began)
-	}
-	trip()
-	type entry struct {
-		hold *rlock.Hold
-		at   time.Time
-		err  error
-	}
-	_, hold, err := mutex(sessions[0]).Lock(ctx)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var hands, trips []time.Duration
-	entered := make(chan entry, 1)
-	for i := 0; b.Loop(); i++ {
-		next := mutex(sessions[(i+1)%2])
-		go func() {
-			_, h, err := next.Lock(ctx)
-			entered <- entry{h, time.Now(), err}
-		}()
-		<-waiting
-		time.Sleep(idle)
-		began := time.Now()
-		if err := hold.Unlock(); err != nil {
-			b.Fatal(err)
-		}
-		e := <-entered
-		if e.err != nil {
-			b.Fatal(e.err)
-		}
-		hold = e.hold
-		hands = append(hands, e.at.Sub(began))
-		trips = append(trips, trip())
-	}
-	if err := hold.Unlock(); err != nil {
-		b.Fatal(err)
-	}
-	slices.Sort(hands)
-	slices.Sort(trips)
-	b.ReportMetric(float64(hands[len(hands)/2])/float64(trips[len(trips)/2]), "round-trips")
-	b.ReportMetric(float64(hands[len(hands)/2].Microseconds()), "µs-p50")
-	b.ReportMetric(float64(hands[len(hands)*99/100].Microseconds()), "µs-p99")
-}
-
-// BenchmarkHeld reports what ten thousand held locks cost each.
-func BenchmarkHeld(b *testing.B) {
-	s := redistest.Real(b)
-	ses := open(b, s)
-	const n = 10_000
-	mutexes := make([]*rlock.Mutex, n)
-	for i := range mutexes {
-		mutexes[i] = rlock.New(ses, fmt.Sprint("held-", i))
-	}
-	holds := make([]*rlock.Hold, n)
-	ctx := context.Background()
-	var bytes, goroutines float64
-	for b.Loop() {
-		before, g := heap(), runtime.NumGoroutine()
-		for i, m := range mutexes {
-			_, h, err := m.Lock(ctx)
-			if err != nil {
-				b.Fatal(err)
-			}
-			holds[i] = h
-		}
-		bytes = float64(heap()-before) / n
-		goroutines = float64(runtime.NumGoroutine()-g) / n
-		for _, h := range holds {
-			if err := h.Unlock(); err != nil {
-				b.Fatal(err)
-			}
-		}
-		clear(holds)
-	}
-	b.ReportMetric(bytes, "B/held")
-	b.ReportMetric(goroutines, "goroutines/held")
-}
-
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -1,0 +1,79 @@
+// The program bench measures this module's locks beside those of other libraries, in one
+// run on one machine, and writes what it found: ../docs/performance.md and its pictures.
+//
+// It starts the servers that it needs: redis-server, which must be on PATH (or its path in
+// RELOCK_REDIS_SERVER), and etcd, without which its line is left out. Times are only worth
+// comparing within a run, and on a machine that does nothing else.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"relock/internal/benchkit"
+)
+
+// config is what the command line says.
+type config struct {
+	window time.Duration
+	rounds int // of the hand-over
+	only   []string
+	out    string
+}
+
+func main() {
+	benchkit.Child(everyKind()) // does not return in a child process
+	var c config
+	var only string
+	flag.DurationVar(&c.window, "window", 2*time.Second, "for how long each case is measured")
+	flag.IntVar(&c.rounds, "rounds", 100, "how many hand-overs are measured")
+	flag.StringVar(&only, "only", "", "measure only these kinds, by name, separated by commas")
+	flag.StringVar(&c.out, "out", filepath.Join("..", "docs"), "the folder to write to")
+	flag.Parse()
+	if only != "" {
+		c.only = strings.Split(only, ",")
+	}
+	if err := run(c); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// everyKind is what child processes have to know.
+func everyKind() []benchkit.Kind { return append(benchkit.Ours(), peers...) }
+
+// compared are the kinds that can be compared, exclusive locks all: ours first.
+func compared() []benchkit.Kind {
+	return append([]benchkit.Kind{benchkit.Our("rlock"), benchkit.Our("fairlock")}, peers...)
+}
+
+func run(c config) (err error) {
+	if c.window < 10*time.Millisecond || c.rounds < 1 {
+		return errors.New("-window must be at least 10ms, and -rounds at least 1")
+	}
+	for _, name := range c.only {
+		if _, ok := benchkit.Find(everyKind(), name); !ok {
+			return fmt.Errorf("-only: there is no kind %q", name)
+		}
+	}
+	h := newHost()
+	defer h.close(&err)
+	report := measureAll(context.Background(), h, c)
+	if err := os.MkdirAll(c.out, 0o755); err != nil {
+		return err
+	}
+	if err := pictures(report, c.out); err != nil {
+		return err
+	}
+	return document(report, filepath.Join(c.out, "performance.md"))
+}
+
+// wanted says whether the kind is to be measured.
+func (c config) wanted(k benchkit.Kind) bool { return c.only == nil || slices.Contains(c.only, k.Name) }
