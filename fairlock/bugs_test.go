@@ -312,3 +312,39 @@ func TestDuplicateAcquireAfterExtend(t *testing.T) {
 		unlock(t, l)
 	})
 }
+
+// Whoever may not subscribe is served too, however many hear better.
+func TestDeafWaiterIsServed(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		a := dial(t, s, short())
+		proxy := newProxy(t, s)
+		proxy.RefuseCommand("SUBSCRIBE", "NOPERM no channels for you")
+		deaf := dialVia(t, s, proxy, short())
+		first := lock(t, ctx, fairlock.New(a, "x"))
+		served := goQueued(t, ctx, fairlock.New(deaf, "x"), 1)
+		others, stop := context.WithCancel(ctx)
+		done := make(chan struct{})
+		for range 3 { // there is always one of these in the queue
+			go func() {
+				for others.Err() == nil {
+					_ = fairlock.New(a, "x").Do(others, func(context.Context) error { pause(20 * time.Millisecond); return nil })
+				}
+				done <- struct{}{}
+			}()
+		}
+		queued(t, fairlock.New(a, "x"), 4)
+		unlock(t, first)
+		select {
+		case l := <-served:
+			must(t, l.err)
+			unlock(t, l)
+		case <-time.After(10 * time.Second):
+			t.Error("not served")
+		}
+		stop()
+		for range 3 {
+			<-done
+		}
+	})
+}

@@ -23,13 +23,13 @@ func TestUncontendedCostsTwoScripts(t *testing.T) {
 		ctx := within(t, 20*time.Second)
 		for _, lock := range []lockFunc{m.RLock, m.Lock, m.TryRLock, m.TryLock} {
 			p.Reset()
-			section, h := hold(t, ctx, lock)
+			_, h := hold(t, ctx, lock)
 			must(t, h.Unlock())
 			if log := p.Log(); len(log) != 2 || p.Count("EVALSHA") != 2 {
 				t.Errorf("one cycle sent %q", log)
 			}
 			p.Reset()
-			section, h = hold(t, ctx, lock)
+			section, h := hold(t, ctx, lock)
 			_, inner := hold(t, section, lock)
 			must(t, inner.Unlock())
 			must(t, h.Unlock())

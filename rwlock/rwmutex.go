@@ -114,12 +114,6 @@ func (m *RWMutex) Do(ctx context.Context, fn func(context.Context) error, opts .
 	return m.s.Do(ctx, m.write, fn, opts...)
 }
 
-// The modes of a State.
-const (
-	modeRead  = "read"
-	modeWrite = "write"
-)
-
 // State is a read-write lock as Redis sees it.
 type State struct {
 	// Mode is "read", "write", or "" when the lock is free. A writer that holds the read
