@@ -6,29 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/rueidis"
-
 	"relock/fairlock"
+	"relock/internal/locktest"
 	"relock/rlock"
 )
 
-// openExample is what the examples have in common: a session on an embedded Redis.
-func openExample() (session *rlock.Session, closeBoth func()) {
-	server := miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
-		panic(err)
-	}
-	server.ClockTTL(true)
-	session, err := rlock.Dial(context.Background(), rueidis.ClientOption{
-		InitAddress:       []string{server.Addr()},
-		ForceSingleClient: true, // for miniredis alone
-	}, rlock.Config{})
-	if err != nil {
-		panic(err)
-	}
-	return session, func() { session.Close(); server.Close() }
-}
+// openExample gives a session on an embedded Redis.
+var openExample = locktest.OpenExample
 
 // waitFor returns when n callers stand in the queue.
 func waitFor(m *fairlock.Mutex, n int) {
@@ -39,7 +23,7 @@ func waitFor(m *fairlock.Mutex, n int) {
 
 // Those who come later are served later, whatever process they are in.
 func Example() {
-	session, done := openExample()
+	session, _, done := openExample()
 	defer done()
 	ctx := context.Background()
 	m := fairlock.New(session, "ticket desk")
@@ -72,7 +56,7 @@ func Example() {
 
 // Waiters tells how long the queue is. Whoever gives up is gone from it.
 func ExampleMutex_Waiters() {
-	session, done := openExample()
+	session, _, done := openExample()
 	defer done()
 	ctx := context.Background()
 	m := fairlock.New(session, "report")
@@ -98,7 +82,7 @@ func ExampleMutex_Waiters() {
 
 // TryLock does not wait, and does not overtake those who do.
 func ExampleMutex_TryLock() {
-	session, done := openExample()
+	session, _, done := openExample()
 	defer done()
 	ctx := context.Background()
 	m := fairlock.New(session, "printer")
@@ -114,7 +98,7 @@ func ExampleMutex_TryLock() {
 
 // ForceUnlock is for operators: it ends the hold, and the first waiter gets the lock.
 func ExampleMutex_ForceUnlock() {
-	session, done := openExample()
+	session, _, done := openExample()
 	defer done()
 	ctx := context.Background()
 	m := fairlock.New(session, "stuck")
@@ -135,7 +119,7 @@ func ExampleMutex_ForceUnlock() {
 
 // With rlock.Fenced every acquisition draws a token, also one that was handed over.
 func ExampleNew_fenced() {
-	session, done := openExample()
+	session, _, done := openExample()
 	defer done()
 	ctx := context.Background()
 	m := fairlock.New(session, "file", rlock.Fenced())

@@ -6,28 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 
+	"relock/internal/locktest"
 	"relock/rlock"
 )
 
-// openExample is what the examples have in common: a session on an embedded Redis.
-func openExample() (session *rlock.Session, server *miniredis.Miniredis, closeBoth func()) {
-	server = miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
-		panic(err)
-	}
-	server.ClockTTL(true)
-	session, err := rlock.Dial(context.Background(), rueidis.ClientOption{
-		InitAddress:       []string{server.Addr()},
-		ForceSingleClient: true, // for miniredis alone
-	}, rlock.Config{})
-	if err != nil {
-		panic(err)
-	}
-	return session, server, func() { session.Close(); server.Close() }
-}
+// openExample gives a session on an embedded Redis.
+var openExample = locktest.OpenExample
 
 // The usual way: one session a process, one Do a critical section.
 func Example() {

@@ -57,7 +57,7 @@ func (s *Session) undoAll() {
 		s.undoings = s.undoings[n:]
 		s.unlock()
 
-		left := s.undoOnce(batch)
+		left, atOnce := s.undoOnce(batch)
 		if len(left) == 0 {
 			failures = 0
 			continue
@@ -66,12 +66,17 @@ func (s *Session) undoAll() {
 		s.undoings = append(s.undoings, left...)
 		s.unlock()
 		failures++
+		if atOnce && failures == 1 {
+			continue
+		}
 		pause(s.ctx, failures) //nolint:errcheck // when it ends early, so do the undoings
 	}
 }
 
-// undoOnce sends a batch and returns what has to be sent again.
-func (s *Session) undoOnce(batch []undoing) (left []undoing) {
+// undoOnce sends a batch and returns what has to be sent again; atOnce, if it failed with
+// somebody else's context. rueidis connects with that of whoever came first, and when he
+// gives up, all who wait for the connection fail: those that undo what he did above all.
+func (s *Session) undoOnce(batch []undoing) (left []undoing, atOnce bool) {
 	cmds := make([]Command, len(batch))
 	for i, u := range batch {
 		cmds[i] = u.cmd
@@ -89,6 +94,7 @@ func (s *Session) undoOnce(batch []undoing) (left []undoing) {
 		err := results[i].Error()
 		confirmed := err == nil
 		if !confirmed && classify(err) != refused && now < u.until && s.ctx.Err() == nil {
+			atOnce = atOnce || (isCtxErr(err) && ctx.Err() == nil)
 			left = append(left, u)
 			continue
 		}
@@ -104,5 +110,5 @@ func (s *Session) undoOnce(batch []undoing) (left []undoing) {
 			s.unlock()
 		}
 	}
-	return left
+	return left, atOnce
 }

@@ -5,33 +5,17 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/rueidis"
-
+	"relock/internal/locktest"
 	"relock/rlock"
 	"relock/rwlock"
 )
 
-// openExample is what the examples have in common: a session on an embedded Redis.
-func openExample() (session *rlock.Session, closeBoth func()) {
-	server := miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
-		panic(err)
-	}
-	server.ClockTTL(true)
-	session, err := rlock.Dial(context.Background(), rueidis.ClientOption{
-		InitAddress:       []string{server.Addr()},
-		ForceSingleClient: true, // for miniredis alone
-	}, rlock.Config{})
-	if err != nil {
-		panic(err)
-	}
-	return session, func() { session.Close(); server.Close() }
-}
+// openExample gives a session on an embedded Redis.
+var openExample = locktest.OpenExample
 
 // The usual way: RDo around what reads, Do around what writes.
 func Example() {
-	session, done := openExample()
+	session, _, done := openExample()
 	defer done()
 	m := rwlock.New(session, "prices")
 	ctx := context.Background()
@@ -55,7 +39,7 @@ func Example() {
 
 // Readers share the lock.
 func ExampleRWMutex_RLock() {
-	session, done := openExample()
+	session, _, done := openExample()
 	defer done()
 	m := rwlock.New(session, "catalogue")
 	ctx := context.Background()
@@ -74,7 +58,7 @@ func ExampleRWMutex_RLock() {
 
 // A writer is alone. Functions that it passes its context to may take either side.
 func ExampleRWMutex_Lock() {
-	session, done := openExample()
+	session, _, done := openExample()
 	defer done()
 	m := rwlock.New(session, "catalogue")
 	ctx := context.Background()
@@ -97,7 +81,7 @@ func ExampleRWMutex_Lock() {
 // From write to read without letting a writer in between: take the read side too, then
 // unlock the write side.
 func ExampleRWMutex_Lock_downgrade() {
-	session, done := openExample()
+	session, _, done := openExample()
 	defer done()
 	m := rwlock.New(session, "index")
 	ctx := context.Background()
@@ -120,7 +104,7 @@ func ExampleRWMutex_Lock_downgrade() {
 // The other way round there is no way: two readers that waited for each other to leave
 // would wait for ever.
 func ExampleRWMutex_Lock_upgrade() {
-	session, done := openExample()
+	session, _, done := openExample()
 	defer done()
 	m := rwlock.New(session, "index")
 
@@ -133,7 +117,7 @@ func ExampleRWMutex_Lock_upgrade() {
 
 // State is for operators.
 func ExampleRWMutex_State() {
-	session, done := openExample()
+	session, _, done := openExample()
 	defer done()
 	m := rwlock.New(session, "report")
 	ctx := context.Background()

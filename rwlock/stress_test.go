@@ -3,59 +3,28 @@ package rwlock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"relock/internal/locktest"
 	"relock/internal/redistest"
 	"relock/rlock"
 	"relock/rwlock"
 )
 
-// cycles is how many random cycles the stress tests run: RELOCK_STRESS, or few enough
-// for every day.
-func cycles(t *testing.T, everyDay int) int {
-	if v := os.Getenv("RELOCK_STRESS"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 {
-			t.Fatalf("RELOCK_STRESS=%q is not a positive number of cycles", v)
-		}
-		return n
-	}
-	return everyDay
-}
-
-// inThere counts who is inside, from outside the lock: readers, or 1 000 000 a writer.
-type inThere struct{ n atomic.Int64 }
-
+// A writer weighs as much as may be inside, a reader 1: either one writer or readers.
 const aWriter = 1_000_000
-
-func (i *inThere) enter(t *testing.T, as int64) {
-	n := i.n.Add(as)
-	if n != as && (as == aWriter || n >= aWriter) {
-		t.Errorf("inside are %d readers and %d writers", n%aWriter, n/aWriter)
-	}
-}
-
-func (i *inThere) leave(as int64) { i.n.Add(-as) }
 
 // A writer is alone, counted from outside, over 4 sessions of 16 goroutines each.
 func TestExclusion(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		total := int64(cycles(t, 8000))
-		if s.IsMini() {
-			total /= 8 // scripts are slow there
-		}
+		total := locktest.Cycles(t, s, 8000)
 		ctx := within(t, 5*time.Minute)
-		var inside inThere
-		var done atomic.Int64
-		together := new(atomic.Int64)
+		var inside, done, together atomic.Int64
 		var wg sync.WaitGroup
 		for range 4 {
 			m := rwlock.New(dial(t, s, rlock.Config{}), "x")
@@ -72,12 +41,14 @@ func TestExclusion(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						inside.enter(t, as)
-						if as == 1 && inside.n.Load() > 1 {
+						if n := inside.Add(as); n > aWriter {
+							t.Errorf("inside are %d readers and %d writers", n%aWriter, n/aWriter)
+						}
+						if as == 1 && inside.Load() > 1 {
 							together.Add(1)
 						}
 						runtime.Gosched()
-						inside.leave(as)
+						inside.Add(-as)
 						if err := h.Unlock(); err != nil {
 							t.Error(err)
 						}
@@ -93,122 +64,64 @@ func TestExclusion(t *testing.T) {
 	})
 }
 
-// Random cycles of everything, in many goroutines of three sessions over few names, with
-// shared owners among them: exclusion holds as seen from outside, and no key, renewal,
-// subscription, waiter or goroutine is left (R6).
+// Random cycles of both sides leave nothing.
 func TestRandomCyclesLeaveNothing(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		total := int64(cycles(t, 30_000))
-		if s.IsMini() {
-			total /= 10 // scripts are slow there
-		}
-		sessions := make([]*rlock.Session, 3)
-		for i := range sessions {
-			sessions[i] = dial(t, s, rlock.Config{Trace: &rlock.Trace{Lost: func(name, owner, reason string) {
-				t.Errorf("%s: %s was lost: %s", name, owner, reason)
-			}}})
-		}
-		s.Keys(t) // the helper's own connection is not to be counted
-		before := runtime.NumGoroutine()
-		ctx := within(t, 8*time.Minute)
-		const names, workers = 4, 24
-		var inside [names]inThere
-		var done, got atomic.Int64
-		var wg sync.WaitGroup
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		for w := range workers {
-			rng := rand.New(rand.NewPCG(seed, uint64(w)))
-			ses := sessions[w%len(sessions)]
-			wg.Go(func() {
-				for done.Add(1) <= total && !t.Failed() {
-					n := rng.IntN(names)
-					if randomCycle(t, ctx, rng, rwlock.New(ses, fmt.Sprint("name-", n)), &inside[n]) {
-						got.Add(1)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		nothingLeft(t, s)
-		redistest.Eventually(t, 10*time.Second, "the goroutines to end", func() bool {
-			return runtime.NumGoroutine() <= before
-		})
-		t.Logf("%d cycles, %d acquired", total, got.Load())
-	})
+	locktest.Stress{
+		Cycles:   30_000,
+		Names:    []string{"name-0", "name-1", "name-2", "name-3"},
+		Limit:    aWriter,
+		Patience: 3 * time.Millisecond,
+		Lock:     takeSide,
+		Left: func(t *testing.T, s *redistest.Server, _ []*rlock.Session) {
+			nothingLeft(t, s)
+		},
+	}.Run(t)
 }
 
-// randomCycle does one random thing with m and reports whether it held it.
-func randomCycle(t *testing.T, ctx context.Context, rng *rand.Rand, m *rwlock.RWMutex, inside *inThere) bool {
-	var opts []rlock.LockOption
-	try := false
-	cancel := context.CancelFunc(func() {})
-	switch rng.IntN(8) {
-	case 0:
-		try = true
-	case 1:
-		opts = append(opts, rlock.Wait(time.Duration(rng.IntN(3000))*time.Microsecond))
-	case 2:
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(rng.IntN(3000))*time.Microsecond)
-	case 3:
-		ctx, cancel = context.WithCancel(ctx)
-		yields := rng.IntN(50)
-		go func() {
-			for range yields {
-				runtime.Gosched()
-			}
-			cancel()
-		}()
-	case 4:
-		opts = append(opts, rlock.Lease(time.Minute))
-	}
-	defer cancel()
-	lock, as := m.RLock, int64(1)
-	if try {
+// takeSide takes a random side, and in there what may nest: both sides in the write side,
+// and in the read side the read side alone. All is unlocked in a random order.
+func takeSide(a *locktest.Attempt) (*locktest.Taken, error) {
+	m := rwlock.New(a.Session, a.Name)
+	lock, as := m.RLock, int32(1)
+	if a.Try {
 		lock = m.TryRLock
 	}
-	if rng.IntN(3) == 0 {
+	if a.Rand.IntN(3) == 0 {
 		lock, as = m.Lock, aWriter
-		if try {
+		if a.Try {
 			lock = m.TryLock
 		}
 	}
-	section, h, err := lock(ctx, opts...)
+	section, h, err := lock(a.Ctx, a.Opts...)
 	if err != nil {
-		expected(t, "Lock", err)
-		return false
+		return nil, err
 	}
-	inside.enter(t, as)
 	holds := []*rlock.Hold{h}
-	for range rng.IntN(3) {
-		nested := m.RLock
-		if as == aWriter && rng.IntN(2) == 0 {
-			nested = m.Lock
-		} else if as == 1 && rng.IntN(3) == 0 {
-			if _, _, err := m.Lock(section); err == nil || (section.Err() == nil && !errors.Is(err, rwlock.ErrUpgrade)) {
-				t.Errorf("upgrade: %v", err)
+	nest := func() {
+		for range a.Rand.IntN(3) {
+			nested := m.RLock
+			if as == aWriter && a.Rand.IntN(2) == 0 {
+				nested = m.Lock
+			} else if as == 1 && a.Rand.IntN(3) == 0 {
+				if _, _, err := m.Lock(section); err == nil || (section.Err() == nil && !errors.Is(err, rwlock.ErrUpgrade)) {
+					a.T.Errorf("upgrade: %v", err)
+				}
+			}
+			if _, h, err := nested(section); err == nil {
+				holds = append(holds, h)
+			} else if section.Err() == nil && !locktest.GaveUp(err) {
+				a.T.Errorf("nested Lock: %v", err)
 			}
 		}
-		if _, h, err := nested(section); err == nil {
-			holds = append(holds, h)
-		} else if section.Err() == nil {
-			expected(t, "nested Lock", err)
+	}
+	unlock := func() (err error) {
+		a.Rand.Shuffle(len(holds), func(i, j int) { holds[i], holds[j] = holds[j], holds[i] })
+		for _, h := range holds {
+			err = errors.Join(err, h.Unlock())
 		}
+		return err
 	}
-	inside.leave(as) // whatever is unlocked first
-	rng.Shuffle(len(holds), func(i, j int) { holds[i], holds[j] = holds[j], holds[i] })
-	for _, h := range holds {
-		if err := h.Unlock(); err != nil {
-			t.Errorf("Unlock: %v", err)
-		}
-	}
-	return true
-}
-
-func expected(t *testing.T, what string, err error) {
-	if !errors.Is(err, rlock.ErrNotAcquired) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%s: %v", what, err)
-	}
+	return &locktest.Taken{Weight: as, Nest: nest, Unlock: unlock}, nil
 }
 
 // One named owner that nests and downgrades in two sessions at once: its count is right

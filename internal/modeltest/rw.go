@@ -51,9 +51,11 @@ type RW struct {
 	// dead and brief are when the last mark of a killed writer ends at the latest: brief
 	// from when the readers that it waited for have left.
 	dead, brief time.Time
-	stirred     bool // marks may have been taken away since the last look
-	cleared     bool // they were all
-	deleted     bool // the key was, since the last look
+	stirred     bool     // marks may have been taken away since the last look
+	cleared     bool     // they were all
+	deleted     bool     // the key was, since the last look
+	overhang    bool     // the lock may last longer than who is in, see checkLeases
+	undone      []string // owners that may have been in for no time, since the last look
 }
 
 // life is an owner's stay in the lock: from when it comes in until Redis has nothing of
@@ -67,22 +69,25 @@ type life struct {
 	shared  bool          // more than one tenure had holds in it
 	loose   bool          // its end may be later than what is left of it deserves
 	thin    bool          // a read hold was unlocked, and others stay
-	over    bool          // its lease is; its field stays until somebody clears it away
-	by      []*tenure
+	// confused: another process that lost it counts on it too (see misled); what that one
+	// keeps it may take for all there is, and bring the end closer.
+	confused bool
+	over     bool // its lease is; its field stays until somebody clears it away
+	by       []*tenure
 
-	// ghosts are holds whose lease is over, and that Redis may count again when the owner
-	// comes in anew: their field was still there, and their ids were not.
+	// ghosts are holds whose lease is over, and that Redis may still count. A renewal for
+	// another tenure that is mistaken (see misled) brings them back to life.
 	ghosts int
 }
 
 // rwSeen is what Redis has.
 type rwSeen struct {
-	at            time.Time
 	mode          string
 	ends          time.Time      // of the hash
 	reads, writes map[string]int // owner -> holds
 	expiries      map[string]time.Time
 	marks         map[string]time.Time // those that are not over
+	marked        map[string]time.Time // when they were first seen like this
 }
 
 // gone is a state that began when something went.

@@ -36,7 +36,7 @@ func (m *RW) look() {
 // read reads all keys but the timeouts.
 func (m *RW) read(now time.Time) rwSeen {
 	r := m.w.Redis
-	s := rwSeen{at: now, reads: map[string]int{}, writes: map[string]int{}, expiries: map[string]time.Time{}, marks: map[string]time.Time{}}
+	s := rwSeen{reads: map[string]int{}, writes: map[string]int{}, expiries: map[string]time.Time{}, marks: map[string]time.Time{}, marked: map[string]time.Time{}}
 	s.ends = now.Add(r.TTL(m.kind.Key))
 	fields, _ := r.HKeys(m.kind.Key)
 	for _, f := range fields {
@@ -63,7 +63,7 @@ func (m *RW) read(now time.Time) rwSeen {
 			until = ends
 		}
 		if until.After(now) {
-			s.marks[id] = until
+			s.marks[id], s.marked[id] = until, now
 		}
 	}
 	return s
@@ -93,6 +93,8 @@ func (m *RW) lookAt(l *life, now time.Time) {
 
 // went notes what has gone: the last owner, or the last that keeps readers out.
 func (m *RW) went(last *rwSeen, now time.Time) {
+	// Marks may have ended early, see granted.
+	long := now.Sub(m.freeSince(last)) >= time.Second
 	for what, g := range map[bool]*gone{true: &m.free, false: &m.open} {
 		was, is := last.obstacles(what), m.seen.obstacles(what)
 		kept := func(until time.Time) bool { return until.After(now) }
@@ -106,7 +108,7 @@ func (m *RW) went(last *rwSeen, now time.Time) {
 		g.at, g.told = time.Time{}, false
 		for _, until := range was {
 			if kept(until) { // something was done
-				g.at, g.told = now, !m.deleted
+				g.at, g.told = now, !m.deleted && !long && !last.strange()
 			} else if g.at.Before(until) {
 				g.at = until
 			}
@@ -119,7 +121,11 @@ func (m *RW) went(last *rwSeen, now time.Time) {
 		m.cleared = m.cleared || m.seen.writes[owner] == 0 && last.ends.After(now) && !m.deleted
 	}
 	for id, until := range last.marks {
-		if again := m.seen.marks[id]; m.cleared && again.Equal(until) && now.Sub(last.at) > time.Millisecond {
+		if !m.seen.marks[id].Equal(until) {
+			continue
+		}
+		m.seen.marked[id] = last.marked[id]
+		if m.cleared && now.Sub(last.marked[id]) > time.Millisecond {
 			m.w.Failf("a writer has left, and a mark is there that was there before")
 		}
 	}
@@ -132,6 +138,18 @@ func (m *RW) went(last *rwSeen, now time.Time) {
 	case m.free.now && m.free.told && m.free.at.Equal(now) && m.brief.IsZero():
 		m.brief = now.Add(time.Second + time.Millisecond)
 	}
+}
+
+// strange: there is a reader whose end is not known. The scripts take him for one of
+// Redisson's, and nobody hears when ours have left. One of ours that died may become that
+// when a question about it sets the TTL of the lock, but not that of the ends.
+func (s *rwSeen) strange() bool {
+	for o := range s.reads {
+		if _, ok := s.expiries[o]; !ok && s.writes[o] == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // obstacles returns until when each lasts that keeps out everybody, or else readers.
@@ -203,7 +221,9 @@ func (m *RW) checkSections() {
 // checkLeases compares the model with the ends of the owners' leases.
 func (m *RW) checkLeases() {
 	last := time.Time{}
+	m.overhang = m.overhang && m.seen.mode != ""
 	for _, l := range m.lives {
+		m.overhang = m.overhang || l.lapsed() || m.seen.mode == "write" && m.lapsedReads(l.owner)
 		if l.expires.After(last) {
 			last = l.expires
 		}
@@ -211,7 +231,7 @@ func (m *RW) checkLeases() {
 			continue
 		}
 		if m.misled(l) {
-			l.shared = true
+			l.shared, l.confused = true, true
 			l.mayLast(time.Now().Add(m.w.Config.Lease))
 		}
 		m.checkLease(l)
@@ -220,10 +240,15 @@ func (m *RW) checkLeases() {
 			m.w.Failf("the lock ends %v before the lease of %s", l.expires.Sub(m.seen.ends), l.owner)
 		}
 	}
-	// A read hold that is over may be left behind by the write hold of its owner.
-	if m.seen.ends.After(last.Add(2*time.Millisecond)) && last.After(time.Now()) {
+	// A read hold that is over may be left behind by the write hold of its owner, and with
+	// it the end that was the writer's.
+	if m.seen.ends.After(last.Add(2*time.Millisecond)) && len(m.lives) > 0 && !m.overhang {
 		m.w.Failf("the lock ends %v after the last of its leases", m.seen.ends.Sub(last))
 	}
+}
+
+func (m *RW) lapsedReads(owner string) bool {
+	return m.seen.reads[owner] > 0 && !m.seen.expiries[owner].After(time.Now())
 }
 
 // checkLease compares one owner's.
@@ -234,19 +259,19 @@ func (m *RW) checkLease(l *life) {
 	for _, t := range l.by {
 		if t.renews() {
 			l.mayLast(now.Add(m.w.Config.Lease))
-			if left < m.w.Config.Lease/2 {
+			if left < m.w.Config.Lease/2 && !l.confused {
 				m.w.Failf("%s is renewed, and has %v to live", l.owner, left)
 			}
 		}
 		for _, h := range t.holds {
 			auto = auto || h.counted && !h.fixed
-			if r := h.Remaining(); t.over == nil && !t.dead && !t.doomed && r > left+m.early(l) {
+			if r := h.Remaining(); t.over == nil && !t.dead && !t.doomed && !l.confused && r > left+m.early(l) {
 				m.w.Failf("%s trusts its lease for %v, and it ends in %v", l.owner, r, left)
 			}
 			if h.counted && h.until.After(fixed) {
 				fixed = h.until
 			}
-			if t.over == nil && h.counted && h.fixed && !h.ranOut() && l.expires.Add(l.slack).Before(h.until) {
+			if t.over == nil && h.counted && h.fixed && !h.ranOut() && !l.confused && l.expires.Add(l.slack).Before(h.until) {
 				m.w.Failf("the lease of %s ends in %v, and it asked for %v", l.owner, left, h.until.Sub(now))
 			}
 		}

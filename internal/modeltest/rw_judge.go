@@ -50,7 +50,7 @@ func (m *RW) Check(ended []*Call) {
 		inUse := func(h *hold) bool { return h.counted || !h.spent && !t.dead }
 		return !slices.ContainsFunc(t.holds, inUse)
 	})
-	m.stirred, m.cleared, m.deleted = false, false, false
+	m.stirred, m.cleared, m.deleted, m.undone = false, false, false, nil
 }
 
 func inLine(c *Call) int {
@@ -197,11 +197,8 @@ func (m *RW) refused(c *Call, d *rwCall) {
 	switch {
 	case c.Err == nil:
 	case c.Actor.Seat.Session == nil && errors.Is(c.Err, rlock.ErrClosed):
-	case d.raced && errors.Is(c.Err, context.Canceled):
-		if l := m.lives[d.owner]; l != nil { // it may have moved the end before it was taken back
-			l.mayLast(time.Now().Add(max(d.lease, m.w.Config.Lease)))
-			l.shared, l.thin = true, true
-		}
+	case d.raced && errors.Is(c.Err, context.Canceled): // see upgraded
+		m.undone = append(m.undone, d.owner)
 	case d.ended && errors.Is(c.Err, context.Canceled) && !notAcquired:
 	case c.Ctx.Err() != nil && !d.ended && !d.try && notAcquired && errors.Is(c.Err, context.Canceled):
 	case errors.Is(c.Err, m.kind.Upgrade) && d.write: // see upgraded
@@ -218,11 +215,11 @@ func (m *RW) refused(c *Call, d *rwCall) {
 // when it began.
 func (m *RW) keptOut(d *rwCall) bool {
 	s, now := m.seen, time.Now()
-	if d.owner != "" && (s.writes[d.owner] > 0 || s.reads[d.owner] > 0 && (!d.write || s.expiries[d.owner].After(now))) {
+	if d.owner != "" && (s.writes[d.owner] > 0 || s.reads[d.owner] > 0 && s.expiries[d.owner].After(now)) {
 		return false // it comes in, or will be told that it never can
 	}
 	if !d.write {
-		return len(s.writes) > 0 || s.marked(now)
+		return len(s.writes) > 0 || s.closed(now)
 	}
 	return m.others(d.owner)
 }
@@ -242,8 +239,8 @@ func (m *RW) others(owner string) bool {
 	return false
 }
 
-// marked reports whether there was a mark that is still live.
-func (s *rwSeen) marked(now time.Time) bool {
+// closed reports whether there was a mark that is still live.
+func (s *rwSeen) closed(now time.Time) bool {
 	for _, until := range s.marks {
 		if until.After(now) {
 			return true
@@ -261,11 +258,11 @@ func (m *RW) acquiring(c *Call, d *rwCall) bool {
 	})
 }
 
-// freeSince returns since when the lock is free by what was seen last, or when it will be.
-func (m *RW) freeSince() time.Time {
+// freeSince returns since when the lock is free by what was seen, or when it will be.
+func (m *RW) freeSince(s *rwSeen) time.Time {
 	since := m.free.at
 	if !m.free.now {
-		for _, until := range m.seen.obstacles(true) {
+		for _, until := range s.obstacles(true) {
 			since = latest(since, until)
 		}
 	}
@@ -275,6 +272,11 @@ func (m *RW) freeSince() time.Time {
 // upgraded judges those who were told that they never can: their owner has the read side
 // alone, be it only since this instant.
 func (m *RW) upgraded(c *Call, d *rwCall) {
+	if l := m.lives[d.owner]; l != nil && d.raced && c.Err != nil {
+		// It was taken back, but may have moved the end before.
+		l.mayLast(time.Now().Add(max(d.lease, m.w.Config.Lease)))
+		l.shared, l.thin = true, true
+	}
 	if !errors.Is(c.Err, m.kind.Upgrade) {
 		return
 	}
@@ -285,7 +287,7 @@ func (m *RW) upgraded(c *Call, d *rwCall) {
 		writes, _ := m.counted(l, true)
 		after = reads+lost > 0 && writes == 0
 	}
-	if d.owner == "" || !before && !after {
+	if d.owner == "" || !before && !after && !slices.Contains(m.undone, d.owner) {
 		m.w.Failf("%s returned %v, and its owner does not have the read side alone", c.Text, c.Err)
 	}
 }
@@ -302,25 +304,29 @@ func (m *RW) granted(c *Call, d *rwCall) {
 		m.w.Failf("%s got in with a context that had ended", c.Text)
 	case d.owner != "" && owner != d.owner:
 		m.w.Failf("%s got in as %s", c.Text, owner)
-	case l == nil && !d.write && !m.stirred && m.seen.marked(now) && now.Sub(m.freeSince()) < time.Second:
+	case (l == nil || l.lapsed()) && !d.write && !m.stirred && m.seen.closed(now) && now.Sub(m.freeSince(&m.seen)) < time.Second:
 		// Of a lock that is free a mark keeps readers out for a second: whoever left it
 		// may have died.
 		m.w.Failf("%s got in, and a writer waits", c.Text)
 	}
 	m.excludes(c, d, owner)
 	t := m.tenureOf(c.Actor.Seat, owner)
+	if l != nil && t == nil && !l.over && l.lapsed() { // see early
+		m.endLife(l, now)
+		l = nil
+	}
 	if l == nil && t != nil {
 		m.w.Failf("%s got in anew, in a section whose lock is gone", c.Text)
 	}
 	if l == nil {
-		l = &life{owner: owner, since: now}
+		l = &life{owner: owner, since: now, expires: now.Add(time.Hour)} // look knows better
 		m.lives[owner] = l
 		for _, t := range m.tenures {
 			t.revived = t.revived || t.doomed && t.over == nil && t.owner == owner && !t.dead
 		}
 	}
 	if l.over {
-		l.over, l.since = false, now
+		l.over, l.since, l.ghosts = false, now, 0
 	}
 	l.slack += time.Millisecond
 	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: t != nil && d.lease > 0, counted: true}
