@@ -104,7 +104,7 @@ func (m *RW) endLife(l *life, at time.Time) {
 			h.counted = false
 		}
 		t.notice, t.trust = at.Add(m.w.Config.Lease/3+time.Millisecond), l.expires.Add(m.early(l))
-		if t.revived { // it may have been renewed just now
+		if t.revived || l.confused { // it may have been renewed just now
 			t.trust = at.Add(m.w.Config.Lease)
 		}
 		t.doomed, t.revived = true, false
@@ -280,14 +280,14 @@ func (m *RW) upgraded(c *Call, d *rwCall) {
 	if !errors.Is(c.Err, m.kind.Upgrade) {
 		return
 	}
-	before := m.seen.reads[d.owner] > 0 && m.seen.writes[d.owner] == 0
+	already := m.seen.reads[d.owner] > 0 && m.seen.writes[d.owner] == 0
 	after := false
 	if l := m.lives[d.owner]; l != nil {
 		reads, lost := m.counted(l, false)
 		writes, _ := m.counted(l, true)
 		after = reads+lost > 0 && writes == 0
 	}
-	if d.owner == "" || !before && !after && !slices.Contains(m.undone, d.owner) {
+	if d.owner == "" || !already && !after && !slices.Contains(m.undone, d.owner) {
 		m.w.Failf("%s returned %v, and its owner does not have the read side alone", c.Text, c.Err)
 	}
 }
@@ -326,7 +326,10 @@ func (m *RW) granted(c *Call, d *rwCall) {
 		}
 	}
 	if l.over {
-		l.over, l.since, l.ghosts = false, now, 0
+		l.over, l.since = false, now
+		if !m.seen.strange() {
+			l.ghosts = 0
+		}
 	}
 	l.slack += time.Millisecond
 	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: t != nil && d.lease > 0, counted: true}
@@ -358,7 +361,8 @@ func (m *RW) excludes(c *Call, d *rwCall, owner string) {
 		writes, lost := m.counted(l, true)
 		switch {
 		case l.owner == owner:
-			if d.write && reads > 0 && writes+lost == 0 && !l.lapsed() {
+			// Who read only since this instant may have come in after the writer.
+			if d.write && reads > 0 && m.seen.reads[owner] > 0 && writes+lost == 0 && !l.lapsed() {
 				m.w.Failf("%s got in: an upgrade", c.Text)
 			}
 		case !l.lapsed() && (writes > 0 || d.write && reads > 0):
