@@ -161,18 +161,7 @@ func (m *RW) Ops() []Op {
 			})
 			return true
 		})},
-		{Name: "delete", Weight: 1, Do: func(*rand.Rand, *Actor) bool {
-			if len(m.lives) == 0 {
-				return false
-			}
-			m.w.Logf("the key is deleted")
-			m.w.Redis.Del(m.kind.Key)
-			for _, l := range m.lives {
-				m.endLife(l, time.Now())
-			}
-			m.deleted = true
-			return true
-		}},
+		{Name: "delete", Weight: 1, Do: func(*rand.Rand, *Actor) bool { return m.delete() }},
 	}
 	for _, op := range m.Mutex.Ops() { // those that have to do with holds
 		if !slices.ContainsFunc(own, func(o Op) bool { return o.Name == op.Name }) {
@@ -180,6 +169,20 @@ func (m *RW) Ops() []Op {
 		}
 	}
 	return own
+}
+
+// delete takes the key away under those who are in.
+func (m *RW) delete() bool {
+	if len(m.lives) == 0 {
+		return false
+	}
+	m.w.Logf("the key is deleted")
+	m.w.Redis.Del(m.kind.Key)
+	for _, l := range m.lives {
+		m.endLife(l, time.Now())
+	}
+	m.deleted = true
+	return true
 }
 
 // lock is a Lock of either side, on a context of its own or inside another hold's section.
