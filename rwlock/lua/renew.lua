@@ -30,6 +30,7 @@ local function reader(first, count, owner)
     -- Redisson's renewal sets the TTL of the lock down to its own lease, whatever others hold.
     if expiry and tonumber(expiry) - now > redis.call('PTTL', KEYS[first]) then
       redis.call('PEXPIRE', KEYS[first], string.format('%.0f', tonumber(expiry) - now))
+      redis.call('PEXPIRE', KEYS[first + 1], string.format('%.0f', math.max(redis.call('PTTL', KEYS[first + 1]), tonumber(expiry) - now)))
     end
     return 1
   end
