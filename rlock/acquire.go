@@ -64,6 +64,9 @@ func (s *Session) doLock(ctx context.Context, p Primitive, mayWait bool, opts []
 	if owner != nil && owner.id == "" {
 		return nil, nil, fmt.Errorf("%w: WithOwner with an empty id", ErrArgument)
 	}
+	if owner != nil && owner.by != s {
+		owner.share() // before the look whether ctx is done, see handOver
+	}
 	if err := s.enter(); err != nil {
 		return nil, nil, err
 	}
@@ -108,6 +111,8 @@ type acquisition struct {
 	doubted  time.Duration // when the first of those was sent
 	mayCome  bool          // one whose outcome was never known may run late, even now
 	marked   bool          // an attempt may have left a mark, see Traits.Marks
+	trying   bool          // an attempt is under way; guarded by Session.mu, as is
+	handed   bool          // the lock was handed to it in memory
 	lastSent time.Duration
 	lastErr  error // the client's, of the last attempt
 	failures int   // in a row
@@ -135,6 +140,11 @@ const Memory = time.Minute
 // other: counts must reach Redis in order.
 func (a *acquisition) run() (context.Context, *Hold, error) {
 	s := a.s
+	if o := a.owner; o != nil && o.by != nil && o.by != s {
+		if err := a.settled(o); err != nil {
+			return nil, nil, err
+		}
+	}
 	s.mu.Lock()
 	for a.owner != nil {
 		t := s.held[tenureKey{a.p.Key(), a.owner.id}]
@@ -211,6 +221,7 @@ func (a *acquisition) begin() (context.Context, *Hold, error) {
 		a.line = s.joinLine(a.p)
 		overtakes = !a.mayWait && traits.Orderly && a.line.front != nil
 		if a.mayWait {
+			a.w.a = a
 			a.line.enqueue(&a.w)
 		}
 	}
@@ -228,6 +239,9 @@ func (a *acquisition) begin() (context.Context, *Hold, error) {
 func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error) {
 	s, t := a.s, a.t
 	s.mu.Lock()
+	if a.handed {
+		return a.takeHanded()
+	}
 	delete(s.pending, t)
 	if err == nil {
 		// The race of the end against the grant is decided for the end.
@@ -317,7 +331,7 @@ func (a *acquisition) leave(granted bool) {
 	}
 	a.line = nil
 	wasFront := l.front == &a.w
-	if a.mayWait {
+	if a.mayWait && !a.handed {
 		if unused := l.remove(&a.w); unused != nil {
 			a.s.afterUnlock(unused.Close)
 		}

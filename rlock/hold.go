@@ -24,8 +24,13 @@ type Hold struct {
 	cancel context.CancelCauseFunc // of its own context; nil if it has none
 }
 
-// Owner returns the owner as it stands in the lock's hash.
-func (h *Hold) Owner() string { return h.t.owner.id }
+// Owner returns the owner as it stands in the lock's hash; where the lock was handed over
+// in memory, a moment later. Like OwnerFrom it makes the owner known, and the lock is not
+// handed on from it in memory.
+func (h *Hold) Owner() string {
+	h.t.owner.share()
+	return h.t.owner.id
+}
 
 // Token returns the fencing token: a number greater than that of every earlier
 // acquisition of the name, the same for all nested holds of one owner; 0 unless the

@@ -28,6 +28,8 @@ type line struct {
 	look bool
 	// lookAt is when the front tries without having been woken.
 	lookAt time.Duration
+
+	run run // of hand-overs in memory
 }
 
 // lineKey: different locks may share a channel ("a" and "{a}" do, by Redisson's rules),
@@ -36,6 +38,7 @@ type lineKey struct{ channel, key string }
 
 // A waiter is one goroutine's place in a line.
 type waiter struct {
+	a          *acquisition
 	next, prev *waiter
 	wake       chan struct{} // capacity 1; made when it first has to wait
 }
@@ -86,7 +89,8 @@ func (l *line) enqueue(w *waiter) {
 }
 
 // remove takes w out and, if it was in front, calls up the next: it has to look
-// after the listener and the clock from now on. It returns the listener when nobody
+// after the listener and the clock from now on. While an own owner holds the lock there
+// is nothing to look after, and whatever ends that calls up the front. It returns the listener when nobody
 // is left to need it; the caller closes it without the mutex. Session.mu must be
 // held.
 func (l *line) remove(w *waiter) *pubsub.Listener {
@@ -107,7 +111,7 @@ func (l *line) remove(w *waiter) *pubsub.Listener {
 		l.listener = nil
 		return unused
 	}
-	if wasFront {
+	if wasFront && l.holder == nil {
 		l.front.signal()
 	}
 	return nil
@@ -147,15 +151,22 @@ func (l *line) drain() {
 
 // settle notes that a release of the session's own holder is about to be sent: from
 // here on a message means that the lock may be free. Session.mu must be held.
-func (l *line) settle(floor time.Duration) {
+func (l *line) settle(now, floor time.Duration) {
 	l.holder = nil
 	l.drain()
-	l.lookAt = floor
+	l.lookAt = now + floor
+	if l.run.yielded > now {
+		l.lookAt = l.run.yielded
+		l.run.echo = true
+	}
+	if l.front != nil {
+		l.front.signal()
+	}
 }
 
 // mayTry says whether w shall ask Redis now. Session.mu must be held.
 func (l *line) mayTry(w *waiter, now time.Duration) bool {
-	if l.front != w {
+	if l.front != w || now < l.run.yielded {
 		return false
 	}
 	return l.look || now >= l.lookAt || (l.holder == nil && l.listener == nil)
@@ -178,7 +189,11 @@ func (s *Session) park(ctx context.Context, l *line, w *waiter, patience time.Du
 		if l.listener != nil {
 			messages = l.listener.C()
 		}
-		sleep = max(l.lookAt-s.now(), minPause)
+		now := s.now()
+		sleep = max(l.lookAt-now, minPause)
+		if left := l.run.yielded - now; left > 0 && (l.look || l.lookAt <= l.run.yielded) {
+			sleep = left
+		}
 	}
 	s.unlock()
 
@@ -191,9 +206,13 @@ func (s *Session) park(ctx context.Context, l *line, w *waiter, patience time.Du
 	case <-w.wake:
 	case <-messages:
 		s.mu.Lock()
-		// While an own owner holds the lock no release can be meant: it is an echo.
-		if l.holder == nil {
-			l.look = true
+		switch {
+		case l.holder != nil:
+			// No release can be meant while an own owner holds the lock: it is an echo.
+		case l.run.echo:
+			l.run.echo = false // of the release after which the lock is left to others
+		default:
+			l.look, l.run.yielded = true, 0
 		}
 		s.unlock()
 	case <-clock:

@@ -83,6 +83,7 @@ func (a *acquisition) reenter(ctx context.Context) (grant, error) {
 // in the background, by its id, whatever else happens. Session.mu must be held.
 func (a *acquisition) takeBack() {
 	if a.sent {
+		a.t.untidy = true
 		a.s.undo(undoing{cmd: a.undoCommand(), name: a.p.Name(), until: a.lastSent + a.op.Lease})
 	}
 	a.t.passTurn()
@@ -115,6 +116,7 @@ func (s *Session) admitFromLine(a *acquisition) {
 		l.holder, t.line = t, l
 		l.look = false
 		l.lookAt = s.now() + s.cfg.PollFloor
+		l.run.began, l.run.passes, l.run.yielded, l.run.echo = s.now(), 0, 0, false
 	}
 }
 

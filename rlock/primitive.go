@@ -75,6 +75,10 @@ type Traits struct {
 	// ByID: every hold has an id, also the first one of an owner that nobody else knows.
 	ByID bool
 
+	// HandsOver: the primitive is a [Transferer], and its lock may pass from one owner to
+	// another of the session in memory. Implies Exclusive.
+	HandsOver bool
+
 	// Orderly: TryLock does not overtake those of the session that wait. Else a large
 	// request could be starved by small ones.
 	Orderly bool
@@ -109,6 +113,10 @@ type Op struct {
 	// release: those it keeps; extend: those that may end sooner.
 	Holds int
 	Other int // acquire: the holds of the other side that it has already
+
+	// Also: release of the first hold: other owners by which Redis may know it instead,
+	// since it was handed over from them in memory. One of all these stands in the hash.
+	Also []string
 
 	Wait  bool          // acquire: whoever asks will wait if he is refused
 	Lease time.Duration // acquire, extend: the least time to live; Fleeting: see Memory

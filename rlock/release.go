@@ -24,13 +24,19 @@ func (h *Hold) unlock() error {
 		s.unlock()
 		return err
 	}
+	if next := s.successor(t); next != nil && s.handOver(t, next) {
+		s.unlock()
+		s.cfg.Trace.handedOver(t.prim.Name(), t.owner.id, next.t.owner.id)
+		return nil
+	}
 	s.active++
 	defer s.leave()
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ReleaseTimeout)
 	defer cancel()
-	if err := t.waitTurn(ctx); err != nil {
+	if err := h.waitTurn(ctx); err != nil {
 		s.mu.Lock()
 		h.drop()
+		t.untidy = true
 		if t.live() == 0 { // whoever has the turn releases, see passTurn
 			s.forgetDue(t)
 			t.cancelAll(ErrReleased)
@@ -58,6 +64,16 @@ func (h *Hold) unlock() error {
 		err = ErrLost
 	}
 	return err
+}
+
+// waitTurn waits for the tenure's turn; see there. The release of the last hold takes it
+// from a transfer that is under way: it names all owners that Redis may know.
+func (h *Hold) waitTurn(ctx context.Context) error {
+	t := h.t
+	if t.transfer != nil && t.turn == nil && t.live() == 1 && !h.ranOut {
+		return nil
+	}
+	return t.waitTurn(ctx)
 }
 
 // drop takes the hold out of the tenure's account. Session.mu must be held.
@@ -96,10 +112,11 @@ func (s *Session) abandon(t *tenure, h *Hold) {
 // releases returns the commands that end all that Redis counts for a tenure, and takes
 // it off the account. Session.mu must be held.
 func (t *tenure) releases() (cmds []Command) {
+	t.detach()
 	for i := range t.parts {
 		pt := &t.parts[i]
 		if pt.first {
-			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id, ByID: pt.byID}))
+			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id, ByID: pt.byID, Also: t.also}))
 		}
 		if len(pt.ids) > 0 {
 			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id, Ends: pt.ids}))
@@ -156,7 +173,7 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 	// With a subscription the message tells when the lock is free, and it may be
 	// here before the answer. Without, the line waits for the answer.
 	if l := t.line; l != nil && l.holder == t && l.listener != nil {
-		l.settle(s.now() + s.cfg.PollFloor)
+		l.settle(s.now(), s.cfg.PollFloor)
 	}
 	var errs error
 	var unsent []Command
@@ -220,6 +237,7 @@ func (s *Session) releaseOne(ctx context.Context, t *tenure, h *Hold) error {
 	if err != nil {
 		// It goes on in the background. A hold by id may end whenever; behind any
 		// other nothing of this owner must overtake it.
+		t.untidy = true
 		u := undoing{cmd: cmd, name: pt.prim.Name(), until: until}
 		if h.id == "" {
 			t.behind = true

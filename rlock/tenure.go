@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,6 +51,13 @@ type tenure struct {
 	wasLost bool          // it ended by losing the lock
 	// mayStand: the tenure ended without word from Redis that the lock is gone.
 	mayStand bool
+	// untidy: a nested hold that has ended may still stand in Redis for a while.
+	untidy bool
+
+	shared   atomic.Bool // see ctxOwner
+	transfer *transfer   // Redis is being told that this owner has the lock, or had it
+	ghosts   []*tenure   // owners that it had the lock from, and that Redis may still know
+	also     []string    // what those are called
 
 	line *line // not nil while it counts as the line's holder or reference
 }
@@ -104,7 +112,7 @@ func (s *Session) newTenure(ctx context.Context, p Primitive, owner *ctxOwner) *
 	if owner != nil {
 		t.owner = *owner
 	} else {
-		t.owner = ctxOwner{id: s.owners.Next(), by: s}
+		t.owner = ctxOwner{id: s.owners.Next(), by: s, shared: &t.shared}
 	}
 	return t
 }

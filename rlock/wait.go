@@ -92,6 +92,12 @@ func (a *acquisition) mayTry() bool {
 
 // park waits in the line.
 func (a *acquisition) park(ctx context.Context, patience time.Duration) (grant, bool, error) {
+	a.s.mu.Lock()
+	handed := a.handed
+	a.s.unlock()
+	if handed {
+		return grant{status: granted}, false, nil
+	}
 	timedOut, err := a.s.park(ctx, a.line, &a.w, patience)
 	return grant{}, timedOut, err
 }
@@ -108,6 +114,7 @@ func (a *acquisition) refused(g grant) {
 	}
 	a.s.mu.Lock()
 	defer a.s.unlock()
+	a.trying = false
 	if a.line.front == &a.w {
 		a.line.lookAt = a.s.now() + max(sleep, minPause)
 	}
@@ -117,6 +124,7 @@ func (a *acquisition) refused(g grant) {
 func (a *acquisition) failed() {
 	a.s.mu.Lock()
 	defer a.s.unlock()
+	a.trying = false
 	if a.line.front == &a.w {
 		a.line.look = true
 	}
@@ -151,7 +159,9 @@ func (a *acquisition) listen(ctx context.Context) {
 		a.line.listener = l
 		l = nil
 	}
-	a.line.look = true // what was published before the confirmation is unknown
+	// What was published before the confirmation is unknown; it does not matter if an own
+	// owner has got the lock meanwhile.
+	a.line.look = a.line.look || a.line.holder == nil
 	s.unlock()
 	if l != nil {
 		l.Close()
@@ -165,7 +175,12 @@ func (a *acquisition) attempt(ctx context.Context) (grant, error) {
 	if pl, ok := a.spot.(*place); ok {
 		pl.look = false
 	}
+	if a.handed {
+		s.unlock()
+		return grant{status: granted}, nil
+	}
 	if a.line != nil {
+		a.trying = true
 		// Who is not in front asks for this once only, and leaves no mark.
 		a.op.Wait = a.line.front == &a.w
 		if a.op.Wait {

@@ -13,12 +13,21 @@
 -- ARGV[3]  PUBLISH or SPUBLISH
 -- ARGV[4]  the holds that this session keeps, all by id
 -- ARGV[5]  the TTL in ms that those deserve; 0 leaves it
+-- ARGV[i]  i > 5: other owners that may stand there instead, since the lock has passed
+--          from them to this one in memory (see transfer.lua)
 -- Returns  {holds left, changed}; {holds, 0} without KEYS[2]: nothing was done, since
 --          the owner has holds by id, and the call must be made with KEYS[2]
 -- Publishes '0' on the channel when the lock became free.
-local held = redis.pcall('HGET', KEYS[1], ARGV[1])
+local owner = ARGV[1]
+local held = redis.pcall('HGET', KEYS[1], owner)
 if type(held) == 'table' then
   return {0, 0} -- something else stands under the name: the hold is gone
+end
+for i = 6, #ARGV do
+  if not held then
+    owner = ARGV[i]
+    held = redis.call('HGET', KEYS[1], owner)
+  end
 end
 held = tonumber(held or 0) or 0
 if held <= 0 then
@@ -26,7 +35,7 @@ if held <= 0 then
 end
 -- What is left when this hold is gone are holds by id; an earlier run has left a mark
 -- among them, lest a resend take one of those.
-local mark = 'released:' .. ARGV[1]
+local mark = 'released:' .. owner
 if held > 1 and not KEYS[2] then
   return {held, 0}
 end
@@ -38,7 +47,7 @@ if held == 1 then
   redis.call(ARGV[3], ARGV[2], '0')
   return {0, 1}
 end
-held = redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
+held = redis.call('HINCRBY', KEYS[1], owner, -1)
 redis.call('SADD', KEYS[2], mark)
 -- Only ever shorter: unlocking one hold never lengthens the lease of another. And only
 -- if no other session holds under the same owner.
