@@ -1,0 +1,230 @@
+package rlock_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"relock/internal/faulttest"
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+// The tests of the handover_*_test.go files are about locks that pass from goroutine to
+// goroutine in memory. They never ask a hold for its owner, for that would keep the lock
+// from being passed on; who holds it they hear from the hooks.
+
+// passes counts the hand-overs in memory, and knows who was let in last.
+type passes struct {
+	mu    sync.Mutex
+	n     int
+	owner string
+	lost  []string
+}
+
+// trace returns the hooks that tell p.
+func (p *passes) trace() *rlock.Trace {
+	return &rlock.Trace{
+		Acquired: func(_, owner string, _ int, _ time.Duration) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.owner = owner
+		},
+		HandedOver: func(_, from, to string) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.n++
+		},
+		Lost: func(_, owner, reason string) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.lost = append(p.lost, owner+": "+reason)
+		},
+	}
+}
+
+func (p *passes) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.n
+}
+
+// last returns the owner that was let in last.
+func (p *passes) last() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.owner
+}
+
+func (p *passes) losses() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost
+}
+
+// A stage is one lock, and a session behind a proxy whose goroutines take turns with it.
+type stage struct {
+	passes
+	t    *testing.T
+	s    *redistest.Server
+	p    *faulttest.Proxy
+	ses  *rlock.Session
+	ctx  context.Context
+	name string
+	m    *rlock.Mutex
+}
+
+func newStage(t *testing.T, s *redistest.Server, cfg rlock.Config) *stage {
+	t.Helper()
+	st := &stage{t: t, s: s, ctx: within(t, 60*time.Second), name: redistest.Name(t)}
+	cfg.Trace = st.trace()
+	st.ses, st.p = faultDial(t, s, cfg)
+	st.m = rlock.New(st.ses, st.name)
+	return st
+}
+
+// lock takes the lock, which is free. A run that begins so may last: it would be over by
+// the time that a busy machine has come to the next step of the test.
+func (st *stage) lock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold) {
+	st.t.Helper()
+	section, h, err := st.m.Lock(ctx, opts...)
+	must(st.t, err)
+	st.ses.Unhurried(st.name)
+	return section, h
+}
+
+// queue has one more goroutine wait at the end of the line.
+func (st *stage) queue(ctx context.Context, opts ...rlock.LockOption) <-chan faultLocked {
+	st.t.Helper()
+	return st.queueFor(st.m, ctx, opts...)
+}
+
+func (st *stage) queueFor(m *rlock.Mutex, ctx context.Context, opts ...rlock.LockOption) <-chan faultLocked {
+	st.t.Helper()
+	before := st.ses.WaitersOf(st.name)
+	c := faultGoLock(m, ctx, opts...)
+	redistest.Eventually(st.t, 10*time.Second, "one more in line", func() bool { return st.ses.WaitersOf(st.name) > before })
+	return c
+}
+
+// in returns what a waiter got, which must be the lock.
+func (st *stage) in(c <-chan faultLocked) faultLocked {
+	st.t.Helper()
+	got := locktest.Get(st.t, c, 10*time.Second, "the waiter is let in")
+	must(st.t, got.err)
+	return got
+}
+
+// handOver unlocks h, and has the lock pass to the waiter in memory.
+func (st *stage) handOver(h *rlock.Hold, next <-chan faultLocked) faultLocked {
+	st.t.Helper()
+	before := st.count()
+	must(st.t, h.Unlock())
+	got := st.in(next)
+	if n := st.count(); n != before+1 {
+		st.t.Fatalf("%d hand-overs in memory, want one", n-before)
+	}
+	return got
+}
+
+// stuck holds the next transfer back on its way to Redis, and returns how to have it
+// arrive, and what is closed when it has reached the proxy.
+func (st *stage) stuck() (seen <-chan struct{}, arrive func()) {
+	st.t.Helper()
+	seen, arrive = st.p.HoldRequest(faultRuns(st.t, "transfer"))
+	st.t.Cleanup(arrive)
+	return seen, arrive
+}
+
+// unanswered holds back the answer to the next transfer, which is run.
+func (st *stage) unanswered() (seen <-chan struct{}, answer func()) {
+	st.t.Helper()
+	seen, answer = st.p.HoldReply(faultRuns(st.t, "transfer"))
+	st.t.Cleanup(answer)
+	return seen, answer
+}
+
+// hash returns the lock as it stands in Redis.
+func (st *stage) hash() map[string]string {
+	st.t.Helper()
+	h, err := st.s.Do(st.t, "HGETALL", st.name).AsStrMap()
+	must(st.t, err)
+	return h
+}
+
+// stands waits until the lock in Redis has one owner, the one that was let in last, who
+// holds it so often.
+func (st *stage) stands(count string) {
+	st.t.Helper()
+	owner := st.last()
+	redistest.Eventually(st.t, 5*time.Second, "the hash to be right", func() bool {
+		h := st.hash()
+		return len(h) == 1 && h[owner] == count
+	})
+}
+
+// reaches waits until a fault has struck.
+func (st *stage) reaches(seen <-chan struct{}) {
+	st.t.Helper()
+	locktest.Get(st.t, seen, 10*time.Second, "the transfer")
+}
+
+// outside checks that a Lock or TryLock has not succeeded while somebody else is in.
+func (st *stage) outside(c <-chan faultLocked, what string) {
+	st.t.Helper()
+	select {
+	case got := <-c:
+		st.t.Fatalf("%s: it returned while another was inside: %v", what, got.err)
+	default:
+	}
+}
+
+// crew is a number of goroutines that take turns with the lock until they are told to stop,
+// each time doing work inside.
+type crew struct {
+	wg   sync.WaitGroup
+	stop context.CancelFunc
+	ctx  context.Context
+}
+
+// start has n goroutines of the session at it. failed is asked about errors of Do; nil: each
+// is one too many.
+func (st *stage) start(n int, m *rlock.Mutex, work func(section context.Context), failed func(error) bool) *crew {
+	c := new(crew)
+	c.ctx, c.stop = context.WithCancel(st.ctx)
+	for range n {
+		c.wg.Go(func() {
+			for c.ctx.Err() == nil {
+				err := m.Do(st.ctx, func(section context.Context) error {
+					work(section)
+					return nil
+				})
+				if err != nil && (failed == nil || !failed(err)) {
+					st.t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	st.t.Cleanup(c.end)
+	return c
+}
+
+// end stops the crew and waits for it.
+func (c *crew) end() {
+	c.stop()
+	c.wg.Wait()
+}
+
+// runs waits for n hand-overs more.
+func (st *stage) runs(n int) {
+	st.t.Helper()
+	until := st.count() + n
+	redistest.Eventually(st.t, 20*time.Second, "hand-overs", func() bool { return st.count() >= until })
+}
+
+// ofSession reports whether an owner was made by ses.
+func ofSession(ses *rlock.Session, owner string) bool { return strings.HasPrefix(owner, ses.ID()+":") }
