@@ -1,0 +1,243 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+// Who waits is let in in the order in which he came, whichever way the lock takes.
+func TestHandOverIsFirstComeFirstServed(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for _, limit := range []int{0, 1, 3} {
+			const n = 24
+			st := newStage(t, s, rlock.Config{HandOverLimit: limit})
+			_, h := st.lock(st.ctx)
+			var order []int // guarded by the lock
+			var wg sync.WaitGroup
+			for i := range n {
+				next := st.queue(st.ctx)
+				wg.Go(func() {
+					got := <-next
+					if got.err != nil {
+						t.Error(got.err)
+						return
+					}
+					order = append(order, i)
+					if err := got.hold.Unlock(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			must(t, h.Unlock())
+			wg.Wait()
+			for i, got := range order {
+				if got != i {
+					t.Fatalf("limit %d: let in were %v", limit, order)
+				}
+			}
+			if st.count() == 0 || len(order) != n {
+				t.Errorf("limit %d: %d let in, %d hand-overs in memory", limit, len(order), st.count())
+			}
+			nothingLeft(t, s, st.ses)
+		}
+	})
+}
+
+// Exclusion as seen from outside, with a variable that nothing else guards: sections in two
+// sessions, some of which nest, panic, or are unlocked by another goroutine.
+func TestHandOverExclusion(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for _, limit := range []int{-1, 0, 1, 3} {
+			a, b := newStage(t, s, rlock.Config{HandOverLimit: limit}), newStage(t, s, rlock.Config{HandOverLimit: limit})
+			const workers, rounds = 12, 24
+			counter := 0
+			var inside atomic.Int32
+			enter := func(section context.Context) {
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d inside", n)
+				}
+				read := counter
+				runtime.Gosched()
+				counter = read + 1
+				if section.Err() != nil {
+					t.Errorf("the section has ended: %v", context.Cause(section))
+				}
+				inside.Add(-1)
+			}
+			var wg sync.WaitGroup
+			for i := range workers {
+				st := []*stage{a, b}[i%2]
+				m := rlock.New(st.ses, a.name)
+				wg.Go(func() {
+					for r := range rounds {
+						if err := cycle(st.ctx, m, r%5, enter); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if counter != workers*rounds {
+				t.Errorf("limit %d: counter %d, want %d", limit, counter, workers*rounds)
+			}
+			if n := a.count() + b.count(); (n > 0) != (limit >= 0) {
+				t.Errorf("limit %d: %d hand-overs in memory", limit, n)
+			}
+			nothingLeft(t, s, a.ses, b.ses)
+		}
+	})
+}
+
+// cycle locks m and unlocks it, in one of several ways, and calls enter once inside.
+func cycle(ctx context.Context, m *rlock.Mutex, way int, enter func(context.Context)) (err error) {
+	switch way {
+	case 0:
+		section, h, err := m.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		unlocked := make(chan error)
+		go func() { // R28: the owner is no goroutine
+			enter(section)
+			unlocked <- h.Unlock()
+		}()
+		return <-unlocked
+	case 1:
+		return m.Do(ctx, func(section context.Context) error {
+			enter(section)
+			return m.Do(section, func(context.Context) error { return nil })
+		})
+	case 2: // R11
+		defer func() {
+			if v := recover(); v != "inside" {
+				err = fmt.Errorf("recovered %v", v)
+			}
+		}()
+		return m.Do(ctx, func(section context.Context) error {
+			enter(section)
+			panic("inside")
+		})
+	case 3:
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = m.Do(ctx, func(section context.Context) error {
+				enter(section)
+				runtime.Goexit()
+				return nil
+			})
+		}()
+		<-ended
+		return nil
+	default:
+		return m.Do(ctx, func(section context.Context) error { enter(section); return nil })
+	}
+}
+
+// A waiter leaves in the moment in which he is let in: either he has the lock or he does
+// not, and the one behind him gets it.
+func TestHandOverToAWaiterWhoLeaves(t *testing.T) {
+	for _, leave := range []string{"cancelled", "Wait is over", "deadline"} {
+		t.Run(leave, func(t *testing.T) {
+			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+				st := newStage(t, s, rlock.Config{})
+				got := 0
+				for i := range 150 {
+					_, h := st.lock(st.ctx)
+					ctx, cancel := context.WithCancel(st.ctx)
+					var opts []rlock.LockOption
+					ends := time.Now().Add(6 * time.Millisecond)
+					switch leave {
+					case "Wait is over":
+						opts = append(opts, rlock.Wait(time.Until(ends)))
+					case "deadline":
+						ctx, cancel = context.WithDeadline(st.ctx, ends)
+					}
+					b := faultGoLock(st.m, ctx, opts...)
+					redistest.Eventually(t, time.Second, "the first in line", func() bool {
+						return st.ses.WaitersOf(st.name) == 1 || time.Now().After(ends)
+					})
+					c := faultGoLock(st.m, st.ctx)
+					if leave == "cancelled" {
+						redistest.Eventually(t, time.Second, "both in line", func() bool { return st.ses.WaitersOf(st.name) == 2 })
+						unlocked := faultGo(h.Unlock)
+						for range i {
+							runtime.Gosched()
+						}
+						cancel()
+						must(t, locktest.Get(t, unlocked, 10*time.Second, "Unlock"))
+					} else {
+						<-time.After(time.Until(ends) + time.Duration(i%16-8)*20*time.Microsecond)
+						must(t, h.Unlock())
+					}
+					first := locktest.Get(t, b, 10*time.Second, "the one who leaves")
+					switch {
+					case first.err == nil:
+						got++
+						must(t, first.hold.Unlock())
+					case !errors.Is(first.err, rlock.ErrNotAcquired):
+						t.Fatal(first.err)
+					}
+					must(t, st.in(c).hold.Unlock())
+					cancel()
+				}
+				nothingLeft(t, s, st.ses)
+				if st.count() == 0 {
+					t.Error("no hand-over in memory")
+				}
+				t.Logf("%d of 150 got in, %d hand-overs", got, st.count())
+			})
+		})
+	}
+}
+
+// Close in the moment of a hand-over: whoever was let in has a section that ends, whoever
+// was not has an error, and nothing is left in Redis.
+func TestHandOverWhileTheSessionCloses(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		handed := 0
+		for i := range 40 {
+			st := newStage(t, s, rlock.Config{})
+			_, h := st.lock(st.ctx)
+			waiting := []<-chan faultLocked{st.queue(st.ctx), st.queue(st.ctx), st.queue(st.ctx)}
+			unlocked := faultGo(h.Unlock)
+			for range i * 5 {
+				runtime.Gosched()
+			}
+			closed := faultGo(st.ses.Close)
+			if err := locktest.Get(t, unlocked, 10*time.Second, "Unlock"); err != nil && !errors.Is(err, rlock.ErrClosed) {
+				t.Fatal(err)
+			}
+			for _, c := range waiting {
+				got := locktest.Get(t, c, 10*time.Second, "a waiter")
+				if got.err != nil {
+					locktest.Is(t, "a waiter", got.err, rlock.ErrClosed)
+					continue
+				}
+				locktest.Ends(t, got.ctx, 10*time.Second, rlock.ErrClosed)
+				if err := got.hold.Unlock(); err != nil {
+					locktest.Is(t, "Unlock", err, rlock.ErrClosed)
+				}
+			}
+			must(t, locktest.Get(t, closed, 10*time.Second, "Close"))
+			if keys := s.Keys(t); len(keys) > 0 {
+				t.Fatalf("left in Redis: %q", keys)
+			}
+			handed += st.count()
+		}
+		if handed == 0 {
+			t.Error("no hand-over in memory")
+		}
+	})
+}
