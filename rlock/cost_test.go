@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,27 +109,49 @@ func TestWaitersOfASessionAreOneContender(t *testing.T) {
 	})
 }
 
-// Goroutines of one session that take turns need no subscription: two commands each.
+// Goroutines of one session that take turns need no subscription, and two commands each;
+// next to none where the lock may pass from one to the next in memory.
 func TestContentionWithinASessionNeedsNoSubscription(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		ses, p := dialProxy(t, s, rlock.Config{})
-		ctx := within(t, 60*time.Second)
-		m := rlock.New(ses, "x")
-		p.Reset()
-		const workers, rounds = 50, 4
-		var wg sync.WaitGroup
-		for range workers {
-			wg.Go(func() {
-				for range rounds {
-					if err := m.Do(ctx, func(context.Context) error { return nil }); err != nil {
-						t.Error(err)
+		for _, limit := range []int{-1, 0} {
+			var handed atomic.Int64
+			ses, p := dialProxy(t, s, rlock.Config{HandOverLimit: limit, Trace: &rlock.Trace{
+				HandedOver: func(_, _, _ string) { handed.Add(1) },
+			}})
+			ctx := within(t, 60*time.Second)
+			m := rlock.New(ses, "x")
+			const workers, rounds = 50, 40
+			total := workers * rounds
+			if limit < 0 {
+				total /= 10
+			}
+			p.Reset()
+			var wg sync.WaitGroup
+			for range workers {
+				wg.Go(func() {
+					for range total / workers {
+						if err := m.Do(ctx, func(context.Context) error { return nil }); err != nil {
+							t.Error(err)
+						}
 					}
-				}
+				})
+			}
+			wg.Wait()
+			redistest.Eventually(t, 10*time.Second, "nothing under way", func() bool { // such as a transfer
+				_, _, _, _, active := ses.Books()
+				return active == 0
 			})
-		}
-		wg.Wait()
-		if got := p.Count(); got != 2*workers*rounds {
-			t.Errorf("%d acquisitions sent %d commands, want 2 each; %d subscriptions", workers*rounds, got, p.Count("SUBSCRIBE"))
+			got := p.Count()
+			if n := p.Count("SUBSCRIBE", "SSUBSCRIBE"); n != 0 {
+				t.Errorf("%d subscriptions", n)
+			}
+			switch {
+			case limit < 0 && (got != 2*total || handed.Load() != 0):
+				t.Errorf("%d acquisitions sent %d commands, want 2 each; %d hand-overs", total, got, handed.Load())
+			case limit == 0 && (got*5 > total || handed.Load() < int64(total/2)):
+				t.Errorf("%d acquisitions sent %d commands, want less than 0.2 each; %d hand-overs", total, got, handed.Load())
+			}
+			t.Logf("limit %d: %d acquisitions, %d commands, %d hand-overs", limit, total, got, handed.Load())
 		}
 	})
 }

@@ -1,13 +1,19 @@
 package rlock_test
 
 import (
+	"os"
 	"testing"
 
 	"relock/internal/locktest"
 	"relock/internal/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(childAddr); addr != "" {
+		runChild(addr, os.Getenv(childName))
+	}
+	redistest.Main(m)
+}
 
 // Short names for what the tests of all kinds of lock share.
 var (

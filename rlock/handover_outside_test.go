@@ -1,0 +1,249 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+// Others see a lock in Redisson's shape at every moment of a run: one owner of the session,
+// with one hold, and a lease.
+func TestHandOverSeenFromOutside(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		st := newStage(t, s, rlock.Config{})
+		crew := st.start(4, st.m, func(context.Context) {}, nil)
+		st.runs(50)
+		// In one script, so that it is one moment.
+		const look = `return {redis.call('PTTL', KEYS[1]), redis.call('HGETALL', KEYS[1])}`
+		seen := map[string]bool{}
+		for range 400 {
+			released := faultSent(t, st.p, "release")
+			st.p.Reset() // its log grows
+			reply, err := s.Do(t, "EVAL", look, "1", st.name).ToArray()
+			must(t, err)
+			ttl, err := reply[0].AsInt64()
+			must(t, err)
+			hash, err := reply[1].AsStrMap()
+			must(t, err)
+			if len(hash) == 0 {
+				// So it is between two runs. The release was sent since the look before;
+				// or it is under way still, and its count will be there with the next.
+				if released == 0 {
+					redistest.Eventually(t, 5*time.Second, "a release", func() bool { return faultSent(t, st.p, "release") > 0 })
+				}
+				continue
+			}
+			for owner, holds := range hash {
+				if len(hash) != 1 || holds != "1" || !ofSession(st.ses, owner) || ttl <= 0 {
+					t.Fatalf("Redis has %v with a TTL of %d ms", hash, ttl)
+				}
+				seen[owner] = true
+			}
+		}
+		crew.end()
+		if len(seen) < 10 {
+			t.Errorf("%d owners were seen; this test is about many", len(seen))
+		}
+		nothingLeft(t, s, st.ses)
+	})
+}
+
+// A run that never goes through Redis never leaves the lock without an owner either, and
+// what is there in the end is who has it.
+func TestHandOverRunIsOneHoldInRedis(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		defer m.Close()
+		var p passes
+		const n = 300
+		ses := locktest.DialBubble(t, m, rlock.Config{HandOverLimit: n, Trace: p.trace()})
+		defer ses.Close()
+		mutex := rlock.New(ses, "x")
+		_, h, err := mutex.Lock(context.Background())
+		must(t, err)
+		var wg sync.WaitGroup
+		for range n {
+			wg.Go(func() {
+				err := mutex.Do(context.Background(), func(context.Context) error {
+					time.Sleep(time.Microsecond)
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		ses.Unhurried("x")
+		must(t, h.Unlock())
+		seen := map[string]bool{}
+		for p.count() < n {
+			owners, err := m.HKeys("x")
+			if err != nil || len(owners) != 1 || m.HGet("x", owners[0]) != "1" || m.TTL("x") <= 0 {
+				t.Fatalf("after %d hand-overs Redis has the owners %q with a TTL of %v: %v", p.count(), owners, m.TTL("x"), err)
+			}
+			seen[owners[0]] = true
+			synctest.Wait()
+			if owners, _ := m.HKeys("x"); len(owners) == 1 && owners[0] != p.last() {
+				t.Fatalf("Redis has %q, and %q is inside", owners, p.last())
+			}
+			time.Sleep(time.Microsecond)
+		}
+		wg.Wait()
+		if len(seen) < 10 || p.count() != n {
+			t.Errorf("%d owners were seen in %d hand-overs", len(seen), p.count())
+		}
+		if keys := m.Keys(); len(keys) > 0 {
+			t.Errorf("left in Redis: %q", keys)
+		}
+	})
+}
+
+// R1: the network goes silent in the middle of a run. Whoever is inside then is told before
+// the lease that Redis counts is over, which is that of the last transfer it heard of, and
+// before another session is let in; and what arrives late does not touch that one.
+func TestHandOverPartition(t *testing.T) {
+	const lease = 2 * time.Second
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		for _, unheard := range []int{1, 3} {
+			st := newStage(t, s, rlock.Config{Lease: lease, ReleaseTimeout: 300 * time.Millisecond})
+			other := dial(t, s, rlock.Config{Lease: lease})
+			_, h := st.lock(st.ctx)
+			first, waiters := st.queue(st.ctx), []<-chan faultLocked{}
+			for range unheard {
+				waiters = append(waiters, st.queue(st.ctx))
+			}
+			last := st.queue(st.ctx)
+			<-time.After(lease / 4) // so that the lease of the first one is over sooner
+			in := st.handOver(h, first)
+			st.stands("1")
+			st.p.BlackHole(true)
+			from := time.Now() // whatever Redis has heard of was sent before
+			for _, next := range waiters {
+				in = st.handOver(in.hold, next)
+			}
+			stood := make(chan bool, 1)
+			context.AfterFunc(in.ctx, func() {
+				n, err := s.Do(t, "HLEN", st.name).AsInt64()
+				stood <- err == nil && n == 1
+			})
+			next := faultGoLock(rlock.New(other, st.name), st.ctx)
+			faultStays(t, in.ctx, lease/2)
+			locktest.Ends(t, in.ctx, lease/2+faultSlack, rlock.ErrLost)
+			d := time.Since(from)
+			if !locktest.Get(t, stood, faultSlack, "a look at Redis") {
+				t.Errorf("the section ended %v after the network was cut, and Redis had given the lock up before", d)
+			}
+			locktest.Is(t, "Unlock", in.hold.Unlock(), rlock.ErrLost)
+			st.outside(last, "the one behind in the session that is cut off")
+			got := st.in(next)
+			st.p.BlackHole(false)
+			for end := time.Now().Add(lease / 2); time.Now().Before(end); {
+				faultStays(t, got.ctx, 10*time.Millisecond)
+				if owner := onlyOwner(t, st); !ofSession(other, owner) {
+					t.Fatalf("the other session is inside, and Redis has %q", owner)
+				}
+			}
+			st.outside(last, "the one behind")
+			must(t, got.hold.Unlock())
+			must(t, st.in(last).hold.Unlock())
+			nothingLeft(t, s, st.ses, other)
+		}
+	})
+}
+
+// This very test program, started with these in its environment, is another process in
+// which goroutines take turns with a lock.
+const (
+	childAddr = "RELOCK_RLOCK_CHILD_ADDR"
+	childName = "RELOCK_RLOCK_CHILD_NAME"
+)
+
+const childLease = time.Second
+
+// runChild is that process. It says so when a thousand hand-overs are done, and ends with
+// its parent at the latest.
+func runChild(addr, name string) {
+	var handed atomic.Int64
+	opt := rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
+	ses, err := rlock.Dial(context.Background(), opt, rlock.Config{Lease: childLease, Trace: &rlock.Trace{
+		HandedOver: func(string, string, string) {
+			if handed.Add(1) == 1000 {
+				fmt.Println("running")
+			}
+		},
+	}})
+	if err != nil {
+		os.Exit(3)
+	}
+	for range 4 {
+		go func() {
+			for rlock.New(ses, name).Do(context.Background(), func(context.Context) error { return nil }) == nil {
+			}
+		}()
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(0)
+}
+
+// A process is killed in the middle of a run: one lease later, at the latest, the lock is
+// free, whoever Redis had heard of.
+func TestHandOverProcessIsKilled(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 60*time.Second)
+		met := 0
+		for round := 0; round < 10 && met < 3; round++ {
+			name := redistest.Name(t)
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), childAddr+"="+s.Addr, childName+"="+name)
+			_, err := cmd.StdinPipe() // open until this process ends
+			must(t, err)
+			out, err := cmd.StdoutPipe()
+			must(t, err)
+			must(t, cmd.Start())
+			kill := sync.OnceFunc(func() {
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait()
+			})
+			t.Cleanup(kill)
+			line := make([]byte, len("running"))
+			_, err = io.ReadFull(out, line)
+			must(t, err)
+			if !strings.HasPrefix(string(line), "running") {
+				t.Fatalf("the child says %q", line)
+			}
+			kill()
+			from := time.Now()
+			if faultOwners(t, s, name) == 1 {
+				met++
+			}
+			ses := dial(t, s, rlock.Config{})
+			_, h, err := rlock.New(ses, name).Lock(ctx)
+			must(t, err)
+			if d := time.Since(from); d > childLease+faultSlack {
+				t.Errorf("the lock was free %v after its holder's death; the lease is %v", d, childLease)
+			}
+			must(t, h.Unlock())
+			nothingLeft(t, s, ses)
+		}
+		if met == 0 {
+			t.Error("nobody was inside whenever the process was killed")
+		}
+	})
+}
