@@ -92,10 +92,8 @@ func (s *Session) successor(t *tenure) *acquisition {
 		return nil // something else is under way
 	case !t.prim.Traits().HandsOver || !a.p.Traits().HandsOver:
 		return nil
-	case !a.mayWait || a.trying || a.sent || a.mayCome || a.owner != nil || a.o.lease > 0:
+	case !a.idle(now) || a.owner != nil || a.o.lease > 0:
 		return nil
-	case a.t.Err() != nil || (a.deadline > 0 && now >= a.deadline):
-		return nil // about to leave
 	case t.trust-now < s.trustIn(s.cfg.Lease)/2:
 		return nil
 	case !l.run.goesOn(s.cfg.HandOverLimit, now):
@@ -103,6 +101,13 @@ func (s *Session) successor(t *tenure) *acquisition {
 		return nil
 	}
 	return a
+}
+
+// idle reports whether a only waits: it has not asked Redis anything whose answer is not
+// known, and is not about to leave. Session.mu must be held.
+func (a *acquisition) idle(now time.Duration) bool {
+	return a.mayWait && !a.handed && !a.trying && !a.sent && !a.mayCome && a.host == nil &&
+		a.t.Err() == nil && (a.deadline == 0 || now < a.deadline)
 }
 
 // handOver ends t, whose last hold is unlocked, and lets a in. It returns false, and has
@@ -183,19 +188,26 @@ func (a *acquisition) takeHanded() (context.Context, *Hold, error) {
 		*a = acquisition{s: s, p: a.p, o: a.o, caller: a.caller, mayWait: true, start: a.start, deadline: a.deadline}
 		return a.begin()
 	}
-	a.leave(true)
 	if err == nil {
+		a.leave(true)
 		s.unlock()
 		s.cfg.Trace.acquired(a.p.Name(), t.owner.id, 1, s.now()-a.start)
 		return t, h, nil
 	}
-	if t.state == holding {
+	switch {
+	case t.state != holding:
+	case t.host != nil:
+		h.done = true
+		h.drop()
+		t.end(err)
+	default:
 		h.done = true
 		if next := s.successor(t); next == nil || !s.handOver(t, next) {
 			h.drop()
 			s.releaseBehind(t, s.over(t))
 		}
 	}
+	a.leave(true)
 	s.unlock()
 	t.cancel(err)
 	return nil, nil, err

@@ -29,7 +29,9 @@ type line struct {
 	// lookAt is when the front tries without having been woken.
 	lookAt time.Duration
 
-	run run // of hand-overs in memory
+	run     run     // of hand-overs in memory
+	host    *tenure // whose hold in Redis new readers may share
+	readers int     // that read, each with a hold of its own
 }
 
 // lineKey: different locks may share a channel ("a" and "{a}" do, by Redisson's rules),
