@@ -97,7 +97,9 @@ func (s *Session) successor(t *tenure) *acquisition {
 	case t.trust-now < s.trustIn(s.cfg.Lease)/2:
 		return nil
 	case !l.run.goesOn(s.cfg.HandOverLimit, now):
-		l.run.yielded = now + max(yieldTime, yieldTrips*l.run.trip)
+		if l.run.passes > 0 { // it has been had for longer than others' share
+			l.run.yielded = now + max(yieldTime, yieldTrips*l.run.trip)
+		}
 		return nil
 	}
 	return a
@@ -128,7 +130,9 @@ func (s *Session) handOver(t *tenure, a *acquisition) bool {
 
 	s.letIn(a, t.trust)
 	l.holder, next.line = next, l // the tenure's reference to the line goes along
-	if unused := l.remove(&a.w); unused != nil {
+	// The one in front now is called up when Redis knows of this: there is nothing that he
+	// could look after before.
+	if unused := l.unlink(&a.w); unused != nil {
 		s.afterUnlock(unused.Close)
 	}
 	l.run.passes++
@@ -290,6 +294,7 @@ func (s *Session) followed(tr *transfer, reply []int64, err error, sent time.Dur
 		cur.renewAt = now
 	}
 	s.reschedule(cur)
+	tr.line.callUp()
 	cur.passTurn()
 	return true
 }

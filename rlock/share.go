@@ -95,7 +95,7 @@ func (s *Session) openHouse(a *acquisition, g grant) *Hold {
 		if b.p.Traits().Exclusive {
 			host.openUntil = min(host.openUntil, s.now()+shareAhead)
 		} else if b != a && b.idle(s.now()) && b.mayShare() && host.takesIn(s.now()) {
-			if unused := l.remove(w); unused != nil {
+			if unused := l.unlink(w); unused != nil {
 				s.afterUnlock(unused.Close)
 			}
 			s.join(b, host)
@@ -104,6 +104,7 @@ func (s *Session) openHouse(a *acquisition, g grant) *Hold {
 		}
 		w = next
 	}
+	l.callUp()
 	return h
 }
 
