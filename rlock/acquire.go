@@ -113,6 +113,7 @@ type acquisition struct {
 	marked   bool          // an attempt may have left a mark, see Traits.Marks
 	trying   bool          // an attempt is under way; guarded by Session.mu, as is
 	handed   bool          // the lock was handed to it in memory
+	host     *tenure       // in whose name Redis is asked, if it will have guests
 	lastSent time.Duration
 	lastErr  error // the client's, of the last attempt
 	failures int   // in a row
@@ -202,6 +203,12 @@ func (a *acquisition) begin() (context.Context, *Hold, error) {
 	traits := a.p.Traits()
 	t := s.newTenure(a.caller, a.p, a.owner)
 	a.t = t
+	if host := a.shared(); host != nil {
+		h := s.join(a, host)
+		s.unlock()
+		s.cfg.Trace.acquired(a.p.Name(), t.owner.id, 1, s.now()-a.start)
+		return t, h, nil
+	}
 	// From here on the session knows of the tenure, so that there is no moment in
 	// which a granted lock is unknown to Close.
 	s.pending[t] = struct{}{}
@@ -223,6 +230,9 @@ func (a *acquisition) begin() (context.Context, *Hold, error) {
 		if a.mayWait {
 			a.w.a = a
 			a.line.enqueue(&a.w)
+			if host := a.line.host; host != nil && traits.Exclusive {
+				host.openUntil = min(host.openUntil, s.now()+shareAhead)
+			}
 		}
 	}
 	s.unlock()
@@ -243,6 +253,7 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 		return a.takeHanded()
 	}
 	delete(s.pending, t)
+	delete(s.pending, a.host)
 	if err == nil {
 		// The race of the end against the grant is decided for the end.
 		switch {
@@ -336,7 +347,7 @@ func (a *acquisition) leave(granted bool) {
 			a.s.afterUnlock(unused.Close)
 		}
 	}
-	if !a.p.Traits().Exclusive && (granted || wasFront) {
+	if !a.p.Traits().Exclusive && (granted || wasFront) && !a.handed {
 		l.nudge() // what let us in, or was not enough for us, may let in the next one
 	}
 	a.s.leaveLine(l)

@@ -92,17 +92,24 @@ func (s *Session) successor(t *tenure) *acquisition {
 		return nil // something else is under way
 	case !t.prim.Traits().HandsOver || !a.p.Traits().HandsOver:
 		return nil
-	case !a.mayWait || a.trying || a.sent || a.mayCome || a.owner != nil || a.o.lease > 0:
+	case !a.idle(now) || a.owner != nil || a.o.lease > 0:
 		return nil
-	case a.t.Err() != nil || (a.deadline > 0 && now >= a.deadline):
-		return nil // about to leave
 	case t.trust-now < s.trustIn(s.cfg.Lease)/2:
 		return nil
 	case !l.run.goesOn(s.cfg.HandOverLimit, now):
-		l.run.yielded = now + max(yieldTime, yieldTrips*l.run.trip)
+		if l.run.passes > 0 { // it has been had for longer than others' share
+			l.run.yielded = now + max(yieldTime, yieldTrips*l.run.trip)
+		}
 		return nil
 	}
 	return a
+}
+
+// idle reports whether a only waits: it has not asked Redis anything whose answer is not
+// known, and is not about to leave. Session.mu must be held.
+func (a *acquisition) idle(now time.Duration) bool {
+	return a.mayWait && !a.handed && !a.trying && !a.sent && !a.mayCome && a.host == nil &&
+		a.t.Err() == nil && (a.deadline == 0 || now < a.deadline)
 }
 
 // handOver ends t, whose last hold is unlocked, and lets a in. It returns false, and has
@@ -123,7 +130,9 @@ func (s *Session) handOver(t *tenure, a *acquisition) bool {
 
 	s.letIn(a, t.trust)
 	l.holder, next.line = next, l // the tenure's reference to the line goes along
-	if unused := l.remove(&a.w); unused != nil {
+	// The one in front now is called up when Redis knows of this: there is nothing that he
+	// could look after before.
+	if unused := l.unlink(&a.w); unused != nil {
 		s.afterUnlock(unused.Close)
 	}
 	l.run.passes++
@@ -183,19 +192,26 @@ func (a *acquisition) takeHanded() (context.Context, *Hold, error) {
 		*a = acquisition{s: s, p: a.p, o: a.o, caller: a.caller, mayWait: true, start: a.start, deadline: a.deadline}
 		return a.begin()
 	}
-	a.leave(true)
 	if err == nil {
+		a.leave(true)
 		s.unlock()
 		s.cfg.Trace.acquired(a.p.Name(), t.owner.id, 1, s.now()-a.start)
 		return t, h, nil
 	}
-	if t.state == holding {
+	switch {
+	case t.state != holding:
+	case t.host != nil:
+		h.done = true
+		h.drop()
+		t.end(err)
+	default:
 		h.done = true
 		if next := s.successor(t); next == nil || !s.handOver(t, next) {
 			h.drop()
 			s.releaseBehind(t, s.over(t))
 		}
 	}
+	a.leave(true)
 	s.unlock()
 	t.cancel(err)
 	return nil, nil, err
@@ -278,6 +294,7 @@ func (s *Session) followed(tr *transfer, reply []int64, err error, sent time.Dur
 		cur.renewAt = now
 	}
 	s.reschedule(cur)
+	tr.line.callUp()
 	cur.passTurn()
 	return true
 }

@@ -28,6 +28,9 @@ type Hold struct {
 // in memory, a moment later. Like OwnerFrom it makes the owner known, and the lock is not
 // handed on from it in memory.
 func (h *Hold) Owner() string {
+	if h.t.host != nil {
+		return h.t.host.owner.id
+	}
 	h.t.owner.share()
 	return h.t.owner.id
 }
@@ -120,6 +123,12 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	if err := h.standing(); err != nil {
 		s.unlock()
 		return err
+	}
+	if t.host != nil { // the session keeps the lock, for as long as this hold lasts
+		h.until, h.end = s.now()+d, s.now()+s.trustIn(d)
+		s.reschedule(t)
+		s.unlock()
+		return nil
 	}
 	prim := t.parts[h.part].prim
 	op := Op{Owner: t.owner.id, Lease: d, ByID: t.parts[h.part].byID}

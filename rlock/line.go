@@ -29,7 +29,9 @@ type line struct {
 	// lookAt is when the front tries without having been woken.
 	lookAt time.Duration
 
-	run run // of hand-overs in memory
+	run     run     // of hand-overs in memory
+	host    *tenure // whose hold in Redis new readers may share
+	readers int     // that read, each with a hold of its own
 }
 
 // lineKey: different locks may share a channel ("a" and "{a}" do, by Redisson's rules),
@@ -89,12 +91,27 @@ func (l *line) enqueue(w *waiter) {
 }
 
 // remove takes w out and, if it was in front, calls up the next: it has to look
-// after the listener and the clock from now on. While an own owner holds the lock there
-// is nothing to look after, and whatever ends that calls up the front. It returns the listener when nobody
+// after the listener and the clock from now on. It returns the listener when nobody
 // is left to need it; the caller closes it without the mutex. Session.mu must be
 // held.
 func (l *line) remove(w *waiter) *pubsub.Listener {
 	wasFront := l.front == w
+	unused := l.unlink(w)
+	if wasFront {
+		l.callUp()
+	}
+	return unused
+}
+
+// callUp wakes the one in front, if there is one. Session.mu must be held.
+func (l *line) callUp() {
+	if l.front != nil {
+		l.front.signal()
+	}
+}
+
+// unlink is remove without the call. Session.mu must be held.
+func (l *line) unlink(w *waiter) *pubsub.Listener {
 	if w.prev != nil {
 		w.prev.next = w.next
 	} else {
@@ -111,18 +128,13 @@ func (l *line) remove(w *waiter) *pubsub.Listener {
 		l.listener = nil
 		return unused
 	}
-	if wasFront && l.holder == nil {
-		l.front.signal()
-	}
 	return nil
 }
 
 // nudge lets the front try at once. Session.mu must be held.
 func (l *line) nudge() {
 	l.look = true
-	if l.front != nil {
-		l.front.signal()
-	}
+	l.callUp()
 }
 
 // signal wakes w, or lets its next wait return at once. Session.mu must be held.
@@ -159,9 +171,7 @@ func (l *line) settle(now, floor time.Duration) {
 		l.lookAt = l.run.yielded
 		l.run.echo = true
 	}
-	if l.front != nil {
-		l.front.signal()
-	}
+	l.callUp()
 }
 
 // mayTry says whether w shall ask Redis now. Session.mu must be held.

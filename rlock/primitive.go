@@ -79,6 +79,11 @@ type Traits struct {
 	// another of the session in memory. Implies Exclusive.
 	HandsOver bool
 
+	// Shares: many owners of a session may share one hold in Redis, which their session
+	// takes in the name of an owner of its own. Their own owners Redis does not know; the
+	// other side's Never(1) is what they get who want that too.
+	Shares bool
+
 	// Orderly: TryLock does not overtake those of the session that wait. Else a large
 	// request could be starved by small ones.
 	Orderly bool

@@ -24,6 +24,9 @@ func (h *Hold) unlock() error {
 		s.unlock()
 		return err
 	}
+	if t.host != nil {
+		return s.unlockGuest(h)
+	}
 	if next := s.successor(t); next != nil && s.handOver(t, next) {
 		s.unlock()
 		s.cfg.Trace.handedOver(t.prim.Name(), t.owner.id, next.t.owner.id)
@@ -94,7 +97,7 @@ func (h *Hold) drop() {
 // it is released in the background. Session.mu must be held.
 func (s *Session) abandon(t *tenure, h *Hold) {
 	h.drop()
-	if !t.mayStand || t.live() > 0 || s.closed {
+	if !t.mayStand || t.live() > 0 || s.closed || t.host != nil {
 		return
 	}
 	key := tenureKey{t.prim.Key(), t.owner.id}
@@ -191,6 +194,7 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 	}
 	t.state = ended
 	if l := t.line; l != nil {
+		t.leaveReaders()
 		t.line = nil
 		told := l.holder != t // a message is on its way; a nudge would cost one attempt more
 		if !told {

@@ -184,6 +184,7 @@ func (a *acquisition) attempt(ctx context.Context) (grant, error) {
 		// Who is not in front asks for this once only, and leaves no mark.
 		a.op.Wait = a.line.front == &a.w
 		if a.op.Wait {
+			a.invite()
 			a.line.drain()
 			a.line.look = false
 		}

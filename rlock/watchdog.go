@@ -86,6 +86,9 @@ func (s *Session) forgetDue(t *tenure) {
 // forget takes a tenure that has ended off the books. Session.mu must be held.
 func (s *Session) forget(t *tenure) {
 	t.detach()
+	if t.leaveHost() && !s.closed {
+		s.releaseBehind(t.host, s.over(t.host))
+	}
 	s.forgetDue(t)
 	key := tenureKey{t.prim.Key(), t.owner.id}
 	if s.held[key] == t {
@@ -185,7 +188,7 @@ func (s *Session) look(t *tenure, now time.Duration) (ask bool) {
 		t.lose("no renewal was confirmed before the end of the lease")
 	case t.renewAt <= now:
 		t.renewAt = never // until the answer is here, also of a transfer: it renews
-		return t.Err() == nil && t.transfer == nil
+		return t.wanted() && t.transfer == nil && t.host == nil
 	}
 	return false
 }
@@ -339,6 +342,7 @@ func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Durati
 		default:
 			if b.lease > 0 {
 				t.trust = max(t.trust, sent+s.trustIn(b.lease))
+				s.renewGuests(t)
 			}
 			t.renewAt = min(t.renewAt, s.nextLook(t, sent))
 		}
