@@ -47,3 +47,6 @@ func (s *Session) Unhurried(name string) {
 		l.run.began = s.now() + time.Hour
 	}
 }
+
+// PeekOwner is Owner, but does not make the owner known.
+func (h *Hold) PeekOwner() string { return h.t.owner.id }

@@ -29,11 +29,21 @@ func TestHandOverLostReplyOfTransfer(t *testing.T) {
 		}
 		must(t, in.hold.Unlock()) // not in memory: all connections were cut, who knows
 		must(t, st.in(d).hold.Unlock())
+		nothingLeft(t, s, st.ses)
+		if lost := st.losses(); len(lost) > 0 {
+			t.Errorf("lost: %q", lost)
+		}
+	})
+}
 
-		_, h = st.lock(st.ctx)
-		b = st.queue(st.ctx)
+// The reply got lost, and nothing else happens: it is sent again.
+func TestHandOverTransferIsSentAgain(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		st := newStage(t, s, rlock.Config{})
+		_, h := st.lock(st.ctx)
+		b := st.queue(st.ctx)
 		st.p.DropReply(faultRuns(t, "transfer"))
-		in = st.handOver(h, b)
+		in := st.handOver(h, b)
 		st.stands("1")
 		faultStays(t, in.ctx, 50*time.Millisecond)
 		must(t, in.hold.Unlock())
@@ -82,7 +92,7 @@ func TestHandOverUnlockDuringATransfer(t *testing.T) {
 				if ran {
 					fault = st.unanswered
 				}
-				seen, go_ := fault()
+				seen, goOn := fault()
 				for i, next := range queue {
 					h = st.handOver(h, next).hold
 					if i == 0 {
@@ -94,7 +104,7 @@ func TestHandOverUnlockDuringATransfer(t *testing.T) {
 					_, _, _, agenda, _ := st.ses.Books()
 					return agenda == 0
 				})
-				go_()
+				goOn()
 				must(t, locktest.Get(t, unlocked, 5*time.Second, "Unlock"))
 				nothingLeft(t, s, st.ses)
 			}

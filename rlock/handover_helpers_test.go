@@ -23,6 +23,8 @@ type passes struct {
 	n     int
 	owner string
 	lost  []string
+
+	refused int // attempts
 }
 
 // trace returns the hooks that tell p.
@@ -33,7 +35,14 @@ func (p *passes) trace() *rlock.Trace {
 			defer p.mu.Unlock()
 			p.owner = owner
 		},
-		HandedOver: func(_, from, to string) {
+		Attempt: func(_, _ string, granted bool, err error) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if err == nil && !granted {
+				p.refused++
+			}
+		},
+		HandedOver: func(_, _, _ string) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.n++
@@ -57,6 +66,13 @@ func (p *passes) last() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.owner
+}
+
+// refusals returns how often Redis has refused the lock.
+func (p *passes) refusals() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused
 }
 
 func (p *passes) losses() []string {

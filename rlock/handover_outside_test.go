@@ -74,6 +74,13 @@ func TestHandOverRunIsOneHoldInRedis(t *testing.T) {
 		const n = 300
 		ses := locktest.DialBubble(t, m, rlock.Config{HandOverLimit: n, Trace: p.trace()})
 		defer ses.Close()
+		observer := locktest.DialBubble(t, m, rlock.Config{})
+		defer observer.Close()
+		look := func() rlock.State {
+			st, err := rlock.New(observer, "x").State(context.Background())
+			must(t, err)
+			return st
+		}
 		mutex := rlock.New(ses, "x")
 		_, h, err := mutex.Lock(context.Background())
 		must(t, err)
@@ -94,14 +101,19 @@ func TestHandOverRunIsOneHoldInRedis(t *testing.T) {
 		must(t, h.Unlock())
 		seen := map[string]bool{}
 		for p.count() < n {
-			owners, err := m.HKeys("x")
-			if err != nil || len(owners) != 1 || m.HGet("x", owners[0]) != "1" || m.TTL("x") <= 0 {
-				t.Fatalf("after %d hand-overs Redis has the owners %q with a TTL of %v: %v", p.count(), owners, m.TTL("x"), err)
+			st := look()
+			for owner, holds := range st.Owners {
+				if len(st.Owners) != 1 || holds != 1 || st.TTL <= 0 {
+					t.Fatalf("after %d hand-overs Redis has %v", p.count(), st)
+				}
+				seen[owner] = true
 			}
-			seen[owners[0]] = true
+			if len(st.Owners) == 0 && p.count() < n {
+				t.Fatalf("after %d hand-overs Redis has nobody", p.count())
+			}
 			synctest.Wait()
-			if owners, _ := m.HKeys("x"); len(owners) == 1 && owners[0] != p.last() {
-				t.Fatalf("Redis has %q, and %q is inside", owners, p.last())
+			if st := look(); p.count() < n && st.Owners[p.last()] != 1 {
+				t.Fatalf("Redis has %v, and %q is inside", st, p.last())
 			}
 			time.Sleep(time.Microsecond)
 		}

@@ -2,6 +2,8 @@ package rlock_test
 
 import (
 	"fmt"
+	"os"
+	"sync/atomic"
 	"testing"
 
 	"relock/internal/modeltest"
@@ -12,9 +14,16 @@ import (
 // come and go, against a model: who is in, how deep, until when, and what each call may
 // return.
 func TestRandomAgainstModel(t *testing.T) {
+	var handed atomic.Int64
+	kind := mutexKind()
+	kind.HandedOver = func() { handed.Add(1) }
 	modeltest.Run(t, modeltest.Config{Seeds: 8}, func(w *modeltest.World) modeltest.Model {
-		return modeltest.NewMutex(w, mutexKind())
+		return modeltest.NewMutex(w, kind)
 	})
+	t.Logf("%d hand-overs in memory", handed.Load())
+	if handed.Load() == 0 && os.Getenv("RELOCK_SEED") == "" {
+		t.Error("no hand-over in memory")
+	}
 }
 
 // The same with fencing tokens: each is greater than every earlier one, and the same for
@@ -30,6 +39,7 @@ func mutexKind(opts ...rlock.MutexOption) modeltest.MutexKind {
 		Key:    "model",
 		Fenced: len(opts) > 0,
 		New:    func(s *rlock.Session) modeltest.Locker { return rlock.New(s, "model", opts...) },
+		Owner:  (*rlock.Hold).PeekOwner,
 		Books: func(s *rlock.Session) string {
 			held, pending, lines, agenda, active := s.Books()
 			if held+pending+lines+agenda+active == 0 {

@@ -27,6 +27,7 @@ func TestRandomCyclesLeaveNothing(t *testing.T) {
 func randomly(mutex func(a *locktest.Attempt) *rlock.Mutex) locktest.Stress {
 	return locktest.Stress{
 		Limit:    1,
+		HandOver: true,
 		Patience: 2 * time.Millisecond,
 		Lock:     func(a *locktest.Attempt) (*locktest.Taken, error) { return a.Mutex(mutex(a)) },
 	}

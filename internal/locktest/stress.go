@@ -27,7 +27,8 @@ type Stress struct {
 	Names    []string      // of the locks
 	Limit    int32         // what those inside of one lock may weigh together
 	Patience time.Duration // random waits are shorter; above 0
-	Config   rlock.Config  // of the sessions; its Trace is set by Run
+	Config   rlock.Config  // of the sessions; its Trace and HandOverLimit are set by Run
+	HandOver bool          // the lock is one that may pass from owner to owner in memory
 
 	// Setup, if any, runs before the cycles.
 	Setup func(t *testing.T, ctx context.Context, ses *rlock.Session)
@@ -62,12 +63,20 @@ func (st Stress) Run(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const sessionCount, workers = 3, 24
 		ctx := Within(t, 8*time.Minute)
+		total, seed := Cycles(t, s, st.Cycles), rand.Uint64()
+		t.Logf("seed %d", seed)
+		var handed atomic.Int64
 		cfg := st.Config
-		cfg.Trace = &rlock.Trace{Lost: func(name, owner, reason string) {
-			t.Errorf("%s: %s was lost: %s", name, owner, reason)
-		}}
+		cfg.Trace = &rlock.Trace{
+			Lost: func(name, owner, reason string) {
+				t.Errorf("%s: %s was lost: %s", name, owner, reason)
+			},
+			HandedOver: func(string, string, string) { handed.Add(1) },
+		}
 		var sessions []*rlock.Session
-		for range sessionCount {
+		for i := range sessionCount { // off, the default, and few, side by side
+			limits := [...]int{-1, 0, 1, 3}
+			cfg.HandOverLimit = limits[(seed+uint64(i))%uint64(len(limits))]
 			sessions = append(sessions, Dial(t, s, cfg))
 		}
 		if st.Setup != nil {
@@ -75,8 +84,6 @@ func (st Stress) Run(t *testing.T) {
 		}
 		s.Keys(t) // the helper's own connection is not to be counted
 		before := runtime.NumGoroutine()
-		total, seed := Cycles(t, s, st.Cycles), rand.Uint64()
-		t.Logf("seed %d", seed)
 		inside := make([]atomic.Int32, len(st.Names))
 		var done, got atomic.Int64
 		var wg sync.WaitGroup
@@ -97,7 +104,10 @@ func (st Stress) Run(t *testing.T) {
 		redistest.Eventually(t, 10*time.Second, "the goroutines to end", func() bool {
 			return runtime.NumGoroutine() <= before
 		})
-		t.Logf("%d cycles, %d acquired", total, got.Load())
+		t.Logf("%d cycles, %d acquired, %d handed over in memory", total, got.Load(), handed.Load())
+		if st.HandOver && handed.Load() == 0 {
+			t.Error("no hand-over in memory")
+		}
 	})
 }
 

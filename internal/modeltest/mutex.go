@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,13 @@ type MutexKind struct {
 	// Books, if not nil, says what a session still keeps account of when all is given
 	// back; "" for nothing.
 	Books func(*rlock.Session) string
+
+	// Owner, if not nil, returns the owner of a hold without making him known, as
+	// Hold.Owner does: an owner that is known keeps the lock from being handed over.
+	Owner func(*rlock.Hold) string
+
+	// HandedOver, if not nil, is called when the lock was handed over in memory.
+	HandedOver func()
 
 	// Fair says that waiters are served in the order in which they came, across all
 	// sessions, and that every hold has an id; Queue then returns who stands in the
@@ -65,6 +73,9 @@ type Mutex struct {
 	spent   []*hold // unlocked
 	token   int64   // the highest that was drawn
 	queue   queue   // of a fair lock
+
+	mu     sync.Mutex
+	handed map[string]string // owners that the lock was handed to in memory, and from whom
 }
 
 // tenure is what an owner holds in one process, from its outermost Lock on.
@@ -74,12 +85,14 @@ type tenure struct {
 	owner string
 	ctx   context.Context // given to the outermost Lock
 	holds []*hold
-	over  error // how it ended; nil while it lasts
+	over  error     // how it ended; nil while it lasts
+	until time.Time // the latest end of the lock that was asked for, when it was released
 
 	dead   bool      // its process was killed
 	doomed bool      // its life of the lock is over; it learns of it
 	notice time.Time // until then, if it still asks,
 	trust  time.Time // and until then if its context has ended
+	inVain bool      // it was doomed, and has handed the lock on in memory
 	// revived: it is doomed, but the same owner has entered anew elsewhere; what it asks
 	// Redis for is there, so it need not learn of it.
 	revived bool
@@ -99,6 +112,9 @@ type hold struct {
 	counted bool      // by Redis
 	spent   bool      // unlocked
 }
+
+// Owner is that of its tenure; see MutexKind.Owner.
+func (h *hold) Owner() string { return h.t.owner }
 
 func (h *hold) ranOut() bool { return h.fixed && !time.Now().Before(h.end) }
 
@@ -142,7 +158,19 @@ func NewMutex(w *World, kind MutexKind) *Mutex {
 	if kind.Fenced {
 		w.Keep = append(w.Keep, "redisson_lock_token:{"+kind.Key+"}")
 	}
-	return &Mutex{w: w, kind: kind, queue: newQueue()}
+	m := &Mutex{w: w, kind: kind, queue: newQueue(), handed: map[string]string{}}
+	if m.kind.Owner == nil {
+		m.kind.Owner = (*rlock.Hold).Owner
+	}
+	w.Config.Trace = &rlock.Trace{HandedOver: func(_, from, to string) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.handed[to] = from
+		if m.kind.HandedOver != nil {
+			m.kind.HandedOver()
+		}
+	}}
+	return m
 }
 
 // trusted is how much of a lease a session trusts.
@@ -182,6 +210,7 @@ type forceCall struct{ found bool }
 func (m *Mutex) Ops() []Op {
 	return append(m.queueOps(), []Op{
 		{Name: "lock", Weight: 14, Do: Idle(func(r *rand.Rand, a *Actor) bool { return m.lock(r, a, nil, false) })},
+		{Name: "take turns", Weight: 6, Do: Idle(func(r *rand.Rand, a *Actor) bool { return m.turns(r, a.Seat) })},
 		{Name: "nest", Weight: 8, Do: Idle(func(r *rand.Rand, a *Actor) bool {
 			h := m.pick(r, a)
 			return h != nil && m.lock(r, a, h, false)

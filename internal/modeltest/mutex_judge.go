@@ -55,6 +55,9 @@ func (m *Mutex) counted() (must, may int) {
 
 func (m *Mutex) freeIfEmpty() {
 	if must, may := m.counted(); must+may == 0 && m.owner != "" {
+		for _, t := range m.by {
+			t.until = m.latest
+		}
 		m.endLife(time.Now(), true)
 	}
 }
@@ -169,6 +172,9 @@ func (m *Mutex) unlocked(c *Call, d unlockCall) {
 		ok = errors.Is(c.Err, rlock.ErrNotHeld)
 	case t.over == rlock.ErrClosed:
 		ok = errors.Is(c.Err, rlock.ErrClosed)
+	case t.over == nil && t.doomed && m.handedOn(t):
+		ok = ok && !h.ranOut() // Redis was not asked; the one who was let in learns of it
+		t.inVain = true
 	case t.over != nil, h.ranOut(), t.doomed && !t.revived:
 		ok = lost
 	case t.revived:
@@ -289,7 +295,16 @@ func (m *Mutex) entering(c *Call, d *lockCall) bool {
 
 // granted is a Lock or TryLock that got in.
 func (m *Mutex) granted(c *Call, d *lockCall, ended []*Call) {
-	owner, now, seat := d.h.Owner(), time.Now(), c.Actor.Seat
+	owner, now, seat := m.kind.Owner(d.h), time.Now(), c.Actor.Seat
+	t := m.tenureOf(seat, owner)
+	var from *tenure
+	if t == nil {
+		from = m.handedFrom(owner)
+	}
+	if from != nil && from.inVain {
+		m.grantedInVain(c, d, owner)
+		return
+	}
 	if must, _ := m.counted(); must == 0 && m.owner != "" && m.owner != owner {
 		m.endLife(now, true) // only what was lost was left, and has been taken back
 	}
@@ -310,11 +325,13 @@ func (m *Mutex) granted(c *Call, d *lockCall, ended []*Call) {
 	if enters {
 		m.checkOrder(c, d, ended)
 		m.owner, m.since, m.slack = owner, now, 0
+		if from != nil { // the key stands on, with its TTL
+			m.mayLast(from.until)
+		}
 		for _, t := range m.tenures {
 			t.revived = t.revived || t.doomed && t.over == nil && t.owner == owner && !t.dead
 		}
 	}
-	t := m.tenureOf(seat, owner)
 	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: t != nil && d.lease > 0, counted: true}
 	if t == nil {
 		t = &tenure{seat: seat, life: seat.Life, owner: owner, ctx: c.Ctx}

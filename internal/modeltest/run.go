@@ -36,6 +36,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// HandOverLimits are what worlds have, by their seed, unless Config says otherwise: off, the
+// default, and few.
+var HandOverLimits = [...]int{-1, 0, 1, 3}
+
 // Run plays the model that newModel makes for each world: with the fixed seeds and a
 // fresh one, or with what RELOCK_SEED and RELOCK_STRESS say.
 func Run(t *testing.T, cfg Config, newModel func(*World) Model) {
@@ -89,6 +93,9 @@ func newWorld(cfg Config, seed uint64) *World {
 		seed: seed, steps: cfg.Steps, began: time.Now(), stir: make(chan struct{}, 1),
 	}
 	w.Redis.ClockTTL(true) // the bubble's clock; TIME in scripts follows it too
+	if w.Config.HandOverLimit == 0 {
+		w.Config.HandOverLimit = HandOverLimits[seed%uint64(len(HandOverLimits))]
+	}
 	for n := range cfg.Seats {
 		s := &Seat{N: n}
 		for k := range cfg.Actors {
