@@ -28,6 +28,8 @@ type line struct {
 	look bool
 	// lookAt is when the front tries without having been woken.
 	lookAt time.Duration
+
+	limit limit // of a Sized primitive, as the front heard last
 }
 
 // lineKey: different locks may share a channel ("a" and "{a}" do, by Redisson's rules),
@@ -38,6 +40,9 @@ type lineKey struct{ channel, key string }
 type waiter struct {
 	next, prev *waiter
 	wake       chan struct{} // capacity 1; made when it first has to wait
+	t          *tenure       // what it waits for, and
+	size       int64         // how much of it, if that is Sized
+	number     int           // of those who have queued up in the line
 }
 
 // joinLine returns the line in front of p, referenced. Session.mu must be held.
