@@ -236,7 +236,7 @@ func (s *Session) follow(tr *transfer) {
 		s.unlock()
 
 		ctx, cancel := context.WithTimeout(s.ctx, patience)
-		reply, err := s.run(ctx, cmd).AsIntSlice()
+		reply, err := numbers(nil, s.run(ctx, cmd))
 		cancel()
 		if err == nil && len(reply) != 2 {
 			err = errShape

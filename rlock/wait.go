@@ -238,7 +238,8 @@ var errLate = errors.New("rlock: the reply came later than the lease it speaks o
 // known to be held; a grant is one that can still be trusted.
 func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op) (grant, error) {
 	g := grant{sent: s.now()}
-	reply, err := s.run(ctx, p.Acquire(op)).AsIntSlice()
+	var buf [6]int64
+	reply, err := numbers(buf[:0], s.run(ctx, p.Acquire(op)))
 	if err != nil {
 		return g, err
 	}
