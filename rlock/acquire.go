@@ -110,6 +110,7 @@ type acquisition struct {
 	sent     bool          // an attempt may have run whose outcome is not known
 	doubted  time.Duration // when the first of those was sent
 	mayCome  bool          // one whose outcome was never known may run late, even now
+	came     int           // how many had queued up when the front asked last, itself included
 	marked   bool          // an attempt may have left a mark, see Traits.Marks
 	trying   bool          // an attempt is under way; guarded by Session.mu, as is
 	handed   bool          // the lock was handed to it in memory
@@ -233,6 +234,7 @@ func (a *acquisition) begin() (context.Context, *Hold, error) {
 			if host := a.line.host; host != nil && traits.Exclusive {
 				host.openUntil = min(host.openUntil, s.now()+shareAhead)
 			}
+			a.standBehind()
 		}
 	}
 	s.unlock()
@@ -266,7 +268,7 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 		err = ErrClosed
 	}
 	if err != nil {
-		a.leave(false)
+		a.leave(nil)
 		gone := a.giveBack(g)
 		s.unlock()
 		t.cancel(err)
@@ -276,7 +278,7 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 		return nil, nil, err
 	}
 	if a.p.Traits().Fleeting {
-		a.leave(true)
+		a.leave(&g)
 		s.unlock()
 		t.cancel(ErrReleased)
 		s.cfg.Trace.acquired(a.p.Name(), t.owner.id, 1, s.now()-a.start)
@@ -287,7 +289,7 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 		t.renewAt = s.now()
 		s.reschedule(t)
 	}
-	a.leave(true)
+	a.leave(&g)
 	t.passTurn()
 	s.unlock()
 	s.cfg.Trace.acquired(a.p.Name(), t.owner.id, 1, s.now()-a.start)
@@ -331,8 +333,9 @@ func briefly(done <-chan struct{}) {
 	}
 }
 
-// leave gives up the place in the line, or in Redis. Session.mu must be held.
-func (a *acquisition) leave(granted bool) {
+// leave gives up the place in the line, or in Redis. won is the grant, nil if there is
+// none. Session.mu must be held.
+func (a *acquisition) leave(won *grant) {
 	if pl, ok := a.spot.(*place); ok {
 		a.s.leaveQueue(pl)
 	}
@@ -347,7 +350,11 @@ func (a *acquisition) leave(granted bool) {
 			a.s.afterUnlock(unused.Close)
 		}
 	}
-	if !a.p.Traits().Exclusive && (granted || wasFront) && !a.handed {
+	switch {
+	case a.p.Traits().Exclusive, a.handed:
+	case won != nil && wasFront && !won.isEnoughFor(l.front):
+		l.lookAt = a.nextLook(won.value)
+	case won != nil || wasFront:
 		l.nudge() // what let us in, or was not enough for us, may let in the next one
 	}
 	a.s.leaveLine(l)

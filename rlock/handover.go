@@ -188,12 +188,12 @@ func (a *acquisition) takeHanded() (context.Context, *Hold, error) {
 		}
 		h.done = true
 		s.abandon(t, h)
-		a.leave(true)
+		a.leave(nil)
 		*a = acquisition{s: s, p: a.p, o: a.o, caller: a.caller, mayWait: true, start: a.start, deadline: a.deadline}
 		return a.begin()
 	}
 	if err == nil {
-		a.leave(true)
+		a.leave(nil)
 		s.unlock()
 		s.cfg.Trace.acquired(a.p.Name(), t.owner.id, 1, s.now()-a.start)
 		return t, h, nil
@@ -211,7 +211,7 @@ func (a *acquisition) takeHanded() (context.Context, *Hold, error) {
 			s.releaseBehind(t, s.over(t))
 		}
 	}
-	a.leave(true)
+	a.leave(nil)
 	s.unlock()
 	t.cancel(err)
 	return nil, nil, err
@@ -236,7 +236,7 @@ func (s *Session) follow(tr *transfer) {
 		s.unlock()
 
 		ctx, cancel := context.WithTimeout(s.ctx, patience)
-		reply, err := s.run(ctx, cmd).AsIntSlice()
+		reply, err := numbers(nil, s.run(ctx, cmd))
 		cancel()
 		if err == nil && len(reply) != 2 {
 			err = errShape

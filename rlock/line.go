@@ -32,6 +32,7 @@ type line struct {
 	run     run     // of hand-overs in memory
 	host    *tenure // whose hold in Redis new readers may share
 	readers int     // that read, each with a hold of its own
+	limit   limit   // of a Sized primitive, as the front heard last
 }
 
 // lineKey: different locks may share a channel ("a" and "{a}" do, by Redisson's rules),
@@ -43,6 +44,8 @@ type waiter struct {
 	a          *acquisition
 	next, prev *waiter
 	wake       chan struct{} // capacity 1; made when it first has to wait
+	size       int64         // how much it waits for, if that is Sized
+	number     int           // of those who have queued up in the line
 }
 
 // joinLine returns the line in front of p, referenced. Session.mu must be held.

@@ -34,8 +34,7 @@ func (h *Hold) unlock() error {
 	}
 	s.active++
 	defer s.leave()
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ReleaseTimeout)
-	defer cancel()
+	ctx := s.releaseContext()
 	if err := h.waitTurn(ctx); err != nil {
 		s.mu.Lock()
 		h.drop()
@@ -67,6 +66,18 @@ func (h *Hold) unlock() error {
 		err = ErrLost
 	}
 	return err
+}
+
+// releaseContext returns a context that ends when a release that begins now has taken too
+// long: after Config.ReleaseTimeout, or up to an eighth earlier, since those that begin
+// within that time share one. A timer for each release would cost more than all else
+// that the client does for it. Session.mu must be held.
+func (s *Session) releaseContext() context.Context {
+	if now := s.now(); s.releasing == nil || now >= s.releasingUntil {
+		s.releasing, s.stopReleasing = context.WithTimeout(context.Background(), s.cfg.ReleaseTimeout)
+		s.releasingUntil = now + s.cfg.ReleaseTimeout/8
+	}
+	return s.releasing
 }
 
 // waitTurn waits for the tenure's turn; see there. The release of the last hold takes it
@@ -113,8 +124,8 @@ func (s *Session) abandon(t *tenure, h *Hold) {
 }
 
 // releases returns the commands that end all that Redis counts for a tenure, and takes
-// it off the account. Session.mu must be held.
-func (t *tenure) releases() (cmds []Command) {
+// it off the account; appended to cmds. Session.mu must be held.
+func (t *tenure) releases(cmds []Command) []Command {
 	t.detach()
 	for i := range t.parts {
 		pt := &t.parts[i]
@@ -137,7 +148,7 @@ func (s *Session) releaseBehind(t *tenure, until time.Duration) {
 	s.forgetDue(t)
 	t.cancelAll(ErrReleased)
 	t.vacate(true)
-	s.sendBehind(t, t.releases(), until)
+	s.sendBehind(t, t.releases(nil), until)
 }
 
 // sendBehind has cmds done in the background and then forgets t, which has ended.
@@ -182,7 +193,8 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 	var unsent []Command
 	gone := false
 	until := s.over(t)
-	for _, cmd := range t.releases() {
+	var buf [2]Command
+	for _, cmd := range t.releases(buf[:0]) {
 		s.unlock()
 		left, err := s.sendRelease(ctx, cmd)
 		s.mu.Lock()
@@ -297,8 +309,9 @@ type released struct {
 // sendRelease sends a release until it is answered, refused for good, or ctx ends.
 func (s *Session) sendRelease(ctx context.Context, cmd Command) (released, error) {
 	resent := false
+	var buf [2]int64
 	for n := 0; ; n++ {
-		reply, err := s.run(ctx, cmd).AsIntSlice()
+		reply, err := numbers(buf[:0], s.run(ctx, cmd))
 		if cmd.widen(reply) {
 			continue
 		}

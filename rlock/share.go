@@ -188,9 +188,7 @@ func (s *Session) unlockGuest(h *Hold) error {
 	}
 	s.active++
 	defer s.leave()
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ReleaseTimeout)
-	defer cancel()
-	if e := s.releaseLast(ctx, t.host); e != nil {
+	if e := s.releaseLast(s.releaseContext(), t.host); e != nil {
 		err = e
 	}
 	return err
