@@ -1,0 +1,137 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"relock/internal/locktest"
+	"relock/rlock"
+)
+
+// leased runs fn in a bubble, with a session whose lease is 20 s, of which 19 s are trusted.
+func leased(t *testing.T, fn func(t *testing.T, m *miniredis.Miniredis, ses *rlock.Session, p *passes)) {
+	synctest.Test(t, func(t *testing.T) {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		defer m.Close()
+		p := new(passes)
+		ses := locktest.DialBubble(t, m, rlock.Config{Lease: 20 * time.Second, Trace: p.trace()})
+		defer ses.Close()
+		fn(t, m, ses, p)
+	})
+}
+
+// takeTurns locks, lets one more wait, and returns the first hold and how to get the second.
+func takeTurns(t *testing.T, ses *rlock.Session) (first *rlock.Hold, next <-chan faultLocked) {
+	t.Helper()
+	_, h, err := rlock.New(ses, "x").Lock(context.Background())
+	must(t, err)
+	ses.Unhurried("x")
+	next = faultGoLock(rlock.New(ses, "x"), context.Background())
+	synctest.Wait()
+	return h, next
+}
+
+// What was handed over is renewed as anything else, from when the transfer was sent.
+func TestHandOverIsRenewed(t *testing.T) {
+	leased(t, func(t *testing.T, m *miniredis.Miniredis, ses *rlock.Session, p *passes) {
+		h, next := takeTurns(t, ses)
+		time.Sleep(6 * time.Second) // the first renewal is due soon
+		must(t, h.Unlock())
+		in := <-next
+		must(t, in.err)
+		synctest.Wait()
+		if left := in.hold.Remaining(); left != 19*time.Second {
+			t.Errorf("%v can be trusted; the transfer was sent just now", left)
+		}
+		if ttl := m.TTL("x"); ttl != 20*time.Second {
+			t.Errorf("the lease in Redis is over in %v", ttl)
+		}
+		for range 60 { // ten minutes
+			time.Sleep(10 * time.Second)
+			if in.ctx.Err() != nil || in.hold.Remaining() < 10*time.Second || m.TTL("x") < 10*time.Second {
+				t.Fatalf("%v can be trusted, the lease in Redis is over in %v; the section's end: %v",
+					in.hold.Remaining(), m.TTL("x"), context.Cause(in.ctx))
+			}
+		}
+		must(t, in.hold.Unlock())
+		if p.count() != 1 || len(m.Keys()) > 0 {
+			t.Errorf("%d hand-overs; left in Redis: %q", p.count(), m.Keys())
+		}
+	})
+}
+
+// Who is let in trusts the lock no longer than the one before him could, until Redis has
+// heard of it, and is told when that is over.
+func TestHandOverInheritsTheLease(t *testing.T) {
+	leased(t, func(t *testing.T, m *miniredis.Miniredis, ses *rlock.Session, p *passes) {
+		h, next := takeTurns(t, ses)
+		time.Sleep(6 * time.Second)
+		m.SetError("BUSY not now")
+		must(t, h.Unlock())
+		in := <-next
+		must(t, in.err)
+		time.Sleep(5 * time.Second)
+		if left := in.hold.Remaining(); left != 8*time.Second || p.count() != 1 {
+			t.Errorf("%v can be trusted of 19 s, 11 s after the last word from Redis; %d hand-overs", left, p.count())
+		}
+		time.Sleep(8*time.Second - time.Nanosecond)
+		must(t, in.ctx.Err())
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if context.Cause(in.ctx) != rlock.ErrLost || m.TTL("x") != time.Second {
+			t.Errorf("the section ended with cause %v; the lease in Redis is over in %v", context.Cause(in.ctx), m.TTL("x"))
+		}
+		m.SetError("")
+		locktest.Is(t, "Unlock", in.hold.Unlock(), rlock.ErrLost)
+	})
+}
+
+// When Redis comes back in time nothing is lost: the transfer is tried until then.
+func TestHandOverWaitsForRedis(t *testing.T) {
+	leased(t, func(t *testing.T, m *miniredis.Miniredis, ses *rlock.Session, p *passes) {
+		h, next := takeTurns(t, ses)
+		m.SetError("BUSY not now")
+		must(t, h.Unlock())
+		in := <-next
+		must(t, in.err)
+		time.Sleep(18 * time.Second)
+		m.SetError("")
+		time.Sleep(time.Second - time.Millisecond)
+		if owners, _ := m.HKeys("x"); len(owners) != 1 || owners[0] != p.last() {
+			t.Errorf("Redis has %q, and %q is inside", owners, p.last())
+		}
+		time.Sleep(time.Hour)
+		must(t, in.ctx.Err())
+		must(t, in.hold.Unlock())
+	})
+}
+
+// When half of what can be trusted has passed without a word from Redis, the lock is not
+// handed on any more: too little would be left.
+func TestHandOverNeedsHalfALease(t *testing.T) {
+	for _, c := range []struct {
+		after  time.Duration
+		handed int
+	}{{9 * time.Second, 1}, {10 * time.Second, 0}} {
+		leased(t, func(t *testing.T, m *miniredis.Miniredis, ses *rlock.Session, p *passes) {
+			h, next := takeTurns(t, ses)
+			m.SetError("BUSY not now")
+			time.Sleep(c.after)
+			unlocked := faultGo(h.Unlock)
+			synctest.Wait()
+			if p.count() != c.handed {
+				t.Errorf("%d hand-overs %v after the last word from Redis, want %d", p.count(), c.after, c.handed)
+			}
+			m.SetError("")
+			must(t, <-unlocked)
+			in := <-next
+			must(t, in.err)
+			must(t, in.hold.Unlock())
+		})
+	}
+}
