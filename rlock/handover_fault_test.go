@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"relock/internal/faulttest"
 	"relock/internal/locktest"
 	"relock/internal/redistest"
 	"relock/rlock"
@@ -36,20 +37,22 @@ func TestHandOverLostReplyOfTransfer(t *testing.T) {
 	})
 }
 
-// The reply got lost, and nothing else happens: it is sent again.
+// The request or the reply got lost, and nothing else happens: it is sent again.
 func TestHandOverTransferIsSentAgain(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		st := newStage(t, s, rlock.Config{})
-		_, h := st.lock(st.ctx)
-		b := st.queue(st.ctx)
-		st.p.DropReply(faultRuns(t, "transfer"))
-		in := st.handOver(h, b)
-		st.stands("1")
-		faultStays(t, in.ctx, 50*time.Millisecond)
-		must(t, in.hold.Unlock())
-		nothingLeft(t, s, st.ses)
-		if lost := st.losses(); len(lost) > 0 {
-			t.Errorf("lost: %q", lost)
+		for _, drop := range []func(*faulttest.Proxy, func([]string) bool){(*faulttest.Proxy).DropReply, (*faulttest.Proxy).DropRequest} {
+			st := newStage(t, s, rlock.Config{})
+			_, h := st.lock(st.ctx)
+			b := st.queue(st.ctx)
+			drop(st.p, faultRuns(t, "transfer"))
+			in := st.handOver(h, b)
+			st.stands("1")
+			faultStays(t, in.ctx, 50*time.Millisecond)
+			must(t, in.hold.Unlock())
+			nothingLeft(t, s, st.ses)
+			if lost := st.losses(); len(lost) > 0 {
+				t.Errorf("lost: %q", lost)
+			}
 		}
 	})
 }

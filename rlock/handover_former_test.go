@@ -36,7 +36,11 @@ func TestHandOverFormerOwnerBeginsAnew(t *testing.T) {
 					}
 					st.reaches(seen)
 					again := context.WithoutCancel(section)
-					_, _, err := m.TryLock(again)
+					tried := faultGo(func() error { // at once, not after the release timeout
+						_, _, err := m.TryLock(again)
+						return err
+					})
+					err := locktest.Get(t, tried, 3*time.Second, "TryLock")
 					locktest.Is(t, "TryLock", err, rlock.ErrNotAcquired)
 					_, _, err = m.Lock(again, rlock.Wait(30*time.Millisecond))
 					locktest.Is(t, "Lock with Wait", err, rlock.ErrNotAcquired)

@@ -25,6 +25,9 @@ type passes struct {
 	lost  []string
 
 	refused int // attempts
+
+	onPass func()         // called at each hand-over, if not nil; then these are noted:
+	handed map[string]int // owners that were handed the lock: 1, and 2 more if they came back with it
 }
 
 // trace returns the hooks that tell p.
@@ -34,6 +37,9 @@ func (p *passes) trace() *rlock.Trace {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.owner = owner
+			if p.handed != nil {
+				p.handed[owner] += 2
+			}
 		},
 		Attempt: func(_, _ string, granted bool, err error) {
 			p.mu.Lock()
@@ -42,10 +48,14 @@ func (p *passes) trace() *rlock.Trace {
 				p.refused++
 			}
 		},
-		HandedOver: func(_, _, _ string) {
+		HandedOver: func(_, _, to string) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.n++
+			if p.onPass != nil {
+				p.handed[to]++
+				p.onPass()
+			}
 		},
 		Lost: func(_, owner, reason string) {
 			p.mu.Lock()

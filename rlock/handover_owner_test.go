@@ -38,6 +38,11 @@ func TestHandOverNot(t *testing.T) {
 		{name: "a named owner", named: true},
 		{name: "a named waiter", waiter: func(ctx context.Context) context.Context { return rlock.WithOwner(ctx, "ann") }},
 		{name: "fencing", fenced: true},
+		{name: "a nested hold whose lease is over", inside: func(sc *scene, section context.Context, _ *rlock.Hold) {
+			inner, _, err := sc.m.Lock(section, rlock.Lease(20*time.Millisecond)) // never unlocked
+			must(sc.t, err)
+			<-inner.Done()
+		}},
 		{name: "OwnerFrom", inside: func(_ *scene, section context.Context, _ *rlock.Hold) { rlock.OwnerFrom(section) }},
 		{name: "OwnerFrom inside of another lock", inside: func(sc *scene, section context.Context, _ *rlock.Hold) {
 			inner, h, err := rlock.New(sc.ses, sc.name+"2").Lock(section)
@@ -169,29 +174,38 @@ func TestHandOverAndNestedHolds(t *testing.T) {
 // Redis does not know the owner yet, and would refuse it.
 func TestHandOverNestedLockWaitsForTheTransfer(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		for _, ran := range []bool{false, true} {
+		for _, c := range []struct {
+			ran    bool
+			passed int // the last of these Redis has not even been told of
+		}{{false, 1}, {true, 1}, {true, 2}} {
 			st := newStage(t, s, rlock.Config{})
 			_, h := st.lock(st.ctx)
-			b, c := st.queue(st.ctx), st.queue(st.ctx)
+			var queue []<-chan faultLocked
+			for range c.passed + 1 {
+				queue = append(queue, st.queue(st.ctx))
+			}
 			fault := st.stuck
-			if ran {
+			if c.ran {
 				fault = st.unanswered
 			}
 			seen, goOn := fault()
-			in := st.handOver(h, b)
-			st.reaches(seen)
-			if _, _, err := st.m.Lock(in.ctx, rlock.Wait(20*time.Millisecond)); err == nil {
-				t.Error("a nested Lock with Wait got in before Redis was asked")
-			} else {
-				locktest.Is(t, "a nested Lock with Wait", err, rlock.ErrNotAcquired)
+			var in faultLocked
+			for i, next := range queue[:c.passed] {
+				in = st.handOver(h, next)
+				h = in.hold
+				if i == 0 {
+					st.reaches(seen)
+				}
 			}
+			_, _, err := st.m.Lock(in.ctx, rlock.Wait(20*time.Millisecond))
+			locktest.Is(t, "a nested Lock with Wait", err, rlock.ErrNotAcquired)
 			nested := faultGoLock(st.m, in.ctx)
 			goOn()
 			n := st.in(nested)
 			st.stands("2")
 			must(t, n.hold.Unlock())
 			must(t, in.hold.Unlock())
-			must(t, st.in(c).hold.Unlock())
+			must(t, st.in(queue[c.passed]).hold.Unlock())
 			nothingLeft(t, s, st.ses)
 		}
 	})

@@ -202,6 +202,45 @@ func TestHandOverToAWaiterWhoLeaves(t *testing.T) {
 	}
 }
 
+// A waiter's context ends when the lock has been handed to him, and he has not woken up: he
+// does not get it, and the one behind him does.
+func TestHandOverToAWaiterWhoHasJustLeft(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		st := newStage(t, s, rlock.Config{})
+		st.handed = map[string]int{}
+		for range 100 {
+			ctx, cancel := context.WithCancel(st.ctx)
+			defer cancel()
+			_, h := st.lock(st.ctx)
+			b, c := st.queue(ctx), st.queue(st.ctx)
+			st.mu.Lock()
+			st.onPass = cancel
+			st.mu.Unlock()
+			must(t, h.Unlock())
+			first := locktest.Get(t, b, 10*time.Second, "the one who leaves")
+			if first.err == nil {
+				must(t, first.hold.Unlock())
+			} else {
+				locktest.Is(t, "Lock", first.err, rlock.ErrNotAcquired, context.Canceled)
+			}
+			must(t, st.in(c).hold.Unlock())
+		}
+		nothingLeft(t, s, st.ses)
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		left := 0
+		for _, what := range st.handed {
+			if what == 1 {
+				left++
+			}
+		}
+		if left == 0 {
+			t.Error("each waiter was quicker than the end of his context")
+		}
+		t.Logf("%d of 100 had left", left)
+	})
+}
+
 // Close in the moment of a hand-over: whoever was let in has a section that ends, whoever
 // was not has an error, and nothing is left in Redis.
 func TestHandOverWhileTheSessionCloses(t *testing.T) {
