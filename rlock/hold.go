@@ -25,13 +25,12 @@ type Hold struct {
 }
 
 // Owner returns the owner as it stands in the lock's hash; where the lock was handed over
-// in memory, a moment later. Like OwnerFrom it makes the owner known, and the lock is not
-// handed on from it in memory.
+// in memory, a moment later. Like OwnerFrom it makes the owner known; see there.
 func (h *Hold) Owner() string {
 	if h.t.host != nil {
 		return h.t.host.owner.id
 	}
-	h.t.owner.share()
+	h.t.owner.tell()
 	return h.t.owner.id
 }
 

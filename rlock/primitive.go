@@ -137,7 +137,7 @@ type Op struct {
 	Other int // acquire: the holds of the other side that it has already
 
 	// Also: release of the first hold: other owners by which Redis may know it instead,
-	// since it was handed over from them in memory. One of all these stands in the hash.
+	// since it was handed over from them in memory. At most one of all stands in the hash.
 	Also []string
 
 	Wait  bool          // acquire: whoever asks will wait if he is refused

@@ -95,10 +95,10 @@ func (m *MutexPrimitive) Release(op *Op) Command {
 }
 
 // Transfer is transfer.lua.
-func (m *MutexPrimitive) Transfer(from, to string, lease time.Duration) Command {
+func (m *MutexPrimitive) Transfer(from, to Entry, lease time.Duration) Command {
 	return Command{
 		Script: transferScript, Keys: m.keys[:1],
-		Args: []string{from, to, itoa(millis(lease)), m.channel, m.Listeners()},
+		Args: []string{from.Owner, to.Owner, itoa(millis(lease)), m.channel, m.Listeners()},
 	}
 }
 

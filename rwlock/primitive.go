@@ -27,6 +27,9 @@ var extendReadLua string
 //go:embed lua/extend_write.lua
 var extendWriteLua string
 
+//go:embed lua/transfer_write.lua
+var transferWriteLua string
+
 //go:embed lua/renew.lua
 var renewLua string
 
@@ -43,6 +46,7 @@ var (
 	releaseWriteScript = rlock.NewScript(releaseWriteLua)
 	extendReadScript   = rlock.NewScript(extendReadLua)
 	extendWriteScript  = rlock.NewScript(extendWriteLua)
+	transferScript     = rlock.NewScript(transferWriteLua)
 	renewScript        = rlock.NewScript(renewLua)
 	forceUnlockScript  = rlock.NewScript(forceUnlockLua)
 	stateScript        = rlock.NewScript(stateLua)
@@ -159,7 +163,7 @@ type writeSide struct{ *names }
 // Traits: a writer is alone, each of its holds has an id, and one that waits is known to
 // readers by a mark.
 func (writeSide) Traits() rlock.Traits {
-	return rlock.Traits{Exclusive: true, ByID: true, Marks: true}
+	return rlock.Traits{Exclusive: true, ByID: true, Marks: true, HandsOver: true}
 }
 
 // Part is that of writers.
@@ -202,6 +206,15 @@ func (w writeSide) Extend(op *rlock.Op) rlock.Command {
 		Script: extendWriteScript,
 		Keys:   []string{w.Key(), w.readers, w.holds + op.Owner},
 		Args:   []string{op.Owner, itoa(millis(op.Lease)), strconv.Itoa(op.Holds)},
+	}
+}
+
+// Transfer is transfer_write.lua.
+func (w writeSide) Transfer(from, to rlock.Entry, lease time.Duration) rlock.Command {
+	return rlock.Command{
+		Script: transferScript,
+		Keys:   []string{w.Key(), w.writers, w.holds + from.Owner, w.holds + to.Owner},
+		Args:   []string{from.Owner, from.ID, to.Owner, to.ID, itoa(millis(lease)), w.channel, w.Listeners()},
 	}
 }
 

@@ -45,6 +45,22 @@ var (
 
 const wrong = "WRONGTYPE"
 
+var passes = args("me", "a", "you", "b", "30000", "ch", "NUMSUB") // transfer_write
+
+var transferCases = []locktest.ScriptCase{
+	kase("the write side passes on", "transfer_write", setup(writer, ttl, "SADD H wa", "ZADD W 9999999999999 b 9999999999999 w9"), locktest.Keys("lock", "W", "H", "H2"), passes, "[1 0]", "[1 0]", "H2(wb) W<w9> lock{mode:write you:write:1}"),
+	kase("who listens may be unknown", "transfer_write", setup(writer, ttl, "SADD H wa"), locktest.Keys("lock", "W", "H", "H2"), args("me", "a", "you", "b", "30000", "ch", ""), "[1 -1]", "[1 -1]", "H2(wb) lock{mode:write you:write:1}"),
+	kase("what is lost does not pass on", "transfer_write", setup("SADD H wa"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "H(wa)"),
+	kase("readers' lock does not pass on", "transfer_write", setup(reader, meLives, "SADD H ra"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "H(ra) R<me> lock{me:1 mode:read}"),
+	kase("a stranger's lock does not pass on", "transfer_write", setup("HSET lock mode write third:write 1", "SADD H wa"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "H(wa) lock{mode:write third:write:1}"),
+	kase("a new life of the next owner's is not taken for this one", "transfer_write", setup(stranger, "SADD H2 wc"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "H2(wc) lock{mode:write you:write:1}"),
+	kase("two holds do not pass on", "transfer_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wc"), locktest.Keys("lock", "W", "H", "H2"), passes, "[-1 0]", "[-1 0]", "H(wa wc) lock{me:write:2 mode:write}"),
+	kase("a writer that reads does not pass on", "transfer_write", setup(both, ttl, "SADD H wa ra"), locktest.Keys("lock", "W", "H", "H2"), passes, "[-1 0]", "[-1 0]", "H(ra wa) lock{me:1 me:write:1 mode:write}"),
+	kase("another life's hold does not pass on", "transfer_write", setup(writer, ttl, "SADD H wc"), locktest.Keys("lock", "W", "H", "H2"), passes, "[-1 0]", "[-1 0]", "H(wc) lock{me:write:1 mode:write}"),
+	kase("another type does not pass on", "transfer_write", setup("SET lock x"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "lock=x"),
+	kase("another type beside it changes nothing", "transfer_write", setup(writer, "SET H x"), locktest.Keys("lock", "W", "H", "H2"), passes, wrong, wrong, "H=x lock{me:write:1 mode:write}"),
+}
+
 var acquireCases = []locktest.ScriptCase{
 	kase("a free lock is read", "acquire_read", nil, acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("readers share", "acquire_read", setup("HSET lock mode read you 1", youLive), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me you> T1=1 lock{me:1 mode:read you:1}"),
@@ -157,6 +173,7 @@ func TestScriptsAreSafeToRunTwice(t *testing.T) {
 	for _, cases := range [][]locktest.ScriptCase{acquireCases, releaseCases, otherCases} {
 		all = append(all, cases...)
 	}
+	all = append(all, transferCases...)
 	locktest.RunScripts(t, rwlock.ScriptSources(), all)
 }
 
