@@ -69,11 +69,8 @@ type life struct {
 	shared  bool          // more than one tenure had holds in it
 	loose   bool          // its end may be later than what is left of it deserves
 	thin    bool          // a read hold was unlocked, and others stay
-	// confused: another process that lost it counts on it too (see misled); what that one
-	// keeps it may take for all there is, and bring the end closer.
-	confused bool
-	over     bool // its lease is; its field stays until somebody clears it away
-	by       []*tenure
+	over    bool          // its lease is; its field stays until somebody clears it away
+	by      []*tenure
 
 	// ghosts are holds whose lease is over, and that Redis may still count. A renewal for
 	// another tenure that is mistaken (see misled) brings them back to life.

@@ -231,7 +231,7 @@ func (m *RW) checkLeases() {
 			continue
 		}
 		if m.misled(l) {
-			l.shared, l.confused = true, true
+			l.shared = true
 			l.mayLast(time.Now().Add(m.w.Config.Lease))
 		}
 		m.checkLease(l)
@@ -259,19 +259,19 @@ func (m *RW) checkLease(l *life) {
 	for _, t := range l.by {
 		if t.renews() {
 			l.mayLast(now.Add(m.w.Config.Lease))
-			if left < m.w.Config.Lease/2 && !l.confused {
+			if left < m.w.Config.Lease/2 {
 				m.w.Failf("%s is renewed, and has %v to live", l.owner, left)
 			}
 		}
 		for _, h := range t.holds {
 			auto = auto || h.counted && !h.fixed
-			if r := h.Remaining(); t.over == nil && !t.dead && !t.doomed && !l.confused && r > left+m.early(l) {
+			if r := h.Remaining(); t.over == nil && !t.dead && !t.doomed && r > left+m.early(l) {
 				m.w.Failf("%s trusts its lease for %v, and it ends in %v", l.owner, r, left)
 			}
 			if h.counted && h.until.After(fixed) {
 				fixed = h.until
 			}
-			if t.over == nil && h.counted && h.fixed && !h.ranOut() && !l.confused && l.expires.Add(l.slack).Before(h.until) {
+			if t.over == nil && h.counted && h.fixed && !h.ranOut() && l.expires.Add(l.slack).Before(h.until) {
 				m.w.Failf("the lease of %s ends in %v, and it asked for %v", l.owner, left, h.until.Sub(now))
 			}
 		}
@@ -297,7 +297,7 @@ func (m *RW) checkTimeouts(l *life) {
 	reads, _ := m.counted(l, false)
 	// Unlock deletes the timeout key that was made last, and what it covered the others
 	// need not: a nested hold with a longer lease than the outer one is short of it.
-	if reads > 0 && !l.thin && !l.confused && now.Add(most+l.slack+time.Millisecond).Before(l.expires) {
+	if reads > 0 && !l.thin && now.Add(most+l.slack+time.Millisecond).Before(l.expires) {
 		m.w.Failf("the timeout keys of %s end in %v, its lease in %v", l.owner, most, l.expires.Sub(now))
 	}
 }

@@ -104,7 +104,7 @@ func (m *RW) endLife(l *life, at time.Time) {
 			h.counted = false
 		}
 		t.notice, t.trust = at.Add(m.w.Config.Lease/3+time.Millisecond), l.expires.Add(m.early(l))
-		if t.revived || l.confused { // it may have been renewed just now
+		if t.revived { // it may have been renewed just now
 			t.trust = at.Add(m.w.Config.Lease)
 		}
 		t.doomed, t.revived = true, false
