@@ -265,7 +265,7 @@ func (m *RW) checkLease(l *life) {
 		}
 		for _, h := range t.holds {
 			auto = auto || h.counted && !h.fixed
-			if r := h.Remaining(); t.over == nil && !t.dead && !t.doomed && r > left+m.early(l) {
+			if r := h.Remaining(); t.over == nil && !t.dead && !t.doomed && r > left {
 				m.w.Failf("%s trusts its lease for %v, and it ends in %v", l.owner, r, left)
 			}
 			if h.counted && h.until.After(fixed) {
@@ -280,7 +280,7 @@ func (m *RW) checkLease(l *life) {
 	if !auto {
 		latest = fixed
 	}
-	if l.expires.After(latest.Add(time.Millisecond)) { // leases are rounded up
+	if l.expires.After(latest.Add(2 * time.Millisecond)) { // leases are rounded up, in a downgrade twice
 		m.w.Failf("the lease of %s ends in %v, and nobody asks for more than %v", l.owner, left, latest.Sub(now))
 	}
 }

@@ -103,7 +103,7 @@ func (m *RW) endLife(l *life, at time.Time) {
 		for _, h := range t.holds {
 			h.counted = false
 		}
-		t.notice, t.trust = at.Add(m.w.Config.Lease/3+time.Millisecond), l.expires.Add(m.early(l))
+		t.notice, t.trust = at.Add(m.w.Config.Lease/3+time.Millisecond), l.expires
 		if t.revived { // it may have been renewed just now
 			t.trust = at.Add(m.w.Config.Lease)
 		}
@@ -115,7 +115,7 @@ func (m *RW) endLife(l *life, at time.Time) {
 // expire ends what nobody renewed. All that it was for must know already.
 func (m *RW) expire() {
 	for _, l := range m.lives {
-		if l.over || time.Now().Before(l.expires.Add(m.early(l))) || slices.ContainsFunc(l.by, (*tenure).renews) {
+		if l.over || time.Now().Before(l.expires) || slices.ContainsFunc(l.by, (*tenure).renews) {
 			continue
 		}
 		reads, lost := m.counted(l, false)
@@ -130,7 +130,7 @@ func (m *RW) expire() {
 				if t.over != nil || t.dead || h.spent {
 					continue
 				}
-				if end := h.section.Ended(); h.Remaining() > 0 || end.IsZero() || end.After(l.expires.Add(m.early(l))) {
+				if end := h.section.Ended(); h.Remaining() > 0 || end.IsZero() || end.After(l.expires) {
 					m.w.Failf("the lease of %s is over since %v, and its section ended at %v, with %v to go", l.owner, l.expires, end, h.Remaining())
 				}
 			}
@@ -139,15 +139,6 @@ func (m *RW) expire() {
 			}
 		}
 	}
-}
-
-// early is by how much the scripts may end the lease of a reader too soon: they reckon with
-// a time that is rounded down. Leases under 20 ms are trusted for longer than that.
-func (m *RW) early(l *life) time.Duration {
-	if m.seen.writes[l.owner] > 0 {
-		return 0 // the TTL of the lock
-	}
-	return time.Millisecond
 }
 
 // lapsed: Redis may let others in.
@@ -311,10 +302,6 @@ func (m *RW) granted(c *Call, d *rwCall) {
 	}
 	m.excludes(c, d, owner)
 	t := m.tenureOf(c.Actor.Seat, owner)
-	if l != nil && t == nil && !l.over && l.lapsed() { // see early
-		m.endLife(l, now)
-		l = nil
-	}
 	if l == nil && t != nil {
 		m.w.Failf("%s got in anew, in a section whose lock is gone", c.Text)
 	}

@@ -75,7 +75,8 @@ if held <= 0 or counted == 0 then
     expiry = 0
   end
 end
-expiry = math.max(tonumber(expiry or 0), now + tonumber(ARGV[2]))
+-- A ms that has begun counts as over: no lease ends before its time.
+expiry = math.max(tonumber(expiry or 0), now + 1 + ARGV[2])
 redis.call('ZADD', KEYS[2], string.format('%.0f', expiry), ARGV[1])
 local left = string.format('%.0f', expiry - now)
 local ttl = string.format('%.0f', math.max(redis.call('PTTL', KEYS[1]), expiry - now))

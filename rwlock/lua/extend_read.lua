@@ -40,7 +40,7 @@ end
 local ours = held == tonumber(ARGV[3]) and there == held
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local stays = now + tonumber(ARGV[2])
+local stays = now + 1 + ARGV[2] -- see acquire_read.lua
 if not ours then
   stays = math.max(stays, tonumber(expiry or 0))
 end

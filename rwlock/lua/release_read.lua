@@ -81,8 +81,8 @@ else
   redis.call('HINCRBY', KEYS[1], ARGV[1], -ended)
   -- Only ever shorter: unlocking one hold never lengthens the lease of another. And only
   -- if no other session holds under the same owner.
-  if alone and expiry and now + keep < tonumber(expiry) then
-    expiry = now + keep
+  if alone and expiry and now + 1 + keep < tonumber(expiry) then
+    expiry = now + 1 + keep -- see acquire_read.lua
     redis.call('ZADD', KEYS[2], string.format('%.0f', expiry), ARGV[1])
   else
     keep = 0

@@ -74,8 +74,8 @@ if held > 0 then
 else
   redis.call('HDEL', KEYS[1], ARGV[1] .. ':write')
 end
-if reads > 0 and alone and ours('r', reads, tonumber(ARGV[6]), kept + ARGV[4]) and expiry > now + keep then
-  expiry = now + keep -- all that is left is this session's, and deserves no more
+if reads > 0 and alone and ours('r', reads, tonumber(ARGV[6]), kept + ARGV[4]) and expiry > now + 1 + keep then
+  expiry = now + 1 + keep -- all that is left is this session's, and deserves no more
   redis.call('ZADD', KEYS[2], string.format('%.0f', expiry), ARGV[1])
 end
 if tonumber(ARGV[6]) > 0 and reads > 0 then
@@ -84,11 +84,11 @@ if tonumber(ARGV[6]) > 0 and reads > 0 then
   if keep > 0 then
     stays = held > 0 and 0 or math.min(keep, ttl)
   end
-  if now + stays > expiry then
-    expiry = now + stays
+  if now + 1 + stays > expiry then
+    expiry = now + 1 + stays -- see acquire_read.lua
     redis.call('ZADD', KEYS[2], string.format('%.0f', expiry), ARGV[1])
-    redis.call('PEXPIRE', KEYS[2], string.format('%.0f', math.max(ttl, 1)))
-    redis.call('SET', KEYS[5], '1', 'PX', string.format('%.0f', math.max(stays, 1)))
+    redis.call('PEXPIRE', KEYS[2], string.format('%.0f', math.max(ttl, expiry - now, 1)))
+    redis.call('SET', KEYS[5], '1', 'PX', string.format('%.0f', math.max(expiry - now, 1)))
   end
 end
 if held > 0 then
