@@ -54,7 +54,6 @@ type RW struct {
 	stirred     bool     // marks may have been taken away since the last look
 	cleared     bool     // they were all
 	deleted     bool     // the key was, since the last look
-	overhang    bool     // the lock may last longer than who is in, see checkLeases
 	undone      []string // owners that may have been in for no time, since the last look
 }
 
@@ -107,6 +106,7 @@ type rwCall struct {
 	lockCall
 	write bool
 	joint int       // where it stands in its session's line; 0: nowhere yet
+	maybe bool      // or another call of its owner does
 	front time.Time // when it was first seen to be in front
 }
 

@@ -314,9 +314,7 @@ func (m *RW) granted(c *Call, d *rwCall) {
 	}
 	if l.over {
 		l.over, l.since = false, now
-		if !m.seen.strange() {
-			l.ghosts = 0
-		}
+		l.ghosts = 0
 	}
 	l.slack += time.Millisecond
 	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: t != nil && d.lease > 0, counted: true}

@@ -43,8 +43,12 @@ if (held <= 0 and tonumber(ARGV[3]) > 0) or (writes <= 0 and tonumber(ARGV[4]) >
   return {-1, 0, 0, 0}
 end
 
-if mode == 'read' and expiry and tonumber(expiry) <= now and tonumber(ARGV[3]) == 0 then
-  held = 0 -- the owner's holds, of other sessions, are over, though nobody has thrown them out
+if mode == 'read' and tonumber(ARGV[3]) == 0 then
+  -- The owner's holds, of other sessions, may be over, though nobody has thrown them out.
+  -- Where the score has gone with its key, a reader's first timeout key is KEYS[5].
+  if expiry and tonumber(expiry) <= now or not expiry and redis.call('EXISTS', KEYS[5]) == 0 then
+    held = 0
+  end
 end
 
 if held <= 0 and writes <= 0 then

@@ -1,11 +1,12 @@
 -- release_write.lua: ends holds of the write side, and takes back acquisitions of it whose
 -- outcome is unknown, with the marks that they left.
 --
--- If the owner has read holds too, the lock becomes a read lock. Either way waiting
--- readers get their chance now: the marks of the writers that wait are taken away, and
--- come back when those are refused again. What has ended already, or belongs to an
--- earlier life of the lock, is not released again: run twice with the same arguments it
--- leaves the same state and the same holds. Only `changed` tells the runs apart.
+-- If the owner has read holds too, and their lease is not over, the lock becomes a read
+-- lock. Either way waiting readers get their chance now: the marks of the writers that
+-- wait are taken away, and come back when those are refused again. What has ended already,
+-- or belongs to an earlier life of the lock, is not released again: run twice with the
+-- same arguments it leaves the same state and the same holds. Only `changed` tells the
+-- runs apart.
 --
 -- KEYS[1]  the lock: hash; deleted when nobody is left
 -- KEYS[2]  our readers: zset, owner -> when its holds expire
@@ -98,6 +99,12 @@ if held > 0 then
     redis.call('PEXPIRE', KEYS[1], string.format('%.0f', stays))
   end
   return {held, 1}
+end
+if reads > 0 and expiry <= now and (expiry > 0 or redis.call('EXISTS', KEYS[5]) == 0) then
+  redis.call('HDEL', KEYS[1], ARGV[1]) -- their lease is over
+  redis.call('ZREM', KEYS[2], ARGV[1])
+  redis.call('DEL', KEYS[4], KEYS[5])
+  reads = 0
 end
 redis.call('DEL', KEYS[3])
 if redis.call('HLEN', KEYS[1]) == 1 then
