@@ -115,9 +115,13 @@ func (readSide) Part() int { return readPart }
 
 // Acquire is acquire_read.lua.
 func (r readSide) Acquire(op *rlock.Op) rlock.Command {
+	keys := r.timeouts([]string{r.Key(), r.readers, r.writers, r.holds + op.Owner}, op.Owner, op.Holds+1, op.Holds+1)
+	if op.Holds > 0 {
+		keys = r.timeouts(keys, op.Owner, 1, 1)
+	}
 	return rlock.Command{
 		Script: acquireReadScript,
-		Keys:   r.timeouts([]string{r.Key(), r.readers, r.writers, r.holds + op.Owner}, op.Owner, op.Holds+1, op.Holds+1),
+		Keys:   keys,
 		Args:   []string{op.Owner, itoa(millis(op.Lease)), strconv.Itoa(op.Holds), strconv.Itoa(op.Other), op.ID},
 	}
 }

@@ -54,6 +54,7 @@ var acquireCases = []locktest.ScriptCase{
 	kase("a waiting writer keeps readers out", "acquire_read", setup("HSET lock mode read you 1", youLive, marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "R<you> W<w9> lock{mode:read you:1}"),
 	kase("a waiting writer comes first on a free lock", "acquire_read", setup(marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "W<w9>"),
 	kase("a mark that is over keeps nobody out", "acquire_read", setup("ZADD W 1 w9"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 W<w9> lock{me:1 mode:read}"),
+	kase("the first timeout key speaks for all", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "W", "H", "T3", "T1"), args("me", "30000", "2", "0", "a"), "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 T3=1 lock{me:2 mode:read}"),
 	kase("a mark does not stop a nested hold", "acquire_read", setup(reader, meLives, "SADD H rb", marked), acqR, more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 W<w9> lock{me:2 mode:read}"),
 	kase("a mark does not stop the writer's own read", "acquire_read", setup(writer, "SADD H wb", marked), acqR, across, "[1 1 0 1]", "[1 1 0 1]", "H(ra wb) R<me> T1=1 W<w9> lock{me:1 me:write:1 mode:write}"),
 	kase("what is over does not count", "acquire_read", setup(reader, meOver, ttl, "SADD H rb"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),

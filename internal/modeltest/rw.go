@@ -67,7 +67,6 @@ type life struct {
 	slack   time.Duration // see Mutex.slack
 	shared  bool          // more than one tenure had holds in it
 	loose   bool          // its end may be later than what is left of it deserves
-	thin    bool          // a read hold was unlocked, and others stay
 	over    bool          // its lease is; its field stays until somebody clears it away
 	by      []*tenure
 

@@ -24,6 +24,7 @@ func (m *RW) look() {
 		}
 	}
 	for _, l := range m.lives {
+		m.sweep(l, &last, now)
 		m.lookAt(l, now)
 	}
 	if want := map[bool]string{true: "write", false: "read"}[len(m.seen.writes) > 0]; len(owners) > 0 && m.seen.mode != want || len(m.seen.writes) > 1 {
@@ -67,6 +68,20 @@ func (m *RW) read(now time.Time) rwSeen {
 		}
 	}
 	return s
+}
+
+// sweep: a write hold that was released as the last one took those read holds of its owner
+// along whose lease was over. Nobody trusts them.
+func (m *RW) sweep(l *life, last *rwSeen, now time.Time) {
+	until, reads := last.expiries[l.owner], last.reads[l.owner]
+	if last.writes[l.owner] == 0 || m.seen.writes[l.owner] > 0 || m.seen.reads[l.owner] >= reads || until.After(now) {
+		return
+	}
+	for _, t := range l.by {
+		for _, h := range t.holds {
+			h.counted = h.counted && (m.writes[h] || !t.dead && h.Remaining() > 0)
+		}
+	}
 }
 
 // lookAt compares one owner's holds.
@@ -216,10 +231,7 @@ func (m *RW) checkLeases() {
 		if l.over {
 			continue
 		}
-		if m.misled(l) {
-			l.shared = true
-			l.mayLast(time.Now().Add(m.w.Config.Lease))
-		}
+		m.mislead(l)
 		m.checkLease(l)
 		m.checkTimeouts(l)
 		if m.seen.ends.Add(l.slack + time.Millisecond).Before(l.expires) {
@@ -275,9 +287,7 @@ func (m *RW) checkTimeouts(l *life) {
 		most = max(most, m.w.Redis.TTL(m.kind.Timeout+l.owner+":rwlock_timeout:"+strconv.Itoa(i)))
 	}
 	reads, _ := m.counted(l, false)
-	// Unlock deletes the timeout key that was made last, and what it covered the others
-	// need not: a nested hold with a longer lease than the outer one is short of it.
-	if reads > 0 && !l.thin && now.Add(most+l.slack+time.Millisecond).Before(l.expires) {
+	if reads > 0 && now.Add(most+l.slack+time.Millisecond).Before(l.expires) {
 		m.w.Failf("the timeout keys of %s end in %v, its lease in %v", l.owner, most, l.expires.Sub(now))
 	}
 }

@@ -10,6 +10,9 @@ import (
 )
 
 func (m *RW) Check(ended []*Call) {
+	for _, l := range m.lives { // also by one who learns that he was mistaken by that very renewal
+		m.mislead(l)
+	}
 	m.expire()
 	for _, c := range ended {
 		switch d := c.Data.(type) {
@@ -91,7 +94,6 @@ func (m *RW) loosen(h *hold, again bool) {
 	if reads+lostReads > 0 && writes+lostWrites > 0 {
 		l.loose = l.loose || !m.writes[h] || !h.spent && h.fixed
 	}
-	l.thin = l.thin || reads+lostReads > 1
 }
 
 // endLife: Redis has nothing of that owner since at.
@@ -147,6 +149,14 @@ func (l *life) lapsed() bool { return l.over || !time.Now().Before(l.expires) }
 // misled: it may be kept alive by one who is mistaken in what he holds, though not in who.
 func (m *RW) misled(l *life) bool {
 	return slices.ContainsFunc(m.tenures, func(t *tenure) bool { return t.revived && t.over == nil && t.owner == l.owner })
+}
+
+// mislead notes that l may be renewed by such a one.
+func (m *RW) mislead(l *life) {
+	if m.misled(l) {
+		l.shared = true
+		l.mayLast(time.Now().Add(m.w.Config.Lease))
+	}
 }
 
 func (m *RW) extended(c *Call, d extendCall) {
@@ -266,7 +276,7 @@ func (m *RW) upgraded(c *Call, d *rwCall) {
 	if l := m.lives[d.owner]; l != nil && d.raced && c.Err != nil {
 		// It was taken back, but may have moved the end before.
 		l.mayLast(time.Now().Add(max(d.lease, m.w.Config.Lease)))
-		l.shared, l.thin = true, true
+		l.shared = true
 	}
 	if !errors.Is(c.Err, m.kind.Upgrade) {
 		return

@@ -13,6 +13,8 @@
 -- KEYS[4]  the ids of this owner's holds: set, r<id> and w<id>; lives with them
 -- KEYS[5]  the reader's timeout key, for the hold that is taken: Redisson's readers
 --          look for it when they leave
+-- KEYS[6]  optional: its first one, if that is another: it lives as long as the reader, and
+--          is there however the holds of a shared owner are counted
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
 -- ARGV[3]  holds of the read side that this session has of it already
@@ -87,5 +89,7 @@ local ttl = string.format('%.0f', math.max(redis.call('PTTL', KEYS[1]), expiry -
 redis.call('PEXPIRE', KEYS[1], ttl)
 redis.call('PEXPIRE', KEYS[2], ttl)
 redis.call('PEXPIRE', KEYS[4], ttl)
-redis.call('SET', KEYS[5], '1', 'PX', left)
+for i = 5, #KEYS do
+  redis.call('SET', KEYS[i], '1', 'PX', left)
+end
 return {1, held, 0, 1}
