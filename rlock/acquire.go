@@ -64,6 +64,9 @@ func (s *Session) doLock(ctx context.Context, p Primitive, mayWait bool, opts []
 	if owner != nil && owner.id == "" {
 		return nil, nil, fmt.Errorf("%w: WithOwner with an empty id", ErrArgument)
 	}
+	if owner != nil && owner.by != s {
+		owner.share() // before the look whether ctx is done, see handOver
+	}
 	if err := s.enter(); err != nil {
 		return nil, nil, err
 	}
@@ -107,7 +110,11 @@ type acquisition struct {
 	sent     bool          // an attempt may have run whose outcome is not known
 	doubted  time.Duration // when the first of those was sent
 	mayCome  bool          // one whose outcome was never known may run late, even now
+	came     int           // how many had queued up when the front asked last, itself included
 	marked   bool          // an attempt may have left a mark, see Traits.Marks
+	trying   bool          // an attempt is under way; guarded by Session.mu, as is
+	handed   bool          // the lock was handed to it in memory
+	host     *tenure       // in whose name Redis is asked, if it will have guests
 	lastSent time.Duration
 	lastErr  error // the client's, of the last attempt
 	failures int   // in a row
@@ -135,6 +142,11 @@ const Memory = time.Minute
 // other: counts must reach Redis in order.
 func (a *acquisition) run() (context.Context, *Hold, error) {
 	s := a.s
+	if o := a.owner; o != nil && o.by != nil && o.by != s {
+		if err := a.settled(o); err != nil {
+			return nil, nil, err
+		}
+	}
 	s.mu.Lock()
 	for a.owner != nil {
 		t := s.held[tenureKey{a.p.Key(), a.owner.id}]
@@ -192,6 +204,12 @@ func (a *acquisition) begin() (context.Context, *Hold, error) {
 	traits := a.p.Traits()
 	t := s.newTenure(a.caller, a.p, a.owner)
 	a.t = t
+	if host := a.shared(); host != nil {
+		h := s.join(a, host)
+		s.unlock()
+		s.cfg.Trace.acquired(a.p.Name(), t.owner.id, 1, s.now()-a.start)
+		return t, h, nil
+	}
 	// From here on the session knows of the tenure, so that there is no moment in
 	// which a granted lock is unknown to Close.
 	s.pending[t] = struct{}{}
@@ -211,7 +229,12 @@ func (a *acquisition) begin() (context.Context, *Hold, error) {
 		a.line = s.joinLine(a.p)
 		overtakes = !a.mayWait && traits.Orderly && a.line.front != nil
 		if a.mayWait {
+			a.w.a = a
 			a.line.enqueue(&a.w)
+			if host := a.line.host; host != nil && traits.Exclusive {
+				host.openUntil = min(host.openUntil, s.now()+shareAhead)
+			}
+			a.standBehind()
 		}
 	}
 	s.unlock()
@@ -228,7 +251,11 @@ func (a *acquisition) begin() (context.Context, *Hold, error) {
 func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error) {
 	s, t := a.s, a.t
 	s.mu.Lock()
+	if a.handed {
+		return a.takeHanded()
+	}
 	delete(s.pending, t)
+	delete(s.pending, a.host)
 	if err == nil {
 		// The race of the end against the grant is decided for the end.
 		switch {
@@ -241,7 +268,7 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 		err = ErrClosed
 	}
 	if err != nil {
-		a.leave(false)
+		a.leave(nil)
 		gone := a.giveBack(g)
 		s.unlock()
 		t.cancel(err)
@@ -251,7 +278,7 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 		return nil, nil, err
 	}
 	if a.p.Traits().Fleeting {
-		a.leave(true)
+		a.leave(&g)
 		s.unlock()
 		t.cancel(ErrReleased)
 		s.cfg.Trace.acquired(a.p.Name(), t.owner.id, 1, s.now()-a.start)
@@ -262,7 +289,7 @@ func (a *acquisition) finish(g grant, err error) (context.Context, *Hold, error)
 		t.renewAt = s.now()
 		s.reschedule(t)
 	}
-	a.leave(true)
+	a.leave(&g)
 	t.passTurn()
 	s.unlock()
 	s.cfg.Trace.acquired(a.p.Name(), t.owner.id, 1, s.now()-a.start)
@@ -306,8 +333,9 @@ func briefly(done <-chan struct{}) {
 	}
 }
 
-// leave gives up the place in the line, or in Redis. Session.mu must be held.
-func (a *acquisition) leave(granted bool) {
+// leave gives up the place in the line, or in Redis. won is the grant, nil if there is
+// none. Session.mu must be held.
+func (a *acquisition) leave(won *grant) {
 	if pl, ok := a.spot.(*place); ok {
 		a.s.leaveQueue(pl)
 	}
@@ -317,12 +345,16 @@ func (a *acquisition) leave(granted bool) {
 	}
 	a.line = nil
 	wasFront := l.front == &a.w
-	if a.mayWait {
+	if a.mayWait && !a.handed {
 		if unused := l.remove(&a.w); unused != nil {
 			a.s.afterUnlock(unused.Close)
 		}
 	}
-	if !a.p.Traits().Exclusive && (granted || wasFront) {
+	switch {
+	case a.p.Traits().Exclusive, a.handed:
+	case won != nil && wasFront && !won.isEnoughFor(l.front):
+		l.lookAt = a.nextLook(won.value)
+	case won != nil || wasFront:
 		l.nudge() // what let us in, or was not enough for us, may let in the next one
 	}
 	a.s.leaveLine(l)

@@ -7,7 +7,7 @@ func ScriptSources() map[string]string {
 	return map[string]string{
 		"acquire": acquireLua, "release": releaseLua, "acquire_by_id": acquireByIDLua,
 		"release_by_id": releaseByIDLua, "renew": renewLua,
-		"extend": extendLua, "force_unlock": forceUnlockLua, "state": stateLua,
+		"extend": extendLua, "transfer": transferLua, "force_unlock": forceUnlockLua, "state": stateLua,
 	}
 }
 

@@ -25,8 +25,16 @@ type Hold struct {
 	cancel context.CancelCauseFunc // of its own context; nil if it has none
 }
 
-// Owner returns the owner as it stands in the lock's hash.
-func (h *Hold) Owner() string { return h.t.owner.id }
+// Owner returns the owner as it stands in the lock's hash; where the lock was handed over
+// in memory, a moment later. Like OwnerFrom it makes the owner known, and the lock is not
+// handed on from it in memory.
+func (h *Hold) Owner() string {
+	if h.t.host != nil {
+		return h.t.host.owner.id
+	}
+	h.t.owner.share()
+	return h.t.owner.id
+}
 
 // Token returns the fencing token: a number greater than that of every earlier
 // acquisition of the name, the same for all nested holds of one owner; 0 unless the
@@ -116,6 +124,12 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	if err := h.standing(); err != nil {
 		s.unlock()
 		return err
+	}
+	if t.host != nil { // the session keeps the lock, for as long as this hold lasts
+		h.until, h.end = s.now()+d, s.now()+s.trustIn(d)
+		s.reschedule(t)
+		s.unlock()
+		return nil
 	}
 	pt := &t.parts[h.part]
 	op := Op{Owner: t.owner.id, Lease: d, ByID: pt.byID, IDs: slices.Clone(pt.ids)}

@@ -28,6 +28,11 @@ type line struct {
 	look bool
 	// lookAt is when the front tries without having been woken.
 	lookAt time.Duration
+
+	run     run     // of hand-overs in memory
+	host    *tenure // whose hold in Redis new readers may share
+	readers int     // that read, each with a hold of its own
+	limit   limit   // of a Sized primitive, as the front heard last
 }
 
 // lineKey: different locks may share a channel ("a" and "{a}" do, by Redisson's rules),
@@ -36,8 +41,11 @@ type lineKey struct{ channel, key string }
 
 // A waiter is one goroutine's place in a line.
 type waiter struct {
+	a          *acquisition
 	next, prev *waiter
 	wake       chan struct{} // capacity 1; made when it first has to wait
+	size       int64         // how much it waits for, if that is Sized
+	number     int           // of those who have queued up in the line
 }
 
 // joinLine returns the line in front of p, referenced. Session.mu must be held.
@@ -91,6 +99,22 @@ func (l *line) enqueue(w *waiter) {
 // held.
 func (l *line) remove(w *waiter) *pubsub.Listener {
 	wasFront := l.front == w
+	unused := l.unlink(w)
+	if wasFront {
+		l.callUp()
+	}
+	return unused
+}
+
+// callUp wakes the one in front, if there is one. Session.mu must be held.
+func (l *line) callUp() {
+	if l.front != nil {
+		l.front.signal()
+	}
+}
+
+// unlink is remove without the call. Session.mu must be held.
+func (l *line) unlink(w *waiter) *pubsub.Listener {
 	if w.prev != nil {
 		w.prev.next = w.next
 	} else {
@@ -107,18 +131,13 @@ func (l *line) remove(w *waiter) *pubsub.Listener {
 		l.listener = nil
 		return unused
 	}
-	if wasFront {
-		l.front.signal()
-	}
 	return nil
 }
 
 // nudge lets the front try at once. Session.mu must be held.
 func (l *line) nudge() {
 	l.look = true
-	if l.front != nil {
-		l.front.signal()
-	}
+	l.callUp()
 }
 
 // signal wakes w, or lets its next wait return at once. Session.mu must be held.
@@ -147,15 +166,20 @@ func (l *line) drain() {
 
 // settle notes that a release of the session's own holder is about to be sent: from
 // here on a message means that the lock may be free. Session.mu must be held.
-func (l *line) settle(floor time.Duration) {
+func (l *line) settle(now, floor time.Duration) {
 	l.holder = nil
 	l.drain()
-	l.lookAt = floor
+	l.lookAt = now + floor
+	if l.run.yielded > now {
+		l.lookAt = l.run.yielded
+		l.run.echo = true
+	}
+	l.callUp()
 }
 
 // mayTry says whether w shall ask Redis now. Session.mu must be held.
 func (l *line) mayTry(w *waiter, now time.Duration) bool {
-	if l.front != w {
+	if l.front != w || now < l.run.yielded {
 		return false
 	}
 	return l.look || now >= l.lookAt || (l.holder == nil && l.listener == nil)
@@ -178,7 +202,11 @@ func (s *Session) park(ctx context.Context, l *line, w *waiter, patience time.Du
 		if l.listener != nil {
 			messages = l.listener.C()
 		}
-		sleep = max(l.lookAt-s.now(), minPause)
+		now := s.now()
+		sleep = max(l.lookAt-now, minPause)
+		if left := l.run.yielded - now; left > 0 && (l.look || l.lookAt <= l.run.yielded) {
+			sleep = left
+		}
 	}
 	s.unlock()
 
@@ -191,9 +219,13 @@ func (s *Session) park(ctx context.Context, l *line, w *waiter, patience time.Du
 	case <-w.wake:
 	case <-messages:
 		s.mu.Lock()
-		// While an own owner holds the lock no release can be meant: it is an echo.
-		if l.holder == nil {
-			l.look = true
+		switch {
+		case l.holder != nil:
+			// No release can be meant while an own owner holds the lock: it is an echo.
+		case l.run.echo:
+			l.run.echo = false // of the release after which the lock is left to others
+		default:
+			l.look, l.run.yielded = true, 0
 		}
 		s.unlock()
 	case <-clock:

@@ -33,6 +33,9 @@ var extendLua string
 //go:embed lua/force_unlock.lua
 var forceUnlockLua string
 
+//go:embed lua/transfer.lua
+var transferLua string
+
 //go:embed lua/state.lua
 var stateLua string
 
@@ -44,6 +47,7 @@ var (
 	renewScript       = NewScript(renewLua)
 	extendScript      = NewScript(extendLua)
 	forceUnlockScript = NewScript(forceUnlockLua)
+	transferScript    = NewScript(transferLua)
 	stateScript       = NewScript(stateLua)
 )
 

@@ -39,6 +39,18 @@ func (n Names) Prefixed(prefix string) string { return n.style.Prefix(prefix, n.
 // Suffixed returns {key}:suffix, by Redisson's rule for braces.
 func (n Names) Suffixed(suffix string) string { return n.style.Suffix(n.key, suffix) }
 
+// Listeners returns the subcommand of PUBSUB that counts, on the node of the lock, who
+// listens on its channel; "" in a Cluster where subscriptions may be at any node.
+func (n Names) Listeners() string {
+	switch {
+	case n.publish == "SPUBLISH":
+		return "SHARDNUMSUB"
+	case n.style.Cluster:
+		return ""
+	}
+	return "NUMSUB"
+}
+
 // Publish returns the command by which scripts publish to channels that waiters listen
 // on: PUBLISH, or SPUBLISH in a Cluster with sharded channels.
 func (n Names) Publish() string { return n.publish }

@@ -12,6 +12,9 @@ import (
 // Session.mu must be held and is released.
 func (a *acquisition) nest(t *tenure) (context.Context, *Hold, error) {
 	s := a.s
+	if t.host != nil {
+		return a.nestGuest(t)
+	}
 	a.t = t
 	t.busy = true
 	side := a.p.Part()
@@ -83,6 +86,7 @@ func (a *acquisition) reenter(ctx context.Context) (grant, error) {
 // in the background, by its id, whatever else happens. Session.mu must be held.
 func (a *acquisition) takeBack() {
 	if a.sent {
+		a.t.untidy = true
 		a.s.undo(undoing{cmd: a.undoCommand(), name: a.p.Name(), until: a.lastSent + a.op.Lease})
 	}
 	a.t.passTurn()
@@ -91,6 +95,9 @@ func (a *acquisition) takeBack() {
 // admit makes a tenure of a granted outermost Lock. Session.mu must be held.
 func (s *Session) admit(a *acquisition, g grant) *Hold {
 	t := a.t
+	if a.host != nil {
+		return s.openHouse(a, g)
+	}
 	t.state = holding
 	t.trust = 0
 	s.held[tenureKey{a.p.Key(), t.owner.id}] = t
@@ -103,18 +110,34 @@ func (s *Session) admit(a *acquisition, g grant) *Hold {
 // admitFromLine makes the new tenure the line's holder. Session.mu must be held.
 func (s *Session) admitFromLine(a *acquisition) {
 	l, t := a.line, a.t
+	s.displace(l)
+	tr := a.p.Traits()
+	if tr.Shares {
+		l.refs++
+		l.readers++
+		t.line, t.reads = l, true
+	}
+	if tr.Exclusive {
+		if l.host != nil {
+			l.host.lose("another owner was let in")
+		}
+		l.refs++
+		l.holder, t.line = t, l
+		l.look = false
+		l.lookAt = s.now() + s.cfg.PollFloor
+		l.run.began, l.run.passes, l.run.yielded, l.run.echo = s.now(), 0, 0, false
+	}
+}
+
+// displace ends the part that an exclusive holder has in a line in which Redis has let
+// somebody else in. Session.mu must be held.
+func (s *Session) displace(l *line) {
 	switch {
 	case l.holder == nil:
 	case !l.holder.excludes():
 		l.holder.vacate(false) // it has just released, or downgraded, and its answer is on the way
 	default:
 		l.holder.lose("another owner was let in")
-	}
-	if a.p.Traits().Exclusive {
-		l.refs++
-		l.holder, t.line = t, l
-		l.look = false
-		l.lookAt = s.now() + s.cfg.PollFloor
 	}
 }
 

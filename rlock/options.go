@@ -148,6 +148,9 @@ func Lease(d time.Duration) LockOption {
 }
 
 func collect(opts []LockOption) (lockOptions, error) {
+	if len(opts) == 0 {
+		return lockOptions{}, nil
+	}
 	var o lockOptions
 	for _, opt := range opts {
 		if opt == nil {

@@ -1,6 +1,9 @@
 package rlock
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 type ownerKey struct{}
 
@@ -10,6 +13,9 @@ type ctxOwner struct {
 	// by is the session that made the id, nil for one that was named. Only that
 	// session knows the owner's hold count; every other shares the owner.
 	by *Session
+	// shared: somebody outside that session may use the id. All copies have the same
+	// pointer; nil for one that was named.
+	shared *atomic.Bool
 }
 
 // WithOwner names the owner of the locks that are taken with the returned context:
@@ -34,6 +40,7 @@ func WithOwner(ctx context.Context, id string) context.Context {
 // false if the next Lock would make a new one.
 func OwnerFrom(ctx context.Context) (id string, ok bool) {
 	if o := ownerOf(ctx); o != nil {
+		o.share()
 		return o.id, true
 	}
 	return "", false

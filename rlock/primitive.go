@@ -33,7 +33,8 @@ type Primitive interface {
 	//	{-1, 0, 0, 0}               what op.Holds and op.Other count is not held
 	//	{-2, code, 0, 0}            never, however long one waits: see Refuser
 	//
-	// and its state the same when it runs twice.
+	// and its state the same when it runs twice. After a grant the next in the session's
+	// line asks at once, unless the kind is Exclusive; see also Sized.
 	Acquire(op *Op) Command
 
 	// Release is the script that ends the holds with the ids op.Ends, or, if there
@@ -75,6 +76,15 @@ type Traits struct {
 	// ByID: every hold has an id, also the first one of an owner that nobody else knows.
 	ByID bool
 
+	// HandsOver: the primitive is a [Transferer], and its lock may pass from one owner to
+	// another of the session in memory. Implies Exclusive.
+	HandsOver bool
+
+	// Shares: many owners of a session may share one hold in Redis, which their session
+	// takes in the name of an owner of its own. Their own owners Redis does not know; the
+	// other side's Never(1) is what they get who want that too.
+	Shares bool
+
 	// Orderly: TryLock does not overtake those of the session that wait. Else a large
 	// request could be starved by small ones.
 	Orderly bool
@@ -99,6 +109,22 @@ func (g grant) never(p Primitive) error {
 	return errShape
 }
 
+// Sized is a Primitive of which one may ask for more or less at a time, as permits. The
+// reply of its acquire script has two elements more, and is
+//
+//	{1, milliseconds, 0, changed, free, limit}  granted
+//	{0, milliseconds, 0, 0, free, limit}        refused
+//
+// where free is what is left for others, and limit the most that one may ask for
+// (-1: no limit). After a grant the next in the session's line asks at once only if free
+// is enough for him; else he waits for a message, or until the milliseconds are over.
+// Those behind whoever asked who want more than the limit need not ask at all: their
+// error is Refuser.Never(limit).
+type Sized interface {
+	Primitive
+	Size() int64
+}
+
 // Op is one operation of an owner on a lock.
 type Op struct {
 	Owner string
@@ -113,6 +139,10 @@ type Op struct {
 	// Release: only with Keep. Extend: also if none may end sooner.
 	IDs, OtherIDs []string
 
+	// Also: release of the first hold: other owners by which Redis may know it instead,
+	// since it was handed over from them in memory. One of all these stands in the hash.
+	Also []string
+
 	Wait  bool          // acquire: whoever asks will wait if he is refused
 	Lease time.Duration // acquire, extend: the least time to live; Fleeting: see Memory
 	Keep  time.Duration // release: what the holds that stay deserve; 0: leave the TTL
@@ -123,9 +153,12 @@ type Op struct {
 // grant is the decoded reply of an acquire script.
 type grant struct {
 	status  int64
-	value   int64 // holds, or milliseconds to wait
+	value   int64 // holds, or milliseconds to wait (Sized: always those)
 	token   int64
 	changed bool
+	sized   bool          // free and limit were told
+	free    int64         // what is left for others
+	limit   int64         // the most that one may ask for; below 0: anything
 	sent    time.Duration // when the attempt that was answered was sent
 	claim   time.Duration // Queuer: not confirmed yet, Redis keeps it for so long
 }

@@ -1,6 +1,9 @@
 package rlock
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // MutexPrimitive is the Primitive behind [Mutex]: Redisson's RLock, and RFencedLock if
 // fenced. Kinds of lock that keep the same hash embed it and bring their own way of
@@ -47,8 +50,9 @@ func newMutexPrimitive(n Names, fenced bool) *MutexPrimitive {
 // Channel is Redisson's: "redisson_lock__channel:{name}".
 func (m *MutexPrimitive) Channel() string { return m.channel }
 
-// Traits: it is exclusive.
-func (m *MutexPrimitive) Traits() Traits { return Traits{Exclusive: true} }
+// Traits: it is exclusive, and handed over in memory unless each acquisition must draw a
+// fencing token.
+func (m *MutexPrimitive) Traits() Traits { return Traits{Exclusive: true, HandsOver: !m.Fenced()} }
 
 // Part is the only one.
 func (m *MutexPrimitive) Part() int { return 0 }
@@ -84,11 +88,19 @@ func (m *MutexPrimitive) Release(op *Op) Command {
 		args = append(append(args, itoa(int64(len(op.Ends)))), op.Ends...)
 		return Command{Script: releaseByIDScript, Keys: m.both, Args: append(args, op.IDs...)}
 	}
-	args = append(args, op.IDs...)
+	args = append(append(args, op.IDs...), op.Also...)
 	if op.ByID {
 		return Command{Script: releaseScript, Keys: m.both, Args: args}
 	}
 	return Command{Script: releaseScript, Keys: m.keys[:1], Args: args, Wider: m.both}
+}
+
+// Transfer is transfer.lua.
+func (m *MutexPrimitive) Transfer(from, to string, lease time.Duration) Command {
+	return Command{
+		Script: transferScript, Keys: m.keys[:1],
+		Args: []string{from, to, itoa(millis(lease)), m.channel, m.Listeners()},
+	}
 }
 
 // Extend is extend.lua.

@@ -24,13 +24,21 @@ func (h *Hold) unlock() error {
 		s.unlock()
 		return err
 	}
+	if t.host != nil {
+		return s.unlockGuest(h)
+	}
+	if next := s.successor(t); next != nil && s.handOver(t, next) {
+		s.unlock()
+		s.cfg.Trace.handedOver(t.prim.Name(), t.owner.id, next.t.owner.id)
+		return nil
+	}
 	s.active++
 	defer s.leave()
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ReleaseTimeout)
-	defer cancel()
-	if err := t.waitTurn(ctx); err != nil {
+	ctx := s.releaseContext()
+	if err := h.waitTurn(ctx); err != nil {
 		s.mu.Lock()
 		h.drop()
+		t.untidy = true
 		if t.live() == 0 { // whoever has the turn releases, see passTurn
 			s.forgetDue(t)
 			t.cancelAll(ErrReleased)
@@ -60,6 +68,28 @@ func (h *Hold) unlock() error {
 	return err
 }
 
+// releaseContext returns a context that ends when a release that begins now has taken too
+// long: after Config.ReleaseTimeout, or up to an eighth earlier, since those that begin
+// within that time share one. A timer for each release would cost more than all else
+// that the client does for it. Session.mu must be held.
+func (s *Session) releaseContext() context.Context {
+	if now := s.now(); s.releasing == nil || now >= s.releasingUntil {
+		s.releasing, s.stopReleasing = context.WithTimeout(context.Background(), s.cfg.ReleaseTimeout)
+		s.releasingUntil = now + s.cfg.ReleaseTimeout/8
+	}
+	return s.releasing
+}
+
+// waitTurn waits for the tenure's turn; see there. The release of the last hold takes it
+// from a transfer that is under way: it names all owners that Redis may know.
+func (h *Hold) waitTurn(ctx context.Context) error {
+	t := h.t
+	if t.transfer != nil && t.turn == nil && t.live() == 1 && !h.ranOut {
+		return nil
+	}
+	return t.waitTurn(ctx)
+}
+
 // drop takes the hold out of the tenure's account. Session.mu must be held.
 func (h *Hold) drop() {
 	pt := &h.t.parts[h.part]
@@ -78,7 +108,7 @@ func (h *Hold) drop() {
 // it is released in the background. Session.mu must be held.
 func (s *Session) abandon(t *tenure, h *Hold) {
 	h.drop()
-	if !t.mayStand || t.live() > 0 || s.closed {
+	if !t.mayStand || t.live() > 0 || s.closed || t.host != nil {
 		return
 	}
 	key := tenureKey{t.prim.Key(), t.owner.id}
@@ -94,12 +124,13 @@ func (s *Session) abandon(t *tenure, h *Hold) {
 }
 
 // releases returns the commands that end all that Redis counts for a tenure, and takes
-// it off the account. Session.mu must be held.
-func (t *tenure) releases() (cmds []Command) {
+// it off the account; appended to cmds. Session.mu must be held.
+func (t *tenure) releases(cmds []Command) []Command {
+	t.detach()
 	for i := range t.parts {
 		pt := &t.parts[i]
 		if pt.first {
-			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id, ByID: pt.byID}))
+			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id, ByID: pt.byID, Also: t.also}))
 		}
 		if len(pt.ids) > 0 {
 			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id, Ends: pt.ids}))
@@ -117,7 +148,7 @@ func (s *Session) releaseBehind(t *tenure, until time.Duration) {
 	s.forgetDue(t)
 	t.cancelAll(ErrReleased)
 	t.vacate(true)
-	s.sendBehind(t, t.releases(), until)
+	s.sendBehind(t, t.releases(nil), until)
 }
 
 // sendBehind has cmds done in the background and then forgets t, which has ended.
@@ -156,13 +187,14 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 	// With a subscription the message tells when the lock is free, and it may be
 	// here before the answer. Without, the line waits for the answer.
 	if l := t.line; l != nil && l.holder == t && l.listener != nil {
-		l.settle(s.now() + s.cfg.PollFloor)
+		l.settle(s.now(), s.cfg.PollFloor)
 	}
 	var errs error
 	var unsent []Command
 	gone := false
 	until := s.over(t)
-	for _, cmd := range t.releases() {
+	var buf [2]Command
+	for _, cmd := range t.releases(buf[:0]) {
 		s.unlock()
 		left, err := s.sendRelease(ctx, cmd)
 		s.mu.Lock()
@@ -174,6 +206,7 @@ func (s *Session) releaseLast(ctx context.Context, t *tenure) error {
 	}
 	t.state = ended
 	if l := t.line; l != nil {
+		t.leaveReaders()
 		t.line = nil
 		told := l.holder != t // a message is on its way; a nudge would cost one attempt more
 		if !told {
@@ -223,6 +256,7 @@ func (s *Session) releaseOne(ctx context.Context, t *tenure, h *Hold) error {
 	if err != nil {
 		// It goes on in the background. A hold by id may end whenever; behind any
 		// other nothing of this owner must overtake it.
+		t.untidy = true
 		u := undoing{cmd: cmd, name: pt.prim.Name(), until: until}
 		if h.id == "" {
 			t.behind = true
@@ -278,8 +312,9 @@ type released struct {
 // sendRelease sends a release until it is answered, refused for good, or ctx ends.
 func (s *Session) sendRelease(ctx context.Context, cmd Command) (released, error) {
 	resent := false
+	var buf [2]int64
 	for n := 0; ; n++ {
-		reply, err := s.run(ctx, cmd).AsIntSlice()
+		reply, err := numbers(buf[:0], s.run(ctx, cmd))
 		if cmd.widen(reply) {
 			continue
 		}

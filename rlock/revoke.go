@@ -43,6 +43,9 @@ func (s *Session) revokeOwner(owner, key string) {
 		}
 	}
 	t := s.held[tenureKey{key, owner}]
+	if t != nil && t.state == ended && t.transfer != nil && t.transfer.cur != nil {
+		t = t.transfer.cur // who has the lock that Redis still knows by that owner
+	}
 	switch {
 	case t == nil || t.state != holding || t.live() == 0:
 	case t.parts[0].first || t.parts[1].first:

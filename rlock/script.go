@@ -72,6 +72,23 @@ func (s *Session) run(ctx context.Context, c Command) rueidis.RedisResult {
 	return r
 }
 
+// numbers appends the elements of a reply to buf, which may be on the caller's stack: the
+// replies of scripts are short, and there is one for each operation.
+func numbers(buf []int64, r rueidis.RedisResult) ([]int64, error) {
+	elements, err := r.ToArray()
+	if err != nil {
+		return nil, err
+	}
+	for i := range elements {
+		n, err := elements[i].AsInt64()
+		if err != nil {
+			return nil, err
+		}
+		buf = append(buf, n)
+	}
+	return buf, nil
+}
+
 // heard notes whether the connection is in order, by an answer or its lack.
 func (s *Session) heard(r rueidis.RedisResult) {
 	err := r.Error()

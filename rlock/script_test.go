@@ -30,6 +30,16 @@ var scriptCases = []locktest.ScriptCase{
 	locktest.Case("somebody else's hold is not released", "release", locktest.Setup(other), locktest.Keys("lock", "ids"), locktest.Args("me", "ch", "PUBLISH", "0", "0"), "[0 0]", "[0 0]", "lock{other:1}"),
 	locktest.Case("another type is left alone", "release", locktest.Setup("SET lock x"), locktest.Keys("lock", "ids"), locktest.Args("me", "ch", "PUBLISH", "0", "0"), "[0 0]", "[0 0]", "lock=x"),
 
+	locktest.Case("a hold that was handed over is released under the name it has", "release", locktest.Setup(other, ttl), locktest.Keys("lock"), locktest.Args("me", "ch", "PUBLISH", "0", "0", "third", "other"), "[0 1]", "[0 0]", ""),
+	locktest.Case("nobody has the hold that was handed over", "release", locktest.Setup(other, ttl), locktest.Keys("lock"), locktest.Args("me", "ch", "PUBLISH", "0", "0", "third"), "[0 0]", "[0 0]", "lock{other:1}"),
+
+	locktest.Case("the hold passes on", "transfer", locktest.Setup(held1, ttl), locktest.Keys("lock"), locktest.Args("me", "next", "30000", "ch", "NUMSUB"), "[1 0]", "[1 0]", "lock{next:1}"),
+	locktest.Case("who listens may be unknown", "transfer", locktest.Setup(held1, ttl), locktest.Keys("lock"), locktest.Args("me", "next", "30000", "ch", ""), "[1 -1]", "[1 -1]", "lock{next:1}"),
+	locktest.Case("what is lost does not pass on", "transfer", nil, locktest.Keys("lock"), locktest.Args("me", "next", "30000", "ch", "NUMSUB"), "[0 0]", "[0 0]", ""),
+	locktest.Case("somebody else's lock does not pass on", "transfer", locktest.Setup(other), locktest.Keys("lock"), locktest.Args("me", "next", "30000", "ch", "NUMSUB"), "[0 0]", "[0 0]", "lock{other:1}"),
+	locktest.Case("a shared owner's lock does not pass on", "transfer", locktest.Setup(held2, ttl), locktest.Keys("lock"), locktest.Args("me", "next", "30000", "ch", "NUMSUB"), "[-1 0]", "[-1 0]", "lock{me:2}"),
+	locktest.Case("another type does not pass on", "transfer", locktest.Setup("SET lock x"), locktest.Keys("lock"), locktest.Args("me", "next", "30000", "ch", "NUMSUB"), "[0 0]", "[0 0]", "lock=x"),
+
 	locktest.Case("an owner enters by id", "acquire_by_id", nil, locktest.Keys("lock", "ids"), locktest.Args("me", "30000", "0", "a", "0"), "[1 1 0 1]", "[1 1 0 1]", "ids(a entered:me) lock{me:1}"),
 	locktest.Case("a hold by id is counted once", "acquire_by_id", locktest.Setup(held2, ttl, "SADD ids b"), locktest.Keys("lock", "ids"), locktest.Args("me", "30000", "1", "a", "0"), "[1 3 0 1]", "[1 3 0 1]", "ids(a b) lock{me:3}"),
 	locktest.Case("a further hold keeps the token", "acquire_by_id", locktest.Setup(held1, ttl, "SET token 7"), locktest.Keys("lock", "ids", "token"), locktest.Args("me", "30000", "1", "a", "0"), "[1 2 7 1]", "[1 2 7 1]", "ids(a) lock{me:2} token=7"),

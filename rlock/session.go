@@ -58,6 +58,11 @@ type Session struct {
 	undoer      bool // a goroutine works them off
 	unconfirmed int  // releases that were given up
 	later       []func()
+
+	// See releaseContext.
+	releasing      context.Context
+	stopReleasing  context.CancelFunc
+	releasingUntil time.Duration
 }
 
 type tenureKey struct{ key, owner string }
@@ -357,7 +362,7 @@ func (s *Session) close() error {
 	s.mu.Lock()
 	s.unconfirmed = 0 // what was given up before has been logged, and is over by now or soon
 	for _, t := range s.held {
-		for _, cmd := range t.releases() {
+		for _, cmd := range t.releases(nil) {
 			s.undo(undoing{cmd: cmd, name: t.prim.Name(), until: s.now() + s.cfg.ReleaseTimeout})
 		}
 		t.end(ErrClosed)
@@ -373,6 +378,9 @@ func (s *Session) close() error {
 	s.background.Wait()
 	s.mu.Lock()
 	defer s.unlock()
+	if s.stopReleasing != nil {
+		s.stopReleasing() // ends its timer
+	}
 	if s.unconfirmed > 0 {
 		return fmt.Errorf("close: %d releases were not confirmed; those locks end with their leases", s.unconfirmed)
 	}

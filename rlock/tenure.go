@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,8 +51,22 @@ type tenure struct {
 	wasLost bool          // it ended by losing the lock
 	// mayStand: the tenure ended without word from Redis that the lock is gone.
 	mayStand bool
+	// untidy: a nested hold that has ended may still stand in Redis for a while.
+	untidy bool
 
-	line *line // not nil while it counts as the line's holder or reference
+	shared   atomic.Bool // see ctxOwner
+	transfer *transfer   // Redis is being told that this owner has the lock, or had it
+	ghosts   []*tenure   // owners that it had the lock from, and that Redis may still know
+	also     []string    // what those are called
+
+	line  *line // not nil while it counts as the line's holder or reference
+	reads bool  // it counts among line.readers
+
+	// See share.go. A guest has a host, and its number there, -1 when it has left.
+	host      *tenure
+	guest     int
+	guests    []*tenure
+	openUntil time.Duration
 }
 
 // part counts the holds of one side of a lock.
@@ -104,7 +119,7 @@ func (s *Session) newTenure(ctx context.Context, p Primitive, owner *ctxOwner) *
 	if owner != nil {
 		t.owner = *owner
 	} else {
-		t.owner = ctxOwner{id: s.owners.Next(), by: s}
+		t.owner = ctxOwner{id: s.owners.Next(), by: s, shared: &t.shared}
 	}
 	return t
 }
@@ -289,6 +304,9 @@ func (t *tenure) lose(reason string) {
 	t.wasLost = true
 	t.end(ErrLost)
 	t.vacate(true)
+	for len(t.guests) > 0 {
+		t.guests[0].lose(reason)
+	}
 	t.s.afterUnlock(func() {
 		t.s.log.Warn("relock: lock lost", "name", t.prim.Name(), "owner", t.owner.id, "reason", reason)
 		t.s.cfg.Trace.lost(t.prim.Name(), t.owner.id, reason)
@@ -302,6 +320,7 @@ func (t *tenure) vacate(look bool) {
 	if l == nil {
 		return
 	}
+	t.leaveReaders()
 	t.line = nil
 	if l.holder == t {
 		l.holder = nil
@@ -310,4 +329,16 @@ func (t *tenure) vacate(look bool) {
 		}
 	}
 	t.s.leaveLine(l)
+}
+
+// leaveReaders notes in the line that t reads no more, and is no host. Session.mu must be
+// held.
+func (t *tenure) leaveReaders() {
+	if t.reads {
+		t.reads = false
+		t.line.readers--
+	}
+	if t.line.host == t {
+		t.line.host = nil
+	}
 }

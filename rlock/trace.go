@@ -17,6 +17,10 @@ type Trace struct {
 	// lock the owner now has in this session: 1 for an outermost Lock.
 	Acquired func(name, owner string, holds int, wait time.Duration)
 
+	// HandedOver: the lock passed from one owner of the session to another in memory; the
+	// hash follows. Acquired and Released are called as well.
+	HandedOver func(name, from, to string)
+
 	// Released: a hold was unlocked, held after it began; err is what Unlock
 	// returns.
 	Released func(name, owner string, held time.Duration, err error)
@@ -46,6 +50,12 @@ func (t *Trace) waiting(name, owner string) {
 func (t *Trace) acquired(name, owner string, holds int, wait time.Duration) {
 	if t != nil && t.Acquired != nil {
 		t.Acquired(name, owner, holds, wait)
+	}
+}
+
+func (t *Trace) handedOver(name, from, to string) {
+	if t != nil && t.HandedOver != nil {
+		t.HandedOver(name, from, to)
 	}
 }
 

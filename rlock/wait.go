@@ -92,31 +92,45 @@ func (a *acquisition) mayTry() bool {
 
 // park waits in the line.
 func (a *acquisition) park(ctx context.Context, patience time.Duration) (grant, bool, error) {
+	a.s.mu.Lock()
+	handed := a.handed
+	a.s.unlock()
+	if handed {
+		return grant{status: granted}, false, nil
+	}
 	timedOut, err := a.s.park(ctx, a.line, &a.w, patience)
 	return grant{}, timedOut, err
 }
 
 // refused notes in the line when to look again.
 func (a *acquisition) refused(g grant) {
+	a.s.mu.Lock()
+	defer a.s.unlock()
+	a.trying = false
+	if a.line.front == &a.w {
+		a.line.lookAt = a.nextLook(g.value)
+	}
+}
+
+// nextLook is when to look again if Redis said that it is worth while in so many
+// milliseconds (-1: it does not know).
+func (a *acquisition) nextLook(ms int64) time.Duration {
 	// Up to a tenth less than the floor, so that the waiters of many sessions do
 	// not look all at once for ever.
 	floor := a.s.cfg.PollFloor
 	sleep := floor - time.Duration(rand.Int64N(int64(floor)/10+1))
-	if g.value >= 0 {
+	if ms >= 0 && ms < sleep.Milliseconds() {
 		// PTTL is rounded down by up to a millisecond.
-		sleep = min(sleep, time.Duration(g.value+1)*time.Millisecond)
+		sleep = time.Duration(ms+1) * time.Millisecond
 	}
-	a.s.mu.Lock()
-	defer a.s.unlock()
-	if a.line.front == &a.w {
-		a.line.lookAt = a.s.now() + max(sleep, minPause)
-	}
+	return a.s.now() + max(sleep, minPause)
 }
 
 // failed: the attempt may have swallowed a wake-up; whoever is in front next must know.
 func (a *acquisition) failed() {
 	a.s.mu.Lock()
 	defer a.s.unlock()
+	a.trying = false
 	if a.line.front == &a.w {
 		a.line.look = true
 	}
@@ -151,7 +165,9 @@ func (a *acquisition) listen(ctx context.Context) {
 		a.line.listener = l
 		l = nil
 	}
-	a.line.look = true // what was published before the confirmation is unknown
+	// What was published before the confirmation is unknown; it does not matter if an own
+	// owner has got the lock meanwhile.
+	a.line.look = a.line.look || a.line.holder == nil
 	s.unlock()
 	if l != nil {
 		l.Close()
@@ -165,17 +181,25 @@ func (a *acquisition) attempt(ctx context.Context) (grant, error) {
 	if pl, ok := a.spot.(*place); ok {
 		pl.look = false
 	}
+	if a.handed {
+		s.unlock()
+		return grant{status: granted}, nil
+	}
 	if a.line != nil {
+		a.trying = true
 		// Who is not in front asks for this once only, and leaves no mark.
 		a.op.Wait = a.line.front == &a.w
 		if a.op.Wait {
+			a.invite()
 			a.line.drain()
 			a.line.look = false
+			a.came = a.line.limit.came
 		}
 	}
 	s.unlock()
 	g, err := s.tryAcquire(ctx, a.p, &a.op)
 	a.settleAttempt(g, err)
+	a.heardLimit(g)
 	s.cfg.Trace.attempt(a.p.Name(), a.op.Owner, err == nil && g.status == granted, err)
 	return g, err
 }
@@ -214,11 +238,14 @@ var errLate = errors.New("rlock: the reply came later than the lease it speaks o
 // known to be held; a grant is one that can still be trusted.
 func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op) (grant, error) {
 	g := grant{sent: s.now()}
-	reply, err := s.run(ctx, p.Acquire(op)).AsIntSlice()
+	var buf [6]int64
+	reply, err := numbers(buf[:0], s.run(ctx, p.Acquire(op)))
 	if err != nil {
 		return g, err
 	}
-	if len(reply) != 4 {
+	if g.sized = len(reply) == 6; g.sized {
+		g.free, g.limit = reply[4], reply[5]
+	} else if len(reply) != 4 {
 		return g, fmt.Errorf("%w: %d elements", errShape, len(reply))
 	}
 	g.status, g.value, g.token, g.changed = reply[0], reply[1], reply[2], reply[3] == 1
@@ -275,6 +302,9 @@ func (a *acquisition) backOff(ctx context.Context, n int, most time.Duration) er
 func (a *acquisition) ended(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), ErrClosed) || errors.Is(context.Cause(a.caller), ErrClosed) {
 		return ErrClosed
+	}
+	if over, ok := context.Cause(ctx).(*tooMuch); ok {
+		return over.err
 	}
 	if a.caller.Err() != nil {
 		return notAcquired(ctxError(a.caller), a.lastErr)

@@ -85,11 +85,16 @@ func (s *Session) forgetDue(t *tenure) {
 
 // forget takes a tenure that has ended off the books. Session.mu must be held.
 func (s *Session) forget(t *tenure) {
+	t.detach()
+	if t.leaveHost() && !s.closed {
+		s.releaseBehind(t.host, s.over(t.host))
+	}
 	s.forgetDue(t)
 	key := tenureKey{t.prim.Key(), t.owner.id}
 	if s.held[key] == t {
 		delete(s.held, key)
 	}
+	t.lay()
 }
 
 // nextLook returns when to ask Redis about t again after having done so at a time:
@@ -182,8 +187,8 @@ func (s *Session) look(t *tenure, now time.Duration) (ask bool) {
 		t.mayStand = true
 		t.lose("no renewal was confirmed before the end of the lease")
 	case t.renewAt <= now:
-		t.renewAt = never // until the answer is here
-		return t.Err() == nil
+		t.renewAt = never // until the answer is here, also of a transfer: it renews
+		return t.wanted() && t.transfer == nil && t.host == nil
 	}
 	return false
 }
@@ -337,6 +342,7 @@ func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Durati
 		default:
 			if b.lease > 0 {
 				t.trust = max(t.trust, sent+s.trustIn(b.lease))
+				s.renewGuests(t)
 			}
 			t.renewAt = min(t.renewAt, s.nextLook(t, sent))
 		}

@@ -108,7 +108,7 @@ func (n *names) forceUnlock(sessionChannel string) rlock.Command {
 type readSide struct{ *names }
 
 // Traits: readers share, and each of their holds has an id.
-func (readSide) Traits() rlock.Traits { return rlock.Traits{ByID: true} }
+func (readSide) Traits() rlock.Traits { return rlock.Traits{ByID: true, Shares: true} }
 
 // Part is that of readers.
 func (readSide) Part() int { return readPart }

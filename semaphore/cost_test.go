@@ -43,8 +43,8 @@ func TestUncontendedCostsTwoCommands(t *testing.T) {
 }
 
 // What an acquisition costs does not depend on how many goroutines of the session wait:
-// one script to get in, one to get out, and at most one by which the next in line learns
-// that it has to wait.
+// one script to get in and one to get out. By the answer to the former the next in line
+// learns whether it has to wait.
 func TestWaitersOfASessionAreOneContender(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, limit := range []int{1, 4} {
@@ -91,9 +91,87 @@ func contend(t *testing.T, s *redistest.Server, limit, n int) {
 	wg.Wait()
 	got := p.Count("EVALSHA")
 	t.Logf("limit %d, %d waiters: %.2f scripts for one to get in and out", limit, n, float64(got)/float64(n))
-	if got > 3*n+limit {
+	// With more than one inside, a message may come just after what it tells of was taken.
+	if spare := min(limit-1, 1) * (n/4 + limit); got > 2*n+spare {
 		t.Errorf("%d acquisitions sent %d scripts", n, got)
 	}
+}
+
+// A release that lets one waiter of a session in makes that session ask once, whatever the
+// next in line wants: the answer tells that there is not enough left for it (R15). What is
+// enough makes it ask, and no release is waited for.
+func TestGrantTellsTheNextWhetherToAsk(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 60*time.Second)
+		for _, kind := range []string{"semaphore", "counter"} {
+			for _, c := range []struct {
+				first, second, give int
+				attempts            string // whether each is granted
+				in                  int
+			}{
+				{1, 1, 1, "true", 1},
+				{2, 3, 4, "true", 1},
+				{1, 3, 4, "true true", 2},
+				{3, 1, 4, "true true", 2},
+				{3, 1, 2, "false", 0},
+			} {
+				name := fmt.Sprint(kind, c.first, c.second, c.give)
+				attempts := make(chan string, 100)
+				trace, waiting := locktest.Waiting()
+				trace.Attempt = func(_, _ string, ok bool, _ error) { attempts <- fmt.Sprint(ok) }
+				cfg := slow()
+				cfg.Trace = trace
+				ses := dial(t, s, cfg)
+				take, give := taker(t, ctx, s, ses, kind, name, c.give)
+				in := make(chan error, 2)
+				for _, n := range []int{c.first, c.second} {
+					go func() { in <- take(n) }()
+					locktest.Get(t, waiting, 10*time.Second, "a waiter")
+				}
+				for range 2 { // try, subscribe, try
+					locktest.Get(t, attempts, 10*time.Second, "the first attempts")
+				}
+				give()
+				for range c.in {
+					must(t, locktest.Get(t, in, 10*time.Second, name))
+				}
+				var got []string
+				for range strings.Fields(c.attempts) {
+					got = append(got, locktest.Get(t, attempts, 10*time.Second, name))
+				}
+				select {
+				case more := <-attempts:
+					t.Errorf("%s: an attempt more: %s", name, more)
+				case <-time.After(100 * time.Millisecond): // nothing is to come
+				}
+				if got := strings.Join(got, " "); got != c.attempts {
+					t.Errorf("%s: attempts %s, want %s", name, got, c.attempts)
+				}
+				must(t, ses.Close())
+				for range 2 - c.in {
+					is(t, name, locktest.Get(t, in, 10*time.Second, "the end"), rlock.ErrClosed)
+				}
+			}
+		}
+	})
+}
+
+// taker returns how to take from a semaphore or counter that has nothing free, and how
+// another session gives so many permits.
+func taker(t *testing.T, ctx context.Context, s *redistest.Server, ses *rlock.Session, kind, name string, permits int) (take func(int) error, give func()) {
+	other := dial(t, s, slow())
+	if kind == "counter" {
+		c := semaphore.NewCounter(ses, name)
+		return func(n int) error { return c.Acquire(ctx, n) },
+			func() { must(t, semaphore.NewCounter(other, name).Release(ctx, permits)) }
+	}
+	const limit = 5
+	m, holder := semaphore.New(ses, name, limit), semaphore.New(other, name, limit)
+	_, _, err := holder.Acquire(ctx, limit-permits)
+	must(t, err)
+	_, p, err := holder.Acquire(ctx, permits)
+	must(t, err)
+	return func(n int) error { _, _, err := m.Acquire(ctx, n); return err }, func() { must(t, p.Release()) }
 }
 
 // One release makes each waiting session ask at most once, and an idle waiter costs less

@@ -193,7 +193,7 @@ type count struct {
 	n     int
 }
 
-var _ rlock.Primitive = (*count)(nil)
+var _ rlock.Sized = (*count)(nil)
 
 func (p *count) of(n int) *count { return &count{p.names, n} }
 
@@ -201,6 +201,7 @@ func (p *count) Name() string    { return p.names.Name() }
 func (p *count) Key() string     { return p.names.Key() }
 func (p *count) Channel() string { return p.names.channel }
 func (p *count) Part() int       { return 0 }
+func (p *count) Size() int64     { return int64(p.n) }
 
 // Traits: what is taken is nobody's.
 func (p *count) Traits() rlock.Traits { return rlock.Traits{Fleeting: true, Orderly: true} }

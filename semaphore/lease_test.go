@@ -75,6 +75,35 @@ func TestReleaseOfExpiredPermitsChangesNothing(t *testing.T) {
 	})
 }
 
+// Who is behind one that gets in, and does not ask since nothing is left, still looks when
+// the next permit expires: what was known of that before may be out of date.
+func TestExpiredPermitsLetTheNextWaiterIn(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		trace, waiting := locktest.Waiting()
+		ses := dial(t, s, rlock.Config{Lease: time.Hour, PollFloor: time.Hour, Trace: trace})
+		other := semaphore.New(dial(t, s, slow()), "x", 2)
+		ctx := within(t, 20*time.Second)
+		_, p, err := other.Acquire(ctx, 1)
+		must(t, err)
+		_, dead, err := other.Acquire(ctx, 1)
+		must(t, err)
+		m := semaphore.New(ses, "x", 2)
+		first := acquire(ctx, m, 1)
+		locktest.Get(t, waiting, 10*time.Second, "the first")
+		second := acquire(ctx, m, 1)
+		locktest.Get(t, waiting, 10*time.Second, "the second")
+		soon := fmt.Sprint(time.Now().Add(700 * time.Millisecond).UnixMilli())
+		must(t, s.Do(t, "ZADD", zset("x"), soon, dead.Owner()+":1").Error())
+		must(t, p.Release())
+		g := locktest.Get(t, first, 10*time.Second, "the first one's permit")
+		must(t, g.err)
+		h := locktest.Get(t, second, 10*time.Second, "the second one's permit")
+		must(t, h.err)
+		must(t, g.p.Release())
+		must(t, h.p.Release())
+	})
+}
+
 // Waiters need no message to get what expires.
 func TestExpiredPermitsLetWaitersIn(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

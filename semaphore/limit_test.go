@@ -2,6 +2,7 @@ package semaphore_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -116,4 +117,94 @@ func TestSetLimitTellsWaiters(t *testing.T) {
 		must(t, p.Release())
 		available(t, ctx, m, 2)
 	})
+}
+
+// Those behind the first of a session hear of a limit that was lowered elsewhere when he
+// does, and those who come later without having heard of it at once (R26). No release is
+// needed for that, and he waits on.
+func TestLoweredLimitTellsThoseBehind(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		trace, waiting := locktest.Waiting()
+		cfg := slow()
+		cfg.Trace = trace
+		ctx := within(t, 20*time.Second)
+		ses := dial(t, s, cfg)
+		m, other := semaphore.New(ses, "x", 5), semaphore.New(dial(t, s, slow()), "x", 5)
+		_, p, err := other.Acquire(ctx, 5)
+		must(t, err)
+		var all []<-chan got
+		for _, n := range []int{1, 2, 4, 1, 5} {
+			all = append(all, acquire(ctx, m, n))
+			locktest.Get(t, waiting, 10*time.Second, "a waiter")
+		}
+		must(t, other.SetLimit(ctx, 2))
+		for i, want := range []bool{false, false, true, false, true} {
+			if want {
+				is(t, "behind", locktest.Get(t, all[i], 10*time.Second, "one who wants too much").err, semaphore.ErrLimit)
+			}
+		}
+		late := acquire(ctx, semaphore.New(ses, "x", 5), 3)
+		is(t, "late", locktest.Get(t, late, 10*time.Second, "one who came later").err, semaphore.ErrLimit)
+		for _, i := range []int{0, 1, 3} {
+			waits(t, "one who does not want too much", all[i])
+		}
+		must(t, p.Release())
+		for _, i := range []int{0, 1, 3} {
+			g := locktest.Get(t, all[i], 10*time.Second, "a permit")
+			must(t, g.err)
+			must(t, g.p.Release())
+		}
+		available(t, ctx, m, 2)
+	})
+}
+
+// The one in front hears of a lower limit after others have come. It may have been raised
+// before they came, and then it is not held against them; so he asks again, without having
+// been woken.
+func TestStaleLimitIsHeldAgainstNobody(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for _, raised := range []bool{false, true} {
+			staleLimit(t, s, fmt.Sprint("x", raised), raised)
+		}
+	})
+}
+
+func staleLimit(t *testing.T, s *redistest.Server, name string, raised bool) {
+	trace, waiting := locktest.Waiting()
+	cfg := slow()
+	cfg.Trace = trace
+	ses, p := locktest.DialProxy(t, s, cfg)
+	ctx := within(t, 20*time.Second)
+	other := semaphore.New(dial(t, s, slow()), name, 5)
+	_, held, err := other.Acquire(ctx, 5)
+	must(t, err)
+	first := acquire(ctx, semaphore.New(ses, name, 5), 2)
+	locktest.Get(t, waiting, 10*time.Second, "the first")
+	seen, release := p.HoldReply(locktest.Runs(src["acquire"]))
+	must(t, other.SetLimit(ctx, 2))
+	locktest.Get(t, seen, 10*time.Second, "the answer to the first")
+	p.DropMessages(true)
+	if raised {
+		must(t, other.SetLimit(ctx, 6))
+	}
+	second := acquire(ctx, semaphore.New(ses, name, 6), 4)
+	locktest.Get(t, waiting, 10*time.Second, "the second")
+	release()
+	redistest.Eventually(t, 10*time.Second, "the first to ask anew", func() bool {
+		return locktest.Sent(p, locktest.Runs(src["acquire"])) >= 4 // try, try, the old limit, the new one
+	})
+	p.DropMessages(false)
+	if !raised {
+		is(t, "the second", locktest.Get(t, second, 10*time.Second, "its end").err, semaphore.ErrLimit)
+	}
+	must(t, held.Release())
+	in := []<-chan got{first, second}
+	if !raised {
+		in = in[:1]
+	}
+	for _, c := range in {
+		g := locktest.Get(t, c, 10*time.Second, "the permits")
+		must(t, g.err)
+		must(t, g.p.Release())
+	}
 }

@@ -55,7 +55,7 @@ type permits struct {
 }
 
 var _ interface {
-	rlock.Primitive
+	rlock.Sized
 	rlock.Refuser
 } = (*permits)(nil)
 
@@ -63,6 +63,7 @@ func (p *permits) Name() string    { return p.m.names.Name() }
 func (p *permits) Key() string     { return p.m.names.Key() }
 func (p *permits) Channel() string { return p.m.names.channel }
 func (p *permits) Part() int       { return 0 }
+func (p *permits) Size() int64     { return int64(p.n) }
 
 // Traits: many hold it together, each for itself.
 func (p *permits) Traits() rlock.Traits { return rlock.Traits{Anonymous: true, Orderly: true} }

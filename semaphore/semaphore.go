@@ -53,12 +53,13 @@ func New(s *rlock.Session, name string, limit int) *Semaphore {
 //
 // Acquire blocks until it has the permits or ctx ends; use [rlock.Wait] to bound only the
 // waiting. While Redis cannot be reached it keeps trying. Errors: [ErrLimit] at once if n
-// is below 1 or more than the limit; [rlock.ErrNotAcquired] when the wait is over, together
-// with ctx's error if that was why and with the client's if Redis did not answer; ctx's
-// error alone if it was done before the call (nothing was sent); [rlock.ErrClosed],
-// [rlock.ErrArgument], [rlock.ErrName]; Redis's own error, WRONGTYPE above all, when it
-// refuses the command. On error the returned context is ctx, the permits are nil, and
-// nothing is held: what may have been granted unseen is given back in the background.
+// is below 1 or more than the limit, or as soon as that is lowered below n;
+// [rlock.ErrNotAcquired] when the wait is over, together with ctx's error if that was why
+// and with the client's if Redis did not answer; ctx's error alone if it was done before the
+// call (nothing was sent); [rlock.ErrClosed], [rlock.ErrArgument], [rlock.ErrName]; Redis's
+// own error, WRONGTYPE above all, when it refuses the command. On error the returned context
+// is ctx, the permits are nil, and nothing is held: what may have been granted unseen is
+// given back in the background.
 func (m *Semaphore) Acquire(ctx context.Context, n int, opts ...rlock.LockOption) (context.Context, *Permits, error) {
 	if err := m.tooMany(ctx, n); err != nil {
 		return ctx, nil, wrap("acquire", m.names.Name(), err)
@@ -97,8 +98,8 @@ func (m *Semaphore) Do(ctx context.Context, n int, fn func(context.Context) erro
 const MaxAtOnce = 10_000
 
 // tooMany returns why n permits can never be had, as far as that can be told before the
-// request stands in the session's line. There it is told at its first attempt; but that
-// comes only when everybody in front has been served.
+// request stands in the session's line. There it is told by the answer to the next attempt
+// of whoever is in front; and TryAcquire does not get there if somebody is.
 func (m *Semaphore) tooMany(ctx context.Context, n int) error {
 	switch {
 	case m.err != nil:

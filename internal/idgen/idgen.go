@@ -35,8 +35,8 @@ func NewOwners(session string, first uint64) *Owners {
 
 // Next returns an owner id that this generator has not returned before.
 func (o *Owners) Next() string {
-	b := make([]byte, 0, len(o.prefix)+20)
-	b = append(b, o.prefix...)
+	var buf [64]byte // enough for a UUID, so that only the string is allocated
+	b := append(buf[:0], o.prefix...)
 	return string(strconv.AppendUint(b, o.last.Add(1), 10))
 }
 

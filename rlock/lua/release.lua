@@ -13,13 +13,24 @@
 -- ARGV[3]  PUBLISH or SPUBLISH
 -- ARGV[4]  the holds that this session keeps, all by id
 -- ARGV[5]  the TTL in ms that those deserve; 0 leaves it
--- ARGV[i]  i > 5: their ids; needed only with a TTL
+-- ARGV[i]  i > 5: with a TTL the ids of those; then other owners that may stand there
+--          instead, since the lock has passed from them to this one in memory (see
+--          transfer.lua)
 -- Returns  {holds left, changed}; {holds, 0} without KEYS[2]: nothing was done, since
 --          the owner has holds by id, and the call must be made with KEYS[2]
 -- Publishes '0' on the channel when the lock became free.
-local held = redis.pcall('HGET', KEYS[1], ARGV[1])
+local owner = ARGV[1]
+local held = redis.pcall('HGET', KEYS[1], owner)
 if type(held) == 'table' then
   return {0, 0} -- something else stands under the name: the hold is gone
+end
+local ttl = tonumber(ARGV[5])
+local kept = ttl > 0 and tonumber(ARGV[4]) or 0
+for i = 6 + kept, #ARGV do
+  if not held then
+    owner = ARGV[i]
+    held = redis.call('HGET', KEYS[1], owner)
+  end
 end
 held = tonumber(held or 0) or 0
 if held <= 0 then
@@ -27,7 +38,7 @@ if held <= 0 then
 end
 -- What is left when this hold is gone are holds by id; an earlier run has left a mark
 -- among them, lest a resend take one of those.
-local mark = 'released:' .. ARGV[1]
+local mark = 'released:' .. owner
 if held > 1 and not KEYS[2] then
   return {held, 0}
 end
@@ -35,7 +46,7 @@ if KEYS[2] and redis.call('SISMEMBER', KEYS[2], mark) == 1 then
   return {held, 0}
 end
 -- In a life that the owner entered by id there is no hold of acquire.lua's.
-if KEYS[2] and redis.call('SISMEMBER', KEYS[2], 'entered:' .. ARGV[1]) == 1 then
+if KEYS[2] and redis.call('SISMEMBER', KEYS[2], 'entered:' .. owner) == 1 then
   return {held, 0}
 end
 if held == 1 then
@@ -43,15 +54,15 @@ if held == 1 then
   redis.call(ARGV[3], ARGV[2], '0')
   return {0, 1}
 end
-held = redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
+held = redis.call('HINCRBY', KEYS[1], owner, -1)
 redis.call('SADD', KEYS[2], mark)
 -- Only ever shorter: unlocking one hold never lengthens the lease of another. And only
 -- if all that is left is this session's: see extend.lua.
-local ttl, there = tonumber(ARGV[5]), 0
-for i = 6, #ARGV do
+local there = 0
+for i = 6, 5 + kept do
   there = there + redis.call('SISMEMBER', KEYS[2], ARGV[i])
 end
-if ttl > 0 and held == tonumber(ARGV[4]) and there == held and redis.call('PTTL', KEYS[1]) > ttl then
+if ttl > 0 and held == kept and there == held and redis.call('PTTL', KEYS[1]) > ttl then
   redis.call('PEXPIRE', KEYS[1], ttl)
   redis.call('PEXPIRE', KEYS[2], ttl)
 end

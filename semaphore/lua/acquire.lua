@@ -12,8 +12,10 @@
 -- ARGV[4]  the limit, should the semaphore not exist yet
 -- ARGV[5]  channel of the semaphore
 -- ARGV[6]  PUBLISH or SPUBLISH
--- Returns  {1, n, 0, changed}  granted; they expire no sooner than the lease
---          {0, ms, 0, 0}       not enough are free; the next expires in ms (-1: none)
+-- Returns  {1, ms, 0, changed, free, limit}  granted; they expire no sooner than the
+--                              lease; free are left (below 0: the limit was lowered), and
+--                              the next of all expires in ms (-1: none)
+--          {0, ms, 0, 0, free, limit}  not enough are free
 --          {-2, limit, 0, 0}   n is more than the limit
 --          WRONGTYPE error     nothing was changed
 -- Publishes how many permits are free, if some are, and permits had expired or the
@@ -57,11 +59,12 @@ if redis.call('ZSCORE', KEYS[2], ARGV[1] .. ':1') then -- an earlier run has gra
   end
 end
 local granted = alive == n or value >= n
-if not granted and n > value + taken then
+local limit = value + taken
+if not granted and n > limit then
   if tell and not new and value > 0 then
     redis.call(ARGV[6], ARGV[5], int(value))
   end
-  return {-2, value + taken, 0, 0}
+  return {-2, limit, 0, 0}
 end
 if new then
   redis.call('SET', KEYS[1], int(value))
@@ -87,12 +90,9 @@ end
 if tell and value > 0 then
   redis.call(ARGV[6], ARGV[5], int(value))
 end
-if granted then
-  return {1, n, 0, alive < n and 1 or 0}
-end
 local lowest = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-local at = tonumber(lowest[2] or 0) or 0
-if at <= now or at >= 922337203685477 then -- Redisson's expiry of a permit without a lease
-  return {0, -1, 0, 0}
+local ms = (tonumber(lowest[2] or 0) or 0) - now
+if ms <= 0 or ms + now >= 922337203685477 then -- Redisson's expiry of a permit without a lease
+  ms = -1
 end
-return {0, at - now, 0, 0}
+return {granted and 1 or 0, ms, 0, granted and alive < n and 1 or 0, value, limit}

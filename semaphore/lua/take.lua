@@ -7,8 +7,8 @@
 -- KEYS[2]  the request: what it took, or 'undone'; expires
 -- ARGV[1]  n
 -- ARGV[2]  for how long the request is remembered from this run on, in ms
--- Returns  {1, n, 0, changed}  granted
---          {0, -1, 0, 0}       the counter has less, or the request was undone
+-- Returns  {1, -1, 0, changed, free, -1}  granted; the counter has free left
+--          {0, -1, 0, 0, free, -1}  it has less than n, or the request was undone
 --          WRONGTYPE error     nothing was changed
 -- Publishes nothing.
 local wrongtype = 'WRONGTYPE Operation against a key holding the wrong kind of value'
@@ -16,19 +16,18 @@ local value, request = redis.pcall('GET', KEYS[1]), redis.pcall('GET', KEYS[2])
 if type(value) == 'table' or type(request) == 'table' then
   return redis.error_reply(wrongtype)
 end
+local integer = value and (value == '0' or string.match(value, '^-?[1-9]%d*$')) and #value <= 18
+local free = integer and tonumber(value) or 0
 if request then
   redis.call('PEXPIRE', KEYS[2], ARGV[2])
-  if request == 'undone' then
-    return {0, -1, 0, 0}
-  end
-  return {1, tonumber(ARGV[1]), 0, 0}
+  return {request == 'undone' and 0 or 1, -1, 0, 0, free, -1}
 end
-if value and not ((value == '0' or string.match(value, '^-?[1-9]%d*$')) and #value <= 18) then
+if value and not integer then
   return redis.error_reply(wrongtype .. ': the counter is not an integer')
 end
-if not value or tonumber(value) < tonumber(ARGV[1]) then
-  return {0, -1, 0, 0}
+if free < tonumber(ARGV[1]) then
+  return {0, -1, 0, 0, free, -1}
 end
-redis.call('DECRBY', KEYS[1], ARGV[1])
+free = redis.call('DECRBY', KEYS[1], ARGV[1])
 redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
-return {1, tonumber(ARGV[1]), 0, 1}
+return {1, -1, 0, 1, free, -1}

@@ -1,0 +1,226 @@
+package rlock
+
+import (
+	"context"
+	"time"
+)
+
+// Where many goroutines of one session read at a time, Redis need not know each of them:
+// they share one hold there, that of a host. The host is a tenure of an owner that nobody
+// else has, and that no caller sees; its guests hold in memory, each a tenure with a
+// context and an owner of its own. Guests trust the lock for as long as the host does, and
+// are lost with it; the last of them that leaves releases it.
+//
+// Readers join for as long as Redis has said, a moment ago, that no writer waits. Later
+// ones ask anew, and make another host if they may come in. A writer of the session that
+// waits shortens the moment. So a writer waits for little longer than without: but those
+// who come in that moment cost Redis nothing.
+//
+// As long as few read, each has a hold of its own in Redis, where it can be seen.
+
+const (
+	// shareTime is for how long a host takes readers in: as long as an outside writer is
+	// kept waiting by that, at most.
+	shareTime = 10 * time.Millisecond
+
+	// shareAhead is the same for a writer of the session, who is known at once. That is not
+	// nothing, since readers who come past him come for nothing, and writers that gather
+	// meanwhile find each other in the line.
+	shareAhead = time.Millisecond
+
+	// shareFrom is how many of a session's owners read, each by itself, before another one
+	// becomes a host, if nobody waits in line.
+	shareFrom = 8
+)
+
+// mayShare reports whether a can be a guest: a new owner whose lease is renewed.
+func (a *acquisition) mayShare() bool {
+	return a.owner == nil && a.o.lease == 0 && a.s.cfg.HandOverLimit >= 0 && a.p.Traits().Shares
+}
+
+// takesIn reports whether t is a host that readers may join. Session.mu must be held.
+func (t *tenure) takesIn(now time.Duration) bool {
+	return t != nil && t.state == holding && now < t.openUntil && !t.doubtful &&
+		t.trust-now >= t.s.trustIn(t.s.cfg.Lease)/2
+}
+
+// shared returns a host that a may join, or nil. Session.mu must be held.
+func (a *acquisition) shared() *tenure {
+	if !a.mayShare() {
+		return nil
+	}
+	l := a.s.lines[lineKey{a.p.Channel(), a.p.Key()}]
+	if l == nil || !l.host.takesIn(a.s.now()) {
+		return nil
+	}
+	return l.host
+}
+
+// invite makes the attempt that follows that of a host, if there are enough to share it.
+// Session.mu must be held.
+func (a *acquisition) invite() {
+	l := a.line
+	if a.host != nil || a.sent || a.mayCome || !a.mayShare() {
+		return
+	}
+	if l.host == nil && l.readers < shareFrom && l.front == l.back {
+		return
+	}
+	a.host = a.s.newTenure(context.Background(), a.p, nil)
+	a.s.pending[a.host] = struct{}{}
+	a.op.Owner = a.host.owner.id
+}
+
+// openHouse makes the hold that was granted to a that of its host, with a the first guest,
+// and takes in who waits. Session.mu must be held.
+func (s *Session) openHouse(a *acquisition, g grant) *Hold {
+	l, host := a.line, a.host
+	s.displace(l)
+	delete(s.pending, host)
+	host.state, host.trust = holding, 0
+	s.held[tenureKey{a.p.Key(), host.owner.id}] = host
+	s.addHold(host, a, g)
+	host.doubtful = host.doubtful || a.t.doubtful
+	if host.doubtful {
+		host.renewAt = s.now()
+		s.reschedule(host)
+	}
+	l.refs++
+	l.host, host.line = host, l
+	host.openUntil = g.sent + shareTime
+	h := s.join(a, host)
+	for w := l.front; w != nil; {
+		next := w.next
+		b := w.a
+		if b.p.Traits().Exclusive {
+			host.openUntil = min(host.openUntil, s.now()+shareAhead)
+		} else if b != a && b.idle(s.now()) && b.mayShare() && host.takesIn(s.now()) {
+			if unused := l.unlink(w); unused != nil {
+				s.afterUnlock(unused.Close)
+			}
+			s.join(b, host)
+			b.handed = true
+			w.signal()
+		}
+		w = next
+	}
+	l.callUp()
+	return h
+}
+
+// join makes a a guest. Session.mu must be held.
+func (s *Session) join(a *acquisition, host *tenure) *Hold {
+	t := a.t
+	s.letIn(a, host.trust)
+	t.parts[a.p.Part()].first = false // Redis does not know of it
+	t.host, t.guest = host, len(host.guests)
+	host.guests = append(host.guests, t)
+	return &t.first
+}
+
+// leaveHost ends a stay, and reports whether the host is to be released: nobody is left.
+// Session.mu must be held.
+func (t *tenure) leaveHost() (last bool) {
+	host := t.host
+	if host == nil || t.guest < 0 {
+		return false
+	}
+	n := len(host.guests) - 1
+	host.guests[t.guest] = host.guests[n]
+	host.guests[t.guest].guest = t.guest
+	host.guests[n] = nil
+	host.guests = host.guests[:n]
+	t.guest = -1
+	if n == 0 && host.line != nil && host.line.host == host {
+		host.line.host = nil // nobody else joins
+	}
+	return n == 0 && host.state == holding
+}
+
+// wanted reports whether somebody's context wants the lock to be renewed. Session.mu must be
+// held.
+func (t *tenure) wanted() bool {
+	if len(t.guests) == 0 {
+		return t.Err() == nil
+	}
+	for _, g := range t.guests {
+		if g.keptByHost() {
+			return true
+		}
+	}
+	return false
+}
+
+// keptByHost: a guest is trusted for longer with each renewal of the host, but for those
+// whose context has ended and who have no fixed lease either.
+func (t *tenure) keptByHost() bool { return t.Err() == nil || len(t.fixed) > 0 }
+
+// renewGuests passes on what a renewal of the host has earned. Session.mu must be held.
+func (s *Session) renewGuests(host *tenure) {
+	for _, g := range host.guests {
+		if g.keptByHost() {
+			g.trust = max(g.trust, host.trust)
+			s.reschedule(g)
+		}
+	}
+}
+
+// unlockGuest is the Unlock of a hold in memory. Session.mu must be held and is released.
+func (s *Session) unlockGuest(h *Hold) error {
+	t := h.t
+	var err error
+	if h.ranOut {
+		err = ErrLost
+	}
+	h.drop()
+	if t.live() > 0 {
+		s.reschedule(t)
+		s.unlock()
+		return err
+	}
+	t.cancelAll(ErrReleased)
+	t.state = ended
+	last := t.leaveHost()
+	s.forget(t)
+	if !last {
+		s.unlock()
+		return err
+	}
+	s.active++
+	defer s.leave()
+	if e := s.releaseLast(s.releaseContext(), t.host); e != nil {
+		err = e
+	}
+	return err
+}
+
+// nestGuest is a Lock by an owner that is a guest: it happens in memory too. Session.mu must
+// be held and is released.
+func (a *acquisition) nestGuest(t *tenure) (context.Context, *Hold, error) {
+	s := a.s
+	if s.closed {
+		s.unlock()
+		return nil, nil, ErrClosed
+	}
+	if a.p.Part() != t.first.part {
+		s.unlock()
+		// What the script would say to a reader that wants to become a writer.
+		return nil, nil, grant{status: forGood, value: 1}.never(a.p)
+	}
+	now := s.now()
+	h := &Hold{t: t, part: a.p.Part(), began: now, auto: a.o.lease == 0}
+	pt := &t.parts[h.part]
+	pt.live++
+	if h.auto {
+		pt.auto++
+	} else {
+		h.until, h.end = now+a.o.lease, now+s.trustIn(a.o.lease)
+		t.fixed = append(t.fixed, h)
+	}
+	s.reschedule(t)
+	section := h.ownContext(t.nestedContext(a.caller))
+	holds := t.live()
+	s.unlock()
+	s.cfg.Trace.acquired(a.p.Name(), t.owner.id, holds, s.now()-a.start)
+	return section, h, nil
+}
