@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -129,10 +130,10 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 		s.unlock()
 		return nil
 	}
-	prim := t.parts[h.part].prim
-	op := Op{Owner: t.owner.id, Lease: d, ByID: t.parts[h.part].byID}
+	pt := &t.parts[h.part]
+	op := Op{Owner: t.owner.id, Lease: d, ByID: pt.byID, IDs: slices.Clone(pt.ids)}
 	if t.auto() == 0 {
-		op.Holds = t.parts[h.part].told()
+		op.Holds = pt.told()
 	}
 	for _, other := range t.fixed {
 		if other != h && other.until > s.now()+d {
@@ -147,7 +148,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	t.busy = true
 	s.unlock()
 
-	held, sent, err := s.sendExtend(ctx, t, prim, &op)
+	held, sent, err := s.sendExtend(ctx, t, pt.prim.Extend(&op))
 
 	s.mu.Lock()
 	defer s.unlock()
@@ -173,10 +174,13 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 }
 
 // sendExtend sends the script until it is answered, ctx ends, or the tenure does.
-func (s *Session) sendExtend(ctx context.Context, t *tenure, p Primitive, op *Op) (held int64, sent time.Duration, err error) {
+func (s *Session) sendExtend(ctx context.Context, t *tenure, cmd Command) (held int64, sent time.Duration, err error) {
 	for n := 0; ; n++ {
 		sent = s.now()
-		held, err = s.run(ctx, p.Extend(op)).AsInt64()
+		held, err = s.run(ctx, cmd).AsInt64()
+		if held == 2 && cmd.widenKeys() {
+			continue
+		}
 		if err == nil || ctx.Err() != nil || classify(err) == refused {
 			return held, sent, err
 		}

@@ -24,9 +24,9 @@ type ctxOwner struct {
 // process knows the whole count, each hold has an id there, in a set next to the lock
 // ("relock_holds:{name}") that lives and dies with it. An id that came from OwnerFrom in
 // another process may be used too, and is counted right; only if the first hold of its
-// maker gets no answer to its release, and the owner has entered the lock anew elsewhere
-// before it is sent again, can that release meet the new hold. Who passes owners on
-// should therefore name them.
+// maker gets no answer to its release, or is lost without his notice, and the owner has
+// entered the lock anew elsewhere before that release runs, can it meet the new hold. Who
+// passes owners on should therefore name them.
 func WithOwner(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, &ctxOwner{id: id})
 }

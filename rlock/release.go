@@ -249,6 +249,9 @@ func (s *Session) releaseOne(ctx context.Context, t *tenure, h *Hold) error {
 		pt.first = false
 	}
 	op.Holds, op.Other = pt.told(), t.parts[1-h.part].told()
+	if op.Keep > 0 {
+		op.IDs, op.OtherIDs = slices.Clone(pt.ids), slices.Clone(t.parts[1-h.part].ids)
+	}
 	until := s.over(t)
 	s.reschedule(t)
 	t.busy = true
