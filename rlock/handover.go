@@ -453,7 +453,8 @@ func (o *ctxOwner) share() {
 }
 
 // tell is share, and waits until what was handed over from the owner stands in Redis no
-// more by its name: whoever is told of it could enter there.
+// more by its name: whoever is told of it could enter there. That ends with the lease if
+// Redis is not heard of.
 func (o *ctxOwner) tell() {
 	o.share()
 	t := o.maker
@@ -461,10 +462,8 @@ func (o *ctxOwner) tell() {
 		return
 	}
 	s := t.s
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ReleaseTimeout)
-	defer cancel()
 	s.mu.Lock()
-	if t.state != ended || !t.behind || t.waitTurn(ctx) == nil {
+	if t.state != ended || t.transfer == nil || t.waitTurn(s.ctx) == nil {
 		s.unlock()
 	}
 }

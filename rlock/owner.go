@@ -37,7 +37,7 @@ func WithOwner(ctx context.Context, id string) context.Context {
 //
 // It makes the id known: the lock that it was made for is not handed on from that owner in
 // memory. If it just was, OwnerFrom waits until Redis has heard of that, one round trip as a
-// rule and at most Config.ReleaseTimeout.
+// rule; while Redis cannot be reached, until the lease is over.
 func OwnerFrom(ctx context.Context) (id string, ok bool) {
 	if o := ownerOf(ctx); o != nil {
 		o.tell()
