@@ -62,10 +62,13 @@ func (h *Hold) Remaining() time.Duration {
 }
 
 // Unlock releases this hold. When it is the owner's last, the critical section's
-// context ends with the cause [ErrReleased] and the lock is free. It works although
-// the context is done, and blocks for one round trip, at most Config.ReleaseTimeout.
+// context ends with the cause [ErrReleased] and the lock is free, or has passed to the next
+// goroutine of the session that waits for it. It works although the context is done, and
+// blocks for one round trip, at most Config.ReleaseTimeout (or an eighth less); not at all
+// if the lock passes on in memory, or other readers keep the hold that is shared.
 //
-// Errors: [ErrNotHeld] for a second call; [ErrLost] if the lock was gone before;
+// Errors: [ErrNotHeld] for a second call; [ErrLost] if the lock was gone before, as far as
+// is known: where it does not block, Redis is not asked;
 // [ErrClosed] after the session was closed; else the client's error when no answer
 // came in time: the release then goes on in the background until Redis confirms it
 // or the lease is over. After any error the hold is not held any more, and nobody
