@@ -141,3 +141,30 @@ func TestCloseHandsOn(t *testing.T) {
 		nothingLeft(t, s)
 	})
 }
+
+// Of an owner that is shared, what one session has lost does not bring the end of what the
+// other has taken anew closer.
+func TestALostHoldDoesNotCutTheOwnersNextLife(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := rlock.WithOwner(within(t, patience), "me")
+		a, b := fairlock.New(dial(t, s, silent()), "x"), fairlock.New(dial(t, s, silent()), "x")
+		gone := lock(t, ctx, a, rlock.Lease(3*time.Second))
+		must(t, s.Do(t, "DEL", "x").Error())
+		there := lock(t, ctx, b, rlock.Lease(time.Minute))
+		stands := func(what string) {
+			t.Helper()
+			ttl, err := s.Do(t, "PTTL", "x").AsInt64()
+			must(t, err)
+			if left := there.hold.Remaining(); left > time.Duration(ttl)*time.Millisecond {
+				t.Errorf("%s: trusted for %v, Redis keeps it for %d ms", what, left, ttl)
+			}
+		}
+		unlock(t, lock(t, ctx, a, rlock.Lease(3*time.Second)))
+		stands("the other session was in, and left")
+		is(t, "Extend of what was lost", gone.hold.Extend(ctx, 2*time.Second), rlock.ErrLost)
+		stands("Extend")
+		is(t, "Unlock of what was lost", gone.hold.Unlock(), rlock.ErrLost)
+		unlock(t, there)
+		nothingLeft(t, s)
+	})
+}

@@ -108,8 +108,8 @@ func (p *primitive) Acquire(op *rlock.Op) rlock.Command {
 }
 
 func (p *primitive) Release(op *rlock.Op) rlock.Command {
-	args := append([]string{op.Owner, strconv.Itoa(op.Holds), ms(op.Keep), p.ahead(op.Owner)}, op.Ends...)
-	return p.command(releaseScript, args...)
+	args := []string{op.Owner, strconv.Itoa(op.Holds), ms(op.Keep), p.ahead(op.Owner), strconv.Itoa(len(op.Ends))}
+	return p.command(releaseScript, append(append(args, op.Ends...), op.IDs...)...)
 }
 
 func (p *primitive) Beat(places []string) rlock.Command {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,6 +72,17 @@ func TestDocumentedACLIsEnough(t *testing.T) {
 			t.Errorf("Unlock after ForceUnlock: %v", err)
 		}
 	}
+	var handed sync.WaitGroup // in memory
+	for range 50 {
+		handed.Go(func() {
+			nothing := func(context.Context) error { return nil }
+			x, rw := rlock.New(a, "y"), rwlock.New(a, "z")
+			if err := errors.Join(x.Do(ctx, nothing), rw.Do(ctx, nothing), rw.RDo(ctx, nothing)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	handed.Wait()
 	runVariants(t, ctx, a, b)
 	denied, err := s.Do(t, "ACL", "LOG").ToArray()
 	must(t, err)

@@ -33,7 +33,9 @@
 // this process's by more than the margin breaks the promise above; one that is merely
 // wrong does not matter, and neither does this process's wall clock.
 //
-// Order between processes: among them whoever asks first after a release gets the lock.
+// Order between processes: among them whoever asks first after a release gets the lock. A
+// session whose own goroutines wait keeps it for a while (Config.HandOverLimit) and then
+// holds back, so that others get their turn.
 //
 // # How it works
 //
@@ -43,6 +45,11 @@
 // critical section's derives from, and ends with the last Unlock. One goroutine of the
 // session, the watchdog, has all tenures renewed every third of the lease, up to 200
 // with one script.
+//
+// Between goroutines of one session the lock passes in memory: Unlock lets the next one in,
+// who trusts it for no longer than the one before could, and a third script makes the hash
+// follow. If that finds the lock gone, whoever has it by then ends with [ErrLost]; an Unlock
+// that handed it over has returned nil by then, since it did not ask Redis.
 //
 // The primitives of other packages run on the same machine: they implement [Primitive].
 package rlock

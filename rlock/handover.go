@@ -3,17 +3,24 @@ package rlock
 import (
 	"context"
 	"time"
+
+	"github.com/redis/rueidis"
 )
 
 // A Transferer is a Primitive whose lock may pass from one owner to the next of the same
-// session in memory, see [Traits.HandsOver]. It excludes, and its holds have no ids.
+// session in memory, see [Traits.HandsOver].
 type Transferer interface {
 	Primitive
 
 	// Transfer is the script that gives the one hold of an owner to another, for at
-	// least lease from now; transfer.lua's shape.
-	Transfer(from, to string, lease time.Duration) Command
+	// least lease from now. Its reply is {1, how many listen on Channel or -1}, or
+	// {0 or less, 0} if the lock was lost; its state the same when it runs twice.
+	Transfer(from, to Entry, lease time.Duration) Command
 }
+
+// An Entry is an owner with one hold: with its id, or, if that is empty, the first hold of an
+// owner that nobody else knows.
+type Entry struct{ Owner, ID string }
 
 // While goroutines of one session wait for the lock that another of them holds, it need
 // not travel through Redis between them: the session's lease keeps everybody else out
@@ -33,10 +40,14 @@ type Transferer interface {
 // is right again, or the run has ended otherwise. Guarded by Session.mu.
 type transfer struct {
 	p    Transferer
-	line *line
 	from *tenure // what Redis knew when last heard of
 	to   *tenure // what it was told since and may have done; nil: nothing
 	cur  *tenure // who has the lock; nil: it is released, or lost
+
+	// stop ends the call that is under way, nil if there is none; left is then whose ghosts
+	// must stay until it has come back.
+	stop context.CancelFunc
+	left *tenure
 }
 
 const (
@@ -51,9 +62,15 @@ const (
 
 	// yieldTime is how long the session leaves the lock to others after such a run, at
 	// least; in round trips, yieldTrips. Their attempts are there a round trip after the
-	// message; the rest is for a busy machine to wake up in.
-	yieldTime  = 500 * time.Microsecond
-	yieldTrips = 3
+	// message; the rest is for a busy machine to wake up in. They may be further away: if
+	// nobody took the lock, twice as long is left next time, yieldSteps times and at most
+	// yieldMost. If then still nobody did, they seem to be asleep, and it begins again after
+	// yieldPatience runs.
+	yieldTime     = 500 * time.Microsecond
+	yieldMost     = 10 * time.Millisecond
+	yieldTrips    = 3
+	yieldSteps    = 8
+	yieldPatience = 128
 )
 
 // A run is what a line knows of the hand-overs since the lock came from Redis.
@@ -65,6 +82,31 @@ type run struct {
 	trip    time.Duration // how long the last transfer took
 	yielded time.Duration // until when the lock is left to others
 	echo    bool          // the message of that release is still to come
+	untaken int           // how often in a row nobody took it
+}
+
+// yield leaves the lock to others, from now on. Session.mu must be held.
+func (r *run) yield(now time.Duration) {
+	d := max(yieldTime, yieldTrips*r.trip)
+	if n := r.untaken % yieldPatience; n <= yieldSteps {
+		d <<= n
+	}
+	r.yielded = now + min(d, yieldMost)
+}
+
+// taken notes that somebody else has got the lock. Session.mu must be held.
+func (r *run) taken() {
+	if r.yielded > 0 {
+		r.yielded, r.untaken = 0, min(r.untaken, yieldSteps)/2
+	}
+}
+
+// begin notes that the lock has come from Redis. Session.mu must be held.
+func (r *run) begin(now time.Duration) {
+	if r.yielded > 0 && r.others > 0 {
+		r.untaken++
+	}
+	r.began, r.passes, r.yielded, r.echo = now, 0, 0, false
 }
 
 // goesOn reports whether the run may be continued. Session.mu must be held.
@@ -83,11 +125,11 @@ func (s *Session) successor(t *tenure) *acquisition {
 	if l == nil || l.holder != t || l.front == nil || s.cfg.HandOverLimit < 0 {
 		return nil
 	}
-	pt, a := &t.parts[t.prim.Part()], l.front.a
+	a := l.front.a
 	now := s.now()
 	switch {
-	case t.live() != 1 || pt.told() != 1 || !pt.first || pt.auto != 1 || t.untidy || t.doubtful:
-		return nil // only what is one hold in Redis and here
+	case t.owner.maker != t || t.untidy || t.doubtful || !t.single():
+		return nil // only an owner made here, with one hold in Redis and here
 	case t.busy && t.transfer == nil, t.turn != nil:
 		return nil // something else is under way
 	case !t.prim.Traits().HandsOver || !a.p.Traits().HandsOver:
@@ -98,7 +140,7 @@ func (s *Session) successor(t *tenure) *acquisition {
 		return nil
 	case !l.run.goesOn(s.cfg.HandOverLimit, now):
 		if l.run.passes > 0 { // it has been had for longer than others' share
-			l.run.yielded = now + max(yieldTime, yieldTrips*l.run.trip)
+			l.run.yield(now)
 		}
 		return nil
 	}
@@ -112,10 +154,19 @@ func (a *acquisition) idle(now time.Duration) bool {
 		a.t.Err() == nil && (a.deadline == 0 || now < a.deadline)
 }
 
-// handOver ends t, whose last hold is unlocked, and lets a in. It returns false, and has
+// single reports whether t is one hold, here and in Redis, by the name that a transfer says.
+// Session.mu must be held.
+func (t *tenure) single() bool {
+	pt, other := &t.parts[t.prim.Part()], &t.parts[1-t.prim.Part()]
+	return pt.live == 1 && pt.auto == 1 && pt.told() == 1 && pt.first != pt.prim.Traits().ByID &&
+		other.live == 0 && other.told() == 0
+}
+
+// handOver ends t, whose last hold h is unlocked, and lets a in. It returns false, and has
 // done nothing but end the critical section, if somebody outside knows the owner. Session.mu
 // must be held.
-func (s *Session) handOver(t *tenure, a *acquisition) bool {
+func (s *Session) handOver(h *Hold, a *acquisition) bool {
+	t := h.t
 	// Who shares the owner first says so and then looks whether the section has ended.
 	t.cancelAll(ErrReleased)
 	if t.shared.Load() {
@@ -123,10 +174,14 @@ func (s *Session) handOver(t *tenure, a *acquisition) bool {
 	}
 	l, next, tr := t.line, a.t, t.transfer
 	s.forgetDue(t)
-	t.first.done = true
-	t.first.drop()
+	h.drop()
 	t.state, t.line = ended, nil
-	t.parts[t.prim.Part()].first = false
+	pt := &t.parts[t.prim.Part()]
+	t.entry = ""
+	if !pt.first {
+		t.entry = pt.ids[0]
+	}
+	pt.first, pt.ids = false, nil
 
 	s.letIn(a, t.trust)
 	l.holder, next.line = next, l // the tenure's reference to the line goes along
@@ -138,7 +193,7 @@ func (s *Session) handOver(t *tenure, a *acquisition) bool {
 	l.run.passes++
 
 	if tr == nil {
-		tr = &transfer{p: t.prim.(Transferer), line: l, from: t}
+		tr = &transfer{p: t.prim.(Transferer), from: t}
 		t.busy, t.transfer = true, tr
 		s.active++
 		s.background.Go(func() { s.follow(tr) })
@@ -161,9 +216,14 @@ func (s *Session) letIn(a *acquisition, trust time.Duration) {
 	t := a.t
 	t.state, t.trust = holding, trust
 	s.held[tenureKey{a.p.Key(), t.owner.id}] = t
-	t.first = Hold{t: t, part: a.p.Part(), began: s.now(), auto: true}
+	t.first = Hold{t: t, part: a.p.Part(), began: s.now(), auto: true, id: a.op.ID}
 	pt := &t.parts[a.p.Part()]
-	pt.prim, pt.first, pt.live, pt.auto = a.p, true, 1, 1
+	pt.prim, pt.live, pt.auto, t.entry = a.p, 1, 1, a.op.ID
+	if a.op.ID == "" {
+		pt.first = true
+	} else {
+		pt.ids, pt.byID = []string{a.op.ID}, true
+	}
 	pt.life++
 	s.reschedule(t)
 }
@@ -200,13 +260,15 @@ func (a *acquisition) takeHanded() (context.Context, *Hold, error) {
 	}
 	switch {
 	case t.state != holding:
+		h.done = true
+		s.abandon(t, h)
 	case t.host != nil:
 		h.done = true
 		h.drop()
 		t.end(err)
 	default:
 		h.done = true
-		if next := s.successor(t); next == nil || !s.handOver(t, next) {
+		if next := s.successor(t); next == nil || !s.handOver(h, next) {
 			h.drop()
 			s.releaseBehind(t, s.over(t))
 		}
@@ -229,18 +291,22 @@ func (s *Session) follow(tr *transfer) {
 		if tr.to == nil {
 			tr.to = tr.cur
 		} // else it may have run; only when that is known is there more to say
-		cmd := tr.p.Transfer(tr.from.owner.id, tr.to.owner.id, s.cfg.Lease)
-		listens := tr.line.listener != nil
+		cmd := tr.p.Transfer(Entry{tr.from.owner.id, tr.from.entry}, Entry{tr.to.owner.id, tr.to.entry}, s.cfg.Lease)
+		listens := tr.cur.line.listener != nil
 		sent := s.now()
 		patience := max(min(s.cfg.Lease/3, (tr.cur.trust-sent)/3), 10*time.Millisecond)
+		ctx, cancel := context.WithTimeout(s.ctx, patience)
+		tr.stop = cancel
 		s.unlock()
 
-		ctx, cancel := context.WithTimeout(s.ctx, patience)
 		reply, err := numbers(nil, s.run(ctx, cmd))
-		cancel()
 		if err == nil && len(reply) != 2 {
 			err = errShape
 		}
+		if _, ok := rueidis.IsRedisErr(err); ok {
+			s.keepMeanwhile(ctx, tr)
+		}
+		cancel()
 		done := s.followed(tr, reply, err, sent, listens)
 		s.cfg.Trace.renewed(1, err)
 		switch {
@@ -261,9 +327,13 @@ func (s *Session) followed(tr *transfer, reply []int64, err error, sent time.Dur
 	s.mu.Lock()
 	defer s.unlock()
 	cur := tr.cur
+	tr.stop = nil
 	switch {
-	case cur == nil:
-		return true // whoever ended it looks after the rest
+	case cur == nil: // whoever ended it looks after the rest
+		if tr.left != nil && tr.left.mayLay {
+			tr.left.lay()
+		}
+		return true
 	case err != nil:
 		s.log.Warn("relock: Redis does not know of a hand-over yet, will be tried again", "name", tr.p.Name(), "error", err)
 		if cur.live() == 0 {
@@ -275,11 +345,10 @@ func (s *Session) followed(tr *transfer, reply []int64, err error, sent time.Dur
 		cur.lose("it was gone when it was handed over")
 		return true
 	}
-	now := s.now()
-	r := &tr.line.run
-	r.heard, r.trip, r.others = sent, now-sent, reply[1]
-	if listened && tr.line.listener != nil {
-		r.others--
+	now, l := s.now(), cur.line
+	l.run.heard, l.run.trip, l.run.others = sent, now-sent, reply[1]
+	if listened && l.listener != nil {
+		l.run.others--
 	}
 	s.takeOff(tr.from)
 	tr.from, tr.to = tr.to, nil
@@ -294,7 +363,7 @@ func (s *Session) followed(tr *transfer, reply []int64, err error, sent time.Dur
 		cur.renewAt = now
 	}
 	s.reschedule(cur)
-	tr.line.callUp()
+	l.callUp()
 	cur.passTurn()
 	return true
 }
@@ -316,28 +385,86 @@ func (t *tenure) detach() {
 		return
 	}
 	t.transfer, tr.cur = nil, nil
+	if tr.stop != nil {
+		tr.stop()
+		tr.left, t.late = t, tr
+	}
 	for _, g := range [...]*tenure{tr.from, tr.to} {
 		if g != nil && g != t {
 			t.ghosts = append(t.ghosts, g)
-			t.also = append(t.also, g.owner.id)
+			t.also = append(t.also, Entry{g.owner.id, g.entry})
 		}
 	}
 }
 
-// lay takes the owners off the books that t had the lock from. Session.mu must be held.
+// lay takes the owners off the books that t had the lock from: none of them stands in Redis
+// any more, and no command is on its way that could make one stand there. From here on
+// they may begin anew, so a release must not name them. Session.mu must be held.
 func (t *tenure) lay() {
+	t.mayLay = true
+	if t.late != nil && t.late.stop != nil {
+		return // when that has come back
+	}
 	ghosts := t.ghosts
-	t.ghosts = nil
+	t.ghosts, t.also, t.late = nil, nil, nil
 	for _, g := range ghosts {
 		t.s.takeOff(g)
+	}
+}
+
+// layLater is lay for a tenure that was lost without word from Redis: when it is unlocked, it
+// is released there, or else when its lease is surely over. Session.mu must be held.
+func (t *tenure) layLater() {
+	s := t.s
+	if t.layer == nil {
+		t.layer = time.AfterFunc(s.over(t)-s.now(), func() {
+			s.mu.Lock()
+			defer s.unlock()
+			t.lay()
+		})
+	}
+}
+
+// keepMeanwhile renews the lock by the name that Redis knows while it refuses a transfer: it
+// may be out of memory, or moving the slot.
+func (s *Session) keepMeanwhile(ctx context.Context, tr *transfer) {
+	keys, args := tr.p.RenewArgs(tr.from.owner.id, 1, false)
+	sent := s.now()
+	alive, err := numbers(nil, s.run(ctx, Command{
+		Script: tr.p.Renew(), Keys: keys, Args: append([]string{itoa(millis(s.cfg.Lease))}, args...),
+	}))
+	if err != nil || len(alive) == 0 || alive[0] != 1 {
+		return // perhaps it knows the next one by now
+	}
+	s.mu.Lock()
+	defer s.unlock()
+	if cur := tr.cur; cur != nil {
+		cur.trust = max(cur.trust, sent+s.trustIn(s.cfg.Lease))
+		s.reschedule(cur)
 	}
 }
 
 // share notes that somebody else than the session that made the owner may use it from
 // here on.
 func (o *ctxOwner) share() {
-	if o.shared != nil {
-		o.shared.Store(true)
+	if o.maker != nil {
+		o.maker.shared.Store(true)
+	}
+}
+
+// tell is share, and waits until what was handed over from the owner stands in Redis no
+// more by its name: whoever is told of it could enter there. That ends with the lease if
+// Redis is not heard of.
+func (o *ctxOwner) tell() {
+	o.share()
+	t := o.maker
+	if t == nil {
+		return
+	}
+	s := t.s
+	s.mu.Lock()
+	if t.state != ended || t.transfer == nil || t.waitTurn(s.ctx) == nil {
+		s.unlock()
 	}
 }
 
@@ -345,7 +472,17 @@ func (o *ctxOwner) share() {
 // that it handed over off its books.
 func (a *acquisition) settled(o *ctxOwner) error {
 	s, key := o.by, tenureKey{a.p.Key(), o.id}
-	ctx, cancel := a.bounded(a.caller)
+	heed := a.s.newTenure(a.caller, a.p, o) // ends with Close
+	a.s.mu.Lock()
+	a.s.pending[heed] = struct{}{}
+	a.s.unlock()
+	defer func() {
+		a.s.mu.Lock()
+		delete(a.s.pending, heed)
+		a.s.unlock()
+		heed.cancel(nil)
+	}()
+	ctx, cancel := a.bounded(heed)
 	defer cancel()
 	s.mu.Lock()
 	for {

@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -25,13 +26,12 @@ type Hold struct {
 }
 
 // Owner returns the owner as it stands in the lock's hash; where the lock was handed over
-// in memory, a moment later. Like OwnerFrom it makes the owner known, and the lock is not
-// handed on from it in memory.
+// in memory, a moment later. Like OwnerFrom it makes the owner known; see there.
 func (h *Hold) Owner() string {
 	if h.t.host != nil {
 		return h.t.host.owner.id
 	}
-	h.t.owner.share()
+	h.t.owner.tell()
 	return h.t.owner.id
 }
 
@@ -62,10 +62,13 @@ func (h *Hold) Remaining() time.Duration {
 }
 
 // Unlock releases this hold. When it is the owner's last, the critical section's
-// context ends with the cause [ErrReleased] and the lock is free. It works although
-// the context is done, and blocks for one round trip, at most Config.ReleaseTimeout.
+// context ends with the cause [ErrReleased] and the lock is free, or has passed to the next
+// goroutine of the session that waits for it. It works although the context is done, and
+// blocks for one round trip, at most Config.ReleaseTimeout (or an eighth less); not at all
+// if the lock passes on in memory, or other readers keep the hold that is shared.
 //
-// Errors: [ErrNotHeld] for a second call; [ErrLost] if the lock was gone before;
+// Errors: [ErrNotHeld] for a second call; [ErrLost] if the lock was gone before, as far as
+// is known: where it does not block, Redis is not asked;
 // [ErrClosed] after the session was closed; else the client's error when no answer
 // came in time: the release then goes on in the background until Redis confirms it
 // or the lease is over. After any error the hold is not held any more, and nobody
@@ -130,10 +133,10 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 		s.unlock()
 		return nil
 	}
-	prim := t.parts[h.part].prim
-	op := Op{Owner: t.owner.id, Lease: d, ByID: t.parts[h.part].byID}
+	pt := &t.parts[h.part]
+	op := Op{Owner: t.owner.id, Lease: d, ByID: pt.byID, IDs: slices.Clone(pt.ids)}
 	if t.auto() == 0 {
-		op.Holds = t.parts[h.part].told()
+		op.Holds = pt.told()
 	}
 	for _, other := range t.fixed {
 		if other != h && other.until > s.now()+d {
@@ -148,7 +151,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	t.busy = true
 	s.unlock()
 
-	held, sent, err := s.sendExtend(ctx, t, prim, &op)
+	held, sent, err := s.sendExtend(ctx, t, pt.prim.Extend(&op))
 
 	s.mu.Lock()
 	defer s.unlock()
@@ -174,10 +177,13 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 }
 
 // sendExtend sends the script until it is answered, ctx ends, or the tenure does.
-func (s *Session) sendExtend(ctx context.Context, t *tenure, p Primitive, op *Op) (held int64, sent time.Duration, err error) {
+func (s *Session) sendExtend(ctx context.Context, t *tenure, cmd Command) (held int64, sent time.Duration, err error) {
 	for n := 0; ; n++ {
 		sent = s.now()
-		held, err = s.run(ctx, p.Extend(op)).AsInt64()
+		held, err = s.run(ctx, cmd).AsInt64()
+		if held == 2 && cmd.widenKeys() {
+			continue
+		}
 		if err == nil || ctx.Err() != nil || classify(err) == refused {
 			return held, sent, err
 		}

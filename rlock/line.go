@@ -225,7 +225,8 @@ func (s *Session) park(ctx context.Context, l *line, w *waiter, patience time.Du
 		case l.run.echo:
 			l.run.echo = false // of the release after which the lock is left to others
 		default:
-			l.look, l.run.yielded = true, 0
+			l.look = true
+			l.run.taken()
 		}
 		s.unlock()
 	case <-clock:

@@ -125,7 +125,7 @@ func (s *Session) admitFromLine(a *acquisition) {
 		l.holder, t.line = t, l
 		l.look = false
 		l.lookAt = s.now() + s.cfg.PollFloor
-		l.run.began, l.run.passes, l.run.yielded, l.run.echo = s.now(), 0, 0, false
+		l.run.begin(s.now())
 	}
 }
 

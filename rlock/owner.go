@@ -1,9 +1,6 @@
 package rlock
 
-import (
-	"context"
-	"sync/atomic"
-)
+import "context"
 
 type ownerKey struct{}
 
@@ -13,9 +10,8 @@ type ctxOwner struct {
 	// by is the session that made the id, nil for one that was named. Only that
 	// session knows the owner's hold count; every other shares the owner.
 	by *Session
-	// shared: somebody outside that session may use the id. All copies have the same
-	// pointer; nil for one that was named.
-	shared *atomic.Bool
+	// maker is the tenure that it was made for; nil for one that was named.
+	maker *tenure
 }
 
 // WithOwner names the owner of the locks that are taken with the returned context:
@@ -28,9 +24,9 @@ type ctxOwner struct {
 // process knows the whole count, each hold has an id there, in a set next to the lock
 // ("relock_holds:{name}") that lives and dies with it. An id that came from OwnerFrom in
 // another process may be used too, and is counted right; only if the first hold of its
-// maker gets no answer to its release, and the owner has entered the lock anew elsewhere
-// before it is sent again, can that release meet the new hold. Who passes owners on
-// should therefore name them.
+// maker gets no answer to its release, or is lost without his notice, and the owner has
+// entered the lock anew elsewhere before that release runs, can it meet the new hold. Who
+// passes owners on should therefore name them.
 func WithOwner(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, &ctxOwner{id: id})
 }
@@ -38,9 +34,13 @@ func WithOwner(ctx context.Context, id string) context.Context {
 // OwnerFrom returns the id of the owner that a Lock with ctx would act for, named
 // with WithOwner or made by the Lock whose critical section ctx belongs to. ok is
 // false if the next Lock would make a new one.
+//
+// It makes the id known: the lock that it was made for is not handed on from that owner in
+// memory. If it just was, OwnerFrom waits until Redis has heard of that, one round trip as a
+// rule; while Redis cannot be reached, until the lease is over.
 func OwnerFrom(ctx context.Context) (id string, ok bool) {
 	if o := ownerOf(ctx); o != nil {
-		o.share()
+		o.tell()
 		return o.id, true
 	}
 	return "", false

@@ -44,8 +44,8 @@ type Primitive interface {
 	Release(op *Op) Command
 
 	// Extend is the script that moves the end of op.Owner's holds to op.Lease from
-	// now; closer only if the owner has no more than op.Holds. Its reply is 1, or 0
-	// if nothing is held.
+	// now; closer only if those that Redis counts are the op.Holds that this session
+	// has. Its reply is 1, 0 if none of those is held, or 2: see Command.Wider.
 	Extend(op *Op) Command
 
 	// Renew is the script that sees to it that many locks of this kind live for
@@ -132,12 +132,15 @@ type Op struct {
 	Ends  []string // release: the ids of the holds that end; none: the first hold
 
 	// Holds of the owner by this session's knowledge: acquire: those it has already;
-	// release: those it keeps; extend: those that may end sooner.
-	Holds int
-	Other int // acquire: the holds of the other side that it has already
+	// release: those it keeps; extend: those that may end sooner. Other: the same of the
+	// other side.
+	Holds, Other int
+	// The ids that Redis knows those by: all, but for the first hold if that has none.
+	// Release: only with Keep. Extend: also if none may end sooner.
+	IDs, OtherIDs []string
 
 	// Also: release of the first hold: other owners by which Redis may know it instead,
-	// since it was handed over from them in memory. One of all these stands in the hash.
+	// since it was handed over from them in memory. At most one of all stands in the hash.
 	Also []string
 
 	Wait  bool          // acquire: whoever asks will wait if he is refused

@@ -85,9 +85,10 @@ func (m *MutexPrimitive) Acquire(op *Op) Command {
 func (m *MutexPrimitive) Release(op *Op) Command {
 	args := []string{op.Owner, m.channel, m.Publish(), itoa(int64(op.Holds)), itoa(millis(op.Keep))}
 	if len(op.Ends) > 0 {
-		return Command{Script: releaseByIDScript, Keys: m.both, Args: append(args, op.Ends...)}
+		args = append(append(args, itoa(int64(len(op.Ends)))), op.Ends...)
+		return Command{Script: releaseByIDScript, Keys: m.both, Args: append(args, op.IDs...)}
 	}
-	args = append(args, op.Also...)
+	args = append(append(args, op.IDs...), op.Also...)
 	if op.ByID {
 		return Command{Script: releaseScript, Keys: m.both, Args: args}
 	}
@@ -95,20 +96,21 @@ func (m *MutexPrimitive) Release(op *Op) Command {
 }
 
 // Transfer is transfer.lua.
-func (m *MutexPrimitive) Transfer(from, to string, lease time.Duration) Command {
+func (m *MutexPrimitive) Transfer(from, to Entry, lease time.Duration) Command {
 	return Command{
 		Script: transferScript, Keys: m.keys[:1],
-		Args: []string{from, to, itoa(millis(lease)), m.channel, m.Listeners()},
+		Args: []string{from.Owner, to.Owner, itoa(millis(lease)), m.channel, m.Listeners()},
 	}
 }
 
 // Extend is extend.lua.
 func (m *MutexPrimitive) Extend(op *Op) Command {
-	keys := m.keys[:1]
-	if op.ByID {
-		keys = m.both
+	cmd := Command{Script: extendScript, Keys: m.both, Args: []string{op.Owner, itoa(millis(op.Lease)), itoa(int64(op.Holds))}}
+	cmd.Args = append(cmd.Args, op.IDs...)
+	if !op.ByID {
+		cmd.Keys, cmd.Wider = m.keys[:1], m.both
 	}
-	return Command{Script: extendScript, Keys: keys, Args: []string{op.Owner, itoa(millis(op.Lease)), itoa(int64(op.Holds))}}
+	return cmd
 }
 
 // State is state.lua.

@@ -27,7 +27,7 @@ func (h *Hold) unlock() error {
 	if t.host != nil {
 		return s.unlockGuest(h)
 	}
-	if next := s.successor(t); next != nil && s.handOver(t, next) {
+	if next := s.successor(t); next != nil && s.handOver(h, next) {
 		s.unlock()
 		s.cfg.Trace.handedOver(t.prim.Name(), t.owner.id, next.t.owner.id)
 		return nil
@@ -81,10 +81,11 @@ func (s *Session) releaseContext() context.Context {
 }
 
 // waitTurn waits for the tenure's turn; see there. The release of the last hold takes it
-// from a transfer that is under way: it names all owners that Redis may know.
+// from a transfer that is under way, where one command can name all owners that Redis may
+// know.
 func (h *Hold) waitTurn(ctx context.Context) error {
 	t := h.t
-	if t.transfer != nil && t.turn == nil && t.live() == 1 && !h.ranOut {
+	if t.transfer != nil && t.turn == nil && t.live() == 1 && !h.ranOut && h.id == "" {
 		return nil
 	}
 	return t.waitTurn(ctx)
@@ -130,7 +131,16 @@ func (t *tenure) releases(cmds []Command) []Command {
 	for i := range t.parts {
 		pt := &t.parts[i]
 		if pt.first {
-			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id, ByID: pt.byID, Also: t.also}))
+			op := Op{Owner: t.owner.id, ByID: pt.byID}
+			for _, e := range t.also {
+				op.Also = append(op.Also, e.Owner)
+			}
+			cmds = append(cmds, pt.prim.Release(&op))
+		}
+		for _, e := range t.also { // in this order: a transfer that is late goes the same way
+			if e.ID != "" && pt.prim != nil {
+				cmds = append(cmds, pt.prim.Release(&Op{Owner: e.Owner, Ends: []string{e.ID}}))
+			}
 		}
 		if len(pt.ids) > 0 {
 			cmds = append(cmds, pt.prim.Release(&Op{Owner: t.owner.id, Ends: pt.ids}))
@@ -239,6 +249,9 @@ func (s *Session) releaseOne(ctx context.Context, t *tenure, h *Hold) error {
 		pt.first = false
 	}
 	op.Holds, op.Other = pt.told(), t.parts[1-h.part].told()
+	if op.Keep > 0 {
+		op.IDs, op.OtherIDs = slices.Clone(pt.ids), slices.Clone(t.parts[1-h.part].ids)
+	}
 	until := s.over(t)
 	s.reschedule(t)
 	t.busy = true

@@ -39,12 +39,20 @@ type Command struct {
 
 	// Wider, if not nil, are the keys that a release must be made with instead when
 	// its reply is {n > 0, 0}: the owner has holds that the session did not know of.
+	// The same for an extension whose reply is 2.
 	Wider []string
 }
 
 // widen reports whether c must be made again after this reply, and changes its keys.
 func (c *Command) widen(reply []int64) bool {
-	if c.Wider == nil || len(reply) != 2 || reply[0] <= 0 || reply[1] != 0 {
+	if len(reply) != 2 || reply[0] <= 0 || reply[1] != 0 {
+		return false
+	}
+	return c.widenKeys()
+}
+
+func (c *Command) widenKeys() bool {
+	if c.Wider == nil {
 		return false
 	}
 	c.Keys, c.Wider = c.Wider, nil

@@ -362,10 +362,14 @@ func (s *Session) close() error {
 	s.mu.Lock()
 	s.unconfirmed = 0 // what was given up before has been logged, and is over by now or soon
 	for _, t := range s.held {
+		moving := t.transfer != nil && t.state == holding
 		for _, cmd := range t.releases(nil) {
 			s.undo(undoing{cmd: cmd, name: t.prim.Name(), until: s.now() + s.cfg.ReleaseTimeout})
 		}
 		t.end(ErrClosed)
+		if moving { // the turn was the transfer's
+			t.passTurn()
+		}
 	}
 	s.unlock()
 	s.waitIdle()

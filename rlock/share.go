@@ -112,7 +112,8 @@ func (s *Session) openHouse(a *acquisition, g grant) *Hold {
 func (s *Session) join(a *acquisition, host *tenure) *Hold {
 	t := a.t
 	s.letIn(a, host.trust)
-	t.parts[a.p.Part()].first = false // Redis does not know of it
+	pt := &t.parts[a.p.Part()] // Redis does not know of it
+	pt.first, pt.ids, pt.byID, t.first.id = false, nil, false, ""
 	t.host, t.guest = host, len(host.guests)
 	host.guests = append(host.guests, t)
 	return &t.first

@@ -54,10 +54,14 @@ type tenure struct {
 	// untidy: a nested hold that has ended may still stand in Redis for a while.
 	untidy bool
 
-	shared   atomic.Bool // see ctxOwner
+	shared   atomic.Bool // somebody outside the session may use the owner
 	transfer *transfer   // Redis is being told that this owner has the lock, or had it
 	ghosts   []*tenure   // owners that it had the lock from, and that Redis may still know
-	also     []string    // what those are called
+	entry    string      // the id of the hold with which it passes on, or was handed over
+	also     []Entry     // what those are called
+	late     *transfer   // whose call is still under way
+	mayLay   bool        // but for that call
+	layer    *time.Timer // see layLater
 
 	line  *line // not nil while it counts as the line's holder or reference
 	reads bool  // it counts among line.readers
@@ -119,7 +123,7 @@ func (s *Session) newTenure(ctx context.Context, p Primitive, owner *ctxOwner) *
 	if owner != nil {
 		t.owner = *owner
 	} else {
-		t.owner = ctxOwner{id: s.owners.Next(), by: s, shared: &t.shared}
+		t.owner = ctxOwner{id: s.owners.Next(), by: s, maker: t}
 	}
 	return t
 }
@@ -275,8 +279,12 @@ func (t *tenure) end(cause error) {
 		return
 	}
 	t.state = ended
+	moving := t.transfer != nil // it had the turn
 	t.s.forget(t)
 	t.cancelAll(cause)
+	if moving {
+		t.passTurn()
+	}
 }
 
 // cancelAll ends the contexts of the critical section. Session.mu must be held; a

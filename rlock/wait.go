@@ -108,6 +108,7 @@ func (a *acquisition) refused(g grant) {
 	defer a.s.unlock()
 	a.trying = false
 	if a.line.front == &a.w {
+		a.line.run.taken()
 		a.line.lookAt = a.nextLook(g.value)
 	}
 }
@@ -161,7 +162,7 @@ func (a *acquisition) listen(ctx context.Context) {
 	}
 	a.unheard = 0
 	s.mu.Lock()
-	if a.line.listener == nil {
+	if a.line.listener == nil && !a.handed {
 		a.line.listener = l
 		l = nil
 	}
@@ -192,7 +193,7 @@ func (a *acquisition) attempt(ctx context.Context) (grant, error) {
 		if a.op.Wait {
 			a.invite()
 			a.line.drain()
-			a.line.look = false
+			a.line.look, a.line.run.echo = false, false
 			a.came = a.line.limit.came
 		}
 	}

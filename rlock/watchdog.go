@@ -94,6 +94,10 @@ func (s *Session) forget(t *tenure) {
 	if s.held[key] == t {
 		delete(s.held, key)
 	}
+	if t.mayStand && t.wasLost && len(t.ghosts) > 0 && !t.behind {
+		t.layLater()
+		return
+	}
 	t.lay()
 }
 
@@ -345,6 +349,7 @@ func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Durati
 				s.renewGuests(t)
 			}
 			t.renewAt = min(t.renewAt, s.nextLook(t, sent))
+			t.doubtful = false // a doubt since then has it asked for again
 		}
 		s.reschedule(t)
 	}

@@ -17,7 +17,8 @@
 // readers and writers have an equal chance, and waiting readers come in together. All
 // goroutines of one session that wait for one lock, readers and writers alike, are served in
 // the order in which they came; but named owners (rlock.WithOwner) look at Redis once before
-// they queue, since they may hold the lock elsewhere.
+// they queue, since they may hold the lock elsewhere, and readers that can share a hold (see
+// below) may pass a writer of their session for a millisecond.
 //
 // An owner that holds the lock never waits for itself, unless it was passed on by its id to a
 // process that holds the lock for it (name such owners with rlock.WithOwner): readers nest, a writer may take the
@@ -26,6 +27,14 @@
 // gets [ErrUpgrade] at once.
 //
 // What a read unlock costs does not depend on how many readers there are.
+//
+// Many readers of one session share one hold in Redis: when several wait, or eight read, the
+// next one takes a hold for all, which others join and leave in memory for 10 ms, during which
+// a writer elsewhere may have to wait for them; then Redis is asked again. State shows such a
+// hold as one owner, whose id Hold.Owner returns. The write side passes from goroutine to
+// goroutine of a session in memory, as package rlock says. Config.HandOverLimit -1 turns both
+// off. An owner that shares is known by its own id to its session only: where the id is passed
+// on (rlock.OwnerFrom), another process takes it for an owner that does not read.
 //
 // # What is not
 //

@@ -8,6 +8,6 @@ func ScriptSources() map[string]string {
 		"acquire_read": acquireReadLua, "acquire_write": acquireWriteLua,
 		"release_read": releaseReadLua, "release_write": releaseWriteLua,
 		"extend_read": extendReadLua, "extend_write": extendWriteLua,
-		"renew": renewLua, "force_unlock": forceUnlockLua, "state": stateLua,
+		"renew": renewLua, "transfer_write": transferWriteLua, "force_unlock": forceUnlockLua, "state": stateLua,
 	}
 }

@@ -14,6 +14,10 @@ import (
 	"relock/rwlock"
 )
 
+// rounding is by how much a read lease may end late: its end is a whole millisecond, rounded
+// up when it is set, and again in a downgrade.
+const rounding = 2 * time.Millisecond
+
 // lockFunc is RLock, Lock and their twins.
 type lockFunc = func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error)
 

@@ -3,6 +3,7 @@ package rwlock
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,6 +28,9 @@ var extendReadLua string
 //go:embed lua/extend_write.lua
 var extendWriteLua string
 
+//go:embed lua/transfer_write.lua
+var transferWriteLua string
+
 //go:embed lua/renew.lua
 var renewLua string
 
@@ -43,6 +47,7 @@ var (
 	releaseWriteScript = rlock.NewScript(releaseWriteLua)
 	extendReadScript   = rlock.NewScript(extendReadLua)
 	extendWriteScript  = rlock.NewScript(extendWriteLua)
+	transferScript     = rlock.NewScript(transferWriteLua)
 	renewScript        = rlock.NewScript(renewLua)
 	forceUnlockScript  = rlock.NewScript(forceUnlockLua)
 	stateScript        = rlock.NewScript(stateLua)
@@ -114,9 +119,13 @@ func (readSide) Part() int { return readPart }
 
 // Acquire is acquire_read.lua.
 func (r readSide) Acquire(op *rlock.Op) rlock.Command {
+	keys := r.timeouts([]string{r.Key(), r.readers, r.writers, r.holds + op.Owner}, op.Owner, op.Holds+1, op.Holds+1)
+	if op.Holds > 0 {
+		keys = r.timeouts(keys, op.Owner, 1, 1)
+	}
 	return rlock.Command{
 		Script: acquireReadScript,
-		Keys:   r.timeouts([]string{r.Key(), r.readers, r.writers, r.holds + op.Owner}, op.Owner, op.Holds+1, op.Holds+1),
+		Keys:   keys,
 		Args:   []string{op.Owner, itoa(millis(op.Lease)), strconv.Itoa(op.Holds), strconv.Itoa(op.Other), op.ID},
 	}
 }
@@ -124,12 +133,25 @@ func (r readSide) Acquire(op *rlock.Op) rlock.Command {
 // Release is release_read.lua. The timeout keys are all that this session may have set:
 // the releases of an owner may come in any order, and the last has to take the rest along.
 func (r readSide) Release(op *rlock.Op) rlock.Command {
-	args := []string{op.Owner, r.channel, r.Publish(), strconv.Itoa(op.Holds), itoa(millis(op.Keep)), strconv.Itoa(op.Other)}
 	return rlock.Command{
 		Script: releaseReadScript,
 		Keys:   r.timeouts([]string{r.Key(), r.readers, r.writers, r.holds + op.Owner}, op.Owner, 1, op.Holds+len(op.Ends)),
-		Args:   append(args, op.Ends...),
+		Args:   r.releaseArgs(op),
 	}
+}
+
+// releaseArgs are those of both release scripts.
+func (n *names) releaseArgs(op *rlock.Op) []string {
+	args := []string{
+		op.Owner, n.channel, n.Publish(),
+		strconv.Itoa(op.Holds), itoa(millis(op.Keep)), strconv.Itoa(op.Other), strconv.Itoa(len(op.Ends)),
+	}
+	return slices.Concat(args, op.Ends, op.IDs, op.OtherIDs)
+}
+
+// extendArgs are those of both extend scripts.
+func extendArgs(op *rlock.Op) []string {
+	return append([]string{op.Owner, itoa(millis(op.Lease)), strconv.Itoa(op.Holds)}, op.IDs...)
 }
 
 // Extend is extend_read.lua. Of owners that others share the first timeout key is
@@ -138,7 +160,7 @@ func (r readSide) Extend(op *rlock.Op) rlock.Command {
 	return rlock.Command{
 		Script: extendReadScript,
 		Keys:   r.timeouts([]string{r.Key(), r.readers, r.holds + op.Owner}, op.Owner, 1, max(1, op.Holds)),
-		Args:   []string{op.Owner, itoa(millis(op.Lease)), strconv.Itoa(op.Holds)},
+		Args:   extendArgs(op),
 	}
 }
 
@@ -159,7 +181,7 @@ type writeSide struct{ *names }
 // Traits: a writer is alone, each of its holds has an id, and one that waits is known to
 // readers by a mark.
 func (writeSide) Traits() rlock.Traits {
-	return rlock.Traits{Exclusive: true, ByID: true, Marks: true}
+	return rlock.Traits{Exclusive: true, ByID: true, Marks: true, HandsOver: true}
 }
 
 // Part is that of writers.
@@ -188,11 +210,10 @@ func (writeSide) Never(code int64) error {
 
 // Release is release_write.lua.
 func (w writeSide) Release(op *rlock.Op) rlock.Command {
-	args := []string{op.Owner, w.channel, w.Publish(), strconv.Itoa(op.Holds), itoa(millis(op.Keep)), strconv.Itoa(op.Other)}
 	return rlock.Command{
 		Script: releaseWriteScript,
 		Keys:   w.timeouts([]string{w.Key(), w.readers, w.writers, w.holds + op.Owner}, op.Owner, 1, 1),
-		Args:   append(args, op.Ends...),
+		Args:   w.releaseArgs(op),
 	}
 }
 
@@ -201,7 +222,16 @@ func (w writeSide) Extend(op *rlock.Op) rlock.Command {
 	return rlock.Command{
 		Script: extendWriteScript,
 		Keys:   []string{w.Key(), w.readers, w.holds + op.Owner},
-		Args:   []string{op.Owner, itoa(millis(op.Lease)), strconv.Itoa(op.Holds)},
+		Args:   extendArgs(op),
+	}
+}
+
+// Transfer is transfer_write.lua.
+func (w writeSide) Transfer(from, to rlock.Entry, lease time.Duration) rlock.Command {
+	return rlock.Command{
+		Script: transferScript,
+		Keys:   []string{w.Key(), w.writers, w.holds + from.Owner, w.holds + to.Owner},
+		Args:   []string{from.Owner, from.ID, to.Owner, to.ID, itoa(millis(lease)), w.channel, w.Listeners()},
 	}
 }
 

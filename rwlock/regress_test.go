@@ -145,7 +145,7 @@ func TestReadUnderWriteLengthensWrite(t *testing.T) {
 		section, w := hold(t, ctx, m.Lock, rlock.Lease(5*time.Second))
 		_, r := hold(t, section, m.RLock, rlock.Lease(time.Minute))
 		must(t, r.Unlock())
-		if got := pttl(t, s, "x"); got > 5*time.Second {
+		if got := pttl(t, s, "x"); got > 5*time.Second+rounding {
 			t.Errorf("write lock lives %v, lease 5s; Remaining %v", got, w.Remaining())
 		}
 	})
@@ -160,7 +160,7 @@ func TestDowngradeKeepsLongerThanLease(t *testing.T) {
 		_, r := hold(t, section, m.RLock, rlock.Lease(10*time.Second))
 		must(t, r.Extend(ctx, 5*time.Second))
 		must(t, w.Unlock())
-		if got := pttl(t, s, "x"); got > 5*time.Second {
+		if got := pttl(t, s, "x"); got > 5*time.Second+rounding {
 			t.Errorf("read lock lives %v, lease 5s; Remaining %v", got, r.Remaining())
 		}
 	})
@@ -174,7 +174,7 @@ func TestSharedOwnersReaderGetsWritersLease(t *testing.T) {
 		_, w := hold(t, ctx, a.Lock, rlock.Lease(10*time.Minute))
 		_, r := hold(t, ctx, b.RLock)
 		must(t, w.Unlock())
-		if got := pttl(t, s, "x"); got > 30*time.Second {
+		if got := pttl(t, s, "x"); got > 30*time.Second+rounding {
 			t.Errorf("read lock lives %v, lease 30s; Remaining %v", got, r.Remaining())
 		}
 	})

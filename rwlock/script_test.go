@@ -40,10 +40,26 @@ var (
 	moreW   = args("me", "30000", "1", "0", "a", "0", "")
 	acrossW = args("me", "30000", "0", "1", "a", "0", "")
 	waitW   = args("me", "30000", "0", "0", "a", "4000", "")
-	end     = args("me", "ch", "PUBLISH", "0", "0", "0", "a")
+	end     = args("me", "ch", "PUBLISH", "0", "0", "0", "1", "a")
 )
 
 const wrong = "WRONGTYPE"
+
+var passes = args("me", "a", "you", "b", "30000", "ch", "NUMSUB") // transfer_write
+
+var transferCases = []locktest.ScriptCase{
+	kase("the write side passes on", "transfer_write", setup(writer, ttl, "SADD H wa", "ZADD W 9999999999999 b 9999999999999 w9"), locktest.Keys("lock", "W", "H", "H2"), passes, "[1 0]", "[1 0]", "H2(wb) W<w9> lock{mode:write you:write:1}"),
+	kase("who listens may be unknown", "transfer_write", setup(writer, ttl, "SADD H wa"), locktest.Keys("lock", "W", "H", "H2"), args("me", "a", "you", "b", "30000", "ch", ""), "[1 -1]", "[1 -1]", "H2(wb) lock{mode:write you:write:1}"),
+	kase("what is lost does not pass on", "transfer_write", setup("SADD H wa"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "H(wa)"),
+	kase("readers' lock does not pass on", "transfer_write", setup(reader, meLives, "SADD H ra"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "H(ra) R<me> lock{me:1 mode:read}"),
+	kase("a stranger's lock does not pass on", "transfer_write", setup("HSET lock mode write third:write 1", "SADD H wa"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "H(wa) lock{mode:write third:write:1}"),
+	kase("a new life of the next owner's is not taken for this one", "transfer_write", setup(stranger, "SADD H2 wc"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "H2(wc) lock{mode:write you:write:1}"),
+	kase("two holds do not pass on", "transfer_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wc"), locktest.Keys("lock", "W", "H", "H2"), passes, "[-1 0]", "[-1 0]", "H(wa wc) lock{me:write:2 mode:write}"),
+	kase("a writer that reads does not pass on", "transfer_write", setup(both, ttl, "SADD H wa ra"), locktest.Keys("lock", "W", "H", "H2"), passes, "[-1 0]", "[-1 0]", "H(ra wa) lock{me:1 me:write:1 mode:write}"),
+	kase("another life's hold does not pass on", "transfer_write", setup(writer, ttl, "SADD H wc"), locktest.Keys("lock", "W", "H", "H2"), passes, "[-1 0]", "[-1 0]", "H(wc) lock{me:write:1 mode:write}"),
+	kase("another type does not pass on", "transfer_write", setup("SET lock x"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "lock=x"),
+	kase("another type beside it changes nothing", "transfer_write", setup(writer, "SET H x"), locktest.Keys("lock", "W", "H", "H2"), passes, wrong, wrong, "H=x lock{me:write:1 mode:write}"),
+}
 
 var acquireCases = []locktest.ScriptCase{
 	kase("a free lock is read", "acquire_read", nil, acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
@@ -54,8 +70,12 @@ var acquireCases = []locktest.ScriptCase{
 	kase("a waiting writer keeps readers out", "acquire_read", setup("HSET lock mode read you 1", youLive, marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "R<you> W<w9> lock{mode:read you:1}"),
 	kase("a waiting writer comes first on a free lock", "acquire_read", setup(marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "W<w9>"),
 	kase("a mark that is over keeps nobody out", "acquire_read", setup("ZADD W 1 w9"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 W<w9> lock{me:1 mode:read}"),
+	kase("the first timeout key speaks for all", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "W", "H", "T3", "T1"), args("me", "30000", "2", "0", "a"), "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 T3=1 lock{me:2 mode:read}"),
 	kase("a mark does not stop a nested hold", "acquire_read", setup(reader, meLives, "SADD H rb", marked), acqR, more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 W<w9> lock{me:2 mode:read}"),
 	kase("a mark does not stop the writer's own read", "acquire_read", setup(writer, "SADD H wb", marked), acqR, across, "[1 1 0 1]", "[1 1 0 1]", "H(ra wb) R<me> T1=1 W<w9> lock{me:1 me:write:1 mode:write}"),
+	kase("what is over does not count", "acquire_read", setup(reader, meOver, ttl, "SADD H rb"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("what is over, with its score, does not either", "acquire_read", setup(reader, ttl, "SADD H rb"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("a reader whose score is gone is found by its key", "acquire_read", setup(reader, ttl, "SADD H rb", "SET T1 1"), acqR, first, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 lock{me:2 mode:read}"),
 	kase("a further hold on a lost lock is no hold", "acquire_read", nil, acqR, more, "[-1 0 0 0]", "[-1 0 0 0]", ""),
 	kase("a read under a lost write is no hold", "acquire_read", setup(reader, meLives), acqR, across, "[-1 0 0 0]", "[-1 0 0 0]", "R<me> lock{me:1 mode:read}"),
 	kase("a further hold under another's write is lost", "acquire_read", setup("HSET lock mode write you:write 1 me 1"), acqR, more, "[-1 0 0 0]", "[-1 0 0 0]", "lock{me:1 mode:write you:write:1}"),
@@ -96,9 +116,9 @@ var releaseCases = []locktest.ScriptCase{
 	kase("another reader keeps it", "release_read", setup(readers, meLives, youLive, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "R<you> lock{mode:read you:1}"),
 	kase("Redisson's reader keeps it", "release_read", setup("HSET lock mode read me 1 java 1", meLives, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "lock{java:1 mode:read}"),
 	kase("a dead reader does not", "release_read", setup(readers, meLives, youOver, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", ""),
-	kase("a nested hold keeps it", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "W", "H", "T1", "T2"), args("me", "ch", "PUBLISH", "1", "0", "0", "a"), "[1 1]", "[1 0]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("a nested hold keeps it", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "W", "H", "T1", "T2"), args("me", "ch", "PUBLISH", "1", "0", "0", "1", "a"), "[1 1]", "[1 0]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("a timeout key that is still needed stays", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1"), relR, end, "[1 1]", "[1 0]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
-	kase("several holds end at once", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "W", "H", "T1", "T2"), args("me", "ch", "PUBLISH", "0", "0", "0", "b", "a"), "[0 1]", "[0 0]", ""),
+	kase("several holds end at once", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "W", "H", "T1", "T2"), args("me", "ch", "PUBLISH", "0", "0", "0", "2", "b", "a"), "[0 1]", "[0 0]", ""),
 	kase("the write side stays", "release_read", setup(both, meLives, ttl, "SADD H ra wb", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "H(wb) lock{me:write:1 mode:write}"),
 	kase("a hold of an earlier life is not released", "release_read", setup(reader, meLives, "SADD H rb"), relR, end, "[1 0]", "[1 0]", "H(rb) R<me> lock{me:1 mode:read}"),
 	kase("a write hold is not a read hold", "release_read", setup(both, meLives, "SADD H wa rb"), relR, end, "[1 0]", "[1 0]", "H(rb wa) R<me> lock{me:1 me:write:1 mode:write}"),
@@ -110,9 +130,12 @@ var releaseCases = []locktest.ScriptCase{
 	kase("ids of another type change nothing", "release_read", setup(reader, "SET H x"), relR, end, wrong, wrong, "H=x lock{me:1 mode:read}"),
 
 	kase("the writer frees the lock, and the marks go", "release_write", setup(writer, ttl, "SADD H wa", marked), relW, end, "[0 1]", "[0 0]", ""),
-	kase("a nested hold keeps it", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb", marked), relW, args("me", "ch", "PUBLISH", "1", "0", "0", "a"), "[1 1]", "[1 0]", "H(wb) W<w9> lock{me:write:1 mode:write}"),
-	kase("several holds end at once", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb"), relW, args("me", "ch", "PUBLISH", "0", "0", "0", "b", "a"), "[0 1]", "[0 0]", ""),
+	kase("a nested hold keeps it", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb", marked), relW, args("me", "ch", "PUBLISH", "1", "0", "0", "1", "a"), "[1 1]", "[1 0]", "H(wb) W<w9> lock{me:write:1 mode:write}"),
+	kase("several holds end at once", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb"), relW, args("me", "ch", "PUBLISH", "0", "0", "0", "2", "b", "a"), "[0 1]", "[0 0]", ""),
 	kase("a downgrade", "release_write", setup(both, meLives, ttl, "SADD H wa rb", "SET T1 1", marked), relW, end, "[0 1]", "[0 0]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("what is over is no downgrade", "release_write", setup(both, meOver, ttl, "SADD H wa rb", "SET T1 1", marked), relW, end, "[0 1]", "[0 0]", ""),
+	kase("what is over, with its score, is none either", "release_write", setup(both, ttl, "SADD H wa rb"), relW, end, "[0 1]", "[0 0]", ""),
+	kase("a reader whose score is gone is found by its key", "release_write", setup(both, ttl, "SADD H wa rb", "SET T1 1"), relW, end, "[0 1]", "[0 0]", "H(rb) T1=1 lock{me:1 mode:read}"),
 	kase("a mark is taken back", "release_write", setup("HSET lock mode read you 1", youLive, "ZADD W 9999999999999 a", marked), relW, end, "[0 0]", "[0 0]", "R<you> W<w9> lock{mode:read you:1}"),
 	kase("a hold of an earlier life is not released", "release_write", setup(writer, "SADD H wb"), relW, end, "[1 0]", "[1 0]", "H(wb) lock{me:write:1 mode:write}"),
 	kase("a read hold is not a write hold", "release_write", setup(both, "SADD H ra wb"), relW, end, "[1 0]", "[1 0]", "H(ra wb) lock{me:1 me:write:1 mode:write}"),
@@ -131,13 +154,17 @@ var otherCases = []locktest.ScriptCase{
 	kase("a question changes nothing", "renew", setup(reader, ttl), locktest.Keys("lock", "R", "H", "T1", "lock"), args("0", "r4:me", "w1:me:write"), "[1 0]", "[1 0]", "lock{me:1 mode:read}"),
 	kase("a reader under another's write is lost", "renew", setup("HSET lock mode write you:write 1 me 1"), locktest.Keys("lock", "R"), args("30000", "r2:me"), "[0]", "[0]", "lock{me:1 mode:write you:write:1}"),
 
-	kase("a read hold is extended", "extend_read", setup(reader, ttl, meLives), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "0"), "1", "1", "R<me> T1=1 lock{me:1 mode:read}"),
-	kase("nothing is extended", "extend_read", setup(stranger), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "1"), "0", "0", "lock{mode:write you:write:1}"),
-	kase("another type is not extended", "extend_read", setup("SET lock x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "1"), "0", "0", "lock=x"),
-	kase("readers of another type are not extended", "extend_read", setup(reader, "SET R x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "1"), wrong, wrong, "R=x lock{me:1 mode:read}"),
-	kase("a write hold is extended", "extend_write", setup(both, ttl, meLives), locktest.Keys("lock", "R", "H"), args("me", "90000", "0"), "1", "1", "R<me> lock{me:1 me:write:1 mode:write}"),
-	kase("nothing is extended", "extend_write", setup(reader), locktest.Keys("lock", "R", "H"), args("me", "90000", "1"), "0", "0", "lock{me:1 mode:read}"),
-	kase("another type is not extended", "extend_write", setup("SET lock x"), locktest.Keys("lock", "R", "H"), args("me", "90000", "1"), "0", "0", "lock=x"),
+	kase("a read hold is extended", "extend_read", setup(reader, ttl, meLives, "SADD H ra"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "0", "a"), "1", "1", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("a read hold of an earlier life is lost", "extend_read", setup(reader, ttl, meLives, "SADD H rb wa"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "1", "a"), "0", "0", "H(rb wa) R<me> lock{me:1 mode:read}"),
+	kase("ids of another type are not extended", "extend_read", setup(reader, ttl, "SET H x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "1", "a"), wrong, wrong, "H=x lock{me:1 mode:read}"),
+	kase("nothing is extended", "extend_read", setup(stranger), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "1", "a"), "0", "0", "lock{mode:write you:write:1}"),
+	kase("another type is not extended", "extend_read", setup("SET lock x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "1", "a"), "0", "0", "lock=x"),
+	kase("readers of another type are not extended", "extend_read", setup(reader, "SET R x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "1", "a"), wrong, wrong, "R=x lock{me:1 mode:read}"),
+	kase("a write hold is extended", "extend_write", setup(both, ttl, meLives, "SADD H wa"), locktest.Keys("lock", "R", "H"), args("me", "90000", "0", "a"), "1", "1", "H(wa) R<me> lock{me:1 me:write:1 mode:write}"),
+	kase("a write hold of an earlier life is lost", "extend_write", setup(both, ttl, meLives, "SADD H ra wb"), locktest.Keys("lock", "R", "H"), args("me", "90000", "1", "a"), "0", "0", "H(ra wb) R<me> lock{me:1 me:write:1 mode:write}"),
+	kase("ids of another type are not extended", "extend_write", setup(writer, ttl, "SET H x"), locktest.Keys("lock", "R", "H"), args("me", "90000", "1", "a"), wrong, wrong, "H=x lock{me:write:1 mode:write}"),
+	kase("nothing is extended", "extend_write", setup(reader), locktest.Keys("lock", "R", "H"), args("me", "90000", "1", "a"), "0", "0", "lock{me:1 mode:read}"),
+	kase("another type is not extended", "extend_write", setup("SET lock x"), locktest.Keys("lock", "R", "H"), args("me", "90000", "1", "a"), "0", "0", "lock=x"),
 
 	kase("any reader is forced", "force_unlock", setup(reader, meLives, marked), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:"), "[me]", "[]", ""),
 	kase("a writer is forced, both sides at once", "force_unlock", setup("HSET lock mode write me:write 1 me 2", meLives), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:"), "[me]", "[]", ""),
@@ -157,6 +184,7 @@ func TestScriptsAreSafeToRunTwice(t *testing.T) {
 	for _, cases := range [][]locktest.ScriptCase{acquireCases, releaseCases, otherCases} {
 		all = append(all, cases...)
 	}
+	all = append(all, transferCases...)
 	locktest.RunScripts(t, rwlock.ScriptSources(), all)
 }
 

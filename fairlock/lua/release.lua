@@ -9,8 +9,10 @@
 -- ARGV[6]   owner
 -- ARGV[7]   the holds that this session keeps
 -- ARGV[8]  the TTL in ms that those deserve; 0 leaves it
--- ARGV[9]  what the ids below have in front of them in the queue
--- ARGV[i]   i > 9: ids of the holds to end
+-- ARGV[9]  what the ids of holds have in front of them in the queue
+-- ARGV[10]  how many holds to end
+-- ARGV[i]   i > 10: the ids of those; then the ids of the holds of ARGV[7]: needed only
+--          with a TTL
 -- Returns  {holds left, changed}; changed is 0 if none of the ids was there
 --          WRONGTYPE error if a helper key is unusable: nothing was changed
 -- Publishes when the lock became free 'grant:<now>:<token>:<id>' on the channel of the
@@ -22,8 +24,9 @@ if which == 1 then
 elseif bad then
   return bad
 end
+local kept = 11 + ARGV[10]
 if redis.call('EXISTS', KEYS[2], KEYS[3]) > 0 then
-  for i = 10, #ARGV do
+  for i = 11, kept - 1 do
     forget(ARGV[9] .. ARGV[i])
   end
 end
@@ -35,7 +38,7 @@ if held <= 0 then
   return {0, 0}
 end
 local ended = 0
-for i = 10, #ARGV do
+for i = 11, kept - 1 do
   ended = ended + redis.call('SREM', KEYS[4], ARGV[i])
 end
 if ended == 0 then
@@ -50,9 +53,13 @@ if held <= ended then
 end
 held = redis.call('HINCRBY', KEYS[1], ARGV[6], -ended)
 -- Only ever shorter: unlocking one hold never lengthens the lease of another. And only
--- if no other session holds under the same owner.
-local ttl = tonumber(ARGV[8])
-if ttl > 0 and held <= tonumber(ARGV[7]) and redis.call('PTTL', KEYS[1]) > ttl then
+-- if all that is left is this session's; their number alone does not say so, since what it
+-- keeps may be of an earlier life of the lock.
+local ttl, there = tonumber(ARGV[8]), 0
+for i = kept, #ARGV do
+  there = there + redis.call('SISMEMBER', KEYS[4], ARGV[i])
+end
+if ttl > 0 and held == tonumber(ARGV[7]) and there == held and redis.call('PTTL', KEYS[1]) > ttl then
   redis.call('PEXPIRE', KEYS[1], ttl)
   redis.call('PEXPIRE', KEYS[4], ttl)
 end

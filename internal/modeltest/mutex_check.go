@@ -99,7 +99,7 @@ func (m *Mutex) checkLease() {
 
 // yields is for how long, at most, a session leaves a lock to others that its own goroutines
 // had one after the other.
-const yields = time.Millisecond
+const yields = 11 * time.Millisecond
 
 // checkWaiting: nobody waits for longer than he must.
 func (m *Mutex) checkWaiting() {

@@ -54,7 +54,6 @@ type RW struct {
 	stirred     bool     // marks may have been taken away since the last look
 	cleared     bool     // they were all
 	deleted     bool     // the key was, since the last look
-	overhang    bool     // the lock may last longer than who is in, see checkLeases
 	undone      []string // owners that may have been in for no time, since the last look
 }
 
@@ -68,12 +67,8 @@ type life struct {
 	slack   time.Duration // see Mutex.slack
 	shared  bool          // more than one tenure had holds in it
 	loose   bool          // its end may be later than what is left of it deserves
-	thin    bool          // a read hold was unlocked, and others stay
-	// confused: another process that lost it counts on it too (see misled); what that one
-	// keeps it may take for all there is, and bring the end closer.
-	confused bool
-	over     bool // its lease is; its field stays until somebody clears it away
-	by       []*tenure
+	over    bool          // its lease is; its field stays until somebody clears it away
+	by      []*tenure
 
 	// ghosts are holds whose lease is over, and that Redis may still count. A renewal for
 	// another tenure that is mistaken (see misled) brings them back to life.
@@ -110,6 +105,7 @@ type rwCall struct {
 	lockCall
 	write bool
 	joint int       // where it stands in its session's line; 0: nowhere yet
+	maybe bool      // or another call of its owner does
 	front time.Time // when it was first seen to be in front
 }
 

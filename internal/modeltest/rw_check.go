@@ -24,6 +24,7 @@ func (m *RW) look() {
 		}
 	}
 	for _, l := range m.lives {
+		m.sweep(l, &last, now)
 		m.lookAt(l, now)
 	}
 	if want := map[bool]string{true: "write", false: "read"}[len(m.seen.writes) > 0]; len(owners) > 0 && m.seen.mode != want || len(m.seen.writes) > 1 {
@@ -69,6 +70,20 @@ func (m *RW) read(now time.Time) rwSeen {
 	return s
 }
 
+// sweep: a write hold that was released as the last one took those read holds of its owner
+// along whose lease was over. Nobody trusts them.
+func (m *RW) sweep(l *life, last *rwSeen, now time.Time) {
+	until, reads := last.expiries[l.owner], last.reads[l.owner]
+	if last.writes[l.owner] == 0 || m.seen.writes[l.owner] > 0 || m.seen.reads[l.owner] >= reads || until.After(now) {
+		return
+	}
+	for _, t := range l.by {
+		for _, h := range t.holds {
+			h.counted = h.counted && (m.writes[h] || !t.dead && h.Remaining() > 0)
+		}
+	}
+}
+
 // lookAt compares one owner's holds.
 func (m *RW) lookAt(l *life, now time.Time) {
 	reads, lostReads := m.counted(l, false)
@@ -108,7 +123,7 @@ func (m *RW) went(last *rwSeen, now time.Time) {
 		g.at, g.told = time.Time{}, false
 		for _, until := range was {
 			if kept(until) { // something was done
-				g.at, g.told = now, !m.deleted && !long && !last.strange()
+				g.at, g.told = now, !m.deleted && !long
 			} else if g.at.Before(until) {
 				g.at = until
 			}
@@ -138,18 +153,6 @@ func (m *RW) went(last *rwSeen, now time.Time) {
 	case m.free.now && m.free.told && m.free.at.Equal(now) && m.brief.IsZero():
 		m.brief = now.Add(time.Second + time.Millisecond)
 	}
-}
-
-// strange: there is a reader whose end is not known. The scripts take him for one of
-// Redisson's, and nobody hears when ours have left. One of ours that died may become that
-// when a question about it sets the TTL of the lock, but not that of the ends.
-func (s *rwSeen) strange() bool {
-	for o := range s.reads {
-		if _, ok := s.expiries[o]; !ok && s.writes[o] == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // obstacles returns until when each lasts that keeps out everybody, or else readers.
@@ -221,34 +224,23 @@ func (m *RW) checkSections() {
 // checkLeases compares the model with the ends of the owners' leases.
 func (m *RW) checkLeases() {
 	last := time.Time{}
-	m.overhang = m.overhang && m.seen.mode != ""
 	for _, l := range m.lives {
-		m.overhang = m.overhang || l.lapsed() || m.seen.mode == "write" && m.lapsedReads(l.owner)
 		if l.expires.After(last) {
 			last = l.expires
 		}
 		if l.over {
 			continue
 		}
-		if m.misled(l) {
-			l.shared, l.confused = true, true
-			l.mayLast(time.Now().Add(m.w.Config.Lease))
-		}
+		m.mislead(l)
 		m.checkLease(l)
 		m.checkTimeouts(l)
 		if m.seen.ends.Add(l.slack + time.Millisecond).Before(l.expires) {
 			m.w.Failf("the lock ends %v before the lease of %s", l.expires.Sub(m.seen.ends), l.owner)
 		}
 	}
-	// A read hold that is over may be left behind by the write hold of its owner, and with
-	// it the end that was the writer's.
-	if m.seen.ends.After(last.Add(2*time.Millisecond)) && len(m.lives) > 0 && !m.overhang {
+	if m.seen.ends.After(last.Add(2*time.Millisecond)) && len(m.lives) > 0 {
 		m.w.Failf("the lock ends %v after the last of its leases", m.seen.ends.Sub(last))
 	}
-}
-
-func (m *RW) lapsedReads(owner string) bool {
-	return m.seen.reads[owner] > 0 && !m.seen.expiries[owner].After(time.Now())
 }
 
 // checkLease compares one owner's.
@@ -259,19 +251,19 @@ func (m *RW) checkLease(l *life) {
 	for _, t := range l.by {
 		if t.renews() {
 			l.mayLast(now.Add(m.w.Config.Lease))
-			if left < m.w.Config.Lease/2 && !l.confused {
+			if left < m.w.Config.Lease/2 {
 				m.w.Failf("%s is renewed, and has %v to live", l.owner, left)
 			}
 		}
 		for _, h := range t.holds {
 			auto = auto || h.counted && !h.fixed
-			if r := h.Remaining(); t.over == nil && !t.dead && !t.doomed && !l.confused && r > left+m.early(l) {
+			if r := h.Remaining(); t.over == nil && !t.dead && !t.doomed && r > left {
 				m.w.Failf("%s trusts its lease for %v, and it ends in %v", l.owner, r, left)
 			}
 			if h.counted && h.until.After(fixed) {
 				fixed = h.until
 			}
-			if t.over == nil && h.counted && h.fixed && !h.ranOut() && !l.confused && l.expires.Add(l.slack).Before(h.until) {
+			if t.over == nil && h.counted && h.fixed && !h.ranOut() && l.expires.Add(l.slack).Before(h.until) {
 				m.w.Failf("the lease of %s ends in %v, and it asked for %v", l.owner, left, h.until.Sub(now))
 			}
 		}
@@ -280,7 +272,7 @@ func (m *RW) checkLease(l *life) {
 	if !auto {
 		latest = fixed
 	}
-	if l.expires.After(latest.Add(time.Millisecond)) { // leases are rounded up
+	if l.expires.After(latest.Add(2 * time.Millisecond)) { // leases are rounded up, in a downgrade twice
 		m.w.Failf("the lease of %s ends in %v, and nobody asks for more than %v", l.owner, left, latest.Sub(now))
 	}
 }
@@ -295,9 +287,7 @@ func (m *RW) checkTimeouts(l *life) {
 		most = max(most, m.w.Redis.TTL(m.kind.Timeout+l.owner+":rwlock_timeout:"+strconv.Itoa(i)))
 	}
 	reads, _ := m.counted(l, false)
-	// Unlock deletes the timeout key that was made last, and what it covered the others
-	// need not: a nested hold with a longer lease than the outer one is short of it.
-	if reads > 0 && !l.thin && !l.confused && now.Add(most+l.slack+time.Millisecond).Before(l.expires) {
+	if reads > 0 && now.Add(most+l.slack+time.Millisecond).Before(l.expires) {
 		m.w.Failf("the timeout keys of %s end in %v, its lease in %v", l.owner, most, l.expires.Sub(now))
 	}
 }
@@ -343,23 +333,30 @@ func (m *RW) inFront(c *Call) bool {
 			return false
 		}
 	}
-	return d.joint > 0
+	return d.joint > 0 && !d.maybe
 }
 
 // join puts those into their lines that have come there.
 func (m *RW) join() {
 	calls, _ := m.waiting()
+	var come []*rwCall
 	for _, c := range calls {
 		d := c.Data.(*rwCall)
-		behind := false
+		behind, rival := false, false
 		for _, o := range calls {
 			od := o.Data.(*rwCall)
-			behind = behind || o != c && o.Actor.Seat == c.Actor.Seat && d.owner != "" && od.owner == d.owner && od.joint > 0
+			if o != c && o.Actor.Seat == c.Actor.Seat && d.owner != "" && od.owner == d.owner {
+				behind, rival = behind || od.joint > 0, true
+			}
 		}
 		if d.joint == 0 && !behind {
-			m.joins++
-			d.joint = m.joins
+			d.maybe = rival // of those who waited for one to leave, any may be the next
+			come = append(come, d)
 		}
+	}
+	for _, d := range come {
+		m.joins++
+		d.joint = m.joins
 	}
 	for _, c := range calls {
 		if d := c.Data.(*rwCall); d.front.IsZero() && m.inFront(c) {

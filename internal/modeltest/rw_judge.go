@@ -10,6 +10,9 @@ import (
 )
 
 func (m *RW) Check(ended []*Call) {
+	for _, l := range m.lives { // also by one who learns that he was mistaken by that very renewal
+		m.mislead(l)
+	}
 	m.expire()
 	for _, c := range ended {
 		switch d := c.Data.(type) {
@@ -91,7 +94,6 @@ func (m *RW) loosen(h *hold, again bool) {
 	if reads+lostReads > 0 && writes+lostWrites > 0 {
 		l.loose = l.loose || !m.writes[h] || !h.spent && h.fixed
 	}
-	l.thin = l.thin || reads+lostReads > 1
 }
 
 // endLife: Redis has nothing of that owner since at.
@@ -103,8 +105,8 @@ func (m *RW) endLife(l *life, at time.Time) {
 		for _, h := range t.holds {
 			h.counted = false
 		}
-		t.notice, t.trust = at.Add(m.w.Config.Lease/3+time.Millisecond), l.expires.Add(m.early(l))
-		if t.revived || l.confused { // it may have been renewed just now
+		t.notice, t.trust = at.Add(m.w.Config.Lease/3+time.Millisecond), l.expires
+		if t.revived { // it may have been renewed just now
 			t.trust = at.Add(m.w.Config.Lease)
 		}
 		t.doomed, t.revived = true, false
@@ -115,7 +117,7 @@ func (m *RW) endLife(l *life, at time.Time) {
 // expire ends what nobody renewed. All that it was for must know already.
 func (m *RW) expire() {
 	for _, l := range m.lives {
-		if l.over || time.Now().Before(l.expires.Add(m.early(l))) || slices.ContainsFunc(l.by, (*tenure).renews) {
+		if l.over || time.Now().Before(l.expires) || slices.ContainsFunc(l.by, (*tenure).renews) {
 			continue
 		}
 		reads, lost := m.counted(l, false)
@@ -130,7 +132,7 @@ func (m *RW) expire() {
 				if t.over != nil || t.dead || h.spent {
 					continue
 				}
-				if end := h.section.Ended(); h.Remaining() > 0 || end.IsZero() || end.After(l.expires.Add(m.early(l))) {
+				if end := h.section.Ended(); h.Remaining() > 0 || end.IsZero() || end.After(l.expires) {
 					m.w.Failf("the lease of %s is over since %v, and its section ended at %v, with %v to go", l.owner, l.expires, end, h.Remaining())
 				}
 			}
@@ -141,21 +143,20 @@ func (m *RW) expire() {
 	}
 }
 
-// early is by how much the scripts may end the lease of a reader too soon: they reckon with
-// a time that is rounded down. Leases under 20 ms are trusted for longer than that.
-func (m *RW) early(l *life) time.Duration {
-	if m.seen.writes[l.owner] > 0 {
-		return 0 // the TTL of the lock
-	}
-	return time.Millisecond
-}
-
 // lapsed: Redis may let others in.
 func (l *life) lapsed() bool { return l.over || !time.Now().Before(l.expires) }
 
 // misled: it may be kept alive by one who is mistaken in what he holds, though not in who.
 func (m *RW) misled(l *life) bool {
 	return slices.ContainsFunc(m.tenures, func(t *tenure) bool { return t.revived && t.over == nil && t.owner == l.owner })
+}
+
+// mislead notes that l may be renewed by such a one.
+func (m *RW) mislead(l *life) {
+	if m.misled(l) {
+		l.shared = true
+		l.mayLast(time.Now().Add(m.w.Config.Lease))
+	}
 }
 
 func (m *RW) extended(c *Call, d extendCall) {
@@ -275,7 +276,7 @@ func (m *RW) upgraded(c *Call, d *rwCall) {
 	if l := m.lives[d.owner]; l != nil && d.raced && c.Err != nil {
 		// It was taken back, but may have moved the end before.
 		l.mayLast(time.Now().Add(max(d.lease, m.w.Config.Lease)))
-		l.shared, l.thin = true, true
+		l.shared = true
 	}
 	if !errors.Is(c.Err, m.kind.Upgrade) {
 		return
@@ -311,10 +312,6 @@ func (m *RW) granted(c *Call, d *rwCall) {
 	}
 	m.excludes(c, d, owner)
 	t := m.tenureOf(c.Actor.Seat, owner)
-	if l != nil && t == nil && !l.over && l.lapsed() { // see early
-		m.endLife(l, now)
-		l = nil
-	}
 	if l == nil && t != nil {
 		m.w.Failf("%s got in anew, in a section whose lock is gone", c.Text)
 	}
@@ -327,9 +324,7 @@ func (m *RW) granted(c *Call, d *rwCall) {
 	}
 	if l.over {
 		l.over, l.since = false, now
-		if !m.seen.strange() {
-			l.ghosts = 0
-		}
+		l.ghosts = 0
 	}
 	l.slack += time.Millisecond
 	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: t != nil && d.lease > 0, counted: true}

@@ -5,6 +5,9 @@
 -- the lock. Run twice with the same arguments it gives the same state and the same
 -- reply: an id that is there already is not counted again.
 --
+-- An owner that enters this way leaves a mark among the ids: whatever acquire.lua gave it
+-- before was in an earlier life of the lock.
+--
 -- KEYS[1]  the lock: hash, owner -> holds
 -- KEYS[2]  the ids of the holds that were taken this way: set; lives and dies with
 --          the lock, so that an id never speaks of a later life of it
@@ -50,6 +53,7 @@ end
 
 if held <= 0 then
   redis.call('DEL', KEYS[2]) -- ids of an earlier life
+  redis.call('SADD', KEYS[2], 'entered:' .. ARGV[1])
 end
 if not counted then
   held = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)

@@ -13,8 +13,9 @@
 -- ARGV[3]  PUBLISH or SPUBLISH
 -- ARGV[4]  the holds that this session keeps, all by id
 -- ARGV[5]  the TTL in ms that those deserve; 0 leaves it
--- ARGV[i]  i > 5: other owners that may stand there instead, since the lock has passed
---          from them to this one in memory (see transfer.lua)
+-- ARGV[i]  i > 5: with a TTL the ids of those; then other owners that may stand there
+--          instead, since the lock has passed from them to this one in memory (see
+--          transfer.lua)
 -- Returns  {holds left, changed}; {holds, 0} without KEYS[2]: nothing was done, since
 --          the owner has holds by id, and the call must be made with KEYS[2]
 -- Publishes '0' on the channel when the lock became free.
@@ -23,7 +24,9 @@ local held = redis.pcall('HGET', KEYS[1], owner)
 if type(held) == 'table' then
   return {0, 0} -- something else stands under the name: the hold is gone
 end
-for i = 6, #ARGV do
+local ttl = tonumber(ARGV[5])
+local kept = ttl > 0 and tonumber(ARGV[4]) or 0
+for i = 6 + kept, #ARGV do
   if not held then
     owner = ARGV[i]
     held = redis.call('HGET', KEYS[1], owner)
@@ -42,6 +45,10 @@ end
 if KEYS[2] and redis.call('SISMEMBER', KEYS[2], mark) == 1 then
   return {held, 0}
 end
+-- In a life that the owner entered by id there is no hold of acquire.lua's.
+if KEYS[2] and redis.call('SISMEMBER', KEYS[2], 'entered:' .. owner) == 1 then
+  return {held, 0}
+end
 if held == 1 then
   redis.call('DEL', unpack(KEYS))
   redis.call(ARGV[3], ARGV[2], '0')
@@ -50,9 +57,12 @@ end
 held = redis.call('HINCRBY', KEYS[1], owner, -1)
 redis.call('SADD', KEYS[2], mark)
 -- Only ever shorter: unlocking one hold never lengthens the lease of another. And only
--- if no other session holds under the same owner.
-local ttl = tonumber(ARGV[5])
-if ttl > 0 and held <= tonumber(ARGV[4]) and redis.call('PTTL', KEYS[1]) > ttl then
+-- if all that is left is this session's: see extend.lua.
+local there = 0
+for i = 6, 5 + kept do
+  there = there + redis.call('SISMEMBER', KEYS[2], ARGV[i])
+end
+if ttl > 0 and held == kept and there == held and redis.call('PTTL', KEYS[1]) > ttl then
   redis.call('PEXPIRE', KEYS[1], ttl)
   redis.call('PEXPIRE', KEYS[2], ttl)
 end

@@ -12,7 +12,9 @@
 -- ARGV[3]  PUBLISH or SPUBLISH
 -- ARGV[4]  the holds that this session keeps
 -- ARGV[5]  the TTL in ms that those deserve; 0 leaves it
--- ARGV[i]  i > 5: ids of the holds to end
+-- ARGV[6]  how many holds to end
+-- ARGV[i]  i > 6: the ids of those; then the ids of the holds of ARGV[4], but for the one
+--          that acquire.lua gave; needed only with a TTL
 -- Returns  {holds left, changed}; changed is 0 if none of the ids was there
 -- Publishes '0' on the channel when the lock became free.
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])
@@ -24,7 +26,8 @@ if held <= 0 then
   return {0, 0} -- the ids, if they are still there, speak of an earlier life
 end
 local ended = 0
-for i = 6, #ARGV do
+local kept = 7 + ARGV[6]
+for i = 7, kept - 1 do
   ended = ended + redis.call('SREM', KEYS[2], ARGV[i])
 end
 if ended == 0 then
@@ -37,10 +40,19 @@ if held <= ended then
 end
 held = redis.call('HINCRBY', KEYS[1], ARGV[1], -ended)
 -- Only ever shorter: unlocking one hold never lengthens the lease of another. And only
--- if no other session holds under the same owner.
+-- if all that is left is this session's: see extend.lua.
 local ttl = tonumber(ARGV[5])
-if ttl > 0 and held <= tonumber(ARGV[4]) and redis.call('PTTL', KEYS[1]) > ttl then
-  redis.call('PEXPIRE', KEYS[1], ttl)
-  redis.call('PEXPIRE', KEYS[2], ttl)
+if ttl <= 0 or held ~= tonumber(ARGV[4]) or redis.call('PTTL', KEYS[1]) <= ttl then
+  return {held, 1}
 end
+for i = kept, #ARGV do
+  if redis.call('SISMEMBER', KEYS[2], ARGV[i]) == 0 then
+    return {held, 1}
+  end
+end
+if held > #ARGV - kept + 1 and redis.call('SISMEMBER', KEYS[2], 'entered:' .. ARGV[1]) == 1 then
+  return {held, 1} -- acquire.lua's hold was of an earlier life
+end
+redis.call('PEXPIRE', KEYS[1], ttl)
+redis.call('PEXPIRE', KEYS[2], ttl)
 return {held, 1}

@@ -23,14 +23,15 @@ held = tonumber(held or 0) or 0
 if held > 1 then
   return {-1, 0}
 end
-if held == 1 then -- in this order, for a hash without fields is gone, and its TTL with it
-  redis.call('HSET', KEYS[1], ARGV[2], 1)
-  redis.call('HDEL', KEYS[1], ARGV[1])
-elseif redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
+if held == 0 and redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
   return {0, 0}
 end
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+-- In this order: a server out of memory refuses a script that begins with HSET, and a hash
+-- without fields is gone, and its TTL with it.
+redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[3]))))
+if held == 1 then
+  redis.call('HSET', KEYS[1], ARGV[2], 1)
+  redis.call('HDEL', KEYS[1], ARGV[1])
 end
 local listening = -1
 if ARGV[5] ~= '' then

@@ -13,6 +13,8 @@
 -- KEYS[4]  the ids of this owner's holds: set, r<id> and w<id>; lives with them
 -- KEYS[5]  the reader's timeout key, for the hold that is taken: Redisson's readers
 --          look for it when they leave
+-- KEYS[6]  optional: its first one, if that is another: it lives as long as the reader, and
+--          is there however the holds of a shared owner are counted
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
 -- ARGV[3]  holds of the read side that this session has of it already
@@ -43,8 +45,12 @@ if (held <= 0 and tonumber(ARGV[3]) > 0) or (writes <= 0 and tonumber(ARGV[4]) >
   return {-1, 0, 0, 0}
 end
 
-if mode == 'read' and expiry and tonumber(expiry) <= now and tonumber(ARGV[3]) == 0 then
-  held = 0 -- the owner's holds, of other sessions, are over, though nobody has thrown them out
+if mode == 'read' and tonumber(ARGV[3]) == 0 then
+  -- The owner's holds, of other sessions, may be over, though nobody has thrown them out.
+  -- Where the score has gone with its key, a reader's first timeout key is KEYS[5].
+  if expiry and tonumber(expiry) <= now or not expiry and redis.call('EXISTS', KEYS[5]) == 0 then
+    held = 0
+  end
 end
 
 if held <= 0 and writes <= 0 then
@@ -75,12 +81,15 @@ if held <= 0 or counted == 0 then
     expiry = 0
   end
 end
-expiry = math.max(tonumber(expiry or 0), now + tonumber(ARGV[2]))
+-- A ms that has begun counts as over: no lease ends before its time.
+expiry = math.max(tonumber(expiry or 0), now + 1 + ARGV[2])
 redis.call('ZADD', KEYS[2], string.format('%.0f', expiry), ARGV[1])
 local left = string.format('%.0f', expiry - now)
 local ttl = string.format('%.0f', math.max(redis.call('PTTL', KEYS[1]), expiry - now))
 redis.call('PEXPIRE', KEYS[1], ttl)
 redis.call('PEXPIRE', KEYS[2], ttl)
 redis.call('PEXPIRE', KEYS[4], ttl)
-redis.call('SET', KEYS[5], '1', 'PX', left)
+for i = 5, #KEYS do
+  redis.call('SET', KEYS[i], '1', 'PX', left)
+end
 return {1, held, 0, 1}

@@ -18,7 +18,9 @@
 -- ARGV[4]  the holds of the read side that this session keeps
 -- ARGV[5]  the time to live in ms that all it keeps deserves; 0 leaves it
 -- ARGV[6]  the holds of the write side that this session keeps
--- ARGV[i]  i > 6: ids of the holds to end
+-- ARGV[7]  how many holds to end
+-- ARGV[i]  i > 7: the ids of those; then those of ARGV[4], then those of ARGV[6]; needed
+--          only with a time to live
 -- Returns  {holds left, changed}; changed is 0 if none of the ids was there
 --          WRONGTYPE error: a key that goes along is of another type, nothing was
 --          changed. If it is the lock itself, the hold is gone: {0, 0}
@@ -34,7 +36,8 @@ if type(expiry) == 'table' or type(marks) == 'table' or type(ids) == 'table' the
   return redis.error_reply('WRONGTYPE Operation against a key holding the wrong kind of value')
 end
 local ended = 0
-for i = 7, #ARGV do
+local kept = 8 + ARGV[7]
+for i = 8, kept - 1 do
   ended = ended + redis.call('SREM', KEYS[4], 'r' .. ARGV[i])
 end
 local held, writes = tonumber(fields[2] or 0) or 0, tonumber(fields[3] or 0) or 0
@@ -55,8 +58,19 @@ end
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+-- ours reports whether all of the owner's holds of a side are this session's. Their number
+-- alone does not say so: what it keeps may be of an earlier life of the lock.
+local function ours(side, count, number, first)
+  local all = count == number
+  for i = first, first + number - 1 do
+    all = all and redis.call('SISMEMBER', KEYS[4], side .. ARGV[i]) == 1
+  end
+  return all
+end
+
 local keep = tonumber(ARGV[5])
 held = math.max(held - ended, 0)
+local alone = keep > 0 and ours('r', held, tonumber(ARGV[4]), kept)
 if held == 0 then
   redis.call('HDEL', KEYS[1], ARGV[1])
   redis.call('ZREM', KEYS[2], ARGV[1])
@@ -67,8 +81,8 @@ else
   redis.call('HINCRBY', KEYS[1], ARGV[1], -ended)
   -- Only ever shorter: unlocking one hold never lengthens the lease of another. And only
   -- if no other session holds under the same owner.
-  if keep > 0 and held <= tonumber(ARGV[4]) and expiry and now + keep < tonumber(expiry) then
-    expiry = now + keep
+  if alone and expiry and now + 1 + keep < tonumber(expiry) then
+    expiry = now + 1 + keep -- see acquire_read.lua
     redis.call('ZADD', KEYS[2], string.format('%.0f', expiry), ARGV[1])
   else
     keep = 0
@@ -89,7 +103,7 @@ end
 if fields[1] == 'write' then
   -- The TTL is the writer's: it shrinks to what he deserves if all that is left is this session's.
   local stays = tonumber(ARGV[5])
-  if stays > 0 and held <= tonumber(ARGV[4]) and writes <= tonumber(ARGV[6]) and redis.call('PTTL', KEYS[1]) > stays then
+  if alone and ours('w', writes, tonumber(ARGV[6]), kept + ARGV[4]) and redis.call('PTTL', KEYS[1]) > stays then
     redis.call('PEXPIRE', KEYS[1], stays)
   end
   return {held, 1}

@@ -34,7 +34,7 @@ local function reader(first, count, owner)
     end
     return 1
   end
-  expiry = math.max(tonumber(expiry or 0), now + lease)
+  expiry = math.max(tonumber(expiry or 0), now + 1 + lease) -- see acquire_read.lua
   local left = string.format('%.0f', expiry - now)
   local ttl = string.format('%.0f', math.max(redis.call('PTTL', KEYS[first]), expiry - now))
   redis.call('ZADD', KEYS[first + 1], string.format('%.0f', expiry), owner)
