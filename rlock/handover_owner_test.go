@@ -16,7 +16,6 @@ func TestHandOverNot(t *testing.T) {
 	type scene struct {
 		*stage
 		other *rlock.Session
-		own   rlock.Config
 	}
 	for _, c := range []struct {
 		name    string
