@@ -232,7 +232,7 @@ func (a *acquisition) begin() (context.Context, *Hold, error) {
 			a.w.a = a
 			a.line.enqueue(&a.w)
 			if host := a.line.host; host != nil && traits.Exclusive {
-				host.openUntil = min(host.openUntil, s.now()+shareAhead)
+				host.house.openUntil = min(host.house.openUntil, s.now()+shareAhead)
 			}
 			a.standBehind()
 		}

@@ -13,7 +13,7 @@ import (
 // for concurrent use.
 type Hold struct {
 	t      *tenure
-	part   int
+	part   uint8
 	auto   bool          // the watchdog renews it
 	done   bool          // unlocked
 	ranOut bool          // its fixed lease is over

@@ -147,7 +147,7 @@ func (s *Session) addHold(t *tenure, a *acquisition, g grant) *Hold {
 	if h.t != nil {
 		h = new(Hold)
 	}
-	*h = Hold{t: t, part: a.p.Part(), began: g.sent, auto: a.o.lease == 0, token: g.token, id: a.op.ID}
+	*h = Hold{t: t, part: uint8(a.p.Part()), began: g.sent, auto: a.o.lease == 0, token: g.token, id: a.op.ID}
 	if g.token != 0 {
 		t.token = g.token
 	}

@@ -63,3 +63,27 @@ func withoutOwner(ctx context.Context) context.Context {
 	}
 	return context.WithValue(ctx, ownerKey{}, noOwner)
 }
+
+// share notes that somebody else than the session that made the owner may use it from
+// here on.
+func (o *ctxOwner) share() {
+	if o.maker != nil {
+		o.maker.shared.Store(true)
+	}
+}
+
+// tell is share, and waits until what was handed over from the owner stands in Redis no
+// more by its name: whoever is told of it could enter there. That ends with the lease if
+// Redis is not heard of.
+func (o *ctxOwner) tell() {
+	o.share()
+	t := o.maker
+	if t == nil {
+		return
+	}
+	s := t.s
+	s.mu.Lock()
+	if t.state != ended || t.transfer == nil || t.waitTurn(s.ctx) == nil {
+		s.unlock()
+	}
+}

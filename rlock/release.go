@@ -128,16 +128,20 @@ func (s *Session) abandon(t *tenure, h *Hold) {
 // it off the account; appended to cmds. Session.mu must be held.
 func (t *tenure) releases(cmds []Command) []Command {
 	t.detach()
+	var names []Entry
+	if t.debt != nil {
+		names = t.debt.names
+	}
 	for i := range t.parts {
 		pt := &t.parts[i]
 		if pt.first {
 			op := Op{Owner: t.owner.id, ByID: pt.byID}
-			for _, e := range t.also {
+			for _, e := range names {
 				op.Also = append(op.Also, e.Owner)
 			}
 			cmds = append(cmds, pt.prim.Release(&op))
 		}
-		for _, e := range t.also { // in this order: a transfer that is late goes the same way
+		for _, e := range names { // in this order: a transfer that is late goes the same way
 			if e.ID != "" && pt.prim != nil {
 				cmds = append(cmds, pt.prim.Release(&Op{Owner: e.Owner, Ends: []string{e.ID}}))
 			}

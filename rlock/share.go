@@ -33,6 +33,12 @@ const (
 	shareFrom = 8
 )
 
+// A house is what a host has.
+type house struct {
+	guests    []*tenure
+	openUntil time.Duration // readers may join
+}
+
 // mayShare reports whether a can be a guest: a new owner whose lease is renewed.
 func (a *acquisition) mayShare() bool {
 	return a.owner == nil && a.o.lease == 0 && a.s.cfg.HandOverLimit >= 0 && a.p.Traits().Shares
@@ -40,7 +46,7 @@ func (a *acquisition) mayShare() bool {
 
 // takesIn reports whether t is a host that readers may join. Session.mu must be held.
 func (t *tenure) takesIn(now time.Duration) bool {
-	return t != nil && t.state == holding && now < t.openUntil && !t.doubtful &&
+	return t != nil && t.state == holding && now < t.house.openUntil && !t.doubtful &&
 		t.trust-now >= t.s.trustIn(t.s.cfg.Lease)/2
 }
 
@@ -87,13 +93,13 @@ func (s *Session) openHouse(a *acquisition, g grant) *Hold {
 	}
 	l.refs++
 	l.host, host.line = host, l
-	host.openUntil = g.sent + shareTime
+	host.house = &house{openUntil: g.sent + shareTime}
 	h := s.join(a, host)
 	for w := l.front; w != nil; {
 		next := w.next
 		b := w.a
 		if b.p.Traits().Exclusive {
-			host.openUntil = min(host.openUntil, s.now()+shareAhead)
+			host.house.openUntil = min(host.house.openUntil, s.now()+shareAhead)
 		} else if b != a && b.idle(s.now()) && b.mayShare() && host.takesIn(s.now()) {
 			if unused := l.unlink(w); unused != nil {
 				s.afterUnlock(unused.Close)
@@ -114,8 +120,8 @@ func (s *Session) join(a *acquisition, host *tenure) *Hold {
 	s.letIn(a, host.trust)
 	pt := &t.parts[a.p.Part()] // Redis does not know of it
 	pt.first, pt.ids, pt.byID, t.first.id = false, nil, false, ""
-	t.host, t.guest = host, len(host.guests)
-	host.guests = append(host.guests, t)
+	t.host, t.guest = host, int32(len(host.house.guests))
+	host.house.guests = append(host.house.guests, t)
 	return &t.first
 }
 
@@ -126,11 +132,12 @@ func (t *tenure) leaveHost() (last bool) {
 	if host == nil || t.guest < 0 {
 		return false
 	}
-	n := len(host.guests) - 1
-	host.guests[t.guest] = host.guests[n]
-	host.guests[t.guest].guest = t.guest
-	host.guests[n] = nil
-	host.guests = host.guests[:n]
+	in := host.house
+	n := len(in.guests) - 1
+	in.guests[t.guest] = in.guests[n]
+	in.guests[t.guest].guest = t.guest
+	in.guests[n] = nil
+	in.guests = in.guests[:n]
 	t.guest = -1
 	if n == 0 && host.line != nil && host.line.host == host {
 		host.line.host = nil // nobody else joins
@@ -141,10 +148,10 @@ func (t *tenure) leaveHost() (last bool) {
 // wanted reports whether somebody's context wants the lock to be renewed. Session.mu must be
 // held.
 func (t *tenure) wanted() bool {
-	if len(t.guests) == 0 {
+	if t.house == nil {
 		return t.Err() == nil
 	}
-	for _, g := range t.guests {
+	for _, g := range t.house.guests {
 		if g.keptByHost() {
 			return true
 		}
@@ -158,7 +165,10 @@ func (t *tenure) keptByHost() bool { return t.Err() == nil || len(t.fixed) > 0 }
 
 // renewGuests passes on what a renewal of the host has earned. Session.mu must be held.
 func (s *Session) renewGuests(host *tenure) {
-	for _, g := range host.guests {
+	if host.house == nil {
+		return
+	}
+	for _, g := range host.house.guests {
 		if g.keptByHost() {
 			g.trust = max(g.trust, host.trust)
 			s.reschedule(g)
@@ -203,13 +213,13 @@ func (a *acquisition) nestGuest(t *tenure) (context.Context, *Hold, error) {
 		s.unlock()
 		return nil, nil, ErrClosed
 	}
-	if a.p.Part() != t.first.part {
+	if uint8(a.p.Part()) != t.first.part {
 		s.unlock()
 		// What the script would say to a reader that wants to become a writer.
 		return nil, nil, grant{status: forGood, value: 1}.never(a.p)
 	}
 	now := s.now()
-	h := &Hold{t: t, part: a.p.Part(), began: now, auto: a.o.lease == 0}
+	h := &Hold{t: t, part: uint8(a.p.Part()), began: now, auto: a.o.lease == 0}
 	pt := &t.parts[h.part]
 	pt.live++
 	if h.auto {

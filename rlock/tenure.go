@@ -26,14 +26,24 @@ type tenure struct {
 	// busy: an operation on this tenure is on its way to Redis. Others wait for
 	// turn, which is closed when it is done, so that counts are sent in order.
 	busy bool
-	turn chan struct{}
-	// interrupt ends a nested Lock that keeps it busy; nil if there is none.
-	interrupt context.CancelFunc
 	// behind: what keeps it busy goes on in the background, for as long as it takes.
 	behind bool
 	// doubtful: somebody said that the lock was ended, before it was known that it
 	// was granted.
 	doubtful bool
+	wasLost  bool // it ended by losing the lock
+	// mayStand: the tenure ended without word from Redis that the lock is gone.
+	mayStand bool
+	// untidy: a nested hold that has ended may still stand in Redis for a while.
+	untidy bool
+	reads  bool        // it counts among line.readers
+	shared atomic.Bool // somebody outside the session may use the owner
+	index  int32       // in Session.agenda; -1 if not there
+	guest  int32       // in host.house.guests; -1 when it has left
+
+	turn chan struct{} // see busy
+	// interrupt ends a nested Lock that keeps it busy; nil if there is none.
+	interrupt context.CancelFunc
 
 	parts  [2]part
 	fixed  []*Hold // live holds with a fixed lease
@@ -47,30 +57,17 @@ type tenure struct {
 	// renewAt is when the watchdog asks Redis next; never, if nothing wants it.
 	renewAt time.Duration
 	due     time.Duration // when the watchdog must look at this tenure
-	index   int           // in Session.agenda; -1 if not there
-	wasLost bool          // it ended by losing the lock
-	// mayStand: the tenure ended without word from Redis that the lock is gone.
-	mayStand bool
-	// untidy: a nested hold that has ended may still stand in Redis for a while.
-	untidy bool
 
-	shared   atomic.Bool // somebody outside the session may use the owner
-	transfer *transfer   // Redis is being told that this owner has the lock, or had it
-	ghosts   []*tenure   // owners that it had the lock from, and that Redis may still know
-	entry    string      // the id of the hold with which it passes on, or was handed over
-	also     []Entry     // what those are called
-	late     *transfer   // whose call is still under way
-	mayLay   bool        // but for that call
-	layer    *time.Timer // see layLater
+	line *line // not nil while it counts as the line's holder or reference
 
-	line  *line // not nil while it counts as the line's holder or reference
-	reads bool  // it counts among line.readers
+	// See handover.go and transfer.go.
+	transfer *transfer // Redis is being told that this owner has the lock, or had it
+	entry    string    // the id of the hold with which it passes on, or was handed over
+	debt     *debt     // it ended under a transfer
 
-	// See share.go. A guest has a host, and its number there, -1 when it has left.
-	host      *tenure
-	guest     int
-	guests    []*tenure
-	openUntil time.Duration
+	// See share.go: a guest has a host, a host a house.
+	host  *tenure
+	house *house
 }
 
 // part counts the holds of one side of a lock.
@@ -83,8 +80,8 @@ type part struct {
 	// What Redis counts for us: the hold that the owner entered with, unless others
 	// may use that owner too, and the further ones by their ids.
 	first bool
-	ids   []string
 	byID  bool // there was one with an id
+	ids   []string
 }
 
 // told returns how many holds of this side Redis counts for us.
@@ -312,8 +309,8 @@ func (t *tenure) lose(reason string) {
 	t.wasLost = true
 	t.end(ErrLost)
 	t.vacate(true)
-	for len(t.guests) > 0 {
-		t.guests[0].lose(reason)
+	for t.house != nil && len(t.house.guests) > 0 {
+		t.house.guests[0].lose(reason)
 	}
 	t.s.afterUnlock(func() {
 		t.s.log.Warn("relock: lock lost", "name", t.prim.Name(), "owner", t.owner.id, "reason", reason)

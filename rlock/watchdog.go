@@ -30,11 +30,11 @@ func (a agenda) Len() int           { return len(a) }
 func (a agenda) Less(i, j int) bool { return a[i].due < a[j].due }
 func (a agenda) Swap(i, j int) {
 	a[i], a[j] = a[j], a[i]
-	a[i].index, a[j].index = i, j
+	a[i].index, a[j].index = int32(i), int32(j)
 }
 func (a *agenda) Push(x any) {
 	t := x.(*tenure)
-	t.index = len(*a)
+	t.index = int32(len(*a))
 	*a = append(*a, t)
 }
 func (a *agenda) Pop() any {
@@ -59,7 +59,7 @@ func (s *Session) reschedule(t *tenure) {
 	if t.index < 0 {
 		heap.Push(&s.agenda, t)
 	} else {
-		heap.Fix(&s.agenda, t.index)
+		heap.Fix(&s.agenda, int(t.index))
 	}
 	s.wakeWatchdog(t.due)
 }
@@ -79,7 +79,7 @@ func (s *Session) wakeWatchdog(at time.Duration) {
 // forgetDue takes t off the agenda. Session.mu must be held.
 func (s *Session) forgetDue(t *tenure) {
 	if t.index >= 0 {
-		heap.Remove(&s.agenda, t.index)
+		heap.Remove(&s.agenda, int(t.index))
 	}
 }
 
@@ -94,7 +94,7 @@ func (s *Session) forget(t *tenure) {
 	if s.held[key] == t {
 		delete(s.held, key)
 	}
-	if t.mayStand && t.wasLost && len(t.ghosts) > 0 && !t.behind {
+	if t.mayStand && t.wasLost && t.debt != nil && !t.behind {
 		t.layLater()
 		return
 	}
