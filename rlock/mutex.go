@@ -122,7 +122,7 @@ func (m *Mutex) TryLock(ctx context.Context, opts ...LockOption) (context.Contex
 // Do runs fn while holding the mutex, with the critical section's context, and
 // releases it when fn returns, panics or calls runtime.Goexit. It returns Lock's
 // error, or fn's joined with the release's: a lost lease shows as [ErrLost], also if
-// fn itself did not notice.
+// fn itself did not notice, unless the lock was handed on in memory before anybody did.
 func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, opts ...LockOption) error {
 	if m.err != nil {
 		return opError("do", m.p, m.err)

@@ -28,8 +28,9 @@ func (h *Hold) unlock() error {
 		return s.unlockGuest(h)
 	}
 	if next := s.successor(t); next != nil && s.handOver(h, next) {
+		to := next.t.owner.id
 		s.unlock()
-		s.cfg.Trace.handedOver(t.prim.Name(), t.owner.id, next.t.owner.id)
+		s.cfg.Trace.handedOver(t.prim.Name(), t.owner.id, to)
 		return nil
 	}
 	s.active++

@@ -143,11 +143,13 @@ func (a *acquisition) failed() {
 func (a *acquisition) listen(ctx context.Context) {
 	s := a.s
 	s.mu.Lock()
-	need := a.line.front == &a.w && a.line.listener == nil && a.line.holder == nil
+	need := !a.handed && a.line.front == &a.w && a.line.listener == nil && a.line.holder == nil
+	a.trying = need // nothing can be handed to it meanwhile: it would not notice
 	s.unlock()
 	if !need {
 		return
 	}
+	defer a.tried()
 	// A server that does not answer must not keep the front from looking.
 	bounded, cancel := context.WithTimeout(ctx, s.cfg.PollFloor)
 	defer cancel()
@@ -173,6 +175,13 @@ func (a *acquisition) listen(ctx context.Context) {
 	if l != nil {
 		l.Close()
 	}
+}
+
+// tried notes that the acquisition waits again.
+func (a *acquisition) tried() {
+	a.s.mu.Lock()
+	defer a.s.unlock()
+	a.trying = false
 }
 
 // attempt asks Redis once.
