@@ -1,0 +1,264 @@
+package redisson
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+	"relock/rlock"
+)
+
+const (
+	// wokenWithin is for who is woken by a message. A lease is watchdog at least, and a
+	// session looks by itself after patience, so nothing else can have woken him.
+	wokenWithin = 10 * time.Second
+	watchdog    = 30 * time.Second // Redisson's default
+	patience    = time.Minute
+
+	// short is a lease that tests wait for the end of, or see renewed.
+	short = 1500 * time.Millisecond
+)
+
+// An env is a Redis with Java processes on it.
+type env struct {
+	addrs   []string
+	cluster *redistest.Cluster // nil: a single server
+	single  *redistest.Server  // nil: a Cluster
+	opt     rueidis.ClientOption
+	admin   rueidis.Client
+
+	// Three Java processes: two with Redisson's own watchdog, one with a short one.
+	java, other, brisk *peer
+}
+
+// each runs fn on a single server and on a Cluster of three nodes, where messages go by
+// sharded channels, with Java processes that it shares with its subtests.
+func each(t *testing.T, fn func(t *testing.T, e *env)) {
+	t.Run("single", func(t *testing.T) { fn(t, single(t).withJava(t)) })
+	t.Run("cluster", func(t *testing.T) { fn(t, cluster(t).withJava(t)) })
+}
+
+func single(t *testing.T) *env {
+	classPath(t) // skips before servers are started
+	s := redistest.Real(t)
+	return (&env{single: s, addrs: []string{s.Addr}, opt: s.Option()}).open(t)
+}
+
+func cluster(t *testing.T) *env {
+	classPath(t)
+	// rueidis parts with connections five seconds after it has found better ones.
+	t.Cleanup(func() {
+		redistest.Eventually(t, answerTimeout, "rueidis to close connections", func() bool {
+			all := make([]byte, 1<<20)
+			return !bytes.Contains(all[:runtime.Stack(all, true)], []byte("clusterClient)._refresh"))
+		})
+	})
+	c := redistest.NewCluster(t)
+	return (&env{cluster: c, addrs: c.Addrs, opt: c.Option()}).open(t)
+}
+
+func (e *env) open(t *testing.T) *env {
+	client, err := rueidis.NewClient(e.opt)
+	locktest.Must(t, err)
+	t.Cleanup(client.Close)
+	e.admin = client
+	return e
+}
+
+// withJava starts the Java processes, all at once.
+func (e *env) withJava(t *testing.T) *env {
+	var wg sync.WaitGroup
+	start := func(p **peer, options ...string) {
+		wg.Go(func() { *p = startPeer(t, e, options...) })
+	}
+	start(&e.java)
+	start(&e.other)
+	start(&e.brisk, "watchdog="+ms(short))
+	wg.Wait()
+	if e.java == nil || e.other == nil || e.brisk == nil {
+		t.Fatal("Java has not come up, see above")
+	}
+	t.Logf("%s, Redis %s", e.java.version, e.version(t))
+	return e
+}
+
+func (e *env) mode() string {
+	if e.cluster != nil {
+		return "cluster"
+	}
+	return "single"
+}
+
+func (e *env) version(t testing.TB) string {
+	t.Helper()
+	info, err := e.admin.Do(t.Context(), e.admin.B().Info().Section("server").Build()).ToString()
+	locktest.Must(t, err)
+	return field(info, "redis_version:")
+}
+
+// ttl returns what is left of the lock's lease, negative when there is none.
+func (e *env) ttl(t testing.TB, name string) time.Duration {
+	t.Helper()
+	n, err := e.admin.Do(t.Context(), e.admin.B().Pttl().Key(name).Build()).AsInt64()
+	locktest.Must(t, err)
+	return time.Duration(n) * time.Millisecond
+}
+
+// renewals returns when the lock's lease has grown n times.
+func (e *env) renewals(t testing.TB, name string, n int) {
+	t.Helper()
+	last := e.ttl(t, name)
+	redistest.Eventually(t, answerTimeout, "the lease is renewed", func() bool {
+		now := e.ttl(t, name)
+		if now < 0 {
+			t.Fatalf("the lock is gone")
+		}
+		if now > last {
+			n--
+		}
+		last = now
+		return n <= 0
+	})
+}
+
+// fades checks that the lease is as it was, but for the time that has passed.
+func (e *env) fades(t testing.TB, name string, from time.Duration) {
+	t.Helper()
+	if now := e.ttl(t, name); now <= 0 || now > from {
+		t.Fatalf("the other side has changed the lease from %v to %v", from, now)
+	}
+}
+
+// side is one session, with an eye on its attempts.
+type side struct {
+	*rlock.Session
+
+	mu      sync.Mutex
+	refused map[string]int // attempts, by name
+	lost    []string
+}
+
+// patient does nothing by itself while a test lasts.
+var patient = rlock.Config{PollFloor: patience}
+
+// session opens one, closed when the test ends.
+func (e *env) session(t testing.TB, cfg rlock.Config) *side {
+	t.Helper()
+	s := &side{refused: map[string]int{}}
+	cfg.Trace = &rlock.Trace{
+		Attempt: func(name, _ string, granted bool, err error) {
+			if !granted && err == nil {
+				s.mu.Lock()
+				s.refused[name]++
+				s.mu.Unlock()
+			}
+		},
+		Lost: func(name, _, reason string) {
+			s.mu.Lock()
+			s.lost = append(s.lost, name+": "+reason)
+			s.mu.Unlock()
+		},
+	}
+	var err error
+	s.Session, err = rlock.Dial(t.Context(), e.opt, cfg)
+	locktest.Must(t, err)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+func (s *side) attempts(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused[name]
+}
+
+// waits calls begin, which begins to wait in the background, and returns when that waits
+// for a message: it has been refused, has subscribed, and has been refused again.
+func (s *side) waits(t testing.TB, name string, begin func()) {
+	t.Helper()
+	before := s.attempts(name)
+	begin()
+	redistest.Eventually(t, answerTimeout, "the Go side waits", func() bool {
+		return s.attempts(name) >= before+2
+	})
+}
+
+// got is what came of a Lock.
+type got struct {
+	section context.Context
+	h       *rlock.Hold
+	err     error
+}
+
+// locking is any function that waits for a lock.
+type locking func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error)
+
+// queue begins to wait with lock and returns when it waits.
+func (s *side) queue(t testing.TB, name string, lock locking, opts ...rlock.LockOption) <-chan got {
+	t.Helper()
+	c := make(chan got, 1)
+	ctx := locktest.Within(t, 2*time.Minute)
+	s.waits(t, name, func() {
+		go func() {
+			section, h, err := lock(ctx, opts...)
+			c <- got{section, h, err}
+		}()
+	})
+	return c
+}
+
+// take returns a hold that is there at once.
+func take(t testing.TB, lock locking, opts ...rlock.LockOption) got {
+	t.Helper()
+	section, h, err := lock(locktest.Within(t, answerTimeout), opts...)
+	locktest.Must(t, err)
+	return got{section, h, err}
+}
+
+// refuses checks that a lock that is not waited for is not to be had.
+func refuses(t testing.TB, try locking) {
+	t.Helper()
+	_, h, err := try(locktest.Within(t, answerTimeout))
+	if err == nil {
+		_ = h.Unlock()
+		t.Fatal("Go got a lock that Java holds, or the other way round")
+	}
+	locktest.Is(t, "TryLock", err, rlock.ErrNotAcquired)
+}
+
+// woken receives a hold that a message must bring.
+func woken(t testing.TB, c <-chan got) got {
+	t.Helper()
+	g := locktest.Get(t, c, wokenWithin, "a message wakes the Go side")
+	locktest.Must(t, g.err)
+	return g
+}
+
+// wokenJava receives an answer that a message must bring.
+func wokenJava(t testing.TB, c <-chan answer) string {
+	t.Helper()
+	a := locktest.Get(t, c, wokenWithin, "a message wakes the Java side")
+	locktest.Must(t, a.err)
+	return a.value
+}
+
+// stillWaits checks that nothing has come.
+func stillWaits[T any](t testing.TB, c <-chan T, who string) {
+	t.Helper()
+	select {
+	case v := <-c:
+		t.Fatalf("%s does not wait any more: %v", who, v)
+	default:
+	}
+}

@@ -1,0 +1,314 @@
+package redisson
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// A mutex is what all exclusive locks of this library have in common.
+type mutex interface {
+	Lock(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error)
+	TryLock(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error)
+	ForceUnlock(context.Context) (bool, error)
+}
+
+// A kind is an exclusive lock in both languages.
+type kind struct {
+	java string // as peer/ calls it
+	of   func(*rlock.Session, string) mutex
+	// field is what an owner is called in the hash, less the owner.
+	field string
+}
+
+var exclusives = []kind{
+	{"lock", func(s *rlock.Session, name string) mutex { return rlock.New(s, name) }, ""},
+	{"fenced", func(s *rlock.Session, name string) mutex { return rlock.New(s, name, rlock.Fenced()) }, ""},
+	{"write", func(s *rlock.Session, name string) mutex { return rwlock.New(s, name) }, ":write"},
+}
+
+// TestExclusive goes through all that two processes can do to each other at a lock that
+// one holds at a time.
+func TestExclusive(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		for _, k := range exclusives {
+			for _, test := range []struct {
+				name string
+				run  func(*testing.T, *env, kind)
+			}{
+				{"JavaHoldsGoWaits", javaHoldsGoWaits},
+				{"GoHoldsJavaWaits", goHoldsJavaWaits},
+				{"JavaReenters", javaReenters},
+				{"GoReenters", goReenters},
+				{"LeaseUntouched", leaseUntouched},
+				{"JavaIsRenewed", javaIsRenewed},
+				{"GoIsRenewed", goIsRenewed},
+				{"JavaLeaseEnds", javaLeaseEnds},
+				{"GoLeaseEnds", goLeaseEnds},
+				{"GoForces", goForces},
+				{"JavaForces", javaForces},
+				{"JavaKilled", javaKilled},
+				{"GoKilled", goKilled},
+			} {
+				t.Run(k.java+"/"+test.name, func(t *testing.T) {
+					t.Parallel()
+					test.run(t, e, k)
+				})
+			}
+		}
+	})
+}
+
+func javaHoldsGoWaits(t *testing.T, e *env, k kind) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := k.of(s.Session, name)
+	j.do(k.java, name, "lock")
+	refuses(t, m.TryLock)
+	waiter := s.queue(t, name, m.Lock)
+	j.do(k.java, name, "unlock")
+	g := woken(t, waiter)
+	j.want("false", k.java, name, "try")
+	j.want("true", k.java, name, "locked")
+	j.want("0", k.java, name, "holds")
+	j.throws("IllegalMonitorStateException", k.java, name, "unlock")
+	locktest.Must(t, g.h.Unlock())
+	j.want("true", k.java, name, "try")
+	refuses(t, m.TryLock)
+	j.do(k.java, name, "unlock")
+	take(t, m.TryLock)
+}
+
+func goHoldsJavaWaits(t *testing.T, e *env, k kind) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := k.of(s.Session, name)
+	g := take(t, m.Lock)
+	j.want("false", k.java, name, "try")
+	waiter := j.start(k.java, name, "lock")
+	j.waits()
+	locktest.Must(t, g.h.Unlock())
+	wokenJava(t, waiter)
+	refuses(t, m.TryLock)
+	locktest.Is(t, "a second Unlock", g.h.Unlock(), rlock.ErrNotHeld)
+	j.want("1", k.java, name, "holds")
+	j.do(k.java, name, "unlock")
+
+	// The same with a bounded wait, which Java measures by itself.
+	g = take(t, m.TryLock)
+	waiter = j.start(k.java, name, "try", ms(patience), "-1")
+	j.waits()
+	locktest.Must(t, g.h.Unlock())
+	if got := wokenJava(t, waiter); got != "true" {
+		t.Fatalf("tryLock is %s", got)
+	}
+	j.do(k.java, name, "unlock")
+}
+
+func javaReenters(t *testing.T, e *env, k kind) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := k.of(s.Session, name)
+	j.do(k.java, name, "lock")
+	j.do(k.java, name, "lock")
+	e.wantHolds(t, name, e.java.id, k.field, "2")
+	waiter := s.queue(t, name, m.Lock)
+	j.do(k.java, name, "unlock")
+	j.want("1", k.java, name, "holds")
+	refuses(t, m.TryLock)
+	stillWaits(t, waiter, "Go")
+	j.do(k.java, name, "unlock")
+	locktest.Must(t, woken(t, waiter).h.Unlock())
+}
+
+func goReenters(t *testing.T, e *env, k kind) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := k.of(s.Session, name)
+	outer := take(t, m.Lock)
+	_, inner, err := m.Lock(outer.section)
+	locktest.Must(t, err)
+	_, third, err := m.Lock(rlock.WithOwner(t.Context(), outer.h.Owner()))
+	locktest.Must(t, err)
+	e.wantHolds(t, name, s.ID(), k.field, "3")
+	waiter := j.start(k.java, name, "lock")
+	j.waits()
+	for _, h := range []*rlock.Hold{outer.h, third} { // in any order
+		locktest.Must(t, h.Unlock())
+		if !j.parked() {
+			t.Fatal("Java was woken by the end of an inner hold")
+		}
+	}
+	e.wantHolds(t, name, s.ID(), k.field, "1")
+	locktest.Must(t, inner.Unlock())
+	wokenJava(t, waiter)
+	j.do(k.java, name, "unlock")
+}
+
+// wantHolds checks the one field that an owner of this process has in the lock's hash.
+func (e *env) wantHolds(t testing.TB, name, owner, suffix, want string) {
+	t.Helper()
+	fields, err := e.admin.Do(t.Context(), e.admin.B().Hgetall().Key(name).Build()).AsStrMap()
+	locktest.Must(t, err)
+	found := 0
+	for field, holds := range fields {
+		if strings.HasPrefix(field, owner+":") && strings.HasSuffix(field, suffix) {
+			found++
+			if holds != want {
+				t.Fatalf("%s has %s holds, want %s", field, holds, want)
+			}
+		}
+	}
+	if found != 1 {
+		t.Fatalf("%d fields of %s in %v, want one", found, owner, fields)
+	}
+}
+
+func leaseUntouched(t *testing.T, e *env, k kind) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := k.of(s.Session, name)
+	j.do(k.java, name, "lock", ms(time.Minute))
+	lease := e.ttl(t, name)
+	refuses(t, m.TryLock)
+	waiter := s.queue(t, name, m.Lock, rlock.Lease(time.Hour))
+	e.fades(t, name, lease)
+	j.do(k.java, name, "unlock")
+	g := woken(t, waiter)
+
+	lease = e.ttl(t, name)
+	j.want("false", k.java, name, "try", "0", ms(2*time.Hour))
+	java := j.start(k.java, name, "try", ms(patience), ms(2*time.Hour))
+	j.waits()
+	e.fades(t, name, lease)
+	if lease < 59*time.Minute {
+		t.Fatalf("the lease is %v, not an hour", lease)
+	}
+	locktest.Must(t, g.h.Unlock())
+	wokenJava(t, java)
+	j.do(k.java, name, "unlock")
+}
+
+func javaIsRenewed(t *testing.T, e *env, k kind) {
+	name, j, s := redistest.Name(t), e.brisk.thread(t), e.session(t, rlock.Config{PollFloor: 100 * time.Millisecond})
+	m := k.of(s.Session, name)
+	j.do(k.java, name, "lock")
+	waiter := s.queue(t, name, m.Lock)
+	e.renewals(t, name, 4)
+	stillWaits(t, waiter, "Go")
+	j.do(k.java, name, "unlock")
+	woken(t, waiter)
+}
+
+func goIsRenewed(t *testing.T, e *env, k kind) {
+	name, j := redistest.Name(t), e.java.thread(t)
+	s := e.session(t, rlock.Config{Lease: short})
+	m := k.of(s.Session, name)
+	g := take(t, m.Lock)
+	waiter := j.start(k.java, name, "lock")
+	j.waits()
+	e.renewals(t, name, 4)
+	stillWaits(t, waiter, "Java")
+	locktest.Must(t, context.Cause(g.section))
+	locktest.Must(t, g.h.Unlock())
+	wokenJava(t, waiter)
+	j.do(k.java, name, "unlock")
+}
+
+func javaLeaseEnds(t *testing.T, e *env, k kind) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := k.of(s.Session, name)
+	j.do(k.java, name, "lock", ms(short))
+	g := woken(t, s.queue(t, name, m.Lock)) // by the clock
+	j.throws("IllegalMonitorStateException", k.java, name, "unlock")
+	e.wantHolds(t, name, s.ID(), k.field, "1")
+	locktest.Must(t, context.Cause(g.section))
+	locktest.Must(t, g.h.Unlock())
+}
+
+func goLeaseEnds(t *testing.T, e *env, k kind) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := k.of(s.Session, name)
+	g := take(t, m.Lock, rlock.Lease(short))
+	waiter := j.start(k.java, name, "lock")
+	j.waits()
+	wokenJava(t, waiter) // by the clock
+	if err := context.Cause(g.section); err == nil {
+		t.Fatal("Java is in, and Go's section has not ended")
+	}
+	locktest.Is(t, "Unlock", g.h.Unlock(), rlock.ErrLost)
+	j.want("true", k.java, name, "mine")
+	j.do(k.java, name, "unlock")
+}
+
+func goForces(t *testing.T, e *env, k kind) {
+	name, j, j2 := redistest.Name(t), e.java.thread(t), e.other.thread(t)
+	s, operator := e.session(t, patient), e.session(t, patient)
+	m := k.of(s.Session, name)
+	force := func(want bool) {
+		t.Helper()
+		ended, err := k.of(operator.Session, name).ForceUnlock(t.Context())
+		locktest.Must(t, err)
+		if ended != want {
+			t.Fatalf("ForceUnlock is %v, want %v", ended, want)
+		}
+	}
+	force(false)
+	j.do(k.java, name, "lock")
+	waiter := s.queue(t, name, m.Lock)
+	force(true)
+	g := woken(t, waiter)
+	j.throws("IllegalMonitorStateException", k.java, name, "unlock")
+	locktest.Must(t, context.Cause(g.section))
+	locktest.Must(t, g.h.Unlock())
+
+	j.do(k.java, name, "lock")
+	java := j2.start(k.java, name, "lock")
+	j2.waits()
+	force(true)
+	wokenJava(t, java)
+	j.want("0", k.java, name, "holds")
+	j2.do(k.java, name, "unlock")
+}
+
+func javaForces(t *testing.T, e *env, k kind) {
+	name, j := redistest.Name(t), e.java.thread(t)
+	holder, s := e.session(t, rlock.Config{Lease: short}), e.session(t, patient)
+	m := k.of(s.Session, name)
+	j.want("false", k.java, name, "force")
+	g := take(t, k.of(holder.Session, name).Lock)
+	waiter := s.queue(t, name, m.Lock)
+	j.want("true", k.java, name, "force")
+	next := woken(t, waiter)
+	// Redisson tells the waiters, not the holder, which learns at its next renewal.
+	locktest.Ends(t, g.section, short+5*time.Second, rlock.ErrLost)
+	locktest.Is(t, "Unlock", g.h.Unlock(), rlock.ErrLost)
+	locktest.Must(t, context.Cause(next.section))
+	locktest.Must(t, next.h.Unlock())
+}
+
+func javaKilled(t *testing.T, e *env, k kind) {
+	name, s := redistest.Name(t), e.session(t, patient)
+	m := k.of(s.Session, name)
+	victim := startPeer(t, e, "watchdog="+ms(short))
+	victim.thread(t).do(k.java, name, "lock")
+	waiter := s.queue(t, name, m.Lock)
+	e.renewals(t, name, 2)
+	stillWaits(t, waiter, "Go")
+	victim.kill()
+	g := woken(t, waiter) // by the clock: nobody sends a message
+	locktest.Must(t, g.h.Unlock())
+}
+
+func goKilled(t *testing.T, e *env, k kind) {
+	name, j := redistest.Name(t), e.java.thread(t)
+	kill := holdInChild(t, e, k.java, name)
+	waiter := j.start(k.java, name, "lock")
+	j.waits()
+	e.renewals(t, name, 2)
+	stillWaits(t, waiter, "Java")
+	kill()
+	wokenJava(t, waiter) // by the clock
+	j.do(k.java, name, "unlock")
+}

@@ -1,0 +1,15 @@
+package redisson
+
+import (
+	"os"
+	"testing"
+
+	"relock/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	if job := os.Getenv(childJob); job != "" {
+		child(job)
+	}
+	redistest.Main(m)
+}
