@@ -1,0 +1,396 @@
+package redisson
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// TestReadWrite goes through what readers and writers of both sides can do to each other.
+// The write side alone is in TestExclusive.
+func TestReadWrite(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		for _, test := range []struct {
+			name string
+			run  func(*testing.T, *env)
+		}{
+			{"GoWriterWaitsForReaders", goWriterWaitsForReaders},
+			{"JavaWriterWaitsForReaders", javaWriterWaitsForReaders},
+			{"GoWriterLetsAllReadersIn", goWriterLetsAllReadersIn},
+			{"JavaWriterLetsAllReadersIn", javaWriterLetsAllReadersIn},
+			{"JavaReadersLeaveGoReadersStay", javaReadersLeaveGoReadersStay},
+			{"GoReadersLeaveJavaReadersStay", goReadersLeaveJavaReadersStay},
+			{"SharedOwnerStays", sharedOwnerStays},
+			{"ReadersAreRenewed", readersAreRenewed},
+			{"LeasesDiffer", leasesDiffer},
+			{"GoDowngrades", goDowngrades},
+			{"JavaDowngrades", javaDowngrades},
+			{"GoForcesReaders", goForcesReaders},
+			{"JavaForcesReaders", javaForcesReaders},
+			{"JavaReaderKilled", javaReaderKilled},
+			{"GoReaderKilled", goReaderKilled},
+			{"WaitingWriterAndNewReaders", waitingWriterAndNewReaders},
+		} {
+			t.Run(test.name, func(t *testing.T) {
+				t.Parallel()
+				test.run(t, e)
+			})
+		}
+	})
+}
+
+// readers enters one reader of each side.
+func readers(t *testing.T, e *env, name string) (*thread, got) {
+	t.Helper()
+	j, s := e.java.thread(t), e.session(t, patient)
+	g := take(t, rwlock.New(s.Session, name).RLock)
+	j.do("read", name, "lock")
+	return j, g
+}
+
+// leave ends one reader of each side, and calls meanwhile in between.
+func leave(t *testing.T, name string, j *thread, g got, javaLast bool, meanwhile func()) {
+	t.Helper()
+	if !javaLast {
+		j.do("read", name, "unlock")
+		meanwhile()
+	}
+	locktest.Must(t, g.h.Unlock())
+	if javaLast {
+		meanwhile()
+		j.do("read", name, "unlock")
+	}
+}
+
+func goWriterWaitsForReaders(t *testing.T, e *env) {
+	for _, javaLast := range []bool{true, false} {
+		name := redistest.Name(t)
+		j, g := readers(t, e, name)
+		s := e.session(t, patient)
+		m := rwlock.New(s.Session, name)
+		refuses(t, m.TryLock)
+		waiter := s.queue(t, name, m.Lock)
+		leave(t, name, j, g, javaLast, func() {
+			refuses(t, m.TryLock)
+			stillWaits(t, waiter, "Go's writer")
+		})
+		w := woken(t, waiter)
+		j.want("false", "read", name, "try")
+		locktest.Must(t, w.h.Unlock())
+	}
+}
+
+func javaWriterWaitsForReaders(t *testing.T, e *env) {
+	for _, javaLast := range []bool{true, false} {
+		name := redistest.Name(t)
+		j, g := readers(t, e, name)
+		w := e.other.thread(t)
+		w.want("false", "write", name, "try")
+		waiter := w.start("write", name, "lock")
+		w.waits()
+		leave(t, name, j, g, javaLast, func() {
+			if !w.parked() {
+				t.Fatal("the Java writer was woken while a reader stays")
+			}
+		})
+		wokenJava(t, waiter)
+		refuses(t, rwlock.New(e.session(t, patient).Session, name).TryRLock)
+		w.do("write", name, "unlock")
+	}
+}
+
+// waitingReaders has readers of both sides wait: two sessions, and four threads of two
+// Java processes.
+func waitingReaders(t *testing.T, e *env, name string) (wokenAll func()) {
+	t.Helper()
+	var ours []<-chan got
+	for range 2 {
+		s := e.session(t, patient)
+		ours = append(ours, s.queue(t, name, rwlock.New(s.Session, name).RLock))
+	}
+	var theirs []<-chan answer
+	var threads []*thread
+	for i := range 4 {
+		j := []*peer{e.java, e.other}[i%2].thread(t)
+		threads = append(threads, j)
+		theirs = append(theirs, j.start("read", name, "lock"))
+		j.waits()
+	}
+	return func() {
+		t.Helper()
+		var in []got
+		for _, c := range ours {
+			in = append(in, woken(t, c))
+		}
+		for _, c := range theirs {
+			wokenJava(t, c)
+		}
+		for _, j := range threads {
+			j.do("read", name, "unlock")
+		}
+		for _, g := range in {
+			locktest.Must(t, context.Cause(g.section))
+			locktest.Must(t, g.h.Unlock())
+		}
+	}
+}
+
+func goWriterLetsAllReadersIn(t *testing.T, e *env) {
+	name, s := redistest.Name(t), e.session(t, patient)
+	w := take(t, rwlock.New(s.Session, name).Lock)
+	wokenAll := waitingReaders(t, e, name)
+	locktest.Must(t, w.h.Unlock())
+	wokenAll()
+}
+
+func javaWriterLetsAllReadersIn(t *testing.T, e *env) {
+	name, w := redistest.Name(t), e.java.thread(t)
+	w.do("write", name, "lock")
+	wokenAll := waitingReaders(t, e, name)
+	w.do("write", name, "unlock")
+	wokenAll()
+}
+
+// A Java reader that leaves looks for the timeout keys of all others, and takes the lock
+// away when it finds none.
+func javaReadersLeaveGoReadersStay(t *testing.T, e *env) {
+	name, s := redistest.Name(t), e.session(t, patient)
+	m := rwlock.New(s.Session, name)
+	outer := take(t, m.RLock)
+	var holds []*rlock.Hold
+	for range 3 {
+		_, h, err := m.RLock(outer.section)
+		locktest.Must(t, err)
+		holds = append(holds, h)
+	}
+	j, w := e.java.thread(t), e.other.thread(t)
+	visit := func() {
+		t.Helper()
+		j.do("read", name, "lock")
+		j.do("read", name, "lock")
+		j.do("read", name, "unlock")
+		j.do("read", name, "unlock")
+		w.want("false", "write", name, "try")
+		if ttl := e.ttl(t, name); ttl < watchdog/2 {
+			t.Fatalf("the lock's lease is %v after a Java reader has left", ttl)
+		}
+		locktest.Must(t, context.Cause(outer.section))
+	}
+	visit()
+	// The outermost first: which of its timeout keys stay does not follow the holds.
+	for _, h := range []*rlock.Hold{outer.h, holds[1], holds[0]} {
+		locktest.Must(t, h.Unlock())
+		visit()
+	}
+	waiter := w.start("write", name, "lock")
+	w.waits()
+	locktest.Must(t, holds[2].Unlock())
+	wokenJava(t, waiter)
+	w.do("write", name, "unlock")
+}
+
+func goReadersLeaveJavaReadersStay(t *testing.T, e *env) {
+	name, s, s2 := redistest.Name(t), e.session(t, patient), e.session(t, patient)
+	m := rwlock.New(s.Session, name)
+	j, w := e.java.thread(t), e.other.thread(t)
+	for range 3 {
+		j.do("read", name, "lock")
+	}
+	for range 3 {
+		g := take(t, m.RLock)
+		_, inner, err := m.RLock(g.section)
+		locktest.Must(t, err)
+		locktest.Must(t, g.h.Unlock())
+		locktest.Must(t, inner.Unlock())
+		w.want("false", "write", name, "try")
+		refuses(t, rwlock.New(s2.Session, name).TryLock)
+		if ttl := e.ttl(t, name); ttl < watchdog/2 {
+			t.Fatalf("the lock's lease is %v after a Go reader has left", ttl)
+		}
+		j.do("read", name, "unlock")
+	}
+	j.throws("IllegalMonitorStateException", "read", name, "unlock")
+	take(t, rwlock.New(s2.Session, name).TryLock)
+}
+
+// An owner that two sessions share has one field and one row of timeout keys.
+func sharedOwnerStays(t *testing.T, e *env) {
+	name, s, s2 := redistest.Name(t), e.session(t, patient), e.session(t, patient)
+	j, w := e.java.thread(t), e.other.thread(t)
+	lock := func(s *side) *rlock.Hold {
+		t.Helper()
+		_, h, err := rwlock.New(s.Session, name).RLock(rlock.WithOwner(t.Context(), "request:"+name))
+		locktest.Must(t, err)
+		return h
+	}
+	first, second := lock(s), lock(s2)
+	third := lock(s)
+	for _, h := range []*rlock.Hold{second, first} {
+		locktest.Must(t, h.Unlock())
+		j.do("read", name, "lock")
+		j.do("read", name, "unlock")
+		w.want("false", "write", name, "try")
+	}
+	locktest.Must(t, third.Unlock())
+	w.want("true", "write", name, "try")
+}
+
+func readersAreRenewed(t *testing.T, e *env) {
+	name, s := redistest.Name(t), e.session(t, rlock.Config{Lease: short})
+	g := take(t, rwlock.New(s.Session, name).RLock)
+	j, j2, w := e.brisk.thread(t), e.brisk.thread(t), e.java.thread(t)
+	j.do("read", name, "lock")
+	j2.do("read", name, "lock")
+	waiter := w.start("write", name, "lock")
+	w.waits()
+	e.renewals(t, name, 6)
+	// Several leases later: whose timeout keys had not been renewed would be forgotten now.
+	j.do("read", name, "unlock")
+	e.renewals(t, name, 6)
+	j2.do("read", name, "unlock")
+	e.renewals(t, name, 4) // by Go alone
+	stillWaits(t, waiter, "Java's writer")
+	locktest.Must(t, context.Cause(g.section))
+	locktest.Must(t, g.h.Unlock())
+	wokenJava(t, waiter)
+	w.do("write", name, "unlock")
+}
+
+// Redisson's renewal sets the lease of the lock to its own, its unlock to the longest.
+func leasesDiffer(t *testing.T, e *env) {
+	name, s := redistest.Name(t), e.session(t, patient)
+	g := take(t, rwlock.New(s.Session, name).RLock, rlock.Lease(time.Hour))
+	j := e.brisk.thread(t)
+	j.do("read", name, "lock")
+	redistest.Eventually(t, answerTimeout, "Redisson's renewal", func() bool { return e.ttl(t, name) <= short })
+	j.do("read", name, "unlock")
+	if ttl := e.ttl(t, name); ttl < 50*time.Minute {
+		t.Fatalf("the lock's lease is %v", ttl)
+	}
+	locktest.Must(t, g.h.Unlock())
+	take(t, rwlock.New(s.Session, name).TryLock)
+}
+
+func goDowngrades(t *testing.T, e *env) {
+	name, s := redistest.Name(t), e.session(t, patient)
+	m := rwlock.New(s.Session, name)
+	w := take(t, m.Lock)
+	_, r, err := m.RLock(w.section)
+	locktest.Must(t, err)
+	wokenAll := waitingReaders(t, e, name)
+	locktest.Must(t, w.h.Unlock())
+	wokenAll()
+	j := e.java.thread(t)
+	j.want("false", "write", name, "try")
+	waiter := j.start("write", name, "lock")
+	j.waits()
+	locktest.Must(t, r.Unlock())
+	wokenJava(t, waiter)
+	j.do("write", name, "unlock")
+}
+
+// Redisson says nothing when it downgrades; who waits looks after the poll floor.
+func javaDowngrades(t *testing.T, e *env) {
+	name, j := redistest.Name(t), e.java.thread(t)
+	s := e.session(t, rlock.Config{PollFloor: 200 * time.Millisecond})
+	m := rwlock.New(s.Session, name)
+	j.do("write", name, "lock")
+	j.do("read", name, "lock")
+	reader := s.queue(t, name, m.RLock)
+	j.do("write", name, "unlock")
+	g := woken(t, reader)
+	refuses(t, m.TryLock)
+	writer := s.queue(t, name, m.Lock)
+	locktest.Must(t, g.h.Unlock())
+	stillWaits(t, writer, "Go's writer")
+	j.do("read", name, "unlock")
+	locktest.Must(t, woken(t, writer).h.Unlock())
+}
+
+func goForcesReaders(t *testing.T, e *env) {
+	name, s := redistest.Name(t), e.session(t, patient)
+	j, g := readers(t, e, name)
+	m := rwlock.New(s.Session, name)
+	waiter := s.queue(t, name, m.Lock)
+	ended, err := rwlock.New(e.session(t, patient).Session, name).ForceUnlock(t.Context())
+	locktest.Must(t, err)
+	if !ended {
+		t.Fatal("ForceUnlock has found nobody")
+	}
+	w := woken(t, waiter)
+	locktest.Ends(t, g.section, wokenWithin, rlock.ErrLost)
+	locktest.Is(t, "Unlock", g.h.Unlock(), rlock.ErrLost)
+	j.throws("IllegalMonitorStateException", "read", name, "unlock")
+	locktest.Must(t, context.Cause(w.section))
+	locktest.Must(t, w.h.Unlock())
+}
+
+func javaForcesReaders(t *testing.T, e *env) {
+	name, j := redistest.Name(t), e.java.thread(t)
+	holder, s := e.session(t, rlock.Config{Lease: short}), e.session(t, patient)
+	g := take(t, rwlock.New(holder.Session, name).RLock)
+	waiter := s.queue(t, name, rwlock.New(s.Session, name).Lock)
+	j.want("false", "write", name, "force")
+	j.want("true", "read", name, "force")
+	w := woken(t, waiter)
+	locktest.Ends(t, g.section, short+5*time.Second, rlock.ErrLost)
+	locktest.Is(t, "Unlock", g.h.Unlock(), rlock.ErrLost)
+	locktest.Must(t, context.Cause(w.section))
+	locktest.Must(t, w.h.Unlock())
+}
+
+// A reader that dies keeps a writer out for its lease, whoever else reads.
+func javaReaderKilled(t *testing.T, e *env) {
+	name, s := redistest.Name(t), e.session(t, rlock.Config{Lease: short})
+	m := rwlock.New(s.Session, name)
+	victim := startPeer(t, e, "watchdog="+ms(short))
+	victim.thread(t).do("read", name, "lock")
+	g := take(t, m.RLock)
+	waiter := s.queue(t, name, m.Lock)
+	victim.kill()
+	// Longer than the dead one's lease: the other reader stays.
+	e.renewals(t, name, 5)
+	stillWaits(t, waiter, "Go's writer")
+	locktest.Must(t, context.Cause(g.section))
+	locktest.Must(t, g.h.Unlock())
+	locktest.Must(t, woken(t, waiter).h.Unlock())
+}
+
+func goReaderKilled(t *testing.T, e *env) {
+	name := redistest.Name(t)
+	kill := holdInChild(t, e, "read", name)
+	j, w := e.brisk.thread(t), e.java.thread(t)
+	j.do("read", name, "lock")
+	waiter := w.start("write", name, "lock")
+	w.waits()
+	kill()
+	e.renewals(t, name, 5)
+	stillWaits(t, waiter, "Java's writer")
+	j.do("read", name, "unlock")
+	wokenJava(t, waiter)
+	w.do("write", name, "unlock")
+}
+
+// Java readers know nothing of waiting writers and pass them; Go readers wait behind.
+func waitingWriterAndNewReaders(t *testing.T, e *env) {
+	name, s, s2 := redistest.Name(t), e.session(t, patient), e.session(t, patient)
+	j, g := readers(t, e, name)
+	m := rwlock.New(s.Session, name)
+	writer := s.queue(t, name, m.Lock)
+	late := e.other.thread(t)
+	late.want("true", "read", name, "try")
+	refuses(t, rwlock.New(s2.Session, name).TryRLock)
+	j.do("read", name, "unlock")
+	locktest.Must(t, g.h.Unlock())
+	stillWaits(t, writer, "Go's writer")
+	late.do("read", name, "unlock")
+	w := woken(t, writer)
+	wokenAll := waitingReaders(t, e, name)
+	locktest.Must(t, w.h.Unlock())
+	wokenAll()
+}
