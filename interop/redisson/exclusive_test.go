@@ -33,36 +33,30 @@ var exclusives = []kind{
 	{"write", func(s *rlock.Session, name string) mutex { return rwlock.New(s, name) }, ":write"},
 }
 
-// TestExclusive goes through all that two processes can do to each other at a lock that
-// one holds at a time.
-func TestExclusive(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		for _, k := range exclusives {
-			for _, test := range []struct {
-				name string
-				run  func(*testing.T, *env, kind)
-			}{
-				{"JavaHoldsGoWaits", javaHoldsGoWaits},
-				{"GoHoldsJavaWaits", goHoldsJavaWaits},
-				{"JavaReenters", javaReenters},
-				{"GoReenters", goReenters},
-				{"LeaseUntouched", leaseUntouched},
-				{"JavaIsRenewed", javaIsRenewed},
-				{"GoIsRenewed", goIsRenewed},
-				{"JavaLeaseEnds", javaLeaseEnds},
-				{"GoLeaseEnds", goLeaseEnds},
-				{"GoForces", goForces},
-				{"JavaForces", javaForces},
-				{"JavaKilled", javaKilled},
-				{"GoKilled", goKilled},
-			} {
-				t.Run(k.java+"/"+test.name, func(t *testing.T) {
-					t.Parallel()
-					test.run(t, e, k)
-				})
-			}
-		}
-	})
+// exclusiveRows are what two processes can do to each other at a lock that one holds at a
+// time.
+func exclusiveRows(k kind) (rows []row) {
+	for _, r := range []struct {
+		name string
+		run  func(*testing.T, *env, kind)
+	}{
+		{"JavaHoldsGoWaits", javaHoldsGoWaits},
+		{"GoHoldsJavaWaits", goHoldsJavaWaits},
+		{"JavaReenters", javaReenters},
+		{"GoReenters", goReenters},
+		{"LeaseUntouched", leaseUntouched},
+		{"JavaIsRenewed", javaIsRenewed},
+		{"GoIsRenewed", goIsRenewed},
+		{"JavaLeaseEnds", javaLeaseEnds},
+		{"GoLeaseEnds", goLeaseEnds},
+		{"GoForces", goForces},
+		{"JavaForces", javaForces},
+		{"JavaKilled", javaKilled},
+		{"GoKilled", goKilled},
+	} {
+		rows = append(rows, row{r.name, func(t *testing.T, e *env) { r.run(t, e, k) }})
+	}
+	return rows
 }
 
 func javaHoldsGoWaits(t *testing.T, e *env, k kind) {

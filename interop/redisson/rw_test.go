@@ -11,37 +11,25 @@ import (
 	"relock/rwlock"
 )
 
-// TestReadWrite goes through what readers and writers of both sides can do to each other.
-// The write side alone is in TestExclusive.
-func TestReadWrite(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		for _, test := range []struct {
-			name string
-			run  func(*testing.T, *env)
-		}{
-			{"GoWriterWaitsForReaders", goWriterWaitsForReaders},
-			{"JavaWriterWaitsForReaders", javaWriterWaitsForReaders},
-			{"GoWriterLetsAllReadersIn", goWriterLetsAllReadersIn},
-			{"JavaWriterLetsAllReadersIn", javaWriterLetsAllReadersIn},
-			{"JavaReadersLeaveGoReadersStay", javaReadersLeaveGoReadersStay},
-			{"GoReadersLeaveJavaReadersStay", goReadersLeaveJavaReadersStay},
-			{"SharedOwnerStays", sharedOwnerStays},
-			{"ReadersAreRenewed", readersAreRenewed},
-			{"LeasesDiffer", leasesDiffer},
-			{"GoDowngrades", goDowngrades},
-			{"JavaDowngrades", javaDowngrades},
-			{"GoForcesReaders", goForcesReaders},
-			{"JavaForcesReaders", javaForcesReaders},
-			{"JavaReaderKilled", javaReaderKilled},
-			{"GoReaderKilled", goReaderKilled},
-			{"WaitingWriterAndNewReaders", waitingWriterAndNewReaders},
-		} {
-			t.Run(test.name, func(t *testing.T) {
-				t.Parallel()
-				test.run(t, e)
-			})
-		}
-	})
+// rwRows are what readers and writers of both sides can do to each other. The write side
+// alone is among the exclusive locks.
+var rwRows = []row{
+	{"GoWriterWaitsForReaders", goWriterWaitsForReaders},
+	{"JavaWriterWaitsForReaders", javaWriterWaitsForReaders},
+	{"GoWriterLetsAllReadersIn", goWriterLetsAllReadersIn},
+	{"JavaWriterLetsAllReadersIn", javaWriterLetsAllReadersIn},
+	{"JavaReadersLeaveGoReadersStay", javaReadersLeaveGoReadersStay},
+	{"GoReadersLeaveJavaReadersStay", goReadersLeaveJavaReadersStay},
+	{"SharedOwnerStays", sharedOwnerStays},
+	{"ReadersAreRenewed", readersAreRenewed},
+	{"LeasesDiffer", leasesDiffer},
+	{"GoDowngrades", goDowngrades},
+	{"JavaDowngrades", javaDowngrades},
+	{"GoForcesReaders", goForcesReaders},
+	{"JavaForcesReaders", javaForcesReaders},
+	{"JavaReaderKilled", javaReaderKilled},
+	{"GoReaderKilled", goReaderKilled},
+	{"WaitingWriterAndNewReaders", waitingWriterAndNewReaders},
 }
 
 // readers enters one reader of each side.

@@ -1,0 +1,385 @@
+package redisson
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"relock/internal/locktest"
+	"relock/internal/redistest"
+	"relock/rlock"
+	"relock/semaphore"
+)
+
+var (
+	// semaphoreRows: a Counter is Redisson's RSemaphore.
+	semaphoreRows = []row{
+		{"TakenHereGivenThere", counterTakenHereGivenThere},
+		{"JavaGivesGoWaits", counterJavaGivesGoWaits},
+		{"GoGivesJavaWaits", counterGoGivesJavaWaits},
+		{"BelowZero", counterBelowZero},
+	}
+	// permitsRows: a Semaphore is Redisson's RPermitExpirableSemaphore.
+	permitsRows = []row{
+		{"JavaReleasesGoWaits", permitsJavaReleasesGoWaits},
+		{"GoReleasesJavaWaits", permitsGoReleasesJavaWaits},
+		{"SeveralAtOnce", permitsSeveralAtOnce},
+		{"JavaLeaseEnds", permitsJavaLeaseEnds},
+		{"GoLeaseEnds", permitsGoLeaseEnds},
+		{"JavaWithoutLease", permitsJavaWithoutLease},
+		{"GoIsRenewed", permitsGoIsRenewed},
+		{"JavaProlongs", permitsJavaProlongs},
+		{"JavaKilled", permitsJavaKilled},
+		{"GoKilled", permitsGoKilled},
+		{"LimitChanges", permitsLimitChanges},
+		{"CountsAgree", permitsCountsAgree},
+	}
+)
+
+// takes begins to wait for n of a counter and returns when it waits.
+func (s *side) takes(t testing.TB, name string, c *semaphore.Counter, n int) <-chan got {
+	return s.queue(t, name, func(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
+		return ctx, nil, c.Acquire(ctx, n, opts...)
+	})
+}
+
+func wantCount(t testing.TB, what string, want int, count func(context.Context) (int, error)) {
+	t.Helper()
+	n, err := count(t.Context())
+	locktest.Must(t, err)
+	if n != want {
+		t.Fatalf("%s: %d, want %d", what, n, want)
+	}
+}
+
+func counterTakenHereGivenThere(t *testing.T, e *env) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	c := semaphore.NewCounter(s.Session, name)
+	j.want("true", "semaphore", name, "set", "5")
+	made, err := c.TrySet(t.Context(), 7)
+	locktest.Must(t, err)
+	if made {
+		t.Fatal("TrySet has overwritten Java's permits")
+	}
+	locktest.Must(t, c.Acquire(t.Context(), 3))
+	j.want("2", "semaphore", name, "available")
+	j.want("false", "semaphore", name, "try", "3")
+	j.do("semaphore", name, "acquire", "2")
+	locktest.Is(t, "TryAcquire", c.TryAcquire(t.Context(), 1), rlock.ErrNotAcquired)
+	j.do("semaphore", name, "release", "3") // what Go has taken
+	locktest.Must(t, c.Release(t.Context(), 2))
+	wantCount(t, "Available", 5, c.Available)
+	j.want("5", "semaphore", name, "drain")
+	wantCount(t, "Available", 0, c.Available)
+}
+
+func counterJavaGivesGoWaits(t *testing.T, e *env) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	c := semaphore.NewCounter(s.Session, name)
+	large := s.takes(t, name, c, 3)
+	j.do("semaphore", name, "release", "1") // makes it; not enough yet
+	redistest.Eventually(t, answerTimeout, "Go has looked", func() bool { return s.attempts(name) >= 3 })
+	stillWaits(t, large, "Go")
+	j.do("semaphore", name, "add", "2")
+	woken(t, large)
+
+	// One message for several waiters, of one session and of another.
+	s2 := e.session(t, patient)
+	first, other := s.takes(t, name, c, 1), s2.takes(t, name, semaphore.NewCounter(s2.Session, name), 1)
+	second := make(chan error, 1)
+	go func() { second <- c.Acquire(context.Background(), 1) }()
+	j.do("semaphore", name, "release", "3")
+	woken(t, first)
+	woken(t, other)
+	locktest.Must(t, locktest.Get(t, second, wokenWithin, "the message wakes the next in the line"))
+}
+
+func counterGoGivesJavaWaits(t *testing.T, e *env) {
+	name, s := redistest.Name(t), e.session(t, patient)
+	c := semaphore.NewCounter(s.Session, name)
+	var waiting []<-chan answer
+	for i := range 4 { // two threads of each process, for 1 and for 2
+		j := []*peer{e.java, e.other}[i%2].thread(t)
+		waiting = append(waiting, j.start("semaphore", name, "acquire", strconv.Itoa(1+i/2)))
+		j.waits()
+	}
+	locktest.Must(t, c.Release(t.Context(), 6))
+	for _, w := range waiting {
+		wokenJava(t, w)
+	}
+	wantCount(t, "Available", 0, c.Available)
+
+	j := e.java.thread(t)
+	w := j.start("semaphore", name, "acquire", "1")
+	j.waits()
+	locktest.Must(t, c.Add(t.Context(), 1))
+	wokenJava(t, w)
+	w = j.start("semaphore", name, "try", "2", ms(patience))
+	j.waits()
+	locktest.Must(t, c.Release(t.Context(), 2))
+	if got := wokenJava(t, w); got != "true" {
+		t.Fatalf("tryAcquire is %s", got)
+	}
+}
+
+// Both sides let the number fall below zero, and waiters of both bear it.
+func counterBelowZero(t *testing.T, e *env) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	c := semaphore.NewCounter(s.Session, name)
+	locktest.Must(t, c.Add(t.Context(), 1))
+	mine, theirs := s.takes(t, name, c, 2), j.start("semaphore", name, "acquire", "2")
+	j.waits()
+	locktest.Must(t, c.Add(t.Context(), -4))
+	e.other.thread(t).do("semaphore", name, "add", "-1")
+	wantCount(t, "Available", -4, c.Available)
+	stillWaits(t, mine, "Go")
+	stillWaits(t, theirs, "Java")
+	locktest.Must(t, c.Add(t.Context(), 8))
+	woken(t, mine)
+	wokenJava(t, theirs)
+	wantCount(t, "Available", 0, c.Available)
+}
+
+// permits is a Semaphore as a function that waits for n of its permits; releases of what
+// it got go by gotPermits.
+type gotPermits struct {
+	section context.Context
+	p       *semaphore.Permits
+	err     error
+}
+
+func (s *side) acquires(t testing.TB, name string, m *semaphore.Semaphore, n int) <-chan gotPermits {
+	t.Helper()
+	c := make(chan gotPermits, 1)
+	ctx := locktest.Within(t, 2*time.Minute)
+	s.waits(t, name, func() {
+		go func() {
+			section, p, err := m.Acquire(ctx, n)
+			c <- gotPermits{section, p, err}
+		}()
+	})
+	return c
+}
+
+func wokenPermits(t testing.TB, c <-chan gotPermits) gotPermits {
+	t.Helper()
+	g := locktest.Get(t, c, wokenWithin, "a message wakes the Go side")
+	locktest.Must(t, g.err)
+	return g
+}
+
+func tryPermits(t testing.TB, m *semaphore.Semaphore, n int, opts ...rlock.LockOption) gotPermits {
+	t.Helper()
+	section, p, err := m.TryAcquire(t.Context(), n, opts...)
+	locktest.Must(t, err)
+	return gotPermits{section, p, err}
+}
+
+func noPermits(t testing.TB, m *semaphore.Semaphore, n int) {
+	t.Helper()
+	_, _, err := m.TryAcquire(t.Context(), n)
+	locktest.Is(t, "TryAcquire", err, rlock.ErrNotAcquired)
+}
+
+func permitsJavaReleasesGoWaits(t *testing.T, e *env) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := semaphore.New(s.Session, name, 3)
+	j.want("true", "permits", name, "set", "3")
+	two := j.do("permits", name, "acquire", "2", ms(time.Minute))
+	one := tryPermits(t, m, 1)
+	noPermits(t, m, 1)
+	waiter := s.acquires(t, name, m, 2)
+	ids := strings.Split(two, ",")
+	j.want("true", "permits", name, "release", ids[0])
+	redistest.Eventually(t, answerTimeout, "Go has looked", func() bool { return s.attempts(name) >= 4 })
+	stillWaits(t, waiter, "Go")
+	j.want("true", "permits", name, "release", ids[1])
+	g := wokenPermits(t, waiter)
+	j.want("false", "permits", name, "release", ids[1])
+	j.want("0", "permits", name, "available")
+	locktest.Must(t, g.p.Release())
+	locktest.Must(t, one.p.Release())
+	j.want("3", "permits", name, "available")
+}
+
+func permitsGoReleasesJavaWaits(t *testing.T, e *env) {
+	name, s := redistest.Name(t), e.session(t, patient)
+	m := semaphore.New(s.Session, name, 3)
+	g, rest := tryPermits(t, m, 2), tryPermits(t, m, 1)
+	j := e.java.thread(t)
+	j.want("false", "permits", name, "set", "9") // the limit is Go's
+	j.want("", "permits", name, "try", "1", "0", ms(time.Minute))
+	var waiting []<-chan answer
+	for i := range 2 {
+		w := []*peer{e.java, e.other}[i].thread(t)
+		waiting = append(waiting, w.start("permits", name, "acquire", "1", ms(time.Minute)))
+		w.waits()
+	}
+	locktest.Must(t, g.p.Release())
+	for _, w := range waiting {
+		j.want("true", "permits", name, "release", wokenJava(t, w))
+	}
+	w := j.start("permits", name, "try", "3", ms(patience), ms(time.Minute))
+	j.waits()
+	locktest.Must(t, rest.p.Release())
+	ids := wokenJava(t, w)
+	noPermits(t, m, 1)
+	j.want("true", "permits", name, "release", ids)
+	wantCount(t, "Available", 3, m.Available)
+}
+
+// A list that Java releases is announced by its length, not by how many are free now.
+func permitsSeveralAtOnce(t *testing.T, e *env) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := semaphore.New(s.Session, name, 5)
+	one := tryPermits(t, m, 1)
+	ids := j.do("permits", name, "acquire", "4", ms(time.Minute))
+	waiter := s.acquires(t, name, m, 3)
+	s2 := e.session(t, patient)
+	other := s2.acquires(t, name, semaphore.New(s2.Session, name, 5), 1)
+	j.want("true", "permits", name, "release", ids)
+	locktest.Must(t, wokenPermits(t, waiter).p.Release())
+	locktest.Must(t, wokenPermits(t, other).p.Release())
+	locktest.Must(t, one.p.Release())
+	wantCount(t, "Available", 5, m.Available)
+}
+
+func permitsJavaLeaseEnds(t *testing.T, e *env) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := semaphore.New(s.Session, name, 2)
+	j.do("permits", name, "set", "2")
+	id := j.do("permits", name, "acquire", "1", ms(short))
+	waiter := s.acquires(t, name, m, 2)
+	g := wokenPermits(t, waiter) // by the clock
+	j.want("false", "permits", name, "release", id)
+	wantCount(t, "Available", 0, m.Available)
+	locktest.Must(t, g.p.Release())
+	wantCount(t, "Available", 2, m.Available)
+}
+
+func permitsGoLeaseEnds(t *testing.T, e *env) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := semaphore.New(s.Session, name, 2)
+	g := tryPermits(t, m, 2, rlock.Lease(short))
+	waiter := j.start("permits", name, "acquire", "2", ms(time.Minute))
+	j.waits()
+	ids := wokenJava(t, waiter) // by the clock
+	locktest.Ends(t, g.section, wokenWithin, rlock.ErrLost)
+	locktest.Is(t, "Release", g.p.Release(), rlock.ErrLost)
+	wantCount(t, "Available", 0, m.Available)
+	j.want("true", "permits", name, "release", ids)
+	wantCount(t, "Available", 2, m.Available)
+}
+
+// A permit that Java takes without a lease never expires, nor does Go think so.
+func permitsJavaWithoutLease(t *testing.T, e *env) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := semaphore.New(s.Session, name, 2)
+	j.do("permits", name, "set", "2")
+	ids := j.do("permits", name, "acquire", "2", "-1")
+	wantCount(t, "Available", 0, m.Available)
+	waiter := s.acquires(t, name, m, 2)
+	if n := s.attempts(name); n > 2 {
+		t.Errorf("Go has looked %d times for what does not expire", n)
+	}
+	j.want("true", "permits", name, "release", ids)
+	locktest.Must(t, wokenPermits(t, waiter).p.Release())
+}
+
+func permitsGoIsRenewed(t *testing.T, e *env) {
+	name, j := redistest.Name(t), e.java.thread(t)
+	s := e.session(t, rlock.Config{Lease: short})
+	m := semaphore.New(s.Session, name, 2)
+	g := tryPermits(t, m, 2)
+	// Java sleeps until the first lease would be over, looks, and sleeps again.
+	waiter := j.start("permits", name, "try", "1", ms(3*short), ms(time.Minute))
+	if got := locktest.Get(t, waiter, answerTimeout, "Java gives up"); got.err != nil || got.value != "" {
+		t.Fatalf("Java got %q, %v", got.value, got.err)
+	}
+	locktest.Must(t, context.Cause(g.section))
+	locktest.Must(t, g.p.Release())
+	j.do("permits", name, "acquire", "2", ms(time.Minute))
+}
+
+func permitsJavaProlongs(t *testing.T, e *env) {
+	name, j := redistest.Name(t), e.java.thread(t)
+	s := e.session(t, rlock.Config{PollFloor: 100 * time.Millisecond})
+	m := semaphore.New(s.Session, name, 1)
+	j.do("permits", name, "set", "1")
+	id := j.do("permits", name, "acquire", "1", ms(short))
+	j.want("true", "permits", name, "lease", id, ms(time.Hour))
+	_, _, err := m.Acquire(t.Context(), 1, rlock.Wait(2*short))
+	locktest.Is(t, "Acquire", err, rlock.ErrNotAcquired)
+	j.want("true", "permits", name, "release", id)
+}
+
+func permitsJavaKilled(t *testing.T, e *env) {
+	name, s := redistest.Name(t), e.session(t, patient)
+	m := semaphore.New(s.Session, name, 2)
+	victim := startPeer(t, e)
+	v := victim.thread(t)
+	v.do("permits", name, "set", "2")
+	v.do("permits", name, "acquire", "2", ms(2*short))
+	waiter := s.acquires(t, name, m, 1)
+	victim.kill()
+	locktest.Must(t, wokenPermits(t, waiter).p.Release()) // by the clock
+	wantCount(t, "Available", 2, m.Available)
+}
+
+func permitsGoKilled(t *testing.T, e *env) {
+	name, j := redistest.Name(t), e.java.thread(t)
+	kill := holdInChild(t, e, "permits", name)
+	waiter := j.start("permits", name, "acquire", "2", ms(time.Minute))
+	j.waits()
+	kill()
+	j.want("true", "permits", name, "release", wokenJava(t, waiter))
+	j.want("2", "permits", name, "total")
+}
+
+func permitsLimitChanges(t *testing.T, e *env) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := semaphore.New(s.Session, name, 2)
+	g := tryPermits(t, m, 2)
+	waiter := j.start("permits", name, "acquire", "1", ms(time.Minute))
+	j.waits()
+	locktest.Must(t, m.SetLimit(t.Context(), 3))
+	id := wokenJava(t, waiter)
+	j.want("3", "permits", name, "total")
+
+	mine := s.acquires(t, name, m, 1)
+	j.do("permits", name, "limit", "4")
+	locktest.Must(t, wokenPermits(t, mine).p.Release())
+
+	// Fewer than are held: nobody loses what he has, and nobody gets in.
+	j.do("permits", name, "limit", "1")
+	wantCount(t, "Available", 0, m.Available)
+	locktest.Must(t, g.p.Release())
+	noPermits(t, m, 1)
+	j.want("0", "permits", name, "available")
+	j.want("true", "permits", name, "release", id)
+	j.want("1", "permits", name, "available")
+	take1 := tryPermits(t, m, 1)
+	locktest.Must(t, take1.p.Release())
+}
+
+func permitsCountsAgree(t *testing.T, e *env) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := semaphore.New(s.Session, name, 10)
+	j.do("permits", name, "set", "10")
+	var ids []string
+	var held []gotPermits
+	for n := 1; n <= 2; n++ {
+		ids = append(ids, j.do("permits", name, "acquire", strconv.Itoa(n), ms(time.Minute)))
+		held = append(held, tryPermits(t, m, n))
+	}
+	j.want("4", "permits", name, "available")
+	j.want("6", "permits", name, "acquired")
+	j.want("10", "permits", name, "total")
+	wantCount(t, "Available", 4, m.Available)
+	locktest.Must(t, held[1].p.Release())
+	j.want("true", "permits", name, "release", ids[1])
+	j.want("2", "permits", name, "acquired")
+	wantCount(t, "Available", 8, m.Available)
+}
