@@ -1,0 +1,105 @@
+package redisson
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"relock/internal/locktest"
+)
+
+// A turn is one acquisition: who asked when, was in when, and began to leave when.
+type turn struct {
+	who, mode            string // mode: x alone, r reader, s permits
+	asked, entered, left time.Time
+}
+
+// side is "go" or "java".
+func (tn turn) side() string {
+	if tn.who[0] == 'j' {
+		return "java"
+	}
+	return "go"
+}
+
+// judge checks that nothing was lost and nobody starved, and reports who came when.
+func (st *stress) judge(t *testing.T, took time.Duration) {
+	if int64(len(st.turns)) != st.total {
+		t.Errorf("%d turns, want %d", len(st.turns), st.total)
+	}
+	writes := 0
+	of := map[string]int{} // by who
+	share := map[string]int{}
+	var longest = map[string]time.Duration{}
+	for _, tn := range st.turns {
+		if tn.mode == "x" {
+			writes++
+		}
+		of[tn.who]++
+		share[tn.side()]++
+		longest[tn.side()] = max(longest[tn.side()], tn.entered.Sub(tn.asked))
+	}
+	both, err := st.look(t.Context())
+	locktest.Must(t, err)
+	if count := fmt.Sprint(writes); both[0] != count {
+		t.Errorf("%s were counted, of %s", both[0], count)
+	}
+	// Even shares would be total/16. The lock is not fair between processes; but whoever
+	// gets next to nothing is starved.
+	for i := range stressThreads {
+		for _, who := range []string{fmt.Sprint("g", i), fmt.Sprint("j", i)} {
+			if int64(of[who]) < st.total/(2*stressThreads)/50 {
+				t.Errorf("%s had %d turns of %d", who, of[who], st.total)
+			}
+		}
+	}
+	for side, d := range longest {
+		if d > starved {
+			t.Errorf("%s has waited for %v", side, d)
+		}
+	}
+	t.Logf("%d in %v; Go %d (%d %%), Java %d; longest wait Go %v, Java %v; turns by thread %v", len(st.turns), took.Round(time.Millisecond),
+		share["go"], 100*share["go"]/max(1, len(st.turns)), share["java"],
+		longest["go"].Round(time.Millisecond), longest["java"].Round(time.Millisecond), of)
+	if st.kind == "lock" {
+		t.Log(handOvers(st.turns))
+	}
+}
+
+// handOvers tells how long it took from when one began to leave until the next was in, by
+// their sides, where the next was waiting by then.
+func handOvers(turns []turn) string {
+	turns = slices.Clone(turns)
+	slices.SortFunc(turns, func(a, b turn) int { return a.entered.Compare(b.entered) })
+	gaps := map[string][]time.Duration{}
+	for i, next := range turns[1:] {
+		before := turns[i]
+		if next.asked.Before(before.left) {
+			way := before.side() + "->" + next.side()
+			gaps[way] = append(gaps[way], next.entered.Sub(before.left))
+		}
+	}
+	return describeGaps(gaps)
+}
+
+// describeGaps gives medians and 95th percentiles, and each median's ratio to that of Go to
+// Go.
+func describeGaps(gaps map[string][]time.Duration) string {
+	at := func(way string, share float64) time.Duration {
+		list := slices.Sorted(slices.Values(gaps[way]))
+		if len(list) == 0 {
+			return 0
+		}
+		return list[int(share*float64(len(list)-1))].Round(time.Microsecond)
+	}
+	base := at("go->go", 0.5)
+	var lines []string
+	for _, way := range []string{"go->go", "go->java", "java->go", "java->java"} {
+		median := at(way, 0.5)
+		lines = append(lines, fmt.Sprintf("%s n=%d median %v p95 %v ratio %.2f", way, len(gaps[way]), median, at(way, 0.95),
+			float64(median)/float64(max(base, 1))))
+	}
+	return "hand-over: " + strings.Join(lines, "; ")
+}
