@@ -1,6 +1,6 @@
 # make help says what there is.
 .DEFAULT_GOAL := help
-.PHONY: help test race stress bench bench-peers lint quickstart variants
+.PHONY: help test race stress interop bench bench-peers lint quickstart variants
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
@@ -22,6 +22,12 @@ race: ## all tests with the race detector (needs a C compiler)
 stress: ## the random tests, ten times as long: make stress CYCLES=1000000
 	RELOCK_STRESS=$(or $(CYCLES),1000000) go test -race -timeout 3h -run 'Random' -v ./...
 
+interop: ## the locks against the real Redisson (needs redis-server, a JDK from 17 on, and Maven)
+	@for tool in redis-server javac mvn; do command -v $$tool >/dev/null || \
+		{ echo "make interop: no $$tool on PATH; it needs redis-server, a JDK (17 or later) and Maven" >&2; exit 1; }; done
+	cd interop/redisson && RELOCK_REQUIRE_REDIS=1 RELOCK_REQUIRE_JAVA=1 go test -count=1 -parallel 8 -run Matrix .
+	cd interop/redisson && RELOCK_REQUIRE_REDIS=1 RELOCK_REQUIRE_JAVA=1 go test -count=1 -run 'Stress|HandOver' -v .
+
 bench: ## benchmarks against a real redis-server, with ratios to plain round trips
 	go test -run '^$$' -bench . -benchmem .
 
@@ -32,3 +38,4 @@ lint: ## vet, gofmt and staticcheck
 	go vet ./...
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
 	go run $(STATICCHECK) ./...
+	cd interop/redisson && go vet ./... && go run $(STATICCHECK) ./...

@@ -39,9 +39,9 @@ func classPath(t testing.TB) string {
 
 // built builds the Java program, once in a run of the tests.
 var built = sync.OnceValues(func() (string, error) {
-	for tool, what := range map[string]string{"java": "a JDK, 17 or later", "javac": "a JDK, 17 or later (a JRE does not do)", "mvn": "Maven"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return "", fmt.Errorf("%s is %w; the interoperability tests need %s", tool, errNoJava, what)
+	for _, need := range [][2]string{{"java", "a JDK, 17 or later"}, {"javac", "a JDK, 17 or later (a JRE does not do)"}, {"mvn", "Maven"}} {
+		if _, err := exec.LookPath(need[0]); err != nil {
+			return "", fmt.Errorf("%s is %w; the interoperability tests need %s", need[0], errNoJava, need[1])
 		}
 	}
 	const dir = "peer"

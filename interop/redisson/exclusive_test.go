@@ -44,6 +44,7 @@ func exclusiveRows(k kind) (rows []row) {
 		{"GoHoldsJavaWaits", goHoldsJavaWaits},
 		{"JavaReenters", javaReenters},
 		{"GoReenters", goReenters},
+		{"GoJoinsJava", goJoinsJava},
 		{"LeaseUntouched", leaseUntouched},
 		{"JavaIsRenewed", javaIsRenewed},
 		{"GoIsRenewed", goIsRenewed},
@@ -139,6 +140,35 @@ func goReenters(t *testing.T, e *env, k kind) {
 	locktest.Must(t, inner.Unlock())
 	wokenJava(t, waiter)
 	j.do(k.java, name, "unlock")
+}
+
+// A Go service that is told the owner of its Java caller is in with it: the lock is free
+// when both have let go, in any order.
+func goJoinsJava(t *testing.T, e *env, k kind) {
+	for _, javaFirst := range []bool{true, false} {
+		name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+		m := k.of(e.session(t, patient).Session, name)
+		j.do(k.java, name, "lock")
+		waiter := s.queue(t, name, k.of(s.Session, name).Lock)
+		section, h, err := m.TryLock(rlock.WithOwner(t.Context(), j.do(k.java, name, "owner")))
+		locktest.Must(t, err)
+		j.want("2", k.java, name, "holds")
+		if javaFirst {
+			j.do(k.java, name, "unlock")
+			locktest.Must(t, context.Cause(section))
+		} else {
+			locktest.Must(t, h.Unlock())
+			j.want("1", k.java, name, "holds")
+		}
+		e.wantHolds(t, name, e.java.id, k.field, "1")
+		stillWaits(t, waiter, "Go")
+		if javaFirst {
+			locktest.Must(t, h.Unlock())
+		} else {
+			j.do(k.java, name, "unlock")
+		}
+		locktest.Must(t, woken(t, waiter).h.Unlock())
+	}
 }
 
 // wantHolds checks the one field that an owner of this process has in the lock's hash.

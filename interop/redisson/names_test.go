@@ -21,6 +21,7 @@ var nameRows = []row{
 	{"Odd", oddNames},
 	{"Prefix", prefixIsNameMapper},
 	{"Channels", channelsAreThoseOfJava},
+	{"OtherWorldOfChannels", otherWorldOfChannels},
 }
 
 // everyShape holds with one side and waits with the other, in both directions.
@@ -117,6 +118,27 @@ func channelsAreThoseOfJava(t *testing.T, e *env) {
 	case <-time.After(wokenWithin):
 		t.Fatal("nobody was woken")
 	}
+}
+
+// A Java process that was told not to use sharded channels neither hears nor is heard; the
+// lock excludes all the same, and who waits looks by himself.
+func otherWorldOfChannels(t *testing.T, e *env) {
+	if e.cluster == nil {
+		t.Skip("a single server has one world of channels")
+	}
+	name := redistest.Name(t)
+	s := e.session(t, rlock.Config{PollFloor: 200 * time.Millisecond})
+	m := rlock.New(s.Session, name)
+	j := startPeer(t, e, "sharded=OFF").thread(t)
+	j.do("lock", name, "lock")
+	waiter := s.queue(t, name, m.Lock)
+	j.do("lock", name, "unlock")
+	locktest.Must(t, woken(t, waiter).h.Unlock()) // at the poll floor
+	g := take(t, m.Lock, rlock.Lease(2*short))
+	java := j.start("lock", name, "lock")
+	j.waits()
+	locktest.Must(t, g.h.Unlock())
+	wokenJava(t, java) // when the lease that it has seen is over
 }
 
 // subscribers counts who listens on a channel of a lock: a sharded one, in a Cluster.

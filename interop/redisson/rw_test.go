@@ -30,6 +30,8 @@ var rwRows = []row{
 	{"JavaReaderKilled", javaReaderKilled},
 	{"GoReaderKilled", goReaderKilled},
 	{"WaitingWriterAndNewReaders", waitingWriterAndNewReaders},
+	{"JavaReaderIsOver", javaReaderIsOver},
+	{"GoReaderIsOver", goReaderIsOver},
 }
 
 // readers enters one reader of each side.
@@ -381,4 +383,68 @@ func waitingWriterAndNewReaders(t *testing.T, e *env) {
 	wokenAll := waitingReaders(t, e, name)
 	locktest.Must(t, w.h.Unlock())
 	wokenAll()
+}
+
+// A reader whose lease is over, and who has not left, is nobody: who leaves last lets the
+// writers in.
+func javaReaderIsOver(t *testing.T, e *env) {
+	for _, writer := range []string{"Go", "Java"} {
+		name, s := redistest.Name(t), e.session(t, patient)
+		j, w, m := e.java.thread(t), e.other.thread(t), rwlock.New(s.Session, name)
+		g := take(t, rwlock.New(e.session(t, patient).Session, name).RLock)
+		j.do("read", name, "lock", ms(short))
+		var ours <-chan got
+		var theirs <-chan answer
+		if writer == "Go" {
+			ours = s.queue(t, name, m.Lock)
+		} else {
+			theirs = w.start("write", name, "lock")
+			w.waits()
+		}
+		e.gone(t, name, j.do("read", name, "owner"))
+		locktest.Must(t, g.h.Unlock())
+		if writer == "Go" {
+			locktest.Must(t, woken(t, ours).h.Unlock())
+		} else {
+			wokenJava(t, theirs)
+			w.do("write", name, "unlock")
+		}
+	}
+}
+
+func goReaderIsOver(t *testing.T, e *env) {
+	for _, writer := range []string{"Go", "Java"} {
+		name, s := redistest.Name(t), e.session(t, patient)
+		j, w, m := e.java.thread(t), e.other.thread(t), rwlock.New(s.Session, name)
+		j.do("read", name, "lock")
+		g := take(t, rwlock.New(e.session(t, patient).Session, name).RLock, rlock.Lease(short))
+		var ours <-chan got
+		var theirs <-chan answer
+		if writer == "Go" {
+			ours = s.queue(t, name, m.Lock)
+		} else {
+			theirs = w.start("write", name, "lock")
+			w.waits()
+		}
+		locktest.Ends(t, g.section, wokenWithin, rlock.ErrLost)
+		e.gone(t, name, g.h.Owner())
+		j.do("read", name, "unlock")
+		if writer == "Go" {
+			locktest.Must(t, woken(t, ours).h.Unlock())
+		} else {
+			wokenJava(t, theirs)
+			w.do("write", name, "unlock")
+		}
+		locktest.Is(t, "Unlock", g.h.Unlock(), rlock.ErrLost)
+	}
+}
+
+// gone returns when an owner has no timeout key of the lock any more.
+func (e *env) gone(t testing.TB, name, owner string) {
+	t.Helper()
+	key := "{" + name + "}:" + owner + ":rwlock_timeout:1"
+	redistest.Eventually(t, answerTimeout, "the reader's timeout key ends", func() bool {
+		n, err := e.admin.Do(t.Context(), e.admin.B().Exists().Key(key).Build()).AsInt64()
+		return err == nil && n == 0
+	})
 }

@@ -21,6 +21,9 @@ final class Operations {
         if (operation.equals("stress")) {
             return new Stress(redisson, this, kind, name, args).run();
         }
+        if (operation.equals("owner")) { // what this thread is called in Redis
+            return redisson.getId() + ":" + Thread.currentThread().getId();
+        }
         return switch (kind) {
             case "semaphore" -> semaphore(redisson.getSemaphore(name), operation, args);
             case "permits" -> permits(redisson.getPermitExpirableSemaphore(name), operation, args);
