@@ -26,7 +26,8 @@
 // waiting readers in). An owner that holds only the read side and asks for the write side
 // gets [ErrUpgrade] at once.
 //
-// What a read unlock costs does not depend on how many readers there are.
+// What a read unlock costs does not depend on how many readers of this library there are.
+// Who leaves as the last of them looks at the timeout keys of Redisson's, if there are any.
 //
 // Many readers of one session share one hold in Redis: when several wait, or eight read, the
 // next one takes a hold for all, which others join and leave in memory for 10 ms, during which
@@ -51,8 +52,8 @@
 // in between and its lease is shorter than that, ours are lost, and say so.
 //
 // Fairness towards Java: Redisson's readers know nothing of waiting writers, so enough of
-// them can keep a writer out. That one of them died is noticed only when a writer asks, by
-// its timeout keys.
+// them can keep a writer out. That one of them died is noticed, by its timeout keys, when a
+// writer asks or the last reader of this library leaves.
 //
 // A writer that dies while it waits keeps new readers out for a moment: for at most two
 // of its Config.PollFloor and a second, and for at most a second once the lock is free.

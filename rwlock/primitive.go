@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"relock/rlock"
 )
+
+//go:embed lua/alive.lua
+var aliveLua string
 
 //go:embed lua/acquire_read.lua
 var acquireReadLua string
@@ -42,8 +46,8 @@ var stateLua string
 
 var (
 	acquireReadScript  = rlock.NewScript(acquireReadLua)
-	acquireWriteScript = rlock.NewScript(acquireWriteLua)
-	releaseReadScript  = rlock.NewScript(releaseReadLua)
+	acquireWriteScript = rlock.NewScript(withAlive(acquireWriteLua))
+	releaseReadScript  = rlock.NewScript(withAlive(releaseReadLua))
 	releaseWriteScript = rlock.NewScript(releaseWriteLua)
 	extendReadScript   = rlock.NewScript(extendReadLua)
 	extendWriteScript  = rlock.NewScript(extendWriteLua)
@@ -52,6 +56,11 @@ var (
 	forceUnlockScript  = rlock.NewScript(forceUnlockLua)
 	stateScript        = rlock.NewScript(stateLua)
 )
+
+// withAlive puts alive.lua where a script includes it.
+func withAlive(src string) string {
+	return strings.Replace(src, "-- include alive.lua\n", aliveLua, 1)
+}
 
 // The sides, as a tenure tells them apart.
 const (

@@ -114,7 +114,10 @@ var acquireCases = []locktest.ScriptCase{
 var releaseCases = []locktest.ScriptCase{
 	kase("the last reader frees the lock", "release_read", setup(reader, meLives, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", ""),
 	kase("another reader keeps it", "release_read", setup(readers, meLives, youLive, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "R<you> lock{mode:read you:1}"),
-	kase("Redisson's reader keeps it", "release_read", setup("HSET lock mode read me 1 java 1", meLives, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "lock{java:1 mode:read}"),
+	kase("Redisson's reader keeps it", "release_read", setup("HSET lock mode read me 1 java 1", "SET java:rwlock_timeout:1 1 PX 60000", meLives, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "java:rwlock_timeout:1=1 lock{java:1 mode:read}"),
+	kase("a dead reader of Redisson's does not", "release_read", setup("HSET lock mode read me 1 java 1", meLives, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", ""),
+	kase("a dead reader of Redisson's is left to a waiting writer", "release_read", setup("HSET lock mode read me 1 java 1", meLives, ttl, marked, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "W<w9> lock{java:1 mode:read}"),
+	kase("a dead reader of Redisson's stays as long as one of ours", "release_read", setup("HSET lock mode read me 1 java 1 you 1", meLives, youLive, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "R<you> lock{java:1 mode:read you:1}"),
 	kase("a dead reader does not", "release_read", setup(readers, meLives, youOver, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", ""),
 	kase("a nested hold keeps it", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "W", "H", "T1", "T2"), args("me", "ch", "PUBLISH", "1", "0", "0", "1", "a"), "[1 1]", "[1 0]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("a timeout key that is still needed stays", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1"), relR, end, "[1 1]", "[1 0]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),

@@ -2,9 +2,8 @@
 --
 -- A writer is alone, but for read holds of its own taken later. Readers of ours whose
 -- lease is over are thrown out here. Only if none of ours is left, and others are, those
--- are Redisson's, and their timeout keys tell whether they live. Those keys are the one
--- exception to the rule that all keys are in KEYS: nobody knows the names before (they
--- come from the hash; Redisson does the same). They are in the slot of the lock.
+-- are Redisson's, and alive.lua tells whether they live. (Of who enters anew the key of his
+-- ids is missing, as that asks for.)
 -- Each hold has an id; run twice with the same arguments it gives the same state and the
 -- same reply.
 --
@@ -28,6 +27,7 @@
 --          {-2, 1, 0, 0}       the owner has the read side alone: never
 --          WRONGTYPE error     nothing was changed
 -- Publishes nothing.
+-- include alive.lua
 local fields = redis.pcall('HMGET', KEYS[1], 'mode', ARGV[1], ARGV[1] .. ':write')
 local expiry = redis.pcall('ZSCORE', KEYS[2], ARGV[1])
 local mark = redis.pcall('ZSCORE', KEYS[3], ARGV[5])
@@ -70,26 +70,7 @@ local function readers()
   if redis.call('HLEN', KEYS[1]) == 1 then
     return nil
   end
-  local longest
-  local all = redis.call('HGETALL', KEYS[1])
-  for f = 1, #all, 2 do
-    local holds = tonumber(all[f + 1])
-    if all[f] ~= 'mode' and holds then
-      if holds > 1000 then -- not worth the look
-        return redis.call('PTTL', KEYS[1])
-      end
-      for i = holds, 1, -1 do
-        local ttl = redis.call('PTTL', ARGV[7] .. all[f] .. ':rwlock_timeout:' .. i)
-        if ttl == -1 then -- nobody knows until when
-          return redis.call('PTTL', KEYS[1])
-        end
-        if ttl >= 0 then
-          longest = math.max(longest or 0, ttl)
-        end
-      end
-    end
-  end
-  return longest
+  return alive(ARGV[7])
 end
 
 if held <= 0 then

@@ -1,7 +1,8 @@
 -- release_read.lua: ends holds of the read side, and takes back acquisitions of it whose
 -- outcome is unknown.
 --
--- It looks at no other reader, so it costs the same however many there are. What has
+-- It looks at no other reader of ours, so it costs the same however many there are. Whoever
+-- leaves as the last of ours looks at Redisson's, as those do at each unlock. What has
 -- ended already, or belongs to an earlier life of the lock, is not released again: run
 -- twice with the same arguments it leaves the same state and the same holds. Only
 -- `changed` tells the runs apart.
@@ -24,7 +25,9 @@
 -- Returns  {holds left, changed}; changed is 0 if none of the ids was there
 --          WRONGTYPE error: a key that goes along is of another type, nothing was
 --          changed. If it is the lock itself, the hold is gone: {0, 0}
--- Publishes '0' on the channel when the lock became free.
+-- Publishes '0' on the channel when the lock became free, or when a waiting writer must find
+--          out whether Redisson's readers live.
+-- include alive.lua
 local fields = redis.pcall('HMGET', KEYS[1], 'mode', ARGV[1], ARGV[1] .. ':write')
 if fields.err then
   return {0, 0}
@@ -129,7 +132,18 @@ if held == 0 and last[2] and tonumber(last[2]) <= now then
     end
   until #dead < 500
 end
-local others = redis.call('HLEN', KEYS[1]) - 1
+local others, ours = redis.call('HLEN', KEYS[1]) - 1, redis.call('ZCARD', KEYS[2])
+local left = 0 -- ms until the last of those who are left is over; 0: not known
+if others > 0 and ours == 0 and held == 0 then
+  if marks == 0 then -- the key of the marks is missing, see alive.lua
+    left = alive(string.sub(KEYS[5], 1, #KEYS[5] - #(ARGV[1] .. ':rwlock_timeout:1')))
+    if not left then
+      others = 0
+    end
+  else
+    redis.call(ARGV[3], ARGV[2], '0')
+  end
+end
 if others == 0 then
   redis.call('DEL', KEYS[1], KEYS[2])
   -- The writers that wait have a moment to come, before readers that arrived later. It is
@@ -140,12 +154,11 @@ if others == 0 then
   redis.call(ARGV[3], ARGV[2], '0')
   return {0, 1}
 end
--- If all are ours, the lock need not outlive the last of them. Redisson's readers have
--- a say in the TTL that is not known here.
-if redis.call('ZCARD', KEYS[2]) == others then
-  local left = last[2] - now
-  if left > 0 and redis.call('PTTL', KEYS[1]) > left and redis.call('HEXISTS', KEYS[1], last[1]) == 1 then
-    redis.call('PEXPIRE', KEYS[1], string.format('%.0f', left))
-  end
+if ours == others then
+  left = redis.call('HEXISTS', KEYS[1], last[1]) == 1 and last[2] - now or 0
+end
+-- The lock need not outlive the last of them.
+if left > 0 and redis.call('PTTL', KEYS[1]) > left then
+  redis.call('PEXPIRE', KEYS[1], string.format('%.0f', left))
 end
 return {held, 1}
