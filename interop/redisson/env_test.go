@@ -207,14 +207,19 @@ type locking func(context.Context, ...rlock.LockOption) (context.Context, *rlock
 // queue begins to wait with lock and returns when it waits.
 func (s *side) queue(t testing.TB, name string, lock locking, opts ...rlock.LockOption) <-chan got {
 	t.Helper()
+	var c <-chan got
+	s.waits(t, name, func() { c = s.begin(t, lock, opts...) })
+	return c
+}
+
+// begin locks in the background.
+func (s *side) begin(t testing.TB, lock locking, opts ...rlock.LockOption) <-chan got {
 	c := make(chan got, 1)
 	ctx := locktest.Within(t, 2*time.Minute)
-	s.waits(t, name, func() {
-		go func() {
-			section, h, err := lock(ctx, opts...)
-			c <- got{section, h, err}
-		}()
-	})
+	go func() {
+		section, h, err := lock(ctx, opts...)
+		c <- got{section, h, err}
+	}()
 	return c
 }
 

@@ -85,7 +85,7 @@ func goHoldsJavaWaits(t *testing.T, e *env, k kind) {
 	g := take(t, m.Lock)
 	j.want("false", k.java, name, "try")
 	waiter := j.start(k.java, name, "lock")
-	j.waits()
+	j.waits(waiter)
 	locktest.Must(t, g.h.Unlock())
 	wokenJava(t, waiter)
 	refuses(t, m.TryLock)
@@ -96,7 +96,7 @@ func goHoldsJavaWaits(t *testing.T, e *env, k kind) {
 	// The same with a bounded wait, which Java measures by itself.
 	g = take(t, m.TryLock)
 	waiter = j.start(k.java, name, "try", ms(patience), "-1")
-	j.waits()
+	j.waits(waiter)
 	locktest.Must(t, g.h.Unlock())
 	if got := wokenJava(t, waiter); got != "true" {
 		t.Fatalf("tryLock is %s", got)
@@ -129,7 +129,7 @@ func goReenters(t *testing.T, e *env, k kind) {
 	locktest.Must(t, err)
 	e.wantHolds(t, name, s.ID(), k.field, "3")
 	waiter := j.start(k.java, name, "lock")
-	j.waits()
+	j.waits(waiter)
 	for _, h := range []*rlock.Hold{outer.h, third} { // in any order
 		locktest.Must(t, h.Unlock())
 		if !j.parked() {
@@ -204,7 +204,7 @@ func leaseUntouched(t *testing.T, e *env, k kind) {
 	lease = e.ttl(t, name)
 	j.want("false", k.java, name, "try", "0", ms(2*time.Hour))
 	java := j.start(k.java, name, "try", ms(patience), ms(2*time.Hour))
-	j.waits()
+	j.waits(java)
 	e.fades(t, name, lease)
 	if lease < 59*time.Minute {
 		t.Fatalf("the lease is %v, not an hour", lease)
@@ -231,7 +231,7 @@ func goIsRenewed(t *testing.T, e *env, k kind) {
 	m := k.of(s.Session, name)
 	g := take(t, m.Lock)
 	waiter := j.start(k.java, name, "lock")
-	j.waits()
+	j.waits(waiter)
 	e.renewals(t, name, 4)
 	stillWaits(t, waiter, "Java")
 	locktest.Must(t, context.Cause(g.section))
@@ -244,7 +244,7 @@ func javaLeaseEnds(t *testing.T, e *env, k kind) {
 	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
 	m := k.of(s.Session, name)
 	j.do(k.java, name, "lock", ms(short))
-	g := woken(t, s.queue(t, name, m.Lock)) // by the clock
+	g := woken(t, s.begin(t, m.Lock)) // by the clock
 	j.throws("IllegalMonitorStateException", k.java, name, "unlock")
 	e.wantHolds(t, name, s.ID(), k.field, "1")
 	locktest.Must(t, context.Cause(g.section))
@@ -255,9 +255,7 @@ func goLeaseEnds(t *testing.T, e *env, k kind) {
 	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
 	m := k.of(s.Session, name)
 	g := take(t, m.Lock, rlock.Lease(short))
-	waiter := j.start(k.java, name, "lock")
-	j.waits()
-	wokenJava(t, waiter) // by the clock
+	wokenJava(t, j.start(k.java, name, "lock")) // by the clock
 	if err := context.Cause(g.section); err == nil {
 		t.Fatal("Java is in, and Go's section has not ended")
 	}
@@ -289,7 +287,7 @@ func goForces(t *testing.T, e *env, k kind) {
 
 	j.do(k.java, name, "lock")
 	java := j2.start(k.java, name, "lock")
-	j2.waits()
+	j2.waits(java)
 	force(true)
 	wokenJava(t, java)
 	j.want("0", k.java, name, "holds")
@@ -329,7 +327,7 @@ func goKilled(t *testing.T, e *env, k kind) {
 	name, j := redistest.Name(t), e.java.thread(t)
 	kill := holdInChild(t, e, k.java, name)
 	waiter := j.start(k.java, name, "lock")
-	j.waits()
+	j.waits(waiter)
 	e.renewals(t, name, 2)
 	stillWaits(t, waiter, "Java")
 	kill()

@@ -106,7 +106,7 @@ func (c *javaClient) side() string { return "java" }
 func (c *javaClient) wait(held bool) {
 	c.c = c.th.start("lock", c.name, "lock")
 	if held {
-		c.th.waits()
+		c.th.waits(c.c)
 	}
 }
 

@@ -70,7 +70,7 @@ func meet(t *testing.T, e *env, p *peer, s *side, java, ours string) {
 		j.do(k.java, java, "unlock")
 		g := woken(t, waiter)
 		back := j.start(k.java, java, "lock")
-		j.waits()
+		j.waits(back)
 		locktest.Must(t, g.h.Unlock())
 		wokenJava(t, back)
 		j.do(k.java, java, "unlock")
@@ -85,7 +85,7 @@ func meet(t *testing.T, e *env, p *peer, s *side, java, ours string) {
 	m := semaphore.New(s.Session, ours+more, 1)
 	p1 := tryPermits(t, m, 1)
 	waiter := j.start("permits", java+more, "acquire", "1", ms(time.Minute))
-	j.waits()
+	j.waits(waiter)
 	locktest.Must(t, p1.p.Release())
 	id := wokenJava(t, waiter)
 	mine := s.acquires(t, ours+more, m, 1)
@@ -99,7 +99,7 @@ func channelsAreThoseOfJava(t *testing.T, e *env) {
 	holder := take(t, rlock.New(e.session(t, patient).Session, name).Lock)
 	waiter := s.queue(t, name, rlock.New(s.Session, name).Lock)
 	back := j.start("lock", name, "lock")
-	j.waits()
+	j.waits(back)
 	channel := "redisson_lock__channel:{" + name + "}"
 	if n := e.subscribers(t, channel); n != 2 {
 		t.Errorf("%d clients listen on %s, not two", n, channel)
@@ -134,9 +134,9 @@ func otherWorldOfChannels(t *testing.T, e *env) {
 	waiter := s.queue(t, name, m.Lock)
 	j.do("lock", name, "unlock")
 	locktest.Must(t, woken(t, waiter).h.Unlock()) // at the poll floor
-	g := take(t, m.Lock, rlock.Lease(2*short))
+	g := take(t, m.Lock, rlock.Lease(3*short))
 	java := j.start("lock", name, "lock")
-	j.waits()
+	j.waits(java)
 	locktest.Must(t, g.h.Unlock())
 	wokenJava(t, java) // when the lease that it has seen is over
 }

@@ -192,10 +192,15 @@ func (th *thread) parked() bool {
 	return locktest.Get(th.t, th.p.send(th.name, "", "", "parked"), answerTimeout, "Java: parked").value == "true"
 }
 
-// waits returns when the thread sleeps until a message comes.
-func (th *thread) waits() {
+// waits returns when the thread sleeps until a message comes, in the operation whose answer
+// goes to done: it must not have come already.
+func (th *thread) waits(done <-chan answer) {
 	th.t.Helper()
-	redistest.Eventually(th.t, answerTimeout, "the Java thread waits", th.parked)
+	redistest.Eventually(th.t, answerTimeout, "the Java thread waits", func() bool {
+		parked := th.parked()
+		stillWaits(th.t, done, "Java")
+		return parked
+	})
 }
 
 // lockedBuffer keeps the end of what a process writes.

@@ -82,7 +82,7 @@ func javaWriterWaitsForReaders(t *testing.T, e *env) {
 		w := e.other.thread(t)
 		w.want("false", "write", name, "try")
 		waiter := w.start("write", name, "lock")
-		w.waits()
+		w.waits(waiter)
 		leave(t, name, j, g, javaLast, func() {
 			if !w.parked() {
 				t.Fatal("the Java writer was woken while a reader stays")
@@ -109,7 +109,7 @@ func waitingReaders(t *testing.T, e *env, name string) (wokenAll func()) {
 		j := []*peer{e.java, e.other}[i%2].thread(t)
 		threads = append(threads, j)
 		theirs = append(theirs, j.start("read", name, "lock"))
-		j.waits()
+		j.waits(theirs[i])
 	}
 	return func() {
 		t.Helper()
@@ -178,7 +178,7 @@ func javaReadersLeaveGoReadersStay(t *testing.T, e *env) {
 		visit()
 	}
 	waiter := w.start("write", name, "lock")
-	w.waits()
+	w.waits(waiter)
 	locktest.Must(t, holds[2].Unlock())
 	wokenJava(t, waiter)
 	w.do("write", name, "unlock")
@@ -237,7 +237,7 @@ func readersAreRenewed(t *testing.T, e *env) {
 	j.do("read", name, "lock")
 	j2.do("read", name, "lock")
 	waiter := w.start("write", name, "lock")
-	w.waits()
+	w.waits(waiter)
 	e.renewals(t, name, 6)
 	// Several leases later: whose timeout keys had not been renewed would be forgotten now.
 	j.do("read", name, "unlock")
@@ -278,7 +278,7 @@ func goDowngrades(t *testing.T, e *env) {
 	j := e.java.thread(t)
 	j.want("false", "write", name, "try")
 	waiter := j.start("write", name, "lock")
-	j.waits()
+	j.waits(waiter)
 	locktest.Must(t, r.Unlock())
 	wokenJava(t, waiter)
 	j.do("write", name, "unlock")
@@ -357,7 +357,7 @@ func goReaderKilled(t *testing.T, e *env) {
 	j, w := e.brisk.thread(t), e.java.thread(t)
 	j.do("read", name, "lock")
 	waiter := w.start("write", name, "lock")
-	w.waits()
+	w.waits(waiter)
 	kill()
 	e.renewals(t, name, 5)
 	stillWaits(t, waiter, "Java's writer")
@@ -399,7 +399,7 @@ func javaReaderIsOver(t *testing.T, e *env) {
 			ours = s.queue(t, name, m.Lock)
 		} else {
 			theirs = w.start("write", name, "lock")
-			w.waits()
+			w.waits(theirs)
 		}
 		e.gone(t, name, j.do("read", name, "owner"))
 		locktest.Must(t, g.h.Unlock())
@@ -424,7 +424,7 @@ func goReaderIsOver(t *testing.T, e *env) {
 			ours = s.queue(t, name, m.Lock)
 		} else {
 			theirs = w.start("write", name, "lock")
-			w.waits()
+			w.waits(theirs)
 		}
 		locktest.Ends(t, g.section, wokenWithin, rlock.ErrLost)
 		e.gone(t, name, g.h.Owner())

@@ -103,7 +103,7 @@ func counterGoGivesJavaWaits(t *testing.T, e *env) {
 	for i := range 4 { // two threads of each process, for 1 and for 2
 		j := []*peer{e.java, e.other}[i%2].thread(t)
 		waiting = append(waiting, j.start("semaphore", name, "acquire", strconv.Itoa(1+i/2)))
-		j.waits()
+		j.waits(waiting[i])
 	}
 	locktest.Must(t, c.Release(t.Context(), 6))
 	for _, w := range waiting {
@@ -113,11 +113,11 @@ func counterGoGivesJavaWaits(t *testing.T, e *env) {
 
 	j := e.java.thread(t)
 	w := j.start("semaphore", name, "acquire", "1")
-	j.waits()
+	j.waits(w)
 	locktest.Must(t, c.Add(t.Context(), 1))
 	wokenJava(t, w)
 	w = j.start("semaphore", name, "try", "2", ms(patience))
-	j.waits()
+	j.waits(w)
 	locktest.Must(t, c.Release(t.Context(), 2))
 	if got := wokenJava(t, w); got != "true" {
 		t.Fatalf("tryAcquire is %s", got)
@@ -130,7 +130,7 @@ func counterBelowZero(t *testing.T, e *env) {
 	c := semaphore.NewCounter(s.Session, name)
 	locktest.Must(t, c.Add(t.Context(), 1))
 	mine, theirs := s.takes(t, name, c, 2), j.start("semaphore", name, "acquire", "2")
-	j.waits()
+	j.waits(theirs)
 	locktest.Must(t, c.Add(t.Context(), -4))
 	e.other.thread(t).do("semaphore", name, "add", "-1")
 	wantCount(t, "Available", -4, c.Available)
@@ -215,14 +215,14 @@ func permitsGoReleasesJavaWaits(t *testing.T, e *env) {
 	for i := range 2 {
 		w := []*peer{e.java, e.other}[i].thread(t)
 		waiting = append(waiting, w.start("permits", name, "acquire", "1", ms(time.Minute)))
-		w.waits()
+		w.waits(waiting[i])
 	}
 	locktest.Must(t, g.p.Release())
 	for _, w := range waiting {
 		j.want("true", "permits", name, "release", wokenJava(t, w))
 	}
 	w := j.start("permits", name, "try", "3", ms(patience), ms(time.Minute))
-	j.waits()
+	j.waits(w)
 	locktest.Must(t, rest.p.Release())
 	ids := wokenJava(t, w)
 	noPermits(t, m, 1)
@@ -251,11 +251,11 @@ func permitsJavaLeaseEnds(t *testing.T, e *env) {
 	m := semaphore.New(s.Session, name, 2)
 	j.do("permits", name, "set", "2")
 	id := j.do("permits", name, "acquire", "1", ms(short))
-	waiter := s.acquires(t, name, m, 2)
-	g := wokenPermits(t, waiter) // by the clock
+	_, p, err := m.Acquire(locktest.Within(t, wokenWithin), 2) // by the clock
+	locktest.Must(t, err)
 	j.want("false", "permits", name, "release", id)
 	wantCount(t, "Available", 0, m.Available)
-	locktest.Must(t, g.p.Release())
+	locktest.Must(t, p.Release())
 	wantCount(t, "Available", 2, m.Available)
 }
 
@@ -263,9 +263,7 @@ func permitsGoLeaseEnds(t *testing.T, e *env) {
 	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
 	m := semaphore.New(s.Session, name, 2)
 	g := tryPermits(t, m, 2, rlock.Lease(short))
-	waiter := j.start("permits", name, "acquire", "2", ms(time.Minute))
-	j.waits()
-	ids := wokenJava(t, waiter) // by the clock
+	ids := wokenJava(t, j.start("permits", name, "acquire", "2", ms(time.Minute))) // by the clock
 	locktest.Ends(t, g.section, wokenWithin, rlock.ErrLost)
 	locktest.Is(t, "Release", g.p.Release(), rlock.ErrLost)
 	wantCount(t, "Available", 0, m.Available)
@@ -322,9 +320,10 @@ func permitsJavaKilled(t *testing.T, e *env) {
 	v := victim.thread(t)
 	v.do("permits", name, "set", "2")
 	v.do("permits", name, "acquire", "2", ms(2*short))
-	waiter := s.acquires(t, name, m, 1)
 	victim.kill()
-	locktest.Must(t, wokenPermits(t, waiter).p.Release()) // by the clock
+	_, p, err := m.Acquire(locktest.Within(t, wokenWithin), 1) // by the clock
+	locktest.Must(t, err)
+	locktest.Must(t, p.Release())
 	wantCount(t, "Available", 2, m.Available)
 }
 
@@ -332,7 +331,7 @@ func permitsGoKilled(t *testing.T, e *env) {
 	name, j := redistest.Name(t), e.java.thread(t)
 	kill := holdInChild(t, e, "permits", name)
 	waiter := j.start("permits", name, "acquire", "2", ms(time.Minute))
-	j.waits()
+	j.waits(waiter)
 	kill()
 	j.want("true", "permits", name, "release", wokenJava(t, waiter))
 	j.want("2", "permits", name, "total")
@@ -343,7 +342,7 @@ func permitsLimitChanges(t *testing.T, e *env) {
 	m := semaphore.New(s.Session, name, 2)
 	g := tryPermits(t, m, 2)
 	waiter := j.start("permits", name, "acquire", "1", ms(time.Minute))
-	j.waits()
+	j.waits(waiter)
 	locktest.Must(t, m.SetLimit(t.Context(), 3))
 	id := wokenJava(t, waiter)
 	j.want("3", "permits", name, "total")
