@@ -142,7 +142,7 @@ type side struct {
 
 	mu      sync.Mutex
 	refused map[string]int // attempts, by name
-	lost    []string
+	waiting map[string]int // who began to wait behind others of the session, by name
 }
 
 // patient does nothing by itself while a test lasts.
@@ -151,7 +151,7 @@ var patient = rlock.Config{PollFloor: patience}
 // session opens one, closed when the test ends.
 func (e *env) session(t testing.TB, cfg rlock.Config) *side {
 	t.Helper()
-	s := &side{refused: map[string]int{}}
+	s := &side{refused: map[string]int{}, waiting: map[string]int{}}
 	cfg.Trace = &rlock.Trace{
 		Attempt: func(name, _ string, granted bool, err error) {
 			if !granted && err == nil {
@@ -160,9 +160,9 @@ func (e *env) session(t testing.TB, cfg rlock.Config) *side {
 				s.mu.Unlock()
 			}
 		},
-		Lost: func(name, _, reason string) {
+		Waiting: func(name, _ string) {
 			s.mu.Lock()
-			s.lost = append(s.lost, name+": "+reason)
+			s.waiting[name]++
 			s.mu.Unlock()
 		},
 	}
@@ -175,6 +175,15 @@ func (e *env) session(t testing.TB, cfg rlock.Config) *side {
 		}
 	})
 	return s
+}
+
+// began returns how many have begun to wait in the session since the last call.
+func (s *side) began(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.waiting[name]
+	s.waiting[name] = 0
+	return n
 }
 
 func (s *side) attempts(name string) int {

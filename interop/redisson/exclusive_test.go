@@ -45,6 +45,7 @@ func exclusiveRows(k kind) (rows []row) {
 		{"JavaReenters", javaReenters},
 		{"GoReenters", goReenters},
 		{"GoJoinsJava", goJoinsJava},
+		{"GoHandsOver", goHandsOver},
 		{"LeaseUntouched", leaseUntouched},
 		{"JavaIsRenewed", javaIsRenewed},
 		{"GoIsRenewed", goIsRenewed},
@@ -168,6 +169,49 @@ func goJoinsJava(t *testing.T, e *env, k kind) {
 			j.do(k.java, name, "unlock")
 		}
 		locktest.Must(t, woken(t, waiter).h.Unlock())
+	}
+}
+
+// What one session passes on in memory stays locked for Java, which has its turn now and then
+// and in the end, or ends it by force.
+func goHandsOver(t *testing.T, e *env, k kind) {
+	name, j, w := redistest.Name(t), e.java.thread(t), e.other.thread(t)
+	s := e.session(t, rlock.Config{PollFloor: patience, Lease: short})
+	m := k.of(s.Session, name)
+	for _, force := range []bool{false, true} {
+		last := take(t, m.Lock)
+		waiter := w.start(k.java, name, "lock")
+		w.waits(waiter)
+		for range 20 {
+			next := s.begin(t, m.Lock)
+			redistest.Eventually(t, answerTimeout, "the next one waits", func() bool { return s.began(name) > 0 })
+			locktest.Must(t, last.h.Unlock())
+			select {
+			case last = <-next:
+				locktest.Must(t, last.err)
+			case a := <-waiter: // the session has left it to others
+				locktest.Must(t, a.err)
+				stillWaits(t, next, "Go")
+				w.do(k.java, name, "unlock")
+				last = woken(t, next)
+				waiter = w.start(k.java, name, "lock")
+				w.waits(waiter)
+			}
+			j.want("false", k.java, name, "try")
+			stillWaits(t, waiter, "Java")
+		}
+		e.renewals(t, name, 3)
+		e.wantHolds(t, name, s.ID(), k.field, "1")
+		locktest.Must(t, context.Cause(last.section))
+		if force {
+			j.want("true", k.java, name, "force")
+			locktest.Ends(t, last.section, short+5*time.Second, rlock.ErrLost)
+			locktest.Is(t, "Unlock", last.h.Unlock(), rlock.ErrLost)
+		} else {
+			locktest.Must(t, last.h.Unlock())
+		}
+		wokenJava(t, waiter)
+		w.do(k.java, name, "unlock")
 	}
 }
 

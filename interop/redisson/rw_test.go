@@ -32,6 +32,7 @@ var rwRows = []row{
 	{"WaitingWriterAndNewReaders", waitingWriterAndNewReaders},
 	{"JavaReaderIsOver", javaReaderIsOver},
 	{"GoReaderIsOver", goReaderIsOver},
+	{"ManyGoReaders", manyGoReaders},
 }
 
 // readers enters one reader of each side.
@@ -230,42 +231,6 @@ func sharedOwnerStays(t *testing.T, e *env) {
 	w.want("true", "write", name, "try")
 }
 
-func readersAreRenewed(t *testing.T, e *env) {
-	name, s := redistest.Name(t), e.session(t, rlock.Config{Lease: short})
-	g := take(t, rwlock.New(s.Session, name).RLock)
-	j, j2, w := e.brisk.thread(t), e.brisk.thread(t), e.java.thread(t)
-	j.do("read", name, "lock")
-	j2.do("read", name, "lock")
-	waiter := w.start("write", name, "lock")
-	w.waits(waiter)
-	e.renewals(t, name, 6)
-	// Several leases later: whose timeout keys had not been renewed would be forgotten now.
-	j.do("read", name, "unlock")
-	e.renewals(t, name, 6)
-	j2.do("read", name, "unlock")
-	e.renewals(t, name, 4) // by Go alone
-	stillWaits(t, waiter, "Java's writer")
-	locktest.Must(t, context.Cause(g.section))
-	locktest.Must(t, g.h.Unlock())
-	wokenJava(t, waiter)
-	w.do("write", name, "unlock")
-}
-
-// Redisson's renewal sets the lease of the lock to its own, its unlock to the longest.
-func leasesDiffer(t *testing.T, e *env) {
-	name, s := redistest.Name(t), e.session(t, patient)
-	g := take(t, rwlock.New(s.Session, name).RLock, rlock.Lease(time.Hour))
-	j := e.brisk.thread(t)
-	j.do("read", name, "lock")
-	redistest.Eventually(t, answerTimeout, "Redisson's renewal", func() bool { return e.ttl(t, name) <= short })
-	j.do("read", name, "unlock")
-	if ttl := e.ttl(t, name); ttl < 50*time.Minute {
-		t.Fatalf("the lock's lease is %v", ttl)
-	}
-	locktest.Must(t, g.h.Unlock())
-	take(t, rwlock.New(s.Session, name).TryLock)
-}
-
 func goDowngrades(t *testing.T, e *env) {
 	name, s := redistest.Name(t), e.session(t, patient)
 	m := rwlock.New(s.Session, name)
@@ -334,38 +299,6 @@ func javaForcesReaders(t *testing.T, e *env) {
 	locktest.Must(t, w.h.Unlock())
 }
 
-// A reader that dies keeps a writer out for its lease, whoever else reads.
-func javaReaderKilled(t *testing.T, e *env) {
-	name, s := redistest.Name(t), e.session(t, rlock.Config{Lease: short})
-	m := rwlock.New(s.Session, name)
-	victim := startPeer(t, e, "watchdog="+ms(short))
-	victim.thread(t).do("read", name, "lock")
-	g := take(t, m.RLock)
-	waiter := s.queue(t, name, m.Lock)
-	victim.kill()
-	// Longer than the dead one's lease: the other reader stays.
-	e.renewals(t, name, 5)
-	stillWaits(t, waiter, "Go's writer")
-	locktest.Must(t, context.Cause(g.section))
-	locktest.Must(t, g.h.Unlock())
-	locktest.Must(t, woken(t, waiter).h.Unlock())
-}
-
-func goReaderKilled(t *testing.T, e *env) {
-	name := redistest.Name(t)
-	kill := holdInChild(t, e, "read", name)
-	j, w := e.brisk.thread(t), e.java.thread(t)
-	j.do("read", name, "lock")
-	waiter := w.start("write", name, "lock")
-	w.waits(waiter)
-	kill()
-	e.renewals(t, name, 5)
-	stillWaits(t, waiter, "Java's writer")
-	j.do("read", name, "unlock")
-	wokenJava(t, waiter)
-	w.do("write", name, "unlock")
-}
-
 // Java readers know nothing of waiting writers and pass them; Go readers wait behind.
 func waitingWriterAndNewReaders(t *testing.T, e *env) {
 	name, s, s2 := redistest.Name(t), e.session(t, patient), e.session(t, patient)
@@ -383,68 +316,4 @@ func waitingWriterAndNewReaders(t *testing.T, e *env) {
 	wokenAll := waitingReaders(t, e, name)
 	locktest.Must(t, w.h.Unlock())
 	wokenAll()
-}
-
-// A reader whose lease is over, and who has not left, is nobody: who leaves last lets the
-// writers in.
-func javaReaderIsOver(t *testing.T, e *env) {
-	for _, writer := range []string{"Go", "Java"} {
-		name, s := redistest.Name(t), e.session(t, patient)
-		j, w, m := e.java.thread(t), e.other.thread(t), rwlock.New(s.Session, name)
-		g := take(t, rwlock.New(e.session(t, patient).Session, name).RLock)
-		j.do("read", name, "lock", ms(short))
-		var ours <-chan got
-		var theirs <-chan answer
-		if writer == "Go" {
-			ours = s.queue(t, name, m.Lock)
-		} else {
-			theirs = w.start("write", name, "lock")
-			w.waits(theirs)
-		}
-		e.gone(t, name, j.do("read", name, "owner"))
-		locktest.Must(t, g.h.Unlock())
-		if writer == "Go" {
-			locktest.Must(t, woken(t, ours).h.Unlock())
-		} else {
-			wokenJava(t, theirs)
-			w.do("write", name, "unlock")
-		}
-	}
-}
-
-func goReaderIsOver(t *testing.T, e *env) {
-	for _, writer := range []string{"Go", "Java"} {
-		name, s := redistest.Name(t), e.session(t, patient)
-		j, w, m := e.java.thread(t), e.other.thread(t), rwlock.New(s.Session, name)
-		j.do("read", name, "lock")
-		g := take(t, rwlock.New(e.session(t, patient).Session, name).RLock, rlock.Lease(short))
-		var ours <-chan got
-		var theirs <-chan answer
-		if writer == "Go" {
-			ours = s.queue(t, name, m.Lock)
-		} else {
-			theirs = w.start("write", name, "lock")
-			w.waits(theirs)
-		}
-		locktest.Ends(t, g.section, wokenWithin, rlock.ErrLost)
-		e.gone(t, name, g.h.Owner())
-		j.do("read", name, "unlock")
-		if writer == "Go" {
-			locktest.Must(t, woken(t, ours).h.Unlock())
-		} else {
-			wokenJava(t, theirs)
-			w.do("write", name, "unlock")
-		}
-		locktest.Is(t, "Unlock", g.h.Unlock(), rlock.ErrLost)
-	}
-}
-
-// gone returns when an owner has no timeout key of the lock any more.
-func (e *env) gone(t testing.TB, name, owner string) {
-	t.Helper()
-	key := "{" + name + "}:" + owner + ":rwlock_timeout:1"
-	redistest.Eventually(t, answerTimeout, "the reader's timeout key ends", func() bool {
-		n, err := e.admin.Do(t.Context(), e.admin.B().Exists().Key(key).Build()).AsInt64()
-		return err == nil && n == 0
-	})
 }
