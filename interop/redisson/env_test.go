@@ -22,8 +22,9 @@ const (
 	watchdog    = 30 * time.Second // Redisson's default
 	patience    = time.Minute
 
-	// short is a lease that tests wait for the end of, or see renewed.
-	short = 1500 * time.Millisecond
+	// short is a lease that tests wait for the end of, or see renewed: not so short that a
+	// busy machine loses it.
+	short = 2500 * time.Millisecond
 )
 
 // An env is a Redis with Java processes on it.

@@ -118,7 +118,7 @@ func fairWakesJavaLock(t *testing.T, e *env) {
 // the lease that it has seen is over.
 func fairJavaFairLockGetsIn(t *testing.T, e *env) {
 	name, s, j := redistest.Name(t), e.session(t, patient), e.java.thread(t)
-	g := take(t, fairlock.New(s.Session, name).Lock, rlock.Lease(3*short))
+	g := take(t, fairlock.New(s.Session, name).Lock, rlock.Lease(2*short))
 	waiter := j.start("fair", name, "lock")
 	j.waits(waiter)
 	locktest.Must(t, g.h.Unlock())

@@ -134,7 +134,7 @@ func otherWorldOfChannels(t *testing.T, e *env) {
 	waiter := s.queue(t, name, m.Lock)
 	j.do("lock", name, "unlock")
 	locktest.Must(t, woken(t, waiter).h.Unlock()) // at the poll floor
-	g := take(t, m.Lock, rlock.Lease(3*short))
+	g := take(t, m.Lock, rlock.Lease(2*short))
 	java := j.start("lock", name, "lock")
 	j.waits(java)
 	locktest.Must(t, g.h.Unlock())
