@@ -68,7 +68,7 @@ func (j job) take(ctx context.Context) error {
 // killed by the function returned, or when the test ends.
 func holdInChild(t testing.TB, e *env, kind, name string) (kill func()) {
 	t.Helper()
-	text, err := json.Marshal(job{e.addrs, e.cluster == nil, kind, name})
+	text, err := json.Marshal(job{e.opt.InitAddress, e.cluster == nil, kind, name})
 	locktest.Must(t, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childJob+"="+string(text))

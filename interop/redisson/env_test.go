@@ -3,7 +3,9 @@ package redisson
 import (
 	"bytes"
 	"context"
+	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,6 +34,7 @@ type env struct {
 	addrs   []string
 	cluster *redistest.Cluster // nil: a single server
 	single  *redistest.Server  // nil: a Cluster
+	replica *redistest.Server  // of single, or nil
 	opt     rueidis.ClientOption
 	admin   rueidis.Client
 
@@ -39,10 +42,12 @@ type env struct {
 	java, other, brisk *peer
 }
 
-// each runs fn on a single server and on a Cluster of three nodes, where messages go by
-// sharded channels, with Java processes that it shares with its subtests.
+// each runs fn on a single server; on a master with a replica, where Redisson sends what
+// changes a lock in another way, with a WAIT; and on a Cluster of three nodes, where messages
+// go by sharded channels. Java processes are shared by its subtests.
 func each(t *testing.T, fn func(t *testing.T, e *env)) {
 	t.Run("single", func(t *testing.T) { fn(t, single(t).withJava(t)) })
+	t.Run("replicated", func(t *testing.T) { fn(t, replicated(t).withJava(t)) })
 	t.Run("cluster", func(t *testing.T) { fn(t, cluster(t).withJava(t)) })
 }
 
@@ -50,6 +55,24 @@ func single(t *testing.T) *env {
 	classPath(t) // skips before servers are started
 	s := redistest.Real(t)
 	return (&env{single: s, addrs: []string{s.Addr}, opt: s.Option()}).open(t)
+}
+
+func replicated(t *testing.T) *env {
+	classPath(t)
+	s := redistest.Real(t, "--repl-diskless-sync-delay", "0")
+	host, port, err := net.SplitHostPort(s.Addr)
+	locktest.Must(t, err)
+	r := redistest.Real(t, "--replicaof", host+" "+port)
+	redistest.Eventually(t, answerTimeout, "the replica is online", func() bool {
+		info, _ := s.Do(t, "INFO", "replication").ToString()
+		return strings.Contains(info, "state=online")
+	})
+	t.Cleanup(func() {
+		if !t.Failed() && s.Commands(t)["wait"] == 0 {
+			t.Error("Redisson has sent no WAIT: this is no other way")
+		}
+	})
+	return (&env{single: s, replica: r, addrs: []string{s.Addr, r.Addr}, opt: s.Option()}).open(t)
 }
 
 func cluster(t *testing.T) *env {
@@ -91,8 +114,11 @@ func (e *env) withJava(t *testing.T) *env {
 }
 
 func (e *env) mode() string {
-	if e.cluster != nil {
+	switch {
+	case e.cluster != nil:
 		return "cluster"
+	case e.replica != nil:
+		return "replicated"
 	}
 	return "single"
 }

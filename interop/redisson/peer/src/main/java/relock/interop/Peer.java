@@ -17,6 +17,7 @@ import org.redisson.config.BaseConfig;
 import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
 import org.redisson.config.NameMapper;
+import org.redisson.config.ReadMode;
 import org.redisson.config.ShardedSubscriptionMode;
 
 /**
@@ -75,6 +76,10 @@ public final class Peer {
             ClusterServersConfig cluster = config.useClusterServers().addNodeAddress(nodes);
             cluster.setShardedSubscriptionMode(ShardedSubscriptionMode.valueOf(given.getOrDefault("sharded", "AUTO")));
             servers = cluster;
+        } else if (given.get("mode").equals("replicated")) {
+            // Questions go to the master too: the answers of a replica may be late.
+            servers = config.useMasterSlaveServers().setReadMode(ReadMode.MASTER)
+                    .setMasterAddress(nodes[0]).addSlaveAddress(nodes[1]);
         } else {
             servers = config.useSingleServer().setAddress(nodes[0]);
         }
