@@ -51,7 +51,9 @@ type run struct {
 	trip    time.Duration // how long the last transfer took
 	yielded time.Duration // until when the lock is left to others
 	echo    bool          // the message of that release is still to come
+	left    bool          // nobody has taken it since
 	untaken int           // how often in a row nobody took it
+	owed    int64         // releases of others after which it is left to others still
 }
 
 // yield leaves the lock to others, from now on. Session.mu must be held.
@@ -61,21 +63,34 @@ func (r *run) yield(now time.Duration) {
 		d <<= n
 	}
 	r.yielded = now + min(d, yieldMost)
+	r.left, r.owed = true, max(0, r.others-1)
 }
 
 // taken notes that somebody else has got the lock. Session.mu must be held.
 func (r *run) taken() {
-	if r.yielded > 0 {
-		r.yielded, r.untaken = 0, min(r.untaken, yieldSteps)/2
+	r.yielded = 0
+	if r.left {
+		r.left, r.untaken = false, min(r.untaken, yieldSteps)/2
+	}
+}
+
+// released notes that somebody else has released the lock. Where several others listen, the
+// quickest of them has had it, and would have it each time again in turns with this session:
+// so it is left to the others once more. Session.mu must be held.
+func (r *run) released(now time.Duration) {
+	r.taken()
+	if r.owed > 0 {
+		r.owed--
+		r.yielded = now + min(max(yieldTime, yieldTrips*r.trip), yieldMost)
 	}
 }
 
 // begin notes that the lock has come from Redis. Session.mu must be held.
 func (r *run) begin(now time.Duration) {
-	if r.yielded > 0 && r.others > 0 {
+	if r.left && r.others > 0 {
 		r.untaken++
 	}
-	r.began, r.passes, r.yielded, r.echo = now, 0, 0, false
+	r.began, r.passes, r.yielded, r.echo, r.left, r.owed = now, 0, 0, false, false, 0
 }
 
 // goesOn reports whether the run may be continued. Session.mu must be held.

@@ -226,7 +226,7 @@ func (s *Session) park(ctx context.Context, l *line, w *waiter, patience time.Du
 			l.run.echo = false // of the release after which the lock is left to others
 		default:
 			l.look = true
-			l.run.taken()
+			l.run.released(s.now())
 		}
 		s.unlock()
 	case <-clock:
