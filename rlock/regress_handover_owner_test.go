@@ -127,7 +127,6 @@ func TestAFormerOwnerIsToldWhenTheLeaseIsOver(t *testing.T) {
 		locktest.Ends(t, b.ctx, time.Second, rlock.ErrLost)
 		_, x, err := rlock.New(other, name).TryLock(rlock.WithOwner(within(t, 10*time.Second), owner))
 		must(t, err)
-		release()
 		locktest.Is(t, "Unlock", b.hold.Unlock(), rlock.ErrLost)
 		must(t, x.Unlock())
 	})

@@ -333,12 +333,12 @@ func TestCloseEndsANestedLockThatWaitsForATransfer(t *testing.T) {
 // handed over from is to begin anew.
 func TestCloseEndsTheWaitForAnotherSessionsTransfer(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		ses, p := faultDial(t, s, rlock.Config{})
+		ses, late := lateDial(t, s, rlock.Config{})
 		other, err := rlock.Dial(context.Background(), s.Option(), rlock.Config{})
 		must(t, err)
 		defer other.Close()
 		name := redistest.Name(t)
-		seen, release := p.HoldRequest(faultRuns(t, "transfer"))
+		seen, release := late.hold(faultRuns(t, "transfer"))
 		defer release()
 		a, b := handedOver(t, ses, name)
 		locktest.Get(t, seen, 5*time.Second, "the transfer")
