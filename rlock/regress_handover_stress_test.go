@@ -18,29 +18,33 @@ import (
 // wake-ups must come, for a waiter who misses his would wait until his context ends.
 func TestNoWakeUpIsMissed(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		const workers = 4
+		const workers, inARow = 4, 3 // in each session
 		st := &wakeUps{t: t, name: redistest.Name(t)}
-		trace := &rlock.Trace{HandedOver: func(string, string, string) { st.passes.Add(1) }}
-		total := locktest.Cycles(t, s, 2000)
+		cfg := rlock.Config{
+			PollFloor: time.Hour, Lease: time.Hour, HandOverLimit: 4,
+			Trace: &rlock.Trace{HandedOver: func(string, string, string) { st.passes.Add(1) }},
+		}
+		sessions := []*rlock.Session{dial(t, s, cfg), dial(t, s, cfg)}
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
-		var sessions []*rlock.Session
-		var wg sync.WaitGroup
-		for range 2 {
-			ses := dial(t, s, rlock.Config{PollFloor: time.Hour, Lease: time.Hour, HandOverLimit: 8, Trace: trace})
-			sessions = append(sessions, ses)
-			for range workers {
-				rng := rand.New(rand.NewPCG(seed, st.workers))
-				st.workers++
+		var rngs [2 * workers]*rand.Rand
+		for i := range rngs {
+			rngs[i] = rand.New(rand.NewPCG(seed, uint64(i)))
+		}
+		var sections [2 * workers]context.Context // of each, the last one
+		for n := locktest.Cycles(t, s, 5000); n > 0 && !t.Failed(); n -= 2 * workers * inARow {
+			// Short rounds: the next release would make good what was missed.
+			var wg sync.WaitGroup
+			for i, rng := range rngs {
 				wg.Go(func() {
-					var section context.Context // the last one
-					for st.done.Add(1) <= total && !t.Failed() {
-						section = st.cycle(rng, rlock.New(ses, st.name), section)
+					m := rlock.New(sessions[i%2], st.name)
+					for range inARow {
+						sections[i] = st.cycle(rng, m, sections[i])
 					}
 				})
 			}
+			wg.Wait()
 		}
-		wg.Wait()
 		if st.passes.Load() == 0 {
 			t.Error("nothing was handed over")
 		}
@@ -50,13 +54,11 @@ func TestNoWakeUpIsMissed(t *testing.T) {
 }
 
 type wakeUps struct {
-	t       *testing.T
-	name    string
-	workers uint64
-	inside  atomic.Int32
-	done    atomic.Int64
-	turns   atomic.Int64
-	passes  atomic.Int64
+	t      *testing.T
+	name   string
+	inside atomic.Int32
+	turns  atomic.Int64
+	passes atomic.Int64
 }
 
 // cycle is one Lock or TryLock, for long enough or not, now and then by the owner of an
