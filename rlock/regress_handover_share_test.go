@@ -1,0 +1,101 @@
+package rlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+
+	"relock/internal/locktest"
+	"relock/rlock"
+)
+
+// farClient is a client with a long way to the server.
+type farClient struct {
+	rueidis.Client
+	oneWay time.Duration
+}
+
+func (c *farClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	time.Sleep(c.oneWay)
+	r := c.Client.Do(ctx, cmd)
+	time.Sleep(c.oneWay)
+	return r
+}
+
+// dialFar makes a session in a bubble, whose commands take twice as long as oneWay.
+func dialFar(t *testing.T, m *miniredis.Miniredis, oneWay time.Duration) (ses *rlock.Session, end func()) {
+	t.Helper()
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{"bubble"}, ForceSingleClient: true,
+		AlwaysPipelining: true, PipelineMultiplex: -1, DisableCache: true,
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return m.Dial() },
+	})
+	must(t, err)
+	ses, err = rlock.NewSession(context.Background(), &farClient{client, oneWay}, rlock.Config{})
+	must(t, err)
+	return ses, func() {
+		ses.Close()
+		client.Close()
+	}
+}
+
+// A session whose goroutines hand the lock over without end leaves it to others for as long
+// as they need, also if they are further away than it is itself. (On a made-up clock, in
+// which commands take no time but that of the way, and nobody is busy.)
+func TestASessionFurtherAwayGetsItsTurns(t *testing.T) {
+	const (
+		during = time.Second
+		inside = 200 * time.Microsecond
+	)
+	for oneWay, least := range map[time.Duration]int{0: 50, 2 * time.Millisecond: 10, 5 * time.Millisecond: 8} {
+		t.Run(fmt.Sprint(oneWay), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := miniredis.NewMiniRedis()
+				m.ClockTTL(true)
+				defer m.Close()
+				near := locktest.DialBubble(t, m, rlock.Config{})
+				defer near.Close()
+				far, end := dialFar(t, m, oneWay)
+				defer end()
+
+				var mu sync.Mutex
+				turns := map[*rlock.Session]int{}
+				var wg sync.WaitGroup
+				over := time.Now().Add(during)
+				for _, ses := range []*rlock.Session{near, near, near, near, near, near, far} {
+					wg.Go(func() {
+						for time.Now().Before(over) {
+							err := rlock.New(ses, "x").Do(context.Background(), func(context.Context) error {
+								mu.Lock()
+								turns[ses]++
+								mu.Unlock()
+								time.Sleep(inside)
+								return nil
+							})
+							if err != nil {
+								t.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+				t.Logf("%d turns near by, %d further away", turns[near], turns[far])
+				if turns[far] < least {
+					t.Errorf("the session further away got %d turns, want at least %d", turns[far], least)
+				}
+				if turns[near] < 1000 { // of 5000 if it were alone
+					t.Errorf("the session near by got %d turns", turns[near])
+				}
+			})
+		})
+	}
+}
