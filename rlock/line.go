@@ -185,6 +185,14 @@ func (l *line) mayTry(w *waiter, now time.Duration) bool {
 	return l.look || now >= l.lookAt || (l.holder == nil && l.listener == nil)
 }
 
+// next returns when mayTry will be true for the one in front. Session.mu must be held.
+func (l *line) next() time.Duration {
+	if l.look || (l.holder == nil && l.listener == nil) {
+		return l.run.yielded
+	}
+	return max(l.lookAt, l.run.yielded)
+}
+
 // park waits until w may have something to do: it came to the front, was woken, or
 // lookAt is reached. patience is how long a waiter that is not in front sleeps at
 // most, 0 for as long as it takes. It returns ctx's error when ctx ends. A false
@@ -203,10 +211,11 @@ func (s *Session) park(ctx context.Context, l *line, w *waiter, patience time.Du
 			messages = l.listener.C()
 		}
 		now := s.now()
-		sleep = max(l.lookAt-now, minPause)
-		if left := l.run.yielded - now; left > 0 && (l.look || l.lookAt <= l.run.yielded) {
-			sleep = left
+		if l.mayTry(w, now) { // the time to yield may have ended just now
+			s.unlock()
+			return false, nil
 		}
+		sleep = max(l.next()-now, time.Microsecond)
 	}
 	s.unlock()
 

@@ -98,7 +98,7 @@ func (m *MutexPrimitive) Release(op *Op) Command {
 // Transfer is transfer.lua.
 func (m *MutexPrimitive) Transfer(from, to Entry, lease time.Duration) Command {
 	return Command{
-		Script: transferScript, Keys: m.keys[:1],
+		Script: transferScript, Keys: m.both,
 		Args: []string{from.Owner, to.Owner, itoa(millis(lease)), m.channel, m.Listeners()},
 	}
 }

@@ -5,6 +5,8 @@
 -- element: the second run finds the new owner there already.
 --
 -- KEYS[1]  the lock: hash, owner -> holds
+-- KEYS[2]  the ids of holds that were taken by id: set; with a mark for each owner that has
+--          entered so. Such a hold is of a later life of the lock than this speaks of
 -- ARGV[1]  the owner that the hash knows
 -- ARGV[2]  the owner that has the lock now, with one hold
 -- ARGV[3]  lease in ms
@@ -22,6 +24,11 @@ end
 held = tonumber(held or 0) or 0
 if held > 1 then
   return {-1, 0}
+end
+for i = 1, 2 do
+  if redis.pcall('SISMEMBER', KEYS[2], 'entered:' .. ARGV[i]) ~= 0 then
+    return {0, 0}
+  end
 end
 if held == 0 and redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
   return {0, 0}
