@@ -70,7 +70,9 @@ type tenure struct {
 	host      *tenure
 	guest     int
 	guests    []*tenure
-	openUntil time.Duration
+	openUntil time.Duration // a host
+	lapsed    int           // how many guests of it linger
+	lingers   bool          // a guest that was lost, and is not unlocked yet
 }
 
 // part counts the holds of one side of a lock.
