@@ -208,9 +208,10 @@ func TestShareWriterGetsIn(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		m := newSharer(t, s, rlock.Config{})
 		other := rwlock.New(dial(t, s, rlock.Config{}), "x")
-		ctx := within(t, 60*time.Second)
+		ctx := within(t, 30*time.Second)
 		for _, w := range []*rwlock.RWMutex{other, m.RWMutex} {
 			readCtx, stop := context.WithCancel(context.Background())
+			defer stop()
 			var came atomic.Int64
 			var wg sync.WaitGroup
 			for range 32 {
@@ -220,9 +221,14 @@ func TestShareWriterGetsIn(t *testing.T) {
 						if err != nil {
 							continue
 						}
-						came.Add(1)
-						runtime.Gosched()
-						must(t, h.Unlock())
+						// He stays until others have come, if any can, so that the lock is never free.
+						n := came.Add(1)
+						for i := 0; i < 10_000 && came.Load() < n+2; i++ {
+							runtime.Gosched()
+						}
+						if err := h.Unlock(); err != nil {
+							t.Error(err)
+						}
 					}
 				})
 			}
