@@ -55,7 +55,8 @@ type Config struct {
 	QueueLease time.Duration
 
 	// HandOverLimit is the number of hand-overs in memory in a row while others
-	// may wait. Default 128; -1 turns hand-overs off.
+	// may wait. Default 128; -1 turns hand-overs off,
+	// and the sharing of read holds.
 	HandOverLimit int
 
 	// Logger hears of what the caller cannot be told by an error: lost locks,

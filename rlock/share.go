@@ -183,7 +183,7 @@ func (s *Session) releaseHost(host *tenure) {
 // to notice. It has the time that any reader has, from when its section ended until Redis
 // may let a writer in, or until it is unlocked. Session.mu must be held.
 func (s *Session) releaseLater(host *tenure) {
-	if host.live() > 1 {
+	if host.live() > 1 || host.busy {
 		s.releaseHost(host)
 		return
 	}

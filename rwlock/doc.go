@@ -16,8 +16,17 @@
 // behind it, so it gets in when those are gone that were there. When it leaves, waiting
 // readers and writers have an equal chance, and waiting readers come in together. All
 // goroutines of one session that wait for one lock, readers and writers alike, are served in
-// the order in which they came; but named owners (rlock.WithOwner) look at Redis once before
-// they queue, since they may hold the lock elsewhere.
+// the order in which they came, with two exceptions: named owners (rlock.WithOwner) look at
+// Redis once before they queue, since they may hold the lock elsewhere; and readers may join
+// those of their session that are in, see below, who came before them.
+//
+// Where many goroutines of a session read at a time, they share one hold in Redis, unless
+// Config.HandOverLimit is -1: only the first asks, and only the last to leave releases it.
+// Each has a context of its own all the same, and lapses by itself. Redis, and so State and
+// Hold.Owner, show the owner of that one hold. So an owner that was not named is not known
+// there as long as it shares: nobody else can enter with its context or its id, not even
+// another session of the process. Owners that are passed on must be named. Once a writer
+// waits, readers join for 10 ms more at most, for 1 ms if he is of the same session.
 //
 // An owner that holds the lock never waits for itself, unless it was passed on by its id to a
 // process that holds the lock for it (name such owners with rlock.WithOwner): readers nest, a writer may take the
