@@ -41,6 +41,22 @@ func (m *passer) next(t *testing.T, ctx context.Context) <-chan locked {
 	return c
 }
 
+// handed returns a writer that the lock was handed to. On a busy machine some go through
+// Redis: then again.
+func (m *passer) handed(t *testing.T, ctx context.Context) locked {
+	t.Helper()
+	for {
+		_, h := hold(t, ctx, m.Lock)
+		c, before := m.next(t, ctx), m.passed.Load()
+		must(t, h.Unlock())
+		l := in(t, c, 10*time.Second, "the next writer")
+		if m.passed.Load() > before {
+			return l
+		}
+		must(t, l.hold.Unlock())
+	}
+}
+
 // Redis follows: the one in has the field, the id and the TTL, the one before has nothing
 // left, and nobody's mark keeps readers out afterwards.
 func TestHandOverIsFollowed(t *testing.T) {
@@ -48,7 +64,7 @@ func TestHandOverIsFollowed(t *testing.T) {
 		m, other := newPasser(t, s, slow), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		section, h := hold(t, ctx, m.Lock)
-		for range 5 {
+		for m.passed.Load() < 5 { // on a busy machine some go through Redis
 			c := m.next(t, ctx)
 			must(t, h.Unlock())
 			ends(t, section, time.Second, rlock.ErrReleased)
@@ -56,9 +72,6 @@ func TestHandOverIsFollowed(t *testing.T) {
 			section, h = l.ctx, l.hold
 			refused(t, ctx, other.TryLock, "a writer")
 			refused(t, ctx, other.TryRLock, "a reader")
-		}
-		if n := m.passed.Load(); n != 5 {
-			t.Errorf("%d hand-overs, want 5", n)
 		}
 		owner := h.Owner()
 		redistest.Eventually(t, 10*time.Second, "Redis to follow", func() bool { return field(t, s, "x", owner+":write") == "1" })
@@ -80,17 +93,18 @@ func TestHandOverAfterNestedHolds(t *testing.T) {
 		m := newPasser(t, s, slow)
 		ctx := within(t, 30*time.Second)
 		for i, nest := range []lockFunc{m.RLock, m.Lock} {
-			section, h := hold(t, ctx, m.Lock)
-			_, inner := hold(t, section, nest)
-			c := m.next(t, ctx)
-			must(t, inner.Unlock())
 			before := m.passed.Load()
-			must(t, h.Unlock())
-			l := in(t, c, 10*time.Second, "the next writer")
-			if got := m.passed.Load() - before; got != 1 {
-				t.Errorf("case %d: %d hand-overs, want 1", i, got)
+			for range 50 { // on a busy machine some go through Redis
+				section, h := hold(t, ctx, m.Lock)
+				_, inner := hold(t, section, nest)
+				c := m.next(t, ctx)
+				must(t, inner.Unlock())
+				must(t, h.Unlock())
+				must(t, in(t, c, 10*time.Second, "the next writer").hold.Unlock())
 			}
-			must(t, l.hold.Unlock())
+			if m.passed.Load() == before {
+				t.Errorf("case %d: never handed over", i)
+			}
 		}
 		section, w := hold(t, ctx, m.Lock)
 		_, r := hold(t, section, m.RLock)
@@ -114,11 +128,8 @@ func TestFaultTransferReplyLost(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		m := newPasser(t, s, slow)
 		ctx := within(t, 30*time.Second)
-		_, h := hold(t, ctx, m.Lock)
-		c := m.next(t, ctx)
 		m.proxy.DropReply(calls("transfer_write"))
-		must(t, h.Unlock())
-		l := in(t, c, 10*time.Second, "the next writer")
+		l := m.handed(t, ctx)
 		_, nested := hold(t, l.ctx, m.RLock) // waits for its turn
 		if n := locktest.Sent(m.proxy, calls("transfer_write")); n < 2 {
 			t.Errorf("%d transfers were sent, want the lost one again", n)
@@ -136,11 +147,8 @@ func TestFaultUnlockDuringATransfer(t *testing.T) {
 		for _, closes := range []bool{false, true} {
 			m, other := newPasser(t, s, slow), rwlock.New(dial(t, s, slow), "x")
 			ctx := within(t, 30*time.Second)
-			_, h := hold(t, ctx, m.Lock)
-			c := m.next(t, ctx)
 			seen, release := m.proxy.HoldReply(calls("transfer_write"))
-			must(t, h.Unlock())
-			l := in(t, c, 10*time.Second, "the next writer")
+			l := m.handed(t, ctx)
 			locktest.Get(t, seen, 10*time.Second, "the transfer")
 			unlocked, closed := make(chan error, 1), make(chan error, 1)
 			if closes {
@@ -169,12 +177,12 @@ func TestFaultTransferFindsTheLockGone(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		m, other := newPasser(t, s, slow), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
-		_, h := hold(t, ctx, m.Lock)
-		c := m.next(t, ctx)
+		seen, release := m.proxy.HoldRequest(calls("transfer_write"))
+		l := m.handed(t, ctx)
+		locktest.Get(t, seen, 10*time.Second, "the transfer")
 		must(t, s.Do(t, "DEL", "x").Error())
 		_, w := hold(t, ctx, other.TryLock)
-		must(t, h.Unlock())
-		l := in(t, c, 10*time.Second, "the next writer")
+		release()
 		ends(t, l.ctx, 10*time.Second, rlock.ErrLost)
 		is(t, "Unlock", l.hold.Unlock(), rlock.ErrLost)
 		if got := field(t, s, "x", w.Owner()+":write"); got != "1" {
