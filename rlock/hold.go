@@ -128,6 +128,11 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	if t.host != nil { // the session keeps the lock, for as long as this hold lasts
+		if t.stands(); h.standing() != nil {
+			err := h.standing()
+			s.unlock()
+			return err
+		}
 		h.until, h.end = s.now()+d, s.now()+s.trustIn(d)
 		s.reschedule(t)
 		s.unlock()

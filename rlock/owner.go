@@ -46,6 +46,15 @@ func OwnerFrom(ctx context.Context) (id string, ok bool) {
 	return "", false
 }
 
+// NamedOwner returns the owner that WithOwner has put into ctx, if that is whom a Lock with
+// ctx would act for. Other than OwnerFrom it makes nothing known.
+func NamedOwner(ctx context.Context) (id string, ok bool) {
+	if o := ownerOf(ctx); o != nil && o.by == nil {
+		return o.id, true
+	}
+	return "", false
+}
+
 func ownerOf(ctx context.Context) *ctxOwner {
 	o, _ := ctx.Value(ownerKey{}).(*ctxOwner)
 	if o == noOwner {

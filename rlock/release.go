@@ -33,6 +33,12 @@ func (h *Hold) unlock() error {
 		s.cfg.Trace.handedOver(t.prim.Name(), t.owner.id, to)
 		return nil
 	}
+	return s.release(h)
+}
+
+// release ends a hold that Redis knows. Session.mu must be held and is released.
+func (s *Session) release(h *Hold) error {
+	t := h.t
 	s.active++
 	defer s.leave()
 	ctx := s.releaseContext()
@@ -110,7 +116,11 @@ func (h *Hold) drop() {
 // it is released in the background. Session.mu must be held.
 func (s *Session) abandon(t *tenure, h *Hold) {
 	h.drop()
-	if !t.mayStand || t.live() > 0 || s.closed || t.host != nil {
+	if t.host != nil {
+		t.lapsedOut()
+		return
+	}
+	if !t.mayStand || t.live() > 0 || s.closed {
 		return
 	}
 	key := tenureKey{t.prim.Key(), t.owner.id}

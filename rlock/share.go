@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -37,6 +38,7 @@ const (
 type house struct {
 	guests    []*tenure
 	openUntil time.Duration // readers may join
+	lapsed    int           // how many guests linger
 }
 
 // mayShare reports whether a can be a guest: a new owner whose lease is renewed.
@@ -117,12 +119,22 @@ func (s *Session) openHouse(a *acquisition, g grant) *Hold {
 // join makes a a guest. Session.mu must be held.
 func (s *Session) join(a *acquisition, host *tenure) *Hold {
 	t := a.t
+	host.askAgain()
 	s.letIn(a, host.trust)
 	pt := &t.parts[a.p.Part()] // Redis does not know of it
 	pt.first, pt.ids, pt.byID, t.first.id = false, nil, false, ""
 	t.host, t.guest = host, int32(len(host.house.guests))
 	host.house.guests = append(host.house.guests, t)
 	return &t.first
+}
+
+// askAgain has a host renewed that nobody wanted to be when it was due: somebody will.
+// Session.mu must be held.
+func (t *tenure) askAgain() {
+	if !t.wanted() {
+		t.renewAt = min(t.renewAt, t.s.now())
+		t.s.reschedule(t)
+	}
 }
 
 // leaveHost ends a stay, and reports whether the host is to be released: nobody is left.
@@ -142,13 +154,81 @@ func (t *tenure) leaveHost() (last bool) {
 	if n == 0 && host.line != nil && host.line.host == host {
 		host.line.host = nil // nobody else joins
 	}
-	return n == 0 && host.state == holding
+	if t.wasLost {
+		t.lingers = true
+		host.house.lapsed++
+	}
+	return n == 0 && host.empty()
+}
+
+// empty reports whether t is a host that is held for nobody. Session.mu must be held.
+func (t *tenure) empty() bool {
+	return t.house != nil && t.state == holding && len(t.house.guests) == 0 && !t.first.done
+}
+
+// releaseHost ends the hold of a host that is empty, in the background. Others, who know
+// the host's name from Hold.Owner, may have holds by it too. Session.mu must be held.
+func (s *Session) releaseHost(host *tenure) {
+	h := &host.first
+	h.done = true
+	h.drop()
+	switch {
+	case host.live() == 0 && !host.busy:
+		s.releaseBehind(host, s.over(host))
+	case host.live() == 0: // whoever has the turn releases, see passTurn
+		s.forgetDue(host)
+		host.cancelAll(ErrReleased)
+	default:
+		host.untidy = true
+		host.unsent = append(host.unsent, h)
+		if !host.busy {
+			host.releaseUnsent()
+		}
+	}
+}
+
+// releaseLater is releaseHost after the last guest has lapsed: that one may just be about
+// to notice. It has the time that any reader has, from when its section ended until Redis
+// may let a writer in, or until it is unlocked. Session.mu must be held.
+func (s *Session) releaseLater(host *tenure) {
+	if host.live() > 1 || host.busy {
+		s.releaseHost(host)
+		return
+	}
+	host.parts[host.first.part].life++ // no renewal that is under way makes that longer
+	host.trust, host.renewAt = s.now()+s.cfg.Lease-s.trustIn(s.cfg.Lease), never
+	host.cancel(ErrLost)
+	s.reschedule(host)
+}
+
+// lapsedOut notes that a guest that was lost is unlocked. Session.mu must be held.
+func (t *tenure) lapsedOut() {
+	if t.live() > 0 || !t.lingers {
+		return
+	}
+	t.lingers = false
+	t.host.house.lapsed--
+	if t.host.house.lapsed == 0 && t.host.empty() && !t.s.closed {
+		t.s.releaseHost(t.host)
+	}
+}
+
+// lapse ends what a host has been held for, when it can be trusted no longer. Session.mu
+// must be held.
+func (t *tenure) lapse() {
+	if len(t.house.guests) == 0 {
+		t.s.releaseHost(t) // see releaseLater
+		return
+	}
+	for len(t.house.guests) > 0 {
+		t.house.guests[0].lose("no renewal was confirmed before the end of the lease")
+	}
 }
 
 // wanted reports whether somebody's context wants the lock to be renewed. Session.mu must be
 // held.
 func (t *tenure) wanted() bool {
-	if t.house == nil {
+	if t.house == nil || len(t.house.guests) == 0 || t.live() > 1 {
 		return t.Err() == nil
 	}
 	for _, g := range t.house.guests {
@@ -179,6 +259,12 @@ func (s *Session) renewGuests(host *tenure) {
 // unlockGuest is the Unlock of a hold in memory. Session.mu must be held and is released.
 func (s *Session) unlockGuest(h *Hold) error {
 	t := h.t
+	if !t.stands() {
+		err := s.endedErr(t)
+		s.abandon(t, h)
+		s.unlock()
+		return err
+	}
 	var err error
 	if h.ranOut {
 		err = ErrLost
@@ -197,12 +283,19 @@ func (s *Session) unlockGuest(h *Hold) error {
 		s.unlock()
 		return err
 	}
-	s.active++
-	defer s.leave()
-	if e := s.releaseLast(s.releaseContext(), t.host); e != nil {
+	t.host.first.done = true
+	if e := s.release(&t.host.first); e != nil {
 		err = e
 	}
 	return err
+}
+
+// stands reports whether a guest holds still. Redis is not asked; but what the watchdog is
+// late to see, after a pause of the process, must be seen here. Session.mu must be held.
+func (t *tenure) stands() bool {
+	t.s.look(t, t.s.now())
+	t.s.reschedule(t)
+	return t.state == holding
 }
 
 // nestGuest is a Lock by an owner that is a guest: it happens in memory too. Session.mu must
@@ -213,11 +306,16 @@ func (a *acquisition) nestGuest(t *tenure) (context.Context, *Hold, error) {
 		s.unlock()
 		return nil, nil, ErrClosed
 	}
+	if !t.stands() {
+		s.unlock()
+		return nil, nil, fmt.Errorf("%w: its lease was over when it was locked again", ErrLost)
+	}
 	if uint8(a.p.Part()) != t.first.part {
 		s.unlock()
 		// What the script would say to a reader that wants to become a writer.
 		return nil, nil, grant{status: forGood, value: 1}.never(a.p)
 	}
+	t.host.askAgain()
 	now := s.now()
 	h := &Hold{t: t, part: uint8(a.p.Part()), began: now, auto: a.o.lease == 0}
 	pt := &t.parts[h.part]

@@ -36,10 +36,12 @@ type tenure struct {
 	mayStand bool
 	// untidy: a nested hold that has ended may still stand in Redis for a while.
 	untidy bool
-	reads  bool        // it counts among line.readers
-	shared atomic.Bool // somebody outside the session may use the owner
-	index  int32       // in Session.agenda; -1 if not there
-	guest  int32       // in host.house.guests; -1 when it has left
+	reads  bool // it counts among line.readers
+	// lingers: a guest that was lost, and is not unlocked yet.
+	lingers bool
+	shared  atomic.Bool // somebody outside the session may use the owner
+	index   int32       // in Session.agenda; -1 if not there
+	guest   int32       // in host.house.guests; -1 when it has left
 
 	turn chan struct{} // see busy
 	// interrupt ends a nested Lock that keeps it busy; nil if there is none.

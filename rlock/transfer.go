@@ -49,7 +49,7 @@ func (s *Session) follow(tr *transfer) {
 			tr.to = tr.cur
 		} // else it may have run; only when that is known is there more to say
 		cmd := tr.p.Transfer(Entry{tr.from.owner.id, tr.from.entry}, Entry{tr.to.owner.id, tr.to.entry}, s.cfg.Lease)
-		listens := tr.cur.line.listener != nil
+		listens := tr.cur.line != nil && tr.cur.line.listener != nil
 		sent := s.now()
 		patience := max(min(s.cfg.Lease/3, (tr.cur.trust-sent)/3), 10*time.Millisecond)
 		ctx, cancel := context.WithTimeout(s.ctx, patience)
@@ -103,6 +103,9 @@ func (s *Session) followed(tr *transfer, reply []int64, err error, sent time.Dur
 		return true
 	}
 	now, l := s.now(), cur.line
+	if l == nil { // it is unlocked, and Redis has let another owner of the session in since
+		l = new(line)
+	}
 	l.run.heard, l.run.trip, l.run.others = sent, now-sent, reply[1]
 	if listened && l.listener != nil {
 		l.run.others--

@@ -87,7 +87,11 @@ func (s *Session) forgetDue(t *tenure) {
 func (s *Session) forget(t *tenure) {
 	t.detach()
 	if t.leaveHost() && !s.closed {
-		s.releaseBehind(t.host, s.over(t.host))
+		if t.wasLost {
+			s.releaseLater(t.host)
+		} else {
+			s.releaseHost(t.host)
+		}
 	}
 	s.forgetDue(t)
 	key := tenureKey{t.prim.Key(), t.owner.id}
@@ -187,6 +191,8 @@ func (s *Session) look(t *tenure, now time.Duration) (ask bool) {
 		// lease of the last.
 		t.mayStand = len(t.parts[0].ids)+len(t.parts[1].ids) > 0
 		t.lose("its lease is over")
+	case t.trust <= now && t.house != nil && t.live() == 1 && !t.first.done:
+		t.lapse()
 	case t.trust <= now:
 		t.mayStand = true
 		t.lose("no renewal was confirmed before the end of the lease")

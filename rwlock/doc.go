@@ -16,9 +16,18 @@
 // behind it, so it gets in when those are gone that were there. When it leaves, waiting
 // readers and writers have an equal chance, and waiting readers come in together. All
 // goroutines of one session that wait for one lock, readers and writers alike, are served in
-// the order in which they came; but named owners (rlock.WithOwner) look at Redis once before
-// they queue, since they may hold the lock elsewhere, and readers that can share a hold (see
-// below) may pass a writer of their session for a millisecond.
+// the order in which they came, with two exceptions: named owners (rlock.WithOwner) look at
+// Redis once before they queue, since they may hold the lock elsewhere; and readers may join
+// those of their session that are in, see below, who came before them.
+//
+// Where many goroutines of a session read at a time (several wait, or eight are in), they share
+// one hold in Redis, unless Config.HandOverLimit is -1: only the first asks, and only the last
+// to leave releases it.
+// Each has a context of its own all the same, and lapses by itself. Redis, and so State and
+// Hold.Owner, show the owner of that one hold. So an owner that was not named is not known
+// there as long as it shares: nobody else can enter with its context or its id, not even
+// another session of the process. Owners that are passed on must be named. Once a writer
+// waits, readers join for 10 ms more at most, for 1 ms if he is of the same session.
 //
 // An owner that holds the lock never waits for itself, unless it was passed on by its id to a
 // process that holds the lock for it (name such owners with rlock.WithOwner): readers nest, a writer may take the
@@ -29,13 +38,8 @@
 // What a read unlock costs does not depend on how many readers of this library there are.
 // Who leaves as the last of them looks at the timeout keys of Redisson's, if there are any.
 //
-// Many readers of one session share one hold in Redis: when several wait, or eight read, the
-// next one takes a hold for all, which others join and leave in memory for 10 ms, during which
-// a writer elsewhere may have to wait for them; then Redis is asked again. State shows such a
-// hold as one owner, whose id Hold.Owner returns. The write side passes from goroutine to
-// goroutine of a session in memory, as package rlock says. Config.HandOverLimit -1 turns both
-// off. An owner that shares is known by its own id to its session only: where the id is passed
-// on (rlock.OwnerFrom), another process takes it for an owner that does not read.
+// The write side passes from goroutine to goroutine of a session in memory, as package rlock
+// says of its lock.
 //
 // # What is not
 //

@@ -196,7 +196,7 @@ func (m *RWMutex) check(op string, ctx context.Context) error {
 	if err := m.usable(op); err != nil || ctx == nil {
 		return err
 	}
-	if id, _ := rlock.OwnerFrom(ctx); id == "mode" || strings.HasSuffix(id, ":write") {
+	if id, _ := rlock.NamedOwner(ctx); id == "mode" || strings.HasSuffix(id, ":write") {
 		return fmt.Errorf("%s %q: %w: owner %q; in a read-write lock that stands for something else: it must not be \"mode\" or end in \":write\"",
 			op, m.n.Name(), rlock.ErrArgument, id)
 	}
