@@ -210,7 +210,7 @@ type forceCall struct{ found bool }
 func (m *Mutex) Ops() []Op {
 	return append(m.queueOps(), []Op{
 		{Name: "lock", Weight: 14, Do: Idle(func(r *rand.Rand, a *Actor) bool { return m.lock(r, a, nil, false) })},
-		{Name: "take turns", Weight: 6, Do: Idle(func(r *rand.Rand, a *Actor) bool { return m.turns(r, a.Seat) })},
+		{Name: turnsName, Weight: 6, Do: Idle(func(r *rand.Rand, a *Actor) bool { return m.turns(r, a.Seat) })},
 		{Name: "nest", Weight: 8, Do: Idle(func(r *rand.Rand, a *Actor) bool {
 			h := m.pick(r, a)
 			return h != nil && m.lock(r, a, h, false)

@@ -7,6 +7,8 @@ import (
 	"time"
 )
 
+const turnsName = "take turns"
+
 // turns has the idle actors of a process take the lock one after the other: nobody is in the
 // way of a hand-over in memory, and no time passes, unless something happens on purpose. By
 // chance alone that would be rare.

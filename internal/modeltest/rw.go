@@ -160,7 +160,7 @@ func (m *RW) Ops() []Op {
 		{Name: "delete", Weight: 1, Do: func(*rand.Rand, *Actor) bool { return m.delete() }},
 	}
 	for _, op := range m.Mutex.Ops() { // those that have to do with holds
-		if !slices.ContainsFunc(own, func(o Op) bool { return o.Name == op.Name }) {
+		if op.Name != turnsName && !slices.ContainsFunc(own, func(o Op) bool { return o.Name == op.Name }) {
 			own = append(own, op)
 		}
 	}
