@@ -93,7 +93,8 @@ func handOver(b *testing.B, mutex func(*rlock.Session) *rlock.Mutex) {
 // BenchmarkHeld reports what ten thousand held locks cost each.
 func BenchmarkHeld(b *testing.B) {
 	s := redistest.Real(b)
-	ses := open(b, s)
+	const lease = 15 * time.Second
+	ses := openWith(b, s, rlock.Config{Lease: lease})
 	const n = 10_000
 	mutexes := make([]*rlock.Mutex, n)
 	for i := range mutexes {
@@ -101,7 +102,7 @@ func BenchmarkHeld(b *testing.B) {
 	}
 	holds := make([]*rlock.Hold, n)
 	ctx := context.Background()
-	var bytes, goroutines float64
+	var bytes, goroutines, renewals float64
 	for b.Loop() {
 		before, g := heap(), runtime.NumGoroutine()
 		for i, m := range mutexes {
@@ -113,6 +114,9 @@ func BenchmarkHeld(b *testing.B) {
 		}
 		bytes = float64(heap()-before) / n
 		goroutines = float64(runtime.NumGoroutine()-g) / n
+		s.ResetStats(b)
+		time.Sleep(lease / 3)
+		renewals = float64(s.Commands(b)["evalsha"])
 		for _, h := range holds {
 			if err := h.Unlock(); err != nil {
 				b.Fatal(err)
@@ -122,6 +126,7 @@ func BenchmarkHeld(b *testing.B) {
 	}
 	b.ReportMetric(bytes, "B/held")
 	b.ReportMetric(goroutines, "goroutines/held")
+	b.ReportMetric(renewals, "renewals/third")
 }
 
 func heap() int64 {

@@ -58,9 +58,12 @@ type run struct {
 
 // yield leaves the lock to others, from now on. Session.mu must be held.
 func (r *run) yield(now time.Duration) {
-	d := max(yieldTime, yieldTrips*r.trip)
-	if n := r.untaken % yieldPatience; n <= yieldSteps {
-		d <<= n
+	d := yieldTime
+	if r.others > 0 {
+		d = max(d, yieldTrips*r.trip)
+		if n := r.untaken % yieldPatience; n <= yieldSteps {
+			d <<= n
+		}
 	}
 	r.yielded = now + min(d, yieldMost)
 	r.left, r.owed = true, max(0, r.others-1)
