@@ -116,6 +116,10 @@ type hold struct {
 // Owner is that of its tenure; see MutexKind.Owner.
 func (h *hold) Owner() string { return h.t.owner }
 
+// derived reports whether a section is not that of a tenure itself. Which of two Locks of one
+// owner was the outermost cannot be told from the order in which they were seen to return.
+func (s *Section) derived() bool { return strings.HasSuffix(fmt.Sprint(s.Context), ".WithCancel") }
+
 func (h *hold) ranOut() bool { return h.fixed && !time.Now().Before(h.end) }
 
 // uncertain: the session may or may not know yet that the tenure is over.

@@ -332,7 +332,7 @@ func (m *Mutex) granted(c *Call, d *lockCall, ended []*Call) {
 			t.revived = t.revived || t.doomed && t.over == nil && t.owner == owner && !t.dead
 		}
 	}
-	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: t != nil && d.lease > 0, counted: true}
+	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: d.lease > 0 && d.in.derived(), counted: true}
 	if t == nil {
 		t = &tenure{seat: seat, life: seat.Life, owner: owner, ctx: c.Ctx}
 		m.tenures = append(m.tenures, t)

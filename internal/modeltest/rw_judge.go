@@ -327,7 +327,7 @@ func (m *RW) granted(c *Call, d *rwCall) {
 		l.ghosts = 0
 	}
 	l.slack += time.Millisecond
-	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: t != nil && d.lease > 0, counted: true}
+	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: d.lease > 0 && d.in.derived(), counted: true}
 	if t == nil {
 		t = &tenure{seat: c.Actor.Seat, life: c.Actor.Seat.Life, owner: owner, ctx: c.Ctx}
 		m.tenures = append(m.tenures, t)
