@@ -48,34 +48,47 @@ func dialFar(t *testing.T, m *miniredis.Miniredis, oneWay time.Duration) (ses *r
 }
 
 // A session whose goroutines hand the lock over without end leaves it to others for as long
-// as they need, also if they are further away than it is itself. (On a made-up clock, in
-// which commands take no time but that of the way, and nobody is busy.)
+// as they need, also if they are further away than it is itself, and two that are quicker
+// do not pass it to and fro between them. (On a made-up clock, in which commands take no time
+// but that of the way, and nobody is busy.)
 func TestASessionFurtherAwayGetsItsTurns(t *testing.T) {
 	const (
 		during = time.Second
 		inside = 200 * time.Microsecond
 	)
-	for oneWay, least := range map[time.Duration]int{0: 50, 2 * time.Millisecond: 10, 5 * time.Millisecond: 8} {
-		t.Run(fmt.Sprint(oneWay), func(t *testing.T) {
+	for _, c := range []struct {
+		near   int // sessions, with six goroutines in all
+		oneWay time.Duration
+		least  int
+	}{{1, 0, 50}, {1, 2 * time.Millisecond, 10}, {1, 5 * time.Millisecond, 8}, {2, 200 * time.Microsecond, 10}, {3, 200 * time.Microsecond, 10}} {
+		oneWay, least := c.oneWay, c.least
+		t.Run(fmt.Sprint(c.near, " near, ", oneWay), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := miniredis.NewMiniRedis()
 				m.ClockTTL(true)
 				defer m.Close()
-				near := locktest.DialBubble(t, m, rlock.Config{})
-				defer near.Close()
+				var near []*rlock.Session
+				for range c.near {
+					near = append(near, locktest.DialBubble(t, m, rlock.Config{}))
+					defer near[len(near)-1].Close()
+				}
 				far, end := dialFar(t, m, oneWay)
 				defer end()
 
 				var mu sync.Mutex
-				turns := map[*rlock.Session]int{}
+				turns := map[bool]int{} // far or not
 				var wg sync.WaitGroup
 				over := time.Now().Add(during)
-				for _, ses := range []*rlock.Session{near, near, near, near, near, near, far} {
+				all := []*rlock.Session{far}
+				for i := range 6 {
+					all = append(all, near[i%len(near)])
+				}
+				for _, ses := range all {
 					wg.Go(func() {
 						for time.Now().Before(over) {
 							err := rlock.New(ses, "x").Do(context.Background(), func(context.Context) error {
 								mu.Lock()
-								turns[ses]++
+								turns[ses == far]++
 								mu.Unlock()
 								time.Sleep(inside)
 								return nil
@@ -88,12 +101,12 @@ func TestASessionFurtherAwayGetsItsTurns(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				t.Logf("%d turns near by, %d further away", turns[near], turns[far])
-				if turns[far] < least {
-					t.Errorf("the session further away got %d turns, want at least %d", turns[far], least)
+				t.Logf("%d turns near by, %d further away", turns[false], turns[true])
+				if turns[true] < least {
+					t.Errorf("the session further away got %d turns, want at least %d", turns[true], least)
 				}
-				if turns[near] < 1000 { // of 5000 if it were alone
-					t.Errorf("the session near by got %d turns", turns[near])
+				if turns[false] < 1000 { // of 5000 if it were alone
+					t.Errorf("the session near by got %d turns", turns[false])
 				}
 			})
 		})
