@@ -111,12 +111,10 @@ func TestHandOverAfterNestedHolds(t *testing.T) {
 		c := m.next(t, ctx)
 		before := m.passed.Load()
 		must(t, w.Unlock())
-		_, beside := hold(t, ctx, m.TryRLock)
 		notIn(t, c, "a writer beside readers")
 		if section.Err() != nil || m.passed.Load() != before {
 			t.Errorf("the downgraded section: %v; %d hand-overs", context.Cause(section), m.passed.Load()-before)
 		}
-		must(t, beside.Unlock())
 		must(t, r.Unlock())
 		must(t, in(t, c, 10*time.Second, "the writer").hold.Unlock())
 		nothingLeft(t, s)
