@@ -153,7 +153,7 @@ func (t *tenure) releases(cmds []Command) []Command {
 			cmds = append(cmds, pt.prim.Release(&op))
 		}
 		for _, e := range names { // in this order: a transfer that is late goes the same way
-			if e.ID != "" && pt.prim != nil {
+			if e.ID != "" && i == t.prim.Part() {
 				cmds = append(cmds, pt.prim.Release(&Op{Owner: e.Owner, Ends: []string{e.ID}}))
 			}
 		}
