@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/benchkit"
-	"relock/internal/redistest"
+	"relock/internal/test/benchkit"
+	"relock/internal/test/redistest"
 )
 
 // The benchmarks in this file run for a fixed time, whatever b.N is, since goroutines that

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/benchkit"
-	"relock/internal/redistest"
+	"relock/internal/test/benchkit"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/benchkit"
-	"relock/internal/redistest"
+	"relock/internal/test/benchkit"
+	"relock/internal/test/redistest"
 )
 
 func TestMain(m *testing.M) {

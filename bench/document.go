@@ -9,7 +9,7 @@ import (
 	"text/template"
 	"time"
 
-	"relock/internal/benchkit"
+	"relock/internal/test/benchkit"
 )
 
 //go:embed performance.md.tmpl

@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"relock/internal/benchkit"
+	"relock/internal/test/benchkit"
 )
 
 // The pictures, in the folder that the document is in.

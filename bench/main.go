@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"relock/internal/benchkit"
+	"relock/internal/test/benchkit"
 )
 
 // config is what the command line says.

@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"relock/internal/benchkit"
-	"relock/internal/redistest"
+	"relock/internal/test/benchkit"
+	"relock/internal/test/redistest"
 )
 
 // Report is everything that a run has found.

@@ -15,7 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
-	"relock/internal/benchkit"
+	"relock/internal/test/benchkit"
 )
 
 // The peers, each used as its README shows it. Where a README leaves something open, the

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"relock/fairlock"
-	"relock/internal/redistest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/fairlock"
-	"relock/internal/redistest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"relock/fairlock"
-	"relock/internal/faulttest"
-	"relock/internal/redistest"
+	"relock/internal/test/faulttest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 

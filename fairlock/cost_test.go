@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"relock/fairlock"
-	"relock/internal/locktest"
-	"relock/internal/redistest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"relock/fairlock"
-	"relock/internal/locktest"
+	"relock/internal/test/locktest"
 	"relock/rlock"
 )
 

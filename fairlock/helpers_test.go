@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"relock/fairlock"
-	"relock/internal/faulttest"
-	"relock/internal/locktest"
-	"relock/internal/redistest"
+	"relock/internal/test/faulttest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 

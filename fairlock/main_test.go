@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"relock/internal/redistest"
+	"relock/internal/test/redistest"
 )
 
 func TestMain(m *testing.M) {

@@ -8,7 +8,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"relock/fairlock"
-	"relock/internal/modeltest"
+	"relock/internal/test/modeltest"
 	"relock/rlock"
 )
 

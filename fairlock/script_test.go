@@ -10,8 +10,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/fairlock"
-	"relock/internal/locktest"
-	"relock/internal/redistest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
 )
 
 // Places of two waiters of the session A, with the owners o1 and o2 and the ids i1 and i2.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/redistest"
+	"relock/internal/test/redistest"
 	"relock/pubsub"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"relock/internal/locktest"
+	"relock/internal/test/locktest"
 	"relock/rlock"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/locktest"
+	"relock/internal/test/locktest"
 	"relock/rlock"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"relock/internal/locktest"
-	"relock/internal/redistest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 

@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
-	"relock/internal/locktest"
-	"relock/internal/redistest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
 )
 
 func TestMain(m *testing.M) {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"relock/internal/modeltest"
+	"relock/internal/test/modeltest"
 	"relock/rlock"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 
-	"relock/internal/locktest"
+	"relock/internal/test/locktest"
 	"relock/rlock"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/redistest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 

@@ -3,8 +3,8 @@ package rlock_test
 import (
 	"testing"
 
-	"relock/internal/locktest"
-	"relock/internal/redistest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 

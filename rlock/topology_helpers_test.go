@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/redistest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 

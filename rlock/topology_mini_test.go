@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/redistest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 

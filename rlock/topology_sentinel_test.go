@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/faulttest"
-	"relock/internal/redistest"
+	"relock/internal/test/faulttest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"relock/internal/locktest"
+	"relock/internal/test/locktest"
 	"relock/rlock"
 	"relock/rwlock"
 )

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/faulttest"
-	"relock/internal/locktest"
-	"relock/internal/redistest"
+	"relock/internal/test/faulttest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 	"relock/rwlock"
 )

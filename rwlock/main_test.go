@@ -3,8 +3,8 @@ package rwlock_test
 import (
 	"testing"
 
-	"relock/internal/locktest"
-	"relock/internal/redistest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }

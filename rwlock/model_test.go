@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"relock/internal/modeltest"
+	"relock/internal/test/modeltest"
 	"relock/rlock"
 	"relock/rwlock"
 )

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/redistest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 	"relock/rwlock"
 )

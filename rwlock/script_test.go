@@ -3,7 +3,7 @@ package rwlock_test
 import (
 	"testing"
 
-	"relock/internal/locktest"
+	"relock/internal/test/locktest"
 	"relock/rwlock"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"relock/internal/locktest"
+	"relock/internal/test/locktest"
 	"relock/rlock"
 	"relock/semaphore"
 )

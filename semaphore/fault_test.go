@@ -8,9 +8,9 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"relock/internal/faulttest"
-	"relock/internal/locktest"
-	"relock/internal/redistest"
+	"relock/internal/test/faulttest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 	"relock/semaphore"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/modeltest"
+	"relock/internal/test/modeltest"
 	"relock/rlock"
 	"relock/semaphore"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"relock/internal/modeltest"
+	"relock/internal/test/modeltest"
 	"relock/rlock"
 	"relock/semaphore"
 )

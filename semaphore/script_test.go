@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/locktest"
-	"relock/internal/redistest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
 )
 
 // inf is Redisson's expiry of a permit without a lease, and far away for all others.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/locktest"
-	"relock/internal/redistest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 	"relock/semaphore"
 )

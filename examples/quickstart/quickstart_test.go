@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"relock/examples/internal/demo"
-	"relock/internal/redistest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"relock/examples/internal/demo"
-	"relock/internal/redistest"
+	"relock/internal/test/redistest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/locktest"
+	"relock/internal/test/locktest"
 	"relock/rlock"
 	"relock/rwlock"
 	"relock/semaphore"

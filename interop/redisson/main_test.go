@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"relock/internal/redistest"
+	"relock/internal/test/redistest"
 )
 
 func TestMain(m *testing.M) {

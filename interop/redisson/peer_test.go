@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/locktest"
-	"relock/internal/redistest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
 )
 
 const (

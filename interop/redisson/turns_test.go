@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/locktest"
+	"relock/internal/test/locktest"
 )
 
 // A turn is one acquisition: who asked when, was in when, and began to leave when.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/redistest"
+	"relock/internal/test/redistest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }

@@ -15,7 +15,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 
-	"relock/internal/redistest"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 

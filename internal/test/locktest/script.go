@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"relock/internal/redistest"
+	"relock/internal/test/redistest"
 )
 
 // ScriptCase runs one script by hand, twice, on the state that setup leaves.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/benchkit"
-	"relock/internal/redistest"
+	"relock/internal/test/benchkit"
+	"relock/internal/test/redistest"
 )
 
 // newBase needs a real server: miniredis does not count commands.

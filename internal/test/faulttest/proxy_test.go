@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/faulttest"
-	"relock/internal/redistest"
+	"relock/internal/test/faulttest"
+	"relock/internal/test/redistest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }

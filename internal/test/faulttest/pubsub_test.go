@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/faulttest"
-	"relock/internal/redistest"
+	"relock/internal/test/faulttest"
+	"relock/internal/test/redistest"
 )
 
 // listen subscribes to the channels and returns the messages, and a channel

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/benchkit"
-	"relock/internal/redistest"
+	"relock/internal/test/benchkit"
+	"relock/internal/test/redistest"
 )
 
 // kinds are what the processes of these tests know.
