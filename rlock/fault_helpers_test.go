@@ -26,13 +26,12 @@ import (
 // is at least this much longer.
 const faultSlack = 700 * time.Millisecond
 
-// faultEach runs fn on both kinds of server, beside other fault tests: they mostly
-// wait.
-func faultEach(t *testing.T, fn func(t *testing.T, s *redistest.Server)) {
-	t.Helper()
-	t.Parallel()
-	redistest.Each(t, fn)
-}
+// Short names for running a test on both kinds of server, beside other fault tests: they
+// mostly wait.
+var (
+	faultEach     = redistest.EachParallel
+	faultEachSlow = redistest.EachSlow
+)
 
 // faultDial makes a session whose traffic goes through a proxy. The proxy is healed
 // before the session is closed at the end of the test; how that Close ends is not

@@ -33,14 +33,6 @@ type Server struct {
 	admin rueidis.Client // for Do; nil until used
 }
 
-// Each runs fn as two subtests, "miniredis" and "redis", each on a fresh
-// server. The second is skipped when there is no real server to be had, see the
-// package comment.
-func Each(t *testing.T, fn func(t *testing.T, s *Server)) {
-	t.Run("miniredis", func(t *testing.T) { fn(t, Mini(t)) })
-	t.Run("redis", func(t *testing.T) { fn(t, Real(t)) })
-}
-
 // Mini starts a miniredis. Its TTLs run by the wall clock.
 func Mini(tb testing.TB) *Server {
 	tb.Helper()

@@ -1,0 +1,80 @@
+package redistest
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// parallel is how many parallel tests of a package run at once. Such tests wait for leases
+// and timeouts most of the time, so there may be many more of them than cores; the go tool
+// allows one a core.
+const parallel = 16
+
+// Main runs the tests of a package and fails when goroutines are left over. It runs up to
+// 16 parallel tests at once, or as many as the flag -parallel says. Call it from TestMain;
+// it does not return.
+func Main(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+	}
+	// After a cluster has changed, rueidis keeps a goroutine that closes the connections no
+	// longer needed 5 s later, also when the client has been closed in the meantime.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
+}
+
+// Each runs fn as two subtests, "miniredis" and "redis", each on a fresh server, and
+// returns when both have ended. No other test of the package runs meanwhile, so fn may
+// count goroutines and keep all cores busy. The second subtest is skipped when there is no
+// real server to be had, see the package comment.
+func Each(t *testing.T, fn func(t *testing.T, s *Server)) {
+	t.Run("miniredis", func(t *testing.T) { fn(t, Mini(t)) })
+	t.Run("redis", func(t *testing.T) { fn(t, Real(t)) })
+}
+
+// EachParallel is Each for tests that wait: t becomes a parallel test, and the two subtests
+// run at the same time. EachParallel returns before they do, so nothing may come after it,
+// and fn must not write to variables of its caller.
+func EachParallel(t *testing.T, fn func(t *testing.T, s *Server)) {
+	t.Parallel()
+	both(t, fn, func(testing.TB) {})
+}
+
+// EachSlow is EachParallel for tests that take more than a second: with -short they run on
+// miniredis alone.
+func EachSlow(t *testing.T, fn func(t *testing.T, s *Server)) {
+	t.Parallel()
+	both(t, fn, SkipShort)
+}
+
+// both runs the subtests of Each at the same time; first is called before the second one
+// starts its server.
+func both(t *testing.T, fn func(t *testing.T, s *Server), first func(tb testing.TB)) {
+	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
+		fn(t, Mini(t))
+	})
+	t.Run("redis", func(t *testing.T) {
+		first(t)
+		t.Parallel()
+		fn(t, Real(t))
+	})
+}
+
+// SkipShort skips a slow test of real servers when the tests are run with -short.
+func SkipShort(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("SKIPPED with -short: slow on a real server")
+	}
+}
