@@ -226,7 +226,7 @@ func TestBeatsOfASessionAreSentTogether(t *testing.T) {
 // A waiter is judged by the QueueLease of its own session, not by that of whoever lets the
 // next one in: its heartbeats are as far apart as that says.
 func TestSessionsWithDifferentQueueLeases(t *testing.T) {
-	eachSlow(t, func(t *testing.T, s *redistest.Server) {
+	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		hasty := dial(t, s, rlock.Config{QueueLease: 400 * time.Millisecond})
 		calm := dial(t, s, rlock.Config{QueueLease: time.Minute})
@@ -253,7 +253,7 @@ func TestSessionsWithDifferentQueueLeases(t *testing.T) {
 // How long a hold that was handed over may be trusted before it is confirmed, and how long
 // Redis keeps it so, is one time: that of the session that got it, whoever let it in.
 func TestClaimOfASessionWithAShorterQueueLease(t *testing.T) {
-	eachSlow(t, func(t *testing.T, s *redistest.Server) {
+	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		hasty := dial(t, s, rlock.Config{QueueLease: 2 * time.Second})                                               // claim: 500 ms
 		calm, proxy := dialProxy(t, s, rlock.Config{QueueLease: 8 * time.Second, PollFloor: 300 * time.Millisecond}) // 2 s

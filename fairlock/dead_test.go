@@ -46,7 +46,7 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 func TestSilentWaitersAreSkippedAndQueueAgain(t *testing.T) {
 	for _, k := range []int{1, 5, 30} {
 		t.Run(fmt.Sprint(k), func(t *testing.T) {
-			eachSlow(t, func(t *testing.T, s *redistest.Server) {
+			each(t, func(t *testing.T, s *redistest.Server) {
 				ctx := within(t, 60*time.Second)
 				cfg := short()
 				cfg.QueueLease = 2 * time.Second
@@ -103,7 +103,7 @@ func TestSilentWaitersAreSkippedAndQueueAgain(t *testing.T) {
 
 // A grant that is not taken up within the claim time passes on, to whoever is next.
 func TestGrantThatIsNotTakenUpPassesOn(t *testing.T) {
-	eachSlow(t, func(t *testing.T, s *redistest.Server) {
+	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		cfg := rlock.Config{QueueLease: 4 * time.Second, PollFloor: 200 * time.Millisecond} // claim: 1 s
 		a := dial(t, s, cfg)
@@ -166,7 +166,7 @@ func TestLostMessageCostsABeat(t *testing.T) {
 // A waiter that leaves just when it was let in, without knowing, hands on what it was given
 // at once: nobody waits for a clock, since none runs within the test.
 func TestCancelledAtTheMomentOfTheGrant(t *testing.T) {
-	eachSlow(t, func(t *testing.T, s *redistest.Server) {
+	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		a := dial(t, s, silent())
 		b, proxy := dialProxy(t, s, silent())
@@ -198,7 +198,7 @@ func TestCancelledAtTheMomentOfTheGrant(t *testing.T) {
 // A holder that dies without a word keeps the lock until its lease is over, and then the
 // first waiter has it right away, not a heartbeat later.
 func TestHolderDies(t *testing.T) {
-	eachSlow(t, func(t *testing.T, s *redistest.Server) {
+	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		const lease = time.Second
 		a, proxy := dialProxy(t, s, rlock.Config{Lease: lease})

@@ -209,7 +209,7 @@ func TestGrantMessageComesTooLate(t *testing.T) {
 // The network is cut while somebody holds what he was handed: his section ends before the
 // next one can be let in (R1).
 func TestCutOffHolderEndsBeforeTheNextIsIn(t *testing.T) {
-	eachSlow(t, func(t *testing.T, s *redistest.Server) {
+	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		cfg := short()
 		cfg.Lease, cfg.QueueLease = 2*time.Second, 2*time.Second

@@ -24,7 +24,6 @@ var (
 	is        = locktest.Is
 	ends      = locktest.Ends
 	each      = redistest.EachParallel
-	eachSlow  = redistest.EachSlow
 )
 
 // slack is what a loaded machine may add to a time that the library promises.

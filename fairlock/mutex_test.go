@@ -21,7 +21,7 @@ import (
 // Mutual exclusion as seen from outside: 4 sessions, 16 goroutines each, with nested locks,
 // and a counter that only the lock guards.
 func TestExclusionFromOutside(t *testing.T) {
-	eachSlow(t, func(t *testing.T, s *redistest.Server) {
+	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		rounds := 10
 		if s.IsMini() {
@@ -72,7 +72,7 @@ func TestExclusionFromOutside(t *testing.T) {
 // Plain mutexes on the same name exclude and are excluded; a plain waiter is woken by the
 // fair release when nobody stands in the queue, a fair one has it by its next heartbeat.
 func TestExclusionWithPlainMutex(t *testing.T) {
-	eachSlow(t, func(t *testing.T, s *redistest.Server) {
+	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		quick := silent()
 		quick.PollFloor = 100 * time.Millisecond

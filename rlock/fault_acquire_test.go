@@ -76,7 +76,7 @@ func TestFaultGrantLaterThanItsLeaseIsNoSuccessForANamedOwner(t *testing.T) {
 
 // R2: nobody was in between; the count is right all the same.
 func TestFaultLateGrantCountsOnce(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{Lease: 700 * time.Millisecond})
 		ctx := within(t, 30*time.Second)
 		for _, lockCtx := range []context.Context{ctx, rlock.WithOwner(ctx, "order-17")} {

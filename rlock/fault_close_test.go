@@ -202,11 +202,7 @@ func TestFaultCloseWakesTheWaiters(t *testing.T) {
 // An attempt is in flight when the session is closed: it was granted, and is taken back.
 func faultCloseInFlight(t *testing.T, owner string, nested bool, hold func(*faulttest.Proxy, func([]string) bool) (<-chan struct{}, func()), silence bool) {
 	const timeout, lease = 500 * time.Millisecond, 2 * time.Second
-	each := faultEach
-	if silence {
-		each = faultEachSlow
-	}
-	each(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: timeout, Lease: lease})
 		ctx := within(t, 30*time.Second)
 		if owner != "" {
@@ -332,7 +328,7 @@ func TestFaultCloseWaitsForAnUnlockInFlight(t *testing.T) {
 // also shows that the two do not step on each other.
 func TestFaultCloseDuringSilentUnlock(t *testing.T) {
 	const timeout, lease = 500 * time.Millisecond, 2 * time.Second
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		for _, nested := range []bool{false, true} {
 			ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: timeout, Lease: lease})
 			name := redistest.Name(t)

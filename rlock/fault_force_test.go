@@ -127,7 +127,7 @@ func TestFaultForceUnlockTellsASessionThatAnOwnerWasPassedOnTo(t *testing.T) {
 
 // The session's own channel is refused from the start: the next renewal tells.
 func TestFaultForceUnlockIsNoticedByTheNextRenewal(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		p := faulttest.New(t, s.Addr)
 		p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
 		ses := faultDialVia(t, s, p, rlock.Config{Lease: faultGoneLease})
@@ -167,7 +167,7 @@ func TestFaultForceUnlockDuringABrokenConnectionIsNoticedAfterIt(t *testing.T) {
 // The session's channel was refused when the session began, and is allowed now: from
 // then on a forced unlock is told at once.
 func TestFaultRefusedSessionChannelHeals(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		p := faulttest.New(t, s.Addr)
 		p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
 		ses := faultDialVia(t, s, p, rlock.Config{})

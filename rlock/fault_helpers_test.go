@@ -26,12 +26,9 @@ import (
 // is at least this much longer.
 const faultSlack = 700 * time.Millisecond
 
-// Short names for running a test on both kinds of server, beside other fault tests: they
-// mostly wait.
-var (
-	faultEach     = redistest.EachParallel
-	faultEachSlow = redistest.EachSlow
-)
+// faultEach runs a test on both kinds of server, beside other fault tests: they mostly
+// wait.
+var faultEach = redistest.EachParallel
 
 // faultDial makes a session whose traffic goes through a proxy. The proxy is healed
 // before the session is closed at the end of the test; how that Close ends is not

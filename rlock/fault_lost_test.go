@@ -20,7 +20,7 @@ const (
 )
 
 func faultGone(t *testing.T, opts []rlock.LockOption, gone func(t *testing.T, s *redistest.Server, name string)) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		ses := dial(t, s, rlock.Config{Lease: faultGoneLease})
 		name := redistest.Name(t)
 		m := rlock.New(ses, name)
@@ -109,7 +109,7 @@ func TestFaultUnlockReportsALockThatIsGone(t *testing.T) {
 // in. The margin between the two is 5 % of the lease.
 func faultBlackHoled(t *testing.T, opts ...rlock.LockOption) {
 	const lease = 2 * time.Second
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{Lease: lease, ReleaseTimeout: 500 * time.Millisecond})
 		other := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
@@ -157,7 +157,7 @@ func TestFaultCutNetworkEndsASectionWithAFixedLease(t *testing.T) {
 // nested hold, and with the ErrLost of both.
 func TestFaultRefusedNetworkEndsTheSectionInTime(t *testing.T) {
 	const lease = 1500 * time.Millisecond
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{Lease: lease, ReleaseTimeout: 500 * time.Millisecond})
 		name := redistest.Name(t)
 		m := rlock.New(ses, name)
@@ -177,7 +177,7 @@ func TestFaultRefusedNetworkEndsTheSectionInTime(t *testing.T) {
 
 // R1: the server comes back without the lock.
 func TestFaultRestartedServerEndsTheSection(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 3 * time.Second
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)
@@ -203,7 +203,7 @@ func TestFaultRestartedServerEndsTheSection(t *testing.T) {
 // R10: a stall of half a lease costs nothing, also when it begins at the worst time,
 // with a renewal just sent.
 func TestFaultStalledNetworkKeepsTheLock(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 3 * time.Second
 		ses, p := faultDial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)
@@ -228,7 +228,7 @@ func TestFaultStalledNetworkKeepsTheLock(t *testing.T) {
 }
 
 func TestFaultStalledServerKeepsTheLock(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		if !s.CanPause() {
 			t.Skip("miniredis cannot be paused")
 		}
@@ -252,7 +252,7 @@ func TestFaultStalledServerKeepsTheLock(t *testing.T) {
 
 // R10: one renewal whose reply gets lost, connection and all, is made up for.
 func TestFaultLostReplyOfRenewalKeepsTheLock(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 1500 * time.Millisecond
 		ses, p := faultDial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)
@@ -270,7 +270,7 @@ func TestFaultLostReplyOfRenewalKeepsTheLock(t *testing.T) {
 
 // R10: after a real loss the next acquisition of that name is renewed again.
 func TestFaultNextHoldAfterALossIsRenewed(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 900 * time.Millisecond
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)
@@ -298,7 +298,7 @@ func TestFaultNextHoldAfterALossIsRenewed(t *testing.T) {
 
 // The watchdog keeps a lock for as long as its holder wants.
 func TestFaultWatchdogKeepsTheLockForManyLeases(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 900 * time.Millisecond
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)
@@ -317,7 +317,7 @@ func TestFaultWatchdogKeepsTheLockForManyLeases(t *testing.T) {
 // The context given to the outermost Lock ends and nobody unlocks: one lease later the
 // lock is free. Unlock in between works.
 func TestFaultAbandonedLockFreesItselfOneLeaseLater(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 1200 * time.Millisecond
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)

@@ -18,7 +18,7 @@ import (
 // drops, a server that is stopped. Whoever dials waits for the greeting. That bounds
 // nobody else: each call still ends in its own time, and a section by the clock.
 func TestFaultSilentReconnectionKeepsNobodyLongerThanAskedFor(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		const timeout, lease = 500 * time.Millisecond, 2 * time.Second
 		p := faulttest.New(t, s.Addr)
 		opt := faultOption(s, p)
@@ -112,7 +112,7 @@ func TestFaultSilentReconnectionKeepsNobodyLongerThanAskedFor(t *testing.T) {
 
 // The same, and the session is closed meanwhile.
 func TestFaultCloseDuringSilentReconnection(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		const timeout = 500 * time.Millisecond
 		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: timeout})
 		ctx := within(t, 60*time.Second)

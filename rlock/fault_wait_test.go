@@ -74,7 +74,7 @@ func TestFaultRefusedSubscriptionCostsNoMoreThanThePollFloor(t *testing.T) {
 // R13, R15: polling in place of a subscription backs off: a waiter costs a handful of
 // commands while it does, and then one for each poll floor.
 func TestFaultRefusedSubscriptionMakesNoStorm(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{})
 		holder := dial(t, s, rlock.Config{})
 		ctx, cancel := context.WithCancel(within(t, 30*time.Second))
@@ -99,7 +99,7 @@ func TestFaultRefusedSubscriptionMakesNoStorm(t *testing.T) {
 // R13: when the refusal ends a waiter that polls subscribes, and is woken by messages
 // again: with this poll floor nothing else explains the speed.
 func TestFaultRefusedSubscriptionHeals(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		trace, waiting := locktest.Waiting()
 		ses, p := faultDial(t, s, rlock.Config{PollFloor: 10 * time.Second, Trace: trace})
 		holder := dial(t, s, rlock.Config{})
@@ -182,7 +182,7 @@ func TestFaultBrokenConnectionWakesTheWaiter(t *testing.T) {
 // A holder that dies without a word: the waiter gets in when the lease is over, without
 // any message, and not a poll floor later.
 func TestFaultExpiredLockIsTakenWithoutAMessage(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 1500 * time.Millisecond
 		ses := dial(t, s, rlock.Config{PollFloor: 20 * time.Second})
 		ctx := within(t, 60*time.Second)
@@ -287,7 +287,7 @@ func TestFaultMissingPermissionEndsLockAtOnce(t *testing.T) {
 
 // Errors that pass by themselves: a server that loads, a Cluster in motion.
 func TestFaultTransientErrorsAreWaitedFor(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		trace, failed := faultFailed()
 		ses, p := faultDial(t, s, rlock.Config{Trace: trace})
 		ctx := within(t, 60*time.Second)
@@ -339,7 +339,7 @@ func TestFaultTransientErrorsAreWaitedFor(t *testing.T) {
 // Redis is down while Lock waits: when ctx ends the error tells that, and that it was
 // Redis, not somebody else's lock.
 func faultDown(t *testing.T, wait bool, down func(s *redistest.Server)) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{})
 		name := redistest.Name(t)
 		m := rlock.New(ses, name)
@@ -447,7 +447,7 @@ func TestFaultCancelledFrontPassesTheWakeUpOn(t *testing.T) {
 
 // Mutual exclusion in a network that breaks all the time.
 func TestFaultBrokenNetworkNeverLetsTwoIn(t *testing.T) {
-	faultEachSlow(t, func(t *testing.T, s *redistest.Server) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		name := redistest.Name(t)
 		ctx := within(t, 60*time.Second)
 		var inside, violations, rounds atomic.Int64

@@ -167,7 +167,7 @@ func TestDeletedUnderAFixedLease(t *testing.T) {
 
 // The watchdog renews for as long as the context given to the outermost Lock lives.
 func TestRenewalEndsWithTheOutermostContext(t *testing.T) {
-	redistest.EachSlow(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		lease := 400 * time.Millisecond
 		a, b := dial(t, s, rlock.Config{Lease: lease}), dial(t, s, rlock.Config{})
 		ctx, cancel := context.WithCancel(within(t, 20*time.Second))

@@ -57,7 +57,7 @@ func TestUnlockOfARunOutInnerHoldLeavesTheOuter(t *testing.T) {
 // A release behind an Unlock that got no answer does not free the same owner's next
 // hold: that begins only when the release is done.
 func TestReleaseInTheBackgroundSparesTheOwnersNextHold(t *testing.T) {
-	redistest.EachSlow(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		a, p := dialProxy(t, s, rlock.Config{ReleaseTimeout: 300 * time.Millisecond})
 		b := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)

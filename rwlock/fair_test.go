@@ -50,7 +50,7 @@ func busy(section context.Context, d time.Duration) {
 // moment without one: a writer still gets in within about one such time (R23), time after
 // time, and the readers go on.
 func TestWriterGetsInAmongEndlessReaders(t *testing.T) {
-	redistest.EachSlow(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		const readFor = 100 * time.Millisecond
 		sessions := []*rlock.Session{dial(t, s, slow), dial(t, s, slow), dial(t, s, slow)}
 		w := rwlock.New(dial(t, s, slow), "x")
@@ -187,7 +187,7 @@ func TestOneOfTwoWaitingWritersGivesUp(t *testing.T) {
 // The mark of a writer whose process died while it waited keeps readers out for a moment
 // only: the lock is free, and they do not wait for the whole of the mark.
 func TestDeadWaitingWriterDelaysReadersBriefly(t *testing.T) {
-	redistest.EachSlow(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		m := rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		_, r := hold(t, ctx, m.RLock)
@@ -205,7 +205,7 @@ func TestDeadWaitingWriterDelaysReadersBriefly(t *testing.T) {
 // A waiting writer keeps its mark for as long as it waits, also if no message comes: it
 // looks again before the mark is over.
 func TestWaitingWriterKeepsItsMark(t *testing.T) {
-	redistest.EachSlow(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		const floor = 100 * time.Millisecond
 		a := rwlock.New(dial(t, s, slow), "x")
 		b := rwlock.New(dial(t, s, rlock.Config{PollFloor: floor}), "x")

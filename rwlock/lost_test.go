@@ -22,7 +22,7 @@ import (
 // with ErrLost within a renewal interval, and so do their Unlocks (R1).
 func TestLostLockEndsItsHolds(t *testing.T) {
 	const lease = 900 * time.Millisecond
-	redistest.EachSlow(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		for _, c := range []struct {
 			what string
@@ -90,7 +90,7 @@ func TestReadUnderALostWriteIsLost(t *testing.T) {
 // Each reader has its own lease: a long one is not cut by a short one that goes, and a
 // short one that is not unlocked keeps a writer out no longer than itself (R22, R24).
 func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {
-	redistest.EachSlow(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		a, b, w := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		_, long := hold(t, ctx, a.RLock, rlock.Lease(time.Minute))
@@ -157,7 +157,7 @@ func TestExtendAndInnerUnlock(t *testing.T) {
 // A renewed hold outlives its lease many times over, on either side and on both; and one
 // of a lease that is gone is renewed again when it is taken anew (R10).
 func TestRenewal(t *testing.T) {
-	redistest.EachSlow(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 300 * time.Millisecond
 		m, other := rwlock.New(dial(t, s, rlock.Config{Lease: lease}), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
@@ -210,7 +210,7 @@ func TestChildReader(t *testing.T) {
 // A reader's process is killed: other readers go on, a writer gets in when they have left
 // and the dead one's own lease is over, and not later (R22).
 func TestDeadReaderKeepsNobodyOut(t *testing.T) {
-	redistest.EachSlow(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 2 * time.Second // the child's
 		ctx := within(t, 60*time.Second)
 		child := exec.Command(os.Args[0], "-test.run=^TestChildReader$", "-test.v")
@@ -254,7 +254,7 @@ func TestDeadReaderKeepsNobodyOut(t *testing.T) {
 
 // The same with the dead reader alone: the writer waits for no longer than its lease.
 func TestWriterWaitsForADeadReadersLeaseAlone(t *testing.T) {
-	redistest.EachSlow(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		a, p := locktest.DialProxy(t, s, rlock.Config{Lease: time.Second})
 		b, w := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")

@@ -237,7 +237,7 @@ func TestRedissonWritersAndOursExclude(t *testing.T) {
 // A Java reader that leaves cuts the TTL of the lock to what the timeout keys say: our
 // reader must be among them for as long as it holds, renewed and after a downgrade too.
 func TestRedissonUnlockLeavesARenewedReader(t *testing.T) {
-	redistest.EachSlow(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		m := rwlock.New(dial(t, s, rlock.Config{Lease: 600 * time.Millisecond}), "x")
 		ctx := within(t, 30*time.Second)
 		j := newJava(t, s, "x", 7)

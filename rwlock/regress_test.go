@@ -182,7 +182,7 @@ func TestSharedOwnersReaderGetsWritersLease(t *testing.T) {
 
 // Redisson's renewal sets the lock's TTL down; if its process dies then, ours stays.
 func TestJavaRenewalShortens(t *testing.T) {
-	redistest.EachSlow(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		m := rwlock.New(dial(t, s, rlock.Config{Lease: 900 * time.Millisecond}), "x")
 		ctx := within(t, 20*time.Second)
 		j := newJava(t, s, "x", 7)

@@ -44,7 +44,7 @@ func TestReadersShareAndWritersAreAlone(t *testing.T) {
 // The last reader wakes a waiting writer, whose end wakes all waiting readers: of
 // every session, with one message.
 func TestMessagesWakeWhoWaits(t *testing.T) {
-	redistest.EachSlow(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		a, b, c := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		heard, stop := messages(t, s, "x")

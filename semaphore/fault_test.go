@@ -18,12 +18,8 @@ import (
 // slack is what a loaded machine may add to a time that the library promises.
 const slack = 700 * time.Millisecond
 
-// Short names for running a test on both kinds of server, beside other fault tests: they
-// mostly wait.
-var (
-	each     = redistest.EachParallel
-	eachSlow = redistest.EachSlow
-)
+// each runs a test on both kinds of server, beside other fault tests: they mostly wait.
+var each = redistest.EachParallel
 
 type fault func(p *faulttest.Proxy, match func([]string) bool)
 
@@ -245,7 +241,7 @@ func TestFaultLostMessagesCostNoMoreThanThePollFloor(t *testing.T) {
 
 // Whatever becomes of the keys, the section ends within one renewal interval (R1).
 func TestFaultLostPermitsEndTheSection(t *testing.T) {
-	eachSlow(t, func(t *testing.T, s *redistest.Server) {
+	each(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 3 * time.Second
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		for what, cmd := range map[string][]string{
@@ -290,7 +286,7 @@ func TestFaultLostPermitsEndTheSection(t *testing.T) {
 // With the network cut the section ends by the clock, before Redis gives the permits to
 // anybody else (R1).
 func TestFaultCutNetworkEndsTheSectionBeforeAnotherGetsIn(t *testing.T) {
-	eachSlow(t, func(t *testing.T, s *redistest.Server) {
+	each(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 2 * time.Second
 		for _, opts := range [][]rlock.LockOption{nil, {rlock.Lease(lease)}} {
 			ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: lease, ReleaseTimeout: 300 * time.Millisecond})

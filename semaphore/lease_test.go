@@ -16,7 +16,7 @@ import (
 // Permits are renewed for as long as they are held; with a fixed lease they are not, and
 // end by themselves. Extend moves that end.
 func TestLeases(t *testing.T) {
-	redistest.EachSlow(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		ses := dial(t, s, rlock.Config{Lease: time.Second})
 		ctx := within(t, 20*time.Second)
 		m := semaphore.New(ses, "x", 6)

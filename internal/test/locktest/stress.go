@@ -112,10 +112,14 @@ func (st Stress) Run(t *testing.T) {
 }
 
 // Cycles is how many random cycles a stress test runs: RELOCK_STRESS, or few enough for
-// every day; and a tenth of that on miniredis, where scripts are slow.
+// every day, and a fifth of those with -short; and a tenth of that on miniredis, where
+// scripts are slow.
 func Cycles(t testing.TB, s *redistest.Server, everyDay int) int64 {
 	t.Helper()
 	total := everyDay
+	if testing.Short() {
+		total /= 5
+	}
 	if v := os.Getenv("RELOCK_STRESS"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 {

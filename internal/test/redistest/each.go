@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -36,42 +37,41 @@ func Main(m *testing.M) {
 // Each runs fn as two subtests, "miniredis" and "redis", each on a fresh server, and
 // returns when both have ended. No other test of the package runs meanwhile, so fn may
 // count goroutines and keep all cores busy. The second subtest is skipped when there is no
-// real server to be had, see the package comment.
+// real server to be had, see the package comment; with -short it is also skipped when the
+// first one has taken more than a second.
 func Each(t *testing.T, fn func(t *testing.T, s *Server)) {
+	began := time.Now()
 	t.Run("miniredis", func(t *testing.T) { fn(t, Mini(t)) })
-	t.Run("redis", func(t *testing.T) { fn(t, Real(t)) })
+	slow := time.Since(began) > time.Second
+	t.Run("redis", func(t *testing.T) {
+		if slow {
+			SkipShort(t)
+		}
+		fn(t, Real(t))
+	})
 }
 
-// EachParallel is Each for tests that wait: t becomes a parallel test, and the two subtests
-// run at the same time. EachParallel returns before they do, so nothing may come after it,
-// and fn must not write to variables of its caller.
+// EachParallel is Each for tests that wait: t becomes a parallel test, and the subtests run
+// at the same time (but not with -short, which has to know how long the first one takes).
+// EachParallel returns before they have ended, so nothing may come after it, and fn must
+// not write to variables of its caller.
 func EachParallel(t *testing.T, fn func(t *testing.T, s *Server)) {
 	t.Parallel()
-	both(t, fn, func(testing.TB) {})
-}
-
-// EachSlow is EachParallel for tests that take more than a second: with -short they run on
-// miniredis alone.
-func EachSlow(t *testing.T, fn func(t *testing.T, s *Server)) {
-	t.Parallel()
-	both(t, fn, SkipShort)
-}
-
-// both runs the subtests of Each at the same time; first is called before the second one
-// starts its server.
-func both(t *testing.T, fn func(t *testing.T, s *Server), first func(tb testing.TB)) {
+	if testing.Short() {
+		Each(t, fn)
+		return
+	}
 	t.Run("miniredis", func(t *testing.T) {
 		t.Parallel()
 		fn(t, Mini(t))
 	})
 	t.Run("redis", func(t *testing.T) {
-		first(t)
 		t.Parallel()
 		fn(t, Real(t))
 	})
 }
 
-// SkipShort skips a slow test of real servers when the tests are run with -short.
+// SkipShort skips a test that is slow on a real server when the tests are run with -short.
 func SkipShort(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {
