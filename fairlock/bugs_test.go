@@ -79,7 +79,7 @@ func TestUnconfirmedHoldIsRenewedAgainInTime(t *testing.T) {
 // A fixed lease that is shorter than the claim time ends when it ends, also if the lock
 // was handed over.
 func TestFixedLeaseShorterThanTheClaim(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		cfg := rlock.Config{QueueLease: 20 * time.Second, PollFloor: 500 * time.Millisecond} // claim: 5 s
 		a, b := dial(t, s, cfg), dial(t, s, cfg)
@@ -226,7 +226,7 @@ func TestBeatsOfASessionAreSentTogether(t *testing.T) {
 // A waiter is judged by the QueueLease of its own session, not by that of whoever lets the
 // next one in: its heartbeats are as far apart as that says.
 func TestSessionsWithDifferentQueueLeases(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		hasty := dial(t, s, rlock.Config{QueueLease: 400 * time.Millisecond})
 		calm := dial(t, s, rlock.Config{QueueLease: time.Minute})

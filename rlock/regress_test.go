@@ -58,7 +58,7 @@ func TestUnlockOfARunOutInnerHoldLeavesTheOuter(t *testing.T) {
 // hold: that begins only when the release is done.
 func TestReleaseInTheBackgroundSparesTheOwnersNextHold(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
-		a, p := dialProxy(t, s, rlock.Config{ReleaseTimeout: 300 * time.Millisecond})
+		a, p := dialProxy(t, s, rlock.Config{ReleaseTimeout: time.Second})
 		b := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
 		outer, h, err := rlock.New(a, "outer").Lock(ctx)

@@ -22,7 +22,7 @@ import (
 // with ErrLost within a renewal interval, and so do their Unlocks (R1).
 func TestLostLockEndsItsHolds(t *testing.T) {
 	const lease = 900 * time.Millisecond
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		for _, c := range []struct {
 			what string
@@ -90,7 +90,7 @@ func TestReadUnderALostWriteIsLost(t *testing.T) {
 // Each reader has its own lease: a long one is not cut by a short one that goes, and a
 // short one that is not unlocked keeps a writer out no longer than itself (R22, R24).
 func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b, w := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		_, long := hold(t, ctx, a.RLock, rlock.Lease(time.Minute))
@@ -157,17 +157,15 @@ func TestExtendAndInnerUnlock(t *testing.T) {
 // A renewed hold outlives its lease many times over, on either side and on both; and one
 // of a lease that is gone is renewed again when it is taken anew (R10).
 func TestRenewal(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
-		const lease = 300 * time.Millisecond
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 800 * time.Millisecond
 		m, other := rwlock.New(dial(t, s, rlock.Config{Lease: lease}), "x"), rwlock.New(dial(t, s, slow), "x")
-		ctx := within(t, 30*time.Second)
+		ctx := within(t, 60*time.Second)
 		stays := func(what string, section context.Context, try lockFunc) {
 			t.Helper()
-			until := time.Now().Add(4 * lease)
-			redistest.Eventually(t, 10*time.Second, "leases to pass", func() bool {
+			for until := time.Now().Add(4 * lease); time.Now().Before(until); time.Sleep(lease / 50) {
 				refused(t, ctx, try, what)
-				return time.Now().After(until)
-			})
+			}
 			if section.Err() != nil {
 				t.Errorf("%s: lost: %v", what, context.Cause(section))
 			}
@@ -248,7 +246,7 @@ func TestDeadReaderKeepsNobodyOut(t *testing.T) {
 		notIn(t, waiting, "a reader is left")
 		must(t, r.Unlock())
 		must(t, in(t, waiting, 5*time.Second, "the writer, when the last living reader has left").hold.Unlock())
-		redistest.Eventually(t, 5*time.Second, "what the dead reader left to end", func() bool { return len(s.Keys(t)) == 0 })
+		nothingLeft(t, s) // what the dead reader left ends by itself
 	})
 }
 

@@ -101,7 +101,7 @@ func contend(t *testing.T, s *redistest.Server, limit, n int) {
 // next in line wants: the answer tells that there is not enough left for it (R15). What is
 // enough makes it ask, and no release is waited for.
 func TestGrantTellsTheNextWhetherToAsk(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		for _, kind := range []string{"semaphore", "counter"} {
 			for _, c := range []struct {

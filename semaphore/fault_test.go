@@ -241,7 +241,7 @@ func TestFaultLostMessagesCostNoMoreThanThePollFloor(t *testing.T) {
 
 // Whatever becomes of the keys, the section ends within one renewal interval (R1).
 func TestFaultLostPermitsEndTheSection(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 3 * time.Second
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		for what, cmd := range map[string][]string{

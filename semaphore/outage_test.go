@@ -178,7 +178,7 @@ func TestCounterWaiterSurvivesALongOutage(t *testing.T) {
 
 // the TTL of the free permits is taken away again
 func TestTTLThatIsTakenAwayAgain(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for _, how := range []string{"PERSIST", "DEL", "EXPIRE"} {
 			ses := dial(t, s, rlock.Config{})
 			m := semaphore.New(ses, "x", 3)

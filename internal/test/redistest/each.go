@@ -6,18 +6,15 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 )
 
-// parallel is how many parallel tests of a package run at once. Such tests wait for leases
-// and timeouts most of the time, so there may be many more of them than cores; the go tool
-// allows one a core.
-const parallel = 16
-
 // Main runs the tests of a package and fails when goroutines are left over. It runs up to
-// 16 parallel tests at once, or as many as the flag -parallel says. Call it from TestMain;
+// 16 parallel tests at once (6 with the race detector), or as many as the flag -parallel
+// says. Call it from TestMain;
 // it does not return.
 func Main(m *testing.M) {
 	flag.Parse()
@@ -67,6 +64,25 @@ func EachParallel(t *testing.T, fn func(t *testing.T, s *Server)) {
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
+		fn(t, Real(t))
+	})
+}
+
+// EachBubble is EachParallel with the miniredis half in a synctest bubble: that half takes
+// no time, however long it waits. In it, fn can reach the server only with what s offers
+// (Option, Client, Do and what builds on them): a proxy or a process would have to listen
+// on an address. Nor can fn call t.Run.
+func EachBubble(t *testing.T, fn func(t *testing.T, s *Server)) {
+	t.Parallel()
+	began := time.Now()
+	t.Run("miniredis", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { fn(t, bubbleMini(t)) })
+	})
+	slow := time.Since(began) > time.Second
+	t.Run("redis", func(t *testing.T) {
+		if slow {
+			SkipShort(t)
+		}
 		fn(t, Real(t))
 	})
 }
