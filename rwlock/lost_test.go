@@ -154,35 +154,49 @@ func TestExtendAndInnerUnlock(t *testing.T) {
 	})
 }
 
-// A renewed hold outlives its lease many times over, on either side and on both; and one
-// of a lease that is gone is renewed again when it is taken anew (R10).
-func TestRenewal(t *testing.T) {
+// renewedLease is short enough for several to pass in a test, and long enough for a busy
+// machine to renew it in time.
+const renewedLease = 1500 * time.Millisecond
+
+// staysRenewed watches a section for four leases, in which try must be refused.
+func staysRenewed(t testing.TB, ctx, section context.Context, try lockFunc, what string) {
+	t.Helper()
+	for until := time.Now().Add(4 * renewedLease); time.Now().Before(until); time.Sleep(renewedLease / 50) {
+		refused(t, ctx, try, what)
+	}
+	if section.Err() != nil {
+		t.Errorf("%s: lost: %v", what, context.Cause(section))
+	}
+}
+
+// A renewed read hold outlives its lease many times over; and when its lease is gone and it
+// is taken anew it is renewed again (R10).
+func TestRenewalOfAReader(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		const lease = 800 * time.Millisecond
-		m, other := rwlock.New(dial(t, s, rlock.Config{Lease: lease}), "x"), rwlock.New(dial(t, s, slow), "x")
+		m, other := rwlock.New(dial(t, s, rlock.Config{Lease: renewedLease}), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 60*time.Second)
-		stays := func(what string, section context.Context, try lockFunc) {
-			t.Helper()
-			for until := time.Now().Add(4 * lease); time.Now().Before(until); time.Sleep(lease / 50) {
-				refused(t, ctx, try, what)
-			}
-			if section.Err() != nil {
-				t.Errorf("%s: lost: %v", what, context.Cause(section))
-			}
-		}
 		for range 2 {
 			section, r := hold(t, ctx, m.RLock)
-			stays("read", section, other.TryLock)
+			staysRenewed(t, ctx, section, other.TryLock, "read")
 			must(t, s.Do(t, "DEL", "x").Error())
-			ends(t, section, lease+700*time.Millisecond, rlock.ErrLost)
+			ends(t, section, renewedLease+700*time.Millisecond, rlock.ErrLost)
 			is(t, "Unlock", r.Unlock(), rlock.ErrLost)
 		}
+		nothingLeft(t, s)
+	})
+}
+
+// So does a write hold, one on both sides, and what a downgrade leaves of it (R10).
+func TestRenewalOfAWriter(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		m, other := rwlock.New(dial(t, s, rlock.Config{Lease: renewedLease}), "x"), rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 60*time.Second)
 		section, w := hold(t, ctx, m.Lock)
-		stays("write", section, other.TryRLock)
+		staysRenewed(t, ctx, section, other.TryRLock, "write")
 		_, r := hold(t, section, m.RLock)
-		stays("both", section, other.TryRLock)
+		staysRenewed(t, ctx, section, other.TryRLock, "both")
 		must(t, w.Unlock())
-		stays("downgraded", section, other.TryLock)
+		staysRenewed(t, ctx, section, other.TryLock, "downgraded")
 		must(t, r.Unlock())
 		nothingLeft(t, s)
 	})
