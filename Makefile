@@ -16,7 +16,7 @@ variants: ## the fair lock, the read-write lock and the semaphore at work
 test: ## all tests, in 3 minutes on 2 cores; without redis-server, those on miniredis alone
 	go test ./...
 
-short: ## all tests on miniredis and the quick ones on a real Redis, in 40 s on 2 cores
+short: ## all tests on miniredis and the quick ones on a real Redis, in 90 s on 2 cores
 	go test -short ./...
 
 race: ## all tests with the race detector (needs a C compiler)
