@@ -1,6 +1,6 @@
 # make help says what there is.
 .DEFAULT_GOAL := help
-.PHONY: help test race stress interop bench bench-peers lint quickstart variants
+.PHONY: help test short race stress interop bench bench-peers lint quickstart variants
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
@@ -13,8 +13,11 @@ quickstart: ## the main job, on an embedded Redis (or on REDIS_ADDR)
 variants: ## the fair lock, the read-write lock and the semaphore at work
 	go run ./examples/variants
 
-test: ## all tests; those that need a real Redis are skipped without redis-server
+test: ## all tests, in 3 minutes on 2 cores; without redis-server, those on miniredis alone
 	go test ./...
+
+short: ## all tests on miniredis and the quick ones on a real Redis, in 90 s on 2 cores
+	go test -short ./...
 
 race: ## all tests with the race detector (needs a C compiler)
 	go test -race -timeout 25m ./...

@@ -17,6 +17,7 @@ import (
 // A first attempt that did not reach Redis, or whose reply was lost, is made again: the
 // waiter has no beat yet that could remind anybody of it.
 func TestAttemptThatFailedIsMadeAgain(t *testing.T) {
+	t.Parallel()
 	for _, lost := range []string{"request", "reply"} {
 		t.Run(lost, func(t *testing.T) {
 			each(t, func(t *testing.T, s *redistest.Server) {
@@ -79,7 +80,7 @@ func TestUnconfirmedHoldIsRenewedAgainInTime(t *testing.T) {
 // A fixed lease that is shorter than the claim time ends when it ends, also if the lock
 // was handed over.
 func TestFixedLeaseShorterThanTheClaim(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		cfg := rlock.Config{QueueLease: 20 * time.Second, PollFloor: 500 * time.Millisecond} // claim: 5 s
 		a, b := dial(t, s, cfg), dial(t, s, cfg)
@@ -117,6 +118,7 @@ func TestFencedWaiterGetsATokenFromAnybody(t *testing.T) {
 
 // An unusable token is told to whoever asks, and nobody holds anything afterwards.
 func TestUnusableTokenIsAnError(t *testing.T) {
+	t.Parallel()
 	for _, token := range []string{"1.5", "9223372036854775807", "0x10"} {
 		t.Run(token, func(t *testing.T) {
 			each(t, func(t *testing.T, s *redistest.Server) {
@@ -141,6 +143,7 @@ func TestUnusableTokenIsAnError(t *testing.T) {
 
 // A waiter is told when what it waits for is no lock any more.
 func TestWaiterIsToldOfAnotherType(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"x", "relock_queue:{x}", "relock_heartbeats:{x}"} {
 		t.Run(key, func(t *testing.T) {
 			each(t, func(t *testing.T, s *redistest.Server) {
@@ -195,6 +198,7 @@ func TestOneOwnerUsesBothKinds(t *testing.T) {
 // The waiters of a session on one lock are heard of together, whenever they came: a
 // session sends a beat a second, not one for each tenth of a second in which somebody came.
 func TestBeatsOfASessionAreSentTogether(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	s := redistest.Real(t)
 	ctx, cancel := context.WithCancel(within(t, patience))
@@ -226,7 +230,7 @@ func TestBeatsOfASessionAreSentTogether(t *testing.T) {
 // A waiter is judged by the QueueLease of its own session, not by that of whoever lets the
 // next one in: its heartbeats are as far apart as that says.
 func TestSessionsWithDifferentQueueLeases(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		hasty := dial(t, s, rlock.Config{QueueLease: 400 * time.Millisecond})
 		calm := dial(t, s, rlock.Config{QueueLease: time.Minute})

@@ -108,6 +108,8 @@ func TestCostDoesNotDependOnTheNumberOfWaiters(t *testing.T) {
 // An idle waiter costs less than a command a second; many of one session on one lock cost
 // little more (R15).
 func TestIdleWaitersAreQuiet(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
 	for _, n := range []int{1, 300} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()

@@ -44,6 +44,7 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 // The same where Redis believes that the dead hear: their connections are open, but nothing
 // passes. When they are back among the living they queue again and are served (R19).
 func TestSilentWaitersAreSkippedAndQueueAgain(t *testing.T) {
+	t.Parallel()
 	for _, k := range []int{1, 5, 30} {
 		t.Run(fmt.Sprint(k), func(t *testing.T) {
 			each(t, func(t *testing.T, s *redistest.Server) {

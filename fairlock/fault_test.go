@@ -113,6 +113,7 @@ func TestReleaseReplyDropped(t *testing.T) {
 // A context that ends while the acquire is in flight: soon nothing is held and nobody
 // queues, and a waiter behind is not held up (R7).
 func TestContextEndsInFlight(t *testing.T) {
+	t.Parallel()
 	for _, what := range []string{"request", "reply"} {
 		for _, free := range []bool{true, false} {
 			name := what + map[bool]string{true: " of a free lock", false: " of a held lock"}[free]

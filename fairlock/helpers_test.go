@@ -23,6 +23,7 @@ var (
 	must      = locktest.Must
 	is        = locktest.Is
 	ends      = locktest.Ends
+	each      = redistest.EachParallel
 )
 
 // slack is what a loaded machine may add to a time that the library promises.
@@ -30,13 +31,6 @@ const slack = 700 * time.Millisecond
 
 // patience is for what takes no time, but must not fail on a machine that is busy.
 const patience = 20 * time.Second
-
-// each runs fn on both kinds of server, beside other tests: they mostly wait.
-func each(t *testing.T, fn func(t *testing.T, s *redistest.Server)) {
-	t.Helper()
-	t.Parallel()
-	redistest.Each(t, fn)
-}
 
 // short is a Config in which what goes by the clock goes fast. The claim time is 250 ms,
 // a beat comes every 210 to 230 ms.

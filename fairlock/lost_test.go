@@ -63,6 +63,7 @@ func TestForcedUnlockAfterAHandOver(t *testing.T) {
 // The key is deleted, alone or with everything: the holder's section ends within a renewal
 // interval, and the waiters go on (in their order, if the queue is still there) (R1).
 func TestKeyDeleted(t *testing.T) {
+	t.Parallel()
 	for _, all := range []bool{false, true} {
 		t.Run(fmt.Sprint("flush=", all), func(t *testing.T) {
 			each(t, func(t *testing.T, s *redistest.Server) {

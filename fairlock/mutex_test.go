@@ -233,7 +233,7 @@ func TestFencingTokensGrow(t *testing.T) {
 // A hold with a fixed lease ends when that has passed, and the waiter has the lock right
 // then: without a message, a release, or a heartbeat.
 func TestFixedLeaseEndsByItself(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		a, b := dial(t, s, silent()), dial(t, s, silent())
 		const lease = 600 * time.Millisecond

@@ -35,6 +35,7 @@ func nodeOf(t *testing.T, c *redistest.Cluster, channel string) (owner, other st
 }
 
 func TestClusterShardedChannels(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t)
 	client := c.Client(t)
 	h := newHub(t, client)
@@ -78,6 +79,7 @@ func TestClusterShardedChannels(t *testing.T) {
 }
 
 func TestClusterConfirmedBeforeListenReturns(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t)
 	client := c.Client(t)
 	h := newHub(t, client, pubsub.Linger(0))
@@ -91,6 +93,7 @@ func TestClusterConfirmedBeforeListenReturns(t *testing.T) {
 }
 
 func TestClusterSlotMigratesWhileListening(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t)
 	client := c.Client(t)
 	h := newHub(t, client)
@@ -108,6 +111,7 @@ func TestClusterSlotMigratesWhileListening(t *testing.T) {
 
 // The hub's idea of a slot may be old when Listen is called: the MOVED puts it right.
 func TestClusterListenFollowsMovedSlot(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t)
 	client := c.Client(t)
 	h := newHub(t, client)
@@ -122,6 +126,7 @@ func TestClusterListenFollowsMovedSlot(t *testing.T) {
 }
 
 func TestClusterBroadcastMovesToAnotherNode(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t)
 	client := c.Client(t)
 	h := newHub(t, client)
@@ -154,6 +159,7 @@ func TestClusterBroadcastMovesToAnotherNode(t *testing.T) {
 // The slots of a node without replica have no owner once it is dead: Listen tells, the
 // other slots go on, and all is well when the node is back.
 func TestClusterNodeDiesAndReturns(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t)
 	client := c.Client(t)
 	h := newHub(t, client)

@@ -25,7 +25,7 @@ func through(t *testing.T, s *redistest.Server, mods ...func(*rueidis.ClientOpti
 }
 
 func TestLostConnectionWakesEverybodyTwice(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		client, p := through(t, s)
 		h := newHub(t, client)
 		prefix := redistest.Name(t)
@@ -69,7 +69,7 @@ func TestLostConnectionWakesEverybodyTwice(t *testing.T) {
 // The wake-up at the return must come after the subscription is back: a publish that
 // comes before it may be lost, one that comes after it is received.
 func TestMessageAfterReconnectArrives(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		client, p := through(t, s)
 		h := newHub(t, client)
 		for i := range 5 {
@@ -95,7 +95,7 @@ func TestMessageAfterReconnectArrives(t *testing.T) {
 }
 
 func TestServerRestart(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		h := newHub(t, s.Client(t))
 		channel := redistest.Name(t)
 		l := record(t, h, channel, false)
@@ -135,7 +135,7 @@ func TestListenTellsThatTheServerIsAway(t *testing.T) {
 }
 
 func TestBlackHoleIsNoticed(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		client, p := through(t, s, func(o *rueidis.ClientOption) {
 			o.Dialer.KeepAlive = 50 * time.Millisecond
 			o.ConnWriteTimeout = 200 * time.Millisecond
@@ -156,6 +156,7 @@ func TestBlackHoleIsNoticed(t *testing.T) {
 }
 
 func TestHubClosesInSilence(t *testing.T) {
+	t.Parallel()
 	s := redistest.Real(t)
 	client, p := through(t, s)
 	h := newHub(t, client)
@@ -172,7 +173,7 @@ func TestHubClosesInSilence(t *testing.T) {
 }
 
 func TestRefusedChannelFailsAndHeals(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		client, p := through(t, s)
 		const retry = 300 * time.Millisecond
 		h := newHub(t, client, pubsub.RefusalRetry(retry))
@@ -261,7 +262,7 @@ func TestOneRefusedChannelDoesNotFailTheOthers(t *testing.T) {
 
 // A server that is up but not ready says so; the hub asks again.
 func TestServerThatIsNotReadyIsAskedAgain(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		client, p := through(t, s)
 		h := newHub(t, client)
 		p.RefuseCommand("SUBSCRIBE", "MASTERDOWN not now")

@@ -325,7 +325,7 @@ func TestResubscribingInQuickSuccessionLosesNothing(t *testing.T) {
 }
 
 func TestManyChannelsShareOneConnection(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		const n = 10_000
 		h := newHub(t, s.Client(t))
 		prefix := redistest.Name(t)
@@ -402,6 +402,7 @@ func TestIdleHubKeepsNoConnection(t *testing.T) {
 }
 
 func TestListenGivesUpWithItsContext(t *testing.T) {
+	t.Parallel()
 	s := redistest.Real(t)
 	h := newHub(t, s.Client(t))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -446,6 +447,7 @@ func TestUnusableHubSaysSo(t *testing.T) {
 }
 
 func TestCloseFailsBlockedListens(t *testing.T) {
+	t.Parallel()
 	s := redistest.Real(t)
 	h := newHub(t, s.Client(t))
 	l := mustListen(t, h, redistest.Name(t))

@@ -8,21 +8,23 @@ import (
 )
 
 func TestSentinelFailover(t *testing.T) {
-	for name, fail := range map[string]func(s *redistest.Sentinel) (old string){
-		"killed": func(s *redistest.Sentinel) string { return s.KillMaster() },
+	t.Parallel()
+	for name, fail := range map[string]func(t *testing.T, s *redistest.Sentinel) (old string){
+		"killed": func(_ *testing.T, s *redistest.Sentinel) string { return s.KillMaster() },
 		// Stopped, the old master's connection stays open and silent.
-		"stopped": func(s *redistest.Sentinel) string {
+		"stopped": func(t *testing.T, s *redistest.Sentinel) string {
 			old := s.MasterAddr(t)
 			s.Node(old).Pause()
 			return old
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := redistest.NewSentinel(t)
 			h := newHub(t, s.Client(t))
 			channel := redistest.Name(t)
 			l := record(t, h, channel, false)
-			old := fail(s)
+			old := fail(t, s)
 			begin := time.Now()
 			master := s.Node(s.WaitFailover(t, old))
 			// Sooner than the ping on the silent connection would tell (10 s).

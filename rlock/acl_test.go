@@ -20,6 +20,7 @@ import (
 
 // The ACL that the README gives is enough to run everything (R29).
 func TestDocumentedACLIsEnough(t *testing.T) {
+	t.Parallel()
 	readme, err := os.ReadFile("../README.md")
 	must(t, err)
 	block := regexp.MustCompile("(?s)```\nACL SETUSER (.*?)```").FindSubmatch(readme)

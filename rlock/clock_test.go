@@ -16,6 +16,7 @@ import (
 // renewed all the while; and the section has the deadline that was given, not the
 // lease's (R17).
 func TestLockWaitsForHours(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := miniredis.NewMiniRedis()
 		m.ClockTTL(true)

@@ -214,6 +214,7 @@ func TestReleaseCausesOneAttemptPerSession(t *testing.T) {
 
 // An idle waiter costs less than one command a second (R15).
 func TestIdleWaiterIsQuiet(t *testing.T) {
+	t.Parallel()
 	s := redistest.Mini(t)
 	holder := dial(t, s, rlock.Config{})
 	ses, p := dialProxy(t, s, rlock.Config{PollFloor: 250 * time.Millisecond})
@@ -235,6 +236,7 @@ func TestIdleWaiterIsQuiet(t *testing.T) {
 // No goroutine and no timer for a held lock: ten thousand add none, and they are
 // renewed by few scripts.
 func TestHeldLocksNeedNoGoroutine(t *testing.T) {
+	redistest.SkipShort(t)
 	s := redistest.Real(t)
 	ses, p := dialProxy(t, s, rlock.Config{Lease: 6 * time.Second})
 	ctx := within(t, 60*time.Second)
@@ -281,6 +283,7 @@ func TestHeldLocksNeedNoGoroutine(t *testing.T) {
 // Ten thousand waiters on ten thousand names share one subscriber connection, and no
 // channel is left afterwards (R14).
 func TestManyWaitersShareOneConnection(t *testing.T) {
+	redistest.SkipShort(t)
 	s := redistest.Real(t)
 	holder := dial(t, s, rlock.Config{})
 	ses := dial(t, s, rlock.Config{PollFloor: time.Minute})

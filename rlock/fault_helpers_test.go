@@ -26,13 +26,9 @@ import (
 // is at least this much longer.
 const faultSlack = 700 * time.Millisecond
 
-// faultEach runs fn on both kinds of server, beside other fault tests: they mostly
+// faultEach runs a test on both kinds of server, beside other fault tests: they mostly
 // wait.
-func faultEach(t *testing.T, fn func(t *testing.T, s *redistest.Server)) {
-	t.Helper()
-	t.Parallel()
-	redistest.Each(t, fn)
-}
+var faultEach = redistest.EachParallel
 
 // faultDial makes a session whose traffic goes through a proxy. The proxy is healed
 // before the session is closed at the end of the test; how that Close ends is not

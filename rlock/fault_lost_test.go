@@ -20,7 +20,7 @@ const (
 )
 
 func faultGone(t *testing.T, opts []rlock.LockOption, gone func(t *testing.T, s *redistest.Server, name string)) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses := dial(t, s, rlock.Config{Lease: faultGoneLease})
 		name := redistest.Name(t)
 		m := rlock.New(ses, name)
@@ -270,7 +270,7 @@ func TestFaultLostReplyOfRenewalKeepsTheLock(t *testing.T) {
 
 // R10: after a real loss the next acquisition of that name is renewed again.
 func TestFaultNextHoldAfterALossIsRenewed(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 900 * time.Millisecond
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)
@@ -298,7 +298,7 @@ func TestFaultNextHoldAfterALossIsRenewed(t *testing.T) {
 
 // The watchdog keeps a lock for as long as its holder wants.
 func TestFaultWatchdogKeepsTheLockForManyLeases(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 900 * time.Millisecond
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)
@@ -317,7 +317,7 @@ func TestFaultWatchdogKeepsTheLockForManyLeases(t *testing.T) {
 // The context given to the outermost Lock ends and nobody unlocks: one lease later the
 // lock is free. Unlock in between works.
 func TestFaultAbandonedLockFreesItselfOneLeaseLater(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 1200 * time.Millisecond
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)

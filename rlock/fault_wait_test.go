@@ -182,7 +182,7 @@ func TestFaultBrokenConnectionWakesTheWaiter(t *testing.T) {
 // A holder that dies without a word: the waiter gets in when the lease is over, without
 // any message, and not a poll floor later.
 func TestFaultExpiredLockIsTakenWithoutAMessage(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 1500 * time.Millisecond
 		ses := dial(t, s, rlock.Config{PollFloor: 20 * time.Second})
 		ctx := within(t, 60*time.Second)

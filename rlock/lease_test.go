@@ -12,7 +12,7 @@ import (
 
 // A fixed lease is not renewed: it ends, its section with it, and Unlock says so.
 func TestFixedLeaseEnds(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
 		ctx := within(t, 20*time.Second)
 		section, h, err := rlock.New(a, "x").Lock(ctx, rlock.Lease(400*time.Millisecond))
@@ -79,7 +79,7 @@ func TestInnerHoldsLeaveTheOuterLeaseAlone(t *testing.T) {
 
 // A nested hold with a fixed lease ends alone; the owner goes on holding.
 func TestNestedFixedLeaseEndsAlone(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses := dial(t, s, rlock.Config{})
 		ctx := within(t, 20*time.Second)
 		m := rlock.New(ses, "x")
@@ -103,7 +103,7 @@ func TestNestedFixedLeaseEndsAlone(t *testing.T) {
 }
 
 func TestExtend(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses := dial(t, s, rlock.Config{})
 		ctx := within(t, 20*time.Second)
 		m := rlock.New(ses, "x")
@@ -149,7 +149,7 @@ func TestExtend(t *testing.T) {
 // A lock that is deleted under a fixed lease is noticed in the course of the lease,
 // although nothing renews it (R1).
 func TestDeletedUnderAFixedLease(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses := dial(t, s, rlock.Config{Lease: 600 * time.Millisecond})
 		ctx := within(t, 20*time.Second)
 		section, h, err := rlock.New(ses, "x").Lock(ctx, rlock.Lease(time.Hour))
@@ -167,8 +167,8 @@ func TestDeletedUnderAFixedLease(t *testing.T) {
 
 // The watchdog renews for as long as the context given to the outermost Lock lives.
 func TestRenewalEndsWithTheOutermostContext(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		lease := 400 * time.Millisecond
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		const lease = time.Second
 		a, b := dial(t, s, rlock.Config{Lease: lease}), dial(t, s, rlock.Config{})
 		ctx, cancel := context.WithCancel(within(t, 20*time.Second))
 		_, h, err := rlock.New(a, "x").Lock(ctx)

@@ -14,6 +14,7 @@ import (
 // come and go, against a model: who is in, how deep, until when, and what each call may
 // return.
 func TestRandomAgainstModel(t *testing.T) {
+	t.Parallel()
 	var handed atomic.Int64
 	kind := mutexKind()
 	kind.HandedOver = func() { handed.Add(1) }
@@ -29,6 +30,7 @@ func TestRandomAgainstModel(t *testing.T) {
 // The same with fencing tokens: each is greater than every earlier one, and the same for
 // all holds of an owner (R3).
 func TestRandomAgainstModelFenced(t *testing.T) {
+	t.Parallel()
 	modeltest.Run(t, modeltest.Config{Seeds: 3}, func(w *modeltest.World) modeltest.Model {
 		return modeltest.NewMutex(w, mutexKind(rlock.Fenced()))
 	})

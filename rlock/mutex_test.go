@@ -249,7 +249,7 @@ func TestTryLock(t *testing.T) {
 
 // Wait bounds the waiting alone: neither a success nor the section is bounded by it.
 func TestWaitBoundsTheWaitingAlone(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
 		ctx := within(t, 10*time.Second)
 		_, h, err := rlock.New(a, "x").Lock(ctx)
@@ -280,7 +280,7 @@ func TestWaitBoundsTheWaitingAlone(t *testing.T) {
 // A ctx that ends while waiting matches both errors; one that was done before the call
 // only its own (R7, design 9).
 func TestContextEndsWhileWaiting(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
 		_, h, err := rlock.New(a, "x").Lock(context.Background())
 		must(t, err)
@@ -457,7 +457,7 @@ func TestLocker(t *testing.T) {
 }
 
 func TestForceUnlockFreesAnyOwnersHold(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{PollFloor: time.Minute})
 		ctx := within(t, 20*time.Second)
 		m := rlock.New(a, "x")

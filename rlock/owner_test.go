@@ -84,7 +84,7 @@ func TestGeneratedOwnerPassedOn(t *testing.T) {
 // A named owner that holds the lock elsewhere gets in although others of this session
 // stand in line before it: the line waits for its very hold.
 func TestNamedOwnerPassesTheLine(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{PollFloor: 300 * time.Millisecond})
 		ctx := within(t, 20*time.Second)
 		me := rlock.WithOwner(ctx, "request-1")
@@ -139,7 +139,7 @@ func TestNamedOwnerPassesTheLine(t *testing.T) {
 // Goroutines that share a section and lock another name with it are one owner there:
 // they nest, whichever comes first.
 func TestGoroutinesOfOneSectionShareItsOwner(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
 		section, h, err := rlock.New(a, "outer").Lock(ctx)
@@ -196,7 +196,7 @@ func TestSessionWithAFixedIDMeetsItsLeftovers(t *testing.T) {
 // A nested TryLock or Lock with Wait by an owner whose other goroutine is still waiting
 // for the same lock does not wait for that.
 func TestTryLockDoesNotWaitForItsOwnOwner(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
 		ctx := within(t, 20*time.Second)
 		me := rlock.WithOwner(ctx, "me")

@@ -57,8 +57,8 @@ func TestUnlockOfARunOutInnerHoldLeavesTheOuter(t *testing.T) {
 // A release behind an Unlock that got no answer does not free the same owner's next
 // hold: that begins only when the release is done.
 func TestReleaseInTheBackgroundSparesTheOwnersNextHold(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		a, p := dialProxy(t, s, rlock.Config{ReleaseTimeout: 300 * time.Millisecond})
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		a, p := dialProxy(t, s, rlock.Config{ReleaseTimeout: time.Second})
 		b := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
 		outer, h, err := rlock.New(a, "outer").Lock(ctx)

@@ -14,14 +14,13 @@ import (
 )
 
 func TestTopologyCluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t)
 	t.Run("WakesByMessageOnEveryNode", func(t *testing.T) { topoWakesOnEveryNode(t, c) })
 	t.Run("OddNamesStayInOneSlot", func(t *testing.T) { topoOddNames(t, c, "") })
 	t.Run("OddPrefixStaysInOneSlot", func(t *testing.T) { topoOddNames(t, c, "a}p{") })
 	t.Run("ForceUnlockReachesAnotherNode", func(t *testing.T) { topoForceUnlock(t, c) })
 	t.Run("CloseReleasesAllNodes", func(t *testing.T) { topoClose(t, c) })
-	// Last: for five seconds after it has seen a new topology a rueidis client keeps a
-	// goroutine, which must be gone if no other test follows.
 	t.Run("WatchdogKeepsLocksOfAllSlots", func(t *testing.T) { topoWatchdog(t, c) })
 }
 

@@ -12,6 +12,7 @@ import (
 )
 
 func TestTopologyMigration(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t)
 	t.Run("WaiterFollowsByMessage", func(t *testing.T) { topoWaiterFollows(t, c) })
 	t.Run("WakeUpPublishedMidway", func(t *testing.T) { topoMidwayWakeUp(t, c) })

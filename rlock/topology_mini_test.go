@@ -14,6 +14,7 @@ import (
 // What a first-time user writes: an address and nothing else. rueidis takes a
 // miniredis for a cluster of one node, one that knows no sharded channels.
 func TestTopologyBareAddressOfMiniredis(t *testing.T) {
+	t.Parallel()
 	s := redistest.Mini(t)
 	o := rueidis.ClientOption{InitAddress: []string{s.Addr}}
 	a, b := topoDial(t, o, topoSlow()), topoDial(t, o, topoSlow())

@@ -11,6 +11,7 @@ import (
 
 // A node of a cluster dies, without a replica to take over, and comes back empty.
 func TestTopologyNodeIsKilled(t *testing.T) {
+	t.Parallel()
 	const lease = 2 * time.Second
 	c := redistest.NewCluster(t)
 	ctx := within(t, 2*time.Minute)
@@ -107,6 +108,7 @@ func TestTopologyNodeIsKilled(t *testing.T) {
 // A node that is stopped answers nothing, and its connections stay open. What is held
 // on the other nodes is renewed, and can be released and taken.
 func TestTopologyNodeIsStopped(t *testing.T) {
+	t.Parallel()
 	const lease = 2 * time.Second
 	c := redistest.NewCluster(t)
 	ctx := within(t, 2*time.Minute)

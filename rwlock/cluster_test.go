@@ -16,6 +16,7 @@ import (
 // In a real Cluster every name works, keeps all its keys in one slot, and waits on sharded
 // channels (R29).
 func TestClusterNames(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t)
 	ctx := within(t, 2*time.Minute)
 	open := func() *rlock.Session {

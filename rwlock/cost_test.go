@@ -175,7 +175,7 @@ func TestWaitersOfASessionAreOneContender(t *testing.T) {
 // One message causes at most one attempt of each session (R15), and an idle waiter costs
 // less than one command a second.
 func TestWaitersAreQuiet(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		holder := rwlock.New(dial(t, s, slow), "x")
 		ses, p := locktest.DialProxy(t, s, slow)
 		idle, q := locktest.DialProxy(t, s, rlock.Config{PollFloor: 200 * time.Millisecond})

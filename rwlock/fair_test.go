@@ -50,7 +50,7 @@ func busy(section context.Context, d time.Duration) {
 // moment without one: a writer still gets in within about one such time (R23), time after
 // time, and the readers go on.
 func TestWriterGetsInAmongEndlessReaders(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const readFor = 100 * time.Millisecond
 		sessions := []*rlock.Session{dial(t, s, slow), dial(t, s, slow), dial(t, s, slow)}
 		w := rwlock.New(dial(t, s, slow), "x")
@@ -92,7 +92,7 @@ func TestWriterGetsInAmongEndlessReaders(t *testing.T) {
 
 // Writers of several sessions take turns without end: waiting readers still get in.
 func TestReadersGetInAmongEndlessWriters(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		sessions := []*rlock.Session{dial(t, s, slow), dial(t, s, slow), dial(t, s, slow)}
 		r := rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 60*time.Second)
@@ -123,7 +123,7 @@ func TestReadersGetInAmongEndlessWriters(t *testing.T) {
 
 // A writer that gives up lets those in whom it kept out, at once, however it gives up.
 func TestWriterThatGivesUpLetsReadersIn(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b, c := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 60*time.Second)
 		_, r := hold(t, ctx, a.RLock)
@@ -162,7 +162,7 @@ func TestWriterThatGivesUpLetsReadersIn(t *testing.T) {
 
 // Of two writers that wait, one that gives up does not take the other's right along.
 func TestOneOfTwoWaitingWritersGivesUp(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b, c := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		_, r := hold(t, ctx, a.RLock)
@@ -187,7 +187,7 @@ func TestOneOfTwoWaitingWritersGivesUp(t *testing.T) {
 // The mark of a writer whose process died while it waited keeps readers out for a moment
 // only: the lock is free, and they do not wait for the whole of the mark.
 func TestDeadWaitingWriterDelaysReadersBriefly(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m := rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		_, r := hold(t, ctx, m.RLock)
@@ -205,7 +205,7 @@ func TestDeadWaitingWriterDelaysReadersBriefly(t *testing.T) {
 // A waiting writer keeps its mark for as long as it waits, also if no message comes: it
 // looks again before the mark is over.
 func TestWaitingWriterKeepsItsMark(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const floor = 100 * time.Millisecond
 		a := rwlock.New(dial(t, s, slow), "x")
 		b := rwlock.New(dial(t, s, rlock.Config{PollFloor: floor}), "x")

@@ -15,7 +15,7 @@ import (
 // sides runs fn for readers and for writers, on both kinds of server, with the names of
 // the scripts of that side.
 func sides(t *testing.T, fn func(t *testing.T, s *redistest.Server, side func(*rwlock.RWMutex) lockFunc, acquire, release string)) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		t.Run("read", func(t *testing.T) {
 			fn(t, s, func(m *rwlock.RWMutex) lockFunc { return m.RLock }, "acquire_read", "release_read")
 		})
@@ -128,7 +128,7 @@ func TestFaultReleaseReplyDropped(t *testing.T) {
 // Every message is lost: waiters of both sides get in within the poll floor (R13).
 func TestFaultMessagesLost(t *testing.T) {
 	const floor = 300 * time.Millisecond
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		holder := rwlock.New(dial(t, s, slow), "x")
 		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: floor})
 		p.DropMessages(true)
@@ -164,7 +164,7 @@ func TestFaultMessagesLost(t *testing.T) {
 
 // The reply of a waiting writer's refusal is lost, and he gives up: his mark goes too.
 func TestFaultMarkOfAnUnansweredAttemptGoes(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		readers := rwlock.New(dial(t, s, slow), "x")
 		ses, p := locktest.DialProxy(t, s, slow)
 		m := rwlock.New(ses, "x")

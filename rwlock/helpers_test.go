@@ -111,7 +111,10 @@ func nothingLeft(t testing.TB, s *redistest.Server) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
-			t.Logf("left are %q, %q", s.Keys(t), s.Channels(t))
+			for _, key := range s.Keys(t) {
+				t.Logf("left is %q, for %v", key, pttl(t, s, key))
+			}
+			t.Logf("left are the channels %q", s.Channels(t))
 		}
 	}()
 	redistest.Eventually(t, 10*time.Second, "no key and no channel", func() bool {

@@ -22,7 +22,7 @@ import (
 // with ErrLost within a renewal interval, and so do their Unlocks (R1).
 func TestLostLockEndsItsHolds(t *testing.T) {
 	const lease = 900 * time.Millisecond
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		for _, c := range []struct {
 			what string
@@ -90,7 +90,7 @@ func TestReadUnderALostWriteIsLost(t *testing.T) {
 // Each reader has its own lease: a long one is not cut by a short one that goes, and a
 // short one that is not unlocked keeps a writer out no longer than itself (R22, R24).
 func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b, w := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		_, long := hold(t, ctx, a.RLock, rlock.Lease(time.Minute))
@@ -154,37 +154,49 @@ func TestExtendAndInnerUnlock(t *testing.T) {
 	})
 }
 
-// A renewed hold outlives its lease many times over, on either side and on both; and one
-// of a lease that is gone is renewed again when it is taken anew (R10).
-func TestRenewal(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		const lease = 300 * time.Millisecond
-		m, other := rwlock.New(dial(t, s, rlock.Config{Lease: lease}), "x"), rwlock.New(dial(t, s, slow), "x")
-		ctx := within(t, 30*time.Second)
-		stays := func(what string, section context.Context, try lockFunc) {
-			t.Helper()
-			until := time.Now().Add(4 * lease)
-			redistest.Eventually(t, 10*time.Second, "leases to pass", func() bool {
-				refused(t, ctx, try, what)
-				return time.Now().After(until)
-			})
-			if section.Err() != nil {
-				t.Errorf("%s: lost: %v", what, context.Cause(section))
-			}
-		}
+// renewedLease is short enough for several to pass in a test, and long enough for a busy
+// machine to renew it in time.
+const renewedLease = 1500 * time.Millisecond
+
+// staysRenewed watches a section for four leases, in which try must be refused.
+func staysRenewed(t testing.TB, ctx, section context.Context, try lockFunc, what string) {
+	t.Helper()
+	for until := time.Now().Add(4 * renewedLease); time.Now().Before(until); time.Sleep(renewedLease / 50) {
+		refused(t, ctx, try, what)
+	}
+	if section.Err() != nil {
+		t.Errorf("%s: lost: %v", what, context.Cause(section))
+	}
+}
+
+// A renewed read hold outlives its lease many times over; and when its lease is gone and it
+// is taken anew it is renewed again (R10).
+func TestRenewalOfAReader(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		m, other := rwlock.New(dial(t, s, rlock.Config{Lease: renewedLease}), "x"), rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 60*time.Second)
 		for range 2 {
 			section, r := hold(t, ctx, m.RLock)
-			stays("read", section, other.TryLock)
+			staysRenewed(t, ctx, section, other.TryLock, "read")
 			must(t, s.Do(t, "DEL", "x").Error())
-			ends(t, section, lease+700*time.Millisecond, rlock.ErrLost)
+			ends(t, section, renewedLease+700*time.Millisecond, rlock.ErrLost)
 			is(t, "Unlock", r.Unlock(), rlock.ErrLost)
 		}
+		nothingLeft(t, s)
+	})
+}
+
+// So does a write hold, one on both sides, and what a downgrade leaves of it (R10).
+func TestRenewalOfAWriter(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		m, other := rwlock.New(dial(t, s, rlock.Config{Lease: renewedLease}), "x"), rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 60*time.Second)
 		section, w := hold(t, ctx, m.Lock)
-		stays("write", section, other.TryRLock)
+		staysRenewed(t, ctx, section, other.TryRLock, "write")
 		_, r := hold(t, section, m.RLock)
-		stays("both", section, other.TryRLock)
+		staysRenewed(t, ctx, section, other.TryRLock, "both")
 		must(t, w.Unlock())
-		stays("downgraded", section, other.TryLock)
+		staysRenewed(t, ctx, section, other.TryLock, "downgraded")
 		must(t, r.Unlock())
 		nothingLeft(t, s)
 	})
@@ -210,7 +222,7 @@ func TestChildReader(t *testing.T) {
 // A reader's process is killed: other readers go on, a writer gets in when they have left
 // and the dead one's own lease is over, and not later (R22).
 func TestDeadReaderKeepsNobodyOut(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 2 * time.Second // the child's
 		ctx := within(t, 60*time.Second)
 		child := exec.Command(os.Args[0], "-test.run=^TestChildReader$", "-test.v")
@@ -229,8 +241,8 @@ func TestDeadReaderKeepsNobodyOut(t *testing.T) {
 		}()
 		dead := locktest.Get(t, held, 20*time.Second, "the child to hold the lock")
 
-		m, w := rwlock.New(dial(t, s, rlock.Config{}), "x"), rwlock.New(dial(t, s, slow), "x")
-		section, r := hold(t, ctx, m.RLock) // a lease of 30 s: the hash outlives the dead one
+		m, w := rwlock.New(dial(t, s, rlock.Config{Lease: 2 * lease}), "x"), rwlock.New(dial(t, s, slow), "x")
+		section, r := hold(t, ctx, m.RLock) // is renewed: the hash outlives the dead one
 		must(t, child.Process.Kill())
 		killed := time.Now()
 		waiting := goLock(ctx, w.Lock)
@@ -248,13 +260,14 @@ func TestDeadReaderKeepsNobodyOut(t *testing.T) {
 		notIn(t, waiting, "a reader is left")
 		must(t, r.Unlock())
 		must(t, in(t, waiting, 5*time.Second, "the writer, when the last living reader has left").hold.Unlock())
-		redistest.Eventually(t, 5*time.Second, "what the dead reader left to end", func() bool { return len(s.Keys(t)) == 0 })
+		// The ids of the dead one's holds live as long as the hash did when it renewed them last.
+		nothingLeft(t, s)
 	})
 }
 
 // The same with the dead reader alone: the writer waits for no longer than its lease.
 func TestWriterWaitsForADeadReadersLeaseAlone(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		a, p := locktest.DialProxy(t, s, rlock.Config{Lease: time.Second})
 		b, w := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")

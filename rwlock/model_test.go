@@ -13,6 +13,7 @@ import (
 // and go, against a model: who is in, on which side, how deep, until when, who is kept out
 // by waiting writers and for how long, and what each call may return.
 func TestRandomAgainstModel(t *testing.T) {
+	t.Parallel()
 	modeltest.Run(t, modeltest.Config{Seeds: 8, Session: rlock.Config{HandOverLimit: -1}}, func(w *modeltest.World) modeltest.Model {
 		return modeltest.NewRW(w, modeltest.RWKind{
 			Key: "model", Readers: "relock_readers:{model}", Marks: "relock_writers:{model}", Timeout: "{model}:",

@@ -237,23 +237,23 @@ func TestRedissonWritersAndOursExclude(t *testing.T) {
 // A Java reader that leaves cuts the TTL of the lock to what the timeout keys say: our
 // reader must be among them for as long as it holds, renewed and after a downgrade too.
 func TestRedissonUnlockLeavesARenewedReader(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		m := rwlock.New(dial(t, s, rlock.Config{Lease: 600 * time.Millisecond}), "x")
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 1500 * time.Millisecond
+		m := rwlock.New(dial(t, s, rlock.Config{Lease: lease}), "x")
 		ctx := within(t, 30*time.Second)
 		j := newJava(t, s, "x", 7)
 		section, w := hold(t, ctx, m.Lock)
 		_, r := hold(t, section, m.RLock)
 		_, r2 := hold(t, section, m.RLock)
 		must(t, w.Unlock())
-		until := time.Now().Add(2 * time.Second) // several leases
-		redistest.Eventually(t, 10*time.Second, "time to pass with Java readers that come and go", func() bool {
+		// Several leases pass, with Java readers that come and go.
+		for until := time.Now().Add(10 * lease / 3); time.Now().Before(until); time.Sleep(lease / 100) {
 			j.wants(javaReadLock, 30*time.Second, "nil")
 			j.wants(javaReadUnlock, 30*time.Second, "0")
 			if section.Err() != nil {
 				t.Fatalf("the hold is lost: %v", r.Unlock())
 			}
-			return time.Now().After(until)
-		})
+		}
 		must(t, r.Unlock())
 		must(t, r2.Unlock())
 		nothingLeft(t, s)
@@ -262,14 +262,14 @@ func TestRedissonUnlockLeavesARenewedReader(t *testing.T) {
 
 // Java readers that died keep a writer of ours out no longer than their timeout keys.
 func TestDeadRedissonReadersEnd(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m := rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		j := newJava(t, s, "x", 7)
-		j.wants(javaReadLock, 300*time.Millisecond, "nil")
+		j.wants(javaReadLock, time.Second, "nil")
 		_, r := hold(t, ctx, m.RLock, rlock.Lease(time.Minute)) // so that the hash outlives it
 		must(t, r.Unlock())
-		if got := pttl(t, s, "x"); got > 300*time.Millisecond {
+		if got := pttl(t, s, "x"); got > time.Second {
 			t.Fatalf("the last of ours has left the lock for %v, longer than Java's reader lives", got)
 		}
 		must(t, s.Do(t, "PEXPIRE", "x", "60000").Error()) // as the renewal of another one of Java's would

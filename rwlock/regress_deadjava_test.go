@@ -13,7 +13,7 @@ import (
 // Readers of Redisson that died, or whose lease is over, are nobody: when the last of ours
 // leaves, writers of either side come in, and need not wait for the lease of the lock.
 func TestLastReaderLeavesNoDeadRedissonReaders(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m, w := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		j, dead := newJava(t, s, "x", 7), newJava(t, s, "x", 8)

@@ -13,7 +13,7 @@ import (
 // The reader and the waiting writer die together: others wait for a second at most once the
 // lock is free.
 func TestDeadWriterAfterExpiry(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		a := rwlock.New(dial(t, s, slow), "x")
 		ses, p := locktest.DialProxy(t, s, rlock.Config{})
 		c := rwlock.New(dial(t, s, slow), "x")

@@ -15,15 +15,15 @@ import (
 // The timeout key that is left after an unlock lives as long as the hold that is left, or
 // Redisson's unlock would take the reader for dead.
 func TestJavaUnlockAfterShortFirstHold(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m := rwlock.New(dial(t, s, slow), "x")
 		w := rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		j := newJava(t, s, "x", 7)
-		section, r1 := hold(t, ctx, m.RLock, rlock.Lease(300*time.Millisecond))
+		section, r1 := hold(t, ctx, m.RLock, rlock.Lease(time.Second))
 		_, r2 := hold(t, section, m.RLock, rlock.Lease(time.Minute))
 		must(t, r1.Unlock())
-		time.Sleep(500 * time.Millisecond) // until the shorter lease is over
+		time.Sleep(1200 * time.Millisecond) // until the shorter lease is over
 		j.wants(javaReadLock, 30*time.Second, "nil")
 		got := j.run(javaReadUnlock, 30*time.Second)
 		_, _, err := w.TryLock(ctx)
@@ -97,7 +97,7 @@ func TestManyDeadReaders(t *testing.T) {
 
 // A hold that died does not live again when its owner comes back from another process.
 func TestDeadHoldRevivedByItsOwner(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b, o, w := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 20*time.Second)
 		me := rlock.WithOwner(ctx, "me")
@@ -182,7 +182,7 @@ func TestSharedOwnersReaderGetsWritersLease(t *testing.T) {
 
 // Redisson's renewal sets the lock's TTL down; if its process dies then, ours stays.
 func TestJavaRenewalShortens(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m := rwlock.New(dial(t, s, rlock.Config{Lease: 900 * time.Millisecond}), "x")
 		ctx := within(t, 20*time.Second)
 		j := newJava(t, s, "x", 7)
@@ -199,7 +199,7 @@ func TestJavaRenewalShortens(t *testing.T) {
 
 // An Unlock of the write side that cannot wait for its turn happens when that comes.
 func TestWriteUnlockThatCouldNotWait(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Minute, ReleaseTimeout: 300 * time.Millisecond, Lease: 60 * time.Second})
 		m, o := rwlock.New(ses, "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
@@ -228,7 +228,7 @@ func TestWriteUnlockThatCouldNotWait(t *testing.T) {
 
 // A downgrade whose answer is lost lets the waiters of the same session in.
 func TestDowngradeUnansweredLocalWaiter(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Minute, ReleaseTimeout: 300 * time.Millisecond, Lease: 60 * time.Second})
 		m := rwlock.New(ses, "x")
 		ctx := within(t, 20*time.Second)

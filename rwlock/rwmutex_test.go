@@ -44,7 +44,7 @@ func TestReadersShareAndWritersAreAlone(t *testing.T) {
 // The last reader wakes a waiting writer, whose end wakes all waiting readers: of
 // every session, with one message.
 func TestMessagesWakeWhoWaits(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b, c := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		heard, stop := messages(t, s, "x")
@@ -120,7 +120,7 @@ func TestHoldsNestAndEndInAnyOrder(t *testing.T) {
 
 // A nested read does not wait for a writer that waits for it.
 func TestNestedReadPassesAWaitingWriter(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		section, r1 := hold(t, ctx, a.RLock)
@@ -191,7 +191,7 @@ func TestOwnerIsAValue(t *testing.T) {
 // ForceUnlock ends readers and writers, told at once (the first renewal is 10 s away), and
 // wakes who waits.
 func TestForceUnlock(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b, op := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		if found, err := op.ForceUnlock(ctx); found || err != nil {

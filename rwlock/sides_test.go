@@ -57,7 +57,7 @@ func TestUpgradeIsRefusedAtOnce(t *testing.T) {
 // A downgrade lets readers in that wait, in every session, by message (Redisson sends
 // none), and no writer.
 func TestDowngradeWakesReaders(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b, c := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		heard, stop := messages(t, s, "x")

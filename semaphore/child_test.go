@@ -38,7 +38,7 @@ func child(addr string) {
 // What a process held that was killed comes back after one lease: just that, and not
 // before (R25).
 func TestPermitsOfAKilledProcessComeBack(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 30*time.Second)
 		ses := dial(t, s, rlock.Config{})
 		m := semaphore.New(ses, "x", 5)

@@ -46,7 +46,7 @@ func TestUncontendedCostsTwoCommands(t *testing.T) {
 // one script to get in and one to get out. By the answer to the former the next in line
 // learns whether it has to wait.
 func TestWaitersOfASessionAreOneContender(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		for _, limit := range []int{1, 4} {
 			for _, n := range []int{10, 1000} {
 				contend(t, s, limit, n)
@@ -101,7 +101,7 @@ func contend(t *testing.T, s *redistest.Server, limit, n int) {
 // next in line wants: the answer tells that there is not enough left for it (R15). What is
 // enough makes it ask, and no release is waited for.
 func TestGrantTellsTheNextWhetherToAsk(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		for _, kind := range []string{"semaphore", "counter"} {
 			for _, c := range []struct {
@@ -177,7 +177,7 @@ func taker(t *testing.T, ctx context.Context, s *redistest.Server, ses *rlock.Se
 // One release makes each waiting session ask at most once, and an idle waiter costs less
 // than one command a second (R15).
 func TestReleaseCausesOneAttemptPerSession(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		waitCtx, stop := context.WithCancel(ctx)
 		holder := semaphore.New(dial(t, s, slow()), "x", 3)
@@ -229,7 +229,7 @@ func TestReleaseCausesOneAttemptPerSession(t *testing.T) {
 
 // A renewal bounds the permits that one script renews, and no goroutine is needed for any.
 func TestRenewalsAreBounded(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: 3 * time.Second})
 		ctx := within(t, 60*time.Second)
 		m := semaphore.New(ses, "x", 1000)

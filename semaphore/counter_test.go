@@ -80,7 +80,7 @@ func drain(t testing.TB, ctx context.Context, c *semaphore.Counter, want int) {
 // Waiters are served in their order, large or small, by whatever adds: Release, Add and
 // TrySet; and one addition lets in as many as it suffices for, in all sessions.
 func TestCounterWaiters(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		trace, waiting := locktest.Waiting()
 		cfg := slow()
 		cfg.Trace = trace

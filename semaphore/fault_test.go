@@ -18,12 +18,8 @@ import (
 // slack is what a loaded machine may add to a time that the library promises.
 const slack = 700 * time.Millisecond
 
-// each runs fn on both kinds of server, beside other fault tests: they mostly wait.
-func each(t *testing.T, fn func(t *testing.T, s *redistest.Server)) {
-	t.Helper()
-	t.Parallel()
-	redistest.Each(t, fn)
-}
+// each runs a test on both kinds of server, beside other fault tests: they mostly wait.
+var each = redistest.EachParallel
 
 type fault func(p *faulttest.Proxy, match func([]string) bool)
 
@@ -245,7 +241,7 @@ func TestFaultLostMessagesCostNoMoreThanThePollFloor(t *testing.T) {
 
 // Whatever becomes of the keys, the section ends within one renewal interval (R1).
 func TestFaultLostPermitsEndTheSection(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 3 * time.Second
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		for what, cmd := range map[string][]string{

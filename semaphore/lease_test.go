@@ -16,7 +16,7 @@ import (
 // Permits are renewed for as long as they are held; with a fixed lease they are not, and
 // end by themselves. Extend moves that end.
 func TestLeases(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses := dial(t, s, rlock.Config{Lease: time.Second})
 		ctx := within(t, 20*time.Second)
 		m := semaphore.New(ses, "x", 6)
@@ -78,7 +78,7 @@ func TestReleaseOfExpiredPermitsChangesNothing(t *testing.T) {
 // Who is behind one that gets in, and does not ask since nothing is left, still looks when
 // the next permit expires: what was known of that before may be out of date.
 func TestExpiredPermitsLetTheNextWaiterIn(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		trace, waiting := locktest.Waiting()
 		ses := dial(t, s, rlock.Config{Lease: time.Hour, PollFloor: time.Hour, Trace: trace})
 		other := semaphore.New(dial(t, s, slow()), "x", 2)
@@ -106,7 +106,7 @@ func TestExpiredPermitsLetTheNextWaiterIn(t *testing.T) {
 
 // Waiters need no message to get what expires.
 func TestExpiredPermitsLetWaitersIn(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses := dial(t, s, rlock.Config{PollFloor: time.Hour})
 		ctx := within(t, 20*time.Second)
 		m := semaphore.New(ses, "x", 2)

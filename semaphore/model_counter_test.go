@@ -18,6 +18,7 @@ import (
 // Random operations on one counter, by three processes that come and go, against a plain
 // number: nothing is lost and nothing counts twice, whoever dies.
 func TestCounterRandomAgainstModel(t *testing.T) {
+	t.Parallel()
 	modeltest.Run(t, modeltest.Config{Seeds: 8}, func(w *modeltest.World) modeltest.Model {
 		w.Keep = append(w.Keep, modelName)
 		return &counterModel{queue: queue{w: w}}

@@ -17,6 +17,7 @@ import (
 // model: who has which permits and until when, what each call may return, that free and
 // taken permits add up to the limit whenever the world is quiet, and who may wait.
 func TestRandomAgainstModel(t *testing.T) {
+	t.Parallel()
 	modeltest.Run(t, modeltest.Config{Seeds: 8}, func(w *modeltest.World) modeltest.Model {
 		w.Keep = append(w.Keep, modelName, zset(modelName)) // Left looks at them
 		return &permitModel{queue: queue{w: w}, handles: map[handleKey]*semaphore.Semaphore{}}

@@ -178,7 +178,7 @@ func TestCounterWaiterSurvivesALongOutage(t *testing.T) {
 
 // the TTL of the free permits is taken away again
 func TestTTLThatIsTakenAwayAgain(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for _, how := range []string{"PERSIST", "DEL", "EXPIRE"} {
 			ses := dial(t, s, rlock.Config{})
 			m := semaphore.New(ses, "x", 3)
@@ -233,7 +233,7 @@ func TestOddIntegersChangeNothing(t *testing.T) {
 
 // a call is bounded by the release timeout
 func TestCallsAreBoundedByTheReleaseTimeout(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := locktest.DialProxy(t, s, rlock.Config{ReleaseTimeout: 300 * time.Millisecond})
 		c := semaphore.NewCounter(ses, "c")
 		must(t, c.Release(context.Background(), 1))

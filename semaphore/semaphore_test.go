@@ -270,7 +270,7 @@ func TestDo(t *testing.T) {
 
 // A waiter that gives up leaves nothing, and says why.
 func TestGivingUp(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses := dial(t, s, slow())
 		ctx := within(t, 20*time.Second)
 		m := semaphore.New(ses, "x", 1)

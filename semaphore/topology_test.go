@@ -16,6 +16,7 @@ import (
 // On a Cluster all keys of a semaphore are in the slot of its name, whatever it is made
 // of, and messages reach the waiters of other sessions on their shard channel (R29).
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t)
 	ctx := within(t, 2*time.Minute)
 	open := func() *rlock.Session {

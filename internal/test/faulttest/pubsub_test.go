@@ -165,6 +165,7 @@ func TestConfirmationsConsumeNoReply(t *testing.T) {
 }
 
 func TestSlotMigrationEndsSubscriptionsUnasked(t *testing.T) {
+	t.Parallel()
 	cl := redistest.NewCluster(t)
 	slot := redistest.Slot("ch")
 	from := cl.SlotOwner(t, slot)

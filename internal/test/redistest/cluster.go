@@ -33,9 +33,10 @@ type Cluster struct {
 
 // NewCluster starts a cluster and returns once every node knows the owner of
 // every slot, which takes about two seconds. Without a server program the test
-// is skipped, or fails; see the package comment.
+// is skipped, or fails; see the package comment. With -short it is skipped.
 func NewCluster(tb testing.TB) *Cluster {
 	tb.Helper()
+	SkipShort(tb)
 	c := &Cluster{}
 	for range clusterNodes {
 		s := Real(tb,

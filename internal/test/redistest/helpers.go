@@ -5,13 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
-
-// Main runs the tests of a package and fails when goroutines are left over.
-// Call it from TestMain; it does not return.
-func Main(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // pollEvery is how often conditions are looked at: short against everything
 // that is waited for, and long enough not to starve the servers on small

@@ -57,6 +57,27 @@ func TestTTLsRunByTheClock(t *testing.T) {
 	})
 }
 
+func TestBubbleWaitsInNoTime(t *testing.T) {
+	began := time.Now()
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		if !s.IsMini() {
+			return
+		}
+		mustDo(t, s.Client(t), "SET", "k", "v", "PX", "3600000")
+		time.Sleep(time.Hour - time.Second)
+		if keys := s.Keys(t); len(keys) != 1 {
+			t.Errorf("keys %q after less than an hour", keys)
+		}
+		time.Sleep(2 * time.Second)
+		if keys := s.Keys(t); len(keys) != 0 {
+			t.Errorf("keys %q after more than an hour", keys)
+		}
+	})
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("an hour of the bubble took %v", took)
+	}
+}
+
 func TestChannels(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := s.Client(t)

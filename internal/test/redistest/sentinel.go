@@ -34,9 +34,10 @@ type Sentinel struct {
 // NewSentinel starts the servers and returns once the replica is in step with
 // the master and all sentinels know it and each other, which takes about two
 // seconds. Without a server program the test is skipped, or fails; see the
-// package comment.
+// package comment. With -short it is skipped.
 func NewSentinel(tb testing.TB) *Sentinel {
 	tb.Helper()
+	SkipShort(tb)
 	s := &Sentinel{MasterName: "relock-master", tb: tb}
 	// By default a master waits 5 s for more replicas before it sends its data.
 	master := Real(tb, "--repl-diskless-sync-delay", "0")

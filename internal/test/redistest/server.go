@@ -2,6 +2,8 @@ package redistest
 
 import (
 	"context"
+	"crypto/tls"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,19 +28,13 @@ type Server struct {
 	// Mini is the miniredis behind this server; nil for a real one.
 	Mini *miniredis.Miniredis
 
+	inBubble bool // Mini has no address and is dialled in memory
+
 	start func() (*process, error) // of a real server: on the same port each time
 
 	mu    sync.Mutex
 	proc  *process       // nil for miniredis
 	admin rueidis.Client // for Do; nil until used
-}
-
-// Each runs fn as two subtests, "miniredis" and "redis", each on a fresh
-// server. The second is skipped when there is no real server to be had, see the
-// package comment.
-func Each(t *testing.T, fn func(t *testing.T, s *Server)) {
-	t.Run("miniredis", func(t *testing.T) { fn(t, Mini(t)) })
-	t.Run("redis", func(t *testing.T) { fn(t, Real(t)) })
 }
 
 // Mini starts a miniredis. Its TTLs run by the wall clock.
@@ -59,6 +55,18 @@ func Mini(tb testing.TB) *Server {
 		}
 	}
 	s := &Server{Addr: m.Addr(), Mini: m}
+	tb.Cleanup(s.Kill)
+	return s
+}
+
+// bubbleMini makes a miniredis for the synctest bubble that it is called in. It lives by the
+// bubble's clock and is reached over connections in memory, for a goroutine that waits for
+// the network would keep the clock from going on.
+func bubbleMini(tb testing.TB) *Server {
+	tb.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	s := &Server{Addr: "bubble", Mini: m, inBubble: true}
 	tb.Cleanup(s.Kill)
 	return s
 }
@@ -110,6 +118,11 @@ func (s *Server) Option() rueidis.ClientOption {
 	o := option(s.Addr)
 	// miniredis would be taken for a cluster of one node.
 	o.ForceSingleClient = true
+	if s.inBubble {
+		o.DialCtxFn = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+			return s.Mini.Dial()
+		}
+	}
 	return o
 }
 

@@ -1,0 +1,99 @@
+package redistest
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// Main runs the tests of a package and fails when goroutines are left over. It runs up to
+// 16 parallel tests at once (6 with the race detector), or as many as the flag -parallel
+// says. Call it from TestMain; it does not return.
+func Main(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+	}
+	// After a cluster has changed, rueidis keeps a goroutine that closes the connections no
+	// longer needed 5 s later, also when the client has been closed in the meantime.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
+}
+
+// Each runs fn as two subtests, "miniredis" and "redis", each on a fresh server, and
+// returns when both have ended. No other test of the package runs meanwhile, so fn may
+// count goroutines and keep all cores busy. The second subtest is skipped when there is no
+// real server to be had, see the package comment; with -short it is also skipped when the
+// first one has taken more than a second.
+func Each(t *testing.T, fn func(t *testing.T, s *Server)) {
+	began := time.Now()
+	t.Run("miniredis", func(t *testing.T) { fn(t, Mini(t)) })
+	slow := time.Since(began) > time.Second
+	t.Run("redis", func(t *testing.T) {
+		if slow {
+			SkipShort(t)
+		}
+		fn(t, Real(t))
+	})
+}
+
+// EachParallel is Each for tests that wait: t becomes a parallel test, and the subtests run
+// at the same time (but not with -short, which has to know how long the first one takes).
+// EachParallel returns before they have ended, so nothing may come after it, and fn must
+// not write to variables of its caller.
+func EachParallel(t *testing.T, fn func(t *testing.T, s *Server)) {
+	t.Parallel()
+	if testing.Short() {
+		Each(t, fn)
+		return
+	}
+	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
+		fn(t, Mini(t))
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		fn(t, Real(t))
+	})
+}
+
+// EachBubble is EachParallel with the miniredis half in a synctest bubble: that half takes
+// no time, however long it waits. In it, fn can reach the server only with what s offers
+// (Option, Client, Do and what builds on them): a proxy or a process would have to listen
+// on an address. Nor can fn call t.Run. With -short it is the bubble's clock that tells
+// whether the second half is slow.
+func EachBubble(t *testing.T, fn func(t *testing.T, s *Server)) {
+	t.Parallel()
+	var took time.Duration
+	t.Run("miniredis", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			defer func() { took = time.Since(began) }()
+			fn(t, bubbleMini(t))
+		})
+	})
+	t.Run("redis", func(t *testing.T) {
+		if took > time.Second {
+			SkipShort(t)
+		}
+		fn(t, Real(t))
+	})
+}
+
+// SkipShort skips a test that is slow on a real server when the tests are run with -short.
+func SkipShort(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("SKIPPED with -short: slow on a real server")
+	}
+}

@@ -1,0 +1,8 @@
+//go:build !race
+
+package redistest
+
+// parallel is how many parallel tests of a package run at once. Such tests wait for leases
+// and timeouts most of the time, so there may be many more of them than cores; the go tool
+// allows one a core.
+const parallel = 16
