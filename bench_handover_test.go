@@ -90,8 +90,15 @@ func handOver(b *testing.B, mutex func(*rlock.Session) *rlock.Mutex) {
 	b.ReportMetric(float64(hands[len(hands)*99/100].Microseconds()), "µs-p99")
 }
 
-// BenchmarkHeld reports what ten thousand held locks cost each.
+// BenchmarkHeld reports what ten thousand held locks cost each: of sections whose Done is used,
+// which makes their contexts ones that can be cancelled, and of others.
 func BenchmarkHeld(b *testing.B) {
+	for _, done := range []bool{false, true} {
+		b.Run(fmt.Sprint("done=", done), func(b *testing.B) { held(b, done) })
+	}
+}
+
+func held(b *testing.B, done bool) {
 	s := redistest.Real(b)
 	const lease = 15 * time.Second
 	ses := openWith(b, s, rlock.Config{Lease: lease})
@@ -106,9 +113,12 @@ func BenchmarkHeld(b *testing.B) {
 	for b.Loop() {
 		before, g := heap(), runtime.NumGoroutine()
 		for i, m := range mutexes {
-			_, h, err := m.Lock(ctx)
+			section, h, err := m.Lock(ctx)
 			if err != nil {
 				b.Fatal(err)
+			}
+			if done && section.Done() == nil {
+				b.Fatal("the section's context cannot end")
 			}
 			holds[i] = h
 		}

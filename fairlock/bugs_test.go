@@ -15,7 +15,7 @@ import (
 // The tests of this file are what the first review of the package found.
 
 // A first attempt that did not reach Redis, or whose reply was lost, is made again: the
-// waiter has no beat yet that could remind anybody of it.
+// waiter has no heartbeat yet that could remind anybody of it.
 func TestAttemptThatFailedIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []string{"request", "reply"} {
@@ -196,8 +196,8 @@ func TestOneOwnerUsesBothKinds(t *testing.T) {
 }
 
 // The waiters of a session on one lock are heard of together, whenever they came: a
-// session sends a beat a second, not one for each tenth of a second in which somebody came.
-func TestBeatsOfASessionAreSentTogether(t *testing.T) {
+// session sends a heartbeat a second, not one for each tenth of a second in which somebody came.
+func TestHeartbeatsOfASessionAreSentTogether(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	s := redistest.Real(t)
@@ -215,10 +215,10 @@ func TestBeatsOfASessionAreSentTogether(t *testing.T) {
 	pause(3 * time.Second) // to get in step
 	proxy.Reset()
 	pause(4 * time.Second)
-	if n := locktest.Sent(proxy, runs("beat")); n > 8 {
-		t.Errorf("%d beats in 4 s for 30 waiters of one session, want one a second", n)
+	if n := locktest.Sent(proxy, runs("heartbeat")); n > 8 {
+		t.Errorf("%d heartbeats in 4 s for 30 waiters of one session, want one a second", n)
 	} else {
-		t.Logf("%d beats in 4 s", n)
+		t.Logf("%d heartbeats in 4 s", n)
 	}
 	cancel()
 	for _, c := range all {
@@ -238,7 +238,7 @@ func TestSessionsWithDifferentQueueLeases(t *testing.T) {
 		first := lock(t, ctx, m)
 		next := goQueued(t, ctx, fairlock.New(calm, "x"), 1)
 		last := goLock(ctx, m)
-		pause(time.Second) // not a beat of the calm one's, many of the hasty one's
+		pause(time.Second) // not a heartbeat of the calm one's, many of the hasty one's
 		unlock(t, first)
 		select {
 		case l := <-next:

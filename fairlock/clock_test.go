@@ -24,7 +24,7 @@ func TestWaitersKeepTheirPlacesForHours(t *testing.T) {
 		m := miniredis.NewMiniRedis()
 		m.ClockTTL(true)
 		defer m.Close()
-		cfg := rlock.Config{QueueLease: 48 * time.Second, PollFloor: 10 * time.Second} // a beat each 10 s
+		cfg := rlock.Config{QueueLease: 48 * time.Second, PollFloor: 10 * time.Second} // a heartbeat each 10 s
 		a, b := locktest.DialBubble(t, m, cfg), locktest.DialBubble(t, m, cfg)
 		defer a.Close()
 		defer b.Close()
@@ -89,7 +89,7 @@ func TestScriptsTakeNoClientTime(t *testing.T) {
 		must(t, nested.Unlock())
 		next := goQueued(t, ctx, m, 1)
 		last := goQueued(t, ctx, m, 2, rlock.Lease(time.Minute))
-		redistest.Eventually(t, patience, "a heartbeat", func() bool { return locktest.Sent(proxy, runs("beat")) > 0 })
+		redistest.Eventually(t, patience, "a heartbeat", func() bool { return locktest.Sent(proxy, runs("heartbeat")) > 0 })
 		_, _, err = m.TryLock(ctx)
 		is(t, "TryLock", err, rlock.ErrNotAcquired)
 		_, err = m.ForceUnlock(ctx)

@@ -129,11 +129,11 @@ func TestIdleWaitersAreQuiet(t *testing.T) {
 			proxy.Reset()
 			const d = 5 * time.Second
 			pause(d)
-			sent, beats := proxy.Count(), locktest.Sent(proxy, runs("beat"))
+			sent, heartbeats := proxy.Count(), locktest.Sent(proxy, runs("heartbeat"))
 			t.Logf("%d waiters sent %d commands in %v", n, sent, d)
 			batches := (n + 199) / 200
-			if sent > batches*5+1 || sent != beats {
-				t.Errorf("%d waiters sent %d commands in %v, %d of them beats; want less than one a second for each 200", n, sent, d, beats)
+			if sent > batches*5+1 || sent != heartbeats {
+				t.Errorf("%d waiters sent %d commands in %v, %d of them heartbeats; want less than one a second for each 200", n, sent, d, heartbeats)
 			}
 			if sent < 4 {
 				t.Errorf("%d waiters sent %d commands in %v: who keeps their places?", n, sent, d)

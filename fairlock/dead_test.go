@@ -34,8 +34,8 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 		unlock(t, first)
 		l := granted(t, next, patience, "the live one")
 		t.Logf("behind %d killed processes: %v", k, l.at.Sub(began))
-		if d := l.at.Sub(began); d > a.Config().QueueLease+slack/2 {
-			t.Errorf("the live one had to wait for %v after the release, want one QueueLease, %v, at most", d, a.Config().QueueLease)
+		if d := l.at.Sub(began); d > fairlock.QueueLease(a)+slack/2 {
+			t.Errorf("the live one had to wait for %v after the release, want one QueueLease, %v, at most", d, fairlock.QueueLease(a))
 		}
 		unlock(t, l)
 	})
@@ -65,7 +65,7 @@ func TestSilentWaitersAreSkippedAndQueueAgain(t *testing.T) {
 				unlock(t, first)
 				l := granted(t, next, patience, "the live one")
 				t.Logf("behind %d silent ones: %v", k, l.at.Sub(began))
-				if d := l.at.Sub(began); d > cfg.QueueLease+slack/3 { // a beat later if the silent are let in
+				if d := l.at.Sub(began); d > cfg.QueueLease+slack/3 { // a heartbeat later if the silent are let in
 					t.Errorf("the live one had to wait for %v after the release, want one QueueLease, %v, at most", d, cfg.QueueLease)
 				}
 				// Silent for a QueueLease and more: their places are gone.
@@ -125,8 +125,8 @@ func TestGrantThatIsNotTakenUpPassesOn(t *testing.T) {
 		if owner == l.hold.Owner() {
 			t.Fatal("Redis did not let the silent one in, so nothing was shown")
 		}
-		if d := l.at.Sub(began); d < a.QueueClaim()*9/10 || d > a.QueueClaim()+cfg.PollFloor+slack {
-			t.Errorf("it passed on after %v, want %v and a poll floor of %v at most", d, a.QueueClaim(), cfg.PollFloor)
+		if d := l.at.Sub(began); d < fairlock.QueueLease(a)/4*9/10 || d > fairlock.QueueLease(a)/4+cfg.PollFloor+slack {
+			t.Errorf("it passed on after %v, want %v and a poll floor of %v at most", d, fairlock.QueueLease(a)/4, cfg.PollFloor)
 		}
 		unlock(t, l)
 		unlock(t, granted(t, third, patience, "the third"))

@@ -1,53 +1,49 @@
-// Package fairlock is a reentrant lock on Redis that serves its waiters in the order in
-// which they came, across all sessions and processes.
+// Package fairlock is a reentrant lock on Redis that is granted to its waiters in the order
+// of arrival, across all sessions and processes.
 //
 // # What is guaranteed
 //
-// All that [relock/rlock] guarantees of its mutex: the lock is the same hash with the same
-// scripts for renewal, so at most one owner holds it, of whatever kind of lock (this one,
-// rlock.Mutex, Redisson's RLock or RFairLock on the same name).
+// All that [relock/rlock] guarantees of its mutex. The lock is the same hash, so it excludes
+// every other kind of lock on that name: rlock.Mutex, Redisson's RLock and RFairLock.
 //
-// Order. Every waiter has a place in a queue in Redis, in the order in which Redis saw
-// them come. The release itself lets the first one in: one script, one message, and the
-// waiter has the lock, without another round trip and without a race. A hand-over costs the
-// same whether ten or ten thousand wait. TryLock does not overtake.
+// Order: every waiter has a position in a queue in Redis, in the order in which Redis saw
+// them arrive. The release itself grants the lock to the first waiter: one script, one
+// message, and the waiter has the lock without another round trip. A grant costs the same
+// whether ten or ten thousand wait. TryLock does not overtake.
 //
-// A waiter that is alive keeps its place for as long as it waits. Its session says so, for
-// all its waiters of a lock with one script per 200 of them, about five times in
-// Config.QueueLease. One that leaves, because its context has ended or its time is over, is
-// gone from the queue at once.
+// A live waiter keeps its position for as long as it waits. Its session sends a heartbeat
+// about five times in Config.QueueLease, one script for up to 200 waiters of a lock. A
+// waiter whose context has ended, or whose time is over, leaves the queue at once.
 //
-// A waiter that died does not hold up the others: where Redis can tell that nobody has
-// received the message (on a single node), the release passes on to the next one at once.
-// Else the lock waits for it for a quarter of a QueueLease, and for all who have been
-// silent not at all: whoever is alive has the lock within one QueueLease of the release,
-// however many have died in front of it.
+// Dead waiters do not hold up the others. Where Redis can tell that no connection received
+// the message (on a single node), the release grants the lock to the next waiter at once.
+// Else the lock waits a quarter of a QueueLease for the first dead waiter, and skips all
+// that have been silent. A live waiter has the lock within one QueueLease of the release,
+// however many died in front of it.
 //
-// A session that was cut off loses the places of its waiters when nothing was heard of
-// them for a QueueLease, or when it was their turn and they did not come; they queue again,
-// at the end.
+// A session that was cut off loses the positions of its waiters after a QueueLease without
+// a heartbeat. A waiter that was granted the lock and did not answer loses its position too.
+// They queue again, at the end.
 //
 // # What is not
 //
-// Order among kinds. Only this package's locks know the queue. Plain mutexes on the same
-// name, in Go or Java, are kept out while the lock is held, and are told when nobody waits
-// in the queue, but may take it between an expiry and the next heartbeat. Redisson's RFairLock has
-// a queue of its own. Use a name with one kind.
+// Order among kinds: only locks of this package know the queue. Plain mutexes on the same
+// name, in Go or Java, are excluded while the lock is held. They may take it between the end
+// of a lease and the next heartbeat. Redisson's RFairLock has a queue of its own. Use a name
+// with one kind.
 //
-// Order in a failover, as little as the lock itself; and for a moment a waiter whose
-// connection for messages is being made anew may be passed over: it keeps its place. The
-// waiters of a session that is not allowed to subscribe learn by their next heartbeat that
-// it is their turn.
+// Order in a failover: Redis can lose the queue as it can lose the lock. While a session
+// reconnects its channel, the grant may pass a waiter over; the waiter keeps its position.
+// A session that is not allowed to subscribe learns of a grant with its next heartbeat.
 //
-// Speed. A fair lock is never faster than the first waiter's process. Under contention
-// inside one process, rlock.Mutex costs Redis far less: there all goroutines of a session
-// are one contender.
+// Speed: a grant takes a message to the waiter's process. This lock is not handed over in
+// memory. Under contention inside one process rlock.Mutex costs Redis far less.
 //
 // # Clocks
 //
-// A lock that was handed over is trusted from when Redis says it was, translated by
-// reading Redis's clock against this process's monotonic one at the last heartbeat. A
-// clock in Redis that leaps forward in just the moment between, while the message is
-// delayed, could stretch that trust by a quarter of a QueueLease at the most; the renewal
-// that follows at once ends it. No client's wall clock matters.
+// A lock that was granted by a release is trusted from the time of Redis at the grant. The
+// session translates it by the last heartbeat, which read Redis's clock against this
+// process's monotonic one. A renewal confirms the grant at once. If Redis's clock leaps
+// forward while the message is delayed, that trust can be too long by a quarter of a
+// QueueLease at most. No process's time of day matters.
 package fairlock

@@ -21,7 +21,7 @@ func waitFor(m *fairlock.Mutex, n int) {
 	}
 }
 
-// Those who come later are served later, whatever process they are in.
+// Waiters are served in the order of arrival, whatever process they are in.
 func Example() {
 	session, _, done := openExample()
 	defer done()
@@ -54,7 +54,7 @@ func Example() {
 	// Barbara
 }
 
-// Waiters tells how long the queue is. Whoever gives up is gone from it.
+// Waiters tells how long the queue is. A waiter that gives up has left it.
 func ExampleMutex_Waiters() {
 	session, _, done := openExample()
 	defer done()

@@ -6,51 +6,63 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/engine"
+	"relock/internal/facade"
+	"relock/internal/mutex"
 	"relock/rlock"
 )
 
-// Mutex is a reentrant lock under one name, exclusive among all processes that use the
-// same Redis, and given to its waiters in the order in which they came, whatever process
-// they are in. It has all the methods of [rlock.Mutex], with the same types and errors,
-// and is, like that, a handle: made without I/O, safe for concurrent use, and as good as
-// any other of the same name and session.
+// Mutex is a reentrant lock under one name, exclusive among all processes that use the same
+// Redis. It is granted in the order of arrival across all of them. It has the methods of
+// [rlock.Mutex], with the same types and errors. Like that it is a handle: made without I/O,
+// and as good as any other of the same name and session. Safe for concurrent use.
 //
-// Lock queues in Redis and blocks until it is this caller's turn, ctx ends, or the time
-// given with [rlock.Wait] is over; whoever leaves without the lock has left the queue when
-// Lock returns, if Redis answers. TryLock never overtakes a waiter: it returns
-// [rlock.ErrNotAcquired] while somebody holds the lock or waits for it. A nested Lock of an
-// owner that holds the lock does not queue. ForceUnlock ends the hold, and the first
-// waiter gets the lock.
+// Lock queues in Redis. It blocks until the lock is granted, ctx ends, or the time given
+// with [rlock.Wait] is over. If Redis answers, a caller that gives up has left the queue when
+// Lock returns. A nested Lock does not queue. TryLock never overtakes a waiter: it returns
+// [rlock.ErrNotAcquired] while the lock is held or waited for. ForceUnlock ends the hold,
+// and the first waiter gets the lock.
 type Mutex struct {
 	*rlock.Mutex
-	s   *rlock.Session
-	p   *primitive
-	err error
+	p *primitive // nil if the handle has an error
 }
 
-// New returns the fair mutex with that name. It does no I/O and does not fail; a bad name
-// (empty: [rlock.ErrName]) or session is reported by the first operation.
+// New returns the fair mutex with that name. It does no I/O and does not fail: the first
+// operation reports an empty name ([rlock.ErrName]) or a nil session ([rlock.ErrArgument]).
 //
-// Options are those of [rlock.New]; with [rlock.Fenced] every acquisition draws a
-// token.
+// Options are those of [rlock.New]; with [rlock.Fenced] every section has a token.
 func New(s *rlock.Session, name string, opts ...rlock.MutexOption) *Mutex {
-	p, err := newPrimitive(s, name, opts)
-	return &Mutex{Mutex: rlock.NewMutex(s, p, err), s: s, p: p, err: err}
+	session := (*engine.Session)(s)
+	names, err := session.Names(name)
+	o, bad := facade.Collect(opts)
+	if err == nil {
+		err = bad
+	}
+	if err != nil { // a primitive that only has the name to tell
+		m := facade.NewMutex(session, mutex.New(names, o.Fenced), err)
+		return &Mutex{Mutex: (*rlock.Mutex)(m)}
+	}
+	p := newPrimitive(session, names, o.Fenced)
+	return &Mutex{Mutex: (*rlock.Mutex)(facade.NewMutex(session, p, nil)), p: p}
 }
 
-// Waiters returns how many callers, of all sessions, stand in the queue. One that died is
-// counted until it has been silent for its session's Config.QueueLease. It blocks for one
-// round trip; by the time it returns the answer may be out of date. Errors:
+// Waiters returns how many callers, of all sessions, stand in the queue. A waiter that died
+// is counted until it has been silent for its session's Config.QueueLease. Waiters blocks for
+// one round trip. The answer may be out of date when it returns. Errors:
 // [rlock.ErrArgument], [rlock.ErrName], [rlock.ErrClosed], ctx's or the client's.
 func (m *Mutex) Waiters(ctx context.Context) (int, error) {
+	if m == nil {
+		return 0, fmt.Errorf("waiters: %w: the mutex is nil", rlock.ErrArgument)
+	}
+	handle, base, err := (*facade.Mutex)(m.Mutex).Parts()
 	switch {
-	case m.err != nil:
-		return 0, fmt.Errorf("waiters %q: %w", m.p.Name(), m.err)
-	case ctx == nil:
-		return 0, fmt.Errorf("waiters %q: %w: ctx is nil; use context.Background()", m.p.Name(), rlock.ErrArgument)
+	case err != nil:
+		return 0, err
+	case handle.Err() != nil:
+		return 0, facade.Wrap("waiters", base.Names(), handle.Err())
 	}
 	var n int64
-	err := m.s.Call(ctx, "waiters", m.p, m.p.waiters(), func(r rueidis.RedisResult) (err error) {
+	err = handle.Call(ctx, "waiters", m.p.waiters(), func(r rueidis.RedisResult) (err error) {
 		n, err = r.AsInt64()
 		return err
 	})

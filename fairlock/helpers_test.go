@@ -33,13 +33,13 @@ const slack = 700 * time.Millisecond
 const patience = 20 * time.Second
 
 // short is a Config in which what goes by the clock goes fast. The claim time is 250 ms,
-// a beat comes every 210 to 230 ms.
+// a heartbeat comes every 210 to 230 ms.
 func short() rlock.Config {
 	return rlock.Config{Lease: 3 * time.Second, QueueLease: time.Second, PollFloor: time.Second}
 }
 
 // silent is a Config in which nothing but a message or a reply moves anybody within a
-// test's patience: beats are minutes apart.
+// test's patience: heartbeats are minutes apart.
 func silent() rlock.Config {
 	return rlock.Config{Lease: time.Hour, QueueLease: time.Hour, PollFloor: time.Hour}
 }

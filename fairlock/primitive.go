@@ -1,138 +1,128 @@
 package fairlock
 
 import (
-	_ "embed"
+	"embed"
 	"strconv"
-	"strings"
+	"sync/atomic"
 	"time"
 
+	"relock/internal/engine"
 	"relock/internal/idgen"
-	"relock/rlock"
+	"relock/internal/mutex"
+	"relock/internal/script"
 )
 
-//go:embed lua/grant.lua
-var grantLua string
-
-//go:embed lua/acquire.lua
-var acquireLua string
-
-//go:embed lua/release.lua
-var releaseLua string
-
-//go:embed lua/beat.lua
-var beatLua string
-
-//go:embed lua/force_unlock.lua
-var forceUnlockLua string
-
-//go:embed lua/waiters.lua
-var waitersLua string
+//go:embed lua/*.lua
+var luaFiles embed.FS
 
 var (
-	acquireScript     = rlock.NewScript(withGrant(acquireLua))
-	releaseScript     = rlock.NewScript(withGrant(releaseLua))
-	beatScript        = rlock.NewScript(withGrant(beatLua))
-	forceUnlockScript = rlock.NewScript(withGrant(forceUnlockLua))
-	waitersScript     = rlock.NewScript(waitersLua)
+	acquireScript     = script.Load(luaFiles, "lua/acquire.lua")
+	releaseScript     = script.Load(luaFiles, "lua/release.lua")
+	heartbeatScript   = script.Load(luaFiles, "lua/heartbeat.lua")
+	forceUnlockScript = script.Load(luaFiles, "lua/force_unlock.lua")
+	waitersScript     = script.Load(luaFiles, "lua/waiters.lua")
 )
 
-// withGrant puts grant.lua where a script includes it.
-func withGrant(src string) string {
-	return strings.Replace(src, "-- include grant.lua\n", grantLua, 1)
-}
+var (
+	plainKind  = engine.Kind{Family: "fair", Exclusive: true, ByID: true, Registers: true}
+	fencedKind = engine.Kind{Family: "fair", Exclusive: true, ByID: true, Registers: true, Fenced: true}
+)
 
-// primitive is what makes the fair lock fair: the hash, its renewal and its state are
-// those of the plain mutex, but whoever waits does so in a queue in Redis.
+// primitive is what makes the fair lock fair: the hash, its renewal, its extension and its
+// state are those of the plain mutex, but waiters stand in a queue in Redis.
 type primitive struct {
-	*rlock.MutexPrimitive
-	s       *rlock.Session
-	channel string // what it is known by in the session
-	fenced  string // "1", or "0"
-	claim   time.Duration
-	keys    []string // of grant.lua
-	args    []string // of grant.lua
+	*mutex.Primitive
+	s      *engine.Session
+	shared atomic.Pointer[shared]
 }
 
-var _ rlock.Queuer = (*primitive)(nil)
+// shared is what all calls of scripts have in front. It is built when a command first needs it.
+type shared struct{ keys, args []string }
 
-func newPrimitive(s *rlock.Session, name string, opts []rlock.MutexOption) (*primitive, error) {
-	base, err := rlock.NewMutexPrimitive(s, name, opts...)
-	p := &primitive{MutexPrimitive: base}
-	if err != nil {
-		return p, err
+var _ interface {
+	engine.Leased
+	engine.Queuer
+} = (*primitive)(nil)
+
+func newPrimitive(s *engine.Session, n engine.Names, fenced bool) *primitive {
+	return &primitive{Primitive: mutex.New(n, fenced), s: s}
+}
+
+// Kind: exclusive, and each waiter has a place in the queue.
+func (p *primitive) Kind() *engine.Kind {
+	if p.Fenced() {
+		return &fencedKind
 	}
-	lock, ids, token := base.LockKeys()
-	p.s, p.claim, p.channel, p.fenced = s, s.QueueClaim(), base.Prefixed("relock_queue"), flag(base.Fenced())
-	p.keys = []string{lock, p.channel, base.Prefixed("relock_heartbeats"), ids, token}
-	p.args = []string{
-		base.Channel(), base.Publish(), rlock.SessionChannel(""), flag(!s.Cluster()), ms(s.Config().QueueLease),
-	}
-	return p, nil
+	return &plainKind
 }
 
-func (p *primitive) Traits() rlock.Traits {
-	return rlock.Traits{Exclusive: true, ByID: true, Marks: true}
-}
+// Unconfirmed is a quarter of the waiters' QueueLease, as in grant.lua.
+func (p *primitive) Unconfirmed() time.Duration { return p.s.Config().QueueLease / 4 }
 
-// Channel is the queue: each waiter is told on its session's own channel. (It also keeps
-// this kind of lock apart from others on the same name.)
-func (p *primitive) Channel() string { return p.channel }
-
-func (p *primitive) Claim() time.Duration { return p.claim }
-
-// Place is a flag, a time, two texts with their lengths in front, and an id: grant.lua
-// takes it apart.
-func (p *primitive) Place(owner, id string) string { return p.ahead(owner) + id }
+// Waiter is a place in the queue: a flag, a time, two texts with their lengths in front, and
+// an id. The scripts take it apart, see grant.lua.
+func (p *primitive) Waiter(owner, id string) string { return p.ahead(owner) + id }
 
 func (p *primitive) ahead(owner string) string {
-	return p.fenced + p.args[4] + ";" + counted(p.s.ID()) + counted(owner)
+	return script.Flag(p.Fenced()) + script.Millis(p.s.Config().QueueLease) + ";" + counted(p.s.ID()) + counted(owner)
 }
 
 func counted(s string) string { return strconv.Itoa(len(s)) + ":" + s }
 
-// command returns a script call with the arguments that all scripts share in front.
-func (p *primitive) command(script *rlock.Script, args ...string) rlock.Command {
-	all := make([]string, 0, len(p.args)+len(args))
-	return rlock.Command{Script: script, Keys: p.keys, Args: append(append(all, p.args...), args...)}
+// command returns a script call with the keys and arguments that all scripts share in front.
+func (p *primitive) command(sc *script.Script, args ...string) script.Command {
+	front := p.shared.Load()
+	if front == nil {
+		n := p.Names()
+		front = &shared{
+			keys: []string{n.Key(), n.Prefixed("relock_queue"), p.heartbeats(), p.IDs(), p.Token()},
+			// PUBLISH to a session's channel is heard in the whole Cluster, but counts one node.
+			args: []string{p.Channel(), n.Publish(), engine.SessionChannel, script.Flag(!p.s.Cluster()), script.Millis(p.s.Config().QueueLease)},
+		}
+		p.shared.Store(front)
+	}
+	all := make([]string, 0, len(front.args)+len(args))
+	return script.Command{Script: sc, Keys: front.keys, Args: append(append(all, front.args...), args...)}
 }
 
-func (p *primitive) Acquire(op *rlock.Op) rlock.Command {
-	draw, place := "0", ""
-	if op.Draw && op.Holds > 0 {
-		draw = "1"
-	}
+func (p *primitive) heartbeats() string { return p.Names().Prefixed("relock_heartbeats") }
+
+// Acquire is acquire.lua. A fair lock is not handed over, so one token is enough.
+func (p *primitive) Acquire(op *engine.Op) script.Command {
+	place := ""
 	if op.Wait {
-		place = p.Place(op.Owner, op.ID)
+		place = p.Waiter(op.Owner, op.ID)
 	}
-	return p.command(acquireScript, op.Owner, ms(op.Lease), strconv.Itoa(op.Holds), op.ID, draw, place, p.fenced, flag(p.s.Deaf()))
+	return p.command(acquireScript,
+		op.Owner, script.Millis(op.Lease), strconv.Itoa(op.Held), op.ID, script.Flag(op.Tokens > 0), place,
+		script.Flag(p.s.CannotListen()))
 }
 
-func (p *primitive) Release(op *rlock.Op) rlock.Command {
-	args := []string{op.Owner, strconv.Itoa(op.Holds), ms(op.Keep), p.ahead(op.Owner), strconv.Itoa(len(op.Ends))}
+// Release is release.lua.
+func (p *primitive) Release(op *engine.Op) script.Command {
+	owner := "0"
+	switch {
+	case op.All:
+		owner = "2"
+	case op.Private:
+		owner = "1"
+	}
+	args := make([]string, 0, 5+len(op.Ends)+len(op.IDs))
+	args = append(args, op.Owner, owner, script.Millis(op.Keep), p.ahead(op.Owner), strconv.Itoa(len(op.Ends)))
 	return p.command(releaseScript, append(append(args, op.Ends...), op.IDs...)...)
 }
 
-func (p *primitive) Beat(places []string) rlock.Command {
-	return p.command(beatScript, append([]string{flag(p.s.Deaf())}, places...)...)
+// Heartbeat is heartbeat.lua.
+func (p *primitive) Heartbeat(waiters []string) script.Command {
+	return p.command(heartbeatScript, append([]string{script.Flag(p.s.CannotListen())}, waiters...)...)
 }
 
-func (p *primitive) ForceUnlock(string) rlock.Command {
+// ForceUnlock is force_unlock.lua.
+func (p *primitive) ForceUnlock() script.Command {
 	return p.command(forceUnlockScript, idgen.Request())
 }
 
-func (p *primitive) waiters() rlock.Command {
-	return rlock.Command{Script: waitersScript, Keys: p.keys[2:3]}
-}
-
-// flag is a bool for a script.
-func flag(b bool) string {
-	if b {
-		return "1"
-	}
-	return "0"
-}
-
-// ms is a duration for a script: whole milliseconds, rounded up.
-func ms(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+// waiters is waiters.lua.
+func (p *primitive) waiters() script.Command {
+	return script.Command{Script: waitersScript, Keys: []string{p.heartbeats()}}
 }

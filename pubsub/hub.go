@@ -17,20 +17,9 @@ import (
 // only while something is subscribed. Lock order: Listener.call is never held when
 // mu is taken except inside a user's fn; under mu there is no I/O and no call of fn.
 type Hub struct {
-	client       rueidis.Client
-	cluster      bool // the client is a Cluster client
-	linger       time.Duration
-	refusalRetry time.Duration
-	log          *slog.Logger
-	bad          error // why every Listen fails: nil client, bad option
-
-	ctx    context.Context // ends with Close; bounds the goroutines
-	cancel context.CancelFunc
-	wg     sync.WaitGroup // Add only under mu while !closed
-	wake   chan struct{}  // capacity 1: there is something to manage
-
-	sharded  atomic.Int32  // the answer of Sharded, once known
-	shardSem chan struct{} // capacity 1: held while asking for it
+	settings
+	lifetime
+	sharding
 
 	mu       sync.Mutex
 	closed   bool // guarded by mu, as is everything below
@@ -41,6 +30,30 @@ type Hub struct {
 	nodes    map[string]*node      // by address; "" when there is only one
 	plain    string                // Cluster: the node that carries the plain channels
 	topo     topology
+}
+
+// settings never change.
+type settings struct {
+	client       rueidis.Client
+	cluster      bool // the client is a Cluster client
+	linger       time.Duration
+	refusalRetry time.Duration
+	log          *slog.Logger
+	bad          error // why every Listen fails: nil client, bad option
+}
+
+// lifetime is what bounds the hub's goroutines.
+type lifetime struct {
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // Add only under Hub.mu while it is not closed
+	wake   chan struct{}  // capacity 1: there is something to manage
+}
+
+// sharding is whether channels are sharded.
+type sharding struct {
+	sharded  atomic.Int32  // the answer of Sharded, once known
+	shardSem chan struct{} // capacity 1: held while asking for it
 }
 
 // node is what the hub remembers about one address. Guarded by Hub.mu.
@@ -56,16 +69,14 @@ type node struct {
 // a bad option every Listen fails with an error that says so.
 func NewHub(client rueidis.Client, opts ...Option) *Hub {
 	h := &Hub{
-		client:       client,
-		linger:       DefaultLinger,
-		refusalRetry: DefaultRefusalRetry,
-		log:          slog.New(slog.DiscardHandler),
-		wake:         make(chan struct{}, 1),
-		shardSem:     make(chan struct{}, 1),
-		channels:     make(map[chanKey]*channel),
-		unplaced:     make(map[*channel]struct{}),
-		nodes:        make(map[string]*node),
+		settings: settings{
+			client: client, linger: DefaultLinger, refusalRetry: DefaultRefusalRetry, log: slog.New(slog.DiscardHandler),
+		},
+		channels: make(map[chanKey]*channel),
+		unplaced: make(map[*channel]struct{}),
+		nodes:    make(map[string]*node),
 	}
+	h.wake, h.shardSem = make(chan struct{}, 1), make(chan struct{}, 1)
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	for _, o := range opts {
 		o(h)

@@ -137,7 +137,7 @@ func TestContentionWithinASessionNeedsNoSubscription(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			redistest.Eventually(t, 10*time.Second, "nothing under way", func() bool { // such as a transfer
+			redistest.Eventually(t, 10*time.Second, "nothing under way", func() bool {
 				_, _, _, _, active := ses.Books()
 				return active == 0
 			})

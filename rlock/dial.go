@@ -5,25 +5,26 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"relock/internal/engine"
+	"relock/internal/script"
 )
 
-// connTimeout is after how long without an answer, also to rueidis's own PING, a
-// connection counts as dead. rueidis's default of 10 s would let waiters miss messages
-// for as long, and is a third of the default lease.
+// connTimeout is after how long without an answer, also to rueidis's own PING, a connection
+// counts as dead. rueidis's default of 10 s would let waiters miss messages for as long, and
+// is a third of the default lease.
 const connTimeout = 3 * time.Second
 
-// Dial is [NewSession] with a client of its own, built from opt with the settings
-// that locks run best with: pipelining always (a context that ends neither closes
-// the connection nor is ignored), one connection to a node (the fastest for scripts),
-// no client-side cache, no ConnLifetime; and unless opt says otherwise a connection is
-// given up when it has been silent for 3 s. Close closes the client too.
+// Dial is [NewSession] with a client of its own, built from opt with the settings that locks
+// run best with: pipelining always (so that an ending context is heeded and leaves the
+// connection open), one connection to a node, no client-side cache, no ConnLifetime. A
+// connection counts as dead when it was silent for 3 s, unless opt has a ConnWriteTimeout.
 //
-// It blocks until the session is ready or ctx ends. Errors: those of NewSession, and
-// the client's when no server can be reached.
+// Dial blocks until the session is ready or ctx ends. Errors: those of NewSession, and the
+// client's when no server can be reached.
 func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("dial: %w: ctx is nil; use context.Background()", ErrArgument)
@@ -34,7 +35,8 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	if _, err := cfg.withDefaults(); err != nil {
+	checked, err := cfg.engine().WithDefaults()
+	if err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
 	opt.AlwaysPipelining = true
@@ -46,8 +48,8 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 		opt.ConnWriteTimeout = connTimeout
 	}
 	dialing, done := context.WithCancel(ctx)
-	suspect := new(atomic.Bool)
-	opt.DialCtxFn = dialWithin(dialing, opt, suspect)
+	conn := new(script.Connection)
+	opt.DialCtxFn = dialWithin(dialing, opt, conn)
 	client, err := rueidis.NewClient(opt)
 	done()
 	if err != nil {
@@ -56,19 +58,19 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 		}
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	s, err := newSession(ctx, client, cfg, suspect)
+	s, err := engine.New(ctx, client, checked, engine.Options{Connection: conn, OwnsClient: true})
 	if err != nil {
 		client.Close()
 		return nil, err
 	}
-	s.own = true
-	return s, nil
+	return (*Session)(s), nil
 }
 
-// dialWithin returns opt's way of dialling, except that what is dialled while ctx
-// lives ends with it: rueidis.NewClient takes no context. Dial ends ctx afterwards,
-// so connections that are made later are their own; those make the session suspect.
-func dialWithin(ctx context.Context, opt rueidis.ClientOption, suspect *atomic.Bool) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+// dialWithin returns opt's way of dialling, except that what is dialled while ctx lives ends
+// with it: rueidis.NewClient takes no context. Dial ends ctx afterwards, so connections that
+// are made later are their own. A later one means that the former was lost, so it is
+// told to conn.
+func dialWithin(ctx context.Context, opt rueidis.ClientOption, conn *script.Connection) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	given, old := opt.DialCtxFn, opt.DialFn
 	return func(own context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
 		if ctx.Err() == nil {
@@ -77,7 +79,7 @@ func dialWithin(ctx context.Context, opt rueidis.ClientOption, suspect *atomic.B
 			defer context.AfterFunc(ctx, cancel)()
 			own = both
 		} else {
-			suspect.Store(true)
+			conn.Redialled()
 		}
 		switch {
 		case given != nil:

@@ -1,55 +1,56 @@
-// Package rlock is a reentrant lock on Redis for services that run in several
-// processes, on the wire the same as Redisson's RLock and RFencedLock.
+// Package rlock is a reentrant lock on Redis for services of several processes. Its keys,
+// values and messages are those of Redisson's RLock and RFencedLock.
 //
 // # What is guaranteed
 //
-// At most one owner holds a lock, as long as Redis keeps its data. A hold is trusted
-// for its lease less a margin (5 %, at most 1 s), by the monotonic clock, from when the
-// last confirmed command was sent. When that time is over without a renewal, the
-// context of the critical section is cancelled with the cause [ErrLost], whether or not
-// the network works, and before Redis can let the next owner in.
+// A lock has one owner at a time, as long as Redis keeps its data. The session stops trusting
+// a hold 5 % of the lease (at most 1 s) before Redis expires it, counted on the monotonic
+// clock from when the last successful command was sent. The section's context then ends with
+// [ErrLost], whether or not the network works.
 //
-// Whatever happens to a command or its reply, it counts once. An acquisition that
-// failed holds nothing: where its outcome is unknown it is taken back in the
-// background. A release never touches a successor's hold.
+// Retries are idempotent: a script that is sent twice never acquires or releases twice. An
+// acquisition whose outcome is unknown is released in the background. A release never touches
+// the lock of a later owner.
 //
-// A waiter is woken by a message when the lock is released, and looks by itself after
-// Config.PollFloor, so that a lost message costs that much and no more. All goroutines
-// of a session that wait for one lock are one contender in Redis, and are served in
-// the order in which they came.
+// A waiter sleeps until a message announces the release, or until Config.PollFloor is over: a
+// lost message costs no more. The goroutines of a session that wait for one lock form a
+// queue, and the session sends one attempt at a time.
 //
 // # What is not
 //
-// Failover. Redis replicates asynchronously: a lock taken just before the primary died
-// may be unknown to the replica that takes over, and be given to a second owner before
-// the first learns, at its next renewal, that it is lost. The same goes for fencing
-// tokens.
+// Failover: Redis replicates asynchronously. A promoted replica may not know a lock that was
+// just granted, and can grant it again. The first owner's section ends with ErrLost at its
+// next renewal. Fencing tokens have the same limit.
 //
-// Pauses. Code that does not run (garbage collection, a suspended machine) cannot
-// notice that its context has ended. What must never happen twice needs a resource that
-// checks a fencing token: see [Fenced] and [Hold.Token].
+// Pauses: code that does not run (garbage collection, a suspended machine) cannot notice that
+// its context has ended. Protect what must never happen twice by a resource that checks a
+// fencing token: see [Fenced] and [Hold.Token].
 //
-// Clocks. Redis's clock decides when a lease ends there. A clock that runs faster than
-// this process's by more than the margin breaks the promise above; one that is merely
-// wrong does not matter, and neither does this process's wall clock.
+// Clocks: two owners may overlap if Redis's clock, which ends leases, runs more than 5 %
+// faster than this process's monotonic clock. The time of day does not matter.
 //
-// Order between processes: among them whoever asks first after a release gets the lock. A
-// session whose own goroutines wait keeps it for a while (Config.HandOverLimit) and then
-// holds back, so that others get their turn.
+// Order between processes: after a release the fastest process gets the lock. Package
+// fairlock keeps the order of arrival.
 //
-// # How it works
+// # Owners and nested calls
 //
-// A lock is a hash: field = owner, value = how many holds, TTL = the lease. One Lua
-// script takes it, one releases it and publishes on the lock's channel. What an owner
-// holds of one lock is a tenure: it begins with the outermost Lock, whose context the
-// critical section's derives from, and ends with the last Unlock. One goroutine of the
-// session, the watchdog, has all tenures renewed every third of the lease, up to 200
-// with one script.
+// A lock belongs to an owner, which the section's context carries. A Lock on that context
+// re-enters, in any function. Any other Lock is an outermost one. Its owner is private
+// ("<session id>:<number>") unless [WithOwner] names it.
 //
-// Between goroutines of one session the lock passes in memory: Unlock lets the next one in,
-// who trusts it for no longer than the one before could, and a third script makes the hash
-// follow. If that finds the lock gone, whoever has it by then ends with [ErrLost]; an Unlock
-// that handed it over has returned nil by then, since it did not ask Redis.
+// Warning: goroutines with a section's context do not exclude each other from its lock. With
+// a named owner they do not exclude each other from any lock. Use [WithoutOwner].
 //
-// The primitives of other packages run on the same machine: they implement [Primitive].
+// # Hand-over in memory
+//
+// When a section ends and a goroutine of the same session waits, Unlock passes the lock on
+// without asking Redis. Nothing changes there: the session keeps the lock, under the same
+// owner id and with the same lease. At least half of the trust of a full lease must be left,
+// and renewal goes on. [Lease], WithOwner and a Config.HandOverLimit of -1 exclude hand-over.
+//
+// Hand-over goes on for a time slice of 10 ms, or 100 ms if no other session listens. Then
+// Unlock releases the lock in Redis, and other sessions go first.
+//
+// An Unlock that hands over returns nil unless the session knows that the lock is lost. If it
+// was lost unnoticed, the section that is open by then ends with ErrLost.
 package rlock

@@ -152,7 +152,48 @@ func ExampleWithOwner() {
 	// re-entered: true
 }
 
-// Close releases what is held and wakes who waits: the end of a service.
+// WithoutOwner lets goroutines that work for one owner exclude each other.
+func ExampleWithoutOwner() {
+	session, _, done := openExample()
+	defer done()
+	m := rlock.New(session, "row:7")
+	ctx := rlock.WithOwner(context.Background(), "request-81")
+
+	_, hold, _ := m.Lock(ctx)
+	_, again, err := m.TryLock(ctx)
+	fmt.Println("with the owner:", err)
+	_, _, err = m.TryLock(rlock.WithoutOwner(ctx))
+	fmt.Println("without it:", errors.Is(err, rlock.ErrNotAcquired))
+	again.Unlock()
+	hold.Unlock()
+	// Output:
+	// with the owner: <nil>
+	// without it: true
+}
+
+// Abandon leaves the lock standing until its lease is over: a job that runs once a minute,
+// however many processes try.
+func ExampleHold_Abandon() {
+	session, _, done := openExample()
+	defer done()
+	m := rlock.New(session, "newsletter")
+
+	for range 2 {
+		_, hold, err := m.TryLock(context.Background(), rlock.Lease(time.Minute))
+		if errors.Is(err, rlock.ErrNotAcquired) {
+			fmt.Println("it has run")
+			continue
+		}
+		fmt.Println("running")
+		fmt.Println("abandon:", hold.Abandon())
+	}
+	// Output:
+	// running
+	// abandon: <nil>
+	// it has run
+}
+
+// Close releases what is held and wakes waiters: the end of a service.
 func ExampleSession_Close() {
 	session, server, done := openExample()
 	defer done()

@@ -1,52 +1,40 @@
 package rlock
 
-import "time"
+import (
+	"time"
 
-// The window of the external tests into the package.
+	"relock/internal/engine"
+)
 
-// ScriptSources returns the Lua of every registered script.
-func ScriptSources() map[string]string {
-	return map[string]string{
-		"acquire": acquireLua, "release": releaseLua, "acquire_by_id": acquireByIDLua,
-		"release_by_id": releaseByIDLua, "renew": renewLua,
-		"extend": extendLua, "transfer": transferLua, "force_unlock": forceUnlockLua, "state": stateLua,
-	}
+// The window of the external tests into the machine.
+
+const family = "mutex"
+
+// Books returns how much the session keeps account of; all 0 when nothing is held and nobody
+// waits.
+func (s *Session) Books() (held, asking, locks, scheduled, active int) {
+	n := (*engine.Session)(s).Counts()
+	return n.Held, n.Asking, n.Locks + n.Waiters, n.Scheduled, n.Cleaning
 }
 
-// Books returns how much the session keeps account of; all 0 when nothing is held
-// and nobody waits.
-func (s *Session) Books() (held, pending, lines, agenda, active int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.held), len(s.pending), len(s.lines) + len(s.places), len(s.agenda), s.active
-}
-
-// WaitersOf returns how many goroutines stand in the session's line for name.
+// WaitersOf returns how many goroutines stand in the session's queue for name.
 func (s *Session) WaitersOf(name string) int {
-	names, _ := s.Names(name)
-	m := newMutexPrimitive(names, false)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	if l := s.lines[lineKey{m.channel, m.Key()}]; l != nil {
-		for w := l.front; w != nil; w = w.next {
-			n++
-		}
-	}
-	return n
+	return (*engine.Session)(s).WaitersOf(family, name)
 }
 
-// Unhurried lets the run of hand-overs that has begun with the hold of name go on for an
-// hour, up to Config.HandOverLimit, so that a test may take its time between two of them.
-func (s *Session) Unhurried(name string) {
-	names, _ := s.Names(name)
-	m := newMutexPrimitive(names, false)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l := s.lines[lineKey{m.channel, m.Key()}]; l != nil {
-		l.run.began = s.now() + time.Hour
-	}
+// Unhurried lets the time slice that has begun with the hold of name go on for an hour, so that
+// a test may take its time between two hand-overs.
+func (s *Session) Unhurried(name string) { s.RunFor(name, time.Hour) }
+
+// RunFor lets that slice last for d from now on; it is over at once if d is negative.
+func (s *Session) RunFor(name string, d time.Duration) {
+	(*engine.Session)(s).SliceFor(family, name, d)
 }
 
-// PeekOwner is Owner, but does not make the owner known.
-func (h *Hold) PeekOwner() string { return h.t.owner.id }
+// LeaveToOthers ends that slice, and leaves the lock to other sessions for d from now on.
+func (s *Session) LeaveToOthers(name string, d time.Duration) {
+	(*engine.Session)(s).Yield(family, name, d)
+}
+
+// Awaited reports whether somebody waits for a command of the claim of h to be answered.
+func (h *Hold) Awaited() bool { return (*engine.Hold)(h).Awaited() }

@@ -152,7 +152,7 @@ func TestFaultConcurrentCloseIsOneClose(t *testing.T) {
 	})
 }
 
-// Waiters in line, in front and behind, of one's own and of others' locks, by all kinds
+// Waiters in the queue, in front and behind, of one's own and of others' locks, by all kinds
 // of owners.
 func TestFaultCloseWakesTheWaiters(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
@@ -292,34 +292,44 @@ func TestFaultCloseDuringSilentNestedAcquireOfANamedOwner(t *testing.T) {
 	faultCloseInFlight(t, "order-17", true, (*faulttest.Proxy).HoldReply, true)
 }
 
-// An Unlock is in flight: it comes to its own end, and Close waits for it.
+// An Unlock is in flight: it comes to its own end, and Close waits for it. That of an inner
+// hold finds its section closed.
 func TestFaultCloseWaitsForAnUnlockInFlight(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		ses, p := faultDial(t, s, rlock.Config{})
-		ctx := within(t, 30*time.Second)
-		name := redistest.Name(t)
-		m := rlock.New(ses, name)
-		section, outer, err := m.Lock(ctx)
-		must(t, err)
-		_, inner, err := m.Lock(section)
-		must(t, err)
-		seen, release := p.HoldReply(faultRuns(t, "release"))
-		defer release()
-		unlocked := faultGo(inner.Unlock)
-		locktest.Get(t, seen, 5*time.Second, "the release")
-		closed := faultGo(ses.Close)
-		locktest.Ends(t, section, 5*time.Second, rlock.ErrClosed)
-		select {
-		case err := <-closed:
-			t.Fatalf("Close returned (%v) while an Unlock is under way", err)
-		default:
-		}
-		release()
-		must(t, locktest.Get(t, unlocked, 5*time.Second, "Unlock"))
-		must(t, locktest.Get(t, closed, 5*time.Second, "Close"))
-		locktest.Is(t, "Unlock after Close", outer.Unlock(), rlock.ErrClosed)
-		if left := faultLockKeys(t, s); len(left) > 0 {
-			t.Errorf("left: %q", left)
+		for _, nested := range []bool{false, true} {
+			ses, p := faultDial(t, s, rlock.Config{})
+			m := rlock.New(ses, redistest.Name(t))
+			section, outer, err := m.Lock(within(t, 30*time.Second))
+			must(t, err)
+			first, cause := outer, rlock.ErrReleased
+			if nested {
+				_, inner, err := m.Lock(section)
+				must(t, err)
+				first, cause = inner, rlock.ErrClosed
+			}
+			seen, release := p.HoldReply(faultRuns(t, "release"))
+			defer release()
+			unlocked := faultGo(first.Unlock)
+			locktest.Get(t, seen, 5*time.Second, "the release")
+			closed := faultGo(ses.Close)
+			locktest.Ends(t, section, 5*time.Second, cause)
+			select {
+			case err := <-closed:
+				t.Fatalf("Close returned (%v) while an Unlock is under way", err)
+			default:
+			}
+			release()
+			err = locktest.Get(t, unlocked, 5*time.Second, "Unlock")
+			must(t, locktest.Get(t, closed, 5*time.Second, "Close"))
+			if !nested {
+				must(t, err)
+			} else {
+				locktest.Is(t, "Unlock of the inner hold", err, rlock.ErrClosed)
+				locktest.Is(t, "Unlock after Close", outer.Unlock(), rlock.ErrClosed)
+			}
+			if left := faultLockKeys(t, s); len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
 		}
 	})
 }

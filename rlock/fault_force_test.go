@@ -105,26 +105,6 @@ func TestFaultForceUnlockTellsAllSessionsOfANamedOwner(t *testing.T) {
 	})
 }
 
-// An id that was passed on: the owner was made by one session, and re-entered in another
-// under that id.
-func TestFaultForceUnlockTellsASessionThatAnOwnerWasPassedOnTo(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		a, b, operator := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
-		ctx := within(t, 30*time.Second)
-		name := redistest.Name(t)
-		section1, h1, err := rlock.New(a, name).Lock(ctx)
-		must(t, err)
-		section2, h2, err := rlock.New(b, name).Lock(rlock.WithOwner(ctx, h1.Owner()))
-		must(t, err)
-		_, err = rlock.New(operator, name).ForceUnlock(ctx)
-		must(t, err)
-		locktest.Ends(t, section1, 3*time.Second, rlock.ErrLost)
-		locktest.Ends(t, section2, 3*time.Second, rlock.ErrLost)
-		locktest.Is(t, "Unlock", h1.Unlock(), rlock.ErrLost)
-		locktest.Is(t, "Unlock", h2.Unlock(), rlock.ErrLost)
-	})
-}
-
 // The session's own channel is refused from the start: the next renewal tells.
 func TestFaultForceUnlockIsNoticedByTheNextRenewal(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {

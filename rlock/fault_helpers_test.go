@@ -2,19 +2,19 @@ package rlock_test
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/script"
 	"relock/internal/test/faulttest"
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
+	"relock/rlock/lua"
 )
 
 // The tests of this and the other fault_*_test.go files break the network, the server
@@ -57,26 +57,27 @@ func faultOption(s *redistest.Server, p *faulttest.Proxy) rueidis.ClientOption {
 	return opt
 }
 
-// faultRuns returns a matcher for the calls of the scripts in lua/, by name: "acquire"
-// stands for acquire.lua and acquire_by_id.lua, and so on.
+// faultSources are the scripts in lua/ as they are sent: with what they include.
+var faultSources = func() map[string]string {
+	src := map[string]string{}
+	for _, name := range []string{"acquire", "release", "release_by_id", "extend", "renew", "state", "force_unlock"} {
+		src[name] = script.Load(lua.Files, name+".lua").Source()
+	}
+	return src
+}()
+
+// faultRuns returns a matcher for the calls of a script; "release" stands for release_by_id
+// too.
 func faultRuns(t *testing.T, name string) func(cmd []string) bool {
 	t.Helper()
-	known := map[string]bool{}
-	for _, file := range []string{name, name + "_by_id"} {
-		src, err := os.ReadFile("lua/" + file + ".lua")
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		must(t, err)
-		sum := sha1.Sum(src)
-		known[hex.EncodeToString(sum[:])], known[string(src)] = true, true
-	}
-	if len(known) == 0 {
+	src := faultSources[name]
+	if src == "" {
 		t.Fatalf("no script lua/%s.lua", name)
 	}
-	return func(cmd []string) bool {
-		return len(cmd) > 1 && (strings.EqualFold(cmd[0], "EVALSHA") || strings.EqualFold(cmd[0], "EVAL")) && known[cmd[1]]
+	if name == "release" {
+		return locktest.Runs(src, faultSources["release_by_id"])
 	}
+	return locktest.Runs(src)
 }
 
 // faultSent returns how many calls of a script the proxy has forwarded by EVALSHA.

@@ -393,7 +393,7 @@ func TestFaultDeadServerShowsWhenTheDeadlineIsOver(t *testing.T) {
 	faultDown(t, false, (*redistest.Server).Kill)
 }
 
-// Redis goes down while a waiter sleeps in line; it is back before the deadline, without
+// Redis goes down while a waiter sleeps in the queue; it is back before the deadline, without
 // data. The waiter gets the lock.
 func TestFaultWaiterOutlivesARestart(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {

@@ -14,8 +14,7 @@ import (
 )
 
 // The tests of the handover_*_test.go files are about locks that pass from goroutine to
-// goroutine in memory. They never ask a hold for its owner, for that would keep the lock
-// from being passed on; who holds it they hear from the hooks.
+// goroutine in memory: a claim stays, and its next section begins.
 
 // passes counts the hand-overs in memory, and knows who was let in last.
 type passes struct {
@@ -26,8 +25,7 @@ type passes struct {
 
 	refused int // attempts
 
-	onPass func()         // called at each hand-over, if not nil; then these are noted:
-	handed map[string]int // owners that were handed the lock: 1, and 2 more if they came back with it
+	onPass func() // called at each hand-over, if not nil
 }
 
 // trace returns the hooks that tell p.
@@ -37,9 +35,6 @@ func (p *passes) trace() *rlock.Trace {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.owner = owner
-			if p.handed != nil {
-				p.handed[owner] += 2
-			}
 		},
 		Attempt: func(_, _ string, granted bool, err error) {
 			p.mu.Lock()
@@ -48,12 +43,11 @@ func (p *passes) trace() *rlock.Trace {
 				p.refused++
 			}
 		},
-		HandedOver: func(_, _, to string) {
+		HandedOver: func(string, string, string) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.n++
 			if p.onPass != nil {
-				p.handed[to]++
 				p.onPass()
 			}
 		},
@@ -112,7 +106,7 @@ func newStage(t *testing.T, s *redistest.Server, cfg rlock.Config) *stage {
 	return st
 }
 
-// lock takes the lock, which is free. A run that begins so may last: it would be over by
+// lock takes the lock, which is free. Its time slice may last: it would be over by
 // the time that a busy machine has come to the next step of the test.
 func (st *stage) lock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold) {
 	st.t.Helper()
@@ -122,7 +116,7 @@ func (st *stage) lock(ctx context.Context, opts ...rlock.LockOption) (context.Co
 	return section, h
 }
 
-// queue has one more goroutine wait at the end of the line.
+// queue has one more goroutine wait at the end of the session's queue.
 func (st *stage) queue(ctx context.Context, opts ...rlock.LockOption) <-chan faultLocked {
 	st.t.Helper()
 	return st.queueFor(st.m, ctx, opts...)
@@ -132,7 +126,7 @@ func (st *stage) queueFor(m *rlock.Mutex, ctx context.Context, opts ...rlock.Loc
 	st.t.Helper()
 	before := st.ses.WaitersOf(st.name)
 	c := faultGoLock(m, ctx, opts...)
-	redistest.Eventually(st.t, 10*time.Second, "one more in line", func() bool { return st.ses.WaitersOf(st.name) > before })
+	redistest.Eventually(st.t, 10*time.Second, "one more in the queue", func() bool { return st.ses.WaitersOf(st.name) > before })
 	return c
 }
 
@@ -156,23 +150,6 @@ func (st *stage) handOver(h *rlock.Hold, next <-chan faultLocked) faultLocked {
 	return got
 }
 
-// stuck holds the next transfer back on its way to Redis, and returns how to have it
-// arrive, and what is closed when it has reached the proxy.
-func (st *stage) stuck() (seen <-chan struct{}, arrive func()) {
-	st.t.Helper()
-	seen, arrive = st.p.HoldRequest(faultRuns(st.t, "transfer"))
-	st.t.Cleanup(arrive)
-	return seen, arrive
-}
-
-// unanswered holds back the answer to the next transfer, which is run.
-func (st *stage) unanswered() (seen <-chan struct{}, answer func()) {
-	st.t.Helper()
-	seen, answer = st.p.HoldReply(faultRuns(st.t, "transfer"))
-	st.t.Cleanup(answer)
-	return seen, answer
-}
-
 // hash returns the lock as it stands in Redis.
 func (st *stage) hash() map[string]string {
 	st.t.Helper()
@@ -192,10 +169,10 @@ func (st *stage) stands(count string) {
 	})
 }
 
-// reaches waits until a fault has struck.
-func (st *stage) reaches(seen <-chan struct{}) {
+// reached waits until a fault has struck.
+func (st *stage) reached(seen <-chan struct{}) {
 	st.t.Helper()
-	locktest.Get(st.t, seen, 10*time.Second, "the transfer")
+	locktest.Get(st.t, seen, 10*time.Second, "the command")
 }
 
 // outside checks that a Lock or TryLock has not succeeded while somebody else is in.

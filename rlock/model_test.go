@@ -41,13 +41,12 @@ func mutexKind(opts ...rlock.MutexOption) modeltest.MutexKind {
 		Key:    "model",
 		Fenced: len(opts) > 0,
 		New:    func(s *rlock.Session) modeltest.Locker { return rlock.New(s, "model", opts...) },
-		Owner:  (*rlock.Hold).PeekOwner,
 		Books: func(s *rlock.Session) string {
-			held, pending, lines, agenda, active := s.Books()
-			if held+pending+lines+agenda+active == 0 {
+			held, asking, locks, scheduled, active := s.Books()
+			if held+asking+locks+scheduled+active == 0 {
 				return ""
 			}
-			return fmt.Sprintf("%d held, %d pending, %d lines, %d on the agenda, %d active", held, pending, lines, agenda, active)
+			return fmt.Sprintf("%d held, %d asking, %d locks, %d scheduled, %d active", held, asking, locks, scheduled, active)
 		},
 	}
 }

@@ -33,8 +33,8 @@ func TestLockStandsInRedisAsRedissonsRLock(t *testing.T) {
 		if !strings.HasPrefix(owner, "8e1a:") {
 			t.Errorf("owner %q, want 8e1a:<number>", owner)
 		}
-		if id, ok := rlock.OwnerFrom(section); !ok || id != owner {
-			t.Errorf("OwnerFrom(section) = %q, %v; want %q", id, ok, owner)
+		if id, ok := rlock.OwnerFrom(section); ok {
+			t.Errorf("OwnerFrom(section) = %q, of a private owner", id)
 		}
 		if _, ok := rlock.OwnerFrom(ctx); ok {
 			t.Error("the context given has an owner")
@@ -205,7 +205,7 @@ func nothingLeft(t *testing.T, s *redistest.Server, sessions ...*rlock.Session) 
 	t.Helper()
 	redistest.Eventually(t, 10*time.Second, "everything to be given back", func() bool {
 		for _, ses := range sessions {
-			if held, pending, lines, agenda, active := ses.Books(); held+pending+lines+agenda+active != 0 {
+			if held, asking, locks, scheduled, active := ses.Books(); held+asking+locks+scheduled+active != 0 {
 				return false
 			}
 		}

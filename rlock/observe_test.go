@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -128,6 +129,11 @@ func TestTrace(t *testing.T) {
 		_, err = rlock.New(other, "x").ForceUnlock(ctx)
 		must(t, err)
 		<-section.Done()
+		redistest.Eventually(t, 5*time.Second, "Lost is called, which is for no call of the test's", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return strings.HasPrefix(got[len(got)-1], "lost")
+		})
 		h.Unlock()
 		want := []string{
 			"attempt x false <nil>", "attempt x false <nil>", "waiting x",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,47 +44,39 @@ func TestNamedOwnerIsSharedBetweenSessions(t *testing.T) {
 	})
 }
 
-// An owner that a session made and that is passed on by its id is counted right on both
-// sides, although the first session did not know that it is shared.
-func TestGeneratedOwnerPassedOn(t *testing.T) {
+// The owner of a section is private: it cannot be named to WithOwner, and in another session a
+// Lock on the section's context is an outermost one.
+func TestPrivateOwnerIsNotPassedOn(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
 		ctx := within(t, 20*time.Second)
-		section, outer, err := rlock.New(a, "x").Lock(ctx)
+		section, h, err := rlock.New(a, "x").Lock(ctx)
 		must(t, err)
-		id, _ := rlock.OwnerFrom(section)
-		count := func(want string) {
-			t.Helper()
-			if got := hget(t, s, "x", id); got != want {
-				t.Errorf("count %q, want %q", got, want)
+		if id, ok := rlock.OwnerFrom(section); ok {
+			t.Errorf("OwnerFrom = %q", id)
+		}
+		for _, ses := range []*rlock.Session{a, b} {
+			if _, _, err := rlock.New(ses, "x").TryLock(rlock.WithOwner(ctx, h.Owner())); !errors.Is(err, rlock.ErrArgument) {
+				t.Errorf("TryLock as the owner of a section: %v", err)
 			}
 		}
-		_, far, err := rlock.New(b, "x").Lock(rlock.WithOwner(ctx, id)) // as an RPC header would carry it
+		if _, _, err := rlock.New(b, "x").TryLock(section); !errors.Is(err, rlock.ErrNotAcquired) {
+			t.Errorf("TryLock by another session: %v", err)
+		}
+		must(t, h.Unlock())
+		_, far, err := rlock.New(b, "x").TryLock(context.WithoutCancel(section))
 		must(t, err)
-		count("2")
-		_, inner, err := rlock.New(a, "x").Lock(section)
-		must(t, err)
-		count("3")
-		must(t, inner.Unlock())
-		count("2")
-		must(t, far.Unlock())
-		count("1")
-		_, far, err = rlock.New(b, "x").Lock(section) // or the context itself, in one process
-		must(t, err)
-		count("2")
-		must(t, outer.Unlock())
-		count("1")
-		if _, _, err := rlock.New(a, "x").TryLock(ctx); !errors.Is(err, rlock.ErrNotAcquired) {
-			t.Errorf("while the far side holds: %v", err)
+		if far.Owner() == h.Owner() {
+			t.Errorf("owner %q a second time", far.Owner())
 		}
 		must(t, far.Unlock())
-		count("")
+		nothingLeft(t, s, a, b)
 	})
 }
 
 // A named owner that holds the lock elsewhere gets in although others of this session
-// stand in line before it: the line waits for its very hold.
-func TestNamedOwnerPassesTheLine(t *testing.T) {
+// stand in the queue before it: the queue waits for its very hold.
+func TestNamedOwnerPassesTheQueue(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{PollFloor: 300 * time.Millisecond})
 		ctx := within(t, 20*time.Second)
@@ -98,12 +91,12 @@ func TestNamedOwnerPassesTheLine(t *testing.T) {
 				}
 			})
 		}
-		redistest.Eventually(t, 5*time.Second, "the line to stand", func() bool { return b.WaitersOf("x") == 3 })
+		redistest.Eventually(t, 5*time.Second, "the queue to stand", func() bool { return b.WaitersOf("x") == 3 })
 		_, here, err := rlock.New(b, "x").Lock(me)
 		must(t, err)
 		must(t, here.Unlock())
 
-		// It may also take the lock there while it stands in line here.
+		// It may also take the lock there while it stands in the queue here.
 		must(t, there.Unlock())
 		wg.Wait()
 		_, block, err := rlock.New(a, "x").Lock(ctx)
@@ -122,7 +115,7 @@ func TestNamedOwnerPassesTheLine(t *testing.T) {
 			}
 			in <- err
 		}()
-		redistest.Eventually(t, 5*time.Second, "the owner in line", func() bool { return b.WaitersOf("x") == 2 })
+		redistest.Eventually(t, 5*time.Second, "the owner in the queue", func() bool { return b.WaitersOf("x") == 2 })
 		// Hand the lock over inside Redis, so that nobody is woken.
 		must(t, s.Do(t, "HDEL", "x", block.Owner()).Error())
 		must(t, s.Do(t, "HSET", "x", "request-1", "1").Error())
@@ -136,42 +129,34 @@ func TestNamedOwnerPassesTheLine(t *testing.T) {
 	})
 }
 
-// Goroutines that share a section and lock another name with it are one owner there:
-// they nest, whichever comes first.
-func TestGoroutinesOfOneSectionShareItsOwner(t *testing.T) {
+// Goroutines that share a section of one lock exclude each other in another one.
+func TestGoroutinesOfOneSectionExcludeEachOtherElsewhere(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
-		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
-		ctx := within(t, 30*time.Second)
-		section, h, err := rlock.New(a, "outer").Lock(ctx)
+		ses := dial(t, s, rlock.Config{})
+		section, h, err := rlock.New(ses, "outer").Lock(within(t, 30*time.Second))
 		must(t, err)
-		for range 20 {
-			const n = 8
-			_, block, err := rlock.New(b, "inner").Lock(ctx)
-			must(t, err)
-			var entered, left sync.WaitGroup
-			entered.Add(n)
-			for range n {
-				left.Go(func() {
-					_, h, err := rlock.New(a, "inner").Lock(section)
-					entered.Done()
+		var inside atomic.Int32
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 20 {
+					err := rlock.New(ses, "inner").Do(section, func(context.Context) error {
+						if inside.Add(1) != 1 {
+							t.Error("two are inside")
+						}
+						inside.Add(-1)
+						return nil
+					})
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					entered.Wait() // all hold it together, or this hangs
-					if err := h.Unlock(); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			must(t, block.Unlock())
-			left.Wait()
-			if got, _ := s.Do(t, "EXISTS", "inner").AsInt64(); got != 0 {
-				t.Fatal("the inner lock is still held")
-			}
+				}
+			})
 		}
+		wg.Wait()
 		must(t, h.Unlock())
-		nothingLeft(t, s, a, b)
+		nothingLeft(t, s, ses)
 	})
 }
 

@@ -2,7 +2,6 @@ package rlock_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -16,17 +15,16 @@ import (
 )
 
 // The tests of the regress_handover*_test.go files are about what else may happen to a lock
-// while it passes from one owner of a session to the next in memory.
+// while it is handed over from one goroutine of a session to the next.
 
 // lateClient can be told to send one command late, as a goroutine that is not scheduled, a
-// redirection or a NOSCRIPT would; or to have commands refused.
+// redirection or a NOSCRIPT would.
 type lateClient struct {
 	rueidis.Client
-	mu     sync.Mutex
-	late   func(cmd []string) bool
-	seen   chan struct{}
-	gate   chan struct{}
-	refuse func(cmd []string) bool
+	mu   sync.Mutex
+	late func(cmd []string) bool
+	seen chan struct{}
+	gate chan struct{}
 }
 
 // hold keeps the next command that matches from being sent until release is called; seen is
@@ -39,13 +37,6 @@ func (c *lateClient) hold(match func(cmd []string) bool) (seen <-chan struct{}, 
 	return c.seen, sync.OnceFunc(func() { close(gate) })
 }
 
-// refused has Redis answer an error to the commands that match; nil: to none.
-func (c *lateClient) refused(match func(cmd []string) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.refuse = match
-}
-
 func (c *lateClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	c.mu.Lock()
 	var gate chan struct{}
@@ -53,14 +44,10 @@ func (c *lateClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.Redi
 		gate, c.late = c.gate, nil
 		close(c.seen)
 	}
-	refuse := c.refuse != nil && c.refuse(cmd.Commands())
 	c.mu.Unlock()
 	if gate != nil {
 		<-gate
 		ctx = context.WithoutCancel(ctx)
-	}
-	if refuse {
-		cmd = c.B().Eval().Script("return redis.error_reply('BUSY not now')").Numkeys(0).Build()
 	}
 	return c.Client.Do(ctx, cmd)
 }
@@ -74,29 +61,29 @@ func lateDial(t *testing.T, s *redistest.Server, cfg rlock.Config) (*rlock.Sessi
 	return ses, c
 }
 
-// lineUp has one more goroutine wait in the session's line.
-func lineUp(t *testing.T, ses *rlock.Session, name string, ctx context.Context) <-chan faultLocked {
+// queueUp has one more goroutine wait in the session's queue.
+func queueUp(t *testing.T, ses *rlock.Session, name string, ctx context.Context) <-chan faultLocked {
 	t.Helper()
 	before := ses.WaitersOf(name)
 	c := faultGoLock(rlock.New(ses, name), ctx)
-	redistest.Eventually(t, 5*time.Second, "one more in the line", func() bool { return ses.WaitersOf(name) > before })
+	redistest.Eventually(t, 5*time.Second, "one more in the queue", func() bool { return ses.WaitersOf(name) > before })
 	return c
 }
 
-// handedOver has a lock pass from one owner to another in memory, and returns both.
+// handedOver has a lock handed over in memory, and returns both sections.
 func handedOver(t *testing.T, ses *rlock.Session, name string) (a, b faultLocked) {
 	t.Helper()
 	section, h, err := rlock.New(ses, name).Lock(within(t, 60*time.Second))
 	must(t, err)
 	ses.RunFor(name, time.Hour)
-	next := lineUp(t, ses, name, within(t, 60*time.Second))
+	next := queueUp(t, ses, name, within(t, 60*time.Second))
 	must(t, h.Unlock())
 	b = locktest.Get(t, next, 5*time.Second, "the next one in")
 	must(t, b.err)
 	return faultLocked{ctx: section, hold: h}, b
 }
 
-// renewals is a Trace that tells of each answer to a renewal or a transfer, after it was
+// renewals is a Trace that tells of each answer to a renewal, after it was
 // taken in.
 func renewals() (*rlock.Trace, <-chan error) {
 	c := make(chan error, 10000)
@@ -139,9 +126,9 @@ func TestTheReleaseThatComesAfterTheYieldIsHeard(t *testing.T) {
 		name := redistest.Name(t)
 		_, x, err := rlock.New(other, name).Lock(within(t, 30*time.Second))
 		must(t, err)
-		first := lineUp(t, ses, name, within(t, 30*time.Second))
+		first := queueUp(t, ses, name, within(t, 30*time.Second))
 		subscribed(t, s, 2)
-		second := lineUp(t, ses, name, within(t, 30*time.Second))
+		second := queueUp(t, ses, name, within(t, 30*time.Second))
 		must(t, x.Unlock())
 		a := locktest.Get(t, first, 5*time.Second, "the first")
 		must(t, a.err)
@@ -172,10 +159,10 @@ func TestAnothersReleaseIsHeardAfterAYield(t *testing.T) {
 		name := redistest.Name(t)
 		_, x, err := rlock.New(other, name).Lock(within(t, 30*time.Second))
 		must(t, err)
-		first := lineUp(t, ses, name, within(t, 30*time.Second))
+		first := queueUp(t, ses, name, within(t, 30*time.Second))
 		subscribed(t, s, 2)
 		ctx, cancel := context.WithCancel(within(t, 30*time.Second))
-		second := lineUp(t, ses, name, ctx)
+		second := queueUp(t, ses, name, ctx)
 		must(t, x.Unlock())
 		a := locktest.Get(t, first, 5*time.Second, "the first")
 		must(t, a.err)
@@ -184,13 +171,13 @@ func TestAnothersReleaseIsHeardAfterAYield(t *testing.T) {
 		p.DropMessages(true) // as if it were late
 		ran, release := p.HoldReply(faultRuns(t, "release"))
 		defer release()
-		unlocked := faultGo(a.hold.Unlock) // until that is answered the line knows of it
+		unlocked := faultGo(a.hold.Unlock) // until that is answered the queue knows of it
 		locktest.Get(t, ran, 5*time.Second, "the release")
 		cancel()
 		locktest.Is(t, "Lock", locktest.Get(t, second, 5*time.Second, "the second").err, context.Canceled)
 		_, x, err = rlock.New(other, name).Lock(within(t, 30*time.Second))
 		must(t, err)
-		third := lineUp(t, ses, name, within(t, 30*time.Second))
+		third := queueUp(t, ses, name, within(t, 30*time.Second))
 		for len(refused) > 0 {
 			<-refused
 		}
@@ -208,45 +195,21 @@ func TestAnothersReleaseIsHeardAfterAYield(t *testing.T) {
 	})
 }
 
-// One slow answer does not keep the session away from a lock that is free.
-func TestASlowTransferMakesNoLongYield(t *testing.T) {
+// One slow answer to a release does not keep the session away from a lock that is free.
+func TestASlowReleaseMakesNoLongYield(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		const slow = 2 * time.Second
-		trace, renewed := renewals()
-		ses, p := faultDial(t, s, rlock.Config{Trace: trace})
+		ses, p := faultDial(t, s, rlock.Config{})
 		name := redistest.Name(t)
-		p.DelayReply(slow, faultRuns(t, "transfer"))
 		_, b := handedOver(t, ses, name)
-		must(t, locktest.Get(t, renewed, 3*slow, "the answer to the transfer"))
-		next := lineUp(t, ses, name, within(t, 30*time.Second))
+		p.DelayReply(slow, faultRuns(t, "release"))
+		must(t, b.hold.Unlock())
+		_, b = handedOver(t, ses, name)
+		next := queueUp(t, ses, name, within(t, 30*time.Second))
 		ses.RunFor(name, -time.Hour)
 		must(t, b.hold.Unlock())
 		c := locktest.Get(t, next, slow, "the next owner, of a lock that is free")
 		must(t, c.err)
-		must(t, c.hold.Unlock())
-	})
-}
-
-// The one in front finds at the poll floor that the lock was deleted under its holder, also
-// if both have come to where they are by a hand-over.
-func TestTheFrontLooksAfterAHandOver(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		trace, renewed := renewals()
-		ses := dial(t, s, rlock.Config{PollFloor: 300 * time.Millisecond, Trace: trace})
-		name := redistest.Name(t)
-		_, h, err := rlock.New(ses, name).Lock(within(t, 30*time.Second))
-		must(t, err)
-		ses.RunFor(name, time.Hour)
-		second := lineUp(t, ses, name, within(t, 30*time.Second))
-		third := lineUp(t, ses, name, within(t, 30*time.Second))
-		must(t, h.Unlock())
-		b := locktest.Get(t, second, 5*time.Second, "the second")
-		must(t, b.err)
-		must(t, locktest.Get(t, renewed, 5*time.Second, "the answer to the transfer"))
-		must(t, s.Do(t, "DEL", name).Error())
-		c := locktest.Get(t, third, 5*time.Second, "the third") // a renewal comes after 10 s
-		must(t, c.err)
-		locktest.Is(t, "Unlock", b.hold.Unlock(), rlock.ErrLost)
 		must(t, c.hold.Unlock())
 	})
 }
@@ -262,7 +225,7 @@ func TestNoSubscriptionIsLeftByAHandOver(t *testing.T) {
 		must(t, err)
 		seen, release := p.HoldReply(faulttest.Is("SUBSCRIBE"))
 		defer release()
-		waiter := lineUp(t, ses, name, within(t, 30*time.Second))
+		waiter := queueUp(t, ses, name, within(t, 30*time.Second))
 		locktest.Get(t, seen, 5*time.Second, "the subscription")
 		must(t, x.Unlock())
 		_, h, err := m.TryLock(within(t, 30*time.Second))
@@ -280,109 +243,30 @@ func TestNoSubscriptionIsLeftByAHandOver(t *testing.T) {
 	})
 }
 
-// A Lock by the new owner waits until Redis knows of the hand-over. If what Redis says then
-// is that the lock is gone, the Lock goes on, as the Unlock that waits behind it does.
-func TestANestedLockIsToldThatTheTransferFoundNothing(t *testing.T) {
+// Unlock cannot know that the lock was lost before: it hands the claim over, and the next
+// section ends at the next renewal. Another session that has the lock in Redis is left alone.
+func TestAnOwnerThatIsHandedALostLockIsTold(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: 20 * time.Second})
-		name := redistest.Name(t)
-		seen, release := p.HoldRequest(faultRuns(t, "transfer"))
-		defer release()
-		_, b := handedOver(t, ses, name)
-		locktest.Get(t, seen, 5*time.Second, "the transfer")
-		nested := faultGoLock(rlock.New(ses, name), context.WithoutCancel(b.ctx))
-		redistest.Eventually(t, 5*time.Second, "it waits for its turn", b.hold.Awaited)
-		unlocked := faultGo(b.hold.Unlock)
-		redistest.Eventually(t, 5*time.Second, "Unlock waits too", func() bool {
-			_, _, _, _, active := ses.Books()
-			return active == 3 // with the transfer
-		})
-		must(t, s.Do(t, "DEL", name).Error())
-		release()
-		locktest.Is(t, "Unlock", locktest.Get(t, unlocked, 5*time.Second, "Unlock"), rlock.ErrLost)
-		locktest.Ends(t, b.ctx, time.Second, rlock.ErrLost)
-		got := locktest.Get(t, nested, 5*time.Second, "the nested Lock returns") // outermost now
-		must(t, got.err)
-		must(t, got.hold.Unlock())
-	})
-}
-
-// Close ends such a Lock too.
-func TestCloseEndsANestedLockThatWaitsForATransfer(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: time.Second})
-		name := redistest.Name(t)
-		seen, release := p.HoldRequest(faultRuns(t, "transfer"))
-		defer release()
-		_, b := handedOver(t, ses, name)
-		locktest.Get(t, seen, 5*time.Second, "the transfer")
-		nested := faultGoLock(rlock.New(ses, name), context.WithoutCancel(b.ctx))
-		redistest.Eventually(t, 5*time.Second, "it waits for its turn", b.hold.Awaited)
-		closed := faultGo(ses.Close)
-		got := locktest.Get(t, nested, 10*time.Second, "the nested Lock returns")
-		locktest.Is(t, "the nested Lock", got.err, rlock.ErrClosed)
-		release()
-		must(t, locktest.Get(t, closed, 10*time.Second, "Close returns"))
-		if !faultFree(t, s, name) {
-			t.Error("the lock stands after Close")
-		}
-	})
-}
-
-// So does Close of another session of the process, in which the owner that the lock was
-// handed over from is to begin anew.
-func TestCloseEndsTheWaitForAnotherSessionsTransfer(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		ses, late := lateDial(t, s, rlock.Config{})
-		other, err := rlock.Dial(context.Background(), s.Option(), rlock.Config{})
-		must(t, err)
-		defer other.Close()
-		name := redistest.Name(t)
-		seen, release := late.hold(faultRuns(t, "transfer"))
-		defer release()
-		a, b := handedOver(t, ses, name)
-		locktest.Get(t, seen, 5*time.Second, "the transfer")
-		ctx, cancel := context.WithCancel(context.WithoutCancel(a.ctx))
-		defer cancel() // lest a Close that waits for it hang
-		waiter := faultGoLock(rlock.New(other, name), ctx)
-		redistest.Eventually(t, 5*time.Second, "it waits", a.hold.Awaited)
-		closed := faultGo(other.Close)
-		locktest.Is(t, "Lock", locktest.Get(t, waiter, 5*time.Second, "Lock returns").err, rlock.ErrClosed)
-		must(t, locktest.Get(t, closed, 5*time.Second, "Close returns"))
-		release()
-		must(t, b.hold.Unlock())
-	})
-}
-
-// Unlock cannot know that the lock was lost before: it lets the next one in, who is told as
-// soon as Redis is asked. Who has the lock in Redis is left alone.
-func TestWhoIsHandedALostLockIsTold(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 1500 * time.Millisecond
 		lost := make(chan string, 10)
-		ses, p := faultDial(t, s, rlock.Config{Trace: &rlock.Trace{Lost: func(name, _, _ string) { lost <- name }}})
+		ses := dial(t, s, rlock.Config{Lease: lease, Trace: &rlock.Trace{Lost: func(name, _, _ string) { lost <- name }}})
 		other := dial(t, s, rlock.Config{})
 		name := redistest.Name(t)
 		_, h, err := rlock.New(ses, name).Lock(within(t, 30*time.Second))
 		must(t, err)
-		ses.RunFor(name, time.Hour)
-		next := lineUp(t, ses, name, within(t, 30*time.Second))
+		ses.Unhurried(name)
+		next := queueUp(t, ses, name, within(t, 30*time.Second))
 		must(t, s.Do(t, "DEL", name).Error())
 		theirs, x, err := rlock.New(other, name).Lock(within(t, 30*time.Second))
 		must(t, err)
-		seen, release := p.HoldRequest(faultRuns(t, "transfer"))
-		defer release()
 		must(t, h.Unlock())
 		b := locktest.Get(t, next, 5*time.Second, "the next one in")
 		must(t, b.err)
-		locktest.Get(t, seen, 5*time.Second, "the transfer")
-		release()
-		locktest.Ends(t, b.ctx, 5*time.Second, rlock.ErrLost) // the watchdog asks after 10 s
+		locktest.Ends(t, b.ctx, lease/2+faultSlack, rlock.ErrLost)
 		if got := locktest.Get(t, lost, 5*time.Second, "Trace.Lost"); got != name {
 			t.Errorf("Trace.Lost of %q", got)
 		}
-		if err := b.hold.Unlock(); !errors.Is(err, rlock.ErrLost) {
-			t.Errorf("Unlock: %v; want ErrLost", err)
-		}
+		locktest.Is(t, "Unlock", b.hold.Unlock(), rlock.ErrLost)
 		quiet(t, ses)
 		if n := faultCount(t, s, name, x.Owner()); n != "1" || theirs.Err() != nil {
 			t.Errorf("the other session's owner has %q holds, %v", n, context.Cause(theirs))

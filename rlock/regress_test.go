@@ -86,41 +86,34 @@ func TestReleaseInTheBackgroundSparesTheOwnersNextHold(t *testing.T) {
 	})
 }
 
-// An owner's id was passed on. Resends of the session that made it count neither its own
-// holds twice nor the other's away.
-func TestResendsOfAnOwnerThatWasPassedOn(t *testing.T) {
+// An owner holds the lock in two sessions. Resends of one of them count neither its own holds
+// twice nor the other's away.
+func TestResendsOfAnOwnerOfTwoSessions(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		ctx := within(t, 30*time.Second)
+		ctx := rlock.WithOwner(within(t, 30*time.Second), "me")
 		for _, drop := range []string{"acquire", "release"} {
 			a, p := dialProxy(t, s, rlock.Config{})
 			b := dial(t, s, rlock.Config{})
 			name := "x-" + drop
-			outer, h, err := rlock.New(a, "outer-"+drop).Lock(ctx)
+			far, there, err := rlock.New(b, name).Lock(ctx)
 			must(t, err)
-			m, owner := rlock.New(a, name), h.Owner()
-			if drop == "release" { // the first hold itself is passed on
-				outer, h, err = m.Lock(ctx)
-				must(t, err)
-				owner = h.Owner()
-			}
-			far, there, err := rlock.New(b, name).Lock(rlock.WithOwner(ctx, owner))
-			must(t, err)
-			p.DropReply(faulttest.HasArg(name))
 			if drop == "acquire" {
-				_, here, err := m.Lock(outer)
-				must(t, err)
-				if got := hget(t, s, name, owner); got != "2" {
-					t.Errorf("count %q for two holds", got)
-				}
-				must(t, here.Unlock())
-			} else {
-				must(t, h.Unlock())
+				p.DropReply(faulttest.HasArg(name))
 			}
-			if got := hget(t, s, name, owner); got != "1" || far.Err() != nil {
+			_, here, err := rlock.New(a, name).Lock(ctx)
+			must(t, err)
+			if got := hget(t, s, name, "me"); got != "2" {
+				t.Errorf("count %q for two holds", got)
+			}
+			if drop == "release" {
+				p.DropReply(faulttest.HasArg(name))
+			}
+			must(t, here.Unlock())
+			if got := hget(t, s, name, "me"); got != "1" || far.Err() != nil {
 				t.Errorf("%s: count %q for the one hold that is left; its section: %v", drop, got, far.Err())
 			}
 			must(t, there.Unlock())
-			if got := hget(t, s, name, owner); got != "" {
+			if got := hget(t, s, name, "me"); got != "" {
 				t.Errorf("%s: count %q for none", drop, got)
 			}
 		}
@@ -133,9 +126,10 @@ func TestExtendDoesNotCutWhatOthersHold(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
 		ctx := within(t, 20*time.Second)
-		section, h, err := rlock.New(a, "x").Lock(ctx, rlock.Lease(20*time.Second))
+		me := rlock.WithOwner(ctx, "me")
+		section, h, err := rlock.New(a, "x").Lock(me, rlock.Lease(20*time.Second))
 		must(t, err)
-		_, there, err := rlock.New(b, "x").Lock(rlock.WithOwner(ctx, h.Owner()))
+		_, there, err := rlock.New(b, "x").Lock(me)
 		must(t, err)
 		must(t, h.Extend(ctx, 10*time.Millisecond))
 		<-section.Done()
@@ -146,50 +140,6 @@ func TestExtendDoesNotCutWhatOthersHold(t *testing.T) {
 			t.Errorf("Unlock of the hold that ran out: %v", err)
 		}
 		must(t, there.Unlock())
-	})
-}
-
-// A forced unlock that is told before the grant's own answer is here is not forgotten.
-func TestForceUnlockBeforeTheGrantIsKnown(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		a, p := dialProxy(t, s, rlock.Config{})
-		b := dial(t, s, rlock.Config{})
-		ctx := within(t, 20*time.Second)
-		seen, answer := p.HoldReply(faulttest.HasArg("x"))
-		ended := make(chan error, 1)
-		go func() {
-			section, _, err := rlock.New(a, "x").Lock(ctx)
-			if err == nil {
-				<-section.Done() // at once: the next renewal is ten seconds away
-				err = section.Err()
-			}
-			ended <- err
-		}()
-		<-seen
-		_, err := rlock.New(b, "x").ForceUnlock(ctx)
-		must(t, err)
-		// What is published after it is heard after it.
-		listened := make(chan struct{})
-		go func() {
-			defer close(listened)
-			_, h, err := rlock.New(a, "y").Lock(ctx)
-			if err == nil {
-				_, err = rlock.New(b, "y").ForceUnlock(ctx)
-			}
-			if err == nil {
-				err = h.Unlock()
-			}
-			if !errors.Is(err, rlock.ErrLost) {
-				t.Error(err)
-			}
-		}()
-		answer()
-		<-listened
-		select {
-		case <-ended:
-		case <-time.After(5 * time.Second):
-			t.Error("the section goes on")
-		}
 	})
 }
 
@@ -231,21 +181,19 @@ func TestHoldOfAnEarlierLifeReleasesNothing(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
 		ctx := within(t, 20*time.Second)
-		outer, o, err := rlock.New(a, "outer").Lock(ctx)
-		must(t, err)
-		_, there, err := rlock.New(b, "x").Lock(rlock.WithOwner(ctx, o.Owner()))
+		me := rlock.WithOwner(ctx, "me")
+		_, there, err := rlock.New(b, "x").Lock(me)
 		must(t, err)
 		must(t, s.Do(t, "DEL", "x").Error())
-		section, here, err := rlock.New(a, "x").Lock(outer)
+		section, here, err := rlock.New(a, "x").Lock(me)
 		must(t, err)
 		if err := there.Unlock(); !errors.Is(err, rlock.ErrLost) {
 			t.Errorf("Unlock of the hold that was deleted: %v", err)
 		}
-		if got := hget(t, s, "x", o.Owner()); got != "1" || section.Err() != nil {
+		if got := hget(t, s, "x", "me"); got != "1" || section.Err() != nil {
 			t.Errorf("count %q, section %v", got, section.Err())
 		}
 		must(t, here.Unlock())
-		must(t, o.Unlock())
 	})
 }
 
@@ -277,7 +225,7 @@ func TestHugeDurations(t *testing.T) {
 }
 
 // A named owner whose first context has ended still re-enters with another one: only the
-// end of the tenure ends a nested Lock, not that of the context it began with.
+// end of the section ends a nested Lock, not that of the context it began with.
 func TestNestedLockAfterTheFirstContextEnded(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		ses := dial(t, s, rlock.Config{})

@@ -1,78 +1,79 @@
 // Package rwlock is a reentrant read-write lock on Redis for services that run in several
-// processes, on the wire the same as Redisson's RReadWriteLock.
+// processes. Its keys, values and messages are those of Redisson's RReadWriteLock.
 //
 // # What is guaranteed
 //
 // Readers share the lock; a writer is alone, as long as Redis keeps its data. What package
-// rlock says of a hold holds for those of either side: how long it may be trusted, that the
-// context of its critical section ends before Redis can let anybody in whom it excludes,
-// that a command counts once whatever happens to it or its reply.
+// rlock guarantees of a hold is true of both sides: how long it is trusted, that its
+// section's context ends before Redis grants the lock to an owner that it excludes, and that
+// every command counts once.
 //
-// Every reader has a lease of its own. One that dies ends with that lease: it ends no other
-// reader's hold, and keeps a writer out no longer; should nobody else be there to tell him,
-// the writer looks for himself within Config.PollFloor.
+// Each read hold in Redis has a lease of its own. A reader that crashed ends no other
+// reader's hold, and blocks a writer until its own lease ends, plus at most Config.PollFloor.
 //
-// Nobody starves. While a writer waits for readers to leave, readers from outside wait
-// behind it, so it gets in when those are gone that were there. When it leaves, waiting
-// readers and writers have an equal chance, and waiting readers come in together. All
-// goroutines of one session that wait for one lock, readers and writers alike, are served in
-// the order in which they came, with two exceptions: named owners (rlock.WithOwner) look at
-// Redis once before they queue, since they may hold the lock elsewhere; and readers may join
-// those of their session that are in, see below, who came before them.
+// Readers do not starve a writer. While a writer waits, readers from outside queue behind
+// it, and it enters when the current readers have left. After it, waiting readers and
+// writers have an equal chance; waiting readers enter together. Goroutines of one session
+// that wait for one lock, readers and writers alike, are served in the order of arrival.
+// Exceptions: a named owner (rlock.WithOwner) asks Redis once before it queues, and readers
+// may join others of their session that are inside.
 //
-// Where many goroutines of a session read at a time (several wait, or eight are in), they share
-// one hold in Redis, unless Config.HandOverLimit is -1: only the first asks, and only the last
-// to leave releases it.
-// Each has a context of its own all the same, and lapses by itself. Redis, and so State and
-// Hold.Owner, show the owner of that one hold. So an owner that was not named is not known
-// there as long as it shares: nobody else can enter with its context or its id, not even
-// another session of the process. Owners that are passed on must be named. Once a writer
-// waits, readers join for 10 ms more at most, for 1 ms if he is of the same session.
+// An owner does not wait for itself. Readers nest. A writer may take the read side too, and
+// may keep it when it unlocks the write side (a downgrade, which lets waiting readers in).
+// An owner that holds only the read side gets [ErrUpgrade] at once if it asks for the write
+// side.
 //
-// An owner that holds the lock never waits for itself, unless it was passed on by its id to a
-// process that holds the lock for it (name such owners with rlock.WithOwner): readers nest, a writer may take the
-// read side too, and may keep it when it unlocks the write side (a downgrade, which lets
-// waiting readers in). An owner that holds only the read side and asks for the write side
-// gets [ErrUpgrade] at once.
+// # Readers of one session
 //
-// What a read unlock costs does not depend on how many readers of this library there are.
-// Who leaves as the last of them looks at the timeout keys of Redisson's, if there are any.
+// Readers of one session that overlap share one read hold in Redis, from the second reader
+// on. The first reader asks for it, and the last one to leave releases it; the others cost no
+// command. A reader joins within 10 ms of when the hold was asked for, and within 1 ms once a
+// writer of the session waits. A later reader asks Redis for another hold, and so queues
+// behind a waiting writer of any process.
 //
-// The write side passes from goroutine to goroutine of a session in memory, as package rlock
-// says of its lock.
+// Each reader still has a section of its own, with its own context and its own end. Redis,
+// State and Hold.Owner show the one owner that they have together. Named owners, readers with
+// a fixed lease, and sessions with a Config.HandOverLimit of -1 do not share.
+//
+// The write side is handed over in memory between goroutines of a session, as package rlock
+// describes. A downgraded hold is not, and no reader joins it.
 //
 // # What is not
 //
-// Failover, pauses, clocks: as in package rlock, and there is no fencing token here.
+// Failover, pauses and clocks: as in package rlock. There is no fencing token.
 //
-// Overlap without end: holds of one named owner pass waiting writers, or they would
-// deadlock; if one always overlaps the next, no writer gets in.
+// Overlap without end: nested holds of one named owner pass waiting writers, because they
+// would deadlock otherwise. If such holds always overlap, no writer enters.
 //
-// A write hold with a fixed lease that ends under a read hold of the same owner leaves the
-// lock a write lock, for this owner alone, until it is unlocked.
+// Different leases beside Java: Redisson sets the TTL of the whole lock to its own lease at
+// each renewal. Sessions of this library correct it at every third of their lease. If the
+// Java process dies in between, and its lease is shorter than that, they lose their holds
+// and say so.
 //
-// Leases that differ, beside Java: Redisson sets the TTL of the lock to its own lease at each
-// renewal. Ours put it right when they look, every third of a lease; if the Java process dies
-// in between and its lease is shorter than that, ours are lost, and say so.
+// Fairness towards Java: Redisson's readers ignore waiting writers, so enough of them can
+// keep a writer out. A Java reader that died is noticed, by its timeout keys, when a writer
+// asks or the last reader of this library leaves.
 //
-// Fairness towards Java: Redisson's readers know nothing of waiting writers, so enough of
-// them can keep a writer out. That one of them died is noticed, by its timeout keys, when a
-// writer asks or the last reader of this library leaves.
+// Dead writers: a writer that dies while it waits keeps new readers out for two of its
+// Config.PollFloor and a second at most. Once the lock is free it is a second at most.
 //
-// A writer that dies while it waits keeps new readers out for a moment: for at most two
-// of its Config.PollFloor and a second, and for at most a second once the lock is free.
+// Fixed leases: if a write hold runs out before a read hold of the same owner is unlocked,
+// the lock stays a write lock until then, for this owner alone.
 //
 // Names: give a read-write lock a name of its own. On the name of another kind of lock it
-// waits until that is free; State and ForceUnlock answer WRONGTYPE there. Owner ids
-// (rlock.WithOwner) must not be "mode" or end in ":write".
+// waits until that is free; State and ForceUnlock answer WRONGTYPE there. Owners must not
+// be named "mode" or end in ":write".
 //
 // # How it works
 //
 // The lock is a hash, as Redisson's: mode = read or write, a field for each reader (its
 // owner) and for the writer (owner:write) with the number of holds, and a timeout key for
-// each hold of a reader, "{name}:<owner>:rwlock_timeout:<i>". Next to it stand, all in one
-// slot and all with a TTL: relock_readers:{name}, when each of our readers expires by
-// Redis's clock; relock_writers:{name}, the marks of writers that wait; and
+// each hold of a reader, "{name}:<owner>:rwlock_timeout:<i>". Beside it stand, all in one
+// slot and all with a TTL: relock_readers:{name}, the end of each read hold of this library
+// by Redis's clock; relock_writers:{name}, the marks of waiting writers; and
 // relock_holds:{name}:<owner>, the ids of an owner's holds. A release is published on
 // "redisson_rwlock:{name}": "1" when a writer leaves, "0" when the last reader does.
+//
+// What a read unlock costs does not depend on the number of readers of this library. The
+// last of them looks at Redisson's timeout keys, if there are any.
 package rwlock

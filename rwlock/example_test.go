@@ -101,8 +101,8 @@ func ExampleRWMutex_Lock_downgrade() {
 	// section: rlock: lock released
 }
 
-// The other way round there is no way: two readers that waited for each other to leave
-// would wait for ever.
+// There is no upgrade from read to write: two readers that waited for each other to leave
+// would deadlock.
 func ExampleRWMutex_Lock_upgrade() {
 	session, _, done := openExample()
 	defer done()

@@ -177,7 +177,7 @@ func TestOneOfTwoWaitingWritersGivesUp(t *testing.T) {
 		if n := marks(t, s, "x"); n != 1 {
 			t.Errorf("%d marks, want 1", n)
 		}
-		refused(t, ctx, a.TryRLock, "a reader while the second writer waits")
+		refused(t, ctx, rwlock.New(dial(t, s, slow), "x").TryRLock, "a reader while the second writer waits")
 		must(t, r.Unlock())
 		must(t, in(t, w2, 5*time.Second, "the second writer").hold.Unlock())
 		nothingLeft(t, s)
@@ -188,9 +188,9 @@ func TestOneOfTwoWaitingWritersGivesUp(t *testing.T) {
 // only: the lock is free, and they do not wait for the whole of the mark.
 func TestDeadWaitingWriterDelaysReadersBriefly(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		m := rwlock.New(dial(t, s, slow), "x")
+		first, m := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
-		_, r := hold(t, ctx, m.RLock)
+		_, r := hold(t, ctx, first.RLock)
 		must(t, s.Do(t, "ZADD", "relock_writers:{x}", "9999999999999", "dead").Error())
 		must(t, s.Do(t, "PEXPIRE", "relock_writers:{x}", "600000").Error())
 		refused(t, ctx, m.TryRLock, "a reader behind a mark")
@@ -209,6 +209,7 @@ func TestWaitingWriterKeepsItsMark(t *testing.T) {
 		const floor = 100 * time.Millisecond
 		a := rwlock.New(dial(t, s, slow), "x")
 		b := rwlock.New(dial(t, s, rlock.Config{PollFloor: floor}), "x")
+		c := rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		_, r := hold(t, ctx, a.RLock)
 		w := goLock(ctx, b.Lock)
@@ -218,7 +219,7 @@ func TestWaitingWriterKeepsItsMark(t *testing.T) {
 		}
 		until := time.Now().Add(2 * time.Second)
 		redistest.Eventually(t, 5*time.Second, "time to pass, longer than a mark lives", func() bool {
-			refused(t, ctx, a.TryRLock, "a reader while a writer waits")
+			refused(t, ctx, c.TryRLock, "a reader while a writer waits")
 			return time.Now().After(until)
 		})
 		must(t, r.Unlock())

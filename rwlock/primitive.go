@@ -1,261 +1,232 @@
 package rwlock
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
+	"sync/atomic"
 	"time"
 
-	"relock/rlock"
+	"relock/internal/engine"
+	"relock/internal/script"
 )
 
-//go:embed lua/alive.lua
-var aliveLua string
-
-//go:embed lua/acquire_read.lua
-var acquireReadLua string
-
-//go:embed lua/acquire_write.lua
-var acquireWriteLua string
-
-//go:embed lua/release_read.lua
-var releaseReadLua string
-
-//go:embed lua/release_write.lua
-var releaseWriteLua string
-
-//go:embed lua/extend_read.lua
-var extendReadLua string
-
-//go:embed lua/extend_write.lua
-var extendWriteLua string
-
-//go:embed lua/transfer_write.lua
-var transferWriteLua string
-
-//go:embed lua/renew.lua
-var renewLua string
-
-//go:embed lua/force_unlock.lua
-var forceUnlockLua string
-
-//go:embed lua/state.lua
-var stateLua string
+//go:embed lua/*.lua
+var luaFiles embed.FS
 
 var (
-	acquireReadScript  = rlock.NewScript(acquireReadLua)
-	acquireWriteScript = rlock.NewScript(withAlive(acquireWriteLua))
-	releaseReadScript  = rlock.NewScript(withAlive(releaseReadLua))
-	releaseWriteScript = rlock.NewScript(releaseWriteLua)
-	extendReadScript   = rlock.NewScript(extendReadLua)
-	extendWriteScript  = rlock.NewScript(extendWriteLua)
-	transferScript     = rlock.NewScript(transferWriteLua)
-	renewScript        = rlock.NewScript(renewLua)
-	forceUnlockScript  = rlock.NewScript(forceUnlockLua)
-	stateScript        = rlock.NewScript(stateLua)
+	acquireReadScript  = script.Load(luaFiles, "lua/acquire_read.lua")
+	acquireWriteScript = script.Load(luaFiles, "lua/acquire_write.lua")
+	releaseReadScript  = script.Load(luaFiles, "lua/release_read.lua")
+	releaseWriteScript = script.Load(luaFiles, "lua/release_write.lua")
+	extendScript       = script.Load(luaFiles, "lua/extend.lua")
+	renewScript        = script.Load(luaFiles, "lua/renew.lua")
+	forceUnlockScript  = script.Load(luaFiles, "lua/force_unlock.lua")
+	stateScript        = script.Load(luaFiles, "lua/state.lua")
 )
 
-// withAlive puts alive.lua where a script includes it.
-func withAlive(src string) string {
-	return strings.Replace(src, "-- include alive.lua\n", aliveLua, 1)
-}
-
-// The sides, as a tenure tells them apart.
-const (
-	readPart  = 0
-	writePart = 1
+var (
+	// Readers share, and each of their holds has an id.
+	readKind = engine.Kind{Family: "rw", Side: 0, ByID: true, Shares: true}
+	// A writer is alone, and readers know by a mark that one waits.
+	writeKind = engine.Kind{Family: "rw", Side: 1, ByID: true, Exclusive: true, Registers: true, HandsOver: true}
 )
 
 // names are what both sides of one lock share.
 type names struct {
-	rlock.Names
+	lock      engine.Names
+	pollFloor time.Duration
+	texts     atomic.Pointer[texts]
+}
+
+// texts are names that are built when a command first needs them.
+type texts struct {
 	channel string
 	readers string // key of our readers' expiries
 	writers string // key of the marks of waiting writers
-	holds   string // what the keys of an owner's ids begin with
+	ids     string // what the key of an owner's ids begins with
 	timeout string // what the names of readers' timeout keys begin with
-	markFor string // ARGV[6] of acquire_write.lua, for who waits
 }
 
-func newNames(n rlock.Names, floor time.Duration) *names {
-	return &names{
-		Names: n, channel: n.Prefixed("redisson_rwlock"),
-		readers: n.Prefixed("relock_readers"), writers: n.Prefixed("relock_writers"),
-		holds: n.Prefixed("relock_holds") + ":", timeout: n.Suffixed(""),
-		// A waiting writer looks again at least every PollFloor. Twice that, so that his
-		// mark is never over before.
-		markFor: itoa(2 * millis(floor)),
-	}
+// newSides returns the primitives of both sides. A waiting writer looks again at least
+// every pollFloor.
+func newSides(n engine.Names, pollFloor time.Duration) (read *readSide, write *writeSide) {
+	both := &names{lock: n, pollFloor: pollFloor}
+	return &readSide{both}, &writeSide{both}
 }
+
+// Names are those of the lock.
+func (n *names) Names() *engine.Names { return &n.lock }
 
 // Channel is Redisson's: "redisson_rwlock:{name}".
-func (n *names) Channel() string { return n.channel }
+func (n *names) Channel() string { return n.built().channel }
 
-// Renew is renew.lua, for both sides.
-func (n *names) Renew() *rlock.Script { return renewScript }
+func (n *names) built() *texts {
+	t := n.texts.Load()
+	if t == nil {
+		t = &texts{
+			channel: n.lock.Prefixed("redisson_rwlock"),
+			readers: n.lock.Prefixed("relock_readers"), writers: n.lock.Prefixed("relock_writers"),
+			ids: n.lock.Prefixed("relock_holds") + ":", timeout: n.lock.Suffixed(""),
+		}
+		n.texts.Store(t)
+	}
+	return t
+}
+
+func (n *names) readers() string         { return n.built().readers }
+func (n *names) writers() string         { return n.built().writers }
+func (n *names) ids(owner string) string { return n.built().ids + owner }
+func (n *names) timeout() string         { return n.built().timeout }
 
 // timeouts appends the names of an owner's timeout keys first to last.
 func (n *names) timeouts(keys []string, owner string, first, last int) []string {
+	start := n.timeout() + owner + ":rwlock_timeout:"
 	for i := first; i <= last; i++ {
-		keys = append(keys, n.timeout+owner+":rwlock_timeout:"+strconv.Itoa(i))
+		keys = append(keys, start+script.Itoa(int64(i)))
 	}
 	return keys
 }
 
+// keys are those of owner.lua and the marks, with room for some timeout keys.
+func (n *names) keys(owner string, timeouts int) []string {
+	return append(make([]string, 0, 4+timeouts), n.lock.Key(), n.readers(), n.ids(owner), n.writers())
+}
+
 // state is state.lua.
-func (n *names) state() rlock.Command {
-	return rlock.Command{Script: stateScript, Keys: []string{n.Key(), n.readers}}
+func (n *names) state() script.Command {
+	return script.Command{Script: stateScript, Keys: []string{n.lock.Key(), n.readers()}}
 }
 
 // forceUnlock is force_unlock.lua.
-func (n *names) forceUnlock(sessionChannel string) rlock.Command {
-	return rlock.Command{
-		Script: forceUnlockScript, Keys: []string{n.Key(), n.readers, n.writers},
-		Args: []string{n.channel, n.Publish(), sessionChannel},
+func (n *names) forceUnlock() script.Command {
+	return script.Command{
+		Script: forceUnlockScript, Keys: []string{n.lock.Key(), n.readers(), n.writers()},
+		Args: []string{n.Channel(), n.lock.Publish(), engine.SessionChannel},
 	}
 }
 
-// readSide is the Primitive of readers.
+// releaseArgs are those of ending.lua.
+func (n *names) releaseArgs(op *engine.Op) []string {
+	owner := "0"
+	switch {
+	case op.All:
+		owner = "2"
+	case op.Private:
+		owner = "1"
+	}
+	args := make([]string, 0, 9+len(op.Ends)+len(op.IDs)+len(op.OtherIDs))
+	args = append(args,
+		op.Owner, n.Channel(), n.lock.Publish(), script.Flag(n.lock.CountsReceivers()), script.Millis(op.Keep), owner,
+		script.Itoa(int64(op.Other)), script.Itoa(int64(len(op.Ends))), script.Itoa(int64(len(op.IDs))))
+	return append(append(append(args, op.Ends...), op.IDs...), op.OtherIDs...)
+}
+
+// extend is extend.lua for one side.
+func (n *names) extend(op *engine.Op, side string, timeouts int) script.Command {
+	keys := append(make([]string, 0, 3+timeouts), n.lock.Key(), n.readers(), n.ids(op.Owner))
+	return script.Command{
+		Script: extendScript, Keys: n.timeouts(keys, op.Owner, 1, timeouts),
+		Args: append([]string{op.Owner, script.Millis(op.Lease), side, script.Flag(op.Private), script.Flag(op.Away)}, op.IDs...),
+	}
+}
+
+// RenewScript is renew.lua, for both sides.
+func (n *names) RenewScript() *script.Script { return renewScript }
+
+// readSide is the primitive of readers.
 type readSide struct{ *names }
 
-// Traits: readers share, and each of their holds has an id.
-func (readSide) Traits() rlock.Traits { return rlock.Traits{ByID: true, Shares: true} }
+var _ engine.Leased = (*readSide)(nil)
 
-// Part is that of readers.
-func (readSide) Part() int { return readPart }
+// Kind is that of readers.
+func (*readSide) Kind() *engine.Kind { return &readKind }
 
 // Acquire is acquire_read.lua.
-func (r readSide) Acquire(op *rlock.Op) rlock.Command {
-	keys := r.timeouts([]string{r.Key(), r.readers, r.writers, r.holds + op.Owner}, op.Owner, op.Holds+1, op.Holds+1)
-	if op.Holds > 0 {
+func (r *readSide) Acquire(op *engine.Op) script.Command {
+	keys := r.timeouts(r.keys(op.Owner, 2), op.Owner, op.Held+1, op.Held+1)
+	if op.Held > 0 {
 		keys = r.timeouts(keys, op.Owner, 1, 1)
 	}
-	return rlock.Command{
-		Script: acquireReadScript,
-		Keys:   keys,
-		Args:   []string{op.Owner, itoa(millis(op.Lease)), strconv.Itoa(op.Holds), strconv.Itoa(op.Other), op.ID},
+	return script.Command{
+		Script: acquireReadScript, Keys: keys,
+		Args: []string{op.Owner, script.Millis(op.Lease), script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.ID},
 	}
 }
 
 // Release is release_read.lua. The timeout keys are all that this session may have set:
 // the releases of an owner may come in any order, and the last has to take the rest along.
-func (r readSide) Release(op *rlock.Op) rlock.Command {
-	return rlock.Command{
-		Script: releaseReadScript,
-		Keys:   r.timeouts([]string{r.Key(), r.readers, r.writers, r.holds + op.Owner}, op.Owner, 1, op.Holds+len(op.Ends)),
-		Args:   r.releaseArgs(op),
+// Those of all that a private owner has, the script knows.
+func (r *readSide) Release(op *engine.Op) script.Command {
+	timeouts := max(1, op.Held+len(op.Ends))
+	return script.Command{
+		Script: releaseReadScript, Keys: r.timeouts(r.keys(op.Owner, timeouts), op.Owner, 1, timeouts), Args: r.releaseArgs(op),
 	}
 }
 
-// releaseArgs are those of both release scripts.
-func (n *names) releaseArgs(op *rlock.Op) []string {
-	args := []string{
-		op.Owner, n.channel, n.Publish(),
-		strconv.Itoa(op.Holds), itoa(millis(op.Keep)), strconv.Itoa(op.Other), strconv.Itoa(len(op.Ends)),
-	}
-	return slices.Concat(args, op.Ends, op.IDs, op.OtherIDs)
-}
-
-// extendArgs are those of both extend scripts.
-func extendArgs(op *rlock.Op) []string {
-	return append([]string{op.Owner, itoa(millis(op.Lease)), strconv.Itoa(op.Holds)}, op.IDs...)
-}
-
-// Extend is extend_read.lua. Of owners that others share the first timeout key is
-// enough: one that lives speaks for all.
-func (r readSide) Extend(op *rlock.Op) rlock.Command {
-	return rlock.Command{
-		Script: extendReadScript,
-		Keys:   r.timeouts([]string{r.Key(), r.readers, r.holds + op.Owner}, op.Owner, 1, max(1, op.Holds)),
-		Args:   extendArgs(op),
-	}
-}
+// Extend is extend.lua. Of named owners the first timeout key is enough: one that lives
+// speaks for all.
+func (r *readSide) Extend(op *engine.Op) script.Command { return r.extend(op, "r", max(1, op.Held)) }
 
 // RenewArgs are the lock, the readers and what goes along with a reader. While a slot of
-// a Cluster moves (byID is false) it is the first two, without which a reader would not
+// a Cluster moves (ByIDs is false) they are the first two, without which a reader would not
 // be safe.
-func (r readSide) RenewArgs(owner string, holds int, byID bool) (keys, args []string) {
-	keys = []string{r.Key(), r.readers}
-	if byID {
-		keys = r.timeouts(append(keys, r.holds+owner), owner, 1, holds)
+func (r *readSide) RenewArgs(op *engine.Op) (keys, args []string) {
+	keys = []string{r.lock.Key(), r.readers()}
+	if op.ByIDs {
+		keys = r.timeouts(append(keys, r.ids(op.Owner)), op.Owner, 1, op.Held)
 	}
-	return keys, []string{"r" + strconv.Itoa(len(keys)) + ":" + owner}
+	return keys, []string{"r" + script.Itoa(int64(len(keys))) + ":" + op.Owner}
 }
 
-// writeSide is the Primitive of writers.
+// writeSide is the primitive of writers.
 type writeSide struct{ *names }
 
-// Traits: a writer is alone, each of its holds has an id, and one that waits is known to
-// readers by a mark.
-func (writeSide) Traits() rlock.Traits {
-	return rlock.Traits{Exclusive: true, ByID: true, Marks: true, HandsOver: true}
-}
+var _ interface {
+	engine.Leased
+	engine.Refuser
+} = (*writeSide)(nil)
 
-// Part is that of writers.
-func (writeSide) Part() int { return writePart }
+// Kind is that of writers.
+func (*writeSide) Kind() *engine.Kind { return &writeKind }
 
-// Acquire is acquire_write.lua.
-func (w writeSide) Acquire(op *rlock.Op) rlock.Command {
+// Acquire is acquire_write.lua. The mark of a writer that waits is good for twice the time
+// after which that looks again, so it is never over before.
+func (w *writeSide) Acquire(op *engine.Op) script.Command {
 	mark := "0"
 	if op.Wait {
-		mark = w.markFor
+		mark = script.Millis(2 * w.pollFloor)
 	}
-	return rlock.Command{
-		Script: acquireWriteScript,
-		Keys:   []string{w.Key(), w.readers, w.writers, w.holds + op.Owner},
-		Args:   []string{op.Owner, itoa(millis(op.Lease)), strconv.Itoa(op.Holds), strconv.Itoa(op.Other), op.ID, mark, w.timeout},
+	return script.Command{
+		Script: acquireWriteScript, Keys: w.keys(op.Owner, 0),
+		Args: []string{
+			op.Owner, script.Millis(op.Lease), script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.ID, mark, w.timeout(),
+		},
 	}
 }
 
 // Never is what acquire_write.lua refuses for good.
-func (writeSide) Never(code int64) error {
+func (*writeSide) Never(code int64) error {
 	if code != 1 {
-		return fmt.Errorf("rwlock: unexpected reply: refused with code %d", code)
+		return fmt.Errorf("%w: refused with code %d", script.ErrShape, code)
 	}
 	return fmt.Errorf("%w: unlock it first, or take the write side first and then the read side", ErrUpgrade)
 }
 
 // Release is release_write.lua.
-func (w writeSide) Release(op *rlock.Op) rlock.Command {
-	return rlock.Command{
-		Script: releaseWriteScript,
-		Keys:   w.timeouts([]string{w.Key(), w.readers, w.writers, w.holds + op.Owner}, op.Owner, 1, 1),
-		Args:   w.releaseArgs(op),
+func (w *writeSide) Release(op *engine.Op) script.Command {
+	return script.Command{
+		Script: releaseWriteScript, Keys: w.timeouts(w.keys(op.Owner, 1), op.Owner, 1, 1), Args: w.releaseArgs(op),
 	}
 }
 
-// Extend is extend_write.lua.
-func (w writeSide) Extend(op *rlock.Op) rlock.Command {
-	return rlock.Command{
-		Script: extendWriteScript,
-		Keys:   []string{w.Key(), w.readers, w.holds + op.Owner},
-		Args:   extendArgs(op),
-	}
-}
-
-// Transfer is transfer_write.lua.
-func (w writeSide) Transfer(from, to rlock.Entry, lease time.Duration) rlock.Command {
-	return rlock.Command{
-		Script: transferScript,
-		Keys:   []string{w.Key(), w.writers, w.holds + from.Owner, w.holds + to.Owner},
-		Args:   []string{from.Owner, from.ID, to.Owner, to.ID, itoa(millis(lease)), w.channel, w.Listeners()},
-	}
-}
+// Extend is extend.lua.
+func (w *writeSide) Extend(op *engine.Op) script.Command { return w.extend(op, "w", 0) }
 
 // RenewArgs are the lock and the ids that go along with it.
-func (w writeSide) RenewArgs(owner string, _ int, byID bool) (keys, args []string) {
-	keys = []string{w.Key()}
-	if byID {
-		keys = append(keys, w.holds+owner)
+func (w *writeSide) RenewArgs(op *engine.Op) (keys, args []string) {
+	keys = w.lock.Keys()
+	if op.ByIDs {
+		keys = []string{w.lock.Key(), w.ids(op.Owner)}
 	}
-	return keys, []string{"w" + strconv.Itoa(len(keys)) + ":" + owner + ":write"}
+	return keys, []string{"w" + script.Itoa(int64(len(keys))) + ":" + op.Owner + ":write"}
 }
-
-// millis rounds up: a lease in Redis is never shorter than what was asked for.
-func millis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
-}
-
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -146,11 +146,11 @@ func newJava(t testing.TB, s *redistest.Server, name string, thread int) java {
 }
 
 // Java's readers and ours hold together, and neither's unlock touches the other's hold, at
-// any depth.
+// any depth. The holds of a named owner are counted in Redis, nested ones too.
 func TestRedissonReadersAndOursShare(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		m := rwlock.New(dial(t, s, slow), "x")
-		ctx := within(t, 30*time.Second)
+		ctx := rlock.WithOwner(within(t, 30*time.Second), "me")
 		j := newJava(t, s, "x", 7)
 
 		// Java comes and goes while we hold twice.

@@ -121,13 +121,13 @@ func TestHoldsNestAndEndInAnyOrder(t *testing.T) {
 // A nested read does not wait for a writer that waits for it.
 func TestNestedReadPassesAWaitingWriter(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		a, b := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
+		a, b, c := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		section, r1 := hold(t, ctx, a.RLock)
 		w := goLock(ctx, b.Lock)
 		listening(t, s, "x", 1)
 		_, r2 := hold(t, section, a.RLock, rlock.Wait(5*time.Second))
-		refused(t, ctx, a.TryRLock, "a reader from outside")
+		refused(t, ctx, c.TryRLock, "a reader from outside")
 		must(t, r1.Unlock())
 		notIn(t, w, "a read hold is left")
 		must(t, r2.Unlock())
@@ -168,7 +168,7 @@ func TestDoReleases(t *testing.T) {
 }
 
 // A hold is a value: any goroutine may unlock it; and two goroutines without a common
-// context are two owners (R28).
+// context are two owners (R28), or two readers that share one and end by themselves.
 func TestOwnerIsAValue(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		m := rwlock.New(dial(t, s, slow), "x")
@@ -179,9 +179,18 @@ func TestOwnerIsAValue(t *testing.T) {
 		go func() { done <- w.Unlock() }()
 		must(t, <-done)
 		_, r1 := hold(t, ctx, m.RLock)
-		_, r2 := hold(t, ctx, m.RLock)
+		section, r2 := hold(t, ctx, m.RLock)
+		must(t, r1.Unlock())
+		is(t, "a second Unlock", r1.Unlock(), rlock.ErrNotHeld)
+		if section.Err() != nil || field(t, s, "x", r2.Owner()) != "1" {
+			t.Errorf("one reader's Unlock ended the other: %v", context.Cause(section))
+		}
+		must(t, r2.Unlock())
+		off := rwlock.New(dial(t, s, rlock.Config{HandOverLimit: -1}), "x")
+		_, r1 = hold(t, ctx, off.RLock)
+		_, r2 = hold(t, ctx, off.RLock)
 		if r1.Owner() == r2.Owner() {
-			t.Error("two readers are one owner")
+			t.Error("two readers are one owner, and HandOverLimit is -1")
 		}
 		must(t, r1.Unlock())
 		must(t, r2.Unlock())
@@ -223,6 +232,22 @@ func TestForceUnlock(t *testing.T) {
 		for _, c := range waiting {
 			must(t, in(t, c, 5*time.Second, "a waiting reader").hold.Unlock())
 		}
+	})
+}
+
+// ForceUnlock tells a named owner at once, although no context wants its lock to be renewed.
+func TestForceUnlockOfAnOwnerThatIsNotRenewed(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, op := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
+		ctx, end := context.WithCancel(within(t, 30*time.Second))
+		_, h := hold(t, rlock.WithOwner(ctx, "me"), a.Lock)
+		w := goLock(context.Background(), a.Lock)
+		end()
+		if found, err := op.ForceUnlock(context.Background()); !found || err != nil {
+			t.Errorf("ForceUnlock: %v, %v", found, err)
+		}
+		must(t, in(t, w, 5*time.Second, "the next writer of its session").hold.Unlock())
+		is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 	})
 }
 

@@ -1,9 +1,13 @@
 package rwlock_test
 
 import (
+	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
 	"relock/rwlock"
 )
 
@@ -26,10 +30,10 @@ const (
 )
 
 var (
-	acqR    = locktest.Keys("lock", "R", "W", "H", "T1")
-	acqW    = locktest.Keys("lock", "R", "W", "H")
-	relR    = locktest.Keys("lock", "R", "W", "H", "T1")
-	relW    = locktest.Keys("lock", "R", "W", "H", "T1")
+	acqR    = locktest.Keys("lock", "R", "H", "W", "T1")
+	acqW    = locktest.Keys("lock", "R", "H", "W")
+	relR    = locktest.Keys("lock", "R", "H", "W", "T1")
+	relW    = locktest.Keys("lock", "R", "H", "W", "T1")
 	args    = locktest.Args
 	setup   = locktest.Setup
 	kase    = locktest.Case
@@ -40,37 +44,24 @@ var (
 	moreW   = args("me", "30000", "1", "0", "a", "0", "")
 	acrossW = args("me", "30000", "0", "1", "a", "0", "")
 	waitW   = args("me", "30000", "0", "0", "a", "4000", "")
-	end     = args("me", "ch", "PUBLISH", "0", "0", "0", "1", "a")
+	end     = args("me", "ch", "PUBLISH", "1", "0", "0", "0", "1", "0", "a")      // release, of a named owner
+	two     = args("me", "ch", "PUBLISH", "1", "0", "0", "0", "2", "0", "b", "a") // two holds of it
+	endAll  = args("me", "ch", "PUBLISH", "1", "0", "2", "0", "0", "0")           // all of a private owner
+	endLeft = args("me", "ch", "PUBLISH", "1", "0", "2", "0", "1", "0", "a")      // all, and the mark of an attempt
 )
 
 const wrong = "WRONGTYPE"
-
-var passes = args("me", "a", "you", "b", "30000", "ch", "NUMSUB") // transfer_write
-
-var transferCases = []locktest.ScriptCase{
-	kase("the write side passes on", "transfer_write", setup(writer, ttl, "SADD H wa", "ZADD W 9999999999999 b 9999999999999 w9"), locktest.Keys("lock", "W", "H", "H2"), passes, "[1 0]", "[1 0]", "H2(wb) W<w9> lock{mode:write you:write:1}"),
-	kase("who listens may be unknown", "transfer_write", setup(writer, ttl, "SADD H wa"), locktest.Keys("lock", "W", "H", "H2"), args("me", "a", "you", "b", "30000", "ch", ""), "[1 -1]", "[1 -1]", "H2(wb) lock{mode:write you:write:1}"),
-	kase("what is lost does not pass on", "transfer_write", setup("SADD H wa"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "H(wa)"),
-	kase("readers' lock does not pass on", "transfer_write", setup(reader, meLives, "SADD H ra"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "H(ra) R<me> lock{me:1 mode:read}"),
-	kase("a stranger's lock does not pass on", "transfer_write", setup("HSET lock mode write third:write 1", "SADD H wa"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "H(wa) lock{mode:write third:write:1}"),
-	kase("a new life of the next owner's is not taken for this one", "transfer_write", setup(stranger, "SADD H2 wc"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "H2(wc) lock{mode:write you:write:1}"),
-	kase("two holds do not pass on", "transfer_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wc"), locktest.Keys("lock", "W", "H", "H2"), passes, "[-1 0]", "[-1 0]", "H(wa wc) lock{me:write:2 mode:write}"),
-	kase("a writer that reads does not pass on", "transfer_write", setup(both, ttl, "SADD H wa ra"), locktest.Keys("lock", "W", "H", "H2"), passes, "[-1 0]", "[-1 0]", "H(ra wa) lock{me:1 me:write:1 mode:write}"),
-	kase("another life's hold does not pass on", "transfer_write", setup(writer, ttl, "SADD H wc"), locktest.Keys("lock", "W", "H", "H2"), passes, "[-1 0]", "[-1 0]", "H(wc) lock{me:write:1 mode:write}"),
-	kase("another type does not pass on", "transfer_write", setup("SET lock x"), locktest.Keys("lock", "W", "H", "H2"), passes, "[0 0]", "[0 0]", "lock=x"),
-	kase("another type beside it changes nothing", "transfer_write", setup(writer, "SET H x"), locktest.Keys("lock", "W", "H", "H2"), passes, wrong, wrong, "H=x lock{me:write:1 mode:write}"),
-}
 
 var acquireCases = []locktest.ScriptCase{
 	kase("a free lock is read", "acquire_read", nil, acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("readers share", "acquire_read", setup("HSET lock mode read you 1", youLive), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me you> T1=1 lock{me:1 mode:read you:1}"),
 	kase("readers share with Redisson's", "acquire_read", setup(foreign), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{java:2 me:1 mode:read}"),
-	kase("a further hold is counted once", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "W", "H", "T2"), more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T2=1 lock{me:2 mode:read}"),
+	kase("a further hold is counted once", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "H", "W", "T2"), more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T2=1 lock{me:2 mode:read}"),
 	kase("a writer keeps readers out", "acquire_read", setup(stranger), acqR, args("me", "30000", "0", "0", "a"), "[0 -1 0 0]", "[0 -1 0 0]", "lock{mode:write you:write:1}"),
 	kase("a waiting writer keeps readers out", "acquire_read", setup("HSET lock mode read you 1", youLive, marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "R<you> W<w9> lock{mode:read you:1}"),
 	kase("a waiting writer comes first on a free lock", "acquire_read", setup(marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "W<w9>"),
 	kase("a mark that is over keeps nobody out", "acquire_read", setup("ZADD W 1 w9"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 W<w9> lock{me:1 mode:read}"),
-	kase("the first timeout key speaks for all", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "W", "H", "T3", "T1"), args("me", "30000", "2", "0", "a"), "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 T3=1 lock{me:2 mode:read}"),
+	kase("the first timeout key speaks for all", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "H", "W", "T3", "T1"), args("me", "30000", "2", "0", "a"), "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 T3=1 lock{me:2 mode:read}"),
 	kase("a mark does not stop a nested hold", "acquire_read", setup(reader, meLives, "SADD H rb", marked), acqR, more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 W<w9> lock{me:2 mode:read}"),
 	kase("a mark does not stop the writer's own read", "acquire_read", setup(writer, "SADD H wb", marked), acqR, across, "[1 1 0 1]", "[1 1 0 1]", "H(ra wb) R<me> T1=1 W<w9> lock{me:1 me:write:1 mode:write}"),
 	kase("what is over does not count", "acquire_read", setup(reader, meOver, ttl, "SADD H rb"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
@@ -101,6 +92,7 @@ var acquireCases = []locktest.ScriptCase{
 	kase("an owner whose read hold died may write", "acquire_write", setup(reader, meOver, ttl, "SADD H rb"), acqW, firstW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) lock{me:write:1 mode:write}"),
 	kase("an upgrade of a lost hold is lost", "acquire_write", nil, acqW, acrossW, "[-1 0 0 0]", "[-1 0 0 0]", ""),
 	kase("a further hold on a lost lock is no hold", "acquire_write", setup(reader, meLives), acqW, moreW, "[-1 0 0 0]", "[-1 0 0 0]", "R<me> lock{me:1 mode:read}"),
+	kase("a writer's field in a read lock is no hold", "acquire_write", setup("HSET lock mode read me:write 1 you 1", youLive), acqW, moreW, "[-1 0 0 0]", "[-1 0 0 0]", "R<you> lock{me:write:1 mode:read you:1}"),
 	kase("who gets in takes his mark away", "acquire_write", setup("ZADD W 9999999999999 a", marked), acqW, waitW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) W<w9> lock{me:write:1 mode:write}"),
 	kase("another kind of lock is respected", "acquire_write", setup(plain), acqW, waitW, "[0 -1 0 0]", "[0 -1 0 0]", "lock{you:1}"),
 	kase("the owner's own other kind is no upgrade", "acquire_write", setup("HSET lock me 1"), acqW, waitW, "[0 -1 0 0]", "[0 -1 0 0]", "lock{me:1}"),
@@ -112,38 +104,49 @@ var acquireCases = []locktest.ScriptCase{
 }
 
 var releaseCases = []locktest.ScriptCase{
-	kase("the last reader frees the lock", "release_read", setup(reader, meLives, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", ""),
-	kase("another reader keeps it", "release_read", setup(readers, meLives, youLive, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "R<you> lock{mode:read you:1}"),
-	kase("Redisson's reader keeps it", "release_read", setup("HSET lock mode read me 1 java 1", "SET java:rwlock_timeout:1 1 PX 60000", meLives, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "java:rwlock_timeout:1=1 lock{java:1 mode:read}"),
-	kase("a dead reader of Redisson's does not", "release_read", setup("HSET lock mode read me 1 java 1", meLives, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", ""),
-	kase("a dead reader of Redisson's is left to a waiting writer", "release_read", setup("HSET lock mode read me 1 java 1", meLives, ttl, marked, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "W<w9> lock{java:1 mode:read}"),
-	kase("a dead reader of Redisson's stays as long as one of ours", "release_read", setup("HSET lock mode read me 1 java 1 you 1", meLives, youLive, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "R<you> lock{java:1 mode:read you:1}"),
-	kase("a dead reader does not", "release_read", setup(readers, meLives, youOver, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1]", "[0 0]", ""),
-	kase("a nested hold keeps it", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "W", "H", "T1", "T2"), args("me", "ch", "PUBLISH", "1", "0", "0", "1", "a"), "[1 1]", "[1 0]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
-	kase("a timeout key that is still needed stays", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1"), relR, end, "[1 1]", "[1 0]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
-	kase("several holds end at once", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "W", "H", "T1", "T2"), args("me", "ch", "PUBLISH", "0", "0", "0", "2", "b", "a"), "[0 1]", "[0 0]", ""),
-	kase("the write side stays", "release_read", setup(both, meLives, ttl, "SADD H ra wb", "SET T1 1"), relR, end, "[0 1]", "[0 0]", "H(wb) lock{me:write:1 mode:write}"),
-	kase("a hold of an earlier life is not released", "release_read", setup(reader, meLives, "SADD H rb"), relR, end, "[1 0]", "[1 0]", "H(rb) R<me> lock{me:1 mode:read}"),
-	kase("a write hold is not a read hold", "release_read", setup(both, meLives, "SADD H wa rb"), relR, end, "[1 0]", "[1 0]", "H(rb wa) R<me> lock{me:1 me:write:1 mode:write}"),
-	kase("what a deleted lock left goes", "release_read", setup("HSET lock mode read you 1", meLives, "SADD H ra", "SET T1 1"), relR, end, "[0 0]", "[0 0]", "lock{mode:read you:1}"),
-	kase("somebody else's hold is not released", "release_read", setup(stranger), relR, end, "[0 0]", "[0 0]", "lock{mode:write you:write:1}"),
-	kase("another type is left alone", "release_read", setup("SET lock x"), relR, end, "[0 0]", "[0 0]", "lock=x"),
+	kase("the last reader frees the lock", "release_read", setup(reader, meLives, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1 0]", "[0 0 -1]", ""),
+	kase("another reader keeps it", "release_read", setup(readers, meLives, youLive, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
+	kase("Redisson's reader keeps it", "release_read", setup("HSET lock mode read me 1 java 1", "SET java:rwlock_timeout:1 1 PX 60000", meLives, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1 -1]", "[0 0 -1]", "java:rwlock_timeout:1=1 lock{java:1 mode:read}"),
+	kase("a dead reader of Redisson's does not", "release_read", setup("HSET lock mode read me 1 java 1", meLives, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1 0]", "[0 0 -1]", ""),
+	kase("a dead reader of Redisson's is left to a waiting writer", "release_read", setup("HSET lock mode read me 1 java 1", meLives, ttl, marked, "SADD H ra", "SET T1 1"), relR, end, "[0 1 -1]", "[0 0 -1]", "W<w9> lock{java:1 mode:read}"),
+	kase("a dead reader of Redisson's stays as long as one of ours", "release_read", setup("HSET lock mode read me 1 java 1 you 1", meLives, youLive, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1 -1]", "[0 0 -1]", "R<you> lock{java:1 mode:read you:1}"),
+	kase("a dead reader does not", "release_read", setup(readers, meLives, youOver, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1 0]", "[0 0 -1]", ""),
+	kase("a nested hold keeps it", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "H", "W", "T1", "T2"), end, "[1 1 -1]", "[1 0 -1]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("a timeout key that is still needed stays", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1"), relR, end, "[1 1 -1]", "[1 0 -1]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("several holds end at once", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "H", "W", "T1", "T2"), two, "[0 1 0]", "[0 0 -1]", ""),
+	kase("the write side stays", "release_read", setup(both, meLives, ttl, "SADD H ra wb", "SET T1 1"), relR, end, "[0 1 -1]", "[0 0 -1]", "H(wb) lock{me:write:1 mode:write}"),
+	kase("a hold of an earlier life is not released", "release_read", setup(reader, meLives, "SADD H rb"), relR, end, "[1 0 -1]", "[1 0 -1]", "H(rb) R<me> lock{me:1 mode:read}"),
+	kase("a write hold is not a read hold", "release_read", setup(both, meLives, "SADD H wa rb"), relR, end, "[1 0 -1]", "[1 0 -1]", "H(rb wa) R<me> lock{me:1 me:write:1 mode:write}"),
+	kase("what a deleted lock left goes", "release_read", setup("HSET lock mode read you 1", meLives, "SADD H ra", "SET T1 1"), relR, end, "[0 0 -1]", "[0 0 -1]", "lock{mode:read you:1}"),
+	kase("somebody else's hold is not released", "release_read", setup(stranger), relR, end, "[0 0 -1]", "[0 0 -1]", "lock{mode:write you:write:1}"),
+	kase("another type is left alone", "release_read", setup("SET lock x"), relR, end, "[0 0 -1]", "[0 0 -1]", "lock=x"),
 	kase("readers of another type change nothing", "release_read", setup(reader, "SET R x", "SADD H ra"), relR, end, wrong, wrong, "H(ra) R=x lock{me:1 mode:read}"),
 	kase("marks of another type change nothing", "release_read", setup(reader, "SET W x", "SADD H ra"), relR, end, wrong, wrong, "H(ra) W=x lock{me:1 mode:read}"),
 	kase("ids of another type change nothing", "release_read", setup(reader, "SET H x"), relR, end, wrong, wrong, "H=x lock{me:1 mode:read}"),
 
-	kase("the writer frees the lock, and the marks go", "release_write", setup(writer, ttl, "SADD H wa", marked), relW, end, "[0 1]", "[0 0]", ""),
-	kase("a nested hold keeps it", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb", marked), relW, args("me", "ch", "PUBLISH", "1", "0", "0", "1", "a"), "[1 1]", "[1 0]", "H(wb) W<w9> lock{me:write:1 mode:write}"),
-	kase("several holds end at once", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb"), relW, args("me", "ch", "PUBLISH", "0", "0", "0", "2", "b", "a"), "[0 1]", "[0 0]", ""),
-	kase("a downgrade", "release_write", setup(both, meLives, ttl, "SADD H wa rb", "SET T1 1", marked), relW, end, "[0 1]", "[0 0]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
-	kase("what is over is no downgrade", "release_write", setup(both, meOver, ttl, "SADD H wa rb", "SET T1 1", marked), relW, end, "[0 1]", "[0 0]", ""),
-	kase("what is over, with its score, is none either", "release_write", setup(both, ttl, "SADD H wa rb"), relW, end, "[0 1]", "[0 0]", ""),
-	kase("a reader whose score is gone is found by its key", "release_write", setup(both, ttl, "SADD H wa rb", "SET T1 1"), relW, end, "[0 1]", "[0 0]", "H(rb) T1=1 lock{me:1 mode:read}"),
-	kase("a mark is taken back", "release_write", setup("HSET lock mode read you 1", youLive, "ZADD W 9999999999999 a", marked), relW, end, "[0 0]", "[0 0]", "R<you> W<w9> lock{mode:read you:1}"),
-	kase("a hold of an earlier life is not released", "release_write", setup(writer, "SADD H wb"), relW, end, "[1 0]", "[1 0]", "H(wb) lock{me:write:1 mode:write}"),
-	kase("a read hold is not a write hold", "release_write", setup(both, "SADD H ra wb"), relW, end, "[1 0]", "[1 0]", "H(ra wb) lock{me:1 me:write:1 mode:write}"),
-	kase("somebody else's hold is not released", "release_write", setup(stranger, "SADD H wa"), relW, end, "[0 0]", "[0 0]", "lock{mode:write you:write:1}"),
-	kase("another type is left alone", "release_write", setup("SET lock x"), relW, end, "[0 0]", "[0 0]", "lock=x"),
+	kase("all of a private owner ends, and what it left", "release_read", setup("HSET lock mode read me 3", meLives, ttl, "SADD H ra rb rc", "SET T1 1", "SET T2 1", "SET T3 1"), relR, endAll, "[0 1 0]", "[0 0 -1]", ""),
+	kase("all of a private owner ends, whatever the ids", "release_read", setup(nested, meLives, ttl, "SET T1 1"), relR, endAll, "[0 1 0]", "[0 0 -1]", ""),
+	kase("all of a private reader ends, and another's hold stays", "release_read", setup("HSET lock mode read me 2 you 1", meLives, youLive, ttl, "SADD H ra rb", "SET T1 1"), relR, endAll, "[0 1 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
+	kase("all of a private owner's reads end, and its write stays", "release_read", setup("HSET lock mode write me:write 1 me 2", meLives, ttl, "SADD H ra rb wc", "SET T1 1"), relR, endAll, "[0 1 -1]", "[0 0 -1]", "H(wc) lock{me:write:1 mode:write}"),
+	kase("a private owner that is lost has nothing to end", "release_read", setup("HSET lock mode read you 1", youLive, ttl), relR, endAll, "[0 0 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
+	kase("the count may be unknown", "release_read", setup(reader, meLives, ttl), relR, args("me", "ch", "PUBLISH", "0", "0", "2", "0", "0", "0"), "[0 1 -1]", "[0 0 -1]", ""),
+
+	kase("all of a private writer ends, whatever the ids", "release_write", setup("HSET lock mode write me:write 3", ttl, "SADD H wa", marked), relW, endAll, "[0 1 0]", "[0 0 -1]", ""),
+	kase("all of a private writer ends, and its reads stay", "release_write", setup("HSET lock mode write me:write 2 me 1", meLives, ttl, "SADD H wa wb rc", "SET T1 1"), relW, endAll, "[0 1 0]", "[0 0 -1]", "H(rc) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("the mark of a private writer that leaves is taken back", "release_write", setup("HSET lock mode read you 1", youLive, "ZADD W 9999999999999 a", marked), relW, endLeft, "[0 0 -1]", "[0 0 -1]", "R<you> W<w9> lock{mode:read you:1}"),
+	kase("the count may be unknown", "release_write", setup(writer, ttl, "SADD H wa"), relW, args("me", "ch", "PUBLISH", "0", "0", "0", "0", "1", "0", "a"), "[0 1 -1]", "[0 0 -1]", ""),
+	kase("the writer frees the lock, and the marks go", "release_write", setup(writer, ttl, "SADD H wa", marked), relW, end, "[0 1 0]", "[0 0 -1]", ""),
+	kase("a nested hold keeps it", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb", marked), relW, end, "[1 1 -1]", "[1 0 -1]", "H(wb) W<w9> lock{me:write:1 mode:write}"),
+	kase("several holds end at once", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb"), relW, two, "[0 1 0]", "[0 0 -1]", ""),
+	kase("a downgrade", "release_write", setup(both, meLives, ttl, "SADD H wa rb", "SET T1 1", marked), relW, end, "[0 1 0]", "[0 0 -1]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("what is over is no downgrade", "release_write", setup(both, meOver, ttl, "SADD H wa rb", "SET T1 1", marked), relW, end, "[0 1 0]", "[0 0 -1]", ""),
+	kase("what is over, with its score, is none either", "release_write", setup(both, ttl, "SADD H wa rb"), relW, end, "[0 1 0]", "[0 0 -1]", ""),
+	kase("a reader whose score is gone is found by its key", "release_write", setup(both, ttl, "SADD H wa rb", "SET T1 1"), relW, end, "[0 1 0]", "[0 0 -1]", "H(rb) T1=1 lock{me:1 mode:read}"),
+	kase("a mark is taken back", "release_write", setup("HSET lock mode read you 1", youLive, "ZADD W 9999999999999 a", marked), relW, end, "[0 0 -1]", "[0 0 -1]", "R<you> W<w9> lock{mode:read you:1}"),
+	kase("a hold of an earlier life is not released", "release_write", setup(writer, "SADD H wb"), relW, end, "[1 0 -1]", "[1 0 -1]", "H(wb) lock{me:write:1 mode:write}"),
+	kase("a read hold is not a write hold", "release_write", setup(both, "SADD H ra wb"), relW, end, "[1 0 -1]", "[1 0 -1]", "H(ra wb) lock{me:1 me:write:1 mode:write}"),
+	kase("somebody else's hold is not released", "release_write", setup(stranger, "SADD H wa"), relW, end, "[0 0 -1]", "[0 0 -1]", "lock{mode:write you:write:1}"),
+	kase("another type is left alone", "release_write", setup("SET lock x"), relW, end, "[0 0 -1]", "[0 0 -1]", "lock=x"),
 	kase("readers of another type change nothing", "release_write", setup(writer, "SET R x", "SADD H wa"), relW, end, wrong, wrong, "H(wa) R=x lock{me:write:1 mode:write}"),
 	kase("marks of another type change nothing", "release_write", setup(writer, "SET W x", "SADD H wa"), relW, end, wrong, wrong, "H(wa) W=x lock{me:write:1 mode:write}"),
 	kase("ids of another type change nothing", "release_write", setup(writer, "SET H x"), relW, end, wrong, wrong, "H=x lock{me:write:1 mode:write}"),
@@ -157,17 +160,20 @@ var otherCases = []locktest.ScriptCase{
 	kase("a question changes nothing", "renew", setup(reader, ttl), locktest.Keys("lock", "R", "H", "T1", "lock"), args("0", "r4:me", "w1:me:write"), "[1 0]", "[1 0]", "lock{me:1 mode:read}"),
 	kase("a reader under another's write is lost", "renew", setup("HSET lock mode write you:write 1 me 1"), locktest.Keys("lock", "R"), args("30000", "r2:me"), "[0]", "[0]", "lock{me:1 mode:write you:write:1}"),
 
-	kase("a read hold is extended", "extend_read", setup(reader, ttl, meLives, "SADD H ra"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "0", "a"), "1", "1", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
-	kase("a read hold of an earlier life is lost", "extend_read", setup(reader, ttl, meLives, "SADD H rb wa"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "1", "a"), "0", "0", "H(rb wa) R<me> lock{me:1 mode:read}"),
-	kase("ids of another type are not extended", "extend_read", setup(reader, ttl, "SET H x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "1", "a"), wrong, wrong, "H=x lock{me:1 mode:read}"),
-	kase("nothing is extended", "extend_read", setup(stranger), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "1", "a"), "0", "0", "lock{mode:write you:write:1}"),
-	kase("another type is not extended", "extend_read", setup("SET lock x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "1", "a"), "0", "0", "lock=x"),
-	kase("readers of another type are not extended", "extend_read", setup(reader, "SET R x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "1", "a"), wrong, wrong, "R=x lock{me:1 mode:read}"),
-	kase("a write hold is extended", "extend_write", setup(both, ttl, meLives, "SADD H wa"), locktest.Keys("lock", "R", "H"), args("me", "90000", "0", "a"), "1", "1", "H(wa) R<me> lock{me:1 me:write:1 mode:write}"),
-	kase("a write hold of an earlier life is lost", "extend_write", setup(both, ttl, meLives, "SADD H ra wb"), locktest.Keys("lock", "R", "H"), args("me", "90000", "1", "a"), "0", "0", "H(ra wb) R<me> lock{me:1 me:write:1 mode:write}"),
-	kase("ids of another type are not extended", "extend_write", setup(writer, ttl, "SET H x"), locktest.Keys("lock", "R", "H"), args("me", "90000", "1", "a"), wrong, wrong, "H=x lock{me:write:1 mode:write}"),
-	kase("nothing is extended", "extend_write", setup(reader), locktest.Keys("lock", "R", "H"), args("me", "90000", "1", "a"), "0", "0", "lock{me:1 mode:read}"),
-	kase("another type is not extended", "extend_write", setup("SET lock x"), locktest.Keys("lock", "R", "H"), args("me", "90000", "1", "a"), "0", "0", "lock=x"),
+	kase("a read hold is extended", "extend", setup(reader, ttl, meLives, "SADD H ra"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "a"), "1", "1", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("a private reader is extended whatever the ids", "extend", setup(nested, ttl, meLives), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "1", "0"), "1", "1", "R<me> T1=1 lock{me:2 mode:read}"),
+	kase("a private writer is extended whatever the ids", "extend", setup(writer, ttl), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "1", "0"), "1", "1", "lock{me:write:1 mode:write}"),
+	kase("a private owner that is lost is not extended", "extend", setup(stranger), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "1", "0"), "0", "0", "lock{mode:write you:write:1}"),
+	kase("a read hold of an earlier life is lost", "extend", setup(reader, ttl, meLives, "SADD H rb wa"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "a"), "0", "0", "H(rb wa) R<me> lock{me:1 mode:read}"),
+	kase("ids of another type are not extended", "extend", setup(reader, ttl, "SET H x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "a"), wrong, wrong, "H=x lock{me:1 mode:read}"),
+	kase("nothing is extended", "extend", setup(stranger), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "a"), "0", "0", "lock{mode:write you:write:1}"),
+	kase("another type is not extended", "extend", setup("SET lock x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "a"), "0", "0", "lock=x"),
+	kase("readers of another type are not extended", "extend", setup(reader, "SET R x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "a"), wrong, wrong, "R=x lock{me:1 mode:read}"),
+	kase("a write hold is extended", "extend", setup(both, ttl, meLives, "SADD H wa"), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "a"), "1", "1", "H(wa) R<me> lock{me:1 me:write:1 mode:write}"),
+	kase("a write hold of an earlier life is lost", "extend", setup(both, ttl, meLives, "SADD H ra wb"), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "a"), "0", "0", "H(ra wb) R<me> lock{me:1 me:write:1 mode:write}"),
+	kase("ids of another type are not extended", "extend", setup(writer, ttl, "SET H x"), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "a"), wrong, wrong, "H=x lock{me:write:1 mode:write}"),
+	kase("nothing is extended", "extend", setup(reader), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "a"), "0", "0", "lock{me:1 mode:read}"),
+	kase("another type is not extended", "extend", setup("SET lock x"), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "a"), "0", "0", "lock=x"),
 
 	kase("any reader is forced", "force_unlock", setup(reader, meLives, marked), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:"), "[me]", "[]", ""),
 	kase("a writer is forced, both sides at once", "force_unlock", setup("HSET lock mode write me:write 1 me 2", meLives), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:"), "[me]", "[]", ""),
@@ -182,13 +188,115 @@ var otherCases = []locktest.ScriptCase{
 	kase("another kind of lock is not described", "state", setup(plain), locktest.Keys("lock", "R"), nil, wrong, wrong, "lock{you:1}"),
 }
 
+var allCases = slices.Concat(acquireCases, releaseCases, otherCases)
+
 func TestScriptsAreSafeToRunTwice(t *testing.T) {
-	var all []locktest.ScriptCase
-	for _, cases := range [][]locktest.ScriptCase{acquireCases, releaseCases, otherCases} {
-		all = append(all, cases...)
+	locktest.RunScripts(t, rwlock.ScriptSources(), allCases)
+}
+
+// A server that takes no writes has said nothing about a lock (11.1).
+func TestScriptsPassErrorsOn(t *testing.T) {
+	locktest.RefuseWrites(t, rwlock.ScriptSources(), allCases)
+}
+
+// What one session shortens must not reach what another holds under the same name, nor other
+// readers; of a private owner all is one session's. The lock lives as long as what is in it.
+func TestScriptsMoveEnds(t *testing.T) {
+	src := rwlock.ScriptSources()
+	ends := func(keep, owner, other string, ids ...string) []string {
+		return append(args("me", "ch", "PUBLISH", "1", keep, owner, other), ids...)
 	}
-	all = append(all, transferCases...)
-	locktest.RunScripts(t, rwlock.ScriptSources(), all)
+	extR, extW := locktest.Keys("lock", "R", "H", "T1"), locktest.Keys("lock", "R", "H")
+	const gone = -2
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for _, step := range []struct {
+			what, script string
+			keys, args   []string
+			lock, reader int64 // the most that they may live, in ms, and 4000 ms more than the least
+		}{
+			{"a named reader", "acquire_read", acqR, args("me", "60000", "0", "0", "a"), 60001, 60001},
+			{"the same elsewhere", "acquire_read", acqR, args("me", "90000", "0", "0", "else"), 90001, 90001},
+			{"a cut of what is another's", "extend", extR, args("me", "10000", "r", "0", "0", "a"), 90001, 90001},
+			{"one more", "acquire_read", acqR, args("me", "60000", "1", "0", "b"), 90001, 90001},
+			{"an unlock that would cut another's", "release_read", relR, ends("10000", "0", "0", "1", "1", "b", "a"), 90001, 90001},
+			{"an unlock that leaves it alone", "release_read", relR, ends("70000", "0", "0", "1", "1", "else", "a"), 70001, 70001},
+			{"a cut of its own", "extend", extR, args("me", "20000", "r", "0", "0", "a"), 20001, 20001},
+			{"the last unlock", "release_read", relR, end, gone, gone},
+
+			{"a private reader", "acquire_read", acqR, args("me", "60000", "0", "0", "a"), 60001, 60001},
+			{"one more that came late", "acquire_read", acqR, args("me", "60000", "1", "0", "b"), 60001, 60001},
+			{"a cut", "extend", extR, args("me", "20000", "r", "1", "0"), 20001, 20001},
+			{"an extension", "extend", extR, args("me", "80000", "r", "1", "0"), 80001, 80001},
+			{"one that only moves away", "extend", extR, args("me", "20000", "r", "1", "1"), 80001, 80001},
+			{"an unlock", "release_read", relR, ends("30000", "1", "0", "1", "0", "b"), 30001, 30001},
+			{"all of it ends", "release_read", relR, endAll, gone, gone},
+
+			{"a named writer", "acquire_write", acqW, args("me", "60000", "0", "0", "a", "0", ""), 60000, gone},
+			{"the same elsewhere", "acquire_write", acqW, args("me", "90000", "0", "0", "else", "0", ""), 90000, gone},
+			{"a cut of what is another's", "extend", extW, args("me", "10000", "w", "0", "0", "a"), 90000, gone},
+			{"an unlock that leaves it alone", "release_write", relW, ends("70000", "0", "0", "1", "1", "else", "a"), 70000, gone},
+			{"a cut of its own", "extend", extW, args("me", "20000", "w", "0", "0", "a"), 20000, gone},
+			{"the last unlock", "release_write", relW, end, gone, gone},
+
+			{"a private writer", "acquire_write", acqW, args("me", "60000", "0", "0", "a", "0", ""), 60000, gone},
+			{"one more that came late", "acquire_write", acqW, args("me", "60000", "1", "0", "b", "0", ""), 60000, gone},
+			{"a cut", "extend", extW, args("me", "20000", "w", "1", "0"), 20000, gone},
+			{"an extension", "extend", extW, args("me", "80000", "w", "1", "0"), 80000, gone},
+			{"an unlock", "release_write", relW, ends("50000", "1", "0", "1", "0", "b"), 50000, gone},
+			{"a read inside", "acquire_read", acqR, args("me", "30000", "0", "1", "c"), 50000, 30001},
+			{"the write side ends", "release_write", relW, args("me", "ch", "PUBLISH", "1", "40000", "2", "1", "0", "0"), 40001, 40001},
+			{"the read side ends", "release_read", relR, endAll, gone, gone},
+		} {
+			cmd := append([]string{"EVAL", src[step.script], strconv.Itoa(len(step.keys))}, step.keys...)
+			if err := s.Do(t, append(cmd, step.args...)...).Error(); err != nil {
+				t.Fatalf("%s: %v", step.what, err)
+			}
+			ms, err := s.Do(t, "PTTL", "lock").AsInt64()
+			if err != nil || ms > step.lock || ms < step.lock-4000 {
+				t.Errorf("after %s the lock lives %d ms, %v; want %d", step.what, ms, err, step.lock)
+			}
+			ms = gone
+			if score, err := s.Do(t, "ZSCORE", "R", "me").AsFloat64(); err == nil {
+				ms = int64(score) - time.Now().UnixMilli()
+			}
+			if ms > step.reader || ms < step.reader-4000 {
+				t.Errorf("after %s the reader lives %d ms, want %d", step.what, ms, step.reader)
+			}
+		}
+	})
+}
+
+// However many readers have died, a writer gets in at once, and the last reader that leaves
+// tells it (R25).
+func TestScriptsBuryManyReaders(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for script, c := range map[string]struct{ keys, args []string }{
+			"acquire_write": {acqW, firstW}, "release_read": {relR, endAll},
+		} {
+			s.FlushAll(t)
+			lock, readers := []string{"HSET", "lock", "mode", "read", "me", "1"}, []string{"ZADD", "R", "1", "me"}
+			if script == "release_read" {
+				readers[2] = "9999999999999"
+			}
+			for i := range 1200 {
+				lock, readers = append(lock, "dead"+strconv.Itoa(i), "1"), append(readers, "1", "dead"+strconv.Itoa(i))
+			}
+			for _, cmd := range [][]string{lock, readers} {
+				if err := s.Do(t, cmd...).Error(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := append([]string{"EVAL", rwlock.ScriptSources()[script], strconv.Itoa(len(c.keys))}, c.keys...)
+			reply, err := s.Do(t, append(cmd, c.args...)...).AsIntSlice()
+			if granted := script == "acquire_write"; err != nil || granted && reply[0] != 1 || !granted && (reply[0] != 0 || reply[1] != 1) {
+				t.Errorf("%s replied %v, %v", script, reply, err)
+			}
+			want := map[string]string{"acquire_write": "H(wa) lock{me:write:1 mode:write}", "release_read": ""}[script]
+			if got := locktest.Describe(t, s); got != want {
+				t.Errorf("%s left %.200s, want %s", script, got, want)
+			}
+		}
+	})
 }
 
 func TestScriptHeaders(t *testing.T) { locktest.CheckHeaders(t, rwlock.ScriptSources()) }

@@ -135,9 +135,9 @@ func TestShareGuestLapsesAlone(t *testing.T) {
 	})
 }
 
-// A fixed lease in a shared hold ends when it should, although Redis would keep the lock for
-// longer; and it lasts as long, although the contexts have ended and nobody asked for the
-// lock to be renewed when that was due.
+// A fixed lease in a shared hold ends when it should, although Redis keeps the lock for what is
+// left of the claim's lease if nobody unlocks; and it lasts as long, although the contexts have
+// ended and nobody asked for the lock to be renewed when that was due.
 func TestShareKeepsFixedLeases(t *testing.T) {
 	shareBubble(t, rlock.Config{}, 2, func(t *testing.T, r *miniredis.Miniredis, m sharer, all []guest) {
 		_, short := hold(t, all[0].section, m.RLock, rlock.Lease(20*time.Second))
@@ -154,9 +154,9 @@ func TestShareKeepsFixedLeases(t *testing.T) {
 		if !r.Exists("x") {
 			t.Error("others are let in at the end of the trust: the holder has no time to notice")
 		}
-		time.Sleep(600 * time.Millisecond)
+		time.Sleep(30 * time.Second)
 		if r.Exists("x") {
-			t.Error("the lock outlives the lease")
+			t.Error("the lock stands a session lease after the fixed one was over")
 		}
 		is(t, "Unlock", short.Unlock(), rlock.ErrLost)
 	})
@@ -172,41 +172,4 @@ func TestShareKeepsFixedLeases(t *testing.T) {
 		}
 		must(t, long.Unlock())
 	})
-}
-
-// The watchdog is late, as after a pause of the process. What is over by then is not held any
-// more, whatever is asked of it; Redis may have let a writer in, and has forgotten him.
-func TestShareIsOverAfterAPause(t *testing.T) {
-	var stalled, goOn chan struct{}
-	stall := func(name, _, _ string) {
-		if name == "y" {
-			close(stalled)
-			<-goOn
-		}
-	}
-	for what, use := range map[string]func(m *rwlock.RWMutex, section context.Context, h, leased *rlock.Hold) error{
-		"Unlock": func(_ *rwlock.RWMutex, _ context.Context, h, _ *rlock.Hold) error { return h.Unlock() },
-		"Extend": func(_ *rwlock.RWMutex, _ context.Context, _, l *rlock.Hold) error {
-			return l.Extend(context.Background(), time.Hour)
-		},
-		"nested RLock": func(m *rwlock.RWMutex, c context.Context, _, _ *rlock.Hold) error {
-			_, _, err := m.RLock(c)
-			return err
-		},
-		"inner Unlock":  func(_ *rwlock.RWMutex, _ context.Context, _, l *rlock.Hold) error { return l.Unlock() },
-		"nested Unlock": func(_ *rwlock.RWMutex, _ context.Context, h, l *rlock.Hold) error { _ = h.Unlock(); return l.Unlock() },
-	} {
-		shareBubble(t, rlock.Config{Trace: &rlock.Trace{Lost: stall}}, 2, func(t *testing.T, r *miniredis.Miniredis, m sharer, all []guest) {
-			stalled, goOn = make(chan struct{}), make(chan struct{}) // of this bubble
-			_, leased := hold(t, all[0].section, m.RLock, rlock.Lease(time.Hour))
-			_, _ = hold(t, context.Background(), rwlock.New(m.ses, "y").Lock, rlock.Lease(time.Second))
-			defer close(goOn)
-			<-stalled
-			time.Sleep(time.Minute)
-			is(t, what, use(m.RWMutex, all[0].section, all[0].hold, leased), rlock.ErrLost)
-			if all[0].section.Err() == nil {
-				t.Errorf("%s: the section goes on", what)
-			}
-		})
-	}
 }

@@ -161,38 +161,22 @@ func TestShareNests(t *testing.T) {
 	})
 }
 
-// Whoever is told the owner of a shared hold may use that owner, in the same session and in
-// another: what he takes is his own, and stays when the readers have left.
-func TestShareOwnerIsUsedByName(t *testing.T) {
+// The owner of a shared hold is nobody's name: its holds are counted in memory, so nobody may
+// act under it, in the same session or in another.
+func TestShareOwnerIsNobodysName(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		m := newSharer(t, s, slow)
 		other := rwlock.New(dial(t, s, slow), "x")
-		for _, by := range []*rwlock.RWMutex{m.RWMutex, other} {
-			for _, lapse := range []bool{false, true} {
-				all := m.share(t, s, 2)
-				ctx := rlock.WithOwner(within(t, 30*time.Second), all[0].hold.Owner())
-				section, h := hold(t, ctx, by.RLock)
-				if got := field(t, s, "x", h.Owner()); got != "2" {
-					t.Errorf("the count is %q, want 2", got)
-				}
-				_, _, err := by.Lock(ctx)
-				is(t, "Lock", err, rwlock.ErrUpgrade)
-				if lapse { // released in the background
-					must(t, all[0].hold.Unlock())
-					_, nested := hold(t, all[1].section, m.RLock, rlock.Lease(20*time.Millisecond))
-					must(t, all[1].hold.Unlock())
-					ends(t, all[1].section, 5*time.Second, rlock.ErrLost)
-					is(t, "Unlock", nested.Unlock(), rlock.ErrLost)
-				} else {
-					unlockAll(t, all)
-				}
-				redistest.Eventually(t, 5*time.Second, "the readers to have left", func() bool { return field(t, s, "x", h.Owner()) == "1" })
-				if section.Err() != nil {
-					t.Errorf("the section ended: %v", context.Cause(section))
-				}
-				must(t, h.Unlock())
-				nothingLeft(t, s)
-			}
+		all := m.share(t, s, 2)
+		if name, ok := rlock.OwnerFrom(all[0].section); ok {
+			t.Errorf("the section of a private owner names %q", name)
 		}
+		ctx := rlock.WithOwner(within(t, 30*time.Second), all[0].hold.Owner())
+		for _, lock := range []lockFunc{m.RLock, m.Lock, other.RLock, other.TryLock} {
+			_, _, err := lock(ctx)
+			is(t, "Lock", err, rlock.ErrArgument)
+		}
+		unlockAll(t, all)
+		nothingLeft(t, s)
 	})
 }

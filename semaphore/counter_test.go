@@ -58,7 +58,7 @@ func TestCounter(t *testing.T) {
 		for _, key := range s.Keys(t) {
 			ttl, err := s.Do(t, "PTTL", key).AsInt64()
 			must(t, err)
-			if most := (3 * rlock.Memory).Milliseconds(); key != "x" && (ttl < 1 || ttl > most) {
+			if most := (3 * semaphore.Memory).Milliseconds(); key != "x" && (ttl < 1 || ttl > most) {
 				t.Errorf("%s has a TTL of %d ms", key, ttl)
 			}
 		}

@@ -8,16 +8,11 @@ import (
 )
 
 // ErrLimit: the request is for more permits than the semaphore's limit, or for less than
-// one. It could not be granted however long one waits. Nothing was taken.
+// one. It could not be granted however long it waits. Nothing was taken.
 var ErrLimit = errors.New("semaphore: request beyond the limit")
 
 // most is the largest number of permits: the integers up to it are exact in Lua too.
 const most = 1 << 53
-
-// wrap names the operation and the semaphore in front of what went wrong.
-func wrap(op, name string, err error) error {
-	return fmt.Errorf("%s %q: %w", op, name, err)
-}
 
 // atLeast returns an error unless n is between least and most.
 func atLeast(what string, n, least int) error {

@@ -75,8 +75,8 @@ func ExampleSemaphore_TryAcquire() {
 	// true
 }
 
-// The limit is set by whoever comes first, and SetLimit changes it for everybody. Permits
-// that are held stay held.
+// The first use sets the limit, and SetLimit changes it for all processes. Permits that are
+// held stay held.
 func ExampleSemaphore_SetLimit() {
 	session, _, done := openExample()
 	defer done()
@@ -118,19 +118,19 @@ func ExamplePermits_Release() {
 	// true
 }
 
-// A counter is for what one takes and another gives back: here the places of a queue.
+// A counter is for what one process takes and another gives back: here the room in a queue.
 func ExampleCounter() {
 	session, _, done := openExample()
 	defer done()
 	ctx := context.Background()
-	places := semaphore.NewCounter(session, "queue:places")
+	room := semaphore.NewCounter(session, "queue:room")
 
-	made, _ := places.TrySet(ctx, 2) // by whoever comes first
+	made, _ := room.TrySet(ctx, 2) // the first process makes it
 	fmt.Println("made:", made)
-	fmt.Println("producer:", places.Acquire(ctx, 2))
-	fmt.Println("full:", errors.Is(places.TryAcquire(ctx, 1), rlock.ErrNotAcquired))
-	fmt.Println("consumer:", places.Release(ctx, 1))
-	free, _ := places.Available(ctx)
+	fmt.Println("producer:", room.Acquire(ctx, 2))
+	fmt.Println("full:", errors.Is(room.TryAcquire(ctx, 1), rlock.ErrNotAcquired))
+	fmt.Println("consumer:", room.Release(ctx, 1))
+	free, _ := room.Available(ctx)
 	fmt.Println("free:", free)
 	// Output:
 	// made: true

@@ -1,13 +1,29 @@
 package semaphore
 
+import (
+	"time"
+
+	"relock/internal/engine"
+	"relock/rlock"
+)
+
 // The window of the external tests into the package.
 
-// ScriptSources returns the Lua of every script of the package.
+// ScriptSources returns the Lua of every script, as it is sent.
 func ScriptSources() map[string]string {
 	return map[string]string{
-		"acquire": acquireLua, "release": releaseLua, "renew": renewLua, "extend": extendLua,
-		"state": stateLua, "set_limit": setLimitLua,
-		"take": takeLua, "untake": untakeLua, "add": addLua, "drain": drainLua,
-		"try_set": trySetLua, "count": countLua,
+		"acquire": acquireScript.Source(), "release": releaseScript.Source(), "renew": renewScript.Source(),
+		"extend": extendScript.Source(), "state": stateScript.Source(), "set_limit": setLimitScript.Source(),
+		"take": takeScript.Source(), "untake": untakeScript.Source(), "add": addScript.Source(),
+		"drain": drainScript.Source(), "try_set": trySetScript.Source(), "count": countScript.Source(),
 	}
+}
+
+// Memory is for how long a request is remembered.
+const Memory = engine.Memory
+
+// SliceFor lets the time slices of the permits that the session has last for d from now on, so
+// that a test may take its time between two hand-overs.
+func SliceFor(s *rlock.Session, name string, d time.Duration) {
+	(*engine.Session)(s).SliceFor(permitsKind.Family, name, d)
 }

@@ -150,9 +150,9 @@ func TestFaultDuplicateOfAnUndoneRequestTakesNothing(t *testing.T) {
 		req := keys("c", "r")
 		must(t, s.Do(t, "SET", "c", "3").Error())
 		eval(t, s, "take", req, "2", "60000")
-		eval(t, s, "untake", req, "ch", "PUBLISH", "60000")
+		eval(t, s, "untake", req, "ch", "PUBLISH", "1", "60000")
 		eval(t, s, "take", req, "2", "60000")
-		eval(t, s, "untake", req, "ch", "PUBLISH", "60000")
+		eval(t, s, "untake", req, "ch", "PUBLISH", "1", "60000")
 		if got := value(t, s, "c"); got != "3" {
 			t.Errorf("the counter has %s", got)
 		}

@@ -237,9 +237,9 @@ func (m *counterModel) Ops() []modeltest.Op {
 			return d, "Drain", c.Drain
 		}),
 		op("try set", 3, func(r *rand.Rand, c *semaphore.Counter) (*countCall, string, func(context.Context) (int, error)) {
-			n := r.IntN(6)
-			d := &countCall{bad: n < 1}
-			if !m.exists && n > 0 {
+			n := r.IntN(7) - 1
+			d := &countCall{bad: n < 0}
+			if !m.exists && n >= 0 {
 				d.by, d.want, d.remembered = n, 1, m.memory()
 			}
 			return d, fmt.Sprintf("TrySet(%d)", n), func(ctx context.Context) (int, error) {
@@ -271,10 +271,10 @@ func (m *counterModel) release(r *rand.Rand, c *semaphore.Counter) (*countCall, 
 }
 
 // memory is for how long all but an Acquire is remembered.
-func (m *counterModel) memory() time.Duration { return m.w.Config.ReleaseTimeout + rlock.Memory }
+func (m *counterModel) memory() time.Duration { return m.w.Config.ReleaseTimeout + semaphore.Memory }
 
 // takeMemory is for how long an Acquire is remembered, and that it was undone.
-const takeMemory = 3 * rlock.Memory
+const takeMemory = 3 * semaphore.Memory
 
 // begin starts an operation that does not wait.
 func (m *counterModel) begin(r *rand.Rand, a *modeltest.Actor, do func(*rand.Rand, *semaphore.Counter) (*countCall, string, func(context.Context) (int, error))) {

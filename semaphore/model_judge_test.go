@@ -40,21 +40,24 @@ func (m *permitModel) Check(ended []*modeltest.Call) {
 	m.made(ended, redis)
 	for _, c := range ended {
 		if d, ok := c.Data.(*setCall); ok {
-			m.setEnded(c, d)
+			m.setEnded(c, d, ended)
 		}
 	}
-	granted := false
+	granted := false           // by Redis
+	var began []*rlock.Session // whose time slice has
 	for _, failed := range []bool{true, false} {
 		for _, c := range ended {
 			if d, ok := c.Data.(*acquireCall); ok && failed == (c.Err != nil) {
 				if failed {
 					m.refused(c, d, wasGone)
-				} else {
-					m.granted(c, d)
-					granted = true
+				} else if !m.granted(c, d) {
+					granted, began = true, append(began, c.Actor.Seat.Session)
 				}
 			}
 		}
+	}
+	for _, s := range began {
+		m.passes[s] = 0
 	}
 	m.checkRedis(redis)
 	if free := m.free(0); granted && free < 0 {
@@ -106,8 +109,21 @@ func (m *permitModel) made(ended []*modeltest.Call, redis stored) {
 	m.w.Failf("the semaphore came to be with the limit %d, and nobody asked for that", m.total)
 }
 
-func (m *permitModel) setEnded(c *modeltest.Call, d *setCall) {
+func (m *permitModel) setEnded(c *modeltest.Call, d *setCall, ended []*modeltest.Call) {
 	s, now := d.s, time.Now()
+	heir := false
+	for _, o := range ended {
+		a, ok := o.Data.(*acquireCall)
+		if !ok || d.d != 0 || d.again || s.over != nil || o.Actor.Seat != s.seat || a.n != s.n || a.try || s.fixed || a.lease > 0 {
+			continue
+		}
+		heir = heir || o.Err == nil && a.p.Owner() == s.p.Owner()
+		// The session does not know of the loss when it hands permits over, also to a caller
+		// that is cancelled in that moment.
+		if (heir || a.raced) && errors.Is(d.want, rlock.ErrLost) && s.p.N() == a.n {
+			d.or = nil
+		}
+	}
 	if d.empty && m.exists && errors.Is(d.want, rlock.ErrLost) && s.over == nil && s.missing.IsZero() {
 		d.or = nil // somebody may have made it anew in this very moment, before or after
 	}
@@ -121,6 +137,7 @@ func (m *permitModel) setEnded(c *modeltest.Call, d *setCall) {
 		s.spent = true
 		m.spent = append(m.spent[max(0, len(m.spent)-9):], s)
 		switch {
+		case heir: // granted sees to it
 		case c.Err == nil, lost && s.over == nil && d.empty: // those of a deleted one are taken away
 			s.there = false
 		case lost:
@@ -154,7 +171,9 @@ func (m *permitModel) refused(c *modeltest.Call, d *acquireCall, wasGone bool) {
 	}
 }
 
-func (m *permitModel) granted(c *modeltest.Call, d *acquireCall) {
+// granted is an Acquire or TryAcquire that has got permits: from Redis, or, it reports, in
+// memory from a caller that has just released them.
+func (m *permitModel) granted(c *modeltest.Call, d *acquireCall) (handedOver bool) {
 	now := time.Now()
 	if wrong := m.outOfTurn(c, &d.request); wrong != "" {
 		m.w.Failf("%s got permits: %s", c.Text, wrong)
@@ -163,12 +182,44 @@ func (m *permitModel) granted(c *modeltest.Call, d *acquireCall) {
 		m.w.Failf("%s got %d permits; %d were free", c.Text, d.p.N(), d.free)
 	}
 	s := &permitSet{p: d.p, seat: c.Actor.Seat, life: c.Life, n: d.n, ctx: c.Ctx, cancel: c.Cancel, section: d.in,
-		lease: m.w.Config.Lease, there: true}
+		lease: m.w.Config.Lease, there: true, granted: now}
 	if d.lease > 0 {
 		s.fixed, s.lease, s.end = true, d.lease, now.Add(trusted(d.lease))
 	}
 	s.asked, s.expires = now.Add(s.lease), now.Add(s.lease)
+	if owner := d.p.Owner(); m.owners[owner] {
+		m.handedOver(c, d, s)
+		handedOver = true
+	} else {
+		m.owners[owner] = true
+	}
 	m.sets = append(m.sets, s)
+	return handedOver
+}
+
+// handedOver: permits pass to the caller in front if it wants exactly as many, for the time
+// slice. Redis hears nothing of it, so s is what it was before.
+func (m *permitModel) handedOver(c *modeltest.Call, d *acquireCall, s *permitSet) {
+	limit, now := m.w.Config.HandOverLimit, time.Now()
+	i := slices.IndexFunc(m.sets, func(old *permitSet) bool { return old.p.Owner() == d.p.Owner() })
+	if i < 0 {
+		m.w.Failf("%s got permits of an owner that was used before, %s", c.Text, d.p.Owner())
+		return
+	}
+	old := m.sets[i]
+	m.sets = slices.Delete(m.sets, i, i+1)
+	s.granted, s.asked, s.expires = old.granted, old.asked, old.expires
+	s.there, s.missing = old.there, old.missing
+	m.passes[c.Actor.Seat.Session]++
+	passes := m.passes[c.Actor.Seat.Session]
+	switch {
+	case !old.spent || old.over != nil || old.seat != s.seat || old.life != s.life:
+		m.w.Failf("%s got the %v, which nobody has released", c.Text, old)
+	case old.fixed || s.fixed || old.n != s.n || d.try:
+		m.w.Failf("%s got the %v in memory", c.Text, old)
+	case limit < 0 || limit > 0 && passes > limit || now.Sub(s.granted) > 100*time.Millisecond:
+		m.w.Failf("%s got the %v in memory, after %d others and %v; the limit is %d", c.Text, old, passes-1, now.Sub(s.granted), limit)
+	}
 }
 
 // checkRedis compares the model with what Redis has.

@@ -20,7 +20,8 @@ func TestRandomAgainstModel(t *testing.T) {
 	t.Parallel()
 	modeltest.Run(t, modeltest.Config{Seeds: 8}, func(w *modeltest.World) modeltest.Model {
 		w.Keep = append(w.Keep, modelName, zset(modelName)) // Left looks at them
-		return &permitModel{queue: queue{w: w}, handles: map[handleKey]*semaphore.Semaphore{}}
+		return &permitModel{queue: queue{w: w}, handles: map[handleKey]*semaphore.Semaphore{}, owners: map[string]bool{},
+			passes: map[*rlock.Session]int{}}
 	})
 }
 
@@ -36,7 +37,9 @@ type permitModel struct {
 	gone    bool      // at the last look it did not exist
 	rest    time.Time // until then nobody new comes, who would make it again
 	sets    []*permitSet
-	spent   []*permitSet // released
+	spent   []*permitSet           // released
+	owners  map[string]bool        // that there ever were
+	passes  map[*rlock.Session]int // hand-overs since the last grant by Redis
 	handles map[handleKey]*semaphore.Semaphore
 }
 
@@ -59,6 +62,7 @@ type permitSet struct {
 	end     time.Time     // fixed: of its trust
 
 	there   bool      // Redis has them
+	granted time.Time // by Redis; they may have been handed over since
 	asked   time.Time // when they are to expire, not compared yet with Redis
 	expires time.Time // as Redis said last
 	missing time.Time // since when they are deleted

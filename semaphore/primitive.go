@@ -1,121 +1,127 @@
 package semaphore
 
 import (
-	_ "embed"
-	"strconv"
-	"time"
+	"embed"
+	"fmt"
+	"sync/atomic"
 
-	"relock/rlock"
+	"relock/internal/engine"
+	"relock/internal/script"
 )
 
-//go:embed lua/acquire.lua
-var acquireLua string
-
-//go:embed lua/release.lua
-var releaseLua string
-
-//go:embed lua/renew.lua
-var renewLua string
-
-//go:embed lua/extend.lua
-var extendLua string
-
-//go:embed lua/state.lua
-var stateLua string
-
-//go:embed lua/set_limit.lua
-var setLimitLua string
+//go:embed lua/*.lua
+var luaFiles embed.FS
 
 var (
-	acquireScript  = rlock.NewScript(acquireLua)
-	releaseScript  = rlock.NewScript(releaseLua)
-	renewScript    = rlock.NewScript(renewLua)
-	extendScript   = rlock.NewScript(extendLua)
-	stateScript    = rlock.NewScript(stateLua)
-	setLimitScript = rlock.NewScript(setLimitLua)
+	acquireScript  = script.Load(luaFiles, "lua/acquire.lua")
+	releaseScript  = script.Load(luaFiles, "lua/release.lua")
+	renewScript    = script.Load(luaFiles, "lua/renew.lua")
+	extendScript   = script.Load(luaFiles, "lua/extend.lua")
+	stateScript    = script.Load(luaFiles, "lua/state.lua")
+	setLimitScript = script.Load(luaFiles, "lua/set_limit.lua")
 )
 
-// names are what both kinds of semaphore are called in Redis.
+// permitsKind: many claims hold it together, each for itself.
+var permitsKind = engine.Kind{Family: "semaphore", Permits: true, HandsOver: true}
+
+// names are what both kinds of semaphore are called in Redis. The channel is kept once it
+// is known; a session may hold a great many semaphores, so the rest is not.
 type names struct {
-	rlock.Names
-	channel string
-	both    []string // the free permits and the taken ones; a Counter has only the first
+	key     engine.Names
+	channel atomic.Pointer[string]
 }
 
-func newNames(n rlock.Names) names {
-	return names{Names: n, channel: n.Prefixed("redisson_sc"), both: []string{n.Key(), n.Suffixed("timeout")}}
+// Names are those of the semaphore.
+func (n *names) Names() *engine.Names { return &n.key }
+
+// Channel is Redisson's: "redisson_sc:{name}".
+func (n *names) Channel() string {
+	if c := n.channel.Load(); c != nil {
+		return *c
+	}
+	c := n.key.Prefixed("redisson_sc")
+	n.channel.Store(&c)
+	return c
 }
 
-// permits is the rlock.Primitive for n permits of a semaphore at once. Each acquisition is
-// an owner of its own, and the ids of its permits come from the owner: so nothing has to be
-// remembered for a command to be safe to send twice.
+// permits is the primitive of a semaphore. Each claim is an owner of its own, and the ids of
+// its permits come from the owner: so nothing has to be remembered for a command to be
+// safe to send twice.
 type permits struct {
-	m *Semaphore
-	n int
+	names
+	limit int
+
+	// known is the limit in Redis by what this handle has heard.
+	known atomic.Int64
 }
 
 var _ interface {
-	rlock.Sized
-	rlock.Refuser
+	engine.Leased
+	engine.Refuser
 } = (*permits)(nil)
 
-func (p *permits) Name() string    { return p.m.names.Name() }
-func (p *permits) Key() string     { return p.m.names.Key() }
-func (p *permits) Channel() string { return p.m.names.channel }
-func (p *permits) Part() int       { return 0 }
-func (p *permits) Size() int64     { return int64(p.n) }
-
-// Traits: many hold it together, each for itself.
-func (p *permits) Traits() rlock.Traits { return rlock.Traits{Anonymous: true, Orderly: true} }
-
-// Never tells of a limit below n.
-func (p *permits) Never(limit int64) error {
-	p.m.known.Store(limit)
-	return beyond(p.n, limit)
+// newPermits returns the primitive of that name. limit is for a semaphore that does not
+// exist yet.
+func newPermits(n engine.Names, limit int) *permits {
+	p := &permits{names: names{key: n}, limit: limit}
+	p.known.Store(int64(limit))
+	return p
 }
 
+// Kind is that of permits.
+func (*permits) Kind() *engine.Kind { return &permitsKind }
+
+// Never tells of a limit below what was asked for.
+func (p *permits) Never(limit int64) error {
+	p.known.Store(limit)
+	return fmt.Errorf("%w: the limit is %d", ErrLimit, limit)
+}
+
+// keys are the free permits and the taken ones.
+func (p *permits) keys() []string { return []string{p.key.Key(), p.key.Suffixed("timeout")} }
+
 // Acquire is acquire.lua.
-func (p *permits) Acquire(op *rlock.Op) rlock.Command {
-	names := &p.m.names
-	return rlock.Command{Script: acquireScript, Keys: names.both, Args: []string{
-		op.Owner, itoa(p.n), millis(op.Lease), itoa(p.m.limit), names.channel, names.Publish(),
+func (p *permits) Acquire(op *engine.Op) script.Command {
+	return script.Command{Script: acquireScript, Keys: p.keys(), Args: []string{
+		op.Owner, script.Itoa(int64(op.N)), script.Millis(op.Lease), script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish(),
 	}}
 }
 
-// Release is release.lua. An owner has one hold, without an id.
-func (p *permits) Release(op *rlock.Op) rlock.Command {
-	names := &p.m.names
-	return rlock.Command{Script: releaseScript, Keys: names.both, Args: []string{
-		op.Owner, itoa(p.n), names.channel, names.Publish(),
+// Release is release.lua. A claim ends whole.
+func (p *permits) Release(op *engine.Op) script.Command {
+	return script.Command{Script: releaseScript, Keys: p.keys(), Args: []string{
+		op.Owner, script.Itoa(int64(op.N)), p.Channel(), p.key.Publish(), script.Flag(p.key.CountsReceivers()),
 	}}
 }
 
 // Extend is extend.lua.
-func (p *permits) Extend(op *rlock.Op) rlock.Command {
-	closer := "0"
-	if op.Holds > 0 {
-		closer = "1"
-	}
-	return rlock.Command{Script: extendScript, Keys: p.m.names.both, Args: []string{
-		op.Owner, itoa(p.n), millis(op.Lease), closer,
+func (p *permits) Extend(op *engine.Op) script.Command {
+	return script.Command{Script: extendScript, Keys: p.keys(), Args: []string{
+		op.Owner, script.Itoa(int64(op.N)), script.Millis(op.Lease), script.Flag(op.All || op.Private),
 	}}
 }
 
-// Renew is renew.lua.
-func (p *permits) Renew() *rlock.Script { return renewScript }
+// RenewScript is renew.lua.
+func (*permits) RenewScript() *script.Script { return renewScript }
 
 // RenewArgs are one arg that says it all, and a blank for each further permit: so the
 // session, which bounds the args of a script, bounds the permits that one renews.
-func (p *permits) RenewArgs(owner string, _ int, _ bool) (keys, args []string) {
-	args = make([]string, p.n)
-	args[0] = itoa(p.n) + ":" + owner
-	return p.m.names.both, args
+func (p *permits) RenewArgs(op *engine.Op) (keys, args []string) {
+	args = make([]string, max(1, op.N))
+	args[0] = script.Itoa(int64(op.N)) + ":" + op.Owner
+	return p.keys(), args
 }
 
-// itoa is for script arguments.
-func itoa(n int) string { return strconv.Itoa(n) }
+// state is state.lua.
+func (p *permits) state() script.Command {
+	return script.Command{Script: stateScript, Keys: p.keys(), Args: []string{
+		script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish(),
+	}}
+}
 
-// millis rounds d up to whole milliseconds, the unit of Redis.
-func millis(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+// setLimit is set_limit.lua.
+func (p *permits) setLimit(limit int) script.Command {
+	return script.Command{Script: setLimitScript, Keys: p.keys(), Args: []string{
+		script.Itoa(int64(limit)), p.Channel(), p.key.Publish(),
+	}}
 }

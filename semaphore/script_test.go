@@ -34,7 +34,8 @@ func has(free int, expiry string, ids ...string) [][]string {
 
 // get2 has a lease after which nobody looks, so that replies do not tell the time.
 var get2 = args("me", "2", inf, "5", "ch", "PUBLISH")
-var put2 = args("me", "2", "ch", "PUBLISH")
+var put2 = args("me", "2", "ch", "PUBLISH", "1")
+var back = args("ch", "PUBLISH", "1", "60000") // untake
 
 var semaphoreCases = []locktest.ScriptCase{
 	run("a new semaphore", "acquire", nil, both, get2, "[1 -1 0 1 3 5]", "[1 -1 0 0 3 5]", "s=3 z<me:1 me:2>"),
@@ -58,15 +59,16 @@ var semaphoreCases = []locktest.ScriptCase{
 	run("another type of permits", "acquire", set("SET s 5", "SET z x"), both, get2, "WRONGTYPE", "WRONGTYPE", "s=5 z=x"),
 	run("no integer", "acquire", set("SET s 1.5", "ZADD z 5 x:1"), both, get2, "WRONGTYPE", "WRONGTYPE", "s=1.5 z<x:1>"),
 
-	run("they come back", "release", has(1, inf, "me:1", "me:2", "x:1"), both, put2, "[0 1]", "[0 0]", "s=3 z<x:1>"),
-	run("below the limit that was lowered", "release", has(-5, inf, "me:1", "me:2"), both, put2, "[0 1]", "[0 0]", "s=-3"),
-	run("expired ones do not", "release", has(1, "5", "me:1", "me:2"), both, put2, "[0 0]", "[0 0]", "s=1 z<me:1 me:2>"),
-	run("nor some of them", "release", has(1, inf, "me:1"), both, put2, "[0 0]", "[0 0]", "s=1 z<me:1>"),
-	run("nor another's", "release", has(1, inf, "x:1", "x:2"), both, put2, "[0 0]", "[0 0]", "s=1 z<x:1 x:2>"),
-	run("those of a deleted one", "release", set("ZADD z "+inf+" me:1 "+inf+" me:2"), both, put2, "[0 0]", "[0 0]", ""),
-	run("nothing is there", "release", nil, both, put2, "[0 0]", "[0 0]", ""),
-	run("another type", "release", set("HSET s a 1", "ZADD z "+inf+" me:1 "+inf+" me:2"), both, put2, "[0 0]", "[0 0]", "s{a:1} z<me:1 me:2>"),
-	run("another type of permits", "release", set("SET s 5", "SET z x"), both, put2, "[0 0]", "[0 0]", "s=5 z=x"),
+	run("they come back", "release", has(1, inf, "me:1", "me:2", "x:1"), both, put2, "[0 1 0]", "[0 0 -1]", "s=3 z<x:1>"),
+	run("below the limit that was lowered", "release", has(-5, inf, "me:1", "me:2"), both, put2, "[0 1 -1]", "[0 0 -1]", "s=-3"),
+	run("the count may be unknown", "release", has(1, inf, "me:1", "me:2"), both, args("me", "2", "ch", "PUBLISH", "0"), "[0 1 -1]", "[0 0 -1]", "s=3"),
+	run("expired ones do not", "release", has(1, "5", "me:1", "me:2"), both, put2, "[0 0 -1]", "[0 0 -1]", "s=1 z<me:1 me:2>"),
+	run("nor some of them", "release", has(1, inf, "me:1"), both, put2, "[0 0 -1]", "[0 0 -1]", "s=1 z<me:1>"),
+	run("nor another's", "release", has(1, inf, "x:1", "x:2"), both, put2, "[0 0 -1]", "[0 0 -1]", "s=1 z<x:1 x:2>"),
+	run("those of a deleted one", "release", set("ZADD z "+inf+" me:1 "+inf+" me:2"), both, put2, "[0 0 -1]", "[0 0 -1]", ""),
+	run("nothing is there", "release", nil, both, put2, "[0 0 -1]", "[0 0 -1]", ""),
+	run("another type", "release", set("HSET s a 1", "ZADD z "+inf+" me:1 "+inf+" me:2"), both, put2, "[0 0 -1]", "[0 0 -1]", "s{a:1} z<me:1 me:2>"),
+	run("another type of permits", "release", set("SET s 5", "SET z x"), both, put2, "[0 0 -1]", "[0 0 -1]", "s=5 z=x"),
 
 	run("each for itself", "renew", has(1, inf, "me:1", "me:2", "x:1"), keys("s", "z", "s", "z", "none", "z", "s", "none", "z", "z", "s", "s"),
 		args("30000", "2:me", "", "2:x", "", "2:me", "2:me", "2:me", "2:me"), "[1 1 0 0 0 0 0 0]", "[1 1 0 0 0 0 0 0]", "s=1 z<me:1 me:2 x:1>"),
@@ -107,11 +109,12 @@ var counterCases = []locktest.ScriptCase{
 	run("another type of request", "take", set("SET c 5", "HSET r a 1"), req, args("2", "60000"), "WRONGTYPE", "WRONGTYPE", "c=5 r{a:1}"),
 	run("no integer", "take", set("SET c x"), req, args("2", "60000"), "WRONGTYPE", "WRONGTYPE", "c=x"),
 
-	run("it was taken", "untake", set("SET c 3", "SET r 2"), req, args("ch", "PUBLISH", "60000"), "[0 1]", "[0 0]", "c=5 r=undone"),
-	run("it was not", "untake", set("SET c 3"), req, args("ch", "PUBLISH", "60000"), "[0 0]", "[0 0]", "c=3 r=undone"),
-	run("it was deleted since", "untake", set("SET r 2"), req, args("ch", "PUBLISH", "60000"), "[0 0]", "[0 0]", "r=undone"),
-	run("another type", "untake", set("HSET c a 1", "SET r 2"), req, args("ch", "PUBLISH", "60000"), "[0 0]", "[0 0]", "c{a:1} r=undone"),
-	run("another type of request", "untake", set("SET c 1", "HSET r a 1"), req, args("ch", "PUBLISH", "60000"), "[0 0]", "[0 0]", "c=1 r{a:1}"),
+	run("it was taken", "untake", set("SET c 3", "SET r 2"), req, back, "[0 1 0]", "[0 0 -1]", "c=5 r=undone"),
+	run("the count may be unknown", "untake", set("SET c 3", "SET r 2"), req, args("ch", "PUBLISH", "0", "60000"), "[0 1 -1]", "[0 0 -1]", "c=5 r=undone"),
+	run("it was not", "untake", set("SET c 3"), req, back, "[0 0 -1]", "[0 0 -1]", "c=3 r=undone"),
+	run("it was deleted since", "untake", set("SET r 2"), req, back, "[0 0 -1]", "[0 0 -1]", "r=undone"),
+	run("another type", "untake", set("HSET c a 1", "SET r 2"), req, back, "[0 0 -1]", "[0 0 -1]", "c{a:1} r=undone"),
+	run("another type of request", "untake", set("SET c 1", "HSET r a 1"), req, back, "[0 0 -1]", "[0 0 -1]", "c=1 r{a:1}"),
 
 	run("up", "add", set("SET c 3"), req, args("2", "ch", "PUBLISH", "60000"), "1", "0", "c=5 r=1"),
 	run("down", "add", set("SET c 3"), req, args("-5", "ch", "PUBLISH", "60000"), "1", "0", "c=-2 r=1"),
@@ -139,6 +142,32 @@ var counterCases = []locktest.ScriptCase{
 
 func TestScriptsAreSafeToRunTwice(t *testing.T) {
 	locktest.RunScripts(t, src, append(semaphoreCases, counterCases...))
+}
+
+// A server that takes no writes has said nothing about permits (11.1).
+func TestScriptsPassErrorsOn(t *testing.T) {
+	locktest.RefuseWrites(t, src, append(semaphoreCases, counterCases...))
+}
+
+// A release tells how many have heard it.
+func TestReleasesTellReceivers(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		locktest.Hears(t, s, "ch")
+		for script, c := range map[string]struct {
+			setup      [][]string
+			keys, args []string
+		}{
+			"release": {has(1, inf, "me:1", "me:2"), both, put2},
+			"untake":  {set("SET c 3", "SET r 2"), req, back},
+		} {
+			for _, cmd := range c.setup {
+				must(t, s.Do(t, cmd...).Error())
+			}
+			if got := eval(t, s, script, c.keys, c.args...); got != "[0 1 1]" {
+				t.Errorf("%s replied %s; one hears it", script, got)
+			}
+		}
+	})
 }
 
 func TestScriptHeaders(t *testing.T) { locktest.CheckHeaders(t, src) }
@@ -203,7 +232,7 @@ func TestScriptsNeverShortenALease(t *testing.T) {
 		}
 		// A semaphore with an end takes its permits along.
 		must(t, s.Do(t, "PEXPIRE", "s", "70000").Error())
-		eval(t, s, "release", both, "x", "3", "ch", "PUBLISH")
+		eval(t, s, "release", both, "x", "3", "ch", "PUBLISH", "1")
 		eval(t, s, "acquire", both, "y", "1", "5000", "5", "ch", "PUBLISH")
 		for _, key := range both {
 			ttl, err := s.Do(t, "PTTL", key).AsInt64()
@@ -265,7 +294,7 @@ func TestMessages(t *testing.T) {
 			{"the same limit", "set_limit", has(4, inf, "x:1"), both, args("5", "ch", "PUBLISH"), ""},
 			{"limit far down", "set_limit", has(4, inf, "x:1"), both, args("0", "ch", "PUBLISH"), "0"},
 			{"counter taken from", "take", set("SET c 5"), req, args("2", "60000"), ""},
-			{"counter given back", "untake", set("SET c 5", "SET r 2"), req, args("ch", "PUBLISH", "60000"), "7"},
+			{"counter given back", "untake", set("SET c 5", "SET r 2"), req, back, "7"},
 			{"counter up", "add", set("SET c 5"), req, args("2", "ch", "PUBLISH", "60000"), "7"},
 			{"counter far down", "add", set("SET c 5"), req, args("-7", "ch", "PUBLISH", "60000"), "0"},
 			{"counter up twice", "add", set("SET c 5", "SET r 1"), req, args("2", "ch", "PUBLISH", "60000"), ""},
@@ -297,7 +326,7 @@ func TestMessages(t *testing.T) {
 func TestCounterTTLs(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for script, call := range map[string][]string{
-			"take": args("2", "60000"), "untake": args("ch", "PUBLISH", "60000"), "drain": args("60000"),
+			"take": args("2", "60000"), "untake": back, "drain": args("60000"),
 			"add": args("2", "ch", "PUBLISH", "60000"),
 		} {
 			s.FlushAll(t)

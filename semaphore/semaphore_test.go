@@ -208,11 +208,11 @@ func TestPermitsHaveOwnersOfTheirOwn(t *testing.T) {
 		ses := dial(t, s, slow())
 		ctx := within(t, 20*time.Second)
 		m := semaphore.New(ses, "x", 3)
-		section, h, err := rlock.New(ses, "lock").Lock(ctx)
+		section, h, err := rlock.New(ses, "lock").Lock(rlock.WithOwner(ctx, "me"))
 		must(t, err)
 		section, p, err := m.Acquire(section, 1)
 		must(t, err)
-		if id, _ := rlock.OwnerFrom(section); id != h.Owner() || p.Owner() == id {
+		if id, ok := rlock.OwnerFrom(section); !ok || id != "me" || h.Owner() != "me" || p.Owner() == "me" {
 			t.Errorf("owner %q inside, %q outside; the permits' is %q", id, h.Owner(), p.Owner())
 		}
 		_, again, err := rlock.New(ses, "lock").TryLock(section)

@@ -1,4 +1,4 @@
--- acquire.lua: takes the fair lock if it is this one's turn, counts one more hold of an
+-- acquire.lua: takes the fair lock if it is the caller's turn, counts one more hold of an
 -- owner that has it, or puts the caller in the queue.
 --
 -- Run twice with the same arguments it gives the same state and the same reply: an id
@@ -8,12 +8,11 @@
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]: see grant.lua
 -- ARGV[6]   owner
 -- ARGV[7]   lease in ms
--- ARGV[8]  holds that this session has of it already (0: none that could be lost)
--- ARGV[9]  id of the hold
--- ARGV[10]  1: draw a token although the owner holds the lock; 0: only if it enters
+-- ARGV[8]   holds that this session has of it already (0: none that could be lost)
+-- ARGV[9]   id of the hold
+-- ARGV[10]  1: the caller wants a fencing token
 -- ARGV[11]  place in the queue; '' for a caller that does not wait
--- ARGV[12]  1: the caller wants a fencing token
--- ARGV[13]  1: the caller cannot be told anything
+-- ARGV[12]  1: the caller cannot be told anything
 -- Returns  {1, holds, token or 0, 1}     granted; the TTL is at least the lease
 --          {0, ms, Redis's time in ms, 0}  not yet; ms: ask again then at the latest, -1:
 --                                        unknown
@@ -21,22 +20,22 @@
 --          WRONGTYPE error               nothing was changed
 -- Publishes 'grant:<now>:<token>:<id>' on the channel of the session whose waiter is let
 --          in, if that is another one.
--- include grant.lua
+-- include grant
 local bad = unusable()
 if bad then
   return bad
 end
-local owner, id, place, fenced = ARGV[6], ARGV[9], ARGV[11], ARGV[12]
+local owner, before, id, fenced, place = ARGV[6], tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11]
 if fenced == '1' and not countable() then
-  return redis.error_reply(wrongtype .. ': the fencing token is not an integer that can be counted up')
+  return (refused({err = 'not an integer'}, ': the fencing token is not an integer that can be counted up'))
 end
 local held = tonumber(redis.call('HGET', KEYS[1], owner) or 0) or 0
 
 if held > 0 then
   local counted = redis.call('SISMEMBER', KEYS[4], id) == 1
   local token = 0
-  if fenced == '1' then
-    token = ARGV[10] == '1' and not counted and draw(fenced) or redis.call('GET', KEYS[5]) or 0
+  if fenced == '1' then -- a named owner that comes back into its own lock keeps its token
+    token = before > 0 and not counted and draw(fenced) or redis.call('GET', KEYS[5]) or 0
   end
   if not counted then
     held = redis.call('HINCRBY', KEYS[1], owner, 1)
@@ -44,7 +43,7 @@ if held > 0 then
   end
   local ttl = ARGV[7]
   if held > 1 or not counted or redis.call('PTTL', KEYS[1]) > math.ceil(ARGV[5] / 4) then
-    -- (Else it is this hold's alone, and no more than a claim.)
+    -- (Else it is this hold's alone, and no more than a grant to be taken up.)
     ttl = int(math.max(redis.call('PTTL', KEYS[1]), tonumber(ttl)))
   end
   redis.call('PEXPIRE', KEYS[1], ttl)
@@ -53,8 +52,7 @@ if held > 0 then
     forget(place)
   end
   return {1, held, tonumber(token), 1}
-end
-if tonumber(ARGV[8]) > 0 then
+elseif before > 0 then
   return {-1, 0, 0, 0}
 end
 
@@ -80,7 +78,7 @@ if not redis.call('ZSCORE', KEYS[2], place) then
   local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
   redis.call('ZADD', KEYS[2], int((last or 0) + 1), place)
 end
-heard(place, ARGV[13])
+heard(place, ARGV[12])
 keep()
 if free and grant({[place] = true}) == place then
   redis.call('PEXPIRE', KEYS[1], ARGV[7])

@@ -6,11 +6,10 @@
 -- ARGV[6]  id of the request
 -- Returns  the owners whose hold was ended, none if it was free, or in a second run
 --          WRONGTYPE error: nothing was changed
--- Publishes 'lost:<length of owner>:<owner><key>' on the channel of the session of each
---          owner that is '<session id>:<number>'; then, if the lock was held,
---          'grant:<now>:<token>:<id>' on the channel of the session whose waiter is let
---          in, or, if nobody waits, '0' on the lock's channel.
--- include grant.lua
+-- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions;
+--          then, if the lock was held, 'grant:<now>:<token>:<id>' on the channel of the
+--          session whose waiter is let in, or, if there is none, '0' on the lock's channel.
+-- include grant, tell_lost
 local bad = unusable()
 if bad then
   return bad
@@ -25,10 +24,7 @@ if #owners == 0 then
 end
 redis.call('DEL', KEYS[1], KEYS[4])
 for _, owner in ipairs(owners) do
-  local session = string.match(owner, '^(.+):%d+$')
-  if session then
-    redis.call('PUBLISH', ARGV[3] .. session, 'lost:' .. #owner .. ':' .. owner .. KEYS[1])
-  end
+  tell_lost(owner, ARGV[3])
 end
 if grant({}) then
   redis.call('SADD', KEYS[4], mark)

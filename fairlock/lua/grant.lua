@@ -1,13 +1,12 @@
 -- grant.lua: not a script of its own, but the part that the scripts of the fair lock
--- share: the types of their keys, Redis's time, and how the next waiter is let in. It
--- stands where those scripts say "include grant.lua".
+-- share: the types of their keys, and how the next waiter is let in.
 --
 -- KEYS[1]  the lock: hash, owner -> holds, as that of rlock
 -- KEYS[2]  the queue: sorted set, place -> number; the lowest is served first
 -- KEYS[3]  until when each waiter keeps its place if it is not heard of again: sorted set,
 --          place -> ms, Redis's time; and half a ms if it cannot be told anything
 -- KEYS[4]  the ids of holds: set, lives and dies with the lock
--- KEYS[5]  the fencing token of those who want one: an integer without TTL
+-- KEYS[5]  the fencing token of owners that want one: an integer without TTL
 -- ARGV[1]  channel on which plain waiters listen
 -- ARGV[2]  PUBLISH or SPUBLISH, for that channel
 -- ARGV[3]  the prefix that makes a session's channel out of a session id
@@ -15,15 +14,8 @@
 -- ARGV[5]  the QueueLease of the caller, in ms
 -- A place is "<1: fenced, or 0><QueueLease in ms>;<length>:<session><length>:<owner><id of
 -- the attempt>". What is silent, and how long a grant waits to be taken up, goes by the
--- QueueLease of the waiter: its session beats in step with that, see rlock/queue.go.
-local wrongtype = 'WRONGTYPE Operation against a key holding the wrong kind of value'
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-
--- Not every Lua prints large numbers as integers by itself.
-local function int(n)
-  return string.format('%.0f', n)
-end
+-- QueueLease of the waiter: its session heartbeats in step with that.
+-- include refused, clock, int
 
 -- unusable returns an error for the first key that holds something else than it should,
 -- and which that is.
@@ -33,8 +25,8 @@ local function unusable()
       local kind = redis.call('TYPE', KEYS[i])
       kind = kind.ok or kind
       if kind ~= want and kind ~= 'none' then
-        return redis.error_reply(wrongtype .. ': the ' ..
-          ({'lock', 'queue', "waiters' heartbeats", 'ids of holds', 'fencing token'})[i] .. ' is a ' .. kind), i
+        local names = {'lock', 'queue', "waiters' heartbeats", 'ids of holds', 'fencing token'}
+        return (refused({err = 'wrong kind of value'}, ': the ' .. names[i] .. ' is a ' .. kind)), i
       end
     end
   end
@@ -84,8 +76,8 @@ local function forget(place)
   redis.call('ZREM', KEYS[3], place)
 end
 
--- grant gives the free lock to the first waiter that is alive, and tells it. Whoever has
--- died leaves the queue; whoever is silent, or cannot be told, is passed over and keeps
+-- grant gives the free lock to the first waiter that is alive, and tells it. One that has
+-- died leaves the queue; one that is silent, or cannot be told, is passed over and keeps
 -- its place until it counts as dead. `mine` are places that need not be told, since they
 -- are asking just now. Returns the place, or false if there is none.
 local function grant(mine)
@@ -102,13 +94,13 @@ local function grant(mine)
     elseif lease - (keeps - now) > lease * 11 / 24 then
       passed = passed + 1
     elseif fenced == '1' and not countable() then
-      return false -- nobody can be let in; those who ask are told why
+      return false -- none can be let in; the waiters that ask are told why
     else
       local token = draw(fenced)
       local told = mine[place] and 1 or redis.call('PUBLISH', ARGV[3] .. session,
         'grant:' .. int(now) .. ':' .. token .. ':' .. id)
       if told == 0 and ARGV[4] == '1' and keeps % 1 == 0 then
-        -- As silent as one that missed two beats, until it is heard of again.
+        -- As silent as one that missed two heartbeats, until it is heard of again.
         redis.call('ZADD', KEYS[3], int(now + math.floor(lease * 13 / 24) - 1), place)
         passed = passed + 1
       else
@@ -120,7 +112,7 @@ local function grant(mine)
   end
 end
 
--- keep lets the queue live for as long as somebody in it may.
+-- keep lets the queue live for as long as a waiter in it may.
 local function keep()
   for i = 2, 3 do
     if redis.call('PTTL', KEYS[i]) < 2 * ARGV[5] then

@@ -4,10 +4,6 @@
 -- Returns  the number of waiters that keep their places
 --          WRONGTYPE error
 -- Publishes nothing.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include refused, clock
 local n = redis.pcall('ZCOUNT', KEYS[1], string.format('(%.0f', now), '+inf')
-if type(n) == 'table' then
-  return redis.error_reply("WRONGTYPE Operation against a key holding the wrong kind of value: the waiters' heartbeats")
-end
-return n
+return refused(n, ": the waiters' heartbeats") or n

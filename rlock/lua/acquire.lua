@@ -1,42 +1,69 @@
--- acquire.lua: the first hold of an owner that was just made and that nobody else knows.
--- Its further holds, and all of owners that others may use, go by acquire_by_id.lua.
+-- acquire.lua: one more hold for an owner.
 --
--- Run twice with the same arguments it gives the same state, and the same reply but
--- for `changed`: a hold that is there already is not counted again.
+-- The first hold of a private owner needs no id: no other session knows that owner, so the
+-- hold is there or not. Every other hold has one, since of a named owner no session knows the
+-- whole count. Run twice with the same arguments it gives the same state, and the same
+-- reply but for `changed`: a hold that is there already is not counted again.
 --
 -- KEYS[1]  the lock: hash, owner -> holds
--- KEYS[2]  optional: the fencing token, an integer without TTL; drawn with the hold
+-- KEYS[2]  with an id: the ids of the holds that were taken so: set; lives and dies with
+--          the lock, so that an id never speaks of a later life of it
+-- KEYS[i]  the last one, with tokens: the fencing token, an integer without TTL
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
--- Returns  {1, holds, token or 0, changed}  granted; the TTL is at least the lease
---          {0, PTTL in ms, 0, 0}            held by another; PTTL is -1 without one
---          WRONGTYPE error                  nothing was changed
+-- ARGV[3]  how many fencing tokens to reserve; 0: none
+-- ARGV[4]  holds that this session has of the owner already; 0: none that could be lost
+-- ARGV[5]  id of the hold; left out for the first one of a private owner
+-- Returns  {1, holds, token, changed}  granted; the TTL is at least the lease. token is the
+--                                      highest reserved one, 0 if none was asked for
+--          {0, PTTL in ms, 0, 0}       held by another owner; PTTL is -1 without one
+--          {-1, 0, 0, 0}               the holds of ARGV[4] are gone: lost
+--          WRONGTYPE error             nothing was changed
 -- Publishes nothing.
-local wrongtype = 'WRONGTYPE Operation against a key holding the wrong kind of value'
-local held = redis.pcall('HGET', KEYS[1], ARGV[1])
-if type(held) == 'table' then -- an ACL's refusal is not about the type
-  return string.find(held.err, '[Uu]ser ') and held or redis.error_reply(wrongtype)
+-- include refused
+local owner, tokens, before, id = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
+local held = redis.pcall('HGET', KEYS[1], owner)
+if type(held) == 'table' then
+  return (refused(held))
 end
 held = tonumber(held or 0) or 0
-local changed = held <= 0
-if changed and redis.call('EXISTS', KEYS[1]) == 1 then
-  return {0, redis.call('PTTL', KEYS[1]), 0, 0}
+local ttl = redis.call('PTTL', KEYS[1])
+if held <= 0 and before ~= '0' then
+  return {-1, 0, 0, 0}
+elseif held <= 0 and ttl ~= -2 then
+  return {0, ttl, 0, 0}
 end
+local counted = held > 0 and (not id or redis.call('SISMEMBER', KEYS[2], id) == 1)
 
--- The token comes first: if its key is unusable, nothing has been changed yet.
+-- The tokens come first: if their key is unusable, nothing has been changed yet. A named
+-- owner that comes back into its own lock keeps the token that it entered with.
 local token = 0
-if KEYS[2] then
-  token = redis.pcall(changed and 'INCR' or 'GET', KEYS[2])
+if tokens ~= '0' then
+  if held <= 0 or (before ~= '0' and not counted) then
+    token = redis.pcall('INCRBY', KEYS[#KEYS], tokens)
+  else
+    token = redis.pcall('GET', KEYS[#KEYS])
+  end
   if type(token) == 'table' then
-    return redis.error_reply(wrongtype .. ': the fencing token is not an integer')
+    return (refused(token, ': the fencing token is not an integer'))
   end
   token = tonumber(token or 0) or 0
 end
 
-if changed then
-  held = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
+if not counted then
+  if id and held <= 0 then
+    redis.call('DEL', KEYS[2]) -- ids of an earlier life
+  end
+  held = redis.call('HINCRBY', KEYS[1], owner, 1)
+  if id then
+    redis.call('SADD', KEYS[2], id)
+  end
 end
-if changed or redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+if ttl < tonumber(ARGV[2]) then
+  ttl = ARGV[2]
+  redis.call('PEXPIRE', KEYS[1], ttl)
 end
-return {1, held, token, changed and 1 or 0}
+if id then
+  redis.call('PEXPIRE', KEYS[2], ttl)
+end
+return {1, held, token, counted and 0 or 1}

@@ -10,20 +10,17 @@
 -- ARGV[3]  the prefix that makes a session's channel out of a session id
 -- Returns  the owners whose holds were ended, none if it was free
 --          WRONGTYPE error: nothing was changed; so too for a lock of another kind
--- Publishes 'lost:<length of owner>:<owner><key>' on the channel of the session of
---          each owner that is '<session id>:<number>' (always PUBLISH: it is heard in
---          the whole Cluster), then '1' on the lock's channel if it was held.
-local wrongtype = 'WRONGTYPE Operation against a key holding the wrong kind of value'
+-- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions,
+--          then '1' on the lock's channel if it was held.
+-- include refused, tell_lost
 local fields = redis.pcall('HKEYS', KEYS[1])
-if fields.err then
-  return redis.error_reply(wrongtype)
-end
-if #fields == 0 then
-  return fields
+local bad = refused(fields)
+if bad or #fields == 0 then
+  return bad or fields
 end
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if mode ~= 'read' and mode ~= 'write' then
-  return redis.error_reply(wrongtype .. ': the key is another kind of lock')
+  return (refused({err = 'wrong kind of value'}, ': the key is another kind of lock'))
 end
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
 local owners, seen = {}, {}
@@ -32,10 +29,7 @@ for _, field in ipairs(fields) do
   if field ~= 'mode' and not seen[owner] then
     seen[owner] = true
     owners[#owners + 1] = owner
-    local session = string.match(owner, '^(.+):%d+$')
-    if session then
-      redis.call('PUBLISH', ARGV[3] .. session, 'lost:' .. #owner .. ':' .. owner .. KEYS[1])
-    end
+    tell_lost(owner, ARGV[3])
   end
 end
 redis.call(ARGV[2], ARGV[1], '1')

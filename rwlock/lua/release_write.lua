@@ -3,117 +3,74 @@
 --
 -- If the owner has read holds too, and their lease is not over, the lock becomes a read
 -- lock. Either way waiting readers get their chance now: the marks of the writers that
--- wait are taken away, and come back when those are refused again. What has ended already,
--- or belongs to an earlier life of the lock, is not released again: run twice with the
--- same arguments it leaves the same state and the same holds. Only `changed` tells the
--- runs apart.
+-- wait are taken away, and come back when those are refused again.
 --
--- KEYS[1]  the lock: hash; deleted when nobody is left
--- KEYS[2]  our readers: zset, owner -> when its holds expire
--- KEYS[3]  marks of waiting writers: zset
--- KEYS[4]  the ids of this owner's holds: set, r<id> and w<id>
--- KEYS[5]  the reader's first timeout key
--- ARGV[1]  owner
--- ARGV[2]  channel of the lock
--- ARGV[3]  PUBLISH or SPUBLISH
--- ARGV[4]  the holds of the write side that this session keeps
--- ARGV[5]  the time to live in ms that all it keeps deserves; 0 leaves it
--- ARGV[6]  the holds of the read side that this session keeps
--- ARGV[7]  how many holds to end
--- ARGV[i]  i > 7: the ids of those; then those of ARGV[4], then those of ARGV[6]; needed
---          only with a time to live
--- Returns  {holds left, changed}; changed is 0 if none of the ids was there
---          WRONGTYPE error: a key that goes along is of another type, nothing was
---          changed. If it is the lock itself, the hold is gone: {0, 0}
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[9]: see ending.lua
+-- Returns  {holds left, changed, receivers}, or WRONGTYPE: see ending.lua
 -- Publishes '1' on the channel when no writer is left, or when the last mark of a waiting
 --          writer is taken away while readers may come in.
-local fields = redis.pcall('HMGET', KEYS[1], 'mode', ARGV[1], ARGV[1] .. ':write')
-if fields.err then
-  return {0, 0}
+-- include ending
+local ended, unmarked = take_out('w', writes, reads, kept), 0
+for i = 10, marks > 0 and kept - 1 or 0 do
+  unmarked = unmarked + redis.call('ZREM', KEYS[4], ARGV[i])
 end
-local expiry = redis.pcall('ZSCORE', KEYS[2], ARGV[1])
-local marks = redis.pcall('ZCARD', KEYS[3])
-local ids = redis.pcall('SCARD', KEYS[4])
-if type(expiry) == 'table' or type(marks) == 'table' or type(ids) == 'table' then
-  return redis.error_reply('WRONGTYPE Operation against a key holding the wrong kind of value')
-end
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local ended, unmarked = 0, 0
-local kept = 8 + ARGV[7]
-for i = 8, kept - 1 do
-  ended = ended + redis.call('SREM', KEYS[4], 'w' .. ARGV[i])
-  unmarked = unmarked + redis.call('ZREM', KEYS[3], ARGV[i])
-end
-local reads, held = tonumber(fields[2] or 0) or 0, tonumber(fields[3] or 0) or 0
-if fields[1] ~= 'write' or held <= 0 or ended == 0 then
-  if unmarked > 0 and fields[1] ~= 'write' then
-    local mark = redis.call('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')
+if writes <= 0 or ended == 0 then
+  if writes <= 0 and reads <= 0 then
+    redis.call('DEL', KEYS[3]) -- of a life of the lock that is over
+  end
+  if unmarked > 0 and mode ~= 'write' then
+    local mark = redis.call('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')
     if not mark[2] or tonumber(mark[2]) <= now then
-      redis.call(ARGV[3], ARGV[2], '1')
+      publish('1')
     end
   end
-  return {fields[1] == 'write' and held or 0, 0}
+  return {writes, 0, -1}
 end
 
--- ours reports whether all of the owner's holds of a side are this session's. Their number
--- alone does not say so: what it keeps may be of an earlier life of the lock.
-local function ours(side, count, number, first)
-  local all = count == number
-  for i = first, first + number - 1 do
-    all = all and redis.call('SISMEMBER', KEYS[4], side .. ARGV[i]) == 1
-  end
-  return all
-end
-
-local keep, ttl = tonumber(ARGV[5]), redis.call('PTTL', KEYS[1])
-held = math.max(held - ended, 0)
-local alone = keep > 0 and ours('w', held, tonumber(ARGV[4]), kept)
-expiry = reads > 0 and tonumber(expiry or 0) or 0
+local ttl = redis.call('PTTL', KEYS[1])
+local held = math.max(writes - ended, 0)
+local alone = keep > 0 and (private or there(KEYS[3], 'w', kept, others - 1) == held)
+expiry = reads > 0 and expiry or 0
 if held > 0 then
   redis.call('HINCRBY', KEYS[1], ARGV[1] .. ':write', -ended)
 else
   redis.call('HDEL', KEYS[1], ARGV[1] .. ':write')
 end
-if reads > 0 and alone and ours('r', reads, tonumber(ARGV[6]), kept + ARGV[4]) and expiry > now + 1 + keep then
+if reads > 0 and alone and (private or there(KEYS[3], 'r', others, #ARGV) == reads) and expiry > now + 1 + keep then
   expiry = now + 1 + keep -- all that is left is this session's, and deserves no more
-  redis.call('ZADD', KEYS[2], string.format('%.0f', expiry), ARGV[1])
+  redis.call('ZADD', KEYS[2], int(expiry), ARGV[1])
 end
-if tonumber(ARGV[6]) > 0 and reads > 0 then
+if tonumber(ARGV[7]) > 0 and reads > 0 then
   -- Its holder has trusted the lock for as long as the write side was good for.
-  local stays = ttl
-  if keep > 0 then
-    stays = held > 0 and 0 or math.min(keep, ttl)
-  end
+  local stays = keep == 0 and ttl or held > 0 and 0 or math.min(keep, ttl)
   if now + 1 + stays > expiry then
-    expiry = now + 1 + stays -- see acquire_read.lua
-    redis.call('ZADD', KEYS[2], string.format('%.0f', expiry), ARGV[1])
-    redis.call('PEXPIRE', KEYS[2], string.format('%.0f', math.max(ttl, expiry - now, 1)))
-    redis.call('SET', KEYS[5], '1', 'PX', string.format('%.0f', math.max(expiry - now, 1)))
+    expiry = now + 1 + stays
+    redis.call('ZADD', KEYS[2], int(expiry), ARGV[1])
+    redis.call('PEXPIRE', KEYS[2], int(math.max(ttl, expiry - now, 1)))
+    redis.call('SET', KEYS[5], '1', 'PX', int(math.max(expiry - now, 1)))
   end
 end
 if held > 0 then
-  -- Only ever shorter, and only if no other session holds under the same owner.
+  -- Only ever shorter: unlocking one hold never lengthens the lease of another.
   local stays = math.max(keep, expiry - now)
   if alone and ttl > stays then
-    redis.call('PEXPIRE', KEYS[1], string.format('%.0f', stays))
+    redis.call('PEXPIRE', KEYS[1], int(stays))
   end
-  return {held, 1}
+  return {held, 1, -1}
 end
 if reads > 0 and expiry <= now and (expiry > 0 or redis.call('EXISTS', KEYS[5]) == 0) then
   redis.call('HDEL', KEYS[1], ARGV[1]) -- their lease is over
   redis.call('ZREM', KEYS[2], ARGV[1])
-  redis.call('DEL', KEYS[4], KEYS[5])
+  redis.call('DEL', KEYS[3], KEYS[5])
   reads = 0
 end
-redis.call('DEL', KEYS[3])
+redis.call('DEL', KEYS[4])
 if redis.call('HLEN', KEYS[1]) == 1 then
-  redis.call('DEL', KEYS[1], KEYS[2], KEYS[4])
+  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
 else
   redis.call('HSET', KEYS[1], 'mode', 'read')
   if reads > 0 and expiry > now then
-    redis.call('PEXPIRE', KEYS[1], string.format('%.0f', expiry - now))
+    redis.call('PEXPIRE', KEYS[1], int(expiry - now))
   end
 end
-redis.call(ARGV[3], ARGV[2], '1')
-return {0, 1}
+return {0, 1, publish('1')}

@@ -1,4 +1,4 @@
--- state.lua: who holds a lock, how deep, and for how long. Read-only.
+-- state.lua: the owners of a lock, their holds, and its TTL. Read-only.
 --
 -- KEYS[1]  the lock: hash
 -- KEYS[2]  our readers: zset, owner -> when its holds expire
@@ -6,13 +6,12 @@
 --          readers of ours whose lease is over; mode is '' and PTTL -2 when free
 --          WRONGTYPE error; so too for a lock of another kind
 -- Publishes nothing.
-local wrongtype = 'WRONGTYPE Operation against a key holding the wrong kind of value'
+-- include refused, clock, int
 local all = redis.pcall('HGETALL', KEYS[1])
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local dead = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now))
-if all.err or dead.err then
-  return redis.error_reply(wrongtype)
+local dead = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', int(now))
+local bad = refused(all) or refused(dead)
+if bad then
+  return bad
 end
 local over = {}
 for _, owner in ipairs(dead) do
@@ -31,9 +30,8 @@ for i = 1, #all, 2 do
   end
 end
 if #all > 0 and mode ~= 'read' and mode ~= 'write' then
-  return redis.error_reply(wrongtype .. ': the key is another kind of lock')
-end
-if #owners == 0 then
+  return (refused({err = 'wrong kind of value'}, ': the key is another kind of lock'))
+elseif #owners == 0 then
   return {'', -2}
 end
 local reply = {mode, redis.call('PTTL', KEYS[1])}

@@ -4,37 +4,39 @@
 -- runs apart: 0 in a first run means that the permits had expired, or the semaphore was
 -- deleted; 0 in a resend means that an earlier run has done it.
 --
--- KEYS[1]  the free permits: integer; not made anew if it is gone
--- KEYS[2]  the taken permits: sorted set, permit id -> expiry in ms since 1970
+-- KEYS[1], KEYS[2]  see permits.lua; the free permits are not made anew if they are gone
 -- ARGV[1]  owner; its permits are '<owner>:1' to '<owner>:<n>'
 -- ARGV[2]  n
 -- ARGV[3]  channel of the semaphore
 -- ARGV[4]  PUBLISH or SPUBLISH
--- Returns  {0, changed}
+-- ARGV[5]  1: that tells how many connections have heard it; 0: it counts one node only
+-- Returns  {0, changed, receivers}; receivers is how many connections heard of free
+--          permits, -1 if that is not known or nothing was published
 -- Publishes how many permits are free, if some are.
-local value, n = redis.pcall('GET', KEYS[1]), tonumber(ARGV[2])
-if type(value) == 'table' or type(redis.pcall('ZCARD', KEYS[2])) == 'table'
-    or (value and not ((value == '0' or string.match(value, '^-?[1-9]%d*$')) and #value <= 18)) then
-  return {0, 0} -- something else stands under the name: the permits are gone
+-- include refused, integer, clock
+local owner, n = ARGV[1], tonumber(ARGV[2])
+local value, taken = redis.pcall('GET', KEYS[1]), redis.pcall('ZCARD', KEYS[2])
+local bad, gone = refused(value)
+if not bad then
+  bad, gone = refused(taken)
 end
-if value then
-  local time = redis.call('TIME')
-  local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-  for i = 1, n do
-    local expiry = redis.call('ZSCORE', KEYS[2], ARGV[1] .. ':' .. i)
-    if not expiry or tonumber(expiry) <= now then
-      return {0, 0} -- whoever looks for expired permits gives them back
-    end
+if bad and not gone then
+  return bad
+elseif gone or (value and not integer(value)) then
+  return {0, 0, -1} -- something else stands under the name: the permits are gone
+end
+for i = 1, value and n or 0 do
+  local expiry = redis.call('ZSCORE', KEYS[2], owner .. ':' .. i)
+  if not expiry or tonumber(expiry) <= now then
+    return {0, 0, -1} -- the next script that counts permits gives expired ones back
   end
 end
 for i = 1, n do
-  redis.call('ZREM', KEYS[2], ARGV[1] .. ':' .. i)
+  redis.call('ZREM', KEYS[2], owner .. ':' .. i)
 end
 if not value then
-  return {0, 0} -- it was deleted, and these permits with it
+  return {0, 0, -1} -- it was deleted, and these permits with it
 end
 value = redis.call('INCRBY', KEYS[1], ARGV[2])
-if value > 0 then
-  redis.call(ARGV[4], ARGV[3], string.format('%.0f', value))
-end
-return {0, 1}
+local receivers = value > 0 and redis.call(ARGV[4], ARGV[3], string.format('%.0f', value))
+return {0, 1, ARGV[5] == '1' and receivers or -1}

@@ -5,20 +5,26 @@
 -- KEYS[2]  the request: what it took; becomes 'undone', which expires
 -- ARGV[1]  channel of the counter
 -- ARGV[2]  PUBLISH or SPUBLISH
--- ARGV[3]  for how long the request is remembered from this run on, in ms
--- Returns  {0, changed}; changed is 0 if nothing was given back
+-- ARGV[3]  1: that tells how many connections have heard it; 0: it counts one node only
+-- ARGV[4]  for how long the request is remembered from this run on, in ms
+-- Returns  {0, changed, receivers}; changed is 0 if nothing was given back; receivers is
+--          how many connections heard of it, -1 if that is not known or nothing was published
 -- Publishes the new value, or 0 if it is below 0, if something was given back.
+-- include refused, integer
 local value, request = redis.pcall('GET', KEYS[1]), redis.pcall('GET', KEYS[2])
-if type(request) == 'table' then
-  return {0, 0} -- nobody's request
+local bad, gone = refused(request)
+if gone then
+  return {0, 0, -1} -- no request of ours
+elseif not bad then
+  bad, gone = refused(value)
 end
-redis.call('SET', KEYS[2], 'undone', 'PX', ARGV[3])
-if not request or request == 'undone' then
-  return {0, 0}
+if bad and not gone then
+  return bad
 end
-if type(value) ~= 'string' or not (value == '0' or string.match(value, '^-?[1-9]%d*$')) or #value > 18 then
-  return {0, 0} -- the counter that it was taken from is gone
+redis.call('SET', KEYS[2], 'undone', 'PX', ARGV[4])
+if not request or request == 'undone' or type(value) ~= 'string' or not integer(value) then
+  return {0, 0, -1} -- nothing was taken, or the counter that it was taken from is gone
 end
 value = redis.call('INCRBY', KEYS[1], request)
-redis.call(ARGV[2], ARGV[1], string.format('%.0f', math.max(value, 0)))
-return {0, 1}
+local receivers = redis.call(ARGV[2], ARGV[1], string.format('%.0f', math.max(value, 0)))
+return {0, 1, ARGV[3] == '1' and receivers or -1}

@@ -1,12 +1,16 @@
 package locktest
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"sort"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
 
 	"relock/internal/test/redistest"
 )
@@ -73,6 +77,63 @@ func RunScripts(t *testing.T, sources map[string]string, cases []ScriptCase) {
 			t.Errorf("%s.lua has no case", name)
 		}
 	}
+}
+
+// RefuseWrites runs the cases on a server that takes no writes at the moment. A script then
+// changes nothing, and gives the server's error as it is: it speaks of the server, and not
+// of the lock. What needs no write is answered as always. An ACL's refusal is no
+// WRONGTYPE either.
+func RefuseWrites(t *testing.T, sources map[string]string, cases []ScriptCase) {
+	s := redistest.Real(t)
+	takes := func(writes bool) {
+		Must(t, s.Do(t, "CONFIG", "SET", "min-replicas-to-write", map[bool]string{true: "0", false: "1"}[writes]).Error())
+	}
+	refused := false
+	for _, c := range cases {
+		takes(true)
+		s.FlushAll(t)
+		for _, cmd := range c.setup {
+			Must(t, s.Do(t, cmd...).Error())
+		}
+		before := Describe(t, s)
+		takes(false)
+		eval := append([]string{"EVAL", sources[c.script], strconv.Itoa(len(c.keys))}, append(c.keys, c.args...)...)
+		got := reply(s, t, eval)
+		if strings.HasPrefix(got, "NOREPLICAS") {
+			refused = true
+		} else if got != c.first {
+			t.Errorf("%s/%s replied %s, want NOREPLICAS, or %s if that needs no write", c.script, c.name, got, c.first)
+		}
+		if after := Describe(t, s); after != before {
+			t.Errorf("%s/%s was refused, but Redis has %q, and had %q", c.script, c.name, after, before)
+		}
+		takes(true)
+		Must(t, s.Do(t, "ACL", "SETUSER", "default", "-@read").Error())
+		if got := reply(s, t, eval); strings.HasPrefix(got, "WRONGTYPE") {
+			t.Errorf("%s/%s replied %s where the user may not read", c.script, c.name, got)
+		}
+		Must(t, s.Do(t, "ACL", "SETUSER", "default", "+@read").Error())
+	}
+	if !refused {
+		t.Error("no script was refused")
+	}
+}
+
+// Hears subscribes to a channel and returns what is published there.
+func Hears(t testing.TB, s *redistest.Server, channel string) <-chan string {
+	t.Helper()
+	c := make(chan string, 10000)
+	client := s.Client(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, done := make(chan struct{}), make(chan struct{})
+	ctx = rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { close(ready) })
+	go func() {
+		defer close(done)
+		_ = client.Receive(ctx, client.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) { c <- m.Message })
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	Get(t, ready, 10*time.Second, "the subscription")
+	return c
 }
 
 func reply(s *redistest.Server, t *testing.T, cmd []string) string {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/engine"
+	"relock/internal/script"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
@@ -40,14 +42,13 @@ func inWorld(t *testing.T, cfg Config, seed uint64, model Model, fn func(*testin
 func TestScriptsHaveTheBubblesTime(t *testing.T) {
 	inWorld(t, Config{}, 1, loose{}, func(t *testing.T, w *World) {
 		w.start(w.Seats[0])
-		script := rlock.NewScript("local t = redis.call('TIME') return {tonumber(t[1]), tonumber(t[2])}")
+		clock := script.New("local t = redis.call('TIME') return {tonumber(t[1]), tonumber(t[2])}")
 		now := func() time.Time {
-			p, err := rlock.NewMutexPrimitive(w.Seats[0].Session, "x")
-			if err != nil {
-				t.Fatal(err)
-			}
 			var at time.Time
-			err = w.Seats[0].Session.Call(context.Background(), "time", p, rlock.Command{Script: script, Keys: []string{"x"}}, func(r rueidis.RedisResult) error {
+			session := (*engine.Session)(w.Seats[0].Session)
+			names, err := session.Names("x")
+			h := engine.NewHandle(session, &names, err)
+			err = h.Call(context.Background(), "time", script.Command{Script: clock, Keys: []string{"x"}}, func(r rueidis.RedisResult) error {
 				reply, err := r.AsIntSlice()
 				if err == nil {
 					at = time.Unix(reply[0], reply[1]*1000)

@@ -34,10 +34,6 @@ type MutexKind struct {
 	// back; "" for nothing.
 	Books func(*rlock.Session) string
 
-	// Owner, if not nil, returns the owner of a hold without making him known, as
-	// Hold.Owner does: an owner that is known keeps the lock from being handed over.
-	Owner func(*rlock.Hold) string
-
 	// HandedOver, if not nil, is called when the lock was handed over in memory.
 	HandedOver func()
 
@@ -66,20 +62,21 @@ type Mutex struct {
 	expires time.Time     // as Redis said last
 	latest  time.Time     // the latest end that anybody asked for in this life
 	slack   time.Duration // miniredis has nanoseconds, scripts have not: see checkRedis
-	shared  bool          // more than one tenure had holds in this life
-	by      []*tenure     // those with holds in this life
+	shared  bool          // more than one claim had holds in this life
+	by      []*claim      // those with holds in this life
 
-	tenures []*tenure
-	spent   []*hold // unlocked
-	token   int64   // the highest that was drawn
-	queue   queue   // of a fair lock
+	claims []*claim
+	spent  []*hold             // unlocked
+	token  int64               // the highest that was drawn
+	learnt map[*Seat]time.Time // when a process last learnt that it had lost the lock
+	queue  queue               // of a fair lock
 
 	mu     sync.Mutex
-	handed map[string]string // owners that the lock was handed to in memory, and from whom
+	handed map[string]bool // owners whose claims were handed over in memory since the last look
 }
 
-// tenure is what an owner holds in one process, from its outermost Lock on.
-type tenure struct {
+// claim is what an owner holds in one process, from its outermost Lock on.
+type claim struct {
 	seat  *Seat
 	life  int
 	owner string
@@ -88,11 +85,16 @@ type tenure struct {
 	over  error     // how it ended; nil while it lasts
 	until time.Time // the latest end of the lock that was asked for, when it was released
 
+	// local: a private owner that began as a renewed reader. Redis counts one for it, however
+	// many holds are nested, for as long as one of them lives; a nested hold with a fixed
+	// lease ends by itself in memory, and the owner is renewed meanwhile.
+	local bool
+
 	dead   bool      // its process was killed
 	doomed bool      // its life of the lock is over; it learns of it
 	notice time.Time // until then, if it still asks,
 	trust  time.Time // and until then if its context has ended
-	inVain bool      // it was doomed, and has handed the lock on in memory
+	inVain bool      // it was doomed, and has handed its claim over in memory
 	// revived: it is doomed, but the same owner has entered anew elsewhere; what it asks
 	// Redis for is there, so it need not learn of it.
 	revived bool
@@ -100,12 +102,13 @@ type tenure struct {
 
 type hold struct {
 	*rlock.Hold
-	t       *tenure
+	t       *claim
 	ctx     context.Context // given to its Lock
 	cancel  context.CancelFunc
 	section *Section
-	own     bool // the section is its own, not the tenure's
+	own     bool // the section is its own, not the claim's
 	fixed   bool
+	byName  bool // its context names the owner; it was not nested through a section
 
 	end     time.Time // fixed: of its trust
 	until   time.Time // fixed: of its lease
@@ -113,31 +116,45 @@ type hold struct {
 	spent   bool      // unlocked
 }
 
-// Owner is that of its tenure; see MutexKind.Owner.
+// Owner is that of its claim.
 func (h *hold) Owner() string { return h.t.owner }
 
-// derived reports whether a section is not that of a tenure itself. Which of two Locks of one
+// derived reports whether a section is not that of a claim itself. Which of two Locks of one
 // owner was the outermost cannot be told from the order in which they were seen to return.
 func (s *Section) derived() bool { return strings.HasSuffix(fmt.Sprint(s.Context), ".WithCancel") }
 
 func (h *hold) ranOut() bool { return h.fixed && !time.Now().Before(h.end) }
 
-// uncertain: the session may or may not know yet that the tenure is over.
-func (t *tenure) uncertain() bool { return t.doomed || t.ctx.Err() != nil }
+// uncertain: the session may or may not know yet that the claim is over.
+func (t *claim) uncertain() bool { return t.doomed || !t.wanted() }
 
-func (t *tenure) live() bool {
+// wanted reports whether a context lives that wants the lock to be renewed: that of the
+// outermost Lock, or that of another Lock which named the owner. A fixed lease in a local
+// claim wants it whatever its contexts.
+func (t *claim) wanted() bool {
+	return t.ctx.Err() == nil || slices.ContainsFunc(t.holds, func(h *hold) bool {
+		return !h.spent && (h.byName && !h.fixed && h.ctx.Err() == nil || t.local && h.fixed && !h.ranOut())
+	})
+}
+
+func (t *claim) live() bool {
 	return slices.ContainsFunc(t.holds, func(h *hold) bool { return !h.spent && !h.ranOut() })
 }
 
-// renews reports whether the watchdog keeps the lock alive for this tenure.
-func (t *tenure) renews() bool {
+// renews reports whether the watchdog keeps the lock alive for this claim.
+func (t *claim) renews() bool {
 	return t.over == nil && !t.dead && !t.uncertain() &&
-		slices.ContainsFunc(t.holds, func(h *hold) bool { return !h.spent && !h.fixed })
+		slices.ContainsFunc(t.holds, func(h *hold) bool { return !h.spent && (!h.fixed || t.local && !h.ranOut()) })
+}
+
+// hasMore reports whether the claim has another live hold.
+func (t *claim) hasMore(h *hold) bool {
+	return slices.ContainsFunc(t.holds, func(o *hold) bool { return o != h && !o.spent && !o.ranOut() })
 }
 
 // held returns what the callers in the process on seat have not unlocked yet.
 func (m *Mutex) held(seat *Seat) (all []*hold) {
-	for _, t := range m.tenures {
+	for _, t := range m.claims {
 		for _, h := range t.holds {
 			if t.seat == seat && t.life == seat.Life && !t.dead && !h.spent {
 				all = append(all, h)
@@ -147,9 +164,9 @@ func (m *Mutex) held(seat *Seat) (all []*hold) {
 	return all
 }
 
-// tenureOf returns the tenure of owner in the process on seat that is not over.
-func (m *Mutex) tenureOf(seat *Seat, owner string) *tenure {
-	for _, t := range m.tenures {
+// claimOf returns the claim of owner in the process on seat that is not over.
+func (m *Mutex) claimOf(seat *Seat, owner string) *claim {
+	for _, t := range m.claims {
 		if t.seat == seat && t.life == seat.Life && t.owner == owner && t.over == nil && !t.dead {
 			return t
 		}
@@ -162,14 +179,11 @@ func NewMutex(w *World, kind MutexKind) *Mutex {
 	if kind.Fenced {
 		w.Keep = append(w.Keep, "redisson_lock_token:{"+kind.Key+"}")
 	}
-	m := &Mutex{w: w, kind: kind, queue: newQueue(), handed: map[string]string{}}
-	if m.kind.Owner == nil {
-		m.kind.Owner = (*rlock.Hold).Owner
-	}
-	w.Config.Trace = &rlock.Trace{HandedOver: func(_, from, to string) {
+	m := &Mutex{w: w, kind: kind, queue: newQueue(), handed: map[string]bool{}, learnt: map[*Seat]time.Time{}}
+	w.Config.Trace = &rlock.Trace{HandedOver: func(_, owner, _ string) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.handed[to] = from
+		m.handed[owner] = true
 		if m.kind.HandedOver != nil {
 			m.kind.HandedOver()
 		}
@@ -188,6 +202,7 @@ type lockCall struct {
 	wait  time.Duration // 0: as long as it takes
 	lease time.Duration // 0: the watchdog renews
 	ended bool          // the context was done already
+	named bool          // the context names the owner, and is not that of a section
 	raced bool          // it was cancelled in the moment in which it may have got in
 	left  time.Time     // when it was cancelled
 	h     *rlock.Hold
@@ -307,7 +322,7 @@ func (m *Mutex) lock(r *rand.Rand, a *Actor, inside *hold, try bool) bool {
 		what = "nested " + what
 	} else if n := r.IntN(5); n < 2 {
 		d.owner = []string{"ann", "bob"}[n]
-		ctx = rlock.WithOwner(ctx, d.owner)
+		ctx, d.named = rlock.WithOwner(ctx, d.owner), true
 	}
 	if r.IntN(3) == 0 {
 		d.lease = time.Millisecond << r.IntN(17) // to a minute

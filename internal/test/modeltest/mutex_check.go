@@ -12,7 +12,7 @@ import (
 
 // checkSections compares the model with what the callers were told.
 func (m *Mutex) checkSections() {
-	for _, t := range m.tenures {
+	for _, t := range m.claims {
 		for _, h := range t.holds {
 			if t.dead || h.spent {
 				continue
@@ -62,7 +62,7 @@ func (m *Mutex) checkRedis() {
 func (m *Mutex) checkLease() {
 	now, ttl := time.Now(), m.w.Redis.TTL(m.kind.Key)
 	m.expires = now.Add(ttl)
-	for _, t := range m.tenures {
+	for _, t := range m.claims {
 		if t.revived && t.over == nil && t.owner == m.owner { // it renews what is not its own
 			m.shared = true
 			m.mayLast(now.Add(m.w.Config.Lease))
@@ -73,11 +73,14 @@ func (m *Mutex) checkLease() {
 	for _, t := range m.by {
 		if t.renews() {
 			m.mayLast(now.Add(m.w.Config.Lease))
-			if ttl < m.w.Config.Lease/2 {
+			if ttl < trusted(m.w.Config.Lease)/2 {
 				m.w.Failf("%s is renewed, and has %v to live", m.owner, ttl)
 			}
 		}
 		for _, h := range t.holds {
+			if t.over == nil && !t.dead && !h.spent && !h.fixed && h.ctx.Err() == nil {
+				m.mayLast(now.Add(m.w.Config.Lease)) // a caller of a named owner wants renewals
+			}
 			auto = auto || h.counted && !h.fixed
 			if h.counted && h.until.After(fixed) {
 				fixed = h.until
@@ -113,8 +116,11 @@ func (m *Mutex) checkWaiting() {
 		if c.Began.After(since) {
 			since = c.Began
 		}
+		if at := m.learnt[c.Actor.Seat]; at.After(since) {
+			since = at
+		}
 		waited := now.Sub(since)
-		mistaken := slices.ContainsFunc(m.tenures, func(t *tenure) bool {
+		mistaken := slices.ContainsFunc(m.claims, func(t *claim) bool {
 			return t.seat == c.Actor.Seat && t.doomed && t.over == nil
 		})
 		switch {
@@ -123,7 +129,8 @@ func (m *Mutex) checkWaiting() {
 			m.w.Failf("%v: %s still waits, and was cancelled", c.Actor, c.Text)
 		case d.wait > 0 && now.Sub(c.Began) >= d.wait:
 			m.w.Failf("%v: %s still waits", c.Actor, c.Text)
-		case m.owner == "" && m.told && !mistaken && m.calm() && m.queueCalm() && waited > yields:
+		case mistaken: // the session asks nobody while it thinks that it has the lock
+		case m.owner == "" && m.told && m.calm() && m.queueCalm() && waited > yields:
 			m.w.Failf("%v: %s waits, and the lock was released", c.Actor, c.Text)
 		case m.owner == "" && waited > floor, m.owner == d.owner && waited > floor:
 			m.w.Failf("%v: %s waits although nobody else has held the lock for %v", c.Actor, c.Text, waited)

@@ -12,7 +12,7 @@ import (
 // Gone: what a closed process held is released; what a killed one held stands until its
 // lease is over.
 func (m *Mutex) Gone(seat *Seat, killed bool) {
-	for _, t := range m.tenures {
+	for _, t := range m.claims {
 		switch {
 		case t.seat != seat || t.life != seat.Life || t.dead:
 		case killed:
@@ -25,16 +25,21 @@ func (m *Mutex) Gone(seat *Seat, killed bool) {
 	m.freeIfEmpty()
 }
 
-// end: the tenure is over, and Redis counts none of its holds any more.
-func (t *tenure) end(cause error) {
+// end: the claim is over, and Redis counts none of its holds any more.
+func (t *claim) end(cause error) {
 	t.over = cause
 	for _, h := range t.holds {
 		h.counted = false
 	}
 }
 
-// lose: the tenure is over, but its session cannot know what Redis still counts.
-func (t *tenure) lose() { t.over = rlock.ErrLost }
+// lose: the claim is over, but its session cannot know what Redis still counts.
+func (t *claim) lose() { t.over = rlock.ErrLost }
+
+func (m *Mutex) lose(t *claim) {
+	t.lose()
+	m.learnt[t.seat] = time.Now()
+}
 
 // counted returns how many holds Redis must count, and how many more it may, which are
 // lost but not taken back.
@@ -67,7 +72,7 @@ func (m *Mutex) endLife(at time.Time, told bool) {
 	if !at.Equal(m.expires) {
 		m.queue.jolt = time.Now()
 	}
-	for _, t := range m.tenures {
+	for _, t := range m.claims {
 		if !t.revived && !slices.Contains(m.by, t) {
 			continue
 		}
@@ -114,7 +119,8 @@ func (m *Mutex) Check(ended []*Call) {
 	m.checkRedis()
 	m.checkWaiting()
 	m.checkQueue(ended)
-	m.tenures = slices.DeleteFunc(m.tenures, func(t *tenure) bool {
+	m.forgetHandOvers()
+	m.claims = slices.DeleteFunc(m.claims, func(t *claim) bool {
 		inUse := func(h *hold) bool { return h.counted || !h.spent && !t.dead }
 		return !slices.ContainsFunc(t.holds, inUse)
 	})
@@ -122,35 +128,35 @@ func (m *Mutex) Check(ended []*Call) {
 
 // expire ends a life that nobody renewed. All that it was for must know already.
 func (m *Mutex) expire() {
-	if m.owner == "" || time.Now().Before(m.expires) || slices.ContainsFunc(m.by, (*tenure).renews) {
+	if m.owner == "" || time.Now().Before(m.expires) || slices.ContainsFunc(m.by, (*claim).renews) {
 		return
 	}
-	if slices.ContainsFunc(m.tenures, func(t *tenure) bool { return t.revived && t.over == nil }) && m.w.Redis.HGet(m.kind.Key, m.owner) != "" {
+	if slices.ContainsFunc(m.claims, func(t *claim) bool { return t.revived && t.over == nil }) && m.w.Redis.HGet(m.kind.Key, m.owner) != "" {
 		return // kept alive by one who is mistaken in what he holds, though not in who
 	}
 	for _, t := range m.by {
-		if t.over != nil || t.dead {
-			continue
+		if t.over != nil || t.dead || t.revived && time.Now().Before(t.notice) {
+			continue // (one that entered a later life by mistake learns that when it is renewed)
 		}
 		for _, h := range t.holds {
 			if end := h.section.Ended(); !h.spent && (h.Remaining() > 0 || end.IsZero() || end.After(m.expires)) {
 				m.w.Failf("the lease of %s is over, and its section ended at %v, with %v to go", m.owner, end, h.Remaining())
 			}
 		}
-		t.lose()
+		m.lose(t)
 	}
 	m.endLife(m.expires, false)
 }
 
-// noticed ends tenures whose end needs no message, or has come as one.
+// noticed ends claims whose end needs no message, or has come as one.
 func (m *Mutex) noticed() {
-	for _, t := range m.tenures {
+	for _, t := range m.claims {
 		if t.over != nil || t.dead {
 			continue
 		}
 		trusted := slices.ContainsFunc(t.holds, func(h *hold) bool { return h.Remaining() > 0 })
 		switch {
-		case trusted && t.doomed && !t.revived && t.ctx.Err() == nil && time.Now().After(t.notice),
+		case trusted && t.doomed && !t.revived && t.wanted() && time.Now().After(t.notice),
 			trusted && t.doomed && !t.revived && time.Now().After(t.trust):
 			m.w.Failf("%s has not noticed that its lock is gone", t.owner)
 		case trusted && !t.live():
@@ -159,7 +165,7 @@ func (m *Mutex) noticed() {
 		case t.live() && !t.uncertain():
 			m.w.Failf("%s was told that its lock is lost, and it is not", t.owner)
 		default:
-			t.lose()
+			m.lose(t)
 		}
 	}
 }
@@ -172,9 +178,10 @@ func (m *Mutex) unlocked(c *Call, d unlockCall) {
 		ok = errors.Is(c.Err, rlock.ErrNotHeld)
 	case t.over == rlock.ErrClosed:
 		ok = errors.Is(c.Err, rlock.ErrClosed)
-	case t.over == nil && t.doomed && m.handedOn(t):
-		ok = ok && !h.ranOut() // Redis was not asked; the one who was let in learns of it
+	case t.over == nil && t.doomed && m.wasHandedOver(t.owner):
+		ok = ok && !h.ranOut() // Redis was not asked; the next section learns of it
 		t.inVain = true
+	case t.over == nil && !h.ranOut() && t.local && t.hasMore(h): // Redis was not asked
 	case t.over != nil, h.ranOut(), t.doomed && !t.revived:
 		ok = lost
 	case t.revived:
@@ -188,18 +195,17 @@ func (m *Mutex) unlocked(c *Call, d unlockCall) {
 	}
 	m.spent = append(m.spent[max(0, len(m.spent)-9):], h)
 	h.spent = true
-	ids := m.kind.Fair || t.owner == "ann" || t.owner == "bob"
 	all := !slices.ContainsFunc(t.holds, func(h *hold) bool { return !h.spent })
 	switch {
 	case t.over == nil && lost && !h.ranOut() && t.live():
 		h.counted = false
-		t.lose()
+		m.lose(t)
 	case t.over == nil:
 		h.counted = false
 		if !t.live() {
 			t.end(rlock.ErrReleased)
 		}
-	case ids && all && !t.revived: // lost, but its holds have ids and can be taken back
+	case all && !t.revived: // lost, and what may stand is released
 		t.end(t.over)
 	}
 	m.freeIfEmpty()
@@ -211,6 +217,7 @@ func (m *Mutex) extended(c *Call, d extendCall) {
 	switch {
 	case !h.fixed:
 		ok = errors.Is(c.Err, rlock.ErrArgument)
+	case t.over == nil && !h.ranOut() && t.local: // Redis was not asked
 	case t.over != nil, h.ranOut(), t.doomed && !t.revived:
 		ok = lost
 	case t.revived:
@@ -224,7 +231,7 @@ func (m *Mutex) extended(c *Call, d extendCall) {
 		h.end, h.until = time.Now().Add(trusted(d.d)), time.Now().Add(d.d)
 		m.mayLast(h.until)
 	case lost && t.over == nil && !h.ranOut():
-		t.lose()
+		m.lose(t)
 	}
 }
 
@@ -257,7 +264,7 @@ func (m *Mutex) mayLast(until time.Time) {
 func (m *Mutex) refused(c *Call, d *lockCall, ended []*Call) {
 	notAcquired := errors.Is(c.Err, rlock.ErrNotAcquired)
 	now := time.Now()
-	t := m.tenureOf(c.Actor.Seat, d.owner)
+	t := m.claimOf(c.Actor.Seat, d.owner)
 	switch {
 	case c.Actor.Seat.Session == nil && errors.Is(c.Err, rlock.ErrClosed):
 	case d.raced && errors.Is(c.Err, context.Canceled):
@@ -267,12 +274,12 @@ func (m *Mutex) refused(c *Call, d *lockCall, ended []*Call) {
 	case d.try && notAcquired && m.kind.Fair && m.owner == "" && m.letIn(ended):
 	case d.try && notAcquired && (m.owner != "" && m.owner != d.owner || m.entering(c, d)):
 	case d.wait > 0 && notAcquired && now.Equal(c.Began.Add(d.wait)):
-	case notAcquired && t != nil && t.ctx.Err() != nil:
-		// rlock does not nest in a tenure whose outermost context has ended, also not with
+	case notAcquired && t != nil && !t.wanted():
+		// rlock does not nest in a claim whose outermost context has ended, also not with
 		// a context that lives; what it asked for then is undone, but for the TTL.
 		m.undone(d)
 	case errors.Is(c.Err, rlock.ErrLost) && t != nil && t.doomed:
-		t.lose()
+		m.lose(t)
 	default:
 		m.w.Failf("%s returned %v; the owner was %q", c.Text, c.Err, m.owner)
 	}
@@ -295,14 +302,14 @@ func (m *Mutex) entering(c *Call, d *lockCall) bool {
 
 // granted is a Lock or TryLock that got in.
 func (m *Mutex) granted(c *Call, d *lockCall, ended []*Call) {
-	owner, now, seat := m.kind.Owner(d.h), time.Now(), c.Actor.Seat
-	t := m.tenureOf(seat, owner)
-	var from *tenure
+	owner, now, seat := d.h.Owner(), time.Now(), c.Actor.Seat
+	t := m.claimOf(seat, owner)
+	var from *claim
 	if t == nil {
 		from = m.handedFrom(owner)
 	}
 	if from != nil && from.inVain {
-		m.grantedInVain(c, d, owner)
+		m.grantedInVain(c, d, from)
 		return
 	}
 	if must, _ := m.counted(); must == 0 && m.owner != "" && m.owner != owner {
@@ -318,24 +325,26 @@ func (m *Mutex) granted(c *Call, d *lockCall, ended []*Call) {
 	}
 	enters := m.owner == ""
 	m.slack += time.Millisecond
-	if token := d.h.Token(); m.kind.Fenced && (enters && token <= m.token || !enters && token != m.token) {
+	// Who enters a later life by mistake keeps the token of the life that it knows.
+	stale := t != nil && t.doomed
+	if token := d.h.Token(); m.kind.Fenced && !stale && (enters && token <= m.token || !enters && token != m.token) {
 		m.w.Failf("%s drew token %d after %d", c.Text, token, m.token)
 	}
-	m.token = d.h.Token()
+	m.token = max(m.token, d.h.Token())
 	if enters {
 		m.checkOrder(c, d, ended)
 		m.owner, m.since, m.slack = owner, now, 0
 		if from != nil { // the key stands on, with its TTL
 			m.mayLast(from.until)
 		}
-		for _, t := range m.tenures {
+		for _, t := range m.claims {
 			t.revived = t.revived || t.doomed && t.over == nil && t.owner == owner && !t.dead
 		}
 	}
-	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: d.lease > 0 && d.in.derived(), counted: true}
+	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: d.lease > 0 && d.in.derived(), byName: d.named, counted: true}
 	if t == nil {
-		t = &tenure{seat: seat, life: seat.Life, owner: owner, ctx: c.Ctx}
-		m.tenures = append(m.tenures, t)
+		t = &claim{seat: seat, life: seat.Life, owner: owner, ctx: c.Ctx}
+		m.claims = append(m.claims, t)
 	}
 	h.t = t
 	t.holds = append(t.holds, h)

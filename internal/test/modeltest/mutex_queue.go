@@ -67,12 +67,12 @@ func (m *Mutex) queueGone(seat *Seat, killed bool) {
 	}
 }
 
-// beat is the longest time between two signs of life of a waiter.
-func (m *Mutex) beat() time.Duration { return m.w.Config.QueueLease / 4 }
+// heartbeat is the longest time between two signs of life of a waiter.
+func (m *Mutex) heartbeat() time.Duration { return m.w.Config.QueueLease / 4 }
 
 // queueCalm: everybody has heard, and was heard of, since something unusual happened.
 func (m *Mutex) queueCalm() bool {
-	return m.w.Calm(m.w.Config.PollFloor) && (m.queue.stirred.IsZero() || time.Since(m.queue.stirred) > m.beat())
+	return m.w.Calm(m.w.Config.PollFloor) && (m.queue.stirred.IsZero() || time.Since(m.queue.stirred) > m.heartbeat())
 }
 
 // floor is for how long the lock may be free, without a message, while somebody waits.
@@ -81,7 +81,7 @@ func (m *Mutex) floor() time.Duration {
 	case !m.kind.Fair:
 		return m.w.Config.PollFloor
 	case m.queueCalm():
-		return m.beat()
+		return m.heartbeat()
 	default:
 		return m.w.Config.QueueLease
 	}
@@ -326,7 +326,7 @@ func (m *Mutex) checkLeft(ended []*Call) {
 // what has happened now is noted.
 func (m *Mutex) checkPunctual(c *Call) {
 	late := time.Since(m.since)
-	if m.since.Sub(m.queue.jolt) <= m.beat() || !m.queueCalm() || late <= 3*time.Millisecond {
+	if m.since.Sub(m.queue.jolt) <= m.heartbeat() || !m.queueCalm() || late <= 3*time.Millisecond {
 		return
 	}
 	if p := m.queue.front; m.queue.sessions[p.Session].live() {

@@ -65,40 +65,39 @@ func (m *Mutex) turns(r *rand.Rand, seat *Seat) bool {
 	return true
 }
 
-// grantedInVain is a Lock that got the lock in memory from somebody who had lost it and did
-// not know. It is told at once.
-func (m *Mutex) grantedInVain(c *Call, d *lockCall, owner string) {
-	t := &tenure{seat: c.Actor.Seat, life: c.Actor.Seat.Life, owner: owner, ctx: c.Ctx, doomed: true, inVain: true, notice: time.Now()}
-	t.trust = t.notice
+// grantedInVain is a Lock that was handed a claim in memory that was lost, though the session
+// did not know. It learns of it as the section before it would have: claims are renewed again
+// from then on.
+func (m *Mutex) grantedInVain(c *Call, d *lockCall, from *claim) {
+	t := &claim{seat: c.Actor.Seat, life: c.Actor.Seat.Life, owner: from.owner, ctx: c.Ctx, doomed: true, notice: from.notice, trust: from.trust}
+	if next := time.Now().Add(m.w.Config.Lease/3 + time.Millisecond); next.After(t.notice) {
+		t.notice = next
+	}
 	t.holds = []*hold{{Hold: d.h, t: t, ctx: c.Ctx, cancel: c.Cancel, section: d.in}}
-	m.tenures = append(m.tenures, t)
+	m.claims = append(m.claims, t)
 }
 
-// handedFrom returns the tenure from which the lock was handed to an owner in memory.
-func (m *Mutex) handedFrom(owner string) *tenure {
-	m.mu.Lock()
-	from, ok := m.handed[owner]
-	m.mu.Unlock()
-	if !ok {
-		return nil
-	}
-	for _, t := range m.tenures {
-		if t.owner == from {
+// handedFrom returns the claim before the one that an owner has just been granted, if that
+// was in memory.
+func (m *Mutex) handedFrom(owner string) *claim {
+	for _, t := range slices.Backward(m.claims) {
+		if t.owner == owner && m.wasHandedOver(owner) {
 			return t
 		}
 	}
-	m.w.Failf("%s was let in by %s, who had nothing", owner, from)
 	return nil
 }
 
-// handedOn reports whether a tenure has handed the lock on in memory.
-func (m *Mutex) handedOn(t *tenure) bool {
+// wasHandedOver reports whether the claim of an owner was handed over since the last look.
+func (m *Mutex) wasHandedOver(owner string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, from := range m.handed {
-		if from == t.owner {
-			return true
-		}
-	}
-	return false
+	return m.handed[owner]
+}
+
+// forgetHandOvers is the end of a look.
+func (m *Mutex) forgetHandOvers() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.handed)
 }

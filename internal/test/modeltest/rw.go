@@ -36,7 +36,7 @@ type RWKind struct {
 // RW is the model of a reentrant read-write lock, used on both sides by named and
 // nameless owners with and without fixed leases.
 type RW struct {
-	// Mutex is here for the callers' side only: tenures, their holds, and what is done
+	// Mutex is here for the callers' side only: claims, their holds, and what is done
 	// with those. What Redis has is another matter, since owners share the lock.
 	Mutex
 	kind   RWKind
@@ -65,13 +65,13 @@ type life struct {
 	expires time.Time     // as Redis said last
 	latest  time.Time     // the latest end that anybody asked for
 	slack   time.Duration // see Mutex.slack
-	shared  bool          // more than one tenure had holds in it
+	shared  bool          // more than one claim had holds in it
 	loose   bool          // its end may be later than what is left of it deserves
 	over    bool          // its lease is; its field stays until somebody clears it away
-	by      []*tenure
+	by      []*claim
 
 	// ghosts are holds whose lease is over, and that Redis may still count. A renewal for
-	// another tenure that is mistaken (see misled) brings them back to life.
+	// another claim that is mistaken (see misled) brings them back to life.
 	ghosts int
 }
 
@@ -95,7 +95,7 @@ type gone struct {
 // NewRW returns the model of one read-write lock of that kind.
 func NewRW(w *World, kind RWKind) *RW {
 	return &RW{
-		Mutex: Mutex{w: w}, kind: kind, writes: make(map[*hold]bool), lives: make(map[string]*life),
+		Mutex: Mutex{w: w, learnt: map[*Seat]time.Time{}}, kind: kind, writes: make(map[*hold]bool), lives: make(map[string]*life),
 		free: gone{now: true}, open: gone{now: true},
 	}
 }
@@ -190,7 +190,7 @@ func (m *RW) lock(r *rand.Rand, a *Actor, inside *hold) bool {
 		d.ended = ctx.Err() != nil
 	} else if n := r.IntN(5); n < 2 {
 		d.owner = []string{"ann", "bob"}[n]
-		ctx = rlock.WithOwner(ctx, d.owner)
+		ctx, d.named = rlock.WithOwner(ctx, d.owner), true
 	}
 	if r.IntN(3) == 0 {
 		d.lease = time.Millisecond << r.IntN(17) // to a minute

@@ -194,7 +194,7 @@ func (m *RW) stated(c *Call, d *stateCall) {
 
 // checkSections compares the model with what the callers were told.
 func (m *RW) checkSections() {
-	for _, t := range m.tenures {
+	for _, t := range m.claims {
 		for _, h := range t.holds {
 			if t.dead || h.spent {
 				continue
@@ -256,14 +256,17 @@ func (m *RW) checkLease(l *life) {
 			}
 		}
 		for _, h := range t.holds {
-			auto = auto || h.counted && !h.fixed
+			if t.local && h.fixed && h.counted && !h.spent && !t.dead && now.After(h.end) {
+				l.mayLast(h.end.Add(m.w.Config.Lease)) // it was renewed until then
+			}
+			auto = auto || h.counted && (!h.fixed || t.local)
 			if r := h.Remaining(); t.over == nil && !t.dead && !t.doomed && r > left {
 				m.w.Failf("%s trusts its lease for %v, and it ends in %v", l.owner, r, left)
 			}
 			if h.counted && h.until.After(fixed) {
 				fixed = h.until
 			}
-			if t.over == nil && h.counted && h.fixed && !h.ranOut() && l.expires.Add(l.slack).Before(h.until) {
+			if t.over == nil && h.counted && h.fixed && !t.local && !h.ranOut() && l.expires.Add(l.slack).Before(h.until) {
 				m.w.Failf("the lease of %s ends in %v, and it asked for %v", l.owner, left, h.until.Sub(now))
 			}
 		}
@@ -272,7 +275,8 @@ func (m *RW) checkLease(l *life) {
 	if !auto {
 		latest = fixed
 	}
-	if l.expires.After(latest.Add(2 * time.Millisecond)) { // leases are rounded up, in a downgrade twice
+	// Leases are rounded up: as the end of a reader, as the lock's TTL, and in a downgrade.
+	if l.expires.After(latest.Add(3 * time.Millisecond)) {
 		m.w.Failf("the lease of %s ends in %v, and nobody asks for more than %v", l.owner, left, latest.Sub(now))
 	}
 }
@@ -306,7 +310,7 @@ func (m *RW) checkMarks() {
 	for _, c := range calls {
 		d := c.Data.(*rwCall)
 		since := latest(d.front, m.reading)
-		if d.write && m.inFront(c) && m.others(d.owner) && now.Sub(since) > floor {
+		if d.write && m.inFront(c) && !m.behindItself(c) && m.others(d.owner) && now.Sub(since) > floor {
 			marked++
 		}
 	}

@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -22,6 +23,7 @@ func (m *RW) Check(ended []*Call) {
 			m.stirred = m.stirred || m.writes[d.h]
 			m.loosen(d.h, d.again)
 			m.unlocked(c, d)
+			m.lastUnlocked(d.h.t)
 		case extendCall:
 			m.loosen(d.h, false)
 			m.extended(c, d)
@@ -49,11 +51,20 @@ func (m *RW) Check(ended []*Call) {
 	m.checkLeases()
 	m.checkMarks()
 	m.checkWaiting()
-	m.tenures = slices.DeleteFunc(m.tenures, func(t *tenure) bool {
+	m.claims = slices.DeleteFunc(m.claims, func(t *claim) bool {
 		inUse := func(h *hold) bool { return h.counted || !h.spent && !t.dead }
 		return !slices.ContainsFunc(t.holds, inUse)
 	})
 	m.stirred, m.cleared, m.deleted, m.undone = false, false, false, nil
+}
+
+// lastUnlocked: what a lost owner may have left is released when all its holds are unlocked,
+// unless its process cannot reach Redis just now.
+func (m *RW) lastUnlocked(t *claim) {
+	if t.over == rlock.ErrLost && !t.dead && !t.revived && m.calm() &&
+		!slices.ContainsFunc(t.holds, func(h *hold) bool { return !h.spent }) {
+		t.end(t.over)
+	}
 }
 
 func inLine(c *Call) int {
@@ -63,17 +74,20 @@ func inLine(c *Call) int {
 	return 0
 }
 
-// counted is Mutex.counted for the holds of one side in one life.
+// counted is Mutex.counted for the holds of one side in one life. All that a local claim has
+// are one hold in Redis.
 func (m *RW) counted(l *life, write bool) (must, may int) {
 	for _, t := range l.by {
+		n := 0
 		for _, h := range t.holds {
-			switch {
-			case !h.counted || m.writes[h] != write:
-			case t.over == nil:
-				must++
-			default:
-				may++
+			if h.counted && m.writes[h] == write && !(t.local && n > 0) {
+				n++
 			}
+		}
+		if t.over == nil {
+			must += n
+		} else {
+			may += n
 		}
 	}
 	if !write {
@@ -98,7 +112,7 @@ func (m *RW) loosen(h *hold, again bool) {
 
 // endLife: Redis has nothing of that owner since at.
 func (m *RW) endLife(l *life, at time.Time) {
-	for _, t := range m.tenures {
+	for _, t := range m.claims {
 		if !slices.Contains(l.by, t) && !(t.revived && t.owner == l.owner) {
 			continue
 		}
@@ -117,7 +131,7 @@ func (m *RW) endLife(l *life, at time.Time) {
 // expire ends what nobody renewed. All that it was for must know already.
 func (m *RW) expire() {
 	for _, l := range m.lives {
-		if l.over || time.Now().Before(l.expires) || slices.ContainsFunc(l.by, (*tenure).renews) {
+		if l.over || time.Now().Before(l.expires) || slices.ContainsFunc(l.by, (*claim).renews) {
 			continue
 		}
 		reads, lost := m.counted(l, false)
@@ -148,7 +162,7 @@ func (l *life) lapsed() bool { return l.over || !time.Now().Before(l.expires) }
 
 // misled: it may be kept alive by one who is mistaken in what he holds, though not in who.
 func (m *RW) misled(l *life) bool {
-	return slices.ContainsFunc(m.tenures, func(t *tenure) bool { return t.revived && t.over == nil && t.owner == l.owner })
+	return slices.ContainsFunc(m.claims, func(t *claim) bool { return t.revived && t.over == nil && t.owner == l.owner })
 }
 
 // mislead notes that l may be renewed by such a one.
@@ -161,7 +175,7 @@ func (m *RW) mislead(l *life) {
 
 func (m *RW) extended(c *Call, d extendCall) {
 	m.Mutex.extended(c, d)
-	if l := m.lives[d.h.t.owner]; l != nil && c.Err == nil {
+	if l := m.lives[d.h.t.owner]; l != nil && c.Err == nil && !d.h.t.local {
 		l.mayLast(d.h.until)
 	}
 }
@@ -194,7 +208,7 @@ func (m *RW) forced(c *Call, d *forceCall) {
 // refused is a call that failed.
 func (m *RW) refused(c *Call, d *rwCall) {
 	notAcquired := errors.Is(c.Err, rlock.ErrNotAcquired)
-	t := m.tenureOf(c.Actor.Seat, d.owner)
+	t := m.claimOf(c.Actor.Seat, d.owner)
 	switch {
 	case c.Err == nil:
 	case c.Actor.Seat.Session == nil && errors.Is(c.Err, rlock.ErrClosed):
@@ -288,7 +302,9 @@ func (m *RW) upgraded(c *Call, d *rwCall) {
 		writes, _ := m.counted(l, true)
 		after = reads+lost > 0 && writes == 0
 	}
-	if d.owner == "" || !already && !after && !slices.Contains(m.undone, d.owner) {
+	t := m.claimOf(c.Actor.Seat, d.owner)
+	local := t != nil && t.local // Redis was not asked
+	if d.owner == "" || !already && !after && !local && !slices.Contains(m.undone, d.owner) {
 		m.w.Failf("%s returned %v, and its owner does not have the read side alone", c.Text, c.Err)
 	}
 }
@@ -299,26 +315,28 @@ func (m *RW) granted(c *Call, d *rwCall) {
 		return
 	}
 	owner, now := d.h.Owner(), time.Now()
-	l := m.lives[owner]
+	l, t := m.lives[owner], m.claimOf(c.Actor.Seat, owner)
 	switch {
 	case d.ended || c.Ctx.Err() != nil && !d.raced:
 		m.w.Failf("%s got in with a context that had ended", c.Text)
 	case d.owner != "" && owner != d.owner:
 		m.w.Failf("%s got in as %s", c.Text, owner)
+	case t != nil && t.local:
+		m.nested(c, d, t)
+		return
 	case (l == nil || l.lapsed()) && !d.write && !m.stirred && m.seen.closed(now) && now.Sub(m.freeSince(&m.seen)) < time.Second:
 		// Of a lock that is free a mark keeps readers out for a second: whoever left it
 		// may have died.
 		m.w.Failf("%s got in, and a writer waits", c.Text)
 	}
 	m.excludes(c, d, owner)
-	t := m.tenureOf(c.Actor.Seat, owner)
 	if l == nil && t != nil {
 		m.w.Failf("%s got in anew, in a section whose lock is gone", c.Text)
 	}
 	if l == nil {
 		l = &life{owner: owner, since: now, expires: now.Add(time.Hour)} // look knows better
 		m.lives[owner] = l
-		for _, t := range m.tenures {
+		for _, t := range m.claims {
 			t.revived = t.revived || t.doomed && t.over == nil && t.owner == owner && !t.dead
 		}
 	}
@@ -327,10 +345,10 @@ func (m *RW) granted(c *Call, d *rwCall) {
 		l.ghosts = 0
 	}
 	l.slack += time.Millisecond
-	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: d.lease > 0 && d.in.derived(), counted: true}
+	h := d.hold(c)
 	if t == nil {
-		t = &tenure{seat: c.Actor.Seat, life: c.Actor.Seat.Life, owner: owner, ctx: c.Ctx}
-		m.tenures = append(m.tenures, t)
+		t = &claim{seat: c.Actor.Seat, life: c.Actor.Seat.Life, owner: owner, ctx: c.Ctx, local: d.owner == "" && !d.write && d.lease == 0}
+		m.claims = append(m.claims, t)
 	}
 	h.t = t
 	t.holds = append(t.holds, h)
@@ -338,14 +356,29 @@ func (m *RW) granted(c *Call, d *rwCall) {
 		l.shared = l.shared || len(l.by) > 0
 		l.by = append(l.by, t)
 	}
-	lease := m.w.Config.Lease
-	if d.lease > 0 {
-		h.fixed, h.end, h.until = true, now.Add(trusted(d.lease)), now.Add(d.lease)
-		lease = d.lease
-	}
-	l.mayLast(now.Add(lease))
+	l.mayLast(now.Add(cmp.Or(d.lease, m.w.Config.Lease)))
 	if d.write {
 		m.writes[h] = true
+	}
+}
+
+// hold returns the hold of a call that got in.
+func (d *rwCall) hold(c *Call) *hold {
+	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: d.lease > 0 && d.in.derived(), byName: d.named, counted: true}
+	if d.lease > 0 {
+		h.fixed, h.end, h.until = true, time.Now().Add(trusted(d.lease)), time.Now().Add(d.lease)
+	}
+	return h
+}
+
+// nested is a call that got in to a local claim: Redis was not asked, also where the lock is
+// gone and the session does not know it yet.
+func (m *RW) nested(c *Call, d *rwCall, t *claim) {
+	h := d.hold(c)
+	h.t, h.counted = t, !t.doomed
+	t.holds = append(t.holds, h)
+	if d.write {
+		m.w.Failf("%s got in: an upgrade", c.Text)
 	}
 }
 

@@ -18,16 +18,26 @@ func (m *RW) checkWaiting() {
 			m.w.Failf("%v: %s still waits, and was cancelled", c.Actor, c.Text)
 		case d.wait > 0 && now.Sub(c.Began) >= d.wait:
 			m.w.Failf("%v: %s still waits", c.Actor, c.Text)
-		case m.tenureOf(c.Actor.Seat, d.owner) != nil:
+		case m.claimOf(c.Actor.Seat, d.owner) != nil:
 			m.w.Failf("%v: %s waits for itself", c.Actor, c.Text)
 		case l != nil && !l.over && now.Sub(latest(l.since, c.Began)) > 2*floor:
 			m.w.Failf("%v: %s waits, and its owner is in since %v", c.Actor, c.Text, l.since)
+		case m.behindItself(c):
 		case m.free.now && now.Sub(latest(m.free.at, c.Began)) > 4*floor+time.Second:
 			m.w.Failf("%v: %s waits, and the lock is free since %v", c.Actor, c.Text, m.free.at)
 		case m.inFront(c):
 			m.checkFront(c, d)
 		}
 	}
+}
+
+// behindItself reports whether the session of a call believes that it has the write side: then
+// none of its callers asks Redis, until a renewal tells the session that the lock is gone.
+func (m *RW) behindItself(c *Call) bool {
+	return slices.ContainsFunc(m.claims, func(t *claim) bool {
+		return t.seat == c.Actor.Seat && t.doomed && t.over == nil && !t.dead &&
+			slices.ContainsFunc(t.holds, func(h *hold) bool { return m.writes[h] && !h.spent })
+	})
 }
 
 // leaving: a writer that leaves sees to it that his mark is gone. On a connection that was
@@ -56,7 +66,7 @@ func (m *RW) checkFront(c *Call, d *rwCall) {
 	if !way.now {
 		return
 	}
-	mistaken := slices.ContainsFunc(m.tenures, func(t *tenure) bool {
+	mistaken := slices.ContainsFunc(m.claims, func(t *claim) bool {
 		return t.seat == c.Actor.Seat && t.doomed && t.over == nil
 	})
 	waited := time.Since(latest(way.at, c.Began))

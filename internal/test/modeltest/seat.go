@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -73,7 +74,10 @@ func (w *World) start(s *Seat) {
 	}
 	s.Life++
 	s.Session, s.link, s.killed = session, link, false
-	w.Config = session.Config()
+	w.Config.Lease = cmp.Or(w.Config.Lease, rlock.DefaultLease)
+	w.Config.ReleaseTimeout = cmp.Or(w.Config.ReleaseTimeout, rlock.DefaultReleaseTimeout)
+	w.Config.PollFloor = cmp.Or(w.Config.PollFloor, rlock.DefaultPollFloor)
+	w.Config.QueueLease = cmp.Or(w.Config.QueueLease, rlock.DefaultQueueLease)
 	w.Logf("seat %d: process %d.%d starts", s.N, s.N, s.Life)
 }
 

@@ -10,13 +10,20 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"relock/internal/engine"
 )
 
-// Main runs the tests of a package and fails when goroutines are left over. It runs up to
+// Main runs the tests of a package with the invariants of the machine asserted at each step,
+// and fails when goroutines are left over. It runs up to
 // 16 parallel tests at once (6 with the race detector), or as many as the flag -parallel
 // says. Call it from TestMain; it does not return.
 func Main(m *testing.M) {
 	flag.Parse()
+	// Benchmarks measure what users run, which does not look after itself.
+	if f := flag.Lookup("test.bench"); f == nil || f.Value.String() == "" {
+		engine.CheckInvariants(true)
+	}
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {

@@ -282,7 +282,13 @@ func (s *Server) restart() error {
 		// Close has cancelled the context that blocking commands live by, and
 		// miniredis makes no new one.
 		s.Mini.Ctx, s.Mini.CtxCancel = context.WithCancel(context.Background())
-		return s.Mini.Restart()
+		// Another test may just be looking whether the port is free.
+		var err error
+		poll(5*time.Second, func() bool {
+			err = s.Mini.Restart()
+			return err == nil
+		})
+		return err
 	}
 	var err error
 	for range startTries {

@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"time"
+
+	"relock/pubsub"
+)
+
+// enqueue puts the caller at the end of the session's queue. The lock's mutex must be held.
+func (a *acquisition) enqueue() {
+	l := a.lock
+	a.node.Of = a
+	l.queue.Push(&a.node)
+	a.queued = true
+	if l.queue.Front() == a && l.lobby == nil {
+		return // alone, as mostly
+	}
+	b := l.waiting()
+	b.limit.arrive(a)
+	if l.share != nil && a.prim.Kind().Exclusive { // a writer waits
+		l.share.passUntil = min(l.share.passUntil, a.start+joinBeforeWriter)
+	}
+}
+
+// finish makes a section of a grant, or takes everything back. The lock's mutex must be held,
+// unless a section was handed over; it is released. The section is nil without an error if the
+// kind has no leases.
+func (a *acquisition) finish(g grant, err error) (*section, error) {
+	if x := a.given.Load(); x != nil {
+		return a.take(x)
+	}
+	l := a.lock
+	if err != nil {
+		a.leave(nil)
+		gone := a.giveUp()
+		l.unlock()
+		l.tryRetire()
+		if gone != nil {
+			briefly(gone)
+		}
+		return nil, err
+	}
+	c := a.claim
+	if a.prim.Kind().Unleased {
+		c.retire(over)
+		a.leave(&g)
+		l.unlock()
+		l.tryRetire()
+		return nil, nil
+	}
+	x := a.admit(g)
+	a.leave(&g)
+	l.unlock()
+	return x, nil
+}
+
+// admit makes a section of a grant. The lock's mutex must be held.
+func (a *acquisition) admit(g grant) *section {
+	l, c, s := a.lock, a.claim, a.lock.s
+	c.state = held
+	lease := a.lease()
+	if g.unconfirmed > 0 {
+		lease = g.unconfirmed
+	}
+	c.confirmed(g.sent, lease, g.doubts)
+	if a.prim.Kind().Fenced || g.token > 0 {
+		c.reserve(g.token)
+	}
+	l.hold(c, s.now())
+	x := c.open(a, g.sent)
+	x.token = c.draw()
+	c.renewAt = s.nextRenewal(c, g.sent)
+	if g.unconfirmed > 0 || c.doubtful() {
+		c.renewAt = g.sent // Redis is asked at once
+	}
+	c.reschedule()
+	if c.more != nil {
+		c.more.registered = false
+		if c.num == 0 {
+			c.more.holds = map[*Hold]string{&x.first: a.op.ID}
+		}
+		c.passTurn()
+	}
+	if a.prim.Kind().Shares {
+		l.shareFrom(c, g.sent)
+	}
+	return x
+}
+
+// leave gives up the caller's place in the queue. won is the grant, nil if there is none. The
+// lock's mutex must be held.
+func (a *acquisition) leave(won *grant) {
+	if !a.queued {
+		return
+	}
+	l := a.lock
+	wasFront := l.queue.Front() == a
+	l.dequeue(a)
+	next := l.queue.Front()
+	if next == nil {
+		return
+	}
+	if wasFront {
+		next.signal() // it has to look after the messages and the clock from now on
+	}
+	k := a.prim.Kind()
+	switch {
+	case k.Exclusive && (won != nil || k == next.prim.Kind() || l.holder != nil):
+		// It keeps the next one out, or what kept it out does the same to the next one.
+	case won != nil && wasFront && !won.isEnoughFor(next):
+		l.waiting().lookAt = l.s.nextLook(won.value)
+	case won != nil || wasFront:
+		l.nudge() // what let this one in, or was not enough for it, may let in the next one
+	}
+}
+
+// dequeue takes a out of the queue. The subscription ends when nobody waits any more. The
+// lock's mutex must be held.
+func (l *lock) dequeue(a *acquisition) {
+	l.queue.Remove(&a.node)
+	a.queued = false
+	if b := l.lobby; b != nil && b.listener != nil && l.queue.Front() == nil {
+		var unused *pubsub.Listener
+		unused, b.listener = b.listener, nil
+		l.later(unused.Close)
+	}
+}
+
+// giveUp ends the claim of a failed acquisition: what may have been granted is released in the
+// background. The channel is closed when that is done; it is nil if nobody need wait for it.
+// The lock's mutex must be held.
+func (a *acquisition) giveUp() <-chan struct{} {
+	c := a.claim
+	if c == nil {
+		return nil
+	}
+	if c.state != asking {
+		return nil
+	}
+	k := a.prim.Kind()
+	registered := c.more != nil && c.more.registered
+	late := a.tries.mayCome && k.Unleased // it would take for ever; the release leaves word
+	if !a.tries.unknown && !registered && !late {
+		c.retire(over)
+		return nil
+	}
+	gone := make(chan struct{})
+	c.end(a.lock.s.now()+a.lease(), gone)
+	if k.Registers {
+		return gone
+	}
+	return nil
+}
+
+// briefly waits for what should take one round trip, and no longer when Redis does not answer:
+// a waiter that leaves should find itself gone from the queue in Redis.
+func briefly(done <-chan struct{}) {
+	timer := time.NewTimer(100 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}

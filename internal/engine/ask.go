@@ -1,0 +1,275 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"relock/internal/idgen"
+	"relock/internal/script"
+)
+
+// grant is the decoded reply of an acquire script.
+type grant struct {
+	status int64
+	value  int64 // holds, or milliseconds to wait (kinds with permits: always those)
+	token  int64
+	free   int64         // permits that are left for others
+	limit  int64         // the most that one request may be for; below 0: anything
+	sized  bool          // free and limit were told
+	sent   time.Duration // when the attempt that was answered was sent
+	doubts uint32        // the session's count at that time
+	// unconfirmed is for how long Redis keeps what a Queuer's message has granted.
+	unconfirmed time.Duration
+}
+
+// The statuses of a grant, as the scripts return them.
+const (
+	granted = 1
+	refused = 0
+	notHeld = -1
+	forGood = -2
+)
+
+// never returns the error of a grant that was refused for good.
+func (g grant) never(p Primitive) error {
+	if r, ok := p.(Refuser); ok {
+		return r.Never(g.value)
+	}
+	return script.ErrShape
+}
+
+// errLate is a grant whose answer took longer than the lease that it grants.
+var errLate = errors.New("rlock: the reply came later than the lease it speaks of")
+
+// tryAcquire runs the acquire script once. An error means that the lock is not known to be
+// held; a grant is one that can still be trusted.
+func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op) (grant, error) {
+	g := grant{sent: s.now(), doubts: s.doubts()}
+	var buf [6]int64
+	reply, err := script.Numbers(buf[:0], s.run.Run(ctx, p.Acquire(op)))
+	if err != nil {
+		return g, err
+	}
+	if g.sized = len(reply) == 6; g.sized {
+		g.free, g.limit = reply[4], reply[5]
+	} else if len(reply) != 4 {
+		return g, fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
+	}
+	g.status, g.value, g.token = reply[0], reply[1], reply[2]
+	if g.status == granted && s.now() >= g.sent+trustIn(op.Lease) {
+		return g, errLate
+	}
+	return g, nil
+}
+
+// ask sends one attempt of an outermost Lock. The lock's mutex must be held; it is released
+// meanwhile and held again at the end.
+func (a *acquisition) ask() (grant, error) {
+	l := a.lock
+	s := l.s
+	op := a.attempt()
+	c := a.claim
+	a.asking = true
+	l.unlock()
+	ctx, cancel := a.bounded()
+	g, err := s.tryAcquire(ctx, a.prim, op)
+	if err == nil && g.status == granted && a.ctx.Err() != nil {
+		// The race of the end against the grant is decided for the end.
+		err = notAcquired(contextError(a.ctx), nil)
+	}
+	cancel()
+	s.cfg.Trace.attempt(c, err == nil && g.status == granted, err)
+	l.mu.Lock()
+	a.asking = false
+	a.note(g, err)
+	return g, err
+}
+
+// attempt prepares the claim that the acquisition asks for, and the command. The lock's mutex
+// must be held.
+func (a *acquisition) attempt() *Op {
+	l, k := a.lock, a.prim.Kind()
+	if a.claim == nil {
+		a.claim = l.newClaim(a)
+		if k.ByID || k.Unleased || a.named != "" {
+			m := a.claim.account()
+			m.ids[k.Side], m.prims[k.Side], m.byIDs = []string{idgen.Request()}, a.prim, true
+			m.busy = a.named != ""
+		}
+	}
+	c := a.claim
+	op := &a.op
+	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease(),
+		Wait: a.inRedis || a.queued && l.queue.Front() == a}
+	if c.more != nil && len(c.more.ids[k.Side]) > 0 {
+		op.ID, op.ByIDs = c.more.ids[k.Side][0], true
+	}
+	if k.Fenced {
+		op.Tokens = l.wantTokens(a)
+		m := c.account()
+		if m.reserved == 0 || op.Tokens < m.reserved {
+			m.reserved = op.Tokens
+		}
+	}
+	if b := l.lobby; b != nil && op.Wait && !a.inRedis {
+		b.drain()
+		b.look = false
+		b.turns.Asked()
+		b.limit.asked()
+	}
+	return op
+}
+
+// maxTokens bounds how many fencing tokens one acquisition reserves.
+const maxTokens = 256
+
+// wantTokens returns how many fencing tokens an acquisition reserves: one for itself, and one
+// for each caller behind it that the claim may be passed on to. The lock's mutex must be held.
+func (l *lock) wantTokens(a *acquisition) int {
+	n := 1
+	if a.queued && l.s.cfg.HandOverLimit >= 0 {
+		for w := a.node.Next(); w != nil && n < maxTokens; w = w.node.Next() {
+			if w.prim.Kind().Fenced {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// lease is how long the hold lives without a renewal.
+func (a *acquisition) lease() time.Duration {
+	switch {
+	case a.prim.Kind().Unleased:
+		return Memory
+	case a.opts.lease > 0:
+		return a.opts.lease
+	}
+	return a.lock.s.cfg.Lease
+}
+
+// bounded returns a context for what the acquisition sends: it ends with the caller's, with
+// the time that Wait gave, and with the session. It runs code of the caller's context.
+func (a *acquisition) bounded() (ctx context.Context, cancel context.CancelFunc) {
+	s := a.lock.s
+	if a.deadline == 0 && a.ctx.Done() == nil {
+		return s.closing(), func() {}
+	}
+	ctx, cancel = a.timed()
+	if !a.queued { // Close does not find it
+		end := cancel
+		stop := context.AfterFunc(s.closing(), end)
+		return ctx, func() { stop(); end() }
+	}
+	a.interrupt.Store(&cancel)
+	if s.closing().Err() != nil { // Close has looked for interrupts already
+		cancel()
+	}
+	return ctx, cancel
+}
+
+// timed returns a context that ends with the caller's and with the time that Wait gave. It runs
+// code of the caller's context.
+func (a *acquisition) timed() (context.Context, context.CancelFunc) {
+	if a.deadline != 0 {
+		return context.WithTimeout(a.ctx, a.deadline-a.lock.s.now())
+	}
+	return context.WithCancel(a.ctx)
+}
+
+// note keeps account of what may have run. The lock's mutex must be held.
+func (a *acquisition) note(g grant, err error) {
+	t := &a.tries
+	if err == nil || !script.IsContext(err) {
+		t.err = err // that ctx ended the caller knows; why nothing came before is news
+	}
+	switch {
+	case err == nil:
+		t.failures = 0
+		t.unknown = g.status == granted
+		if a.prim.Kind().Registers && g.status == refused && a.op.Wait {
+			a.claim.account().registered = true
+		}
+	case script.Classify(err) == script.Unknown:
+		if !t.unknown {
+			t.doubted = g.sent
+		}
+		t.unknown, t.mayCome = true, true
+		fallthrough
+	default:
+		t.failures++
+		if b := a.lock.lobby; b != nil && a.lock.queue.Front() == a {
+			b.look = true // it may have swallowed a wake-up; the next front must know
+		}
+	}
+}
+
+// forgotten says that Redis may no longer remember an attempt with an unknown outcome: sent
+// again, it might count twice.
+func (a *acquisition) forgotten() bool {
+	return a.tries.unknown && a.prim.Kind().Unleased && a.lock.s.now() >= a.tries.doubted+trustIn(Memory)
+}
+
+// stopsTrying says whether a TryLock shall stop after err. It goes on as long as the outcome is
+// unknown: asking again is the only way to learn it.
+func (a *acquisition) stopsTrying(err error) bool {
+	s := a.lock.s
+	return script.Classify(err) != script.Unknown || s.now() >= a.start+s.cfg.ReleaseTimeout
+}
+
+// ended says why the waiting ended with the caller's context, or with the time that Wait gave.
+// It runs code of the caller's context.
+func (a *acquisition) ended() error {
+	switch {
+	case a.lock.s.closing().Err() != nil:
+		return ErrClosed
+	case a.ctx.Err() != nil:
+		return notAcquired(contextError(a.ctx), a.tries.err)
+	}
+	return notAcquired(nil, a.tries.err) // Wait is over
+}
+
+// done reports whether the caller's context or the time that Wait gave is over. It runs code
+// of the caller's context.
+func (a *acquisition) done() bool {
+	return a.ctx.Err() != nil || a.deadline != 0 && a.lock.s.now() >= a.deadline || a.lock.s.closing().Err() != nil
+}
+
+// nextLook is when to look again if Redis said that it is worth while in so many milliseconds
+// (-1: it does not know).
+func (s *Session) nextLook(ms int64) time.Duration {
+	// Up to a tenth less than the floor, so that the waiters of many sessions do not look
+	// all at once for ever.
+	floor := s.cfg.PollFloor
+	sleep := floor - time.Duration(rand.Int64N(int64(floor)/10+1))
+	if ms >= 0 && ms < sleep.Milliseconds() {
+		// PTTL is rounded down by up to a millisecond.
+		sleep = time.Duration(ms+1) * time.Millisecond
+	}
+	return s.now() + max(sleep, minPause)
+}
+
+// minPause is the least time between two looks that nobody asked for. PTTL counts whole
+// milliseconds, so a shorter one would see the same.
+const minPause = time.Millisecond
+
+// jitter returns a time between half of d and d, so that many that failed together do not come
+// back together.
+func jitter(d time.Duration) time.Duration {
+	return d/2 + time.Duration(rand.Int64N(int64(d)/2+1))
+}
+
+// pause sleeps before the n-th retry: 10 ms, doubling to half a second, jittered.
+func pause(ctx context.Context, n int) error {
+	timer := time.NewTimer(jitter(min(10*time.Millisecond<<min(n, 10), 500*time.Millisecond)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,290 @@
+package engine
+
+import (
+	"time"
+)
+
+// A claim is what Redis has granted, or is being asked to grant, to this session for one
+// lock: one owner, what stands under it, its lease. The owner id is made for the claim and
+// never used again, so that a command which arrives late finds nothing to harm.
+//
+//	asking ──granted──▶ held ──last section closed──▶ releasing ──confirmed──▶ gone
+//	   │ refused: waits   │ lost                          │ no answer
+//	   │                  ▼                               ▼
+//	   │                lost ──sections unlocked──▶ ending, if it may still stand
+//	   │                left (Hold.Abandon) ──lease over──▶ gone
+//	   └ abandoned, outcome unknown ────────────────▶ ending
+//
+// Invariants; lock.check asserts them in tests:
+//
+//	I1 Redis holds nothing of this session that is not in some claim's account, but for
+//	   what a command takes that is delivered after its claim was gone.
+//	I2 A section is open, nested into and extended only while now < min(trust, until).
+//	I3 An owner id that was made here belongs to one claim and is never reused.
+//	I4 A claim has at most one awaited command that changes its account.
+//	I5 A caller that enters a claim by hand-over or by joining finds at least half of the
+//	   trust of a full lease left, and from then on the claim is renewed.
+//	I6 On an exclusive claim at most one section is open.
+//
+// All fields are guarded by the lock's mutex, but for the place in the schedule.
+type claim struct {
+	lock     *lock
+	prim     Primitive // of the acquisition that it was made for
+	num      uint64    // of its private owner; 0 if the owner is named
+	more     *account  // nil for a private claim with one hold, which has no id
+	sections *section  // the open ones
+
+	next, prev *claim // of lock.claims
+
+	lease
+
+	// The place in the schedule, guarded by its mutex: when the claim is due, and the index,
+	// -1 if it is not there.
+	due   time.Duration
+	index int32
+
+	n int32 // permits
+
+	first section // the first one, here to save an allocation
+}
+
+// A lease is what a session knows of how long Redis keeps the lock for a claim, and what may be
+// done with it meanwhile.
+type lease struct {
+	// trust is until when Redis surely keeps the lock: the lease, less a margin, from when
+	// the last confirmed command was sent.
+	trust     time.Duration
+	renewAt   time.Duration // when to ask Redis for another lease
+	passUntil time.Duration // until when callers may enter: the slice, or the time to join
+	doubts    uint32        // what the session's count was when that command was sent
+
+	state     claimState
+	bound     bool // never passed on: a fixed lease, an unanswered nested command, a change of side
+	abandoned bool // a hold was abandoned: the last one leaves the lock standing
+	stopped   bool // not renewed, since no context of a section wanted it
+}
+
+type claimState uint8
+
+const (
+	asking       claimState = iota
+	held                    // granted; it has sections, or is just about to be released
+	releasing               // an Unlock is sending the release
+	over                    // ending in the background, or gone
+	lostStanding            // it may stand in Redis; it is released when its sections are unlocked
+	lostGone                // Redis has said that it does not stand
+	left                    // neither renewed nor passed on nor joined nor released
+)
+
+// trustIn returns how much of a lease can be trusted: all but a margin of 5 %, at most 1 s,
+// for clocks that do not run quite alike and for the time that it takes a section to notice
+// that its context has ended. It counts from when the command was sent, which is before
+// Redis began to count.
+func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, time.Second) }
+
+// newClaim makes a claim for an acquisition, in the account before anything is sent. The
+// lock's mutex must be held.
+func (l *lock) newClaim(a *acquisition) *claim {
+	c := &claim{lock: l, prim: a.prim, n: int32(a.n), index: -1, next: l.claims}
+	c.renewAt = never
+	if a.named != "" {
+		c.account().owner = a.named
+	} else {
+		c.num = l.s.owners.Add(1)
+	}
+	if l.claims != nil {
+		l.claims.prev = c
+	}
+	l.claims = c
+	return c
+}
+
+// ownerID returns the owner as it stands in Redis.
+func (c *claim) ownerID() string {
+	if c.num == 0 {
+		return c.more.owner
+	}
+	return c.lock.s.ownerID(c.num)
+}
+
+// retire takes a claim off the lock's account: nothing of it stands, or what may stand is
+// somebody else's business from now on. The lock's mutex must be held.
+func (c *claim) retire(to claimState) {
+	l := c.lock
+	if c.listed() {
+		if c.prev != nil {
+			c.prev.next = c.next
+		} else {
+			l.claims = c.next
+		}
+		if c.next != nil {
+			c.next.prev = c.prev
+		}
+		c.next, c.prev = nil, nil
+	}
+	c.state = to
+	l.s.schedule.remove(c)
+	if l.holder == c {
+		l.holder = nil
+		l.callUp() // it did not look after messages and the clock
+	}
+	if l.share == c {
+		l.share = nil
+	}
+	c.passTurn()
+}
+
+// listed reports whether the claim is on the lock's account.
+func (c *claim) listed() bool { return c.state <= releasing }
+
+// open opens a section on the claim, with its outermost hold. fixed is the end of a fixed
+// lease, 0 if the watchdog renews. The lock's mutex must be held.
+func (c *claim) open(a *acquisition, began time.Duration) *section {
+	x := &c.first
+	if x.claim != nil {
+		x = new(section)
+	}
+	x.parent, x.claim = a.ctx, c
+	x.next = c.sections
+	if x.next != nil {
+		x.next.prev = x
+	}
+	c.sections = x
+	x.first = Hold{section: x, side: uint8(a.prim.Kind().Side), began: began}
+	if a.opts.lease > 0 {
+		c.bound = true
+		x.first.fix(began, a.opts.lease)
+	}
+	x.add(&x.first)
+	return x
+}
+
+// drop takes a section that has ended off the open ones. The lock's mutex must be held.
+func (c *claim) drop(x *section) {
+	if x.prev != nil {
+		x.prev.next = x.next
+	} else {
+		c.sections = x.next
+	}
+	if x.next != nil {
+		x.next.prev = x.prev
+	}
+	x.next, x.prev = nil, nil
+}
+
+// lose ends a held claim that can be trusted no longer. gone says that Redis has told so: then
+// nothing stands any more. The lock's mutex must be held.
+func (c *claim) lose(reason string, gone bool) {
+	if c.state != held {
+		return
+	}
+	var cancel []*section
+	for x := c.sections; x != nil; x = c.sections {
+		c.owes(1)
+		if x.close(lost) {
+			cancel = append(cancel, x)
+		}
+	}
+	l, wasHolder := c.lock, c.lock.holder == c
+	if gone {
+		c.retire(lostGone)
+	} else {
+		c.retire(lostStanding)
+	}
+	l.later(func() {
+		for _, x := range cancel {
+			x.cancel()
+		}
+		c.tellLost(reason)
+		l.tryRetire()
+	})
+	if wasHolder || c.prim.Kind().Shares {
+		l.nudge()
+	}
+}
+
+// tellLost tells the logger and the hooks of a loss.
+func (c *claim) tellLost(reason string) {
+	s, name, owner := c.lock.s, c.prim.Names().Name(), c.ownerID()
+	s.notify(func() {
+		s.cfg.Logger.Warn("relock: lock lost", "name", name, "owner", owner, "reason", reason)
+		s.cfg.Trace.lost(name, owner, reason)
+	})
+}
+
+// loseSection ends one of several sections of a claim: its own time is over. The lock's mutex
+// must be held.
+func (c *claim) loseSection(x *section, reason string) {
+	if c.sections == x && x.next == nil {
+		c.lose(reason, false)
+		return
+	}
+	c.owes(1)
+	cancel := x.close(lost)
+	c.lock.later(func() {
+		if cancel {
+			x.cancel()
+		}
+		c.tellLost(reason)
+	})
+}
+
+// excludes reports whether the claim has a hold that lets no other owner in. The lock's mutex
+// must be held.
+func (c *claim) excludes() bool {
+	if c.more == nil || c.sections == nil {
+		return c.prim.Kind().Exclusive
+	}
+	for side, p := range c.sidesOf() {
+		if p != nil && p.Kind().Exclusive && c.sections.live[side] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// doubtful reports whether the session may have missed that the claim ended, since the last
+// confirmed command was sent. Nobody enters such a claim, and an Unlock asks Redis.
+func (c *claim) doubtful() bool { return c.doubts != c.lock.s.doubts() }
+
+// confirmed notes that Redis has granted the claim, or renewed it, by a command that was sent
+// at a time. The lock's mutex must be held.
+func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
+	c.trust = max(c.trust, sent+trustIn(lease))
+	c.doubts = doubts
+}
+
+// entrable reports whether another caller may enter the claim, as far as the claim itself is
+// concerned. The lock's mutex must be held.
+func (c *claim) entrable(now time.Duration) bool {
+	return c.state == held && !c.bound && c.num != 0 && !c.doubtful() &&
+		c.trust-now >= trustIn(c.lock.s.cfg.Lease)/2 && c.lock.s.cfg.HandOverLimit >= 0
+}
+
+// renewSoon has a claim renewed for which nobody wanted it when it was due: a caller that has
+// entered does. The lock's mutex must be held.
+func (c *claim) renewSoon(now time.Duration) {
+	c.stopped, c.renewAt = false, now
+	c.lock.s.schedule.set(c, now)
+}
+
+// dueAt is when the watchdog must look at the claim. The lock's mutex must be held.
+func (c *claim) dueAt() time.Duration {
+	due := min(c.trust, c.renewAt)
+	for x := c.sections; x != nil; x = x.next {
+		due = min(due, x.until)
+		if x.more != nil {
+			for _, h := range x.more.fixed {
+				due = min(due, h.end)
+			}
+		}
+	}
+	return due
+}
+
+// reschedule tells the watchdog when to look again. The lock's mutex must be held.
+func (c *claim) reschedule() {
+	if c.state == held {
+		c.lock.s.schedule.set(c, c.dueAt())
+	}
+}

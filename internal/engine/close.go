@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+)
+
+// Close ends the session; package rlock documents it.
+func (s *Session) Close() error {
+	if s == nil {
+		return fmt.Errorf("close: %w: the session is nil", ErrArgument)
+	}
+	s.life.once.Do(func() { s.life.err = s.close() })
+	return s.life.err
+}
+
+func (s *Session) close() error {
+	s.cleanup.forgive()
+	s.life.close()
+	for _, l := range s.registry.snapshot(true) {
+		l.close()
+	}
+	s.fair.wakeAll()
+	timer := time.NewTimer(s.cfg.ReleaseTimeout)
+	defer timer.Stop()
+	s.await(s.registry.idled(), timer)
+	s.await(s.cleanup.idled(), timer)
+
+	s.life.stop()
+	s.cleanup.stop()
+	s.hub.Close()
+	if s.life.ownsClient {
+		s.client.Close()
+	}
+	s.life.background.Wait()
+	sessionIDs.Delete(s.id)
+	if r := s.life.releases.Load(); r != nil {
+		r.cancel() // ends its timer
+	}
+	if n := s.cleanup.given(); n > 0 {
+		return fmt.Errorf("close: %d releases were not confirmed; those locks end with their leases", n)
+	}
+	return nil
+}
+
+// await waits until something is idle, or the time is over. A timer that has fired stays so.
+func (s *Session) await(idle <-chan struct{}, timer *time.Timer) {
+	select {
+	case <-idle:
+	case <-timer.C:
+		timer.Reset(0)
+	}
+}
+
+// close ends all that the session has to do with the lock: nobody enters any more, waiters
+// leave, sections end, and what may stand in Redis is released. A claim that was left stays.
+func (l *lock) close() {
+	l.mu.Lock()
+	if l.state == lockDead {
+		l.unlock()
+		return
+	}
+	l.state = lockClosed
+	for a := l.queue.Front(); a != nil; a = a.node.Next() {
+		a.signal()
+		l.interrupt(a)
+		if !a.asking {
+			a.giveUp() // was refused, as a rule: then there is nothing to release
+		}
+	}
+	for c := l.claims; c != nil; {
+		next := c.next
+		switch c.state {
+		case asking:
+			c.end(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
+		case held:
+			for x := c.sections; x != nil; x = c.sections {
+				if x.close(closed) {
+					l.later(x.cancel)
+				}
+			}
+			c.end(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
+		}
+		c = next
+	}
+	l.unlock()
+	l.tryRetire()
+}
+
+// interrupt ends what a waiter is sending. The lock's mutex must be held.
+func (l *lock) interrupt(a *acquisition) {
+	if cancel := a.interrupt.Load(); cancel != nil {
+		l.later(*cancel)
+	}
+}
+
+// forgive forgets what was given up before: it has been logged, and is over by now or soon.
+func (q *cleanup) forgive() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unconfirmed = 0
+}
+
+// stop has everything given up that comes from now on.
+func (q *cleanup) stop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stopped = true
+}
+
+// given returns how many commands were given up.
+func (q *cleanup) given() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.unconfirmed
+}

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The errors that callers see; package rlock documents them.
+var (
+	ErrNotAcquired = errors.New("rlock: not acquired")
+	ErrNotHeld     = errors.New("rlock: not held")
+	ErrLost        = errors.New("rlock: lock lost")
+	ErrReleased    = errors.New("rlock: lock released")
+	ErrClosed      = errors.New("rlock: session closed")
+	ErrName        = errors.New("rlock: bad name")
+	ErrConfig      = errors.New("rlock: bad config")
+	ErrArgument    = errors.New("rlock: bad argument")
+)
+
+// opError names the operation and the lock in front of what went wrong.
+func opError(op string, p Primitive, err error) error {
+	if p.Kind().Permits {
+		op = strings.NewReplacer("unlock", "release", "lock", "acquire").Replace(op)
+	}
+	return named(op, p.Names(), err)
+}
+
+func named(op string, n *Names, err error) error { return fmt.Errorf("%s %q: %w", op, n.Name(), err) }
+
+var errNilContext = fmt.Errorf("%w: ctx is nil; use context.Background()", ErrArgument)
+
+// notAcquired explains a wait that ended because of ctx. lastErr, if any, is the client's
+// error of the last attempt, so that "Redis is unreachable" can be told from "somebody else
+// holds it".
+func notAcquired(ctxErr, lastErr error) error {
+	switch {
+	case ctxErr != nil && lastErr != nil:
+		return fmt.Errorf("%w: %w (last attempt: %w)", ErrNotAcquired, ctxErr, lastErr)
+	case ctxErr != nil:
+		return fmt.Errorf("%w: %w", ErrNotAcquired, ctxErr)
+	case lastErr != nil:
+		return fmt.Errorf("%w (last attempt: %w)", ErrNotAcquired, lastErr)
+	default:
+		return ErrNotAcquired
+	}
+}
+
+// contextError is the error of a context that is done, with its cause in the text when that
+// says more.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || cause == err {
+		return err
+	}
+	return fmt.Errorf("%w (%v)", err, cause)
+}

@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+)
+
+// settleLost notes that a hold of a section that has ended is unlocked. When that was the last
+// of the claim's, what may still stand in Redis is released. The lock's mutex must be held.
+func (x *section) settleLost() {
+	c := x.claim
+	if ending(x.ended.Load()) != lost || x.held() > 0 {
+		return
+	}
+	x.ended.Store(int32(lostAndUnlocked))
+	c.owes(-1)
+	c.settle()
+}
+
+// settle ends a lost claim whose sections have all been unlocked. The lock's mutex must be
+// held.
+func (c *claim) settle() {
+	if c.state == lostStanding && c.owed() == 0 && c.lock.state != lockClosed {
+		c.end(c.lock.s.now()+c.lock.s.cfg.Lease, nil)
+	}
+}
+
+// expire ends what has run out of a held claim. The lock's mutex must be held.
+func (c *claim) expire(now time.Duration) {
+	if c.state != held {
+		return
+	}
+	for x := c.sections; x != nil; {
+		next := x.next
+		for _, h := range x.runOut(now) {
+			c.lock.later(func() { h.endContext(ErrLost) })
+		}
+		switch {
+		case x.held() == 0:
+			c.loseSection(x, "its lease is over")
+		case c.trust > now && x.until <= now:
+			c.loseSection(x, "its lease was not renewed, since its context had ended")
+		}
+		x = next
+	}
+	if c.trust <= now {
+		c.lose("no renewal was confirmed before the end of the lease", false)
+	}
+}
+
+// renewalDue reports whether it is time to ask Redis for another lease: then the caller does.
+// The lock's mutex must be held.
+func (c *claim) renewalDue(now time.Duration) bool {
+	if c.state != held || now < c.renewAt {
+		return false
+	}
+	c.renewAt = never // until the answer is here
+	return true
+}
+
+// Abandon ends the hold as Unlock does, but leaves the lock standing in Redis until its lease
+// is over: the claim is neither renewed nor entered nor released from now on.
+func (h *Hold) Abandon() error {
+	if !h.valid() {
+		return fmt.Errorf("abandon: %w", ErrNotHeld)
+	}
+	if err := h.abandon(); err != nil {
+		return opError("abandon", h.section.claim.prim, err)
+	}
+	return nil
+}
+
+func (h *Hold) abandon() error {
+	x, c := h.section, h.section.claim
+	l := c.lock
+	l.mu.Lock()
+	if err := h.standing(l.s.now()); err != nil {
+		if !h.done {
+			h.done = true
+			x.remove(h)
+			x.settleLost()
+		}
+		l.unlock()
+		return err
+	}
+	h.done = true
+	x.remove(h)
+	c.abandoned, c.bound = true, true
+	if x.held() > 0 { // the holds that stay keep the section; the last of them leaves the lock
+		c.reschedule()
+		l.unlock()
+		h.endContext(ErrReleased)
+		return nil
+	}
+	c.leaveStanding(x)
+	return nil
+}
+
+// leaveStanding closes the last section of a claim that was abandoned. The lock's mutex must be
+// held and is released.
+func (c *claim) leaveStanding(x *section) {
+	l := c.lock
+	cancel := x.close(released)
+	if c.state == held && c.sections == nil {
+		c.retire(left)
+		l.nudge()
+	}
+	l.unlock()
+	if cancel {
+		x.cancel()
+	}
+	l.tryRetire()
+}

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// unlockInner is the Unlock of a hold while its section goes on. The lock's mutex must be held
+// and is released.
+func (h *Hold) unlockInner() error {
+	x, c := h.section, h.section.claim
+	l, s := c.lock, c.lock.s
+	var err error
+	if h.ranOut {
+		err = ErrLost
+	}
+	c.bound = c.bound || l.holder == c && !c.excludes() // a downgrade: what is left lets others in
+	c.reschedule()
+	if c.more == nil || (c.prim.Kind().Shares && c.num != 0 && !c.bound) {
+		l.unlock()
+		h.endContext(ErrReleased)
+		return err
+	}
+	ctx := s.releaseContext(s.now())
+	if !h.auto() {
+		l.unlock()
+		h.endContext(ErrReleased)
+		l.mu.Lock()
+	}
+	if !c.waitTurn(ctx) { // the command that is under way sees to the rest, see settleNested
+		return fmt.Errorf("an earlier operation of this owner is still under way: %w", ctx.Err())
+	}
+	if x.over() || c.state != held || x.held() == 0 {
+		l.unlock()
+		return errors.Join(err, x.lostErr())
+	}
+	if e := c.releaseSurplus(ctx, x); e != nil {
+		err = e
+	}
+	l.unlock()
+	return err
+}
+
+// lostErr is ErrLost or ErrClosed if the section has ended otherwise than by its last Unlock.
+func (x *section) lostErr() error {
+	switch ending(x.ended.Load()) {
+	case lost, lostAndUnlocked, closed:
+		return x.endedErr()
+	}
+	return nil
+}
+
+// releaseSurplus sends the release of holds beyond those that the section has. The lock's mutex
+// must be held; it is released meanwhile and held again at the end.
+func (c *claim) releaseSurplus(ctx context.Context, x *section) error {
+	l, s := c.lock, c.lock.s
+	keep := time.Duration(0) // leave the TTL
+	if x.auto == 0 && x.entering() == 0 {
+		keep = max(x.lastFixed(func(f *Hold) time.Duration { return f.until })-s.now(), time.Millisecond)
+	}
+	var err error
+	c.more.busy = true
+	for side := range c.more.ids {
+		ends := c.surplus(side, x)
+		if len(ends) == 0 {
+			continue
+		}
+		cmd := c.partial(side, ends, keep)
+		l.unlock()
+		r, e := s.sendRelease(ctx, cmd)
+		l.mu.Lock()
+		switch {
+		case e != nil:
+			err = e
+			c.bound = true
+			c.tidy(side, ends, cmd)
+		case x.over():
+			err = x.lostErr()
+		case r.lost:
+			c.lose("it was gone when it was unlocked", true)
+			err = ErrLost
+		default:
+			c.ended(side, ends)
+			if keep > 0 {
+				c.trust = min(c.trust, x.lastFixed(func(f *Hold) time.Duration { return f.end }))
+				c.reschedule()
+			}
+		}
+	}
+	c.passTurn()
+	c.vacate()
+	return err
+}

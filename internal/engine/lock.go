@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"relock/internal/queue"
+	"relock/pubsub"
+)
+
+// A lock is what a session knows of one lock while it has claims on it or callers that wait
+// for it. Its mutex guards it, its claims, sections and waiters. Nobody holds that mutex while
+// code of another package runs, but for the session's schedule, whose mutex comes after it.
+type lock struct {
+	s    *Session
+	kind *Kind // one of its family
+	key  string
+
+	mu     sync.Mutex
+	state  lockState
+	queue  queue.Queue[acquisition] // callers that wait; only the one in front asks Redis
+	claims *claim                   // asking, held and releasing
+	holder *claim                   // one that holds exclusively and is not releasing
+	share  *claim                   // that the session's readers may join
+	lobby  *lobby                   // nil while nobody has ever had to wait
+}
+
+type lockState uint8
+
+const (
+	lockOpen   lockState = iota
+	lockClosed           // the session is closing: nobody enters
+	lockDead             // not in the registry any more
+)
+
+// A lobby is what a lock needs only when callers wait. It is guarded by the lock's mutex.
+type lobby struct {
+	// listener hears of releases. It is there from the first refusal until nobody waits.
+	listener *pubsub.Listener
+
+	// look says that the front shall ask at once: it was woken, or a wake-up was taken by a
+	// front that left before it could follow it. lookAt is when it asks without that.
+	look   bool
+	lookAt time.Duration
+
+	turns    queue.Turns
+	limit    limit // of a kind with permits, as the front heard last
+	deferred []func()
+}
+
+// waiting returns l.lobby, made if need be. The lock's mutex must be held.
+func (l *lock) waiting() *lobby {
+	if l.lobby == nil {
+		l.lobby = new(lobby)
+	}
+	return l.lobby
+}
+
+// later has fn called when the mutex is released: for what runs code of the caller's, as
+// cancelling contexts, logging and tracing do. The lock's mutex must be held.
+func (l *lock) later(fn func()) {
+	b := l.waiting()
+	b.deferred = append(b.deferred, fn)
+}
+
+// unlock releases the mutex and does what was put off.
+func (l *lock) unlock() {
+	for _, fn := range l.takeDeferred() {
+		fn()
+	}
+}
+
+// unlockBehind is unlock for goroutines that must not run the caller's code: what was put off
+// is done in one of its own, each apart from the others.
+func (l *lock) unlockBehind() {
+	for _, fn := range l.takeDeferred() {
+		l.s.life.background.Go(fn)
+	}
+}
+
+func (l *lock) takeDeferred() (fns []func()) {
+	if checking {
+		l.check()
+	}
+	if l.lobby != nil {
+		fns, l.lobby.deferred = l.lobby.deferred, nil
+	}
+	l.mu.Unlock()
+	return fns
+}
+
+// nudge lets the front ask at once. The lock's mutex must be held.
+func (l *lock) nudge() {
+	if a := l.queue.Front(); a != nil {
+		l.waiting().look = true
+		a.signal()
+	}
+}
+
+// callUp wakes the waiter in front, if there is one. The lock's mutex must be held.
+func (l *lock) callUp() {
+	if a := l.queue.Front(); a != nil {
+		a.signal()
+	}
+}
+
+// hold notes that Redis has let a claim of this session in, and ends what cannot be true
+// beside it. The lock's mutex must be held.
+func (l *lock) hold(c *claim, now time.Duration) {
+	k := c.prim.Kind()
+	if k.Permits {
+		c.passUntil = now + queue.Slice
+		if l.lobby != nil {
+			c.passUntil = l.lobby.turns.Begin(now)
+		}
+		return
+	}
+	for o := l.claims; o != nil; {
+		next := o.next
+		if o != c && o.state == held && (k.Exclusive || o == l.holder && o.excludes()) && !sameName(o, c) {
+			o.lose("another owner was let in", true)
+		}
+		o = next
+	}
+	if !k.Exclusive {
+		return
+	}
+	l.holder = c
+	c.passUntil = now + queue.Slice
+	if b := l.lobby; b != nil {
+		b.look, b.lookAt = false, now+l.s.cfg.PollFloor
+		c.passUntil = b.turns.Begin(now)
+	}
+}
+
+func sameName(a, b *claim) bool { return a.num == 0 && b.num == 0 && a.more.owner == b.more.owner }
+
+// settle notes that the release of the holder, or of permits, is about to be sent: from here on
+// a message means that the lock may be free. Without a subscription the waiters wait for the
+// answer. The lock's mutex must be held.
+func (l *lock) settle(c *claim, now time.Duration) {
+	b := l.lobby
+	permits := c.prim.Kind().Permits
+	if b == nil || b.listener == nil || l.holder != c && !permits {
+		return
+	}
+	if !permits { // of permits, those of others may come free before
+		l.holder = nil
+		b.drain()
+		b.lookAt = now + l.s.cfg.PollFloor
+	}
+	if y := b.turns.Yielded(); y > now {
+		b.lookAt = y
+	}
+	b.turns.Expect(now)
+	l.callUp()
+}
+
+// drain throws away a message that is already there: it was published before what the caller
+// is going to do, which will see what the message speaks of. The lock's mutex must be held.
+func (b *lobby) drain() {
+	if b.listener == nil {
+		return
+	}
+	select {
+	case <-b.listener.C():
+	default:
+	}
+}
+
+// mayAsk says whether a shall ask Redis now. While a claim of this session holds the lock, the
+// front waits for that to be passed on, released or lost. The lock's mutex must be held.
+func (l *lock) mayAsk(a *acquisition) bool {
+	if l.queue.Front() != a || l.holder != nil {
+		return false
+	}
+	return l.lobby == nil || l.s.now() >= l.nextLook()
+}
+
+// nextLook returns when mayAsk will be true for the front, if no claim of this session holds the
+// lock. The lock's mutex must be held.
+func (l *lock) nextLook() time.Duration {
+	b := l.lobby
+	if b.look || b.listener == nil {
+		return b.turns.Yielded()
+	}
+	return max(b.lookAt, b.turns.Yielded())
+}
+
+// tryRetire marks the lock dead if nothing keeps it. It must be called without the mutex.
+func (l *lock) tryRetire() {
+	l.s.registry.remove(l)
+}
+
+// idle reports whether nothing keeps the lock in the registry. The lock's mutex must be held.
+func (l *lock) idle() bool {
+	return l.claims == nil && l.queue.Front() == nil
+}

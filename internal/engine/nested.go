@@ -1,0 +1,215 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// nesting is what a section has besides its outermost hold and context: most have none of it.
+// It is guarded by the lock's mutex until the section is closed, and does not change after.
+type nesting struct {
+	fixed     []*Hold            // live holds with a fixed lease
+	inner     []innerContext     // contexts of nested Locks
+	callers   []caller           // that came in under the owner's name, not through the section
+	spent     [2]int32           // holds that have run out and are not unlocked, by side
+	entering  [2]int32           // nested Locks that ask Redis, or wait to: they keep the section open
+	interrupt context.CancelFunc // ends a nested Lock that is under way
+}
+
+// innerContext is a context made for nested Locks: derived from what they were given, ended
+// with the section. Nested Locks that are given contexts with the same Done share one, so
+// that a long section does not collect them.
+type innerContext struct {
+	parent <-chan struct{}
+	cancellation
+}
+
+// A caller is a hold with a context of its own that wants the claim to be renewed.
+type caller struct {
+	hold *Hold
+	ctx  context.Context
+}
+
+// extra returns x.more, made if need be. The lock's mutex must be held.
+func (x *section) extra() *nesting {
+	if x.more == nil {
+		x.more = new(nesting)
+	}
+	return x.more
+}
+
+func (n *nesting) cancel(cause error) {
+	if n.interrupt != nil {
+		n.interrupt()
+	}
+	for _, in := range n.inner {
+		in.cancel(cause)
+	}
+	for _, h := range n.fixed {
+		h.endContext(cause)
+	}
+}
+
+// nestedContext returns the context of a nested Lock on ctx: it has ctx's values, and ends
+// with ctx or the section. It runs code of the caller's contexts: no mutex may be held.
+func (x *section) nestedContext(ctx context.Context) context.Context {
+	if ctx == context.Context(x) {
+		return ctx
+	}
+	done := ctx.Done()
+	if done == x.Done() {
+		return ctx // the section's, with values on top
+	}
+	mu := &x.claim.lock.mu
+	mu.Lock()
+	if in := x.innerOf(done); in != nil {
+		mu.Unlock()
+		return &valuesOf{Context: ctx, end: in}
+	}
+	mu.Unlock()
+	m := cancellation{}
+	m.ctx, m.cancel = context.WithCancelCause(ctx)
+	mu.Lock()
+	why := ending(x.ended.Load())
+	if why == 0 {
+		n := x.extra()
+		n.inner = slices.DeleteFunc(n.inner, func(in innerContext) bool { return in.ctx.Err() != nil })
+		n.inner = append(n.inner, innerContext{done, m})
+	}
+	mu.Unlock()
+	if why != 0 {
+		m.cancel(why.cause())
+	}
+	return &valuesOf{Context: ctx, end: m.ctx}
+}
+
+// innerOf returns the living context that was made for another with the same Done, or nil.
+// The lock's mutex must be held.
+func (x *section) innerOf(done <-chan struct{}) context.Context {
+	if x.more != nil {
+		for _, in := range x.more.inner {
+			if in.parent == done && in.ctx.Err() == nil {
+				return in.ctx
+			}
+		}
+	}
+	return nil
+}
+
+// valuesOf has the values of one context and the end of another, which is derived from a
+// context with the same Done.
+type valuesOf struct {
+	context.Context
+	end context.Context
+}
+
+func (c *valuesOf) Done() <-chan struct{} { return c.end.Done() }
+func (c *valuesOf) Err() error            { return c.end.Err() }
+
+func (c *valuesOf) Value(key any) any {
+	if key == cancelKey {
+		return c.end.Value(key) // context.Cause, and the children of this context
+	}
+	return c.Context.Value(key)
+}
+
+// add counts a hold in the section. The lock's mutex must be held.
+func (x *section) add(h *Hold) {
+	x.live[h.side]++
+	if h.auto() {
+		if x.auto++; x.auto == 1 {
+			x.until = 0 // fixed leases no longer count
+		}
+		x.until = max(x.until, x.claim.trust)
+	} else {
+		n := x.extra()
+		n.fixed = append(n.fixed, h)
+	}
+	x.settleEnd()
+}
+
+// remove takes a hold out of the count. The lock's mutex must be held.
+func (x *section) remove(h *Hold) {
+	if x.claim.num == 0 {
+		delete(x.claim.more.holds, h)
+	}
+	if h.ranOut {
+		x.more.spent[h.side]--
+		return
+	}
+	x.live[h.side]--
+	if h.auto() {
+		x.auto--
+	}
+	if x.more != nil && !x.over() {
+		x.more.fixed = slices.DeleteFunc(x.more.fixed, func(f *Hold) bool { return f == h })
+		x.more.callers = slices.DeleteFunc(x.more.callers, func(c caller) bool { return c.hold == h })
+	}
+	x.settleEnd()
+}
+
+// held returns the number of live holds of both sides, and of those that are just being taken.
+// The lock's mutex must be held.
+func (x *section) held() int {
+	return int(x.live[0]+x.live[1]) + x.entering()
+}
+
+// entering returns how many nested Locks are under way. The lock's mutex must be held.
+func (x *section) entering() int {
+	if x.more == nil {
+		return 0
+	}
+	return int(x.more.entering[0] + x.more.entering[1])
+}
+
+// settleEnd sets the end of the section from the holds that it has. It stays as it was when
+// there are none: the section is about to close, or a nested Lock that is under way keeps it.
+// The lock's mutex must be held.
+func (x *section) settleEnd() {
+	switch {
+	case x.auto == 0 && (x.more == nil || len(x.more.fixed) == 0):
+	case x.auto == 0:
+		x.until = x.lastFixed(func(h *Hold) time.Duration { return h.end })
+	case !x.claim.prim.Kind().Shares: // where sections share a claim, renewals move it
+		x.until = never
+	}
+}
+
+// lastFixed returns the latest of a time of the holds with a fixed lease; 0 if there are none.
+// The lock's mutex must be held.
+func (x *section) lastFixed(of func(h *Hold) time.Duration) (last time.Duration) {
+	if x.more != nil {
+		for _, h := range x.more.fixed {
+			last = max(last, of(h))
+		}
+	}
+	return last
+}
+
+// runOut ends the holds whose fixed lease is over, and returns those with a context of their
+// own to be cancelled, without the mutex. The lock's mutex must be held.
+func (x *section) runOut(now time.Duration) (ended []*Hold) {
+	if x.more == nil {
+		return nil
+	}
+	kept := x.more.fixed[:0]
+	for _, h := range x.more.fixed {
+		if h.end > now {
+			kept = append(kept, h)
+			continue
+		}
+		h.ranOut = true
+		x.live[h.side]--
+		x.more.spent[h.side]++
+		if h.cancel != nil {
+			ended = append(ended, h)
+		}
+	}
+	clear(x.more.fixed[len(kept):])
+	x.more.fixed = kept
+	if ended != nil || x.auto == 0 {
+		x.settleEnd()
+	}
+	return ended
+}

@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"time"
+)
+
+// Hand-over and sharing: how callers enter a claim that the session has already. Redis hears
+// nothing of it, because nothing changes there: the session holds the lock, under the same
+// owner, with the same lease.
+
+const (
+	// joinFor is for how long readers join a read claim, from when its acquisition was sent:
+	// so long a writer of another session is kept waiting at most.
+	joinFor = 10 * time.Millisecond
+
+	// joinBeforeWriter is the same once a writer of the session waits. That is not nothing:
+	// readers that come past it come for nothing, and writers that gather meanwhile find each
+	// other in the queue.
+	joinBeforeWriter = time.Millisecond
+)
+
+// passOn opens the next section on a claim whose last section has closed, for the caller in
+// front of the queue, and reports whether it did. The lock's mutex must be held.
+func (l *lock) passOn(c *claim, now time.Duration) bool {
+	a := l.queue.Front()
+	if a == nil || l.state != lockOpen || !c.prim.Kind().HandsOver || !c.entrable(now) || !a.mayEnter(c, now) {
+		return false
+	}
+	if !l.waiting().turns.Pass(now, c.passUntil, l.s.cfg.HandOverLimit) {
+		return false
+	}
+	l.give(c, a, now)
+	if l.holder == nil { // other permits may come free meanwhile: the next front listens
+		l.callUp()
+	}
+	return true
+}
+
+// mayEnter reports whether the caller can go on with a claim of this session: it only waits,
+// for the same as the claim has, and Redis owes it no answer. The lock's mutex must be held.
+func (a *acquisition) mayEnter(c *claim, now time.Duration) bool {
+	return a.wait && a.queued && !a.asking && !a.tries.unknown && !a.tries.mayCome && a.hopeless == nil &&
+		a.named == "" && a.opts.lease == 0 && a.prim.Kind() == c.prim.Kind() && a.n == int(c.n) &&
+		(a.deadline == 0 || now < a.deadline) && (!a.prim.Kind().Fenced || c.more.tokens > 0)
+}
+
+// give opens a section of c for a caller in the queue and wakes it. The lock's mutex must be
+// held.
+func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
+	if c.stopped {
+		c.renewSoon(now)
+	}
+	if checking {
+		c.checkEntry(now)
+	}
+	x := c.open(a, now)
+	x.token = c.draw()
+	l.dequeue(a)
+	if old := a.claim; old != nil { // it was refused: nothing of it stands, but for a mark
+		if old.more != nil && old.more.registered {
+			old.end(now+l.s.cfg.Lease, nil)
+		} else {
+			old.retire(over)
+		}
+		a.claim = nil
+	}
+	// From here on the acquisition may return, and be reused. A wake-up too many does no harm.
+	wake := a.wake
+	a.given.Store(x)
+	wakeUp(wake)
+}
+
+// take is the end of an acquisition to which a section was handed over. The lock's mutex must
+// not be held.
+func (a *acquisition) take(x *section) (*section, error) {
+	if !x.over() && a.ctx.Err() == nil {
+		return x, nil
+	}
+	l, c := a.lock, x.claim
+	err := contextError(a.ctx)
+	if a.ctx.Err() == nil {
+		err = nil
+	}
+	l.mu.Lock()
+	x.first.done = true
+	switch ending(x.ended.Load()) {
+	case closed:
+		l.unlock()
+		return nil, ErrClosed
+	case lost: // on the way here. What may stand in Redis is released
+		x.remove(&x.first)
+		x.settleLost()
+		l.unlock()
+		if err != nil {
+			return nil, notAcquired(err, nil)
+		}
+		return nil, errAgain
+	}
+	// The caller has gone: the claim is passed on or released, as if it had held the lock.
+	x.remove(&x.first)
+	cancel, handed, now := x.close(released), false, l.s.now()
+	switch {
+	case c.state != held || c.sections != nil: // others go on with it, or have ended it
+	case c.owed() > 0: // others have lost it, and may just be noticing
+		c.retire(lostStanding)
+	case l.passOn(c, now):
+		handed = true
+	default:
+		c.end(c.overAt(now), nil)
+	}
+	l.unlock()
+	if cancel {
+		x.cancel()
+	}
+	if handed {
+		l.s.cfg.Trace.handedOver(c)
+	}
+	l.tryRetire()
+	return nil, notAcquired(err, nil)
+}
+
+// mayShare reports whether the caller can have a section beside others on one claim: an
+// unnamed reader whose lease is renewed.
+func (a *acquisition) mayShare() bool {
+	return a.prim.Kind().Shares && a.named == "" && a.opts.lease == 0 && a.lock.s.cfg.HandOverLimit >= 0
+}
+
+// join opens a section on a read claim of the session, or returns nil if there is none to be
+// joined. The lock's mutex must be held.
+func (a *acquisition) join() *section {
+	l := a.lock
+	if l.share == nil || !a.mayShare() {
+		return nil
+	}
+	c, now := l.share, l.s.now()
+	if now >= c.passUntil || !c.entrable(now) {
+		return nil
+	}
+	if c.stopped {
+		c.renewSoon(now)
+	}
+	if checking {
+		c.checkEntry(now)
+	}
+	return c.open(a, now)
+}
+
+// shareFrom lets readers join a claim that Redis has just granted, and takes in those that
+// wait. The lock's mutex must be held.
+func (l *lock) shareFrom(c *claim, sent time.Duration) {
+	if c.bound || c.num == 0 || l.s.cfg.HandOverLimit < 0 {
+		return
+	}
+	now := l.s.now()
+	l.share, c.passUntil = c, sent+joinFor
+	for a := l.queue.Front(); a != nil; {
+		next := a.node.Next()
+		switch {
+		case a.prim.Kind().Exclusive:
+			c.passUntil = min(c.passUntil, now+joinBeforeWriter)
+		case now < c.passUntil && c.entrable(now) && a.mayShare() && a.mayEnter(c, now):
+			l.give(c, a, now)
+		}
+		a = next
+	}
+	l.callUp()
+}

@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"time"
+
+	"relock/internal/script"
+)
+
+// Kind is how one kind of lock differs for the machine. The zero value is a lock that many
+// claims may hold together and whose owners may re-enter it, as the read side of an RWMutex.
+// Values are package variables of the primitives and never change.
+type Kind struct {
+	// Family names what excludes each other inside a session: handles of one family and one
+	// key have one queue. Both sides of an RWMutex are one family, a plain and a Fenced
+	// Mutex too.
+	Family string
+
+	// Side tells the sides of a lock apart that one owner may hold together, as the read
+	// side (0) and the write side (1) of an RWMutex.
+	Side int
+
+	// Exclusive: a grant to one claim excludes every other. While a claim of this session
+	// holds such a lock, the session's other callers do not even ask.
+	Exclusive bool
+
+	// Fenced: a section has a fencing token, and a claim reserves several.
+	Fenced bool
+
+	// ByID: every hold has an id, also the first one of a private owner.
+	ByID bool
+
+	// HandsOver: the claim may pass from one section to the next in memory.
+	HandsOver bool
+
+	// Shares: sections of several callers may be open on one claim at a time.
+	Shares bool
+
+	// Permits: each acquisition is for a number of permits, cannot be re-entered, and
+	// leaves the owner of the context as it is. The replies of the acquire script have two
+	// elements more, see [Primitive].
+	Permits bool
+
+	// Unleased: a grant leaves nothing to renew or to release, and the caller gets no hold:
+	// a counting semaphore. Its requests always carry an id, which the scripts remember for
+	// [Memory]. Implies Permits.
+	Unleased bool
+
+	// Registers: an attempt with Op.Wait that is refused leaves something in Redis for the
+	// waiter. Its Release takes that away, and is sent whenever the waiter leaves without
+	// the lock. Needs ids.
+	Registers bool
+}
+
+// Primitive is one side of a lock under one name: all that the machine needs to be told in
+// order to run it. Values are shared by goroutines and must not change.
+//
+// The reply of the acquire script is
+//
+//	{1, holds, token, changed}  granted, for at least Op.Lease; the highest token reserved
+//	{0, milliseconds, 0, 0}     refused; look again then (-1: unknown)
+//	{-1, 0, 0, 0}               what Op.Held and Op.Other count is not held
+//	{-2, code, 0, 0}            never, however long one waits: see [Refuser]
+//
+// and its state the same when it runs twice. Where Kind.Permits is set it is
+//
+//	{1, milliseconds, 0, changed, free, limit}  granted
+//	{0, milliseconds, 0, 0, free, limit}        refused
+//
+// where free is what is left for others, and limit the most that one request may be for
+// (-1: no limit): the next of the session's queue asks at once only if free is enough for
+// it, else it waits for a message, or until the milliseconds are over.
+//
+// The reply of the release script is {holds left, changed, receivers}: receivers is how
+// many connections heard the message that the lock is free, -1 if that is not known or
+// nothing was published. What is not there is no error: it may have been refused.
+type Primitive interface {
+	Kind() *Kind
+	Names() *Names
+
+	// Channel is where a release is published.
+	Channel() string
+
+	Acquire(op *Op) script.Command
+	Release(op *Op) script.Command
+}
+
+// Leased is a Primitive whose holds have a lease: every kind that is not Unleased.
+type Leased interface {
+	Primitive
+
+	// Extend is the script that moves the end of Op.Owner's holds to Op.Lease from now. Without
+	// Op.Away it moves closer too: for a private owner always, for a named one if Op.IDs are
+	// all the holds that Redis counts. Its reply is 1, or 0 if none of those is held.
+	Extend(op *Op) script.Command
+
+	// RenewScript is the script that sees to it that many claims of this kind live for at
+	// least one lease from now: ARGV[1] is the lease in ms (0 only asks), followed for each
+	// claim by what RenewArgs returns. Its reply has a 1 or 0 (lost) for each of those args.
+	RenewScript() *script.Script
+	RenewArgs(op *Op) (keys, args []string)
+}
+
+// Refuser is a Primitive whose acquire script may refuse for good.
+type Refuser interface {
+	// Never returns the error for a reply of {-2, code, 0, 0}.
+	Never(code int64) error
+}
+
+// Queuer is a Primitive whose waiters do not stand in the session's queue but in one in
+// Redis, so that one order holds for all sessions. Its scripts let the first waiter in
+// themselves and tell its session on the session's own channel, with the message
+// "grant:<Redis's time in ms>:<token or 0>:<Op.ID>". So the waiter has the lock with no
+// further round trip; the session confirms it by a renewal, until when Redis keeps it for
+// no longer than Unconfirmed.
+//
+// Its Kind has ByID and Registers: a refused attempt with Op.Wait has queued, and a Release
+// takes the waiter out of the queue. The reply of such a refusal is {0, ms, Redis's time in
+// ms, 0}.
+type Queuer interface {
+	Primitive
+
+	// Waiter is how a waiter is called in the queue.
+	Waiter(owner, id string) string
+
+	// Heartbeat is the script call that keeps these waiters for one Config.QueueLease more,
+	// and lets the first waiter in if the lock is free. Its reply has a number for each waiter: 0,
+	// ask now (it is not in the queue, or has the lock), or the milliseconds after which to
+	// ask at the latest, -1 if unknown; and at the end Redis's time in ms.
+	Heartbeat(waiters []string) script.Command
+
+	// Unconfirmed is for how long Redis keeps the lock for a waiter that was not heard of
+	// since the grant.
+	Unconfirmed() time.Duration
+}
+
+// Op is one command of a claim.
+type Op struct {
+	Owner string
+	N     int    // permits
+	ID    string // acquire: of the hold; "" for the first hold of a private owner, unless ByID
+
+	// Holds of the owner by this session's knowledge. Acquire: those that Redis must know
+	// already. Release: those that stay. Extend, renew: those there are. Other: the same of
+	// the other side.
+	Held, Other int
+	// The ids of those holds, of a named owner: all of them. Release: only with Keep, and
+	// not with All. Extend: IDs only, and those of named owners only.
+	IDs, OtherIDs []string
+
+	// Private: the owner was made for this claim, so that whatever Redis counts under it is
+	// the claim's.
+	Private bool
+	// All: the owner is private, and the command is for whatever it has on this side.
+	All bool
+	// ByIDs: the claim may have made the key of the ids. Without it a kind that is not ByID
+	// names the lock's own key only.
+	ByIDs bool
+
+	// Away: extend: the end only moves away, since renewed holds need the lock too.
+	Away bool
+
+	Ends   []string      // release: the ids of the holds that end; needless with All, but for marks
+	Keep   time.Duration // release: what the holds that stay deserve; 0: leave the TTL
+	Wait   bool          // acquire: the caller will wait if it is refused
+	Lease  time.Duration // acquire, extend: the least time to live; Unleased: see Memory
+	Tokens int           // acquire, Fenced: how many tokens to reserve; 0: the claim has one. More than 1 only where HandsOver
+}
+
+// Memory is for how long the scripts of an Unleased primitive must remember the id of a
+// request, counted from its last run. A request whose outcome is unknown is sent again only
+// for so long; with the default client that is many connections later.
+const Memory = time.Minute

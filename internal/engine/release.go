@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/script"
+)
+
+// Unlock releases the hold; package rlock documents it.
+func (h *Hold) Unlock() error {
+	if !h.valid() {
+		return fmt.Errorf("unlock: %w", ErrNotHeld)
+	}
+	err := h.unlock()
+	c := h.section.claim
+	if t := c.lock.s.cfg.Trace; t != nil {
+		t.released(c, c.lock.s.now()-h.began, err)
+	}
+	if err != nil {
+		return opError("unlock", c.prim, err)
+	}
+	return nil
+}
+
+func (h *Hold) unlock() error {
+	x, c := h.section, h.section.claim
+	l, s := c.lock, c.lock.s
+	l.mu.Lock()
+	now := s.now()
+	if h.done {
+		l.unlock()
+		return ErrNotHeld
+	}
+	h.done = true
+	if !x.over() && !x.standing(now) {
+		c.expire(now)
+	}
+	x.remove(h)
+	if x.over() {
+		err := x.endedErr()
+		x.settleLost()
+		l.unlock()
+		return err
+	}
+	if x.held() > 0 {
+		return h.unlockInner()
+	}
+	if c.abandoned {
+		c.leaveStanding(x)
+		return nil
+	}
+	// The section ends. Its contexts are cancelled without the mutex, for that runs code of
+	// the caller's; and before anything else happens, so that no section begins before the
+	// one before has seen its end.
+	if x.close(released) {
+		l.unlock()
+		x.cancel()
+		l.mu.Lock()
+		now = s.now()
+	}
+	switch {
+	case (c.state == lostStanding || c.state == lostGone) && c.owed() == 0: // meanwhile
+		c.settle()
+		l.unlock()
+		return ErrLost
+	case c.state == over && l.state == lockClosed:
+		l.unlock()
+		return ErrClosed
+	case c.sections != nil || c.state != held:
+		l.unlock() // others go on with the claim, or have released it
+		return nil
+	case c.owed() > 0: // others have lost it, and may just be noticing
+		c.retire(lostStanding)
+		l.unlock()
+		l.tryRetire()
+		return nil
+	case l.passOn(c, now):
+		l.unlock()
+		s.cfg.Trace.handedOver(c)
+		return nil
+	}
+	return c.release(now)
+}
+
+// release sends the release of a claim whose last section has closed, and waits for the
+// answer. The lock's mutex must be held and is released.
+func (c *claim) release(now time.Duration) error {
+	l, s := c.lock, c.lock.s
+	c.state = releasing
+	s.schedule.remove(c)
+	l.settle(c, now)
+	var buf [2]releaseCommand
+	cmds := c.releases(buf[:0])
+	until := c.overAt(now)
+	listening := l.lobby != nil && l.lobby.listener != nil
+	ctx := s.releaseContext(now)
+	l.unlock()
+
+	var errs error
+	var unsent []releaseCommand
+	gone := false
+	r := releaseReply{receivers: -1}
+	for _, cmd := range cmds {
+		one, err := s.sendRelease(ctx, cmd.Command)
+		gone = gone || err == nil && one.lost && cmd.known
+		if err != nil {
+			errs = errors.Join(errs, err)
+			unsent = append(unsent, cmd)
+		} else {
+			r = one
+		}
+	}
+
+	l.mu.Lock()
+	told := l.holder != c // a message is on its way; a nudge would cost one attempt more
+	c.retire(over)
+	if b := l.lobby; b != nil && r.receivers >= 0 {
+		if listening && r.receivers > 0 {
+			r.receivers--
+		}
+		b.turns.Released(s.now(), s.now()-now, r.receivers)
+	}
+	if l.holder == nil && (!told || errs != nil || gone) {
+		l.nudge()
+	}
+	if len(unsent) > 0 {
+		s.clean(cleaning{cmds: unsent, name: c.prim.Names().Name(), until: until})
+	}
+	l.unlock()
+	l.tryRetire()
+	if gone && errs == nil {
+		errs = ErrLost
+		c.tellLost("it was gone when it was unlocked")
+	}
+	return errs
+}
+
+// releaseReply is what a release script answered.
+type releaseReply struct {
+	lost      bool // nothing was held, and no earlier run of the command can be why
+	receivers int64
+}
+
+// vacate lets the session's other callers ask when nothing that the claim still has excludes
+// them. The lock's mutex must be held.
+func (c *claim) vacate() {
+	if l := c.lock; l.holder == c && !c.excludes() {
+		l.holder = nil
+		l.nudge()
+	}
+}
+
+// sendRelease sends a release until it is answered, refused for good, or ctx ends.
+func (s *Session) sendRelease(ctx context.Context, cmd script.Command) (releaseReply, error) {
+	resent := false
+	var buf [3]int64
+	for n := 0; ; n++ {
+		reply, err := script.Numbers(buf[:0], s.run.Run(ctx, cmd))
+		if err == nil && len(reply) != 3 {
+			err = fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
+		}
+		if err == nil {
+			return releaseReply{lost: reply[1] == 0 && !resent, receivers: reply[2]}, nil
+		}
+		switch script.Classify(err) {
+		case script.Refused:
+			return releaseReply{}, err
+		case script.Unknown:
+			// When rueidis closes a connection under a command it follows a failover. What the
+			// next server does not know was more likely lost there than released here, and a
+			// false ErrLost does no harm, a false nil does.
+			resent = resent || !errors.Is(err, rueidis.ErrClosing)
+		}
+		if ctx.Err() != nil || pause(ctx, n) != nil {
+			return releaseReply{}, fmt.Errorf("not confirmed within the release timeout: %w", err)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/script"
+	"relock/pubsub"
+)
+
+// SessionChannel is what the name of a session's own channel begins with. ForceUnlock tells
+// holders there, and the fair lock its waiters.
+const SessionChannel = "relock_session:"
+
+// told takes a message on the session's own channel. It is called by the hub and must not
+// block, nor run code of the caller's.
+func (s *Session) told(m pubsub.Message) {
+	if m.Missed {
+		s.recheck()
+		return
+	}
+	if s.fair.granted(m.Payload) {
+		return
+	}
+	owner, key, ok := parseRevocation(m.Payload)
+	if !ok {
+		s.notify(func() {
+			s.cfg.Logger.Warn("relock: unknown message on the session's channel", "payload", m.Payload)
+		})
+		return
+	}
+	s.revoke(owner, key)
+}
+
+// revoke ends the claim of an owner that was force-unlocked. For a private owner that is true
+// of its claim, whichever section is open by now. For a named owner Redis is asked, which takes
+// one round trip: the message may speak of an earlier hold.
+func (s *Session) revoke(owner, key string) {
+	for _, l := range s.registry.find(key) {
+		l.mu.Lock()
+		for c := l.claims; c != nil; {
+			next := c.next
+			if c.ownerID() == owner {
+				switch {
+				case c.num == 0:
+					s.doubtClaim(c)
+				case c.state == asking:
+					c.end(s.now()+s.cfg.Lease, nil) // no section opens on it: the caller asks again
+				default:
+					c.lose("it was force-unlocked", true)
+				}
+			}
+			c = next
+		}
+		l.unlockBehind()
+	}
+}
+
+// doubtClaim has Redis asked about a claim at once, or as soon as it is granted. The lock's
+// mutex must be held.
+func (s *Session) doubtClaim(c *claim) {
+	c.doubts-- // unlike the session's count
+	c.askSoon(s.now())
+	if c.state == asking {
+		s.doubt()
+	}
+}
+
+// A revocation is "lost:<length of owner>:<owner><key>"; force_unlock.lua makes it.
+func parseRevocation(payload string) (owner, key string, ok bool) {
+	rest, ok := strings.CutPrefix(payload, "lost:")
+	length, rest, ok2 := strings.Cut(rest, ":")
+	n, err := strconv.Atoi(length)
+	if !ok || !ok2 || err != nil || n < 0 || n > len(rest) {
+		return "", "", false
+	}
+	return rest[:n], rest[n:], true
+}
+
+func revocation(owner, key string) string {
+	return "lost:" + strconv.Itoa(len(owner)) + ":" + owner + key
+}
+
+// ForceUnlock runs a script that ends every owner's holds of the lock and returns those owners,
+// and tells the sessions that may hold under them.
+func (h *Handle) ForceUnlock(ctx context.Context, cmd script.Command) (bool, error) {
+	s := h.s
+	if h.err == nil && s.registry.enter() == nil { // if not, Call says why; Close waits for the telling too
+		defer s.registry.leave()
+	}
+	var owners []string
+	err := h.Call(ctx, "force unlock", cmd, func(r rueidis.RedisResult) (err error) {
+		owners, err = r.AsStrSlice()
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, owner := range owners {
+		s.revoke(owner, h.names.Key())
+		s.tellEverybody(ctx, revocation(owner, h.names.Key()))
+	}
+	return len(owners) > 0, nil
+}
+
+// tellEverybody sends a message to every session: an owner may have been named by the caller,
+// so nobody knows which sessions hold under it. Forcing a lock is rare, so it pays with a few
+// commands here and nothing elsewhere. The script has told the session that made the owner
+// already. If Redis does not allow it, the holder learns of it at its next renewal.
+func (s *Session) tellEverybody(ctx context.Context, payload string) {
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	nodes := s.client.Nodes()
+	told := make(chan error, len(nodes))
+	for _, node := range nodes {
+		s.life.background.Go(func() { told <- tellNode(ctx, node, payload) })
+	}
+	for range nodes {
+		select {
+		case err := <-told:
+			if err != nil {
+				s.notify(func() {
+					s.cfg.Logger.Debug("relock: holders may learn of a forced unlock only at their next renewal", "error", err)
+				})
+			}
+		case <-ctx.Done(): // rueidis may take longer than that to give up on a node
+			return
+		}
+	}
+}
+
+// tellTimeout bounds the telling: a node that is dead has no sessions to tell.
+const tellTimeout = time.Second
+
+// tellNode sends payload to the sessions that listen at one node.
+func tellNode(ctx context.Context, node rueidis.Client, payload string) error {
+	// Not by its own builder: rueidis would repeat a read until ctx ends.
+	channels, err := node.Do(ctx, node.B().Arbitrary("PUBSUB", "CHANNELS", SessionChannel+"*").Build()).AsStrSlice()
+	if err != nil || len(channels) == 0 {
+		return err
+	}
+	cmds := make(rueidis.Commands, len(channels))
+	for i, c := range channels {
+		cmds[i] = node.B().Publish().Channel(c).Message(payload).Build()
+	}
+	var errs error
+	for _, r := range node.DoMulti(ctx, cmds...) {
+		errs = errors.Join(errs, r.Error())
+	}
+	return errs
+}

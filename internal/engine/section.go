@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// A section is what one caller has: the context of its critical section and the holds in it,
+// the outermost and the nested ones. It lives in memory only; what Redis knows is the claim.
+// Sections are not reused: a context that was kept leads to the section that it was made for.
+//
+// Its context is derived from the one given to the outermost Lock. The part that can be
+// cancelled is made when somebody asks for Done or for the cause: most sections end before
+// anybody does.
+//
+// The fields below the first group are guarded by the mutex of the claim's lock.
+type section struct {
+	parent context.Context
+	claim  *claim
+	made   atomic.Pointer[cancellation]
+	token  int64 // fencing token; 0 if there is none
+
+	next, prev *section // the open sections of the claim
+	// until is when the section ends whatever the claim's trust is: the last of its fixed
+	// leases, or, where sections share a claim, the claim's trust at the last renewal that
+	// the section's context wanted. See invariant I2.
+	until time.Duration
+	live  [2]int32     // holds that are neither unlocked nor run out, by side
+	auto  int32        // the live ones that the watchdog renews
+	ended atomic.Int32 // why it has ended, an ending; read without the mutex too
+	more  *nesting     // nil without nested Locks, fixed leases and further callers
+	first Hold         // the outermost hold, here to save an allocation
+}
+
+// An ending is why a section has ended; 0 while it is open.
+type ending int32
+
+const (
+	released ending = iota + 1
+	lost
+	closed
+	lostAndUnlocked // lost, and all its holds have been unlocked since
+)
+
+func (e ending) cause() error {
+	return [...]error{nil, ErrReleased, ErrLost, ErrClosed, ErrLost}[e]
+}
+
+// A cancellation is the part of a section's context that can be cancelled.
+type cancellation struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+func (x *section) Deadline() (time.Time, bool) { return x.parent.Deadline() }
+func (x *section) Done() <-chan struct{}       { return x.cancellation().ctx.Done() }
+func (x *section) String() string              { return "relock section of " + x.claim.ownerID() }
+
+func (x *section) Err() error {
+	if m := x.made.Load(); m == nil && !x.over() && x.parent.Err() == nil {
+		return nil
+	}
+	// Made now, so that the first reason stays the reason.
+	return x.cancellation().ctx.Err()
+}
+
+func (x *section) Value(key any) any {
+	switch key {
+	case ownerKey{}:
+		if x.claim.prim.Kind().Permits {
+			break // permits are nobody's to re-enter: the owner around them stays
+		}
+		return x
+	case cancelKey: // context.Cause, and the children of this context
+		return x.cancellation().ctx.Value(key)
+	}
+	return x.parent.Value(key)
+}
+
+// over reports whether the section has ended.
+func (x *section) over() bool { return x.ended.Load() != 0 }
+
+func (x *section) cancellation() *cancellation {
+	m := x.made.Load()
+	if m == nil {
+		m = new(cancellation)
+		m.ctx, m.cancel = context.WithCancelCause(x.parent)
+		if !x.made.CompareAndSwap(nil, m) {
+			m.cancel(nil)
+			m = x.made.Load()
+		}
+	}
+	if e := ending(x.ended.Load()); e != 0 {
+		m.cancel(e.cause()) // the section ended before there was anything to cancel
+	}
+	return m
+}
+
+// close ends the section, and reports whether there are contexts to be cancelled: by cancel,
+// without the mutex. The lock's mutex must be held.
+func (x *section) close(why ending) (cancel bool) {
+	if x.over() {
+		return false
+	}
+	x.ended.Store(int32(why))
+	x.claim.drop(x)
+	return x.made.Load() != nil || x.more != nil
+}
+
+// cancel ends the contexts of a section that was closed. Cancelling runs code of the caller's
+// contexts, so no mutex may be held.
+func (x *section) cancel() {
+	cause := ending(x.ended.Load()).cause()
+	if m := x.made.Load(); m != nil {
+		m.cancel(cause)
+	}
+	if x.more != nil {
+		x.more.cancel(cause)
+	}
+}
+
+// alive reports whether the context of the outermost Lock lives, or that of a caller that came
+// in under the same name. It may run code of the caller's contexts: no mutex may be held.
+func (x *section) alive(callers []caller) bool {
+	if x.Err() == nil {
+		return true
+	}
+	for _, c := range callers {
+		if c.ctx.Err() == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// foreign reports whether ctx ends by other means than those of package context. The end of
+// such a context is found out by a goroutine that package context starts, never by asking it
+// where others would wait for the answer.
+func foreign(ctx context.Context) bool {
+	if ctx.Done() == nil {
+		return false
+	}
+	std, ok := ctx.Value(cancelKey).(context.Context)
+	return !ok || std.Done() != ctx.Done()
+}
+
+// cancelKey is the key under which package context looks for the cancellation behind a
+// context. It is not exported, but context.Cause asks for it. (Should that ever change,
+// sections still end when they must; only their cause would be that of the context given.)
+var cancelKey = func() any {
+	var k keyCatcher
+	_ = context.Cause(&k)
+	return k.key
+}()
+
+type keyCatcher struct{ key any }
+
+func (*keyCatcher) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (*keyCatcher) Done() <-chan struct{}       { return nil }
+func (*keyCatcher) Err() error                  { return context.Canceled } // else nobody asks why
+func (k *keyCatcher) Value(key any) any         { k.key = key; return nil }

@@ -1,0 +1,234 @@
+// Package engine is the machine that all locks of this module run on: claims and sections,
+// asking, renewing, releasing, the session that they belong to. docs/architecture.md is the
+// guide to it; start reading at claim.go, then acquire.go and release.go.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/idgen"
+	"relock/internal/script"
+	"relock/pubsub"
+)
+
+// Session ties a process to one Redis deployment; package rlock documents it.
+type Session struct {
+	id     string
+	cfg    Config
+	start  time.Time
+	owners atomic.Uint64 // the number of the owner that was made last
+
+	deployment
+	registry registry
+	schedule schedule
+	cleanup  cleanup
+	fair     fairQueue
+	notes    notifier
+	spare    spare
+	life     life
+}
+
+// A deployment is the Redis that a session is tied to, and the ways to it.
+type deployment struct {
+	client  rueidis.Client
+	cluster bool
+	publish string // PUBLISH or SPUBLISH, what the hub subscribes for
+	conn    *script.Connection
+	run     *script.Runner
+	hub     *pubsub.Hub
+}
+
+// life is how a session ends.
+type life struct {
+	closing    context.Context // ends when Close begins
+	close      context.CancelFunc
+	ctx        context.Context // ends when nothing may go on in the background
+	stop       context.CancelFunc
+	background sync.WaitGroup // every goroutine of the session
+	ownsClient bool           // Close closes the client
+	once       sync.Once
+	err        error
+	silent     atomic.Bool // it could not subscribe to its own channel
+	releases   atomic.Pointer[releaseTime]
+}
+
+// Options are what Dial knows and NewSession does not.
+type Options struct {
+	Connection *script.Connection // that the client's dial function tells; nil: none does
+	OwnsClient bool
+}
+
+// refusalRetry is how often a refused subscription is tried again: seldom enough that an idle
+// waiter stays below one command a second.
+const refusalRetry = 5 * time.Second
+
+// New makes a session. It blocks until Redis has answered a PING and the session's own channel
+// is subscribed to, or ctx ends.
+func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*Session, error) {
+	switch {
+	case ctx == nil:
+		return nil, fmt.Errorf("new session: %w", errNilContext)
+	case client == nil:
+		return nil, fmt.Errorf("new session: %w: client is nil; it must be a rueidis.Client", ErrConfig)
+	}
+	cfg, err := cfg.WithDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("new session: %w", err)
+	}
+	if err := ping(ctx, client); err != nil {
+		return nil, fmt.Errorf("new session: ping: %w", err)
+	}
+	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now()}
+	s.deployment = deployment{
+		client: client, cluster: client.Mode() == rueidis.ClientModeCluster, conn: opt.Connection,
+		hub: pubsub.NewHub(client, pubsub.Logger(cfg.Logger), pubsub.RefusalRetry(refusalRetry)),
+	}
+	if s.conn == nil {
+		s.conn = new(script.Connection)
+	}
+	s.run = script.NewRunner(client, cfg.Logger, s.conn, &s.life.background)
+	s.registry.locks = map[string]map[string]*lock{}
+	s.schedule.armed, s.schedule.asked, s.schedule.kick = never, never, make(chan struct{}, 1)
+	s.fair.waiters, s.fair.due = map[string]*fairWaiter{}, never
+	if s.id == "" {
+		s.id = idgen.Session()
+	} else {
+		s.owners.Store(idgen.RandomBase()) // an earlier process's holds may still stand
+	}
+	s.life.ownsClient = opt.OwnsClient
+	s.life.closing, s.life.close = context.WithCancel(context.Background())
+	s.life.ctx, s.life.stop = context.WithCancel(context.Background())
+	if err := s.listenToOwnChannel(ctx); err != nil {
+		s.life.close()
+		s.life.stop()
+		s.hub.Close()
+		return nil, fmt.Errorf("new session: %w", err)
+	}
+	s.run.Load(ctx)
+	sessionIDs.Store(s.id, s)
+	s.life.background.Go(s.watch)
+	return s, nil
+}
+
+// ping returns nil as soon as one node answers: in a Cluster others may be down.
+func ping(ctx context.Context, client rueidis.Client) error {
+	err := client.Do(ctx, client.B().Ping().Build()).Error()
+	if err == nil || client.Mode() != rueidis.ClientModeCluster {
+		return err
+	}
+	for _, node := range client.Nodes() {
+		if ctx.Err() != nil {
+			return err
+		}
+		if e := node.Do(ctx, node.B().Ping().Build()).Error(); e == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// listenToOwnChannel finds out how releases are published here and subscribes to the session's
+// own channel. Where subscribing is refused the session works without: a forced unlock is then
+// noticed at the next renewal.
+func (s *Session) listenToOwnChannel(ctx context.Context) error {
+	s.publish = "PUBLISH"
+	sharded, err := s.hub.Sharded(ctx)
+	if err == nil && sharded {
+		s.publish = "SPUBLISH"
+	}
+	if err == nil {
+		_, err = s.hub.ListenFunc(ctx, SessionChannel+s.id, true, s.told)
+	}
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	if err != nil {
+		s.cfg.Logger.Warn("relock: cannot subscribe; waiters will poll", "error", err)
+		s.life.silent.Store(true)
+		s.life.background.Go(s.keepAskingToListen)
+	}
+	return nil
+}
+
+// keepAskingToListen subscribes to the session's channel when that is allowed again. The hub
+// asks the server every refusalRetry, not at each of these calls.
+func (s *Session) keepAskingToListen() {
+	for {
+		if _, err := s.hub.ListenFunc(s.life.ctx, SessionChannel+s.id, true, s.told); err == nil {
+			s.life.silent.Store(false)
+			s.recheck()
+			return
+		}
+		timer := time.NewTimer(jitter(refusalRetry / 5))
+		select {
+		case <-timer.C:
+		case <-s.life.ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// ID returns the session's id: a random UUID unless Config.ID was set.
+func (s *Session) ID() string { return s.id }
+
+// Config returns the configuration in use: the one given, with the defaults filled in.
+func (s *Session) Config() *Config { return &s.cfg }
+
+// CannotListen reports whether the session is not allowed to subscribe to its own channel, and
+// so cannot be told anything.
+func (s *Session) CannotListen() bool { return s.life.silent.Load() }
+
+// Cluster reports whether the deployment is a Redis Cluster.
+func (s *Session) Cluster() bool { return s.cluster }
+
+// ownerID returns the id of a private owner: "<session id>:<number>", the shape of Redisson's
+// "<client id>:<thread id>".
+func (s *Session) ownerID(num uint64) string {
+	var buf [64]byte // enough for a UUID, so that only the string is allocated
+	return string(strconv.AppendUint(append(append(buf[:0], s.id...), ':'), num, 10))
+}
+
+// now is the time since the session began, by the monotonic clock.
+func (s *Session) now() time.Duration { return time.Since(s.start) }
+
+// closing returns the context that ends when Close begins.
+func (s *Session) closing() context.Context { return s.life.closing }
+
+// doubts counts how often the session may have missed something; see claim.doubtful.
+func (s *Session) doubts() uint32 { return s.conn.Doubts() }
+
+func (s *Session) doubt() { s.conn.Doubt() }
+
+// releaseTime bounds all releases that begin at about the same time.
+type releaseTime struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	until  time.Duration // new ones get another
+}
+
+// releaseContext returns a context that ends when a release that begins now has taken too long:
+// after Config.ReleaseTimeout, or up to an eighth earlier, since those that begin within that
+// time share one. A timer for each release would cost more than all else that the client does
+// for it.
+func (s *Session) releaseContext(now time.Duration) context.Context {
+	for {
+		old := s.life.releases.Load()
+		if old != nil && now < old.until {
+			return old.ctx
+		}
+		r := &releaseTime{until: now + s.cfg.ReleaseTimeout/8}
+		r.ctx, r.cancel = context.WithTimeout(context.Background(), s.cfg.ReleaseTimeout)
+		if s.life.releases.CompareAndSwap(old, r) {
+			return r.ctx
+		}
+		r.cancel()
+	}
+}

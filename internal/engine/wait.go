@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"relock/internal/script"
+	"relock/pubsub"
+)
+
+// await waits for the lock. The lock's mutex must be held. It is held at the end too, unless a
+// section was handed over, which a.given says.
+func (a *acquisition) await() (grant, error) {
+	g, err, locked := a.loop()
+	if locked && a.given.Load() != nil {
+		a.lock.unlock()
+	}
+	return g, err
+}
+
+// loop is the wait loop: ask, listen, ask again, sleep. locked says whether the lock's mutex is
+// held at the end.
+func (a *acquisition) loop() (g grant, err error, locked bool) {
+	// A named owner may hold the lock elsewhere already, and the queue may be waiting for
+	// just that hold to end. So it asks once before it queues, and each poll floor while it
+	// is not in front.
+	outOfTurn := a.named != ""
+	told := false
+	for {
+		l := a.lock
+		switch {
+		case a.given.Load() != nil:
+			return grant{}, nil, true
+		case a.hopeless != nil:
+			return grant{}, a.hopeless, true
+		case l.state != lockOpen:
+			return grant{}, ErrClosed, true
+		case outOfTurn || l.mayAsk(a):
+			outOfTurn = false
+			if g, err, done := a.round(); done {
+				return g, err, true
+			}
+			continue
+		}
+		if !told && l.s.cfg.Trace != nil {
+			told = true
+			l.unlock()
+			l.s.cfg.Trace.waiting(a)
+			l.mu.Lock()
+			continue
+		}
+		timedOut, err := a.park()
+		if a.given.Load() != nil {
+			return grant{}, nil, false
+		}
+		if err != nil {
+			return grant{}, err, true
+		}
+		outOfTurn = timedOut && a.named != ""
+	}
+}
+
+// round asks Redis once and sees to what follows from the answer; done ends the wait. The
+// lock's mutex must be held, and is held at the end.
+func (a *acquisition) round() (g grant, err error, done bool) {
+	l := a.lock
+	g, err = a.ask()
+	switch {
+	case a.claim.state != asking: // it was ended meanwhile: the next attempt is another claim's
+		a.disown()
+		return g, ErrClosed, l.state != lockOpen
+	case err == nil && g.status == granted:
+		return g, nil, true
+	case err == nil && g.status == forGood:
+		return g, g.never(a.prim), true
+	case err == nil:
+		a.heardLimit(g)
+		if b := l.waiting(); l.queue.Front() == a {
+			b.turns.Taken()
+			b.lookAt = l.s.nextLook(g.value)
+			a.listen()
+		}
+		return g, nil, false
+	}
+	return g, err, a.failed(&err)
+}
+
+// failed pauses after an attempt without an answer, and reports whether the wait ends with
+// *err. The lock's mutex must be held, and is held at the end.
+func (a *acquisition) failed(err *error) bool {
+	l := a.lock
+	l.unlock()
+	over := a.done()
+	if over {
+		*err = a.ended()
+	}
+	l.mu.Lock()
+	if over || script.Classify(*err) == script.Refused {
+		return true
+	}
+	if a.forgotten() {
+		a.disown()
+	}
+	l.unlock()
+	over = a.backOff(a.tries.failures, min(l.s.cfg.PollFloor, time.Second))
+	if over {
+		*err = a.ended()
+	}
+	l.mu.Lock()
+	return over
+}
+
+// disown gives up the claim that was asked for, which may stand in Redis; the acquisition goes
+// on with another. The lock's mutex must be held.
+func (a *acquisition) disown() {
+	c := a.claim
+	if c.state == asking {
+		c.end(a.lock.s.now()+a.lease(), nil)
+	}
+	a.claim = nil
+	a.tries.unknown, a.tries.mayCome = false, false
+}
+
+// try is TryLock: it asks once, or as long as the outcome is not known. The lock's mutex must
+// be held, and is held at the end.
+func (a *acquisition) try() (grant, error) {
+	for {
+		g, err := a.ask()
+		switch {
+		case a.claim.state != asking:
+			a.disown()
+			if a.lock.state != lockOpen {
+				return g, ErrClosed
+			}
+			continue
+		case err == nil && g.status == granted:
+			return g, nil
+		case err == nil && g.status == forGood:
+			return g, g.never(a.prim)
+		case err == nil:
+			return g, ErrNotAcquired
+		case a.stopsTrying(err):
+			if script.IsContext(err) {
+				a.lock.unlock()
+				err = a.ended()
+				a.lock.mu.Lock()
+			}
+			return g, err
+		case a.failed(&err):
+			return g, err
+		}
+	}
+}
+
+// park waits until there may be something to do: the acquisition came to the front, was woken,
+// or it is time to look. It returns an error when the caller's context or Wait is over. The
+// lock's mutex must be held, and is held at the end, unless a section was handed over.
+func (a *acquisition) park() (timedOut bool, err error) {
+	l := a.lock
+	var messages <-chan pubsub.Message
+	sleep := never
+	if a.named != "" {
+		sleep = l.s.cfg.PollFloor
+	}
+	if b := l.lobby; l.queue.Front() == a && b != nil {
+		if b.listener != nil {
+			messages = b.listener.C()
+		}
+		if l.holder == nil {
+			if l.mayAsk(a) { // the time to yield may have ended just now
+				return false, nil // given is nil: the mutex was held all along
+			}
+			sleep = max(l.nextLook()-l.s.now(), time.Microsecond)
+		}
+	}
+	l.unlock()
+	heard, timedOut := false, false
+	if sleep == never && a.deadline == 0 && messages == nil {
+		select {
+		case <-a.wake:
+		case <-a.ctx.Done():
+		}
+	} else {
+		heard, timedOut = a.sleep(sleep, messages)
+	}
+	if a.given.Load() != nil {
+		return false, nil
+	}
+	if a.done() {
+		err = a.ended()
+	}
+	l.mu.Lock()
+	if heard {
+		l.heard()
+	}
+	if a.given.Load() != nil {
+		l.unlock()
+	}
+	return timedOut, err
+}
+
+// sleep is the wait of those who look by the clock too.
+func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (heard, timedOut bool) {
+	if a.deadline != 0 {
+		left := a.deadline - a.lock.s.now()
+		d = max(0, min(d, left))
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-a.wake:
+	case <-a.ctx.Done():
+	case <-messages:
+		heard = true
+	case <-timer.C:
+		timedOut = true
+	}
+	return heard, timedOut
+}
+
+// heard takes a message of the lock's channel. The lock's mutex must be held.
+func (l *lock) heard() {
+	b := l.waiting()
+	// No release can be meant while a claim of this session holds the lock: then the message
+	// is an echo.
+	if l.holder == nil && b.turns.Heard(l.s.now()) {
+		b.look = true
+		l.callUp()
+	}
+}
+
+// signal wakes the waiter, or lets its next wait return at once. The lock's mutex must be
+// held.
+func (a *acquisition) signal() { wakeUp(a.wake) }
+
+func wakeUp(wake chan struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// listen subscribes, once for the lock. Where that fails the front polls: then the pause lies
+// here, and the next round tries to subscribe again. The lock's mutex must be held, and is
+// held at the end.
+func (a *acquisition) listen() {
+	l := a.lock
+	b := l.waiting()
+	if b.listener != nil || l.holder != nil {
+		return
+	}
+	a.asking = true // nothing is handed to it meanwhile: it would not notice
+	l.unlock()
+	ctx, cancel := a.bounded()
+	// A server that does not answer must not keep the front from looking.
+	ctx, stop := context.WithTimeout(ctx, l.s.cfg.PollFloor)
+	sub, err := l.s.hub.Listen(ctx, a.prim.Channel())
+	stop()
+	cancel()
+	if err != nil && !a.done() {
+		name := a.prim.Names().Name()
+		l.s.notify(func() {
+			l.s.cfg.Logger.Debug("relock: no subscription, polling instead", "name", name, "error", err)
+		})
+		a.backOff(a.tries.unheard, l.s.cfg.PollFloor)
+		a.tries.unheard++
+	}
+	l.mu.Lock()
+	a.asking = false
+	if err != nil {
+		return
+	}
+	a.tries.unheard = 0
+	b.listener = sub
+	// What was published before the confirmation is unknown; it does not matter if a claim of
+	// this session has got the lock meanwhile.
+	b.look = b.look || l.holder == nil
+}
+
+// backOff pauses after the n-th failure, jittered, doubling from 10 ms to most, and reports
+// whether the caller's context or Wait is over. A wake-up ends the pause.
+func (a *acquisition) backOff(n int, most time.Duration) (over bool) {
+	a.sleep(jitter(min(10*time.Millisecond<<min(n, 10), most)), nil)
+	return a.done()
+}

@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"time"
+)
+
+// watch is the session's watchdog: one goroutine that ends what can no longer be trusted, has
+// the rest renewed, and keeps the waiters in Redis. It never waits for Redis itself, nor runs
+// code of the caller's, so that no claim is trusted too long because either hangs.
+func (s *Session) watch() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		now := s.now()
+		var ask []*claim
+		for _, c := range s.schedule.take(now) {
+			l := c.lock
+			l.mu.Lock()
+			c.expire(now)
+			if c.renewalDue(now) {
+				ask = append(ask, c)
+			}
+			c.reschedule()
+			l.unlockBehind()
+		}
+		silent, next := s.fair.takeDue(now, s.heartbeatEvery())
+		if len(ask) > 0 {
+			s.life.background.Go(func() { s.renew(ask) })
+		}
+		if len(silent) > 0 {
+			s.life.background.Go(func() { s.heartbeat(silent) })
+		}
+		timer.Reset(s.schedule.arm(next) - s.now())
+		select {
+		case <-timer.C:
+		case <-s.schedule.kick:
+		case <-s.life.ctx.Done():
+			return
+		}
+	}
+}
+
+// nextRenewal returns when to ask Redis about c again after having done so at a time: a third
+// of the lease later. Holds with a fixed lease are not prolonged, but asked for, so that a
+// lock that was deleted under them is noticed too. Times are rounded to a common grid, so that
+// locks taken one by one are renewed together. The lock's mutex must be held.
+func (s *Session) nextRenewal(c *claim, asked time.Duration) time.Duration {
+	lease := s.cfg.Lease
+	if !c.renewed() {
+		worth := false
+		for x := c.sections; x != nil; x = x.next {
+			if x.more == nil {
+				continue
+			}
+			for _, h := range x.more.fixed {
+				if d := h.until - h.began; d >= minChecked {
+					lease, worth = min(lease, d), true
+				}
+			}
+		}
+		if !worth {
+			return never
+		}
+	}
+	at, grid := asked+lease/3, lease/30
+	return max(at-at%grid, asked+lease/6)
+}
+
+// minChecked is the shortest fixed lease that is worth a look in the middle of it.
+const minChecked = 100 * time.Millisecond
+
+// renewed reports whether the claim has a hold that the watchdog renews. The lock's mutex must
+// be held.
+func (c *claim) renewed() bool {
+	for x := c.sections; x != nil; x = x.next {
+		if x.auto > 0 || c.prim.Kind().Shares && x.more != nil && len(x.more.fixed) > 0 && !c.bound {
+			return true
+		}
+	}
+	return false
+}
+
+// recheck has Redis asked about every claim at once: the session was not listening for a
+// moment, so it may have missed that one was ended.
+func (s *Session) recheck() {
+	s.doubt()
+	for _, l := range s.registry.snapshot(false) {
+		l.mu.Lock()
+		for c := l.claims; c != nil; c = c.next {
+			c.askSoon(s.now())
+		}
+		l.unlockBehind()
+	}
+	s.fair.hurry(s.now())
+	s.schedule.wakeAt(s.now())
+}
+
+// askSoon has Redis asked about a held claim at once; a claim that is asking is asked about as
+// soon as it is granted, since the session's count of doubts has changed. The lock's mutex
+// must be held.
+func (c *claim) askSoon(now time.Duration) {
+	if c.state == held {
+		c.renewAt = min(c.renewAt, now)
+		c.reschedule()
+	}
+}

@@ -1,0 +1,62 @@
+// Package facade has what rlock.Mutex and fairlock.Mutex share and users do not see.
+//
+// rlock.Mutex is defined by [Mutex], so fairlock, too, can make one, with a primitive of
+// its own. Users cannot: the fields have no exported names, and a defined type does not
+// inherit methods.
+package facade
+
+import (
+	"fmt"
+
+	"relock/internal/engine"
+	"relock/internal/script"
+)
+
+// Primitive is an exclusive lock in Redisson's hash.
+type Primitive interface {
+	engine.Primitive
+
+	// State replies with the TTL in ms, followed by each owner and its count.
+	State() script.Command
+
+	// ForceUnlock is for engine.Handle.ForceUnlock.
+	ForceUnlock() script.Command
+}
+
+// Mutex is a handle of a lock and the primitive that it is for.
+type Mutex struct {
+	handle engine.Handle
+	prim   Primitive
+}
+
+// NewMutex returns a Mutex. err, if any, is what each of its operations returns.
+func NewMutex(s *engine.Session, p Primitive, err error) *Mutex {
+	return &Mutex{engine.NewHandle(s, p.Names(), err), p}
+}
+
+// Parts returns what m was made of, or an error if it is a zero value.
+func (m *Mutex) Parts() (*engine.Handle, Primitive, error) {
+	if m == nil || m.prim == nil {
+		return nil, nil, fmt.Errorf("%w: the mutex is a zero value; make one with New", engine.ErrArgument)
+	}
+	return &m.handle, m.prim, nil
+}
+
+// Wrap puts the operation and the name in front of what went wrong.
+func Wrap(op string, n *engine.Names, err error) error {
+	return fmt.Errorf("%s %q: %w", op, n.Name(), err)
+}
+
+// MutexOptions are what an rlock.MutexOption may set.
+type MutexOptions struct{ Fenced bool }
+
+// Collect applies the options of a mutex. Errors: engine.ErrArgument for a nil option.
+func Collect[O ~func(*MutexOptions)](opts []O) (o MutexOptions, err error) {
+	for _, opt := range opts {
+		if opt == nil {
+			return o, fmt.Errorf("%w: a nil MutexOption", engine.ErrArgument)
+		}
+		opt(&o)
+	}
+	return o, nil
+}

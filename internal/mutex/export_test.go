@@ -1,0 +1,12 @@
+package mutex
+
+// The window of the external tests into the package.
+
+// ScriptSources returns the Lua of every script, as it is sent.
+func ScriptSources() map[string]string {
+	return map[string]string{
+		"acquire": acquireScript.Source(), "release": releaseScript.Source(), "release_by_id": releaseByIDScript.Source(),
+		"extend": extendScript.Source(), "renew": renewScript.Source(),
+		"state": stateScript.Source(), "force_unlock": forceUnlockScript.Source(),
+	}
+}

@@ -1,0 +1,136 @@
+// Package mutex is what tells the machine of Redisson's RLock and RFencedLock: a hash of
+// owners and their holds, and the scripts of rlock/lua. The plain and the fair Mutex share it.
+package mutex
+
+import (
+	"sync/atomic"
+
+	"relock/internal/engine"
+	"relock/internal/script"
+	"relock/rlock/lua"
+)
+
+var (
+	acquireScript     = script.Load(lua.Files, "acquire.lua")
+	releaseScript     = script.Load(lua.Files, "release.lua")
+	releaseByIDScript = script.Load(lua.Files, "release_by_id.lua")
+	extendScript      = script.Load(lua.Files, "extend.lua")
+	renewScript       = script.Load(lua.Files, "renew.lua")
+	stateScript       = script.Load(lua.Files, "state.lua")
+	forceUnlockScript = script.Load(lua.Files, "force_unlock.lua")
+)
+
+var (
+	plainKind  = engine.Kind{Family: "mutex", Exclusive: true, HandsOver: true}
+	fencedKind = engine.Kind{Family: "mutex", Exclusive: true, HandsOver: true, Fenced: true}
+)
+
+// Primitive is the lock of one name. It is small, since a session may hold a great many:
+// but for the channel, which each release names, nothing derived from the name is kept.
+type Primitive struct {
+	names   engine.Names
+	fenced  bool
+	channel atomic.Pointer[string]
+}
+
+var _ engine.Leased = (*Primitive)(nil)
+
+// New returns the primitive of that name.
+func New(n engine.Names, fenced bool) *Primitive { return &Primitive{names: n, fenced: fenced} }
+
+// Kind: exclusive, and handed over in memory.
+func (p *Primitive) Kind() *engine.Kind {
+	if p.fenced {
+		return &fencedKind
+	}
+	return &plainKind
+}
+
+// Names are those of the lock.
+func (p *Primitive) Names() *engine.Names { return &p.names }
+
+// Fenced reports whether a claim has fencing tokens.
+func (p *Primitive) Fenced() bool { return p.fenced }
+
+// Channel is Redisson's: "redisson_lock__channel:{name}".
+func (p *Primitive) Channel() string {
+	if c := p.channel.Load(); c != nil {
+		return *c
+	}
+	c := p.names.Prefixed("redisson_lock__channel")
+	p.channel.Store(&c)
+	return c
+}
+
+// IDs is the key of the set of ids of holds.
+func (p *Primitive) IDs() string { return p.names.Prefixed("relock_holds") }
+
+// Token is the key of the fencing token: "redisson_lock_token:{name}".
+func (p *Primitive) Token() string { return p.names.Prefixed("redisson_lock_token") }
+
+// keys are the lock and, if the claim may have made it, the key of the ids.
+func (p *Primitive) keys(ids bool) []string {
+	if ids {
+		return []string{p.names.Key(), p.IDs()}
+	}
+	return p.names.Keys()
+}
+
+// Acquire is acquire.lua.
+func (p *Primitive) Acquire(op *engine.Op) script.Command {
+	keys := p.keys(op.ID != "")
+	if op.Tokens > 0 {
+		keys = append(keys[:len(keys):len(keys)], p.Token())
+	}
+	args := []string{op.Owner, script.Millis(op.Lease), script.Itoa(int64(op.Tokens)), script.Itoa(int64(op.Held)), op.ID}
+	if op.ID == "" {
+		args = args[:4]
+	}
+	return script.Command{Script: acquireScript, Keys: keys, Args: args}
+}
+
+// Release is release.lua, or release_by_id.lua.
+func (p *Primitive) Release(op *engine.Op) script.Command {
+	counts := script.Flag(p.names.CountsReceivers())
+	if op.All {
+		return script.Command{
+			Script: releaseScript, Keys: p.keys(op.ByIDs),
+			Args: []string{op.Owner, p.Channel(), p.names.Publish(), counts},
+		}
+	}
+	args := make([]string, 0, 7+len(op.Ends)+len(op.IDs))
+	args = append(args, op.Owner, p.Channel(), p.names.Publish(), counts,
+		script.Millis(op.Keep), script.Flag(op.Private), script.Itoa(int64(len(op.Ends))))
+	args = append(append(args, op.Ends...), op.IDs...)
+	return script.Command{Script: releaseByIDScript, Keys: p.keys(true), Args: args}
+}
+
+// Extend is extend.lua.
+func (p *Primitive) Extend(op *engine.Op) script.Command {
+	args := []string{op.Owner, script.Millis(op.Lease), script.Flag(op.Private), script.Flag(op.Away)}
+	return script.Command{Script: extendScript, Keys: p.keys(op.ByIDs), Args: append(args, op.IDs...)}
+}
+
+// RenewScript is renew.lua.
+func (p *Primitive) RenewScript() *script.Script { return renewScript }
+
+// RenewArgs are the lock and, if there are some, the ids that go along with it.
+func (p *Primitive) RenewArgs(op *engine.Op) (keys, args []string) {
+	if op.ByIDs {
+		return p.keys(true), []string{op.Owner, ""}
+	}
+	return p.keys(false), []string{op.Owner}
+}
+
+// State is state.lua.
+func (p *Primitive) State() script.Command {
+	return script.Command{Script: stateScript, Keys: p.keys(false)}
+}
+
+// ForceUnlock is force_unlock.lua.
+func (p *Primitive) ForceUnlock() script.Command {
+	return script.Command{
+		Script: forceUnlockScript, Keys: p.keys(false),
+		Args: []string{p.Channel(), p.names.Publish(), engine.SessionChannel},
+	}
+}

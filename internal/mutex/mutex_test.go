@@ -1,0 +1,67 @@
+package mutex_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"relock/internal/engine"
+	"relock/internal/mutex"
+	"relock/internal/script"
+)
+
+// A command names a helper key only if the claim may have made it: in a Cluster a second
+// key can be in a slot that is moving. The arguments are those that the scripts' headers
+// tell of.
+func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
+	names, err := new(engine.Session).Names("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, fenced := mutex.New(names, false), mutex.New(names, true)
+	const d = 1500 * time.Millisecond
+	for _, c := range []struct {
+		what string
+		cmd  script.Command
+		keys string
+		args string
+	}{
+		{"the first hold", p.Acquire(&engine.Op{Owner: "o", Lease: d}), "[x]", "[o 1500 0 0]"},
+		{"the first hold, fenced", fenced.Acquire(&engine.Op{Owner: "o", Lease: d, Tokens: 8}), "[x redisson_lock_token:{x}]", "[o 1500 8 0]"},
+		{"a nested hold", p.Acquire(&engine.Op{Owner: "o", Lease: d, Held: 2, ID: "i"}), "[x relock_holds:{x}]", "[o 1500 0 2 i]"},
+		{"a nested hold that has a token", fenced.Acquire(&engine.Op{Owner: "o", Lease: d, Held: 1, ID: "i"}), "[x relock_holds:{x}]", "[o 1500 0 1 i]"},
+		{"a nested hold that needs one", fenced.Acquire(&engine.Op{Owner: "o", Lease: d, Held: 1, ID: "i", Tokens: 1}), "[x relock_holds:{x} redisson_lock_token:{x}]", "[o 1500 1 1 i]"},
+		{"release of all", p.Release(&engine.Op{Owner: "o", All: true}), "[x]", "[o redisson_lock__channel:{x}  1]"},
+		{"release of all, with ids", p.Release(&engine.Op{Owner: "o", All: true, ByIDs: true, Ends: []string{"i"}}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x}  1]"},
+		{"release of one", p.Release(&engine.Op{Owner: "o", Private: true, ByIDs: true, Held: 1, Ends: []string{"i"}, Keep: d}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x}  1 1500 1 1 i]"},
+		{"release of a named owner", p.Release(&engine.Op{Owner: "o", ByIDs: true, Held: 1, Ends: []string{"i"}, IDs: []string{"j"}, Keep: d}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x}  1 1500 0 1 i j]"},
+		{"extension", p.Extend(&engine.Op{Owner: "o", Private: true, Lease: d}), "[x]", "[o 1500 1 0]"},
+		{"extension beside renewed holds", p.Extend(&engine.Op{Owner: "o", Private: true, Away: true, Lease: d}), "[x]", "[o 1500 1 1]"},
+		{"extension of a named owner", p.Extend(&engine.Op{Owner: "o", ByIDs: true, IDs: []string{"i", "j"}, Lease: d}), "[x relock_holds:{x}]", "[o 1500 0 0 i j]"},
+	} {
+		if keys, args := fmt.Sprint(c.cmd.Keys), fmt.Sprint(c.cmd.Args); keys != c.keys || args != c.args {
+			t.Errorf("%s: keys %s, args %s\nwant keys %s, args %s", c.what, keys, args, c.keys, c.args)
+		}
+	}
+	for byIDs, want := range map[bool]string{false: "[x] [o]", true: "[x relock_holds:{x}] [o ]"} {
+		keys, args := p.RenewArgs(&engine.Op{Owner: "o", Held: 2, ByIDs: byIDs})
+		if got := fmt.Sprint(keys, " ", args); got != want {
+			t.Errorf("renewal: %s, want %s", got, want)
+		}
+	}
+}
+
+// A session holds a great many locks, and most of them are taken and released only.
+func TestCommandsAreCheap(t *testing.T) {
+	names, err := new(engine.Session).Names("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := mutex.New(names, false)
+	op := &engine.Op{Owner: "o", Lease: engine.Memory / 2, All: true}
+	for what, f := range map[string]func(){"Acquire": func() { p.Acquire(op) }, "Release": func() { p.Release(op) }} {
+		if n := testing.AllocsPerRun(100, f); n > 1 {
+			t.Errorf("%s allocates %v times, want only the arguments", what, n)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package mutex_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"relock/internal/mutex"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+)
+
+const (
+	held1 = "HSET lock me 1"
+	held2 = "HSET lock me 2"
+	held3 = "HSET lock me 3"
+	other = "HSET lock other 1"
+	ttl   = "PEXPIRE lock 60000"
+	wrong = "WRONGTYPE"
+)
+
+var (
+	kase  = locktest.Case
+	setup = locktest.Setup
+	args  = locktest.Args
+	lock  = locktest.Keys("lock")
+	ids   = locktest.Keys("lock", "ids")
+	token = locktest.Keys("lock", "token")
+	all   = locktest.Keys("lock", "ids", "token")
+	enter = args("me", "30000", "0", "0")      // acquire: the first hold of a private owner
+	draw  = args("me", "30000", "3", "0")      // the same, with three tokens
+	byID  = args("me", "30000", "0", "0", "a") // a named owner
+	more  = args("me", "30000", "0", "1", "a") // one more hold
+	end   = args("me", "ch", "PUBLISH", "1")   // release
+	one   = ends("0", "1", "a")                // release_by_id
+
+)
+
+// ends are the arguments of release_by_id.lua for a named owner.
+func ends(keep string, more ...string) []string {
+	return append(args("me", "ch", "PUBLISH", "1", keep, "0"), more...)
+}
+
+var scriptCases = []locktest.ScriptCase{
+	kase("a free lock is taken", "acquire", nil, lock, enter, "[1 1 0 1]", "[1 1 0 0]", "lock{me:1}"),
+	kase("another owner's lock is refused", "acquire", setup(other), lock, enter, "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1}"),
+	kase("a late nested hold is no other first one", "acquire", setup(held2, ttl), lock, enter, "[1 2 0 0]", "[1 2 0 0]", "lock{me:2}"),
+	kase("tokens are reserved once", "acquire", setup("SET token 41"), token, draw, "[1 1 44 1]", "[1 1 44 0]", "lock{me:1} token=44"),
+	kase("the first tokens", "acquire", nil, token, draw, "[1 1 3 1]", "[1 1 3 0]", "lock{me:1} token=3"),
+	kase("a refused caller reserves none", "acquire", setup(other, "SET token 41"), token, draw, "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1} token=41"),
+	kase("an unusable token changes nothing", "acquire", setup("SET token x"), token, draw, wrong, wrong, "token=x"),
+	kase("a token of another type changes nothing", "acquire", setup("HSET token a 1"), token, draw, wrong, wrong, "token{a:1}"),
+	kase("a token that cannot be counted up changes nothing", "acquire", setup("SET token 9223372036854775805"), token, draw, wrong, wrong, "token=9223372036854775805"),
+	kase("another type changes nothing", "acquire", setup("SET lock x"), lock, enter, wrong, wrong, "lock=x"),
+
+	kase("an owner enters by id", "acquire", nil, ids, byID, "[1 1 0 1]", "[1 1 0 0]", "ids(a) lock{me:1}"),
+	kase("a hold by id is counted once", "acquire", setup(held2, ttl, "SADD ids b"), ids, more, "[1 3 0 1]", "[1 3 0 0]", "ids(a b) lock{me:3}"),
+	kase("a named owner is in elsewhere", "acquire", setup(held1, ttl, "SADD ids b"), ids, byID, "[1 2 0 1]", "[1 2 0 0]", "ids(a b) lock{me:2}"),
+	kase("a named owner that is in elsewhere keeps the token", "acquire", setup(held1, ttl, "SADD ids b", "SET token 7"), all, args("me", "30000", "1", "0", "a"), "[1 2 7 1]", "[1 2 7 0]", "ids(a b) lock{me:2} token=7"),
+	kase("tokens are reserved where a named owner enters", "acquire", setup("SET token 7"), all, args("me", "30000", "2", "0", "a"), "[1 1 9 1]", "[1 1 9 0]", "ids(a) lock{me:1} token=9"),
+	kase("tokens are reserved by a further hold, once", "acquire", setup(held1, ttl, "SET token 7"), all, args("me", "30000", "2", "1", "a"), "[1 2 9 1]", "[1 2 9 0]", "ids(a) lock{me:2} token=9"),
+	kase("an unusable token changes nothing by id", "acquire", setup("SET token x"), all, args("me", "30000", "1", "0", "a"), wrong, wrong, "token=x"),
+	kase("another owner is refused", "acquire", setup(other), ids, byID, "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1}"),
+	kase("a further hold on a lost lock is no hold", "acquire", nil, ids, more, "[-1 0 0 0]", "[-1 0 0 0]", ""),
+	kase("a further hold on another's lock is lost", "acquire", setup(other), ids, more, "[-1 0 0 0]", "[-1 0 0 0]", "lock{other:1}"),
+	kase("ids of an earlier life do not count", "acquire", setup("SADD ids a b"), ids, byID, "[1 1 0 1]", "[1 1 0 0]", "ids(a) lock{me:1}"),
+	kase("another type is not entered", "acquire", setup("SET lock x"), ids, byID, wrong, wrong, "lock=x"),
+
+	kase("the lock is free", "release", setup(held1, ttl), lock, end, "[0 1 0]", "[0 0 -1]", ""),
+	kase("whatever the count", "release", setup(held3, ttl, "SADD ids a b"), ids, end, "[0 1 0]", "[0 0 -1]", ""),
+	kase("a late nested hold does not keep it", "release", setup(held2, ttl), lock, end, "[0 1 0]", "[0 0 -1]", ""),
+	kase("the count may be unknown", "release", setup(held1, ttl), lock, args("me", "ch", "PUBLISH", "0"), "[0 1 -1]", "[0 0 -1]", ""),
+	kase("another owner's hold is not released", "release", setup(other, "SADD ids a"), ids, end, "[0 0 -1]", "[0 0 -1]", "ids(a) lock{other:1}"),
+	kase("a foreign field stays", "release", setup("HSET lock me 1 other 1", ttl), lock, end, "[0 1 -1]", "[0 0 -1]", "lock{other:1}"),
+	kase("nothing is there", "release", nil, lock, end, "[0 0 -1]", "[0 0 -1]", ""),
+	kase("another type is left alone", "release", setup("SET lock x"), ids, end, "[0 0 -1]", "[0 0 -1]", "lock=x"),
+
+	kase("a hold by id ends", "release_by_id", setup(held3, ttl, "SADD ids a b"), ids, one, "[2 1 -1]", "[2 0 -1]", "ids(b) lock{me:2}"),
+	kase("the last hold by id frees", "release_by_id", setup(held1, ttl, "SADD ids a"), ids, one, "[0 1 0]", "[0 0 -1]", ""),
+	kase("the count may be unknown", "release_by_id", setup(held1, ttl, "SADD ids a"), ids, args("me", "ch", "PUBLISH", "0", "0", "0", "1", "a"), "[0 1 -1]", "[0 0 -1]", ""),
+	kase("several holds by id end at once", "release_by_id", setup(held2, ttl, "SADD ids a b"), ids, ends("0", "2", "b", "a"), "[0 1 0]", "[0 0 -1]", ""),
+	kase("a hold of an earlier life is not released", "release_by_id", setup(held1, ttl, "SADD ids b"), ids, one, "[1 0 -1]", "[1 0 -1]", "ids(b) lock{me:1}"),
+	kase("a hold that was never taken is not released", "release_by_id", setup(held1, ttl), ids, one, "[1 0 -1]", "[1 0 -1]", "lock{me:1}"),
+	kase("nothing is held by id", "release_by_id", setup(other, "SADD ids a"), ids, one, "[0 0 -1]", "[0 0 -1]", "ids(a) lock{other:1}"),
+	kase("another type is left alone", "release_by_id", setup("SET lock x"), ids, one, "[0 0 -1]", "[0 0 -1]", "lock=x"),
+
+	kase("many are renewed, each for itself", "renew", setup(held1, ttl, "SET token x", "HSET req other 1"), locktest.Keys("lock", "token", "req", "gone", "token"), args("30000", "me", "me", "me", "me", ""), "[1 0 0 0 0]", "[1 0 0 0 0]", "lock{me:1} req{other:1} token=x"),
+	kase("what goes along is renewed with its lock", "renew", setup(held1, ttl, "SADD ids a"), ids, args("30000", "me", ""), "[1 1]", "[1 1]", "ids(a) lock{me:1}"),
+
+	kase("a private owner's lock is extended", "extend", setup(held1, ttl), lock, args("me", "90000", "1", "0"), "1", "1", "lock{me:1}"),
+	kase("a private owner's holds by id are extended", "extend", setup(held3, ttl, "SADD ids a"), ids, args("me", "90000", "1", "0"), "1", "1", "ids(a) lock{me:3}"),
+	kase("a named owner's holds are extended", "extend", setup(held2, ttl, "SADD ids a b"), ids, args("me", "30000", "0", "0", "a", "b"), "1", "1", "ids(a b) lock{me:2}"),
+	kase("holds of an earlier life are lost", "extend", setup(held1, ttl, "SADD ids b"), ids, args("me", "90000", "0", "0", "a"), "0", "0", "ids(b) lock{me:1}"),
+	kase("ids of another type change nothing", "extend", setup(held1, ttl, "SET ids x"), ids, args("me", "30000", "0", "0", "a"), wrong, wrong, "ids=x lock{me:1}"),
+	kase("nothing is extended", "extend", setup(other), lock, args("me", "90000", "1", "0"), "0", "0", "lock{other:1}"),
+	kase("another type is not extended", "extend", setup("SET lock x"), lock, args("me", "90000", "1", "0"), "0", "0", "lock=x"),
+
+	kase("any hold is forced", "force_unlock", setup(held2, ttl), lock, args("ch", "PUBLISH", "s:"), "[me]", "[]", ""),
+	kase("another type is not forced", "force_unlock", setup("SET lock x"), lock, args("ch", "PUBLISH", "s:"), wrong, wrong, "lock=x"),
+	kase("a lock is described", "state", setup(held2), lock, nil, "[-1 me 2]", "[-1 me 2]", "lock{me:2}"),
+	kase("a free lock is described", "state", nil, lock, nil, "[-2]", "[-2]", ""),
+	kase("another type is not described", "state", setup("SET lock x"), lock, nil, wrong, wrong, "lock=x"),
+}
+
+func TestScriptsAreSafeToRunTwice(t *testing.T) {
+	locktest.RunScripts(t, mutex.ScriptSources(), scriptCases)
+}
+
+// A server that takes no writes has said nothing about a lock (11.1).
+func TestScriptsPassErrorsOn(t *testing.T) {
+	locktest.RefuseWrites(t, mutex.ScriptSources(), scriptCases)
+}
+
+func TestScriptHeaders(t *testing.T) { locktest.CheckHeaders(t, mutex.ScriptSources()) }
+
+// eval runs a script by hand.
+func eval(t testing.TB, s *redistest.Server, script string, keys []string, args ...string) string {
+	t.Helper()
+	cmd := append([]string{"EVAL", mutex.ScriptSources()[script], strconv.Itoa(len(keys))}, keys...)
+	m, err := s.Do(t, append(cmd, args...)...).ToAny()
+	locktest.Must(t, err)
+	return fmt.Sprint(m)
+}
+
+// A lease belongs to the acquisition: a nested shorter one does not cut the outer, and
+// releasing an inner hold never lengthens what is left (R24). No lock is ever without
+// a TTL. The end comes closer only where all that is counted is this session's.
+func TestScriptsKeepTheLongerLease(t *testing.T) {
+	private := func(keep string, more ...string) []string {
+		return append(args("me", "ch", "PUBLISH", "1", keep, "1"), more...)
+	}
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for _, step := range []struct {
+			what, script string
+			keys, args   []string
+			from, to     int64
+		}{
+			{"outer", "acquire", lock, args("me", "60000", "0", "0"), 59000, 60000},
+			{"a resend with more", "acquire", lock, args("me", "70000", "0", "0"), 69000, 70000},
+			{"a shorter inner one", "acquire", ids, args("me", "5000", "0", "1", "a"), 58000, 70000},
+			{"a longer inner one", "acquire", ids, args("me", "90000", "0", "2", "b"), 89000, 90000},
+			{"a renewal", "renew", ids, args("30000", "me", ""), 88000, 90000},
+			{"a question", "renew", lock, args("0", "me"), 88000, 90000},
+			{"unlock of what was not there", "release_by_id", ids, private("50000", "1", "x"), 88000, 90000},
+			{"unlock of the longer one", "release_by_id", ids, private("60000", "1", "b"), 58000, 60000},
+			{"unlock that deserves more", "release_by_id", ids, private("99000", "1", "a"), 57000, 60000},
+			{"an extension closer", "extend", ids, args("me", "2000", "1", "0"), 1000, 2000},
+			{"an extension", "extend", ids, args("me", "60000", "1", "0"), 58000, 60000},
+			{"an extension that only moves away", "extend", ids, args("me", "1000", "1", "1"), 57000, 60000},
+			{"a key that lost its TTL", "", lock, args("PERSIST", "lock"), -1, -1},
+			{"a question about that", "renew", lock, args("0", "me"), -1, -1},
+			{"a resend where the TTL is lost", "acquire", lock, args("me", "60000", "0", "0"), 58000, 60000},
+			{"the end of that life", "release", ids, end, -2, -2},
+			{"a named owner", "acquire", ids, args("me", "60000", "0", "0", "a"), 58000, 60000},
+			{"it is in elsewhere", "acquire", ids, args("me", "90000", "0", "0", "else"), 88000, 90000},
+			{"an extension that would cut another's", "extend", ids, args("me", "1000", "0", "0", "a"), 88000, 90000},
+			{"one more, further away", "acquire", ids, args("me", "30000", "0", "1", "b"), 88000, 90000},
+			{"an unlock that would cut another's", "release_by_id", ids, ends("50000", "1", "b", "a"), 87000, 90000},
+			{"an extension further away", "extend", ids, args("me", "99000", "0", "0", "a"), 98000, 99000},
+			{"an unlock elsewhere", "release_by_id", ids, ends("70000", "1", "else", "a"), 69000, 70000},
+			{"an extension of its own", "extend", ids, args("me", "20000", "0", "0", "a"), 19000, 20000},
+			{"an id of an earlier life beside it", "", lock, args("HSET", "lock", "me", "2"), 18000, 20000},
+			{"a count that is another's", "extend", ids, args("me", "1000", "0", "0", "a", "old"), 18000, 20000},
+		} {
+			if step.script == "" {
+				locktest.Must(t, s.Do(t, step.args...).Error())
+			} else {
+				eval(t, s, step.script, step.keys, step.args...)
+			}
+			ms, err := s.Do(t, "PTTL", "lock").AsInt64()
+			locktest.Must(t, err)
+			if ms < step.from || ms > step.to {
+				t.Errorf("after %s the TTL is %d ms, want %d to %d", step.what, ms, step.from, step.to)
+			}
+			there, err := s.Do(t, "EXISTS", "ids").AsInt64()
+			locktest.Must(t, err)
+			if along, err := s.Do(t, "PTTL", "ids").AsInt64(); err != nil || there == 1 && ms >= 0 && (along < 0 || along > 99000) {
+				t.Errorf("after %s the TTL of the ids is %d ms, %v", step.what, along, err)
+			}
+		}
+	})
+}
+
+// A release tells how many have heard it, and wakes them only if the lock is free.
+func TestReleasesTellReceivers(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		heard := locktest.Hears(t, s, "ch")
+		for _, c := range []struct {
+			script string
+			state  []string
+			args   []string
+			want   string
+			tells  bool
+		}{
+			{"release", args(held1), end, "[0 1 1]", true},
+			{"release", args(held1), args("me", "ch", "PUBLISH", "0"), "[0 1 -1]", true},
+			{"release", args(other), end, "[0 0 -1]", false},
+			{"release", args("HSET lock me 1 other 1"), end, "[0 1 -1]", false},
+			{"release_by_id", args(held1, "SADD ids a"), one, "[0 1 1]", true},
+			{"release_by_id", args(held2, "SADD ids a b"), one, "[1 1 -1]", false},
+		} {
+			s.FlushAll(t)
+			for _, cmd := range setup(c.state...) {
+				locktest.Must(t, s.Do(t, cmd...).Error())
+			}
+			if got := eval(t, s, c.script, ids, c.args...); got != c.want {
+				t.Errorf("%s on %v replied %s, want %s", c.script, c.state, got, c.want)
+			}
+			locktest.Must(t, s.Do(t, "PUBLISH", "ch", "end").Error())
+			m := locktest.Get(t, heard, 10*time.Second, "a message")
+			if tells := m == "0"; tells != c.tells {
+				t.Errorf("%s on %v published %q", c.script, c.state, m)
+			} else if tells {
+				locktest.Get(t, heard, 10*time.Second, "the end")
+			}
+		}
+	})
+}

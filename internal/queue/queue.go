@@ -1,0 +1,59 @@
+// Package queue decides who of one session asks Redis for a lock, and when: a FIFO queue of
+// waiters of which only the one in front asks, and the time slices in which the session takes
+// turns with other sessions. It knows neither Redis nor locks, and guards nothing by itself:
+// the caller's mutex does.
+package queue
+
+// Queue is a FIFO queue of waiters. The zero value is empty. A queue does not allocate: the
+// waiters bring their links along.
+type Queue[T any] struct {
+	front, back *Node[T]
+}
+
+// Node is one waiter's link. Of must be set before the node is pushed.
+type Node[T any] struct {
+	Of         *T
+	next, prev *Node[T]
+}
+
+// Front returns the waiter in front, nil if the queue is empty.
+func (q *Queue[T]) Front() *T { return of(q.front) }
+
+// Next returns the waiter behind n, nil at the end.
+func (n *Node[T]) Next() *T { return of(n.next) }
+
+func of[T any](n *Node[T]) *T {
+	if n == nil {
+		return nil
+	}
+	return n.Of
+}
+
+// Single reports whether exactly one waiter is in the queue.
+func (q *Queue[T]) Single() bool { return q.front != nil && q.front == q.back }
+
+// Push puts n at the end.
+func (q *Queue[T]) Push(n *Node[T]) {
+	n.prev = q.back
+	if q.back != nil {
+		q.back.next = n
+	} else {
+		q.front = n
+	}
+	q.back = n
+}
+
+// Remove takes n out.
+func (q *Queue[T]) Remove(n *Node[T]) {
+	if n.prev != nil {
+		n.prev.next = n.next
+	} else {
+		q.front = n.next
+	}
+	if n.next != nil {
+		n.next.prev = n.prev
+	} else {
+		q.back = n.prev
+	}
+	n.next, n.prev = nil, nil
+}

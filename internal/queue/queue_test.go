@@ -1,0 +1,147 @@
+package queue_test
+
+import (
+	"testing"
+	"time"
+
+	"relock/internal/queue"
+)
+
+const ms = time.Millisecond
+
+type waiter struct {
+	node queue.Node[waiter]
+	name string
+}
+
+func TestQueueIsFirstInFirstOut(t *testing.T) {
+	var q queue.Queue[waiter]
+	all := []*waiter{{name: "a"}, {name: "b"}, {name: "c"}, {name: "d"}}
+	for _, w := range all {
+		w.node.Of = w
+		q.Push(&w.node)
+	}
+	order := func() (s string) {
+		for w := q.Front(); w != nil; w = w.node.Next() {
+			s += w.name
+		}
+		return s
+	}
+	for _, step := range []struct {
+		leave int
+		want  string
+	}{{1, "acd"}, {3, "ac"}, {0, "c"}, {2, ""}} {
+		q.Remove(&all[step.leave].node)
+		if got := order(); got != step.want {
+			t.Fatalf("after %s left: %q, want %q", all[step.leave].name, got, step.want)
+		}
+	}
+	q.Push(&all[1].node)
+	if got := order(); got != "b" {
+		t.Errorf("a waiter that came back: %q, want b", got)
+	}
+}
+
+// pass hands over until the slice ends, step by step, and returns how often and until when.
+func pass(turns *queue.Turns, now, end, step time.Duration, limit int) (n int, over time.Duration) {
+	for turns.Pass(now, end, limit) {
+		n++
+		now += step
+	}
+	return n, now
+}
+
+func TestSliceEndsByTheClock(t *testing.T) {
+	var turns queue.Turns
+	now := 5 * ms
+	end := turns.Begin(now)
+	if end != now+queue.Slice {
+		t.Fatalf("the first slice lasts %v, want %v: nothing is known of others", end-now, queue.Slice)
+	}
+	if n, _ := pass(&turns, now, end, ms, 0); n != 10 {
+		t.Errorf("%d hand-overs, 1 ms each, in a slice; want 10", n)
+	}
+}
+
+func TestSliceEndsByTheLimit(t *testing.T) {
+	var turns queue.Turns
+	end := turns.Begin(0)
+	if n, _ := pass(&turns, 0, end, time.Microsecond, 3); n != 3 {
+		t.Errorf("%d hand-overs, want the limit of 3", n)
+	}
+}
+
+func TestSliceIsLongWhileNobodyElseHears(t *testing.T) {
+	for others, want := range map[int64]time.Duration{0: queue.SliceAlone, 1: queue.Slice, -1: queue.Slice} {
+		var turns queue.Turns
+		turns.Begin(0)
+		turns.Released(ms, ms, others)
+		if end := turns.Begin(2 * ms); end != 2*ms+want {
+			t.Errorf("after a release that %d others heard the slice lasts %v, want %v", others, end-2*ms, want)
+		}
+	}
+}
+
+// A session that passed nothing on has had the lock for no longer than its share.
+func TestOnlyASliceThatWasUsedIsFollowedByAYield(t *testing.T) {
+	var turns queue.Turns
+	end := turns.Begin(0)
+	if turns.Pass(end, end, 0); turns.Yielded() != 0 {
+		t.Errorf("it yields until %v after one long section", turns.Yielded())
+	}
+	end = turns.Begin(end)
+	_, over := pass(&turns, end-queue.Slice, end, ms, 0)
+	if turns.Yielded() <= over {
+		t.Error("it does not yield after hand-overs")
+	}
+}
+
+func TestYieldGrowsWhileNobodyTakesTheLock(t *testing.T) {
+	var turns queue.Turns
+	now, last := time.Duration(0), time.Duration(0)
+	for i := range 4 {
+		end := turns.Begin(now)
+		_, now = pass(&turns, now, end, ms, 0)
+		turns.Released(now, ms/10, 1)
+		yield := turns.Yielded() - now
+		if i > 0 && yield <= last {
+			t.Errorf("yield %d lasts %v, the one before %v; want it to grow", i, yield, last)
+		}
+		now, last = now+yield, yield
+	}
+	turns.Taken()
+	if turns.Yielded() > now {
+		t.Error("it goes on yielding although another session has taken the lock")
+	}
+}
+
+func TestTheMessageOfTheOwnReleaseIsNoNews(t *testing.T) {
+	var turns queue.Turns
+	end := turns.Begin(0)
+	_, now := pass(&turns, 0, end, ms, 0)
+	turns.Expect(now)
+	if turns.Heard(now) {
+		t.Error("the message of the session's own release counts as another's")
+	}
+	if !turns.Heard(now) {
+		t.Error("the message after it is not news")
+	}
+}
+
+// With three other listeners, the lock is left to the others for two more releases: the first
+// went to the quickest of them.
+func TestEachOtherListenerGetsATurn(t *testing.T) {
+	var turns queue.Turns
+	turns.Begin(0)
+	turns.Released(0, ms/10, 3)
+	end := turns.Begin(0)
+	_, now := pass(&turns, 0, end, ms, 0)
+	turns.Released(now, ms/10, 3)
+	for i, want := range []bool{true, true, false} {
+		now += ms
+		turns.Heard(now)
+		if yields := turns.Yielded() > now; yields != want {
+			t.Errorf("after release %d of others: yields %v, want %v", i+1, yields, want)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package queue
+
+import "time"
+
+const (
+	// Slice is for how long a session passes the lock on among its own goroutines while
+	// others may wait. Passing the lock to another process costs some 0.3 ms, so this keeps
+	// what is lost by that at 3 %.
+	Slice = 10 * time.Millisecond
+
+	// SliceAlone is the slice after a release that nobody else has heard: others may poll,
+	// or listen where they are not counted. Going through Redis so seldom costs nothing.
+	SliceAlone = 100 * time.Millisecond
+
+	// yieldTime is how long the session leaves the lock to others after a slice, at least;
+	// in round trips, yieldTrips. The others' attempts are there a round trip after the
+	// message; the rest is for a busy machine to wake up in. The others may be further away:
+	// if nobody took the lock, twice as long is left next time, yieldSteps times and at most
+	// yieldMost. If then still nobody did, they seem to be asleep, and it begins again after
+	// yieldPatience slices.
+	yieldTime     = 500 * time.Microsecond
+	yieldMost     = 10 * time.Millisecond
+	yieldTrips    = 3
+	yieldSteps    = 8
+	yieldPatience = 128
+)
+
+// Turns is what a session remembers of one lock in order to take turns with other sessions.
+// A slice begins when Redis grants the lock to the session. While it lasts the lock passes
+// from goroutine to goroutine in memory; then the session releases it and yields: none of its
+// goroutines asks for a moment. The zero value knows nothing of others.
+type Turns struct {
+	passes  int           // hand-overs in this slice
+	yielded time.Duration // until when the lock is left to others
+	trip    time.Duration // how long the last release took
+	counted bool          // a release has counted the others
+	others  int64         // who heard it beside this session; below 0: not known
+	untaken int           // how often in a row nobody took what was left to others
+	owed    int64         // releases by others to let pass, one for each other listener
+	left    bool          // the lock was left to others, and nobody has taken it since
+	echo    bool          // the message of that release is still to come
+}
+
+// Begin notes that Redis has granted the lock, and returns when the slice ends.
+func (t *Turns) Begin(now time.Duration) (end time.Duration) {
+	if t.left && !t.alone() {
+		t.untaken++
+	}
+	t.passes, t.yielded, t.owed, t.left, t.echo = 0, 0, 0, false, false
+	if t.alone() {
+		return now + SliceAlone
+	}
+	return now + Slice
+}
+
+// Pass notes a hand-over and reports true, or reports that the slice is over: then the lock
+// must go through Redis. limit bounds the hand-overs in a slice; 0: no bound.
+func (t *Turns) Pass(now, end time.Duration, limit int) bool {
+	if now < end && (limit <= 0 || t.passes < limit) {
+		t.passes++
+		return true
+	}
+	if t.passes > 0 { // the session has had the lock for longer than its share
+		t.yield(now)
+	}
+	return false
+}
+
+// alone reports whether the last release was heard by nobody else.
+func (t *Turns) alone() bool { return t.counted && t.others == 0 }
+
+// yield leaves the lock to others, from now on.
+func (t *Turns) yield(now time.Duration) {
+	t.left, t.owed = true, max(0, t.others-1)
+	t.yielded = now + t.yieldFor()
+}
+
+func (t *Turns) yieldFor() time.Duration {
+	d := yieldTime
+	if !t.alone() {
+		d = max(d, yieldTrips*t.trip)
+		if n := t.untaken % yieldPatience; n <= yieldSteps {
+			d <<= n
+		}
+	}
+	return min(d, yieldMost)
+}
+
+// Released notes the answer to a release: how long it took, and how many others heard it
+// (below 0: not known).
+func (t *Turns) Released(now, trip time.Duration, others int64) {
+	first := !t.counted
+	t.trip, t.others, t.counted = trip, others, true
+	if t.left && first && others != 0 {
+		t.yielded = max(t.yielded, now+t.yieldFor()) // it was too short for what is known now
+	}
+	if t.left {
+		t.owed = max(0, others-1)
+	}
+}
+
+// Expect notes that the message of the session's own release is still to come.
+func (t *Turns) Expect(now time.Duration) {
+	if now < t.yielded {
+		t.echo = true
+	}
+}
+
+// Heard takes a message that the lock is free, and reports whether it is news: the message
+// of the session's own release is not. Where several others listen, the quickest of them has
+// had the lock, and would have it each time again in turns with this session: so the lock is
+// left to the others once more.
+func (t *Turns) Heard(now time.Duration) (news bool) {
+	if t.echo {
+		t.echo = false
+		return false
+	}
+	t.Taken()
+	if t.owed > 0 {
+		t.owed--
+		t.yielded = now + min(max(yieldTime, yieldTrips*t.trip), yieldMost)
+	}
+	return true
+}
+
+// Taken notes that somebody else has got the lock.
+func (t *Turns) Taken() {
+	t.yielded = 0
+	if t.left {
+		t.left, t.untaken = false, min(t.untaken, yieldSteps)/2
+	}
+}
+
+// Asked notes that the session asks Redis: older messages say nothing any more.
+func (t *Turns) Asked() { t.echo = false }
+
+// Yielded is until when the session leaves the lock to others.
+func (t *Turns) Yielded() time.Duration { return t.yielded }
+
+// LeaveFor leaves the lock to others for d from now on, for tests.
+func (t *Turns) LeaveFor(now, d time.Duration) { t.yielded = now + d }

@@ -1,0 +1,11 @@
+-- there counts the holds of this session that stand in Redis: those of which ARGV has the
+-- ids, from first to last, with a prefix in the set. If they are as many as Redis counts
+-- for the owner, all its holds are of this session. The number that Redis counts does not
+-- say so alone: a named owner's lock may have been lost, and be held by another process.
+local function there(set, prefix, first, last)
+  local n = 0
+  for i = first, last do
+    n = n + redis.call('SISMEMBER', set, prefix .. ARGV[i])
+  end
+  return n
+end

@@ -1,0 +1,97 @@
+// Package script sends Lua scripts to Redis and says what is known when no answer comes.
+//
+// A script is sent by its SHA-1, and whole when the server does not know it. A script that
+// writes is never sent again by this package: the caller decides, with the help of
+// [Classify], whether a second run is wanted.
+package script
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Script is one Lua script.
+type Script struct {
+	src, sha string
+}
+
+// all are the scripts of this program. A session loads them when it starts, so that not
+// even the first use of one costs a second round trip.
+var all struct {
+	sync.Mutex
+	scripts []*Script
+}
+
+// New registers a script. Packages call it once for each script, in a variable.
+func New(src string) *Script {
+	sum := sha1.Sum([]byte(src))
+	sc := &Script{src: src, sha: hex.EncodeToString(sum[:])}
+	all.Lock()
+	defer all.Unlock()
+	all.scripts = append(all.scripts, sc)
+	return sc
+}
+
+// Source returns the Lua of the script, as it is sent.
+func (sc *Script) Source() string { return sc.src }
+
+// Command is one call of a script. All keys must be in one hash slot.
+type Command struct {
+	Script     *Script
+	Keys, Args []string
+}
+
+// Numbers appends the elements of a reply to buf, which may be on the caller's stack: the
+// replies of scripts are short, and there is one for each operation.
+func Numbers(buf []int64, r rueidis.RedisResult) ([]int64, error) {
+	elements, err := r.ToArray()
+	if err != nil {
+		return nil, err
+	}
+	for i := range elements {
+		n, err := elements[i].AsInt64()
+		if err != nil {
+			return nil, err
+		}
+		buf = append(buf, n)
+	}
+	return buf, nil
+}
+
+// Itoa formats an integer for a script argument.
+func Itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// Millis formats a duration for a script argument: whole milliseconds, rounded up, so that
+// a lease in Redis is never shorter than what was asked for.
+func Millis(d time.Duration) string {
+	if s := d / time.Second; d == s*time.Second && 0 <= s && int(s) < len(seconds) {
+		return seconds[s]
+	}
+	ms := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return Itoa(ms)
+}
+
+// seconds are the texts of the leases that are most likely, so that a command need not make
+// its own.
+var seconds = func() (texts [61]string) {
+	for s := range texts {
+		texts[s] = Itoa(int64(s) * 1000)
+	}
+	return texts
+}()
+
+// Flag formats a bool for a script argument.
+func Flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}

@@ -1,0 +1,182 @@
+package pubsub
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/rueidis"
+)
+
+// roundSize is how many channels go into one round. The answers of a round are bounded
+// by answerTimeout together, and a lost round is repeated as a whole.
+const roundSize = 2000
+
+// take returns the work of one round; empty says that no channel is on c at all.
+func (c *conn) take() (unsubs []chanKey, subs []*channel, empty bool) {
+	h := c.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	// A round is taken from the state of this moment. Whatever is added while it is
+	// under way goes into the next one, and c.wake says so.
+	unsubs, c.unsubs = cut(c.unsubs)
+	if len(c.unsubs) > 0 {
+		// All that is to be unsubscribed goes before anything is subscribed: the
+		// same channel may be on both lists.
+		return unsubs, nil, false
+	}
+	var list []*channel
+	list, c.subs = cut(c.subs)
+	for _, ch := range list {
+		if ch.conn == c && ch.state == queued { // else dropped before its turn came
+			ch.state = sent
+			subs = append(subs, ch)
+		}
+	}
+	c.awaiting = len(subs)
+	if len(c.subs) > 0 {
+		c.signal() // stale ones only do not make the rest wait
+	}
+	return unsubs, subs, c.n == 0
+}
+
+// cut splits off the first roundSize elements.
+func cut[T any](s []T) (head, tail []T) {
+	if len(s) <= roundSize {
+		return s, nil
+	}
+	return s[:roundSize:roundSize], s[roundSize:]
+}
+
+// round sends one round and waits until each channel of it is confirmed or has failed.
+func (c *conn) round(ctx context.Context, unsubs []chanKey, subs []*channel) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errSilent)
+	defer cancel()
+	if len(unsubs) > 0 {
+		if err := c.unsubscribe(ctx, unsubs); err != nil {
+			return err
+		}
+	}
+	again, err := c.subscribe(ctx, subs, commandSize)
+	if err != nil {
+		return err
+	}
+	// One refused channel fails the command it is in: ask for each alone.
+	if _, err = c.subscribe(ctx, again, 1); err != nil {
+		return err
+	}
+	for {
+		c.hub.mu.Lock()
+		done := c.awaiting <= 0
+		c.hub.mu.Unlock()
+		if done {
+			// A wake-up received below may have meant work. One too many costs a
+			// look around, one too few a channel that is never subscribed.
+			c.signal()
+			return nil
+		}
+		select {
+		case <-c.wake:
+		case err := <-c.lost:
+			return c.ended(err)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// commandSize is how many channels go into one command. One refused channel costs as
+// many repetitions, and a command keeps the server from its other clients.
+const commandSize = 250
+
+// subscribe sends SUBSCRIBE for subs, up to size channels a command, and deals with
+// the answers. It returns the channels of commands that were refused as a whole.
+func (c *conn) subscribe(ctx context.Context, subs []*channel, size int) (again []*channel, err error) {
+	if len(subs) == 0 {
+		return nil, nil
+	}
+	groups := group(subs, size, func(ch *channel) (bool, uint16) { return ch.key.sharded, ch.slot })
+	cmds := make([]rueidis.Completed, len(groups))
+	for i, g := range groups {
+		names := make([]string, len(g))
+		for j, ch := range g {
+			names[j] = ch.key.name
+		}
+		if g[0].key.sharded {
+			cmds[i] = c.client.B().Ssubscribe().Channel(names...).Build()
+		} else {
+			cmds[i] = c.client.B().Subscribe().Channel(names...).Build()
+		}
+	}
+	// The answer to a command is its first confirmation; the others of the command
+	// follow it directly, and all reach onSubscription. No error here means therefore
+	// that each channel of the command is confirmed or about to be.
+	for i, r := range c.client.DoMulti(ctx, cmds...) {
+		err := r.Error()
+		v, moved := judge(err)
+		switch {
+		case v == accepted:
+		case v == broken:
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause // says more than "deadline exceeded"; nobody's own ctx is meant
+			}
+			return nil, err
+		case v == refused && len(groups[i]) > 1:
+			again = append(again, groups[i]...)
+		default:
+			c.unaccepted(groups[i], v, moved, err)
+		}
+	}
+	return again, nil
+}
+
+// unsubscribe sends UNSUBSCRIBE for keys. What the server thinks of it does not matter:
+// a refusal means that there is nothing to unsubscribe, or that we cannot.
+func (c *conn) unsubscribe(ctx context.Context, keys []chanKey) error {
+	groups := group(keys, commandSize, func(k chanKey) (bool, uint16) {
+		if !k.sharded {
+			return false, 0
+		}
+		return true, c.hub.slotOf(k.name)
+	})
+	cmds := make([]rueidis.Completed, len(groups))
+	for i, g := range groups {
+		names := make([]string, len(g))
+		for j, k := range g {
+			names[j] = k.name
+		}
+		if g[0].sharded {
+			cmds[i] = c.client.B().Sunsubscribe().Channel(names...).Build()
+		} else {
+			cmds[i] = c.client.B().Unsubscribe().Channel(names...).Build()
+		}
+	}
+	for _, r := range c.client.DoMulti(ctx, cmds...) {
+		if err := r.NonRedisError(); err != nil {
+			return fmt.Errorf("pubsub: unsubscribe: %w", err)
+		}
+	}
+	return nil
+}
+
+// group splits items into commands: at most size each, the sharded ones by slot, since
+// SSUBSCRIBE takes channels of one slot only.
+func group[T any](items []T, size int, of func(T) (sharded bool, slot uint16)) [][]T {
+	type class struct {
+		sharded bool
+		slot    uint16
+	}
+	var out [][]T
+	open := make(map[class]int) // class -> index in out of the group being filled
+	for _, it := range items {
+		var k class
+		k.sharded, k.slot = of(it)
+		i, ok := open[k]
+		if !ok || len(out[i]) == size {
+			i = len(out)
+			out = append(out, nil)
+			open[k] = i
+		}
+		out[i] = append(out[i], it)
+	}
+	return out
+}

@@ -1,0 +1,58 @@
+package rlock
+
+import (
+	"log/slog"
+	"time"
+
+	"relock/internal/engine"
+)
+
+// The defaults of Config.
+const (
+	DefaultLease          = 30 * time.Second // Redisson's lockWatchdogTimeout
+	DefaultReleaseTimeout = 5 * time.Second  // leaves room for a Sentinel failover (about 2 s)
+	DefaultPollFloor      = 2 * time.Second  // costs an idle waiter half a command a second
+	DefaultQueueLease     = 5 * time.Second  // a fairlock's waiters send a heartbeat every fifth
+)
+
+// The machine has these defaults too; this does not compile if one of them differs.
+var _ = [1]struct{}{}[(DefaultLease-engine.DefaultLease)|
+	(DefaultReleaseTimeout-engine.DefaultReleaseTimeout)|
+	(DefaultPollFloor-engine.DefaultPollFloor)|
+	(DefaultQueueLease-engine.DefaultQueueLease)]
+
+// Config is how a Session behaves. The zero value is ready for use; a zero field stands for
+// its default. Durations are at least 1 ms, rounded up to whole milliseconds in Redis.
+type Config struct {
+	// ID is the session's id, the first half of its private owners' ids. Two sessions must
+	// not use the same id at a time. Default: a random UUID.
+	ID string
+	// Prefix is put before every lock name. Default "".
+	Prefix string
+	// Lease is how long a lock outlives its process; renewed at a third of it. Default 30 s.
+	Lease time.Duration
+	// ReleaseTimeout bounds one release, retries included. Default 5 s.
+	ReleaseTimeout time.Duration
+	// PollFloor is how long a waiter sleeps without a message. Default 2 s.
+	PollFloor time.Duration
+	// QueueLease is how long a silent waiter of a fairlock keeps its position. Default 5 s.
+	QueueLease time.Duration
+	// HandOverLimit bounds the hand-overs in memory in a row while other sessions may wait.
+	// Default 0: no bound by number, as many as fit into a time slice of 10 ms. -1 switches
+	// off hand-over, and the read holds that readers of a session share.
+	HandOverLimit int
+	// Logger hears what no error can tell a caller: lost locks, releases that go on in the
+	// background, refused subscriptions. Default: discard.
+	Logger *slog.Logger
+	// Trace has hooks for metrics and tests. Optional.
+	Trace *Trace
+}
+
+// engine is c as the machine takes it.
+func (c Config) engine() engine.Config {
+	return engine.Config{
+		ID: c.ID, Prefix: c.Prefix,
+		Lease: c.Lease, ReleaseTimeout: c.ReleaseTimeout, PollFloor: c.PollFloor, QueueLease: c.QueueLease,
+		HandOverLimit: c.HandOverLimit, Logger: c.Logger, Trace: (*engine.Trace)(c.Trace),
+	}
+}

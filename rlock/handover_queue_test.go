@@ -1,0 +1,141 @@
+package rlock_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"relock/internal/test/faulttest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// The lease is so short that it is over before many a waiter has woken up: its Lock does not
+// return, and asks Redis again.
+func TestHandOverOfALeaseThatIsOver(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		st := newStage(t, s, rlock.Config{Lease: 2 * time.Millisecond})
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 200 {
+					_, h, err := st.m.Lock(st.ctx)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if err := h.Unlock(); err != nil && !errors.Is(err, rlock.ErrLost) {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		nothingLeft(t, s, st.ses)
+		t.Logf("%d hand-overs, %d lost", st.count(), len(st.losses()))
+	})
+}
+
+// The waiter is still about to subscribe, for a lock that was held elsewhere, when it is
+// handed over. The subscription ends when nobody needs it.
+func TestHandOverToAWaiterWhoSubscribes(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		st := newStage(t, s, rlock.Config{PollFloor: 30 * time.Second})
+		other := dial(t, s, rlock.Config{})
+		_, block, err := rlock.New(other, st.name).Lock(st.ctx)
+		must(t, err)
+		seen, confirm := st.p.HoldReply(faulttest.Is("SUBSCRIBE"))
+		defer confirm()
+		b := st.queue(st.ctx)
+		locktest.Get(t, seen, 5*time.Second, "the subscription")
+		must(t, block.Unlock())
+		_, h, err := st.m.TryLock(st.ctx)
+		must(t, err)
+		st.ses.Unhurried(st.name)
+		must(t, h.Unlock())
+		confirm()
+		must(t, st.in(b).hold.Unlock())
+		nothingLeft(t, s, st.ses, other)
+	})
+}
+
+// After a slice the lock is left to others, and the message of the own release is no news.
+// That of the next one is, also when both arrive together while the front asks Redis.
+func TestHandOverTheReleaseAfterASliceIsHeard(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		tried := 0
+		for round := 0; round < 20 && tried < 3; round++ {
+			st := newStage(t, s, rlock.Config{HandOverLimit: 1, PollFloor: time.Minute})
+			other := dial(t, s, rlock.Config{PollFloor: time.Minute})
+			theirs, channel := rlock.New(other, st.name), faultLockChannel(st.name)
+			listen := func(n int64) {
+				redistest.Eventually(t, 5*time.Second, "they listen", func() bool {
+					m, err := s.Do(t, "PUBSUB", "NUMSUB", channel).AsIntMap()
+					return err == nil && m[channel] == n
+				})
+			}
+			_, block, err := theirs.Lock(st.ctx)
+			must(t, err)
+			a, b, c := st.queue(st.ctx), st.queue(st.ctx), st.queue(st.ctx)
+			listen(1)
+			must(t, block.Unlock())
+			in := st.in(a)
+			d := faultGoLock(theirs, st.ctx)
+			listen(2)
+			st.ses.Unhurried(st.name)
+			in = st.handOver(in.hold, b)
+			st.stands("1")
+			signal, _, err := rlock.New(st.ses, st.name+"3").Lock(st.ctx)
+			must(t, err)
+
+			// What follows on the subscriber's connection is held back behind this.
+			_, aside, err := rlock.New(other, st.name+"2").Lock(st.ctx)
+			must(t, err)
+			seen, release := st.p.HoldReply(faulttest.Is("SUBSCRIBE"))
+			defer release()
+			asideToo := faultGoLock(rlock.New(st.ses, st.name+"2"), st.ctx)
+			locktest.Get(t, seen, 5*time.Second, "another subscription")
+
+			asked, answer := st.p.HoldReply(faultRuns(t, "acquire"))
+			defer answer()
+			must(t, in.hold.Unlock()) // the second: that is as far as the limit goes
+			locktest.Get(t, asked, 5*time.Second, "the front looks")
+			if !ofSession(other, onlyOwner(t, st)) { // it was quicker, on a busy machine
+				answer()
+				release()
+				must(t, st.in(c).hold.Unlock())
+				must(t, st.in(d).hold.Unlock())
+			} else {
+				tried++
+				must(t, st.in(d).hold.Unlock())
+				release()
+				_, err := rlock.New(other, st.name+"3").ForceUnlock(st.ctx)
+				must(t, err)
+				locktest.Ends(t, signal, 5*time.Second, rlock.ErrLost) // this was told after the release
+				answer()
+				must(t, st.in(c).hold.Unlock())
+			}
+			must(t, aside.Unlock())
+			must(t, st.in(asideToo).hold.Unlock())
+		}
+		if tried == 0 {
+			t.Error("the other session never got its turn")
+		}
+	})
+}
+
+// onlyOwner returns who holds the lock by Redis's word.
+func onlyOwner(t *testing.T, st *stage) string {
+	t.Helper()
+	h := st.hash()
+	if len(h) != 1 {
+		t.Fatalf("the lock is %v, want one owner", h)
+	}
+	for owner := range h {
+		return owner
+	}
+	return ""
+}

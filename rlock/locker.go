@@ -1,0 +1,61 @@
+package rlock
+
+import (
+	"context"
+	"sync"
+
+	"relock/internal/facade"
+)
+
+// Locker adapts the mutex to [sync.Locker]. Goroutines may share it as they share a
+// sync.Mutex: no Lock re-enters another's, whatever owner or section ctx carries. Lock waits
+// for as long as ctx lives. Where Mutex would return an error, also [ErrLost], Lock and
+// Unlock panic with it.
+func (m *Mutex) Locker(ctx context.Context) sync.Locker { return &locker{m: m, ctx: ctx} }
+
+type locker struct {
+	m   *Mutex
+	ctx context.Context
+
+	mu sync.Mutex
+	// holds has one entry, unless a hold was lost and another goroutine got in before the
+	// loser unlocked. Oldest first: the loser must get its own error, not its successor's
+	// hold.
+	holds []*Hold
+}
+
+func (l *locker) Lock() {
+	ctx := l.ctx
+	if ctx != nil { // nil is for Mutex.Lock to report
+		ctx = WithoutOwner(ctx)
+	}
+	_, h, err := l.m.Lock(ctx)
+	if err != nil {
+		panic(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holds = append(l.holds, h)
+}
+
+func (l *locker) Unlock() {
+	if err := l.first().Unlock(); err != nil {
+		panic(err)
+	}
+}
+
+// first takes the oldest hold off the list.
+func (l *locker) first() *Hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.holds) == 0 {
+		_, p, err := (*facade.Mutex)(l.m).Parts()
+		if err == nil {
+			err = facade.Wrap("unlock", p.Names(), ErrNotHeld)
+		}
+		panic(err)
+	}
+	h := l.holds[0]
+	l.holds = l.holds[1:]
+	return h
+}

@@ -1,0 +1,103 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// A claim is handed over and then lost, without word from Redis. What its release takes back
+// later must not be the session's next claim.
+func TestAReleaseOfALostClaimSparesTheNextOne(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := faultDial(t, s, rlock.Config{Lease: 1500 * time.Millisecond})
+		name := redistest.Name(t)
+		a, b := handedOver(t, ses, name)
+		p.BlackHole(true)
+		locktest.Ends(t, b.ctx, 5*time.Second, rlock.ErrLost)
+		redistest.Eventually(t, 5*time.Second, "the lease is over", func() bool { return faultFree(t, s, name) })
+		p.BlackHole(false)
+
+		again := locktest.Get(t, faultGoLock(rlock.New(ses, name), context.WithoutCancel(a.ctx)), 10*time.Second, "an outermost Lock")
+		must(t, again.err)
+		locktest.Is(t, "Unlock of the lost hold", b.hold.Unlock(), rlock.ErrLost)
+		quiet(t, ses)
+		if n := faultCount(t, s, name, again.hold.Owner()); n != "1" {
+			t.Errorf("the next claim has %q holds in Redis", n)
+		}
+		must(t, again.ctx.Err())
+		must(t, again.hold.Unlock())
+	})
+}
+
+// The lock is lost, without word from Redis, on its way to a waiter that has left. What may
+// stand in Redis is released, though nobody is there to unlock it.
+func TestALockIsReleasedThatWasLostOnTheWayToAWaiterThatHasLeft(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		waiting, goOn := make(chan struct{}), make(chan struct{})
+		lost := make(chan struct{}, 10)
+		trace := &rlock.Trace{
+			Waiting: func(string, string) { close(waiting); <-goOn },
+			Lost:    func(string, string, string) { lost <- struct{}{} },
+		}
+		ses, p := faultDial(t, s, rlock.Config{Lease: 2 * time.Second, Trace: trace})
+		name := redistest.Name(t)
+		m := rlock.New(ses, name)
+		_, h, err := m.Lock(within(t, 30*time.Second))
+		must(t, err)
+		ses.Unhurried(name)
+		ctx, cancel := context.WithCancel(within(t, 30*time.Second))
+		defer cancel()
+		next := faultGoLock(m, ctx)
+		<-waiting
+		p.BlackHole(true) // no renewal is answered
+		must(t, h.Unlock())
+		must(t, s.Do(t, "PEXPIRE", name, "60000").Error()) // it would outlive the trust anyway, by little
+		locktest.Get(t, lost, 5*time.Second, "nobody trusts it any more")
+		cancel()
+		close(goOn)
+		locktest.Is(t, "Lock", locktest.Get(t, next, 5*time.Second, "Lock").err, context.Canceled)
+		p.BlackHole(false)
+		quiet(t, ses)
+		if !faultFree(t, s, name) {
+			t.Errorf("nobody holds the lock, and it stands: %v", s.Do(t, "HGETALL", name))
+		}
+	})
+}
+
+// A server that is out of memory renews a lock, handed over or not.
+func TestHandOverWithoutMemory(t *testing.T) {
+	const lease = time.Second
+	s := redistest.Real(t)
+	for what, passes := range map[string]bool{"handed over": true, "not handed over": false} {
+		t.Run(what, func(t *testing.T) {
+			trace, renewed := renewals()
+			ses := dial(t, s, rlock.Config{Lease: lease, Trace: trace})
+			name := redistest.Name(t)
+			section, h, err := rlock.New(ses, name).Lock(within(t, 30*time.Second))
+			must(t, err)
+			ses.RunFor(name, time.Hour)
+			var next <-chan faultLocked
+			if passes {
+				next = queueUp(t, ses, name, within(t, 30*time.Second))
+			}
+			must(t, s.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
+			defer s.Do(t, "CONFIG", "SET", "maxmemory", "0")
+			if passes {
+				must(t, h.Unlock())
+				b := locktest.Get(t, next, 5*time.Second, "the next one in")
+				must(t, b.err)
+				section, h = b.ctx, b.hold
+			}
+			for range 5 { // three within a lease
+				must(t, locktest.Get(t, renewed, 5*time.Second, "a renewal"))
+			}
+			must(t, section.Err())
+			must(t, h.Unlock())
+		})
+	}
+}

@@ -1,0 +1,226 @@
+package rlock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"relock/internal/test/faulttest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// A claim without tokens is not handed over to a waiter of the same name that wants one.
+func TestAPlainClaimIsNotHandedToAFencedWaiter(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		st := newStage(t, s, rlock.Config{})
+		_, h := st.lock(st.ctx)
+		next := st.queueFor(rlock.New(st.ses, st.name, rlock.Fenced()), st.ctx)
+		must(t, h.Unlock())
+		got := st.in(next)
+		if got.hold.Token() != 1 || st.count() != 0 {
+			t.Errorf("token %d, %d hand-overs", got.hold.Token(), st.count())
+		}
+		plain := st.queue(st.ctx)
+		must(t, got.hold.Unlock())
+		must(t, st.in(plain).hold.Unlock())
+		if st.count() != 0 {
+			t.Errorf("%d hand-overs", st.count())
+		}
+	})
+}
+
+// An acquire reserves tokens for the waiters that there are, its answer is lost, and it is sent
+// again when there are more. Each section has a token of its own, greater than all before.
+func TestAResentAcquireUsesNoTokenTwice(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		for _, more := range []int{0, 1, 3} {
+			failed := make(chan struct{}, 100)
+			refused := make(chan struct{}, 100)
+			ses, p := faultDial(t, s, rlock.Config{PollFloor: time.Minute, Trace: &rlock.Trace{
+				Attempt: func(_, _ string, granted bool, err error) {
+					switch {
+					case err != nil:
+						failed <- struct{}{}
+					case !granted:
+						refused <- struct{}{}
+					}
+				},
+			}})
+			other := dial(t, s, rlock.Config{})
+			name := redistest.Name(t)
+			ctx := within(t, 30*time.Second)
+			_, h, err := rlock.New(other, name, rlock.Fenced()).Lock(ctx)
+			must(t, err)
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			tokens := []int64{h.Token()}
+			enter := func() {
+				before := ses.WaitersOf(name)
+				wg.Go(func() {
+					_, h, err := rlock.New(ses, name, rlock.Fenced()).Lock(ctx)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					ses.Unhurried(name)
+					mu.Lock()
+					tokens = append(tokens, h.Token())
+					mu.Unlock()
+					if err := h.Unlock(); err != nil {
+						t.Error(err)
+					}
+				})
+				redistest.Eventually(t, 5*time.Second, "one more in the queue", func() bool { return ses.WaitersOf(name) > before })
+			}
+			for range 3 {
+				enter()
+			}
+			for range 2 { // before it listens, and when it does
+				locktest.Get(t, refused, 5*time.Second, "a refusal")
+			}
+			ran, answer := p.HoldReply(faultRuns(t, "acquire"))
+			must(t, h.Unlock())
+			locktest.Get(t, ran, 5*time.Second, "the attempt has run")
+			p.Refuse(true) // the answer is lost, and nothing else gets through
+			answer()
+			locktest.Get(t, failed, 5*time.Second, "the attempt fails")
+			for range more {
+				enter()
+			}
+			p.Refuse(false)
+			wg.Wait()
+			for i, token := range tokens {
+				if i > 0 && token <= tokens[i-1] {
+					t.Errorf("%d more waiters: tokens %v", more, tokens)
+					break
+				}
+			}
+			must(t, s.Do(t, "DEL", "redisson_lock_token:{"+name+"}").Error())
+			nothingLeft(t, s, ses, other)
+		}
+	})
+}
+
+// Fenced sections are handed over in memory for as many tokens as the acquire has reserved.
+func TestFencedSectionsAreHandedOver(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		st := newStage(t, s, rlock.Config{})
+		st.m = rlock.New(st.ses, st.name, rlock.Fenced())
+		_, h := st.lock(st.ctx)
+		first, second, third := st.queue(st.ctx), st.queue(st.ctx), st.queue(st.ctx)
+		must(t, h.Unlock()) // its acquire has reserved for itself only
+		a := st.in(first)
+		st.ses.Unhurried(st.name)
+		b := st.handOver(a.hold, second)
+		c := st.handOver(b.hold, third)
+		for i, got := range []*rlock.Hold{h, a.hold, b.hold, c.hold} {
+			if got.Token() != int64(i+1) {
+				t.Errorf("section %d has token %d", i+1, got.Token())
+			}
+		}
+		must(t, c.hold.Unlock())
+	})
+}
+
+// "Lost" arrives while the claim is asking, before the answer that grants it. No section opens
+// on it: the caller asks again, with a claim of its own.
+func TestAClaimThatIsLostWhileItAsksOpensNoSection(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, p := faultDial(t, s, rlock.Config{})
+		b := dial(t, s, rlock.Config{})
+		ctx := within(t, 20*time.Second)
+		signal, _, err := rlock.New(a, "y").Lock(ctx)
+		must(t, err)
+		seen, answer := p.HoldReply(faulttest.HasArg("x"))
+		defer answer()
+		locked := faultGoLock(rlock.New(a, "x"), ctx)
+		locktest.Get(t, seen, 5*time.Second, "the grant")
+		granted, err := s.Do(t, "HKEYS", "x").AsStrSlice()
+		must(t, err)
+		found, err := rlock.New(b, "x").ForceUnlock(ctx)
+		must(t, err)
+		if !found {
+			t.Fatal("nothing to force")
+		}
+		_, err = rlock.New(b, "y").ForceUnlock(ctx) // what is published later is heard later
+		must(t, err)
+		locktest.Ends(t, signal, 5*time.Second, rlock.ErrLost)
+		answer()
+		got := locktest.Get(t, locked, 5*time.Second, "Lock")
+		must(t, got.err)
+		if n := hget(t, s, "x", got.hold.Owner()); n != "1" || got.hold.Owner() == granted[0] || got.ctx.Err() != nil {
+			t.Errorf("owner %q has %q holds (that of the first grant was %q); the section: %v", got.hold.Owner(), n, granted[0], got.ctx.Err())
+		}
+		must(t, got.hold.Unlock())
+		nothingLeft(t, s, b)
+	})
+}
+
+// The front has an attempt in flight when the claim could be handed over to it: it is not, and
+// nothing is left behind.
+func TestAClaimIsNotHandedToAFrontThatAsks(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		var p passes
+		ses, late := lateDial(t, s, rlock.Config{Trace: p.trace()})
+		name := redistest.Name(t)
+		m := rlock.New(ses, name)
+		for _, leaves := range []bool{false, true} {
+			ctx, cancel := context.WithCancel(within(t, 30*time.Second))
+			defer cancel()
+			seen, send := late.hold(faultRuns(t, "acquire"))
+			defer send()
+			front := faultGoLock(m, ctx)
+			locktest.Get(t, seen, 5*time.Second, "the front's attempt")
+			_, h, err := m.TryLock(within(t, 30*time.Second))
+			must(t, err)
+			ses.Unhurried(name)
+			must(t, h.Unlock())
+			if p.count() != 0 {
+				t.Errorf("%d hand-overs", p.count())
+			}
+			if leaves {
+				cancel()
+			}
+			send()
+			got := locktest.Get(t, front, 5*time.Second, "the front")
+			if leaves {
+				locktest.Is(t, "Lock", got.err, rlock.ErrNotAcquired, context.Canceled)
+			} else {
+				must(t, got.err)
+				if n := faultCount(t, s, name, got.hold.Owner()); n != "1" || got.hold.Owner() == h.Owner() {
+					t.Errorf("the front has %q holds in Redis", n)
+				}
+				must(t, got.hold.Unlock())
+			}
+			nothingLeft(t, s, ses)
+		}
+	})
+}
+
+// Two handles of one name, and the lock was idle in between, so that the first has an old record
+// of it: they share one queue, and a forced unlock finds what either holds.
+func TestHandlesOfOneNameShareOneQueue(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		st := newStage(t, s, rlock.Config{})
+		first, second := rlock.New(st.ses, st.name), rlock.New(st.ses, st.name)
+		must(t, first.Do(st.ctx, func(context.Context) error { return nil }))
+		redistest.Eventually(t, 5*time.Second, "the lock is idle", func() bool {
+			_, _, locks, _, _ := st.ses.Books()
+			return locks == 0
+		})
+		st.m = second
+		_, h := st.lock(st.ctx)
+		in := st.handOver(h, st.queueFor(first, st.ctx))
+		found, err := second.ForceUnlock(st.ctx)
+		must(t, err)
+		if !found {
+			t.Error("ForceUnlock found no hold")
+		}
+		locktest.Ends(t, in.ctx, 5*time.Second, rlock.ErrLost)
+		locktest.Is(t, "Unlock", in.hold.Unlock(), rlock.ErrLost)
+		nothingLeft(t, s, st.ses)
+	})
+}

@@ -1,0 +1,59 @@
+-- ending.lua: not a script of its own, but what release_read.lua and release_write.lua
+-- share. What has ended already, or belongs to an earlier life of the lock, they do not
+-- release again: run twice with the same arguments they leave the same state and the same
+-- holds. Only `changed` tells the runs apart.
+--
+-- KEYS[1] to KEYS[3], ARGV[1]: see owner.lua; the lock is deleted when it is free
+-- KEYS[4]  marks of waiting writers: zset
+-- KEYS[5]  the reader's first timeout key: the name ends in 1
+-- ARGV[2]  channel of the lock
+-- ARGV[3]  PUBLISH or SPUBLISH
+-- ARGV[4]  1: that tells how many connections have heard it; 0: it counts one node only
+-- ARGV[5]  the time to live in ms that all that stays deserves; 0 leaves it
+-- ARGV[6]  0: the owner is named; 1: it is private: what stays is all of this session; 2: it
+--          is private, and all that it has on this side ends
+-- ARGV[7]  the holds of the other side that this session keeps
+-- ARGV[8]  how many ids of holds that end follow
+-- ARGV[9]  how many ids of holds that stay follow, of this side
+-- ARGV[i]  i > 9: those; then the ids of ARGV[7]. Ids of holds that stay are needed of a named
+--          owner and with a time to live only
+-- The replies are
+--          {holds left, changed, receivers}: changed is 0 if none of the holds was there,
+--          receivers is how many connections heard that the lock is free, -1 if that is not
+--          known or nothing was published
+--          WRONGTYPE error: a key that goes along is of another type, nothing was
+--          changed. If it is the lock itself, the hold is gone: {0, 0, -1}
+-- include owner, there
+local marks, ids = redis.pcall('ZCARD', KEYS[4]), redis.pcall('SCARD', KEYS[3])
+bad = bad or refused(marks) or refused(ids)
+if gone then
+  return {0, 0, -1}
+elseif bad then
+  return bad
+end
+local keep, kept = tonumber(ARGV[5]), 10 + ARGV[8]
+local others, private = kept + ARGV[9], ARGV[6] ~= '0'
+
+-- take_out takes the ids of what ends on a side out of the set, and returns how many of
+-- the held it is. (It is given what it needs: a local of the script costs more.)
+local function take_out(side, held, across, kept)
+  local ended = 0
+  if ARGV[6] ~= '2' then
+    for i = 10, kept - 1 do
+      ended = ended + redis.call('SREM', KEYS[3], side .. ARGV[i])
+    end
+    return ended
+  end
+  for _, id in ipairs(across > 0 and redis.call('SMEMBERS', KEYS[3]) or {}) do
+    if string.sub(id, 1, 1) == side then
+      redis.call('SREM', KEYS[3], id)
+    end
+  end
+  return held
+end
+
+-- publish tells that the lock is free, and returns the receivers.
+local function publish(message)
+  local receivers = redis.call(ARGV[3], ARGV[2], message)
+  return ARGV[4] == '1' and receivers or -1
+end

@@ -1,0 +1,24 @@
+-- owner.lua: not a script of its own, but how the scripts begin that concern one owner.
+-- They share
+--
+-- KEYS[1]  the lock: hash, mode -> read or write, owner -> holds of the read side,
+--          owner:write -> holds of the write side
+-- KEYS[2]  our readers: zset, owner -> when its holds expire, in ms of server time
+-- KEYS[3]  the ids of this owner's holds: set, r<id> and w<id>; lives with them
+-- ARGV[1]  owner
+--
+-- reads and writes are its holds, and expiry is when the former end. bad is the error to
+-- answer, and gone says that the lock itself is of another type.
+-- include refused, clock, int
+local fields = redis.pcall('HMGET', KEYS[1], 'mode', ARGV[1], ARGV[1] .. ':write')
+local expiry = redis.pcall('ZSCORE', KEYS[2], ARGV[1])
+local bad, gone = refused(fields)
+bad = bad or refused(expiry)
+expiry = not bad and expiry and tonumber(expiry)
+local mode, reads, writes = fields[1], tonumber(fields[2] or 0) or 0, tonumber(fields[3] or 0) or 0
+if mode ~= 'write' then
+  writes = 0
+end
+if mode ~= 'read' and writes <= 0 then
+  reads = 0 -- a writer's, or another kind of lock: whatever stands there is no hold
+end

@@ -1,0 +1,155 @@
+package semaphore_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"relock/internal/test/faulttest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+	"relock/semaphore"
+)
+
+// A stage is a semaphore, and a session behind a proxy whose callers hand permits over.
+type stage struct {
+	t   *testing.T
+	p   *faulttest.Proxy
+	ses *rlock.Session
+	m   *semaphore.Semaphore
+	ctx context.Context
+
+	waiting <-chan struct{}
+}
+
+func newStage(t *testing.T, s *redistest.Server, limit int, cfg rlock.Config) *stage {
+	st := &stage{t: t, ctx: within(t, 30*time.Second)}
+	cfg.Trace, st.waiting = locktest.Waiting()
+	st.ses, st.p = locktest.DialProxy(t, s, cfg)
+	st.m = semaphore.New(st.ses, "x", limit)
+	return st
+}
+
+// take acquires permits that are free; their time slice does not end by itself.
+func (st *stage) take(n int, opts ...rlock.LockOption) (context.Context, *semaphore.Permits) {
+	st.t.Helper()
+	section, p, err := st.m.Acquire(st.ctx, n, opts...)
+	must(st.t, err)
+	semaphore.SliceFor(st.ses, "x", time.Hour)
+	return section, p
+}
+
+// queue has one more caller wait, and returns when it does not ask Redis any more.
+func (st *stage) queue(ctx context.Context, n int, opts ...rlock.LockOption) <-chan got {
+	st.t.Helper()
+	c := acquire(ctx, st.m, n, opts...)
+	locktest.Get(st.t, st.waiting, 10*time.Second, "one more waiter")
+	return c
+}
+
+// in returns what a waiter got, which must be permits.
+func (st *stage) in(c <-chan got) got {
+	st.t.Helper()
+	g := locktest.Get(st.t, c, 10*time.Second, "a waiter's permits")
+	must(st.t, g.err)
+	return g
+}
+
+// Permits pass in memory to the caller in front if it wants exactly as many, and if neither has
+// a lease of its own: Redis hears nothing of it. Else they go through Redis.
+func TestPermitsPassInMemoryToTheFront(t *testing.T) {
+	forAnHour := []rlock.LockOption{rlock.Lease(time.Hour)}
+	for _, c := range []struct {
+		name         string
+		limit        int // HandOverLimit
+		n, wants     int
+		held, waiter []rlock.LockOption
+		passes       bool
+	}{
+		{name: "one", n: 1, wants: 1, passes: true},
+		{name: "three", n: 3, wants: 3, passes: true},
+		{name: "more than wanted", n: 3, wants: 2},
+		{name: "the holder has a lease", n: 3, wants: 3, held: forAnHour},
+		{name: "the waiter has a lease", n: 3, wants: 3, waiter: forAnHour},
+		{name: "hand-overs are off", limit: -1, n: 3, wants: 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+				cfg := slow()
+				cfg.HandOverLimit = c.limit
+				st := newStage(t, s, c.n, cfg)
+				section, p := st.take(c.n, c.held...)
+				waiter := st.queue(st.ctx, c.wants, c.waiter...)
+				st.p.Reset()
+				must(t, p.Release())
+				g := st.in(waiter)
+				if sent := st.p.Count("EVALSHA", "EVAL"); c.passes != (sent == 0) || c.passes != (g.p.Owner() == p.Owner()) {
+					t.Errorf("%d scripts were sent; owner %s after %s", sent, g.p.Owner(), p.Owner())
+				}
+				if g.p.N() != c.wants || g.section.Err() != nil || !errors.Is(context.Cause(section), rlock.ErrReleased) {
+					t.Errorf("%d permits; the section: %v, the one before: %v", g.p.N(), g.section.Err(), context.Cause(section))
+				}
+				is(t, "released again", p.Release(), rlock.ErrNotHeld)
+				if got := taken(t, s, "x"); got != int64(c.wants) {
+					t.Errorf("%d permits are taken, want %d", got, c.wants)
+				}
+				must(t, g.p.Release())
+				if got := taken(t, s, "x"); got != 0 {
+					t.Errorf("%d permits are taken in the end", got)
+				}
+			})
+		})
+	}
+}
+
+// Permits that pass on are renewed for the one that has them now, also when nobody wanted that
+// for the one before: its context had ended.
+func TestPassedPermitsAreRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := miniredis.NewMiniRedis()
+		server.ClockTTL(true)
+		defer server.Close()
+		ses := locktest.DialBubble(t, server, rlock.Config{Lease: 30 * time.Second})
+		defer ses.Close()
+		m := semaphore.New(ses, "x", 1)
+		ctx, cancel := context.WithCancel(context.Background())
+		_, p, err := m.Acquire(ctx, 1)
+		must(t, err)
+		semaphore.SliceFor(ses, "x", time.Hour)
+		waiter := acquire(context.Background(), m, 1)
+		cancel()
+		time.Sleep(12 * time.Second) // it should have been renewed after 10
+		must(t, p.Release())
+		g := <-waiter
+		must(t, g.err)
+		if g.p.Owner() != p.Owner() {
+			t.Fatal("the permit went through Redis")
+		}
+		time.Sleep(time.Minute)
+		must(t, g.section.Err())
+		must(t, g.p.Release())
+	})
+}
+
+// The caller behind the one that got permits in memory hears of those that others release.
+func TestFrontAfterAHandOverHearsOfReleases(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		st := newStage(t, s, 2, slow())
+		_, foreign, err := semaphore.New(dial(t, s, slow()), "x", 2).Acquire(st.ctx, 1)
+		must(t, err)
+		_, p := st.take(1)
+		first := st.queue(st.ctx, 1)
+		second := st.queue(st.ctx, 1)
+		must(t, p.Release())
+		g := st.in(first)
+		waits(t, "the second", second)
+		must(t, foreign.Release())
+		must(t, st.in(second).p.Release())
+		must(t, g.p.Release())
+	})
+}
