@@ -126,7 +126,7 @@ func goReenters(t *testing.T, e *env, k kind) {
 	outer := take(t, m.Lock)
 	_, inner, err := m.Lock(outer.section)
 	locktest.Must(t, err)
-	_, third, err := m.Lock(rlock.WithOwner(t.Context(), outer.h.Owner()))
+	_, third, err := m.Lock(outer.section)
 	locktest.Must(t, err)
 	e.wantHolds(t, name, s.ID(), k.field, "3")
 	waiter := j.start(k.java, name, "lock")
