@@ -71,6 +71,7 @@ if place == '' then
   return {0, left(), now, 0}
 end
 if free and redis.call('EXISTS', KEYS[2]) == 0 then
+  redis.call('ZREM', KEYS[3], place) -- it may have waited in a queue that was deleted
   return take()
 end
 
