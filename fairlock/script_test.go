@@ -84,6 +84,7 @@ var scriptCases = []locktest.ScriptCase{
 	locktest.Case("a grant is taken up", "acquire", set("HSET lock o1 1", "SADD ids i1", "PEXPIRE lock 1000"), keys, enter("o1", "i1", p1), "[1 1 0 1]", "[1 1 0 1]", "ids(i1) lock{o1:1}"),
 	locktest.Case("a further hold is counted once", "acquire", set("HSET lock o1 1", "SADD ids i1"), keys, again("o1", "i9"), "[1 2 0 1]", "[1 2 0 1]", "ids(i1 i9) lock{o1:2}"),
 	locktest.Case("an owner that got in elsewhere leaves the queue", "acquire", set(append(waiting(fresh, p1), "HSET lock o1 1", "SADD ids i9")...), keys, enter("o1", "i1", p1), "[1 2 0 1]", "[1 2 0 1]", "ids(i1 i9) lock{o1:2}"),
+	locktest.Case("who gets in after its queue was deleted leaves nothing there", "acquire", set("ZADD heartbeats"+fresh+p1), keys, enter("o1", "i1", p1), "[1 1 0 1]", "[1 1 0 1]", "ids(i1) lock{o1:1}"),
 	locktest.Case("a further hold does not queue", "acquire", set(append(waiting(fresh, p2), "HSET lock o1 1", "SADD ids i1")...), keys, again("o1", "i9"), "[1 2 0 1]", "[1 2 0 1]", "heartbeats<"+p2+"> ids(i1 i9) lock{o1:2} queue<"+p2+">"),
 	locktest.Case("a further hold on a lost lock is no hold", "acquire", nil, keys, again("o1", "i9"), "[-1 0 0 0]", "[-1 0 0 0]", ""),
 	locktest.Case("ids of an earlier life do not count", "acquire", set("SADD ids i1 i9"), keys, enter("o1", "i1", ""), "[1 1 0 1]", "[1 1 0 1]", "ids(i1) lock{o1:1}"),
