@@ -182,17 +182,24 @@ func (a *acquisition) timed() (context.Context, context.CancelFunc) {
 
 // note keeps account of what may have run. The lock's mutex must be held.
 func (a *acquisition) note(g grant, err error) {
-	t := &a.tries
+	a.tries.note(g, err)
+	if err != nil {
+		if b := a.lock.lobby; b != nil && a.lock.queue.Front() == a {
+			b.look = true // it may have swallowed a wake-up; the next front must know
+		}
+	} else if a.prim.Kind().Registers && g.status == refused && a.op.Wait {
+		a.claim.account().registered = true
+	}
+}
+
+// note takes in the answer to an attempt, or its lack.
+func (t *tries) note(g grant, err error) {
 	if err == nil || !script.IsContext(err) {
 		t.err = err // that ctx ended the caller knows; why nothing came before is news
 	}
 	switch {
 	case err == nil:
-		t.failures = 0
-		t.unknown = g.status == granted
-		if a.prim.Kind().Registers && g.status == refused && a.op.Wait {
-			a.claim.account().registered = true
-		}
+		t.failures, t.unknown = 0, g.status == granted
 	case script.Classify(err) == script.Unknown:
 		if !t.unknown {
 			t.doubted = g.sent
@@ -201,9 +208,6 @@ func (a *acquisition) note(g grant, err error) {
 		fallthrough
 	default:
 		t.failures++
-		if b := a.lock.lobby; b != nil && a.lock.queue.Front() == a {
-			b.look = true // it may have swallowed a wake-up; the next front must know
-		}
 	}
 }
 

@@ -197,7 +197,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	for {
 		g, err = s.tryAcquire(ctx, a.prim, &a.op)
 		s.cfg.Trace.attempt(x.claim, err == nil && g.status == granted, err)
-		a.noteNested(g, err)
+		a.tries.note(g, err)
 		switch {
 		case err == nil && a.ctx.Err() != nil:
 			err = notAcquired(contextError(a.ctx), nil)
@@ -218,23 +218,6 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 		x.more.interrupt = nil
 	}
 	return g, err
-}
-
-// noteNested keeps account of what may have run.
-func (a *acquisition) noteNested(g grant, err error) {
-	t := &a.tries
-	if err == nil || !script.IsContext(err) {
-		t.err = err
-	}
-	switch {
-	case err == nil:
-		t.failures, t.unknown = 0, g.status == granted
-	case script.Classify(err) == script.Unknown:
-		t.unknown, t.mayCome = true, true
-		fallthrough
-	default:
-		t.failures++
-	}
 }
 
 // settleNested ends what a nested Lock that failed may have left: holds beyond those that the

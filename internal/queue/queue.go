@@ -29,9 +29,6 @@ func of[T any](n *Node[T]) *T {
 	return n.Of
 }
 
-// Single reports whether exactly one waiter is in the queue.
-func (q *Queue[T]) Single() bool { return q.front != nil && q.front == q.back }
-
 // Push puts n at the end.
 func (q *Queue[T]) Push(n *Node[T]) {
 	n.prev = q.back
