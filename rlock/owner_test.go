@@ -207,3 +207,33 @@ func TestTryLockDoesNotWaitForItsOwnOwner(t *testing.T) {
 		nothingLeft(t, s, a, b)
 	})
 }
+
+// A named owner's hold is released by its own id: when the one that is unlocked had gone with an
+// earlier life of the lock, a hold of the present life that another session has stays, and one
+// that the same session has is released with the claim that is lost.
+func TestNamedOwnerReleasesItsOwnHolds(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
+		name := redistest.Name(t)
+		me := rlock.WithOwner(within(t, 20*time.Second), "me")
+		_, outer, err := rlock.New(a, name).Lock(me)
+		must(t, err)
+		must(t, s.Do(t, "DEL", name).Error())
+		_, other, err := rlock.New(b, name).Lock(me)
+		must(t, err)
+		_, inner, err := rlock.New(a, name).Lock(me)
+		must(t, err)
+		if err := outer.Unlock(); !errors.Is(err, rlock.ErrLost) {
+			t.Errorf("Unlock of the hold that had gone: %v, want ErrLost", err)
+		}
+		if err := inner.Unlock(); !errors.Is(err, rlock.ErrLost) {
+			t.Errorf("Unlock of a hold of a lost claim: %v, want ErrLost", err)
+		}
+		redistest.Eventually(t, 5*time.Second, "the other session's hold alone to stand", func() bool {
+			st, err := rlock.New(b, name).State(me)
+			must(t, err)
+			return st.Owners["me"] == 1
+		})
+		must(t, other.Unlock())
+	})
+}

@@ -186,9 +186,9 @@ func (c *claim) lose(reason string, gone bool) {
 		}
 	}
 	l, wasHolder := c.lock, c.lock.holder == c
-	if gone {
+	if gone && c.num != 0 {
 		c.retire(lostGone)
-	} else {
+	} else { // a named owner's other holds may stand, each for itself
 		c.retire(lostStanding)
 	}
 	l.later(func() {
