@@ -39,11 +39,11 @@ func New(s *rlock.Session, name string, opts ...rlock.MutexOption) *Mutex {
 		err = bad
 	}
 	if err != nil { // a primitive that only has the name to tell
-		m := facade.NewMutex(session, mutex.New(names, o.Fenced), err)
+		m := facade.NewMutex(mutex.New(names, o.Fenced), err)
 		return &Mutex{Mutex: (*rlock.Mutex)(m)}
 	}
 	p := newPrimitive(session, names, o.Fenced)
-	return &Mutex{Mutex: (*rlock.Mutex)(facade.NewMutex(session, p, nil)), p: p}
+	return &Mutex{Mutex: (*rlock.Mutex)(facade.NewMutex(p, nil)), p: p}
 }
 
 // Waiters returns how many callers, of all sessions, stand in the queue. A waiter that died

@@ -29,7 +29,7 @@ func New(s *Session, name string, opts ...MutexOption) *Mutex {
 	if err == nil {
 		err = bad
 	}
-	return (*Mutex)(facade.NewMutex((*engine.Session)(s), mutex.New(names, o.Fenced), err))
+	return (*Mutex)(facade.NewMutex(mutex.New(names, o.Fenced), err))
 }
 
 // Lock waits until the mutex is held. On the context of an open section of this mutex it
@@ -51,22 +51,15 @@ func New(s *Session, name string, opts ...MutexOption) *Mutex {
 // ctx, the hold is nil, and nothing is held: what may have been granted unseen is released in
 // the background.
 func (m *Mutex) Lock(ctx context.Context, opts ...LockOption) (context.Context, *Hold, error) {
-	return m.lock(ctx, true, opts)
+	section, h, err := (*facade.Mutex)(m).Lock(ctx, true, opts)
+	return section, (*Hold)(h), err
 }
 
 // TryLock is Lock without the waiting: if another owner holds the mutex it returns
 // [ErrNotAcquired] after at most one round trip. It asks again only if the answer was lost.
 // Without Redis it returns the client's error.
 func (m *Mutex) TryLock(ctx context.Context, opts ...LockOption) (context.Context, *Hold, error) {
-	return m.lock(ctx, false, opts)
-}
-
-func (m *Mutex) lock(ctx context.Context, wait bool, opts []LockOption) (context.Context, *Hold, error) {
-	handle, p, err := (*facade.Mutex)(m).Parts()
-	if err != nil {
-		return ctx, nil, err
-	}
-	section, h, err := handle.Lock(ctx, p, 1, wait, opts)
+	section, h, err := (*facade.Mutex)(m).Lock(ctx, false, opts)
 	return section, (*Hold)(h), err
 }
 

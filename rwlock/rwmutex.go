@@ -34,7 +34,7 @@ func New(s *rlock.Session, name string) *RWMutex {
 		floor = session.Config().PollFloor
 	}
 	read, write := newSides(names, floor)
-	return &RWMutex{handle: engine.NewHandle(session, read.Names(), err), read: read, write: write}
+	return &RWMutex{handle: engine.NewHandle(read.Names(), err), read: read, write: write}
 }
 
 // RLock waits until the read side is held. On the context of an open section of this lock,

@@ -33,7 +33,7 @@ func NewCounter(s *rlock.Session, name string) *Counter {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
 	p := newCount(names)
-	return &Counter{handle: engine.NewHandle(session, p.Names(), err), p: p}
+	return &Counter{handle: engine.NewHandle(p.Names(), err), p: p}
 }
 
 // TrySet makes the counter with so many permits, if it does not exist yet, and reports

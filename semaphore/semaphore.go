@@ -33,7 +33,7 @@ func New(s *rlock.Session, name string, limit int) *Semaphore {
 		err = atLeast("the limit", limit, 1)
 	}
 	p := newPermits(names, limit)
-	return &Semaphore{handle: engine.NewHandle(session, p.Names(), err), p: p}
+	return &Semaphore{handle: engine.NewHandle(p.Names(), err), p: p}
 }
 
 // Acquire waits until it has n permits, all at once. Requests of this session for this name

@@ -56,14 +56,6 @@ func (c *claim) account() *account {
 // owes counts lost sections that are not unlocked yet. The lock's mutex must be held.
 func (c *claim) owes(n int) { c.account().owing += n }
 
-// owed returns how many there are. The lock's mutex must be held.
-func (c *claim) owed() int {
-	if c.more == nil {
-		return 0
-	}
-	return c.more.owing
-}
-
 // waitTurn returns true with the lock's mutex held and no command under way, or false,
 // without the mutex, when ctx ends first. The lock's mutex must be held.
 func (c *claim) waitTurn(ctx context.Context) bool {
@@ -86,9 +78,6 @@ func (c *claim) waitTurn(ctx context.Context) bool {
 
 // passTurn ends the command that made the account busy. The lock's mutex must be held.
 func (c *claim) passTurn() {
-	if c.more == nil {
-		return
-	}
 	c.more.busy = false
 	if c.more.free != nil {
 		close(c.more.free)
@@ -127,15 +116,17 @@ type releaseCommand struct {
 // releases returns the commands that end all that may stand of the claim. They need no
 // earlier answer, since they name all of it. The lock's mutex must be held.
 func (c *claim) releases(cmds []releaseCommand) []releaseCommand {
+	if c.more == nil { // a private claim with one hold, which has no id
+		op := Op{Owner: c.ownerID(), N: int(c.n), All: true, Private: true}
+		return append(cmds, releaseCommand{c.prim.Release(&op), true})
+	}
 	for side, p := range c.sidesOf() {
 		known := c.told(side) > 0
 		if p == nil || !known && !c.mayStandOn(side, p) {
 			continue
 		}
-		op := Op{Owner: c.ownerID(), N: int(c.n), All: c.num != 0, Private: c.num != 0}
-		if c.more != nil {
-			op.Ends, op.ByIDs = slices.Concat(c.more.ids[side], c.more.ending[side]), c.more.byIDs
-		}
+		op := Op{Owner: c.ownerID(), N: int(c.n), All: c.num != 0, Private: c.num != 0, ByIDs: c.more.byIDs}
+		op.Ends = slices.Concat(c.more.ids[side], c.more.ending[side])
 		if op.All || len(op.Ends) > 0 {
 			cmds = append(cmds, releaseCommand{p.Release(&op), known})
 		}
@@ -148,7 +139,7 @@ func (c *claim) releases(cmds []releaseCommand) []releaseCommand {
 // mutex must be held.
 func (c *claim) mayStandOn(side int, p Primitive) bool {
 	m := c.more
-	return m != nil && (len(m.ending[side]) > 0 || m.strays[side] || m.registered && p.Kind().Registers)
+	return len(m.ending[side]) > 0 || m.strays[side] || m.registered && p.Kind().Registers
 }
 
 // surplus takes the ids of a side off the account that the holds of a section do not need, and

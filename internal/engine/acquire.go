@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,27 +13,23 @@ import (
 // A Handle is what a caller holds of one lock of one session: made without I/O, safe for
 // concurrent use, not to be copied after its first use.
 type Handle struct {
-	s      *Session
 	names  *Names
 	err    error // what every operation returns
 	cached atomic.Pointer[lock]
 }
 
 // NewHandle returns a handle. err, if any, is what every operation returns.
-func NewHandle(s *Session, names *Names, err error) Handle {
-	return Handle{s: s, names: names, err: err}
-}
+func NewHandle(names *Names, err error) Handle { return Handle{names: names, err: err} }
 
 // Err returns why the handle cannot be used, if it cannot.
 func (h *Handle) Err() error { return h.err }
 
 // Session returns the handle's session.
-func (h *Handle) Session() *Session { return h.s }
+func (h *Handle) Session() *Session { return h.names.s }
 
 // An acquisition is one call of Lock or TryLock. It is reused by later calls.
 type acquisition struct {
 	request
-	s     *Session
 	lock  *lock
 	claim *claim // that it asks for; nil as long as it has not asked
 	op    Op     // the last attempt
@@ -60,6 +55,7 @@ type request struct {
 	prim     Primitive
 	ctx      context.Context
 	opts     lockOptions
+	lease    time.Duration // how long the hold lives without a renewal
 	n        int
 	wait     bool
 	foreign  bool   // ctx ends by means of its own
@@ -92,6 +88,7 @@ func (h *Handle) Lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 	return section, hold, nil
 }
 
+// lock checks the arguments and acquires.
 func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts []LockOption) (*Hold, context.Context, error) {
 	switch {
 	case h.err != nil:
@@ -99,62 +96,50 @@ func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 	case ctx == nil:
 		return nil, nil, errNilContext
 	}
-	o, err := collect(opts)
-	if err != nil {
+	s, k, err := h.names.s, p.Kind(), error(nil)
+	r := request{prim: p, ctx: ctx, lease: s.cfg.Lease, n: n}
+	if len(opts) > 0 {
+		r.opts, err = collect(opts)
+	}
+	var sections []*section
+	switch {
+	case err != nil:
+	case k.Unleased && r.opts.lease > 0:
+		err = fmt.Errorf("%w: Lease has no meaning here; nothing is leased", ErrArgument)
+	case !k.Permits:
+		sections, r.named, err = lineageOf(ctx, s, k.Family, h.names.key[0])
+	}
+	switch {
+	case err != nil:
 		return nil, nil, err
-	}
-	k := p.Kind()
-	if k.Unleased && o.lease > 0 {
-		return nil, nil, fmt.Errorf("%w: Lease has no meaning here; nothing is leased", ErrArgument)
-	}
-	var line lineage
-	if !k.Permits {
-		line = lineageOf(ctx, h.s, k.Family, h.names.Key())
-		if err := line.check(); err != nil {
-			return nil, nil, err
-		}
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		return nil, nil, contextError(ctx)
+	case k.Unleased:
+		r.lease = Memory
+	case r.opts.lease > 0:
+		r.lease = r.opts.lease
 	}
-	a := h.s.spare.get()
-	a.request = request{prim: p, ctx: ctx, opts: o, n: n, wait: wait && !(o.hasWait && o.wait == 0),
-		foreign: foreign(ctx), named: line.owner, start: h.s.now()}
-	if o.hasWait && o.wait > 0 && o.wait < longest {
-		a.deadline = a.start + o.wait
+	r.wait = wait && !(r.opts.hasWait && r.opts.wait == 0)
+	r.foreign, r.start = foreign(ctx), s.now()
+	if r.opts.hasWait && r.opts.wait > 0 && r.opts.wait < longest {
+		r.deadline = r.start + r.opts.wait
 	}
-	a.s = h.s
-	hold, section, err := h.acquire(a, line.sections)
-	a.forget()
-	return hold, section, err
-}
-
-// forget makes an acquisition ready for another call. Nobody else knows of it any more.
-func (a *acquisition) forget() {
+	a := s.spare.Get().(*acquisition)
+	a.request = r
+	hold, section, err := h.acquire(a, sections)
 	select {
 	case <-a.wake:
 	default:
 	}
-	wake, s := a.wake, a.s
-	*a = acquisition{}
-	a.wake = wake
-	s.spare.Put(a)
-}
-
-// spare has acquisitions for reuse, of one session: a channel must not leave the bubble in which
-// a test with a made-up clock has made it.
-type spare struct{ sync.Pool }
-
-func (p *spare) get() *acquisition {
-	if a, ok := p.Get().(*acquisition); ok {
-		return a
-	}
-	return &acquisition{wake: make(chan struct{}, 1)}
+	*a = acquisition{wake: a.wake}
+	s.spare.Put(a) // nobody else knows of it any more
+	return hold, section, err
 }
 
 // acquire decides what kind of Lock it is: nested in a section that ctx lies in, one more hold
 // of a named owner, or an outermost one.
 func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Context, error) {
+	s := h.names.s
 	for {
 		l, err := h.lockFor(a.prim.Kind())
 		if err != nil {
@@ -162,34 +147,36 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		}
 		a.lock = l
 		for _, x := range sections {
-			if x.claim.lock == l && x.standing(h.s.now()) {
+			if x.claim.lock == l && x.standing(s.now()) {
 				return a.nest(x, false)
 			}
 		}
+		var x *section
 		if c := l.claimOf(a.named); c != nil {
-			hold, section, err := a.nestNamed(c)
-			if err == errAgain {
-				continue
+			var hold *Hold
+			var section context.Context
+			if hold, section, err = a.nestNamed(c); err != errAgain {
+				return hold, section, err
 			}
-			return hold, section, err
-		}
-		x, err := a.outermost()
-		if err == errAgain {
-			a.given.Store(nil)
-			a.tries = tries{}
-			a.start = h.s.now()
 			continue
 		}
-		if err != nil {
+		x, err = a.outermost()
+		switch {
+		case err == errAgain:
+			a.given.Store(nil)
+			a.tries = tries{}
+			a.start = s.now()
+			continue
+		case err != nil:
 			return nil, nil, err
-		}
-		if x == nil { // a kind without leases: nothing is held
+		case x == nil: // a kind without leases: nothing is held
 			return nil, a.ctx, nil
-		}
-		if a.foreign {
+		case a.foreign:
 			x.cancellation()
 		}
-		h.s.cfg.Trace.acquired(a, x.claim, 1)
+		if t := s.cfg.Trace; t != nil {
+			t.acquired(a, x.claim, 1)
+		}
 		return &x.first, x, nil
 	}
 }
@@ -197,11 +184,9 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 // claimOf returns the claim of a named owner, nil if there is none. The lock's mutex must be
 // held.
 func (l *lock) claimOf(name string) *claim {
-	if name != "" {
-		for c := l.claims; c != nil; c = c.next {
-			if c.num == 0 && c.more.owner == name && (c.state == asking || c.sections != nil) {
-				return c
-			}
+	for c := l.claims; c != nil && name != ""; c = c.next {
+		if c.num == 0 && c.more.owner == name && (c.state == asking || c.sections != nil) {
+			return c
 		}
 	}
 	return nil
@@ -209,24 +194,43 @@ func (l *lock) claimOf(name string) *claim {
 
 // outermost is a Lock of an owner that does not hold the lock. The lock's mutex must be held
 // and is released. The section is nil if the kind has no leases.
-func (a *acquisition) outermost() (*section, error) {
+func (a *acquisition) outermost() (x *section, err error) {
 	l := a.lock
-	if x := a.join(); x != nil {
+	var g grant
+	q, inRedis := a.prim.(Queuer)
+	switch {
+	case l.share != nil && a.mayShare(l.share, l.s.now()):
+		x = l.share.enter(a, l.s.now())
 		l.unlock()
 		return x, nil
+	case inRedis:
+		g, err = a.waitInRedis(q)
+	case a.wait:
+		a.enqueue()
+		g, err = a.loop()
+	case a.prim.Kind().Permits && l.queue.Front() != nil:
+		l.unlock() // else a large request could be starved by small ones
+		return nil, ErrNotAcquired
+	default:
+		g, err = a.try()
 	}
-	if q, ok := a.prim.(Queuer); ok {
-		return a.finish(a.waitInRedis(q))
+	if x := a.given.Load(); x != nil {
+		return a.take(x)
 	}
-	if !a.wait {
-		if l.queue.Front() != nil && a.prim.Kind().Permits {
-			l.unlock() // else a large request could be starved by small ones
-			return nil, ErrNotAcquired
-		}
-		return a.finish(a.try())
+	if err != nil {
+		return nil, a.fail(err)
 	}
-	a.enqueue()
-	return a.finish(a.await())
+	if a.prim.Kind().Unleased {
+		a.claim.retire(over)
+	} else {
+		x = a.admit(g)
+	}
+	a.leave(&g)
+	l.unlock()
+	if x == nil {
+		l.tryRetire()
+	}
+	return x, nil
 }
 
 // errAgain says that what the acquisition was about to enter has ended meanwhile.

@@ -12,76 +12,55 @@ func (a *acquisition) enqueue() {
 	a.node.Of = a
 	l.queue.Push(&a.node)
 	a.queued = true
-	if l.queue.Front() == a && l.lobby == nil {
+	if l.lobby == nil && l.queue.Front() == a {
 		return // alone, as mostly
 	}
-	b := l.waiting()
-	b.limit.arrive(a)
+	l.waiting().limit.arrive(a)
 	if l.share != nil && a.prim.Kind().Exclusive { // a writer waits
 		l.share.passUntil = min(l.share.passUntil, a.start+joinBeforeWriter)
 	}
 }
 
-// finish makes a section of a grant, or takes everything back. The lock's mutex must be held,
-// unless a section was handed over; it is released. The section is nil without an error if the
-// kind has no leases.
-func (a *acquisition) finish(g grant, err error) (*section, error) {
-	if x := a.given.Load(); x != nil {
-		return a.take(x)
+// fail takes back what a failed acquisition has done. The lock's mutex must be held; it is
+// released.
+func (a *acquisition) fail(err error) error {
+	a.leave(nil)
+	gone := a.giveUp()
+	a.lock.unlock()
+	a.lock.tryRetire()
+	if gone != nil {
+		briefly(gone)
 	}
-	l := a.lock
-	if err != nil {
-		a.leave(nil)
-		gone := a.giveUp()
-		l.unlock()
-		l.tryRetire()
-		if gone != nil {
-			briefly(gone)
-		}
-		return nil, err
-	}
-	c := a.claim
-	if a.prim.Kind().Unleased {
-		c.retire(over)
-		a.leave(&g)
-		l.unlock()
-		l.tryRetire()
-		return nil, nil
-	}
-	x := a.admit(g)
-	a.leave(&g)
-	l.unlock()
-	return x, nil
+	return err
 }
 
 // admit makes a section of a grant. The lock's mutex must be held.
 func (a *acquisition) admit(g grant) *section {
-	l, c, s := a.lock, a.claim, a.lock.s
+	l, c, s, k := a.lock, a.claim, a.lock.s, a.prim.Kind()
 	c.state = held
-	lease := a.lease()
+	c.trust, c.doubts = g.sent+trustIn(a.lease), g.doubts
 	if g.unconfirmed > 0 {
-		lease = g.unconfirmed
-	}
-	c.confirmed(g.sent, lease, g.doubts)
-	if a.prim.Kind().Fenced || g.token > 0 {
-		c.reserve(g.token)
+		c.trust = g.sent + trustIn(g.unconfirmed)
 	}
 	l.hold(c, s.now())
 	x := c.open(a, g.sent)
-	x.token = c.draw()
-	c.renewAt = s.nextRenewal(c, g.sent)
+	if k.Fenced || g.token > 0 {
+		c.reserve(g.token)
+		x.token = c.draw()
+	}
+	c.renewAfter(g.sent)
 	if g.unconfirmed > 0 || c.doubtful() {
 		c.renewAt = g.sent // Redis is asked at once
 	}
 	c.reschedule()
-	if c.more != nil {
-		c.more.registered = false
+	if m := c.more; m != nil {
+		m.registered = false
 		if c.num == 0 {
-			c.more.holds = map[*Hold]string{&x.first: a.op.ID}
+			m.holds = map[*Hold]string{&x.first: a.op.ID}
 		}
 		c.passTurn()
 	}
-	if a.prim.Kind().Shares {
+	if k.Shares {
 		l.shareFrom(c, g.sent)
 	}
 	return x
@@ -101,7 +80,7 @@ func (a *acquisition) leave(won *grant) {
 		return
 	}
 	if wasFront {
-		next.signal() // it has to look after the messages and the clock from now on
+		wakeUp(next.wake) // it has to look after the messages and the clock from now on
 	}
 	k := a.prim.Kind()
 	switch {
@@ -131,10 +110,7 @@ func (l *lock) dequeue(a *acquisition) {
 // The lock's mutex must be held.
 func (a *acquisition) giveUp() <-chan struct{} {
 	c := a.claim
-	if c == nil {
-		return nil
-	}
-	if c.state != asking {
+	if c == nil || c.state != asking {
 		return nil
 	}
 	k := a.prim.Kind()
@@ -145,7 +121,7 @@ func (a *acquisition) giveUp() <-chan struct{} {
 		return nil
 	}
 	gone := make(chan struct{})
-	c.end(a.lock.s.now()+a.lease(), gone)
+	c.end(a.lock.s.now()+a.lease, gone)
 	if k.Registers {
 		return gone
 	}

@@ -47,7 +47,7 @@ var errLate = errors.New("rlock: the reply came later than the lease it speaks o
 // tryAcquire runs the acquire script once. An error means that the lock is not known to be
 // held; a grant is one that can still be trusted.
 func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op) (grant, error) {
-	g := grant{sent: s.now(), doubts: s.doubts()}
+	g := grant{sent: s.now(), doubts: s.conn.Doubts()}
 	var buf [6]int64
 	reply, err := script.Numbers(buf[:0], s.run.Run(ctx, p.Acquire(op)))
 	if err != nil {
@@ -81,10 +81,18 @@ func (a *acquisition) ask() (grant, error) {
 		err = notAcquired(contextError(a.ctx), nil)
 	}
 	cancel()
-	s.cfg.Trace.attempt(c, err == nil && g.status == granted, err)
+	if t := s.cfg.Trace; t != nil {
+		t.attempt(c, err == nil && g.status == granted, err)
+	}
 	l.mu.Lock()
 	a.asking = false
-	a.note(g, err)
+	a.tries.note(g, err)
+	switch {
+	case err != nil && l.lobby != nil && l.queue.Front() == a:
+		l.lobby.look = true // a may have swallowed a wake-up; the next front must know
+	case err == nil && g.status == refused && op.Wait && a.prim.Kind().Registers:
+		c.account().registered = true
+	}
 	return g, err
 }
 
@@ -102,7 +110,7 @@ func (a *acquisition) attempt() *Op {
 	}
 	c := a.claim
 	op := &a.op
-	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease(),
+	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease,
 		Wait: a.inRedis || a.queued && l.queue.Front() == a}
 	if c.more != nil && len(c.more.ids[k.Side]) > 0 {
 		op.ID, op.ByIDs = c.more.ids[k.Side][0], true
@@ -140,32 +148,21 @@ func (l *lock) wantTokens(a *acquisition) int {
 	return n
 }
 
-// lease is how long the hold lives without a renewal.
-func (a *acquisition) lease() time.Duration {
-	switch {
-	case a.prim.Kind().Unleased:
-		return Memory
-	case a.opts.lease > 0:
-		return a.opts.lease
-	}
-	return a.lock.s.cfg.Lease
-}
-
 // bounded returns a context for what the acquisition sends: it ends with the caller's, with
 // the time that Wait gave, and with the session. It runs code of the caller's context.
 func (a *acquisition) bounded() (ctx context.Context, cancel context.CancelFunc) {
 	s := a.lock.s
 	if a.deadline == 0 && a.ctx.Done() == nil {
-		return s.closing(), func() {}
+		return s.life.closing, func() {}
 	}
 	ctx, cancel = a.timed()
 	if !a.queued { // Close does not find it
 		end := cancel
-		stop := context.AfterFunc(s.closing(), end)
+		stop := context.AfterFunc(s.life.closing, end)
 		return ctx, func() { stop(); end() }
 	}
 	a.interrupt.Store(&cancel)
-	if s.closing().Err() != nil { // Close has looked for interrupts already
+	if s.life.closing.Err() != nil { // Close has looked for interrupts already
 		cancel()
 	}
 	return ctx, cancel
@@ -178,18 +175,6 @@ func (a *acquisition) timed() (context.Context, context.CancelFunc) {
 		return context.WithTimeout(a.ctx, a.deadline-a.lock.s.now())
 	}
 	return context.WithCancel(a.ctx)
-}
-
-// note keeps account of what may have run. The lock's mutex must be held.
-func (a *acquisition) note(g grant, err error) {
-	a.tries.note(g, err)
-	if err != nil {
-		if b := a.lock.lobby; b != nil && a.lock.queue.Front() == a {
-			b.look = true // it may have swallowed a wake-up; the next front must know
-		}
-	} else if a.prim.Kind().Registers && g.status == refused && a.op.Wait {
-		a.claim.account().registered = true
-	}
 }
 
 // note takes in the answer to an attempt, or its lack.
@@ -228,7 +213,7 @@ func (a *acquisition) stopsTrying(err error) bool {
 // It runs code of the caller's context.
 func (a *acquisition) ended() error {
 	switch {
-	case a.lock.s.closing().Err() != nil:
+	case a.lock.s.life.closing.Err() != nil:
 		return ErrClosed
 	case a.ctx.Err() != nil:
 		return notAcquired(contextError(a.ctx), a.tries.err)
@@ -239,7 +224,7 @@ func (a *acquisition) ended() error {
 // done reports whether the caller's context or the time that Wait gave is over. It runs code
 // of the caller's context.
 func (a *acquisition) done() bool {
-	return a.ctx.Err() != nil || a.deadline != 0 && a.lock.s.now() >= a.deadline || a.lock.s.closing().Err() != nil
+	return a.ctx.Err() != nil || a.deadline != 0 && a.lock.s.now() >= a.deadline || a.lock.s.life.closing.Err() != nil
 }
 
 // nextLook is when to look again if Redis said that it is worth while in so many milliseconds

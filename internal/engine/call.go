@@ -21,7 +21,7 @@ func (h *Handle) Call(ctx context.Context, op string, cmd script.Command, decode
 }
 
 func (h *Handle) call(ctx context.Context, cmd script.Command, decode func(rueidis.RedisResult) error) error {
-	s := h.s
+	s := h.names.s
 	switch {
 	case h.err != nil:
 		return h.err

@@ -19,7 +19,7 @@ func (l *lock) check() {
 	}
 	owners := map[uint64]bool{}
 	for c := l.claims; c != nil; c = c.next {
-		if !c.listed() {
+		if c.state > releasing {
 			fail(c, "it is on the account although it has ended")
 		}
 		if c.num != 0 && owners[c.num] || c.num > l.s.owners.Load() && l.s.cfg.ID == "" {
@@ -40,7 +40,7 @@ func (l *lock) check() {
 			fail(c, "I2: sections are open")
 		}
 	}
-	if h := l.holder; h != nil && (h.lock != l || !h.listed() || !h.prim.Kind().Exclusive) {
+	if h := l.holder; h != nil && (h.lock != l || h.state > releasing || !h.prim.Kind().Exclusive) {
 		fail(h, "it is not a holder")
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"strconv"
 	"time"
 )
 
@@ -99,19 +100,21 @@ func (l *lock) newClaim(a *acquisition) *claim {
 	return c
 }
 
-// ownerID returns the owner as it stands in Redis.
+// ownerID returns the owner as it stands in Redis. That of a private one is
+// "<session id>:<number>", the shape of Redisson's "<client id>:<thread id>".
 func (c *claim) ownerID() string {
 	if c.num == 0 {
 		return c.more.owner
 	}
-	return c.lock.s.ownerID(c.num)
+	var buf [64]byte // enough for a UUID, so that only the string is allocated
+	return string(strconv.AppendUint(append(append(buf[:0], c.lock.s.id...), ':'), c.num, 10))
 }
 
 // retire takes a claim off the lock's account: nothing of it stands, or what may stand is
 // somebody else's business from now on. The lock's mutex must be held.
 func (c *claim) retire(to claimState) {
 	l := c.lock
-	if c.listed() {
+	if c.state <= releasing {
 		if c.prev != nil {
 			c.prev.next = c.next
 		} else {
@@ -126,16 +129,17 @@ func (c *claim) retire(to claimState) {
 	l.s.schedule.remove(c)
 	if l.holder == c {
 		l.holder = nil
-		l.callUp() // it did not look after messages and the clock
+		if front := l.queue.Front(); front != nil {
+			wakeUp(front.wake) // it did not look after messages and the clock
+		}
 	}
 	if l.share == c {
 		l.share = nil
 	}
-	c.passTurn()
+	if c.more != nil {
+		c.passTurn()
+	}
 }
-
-// listed reports whether the claim is on the lock's account.
-func (c *claim) listed() bool { return c.state <= releasing }
 
 // open opens a section on the claim, with its outermost hold. fixed is the end of a fixed
 // lease, 0 if the watchdog renews. The lock's mutex must be held.
@@ -157,19 +161,6 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 	}
 	x.add(&x.first)
 	return x
-}
-
-// drop takes a section that has ended off the open ones. The lock's mutex must be held.
-func (c *claim) drop(x *section) {
-	if x.prev != nil {
-		x.prev.next = x.next
-	} else {
-		c.sections = x.next
-	}
-	if x.next != nil {
-		x.next.prev = x.prev
-	}
-	x.next, x.prev = nil, nil
 }
 
 // lose ends a held claim that can be trusted no longer. gone says that Redis has told so: then
@@ -245,7 +236,7 @@ func (c *claim) excludes() bool {
 
 // doubtful reports whether the session may have missed that the claim ended, since the last
 // confirmed command was sent. Nobody enters such a claim, and an Unlock asks Redis.
-func (c *claim) doubtful() bool { return c.doubts != c.lock.s.doubts() }
+func (c *claim) doubtful() bool { return c.doubts != c.lock.s.conn.Doubts() }
 
 // confirmed notes that Redis has granted the claim, or renewed it, by a command that was sent
 // at a time. The lock's mutex must be held.
@@ -261,15 +252,12 @@ func (c *claim) entrable(now time.Duration) bool {
 		c.trust-now >= trustIn(c.lock.s.cfg.Lease)/2 && c.lock.s.cfg.HandOverLimit >= 0
 }
 
-// renewSoon has a claim renewed for which nobody wanted it when it was due: a caller that has
-// entered does. The lock's mutex must be held.
-func (c *claim) renewSoon(now time.Duration) {
-	c.stopped, c.renewAt = false, now
-	c.lock.s.schedule.set(c, now)
-}
-
-// dueAt is when the watchdog must look at the claim. The lock's mutex must be held.
-func (c *claim) dueAt() time.Duration {
+// reschedule tells the watchdog when to look at a held claim again. The lock's mutex must be
+// held.
+func (c *claim) reschedule() {
+	if c.state != held {
+		return
+	}
 	due := min(c.trust, c.renewAt)
 	for x := c.sections; x != nil; x = x.next {
 		due = min(due, x.until)
@@ -279,12 +267,5 @@ func (c *claim) dueAt() time.Duration {
 			}
 		}
 	}
-	return due
-}
-
-// reschedule tells the watchdog when to look again. The lock's mutex must be held.
-func (c *claim) reschedule() {
-	if c.state == held {
-		c.lock.s.schedule.set(c, c.dueAt())
-	}
+	c.lock.s.schedule.set(c, due)
 }

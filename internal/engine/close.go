@@ -62,7 +62,7 @@ func (l *lock) close() {
 	}
 	l.state = lockClosed
 	for a := l.queue.Front(); a != nil; a = a.node.Next() {
-		a.signal()
+		wakeUp(a.wake)
 		l.interrupt(a)
 		if !a.asking {
 			a.giveUp() // was refused, as a rule: then there is nothing to release

@@ -88,15 +88,8 @@ func Lease(d time.Duration) LockOption {
 	}
 }
 
-// collect applies opts. Only calls with options pay for them.
-func collect(opts []LockOption) (o lockOptions, err error) {
-	if len(opts) == 0 {
-		return lockOptions{}, nil
-	}
-	return collectSome(opts)
-}
-
-func collectSome(opts []LockOption) (lockOptions, error) {
+// collect applies opts. Only calls with options pay for them: the result is on the heap.
+func collect(opts []LockOption) (lockOptions, error) {
 	var o lockOptions
 	for _, opt := range opts {
 		if opt == nil {

@@ -20,7 +20,7 @@ func (x *section) settleLost() {
 // settle ends a lost claim whose sections have all been unlocked. The lock's mutex must be
 // held.
 func (c *claim) settle() {
-	if c.state == lostStanding && c.owed() == 0 && c.lock.state != lockClosed {
+	if c.state == lostStanding && (c.more == nil || c.more.owing == 0) && c.lock.state != lockClosed {
 		c.end(c.lock.s.now()+c.lock.s.cfg.Lease, nil)
 	}
 }

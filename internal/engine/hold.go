@@ -35,9 +35,6 @@ func (h *Hold) fix(from, d time.Duration) {
 	h.until, h.end = from+d, from+trustIn(d)
 }
 
-// auto reports whether the watchdog renews the hold.
-func (h *Hold) auto() bool { return h.fixed == nil }
-
 // valid reports whether h is a hold at all: the nil and the zero Hold are not.
 func (h *Hold) valid() bool { return h != nil && h.section != nil }
 
@@ -77,7 +74,7 @@ func (h *Hold) Remaining() time.Duration {
 		return 0
 	}
 	end := min(c.trust, x.until)
-	if !h.auto() {
+	if h.fixed != nil {
 		end = min(c.trust, h.end)
 	}
 	return max(0, end-c.lock.s.now())
@@ -85,7 +82,7 @@ func (h *Hold) Remaining() time.Duration {
 
 // standing reports whether the section is open: invariant I2. The lock's mutex must be held.
 func (x *section) standing(now time.Duration) bool {
-	return !x.over() && x.claim.state == held && now < min(x.claim.trust, x.until)
+	return x.ended.Load() == 0 && x.claim.state == held && now < min(x.claim.trust, x.until)
 }
 
 // endedErr says why the section has ended.
@@ -109,7 +106,7 @@ func (h *Hold) standing(now time.Duration) error {
 	switch {
 	case x.over():
 		return x.endedErr()
-	case h.ranOut || !h.auto() && h.end <= now:
+	case h.ranOut || h.fixed != nil && h.end <= now:
 		return ErrLost
 	}
 	return nil
@@ -126,7 +123,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 		err = errNilContext
 	case d < time.Millisecond || d > longest:
 		err = fmt.Errorf("%w: Extend by %v; it must be at least 1ms and at most %v", ErrArgument, d, longest)
-	case h.auto():
+	case h.fixed == nil:
 		err = fmt.Errorf("%w: Extend of a hold that the watchdog renews; it is for fixed leases", ErrArgument)
 	case ctx.Err() != nil:
 		err = contextError(ctx)
@@ -181,7 +178,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 		c.trust = 0 // it may have come closer
 	}
 	c.confirmed(sent, lease, doubts)
-	c.renewAt = min(c.renewAt, s.nextRenewal(c, sent))
+	c.renewAfter(sent)
 	x.settleEnd()
 	c.reschedule()
 	return nil
@@ -218,7 +215,7 @@ func (h *Hold) extension(now, d time.Duration) (cmd script.Command, lease time.D
 func (h *Hold) sendExtend(ctx context.Context, cmd script.Command) (alive int64, sent time.Duration, doubts uint32, err error) {
 	s := h.section.claim.lock.s
 	for n := 0; ; n++ {
-		sent, doubts = s.now(), s.doubts()
+		sent, doubts = s.now(), s.conn.Doubts()
 		alive, err = s.run.Run(ctx, cmd).AsInt64()
 		if err == nil || ctx.Err() != nil || script.Classify(err) == script.Refused {
 			return alive, sent, doubts, err
@@ -232,7 +229,7 @@ func (h *Hold) sendExtend(ctx context.Context, cmd script.Command) (alive int64,
 // ownContext gives a nested hold with a fixed lease a context of its own, since it may end
 // before the section. No mutex may be held.
 func (h *Hold) ownContext(ctx context.Context) context.Context {
-	if h.auto() {
+	if h.fixed == nil {
 		return ctx
 	}
 	own, cancel := context.WithCancelCause(ctx)

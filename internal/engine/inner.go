@@ -24,7 +24,7 @@ func (h *Hold) unlockInner() error {
 		return err
 	}
 	ctx := s.releaseContext(s.now())
-	if !h.auto() {
+	if h.fixed != nil {
 		l.unlock()
 		h.endContext(ErrReleased)
 		l.mu.Lock()
@@ -57,7 +57,7 @@ func (x *section) lostErr() error {
 func (c *claim) releaseSurplus(ctx context.Context, x *section) error {
 	l, s := c.lock, c.lock.s
 	keep := time.Duration(0) // leave the TTL
-	if x.auto == 0 && x.entering() == 0 {
+	if x.held() == len(x.fixedHolds()) {
 		keep = max(x.lastFixed(func(f *Hold) time.Duration { return f.until })-s.now(), time.Millisecond)
 	}
 	var err error

@@ -55,7 +55,7 @@ func (a *acquisition) heardLimit(g grant) {
 		case m.allows(w.n):
 		case w.arrived <= m.before:
 			w.hopeless = grant{value: g.limit}.never(w.prim)
-			w.signal()
+			wakeUp(w.wake)
 		default:
 			m.doubted = true
 		}

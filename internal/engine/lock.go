@@ -65,42 +65,43 @@ func (l *lock) later(fn func()) {
 
 // unlock releases the mutex and does what was put off.
 func (l *lock) unlock() {
-	for _, fn := range l.takeDeferred() {
-		fn()
-	}
-}
-
-// unlockBehind is unlock for goroutines that must not run the caller's code: what was put off
-// is done in one of its own, each apart from the others.
-func (l *lock) unlockBehind() {
-	for _, fn := range l.takeDeferred() {
-		l.s.life.background.Go(fn)
-	}
-}
-
-func (l *lock) takeDeferred() (fns []func()) {
 	if checking {
 		l.check()
 	}
+	var fns []func()
 	if l.lobby != nil {
 		fns, l.lobby.deferred = l.lobby.deferred, nil
 	}
 	l.mu.Unlock()
-	return fns
+	for _, fn := range fns {
+		fn()
+	}
+}
+
+// unlockBehind is unlock for goroutines that must not run the caller's code: each function
+// that was put off runs in a goroutine of its own.
+func (l *lock) unlockBehind() {
+	if l.lobby != nil {
+		for _, fn := range l.lobby.deferred {
+			l.s.life.background.Go(fn)
+		}
+		l.lobby.deferred = nil
+	}
+	l.unlock()
 }
 
 // nudge lets the front ask at once. The lock's mutex must be held.
 func (l *lock) nudge() {
 	if a := l.queue.Front(); a != nil {
 		l.waiting().look = true
-		a.signal()
+		wakeUp(a.wake)
 	}
 }
 
 // callUp wakes the waiter in front, if there is one. The lock's mutex must be held.
 func (l *lock) callUp() {
 	if a := l.queue.Front(); a != nil {
-		a.signal()
+		wakeUp(a.wake)
 	}
 }
 
@@ -136,12 +137,12 @@ func (l *lock) hold(c *claim, now time.Duration) {
 func sameName(a, b *claim) bool { return a.num == 0 && b.num == 0 && a.more.owner == b.more.owner }
 
 // settle notes that the release of the holder, or of permits, is about to be sent: from here on
-// a message means that the lock may be free. Without a subscription the waiters wait for the
-// answer. The lock's mutex must be held.
+// a message means that the lock may be free. There must be a subscription; else the waiters wait
+// for the answer. The lock's mutex must be held.
 func (l *lock) settle(c *claim, now time.Duration) {
 	b := l.lobby
 	permits := c.prim.Kind().Permits
-	if b == nil || b.listener == nil || l.holder != c && !permits {
+	if l.holder != c && !permits {
 		return
 	}
 	if !permits { // of permits, those of others may come free before
@@ -185,14 +186,4 @@ func (l *lock) nextLook() time.Duration {
 		return b.turns.Yielded()
 	}
 	return max(b.lookAt, b.turns.Yielded())
-}
-
-// tryRetire marks the lock dead if nothing keeps it. It must be called without the mutex.
-func (l *lock) tryRetire() {
-	l.s.registry.remove(l)
-}
-
-// idle reports whether nothing keeps the lock in the registry. The lock's mutex must be held.
-func (l *lock) idle() bool {
-	return l.claims == nil && l.queue.Front() == nil
 }

@@ -90,7 +90,7 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 	}
 	x.add(h)
 	if c.stopped {
-		c.renewSoon(h.began)
+		c.stopped, c.renewAt = false, h.began
 	}
 	c.reschedule()
 	return nil
@@ -136,7 +136,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 		a.lock.settleNested(x)
 		return err
 	}
-	c.confirmed(g.sent, a.lease(), g.doubts)
+	c.confirmed(g.sent, a.lease, g.doubts)
 	h.began = g.sent
 	if a.opts.lease > 0 {
 		c.bound = true
@@ -149,11 +149,11 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	if c.num == 0 {
 		c.more.holds[h] = id
 	}
-	if h.auto() && byName {
+	if h.fixed == nil && byName {
 		n := x.extra()
 		n.callers = append(n.callers, caller{h, a.ctx})
 	}
-	c.renewAt = min(c.renewAt, c.lock.s.nextRenewal(c, g.sent))
+	c.renewAfter(g.sent)
 	c.stopped = false
 	c.reschedule()
 	c.passTurn()
@@ -165,7 +165,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 // The lock's mutex must be held.
 func (a *acquisition) prepareNested(c *claim) (id string) {
 	m, side := c.account(), a.prim.Kind().Side
-	a.op = Op{Owner: c.ownerID(), N: a.n, ID: idgen.Request(), Lease: a.lease(), ByIDs: true,
+	a.op = Op{Owner: c.ownerID(), N: a.n, ID: idgen.Request(), Lease: a.lease, ByIDs: true,
 		Held: c.told(side), Other: c.told(1 - side), All: c.num != 0}
 	if a.prim.Kind().Fenced && c.sections != nil && c.sections.token == 0 {
 		a.op.Tokens, m.reserved = 1, 1

@@ -117,16 +117,21 @@ func (c *valuesOf) Value(key any) any {
 // add counts a hold in the section. The lock's mutex must be held.
 func (x *section) add(h *Hold) {
 	x.live[h.side]++
-	if h.auto() {
-		if x.auto++; x.auto == 1 {
-			x.until = 0 // fixed leases no longer count
-		}
-		x.until = max(x.until, x.claim.trust)
-	} else {
+	if h.fixed != nil {
 		n := x.extra()
 		n.fixed = append(n.fixed, h)
+		x.settleEnd()
+		return
 	}
-	x.settleEnd()
+	x.auto++
+	switch {
+	case !x.claim.prim.Kind().Shares:
+		x.until = never
+	case x.auto == 1: // fixed leases no longer count; renewals move the end
+		x.until = x.claim.trust
+	default:
+		x.until = max(x.until, x.claim.trust)
+	}
 }
 
 // remove takes a hold out of the count. The lock's mutex must be held.
@@ -139,50 +144,49 @@ func (x *section) remove(h *Hold) {
 		return
 	}
 	x.live[h.side]--
-	if h.auto() {
+	if h.fixed == nil {
 		x.auto--
 	}
-	if x.more != nil && !x.over() {
-		x.more.fixed = slices.DeleteFunc(x.more.fixed, func(f *Hold) bool { return f == h })
-		x.more.callers = slices.DeleteFunc(x.more.callers, func(c caller) bool { return c.hold == h })
+	if x.more != nil {
+		if !x.over() {
+			x.more.fixed = slices.DeleteFunc(x.more.fixed, func(f *Hold) bool { return f == h })
+			x.more.callers = slices.DeleteFunc(x.more.callers, func(c caller) bool { return c.hold == h })
+		}
+		x.settleEnd()
 	}
-	x.settleEnd()
 }
 
 // held returns the number of live holds of both sides, and of those that are just being taken.
 // The lock's mutex must be held.
 func (x *section) held() int {
-	return int(x.live[0]+x.live[1]) + x.entering()
-}
-
-// entering returns how many nested Locks are under way. The lock's mutex must be held.
-func (x *section) entering() int {
-	if x.more == nil {
-		return 0
+	n := x.live[0] + x.live[1]
+	if x.more != nil {
+		n += x.more.entering[0] + x.more.entering[1]
 	}
-	return int(x.more.entering[0] + x.more.entering[1])
+	return int(n)
 }
 
-// settleEnd sets the end of the section from the holds that it has. It stays as it was when
-// there are none: the section is about to close, or a nested Lock that is under way keeps it.
-// The lock's mutex must be held.
+// fixedHolds returns the live holds with a fixed lease. The lock's mutex must be held.
+func (x *section) fixedHolds() []*Hold {
+	if x.more == nil {
+		return nil
+	}
+	return x.more.fixed
+}
+
+// settleEnd sets the end of a section that only holds with fixed leases keep: it ends with the
+// last of them. The lock's mutex must be held.
 func (x *section) settleEnd() {
-	switch {
-	case x.auto == 0 && (x.more == nil || len(x.more.fixed) == 0):
-	case x.auto == 0:
+	if x.auto == 0 && len(x.fixedHolds()) > 0 {
 		x.until = x.lastFixed(func(h *Hold) time.Duration { return h.end })
-	case !x.claim.prim.Kind().Shares: // where sections share a claim, renewals move it
-		x.until = never
 	}
 }
 
 // lastFixed returns the latest of a time of the holds with a fixed lease; 0 if there are none.
 // The lock's mutex must be held.
 func (x *section) lastFixed(of func(h *Hold) time.Duration) (last time.Duration) {
-	if x.more != nil {
-		for _, h := range x.more.fixed {
-			last = max(last, of(h))
-		}
+	for _, h := range x.fixedHolds() {
+		last = max(last, of(h))
 	}
 	return last
 }

@@ -42,52 +42,41 @@ func OwnerFrom(ctx context.Context) (id string, ok bool) {
 	}
 }
 
-// A lineage is what a context says about one lock of one session: the sections of that lock
-// that it lies in, from the inside out, and the named owner around them.
-type lineage struct {
-	sections []*section
-	named    bool
-	owner    string
-	// other: it lies in a section of another kind of lock under the same key.
-	other bool
-}
-
-// lineageOf walks up from ctx. It runs code of the caller's contexts, so no mutex may be
-// held. Sections that have ended are for the caller to sort out: only the lock's mutex tells.
-func lineageOf(ctx context.Context, s *Session, family, key string) (l lineage) {
+// lineageOf returns what ctx says about one lock of one session: the sections of that lock that
+// it lies in, from the inside out, and the named owner around them. It fails if ctx lies in an
+// open section of another kind of lock under the same key, or if nobody can act under the name.
+// Which of the sections have ended is for the caller to sort out: only the lock's mutex tells.
+// lineageOf runs code of the caller's contexts, so no mutex may be held.
+func lineageOf(ctx context.Context, s *Session, family, key string) (sections []*section, owner string, err error) {
 	for {
 		switch v := ctx.Value(ownerKey{}).(type) {
 		case *section:
-			if lk := v.claim.lock; lk.s == s && lk.key == key {
-				if lk.kind.Family == family {
-					l.sections = append(l.sections, v)
-				} else {
-					l.other = l.other || !v.over()
-				}
+			l := v.claim.lock
+			switch {
+			case l.s != s || l.key != key:
+			case l.kind.Family == family:
+				sections = append(sections, v)
+			case !v.over():
+				return nil, "", fmt.Errorf("%w: this owner holds the name as another kind of lock; each kind needs names of its own", ErrArgument)
 			}
 			ctx = v.parent
 		case ownerName:
-			l.named, l.owner = true, string(v)
-			return l
+			return sections, string(v), v.check()
 		default:
-			return l
+			return sections, "", nil
 		}
 	}
 }
 
-// check returns why an acquisition with this lineage cannot be.
-func (l *lineage) check() error {
-	switch {
-	case l.other:
-		return fmt.Errorf("%w: this owner holds the name as another kind of lock; each kind needs names of its own", ErrArgument)
-	case !l.named:
-		return nil
-	case l.owner == "":
+// check returns why no owner can have that name.
+func (n ownerName) check() error {
+	id := string(n)
+	if id == "" {
 		return fmt.Errorf("%w: WithOwner with an empty id", ErrArgument)
 	}
-	if i := strings.LastIndexByte(l.owner, ':'); i >= 0 {
-		if _, ours := sessionIDs.Load(l.owner[:i]); ours {
-			return fmt.Errorf("%w: WithOwner(%q) has the shape of a session's own owner ids; name owners by something else", ErrArgument, l.owner)
+	if i := strings.LastIndexByte(id, ':'); i >= 0 {
+		if _, ours := sessionIDs.Load(id[:i]); ours {
+			return fmt.Errorf("%w: WithOwner(%q) has the shape of a session's own owner ids; name owners by something else", ErrArgument, id)
 		}
 	}
 	return nil

@@ -20,10 +20,10 @@ const (
 )
 
 // passOn opens the next section on a claim whose last section has closed, for the caller in
-// front of the queue, and reports whether it did. The lock's mutex must be held.
+// front of the queue, of which there is one, and reports whether it did. The lock's mutex must be held.
 func (l *lock) passOn(c *claim, now time.Duration) bool {
 	a := l.queue.Front()
-	if a == nil || l.state != lockOpen || !c.prim.Kind().HandsOver || !c.entrable(now) || !a.mayEnter(c, now) {
+	if l.state != lockOpen || !c.prim.Kind().HandsOver || !c.entrable(now) || !a.mayEnter(c, now) {
 		return false
 	}
 	if !l.waiting().turns.Pass(now, c.passUntil, l.s.cfg.HandOverLimit) {
@@ -44,16 +44,22 @@ func (a *acquisition) mayEnter(c *claim, now time.Duration) bool {
 		(a.deadline == 0 || now < a.deadline) && (!a.prim.Kind().Fenced || c.more.tokens > 0)
 }
 
-// give opens a section of c for a caller in the queue and wakes it. The lock's mutex must be
-// held.
-func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
-	if c.stopped {
-		c.renewSoon(now)
+// enter opens one more section on a claim that is held. The lock's mutex must be held.
+func (c *claim) enter(a *acquisition, now time.Duration) *section {
+	if c.stopped { // nobody wanted it to be renewed when it was due: this caller does
+		c.stopped, c.renewAt = false, now
+		c.reschedule()
 	}
 	if checking {
 		c.checkEntry(now)
 	}
-	x := c.open(a, now)
+	return c.open(a, now)
+}
+
+// give opens a section of c for a caller in the queue and wakes it. The lock's mutex must be
+// held.
+func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
+	x := c.enter(a, now)
 	x.token = c.draw()
 	l.dequeue(a)
 	if old := a.claim; old != nil { // it was refused: nothing of it stands, but for a mark
@@ -101,9 +107,9 @@ func (a *acquisition) take(x *section) (*section, error) {
 	cancel, handed, now := x.close(released), false, l.s.now()
 	switch {
 	case c.state != held || c.sections != nil: // others go on with it, or have ended it
-	case c.owed() > 0: // others have lost it, and may just be noticing
+	case c.more != nil && c.more.owing > 0: // others have lost it, and may just be noticing
 		c.retire(lostStanding)
-	case l.passOn(c, now):
+	case l.queue.Front() != nil && l.passOn(c, now):
 		handed = true
 	default:
 		c.end(c.overAt(now), nil)
@@ -119,30 +125,10 @@ func (a *acquisition) take(x *section) (*section, error) {
 	return nil, notAcquired(err, nil)
 }
 
-// mayShare reports whether the caller can have a section beside others on one claim: an
-// unnamed reader whose lease is renewed.
-func (a *acquisition) mayShare() bool {
-	return a.prim.Kind().Shares && a.named == "" && a.opts.lease == 0 && a.lock.s.cfg.HandOverLimit >= 0
-}
-
-// join opens a section on a read claim of the session, or returns nil if there is none to be
-// joined. The lock's mutex must be held.
-func (a *acquisition) join() *section {
-	l := a.lock
-	if l.share == nil || !a.mayShare() {
-		return nil
-	}
-	c, now := l.share, l.s.now()
-	if now >= c.passUntil || !c.entrable(now) {
-		return nil
-	}
-	if c.stopped {
-		c.renewSoon(now)
-	}
-	if checking {
-		c.checkEntry(now)
-	}
-	return c.open(a, now)
+// mayShare reports whether the caller can have a section beside others on a read claim: it is
+// an unnamed reader whose lease is renewed. The lock's mutex must be held.
+func (a *acquisition) mayShare(c *claim, now time.Duration) bool {
+	return a.prim.Kind().Shares && a.named == "" && a.opts.lease == 0 && now < c.passUntil && c.entrable(now)
 }
 
 // shareFrom lets readers join a claim that Redis has just granted, and takes in those that
@@ -158,7 +144,7 @@ func (l *lock) shareFrom(c *claim, sent time.Duration) {
 		switch {
 		case a.prim.Kind().Exclusive:
 			c.passUntil = min(c.passUntil, now+joinBeforeWriter)
-		case now < c.passUntil && c.entrable(now) && a.mayShare() && a.mayEnter(c, now):
+		case a.mayShare(c, now) && a.mayEnter(c, now):
 			l.give(c, a, now)
 		}
 		a = next

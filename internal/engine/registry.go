@@ -14,8 +14,9 @@ type registry struct {
 }
 
 // lockFor returns the lock of a handle, with its mutex held, or ErrClosed. It is looked up
-// anew only if it has left the registry since the handle was used last.
+// anew, or made, only if it has left the registry since the handle was used last.
 func (h *Handle) lockFor(k *Kind) (*lock, error) {
+	s, key := h.names.s, h.names.key[0]
 	if l := h.cached.Load(); l != nil {
 		l.mu.Lock()
 		switch l.state {
@@ -27,15 +28,7 @@ func (h *Handle) lockFor(k *Kind) (*lock, error) {
 		}
 		l.mu.Unlock()
 	}
-	l, err := h.s.registry.lookUp(h.s, k, h.names.Key())
-	if err == nil {
-		h.cached.Store(l)
-	}
-	return l, err
-}
-
-// lookUp returns a lock with its mutex held.
-func (r *registry) lookUp(s *Session, k *Kind, key string) (*lock, error) {
+	r := &s.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -52,23 +45,28 @@ func (r *registry) lookUp(s *Session, k *Kind, key string) (*lock, error) {
 		locks[key] = l
 		r.count++
 	}
+	h.cached.Store(l)
 	l.mu.Lock()
 	return l, nil
 }
 
-// remove takes l out if it is idle.
-func (r *registry) remove(l *lock) {
+// tryRetire takes the lock out of the registry if nothing keeps it. It must be called without
+// the mutex.
+func (l *lock) tryRetire() {
+	r := &l.s.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state == lockDead || !l.idle() {
+	if l.state == lockDead || l.claims != nil || l.queue.Front() != nil {
 		return
 	}
 	l.state = lockDead
 	delete(r.locks[l.kind.Family], l.key)
 	r.count--
-	r.signalIdle()
+	if r.idle != nil {
+		r.signalIdle()
+	}
 }
 
 // enter begins an operation that concerns no claim, and that Close waits for.

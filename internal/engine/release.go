@@ -13,7 +13,7 @@ import (
 
 // Unlock releases the hold; package rlock documents it.
 func (h *Hold) Unlock() error {
-	if !h.valid() {
+	if h == nil || h.section == nil {
 		return fmt.Errorf("unlock: %w", ErrNotHeld)
 	}
 	err := h.unlock()
@@ -37,20 +37,20 @@ func (h *Hold) unlock() error {
 		return ErrNotHeld
 	}
 	h.done = true
-	if !x.over() && !x.standing(now) {
+	open := x.standing(now)
+	if !open {
 		c.expire(now)
 	}
 	x.remove(h)
-	if x.over() {
+	switch {
+	case !open:
 		err := x.endedErr()
 		x.settleLost()
 		l.unlock()
 		return err
-	}
-	if x.held() > 0 {
+	case x.held() > 0:
 		return h.unlockInner()
-	}
-	if c.abandoned {
+	case c.abandoned:
 		c.leaveStanding(x)
 		return nil
 	}
@@ -63,8 +63,9 @@ func (h *Hold) unlock() error {
 		l.mu.Lock()
 		now = s.now()
 	}
+	owed := c.more != nil && c.more.owing > 0
 	switch {
-	case (c.state == lostStanding || c.state == lostGone) && c.owed() == 0: // meanwhile
+	case (c.state == lostStanding || c.state == lostGone) && !owed: // meanwhile
 		c.settle()
 		l.unlock()
 		return ErrLost
@@ -74,12 +75,12 @@ func (h *Hold) unlock() error {
 	case c.sections != nil || c.state != held:
 		l.unlock() // others go on with the claim, or have released it
 		return nil
-	case c.owed() > 0: // others have lost it, and may just be noticing
+	case owed: // others have lost it, and may just be noticing
 		c.retire(lostStanding)
 		l.unlock()
 		l.tryRetire()
 		return nil
-	case l.passOn(c, now):
+	case l.queue.Front() != nil && l.passOn(c, now):
 		l.unlock()
 		s.cfg.Trace.handedOver(c)
 		return nil
@@ -93,11 +94,12 @@ func (c *claim) release(now time.Duration) error {
 	l, s := c.lock, c.lock.s
 	c.state = releasing
 	s.schedule.remove(c)
-	l.settle(c, now)
+	listening := l.lobby != nil && l.lobby.listener != nil
+	if listening {
+		l.settle(c, now)
+	}
 	var buf [2]releaseCommand
 	cmds := c.releases(buf[:0])
-	until := c.overAt(now)
-	listening := l.lobby != nil && l.lobby.listener != nil
 	ctx := s.releaseContext(now)
 	l.unlock()
 
@@ -125,11 +127,11 @@ func (c *claim) release(now time.Duration) error {
 		}
 		b.turns.Released(s.now(), s.now()-now, r.receivers)
 	}
-	if l.holder == nil && (!told || errs != nil || gone) {
+	if l.holder == nil && l.queue.Front() != nil && (!told || errs != nil || gone) {
 		l.nudge()
 	}
 	if len(unsent) > 0 {
-		s.clean(cleaning{cmds: unsent, name: c.prim.Names().Name(), until: until})
+		s.clean(cleaning{cmds: unsent, name: c.prim.Names().Name(), until: c.overAt(now)})
 	}
 	l.unlock()
 	l.tryRetire()

@@ -36,7 +36,7 @@ type renewalKey struct {
 
 // renew asks Redis for one lease more for each of the claims, many in one script.
 func (s *Session) renew(claims []*claim) {
-	sent, doubts := s.now(), s.doubts()
+	sent, doubts := s.now(), s.conn.Doubts()
 	batches, patience := s.renewals(claims)
 	if len(batches) == 0 {
 		return
@@ -213,11 +213,11 @@ func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Durati
 			c.renewAt = min(c.renewAt, now+jitter(max(min(s.cfg.Lease/20, (c.trust-now)/4), 10*time.Millisecond)))
 		case alive[i] == 1 && b.lease == 0:
 			c.doubts = doubts
-			c.renewAt = min(c.renewAt, s.nextRenewal(c, sent))
+			c.renewAfter(sent)
 		case alive[i] == 1:
 			c.confirmed(sent, b.lease, doubts)
 			item.prolong()
-			c.renewAt = min(c.renewAt, s.nextRenewal(c, sent))
+			c.renewAfter(sent)
 		case c.more != nil && c.more.sides != item.sides:
 			c.renewAt = min(c.renewAt, now+minPause) // what was asked for is not what there is now
 		default:

@@ -67,7 +67,7 @@ func (s *Session) doubtClaim(c *claim) {
 	c.doubts-- // unlike the session's count
 	c.askSoon(s.now())
 	if c.state == asking {
-		s.doubt()
+		s.conn.Doubt()
 	}
 }
 
@@ -89,7 +89,7 @@ func revocation(owner, key string) string {
 // ForceUnlock runs a script that ends every owner's holds of the lock and returns those owners,
 // and tells the sessions that may hold under them.
 func (h *Handle) ForceUnlock(ctx context.Context, cmd script.Command) (bool, error) {
-	s := h.s
+	s := h.names.s
 	if h.err == nil && s.registry.enter() == nil { // if not, Call says why; Close waits for the telling too
 		defer s.registry.leave()
 	}

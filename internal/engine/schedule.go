@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"container/heap"
 	"sync"
 	"time"
 )
@@ -10,46 +9,48 @@ import (
 // the locks; the watchdog takes what is due off it, drops the mutex, and then visits the locks.
 type schedule struct {
 	mu    sync.Mutex
-	due   dueClaims
+	due   []*claim      // a binary heap: the next one is in front
 	armed time.Duration // when the watchdog wakes up; never is what it begins with
 	asked time.Duration // when else it must, by what was asked since it was armed last
 	kick  chan struct{} // capacity 1: wakes the watchdog
-}
-
-// dueClaims is a heap.
-type dueClaims []*claim
-
-func (d dueClaims) Len() int           { return len(d) }
-func (d dueClaims) Less(i, j int) bool { return d[i].due < d[j].due }
-func (d dueClaims) Swap(i, j int) {
-	d[i], d[j] = d[j], d[i]
-	d[i].index, d[j].index = int32(i), int32(j)
-}
-func (d *dueClaims) Push(x any) {
-	c := x.(*claim)
-	c.index = int32(len(*d))
-	*d = append(*d, c)
-}
-func (d *dueClaims) Pop() any {
-	last := len(*d) - 1
-	c := (*d)[last]
-	(*d)[last] = nil
-	*d = (*d)[:last]
-	c.index = -1
-	return c
 }
 
 // set has c looked at when it is due.
 func (s *schedule) set(c *claim, at time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.due = at
-	if c.index < 0 {
-		heap.Push(&s.due, c)
-	} else {
-		heap.Fix(&s.due, int(c.index))
+	i := int(c.index)
+	if i < 0 {
+		i = len(s.due)
+		s.due = append(s.due, c)
 	}
-	s.wake(at)
+	c.due = at
+	s.put(c, i)
+	if at < s.armed {
+		s.wake(at)
+	}
+}
+
+// put lets c stand at index i of the heap, or where it belongs from there: nearer to the front
+// than claims that are due later, behind those that are due earlier. The mutex must be held.
+func (s *schedule) put(c *claim, i int) {
+	d := s.due
+	for parent := (i - 1) / 2; i > 0 && c.due < d[parent].due; parent = (i - 1) / 2 {
+		d[i], d[parent].index = d[parent], int32(i)
+		i = parent
+	}
+	for {
+		child := 2*i + 1
+		if child+1 < len(d) && d[child+1].due < d[child].due {
+			child++
+		}
+		if child >= len(d) || c.due <= d[child].due {
+			break
+		}
+		d[i], d[child].index = d[child], int32(i)
+		i = child
+	}
+	d[i], c.index = c, int32(i)
 }
 
 // wakeAt has the watchdog look around at a time.
@@ -57,27 +58,37 @@ func (s *schedule) wakeAt(at time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = min(s.asked, at) // it may be about to be armed for what was known before
-	s.wake(at)
+	if at < s.armed {
+		s.wake(at)
+	}
 }
 
-// wake arms the watchdog: a later time finds it awake anyway. The mutex must be held.
+// wake arms the watchdog for an earlier time. The mutex must be held.
 func (s *schedule) wake(at time.Duration) {
-	if at < s.armed {
-		s.armed = at
-		select {
-		case s.kick <- struct{}{}:
-		default:
-		}
-	}
+	s.armed = at
+	wakeUp(s.kick)
 }
 
 // remove takes c off.
 func (s *schedule) remove(c *claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.index >= 0 {
-		heap.Remove(&s.due, int(c.index))
+	s.drop(c)
+}
+
+// drop takes c off; the last claim of the heap stands in for it. The mutex must be held.
+func (s *schedule) drop(c *claim) {
+	if c.index < 0 {
+		return
 	}
+	end := len(s.due) - 1
+	last := s.due[end]
+	s.due[end] = nil
+	s.due = s.due[:end]
+	if last != c {
+		s.put(last, int(c.index))
+	}
+	c.index = -1
 }
 
 // take takes off and returns what is due.
@@ -85,7 +96,9 @@ func (s *schedule) take(now time.Duration) (due []*claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.due) > 0 && s.due[0].due <= now {
-		due = append(due, heap.Pop(&s.due).(*claim))
+		c := s.due[0]
+		s.drop(c)
+		due = append(due, c)
 	}
 	return due
 }

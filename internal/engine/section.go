@@ -100,11 +100,18 @@ func (x *section) cancellation() *cancellation {
 // close ends the section, and reports whether there are contexts to be cancelled: by cancel,
 // without the mutex. The lock's mutex must be held.
 func (x *section) close(why ending) (cancel bool) {
-	if x.over() {
+	if !x.ended.CompareAndSwap(0, int32(why)) {
 		return false
 	}
-	x.ended.Store(int32(why))
-	x.claim.drop(x)
+	if x.prev != nil {
+		x.prev.next = x.next
+	} else {
+		x.claim.sections = x.next
+	}
+	if x.next != nil {
+		x.next.prev = x.prev
+	}
+	x.next, x.prev = nil, nil
 	return x.made.Load() != nil || x.more != nil
 }
 

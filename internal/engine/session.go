@@ -6,7 +6,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +30,7 @@ type Session struct {
 	cleanup  cleanup
 	fair     fairQueue
 	notes    notifier
-	spare    spare
+	spare    sync.Pool // of acquisitions, of this session: see New
 	life     life
 }
 
@@ -94,6 +93,9 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 		s.conn = new(script.Connection)
 	}
 	s.run = script.NewRunner(client, cfg.Logger, s.conn, &s.life.background)
+	// A channel must not leave the bubble in which a test with a made-up clock has made it, so
+	// acquisitions for reuse are not shared between sessions.
+	s.spare.New = func() any { return &acquisition{wake: make(chan struct{}, 1)} }
 	s.registry.locks = map[string]map[string]*lock{}
 	s.schedule.armed, s.schedule.asked, s.schedule.kick = never, never, make(chan struct{}, 1)
 	s.fair.waiters, s.fair.due = map[string]*fairWaiter{}, never
@@ -189,23 +191,8 @@ func (s *Session) CannotListen() bool { return s.life.silent.Load() }
 // Cluster reports whether the deployment is a Redis Cluster.
 func (s *Session) Cluster() bool { return s.cluster }
 
-// ownerID returns the id of a private owner: "<session id>:<number>", the shape of Redisson's
-// "<client id>:<thread id>".
-func (s *Session) ownerID(num uint64) string {
-	var buf [64]byte // enough for a UUID, so that only the string is allocated
-	return string(strconv.AppendUint(append(append(buf[:0], s.id...), ':'), num, 10))
-}
-
 // now is the time since the session began, by the monotonic clock.
 func (s *Session) now() time.Duration { return time.Since(s.start) }
-
-// closing returns the context that ends when Close begins.
-func (s *Session) closing() context.Context { return s.life.closing }
-
-// doubts counts how often the session may have missed something; see claim.doubtful.
-func (s *Session) doubts() uint32 { return s.conn.Doubts() }
-
-func (s *Session) doubt() { s.conn.Doubt() }
 
 // releaseTime bounds all releases that begin at about the same time.
 type releaseTime struct {

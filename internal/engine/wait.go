@@ -8,53 +8,41 @@ import (
 	"relock/pubsub"
 )
 
-// await waits for the lock. The lock's mutex must be held. It is held at the end too, unless a
-// section was handed over, which a.given says.
-func (a *acquisition) await() (grant, error) {
-	g, err, locked := a.loop()
-	if locked && a.given.Load() != nil {
-		a.lock.unlock()
-	}
-	return g, err
-}
-
-// loop is the wait loop: ask, listen, ask again, sleep. locked says whether the lock's mutex is
-// held at the end.
-func (a *acquisition) loop() (g grant, err error, locked bool) {
+// loop waits for the lock: ask, listen, ask again, sleep. The lock's mutex must be held. It is
+// held at the end too, unless a section was handed over, which a.given says.
+func (a *acquisition) loop() (grant, error) {
+	l := a.lock
 	// A named owner may hold the lock elsewhere already, and the queue may be waiting for
 	// just that hold to end. So it asks once before it queues, and each poll floor while it
 	// is not in front.
 	outOfTurn := a.named != ""
 	told := false
 	for {
-		l := a.lock
 		switch {
 		case a.given.Load() != nil:
-			return grant{}, nil, true
+			l.unlock()
+			return grant{}, nil
 		case a.hopeless != nil:
-			return grant{}, a.hopeless, true
+			return grant{}, a.hopeless
 		case l.state != lockOpen:
-			return grant{}, ErrClosed, true
+			return grant{}, ErrClosed
 		case outOfTurn || l.mayAsk(a):
 			outOfTurn = false
-			if g, err, done := a.round(); done {
-				return g, err, true
+			if g, err, done := a.round(); done && a.given.Load() == nil {
+				return g, err
 			}
 			continue
 		}
-		if !told && l.s.cfg.Trace != nil {
+		if t := l.s.cfg.Trace; t != nil && !told {
 			told = true
 			l.unlock()
-			l.s.cfg.Trace.waiting(a)
+			t.waiting(a)
 			l.mu.Lock()
 			continue
 		}
 		timedOut, err := a.park()
-		if a.given.Load() != nil {
-			return grant{}, nil, false
-		}
-		if err != nil {
-			return grant{}, err, true
+		if err != nil || a.given.Load() != nil {
+			return grant{}, err
 		}
 		outOfTurn = timedOut && a.named != ""
 	}
@@ -115,7 +103,7 @@ func (a *acquisition) failed(err *error) bool {
 func (a *acquisition) disown() {
 	c := a.claim
 	if c.state == asking {
-		c.end(a.lock.s.now()+a.lease(), nil)
+		c.end(a.lock.s.now()+a.lease, nil)
 	}
 	a.claim = nil
 	a.tries.unknown, a.tries.mayCome = false, false
@@ -229,10 +217,8 @@ func (l *lock) heard() {
 	}
 }
 
-// signal wakes the waiter, or lets its next wait return at once. The lock's mutex must be
-// held.
-func (a *acquisition) signal() { wakeUp(a.wake) }
-
+// wakeUp wakes the waiter with that channel, or lets its next wait return at once. The lock's
+// mutex must be held.
 func wakeUp(wake chan struct{}) {
 	select {
 	case wake <- struct{}{}:

@@ -40,30 +40,28 @@ func (s *Session) watch() {
 	}
 }
 
-// nextRenewal returns when to ask Redis about c again after having done so at a time: a third
-// of the lease later. Holds with a fixed lease are not prolonged, but asked for, so that a
-// lock that was deleted under them is noticed too. Times are rounded to a common grid, so that
-// locks taken one by one are renewed together. The lock's mutex must be held.
-func (s *Session) nextRenewal(c *claim, asked time.Duration) time.Duration {
-	lease := s.cfg.Lease
+// renewAfter has Redis asked about the claim again after having been asked at a time: a third of
+// the lease later, unless it is to be asked sooner. Holds with a fixed lease are not prolonged,
+// but asked for, so that a lock that was deleted under them is noticed too. Times are rounded to
+// a common grid, so that locks taken one by one are renewed together. The lock's mutex must be
+// held.
+func (c *claim) renewAfter(asked time.Duration) {
+	lease := c.lock.s.cfg.Lease
 	if !c.renewed() {
 		worth := false
 		for x := c.sections; x != nil; x = x.next {
-			if x.more == nil {
-				continue
-			}
-			for _, h := range x.more.fixed {
+			for _, h := range x.fixedHolds() {
 				if d := h.until - h.began; d >= minChecked {
 					lease, worth = min(lease, d), true
 				}
 			}
 		}
 		if !worth {
-			return never
+			return
 		}
 	}
 	at, grid := asked+lease/3, lease/30
-	return max(at-at%grid, asked+lease/6)
+	c.renewAt = min(c.renewAt, max(at-at%grid, asked+lease/6))
 }
 
 // minChecked is the shortest fixed lease that is worth a look in the middle of it.
@@ -73,7 +71,7 @@ const minChecked = 100 * time.Millisecond
 // be held.
 func (c *claim) renewed() bool {
 	for x := c.sections; x != nil; x = x.next {
-		if x.auto > 0 || c.prim.Kind().Shares && x.more != nil && len(x.more.fixed) > 0 && !c.bound {
+		if x.auto > 0 || len(x.fixedHolds()) > 0 && !c.bound && c.prim.Kind().Shares {
 			return true
 		}
 	}
@@ -83,7 +81,7 @@ func (c *claim) renewed() bool {
 // recheck has Redis asked about every claim at once: the session was not listening for a
 // moment, so it may have missed that one was ended.
 func (s *Session) recheck() {
-	s.doubt()
+	s.conn.Doubt()
 	for _, l := range s.registry.snapshot(false) {
 		l.mu.Lock()
 		for c := l.claims; c != nil; c = c.next {

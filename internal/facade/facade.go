@@ -6,6 +6,7 @@
 package facade
 
 import (
+	"context"
 	"fmt"
 
 	"relock/internal/engine"
@@ -30,8 +31,8 @@ type Mutex struct {
 }
 
 // NewMutex returns a Mutex. err, if any, is what each of its operations returns.
-func NewMutex(s *engine.Session, p Primitive, err error) *Mutex {
-	return &Mutex{engine.NewHandle(s, p.Names(), err), p}
+func NewMutex(p Primitive, err error) *Mutex {
+	return &Mutex{engine.NewHandle(p.Names(), err), p}
 }
 
 // Parts returns what m was made of, or an error if it is a zero value.
@@ -40,6 +41,15 @@ func (m *Mutex) Parts() (*engine.Handle, Primitive, error) {
 		return nil, nil, fmt.Errorf("%w: the mutex is a zero value; make one with New", engine.ErrArgument)
 	}
 	return &m.handle, m.prim, nil
+}
+
+// Lock is engine.Handle.Lock. A zero value returns ctx and an error.
+func (m *Mutex) Lock(ctx context.Context, wait bool, opts []engine.LockOption) (context.Context, *engine.Hold, error) {
+	if m == nil || m.prim == nil {
+		_, _, err := m.Parts()
+		return ctx, nil, err
+	}
+	return m.handle.Lock(ctx, m.prim, 1, wait, opts)
 }
 
 // Wrap puts the operation and the name in front of what went wrong.

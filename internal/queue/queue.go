@@ -17,16 +17,19 @@ type Node[T any] struct {
 }
 
 // Front returns the waiter in front, nil if the queue is empty.
-func (q *Queue[T]) Front() *T { return of(q.front) }
-
-// Next returns the waiter behind n, nil at the end.
-func (n *Node[T]) Next() *T { return of(n.next) }
-
-func of[T any](n *Node[T]) *T {
-	if n == nil {
+func (q *Queue[T]) Front() *T {
+	if q.front == nil {
 		return nil
 	}
-	return n.Of
+	return q.front.Of
+}
+
+// Next returns the waiter behind n, nil at the end.
+func (n *Node[T]) Next() *T {
+	if n.next == nil {
+		return nil
+	}
+	return n.next.Of
 }
 
 // Push puts n at the end.
