@@ -151,16 +151,16 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 				return a.nest(x, false)
 			}
 		}
-		var x *section
-		if c := l.claimOf(a.named); c != nil {
-			var hold *Hold
-			var section context.Context
-			if hold, section, err = a.nestNamed(c); err != errAgain {
+		if a.named != "" {
+			if c := l.claimOf(a.named); c != nil {
+				hold, section, err := a.nestNamed(c)
+				if err == errAgain {
+					continue
+				}
 				return hold, section, err
 			}
-			continue
 		}
-		x, err = a.outermost()
+		x, err := a.outermost()
 		switch {
 		case err == errAgain:
 			a.given.Store(nil)
@@ -184,7 +184,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 // claimOf returns the claim of a named owner, nil if there is none. The lock's mutex must be
 // held.
 func (l *lock) claimOf(name string) *claim {
-	for c := l.claims; c != nil && name != ""; c = c.next {
+	for c := l.claims; c != nil; c = c.next {
 		if c.num == 0 && c.more.owner == name && (c.state == asking || c.sections != nil) {
 			return c
 		}

@@ -47,7 +47,7 @@ var errLate = errors.New("rlock: the reply came later than the lease it speaks o
 // tryAcquire runs the acquire script once. An error means that the lock is not known to be
 // held; a grant is one that can still be trusted.
 func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op) (grant, error) {
-	g := grant{sent: s.now(), doubts: s.conn.Doubts()}
+	g := grant{sent: s.now(), doubts: s.conn.Doubts.Load()}
 	var buf [6]int64
 	reply, err := script.Numbers(buf[:0], s.run.Run(ctx, p.Acquire(op)))
 	if err != nil {

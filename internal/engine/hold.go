@@ -215,7 +215,7 @@ func (h *Hold) extension(now, d time.Duration) (cmd script.Command, lease time.D
 func (h *Hold) sendExtend(ctx context.Context, cmd script.Command) (alive int64, sent time.Duration, doubts uint32, err error) {
 	s := h.section.claim.lock.s
 	for n := 0; ; n++ {
-		sent, doubts = s.now(), s.conn.Doubts()
+		sent, doubts = s.now(), s.conn.Doubts.Load()
 		alive, err = s.run.Run(ctx, cmd).AsInt64()
 		if err == nil || ctx.Err() != nil || script.Classify(err) == script.Refused {
 			return alive, sent, doubts, err

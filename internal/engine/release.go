@@ -93,7 +93,6 @@ func (h *Hold) unlock() error {
 func (c *claim) release(now time.Duration) error {
 	l, s := c.lock, c.lock.s
 	c.state = releasing
-	s.schedule.remove(c)
 	listening := l.lobby != nil && l.lobby.listener != nil
 	if listening {
 		l.settle(c, now)

@@ -36,7 +36,7 @@ type renewalKey struct {
 
 // renew asks Redis for one lease more for each of the claims, many in one script.
 func (s *Session) renew(claims []*claim) {
-	sent, doubts := s.now(), s.conn.Doubts()
+	sent, doubts := s.now(), s.conn.Doubts.Load()
 	batches, patience := s.renewals(claims)
 	if len(batches) == 0 {
 		return

@@ -67,7 +67,7 @@ func (s *Session) doubtClaim(c *claim) {
 	c.doubts-- // unlike the session's count
 	c.askSoon(s.now())
 	if c.state == asking {
-		s.conn.Doubt()
+		s.conn.Doubts.Add(1)
 	}
 }
 

@@ -103,11 +103,16 @@ func (s *schedule) take(now time.Duration) (due []*claim) {
 	return due
 }
 
-// arm returns when the watchdog must wake up, at the latest at a given time.
-func (s *schedule) arm(latest time.Duration) time.Duration {
+// arm returns when the watchdog must wake up, at the latest at a given time. A time for which it
+// was armed before, and that is not over, stays: else each Lock of a session that holds nothing
+// else would wake it.
+func (s *schedule) arm(now, latest time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.armed, s.asked = min(latest, s.asked), never
+	if s.armed <= now {
+		s.armed = never
+	}
+	s.armed, s.asked = min(s.armed, latest, s.asked), never
 	if len(s.due) > 0 {
 		s.armed = min(s.armed, s.due[0].due)
 	}

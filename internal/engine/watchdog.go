@@ -30,7 +30,7 @@ func (s *Session) watch() {
 		if len(silent) > 0 {
 			s.life.background.Go(func() { s.heartbeat(silent) })
 		}
-		timer.Reset(s.schedule.arm(next) - s.now())
+		timer.Reset(s.schedule.arm(now, next) - s.now())
 		select {
 		case <-timer.C:
 		case <-s.schedule.kick:
@@ -81,7 +81,7 @@ func (c *claim) renewed() bool {
 // recheck has Redis asked about every claim at once: the session was not listening for a
 // moment, so it may have missed that one was ended.
 func (s *Session) recheck() {
-	s.conn.Doubt()
+	s.conn.Doubts.Add(1)
 	for _, l := range s.registry.snapshot(false) {
 		l.mu.Lock()
 		for c := l.claims; c != nil; c = c.next {

@@ -22,20 +22,16 @@ type Runner struct {
 type Connection struct {
 	// suspect: it is being made, or failed last; see Runner.Multi.
 	suspect atomic.Bool
-	doubts  atomic.Uint32
+	// Doubts counts how often the session may have missed that the server was replaced, or what
+	// it said. What was confirmed under another count is in doubt.
+	Doubts atomic.Uint32
 }
 
 // Redialled notes that the connection is made anew. The function that dials calls it.
 func (c *Connection) Redialled() {
 	c.suspect.Store(true)
-	c.doubts.Add(1)
+	c.Doubts.Add(1)
 }
-
-// Doubt notes that the session may have missed that the server was replaced, or what it said.
-func (c *Connection) Doubt() { c.doubts.Add(1) }
-
-// Doubts counts such events. What was confirmed under another count is in doubt.
-func (c *Connection) Doubts() uint32 { return c.doubts.Load() }
 
 // NewRunner returns a Runner whose goroutines count in background.
 func NewRunner(client rueidis.Client, log *slog.Logger, conn *Connection, background *sync.WaitGroup) *Runner {
@@ -48,6 +44,9 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 		return r.Multi(ctx, []Command{c})[0]
 	}
 	res := r.client.Do(ctx, r.evalsha(c))
+	if res.Error() == nil && !r.conn.suspect.Load() {
+		return res
+	}
 	if isNoScript(res) {
 		res = r.client.Do(ctx, r.eval(c))
 	}
@@ -58,24 +57,18 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 // heard notes whether the connection is in order, by an answer or its lack.
 func (r *Runner) heard(res rueidis.RedisResult) {
 	err := res.Error()
-	if err == nil {
-		if r.conn.suspect.Load() {
-			r.conn.suspect.Store(false)
-		}
-		return
-	}
-	r.heardError(err)
-}
-
-func (r *Runner) heardError(err error) {
-	if _, fromRedis := rueidis.IsRedisErr(err); fromRedis {
+	_, fromRedis := rueidis.IsRedisErr(err)
+	switch {
+	case err == nil:
+		r.conn.suspect.Store(false)
+	case fromRedis:
 		r.conn.suspect.Store(false)
 		if Classify(err) == NotRun {
-			r.conn.Doubt() // a failover or a resharding is under way
+			r.conn.Doubts.Add(1) // a failover or a resharding is under way
 		}
-	} else if !IsContext(err) {
+	case !IsContext(err):
 		r.conn.suspect.Store(true)
-		r.conn.Doubt()
+		r.conn.Doubts.Add(1)
 	}
 }
 
