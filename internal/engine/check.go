@@ -15,7 +15,7 @@ func CheckInvariants(on bool) { checking = on }
 // check panics if an invariant of claim.go does not hold. The lock's mutex must be held.
 func (l *lock) check() {
 	fail := func(c *claim, format string, args ...any) {
-		panic(fmt.Sprintf("relock: %s, claim of %s in state %d: ", l.key, c.ownerID(), c.state) + fmt.Sprintf(format, args...))
+		panic(fmt.Sprintf("relock: %s, claim of %s in state %d: ", l.Key(), c.ownerID(), c.state) + fmt.Sprintf(format, args...))
 	}
 	owners := map[uint64]bool{}
 	for c := l.claims; c != nil; c = c.next {
@@ -49,6 +49,6 @@ func (l *lock) check() {
 // be held.
 func (c *claim) checkEntry(now time.Duration) {
 	if c.state != held || c.trust-now < trustIn(c.lock.s.cfg.Lease)/3 || c.stopped {
-		panic(fmt.Sprintf("relock: I5: %s was entered in state %d with %v of trust left, stopped: %v", c.lock.key, c.state, c.trust-now, c.stopped))
+		panic(fmt.Sprintf("relock: I5: %s was entered in state %d with %v of trust left, stopped: %v", c.lock.Key(), c.state, c.trust-now, c.stopped))
 	}
 }

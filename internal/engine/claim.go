@@ -27,7 +27,7 @@ import (
 //	   trust of a full lease left, and from then on the claim is renewed.
 //	I6 On an exclusive claim at most one section is open.
 //
-// All fields are guarded by the lock's mutex, but for the place in the schedule.
+// All fields are guarded by the lock's mutex, but for index.
 type claim struct {
 	lock     *lock
 	prim     Primitive // of the acquisition that it was made for
@@ -39,10 +39,7 @@ type claim struct {
 
 	lease
 
-	// The place in the schedule, guarded by its mutex: when the claim is due, and the index,
-	// -1 if it is not there.
-	due   time.Duration
-	index int32
+	index int32 // in the schedule, guarded by its mutex; -1 if it is not there
 
 	n int32 // permits
 

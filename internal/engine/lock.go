@@ -12,9 +12,8 @@ import (
 // for it. Its mutex guards it, its claims, sections and waiters. Nobody holds that mutex while
 // code of another package runs, but for the session's schedule, whose mutex comes after it.
 type lock struct {
-	s    *Session
-	kind *Kind // one of its family
-	key  string
+	*Names       // of the handle that has used it first
+	kind   *Kind // one of its family
 
 	mu     sync.Mutex
 	state  lockState

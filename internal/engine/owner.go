@@ -53,7 +53,7 @@ func lineageOf(ctx context.Context, s *Session, family, key string) (sections []
 		case *section:
 			l := v.claim.lock
 			switch {
-			case l.s != s || l.key != key:
+			case l.s != s || l.key[0] != key:
 			case l.kind.Family == family:
 				sections = append(sections, v)
 			case !v.over():

@@ -41,7 +41,7 @@ func (h *Handle) lockFor(k *Kind) (*lock, error) {
 	}
 	l := locks[key]
 	if l == nil {
-		l = &lock{s: s, kind: k, key: key}
+		l = &lock{Names: h.names, kind: k}
 		locks[key] = l
 		r.count++
 	}
@@ -62,7 +62,7 @@ func (l *lock) tryRetire() {
 		return
 	}
 	l.state = lockDead
-	delete(r.locks[l.kind.Family], l.key)
+	delete(r.locks[l.kind.Family], l.key[0])
 	r.count--
 	if r.idle != nil {
 		r.signalIdle()

@@ -82,7 +82,7 @@ func (s *Session) renewals(claims []*claim) (batches []*renewal, patience time.D
 			}
 			key.script = p.(Leased).RenewScript()
 			if s.cluster {
-				key.slot = keyname.Slot(l.key)
+				key.slot = keyname.Slot(l.Key())
 			}
 			b := open[key]
 			if b == nil || len(b.items) >= renewBatch {

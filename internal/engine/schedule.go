@@ -9,10 +9,16 @@ import (
 // the locks; the watchdog takes what is due off it, drops the mutex, and then visits the locks.
 type schedule struct {
 	mu    sync.Mutex
-	due   []*claim      // a binary heap: the next one is in front
+	due   []visit       // a binary heap: the next one is in front
 	armed time.Duration // when the watchdog wakes up; never is what it begins with
 	asked time.Duration // when else it must, by what was asked since it was armed last
 	kick  chan struct{} // capacity 1: wakes the watchdog
+}
+
+// A visit is when the watchdog must look at a claim.
+type visit struct {
+	at time.Duration
+	c  *claim
 }
 
 // set has c looked at when it is due.
@@ -22,35 +28,36 @@ func (s *schedule) set(c *claim, at time.Duration) {
 	i := int(c.index)
 	if i < 0 {
 		i = len(s.due)
-		s.due = append(s.due, c)
+		s.due = append(s.due, visit{})
 	}
-	c.due = at
-	s.put(c, i)
+	s.put(visit{at, c}, i)
 	if at < s.armed {
 		s.wake(at)
 	}
 }
 
-// put lets c stand at index i of the heap, or where it belongs from there: nearer to the front
-// than claims that are due later, behind those that are due earlier. The mutex must be held.
-func (s *schedule) put(c *claim, i int) {
+// put lets v stand at index i of the heap, or where it belongs from there: nearer to the front
+// than later visits, behind earlier ones. The mutex must be held.
+func (s *schedule) put(v visit, i int) {
 	d := s.due
-	for parent := (i - 1) / 2; i > 0 && c.due < d[parent].due; parent = (i - 1) / 2 {
-		d[i], d[parent].index = d[parent], int32(i)
-		i = parent
+	for up := (i - 1) / 2; i > 0 && v.at < d[up].at; up = (i - 1) / 2 {
+		d[i] = d[up]
+		d[i].c.index = int32(i)
+		i = up
 	}
 	for {
-		child := 2*i + 1
-		if child+1 < len(d) && d[child+1].due < d[child].due {
-			child++
+		down := 2*i + 1
+		if down+1 < len(d) && d[down+1].at < d[down].at {
+			down++
 		}
-		if child >= len(d) || c.due <= d[child].due {
+		if down >= len(d) || v.at <= d[down].at {
 			break
 		}
-		d[i], d[child].index = d[child], int32(i)
-		i = child
+		d[i] = d[down]
+		d[i].c.index = int32(i)
+		i = down
 	}
-	d[i], c.index = c, int32(i)
+	d[i], v.c.index = v, int32(i)
 }
 
 // wakeAt has the watchdog look around at a time.
@@ -73,20 +80,20 @@ func (s *schedule) wake(at time.Duration) {
 func (s *schedule) remove(c *claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop(c)
+	if c.index >= 0 {
+		s.drop(int(c.index))
+	}
 }
 
-// drop takes c off; the last claim of the heap stands in for it. The mutex must be held.
-func (s *schedule) drop(c *claim) {
-	if c.index < 0 {
-		return
-	}
-	end := len(s.due) - 1
+// drop takes off what is at index i; the last visit of the heap stands in for it. The mutex must
+// be held.
+func (s *schedule) drop(i int) {
+	c, end := s.due[i].c, len(s.due)-1
 	last := s.due[end]
-	s.due[end] = nil
+	s.due[end] = visit{}
 	s.due = s.due[:end]
-	if last != c {
-		s.put(last, int(c.index))
+	if i < end {
+		s.put(last, i)
 	}
 	c.index = -1
 }
@@ -95,10 +102,9 @@ func (s *schedule) drop(c *claim) {
 func (s *schedule) take(now time.Duration) (due []*claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.due) > 0 && s.due[0].due <= now {
-		c := s.due[0]
-		s.drop(c)
-		due = append(due, c)
+	for len(s.due) > 0 && s.due[0].at <= now {
+		due = append(due, s.due[0].c)
+		s.drop(0)
 	}
 	return due
 }
@@ -114,7 +120,7 @@ func (s *schedule) arm(now, latest time.Duration) time.Duration {
 	}
 	s.armed, s.asked = min(s.armed, latest, s.asked), never
 	if len(s.due) > 0 {
-		s.armed = min(s.armed, s.due[0].due)
+		s.armed = min(s.armed, s.due[0].at)
 	}
 	return s.armed
 }
