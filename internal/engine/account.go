@@ -45,7 +45,7 @@ type account struct {
 	free chan struct{}
 }
 
-// account returns c.more, made if need be. The lock's mutex must be held.
+// account returns c.more, made if need be.
 func (c *claim) account() *account {
 	if c.more == nil {
 		c.more = new(account)
@@ -53,11 +53,8 @@ func (c *claim) account() *account {
 	return c.more
 }
 
-// owes counts lost sections that are not unlocked yet. The lock's mutex must be held.
-func (c *claim) owes(n int) { c.account().owing += n }
-
-// waitTurn returns true with the lock's mutex held and no command under way, or false,
-// without the mutex, when ctx ends first. The lock's mutex must be held.
+// waitTurn returns true with the lock's mutex held and no command under way, or false, without
+// the mutex, when ctx ends first.
 func (c *claim) waitTurn(ctx context.Context) bool {
 	l := c.lock
 	for c.more != nil && c.more.busy {
@@ -76,7 +73,7 @@ func (c *claim) waitTurn(ctx context.Context) bool {
 	return true
 }
 
-// passTurn ends the command that made the account busy. The lock's mutex must be held.
+// passTurn ends the command that made the account busy.
 func (c *claim) passTurn() {
 	c.more.busy = false
 	if c.more.free != nil {
@@ -85,8 +82,7 @@ func (c *claim) passTurn() {
 	}
 }
 
-// told returns how many holds of a side Redis counts for the claim at most. The lock's mutex
-// must be held.
+// told returns how many holds of a side Redis counts for the claim at most.
 func (c *claim) told(side int) int {
 	n := 0
 	if k := c.prim.Kind(); c.num != 0 && !k.ByID && k.Side == side {
@@ -113,8 +109,8 @@ type releaseCommand struct {
 	known bool // a hold stands there, unless it was lost
 }
 
-// releases returns the commands that end all that may stand of the claim. They need no
-// earlier answer, since they name all of it. The lock's mutex must be held.
+// releases returns the commands that end all that may stand of the claim. They need no earlier
+// answer, since they name all of it.
 func (c *claim) releases(cmds []releaseCommand) []releaseCommand {
 	if c.more == nil { // a private claim with one hold, which has no id
 		op := Op{Owner: c.ownerID(), N: int(c.n), All: true, Private: true}
@@ -135,17 +131,15 @@ func (c *claim) releases(cmds []releaseCommand) []releaseCommand {
 }
 
 // mayStandOn reports whether Redis may have something of a side beside the holds that are told:
-// some whose end is not confirmed, some that may come late, or the mark of a waiter. The lock's
-// mutex must be held.
+// some whose end is not confirmed, some that may come late, or the mark of a waiter.
 func (c *claim) mayStandOn(side int, p Primitive) bool {
 	m := c.more
 	return len(m.ending[side]) > 0 || m.strays[side] || m.registered && p.Kind().Registers
 }
 
 // surplus takes the ids of a side off the account that the holds of a section do not need, and
-// returns them: they are to be ended. The ids of a private owner are alike, so that any will do;
-// those of a named owner may stand in Redis or not, each for itself. The lock's mutex must be
-// held.
+// returns them: they are to be ended. The ids of a private owner are alike, so that any will
+// do; those of a named owner may stand in Redis or not, each for itself.
 func (c *claim) surplus(side int, x *section) []string {
 	m := c.more
 	if m == nil {
@@ -179,8 +173,7 @@ func (c *claim) surplus(side int, x *section) []string {
 	return ends
 }
 
-// ended takes ids off the account that are confirmed not to stand. The lock's mutex must be
-// held.
+// ended takes ids off the account that are confirmed not to stand.
 func (c *claim) ended(side int, ids []string) {
 	confirmed := func(id string) bool { return slices.Contains(ids, id) }
 	c.more.ids[side] = slices.DeleteFunc(c.more.ids[side], confirmed)
@@ -188,8 +181,7 @@ func (c *claim) ended(side int, ids []string) {
 	c.more.sides++
 }
 
-// partial returns the command that ends holds of one side while others stay. The lock's mutex
-// must be held.
+// partial returns the command that ends holds of one side while others stay.
 func (c *claim) partial(side int, ends []string, keep time.Duration) script.Command {
 	m := c.more
 	op := Op{Owner: c.ownerID(), N: int(c.n), Ends: ends, Keep: keep, ByIDs: m.byIDs, Private: c.num != 0}
@@ -198,8 +190,7 @@ func (c *claim) partial(side int, ends []string, keep time.Duration) script.Comm
 	return c.sidesOf()[side].Release(&op)
 }
 
-// draw returns the next fencing token of the claim; 0 if there is none. The lock's mutex must
-// be held.
+// draw returns the next fencing token of the claim; 0 if there is none.
 func (c *claim) draw() int64 {
 	if c.more == nil || c.more.tokens == 0 {
 		return 0
@@ -209,8 +200,8 @@ func (c *claim) draw() int64 {
 	return c.more.token - 1
 }
 
-// reserve notes the highest token that Redis has reserved for the claim: the last of those
-// that it surely has. The lock's mutex must be held.
+// reserve notes the highest token that Redis has reserved for the claim: the last of those that
+// it surely has.
 func (c *claim) reserve(highest int64) {
 	if highest > 0 {
 		m := c.account()
@@ -220,7 +211,7 @@ func (c *claim) reserve(highest int64) {
 }
 
 // over returns when the lock is over in Redis at the latest, should nothing be heard of it any
-// more: a renewal may just be under way. The lock's mutex must be held.
+// more: a renewal may just be under way.
 func (c *claim) overAt(now time.Duration) time.Duration {
 	return max(now+c.lock.s.cfg.Lease, c.trust+time.Second)
 }

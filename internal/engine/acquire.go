@@ -181,8 +181,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 	}
 }
 
-// claimOf returns the claim of a named owner, nil if there is none. The lock's mutex must be
-// held.
+// claimOf returns the claim of a named owner, nil if there is none.
 func (l *lock) claimOf(name string) *claim {
 	for c := l.claims; c != nil; c = c.next {
 		if c.num == 0 && c.more.owner == name && (c.state == asking || c.sections != nil) {

@@ -6,7 +6,7 @@ import (
 	"relock/pubsub"
 )
 
-// enqueue puts the caller at the end of the session's queue. The lock's mutex must be held.
+// enqueue puts the caller at the end of the session's queue.
 func (a *acquisition) enqueue() {
 	l := a.lock
 	a.node.Of = a
@@ -34,7 +34,7 @@ func (a *acquisition) fail(err error) error {
 	return err
 }
 
-// admit makes a section of a grant. The lock's mutex must be held.
+// admit makes a section of a grant.
 func (a *acquisition) admit(g grant) *section {
 	l, c, s, k := a.lock, a.claim, a.lock.s, a.prim.Kind()
 	c.state = held
@@ -66,8 +66,7 @@ func (a *acquisition) admit(g grant) *section {
 	return x
 }
 
-// leave gives up the caller's place in the queue. won is the grant, nil if there is none. The
-// lock's mutex must be held.
+// leave gives up the caller's place in the queue. won is the grant, nil if there is none.
 func (a *acquisition) leave(won *grant) {
 	if !a.queued {
 		return
@@ -93,8 +92,7 @@ func (a *acquisition) leave(won *grant) {
 	}
 }
 
-// dequeue takes a out of the queue. The subscription ends when nobody waits any more. The
-// lock's mutex must be held.
+// dequeue takes a out of the queue. The subscription ends when nobody waits any more.
 func (l *lock) dequeue(a *acquisition) {
 	l.queue.Remove(&a.node)
 	a.queued = false
@@ -107,7 +105,6 @@ func (l *lock) dequeue(a *acquisition) {
 
 // giveUp ends the claim of a failed acquisition: what may have been granted is released in the
 // background. The channel is closed when that is done; it is nil if nobody need wait for it.
-// The lock's mutex must be held.
 func (a *acquisition) giveUp() <-chan struct{} {
 	c := a.claim
 	if c == nil || c.state != asking {

@@ -96,8 +96,7 @@ func (a *acquisition) ask() (grant, error) {
 	return g, err
 }
 
-// attempt prepares the claim that the acquisition asks for, and the command. The lock's mutex
-// must be held.
+// attempt prepares the claim that the acquisition asks for, and the command.
 func (a *acquisition) attempt() *Op {
 	l, k := a.lock, a.prim.Kind()
 	if a.claim == nil {
@@ -135,7 +134,7 @@ func (a *acquisition) attempt() *Op {
 const maxTokens = 256
 
 // wantTokens returns how many fencing tokens an acquisition reserves: one for itself, and one
-// for each caller behind it that the claim may be passed on to. The lock's mutex must be held.
+// for each caller behind it that the claim may be passed on to.
 func (l *lock) wantTokens(a *acquisition) int {
 	n := 1
 	if a.queued && l.s.cfg.HandOverLimit >= 0 {

@@ -8,24 +8,8 @@ import (
 // A claim is what Redis has granted, or is being asked to grant, to this session for one
 // lock: one owner, what stands under it, its lease. The owner id is made for the claim and
 // never used again, so that a command which arrives late finds nothing to harm.
-//
-//	asking ──granted──▶ held ──last section closed──▶ releasing ──confirmed──▶ gone
-//	   │ refused: waits   │ lost                          │ no answer
-//	   │                  ▼                               ▼
-//	   │                lost ──sections unlocked──▶ ending, if it may still stand
-//	   │                left (Hold.Abandon) ──lease over──▶ gone
-//	   └ abandoned, outcome unknown ────────────────▶ ending
-//
-// Invariants; lock.check asserts them in tests:
-//
-//	I1 Redis holds nothing of this session that is not in some claim's account, but for
-//	   what a command takes that is delivered after its claim was gone.
-//	I2 A section is open, nested into and extended only while now < min(trust, until).
-//	I3 An owner id that was made here belongs to one claim and is never reused.
-//	I4 A claim has at most one awaited command that changes its account.
-//	I5 A caller that enters a claim by hand-over or by joining finds at least half of the
-//	   trust of a full lease left, and from then on the claim is renewed.
-//	I6 On an exclusive claim at most one section is open.
+// docs/architecture.md has the diagram of its states, and the invariants I1 to I6, which
+// lock.check asserts in tests.
 //
 // All fields are guarded by the lock's mutex, but for index.
 type claim struct {
@@ -80,8 +64,7 @@ const (
 // Redis began to count.
 func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, time.Second) }
 
-// newClaim makes a claim for an acquisition, in the account before anything is sent. The
-// lock's mutex must be held.
+// newClaim makes a claim for an acquisition, in the account before anything is sent.
 func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, prim: a.prim, n: int32(a.n), index: -1, next: l.claims}
 	c.renewAt = never
@@ -108,7 +91,7 @@ func (c *claim) ownerID() string {
 }
 
 // retire takes a claim off the lock's account: nothing of it stands, or what may stand is
-// somebody else's business from now on. The lock's mutex must be held.
+// somebody else's business from now on.
 func (c *claim) retire(to claimState) {
 	l := c.lock
 	if c.state <= releasing {
@@ -139,7 +122,7 @@ func (c *claim) retire(to claimState) {
 }
 
 // open opens a section on the claim, with its outermost hold. fixed is the end of a fixed
-// lease, 0 if the watchdog renews. The lock's mutex must be held.
+// lease, 0 if the watchdog renews.
 func (c *claim) open(a *acquisition, began time.Duration) *section {
 	x := &c.first
 	if x.claim != nil {
@@ -161,17 +144,13 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 }
 
 // lose ends a held claim that can be trusted no longer. gone says that Redis has told so: then
-// nothing stands any more. The lock's mutex must be held.
+// nothing stands any more.
 func (c *claim) lose(reason string, gone bool) {
 	if c.state != held {
 		return
 	}
-	var cancel []*section
-	for x := c.sections; x != nil; x = c.sections {
-		c.owes(1)
-		if x.close(lost) {
-			cancel = append(cancel, x)
-		}
+	for c.sections != nil {
+		c.sections.lose()
 	}
 	l, wasHolder := c.lock, c.lock.holder == c
 	if gone && c.num != 0 {
@@ -180,15 +159,30 @@ func (c *claim) lose(reason string, gone bool) {
 		c.retire(lostStanding)
 	}
 	l.later(func() {
-		for _, x := range cancel {
-			x.cancel()
-		}
 		c.tellLost(reason)
 		l.tryRetire()
 	})
 	if wasHolder || c.prim.Kind().Shares {
 		l.nudge()
 	}
+}
+
+// lose ends a section whose claim is lost, or whose own time is over.
+func (x *section) lose() {
+	x.claim.account().owing++
+	if x.close(lost) {
+		x.claim.lock.later(x.cancel)
+	}
+}
+
+// loseSection ends one of several sections of a claim: its own time is over.
+func (c *claim) loseSection(x *section, reason string) {
+	if c.sections == x && x.next == nil {
+		c.lose(reason, false)
+		return
+	}
+	x.lose()
+	c.lock.later(func() { c.tellLost(reason) })
 }
 
 // tellLost tells the logger and the hooks of a loss.
@@ -200,25 +194,7 @@ func (c *claim) tellLost(reason string) {
 	})
 }
 
-// loseSection ends one of several sections of a claim: its own time is over. The lock's mutex
-// must be held.
-func (c *claim) loseSection(x *section, reason string) {
-	if c.sections == x && x.next == nil {
-		c.lose(reason, false)
-		return
-	}
-	c.owes(1)
-	cancel := x.close(lost)
-	c.lock.later(func() {
-		if cancel {
-			x.cancel()
-		}
-		c.tellLost(reason)
-	})
-}
-
-// excludes reports whether the claim has a hold that lets no other owner in. The lock's mutex
-// must be held.
+// excludes reports whether the claim has a hold that lets no other owner in.
 func (c *claim) excludes() bool {
 	if c.more == nil || c.sections == nil {
 		return c.prim.Kind().Exclusive
@@ -236,21 +212,20 @@ func (c *claim) excludes() bool {
 func (c *claim) doubtful() bool { return c.doubts != c.lock.s.conn.Doubts.Load() }
 
 // confirmed notes that Redis has granted the claim, or renewed it, by a command that was sent
-// at a time. The lock's mutex must be held.
+// at a time.
 func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
 	c.trust = max(c.trust, sent+trustIn(lease))
 	c.doubts = doubts
 }
 
 // entrable reports whether another caller may enter the claim, as far as the claim itself is
-// concerned. The lock's mutex must be held.
+// concerned.
 func (c *claim) entrable(now time.Duration) bool {
 	return c.state == held && !c.bound && c.num != 0 && !c.doubtful() &&
 		c.trust-now >= trustIn(c.lock.s.cfg.Lease)/2 && c.lock.s.cfg.HandOverLimit >= 0
 }
 
-// reschedule tells the watchdog when to look at a held claim again. The lock's mutex must be
-// held.
+// reschedule tells the watchdog when to look at a held claim again.
 func (c *claim) reschedule() {
 	if c.state != held {
 		return

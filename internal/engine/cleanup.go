@@ -35,7 +35,7 @@ type cleaning struct {
 	confirmed func()
 }
 
-// end ends a claim in the background. The lock's mutex must be held.
+// end ends a claim in the background.
 func (c *claim) end(until time.Duration, done chan struct{}) {
 	cmds := c.releases(nil)
 	c.retire(over)
@@ -43,7 +43,7 @@ func (c *claim) end(until time.Duration, done chan struct{}) {
 }
 
 // trim ends in the background what Redis may count beyond the holds that the claim's section
-// has. The lock's mutex must be held.
+// has.
 func (c *claim) trim() {
 	x := c.sections
 	if c.more == nil || x == nil {
@@ -58,7 +58,7 @@ func (c *claim) trim() {
 	c.vacate()
 }
 
-// tidy has a partial release done in the background. The lock's mutex must be held.
+// tidy has a partial release done in the background.
 func (c *claim) tidy(side int, ends []string, cmd script.Command) {
 	l := c.lock
 	l.s.clean(cleaning{

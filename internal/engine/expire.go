@@ -6,26 +6,25 @@ import (
 )
 
 // settleLost notes that a hold of a section that has ended is unlocked. When that was the last
-// of the claim's, what may still stand in Redis is released. The lock's mutex must be held.
+// of the claim's, what may still stand in Redis is released.
 func (x *section) settleLost() {
 	c := x.claim
 	if ending(x.ended.Load()) != lost || x.held() > 0 {
 		return
 	}
 	x.ended.Store(int32(lostAndUnlocked))
-	c.owes(-1)
+	c.more.owing--
 	c.settle()
 }
 
-// settle ends a lost claim whose sections have all been unlocked. The lock's mutex must be
-// held.
+// settle ends a lost claim whose sections have all been unlocked.
 func (c *claim) settle() {
 	if c.state == lostStanding && (c.more == nil || c.more.owing == 0) && c.lock.state != lockClosed {
 		c.end(c.lock.s.now()+c.lock.s.cfg.Lease, nil)
 	}
 }
 
-// expire ends what has run out of a held claim. The lock's mutex must be held.
+// expire ends what has run out of a held claim.
 func (c *claim) expire(now time.Duration) {
 	if c.state != held {
 		return
@@ -49,7 +48,6 @@ func (c *claim) expire(now time.Duration) {
 }
 
 // renewalDue reports whether it is time to ask Redis for another lease: then the caller does.
-// The lock's mutex must be held.
 func (c *claim) renewalDue(now time.Duration) bool {
 	if c.state != held || now < c.renewAt {
 		return false

@@ -80,7 +80,7 @@ func (h *Hold) Remaining() time.Duration {
 	return max(0, end-c.lock.s.now())
 }
 
-// standing reports whether the section is open: invariant I2. The lock's mutex must be held.
+// standing reports whether the section is open: invariant I2.
 func (x *section) standing(now time.Duration) bool {
 	return x.ended.Load() == 0 && x.claim.state == held && now < min(x.claim.trust, x.until)
 }
@@ -94,7 +94,7 @@ func (x *section) endedErr() error {
 }
 
 // standing returns why the hold does not hold, or nil. What the watchdog is late to see, after
-// a pause of the process, is seen here. The lock's mutex must be held.
+// a pause of the process, is seen here.
 func (h *Hold) standing(now time.Duration) error {
 	x := h.section
 	if h.done {
@@ -185,8 +185,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 }
 
 // extension returns the command that moves the end of the hold to d from now, and how long the
-// lock lives then. Until the answer is here only what holds either way is trusted. The lock's
-// mutex must be held.
+// lock lives then. Until the answer is here only what holds either way is trusted.
 func (h *Hold) extension(now, d time.Duration) (cmd script.Command, lease time.Duration) {
 	x, c := h.section, h.section.claim
 	op := Op{Owner: c.ownerID(), N: int(c.n), Held: c.told(int(h.side)), Lease: d, Private: c.num != 0, Away: x.auto > 0}

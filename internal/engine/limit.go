@@ -23,7 +23,7 @@ type limit struct {
 func (m *limit) allows(n int) bool { return !m.known || m.most < 0 || int64(n) <= m.most }
 
 // arrive numbers a caller that has just queued. If the lock was told of a limit below what it
-// wants, the front asks whether that still holds. The lock's mutex must be held.
+// wants, the front asks whether that still holds.
 func (m *limit) arrive(a *acquisition) {
 	m.arrived++
 	a.arrived = m.arrived
@@ -33,13 +33,13 @@ func (m *limit) arrive(a *acquisition) {
 	}
 }
 
-// asked notes that the front asks now. The lock's mutex must be held.
+// asked notes that the front asks now.
 func (m *limit) asked() { m.before = m.arrived }
 
 // heardLimit ends the waits of those who want more than the limit in the answer to the front.
 // They would hear of it only at their own attempts, which may be long to come. It is as true
-// for them as for the front if they waited when its attempt was sent; those that came later
-// may know of a higher limit. The lock's mutex must be held.
+// for them as for the front if they waited when its attempt was sent; those that came later may
+// know of a higher limit.
 func (a *acquisition) heardLimit(g grant) {
 	l := a.lock
 	if !g.sized || l.queue.Front() != a {

@@ -9,8 +9,10 @@ import (
 )
 
 // A lock is what a session knows of one lock while it has claims on it or callers that wait
-// for it. Its mutex guards it, its claims, sections and waiters. Nobody holds that mutex while
-// code of another package runs, but for the session's schedule, whose mutex comes after it.
+// for it. Its mutex guards it, its claims, sections and waiters. The methods of all these are
+// called with that mutex held, but for those whose comment says otherwise, those that run code
+// of the caller's, and the exported ones. While it is held no code of another package runs, and
+// no mutex is taken but that of the session's schedule.
 type lock struct {
 	*Names       // of the handle that has used it first
 	kind   *Kind // one of its family
@@ -47,7 +49,7 @@ type lobby struct {
 	deferred []func()
 }
 
-// waiting returns l.lobby, made if need be. The lock's mutex must be held.
+// waiting returns l.lobby, made if need be.
 func (l *lock) waiting() *lobby {
 	if l.lobby == nil {
 		l.lobby = new(lobby)
@@ -56,7 +58,7 @@ func (l *lock) waiting() *lobby {
 }
 
 // later has fn called when the mutex is released: for what runs code of the caller's, as
-// cancelling contexts, logging and tracing do. The lock's mutex must be held.
+// cancelling contexts, logging and tracing do.
 func (l *lock) later(fn func()) {
 	b := l.waiting()
 	b.deferred = append(b.deferred, fn)
@@ -89,7 +91,7 @@ func (l *lock) unlockBehind() {
 	l.unlock()
 }
 
-// nudge lets the front ask at once. The lock's mutex must be held.
+// nudge lets the front ask at once.
 func (l *lock) nudge() {
 	if a := l.queue.Front(); a != nil {
 		l.waiting().look = true
@@ -97,15 +99,15 @@ func (l *lock) nudge() {
 	}
 }
 
-// callUp wakes the waiter in front, if there is one. The lock's mutex must be held.
+// callUp wakes the waiter in front, if there is one.
 func (l *lock) callUp() {
 	if a := l.queue.Front(); a != nil {
 		wakeUp(a.wake)
 	}
 }
 
-// hold notes that Redis has let a claim of this session in, and ends what cannot be true
-// beside it. The lock's mutex must be held.
+// hold notes that Redis has let a claim of this session in, and ends what cannot be true beside
+// it.
 func (l *lock) hold(c *claim, now time.Duration) {
 	k := c.prim.Kind()
 	if k.Permits {
@@ -136,8 +138,8 @@ func (l *lock) hold(c *claim, now time.Duration) {
 func sameName(a, b *claim) bool { return a.num == 0 && b.num == 0 && a.more.owner == b.more.owner }
 
 // settle notes that the release of the holder, or of permits, is about to be sent: from here on
-// a message means that the lock may be free. There must be a subscription; else the waiters wait
-// for the answer. The lock's mutex must be held.
+// a message means that the lock may be free. There must be a subscription; else the waiters
+// wait for the answer.
 func (l *lock) settle(c *claim, now time.Duration) {
 	b := l.lobby
 	permits := c.prim.Kind().Permits
@@ -156,8 +158,8 @@ func (l *lock) settle(c *claim, now time.Duration) {
 	l.callUp()
 }
 
-// drain throws away a message that is already there: it was published before what the caller
-// is going to do, which will see what the message speaks of. The lock's mutex must be held.
+// drain throws away a message that is already there: it was published before what the caller is
+// going to do, which will see what the message speaks of.
 func (b *lobby) drain() {
 	if b.listener == nil {
 		return
@@ -169,7 +171,7 @@ func (b *lobby) drain() {
 }
 
 // mayAsk says whether a shall ask Redis now. While a claim of this session holds the lock, the
-// front waits for that to be passed on, released or lost. The lock's mutex must be held.
+// front waits for that to be passed on, released or lost.
 func (l *lock) mayAsk(a *acquisition) bool {
 	if l.queue.Front() != a || l.holder != nil {
 		return false
@@ -177,8 +179,8 @@ func (l *lock) mayAsk(a *acquisition) bool {
 	return l.lobby == nil || l.s.now() >= l.nextLook()
 }
 
-// nextLook returns when mayAsk will be true for the front, if no claim of this session holds the
-// lock. The lock's mutex must be held.
+// nextLook returns when mayAsk will be true for the front, if no claim of this session holds
+// the lock.
 func (l *lock) nextLook() time.Duration {
 	b := l.lobby
 	if b.look || b.listener == nil {

@@ -79,7 +79,7 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 	return h, section, nil
 }
 
-// nestLocally counts a hold in a section that shares its claim. The lock's mutex must be held.
+// nestLocally counts a hold in a section that shares its claim.
 func (a *acquisition) nestLocally(x *section, h *Hold) error {
 	c := x.claim
 	if a.prim.Kind() != c.prim.Kind() {
@@ -162,7 +162,6 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 }
 
 // prepareNested notes in the account what is about to be sent, and returns the id of the hold.
-// The lock's mutex must be held.
 func (a *acquisition) prepareNested(c *claim) (id string) {
 	m, side := c.account(), a.prim.Kind().Side
 	a.op = Op{Owner: c.ownerID(), N: a.n, ID: idgen.Request(), Lease: a.lease, ByIDs: true,
@@ -221,8 +220,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 }
 
 // settleNested ends what a nested Lock that failed may have left: holds beyond those that the
-// section has, or the section itself if its other holds were unlocked meanwhile. The lock's
-// mutex must be held.
+// section has, or the section itself if its other holds were unlocked meanwhile.
 func (l *lock) settleNested(x *section) {
 	c := x.claim
 	if x.over() {

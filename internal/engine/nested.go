@@ -31,7 +31,7 @@ type caller struct {
 	ctx  context.Context
 }
 
-// extra returns x.more, made if need be. The lock's mutex must be held.
+// extra returns x.more, made if need be.
 func (x *section) extra() *nesting {
 	if x.more == nil {
 		x.more = new(nesting)
@@ -85,7 +85,6 @@ func (x *section) nestedContext(ctx context.Context) context.Context {
 }
 
 // innerOf returns the living context that was made for another with the same Done, or nil.
-// The lock's mutex must be held.
 func (x *section) innerOf(done <-chan struct{}) context.Context {
 	if x.more != nil {
 		for _, in := range x.more.inner {
@@ -114,7 +113,7 @@ func (c *valuesOf) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// add counts a hold in the section. The lock's mutex must be held.
+// add counts a hold in the section.
 func (x *section) add(h *Hold) {
 	x.live[h.side]++
 	if h.fixed != nil {
@@ -134,7 +133,7 @@ func (x *section) add(h *Hold) {
 	}
 }
 
-// remove takes a hold out of the count. The lock's mutex must be held.
+// remove takes a hold out of the count.
 func (x *section) remove(h *Hold) {
 	if x.claim.num == 0 {
 		delete(x.claim.more.holds, h)
@@ -157,7 +156,6 @@ func (x *section) remove(h *Hold) {
 }
 
 // held returns the number of live holds of both sides, and of those that are just being taken.
-// The lock's mutex must be held.
 func (x *section) held() int {
 	n := x.live[0] + x.live[1]
 	if x.more != nil {
@@ -166,7 +164,7 @@ func (x *section) held() int {
 	return int(n)
 }
 
-// fixedHolds returns the live holds with a fixed lease. The lock's mutex must be held.
+// fixedHolds returns the live holds with a fixed lease.
 func (x *section) fixedHolds() []*Hold {
 	if x.more == nil {
 		return nil
@@ -175,7 +173,7 @@ func (x *section) fixedHolds() []*Hold {
 }
 
 // settleEnd sets the end of a section that only holds with fixed leases keep: it ends with the
-// last of them. The lock's mutex must be held.
+// last of them.
 func (x *section) settleEnd() {
 	if x.auto == 0 && len(x.fixedHolds()) > 0 {
 		x.until = x.lastFixed(func(h *Hold) time.Duration { return h.end })
@@ -183,7 +181,6 @@ func (x *section) settleEnd() {
 }
 
 // lastFixed returns the latest of a time of the holds with a fixed lease; 0 if there are none.
-// The lock's mutex must be held.
 func (x *section) lastFixed(of func(h *Hold) time.Duration) (last time.Duration) {
 	for _, h := range x.fixedHolds() {
 		last = max(last, of(h))
@@ -192,7 +189,7 @@ func (x *section) lastFixed(of func(h *Hold) time.Duration) (last time.Duration)
 }
 
 // runOut ends the holds whose fixed lease is over, and returns those with a context of their
-// own to be cancelled, without the mutex. The lock's mutex must be held.
+// own to be cancelled, without the mutex.
 func (x *section) runOut(now time.Duration) (ended []*Hold) {
 	if x.more == nil {
 		return nil

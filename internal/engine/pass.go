@@ -20,7 +20,7 @@ const (
 )
 
 // passOn opens the next section on a claim whose last section has closed, for the caller in
-// front of the queue, of which there is one, and reports whether it did. The lock's mutex must be held.
+// front of the queue, of which there is one, and reports whether it did.
 func (l *lock) passOn(c *claim, now time.Duration) bool {
 	a := l.queue.Front()
 	if l.state != lockOpen || !c.prim.Kind().HandsOver || !c.entrable(now) || !a.mayEnter(c, now) {
@@ -37,14 +37,14 @@ func (l *lock) passOn(c *claim, now time.Duration) bool {
 }
 
 // mayEnter reports whether the caller can go on with a claim of this session: it only waits,
-// for the same as the claim has, and Redis owes it no answer. The lock's mutex must be held.
+// for the same as the claim has, and Redis owes it no answer.
 func (a *acquisition) mayEnter(c *claim, now time.Duration) bool {
 	return a.wait && a.queued && !a.asking && !a.tries.unknown && !a.tries.mayCome && a.hopeless == nil &&
 		a.named == "" && a.opts.lease == 0 && a.prim.Kind() == c.prim.Kind() && a.n == int(c.n) &&
 		(a.deadline == 0 || now < a.deadline) && (!a.prim.Kind().Fenced || c.more.tokens > 0)
 }
 
-// enter opens one more section on a claim that is held. The lock's mutex must be held.
+// enter opens one more section on a claim that is held.
 func (c *claim) enter(a *acquisition, now time.Duration) *section {
 	if c.stopped { // nobody wanted it to be renewed when it was due: this caller does
 		c.stopped, c.renewAt = false, now
@@ -56,8 +56,7 @@ func (c *claim) enter(a *acquisition, now time.Duration) *section {
 	return c.open(a, now)
 }
 
-// give opens a section of c for a caller in the queue and wakes it. The lock's mutex must be
-// held.
+// give opens a section of c for a caller in the queue and wakes it.
 func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 	x := c.enter(a, now)
 	x.token = c.draw()
@@ -126,13 +125,13 @@ func (a *acquisition) take(x *section) (*section, error) {
 }
 
 // mayShare reports whether the caller can have a section beside others on a read claim: it is
-// an unnamed reader whose lease is renewed. The lock's mutex must be held.
+// an unnamed reader whose lease is renewed.
 func (a *acquisition) mayShare(c *claim, now time.Duration) bool {
 	return a.prim.Kind().Shares && a.named == "" && a.opts.lease == 0 && now < c.passUntil && c.entrable(now)
 }
 
 // shareFrom lets readers join a claim that Redis has just granted, and takes in those that
-// wait. The lock's mutex must be held.
+// wait.
 func (l *lock) shareFrom(c *claim, sent time.Duration) {
 	if c.bound || c.num == 0 || l.s.cfg.HandOverLimit < 0 {
 		return

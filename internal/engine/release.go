@@ -93,6 +93,7 @@ func (h *Hold) unlock() error {
 func (c *claim) release(now time.Duration) error {
 	l, s := c.lock, c.lock.s
 	c.state = releasing
+	s.schedule.remove(c)
 	listening := l.lobby != nil && l.lobby.listener != nil
 	if listening {
 		l.settle(c, now)
@@ -148,7 +149,7 @@ type releaseReply struct {
 }
 
 // vacate lets the session's other callers ask when nothing that the claim still has excludes
-// them. The lock's mutex must be held.
+// them.
 func (c *claim) vacate() {
 	if l := c.lock; l.holder == c && !c.excludes() {
 		l.holder = nil

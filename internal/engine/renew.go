@@ -134,7 +134,7 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 
 // stillWanted reports whether Redis is to be asked, and notes if not: a caller that enters the
 // claim later has it renewed again. A claim in doubt is asked about also if nobody wants it to
-// be renewed. The lock's mutex must be held.
+// be renewed.
 func (c *claim) stillWanted(item renewalItem, fixed bool) bool {
 	if c.doubtful() || len(item.alive) > 0 || fixed && !c.renewed() || item.all != c.count() {
 		return true
@@ -144,7 +144,7 @@ func (c *claim) stillWanted(item renewalItem, fixed bool) bool {
 	return false
 }
 
-// count returns the number of open sections. The lock's mutex must be held.
+// count returns the number of open sections.
 func (c *claim) count() (n int) {
 	for x := c.sections; x != nil; x = x.next {
 		n++
@@ -152,7 +152,7 @@ func (c *claim) count() (n int) {
 	return n
 }
 
-// liveOn returns how many holds of a side are live. The lock's mutex must be held.
+// liveOn returns how many holds of a side are live.
 func (c *claim) liveOn(side int) (n int) {
 	for x := c.sections; x != nil; x = x.next {
 		n += int(x.live[side])
@@ -234,8 +234,7 @@ func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Durati
 	})
 }
 
-// prolong passes what a renewal has earned on to the sections that wanted it. The lock's mutex
-// must be held.
+// prolong passes what a renewal has earned on to the sections that wanted it.
 func (item renewalItem) prolong() {
 	c := item.c
 	if !c.prim.Kind().Shares {

@@ -98,7 +98,7 @@ func (x *section) cancellation() *cancellation {
 }
 
 // close ends the section, and reports whether there are contexts to be cancelled: by cancel,
-// without the mutex. The lock's mutex must be held.
+// without the mutex.
 func (x *section) close(why ending) (cancel bool) {
 	if !x.ended.CompareAndSwap(0, int32(why)) {
 		return false

@@ -8,8 +8,8 @@ import (
 	"relock/pubsub"
 )
 
-// loop waits for the lock: ask, listen, ask again, sleep. The lock's mutex must be held. It is
-// held at the end too, unless a section was handed over, which a.given says.
+// loop waits for the lock: ask, listen, ask again, sleep. It is held at the end too, unless a
+// section was handed over, which a.given says.
 func (a *acquisition) loop() (grant, error) {
 	l := a.lock
 	// A named owner may hold the lock elsewhere already, and the queue may be waiting for
@@ -99,7 +99,7 @@ func (a *acquisition) failed(err *error) bool {
 }
 
 // disown gives up the claim that was asked for, which may stand in Redis; the acquisition goes
-// on with another. The lock's mutex must be held.
+// on with another.
 func (a *acquisition) disown() {
 	c := a.claim
 	if c.state == asking {
@@ -206,7 +206,7 @@ func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (he
 	return heard, timedOut
 }
 
-// heard takes a message of the lock's channel. The lock's mutex must be held.
+// heard takes a message of the lock's channel.
 func (l *lock) heard() {
 	b := l.waiting()
 	// No release can be meant while a claim of this session holds the lock: then the message
