@@ -98,7 +98,7 @@ func TestFixedLeaseShorterThanTheClaim(t *testing.T) {
 	})
 }
 
-// Whoever lets a fenced waiter in need not know that it is fenced: an operator's tool.
+// The session that lets a fenced waiter in need not know that it is fenced: an operator's tool.
 func TestFencedWaiterGetsATokenFromAnybody(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
@@ -116,7 +116,7 @@ func TestFencedWaiterGetsATokenFromAnybody(t *testing.T) {
 	})
 }
 
-// An unusable token is told to whoever asks, and nobody holds anything afterwards.
+// Each caller is told of an unusable token, and nothing is held afterwards.
 func TestUnusableTokenIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{"1.5", "9223372036854775807", "0x10"} {
@@ -134,7 +134,7 @@ func TestUnusableTokenIsAnError(t *testing.T) {
 					}
 				}
 				if st, err := m.State(ctx); err != nil || len(st.Owners) != 0 {
-					t.Errorf("State: %v, %v; nobody was told that he holds it", st, err)
+					t.Errorf("State: %v, %v; no caller was told that it holds it", st, err)
 				}
 			})
 		})
@@ -196,7 +196,7 @@ func TestOneOwnerUsesBothKinds(t *testing.T) {
 }
 
 // The waiters of a session on one lock are heard of together, whenever they came: a
-// session sends a heartbeat a second, not one for each tenth of a second in which somebody came.
+// session sends a heartbeat a second, not one for each tenth of a second in which a waiter came.
 func TestHeartbeatsOfASessionAreSentTogether(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -227,8 +227,8 @@ func TestHeartbeatsOfASessionAreSentTogether(t *testing.T) {
 	unlock(t, first)
 }
 
-// A waiter is judged by the QueueLease of its own session, not by that of whoever lets the
-// next one in: its heartbeats are as far apart as that says.
+// A waiter is judged by the QueueLease of its own session, not by that of the session
+// that lets the next one in: its heartbeats are as far apart as that says.
 func TestSessionsWithDifferentQueueLeases(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
@@ -255,7 +255,7 @@ func TestSessionsWithDifferentQueueLeases(t *testing.T) {
 }
 
 // How long a hold that was handed over may be trusted before it is confirmed, and how long
-// Redis keeps it so, is one time: that of the session that got it, whoever let it in.
+// Redis keeps it so, is one time: that of the session that got it, whichever let it in.
 func TestClaimOfASessionWithAShorterQueueLease(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
@@ -275,8 +275,8 @@ func TestClaimOfASessionWithAShorterQueueLease(t *testing.T) {
 	})
 }
 
-// A waiter is told when his token becomes unusable while he waits, and does not keep out
-// those behind him.
+// A waiter is told when its token becomes unusable while it waits, and does not keep out
+// those behind it.
 func TestTokenSpoiledWhileWaiting(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
@@ -317,7 +317,7 @@ func TestDuplicateAcquireAfterExtend(t *testing.T) {
 	})
 }
 
-// Whoever may not subscribe is served too, however many hear better.
+// A session that may not subscribe is served too, however many others may.
 func TestDeafWaiterIsServed(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)

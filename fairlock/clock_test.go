@@ -49,7 +49,7 @@ func TestWaitersKeepTheirPlacesForHours(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(20 * time.Minute)
 		}
-		for range 10 { // somebody who gives up
+		for range 10 { // a waiter that gives up
 			_, _, err := fairlock.New(b, "x").Lock(ctx, rlock.Wait(7*time.Minute))
 			is(t, "Lock", err, rlock.ErrNotAcquired)
 		}
@@ -114,7 +114,7 @@ func TestScriptsTakeNoClientTime(t *testing.T) {
 	})
 }
 
-// Nor does it matter what time Redis believes it is, nor that it leaps back while somebody
+// Nor does it matter what time Redis believes it is, nor that it leaps back while a caller
 // waits.
 func TestServerClockIsOff(t *testing.T) {
 	t.Parallel()

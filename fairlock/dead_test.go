@@ -102,7 +102,7 @@ func TestSilentWaitersAreSkippedAndQueueAgain(t *testing.T) {
 	}
 }
 
-// A grant that is not taken up within the claim time passes on, to whoever is next.
+// A grant that is not taken up within the claim time passes on to the next waiter.
 func TestGrantThatIsNotTakenUpPassesOn(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
@@ -139,7 +139,7 @@ func TestGrantThatIsNotTakenUpPassesOn(t *testing.T) {
 	})
 }
 
-// A message that gets lost costs a poll floor, and nobody his turn (R13).
+// A message that gets lost costs a poll floor, and no waiter its position in the queue (R13).
 func TestLostMessageCostsABeat(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)

@@ -181,7 +181,7 @@ func TestContextDoneBefore(t *testing.T) {
 }
 
 // A grant whose message comes late is not believed longer than Redis keeps it: the claim is
-// over, somebody else is in, and the late one queues again and is served.
+// over, another owner is in, and the late waiter queues again and is served.
 func TestGrantMessageComesTooLate(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
@@ -207,8 +207,8 @@ func TestGrantMessageComesTooLate(t *testing.T) {
 	})
 }
 
-// The network is cut while somebody holds what he was handed: his section ends before the
-// next one can be let in (R1).
+// The network is cut under a holder that was let in by a message: its section ends before the
+// next waiter can be let in (R1).
 func TestCutOffHolderEndsBeforeTheNextIsIn(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)

@@ -123,10 +123,10 @@ func unlock(t testing.TB, l locked) {
 // lock takes a lock that is free.
 func lock(t testing.TB, ctx context.Context, m locker, opts ...rlock.LockOption) locked {
 	t.Helper()
-	return granted(t, goLock(ctx, m, opts...), patience, "whoever came first")
+	return granted(t, goLock(ctx, m, opts...), patience, "the first caller")
 }
 
-// ownedBy waits until Redis says that somebody else than the given owner has the lock,
+// ownedBy waits until Redis says that an owner other than the given one has the lock,
 // and returns who.
 func ownedByOther(t testing.TB, m *fairlock.Mutex, not string) (owner string) {
 	t.Helper()

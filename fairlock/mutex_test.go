@@ -180,7 +180,7 @@ func TestNamedOwnerWaitsTwice(t *testing.T) {
 	})
 }
 
-// Tokens grow with every acquisition, whoever grants it, and stay the same inside (R3).
+// Tokens grow with every acquisition, whichever session grants it, and stay the same inside (R3).
 func TestFencingTokensGrow(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)

@@ -16,8 +16,8 @@ import (
 	"relock/rlock"
 )
 
-// Whoever came first is served first: 3 sessions, 20 waiters each, one by one, in an order
-// that no session could find out by itself. Nothing but the releases moves anybody: no
+// Waiters are served in the order in which they came: 3 sessions, 20 waiters each, one by one, in an order
+// that no session could find out by itself. Nothing but the releases moves the queue: no
 // heartbeat is due within the test.
 func TestServedInOrderOfArrival(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
@@ -121,7 +121,7 @@ func TestThoseWhoLeaveAreGoneAtOnce(t *testing.T) {
 	})
 }
 
-// TryLock gets nothing while somebody waits, not even in the moments of handing over, and
+// TryLock gets nothing while another caller waits, not even in the moments of handing over, and
 // a Lock that comes meanwhile is served last.
 func TestNobodyOvertakes(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {

@@ -188,7 +188,7 @@ func TestReleaseCausesOneAttemptPerSession(t *testing.T) {
 		for _, p := range proxies {
 			p.Reset()
 		}
-		// A publication without a release: everybody looks once, finds it held, and
+		// A publication without a release: every waiter looks once, finds it held, and
 		// is quiet again.
 		for round := 1; round <= 5; round++ {
 			must(t, s.Do(t, "PUBLISH", "redisson_lock__channel:{x}", "0").Error())

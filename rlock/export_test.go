@@ -10,8 +10,8 @@ import (
 
 const family = "mutex"
 
-// Books returns how much the session keeps account of; all 0 when nothing is held and nobody
-// waits.
+// Books returns how much the session keeps account of; all 0 when nothing is held and no
+// caller waits.
 func (s *Session) Books() (held, asking, locks, scheduled, active int) {
 	n := (*engine.Session)(s).Counts()
 	return n.Held, n.Asking, n.Locks + n.Waiters, n.Scheduled, n.Cleaning
@@ -36,5 +36,5 @@ func (s *Session) LeaveToOthers(name string, d time.Duration) {
 	(*engine.Session)(s).Yield(family, name, d)
 }
 
-// Awaited reports whether somebody waits for a command of the claim of h to be answered.
+// Awaited reports whether a caller waits for a command of the claim of h to be answered.
 func (h *Hold) Awaited() bool { return (*engine.Hold)(h).Awaited() }

@@ -15,8 +15,8 @@ import (
 )
 
 // The connection is lost, and a new one is accepted but never greeted: a firewall that
-// drops, a server that is stopped. Whoever dials waits for the greeting. That bounds
-// nobody else: each call still ends in its own time, and a section by the clock.
+// drops, a server that is stopped. The caller that dials waits for the greeting. The
+// others do not: each call still ends in its own time, and a section by the clock.
 func TestFaultSilentReconnectionKeepsNobodyLongerThanAskedFor(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		const timeout, lease = 500 * time.Millisecond, 2 * time.Second

@@ -15,7 +15,7 @@ import (
 	"relock/rlock"
 )
 
-// Who waits is let in in the order in which he came, whichever way the lock takes.
+// Waiters are let in in the order in which they came, whichever way the lock takes.
 func TestHandOverIsFirstComeFirstServed(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, limit := range []int{0, 1, 3} {
@@ -145,8 +145,8 @@ func cycle(ctx context.Context, m *rlock.Mutex, way int, enter func(context.Cont
 	}
 }
 
-// A waiter leaves in the moment in which he is let in: either he has the lock or he does
-// not, and the one behind him gets it.
+// A waiter leaves at the moment at which it is let in: either it has the lock or it does
+// not, and the one behind it gets it.
 func TestHandOverToAWaiterWhoLeaves(t *testing.T) {
 	for _, leave := range []string{"cancelled", "Wait is over", "deadline"} {
 		t.Run(leave, func(t *testing.T) {
@@ -243,8 +243,8 @@ func TestHandOverToAWaiterWhoHasJustLeft(t *testing.T) {
 	})
 }
 
-// Close in the moment of a hand-over: whoever was let in has a section that ends, whoever
-// was not has an error, and nothing is left in Redis.
+// Close at the moment of a hand-over: a caller that was let in has a section that ends, one
+// that was not has an error, and nothing is left in Redis.
 func TestHandOverWhileTheSessionCloses(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		handed := 0

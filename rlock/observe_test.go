@@ -21,7 +21,7 @@ const observer = `
 local f = redis.call('HGETALL', KEYS[1])
 return {redis.call('PTTL', KEYS[1]), #f / 2, tonumber(f[2] or 0)}`
 
-// Whoever looks at the hash, at any moment, sees at most one owner, a count that is not
+// A look at the hash, at any moment, shows at most one owner, a count that is not
 // 0, and a TTL: a Java waiter would wait for ever without one.
 func TestHashIsRightAtEveryLook(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

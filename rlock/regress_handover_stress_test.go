@@ -15,7 +15,7 @@ import (
 )
 
 // Owners of two sessions lock one name in every way that there is, and nobody polls: all
-// wake-ups must come, for a waiter who misses his would wait until his context ends.
+// wake-ups must come, for a waiter that misses one would wait until its context ends.
 func TestNoWakeUpIsMissed(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const workers, inARow = 4, 3 // in each session

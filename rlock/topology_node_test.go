@@ -91,7 +91,7 @@ func TestTopologyNodeIsKilled(t *testing.T) {
 		}
 	})
 
-	// Its keys are gone with it; who waited is served, though he was told nothing.
+	// Its keys are gone with it; its waiter is served, though it was told nothing.
 	waitDead.waits(t)
 	c.Node(dead).Restart(t)
 	t.Logf("the waiter on the dead node has the lock %v after its return", waitDead.granted(t, topoPatience))

@@ -69,7 +69,7 @@ func topoReplica(t testing.TB, s *redistest.Sentinel) *redistest.Server {
 }
 
 // The replica has the lock when the master is killed. The holder then either goes on,
-// truthfully, or is told; and whoever waited gets the lock afterwards.
+// truthfully, or is told; and the waiter gets the lock afterwards.
 func TestTopologyFailoverInSync(t *testing.T) {
 	t.Parallel() // it is idle most of the time
 	s := redistest.NewSentinel(t)
@@ -91,7 +91,7 @@ func TestTopologyFailoverInSync(t *testing.T) {
 	took := time.Since(begin)
 	t.Logf("failover after %v, the hold has %v left", took, h.Remaining())
 	// For one more lease, in which a hold that lives on is renewed on the new
-	// master: either the key stands there for the holder, or he knows.
+	// master: either the key stands there for the holder, or the holder knows.
 	over := time.After(topoLease)
 	redistest.Eventually(t, 2*topoLease, "a lease passes", func() bool {
 		if topoField(t, master, name, h.Owner()) != "1" && section.Err() == nil {
@@ -198,8 +198,8 @@ func TestTopologyFailoverLosesTheLock(t *testing.T) {
 	})
 }
 
-// The old master is not dead but stopped, and its connections stay open. Whoever
-// unlocks after another has got the lock from the new master does not hear success.
+// The old master is not dead but stopped, and its connections stay open. An
+// Unlock after another owner has got the lock from the new master does not succeed.
 func TestTopologyMasterIsStopped(t *testing.T) {
 	t.Parallel() // it is idle most of the time
 	s := redistest.NewSentinel(t)

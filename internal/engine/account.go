@@ -53,9 +53,9 @@ func (c *claim) account() *account {
 	return c.more
 }
 
-// waitTurn returns true with the lock's mutex held and no command under way, or false, without
+// waitIdle returns true with the lock's mutex held and no command under way, or false, without
 // the mutex, when ctx ends first.
-func (c *claim) waitTurn(ctx context.Context) bool {
+func (c *claim) waitIdle(ctx context.Context) bool {
 	l := c.lock
 	for c.more != nil && c.more.busy {
 		if c.more.free == nil {
@@ -73,8 +73,8 @@ func (c *claim) waitTurn(ctx context.Context) bool {
 	return true
 }
 
-// passTurn ends the command that made the account busy.
-func (c *claim) passTurn() {
+// commandDone ends the command that made the account busy.
+func (c *claim) commandDone() {
 	c.more.busy = false
 	if c.more.free != nil {
 		close(c.more.free)
@@ -116,25 +116,21 @@ func (c *claim) releases(cmds []releaseCommand) []releaseCommand {
 		op := Op{Owner: c.ownerID(), N: int(c.n), All: true, Private: true}
 		return append(cmds, releaseCommand{c.prim.Release(&op), true})
 	}
+	m := c.more
 	for side, p := range c.sidesOf() {
 		known := c.told(side) > 0
-		if p == nil || !known && !c.mayStandOn(side, p) {
+		// Beside the holds that are told Redis may have some whose end is not confirmed, some
+		// that may come late, or the mark of a waiter.
+		if p == nil || !known && len(m.ending[side]) == 0 && !m.strays[side] && !(m.registered && p.Kind().Registers) {
 			continue
 		}
-		op := Op{Owner: c.ownerID(), N: int(c.n), All: c.num != 0, Private: c.num != 0, ByIDs: c.more.byIDs}
-		op.Ends = slices.Concat(c.more.ids[side], c.more.ending[side])
+		op := Op{Owner: c.ownerID(), N: int(c.n), All: c.num != 0, Private: c.num != 0, ByIDs: m.byIDs}
+		op.Ends = slices.Concat(m.ids[side], m.ending[side])
 		if op.All || len(op.Ends) > 0 {
 			cmds = append(cmds, releaseCommand{p.Release(&op), known})
 		}
 	}
 	return cmds
-}
-
-// mayStandOn reports whether Redis may have something of a side beside the holds that are told:
-// some whose end is not confirmed, some that may come late, or the mark of a waiter.
-func (c *claim) mayStandOn(side int, p Primitive) bool {
-	m := c.more
-	return len(m.ending[side]) > 0 || m.strays[side] || m.registered && p.Kind().Registers
 }
 
 // surplus takes the ids of a side off the account that the holds of a section do not need, and

@@ -40,7 +40,7 @@ type acquisition struct {
 	// given is the section that was handed to it in memory.
 	given atomic.Pointer[section]
 
-	// The waiter's part, guarded by the lock's mutex.
+	// What a waiter has, guarded by the lock's mutex.
 	node     queue.Node[acquisition]
 	wake     chan struct{} // capacity 1
 	queued   bool
@@ -132,7 +132,7 @@ func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 	default:
 	}
 	*a = acquisition{wake: a.wake}
-	s.spare.Put(a) // nobody else knows of it any more
+	s.spare.Put(a) // no other goroutine knows of it any more
 	return hold, section, err
 }
 
@@ -244,8 +244,8 @@ func (h *Handle) Do(ctx context.Context, p Primitive, n int, fn func(context.Con
 	if err != nil {
 		return err
 	}
-	// Deferred, so that it also runs when fn panics or calls runtime.Goexit; then nobody is
-	// there to take the release's error, and the panic goes on.
+	// Deferred, so that it also runs when fn panics or calls runtime.Goexit; then the
+	// release's error is dropped, and the panic goes on.
 	defer func() { err = errors.Join(err, hold.Unlock()) }()
 	return fn(section)
 }

@@ -58,7 +58,7 @@ func (a *acquisition) admit(g grant) *section {
 		if c.num == 0 {
 			m.holds = map[*Hold]string{&x.first: a.op.ID}
 		}
-		c.passTurn()
+		c.commandDone()
 	}
 	if k.Shares {
 		l.shareFrom(c, g.sent)
@@ -66,7 +66,7 @@ func (a *acquisition) admit(g grant) *section {
 	return x
 }
 
-// leave gives up the caller's place in the queue. won is the grant, nil if there is none.
+// leave takes the caller out of the queue. won is the grant, nil if there is none.
 func (a *acquisition) leave(won *grant) {
 	if !a.queued {
 		return
@@ -92,7 +92,7 @@ func (a *acquisition) leave(won *grant) {
 	}
 }
 
-// dequeue takes a out of the queue. The subscription ends when nobody waits any more.
+// dequeue takes a out of the queue. The subscription ends with the last waiter.
 func (l *lock) dequeue(a *acquisition) {
 	l.queue.Remove(&a.node)
 	a.queued = false
@@ -104,7 +104,7 @@ func (l *lock) dequeue(a *acquisition) {
 }
 
 // giveUp ends the claim of a failed acquisition: what may have been granted is released in the
-// background. The channel is closed when that is done; it is nil if nobody need wait for it.
+// background. The channel is closed when that is done; it is nil if there is no need to wait for it.
 func (a *acquisition) giveUp() <-chan struct{} {
 	c := a.claim
 	if c == nil || c.state != asking {

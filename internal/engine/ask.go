@@ -240,7 +240,7 @@ func (s *Session) nextLook(ms int64) time.Duration {
 	return s.now() + max(sleep, minPause)
 }
 
-// minPause is the least time between two looks that nobody asked for. PTTL counts whole
+// minPause is the least time between two looks that no message asks for. PTTL counts whole
 // milliseconds, so a shorter one would see the same.
 const minPause = time.Millisecond
 

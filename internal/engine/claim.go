@@ -91,7 +91,7 @@ func (c *claim) ownerID() string {
 }
 
 // retire takes a claim off the lock's account: nothing of it stands, or what may stand is
-// somebody else's business from now on.
+// the cleanup's business from now on.
 func (c *claim) retire(to claimState) {
 	l := c.lock
 	if c.state <= releasing {
@@ -117,7 +117,7 @@ func (c *claim) retire(to claimState) {
 		l.share = nil
 	}
 	if c.more != nil {
-		c.passTurn()
+		c.commandDone()
 	}
 }
 
@@ -208,7 +208,7 @@ func (c *claim) excludes() bool {
 }
 
 // doubtful reports whether the session may have missed that the claim ended, since the last
-// confirmed command was sent. Nobody enters such a claim, and an Unlock asks Redis.
+// confirmed command was sent. No caller enters such a claim, and an Unlock asks Redis.
 func (c *claim) doubtful() bool { return c.doubts != c.lock.s.conn.Doubts.Load() }
 
 // confirmed notes that Redis has granted the claim, or renewed it, by a command that was sent

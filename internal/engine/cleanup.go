@@ -8,7 +8,7 @@ import (
 	"relock/internal/script"
 )
 
-// The cleanup ends in the background what nobody waits for: claims whose attempt was
+// The cleanup ends in the background what no caller waits for: claims whose attempt was
 // abandoned or whose release was not confirmed, and surplus holds. A command is sent until
 // Redis answers, or until the lease that it speaks of is over by itself.
 //
@@ -25,7 +25,7 @@ type cleanup struct {
 	idle        chan struct{} // made by idled, closed when nothing is left
 }
 
-// A cleaning is what ends one claim, or a part of one.
+// A cleaning is what ends one claim, or some of its holds.
 type cleaning struct {
 	cmds  []releaseCommand
 	name  string
@@ -131,8 +131,8 @@ func (s *Session) cleanAll() {
 }
 
 // cleanOnce sends a batch and returns what has to be sent again; atOnce, if it failed with
-// somebody else's context. rueidis connects with that of the first caller, and when that one
-// gives up, all who wait for the connection fail: above all those that end what it did.
+// another caller's context. rueidis connects with that of the first caller, and when that one
+// gives up, all that wait for the connection fail.
 func (s *Session) cleanOnce(batch []cleaning) (again []cleaning, atOnce bool) {
 	var cmds []script.Command
 	for _, cl := range batch {

@@ -47,15 +47,6 @@ func (c *claim) expire(now time.Duration) {
 	}
 }
 
-// renewalDue reports whether it is time to ask Redis for another lease: then the caller does.
-func (c *claim) renewalDue(now time.Duration) bool {
-	if c.state != held || now < c.renewAt {
-		return false
-	}
-	c.renewAt = never // until the answer is here
-	return true
-}
-
 // Abandon ends the hold as Unlock does, but leaves the lock standing in Redis until its lease
 // is over: the claim is neither renewed nor entered nor released from now on.
 func (h *Hold) Abandon() error {

@@ -140,7 +140,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
 	l.mu.Lock()
-	if !c.waitTurn(ctx) {
+	if !c.waitIdle(ctx) {
 		return ctx.Err()
 	}
 	now := s.now()
@@ -163,7 +163,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 
 	l.mu.Lock()
 	defer l.unlock()
-	defer c.passTurn()
+	defer c.commandDone()
 	switch {
 	case err != nil:
 		return err

@@ -29,7 +29,7 @@ func (h *Hold) unlockInner() error {
 		h.endContext(ErrReleased)
 		l.mu.Lock()
 	}
-	if !c.waitTurn(ctx) { // the command that is under way sees to the rest, see settleNested
+	if !c.waitIdle(ctx) { // the command that is under way sees to the rest, see settleNested
 		return fmt.Errorf("an earlier operation of this owner is still under way: %w", ctx.Err())
 	}
 	if x.over() || c.state != held || x.held() == 0 {
@@ -89,7 +89,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section) error {
 			}
 		}
 	}
-	c.passTurn()
+	c.commandDone()
 	c.vacate()
 	return err
 }

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// What tests see and set: by the clock alone they could not say who waits for whom, or when a
+// What tests see and set: by the clock alone they could not tell which caller waits, or when a
 // time slice is over.
 
-// Counts is how much a session keeps account of; all 0 when nothing is held and nobody waits.
+// Counts is how much a session keeps account of; all 0 when nothing is held and no caller waits.
 type Counts struct {
 	Held, Asking, Waiters, Scheduled, Locks, Cleaning int
 }
@@ -83,7 +83,7 @@ func (s *Session) Yield(family, name string, d time.Duration) {
 	})
 }
 
-// Awaited reports whether somebody waits for a command of the hold's claim to be answered.
+// Awaited reports whether a caller waits for a command of the hold's claim to be answered.
 func (h *Hold) Awaited() bool {
 	c := h.section.claim
 	c.lock.mu.Lock()

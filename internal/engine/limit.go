@@ -1,7 +1,7 @@
 package engine
 
 // What the queue of a kind with permits needs to know of sizes: whether what is left is enough
-// for the next caller, and who asks for more than there can ever be.
+// for the next caller, and which callers ask for more than there can ever be.
 
 // isEnoughFor says whether what the grant left may let in a too. Only kinds with permits tell
 // how much that is.
@@ -36,7 +36,7 @@ func (m *limit) arrive(a *acquisition) {
 // asked notes that the front asks now.
 func (m *limit) asked() { m.before = m.arrived }
 
-// heardLimit ends the waits of those who want more than the limit in the answer to the front.
+// heardLimit ends the waits of the callers that want more than the limit in the answer to the front.
 // They would hear of it only at their own attempts, which may be long to come. It is as true
 // for them as for the front if they waited when its attempt was sent; those that came later may
 // know of a higher limit.

@@ -23,20 +23,20 @@ type lock struct {
 	claims *claim                   // asking, held and releasing
 	holder *claim                   // one that holds exclusively and is not releasing
 	share  *claim                   // that the session's readers may join
-	lobby  *lobby                   // nil while nobody has ever had to wait
+	lobby  *lobby                   // nil until a caller has to wait
 }
 
 type lockState uint8
 
 const (
 	lockOpen   lockState = iota
-	lockClosed           // the session is closing: nobody enters
+	lockClosed           // the session is closing: no caller enters
 	lockDead             // not in the registry any more
 )
 
 // A lobby is what a lock needs only when callers wait. It is guarded by the lock's mutex.
 type lobby struct {
-	// listener hears of releases. It is there from the first refusal until nobody waits.
+	// listener hears of releases. It is there from the first refusal until no caller waits.
 	listener *pubsub.Listener
 
 	// look says that the front shall ask at once: it was woken, or a wake-up was taken by a

@@ -18,7 +18,7 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 	}
 	switch {
 	case c.state == asking: // it waits, and this caller for the outcome
-		if err := a.turnOf(c); err != nil {
+		if err := a.waitIdle(c); err != nil {
 			return nil, nil, err
 		}
 		l.unlock()
@@ -31,9 +31,9 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 	return a.nest(c.sections, true)
 }
 
-// turnOf waits until no command of the claim is under way. The lock's mutex must be held; it
+// waitIdle waits until no command of the claim is under way. The lock's mutex must be held; it
 // is held at the end if the error is nil.
-func (a *acquisition) turnOf(c *claim) error {
+func (a *acquisition) waitIdle(c *claim) error {
 	if c.more == nil || !c.more.busy {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (a *acquisition) turnOf(c *claim) error {
 		defer cancel()
 	}
 	l.mu.Lock()
-	if !c.waitTurn(ctx) {
+	if !c.waitIdle(ctx) {
 		return a.ended()
 	}
 	return nil
@@ -102,7 +102,7 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	c, side := x.claim, a.prim.Kind().Side
 	x.extra().entering[side]++
-	if err := a.turnOf(c); err != nil {
+	if err := a.waitIdle(c); err != nil {
 		a.lock.mu.Lock()
 		x.more.entering[side]--
 		a.lock.settleNested(x)
@@ -132,7 +132,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 		} else {
 			c.bound, c.more.strays[side] = true, true
 		}
-		c.passTurn()
+		c.commandDone()
 		a.lock.settleNested(x)
 		return err
 	}
@@ -156,7 +156,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	c.renewAfter(g.sent)
 	c.stopped = false
 	c.reschedule()
-	c.passTurn()
+	c.commandDone()
 	c.trim() // of what was unlocked meanwhile by a caller that could not wait
 	return nil
 }

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// ownerKey is where a context keeps who acts: the innermost section that it lies in
-// (*section), a named owner (ownerName), or neither (nobody).
+// ownerKey is where a context keeps its owner: the innermost section that it lies in
+// (*section), a named owner (ownerName), or neither (private).
 type ownerKey struct{}
 
 type ownerName string
 
-type nobody struct{}
+type private struct{}
 
 // WithOwner names the owner of the locks that are taken with the returned context.
 func WithOwner(ctx context.Context, id string) context.Context {
@@ -25,7 +25,7 @@ func WithoutOwner(ctx context.Context) context.Context {
 	if ctx.Value(ownerKey{}) == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, ownerKey{}, nobody{})
+	return context.WithValue(ctx, ownerKey{}, private{})
 }
 
 // OwnerFrom returns the named owner that a Lock with ctx would act for.
@@ -44,7 +44,7 @@ func OwnerFrom(ctx context.Context) (id string, ok bool) {
 
 // lineageOf returns what ctx says about one lock of one session: the sections of that lock that
 // it lies in, from the inside out, and the named owner around them. It fails if ctx lies in an
-// open section of another kind of lock under the same key, or if nobody can act under the name.
+// open section of another kind of lock under the same key, or if no owner can have the name.
 // Which of the sections have ended is for the caller to sort out: only the lock's mutex tells.
 // lineageOf runs code of the caller's contexts, so no mutex may be held.
 func lineageOf(ctx context.Context, s *Session, family, key string) (sections []*section, owner string, err error) {
@@ -83,5 +83,5 @@ func (n ownerName) check() error {
 }
 
 // sessionIDs are the ids of the sessions of this process: an owner id of a session's own
-// making belongs to one claim, and nobody may act under it.
+// making belongs to one claim, and no caller may act under it.
 var sessionIDs sync.Map

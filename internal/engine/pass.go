@@ -46,7 +46,7 @@ func (a *acquisition) mayEnter(c *claim, now time.Duration) bool {
 
 // enter opens one more section on a claim that is held.
 func (c *claim) enter(a *acquisition, now time.Duration) *section {
-	if c.stopped { // nobody wanted it to be renewed when it was due: this caller does
+	if c.stopped { // no section wanted it to be renewed when it was due: this caller does
 		c.stopped, c.renewAt = false, now
 		c.reschedule()
 	}

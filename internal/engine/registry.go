@@ -108,7 +108,7 @@ func (r *registry) idled() <-chan struct{} {
 	return idle
 }
 
-// snapshot returns all locks; close says that nobody may enter from now on.
+// snapshot returns all locks; close says that no caller may enter from now on.
 func (r *registry) snapshot(close bool) (all []*lock) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -133,7 +133,7 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 }
 
 // stillWanted reports whether Redis is to be asked, and notes if not: a caller that enters the
-// claim later has it renewed again. A claim in doubt is asked about also if nobody wants it to
+// claim later has it renewed again. A claim in doubt is asked about also if no section wants it to
 // be renewed.
 func (c *claim) stillWanted(item renewalItem, fixed bool) bool {
 	if c.doubtful() || len(item.alive) > 0 || fixed && !c.renewed() || item.all != c.count() {

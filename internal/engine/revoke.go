@@ -48,7 +48,11 @@ func (s *Session) revoke(owner, key string) {
 			if c.ownerID() == owner {
 				switch {
 				case c.num == 0:
-					s.doubtClaim(c)
+					c.doubts-- // unlike the session's count
+					c.askSoon(s.now())
+					if c.state == asking { // then it is asked about when it is granted
+						s.conn.Doubts.Add(1)
+					}
 				case c.state == asking:
 					c.end(s.now()+s.cfg.Lease, nil) // no section opens on it: the caller asks again
 				default:
@@ -58,16 +62,6 @@ func (s *Session) revoke(owner, key string) {
 			c = next
 		}
 		l.unlockBehind()
-	}
-}
-
-// doubtClaim has Redis asked about a claim at once, or as soon as it is granted. The lock's
-// mutex must be held.
-func (s *Session) doubtClaim(c *claim) {
-	c.doubts-- // unlike the session's count
-	c.askSoon(s.now())
-	if c.state == asking {
-		s.conn.Doubts.Add(1)
 	}
 }
 
@@ -103,16 +97,16 @@ func (h *Handle) ForceUnlock(ctx context.Context, cmd script.Command) (bool, err
 	}
 	for _, owner := range owners {
 		s.revoke(owner, h.names.Key())
-		s.tellEverybody(ctx, revocation(owner, h.names.Key()))
+		s.tellSessions(ctx, revocation(owner, h.names.Key()))
 	}
 	return len(owners) > 0, nil
 }
 
-// tellEverybody sends a message to every session: an owner may have been named by the caller,
-// so nobody knows which sessions hold under it. Forcing a lock is rare, so it pays with a few
+// tellSessions sends a message to every session: an owner may have been named by the caller,
+// so it is not known which sessions hold under it. Forcing a lock is rare, so it pays with a few
 // commands here and nothing elsewhere. The script has told the session that made the owner
 // already. If Redis does not allow it, the holder learns of it at its next renewal.
-func (s *Session) tellEverybody(ctx context.Context, payload string) {
+func (s *Session) tellSessions(ctx context.Context, payload string) {
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
 	nodes := s.client.Nodes()

@@ -10,9 +10,8 @@ import (
 // the outermost and the nested ones. It lives in memory only; what Redis knows is the claim.
 // Sections are not reused: a context that was kept leads to the section that it was made for.
 //
-// Its context is derived from the one given to the outermost Lock. The part that can be
-// cancelled is made when somebody asks for Done or for the cause: most sections end before
-// anybody does.
+// Its context is derived from the one given to the outermost Lock. What can be cancelled is
+// made at the first call of Done, or for the cause: most sections end before that.
 //
 // The fields below the first group are guarded by the mutex of the claim's lock.
 type section struct {
@@ -47,7 +46,7 @@ func (e ending) cause() error {
 	return [...]error{nil, ErrReleased, ErrLost, ErrClosed, ErrLost}[e]
 }
 
-// A cancellation is the part of a section's context that can be cancelled.
+// A cancellation is what can be cancelled of a section's context.
 type cancellation struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -69,7 +68,7 @@ func (x *section) Value(key any) any {
 	switch key {
 	case ownerKey{}:
 		if x.claim.prim.Kind().Permits {
-			break // permits are nobody's to re-enter: the owner around them stays
+			break // permits cannot be re-entered: the owner around them stays
 		}
 		return x
 	case cancelKey: // context.Cause, and the children of this context
@@ -165,5 +164,5 @@ type keyCatcher struct{ key any }
 
 func (*keyCatcher) Deadline() (time.Time, bool) { return time.Time{}, false }
 func (*keyCatcher) Done() <-chan struct{}       { return nil }
-func (*keyCatcher) Err() error                  { return context.Canceled } // else nobody asks why
+func (*keyCatcher) Err() error                  { return context.Canceled } // else the cause is not asked for
 func (k *keyCatcher) Value(key any) any         { k.key = key; return nil }

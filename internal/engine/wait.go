@@ -15,7 +15,7 @@ func (a *acquisition) loop() (grant, error) {
 	// A named owner may hold the lock elsewhere already, and the queue may be waiting for
 	// just that hold to end. So it asks once before it queues, and each poll floor while it
 	// is not in front.
-	outOfTurn := a.named != ""
+	askAnyway := a.named != ""
 	told := false
 	for {
 		switch {
@@ -26,8 +26,8 @@ func (a *acquisition) loop() (grant, error) {
 			return grant{}, a.hopeless
 		case l.state != lockOpen:
 			return grant{}, ErrClosed
-		case outOfTurn || l.mayAsk(a):
-			outOfTurn = false
+		case askAnyway || l.mayAsk(a):
+			askAnyway = false
 			if g, err, done := a.round(); done && a.given.Load() == nil {
 				return g, err
 			}
@@ -44,7 +44,7 @@ func (a *acquisition) loop() (grant, error) {
 		if err != nil || a.given.Load() != nil {
 			return grant{}, err
 		}
-		outOfTurn = timedOut && a.named != ""
+		askAnyway = timedOut && a.named != ""
 	}
 }
 
@@ -187,7 +187,7 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	return timedOut, err
 }
 
-// sleep is the wait of those who look by the clock too.
+// sleep is the wait of a caller that looks by the clock too.
 func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (heard, timedOut bool) {
 	if a.deadline != 0 {
 		left := a.deadline - a.lock.s.now()

@@ -18,7 +18,8 @@ func (s *Session) watch() {
 			l := c.lock
 			l.mu.Lock()
 			c.expire(now)
-			if c.renewalDue(now) {
+			if c.state == held && c.renewAt <= now {
+				c.renewAt = never // until the answer is here
 				ask = append(ask, c)
 			}
 			c.reschedule()

@@ -8,15 +8,15 @@ const (
 	// what is lost by that at 3 %.
 	Slice = 10 * time.Millisecond
 
-	// SliceAlone is the slice after a release that nobody else has heard: others may poll,
+	// SliceAlone is the slice after a release that no other session has heard: others may poll,
 	// or listen where they are not counted. Going through Redis so seldom costs nothing.
 	SliceAlone = 100 * time.Millisecond
 
 	// yieldTime is how long the session leaves the lock to others after a slice, at least;
 	// in round trips, yieldTrips. The others' attempts are there a round trip after the
 	// message; the rest is for a busy machine to wake up in. The others may be further away:
-	// if nobody took the lock, twice as long is left next time, yieldSteps times and at most
-	// yieldMost. If then still nobody did, they seem to be asleep, and it begins again after
+	// if none took the lock, twice as long is left next time, yieldSteps times and at most
+	// yieldMost. If then still none did, they seem to be asleep, and it begins again after
 	// yieldPatience slices.
 	yieldTime     = 500 * time.Microsecond
 	yieldMost     = 10 * time.Millisecond
@@ -25,7 +25,7 @@ const (
 	yieldPatience = 128
 )
 
-// Turns is what a session remembers of one lock in order to take turns with other sessions.
+// Turns is what a session remembers of one lock in order to alternate with other sessions.
 // A slice begins when Redis grants the lock to the session. While it lasts the lock passes
 // from goroutine to goroutine in memory; then the session releases it and yields: none of its
 // goroutines asks for a moment. The zero value knows nothing of others.
@@ -34,10 +34,10 @@ type Turns struct {
 	yielded time.Duration // until when the lock is left to others
 	trip    time.Duration // how long the last release took
 	counted bool          // a release has counted the others
-	others  int64         // who heard it beside this session; below 0: not known
-	untaken int           // how often in a row nobody took what was left to others
+	others  int64         // how many heard it beside this session; below 0: not known
+	untaken int           // how often in a row no other session took what was left to it
 	owed    int64         // releases by others to let pass, one for each other listener
-	left    bool          // the lock was left to others, and nobody has taken it since
+	left    bool          // the lock was left to others, and none has taken it since
 	echo    bool          // the message of that release is still to come
 }
 
@@ -66,7 +66,7 @@ func (t *Turns) Pass(now, end time.Duration, limit int) bool {
 	return false
 }
 
-// alone reports whether the last release was heard by nobody else.
+// alone reports whether the last release was heard by no other session.
 func (t *Turns) alone() bool { return t.counted && t.others == 0 }
 
 // yield leaves the lock to others, from now on.
@@ -108,7 +108,7 @@ func (t *Turns) Expect(now time.Duration) {
 
 // Heard takes a message that the lock is free, and reports whether it is news: the message
 // of the session's own release is not. Where several others listen, the quickest of them has
-// had the lock, and would have it each time again in turns with this session: so the lock is
+// had the lock, and would alternate with this session from then on: so the lock is
 // left to the others once more.
 func (t *Turns) Heard(now time.Duration) (news bool) {
 	if t.echo {
@@ -123,7 +123,7 @@ func (t *Turns) Heard(now time.Duration) (news bool) {
 	return true
 }
 
-// Taken notes that somebody else has got the lock.
+// Taken notes that another session has got the lock.
 func (t *Turns) Taken() {
 	t.yielded = 0
 	if t.left {

@@ -42,7 +42,7 @@ type loader struct {
 	there []string // the snippets that stand in the script already
 }
 
-// expand puts snippets in the place of the include line of src; name is for the panic.
+// expand puts snippets where the include line of src is; name is for the panic.
 func (l *loader) expand(src, name string) string {
 	found := includes.FindAllStringSubmatchIndex(src, -1)
 	switch {
