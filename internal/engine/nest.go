@@ -116,8 +116,8 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	g, err := a.reenter(x)
 	x.more.entering[side]--
 	switch {
-	case x.over():
-		err = x.endedErr() // whatever Redis said, the section is over
+	case x.over(): // whatever Redis said
+		err = x.endedErr()
 	case err == nil && g.status == notHeld:
 		c.lose("it was gone when it was locked again", true)
 		err = fmt.Errorf("%w: it was gone when it was locked again", ErrLost)
@@ -150,8 +150,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 		c.more.holds[h] = id
 	}
 	if h.fixed == nil && byName {
-		n := x.extra()
-		n.callers = append(n.callers, caller{h, a.ctx})
+		x.more.callers = append(x.more.callers, caller{h, a.ctx})
 	}
 	c.renewAfter(g.sent)
 	c.stopped = false

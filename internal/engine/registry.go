@@ -10,7 +10,7 @@ type registry struct {
 	locks  map[string]map[string]*lock // by family and key
 	count  int                         // of locks
 	calls  int                         // operations that concern no claim
-	idle   chan struct{}               // made by waitIdle, closed when nothing is left
+	idle   chan struct{}               // made by idled, closed when nothing is left
 }
 
 // lockFor returns the lock of a handle, with its mutex held, or ErrClosed. It is looked up
@@ -88,7 +88,7 @@ func (r *registry) leave() {
 	r.signalIdle()
 }
 
-// signalIdle wakes waitIdle if nothing is left. The mutex must be held.
+// signalIdle wakes Close if nothing is left. The mutex must be held.
 func (r *registry) signalIdle() {
 	if r.count == 0 && r.calls == 0 && r.idle != nil {
 		close(r.idle)

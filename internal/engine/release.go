@@ -54,9 +54,8 @@ func (h *Hold) unlock() error {
 		c.leaveStanding(x)
 		return nil
 	}
-	// The section ends. Its contexts are cancelled without the mutex, for that runs code of
-	// the caller's; and before anything else happens, so that no section begins before the
-	// one before has seen its end.
+	// Contexts are cancelled without the mutex, for that runs code of the caller's; and before
+	// anything else happens, so that no section begins before this one has seen its end.
 	if x.close(released) {
 		l.unlock()
 		x.cancel()
