@@ -1,6 +1,6 @@
 # make help says what there is.
 .DEFAULT_GOAL := help
-.PHONY: help test short race stress interop bench bench-peers lint quickstart variants
+.PHONY: help test short race stress interop bench bench-peers calls lint quickstart variants
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
@@ -36,6 +36,9 @@ bench: ## benchmarks against a real redis-server, with ratios to plain round tri
 
 bench-peers: ## the same beside other libraries, to docs/performance.md (6 to 10 minutes)
 	cd bench && go run .
+
+calls: ## the functions of ours that an uncontended Lock and Unlock run
+	go test -count=1 -v ./internal/test/calls
 
 lint: ## vet, gofmt and staticcheck
 	go vet ./...
