@@ -1,0 +1,17 @@
+// Package relocktest helps to test code that takes locks of relock, without a Redis server.
+//
+// There are two ways, and most applications want both:
+//
+//   - [Start] gives a real session on an embedded Redis (miniredis) in the test's own process.
+//     The locks are the real ones: they exclude, re-enter, expire and get lost as in
+//     production. [Redis.Lose] takes a lock away from its holder, and [Redis.Stop] makes Redis
+//     unreachable. In a testing/synctest bubble leases of minutes pass in no time.
+//   - [Fake] is a lock without Redis, for code that depends on the one-method interface [Doer].
+//     It refuses, or loses the section, when the test says so.
+//
+// What these tests cannot show: the embedded Redis is a reimplementation, slower than a real
+// one, and without Sentinel, Cluster and persistence. Run a few tests against a real server
+// as well.
+//
+// Everything here needs the package miniredis, and so belongs into _test.go files.
+package relocktest

@@ -1,0 +1,138 @@
+package relocktest_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"relock/fairlock"
+	"relock/relocktest"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// What the fake stands for.
+var (
+	_ relocktest.Doer = (*rlock.Mutex)(nil)
+	_ relocktest.Doer = (*fairlock.Mutex)(nil)
+	_ relocktest.Doer = (*rwlock.RWMutex)(nil)
+	_ relocktest.Doer = (*relocktest.Fake)(nil)
+)
+
+func TestFakeExcludes(t *testing.T) {
+	var f relocktest.Fake
+	var wg sync.WaitGroup
+	inside, total := 0, 0
+	for range 8 {
+		wg.Go(func() {
+			for range 200 {
+				err := f.Do(t.Context(), func(context.Context) error {
+					inside++
+					if inside != 1 {
+						return errors.New("two inside")
+					}
+					total++
+					inside--
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if total != 1600 || f.Entered() != 1600 || f.Held() {
+		t.Errorf("%d sections, Entered %d, Held %v", total, f.Entered(), f.Held())
+	}
+}
+
+func TestFakeReenters(t *testing.T) {
+	var f, other relocktest.Fake
+	nested := false
+	err := f.Do(t.Context(), func(ctx context.Context) error {
+		return other.Do(ctx, func(ctx context.Context) error {
+			return f.Do(ctx, func(context.Context) error { nested = true; return nil })
+		})
+	})
+	if err != nil || !nested || f.Entered() != 1 {
+		t.Errorf("err %v, nested %v, entered %d", err, nested, f.Entered())
+	}
+}
+
+func TestFakeWaitsAndGivesUp(t *testing.T) {
+	var f relocktest.Fake
+	ctx, cancel := context.WithCancel(t.Context())
+	gaveUp := make(chan error, 1)
+	err := f.Do(t.Context(), func(section context.Context) error {
+		go func() {
+			gaveUp <- f.Do(ctx, func(context.Context) error { return errors.New("it ran") })
+		}()
+		if err := f.AwaitWaiters(section, 1); err != nil {
+			return err
+		}
+		cancel()
+		err := <-gaveUp
+		if !errors.Is(err, rlock.ErrNotAcquired) || !errors.Is(err, context.Canceled) {
+			t.Errorf("the waiter got %v, want ErrNotAcquired and Canceled", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFakeLoses(t *testing.T) {
+	var f relocktest.Fake
+	if f.Lose() {
+		t.Error("Lose of a free lock reports a section")
+	}
+	mine := errors.New("mine")
+	err := f.Do(t.Context(), func(ctx context.Context) error {
+		if !f.Lose() {
+			t.Error("Lose reports no section")
+		}
+		<-ctx.Done()
+		if cause := context.Cause(ctx); !errors.Is(cause, rlock.ErrLost) {
+			t.Errorf("the cause is %v", cause)
+		}
+		return mine
+	})
+	if !errors.Is(err, mine) || !errors.Is(err, rlock.ErrLost) {
+		t.Errorf("Do: %v, want both errors", err)
+	}
+	if err := f.Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+		t.Errorf("the section after: %v", err)
+	}
+}
+
+func TestFakeRefuses(t *testing.T) {
+	var f relocktest.Fake
+	f.Refuse(rlock.ErrNotAcquired)
+	ran := false
+	run := func(context.Context) error { ran = true; return nil }
+	if err := f.Do(t.Context(), run); !errors.Is(err, rlock.ErrNotAcquired) || ran {
+		t.Errorf("Do: %v, ran %v", err, ran)
+	}
+	f.Refuse(nil)
+	if err := f.Do(t.Context(), run); err != nil || !ran {
+		t.Errorf("Do: %v, ran %v", err, ran)
+	}
+}
+
+func TestFakeIsFreeAfterAPanic(t *testing.T) {
+	var f relocktest.Fake
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_ = f.Do(t.Context(), func(context.Context) error { panic("boom") })
+	}()
+	if f.Held() {
+		t.Error("held after a panic")
+	}
+}

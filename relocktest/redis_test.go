@@ -1,0 +1,144 @@
+package relocktest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"relock/fairlock"
+	"relock/relocktest"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestSessionsOfOneRedisExcludeEachOther(t *testing.T) {
+	r := relocktest.Start(t)
+	a, b := rlock.New(r.Session(t, rlock.Config{}), "job"), rlock.New(r.Session(t, rlock.Config{}), "job")
+	_, h, err := a.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.TryLock(t.Context()); !errors.Is(err, rlock.ErrNotAcquired) {
+		t.Errorf("TryLock beside a holder: %v, want ErrNotAcquired", err)
+	}
+	if err := h.Unlock(); err != nil {
+		t.Error(err)
+	}
+	_, h, err = b.TryLock(t.Context())
+	if err != nil {
+		t.Fatalf("TryLock of a free lock: %v", err)
+	}
+	if err := h.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEachRedisIsItsOwn(t *testing.T) {
+	for range 2 {
+		_, h, err := rlock.New(relocktest.Session(t), "job").TryLock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Unlock()
+	}
+}
+
+func TestLoseEndsTheSection(t *testing.T) {
+	r := relocktest.Start(t)
+	s := r.Session(t, rlock.Config{})
+	m, f, rw := rlock.New(s, "m"), fairlock.New(s, "f"), rwlock.New(s, "rw")
+	for name, l := range map[string]interface {
+		relocktest.Locker
+		Lock(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error)
+	}{"rlock": m, "fairlock": f, "rwlock": rw} {
+		ctx, h, err := l.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Lose(t, l)
+		<-ctx.Done()
+		if cause := context.Cause(ctx); !errors.Is(cause, rlock.ErrLost) {
+			t.Errorf("%s: the cause is %v, want ErrLost", name, cause)
+		}
+		if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) {
+			t.Errorf("%s: Unlock: %v, want ErrLost", name, err)
+		}
+	}
+}
+
+// A test that waits for a lease of half a minute takes no time in a bubble.
+func TestLeasesPassInABubble(t *testing.T) {
+	began := time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		r := relocktest.Start(t)
+		m := rlock.New(r.Session(t, rlock.Config{}), "job")
+		ctx, h, err := m.Lock(t.Context(), rlock.Lease(30*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-ctx.Done()
+		if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) {
+			t.Errorf("Unlock after the lease: %v, want ErrLost", err)
+		}
+		other := rlock.New(r.Session(t, rlock.Config{}), "job")
+		_, h, err = other.Lock(t.Context(), rlock.Wait(5*time.Second))
+		if err != nil {
+			t.Fatalf("the lease is over, yet: %v", err)
+		}
+		if err := h.Unlock(); err != nil {
+			t.Error(err)
+		}
+	})
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the bubble took %v of real time", took)
+	}
+}
+
+func TestStopLosesTheLockAndResumeHeals(t *testing.T) {
+	r := relocktest.Start(t)
+	s := r.Session(t, rlock.Config{Lease: 300 * time.Millisecond})
+	m := rlock.New(s, "job")
+	ctx, h, err := m.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Stop()
+	<-ctx.Done()
+	if cause := context.Cause(ctx); !errors.Is(cause, rlock.ErrLost) {
+		t.Errorf("the cause is %v, want ErrLost", cause)
+	}
+	if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) {
+		t.Errorf("Unlock: %v, want ErrLost", err)
+	}
+	r.Resume()
+	_, h, err = m.Lock(t.Context())
+	if err != nil {
+		t.Fatalf("Lock after Resume: %v", err)
+	}
+	if err := h.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRefuseIsAnswered(t *testing.T) {
+	r := relocktest.Start(t)
+	m := rlock.New(r.Session(t, rlock.Config{}), "job")
+	r.Refuse("LOADING Redis is loading the dataset in memory")
+	if _, _, err := m.TryLock(t.Context()); err == nil || errors.Is(err, rlock.ErrArgument) {
+		t.Errorf("TryLock while Redis is loading: %v", err)
+	}
+	r.Refuse("")
+	_, h, err := m.TryLock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
