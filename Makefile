@@ -1,6 +1,6 @@
 # make help says what there is.
 .DEFAULT_GOAL := help
-.PHONY: help test short race stress interop bench bench-peers calls lint quickstart variants
+.PHONY: help test short race test-servers stress interop bench bench-peers calls lint quickstart variants
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
@@ -21,6 +21,9 @@ short: ## all tests on miniredis and the quick ones on a real Redis, in 90 s on 
 
 race: ## all tests with the race detector (needs a C compiler)
 	go test -race -timeout 25m ./...
+
+test-servers: ## all tests on other servers as well: Redis 6.2, Valkey 9, and SERVERS="path …"
+	.ci/servers $(SERVERS)
 
 stress: ## the random tests, ten times as long: make stress CYCLES=1000000
 	RELOCK_STRESS=$(or $(CYCLES),1000000) go test -race -timeout 3h -run 'Random' -v ./...

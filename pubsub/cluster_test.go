@@ -36,6 +36,7 @@ func nodeOf(t *testing.T, c *redistest.Cluster, channel string) (owner, other st
 
 func TestClusterShardedChannels(t *testing.T) {
 	t.Parallel()
+	redistest.NeedSharded(t)
 	c := redistest.NewCluster(t)
 	client := c.Client(t)
 	h := newHub(t, client)
@@ -72,14 +73,14 @@ func TestClusterShardedChannels(t *testing.T) {
 	}
 	for _, addr := range c.Addrs {
 		redistest.Eventually(t, patience, "all is unsubscribed", func() bool {
-			list, err := c.Node(addr).Do(t, "PUBSUB", "SHARDCHANNELS").AsStrSlice()
-			return err == nil && len(list) == 0 && subscribers(t, c.Node(addr)) == 0
+			return len(c.Subscribed(t, addr)) == 0 && subscribers(t, c.Node(addr)) == 0
 		})
 	}
 }
 
 func TestClusterConfirmedBeforeListenReturns(t *testing.T) {
 	t.Parallel()
+	redistest.NeedSharded(t)
 	c := redistest.NewCluster(t)
 	client := c.Client(t)
 	h := newHub(t, client, pubsub.Linger(0))
@@ -94,6 +95,7 @@ func TestClusterConfirmedBeforeListenReturns(t *testing.T) {
 
 func TestClusterSlotMigratesWhileListening(t *testing.T) {
 	t.Parallel()
+	redistest.NeedSharded(t)
 	c := redistest.NewCluster(t)
 	client := c.Client(t)
 	h := newHub(t, client)
@@ -112,6 +114,7 @@ func TestClusterSlotMigratesWhileListening(t *testing.T) {
 // The hub's idea of a slot may be old when Listen is called: the MOVED puts it right.
 func TestClusterListenFollowsMovedSlot(t *testing.T) {
 	t.Parallel()
+	redistest.NeedSharded(t)
 	c := redistest.NewCluster(t)
 	client := c.Client(t)
 	h := newHub(t, client)
@@ -160,6 +163,7 @@ func TestClusterBroadcastMovesToAnotherNode(t *testing.T) {
 // other slots go on, and all is well when the node is back.
 func TestClusterNodeDiesAndReturns(t *testing.T) {
 	t.Parallel()
+	redistest.NeedSharded(t)
 	c := redistest.NewCluster(t)
 	client := c.Client(t)
 	h := newHub(t, client)

@@ -64,16 +64,6 @@ func topoOther(c *redistest.Cluster, not ...string) string {
 // topoChannel is the channel of a name without braces.
 func topoChannel(name string) string { return "redisson_lock__channel:{" + name + "}" }
 
-// topoShard returns the shard channels that somebody is subscribed to on one node.
-func topoShard(t testing.TB, s *redistest.Server) []string {
-	t.Helper()
-	list, err := s.Do(t, "PUBSUB", "SHARDCHANNELS").AsStrSlice()
-	if err != nil {
-		t.Fatalf("PUBSUB SHARDCHANNELS: %v", err)
-	}
-	return list
-}
-
 // topoClusterKeys returns the keys of all nodes that live.
 func topoClusterKeys(t testing.TB, c *redistest.Cluster) []string {
 	t.Helper()
@@ -172,12 +162,7 @@ func topoIs(t testing.TB, what string, err error, want ...error) {
 func topoListening(t testing.TB, c *redistest.Cluster, channel, addr string) {
 	t.Helper()
 	redistest.Eventually(t, topoPatience, "the channel is subscribed on the slot's node alone", func() bool {
-		for _, a := range c.Addrs {
-			if slices.Contains(topoShard(t, c.Node(a)), channel) != (a == addr) {
-				return false
-			}
-		}
-		return true
+		return c.SubscribedOn(t, channel, addr)
 	})
 }
 

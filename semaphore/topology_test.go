@@ -58,9 +58,7 @@ func TestCluster(t *testing.T) {
 			return other.Do(ctx, 2, func(section context.Context) error { return section.Err() })
 		})
 		redistest.Eventually(t, 10*time.Second, "the waiter to listen", func() bool {
-			list, err := c.Node(addr).Do(t, "PUBSUB", "SHARDCHANNELS").AsStrSlice()
-			must(t, err)
-			return slices.Contains(list, channel(name))
+			return slices.Contains(c.Subscribed(t, addr), channel(name))
 		})
 		waits(t, "the waiter", in)
 		must(t, p.Release())

@@ -166,6 +166,7 @@ func TestConfirmationsConsumeNoReply(t *testing.T) {
 
 func TestSlotMigrationEndsSubscriptionsUnasked(t *testing.T) {
 	t.Parallel()
+	redistest.NeedSharded(t)
 	cl := redistest.NewCluster(t)
 	slot := redistest.Slot("ch")
 	from := cl.SlotOwner(t, slot)

@@ -99,7 +99,7 @@ func RefuseWrites(t *testing.T, sources map[string]string, cases []ScriptCase) {
 		takes(false)
 		eval := append([]string{"EVAL", sources[c.script], strconv.Itoa(len(c.keys))}, append(c.keys, c.args...)...)
 		got := reply(s, t, eval)
-		if strings.HasPrefix(got, "NOREPLICAS") {
+		if strings.Contains(got, "NOREPLICAS") { // Redis 6.2 puts words of its own before it
 			refused = true
 		} else if got != c.first {
 			t.Errorf("%s/%s replied %s, want NOREPLICAS, or %s if that needs no write", c.script, c.name, got, c.first)

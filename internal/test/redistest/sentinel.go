@@ -41,7 +41,7 @@ func NewSentinel(tb testing.TB) *Sentinel {
 	s := &Sentinel{MasterName: "relock-master", tb: tb}
 	// By default a master waits 5 s for more replicas before it sends its data.
 	master := Real(tb, "--repl-diskless-sync-delay", "0")
-	replica := Real(tb, "--repl-diskless-sync-delay", "0", "--replicaof", "127.0.0.1 "+portOf(master.Addr))
+	replica := Real(tb, "--repl-diskless-sync-delay", "0", "--replicaof", "127.0.0.1", portOf(master.Addr))
 	s.servers = []*Server{master, replica}
 	// The replica comes first: sentinels ask the master for its replicas when
 	// they begin, and then every 10 s only.

@@ -302,7 +302,7 @@ func (s *Server) restart() error {
 }
 
 // Commands returns how often each command was called since the start or the
-// last ResetStats, by name in lower case: "evalsha", "config|get". It works on
+// last ResetStats, by name in lower case: "evalsha", or "config|get" from Redis 7.0 on. It works on
 // a real server only. Commands inside scripts count too, and so do those of
 // clients setting up a connection.
 func (s *Server) Commands(tb testing.TB) map[string]int {
