@@ -1,6 +1,6 @@
 # make help says what there is.
 .DEFAULT_GOAL := help
-.PHONY: help test short race test-servers stress interop bench bench-peers calls lint quickstart variants
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' $(MAKEFILE_LIST))
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
@@ -12,6 +12,12 @@ quickstart: ## the main job, on an embedded Redis (or on REDIS_ADDR)
 
 variants: ## the fair lock, the read-write lock and the semaphore at work
 	go run ./examples/variants
+
+together: ## transfers under two locks, behind a latch
+	go run ./examples/together
+
+election: ## three processes follow each other as the leader, one of them killed
+	go run ./examples/election
 
 test: ## all tests, in 3 minutes on 2 cores; without redis-server, those on miniredis alone
 	go test ./...

@@ -32,6 +32,24 @@ func New(s *Session, name string, opts ...MutexOption) *Mutex {
 	return (*Mutex)(facade.NewMutex(mutex.New(names, o.Fenced), err))
 }
 
+// Name returns the name that New was given, without the session's prefix; "" for a zero value.
+func (m *Mutex) Name() string {
+	_, p, err := (*facade.Mutex)(m).Parts()
+	if err != nil {
+		return ""
+	}
+	return p.Names().Name()
+}
+
+// Session returns the session that New was given; nil for a zero value.
+func (m *Mutex) Session() *Session {
+	handle, _, err := (*facade.Mutex)(m).Parts()
+	if err != nil {
+		return nil
+	}
+	return (*Session)(handle.Session())
+}
+
 // Lock waits until the mutex is held. On the context of an open section of this mutex it
 // re-enters at once; else it acts for the owner that [WithOwner] has named, or for a new
 // private one.

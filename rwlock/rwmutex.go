@@ -37,6 +37,22 @@ func New(s *rlock.Session, name string) *RWMutex {
 	return &RWMutex{handle: engine.NewHandle(read.Names(), err), read: read, write: write}
 }
 
+// Name returns the name that New was given, without the session's prefix; "" for a zero value.
+func (m *RWMutex) Name() string {
+	if m == nil || m.read == nil {
+		return ""
+	}
+	return m.read.Names().Name()
+}
+
+// Session returns the session that New was given; nil for a zero value.
+func (m *RWMutex) Session() *rlock.Session {
+	if m == nil {
+		return nil
+	}
+	return (*rlock.Session)(m.handle.Session())
+}
+
 // RLock waits until the read side is held. On the context of an open section of this lock,
 // of either side, it re-enters at once; else it acts for the owner that [rlock.WithOwner]
 // has named, or for a new private one. An outermost RLock waits while another owner holds

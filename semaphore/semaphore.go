@@ -36,6 +36,22 @@ func New(s *rlock.Session, name string, limit int) *Semaphore {
 	return &Semaphore{handle: engine.NewHandle(p.Names(), err), p: p}
 }
 
+// Name returns the name that New was given, without the session's prefix; "" for a zero value.
+func (m *Semaphore) Name() string {
+	if m == nil || m.p == nil {
+		return ""
+	}
+	return m.p.Names().Name()
+}
+
+// Session returns the session that New was given; nil for a zero value.
+func (m *Semaphore) Session() *rlock.Session {
+	if m == nil {
+		return nil
+	}
+	return (*rlock.Session)(m.handle.Session())
+}
+
 // Acquire waits until it has n permits, all at once. Requests of this session for this name
 // are served in the order of arrival, so a large one is not starved by small ones.
 //

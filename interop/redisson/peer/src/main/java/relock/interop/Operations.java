@@ -3,6 +3,7 @@ package relock.interop;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import org.redisson.api.RCountDownLatch;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
@@ -27,6 +28,7 @@ final class Operations {
         return switch (kind) {
             case "semaphore" -> semaphore(redisson.getSemaphore(name), operation, args);
             case "permits" -> permits(redisson.getPermitExpirableSemaphore(name), operation, args);
+            case "latch" -> latch(redisson.getCountDownLatch(name), operation, args);
             default -> lock(lock(kind, name), operation, args);
         };
     }
@@ -37,6 +39,8 @@ final class Operations {
             case "fenced" -> redisson.getFencedLock(name);
             case "fair" -> redisson.getFairLock(name);
             case "spin" -> redisson.getSpinLock(name);
+            case "multi" -> redisson.getMultiLock( // of plain locks, whose names have commas between them
+                    Arrays.stream(name.split(",")).map(redisson::getLock).toArray(RLock[]::new));
             case "read" -> redisson.getReadWriteLock(name).readLock();
             case "write" -> redisson.getReadWriteLock(name).writeLock();
             default -> throw new IllegalArgumentException("no kind " + kind);
@@ -147,6 +151,29 @@ final class Operations {
             }
             case "total" -> {
                 return "" + permits.getPermits();
+            }
+            default -> throw new IllegalArgumentException("no operation " + operation);
+        }
+    }
+
+    private static String latch(RCountDownLatch latch, String operation, String[] args) throws Exception {
+        switch (operation) {
+            case "set" -> {
+                return "" + latch.trySetCount(number(args[0]));
+            }
+            case "down" -> {
+                latch.countDown();
+                return "";
+            }
+            case "await" -> { // [wait]
+                if (args.length == 0) {
+                    latch.await();
+                    return "true";
+                }
+                return "" + latch.await(number(args[0]), TimeUnit.MILLISECONDS);
+            }
+            case "count" -> {
+                return "" + latch.getCount();
             }
             default -> throw new IllegalArgumentException("no operation " + operation);
         }

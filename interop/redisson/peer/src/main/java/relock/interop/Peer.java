@@ -19,6 +19,7 @@ import org.redisson.config.Config;
 import org.redisson.config.NameMapper;
 import org.redisson.config.ReadMode;
 import org.redisson.config.ShardedSubscriptionMode;
+import org.redisson.misc.ReclosableLatch;
 
 /**
  * A Java process with Redisson that does what it is told on standard input, one request a
@@ -139,12 +140,13 @@ public final class Peer {
 
     /**
      * Whether a thread sleeps in Redisson's wait for a message. All of its locks wait on a
-     * java.util.concurrent.Semaphore that the messages release; while a thread waits for
-     * an answer of Redis it does so elsewhere.
+     * java.util.concurrent.Semaphore that the messages release, and its latches on a
+     * ReclosableLatch; while a thread waits for an answer of Redis it does so elsewhere.
      */
     private static boolean parked(Thread thread) {
         for (StackTraceElement frame : thread.getStackTrace()) {
-            if (frame.getClassName().equals(Semaphore.class.getName())) {
+            String in = frame.getClassName();
+            if (in.equals(Semaphore.class.getName()) || in.equals(ReclosableLatch.class.getName())) {
                 return true;
             }
         }

@@ -1,0 +1,155 @@
+package election
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+
+	"github.com/redis/rueidis"
+
+	"relock/fairlock"
+	"relock/internal/engine"
+	"relock/internal/facade"
+	"relock/internal/script"
+	"relock/rlock"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+var (
+	publishScript = script.Load(luaFiles, "lua/publish.lua")
+	leaderScript  = script.Load(luaFiles, "lua/leader.lua")
+)
+
+// ErrNoLeader: nobody leads at the moment, or a new leader has not published its value yet.
+var ErrNoLeader = errors.New("election: no leader")
+
+// Election is a contest under one name among all processes that use the same Redis. It is a
+// handle: made without I/O, and as good as any other of the same name and session. Safe for
+// concurrent use.
+type Election struct {
+	lock   *fairlock.Mutex
+	handle engine.Handle
+	names  *engine.Names
+}
+
+// New returns the election with that name. It does no I/O and does not fail: the first operation
+// reports an empty name ([rlock.ErrName]) or a nil session ([rlock.ErrArgument]).
+func New(s *rlock.Session, name string) *Election {
+	session := (*engine.Session)(s)
+	names, err := session.Names(name)
+	return &Election{
+		lock:   fairlock.New(s, name, rlock.Fenced()),
+		handle: engine.NewHandle(&names, err), names: &names,
+	}
+}
+
+// Campaign waits until the caller leads, and publishes value for it. Candidates are served in
+// the order of arrival.
+//
+// The returned context ends when the leadership does, with a cause ([context.Cause]):
+// [rlock.ErrLost] when it is lost, [rlock.ErrClosed] when the session closes, [rlock.ErrReleased]
+// after [Leadership.Resign]. It is derived from ctx. The leadership is renewed for as long as ctx
+// lives; when that ends and no Resign follows, it ends one lease later. On the context of its own
+// leadership Campaign re-enters: the term stays, the value is the new one, and the leadership
+// ends with the last Resign.
+//
+// Campaign blocks until it leads and the value is published, or ctx ends; [rlock.Wait] bounds
+// the waiting. Errors are those of [rlock.Mutex.Lock]: [rlock.ErrNotAcquired] when the wait is
+// over; and [rlock.ErrArgument] if ctx names an owner ([rlock.WithOwner]), since two candidates
+// of one name would lead together. On error the returned context is ctx, the leadership is nil,
+// and the caller neither leads nor stands for election.
+func (e *Election) Campaign(ctx context.Context, value string, opts ...rlock.LockOption) (context.Context, *Leadership, error) {
+	const op = "campaign"
+	if err := e.usable(ctx, op); err != nil {
+		return ctx, nil, err
+	}
+	if id, named := rlock.OwnerFrom(ctx); named {
+		return ctx, nil, e.wrap(op, fmt.Errorf("%w: ctx names the owner %q; a candidate is private: use rlock.WithoutOwner", rlock.ErrArgument, id))
+	}
+	for {
+		section, hold, err := e.lock.Lock(ctx, opts...)
+		if err != nil {
+			return ctx, nil, fmt.Errorf("%s: %w", op, err)
+		}
+		l := &Leadership{election: e, hold: hold}
+		if err = l.publish(section, op, value); err == nil {
+			return section, l, nil
+		}
+		lost := errors.Is(err, rlock.ErrLost) || section.Err() != nil
+		_ = hold.Unlock() // what is not confirmed is released in the background
+		switch {
+		case ctx.Err() != nil:
+			return ctx, nil, fmt.Errorf("%w: %w", rlock.ErrNotAcquired, err)
+		case !lost || errors.Is(err, rlock.ErrClosed):
+			return ctx, nil, err
+		}
+	}
+}
+
+// Leader is who leads, as the leader has published it.
+type Leader struct {
+	Owner string // the candidate as it stands in Redis: "<session id>:<number>"
+	Term  int64  // grows from leader to leader
+	Value string // what the leader has published last
+}
+
+// Leader asks Redis who leads, and with which value. It blocks for one round trip. The answer
+// may be out of date when it returns. Errors: [ErrNoLeader]; [rlock.ErrArgument],
+// [rlock.ErrName], [rlock.ErrClosed]; ctx's, Redis's or the client's.
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	if err := e.usable(ctx, "leader"); err != nil {
+		return Leader{}, err
+	}
+	var l Leader
+	cmd := script.Command{Script: leaderScript, Keys: e.keys()}
+	err := e.handle.Call(ctx, "leader", cmd, func(r rueidis.RedisResult) error {
+		reply, err := r.ToArray()
+		switch {
+		case err != nil:
+			return err
+		case len(reply) == 0:
+			l = Leader{}
+			return nil
+		case len(reply) != 3:
+			return fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
+		}
+		var err1, err2, err3 error
+		l.Owner, err1 = reply[0].ToString()
+		l.Term, err2 = reply[1].AsInt64()
+		l.Value, err3 = reply[2].ToString()
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return fmt.Errorf("%w: the hash is no leader's: %w", script.ErrShape, err)
+		}
+		return nil
+	})
+	if err == nil && l.Owner == "" {
+		err = e.wrap("leader", ErrNoLeader)
+	}
+	return l, err
+}
+
+// keys are the lock and what its owner has published.
+func (e *Election) keys() []string {
+	return []string{e.names.Key(), e.names.Prefixed("relock_leader")}
+}
+
+// channel is where a leader tells that it has published something.
+func (e *Election) channel() string { return e.names.Prefixed("relock_election") }
+
+// usable returns why the handle or the context cannot be used, if it cannot.
+func (e *Election) usable(ctx context.Context, op string) error {
+	switch {
+	case e == nil || e.lock == nil:
+		return fmt.Errorf("%s: %w: the election is a zero value; make one with New", op, rlock.ErrArgument)
+	case e.handle.Err() != nil:
+		return e.wrap(op, e.handle.Err())
+	case ctx == nil:
+		return e.wrap(op, fmt.Errorf("%w: ctx is nil; use context.Background()", rlock.ErrArgument))
+	}
+	return nil
+}
+
+func (e *Election) wrap(op string, err error) error { return facade.Wrap(op, e.names, err) }

@@ -1,0 +1,101 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"relock/election"
+	"relock/internal/test/locktest"
+	"relock/rlock"
+)
+
+// openExample gives a session on an embedded Redis.
+var openExample = locktest.OpenExample
+
+// A process that stands for election works as the leader until its context ends.
+func Example() {
+	session, _, done := openExample()
+	defer done()
+	ctx := context.Background()
+	scheduler := election.New(session, "scheduler")
+
+	leading, leadership, err := scheduler.Campaign(ctx, "10.0.0.1:8080")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("term", leadership.Term())
+	leader, err := scheduler.Leader(leading)
+	fmt.Println(leader.Value, err)
+	fmt.Println(leadership.Resign())
+	fmt.Println(context.Cause(leading))
+	_, err = scheduler.Leader(ctx)
+	fmt.Println(errors.Is(err, election.ErrNoLeader))
+	// Output:
+	// term 1
+	// 10.0.0.1:8080 <nil>
+	// <nil>
+	// rlock: lock released
+	// true
+}
+
+// Others follow the leader.
+func ExampleElection_Observe() {
+	session, _, done := openExample()
+	defer done()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	scheduler := election.New(session, "scheduler")
+	leaders, err := scheduler.Observe(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, address := range []string{"10.0.0.1:8080", "10.0.0.2:8080"} {
+		_, leadership, _ := scheduler.Campaign(ctx, address)
+		l := <-leaders
+		fmt.Println("term", l.Term, "is led by", l.Value)
+		_ = leadership.Resign()
+	}
+	cancel()
+	_, more := <-leaders
+	fmt.Println("more:", more)
+	// Output:
+	// term 1 is led by 10.0.0.1:8080
+	// term 2 is led by 10.0.0.2:8080
+	// more: false
+}
+
+// A leader changes what it publishes, a load or a version, as long as it leads.
+func ExampleLeadership_Publish() {
+	session, _, done := openExample()
+	defer done()
+	ctx := context.Background()
+	e := election.New(session, "primary")
+	leading, leadership, _ := e.Campaign(ctx, "starting")
+	fmt.Println(leadership.Publish(leading, "ready"))
+	now, _ := e.Leader(ctx)
+	fmt.Println(now.Value)
+	_ = leadership.Resign()
+	fmt.Println(errors.Is(leadership.Publish(ctx, "too late"), rlock.ErrNotHeld))
+	// Output:
+	// <nil>
+	// ready
+	// true
+}
+
+// Wait bounds a campaign: who does not lead by then does something else.
+func ExampleElection_Campaign() {
+	session, _, done := openExample()
+	defer done()
+	ctx := context.Background()
+	e := election.New(session, "nightly report")
+	_, leadership, _ := e.Campaign(ctx, "a")
+	defer leadership.Resign()
+	_, _, err := e.Campaign(ctx, "b", rlock.Wait(20*time.Millisecond))
+	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
+	// Output:
+	// true
+}

@@ -1,0 +1,6 @@
+package election
+
+// ScriptSources returns the Lua of every script, as it is sent, for the external tests.
+func ScriptSources() map[string]string {
+	return map[string]string{"publish": publishScript.Source(), "leader": leaderScript.Source()}
+}

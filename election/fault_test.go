@@ -1,0 +1,106 @@
+package election_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"relock/fairlock"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// A leadership that is lost ends with its cause, and cannot publish any more.
+func TestLost(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		a, b := dial(t, s, slow()), dial(t, s, slow())
+		first := leads(t, campaign(t, ctx, a, "a", 0), 1)
+		second := campaign(t, ctx, b, "b", 1)
+		if ok, err := fairlock.New(b, "x").ForceUnlock(ctx); !ok || err != nil {
+			t.Fatalf("ForceUnlock: %v, %v", ok, err)
+		}
+		ends(t, first.section, patience, rlock.ErrLost)
+		is(t, "Publish", first.l.Publish(ctx, "late"), rlock.ErrLost)
+		e := leads(t, second, 2)
+		is(t, "Publish", first.l.Publish(ctx, "late"), rlock.ErrLost)
+		sees(t, ctx, a, 2, "b")
+		is(t, "Resign", first.l.Resign(), rlock.ErrLost)
+		sees(t, ctx, a, 2, "b")
+		must(t, b.Close())
+		ends(t, e.section, patience, rlock.ErrClosed)
+		is(t, "Publish", e.l.Publish(ctx, "late"), rlock.ErrClosed)
+	})
+}
+
+// What is published by a leader that has just lost its lock to a flush begins anew.
+func TestLostBeforePublished(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		ses, p := locktest.DialProxy(t, s, slow())
+		seen, release := p.HoldRequest(locktest.Runs(src["publish"]))
+		c := campaign(t, ctx, ses, "a", 0)
+		locktest.Get(t, seen, patience, "the value to be sent")
+		if ok, err := fairlock.New(dial(t, s, slow()), "x").ForceUnlock(ctx); !ok || err != nil {
+			t.Fatalf("ForceUnlock: %v, %v", ok, err)
+		}
+		release()
+		e := leads(t, c, 2)
+		sees(t, ctx, ses, 2, "a")
+		must(t, e.l.Resign())
+	})
+}
+
+// A leader that goes silent is followed within a lease and a heartbeat, and not before its own
+// context has ended.
+func TestCrash(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		const lease = time.Second
+		ctx := within(t, time.Minute)
+		cfg := rlock.Config{Lease: lease, QueueLease: lease}
+		cut, proxy := locktest.DialProxy(t, s, cfg)
+		other := dial(t, s, cfg)
+		first := leads(t, campaign(t, ctx, cut, "a", 0), 1)
+		var ended atomic.Int64
+		context.AfterFunc(first.section, func() { ended.Store(time.Now().UnixNano()) })
+		second := campaign(t, ctx, other, "b", 1)
+		proxy.BlackHole(true)
+		died := time.Now()
+		leads(t, second, 2)
+		now := time.Now()
+		if took := now.Sub(died); took > lease+lease/5+700*time.Millisecond {
+			t.Errorf("the next leader came after %v", took)
+		}
+		if at := ended.Load(); at == 0 || at > now.UnixNano() {
+			t.Error("the next one leads, and the context of the first one has not ended")
+		}
+		sees(t, ctx, other, 2, "b")
+	})
+}
+
+// The answer to a value is lost, or the value itself: it is published all the same, and once
+// sent again does not replace a later one.
+func TestFaultLostValues(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		ses, p := locktest.DialProxy(t, s, slow())
+		publish := locktest.Runs(src["publish"])
+		p.DropReply(publish)
+		e := leads(t, campaign(t, ctx, ses, "a", 0), 1)
+		sees(t, ctx, ses, 1, "a")
+		p.DropRequest(publish)
+		must(t, e.l.Publish(ctx, "a2"))
+		sees(t, ctx, ses, 1, "a2")
+		seen, release := p.HoldRequest(publish)
+		older := make(chan error, 1)
+		go func() { older <- e.l.Publish(ctx, "older") }()
+		locktest.Get(t, seen, patience, "the older value to be sent")
+		p.Cut() // it is sent again, on another connection, behind the later one
+		must(t, e.l.Publish(ctx, "later"))
+		release()
+		must(t, locktest.Get(t, older, patience, "the older value's answer"))
+		sees(t, ctx, ses, 1, "later")
+	})
+}

@@ -1,0 +1,135 @@
+package election_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"relock/election"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// An observer sees the leader that is there, each new one, and each new value, of every session.
+func TestObserve(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		a, b := dial(t, s, slow()), dial(t, s, slow())
+		watch := func(ses *rlock.Session) <-chan election.Leader {
+			c, err := election.New(ses, "x").Observe(ctx)
+			must(t, err)
+			return c
+		}
+		early := watch(b)
+		first := leads(t, campaign(t, ctx, a, "a", 0), 1)
+		observes(t, early, 1, "a")
+		mine, theirs := watch(a), watch(b)
+		all := []<-chan election.Leader{early, mine, theirs}
+		for _, c := range all[1:] {
+			observes(t, c, 1, "a")
+		}
+		must(t, first.l.Publish(ctx, "a2"))
+		for _, c := range all {
+			observes(t, c, 1, "a2")
+		}
+		second := campaign(t, ctx, b, "b", 1)
+		must(t, first.l.Resign())
+		e := leads(t, second, 2)
+		for _, c := range all {
+			observes(t, c, 2, "b")
+		}
+		must(t, e.l.Resign())
+		must(t, b.Close())
+		closed(t, early)
+		closed(t, theirs)
+		must(t, a.Close())
+		closed(t, mine)
+	})
+}
+
+// An observer that does not read gets the newest leader, and holds up nobody. One whose context
+// has ended is told so.
+func TestSlowObserver(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		a, b := dial(t, s, slow()), dial(t, s, slow())
+		watch := func(ses *rlock.Session) <-chan election.Leader {
+			c, err := election.New(ses, "x").Observe(ctx)
+			must(t, err)
+			return c
+		}
+		early, mine, theirs := watch(b), watch(a), watch(b)
+		e := leads(t, campaign(t, ctx, b, "b", 0), 1)
+		observes(t, mine, 1, "b")
+		observes(t, theirs, 1, "b")
+		for _, value := range []string{"b2", "b3", "b4"} {
+			must(t, e.l.Publish(ctx, value))
+			observes(t, mine, 1, value)
+			observes(t, theirs, 1, value)
+		}
+		redistest.Eventually(t, patience, "the last value for one that was slow", func() bool {
+			select {
+			case l := <-early:
+				return l.Value == "b4"
+			default:
+				return false
+			}
+		})
+		short, cancel := context.WithCancel(ctx)
+		c, err := election.New(a, "x").Observe(short)
+		must(t, err)
+		observes(t, c, 1, "b4")
+		cancel()
+		closed(t, c)
+		// One that reads no more holds up nobody, Close above all.
+		for _, value := range []string{"b5", "b6", "b7"} {
+			must(t, e.l.Publish(ctx, value))
+			observes(t, mine, 1, value)
+			observes(t, theirs, 1, value)
+		}
+		must(t, b.Close())
+		left := 0
+		for range early {
+			left++
+		}
+		if left != 1 {
+			t.Errorf("%d leaders were kept for one that did not read, want 1", left)
+		}
+		must(t, a.Close())
+	})
+}
+
+// closed waits until an observer's channel is closed.
+func closed(t testing.TB, c <-chan election.Leader) {
+	t.Helper()
+	if l, ok := <-c; ok {
+		t.Fatalf("one more leader: %+v", l)
+	}
+}
+
+// What an observer did not hear of it sees within a poll floor, and after a reconnect.
+func TestObserverLooksByItself(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		a := dial(t, s, slow())
+		first := leads(t, campaign(t, ctx, a, "a", 0), 1)
+		b := dial(t, s, rlock.Config{PollFloor: 200 * time.Millisecond})
+		polls, err := election.New(b, "x").Observe(ctx)
+		must(t, err)
+		observes(t, polls, 1, "a")
+		must(t, s.Do(t, "HSET", "relock_leader:{x}", "value", "unheard").Error())
+		observes(t, polls, 1, "unheard")
+
+		cut, p := locktest.DialProxy(t, s, slow())
+		c, err := election.New(cut, "x").Observe(ctx)
+		must(t, err)
+		observes(t, c, 1, "unheard")
+		p.Refuse(true)
+		p.Cut()
+		must(t, first.l.Publish(ctx, "meanwhile"))
+		p.Refuse(false)
+		observes(t, c, 1, "meanwhile")
+		observes(t, polls, 1, "meanwhile")
+	})
+}

@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"relock/pubsub"
+)
+
+// What packages need that are built on locks without being a kind of lock themselves.
+
+// Bounds returns what the options of one Lock say: for how long to wait at most (bounded is
+// false if there is no bound) and the fixed lease (0: the watchdog renews). Errors:
+// [ErrArgument].
+func Bounds(opts []LockOption) (wait time.Duration, bounded bool, lease time.Duration, err error) {
+	o, err := collect(opts)
+	return o.wait, o.hasWait, o.lease, err
+}
+
+// Listen subscribes to a channel on which scripts publish with [Names.Publish].
+func (s *Session) Listen(ctx context.Context, channel string) (*pubsub.Listener, error) {
+	return s.hub.Listen(ctx, channel)
+}
+
+// Go runs fn in a goroutine of the session. Its context ends when ctx does or when Close
+// begins; Close waits for fn to return. Errors: [ErrClosed], ctx's error if it is done, and the
+// handle's own; then fn does not run.
+func (h *Handle) Go(ctx context.Context, fn func(ctx context.Context)) error {
+	switch {
+	case h.err != nil:
+		return h.err
+	case ctx == nil:
+		return errNilContext
+	}
+	s := h.names.s
+	if err := s.registry.enter(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		s.registry.leave()
+		return contextError(ctx)
+	}
+	s.life.background.Go(func() {
+		defer s.registry.leave()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.life.closing, cancel)()
+		fn(ctx)
+	})
+	return nil
+}

@@ -1,0 +1,122 @@
+package latch_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/latch"
+	"relock/rlock"
+)
+
+// A lost message, and a latch that is deleted, cost a waiter one poll floor.
+func TestPollFloor(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		trace, waiting := locktest.Waiting()
+		ses := dial(t, s, rlock.Config{PollFloor: 300 * time.Millisecond, Trace: trace})
+		l := latch.New(ses, "x")
+		sets(t, ctx, l, 2, true)
+		c := await(ctx, l)
+		locktest.Get(t, waiting, patience, "the waiter")
+		must(t, s.Do(t, "DEL", "x").Error())
+		opens(t, c)
+		must(t, ses.Close())
+	})
+}
+
+// The answer to a command is lost, or the command itself: it counts once all the same (R8).
+func TestFaultLostCommandsCountOnce(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		ses, p := locktest.DialProxy(t, s, slow())
+		for i, name := range []string{"reply", "request"} {
+			lose := p.DropReply
+			if i == 1 {
+				lose = p.DropRequest
+			}
+			l := latch.New(ses, name)
+			p.Reset()
+			lose(locktest.Runs(src["try_set"]))
+			sets(t, ctx, l, 3, true)
+			lose(locktest.Runs(src["count_down"]))
+			must(t, l.CountDown(ctx))
+			counts(t, ctx, l, 2)
+			lose(locktest.Runs(src["count"]))
+			counts(t, ctx, l, 2)
+			must(t, l.CountDown(ctx))
+			lose(locktest.Runs(src["count_down"]))
+			must(t, l.CountDown(ctx))
+			lose(locktest.Runs(src["await"]))
+			must(t, l.Await(ctx))
+			if n := locktest.Sent(p, locktest.Runs(src["count_down"])); i == 0 && n != 5 {
+				t.Errorf("count_down was sent %d times, want 5", n)
+			}
+		}
+	})
+}
+
+// A waiter of a session whose connections are cut learns that the latch has opened meanwhile.
+func TestFaultReconnect(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		trace, waiting := locktest.Waiting()
+		cfg := slow()
+		cfg.Trace = trace
+		cut, p := locktest.DialProxy(t, s, cfg)
+		l := latch.New(dial(t, s, slow()), "x")
+		sets(t, ctx, l, 1, true)
+		c := await(ctx, latch.New(cut, "x"))
+		locktest.Get(t, waiting, patience, "the waiter")
+		p.Refuse(true)
+		p.Cut()
+		must(t, l.CountDown(ctx))
+		waits(t, c)
+		p.Refuse(false)
+		opens(t, c)
+	})
+}
+
+// Many count down, many wait, some give up: all others pass, and only when all have counted.
+func TestRandom(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 2*time.Minute)
+		sessions := []*rlock.Session{dial(t, s, slow()), dial(t, s, slow()), dial(t, s, slow())}
+		rounds := int(locktest.Cycles(t, s, 200)) / 4
+		for round := range rounds {
+			const n = 12
+			sets(t, ctx, latch.New(sessions[0], "x"), n, true)
+			var counted, passed atomic.Int32
+			var wg sync.WaitGroup
+			for i := range 3 * n {
+				l := latch.New(sessions[(i+round)%3], "x")
+				wg.Go(func() {
+					switch i % 3 {
+					case 0:
+						counted.Add(1)
+						if err := l.CountDown(ctx); err != nil {
+							t.Error(err)
+						}
+					case 1:
+						if err := l.Await(ctx); err != nil || counted.Load() != n {
+							t.Errorf("Await: %v, when %d of %d had counted", err, counted.Load(), n)
+						}
+						passed.Add(1)
+					default:
+						if err := l.Await(ctx, rlock.Wait(time.Duration(i)*time.Microsecond)); err != nil && !errors.Is(err, rlock.ErrNotAcquired) {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if passed.Load() != n {
+				t.Fatalf("%d of %d passed", passed.Load(), n)
+			}
+		}
+	})
+}
