@@ -40,6 +40,12 @@ interop: ## the locks against the real Redisson (needs redis-server, a JDK from 
 	cd interop/redisson && RELOCK_REQUIRE_REDIS=1 RELOCK_REQUIRE_JAVA=1 go test -count=1 -parallel 8 -run Matrix .
 	cd interop/redisson && RELOCK_REQUIRE_REDIS=1 RELOCK_REQUIRE_JAVA=1 go test -count=1 -run 'Stress|HandOver' -v .
 
+cli: ## the command line, to bin/relock
+	cd cmd/relock && go build -o ../../bin/relock .
+
+cli-test: ## its tests, with the built binary on real servers and in terminals
+	cd cmd/relock && go test -count=1 .
+
 bench: ## benchmarks against a real redis-server, with ratios to plain round trips
 	go test -run '^$$' -bench . -benchmem .
 
@@ -54,3 +60,4 @@ lint: ## vet, gofmt and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
 	go run $(STATICCHECK) ./...
 	cd interop/redisson && go vet ./... && go run $(STATICCHECK) ./...
+	cd cmd/relock && go vet ./... && go run $(STATICCHECK) ./...

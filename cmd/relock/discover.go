@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// discover goes a piece further through the keys, and asks which channels have subscribers.
+func (p *sampler) discover(ctx context.Context) error {
+	names := make([][]string, len(p.scans))
+	steps := make([]int, len(p.scans))
+	all := make([]node, len(p.scans))
+	for i, s := range p.scans {
+		all[i] = s.node
+	}
+	err := onNodes(all, func(i int, n node) error {
+		s := p.scans[i]
+		for range scansAtOnce {
+			some, done, err := s.step(ctx)
+			steps[i]++
+			if err != nil {
+				return err
+			}
+			names[i] = append(names[i], some...)
+			if done {
+				p.scans[i] = newScan(n, s.pattern) // from the beginning, at the next refresh
+				break
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	waited, err := p.waitedFor(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range names {
+		p.sent += steps[i]
+		p.watch(names[i], false)
+	}
+	p.watch(waited, true)
+	return nil
+}
+
+// watch takes names into view, those that are waited for before others.
+func (p *sampler) watch(names []string, waited bool) {
+	for _, name := range names {
+		if !p.match(name) {
+			continue
+		}
+		p.found[name] = true
+		if p.watched[name] != nil || len(p.watched) >= p.track && !(waited && p.makeRoom()) {
+			continue
+		}
+		p.watched[name] = &Watched{Lock: Lock{Name: name}}
+	}
+	if len(p.found) > 100*p.track { // names come and go; this is a count for the eye only
+		clear(p.found)
+	}
+}
+
+// makeRoom takes the least busy lock that nobody waits for out of view.
+func (p *sampler) makeRoom() bool {
+	var least *Watched
+	for _, w := range p.watched {
+		if w.waiters() == 0 && (least == nil || w.changes < least.changes) {
+			least = w
+		}
+	}
+	if least == nil {
+		return false
+	}
+	delete(p.watched, least.Name)
+	return true
+}
+
+// waitedFor returns the names of locks whose channels have subscribers.
+func (p *sampler) waitedFor(ctx context.Context) ([]string, error) {
+	patterns := []string{"redisson_lock__channel:*", "redisson_rwlock:*", "redisson_sc:*"}
+	all := nodes(p.client)
+	found := make([][]string, len(all))
+	err := onNodes(all, func(i int, n node) error {
+		var cmds rueidis.Commands
+		for _, pattern := range patterns {
+			cmds = append(cmds, n.B().PubsubChannels().Pattern(pattern).Build(), n.B().PubsubShardchannels().Pattern(pattern).Build())
+		}
+		for k, r := range n.DoMulti(ctx, cmds...) {
+			channels, err := r.AsStrSlice()
+			if err != nil && k%2 == 0 { // sharded channels are of Redis 7 and later
+				return err
+			}
+			for _, c := range channels {
+				_, tagged, _ := strings.Cut(c, ":")
+				found[i] = append(found[i], semaphoreName(tagged+permitsSuffix))
+			}
+		}
+		return nil
+	})
+	p.sent += 2 * len(patterns) * len(all)
+	return slices.Concat(found...), err
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// The kinds of lock, as they are printed.
+const (
+	kindMutex     = "mutex"
+	kindRW        = "rwlock"
+	kindSemaphore = "semaphore"
+	kindCounter   = "counter"
+)
+
+// someOwners is how many owners of one lock a sample reads: a read lock may have thousands.
+const someOwners = 16
+
+// Lock is a lock as Redis has it, as it is printed.
+type Lock struct {
+	Name  string  `json:"name"`
+	Kind  string  `json:"kind"`
+	Mode  string  `json:"mode,omitempty"`   // of a rwlock: read or write
+	TTL   int64   `json:"ttl_ms"`           // what is left of the longest lease; 0: free
+	Count int     `json:"owners_count"`     // how many owners there are
+	Owner []Owner `json:"owners"`           // some of them, or all
+	Free  *int64  `json:"free,omitempty"`   // of a semaphore or counter: free permits
+	Limit *int64  `json:"limit,omitempty"`  // of a semaphore
+	Token int64   `json:"token,omitempty"`  // the highest fencing token drawn
+	Wait  int64   `json:"waiting_sessions"` // subscribers of the lock's channel
+	Queue int     `json:"fair_queue"`       // waiters in the queue of a fair lock
+}
+
+// Owner is one that holds a lock.
+type Owner struct {
+	ID      string   `json:"owner"`
+	Holds   int64    `json:"holds"`
+	TTL     int64    `json:"ttl_ms,omitempty"` // of permits, which have leases of their own
+	Process *process `json:"process,omitempty"`
+}
+
+// held reports whether there is an owner.
+func (l *Lock) held() bool { return l.Count > 0 }
+
+// signature changes when the lock passes to another owner.
+func (l *Lock) signature() string {
+	ids := make([]string, len(l.Owner))
+	for i, o := range l.Owner {
+		ids[i] = o.ID
+	}
+	slices.Sort(ids)
+	return strings.Join(ids, "\x00")
+}
+
+// waiters is how many sessions and queued callers wait, as far as can be counted.
+func (l *Lock) waiters() int64 { return l.Wait + int64(l.Queue) }
+
+// perLock is how many commands read sends for a name.
+const perLock = 6
+
+// read looks at locks by name, in one batch of commands that are O(1), or bounded by
+// someOwners. What is no lock, or free, comes back with an empty kind.
+func (s *server) read(ctx context.Context, names []string) ([]*Lock, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	now, err := s.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := s.client.B()
+	from := strconv.FormatInt(now+1, 10)
+	cmds := make(rueidis.Commands, 0, perLock*len(names))
+	for _, name := range names {
+		permits := s.style.Suffix(name, "timeout")
+		cmds = append(cmds,
+			b.Pttl().Key(name).Build(),
+			b.Hlen().Key(name).Build(),
+			b.Hget().Key(name).Field("mode").Build(),
+			b.Hscan().Key(name).Cursor(0).Count(someOwners).Build(),
+			b.Get().Key(name).Build(),
+			b.Zrangebyscore().Key(permits).Min(from).Max("+inf").Withscores().Limit(0, someOwners).Build())
+	}
+	replies := s.client.DoMulti(ctx, cmds...)
+	locks := make([]*Lock, len(names))
+	for i, name := range names {
+		r := replies[perLock*i:]
+		if err := r[0].Error(); err != nil {
+			return nil, fmt.Errorf("read %q: %w", name, err)
+		}
+		l := &Lock{Name: name, Owner: []Owner{}}
+		ttl, _ := r[0].AsInt64()
+		switch size, err := r[1].AsInt64(); {
+		case err == nil && size > 0:
+			mode, _ := r[2].ToString()
+			l.readHash(size, max(ttl, 0), mode, r[3])
+		case err != nil: // another type: a string may be a semaphore
+			l.readPermits(now, r[4], r[5])
+		}
+		locks[i] = l
+	}
+	return locks, s.countPermits(ctx, from, locks)
+}
+
+// now is Redis's clock in Unix milliseconds: leases of permits go by it.
+func (s *server) now(ctx context.Context) (int64, error) {
+	parts, err := s.client.Do(ctx, s.client.B().Time().Build()).AsIntSlice()
+	if err != nil || len(parts) != 2 {
+		return 0, fmt.Errorf("ask Redis for its time: %w", err)
+	}
+	return parts[0]*1000 + parts[1]/1000, nil
+}
+
+// readHash decodes a mutex or a read-write lock. A hash with something else in it is no lock.
+func (l *Lock) readHash(size, ttl int64, mode string, r rueidis.RedisResult) {
+	entry, err := r.AsScanEntry()
+	if err != nil || ttl == 0 {
+		return // without an end it is no lock: each has a lease
+	}
+	holds := map[string]int64{}
+	for i := 0; i+1 < len(entry.Elements); i += 2 {
+		field, value := entry.Elements[i], entry.Elements[i+1]
+		if field == "mode" {
+			continue
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < 1 {
+			return
+		}
+		holds[field] += n
+	}
+	count := int(size)
+	switch {
+	case mode == "read" || mode == "write":
+		l.Kind, l.Mode = kindRW, mode
+		merged := map[string]int64{}
+		for field, n := range holds {
+			merged[strings.TrimSuffix(field, ":write")] += n
+		}
+		count -= 1 + len(holds) - len(merged)
+		holds = merged
+	case size == 1 && mode == "":
+		l.Kind = kindMutex
+	default:
+		return // several fields and no mode: another program's hash
+	}
+	l.TTL, l.Count = ttl, count
+	for id, n := range holds {
+		l.Owner = append(l.Owner, Owner{ID: id, Holds: n})
+	}
+	slices.SortFunc(l.Owner, func(a, b Owner) int { return strings.Compare(a.ID, b.ID) })
+}
+
+// readPermits decodes a semaphore. Its key alone is an integer like any other: only permits
+// that are out tell it from one.
+func (l *Lock) readPermits(now int64, value, taken rueidis.RedisResult) {
+	free, err := value.AsInt64()
+	if err != nil {
+		return
+	}
+	l.Free = &free
+	scores, err := taken.AsZScores()
+	if err != nil || len(scores) == 0 {
+		return
+	}
+	l.Kind = kindSemaphore
+	l.addPermits(now, scores)
+}
+
+// addPermits groups permits, whose ids are "<owner>:<i>", by owner.
+func (l *Lock) addPermits(now int64, scores []rueidis.ZScore) {
+	at := map[string]int{}
+	for _, z := range scores {
+		id := z.Member
+		if i := strings.LastIndexByte(id, ':'); i > 0 {
+			id = id[:i]
+		}
+		ttl := int64(z.Score) - now
+		l.TTL = max(l.TTL, ttl)
+		if i, ok := at[id]; ok {
+			l.Owner[i].Holds++
+			continue
+		}
+		at[id] = len(l.Owner)
+		l.Owner = append(l.Owner, Owner{ID: id, Holds: 1, TTL: ttl})
+	}
+	l.Count = len(l.Owner)
+}
+
+// countPermits adds the limits of semaphores. Permits that have expired count as free,
+// although they are given back by the next command only.
+func (s *server) countPermits(ctx context.Context, from string, locks []*Lock) error {
+	var of []*Lock
+	var cmds rueidis.Commands
+	for _, l := range locks {
+		if l.Kind == kindSemaphore {
+			of = append(of, l)
+			permits := s.style.Suffix(l.Name, "timeout")
+			cmds = append(cmds, s.client.B().Zcard().Key(permits).Build(),
+				s.client.B().Zcount().Key(permits).Min(from).Max("+inf").Build())
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	replies := s.client.DoMulti(ctx, cmds...)
+	for i, l := range of {
+		taken, err1 := replies[2*i].AsInt64()
+		live, err2 := replies[2*i+1].AsInt64()
+		if err := errors.Join(err1, err2); err != nil {
+			return fmt.Errorf("read %q: %w", l.Name, err)
+		}
+		limit := *l.Free + taken
+		free := limit - live
+		l.Limit, l.Free = &limit, &free
+	}
+	return nil
+}
+
+// label adds to each owner who it is.
+func (s *server) label(ctx context.Context, locks []*Lock) {
+	var ids []string
+	for _, l := range locks {
+		for _, o := range l.Owner {
+			ids = append(ids, o.ID)
+		}
+	}
+	s.labels.load(ctx, s.client, ids)
+	for _, l := range locks {
+		for i := range l.Owner {
+			l.Owner[i].Process = s.labels.of(l.Owner[i].ID)
+		}
+	}
+}
+
+// left prints a time to live for people.
+func left(ms int64) string {
+	switch {
+	case ms <= 0:
+		return "-"
+	case ms < 10_000:
+		return (time.Duration(ms) * time.Millisecond).Round(100 * time.Millisecond).String()
+	}
+	return (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
+}

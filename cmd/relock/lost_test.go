@@ -1,0 +1,148 @@
+package main_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// When another process takes the lock away the command and its children get TERM, and run's
+// exit code says that the lock was lost, whatever the command's is.
+func TestRunLosesTheLock(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		c := newCLI(t, s)
+		r := c.start("run", "x", "--", "sh", "-c",
+			`trap 'echo ended; exit 0' TERM; sleep 1000 & echo $!; while :; do sleep 0.02; done`)
+		grandchild := pid(t, r.line())
+		c.want(0, "force", "x")
+		r.expect("ended")
+		if code := r.wait(); code != 79 {
+			t.Errorf("exit code %d, want 79", code)
+		}
+		if !gone(t, grandchild) {
+			t.Error("a child of the command goes on without the lock")
+		}
+		if !strings.Contains(r.errs.String(), "the lock was lost") {
+			t.Errorf("standard error: %q", &r.errs)
+		}
+		if keys := s.Keys(t); len(keys) != 0 {
+			t.Errorf("left behind: %q", keys)
+		}
+	})
+}
+
+// A command that does not end at TERM is killed after the grace period; so are children that
+// outlive a command which does.
+func TestRunKillsAfterGrace(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	c := newCLI(t, s)
+	for name, script := range map[string]string{
+		"command": `trap "" TERM; echo $$; while :; do sleep 0.02; done`,
+		"child":   `(trap "" TERM; exec sleep 1000) & echo $!; wait`,
+	} {
+		r := c.start("run", "--grace", "300ms", name, "--", "sh", "-c", script)
+		stubborn := pid(t, r.line())
+		if name == "child" { // its trap must be set
+			time.Sleep(200 * time.Millisecond)
+		}
+		began := time.Now()
+		c.want(0, "force", name)
+		if code := r.wait(); code != 79 {
+			t.Errorf("%s: exit code %d, want 79", name, code)
+		}
+		if took := time.Since(began); took < 300*time.Millisecond {
+			t.Errorf("%s: killed after %v", name, took)
+		}
+		eventually(t, name+" to end", func() bool { return gone(t, stubborn) })
+	}
+}
+
+// A command that ends while relock does not know yet that the lock was lost is not reported
+// as a success.
+func TestRunLossIsNoticedAtTheEnd(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		c, g := newCLI(t, s), newGate(t)
+		r := c.start(append([]string{"run", "x"}, g.behind("exit 0")...)...)
+		r.expect("in")
+		must(t, s.Do(t, "DEL", "x").Error())
+		g.open(t)
+		if code := r.wait(); code != 79 {
+			t.Errorf("exit code %d, want 79", code)
+		}
+	})
+}
+
+// With --abandon the lock stays when the command has ended, until its lease is over: once per
+// interval.
+func TestRunAbandon(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		c := newCLI(t, s)
+		for _, kind := range []string{"", "--fair", "--write"} {
+			name, lease := "x"+kind, 1500*time.Millisecond
+			args := append(strings.Fields(kind), "--abandon", "--lease", lease.String(), name)
+			began := time.Now()
+			c.want(3, append(append([]string{"run"}, args...), "--", "sh", "-c", "exit 3")...)
+			c.want(75, append(append([]string{"run", "--try"}, args...), "--", "true")...)
+			c.want(0, append(append([]string{"run"}, args...), "--", "true")...)
+			if took := time.Since(began); took < lease {
+				t.Errorf("%q: the lock was free after %v", kind, took)
+			}
+			c.want(127, append(append([]string{"run"}, args...), "--", "relock-has-no-such-command")...)
+		}
+	})
+}
+
+// A command that outlasts the interval keeps the lock, and lets it go when it ends.
+func TestRunAbandonOutlasted(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		c, g := newCLI(t, s), newGate(t)
+		const lease = time.Second
+		r := c.start(append([]string{"run", "--abandon", "--lease", lease.String(), "x"}, g.behind("")...)...)
+		r.expect("in")
+		m := rlock.New(dial(t, s), "x")
+		for began := time.Now(); time.Since(began) < 5*lease/2; {
+			st, err := m.State(within(t))
+			must(t, err)
+			if len(st.Owners) != 1 {
+				t.Fatalf("the lock was free after %v", time.Since(began))
+			}
+		}
+		g.open(t)
+		if code := r.wait(); code != 0 {
+			t.Errorf("exit code %d\n%s", code, &r.errs)
+		}
+		if keys := s.Keys(t); len(keys) != 0 {
+			t.Errorf("the interval is over, and there are %q", keys)
+		}
+	})
+}
+
+// A lease that was moved, since the command might have outlasted the interval, ends with the
+// interval after all if the command does not.
+func TestRunAbandonEndsWithTheInterval(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		c, g := newCLI(t, s), newGate(t)
+		const lease, slack = 6 * time.Second, 500 * time.Millisecond
+		r := c.start(append([]string{"run", "--abandon", "--lease", lease.String(), "x"}, g.behind("")...)...)
+		r.expect("in")
+		began := time.Now() // no sooner than the interval
+		m := rlock.New(dial(t, s), "x")
+		end := func() time.Duration { // of the lease, after began
+			st, err := m.State(within(t))
+			must(t, err)
+			return time.Since(began) + st.TTL
+		}
+		eventually(t, "the lease to move", func() bool { return end() > lease+slack })
+		g.open(t)
+		if code := r.wait(); code != 0 {
+			t.Errorf("exit code %d\n%s", code, &r.errs)
+		}
+		if got := end(); got > lease+slack || got < lease-2*slack {
+			t.Errorf("the lock stays until %v after the interval began, want %v", got, lease)
+		}
+	})
+}

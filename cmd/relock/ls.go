@@ -1,0 +1,83 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// readAtOnce is how many locks one batch of commands is about.
+const readAtOnce = 200
+
+func newList(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use:   "ls [PATTERN]",
+		Short: "List the locks that are held",
+		Long: `List the locks that are held, with their owners and waiters.
+
+PATTERN is a glob as Redis takes it (orders:*). ls goes through the keys with SCAN, on all
+masters of a Cluster, and never blocks Redis. A semaphore is listed while permits are out.
+A counter cannot be told from another integer, and is not listed.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pattern := "*"
+			if len(args) > 0 {
+				pattern = args[0]
+			}
+			return list(g, cmd, pattern)
+		},
+	}
+}
+
+func list(g *global, cmd *cobra.Command, pattern string) error {
+	ctx, stop := interruptible()
+	defer stop()
+	s, err := g.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	names, err := scanAll(ctx, s.client, pattern)
+	if err != nil {
+		return err
+	}
+	locks := []*Lock{}
+	for part := range slices.Chunk(names, readAtOnce) {
+		some, err := s.read(ctx, part)
+		if err != nil {
+			return err
+		}
+		locks = append(locks, slices.DeleteFunc(some, func(l *Lock) bool { return !l.held() })...)
+	}
+	slices.SortFunc(locks, func(a, b *Lock) int { return strings.Compare(a.Name, b.Name) })
+	if _, err := s.countListeners(ctx, locks); err != nil {
+		return err
+	}
+	if _, err := s.countQueues(ctx, locks); err != nil {
+		return err
+	}
+	s.label(ctx, locks)
+	if g.json {
+		return writeJSON(cmd.OutOrStdout(), locks)
+	}
+	rows := [][]string{{"NAME", "KIND", "HOLDS", "TTL", "WAITING", "HELD BY"}}
+	for _, l := range locks {
+		rows = append(rows, []string{
+			printable(l.Name), l.kindText(), cmp.Or(limitText(l), strconv.FormatInt(l.holds(), 10)),
+			left(l.TTL), strconv.FormatInt(l.waiters(), 10), whoHolds(l),
+		})
+	}
+	return table(cmd.OutOrStdout(), rows)
+}
+
+// limitText prints how many permits of how many are out, or "".
+func limitText(l *Lock) string {
+	if l.Limit == nil || l.Free == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", *l.Limit-*l.Free, *l.Limit)
+}

@@ -1,0 +1,116 @@
+// Command relock runs commands under a distributed lock, and shows and repairs the locks of a
+// Redis deployment. docs/cli.md is its manual.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// environment names the variable that stands in for --redis.
+const environment = "RELOCK_REDIS"
+
+// global are the flags that all commands have.
+type global struct {
+	redis string
+	json  bool
+	began bool // the arguments were accepted, and the command has begun
+}
+
+func main() { os.Exit(execute()) }
+
+// execute runs the command line and returns the exit code.
+func execute() int {
+	g := &global{}
+	root := newRoot(g)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return 0
+	}
+	code := exitCode(err)
+	if !g.began {
+		code = exitUsage
+	}
+	if silent(err) {
+		return code
+	}
+	if g.json {
+		_ = json.NewEncoder(os.Stderr).Encode(map[string]any{"error": err.Error(), "exit": code})
+		return code
+	}
+	fmt.Fprintf(os.Stderr, "relock: %v\n", err)
+	if code == exitUsage {
+		fmt.Fprintf(os.Stderr, "Try '%s --help'.\n", cmd.CommandPath())
+	}
+	return code
+}
+
+func newRoot(g *global) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "relock",
+		Short: "Run commands under a distributed lock on Redis; see and repair locks",
+		Long: `Run commands under a distributed lock on Redis; see and repair locks.
+
+Exit codes: 64 wrong usage, 69 Redis unavailable, 70 any other error,
+75 not acquired, 79 lock lost. 'relock run' otherwise exits as its command does.`,
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			g.began = true
+			return nil
+		},
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&g.redis, "redis", "", "URL of Redis: redis://[user:password@]host:port[/db], rediss://…, unix://…;\n"+
+		"?addr=host:port for further nodes of a Cluster, ?master_set=name for Sentinel\n"+
+		"(default $"+environment+", else redis://127.0.0.1:6379)")
+	flags.BoolVar(&g.json, "json", false, "print JSON, also for errors")
+	root.AddCommand(newRun(g), newList(g), newShow(g), newTop(g), newForce(g), newDoctor(g))
+	return root
+}
+
+// version is that of the module, if it was built from one.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+// url is the address in use. The default is not the flag's, so that a password in the
+// environment is not shown by --help.
+func (g *global) url() string {
+	if g.redis != "" {
+		return g.redis
+	}
+	if env := os.Getenv(environment); env != "" {
+		return env
+	}
+	return "redis://127.0.0.1:6379"
+}
+
+// interruptible returns a context that ends at the signals by which a user ends a command.
+func interruptible() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+// exactlyOneName checks the arguments of commands about one lock.
+func exactlyOneName(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) != 1:
+		return fmt.Errorf("%d names were given; this command is about exactly one lock", len(args))
+	case args[0] == "":
+		return errors.New("the name is empty; a name has at least one byte")
+	}
+	return nil
+}

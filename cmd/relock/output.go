@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// writeJSON prints v as one indented document.
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// table prints rows in columns. The first one is the heading.
+func table(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		if _, err := fmt.Fprintln(t, strings.Join(row, "\t")); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+// who prints an owner: the label of its process, or else its id.
+func who(o Owner) string {
+	if o.Process != nil {
+		return printable(o.Process.Label)
+	}
+	return printable(o.ID)
+}
+
+// whoHolds prints a lock's owners in one cell.
+func whoHolds(l *Lock) string {
+	if len(l.Owner) == 0 {
+		return "-"
+	}
+	text := who(l.Owner[0])
+	if l.Count > 1 {
+		text += fmt.Sprintf(" and %d more", l.Count-1)
+	}
+	return text
+}
+
+// holds is how often the owners that were read hold the lock, all together.
+func (l *Lock) holds() (n int64) {
+	for _, o := range l.Owner {
+		n += o.Holds
+	}
+	return n
+}
+
+// kindText prints what kind of lock it is, as far as the sample can tell.
+func (l *Lock) kindText() string {
+	switch {
+	case l.Kind == kindRW && l.Mode != "":
+		return kindRW + " (" + l.Mode + ")"
+	case l.Kind == kindMutex && l.Queue > 0:
+		return kindMutex + " (fair)"
+	case l.Kind == "":
+		return "-"
+	}
+	return l.Kind
+}

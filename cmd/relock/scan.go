@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// scanCount is how many keys one SCAN looks at: well below a millisecond of Redis's time.
+const scanCount = 1000
+
+// permitsSuffix ends the name of the key that has a semaphore's taken permits.
+const permitsSuffix = ":timeout"
+
+// helper matches the keys that stand beside a lock, and are none.
+var helper = regexp.MustCompile(`^(relock|redisson)_[a-z_]+:`)
+
+// A scan goes through the keys of one node, and finds what may be a lock. It never blocks
+// Redis: each step is one SCAN of scanCount keys.
+type scan struct {
+	node
+	kind    string // the type of keys that this pass is about
+	cursor  uint64
+	pattern string
+	match   *regexp.Regexp
+}
+
+// newScan returns a scan for names that match the pattern, a glob as SCAN takes it.
+func newScan(n node, pattern string) *scan {
+	return &scan{node: n, kind: "hash", pattern: pattern, match: glob(pattern)}
+}
+
+// step asks once, and returns the names that were found. done says that all keys were seen.
+// The first pass is for hashes, which are locks under their own names; the second for the
+// permits of semaphores.
+func (s *scan) step(ctx context.Context) (names []string, done bool, err error) {
+	match := s.pattern
+	if s.kind == "zset" {
+		match = "*" + permitsSuffix
+	}
+	entry, err := s.Do(ctx, s.B().Scan().Cursor(s.cursor).Match(match).Count(scanCount).Type(s.kind).Build()).AsScanEntry()
+	if err != nil {
+		return nil, false, fmt.Errorf("scan: %w", err)
+	}
+	for _, key := range entry.Elements {
+		name := key
+		if s.kind == "zset" {
+			name = semaphoreName(key)
+		}
+		if name != "" && !helper.MatchString(name) && s.match.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	s.cursor = entry.Cursor
+	if s.cursor == 0 && s.kind == "hash" {
+		s.kind = "zset"
+		return names, false, nil
+	}
+	return names, s.cursor == 0, nil
+}
+
+// semaphoreName returns whose permits a key has: "x" of "{x}:timeout", by Redisson's rule.
+func semaphoreName(key string) string {
+	name := strings.TrimSuffix(key, permitsSuffix)
+	if inner, ok := strings.CutPrefix(name, "{"); ok {
+		if inner, ok := strings.CutSuffix(inner, "}"); ok && !strings.ContainsAny(inner, "{}") {
+			return inner
+		}
+	}
+	return name
+}
+
+// scanAll returns the names on all nodes that may be locks.
+func scanAll(ctx context.Context, client rueidis.Client, pattern string) ([]string, error) {
+	all := masters(ctx, client)
+	found := make([][]string, len(all))
+	err := onNodes(all, func(i int, n node) error {
+		s := newScan(n, pattern)
+		for {
+			names, done, err := s.step(ctx)
+			if err != nil {
+				return err
+			}
+			found[i] = append(found[i], names...)
+			if done {
+				return nil
+			}
+		}
+	})
+	seen := map[string]bool{}
+	var names []string
+	for _, some := range found {
+		for _, name := range some {
+			if !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+	}
+	return names, err
+}
+
+// glob turns a pattern of SCAN into a regular expression: * ? [a-z] [^a] and \ before what
+// stands for itself.
+func glob(pattern string) *regexp.Regexp {
+	var re strings.Builder
+	re.WriteString(`(?s)^`)
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; c {
+		case '*':
+			re.WriteString(".*")
+		case '?':
+			re.WriteString(".")
+		case '[':
+			end := strings.IndexByte(pattern[i+1:], ']')
+			if end < 1 {
+				re.WriteString(`\[`)
+				continue
+			}
+			set := pattern[i+1 : i+1+end]
+			set = strings.ReplaceAll(set, `\`, `\\`)
+			re.WriteString("[" + strings.ReplaceAll(set, "[", `\[`) + "]")
+			i += end + 1
+		case '\\':
+			if i+1 < len(pattern) {
+				i++
+			}
+			re.WriteString(regexp.QuoteMeta(pattern[i : i+1]))
+		default:
+			re.WriteString(regexp.QuoteMeta(string(rune(c))))
+		}
+	}
+	re.WriteString("$")
+	compiled, err := regexp.Compile(re.String())
+	if err != nil { // a range that is none: Redis finds nothing either
+		return regexp.MustCompile(`\A\z.`)
+	}
+	return compiled
+}

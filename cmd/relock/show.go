@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// Shown is what show prints: a Lock with all its owners, and who waits.
+type Shown struct {
+	Lock
+	Held    bool  `json:"held"`
+	Writers int64 `json:"waiting_writers"` // of a rwlock: writers that keep new readers out
+}
+
+func newShow(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show one lock: kind, owners, leases, waiters",
+		Long: `Show one lock: its kind, all its owners with their processes, their holds, what is
+left of the lease, and who waits.
+
+A free lock leaves nothing in Redis, so its kind is not known then. The exit code is 0 for
+a free lock too.`,
+		Args: exactlyOneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := interruptible()
+			defer stop()
+			s, err := g.connect(ctx)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			shown, err := s.show(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if g.json {
+				return writeJSON(cmd.OutOrStdout(), shown)
+			}
+			return shown.print(cmd.OutOrStdout())
+		},
+	}
+}
+
+// inspect finds out what kind of lock the name is. A free lock has an empty kind.
+func (s *server) inspect(ctx context.Context, name string) (*Lock, error) {
+	locks, err := s.read(ctx, []string{name})
+	if err != nil {
+		return nil, err
+	}
+	l := locks[0]
+	if l.Kind != "" {
+		return l, nil
+	}
+	if l.Free != nil {
+		l.Kind = kindCounter
+		return l, nil
+	}
+	kind, err := s.client.Do(ctx, s.client.B().Type().Key(name).Build()).ToString()
+	if err == nil && kind != "none" {
+		err = fmt.Errorf("the key %q is no lock: it is a %s of another program", name, kind)
+	}
+	return l, err
+}
+
+// show asks all that can be known of one lock.
+func (s *server) show(ctx context.Context, name string) (*Shown, error) {
+	l, err := s.inspect(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	shown := &Shown{Lock: *l}
+	switch l.Kind {
+	case kindMutex:
+		var st rlock.State
+		if st, err = rlock.New(s.session, name).State(ctx); err == nil {
+			shown.setOwners(st.Owners, st.TTL.Milliseconds())
+		}
+	case kindRW:
+		var st rwlock.State
+		if st, err = rwlock.New(s.session, name).State(ctx); err == nil {
+			shown.Mode = st.Mode
+			shown.setOwners(st.Owners, st.TTL.Milliseconds())
+			shown.Writers, err = s.waitingWriters(ctx, name)
+		}
+	case kindSemaphore:
+		err = s.allPermits(ctx, &shown.Lock)
+	}
+	if err != nil {
+		return nil, err
+	}
+	shown.Held = shown.held()
+	if err := s.waitersOf(ctx, &shown.Lock); err != nil {
+		return nil, err
+	}
+	shown.Token, _ = s.client.Do(ctx, s.client.B().Get().Key(s.style.Prefix("redisson_lock_token", name)).Build()).AsInt64()
+	s.label(ctx, []*Lock{&shown.Lock})
+	return shown, nil
+}
+
+// setOwners replaces a sample of the owners by all of them.
+func (l *Lock) setOwners(holds map[string]int, ttl int64) {
+	l.Owner, l.Count, l.TTL = []Owner{}, len(holds), ttl
+	for id, n := range holds {
+		l.Owner = append(l.Owner, Owner{ID: id, Holds: int64(n)})
+	}
+	slices.SortFunc(l.Owner, func(a, b Owner) int { return strings.Compare(a.ID, b.ID) })
+}
+
+// allPermits replaces a sample of the permits by all that are out.
+func (s *server) allPermits(ctx context.Context, l *Lock) error {
+	now, err := s.now(ctx)
+	if err != nil {
+		return err
+	}
+	permits := s.client.B().Zrangebyscore().Key(s.style.Suffix(l.Name, "timeout")).
+		Min(strconv.FormatInt(now+1, 10)).Max("+inf").Withscores().Build()
+	scores, err := s.client.Do(ctx, permits).AsZScores()
+	if err != nil {
+		return fmt.Errorf("read %q: %w", l.Name, err)
+	}
+	l.Owner, l.TTL = []Owner{}, 0
+	l.addPermits(now, scores)
+	return nil
+}
+
+// waitingWriters counts the marks of writers that wait for readers to leave.
+func (s *server) waitingWriters(ctx context.Context, name string) (int64, error) {
+	now, err := s.now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	marks := s.client.B().Zcount().Key(s.style.Prefix("relock_writers", name)).
+		Min(strconv.FormatInt(now+1, 10)).Max("+inf").Build()
+	n, err := s.client.Do(ctx, marks).AsInt64()
+	if err != nil {
+		return 0, fmt.Errorf("count waiting writers: %w", err)
+	}
+	return n, nil
+}
+
+// waitersOf counts the waiters of one lock. Where it is free its kind is not known, and
+// waiters of any kind count: they may just be about to take it.
+func (s *server) waitersOf(ctx context.Context, l *Lock) error {
+	kinds := []string{l.Kind}
+	if l.Kind == "" {
+		kinds = []string{kindMutex, kindRW, kindSemaphore}
+	}
+	for _, kind := range kinds {
+		one := []*Lock{{Name: l.Name, Kind: kind}}
+		if _, err := s.countListeners(ctx, one); err != nil {
+			return err
+		}
+		if _, err := s.countQueues(ctx, one); err != nil {
+			return err
+		}
+		l.Wait += one[0].Wait
+		l.Queue += one[0].Queue
+	}
+	return nil
+}
+
+// print writes the lock for people.
+func (l *Shown) print(w io.Writer) error {
+	rows := [][]string{{"name", printable(l.Name)}}
+	switch {
+	case l.Kind == kindCounter:
+		rows = append(rows, []string{"kind", "counter, or a semaphore with no permits out"})
+	case l.Kind == "":
+		rows = append(rows, []string{"kind", "not known while it is free"})
+	default:
+		rows = append(rows, []string{"kind", l.kindText()})
+	}
+	switch {
+	case l.Held:
+		rows = append(rows, []string{"state", "held"}, []string{"lease", left(l.TTL) + " left"})
+	case l.Kind != kindCounter:
+		rows = append(rows, []string{"state", "free"})
+	}
+	if l.Free != nil {
+		rows = append(rows, []string{"free", strconv.FormatInt(*l.Free, 10)})
+	}
+	if l.Limit != nil {
+		rows = append(rows, []string{"limit", strconv.FormatInt(*l.Limit, 10)})
+	}
+	if l.Token > 0 {
+		rows = append(rows, []string{"token", strconv.FormatInt(l.Token, 10) + " (the highest drawn)"})
+	}
+	rows = append(rows, []string{"waiting", l.waitingText()})
+	if err := table(w, rows); err != nil || !l.Held {
+		return err
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	return l.printOwners(w)
+}
+
+// waitingText prints who waits.
+func (l *Shown) waitingText() string {
+	parts := []string{fmt.Sprintf("%d sessions listen for the release", l.Wait)}
+	if l.Queue > 0 {
+		parts = append(parts, fmt.Sprintf("%d waiters in the fair queue", l.Queue))
+	}
+	if l.Writers > 0 {
+		parts = append(parts, fmt.Sprintf("%d writers wait for readers to leave", l.Writers))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// printOwners writes one line for each owner.
+func (l *Shown) printOwners(w io.Writer) error {
+	rows := [][]string{{"PROCESS", "RUNNING", "VERSION", "HOLDS", "OWNER"}}
+	for _, o := range l.Owner {
+		row := []string{"not known", "-", "-"}
+		if o.Process != nil {
+			row = []string{printable(o.Process.Label), o.Process.age(), printable(o.Process.Version)}
+		}
+		rows = append(rows, append(row, strconv.FormatInt(o.Holds, 10), printable(o.ID)))
+	}
+	return table(w, rows)
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"relock/fairlock"
+)
+
+// channels are what waiters of each kind of lock listen on, as Redisson names them.
+var channels = map[string]string{
+	kindMutex:     "redisson_lock__channel",
+	kindRW:        "redisson_rwlock",
+	kindSemaphore: "redisson_sc",
+	kindCounter:   "redisson_sc",
+}
+
+// channelsAtOnce bounds how many channels one PUBSUB NUMSUB asks for.
+const channelsAtOnce = 500
+
+// countListeners adds how many connections listen for each lock's release: one for each
+// session that waits. It returns how many commands that took.
+func (s *server) countListeners(ctx context.Context, locks []*Lock) (sent int, err error) {
+	all := nodes(s.client)
+	for part := range slices.Chunk(locks, channelsAtOnce) {
+		names := make([]string, len(part))
+		for i, l := range part {
+			names[i] = s.style.Prefix(channels[l.Kind], l.Name)
+			l.Wait = 0
+		}
+		var mu sync.Mutex
+		err = onNodes(all, func(_ int, n node) error {
+			// The builder of SHARDNUMSUB wants all channels in one slot; Redis does not.
+			counts := n.DoMulti(ctx, n.B().PubsubNumsub().Channel(names...).Build(), n.B().Arbitrary("PUBSUB", "SHARDNUMSUB").Args(names...).Build())
+			mu.Lock()
+			defer mu.Unlock()
+			sent += len(counts)
+			for kind, r := range counts {
+				reply, err := r.ToArray()
+				if err != nil && kind == 0 {
+					return fmt.Errorf("count waiting sessions: %w", err)
+				} // sharded channels are of Redis 7 and later
+				for i := 1; i < len(reply); i += 2 {
+					subscribers, _ := reply[i].AsInt64()
+					part[i/2].Wait += subscribers
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// queuesAtOnce bounds how many queue lengths are asked for at the same time.
+const queuesAtOnce = 16
+
+// countQueues adds the lengths of the fair queues. It returns how many commands that took.
+func (s *server) countQueues(ctx context.Context, locks []*Lock) (sent int, err error) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, queuesAtOnce)
+	for _, l := range locks {
+		if l.Kind != kindMutex {
+			continue
+		}
+		sent++
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			n, e := fairlock.New(s.session, l.Name).Waiters(ctx)
+			l.Queue = n
+			if e != nil {
+				mu.Lock()
+				err = e
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return sent, err
+}
