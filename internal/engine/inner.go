@@ -63,6 +63,9 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section) error {
 	var err error
 	c.more.busy = true
 	for side := range c.more.ids {
+		if x.over() { // the last Unlock releases the rest, and takes "not there" for lost
+			break
+		}
 		ends := c.surplus(side, x)
 		if len(ends) == 0 {
 			continue

@@ -1,0 +1,36 @@
+package rwlock_test
+
+import (
+	"sync"
+	"testing"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// The holds of both sides of one section may be unlocked at the same time: neither is lost.
+func TestBothSidesUnlockedAtOnce(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		m := rwlock.New(locktest.Dial(t, s, rlock.Config{}), "x")
+		for range 200 {
+			section, w, err := m.Lock(t.Context())
+			must(t, err)
+			_, r, err := m.RLock(section)
+			must(t, err)
+			var both sync.WaitGroup
+			for what, h := range map[string]*rlock.Hold{"write": w, "read": r} {
+				both.Go(func() {
+					if err := h.Unlock(); err != nil {
+						t.Errorf("%s: Unlock: %v", what, err)
+					}
+				})
+			}
+			both.Wait()
+			if st, err := m.State(t.Context()); err != nil || st.Mode != "" {
+				t.Fatalf("State %+v, %v, want a free lock", st, err)
+			}
+		}
+	})
+}
