@@ -34,6 +34,11 @@ test-servers: ## all tests on other servers as well: Redis 6.2, Valkey 9, and SE
 stress: ## the random tests, ten times as long: make stress CYCLES=1000000
 	RELOCK_STRESS=$(or $(CYCLES),1000000) go test -race -timeout 3h -run 'Random' -v ./...
 
+torture: ## locks amid faults: make torture DURATION=1h SEED=7 TOPOLOGY=standalone|sentinel|cluster
+	@command -v redis-server >/dev/null || { echo "make torture: no redis-server on PATH" >&2; exit 1; }
+	cd torture && RELOCK_REQUIRE_REDIS=1 RELOCK_TORTURE_DURATION=$(DURATION) RELOCK_TORTURE_SEED=$(SEED) \
+		RELOCK_TORTURE_TOPOLOGY=$(TOPOLOGY) go test -count=1 -timeout 0 -run 'TestTorture' -v .
+
 interop: ## the locks against the real Redisson (needs redis-server, a JDK from 17 on, and Maven)
 	@for tool in redis-server javac mvn; do command -v $$tool >/dev/null || \
 		{ echo "make interop: no $$tool on PATH; it needs redis-server, a JDK (17 or later) and Maven" >&2; exit 1; }; done
@@ -61,3 +66,4 @@ lint: ## vet, gofmt and staticcheck
 	go run $(STATICCHECK) ./...
 	cd interop/redisson && go vet ./... && go run $(STATICCHECK) ./...
 	cd cmd/relock && go vet ./... && go run $(STATICCHECK) ./...
+	cd torture && go vet ./... && go run $(STATICCHECK) ./...

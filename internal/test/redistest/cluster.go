@@ -229,3 +229,27 @@ func Slot(key string) int {
 	}
 	return int(crc) % slots
 }
+
+// AddReplica starts a node that follows the master with the given address, and returns once
+// it is in step and can take over.
+func (c *Cluster) AddReplica(tb testing.TB, master string) *Server {
+	tb.Helper()
+	s := Real(tb,
+		"--cluster-enabled", "yes",
+		"--cluster-config-file", "nodes.conf",
+		"--cluster-node-timeout", "2000",
+		"--cluster-require-full-coverage", "no",
+		"--repl-diskless-sync-delay", "0")
+	must(tb, s, "CLUSTER", "MEET", "127.0.0.1", portOf(master))
+	masterID := id(tb, c.Node(master))
+	Eventually(tb, topologyTimeout, "the replica follows its master", func() bool {
+		return s.Do(tb, "CLUSTER", "REPLICATE", masterID).Error() == nil
+	})
+	Eventually(tb, topologyTimeout, "the replica is in step", func() bool {
+		info, _ := s.Do(tb, "INFO", "replication").ToString()
+		return strings.Contains(info, "master_link_status:up")
+	})
+	c.nodes = append(c.nodes, s)
+	c.Addrs = append(c.Addrs, s.Addr)
+	return s
+}

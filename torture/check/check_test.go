@@ -1,0 +1,104 @@
+package check_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"relock/torture/check"
+	"relock/torture/nemesis"
+	"relock/torture/oracle"
+	"relock/torture/worker"
+)
+
+const s = time.Second
+
+// visit is a section of the first lock that stood from in to safe.
+func visit(in, safe time.Duration) oracle.Entry {
+	return oracle.Entry{
+		Kind: oracle.Section, Outcome: oracle.Released, N: 1,
+		Call: in, Got: in, In: in, Safe: safe, Seen: safe, End: safe, Over: safe,
+	}
+}
+
+// with returns e changed.
+func with(e oracle.Entry, change func(*oracle.Entry)) oracle.Entry {
+	change(&e)
+	return e
+}
+
+func lost(e *oracle.Entry)  { e.Outcome = oracle.Lost }
+func late(e *oracle.Entry)  { e.Outcome, e.Flags, e.Over = oracle.Lost, oracle.Late, e.End+3*s }
+func read(e *oracle.Entry)  { e.Flags |= oracle.Read }
+func named(e *oracle.Entry) { e.Owner = 1 }
+func token(n int64) func(*oracle.Entry) {
+	return func(e *oracle.Entry) { e.Token = n }
+}
+func count(op oracle.Op, n int64, o oracle.Outcome) oracle.Entry {
+	return oracle.Entry{Kind: oracle.Count, Op: op, N: n, Outcome: o, Call: s, Got: s}
+}
+
+// TestChecks has two processes with one lock: what a and b wrote down, and what is found.
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		kind   worker.Kind
+		a, b   []oracle.Entry
+		faults []nemesis.Fault
+		want   string // in the first violation; "" for none
+	}{
+		{"one after another", worker.Mutex, []oracle.Entry{visit(10*s, 11*s)}, []oracle.Entry{visit(11*s, 12*s)}, nil, ""},
+		{"at the same time", worker.Mutex, []oracle.Entry{visit(10*s, 12*s)}, []oracle.Entry{visit(11*s, 12*s)}, nil, "exclusion"},
+		{"one owner", worker.Mutex, []oracle.Entry{with(visit(10*s, 12*s), named)}, []oracle.Entry{with(visit(11*s, 12*s), named)}, nil, ""},
+		{"readers", worker.RW, []oracle.Entry{with(visit(10*s, 12*s), read)}, []oracle.Entry{with(visit(11*s, 12*s), read)}, nil, ""},
+		{"a reader and a writer", worker.RW, []oracle.Entry{with(visit(10*s, 12*s), read)}, []oracle.Entry{visit(11*s, 12*s)}, nil, "exclusion"},
+		{"too many permits", worker.Semaphore, []oracle.Entry{visit(10*s, 12*s), visit(10*s, 12*s)}, []oracle.Entry{visit(11*s, 12*s)}, nil, "exclusion"},
+		{"a context that ended late", worker.Mutex, []oracle.Entry{with(visit(10*s, 11*s), func(e *oracle.Entry) { e.Seen = 13 * s })}, []oracle.Entry{visit(12*s, 13*s)}, nil, "exclusion by context"},
+		{"the same, of a process that did not run", worker.Mutex, []oracle.Entry{with(visit(10*s, 11*s), func(e *oracle.Entry) { e.Seen = 13 * s })}, []oracle.Entry{visit(12*s, 13*s)},
+			[]nemesis.Fault{{Worker: 0, Pause: true, Begin: 11 * s, End: 13 * s}}, ""},
+		{"a token twice", worker.Fenced, []oracle.Entry{with(visit(10*s, 11*s), token(7))}, []oracle.Entry{with(visit(11*s, 12*s), token(7))}, nil, "tokens"},
+		{"tokens in order", worker.Fenced, []oracle.Entry{with(visit(10*s, 11*s), token(7))}, []oracle.Entry{with(visit(11*s, 12*s), token(9))}, nil, ""},
+		{"a waiter passed over", worker.Fair,
+			[]oracle.Entry{with(visit(15*s, 16*s), func(e *oracle.Entry) { e.Call = 10 * s })},
+			[]oracle.Entry{with(visit(13*s, 14*s), func(e *oracle.Entry) { e.Call = 12 * s })}, nil, "fair order"},
+		{"lost for no reason", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, nil, "no loss"},
+		{"lost in a fault", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, []nemesis.Fault{{Worker: 0, Begin: 11 * s, End: 14 * s}}, ""},
+		{"lost in another's fault", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, []nemesis.Fault{{Worker: 1, Begin: 11 * s, End: 14 * s}}, "no loss"},
+		{"a release that did not get through", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), late)}, nil, []nemesis.Fault{{Worker: nemesis.All, Begin: 14 * s, End: 16 * s}}, ""},
+		{"lost before the release", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), late)}, nil, []nemesis.Fault{{Worker: nemesis.All, Begin: s, End: 2 * s}}, "no loss"},
+		{"not got afterwards", worker.Mutex, []oracle.Entry{{Kind: oracle.Probe, Outcome: oracle.Refused, Call: s, Got: 40 * s}}, nil, nil, "progress"},
+		{"a sum", worker.Counter, []oracle.Entry{count(oracle.OpAcquire, 3, oracle.Done), count(oracle.OpRelease, 3, oracle.Unknown)}, nil, nil, ""},
+		{"a wrong sum", worker.Counter, []oracle.Entry{count(oracle.OpAcquire, 3, oracle.Refused)}, nil, nil, "counter sum"},
+		{"a call without end", worker.Mutex, []oracle.Entry{with(visit(40*s, 41*s), func(e *oracle.Entry) { e.Call = s })}, nil, nil, "calls end"},
+		{"a surprise", worker.Mutex, []oracle.Entry{{Kind: oracle.Odd}}, nil, nil, "surprises"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := &check.Round{
+				Locks:     []worker.Lock{{Kind: c.kind, Name: "x", Limit: 2}},
+				Processes: []check.Process{{Worker: 0, Session: "a", Lease: 4 * s, Entries: c.a}, {Worker: 1, Session: "b", Lease: 4 * s, Entries: c.b}},
+				Faults:    c.faults, MaxLease: 4 * s,
+				Counters: map[int]int64{0: 1},
+			}
+			got := check.Run(r).Violations
+			switch {
+			case c.want == "" && len(got) > 0:
+				t.Errorf("found %v", got)
+			case c.want != "" && (len(got) == 0 || !strings.Contains(got[0].Check, c.want)):
+				t.Errorf("found %v, want %q", got, c.want)
+			case c.want != "" && got[0].Tolerated:
+				t.Errorf("tolerated: %v", got)
+			}
+			if c.want == "" || c.want == "counter sum" || c.want == "progress" {
+				return
+			}
+			r.Faults = append(r.Faults, nemesis.Fault{Worker: nemesis.All, Loss: true, End: 20 * s})
+			for _, v := range check.Run(r).Violations {
+				if !v.Tolerated {
+					t.Errorf("not tolerated although data was lost: %v", v)
+				}
+			}
+		})
+	}
+}

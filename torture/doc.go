@@ -1,0 +1,23 @@
+// Package torture runs the locks while Redis, the network and the processes that use them are
+// made to fail, and checks that they keep their promises.
+//
+// A round starts a deployment of Redis and a few worker processes that take locks of all kinds
+// at random. Two nemeses make things fail until the faults are told to end; then each worker
+// has to get each lock, all end, and nothing may be left in Redis. What the workers saw is
+// written down outside of Redis, and compared with what the locks promise.
+//
+//	oracle    what workers write down, in files that survive kill -9
+//	worker    one process: random operations on all kinds of lock
+//	servers   Redis: standalone, Sentinel, Cluster
+//	proxy     a network that can be made bad
+//	nemesis   what fails, and when it did
+//	check     the promises
+//	history   small histories of operations, checked for linearizability
+//	round.go  one round, from the first server to the result
+//	report.go the numbers of all rounds
+//
+// The test of this package is the program: go test runs rounds for about a minute and a half,
+// make torture as long as it is told to. It prints a seed, which decides what the nemeses and
+// the workers choose. What the processes do at the same time it does not decide, so a seed
+// that failed once may need a few runs to fail again; it is kept in seeds_test.go.
+package torture

@@ -1,0 +1,116 @@
+package torture
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"relock/internal/test/redistest"
+	"relock/torture/check"
+	"relock/torture/oracle"
+	"relock/torture/worker"
+)
+
+// leftovers checks that Redis has nothing of the sessions that were closed, and that what
+// those have left that were killed ends with its lease.
+func (r *round) leftovers(in *check.Round) {
+	now := oracle.Now()
+	excused := r.excused(in, now)
+	for key, node := range r.set.Keys() {
+		if r.permanent(key) {
+			continue
+		}
+		for _, owner := range r.owners(node, key) {
+			session, _, _ := strings.Cut(owner, ":")
+			if strings.HasPrefix(session, "owner-") {
+				session = "owner" // of any session
+			}
+			if !excused[session] {
+				r.failed("%s has %q, whose session was closed", key, owner)
+			}
+		}
+	}
+	// The messages' memory of a counter lives for minutes; all else for the longest lease.
+	ends := func(key string) bool { return r.permanent(key) || strings.HasPrefix(key, "relock_request:") }
+	var left []string
+	for deadline := time.Now().Add(2*maxLease() + 10*time.Second); ; time.Sleep(100 * time.Millisecond) {
+		left = left[:0]
+		for key, node := range r.set.Keys() {
+			if !ends(key) && !r.over(node, key) {
+				left = append(left, key)
+			}
+		}
+		if len(left) == 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	if len(left) > 0 {
+		slices.Sort(left)
+		r.failed("keys that do not end: %q", left)
+	}
+	for key, node := range r.set.Keys() {
+		if strings.HasPrefix(key, "relock_request:") {
+			if ttl, err := node.Do(r.tb, "PTTL", key).AsInt64(); err == nil && ttl == -1 {
+				r.failed("%s has no TTL", key)
+			}
+		}
+	}
+}
+
+// permanent reports whether the key is documented to stay.
+func (r *round) permanent(key string) bool {
+	return strings.HasPrefix(key, "redisson_lock_token:") || slices.ContainsFunc(r.locks, func(l worker.Lock) bool {
+		return l.Name == key && (l.Kind == worker.Counter || l.Kind == worker.Semaphore)
+	})
+}
+
+// over reports whether the key has permits that have all expired: they are removed by the next
+// request for some.
+func (r *round) over(node *redistest.Server, key string) bool {
+	if !strings.HasSuffix(key, ":timeout") {
+		return false
+	}
+	n, err := node.Do(r.tb, "ZCOUNT", key, "("+strconv.FormatInt(time.Now().UnixMilli(), 10), "+inf").AsInt64()
+	return err == nil && n == 0
+}
+
+// excused returns the sessions that may have left something: those that were killed within
+// their lease, and those of which a command was delivered late. A named owner is excused if
+// any session is.
+func (r *round) excused(in *check.Round, now time.Duration) map[string]bool {
+	excused := map[string]bool{}
+	for _, f := range in.Faults {
+		for _, p := range in.Processes {
+			if f.Worker != p.Worker || f.End+p.Lease+2*time.Second < now {
+				continue
+			}
+			if f.Killed && p.Killed || f.Late {
+				excused[p.Session] = true
+				excused["owner"] = true
+			}
+		}
+	}
+	return excused
+}
+
+// owners returns who holds something by what stands under a key: the fields of a lock, the
+// permits of a semaphore.
+func (r *round) owners(node *redistest.Server, key string) (owners []string) {
+	kind, _ := node.Do(r.tb, "TYPE", key).ToString()
+	var all []string
+	switch {
+	case strings.HasPrefix(key, "relock_"): // goes along with another key
+		return nil
+	case kind == "hash":
+		all, _ = node.Do(r.tb, "HKEYS", key).AsStrSlice()
+	case kind == "zset":
+		all, _ = node.Do(r.tb, "ZRANGE", key, "0", "-1").AsStrSlice()
+	}
+	for _, o := range all {
+		if o != "mode" {
+			owners = append(owners, o)
+		}
+	}
+	return owners
+}

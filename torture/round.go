@@ -1,0 +1,271 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"relock/internal/test/redistest"
+	"relock/torture/check"
+	"relock/torture/nemesis"
+	"relock/torture/oracle"
+	"relock/torture/servers"
+	"relock/torture/worker"
+)
+
+// Plan is one round.
+type Plan struct {
+	Topology string
+	Seed     uint64
+	Chaos    time.Duration // for how long things fail
+	Calm     time.Duration // for how long the workers go on afterwards
+	Loss     bool          // faults that lose data are among them
+	Workers  int
+	Each     int // goroutines of a worker
+}
+
+func (p Plan) String() string {
+	return fmt.Sprintf("%s, seed %d, %v of faults, forced loss of data: %v", p.Topology, p.Seed, p.Chaos, p.Loss)
+}
+
+// The bounds of a round, lenient towards a busy machine.
+const (
+	startWithin = 90 * time.Second // a worker that is started amid a fault may try for a minute
+	probeWait   = 40 * time.Second // the longest lease, and as much again for the queue
+	endWithin   = 60 * time.Second
+)
+
+// leases of the sessions, in the order of the workers. A lock of a dead worker stands for as
+// long.
+var leases = []time.Duration{2 * time.Second, 2 * time.Second, 3 * time.Second, 8 * time.Second, 8 * time.Second, 8 * time.Second}
+
+// locks are few, so that workers meet.
+func locks() []worker.Lock {
+	return []worker.Lock{
+		{Kind: worker.Mutex, Name: "plain"},
+		{Kind: worker.Mutex, Name: "plain-{tag}"},
+		{Kind: worker.Fenced, Name: "fenced"},
+		{Kind: worker.Fair, Name: "fair"},
+		{Kind: worker.FairToken, Name: "fair-fenced"},
+		{Kind: worker.RW, Name: "rw"},
+		{Kind: worker.Semaphore, Name: "permits", Limit: 3},
+		{Kind: worker.Counter, Name: "counter", Limit: 20},
+		{Kind: worker.Mutex, Name: "long", Long: true},
+		{Kind: worker.Fenced, Name: "long-fenced", Long: true},
+		{Kind: worker.RW, Name: "long-rw", Long: true},
+	}
+}
+
+// round is a round that runs.
+type round struct {
+	Plan
+	tb      testing.TB
+	set     *servers.Set
+	journal *nemesis.Journal
+	locks   []worker.Lock
+	procs   []*process
+
+	mu    sync.Mutex
+	fails []string
+}
+
+// failed notes what is wrong apart from what the checks find.
+func (r *round) failed(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fails = append(r.fails, fmt.Sprintf(format, args...))
+}
+
+// Outcome is what a round has found.
+type Outcome struct {
+	Plan   Plan
+	Result check.Result
+	Faults []nemesis.Fault
+	Fails  []string
+}
+
+// Run runs one round on the servers of set, which are healthy before and afterwards and have
+// no keys that matter.
+func Run(tb testing.TB, set *servers.Set, p Plan) *Outcome {
+	tb.Helper()
+	r := &round{Plan: p, tb: tb, set: set, journal: new(nemesis.Journal), locks: locks()}
+	for _, m := range set.Masters() {
+		m.FlushAll(tb)
+	}
+	defer func() {
+		for _, w := range r.procs {
+			w.end()
+		}
+	}()
+	defer r.pulses()()
+	calm := time.Duration(0)
+	if r.start() {
+		r.chaos()
+		calm = oracle.Now()
+		r.calm()
+	}
+	o := &Outcome{Plan: p, Fails: r.fails}
+	in := check.Round{Locks: r.locks, Faults: r.journal.Faults(), MaxLease: maxLease(), CalmFrom: calm}
+	for _, w := range r.procs {
+		all, err := w.read()
+		if err != nil {
+			r.failed("read the oracle: %v", err)
+		}
+		in.Processes = append(in.Processes, all...)
+	}
+	in.Counters = r.counters()
+	r.leftovers(&in)
+	o.Result, o.Faults, o.Fails = check.Run(&in), in.Faults, r.fails
+	return o
+}
+
+// pulses watches all servers, until what it returns is called.
+func (r *round) pulses() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for _, n := range r.set.Nodes {
+		wg.Go(func() { nemesis.Pulse(ctx, n.Addr, r.journal) })
+	}
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+func maxLease() (longest time.Duration) {
+	for _, l := range leases {
+		longest = max(longest, l)
+	}
+	return longest
+}
+
+// start starts the workers, and makes the counters.
+func (r *round) start() bool {
+	for i, l := range r.locks {
+		if l.Kind != worker.Counter {
+			continue
+		}
+		m := r.owner(l.Name)
+		if err := m.Do(r.tb, "SET", r.locks[i].Name, fmt.Sprint(l.Limit)).Error(); err != nil {
+			r.tb.Fatalf("SET: %v", err)
+		}
+	}
+	master := ""
+	if r.set.Sentinel != nil {
+		master = r.set.Sentinel.MasterName
+	}
+	dir := r.tb.TempDir()
+	for i := range r.Workers {
+		job := worker.Job{
+			Seed: r.Seed + uint64(i), Servers: r.set.Clients, MasterName: master,
+			Standalone: r.set.Topology == servers.Standalone, Locks: r.locks,
+			Lease: leases[i%len(leases)], Goroutines: r.Each,
+			Invariants: (r.Seed+uint64(i))%2 == 0, ProbeWait: probeWait,
+		}
+		if (r.Seed/2+uint64(i))%4 == 0 {
+			job.HandOver = -1
+		}
+		w, err := newProcess(i, job, dir, r.failed)
+		if err != nil {
+			r.tb.Fatal(err)
+		}
+		r.procs = append(r.procs, w)
+		w.Respawn()
+	}
+	for _, w := range r.procs {
+		if w.life == nil {
+			return false
+		}
+		if _, ok := w.await(worker.Ready, startWithin); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// owner returns the node that has the key.
+func (r *round) owner(key string) *redistest.Server {
+	if r.set.Cluster != nil {
+		return r.set.Cluster.Node(r.set.Cluster.SlotOwner(r.tb, redistest.Slot(key)))
+	}
+	return r.set.Masters()[0]
+}
+
+// lanes is how many workers, or their networks, may fail at the same time, apart from Redis.
+const lanes = 3
+
+// chaos lets the nemeses work.
+func (r *round) chaos() {
+	ctx, stop := context.WithTimeout(context.Background(), r.Chaos)
+	defer stop()
+	var wg sync.WaitGroup
+	for lane := range lanes {
+		n := &nemesis.Workers{
+			Processes: map[int]nemesis.Process{},
+			Journal:   r.journal, Rnd: rand.New(rand.NewPCG(r.Seed, uint64(lane)+1)),
+		}
+		for i := lane; i < len(r.procs); i += lanes {
+			n.Processes[i] = r.procs[i]
+		}
+		wg.Go(func() { n.Run(ctx) })
+	}
+	redis := nemesis.NewRedis(r.tb, r.set, r.journal, rand.New(rand.NewPCG(r.Seed, 0)))
+	redis.Loss = r.Loss
+	for _, l := range r.locks {
+		redis.Slots = append(redis.Slots, redistest.Slot(l.Name))
+	}
+	redis.Run(ctx)
+	wg.Wait()
+	// The last fault refuses every renewal once. What the sessions hold they have to keep all
+	// the same, since nothing fails afterwards.
+	redis.RefuseWrites(maxLease()/3 + 200*time.Millisecond)
+}
+
+// calm lets each worker get each lock, and ends the workers.
+func (r *round) calm() {
+	for _, w := range r.procs {
+		w.tell(worker.Calm)
+	}
+	time.Sleep(r.Calm)
+	for _, w := range r.procs {
+		w.await(worker.Tried, time.Duration(len(r.locks))*probeWait)
+	}
+	for _, w := range r.procs {
+		w.tell(worker.Stop)
+	}
+	for _, w := range r.procs {
+		line, ok := w.await(worker.Ended, endWithin)
+		if !ok {
+			continue
+		}
+		if !strings.HasSuffix(line, "<nil>") {
+			r.failed("Close of %s: %s", w.life.job.Session, line)
+		}
+		select {
+		case <-w.life.gone:
+			if w.life.err != nil {
+				r.failed("worker %s: %v", w.life.job.Session, w.life.err)
+			}
+		case <-time.After(10 * time.Second):
+			r.failed("worker %s did not exit", w.life.job.Session)
+		}
+	}
+}
+
+func (r *round) counters() map[int]int64 {
+	values := map[int]int64{}
+	for i, l := range r.locks {
+		if l.Kind == worker.Counter {
+			n, err := r.owner(l.Name).Do(r.tb, "GET", l.Name).AsInt64()
+			if err != nil {
+				r.failed("GET %s: %v", l.Name, err)
+			}
+			values[i] = n
+		}
+	}
+	return values
+}

@@ -1,0 +1,98 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/rlock"
+	"relock/semaphore"
+	"relock/torture/oracle"
+)
+
+// count takes from a counter and gives back, in one of several ways.
+func (g *goroutine) count(i int) {
+	c := semaphore.NewCounter(g.session, g.Locks[i].Name)
+	n := 1 + g.rnd.IntN(3)
+	switch g.rnd.IntN(6) {
+	case 0:
+		g.call(i, oracle.OpAdd, n, func(ctx context.Context) (int, error) { return n, c.Add(ctx, n) })
+		g.call(i, oracle.OpAdd, -n, func(ctx context.Context) (int, error) { return -n, c.Add(ctx, -n) })
+	case 1:
+		if got, ok := g.call(i, oracle.OpDrain, 0, c.Drain); ok && got > 0 {
+			g.release(i, c, got)
+		}
+	default:
+		took := func(ctx context.Context) (int, error) { return n, c.TryAcquire(ctx, n) }
+		if g.chance(60) {
+			wait := rlock.Wait(g.upTo(time.Second))
+			took = func(ctx context.Context) (int, error) { return n, c.Acquire(ctx, n, wait) }
+		}
+		if _, ok := g.call(i, oracle.OpAcquire, n, took); ok {
+			g.sleep(g.upTo(10 * time.Millisecond))
+			g.release(i, c, n)
+		} else if g.chance(20) {
+			g.release(i, c, 1) // what dead processes took is gone
+		}
+	}
+}
+
+func (g *goroutine) release(i int, c *semaphore.Counter, n int) {
+	g.call(i, oracle.OpRelease, n, func(ctx context.Context) (int, error) { return n, c.Release(ctx, n) })
+}
+
+// call makes one call of a counter and writes down what is known about it.
+func (g *goroutine) call(i int, op oracle.Op, n int, fn func(context.Context) (int, error)) (got int, ok bool) {
+	// Not g.running: what was taken is to be given back.
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
+	defer cancel()
+	if op == oracle.OpAcquire && g.chance(12) {
+		ctx, cancel = context.WithTimeout(ctx, g.upTo(3*time.Millisecond))
+		defer cancel()
+	}
+	rec := g.log.Begin(oracle.Count, op, i, 0, int64(n), 0)
+	got, err := fn(ctx)
+	rec.Returned()
+	switch {
+	case err == nil:
+		rec.Count(int64(got))
+		rec.Settle(oracle.Done)
+	case op == oracle.OpAcquire:
+		// On an error nothing was taken, whatever the error is.
+		rec.Settle(oracle.Refused)
+		g.refusal(i, err)
+	default:
+		rec.Settle(oracle.Unknown)
+		g.refusal(i, err)
+	}
+	return got, err == nil
+}
+
+// cannotServe are the codes with which Redis says that it cannot serve now.
+var cannotServe = []string{
+	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "MISCONF", "OOM", "BUSY",
+	"TRYAGAIN", "UNBLOCKED", "NOSCRIPT", "MOVED", "ASK",
+}
+
+// unavailable reports whether a fault of Redis or of the network explains the error.
+func unavailable(err error) bool {
+	var re *rueidis.RedisError
+	if errors.As(err, &re) {
+		for _, code := range cannotServe {
+			if strings.HasPrefix(re.Error(), code) {
+				return true
+			}
+		}
+		return false
+	}
+	var ne net.Error
+	return errors.As(err, &ne) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, rueidis.ErrClosing) || strings.Contains(err.Error(), "the slot has no redis node") ||
+		strings.Contains(err.Error(), "the reply came later than the lease")
+}

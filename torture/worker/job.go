@@ -1,0 +1,111 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/rlock"
+	"relock/torture/proxy"
+)
+
+// Kind is a kind of lock.
+type Kind string
+
+// The kinds of lock.
+const (
+	Mutex     Kind = "mutex"
+	Fenced    Kind = "fenced"
+	Fair      Kind = "fair"
+	FairToken Kind = "fair+fenced"
+	RW        Kind = "rw"
+	Semaphore Kind = "semaphore"
+	Counter   Kind = "counter"
+)
+
+// Lock is one lock that all workers use.
+type Lock struct {
+	Kind  Kind
+	Name  string
+	Limit int // of a semaphore; what a counter begins with
+	// Long: sections that last about as long as leases. A goroutine of each worker takes
+	// no others, so that some worker is always inside and others always wait.
+	Long bool
+}
+
+// Job is what one worker process does.
+type Job struct {
+	Seed       uint64
+	Session    string // the session's id, by which Redis's content is attributed
+	Log        string // path of the oracle's file
+	Proxy      string // where all connections go through
+	Servers    []string
+	MasterName string // of Sentinel; "" without
+	Standalone bool
+	Locks      []Lock
+	Lease      time.Duration
+	HandOver   int // Config.HandOverLimit
+	Goroutines int
+	Invariants bool          // assert the machine's invariants at each step
+	ProbeWait  time.Duration // bound of an attempt after the faults
+}
+
+// Option returns the client options of a job.
+func (j *Job) Option() rueidis.ClientOption {
+	o := rueidis.ClientOption{
+		InitAddress:       j.Servers,
+		DialCtxFn:         proxy.Dialer(j.Proxy),
+		ForceSingleClient: j.Standalone,
+	}
+	if j.MasterName != "" {
+		o.Sentinel = rueidis.SentinelOption{MasterSet: j.MasterName}
+	}
+	return o
+}
+
+func (j *Job) config() rlock.Config {
+	return rlock.Config{
+		ID: j.Session, Lease: j.Lease, HandOverLimit: j.HandOver,
+		QueueLease: 2 * time.Second, ReleaseTimeout: 3 * time.Second,
+	}
+}
+
+const jobVariable = "RELOCK_TORTURE_JOB"
+
+// Command returns the command that runs the job in a process of its own: this program again.
+func (j *Job) Command(ctx context.Context) (*exec.Cmd, error) {
+	text, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Env = append(os.Environ(), jobVariable+"="+string(text))
+	return cmd, nil
+}
+
+// Child makes this process a worker if it was started as one, and does not return then.
+func Child() {
+	text := os.Getenv(jobVariable)
+	if text == "" {
+		return
+	}
+	var j Job
+	err := json.Unmarshal([]byte(text), &j)
+	if err == nil {
+		err = j.run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		os.Exit(3)
+	}
+	os.Exit(0)
+}

@@ -1,0 +1,260 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"relock/rlock"
+	"relock/rwlock"
+	"relock/torture/oracle"
+)
+
+// tick is how often a section is looked at.
+const tick = 4 * time.Millisecond
+
+// goroutine is one caller in a worker.
+type goroutine struct {
+	*worker
+	rnd     *rand.Rand
+	running context.Context
+	mine    []int // the locks that this goroutine takes, by their numbers
+}
+
+// share gives the first goroutine of a worker the locks with long sections, and the others
+// the rest.
+func (g *goroutine) share(first bool) {
+	for i, l := range g.Locks {
+		if l.Long == first {
+			g.mine = append(g.mine, i)
+		}
+	}
+}
+
+func (g *goroutine) work() {
+	for g.running.Err() == nil {
+		i := g.mine[g.rnd.IntN(len(g.mine))]
+		if g.Locks[i].Kind == Counter {
+			g.count(i)
+		} else {
+			g.section(i)
+		}
+		g.sleep(g.upTo(20 * time.Millisecond))
+	}
+}
+
+func (g *goroutine) chance(percent int) bool { return g.rnd.IntN(100) < percent }
+
+func (g *goroutine) upTo(d time.Duration) time.Duration {
+	return time.Duration(g.rnd.Int64N(int64(max(d, 1))))
+}
+
+func (g *goroutine) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-g.running.Done():
+	}
+}
+
+// section takes a lock, stays inside for a while, and leaves.
+func (g *goroutine) section(i int) {
+	spec := &g.Locks[i]
+	a, flags := g.attempt(spec)
+	ctx, done, owner := g.context(spec, flags)
+	defer done()
+	rec := g.log.Begin(oracle.Section, 0, i, owner, int64(a.n), flags)
+	l := g.locker(spec)
+	ctx, h, err := l.lock(ctx, a)
+	rec.Returned()
+	if err != nil {
+		rec.Settle(g.refusal(i, err))
+		return
+	}
+	rec.Token(h.token)
+	x := &section{g: g, lock: i, locker: l, a: a, rec: rec, ctx: ctx, holds: []held{h}}
+	rec.Settle(oracle.Held)
+	rec.Inside(x.alive, x.left)
+	if flags&oracle.Fixed == 0 && spec.Kind != Semaphore && g.chance(20) {
+		x.nest()
+	}
+	x.stay(g.stay(spec), flags&oracle.Fixed != 0 && g.chance(30))
+	x.leave(flags)
+}
+
+// attempt chooses how to ask.
+func (g *goroutine) attempt(spec *Lock) (a attempt, flags uint8) {
+	a.n = 1
+	if spec.Kind == Semaphore {
+		a.n = 1 + g.rnd.IntN(spec.Limit)
+	}
+	if spec.Kind == RW && g.chance(65) {
+		a.read = true
+		flags |= oracle.Read
+	}
+	switch {
+	case spec.Long:
+		a.opts = append(a.opts, rlock.Wait(8*time.Second))
+		return a, flags
+	case g.chance(15):
+		a.try = true
+		flags |= oracle.Try
+	case g.chance(30):
+		a.opts = append(a.opts, rlock.Wait(g.upTo(200*time.Millisecond)))
+	default:
+		a.opts = append(a.opts, rlock.Wait(g.upTo(8*time.Second)))
+	}
+	if g.chance(12) {
+		a.opts = append(a.opts, rlock.Lease(50*time.Millisecond+g.upTo(2*time.Second)))
+		flags |= oracle.Fixed
+	}
+	return a, flags
+}
+
+// context chooses the context of a call: at times with a named owner, at times one that ends
+// while the command is on its way.
+func (g *goroutine) context(spec *Lock, flags uint8) (ctx context.Context, done func(), owner int) {
+	ctx, done = g.running, func() {}
+	if spec.Long {
+		return ctx, done, 0
+	}
+	if spec.Kind != Semaphore && flags&oracle.Fixed == 0 && g.chance(10) {
+		owner = 1 + g.rnd.IntN(2)
+		ctx = rlock.WithOwner(ctx, fmt.Sprintf("owner-%d", owner))
+	}
+	if g.chance(12) {
+		ctx, done = context.WithTimeout(ctx, g.upTo(3*time.Millisecond))
+	}
+	return ctx, done, owner
+}
+
+// stay chooses how long a section lasts. A few outlive a lease that is not renewed.
+func (g *goroutine) stay(spec *Lock) time.Duration {
+	long, middle := 6, 10
+	switch {
+	case spec.Long && !g.calm.Load():
+		return min(g.Lease/2+g.upTo(g.Lease*3/2), 10*time.Second)
+	case g.calm.Load():
+		long, middle = 2, 3
+	}
+	switch p := g.rnd.IntN(100); {
+	case p < long:
+		return g.upTo(min(2*g.Lease, 6*time.Second))
+	case p < long+middle:
+		return g.upTo(400 * time.Millisecond)
+	default:
+		return g.upTo(15 * time.Millisecond)
+	}
+}
+
+// refusal sorts the errors of a call that gave nothing.
+func (g *goroutine) refusal(lock int, err error) oracle.Outcome {
+	switch {
+	case errors.Is(err, rlock.ErrNotAcquired):
+		return oracle.Refused
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return oracle.Refused
+	case errors.Is(err, rlock.ErrLost), errors.Is(err, rwlock.ErrUpgrade):
+		return oracle.Refused // of a named owner, whose other holds are elsewhere
+	case unavailable(err):
+		return oracle.Failed
+	}
+	g.odd(lock, "an error that no fault explains: %v", err)
+	return oracle.Failed
+}
+
+// section is one critical section of this goroutine.
+type section struct {
+	g      *goroutine
+	lock   int
+	locker locker
+	a      attempt
+	rec    *oracle.Record
+	ctx    context.Context
+	holds  []held // the last one is unlocked last
+}
+
+func (x *section) alive() bool         { return x.ctx.Err() == nil }
+func (x *section) left() time.Duration { return x.holds[len(x.holds)-1].remaining() }
+func (x *section) inside() bool        { return x.rec.Inside(x.alive, x.left) }
+
+// nest takes the lock again, once or twice, on the section's own context.
+func (x *section) nest() {
+	x.rec.Mark(oracle.Nested)
+	for range 1 + x.g.rnd.IntN(2) {
+		a := attempt{read: x.a.read, n: 1, opts: []rlock.LockOption{rlock.Wait(2 * time.Second)}}
+		_, h, err := x.locker.lock(x.ctx, a)
+		if err != nil {
+			x.g.refusal(x.lock, err)
+			return
+		}
+		x.holds = append(x.holds, h)
+		x.inside()
+	}
+	x.g.rnd.Shuffle(len(x.holds), func(i, j int) { x.holds[i], x.holds[j] = x.holds[j], x.holds[i] })
+}
+
+// stay looks at the section until d is over or its context ends.
+func (x *section) stay(d time.Duration, extend bool) {
+	for until := oracle.Now() + d; oracle.Now() < until && x.inside(); {
+		select {
+		case <-time.After(min(tick, max(until-oracle.Now(), 0))):
+		case <-x.ctx.Done():
+			return
+		}
+		if extend && x.g.chance(5) {
+			ctx, cancel := context.WithTimeout(x.ctx, 2*time.Second)
+			_ = x.holds[0].extend(ctx, 50*time.Millisecond+x.g.upTo(2*time.Second)) // a failure changes nothing
+			cancel()
+		}
+	}
+}
+
+// leave unlocks all holds.
+func (x *section) leave(flags uint8) {
+	for len(x.holds) > 1 {
+		h := x.holds[0]
+		x.holds = x.holds[1:]
+		err := h.unlock()
+		if err == nil && !x.alive() && errors.Is(context.Cause(x.ctx), rlock.ErrReleased) {
+			x.g.odd(x.lock, "the section ended as released with %d holds left", len(x.holds))
+		}
+		x.inside()
+	}
+	x.inside()
+	cause := context.Cause(x.ctx)
+	x.rec.Ending()
+	err := x.holds[0].unlock()
+	x.rec.Over()
+	x.rec.Settle(x.outcome(cause, err, flags))
+}
+
+// outcome tells how the section has ended. cause is why its context had ended before the
+// unlock, nil if it had not.
+func (x *section) outcome(cause, err error, flags uint8) oracle.Outcome {
+	lost := errors.Is(cause, rlock.ErrLost)
+	switch {
+	case lost && err == nil:
+		x.g.odd(x.lock, "Unlock of a lost section says nil")
+		return oracle.Lost
+	case errors.Is(err, rlock.ErrNotHeld):
+		x.g.odd(x.lock, "the first Unlock of a hold says: %v", err)
+		return oracle.Failed
+	case cause != nil && !lost:
+		return oracle.Expired // the context that was given has ended
+	case (lost || errors.Is(err, rlock.ErrLost)) && flags&oracle.Fixed != 0:
+		return oracle.Expired
+	case lost:
+		return oracle.Lost
+	case errors.Is(err, rlock.ErrLost):
+		x.rec.Mark(oracle.Late)
+		return oracle.Lost
+	case err == nil:
+		return oracle.Released
+	case unavailable(err):
+		return oracle.Unknown
+	}
+	x.g.odd(x.lock, "Unlock: %v", err)
+	return oracle.Failed
+}
