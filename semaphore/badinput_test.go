@@ -57,7 +57,12 @@ func TestBadArguments(t *testing.T) {
 		{"nil session, Available", second(semaphore.New(nil, "x", 1).Available(ctx)), rlock.ErrArgument, "session is nil"},
 		{"n of 0", acquire(ok, ctx, 0), semaphore.ErrLimit, "n is 0"},
 		{"n below 0", acquire(ok, ctx, -1), semaphore.ErrLimit, "n is -1"},
+		{"more than one request is for", acquire(ok, ctx, semaphore.MaxAtOnce+1), semaphore.ErrLimit, "at most 10000"},
 		{"n of 0, Do", ok.Do(ctx, 0, fn), semaphore.ErrLimit, "n is 0"},
+		{"an end of nothing", acquire(semaphore.New(ses, "x", 1, semaphore.Expire(0)), ctx, 1), rlock.ErrArgument, "Expire(0s)"},
+		{"nil Option", semaphore.New(ses, "x", 1, nil).Delete(ctx), rlock.ErrArgument, "nil Option"},
+		{"counter: an end of nothing", semaphore.NewCounter(ses, "x", semaphore.Expire(time.Millisecond)).Release(ctx, 1), rlock.ErrArgument, "Expire(1ms)"},
+		{"nil ctx, Delete", ok.Delete(nilCtx), rlock.ErrArgument, "ctx is nil"},
 		{"nil fn", ok.Do(ctx, 1, nil), rlock.ErrArgument, "fn is nil"},
 		{"nil ctx", acquire(ok, nilCtx, 1), rlock.ErrArgument, "ctx is nil"},
 		{"nil ctx, Available", second(ok.Available(nilCtx)), rlock.ErrArgument, "ctx is nil"},
@@ -127,6 +132,38 @@ func TestKeyOfAnotherType(t *testing.T) {
 	})
 }
 
+// A Counter says so where permits of a Semaphore of its name are taken, and a Semaphore that is
+// asked for its limit, or given one, where the session uses a Counter of its name. Nothing is
+// changed.
+func TestSemaphoreAndCounterOfOneName(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, slow())
+		ctx := within(t, 20*time.Second)
+		m, c := semaphore.New(ses, "x", 3), semaphore.NewCounter(ses, "x")
+		_, p, err := m.Acquire(ctx, 1)
+		must(t, err)
+		for what, err := range map[string]error{
+			"Acquire": c.Acquire(ctx, 1), "TryAcquire": c.TryAcquire(ctx, 1), "Release": c.Release(ctx, 1), "Add": c.Add(ctx, -1),
+			"Drain": second(c.Drain(ctx)), "TrySet": second(c.TrySet(ctx, 1)), "Available": second(c.Available(ctx)),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "permits of a Semaphore of this name are taken") {
+				t.Errorf("Counter.%s: %v", what, err)
+			}
+		}
+		available(t, ctx, m, 2)
+		must(t, p.Release())
+		must(t, c.Release(ctx, 4))
+		for what, err := range map[string]error{
+			"Available": second(m.Available(ctx)), "Limit": second(m.Limit(ctx)), "SetLimit": m.SetLimit(ctx, 1),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "a Counter of this name is in use") {
+				t.Errorf("Semaphore.%s: %v", what, err)
+			}
+		}
+		available(t, ctx, c, 7)
+	})
+}
+
 func unwrapAll(err error) error {
 	for next := err; next != nil; next = errors.Unwrap(next) {
 		err = next
@@ -168,8 +205,14 @@ func oddName(t *testing.T, ses *rlock.Session, name string) {
 	must(t, p.Release())
 	must(t, m.SetLimit(ctx, 4))
 	available(t, ctx, m, 4)
+	_, p, err = semaphore.New(ses, name, 2, semaphore.Expire(time.Minute)).Acquire(ctx, 2)
+	must(t, err)
+	must(t, m.ExtendByID(ctx, time.Minute, p.IDs()...))
+	must(t, m.ReleaseByID(ctx, p.IDs()...))
+	is(t, "Release", p.Release(), rlock.ErrLost)
+	must(t, m.Delete(ctx))
 
-	c := semaphore.NewCounter(ses, name+"/c")
+	c := semaphore.NewCounter(ses, name+"/c", semaphore.Expire(time.Minute))
 	if ok, err := c.TrySet(ctx, 1); !ok || err != nil {
 		t.Errorf("TrySet: %v, %v", ok, err)
 	}
@@ -179,4 +222,5 @@ func oddName(t *testing.T, ses *rlock.Session, name string) {
 	must(t, c.TryAcquire(ctx, 2))
 	drain(t, ctx, c, 2)
 	available(t, ctx, c, 0)
+	must(t, c.Delete(ctx))
 }

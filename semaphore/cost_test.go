@@ -245,7 +245,7 @@ func TestRenewalsAreBounded(t *testing.T) {
 		sets := func() (all, most int) {
 			for _, line := range p.Log() {
 				if match(strings.SplitN(line, " ", 3)) {
-					n := strings.Count(line, " 50:") // what the args of a set begin with
+					n := strings.Count(line, " 50 0 ") // what the args of a set begin with
 					all, most = all+n, max(most, n)
 				}
 			}

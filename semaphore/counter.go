@@ -8,7 +8,6 @@ import (
 
 	"relock/internal/engine"
 	"relock/internal/facade"
-	"relock/internal/idgen"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -28,11 +27,16 @@ type Counter struct {
 }
 
 // NewCounter returns the counter with that name. It does no I/O and does not fail: the first
-// operation reports an empty name ([rlock.ErrName]) or a nil session ([rlock.ErrArgument]).
-func NewCounter(s *rlock.Session, name string) *Counter {
+// operation reports an empty name ([rlock.ErrName]), a nil session or a bad option
+// ([rlock.ErrArgument]).
+func NewCounter(s *rlock.Session, name string, opts ...Option) *Counter {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
-	p := newCount(names)
+	o, bad := collect(opts)
+	if err == nil {
+		err = bad
+	}
+	p := newCount(session, names, o.end)
 	return &Counter{handle: engine.NewHandle(p.Names(), err), p: p}
 }
 
@@ -115,6 +119,16 @@ func (c *Counter) Drain(ctx context.Context) (int, error) {
 	return int(had), err
 }
 
+// Delete deletes the counter: it counts as 0 again, and TrySet makes it anew. Waiters go on
+// waiting. Delete blocks and fails as Release does.
+func (c *Counter) Delete(ctx context.Context) error {
+	if err := c.usable("delete", nil); err != nil {
+		return err
+	}
+	_, err := c.change(ctx, "delete", deleteCounterScript)
+	return err
+}
+
 // Available asks Redis for the counter's value: 0 if it does not exist; below 0 if Add has
 // taken more away than there was. It blocks for one round trip. The answer may be out of
 // date when it returns.
@@ -125,8 +139,7 @@ func (c *Counter) value(ctx context.Context, op string) (int, error) {
 		return 0, err
 	}
 	var value int64
-	cmd := script.Command{Script: countScript, Keys: c.p.Names().Keys()}
-	err := c.handle.Call(ctx, op, cmd, integer(&value))
+	err := c.handle.Call(ctx, op, script.Command{Script: countScript, Keys: c.p.keys()[:2]}, integer(&value))
 	return int(value), err
 }
 
@@ -151,16 +164,11 @@ func (c *Counter) publishing(n int) []string {
 	return []string{script.Itoa(int64(n)), c.p.Channel(), c.p.Names().Publish()}
 }
 
-// change runs a script that must count once. The machine sends it again for no longer than
-// its release timeout, and the script remembers the request for [engine.Memory] more: that
-// is its last argument.
+// change runs a script that must count once.
 func (c *Counter) change(ctx context.Context, op string, sc *script.Script, args ...string) (reply int64, err error) {
-	cmd := script.Command{
-		Script: sc,
-		Keys:   c.p.request(idgen.Request()),
-		Args:   append(args, script.Millis(c.handle.Session().Config().ReleaseTimeout+engine.Memory)),
-	}
-	err = c.handle.Call(ctx, op, cmd, integer(&reply))
+	err = c.handle.CallOnce(ctx, op, func(id string) script.Command {
+		return c.p.once(sc, c.p.keys(), id, args...)
+	}, integer(&reply))
 	return reply, err
 }
 

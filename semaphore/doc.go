@@ -15,7 +15,8 @@
 // what a process that died has taken is gone until another one adds it again.
 //
 // The two keep different things under a name, and so do locks. Give each of them a name of
-// its own.
+// its own. Where the mistake shows in Redis (permits are taken, or the session has used the
+// name for a Counter) the call is refused with WRONGTYPE.
 //
 // # What is guaranteed
 //
@@ -27,8 +28,9 @@
 // When permits expire is decided by Redis's clock alone.
 //
 // Retries are idempotent: a script that is sent twice never takes or gives back twice.
-// Permits have ids that are made from their owner. A request to a Counter has an id that is
-// remembered in a key of its own ("relock_request:{name}:<id>") for a few minutes at most.
+// Permits have ids that are made from their owner. Of the requests to a Counter Redis remembers,
+// for three minutes, the last one of each that were under way at once: in one key for each
+// session and Counter ("relock_requests:{name}:<random>").
 //
 // A request is granted whole or not at all. Requests of one session for one name are served
 // in the order of arrival, whatever they ask for: a large one is not starved by small ones
@@ -53,6 +55,8 @@
 // Late delivery: a request for permits that a proxy delivers after its caller was told of a
 // failure takes them until the lease ends. A Counter remembers for three minutes what was
 // given up; a command that is delivered more than 3 minutes late removes that count for good.
+// A SetLimit that returned an error of the client may still arrive, and undo what another
+// session has set since; of one session the last one wins.
 //
 // Limits: a limit that is lowered takes no permits away from those who hold them, nor does
 // the deletion of the number of free ones; held permits still count against the limit. The

@@ -15,12 +15,19 @@ func ScriptSources() map[string]string {
 		"acquire": acquireScript.Source(), "release": releaseScript.Source(), "renew": renewScript.Source(),
 		"extend": extendScript.Source(), "state": stateScript.Source(), "set_limit": setLimitScript.Source(),
 		"take": takeScript.Source(), "untake": untakeScript.Source(), "add": addScript.Source(),
-		"drain": drainScript.Source(), "try_set": trySetScript.Source(), "count": countScript.Source(),
+		"drain": drainScript.Source(), "delete": deleteScript.Source(),
+		"delete_counter": deleteCounterScript.Source(), "release_by_id": releaseByIDScript.Source(), "extend_by_id": extendByIDScript.Source(), "try_set": trySetScript.Source(), "count": countScript.Source(),
 	}
 }
 
 // Memory is for how long a request is remembered.
 const Memory = engine.Memory
+
+// IDs returns the ids of the permits of an owner, as they stand in Redis.
+func IDs(owner string, n int) []string { return appendIDs(nil, owner, n) }
+
+// RequestsUnderWay returns how many requests of the session are neither answered nor given up.
+func RequestsUnderWay(s *rlock.Session) int { return (*engine.Session)(s).RequestsUnderWay() }
 
 // SliceFor lets the time slices of the permits that the session has last for d from now on, so
 // that a test may take its time between two hand-overs.

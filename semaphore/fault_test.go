@@ -3,6 +3,8 @@ package semaphore_test
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,12 +149,11 @@ func TestFaultCancelledInFlightLeavesNothing(t *testing.T) {
 // A counter's request that was taken back takes nothing when it is delivered once more.
 func TestFaultDuplicateOfAnUndoneRequestTakesNothing(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
-		req := keys("c", "r")
 		must(t, s.Do(t, "SET", "c", "3").Error())
-		eval(t, s, "take", req, "2", "60000")
-		eval(t, s, "untake", req, "ch", "PUBLISH", "1", "60000")
-		eval(t, s, "take", req, "2", "60000")
-		eval(t, s, "untake", req, "ch", "PUBLISH", "1", "60000")
+		for range 2 {
+			eval(t, s, "take", req, once("2")...)
+			eval(t, s, "untake", undoing, back...)
+		}
 		if got := value(t, s, "c"); got != "3" {
 			t.Errorf("the counter has %s", got)
 		}
@@ -251,8 +252,8 @@ func TestFaultLostPermitsEndTheSection(t *testing.T) {
 			"flushed":               {"FLUSHALL"},
 			"expired":               {"PEXPIRE", "x", "1"},
 			"another type":          {"LPUSH", "other", "1"}, // and then renamed over it
-			"a permit taken out":    {"ZREM", zset("x"), "%s:2"},
-			"a permit that is over": {"ZADD", zset("x"), "5", "%s:1"},
+			"a permit taken out":    {"ZREM", zset("x"), "permit 1"},
+			"a permit that is over": {"ZADD", zset("x"), "5", "permit 0"},
 		} {
 			ctx := within(t, 20*time.Second)
 			m := semaphore.New(ses, "x", 3)
@@ -260,9 +261,11 @@ func TestFaultLostPermitsEndTheSection(t *testing.T) {
 			must(t, err)
 			fixed, q, err := m.Acquire(ctx, 1, rlock.Lease(lease))
 			must(t, err)
-			for i, arg := range cmd {
-				if len(arg) > 2 && arg[:2] == "%s" {
-					cmd[i] = p.Owner() + arg[2:]
+			for _, arg := range cmd {
+				if i, ok := strings.CutPrefix(arg, "permit "); ok {
+					n, err := strconv.Atoi(i)
+					must(t, err)
+					cmd[len(cmd)-1] = raw(p)[n]
 				}
 			}
 			must(t, s.Do(t, cmd...).Error())

@@ -107,6 +107,40 @@ func TestPermitsPassInMemoryToTheFront(t *testing.T) {
 	}
 }
 
+// After as many hand-overs in a row as HandOverLimit says the permits go through Redis: then the
+// next caller has an owner that was not seen before.
+func TestPermitsPassNoMoreOftenThanTheLimit(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		const limit, waiters = 2, 7
+		cfg := rlock.Config{HandOverLimit: limit, Lease: time.Hour}
+		st := newStage(t, s, 1, cfg)
+		_, p := st.take(1)
+		var queue []<-chan got
+		for range waiters {
+			queue = append(queue, st.queue(st.ctx, 1))
+		}
+		row, passed := 0, 0
+		for _, waiter := range queue {
+			before := p.Owner()
+			must(t, p.Release())
+			p = st.in(waiter).p
+			semaphore.SliceFor(st.ses, "x", time.Hour)
+			if p.Owner() != before {
+				row = 0
+				continue
+			}
+			passed++
+			if row++; row > limit {
+				t.Errorf("hand-over %d in a row", row)
+			}
+		}
+		if passed < limit {
+			t.Errorf("%d hand-overs, want %d at least", passed, limit)
+		}
+		must(t, p.Release())
+	})
+}
+
 // Permits that pass on are renewed for the one that has them now, also when nobody wanted that
 // for the one before: its context had ended.
 func TestPassedPermitsAreRenewed(t *testing.T) {

@@ -75,6 +75,9 @@ func taken(t testing.TB, s *redistest.Server, name string) int64 {
 	return n
 }
 
+// raw returns the ids of permits as they stand in Redis.
+func raw(p *semaphore.Permits) []string { return semaphore.IDs(p.Owner(), p.N()) }
+
 func zset(name string) string    { return "{" + name + "}:timeout" }
 func channel(name string) string { return "redisson_sc:{" + name + "}" }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -25,159 +24,12 @@ func TestCounterRandomAgainstModel(t *testing.T) {
 	})
 }
 
-// What the models of both kinds share: requests that queue up in their session.
-
-// request is an Acquire or TryAcquire.
-type request struct {
-	n      int
-	number int           // in the order in which they began
-	try    bool          // it does not wait
-	wait   time.Duration // 0: as long as it takes
-	raced  bool          // it was cancelled in the moment in which it may have been granted
-	behind bool          // others of its session were waiting when it began
-}
-
-func (r *request) asked() *request { return r }
-
-func requestOf(c *modeltest.Call) *request { return c.Data.(interface{ asked() *request }).asked() }
-
-func (r request) String() string {
-	return fmt.Sprintf("%d, try %v, wait %v, behind others %v", r.n, r.try, r.wait, r.behind)
-}
-
-// options of an Acquire.
-func (r *request) options() []rlock.LockOption {
-	if r.try || r.wait > 0 {
-		return []rlock.LockOption{rlock.Wait(r.wait)}
-	}
-	return nil
-}
-
-// excused: the call ended with an error that has nothing to do with what was free.
-func (r *request) excused(c *modeltest.Call) bool {
-	notAcquired, cancelled := errors.Is(c.Err, rlock.ErrNotAcquired), errors.Is(c.Err, context.Canceled)
-	switch {
-	case c.Actor.Seat.Session == nil:
-		return errors.Is(c.Err, rlock.ErrClosed)
-	case cancelled:
-		return r.raced || notAcquired && c.Ctx.Err() != nil && !r.try
-	}
-	return r.wait > 0 && notAcquired && time.Now().Equal(c.Began.Add(r.wait))
-}
-
-type queue struct {
-	w     *modeltest.World
-	drawn int // requests
-}
-
-// waiting returns the requests that wait in the process on seat, or in all, oldest first.
-func (q *queue) waiting(seat *modeltest.Seat) (all []*modeltest.Call) {
-	for _, c := range q.w.Waiting() {
-		if _, ok := c.Data.(interface{ asked() *request }); ok && (seat == nil || c.Actor.Seat == seat) {
-			all = append(all, c)
-		}
-	}
-	return all
-}
-
-// draw makes up a request of a.
-func (q *queue) draw(r *rand.Rand, a *modeltest.Actor) request {
-	q.drawn++
-	d := request{number: q.drawn, n: 1 + r.IntN(1+r.IntN(6)), behind: len(q.waiting(a.Seat)) > 0}
-	switch r.IntN(40) {
-	case 0:
-		d.n = -r.IntN(2)
-	case 1:
-		d.n = 100
-	}
-	switch r.IntN(5) {
-	case 0:
-		d.try = true
-	case 1:
-		d.wait = time.Millisecond << r.IntN(17) // to a minute
-	}
-	return d
-}
-
-// outOfTurn says why a granted request should not have been, or "".
-func (q *queue) outOfTurn(c *modeltest.Call, d *request) string {
-	if c.Ctx.Err() != nil && !d.raced {
-		return "its context had ended"
-	}
-	if d.try && d.behind {
-		return "others of its session were waiting"
-	}
-	for _, other := range q.waiting(c.Actor.Seat) {
-		if requestOf(other).number < d.number {
-			return fmt.Sprintf("%v: %s has waited for longer", other.Actor, other.Text)
-		}
-	}
-	return ""
-}
-
-// overdue returns the requests that should have ended, whatever is free.
-func (q *queue) overdue() (all []*modeltest.Call) {
-	for _, c := range q.waiting(nil) {
-		d := requestOf(c)
-		if c.Ctx.Err() != nil || d.wait > 0 && time.Since(c.Began) >= d.wait {
-			all = append(all, c)
-		}
-	}
-	return all
-}
-
-// calm: nobody has been cut off lately, so that messages are heard.
-func (q *queue) calm() bool { return q.w.Calm(q.w.Config.PollFloor + 2*time.Millisecond) }
-
-func (q *queue) cancel(c *modeltest.Call) {
-	q.w.Logf("%v: %s is cancelled", c.Actor, c.Text)
-	c.Cancel()
-}
-
-// mayRace says whether to cancel a request just after its beginning.
-//
-// TOLERATED: the first command after a cut dials again with the context of its caller. When
-// that ends, all that wait for the connection fail with it, the undo of the request too; it is
-// tried again only milliseconds later, and whoever closes the session waits for that.
-func (q *queue) mayRace() bool { return q.w.Calm(5 * time.Minute) }
-
-// race cancels a request while it may be granted.
-func (q *queue) race(r *rand.Rand, c *modeltest.Call) {
-	for range r.IntN(60) {
-		runtime.Gosched()
-	}
-	requestOf(c).raced = true
-	q.cancel(c)
-}
-
-func (q *queue) cancelOne(r *rand.Rand, _ *modeltest.Actor) bool {
-	all := q.waiting(nil)
-	if len(all) > 0 {
-		q.cancel(all[r.IntN(len(all))])
-	}
-	return len(all) > 0
-}
-
-func (q *queue) cancelFirst() bool {
-	all := q.waiting(nil)
-	if len(all) > 0 {
-		q.cancel(all[0])
-	}
-	return len(all) > 0
-}
-
 // counterModel is the model of a Counter: a number.
 type counterModel struct {
 	queue
-	exists  bool
-	value   int
-	records []record
-}
-
-// record is that of a request, until it is forgotten.
-type record struct {
-	until time.Time
-	sure  bool
+	exists bool
+	value  int
+	gone   []time.Time // when sessions ended
 }
 
 type takeCall struct {
@@ -187,10 +39,10 @@ type takeCall struct {
 
 // countCall is any other operation.
 type countCall struct {
-	by         int           // how much it adds
-	want, got  int           // its result
-	bad        bool          // its argument is
-	remembered time.Duration // for so long, if it is
+	by        int  // how much it adds
+	want, got int  // its result
+	bad       bool // its argument is
+	makes     bool // a counter that does not exist is made
 }
 
 func (m *counterModel) Ops() []modeltest.Op {
@@ -223,24 +75,18 @@ func (m *counterModel) Ops() []modeltest.Op {
 		})},
 		op("add", 6, func(r *rand.Rand, c *semaphore.Counter) (*countCall, string, func(context.Context) (int, error)) {
 			n := r.IntN(9) - 4
-			d := &countCall{by: n}
-			if n != 0 {
-				d.remembered = m.memory()
-			}
+			d := &countCall{by: n, makes: n != 0}
 			return d, fmt.Sprintf("Add(%d)", n), func(ctx context.Context) (int, error) { return 0, c.Add(ctx, n) }
 		}),
 		op("drain", 2, func(_ *rand.Rand, c *semaphore.Counter) (*countCall, string, func(context.Context) (int, error)) {
 			d := &countCall{by: -m.value, want: m.value}
-			if m.value != 0 {
-				d.remembered = m.memory()
-			}
 			return d, "Drain", c.Drain
 		}),
 		op("try set", 3, func(r *rand.Rand, c *semaphore.Counter) (*countCall, string, func(context.Context) (int, error)) {
 			n := r.IntN(7) - 1
 			d := &countCall{bad: n < 0}
 			if !m.exists && n >= 0 {
-				d.by, d.want, d.remembered = n, 1, m.memory()
+				d.by, d.want, d.makes = n, 1, true
 			}
 			return d, fmt.Sprintf("TrySet(%d)", n), func(ctx context.Context) (int, error) {
 				if made, err := c.TrySet(ctx, n); made || err != nil {
@@ -263,18 +109,9 @@ func (m *counterModel) Ops() []modeltest.Op {
 
 func (m *counterModel) release(r *rand.Rand, c *semaphore.Counter) (*countCall, string, func(context.Context) (int, error)) {
 	n := r.IntN(4)
-	d := &countCall{by: n, bad: n < 1}
-	if n > 0 {
-		d.remembered = m.memory()
-	}
+	d := &countCall{by: n, bad: n < 1, makes: true}
 	return d, fmt.Sprintf("Release(%d)", n), func(ctx context.Context) (int, error) { return 0, c.Release(ctx, n) }
 }
-
-// memory is for how long all but an Acquire is remembered.
-func (m *counterModel) memory() time.Duration { return m.w.Config.ReleaseTimeout + semaphore.Memory }
-
-// takeMemory is for how long an Acquire is remembered, and that it was undone.
-const takeMemory = 3 * semaphore.Memory
 
 // begin starts an operation that does not wait.
 func (m *counterModel) begin(r *rand.Rand, a *modeltest.Actor, do func(*rand.Rand, *semaphore.Counter) (*countCall, string, func(context.Context) (int, error))) {
@@ -295,8 +132,8 @@ func (m *counterModel) acquire(r *rand.Rand, a *modeltest.Actor) *modeltest.Call
 	return m.w.Begin(a, context.Background(), !d.try, d, fmt.Sprintf("%s(%v)", what, d.request), do)
 }
 
-// Gone: nobody owns anything.
-func (m *counterModel) Gone(*modeltest.Seat, bool) {}
+// Gone: no session owns anything, but what it has asked for stays remembered for a while.
+func (m *counterModel) Gone(*modeltest.Seat, bool) { m.gone = append(m.gone, time.Now()) }
 
 func (m *counterModel) Release() bool { return m.cancelFirst() }
 func (m *counterModel) Left()         {}
@@ -309,10 +146,9 @@ func (m *counterModel) Check(ended []*modeltest.Call) {
 			continue
 		case d.bad && !errors.Is(c.Err, rlock.ErrArgument), !d.bad && (c.Err != nil || d.got != d.want):
 			m.w.Failf("%s returned %d, %v, want %d", c.Text, d.got, c.Err, d.want)
-		case !d.bad && d.remembered > 0:
+		case !d.bad:
 			m.value += d.by
-			m.exists = true
-			m.remember(d.remembered, true)
+			m.exists = m.exists || d.makes
 		}
 	}
 	for _, c := range ended {
@@ -349,21 +185,11 @@ func (m *counterModel) acquired(c *modeltest.Call, d *takeCall) {
 		if m.value -= d.n; m.value < 0 {
 			m.w.Failf("%s took, and that left %d", c.Text, m.value)
 		}
-		m.remember(takeMemory, true)
 	case d.excused(c):
-		// An attempt that was not answered is undone, however long ago it was, and that is
-		// remembered.
-		if d.raced || !m.w.Calm(time.Since(c.Began)+m.w.Config.PollFloor) {
-			m.remember(takeMemory, false)
-		}
 	case d.try && errors.Is(c.Err, rlock.ErrNotAcquired) && (d.behind || d.n > d.had):
 	default:
 		m.w.Failf("%s returned %v, and there were %d", c.Text, c.Err, d.had)
 	}
-}
-
-func (m *counterModel) remember(d time.Duration, sure bool) {
-	m.records = append(m.records, record{time.Now().Add(d), sure})
 }
 
 // checkRedis compares the model with what Redis has.
@@ -375,26 +201,31 @@ func (m *counterModel) checkRedis() {
 	if value, _ = m.w.Redis.Get(modelName); value != want {
 		m.w.Failf("Redis has %q, want %q", value, want)
 	}
-	must, may, found := 0, 0, 0
-	kept := m.records[:0]
-	for _, r := range m.records {
-		switch left := time.Until(r.until); {
-		case left < -time.Millisecond:
-			continue
-		case left > time.Millisecond && r.sure:
-			must++
-		default:
-			may++
+	m.checkMemory()
+}
+
+// checkMemory: for each session that was there of late Redis has one key at most, with no more
+// requests than can have been under way at once.
+func (m *counterModel) checkMemory() {
+	sessions, actors := len(m.w.Seats), len(m.w.Seats[0].Actors)
+	for _, at := range m.gone {
+		if time.Since(at) <= 3*semaphore.Memory {
+			sessions++
 		}
-		kept = append(kept, r)
 	}
-	m.records = kept
 	for _, key := range m.w.Redis.Keys() {
-		if strings.HasPrefix(key, "relock_request:{"+modelName+"}:") {
-			found++
+		if !strings.HasPrefix(key, "relock_requests:{"+modelName+"}:") {
+			continue
+		}
+		sessions--
+		if ttl := m.w.Redis.TTL(key); ttl <= 0 || ttl > 3*semaphore.Memory {
+			m.w.Failf("what Redis remembers lives for %v", ttl)
+		}
+		if slots, _ := m.w.Redis.HKeys(key); len(slots) > 2*actors {
+			m.w.Failf("Redis remembers %d requests of a session", len(slots))
 		}
 	}
-	if found < must || found > must+may {
-		m.w.Failf("Redis remembers %d requests, want %d, and at most %d more", found, must, may)
+	if sessions < 0 {
+		m.w.Failf("Redis remembers requests of %d sessions too many", -sessions)
 	}
 }

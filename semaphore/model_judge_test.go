@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"relock/internal/test/modeltest"
@@ -78,17 +77,16 @@ func (m *permitModel) Check(ended []*modeltest.Call) {
 type stored struct {
 	free    string // "": nothing
 	card    int
-	expires map[string][]time.Time // of the permits of an owner
+	expires map[string]time.Time // of each permit
 }
 
 func (m *permitModel) read() stored {
-	st := stored{expires: map[string][]time.Time{}}
+	st := stored{expires: map[string]time.Time{}}
 	st.free, _ = m.w.Redis.Get(modelName)
 	ids, _ := m.w.Redis.ZMembers(zset(modelName))
 	for _, id := range ids {
 		ms, _ := m.w.Redis.ZScore(zset(modelName), id)
-		owner := id[:max(0, strings.LastIndexByte(id, ':'))]
-		st.expires[owner] = append(st.expires[owner], time.UnixMilli(int64(ms)))
+		st.expires[id] = time.UnixMilli(int64(ms))
 		st.card++
 	}
 	return st
@@ -228,8 +226,13 @@ func (m *permitModel) checkRedis(redis stored) {
 		m.w.Failf("Redis has %q free permits and %d taken ones, want %d together", redis.free, redis.card, m.limit(0))
 	}
 	for _, s := range m.sets {
-		ids := redis.expires[s.p.Owner()]
-		delete(redis.expires, s.p.Owner())
+		var ids []time.Time
+		for _, id := range raw(s.p) {
+			if at, ok := redis.expires[id]; ok {
+				ids = append(ids, at)
+				delete(redis.expires, id)
+			}
+		}
 		switch {
 		case len(ids) == 0 && s.there && s.alive() && !s.mayGo:
 			m.w.Failf("Redis does not have the %v", s)

@@ -17,8 +17,8 @@ type Permits engine.Hold
 // N returns the number of permits.
 func (p *Permits) N() int { return (*engine.Hold)(p).N() }
 
-// Owner returns what the ids of the permits in Redis begin with: they are "<owner>:1" to
-// "<owner>:<n>". Permits that are handed over in memory keep their ids.
+// Owner returns the owner of the permits, for looking at: no two acquisitions of Redis have the
+// same one. It is not in Redis; what stands there is [Permits.IDs].
 func (p *Permits) Owner() string { return (*engine.Hold)(p).Owner() }
 
 // Remaining returns for how long the permits can be trusted without another answer from
@@ -32,7 +32,7 @@ func (p *Permits) Remaining() time.Duration { return (*engine.Hold)(p).Remaining
 //
 // Errors: [rlock.ErrNotHeld] for a second call; [rlock.ErrLost] if the permits had expired
 // or the semaphore was deleted, and nothing was changed (without a round trip: as far as the
-// session knows); [rlock.ErrClosed] after the session was closed; else the
+// session knows), or if one of several was taken away, and the others were given back; [rlock.ErrClosed] after the session was closed; else the
 // client's error when no answer came in time. The release then goes on in the background
 // until Redis confirms it or the lease is over. After any error the permits are not held any
 // more, and those of others were not touched.

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"relock/internal/engine"
 	"relock/internal/script"
@@ -19,7 +20,11 @@ var (
 	extendScript   = script.Load(luaFiles, "lua/extend.lua")
 	stateScript    = script.Load(luaFiles, "lua/state.lua")
 	setLimitScript = script.Load(luaFiles, "lua/set_limit.lua")
+	deleteScript   = script.Load(luaFiles, "lua/delete.lua")
 )
+
+// timeouts is the suffix of the key of the taken permits.
+const timeouts = "timeout"
 
 // permitsKind: many claims hold it together, each for itself.
 var permitsKind = engine.Kind{Family: "semaphore", Permits: true, HandsOver: true}
@@ -49,7 +54,9 @@ func (n *names) Channel() string {
 // safe to send twice.
 type permits struct {
 	names
+	s     *engine.Session
 	limit int
+	end   time.Duration // see Expire; 0: none
 
 	// known is the limit in Redis by what this handle has heard.
 	known atomic.Int64
@@ -62,8 +69,8 @@ var _ interface {
 
 // newPermits returns the primitive of that name. limit is for a semaphore that does not
 // exist yet.
-func newPermits(n engine.Names, limit int) *permits {
-	p := &permits{names: names{key: n}, limit: limit}
+func newPermits(s *engine.Session, n engine.Names, limit int, end time.Duration) *permits {
+	p := &permits{names: names{key: n}, s: s, limit: limit, end: end}
 	p.known.Store(int64(limit))
 	return p
 }
@@ -78,50 +85,81 @@ func (p *permits) Never(limit int64) error {
 }
 
 // keys are the free permits and the taken ones.
-func (p *permits) keys() []string { return []string{p.key.Key(), p.key.Suffixed("timeout")} }
+func (p *permits) keys() []string { return []string{p.key.Key(), p.key.Suffixed(timeouts)} }
+
+// kept is for how many ms from now the scripts keep the semaphore at least: for its end, and for
+// a lease that is given now. It is 0 if the semaphore has no end.
+func (p *permits) kept(lease time.Duration) string {
+	if p.end == 0 {
+		return "0"
+	}
+	return script.Millis(max(p.end, lease+time.Second))
+}
 
 // Acquire is acquire.lua.
 func (p *permits) Acquire(op *engine.Op) script.Command {
-	return script.Command{Script: acquireScript, Keys: p.keys(), Args: []string{
-		op.Owner, script.Itoa(int64(op.N)), script.Millis(op.Lease), script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish(),
-	}}
+	args := make([]string, 0, 5+op.N)
+	args = append(args, script.Millis(op.Lease), script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish(), p.kept(op.Lease))
+	return script.Command{Script: acquireScript, Keys: p.keys(), Args: appendIDs(args, op.Owner, op.N)}
 }
 
 // Release is release.lua. A claim ends whole.
 func (p *permits) Release(op *engine.Op) script.Command {
-	return script.Command{Script: releaseScript, Keys: p.keys(), Args: []string{
-		op.Owner, script.Itoa(int64(op.N)), p.Channel(), p.key.Publish(), script.Flag(p.key.CountsReceivers()),
-	}}
+	args := make([]string, 0, 4+op.N)
+	args = append(args, p.Channel(), p.key.Publish(), script.Flag(p.key.CountsReceivers()), p.kept(0))
+	return script.Command{Script: releaseScript, Keys: p.keys(), Args: appendIDs(args, op.Owner, op.N)}
 }
 
 // Extend is extend.lua.
 func (p *permits) Extend(op *engine.Op) script.Command {
-	return script.Command{Script: extendScript, Keys: p.keys(), Args: []string{
-		op.Owner, script.Itoa(int64(op.N)), script.Millis(op.Lease), script.Flag(op.All || op.Private),
-	}}
+	keys := p.keys()
+	if op.ID != "" {
+		keys = append(keys, p.key.Prefixed("relock_extended")+":"+op.Owner)
+	}
+	args := make([]string, 0, 5+op.N)
+	args = append(args, script.Millis(op.Lease), script.Flag(!op.Away && (op.All || op.Private)), p.kept(op.Lease),
+		op.ID, script.Itoa(int64(op.N)))
+	return script.Command{Script: extendScript, Keys: keys, Args: appendIDs(args, op.Owner, op.N)}
 }
 
 // RenewScript is renew.lua.
 func (*permits) RenewScript() *script.Script { return renewScript }
 
-// RenewArgs are one arg that says it all, and a blank for each further permit: so the
-// session, which bounds the args of a script, bounds the permits that one renews.
+// RenewArgs has an arg for each permit, so that the session, which bounds the args of a script,
+// bounds the permits that one renews.
 func (p *permits) RenewArgs(op *engine.Op) (keys, args []string) {
-	args = make([]string, max(1, op.N))
-	args[0] = script.Itoa(int64(op.N)) + ":" + op.Owner
-	return p.keys(), args
+	args = append(make([]string, 0, 2+op.N), script.Itoa(int64(op.N)), p.kept(p.s.Config().Lease))
+	return p.keys(), appendIDs(args, op.Owner, op.N)
 }
 
 // state is state.lua.
 func (p *permits) state() script.Command {
-	return script.Command{Script: stateScript, Keys: p.keys(), Args: []string{
+	return script.Command{Script: stateScript, Keys: append(p.keys(), p.counter()), Args: []string{
 		script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish(),
 	}}
 }
 
 // setLimit is set_limit.lua.
-func (p *permits) setLimit(limit int) script.Command {
-	return script.Command{Script: setLimitScript, Keys: p.keys(), Args: []string{
-		script.Itoa(int64(limit)), p.Channel(), p.key.Publish(),
+func (p *permits) setLimit(limit int, id string) script.Command {
+	_, number := engine.SplitRequest(id)
+	return script.Command{Script: setLimitScript, Keys: p.changeKeys(), Args: []string{
+		script.Itoa(int64(limit)), p.Channel(), p.key.Publish(), number, script.Millis(p.s.RequestMemory()),
+		p.kept(p.s.Config().Lease),
 	}}
 }
+
+// deletion is delete.lua.
+func (p *permits) deletion(id string) script.Command {
+	_, number := engine.SplitRequest(id)
+	return script.Command{Script: deleteScript, Keys: p.changeKeys(), Args: []string{
+		number, script.Millis(p.s.RequestMemory()), p.Channel(), p.key.Publish(),
+	}}
+}
+
+// changeKeys are the keys of the scripts that change the semaphore as a whole.
+func (p *permits) changeKeys() []string {
+	return append(p.keys(), p.counter(), p.key.Prefixed("relock_limit")+":"+p.s.RequestClient())
+}
+
+// counter is the key that shows that a Counter of the same name is in use.
+func (p *permits) counter() string { return requestsKey(p.s, &p.key) }

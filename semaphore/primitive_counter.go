@@ -1,53 +1,77 @@
 package semaphore
 
 import (
+	"sync/atomic"
+	"time"
+
 	"relock/internal/engine"
 	"relock/internal/script"
 )
 
 var (
-	takeScript   = script.Load(luaFiles, "lua/take.lua")
-	untakeScript = script.Load(luaFiles, "lua/untake.lua")
-	addScript    = script.Load(luaFiles, "lua/add.lua")
-	drainScript  = script.Load(luaFiles, "lua/drain.lua")
-	trySetScript = script.Load(luaFiles, "lua/try_set.lua")
-	countScript  = script.Load(luaFiles, "lua/count.lua")
+	takeScript          = script.Load(luaFiles, "lua/take.lua")
+	untakeScript        = script.Load(luaFiles, "lua/untake.lua")
+	addScript           = script.Load(luaFiles, "lua/add.lua")
+	drainScript         = script.Load(luaFiles, "lua/drain.lua")
+	trySetScript        = script.Load(luaFiles, "lua/try_set.lua")
+	deleteCounterScript = script.Load(luaFiles, "lua/delete_counter.lua")
+	countScript         = script.Load(luaFiles, "lua/count.lua")
 )
 
 // countKind: what is taken belongs to no owner.
 var countKind = engine.Kind{Family: "counter", Permits: true, Unleased: true}
 
 // count is the primitive of a counter.
-type count struct{ names }
+type count struct {
+	names
+	s    *engine.Session
+	end  time.Duration // see Expire; 0: none
+	made atomic.Pointer[[]string]
+}
 
 var _ engine.Primitive = (*count)(nil)
 
 // newCount returns the primitive of that name.
-func newCount(n engine.Names) *count { return &count{names{key: n}} }
+func newCount(s *engine.Session, n engine.Names, end time.Duration) *count {
+	return &count{names: names{key: n}, s: s, end: end}
+}
 
 // Kind is that of counters.
 func (*count) Kind() *engine.Kind { return &countKind }
 
-// remembered is for how long Redis knows that a request was made, or given up: while it is
-// sent again, while it is taken back, which is tried for as long, and as long for what comes
-// late.
-const remembered = 3 * engine.Memory
+// keys are the counter's, that of a Semaphore of the same name, which must not be there, and that
+// of what Redis remembers of this session's requests.
+func (p *count) keys() []string {
+	if k := p.made.Load(); k != nil {
+		return *k
+	}
+	k := []string{p.key.Key(), p.key.Suffixed(timeouts), requestsKey(p.s, &p.key)}
+	p.made.Store(&k)
+	return k
+}
 
-// request returns the keys of a request: the counter's, and one that remembers it.
-func (p *count) request(id string) []string {
-	return []string{p.key.Key(), p.key.Prefixed("relock_request") + ":" + id}
+// requestsKey is the key of what Redis remembers of this session's requests to a counter.
+func requestsKey(s *engine.Session, n *engine.Names) string {
+	return n.Prefixed("relock_requests") + ":" + s.RequestClient()
+}
+
+// once returns a command that counts once for each request.
+func (p *count) once(sc *script.Script, keys []string, id string, args ...string) script.Command {
+	slot, number := engine.SplitRequest(id)
+	return script.Command{
+		Script: sc, Keys: keys,
+		Args: append([]string{slot, number, script.Millis(p.s.RequestMemory()), script.Millis(p.end)}, args...),
+	}
 }
 
 // Acquire is take.lua.
 func (p *count) Acquire(op *engine.Op) script.Command {
-	return script.Command{
-		Script: takeScript, Keys: p.request(op.ID), Args: []string{script.Itoa(int64(op.N)), script.Millis(remembered)},
-	}
+	return p.once(takeScript, p.keys(), op.ID, script.Itoa(int64(op.N)))
 }
 
 // Release is untake.lua: it takes back a request whose outcome is unknown.
 func (p *count) Release(op *engine.Op) script.Command {
-	return script.Command{Script: untakeScript, Keys: p.request(op.Ends[0]), Args: []string{
-		p.Channel(), p.key.Publish(), script.Flag(p.key.CountsReceivers()), script.Millis(remembered),
-	}}
+	k := p.keys()
+	return p.once(untakeScript, []string{k[0], k[2]}, op.Ends[0],
+		p.Channel(), p.key.Publish(), script.Flag(p.key.CountsReceivers()))
 }

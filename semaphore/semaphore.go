@@ -25,14 +25,21 @@ type Semaphore struct {
 // New returns the semaphore with that name. The limit is set in Redis on first use; later,
 // what Redis holds wins, until [Semaphore.SetLimit] changes it for everybody. New does no
 // I/O and does not fail: the first operation reports an empty name ([rlock.ErrName]), a nil
-// session or a limit below 1 ([rlock.ErrArgument]).
-func New(s *rlock.Session, name string, limit int) *Semaphore {
+// session, a limit below 1 or a bad option ([rlock.ErrArgument]).
+//
+// The number of free permits stays in Redis for ever, as Redisson's does, unless the semaphore
+// is given an end by [Expire], or [Semaphore.Delete] is called.
+func New(s *rlock.Session, name string, limit int, opts ...Option) *Semaphore {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
 	if err == nil {
 		err = atLeast("the limit", limit, 1)
 	}
-	p := newPermits(names, limit)
+	o, bad := collect(opts)
+	if err == nil {
+		err = bad
+	}
+	p := newPermits(session, names, limit, o.end)
 	return &Semaphore{handle: engine.NewHandle(p.Names(), err), p: p}
 }
 
@@ -66,7 +73,7 @@ func (m *Semaphore) Session() *rlock.Session {
 //
 // Acquire blocks until it has the permits or ctx ends; [rlock.Wait] bounds only the waiting.
 // While Redis cannot be reached it keeps trying. Errors: [ErrLimit] at once if n is below 1
-// or more than the limit, or as soon as the limit is lowered below n; [rlock.ErrNotAcquired]
+// or more than the limit or [MaxAtOnce], or as soon as the limit is lowered below n; [rlock.ErrNotAcquired]
 // when the wait is over, which also matches ctx's error if that was why, and the client's if
 // Redis did not answer; ctx's error alone if it was done before the call (nothing was sent);
 // rlock.ErrClosed, [rlock.ErrArgument], [rlock.ErrName]; Redis's own error, WRONGTYPE above
@@ -108,7 +115,7 @@ func (m *Semaphore) Do(ctx context.Context, n int, fn func(context.Context) erro
 	return m.handle.Do(ctx, m.p, n, fn, opts)
 }
 
-// MaxAtOnce is how many permits one request may be for. Each has an entry of its own in
+// MaxAtOnce is how many permits one request may be for; more is [ErrLimit]. Each has an entry of its own in
 // Redis, and ten thousand of them keep it busy for less than a tenth of a second. A
 // [Counter] has no such bound.
 const MaxAtOnce = 10_000
@@ -139,7 +146,7 @@ func (m *Semaphore) possible(ctx context.Context, op string, n int) error {
 	case n < 1:
 		return m.wrap(op, fmt.Errorf("%w: n is %d; it must be at least 1", ErrLimit, n))
 	case n > MaxAtOnce:
-		return m.wrap(op, fmt.Errorf("%w: n is %d; one request is for at most %d permits", rlock.ErrArgument, n, MaxAtOnce))
+		return m.wrap(op, fmt.Errorf("%w: n is %d; one request is for at most %d permits", ErrLimit, n, MaxAtOnce))
 	case int64(n) <= m.p.known.Load():
 		return nil
 	}
@@ -193,6 +200,10 @@ func (m *Semaphore) state(ctx context.Context, op string) (free, limit int, err 
 // woken; those that now ask for more than the limit get [ErrLimit]. A limit of 0 lets no
 // request in.
 //
+// The last SetLimit of a session wins, also if a copy of an earlier one arrives late. Between
+// sessions the order in which Redis gets them counts: one that returned an error of the client
+// may still arrive, and undo what another session has set since.
+//
 // SetLimit blocks for one round trip. Errors: [rlock.ErrArgument] if limit is below 0;
 // [rlock.ErrClosed]; ctx's error if it was done before (nothing was sent); else the client's,
 // after which the limit may have been set or not.
@@ -204,9 +215,24 @@ func (m *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	if err := atLeast("the limit", limit, 0); err != nil {
 		return m.wrap(op, err)
 	}
-	err := m.handle.Call(ctx, op, m.p.setLimit(limit), func(r rueidis.RedisResult) error { return r.Error() })
+	err := m.handle.CallOnce(ctx, op, func(id string) script.Command { return m.p.setLimit(limit, id) },
+		func(r rueidis.RedisResult) error { return r.Error() })
 	if err == nil {
 		m.p.known.Store(int64(limit))
 	}
 	return err
+}
+
+// Delete deletes the semaphore with all its permits. The sections of those who hold some end with
+// [rlock.ErrLost] at their next renewal; until then others may get in, once the next request has
+// made the semaphore anew, with the limit of its handle. Waiters are woken.
+//
+// Delete blocks and fails as SetLimit does. One that arrives late deletes nothing if the same
+// session has called SetLimit or Delete since.
+func (m *Semaphore) Delete(ctx context.Context) error {
+	const op = "delete"
+	if err := m.usable(op); err != nil {
+		return err
+	}
+	return m.handle.CallOnce(ctx, op, m.p.deletion, func(r rueidis.RedisResult) error { return r.Error() })
 }

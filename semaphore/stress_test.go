@@ -55,7 +55,7 @@ func TestRandomCyclesLeaveNothing(t *testing.T) {
 					continue
 				}
 				ttl, err := s.Do(t, "PTTL", key).AsInt64()
-				if err != nil || ttl == -1 || !strings.HasPrefix(key, "relock_request:") {
+				if err != nil || ttl == -1 || !strings.HasPrefix(key, "relock_requests:") {
 					t.Errorf("%s is left, with a TTL of %d, %v", key, ttl, err)
 				}
 			}

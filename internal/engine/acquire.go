@@ -69,6 +69,7 @@ type tries struct {
 	err      error         // the client's, of the last one
 	failures int           // in a row
 	unheard  int           // failed subscriptions in a row
+	underWay bool          // one is being sent
 	unknown  bool          // one may have run whose outcome is not known
 	mayCome  bool          // one whose outcome was never known may run late, even now
 	doubted  time.Duration // when the first of those was sent
@@ -221,6 +222,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 	}
 	if a.prim.Kind().Unleased {
 		a.claim.retire(over)
+		a.claim.forget()
 	} else {
 		x = a.admit(g)
 	}

@@ -74,6 +74,7 @@ func (a *acquisition) leave(won *grant) {
 	l := a.lock
 	wasFront := l.queue.Front() == a
 	l.dequeue(a)
+	defer l.unpark()
 	next := l.queue.Front()
 	if next == nil {
 		return
@@ -115,6 +116,7 @@ func (a *acquisition) giveUp() <-chan struct{} {
 	late := a.tries.mayCome && k.Unleased // it would take for ever; the release leaves word
 	if !a.tries.unknown && !registered && !late {
 		c.retire(over)
+		c.forget()
 		return nil
 	}
 	gone := make(chan struct{})

@@ -53,10 +53,14 @@ func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op) (grant, e
 	if err != nil {
 		return g, err
 	}
-	if g.sized = len(reply) == 6; g.sized {
-		g.free, g.limit = reply[4], reply[5]
-	} else if len(reply) != 4 {
+	switch g.sized = len(reply) != 4; {
+	case len(reply) == 1 && p.Kind().Permits:
+		reply = append(reply[:0], granted, op.Lease.Milliseconds()+1, 0, 1, reply[0], -1)
+	case len(reply) != 4 && len(reply) != 6:
 		return g, fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
+	}
+	if g.sized {
+		g.free, g.limit = reply[4], reply[5]
 	}
 	g.status, g.value, g.token = reply[0], reply[1], reply[2]
 	if g.status == granted && s.now() >= g.sent+trustIn(op.Lease) {
@@ -72,7 +76,7 @@ func (a *acquisition) ask() (grant, error) {
 	s := l.s
 	op := a.attempt()
 	c := a.claim
-	a.asking = true
+	a.asking, a.tries.underWay = true, true
 	l.unlock()
 	ctx, cancel := a.bounded()
 	g, err := s.tryAcquire(ctx, a.prim, op)
@@ -85,7 +89,7 @@ func (a *acquisition) ask() (grant, error) {
 		t.attempt(c, err == nil && g.status == granted, err)
 	}
 	l.mu.Lock()
-	a.asking = false
+	a.asking, a.tries.underWay = false, false
 	a.tries.note(g, err)
 	switch {
 	case err != nil && l.lobby != nil && l.queue.Front() == a:
@@ -103,7 +107,7 @@ func (a *acquisition) attempt() *Op {
 		a.claim = l.newClaim(a)
 		if k.ByID || k.Unleased || a.named != "" {
 			m := a.claim.account()
-			m.ids[k.Side], m.prims[k.Side], m.byIDs = []string{idgen.Request()}, a.prim, true
+			m.ids[k.Side], m.prims[k.Side], m.byIDs = []string{l.s.newID(k)}, a.prim, true
 			m.busy = a.named != ""
 		}
 	}
@@ -128,6 +132,14 @@ func (a *acquisition) attempt() *Op {
 		b.limit.asked()
 	}
 	return op
+}
+
+// newID returns the id of a hold, or of a request for what is not leased.
+func (s *Session) newID(k *Kind) string {
+	if k.Unleased {
+		return s.requests.begin()
+	}
+	return idgen.Request()
 }
 
 // maxTokens bounds how many fencing tokens one acquisition reserves.

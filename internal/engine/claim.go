@@ -153,9 +153,9 @@ func (c *claim) lose(reason string, gone bool) {
 		c.sections.lose()
 	}
 	l, wasHolder := c.lock, c.lock.holder == c
-	if gone && c.num != 0 {
+	if gone && c.num != 0 && c.n <= 1 {
 		c.retire(lostGone)
-	} else { // a named owner's other holds may stand, each for itself
+	} else { // a named owner's other holds may stand, each for itself, and other permits
 		c.retire(lostStanding)
 	}
 	l.later(func() {

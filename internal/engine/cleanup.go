@@ -31,6 +31,7 @@ type cleaning struct {
 	name  string
 	until time.Duration
 	done  chan struct{} // closed when all are confirmed or given up; may be nil
+	ended *claim        // that they end; nil if a part of it stays
 	// confirmed is called, without a mutex, when Redis has answered all; may be nil.
 	confirmed func()
 }
@@ -39,7 +40,7 @@ type cleaning struct {
 func (c *claim) end(until time.Duration, done chan struct{}) {
 	cmds := c.releases(nil)
 	c.retire(over)
-	c.lock.s.clean(cleaning{cmds: cmds, name: c.prim.Names().Name(), until: until, done: done})
+	c.lock.s.clean(cleaning{cmds: cmds, name: c.prim.Names().Name(), until: until, done: done, ended: c})
 }
 
 // trim ends in the background what Redis may count beyond the holds that the claim's section
@@ -181,6 +182,9 @@ func (s *Session) cleaned(cl cleaning, err error) {
 		})
 	case cl.confirmed != nil:
 		cl.confirmed()
+	}
+	if cl.ended != nil {
+		cl.ended.forget()
 	}
 	if cl.done != nil {
 		close(cl.done)

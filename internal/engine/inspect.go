@@ -91,6 +91,14 @@ func (h *Hold) Awaited() bool {
 	return c.more != nil && c.more.free != nil
 }
 
+// RequestsUnderWay returns how many requests have begun and not ended, for tests.
+func (s *Session) RequestsUnderWay() int {
+	r := &s.requests
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.slots - len(r.free)
+}
+
 // checking has the invariants asserted whenever the mutex of a lock is released. Tests turn it
 // on before they make a session.
 var checking bool

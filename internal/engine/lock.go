@@ -45,7 +45,8 @@ type lobby struct {
 	lookAt time.Duration
 
 	turns    queue.Turns
-	limit    limit // of a kind with permits, as the front heard last
+	parked   []*claim // permits that wait for the front's answer, see parkFor
+	limit    limit    // of a kind with permits, as the front heard last
 	deferred []func()
 }
 

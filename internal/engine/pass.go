@@ -23,11 +23,15 @@ const (
 // front of the queue, of which there is one, and reports whether it did.
 func (l *lock) passOn(c *claim, now time.Duration) bool {
 	a := l.queue.Front()
-	if l.state != lockOpen || !c.prim.Kind().HandsOver || !c.entrable(now) || !a.mayEnter(c, now) {
+	if l.state != lockOpen || !c.prim.Kind().HandsOver || !c.entrable(now) || !a.wants(c, now) {
 		return false
 	}
-	if !l.waiting().turns.Pass(now, c.passUntil, l.s.cfg.HandOverLimit) {
+	if a.asking && !(c.prim.Kind().Permits && a.tries.underWay) || !l.waiting().turns.Pass(now, c.passUntil, l.s.cfg.HandOverLimit) {
 		return false
+	}
+	if a.asking {
+		l.parkFor(c)
+		return true
 	}
 	l.give(c, a, now)
 	if l.holder == nil { // other permits may come free meanwhile: the next front listens
@@ -36,10 +40,13 @@ func (l *lock) passOn(c *claim, now time.Duration) bool {
 	return true
 }
 
-// mayEnter reports whether the caller can go on with a claim of this session: it only waits,
-// for the same as the claim has, and Redis owes it no answer.
-func (a *acquisition) mayEnter(c *claim, now time.Duration) bool {
-	return a.wait && a.queued && !a.asking && !a.tries.unknown && !a.tries.mayCome && a.hopeless == nil &&
+// mayEnter reports whether the caller can go on with a claim of this session now: it wants it,
+// and Redis owes it no answer.
+func (a *acquisition) mayEnter(c *claim, now time.Duration) bool { return !a.asking && a.wants(c, now) }
+
+// wants reports whether the caller only waits, for the same as the claim has.
+func (a *acquisition) wants(c *claim, now time.Duration) bool {
+	return a.wait && a.queued && !a.tries.unknown && !a.tries.mayCome && a.hopeless == nil &&
 		a.named == "" && a.opts.lease == 0 && a.prim.Kind() == c.prim.Kind() && a.n == int(c.n) &&
 		(a.deadline == 0 || now < a.deadline) && (!a.prim.Kind().Fenced || c.more.tokens > 0)
 }

@@ -41,8 +41,8 @@ type Kind struct {
 	Permits bool
 
 	// Unleased: a grant leaves nothing to renew or to release, and the caller gets no hold:
-	// a counting semaphore. Its requests always carry an id, which the scripts remember for
-	// [Memory]. Implies Permits.
+	// a counting semaphore. Op.ID is that of a request, which the scripts remember for at
+	// least [Memory]: see SplitRequest. Implies Permits.
 	Unleased bool
 
 	// Registers: an attempt with Op.Wait that is refused leaves something in Redis for the
@@ -64,13 +64,15 @@ type Kind struct {
 // and its state the same when it runs twice. Where Kind.Permits is set it is
 //
 //	{1, milliseconds, 0, changed, free, limit}  granted
+//	free                                        the same, and no others are taken
 //	{0, milliseconds, 0, 0, free, limit}        refused
 //
 // where free is what is left for others, and limit the most that one request may be for
 // (-1: no limit): the next of the session's queue asks at once only if free is enough for
 // it, else it waits for a message, or until the milliseconds are over.
 //
-// The reply of the release script is {holds left, changed, receivers}: receivers is how
+// The reply of the release script is {holds left, changed, receivers}, or receivers alone for
+// {0, 1, receivers}: receivers is how
 // many connections heard the message that the lock is free, -1 if that is not known or
 // nothing was published. What is not there is no error: it may have been refused.
 type Primitive interface {

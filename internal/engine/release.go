@@ -162,6 +162,9 @@ func (s *Session) sendRelease(ctx context.Context, cmd script.Command) (releaseR
 	var buf [3]int64
 	for n := 0; ; n++ {
 		reply, err := script.Numbers(buf[:0], s.run.Run(ctx, cmd))
+		if err == nil && len(reply) == 1 {
+			reply = append(reply[:0], 0, 1, reply[0])
+		}
 		if err == nil && len(reply) != 3 {
 			err = fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
 		}

@@ -30,6 +30,7 @@ type Session struct {
 	cleanup  cleanup
 	fair     fairQueue
 	notes    notifier
+	requests requests
 	spare    sync.Pool // of acquisitions, of this session: see New
 	life     life
 }
@@ -84,7 +85,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 	if err := ping(ctx, client); err != nil {
 		return nil, fmt.Errorf("new session: ping: %w", err)
 	}
-	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now()}
+	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now(), requests: requests{client: idgen.Request()}}
 	s.deployment = deployment{
 		client: client, cluster: client.Mode() == rueidis.ClientModeCluster, conn: opt.Connection,
 		hub: pubsub.NewHub(client, pubsub.Logger(cfg.Logger), pubsub.RefusalRetry(refusalRetry)),

@@ -53,6 +53,15 @@ func (a *acquisition) loop() (grant, error) {
 func (a *acquisition) round() (g grant, err error, done bool) {
 	l := a.lock
 	g, err = a.ask()
+	refusal := err == nil && g.status == refused
+	if a.claim.state == asking && (err != nil || refusal) {
+		if refusal {
+			a.heardLimit(g)
+		}
+		if l.unpark(); a.given.Load() != nil {
+			return g, nil, false
+		}
+	}
 	switch {
 	case a.claim.state != asking: // it was ended meanwhile: the next attempt is another claim's
 		a.disown()
@@ -62,7 +71,6 @@ func (a *acquisition) round() (g grant, err error, done bool) {
 	case err == nil && g.status == forGood:
 		return g, g.never(a.prim), true
 	case err == nil:
-		a.heardLimit(g)
 		if b := l.waiting(); l.queue.Front() == a {
 			b.turns.Taken()
 			b.lookAt = l.s.nextLook(g.value)

@@ -46,10 +46,18 @@ type Command struct {
 	Keys, Args []string
 }
 
-// Numbers appends the elements of a reply to buf, which may be on the caller's stack: the
-// replies of scripts are short, and there is one for each operation.
+// Numbers appends the elements of a reply to buf, or the one number that it is. buf may be on the
+// caller's stack: the replies of scripts are short, and there is one for each operation.
 func Numbers(buf []int64, r rueidis.RedisResult) ([]int64, error) {
-	elements, err := r.ToArray()
+	m, err := r.ToMessage()
+	if err != nil {
+		return nil, err
+	}
+	if m.IsInt64() {
+		n, err := m.AsInt64()
+		return append(buf, n), err
+	}
+	elements, err := m.ToArray()
 	if err != nil {
 		return nil, err
 	}

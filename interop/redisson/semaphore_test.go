@@ -31,6 +31,10 @@ var (
 		{"JavaWithoutLease", permitsJavaWithoutLease},
 		{"GoIsRenewed", permitsGoIsRenewed},
 		{"JavaProlongs", permitsJavaProlongs},
+		{"JavaReleasesGos", permitsJavaReleasesGos},
+		{"GoReleasesJavas", permitsGoReleasesJavas},
+		{"JavaExtendsGos", permitsJavaExtendsGos},
+		{"GoExtendsJavas", permitsGoExtendsJavas},
 		{"JavaKilled", permitsJavaKilled},
 		{"GoKilled", permitsGoKilled},
 		{"LimitChanges", permitsLimitChanges},
@@ -311,6 +315,83 @@ func permitsJavaProlongs(t *testing.T, e *env) {
 	_, _, err := m.Acquire(t.Context(), 1, rlock.Wait(2*short))
 	locktest.Is(t, "Acquire", err, rlock.ErrNotAcquired)
 	j.want("true", "permits", name, "release", id)
+}
+
+// Java gives back what Go has, by its id: the section ends, and what is left of it comes back when
+// it is left.
+func permitsJavaReleasesGos(t *testing.T, e *env) {
+	name, j := redistest.Name(t), e.java.thread(t)
+	s := e.session(t, rlock.Config{Lease: short})
+	m := semaphore.New(s.Session, name, 3)
+	g := tryPermits(t, m, 3)
+	ids := g.p.IDs()
+	j.want("true", "permits", name, "release", ids[1])
+	j.want("false", "permits", name, "release", ids[1])
+	j.want("1", "permits", name, "available")
+	locktest.Ends(t, g.section, short, rlock.ErrLost)
+	locktest.Is(t, "Release", g.p.Release(), rlock.ErrLost)
+	redistest.Eventually(t, answerTimeout, "the others to come back", func() bool {
+		n, err := m.Available(t.Context())
+		return err == nil && n == 3
+	})
+	two := tryPermits(t, m, 2)
+	j.want("true", "permits", name, "release", strings.Join(two.p.IDs(), ","))
+	j.want("3", "permits", name, "available")
+	locktest.Is(t, "Release", two.p.Release(), rlock.ErrLost)
+	j.want("3", "permits", name, "total")
+}
+
+// Go gives back what Java has, by its ids; a Java waiter is woken.
+func permitsGoReleasesJavas(t *testing.T, e *env) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := semaphore.New(s.Session, name, 3)
+	j.do("permits", name, "set", "3")
+	ids := strings.Split(j.do("permits", name, "acquire", "3", ms(time.Hour)), ",")
+	waiter := e.other.thread(t)
+	w := waiter.start("permits", name, "acquire", "2", ms(time.Hour))
+	waiter.waits(w)
+	locktest.Must(t, m.ReleaseByID(t.Context(), ids[0], ids[2]))
+	theirs := wokenJava(t, w)
+	locktest.Is(t, "again", m.ReleaseByID(t.Context(), ids[0]), rlock.ErrNotHeld)
+	j.want("false", "permits", name, "release", ids[0])
+	locktest.Must(t, m.ReleaseByID(t.Context(), append(strings.Split(theirs, ","), ids[1])...))
+	wantCount(t, "Available", 3, m.Available)
+	j.want("3", "permits", name, "total")
+}
+
+// Java gives what Go has a new end, and reads it.
+func permitsJavaExtendsGos(t *testing.T, e *env) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := semaphore.New(s.Session, name, 1)
+	g := tryPermits(t, m, 1, rlock.Lease(time.Minute))
+	id := g.p.IDs()[0]
+	wantLeft(t, j.do("permits", name, "left", id), time.Minute)
+	j.want("true", "permits", name, "lease", id, ms(time.Hour))
+	wantLeft(t, j.do("permits", name, "left", id), time.Hour)
+	locktest.Must(t, g.p.Release())
+	j.want("false", "permits", name, "lease", id, ms(time.Hour))
+}
+
+// Go gives what Java has a new end.
+func permitsGoExtendsJavas(t *testing.T, e *env) {
+	name, j, s := redistest.Name(t), e.java.thread(t), e.session(t, patient)
+	m := semaphore.New(s.Session, name, 1)
+	j.do("permits", name, "set", "1")
+	id := j.do("permits", name, "acquire", "1", ms(time.Minute))
+	locktest.Must(t, m.ExtendByID(t.Context(), time.Hour, id))
+	wantLeft(t, j.do("permits", name, "left", id), time.Hour)
+	locktest.Must(t, m.ReleaseByID(t.Context(), id))
+	locktest.Is(t, "ExtendByID", m.ExtendByID(t.Context(), time.Hour, id), rlock.ErrNotHeld)
+}
+
+// wantLeft checks what Java's getLeaseTime said, by clocks that are nearly the same.
+func wantLeft(t testing.TB, said string, want time.Duration) {
+	t.Helper()
+	n, err := strconv.ParseInt(said, 10, 64)
+	locktest.Must(t, err)
+	if left := time.Duration(n) * time.Millisecond; left > want+time.Second || left < want-20*time.Second {
+		t.Fatalf("Java says that it ends in %v, want %v", left, want)
+	}
 }
 
 func permitsJavaKilled(t *testing.T, e *env) {

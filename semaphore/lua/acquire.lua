@@ -1,42 +1,66 @@
--- acquire.lua: gives an owner n permits of a semaphore, all or none.
+-- acquire.lua: gives a request permits of a semaphore, all or none.
 --
 -- Run twice with the same arguments it gives the same state, and the same reply but for
 -- `changed`: a permit that is there already is not taken again.
 --
 -- KEYS[1], KEYS[2]  see permits.lua
--- ARGV[1]  owner; its permits are '<owner>:1' to '<owner>:<n>'
--- ARGV[2]  n
--- ARGV[3]  lease in ms
--- ARGV[4]  the limit, should the semaphore not exist yet
--- ARGV[5]  channel of the semaphore
--- ARGV[6]  PUBLISH or SPUBLISH
--- Returns  {1, ms, 0, changed, free, limit}  granted; they expire no sooner than the
+-- ARGV[1]  lease in ms
+-- ARGV[2]  the limit, should the semaphore not exist yet
+-- ARGV[3]  channel of the semaphore
+-- ARGV[4]  PUBLISH or SPUBLISH
+-- ARGV[5]  see keep.lua
+-- ARGV[6]  and all that follow: the ids of the permits
+-- Returns  {1, ms, 0, changed, free, -1}  granted; they expire no sooner than the
 --                              lease; free are left (below 0: the limit was lowered), and
 --                              the next of all expires in ms (-1: none)
+--          free                granted, and no others are taken: short for the same
 --          {0, ms, 0, 0, free, limit}  not enough are free
---          {-2, limit, 0, 0}   n is more than the limit
+--          {-2, limit, 0, 0}   more were asked for than the limit
 --          WRONGTYPE error     nothing was changed
 -- Publishes how many permits are free, if some are, and permits had expired or the
 --          semaphore is new.
--- include permits
-local owner, n, expiry = ARGV[1], tonumber(ARGV[2]), now + 1 + ARGV[3]
+local n, value, lowest = #ARGV - 5, redis.pcall('GET', KEYS[1]), redis.pcall('ZRANGE', KEYS[2], '0', '0', 'WITHSCORES')
+local at = redis.call('TIME')
+local now = at[1] * 1000 + math.floor(at[2] / 1000)
+local expiry, first, added = now + 1 + ARGV[1], lowest[2], 0
+
+-- Mostly enough are free, none has expired, and the semaphore has no end. What Redis does not take
+-- for an integer it refuses to count down.
+if type(value) == 'string' and value >= '1' and #value <= 15 and (tonumber(value) or 0) >= n
+    and not lowest.err and (not first or tonumber(first) > now) and ARGV[5] == '0'
+    and redis.call('PTTL', KEYS[1]) == -1 and (not first or redis.call('PTTL', KEYS[2]) == -1) then
+  local free = redis.pcall('DECRBY', KEYS[1], n == 1 and '1' or n)
+  if type(free) == 'number' then
+    for i = 6, #ARGV do
+      added = added + redis.call('ZADD', KEYS[2], 'NX', expiry, ARGV[i])
+    end
+    if not first then
+      return free
+    elseif added == n then
+      return {1, math.min(tonumber(first), expiry) - now, 0, 1, free, -1}
+    end
+    redis.call('INCRBY', KEYS[1], n - added) -- an earlier run has taken them
+  end
+end
+-- include keep, permits
 local new, tell = not value, back > 0 or not value
 if new then
   -- Permits of a semaphore whose counter was deleted still count against the limit.
-  value = tonumber(ARGV[4]) - taken
+  value = tonumber(ARGV[2]) - taken
 elseif back > 0 then
   value = redis.call('INCRBY', KEYS[1], int(back))
 end
 
-local alive = 0 -- those that an earlier run has granted
-for i = 1, redis.call('ZSCORE', KEYS[2], owner .. ':1') and n or 0 do
-  alive = alive + (redis.call('ZSCORE', KEYS[2], owner .. ':' .. i) and 1 or 0)
+local expiries, alive = {}, 0 -- of those that an earlier run has granted
+for i = 6, redis.call('ZSCORE', KEYS[2], ARGV[6]) and #ARGV or 0 do
+  expiries[i] = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[i]) or nil)
+  alive = alive + (expiries[i] and 1 or 0)
 end
 local granted = alive == n or value >= n
 local limit = value + taken
 if not granted and n > limit then
   if tell and not new and value > 0 then
-    redis.call(ARGV[6], ARGV[5], int(value))
+    redis.call(ARGV[4], ARGV[3], int(value))
   end
   return {-2, limit, 0, 0}
 end
@@ -44,29 +68,22 @@ if new then
   redis.call('SET', KEYS[1], int(value))
 end
 if granted then
-  local added = 0
-  for i = 1, n do
-    local id = owner .. ':' .. i
-    if alive == 0 or (tonumber(redis.call('ZSCORE', KEYS[2], id) or 0) or 0) < expiry then -- never sooner
-      added = added + redis.call('ZADD', KEYS[2], int(expiry), id)
+  if alive < n then
+    value = redis.call('DECRBY', KEYS[1], int(n - alive))
+  end
+  for i = 6, #ARGV do
+    if (expiries[i] or 0) < expiry then -- never sooner
+      added = added + redis.call('ZADD', KEYS[2], int(expiry), ARGV[i])
     end
   end
-  if added > 0 then
-    value = redis.call('DECRBY', KEYS[1], int(added))
-  end
-  local ttl = redis.call('PTTL', KEYS[1])
-  if ttl > 0 then -- the semaphore was given an end: both keys have it
-    redis.call('PEXPIRE', KEYS[2], int(ttl))
-  elseif redis.call('PTTL', KEYS[2]) > 0 then -- which was then taken away
-    redis.call('PERSIST', KEYS[2])
-  end
+  keep(tonumber(ARGV[5]))
 end
 if tell and value > 0 then
-  redis.call(ARGV[6], ARGV[5], int(value))
+  redis.call(ARGV[4], ARGV[3], int(value))
 end
-local lowest = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+lowest = redis.call('ZRANGE', KEYS[2], '0', '0', 'WITHSCORES')
 local ms = (tonumber(lowest[2] or 0) or 0) - now
 if ms <= 0 or ms + now >= 922337203685477 then -- Redisson's expiry of a permit without a lease
   ms = -1
 end
-return {granted and 1 or 0, ms, 0, granted and alive < n and 1 or 0, value, limit}
+return {granted and 1 or 0, ms, 0, added > 0 and 1 or 0, value, granted and -1 or limit}

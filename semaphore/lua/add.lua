@@ -1,19 +1,20 @@
 -- add.lua: adds to a counter, or takes away without asking whether it has as much. Run
--- twice with the same arguments it gives the same state: the request is remembered.
+-- twice with the same arguments it gives the same state: the request is remembered. It is not
+-- refused for want of memory.
 --
--- KEYS[1], KEYS[2]  see counter.lua; the counter is made if it is not there
--- ARGV[1]  how much; may be below 0
--- ARGV[2]  channel of the counter
--- ARGV[3]  PUBLISH or SPUBLISH
--- ARGV[4]  for how long the request is remembered
+-- KEYS[1] to KEYS[3], ARGV[1] to ARGV[4]  see counter.lua; the counter is made if it is not there
+-- ARGV[5]  how much; may be below 0
+-- ARGV[6]  channel of the counter
+-- ARGV[7]  PUBLISH or SPUBLISH
 -- Returns  changed: 1, or 0 if an earlier run has done it
 --          WRONGTYPE error: nothing was changed
 -- Publishes the new value, or 0 if it is below 0.
 -- include counter
-if request then
+renew()
+if outcome then
   return 0
 end
-value = redis.call('INCRBY', KEYS[1], ARGV[1])
-redis.call('SET', KEYS[2], '1', 'PX', memory)
-redis.call(ARGV[3], ARGV[2], string.format('%.0f', math.max(value, 0)))
+value = redis.call('INCRBY', KEYS[1], ARGV[5])
+remember('1')
+redis.call(ARGV[7], ARGV[6], string.format('%.0f', math.max(value, 0)))
 return 1

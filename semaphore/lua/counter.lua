@@ -1,17 +1,49 @@
--- counter.lua: not a script of its own, but how the scripts of a counter begin. Those that
--- change it do so once: the request is remembered.
+-- counter.lua: not a script of its own, but how the scripts begin that change a counter. They
+-- do so once for each request. See requests.go of the machine for slots and numbers.
 --
 -- KEYS[1]  the counter: integer; keeps a TTL if it has one
--- KEYS[2]  the request: what was done; expires
--- The last of ARGV is for how long the request is remembered from this run on, in ms.
+-- KEYS[2]  '{NAME}:timeout': it exists while permits of a Semaphore of that name are taken
+-- KEYS[3]  the requests of this session: hash, slot -> '<number>:<outcome>'; expires
+-- ARGV[1]  slot of the request
+-- ARGV[2]  its number
+-- ARGV[3]  for how long the requests are remembered from this run on, in ms
+-- ARGV[4]  for how many ms from now the counter is kept; 0: it has no end
+--
+-- value is what the counter has, false if it does not exist; outcome is that of an earlier
+-- run, nil if there was none.
 -- include refused, integer
-local value, request = redis.pcall('GET', KEYS[1]), KEYS[2] and redis.pcall('GET', KEYS[2])
-local memory = ARGV[#ARGV]
-local bad = type(value) == 'table' and refused(value) or type(request) == 'table' and refused(request)
+local value, last = redis.pcall('GET', KEYS[1]), redis.pcall('HGET', KEYS[3], ARGV[1])
+local bad = type(value) == 'table' and refused(value) or type(last) == 'table' and refused(last)
+if not bad and redis.call('EXISTS', KEYS[2]) == 1 then
+  bad = refused({err = 'not an integer'}, ': permits of a Semaphore of this name are taken')
+elseif not bad and value and not integer(value) then
+  bad = refused({err = 'not an integer'}, ': the counter is not an integer')
+end
 if bad then
   return bad
-elseif request then
-  redis.call('PEXPIRE', KEYS[2], memory)
-elseif value and not integer(value) then
-  return (refused({err = 'not an integer'}, ': the counter is not an integer'))
+end
+local outcome
+if last then
+  local colon = string.find(last, ':', 1, true)
+  local newer = tonumber(string.sub(last, 1, colon - 1)) - ARGV[2]
+  if newer > 0 then
+    return redis.error_reply('LATE a later request has the slot: the call has ended')
+  elseif newer == 0 then
+    outcome = string.sub(last, colon + 1)
+  end
+end
+local kept = 0
+-- renew keeps what is remembered. It comes before what memory limits would refuse: a script may
+-- go on once it has written.
+local function renew()
+  kept = redis.call('PEXPIRE', KEYS[3], ARGV[3])
+end
+local function remember(what)
+  redis.call('HSET', KEYS[3], ARGV[1], ARGV[2] .. ':' .. what)
+  if ARGV[4] ~= '0' then
+    redis.call('PEXPIRE', KEYS[1], ARGV[4])
+  end
+  if kept == 0 then
+    renew()
+  end
 end

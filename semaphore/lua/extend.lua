@@ -1,28 +1,46 @@
--- extend.lua: gives the n permits of an owner a new expiry. Run twice it sets the same
--- one, counted from the later run.
+-- extend.lua: gives the permits of a request a new expiry. Run twice it sets the same
+-- one, counted from the later run. It is not refused for want of memory.
 --
 -- KEYS[1], KEYS[2]  see permits.lua
--- ARGV[1]  owner; its permits are '<owner>:1' to '<owner>:<n>'
--- ARGV[2]  n
--- ARGV[3]  lease in ms, from now
--- ARGV[4]  1: the expiry may also move closer; 0: only further away
+-- KEYS[3]  commands that were given up: set of 'x<id>'; lives as long as the permits. Left out
+--          with an empty ARGV[4]
+-- ARGV[1]  lease in ms, from now
+-- ARGV[2]  1: the expiry may also move closer; 0: only further away
+-- ARGV[3]  for how many ms from now the semaphore is to be kept at least; 0: it has no end
+-- ARGV[4]  the id of this command
+-- ARGV[5]  how many permits the request has
+-- ARGV[6]  and so many: their ids. All that follow: ids of commands that change nothing from
+--          now on, should they come late
 -- Returns  1, or 0 if one of the permits has expired or is gone, or the semaphore is
 -- Publishes nothing.
 -- include clock, int
 if type(redis.pcall('GET', KEYS[1])) ~= 'string' then
   return 0
+elseif KEYS[3] and redis.call('SISMEMBER', KEYS[3], 'x' .. ARGV[4]) == 1 then
+  return 1 -- a later command has replaced this one
 end
-local owner, n, new, expiries = ARGV[1], tonumber(ARGV[2]), now + 1 + ARGV[3], {}
-for i = 1, n do
+local last, new, expiries = 5 + ARGV[5], now + 1 + ARGV[1], {}
+for i = 6, last do
   -- An error (another type stands there now) is a table, and no number.
-  expiries[i] = tonumber(redis.pcall('ZSCORE', KEYS[2], owner .. ':' .. i) or 0) or 0
+  expiries[i] = tonumber(redis.pcall('ZSCORE', KEYS[2], ARGV[i]) or 0) or 0
   if expiries[i] <= now then
     return 0
   end
 end
-for i = 1, n do
-  if ARGV[4] == '1' or expiries[i] < new then
-    redis.call('ZADD', KEYS[2], int(new), owner .. ':' .. i)
+redis.call('ZREM', KEYS[2], '') -- nothing: a script that has written is not refused for want of memory
+for i = 6, last do
+  if ARGV[2] == '1' or expiries[i] < new then
+    redis.call('ZADD', KEYS[2], int(new), ARGV[i])
   end
+end
+for i = last + 1, #ARGV do
+  redis.call('SADD', KEYS[3], 'x' .. ARGV[i])
+end
+if KEYS[3] then
+  redis.call('PEXPIRE', KEYS[3], ARGV[1])
+end
+if ARGV[3] ~= '0' and redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+  redis.call('PEXPIRE', KEYS[2], ARGV[3])
 end
 return 1

@@ -5,8 +5,9 @@
 -- KEYS[2]  the taken permits: sorted set, permit id -> expiry in ms since 1970
 --
 -- value is how many were free, nil for a semaphore that does not exist; back is how many
--- came back, which are not in value yet; taken is how many are taken now.
--- include refused, integer, clock, int
+-- came back, which are not in value yet; taken is how many are taken now. The script has now,
+-- Redis's time.
+-- include refused, integer, int
 local value, taken = redis.pcall('GET', KEYS[1]), redis.pcall('ZCARD', KEYS[2])
 local bad = refused(value) or refused(taken)
 if not bad and value and not integer(value) then

@@ -1,42 +1,52 @@
--- release.lua: gives back the n permits of an owner, all or none.
+-- release.lua: gives permits back: those of the request that are still there.
 --
 -- Run twice with the same arguments it leaves the same state. Only `changed` tells the
--- runs apart: 0 in a first run means that the permits had expired, or the semaphore was
--- deleted; 0 in a resend means that an earlier run has done it.
+-- runs apart: 0 in a first run means that a permit was gone (it had expired and was given to
+-- another request, or the semaphore was deleted); 0 in a resend means that an earlier run has
+-- given them back. It is not refused for want of memory.
 --
 -- KEYS[1], KEYS[2]  see permits.lua; the free permits are not made anew if they are gone
--- ARGV[1]  owner; its permits are '<owner>:1' to '<owner>:<n>'
--- ARGV[2]  n
--- ARGV[3]  channel of the semaphore
--- ARGV[4]  PUBLISH or SPUBLISH
--- ARGV[5]  1: that tells how many connections have heard it; 0: it counts one node only
--- Returns  {0, changed, receivers}; receivers is how many connections heard of free
---          permits, -1 if that is not known or nothing was published
--- Publishes how many permits are free, if some are.
--- include refused, integer, clock
-local owner, n = ARGV[1], tonumber(ARGV[2])
-local value, taken = redis.pcall('GET', KEYS[1]), redis.pcall('ZCARD', KEYS[2])
-local bad, gone = refused(value)
-if not bad then
-  bad, gone = refused(taken)
+-- ARGV[1]  channel of the semaphore
+-- ARGV[2]  PUBLISH or SPUBLISH
+-- ARGV[3]  1: that tells how many connections have heard it; 0: it counts one node only
+-- ARGV[4]  for how many ms from now the semaphore is to be kept at least; 0: it has no end
+-- ARGV[5]  and all that follow: the ids of the permits
+-- Returns  {0, changed, receivers}; changed is 1 if all were there; receivers is how many
+--          connections heard of free permits, -1 if that is not known or nothing was published
+--          receivers  short for {0, 1, receivers}
+-- Publishes how many permits are free, if some are and some were given back.
+local value, given, bad = redis.pcall('GET', KEYS[1]), 0, nil
+if type(value) == 'table' then
+  bad = value
 end
-if bad and not gone then
-  return bad
-elseif gone or (value and not integer(value)) then
-  return {0, 0, -1} -- something else stands under the name: the permits are gone
+for i = 5, bad and 0 or #ARGV do
+  local removed = redis.pcall('ZREM', KEYS[2], ARGV[i])
+  if type(removed) == 'table' then
+    bad = removed
+    break
+  end
+  given = given + removed
 end
-for i = 1, value and n or 0 do
-  local expiry = redis.call('ZSCORE', KEYS[2], owner .. ':' .. i)
-  if not expiry or tonumber(expiry) <= now then
-    return {0, 0, -1} -- the next script that counts permits gives expired ones back
+if value and given > 0 then
+  value = redis.pcall('INCRBY', KEYS[1], given == 1 and '1' or given)
+  if type(value) == 'number' then
+    if ARGV[4] ~= '0' and redis.call('PTTL', KEYS[1]) < tonumber(ARGV[4]) then
+      redis.call('PEXPIRE', KEYS[1], ARGV[4])
+      redis.call('PEXPIRE', KEYS[2], ARGV[4])
+    end
+    local receivers = value > 0 and redis.call(ARGV[2], ARGV[1], value) or -1
+    if ARGV[3] == '0' then
+      receivers = -1
+    end
+    return given == #ARGV - 4 and receivers or {0, 0, receivers}
+  end
+  bad = value
+end
+-- include refused
+if bad then
+  local answer, gone = refused(bad)
+  if not gone then
+    return answer
   end
 end
-for i = 1, n do
-  redis.call('ZREM', KEYS[2], owner .. ':' .. i)
-end
-if not value then
-  return {0, 0, -1} -- it was deleted, and these permits with it
-end
-value = redis.call('INCRBY', KEYS[1], ARGV[2])
-local receivers = value > 0 and redis.call(ARGV[4], ARGV[3], string.format('%.0f', value))
-return {0, 1, ARGV[5] == '1' and receivers or -1}
+return {0, 0, -1} -- deleted, or something else stands under the name: the permits are gone

@@ -1,12 +1,12 @@
--- renew.lua: keeps the permits of many owners for at least one more lease. Safe to run
--- any number of times.
+-- renew.lua: keeps the permits of many requests for at least one more lease. Safe to run
+-- any number of times. It is not refused for want of memory.
 --
--- KEYS       for each owner two: see permits.lua
+-- KEYS       for each request two: see permits.lua
 -- ARGV[1]    lease in ms; 0 only asks
--- ARGV[1+i]  '<n>:<owner>', for the permits '<owner>:1' to '<owner>:<n>'; or '', which
---            stands for the same as the argument before it
--- Returns    for each ARGV[1+i] 1, or 0 if one of the permits has expired or is gone, or
---            the semaphore is
+-- ARGV[i]    for each request n; for how many ms from now the semaphore is to be kept at least,
+--            0 if it has no end; and the n ids of its permits
+-- Returns    for each of the args after the first 1, or 0 if one of the permits of the request
+--            has expired or is gone, or the semaphore is
 -- Publishes nothing.
 -- include clock, int
 local lease = tonumber(ARGV[1])
@@ -14,25 +14,31 @@ local expiry = now + 1 + lease
 local function expires(key, id) -- 0 if it is not there; an error is a table
   return tonumber(redis.pcall('ZSCORE', key, id) or 0) or 0
 end
-local reply, set, alive = {}, 0, 0
-for i = 2, #ARGV do
-  local n, owner = string.match(ARGV[i], '^(%d+):(.*)$')
-  if n then
-    set = set + 1
-    local free, taken = KEYS[2 * set - 1], KEYS[2 * set]
-    alive = type(redis.pcall('GET', free)) == 'string' and 1 or 0
-    for k = 1, alive * n do
-      if expires(taken, owner .. ':' .. k) <= now then
-        alive = 0
-        break
-      end
-    end
-    for k = 1, lease > 0 and alive * n or 0 do
-      if expires(taken, owner .. ':' .. k) < expiry then
-        redis.call('ZADD', taken, int(expiry), owner .. ':' .. k)
-      end
+local reply, i, key = {}, 2, 1
+while i <= #ARGV do
+  local free, taken, last = KEYS[key], KEYS[key + 1], i + 1 + ARGV[i]
+  local alive = type(redis.pcall('GET', free)) == 'string' and 1 or 0
+  for k = i + 2, alive == 1 and last or 0 do
+    if expires(taken, ARGV[k]) <= now then
+      alive = 0
+      break
     end
   end
-  reply[i - 1] = alive
+  if lease > 0 and alive == 1 then
+    redis.call('ZREM', taken, '') -- nothing: a script that has written is not refused for want of memory
+    for k = i + 2, last do
+      if expires(taken, ARGV[k]) < expiry then
+        redis.call('ZADD', taken, int(expiry), ARGV[k])
+      end
+    end
+    if ARGV[i + 1] ~= '0' and redis.call('PTTL', free) < tonumber(ARGV[i + 1]) then
+      redis.call('PEXPIRE', free, ARGV[i + 1])
+      redis.call('PEXPIRE', taken, ARGV[i + 1])
+    end
+  end
+  for k = i, last do
+    reply[k - 1] = alive
+  end
+  i, key = last + 1, key + 2
 end
 return reply

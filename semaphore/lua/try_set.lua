@@ -1,19 +1,24 @@
 -- try_set.lua: makes a counter that does not exist yet. Run twice with the same arguments
--- it gives the same state and reply: the request is remembered, if it made the counter.
+-- it gives the same state and reply: the request is remembered.
 --
--- KEYS[1], KEYS[2]  see counter.lua
--- ARGV[1]  the value
--- ARGV[2]  channel of the counter
--- ARGV[3]  PUBLISH or SPUBLISH
--- ARGV[4]  for how long the request is remembered
+-- KEYS[1] to KEYS[3], ARGV[1] to ARGV[4]  see counter.lua; the outcome is the reply
+-- ARGV[5]  the value
+-- ARGV[6]  channel of the counter
+-- ARGV[7]  PUBLISH or SPUBLISH
 -- Returns  1 if this request made it, else 0
 --          WRONGTYPE error: nothing was changed
 -- Publishes the value if it was made.
 -- include counter
-if request or value then
-  return request and 1 or 0
+if outcome then
+  renew()
+  return tonumber(outcome)
 end
-redis.call('SET', KEYS[1], ARGV[1])
-redis.call('SET', KEYS[2], '1', 'PX', memory)
-redis.call(ARGV[3], ARGV[2], ARGV[1])
-return 1
+local made = value and 0 or 1
+if made == 1 then
+  redis.call('SET', KEYS[1], ARGV[5])
+end
+remember(made)
+if made == 1 then
+  redis.call(ARGV[7], ARGV[6], ARGV[5])
+end
+return made

@@ -143,6 +143,9 @@ final class Operations {
             case "lease" -> { // id, lease
                 return "" + permits.updateLeaseTime(args[0], number(args[1]), TimeUnit.MILLISECONDS);
             }
+            case "left" -> { // id: the ms that are left of its lease
+                return "" + permits.getLeaseTime(args[0]);
+            }
             case "available" -> {
                 return "" + permits.availablePermits();
             }

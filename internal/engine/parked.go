@@ -1,0 +1,36 @@
+package engine
+
+// Parked claims: permits that came free while the caller in front was asking Redis. It cannot be
+// given them then, for the answer may bring it others; and to release them would have Redis grant
+// the same permits to the same session a moment later, which again asks meanwhile. So they wait,
+// for a round trip at most: when the front has its answer they go to the callers in front, or to
+// Redis if these cannot take them.
+
+// parkFor keeps a claim whose last section has closed until the front has its answer. The lock's
+// mutex must be held.
+func (l *lock) parkFor(c *claim) {
+	b := l.waiting()
+	b.parked = append(b.parked, c)
+}
+
+// unpark hands out what was parked, unless the front is asking again. The lock's mutex must be
+// held.
+func (l *lock) unpark() {
+	b := l.lobby
+	for b != nil && len(b.parked) > 0 {
+		c, a, now := b.parked[0], l.queue.Front(), l.s.now()
+		idle := c.state == held && c.sections == nil
+		if idle && a != nil && a.tries.underWay && l.state == lockOpen && c.entrable(now) {
+			return
+		}
+		b.parked = b.parked[1:]
+		switch {
+		case !idle: // it was lost, or the session closes
+		case a != nil && l.state == lockOpen && c.entrable(now) && a.mayEnter(c, now):
+			l.give(c, a, now)
+			l.callUp()
+		default:
+			c.end(c.overAt(now), nil)
+		}
+	}
+}

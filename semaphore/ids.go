@@ -1,0 +1,148 @@
+package semaphore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/engine"
+	"relock/internal/script"
+	"relock/rlock"
+)
+
+var (
+	releaseByIDScript = script.Load(luaFiles, "lua/release_by_id.lua")
+	extendByIDScript  = script.Load(luaFiles, "lua/extend_by_id.lua")
+)
+
+// idSize is the length of a permit's id in Redis, as Redisson's. Users see twice as many hex
+// digits.
+const idSize = 16
+
+// appendIDs appends the ids of the n permits of an owner, as they stand in Redis. They are made
+// from the owner, so that a request that is sent twice is for the same permits.
+func appendIDs(ids []string, owner string, n int) []string {
+	buf := make([]byte, 0, 64)
+	for i := range n {
+		buf = strconv.AppendInt(append(append(buf[:0], owner...), ':'), int64(i+1), 10)
+		sum := sha256.Sum256(buf)
+		ids = append(ids, string(sum[:idSize]))
+	}
+	return ids
+}
+
+// IDs returns the ids of the permits: 32 hex digits each, as Redisson's. Any process may release
+// or extend a permit by its id, with [Semaphore.ReleaseByID] and [Semaphore.ExtendByID] or, in
+// Java, with RPermitExpirableSemaphore's release and updateLeaseTime. Permits that are handed
+// over in memory keep their ids.
+func (p *Permits) IDs() []string {
+	h := (*engine.Hold)(p)
+	ids := appendIDs(make([]string, 0, h.N()), h.Owner(), h.N())
+	for i, id := range ids {
+		ids[i] = hex.EncodeToString([]byte(id))
+	}
+	return ids
+}
+
+// ReleaseByID gives back the permits with these ids, all or none, whichever process got them:
+// ids that [Permits.IDs] returned, or Redisson's acquire. Where a section of this module has
+// permits that are taken from it like this, the section ends with [rlock.ErrLost] at its next
+// renewal, and its other permits are given back then.
+//
+// ReleaseByID blocks for one round trip, and tries again for at most Config.ReleaseTimeout while
+// the answer is lost. Errors: [rlock.ErrNotHeld] if one of them is not held, because it has
+// expired or was given back, and nothing was changed; [rlock.ErrArgument] if an id is not one,
+// stands there twice, or there is none; [ErrLimit] if they are more than [MaxAtOnce];
+// [rlock.ErrClosed]; ctx's error if it was done before (nothing was sent); else the client's,
+// after which all have been given back or none.
+func (m *Semaphore) ReleaseByID(ctx context.Context, ids ...string) error {
+	const op = "release by id"
+	raw, err := m.decode(op, ids)
+	if err != nil {
+		return err
+	}
+	args := append([]string{m.p.Channel(), m.p.key.Publish(), m.p.kept(0)}, raw...)
+	cmd := script.Command{Script: releaseByIDScript, Keys: m.p.keys(), Args: args}
+	var done int64
+	resent := false // then an earlier run may be why they are gone
+	err = m.handle.Call(ctx, op, cmd, func(r rueidis.RedisResult) (err error) {
+		if done, err = r.AsInt64(); err != nil && script.Classify(err) == script.Unknown {
+			resent = true
+		}
+		return err
+	})
+	if err == nil && done == 0 && !resent {
+		err = m.wrap(op, fmt.Errorf("%w: one of the permits has expired or was given back", rlock.ErrNotHeld))
+	}
+	return err
+}
+
+// ExtendByID gives the permits with these ids a new end: d from now, at least 1 ms and at most
+// 290 years, sooner or later than the old one. All or none are given it, whichever process got
+// them. Permits that the watchdog of their session renews are extended at the next renewal
+// anyway, if d was less.
+//
+// It blocks and fails as [Semaphore.ReleaseByID] does; a bad d is [rlock.ErrArgument]. Of one
+// session the last one wins, also if a copy of an earlier one arrives late.
+func (m *Semaphore) ExtendByID(ctx context.Context, d time.Duration, ids ...string) error {
+	const op = "extend by id"
+	raw, err := m.decode(op, ids)
+	if err == nil && d < time.Millisecond {
+		err = m.wrap(op, fmt.Errorf("%w: d is %v; it must be at least 1ms", rlock.ErrArgument, d))
+	}
+	if err != nil {
+		return err
+	}
+	keys := append(m.p.keys(), m.p.key.Prefixed("relock_extended")+":"+m.p.s.RequestClient())
+	for {
+		var done int64
+		err := m.handle.CallOnce(ctx, op, func(id string) script.Command {
+			_, number := engine.SplitRequest(id)
+			args := append([]string{script.Millis(d), m.p.kept(d), number, script.Millis(m.p.s.RequestMemory())}, raw...)
+			return script.Command{Script: extendByIDScript, Keys: keys, Args: args}
+		}, integer(&done))
+		switch {
+		case err != nil:
+			return err
+		case done == 0:
+			return m.wrap(op, fmt.Errorf("%w: one of the permits has expired or was given back", rlock.ErrNotHeld))
+		case done == 1:
+			return nil
+		}
+		// A call of another goroutine that began later came before this one.
+	}
+}
+
+// decode returns ids as they stand in Redis.
+func (m *Semaphore) decode(op string, ids []string) (raw []string, err error) {
+	if err := m.usable(op); err != nil {
+		return nil, err
+	}
+	switch {
+	case len(ids) == 0:
+		return nil, m.wrap(op, fmt.Errorf("%w: no ids; pass at least one", rlock.ErrArgument))
+	case len(ids) > MaxAtOnce:
+		return nil, m.wrap(op, fmt.Errorf("%w: %d ids; one call is for at most %d", ErrLimit, len(ids), MaxAtOnce))
+	}
+	seen := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		b, err := hex.DecodeString(id)
+		switch {
+		case err != nil || len(b) != idSize:
+			err = fmt.Errorf("%w: the id is %.40q; it must be %d hex digits", rlock.ErrArgument, id, 2*idSize)
+		case seen[string(b)]:
+			err = fmt.Errorf("%w: the id %s stands there twice", rlock.ErrArgument, id)
+		}
+		if err != nil {
+			return nil, m.wrap(op, err)
+		}
+		seen[string(b)] = true
+		raw = append(raw, string(b))
+	}
+	return raw, nil
+}

@@ -1,0 +1,40 @@
+-- extend_by_id.lua: gives permits of which a caller has the ids a new expiry, all or none,
+-- whichever process got them. Run twice it sets the expiry once. One that arrives after a later
+-- one of the same session sets nothing. It is not refused for want of memory.
+--
+-- KEYS[1], KEYS[2]  see permits.lua
+-- KEYS[3]  the number of this session's last one: integer; expires
+-- ARGV[1]  lease in ms, from now
+-- ARGV[2]  for how many ms from now the semaphore is to be kept at least; 0: it has no end
+-- ARGV[3]  the number of this one
+-- ARGV[4]  for how long that is remembered from this run on, in ms
+-- ARGV[5]  and all that follow: the ids
+-- Returns  1; 0 if one of the permits has expired or is gone, or the semaphore is; -1 if a later
+--          one of this session came before
+--          WRONGTYPE error: nothing was changed
+-- Publishes nothing.
+-- include refused, clock, int
+local value, last = redis.pcall('GET', KEYS[1]), redis.call('GET', KEYS[3])
+if type(value) == 'table' then
+  return (refused(value))
+elseif last and tonumber(last) >= tonumber(ARGV[3]) then
+  return last == ARGV[3] and 1 or -1
+end
+for i = 5, #ARGV do
+  local expires = redis.pcall('ZSCORE', KEYS[2], ARGV[i])
+  if type(expires) == 'table' then
+    return (refused(expires))
+  elseif not value or not expires or tonumber(expires) <= now then
+    return 0
+  end
+end
+redis.call('ZREM', KEYS[2], '') -- nothing: a script that has written is not refused for want of memory
+for i = 5, #ARGV do
+  redis.call('ZADD', KEYS[2], int(now + 1 + ARGV[1]), ARGV[i])
+end
+redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[4])
+if ARGV[2] ~= '0' and redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  redis.call('PEXPIRE', KEYS[2], ARGV[2])
+end
+return 1

@@ -1,0 +1,15 @@
+-- include int
+-- keep sees to it that both keys of a semaphore end together, if they have an end. That is not
+-- before ms from now, where a semaphore has an end of its own and ms is not 0.
+local function keep(ms)
+  local ttl = redis.call('PTTL', KEYS[1])
+  if ms > 0 and ttl < ms then
+    ttl = ms
+    redis.call('PEXPIRE', KEYS[1], int(ms))
+  end
+  if ttl > 0 then
+    redis.call('PEXPIRE', KEYS[2], int(ttl))
+  elseif redis.call('PTTL', KEYS[2]) > 0 then -- the end was taken away
+    redis.call('PERSIST', KEYS[2])
+  end
+end
