@@ -3,6 +3,7 @@ package fairlock
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/redis/rueidis"
 
@@ -46,10 +47,42 @@ func New(s *rlock.Session, name string, opts ...rlock.MutexOption) *Mutex {
 	return &Mutex{Mutex: (*rlock.Mutex)(facade.NewMutex(p, nil)), p: p}
 }
 
-// Waiters returns how many callers, of all sessions, stand in the queue. A waiter that died
-// is counted until it has been silent for its session's Config.QueueLease. Waiters blocks for
-// one round trip. The answer may be out of date when it returns. Errors:
-// [rlock.ErrArgument], [rlock.ErrName], [rlock.ErrClosed], ctx's or the client's.
+// base is the Mutex that does the work; nil, which reports itself, if m is nil.
+func (m *Mutex) base() *rlock.Mutex {
+	if m == nil {
+		return nil
+	}
+	return m.Mutex
+}
+
+// Lock is [rlock.Mutex.Lock]; the package documentation says what differs.
+func (m *Mutex) Lock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
+	return m.base().Lock(ctx, opts...)
+}
+
+// TryLock is [rlock.Mutex.TryLock], and never overtakes a waiter.
+func (m *Mutex) TryLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
+	return m.base().TryLock(ctx, opts...)
+}
+
+// Do is [rlock.Mutex.Do].
+func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, opts ...rlock.LockOption) error {
+	return m.base().Do(ctx, fn, opts...)
+}
+
+// State is [rlock.Mutex.State].
+func (m *Mutex) State(ctx context.Context) (rlock.State, error) { return m.base().State(ctx) }
+
+// ForceUnlock is [rlock.Mutex.ForceUnlock]; the first waiter gets the lock.
+func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) { return m.base().ForceUnlock(ctx) }
+
+// Locker is [rlock.Mutex.Locker].
+func (m *Mutex) Locker(ctx context.Context) sync.Locker { return m.base().Locker(ctx) }
+
+// Waiters returns how many callers, of all sessions, stand in the queue. A waiter that died is
+// counted until it has been silent for its session's Config.QueueLease. Waiters blocks for one
+// round trip. The answer may be out of date when it returns. Errors: [rlock.ErrArgument],
+// [rlock.ErrName], [rlock.ErrClosed], [rlock.ErrUnavailable], or ctx's.
 func (m *Mutex) Waiters(ctx context.Context) (int, error) {
 	if m == nil {
 		return 0, fmt.Errorf("waiters: %w: the mutex is nil", rlock.ErrArgument)

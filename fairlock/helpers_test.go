@@ -3,16 +3,17 @@ package fairlock_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"relock/fairlock"
+	"relock/internal/script"
 	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
+	"relock/rlock/lua"
 )
 
 // Short names for what the tests of all kinds of lock share.
@@ -175,9 +176,7 @@ func runs(name string) func(cmd []string) bool {
 // renews is that for the renewals, whose script is not of this package.
 func renews(t testing.TB) func(cmd []string) bool {
 	t.Helper()
-	src, err := os.ReadFile("../rlock/lua/renew.lua")
-	must(t, err)
-	return locktest.Runs(string(src))
+	return locktest.Runs(script.Load(lua.Files, "renew.lua").Source())
 }
 
 // pause is for tests of what goes by the clock: how much is sent in a while, how long

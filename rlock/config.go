@@ -41,6 +41,10 @@ type Config struct {
 	// Default 0: no bound by number, as many as fit into a time slice of 10 ms. -1 switches
 	// off hand-over, and the read holds that readers of a session share.
 	HandOverLimit int
+	// Label is what operators see beside this session's locks, at most 200 bytes. Default
+	// "<host>:<pid>". It stands in Redis while the session lives, as JSON, with the time when
+	// the session began and the version of this library, under "relock_session:<session id>".
+	Label string
 	// Logger hears what no error can tell a caller: lost locks, releases that go on in the
 	// background, refused subscriptions. Default: discard.
 	Logger *slog.Logger
@@ -53,6 +57,6 @@ func (c Config) engine() engine.Config {
 	return engine.Config{
 		ID: c.ID, Prefix: c.Prefix,
 		Lease: c.Lease, ReleaseTimeout: c.ReleaseTimeout, PollFloor: c.PollFloor, QueueLease: c.QueueLease,
-		HandOverLimit: c.HandOverLimit, Logger: c.Logger, Trace: (*engine.Trace)(c.Trace),
+		HandOverLimit: c.HandOverLimit, Label: c.Label, Logger: c.Logger, Trace: (*engine.Trace)(c.Trace),
 	}
 }

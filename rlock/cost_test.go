@@ -25,6 +25,7 @@ func dialProxy(t *testing.T, s *redistest.Server, cfg rlock.Config) (*rlock.Sess
 	ses, err := rlock.Dial(context.Background(), opt, cfg)
 	must(t, err)
 	t.Cleanup(func() { ses.Close() })
+	p.Reset() // of what the session has sent to begin
 	return ses, p
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -23,14 +24,20 @@ const connTimeout = 3 * time.Second
 // connection open), one connection to a node, no client-side cache, no ConnLifetime. A
 // connection counts as dead when it was silent for 3 s, unless opt has a ConnWriteTimeout.
 //
-// Dial blocks until the session is ready or ctx ends. Errors: those of NewSession, and the
-// client's when no server can be reached.
+// Dial blocks until the session is ready or ctx ends. Errors: those of NewSession, ErrConfig
+// also for an address that is a URL and for TLS on one side only, and [ErrUnavailable] when no
+// server can be reached.
 func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("dial: %w: ctx is nil; use context.Background()", ErrArgument)
 	}
 	if len(opt.InitAddress) == 0 {
 		return nil, fmt.Errorf("dial: %w: InitAddress is empty; it must name a server", ErrConfig)
+	}
+	for _, addr := range opt.InitAddress {
+		if strings.Contains(addr, "://") {
+			return nil, fmt.Errorf("dial: %w: the address %.100q is a URL; it must be host:port, or give the options that rueidis.ParseURL makes of it", ErrConfig, redacted(addr))
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
@@ -48,15 +55,12 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 		opt.ConnWriteTimeout = connTimeout
 	}
 	dialing, done := context.WithCancel(ctx)
-	conn := new(script.Connection)
+	conn := script.NewConnection()
 	opt.DialCtxFn = dialWithin(dialing, opt, conn)
 	client, err := rueidis.NewClient(opt)
 	done()
 	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", ctx.Err(), err)
-		}
-		return nil, fmt.Errorf("dial: %w", err)
+		return nil, fmt.Errorf("dial: %w", dialError(ctx, opt, err))
 	}
 	s, err := engine.New(ctx, client, checked, engine.Options{Connection: conn, OwnsClient: true})
 	if err != nil {
@@ -68,28 +72,44 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 
 // dialWithin returns opt's way of dialling, except that what is dialled while ctx lives ends
 // with it: rueidis.NewClient takes no context. Dial ends ctx afterwards, so connections that
-// are made later are their own. A later one means that the former was lost, so it is
-// told to conn.
+// are made later are their own, until Close severs them. A later one means that the former was
+// lost, so it is told to conn.
 func dialWithin(ctx context.Context, opt rueidis.ClientOption, conn *script.Connection) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-	given, old := opt.DialCtxFn, opt.DialFn
+	dial := dialler(opt)
 	return func(own context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
+		bound := conn.Life()
 		if ctx.Err() == nil {
-			both, cancel := context.WithCancel(own)
-			defer cancel()
-			defer context.AfterFunc(ctx, cancel)()
-			own = both
+			bound = ctx
 		} else {
 			conn.Redialled()
 		}
+		own, cancel := context.WithCancel(own)
+		defer cancel()
+		defer context.AfterFunc(bound, cancel)()
+		c, err := dial(own, addr, d, tc)
+		if err != nil {
+			return nil, err
+		}
+		if tcp, ok := c.(*net.TCPConn); ok && opt.DisableTCPNoDelay {
+			_ = tcp.SetNoDelay(false) // rueidis does that only to a connection that it knows
+		}
+		return conn.Watch(c), nil
+	}
+}
+
+// dialler returns opt's way of dialling.
+func dialler(opt rueidis.ClientOption) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+	given, old := opt.DialCtxFn, opt.DialFn
+	return func(ctx context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
 		switch {
 		case given != nil:
-			return given(own, addr, d, tc)
+			return given(ctx, addr, d, tc)
 		case old != nil:
 			return old(addr, d, tc)
 		case tc != nil:
-			return (&tls.Dialer{NetDialer: d, Config: tc}).DialContext(own, "tcp", addr)
+			return (&tls.Dialer{NetDialer: d, Config: tc}).DialContext(ctx, "tcp", addr)
 		default:
-			return d.DialContext(own, "tcp", addr)
+			return d.DialContext(ctx, "tcp", addr)
 		}
 	}
 }

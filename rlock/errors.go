@@ -8,6 +8,12 @@ var (
 	// ErrNotAcquired: another owner holds the lock and the wait is over. If ctx ended it,
 	// the error matches ctx's error too. Nothing is held, in Redis or in a queue.
 	ErrNotAcquired = engine.ErrNotAcquired
+	// ErrUnavailable: Redis did not answer the last attempt, or cannot serve now: it loads, is a
+	// replica, has no memory or replicas left, refuses this user (LOADING, READONLY,
+	// CLUSTERDOWN, OOM, MISCONF, NOREPLICAS, NOPERM and their like). The error matches the
+	// client's error too, and [ErrNotAcquired] if it ended a wait. A service answers 503 to it,
+	// and 409 to ErrNotAcquired alone.
+	ErrUnavailable = engine.ErrUnavailable
 	// ErrNotHeld: the hold was unlocked before, or is nil. Nothing was changed.
 	ErrNotHeld = engine.ErrNotHeld
 	// ErrLost: the hold ended without being unlocked. Its lease ran out, or the key was

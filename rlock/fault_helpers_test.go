@@ -48,6 +48,7 @@ func faultDialVia(t *testing.T, s *redistest.Server, p *faulttest.Proxy, cfg rlo
 		p.Refuse(false)
 		_ = ses.Close()
 	})
+	p.Reset() // of what the session has sent to begin
 	return ses
 }
 

@@ -120,7 +120,7 @@ func TestHandOverIsOneHoldInRedis(t *testing.T) {
 		if len(seen) != 1 || p.count() != n {
 			t.Errorf("%d owners were seen in %d hand-overs, want one", len(seen), p.count())
 		}
-		if keys := m.Keys(); len(keys) > 0 {
+		if keys := redistest.LockKeys(m.Keys()); len(keys) > 0 {
 			t.Errorf("left in Redis: %q", keys)
 		}
 	})

@@ -22,22 +22,23 @@ type Hold engine.Hold
 // session keep the read hold that they share.
 //
 // Errors: [ErrNotHeld] for a second call; [ErrLost] if the lock was lost before (without a
-// round trip: as far as the session knows); [ErrClosed] after the session was closed; else
-// the client's error when no answer came in time. The release then goes on in the background
-// until Redis confirms it or the lease is over. After any error the hold has ended, and no
-// later owner was touched. During a failover Unlock may return nil although the release was
-// lost.
+// round trip: as far as the session knows); [ErrClosed] after the session was closed;
+// [ErrUnavailable] when no answer came in time, or Redis cannot serve. The release then goes on
+// in the background until Redis confirms it or the lease is over. After any error the hold has
+// ended, and no later owner was touched. During a failover Unlock may return nil although the
+// release was lost.
 func (h *Hold) Unlock() error { return (*engine.Hold)(h).Unlock() }
 
 // Extend gives a hold with a fixed lease ([Lease]) a new end: d from now, at least 1 ms (else
 // [ErrArgument]), sooner or later than the old one. The lock itself stays for as long as the
-// longest of the owner's holds. Extend blocks for one round trip, until ctx ends or the hold
-// does.
+// longest of the owner's holds. Extend blocks for one round trip. In an outage it tries again
+// until ctx ends or the hold does.
 //
 // Errors: ErrArgument also for a hold that the watchdog renews; [ErrNotHeld] after Unlock;
-// [ErrLost] if the hold has run out or the lock is lost; [ErrClosed]; ctx's error or the
-// client's. After the last two the end may or may not have moved, and the hold is trusted
-// until the earlier of both.
+// [ErrLost] if the hold has run out, also while Extend waited for an answer, or if the lock is
+// lost; [ErrClosed]; ctx's error, with [ErrUnavailable] if it ended an attempt; ErrUnavailable
+// alone if Redis refuses this user. After the last two the end may or may not have moved, and
+// the hold is trusted until the earlier of both.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	return (*engine.Hold)(h).Extend(ctx, d)
 }

@@ -25,11 +25,7 @@ type locker struct {
 }
 
 func (l *locker) Lock() {
-	ctx := l.ctx
-	if ctx != nil { // nil is for Mutex.Lock to report
-		ctx = WithoutOwner(ctx)
-	}
-	_, h, err := l.m.Lock(ctx)
+	_, h, err := l.m.Lock(WithoutOwner(l.ctx))
 	if err != nil {
 		panic(err)
 	}

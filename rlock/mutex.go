@@ -60,14 +60,14 @@ func (m *Mutex) Session() *Session {
 // The watchdog renews the lease for as long as the context given to the outermost Lock lives.
 // When that ends and no Unlock follows, the lock frees itself one lease later.
 //
-// Lock blocks until it holds the lock or ctx ends; [Wait] bounds only the waiting. While
-// Redis cannot be reached it keeps trying. Errors: [ErrNotAcquired] when the wait is over,
-// which also matches ctx's error if that was why, and the client's if Redis did not answer;
-// ctx's error alone if it was done before the call (nothing was sent); ErrClosed,
-// [ErrArgument], [ErrName]; ErrLost if a nested Lock finds that the lock is gone; Redis's own
-// error, WRONGTYPE above all, when it refuses the command. On error the returned context is
-// ctx, the hold is nil, and nothing is held: what may have been granted unseen is released in
-// the background.
+// Lock blocks until it holds the lock or ctx ends; [Wait] bounds only the waiting. While Redis
+// cannot be reached, or cannot serve, it keeps trying; the Logger hears when that begins and
+// when it ends. Errors: [ErrNotAcquired] when the wait is over, which also matches ctx's error
+// if that was why, and [ErrUnavailable] if Redis did not answer; ctx's error alone if it was
+// done before the call (nothing was sent); ErrClosed, [ErrArgument], [ErrName]; ErrLost if a
+// nested Lock finds that the lock is gone; Redis's own error, WRONGTYPE above all, when it
+// refuses the command. On error the returned context is ctx, the hold is nil, and nothing is
+// held: what may have been granted unseen is released in the background.
 func (m *Mutex) Lock(ctx context.Context, opts ...LockOption) (context.Context, *Hold, error) {
 	section, h, err := (*facade.Mutex)(m).Lock(ctx, true, opts)
 	return section, (*Hold)(h), err
@@ -75,7 +75,8 @@ func (m *Mutex) Lock(ctx context.Context, opts ...LockOption) (context.Context, 
 
 // TryLock is Lock without the waiting: if another owner holds the mutex it returns
 // [ErrNotAcquired] after at most one round trip. It asks again only if the answer was lost.
-// Without Redis it returns the client's error.
+// Without an answer it returns [ErrUnavailable], after at most 1 s or Config.ReleaseTimeout if
+// that is shorter.
 func (m *Mutex) TryLock(ctx context.Context, opts ...LockOption) (context.Context, *Hold, error) {
 	section, h, err := (*facade.Mutex)(m).Lock(ctx, false, opts)
 	return section, (*Hold)(h), err
@@ -102,7 +103,8 @@ type State struct {
 	TTL time.Duration
 }
 
-// State asks Redis who holds the mutex, how deep, how long: in one round trip.
+// State asks Redis who holds the mutex, how deep, how long: in one round trip. In an outage it
+// tries again for at most Config.ReleaseTimeout, and returns [ErrUnavailable].
 func (m *Mutex) State(ctx context.Context) (State, error) {
 	handle, p, err := (*facade.Mutex)(m).Parts()
 	switch {
@@ -148,8 +150,9 @@ func decodeState(r rueidis.RedisResult) (State, error) {
 // operators. A holder of this library is told at once and its section ends with [ErrLost]; a
 // Redisson holder notices when it unlocks.
 //
-// ForceUnlock reports whether there was a hold to end. It blocks for two round trips, and
-// may report false after a lost reply.
+// ForceUnlock reports whether there was a hold to end. It blocks for two round trips, and may
+// report false after a lost reply. In an outage it takes at most Config.ReleaseTimeout and a
+// second, and returns [ErrUnavailable] if the hold may stand.
 func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	handle, p, err := (*facade.Mutex)(m).Parts()
 	switch {

@@ -24,7 +24,8 @@ func Fenced() MutexOption { return func(o *mutexOptions) { o.Fenced = true } }
 type LockOption = engine.LockOption
 
 // Wait bounds the waiting of one Lock, not its section: after d it gives up with
-// [ErrNotAcquired]. 0 is one attempt. A negative d is [ErrArgument].
+// [ErrNotAcquired]. 0 is one attempt, and as [Mutex.TryLock] bounded in an outage. A negative d
+// is [ErrArgument].
 func Wait(d time.Duration) LockOption { return engine.Wait(d) }
 
 // Lease gives one acquisition a fixed lease: the watchdog does not renew it, and the hold

@@ -6,11 +6,15 @@ import (
 	"relock/internal/engine"
 )
 
-// WithOwner names the owner of the locks that are taken with the returned context: a request
-// or trace id. Holders with the same id, in this process or another, re-enter each other's
-// lock. The id stands in Redis as given. It hides the sections that ctx lies in.
+// WithOwner names the owner of the locks that are taken with the returned context.
 //
-// Warning: use an id that strangers cannot send; all its callers enter together.
+// Warning: holders with the same id, in this process or another, are let in together. Ten
+// requests with one X-Request-Id, as a proxy's retries have it, are inside at once. So the id
+// must be one that nobody else can send: make it where the work begins. Goroutines that share
+// the context re-enter each other too; [WithoutOwner] is for those that must not.
+//
+// The id stands in Redis as given. It hides the sections that ctx lies in. A nil ctx stays nil,
+// which the Lock that gets it reports with [ErrArgument].
 //
 // Lock answers an id that is empty, or that this session has made for a private owner, with
 // [ErrArgument]. A named owner asks Redis once before it queues, since it may hold the lock

@@ -163,8 +163,8 @@ func (m *RWMutex) check(ctx context.Context, op string) error {
 	}
 	if id, _ := rlock.OwnerFrom(ctx); id == "mode" || strings.HasSuffix(id, ":write") {
 		return facade.Wrap(op, m.read.Names(), fmt.Errorf(
-			"%w: owner %q; in a read-write lock it must not be \"mode\" or end in \":write\", the names of fields of the lock",
-			rlock.ErrArgument, id))
+			"%w: owner %s; in a read-write lock it must not be \"mode\" or end in \":write\", the names of fields of the lock",
+			rlock.ErrArgument, engine.Quote(id)))
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 // and as good as any other of the same name and session. Safe for concurrent use.
 //
 // Retries are idempotent: a call that has to be sent again, because its answer was lost,
-// counts once. After an error of the client ("no answer in time") of Release, Add, Drain or
+// counts once. After [rlock.ErrUnavailable] of Release, Add, Drain or
 // TrySet the call has counted once or not at all.
 type Counter struct {
 	handle engine.Handle
@@ -56,9 +56,9 @@ func (c *Counter) TrySet(ctx context.Context, permits int) (bool, error) {
 //
 // Acquire blocks until then or until ctx ends; [rlock.Wait] bounds it too. [rlock.Lease] is
 // [rlock.ErrArgument]: nothing is leased. While Redis cannot be reached it keeps trying.
-// Errors: ErrArgument if n is below 1; [rlock.ErrNotAcquired] when the wait is over, which
-// also matches ctx's error if that was why, and the client's if Redis did not answer; ctx's
-// error alone if it was done before the call (nothing was sent); [rlock.ErrClosed],
+// Errors: ErrArgument if n is below 1; [rlock.ErrNotAcquired] when the wait is over, which also
+// matches ctx's error if that was why, and [rlock.ErrUnavailable] if Redis did not answer;
+// ctx's error alone if it was done before the call (nothing was sent); [rlock.ErrClosed],
 // [rlock.ErrName]; Redis's own error, WRONGTYPE above all, when it refuses the command. On
 // error nothing was taken: what may have been, unseen, is given back in the background.
 func (c *Counter) Acquire(ctx context.Context, n int, opts ...rlock.LockOption) error {
@@ -69,10 +69,10 @@ func (c *Counter) Acquire(ctx context.Context, n int, opts ...rlock.LockOption) 
 	return err
 }
 
-// TryAcquire is Acquire without the waiting. If the counter has less than n, or others of
-// this session wait for it, it returns [rlock.ErrNotAcquired] after at most one round trip.
-// It asks again only if the answer was lost. When Redis cannot be reached it returns the
-// client's error.
+// TryAcquire is Acquire without the waiting. If the counter has less than n, or others of this
+// session wait for it, it returns [rlock.ErrNotAcquired] after at most one round trip. It asks
+// again only if the answer was lost. Without an answer it returns [rlock.ErrUnavailable], after
+// at most 1 s or Config.ReleaseTimeout if that is shorter.
 func (c *Counter) TryAcquire(ctx context.Context, n int) error {
 	if err := c.usable("try acquire", atLeast("n", n, 1)); err != nil {
 		return err
@@ -81,11 +81,11 @@ func (c *Counter) TryAcquire(ctx context.Context, n int) error {
 	return err
 }
 
-// Release adds n to the counter, making it if need be, and wakes waiters. It does not ask
-// which process took what. It blocks for one round trip, and tries again for at most
-// Config.ReleaseTimeout while the answer is lost. Errors: [rlock.ErrArgument] if n is below
-// 1; [rlock.ErrClosed], [rlock.ErrName]; ctx's error if it was done before the call (nothing
-// was sent); else the client's or Redis's own.
+// Release adds n to the counter, making it if need be, and wakes waiters. It does not ask which
+// process took what. It blocks for one round trip, and tries again for at most
+// Config.ReleaseTimeout while the answer is lost. Errors: [rlock.ErrArgument] if n is below 1;
+// [rlock.ErrClosed], [rlock.ErrName]; ctx's error if it was done before the call (nothing was
+// sent); [rlock.ErrUnavailable], or Redis's own.
 func (c *Counter) Release(ctx context.Context, n int) error {
 	if err := c.usable("release", atLeast("n", n, 1)); err != nil {
 		return err

@@ -30,10 +30,11 @@ func (p *Permits) Remaining() time.Duration { return (*engine.Hold)(p).Remaining
 // many. Release works although the context is done. It blocks for one round trip, at most
 // Config.ReleaseTimeout; not at all if the permits are handed over.
 //
-// Errors: [rlock.ErrNotHeld] for a second call; [rlock.ErrLost] if the permits had expired
-// or the semaphore was deleted, and nothing was changed (without a round trip: as far as the
-// session knows), or if one of several was taken away, and the others were given back; [rlock.ErrClosed] after the session was closed; else the
-// client's error when no answer came in time. The release then goes on in the background
+// Errors: [rlock.ErrNotHeld] for a second call; [rlock.ErrLost] if the permits had expired or
+// the semaphore was deleted, and nothing was changed (without a round trip: as far as the
+// session knows), or if one of several was taken away, and the others were given back;
+// [rlock.ErrClosed] after the session was closed; [rlock.ErrUnavailable] when
+// no answer came in time, or Redis cannot serve. The release then goes on in the background
 // until Redis confirms it or the lease is over. After any error the permits are not held any
 // more, and those of others were not touched.
 func (p *Permits) Release() error { return (*engine.Hold)(p).Unlock() }

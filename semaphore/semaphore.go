@@ -2,7 +2,9 @@ package semaphore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -72,10 +74,11 @@ func (m *Semaphore) Session() *rlock.Session {
 // if there are none.
 //
 // Acquire blocks until it has the permits or ctx ends; [rlock.Wait] bounds only the waiting.
-// While Redis cannot be reached it keeps trying. Errors: [ErrLimit] at once if n is below 1
-// or more than the limit or [MaxAtOnce], or as soon as the limit is lowered below n; [rlock.ErrNotAcquired]
-// when the wait is over, which also matches ctx's error if that was why, and the client's if
-// Redis did not answer; ctx's error alone if it was done before the call (nothing was sent);
+// While Redis cannot be reached it keeps trying. Errors: [ErrLimit] at once if n is below 1 or
+// more than the limit or [MaxAtOnce], or as soon as the limit is lowered below n;
+// [rlock.ErrNotAcquired] when the wait is over, which also matches ctx's error if that was why,
+// and [rlock.ErrUnavailable]
+// if Redis did not answer; ctx's error alone if it was done before the call (nothing was sent);
 // rlock.ErrClosed, [rlock.ErrArgument], [rlock.ErrName]; Redis's own error, WRONGTYPE above
 // all, when it refuses the command.
 //
@@ -87,8 +90,9 @@ func (m *Semaphore) Acquire(ctx context.Context, n int, opts ...rlock.LockOption
 
 // TryAcquire is Acquire without the waiting. If n permits are not free, or others of this
 // session wait for permits, it returns [rlock.ErrNotAcquired]. That takes at most one round
-// trip, and one more if n is beyond the limit that this handle knows. It asks again only if
-// the answer was lost. When Redis cannot be reached it returns the client's error.
+// trip, and one more if n is beyond the limit that this handle knows. It asks again only if the
+// answer was lost. Without an answer it returns [rlock.ErrUnavailable], after at most 1 s or
+// Config.ReleaseTimeout if that is shorter.
 func (m *Semaphore) TryAcquire(ctx context.Context, n int, opts ...rlock.LockOption) (context.Context, *Permits, error) {
 	return m.acquire(ctx, n, false, opts)
 }
@@ -98,7 +102,7 @@ func (m *Semaphore) acquire(ctx context.Context, n int, wait bool, opts []rlock.
 	if !wait {
 		op = "try acquire"
 	}
-	if err := m.possible(ctx, op, n); err != nil {
+	if err := m.possible(ctx, op, n, wait, opts); err != nil {
 		return ctx, nil, err
 	}
 	section, h, err := m.handle.Lock(ctx, m.p, n, wait, opts)
@@ -109,7 +113,7 @@ func (m *Semaphore) acquire(ctx context.Context, n int, wait bool, opts []rlock.
 // returns, panics or calls runtime.Goexit. It returns Acquire's error, or fn's joined with
 // the release's. Lost permits show as [rlock.ErrLost] although fn did not notice.
 func (m *Semaphore) Do(ctx context.Context, n int, fn func(context.Context) error, opts ...rlock.LockOption) error {
-	if err := m.possible(ctx, "do", n); err != nil {
+	if err := m.possible(ctx, "do", n, true, opts); err != nil {
 		return err
 	}
 	return m.handle.Do(ctx, m.p, n, fn, opts)
@@ -138,7 +142,7 @@ func (m *Semaphore) wrap(op string, err error) error {
 
 // possible returns why n permits can never be had, as far as that can be told before the
 // request is in the session's queue. There the answer to the next attempt tells it.
-func (m *Semaphore) possible(ctx context.Context, op string, n int) error {
+func (m *Semaphore) possible(ctx context.Context, op string, n int, wait bool, opts []rlock.LockOption) error {
 	if err := m.usable(op); err != nil {
 		return err
 	}
@@ -150,12 +154,19 @@ func (m *Semaphore) possible(ctx context.Context, op string, n int) error {
 	case int64(n) <= m.p.known.Load():
 		return nil
 	}
-	// The limit may have been raised in the meantime. Any other error shows when the
-	// permits are asked for.
-	if _, limit, err := m.state(ctx, op); err == nil && n > limit {
-		return m.wrap(op, fmt.Errorf("%w: n is %d, and the limit %d", ErrLimit, n, limit))
+	// The limit may have been raised in the meantime.
+	bound, patience := m.handle.TryTimeout(), engine.Patience(opts)
+	if wait = wait && patience > 0; wait {
+		bound = min(bound, patience)
 	}
-	return nil
+	_, limit, err := m.stateWithin(ctx, bound, op)
+	switch {
+	case err == nil && n > limit:
+		return m.wrap(op, fmt.Errorf("%w: n is %d, and the limit %d", ErrLimit, n, limit))
+	case !wait && errors.Is(err, rlock.ErrUnavailable):
+		return err
+	}
+	return nil // any other error shows when the permits are asked for
 }
 
 // Available asks Redis how many permits are free, never less than 0. Expired ones count, and
@@ -178,7 +189,11 @@ func (m *Semaphore) state(ctx context.Context, op string) (free, limit int, err 
 	if err := m.usable(op); err != nil {
 		return 0, 0, err
 	}
-	err = m.handle.Call(ctx, op, m.p.state(), func(r rueidis.RedisResult) error {
+	return m.stateWithin(ctx, m.handle.Session().Config().ReleaseTimeout, op)
+}
+
+func (m *Semaphore) stateWithin(ctx context.Context, bound time.Duration, op string) (free, limit int, err error) {
+	err = m.handle.CallWithin(ctx, bound, op, m.p.state(), func(r rueidis.RedisResult) error {
 		reply, err := r.AsIntSlice()
 		if err != nil {
 			return err
@@ -205,8 +220,8 @@ func (m *Semaphore) state(ctx context.Context, op string) (free, limit int, err 
 // may still arrive, and undo what another session has set since.
 //
 // SetLimit blocks for one round trip. Errors: [rlock.ErrArgument] if limit is below 0;
-// [rlock.ErrClosed]; ctx's error if it was done before (nothing was sent); else the client's,
-// after which the limit may have been set or not.
+// [rlock.ErrClosed]; ctx's error if it was done before (nothing was sent); else
+// [rlock.ErrUnavailable], after which the limit may have been set or not.
 func (m *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	const op = "set limit"
 	if err := m.usable(op); err != nil {

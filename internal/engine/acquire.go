@@ -59,14 +59,17 @@ type request struct {
 	n        int
 	wait     bool
 	foreign  bool   // ctx ends by means of its own
+	outside  bool   // it waits, and lies in no section of the session
 	named    string // the owner, if it is named
 	start    time.Duration
-	deadline time.Duration // of Wait; 0: none
+	deadline time.Duration // of Wait or of a TryLock; 0: none
 }
 
 // tries is what an acquisition remembers of its attempts.
 type tries struct {
-	err      error         // the client's, of the last one
+	err      error         // of the last one, nil if it was answered
+	heard    bool          // one was answered
+	stuck    bool          // counts in outage.stuck
 	failures int           // in a row
 	unheard  int           // failed subscriptions in a row
 	underWay bool          // one is being sent
@@ -120,14 +123,21 @@ func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 	case r.opts.lease > 0:
 		r.lease = r.opts.lease
 	}
+	if s.turnedAway(ctx) {
+		return nil, nil, ErrClosed
+	}
 	r.wait = wait && !(r.opts.hasWait && r.opts.wait == 0)
 	r.foreign, r.start = foreign(ctx), s.now()
-	if r.opts.hasWait && r.opts.wait > 0 && r.opts.wait < longest {
+	switch {
+	case !r.wait:
+		r.deadline = r.start + s.tryTimeout()
+	case r.opts.hasWait && r.opts.wait < longest:
 		r.deadline = r.start + r.opts.wait
 	}
 	a := s.spare.Get().(*acquisition)
 	a.request = r
 	hold, section, err := h.acquire(a, sections)
+	a.leaveOutage()
 	select {
 	case <-a.wake:
 	default:
@@ -165,8 +175,11 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		switch {
 		case err == errAgain:
 			a.given.Store(nil)
-			a.tries = tries{}
+			a.tries = tries{stuck: a.tries.stuck}
 			a.start = s.now()
+			if s.turnedAway(a.ctx) {
+				return nil, nil, ErrClosed
+			}
 			continue
 		case err != nil:
 			return nil, nil, err

@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"relock/internal/idgen"
@@ -42,16 +40,19 @@ func (g grant) never(p Primitive) error {
 }
 
 // errLate is a grant whose answer took longer than the lease that it grants.
-var errLate = errors.New("rlock: the reply came later than the lease it speaks of")
+var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of", ErrUnavailable)
 
 // tryAcquire runs the acquire script once. An error means that the lock is not known to be
 // held; a grant is one that can still be trusted.
 func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op) (grant, error) {
-	g := grant{sent: s.now(), doubts: s.conn.Doubts.Load()}
+	g := grant{sent: s.now(), doubts: s.conn.Doubts()}
 	var buf [6]int64
 	reply, err := script.Numbers(buf[:0], s.run.Run(ctx, p.Acquire(op)))
-	if err != nil {
-		return g, err
+	switch {
+	case script.IsContext(err):
+		return g, err // how long Redis was waited for, the caller knows
+	case err != nil:
+		return g, unavailable(err)
 	}
 	switch g.sized = len(reply) != 4; {
 	case len(reply) == 1 && p.Kind().Permits:
@@ -90,13 +91,7 @@ func (a *acquisition) ask() (grant, error) {
 	}
 	l.mu.Lock()
 	a.asking, a.tries.underWay = false, false
-	a.tries.note(g, err)
-	switch {
-	case err != nil && l.lobby != nil && l.queue.Front() == a:
-		l.lobby.look = true // a may have swallowed a wake-up; the next front must know
-	case err == nil && g.status == refused && op.Wait && a.prim.Kind().Registers:
-		c.account().registered = true
-	}
+	a.note(g, err)
 	return g, err
 }
 
@@ -163,7 +158,10 @@ func (l *lock) wantTokens(a *acquisition) int {
 // the time that Wait gave, and with the session. It runs code of the caller's context.
 func (a *acquisition) bounded() (ctx context.Context, cancel context.CancelFunc) {
 	s := a.lock.s
-	if a.deadline == 0 && a.ctx.Done() == nil {
+	switch {
+	case a.ctx.Done() == nil && !a.wait && a.tries.failures == 0:
+		return s.life.attempts.at(s.now()), func() {}
+	case a.ctx.Done() == nil && a.deadline == 0:
 		return s.life.closing, func() {}
 	}
 	ctx, cancel = a.timed()
@@ -188,10 +186,38 @@ func (a *acquisition) timed() (context.Context, context.CancelFunc) {
 	return context.WithCancel(a.ctx)
 }
 
-// note takes in the answer to an attempt, or its lack.
-func (t *tries) note(g grant, err error) {
-	if err == nil || !script.IsContext(err) {
-		t.err = err // that ctx ended the caller knows; why nothing came before is news
+// note keeps account of what may have run. The lock's mutex must be held.
+func (a *acquisition) note(g grant, err error) {
+	b := a.lock.lobby
+	waits := b != nil && a.queued
+	a.tries.heard = a.tries.heard || waits && b.answered
+	a.noteTry(g, err)
+	if waits {
+		b.answered = a.tries.err == nil
+	}
+	if err != nil {
+		if b != nil && a.lock.queue.Front() == a {
+			b.look = true // it may have swallowed a wake-up; the next front must know
+		}
+	} else if a.prim.Kind().Registers && g.status == refused && a.op.Wait {
+		a.claim.account().registered = true
+	}
+}
+
+// patience is how long Redis may take to answer a caller that goes away meanwhile: if it has
+// answered that caller before, or the one before in the queue, it does not count as
+// unavailable.
+const patience = 100 * time.Millisecond
+
+// note takes in the answer to an attempt, or its lack after the time that it took.
+func (t *tries) note(g grant, err error, took time.Duration) {
+	switch {
+	case err == nil || g.status == granted && script.IsContext(err):
+		t.err, t.heard = nil, true
+	case !script.IsContext(err):
+		t.err = err
+	case t.err == nil && (!t.heard || took >= patience):
+		t.err = errNoAnswer
 	}
 	switch {
 	case err == nil:
@@ -216,18 +242,38 @@ func (a *acquisition) forgotten() bool {
 // stopsTrying says whether a TryLock shall stop after err. It goes on as long as the outcome is
 // unknown: asking again is the only way to learn it.
 func (a *acquisition) stopsTrying(err error) bool {
-	s := a.lock.s
-	return script.Classify(err) != script.Unknown || s.now() >= a.start+s.cfg.ReleaseTimeout
+	return script.Classify(err) != script.Unknown || a.lock.s.now() >= a.deadline
+}
+
+// whyStopped is the error of a TryLock that stops after err. The lock's mutex must be held; it
+// is released meanwhile and held again at the end.
+func (a *acquisition) whyStopped(err error) error {
+	if !script.IsContext(err) {
+		return err
+	}
+	a.lock.unlock()
+	defer a.lock.mu.Lock()
+	if a.done() {
+		return a.ended()
+	}
+	return errNoAnswer // rueidis was connecting with the context of another caller
 }
 
 // ended says why the waiting ended with the caller's context, or with the time that Wait gave.
 // It runs code of the caller's context.
 func (a *acquisition) ended() error {
 	switch {
-	case a.lock.s.life.closing.Err() != nil:
+	case a.lock.s.life.closing.Err() != nil || a.lock.s.turnedAway(a.ctx):
 		return ErrClosed
 	case a.ctx.Err() != nil:
 		return notAcquired(contextError(a.ctx), a.tries.err)
+	}
+	if !a.wait {
+		err := a.tries.err
+		if err == nil {
+			err = errNoAnswer
+		}
+		return fmt.Errorf("gave up after %v: %w", a.lock.s.tryTimeout(), err)
 	}
 	return notAcquired(nil, a.tries.err) // Wait is over
 }
@@ -235,41 +281,5 @@ func (a *acquisition) ended() error {
 // done reports whether the caller's context or the time that Wait gave is over. It runs code
 // of the caller's context.
 func (a *acquisition) done() bool {
-	return a.ctx.Err() != nil || a.deadline != 0 && a.lock.s.now() >= a.deadline || a.lock.s.life.closing.Err() != nil
-}
-
-// nextLook is when to look again if Redis said that it is worth while in so many milliseconds
-// (-1: it does not know).
-func (s *Session) nextLook(ms int64) time.Duration {
-	// Up to a tenth less than the floor, so that the waiters of many sessions do not look
-	// all at once for ever.
-	floor := s.cfg.PollFloor
-	sleep := floor - time.Duration(rand.Int64N(int64(floor)/10+1))
-	if ms >= 0 && ms < sleep.Milliseconds() {
-		// PTTL is rounded down by up to a millisecond.
-		sleep = time.Duration(ms+1) * time.Millisecond
-	}
-	return s.now() + max(sleep, minPause)
-}
-
-// minPause is the least time between two looks that no message asks for. PTTL counts whole
-// milliseconds, so a shorter one would see the same.
-const minPause = time.Millisecond
-
-// jitter returns a time between half of d and d, so that many that failed together do not come
-// back together.
-func jitter(d time.Duration) time.Duration {
-	return d/2 + time.Duration(rand.Int64N(int64(d)/2+1))
-}
-
-// pause sleeps before the n-th retry: 10 ms, doubling to half a second, jittered.
-func pause(ctx context.Context, n int) error {
-	timer := time.NewTimer(jitter(min(10*time.Millisecond<<min(n, 10), 500*time.Millisecond)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return a.ctx.Err() != nil || a.deadline != 0 && a.lock.s.now() >= a.deadline || a.lock.s.life.closing.Err() != nil || a.lock.s.turnedAway(a.ctx)
 }

@@ -3,24 +3,33 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redis/rueidis"
 
 	"relock/internal/script"
 )
 
-// Call runs a script of the lock that may run twice, until decode accepts its reply, Redis
-// refuses it for good, ctx ends, or the release timeout is over. Errors: [ErrClosed], ctx's
-// error if it was done before (nothing was sent), else decode's, all with op and the lock's
-// name in front.
+// Call runs a script of the lock that may run twice, until Redis answers or refuses it for
+// good, ctx ends, or the release timeout is over. Errors: [ErrClosed], ctx's error if it was
+// done before (nothing was sent), [ErrUnavailable] (with ctx's error, if that ended it), Redis's
+// own, else decode's, all with op and the lock's name in front.
 func (h *Handle) Call(ctx context.Context, op string, cmd script.Command, decode func(rueidis.RedisResult) error) error {
-	if err := h.call(ctx, cmd, decode); err != nil {
+	if h.err != nil {
+		return named(op, h.names, h.err)
+	}
+	return h.CallWithin(ctx, h.names.s.cfg.ReleaseTimeout, op, cmd, decode)
+}
+
+// CallWithin is Call with a bound of its own in place of the release timeout.
+func (h *Handle) CallWithin(ctx context.Context, bound time.Duration, op string, cmd script.Command, decode func(rueidis.RedisResult) error) error {
+	if err := h.call(ctx, bound, cmd, decode); err != nil {
 		return named(op, h.names, err)
 	}
 	return nil
 }
 
-func (h *Handle) call(ctx context.Context, cmd script.Command, decode func(rueidis.RedisResult) error) error {
+func (h *Handle) call(ctx context.Context, bound time.Duration, cmd script.Command, decode func(rueidis.RedisResult) error) error {
 	s := h.names.s
 	switch {
 	case h.err != nil:
@@ -35,17 +44,26 @@ func (h *Handle) call(ctx context.Context, cmd script.Command, decode func(rueid
 	if ctx.Err() != nil {
 		return contextError(ctx)
 	}
-	bounded, cancel := context.WithTimeout(ctx, s.cfg.ReleaseTimeout)
+	bounded, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
+	var last error
 	for n := 0; ; n++ {
-		err := decode(s.run.Run(bounded, cmd))
-		switch {
-		case err == nil:
-			return nil
-		case script.Classify(err) == script.Refused || ctx.Err() != nil:
-			return err
-		case bounded.Err() != nil || pause(bounded, n) != nil:
-			return fmt.Errorf("no answer within the release timeout: %w", err)
+		reply := s.run.Run(bounded, cmd)
+		err := reply.Error()
+		if err == nil {
+			return decode(reply)
 		}
+		if last == nil || !script.IsContext(err) {
+			last = err
+		}
+		switch {
+		case script.Classify(err) == script.Refused:
+			return unavailable(err)
+		case bounded.Err() == nil && pause(bounded, n) == nil:
+			continue
+		case ctx.Err() != nil:
+			return cutOff(ctx, last)
+		}
+		return fmt.Errorf("no answer within %v: %w", bound, unavailable(last))
 	}
 }

@@ -154,7 +154,7 @@ func (s *Session) cleanOnce(batch []cleaning) (again []cleaning, atOnce bool) {
 				continue
 			}
 			last = err
-			if script.Classify(err) != script.Refused && now < cl.until && s.life.ctx.Err() == nil {
+			if script.Unavailable(err) && now < cl.until && s.life.ctx.Err() == nil {
 				atOnce = atOnce || script.IsContext(err) && ctx.Err() == nil
 				left = append(left, cmd)
 			}

@@ -10,6 +10,9 @@ func (s *Session) Close() error {
 	if s == nil {
 		return fmt.Errorf("close: %w: the session is nil", ErrArgument)
 	}
+	if !s.made() {
+		return fmt.Errorf("close: %w", errZeroSession)
+	}
 	s.life.once.Do(func() { s.life.err = s.close() })
 	return s.life.err
 }
@@ -26,21 +29,47 @@ func (s *Session) close() error {
 	s.await(s.registry.idled(), timer)
 	s.await(s.cleanup.idled(), timer)
 
+	s.dropRecord()
 	s.life.stop()
 	s.cleanup.stop()
-	s.hub.Close()
-	if s.life.ownsClient {
-		s.client.Close()
-	}
-	s.life.background.Wait()
+	s.farewell()
 	sessionIDs.Delete(s.id)
-	if r := s.life.releases.Load(); r != nil {
-		r.cancel() // ends its timer
-	}
+	s.life.releases.stop()
+	s.life.attempts.stop()
 	if n := s.cleanup.given(); n > 0 {
-		return fmt.Errorf("close: %d releases were not confirmed; those locks end with their leases", n)
+		return fmt.Errorf("close: %w: %d releases were not confirmed; those locks end with their leases", ErrUnavailable, n)
 	}
 	return nil
+}
+
+// farewellTime bounds how long Close waits for connections to end, in order and then by force.
+const farewellTime = 250 * time.Millisecond
+
+// farewell ends the subscriptions, the client if it is the session's, and every goroutine. A
+// server that is silent gets farewellTime; then the session's connections are severed. In a
+// client of the caller's, and in the caller's DialCtxFn, a goroutine may be stuck that nobody
+// can end: it is left behind, and ends when the client or that function gives up.
+func (s *Session) farewell() {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_ = s.hub.Close()
+		if s.life.ownsClient {
+			s.client.Close()
+		}
+		s.life.background.Wait()
+	}()
+	timer := time.NewTimer(farewellTime)
+	defer timer.Stop()
+	select {
+	case <-gone:
+		s.conn.Sever() // frees its context; nothing is open any more
+		return
+	case <-timer.C:
+	}
+	s.conn.Sever()
+	timer.Reset(farewellTime)
+	s.await(gone, timer)
 }
 
 // await waits until something is idle, or the time is over. A timer that has fired stays so.

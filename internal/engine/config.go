@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+	"unicode/utf8"
 )
+
+// maxLabel bounds Config.Label, which operators see in a table.
+const maxLabel = 200
 
 // The defaults of Config; package rlock documents them.
 const (
@@ -23,6 +27,7 @@ type Config struct {
 	PollFloor      time.Duration
 	QueueLease     time.Duration
 	HandOverLimit  int
+	Label          string
 	Logger         *slog.Logger
 	Trace          *Trace
 }
@@ -51,6 +56,12 @@ func (c Config) WithDefaults() (Config, error) {
 	if c.HandOverLimit < -1 {
 		return c, fmt.Errorf("%w: HandOverLimit is %d; it must be positive, 0 for no bound but the time slice, or -1 for no hand-overs",
 			ErrConfig, c.HandOverLimit)
+	}
+	if len(c.Label) > maxLabel || !utf8.ValidString(c.Label) {
+		return c, fmt.Errorf("%w: Label is %s; it must be at most %d bytes of UTF-8", ErrConfig, Quote(c.Label), maxLabel)
+	}
+	if c.Label == "" {
+		c.Label = defaultLabel()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -98,6 +109,14 @@ func collect(opts []LockOption) (lockOptions, error) {
 		opt(&o)
 	}
 	return o, o.err
+}
+
+// Patience returns how long a Lock with these options may wait, never if without bound.
+func Patience(opts []LockOption) time.Duration {
+	if o, err := collect(opts); err == nil && o.hasWait {
+		return o.wait
+	}
+	return never
 }
 
 // longest is the longest duration that is taken, a hundred years: long enough, and far

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+
+	"relock/internal/script"
 )
 
 // The errors that callers see; package rlock documents them.
@@ -17,7 +20,30 @@ var (
 	ErrName        = errors.New("rlock: bad name")
 	ErrConfig      = errors.New("rlock: bad config")
 	ErrArgument    = errors.New("rlock: bad argument")
+	ErrUnavailable = errors.New("rlock: Redis is unavailable")
 )
+
+// unavailable marks the client's error of an attempt with [ErrUnavailable], if Redis did not
+// answer it or cannot serve. Every error of the client that a caller gets to see has passed
+// here.
+func unavailable(err error) error {
+	if errors.Is(err, ErrUnavailable) || !script.Unavailable(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// errNoAnswer is an attempt that the end of a context has cut off.
+var errNoAnswer = fmt.Errorf("%w: no answer", ErrUnavailable)
+
+// cutOff is the error of a call whose context ended before Redis answered; last is the
+// client's error of the last attempt.
+func cutOff(ctx context.Context, last error) error {
+	if script.IsContext(last) {
+		last = errNoAnswer
+	}
+	return fmt.Errorf("%w (%w)", contextError(ctx), unavailable(last))
+}
 
 // opError names the operation and the lock in front of what went wrong.
 func opError(op string, p Primitive, err error) error {
@@ -27,7 +53,20 @@ func opError(op string, p Primitive, err error) error {
 	return named(op, p.Names(), err)
 }
 
-func named(op string, n *Names, err error) error { return fmt.Errorf("%s %q: %w", op, n.Name(), err) }
+func named(op string, n *Names, err error) error {
+	return fmt.Errorf("%s %s: %w", op, Quote(n.Name()), err)
+}
+
+// maxQuoted is how many bytes of a name an error shows: errors end up in logs.
+const maxQuoted = 128
+
+// Quote quotes a name for an error, cut to a length that does no harm in a log.
+func Quote(name string) string {
+	if len(name) <= maxQuoted {
+		return strconv.Quote(name)
+	}
+	return fmt.Sprintf("%q... (%d bytes)", name[:maxQuoted], len(name))
+}
 
 var errNilContext = fmt.Errorf("%w: ctx is nil; use context.Background()", ErrArgument)
 

@@ -145,7 +145,7 @@ func (a *acquisition) parkInRedis(w *fairWaiter) (g grant, ok bool, err error) {
 func (a *acquisition) direct(q Queuer, m *grantMessage, asked time.Duration, clock int64) (grant, bool) {
 	s := a.lock.s
 	given := min(asked+time.Duration(m.at-clock-1)*time.Millisecond, s.now())
-	g := grant{status: granted, value: 1, token: m.token, sent: given, unconfirmed: q.Unconfirmed(), doubts: s.conn.Doubts.Load()}
+	g := grant{status: granted, value: 1, token: m.token, sent: given, unconfirmed: q.Unconfirmed(), doubts: s.conn.Doubts()}
 	return g, clock > 0 && a.opts.lease == 0 && s.now() < given+trustIn(g.unconfirmed)/2
 }
 

@@ -140,8 +140,13 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
 	l.mu.Lock()
-	if !c.waitIdle(ctx) {
-		return ctx.Err()
+	end := h.end
+	l.unlock()
+	bounded, cancel := context.WithTimeout(ctx, end-s.now()) // without the mutex: it runs code of ctx
+	defer cancel()
+	l.mu.Lock()
+	if !c.waitIdle(bounded) {
+		return h.notExtended(ctx, errEarlier)
 	}
 	now := s.now()
 	if err := h.standing(now); err != nil {
@@ -157,18 +162,27 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	}
 	cmd, lease := h.extension(now, d)
 	c.account().busy = true
+	x.extra().interrupt = cancel
 	l.unlock()
 
-	alive, sent, doubts, err := h.sendExtend(ctx, cmd)
+	alive, sent, doubts, err := h.sendExtend(bounded, cmd)
+	if err != nil {
+		err = h.notExtended(ctx, err)
+	}
 
 	l.mu.Lock()
 	defer l.unlock()
 	defer c.commandDone()
+	if !x.over() {
+		x.more.interrupt = nil
+	}
 	switch {
 	case err != nil:
 		return err
 	case x.over():
 		return x.endedErr()
+	case h.ranOut:
+		return ErrLost
 	case alive == 0:
 		c.lose("it was gone when it was extended", true)
 		return ErrLost
@@ -182,6 +196,22 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	x.settleEnd()
 	c.reschedule()
 	return nil
+}
+
+// notExtended is the error of an Extend that got no good answer, by err: that the hold has
+// ended meanwhile counts before all else. The lock's mutex must not be held.
+func (h *Hold) notExtended(ctx context.Context, err error) error {
+	l := h.section.claim.lock
+	l.mu.Lock()
+	ended := h.standing(l.s.now())
+	l.unlock()
+	switch {
+	case ended != nil:
+		return ended
+	case ctx.Err() != nil:
+		return cutOff(ctx, err)
+	}
+	return unavailable(err)
 }
 
 // extension returns the command that moves the end of the hold to d from now, and how long the
@@ -210,17 +240,20 @@ func (h *Hold) extension(now, d time.Duration) (cmd script.Command, lease time.D
 	return c.sidesOf()[h.side].(Leased).Extend(&op), op.Lease
 }
 
-// sendExtend sends the script until it is answered, ctx ends, or the section does.
-func (h *Hold) sendExtend(ctx context.Context, cmd script.Command) (alive int64, sent time.Duration, doubts uint32, err error) {
+// sendExtend sends the script until it is answered or ctx ends. The error is the client's.
+func (h *Hold) sendExtend(ctx context.Context, cmd script.Command) (alive int64, sent time.Duration, doubts uint32, last error) {
 	s := h.section.claim.lock.s
 	for n := 0; ; n++ {
-		sent, doubts = s.now(), s.conn.Doubts.Load()
-		alive, err = s.run.Run(ctx, cmd).AsInt64()
-		if err == nil || ctx.Err() != nil || script.Classify(err) == script.Refused {
-			return alive, sent, doubts, err
+		sent, doubts = s.now(), s.conn.Doubts()
+		alive, err := s.run.Run(ctx, cmd).AsInt64()
+		if err == nil {
+			return alive, sent, doubts, nil
 		}
-		if h.section.over() || pause(ctx, n) != nil {
-			return alive, sent, doubts, err
+		if last == nil || !script.IsContext(err) {
+			last = err
+		}
+		if script.Classify(err) == script.Refused || ctx.Err() != nil || pause(ctx, n) != nil {
+			return 0, sent, doubts, last
 		}
 	}
 }

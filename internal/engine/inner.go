@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -30,7 +29,7 @@ func (h *Hold) unlockInner() error {
 		l.mu.Lock()
 	}
 	if !c.waitIdle(ctx) { // the command that is under way sees to the rest, see settleNested
-		return fmt.Errorf("an earlier operation of this owner is still under way: %w", ctx.Err())
+		return errEarlier
 	}
 	if x.over() || c.state != held || x.held() == 0 {
 		l.unlock()

@@ -44,6 +44,9 @@ type lobby struct {
 	look   bool
 	lookAt time.Duration
 
+	// answered: Redis has answered the last attempt of a waiter, as far as that was given time.
+	answered bool
+
 	turns    queue.Turns
 	parked   []*claim // permits that wait for the front's answer, see parkFor
 	limit    limit    // of a kind with permits, as the front heard last

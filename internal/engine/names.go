@@ -15,12 +15,17 @@ type Names struct {
 	key [1]string
 }
 
+var errZeroSession = fmt.Errorf("%w: the session is a zero value; make one with Dial or NewSession", ErrArgument)
+
 // Names checks a lock's name and returns what it is called in this session's Redis.
-// Errors: [ErrName] if it is empty, [ErrArgument] if s is nil.
+// Errors: [ErrName] if it is empty, [ErrArgument] if s is nil or a zero value.
 func (s *Session) Names(name string) (Names, error) {
 	n := Names{s: s, key: [1]string{name}}
 	if s == nil {
 		return n, fmt.Errorf("%w: the session is nil; make one with Dial or NewSession", ErrArgument)
+	}
+	if !s.made() {
+		return Names{key: n.key}, errZeroSession
 	}
 	n.key[0] = s.cfg.Prefix + name
 	if name == "" {

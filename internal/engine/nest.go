@@ -38,19 +38,22 @@ func (a *acquisition) waitIdle(c *claim) error {
 		return nil
 	}
 	l := a.lock
+	nested := c.state == held // else the owner itself waits, for another one to release the lock
 	l.unlock()
 	ctx, cancel := a.bounded()
 	defer cancel()
-	if !a.wait { // for no longer than the operation that is under way should take
-		ctx, cancel = context.WithTimeout(ctx, l.s.cfg.ReleaseTimeout)
-		defer cancel()
-	}
 	l.mu.Lock()
 	if !c.waitIdle(ctx) {
+		if nested {
+			a.tries.err = errEarlier
+		}
 		return a.ended()
 	}
 	return nil
 }
+
+// errEarlier is why a caller could not even ask.
+var errEarlier = fmt.Errorf("%w: an earlier command of this owner has no answer yet", ErrUnavailable)
 
 // nest is a Lock in a section of the lock; byName says that the caller came in under the owner's
 // name, not through the section. The lock's mutex must be held and is released.
@@ -195,7 +198,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	for {
 		g, err = s.tryAcquire(ctx, a.prim, &a.op)
 		s.cfg.Trace.attempt(x.claim, err == nil && g.status == granted, err)
-		a.tries.note(g, err)
+		a.noteTry(g, err)
 		switch {
 		case err == nil && a.ctx.Err() != nil:
 			err = notAcquired(contextError(a.ctx), nil)

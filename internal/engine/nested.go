@@ -65,7 +65,7 @@ func (x *section) nestedContext(ctx context.Context) context.Context {
 	mu.Lock()
 	if in := x.innerOf(done); in != nil {
 		mu.Unlock()
-		return &valuesOf{Context: ctx, end: in}
+		return &valuesOf{Context: ctx, end: in, section: x}
 	}
 	mu.Unlock()
 	m := cancellation{}
@@ -81,7 +81,7 @@ func (x *section) nestedContext(ctx context.Context) context.Context {
 	if why != 0 {
 		m.cancel(why.cause())
 	}
-	return &valuesOf{Context: ctx, end: m.ctx}
+	return &valuesOf{Context: ctx, end: m.ctx, section: x}
 }
 
 // innerOf returns the living context that was made for another with the same Done, or nil.
@@ -100,14 +100,18 @@ func (x *section) innerOf(done <-chan struct{}) context.Context {
 // context with the same Done.
 type valuesOf struct {
 	context.Context
-	end context.Context
+	end     context.Context
+	section *section // that it lies in, also if the caller came in by the owner's name
 }
 
 func (c *valuesOf) Done() <-chan struct{} { return c.end.Done() }
 func (c *valuesOf) Err() error            { return c.end.Err() }
 
 func (c *valuesOf) Value(key any) any {
-	if key == cancelKey {
+	switch key {
+	case sectionKey{}:
+		return c.section
+	case cancelKey:
 		return c.end.Value(key) // context.Cause, and the children of this context
 	}
 	return c.Context.Value(key)

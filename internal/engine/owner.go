@@ -17,12 +17,15 @@ type private struct{}
 
 // WithOwner names the owner of the locks that are taken with the returned context.
 func WithOwner(ctx context.Context, id string) context.Context {
+	if ctx == nil {
+		return nil // for the Lock that is given it to report
+	}
 	return context.WithValue(ctx, ownerKey{}, ownerName(id))
 }
 
 // WithoutOwner returns a context on which every Lock is an outermost one of a private owner.
 func WithoutOwner(ctx context.Context) context.Context {
-	if ctx.Value(ownerKey{}) == nil {
+	if ctx == nil || ctx.Value(ownerKey{}) == nil {
 		return ctx
 	}
 	return context.WithValue(ctx, ownerKey{}, private{})
@@ -30,7 +33,7 @@ func WithoutOwner(ctx context.Context) context.Context {
 
 // OwnerFrom returns the named owner that a Lock with ctx would act for.
 func OwnerFrom(ctx context.Context) (id string, ok bool) {
-	for {
+	for ctx != nil {
 		switch v := ctx.Value(ownerKey{}).(type) {
 		case *section:
 			ctx = v.parent
@@ -40,6 +43,7 @@ func OwnerFrom(ctx context.Context) (id string, ok bool) {
 			return "", false
 		}
 	}
+	return "", false
 }
 
 // lineageOf returns what ctx says about one lock of one session: the sections of that lock that
@@ -76,7 +80,7 @@ func (n ownerName) check() error {
 	}
 	if i := strings.LastIndexByte(id, ':'); i >= 0 {
 		if _, ours := sessionIDs.Load(id[:i]); ours {
-			return fmt.Errorf("%w: WithOwner(%q) has the shape of a session's own owner ids; name owners by something else", ErrArgument, id)
+			return fmt.Errorf("%w: WithOwner(%s) has the shape of a session's own owner ids; name owners by something else", ErrArgument, Quote(id))
 		}
 	}
 	return nil

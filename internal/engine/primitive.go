@@ -97,7 +97,8 @@ type Leased interface {
 
 	// RenewScript is the script that sees to it that many claims of this kind live for at
 	// least one lease from now: ARGV[1] is the lease in ms (0 only asks), followed for each
-	// claim by what RenewArgs returns. Its reply has a 1 or 0 (lost) for each of those args.
+	// claim by what RenewArgs returns. Its reply has a 1, 0 (lost) or -1
+	// (Redis does not allow the question) for each of those args.
 	RenewScript() *script.Script
 	RenewArgs(op *Op) (keys, args []string)
 }

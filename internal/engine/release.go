@@ -160,6 +160,7 @@ func (c *claim) vacate() {
 func (s *Session) sendRelease(ctx context.Context, cmd script.Command) (releaseReply, error) {
 	resent := false
 	var buf [3]int64
+	var last error // the client's, not the end of ctx
 	for n := 0; ; n++ {
 		reply, err := script.Numbers(buf[:0], s.run.Run(ctx, cmd))
 		if err == nil && len(reply) == 1 {
@@ -171,9 +172,12 @@ func (s *Session) sendRelease(ctx context.Context, cmd script.Command) (releaseR
 		if err == nil {
 			return releaseReply{lost: reply[1] == 0 && !resent, receivers: reply[2]}, nil
 		}
+		if last == nil || !script.IsContext(err) {
+			last = err
+		}
 		switch script.Classify(err) {
 		case script.Refused:
-			return releaseReply{}, err
+			return releaseReply{}, unavailable(err)
 		case script.Unknown:
 			// When rueidis closes a connection under a command it follows a failover. What the
 			// next server does not know was more likely lost there than released here, and a
@@ -181,7 +185,7 @@ func (s *Session) sendRelease(ctx context.Context, cmd script.Command) (releaseR
 			resent = resent || !errors.Is(err, rueidis.ErrClosing)
 		}
 		if ctx.Err() != nil || pause(ctx, n) != nil {
-			return releaseReply{}, fmt.Errorf("not confirmed within the release timeout: %w", err)
+			return releaseReply{}, fmt.Errorf("not confirmed within the release timeout: %w", unavailable(last))
 		}
 	}
 }

@@ -36,7 +36,7 @@ type renewalKey struct {
 
 // renew asks Redis for one lease more for each of the claims, many in one script.
 func (s *Session) renew(claims []*claim) {
-	sent, doubts := s.now(), s.conn.Doubts.Load()
+	sent, doubts := s.now(), s.conn.Doubts()
 	batches, patience := s.renewals(claims)
 	if len(batches) == 0 {
 		return
@@ -48,7 +48,7 @@ func (s *Session) renew(claims []*claim) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, patience)
 	defer cancel()
 	for i, r := range s.run.Multi(ctx, cmds) {
-		if script.IsTryAgain(r.Error()) {
+		if err := r.Error(); script.IsTryAgain(err) || script.Denied(err) { // of some key, not of all
 			s.renewOneByOne(ctx, batches[i], sent, doubts)
 			continue
 		}
@@ -209,7 +209,7 @@ func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Durati
 		c.lock.mu.Lock()
 		switch {
 		case c.state != held:
-		case err != nil:
+		case err != nil || alive[i] < 0:
 			c.renewAt = min(c.renewAt, now+jitter(max(min(s.cfg.Lease/20, (c.trust-now)/4), 10*time.Millisecond)))
 		case alive[i] == 1 && b.lease == 0:
 			c.doubts = doubts

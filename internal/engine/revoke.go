@@ -51,7 +51,7 @@ func (s *Session) revoke(owner, key string) {
 					c.doubts-- // unlike the session's count
 					c.askSoon(s.now())
 					if c.state == asking { // then it is asked about when it is granted
-						s.conn.Doubts.Add(1)
+						s.conn.Doubt()
 					}
 				case c.state == asking:
 					c.end(s.now()+s.cfg.Lease, nil) // no section opens on it: the caller asks again

@@ -71,6 +71,8 @@ func (x *section) Value(key any) any {
 			break // permits cannot be re-entered: the owner around them stays
 		}
 		return x
+	case sectionKey{}:
+		return x
 	case cancelKey: // context.Cause, and the children of this context
 		return x.cancellation().ctx.Value(key)
 	}

@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,9 @@ type Session struct {
 	registry registry
 	schedule schedule
 	cleanup  cleanup
+	outage   outage
 	fair     fairQueue
+	record   record
 	notes    notifier
 	requests requests
 	spare    sync.Pool // of acquisitions, of this session: see New
@@ -56,7 +59,9 @@ type life struct {
 	once       sync.Once
 	err        error
 	silent     atomic.Bool // it could not subscribe to its own channel
-	releases   atomic.Pointer[releaseTime]
+	releases   timeouts    // of Config.ReleaseTimeout
+	attempts   timeouts    // of tryTimeout
+	draining   atomic.Bool // Shutdown has begun: only callers in open sections are served
 }
 
 // Options are what Dial knows and NewSession does not.
@@ -83,15 +88,15 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 		return nil, fmt.Errorf("new session: %w", err)
 	}
 	if err := ping(ctx, client); err != nil {
-		return nil, fmt.Errorf("new session: ping: %w", err)
+		return nil, fmt.Errorf("new session: ping: %w", unavailable(err))
 	}
 	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now(), requests: requests{client: idgen.Request()}}
 	s.deployment = deployment{
 		client: client, cluster: client.Mode() == rueidis.ClientModeCluster, conn: opt.Connection,
-		hub: pubsub.NewHub(client, pubsub.Logger(cfg.Logger), pubsub.RefusalRetry(refusalRetry)),
+		hub: pubsub.NewHub(client, pubsub.Logger(slog.New(noteHandler{s, cfg.Logger.Handler()})), pubsub.RefusalRetry(refusalRetry)),
 	}
 	if s.conn == nil {
-		s.conn = new(script.Connection)
+		s.conn = script.NewConnection()
 	}
 	s.run = script.NewRunner(client, cfg.Logger, s.conn, &s.life.background)
 	// A channel must not leave the bubble in which a test with a made-up clock has made it, so
@@ -108,6 +113,9 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 	s.life.ownsClient = opt.OwnsClient
 	s.life.closing, s.life.close = context.WithCancel(context.Background())
 	s.life.ctx, s.life.stop = context.WithCancel(context.Background())
+	s.record.ttl = max(recordTTL, 3*cfg.Lease)
+	s.life.releases.each, s.life.releases.parent = cfg.ReleaseTimeout, context.Background()
+	s.life.attempts.each, s.life.attempts.parent = s.tryTimeout(), s.life.closing
 	if err := s.listenToOwnChannel(ctx); err != nil {
 		s.life.close()
 		s.life.stop()
@@ -115,6 +123,12 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 		return nil, fmt.Errorf("new session: %w", err)
 	}
 	s.run.Load(ctx)
+	if err := s.begin(ctx); err != nil {
+		s.life.close()
+		s.life.stop()
+		s.hub.Close()
+		return nil, fmt.Errorf("new session: %w", err)
+	}
 	sessionIDs.Store(s.id, s)
 	s.life.background.Go(s.watch)
 	return s, nil
@@ -179,6 +193,9 @@ func (s *Session) keepAskingToListen() {
 	}
 }
 
+// made reports whether New has made the session: the zero Session is of no use.
+func (s *Session) made() bool { return s.client != nil }
+
 // ID returns the session's id: a random UUID unless Config.ID was set.
 func (s *Session) ID() string { return s.id }
 
@@ -194,29 +211,3 @@ func (s *Session) Cluster() bool { return s.cluster }
 
 // now is the time since the session began, by the monotonic clock.
 func (s *Session) now() time.Duration { return time.Since(s.start) }
-
-// releaseTime bounds all releases that begin at about the same time.
-type releaseTime struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	until  time.Duration // new ones get another
-}
-
-// releaseContext returns a context that ends when a release that begins now has taken too long:
-// after Config.ReleaseTimeout, or up to an eighth earlier, since those that begin within that
-// time share one. A timer for each release would cost more than all else that the client does
-// for it.
-func (s *Session) releaseContext(now time.Duration) context.Context {
-	for {
-		old := s.life.releases.Load()
-		if old != nil && now < old.until {
-			return old.ctx
-		}
-		r := &releaseTime{until: now + s.cfg.ReleaseTimeout/8}
-		r.ctx, r.cancel = context.WithTimeout(context.Background(), s.cfg.ReleaseTimeout)
-		if s.life.releases.CompareAndSwap(old, r) {
-			return r.ctx
-		}
-		r.cancel()
-	}
-}

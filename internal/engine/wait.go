@@ -33,11 +33,17 @@ func (a *acquisition) loop() (grant, error) {
 			}
 			continue
 		}
-		if t := l.s.cfg.Trace; t != nil && !told {
+		if !told {
 			told = true
 			l.unlock()
-			t.waiting(a)
+			if t := l.s.cfg.Trace; t != nil {
+				t.waiting(a)
+			}
+			outside := !l.s.inSection(a.ctx)
 			l.mu.Lock()
+			if a.outside = outside; outside && l.s.life.draining.Load() {
+				return grant{}, ErrClosed
+			}
 			continue
 		}
 		timedOut, err := a.park()
@@ -136,12 +142,7 @@ func (a *acquisition) try() (grant, error) {
 		case err == nil:
 			return g, ErrNotAcquired
 		case a.stopsTrying(err):
-			if script.IsContext(err) {
-				a.lock.unlock()
-				err = a.ended()
-				a.lock.mu.Lock()
-			}
-			return g, err
+			return g, a.whyStopped(err)
 		case a.failed(&err):
 			return g, err
 		}

@@ -32,6 +32,11 @@ func (s *Session) watch() {
 		if len(silent) > 0 {
 			s.life.background.Go(func() { s.heartbeat(silent) })
 		}
+		if due := time.Duration(s.record.due.Load()); due <= now {
+			s.record.due.Store(int64(never))
+			s.life.background.Go(s.keepRecord)
+		}
+		next = min(next, time.Duration(s.record.due.Load()))
 		timer.Reset(s.schedule.arm(now, next) - s.now())
 		select {
 		case <-timer.C:
@@ -81,7 +86,7 @@ func (c *claim) renewed() bool {
 // recheck has Redis asked about every claim at once: the session was not listening for a
 // moment, so it may have missed that one was ended.
 func (s *Session) recheck() {
-	s.conn.Doubts.Add(1)
+	s.conn.Doubt()
 	for _, l := range s.registry.snapshot(false) {
 		l.mu.Lock()
 		for c := l.claims; c != nil; c = c.next {

@@ -54,7 +54,7 @@ func (m *Mutex) Lock(ctx context.Context, wait bool, opts []engine.LockOption) (
 
 // Wrap puts the operation and the name in front of what went wrong.
 func Wrap(op string, n *engine.Names, err error) error {
-	return fmt.Errorf("%s %q: %w", op, n.Name(), err)
+	return fmt.Errorf("%s %s: %w", op, engine.Quote(n.Name()), err)
 }
 
 // MutexOptions are what an rlock.MutexOption may set.

@@ -1,6 +1,7 @@
 package mutex_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -8,13 +9,14 @@ import (
 	"relock/internal/engine"
 	"relock/internal/mutex"
 	"relock/internal/script"
+	"relock/internal/test/redistest"
 )
 
 // A command names a helper key only if the claim may have made it: in a Cluster a second
 // key can be in a slot that is moving. The arguments are those that the scripts' headers
 // tell of.
 func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
-	names, err := new(engine.Session).Names("x")
+	names, err := session(t).Names("x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,10 +33,10 @@ func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
 		{"a nested hold", p.Acquire(&engine.Op{Owner: "o", Lease: d, Held: 2, ID: "i"}), "[x relock_holds:{x}]", "[o 1500 0 2 i]"},
 		{"a nested hold that has a token", fenced.Acquire(&engine.Op{Owner: "o", Lease: d, Held: 1, ID: "i"}), "[x relock_holds:{x}]", "[o 1500 0 1 i]"},
 		{"a nested hold that needs one", fenced.Acquire(&engine.Op{Owner: "o", Lease: d, Held: 1, ID: "i", Tokens: 1}), "[x relock_holds:{x} redisson_lock_token:{x}]", "[o 1500 1 1 i]"},
-		{"release of all", p.Release(&engine.Op{Owner: "o", All: true}), "[x]", "[o redisson_lock__channel:{x}  1]"},
-		{"release of all, with ids", p.Release(&engine.Op{Owner: "o", All: true, ByIDs: true, Ends: []string{"i"}}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x}  1]"},
-		{"release of one", p.Release(&engine.Op{Owner: "o", Private: true, ByIDs: true, Held: 1, Ends: []string{"i"}, Keep: d}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x}  1 1500 1 1 i]"},
-		{"release of a named owner", p.Release(&engine.Op{Owner: "o", ByIDs: true, Held: 1, Ends: []string{"i"}, IDs: []string{"j"}, Keep: d}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x}  1 1500 0 1 i j]"},
+		{"release of all", p.Release(&engine.Op{Owner: "o", All: true}), "[x]", "[o redisson_lock__channel:{x} PUBLISH 1]"},
+		{"release of all, with ids", p.Release(&engine.Op{Owner: "o", All: true, ByIDs: true, Ends: []string{"i"}}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1]"},
+		{"release of one", p.Release(&engine.Op{Owner: "o", Private: true, ByIDs: true, Held: 1, Ends: []string{"i"}, Keep: d}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1 1500 1 1 i]"},
+		{"release of a named owner", p.Release(&engine.Op{Owner: "o", ByIDs: true, Held: 1, Ends: []string{"i"}, IDs: []string{"j"}, Keep: d}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1 1500 0 1 i j]"},
 		{"extension", p.Extend(&engine.Op{Owner: "o", Private: true, Lease: d}), "[x]", "[o 1500 1 0]"},
 		{"extension beside renewed holds", p.Extend(&engine.Op{Owner: "o", Private: true, Away: true, Lease: d}), "[x]", "[o 1500 1 1]"},
 		{"extension of a named owner", p.Extend(&engine.Op{Owner: "o", ByIDs: true, IDs: []string{"i", "j"}, Lease: d}), "[x relock_holds:{x}]", "[o 1500 0 0 i j]"},
@@ -51,9 +53,23 @@ func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
 	}
 }
 
+func session(t *testing.T) *engine.Session {
+	t.Helper()
+	s, err := engine.New(context.Background(), redistest.Mini(t).Client(t), engine.Config{}, engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
 // A session holds a great many locks, and most of them are taken and released only.
 func TestCommandsAreCheap(t *testing.T) {
-	names, err := new(engine.Session).Names("x")
+	names, err := session(t).Names("x")
 	if err != nil {
 		t.Fatal(err)
 	}

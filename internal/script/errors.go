@@ -15,19 +15,16 @@ type Outcome int
 const (
 	NotRun  Outcome = iota // it has certainly not run; trying again may help
 	Unknown                // it may have run, may still run, or not
-	Refused                // Redis refused it for good; trying again does not help
+	Refused                // Redis refused it; trying again at once does not help
 )
 
 // Classify tells what an error of the client means for a script that writes. The table
 // stands on experiments with rueidis; an error that it does not name counts as Unknown,
 // which costs a second look and is never wrong.
 func Classify(err error) Outcome {
-	if re, ok := rueidis.IsRedisErr(err); ok {
-		text := re.Error()
-		for _, p := range transient {
-			if strings.HasPrefix(text, p) {
-				return NotRun
-			}
+	if re, ok := reply(err); ok {
+		if says(re.Error(), transient) {
+			return NotRun
 		}
 		return Refused
 	}
@@ -42,19 +39,65 @@ func Classify(err error) Outcome {
 	return Unknown
 }
 
+// Unavailable reports whether err, of the client, says that Redis did not answer, or that it
+// cannot serve now: whatever the key and its owners are, the next command would get the same.
+// The end of a context counts as no answer.
+func Unavailable(err error) bool {
+	if re, ok := reply(err); ok {
+		return says(re.Error(), transient) || says(re.Error(), denied)
+	}
+	return err != nil && !rueidis.IsRedisNil(err) && !rueidis.IsParseErr(err) && !errors.Is(err, ErrShape)
+}
+
+// Denied reports whether err is the answer of a server that does not allow the command to this
+// user.
+func Denied(err error) bool {
+	re, ok := reply(err)
+	return ok && says(re.Error(), denied)
+}
+
+// reply returns the error reply in err, if Redis has sent one.
+func reply(err error) (re *rueidis.RedisError, ok bool) {
+	if errors.As(err, &re) {
+		return rueidis.IsRedisErr(re)
+	}
+	return nil, false
+}
+
+// says reports whether the text of an error reply begins with one of the codes. Before Redis 7
+// the code of a command inside a script stands within the text, behind a dash. The code "ERR"
+// is not in the text: rueidis takes it off.
+func says(text string, codes []string) bool {
+	for _, code := range codes {
+		if strings.HasPrefix(text, code) || strings.Contains(text, " -"+code+" ") {
+			return true
+		}
+	}
+	return false
+}
+
 // ErrShape is a reply that the scripts never give.
 var ErrShape = errors.New("rlock: unexpected reply")
 
 // transient are the error replies that pass by themselves: a server that loads or fails
-// over, a Cluster in motion, a script that is in the way.
+// over, one that has run out of memory, disk, replicas or connections, a Cluster in motion, a
+// script that is in the way. Redis sends them before the first write of a script.
 var transient = []string{
 	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY", "MOVED", "ASK",
+	"OOM", "MISCONF", "max number of clients reached",
+}
+
+// denied are the error replies of a server that does not let this user do something. An
+// operator has to change that, so a Lock does not wait for it. Before Redis 7.2 scripts get
+// the text without a code.
+var denied = []string{
+	"NOPERM", "NOAUTH", "WRONGPASS", "The user executing the script", "ACL failure in script",
 }
 
 // IsTryAgain reports the answer of a Cluster that moves a slot: it serves keys one by one,
 // but not those of a script that has some on either side.
 func IsTryAgain(err error) bool {
-	re, ok := rueidis.IsRedisErr(err)
+	re, ok := reply(err)
 	return ok && strings.HasPrefix(re.Error(), "TRYAGAIN")
 }
 

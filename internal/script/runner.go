@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -16,21 +15,6 @@ type Runner struct {
 	log        *slog.Logger
 	conn       *Connection
 	background *sync.WaitGroup
-}
-
-// Connection is what is known of the connection that scripts go over.
-type Connection struct {
-	// suspect: it is being made, or failed last; see Runner.Multi.
-	suspect atomic.Bool
-	// Doubts counts how often the session may have missed that the server was replaced, or what
-	// it said. What was confirmed under another count is in doubt.
-	Doubts atomic.Uint32
-}
-
-// Redialled notes that the connection is made anew. The function that dials calls it.
-func (c *Connection) Redialled() {
-	c.suspect.Store(true)
-	c.Doubts.Add(1)
 }
 
 // NewRunner returns a Runner whose goroutines count in background.
@@ -64,11 +48,11 @@ func (r *Runner) heard(res rueidis.RedisResult) {
 	case fromRedis:
 		r.conn.suspect.Store(false)
 		if Classify(err) == NotRun {
-			r.conn.Doubts.Add(1) // a failover or a resharding is under way
+			r.conn.Doubt() // a failover or a resharding is under way
 		}
 	case !IsContext(err):
 		r.conn.suspect.Store(true)
-		r.conn.Doubts.Add(1)
+		r.conn.Doubt()
 	}
 }
 

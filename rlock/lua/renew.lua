@@ -5,14 +5,19 @@
 -- ARGV[1]    lease in ms; 0 only asks
 -- ARGV[1+i]  the owner that is believed to hold KEYS[i]; '' for a key that
 --            goes along with the one before it
--- Returns    for each key 1, or 0 if that owner does not hold it (any more)
+-- Returns    for each key 1, or 0 if that owner does not hold it (any more), or -1
+--            if Redis does not allow the question
 -- Publishes nothing.
+-- include refused
 local lease = tonumber(ARGV[1])
 local alive = {}
 for i, key in ipairs(KEYS) do
   local owner = ARGV[1 + i]
-  -- An error (another type stands there now) is a table.
-  if (owner == '' and alive[i - 1] == 1) or (owner ~= '' and redis.pcall('HEXISTS', key, owner) == 1) then
+  local there = owner ~= '' and redis.pcall('HEXISTS', key, owner)
+  local bad, other = refused(there)
+  if bad and not other then
+    alive[i] = -1
+  elseif there == 1 or (owner == '' and alive[i - 1] == 1) then
     if lease > 0 and redis.call('PTTL', key) < lease then
       redis.call('PEXPIRE', key, lease)
     end

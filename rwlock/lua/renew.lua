@@ -7,15 +7,21 @@
 -- ARGV[1]  lease in ms; 0 only asks
 -- ARGV[i]  i > 1: a hold: r or w for its side, how many keys it has, a colon, and its
 --          field in the hash: 'r4:me', 'w2:me:write'
--- Returns  for each hold 1, or 0 if it is not there (any more)
+-- Returns  for each hold 1, or 0 if it is not there (any more), or -1 if Redis does not
+--          allow the question
 -- Publishes nothing.
--- include clock, int
+-- include clock, int, refused
+local function gone(reply) -- 0 if it is of another type, -1 if Redis does not say
+  local bad, other = refused(reply)
+  return bad and (other and 0 or -1)
+end
 local lease = tonumber(ARGV[1])
 
 local function reader(first, count, owner)
   local fields = redis.pcall('HMGET', KEYS[first], 'mode', owner, owner .. ':write')
-  if fields.err then
-    return 0
+  local bad = gone(fields)
+  if bad then
+    return bad
   elseif not fields[2] or not (fields[1] == 'read' or (fields[1] == 'write' and fields[3])) then
     redis.pcall('ZREM', KEYS[first + 1], owner) -- of an earlier life
     return 0
@@ -48,7 +54,10 @@ end
 
 local function writer(first, count, field)
   local fields = redis.pcall('HMGET', KEYS[first], 'mode', field)
-  if fields.err or fields[1] ~= 'write' or not fields[2] then
+  local bad = gone(fields)
+  if bad then
+    return bad
+  elseif fields[1] ~= 'write' or not fields[2] then
     return 0
   end
   if lease > 0 then

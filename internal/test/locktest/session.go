@@ -49,6 +49,7 @@ func DialProxy(t testing.TB, s *redistest.Server, cfg rlock.Config) (*rlock.Sess
 		p.Refuse(false)
 		_ = ses.Close()
 	})
+	p.Reset() // of what the session has sent to begin
 	return ses, p
 }
 

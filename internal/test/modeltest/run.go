@@ -12,6 +12,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 
@@ -197,7 +198,7 @@ func (w *World) giveBack() {
 	if w.Failed() {
 		return
 	}
-	for _, key := range w.Redis.Keys() {
+	for _, key := range redistest.LockKeys(w.Redis.Keys()) {
 		if !slices.Contains(w.Keep, key) {
 			w.Failf("Redis still has %q", key)
 		}
@@ -215,7 +216,7 @@ func (w *World) giveBack() {
 
 // longest returns the longest time that a key still has to live.
 func (w *World) longest() (ttl time.Duration) {
-	for _, key := range w.Redis.Keys() {
+	for _, key := range redistest.LockKeys(w.Redis.Keys()) {
 		ttl = max(ttl, w.Redis.TTL(key))
 	}
 	return ttl

@@ -194,10 +194,15 @@ func (s *Server) FlushAll(tb testing.TB) {
 	}
 }
 
-// Keys returns all keys, sorted.
+// Keys returns all keys, sorted, but for the records by which sessions say who they are.
 func (s *Server) Keys(tb testing.TB) []string {
 	tb.Helper()
-	return s.sorted(tb, "KEYS", "*")
+	return LockKeys(s.sorted(tb, "KEYS", "*"))
+}
+
+// LockKeys returns keys without the records of sessions.
+func LockKeys(keys []string) []string {
+	return slices.DeleteFunc(keys, func(key string) bool { return strings.HasPrefix(key, "relock_session:") })
 }
 
 // Channels returns the channels that somebody is subscribed to, sorted. Shard

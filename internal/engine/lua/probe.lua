@@ -1,0 +1,23 @@
+-- probe.lua: finds out when a session begins whether locks can work here. Leaves nothing
+-- behind. Safe to run any number of times.
+--
+-- KEYS[1]  a key of the session's own, named as a lock may be
+-- ARGV[1]  the channel that belongs to it
+-- ARGV[2]  PUBLISH or SPUBLISH
+-- Returns  1, or an error: OLD ... if the server is older than 6.2, PUBLISH ... if it refuses to
+--          publish, else Redis's own
+-- Publishes "0" to ARGV[1], where nobody listens.
+redis.pcall('ZADD', KEYS[1], 1, 'probe')
+local grown = redis.pcall('ZADD', KEYS[1], 'GT', 2, 'probe') -- GT came with 6.2
+redis.call('DEL', KEYS[1])
+if type(grown) == 'table' and grown.err and string.find(grown.err, 'syntax error', 1, true) then
+  return redis.error_reply('OLD ' .. grown.err)
+end
+redis.call('HINCRBY', KEYS[1], 'probe', 1)
+redis.call('PEXPIRE', KEYS[1], 1000)
+redis.call('DEL', KEYS[1])
+local told = redis.pcall(ARGV[2], ARGV[1], '0')
+if type(told) == 'table' and told.err then
+  return redis.error_reply('PUBLISH ' .. told.err)
+end
+return 1

@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Shutdown closes the session once its open sections have ended; package rlock documents it.
+func (s *Session) Shutdown(ctx context.Context) error {
+	switch {
+	case s == nil:
+		return fmt.Errorf("shutdown: %w: the session is nil", ErrArgument)
+	case !s.made():
+		return fmt.Errorf("shutdown: %w", errZeroSession)
+	case ctx == nil:
+		return fmt.Errorf("shutdown: %w", errNilContext)
+	}
+	s.drain()
+	var early error
+	idle := s.registry.idled()
+	select {
+	case <-idle:
+	case <-s.life.closing.Done():
+	case <-ctx.Done():
+		select {
+		case <-idle:
+		default:
+			early = fmt.Errorf("shutdown: %w; the sections that were open have been ended", contextError(ctx))
+		}
+	}
+	return errors.Join(early, s.Close())
+}
+
+// drain turns away the callers that are in no section, from now on and those that wait.
+func (s *Session) drain() {
+	s.life.draining.Store(true)
+	for _, l := range s.registry.snapshot(false) {
+		l.mu.Lock()
+		for a := l.queue.Front(); a != nil; a = a.node.Next() {
+			if a.outside {
+				a.hopeless = ErrClosed // so that nothing is handed to it either
+			}
+			wakeUp(a.wake)
+			l.interrupt(a) // a caller in a section just asks again
+		}
+		l.unlock()
+	}
+	s.fair.wakeAll()
+}
+
+// turnedAway reports whether the session ends and the caller is in no section of it. It runs
+// code of the caller's context: no mutex may be held.
+func (s *Session) turnedAway(ctx context.Context) bool {
+	return s.life.draining.Load() && !s.inSection(ctx)
+}
+
+// sectionKey is where a context keeps the innermost section that it lies in, whoever acts: an
+// owner that was named, or hidden, inside of a section does not lead out of it.
+type sectionKey struct{}
+
+// inSection reports whether ctx lies in an open section of the session. It runs code of the
+// caller's context: no mutex may be held.
+func (s *Session) inSection(ctx context.Context) bool {
+	for {
+		x, ok := ctx.Value(sectionKey{}).(*section)
+		if !ok {
+			return false
+		}
+		if x.claim.lock.s == s && !x.over() {
+			return true
+		}
+		ctx = x.parent
+	}
+}

@@ -1,0 +1,92 @@
+package script
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// Connection is what is known of the connections that scripts go over, and the way to end them.
+type Connection struct {
+	// suspect: one is being made, or failed last; see Runner.Multi.
+	suspect atomic.Bool
+	doubts  atomic.Uint32
+
+	life  context.Context // ends with Sever
+	sever context.CancelFunc
+	mu    sync.Mutex
+	open  map[net.Conn]struct{}
+}
+
+// NewConnection returns a Connection that nothing is known of.
+func NewConnection() *Connection {
+	c := &Connection{open: map[net.Conn]struct{}{}}
+	c.life, c.sever = context.WithCancel(context.Background())
+	return c
+}
+
+// Redialled notes that the connection is made anew. The function that dials calls it.
+func (c *Connection) Redialled() {
+	c.suspect.Store(true)
+	c.doubts.Add(1)
+}
+
+// Doubt notes that the session may have missed that the server was replaced, or what it said.
+func (c *Connection) Doubt() { c.doubts.Add(1) }
+
+// Doubts counts such events. What was confirmed under another count is in doubt.
+func (c *Connection) Doubts() uint32 { return c.doubts.Load() }
+
+// Life returns a context that ends with Sever: no dial should outlive it.
+func (c *Connection) Life() context.Context { return c.life }
+
+// Watch returns conn, as it is to be used. When it breaks, scripts are sent as over a suspect
+// connection from then on, and not only once somebody dials.
+func (c *Connection) Watch(conn net.Conn) net.Conn {
+	w := &watched{Conn: conn, of: c}
+	c.mu.Lock()
+	c.open[w] = struct{}{}
+	c.mu.Unlock()
+	if c.life.Err() != nil { // Sever may not have seen it
+		_ = w.Close()
+	}
+	return w
+}
+
+// Sever ends all connections, and every dial, at once. Without it rueidis waits for a silent
+// server: a second when it closes a connection, its timeout while it greets one.
+func (c *Connection) Sever() {
+	c.sever()
+	c.mu.Lock()
+	open := make([]net.Conn, 0, len(c.open))
+	for conn := range c.open {
+		open = append(open, conn)
+	}
+	c.mu.Unlock()
+	for _, conn := range open {
+		_ = conn.Close()
+	}
+}
+
+// watched is a connection that tells when it breaks.
+type watched struct {
+	net.Conn
+	of *Connection
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if err != nil {
+		w.of.suspect.Store(true)
+	}
+	return n, err
+}
+
+func (w *watched) Close() error {
+	w.of.suspect.Store(true)
+	w.of.mu.Lock()
+	delete(w.of.open, w)
+	w.of.mu.Unlock()
+	return w.Conn.Close()
+}

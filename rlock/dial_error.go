@@ -1,0 +1,82 @@
+package rlock
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/script"
+)
+
+// dialError is the error of a Dial whose client could not be made. A server that answers, but
+// to TLS only or not to TLS, is told apart: without that the error is "EOF" or a timeout.
+func dialError(ctx context.Context, opt rueidis.ClientOption, err error) error {
+	for _, addr := range opt.InitAddress {
+		encrypted, ok := speaksTLS(ctx, opt, addr)
+		switch {
+		case !ok:
+		case encrypted && opt.TLSConfig == nil:
+			return fmt.Errorf("%w: the server at %s speaks TLS only; set ClientOption.TLSConfig: %w", ErrConfig, addr, err)
+		case !encrypted && opt.TLSConfig != nil:
+			return fmt.Errorf("%w: the server at %s does not speak TLS; leave ClientOption.TLSConfig out, or give its TLS port: %w", ErrConfig, addr, err)
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w: %w", ctx.Err(), ErrUnavailable, err)
+	case script.Unavailable(err):
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return err
+}
+
+// tlsTimeout bounds the question whether a server speaks TLS.
+const tlsTimeout = 500 * time.Millisecond
+
+// speaksTLS asks a server whether it answers a TLS greeting, or else a plain PING. ok is false
+// if it does neither. Dial may ask although its ctx has just ended: that may well be why.
+func speaksTLS(ctx context.Context, opt rueidis.ClientOption, addr string) (encrypted, ok bool) {
+	if opt.DialCtxFn != nil && opt.DialFn != nil {
+		return false, false
+	}
+	ask := func(talk func(conn net.Conn) bool) bool {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tlsTimeout)
+		defer cancel()
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(tlsTimeout))
+		return talk(conn)
+	}
+	plain := ask(func(conn net.Conn) bool {
+		first := make([]byte, 1)
+		_, err := conn.Write([]byte("*1\r\n$4\r\nPING\r\n"))
+		if err == nil {
+			_, err = conn.Read(first)
+		}
+		return err == nil && (first[0] == '+' || first[0] == '-')
+	})
+	if plain {
+		return false, true
+	}
+	encrypted = ask(func(conn net.Conn) bool {
+		// Nothing is sent over it, so it does not matter who the server is.
+		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) == nil
+	})
+	return encrypted, encrypted
+}
+
+// redacted returns a URL without its password.
+func redacted(addr string) string {
+	if u, err := url.Parse(addr); err == nil {
+		return u.Redacted()
+	}
+	return "(not shown)"
+}

@@ -1,0 +1,169 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"relock/fairlock"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+	"relock/rwlock"
+	"relock/semaphore"
+)
+
+// begins shuts a session down, and returns when outside calls are turned away.
+func begins(t *testing.T, ctx context.Context, ses *rlock.Session, name string) <-chan error {
+	t.Helper()
+	done := faultGo(func() error { return ses.Shutdown(ctx) })
+	redistest.Eventually(t, 5*time.Second, "Shutdown to begin", func() bool {
+		_, h, err := rlock.New(ses, name+"-probe").TryLock(context.Background())
+		if err == nil {
+			must(t, h.Unlock())
+		}
+		return err != nil
+	})
+	return done
+}
+
+// Open sections go on, nest, and lock others; what is outside of them ends with ErrClosed.
+func TestShutdownLetsSectionsEnd(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		trace, waiting := locktest.Waiting()
+		ses := dial(t, s, rlock.Config{Trace: trace})
+		other := dial(t, s, rlock.Config{})
+		ctx := within(t, 30*time.Second)
+		name := redistest.Name(t)
+		m, fair, rw := rlock.New(ses, name), fairlock.New(ses, name+"f"), rwlock.New(ses, name+"w")
+		section, h, err := m.Lock(ctx)
+		must(t, err)
+		named, nh, err := rlock.New(ses, name+"named").Lock(rlock.WithOwner(ctx, "order-17"))
+		must(t, err)
+		// A caller that came in by the name lies in the section too.
+		byName, nh2, err := rlock.New(ses, name+"named").Lock(rlock.WithOwner(ctx, "order-17"))
+		must(t, err)
+		_, permits, err := semaphore.New(ses, name+"s", 1).Acquire(ctx, 1)
+		must(t, err)
+		_, theirs, err := rlock.New(other, name+"theirs").Lock(ctx)
+		must(t, err)
+		_, theirFair, err := fairlock.New(other, name+"f").Lock(ctx)
+		must(t, err)
+
+		type lock func(ctx context.Context) (context.Context, *rlock.Hold, error)
+		wait := func(lock lock, ctx context.Context) <-chan faultLocked {
+			c := make(chan faultLocked, 1)
+			go func() {
+				section, h, err := lock(ctx)
+				c <- faultLocked{section, h, err, time.Now()}
+			}()
+			locktest.Get(t, waiting, 10*time.Second, "a waiter")
+			return c
+		}
+		locks := []lock{
+			func(ctx context.Context) (context.Context, *rlock.Hold, error) { return m.Lock(ctx) },
+			func(ctx context.Context) (context.Context, *rlock.Hold, error) {
+				return rlock.New(ses, name+"theirs").Lock(ctx)
+			},
+			func(ctx context.Context) (context.Context, *rlock.Hold, error) { return fair.Lock(ctx) },
+		}
+		var outside []<-chan faultLocked
+		for _, l := range locks {
+			for range 3 {
+				outside = append(outside, wait(l, ctx))
+			}
+		}
+		inside := wait(locks[1], rlock.WithoutOwner(section)) // it lies in the section all the same
+		insideFair := wait(locks[2], section)
+
+		done := begins(t, ctx, ses, name)
+		for _, w := range outside {
+			locktest.Is(t, "a waiter outside", locktest.Get(t, w, 5*time.Second, "Lock").err, rlock.ErrClosed)
+		}
+		for what, err := range map[string]error{
+			"Lock": third(m.Lock(ctx)), "TryLock": third(fair.TryLock(ctx)), "RLock": third(rw.RLock(ctx)),
+			"Acquire": acquires(ses, name+"s", ctx), "Counter": semaphore.NewCounter(ses, name+"c").Acquire(ctx, 1),
+		} {
+			locktest.Is(t, what, err, rlock.ErrClosed)
+		}
+		for _, in := range []context.Context{section, named, byName, rlock.WithOwner(section, "order-18"), rlock.WithoutOwner(named)} {
+			must(t, rlock.New(ses, name+"more").Do(in, func(ctx context.Context) error {
+				return rw.RDo(ctx, func(context.Context) error { return nil })
+			}))
+		}
+		_, nested, err := m.Lock(section)
+		must(t, err)
+		must(t, theirs.Unlock())
+		must(t, theirFair.Unlock())
+		for _, w := range []<-chan faultLocked{inside, insideFair} {
+			got := locktest.Get(t, w, 10*time.Second, "a waiter inside")
+			must(t, got.err)
+			must(t, got.hold.Unlock())
+		}
+		if _, err := m.State(ctx); err != nil {
+			t.Errorf("State: %v", err)
+		}
+		for _, unlock := range []func() error{h.Unlock, nh.Unlock, nh2.Unlock, permits.Release} {
+			must(t, unlock())
+		}
+		select {
+		case err := <-done:
+			t.Fatalf("Shutdown returned (%v) before the last section has ended", err)
+		default:
+		}
+		if section.Err() != nil {
+			t.Errorf("the section ended: %v", context.Cause(section))
+		}
+		must(t, nested.Unlock())
+		must(t, locktest.Get(t, done, 5*time.Second, "Shutdown"))
+		locktest.Is(t, "State", second(m.State(ctx)), rlock.ErrClosed)
+		must(t, ses.Shutdown(ctx))
+	})
+}
+
+func third(_ context.Context, _ *rlock.Hold, err error) error { return err }
+
+func acquires(ses *rlock.Session, name string, ctx context.Context) error {
+	_, _, err := semaphore.New(ses, name, 1).Acquire(ctx, 1)
+	return err
+}
+
+// When ctx ends first, Shutdown ends what is open.
+func TestShutdownIsBoundedByItsContext(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{})
+		name := redistest.Name(t)
+		section, h, err := rlock.New(ses, name).Lock(context.Background())
+		must(t, err)
+		ctx, cancel := context.WithCancel(context.Background())
+		done := begins(t, ctx, ses, name)
+		cancel()
+		locktest.Is(t, "Shutdown", locktest.Get(t, done, 5*time.Second, "Shutdown"), context.Canceled)
+		locktest.Ends(t, section, faultSlack, rlock.ErrClosed)
+		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrClosed)
+		if !faultFree(t, s, name) {
+			t.Error("the lock stands")
+		}
+	})
+}
+
+// Nothing is open: Shutdown is Close. Close during a Shutdown ends it. A nil context is refused.
+func TestShutdownAndClose(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		idle, busy := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
+		var none context.Context
+		locktest.Is(t, "Shutdown(nil)", idle.Shutdown(none), rlock.ErrArgument)
+		locktest.Is(t, "nil session", (*rlock.Session)(nil).Shutdown(context.Background()), rlock.ErrArgument)
+		locktest.Is(t, "zero session", new(rlock.Session).Shutdown(context.Background()), rlock.ErrArgument)
+		must(t, rlock.New(idle, redistest.Name(t)).Do(context.Background(), func(context.Context) error { return nil }))
+		must(t, idle.Shutdown(context.Background()))
+		must(t, idle.Close())
+
+		section, _, err := rlock.New(busy, redistest.Name(t)).Lock(context.Background())
+		must(t, err)
+		done := begins(t, context.Background(), busy, redistest.Name(t))
+		must(t, busy.Close())
+		must(t, locktest.Get(t, done, 5*time.Second, "Shutdown"))
+		locktest.Ends(t, section, faultSlack, rlock.ErrClosed)
+	})
+}

@@ -1,0 +1,246 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"relock/fairlock"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+	"relock/rwlock"
+	"relock/semaphore"
+)
+
+// A journal keeps what a Logger is told.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, string(p))
+	return len(p), nil
+}
+
+// count returns how many lines hold a text.
+func (j *journal) count(text string) (n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, line := range j.lines {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// operations are all that ask Redis, each once, on names that nobody else uses.
+func operations(ses *rlock.Session, name string) map[string]func(ctx context.Context) error {
+	m, f, rw := rlock.New(ses, name), fairlock.New(ses, name+"-fair"), rwlock.New(ses, name+"-rw")
+	sem, c := semaphore.New(ses, name+"-sem", 2), semaphore.NewCounter(ses, name+"-counter")
+	return map[string]func(ctx context.Context) error{
+		"TryLock":      func(ctx context.Context) error { _, _, err := m.TryLock(ctx); return err },
+		"Wait(0)":      func(ctx context.Context) error { _, _, err := m.Lock(ctx, rlock.Wait(0)); return err },
+		"State":        func(ctx context.Context) error { _, err := m.State(ctx); return err },
+		"ForceUnlock":  func(ctx context.Context) error { _, err := m.ForceUnlock(ctx); return err },
+		"fair TryLock": func(ctx context.Context) error { _, _, err := f.TryLock(ctx); return err },
+		"Waiters":      func(ctx context.Context) error { _, err := f.Waiters(ctx); return err },
+		"TryRLock":     func(ctx context.Context) error { _, _, err := rw.TryRLock(ctx); return err },
+		"rw State":     func(ctx context.Context) error { _, err := rw.State(ctx); return err },
+		"TryAcquire":   func(ctx context.Context) error { _, _, err := sem.TryAcquire(ctx, 1); return err },
+		"SetLimit":     func(ctx context.Context) error { return sem.SetLimit(ctx, 3) },
+		"Limit":        func(ctx context.Context) error { _, err := sem.Limit(ctx); return err },
+		"Available":    func(ctx context.Context) error { _, err := c.Available(ctx); return err },
+		"TrySet":       func(ctx context.Context) error { _, err := c.TrySet(ctx, 1); return err },
+		"Release":      func(ctx context.Context) error { return c.Release(ctx, 1) },
+		"Drain":        func(ctx context.Context) error { _, err := c.Drain(ctx); return err },
+		"counter try":  func(ctx context.Context) error { return c.TryAcquire(ctx, 1) },
+	}
+}
+
+// together runs calls side by side, since most of them take as long as they may.
+func together(ctx context.Context, calls map[string]func(ctx context.Context) error, judge func(what string, err error)) {
+	var all sync.WaitGroup
+	for what, call := range calls {
+		all.Go(func() { judge(what, call(ctx)) })
+	}
+	all.Wait()
+}
+
+// withHold adds what can be done with a hold.
+func withHold(t *testing.T, ses *rlock.Session, name string, calls map[string]func(ctx context.Context) error) {
+	t.Helper()
+	_, a, err := rlock.New(ses, name+"extend").Lock(context.Background(), rlock.Lease(time.Minute))
+	must(t, err)
+	_, b, err := rlock.New(ses, name+"unlock").Lock(context.Background())
+	must(t, err)
+	calls["Extend"] = func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		defer cancel()
+		return a.Extend(ctx, time.Minute)
+	}
+	calls["Unlock"] = func(context.Context) error { return b.Unlock() }
+}
+
+// Every operation says that it was Redis that could not serve, by whatever reply, and shows it.
+func TestUnavailableByReply(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: 500 * time.Millisecond})
+		ctx := within(t, 60*time.Second)
+		name := redistest.Name(t)
+		for _, text := range []string{
+			"LOADING Redis is loading", "READONLY You can't write", "MASTERDOWN Link with MASTER is down",
+			"CLUSTERDOWN The cluster is down", "NOREPLICAS Not enough good replicas", "TRYAGAIN Multiple keys",
+			"BUSY Redis is busy", "MISCONF Redis is configured to save", "OOM command not allowed",
+			"NOPERM this user has no permissions", "NOAUTH Authentication required.",
+			"ERR The user executing the script can't run this command or subcommand",
+			"ERR Error running script (call to f_1): @user_script:5: @user_script: 5: -OOM command not allowed",
+		} {
+			calls := operations(ses, name)
+			withHold(t, ses, name+text[:6], calls)
+			p.RefuseCommand("EVALSHA", text)
+			together(ctx, calls, func(what string, err error) {
+				if !errors.Is(err, rlock.ErrUnavailable) || errors.Is(err, rlock.ErrNotAcquired) ||
+					!strings.Contains(err.Error(), strings.TrimPrefix(text, "ERR ")) {
+					t.Errorf("%s, %s: %v", what, text, err)
+				}
+			})
+			p.RefuseCommand("EVALSHA", "")
+		}
+		// What concerns the key alone is no outage.
+		p.RefuseCommand("EVALSHA", "WRONGTYPE Operation against a key")
+		together(ctx, operations(ses, name), func(what string, err error) {
+			if err == nil || errors.Is(err, rlock.ErrUnavailable) {
+				t.Errorf("%s, WRONGTYPE: %v", what, err)
+			}
+		})
+	})
+}
+
+// Without an answer the same: nothing comes back, or nothing listens.
+func TestUnavailableWithoutAnswer(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		for how, fail := range gone {
+			ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: 300 * time.Millisecond})
+			ctx := within(t, 60*time.Second)
+			name := redistest.Name(t) + how
+			calls := operations(ses, name)
+			withHold(t, ses, name, calls)
+			fail(p)
+			together(ctx, calls, func(what string, err error) {
+				if !errors.Is(err, rlock.ErrUnavailable) || errors.Is(err, rlock.ErrNotAcquired) {
+					t.Errorf("%s, %s: %v", how, what, err)
+				}
+			})
+			short, cancel := context.WithTimeout(ctx, 150*time.Millisecond)
+			together(short, operations(ses, name), func(what string, err error) {
+				if !errors.Is(err, rlock.ErrUnavailable) {
+					t.Errorf("%s, %s with a deadline: %v", how, what, err)
+				}
+			})
+			cancel()
+			_, _, err := rlock.New(ses, name).Lock(ctx, rlock.Wait(50*time.Millisecond))
+			locktest.Is(t, "Lock with Wait", err, rlock.ErrUnavailable, rlock.ErrNotAcquired)
+		}
+	})
+}
+
+// Contention is never an outage, also if the waiters come and go.
+func TestContentionIsNotUnavailable(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		j := new(journal)
+		holder, ses := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{Logger: j.logger(), PollFloor: time.Millisecond})
+		ctx := within(t, 60*time.Second)
+		name := redistest.Name(t)
+		_, _, err := rlock.New(holder, name).Lock(ctx)
+		must(t, err)
+		m := rlock.New(ses, name)
+		var waiters sync.WaitGroup
+		for i := range 40 {
+			waiters.Go(func() {
+				short, cancel := context.WithTimeout(ctx, 500*time.Millisecond+time.Duration(i)*100*time.Microsecond)
+				_, _, err := m.Lock(short)
+				cancel()
+				_, _, tried := m.TryLock(ctx)
+				for _, err := range []error{err, tried} {
+					if !errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, rlock.ErrUnavailable) {
+						t.Errorf("%v", err)
+					}
+				}
+			})
+		}
+		waiters.Wait()
+		must(t, ses.Close())
+		if n := j.count("cannot serve"); n != 0 {
+			t.Errorf("logged %d outages", n)
+		}
+	})
+}
+
+// While Locks wait through an outage the log has one line for its beginning and one for its
+// end, and none for an attempt.
+func TestOutageIsLoggedOnce(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		j := new(journal)
+		trace, failed := faultFailed()
+		ses, p := faultDial(t, s, rlock.Config{Logger: j.logger(), Trace: trace})
+		ctx := within(t, 60*time.Second)
+		name := redistest.Name(t)
+		for round := 1; round <= 2; round++ {
+			p.RefuseCommand("EVALSHA", "OOM command not allowed when used memory > 'maxmemory'.")
+			locks := []<-chan faultLocked{}
+			for _, n := range []string{"a", "b", "c"} {
+				locks = append(locks, faultGoLock(rlock.New(ses, name+n), ctx))
+			}
+			for range 12 {
+				locktest.Get(t, failed, 10*time.Second, "a failed attempt")
+			}
+			if n := j.count("cannot serve"); n != round {
+				t.Errorf("round %d: the beginning was logged %d times: %q", round, n, j.lines)
+			}
+			p.RefuseCommand("EVALSHA", "")
+			for _, l := range locks {
+				got := locktest.Get(t, l, 10*time.Second, "Lock")
+				must(t, got.err)
+				must(t, got.hold.Unlock())
+			}
+			redistest.Eventually(t, 5*time.Second, "the end is logged", func() bool { return j.count("serves again") == round })
+			for len(failed) > 0 {
+				<-failed
+			}
+		}
+		lines := slices.DeleteFunc(slices.Clone(j.lines), func(l string) bool { return !strings.Contains(l, "serve") })
+		if len(lines) != 4 || !strings.Contains(lines[0], "OOM") || !strings.Contains(lines[1], "after=") {
+			t.Errorf("logged: %q", lines)
+		}
+	})
+}
+
+// A real server that is out of memory, or lacks replicas: a Lock waits until that is over.
+func TestLockWaitsThroughARealOutage(t *testing.T) {
+	t.Parallel()
+	s := redistest.Real(t)
+	ses := dial(t, s, rlock.Config{})
+	for _, set := range [][3]string{{"maxmemory", "1", "0"}, {"min-replicas-to-write", "1", "0"}} {
+		m := rlock.New(ses, redistest.Name(t))
+		must(t, s.Do(t, "CONFIG", "SET", set[0], set[1]).Error())
+		_, _, err := m.TryLock(context.Background())
+		locktest.Is(t, "TryLock", err, rlock.ErrUnavailable)
+		locked := faultGoLock(m, within(t, 20*time.Second))
+		must(t, s.Do(t, "CONFIG", "SET", set[0], set[2]).Error())
+		got := locktest.Get(t, locked, 10*time.Second, "Lock")
+		must(t, got.err)
+		must(t, got.hold.Unlock())
+	}
+}
