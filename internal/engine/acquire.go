@@ -24,8 +24,13 @@ func NewHandle(names *Names, err error) Handle { return Handle{names: names, err
 // Err returns why the handle cannot be used, if it cannot.
 func (h *Handle) Err() error { return h.err }
 
-// Session returns the handle's session.
-func (h *Handle) Session() *Session { return h.names.s }
+// Session returns the handle's session; nil for a zero value.
+func (h *Handle) Session() *Session {
+	if h.names == nil {
+		return nil
+	}
+	return h.names.s
+}
 
 // An acquisition is one call of Lock or TryLock. It is reused by later calls.
 type acquisition struct {
