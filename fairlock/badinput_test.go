@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"relock/fairlock"
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
@@ -85,17 +86,21 @@ func TestKeyOfAnotherType(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		m := fairlock.New(dial(t, s, rlock.Config{}), "x")
-		for _, key := range []string{"x", "relock_queue:{x}", "relock_heartbeats:{x}", "relock_holds:{x}"} {
+		for _, key := range []string{"x", "relock_queue:{x}", "relock_waiters:{x}"} {
 			must(t, s.Do(t, "SET", key, "a string").Error())
+			if key != "x" { // else nobody needs the helper keys
+				must(t, s.Do(t, "HSET", "x", "somebody", "1").Error())
+			}
+			before := locktest.Describe(t, s)
 			errs := map[string]error{}
 			_, _, errs["Lock"] = m.Lock(ctx)
-			_, _, errs["TryLock"] = m.TryLock(ctx)
 			_, _, errs["Lock by name"] = m.Lock(rlock.WithOwner(ctx, "me"), rlock.Lease(time.Minute))
 			_, errs["ForceUnlock"] = m.ForceUnlock(ctx)
-			if key == "x" {
+			switch key {
+			case "x":
+				_, _, errs["TryLock"] = m.TryLock(ctx)
 				_, errs["State"] = m.State(ctx)
-			}
-			if key == "relock_heartbeats:{x}" {
+			case "relock_waiters:{x}":
 				_, errs["Waiters"] = m.Waiters(ctx)
 			}
 			for what, err := range errs {
@@ -108,10 +113,56 @@ func TestKeyOfAnotherType(t *testing.T) {
 					}
 				}
 			}
-			if keys := s.Keys(t); len(keys) != 1 {
-				t.Errorf("with a string in %s there are the keys %q", key, keys)
+			if after := locktest.Describe(t, s); after != before {
+				t.Errorf("with a string in %s there was %q, and is %q", key, before, after)
 			}
 			s.FlushAll(t)
 		}
 	})
+}
+
+// A hash that is no lock, since its values are no counts, is an error too, and stays as it is.
+func TestHashThatIsNoLock(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		m := fairlock.New(dial(t, s, rlock.Config{}), "x")
+		for _, value := range []string{"bob", "0", ""} {
+			must(t, s.Do(t, "HSET", "x", "me", value).Error())
+			before := locktest.Describe(t, s)
+			errs := map[string]error{}
+			_, _, errs["Lock"] = m.Lock(ctx)
+			_, _, errs["TryLock"] = m.TryLock(ctx)
+			_, _, errs["Lock by name"] = m.Lock(rlock.WithOwner(ctx, "me"))
+			_, errs["ForceUnlock"] = m.ForceUnlock(ctx)
+			for what, err := range errs {
+				if !hasText(err, "no lock") || errors.Is(err, rlock.ErrNotAcquired) {
+					t.Errorf("%s where the value is %q: %v", what, value, err)
+				}
+			}
+			if after := locktest.Describe(t, s); after != before {
+				t.Errorf("there was %q, and is %q", before, after)
+			}
+		}
+	})
+}
+
+// A server without memory takes an Unlock, and the release lets the next waiter in.
+func TestUnlockWithoutMemory(t *testing.T) {
+	t.Parallel()
+	s := redistest.Real(t)
+	ctx := within(t, patience)
+	a, b := dial(t, s, silent()), dial(t, s, silent())
+	m := fairlock.New(a, "x")
+	first := lock(t, ctx, m)
+	next := goQueued(t, ctx, fairlock.New(b, "x"), 1)
+	must(t, s.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
+	unlock(t, first)
+	l := granted(t, next, patience, "the waiter")
+	_, _, err := fairlock.New(a, "y").TryLock(ctx)
+	if !hasText(err, "OOM") {
+		t.Errorf("TryLock without memory: %v", err)
+	}
+	unlock(t, l)
+	must(t, s.Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
+	nothingLeft(t, s)
 }

@@ -144,7 +144,7 @@ func TestUnusableTokenIsAnError(t *testing.T) {
 // A waiter is told when what it waits for is no lock any more.
 func TestWaiterIsToldOfAnotherType(t *testing.T) {
 	t.Parallel()
-	for _, key := range []string{"x", "relock_queue:{x}", "relock_heartbeats:{x}"} {
+	for _, key := range []string{"x", "relock_queue:{x}", "relock_waiters:{x}"} {
 		t.Run(key, func(t *testing.T) {
 			each(t, func(t *testing.T, s *redistest.Server) {
 				ctx := within(t, patience)

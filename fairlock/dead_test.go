@@ -175,7 +175,7 @@ func TestCancelledAtTheMomentOfTheGrant(t *testing.T) {
 		first := lock(t, ctx, m)
 		own, cancel := context.WithCancel(ctx)
 		defer cancel()
-		leaver := goQueued(t, own, fairlock.New(b, "x"), 1)
+		leaver := goQueued(t, own, fairlock.New(b, "x"), 1, rlock.Lease(time.Minute)) // a run of one
 		timedOut := goQueued(t, ctx, fairlock.New(b, "x"), 2, rlock.Wait(2*time.Second))
 		last := goQueued(t, ctx, m, 3)
 		proxy.DropMessages(true)

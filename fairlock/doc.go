@@ -7,12 +7,20 @@
 // every other kind of lock on that name: rlock.Mutex, Redisson's RLock and RFairLock.
 //
 // Order: every waiter has a position in a queue in Redis, in the order in which Redis saw
-// them arrive. The release itself grants the lock to the first waiter: one script, one
+// them arrive. The release itself grants the lock to the first entry: one script, one
 // message, and the waiter has the lock without another round trip. A grant costs the same
 // whether ten or ten thousand wait. TryLock does not overtake.
 //
+// Runs: waiters of one session that stand next to each other in the queue are one entry, and are
+// served by one claim. The lock passes from one to the next in memory, in their order, whatever
+// the time slice and a positive Config.HandOverLimit. Then the release grants the next entry. A
+// waiter with [rlock.Lease] or [rlock.WithOwner], and every waiter of a session with
+// HandOverLimit -1, is an entry of its own. Waiters gather while the session's last call is on
+// its way; and for at most 2 ms if the session has waiters in the queue already, or is just being
+// served. A run whose claim was lost is queued again at its old place.
+//
 // A live waiter keeps its position for as long as it waits. Its session sends a heartbeat
-// about five times in Config.QueueLease, one script for up to 200 waiters of a lock. A
+// about five times in Config.QueueLease, one script for up to 200 entries of a lock. A
 // waiter whose context has ended, or whose time is over, leaves the queue at once.
 //
 // Dead waiters do not hold up the others. Where Redis can tell that no connection received
@@ -22,8 +30,8 @@
 // however many died in front of it.
 //
 // A session that was cut off loses the positions of its waiters after a QueueLease without
-// a heartbeat. A waiter that was granted the lock and did not answer loses its position too.
-// They queue again, at the end.
+// a heartbeat. A run that was granted the lock, and whose session did not answer, loses its
+// position too. They queue again, at the end.
 //
 // # What is not
 //
@@ -36,8 +44,8 @@
 // reconnects its channel, the grant may pass a waiter over; the waiter keeps its position.
 // A session that is not allowed to subscribe learns of a grant with its next heartbeat.
 //
-// Speed: a grant takes a message to the waiter's process. This lock is not handed over in
-// memory. Under contention inside one process rlock.Mutex costs Redis far less.
+// Speed: a grant takes a message to the waiters' process. A run of one pays a round trip for each
+// section, so rlock.Mutex costs Redis less where a lock is contended for by Lease or WithOwner.
 //
 // # Clocks
 //

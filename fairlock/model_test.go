@@ -36,27 +36,30 @@ func mutexKind(opts ...rlock.MutexOption) modeltest.MutexKind {
 		Fenced:  len(opts) > 0,
 		Fair:    true,
 		Queue:   queueOf,
-		Helpers: []string{"relock_queue:{model}", "relock_heartbeats:{model}"},
+		Helpers: []string{"relock_queue:{model}", "relock_waiters:{model}"},
 		Ids:     "relock_holds:{model}",
 		New:     func(s *rlock.Session) modeltest.Locker { return fairlock.New(s, "model", opts...) },
 	}
 }
 
-// queueOf takes the places in Redis apart: a flag and a time, two texts with their lengths
-// in front, and an id.
+// queueOf takes the entries in Redis apart, see lua/grant.lua: a place for each waiter of a run.
 func queueOf(m *miniredis.Miniredis) (places []modeltest.Place) {
 	members, _ := m.ZMembers("relock_queue:{model}")
-	for _, s := range members {
-		_, rest, _ := strings.Cut(s, ";")
-		session, rest := cut(rest)
-		owner, _ := cut(rest)
-		places = append(places, modeltest.Place{Session: session, Owner: owner})
+	for _, entry := range members {
+		length, _ := strconv.Atoi(entry[:5])
+		session, rest := entry[5:5+length], entry[5+length:]
+		owner := session + rest
+		if strings.HasPrefix(rest, "#") {
+			owner = rest[1+32:]
+		}
+		n, p := 1, modeltest.Place{Session: session, Owner: owner}
+		if run := m.HGet("relock_waiters:{model}", entry); run != "" { // else it was deleted
+			n, _ = strconv.Atoi(run[3:13])
+			p.Known, p.Shares = true, run[0] == 'o'
+		}
+		for range n {
+			places = append(places, p)
+		}
 	}
 	return places
-}
-
-func cut(s string) (text, rest string) {
-	length, rest, _ := strings.Cut(s, ":")
-	n, _ := strconv.Atoi(length)
-	return rest[:n], rest[n:]
 }

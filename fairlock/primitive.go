@@ -3,6 +3,7 @@ package fairlock
 import (
 	"embed"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,18 +19,19 @@ var luaFiles embed.FS
 var (
 	acquireScript     = script.Load(luaFiles, "lua/acquire.lua")
 	releaseScript     = script.Load(luaFiles, "lua/release.lua")
+	releaseByIDScript = script.Load(luaFiles, "lua/release_by_id.lua")
 	heartbeatScript   = script.Load(luaFiles, "lua/heartbeat.lua")
 	forceUnlockScript = script.Load(luaFiles, "lua/force_unlock.lua")
 	waitersScript     = script.Load(luaFiles, "lua/waiters.lua")
 )
 
 var (
-	plainKind  = engine.Kind{Family: "fair", Exclusive: true, ByID: true, Registers: true}
-	fencedKind = engine.Kind{Family: "fair", Exclusive: true, ByID: true, Registers: true, Fenced: true}
+	plainKind  = engine.Kind{Family: "fair", Exclusive: true}
+	fencedKind = engine.Kind{Family: "fair", Exclusive: true, Fenced: true}
 )
 
-// primitive is what makes the fair lock fair: the hash, its renewal, its extension and its
-// state are those of the plain mutex, but waiters stand in a queue in Redis.
+// primitive is what makes the fair lock fair: the hash, its renewal, its extension, its state
+// and its nested holds are those of the plain mutex, but waiters stand in a queue in Redis.
 type primitive struct {
 	*mutex.Primitive
 	s      *engine.Session
@@ -48,7 +50,7 @@ func newPrimitive(s *engine.Session, n engine.Names, fenced bool) *primitive {
 	return &primitive{Primitive: mutex.New(n, fenced), s: s}
 }
 
-// Kind: exclusive, and each waiter has a place in the queue.
+// Kind: exclusive, and its waiters queue in Redis.
 func (p *primitive) Kind() *engine.Kind {
 	if p.Fenced() {
 		return &fencedKind
@@ -56,18 +58,41 @@ func (p *primitive) Kind() *engine.Kind {
 	return &plainKind
 }
 
-// Unconfirmed is a quarter of the waiters' QueueLease, as in grant.lua.
+// Unconfirmed is a quarter of the session's QueueLease, as in grant.lua.
 func (p *primitive) Unconfirmed() time.Duration { return p.s.Config().QueueLease / 4 }
 
-// Waiter is a place in the queue: a flag, a time, two texts with their lengths in front, and
-// an id. The scripts take it apart, see grant.lua.
-func (p *primitive) Waiter(owner, id string) string { return p.ahead(owner) + id }
+// ahead is what every entry of the session begins with.
+func (p *primitive) ahead() string { return digits(int64(len(p.s.ID())), 5) + p.s.ID() }
 
-func (p *primitive) ahead(owner string) string {
-	return script.Flag(p.Fenced()) + script.Millis(p.s.Config().QueueLease) + ";" + counted(p.s.ID()) + counted(owner)
+// Entry is the name of an entry, which the scripts take apart; see grant.lua. A private owner is
+// the session's id and something behind it, which is not repeated.
+func (p *primitive) Entry(owner, id string) string {
+	if id == "" {
+		return p.ahead() + strings.TrimPrefix(owner, p.s.ID())
+	}
+	return p.ahead() + "#" + id + owner
 }
 
-func counted(s string) string { return strconv.Itoa(len(s)) + ":" + s }
+// Dismiss releases what an entry of this session was granted under a key.
+func (p *primitive) Dismiss(key, entry string) script.Command {
+	op := engine.Op{All: true, Private: true}
+	rest, _ := strings.CutPrefix(entry, p.ahead())
+	if named, ok := strings.CutPrefix(rest, "#"); ok && len(named) > idLength {
+		op = engine.Op{Owner: named[idLength:], Ends: []string{named[:idLength]}}
+	} else {
+		op.Owner = p.s.ID() + rest
+	}
+	return newPrimitive(p.s, p.s.NamesOf(key), false).Release(&op)
+}
+
+// idLength is that of the ids of holds, see idgen.Request.
+const idLength = 32
+
+// digits writes n with at least that many digits.
+func digits(n int64, width int) string {
+	s := strconv.FormatInt(n, 10)
+	return strings.Repeat("0", max(0, width-len(s))) + s
+}
 
 // command returns a script call with the keys and arguments that all scripts share in front.
 func (p *primitive) command(sc *script.Script, args ...string) script.Command {
@@ -75,7 +100,7 @@ func (p *primitive) command(sc *script.Script, args ...string) script.Command {
 	if front == nil {
 		n := p.Names()
 		front = &shared{
-			keys: []string{n.Key(), n.Prefixed("relock_queue"), p.heartbeats(), p.IDs(), p.Token()},
+			keys: []string{n.Key(), n.Prefixed("relock_queue"), p.waiting(), p.IDs(), p.Token()},
 			// PUBLISH to a session's channel is heard in the whole Cluster, but counts one node.
 			args: []string{p.Channel(), n.Publish(), engine.SessionChannel, script.Flag(!p.s.Cluster()), script.Millis(p.s.Config().QueueLease)},
 		}
@@ -85,36 +110,57 @@ func (p *primitive) command(sc *script.Script, args ...string) script.Command {
 	return script.Command{Script: sc, Keys: front.keys, Args: append(append(all, front.args...), args...)}
 }
 
-func (p *primitive) heartbeats() string { return p.Names().Prefixed("relock_heartbeats") }
+// waiting is the key of what is known of the queue.
+func (p *primitive) waiting() string { return p.Names().Prefixed("relock_waiters") }
 
-// Acquire is acquire.lua. A fair lock is not handed over, so one token is enough.
-func (p *primitive) Acquire(op *engine.Op) script.Command {
-	place := ""
-	if op.Wait {
-		place = p.Waiter(op.Owner, op.ID)
-	}
-	return p.command(acquireScript,
-		op.Owner, script.Millis(op.Lease), strconv.Itoa(op.Held), op.ID, script.Flag(op.Tokens > 0), place,
-		script.Flag(p.s.CannotListen()))
+// life is what the queue knows of the session, but for the time.
+func (p *primitive) life() string {
+	ms, _ := strconv.ParseInt(script.Millis(p.s.Config().QueueLease), 10, 64)
+	return flag(p.s.CannotListen(), "d") + digits(ms, 13)
 }
 
-// Release is release.lua.
+func flag(set bool, letter string) string {
+	if set {
+		return letter
+	}
+	return "-"
+}
+
+// Acquire is acquire.lua. A nested hold is that of a plain mutex: nobody waits for it.
+func (p *primitive) Acquire(op *engine.Op) script.Command {
+	if op.Held > 0 {
+		return p.Primitive.Acquire(op)
+	}
+	args := []string{op.Owner, script.Millis(op.Lease), script.Itoa(int64(op.Tokens)), op.ID}
+	at := op.Place
+	if at == nil {
+		return p.command(acquireScript, append(args, "", "", "0", "", "", "", "", "0")...)
+	}
+	if at.Entry == "" {
+		return p.command(acquireScript, append(args, "", "", "0", "", "", "", "", "-1")...)
+	}
+	flags := flag(at.Open, "o") + flag(p.Fenced(), "f") + flag(op.ID != "", "n")
+	joined := ""
+	if at.Join != "" {
+		joined = flags + digits(int64(at.Joined), 10)
+	}
+	return p.command(acquireScript, append(args, at.Entry, at.Join, script.Itoa(at.Last),
+		flags+digits(int64(at.Waiting), 10), joined, p.s.ID(), p.life(), script.Itoa(at.Before))...)
+}
+
+// Release is release.lua, or release_by_id.lua.
 func (p *primitive) Release(op *engine.Op) script.Command {
-	owner := "0"
-	switch {
-	case op.All:
-		owner = "2"
-	case op.Private:
-		owner = "1"
+	if op.All {
+		return p.command(releaseScript, op.Owner, p.Entry(op.Owner, ""))
 	}
 	args := make([]string, 0, 5+len(op.Ends)+len(op.IDs))
-	args = append(args, op.Owner, owner, script.Millis(op.Keep), p.ahead(op.Owner), strconv.Itoa(len(op.Ends)))
-	return p.command(releaseScript, append(append(args, op.Ends...), op.IDs...)...)
+	args = append(args, op.Owner, script.Flag(op.Private), script.Millis(op.Keep), p.ahead()+"#", strconv.Itoa(len(op.Ends)))
+	return p.command(releaseByIDScript, append(append(args, op.Ends...), op.IDs...)...)
 }
 
 // Heartbeat is heartbeat.lua.
-func (p *primitive) Heartbeat(waiters []string) script.Command {
-	return p.command(heartbeatScript, append([]string{script.Flag(p.s.CannotListen())}, waiters...)...)
+func (p *primitive) Heartbeat(entries []string) script.Command {
+	return p.command(heartbeatScript, append([]string{p.s.ID(), p.life()}, entries...)...)
 }
 
 // ForceUnlock is force_unlock.lua.
@@ -124,5 +170,5 @@ func (p *primitive) ForceUnlock() script.Command {
 
 // waiters is waiters.lua.
 func (p *primitive) waiters() script.Command {
-	return script.Command{Script: waitersScript, Keys: []string{p.heartbeats()}}
+	return script.Command{Script: waitersScript, Keys: []string{p.waiting()}}
 }

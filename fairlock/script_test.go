@@ -2,6 +2,8 @@ package fairlock_test
 
 import (
 	"fmt"
+	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,22 +16,31 @@ import (
 	"relock/internal/test/redistest"
 )
 
-// Places of two waiters of the session A, with the owners o1 and o2 and the ids i1 and i2.
+// Entries of two runs of one waiter of the session A, with the owners A1 and A2; one of a named
+// owner; and what is known of them.
 const (
-	p1 = "01000000;1:A2:o1i1"
-	p2 = "01000000;1:A2:o2i2"
-	f1 = "11000000;1:A2:o1i1" // the same, but they want tokens
-	f2 = "11000000;1:A2:o2i2"
+	e1 = "00001A1"
+	e2 = "00001A2"
+	en = "00001A#" + idN + "ann"
 
-	fresh = " 2999999999999 " // it keeps its place for longer than it asked for
-	stale = " 1 "
+	idN = "0123456789abcdef0123456789abcdef"
+
+	run1   = "o--" + "0000000001" // one waiter, others may join
+	run3   = "o--" + "0000000003"
+	fenced = "of-" + "0000000001"
+	named  = "--n" + "0000000001"
+
+	life = "-" + "0000001000000" // a QueueLease of a thousand seconds, and it can be told
+
+	fresh = "2999999999999" // it keeps its entries for longer than it asked for
+	stale = "1"
 
 	heldByMe    = "HSET lock me 1"
 	heldByOther = "HSET lock other 1"
 	mineByID    = "SADD ids a"
 )
 
-var keys = locktest.Keys("lock", "queue", "heartbeats", "ids", "token")
+var keys = locktest.Keys("lock", "queue", "waiters", "ids", "token")
 
 // args are those of grant.lua, for a server of which PUBLISH does not tell who hears, and
 // those of the script. The QueueLease is a thousand seconds.
@@ -44,95 +55,123 @@ func telling(more ...string) []string {
 	return a
 }
 
-// Arguments of acquire.lua for the first hold of an owner, and for one more.
-func enter(owner, id, place string) []string {
-	return args(owner, "300000", "0", id, "0", place, "0")
+// Arguments of acquire.lua: for a run with that entry, one waiter and the number 7, that may join
+// another; for a caller that does not wait; for a named owner.
+func enter(entry, join string) []string {
+	joined := ""
+	if join != "" {
+		joined = run3
+	}
+	return args("A"+entry[6:], "300000", "0", "", entry, join, "7", run1, joined, "A", life, "0")
 }
 
-func enterFenced(owner, id, place string) []string {
-	return args(owner, "300000", "0", id, "1", place, "0")
+func enterFenced(entry string, n string) []string {
+	return args("A"+entry[6:], "300000", n, "", entry, "", "7", fenced, "", "A", life, "0")
 }
 
-func again(owner, id string) []string { return args(owner, "300000", "1", id, "0", "", "0") }
+func try(owner, tokens, id string) []string {
+	return args(owner, "300000", tokens, id, "", "", "0", "", "", "", "", "0")
+}
+
+func enterNamed(tokens string) []string {
+	return args("ann", "300000", tokens, idN, en, "", "7", named, "", "A", life, "0")
+}
 
 // set is a state.
 func set(cmds ...string) [][]string { return locktest.Setup(cmds...) }
 
-// waiting is a state with these waiters, in this order, fresh or stale.
-func waiting(heard string, places ...string) (cmds []string) {
-	for i, p := range places {
-		cmds = append(cmds, fmt.Sprint("ZADD queue ", i+1, " ", p), "ZADD heartbeats"+heard+p)
+// waiting is a state with these entries, in this order, of a session that was heard of until
+// then; of each its flags and number of waiters, and 3 as the number of the last.
+func waiting(until string, entries ...string) (cmds []string) {
+	for i := 0; i < len(entries); i += 2 {
+		cmds = append(cmds, fmt.Sprint("ZADD queue ", i+1, " ", entries[i]), "HSET waiters "+entries[i]+" "+entries[i+1]+"3")
 	}
-	return cmds
+	return append(cmds, "HSET waiters sA "+life+until)
 }
 
-// In replies and states "~" stands for whatever counts in ms: a TTL, or Redis's time.
+// known is how a state reads in which the session was heard of, and these entries wait.
+func known(until string, entries ...string) string {
+	sort.Strings(entries)
+	return "waiters{" + strings.Join(append(entries, "sA:"+life+until), " ") + "}"
+}
+
+// In replies and states "~" stands for whatever counts in ms or µs: a TTL, Redis's time, a place.
 var scriptCases = []locktest.ScriptCase{
-	locktest.Case("a free lock is taken", "acquire", nil, keys, enter("o1", "i1", p1), "[1 1 0 1]", "[1 1 0 1]", "ids(i1) lock{o1:1}"),
-	locktest.Case("a free lock is taken at once", "acquire", nil, keys, enter("o1", "i1", ""), "[1 1 0 1]", "[1 1 0 1]", "ids(i1) lock{o1:1}"),
-	locktest.Case("the first that waits is told the TTL", "acquire", set(heldByOther, "PEXPIRE lock 900000"), keys, enter("o1", "i1", p1), "[0 ~ ~ 0]", "[0 ~ ~ 0]", "heartbeats<"+p1+"> lock{other:1} queue<"+p1+">"),
-	locktest.Case("the second is told nothing", "acquire", set(append(waiting(fresh, p2), heldByOther, "PEXPIRE lock 900000")...), keys, enter("o1", "i1", p1), "[0 -1 ~ 0]", "[0 -1 ~ 0]", "heartbeats<"+p1+" "+p2+"> lock{other:1} queue<"+p2+" "+p1+">"),
-	locktest.Case("a place is kept", "acquire", set(append(waiting(fresh, p1, p2), heldByOther)...), keys, enter("o1", "i1", p1), "[0 -1 ~ 0]", "[0 -1 ~ 0]", "heartbeats<"+p1+" "+p2+"> lock{other:1} queue<"+p1+" "+p2+">"),
-	locktest.Case("who does not wait does not queue", "acquire", set(heldByOther), keys, enter("o1", "i1", ""), "[0 -1 ~ 0]", "[0 -1 ~ 0]", "lock{other:1}"),
-	locktest.Case("who does not wait does not overtake", "acquire", set(waiting(fresh, p2)...), keys, enter("o1", "i1", ""), "[0 ~ ~ 0]", "[0 ~ ~ 0]", "ids(i2) lock{o2:1}"),
-	locktest.Case("who comes does not overtake", "acquire", set(waiting(fresh, p2)...), keys, enter("o1", "i1", p1), "[0 ~ ~ 0]", "[0 ~ ~ 0]", "heartbeats<"+p1+"> ids(i2) lock{o2:1} queue<"+p1+">"),
-	locktest.Case("the first is let in", "acquire", set(waiting(fresh, p1, p2)...), keys, enter("o1", "i1", p1), "[1 1 0 1]", "[1 1 0 1]", "heartbeats<"+p2+"> ids(i1) lock{o1:1} queue<"+p2+">"),
-	locktest.Case("the dead leave the queue", "acquire", set(waiting(stale, p2)...), keys, enter("o1", "i1", p1), "[1 1 0 1]", "[1 1 0 1]", "ids(i1) lock{o1:1}"),
-	locktest.Case("who cannot be told is passed over", "acquire", set(waiting(fresh, p2)...), keys, telling("o1", "300000", "0", "i1", "0", p1, "0"), "[1 1 0 1]", "[1 1 0 1]", "heartbeats<"+p2+"> ids(i1) lock{o1:1} queue<"+p2+">"),
-	locktest.Case("a lost heartbeat is a dead waiter", "acquire", set("ZADD queue 1 "+p2), keys, enter("o1", "i1", p1), "[1 1 0 1]", "[1 1 0 1]", "ids(i1) lock{o1:1}"),
-	locktest.Case("what is no place is no waiter", "acquire", set("ZADD queue 1 nonsense"), keys, enter("o1", "i1", p1), "[1 1 0 1]", "[1 1 0 1]", "ids(i1) lock{o1:1}"),
-	locktest.Case("a grant is taken up", "acquire", set("HSET lock o1 1", "SADD ids i1", "PEXPIRE lock 1000"), keys, enter("o1", "i1", p1), "[1 1 0 1]", "[1 1 0 1]", "ids(i1) lock{o1:1}"),
-	locktest.Case("a further hold is counted once", "acquire", set("HSET lock o1 1", "SADD ids i1"), keys, again("o1", "i9"), "[1 2 0 1]", "[1 2 0 1]", "ids(i1 i9) lock{o1:2}"),
-	locktest.Case("an owner that got in elsewhere leaves the queue", "acquire", set(append(waiting(fresh, p1), "HSET lock o1 1", "SADD ids i9")...), keys, enter("o1", "i1", p1), "[1 2 0 1]", "[1 2 0 1]", "ids(i1 i9) lock{o1:2}"),
-	locktest.Case("who gets in after its queue was deleted leaves nothing there", "acquire", set("ZADD heartbeats"+fresh+p1), keys, enter("o1", "i1", p1), "[1 1 0 1]", "[1 1 0 1]", "ids(i1) lock{o1:1}"),
-	locktest.Case("a further hold does not queue", "acquire", set(append(waiting(fresh, p2), "HSET lock o1 1", "SADD ids i1")...), keys, again("o1", "i9"), "[1 2 0 1]", "[1 2 0 1]", "heartbeats<"+p2+"> ids(i1 i9) lock{o1:2} queue<"+p2+">"),
-	locktest.Case("a further hold on a lost lock is no hold", "acquire", nil, keys, again("o1", "i9"), "[-1 0 0 0]", "[-1 0 0 0]", ""),
-	locktest.Case("ids of an earlier life do not count", "acquire", set("SADD ids i1 i9"), keys, enter("o1", "i1", ""), "[1 1 0 1]", "[1 1 0 1]", "ids(i1) lock{o1:1}"),
-	locktest.Case("a token is drawn once", "acquire", set("SET token 41"), keys, enterFenced("o1", "i1", f1), "[1 1 42 1]", "[1 1 42 1]", "ids(i1) lock{o1:1} token=42"),
-	locktest.Case("a further hold needs no token", "acquire", set("HSET lock o1 1", "SADD ids i1", "SET token 42"), keys, args("o1", "300000", "1", "i9", "0", "", "0"), "[1 2 0 1]", "[1 2 0 1]", "ids(i1 i9) lock{o1:2} token=42"),
-	locktest.Case("a token is drawn on demand, once", "acquire", set("HSET lock o1 1", "SADD ids i1", "SET token 42"), keys, args("o1", "300000", "1", "i9", "1", "", "0"), "[1 2 43 1]", "[1 2 43 1]", "ids(i1 i9) lock{o1:2} token=43"),
-	locktest.Case("a named owner that is in elsewhere keeps the token", "acquire", set("HSET lock o1 1", "SADD ids i1", "SET token 42"), keys, enterFenced("o1", "i9", ""), "[1 2 42 1]", "[1 2 42 1]", "ids(i1 i9) lock{o1:2} token=42"),
-	locktest.Case("a token is drawn for who is let in", "acquire", set(append(waiting(fresh, f2), "SET token 42")...), keys, enterFenced("o1", "i1", ""), "[0 ~ ~ 0]", "[0 ~ ~ 0]", "ids(i2) lock{o2:1} token=43"),
-	locktest.Case("an unusable token changes nothing", "acquire", set("SET token x"), keys, enterFenced("o1", "i1", f1), "WRONGTYPE", "WRONGTYPE", "token=x"),
-	locktest.Case("who wants no token draws none", "acquire", set("SET token x"), keys, enter("o1", "i1", p1), "[1 1 0 1]", "[1 1 0 1]", "ids(i1) lock{o1:1} token=x"),
-	locktest.Case("a token that cannot be counted up changes nothing", "acquire", set("SET token 1.5"), keys, enterFenced("o1", "i1", ""), "WRONGTYPE", "WRONGTYPE", "token=1.5"),
-	locktest.Case("no waiter is let in without its token", "acquire", set(append(waiting(fresh, f2), "SET token x")...), keys, enter("o1", "i1", p1), "[0 -1 ~ 0]", "[0 -1 ~ 0]", "heartbeats<"+p1+" "+f2+"> queue<"+f2+" "+p1+"> token=x"),
-	locktest.Case("another type is not entered", "acquire", set("SET lock x"), keys, enter("o1", "i1", p1), "WRONGTYPE", "WRONGTYPE", "lock=x"),
+	locktest.Case("a free lock is taken", "acquire", nil, keys, enter(e1, ""), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1}"),
+	locktest.Case("a free lock is taken at once", "acquire", nil, keys, try("A1", "0", ""), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1}"),
+	locktest.Case("a named owner takes a free lock", "acquire", set("SADD ids old"), keys, enterNamed("0"), "[1 1 0 0]", "[1 1 0 0]", "ids("+idN+") lock{ann:1}"),
+	locktest.Case("the first that waits is told the TTL", "acquire", set(heldByOther, "PEXPIRE lock 900000"), keys, enter(e1, ""), "[0 ~ ~ ~]", "[0 ~ ~ ~]", "lock{other:1} queue<"+e1+"> "+known("~", e1+":"+run1+"7")),
+	locktest.Case("the second is told nothing", "acquire", set(append(waiting(fresh, e2, run1), heldByOther, "PEXPIRE lock 900000")...), keys, enter(e1, ""), "[0 -1 ~ ~]", "[0 -1 ~ ~]", "lock{other:1} queue<"+e2+" "+e1+"> "+known("~", e1+":"+run1+"7", e2+":"+run1+"3")),
+	locktest.Case("a run joins the entry that is last", "acquire", set(append(waiting(fresh, e2, run1), heldByOther)...), keys, enter(e1, e2), "[0 -1 ~ 0]", "[0 -1 ~ 0]", "lock{other:1} queue<"+e2+"> "+known("~", e2+":"+run3+"7")),
+	locktest.Case("a run does not join an entry that is not last", "acquire", set(append(waiting(fresh, e2, run1, "00001A9", run1), heldByOther)...), keys, enter(e1, e2), "[0 -1 ~ ~]", "[0 -1 ~ ~]", "lock{other:1} queue<"+e2+" 00001A9 "+e1+"> "+known("~", e1+":"+run1+"7", e2+":"+run1+"3", "00001A9:"+run1+"3")),
+	locktest.Case("a run that has joined is not added when others came behind", "acquire", set(append(waiting(fresh, e2, run3, "00001A9", run1), heldByOther, "HSET waiters "+e2+" "+run3+"7")...), keys, enter(e1, e2), "[0 -1 ~ 0]", "[0 -1 ~ 0]", "lock{other:1} queue<"+e2+" 00001A9> "+known("~", e2+":"+run3+"7", "00001A9:"+run1+"3")),
+	locktest.Case("a run gets an entry when the one to join is gone", "acquire", set(heldByOther), keys, enter(e1, e2), "[0 -1 ~ ~]", "[0 -1 ~ ~]", "lock{other:1} queue<"+e1+"> "+known("~", e1+":"+run1+"7")),
+	locktest.Case("a place is kept", "acquire", set(append(waiting(fresh, e1, run3, e2, run1), heldByOther)...), keys, enter(e1, ""), "[0 -1 ~ 1]", "[0 -1 ~ 1]", "lock{other:1} queue<"+e1+" "+e2+"> "+known("~", e1+":"+run1+"7", e2+":"+run1+"3")),
+	locktest.Case("an old place is in front of the others", "acquire", set(append(waiting(fresh, "00001A9", run1, e2, run1), heldByOther)...), keys, args("A1", "300000", "0", "", e1, "", "7", run1, "", "A", life, "2"), "[0 -1 ~ 2]", "[0 -1 ~ 2]", "lock{other:1} queue<00001A9 "+e1+" "+e2+"> "+known("~", e1+":"+run1+"7", e2+":"+run1+"3", "00001A9:"+run1+"3")),
+	locktest.Case("who does not wait does not queue", "acquire", set(heldByOther), keys, try("A1", "0", ""), "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1}"),
+	locktest.Case("who does not wait does not overtake", "acquire", set(waiting(fresh, e2, run1)...), keys, try("A1", "0", ""), "[0 -1 0 0]", "[0 -1 0 0]", "lock{A2:1}"),
+	locktest.Case("who comes does not overtake", "acquire", set(waiting(fresh, e2, run1)...), keys, enter(e1, ""), "[0 ~ ~ ~]", "[0 ~ ~ ~]", "lock{A2:1} queue<"+e1+"> "+known("~", e1+":"+run1+"7")),
+	locktest.Case("the first is let in", "acquire", set(waiting(fresh, e1, run1, e2, run1)...), keys, enter(e1, ""), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1} queue<"+e2+"> "+known("~", e2+":"+run1+"3")),
+	locktest.Case("the dead leave the queue", "acquire", set("ZADD queue 1 00001B2", "HSET waiters 00001B2 "+run1+"3 sB "+life+stale), keys, enter(e1, ""), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1}"),
+	locktest.Case("who cannot be told is passed over", "acquire", set("ZADD queue 1 00001B2", "HSET waiters 00001B2 "+run1+"3 sB "+life+fresh), keys, telling(enter(e1, "")[5:]...), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1} queue<00001B2> waiters{00001B2:"+run1+"3 sA:"+life+"~ sB:"+life+"~}"),
+	locktest.Case("an entry of which nothing is known is that of nobody", "acquire", set("ZADD queue 1 "+e2), keys, enter(e1, ""), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1}"),
+	locktest.Case("what is no entry is no waiter", "acquire", set("ZADD queue 1 nonsense"), keys, enter(e1, ""), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1}"),
+	locktest.Case("a grant is taken up", "acquire", set("HSET lock A1 1", "PEXPIRE lock 1000"), keys, enter(e1, ""), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1}"),
+	locktest.Case("a named owner that got in elsewhere leaves the queue", "acquire", set(append(waiting(fresh, en, named), "HSET lock ann 1", "SADD ids i9")...), keys, enterNamed("0"), "[1 2 0 0]", "[1 2 0 0]", "ids("+idN+" i9) lock{ann:2}"),
+	locktest.Case("tokens are reserved once", "acquire", set("SET token 41"), keys, enterFenced(e1, "3"), "[1 1 44 0]", "[1 1 44 0]", "lock{A1:1} token=44"),
+	locktest.Case("a named owner that is in elsewhere keeps the token", "acquire", set("HSET lock ann 1", "SADD ids i1", "SET token 42"), keys, try("ann", "1", "i9"), "[1 2 42 0]", "[1 2 42 0]", "ids(i1 i9) lock{ann:2} token=42"),
+	locktest.Case("as many tokens are drawn as wait", "acquire", set(append(waiting(fresh, e2, "of-0000000003"), "SET token 42")...), keys, try("A1", "0", ""), "[0 -1 0 0]", "[0 -1 0 0]", "lock{A2:1} token=45"),
+	locktest.Case("an unusable token changes nothing", "acquire", set("SET token x"), keys, enterFenced(e1, "1"), "WRONGTYPE", "WRONGTYPE", "token=x"),
+	locktest.Case("who wants no token draws none", "acquire", set("SET token x"), keys, enter(e1, ""), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1} token=x"),
+	locktest.Case("a token that cannot be counted up changes nothing", "acquire", set("SET token 1.5"), keys, try("A1", "1", ""), "WRONGTYPE", "WRONGTYPE", "token=1.5"),
+	locktest.Case("no waiter is let in without its token", "acquire", set(append(waiting(fresh, e2, fenced), "SET token x")...), keys, enter(e1, ""), "[0 -1 ~ ~]", "[0 -1 ~ ~]", "queue<"+e2+" "+e1+"> token=x "+known("~", e1+":"+run1+"7", e2+":"+fenced+"3")),
+	locktest.Case("another type is not entered", "acquire", set("SET lock x"), keys, enter(e1, ""), "WRONGTYPE", "WRONGTYPE", "lock=x"),
+	locktest.Case("a hash that is no lock is not entered", "acquire", set("HSET lock name bob"), keys, enter(e1, ""), "WRONGTYPE", "WRONGTYPE", "lock{name:bob}"),
+	locktest.Case("a read-write lock is a lock", "acquire", set("HSET lock mode read B1 1"), keys, try("A1", "0", ""), "[0 -1 0 0]", "[0 -1 0 0]", "lock{B1:1 mode:read}"),
 
-	locktest.Case("the last hold frees the lock", "release", set(heldByMe, mineByID), keys, args("me", "0", "0", "01000000;1:A2:me", "1", "a"), "[0 1 -1]", "[0 0 -1]", ""),
-	locktest.Case("the next is let in", "release", set(append(waiting(fresh, p1, p2), heldByMe, mineByID)...), keys, args("me", "0", "0", "01000000;1:A2:me", "1", "a"), "[0 1 -1]", "[0 0 -1]", "heartbeats<"+p2+"> ids(i1) lock{o1:1} queue<"+p2+">"),
-	locktest.Case("the dead are skipped", "release", set(append(waiting(stale, p1), heldByMe, mineByID, "ZADD queue 2 "+p2, "ZADD heartbeats"+fresh+p2)...), keys, args("me", "0", "0", "01000000;1:A2:me", "1", "a"), "[0 1 -1]", "[0 0 -1]", "ids(i2) lock{o2:1}"),
-	locktest.Case("a waiter that cannot be told stays in the queue", "release", set(append(waiting(fresh, p1), heldByMe, mineByID)...), keys, telling("me", "0", "0", "01000000;1:A2:me", "1", "a"), "[0 1 0]", "[0 0 -1]", "heartbeats<"+p1+"> queue<"+p1+">"),
-	locktest.Case("who cannot be told anything is let in all the same", "release", set(heldByMe, mineByID, "ZADD queue 1 "+p1, "ZADD heartbeats 3000000000000.5 "+p1), keys, telling("me", "0", "0", "01000000;1:A2:me", "1", "a"), "[0 1 -1]", "[0 0 -1]", "ids(i1) lock{o1:1}"),
-	locktest.Case("a token is drawn for the next", "release", set(append(waiting(fresh, f1), heldByMe, mineByID, "SET token 7")...), keys, args("me", "0", "0", "01000000;1:A2:me", "1", "a"), "[0 1 -1]", "[0 0 -1]", "ids(i1) lock{o1:1} token=8"),
-	locktest.Case("several holds end at once", "release", set("HSET lock me 2", "SADD ids a b"), keys, args("me", "0", "0", "01000000;1:A2:me", "2", "b", "a"), "[0 1 -1]", "[0 0 -1]", ""),
-	locktest.Case("an inner hold ends", "release", set(append(waiting(fresh, p1), "HSET lock me 2", "SADD ids a b")...), keys, args("me", "0", "0", "01000000;1:A2:me", "1", "b"), "[1 1 -1]", "[1 0 -1]", "heartbeats<"+p1+"> ids(a) lock{me:1} queue<"+p1+">"),
-	locktest.Case("a hold of an earlier life is not released", "release", set(heldByMe, mineByID), keys, args("me", "0", "0", "01000000;1:A2:me", "1", "z"), "[1 0 -1]", "[1 0 -1]", "ids(a) lock{me:1}"),
-	locktest.Case("somebody else's hold is not released", "release", set(heldByOther, mineByID), keys, args("me", "0", "0", "01000000;1:A2:me", "1", "a"), "[0 0 -1]", "[0 0 -1]", "ids(a) lock{other:1}"),
-	locktest.Case("all of a private owner ends, whatever the ids", "release", set("HSET lock me 3", mineByID), keys, args("me", "2", "0", "01000000;1:A2:me", "0"), "[0 1 -1]", "[0 0 -1]", ""),
-	locktest.Case("all of a private owner ends, and its place goes", "release", set(append(waiting(fresh, p1, p2), "HSET lock o1 2")...), keys, args("o1", "2", "0", "01000000;1:A2:o1", "1", "i1"), "[0 1 -1]", "[0 0 -1]", "ids(i2) lock{o2:1}"),
-	locktest.Case("a private owner that is lost ends nothing", "release", set(heldByOther, mineByID), keys, args("me", "2", "0", "01000000;1:A2:me", "0"), "[0 0 -1]", "[0 0 -1]", "ids(a) lock{other:1}"),
-	locktest.Case("the receivers are told where they are counted", "release", set(heldByMe, mineByID), keys, telling("me", "2", "0", "01000000;1:A2:me", "0"), "[0 1 0]", "[0 0 -1]", ""),
-	locktest.Case("a waiter leaves the queue", "release", set(append(waiting(fresh, p1, p2), heldByOther)...), keys, args("o1", "0", "0", "01000000;1:A2:o1", "1", "i1"), "[0 0 -1]", "[0 0 -1]", "heartbeats<"+p2+"> lock{other:1} queue<"+p2+">"),
-	locktest.Case("a waiter that was just let in passes it on", "release", set(append(waiting(fresh, p2), "HSET lock o1 1", "SADD ids i1")...), keys, args("o1", "0", "0", "01000000;1:A2:o1", "1", "i1"), "[0 1 -1]", "[0 0 -1]", "ids(i2) lock{o2:1}"),
-	locktest.Case("a waiter that leaves a free lock lets the next one in", "release", set(waiting(fresh, p1, p2)...), keys, args("o1", "0", "0", "01000000;1:A2:o1", "1", "i1"), "[0 0 -1]", "[0 0 -1]", "ids(i2) lock{o2:1}"),
-	locktest.Case("another type is left alone", "release", set("SET lock x"), keys, args("me", "0", "0", "01000000;1:A2:me", "1", "a"), "[0 0 -1]", "[0 0 -1]", "lock=x"),
+	locktest.Case("a private owner ends", "release", set("HSET lock A9 1"), keys, args("A9", "00001A9"), "[0 1 -1]", "[0 0 -1]", ""),
+	locktest.Case("the next is let in", "release", set(append(waiting(fresh, e1, run3, e2, run1), "HSET lock A9 1")...), keys, args("A9", "00001A9"), "[0 1 -1]", "[0 0 -1]", "lock{A1:1} queue<"+e2+"> "+known("~", e2+":"+run1+"3")),
+	locktest.Case("a named owner is let in with its id", "release", set(append(waiting(fresh, en, named), "HSET lock A9 1", "SADD ids old")...), keys, args("A9", "00001A9"), "[0 1 -1]", "[0 0 -1]", "ids("+idN+") lock{ann:1}"),
+	locktest.Case("the dead are skipped", "release", set(append(waiting(fresh, e1, run1), "HSET lock A9 1", "ZADD queue 0 00001B2", "HSET waiters 00001B2 "+run1+"3 sB "+life+stale)...), keys, args("A9", "00001A9"), "[0 1 -1]", "[0 0 -1]", "lock{A1:1}"),
+	locktest.Case("a waiter that cannot be told stays in the queue", "release", set(append(waiting(fresh, e1, run1), "HSET lock A9 1")...), keys, telling("A9", "00001A9"), "[0 1 0]", "[0 0 -1]", "queue<"+e1+"> "+known("~", e1+":"+run1+"3")),
+	locktest.Case("who cannot be told anything is let in all the same", "release", set("HSET lock A9 1", "ZADD queue 1 "+e1, "HSET waiters "+e1+" "+run1+"3 sA d"+life[1:]+"2999999999999"), keys, telling("A9", "00001A9"), "[0 1 -1]", "[0 0 -1]", "lock{A1:1}"),
+	locktest.Case("tokens are drawn for the next", "release", set(append(waiting(fresh, e1, "of-0000000003"), "HSET lock A9 1", "SET token 7")...), keys, args("A9", "00001A9"), "[0 1 -1]", "[0 0 -1]", "lock{A1:1} token=10"),
+	locktest.Case("all of a private owner ends, whatever the ids", "release", set("HSET lock A9 3", mineByID), keys, args("A9", "00001A9"), "[0 1 -1]", "[0 0 -1]", ""),
+	locktest.Case("a private owner that is lost ends nothing", "release", set(heldByOther, mineByID), keys, args("A9", "00001A9"), "[0 0 -1]", "[0 0 -1]", "ids(a) lock{other:1}"),
+	locktest.Case("the receivers are told where they are counted", "release", set("HSET lock A9 1"), keys, telling("A9", "00001A9"), "[0 1 0]", "[0 0 -1]", ""),
+	locktest.Case("a run leaves the queue", "release", set(append(waiting(fresh, e1, run1, e2, run1), heldByOther)...), keys, args("A1", e1), "[0 0 -1]", "[0 0 -1]", "lock{other:1} queue<"+e2+"> "+known("~", e2+":"+run1+"3")),
+	locktest.Case("a run leaves whose queue was deleted", "release", set(append(waiting(fresh, e2, run1), heldByOther, "HSET waiters "+e1+" "+run1+"3")...), keys, args("A1", e1), "[0 0 -1]", "[0 0 -1]", "lock{other:1} queue<"+e2+"> "+known("~", e2+":"+run1+"3")),
+	locktest.Case("a run that was just let in passes it on", "release", set(append(waiting(fresh, e2, run1), "HSET lock A1 1")...), keys, args("A1", e1), "[0 1 -1]", "[0 0 -1]", "lock{A2:1}"),
+	locktest.Case("a run that leaves a free lock lets the next one in", "release", set(waiting(fresh, e1, run1, e2, run1)...), keys, args("A1", e1), "[0 0 -1]", "[0 0 -1]", "lock{A2:1}"),
+	locktest.Case("fields of others stay", "release", set("HSET lock A9 1 other 1"), keys, args("A9", "00001A9"), "[0 1 -1]", "[0 0 -1]", "lock{other:1}"),
+	locktest.Case("another type is left alone", "release", set("SET lock x"), keys, args("A9", "00001A9"), "[0 0 -1]", "[0 0 -1]", "lock=x"),
 
-	locktest.Case("places are kept", "heartbeat", set(append(waiting(stale, p1, p2), heldByOther, "PEXPIRE lock 900000")...), keys, args("0", p2, p1), "[-1 ~ ~]", "[-1 ~ ~]", "heartbeats<"+p1+" "+p2+"> lock{other:1} queue<"+p1+" "+p2+">"),
-	locktest.Case("a place that is gone is not made", "heartbeat", set(heldByOther), keys, args("0", p1), "[0 ~]", "[0 ~]", "lock{other:1}"),
-	locktest.Case("the first is let in by its heartbeat", "heartbeat", set(waiting(stale, p1)...), keys, telling("0", p1), "[0 ~]", "[0 ~]", "ids(i1) lock{o1:1}"),
-	locktest.Case("another's heartbeat lets the first in", "heartbeat", set(waiting(fresh, p1, p2)...), keys, args("0", p2), "[~ ~]", "[~ ~]", "heartbeats<"+p2+"> ids(i1) lock{o1:1} queue<"+p2+">"),
-	locktest.Case("a heartbeat does not overtake", "heartbeat", set(append(waiting(fresh, p1, p2), heldByOther)...), keys, args("0", p2), "[-1 ~]", "[-1 ~]", "heartbeats<"+p2+" "+p1+"> lock{other:1} queue<"+p1+" "+p2+">"),
-	locktest.Case("an owner that got in elsewhere is to ask", "heartbeat", set(append(waiting(fresh, p1), "HSET lock o1 1", "SADD ids i9")...), keys, args("0", p1), "[0 ~]", "[0 ~]", "heartbeats<"+p1+"> ids(i9) lock{o1:1} queue<"+p1+">"),
+	locktest.Case("the last hold frees the lock", "release_by_id", set(heldByMe, mineByID), keys, args("me", "0", "0", "00001A#", "1", "a"), "[0 1 -1]", "[0 0 -1]", ""),
+	locktest.Case("the next is let in", "release_by_id", set(append(waiting(fresh, e1, run1), heldByMe, mineByID)...), keys, args("me", "0", "0", "00001A#", "1", "a"), "[0 1 -1]", "[0 0 -1]", "lock{A1:1}"),
+	locktest.Case("several holds end at once", "release_by_id", set("HSET lock me 2", "SADD ids a b"), keys, args("me", "0", "0", "00001A#", "2", "b", "a"), "[0 1 -1]", "[0 0 -1]", ""),
+	locktest.Case("an inner hold ends", "release_by_id", set(append(waiting(fresh, e1, run1), "HSET lock me 2", "SADD ids a b")...), keys, args("me", "0", "0", "00001A#", "1", "b"), "[1 1 -1]", "[1 0 -1]", "ids(a) lock{me:1} queue<"+e1+"> "+known("~", e1+":"+run1+"3")),
+	locktest.Case("a hold of an earlier life is not released", "release_by_id", set(heldByMe, mineByID), keys, args("me", "0", "0", "00001A#", "1", "z"), "[1 0 -1]", "[1 0 -1]", "ids(a) lock{me:1}"),
+	locktest.Case("somebody else's hold is not released", "release_by_id", set(heldByOther, mineByID), keys, args("me", "0", "0", "00001A#", "1", "a"), "[0 0 -1]", "[0 0 -1]", "ids(a) lock{other:1}"),
+	locktest.Case("a named owner leaves the queue", "release_by_id", set(append(waiting(fresh, en, named, e2, run1), heldByOther)...), keys, args("ann", "0", "0", "00001A#", "1", idN), "[0 0 -1]", "[0 0 -1]", "lock{other:1} queue<"+e2+"> "+known("~", e2+":"+run1+"3")),
+	locktest.Case("another type is left alone", "release_by_id", set("SET lock x"), keys, args("me", "0", "0", "00001A#", "1", "a"), "[0 0 -1]", "[0 0 -1]", "lock=x"),
+
+	locktest.Case("entries are kept", "heartbeat", set(append(waiting(stale, e1, run1, e2, run1), heldByOther, "PEXPIRE lock 900000")...), keys, args("A", life, e2, e1), "[-1 ~ ~]", "[-1 ~ ~]", "lock{other:1} queue<"+e1+" "+e2+"> "+known("~", e1+":"+run1+"3", e2+":"+run1+"3")),
+	locktest.Case("an entry that is gone is not made", "heartbeat", set(heldByOther), keys, args("A", life, e1), "[0 ~]", "[0 ~]", "lock{other:1}"),
+	locktest.Case("the first is let in by its heartbeat", "heartbeat", set(waiting(stale, e1, run1)...), keys, telling("A", life, e1), "[0 ~]", "[0 ~]", "lock{A1:1}"),
+	locktest.Case("another's heartbeat lets the first in", "heartbeat", set(waiting(fresh, e1, run1, e2, run1)...), keys, args("A", life, e2), "[~ ~]", "[~ ~]", "lock{A1:1} queue<"+e2+"> "+known("~", e2+":"+run1+"3")),
+	locktest.Case("a heartbeat does not overtake", "heartbeat", set(append(waiting(fresh, e1, run1, e2, run1), heldByOther)...), keys, args("A", life, e2), "[-1 ~]", "[-1 ~]", "lock{other:1} queue<"+e1+" "+e2+"> "+known("~", e1+":"+run1+"3", e2+":"+run1+"3")),
+	locktest.Case("an owner that got in elsewhere is to ask", "heartbeat", set(append(waiting(fresh, en, named), "HSET lock ann 1", "SADD ids i9")...), keys, args("A", life, en), "[0 ~]", "[0 ~]", "ids(i9) lock{ann:1} queue<"+en+"> "+known("~", en+":"+named+"3")),
+	locktest.Case("another type is told", "heartbeat", set(append(waiting(fresh, e1, run1), "SET lock x")...), keys, args("A", life, e1), "WRONGTYPE", "WRONGTYPE", "lock=x queue<"+e1+"> "+known("~", e1+":"+run1+"3")),
 
 	locktest.Case("any hold is forced", "force_unlock", set("HSET lock me 2", "SADD ids a b"), keys, args("r1"), "[me]", "[]", ""),
-	locktest.Case("a free lock is not forced", "force_unlock", set(waiting(fresh, p1)...), keys, args("r1"), "[]", "[]", "heartbeats<"+p1+"> queue<"+p1+">"),
-	locktest.Case("the next is let in, and not forced by a resend", "force_unlock", set(append(waiting(fresh, p1), heldByMe, mineByID)...), keys, args("r1"), "[me]", "[]", "ids(forced:r1 i1) lock{o1:1}"),
+	locktest.Case("a free lock is not forced", "force_unlock", set(waiting(fresh, e1, run1)...), keys, args("r1"), "[]", "[]", "queue<"+e1+"> "+known("~", e1+":"+run1+"3")),
+	locktest.Case("the next is let in, and not forced by a resend", "force_unlock", set(append(waiting(fresh, e1, run1), heldByMe, mineByID)...), keys, args("r1"), "[me]", "[]", "ids(forced:r1) lock{A1:1}"),
 	locktest.Case("another type is not forced", "force_unlock", set("SET lock x"), keys, args("r1"), "WRONGTYPE", "WRONGTYPE", "lock=x"),
+	locktest.Case("a hash that is no lock is not forced", "force_unlock", set("HSET lock name bob"), keys, args("r1"), "WRONGTYPE", "WRONGTYPE", "lock{name:bob}"),
 
-	locktest.Case("nobody waits", "waiters", nil, locktest.Keys("heartbeats"), locktest.Args("1000"), "0", "0", ""),
-	locktest.Case("the living are counted", "waiters", set("ZADD heartbeats"+stale+p1, "ZADD heartbeats"+fresh+p2), locktest.Keys("heartbeats"), locktest.Args("1000"), "1", "1", "heartbeats<"+p1+" "+p2+">"),
-	locktest.Case("another type is not counted", "waiters", set("SET heartbeats x"), locktest.Keys("heartbeats"), locktest.Args("1000"), "WRONGTYPE", "WRONGTYPE", "heartbeats=x"),
+	locktest.Case("nobody waits", "waiters", nil, locktest.Keys("waiters"), nil, "0", "0", ""),
+	locktest.Case("the living are summed up", "waiters", set(append(waiting(fresh, e1, run3, e2, run1), "HSET waiters 00001B2 "+run1+"3 sB "+life+stale)...), locktest.Keys("waiters"), nil, "4", "4", "queue<"+e1+" "+e2+"> waiters{"+e1+":"+run3+"3 "+e2+":"+run1+"3 00001B2:"+run1+"3 sA:"+life+"~ sB:"+life+"1}"),
+	locktest.Case("another type is not counted", "waiters", set("SET waiters x"), locktest.Keys("waiters"), nil, "WRONGTYPE", "WRONGTYPE", "waiters=x"),
 }
 
 // timeless wraps scripts so that what counts in ms reads "~" in their replies.
@@ -154,9 +193,14 @@ return reply`
 	return all
 }
 
+// untilWhen is until when a session keeps its entries.
+var untilWhen = regexp.MustCompile(`(:[d-]\d{13})\d{13}`)
+
 func TestScriptsAreSafeToRunTwice(t *testing.T) {
 	t.Parallel()
-	locktest.RunScripts(t, timeless(), scriptCases)
+	locktest.RunScripts(t, timeless(), scriptCases, func(state string) string {
+		return untilWhen.ReplaceAllString(state, "$1~")
+	})
 }
 
 // A server that takes no writes has said nothing about a lock (11.1).
@@ -169,7 +213,7 @@ func TestScriptsPassErrorsOn(t *testing.T) {
 // session that says so: those of a private owner are.
 func TestReleaseShortensOwnHolds(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
-		src := fairlock.ScriptSources()["release"]
+		src := fairlock.ScriptSources()["release_by_id"]
 		for _, c := range []struct {
 			what string
 			args []string
@@ -201,14 +245,14 @@ func TestScriptHeaders(t *testing.T) { locktest.CheckHeaders(t, fairlock.ScriptS
 var partial = [][]string{
 	{"", "redis.call('HSET', 'lock', 'me', 2)", "redis.call('HSET', 'lock', 'other', 1)", "redis.call('SET', 'lock', 'x')"},
 	{"", "redis.call('ZADD', 'queue', 1, ARGV[1], 2, ARGV[2])", "redis.call('SET', 'queue', 'x')"},
-	{"", "redis.call('ZADD', 'heartbeats', ARGV[3], ARGV[1], ARGV[3], ARGV[2])", "redis.call('ZADD', 'heartbeats', 1, ARGV[1], ARGV[3], ARGV[2])", "redis.call('SADD', 'heartbeats', 'x')"},
+	{"", "redis.call('HSET', 'waiters', ARGV[1], ARGV[3], ARGV[2], ARGV[4], 'sA', ARGV[5])", "redis.call('HSET', 'waiters', ARGV[1], 'x', ARGV[2], ARGV[4], 'sA', ARGV[5])", "redis.call('SADD', 'waiters', 'x')"},
 	{"", "redis.call('SADD', 'ids', 'a', 'b')", "redis.call('HSET', 'ids', 'x', 'y')"},
 	{"", "redis.call('SET', 'token', 7)", "redis.call('SET', 'token', 'x')", "redis.call('SET', 'token', '1.5')", "redis.call('SADD', 'token', 'x')"},
 }
 
 const snapshotLua = `
 local all = {}
-for i, key in ipairs({'lock', 'queue', 'heartbeats', 'ids', 'token'}) do
+for i, key in ipairs({'lock', 'queue', 'waiters', 'ids', 'token'}) do
   local kind = redis.call('TYPE', key)
   kind = kind.ok or kind
   local how = {hash = {'HGETALL', key}, zset = {'ZRANGE', key, 0, -1, 'WITHSCORES'}, set = {'SMEMBERS', key}, string = {'GET', key}}
@@ -228,18 +272,19 @@ return all`
 // nothing; no key but the token is left without a TTL (R20).
 func TestScriptsAnswerOnAnyPartialState(t *testing.T) {
 	calls := map[string][]string{
-		"acquire waiting":          args("me", "300000", "0", "i1", "1", "11:A2:mei1", "0"),
-		"acquire at once":          args("new", "300000", "0", "i1", "1", "", "0"),
-		"acquire unfenced":         args("new", "300000", "0", "i1", "0", "01:A3:newi1", "1"),
-		"acquire nested":           args("me", "300000", "1", "c", "1", "", "0"),
-		"release last":             args("me", "0", "0", "01:A2:me", "2", "a", "b"),
-		"release one":              args("me", "0", "5000", "01:A2:me", "1", "a", "b"),
-		"release all":              args("me", "2", "0", "01:A2:me", "0"),
-		"release leaver":           telling("o1", "0", "0", "01:A2:o1", "1", "i1"),
-		"heartbeat":                args("0", p1, "nonsense"),
-		"heartbeat where all tell": telling("1", f2),
+		"acquire waiting":          enter(e1, ""),
+		"acquire joining":          enter("00001A3", e2),
+		"acquire by name":          enterNamed("1"),
+		"acquire fenced":           enterFenced("00001A4", "3"),
+		"acquire at once":          try("A5", "1", ""),
+		"release":                  args("me", "00001A9"),
+		"release leaver":           telling("A1", e1),
+		"release_by_id last":       args("me", "0", "0", "00001A#", "2", "a", "b"),
+		"release_by_id one":        args("me", "0", "5000", "00001A#", "1", "a", "b"),
+		"heartbeat":                args("A", life, e1, "nonsense"),
+		"heartbeat where all tell": telling("A", life, e2),
 		"force_unlock":             args("r1"),
-		"waiters":                  {"1000"},
+		"waiters":                  nil,
 	}
 	each(t, func(t *testing.T, s *redistest.Server) {
 		var combos [][]string
@@ -287,14 +332,14 @@ func TestScriptsAnswerOnAnyPartialState(t *testing.T) {
 
 // partialCase returns the commands that make a state, run a script on it, and look.
 func partialCase(state []string, call string, argv []string) (cmds [3][]string) {
-	src := "redis.call('DEL', 'lock', 'queue', 'heartbeats', 'ids', 'token')\n" + strings.Join(state, "\n") +
-		"\nfor _, k in ipairs({'lock', 'queue', 'heartbeats', 'ids'}) do redis.call('PEXPIRE', k, 500000) end\n"
+	src := "redis.call('DEL', 'lock', 'queue', 'waiters', 'ids', 'token')\n" + strings.Join(state, "\n") +
+		"\nfor _, k in ipairs({'lock', 'queue', 'waiters', 'ids'}) do redis.call('PEXPIRE', k, 500000) end\n"
 	name, _, _ := strings.Cut(call, " ")
 	keys := keys
 	if name == "waiters" {
-		keys = locktest.Keys("heartbeats")
+		keys = locktest.Keys("waiters")
 	}
-	cmds[0] = []string{"EVAL", src + snapshotLua, "0", p1, f2, "2999999999999"}
+	cmds[0] = []string{"EVAL", src + snapshotLua, "0", e1, e2, run1 + "3", fenced + "3", life + fresh}
 	cmds[1] = append(append([]string{"EVAL", fairlock.ScriptSources()[name], strconv.Itoa(len(keys))}, keys...), argv...)
 	cmds[2] = []string{"EVAL", snapshotLua, "0"}
 	return cmds
@@ -317,12 +362,12 @@ func checkPartial(t *testing.T, call string, made, run, looked rueidis.RedisResu
 		return false
 	}
 	name, _, _ := strings.Cut(call, " ")
-	if want := map[string]int{"acquire": 4, "release": 3}[name]; want > 0 {
+	if want := map[string]int{"acquire": 4, "release": 3, "release_by_id": 3}[name]; want > 0 {
 		if list, err := run.AsIntSlice(); err != nil || len(list) != want {
 			t.Errorf("%s: replied %v, %v; want %d integers", where, list, err, want)
 		}
 	}
-	for i, key := range []string{"lock", "queue", "heartbeats", "ids"} {
+	for i, key := range []string{"lock", "queue", "waiters", "ids"} {
 		if after[5+i] == "true" {
 			t.Errorf("%s: afterwards %s has no TTL", where, key)
 		}

@@ -1,90 +1,172 @@
--- acquire.lua: takes the fair lock if it is the caller's turn, counts one more hold of an
--- owner that has it, or puts the caller in the queue.
+-- acquire.lua: takes the fair lock if nobody holds it and nobody waits; else puts the caller's
+-- run in the queue, or lets it join the entry of its session that is last there. It also counts
+-- one more hold of a named owner that has the lock, and takes up what was granted.
 --
--- Run twice with the same arguments it gives the same state and the same reply: an id
--- that is there already is not counted again, a place that is taken stays where it is.
--- A place that was given up, or lost by silence, is taken anew, at the end.
+-- It says up to which number the run's waiters go and how many wait, and never adds. So, run
+-- twice with the same arguments, it gives the same state and the same reply: a place that is
+-- taken stays where it is, and an id that is there already is not counted again. A place that
+-- was lost by silence is taken anew, at the end.
 --
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]: see grant.lua
+-- KEYS[1] the lock, KEYS[2] the queue, KEYS[3] what is known of it, KEYS[4] the ids of holds,
+-- KEYS[5] the fencing token, ARGV[1] and ARGV[2] the channel of plain waiters, ARGV[3] the prefix
+-- of sessions' channels, ARGV[4] 1: receivers are counted, ARGV[5] QueueLease: see grant.lua
 -- ARGV[6]   owner
 -- ARGV[7]   lease in ms
--- ARGV[8]   holds that this session has of it already (0: none that could be lost)
--- ARGV[9]   id of the hold
--- ARGV[10]  1: the caller wants a fencing token
--- ARGV[11]  place in the queue; '' for a caller that does not wait
--- ARGV[12]  1: the caller cannot be told anything
--- Returns  {1, holds, token or 0, 1}     granted; the TTL is at least the lease
---          {0, ms, Redis's time in ms, 0}  not yet; ms: ask again then at the latest, -1:
---                                        unknown
---          {-1, 0, 0, 0}                 the holds of ARGV[8] are gone: lost
---          WRONGTYPE error               nothing was changed
--- Publishes 'grant:<now>:<token>:<id>' on the channel of the session whose waiter is let
---          in, if that is another one.
--- include grant
-local bad = unusable()
+-- ARGV[8]   how many fencing tokens to reserve if the lock is taken; 0: none
+-- ARGV[9]   id of the hold of a named owner; '' for a private one
+-- ARGV[10]  entry; '' for a caller that does not wait
+-- ARGV[11]  the entry that this one joins if it is the last of the queue; '' for none
+-- ARGV[12]  number of the last waiter of the run
+-- ARGV[13]  what KEYS[3] says of the entry, but for that number
+-- ARGV[14]  the same of the entry of ARGV[11] if this one joins it
+-- ARGV[15]  session
+-- ARGV[16]  what KEYS[3] says of the session, but for the time
+-- ARGV[17]  the place that the entry had before; 0: it gets one at the end; -1: a caller that does
+--           not wait comes behind waiters who may not be in the queue yet
+-- Returns  {1, holds, token or 0, 0}        granted; the TTL is at least the lease. The token
+--                                           is the highest that was reserved
+--          {0, ms, Redis's time in ms, place}  not yet; ms: ask again then at the latest, -1:
+--                                           unknown; place: in the queue, 0: it has joined
+--          WRONGTYPE error                  nothing was changed
+-- Publishes 'grant:<now>:<token>:<how many tokens>:<last>:<place>:<length of entry>:<entry><key>'
+--          on the channel of the session that is let in, if that is another one.
+local owner, id, entry = ARGV[6], ARGV[9], ARGV[10]
+local bad
+
+local function take()
+  local token = 0
+  if ARGV[8] ~= '0' then
+    token = redis.pcall('INCRBY', KEYS[5], ARGV[8])
+    if type(token) == 'table' then
+      bad = token
+      return
+    end
+  end
+  redis.call('HSET', KEYS[1], owner, 1)
+  redis.call('PEXPIRE', KEYS[1], ARGV[7])
+  if id ~= '' then
+    redis.call('DEL', KEYS[4]) -- ids of an earlier life
+    redis.call('SADD', KEYS[4], id)
+    redis.call('PEXPIRE', KEYS[4], ARGV[7])
+  end
+  return {1, 1, token, 0}
+end
+
+if ARGV[17] ~= '-1' and redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
+  local taken = take()
+  if taken then
+    return taken
+  end
+end
+-- include refused, grant
+if bad then
+  return (refused(bad, ': the fencing token is not an integer that can be counted up'))
+end
+local held = redis.pcall('HGET', KEYS[1], owner)
+bad = refused(held, ': the lock')
 if bad then
   return bad
 end
-local owner, before, id, fenced, place = ARGV[6], tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11]
-if fenced == '1' and not countable() then
-  return (refused({err = 'not an integer'}, ': the fencing token is not an integer that can be counted up'))
-end
-local held = tonumber(redis.call('HGET', KEYS[1], owner) or 0) or 0
 
-if held > 0 then
-  local counted = redis.call('SISMEMBER', KEYS[4], id) == 1
-  local token = 0
-  if fenced == '1' then -- a named owner that comes back into its own lock keeps its token
-    token = before > 0 and not counted and draw(fenced) or redis.call('GET', KEYS[5]) or 0
+if held then
+  local counted = id == '' and 1 or redis.pcall('SISMEMBER', KEYS[4], id)
+  bad = refused(counted, ': the ids of holds')
+  local token = ARGV[8] ~= '0' and redis.pcall('GET', KEYS[5]) or 0
+  held = tonumber(held)
+  if not bad and (not held or held < 1) then
+    bad = refused({err = 'not an integer'}, ': the lock is a hash that is no lock; its values must be counts')
+  elseif not bad and not tonumber(token) then
+    bad = refused({err = 'not an integer'}, ': the fencing token is not an integer')
   end
-  if not counted then
+  if bad then
+    return bad
+  end
+  local ttl, left = tonumber(ARGV[7]), redis.call('PTTL', KEYS[1])
+  if held > 1 or counted == 0 or left > math.ceil(ARGV[5] / 4) then
+    -- (Else it is this hold's alone, and no more than a grant to be taken up.)
+    ttl = math.max(left, ttl)
+  end
+  ttl = string.format('%.0f', ttl)
+  redis.call('PEXPIRE', KEYS[1], ttl)
+  if counted == 0 then
     held = redis.call('HINCRBY', KEYS[1], owner, 1)
     redis.call('SADD', KEYS[4], id)
   end
-  local ttl = ARGV[7]
-  if held > 1 or not counted or redis.call('PTTL', KEYS[1]) > math.ceil(ARGV[5] / 4) then
-    -- (Else it is this hold's alone, and no more than a grant to be taken up.)
-    ttl = int(math.max(redis.call('PTTL', KEYS[1]), tonumber(ttl)))
+  if id ~= '' then
+    redis.call('PEXPIRE', KEYS[4], ttl)
+    leave(entry) -- it got in elsewhere
   end
-  redis.call('PEXPIRE', KEYS[1], ttl)
-  redis.call('PEXPIRE', KEYS[4], ttl)
-  if place ~= '' then
-    forget(place)
-  end
-  return {1, held, tonumber(token), 1}
-elseif before > 0 then
-  return {-1, 0, 0, 0}
-end
-
--- take makes the caller the owner.
-local function take()
-  local token = draw(fenced)
-  enter(owner, id, ARGV[7])
-  return {1, 1, tonumber(token), 1}
+  return {1, held, tonumber(token), 0}
 end
 
 local free = redis.call('EXISTS', KEYS[1]) == 0
-if place == '' then
-  if free and not (redis.call('EXISTS', KEYS[2]) == 1 and grant({})) then
-    return take()
+if not free and (entry == '' or ARGV[11] == '') then
+  local fields = redis.call('HSCAN', KEYS[1], 0)[2]
+  for i = 1, #fields, 2 do
+    if fields[i] ~= 'mode' and (tonumber(fields[i + 1]) or 0) < 1 then -- (that is a read-write lock's)
+      return (refused({err = 'not an integer'}, ': the lock is a hash that is no lock; its values must be counts'))
+    end
   end
-  return {0, left(), now, 0}
 end
-if free and redis.call('EXISTS', KEYS[2]) == 0 then
-  redis.call('ZREM', KEYS[3], place) -- it may have waited in a queue that was deleted
-  return take()
+if ARGV[8] ~= '0' then
+  local token = redis.pcall('GET', KEYS[5])
+  if token and not tonumber(token) or type(token) == 'table' or string.find(token or '', '[^0-9]') or #(token or '') > 15 then
+    return (refused({err = 'not an integer'}, ': the fencing token is not an integer that can be counted up'))
+  end
+end
+if entry == '' then
+  bad = refused(redis.pcall('ZCARD', KEYS[2]), ': the queue')
+  if bad then
+    return bad
+  end
+  if free and not grant() and ARGV[17] ~= '-1' then -- those that wait have died, or are passed over
+    return take() or (refused(bad, ': the fencing token is not an integer that can be counted up'))
+  end
+  return {0, -1, 0, 0}
 end
 
-if not redis.call('ZSCORE', KEYS[2], place) then
-  local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
-  redis.call('ZADD', KEYS[2], int((last or 0) + 1), place)
+local joins, last = ARGV[11], tonumber(ARGV[12])
+local place = redis.pcall('ZSCORE', KEYS[2], entry)
+bad = refused(place, ': the queue')
+local known = redis.pcall('HGET', KEYS[3], joins)
+bad = bad or refused(known, ': what is known of the queue')
+if bad then
+  return bad
 end
-heard(place, ARGV[12])
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local tail = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+local life = ARGV[16] .. string.format('%.0f', now + ARGV[5])
+if known and not place then
+  local done = (tonumber(string.sub(known, 14)) or 0) >= last
+  if done or tail[1] == joins then
+    redis.call('HSET', KEYS[3], 's' .. ARGV[15], life, joins, done and known or ARGV[14] .. ARGV[12])
+    return {0, -1, now, 0}
+  end
+end
+redis.call('HSET', KEYS[3], 's' .. ARGV[15], life, entry, ARGV[13] .. ARGV[12])
+local first = not tail[1]
+if not place then
+  place = tonumber(ARGV[17])
+  if place == 0 then
+    place = math.max((tonumber(tail[2]) or 0) + 1, clock[1] * 1000000 + clock[2])
+  else
+    first = true -- perhaps
+  end
+  redis.call('ZADD', KEYS[2], string.format('%.0f', place), entry)
+else
+  first = true
+end
 keep()
-if free and grant({[place] = true}) == place then
+first = first or free
+if free and grant({[entry] = true}) == entry then
   redis.call('PEXPIRE', KEYS[1], ARGV[7])
   redis.call('PEXPIRE', KEYS[4], ARGV[7])
-  return {1, 1, fenced == '1' and tonumber(redis.call('GET', KEYS[5])) or 0, 1}
+  return {1, 1, ARGV[8] ~= '0' and tonumber(redis.call('GET', KEYS[5])) or 0, 0}
 end
-local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1] == place
-return {0, first and left() or -1, now, 0}
+if first and redis.call('ZRANGE', KEYS[2], 0, 0)[1] == entry then
+  -- Where time passes inside a script (miniredis) the lock may have ended meanwhile.
+  local left = redis.call('PTTL', KEYS[1])
+  return {0, left == -2 and 1 or left, now, tonumber(place)}
+end
+return {0, -1, now, tonumber(place)}

@@ -1,24 +1,32 @@
 -- force_unlock.lua: ends any owner's hold, tells the sessions of those owners, and lets the
--- next waiter in. Run twice it does not touch the waiter that the first run let in: it
--- leaves a mark among the ids of that one's holds.
+-- next run in. Run twice it does not touch the run that the first one let in: it leaves a mark
+-- among the ids of holds.
 --
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]: see grant.lua; KEYS[1] is deleted
+-- KEYS[1] the lock, KEYS[2] the queue, KEYS[3] what is known of it, KEYS[4] the ids of holds,
+-- KEYS[5] the fencing token, ARGV[1] and ARGV[2] the channel of plain waiters, ARGV[3] the prefix
+-- of sessions' channels, ARGV[4] 1: receivers are counted, ARGV[5] QueueLease: see grant.lua
 -- ARGV[6]  id of the request
 -- Returns  the owners whose hold was ended, none if it was free, or in a second run
 --          WRONGTYPE error: nothing was changed
 -- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions;
---          then, if the lock was held, 'grant:<now>:<token>:<id>' on the channel of the
---          session whose waiter is let in, or, if there is none, '0' on the lock's channel.
--- include grant, tell_lost
-local bad = unusable()
-if bad then
-  return bad
-end
+--          then, if the lock was held, the message of acquire.lua on the channel of the session
+--          that is let in, or, if there is none, '0' on the lock's channel.
+-- include refused, tell_lost, grant
+local fields = redis.pcall('HGETALL', KEYS[1])
 local mark = 'forced:' .. ARGV[6]
-if redis.call('SISMEMBER', KEYS[4], mark) == 1 then
-  return {}
+local marked = redis.pcall('SISMEMBER', KEYS[4], mark)
+local bad = refused(fields, ': the lock') or refused(marked, ': the ids of holds')
+  or refused(redis.pcall('ZCARD', KEYS[2]), ': the queue') or refused(redis.pcall('HLEN', KEYS[3]), ': what is known of the queue')
+if bad or marked == 1 then
+  return bad or {}
 end
-local owners = redis.call('HKEYS', KEYS[1])
+local owners = {}
+for i = 1, #fields, 2 do
+  owners[#owners + 1] = fields[i]
+  if fields[i] ~= 'mode' and (tonumber(fields[i + 1]) or 0) < 1 then
+    return (refused({err = 'not an integer'}, ': the lock is a hash that is no lock; its values must be counts'))
+  end
+end
 if #owners == 0 then
   return owners
 end
@@ -26,8 +34,9 @@ redis.call('DEL', KEYS[1], KEYS[4])
 for _, owner in ipairs(owners) do
   tell_lost(owner, ARGV[3])
 end
-if grant({}) then
+if grant() then
   redis.call('SADD', KEYS[4], mark)
+  redis.call('PEXPIRE', KEYS[4], redis.call('PTTL', KEYS[1]))
 else
   redis.call(ARGV[2], ARGV[1], '0')
 end

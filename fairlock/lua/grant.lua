@@ -1,10 +1,14 @@
--- grant.lua: not a script of its own, but the part that the scripts of the fair lock
--- share: the types of their keys, and how the next waiter is let in.
+-- grant.lua: not a script of its own, but the part that the scripts of the fair lock share:
+-- how the next run is let in. Nothing of it runs while nobody waits. It needs `refused`.
 --
 -- KEYS[1]  the lock: hash, owner -> holds, as that of rlock
--- KEYS[2]  the queue: sorted set, place -> number; the lowest is served first
--- KEYS[3]  until when each waiter keeps its place if it is not heard of again: sorted set,
---          place -> ms, Redis's time; and half a ms if it cannot be told anything
+-- KEYS[2]  the queue: sorted set, entry -> place; the lowest place is served first. A place is
+--          the time of Redis at the arrival, in µs, so that later ones are always higher
+-- KEYS[3]  what is known of the queue: hash. entry -> "<o: more may join><f: fenced><n: the
+--          owner is named><how many wait, 10 digits><number of the last of them>", and
+--          "s<session>" -> "<d: it cannot be told anything><its QueueLease in ms, 13
+--          digits><until when it keeps its entries if it is not heard of again, in ms>";
+--          a flag that is not set is a -
 -- KEYS[4]  the ids of holds: set, lives and dies with the lock
 -- KEYS[5]  the fencing token of owners that want one: an integer without TTL
 -- ARGV[1]  channel on which plain waiters listen
@@ -12,118 +16,121 @@
 -- ARGV[3]  the prefix that makes a session's channel out of a session id
 -- ARGV[4]  1: PUBLISH tells how many have received a message; 0: it counts one node only
 -- ARGV[5]  the QueueLease of the caller, in ms
--- A place is "<1: fenced, or 0><QueueLease in ms>;<length>:<session><length>:<owner><id of
--- the attempt>". What is silent, and how long a grant waits to be taken up, goes by the
--- QueueLease of the waiter: its session heartbeats in step with that.
--- include refused, clock, int
+-- An entry is "<length of session, 5 digits><session>" and, for a private owner, what its id
+-- has behind the session's; for a named one "#<id of the hold, 32 letters><owner>". What is
+-- silent, and how long a grant waits to be taken up, goes by the QueueLease of the waiters.
 
--- unusable returns an error for the first key that holds something else than it should,
--- and which that is.
-local function unusable()
-  for i, want in ipairs({'hash', 'zset', 'zset', 'set', 'string'}) do
-    if KEYS[i] then
-      local kind = redis.call('TYPE', KEYS[i])
-      kind = kind.ok or kind
-      if kind ~= want and kind ~= 'none' then
-        local names = {'lock', 'queue', "waiters' heartbeats", 'ids of holds', 'fencing token'}
-        return (refused({err = 'wrong kind of value'}, ': the ' .. names[i] .. ' is a ' .. kind)), i
-      end
-    end
+-- owner_of returns the owner that an entry stands for, and, if it is named, the id of its hold.
+local function owner_of(entry, cut, named)
+  if named then
+    return string.sub(entry, cut + 34), string.sub(entry, cut + 2, cut + 33)
   end
+  return string.sub(entry, 6)
 end
 
-local function cut(s) -- a text with its length in front: the text and the rest
-  local n, rest = string.match(s, '^(%d+):(.*)$')
-  n = tonumber(n or 0)
-  rest = rest or ''
-  return string.sub(rest, 1, n), string.sub(rest, n + 1)
-end
-
--- countable reports whether a token can be drawn. Lua counts up to 2^53.
-local function countable()
-  local token = redis.call('GET', KEYS[5])
-  return not token or (string.match(token, '^%d+$') and #token <= 15)
-end
-
--- draw returns the next token, as text, or '0' if none is wanted.
-local function draw(fenced)
-  return fenced == '1' and int(redis.call('INCR', KEYS[5])) or '0'
-end
-
--- parse returns what a place says: QueueLease, whether it is fenced, session, owner, id.
-local function parse(place)
-  local fenced, lease, rest = string.match(place, '^(.)(%d+);(.*)$')
-  local session, owner, id
-  session, rest = cut(rest or '')
-  owner, id = cut(rest)
-  return tonumber(lease), fenced, session, owner, id
-end
-
-local function heard(place, deaf)
-  redis.call('ZADD', KEYS[3], string.format('%.1f', now + ARGV[5] + (deaf == '1' and 0.5 or 0)), place)
-end
-
-local function enter(owner, id, lease)
-  redis.call('DEL', KEYS[4]) -- ids of an earlier life
-  redis.call('HSET', KEYS[1], owner, 1)
-  redis.call('PEXPIRE', KEYS[1], lease)
-  redis.call('SADD', KEYS[4], id)
-  redis.call('PEXPIRE', KEYS[4], lease)
-end
-
-local function forget(place)
-  redis.call('ZREM', KEYS[2], place)
-  redis.call('ZREM', KEYS[3], place)
-end
-
--- grant gives the free lock to the first waiter that is alive, and tells it. One that has
--- died leaves the queue; one that is silent, or cannot be told, is passed over and keeps
--- its place until it counts as dead. `mine` are places that need not be told, since they
--- are asking just now. Returns the place, or false if there is none.
-local function grant(mine)
-  local passed = 0
-  while true do
-    local place = redis.call('ZRANGE', KEYS[2], passed, passed)[1]
-    if not place then
-      return false
-    end
-    local keeps = tonumber(redis.call('ZSCORE', KEYS[3], place) or 0) or 0
-    local lease, fenced, session, owner, id = parse(place)
-    if not lease or keeps < now + 1 then
-      forget(place)
-    elseif lease - (keeps - now) > lease * 11 / 24 then
-      passed = passed + 1
-    elseif fenced == '1' and not countable() then
-      return false -- none can be let in; the waiters that ask are told why
-    else
-      local token = draw(fenced)
-      local told = mine[place] and 1 or redis.call('PUBLISH', ARGV[3] .. session,
-        'grant:' .. int(now) .. ':' .. token .. ':' .. id)
-      if told == 0 and ARGV[4] == '1' and keeps % 1 == 0 then
-        -- As silent as one that missed two heartbeats, until it is heard of again.
-        redis.call('ZADD', KEYS[3], int(now + math.floor(lease * 13 / 24) - 1), place)
-        passed = passed + 1
-      else
-        enter(owner, id, int(math.ceil(lease / 4)))
-        forget(place)
-        return place
-      end
-    end
-  end
-end
-
--- keep lets the queue live for as long as a waiter in it may.
+-- keep lets the queue live for as long as a session in it may.
 local function keep()
   for i = 2, 3 do
     if redis.call('PTTL', KEYS[i]) < 2 * ARGV[5] then
-      redis.call('PEXPIRE', KEYS[i], int(2 * ARGV[5]))
+      redis.call('PEXPIRE', KEYS[i], string.format('%.0f', 2 * ARGV[5]))
     end
   end
 end
 
--- left is the lock's PTTL. Where time passes inside a script (miniredis) it may have ended
--- since it was looked at.
-local function left()
-  local ms = redis.call('PTTL', KEYS[1])
-  return ms == -2 and 1 or ms
+-- settle takes what is known of an entry that has left the queue away.
+local function settle(entry)
+  if redis.call('EXISTS', KEYS[2]) == 0 then
+    redis.call('DEL', KEYS[3])
+  else
+    redis.pcall('HDEL', KEYS[3], entry) -- (it may be of another type)
+  end
+end
+
+-- leave takes an entry out of the queue, and what is known of it also if the queue was deleted.
+local function leave(entry)
+  if redis.pcall('ZREM', KEYS[2], entry) == 1 or redis.pcall('HDEL', KEYS[3], entry) == 1 then
+    settle(entry)
+  end
+end
+
+-- grant gives the free lock to the first entry whose session is alive, and tells that. Entries
+-- of sessions that have died leave the queue; those of one that is silent, or cannot be told,
+-- are passed over and keep their places until it counts as dead. `mine` are entries that need
+-- not be told, since their session is asking just now. Returns the entry, or nil, and Redis's
+-- time in ms.
+local function grant(mine)
+  local clock = redis.call('TIME')
+  local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+  local given, gone, back
+  while not given do
+    local top = redis.pcall('ZPOPMIN', KEYS[2])
+    if top.err and not select(2, refused(top)) then
+      redis.call('ZPOPMIN', KEYS[2]) -- the server takes no writes now
+    end
+    local entry = top[1]
+    if not entry then
+      break
+    end
+    local cut = 5 + (tonumber(string.sub(entry, 1, 5)) or 0)
+    local session = string.sub(entry, 6, cut)
+    local got = redis.pcall('HMGET', KEYS[3], entry, 's' .. session)
+    local run, life = got[1], got[2] or ''
+    local lease, keeps = tonumber(string.sub(life, 2, 14)), tonumber(string.sub(life, 15)) or 0
+    local stays, stuck = got.err, got.err
+    if stuck then
+      run = nil -- the waiters that ask are told why
+    elseif not run or not lease or keeps < now + 1 then
+      run, gone = nil, entry
+      redis.call('HDEL', KEYS[3], entry)
+    elseif lease - (keeps - now) > lease * 11 / 24 then
+      run, stays = nil, true
+    end
+    if run then
+      local n, last, token = tonumber(string.sub(run, 4, 13)) or 1, tonumber(string.sub(run, 14)) or 0, 0
+      if string.sub(run, 2, 2) == 'f' then
+        token = redis.pcall('INCRBY', KEYS[5], n)
+      end
+      if type(token) == 'table' then
+        stays, stuck = true, true
+      elseif not (mine and mine[entry]) and redis.call('PUBLISH', ARGV[3] .. session, 'grant:' ..
+          string.format('%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:', now, token, n, last, tonumber(top[2]), #entry) ..
+          entry .. KEYS[1]) == 0 and ARGV[4] == '1' and string.sub(life, 1, 1) ~= 'd' then
+        -- As silent as one that missed two heartbeats, until it is heard of again.
+        redis.call('HSET', KEYS[3], 's' .. session,
+          string.sub(life, 1, 14) .. string.format('%.0f', now + math.floor(lease * 13 / 24) - 1))
+        stays = true
+      else
+        given = entry
+        local owner, id = owner_of(entry, cut, string.sub(run, 3, 3) == 'n')
+        local ttl = string.format('%.0f', math.ceil(lease / 4))
+        redis.call('HSET', KEYS[1], owner, 1)
+        redis.call('PEXPIRE', KEYS[1], ttl)
+        if id then
+          redis.call('DEL', KEYS[4]) -- ids of an earlier life
+          redis.call('SADD', KEYS[4], id)
+          redis.call('PEXPIRE', KEYS[4], ttl)
+        end
+      end
+    end
+    if stays then
+      back = back or {}
+      back[#back + 1] = top[2]
+      back[#back + 1] = entry
+    end
+    if stuck then
+      break
+    end
+  end
+  if back then
+    for i = 1, #back, 2 do
+      redis.call('ZADD', KEYS[2], back[i], back[i + 1])
+    end
+    if redis.pcall('PTTL', KEYS[2]) == -1 then
+      keep()
+    end
+  end
+  if given or gone then
+    settle(given or gone)
+  end
+  return given, now
 end

@@ -1,40 +1,57 @@
--- heartbeat.lua: a sign of life of waiters, which keeps their places; and, should the lock be
--- free (its lease has ended, or the waiter that it was given to did not come), the next one is
--- let in. Safe to run any number of times.
+-- heartbeat.lua: a sign of life of a session, which keeps its entries; and, should the lock be
+-- free (its lease has ended, or the session that it was given to did not come), the next run is
+-- let in. Safe to run any number of times. It writes first what a server without memory takes.
 --
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]: see grant.lua
--- ARGV[6]  1: these waiters cannot be told anything
--- ARGV[i]  i > 6: places
--- Returns  for each place 0: it is not in the queue (any more), or its owner has the lock:
+-- KEYS[1] the lock, KEYS[2] the queue, KEYS[3] what is known of it, KEYS[4] the ids of holds,
+-- KEYS[5] the fencing token, ARGV[1] and ARGV[2] the channel of plain waiters, ARGV[3] the prefix
+-- of sessions' channels, ARGV[4] 1: receivers are counted, ARGV[5] QueueLease: see grant.lua
+-- ARGV[6]  session
+-- ARGV[7]  what KEYS[3] says of the session, but for the time
+-- ARGV[i]  i > 7: its entries
+-- Returns  for each entry 0: it is not in the queue (any more), or its owner has the lock:
 --          ask by acquire.lua; or the ms after which to come again at the latest, -1:
 --          unknown; and behind those Redis's time in ms
 --          WRONGTYPE error: nothing was changed
--- Publishes 'grant:<now>:<token>:<id>' on the channel of the session whose waiter is let
---          in, unless its place is among those of ARGV.
--- include grant
-local bad = unusable()
+-- Publishes the message of acquire.lua on the channel of the session that is let in, unless its
+--          entry is among those of ARGV.
+-- include refused, clock, grant
+local held = redis.pcall('HLEN', KEYS[1])
+local bad = refused(held, ': the lock') or refused(redis.pcall('ZCARD', KEYS[2]), ': the queue')
+  or refused(redis.pcall('HLEN', KEYS[3]), ': what is known of the queue')
 if bad then
   return bad
 end
-local mine = {}
-for i = 7, #ARGV do
-  if redis.call('ZSCORE', KEYS[2], ARGV[i]) then
-    heard(ARGV[i], ARGV[6])
-    mine[ARGV[i]] = true
+local mine, any = {}, false
+for i = 8, #ARGV do
+  if redis.call('ZSCORE', KEYS[2], ARGV[i]) and redis.call('HEXISTS', KEYS[3], ARGV[i]) == 1 then
+    mine[ARGV[i]], any = true, true
   end
 end
-keep()
-local place = redis.call('EXISTS', KEYS[1]) == 0 and grant(mine)
-if place then
-  mine[place] = nil
+if any then
+  redis.call('PEXPIRE', KEYS[3], string.format('%.0f', math.max(redis.call('PTTL', KEYS[3]), 2 * ARGV[5])))
+  redis.call('HSET', KEYS[3], 's' .. ARGV[6], ARGV[7] .. string.format('%.0f', now + ARGV[5]))
+  keep()
 end
-local stuck = redis.call('EXISTS', KEYS[1]) == 0 -- the next cannot be let in, and is told why when it asks
+local given = held == 0 and grant(mine)
+if given then
+  mine[given] = nil
+end
+local stuck = held == 0 and not given -- the next cannot be let in, and is told why when it asks
 local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
 local reply = {}
-for i = 7, #ARGV do
-  local _, _, _, owner = parse(ARGV[i])
-  local asks = stuck or not mine[ARGV[i]] or redis.call('HEXISTS', KEYS[1], owner) == 1
-  reply[#reply + 1] = asks and 0 or ARGV[i] == first and left() or -1
+for i = 8, #ARGV do
+  local entry, ms = ARGV[i], -1
+  local cut = 5 + (tonumber(string.sub(entry, 1, 5)) or 0)
+  if stuck or not mine[entry] then
+    ms = 0
+  elseif string.sub(entry, cut + 1, cut + 1) == '#' and redis.call('HEXISTS', KEYS[1], (owner_of(entry, cut, true))) == 1 then
+    ms = 0
+  elseif entry == first then
+    -- Where time passes inside a script (miniredis) the lock may have ended meanwhile.
+    ms = redis.call('PTTL', KEYS[1])
+    ms = ms == -2 and 1 or ms
+  end
+  reply[#reply + 1] = ms
 end
 reply[#reply + 1] = now
 return reply

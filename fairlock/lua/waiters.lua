@@ -1,9 +1,25 @@
 -- waiters.lua: how many wait. Read-only.
 --
--- KEYS[1]  until when each waiter keeps its place: sorted set, place -> ms, Redis's time
--- Returns  the number of waiters that keep their places
+-- KEYS[1]  what is known of the queue: hash, see grant.lua
+-- Returns  the number of waiters of sessions that keep their entries
 --          WRONGTYPE error
 -- Publishes nothing.
 -- include refused, clock
-local n = redis.pcall('ZCOUNT', KEYS[1], string.format('(%.0f', now), '+inf')
-return refused(n, ": the waiters' heartbeats") or n
+local all = redis.pcall('HGETALL', KEYS[1])
+local bad = refused(all, ': what is known of the queue')
+if bad then
+  return bad
+end
+local keeps, n = {}, 0
+for i = 1, #all, 2 do
+  if string.sub(all[i], 1, 1) == 's' then
+    keeps[string.sub(all[i], 2)] = tonumber(string.sub(all[i + 1], 15))
+  end
+end
+for i = 1, #all, 2 do
+  local length = tonumber(string.sub(all[i], 1, 5))
+  if length and (keeps[string.sub(all[i], 6, 5 + length)] or 0) > now then
+    n = n + (tonumber(string.sub(all[i + 1], 4, 13)) or 0)
+  end
+end
+return n

@@ -49,8 +49,8 @@ type acquisition struct {
 	node     queue.Node[acquisition]
 	wake     chan struct{} // capacity 1
 	queued   bool
-	inRedis  bool  // it waits in a queue in Redis instead
 	asking   bool  // an attempt is under way, or a subscription
+	behind   bool  // a TryLock of a named owner behind waiters in Redis's queue: see Place
 	hopeless error // why its wait is
 	arrived  int   // its number among those who have queued
 }
@@ -221,15 +221,18 @@ func (a *acquisition) outermost() (x *section, err error) {
 		x = l.share.enter(a, l.s.now())
 		l.unlock()
 		return x, nil
-	case inRedis:
-		g, err = a.waitInRedis(q)
+	case inRedis && a.wait:
+		return a.queueUp(q)
 	case a.wait:
 		a.enqueue()
 		g, err = a.loop()
-	case a.prim.Kind().Permits && l.queue.Front() != nil:
-		l.unlock() // else a large request could be starved by small ones
+	case l.queue.Front() != nil && (a.prim.Kind().Permits || inRedis && a.named == ""):
+		// A large request could be starved by small ones; and a fair queue's waiters, some of
+		// whom may not be in Redis yet, would be overtaken.
+		l.unlock()
 		return nil, ErrNotAcquired
 	default:
+		a.behind = inRedis && l.queue.Front() != nil
 		g, err = a.try()
 	}
 	if x := a.given.Load(); x != nil {

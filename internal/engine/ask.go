@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"relock/internal/idgen"
 	"relock/internal/script"
 )
@@ -19,6 +21,7 @@ type grant struct {
 	sized  bool          // free and limit were told
 	sent   time.Duration // when the attempt that was answered was sent
 	doubts uint32        // the session's count at that time
+	place  int64         // of a Queuer's entry
 	// unconfirmed is for how long Redis keeps what a Queuer's message has granted.
 	unconfirmed time.Duration
 }
@@ -46,28 +49,34 @@ var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of",
 // held; a grant is one that can still be trusted.
 func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op) (grant, error) {
 	g := grant{sent: s.now(), doubts: s.conn.Doubts()}
+	err := s.decode(&g, s.run.Run(ctx, p.Acquire(op)), p, op)
+	return g, err
+}
+
+// decode takes in the answer to an attempt.
+func (s *Session) decode(g *grant, r rueidis.RedisResult, p Primitive, op *Op) error {
 	var buf [6]int64
-	reply, err := script.Numbers(buf[:0], s.run.Run(ctx, p.Acquire(op)))
+	reply, err := script.Numbers(buf[:0], r)
 	switch {
 	case script.IsContext(err):
-		return g, err // how long Redis was waited for, the caller knows
+		return err // how long Redis was waited for, the caller knows
 	case err != nil:
-		return g, unavailable(err)
+		return unavailable(err)
 	}
 	switch g.sized = len(reply) != 4; {
 	case len(reply) == 1 && p.Kind().Permits:
 		reply = append(reply[:0], granted, op.Lease.Milliseconds()+1, 0, 1, reply[0], -1)
 	case len(reply) != 4 && len(reply) != 6:
-		return g, fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
+		return fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
 	}
 	if g.sized {
 		g.free, g.limit = reply[4], reply[5]
 	}
-	g.status, g.value, g.token = reply[0], reply[1], reply[2]
+	g.status, g.value, g.token, g.place = reply[0], reply[1], reply[2], reply[3]
 	if g.status == granted && s.now() >= g.sent+trustIn(op.Lease) {
-		return g, errLate
+		return errLate
 	}
-	return g, nil
+	return nil
 }
 
 // ask sends one attempt of an outermost Lock. The lock's mutex must be held; it is released
@@ -101,17 +110,18 @@ func (a *acquisition) attempt() *Op {
 	if a.claim == nil {
 		a.claim = l.newClaim(a)
 		if k.ByID || k.Unleased || a.named != "" {
-			m := a.claim.account()
-			m.ids[k.Side], m.prims[k.Side], m.byIDs = []string{l.s.newID(k)}, a.prim, true
-			m.busy = a.named != ""
+			a.identify(a.claim.account())
 		}
 	}
 	c := a.claim
 	op := &a.op
 	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease,
-		Wait: a.inRedis || a.queued && l.queue.Front() == a}
+		Wait: a.queued && l.queue.Front() == a}
 	if c.more != nil && len(c.more.ids[k.Side]) > 0 {
 		op.ID, op.ByIDs = c.more.ids[k.Side][0], true
+	}
+	if a.behind {
+		op.Place = new(Place)
 	}
 	if k.Fenced {
 		op.Tokens = l.wantTokens(a)
@@ -120,13 +130,20 @@ func (a *acquisition) attempt() *Op {
 			m.reserved = op.Tokens
 		}
 	}
-	if b := l.lobby; b != nil && op.Wait && !a.inRedis {
+	if b := l.lobby; b != nil && op.Wait {
 		b.drain()
 		b.look = false
 		b.turns.Asked()
 		b.limit.asked()
 	}
 	return op
+}
+
+// identify gives the first hold of a claim an id.
+func (a *acquisition) identify(m *account) {
+	k := a.prim.Kind()
+	m.ids[k.Side], m.prims[k.Side], m.byIDs = []string{a.lock.s.newID(k)}, a.prim, true
+	m.busy = a.named != ""
 }
 
 // newID returns the id of a hold, or of a request for what is not leased.

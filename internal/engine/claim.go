@@ -18,6 +18,7 @@ type claim struct {
 	num      uint64    // of its private owner; 0 if the owner is named
 	more     *account  // nil for a private claim with one hold, which has no id
 	sections *section  // the open ones
+	run      *run      // of a Queuer: the waiters that it is for; nil for a TryLock
 
 	next, prev *claim // of lock.claims
 
@@ -119,6 +120,9 @@ func (c *claim) retire(to claimState) {
 	if c.more != nil {
 		c.commandDone()
 	}
+	if c.run != nil {
+		l.endRun(c)
+	}
 }
 
 // open opens a section on the claim, with its outermost hold. fixed is the end of a fixed
@@ -147,6 +151,10 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 // nothing stands any more.
 func (c *claim) lose(reason string, gone bool) {
 	if c.state != held {
+		return
+	}
+	if c.sections == nil { // a run that was paused: no section was open
+		c.end(c.overAt(c.lock.s.now()), nil)
 		return
 	}
 	for c.sections != nil {

@@ -23,7 +23,6 @@ func (s *Session) close() error {
 	for _, l := range s.registry.snapshot(true) {
 		l.close()
 	}
-	s.fair.wakeAll()
 	timer := time.NewTimer(s.cfg.ReleaseTimeout)
 	defer timer.Stop()
 	s.await(s.registry.idled(), timer)

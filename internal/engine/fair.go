@@ -1,213 +1,332 @@
 package engine
 
 import (
-	"strconv"
-	"strings"
-	"sync"
 	"time"
 )
 
-// The fair queue has the session's waiters that queue in Redis; see [Queuer]. Its mutex is
-// the last in order: no other is taken under it.
-type fairQueue struct {
-	mu      sync.Mutex
-	waiters map[string]*fairWaiter // by the id of the attempt
-	due     time.Duration          // when the first of them must be heard of
+// Waiters that queue in Redis; see Queuer. The queue holds runs, and a run is one claim:
+//
+//		gathering ──sent──▶ asked ──"place"──▶ queued ──granted──▶ held ──no waiter left──▶ released
+//		    │                 │ "joined"          │ not in the queue: asked anew    │ it cannot go on
+//		    │                 ▼                   ▼                                 ▼
+//		    │       its waiters are another's   ended: forced, closed      the rest is a new run, at
+//		    └─no waiter left─▶ gone               └─no waiter left─▶ released    the old place
+//
+//	  - gathering: waiters come while the call of the runs before is on its way. The claim is
+//	    asking, and Redis knows nothing of it. Waiters of one kind that take no lease of their own
+//	    and name no owner gather; each other waiter is a run of one.
+//	  - asked: the attempt is on its way, or its outcome is unknown: then it is sent again, the
+//	    same. Either the run has an entry of its own afterwards, or, where the session's last
+//	    entry was the last of the queue, its waiters have joined that.
+//	  - queued: the entry stands in Redis. Heartbeats keep it; the session is told of the grant,
+//	    with the number of the last waiter that Redis counts in the run.
+//	  - held: the waiters are served in memory, in their order, one section after the other, with
+//	    no time slice. While trust is short, or the claim in doubt, the run is paused until a
+//	    renewal has confirmed it.
+//
+// One call for a lock is on its way at a time, so that what it says of an entry (up to which
+// number, how many wait) is true when it is sent, and a call that is sent twice says the same
+// twice. A waiter that leaves makes its entry one to be sent; the last one ends the claim, and
+// its release takes the entry away.
+//
+// A waiter belongs to the run of its acquisition.claim, and if that run's waiters have become
+// those of another, to that one.
+type line struct {
+	number  int64         // of the waiter that came last
+	pending []*claim      // runs to be sent, in their order
+	tail    *claim        // the run that was sent last, if it may still be in the queue
+	busy    bool          // a call is on its way, or about to be
+	urgent  bool          // what is pending must not linger
+	flush   chan struct{} // capacity 1: what lingers is to be sent
+	asked   time.Duration // when Redis's clock was asked for last,
+	clock   int64         // and what it said, in ms
 }
 
-// A fairWaiter is one acquisition that waits in Redis. All but the first group is guarded by
-// fairQueue.mu.
-type fairWaiter struct {
-	wake chan struct{} // of the acquisition
-	q    Queuer
-	id   string
-	name string // in the queue in Redis
+// A run is what a claim has besides if its waiters queue in Redis. It is guarded by the lock's
+// mutex.
+type run struct {
+	q       Queuer
+	entry   string
+	lease   time.Duration // of a run of one with a fixed lease; 0: the session's
+	last    int64         // number of the last waiter
+	until   int64         // held: up to which waiter Redis has let in
+	waiting int           // how many wait
+	place   int64         // in the queue, 0: not known
+	open    bool          // more may join
+	pending bool          // it is to be sent
+	phase   runPhase
+	paused  bool // held without a section, until a renewal confirms it
+	flying  bool // a call is on its way
 
-	grant *grantMessage // the lock was given to it
-	look  bool          // ask Redis
-	due   time.Duration // when it must be heard of again; never while that is under way
-	// An answer of Redis: when it was asked for, and what its clock said in between.
-	asked time.Duration
-	clock int64
+	joins   *claim          // asked: the run that this one may have joined
+	joiner  *claim          // the run that may have joined this one
+	into    *claim          // whose waiters its waiters are now
+	err     error           // of the last attempt
+	refusal error           // why its waiters wait in vain
+	told    []chan struct{} // closed when Redis has been told how many wait
 }
 
-// A grantMessage says that the lock was given to a waiter.
-type grantMessage struct {
-	at    int64 // by Redis's clock, in ms
-	token int64
-}
+type runPhase uint8
 
-// waitInRedis waits in the lock's queue in Redis. The lock's mutex must be held, and is held at
-// the end.
-func (a *acquisition) waitInRedis(q Queuer) (grant, error) {
-	if !a.wait {
-		return a.try()
+const (
+	gathering runPhase = iota
+	askedFor
+	queued
+)
+
+// arrive counts a waiter in a run.
+func (l *lock) arrive(a *acquisition, q Queuer) {
+	if l.line == nil {
+		l.line = &line{flush: make(chan struct{}, 1)}
 	}
+	n := l.line
+	n.number++
+	a.arrived = int(n.number)
+	open := a.named == "" && a.opts.lease == 0 && l.s.cfg.HandOverLimit >= 0
+	var c *claim
+	if len(n.pending) > 0 && open {
+		c = n.pending[len(n.pending)-1]
+	}
+	if c == nil || c.state != asking || c.run.phase != gathering || !c.run.open || c.run.place > 0 || c.prim.Kind() != a.prim.Kind() {
+		c = l.newRun(a, &run{q: q, open: open, lease: a.opts.lease})
+		n.send(c)
+	}
+	c.run.waiting++
+	c.run.last = n.number
+	a.claim = c
+}
+
+// newRun makes the claim of a run.
+func (l *lock) newRun(a *acquisition, r *run) *claim {
+	c := l.newClaim(a)
+	c.run = r
+	id := ""
+	if a.named != "" {
+		m := c.account()
+		a.identify(m)
+		id = m.ids[a.prim.Kind().Side][0]
+	}
+	r.entry = r.q.Entry(c.ownerID(), id)
+	return c
+}
+
+// send has a run sent with the next call.
+func (n *line) send(c *claim) {
+	if !c.run.pending {
+		c.run.pending = true
+		n.pending = append(n.pending, c)
+	}
+}
+
+// standing is the run that the waiter is in.
+func (a *acquisition) standing() *claim {
+	for a.claim != nil && a.claim.run.into != nil {
+		a.claim = a.claim.run.into
+	}
+	return a.claim
+}
+
+// queueUp waits in Redis's queue. The lock's mutex must be held and is released.
+func (a *acquisition) queueUp(q Queuer) (*section, error) {
 	l := a.lock
-	s := l.s
-	a.inRedis = true
-	var w *fairWaiter
-	defer func() { s.fair.remove(w) }()
+	a.node.Of = a
+	l.queue.Push(&a.node)
+	a.queued = true
+	l.arrive(a, q)
+	switch n := l.line; { // else those who come meanwhile gather
+	case n.busy:
+	case l.lingers():
+		l.sendPending()
+	default:
+		a.sendOwn()
+	}
+	err := a.stand()
+	if x := a.given.Load(); x != nil {
+		l.unlock()
+		return a.take(x)
+	}
+	if c := a.standing(); c != nil && a.tries.err == nil {
+		a.tries.err = c.run.err
+	}
+	a.leave(nil)
+	gone := a.leaveRun()
+	l.unlock()
+	l.tryRetire()
+	if gone != nil {
+		briefly(gone)
+	}
+	return nil, err
+}
+
+// stand waits until a section is handed to the waiter, or it has to leave. The lock's mutex must
+// be held, and is held at the end.
+func (a *acquisition) stand() error {
+	l := a.lock
+	told := false
 	for {
-		if l.state != lockOpen {
-			return grant{}, ErrClosed
+		c := a.standing()
+		switch {
+		case a.given.Load() != nil:
+			return nil
+		case l.state != lockOpen:
+			return ErrClosed
+		case c != nil && c.run.refusal != nil:
+			return c.run.refusal
+		case a.hopeless != nil:
+			return a.hopeless
 		}
-		if a.claim == nil { // the waiter is known before the first attempt is sent
-			op := a.attempt()
-			s.fair.remove(w)
-			w = &fairWaiter{wake: a.wake, q: q, id: op.ID, name: q.Waiter(op.Owner, op.ID), due: never}
-			s.fair.add(w)
-		}
-		g, err, done := a.askInRedis(w)
-		if done {
-			return g, err
-		}
-		if err != nil || a.claim == nil {
-			continue // ask again
+		if c != nil {
+			a.tries.err = c.run.err
 		}
 		l.unlock()
-		if s.cfg.Trace != nil {
-			s.cfg.Trace.waiting(a)
-		}
-		g, ok, err := a.parkInRedis(w)
-		l.mu.Lock()
-		switch {
-		case a.claim.state != asking:
-			a.disown()
-		case err != nil || ok:
-			return g, err
-		}
-	}
-}
-
-// askInRedis asks once; done ends the wait. The lock's mutex must be held, and is held at the
-// end.
-func (a *acquisition) askInRedis(w *fairWaiter) (g grant, err error, done bool) {
-	l := a.lock
-	f := &l.s.fair
-	f.mu.Lock()
-	w.look = false
-	f.mu.Unlock()
-	g, err = a.ask()
-	switch {
-	case a.claim.state != asking:
-		a.disown()
-		return g, nil, false
-	case err == nil && g.status == granted:
-		return g, nil, true
-	case err == nil && g.status == forGood:
-		return g, g.never(a.prim), true
-	case err == nil:
-		l.s.heardOf(w, g.sent, g.value, g.token)
-		return g, nil, false
-	}
-	f.mu.Lock()
-	w.look = true // it may be in the queue or not, or have the lock
-	f.mu.Unlock()
-	return g, err, a.failed(&err)
-}
-
-// parkInRedis waits until the lock is given to the waiter, or until Redis must be asked (ok is
-// false then).
-func (a *acquisition) parkInRedis(w *fairWaiter) (g grant, ok bool, err error) {
-	s := a.lock.s
-	f := &s.fair
-	for {
-		f.mu.Lock()
-		m, look := w.grant, w.look
-		w.grant, w.look = nil, false
-		asked, clock := w.asked, w.clock
-		f.mu.Unlock()
-		if m != nil {
-			if g, ok := a.direct(w.q, m, asked, clock); ok {
-				if a.done() {
-					return g, false, a.ended()
-				}
-				return g, true, nil
+		if !told {
+			told = true
+			if t := l.s.cfg.Trace; t != nil {
+				t.waiting(a)
 			}
-			look = true
+			outside := !l.s.inSection(a.ctx)
+			l.mu.Lock()
+			a.outside = outside
+			hopeless := outside && l.s.life.draining.Load()
+			if hopeless && a.given.Load() == nil {
+				return ErrClosed
+			}
+			l.unlock()
 		}
-		if look {
-			return grant{}, false, nil
+		if a.deadline == 0 {
+			select {
+			case <-a.wake:
+			case <-a.ctx.Done():
+			}
+		} else {
+			a.sleep(never, nil)
 		}
-		a.sleep(never, nil)
+		var err error
 		if a.done() {
-			a.tries.unknown = true // it is in the queue, or has the lock by now
-			return grant{}, false, a.ended()
+			err = a.ended()
+		}
+		l.mu.Lock()
+		if err != nil && a.given.Load() == nil {
+			return err
 		}
 	}
 }
 
-// direct makes a grant of a message, if that can be trusted for a while. When Redis sent it is
-// known by Redis's clock only. Since that clock was read, for an earlier answer, at least as
-// much time has passed here since that was asked for. A fixed lease begins now, and so needs a
-// word with Redis.
-func (a *acquisition) direct(q Queuer, m *grantMessage, asked time.Duration, clock int64) (grant, bool) {
-	s := a.lock.s
-	given := min(asked+time.Duration(m.at-clock-1)*time.Millisecond, s.now())
-	g := grant{status: granted, value: 1, token: m.token, sent: given, unconfirmed: q.Unconfirmed(), doubts: s.conn.Doubts()}
-	return g, clock > 0 && a.opts.lease == 0 && s.now() < given+trustIn(g.unconfirmed)/2
+// leaveRun takes a waiter that leaves off its run. The channel is closed when Redis knows; it is
+// nil if Redis need not know.
+func (a *acquisition) leaveRun() <-chan struct{} {
+	l, c := a.lock, a.standing()
+	a.claim = nil
+	if c == nil || c.run.waiting == 0 {
+		return nil
+	}
+	r := c.run
+	r.waiting--
+	switch {
+	case c.state == held && r.paused && r.waiting == 0:
+		c.end(c.overAt(l.s.now()), nil)
+	case c.state != asking || r.waiting > 0 && r.phase == gathering:
+	case r.waiting > 0, r.flying, r.phase == askedFor && r.joins != nil, r.joiner != nil:
+		// Others wait; or a release could run before what is on its way, or take away waiters
+		// who have just joined.
+		told := make(chan struct{})
+		r.told = append(r.told, told)
+		if r.waiting > 0 || !r.flying {
+			l.line.send(c)
+			l.hasten()
+		}
+		return told
+	case r.phase == gathering:
+		c.retire(over)
+	default:
+		gone := make(chan struct{})
+		c.end(l.s.now()+l.s.cfg.Lease, gone)
+		return gone
+	}
+	return nil
 }
 
-// add puts a waiter on the books.
-func (f *fairQueue) add(w *fairWaiter) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.waiters[w.id] = w
-}
-
-// remove takes it off; nil is no waiter.
-func (f *fairQueue) remove(w *fairWaiter) {
-	if w == nil {
+// merge makes the waiters of one run those of another that Redis has found them in.
+func (l *lock) merge(c, into *claim) {
+	for into.run.into != nil {
+		into = into.run.into
+	}
+	r, t := c.run, into.run
+	if into.state != asking && into.state != held { // what they have joined is over
+		r.place = t.place
+		c.retire(over)
 		return
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	w.due = never
-	delete(f.waiters, w.id)
-}
-
-// signal wakes the waiter. fairQueue.mu must be held: the acquisition may be gone else.
-func (w *fairWaiter) signal() {
-	wakeUp(w.wake)
-}
-
-// wakeAll wakes all waiters: the session closes.
-func (f *fairQueue) wakeAll() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, w := range f.waiters {
-		w.look = true
-		w.signal()
+	t.waiting += r.waiting
+	t.last = max(t.last, r.last)
+	r.waiting, r.into = 0, into
+	if r.pending || len(r.told) > 0 { // some have left meanwhile
+		t.told = append(t.told, r.told...)
+		r.told = nil
+		if into.state == asking {
+			l.line.send(into)
+			l.hasten()
+		}
 	}
+	if l.line.tail == c {
+		l.line.tail = into
+	}
+	c.retire(over)
 }
 
-// size returns how many waiters there are.
-func (f *fairQueue) size() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.waiters)
+// requeue makes a new run of the waiters of one that cannot go on. It gets the old place, before
+// all who came later.
+func (l *lock) requeue(c *claim) {
+	r := c.run
+	if r.waiting == 0 || l.state != lockOpen {
+		return
+	}
+	a := l.queue.Front()
+	for a != nil && a.standing() != c {
+		a = a.node.Next()
+	}
+	if a == nil {
+		return
+	}
+	next := l.newRun(a, &run{q: r.q, open: r.open, lease: r.lease, last: r.last, waiting: r.waiting, place: max(r.place, 1)})
+	r.into, r.waiting = next, 0
+	next.run.pending = true
+	l.line.pending = append([]*claim{next}, l.line.pending...)
+	l.hasten()
 }
 
-// grantPrefix begins the message of a script that has let a waiter in.
-const grantPrefix = "grant:"
+// keepPlace queues what a run leaves behind before its claim is released, so that nobody comes in
+// between. The lock's mutex must be held; it is released meanwhile and held again at the end.
+func (l *lock) keepPlace(c *claim) {
+	n := l.line
+	if n.busy {
+		l.requeue(c) // it goes with the next call, which may come too late
+		return
+	}
+	n.busy = true
+	l.requeue(c)
+	calls := l.nextCalls()
+	l.unlock()
+	l.s.sendCalls(l.s.releaseContext(l.s.now()), calls)
+	l.mu.Lock()
+	l.answered(calls)
+	n.busy = false
+	l.sendPending()
+}
 
-// granted takes such a message. One that nobody waits for belongs to a waiter that has just
-// left: its release passes the lock on.
-func (f *fairQueue) granted(payload string) (ok bool) {
-	rest, ok1 := strings.CutPrefix(payload, grantPrefix)
-	at, rest, ok2 := strings.Cut(rest, ":")
-	token, id, ok3 := strings.Cut(rest, ":")
-	clock, err1 := strconv.ParseInt(at, 10, 64)
-	drawn, err2 := strconv.ParseInt(token, 10, 64)
-	if !ok1 || !ok2 || !ok3 || err1 != nil || err2 != nil {
-		return false
+// endRun sees to the waiters that a run leaves behind when its claim is retired.
+func (l *lock) endRun(c *claim) {
+	r := c.run
+	l.s.fair.remove(r.entry, c)
+	if l.line.tail == c {
+		l.line.tail = nil
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if w := f.waiters[id]; w != nil {
-		w.grant = &grantMessage{at: clock, token: drawn}
-		w.signal()
+	l.requeue(c)
+	if !l.lingers() {
+		l.hasten()
 	}
-	return true
+	for _, told := range r.told {
+		close(told)
+	}
+	r.told = nil
 }

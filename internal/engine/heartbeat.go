@@ -8,7 +8,7 @@ import (
 )
 
 // heartbeatEvery is how often the session is heard of: every 5/24 of Config.QueueLease, or poll
-// floor. A waiter that missed two heartbeats, 11/24, is passed over; an unconfirmed grant
+// floor. A session that missed two heartbeats, 11/24, is passed over; an unconfirmed grant
 // outlives one (QueueLease/4). So when everybody in front of a waiter has died, it is in after
 // 22/24 of a QueueLease at the latest: two heartbeats until they count as silent, one grant
 // that was given just before, and a heartbeat of its own. With the default of 5 s a session
@@ -17,116 +17,139 @@ func (s *Session) heartbeatEvery() time.Duration {
 	return max(min(s.cfg.QueueLease/24*5, s.cfg.PollFloor), time.Millisecond)
 }
 
-// heartbeatBatch is how many waiters one script call keeps.
+// heartbeatBatch is how many entries one script call asks about.
 const heartbeatBatch = 200
 
-// heardOf notes an answer about a waiter: when to ask again at the latest, and Redis's clock.
-func (s *Session) heardOf(w *fairWaiter, asked time.Duration, ms, clock int64) {
+// heardOf notes an answer about the lock's entries: when to ask again at the latest, and Redis's
+// clock.
+func (l *lock) heardOf(asked time.Duration, ms, clock int64) {
+	s := l.s
+	if clock > 0 {
+		l.line.asked, l.line.clock = asked, clock
+	}
 	at := asked + s.heartbeatEvery()
 	if ms >= 0 {
 		at = min(at, asked+time.Duration(ms+1)*time.Millisecond)
 	}
-	at = max(at, s.now()+minPause)
-	s.fair.mu.Lock()
-	w.asked, w.clock = asked, clock
-	s.fair.mu.Unlock()
-	s.heartbeatAt(w, at)
-}
-
-// heartbeatAt sets when w must be heard of.
-func (s *Session) heartbeatAt(w *fairWaiter, at time.Duration) {
-	f := &s.fair
-	f.mu.Lock()
-	w.due = at
-	f.due = min(f.due, at)
-	f.mu.Unlock()
+	s.fair.schedule(l, max(at, s.now()+minPause))
 	s.schedule.wakeAt(at)
 }
 
-// hurry has all waiters heard of at once: the session may have missed a message.
+// schedule has a lock's entries heard of at a time, or earlier if that was agreed before.
+func (f *fairQueue) schedule(l *lock, at time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if was, ok := f.lines[l]; !ok || at < was {
+		f.lines[l] = at
+	}
+	f.due = min(f.due, at)
+}
+
+// hurry has all entries heard of at once: the session may have missed a message.
 func (f *fairQueue) hurry(now time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, w := range f.waiters {
-		w.due = now
-		f.due = min(f.due, now)
+	for l := range f.lines {
+		f.lines[l], f.due = now, now
 	}
 }
 
-// takeDue returns the waiters that must be heard of, and when the next ones must.
-func (f *fairQueue) takeDue(now, every time.Duration) (due []*fairWaiter, next time.Duration) {
+// takeDue returns the locks whose entries must be heard of, and when the next ones must.
+func (f *fairQueue) takeDue(now, every time.Duration) (due []*lock, next time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now < f.due {
 		return nil, f.due
 	}
-	// With the first of them go all who are due soon, so that those who came one by one are
+	// With the first of them go all that are due soon, so that those that came one by one are
 	// heard of together from then on.
 	soon := now + every/2
 	f.due = never
-	for _, w := range f.waiters {
-		if w.due <= soon {
-			w.due = never
-			due = append(due, w)
+	for l, at := range f.lines {
+		if at <= soon {
+			delete(f.lines, l)
+			due = append(due, l)
+		} else {
+			f.due = min(f.due, at)
 		}
-		f.due = min(f.due, w.due)
 	}
 	return due, f.due
 }
 
-// heartbeat lets Redis hear of waiters, many with one script call.
-func (s *Session) heartbeat(due []*fairWaiter) {
-	var batches [][]*fairWaiter
-	open := map[string]int{} // by lock
-	for _, w := range due {
-		key := w.q.Names().Key()
-		i, ok := open[key]
-		if !ok || len(batches[i]) >= heartbeatBatch {
-			i = len(batches)
-			open[key] = i
-			batches = append(batches, nil)
+// A beat is one script call for entries of one lock.
+type beat struct {
+	l    *lock
+	runs []*claim
+}
+
+// heartbeat lets Redis hear of the session's entries of some locks.
+func (s *Session) heartbeat(due []*lock) {
+	var beats []beat
+	var cmds []script.Command
+	for _, l := range due {
+		l.mu.Lock()
+		var names []string
+		var runs []*claim
+		send := func() {
+			if len(runs) > 0 {
+				beats = append(beats, beat{l, runs})
+				cmds = append(cmds, runs[0].run.q.Heartbeat(names))
+				names, runs = nil, nil
+			}
 		}
-		batches[i] = append(batches[i], w)
+		for c := l.claims; c != nil; c = c.next {
+			if c.run != nil && c.state == asking && c.run.phase == queued {
+				names, runs = append(names, c.run.entry), append(runs, c)
+				if len(runs) == heartbeatBatch {
+					send()
+				}
+			}
+		}
+		send()
+		l.unlockBehind()
 	}
-	cmds := make([]script.Command, len(batches))
-	for i, b := range batches {
-		names := make([]string, len(b))
-		for j, w := range b {
-			names[j] = w.name
-		}
-		cmds[i] = b[0].q.Heartbeat(names)
+	if len(cmds) == 0 {
+		return
 	}
 	asked := s.now()
 	ctx, cancel := context.WithTimeout(s.life.ctx, max(s.heartbeatEvery(), 10*time.Millisecond))
 	defer cancel()
 	for i, r := range s.run.Multi(ctx, cmds) {
 		reply, err := r.AsIntSlice()
-		if err == nil && len(reply) != len(batches[i])+1 {
+		if err == nil && len(reply) != len(beats[i].runs)+1 {
 			err = script.ErrShape
 		}
-		for j, w := range batches[i] {
-			s.heartbeatAnswered(w, j, reply, err, asked)
-		}
+		s.heartbeatAnswered(beats[i], reply, err, asked)
 	}
 }
 
-// heartbeatAnswered takes in the answer about the j-th waiter of a batch.
-func (s *Session) heartbeatAnswered(w *fairWaiter, j int, reply []int64, err error, asked time.Duration) {
-	f := &s.fair
-	f.mu.Lock()
-	gone := f.waiters[w.id] != w
-	if ask := err != nil && script.Classify(err) == script.Refused || err == nil && reply[j] == 0; ask && !gone {
-		w.look = true // the attempt will say why
-		w.signal()
+// heartbeatAnswered takes in the answer to a heartbeat.
+func (s *Session) heartbeatAnswered(b beat, reply []int64, err error, asked time.Duration) {
+	l := b.l
+	l.mu.Lock()
+	defer l.unlockBehind()
+	if err != nil && script.Classify(err) != script.Refused {
+		at := s.now() + jitter(max(s.heartbeatEvery()/4, 10*time.Millisecond))
+		s.fair.schedule(l, at)
+		s.schedule.wakeAt(at)
+		return
 	}
-	f.mu.Unlock()
-	switch {
-	case gone:
-	case err == nil && reply[j] == 0: // it asks now, so the next heartbeat is not urgent
-		s.heardOf(w, asked, -1, reply[len(reply)-1])
-	case err == nil:
-		s.heardOf(w, asked, reply[j], reply[len(reply)-1])
-	case script.Classify(err) != script.Refused:
-		s.heartbeatAt(w, s.now()+jitter(max(s.heartbeatEvery()/4, 10*time.Millisecond)))
+	soonest, clock := int64(-1), int64(0)
+	if err == nil {
+		clock = reply[len(b.runs)]
+	}
+	for i, c := range b.runs {
+		switch {
+		case c.state != asking:
+		case err != nil || reply[i] == 0:
+			l.line.send(c) // the attempt will say why
+			l.line.urgent = true
+		case reply[i] > 0 && (soonest < 0 || reply[i] < soonest):
+			soonest = reply[i]
+		}
+	}
+	l.heardOf(asked, soonest, clock)
+	if l.line.urgent {
+		l.hasten()
 	}
 }

@@ -30,7 +30,6 @@ func (s *Session) Counts() (n Counts) {
 		}
 		l.mu.Unlock()
 	}
-	n.Waiters += s.fair.size()
 	n.Scheduled = s.schedule.size()
 	s.cleanup.mu.Lock()
 	defer s.cleanup.mu.Unlock()

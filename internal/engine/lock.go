@@ -24,6 +24,7 @@ type lock struct {
 	holder *claim                   // one that holds exclusively and is not releasing
 	share  *claim                   // that the session's readers may join
 	lobby  *lobby                   // nil until a caller has to wait
+	line   *line                    // of a Queuer, once a caller had to wait
 }
 
 type lockState uint8

@@ -34,6 +34,9 @@ func (s *Session) Names(name string) (Names, error) {
 	return n, nil
 }
 
+// NamesOf returns the names of a lock of this session by its key.
+func (s *Session) NamesOf(key string) Names { return Names{s: s, key: [1]string{key}} }
+
 // Name returns the name as the caller gave it.
 func (n *Names) Name() string {
 	if n.s == nil {

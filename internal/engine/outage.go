@@ -26,20 +26,31 @@ func (a *acquisition) noteTry(g grant, err error) {
 			a.leaveOutage()
 			a.lock.s.endOutage()
 		}
-	case a.wait && !a.tries.stuck && errors.Is(err, ErrUnavailable) && a.lock.s.life.closing.Err() == nil:
-		a.tries.stuck = true
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if o.stuck++; o.on.Load() {
-			return
-		}
-		o.began = a.lock.s.now()
-		o.on.Store(true)
-		s, name := a.lock.s, a.prim.Names().Name()
-		s.notify(func() {
-			s.cfg.Logger.Warn("relock: Redis cannot serve; locks wait for it", "name", name, "error", err)
-		})
+	case a.wait:
+		a.enterOutage(err)
 	}
+}
+
+// enterOutage counts a Lock that waits and whose last attempt has failed with err, if that says
+// that Redis does not serve.
+func (a *acquisition) enterOutage(err error) {
+	s := a.lock.s
+	if a.tries.stuck || !errors.Is(err, ErrUnavailable) || s.life.closing.Err() != nil {
+		return
+	}
+	a.tries.stuck = true
+	o := &s.outage
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.stuck++; o.on.Load() {
+		return
+	}
+	o.began = s.now()
+	o.on.Store(true)
+	name := a.prim.Names().Name()
+	s.notify(func() {
+		s.cfg.Logger.Warn("relock: Redis cannot serve; locks wait for it", "name", name, "error", err)
+	})
 }
 
 // leaveOutage takes a Lock off the count: it was answered, or gives up.

@@ -22,6 +22,9 @@ const (
 // passOn opens the next section on a claim whose last section has closed, for the caller in
 // front of the queue, of which there is one, and reports whether it did.
 func (l *lock) passOn(c *claim, now time.Duration) bool {
+	if c.run != nil {
+		return l.goOn(c, now)
+	}
 	a := l.queue.Front()
 	if l.state != lockOpen || !c.prim.Kind().HandsOver || !c.entrable(now) || !a.wants(c, now) {
 		return false
@@ -116,7 +119,7 @@ func (a *acquisition) take(x *section) (*section, error) {
 	case c.more != nil && c.more.owing > 0: // others have lost it, and may just be noticing
 		c.retire(lostStanding)
 	case l.queue.Front() != nil && l.passOn(c, now):
-		handed = true
+		handed = !c.paused()
 	default:
 		c.end(c.overAt(now), nil)
 	}

@@ -109,31 +109,51 @@ type Refuser interface {
 	Never(code int64) error
 }
 
-// Queuer is a Primitive whose waiters do not stand in the session's queue but in one in
-// Redis, so that one order holds for all sessions. Its scripts let the first waiter in
-// themselves and tell its session on the session's own channel, with the message
-// "grant:<Redis's time in ms>:<token or 0>:<Op.ID>". So the waiter has the lock with no
-// further round trip; the session confirms it by a renewal, until when Redis keeps it for
-// no longer than Unconfirmed.
+// Queuer is a Primitive whose waiters queue in Redis, so that one order holds for all sessions.
+// Its queue holds runs: an entry is a number of waiters of one session who are served by one
+// claim, and the session numbers its waiters. Its scripts let the first run in themselves and
+// tell its session on the session's own channel, with the message
 //
-// Its Kind has ByID and Registers: a refused attempt with Op.Wait has queued, and a Release
-// takes the waiter out of the queue. The reply of such a refusal is {0, ms, Redis's time in
-// ms, 0}.
+//	grant:<Redis's time in ms>:<token>:<tokens>:<last>:<place>:<length of entry>:<entry><key>
+//
+// where last is the number of the last waiter of the run, and token the highest of so many
+// tokens. So the run has the lock with no further round trip; the session confirms it by a
+// renewal, until when Redis keeps it for no longer than Unconfirmed.
+//
+// An attempt with Op.Place that is refused has queued. Its reply is {0, ms, Redis's time in ms,
+// place}; a place of 0 says that the run has joined the entry Op.Place.Join. Release takes an
+// entry out of the queue too.
 type Queuer interface {
 	Primitive
 
-	// Waiter is how a waiter is called in the queue.
-	Waiter(owner, id string) string
+	// Entry is the name of the entry of an owner; id is that of a named owner's hold.
+	Entry(owner, id string) string
 
-	// Heartbeat is the script call that keeps these waiters for one Config.QueueLease more,
-	// and lets the first waiter in if the lock is free. Its reply has a number for each waiter: 0,
-	// ask now (it is not in the queue, or has the lock), or the milliseconds after which to
-	// ask at the latest, -1 if unknown; and at the end Redis's time in ms.
-	Heartbeat(waiters []string) script.Command
+	// Heartbeat is the script call that keeps the session's entries for one Config.QueueLease
+	// more, and lets the first run in if the lock is free. Its reply has a number for each
+	// entry: 0, ask now (it is not in the queue, or has the lock), or the milliseconds after
+	// which to ask at the latest, -1 if unknown; and at the end Redis's time in ms.
+	Heartbeat(entries []string) script.Command
 
-	// Unconfirmed is for how long Redis keeps the lock for a waiter that was not heard of
-	// since the grant.
+	// Dismiss is the script call that gives back what an entry of the session was granted
+	// under a key of this kind. The entry may be of another lock than the Queuer.
+	Dismiss(key, entry string) script.Command
+
+	// Unconfirmed is for how long Redis keeps the lock for a run whose session was not heard
+	// of since the grant.
 	Unconfirmed() time.Duration
+}
+
+// A Place is what an attempt says of a run that queues. One without an entry says that there are
+// waiters of the session before it: it may only re-enter a lock that its owner has.
+type Place struct {
+	Entry   string
+	Join    string // the entry to join if it is the last of the queue; "": none
+	Last    int64  // number of the last waiter
+	Waiting int    // how many wait
+	Joined  int    // how many do together with those of Join
+	Open    bool   // more may join
+	Before  int64  // the place that the run had before; 0: it gets one at the end
 }
 
 // Op is one command of a claim.
@@ -165,6 +185,7 @@ type Op struct {
 	Ends   []string      // release: the ids of the holds that end; needless with All, but for marks
 	Keep   time.Duration // release: what the holds that stay deserve; 0: leave the TTL
 	Wait   bool          // acquire: the caller will wait if it is refused
+	Place  *Place        // acquire, of a Queuer: where the run queues if it is refused
 	Lease  time.Duration // acquire, extend: the least time to live; Unleased: see Memory
 	Tokens int           // acquire, Fenced: how many tokens to reserve; 0: the claim has one. More than 1 only where HandsOver
 }

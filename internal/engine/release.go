@@ -80,8 +80,11 @@ func (h *Hold) unlock() error {
 		l.tryRetire()
 		return nil
 	case l.queue.Front() != nil && l.passOn(c, now):
+		paused := c.paused()
 		l.unlock()
-		s.cfg.Trace.handedOver(c)
+		if !paused {
+			s.cfg.Trace.handedOver(c)
+		}
 		return nil
 	}
 	return c.release(now)
@@ -93,6 +96,11 @@ func (c *claim) release(now time.Duration) error {
 	l, s := c.lock, c.lock.s
 	c.state = releasing
 	s.schedule.remove(c)
+	if c.run != nil && c.run.waiting > 0 {
+		l.keepPlace(c)
+	} else if c.run != nil && !l.lingers() {
+		l.hasten()
+	}
 	listening := l.lobby != nil && l.lobby.listener != nil
 	if listening {
 		l.settle(c, now)

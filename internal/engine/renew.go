@@ -73,11 +73,11 @@ func (s *Session) renewals(claims []*claim) (batches []*renewal, patience time.D
 		}
 		patience = min(patience, (c.trust-s.now())/3)
 		key := renewalKey{}
-		if c.renewed() && (len(item.alive) > 0 || item.all != c.count()) {
+		if c.renewed() && (len(item.alive) > 0 || item.all != c.count() || c.paused()) {
 			key.lease = s.cfg.Lease
 		}
 		for side, p := range c.sidesOf() {
-			if p == nil || c.liveOn(side) == 0 {
+			if p == nil || c.liveOn(side) == 0 && !c.paused() {
 				continue
 			}
 			key.script = p.(Leased).RenewScript()
@@ -136,7 +136,7 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 // claim later has it renewed again. A claim in doubt is asked about also if no section wants it to
 // be renewed.
 func (c *claim) stillWanted(item renewalItem, fixed bool) bool {
-	if c.doubtful() || len(item.alive) > 0 || fixed && !c.renewed() || item.all != c.count() {
+	if c.doubtful() || c.paused() || len(item.alive) > 0 || fixed && !c.renewed() || item.all != c.count() {
 		return true
 	}
 	c.stopped = true
@@ -214,10 +214,12 @@ func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Durati
 		case alive[i] == 1 && b.lease == 0:
 			c.doubts = doubts
 			c.renewAfter(sent)
+			c.resume(now)
 		case alive[i] == 1:
 			c.confirmed(sent, b.lease, doubts)
 			item.prolong()
 			c.renewAfter(sent)
+			c.resume(now)
 		case c.more != nil && c.more.sides != item.sides:
 			c.renewAt = min(c.renewAt, now+minPause) // what was asked for is not what there is now
 		default:

@@ -104,7 +104,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 	s.spare.New = func() any { return &acquisition{wake: make(chan struct{}, 1)} }
 	s.registry.locks = map[string]map[string]*lock{}
 	s.schedule.armed, s.schedule.asked, s.schedule.kick = never, never, make(chan struct{}, 1)
-	s.fair.waiters, s.fair.due = map[string]*fairWaiter{}, never
+	s.fair.entries, s.fair.lines, s.fair.due = map[string]*claim{}, map[*lock]time.Duration{}, never
 	if s.id == "" {
 		s.id = idgen.Session()
 	} else {

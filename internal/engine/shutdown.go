@@ -46,7 +46,6 @@ func (s *Session) drain() {
 		}
 		l.unlock()
 	}
-	s.fair.wakeAll()
 }
 
 // turnedAway reports whether the session ends and the caller is in no section of it. It runs

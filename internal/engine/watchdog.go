@@ -80,7 +80,7 @@ func (c *claim) renewed() bool {
 			return true
 		}
 	}
-	return false
+	return c.paused()
 }
 
 // recheck has Redis asked about every claim at once: the session was not listening for a

@@ -34,7 +34,7 @@ func TestMeasureCountsWhatTheLockSends(t *testing.T) {
 	}{
 		{benchkit.Alone, "rlock"},
 		{benchkit.OwnKeys64, "rlock"},
-		{benchkit.Same64, "fairlock"}, // which is not handed over in memory
+		{benchkit.OwnKeys64, "fairlock"},
 	} {
 		sc := c.Scene
 		c, err := b.Measure(t.Context(), benchkit.Our(c.kind), addr, sc, 4*short)

@@ -72,6 +72,7 @@ func (m *Mutex) endLife(at time.Time, told bool) {
 	if !at.Equal(m.expires) {
 		m.queue.jolt = time.Now()
 	}
+	m.scatter()
 	for _, t := range m.claims {
 		if !t.revived && !slices.Contains(m.by, t) {
 			continue
@@ -271,7 +272,7 @@ func (m *Mutex) refused(c *Call, d *lockCall, ended []*Call) {
 		m.undone(d)
 	case d.ended && errors.Is(c.Err, context.Canceled) && !notAcquired:
 	case c.Ctx.Err() != nil && !d.ended && !d.try && notAcquired && errors.Is(c.Err, context.Canceled):
-	case d.try && notAcquired && m.kind.Fair && m.owner == "" && m.letIn(ended):
+	case d.try && notAcquired && m.kind.Fair && m.owner == "" && (m.letIn(ended) || m.gathered(c)):
 	case d.try && notAcquired && (m.owner != "" && m.owner != d.owner || m.entering(c, d)):
 	case d.wait > 0 && notAcquired && now.Equal(c.Began.Add(d.wait)):
 	case notAcquired && t != nil && !t.wanted():

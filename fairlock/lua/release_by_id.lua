@@ -1,0 +1,62 @@
+-- release_by_id.lua: ends holds that have ids, and gives the lock to the next run when it is
+-- free; takes back acquisitions whose outcome is unknown, and the entries of named owners that
+-- leave the queue.
+--
+-- What has ended already, or belongs to an earlier life of the lock, is not released
+-- again: run twice with the same arguments it leaves the same holds. Only `changed`
+-- tells the runs apart.
+--
+-- KEYS[1] the lock, KEYS[2] the queue, KEYS[3] what is known of it, KEYS[4] the ids of holds,
+-- KEYS[5] the fencing token, ARGV[1] and ARGV[2] the channel of plain waiters, ARGV[3] the prefix
+-- of sessions' channels, ARGV[4] 1: receivers are counted, ARGV[5] QueueLease: see grant.lua
+-- ARGV[6]   owner
+-- ARGV[7]   1: the owner is private: the holds that stay are all of this session
+-- ARGV[8]   the TTL in ms that the holds deserve which stay; 0 leaves it
+-- ARGV[9]   what an entry of this session has in front of an id
+-- ARGV[10]  how many ids follow of holds that end, or of waiters that leave
+-- ARGV[i]   i > 10: those; then, of a named owner and with a TTL, the ids of the holds that
+--           this session keeps
+-- Returns  {holds left, changed, receivers}; changed is 0 if none of the holds was there;
+--          receivers as that of release.lua
+--          WRONGTYPE error if the ids are unusable: nothing was changed
+-- Publishes what release.lua does, when the lock became free.
+-- include refused, there, grant
+local held = redis.pcall('HGET', KEYS[1], ARGV[6])
+local bad, gone = refused(held)
+if gone then
+  return {0, 0, -1} -- something else stands under the name: the holds are gone
+end
+local kept = 11 + ARGV[10]
+local _, unusable = refused(redis.pcall('SCARD', KEYS[4]))
+if bad or unusable then
+  return bad or (refused({err = 'wrong kind of value'}, ': the ids of holds'))
+end
+for i = 11, ARGV[7] == '1' and 0 or kept - 1 do
+  leave(ARGV[9] .. ARGV[i] .. ARGV[6])
+end
+held = tonumber(held or 0) or 0
+if held <= 0 then
+  if redis.call('EXISTS', KEYS[1]) == 0 then
+    grant() -- it may have been given up, or have run out, with this one in front
+  end
+  return {0, 0, -1}
+end
+local ended = 0
+for i = 11, kept - 1 do
+  ended = ended + redis.call('SREM', KEYS[4], ARGV[i])
+end
+if ended == 0 then
+  return {held, 0, -1}
+elseif held <= ended then
+  redis.call('DEL', KEYS[1], KEYS[4])
+  local receivers = not grant() and redis.call(ARGV[2], ARGV[1], '0')
+  return {0, 1, ARGV[4] == '1' and receivers or -1}
+end
+held = redis.call('HINCRBY', KEYS[1], ARGV[6], -ended)
+-- Only ever shorter: unlocking one hold never lengthens the lease of another.
+local ttl = tonumber(ARGV[8])
+if ttl > 0 and redis.call('PTTL', KEYS[1]) > ttl and (ARGV[7] == '1' or there(KEYS[4], '', kept, #ARGV) == held) then
+  redis.call('PEXPIRE', KEYS[1], ttl)
+  redis.call('PEXPIRE', KEYS[4], ttl)
+end
+return {held, 1, -1}

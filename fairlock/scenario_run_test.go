@@ -1,0 +1,328 @@
+package fairlock_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"relock/fairlock"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// serve lets n waiters of a session lock and unlock in goroutines, and returns a channel on which
+// each says who it is as long as it holds the lock.
+func serve(t testing.TB, ctx context.Context, wg *sync.WaitGroup, ses *rlock.Session, who string, n int, opts ...rlock.MutexOption) <-chan string {
+	served := make(chan string, n)
+	for i := range n {
+		wg.Go(func() {
+			_, h, err := fairlock.New(ses, "x", opts...).Lock(ctx)
+			if err != nil {
+				t.Errorf("%s %d: %v", who, i, err)
+				return
+			}
+			served <- who
+			if err := h.Unlock(); err != nil {
+				t.Errorf("%s %d: %v", who, i, err)
+			}
+		})
+	}
+	return served
+}
+
+// Many waiters of one session are one entry in Redis, and are served by one claim: with two
+// releases, that of the holder and their own.
+func TestARunIsOneClaim(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		m := fairlock.New(dial(t, s, silent()), "x", rlock.Fenced())
+		b, proxy := dialProxy(t, s, silent())
+		first := lock(t, ctx, m)
+		const n = 50
+		var mu sync.Mutex
+		tokens, owners := map[int64]bool{}, map[string]bool{}
+		var wg sync.WaitGroup
+		for range n {
+			wg.Go(func() {
+				_, h, err := fairlock.New(b, "x", rlock.Fenced()).Lock(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				if h.Token() <= first.hold.Token() || tokens[h.Token()] {
+					t.Errorf("token %d, which is not new", h.Token())
+				}
+				tokens[h.Token()], owners[h.Owner()] = true, true
+				mu.Unlock()
+				if err := h.Unlock(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		queued(t, m, n)
+		entries, err := s.Do(t, "ZCARD", "relock_queue:{x}").AsInt64()
+		must(t, err)
+		proxy.Reset()
+		unlock(t, first)
+		wg.Wait()
+		if entries > 3 || len(owners) != int(entries) {
+			t.Errorf("%d waiters had %d entries and %d owners; want as many owners as entries, and few", n, entries, len(owners))
+		}
+		if sent := locktest.Sent(proxy, runs("release")); sent != int(entries) {
+			t.Errorf("%d runs sent %d releases", entries, sent)
+		}
+		nothingLeft(t, s, "redisson_lock_token:{x}")
+	})
+}
+
+// Scenario 14: the entry is granted while a join is on its way, and the answer to the join is
+// lost, so that it is sent twice: each waiter is served once, and nobody counts afterwards.
+func TestGrantedWhileAJoinIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	for _, held := range []string{"request", "reply"} {
+		t.Run(held, func(t *testing.T) {
+			each(t, func(t *testing.T, s *redistest.Server) {
+				ctx := within(t, patience)
+				a := dial(t, s, silent())
+				m := fairlock.New(a, "x")
+				b, proxy := dialProxy(t, s, silent())
+				first := lock(t, ctx, m)
+				var wg sync.WaitGroup
+				one := serve(t, ctx, &wg, b, "one", 1)
+				queued(t, m, 1)
+				hold := proxy.HoldRequest
+				if held == "reply" {
+					hold = proxy.HoldReply
+				}
+				seen, release := hold(runs("acquire"))
+				rest := serve(t, ctx, &wg, b, "rest", 20)
+				locktest.Get(t, seen, patience, "the join is on its way")
+				unlock(t, first)
+				locktest.Get(t, one, patience, "the waiter that was queued is served")
+				release()
+				wg.Wait()
+				if len(rest) != 20 {
+					t.Errorf("%d of 20 were served", len(rest))
+				}
+				nothingLeft(t, s)
+			})
+		})
+	}
+}
+
+// Scenario 14: a call that queues comes late, when its run is over. What it leaves behind is given
+// back as soon as it is let in, and keeps nobody out.
+func TestEnqueueAfterItsRunIsOver(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		a := dial(t, s, silent())
+		m := fairlock.New(a, "x")
+		b, proxy := dialProxy(t, s, silent())
+		first := lock(t, ctx, m)
+		next := goQueued(t, ctx, fairlock.New(b, "x"), 1)
+		var late string
+		for _, line := range proxy.Log() {
+			if f := strings.Split(line, " "); f[0] == "EVALSHA" && runs("acquire")(f) {
+				late = line
+			}
+		}
+		unlock(t, first)
+		unlock(t, granted(t, next, patience, "the waiter"))
+		first = lock(t, ctx, m)
+		must(t, s.Do(t, strings.Split(late, " ")...).Error())
+		last := goLock(ctx, m)
+		queued(t, m, 2)
+		unlock(t, first)
+		unlock(t, granted(t, last, patience, "the waiter behind the entry that nobody knows"))
+		nothingLeft(t, s)
+	})
+}
+
+// Scenario 15: a run is forced in its second section. The others of it are served before those of
+// another session that came later, in its own order, and nobody has to come again.
+func TestAForcedRunKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	for _, forced := range []bool{true, false} {
+		t.Run(fmt.Sprint("forced=", forced), func(t *testing.T) {
+			each(t, func(t *testing.T, s *redistest.Server) {
+				ctx := within(t, 60*time.Second)
+				cfg := silent()
+				if !forced {
+					cfg.Lease, cfg.QueueLease = 3*time.Second, 6*time.Second // a loss is noticed by the renewal
+				}
+				a, b := dial(t, s, cfg), dial(t, s, cfg)
+				m := fairlock.New(a, "x")
+				first := lock(t, ctx, m)
+				var mu sync.Mutex
+				var order []string
+				inside, goOn := make(chan context.Context, 100), make(chan struct{})
+				var wg sync.WaitGroup
+				wait := func(ses *rlock.Session, who string) {
+					wg.Go(func() {
+						section, h, err := fairlock.New(ses, "x").Lock(ctx)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						mu.Lock()
+						order = append(order, who)
+						mu.Unlock()
+						inside <- section
+						<-goOn
+						_ = h.Unlock() // one of them has lost it
+					})
+				}
+				const n = 20
+				for i := range n {
+					wait(b, "b")
+					queued(t, m, i+1)
+				}
+				for i := range 5 {
+					wait(a, "a")
+					queued(t, m, n+i+1)
+				}
+				unlock(t, first)
+				<-inside
+				goOn <- struct{}{}
+				second := locktest.Get(t, inside, patience, "the second section begins")
+				if forced {
+					_, err := m.ForceUnlock(ctx)
+					must(t, err)
+				} else {
+					must(t, s.Do(t, "DEL", "x").Error())
+				}
+				ends(t, second, patience, rlock.ErrLost)
+				close(goOn)
+				wg.Wait()
+				// Whoever was let in by the loss itself is the next entry's first run.
+				got := strings.Join(order, "")
+				if want := strings.Repeat("b", 2) + strings.Repeat("a", 5) + strings.Repeat("b", n-2); got != want && got != strings.Repeat("b", n)+strings.Repeat("a", 5) {
+					t.Errorf("served in the order %s", got)
+				}
+				nothingLeft(t, s)
+			})
+		})
+	}
+}
+
+// Scenario 15: what came later than a forced run comes behind it, also if it is of a third
+// session, except for the entry that the force has let in.
+func TestLaterArrivalsComeBehindAForcedRun(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		a, b, c := dial(t, s, silent()), dial(t, s, silent()), dial(t, s, silent())
+		m := fairlock.New(a, "x")
+		first := lock(t, ctx, m)
+		var run []<-chan locked
+		for i := range 5 {
+			run = append(run, goQueued(t, ctx, fairlock.New(b, "x"), i+1))
+		}
+		let := goQueued(t, ctx, m, 6)
+		later := goQueued(t, ctx, fairlock.New(c, "x"), 7)
+		unlock(t, first)
+		in := granted(t, run[0], patience, "the first of the run")
+		_, err := m.ForceUnlock(ctx)
+		must(t, err)
+		ends(t, in.ctx, patience, rlock.ErrLost)
+		queued(t, m, 5) // four of the run, and the later one
+		unlock(t, granted(t, let, patience, "the entry that the force has let in"))
+		for i, c := range run[1:] {
+			l := granted(t, c, patience, fmt.Sprint("waiter ", i+1, " of the run"))
+			waits(t, later, "the later one")
+			unlock(t, l)
+		}
+		unlock(t, granted(t, later, patience, "the later one"))
+		is(t, "the former holder's Unlock", in.hold.Unlock(), rlock.ErrLost)
+		nothingLeft(t, s)
+	})
+}
+
+// A waiter that leaves a run is no longer counted when its Lock returns; one that was let in
+// without knowing makes place for the next of its run.
+func TestLeavingARun(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		a := dial(t, s, silent())
+		b, proxy := dialProxy(t, s, silent())
+		m := fairlock.New(a, "x")
+		first := lock(t, ctx, m)
+		var all []<-chan locked
+		var cancels []context.CancelFunc
+		for i := range 4 {
+			own, cancel := context.WithCancel(ctx)
+			defer cancel()
+			all, cancels = append(all, goQueued(t, own, fairlock.New(b, "x"), i+1)), append(cancels, cancel)
+		}
+		cancels[1]()
+		is(t, "the one that left", locktest.Get(t, all[1], patience, "Lock returns").err, rlock.ErrNotAcquired, context.Canceled)
+		if n, err := m.Waiters(ctx); err != nil || n != 3 {
+			t.Errorf("%d waiters, %v, right after one of four had left", n, err)
+		}
+		proxy.DropMessages(true)
+		unlock(t, first)
+		ownedByOther(t, m, first.hold.Owner())
+		cancels[0]() // it has the lock and does not know
+		is(t, "the one that was let in", locktest.Get(t, all[0], patience, "Lock returns").err, rlock.ErrNotAcquired, context.Canceled)
+		unlock(t, granted(t, all[2], patience, "the next of the run"))
+		unlock(t, granted(t, all[3], patience, "the last of the run"))
+		nothingLeft(t, s)
+	})
+}
+
+// Scenario 16: TryLock does not overtake waiters of its session that Redis does not know yet.
+func TestTryLockDoesNotOvertakeGatheredWaiters(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		a := dial(t, s, silent())
+		b, proxy := dialProxy(t, s, silent())
+		first := lock(t, ctx, fairlock.New(a, "x"))
+		seen, release := proxy.HoldRequest(runs("acquire"))
+		next := goLock(ctx, fairlock.New(b, "x"))
+		locktest.Get(t, seen, patience, "the waiter's call is on its way")
+		unlock(t, first) // free, and Redis knows of nobody
+		_, _, err := fairlock.New(b, "x").TryLock(ctx)
+		is(t, "TryLock before a waiter", err, rlock.ErrNotAcquired)
+		release()
+		unlock(t, granted(t, next, patience, "the waiter"))
+		nothingLeft(t, s)
+	})
+}
+
+// Scenario 16: a session whose channel is just being reconnected keeps its place.
+func TestAReconnectingSessionKeepsItsPlace(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		a := dial(t, s, silent())
+		b, proxy := dialProxy(t, s, silent())
+		m := fairlock.New(a, "x")
+		first := lock(t, ctx, m)
+		var away []<-chan locked
+		for i := range 3 {
+			away = append(away, goQueued(t, ctx, fairlock.New(b, "x"), i+1))
+		}
+		next := goQueued(t, ctx, m, 4)
+		proxy.Refuse(true)
+		redistest.Eventually(t, patience, "Redis to see that the session has no connection", func() bool {
+			return !strings.Contains(strings.Join(s.Channels(t), " "), b.ID())
+		})
+		unlock(t, first)
+		l := granted(t, next, patience, "the session that hears")
+		if n, err := m.Waiters(ctx); err != nil || n != 3 {
+			t.Errorf("%d waiters are left, %v; want the three that do not hear", n, err)
+		}
+		proxy.Refuse(false)
+		redistest.Eventually(t, patience, "the session to be back", func() bool {
+			return strings.Contains(strings.Join(s.Channels(t), " "), b.ID())
+		})
+		unlock(t, l)
+		for i, c := range away {
+			unlock(t, granted(t, c, patience, fmt.Sprint("waiter ", i, " of the session that is back")))
+		}
+		nothingLeft(t, s)
+	})
+}
