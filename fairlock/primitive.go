@@ -164,8 +164,8 @@ func (p *primitive) Heartbeat(entries []string) script.Command {
 }
 
 // ForceUnlock is force_unlock.lua.
-func (p *primitive) ForceUnlock() script.Command {
-	return p.command(forceUnlockScript, idgen.Request())
+func (p *primitive) ForceUnlock(owners []string) script.Command {
+	return p.command(forceUnlockScript, append([]string{idgen.Request()}, owners...)...)
 }
 
 // waiters is waiters.lua.

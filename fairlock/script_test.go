@@ -163,11 +163,13 @@ var scriptCases = []locktest.ScriptCase{
 	locktest.Case("an owner that got in elsewhere is to ask", "heartbeat", set(append(waiting(fresh, en, named), "HSET lock ann 1", "SADD ids i9")...), keys, args("A", life, en), "[0 ~]", "[0 ~]", "ids(i9) lock{ann:1} queue<"+en+"> "+known("~", en+":"+named+"3")),
 	locktest.Case("another type is told", "heartbeat", set(append(waiting(fresh, e1, run1), "SET lock x")...), keys, args("A", life, e1), "WRONGTYPE", "WRONGTYPE", "lock=x queue<"+e1+"> "+known("~", e1+":"+run1+"3")),
 
-	locktest.Case("any hold is forced", "force_unlock", set("HSET lock me 2", "SADD ids a b"), keys, args("r1"), "[me]", "[]", ""),
-	locktest.Case("a free lock is not forced", "force_unlock", set(waiting(fresh, e1, run1)...), keys, args("r1"), "[]", "[]", "queue<"+e1+"> "+known("~", e1+":"+run1+"3")),
-	locktest.Case("the next is let in, and not forced by a resend", "force_unlock", set(append(waiting(fresh, e1, run1), heldByMe, mineByID)...), keys, args("r1"), "[me]", "[]", "ids(forced:r1) lock{A1:1}"),
-	locktest.Case("another type is not forced", "force_unlock", set("SET lock x"), keys, args("r1"), "WRONGTYPE", "WRONGTYPE", "lock=x"),
-	locktest.Case("a hash that is no lock is not forced", "force_unlock", set("HSET lock name bob"), keys, args("r1"), "WRONGTYPE", "WRONGTYPE", "lock{name:bob}"),
+	locktest.Case("any hold is forced", "force_unlock", set("HSET lock me 2", "SADD ids a b"), keys, args("r1", "me"), "[me]", "[]", ""),
+	locktest.Case("who holds it is told, and nothing changed", "force_unlock", set("HSET lock me 2"), keys, args("r1"), "[me]", "[me]", "lock{me:2}"),
+	locktest.Case("another owner than the one that is meant is not forced", "force_unlock", set("HSET lock me 2"), keys, args("r1", "you"), "[]", "[]", "lock{me:2}"),
+	locktest.Case("a free lock is not forced", "force_unlock", set(waiting(fresh, e1, run1)...), keys, args("r1", "me"), "[]", "[]", "queue<"+e1+"> "+known("~", e1+":"+run1+"3")),
+	locktest.Case("the next is let in, and not forced by a resend", "force_unlock", set(append(waiting(fresh, e1, run1), heldByMe, mineByID)...), keys, args("r1", "me"), "[me]", "[]", "ids(forced:r1) lock{A1:1}"),
+	locktest.Case("another type is not forced", "force_unlock", set("SET lock x"), keys, args("r1", "me"), "WRONGTYPE", "WRONGTYPE", "lock=x"),
+	locktest.Case("a hash that is no lock is not forced", "force_unlock", set("HSET lock name bob"), keys, args("r1", "me"), "WRONGTYPE", "WRONGTYPE", "lock{name:bob}"),
 
 	locktest.Case("nobody waits", "waiters", nil, locktest.Keys("waiters"), nil, "0", "0", ""),
 	locktest.Case("the living are summed up", "waiters", set(append(waiting(fresh, e1, run3, e2, run1), "HSET waiters 00001B2 "+run1+"3 sB "+life+stale)...), locktest.Keys("waiters"), nil, "4", "4", "queue<"+e1+" "+e2+"> waiters{"+e1+":"+run3+"3 "+e2+":"+run1+"3 00001B2:"+run1+"3 sA:"+life+"~ sB:"+life+"1}"),

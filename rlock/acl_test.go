@@ -97,7 +97,7 @@ func TestDocumentedACLIsEnough(t *testing.T) {
 // another type.
 func TestACLRefusalIsNamed(t *testing.T) {
 	s := redistest.Real(t)
-	must(t, s.Do(t, "ACL", "SETUSER", "few", "on", ">secret", "~*", "&*", "+@all", "-hget", "-hgetall", "-hkeys").Error())
+	must(t, s.Do(t, "ACL", "SETUSER", "few", "on", ">secret", "~*", "&*", "+@all", "-exists", "-hget", "-hgetall", "-hkeys").Error())
 	opt := s.Option()
 	opt.Username, opt.Password = "few", "secret"
 	ctx := within(t, 20*time.Second)

@@ -402,6 +402,7 @@ func TestFaultWaiterOutlivesARestart(t *testing.T) {
 		ctx := within(t, 60*time.Second)
 		name := redistest.Name(t)
 		must(t, s.Do(t, "HSET", name, "an owner that never comes back", "1").Error())
+		must(t, s.Do(t, "PEXPIRE", name, "3600000").Error())
 		next := faultGoLock(rlock.New(ses, name), ctx)
 		locktest.Get(t, waiting, 5*time.Second, "the waiter waits")
 		s.Restart(t)

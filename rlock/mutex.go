@@ -150,9 +150,11 @@ func decodeState(r rueidis.RedisResult) (State, error) {
 // operators. A holder of this library is told at once and its section ends with [ErrLost]; a
 // Redisson holder notices when it unlocks.
 //
-// ForceUnlock reports whether there was a hold to end. It blocks for two round trips, and may
-// report false after a lost reply. In an outage it takes at most Config.ReleaseTimeout and a
-// second, and returns [ErrUnavailable] if the hold may stand.
+// ForceUnlock asks who holds the mutex, and then ends that hold: a holder that comes after it
+// is left alone, also by a command that the network delivers late, unless it has the same
+// name. It reports whether it ended a hold. It blocks for three round trips, and may report
+// false after a lost reply. In an outage each round trip takes at most Config.ReleaseTimeout, and
+// ForceUnlock returns [ErrUnavailable] if the hold may stand.
 func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	handle, p, err := (*facade.Mutex)(m).Parts()
 	switch {
@@ -161,5 +163,5 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	case handle.Err() != nil:
 		return false, facade.Wrap("force unlock", p.Names(), handle.Err())
 	}
-	return handle.ForceUnlock(ctx, p.ForceUnlock())
+	return handle.ForceUnlock(ctx, p.ForceUnlock)
 }

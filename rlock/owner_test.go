@@ -117,9 +117,9 @@ func TestNamedOwnerPassesTheQueue(t *testing.T) {
 		}()
 		redistest.Eventually(t, 5*time.Second, "the owner in the queue", func() bool { return b.WaitersOf("x") == 2 })
 		// Hand the lock over inside Redis, so that nobody is woken.
-		must(t, s.Do(t, "HDEL", "x", block.Owner()).Error())
-		must(t, s.Do(t, "HSET", "x", "request-1", "1").Error())
-		must(t, s.Do(t, "PEXPIRE", "x", "60000").Error())
+		must(t, s.Do(t, "EVAL", `redis.call('HDEL', KEYS[1], ARGV[1])
+			redis.call('HSET', KEYS[1], 'request-1', '1')
+			return redis.call('PEXPIRE', KEYS[1], 60000)`, "1", "x", block.Owner()).Error())
 		must(t, <-in)
 		must(t, s.Do(t, "DEL", "x").Error())
 		wg.Wait()

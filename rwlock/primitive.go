@@ -98,10 +98,10 @@ func (n *names) state() script.Command {
 }
 
 // forceUnlock is force_unlock.lua.
-func (n *names) forceUnlock() script.Command {
+func (n *names) forceUnlock(owners []string) script.Command {
 	return script.Command{
 		Script: forceUnlockScript, Keys: []string{n.lock.Key(), n.readers(), n.writers()},
-		Args: []string{n.Channel(), n.lock.Publish(), engine.SessionChannel},
+		Args: append([]string{n.Channel(), n.lock.Publish(), engine.SessionChannel}, owners...),
 	}
 }
 
@@ -124,9 +124,11 @@ func (n *names) releaseArgs(op *engine.Op) []string {
 // extend is extend.lua for one side.
 func (n *names) extend(op *engine.Op, side string, timeouts int) script.Command {
 	keys := append(make([]string, 0, 3+timeouts), n.lock.Key(), n.readers(), n.ids(op.Owner))
+	args := []string{op.Owner, script.Millis(op.Lease), side, script.Flag(op.Private), script.Flag(op.Away),
+		op.ID, script.Itoa(int64(len(op.Void)))}
 	return script.Command{
 		Script: extendScript, Keys: n.timeouts(keys, op.Owner, 1, timeouts),
-		Args: append([]string{op.Owner, script.Millis(op.Lease), side, script.Flag(op.Private), script.Flag(op.Away)}, op.IDs...),
+		Args: append(append(args, op.Void...), op.IDs...),
 	}
 }
 
@@ -141,15 +143,21 @@ var _ engine.Leased = (*readSide)(nil)
 // Kind is that of readers.
 func (*readSide) Kind() *engine.Kind { return &readKind }
 
-// Acquire is acquire_read.lua.
+// Acquire is acquire_read.lua. The first hold of a private reader goes without its id: it is
+// there if the owner is, and is never released by its id, since it is the last to go.
 func (r *readSide) Acquire(op *engine.Op) script.Command {
+	id := op.ID
+	if op.Private && op.Held == 0 && op.Other == 0 {
+		id = ""
+	}
 	keys := r.timeouts(r.keys(op.Owner, 2), op.Owner, op.Held+1, op.Held+1)
 	if op.Held > 0 {
 		keys = r.timeouts(keys, op.Owner, 1, 1)
 	}
 	return script.Command{
 		Script: acquireReadScript, Keys: keys,
-		Args: []string{op.Owner, script.Millis(op.Lease), script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.ID},
+		Args: []string{op.Owner, script.Millis(op.Lease), script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), id,
+			script.Millis(op.Lease + time.Millisecond)},
 	}
 }
 

@@ -279,3 +279,31 @@ func TestDeadRedissonReadersEnd(t *testing.T) {
 		nothingLeft(t, s)
 	})
 }
+
+// A waiter of Redisson that is just asking takes no notice of a `1`, but of the `0` behind it.
+// Both sides of the release script send it, to those who listen.
+func TestWriteUnlockAlsoWakesOneThatIsJustAsking(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		m, ctx := rwlock.New(dial(t, s, slow), "x"), within(t, 20*time.Second)
+		heard := locktest.Hears(t, s, "redisson_rwlock:{x}")
+		tells := func(what string) {
+			t.Helper()
+			for _, want := range []string{"1", "0"} {
+				if got := locktest.Get(t, heard, 5*time.Second, what); got != want {
+					t.Errorf("%s: heard %q, want %q", what, got, want)
+				}
+			}
+		}
+		_, h := hold(t, ctx, m.Lock)
+		must(t, h.Unlock())
+		tells("an Unlock")
+		section, h := hold(t, rlock.WithOwner(ctx, "me"), m.Lock)
+		_, r := hold(t, section, m.RLock)
+		must(t, h.Unlock())
+		tells("a downgrade")
+		must(t, r.Unlock())
+		if got := locktest.Get(t, heard, 5*time.Second, "the read Unlock"); got != "0" {
+			t.Errorf("the read Unlock: heard %q", got)
+		}
+	})
+}

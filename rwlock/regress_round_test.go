@@ -30,8 +30,8 @@ func TestReadLeasesAreRoundedUp(t *testing.T) {
 			setup []step
 			run   step
 		}{
-			{"acquire", nil, step{src["acquire_read"], "5", "lock", "R", "H", "W", "T1", "me", "7000", "0", "0", "a"}},
-			{"extend", readsTwice, step{src["extend"], "4", "lock", "R", "H", "T1", "me", "7000", "r", "0", "0", "a", "b"}},
+			{"acquire", nil, step{src["acquire_read"], "5", "lock", "R", "H", "W", "T1", "me", "7000", "0", "0", "a", "7001"}},
+			{"extend", readsTwice, step{src["extend"], "4", "lock", "R", "H", "T1", "me", "7000", "r", "0", "0", "e", "0", "a", "b"}},
 			{"renew", readsTwice[:1], step{src["renew"], "4", "lock", "R", "H", "T1", "7000", "r4:me"}},
 			{"unlock of another", readsTwice, step{src["release_read"], "5", "lock", "R", "H", "W", "T1", "me", "ch", "PUBLISH", "1", "7000", "0", "0", "1", "1", "b", "a"}},
 			{"downgrade", readsInWrite, step{src["release_write"], "5", "lock", "R", "H", "W", "T1", "me", "ch", "PUBLISH", "1", "7000", "0", "1", "1", "0", "b", "a"}},

@@ -199,12 +199,14 @@ func (m *RWMutex) State(ctx context.Context) (State, error) {
 // operators. Holders of this library are told at once, on their sessions' own channels, and
 // their sections end with [rlock.ErrLost]; a Redisson holder notices when it unlocks.
 //
-// ForceUnlock reports whether there was a hold to end. It blocks for one round trip to the
-// lock and one for each holder that is told. Run again after a lost reply it may report
-// false although its first run found a hold.
+// ForceUnlock asks who holds the lock, and then ends all holds if one of those owners still has
+// one: holders that come after them are left alone, also by a command that the network
+// delivers late, unless they have the same name. It reports whether it ended a hold. It blocks
+// for two round trips to the lock and one for each holder that is told, and may report false
+// after a lost reply.
 func (m *RWMutex) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := m.usable("force unlock"); err != nil {
 		return false, err
 	}
-	return m.handle.ForceUnlock(ctx, m.read.forceUnlock())
+	return m.handle.ForceUnlock(ctx, m.read.forceUnlock)
 }

@@ -22,6 +22,7 @@ const (
 	foreign  = "HSET lock mode read java 2"
 	plain    = "HSET lock you 1"
 	ttl      = "PEXPIRE lock 60000"
+	forever  = "PEXPIRE lock " + locktest.Forever
 	meLives  = "ZADD R 9999999999999 me"
 	youLive  = "ZADD R 9999999999999 you"
 	meOver   = "ZADD R 1 me"
@@ -37,9 +38,9 @@ var (
 	args    = locktest.Args
 	setup   = locktest.Setup
 	kase    = locktest.Case
-	first   = args("me", "30000", "0", "0", "a")          // acquire, nothing held
-	more    = args("me", "30000", "1", "0", "a")          // one held on this side
-	across  = args("me", "30000", "0", "1", "a")          // one held on the other side
+	first   = args("me", "30000", "0", "0", "a", "30001") // acquire, nothing held
+	more    = args("me", "30000", "1", "0", "a", "30001") // one held on this side
+	across  = args("me", "30000", "0", "1", "a", "30001") // one held on the other side
 	firstW  = args("me", "30000", "0", "0", "a", "0", "") // acquire_write: no wait
 	moreW   = args("me", "30000", "1", "0", "a", "0", "")
 	acrossW = args("me", "30000", "0", "1", "a", "0", "")
@@ -53,15 +54,18 @@ var (
 const wrong = "WRONGTYPE"
 
 var acquireCases = []locktest.ScriptCase{
-	kase("a free lock is read", "acquire_read", nil, acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
-	kase("readers share", "acquire_read", setup("HSET lock mode read you 1", youLive), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me you> T1=1 lock{me:1 mode:read you:1}"),
-	kase("readers share with Redisson's", "acquire_read", setup(foreign), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{java:2 me:1 mode:read}"),
+	kase("a free lock is read", "acquire_read", nil, acqR, first, "1", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("the first hold of a private owner has no id", "acquire_read", nil, acqR, args("me", "30000", "0", "0", "", "30001"), "1", "[1 1 0 1]", "R<me> T1=1 lock{me:1 mode:read}"),
+	kase("a private reader comes in beside others", "acquire_read", setup("HSET lock mode read you 1", youLive, forever), acqR, args("me", "30000", "0", "0", "", "30001"), "[1 1 0 1]", "[1 1 0 1]", "R<me you> T1=1 lock{me:1 mode:read you:1}"),
+	kase("a late first hold of a private owner is not counted again", "acquire_read", setup("HSET lock mode read me 2", meLives, forever, "SADD H rb"), acqR, args("me", "30000", "0", "0", "", "30001"), "[1 2 0 1]", "[1 2 0 1]", "H(rb) R<me> T1=1 lock{me:2 mode:read}"),
+	kase("readers share", "acquire_read", setup("HSET lock mode read you 1", youLive, forever), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me you> T1=1 lock{me:1 mode:read you:1}"),
+	kase("readers share with Redisson's", "acquire_read", setup(foreign, forever), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{java:2 me:1 mode:read}"),
 	kase("a further hold is counted once", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "H", "W", "T2"), more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T2=1 lock{me:2 mode:read}"),
-	kase("a writer keeps readers out", "acquire_read", setup(stranger), acqR, args("me", "30000", "0", "0", "a"), "[0 -1 0 0]", "[0 -1 0 0]", "lock{mode:write you:write:1}"),
-	kase("a waiting writer keeps readers out", "acquire_read", setup("HSET lock mode read you 1", youLive, marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "R<you> W<w9> lock{mode:read you:1}"),
+	kase("a writer keeps readers out", "acquire_read", setup(stranger, forever), acqR, args("me", "30000", "0", "0", "a", "30001"), "[0 forever 0 0]", "[0 forever 0 0]", "lock{mode:write you:write:1}"),
+	kase("a waiting writer keeps readers out", "acquire_read", setup("HSET lock mode read you 1", youLive, marked, forever), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "R<you> W<w9> lock{mode:read you:1}"),
 	kase("a waiting writer comes first on a free lock", "acquire_read", setup(marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "W<w9>"),
 	kase("a mark that is over keeps nobody out", "acquire_read", setup("ZADD W 1 w9"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 W<w9> lock{me:1 mode:read}"),
-	kase("the first timeout key speaks for all", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "H", "W", "T3", "T1"), args("me", "30000", "2", "0", "a"), "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 T3=1 lock{me:2 mode:read}"),
+	kase("the first timeout key speaks for all", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "H", "W", "T3", "T1"), args("me", "30000", "2", "0", "a", "30001"), "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 T3=1 lock{me:2 mode:read}"),
 	kase("a mark does not stop a nested hold", "acquire_read", setup(reader, meLives, "SADD H rb", marked), acqR, more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 W<w9> lock{me:2 mode:read}"),
 	kase("a mark does not stop the writer's own read", "acquire_read", setup(writer, "SADD H wb", marked), acqR, across, "[1 1 0 1]", "[1 1 0 1]", "H(ra wb) R<me> T1=1 W<w9> lock{me:1 me:write:1 mode:write}"),
 	kase("what is over does not count", "acquire_read", setup(reader, meOver, ttl, "SADD H rb"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
@@ -71,19 +75,22 @@ var acquireCases = []locktest.ScriptCase{
 	kase("a read under a lost write is no hold", "acquire_read", setup(reader, meLives), acqR, across, "[-1 0 0 0]", "[-1 0 0 0]", "R<me> lock{me:1 mode:read}"),
 	kase("a further hold under another's write is lost", "acquire_read", setup("HSET lock mode write you:write 1 me 1"), acqR, more, "[-1 0 0 0]", "[-1 0 0 0]", "lock{me:1 mode:write you:write:1}"),
 	kase("what an earlier life left is gone", "acquire_read", setup(youLive, "SADD H ra rb"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
-	kase("another kind of lock is respected", "acquire_read", setup(plain), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "lock{you:1}"),
-	kase("the owner's own other kind is no read lock", "acquire_read", setup("HSET lock me 1"), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "lock{me:1}"),
+	kase("a lock without a TTL is no lock", "acquire_read", setup(foreign), acqR, first, wrong, wrong, "lock{java:2 mode:read}"),
+	kase("a field that is no count is no lock", "acquire_read", setup("HSET lock name bob", forever), acqR, first, wrong, wrong, "lock{name:bob}"),
+	kase("several fields without a mode are no lock", "acquire_read", setup("HSET lock mode dark a 1", forever), acqR, first, wrong, wrong, "lock{a:1 mode:dark}"),
+	kase("another kind of lock is respected", "acquire_read", setup(plain, forever), acqR, first, "[0 forever 0 0]", "[0 forever 0 0]", "lock{you:1}"),
+	kase("the owner's own other kind is no read lock", "acquire_read", setup("HSET lock me 1", forever), acqR, first, "[0 forever 0 0]", "[0 forever 0 0]", "lock{me:1}"),
 	kase("a mode without anybody is free", "acquire_read", setup("HSET lock mode write", ttl), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("another type changes nothing", "acquire_read", setup("SET lock x"), acqR, first, wrong, wrong, "lock=x"),
 	kase("readers of another type change nothing", "acquire_read", setup("SET R x"), acqR, first, wrong, wrong, "R=x"),
 	kase("marks of another type change nothing", "acquire_read", setup("SET W x"), acqR, first, wrong, wrong, "W=x"),
 	kase("ids of another type change nothing", "acquire_read", setup("SET H x"), acqR, first, wrong, wrong, "H=x"),
 
-	kase("a free lock is written", "acquire_write", nil, acqW, firstW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) lock{me:write:1 mode:write}"),
+	kase("a free lock is written", "acquire_write", nil, acqW, firstW, "1", "[1 1 0 1]", "H(wa) lock{me:write:1 mode:write}"),
 	kase("a further hold is counted once", "acquire_write", setup(writer, "SADD H wb"), acqW, moreW, "[1 2 0 1]", "[1 2 0 1]", "H(wa wb) lock{me:write:2 mode:write}"),
 	kase("a further hold keeps the read side", "acquire_write", setup(both, meLives, "SADD H wb rc"), acqW, moreW, "[1 2 0 1]", "[1 2 0 1]", "H(rc wa wb) R<me> lock{me:1 me:write:2 mode:write}"),
-	kase("a writer keeps writers out", "acquire_write", setup(stranger), acqW, waitW, "[0 -1 0 0]", "[0 -1 0 0]", "lock{mode:write you:write:1}"),
-	kase("readers without a lease of ours are found by their keys", "acquire_write", setup(foreign, "SET java:rwlock_timeout:1 1"), acqW, firstW, "[0 -1 0 0]", "[0 -1 0 0]", "java:rwlock_timeout:1=1 lock{java:2 mode:read}"),
+	kase("a writer keeps writers out", "acquire_write", setup(stranger, forever), acqW, waitW, "[0 forever 0 0]", "[0 forever 0 0]", "lock{mode:write you:write:1}"),
+	kase("readers without a lease of ours are found by their keys", "acquire_write", setup(foreign, "SET java:rwlock_timeout:1 1", forever), acqW, firstW, "[0 forever 0 0]", "[0 forever 0 0]", "java:rwlock_timeout:1=1 lock{java:2 mode:read}"),
 	kase("dead readers of Redisson's are thrown out", "acquire_write", setup(foreign, ttl), acqW, firstW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) lock{me:write:1 mode:write}"),
 	kase("dead readers of ours are thrown out", "acquire_write", setup("HSET lock mode read you 1", ttl, youOver), acqW, firstW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) lock{me:write:1 mode:write}"),
 	kase("readers of an earlier life keep nobody out", "acquire_write", setup("HSET lock mode read java 1", ttl, youLive), acqW, firstW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) lock{me:write:1 mode:write}"),
@@ -94,8 +101,11 @@ var acquireCases = []locktest.ScriptCase{
 	kase("a further hold on a lost lock is no hold", "acquire_write", setup(reader, meLives), acqW, moreW, "[-1 0 0 0]", "[-1 0 0 0]", "R<me> lock{me:1 mode:read}"),
 	kase("a writer's field in a read lock is no hold", "acquire_write", setup("HSET lock mode read me:write 1 you 1", youLive), acqW, moreW, "[-1 0 0 0]", "[-1 0 0 0]", "R<you> lock{me:write:1 mode:read you:1}"),
 	kase("who gets in takes his mark away", "acquire_write", setup("ZADD W 9999999999999 a", marked), acqW, waitW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) W<w9> lock{me:write:1 mode:write}"),
-	kase("another kind of lock is respected", "acquire_write", setup(plain), acqW, waitW, "[0 -1 0 0]", "[0 -1 0 0]", "lock{you:1}"),
-	kase("the owner's own other kind is no upgrade", "acquire_write", setup("HSET lock me 1"), acqW, waitW, "[0 -1 0 0]", "[0 -1 0 0]", "lock{me:1}"),
+	kase("a lock without a TTL is no lock", "acquire_write", setup(foreign), acqW, waitW, wrong, wrong, "lock{java:2 mode:read}"),
+	kase("a field that is no count is no lock", "acquire_write", setup("HSET lock name bob", forever), acqW, waitW, wrong, wrong, "lock{name:bob}"),
+	kase("several fields without a mode are no lock", "acquire_write", setup("HSET lock mode dark a 1", forever), acqW, waitW, wrong, wrong, "lock{a:1 mode:dark}"),
+	kase("another kind of lock is respected", "acquire_write", setup(plain, forever), acqW, waitW, "[0 forever 0 0]", "[0 forever 0 0]", "lock{you:1}"),
+	kase("the owner's own other kind is no upgrade", "acquire_write", setup("HSET lock me 1", forever), acqW, waitW, "[0 forever 0 0]", "[0 forever 0 0]", "lock{me:1}"),
 	kase("a mode without anybody is free", "acquire_write", setup("HSET lock mode write", ttl), acqW, firstW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) lock{me:write:1 mode:write}"),
 	kase("another type changes nothing", "acquire_write", setup("SET lock x"), acqW, waitW, wrong, wrong, "lock=x"),
 	kase("readers of another type change nothing", "acquire_write", setup("SET R x"), acqW, waitW, wrong, wrong, "R=x"),
@@ -129,9 +139,9 @@ var releaseCases = []locktest.ScriptCase{
 	kase("all of a private reader ends, and another's hold stays", "release_read", setup("HSET lock mode read me 2 you 1", meLives, youLive, ttl, "SADD H ra rb", "SET T1 1"), relR, endAll, "[0 1 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
 	kase("all of a private owner's reads end, and its write stays", "release_read", setup("HSET lock mode write me:write 1 me 2", meLives, ttl, "SADD H ra rb wc", "SET T1 1"), relR, endAll, "[0 1 -1]", "[0 0 -1]", "H(wc) lock{me:write:1 mode:write}"),
 	kase("a private owner that is lost has nothing to end", "release_read", setup("HSET lock mode read you 1", youLive, ttl), relR, endAll, "[0 0 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
-	kase("the count may be unknown", "release_read", setup(reader, meLives, ttl), relR, args("me", "ch", "PUBLISH", "0", "0", "2", "0", "0", "0"), "[0 1 -1]", "[0 0 -1]", ""),
+	kase("the count may be unknown", "release_read", setup(reader, meLives, ttl), relR, args("me", "ch", "PUBLISH", "0", "0", "2", "0", "0", "0"), "-1", "[0 0 -1]", ""),
 
-	kase("all of a private writer ends, whatever the ids", "release_write", setup("HSET lock mode write me:write 3", ttl, "SADD H wa", marked), relW, endAll, "[0 1 0]", "[0 0 -1]", ""),
+	kase("all of a private writer ends, whatever the ids", "release_write", setup("HSET lock mode write me:write 3", ttl, "SADD H wa", marked), relW, endAll, "0", "[0 0 -1]", ""),
 	kase("all of a private writer ends, and its reads stay", "release_write", setup("HSET lock mode write me:write 2 me 1", meLives, ttl, "SADD H wa wb rc", "SET T1 1"), relW, endAll, "[0 1 0]", "[0 0 -1]", "H(rc) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("the mark of a private writer that leaves is taken back", "release_write", setup("HSET lock mode read you 1", youLive, "ZADD W 9999999999999 a", marked), relW, endLeft, "[0 0 -1]", "[0 0 -1]", "R<you> W<w9> lock{mode:read you:1}"),
 	kase("the count may be unknown", "release_write", setup(writer, ttl, "SADD H wa"), relW, args("me", "ch", "PUBLISH", "0", "0", "0", "0", "1", "0", "a"), "[0 1 -1]", "[0 0 -1]", ""),
@@ -160,31 +170,40 @@ var otherCases = []locktest.ScriptCase{
 	kase("a question changes nothing", "renew", setup(reader, ttl), locktest.Keys("lock", "R", "H", "T1", "lock"), args("0", "r4:me", "w1:me:write"), "[1 0]", "[1 0]", "lock{me:1 mode:read}"),
 	kase("a reader under another's write is lost", "renew", setup("HSET lock mode write you:write 1 me 1"), locktest.Keys("lock", "R"), args("30000", "r2:me"), "[0]", "[0]", "lock{me:1 mode:write you:write:1}"),
 
-	kase("a read hold is extended", "extend", setup(reader, ttl, meLives, "SADD H ra"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "a"), "1", "1", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
-	kase("a private reader is extended whatever the ids", "extend", setup(nested, ttl, meLives), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "1", "0"), "1", "1", "R<me> T1=1 lock{me:2 mode:read}"),
-	kase("a private writer is extended whatever the ids", "extend", setup(writer, ttl), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "1", "0"), "1", "1", "lock{me:write:1 mode:write}"),
-	kase("a private owner that is lost is not extended", "extend", setup(stranger), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "1", "0"), "0", "0", "lock{mode:write you:write:1}"),
-	kase("a read hold of an earlier life is lost", "extend", setup(reader, ttl, meLives, "SADD H rb wa"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "a"), "0", "0", "H(rb wa) R<me> lock{me:1 mode:read}"),
-	kase("ids of another type are not extended", "extend", setup(reader, ttl, "SET H x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "a"), wrong, wrong, "H=x lock{me:1 mode:read}"),
-	kase("nothing is extended", "extend", setup(stranger), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "a"), "0", "0", "lock{mode:write you:write:1}"),
-	kase("another type is not extended", "extend", setup("SET lock x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "a"), "0", "0", "lock=x"),
-	kase("readers of another type are not extended", "extend", setup(reader, "SET R x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "a"), wrong, wrong, "R=x lock{me:1 mode:read}"),
-	kase("a write hold is extended", "extend", setup(both, ttl, meLives, "SADD H wa"), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "a"), "1", "1", "H(wa) R<me> lock{me:1 me:write:1 mode:write}"),
-	kase("a write hold of an earlier life is lost", "extend", setup(both, ttl, meLives, "SADD H ra wb"), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "a"), "0", "0", "H(ra wb) R<me> lock{me:1 me:write:1 mode:write}"),
-	kase("ids of another type are not extended", "extend", setup(writer, ttl, "SET H x"), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "a"), wrong, wrong, "H=x lock{me:write:1 mode:write}"),
-	kase("nothing is extended", "extend", setup(reader), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "a"), "0", "0", "lock{me:1 mode:read}"),
-	kase("another type is not extended", "extend", setup("SET lock x"), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "a"), "0", "0", "lock=x"),
+	kase("a read hold is extended", "extend", setup(reader, ttl, meLives, "SADD H ra"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "e", "0", "a"), "1", "1", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("a private reader is extended whatever the ids", "extend", setup(nested, ttl, meLives), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "1", "0", "e", "0"), "1", "1", "R<me> T1=1 lock{me:2 mode:read}"),
+	kase("a void read extension changes nothing", "extend", setup(reader, ttl, meLives, "SADD H ra xe"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "1", "0", "e", "0"), "1", "1", "H(ra xe) R<me> lock{me:1 mode:read}"),
+	kase("a read extension voids those before it", "extend", setup(reader, ttl, meLives, "SADD H ra"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "e", "1", "d", "a"), "1", "1", "H(ra xd) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("a write extension voids those before it", "extend", setup(writer, ttl, "SADD H wa"), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "e", "1", "d", "a"), "1", "1", "H(wa xd) lock{me:write:1 mode:write}"),
+	kase("a private writer is extended whatever the ids", "extend", setup(writer, ttl), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "1", "0", "e", "0"), "1", "1", "lock{me:write:1 mode:write}"),
+	kase("a private owner that is lost is not extended", "extend", setup(stranger), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "1", "0", "e", "0"), "0", "0", "lock{mode:write you:write:1}"),
+	kase("a read hold of an earlier life is lost", "extend", setup(reader, ttl, meLives, "SADD H rb wa"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "e", "0", "a"), "0", "0", "H(rb wa) R<me> lock{me:1 mode:read}"),
+	kase("ids of another type are not extended", "extend", setup(reader, ttl, "SET H x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "e", "0", "a"), wrong, wrong, "H=x lock{me:1 mode:read}"),
+	kase("nothing is extended", "extend", setup(stranger), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "e", "0", "a"), "0", "0", "lock{mode:write you:write:1}"),
+	kase("another type is not extended", "extend", setup("SET lock x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "e", "0", "a"), "0", "0", "lock=x"),
+	kase("readers of another type are not extended", "extend", setup(reader, "SET R x"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "e", "0", "a"), wrong, wrong, "R=x lock{me:1 mode:read}"),
+	kase("a write hold is extended", "extend", setup(both, ttl, meLives, "SADD H wa"), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "e", "0", "a"), "1", "1", "H(wa) R<me> lock{me:1 me:write:1 mode:write}"),
+	kase("a write hold of an earlier life is lost", "extend", setup(both, ttl, meLives, "SADD H ra wb"), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "e", "0", "a"), "0", "0", "H(ra wb) R<me> lock{me:1 me:write:1 mode:write}"),
+	kase("ids of another type are not extended", "extend", setup(writer, ttl, "SET H x"), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "e", "0", "a"), wrong, wrong, "H=x lock{me:write:1 mode:write}"),
+	kase("nothing is extended", "extend", setup(reader), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "e", "0", "a"), "0", "0", "lock{me:1 mode:read}"),
+	kase("another type is not extended", "extend", setup("SET lock x"), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "e", "0", "a"), "0", "0", "lock=x"),
 
-	kase("any reader is forced", "force_unlock", setup(reader, meLives, marked), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:"), "[me]", "[]", ""),
-	kase("a writer is forced, both sides at once", "force_unlock", setup("HSET lock mode write me:write 1 me 2", meLives), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:"), "[me]", "[]", ""),
+	kase("any reader is forced", "force_unlock", setup(reader, meLives, marked, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "you", "me"), "[me]", "[]", ""),
+	kase("a writer is forced, both sides at once", "force_unlock", setup("HSET lock mode write me:write 1 me 2", meLives, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "you", "me"), "[me]", "[]", ""),
+	kase("who holds it is told, and nothing changed", "force_unlock", setup(reader, meLives, marked, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:"), "[me]", "[me]", "R<me> W<w9> lock{me:1 mode:read}"),
+	kase("another owner than the one that is meant is not forced", "force_unlock", setup(reader, meLives, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "you"), "[]", "[]", "R<me> lock{me:1 mode:read}"),
+	kase("what is no lock is not forced", "force_unlock", setup("HSET lock name bob", forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "name"), wrong, wrong, "lock{name:bob}"),
+	kase("a lock without a TTL is not forced", "force_unlock", setup(reader, meLives), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "me"), wrong, wrong, "R<me> lock{me:1 mode:read}"),
 	kase("another type is not forced", "force_unlock", setup("SET lock x"), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:"), wrong, wrong, "lock=x"),
 	kase("another kind of lock is not forced", "force_unlock", setup(plain), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:"), wrong, wrong, "lock{you:1}"),
 
-	kase("a read lock is described, without the dead", "state", setup("HSET lock mode read me 2 you 1", meLives, youOver), locktest.Keys("lock", "R"), nil, "[read -1 me 2]", "[read -1 me 2]", "R<you me> lock{me:2 mode:read you:1}"),
-	kase("a write lock is described, both sides added", "state", setup("HSET lock mode write me:write 1 me 2", meLives), locktest.Keys("lock", "R"), nil, "[write -1 me 3]", "[write -1 me 3]", "R<me> lock{me:2 me:write:1 mode:write}"),
+	kase("a read lock is described, without the dead", "state", setup("HSET lock mode read me 2 you 1", meLives, youOver, forever), locktest.Keys("lock", "R"), nil, "[read forever me 2]", "[read forever me 2]", "R<you me> lock{me:2 mode:read you:1}"),
+	kase("a write lock is described, both sides added", "state", setup("HSET lock mode write me:write 1 me 2", meLives, forever), locktest.Keys("lock", "R"), nil, "[write forever me 3]", "[write forever me 3]", "R<me> lock{me:2 me:write:1 mode:write}"),
 	kase("a free lock is described", "state", nil, locktest.Keys("lock", "R"), nil, "[ -2]", "[ -2]", ""),
 	kase("a lock of the dead is free", "state", setup("HSET lock mode read you 1", youOver, ttl), locktest.Keys("lock", "R"), nil, "[ -2]", "[ -2]", "R<you> lock{mode:read you:1}"),
 	kase("another type is not described", "state", setup("SET lock x"), locktest.Keys("lock", "R"), nil, wrong, wrong, "lock=x"),
+	kase("what is no lock is not described", "state", setup("HSET lock name bob", forever), locktest.Keys("lock", "R"), nil, wrong, wrong, "lock{name:bob}"),
+	kase("a lock without a TTL is not described", "state", setup(reader, meLives), locktest.Keys("lock", "R"), nil, wrong, wrong, "R<me> lock{me:1 mode:read}"),
 	kase("another kind of lock is not described", "state", setup(plain), locktest.Keys("lock", "R"), nil, wrong, wrong, "lock{you:1}"),
 }
 
@@ -214,36 +233,49 @@ func TestScriptsMoveEnds(t *testing.T) {
 			keys, args   []string
 			lock, reader int64 // the most that they may live, in ms, and 4000 ms more than the least
 		}{
-			{"a named reader", "acquire_read", acqR, args("me", "60000", "0", "0", "a"), 60001, 60001},
-			{"the same elsewhere", "acquire_read", acqR, args("me", "90000", "0", "0", "else"), 90001, 90001},
-			{"a cut of what is another's", "extend", extR, args("me", "10000", "r", "0", "0", "a"), 90001, 90001},
-			{"one more", "acquire_read", acqR, args("me", "60000", "1", "0", "b"), 90001, 90001},
+			{"a named reader", "acquire_read", acqR, args("me", "60000", "0", "0", "a", "60001"), 60001, 60001},
+			{"the same elsewhere", "acquire_read", acqR, args("me", "90000", "0", "0", "else", "90001"), 90001, 90001},
+			{"a cut of what is another's", "extend", extR, args("me", "10000", "r", "0", "0", "e", "0", "a"), 90001, 90001},
+			{"one more", "acquire_read", acqR, args("me", "60000", "1", "0", "b", "60001"), 90001, 90001},
 			{"an unlock that would cut another's", "release_read", relR, ends("10000", "0", "0", "1", "1", "b", "a"), 90001, 90001},
 			{"an unlock that leaves it alone", "release_read", relR, ends("70000", "0", "0", "1", "1", "else", "a"), 70001, 70001},
-			{"a cut of its own", "extend", extR, args("me", "20000", "r", "0", "0", "a"), 20001, 20001},
+			{"a cut of its own", "extend", extR, args("me", "20000", "r", "0", "0", "e", "0", "a"), 20001, 20001},
 			{"the last unlock", "release_read", relR, end, gone, gone},
 
-			{"a private reader", "acquire_read", acqR, args("me", "60000", "0", "0", "a"), 60001, 60001},
-			{"one more that came late", "acquire_read", acqR, args("me", "60000", "1", "0", "b"), 60001, 60001},
-			{"a cut", "extend", extR, args("me", "20000", "r", "1", "0"), 20001, 20001},
-			{"an extension", "extend", extR, args("me", "80000", "r", "1", "0"), 80001, 80001},
-			{"one that only moves away", "extend", extR, args("me", "20000", "r", "1", "1"), 80001, 80001},
+			{"a private reader", "acquire_read", acqR, args("me", "60000", "0", "0", "a", "60001"), 60001, 60001},
+			{"one more that came late", "acquire_read", acqR, args("me", "60000", "1", "0", "b", "60001"), 60001, 60001},
+			{"a cut", "extend", extR, args("me", "20000", "r", "1", "0", "e", "0"), 20001, 20001},
+			{"an extension", "extend", extR, args("me", "80000", "r", "1", "0", "e", "0"), 80001, 80001},
+			{"one that only moves away", "extend", extR, args("me", "20000", "r", "1", "1", "e", "0"), 80001, 80001},
 			{"an unlock", "release_read", relR, ends("30000", "1", "0", "1", "0", "b"), 30001, 30001},
 			{"all of it ends", "release_read", relR, endAll, gone, gone},
 
 			{"a named writer", "acquire_write", acqW, args("me", "60000", "0", "0", "a", "0", ""), 60000, gone},
 			{"the same elsewhere", "acquire_write", acqW, args("me", "90000", "0", "0", "else", "0", ""), 90000, gone},
-			{"a cut of what is another's", "extend", extW, args("me", "10000", "w", "0", "0", "a"), 90000, gone},
+			{"a cut of what is another's", "extend", extW, args("me", "10000", "w", "0", "0", "e", "0", "a"), 90000, gone},
 			{"an unlock that leaves it alone", "release_write", relW, ends("70000", "0", "0", "1", "1", "else", "a"), 70000, gone},
-			{"a cut of its own", "extend", extW, args("me", "20000", "w", "0", "0", "a"), 20000, gone},
+			{"a cut of its own", "extend", extW, args("me", "20000", "w", "0", "0", "e", "0", "a"), 20000, gone},
 			{"the last unlock", "release_write", relW, end, gone, gone},
+
+			{"a reader with a fixed lease", "acquire_read", acqR, args("me", "60000", "0", "0", "a", "60001"), 60001, 60001},
+			{"one more", "acquire_read", acqR, args("me", "60000", "1", "0", "v", "60001"), 60001, 60001},
+			{"two commands are void", "extend", extR, args("me", "80000", "r", "1", "0", "f", "2", "e", "v"), 80001, 80001},
+			{"the late extension", "extend", extR, args("me", "10000", "r", "1", "0", "e", "0"), 80001, 80001},
+			{"the late unlock", "release_read", relR, ends("10000", "1", "0", "1", "0", "v"), 80001, 80001},
+			{"the last unlock", "release_read", relR, endAll, gone, gone},
+			{"a writer with a fixed lease", "acquire_write", acqW, args("me", "60000", "0", "0", "a", "0", ""), 60000, gone},
+			{"one more", "acquire_write", acqW, args("me", "60000", "1", "0", "v", "0", ""), 60000, gone},
+			{"two commands are void", "extend", extW, args("me", "80000", "w", "1", "0", "f", "2", "e", "v"), 80000, gone},
+			{"the late extension", "extend", extW, args("me", "10000", "w", "1", "0", "e", "0"), 80000, gone},
+			{"the late unlock", "release_write", relW, ends("10000", "1", "0", "1", "0", "v"), 80000, gone},
+			{"the last unlock", "release_write", relW, endAll, gone, gone},
 
 			{"a private writer", "acquire_write", acqW, args("me", "60000", "0", "0", "a", "0", ""), 60000, gone},
 			{"one more that came late", "acquire_write", acqW, args("me", "60000", "1", "0", "b", "0", ""), 60000, gone},
-			{"a cut", "extend", extW, args("me", "20000", "w", "1", "0"), 20000, gone},
-			{"an extension", "extend", extW, args("me", "80000", "w", "1", "0"), 80000, gone},
+			{"a cut", "extend", extW, args("me", "20000", "w", "1", "0", "e", "0"), 20000, gone},
+			{"an extension", "extend", extW, args("me", "80000", "w", "1", "0", "e", "0"), 80000, gone},
 			{"an unlock", "release_write", relW, ends("50000", "1", "0", "1", "0", "b"), 50000, gone},
-			{"a read inside", "acquire_read", acqR, args("me", "30000", "0", "1", "c"), 50000, 30001},
+			{"a read inside", "acquire_read", acqR, args("me", "30000", "0", "1", "c", "30001"), 50000, 30001},
 			{"the write side ends", "release_write", relW, args("me", "ch", "PUBLISH", "1", "40000", "2", "1", "0", "0"), 40001, 40001},
 			{"the read side ends", "release_read", relR, endAll, gone, gone},
 		} {
@@ -281,7 +313,7 @@ func TestScriptsBuryManyReaders(t *testing.T) {
 			for i := range 1200 {
 				lock, readers = append(lock, "dead"+strconv.Itoa(i), "1"), append(readers, "1", "dead"+strconv.Itoa(i))
 			}
-			for _, cmd := range [][]string{lock, readers} {
+			for _, cmd := range [][]string{lock, readers, {"PEXPIRE", "lock", "60000"}} {
 				if err := s.Do(t, cmd...).Error(); err != nil {
 					t.Fatal(err)
 				}

@@ -173,3 +173,26 @@ func TestShareKeepsFixedLeases(t *testing.T) {
 		must(t, long.Unlock())
 	})
 }
+
+// Redis knows nothing of a fixed lease in a shared hold. So the hold is renewed for it, also
+// when no other is left in the section, for as long as the fixed lease lasts and no longer.
+func TestShareRenewsForAFixedLeaseAlone(t *testing.T) {
+	shareBubble(t, rlock.Config{}, 2, func(t *testing.T, r *miniredis.Miniredis, m sharer, all []guest) {
+		section, long := hold(t, all[0].section, m.RLock, rlock.Lease(5*time.Minute))
+		must(t, all[0].hold.Unlock())
+		must(t, all[1].hold.Unlock())
+		time.Sleep(4*time.Minute + 58*time.Second)
+		if section.Err() != nil || long.Remaining() <= 0 || !r.Exists("x") {
+			t.Fatalf("the fixed lease ended early: %v, with %v to go", context.Cause(section), long.Remaining())
+		}
+		time.Sleep(2 * time.Second)
+		if section.Err() == nil {
+			t.Error("the section goes on after its fixed lease")
+		}
+		time.Sleep(rlock.DefaultLease + time.Second)
+		if r.Exists("x") {
+			t.Error("the lock is renewed after the fixed lease was over")
+		}
+		is(t, "Unlock", long.Unlock(), rlock.ErrLost)
+	})
+}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 	"relock/semaphore"
@@ -155,5 +156,24 @@ func TestLateSetLimitSetsNothing(t *testing.T) {
 		must(t, m.SetLimit(ctx, 6))
 		deliver(t, s, late)
 		available(t, ctx, m, 6)
+	})
+}
+
+// A copy of an Extend that comes late does not cut what a later Extend has given.
+func TestLateExtendMovesNothing(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 20*time.Second)
+		ses, p := locktest.DialProxy(t, s, slow())
+		_, permits, err := semaphore.New(ses, "x", 3).Acquire(ctx, 2, rlock.Lease(time.Minute))
+		must(t, err)
+		late := locktest.DropLate(p, locktest.Runs(src["extend"]), nil)
+		must(t, permits.Extend(ctx, 2*time.Second))
+		must(t, permits.Extend(ctx, time.Hour))
+		before := end(t, s, permits)
+		late.Arrive(t, s)
+		if got := end(t, s, permits); got != before {
+			t.Errorf("the late copy moved the end from %s to %s", before, got)
+		}
+		must(t, permits.Release())
 	})
 }

@@ -119,7 +119,7 @@ func (p *permits) Extend(op *engine.Op) script.Command {
 	args := make([]string, 0, 5+op.N)
 	args = append(args, script.Millis(op.Lease), script.Flag(!op.Away && (op.All || op.Private)), p.kept(op.Lease),
 		op.ID, script.Itoa(int64(op.N)))
-	return script.Command{Script: extendScript, Keys: keys, Args: appendIDs(args, op.Owner, op.N)}
+	return script.Command{Script: extendScript, Keys: keys, Args: append(appendIDs(args, op.Owner, op.N), op.Void...)}
 }
 
 // RenewScript is renew.lua.

@@ -6,12 +6,14 @@
 -- KEYS[5] the fencing token, ARGV[1] and ARGV[2] the channel of plain waiters, ARGV[3] the prefix
 -- of sessions' channels, ARGV[4] 1: receivers are counted, ARGV[5] QueueLease: see grant.lua
 -- ARGV[6]  id of the request
--- Returns  the owners whose hold was ended, none if it was free, or in a second run
+-- ARGV[7] and more: the owners that are meant; without any nothing is changed
+-- Returns  the owners that hold it, if one of them is meant their hold was ended; none if it
+--          is free, if none of them is meant, or in a second run
 --          WRONGTYPE error: nothing was changed
 -- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions;
 --          then, if the lock was held, the message of acquire.lua on the channel of the session
 --          that is let in, or, if there is none, '0' on the lock's channel.
--- include refused, tell_lost, grant
+-- include refused, tell_lost, grant, among
 local fields = redis.pcall('HGETALL', KEYS[1])
 local mark = 'forced:' .. ARGV[6]
 local marked = redis.pcall('SISMEMBER', KEYS[4], mark)
@@ -27,8 +29,10 @@ for i = 1, #fields, 2 do
     return (refused({err = 'not an integer'}, ': the lock is a hash that is no lock; its values must be counts'))
   end
 end
-if #owners == 0 then
+if #owners == 0 or not ARGV[7] then
   return owners
+elseif not among(owners, 7) then
+  return {}
 end
 redis.call('DEL', KEYS[1], KEYS[4])
 for _, owner in ipairs(owners) do

@@ -26,6 +26,10 @@ type account struct {
 	// holds has the id of each hold of a named owner that is not unlocked.
 	holds map[*Hold]string
 
+	// late are the ids of commands that may bring the end of the lock closer, and were given
+	// up without an answer. Before the lock is trusted for longer Redis is told to ignore them.
+	late []string
+
 	registered bool // an attempt may have left a mark of a waiter
 	// strays: a nested command of this side was given up without an answer, and may still
 	// come; the last release of a private owner looks there too.

@@ -63,13 +63,15 @@ func (s *Session) decode(g *grant, r rueidis.RedisResult, p Primitive, op *Op) e
 	case err != nil:
 		return unavailable(err)
 	}
-	switch g.sized = len(reply) != 4; {
+	switch {
 	case len(reply) == 1 && p.Kind().Permits:
 		reply = append(reply[:0], granted, op.Lease.Milliseconds()+1, 0, 1, reply[0], -1)
+	case len(reply) == 1 && reply[0] == granted:
+		reply = append(reply, 1, 0, 1)
 	case len(reply) != 4 && len(reply) != 6:
 		return fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
 	}
-	if g.sized {
+	if g.sized = len(reply) == 6; g.sized {
 		g.free, g.limit = reply[4], reply[5]
 	}
 	g.status, g.value, g.token, g.place = reply[0], reply[1], reply[2], reply[3]
@@ -115,7 +117,7 @@ func (a *acquisition) attempt() *Op {
 	}
 	c := a.claim
 	op := &a.op
-	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease,
+	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease, Private: c.num != 0,
 		Wait: a.queued && l.queue.Front() == a}
 	if c.more != nil && len(c.more.ids[k.Side]) > 0 {
 		op.ID, op.ByIDs = c.more.ids[k.Side][0], true

@@ -3,10 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
-
-	"relock/internal/script"
 )
 
 // Hold is one successful Lock; package rlock documents it. It is guarded by the mutex of the
@@ -160,39 +157,39 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 		l.unlock()
 		return nil
 	}
-	cmd, lease := h.extension(now, d)
-	c.account().busy = true
+	op := h.extension(now, d)
 	x.extra().interrupt = cancel
 	l.unlock()
 
-	alive, sent, doubts, err := h.sendExtend(bounded, cmd)
-	if err != nil {
-		err = h.notExtended(ctx, err)
+	r := c.sendExtend(bounded, int(h.side), &op)
+	if r.err != nil {
+		r.err = h.notExtended(ctx, r.err)
 	}
 
 	l.mu.Lock()
 	defer l.unlock()
 	defer c.commandDone()
+	c.more.sent(&op, &r)
 	if !x.over() {
 		x.more.interrupt = nil
 	}
 	switch {
-	case err != nil:
-		return err
+	case r.err != nil:
+		return r.err
 	case x.over():
 		return x.endedErr()
 	case h.ranOut:
 		return ErrLost
-	case alive == 0:
+	case r.alive == 0:
 		c.lose("it was gone when it was extended", true)
 		return ErrLost
 	}
-	h.fix(sent, d)
+	h.fix(r.sent, d)
 	if x.auto == 0 {
 		c.trust = 0 // it may have come closer
 	}
-	c.confirmed(sent, lease, doubts)
-	c.renewAfter(sent)
+	c.confirmed(r.sent, op.Lease, r.doubts)
+	c.renewAfter(r.sent)
 	x.settleEnd()
 	c.reschedule()
 	return nil
@@ -214,17 +211,11 @@ func (h *Hold) notExtended(ctx context.Context, err error) error {
 	return unavailable(err)
 }
 
-// extension returns the command that moves the end of the hold to d from now, and how long the
-// lock lives then. Until the answer is here only what holds either way is trusted.
-func (h *Hold) extension(now, d time.Duration) (cmd script.Command, lease time.Duration) {
+// extension returns the command that moves the end of the hold to d from now. Until the answer
+// is here only what holds either way is trusted.
+func (h *Hold) extension(now, d time.Duration) Op {
 	x, c := h.section, h.section.claim
-	op := Op{Owner: c.ownerID(), N: int(c.n), Held: c.told(int(h.side)), Lease: d, Private: c.num != 0, Away: x.auto > 0}
-	if c.more != nil {
-		op.ByIDs = c.more.byIDs
-		if !op.Private {
-			op.IDs = slices.Clone(c.more.ids[h.side])
-		}
-	}
+	op := c.prepareExtend(int(h.side), d, x.auto > 0)
 	if !op.Away {
 		if early := now + trustIn(d); early < h.end {
 			h.end = early
@@ -237,25 +228,7 @@ func (h *Hold) extension(now, d time.Duration) (cmd script.Command, lease time.D
 			op.Lease = other.until - now
 		}
 	}
-	return c.sidesOf()[h.side].(Leased).Extend(&op), op.Lease
-}
-
-// sendExtend sends the script until it is answered or ctx ends. The error is the client's.
-func (h *Hold) sendExtend(ctx context.Context, cmd script.Command) (alive int64, sent time.Duration, doubts uint32, last error) {
-	s := h.section.claim.lock.s
-	for n := 0; ; n++ {
-		sent, doubts = s.now(), s.conn.Doubts()
-		alive, err := s.run.Run(ctx, cmd).AsInt64()
-		if err == nil {
-			return alive, sent, doubts, nil
-		}
-		if last == nil || !script.IsContext(err) {
-			last = err
-		}
-		if script.Classify(err) == script.Refused || ctx.Err() != nil || pause(ctx, n) != nil {
-			return 0, sent, doubts, last
-		}
-	}
+	return op
 }
 
 // ownContext gives a nested hold with a fixed lease a context of its own, since it may end

@@ -77,6 +77,9 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section) error {
 		case e != nil:
 			err = e
 			c.bound = true
+			if keep > 0 { // by the time that it runs, the holds that stay may deserve more
+				c.more.late = append(c.more.late, ends[0])
+			}
 			c.tidy(side, ends, cmd)
 		case x.over():
 			err = x.lostErr()

@@ -111,6 +111,11 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 		a.lock.settleNested(x)
 		return err
 	}
+	if err := a.voidLate(c); err != nil {
+		x.more.entering[side]--
+		a.lock.settleNested(x)
+		return err
+	}
 	if !x.standing(a.lock.s.now()) {
 		x.more.entering[side]--
 		return x.endedErr()

@@ -61,7 +61,7 @@ type Kind struct {
 //	{-1, 0, 0, 0}               what Op.Held and Op.Other count is not held
 //	{-2, code, 0, 0}            never, however long one waits: see [Refuser]
 //
-// and its state the same when it runs twice. Where Kind.Permits is set it is
+// and its state the same when it runs twice. The first may be just 1 for {1, 1, 0, 1}. Where Kind.Permits is set it is
 //
 //	{1, milliseconds, 0, changed, free, limit}  granted
 //	free                                        the same, and no others are taken
@@ -74,7 +74,7 @@ type Kind struct {
 // The reply of the release script is {holds left, changed, receivers}, or receivers alone for
 // {0, 1, receivers}: receivers is how
 // many connections heard the message that the lock is free, -1 if that is not known or
-// nothing was published. What is not there is no error: it may have been refused.
+// nothing was published. It may be just the receivers for {0, 1, receivers}. What is not there is no error: it may have been refused.
 type Primitive interface {
 	Kind() *Kind
 	Names() *Names
@@ -93,6 +93,12 @@ type Leased interface {
 	// Extend is the script that moves the end of Op.Owner's holds to Op.Lease from now. Without
 	// Op.Away it moves closer too: for a private owner always, for a named one if Op.IDs are
 	// all the holds that Redis counts. Its reply is 1, or 0 if none of those is held.
+	//
+	// An extension that arrives late must not bring the end of a lock closer that is trusted
+	// for longer by then. So Op.ID names it, and the script remembers those of Op.Void for as
+	// long as the lock lives: they change nothing any more. A release with Op.Keep is named
+	// by the first of Op.Ends. Without an ID the script asks for no helper key that the claim
+	// has not made; then Op.Away is set.
 	Extend(op *Op) script.Command
 
 	// RenewScript is the script that sees to it that many claims of this kind live for at
@@ -160,7 +166,7 @@ type Place struct {
 type Op struct {
 	Owner string
 	N     int    // permits
-	ID    string // acquire: of the hold; "" for the first hold of a private owner, unless ByID
+	ID    string // acquire: of the hold; "" for the first hold of a private owner, unless ByID. Extend: of the command
 
 	// Holds of the owner by this session's knowledge. Acquire: those that Redis must know
 	// already. Release: those that stay. Extend, renew: those there are. Other: the same of
@@ -181,6 +187,9 @@ type Op struct {
 
 	// Away: extend: the end only moves away, since renewed holds need the lock too.
 	Away bool
+	// Void: extend: ids of earlier commands of this claim that were given up. If they arrive
+	// from now on they change nothing.
+	Void []string
 
 	Ends   []string      // release: the ids of the holds that end; needless with All, but for marks
 	Keep   time.Duration // release: what the holds that stay deserve; 0: leave the TTL

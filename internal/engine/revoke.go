@@ -80,19 +80,25 @@ func revocation(owner, key string) string {
 	return "lost:" + strconv.Itoa(len(owner)) + ":" + owner + key
 }
 
-// ForceUnlock runs a script that ends every owner's holds of the lock and returns those owners,
-// and tells the sessions that may hold under them.
-func (h *Handle) ForceUnlock(ctx context.Context, cmd script.Command) (bool, error) {
+// ForceUnlock ends every owner's holds of the lock, and tells the sessions that may hold under
+// them. force is the script that does it: without owners it changes nothing; else it ends all
+// holds if one of those owners has one. Either way it returns the owners that it found.
+//
+// So a command that arrives late, when other owners have the lock, leaves those alone.
+func (h *Handle) ForceUnlock(ctx context.Context, force func(owners []string) script.Command) (bool, error) {
 	s := h.names.s
 	if h.err == nil && s.registry.enter() == nil { // if not, Call says why; Close waits for the telling too
 		defer s.registry.leave()
 	}
 	var owners []string
-	err := h.Call(ctx, "force unlock", cmd, func(r rueidis.RedisResult) (err error) {
+	decode := func(r rueidis.RedisResult) (err error) {
 		owners, err = r.AsStrSlice()
 		return err
-	})
-	if err != nil {
+	}
+	if err := h.Call(ctx, "force unlock", force(nil), decode); err != nil || len(owners) == 0 {
+		return false, err
+	}
+	if err := h.Call(ctx, "force unlock", force(owners), decode); err != nil {
 		return false, err
 	}
 	for _, owner := range owners {

@@ -21,7 +21,7 @@ type Primitive interface {
 	State() script.Command
 
 	// ForceUnlock is for engine.Handle.ForceUnlock.
-	ForceUnlock() script.Command
+	ForceUnlock(owners []string) script.Command
 }
 
 // Mutex is a handle of a lock and the primitive that it is for.

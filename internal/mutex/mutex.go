@@ -107,8 +107,11 @@ func (p *Primitive) Release(op *engine.Op) script.Command {
 
 // Extend is extend.lua.
 func (p *Primitive) Extend(op *engine.Op) script.Command {
-	args := []string{op.Owner, script.Millis(op.Lease), script.Flag(op.Private), script.Flag(op.Away)}
-	return script.Command{Script: extendScript, Keys: p.keys(op.ByIDs), Args: append(args, op.IDs...)}
+	args := []string{op.Owner, script.Millis(op.Lease), script.Flag(op.Private), script.Flag(op.Away),
+		op.ID, script.Itoa(int64(len(op.Void)))}
+	return script.Command{
+		Script: extendScript, Keys: p.keys(op.ByIDs || op.ID != ""), Args: append(append(args, op.Void...), op.IDs...),
+	}
 }
 
 // RenewScript is renew.lua.
@@ -128,9 +131,9 @@ func (p *Primitive) State() script.Command {
 }
 
 // ForceUnlock is force_unlock.lua.
-func (p *Primitive) ForceUnlock() script.Command {
+func (p *Primitive) ForceUnlock(owners []string) script.Command {
 	return script.Command{
 		Script: forceUnlockScript, Keys: p.keys(false),
-		Args: []string{p.Channel(), p.names.Publish(), engine.SessionChannel},
+		Args: append([]string{p.Channel(), p.names.Publish(), engine.SessionChannel}, owners...),
 	}
 }

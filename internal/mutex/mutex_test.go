@@ -37,9 +37,10 @@ func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
 		{"release of all, with ids", p.Release(&engine.Op{Owner: "o", All: true, ByIDs: true, Ends: []string{"i"}}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1]"},
 		{"release of one", p.Release(&engine.Op{Owner: "o", Private: true, ByIDs: true, Held: 1, Ends: []string{"i"}, Keep: d}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1 1500 1 1 i]"},
 		{"release of a named owner", p.Release(&engine.Op{Owner: "o", ByIDs: true, Held: 1, Ends: []string{"i"}, IDs: []string{"j"}, Keep: d}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1 1500 0 1 i j]"},
-		{"extension", p.Extend(&engine.Op{Owner: "o", Private: true, Lease: d}), "[x]", "[o 1500 1 0]"},
-		{"extension beside renewed holds", p.Extend(&engine.Op{Owner: "o", Private: true, Away: true, Lease: d}), "[x]", "[o 1500 1 1]"},
-		{"extension of a named owner", p.Extend(&engine.Op{Owner: "o", ByIDs: true, IDs: []string{"i", "j"}, Lease: d}), "[x relock_holds:{x}]", "[o 1500 0 0 i j]"},
+		{"extension", p.Extend(&engine.Op{Owner: "o", Private: true, Lease: d, ID: "e"}), "[x relock_holds:{x}]", "[o 1500 1 0 e 0]"},
+		{"extension that voids others", p.Extend(&engine.Op{Owner: "o", Private: true, Lease: d, ID: "e", Void: []string{"c", "d"}}), "[x relock_holds:{x}]", "[o 1500 1 0 e 2 c d]"},
+		{"extension while a slot moves", p.Extend(&engine.Op{Owner: "o", Private: true, Away: true, Lease: d}), "[x]", "[o 1500 1 1  0]"},
+		{"extension of a named owner", p.Extend(&engine.Op{Owner: "o", ByIDs: true, IDs: []string{"i", "j"}, Lease: d, ID: "e"}), "[x relock_holds:{x}]", "[o 1500 0 0 e 0 i j]"},
 	} {
 		if keys, args := fmt.Sprint(c.cmd.Keys), fmt.Sprint(c.cmd.Args); keys != c.keys || args != c.args {
 			t.Errorf("%s: keys %s, args %s\nwant keys %s, args %s", c.what, keys, args, c.keys, c.args)

@@ -17,7 +17,9 @@ const (
 	held3 = "HSET lock me 3"
 	other = "HSET lock other 1"
 	ttl   = "PEXPIRE lock 60000"
-	wrong = "WRONGTYPE"
+
+	forever = "PEXPIRE lock " + locktest.Forever
+	wrong   = "WRONGTYPE"
 )
 
 var (
@@ -43,15 +45,20 @@ func ends(keep string, more ...string) []string {
 }
 
 var scriptCases = []locktest.ScriptCase{
-	kase("a free lock is taken", "acquire", nil, lock, enter, "[1 1 0 1]", "[1 1 0 0]", "lock{me:1}"),
-	kase("another owner's lock is refused", "acquire", setup(other), lock, enter, "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1}"),
+	kase("a free lock is taken", "acquire", nil, lock, enter, "1", "[1 1 0 0]", "lock{me:1}"),
+	kase("another owner's lock is refused", "acquire", setup(other, forever), lock, enter, "[0 forever 0 0]", "[0 forever 0 0]", "lock{other:1}"),
 	kase("a late nested hold is no other first one", "acquire", setup(held2, ttl), lock, enter, "[1 2 0 0]", "[1 2 0 0]", "lock{me:2}"),
 	kase("tokens are reserved once", "acquire", setup("SET token 41"), token, draw, "[1 1 44 1]", "[1 1 44 0]", "lock{me:1} token=44"),
 	kase("the first tokens", "acquire", nil, token, draw, "[1 1 3 1]", "[1 1 3 0]", "lock{me:1} token=3"),
-	kase("a refused caller reserves none", "acquire", setup(other, "SET token 41"), token, draw, "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1} token=41"),
+	kase("a refused caller reserves none", "acquire", setup(other, "SET token 41", forever), token, draw, "[0 forever 0 0]", "[0 forever 0 0]", "lock{other:1} token=41"),
 	kase("an unusable token changes nothing", "acquire", setup("SET token x"), token, draw, wrong, wrong, "token=x"),
 	kase("a token of another type changes nothing", "acquire", setup("HSET token a 1"), token, draw, wrong, wrong, "token{a:1}"),
 	kase("a token that cannot be counted up changes nothing", "acquire", setup("SET token 9223372036854775805"), token, draw, wrong, wrong, "token=9223372036854775805"),
+	kase("a lock without a TTL is no lock", "acquire", setup(other), lock, enter, wrong, wrong, "lock{other:1}"),
+	kase("a field that is no count is no lock", "acquire", setup("HSET lock name bob", forever), lock, enter, wrong, wrong, "lock{name:bob}"),
+	kase("a field of ours that is no count is no lock", "acquire", setup("HSET lock me bob", forever), lock, enter, wrong, wrong, "lock{me:bob}"),
+	kase("two owners are no lock", "acquire", setup("HSET lock a 1 b 1", forever), ids, byID, wrong, wrong, "lock{a:1 b:1}"),
+	kase("a read-write lock is waited for", "acquire", setup("HSET lock mode read b 1", forever), lock, enter, "[0 forever 0 0]", "[0 forever 0 0]", "lock{b:1 mode:read}"),
 	kase("another type changes nothing", "acquire", setup("SET lock x"), lock, enter, wrong, wrong, "lock=x"),
 
 	kase("an owner enters by id", "acquire", nil, ids, byID, "[1 1 0 1]", "[1 1 0 0]", "ids(a) lock{me:1}"),
@@ -61,18 +68,18 @@ var scriptCases = []locktest.ScriptCase{
 	kase("tokens are reserved where a named owner enters", "acquire", setup("SET token 7"), all, args("me", "30000", "2", "0", "a"), "[1 1 9 1]", "[1 1 9 0]", "ids(a) lock{me:1} token=9"),
 	kase("tokens are reserved by a further hold, once", "acquire", setup(held1, ttl, "SET token 7"), all, args("me", "30000", "2", "1", "a"), "[1 2 9 1]", "[1 2 9 0]", "ids(a) lock{me:2} token=9"),
 	kase("an unusable token changes nothing by id", "acquire", setup("SET token x"), all, args("me", "30000", "1", "0", "a"), wrong, wrong, "token=x"),
-	kase("another owner is refused", "acquire", setup(other), ids, byID, "[0 -1 0 0]", "[0 -1 0 0]", "lock{other:1}"),
+	kase("another owner is refused", "acquire", setup(other, forever), ids, byID, "[0 forever 0 0]", "[0 forever 0 0]", "lock{other:1}"),
 	kase("a further hold on a lost lock is no hold", "acquire", nil, ids, more, "[-1 0 0 0]", "[-1 0 0 0]", ""),
 	kase("a further hold on another's lock is lost", "acquire", setup(other), ids, more, "[-1 0 0 0]", "[-1 0 0 0]", "lock{other:1}"),
 	kase("ids of an earlier life do not count", "acquire", setup("SADD ids a b"), ids, byID, "[1 1 0 1]", "[1 1 0 0]", "ids(a) lock{me:1}"),
 	kase("another type is not entered", "acquire", setup("SET lock x"), ids, byID, wrong, wrong, "lock=x"),
 
-	kase("the lock is free", "release", setup(held1, ttl), lock, end, "[0 1 0]", "[0 0 -1]", ""),
-	kase("whatever the count", "release", setup(held3, ttl, "SADD ids a b"), ids, end, "[0 1 0]", "[0 0 -1]", ""),
-	kase("a late nested hold does not keep it", "release", setup(held2, ttl), lock, end, "[0 1 0]", "[0 0 -1]", ""),
-	kase("the count may be unknown", "release", setup(held1, ttl), lock, args("me", "ch", "PUBLISH", "0"), "[0 1 -1]", "[0 0 -1]", ""),
+	kase("the lock is free", "release", setup(held1, ttl), lock, end, "0", "[0 0 -1]", ""),
+	kase("whatever the count", "release", setup(held3, ttl, "SADD ids a b"), ids, end, "0", "[0 0 -1]", ""),
+	kase("a late nested hold does not keep it", "release", setup(held2, ttl), lock, end, "0", "[0 0 -1]", ""),
+	kase("the count may be unknown", "release", setup(held1, ttl), lock, args("me", "ch", "PUBLISH", "0"), "-1", "[0 0 -1]", ""),
 	kase("another owner's hold is not released", "release", setup(other, "SADD ids a"), ids, end, "[0 0 -1]", "[0 0 -1]", "ids(a) lock{other:1}"),
-	kase("a foreign field stays", "release", setup("HSET lock me 1 other 1", ttl), lock, end, "[0 1 -1]", "[0 0 -1]", "lock{other:1}"),
+	kase("a foreign field stays", "release", setup("HSET lock me 1 other 1", ttl), lock, end, "0", "[0 0 -1]", "lock{other:1}"),
 	kase("nothing is there", "release", nil, lock, end, "[0 0 -1]", "[0 0 -1]", ""),
 	kase("another type is left alone", "release", setup("SET lock x"), ids, end, "[0 0 -1]", "[0 0 -1]", "lock=x"),
 
@@ -88,18 +95,30 @@ var scriptCases = []locktest.ScriptCase{
 	kase("many are renewed, each for itself", "renew", setup(held1, ttl, "SET token x", "HSET req other 1"), locktest.Keys("lock", "token", "req", "gone", "token"), args("30000", "me", "me", "me", "me", ""), "[1 0 0 0 0]", "[1 0 0 0 0]", "lock{me:1} req{other:1} token=x"),
 	kase("what goes along is renewed with its lock", "renew", setup(held1, ttl, "SADD ids a"), ids, args("30000", "me", ""), "[1 1]", "[1 1]", "ids(a) lock{me:1}"),
 
-	kase("a private owner's lock is extended", "extend", setup(held1, ttl), lock, args("me", "90000", "1", "0"), "1", "1", "lock{me:1}"),
-	kase("a private owner's holds by id are extended", "extend", setup(held3, ttl, "SADD ids a"), ids, args("me", "90000", "1", "0"), "1", "1", "ids(a) lock{me:3}"),
-	kase("a named owner's holds are extended", "extend", setup(held2, ttl, "SADD ids a b"), ids, args("me", "30000", "0", "0", "a", "b"), "1", "1", "ids(a b) lock{me:2}"),
-	kase("holds of an earlier life are lost", "extend", setup(held1, ttl, "SADD ids b"), ids, args("me", "90000", "0", "0", "a"), "0", "0", "ids(b) lock{me:1}"),
-	kase("ids of another type change nothing", "extend", setup(held1, ttl, "SET ids x"), ids, args("me", "30000", "0", "0", "a"), wrong, wrong, "ids=x lock{me:1}"),
-	kase("nothing is extended", "extend", setup(other), lock, args("me", "90000", "1", "0"), "0", "0", "lock{other:1}"),
-	kase("another type is not extended", "extend", setup("SET lock x"), lock, args("me", "90000", "1", "0"), "0", "0", "lock=x"),
+	kase("a private owner's lock is extended", "extend", setup(held1, ttl), lock, args("me", "90000", "1", "0", "e", "0"), "1", "1", "lock{me:1}"),
+	kase("a private owner's holds by id are extended", "extend", setup(held3, ttl, "SADD ids a"), ids, args("me", "90000", "1", "0", "e", "0"), "1", "1", "ids(a) lock{me:3}"),
+	kase("a named owner's holds are extended", "extend", setup(held2, ttl, "SADD ids a b"), ids, args("me", "30000", "0", "0", "e", "0", "a", "b"), "1", "1", "ids(a b) lock{me:2}"),
+	kase("holds of an earlier life are lost", "extend", setup(held1, ttl, "SADD ids b"), ids, args("me", "90000", "0", "0", "e", "0", "a"), "0", "0", "ids(b) lock{me:1}"),
+	kase("a void extension changes nothing", "extend", setup(held1, ttl, "SADD ids xe"), ids, args("me", "90000", "1", "0", "e", "0"), "1", "1", "ids(xe) lock{me:1}"),
+	kase("an extension voids those before it", "extend", setup(held1, ttl), ids, args("me", "90000", "1", "0", "e", "2", "c", "d"), "1", "1", "ids(xc xd) lock{me:1}"),
+	kase("void ids are no holds", "extend", setup(held2, ttl, "SADD ids a b"), ids, args("me", "30000", "0", "0", "e", "1", "d", "a", "b"), "1", "1", "ids(a b xd) lock{me:2}"),
+	kase("a lock that is lost voids nothing", "extend", setup(other), ids, args("me", "90000", "1", "0", "e", "1", "d"), "0", "0", "lock{other:1}"),
+	kase("no id, no ids key", "extend", setup(held1, ttl), lock, args("me", "90000", "1", "1", "", "0"), "1", "1", "lock{me:1}"),
+	kase("ids of another type change nothing", "extend", setup(held1, ttl, "SET ids x"), ids, args("me", "30000", "0", "0", "e", "0", "a"), wrong, wrong, "ids=x lock{me:1}"),
+	kase("nothing is extended", "extend", setup(other), lock, args("me", "90000", "1", "0", "e", "0"), "0", "0", "lock{other:1}"),
+	kase("another type is not extended", "extend", setup("SET lock x"), lock, args("me", "90000", "1", "0", "e", "0"), "0", "0", "lock=x"),
 
-	kase("any hold is forced", "force_unlock", setup(held2, ttl), lock, args("ch", "PUBLISH", "s:"), "[me]", "[]", ""),
+	kase("any hold is forced", "force_unlock", setup(held2, ttl), lock, args("ch", "PUBLISH", "s:", "you", "me"), "[me]", "[]", ""),
+	kase("who holds it is told, and nothing changed", "force_unlock", setup(held2, ttl), lock, args("ch", "PUBLISH", "s:"), "[me]", "[me]", "lock{me:2}"),
+	kase("another owner than the one that is meant is not forced", "force_unlock", setup(held2, ttl), lock, args("ch", "PUBLISH", "s:", "you"), "[]", "[]", "lock{me:2}"),
+	kase("what is no lock is not forced", "force_unlock", setup("HSET lock name bob", forever), lock, args("ch", "PUBLISH", "s:", "name"), wrong, wrong, "lock{name:bob}"),
+	kase("a lock without a TTL is not forced", "force_unlock", setup(held2), lock, args("ch", "PUBLISH", "s:", "me"), wrong, wrong, "lock{me:2}"),
+	kase("another kind of lock is not forced", "force_unlock", setup("HSET lock mode read me 1", forever), lock, args("ch", "PUBLISH", "s:", "me"), wrong, wrong, "lock{me:1 mode:read}"),
 	kase("another type is not forced", "force_unlock", setup("SET lock x"), lock, args("ch", "PUBLISH", "s:"), wrong, wrong, "lock=x"),
-	kase("a lock is described", "state", setup(held2), lock, nil, "[-1 me 2]", "[-1 me 2]", "lock{me:2}"),
+	kase("a lock is described", "state", setup(held2, forever), lock, nil, "[forever me 2]", "[forever me 2]", "lock{me:2}"),
 	kase("a free lock is described", "state", nil, lock, nil, "[-2]", "[-2]", ""),
+	kase("what is no lock is not described", "state", setup("HSET lock name bob", forever), lock, nil, wrong, wrong, "lock{name:bob}"),
+	kase("a lock without a TTL is not described", "state", setup(held2), lock, nil, wrong, wrong, "lock{me:2}"),
 	kase("another type is not described", "state", setup("SET lock x"), lock, nil, wrong, wrong, "lock=x"),
 }
 
@@ -145,23 +164,28 @@ func TestScriptsKeepTheLongerLease(t *testing.T) {
 			{"unlock of what was not there", "release_by_id", ids, private("50000", "1", "x"), 88000, 90000},
 			{"unlock of the longer one", "release_by_id", ids, private("60000", "1", "b"), 58000, 60000},
 			{"unlock that deserves more", "release_by_id", ids, private("99000", "1", "a"), 57000, 60000},
-			{"an extension closer", "extend", ids, args("me", "2000", "1", "0"), 1000, 2000},
-			{"an extension", "extend", ids, args("me", "60000", "1", "0"), 58000, 60000},
-			{"an extension that only moves away", "extend", ids, args("me", "1000", "1", "1"), 57000, 60000},
+			{"an extension closer", "extend", ids, args("me", "2000", "1", "0", "e", "0"), 1000, 2000},
+			{"an extension", "extend", ids, args("me", "60000", "1", "0", "e", "0"), 58000, 60000},
+			{"an extension that only moves away", "extend", ids, args("me", "1000", "1", "1", "e", "0"), 57000, 60000},
 			{"a key that lost its TTL", "", lock, args("PERSIST", "lock"), -1, -1},
 			{"a question about that", "renew", lock, args("0", "me"), -1, -1},
 			{"a resend where the TTL is lost", "acquire", lock, args("me", "60000", "0", "0"), 58000, 60000},
+			{"a late extension, void", "extend", ids, args("me", "90000", "1", "0", "f", "1", "e"), 88000, 90000},
+			{"when it comes", "extend", ids, args("me", "1000", "1", "0", "e", "0"), 88000, 90000},
+			{"one more hold", "acquire", ids, args("me", "1000", "0", "1", "v"), 88000, 90000},
+			{"another, and an unlock is void", "extend", ids, args("me", "80000", "1", "0", "g", "1", "v"), 78000, 80000},
+			{"when that comes", "release_by_id", ids, private("1000", "1", "v"), 77000, 80000},
 			{"the end of that life", "release", ids, end, -2, -2},
 			{"a named owner", "acquire", ids, args("me", "60000", "0", "0", "a"), 58000, 60000},
 			{"it is in elsewhere", "acquire", ids, args("me", "90000", "0", "0", "else"), 88000, 90000},
-			{"an extension that would cut another's", "extend", ids, args("me", "1000", "0", "0", "a"), 88000, 90000},
+			{"an extension that would cut another's", "extend", ids, args("me", "1000", "0", "0", "e", "0", "a"), 88000, 90000},
 			{"one more, further away", "acquire", ids, args("me", "30000", "0", "1", "b"), 88000, 90000},
 			{"an unlock that would cut another's", "release_by_id", ids, ends("50000", "1", "b", "a"), 87000, 90000},
-			{"an extension further away", "extend", ids, args("me", "99000", "0", "0", "a"), 98000, 99000},
+			{"an extension further away", "extend", ids, args("me", "99000", "0", "0", "e", "0", "a"), 98000, 99000},
 			{"an unlock elsewhere", "release_by_id", ids, ends("70000", "1", "else", "a"), 69000, 70000},
-			{"an extension of its own", "extend", ids, args("me", "20000", "0", "0", "a"), 19000, 20000},
+			{"an extension of its own", "extend", ids, args("me", "20000", "0", "0", "e", "0", "a"), 19000, 20000},
 			{"an id of an earlier life beside it", "", lock, args("HSET", "lock", "me", "2"), 18000, 20000},
-			{"a count that is another's", "extend", ids, args("me", "1000", "0", "0", "a", "old"), 18000, 20000},
+			{"a count that is another's", "extend", ids, args("me", "1000", "0", "0", "e", "0", "a", "old"), 18000, 20000},
 		} {
 			if step.script == "" {
 				locktest.Must(t, s.Do(t, step.args...).Error())
@@ -193,10 +217,10 @@ func TestReleasesTellReceivers(t *testing.T) {
 			want   string
 			tells  bool
 		}{
-			{"release", args(held1), end, "[0 1 1]", true},
-			{"release", args(held1), args("me", "ch", "PUBLISH", "0"), "[0 1 -1]", true},
+			{"release", args(held1), end, "1", true},
+			{"release", args(held1), args("me", "ch", "PUBLISH", "0"), "-1", true},
 			{"release", args(other), end, "[0 0 -1]", false},
-			{"release", args("HSET lock me 1 other 1"), end, "[0 1 -1]", false},
+			{"release", args("HSET lock me 1 other 1"), end, "1", true},
 			{"release_by_id", args(held1, "SADD ids a"), one, "[0 1 1]", true},
 			{"release_by_id", args(held2, "SADD ids a b"), one, "[1 1 -1]", false},
 		} {

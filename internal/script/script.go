@@ -46,8 +46,9 @@ type Command struct {
 	Keys, Args []string
 }
 
-// Numbers appends the elements of a reply to buf, or the one number that it is. buf may be on the
-// caller's stack: the replies of scripts are short, and there is one for each operation.
+// Numbers appends the elements of a reply to buf, which may be on the caller's stack: the
+// replies of scripts are short, and there is one for each operation. A single number counts
+// as a reply of one element: a table costs Redis a good part of what a short script does.
 func Numbers(buf []int64, r rueidis.RedisResult) ([]int64, error) {
 	m, err := r.ToMessage()
 	if err != nil {

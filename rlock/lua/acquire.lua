@@ -14,15 +14,22 @@
 -- ARGV[3]  how many fencing tokens to reserve; 0: none
 -- ARGV[4]  holds that this session has of the owner already; 0: none that could be lost
 -- ARGV[5]  id of the hold; left out for the first one of a private owner
--- Returns  {1, holds, token, changed}  granted; the TTL is at least the lease. token is the
+-- Returns  1                           granted: {1, 1, 0, 1}
+--          {1, holds, token, changed}  granted; the TTL is at least the lease. token is the
 --                                      highest reserved one, 0 if none was asked for
 --          {0, PTTL in ms, 0, 0}       held by another owner; PTTL is -1 without one
 --          {-1, 0, 0, 0}               the holds of ARGV[4] are gone: lost
---          WRONGTYPE error             nothing was changed
+--          WRONGTYPE error             nothing was changed; so too for a hash that is no lock
 -- Publishes nothing.
--- include refused
-local owner, tokens, before, id = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
-local held = redis.pcall('HGET', KEYS[1], owner)
+local owner, lease, before, id = ARGV[1], ARGV[2], ARGV[4], ARGV[5]
+if not KEYS[2] and before == '0' and redis.call('EXISTS', KEYS[1]) == 0 then
+  redis.call('HSET', KEYS[1], owner, '1') -- free, and neither ids nor tokens are asked for
+  redis.call('PEXPIRE', KEYS[1], lease)
+  return 1
+end
+
+-- include refused, no_lock
+local held, tokens = redis.pcall('HGET', KEYS[1], owner), ARGV[3]
 if type(held) == 'table' then
   return (refused(held))
 end
@@ -31,7 +38,7 @@ local ttl = redis.call('PTTL', KEYS[1])
 if held <= 0 and before ~= '0' then
   return {-1, 0, 0, 0}
 elseif held <= 0 and ttl ~= -2 then
-  return {0, ttl, 0, 0}
+  return (no_lock()) or {0, ttl, 0, 0}
 end
 local counted = held > 0 and (not id or redis.call('SISMEMBER', KEYS[2], id) == 1)
 
@@ -59,8 +66,8 @@ if not counted then
     redis.call('SADD', KEYS[2], id)
   end
 end
-if ttl < tonumber(ARGV[2]) then
-  ttl = ARGV[2]
+if ttl < tonumber(lease) then
+  ttl = lease
   redis.call('PEXPIRE', KEYS[1], ttl)
 end
 if id then

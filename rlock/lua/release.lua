@@ -10,20 +10,19 @@
 -- ARGV[2]  channel of the lock
 -- ARGV[3]  PUBLISH or SPUBLISH
 -- ARGV[4]  1: that tells how many connections have heard it; 0: it counts one node only
--- Returns  {0, changed, receivers}; receivers is how many connections heard that the lock
+-- Returns  receivers, for {0, 1, receivers}
+--          {0, changed, receivers}; receivers is how many connections heard that the lock
 --          is free, -1 if that is not known or nothing was published
--- Publishes '0' on the channel when the lock became free.
--- include refused
+-- Publishes '0' on the channel: the lock is free. (A broken client may have left a field more;
+--          then those who wait look once in vain.)
 local ended = redis.pcall('HDEL', KEYS[1], ARGV[1])
-if ended ~= 1 then
-  local bad, gone = refused(ended)
-  return bad and not gone and bad or {0, 0, -1}
+if ended == 1 then
+  if KEYS[2] then
+    redis.call('DEL', KEYS[2])
+  end
+  local receivers = redis.call(ARGV[3], ARGV[2], '0')
+  return ARGV[4] == '1' and receivers or -1
 end
-if KEYS[2] then
-  redis.call('DEL', KEYS[2])
-end
-if redis.call('EXISTS', KEYS[1]) == 1 then
-  return {0, 1, -1} -- the other fields are those of a broken client
-end
-local receivers = redis.call(ARGV[3], ARGV[2], '0')
-return {0, 1, ARGV[4] == '1' and receivers or -1}
+-- include refused
+local bad, gone = refused(ended)
+return bad and not gone and bad or {0, 0, -1}

@@ -14,7 +14,8 @@
 -- ARGV[5]  the TTL in ms that the holds deserve which stay; 0 leaves it
 -- ARGV[6]  1: the owner is private: the holds that stay are all of this session
 -- ARGV[7]  how many holds to end
--- ARGV[i]  i > 7: the ids of those; then, of a named owner and with a TTL, the ids of the
+-- ARGV[8]  the id of the first of those; the TTL is left if an extension has voided that id
+-- ARGV[i]  i > 8: the other ids of those; then, of a named owner and with a TTL, the ids of the
 --          holds that this session keeps
 -- Returns  {holds left, changed, receivers}; changed is 0 if none of the ids was there;
 --          receivers as that of release.lua
@@ -42,7 +43,8 @@ end
 held = redis.call('HINCRBY', KEYS[1], ARGV[1], -ended)
 -- Only ever shorter: unlocking one hold never lengthens the lease of another.
 local ttl = tonumber(ARGV[5])
-if ttl > 0 and redis.call('PTTL', KEYS[1]) > ttl and (ARGV[6] == '1' or there(KEYS[2], '', kept, #ARGV) == held) then
+if ttl > 0 and redis.call('PTTL', KEYS[1]) > ttl and redis.call('SISMEMBER', KEYS[2], 'x' .. ARGV[8]) == 0
+    and (ARGV[6] == '1' or there(KEYS[2], '', kept, #ARGV) == held) then
   redis.call('PEXPIRE', KEYS[1], ttl)
   redis.call('PEXPIRE', KEYS[2], ttl)
 end

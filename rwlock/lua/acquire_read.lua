@@ -3,10 +3,10 @@
 -- Readers share the lock. A reader from outside waits while a writer holds it, or while
 -- the mark of a waiting writer is live: else readers that arrive without end would keep the
 -- writer out. An owner that is in already always gets in, or nested holds would deadlock.
--- Each hold has an id; run twice with the same arguments it gives the same state and the
--- same reply.
+-- Run twice with the same arguments it gives the same state, and the same reply but for its
+-- form.
 --
--- KEYS[1] to KEYS[3], ARGV[1]: see owner.lua
+-- KEYS[1], KEYS[2], KEYS[3], ARGV[1]: see owner.lua
 -- KEYS[4]  marks of waiting writers: zset, id of the attempt -> when the mark expires
 -- KEYS[5]  the reader's timeout key, for the hold that is taken: Redisson's readers
 --          look for it when they leave
@@ -15,13 +15,33 @@
 -- ARGV[2]  lease in ms
 -- ARGV[3]  holds of the read side that this session has of it already
 -- ARGV[4]  the same of the write side
--- ARGV[5]  id of the hold
--- Returns  {1, holds, 0, 1}    granted
+-- ARGV[5]  id of the hold; '' for the first one of a private owner: no other session knows that
+--          owner, so the hold is there or not
+-- ARGV[6]  the lease and 1 ms, see clock.lua
+-- Returns  1                   granted: {1, 1, 0, 1}
+--          {1, holds, 0, 1}    granted
 --          {0, ms, 0, 0}       refused: PTTL, or what is left of a writer's mark
 --          {-1, 0, 0, 0}       the holds of ARGV[3] or ARGV[4] are gone: lost
---          WRONGTYPE error     nothing was changed
+--          WRONGTYPE error     nothing was changed; so too for a hash that is no lock
 -- Publishes nothing.
--- include owner
+local call = redis.call
+if ARGV[3] == '0' and ARGV[4] == '0' and call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4]) == 0 then
+  -- Free, and nothing is left of an earlier life. (Redis takes texts much quicker than numbers.)
+  local lock, readers, ids, owner, left = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[6]
+  local clock = call('TIME')
+  call('HSET', lock, 'mode', 'read', owner, '1')
+  call('PEXPIRE', lock, left)
+  call('ZADD', readers, string.format('%d', clock[1] * 1000 + clock[2] / 1000 + left), owner)
+  call('PEXPIRE', readers, left)
+  if ARGV[5] ~= '' then
+    call('SADD', ids, 'r' .. ARGV[5])
+    call('PEXPIRE', ids, left)
+  end
+  call('SET', KEYS[5], '1', 'PX', left)
+  return 1
+end
+
+-- include owner, no_lock
 local mark = redis.pcall('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')
 local counted = redis.pcall('SISMEMBER', KEYS[3], 'r' .. ARGV[5])
 bad = bad or refused(mark) or refused(counted)
@@ -42,7 +62,10 @@ end
 if reads <= 0 and writes <= 0 then
   local size = redis.call('HLEN', KEYS[1])
   local free = size == 0 or (mode and size == 1) -- the mode alone is what a broken client left
-  if mode ~= 'read' and not free then
+  local none = not free and (no_lock())
+  if none then
+    return none
+  elseif mode ~= 'read' and not free then
     return {0, redis.call('PTTL', KEYS[1]), 0, 0} -- a writer's, or another kind of lock
   end
   if mark[2] and tonumber(mark[2]) > now then
@@ -60,8 +83,10 @@ if reads <= 0 and writes <= 0 then
   end
 end
 
-if reads <= 0 or counted == 0 then
-  redis.call('SADD', KEYS[3], 'r' .. ARGV[5])
+if reads <= 0 or (counted == 0 and ARGV[5] ~= '') then
+  if ARGV[5] ~= '' then
+    redis.call('SADD', KEYS[3], 'r' .. ARGV[5])
+  end
   expiry = reads > 0 and expiry
   reads = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
 end

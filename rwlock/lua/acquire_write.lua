@@ -7,7 +7,7 @@
 -- Each hold has an id; run twice with the same arguments it gives the same state and the
 -- same reply.
 --
--- KEYS[1] to KEYS[3], ARGV[1]: see owner.lua
+-- KEYS[1], KEYS[2], KEYS[3], ARGV[1]: see owner.lua
 -- KEYS[4]  marks of waiting writers: zset, id of the attempt -> when the mark expires
 -- ARGV[2]  lease in ms
 -- ARGV[3]  holds of the write side that this session has of it already
@@ -16,14 +16,25 @@
 -- ARGV[6]  a writer that readers refuse leaves a mark, since it looks again within half of
 --          this many ms; 0: it will not wait, and leaves none
 -- ARGV[7]  what the names of timeout keys begin with
--- Returns  {1, holds, 0, 1}    granted; the TTL is at least the lease
+-- Returns  1                   granted: {1, 1, 0, 1}
+--          {1, holds, 0, 1}    granted; the TTL is at least the lease
 --          {0, ms, 0, 0}       refused: PTTL, or until the last reader's lease ends; -1
 --                              if that is not known
 --          {-1, 0, 0, 0}       the holds of ARGV[3] or ARGV[4] are gone: lost
 --          {-2, 1, 0, 0}       the owner has the read side alone: never
---          WRONGTYPE error     nothing was changed
+--          WRONGTYPE error     nothing was changed; so too for a hash that is no lock
 -- Publishes nothing.
--- include owner, readers
+if ARGV[3] == '0' and ARGV[4] == '0' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4]) == 0 then
+  -- Free, and nothing is left of an earlier life.
+  local lease = ARGV[2]
+  redis.call('HSET', KEYS[1], 'mode', 'write', ARGV[1] .. ':write', '1')
+  redis.call('PEXPIRE', KEYS[1], lease)
+  redis.call('SADD', KEYS[3], 'w' .. ARGV[5])
+  redis.call('PEXPIRE', KEYS[3], lease)
+  return 1
+end
+
+-- include owner, readers, no_lock
 local mark = redis.pcall('ZSCORE', KEYS[4], ARGV[5])
 local counted = redis.pcall('SISMEMBER', KEYS[3], 'w' .. ARGV[5])
 bad = bad or refused(mark) or refused(counted)
@@ -38,7 +49,10 @@ if writes <= 0 then
   if reads > 0 and (ARGV[4] ~= '0' or not expiry or expiry > now) then
     return {-2, 1, 0, 0}
   end
-  if mode == 'read' then
+  local none = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0) and (no_lock())
+  if none then
+    return none
+  elseif mode == 'read' then
     while bury(now, 500) == 500 do end
     local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
     while last[1] and redis.call('HEXISTS', KEYS[1], last[1]) == 0 do -- of an earlier life

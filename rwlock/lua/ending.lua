@@ -15,7 +15,8 @@
 -- ARGV[7]  the holds of the other side that this session keeps
 -- ARGV[8]  how many ids of holds that end follow
 -- ARGV[9]  how many ids of holds that stay follow, of this side
--- ARGV[i]  i > 9: those; then the ids of ARGV[7]. Ids of holds that stay are needed of a named
+-- ARGV[10] the first of those, if any; ARGV[5] counts as 0 if an extension has voided that id
+-- ARGV[i]  i > 10: the others; then the ids of ARGV[7]. Ids of holds that stay are needed of a named
 --          owner and with a time to live only
 -- The replies are
 --          {holds left, changed, receivers}: changed is 0 if none of the holds was there,
@@ -32,6 +33,9 @@ elseif bad then
   return bad
 end
 local keep, kept = tonumber(ARGV[5]), 10 + ARGV[8]
+if keep > 0 and redis.call('SISMEMBER', KEYS[3], 'x' .. (ARGV[10] or '')) == 1 then
+  keep = 0
+end
 local others, private = kept + ARGV[9], ARGV[6] ~= '0'
 
 -- take_out takes the ids of what ends on a side out of the set, and returns how many of

@@ -1,47 +1,54 @@
 -- extend.lua: gives an owner's holds of one side a new end. Run twice it sets the same end,
 -- counted from the later run. The end of a named owner's holds moves closer only if all of
--- them are of this session; that of a section with renewed holds does not.
+-- them are of this session; that of a section with renewed holds does not. An extension that
+-- arrives after a later one has voided it changes nothing.
 --
--- KEYS[1] to KEYS[3], ARGV[1]: see owner.lua
+-- KEYS[1] to KEYS[3], ARGV[1]: see owner.lua; KEYS[3] also has x<id> for each void extension
 -- KEYS[i]  i > 3: of the read side, the reader's timeout keys
 -- ARGV[2]  time to live in ms, from now
 -- ARGV[3]  r or w, for the side
 -- ARGV[4]  1: the owner is private: all that is counted is this session's
 -- ARGV[5]  1: the end only moves away
--- ARGV[i]  i > 5: of a named owner, the ids of this session's holds of the side
+-- ARGV[6]  id of this extension, or ''
+-- ARGV[7]  how many ids of extensions follow that are void from now on
+-- ARGV[i]  i > 7: those; then, of a named owner, the ids of this session's holds of the side
 -- Returns  1, or 0 if this session does not hold it (any more)
 --          WRONGTYPE error: a key that goes along is of another type
 -- Publishes nothing.
 -- include owner, there
-local ids = redis.pcall('SCARD', KEYS[3])
-bad = bad or refused(ids)
+local void = redis.pcall('SISMEMBER', KEYS[3], 'x' .. ARGV[6])
+bad = bad or refused(void)
 local side = ARGV[3]
 local held = side == 'r' and reads or writes
 if gone or (not bad and held <= 0) then
   return 0
-elseif bad then
-  return bad
+elseif bad or void == 1 then
+  return bad or 1
 end
-local mine = ARGV[4] == '1'
+local mine, first = ARGV[4] == '1', 8 + ARGV[7]
 if not mine then
-  local n = there(KEYS[3], side, 6, #ARGV)
+  local n = there(KEYS[3], side, first, #ARGV)
   if n == 0 then
     return 0 -- what is counted belongs to a later life of the lock
   end
   mine = n == held
 end
 mine = mine and ARGV[5] ~= '1'
-
 local ttl, stays = redis.call('PTTL', KEYS[1]), now + 1 + ARGV[2]
+redis.call('PEXPIRE', KEYS[1], int(math.max(ttl, tonumber(ARGV[2])))) -- first, since a server out of memory refuses the rest
+for i = 8, first - 1 do
+  redis.call('SADD', KEYS[3], 'x' .. ARGV[i])
+end
 if side == 'w' then
   stays = tonumber(ARGV[2])
   if reads > 0 then
     stays = math.max(stays, (expiry or 0) - now) -- its read holds need the lock too
   end
   if mine or ttl < stays then
+    ttl = stays
     redis.call('PEXPIRE', KEYS[1], int(stays))
-    redis.call('PEXPIRE', KEYS[3], int(stays))
   end
+  redis.call('PEXPIRE', KEYS[3], int(ttl))
   return 1
 end
 if not mine then

@@ -1,6 +1,7 @@
 -- force_unlock.lua: ends every owner's holds of both sides, tells the sessions of those
 -- owners, and wakes the waiters. Run twice it leaves the same state; the second run finds
--- nothing. The owners' ids and timeout keys are left to end with their TTL.
+-- nothing. Which owners are meant is asked first, so that a run that comes late leaves later
+-- ones alone. The owners' ids and timeout keys are left to end with their TTL.
 --
 -- KEYS[1]  the lock: hash; deleted
 -- KEYS[2]  our readers: zset; deleted
@@ -8,29 +9,39 @@
 -- ARGV[1]  channel of the lock
 -- ARGV[2]  PUBLISH or SPUBLISH
 -- ARGV[3]  the prefix that makes a session's channel out of a session id
--- Returns  the owners whose holds were ended, none if it was free
---          WRONGTYPE error: nothing was changed; so too for a lock of another kind
+-- ARGV[4] and more: the owners that are meant; without any nothing is changed
+-- Returns  the owners that hold it, if one of them is meant their holds were ended; none if it
+--          is free, or if none of them is meant
+--          WRONGTYPE error: nothing was changed; so too for a lock of another kind,
+--          and for a hash that is no lock
 -- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions,
 --          then '1' on the lock's channel if it was held.
--- include refused, tell_lost
+-- include refused, tell_lost, among, no_lock
 local fields = redis.pcall('HKEYS', KEYS[1])
 local bad = refused(fields)
 if bad or #fields == 0 then
   return bad or fields
 end
-local mode = redis.call('HGET', KEYS[1], 'mode')
-if mode ~= 'read' and mode ~= 'write' then
-  return (refused({err = 'wrong kind of value'}, ': the key is another kind of lock'))
+local none, both = no_lock()
+if none or not both then
+  return none or (refused({err = 'wrong kind of value'}, ': the key is another kind of lock'))
 end
-redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
 local owners, seen = {}, {}
 for _, field in ipairs(fields) do
   local owner = string.match(field, '^(.*):write$') or field
   if field ~= 'mode' and not seen[owner] then
     seen[owner] = true
     owners[#owners + 1] = owner
-    tell_lost(owner, ARGV[3])
   end
+end
+if not ARGV[4] then
+  return owners
+elseif not among(owners, 4) then
+  return {}
+end
+redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
+for _, owner in ipairs(owners) do
+  tell_lost(owner, ARGV[3])
 end
 redis.call(ARGV[2], ARGV[1], '1')
 return owners

@@ -4,11 +4,21 @@
 -- It looks at no other reader of ours, so it costs the same however many there are. The
 -- last of ours to leave looks at Redisson's, as those do at each unlock.
 --
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[9]: see ending.lua
--- KEYS[i]  i > 5: the reader's further timeout keys
--- Returns  {holds left, changed, receivers}, or WRONGTYPE: see ending.lua
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10]: see ending.lua
+-- KEYS[6] and more: the reader's further timeout keys
+-- Returns  receivers, for {0, 1, receivers}
+--          {holds left, changed, receivers}, or WRONGTYPE: see ending.lua
 -- Publishes '0' on the channel when the lock became free, or when a waiting writer must find
 --          out whether Redisson's readers live.
+local call, lock, marks = redis.call, KEYS[1], KEYS[4]
+if ARGV[6] == '2' and redis.pcall('HLEN', lock) == 2 and not KEYS[6]
+    and call('HGET', lock, ARGV[1]) == '1' and call('EXISTS', marks) == 0 then
+  -- The mode and one hold are all there is, and no writer waits.
+  call('DEL', lock, KEYS[2], KEYS[3], KEYS[5])
+  local receivers = call(ARGV[3], ARGV[2], '0')
+  return ARGV[4] == '1' and receivers or -1
+end
+
 -- include ending, readers
 local ended = take_out('r', reads, writes, kept)
 if reads <= 0 then

@@ -5,10 +5,24 @@
 -- lock. Either way waiting readers get their chance now: the marks of the writers that
 -- wait are taken away, and come back when those are refused again.
 --
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[9]: see ending.lua
--- Returns  {holds left, changed, receivers}, or WRONGTYPE: see ending.lua
--- Publishes '1' on the channel when no writer is left, or when the last mark of a waiting
---          writer is taken away while readers may come in.
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10]: see ending.lua
+-- Returns  receivers, for {0, 1, receivers}
+--          {holds left, changed, receivers}, or WRONGTYPE: see ending.lua
+-- Publishes '1' on the channel when no writer is left, and '0' behind it if that may have been
+--          heard: a waiter of Redisson that is just asking takes no notice of the first, and
+--          would sleep until the lease that it saw ends. '1' alone when the last mark of a
+--          waiting writer is taken away while readers may come in.
+if ARGV[6] == '2' and redis.pcall('HLEN', KEYS[1]) == 2 and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1 then
+  -- The mode and the write side of this owner are all there is.
+  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+  local receivers = redis.call(ARGV[3], ARGV[2], '1')
+  if receivers == 0 and ARGV[4] == '1' then
+    return 0
+  end
+  redis.call(ARGV[3], ARGV[2], '0')
+  return ARGV[4] == '1' and receivers or -1
+end
+
 -- include ending
 local ended, unmarked = take_out('w', writes, reads, kept), 0
 for i = 10, marks > 0 and kept - 1 or 0 do
@@ -73,4 +87,8 @@ else
     redis.call('PEXPIRE', KEYS[1], int(expiry - now))
   end
 end
-return {0, 1, publish('1')}
+local receivers = publish('1')
+if receivers ~= 0 then
+  publish('0')
+end
+return {0, 1, receivers}

@@ -42,8 +42,9 @@ local function reader(first, count, owner)
   expiry = math.max(expiry, now + 1 + lease)
   local left = int(expiry - now)
   local ttl = int(math.max(redis.call('PTTL', KEYS[first]), expiry - now))
+  redis.call('PEXPIRE', KEYS[first], ttl) -- first, since a server out of memory refuses ZADD
   redis.call('ZADD', KEYS[first + 1], int(expiry), owner)
-  for i = first, first + math.min(count, 3) - 1 do
+  for i = first + 1, first + math.min(count, 3) - 1 do
     redis.call('PEXPIRE', KEYS[i], ttl)
   end
   for i = first + 3, first + count - 1 do

@@ -4,9 +4,10 @@
 -- KEYS[2]  our readers: zset, owner -> when its holds expire
 -- Returns  {mode, PTTL in ms, owner, holds of both sides, owner, holds, ...} without
 --          readers of ours whose lease is over; mode is '' and PTTL -2 when free
---          WRONGTYPE error; so too for a lock of another kind
+--          WRONGTYPE error; so too for a lock of another kind, and for a hash that
+--          is no lock
 -- Publishes nothing.
--- include refused, clock, int
+-- include refused, clock, int, no_lock
 local all = redis.pcall('HGETALL', KEYS[1])
 local dead = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', int(now))
 local bad = refused(all) or refused(dead)
@@ -29,8 +30,12 @@ for i = 1, #all, 2 do
     holds[owner] = (holds[owner] or 0) + (tonumber(all[i + 1]) or 0)
   end
 end
-if #all > 0 and mode ~= 'read' and mode ~= 'write' then
-  return (refused({err = 'wrong kind of value'}, ': the key is another kind of lock'))
+local none, both = nil, true
+if #all > 0 then
+  none, both = no_lock()
+end
+if none or not both then
+  return none or (refused({err = 'wrong kind of value'}, ': the key is another kind of lock'))
 elseif #owners == 0 then
   return {'', -2}
 end

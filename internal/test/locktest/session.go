@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"net"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -145,4 +147,42 @@ func Sent(p *faulttest.Proxy, match func(cmd []string) bool) (n int) {
 func Waiting() (*rlock.Trace, <-chan struct{}) {
 	c := make(chan struct{}, 10000)
 	return &rlock.Trace{Waiting: func(string, string) { c <- struct{}{} }}, c
+}
+
+// A Late is a command that was sent and did not arrive: the test delivers it when it likes.
+type Late struct {
+	mu  sync.Mutex
+	cmd []string
+}
+
+// DropLate has the proxy drop the next matching command, as a network that delivers it late.
+// then, if any, is called at once; it must not call the proxy.
+func DropLate(p *faulttest.Proxy, match func(cmd []string) bool, then func()) *Late {
+	l := new(Late)
+	p.DropRequest(func(cmd []string) bool {
+		if !match(cmd) {
+			return false
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.cmd = slices.Clone(cmd)
+		if then != nil {
+			then()
+		}
+		return true
+	})
+	return l
+}
+
+// Arrive delivers the command.
+func (l *Late) Arrive(t testing.TB, s *redistest.Server) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cmd == nil {
+		t.Fatal("the command that should arrive late was not sent")
+	}
+	if err := s.Do(t, l.cmd...).Error(); err != nil {
+		t.Fatalf("the late command: %v", err)
+	}
 }

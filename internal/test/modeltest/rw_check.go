@@ -256,7 +256,7 @@ func (m *RW) checkLease(l *life) {
 			}
 		}
 		for _, h := range t.holds {
-			if t.local && h.fixed && h.counted && !h.spent && !t.dead && now.After(h.end) {
+			if t.local && h.ranOut() && h.counted && !h.spent && !t.dead {
 				l.mayLast(h.end.Add(m.w.Config.Lease)) // it was renewed until then
 			}
 			auto = auto || h.counted && (!h.fixed || t.local)

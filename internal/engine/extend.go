@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"relock/internal/idgen"
+	"relock/internal/script"
+)
+
+// prepareExtend notes in the account that an extension of one side is about to be sent, and
+// returns it. The lock's mutex must be held.
+func (c *claim) prepareExtend(side int, d time.Duration, away bool) Op {
+	m := c.account()
+	op := Op{Owner: c.ownerID(), N: int(c.n), ID: idgen.Request(), Held: c.told(side), Lease: d,
+		Private: c.num != 0, Away: away, Void: slices.Clone(m.late)}
+	if !op.Private {
+		op.IDs = slices.Clone(m.ids[side])
+	}
+	m.busy = true
+	m.byIDs = m.byIDs || len(op.Void) > 0
+	op.ByIDs = m.byIDs
+	return op
+}
+
+// extended is what became of an extension.
+type extended struct {
+	alive  int64
+	sent   time.Duration
+	doubts uint32
+	late   bool // a copy of it may arrive late
+	voided bool // Redis has taken note of Op.Void
+	err    error
+}
+
+// sendExtend sends an extension until it is answered or ctx ends. The error is the client's.
+//
+// While a slot of a Cluster moves, a script may only ask for keys that are all there or all
+// gone, and the key that remembers late commands is seldom there. An extension that only
+// moves the end away can do without.
+func (c *claim) sendExtend(ctx context.Context, side int, op *Op) (r extended) {
+	s, p := c.lock.s, c.sidesOf()[side].(Leased)
+	cmd, named := p.Extend(op), true
+	for n := 0; ; n++ {
+		r.sent, r.doubts = s.now(), s.conn.Doubts()
+		alive, err := s.run.Run(ctx, cmd).AsInt64()
+		if err == nil {
+			r.alive, r.voided, r.err = alive, named && alive == 1, nil
+			return r
+		}
+		if r.err == nil || !script.IsContext(err) {
+			r.err = err
+		}
+		outcome := script.Classify(err)
+		r.late = r.late || named && outcome == script.Unknown
+		switch {
+		case script.IsTryAgain(err) && named && len(op.Void) == 0:
+			plain := *op
+			plain.ID, plain.Void, plain.Away = "", nil, true
+			cmd, named = p.Extend(&plain), false
+		case ctx.Err() != nil || outcome == script.Refused || pause(ctx, n) != nil:
+			return r
+		}
+	}
+}
+
+// sent takes in what became of an extension: Redis ignores from now on what it was told to, and
+// a copy of the extension itself may still arrive.
+func (m *account) sent(op *Op, r *extended) {
+	if r.voided {
+		m.late = slices.DeleteFunc(m.late, func(id string) bool { return slices.Contains(op.Void, id) })
+	}
+	if r.late {
+		m.late = append(m.late, op.ID)
+	}
+}
+
+// voidLate has Redis ignore what was given up and may arrive late, before a nested Lock has the
+// claim trusted for longer. The lock's mutex must be held; it is released meanwhile and held
+// again at the end.
+func (a *acquisition) voidLate(c *claim) error {
+	if c.more == nil || len(c.more.late) == 0 {
+		return nil
+	}
+	side := 0
+	if c.told(side) == 0 {
+		side = 1
+	}
+	op := c.prepareExtend(side, time.Millisecond, true)
+	a.lock.unlock()
+	ctx, cancel := a.bounded()
+	r := c.sendExtend(ctx, side, &op)
+	if r.err != nil && ctx.Err() != nil {
+		r.err = a.ended()
+	}
+	cancel()
+	a.lock.mu.Lock()
+	r.late = false // it moves the end away, and so does no harm late
+	c.more.sent(&op, &r)
+	c.commandDone()
+	return r.err
+}

@@ -1,0 +1,81 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// A server that is out of memory still takes renewals, extensions and releases: a lock neither
+// is lost nor stays for a lease because of that.
+func TestOutOfMemory(t *testing.T) {
+	s := redistest.Real(t)
+	ses, ctx := dial(t, s, rlock.Config{Lease: 2 * time.Second}), within(t, 30*time.Second)
+	for _, c := range []struct {
+		name string
+		ctx  context.Context
+		opts []rlock.MutexOption
+	}{
+		{"private", ctx, nil},
+		{"named", rlock.WithOwner(ctx, "me"), nil},
+		{"fenced", ctx, []rlock.MutexOption{rlock.Fenced()}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			must(t, s.Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
+			m, fixed := rlock.New(ses, c.name, c.opts...), rlock.New(ses, c.name+"-fixed", c.opts...)
+			section, h, err := m.Lock(c.ctx)
+			must(t, err)
+			_, inner, err := m.Lock(section)
+			must(t, err)
+			_, long, err := fixed.Lock(c.ctx, rlock.Lease(20*time.Second))
+			must(t, err)
+			must(t, s.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
+			if _, _, err := rlock.New(ses, c.name+"-free").TryLock(ctx); err == nil {
+				t.Fatal("the server is not out of memory")
+			}
+			faultStays(t, section, 3*time.Second)
+			must(t, inner.Unlock())
+			must(t, h.Unlock())
+			must(t, long.Extend(ctx, 10*time.Second))
+			must(t, long.Unlock())
+			for _, key := range []string{c.name, c.name + "-fixed"} {
+				if !faultFree(t, s, key) {
+					t.Errorf("%s is still held", key)
+				}
+			}
+		})
+	}
+}
+
+// A fenced Lock waits through what passes by itself, as a plain one does.
+func TestFencedLockWaitsThroughRefusedWrites(t *testing.T) {
+	s := redistest.Real(t)
+	trace, failed := faultFailed()
+	ses, ctx := dial(t, s, rlock.Config{Trace: trace}), within(t, 30*time.Second)
+	for name, state := range map[string][2][]string{
+		"NOREPLICAS": {{"CONFIG", "SET", "min-replicas-to-write", "1"}, {"CONFIG", "SET", "min-replicas-to-write", "0"}},
+		"READONLY":   {{"REPLICAOF", "127.0.0.1", "1"}, {"REPLICAOF", "NO", "ONE"}},
+	} {
+		for _, ctx := range []context.Context{ctx, rlock.WithOwner(ctx, "me")} {
+			for len(failed) > 0 {
+				<-failed
+			}
+			must(t, s.Do(t, state[0]...).Error())
+			next := faultGoLock(rlock.New(ses, name, rlock.Fenced()), ctx)
+			for range 2 {
+				locktest.Get(t, failed, 10*time.Second, "a failed attempt")
+			}
+			must(t, s.Do(t, state[1]...).Error())
+			got := locktest.Get(t, next, 10*time.Second, "Lock")
+			must(t, got.err)
+			if got.hold.Token() == 0 {
+				t.Errorf("%s: no token", name)
+			}
+			must(t, got.hold.Unlock())
+		}
+	}
+}

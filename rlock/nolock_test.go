@@ -1,0 +1,70 @@
+package rlock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// A hash that is no lock, under the name of one: every operation says so at once, and what is
+// wrong with it, and leaves it as it is.
+func TestAHashThatIsNoLock(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses, ctx := dial(t, s, rlock.Config{}), within(t, 20*time.Second)
+		for _, c := range []struct{ name, hash, ttl, want string }{
+			{"a field that is no count", "name bob", "60000", "no count"},
+			{"a count below one", "java:1 0", "60000", "no count"},
+			{"several fields", "name 1 age 41", "60000", "several fields"},
+			{"an owner without a TTL", "java:1 1", "", "no TTL"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				s.FlushAll(t)
+				for _, cmd := range locktest.Setup("HSET x "+c.hash, "PEXPIRE x "+c.ttl)[:1+min(1, len(c.ttl))] {
+					must(t, s.Do(t, cmd...).Error())
+				}
+				before := locktest.Describe(t, s)
+				m, fenced := rlock.New(ses, "x"), rlock.New(ses, "x", rlock.Fenced())
+				named := rlock.WithOwner(ctx, "me")
+				for what, op := range map[string]func() error{
+					"Lock":         func() error { _, _, err := m.Lock(ctx); return err },
+					"Lock by name": func() error { _, _, err := m.Lock(named); return err },
+					"fenced Lock":  func() error { _, _, err := fenced.Lock(ctx); return err },
+					"TryLock":      func() error { _, _, err := m.TryLock(ctx); return err },
+					"State":        func() error { _, err := m.State(ctx); return err },
+					"ForceUnlock":  func() error { _, err := m.ForceUnlock(ctx); return err },
+				} {
+					err := op()
+					if err == nil || errors.Is(err, rlock.ErrNotAcquired) || !strings.Contains(err.Error(), "is no lock") || !strings.Contains(err.Error(), c.want) {
+						t.Errorf("%s: %v, want an error that tells of %q", what, err, c.want)
+					}
+				}
+				if after := locktest.Describe(t, s); after != before {
+					t.Errorf("Redis has %q, and had %q", after, before)
+				}
+			})
+		}
+	})
+}
+
+// The holder of a lock that has lost its TTL keeps it, and gives it a TTL when it renews.
+func TestALostTTLIsMended(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		name, ctx := redistest.Name(t), within(t, 20*time.Second)
+		section, h, err := rlock.New(dial(t, s, rlock.Config{Lease: time.Second}), name).Lock(ctx)
+		must(t, err)
+		must(t, s.Do(t, "PERSIST", name).Error())
+		redistest.Eventually(t, 10*time.Second, "the lock to have a TTL", func() bool {
+			ms, err := s.Do(t, "PTTL", name).AsInt64()
+			return err == nil && ms > 0
+		})
+		if section.Err() != nil {
+			t.Errorf("the section ended: %v", section.Err())
+		}
+		must(t, h.Unlock())
+	})
+}
