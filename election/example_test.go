@@ -7,16 +7,13 @@ import (
 	"time"
 
 	"relock/election"
-	"relock/internal/test/locktest"
+	"relock/relocktest"
 	"relock/rlock"
 )
 
-// openExample gives a session on an embedded Redis.
-var openExample = locktest.OpenExample
-
 // A process that stands for election works as the leader until its context ends.
 func Example() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	scheduler := election.New(session, "scheduler")
@@ -43,7 +40,7 @@ func Example() {
 
 // Others follow the leader.
 func ExampleElection_Observe() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -70,7 +67,7 @@ func ExampleElection_Observe() {
 
 // A leader changes what it publishes, a load or a version, as long as it leads.
 func ExampleLeadership_Publish() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	e := election.New(session, "primary")
@@ -88,7 +85,7 @@ func ExampleLeadership_Publish() {
 
 // Wait bounds a campaign: who does not lead by then does something else.
 func ExampleElection_Campaign() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	e := election.New(session, "nightly report")

@@ -7,12 +7,9 @@ import (
 	"time"
 
 	"relock/fairlock"
-	"relock/internal/test/locktest"
+	"relock/relocktest"
 	"relock/rlock"
 )
-
-// openExample gives a session on an embedded Redis.
-var openExample = locktest.OpenExample
 
 // waitFor returns when n callers stand in the queue.
 func waitFor(m *fairlock.Mutex, n int) {
@@ -23,7 +20,7 @@ func waitFor(m *fairlock.Mutex, n int) {
 
 // Waiters are served in the order of arrival, whatever process they are in.
 func Example() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	m := fairlock.New(session, "ticket desk")
@@ -56,7 +53,7 @@ func Example() {
 
 // Waiters tells how long the queue is. A waiter that gives up has left it.
 func ExampleMutex_Waiters() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	m := fairlock.New(session, "report")
@@ -82,7 +79,7 @@ func ExampleMutex_Waiters() {
 
 // TryLock does not wait, and does not overtake those who do.
 func ExampleMutex_TryLock() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	m := fairlock.New(session, "printer")
@@ -98,7 +95,7 @@ func ExampleMutex_TryLock() {
 
 // ForceUnlock is for operators: it ends the hold, and the first waiter gets the lock.
 func ExampleMutex_ForceUnlock() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	m := fairlock.New(session, "stuck")
@@ -119,7 +116,7 @@ func ExampleMutex_ForceUnlock() {
 
 // With rlock.Fenced every acquisition draws a token, also one that was handed over.
 func ExampleNew_fenced() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	m := fairlock.New(session, "file", rlock.Fenced())

@@ -6,17 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"relock/internal/test/locktest"
 	"relock/latch"
+	"relock/relocktest"
 	"relock/rlock"
 )
 
-// openExample gives a session on an embedded Redis.
-var openExample = locktest.OpenExample
-
 // Workers, of any process, load their data; the report waits for all of them.
 func Example() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	loaded := latch.New(session, "loaded")
@@ -36,7 +33,7 @@ func Example() {
 
 // A process that should have counted down may have died: bound the wait.
 func ExampleLatch_Await() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	l := latch.New(session, "ready")

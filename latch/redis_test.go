@@ -1,8 +1,6 @@
 package latch_test
 
 import (
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -51,16 +49,10 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// The ACL that the README gives is enough (R29).
+// The ACL that docs/operations.md gives is enough (R29).
 func TestDocumentedACLIsEnough(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
-	must(t, err)
-	block := regexp.MustCompile("(?s)```\nACL SETUSER (.*?)```").FindSubmatch(readme)
-	if block == nil {
-		t.Fatal("the README has no ACL SETUSER block")
-	}
 	s := redistest.Real(t)
-	must(t, s.Do(t, append([]string{"ACL", "SETUSER"}, strings.Fields(string(block[1]))...)...).Error())
+	must(t, s.Do(t, redistest.DocumentedACL(t)...).Error())
 	must(t, s.Do(t, "ACL", "LOG", "RESET").Error())
 	opt := s.Option()
 	opt.Username, opt.Password = "locks", "secret"

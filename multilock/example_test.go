@@ -5,20 +5,17 @@ import (
 	"errors"
 	"fmt"
 
-	"relock/internal/test/locktest"
 	"relock/multilock"
+	"relock/relocktest"
 	"relock/rlock"
 	"relock/rwlock"
 	"relock/semaphore"
 )
 
-// openExample gives a session on an embedded Redis.
-var openExample = locktest.OpenExample
-
 // Two accounts are locked together. A transfer in the other direction, at the same time, names
 // them in the other order, and there is no deadlock.
 func Example() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 
@@ -44,7 +41,7 @@ func Example() {
 // Locks of different kinds: a writer of one table, a reader of another, and a place at the
 // printers.
 func ExampleNew() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 
@@ -67,7 +64,7 @@ func ExampleNew() {
 
 // TryLock takes all or none.
 func ExampleMutex_TryLock() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 

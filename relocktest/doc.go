@@ -9,6 +9,8 @@
 //   - [Fake] is a lock without Redis, for code that depends on the one-method interface [Doer].
 //     It refuses, or loses the section, when the test says so.
 //
+// [Open] is for Examples and programs, which have no testing.TB.
+//
 // What these tests cannot show: the embedded Redis is a reimplementation, slower than a real
 // one, and without Sentinel, Cluster and persistence. Run a few tests against a real server
 // as well.

@@ -30,9 +30,14 @@ type Redis struct {
 // TTLs follow the bubble's clock.
 func Start(tb testing.TB) *Redis {
 	tb.Helper()
+	r := newRedis()
+	tb.Cleanup(r.mini.Close)
+	return r
+}
+
+func newRedis() *Redis {
 	r := &Redis{mini: miniredis.NewMiniRedis()}
 	r.mini.ClockTTL(true)
-	tb.Cleanup(r.mini.Close)
 	return r
 }
 
@@ -63,9 +68,7 @@ func (r *Redis) dial(context.Context, string, *net.Dialer, *tls.Config) (net.Con
 // the test when the settings are wrong.
 func (r *Redis) Session(tb testing.TB, cfg rlock.Config) *rlock.Session {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	s, err := rlock.Dial(ctx, r.Option(), cfg)
+	s, err := r.open(cfg)
 	if err != nil {
 		tb.Fatalf("relocktest: %v", err)
 	}

@@ -3,8 +3,6 @@ package rlock_test
 import (
 	"context"
 	"errors"
-	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -18,18 +16,11 @@ import (
 	"relock/semaphore"
 )
 
-// The ACL that the README gives is enough to run everything (R29).
+// The ACL that docs/operations.md gives is enough to run everything (R29).
 func TestDocumentedACLIsEnough(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../README.md")
-	must(t, err)
-	block := regexp.MustCompile("(?s)```\nACL SETUSER (.*?)```").FindSubmatch(readme)
-	if block == nil {
-		t.Fatal("the README has no ACL SETUSER block")
-	}
 	s := redistest.Real(t)
-	rule := append([]string{"ACL", "SETUSER"}, strings.Fields(string(block[1]))...)
-	must(t, s.Do(t, rule...).Error())
+	must(t, s.Do(t, redistest.DocumentedACL(t)...).Error())
 	must(t, s.Do(t, "ACL", "LOG", "RESET").Error())
 
 	opt := s.Option()

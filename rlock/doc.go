@@ -34,12 +34,14 @@
 //
 // # Owners and nested calls
 //
+// Warning: callers with the same owner are let in together. Goroutines with a section's context
+// do not exclude each other from its lock; with a named owner they do not exclude each other
+// from any lock: use [WithoutOwner]. Ten requests that name one X-Request-Id as their owner, as
+// a proxy's retries do, are inside at once: name an id that nobody else can send.
+//
 // A lock belongs to an owner, which the section's context carries. A Lock on that context
 // re-enters, in any function. Any other Lock is an outermost one. Its owner is private
 // ("<session id>:<number>") unless [WithOwner] names it.
-//
-// Warning: goroutines with a section's context do not exclude each other from its lock. With
-// a named owner they do not exclude each other from any lock. Use [WithoutOwner].
 //
 // # Hand-over in memory
 //

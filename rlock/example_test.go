@@ -6,18 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/rueidis"
-
-	"relock/internal/test/locktest"
+	"relock/relocktest"
 	"relock/rlock"
 )
 
-// openExample gives a session on an embedded Redis.
-var openExample = locktest.OpenExample
-
 // The usual way: one session a process, one Do a critical section.
 func Example() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 
 	m := rlock.New(session, "stock:42")
@@ -34,7 +29,7 @@ func Example() {
 // A nested Lock on the context of a critical section re-enters, through any function
 // that the context is passed to.
 func ExampleMutex_Lock() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	m := rlock.New(session, "account:7")
 
@@ -65,7 +60,7 @@ func ExampleMutex_Lock() {
 
 // TryLock does not wait; Wait bounds the waiting.
 func ExampleMutex_TryLock() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	m := rlock.New(session, "report")
 	ctx := context.Background()
@@ -83,7 +78,7 @@ func ExampleMutex_TryLock() {
 
 // A lost lock ends the context of the critical section, with the cause ErrLost.
 func Example_lostLock() {
-	session, server, done := openExample()
+	session, redis, done := relocktest.Open()
 	defer done()
 	m := rlock.New(session, "job")
 
@@ -92,7 +87,7 @@ func Example_lostLock() {
 		fmt.Println(err)
 		return
 	}
-	server.Del("job") // an operator, an eviction, a failover
+	redis.Miniredis().Del("job") // an operator, an eviction, a failover
 	<-section.Done()
 	fmt.Println("section:", context.Cause(section))
 	fmt.Println("unlock:", hold.Unlock())
@@ -104,7 +99,7 @@ func Example_lostLock() {
 // A fencing token lets the resource itself refuse a holder that was paused past its
 // lease.
 func ExampleFenced() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	m := rlock.New(session, "file", rlock.Fenced())
 
@@ -131,11 +126,9 @@ func ExampleFenced() {
 
 // A named owner re-enters its lock from another process: here from another session.
 func ExampleWithOwner() {
-	session, server, done := openExample()
+	session, redis, done := relocktest.Open()
 	defer done()
-	elsewhere, err := rlock.Dial(context.Background(), rueidis.ClientOption{
-		InitAddress: []string{server.Addr()}, ForceSingleClient: true,
-	}, rlock.Config{})
+	elsewhere, err := rlock.Dial(context.Background(), redis.Option(), rlock.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -154,7 +147,7 @@ func ExampleWithOwner() {
 
 // WithoutOwner lets goroutines that work for one owner exclude each other.
 func ExampleWithoutOwner() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	m := rlock.New(session, "row:7")
 	ctx := rlock.WithOwner(context.Background(), "request-81")
@@ -174,7 +167,7 @@ func ExampleWithoutOwner() {
 // Abandon leaves the lock standing until its lease is over: a job that runs once a minute,
 // however many processes try.
 func ExampleHold_Abandon() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	m := rlock.New(session, "newsletter")
 
@@ -195,12 +188,12 @@ func ExampleHold_Abandon() {
 
 // Close releases what is held and wakes waiters: the end of a service.
 func ExampleSession_Close() {
-	session, server, done := openExample()
+	session, redis, done := relocktest.Open()
 	defer done()
 	section, _, _ := rlock.New(session, "leader").Lock(context.Background())
 	fmt.Println("close:", session.Close())
 	fmt.Println("section:", context.Cause(section))
-	fmt.Println("still locked:", server.Exists("leader"))
+	fmt.Println("still locked:", redis.Miniredis().Exists("leader"))
 	_, _, err := rlock.New(session, "leader").Lock(context.Background())
 	fmt.Println(err)
 	// Output:
@@ -212,7 +205,7 @@ func ExampleSession_Close() {
 
 // Locker is for code that knows only sync.Locker.
 func ExampleMutex_Locker() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	l := rlock.New(session, "legacy").Locker(context.Background())
 	l.Lock()
@@ -223,7 +216,7 @@ func ExampleMutex_Locker() {
 
 // Extend moves the end of a fixed lease, for work that knows how long it takes.
 func ExampleHold_Extend() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	_, hold, _ := rlock.New(session, "batch").Lock(ctx, rlock.Lease(time.Second))
@@ -234,7 +227,7 @@ func ExampleHold_Extend() {
 
 // State and ForceUnlock are for operators.
 func ExampleMutex_ForceUnlock() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	m := rlock.New(session, "stuck")

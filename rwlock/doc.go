@@ -6,13 +6,13 @@
 // Readers share the lock; a writer is alone, as long as Redis keeps its data. What package
 // rlock guarantees of a hold is true of both sides: how long it is trusted, that its
 // section's context ends before Redis grants the lock to an owner that it excludes, and that
-// every command counts once.
+// retries are idempotent.
 //
 // Each read hold in Redis has a lease of its own. A reader that crashed ends no other
 // reader's hold, and blocks a writer until its own lease ends, plus at most Config.PollFloor.
 //
-// Readers do not starve a writer. While a writer waits, readers from outside queue behind
-// it, and it enters when the current readers have left. After it, waiting readers and
+// Readers do not starve a writer. While a writer waits, new readers queue behind it. The
+// writer enters when the current readers have left. After it, waiting readers and
 // writers have an equal chance; waiting readers enter together. Goroutines of one session
 // that wait for one lock, readers and writers alike, are served in the order of arrival.
 // Exceptions: a named owner (rlock.WithOwner) asks Redis once before it queues, and readers
@@ -47,8 +47,8 @@
 //
 // Different leases beside Java: Redisson sets the TTL of the whole lock to its own lease at
 // each renewal. Sessions of this library correct it at every third of their lease. If the
-// Java process dies in between, and its lease is shorter than that, they lose their holds
-// and say so.
+// Java process dies in between, and its lease is shorter than that, they lose their holds, and
+// the sections end with rlock.ErrLost.
 //
 // Fairness towards Java: Redisson's readers ignore waiting writers, so enough of them can
 // keep a writer out. A Java reader that died is noticed, by its timeout keys, when a writer

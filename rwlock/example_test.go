@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 
-	"relock/internal/test/locktest"
+	"relock/relocktest"
 	"relock/rlock"
 	"relock/rwlock"
 )
 
-// openExample gives a session on an embedded Redis.
-var openExample = locktest.OpenExample
-
 // The usual way: RDo around what reads, Do around what writes.
 func Example() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	m := rwlock.New(session, "prices")
 	ctx := context.Background()
@@ -39,7 +36,7 @@ func Example() {
 
 // Readers share the lock.
 func ExampleRWMutex_RLock() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	m := rwlock.New(session, "catalogue")
 	ctx := context.Background()
@@ -58,7 +55,7 @@ func ExampleRWMutex_RLock() {
 
 // A writer is alone. Functions that it passes its context to may take either side.
 func ExampleRWMutex_Lock() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	m := rwlock.New(session, "catalogue")
 	ctx := context.Background()
@@ -81,7 +78,7 @@ func ExampleRWMutex_Lock() {
 // From write to read without letting a writer in between: take the read side too, then
 // unlock the write side.
 func ExampleRWMutex_Lock_downgrade() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	m := rwlock.New(session, "index")
 	ctx := context.Background()
@@ -104,7 +101,7 @@ func ExampleRWMutex_Lock_downgrade() {
 // There is no upgrade from read to write: two readers that waited for each other to leave
 // would deadlock.
 func ExampleRWMutex_Lock_upgrade() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	m := rwlock.New(session, "index")
 
@@ -117,7 +114,7 @@ func ExampleRWMutex_Lock_upgrade() {
 
 // State is for operators.
 func ExampleRWMutex_State() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	m := rwlock.New(session, "report")
 	ctx := context.Background()

@@ -72,7 +72,7 @@ func (m *RWMutex) RLock(ctx context.Context, opts ...rlock.LockOption) (context.
 }
 
 // TryRLock is RLock without the waiting: where RLock would have to wait it returns
-// [rlock.ErrNotAcquired] after at most one round trip. That includes a waiting writer,
+// [rlock.ErrNotAcquired] after at most one round trip. It does so too while a writer waits,
 // although only readers hold the lock.
 func (m *RWMutex) TryRLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
 	return m.lock(ctx, reading, false, opts)
@@ -83,8 +83,8 @@ func (m *RWMutex) TryRLock(ctx context.Context, opts ...rlock.LockOption) (conte
 // waiting readers enter. Lock by an owner that holds only the read side is [ErrUpgrade] at
 // once, and the read side stays held.
 //
-// While a writer waits, readers from outside wait too, until a writer has left. The writer
-// enters when the current readers have left; a reader that crashed blocks it until its
+// While a writer waits, new readers wait too, until a writer has left. The
+// writer enters when the current readers have left; a reader that crashed blocks it until its
 // lease ends, plus at most Config.PollFloor. The returned context and the errors are those
 // of RLock.
 func (m *RWMutex) Lock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {

@@ -58,11 +58,10 @@
 // A SetLimit that returned an error of the client may still arrive, and undo what another
 // session has set since; of one session the last one wins.
 //
-// Limits: a limit that is lowered takes no permits away from those who hold them, nor does
-// the deletion of the number of free ones; held permits still count against the limit. The
-// sections of a Semaphore that was deleted end with rlock.ErrLost, unless it was in use
-// again before the next renewal. Deleting "{name}:timeout" alone lowers the limit by what was
-// taken.
+// Limits: a lowered limit takes no held permits away; they still count against it. The same is
+// true if the number of free permits is deleted. The sections of a Semaphore that was deleted end
+// with rlock.ErrLost, unless it was in use again before the next renewal. Deleting
+// "{name}:timeout" alone lowers the limit by what was taken.
 //
 // # How it works
 //

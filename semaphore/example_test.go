@@ -6,18 +6,15 @@ import (
 	"fmt"
 	"time"
 
-	"relock/internal/test/locktest"
+	"relock/relocktest"
 	"relock/rlock"
 	"relock/semaphore"
 )
 
-// openExample gives a session on an embedded Redis.
-var openExample = locktest.OpenExample
-
 // The usual way: one semaphore for what must be bounded in all processes together, one Do
 // a use of it.
 func Example() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 
 	downloads := semaphore.New(session, "downloads", 10)
@@ -35,7 +32,7 @@ func Example() {
 // Acquire takes several permits at once, or waits until it can. What the section's
 // context ends with tells why it ended.
 func ExampleSemaphore_Acquire() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	workers := semaphore.New(session, "workers", 4)
 
@@ -59,7 +56,7 @@ func ExampleSemaphore_Acquire() {
 
 // TryAcquire does not wait; Wait bounds the waiting.
 func ExampleSemaphore_TryAcquire() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	m := semaphore.New(session, "exports", 2)
 	ctx := context.Background()
@@ -78,7 +75,7 @@ func ExampleSemaphore_TryAcquire() {
 // The first use sets the limit, and SetLimit changes it for all processes. Permits that are
 // held stay held.
 func ExampleSemaphore_SetLimit() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	m := semaphore.New(session, "mails", 5)
@@ -98,7 +95,7 @@ func ExampleSemaphore_SetLimit() {
 // Permits with a fixed lease end by themselves, unless they are extended. Releasing them
 // afterwards says so, and changes nothing.
 func ExamplePermits_Release() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	m := semaphore.New(session, "slots", 1)
 	ctx := context.Background()
@@ -120,7 +117,7 @@ func ExamplePermits_Release() {
 
 // A counter is for what one process takes and another gives back: here the room in a queue.
 func ExampleCounter() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	room := semaphore.NewCounter(session, "queue:room")
@@ -142,7 +139,7 @@ func ExampleCounter() {
 
 // Add changes a counter by any number, also below 0; Drain takes all that it has.
 func ExampleCounter_Drain() {
-	session, _, done := openExample()
+	session, _, done := relocktest.Open()
 	defer done()
 	ctx := context.Background()
 	tokens := semaphore.NewCounter(session, "tokens")

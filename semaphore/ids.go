@@ -57,7 +57,7 @@ func (p *Permits) IDs() []string {
 // ReleaseByID blocks for one round trip, and tries again for at most Config.ReleaseTimeout while
 // the answer is lost. Errors: [rlock.ErrNotHeld] if one of them is not held, because it has
 // expired or was given back, and nothing was changed; [rlock.ErrArgument] if an id is not one,
-// stands there twice, or there is none; [ErrLimit] if they are more than [MaxAtOnce];
+// is given twice, or there is none; [ErrLimit] if they are more than [MaxAtOnce];
 // [rlock.ErrClosed]; ctx's error if it was done before (nothing was sent); else the client's,
 // after which all have been given back or none.
 func (m *Semaphore) ReleaseByID(ctx context.Context, ids ...string) error {
@@ -136,7 +136,7 @@ func (m *Semaphore) decode(op string, ids []string) (raw []string, err error) {
 		case err != nil || len(b) != idSize:
 			err = fmt.Errorf("%w: the id is %.40q; it must be %d hex digits", rlock.ErrArgument, id, 2*idSize)
 		case seen[string(b)]:
-			err = fmt.Errorf("%w: the id %s stands there twice", rlock.ErrArgument, id)
+			err = fmt.Errorf("%w: the id %s is given twice", rlock.ErrArgument, id)
 		}
 		if err != nil {
 			return nil, m.wrap(op, err)

@@ -25,7 +25,7 @@ type Semaphore struct {
 }
 
 // New returns the semaphore with that name. The limit is set in Redis on first use; later,
-// what Redis holds wins, until [Semaphore.SetLimit] changes it for everybody. New does no
+// the limit in Redis wins, until [Semaphore.SetLimit] changes it for all processes. New does no
 // I/O and does not fail: the first operation reports an empty name ([rlock.ErrName]), a nil
 // session, a limit below 1 or a bad option ([rlock.ErrArgument]).
 //
@@ -77,10 +77,9 @@ func (m *Semaphore) Session() *rlock.Session {
 // While Redis cannot be reached it keeps trying. Errors: [ErrLimit] at once if n is below 1 or
 // more than the limit or [MaxAtOnce], or as soon as the limit is lowered below n;
 // [rlock.ErrNotAcquired] when the wait is over, which also matches ctx's error if that was why,
-// and [rlock.ErrUnavailable]
-// if Redis did not answer; ctx's error alone if it was done before the call (nothing was sent);
-// rlock.ErrClosed, [rlock.ErrArgument], [rlock.ErrName]; Redis's own error, WRONGTYPE above
-// all, when it refuses the command.
+// and [rlock.ErrUnavailable] if Redis did not answer; ctx's error alone if it was done before the
+// call (nothing was sent); rlock.ErrClosed, [rlock.ErrArgument], [rlock.ErrName]; Redis's own
+// error, WRONGTYPE above all, when it refuses the command.
 //
 // On error the returned context is ctx, the permits are nil, and nothing is held: what may
 // have been granted unseen is given back in the background.
@@ -119,8 +118,8 @@ func (m *Semaphore) Do(ctx context.Context, n int, fn func(context.Context) erro
 	return m.handle.Do(ctx, m.p, n, fn, opts)
 }
 
-// MaxAtOnce is how many permits one request may be for; more is [ErrLimit]. Each has an entry of its own in
-// Redis, and ten thousand of them keep it busy for less than a tenth of a second. A
+// MaxAtOnce is how many permits one request may be for; more is [ErrLimit]. Each has an entry of
+// its own in Redis, and ten thousand of them keep it busy for less than a tenth of a second. A
 // [Counter] has no such bound.
 const MaxAtOnce = 10_000
 
@@ -210,7 +209,7 @@ func (m *Semaphore) stateWithin(ctx context.Context, bound time.Duration, op str
 	return free, limit, err
 }
 
-// SetLimit sets the limit for everybody. Permits that are held stay held: a limit below
+// SetLimit sets the limit for all processes. Permits that are held stay held: a limit below
 // their number keeps others out until enough have been released. Waiters that may go on are
 // woken; those that now ask for more than the limit get [ErrLimit]. A limit of 0 lets no
 // request in.
@@ -238,9 +237,9 @@ func (m *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	return err
 }
 
-// Delete deletes the semaphore with all its permits. The sections of those who hold some end with
-// [rlock.ErrLost] at their next renewal; until then others may get in, once the next request has
-// made the semaphore anew, with the limit of its handle. Waiters are woken.
+// Delete deletes the semaphore with all its permits. Sections that hold some end with
+// [rlock.ErrLost] at their next renewal. Before that other callers may enter beside them: the next
+// request makes the semaphore anew, with the limit of its handle. Waiters are woken.
 //
 // Delete blocks and fails as SetLimit does. One that arrives late deletes nothing if the same
 // session has called SetLimit or Delete since.

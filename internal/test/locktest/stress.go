@@ -12,9 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/rueidis"
-
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
@@ -217,21 +214,4 @@ func (a *Attempt) Mutex(m Mutex) (*Taken, error) {
 // GaveUp reports whether err is that of a caller that did not wait any longer.
 func GaveUp(err error) bool {
 	return errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// OpenExample is what the examples have in common: a session on an embedded Redis.
-func OpenExample() (session *rlock.Session, server *miniredis.Miniredis, closeBoth func()) {
-	server = miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
-		panic(err)
-	}
-	server.ClockTTL(true)
-	session, err := rlock.Dial(context.Background(), rueidis.ClientOption{
-		InitAddress:       []string{server.Addr()},
-		ForceSingleClient: true, // for miniredis alone
-	}, rlock.Config{})
-	if err != nil {
-		panic(err)
-	}
-	return session, server, func() { session.Close(); server.Close() }
 }

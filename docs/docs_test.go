@@ -1,0 +1,169 @@
+package docs_test
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"relock/internal/test/redistest"
+)
+
+var root = os.DirFS("..")
+
+// pages returns the text of the pages at the root and in docs/.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md"} {
+		files, err := fs.Glob(root, pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := fs.ReadFile(root, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[file] = string(text)
+		}
+	}
+	if found["README.md"] == "" || found["docs/recipes.md"] == "" {
+		t.Fatal("no README or no recipes")
+	}
+	return found
+}
+
+// lines are the lines of a text without indentation and empty lines, so that a block can be
+// compared with the function that it stands in.
+func lines(text string) string {
+	var kept []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			kept = append(kept, line)
+		}
+	}
+	return "\n" + strings.Join(kept, "\n") + "\n"
+}
+
+// compiled returns the Go files that the tests compile and run: all examples.
+func compiled(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := fs.WalkDir(root, ".", func(file string, d fs.DirEntry, err error) error {
+		isExample := strings.HasPrefix(file, "examples/") && path.Ext(file) == ".go" || d.Name() == "example_test.go"
+		if err != nil || d.IsDir() || !isExample {
+			return err
+		}
+		text, err := fs.ReadFile(root, file)
+		found[file] = lines(string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
+
+func TestGoBlocksAreCompiled(t *testing.T) {
+	files := compiled(t)
+	blocks := 0
+	for name, text := range pages(t) {
+		for _, block := range goBlock.FindAllStringSubmatch(text, -1) {
+			blocks++
+			if !slices.ContainsFunc(slices.Collect(maps.Values(files)), func(file string) bool { return strings.Contains(file, lines(block[1])) }) {
+				t.Errorf("%s: this block stands in no example that is compiled:\n%s", name, block[1])
+			}
+		}
+	}
+	if blocks < 10 {
+		t.Errorf("%d blocks found; the README and the recipes have more", blocks)
+	}
+}
+
+// Examples are to be copied, so they use nothing that other modules cannot import.
+func TestExamplesImportNothingInternal(t *testing.T) {
+	for name, text := range compiled(t) {
+		isExample := strings.HasSuffix(name, "example_test.go") || strings.Contains(text, "\nfunc Example")
+		if isExample && strings.Contains(text, `"relock/internal/`) {
+			t.Errorf("%s imports an internal package", name)
+		}
+	}
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	fence   = regexp.MustCompile("(?s)```.*?```")
+	notSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors are the headings of a page as GitHub makes them into anchors.
+func anchors(page string) []string {
+	var all []string
+	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
+		all = append(all, strings.ReplaceAll(notSlug.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+	}
+	return all
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	all := pages(t)
+	for name, text := range all {
+		for _, l := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+			target := l[1]
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(target, "#")
+			to := name
+			if file != "" {
+				to = path.Join(path.Dir(name), file)
+			}
+			if _, err := fs.Stat(root, to); err != nil {
+				t.Errorf("%s: %s: no such file", name, target)
+			} else if anchor != "" && !slices.Contains(anchors(all[to]), anchor) {
+				t.Errorf("%s: %s: no such heading; there are %v", name, target, anchors(all[to]))
+			}
+		}
+	}
+}
+
+// The README answers each of these questions with one click.
+func TestReadmeSaysWhatHappensWhen(t *testing.T) {
+	readme := pages(t)["README.md"]
+	for _, anchor := range []string{
+		"the-holder-crashes", "a-partition", "a-failover", "a-slow-redis", "a-lock-is-lost-inside-a-section",
+		"a-rolling-restart", "a-request-is-retried-by-a-proxy",
+	} {
+		if !strings.Contains(readme, "(docs/guarantees.md#"+anchor+")") {
+			t.Errorf("the README does not lead to %s", anchor)
+		}
+	}
+	if n := strings.Count(readme, "\n"); n > 250 {
+		t.Errorf("the README has %d lines; more than 250 are not read", n)
+	}
+}
+
+// The three blocks give the same rights, as far as each server knows them.
+func TestACLBlocksAgree(t *testing.T) {
+	without := func(words []string, unknown ...string) []string {
+		return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return slices.Contains(unknown, w) })
+	}
+	newest := redistest.ACLBlock(t, "Redis 7.2 and later, Valkey")
+	middle := redistest.ACLBlock(t, "Redis 7.0")
+	oldest := redistest.ACLBlock(t, "Redis 6.2")
+	if want := without(newest, "+client|setinfo"); !slices.Equal(middle, want) {
+		t.Errorf("Redis 7.0:\n%q, want\n%q", middle, want)
+	}
+	want := without(newest, "+spublish", "+ssubscribe", "+sunsubscribe", "+pubsub|shardnumsub", "+cluster|shards")
+	if got := without(oldest, "resetchannels"); !slices.Equal(got, want) {
+		t.Errorf("Redis 6.2:\n%q, want\n%q", got, want)
+	}
+}

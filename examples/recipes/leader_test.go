@@ -1,0 +1,54 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"relock/election"
+	"relock/relocktest"
+	"relock/rlock"
+)
+
+// lead stands for election until ctx ends, and works whenever it leads. work returns when its
+// context ends, or with an error when another process should take over.
+func lead(ctx context.Context, e *election.Election, address string, work func(ctx context.Context, term int64) error) error {
+	for {
+		leading, leadership, err := e.Campaign(ctx, address)
+		if err != nil {
+			return err // ctx has ended, or the session was closed
+		}
+		err = work(leading, leadership.Term())
+		if resigned := leadership.Resign(); resigned != nil && !errors.Is(resigned, rlock.ErrLost) {
+			return errors.Join(err, resigned)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// The second candidate leads when the first one has failed.
+func Example_leader() {
+	session, _, done := relocktest.Open()
+	defer done()
+	scheduler := election.New(session, "scheduler")
+	ctx, stop := context.WithCancel(context.Background())
+
+	err := lead(ctx, scheduler, "10.0.0.1:8080", func(_ context.Context, term int64) error {
+		return fmt.Errorf("out of disk in term %d", term)
+	})
+	fmt.Println(err)
+	err = lead(ctx, scheduler, "10.0.0.2:8080", func(leading context.Context, term int64) error {
+		now, _ := scheduler.Leader(leading)
+		fmt.Println(now.Value, "leads in term", term)
+		stop()
+		<-leading.Done()
+		return nil
+	})
+	fmt.Println(errors.Is(err, context.Canceled))
+	// Output:
+	// out of disk in term 1
+	// 10.0.0.2:8080 leads in term 2
+	// true
+}

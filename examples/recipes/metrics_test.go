@@ -1,0 +1,41 @@
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"relock/relocktest"
+	"relock/rlock"
+)
+
+// Numbers for a metrics library, from the hooks of a session.
+func Example_metrics() {
+	_, redis, done := relocktest.Open()
+	defer done()
+	ctx, option := context.Background(), redis.Option()
+
+	var lost, held atomic.Int64
+	trace := &rlock.Trace{
+		Acquired: func(name, owner string, holds int, wait time.Duration) { held.Add(1) },
+		Released: func(name, owner string, in time.Duration, err error) { held.Add(-1) },
+		Lost:     func(name, owner, reason string) { lost.Add(1) },
+	}
+	session, err := rlock.Dial(ctx, option, rlock.Config{Trace: trace, Logger: slog.Default()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+
+	err = rlock.New(session, "report").Do(ctx, func(context.Context) error {
+		fmt.Println("held:", held.Load())
+		return nil
+	})
+	fmt.Println("held:", held.Load(), "lost:", lost.Load(), err)
+	// Output:
+	// held: 1
+	// held: 0 lost: 0 <nil>
+}

@@ -1,0 +1,32 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"relock/internal/test/redistest"
+)
+
+// The README's program runs as it stands there, but for the address.
+func TestTour(t *testing.T) {
+	s := redistest.Real(t)
+	source, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), `"localhost:6379"`); n != 1 {
+		t.Fatalf("%d addresses, want 1", n)
+	}
+	file := filepath.Join(t.TempDir(), "main.go")
+	source = []byte(strings.Replace(string(source), "localhost:6379", s.Addr, 1))
+	if err := os.WriteFile(file, source, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("go", "run", file).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "selling") || !strings.Contains(string(out), "error: <nil>") {
+		t.Errorf("go run: %v\n%s", err, out)
+	}
+}
