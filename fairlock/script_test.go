@@ -114,6 +114,7 @@ var scriptCases = []locktest.ScriptCase{
 	locktest.Case("the first is let in", "acquire", set(waiting(fresh, e1, run1, e2, run1)...), keys, enter(e1, ""), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1} queue<"+e2+"> "+known("~", e2+":"+run1+"3")),
 	locktest.Case("the dead leave the queue", "acquire", set("ZADD queue 1 00001B2", "HSET waiters 00001B2 "+run1+"3 sB "+life+stale), keys, enter(e1, ""), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1}"),
 	locktest.Case("who cannot be told is passed over", "acquire", set("ZADD queue 1 00001B2", "HSET waiters 00001B2 "+run1+"3 sB "+life+fresh), keys, telling(enter(e1, "")[5:]...), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1} queue<00001B2> waiters{00001B2:"+run1+"3 sA:"+life+"~ sB:"+life+"~}"),
+	locktest.Case("a run enters whose queue was deleted", "acquire", set(append(waiting(fresh), "HSET waiters "+e1+" "+run1+"7")...), keys, enter(e1, ""), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1}"),
 	locktest.Case("an entry of which nothing is known is that of nobody", "acquire", set("ZADD queue 1 "+e2), keys, enter(e1, ""), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1}"),
 	locktest.Case("what is no entry is no waiter", "acquire", set("ZADD queue 1 nonsense"), keys, enter(e1, ""), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1}"),
 	locktest.Case("a grant is taken up", "acquire", set("HSET lock A1 1", "PEXPIRE lock 1000"), keys, enter(e1, ""), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1}"),

@@ -52,7 +52,7 @@ local function take()
   return {1, 1, token, 0}
 end
 
-if ARGV[17] ~= '-1' and redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
+if ARGV[17] ~= '-1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
   local taken = take()
   if taken then
     return taken

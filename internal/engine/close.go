@@ -98,10 +98,13 @@ func (l *lock) close() {
 	}
 	for c := l.claims; c != nil; {
 		next := c.next
-		switch c.state {
-		case asking:
+		switch {
+		case c.state == asking && c.run != nil && c.run.flying:
+			// Its call may not have been written yet, and a release could come before it: see
+			// answered.
+		case c.state == asking:
 			c.end(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
-		case held:
+		case c.state == held:
 			for x := c.sections; x != nil; x = c.sections {
 				if x.close(closed) {
 					l.later(x.cancel)

@@ -224,6 +224,10 @@ func (l *lock) answered(calls []*call) (failed bool) {
 			r.tell()
 			continue
 		}
+		if l.state != lockOpen {
+			c.end(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
+			continue
+		}
 		r.err = nil
 		switch {
 		case e.err == nil && e.g.status == granted:

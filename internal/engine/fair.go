@@ -317,7 +317,9 @@ func (l *lock) keepPlace(c *claim) {
 // endRun sees to the waiters that a run leaves behind when its claim is retired.
 func (l *lock) endRun(c *claim) {
 	r := c.run
-	l.s.fair.remove(r.entry, c)
+	if c.state != lostStanding { // else a late message of its grant would release what its section may use
+		l.s.fair.remove(r.entry, c)
+	}
 	if l.line.tail == c {
 		l.line.tail = nil
 	}

@@ -212,6 +212,7 @@ type lockCall struct {
 	// certain since look `since`; 0: not yet. See queue.
 	from, since int
 	session     string
+	scattered   bool // its run was lost, and its session may not know that yet: see scatter
 }
 
 type unlockCall struct {

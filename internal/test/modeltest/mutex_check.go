@@ -95,9 +95,6 @@ func (m *Mutex) checkLease() {
 	if !auto {
 		latest = fixed
 	}
-	if m.kind.Fair && m.shared { // it may have entered what was granted to its name elsewhere
-		latest = latest.Add(m.w.Config.QueueLease / 4)
-	}
 	if m.expires.After(latest.Add(time.Millisecond)) { // leases are rounded up
 		m.w.Failf("the lease of %s ends in %v, and nobody asks for more than %v", m.owner, ttl, latest.Sub(now))
 	}

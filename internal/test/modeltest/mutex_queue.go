@@ -137,7 +137,7 @@ func (m *Mutex) queueOps() []Op {
 			m.queue.stirred = time.Now()
 			for _, c := range m.w.Waiting() {
 				if d, ok := c.Data.(*lockCall); ok {
-					d.from, d.since = m.queue.looks, 0
+					d.from, d.since, d.scattered = m.queue.looks, 0, false
 				}
 			}
 			return true
@@ -176,13 +176,44 @@ func (m *Mutex) inRun(d *lockCall) bool {
 	})
 }
 
-// scatter: the rest of a run whose claim was lost has no place until its session knows.
+// scatter: the rest of a run whose claim was lost has no place until its session knows. Then it
+// has the place that it had.
 func (m *Mutex) scatter() {
 	for _, c := range m.w.Waiting() {
 		if d, ok := c.Data.(*lockCall); ok && m.inRun(d) {
-			d.since = 0
+			d.scattered = true
 		}
 	}
+}
+
+// dropRuns takes those off the waiters who have no place, since their run has been let in: of
+// a session that has one the first, as many as have no place. unsure are sessions of which it
+// is not known who has one, since others of theirs may just have come.
+func (m *Mutex) dropRuns(waiting []*lockCall, places []Place) (left []*lockCall, unsure map[string]bool) {
+	without := map[string]int{}
+	unsure = map[string]bool{}
+	for _, d := range waiting {
+		switch {
+		case !m.gathers(d):
+		case d.since > 0:
+			without[d.session]++
+		case m.inRun(d) || d.scattered:
+			unsure[d.session] = true
+		}
+	}
+	for _, p := range places {
+		if strings.HasPrefix(p.Owner, p.Session+":") && (p.Shares || !p.Known) {
+			without[p.Session]--
+		}
+	}
+	left = slices.DeleteFunc(waiting, func(d *lockCall) bool {
+		if without[d.session] <= 0 || d.since == 0 || !m.inRun(d) && !d.scattered {
+			return false
+		}
+		without[d.session]--
+		return true
+	})
+	return left, unsure
 }
 
 // gathered: somebody of the same process waits, though perhaps not yet in Redis.
@@ -202,7 +233,7 @@ func (m *Mutex) checkOrder(c *Call, d *lockCall, ended []*Call) {
 	m.checkPunctual(c)
 	for _, o := range m.w.Waiting() {
 		od, ok := o.Data.(*lockCall)
-		if ok && od.before(d) && !slices.ContainsFunc(ended, func(e *Call) bool {
+		if ok && od.before(d) && !od.scattered && !slices.ContainsFunc(ended, func(e *Call) bool {
 			ed, ok := e.Data.(*lockCall)
 			return ok && e.Err == nil && d.owner != "" && ed.owner == d.owner && !od.before(ed)
 		}) {
@@ -251,7 +282,10 @@ func (m *Mutex) checkQueue(ended []*Call) {
 func (m *Mutex) arrived() {
 	for _, c := range m.w.Waiting() {
 		d, ok := c.Data.(*lockCall)
-		if !ok || d.since > 0 || time.Since(c.Began) < gatherFor || m.owner == "" && m.inRun(d) {
+		if ok && d.scattered && m.queueCalm() && !m.inRun(d) {
+			d.scattered = false
+		}
+		if !ok || d.since > 0 || d.scattered || time.Since(c.Began) < gatherFor {
 			continue
 		}
 		alone, behind := true, false
@@ -305,6 +339,7 @@ func (m *Mutex) checkPlaces(places []Place) {
 			}
 		}
 	}
+	waiting, unsure := m.dropRuns(waiting, places)
 	for _, p := range places {
 		i := slices.IndexFunc(waiting, func(d *lockCall) bool {
 			return d.session == p.Session && (d.owner == p.Owner || d.owner == "" && strings.HasPrefix(p.Owner, p.Session+":")) &&
@@ -318,13 +353,13 @@ func (m *Mutex) checkPlaces(places []Place) {
 		waiting = slices.Delete(waiting, i, i+1)
 	}
 	for _, d := range waiting {
-		if d.since > 0 && !m.inRun(d) {
+		if d.since > 0 {
 			m.w.Failf("a Lock of owner %q on session %s waits, and has no place in %v", d.owner, d.session, places)
 		}
 	}
 	for i, d := range sorted {
 		for _, behind := range sorted[i+1:] {
-			if behind.before(d) {
+			if behind.before(d) && !unsure[behind.session] {
 				m.w.Failf("in Redis %q of session %s is in front of %q of session %s, who came before",
 					d.owner, d.session, behind.owner, behind.session)
 			}
@@ -356,10 +391,10 @@ func (m *Mutex) checkLeft(ended []*Call) {
 	}
 	left := slices.ContainsFunc(ended, func(c *Call) bool {
 		d, ok := c.Data.(*lockCall)
-		return ok && c.Err != nil && d.since > 0
+		return ok && c.Err != nil && d.since > 0 && !d.scattered
 	})
 	for _, c := range m.w.Waiting() {
-		if d, ok := c.Data.(*lockCall); ok && left && d.since > 0 {
+		if d, ok := c.Data.(*lockCall); ok && left && d.since > 0 && !d.scattered {
 			m.w.Failf("%v: %s waits, the lock is free, and somebody has just left the queue", c.Actor, c.Text)
 		}
 	}

@@ -1,0 +1,120 @@
+package fairlock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/fairlock"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// lateClient sends one command late, even if its caller has gone away: as a goroutine does that
+// is not scheduled, or a redirection.
+type lateClient struct {
+	rueidis.Client
+	mu   sync.Mutex
+	late func(cmd []string) bool
+	seen chan struct{}
+	gate chan struct{}
+}
+
+// hold keeps the next command that matches from being sent until release is called; seen is
+// closed when it has come.
+func (c *lateClient) hold(match func(cmd []string) bool) (seen <-chan struct{}, release func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.late, c.seen, c.gate = match, make(chan struct{}), make(chan struct{})
+	gate := c.gate
+	return c.seen, sync.OnceFunc(func() { close(gate) })
+}
+
+func (c *lateClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	c.mu.Lock()
+	var gate chan struct{}
+	if c.late != nil && c.late(cmd.Commands()) {
+		gate, c.late = c.gate, nil
+		close(c.seen)
+	}
+	c.mu.Unlock()
+	if gate != nil {
+		<-gate
+		ctx = context.WithoutCancel(ctx)
+	}
+	return c.Client.Do(ctx, cmd)
+}
+
+// A session closes while the call that queues a run is just being written: the release comes
+// behind it, so that nothing stays in the queue.
+func TestCloseWhileARunIsBeingQueued(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		m := fairlock.New(dial(t, s, silent()), "x")
+		client := &lateClient{Client: s.Client(t)}
+		b, err := rlock.NewSession(ctx, client, silent())
+		must(t, err)
+		t.Cleanup(func() { _ = b.Close() })
+		first := lock(t, ctx, m)
+		one := goQueued(t, ctx, fairlock.New(b, "x"), 1)
+		seen, release := client.hold(runs("acquire"))
+		defer release()
+		two := goLock(ctx, fairlock.New(b, "x"))
+		locktest.Get(t, seen, patience, "the second waiter's call is about to be written")
+		closed := make(chan error, 1)
+		go func() { closed <- b.Close() }()
+		for i, c := range []<-chan locked{one, two} {
+			is(t, fmt.Sprint("waiter ", i), locktest.Get(t, c, patience, "Lock returns").err, rlock.ErrClosed)
+		}
+		queued(t, m, 0)
+		release()
+		must(t, locktest.Get(t, closed, patience, "Close returns"))
+		if n, err := m.Waiters(ctx); err != nil || n != 0 {
+			t.Errorf("%d waiters, %v, after the session has closed", n, err)
+		}
+		unlock(t, first)
+		nothingLeft(t, s)
+	})
+}
+
+// The message of a grant comes again when the claim is lost and its section is not unlocked yet:
+// the lock is not released under it.
+func TestGrantMessageAfterALoss(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		a := dial(t, s, silent())
+		m := fairlock.New(a, "x")
+		b, proxy := dialProxy(t, s, rlock.Config{Lease: 4 * time.Second, QueueLease: 16 * time.Second, PollFloor: time.Hour})
+		first := lock(t, ctx, m)
+		next := goQueued(t, ctx, fairlock.New(b, "x"), 1)
+		entries, err := s.Do(t, "ZRANGE", "relock_queue:{x}", "0", "0").AsStrSlice()
+		must(t, err)
+		unlock(t, first)
+		l := granted(t, next, patience, "the waiter")
+		redistest.Eventually(t, patience, "the grant to be confirmed", func() bool { return locktest.Sent(proxy, renews(t)) > 0 })
+		proxy.RefuseCommand("EVALSHA", "BUSY for a while")
+		ends(t, l.ctx, patience, rlock.ErrLost)
+		proxy.RefuseCommand("EVALSHA", "")
+		must(t, s.Do(t, "HSET", "x", l.hold.Owner(), "1").Error()) // the margin, or a Redis whose clock is slow
+		must(t, s.Do(t, "PEXPIRE", "x", "60000").Error())
+		message := func(entry, key string) {
+			payload := fmt.Sprintf("grant:%d:0:0:1:1:%d:%s%s", time.Now().UnixMilli(), len(entry), entry, key)
+			must(t, s.Do(t, "PUBLISH", "relock_session:"+b.ID(), payload).Error())
+		}
+		message(entries[0], "x")
+		message(entries[0]+"0", "y") // of an entry that the session does not know
+		redistest.Eventually(t, patience, "the second grant to be given back", func() bool {
+			return locktest.Sent(proxy, runs("release")) > 0
+		})
+		if n := locktest.Sent(proxy, runs("release")); n != 1 || count(t, m, l.hold.Owner()) != 1 {
+			t.Errorf("%d releases were sent; the lock was released before its section was unlocked", n)
+		}
+		is(t, "Unlock", l.hold.Unlock(), rlock.ErrLost)
+		nothingLeft(t, s)
+	})
+}
