@@ -23,9 +23,6 @@ func ScriptSources() map[string]string {
 // Memory is for how long a request is remembered.
 const Memory = engine.Memory
 
-// IDs returns the ids of the permits of an owner, as they stand in Redis.
-func IDs(owner string, n int) []string { return appendIDs(nil, owner, n) }
-
 // RequestsUnderWay returns how many requests of the session are neither answered nor given up.
 func RequestsUnderWay(s *rlock.Session) int { return (*engine.Session)(s).RequestsUnderWay() }
 

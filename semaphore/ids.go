@@ -2,15 +2,14 @@ package semaphore
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"relock/internal/engine"
+	"relock/internal/permitid"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -20,29 +19,13 @@ var (
 	extendByIDScript  = script.Load(luaFiles, "lua/extend_by_id.lua")
 )
 
-// idSize is the length of a permit's id in Redis, as Redisson's. Users see twice as many hex
-// digits.
-const idSize = 16
-
-// appendIDs appends the ids of the n permits of an owner, as they stand in Redis. They are made
-// from the owner, so that a request that is sent twice is for the same permits.
-func appendIDs(ids []string, owner string, n int) []string {
-	buf := make([]byte, 0, 64)
-	for i := range n {
-		buf = strconv.AppendInt(append(append(buf[:0], owner...), ':'), int64(i+1), 10)
-		sum := sha256.Sum256(buf)
-		ids = append(ids, string(sum[:idSize]))
-	}
-	return ids
-}
-
 // IDs returns the ids of the permits: 32 hex digits each, as Redisson's. Any process may release
 // or extend a permit by its id, with [Semaphore.ReleaseByID] and [Semaphore.ExtendByID] or, in
 // Java, with RPermitExpirableSemaphore's release and updateLeaseTime. Permits that are handed
 // over in memory keep their ids.
 func (p *Permits) IDs() []string {
 	h := (*engine.Hold)(p)
-	ids := appendIDs(make([]string, 0, h.N()), h.Owner(), h.N())
+	ids := permitid.Append(make([]string, 0, h.N()), h.Owner(), h.N())
 	for i, id := range ids {
 		ids[i] = hex.EncodeToString([]byte(id))
 	}
@@ -133,8 +116,8 @@ func (m *Semaphore) decode(op string, ids []string) (raw []string, err error) {
 	for _, id := range ids {
 		b, err := hex.DecodeString(id)
 		switch {
-		case err != nil || len(b) != idSize:
-			err = fmt.Errorf("%w: the id is %.40q; it must be %d hex digits", rlock.ErrArgument, id, 2*idSize)
+		case err != nil || len(b) != permitid.Size:
+			err = fmt.Errorf("%w: the id is %.40q; it must be %d hex digits", rlock.ErrArgument, id, 2*permitid.Size)
 		case seen[string(b)]:
 			err = fmt.Errorf("%w: the id %s is given twice", rlock.ErrArgument, id)
 		}

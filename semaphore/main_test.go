@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/permitid"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
@@ -76,7 +77,7 @@ func taken(t testing.TB, s *redistest.Server, name string) int64 {
 }
 
 // raw returns the ids of permits as they stand in Redis.
-func raw(p *semaphore.Permits) []string { return semaphore.IDs(p.Owner(), p.N()) }
+func raw(p *semaphore.Permits) []string { return permitid.Append(nil, p.Owner(), p.N()) }
 
 func zset(name string) string    { return "{" + name + "}:timeout" }
 func channel(name string) string { return "redisson_sc:{" + name + "}" }

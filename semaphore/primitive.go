@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/permitid"
 	"relock/internal/script"
 )
 
@@ -100,14 +101,14 @@ func (p *permits) kept(lease time.Duration) string {
 func (p *permits) Acquire(op *engine.Op) script.Command {
 	args := make([]string, 0, 5+op.N)
 	args = append(args, script.Millis(op.Lease), script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish(), p.kept(op.Lease))
-	return script.Command{Script: acquireScript, Keys: p.keys(), Args: appendIDs(args, op.Owner, op.N)}
+	return script.Command{Script: acquireScript, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
 }
 
 // Release is release.lua. A claim ends whole.
 func (p *permits) Release(op *engine.Op) script.Command {
 	args := make([]string, 0, 4+op.N)
 	args = append(args, p.Channel(), p.key.Publish(), script.Flag(p.key.CountsReceivers()), p.kept(0))
-	return script.Command{Script: releaseScript, Keys: p.keys(), Args: appendIDs(args, op.Owner, op.N)}
+	return script.Command{Script: releaseScript, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
 }
 
 // Extend is extend.lua.
@@ -119,7 +120,7 @@ func (p *permits) Extend(op *engine.Op) script.Command {
 	args := make([]string, 0, 5+op.N)
 	args = append(args, script.Millis(op.Lease), script.Flag(!op.Away && (op.All || op.Private)), p.kept(op.Lease),
 		op.ID, script.Itoa(int64(op.N)))
-	return script.Command{Script: extendScript, Keys: keys, Args: append(appendIDs(args, op.Owner, op.N), op.Void...)}
+	return script.Command{Script: extendScript, Keys: keys, Args: append(permitid.Append(args, op.Owner, op.N), op.Void...)}
 }
 
 // RenewScript is renew.lua.
@@ -129,7 +130,7 @@ func (*permits) RenewScript() *script.Script { return renewScript }
 // bounds the permits that one renews.
 func (p *permits) RenewArgs(op *engine.Op) (keys, args []string) {
 	args = append(make([]string, 0, 2+op.N), script.Itoa(int64(op.N)), p.kept(p.s.Config().Lease))
-	return p.keys(), appendIDs(args, op.Owner, op.N)
+	return p.keys(), permitid.Append(args, op.Owner, op.N)
 }
 
 // state is state.lua.

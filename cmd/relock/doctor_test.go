@@ -49,7 +49,7 @@ func TestDoctorOfAHealthyRedis(t *testing.T) {
 	all := examine(c, 0)
 	for _, check := range []string{
 		"latency", "version", "role", "eviction", "persistence", "connections", "user",
-		"mutex", "fairlock", "rwlock", "semaphore", "messages",
+		"mutex", "fairlock", "rwlock", "semaphore", "messages", "label",
 	} {
 		if l, text := level(t, all, check); l != "ok" {
 			t.Errorf("%s: %s %s", check, l, text)
@@ -119,7 +119,7 @@ func TestDoctorFindsMissingPermissions(t *testing.T) {
 	must(t, s.Do(t, strings.Fields("ACL SETUSER rich on >pw ~app:* ~{app:* ~redisson_lock_token:* ~relock_* &* +@all")...).Error())
 	poor, rich := cli{t, "redis://poor:pw@" + s.Addr}, cli{t, "redis://rich:pw@" + s.Addr}
 	all := examine(poor, 1, "--name", "app:doctor")
-	for check, want := range map[string]string{"latency": "ok", "info": "warn", "fairlock": "fail", "messages": "warn", "user": "ok"} {
+	for check, want := range map[string]string{"latency": "ok", "info": "warn", "fairlock": "fail", "messages": "warn", "label": "warn", "user": "ok"} {
 		if l, text := level(t, all, check); l != want {
 			t.Errorf("%s: %s %s, want %s", check, l, text, want)
 		}
@@ -131,6 +131,9 @@ func TestDoctorFindsMissingPermissions(t *testing.T) {
 		if f.Level == "fail" {
 			t.Errorf("a user with the permissions: %+v", f)
 		}
+	}
+	if r := poor.want(70, "run", "other", "--", "true"); !strings.Contains(r.err, "NOPERM") {
+		t.Errorf("a name that is not allowed: %s", r.err)
 	}
 	if r := (cli{t, "redis://poor:wrong@" + s.Addr}).run("doctor"); r.code != 70 || !strings.Contains(r.err, "WRONGPASS") {
 		t.Errorf("a wrong password: exit code %d, %s", r.code, r.err)

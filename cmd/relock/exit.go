@@ -84,16 +84,18 @@ func signalled(s os.Signal) error {
 	return &exitError{code, fmt.Errorf("ended by signal: %v", s)}
 }
 
-// errUnreachable marks errors of making a connection.
-var errUnreachable = errors.New("redis is unavailable")
-
-// unavailable reports whether err says that Redis did not answer, or cannot serve now.
+// unavailable reports whether err says that Redis did not answer, or cannot serve now. What it
+// does not allow this user is another error: waiting does not help.
 func unavailable(err error) bool {
-	if errors.Is(err, errUnreachable) {
+	if script.Denied(err) {
+		return false
+	}
+	if errors.Is(err, rlock.ErrUnavailable) {
 		return true
 	}
+	// The error of a command that relock has sent itself, or of its connection.
 	if refusal := new(rueidis.RedisError); errors.As(err, &refusal) {
-		return script.Classify(refusal) == script.NotRun
+		return script.Unavailable(refusal)
 	}
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, io.EOF)

@@ -2,14 +2,18 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 
 	"relock/fairlock"
 	"relock/rlock"
 	"relock/rwlock"
+	"relock/semaphore"
 )
 
 // Forced is what force prints.
@@ -21,16 +25,18 @@ type Forced struct {
 }
 
 func newForce(g *global) *cobra.Command {
-	return &cobra.Command{
+	var owner string
+	cmd := &cobra.Command{
 		Use:   "force NAME",
 		Short: "End the holds of a lock, whichever process has them",
-		Long: `End all holds of a mutex, fair lock or read-write lock, and let the next waiter in.
+		Long: `End all holds of a mutex, fair lock or read-write lock, and let the next waiter in. Of a
+semaphore, give back the permits of one owner: --owner, as relock show prints it.
 
-WARNING: the holders are told at once, and their sections end. But code that does not watch
-its context works on, beside the next holder. Look first: relock show NAME.
+WARNING: the holders of a lock are told at once, those of permits find out at their next
+renewal; then their sections end. But code that does not watch its context works on, beside
+the next holder. Look first: relock show NAME.
 
-The exit code is 1 if nothing was held. Permits of a semaphore cannot be forced: those of a
-process that died come back when their lease is over.`,
+The exit code is 1 if nothing was held.`,
 		Args: exactlyOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible()
@@ -40,7 +46,7 @@ process that died come back when their lease is over.`,
 				return err
 			}
 			defer s.close()
-			forced, err := s.force(ctx, args[0])
+			forced, err := s.force(ctx, args[0], owner)
 			if err != nil {
 				return err
 			}
@@ -55,13 +61,25 @@ process that died come back when their lease is over.`,
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&owner, "owner", "", "whose permits of a semaphore are given back")
+	return cmd
 }
 
-// force ends all holds of a lock.
-func (s *server) force(ctx context.Context, name string) (*Forced, error) {
+// force ends all holds of a lock, or gives the permits of an owner back.
+func (s *server) force(ctx context.Context, name, owner string) (*Forced, error) {
 	l, err := s.inspect(ctx, name)
 	if err != nil {
 		return nil, err
+	}
+	switch {
+	case l.Kind == kindCounter && owner == "":
+		return nil, usage("%q is a counter, or a semaphore with no permits out; force is for locks that are held", name)
+	case l.Kind == kindSemaphore && owner == "":
+		return nil, usage("%q is a semaphore; force gives back the permits of one owner: --owner, as relock show prints it", name)
+	case owner != "" && (l.Kind == kindMutex || l.Kind == kindRW):
+		return nil, usage("%q is a %s, of which force ends all holds; --owner is for semaphores", name, l.Kind)
+	case owner != "":
+		return s.forcePermits(ctx, l, owner)
 	}
 	s.label(ctx, []*Lock{l})
 	forced := &Forced{Name: name, Kind: l.Kind, Owners: l.Owner}
@@ -70,10 +88,41 @@ func (s *server) force(ctx context.Context, name string) (*Forced, error) {
 		forced.Forced, err = s.forceMutex(ctx, name)
 	case kindRW:
 		forced.Forced, err = rwlock.New(s.session, name).ForceUnlock(ctx)
-	case kindSemaphore, kindCounter:
-		return nil, usage("%q is a %s, whose permits cannot be forced; force is for mutexes, fair locks and read-write locks", name, l.Kind)
 	}
 	return forced, err
+}
+
+// forcePermits gives the permits of an owner back, all or none.
+func (s *server) forcePermits(ctx context.Context, l *Lock, owner string) (*Forced, error) {
+	forced := &Forced{Name: l.Name, Kind: l.Kind, Owners: []Owner{}}
+	now, scores, err := s.permits(ctx, l.Name)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	var taken []rueidis.ZScore
+	for _, z := range scores {
+		if id, _ := permitOwner(z.Member); id == owner {
+			ids = append(ids, hex.EncodeToString([]byte(z.Member)))
+			taken = append(taken, z)
+		}
+	}
+	if len(ids) == 0 {
+		return forced, nil
+	}
+	// The limit is that in Redis: this one is for a semaphore that does not exist.
+	err = semaphore.New(s.session, l.Name, len(ids)).ReleaseByID(ctx, ids...)
+	if errors.Is(err, rlock.ErrNotHeld) { // they were given back in the meantime
+		return forced, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.Owner = nil
+	l.addPermits(now, taken)
+	s.label(ctx, []*Lock{l})
+	forced.Forced, forced.Owners = true, l.Owner
+	return forced, nil
 }
 
 // forceMutex lets the next waiter in: that of the fair queue, if there is one.

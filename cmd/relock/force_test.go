@@ -15,8 +15,7 @@ import (
 // force takes a lock of each kind from its owner, and lets the next one in.
 func TestForce(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
-		c, session := newCLI(t, s), dial(t, s)
-		relabel(t, s, session, "web-3:4711")
+		c, session := newCLI(t, s), dialAs(t, s, "web-3:4711")
 		type methods interface {
 			Lock(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error)
 		}

@@ -2,12 +2,18 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"relock/internal/permitid"
+	"relock/semaphore"
 )
 
 // process is what a session says of itself.
@@ -17,41 +23,50 @@ type process struct {
 	Version string `json:"version"`
 }
 
-// labels are those that are known by session id; nil for a session without one.
-type labels map[string]*process
+// sessionPrefix begins the name of a session's own channel, and that of the key under which it
+// says who it is.
+const sessionPrefix = "relock_session:"
 
-// labelKey is the key under which a session says who it is.
-const labelKey = "relock_session:"
+// labels are what is known of sessions.
+type labels struct {
+	processes map[string]*process // by session id; nil for a session without a label
+	marked    map[string]string   // session ids by the mark of their permits; "" if two have it
+}
 
 // forget drops what was read, so that processes which have ended since are not shown.
-func (l labels) forget() { clear(l) }
+func (k *labels) forget() { *k = labels{} }
 
 // of returns who an owner is, or nil: a named owner, a Redisson client, a session that has
 // ended, or one that may not write its label.
-func (l labels) of(owner string) *process {
-	return l[sessionOf(owner)]
-}
+func (k *labels) of(o Owner) *process { return k.processes[k.session(o)] }
 
-// sessionOf returns the session of a private owner, which is "<session id>:<number>", or "".
-func sessionOf(owner string) string {
-	if i := strings.LastIndexByte(owner, ':'); i > 0 {
-		return owner[:i]
+// session returns the id of the session that an owner belongs to, or "".
+func (k *labels) session(o Owner) string {
+	if o.mark != "" {
+		return k.marked[o.mark]
 	}
-	return ""
+	id, _ := permitid.Session(o.ID)
+	return id
 }
 
-// load reads the labels of owners' sessions that are not known yet, each once.
-func (l labels) load(ctx context.Context, client rueidis.Client, owners []string) {
+// load reads the labels of the owners' sessions that are not known yet, each once.
+func (k *labels) load(ctx context.Context, client rueidis.Client, owners []Owner) {
+	if k.processes == nil {
+		k.processes = map[string]*process{}
+	}
+	if k.marked == nil && slices.ContainsFunc(owners, func(o Owner) bool { return o.mark != "" }) {
+		k.findSessions(ctx, client)
+	}
 	var ids []string
 	var cmds rueidis.Commands
-	for _, owner := range owners {
-		id := sessionOf(owner)
-		if _, known := l[id]; id == "" || known {
+	for _, o := range owners {
+		id := k.session(o)
+		if _, known := k.processes[id]; id == "" || known {
 			continue
 		}
-		l[id] = nil
+		k.processes[id] = nil
 		ids = append(ids, id)
-		cmds = append(cmds, client.B().Get().Key(labelKey+id).Build())
+		cmds = append(cmds, client.B().Get().Key(sessionPrefix+id).Build())
 	}
 	if len(cmds) == 0 {
 		return
@@ -60,9 +75,41 @@ func (l labels) load(ctx context.Context, client rueidis.Client, owners []string
 		text, err := r.ToString()
 		var p process
 		if err == nil && json.Unmarshal([]byte(text), &p) == nil && p.Label != "" {
-			l[ids[i]] = &p
+			k.processes[ids[i]] = &p
 		}
 	}
+}
+
+// findSessions asks all nodes which sessions listen on their own channels: an owner of permits
+// says of its session no more than a mark. Where asking is refused no owner is known.
+func (k *labels) findSessions(ctx context.Context, client rueidis.Client) {
+	k.marked = map[string]string{}
+	var mu sync.Mutex
+	_ = onNodes(nodes(client), func(_ int, n node) error {
+		channels, err := n.Do(ctx, n.B().PubsubChannels().Pattern(sessionPrefix+"*").Build()).AsStrSlice()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range channels {
+			id := strings.TrimPrefix(c, sessionPrefix)
+			mark := permitid.Mark(id)
+			if other, taken := k.marked[mark]; taken && other != id {
+				id = "" // it may be either
+			}
+			k.marked[mark] = id
+		}
+		return err
+	})
+}
+
+// permitOwner returns as whose a permit is shown, and the mark of the session: a permit of this
+// library belongs to the acquisition that it came with. One with a random id, as Redisson's, is
+// shown by that id as Java has it, and has no mark.
+func permitOwner(id string) (owner, mark string) {
+	mark, part, number, ok := permitid.Split(id)
+	if !ok || number >= semaphore.MaxAtOnce {
+		return hex.EncodeToString([]byte(id)), ""
+	}
+	return hex.EncodeToString([]byte(part)), mark
 }
 
 // age returns how long the process has been running, for people.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"relock/fairlock"
+	"relock/internal/permitid"
 	"relock/rlock"
 	"relock/rwlock"
 	"relock/semaphore"
@@ -133,5 +134,6 @@ func (f *runFlags) takePermits(ctx context.Context, s *rlock.Session, name strin
 	if err != nil {
 		return nil, err
 	}
-	return &held{ctx: section, owner: p.Owner(), release: p.Release}, nil
+	owner, _ := permitOwner(permitid.Append(nil, p.Owner(), 1)[0])
+	return &held{ctx: section, owner: owner, release: p.Release}, nil
 }

@@ -44,6 +44,8 @@ type Owner struct {
 	Holds   int64    `json:"holds"`
 	TTL     int64    `json:"ttl_ms,omitempty"` // of permits, which have leases of their own
 	Process *process `json:"process,omitempty"`
+
+	mark string // of permits: that of the session, or ""
 }
 
 // held reports whether there is an owner.
@@ -174,14 +176,11 @@ func (l *Lock) readPermits(now int64, value, taken rueidis.RedisResult) {
 	l.addPermits(now, scores)
 }
 
-// addPermits groups permits, whose ids are "<owner>:<i>", by owner.
+// addPermits groups permits by owner.
 func (l *Lock) addPermits(now int64, scores []rueidis.ZScore) {
 	at := map[string]int{}
 	for _, z := range scores {
-		id := z.Member
-		if i := strings.LastIndexByte(id, ':'); i > 0 {
-			id = id[:i]
-		}
+		id, mark := permitOwner(z.Member)
 		ttl := int64(z.Score) - now
 		l.TTL = max(l.TTL, ttl)
 		if i, ok := at[id]; ok {
@@ -189,7 +188,7 @@ func (l *Lock) addPermits(now int64, scores []rueidis.ZScore) {
 			continue
 		}
 		at[id] = len(l.Owner)
-		l.Owner = append(l.Owner, Owner{ID: id, Holds: 1, TTL: ttl})
+		l.Owner = append(l.Owner, Owner{ID: id, Holds: 1, TTL: ttl, mark: mark})
 	}
 	l.Count = len(l.Owner)
 }
@@ -226,25 +225,29 @@ func (s *server) countPermits(ctx context.Context, from string, locks []*Lock) e
 
 // label adds to each owner who it is.
 func (s *server) label(ctx context.Context, locks []*Lock) {
-	var ids []string
+	var owners []Owner
 	for _, l := range locks {
-		for _, o := range l.Owner {
-			ids = append(ids, o.ID)
-		}
+		owners = append(owners, l.Owner...)
 	}
-	s.labels.load(ctx, s.client, ids)
+	s.labels.load(ctx, s.client, owners)
 	for _, l := range locks {
 		for i := range l.Owner {
-			l.Owner[i].Process = s.labels.of(l.Owner[i].ID)
+			l.Owner[i].Process = s.labels.of(l.Owner[i])
 		}
 	}
 }
+
+// noEnd is a century in milliseconds. Redisson gives a permit without a lease a later end, which
+// is too long for a time.Duration.
+const noEnd = 100 * 365 * 24 * 3600 * 1000
 
 // left prints a time to live for people.
 func left(ms int64) string {
 	switch {
 	case ms <= 0:
 		return "-"
+	case ms > noEnd:
+		return "without end"
 	case ms < 10_000:
 		return (time.Duration(ms) * time.Millisecond).Round(100 * time.Millisecond).String()
 	}

@@ -208,7 +208,13 @@ func eventually(tb testing.TB, what string, cond func() bool) {
 // dial makes a session in the test's own process.
 func dial(tb testing.TB, s *redistest.Server) *rlock.Session {
 	tb.Helper()
-	session, err := rlock.Dial(context.Background(), s.Option(), rlock.Config{})
+	return dialAs(tb, s, "")
+}
+
+// dialAs makes a session with that label.
+func dialAs(tb testing.TB, s *redistest.Server, label string) *rlock.Session {
+	tb.Helper()
+	session, err := rlock.Dial(context.Background(), s.Option(), rlock.Config{Label: label})
 	must(tb, err)
 	tb.Cleanup(func() { must(tb, session.Close()) })
 	return session

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/keyname"
+	"relock/internal/script"
 	"relock/rlock"
 )
 
@@ -60,12 +60,11 @@ func (g *global) connect(ctx context.Context) (*server, error) {
 	session, err := rlock.NewSession(ctx, client, rlock.Config{})
 	if err != nil {
 		client.Close()
-		return nil, unreachable(err)
+		return nil, err
 	}
 	return &server{
 		client: client, session: session,
-		style:  keyname.Style{Cluster: client.Mode() == rueidis.ClientModeCluster},
-		labels: labels{},
+		style: keyname.Style{Cluster: client.Mode() == rueidis.ClientModeCluster},
 	}, nil
 }
 
@@ -78,19 +77,13 @@ func (g *global) dial() (rueidis.Client, error) {
 	}
 	opt.DisableRetry = true
 	client, err := rueidis.NewClient(opt)
+	if script.Unavailable(err) {
+		err = fmt.Errorf("%w: %w", rlock.ErrUnavailable, err)
+	}
 	if err != nil {
-		return nil, unreachable(fmt.Errorf("connect to %s: %w", strings.Join(opt.InitAddress, ", "), err))
+		return nil, fmt.Errorf("connect to %s: %w", strings.Join(opt.InitAddress, ", "), err)
 	}
 	return client, nil
-}
-
-// unreachable marks an error of connecting, unless Redis has answered: a wrong password is
-// not cured by waiting.
-func unreachable(err error) error {
-	if refusal := new(rueidis.RedisError); errors.As(err, &refusal) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", errUnreachable, err)
 }
 
 func (s *server) close() {

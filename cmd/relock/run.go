@@ -27,6 +27,7 @@ type runFlags struct {
 	lease   time.Duration
 	grace   time.Duration
 	abandon bool
+	label   string
 	verbose bool
 	lock    lockFlags
 }
@@ -64,6 +65,7 @@ lock is lost they get TERM and, after --grace, KILL.`,
 	flags.DurationVar(&f.lease, "lease", rlock.DefaultLease, "how long the lock outlives a crash; with --abandon, the interval")
 	flags.DurationVar(&f.grace, "grace", defaultGrace, "time between TERM and KILL when the lock is lost")
 	flags.BoolVar(&f.abandon, "abandon", false, "keep the lock until --lease after it was acquired, also when the command has ended")
+	flags.StringVar(&f.label, "label", "", "what show and ls call this process (default <host>:<pid>)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what happens")
 	f.lock.register(flags)
 	return cmd
@@ -168,8 +170,6 @@ func (r *runner) acquire() (*rlock.Session, error) {
 	if err == nil {
 		r.held, err = r.flags.take(ctx, session, r.name)
 		r.began = time.Now()
-	} else {
-		err = dialError(err)
 	}
 	close(stop)
 	<-stopped
@@ -182,16 +182,8 @@ func (r *runner) acquire() (*rlock.Session, error) {
 	return session, err
 }
 
-// dialError marks an error of connecting; one of the arguments is the caller's.
-func dialError(err error) error {
-	if errors.Is(err, rlock.ErrConfig) || errors.Is(err, rlock.ErrArgument) {
-		return err
-	}
-	return unreachable(err)
-}
-
 func (r *runner) config() rlock.Config {
-	cfg := rlock.Config{Logger: r.say.logger()}
+	cfg := rlock.Config{Label: r.flags.label, Logger: r.say.logger()}
 	if !r.flags.abandon { // else the lease is an interval, and may be days
 		cfg.Lease = r.flags.lease
 	}

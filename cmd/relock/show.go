@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 
 	"relock/rlock"
@@ -93,7 +94,12 @@ func (s *server) show(ctx context.Context, name string) (*Shown, error) {
 			shown.Writers, err = s.waitingWriters(ctx, name)
 		}
 	case kindSemaphore:
-		err = s.allPermits(ctx, &shown.Lock)
+		var now int64
+		var out []rueidis.ZScore
+		if now, out, err = s.permits(ctx, name); err == nil { // instead of a sample of them
+			shown.Owner, shown.TTL = []Owner{}, 0
+			shown.addPermits(now, out)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -116,21 +122,19 @@ func (l *Lock) setOwners(holds map[string]int, ttl int64) {
 	slices.SortFunc(l.Owner, func(a, b Owner) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// allPermits replaces a sample of the permits by all that are out.
-func (s *server) allPermits(ctx context.Context, l *Lock) error {
-	now, err := s.now(ctx)
+// permits returns all permits that are out, and Redis's time.
+func (s *server) permits(ctx context.Context, name string) (now int64, scores []rueidis.ZScore, err error) {
+	now, err = s.now(ctx)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
-	permits := s.client.B().Zrangebyscore().Key(s.style.Suffix(l.Name, "timeout")).
+	out := s.client.B().Zrangebyscore().Key(s.style.Suffix(name, "timeout")).
 		Min(strconv.FormatInt(now+1, 10)).Max("+inf").Withscores().Build()
-	scores, err := s.client.Do(ctx, permits).AsZScores()
+	scores, err = s.client.Do(ctx, out).AsZScores()
 	if err != nil {
-		return fmt.Errorf("read %q: %w", l.Name, err)
+		return 0, nil, fmt.Errorf("read %q: %w", name, err)
 	}
-	l.Owner, l.TTL = []Owner{}, 0
-	l.addPermits(now, scores)
-	return nil
+	return now, scores, nil
 }
 
 // waitingWriters counts the marks of writers that wait for readers to leave.
@@ -182,7 +186,7 @@ func (l *Shown) print(w io.Writer) error {
 	}
 	switch {
 	case l.Held:
-		rows = append(rows, []string{"state", "held"}, []string{"lease", left(l.TTL) + " left"})
+		rows = append(rows, []string{"state", "held"}, []string{"lease", leaseText(l.TTL)})
 	case l.Kind != kindCounter:
 		rows = append(rows, []string{"state", "free"})
 	}
@@ -203,6 +207,14 @@ func (l *Shown) print(w io.Writer) error {
 		return err
 	}
 	return l.printOwners(w)
+}
+
+// leaseText prints what is left of a lease.
+func leaseText(ttl int64) string {
+	if ttl > noEnd {
+		return left(ttl)
+	}
+	return left(ttl) + " left"
 }
 
 // waitingText prints who waits.

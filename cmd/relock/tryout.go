@@ -158,12 +158,12 @@ func (t trial) messages(ctx context.Context) Finding {
 
 // label looks whether a session can say who it is.
 func (t trial) label(ctx context.Context) Finding {
-	owner := t.session.ID() + ":1"
-	known := labels{}
-	known.load(ctx, t.client, []string{owner})
+	owner := Owner{ID: t.session.ID() + ":1"}
+	var known labels
+	known.load(ctx, t.client, []Owner{owner})
 	if known.of(owner) == nil {
 		return warn("label", "sessions cannot say which process they are: show and top give ids only",
-			"allow SET, GET, DEL and PEXPIRE on keys that begin with relock_session:")
+			"allow TIME, and SET, GET and DEL on keys that begin with relock_session:")
 	}
 	return ok("label", "sessions say which process they are")
 }

@@ -1,0 +1,68 @@
+// Package permitid makes the ids under which a semaphore's permits stand in Redis, and takes
+// them apart for those who look at them.
+package permitid
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"strings"
+)
+
+// Size is the length of an id: Redisson's are 16 random bytes, and its codec wants as many.
+//
+// Ours are no less opaque to Java, but not random. They are made from the owner alone, so that
+// a request that is sent twice is for the same permits. And they have parts, so that a tool
+// that finds 16 bytes in Redis can say which permits were acquired together, and by which
+// session:
+//
+//	4 bytes  of the hash of the session's id: only told apart among the sessions that live
+//	8 bytes  of the hash of the owner's id, which has the session's id in it
+//	4 bytes  the number of the permit, from 0, big-endian
+//
+// The first two parts are what keeps owners apart: 96 bits across sessions and 64 within one,
+// where an owner needs another id only than those that hold permits of the same semaphore.
+const (
+	Size        = ownerSize + 4
+	sessionSize = 4
+	ownerSize   = sessionSize + 8
+)
+
+// Append appends the ids of the n permits of an owner.
+func Append(ids []string, owner string, n int) []string {
+	session, _ := Session(owner)
+	hash := sha256.Sum256([]byte(owner))
+	id := make([]byte, Size)
+	copy(id, Mark(session))
+	copy(id[sessionSize:ownerSize], hash[:])
+	for i := range n {
+		binary.BigEndian.PutUint32(id[ownerSize:], uint32(i))
+		ids = append(ids, string(id))
+	}
+	return ids
+}
+
+// Session returns the id of the session that has made an owner's id, "<session id>:<number>". ok
+// is false for an id of another shape, as a named owner's may be.
+func Session(owner string) (id string, ok bool) {
+	i := strings.LastIndexByte(owner, ':')
+	if i < 1 {
+		return "", false
+	}
+	return owner[:i], true
+}
+
+// Mark returns what the ids of a session's permits begin with.
+func Mark(session string) string {
+	hash := sha256.Sum256([]byte(session))
+	return string(hash[:sessionSize])
+}
+
+// Split takes an id apart: the mark of the session, the owner's part, which begins with that mark,
+// and the permit's number. ok is false for what has not the length of an id. A random id of
+// Redisson comes apart too, with a number that is most likely too high to be one.
+func Split(id string) (mark, owner string, number uint32, ok bool) {
+	if len(id) != Size {
+		return "", "", 0, false
+	}
+	return id[:sessionSize], id[:ownerSize], binary.BigEndian.Uint32([]byte(id[ownerSize:])), true
+}

@@ -1,0 +1,57 @@
+package permitid_test
+
+import (
+	"encoding/hex"
+	"strconv"
+	"testing"
+
+	"relock/internal/permitid"
+)
+
+// Processes of different versions hold permits of one semaphore, and a tool of one version reads
+// those of another: the ids of an owner never change.
+func TestIDsNeverChange(t *testing.T) {
+	got := permitid.Append([]string{"before"}, "7d9e9ba0-0000-4000-8000-000000000001:12", 3)
+	want := []string{"00000000", "00000001", "00000002"}
+	if len(got) != 1+len(want) || got[0] != "before" {
+		t.Fatalf("appended: %q", got)
+	}
+	for i, id := range got[1:] {
+		if h := hex.EncodeToString([]byte(id)); h != "c6816090646ea8d1f421989d"+want[i] {
+			t.Errorf("id %d is %s", i, h)
+		}
+	}
+}
+
+// An id tells the session, the owner and the number.
+func TestSplit(t *testing.T) {
+	seen := map[string]string{}
+	for _, session := range []string{"s", "t", "a:b"} {
+		for _, owner := range []string{session + ":1", session + ":2"} {
+			for i, id := range permitid.Append(nil, owner, 300) {
+				mark, part, number, ok := permitid.Split(id)
+				if !ok || mark != permitid.Mark(session) || part != id[:12] || number != uint32(i) {
+					t.Fatalf("%s, permit %d: %x, %x, %d, %v", owner, i, mark, part, number, ok)
+				}
+				if other, twice := seen[id]; twice {
+					t.Fatalf("%s/%d and %s have the same id", owner, i, other)
+				}
+				seen[id] = owner + "/" + strconv.Itoa(i)
+			}
+		}
+	}
+	for _, id := range []string{"", "short", "this is far too long"} {
+		if _, _, _, ok := permitid.Split(id); ok {
+			t.Errorf("%q comes apart", id)
+		}
+	}
+}
+
+// The session of an owner is what stands before the last colon.
+func TestSession(t *testing.T) {
+	for owner, want := range map[string]string{"s:1": "s", "a:b:1": "a:b", "named": "", ":1": "", "": ""} {
+		if got, ok := permitid.Session(owner); got != want || ok != (want != "") {
+			t.Errorf("Session(%q) = %q, %v", owner, got, ok)
+		}
+	}
+}
