@@ -71,10 +71,10 @@ type asked struct {
 }
 
 func (a *asked) trace() *rlock.Trace {
-	return &rlock.Trace{Attempt: func(name, _ string, _ bool, _ error) {
+	return &rlock.Trace{Attempt: func(e rlock.Attempt) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.names = append(a.names, name)
+		a.names = append(a.names, e.Name)
 	}}
 }
 

@@ -86,7 +86,7 @@ func TestOrderAcrossRedises(t *testing.T) {
 			var locks []multilock.Part
 			for i, server := range servers {
 				cfg := slow()
-				cfg.Trace = &rlock.Trace{Attempt: func(string, string, bool, error) { log.trace().Attempt(fmt.Sprint(i), "", true, nil) }}
+				cfg.Trace = &rlock.Trace{Attempt: func(rlock.Attempt) { log.trace().Attempt(rlock.Attempt{Name: fmt.Sprint(i)}) }}
 				locks = append(locks, rlock.New(dial(t, server, cfg), "x"))
 			}
 			for range 3 {

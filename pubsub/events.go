@@ -61,6 +61,7 @@ func (c *conn) confirmed(key chanKey) {
 	}
 	if !c.proved {
 		c.proved, c.provedAt = true, time.Now()
+		h.tell(Event{State: Connected, Node: c.addr})
 	}
 	if ch := h.channels[key]; ch != nil && ch.conn == c && ch.state == sent {
 		ch.state, ch.tries, ch.refused = confirmed, 0, nil
@@ -125,6 +126,7 @@ func (c *conn) unaccepted(chs []*channel, v verdict, moved string, err error) {
 			continue
 		}
 		h.log.Warn("pubsub: subscribe refused", "channel", ch.key.name, "error", err)
+		h.tell(Event{State: Refused, Node: c.addr, Err: err})
 		h.detach(ch)
 		ch.refused = fmt.Errorf("%w: %w", ErrRefused, err)
 		ch.notBefore = now.Add(h.refusalRetry + rand.N(h.refusalRetry/5+1))
@@ -138,6 +140,9 @@ func (c *conn) unaccepted(chs []*channel, v verdict, moved string, err error) {
 func (h *Hub) lost(c *conn, err error) {
 	h.mu.Lock()
 	if h.closed || errors.Is(err, errIdle) { // Close has told everybody; idle has nobody to tell
+		if c.proved {
+			h.tell(Event{State: Closed, Node: c.addr})
+		}
 		h.mu.Unlock()
 		return
 	}
@@ -158,7 +163,9 @@ func (h *Hub) lost(c *conn, err error) {
 	if h.plain == c.addr {
 		h.plain = ""
 	}
-	if !c.proved {
+	if c.proved {
+		h.tell(Event{State: Lost, Node: c.addr, Err: err})
+	} else {
 		err = fmt.Errorf("cannot connect: %w", err)
 	}
 	h.log.Warn("pubsub: connection lost", "node", c.addr, "channels", c.n, "error", err)

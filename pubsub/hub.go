@@ -39,7 +39,8 @@ type settings struct {
 	linger       time.Duration
 	refusalRetry time.Duration
 	log          *slog.Logger
-	bad          error // why every Listen fails: nil client, bad option
+	watcher      func(Event) // nil: nobody watches
+	bad          error       // why every Listen fails: nil client, bad option
 }
 
 // lifetime is what bounds the hub's goroutines.

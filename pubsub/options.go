@@ -74,6 +74,36 @@ func Logger(l *slog.Logger) Option {
 	}
 }
 
+// State is what has become of a connection, or of a subscription.
+type State uint8
+
+const (
+	Connected State = iota // the first subscription of a connection was confirmed
+	Lost                   // such a connection has broken
+	Closed                 // such a connection was ended, as no longer needed or by Close
+	Refused                // the server refused a subscription
+)
+
+// Event is a change of state. Each connection that is Connected is Lost or Closed later, once.
+type Event struct {
+	State State
+	Node  string // the connection's address; "" outside of a Cluster
+	Err   error  // of Lost and Refused
+}
+
+// Watch has fn told what becomes of connections and subscriptions, in order. It is called under
+// the hub's mutex: it must return at once and must not call the hub.
+func Watch(fn func(Event)) Option {
+	return func(h *Hub) { h.watcher = fn }
+}
+
+// tell tells the watcher, if there is one. Caller holds mu.
+func (h *Hub) tell(e Event) {
+	if h.watcher != nil {
+		h.watcher(e)
+	}
+}
+
 // backoff returns the pause after n failures in a row: doubling from minBackoff to
 // maxBackoff, the upper half of it at random.
 func backoff(n int) time.Duration {

@@ -29,5 +29,6 @@ func Open() (*rlock.Session, *Redis, func()) {
 func (r *Redis) open(cfg rlock.Config) (*rlock.Session, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	cfg.Trace = r.watched(cfg.Trace)
 	return rlock.Dial(ctx, r.Option(), cfg)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,6 +24,10 @@ const patience = 30 * time.Second
 type Redis struct {
 	mini    *miniredis.Miniredis
 	stopped atomic.Bool
+
+	mu      sync.Mutex
+	waiters map[string]int // callers that wait, by the lock's name
+	changed chan struct{}  // closed when that changes; nil if no goroutine looks
 }
 
 // Start starts an embedded Redis, which ends with the test. It opens no port: clients reach

@@ -36,8 +36,8 @@ func TestBlockedLoggerStopsNothing(t *testing.T) {
 		b := &blocked{hit: make(chan struct{}), free: make(chan struct{})}
 		defer close(b.free)
 		trace := &rlock.Trace{
-			Renewed: func(int, error) { <-b.free },
-			Lost:    func(string, string, string) { <-b.free },
+			Renewed: func(rlock.Renewed) { <-b.free },
+			Lost:    func(rlock.Lost) { <-b.free },
 		}
 		ses, p := faultDial(t, s, rlock.Config{Lease: lease, Logger: slog.New(b), Trace: trace, PollFloor: time.Minute})
 		ctx := within(t, 30*time.Second)

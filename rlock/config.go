@@ -57,6 +57,6 @@ func (c Config) engine() engine.Config {
 	return engine.Config{
 		ID: c.ID, Prefix: c.Prefix,
 		Lease: c.Lease, ReleaseTimeout: c.ReleaseTimeout, PollFloor: c.PollFloor, QueueLease: c.QueueLease,
-		HandOverLimit: c.HandOverLimit, Label: c.Label, Logger: c.Logger, Trace: (*engine.Trace)(c.Trace),
+		HandOverLimit: c.HandOverLimit, Label: c.Label, Logger: c.Logger, Trace: c.Trace.engine(),
 	}
 }

@@ -169,8 +169,8 @@ func faultGo(fn func() error) <-chan error {
 // faultFailed returns a Trace that tells of each attempt that ended with an error.
 func faultFailed() (*rlock.Trace, <-chan struct{}) {
 	c := make(chan struct{}, 10000)
-	return &rlock.Trace{Attempt: func(_, _ string, _ bool, err error) {
-		if err != nil {
+	return &rlock.Trace{Attempt: func(e rlock.Attempt) {
+		if e.Err != nil {
 			c <- struct{}{}
 		}
 	}}, c

@@ -31,19 +31,21 @@ type passes struct {
 // trace returns the hooks that tell p.
 func (p *passes) trace() *rlock.Trace {
 	return &rlock.Trace{
-		Acquired: func(_, owner string, _ int, _ time.Duration) {
+		AcquireEnd: func(_ context.Context, e rlock.AcquireEnd) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			p.owner = owner
+			if e.Err == nil {
+				p.owner = e.Owner
+			}
 		},
-		Attempt: func(_, _ string, granted bool, err error) {
+		Attempt: func(e rlock.Attempt) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			if err == nil && !granted {
+			if e.Err == nil && !e.Granted {
 				p.refused++
 			}
 		},
-		HandedOver: func(string, string, string) {
+		HandedOver: func(rlock.HandedOver) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.n++
@@ -51,10 +53,10 @@ func (p *passes) trace() *rlock.Trace {
 				p.onPass()
 			}
 		},
-		Lost: func(_, owner, reason string) {
+		Lost: func(e rlock.Lost) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			p.lost = append(p.lost, owner+": "+reason)
+			p.lost = append(p.lost, e.Owner+": "+e.Reason)
 		},
 	}
 }

@@ -194,7 +194,7 @@ func runChild(addr, name string) {
 	var handed atomic.Int64
 	opt := rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
 	ses, err := rlock.Dial(context.Background(), opt, rlock.Config{Lease: childLease, Trace: &rlock.Trace{
-		HandedOver: func(string, string, string) {
+		HandedOver: func(rlock.HandedOver) {
 			if handed.Add(1) == 1000 {
 				fmt.Println("running")
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -91,59 +90,5 @@ func TestIdleSessionHasFewGoroutines(t *testing.T) {
 	must(t, ses.Close())
 	redistest.Eventually(t, 5*time.Second, "the session's goroutines to end", func() bool {
 		return runtime.NumGoroutine() <= before
-	})
-}
-
-// The hooks tell what happens, in order.
-func TestTrace(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		var mu sync.Mutex
-		var got []string
-		note := func(format string, args ...any) {
-			mu.Lock()
-			defer mu.Unlock()
-			got = append(got, fmt.Sprintf(format, args...))
-		}
-		ses := dial(t, s, rlock.Config{ID: "s", Trace: &rlock.Trace{
-			Attempt: func(name, owner string, granted bool, err error) { note("attempt %s %v %v", name, granted, err) },
-			Waiting: func(name, owner string) { note("waiting %s", name) },
-			Acquired: func(name, owner string, holds int, wait time.Duration) {
-				note("acquired %s %d %v", name, holds, wait > 0)
-			},
-			Released: func(name, owner string, held time.Duration, err error) { note("released %s %v", name, err) },
-			Lost:     func(name, owner, reason string) { note("lost %s: %s", name, reason) },
-		}})
-		other := dial(t, s, rlock.Config{})
-		ctx := within(t, 10*time.Second)
-		_, block, err := rlock.New(other, "x").Lock(ctx)
-		must(t, err)
-		if _, _, err := rlock.New(ses, "x").Lock(ctx, rlock.Wait(50*time.Millisecond)); err == nil {
-			t.Fatal("got a held lock")
-		}
-		must(t, block.Unlock())
-		_, h, err := rlock.New(ses, "x").Lock(ctx)
-		must(t, err)
-		must(t, h.Unlock())
-		section, h, err := rlock.New(ses, "x").Lock(ctx)
-		must(t, err)
-		_, err = rlock.New(other, "x").ForceUnlock(ctx)
-		must(t, err)
-		<-section.Done()
-		redistest.Eventually(t, 5*time.Second, "Lost is called, which is for no call of the test's", func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			return strings.HasPrefix(got[len(got)-1], "lost")
-		})
-		h.Unlock()
-		want := []string{
-			"attempt x false <nil>", "attempt x false <nil>", "waiting x",
-			"attempt x true <nil>", "acquired x 1 true", "released x <nil>",
-			"attempt x true <nil>", "acquired x 1 true", "lost x: it was force-unlocked", "released x rlock: lock lost",
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("got\n%q\nwant\n%q", got, want)
-		}
 	})
 }

@@ -41,8 +41,8 @@ func TestALockIsReleasedThatWasLostOnTheWayToAWaiterThatHasLeft(t *testing.T) {
 		waiting, goOn := make(chan struct{}), make(chan struct{})
 		lost := make(chan struct{}, 10)
 		trace := &rlock.Trace{
-			Waiting: func(string, string) { close(waiting); <-goOn },
-			Lost:    func(string, string, string) { lost <- struct{}{} },
+			Waiting: func(context.Context, rlock.Waiting) { close(waiting); <-goOn },
+			Lost:    func(rlock.Lost) { lost <- struct{}{} },
 		}
 		ses, p := faultDial(t, s, rlock.Config{Lease: 2 * time.Second, Trace: trace})
 		name := redistest.Name(t)

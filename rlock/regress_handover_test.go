@@ -87,14 +87,14 @@ func handedOver(t *testing.T, ses *rlock.Session, name string) (a, b faultLocked
 // taken in.
 func renewals() (*rlock.Trace, <-chan error) {
 	c := make(chan error, 10000)
-	return &rlock.Trace{Renewed: func(_ int, err error) { c <- err }}, c
+	return &rlock.Trace{Renewed: func(e rlock.Renewed) { c <- e.Err }}, c
 }
 
 // refusals is a Trace that tells of each attempt that found the lock held.
 func refusals() (*rlock.Trace, <-chan struct{}) {
 	c := make(chan struct{}, 10000)
-	return &rlock.Trace{Attempt: func(_, _ string, granted bool, err error) {
-		if !granted && err == nil {
+	return &rlock.Trace{Attempt: func(e rlock.Attempt) {
+		if !e.Granted && e.Err == nil {
 			c <- struct{}{}
 		}
 	}}, c
@@ -249,7 +249,7 @@ func TestAnOwnerThatIsHandedALostLockIsTold(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 1500 * time.Millisecond
 		lost := make(chan string, 10)
-		ses := dial(t, s, rlock.Config{Lease: lease, Trace: &rlock.Trace{Lost: func(name, _, _ string) { lost <- name }}})
+		ses := dial(t, s, rlock.Config{Lease: lease, Trace: &rlock.Trace{Lost: func(e rlock.Lost) { lost <- e.Name }}})
 		other := dial(t, s, rlock.Config{})
 		name := redistest.Name(t)
 		_, h, err := rlock.New(ses, name).Lock(within(t, 30*time.Second))

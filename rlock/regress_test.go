@@ -149,10 +149,10 @@ func TestHandingOverIsNoLoss(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var mu sync.Mutex
 		var losses []string
-		ses := dial(t, s, rlock.Config{Trace: &rlock.Trace{Lost: func(_, _, reason string) {
+		ses := dial(t, s, rlock.Config{Trace: &rlock.Trace{Lost: func(e rlock.Lost) {
 			mu.Lock()
 			defer mu.Unlock()
-			losses = append(losses, reason)
+			losses = append(losses, e.Reason)
 		}}})
 		ctx := within(t, 20*time.Second)
 		m := rlock.New(ses, "x")

@@ -25,7 +25,7 @@ func TestRenewalThatIsDeniedLosesNothing(t *testing.T) {
 	opt := s.Option()
 	opt.Username, opt.Password = "u", "secret"
 	denied := make(chan int, 1000)
-	trace := &rlock.Trace{Renewed: func(n int, err error) { denied <- n }}
+	trace := &rlock.Trace{Renewed: func(e rlock.Renewed) { denied <- e.Claims }}
 	ses, err := rlock.Dial(context.Background(), opt, rlock.Config{Lease: lease, Trace: trace})
 	must(t, err)
 	defer ses.Close()

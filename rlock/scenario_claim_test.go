@@ -40,11 +40,11 @@ func TestAResentAcquireUsesNoTokenTwice(t *testing.T) {
 			failed := make(chan struct{}, 100)
 			refused := make(chan struct{}, 100)
 			ses, p := faultDial(t, s, rlock.Config{PollFloor: time.Minute, Trace: &rlock.Trace{
-				Attempt: func(_, _ string, granted bool, err error) {
+				Attempt: func(e rlock.Attempt) {
 					switch {
-					case err != nil:
+					case e.Err != nil:
 						failed <- struct{}{}
-					case !granted:
+					case !e.Granted:
 						refused <- struct{}{}
 					}
 				},

@@ -1,26 +1,209 @@
 package rlock
 
-import "time"
+import (
+	"context"
+	"time"
 
-// Trace is a set of hooks, in the manner of net/http/httptrace. Any of them may be nil. Calls
-// are synchronous, and a lock operation may wait for them. A hook must be quick and must not
-// call back into the session.
+	"relock/internal/engine"
+)
+
+// Trace is a set of hooks for metrics, tracing and tests. Any of them may be nil. Module
+// relock/otel makes one for OpenTelemetry.
+//
+// A start hook gets the caller's context and returns one, and the end hook gets that one. A
+// start hook that returns nil passes on what it was given. The context reaches hooks only: the
+// section's is derived from the one that was given to Lock.
+//
+// Each start has exactly one end:
+//
+//   - AcquireStart and AcquireEnd enclose one Lock, TryLock, Acquire or Do whose arguments are
+//     valid. Waiting comes at most once in between, and AcquireEnd.Waited then says so.
+//   - HoldStart follows the AcquireEnd of a call that got a hold. HoldEnd comes when the hold
+//     ends, for whatever reason. A hold that is lost first and unlocked later ends once.
+//   - ReleaseStart and ReleaseEnd enclose the round trip of an Unlock, if it needs one.
+//   - A Subscription that is connected is lost or closed later.
+//
+// Hooks of a call run in that call, and it waits for them. All others run one at a time in a
+// goroutine of the session: Lost, Renewed, Subscription, and HoldEnd unless an Unlock or Abandon
+// has ended the hold. Close waits up to 250 ms for these, so that gauges are 0 when it returns.
+// A hook must be quick, and must not call the session or its locks.
 type Trace struct {
-	// Attempt: an acquire script was answered. err is nil if the lock was granted, or
-	// refused because another owner holds it.
-	Attempt func(name, owner string, granted bool, err error)
-	// Waiting: a caller begins to wait for a release.
-	Waiting func(name, owner string)
-	// Acquired: a hold begins, wait after Lock was called. holds is how many of this lock
-	// the owner now has in this session: 1 for an outermost Lock.
-	Acquired func(name, owner string, holds int, wait time.Duration)
-	// HandedOver: the lock passed from one section to the next in memory. Both have the same
-	// owner id. Acquired and Released are called as well.
-	HandedOver func(name, from, to string)
-	// Released: a hold was unlocked, held after it began. err is what Unlock returns.
-	Released func(name, owner string, held time.Duration, err error)
-	// Renewed: a batch of n renewals was answered.
-	Renewed func(n int, err error)
-	// Lost: an owner lost its lock, with the reason in words.
-	Lost func(name, owner, reason string)
+	// AcquireStart: a caller wants a lock.
+	AcquireStart func(ctx context.Context, e AcquireStart) context.Context
+	// Waiting: that caller begins to wait for a release. ctx is AcquireStart's.
+	Waiting func(ctx context.Context, e Waiting)
+	// AcquireEnd: the caller got the lock, or did not. ctx is AcquireStart's.
+	AcquireEnd func(ctx context.Context, e AcquireEnd)
+
+	// HoldStart: a hold begins. ctx is the one that was given to Lock.
+	HoldStart func(ctx context.Context, e HoldStart) context.Context
+	// HoldEnd: the hold has ended. After an Unlock it comes when the outcome is known. ctx is
+	// HoldStart's.
+	HoldEnd func(ctx context.Context, e HoldEnd)
+
+	// ReleaseStart: an Unlock sends a release. ctx is HoldStart's.
+	ReleaseStart func(ctx context.Context, e ReleaseStart) context.Context
+	// ReleaseEnd: the release was answered, or the release timeout is over. Releases that the
+	// session goes on with in the background are not told. ctx is ReleaseStart's.
+	ReleaseEnd func(ctx context.Context, e ReleaseEnd)
+
+	// Attempt: an acquire script was answered, or failed.
+	Attempt func(e Attempt)
+	// HandedOver: an Unlock has passed the lock on to the next caller, in memory.
+	HandedOver func(e HandedOver)
+	// Lost: an owner has lost its lock. Each of its holds has a HoldEnd as well.
+	Lost func(e Lost)
+	// Renewed: a batch of renewals was answered, or failed.
+	Renewed func(e Renewed)
+	// Subscription: the state of a subscription has changed.
+	Subscription func(e Subscription)
 }
+
+// The events of a Trace. In all of them Name is the lock's name, without Config.Prefix. Kind is
+// "mutex", "fair", "read", "write", "semaphore", "counter" or "latch". Owner is the owner as it
+// stands in Redis, or "" where it is not known yet. N is the number of permits, 1 for a lock.
+type (
+	// AcquireStart begins one call.
+	AcquireStart struct {
+		Name, Kind, Owner string
+		N                 int
+		Try               bool // it does not wait: TryLock, TryAcquire, Wait(0)
+	}
+
+	// Waiting is the beginning of a wait.
+	Waiting struct {
+		Name, Kind, Owner string
+		N                 int
+		Queue             int // callers of the session that wait now, for any lock; this one counts
+	}
+
+	// AcquireEnd ends the call.
+	AcquireEnd struct {
+		Name, Kind, Owner string
+		N                 int
+		Outcome           Outcome
+		Grant             Grant         // "" unless acquired
+		Nested            bool          // the owner had the lock already
+		Waited            bool          // Waiting was called
+		Holds             int           // of this lock that the owner now has in the session; 0 unless acquired
+		Attempts          int           // scripts that this call has sent
+		Wait              time.Duration // since AcquireStart
+		Queue             int           // callers of the session that still wait, for any lock
+		Err               error         // nil if acquired
+	}
+
+	// HoldStart begins a hold.
+	HoldStart struct {
+		Name, Kind, Owner string
+		N                 int
+		Nested            bool
+	}
+
+	// HoldEnd ends it.
+	HoldEnd struct {
+		Name, Kind, Owner string
+		N                 int
+		Nested            bool
+		Reason            HoldReason
+		Held              time.Duration // since HoldStart, without the round trip of the release
+	}
+
+	// ReleaseStart begins the round trip of a release.
+	ReleaseStart struct {
+		Name, Kind, Owner string
+		N                 int
+	}
+
+	// ReleaseEnd ends it. Err is ErrLost if there was nothing to release any more.
+	ReleaseEnd struct {
+		Name, Kind, Owner string
+		N                 int
+		Took              time.Duration
+		Err               error
+	}
+
+	// Attempt is an acquire script. Err is nil if the lock was granted, or refused because
+	// another owner has it.
+	Attempt struct {
+		Name, Kind, Owner string
+		N                 int
+		Granted           bool
+		Err               error
+	}
+
+	// HandedOver is a hand-over in memory: the owner in Redis stays the same.
+	HandedOver struct {
+		Name, Kind, Owner string
+		N                 int
+	}
+
+	// Lost is a loss, with its reason in words.
+	Lost struct {
+		Name, Kind, Owner string
+		N                 int
+		Reason            string
+	}
+
+	// Renewed is the answer to the renewal of that many claims, sent as one script.
+	Renewed struct {
+		Claims int
+		Took   time.Duration
+		Err    error
+	}
+
+	// Subscription is a change of state. Node is the address in a Cluster, else "". Err says
+	// why, unless the state is connected or closed.
+	Subscription struct {
+		State SubscriptionState
+		Node  string
+		Err   error
+	}
+)
+
+// Outcome is how a call ended that wanted a lock.
+type Outcome = engine.Outcome
+
+// The outcomes, as words that can be the values of a label.
+const (
+	OutcomeAcquired    = engine.OutcomeAcquired    // the caller has the lock
+	OutcomeRefused     = engine.OutcomeRefused     // a call that does not wait found the lock held
+	OutcomeTimedOut    = engine.OutcomeTimedOut    // Wait is over, or the deadline of the context
+	OutcomeCancelled   = engine.OutcomeCancelled   // the context was cancelled
+	OutcomeUnavailable = engine.OutcomeUnavailable // Redis did not answer, or could not serve
+	OutcomeClosed      = engine.OutcomeClosed      // the session is closed or shuts down
+	OutcomeFailed      = engine.OutcomeFailed      // any other error
+)
+
+// Grant is where a lock came from.
+type Grant = engine.Grant
+
+// The grants, as words that can be the values of a label.
+const (
+	GrantRedis  = engine.GrantRedis  // Redis granted it to this caller
+	GrantMemory = engine.GrantMemory // a caller of the same session passed it on, or a section was re-entered without Redis
+	GrantShared = engine.GrantShared // the caller joined the read hold of another one
+)
+
+// HoldReason is why a hold has ended.
+type HoldReason = engine.HoldReason
+
+// The reasons, as words that can be the values of a label.
+const (
+	HoldReleased  = engine.HoldReleased  // Unlock; its release may be going on in the background
+	HoldLost      = engine.HoldLost      // it was lost before, or an Unlock found it gone
+	HoldClosed    = engine.HoldClosed    // the session was closed
+	HoldExpired   = engine.HoldExpired   // its fixed lease is over
+	HoldAbandoned = engine.HoldAbandoned // Hold.Abandon
+)
+
+// SubscriptionState is what has become of the connection on which a session listens.
+type SubscriptionState = engine.SubscriptionState
+
+// The states, as words that can be the values of a label.
+const (
+	SubscriptionConnected = engine.SubscriptionConnected // a connection listens
+	SubscriptionLost      = engine.SubscriptionLost      // such a connection broke
+	SubscriptionClosed    = engine.SubscriptionClosed    // such a connection is no longer needed
+	SubscriptionRefused   = engine.SubscriptionRefused   // Redis refused a subscription, as an ACL does
+	SubscriptionPolling   = engine.SubscriptionPolling   // a waiter could not listen, and asks again after a pause
+)

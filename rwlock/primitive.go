@@ -26,9 +26,9 @@ var (
 
 var (
 	// Readers share, and each of their holds has an id.
-	readKind = engine.Kind{Family: "rw", Side: 0, ByID: true, Shares: true}
+	readKind = engine.Kind{Family: "rw", Name: "read", Side: 0, ByID: true, Shares: true}
 	// A writer is alone, and readers know by a mark that one waits.
-	writeKind = engine.Kind{Family: "rw", Side: 1, ByID: true, Exclusive: true, Registers: true, HandsOver: true}
+	writeKind = engine.Kind{Family: "rw", Name: "write", Side: 1, ByID: true, Exclusive: true, Registers: true, HandsOver: true}
 )
 
 // names are what both sides of one lock share.

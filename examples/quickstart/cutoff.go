@@ -103,7 +103,7 @@ func openHolder(ctx context.Context, redis *demo.Redis, wire *demo.Wire, lease t
 	renewed := make(chan struct{}, 1)
 	session, err := rlock.Dial(ctx, wire.Through(redis.Option), rlock.Config{
 		Lease: lease,
-		Trace: &rlock.Trace{Renewed: func(int, error) {
+		Trace: &rlock.Trace{Renewed: func(rlock.Renewed) {
 			select {
 			case renewed <- struct{}{}:
 			default: // hooks must not block

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
-	"time"
 
 	"relock/relocktest"
 	"relock/rlock"
@@ -19,9 +18,16 @@ func Example_metrics() {
 
 	var lost, held atomic.Int64
 	trace := &rlock.Trace{
-		Acquired: func(name, owner string, holds int, wait time.Duration) { held.Add(1) },
-		Released: func(name, owner string, in time.Duration, err error) { held.Add(-1) },
-		Lost:     func(name, owner, reason string) { lost.Add(1) },
+		HoldStart: func(ctx context.Context, _ rlock.HoldStart) context.Context {
+			held.Add(1)
+			return ctx
+		},
+		HoldEnd: func(_ context.Context, e rlock.HoldEnd) {
+			held.Add(-1)
+			if e.Reason == rlock.HoldLost {
+				lost.Add(1)
+			}
+		},
 	}
 	session, err := rlock.Dial(ctx, option, rlock.Config{Trace: trace, Logger: slog.Default()})
 	if err != nil {

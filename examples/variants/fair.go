@@ -57,7 +57,7 @@ func showFair(ctx context.Context, redis *demo.Redis) (o serviceOrder, err error
 func serve(ctx context.Context, redis *demo.Redis, lock func(*rlock.Session) *rlock.Mutex) (served []int, err error) {
 	came := make(chan struct{}, customers)
 	sessions, closeAll, err := openServices(ctx, redis, services, rlock.Config{
-		Trace: &rlock.Trace{Waiting: func(string, string) { came <- struct{}{} }},
+		Trace: &rlock.Trace{Waiting: func(context.Context, rlock.Waiting) { came <- struct{}{} }},
 	})
 	if err != nil {
 		return nil, err

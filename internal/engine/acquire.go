@@ -53,6 +53,8 @@ type acquisition struct {
 	behind   bool  // a TryLock of a named owner behind waiters in Redis's queue: see Place
 	hopeless error // why its wait is
 	arrived  int   // its number among those who have queued
+
+	traced traced // for the hooks
 }
 
 // A request is what the caller wants.
@@ -105,12 +107,47 @@ func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 	case ctx == nil:
 		return nil, nil, errNilContext
 	}
-	s, k, err := h.names.s, p.Kind(), error(nil)
-	r := request{prim: p, ctx: ctx, lease: s.cfg.Lease, n: n}
+	r, sections, err := h.request(ctx, p, n, wait, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := h.names.s
+	a := s.spare.Get().(*acquisition)
+	a.request = r
+	t := s.cfg.Trace
+	if t != nil {
+		t.acquireStart(a, s)
+	}
+	var hold *Hold
+	var section context.Context
+	switch {
+	case ctx.Err() != nil:
+		err = contextError(ctx)
+	case s.turnedAway(ctx):
+		err = ErrClosed
+	default:
+		hold, section, err = h.acquire(a, sections)
+		a.leaveOutage()
+	}
+	if t != nil {
+		t.acquireEnd(a, s, hold, err)
+	}
+	select {
+	case <-a.wake:
+	default:
+	}
+	*a = acquisition{wake: a.wake}
+	s.spare.Put(a) // no other goroutine knows of it any more
+	return hold, section, err
+}
+
+// request says what the caller wants, and in which sections of the lock ctx lies.
+func (h *Handle) request(ctx context.Context, p Primitive, n int, wait bool, opts []LockOption) (r request, sections []*section, err error) {
+	s, k := h.names.s, p.Kind()
+	r = request{prim: p, ctx: ctx, lease: s.cfg.Lease, n: n}
 	if len(opts) > 0 {
 		r.opts, err = collect(opts)
 	}
-	var sections []*section
 	switch {
 	case err != nil:
 	case k.Unleased && r.opts.lease > 0:
@@ -120,16 +157,11 @@ func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 	}
 	switch {
 	case err != nil:
-		return nil, nil, err
-	case ctx.Err() != nil:
-		return nil, nil, contextError(ctx)
+		return r, nil, err
 	case k.Unleased:
 		r.lease = Memory
 	case r.opts.lease > 0:
 		r.lease = r.opts.lease
-	}
-	if s.turnedAway(ctx) {
-		return nil, nil, ErrClosed
 	}
 	r.wait = wait && !(r.opts.hasWait && r.opts.wait == 0)
 	r.foreign, r.start = foreign(ctx), s.now()
@@ -139,17 +171,7 @@ func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 	case r.opts.hasWait && r.opts.wait < longest:
 		r.deadline = r.start + r.opts.wait
 	}
-	a := s.spare.Get().(*acquisition)
-	a.request = r
-	hold, section, err := h.acquire(a, sections)
-	a.leaveOutage()
-	select {
-	case <-a.wake:
-	default:
-	}
-	*a = acquisition{wake: a.wake}
-	s.spare.Put(a) // no other goroutine knows of it any more
-	return hold, section, err
+	return r, sections, nil
 }
 
 // acquire decides what kind of Lock it is: nested in a section that ctx lies in, one more hold
@@ -181,6 +203,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		case err == errAgain:
 			a.given.Store(nil)
 			a.tries = tries{stuck: a.tries.stuck}
+			a.traced.grant = GrantRedis
 			a.start = s.now()
 			if s.turnedAway(a.ctx) {
 				return nil, nil, ErrClosed
@@ -192,9 +215,6 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 			return nil, a.ctx, nil
 		case a.foreign:
 			x.cancellation()
-		}
-		if t := s.cfg.Trace; t != nil {
-			t.acquired(a, x.claim, 1)
 		}
 		return &x.first, x, nil
 	}
@@ -219,6 +239,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 	switch {
 	case l.share != nil && a.mayShare(l.share, l.s.now()):
 		x = l.share.enter(a, l.s.now())
+		a.traced.grant = GrantShared
 		l.unlock()
 		return x, nil
 	case inRedis && a.wait:

@@ -89,6 +89,7 @@ func (a *acquisition) ask() (grant, error) {
 	op := a.attempt()
 	c := a.claim
 	a.asking, a.tries.underWay = true, true
+	a.traced.attempts++
 	l.unlock()
 	ctx, cancel := a.bounded()
 	g, err := s.tryAcquire(ctx, a.prim, op)

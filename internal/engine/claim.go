@@ -144,6 +144,7 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 		x.first.fix(began, a.opts.lease)
 	}
 	x.add(&x.first)
+	x.trace(&x.first, a)
 	return x
 }
 
@@ -178,6 +179,7 @@ func (c *claim) lose(reason string, gone bool) {
 // lose ends a section whose claim is lost, or whose own time is over.
 func (x *section) lose() {
 	x.claim.account().owing++
+	x.endTraces(HoldLost)
 	if x.close(lost) {
 		x.claim.lock.later(x.cancel)
 	}
@@ -195,10 +197,11 @@ func (c *claim) loseSection(x *section, reason string) {
 
 // tellLost tells the logger and the hooks of a loss.
 func (c *claim) tellLost(reason string) {
-	s, name, owner := c.lock.s, c.prim.Names().Name(), c.ownerID()
+	s := c.lock.s
+	e := Lost{Name: c.prim.Names().Name(), Kind: c.prim.Kind().name(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
 	s.notify(func() {
-		s.cfg.Logger.Warn("relock: lock lost", "name", name, "owner", owner, "reason", reason)
-		s.cfg.Trace.lost(name, owner, reason)
+		s.cfg.Logger.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
+		s.cfg.Trace.lost(e)
 	})
 }
 

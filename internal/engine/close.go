@@ -35,6 +35,9 @@ func (s *Session) close() error {
 	sessionIDs.Delete(s.id)
 	s.life.releases.stop()
 	s.life.attempts.stop()
+	if s.cfg.Trace != nil {
+		s.tellAll(farewellTime)
+	}
 	if n := s.cleanup.given(); n > 0 {
 		return fmt.Errorf("close: %w: %d releases were not confirmed; those locks end with their leases", ErrUnavailable, n)
 	}
@@ -106,6 +109,7 @@ func (l *lock) close() {
 			c.end(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
 		case c.state == held:
 			for x := c.sections; x != nil; x = c.sections {
+				x.endTraces(HoldClosed)
 				if x.close(closed) {
 					l.later(x.cancel)
 				}

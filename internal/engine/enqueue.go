@@ -31,6 +31,7 @@ func (a *acquisition) sendOwn() {
 	ctx, cancel := a.bounded()
 	l.s.sendCalls(ctx, calls)
 	cancel()
+	a.traced.attempts++
 	l.mu.Lock()
 	l.answered(calls)
 	l.line.busy = false
@@ -141,8 +142,18 @@ func (s *Session) sendCalls(ctx context.Context, calls []*call) {
 			calls[i].err = s.decode(&calls[i].g, r, calls[i].c.prim, &calls[i].op)
 		}
 	}
+	s.traceCalls(calls)
+}
+
+// traceCalls has the hooks told of answers, by the notifier: a call is for several waiters, and
+// mostly sent in the background.
+func (s *Session) traceCalls(calls []*call) {
+	if s.cfg.Trace == nil {
+		return
+	}
 	for _, e := range calls {
-		s.cfg.Trace.attempt(e.c, e.err == nil && e.g.status == granted, e.err)
+		c, ok, err := e.c, e.err == nil && e.g.status == granted, e.err
+		s.notify(func() { s.cfg.Trace.attempt(c, ok, err) })
 	}
 }
 

@@ -53,7 +53,10 @@ func (h *Hold) Abandon() error {
 	if !h.valid() {
 		return fmt.Errorf("abandon: %w", ErrNotHeld)
 	}
-	if err := h.abandon(); err != nil {
+	d, now := h.traced()
+	err := h.abandon()
+	d.left(HoldAbandoned, now, err)
+	if err != nil {
 		return opError("abandon", h.section.claim.prim, err)
 	}
 	return nil
@@ -66,6 +69,9 @@ func (h *Hold) abandon() error {
 	if err := h.standing(l.s.now()); err != nil {
 		if !h.done {
 			h.done = true
+			if h.fixed != nil {
+				x.endTrace(h, HoldExpired) // if it has not been lost before
+			}
 			x.remove(h)
 			x.settleLost()
 		}

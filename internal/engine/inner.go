@@ -8,7 +8,7 @@ import (
 
 // unlockInner is the Unlock of a hold while its section goes on. The lock's mutex must be held
 // and is released.
-func (h *Hold) unlockInner() error {
+func (h *Hold) unlockInner(d *holdTrace) error {
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
 	var err error
@@ -35,7 +35,7 @@ func (h *Hold) unlockInner() error {
 		l.unlock()
 		return errors.Join(err, x.lostErr())
 	}
-	if e := c.releaseSurplus(ctx, x); e != nil {
+	if e := c.releaseSurplus(ctx, x, d); e != nil {
 		err = e
 	}
 	l.unlock()
@@ -53,7 +53,7 @@ func (x *section) lostErr() error {
 
 // releaseSurplus sends the release of holds beyond those that the section has. The lock's mutex
 // must be held; it is released meanwhile and held again at the end.
-func (c *claim) releaseSurplus(ctx context.Context, x *section) error {
+func (c *claim) releaseSurplus(ctx context.Context, x *section, d *holdTrace) error {
 	l, s := c.lock, c.lock.s
 	keep := time.Duration(0) // leave the TTL
 	if x.held() == len(x.fixedHolds()) {
@@ -71,7 +71,9 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section) error {
 		}
 		cmd := c.partial(side, ends, keep)
 		l.unlock()
+		tell := d.releaseStart()
 		r, e := s.sendRelease(ctx, cmd)
+		tell(e, r.lost)
 		l.mu.Lock()
 		switch {
 		case e != nil:

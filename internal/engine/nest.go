@@ -75,11 +75,10 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 		l.tryRetire()
 		return nil, nil, err
 	}
-	holds := int(x.live[0] + x.live[1])
+	a.traced.nested, a.traced.holds = true, int(x.live[0]+x.live[1])
+	x.trace(h, a)
 	l.unlock()
-	section := h.ownContext(x.nestedContext(a.ctx))
-	l.s.cfg.Trace.acquired(a, c, holds)
-	return h, section, nil
+	return h, h.ownContext(x.nestedContext(a.ctx)), nil
 }
 
 // nestLocally counts a hold in a section that shares its claim.
@@ -92,6 +91,7 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 		h.fix(h.began, a.opts.lease)
 	}
 	x.add(h)
+	a.traced.grant = GrantMemory
 	if c.stopped {
 		c.stopped, c.renewAt = false, h.began
 	}
@@ -201,6 +201,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 		interrupt()
 	}
 	for {
+		a.traced.attempts++
 		g, err = s.tryAcquire(ctx, a.prim, &a.op)
 		s.cfg.Trace.attempt(x.claim, err == nil && g.status == granted, err)
 		a.noteTry(g, err)

@@ -7,7 +7,8 @@ import (
 )
 
 // nesting is what a section has besides its outermost hold and context: most have none of it.
-// It is guarded by the lock's mutex until the section is closed, and does not change after.
+// It is guarded by the lock's mutex until the section is closed; but for traces it does not
+// change after.
 type nesting struct {
 	fixed     []*Hold            // live holds with a fixed lease
 	inner     []innerContext     // contexts of nested Locks
@@ -15,6 +16,8 @@ type nesting struct {
 	spent     [2]int32           // holds that have run out and are not unlocked, by side
 	entering  [2]int32           // nested Locks that ask Redis, or wait to: they keep the section open
 	interrupt context.CancelFunc // ends a nested Lock that is under way
+
+	traces map[*Hold]*holdTrace // of holds that stand; guarded by the mutex to the end
 }
 
 // innerContext is a context made for nested Locks: derived from what they were given, ended
@@ -142,6 +145,9 @@ func (x *section) remove(h *Hold) {
 	if x.claim.num == 0 {
 		delete(x.claim.more.holds, h)
 	}
+	if x.more != nil {
+		delete(x.more.traces, h)
+	}
 	if h.ranOut {
 		x.more.spent[h.side]--
 		return
@@ -205,6 +211,7 @@ func (x *section) runOut(now time.Duration) (ended []*Hold) {
 			continue
 		}
 		h.ranOut = true
+		x.endTrace(h, HoldExpired)
 		x.live[h.side]--
 		x.more.spent[h.side]++
 		if h.cancel != nil {

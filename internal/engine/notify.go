@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync"
+	"time"
 )
 
 // The notifier runs the caller's Logger, and the hooks that concern no call, in a goroutine of
@@ -20,10 +22,27 @@ const maxNotes = 1000
 
 // notify has fn run soon.
 func (s *Session) notify(fn func()) {
-	n := &s.notes
+	s.notes.add(fn, maxNotes)
+}
+
+// notifySurely is notify for what must not be dropped, since it ends what began. Of that there is
+// little: an end for each hold, and a few changes a second of a subscription.
+func (s *Session) notifySurely(fn func()) { s.notes.add(fn, math.MaxInt) }
+
+// tellAll waits until all notes so far are told, for a time at most.
+func (s *Session) tellAll(atMost time.Duration) {
+	told := make(chan struct{})
+	s.notifySurely(func() { close(told) })
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	s.await(told, timer)
+}
+
+// add has fn run soon, unless there are most or more.
+func (n *notifier) add(fn func(), most int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.queue) == maxNotes {
+	if len(n.queue) >= most {
 		return
 	}
 	n.queue = append(n.queue, fn)

@@ -88,6 +88,13 @@ func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 // take is the end of an acquisition to which a section was handed over. The lock's mutex must
 // not be held.
 func (a *acquisition) take(x *section) (*section, error) {
+	switch {
+	case x == &x.claim.first: // Redis has let it in, by a message
+	case x.claim.prim.Kind().Shares:
+		a.traced.grant = GrantShared
+	default:
+		a.traced.grant = GrantMemory
+	}
 	if !x.over() && a.ctx.Err() == nil {
 		return x, nil
 	}

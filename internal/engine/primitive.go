@@ -15,6 +15,9 @@ type Kind struct {
 	// Mutex too.
 	Family string
 
+	// Name is what hooks are told; default Family.
+	Name string
+
 	// Side tells the sides of a lock apart that one owner may hold together, as the read
 	// side (0) and the write side (1) of an RWMutex.
 	Side int
@@ -49,6 +52,14 @@ type Kind struct {
 	// waiter. Its Release takes that away, and is sent whenever the waiter leaves without
 	// the lock. Needs ids.
 	Registers bool
+}
+
+// name is what hooks are told.
+func (k *Kind) name() string {
+	if k.Name != "" {
+		return k.Name
+	}
+	return k.Family
 }
 
 // Primitive is one side of a lock under one name: all that the machine needs to be told in

@@ -16,18 +16,17 @@ func (h *Hold) Unlock() error {
 	if h == nil || h.section == nil {
 		return fmt.Errorf("unlock: %w", ErrNotHeld)
 	}
-	err := h.unlock()
-	c := h.section.claim
-	if t := c.lock.s.cfg.Trace; t != nil {
-		t.released(c, c.lock.s.now()-h.began, err)
-	}
+	d, now := h.traced()
+	err := h.unlock(d)
+	d.left(HoldReleased, now, err)
 	if err != nil {
-		return opError("unlock", c.prim, err)
+		return opError("unlock", h.section.claim.prim, err)
 	}
 	return nil
 }
 
-func (h *Hold) unlock() error {
+// unlock unlocks; d is what the hooks follow the hold by, if anything.
+func (h *Hold) unlock(d *holdTrace) error {
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
 	l.mu.Lock()
@@ -49,7 +48,7 @@ func (h *Hold) unlock() error {
 		l.unlock()
 		return err
 	case x.held() > 0:
-		return h.unlockInner()
+		return h.unlockInner(d)
 	case c.abandoned:
 		c.leaveStanding(x)
 		return nil
@@ -87,12 +86,12 @@ func (h *Hold) unlock() error {
 		}
 		return nil
 	}
-	return c.release(now)
+	return c.release(now, d)
 }
 
 // release sends the release of a claim whose last section has closed, and waits for the
 // answer. The lock's mutex must be held and is released.
-func (c *claim) release(now time.Duration) error {
+func (c *claim) release(now time.Duration, d *holdTrace) error {
 	l, s := c.lock, c.lock.s
 	c.state = releasing
 	s.schedule.remove(c)
@@ -109,6 +108,7 @@ func (c *claim) release(now time.Duration) error {
 	cmds := c.releases(buf[:0])
 	ctx := s.releaseContext(now)
 	l.unlock()
+	tell := d.releaseStart()
 
 	var errs error
 	var unsent []releaseCommand
@@ -125,6 +125,7 @@ func (c *claim) release(now time.Duration) error {
 		}
 	}
 
+	tell(errs, gone)
 	l.mu.Lock()
 	told := l.holder != c // a message is on its way; a nudge would cost one attempt more
 	c.retire(over)

@@ -33,6 +33,7 @@ type Session struct {
 	fair     fairQueue
 	record   record
 	notes    notifier
+	waiters  atomic.Int64 // callers that Trace was told wait
 	requests requests
 	spare    sync.Pool // of acquisitions, of this session: see New
 	life     life
@@ -93,7 +94,8 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now(), requests: requests{client: idgen.Request()}}
 	s.deployment = deployment{
 		client: client, cluster: client.Mode() == rueidis.ClientModeCluster, conn: opt.Connection,
-		hub: pubsub.NewHub(client, pubsub.Logger(slog.New(noteHandler{s, cfg.Logger.Handler()})), pubsub.RefusalRetry(refusalRetry)),
+		hub: pubsub.NewHub(client, pubsub.Logger(slog.New(noteHandler{s, cfg.Logger.Handler()})),
+			pubsub.RefusalRetry(refusalRetry), pubsub.Watch(s.subscriptionChanged)),
 	}
 	if s.conn == nil {
 		s.conn = script.NewConnection()

@@ -256,6 +256,7 @@ func (a *acquisition) listen() {
 		name := a.prim.Names().Name()
 		l.s.notify(func() {
 			l.s.cfg.Logger.Debug("relock: no subscription, polling instead", "name", name, "error", err)
+			l.s.cfg.Trace.subscription(Subscription{State: SubscriptionPolling, Err: err})
 		})
 		a.backOff(a.tries.unheard, l.s.cfg.PollFloor)
 		a.tries.unheard++

@@ -180,16 +180,16 @@ func (e *env) session(t testing.TB, cfg rlock.Config) *side {
 	t.Helper()
 	s := &side{refused: map[string]int{}, waiting: map[string]int{}}
 	cfg.Trace = &rlock.Trace{
-		Attempt: func(name, _ string, granted bool, err error) {
-			if !granted && err == nil {
+		Attempt: func(e rlock.Attempt) {
+			if !e.Granted && e.Err == nil {
 				s.mu.Lock()
-				s.refused[name]++
+				s.refused[e.Name]++
 				s.mu.Unlock()
 			}
 		},
-		Waiting: func(name, _ string) {
+		Waiting: func(_ context.Context, e rlock.Waiting) {
 			s.mu.Lock()
-			s.waiting[name]++
+			s.waiting[e.Name]++
 			s.mu.Unlock()
 		},
 	}

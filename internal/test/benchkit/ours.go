@@ -77,7 +77,7 @@ func ours(name string, reads, readers int, sides func(s *rlock.Session, name str
 		Open: func(ctx context.Context, env Env) (*Handle, error) {
 			cfg := rlock.Config{}
 			if env.Waiting != nil {
-				cfg.Trace = &rlock.Trace{Waiting: func(string, string) { env.Waiting() }}
+				cfg.Trace = &rlock.Trace{Waiting: func(context.Context, rlock.Waiting) { env.Waiting() }}
 			}
 			ses, err := rlock.Dial(ctx, Option(env.Addr), cfg)
 			if err != nil {

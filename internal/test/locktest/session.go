@@ -146,7 +146,7 @@ func Sent(p *faulttest.Proxy, match func(cmd []string) bool) (n int) {
 // Waiting returns a Trace that tells of each Lock that begins to wait.
 func Waiting() (*rlock.Trace, <-chan struct{}) {
 	c := make(chan struct{}, 10000)
-	return &rlock.Trace{Waiting: func(string, string) { c <- struct{}{} }}, c
+	return &rlock.Trace{Waiting: func(context.Context, rlock.Waiting) { c <- struct{}{} }}, c
 }
 
 // A Late is a command that was sent and did not arrive: the test delivers it when it likes.

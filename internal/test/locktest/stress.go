@@ -69,10 +69,10 @@ func (st Stress) Run(t *testing.T) {
 		var handed atomic.Int64
 		cfg := st.Config
 		cfg.Trace = &rlock.Trace{
-			Lost: func(name, owner, reason string) {
-				t.Errorf("%s: %s was lost: %s", name, owner, reason)
+			Lost: func(e rlock.Lost) {
+				t.Errorf("%s: %s was lost: %s", e.Name, e.Owner, e.Reason)
 			},
-			HandedOver: func(string, string, string) { handed.Add(1) },
+			HandedOver: func(rlock.HandedOver) { handed.Add(1) },
 		}
 		var sessions []*rlock.Session
 		for i := range sessionCount { // off, the default, and few, side by side

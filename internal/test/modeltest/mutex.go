@@ -180,10 +180,10 @@ func NewMutex(w *World, kind MutexKind) *Mutex {
 		w.Keep = append(w.Keep, "redisson_lock_token:{"+kind.Key+"}")
 	}
 	m := &Mutex{w: w, kind: kind, queue: newQueue(), handed: map[string]bool{}, learnt: map[*Seat]time.Time{}}
-	w.Config.Trace = &rlock.Trace{HandedOver: func(_, owner, _ string) {
+	w.Config.Trace = &rlock.Trace{HandedOver: func(e rlock.HandedOver) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.handed[owner] = true
+		m.handed[e.Owner] = true
 		if m.kind.HandedOver != nil {
 			m.kind.HandedOver()
 		}

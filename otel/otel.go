@@ -1,0 +1,216 @@
+package otel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	global "go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"relock/rlock"
+)
+
+// scope is the name of the meter and of the tracer.
+const scope = "relock/otel"
+
+// The keys of the attributes.
+const (
+	keyKind    = attribute.Key("relock.lock.kind")
+	keyName    = attribute.Key("relock.lock.name")
+	keyNested  = attribute.Key("relock.nested")
+	keyOutcome = attribute.Key("relock.acquire.outcome")
+	keyGrant   = attribute.Key("relock.acquire.grant")
+	keyAttempt = attribute.Key("relock.attempt.result")
+	keyEnd     = attribute.Key("relock.hold.end")
+	keyResult  = attribute.Key("relock.result")
+	keyState   = attribute.Key("relock.subscription.state")
+)
+
+// Option adjusts what [New] returns.
+type Option func(*recorder)
+
+// WithMeterProvider sets where metrics go. Default: the global provider.
+func WithMeterProvider(p metric.MeterProvider) Option {
+	return func(r *recorder) { r.meters = p }
+}
+
+// WithTracerProvider sets where spans go. Default: the global provider.
+func WithTracerProvider(p trace.TracerProvider) Option {
+	return func(r *recorder) { r.tracers = p }
+}
+
+// WithLockName adds the attribute relock.lock.name to metrics and spans, with the value that
+// name returns for the name of a lock; none for "". Return few different values: each makes
+// time series of its own. By default names are not recorded. It is called in lock operations,
+// by many goroutines, and must be quick.
+func WithLockName(name func(lock string) string) Option {
+	return func(r *recorder) { r.name = name }
+}
+
+// New returns hooks for Config.Trace. It does no I/O. Errors: a nil provider or function, and
+// those of the provider's instruments.
+func New(opts ...Option) (*rlock.Trace, error) {
+	r := &recorder{meters: global.GetMeterProvider(), tracers: global.GetTracerProvider(), name: func(string) string { return "" }}
+	for _, o := range opts {
+		if o == nil {
+			return nil, errors.New("relock/otel: an option is nil")
+		}
+		o(r)
+	}
+	switch {
+	case r.meters == nil:
+		return nil, errors.New("relock/otel: WithMeterProvider(nil): a metric.MeterProvider is needed")
+	case r.tracers == nil:
+		return nil, errors.New("relock/otel: WithTracerProvider(nil): a trace.TracerProvider is needed")
+	case r.name == nil:
+		return nil, errors.New("relock/otel: WithLockName(nil): leave the option out to record no names")
+	}
+	r.tracer = r.tracers.Tracer(scope)
+	var err error
+	if r.instruments, err = newInstruments(r.meters.Meter(scope)); err != nil {
+		return nil, fmt.Errorf("relock/otel: %w", err)
+	}
+	for _, s := range []rlock.SubscriptionState{rlock.SubscriptionConnected, rlock.SubscriptionLost,
+		rlock.SubscriptionClosed, rlock.SubscriptionRefused, rlock.SubscriptionPolling} {
+		r.events.Add(context.Background(), 0, set(keyState.String(string(s))))
+	}
+	return r.trace(), nil
+}
+
+// A recorder records what the hooks are told.
+type recorder struct {
+	meters  metric.MeterProvider
+	tracers trace.TracerProvider
+	tracer  trace.Tracer
+	name    func(string) string
+	seen    sync.Map // of the locks whose losses have a time series
+	instruments
+}
+
+func (r *recorder) trace() *rlock.Trace {
+	return &rlock.Trace{
+		AcquireStart: r.acquireStart, Waiting: r.waiting, AcquireEnd: r.acquireEnd,
+		HoldStart: r.holdStart, HoldEnd: r.holdEnd,
+		ReleaseStart: r.releaseStart, ReleaseEnd: r.releaseEnd,
+		Attempt: r.attempt, Renewed: r.renewed, Subscription: r.subscription,
+	}
+}
+
+// about returns the attributes of a lock, and more.
+func (r *recorder) about(name, kind string, more ...attribute.KeyValue) []attribute.KeyValue {
+	all := append(make([]attribute.KeyValue, 0, 6), keyKind.String(kind))
+	if n := r.name(name); n != "" {
+		all = append(all, keyName.String(n))
+	}
+	return append(all, more...)
+}
+
+func set(kv ...attribute.KeyValue) metric.MeasurementOption { return metric.WithAttributes(kv...) }
+
+func result(err error) attribute.KeyValue {
+	if err != nil {
+		return keyResult.String("error")
+	}
+	return keyResult.String("ok")
+}
+
+func (r *recorder) acquireStart(ctx context.Context, e rlock.AcquireStart) context.Context {
+	ctx, _ = r.tracer.Start(ctx, "relock acquire", trace.WithAttributes(r.about(e.Name, e.Kind)...))
+	return ctx
+}
+
+func (r *recorder) waiting(ctx context.Context, e rlock.Waiting) {
+	trace.SpanFromContext(ctx).AddEvent("waiting")
+	r.waiters.Add(ctx, 1, set(r.about(e.Name, e.Kind)...))
+}
+
+func (r *recorder) acquireEnd(ctx context.Context, e rlock.AcquireEnd) {
+	if e.Waited {
+		r.waiters.Add(ctx, -1, set(r.about(e.Name, e.Kind)...))
+	}
+	about := r.about(e.Name, e.Kind, keyOutcome.String(string(e.Outcome)), keyNested.Bool(e.Nested))
+	if e.Grant != "" {
+		about = append(about, keyGrant.String(string(e.Grant)))
+	}
+	attributes := set(about...)
+	r.acquires.Add(ctx, 1, attributes)
+	r.acquiring.Record(ctx, e.Wait.Seconds(), attributes)
+	failed := e.Outcome == rlock.OutcomeUnavailable || e.Outcome == rlock.OutcomeFailed
+	endSpan(ctx, e.Err, failed, about[1:]...)
+}
+
+// endSpan ends the span in ctx; failed says that err is an error and no ordinary outcome.
+func endSpan(ctx context.Context, err error, failed bool, about ...attribute.KeyValue) {
+	span := trace.SpanFromContext(ctx)
+	span.SetAttributes(about...)
+	if failed {
+		span.RecordError(err)
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.End()
+}
+
+func (r *recorder) holdStart(ctx context.Context, e rlock.HoldStart) context.Context {
+	about := r.about(e.Name, e.Kind)
+	// A counter that appears with its first count hides that count from rates.
+	all := attribute.NewSet(about...)
+	key := all.Equivalent()
+	if _, seen := r.seen.LoadOrStore(key, true); !seen {
+		r.lost.Add(ctx, 0, set(about...))
+	}
+	r.holds.Add(ctx, 1, set(append(about, keyNested.Bool(e.Nested))...))
+	return ctx
+}
+
+func (r *recorder) holdEnd(ctx context.Context, e rlock.HoldEnd) {
+	about := r.about(e.Name, e.Kind)
+	if e.Reason == rlock.HoldLost {
+		r.lost.Add(ctx, 1, set(about...))
+	}
+	about = append(about, keyNested.Bool(e.Nested))
+	r.holds.Add(ctx, -1, set(about...))
+	r.holding.Record(ctx, e.Held.Seconds(), set(append(about, keyEnd.String(string(e.Reason)))...))
+}
+
+func (r *recorder) releaseStart(ctx context.Context, e rlock.ReleaseStart) context.Context {
+	ctx, _ = r.tracer.Start(ctx, "relock release", trace.WithAttributes(r.about(e.Name, e.Kind)...))
+	return ctx
+}
+
+func (r *recorder) releaseEnd(ctx context.Context, e rlock.ReleaseEnd) {
+	r.releasing.Record(ctx, e.Took.Seconds(), set(r.about(e.Name, e.Kind, result(e.Err))...))
+	endSpan(ctx, e.Err, e.Err != nil)
+}
+
+func (r *recorder) attempt(e rlock.Attempt) {
+	what := "refused"
+	switch {
+	case e.Err != nil:
+		what = "error"
+	case e.Granted:
+		what = "granted"
+	}
+	r.attempts.Add(context.Background(), 1, set(r.about(e.Name, e.Kind, keyAttempt.String(what))...))
+}
+
+func (r *recorder) renewed(e rlock.Renewed) {
+	ctx, attributes := context.Background(), set(result(e.Err))
+	r.renewals.Add(ctx, int64(e.Claims), attributes)
+	r.renewing.Record(ctx, e.Took.Seconds(), attributes)
+}
+
+func (r *recorder) subscription(e rlock.Subscription) {
+	ctx := context.Background()
+	switch e.State {
+	case rlock.SubscriptionConnected:
+		r.connections.Add(ctx, 1)
+	case rlock.SubscriptionLost, rlock.SubscriptionClosed:
+		r.connections.Add(ctx, -1)
+	}
+	r.events.Add(ctx, 1, set(keyState.String(string(e.State))))
+}

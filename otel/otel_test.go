@@ -1,0 +1,351 @@
+package otel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"relock/otel"
+	"relock/relocktest"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// A stage is an embedded Redis, a session with the hooks, and what they have recorded.
+type stage struct {
+	t      *testing.T
+	redis  *relocktest.Redis
+	ses    *rlock.Session
+	reader *metric.ManualReader
+	spans  *tracetest.SpanRecorder
+	tracer *sdktrace.TracerProvider
+}
+
+func newStage(t *testing.T, cfg rlock.Config, opts ...otel.Option) *stage {
+	s := &stage{t: t, redis: relocktest.Start(t), reader: metric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
+	s.tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans))
+	opts = append(opts, otel.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(s.reader))), otel.WithTracerProvider(s.tracer))
+	trace, err := otel.New(opts...)
+	must(t, err)
+	cfg.Trace = trace
+	s.ses = s.redis.Session(t, cfg)
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// numbers returns each counter and gauge with its attributes, and the count of each histogram,
+// as far as they are not 0.
+func (s *stage) numbers() map[string]int64 {
+	s.t.Helper()
+	var rm metricdata.ResourceMetrics
+	must(s.t, s.reader.Collect(context.Background(), &rm))
+	all := map[string]int64{}
+	add := func(name string, attrs attribute.Set, n int64) {
+		if n != 0 {
+			all[name+"{"+attrs.Encoded(attribute.DefaultEncoder())+"}"] += n
+		}
+	}
+	for _, scope := range rm.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			switch d := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range d.DataPoints {
+					add(m.Name, p.Attributes, p.Value)
+				}
+			case metricdata.Histogram[float64]:
+				for _, p := range d.DataPoints {
+					add(m.Name, p.Attributes, int64(p.Count))
+				}
+			default:
+				s.t.Errorf("%s is a %T", m.Name, d)
+			}
+		}
+	}
+	return all
+}
+
+// sum returns the sum over a histogram's seconds.
+func (s *stage) sum(name string) (sum float64) {
+	var rm metricdata.ResourceMetrics
+	must(s.t, s.reader.Collect(context.Background(), &rm))
+	for _, m := range rm.ScopeMetrics[0].Metrics {
+		if h, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == name {
+			for _, p := range h.DataPoints {
+				sum += p.Sum
+			}
+		}
+	}
+	return sum
+}
+
+// is checks all numbers, but those of the metrics in except.
+func (s *stage) is(want map[string]int64, except ...string) {
+	s.t.Helper()
+	var lines []string
+	got := s.numbers()
+	for k, n := range got {
+		skip := false
+		for _, e := range except {
+			skip = skip || strings.HasPrefix(k, e+"{")
+		}
+		if !skip && want[k] != n {
+			lines = append(lines, fmt.Sprintf("%s is %d, want %d", k, n, want[k]))
+		}
+	}
+	for k, n := range want {
+		if got[k] != n && got[k] == 0 {
+			lines = append(lines, fmt.Sprintf("%s is 0, want %d", k, n))
+		}
+	}
+	sort.Strings(lines)
+	for _, l := range lines {
+		s.t.Error(l)
+	}
+}
+
+// until waits for something that happens in the background.
+func until(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}
+
+const mutex = "relock.lock.kind=mutex"
+
+func TestOneLock(t *testing.T) {
+	s := newStage(t, rlock.Config{})
+	m := rlock.New(s.ses, "job")
+	ctx, h, err := m.Lock(t.Context())
+	must(t, err)
+	_, in, err := m.Lock(ctx)
+	must(t, err)
+	s.is(map[string]int64{
+		"relock.acquires{relock.acquire.grant=redis,relock.acquire.outcome=acquired," + mutex + ",relock.nested=false}":         1,
+		"relock.acquires{relock.acquire.grant=redis,relock.acquire.outcome=acquired," + mutex + ",relock.nested=true}":          1,
+		"relock.acquire.duration{relock.acquire.grant=redis,relock.acquire.outcome=acquired," + mutex + ",relock.nested=false}": 1,
+		"relock.acquire.duration{relock.acquire.grant=redis,relock.acquire.outcome=acquired," + mutex + ",relock.nested=true}":  1,
+		"relock.attempts{relock.attempt.result=granted," + mutex + "}":                                                          2,
+		"relock.holds{" + mutex + ",relock.nested=false}":                                                                       1,
+		"relock.holds{" + mutex + ",relock.nested=true}":                                                                        1,
+		"relock.subscription.connections{}":                                                                                     1,
+		"relock.subscription.events{relock.subscription.state=connected}":                                                       1,
+	})
+	must(t, in.Unlock())
+	must(t, h.Unlock())
+	must(t, s.ses.Close())
+	s.is(map[string]int64{
+		"relock.hold.duration{relock.hold.end=released," + mutex + ",relock.nested=false}": 1,
+		"relock.hold.duration{relock.hold.end=released," + mutex + ",relock.nested=true}":  1,
+		"relock.release.duration{" + mutex + ",relock.result=ok}":                          2,
+		"relock.subscription.events{relock.subscription.state=connected}":                  1,
+		"relock.subscription.events{relock.subscription.state=closed}":                     1,
+	}, "relock.acquires", "relock.acquire.duration", "relock.attempts")
+}
+
+// Callers that wait are counted while they wait, and their calls however they end.
+func TestWaiters(t *testing.T) {
+	s := newStage(t, rlock.Config{})
+	holder := s.redis.Session(t, rlock.Config{})
+	_, h, err := rlock.New(holder, "job").Lock(t.Context())
+	must(t, err)
+	m := rlock.New(s.ses, "job")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	lock := func(opts ...rlock.LockOption) {
+		_, _, err := m.Lock(ctx, opts...)
+		done <- err
+	}
+	go lock()
+	go lock()
+	s.redis.AwaitWaiters(t, "job", 2)
+	if n := s.numbers()["relock.waiters{"+mutex+"}"]; n != 2 {
+		t.Errorf("%d waiters, want 2", n)
+	}
+	cancel()
+	for range 2 {
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	if _, _, err := m.TryLock(t.Context()); !errors.Is(err, rlock.ErrNotAcquired) {
+		t.Error(err)
+	}
+	if _, _, err := m.Lock(t.Context(), rlock.Wait(30*time.Millisecond)); !errors.Is(err, rlock.ErrNotAcquired) {
+		t.Error(err)
+	}
+	must(t, h.Unlock())
+	want := map[string]int64{}
+	for outcome, n := range map[string]int64{"cancelled": 2, "refused": 1, "timeout": 1} {
+		want["relock.acquires{relock.acquire.outcome="+outcome+","+mutex+",relock.nested=false}"] = n
+		want["relock.acquire.duration{relock.acquire.outcome="+outcome+","+mutex+",relock.nested=false}"] = n
+	}
+	want["relock.subscription.connections{}"] = 1
+	s.is(want, "relock.attempts", "relock.subscription.events")
+	if got := s.sum("relock.acquire.duration"); got < 0.03 {
+		t.Errorf("the waits add up to %v s, and one was 30 ms", got)
+	}
+}
+
+// However holds end, they are counted once, by reason; lost ones apart.
+func TestHolds(t *testing.T) {
+	s := newStage(t, rlock.Config{Lease: 300 * time.Millisecond})
+	lock := func(name string, opts ...rlock.LockOption) (context.Context, *rlock.Hold, *rlock.Mutex) {
+		m := rlock.New(s.ses, name)
+		ctx, h, err := m.Lock(t.Context(), opts...)
+		must(t, err)
+		return ctx, h, m
+	}
+	lost, h, m := lock("lost")
+	s.redis.Lose(t, m)
+	<-lost.Done()
+	if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) { // which does not count again
+		t.Error(err)
+	}
+	expired, _, _ := lock("expired", rlock.Lease(50*time.Millisecond))
+	<-expired.Done()
+	_, abandoned, _ := lock("abandoned")
+	must(t, abandoned.Abandon())
+	lock("closed")
+	defer func() { t.Log(s.numbers()) }()
+	until(t, "a renewal", func() bool { return s.numbers()["relock.renewals{relock.result=ok}"] > 0 })
+	reads := rwlock.New(s.ses, "rw")
+	_, r, err := reads.RLock(t.Context())
+	must(t, err)
+	if n := s.numbers()["relock.holds{relock.lock.kind=read,relock.nested=false}"]; n != 1 {
+		t.Errorf("%d reads are held, want 1", n)
+	}
+	must(t, r.Unlock())
+	must(t, s.ses.Close())
+	s.is(map[string]int64{
+		"relock.hold.duration{relock.hold.end=lost," + mutex + ",relock.nested=false}":             1,
+		"relock.hold.duration{relock.hold.end=expired," + mutex + ",relock.nested=false}":          1,
+		"relock.hold.duration{relock.hold.end=abandoned," + mutex + ",relock.nested=false}":        1,
+		"relock.hold.duration{relock.hold.end=closed," + mutex + ",relock.nested=false}":           1,
+		"relock.hold.duration{relock.hold.end=released,relock.lock.kind=read,relock.nested=false}": 1,
+		"relock.hold.lost{" + mutex + "}":                                                          1,
+		"relock.release.duration{relock.lock.kind=read,relock.result=ok}":                          1,
+		"relock.subscription.events{relock.subscription.state=connected}":                          1,
+		"relock.subscription.events{relock.subscription.state=closed}":                             1,
+	}, "relock.acquires", "relock.acquire.duration", "relock.attempts", "relock.renewals", "relock.renewal.duration")
+}
+
+// An outage is told from contention, in numbers and in spans.
+func TestUnavailable(t *testing.T) {
+	s := newStage(t, rlock.Config{})
+	s.redis.Refuse("LOADING Redis is loading the dataset in memory")
+	_, _, err := rlock.New(s.ses, "job").TryLock(t.Context())
+	if !errors.Is(err, rlock.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	s.redis.Refuse("")
+	numbers := s.numbers()
+	if n := numbers["relock.acquires{relock.acquire.outcome=unavailable,"+mutex+",relock.nested=false}"]; n != 1 {
+		t.Errorf("%d calls found Redis unavailable: %v", n, numbers)
+	}
+	if n := numbers["relock.attempts{relock.attempt.result=error,"+mutex+"}"]; n == 0 {
+		t.Error("no attempt has failed")
+	}
+	spans := s.spans.Ended()
+	if len(spans) != 1 || spans[0].Status().Code != codes.Error {
+		t.Errorf("%d spans, want one with an error", len(spans))
+	}
+}
+
+func TestSpans(t *testing.T) {
+	s := newStage(t, rlock.Config{}, otel.WithLockName(func(string) string { return "some" }))
+	ctx, root := s.tracer.Tracer("test").Start(t.Context(), "request")
+	_, h, err := rlock.New(s.ses, "job").Lock(ctx)
+	must(t, err)
+	_, _, err = rlock.New(s.ses, "job").TryLock(ctx)
+	if !errors.Is(err, rlock.ErrNotAcquired) {
+		t.Fatal(err)
+	}
+	must(t, h.Unlock())
+	root.End()
+	var got []string
+	for _, span := range s.spans.Ended() {
+		if span.Name() != "request" && span.Parent().SpanID() != root.SpanContext().SpanID() {
+			t.Errorf("%s is no child of the request", span.Name())
+		}
+		line := span.Name() + " " + span.Status().Code.String()
+		for _, a := range span.Attributes() {
+			line += " " + string(a.Key) + "=" + a.Value.Emit()
+		}
+		got = append(got, line)
+	}
+	const about = " relock.lock.kind=mutex relock.lock.name=some"
+	want := []string{
+		"relock acquire Unset" + about + " relock.acquire.outcome=acquired relock.nested=false relock.acquire.grant=redis",
+		"relock acquire Unset" + about + " relock.acquire.outcome=refused relock.nested=false",
+		"relock release Unset" + about,
+		"request Unset",
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// The names of locks are recorded only as the user's function says.
+func TestLockName(t *testing.T) {
+	use := func(s *stage) (names int) {
+		for _, name := range []string{"order:1", "order:2", "other"} {
+			_, h, err := rlock.New(s.ses, name).Lock(t.Context())
+			must(t, err)
+			must(t, h.Unlock())
+		}
+		for k := range s.numbers() {
+			if strings.Contains(k, "relock.lock.name") {
+				names++
+				if !strings.Contains(k, "relock.lock.name=order") {
+					t.Errorf("the name is not the one given: %s", k)
+				}
+			}
+		}
+		return names
+	}
+	if n := use(newStage(t, rlock.Config{})); n != 0 {
+		t.Errorf("%d metrics have a name although none was asked for", n)
+	}
+	byClass := otel.WithLockName(func(name string) string {
+		class, _, numbered := strings.Cut(name, ":")
+		if !numbered {
+			return ""
+		}
+		return class
+	})
+	if n := use(newStage(t, rlock.Config{}, byClass)); n == 0 {
+		t.Error("no metric has a name")
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	for want, opt := range map[string]otel.Option{
+		"option is nil":     nil,
+		"WithMeterProvider": otel.WithMeterProvider(nil), "WithTracerProvider": otel.WithTracerProvider(nil),
+		"WithLockName": otel.WithLockName(nil),
+	} {
+		if trace, err := otel.New(opt); err == nil || trace != nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("New: %v, want an error about %s", err, want)
+		}
+	}
+}
