@@ -44,17 +44,34 @@ func overtaken(served []int) (n int) {
 
 // showFair has the same customers served under a fair lock and under a plain one.
 func showFair(ctx context.Context, redis *demo.Redis) (o serviceOrder, err error) {
-	o.fair, err = serve(ctx, redis, func(s *rlock.Session) *rlock.Mutex { return fairlock.New(s, "fair").Mutex })
+	o.fair, err = serve(ctx, redis, func(s *rlock.Session) *rlock.Mutex { return fairlock.New(s, "fair").Mutex }, queued)
 	if err != nil {
 		return o, err
 	}
-	o.plain, err = serve(ctx, redis, func(s *rlock.Session) *rlock.Mutex { return rlock.New(s, "plain") })
+	o.plain, err = serve(ctx, redis, func(s *rlock.Session) *rlock.Mutex { return rlock.New(s, "plain") }, nil)
 	return o, err
 }
 
+// queued returns when so many customers stand in the fair lock's queue: what Waiters counts has
+// its position there.
+func queued(ctx context.Context, s *rlock.Session, customers int) error {
+	for {
+		n, err := fairlock.New(s, "fair").Waiters(ctx)
+		if err != nil || n >= customers {
+			return err
+		}
+		if err := pause(ctx, time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
 // serve lets customers queue up one by one, each at another service than the one before,
-// while the shop is still closed, and returns the order in which they are served.
-func serve(ctx context.Context, redis *demo.Redis, lock func(*rlock.Session) *rlock.Mutex) (served []int, err error) {
+// while the shop is still closed, and returns the order in which they are served. The next
+// customer comes when inLine says that those before wait, or, without it, when they have begun
+// to wait.
+func serve(ctx context.Context, redis *demo.Redis, lock func(*rlock.Session) *rlock.Mutex,
+	inLine func(context.Context, *rlock.Session, int) error) (served []int, err error) {
 	came := make(chan struct{}, customers)
 	sessions, closeAll, err := openServices(ctx, redis, services, rlock.Config{
 		Trace: &rlock.Trace{Waiting: func(context.Context, rlock.Waiting) { came <- struct{}{} }},
@@ -69,7 +86,7 @@ func serve(ctx context.Context, redis *demo.Redis, lock func(*rlock.Session) *rl
 	}
 
 	var wg sync.WaitGroup
-	var failed error
+	var failed, early error
 	for i := range customers {
 		wg.Go(func() {
 			e := lock(sessions[i%services]).Do(ctx, func(ctx context.Context) error {
@@ -81,13 +98,16 @@ func serve(ctx context.Context, redis *demo.Redis, lock func(*rlock.Session) *rl
 			}
 		})
 		select {
-		case <-came: // it stands in the queue
+		case <-came:
 		case <-ctx.Done():
+		}
+		if inLine != nil {
+			early = errors.Join(early, inLine(ctx, sessions[0], i+1))
 		}
 	}
 	err = shop.Unlock()
 	wg.Wait()
-	return served, errors.Join(err, failed)
+	return served, errors.Join(err, failed, early)
 }
 
 // pause is the work that is done under a lock.
