@@ -280,14 +280,20 @@ func TestTryLockDoesNotOvertakeGatheredWaiters(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		a := dial(t, s, silent())
-		b, proxy := dialProxy(t, s, silent())
+		client := &lateClient{Client: s.Client(t)}
+		b, err := rlock.NewSession(ctx, client, silent())
+		must(t, err)
+		t.Cleanup(func() { _ = b.Close() })
 		first := lock(t, ctx, fairlock.New(a, "x"))
-		seen, release := proxy.HoldRequest(runs("acquire"))
+		seen, release := client.hold(runs("acquire"))
+		defer release()
 		next := goLock(ctx, fairlock.New(b, "x"))
-		locktest.Get(t, seen, patience, "the waiter's call is on its way")
-		unlock(t, first) // free, and Redis knows of nobody
-		_, _, err := fairlock.New(b, "x").TryLock(ctx)
+		locktest.Get(t, seen, patience, "the waiter's call is about to be written")
+		unlock(t, first) // free, and Redis knows of no waiter
+		_, _, err = fairlock.New(b, "x").TryLock(ctx)
 		is(t, "TryLock before a waiter", err, rlock.ErrNotAcquired)
+		_, _, err = fairlock.New(b, "x").TryLock(rlock.WithOwner(ctx, "me"))
+		is(t, "TryLock by name before a waiter", err, rlock.ErrNotAcquired)
 		release()
 		unlock(t, granted(t, next, patience, "the waiter"))
 		nothingLeft(t, s)
