@@ -75,6 +75,9 @@ func (a *acquisition) round() (g grant, err error, done bool) {
 	case err == nil && g.status == granted:
 		return g, nil, true
 	case err == nil && g.status == forGood:
+		if a.prim.Kind().Permits { // it is more than the limit, and so may others behind it be
+			a.heardLimit(grant{sized: true, limit: g.value})
+		}
 		return g, g.never(a.prim), true
 	case err == nil:
 		if b := l.waiting(); l.queue.Front() == a {
