@@ -289,7 +289,7 @@ func TestSpans(t *testing.T) {
 		}
 		line := span.Name() + " " + span.Status().Code.String()
 		for _, a := range span.Attributes() {
-			line += " " + string(a.Key) + "=" + a.Value.Emit()
+			line += " " + string(a.Key) + "=" + a.Value.String()
 		}
 		got = append(got, line)
 	}

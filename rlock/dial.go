@@ -24,6 +24,14 @@ const connTimeout = 3 * time.Second
 // connection open), one connection to a node, no client-side cache, no ConnLifetime. A
 // connection counts as dead when it was silent for 3 s, unless opt has a ConnWriteTimeout.
 //
+// With one server Dial makes a second connection of the same options, with 8 KiB of buffers: a
+// script goes over it when the session has nothing else on its way, since on a connection of its
+// own it needs no change of goroutine. When that connection breaks, or a context ends a call on
+// it, it is made again in the background, and the other one serves meanwhile. It is left out in
+// Cluster, with Sentinel, with replicas or AuthCredentialsFn in opt, where the session may not
+// subscribe, where DialCtxFn returns no socket, and outside of Unix. A connection more counts
+// towards the server's maxclients; that it cannot be made is no error.
+//
 // Dial blocks until the session is ready or ctx ends. Errors: those of NewSession, ErrConfig
 // also for an address that is a URL and for TLS on one side only, and [ErrUnavailable] when no
 // server can be reached.
@@ -56,13 +64,17 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	}
 	dialing, done := context.WithCancel(ctx)
 	conn := script.NewConnection()
+	direct := script.NewDirect(conn, opt, dialler(opt))
 	opt.DialCtxFn = dialWithin(dialing, opt, conn)
 	client, err := rueidis.NewClient(opt)
 	done()
 	if err != nil {
 		return nil, fmt.Errorf("dial: %w", dialError(ctx, opt, err))
 	}
-	s, err := engine.New(ctx, client, checked, engine.Options{Connection: conn, OwnsClient: true})
+	if client.Mode() != rueidis.ClientModeStandalone {
+		direct = nil
+	}
+	s, err := engine.New(ctx, client, checked, engine.Options{Connection: conn, OwnsClient: true, Direct: direct})
 	if err != nil {
 		client.Close()
 		return nil, err

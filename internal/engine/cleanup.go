@@ -12,7 +12,8 @@ import (
 // abandoned or whose release was not confirmed, and surplus holds. A command is sent until
 // Redis answers, or until the lease that it speaks of is over by itself.
 //
-// On one connection a release runs behind what it releases. After a reconnection it does too:
+// On one connection a release runs behind what it releases. With a direct connection beside it,
+// it waits for that (see script.Direct). After a reconnection it runs behind too:
 // the server reads what was left in the old connection no later than the greeting of the new
 // one. Only a proxy or a healing network can deliver the older command later; then the lock
 // ends one lease later, by itself.

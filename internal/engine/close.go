@@ -56,6 +56,7 @@ func (s *Session) farewell() {
 	go func() {
 		defer close(gone)
 		_ = s.hub.Close()
+		s.run.Close()
 		if s.life.ownsClient {
 			s.client.Close()
 		}

@@ -24,7 +24,7 @@ func (s *Session) told(m pubsub.Message) {
 		s.recheck()
 		return
 	}
-	if s.granted(m.Payload) {
+	if m.Payload == anyoneHere || s.granted(m.Payload) {
 		return
 	}
 	owner, key, ok := parseRevocation(m.Payload)

@@ -69,6 +69,7 @@ type life struct {
 type Options struct {
 	Connection *script.Connection // that the client's dial function tells; nil: none does
 	OwnsClient bool
+	Direct     *script.Direct // nil: there is none
 }
 
 // refusalRetry is how often a refused subscription is tried again: seldom enough that an idle
@@ -124,13 +125,19 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 		s.hub.Close()
 		return nil, fmt.Errorf("new session: %w", err)
 	}
+	var tried <-chan struct{}
+	if opt.Direct != nil && !s.life.silent.Load() {
+		tried = s.run.UseDirect(opt.Direct, s.sameServer)
+	}
 	s.run.Load(ctx)
 	if err := s.begin(ctx); err != nil {
+		s.run.Close()
 		s.life.close()
 		s.life.stop()
 		s.hub.Close()
 		return nil, fmt.Errorf("new session: %w", err)
 	}
+	s.awaitDirect(ctx, tried)
 	sessionIDs.Store(s.id, s)
 	s.life.background.Go(s.watch)
 	return s, nil
@@ -193,6 +200,38 @@ func (s *Session) keepAskingToListen() {
 			return
 		}
 	}
+}
+
+// anyoneHere is what a session tells itself to find out whether it would hear it.
+const anyoneHere = ""
+
+// directPatience is how long New waits for the direct connection, which it can do without.
+const directPatience = 250 * time.Millisecond
+
+// awaitDirect waits a little until the direct connection was tried: the first Lock is to find it.
+func (s *Session) awaitDirect(ctx context.Context, tried <-chan struct{}) {
+	if tried == nil {
+		return
+	}
+	timer := time.NewTimer(directPatience)
+	defer timer.Stop()
+	select {
+	case <-tried:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// sameServer reports whether a client of one connection leads to the server where this session
+// listens, and its own client too: only there does the session's own channel have a listener.
+func (s *Session) sameServer(ctx context.Context, direct rueidis.Client) bool {
+	for _, c := range []rueidis.Client{direct, s.client} {
+		n, err := c.Do(ctx, c.B().Publish().Channel(SessionChannel+s.id).Message(anyoneHere).Build()).AsInt64()
+		if err != nil || n == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // made reports whether New has made the session: the zero Session is of no use.

@@ -45,13 +45,24 @@ func (c *Connection) Life() context.Context { return c.life }
 // connection from then on, and not only once somebody dials.
 func (c *Connection) Watch(conn net.Conn) net.Conn {
 	w := &watched{Conn: conn, of: c}
+	c.add(w)
+	return w
+}
+
+// add has Sever close conn.
+func (c *Connection) add(conn net.Conn) {
 	c.mu.Lock()
-	c.open[w] = struct{}{}
+	c.open[conn] = struct{}{}
 	c.mu.Unlock()
 	if c.life.Err() != nil { // Sever may not have seen it
-		_ = w.Close()
+		_ = conn.Close()
 	}
-	return w
+}
+
+func (c *Connection) remove(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, conn)
 }
 
 // Sever ends all connections, and every dial, at once. Without it rueidis waits for a silent
@@ -85,8 +96,6 @@ func (w *watched) Read(p []byte) (int, error) {
 
 func (w *watched) Close() error {
 	w.of.suspect.Store(true)
-	w.of.mu.Lock()
-	delete(w.of.open, w)
-	w.of.mu.Unlock()
+	w.of.remove(w)
 	return w.Conn.Close()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -15,6 +16,11 @@ type Runner struct {
 	log        *slog.Logger
 	conn       *Connection
 	background *sync.WaitGroup
+
+	direct  *Direct      // nil: there is none
+	flying  atomic.Int64 // commands whose callers wait
+	lost    atomic.Int64 // calls of client that got no answer
+	settled atomic.Int64 // how many of them were sent before one that got an answer
 }
 
 // NewRunner returns a Runner whose goroutines count in background.
@@ -22,20 +28,71 @@ func NewRunner(client rueidis.Client, log *slog.Logger, conn *Connection, backgr
 	return &Runner{client: client, log: log, conn: conn, background: background}
 }
 
+// UseDirect has commands that are alone go over d, as soon as proves finds that the connection
+// leads to the session's server. It must be called before the first Run. The channel is closed
+// when d has connected or failed to.
+func (r *Runner) UseDirect(d *Direct, proves func(context.Context, rueidis.Client) bool) <-chan struct{} {
+	d.proves, d.background = proves, r.background
+	r.direct = d
+	tried := make(chan struct{})
+	d.dialing = true
+	d.background.Go(func() {
+		defer close(tried)
+		d.connect()
+	})
+	return tried
+}
+
+// Close ends the direct connection; the client is the session's.
+func (r *Runner) Close() {
+	if r.direct != nil {
+		r.direct.close()
+	}
+}
+
 // Run sends c once and waits for its reply until ctx ends.
 func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
+	alone := r.flying.Add(1) == 1
+	defer r.flying.Add(-1)
+	if alone && r.direct != nil && !r.conn.suspect.Load() && r.settled.Load() == r.lost.Load() {
+		if res, ok := r.direct.run(ctx, c); ok {
+			if res.Error() != nil {
+				r.heard(res)
+			}
+			return res
+		}
+	}
+	if err := r.direct.wait(ctx, false); err != nil {
+		return rueidis.NewErrorResult(err)
+	}
 	if r.conn.suspect.Load() {
-		return r.Multi(ctx, []Command{c})[0]
+		return r.multi(ctx, []Command{c})[0]
 	}
-	res := r.client.Do(ctx, r.evalsha(c))
-	if res.Error() == nil && !r.conn.suspect.Load() {
-		return res
-	}
+	before := r.lost.Load()
+	res := r.client.Do(ctx, evalsha(r.client, c))
 	if isNoScript(res) {
-		res = r.client.Do(ctx, r.eval(c))
+		res = r.client.Do(ctx, eval(r.client, c))
 	}
-	r.heard(res)
+	r.settle(before, res)
+	if res.Error() != nil || r.conn.suspect.Load() {
+		r.heard(res)
+	}
 	return res
+}
+
+// settle notes whether a call of the client that began when before calls were lost has got an
+// answer: then Redis has executed, or will never, what was sent before it.
+func (r *Runner) settle(before int64, res rueidis.RedisResult) {
+	if res.NonRedisError() != nil {
+		r.lost.Add(1)
+		return
+	}
+	for {
+		now := r.settled.Load()
+		if now >= before || r.settled.CompareAndSwap(now, before) {
+			return
+		}
+	}
 }
 
 // heard notes whether the connection is in order, by an answer or its lack.
@@ -62,6 +119,15 @@ func (r *Runner) heard(res rueidis.RedisResult) {
 // (mux._pipe waits for the one that dials). So as long as the connection is in doubt the
 // call has a goroutine of its own, which may end later than ctx.
 func (r *Runner) Multi(ctx context.Context, cs []Command) []rueidis.RedisResult {
+	r.flying.Add(1)
+	defer r.flying.Add(-1)
+	if err := r.direct.wait(ctx, true); err != nil {
+		return failed(len(cs), err)
+	}
+	return r.multi(ctx, cs)
+}
+
+func (r *Runner) multi(ctx context.Context, cs []Command) []rueidis.RedisResult {
 	if !r.conn.suspect.Load() {
 		return r.send(ctx, cs)
 	}
@@ -71,20 +137,27 @@ func (r *Runner) Multi(ctx context.Context, cs []Command) []rueidis.RedisResult 
 	case results := <-answer:
 		return results
 	case <-ctx.Done():
-		results := make([]rueidis.RedisResult, len(cs))
-		for i := range results {
-			results[i] = rueidis.NewErrorResult(ctx.Err())
-		}
-		return results
+		r.lost.Add(1)
+		return failed(len(cs), ctx.Err())
 	}
+}
+
+func failed(n int, err error) []rueidis.RedisResult {
+	results := make([]rueidis.RedisResult, n)
+	for i := range results {
+		results[i] = rueidis.NewErrorResult(err)
+	}
+	return results
 }
 
 func (r *Runner) send(ctx context.Context, cs []Command) []rueidis.RedisResult {
 	cmds := make(rueidis.Commands, len(cs))
 	for i, c := range cs {
-		cmds[i] = r.evalsha(c)
+		cmds[i] = evalsha(r.client, c)
 	}
+	before := r.lost.Load()
 	results := r.client.DoMulti(ctx, cmds...)
+	r.settle(before, results[len(results)-1])
 	r.heard(results[0])
 	var again []int
 	for i, res := range results {
@@ -97,7 +170,7 @@ func (r *Runner) send(ctx context.Context, cs []Command) []rueidis.RedisResult {
 	}
 	cmds = cmds[:0]
 	for _, i := range again {
-		cmds = append(cmds, r.eval(cs[i]))
+		cmds = append(cmds, eval(r.client, cs[i]))
 	}
 	for j, res := range r.client.DoMulti(ctx, cmds...) {
 		results[again[j]] = res
@@ -105,12 +178,12 @@ func (r *Runner) send(ctx context.Context, cs []Command) []rueidis.RedisResult {
 	return results
 }
 
-func (r *Runner) evalsha(c Command) rueidis.Completed {
-	return r.client.B().Evalsha().Sha1(c.Script.sha).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
+func evalsha(client rueidis.Client, c Command) rueidis.Completed {
+	return client.B().Evalsha().Sha1(c.Script.sha).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
 }
 
-func (r *Runner) eval(c Command) rueidis.Completed {
-	return r.client.B().Eval().Script(c.Script.src).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
+func eval(client rueidis.Client, c Command) rueidis.Completed {
+	return client.B().Eval().Script(c.Script.src).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
 }
 
 func isNoScript(res rueidis.RedisResult) bool {

@@ -1,0 +1,247 @@
+package script
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Direct is a second connection, for the one who is alone: a command is written and its reply
+// read by the goroutine that calls. On a pipelining connection each command costs two changes
+// of goroutine, which is more than all else that the client does for it.
+//
+// Redis executes what comes over two connections in any order, and on one a release runs behind
+// what it releases. To keep that, the direct connection is used only while nothing is on its way
+// over the other, nor may be that was given up; and what is sent over the other waits for a call
+// on the direct one that was given up, until Redis has dealt with it. What may speak of another
+// goroutine's call, as a clean-up does, waits for each.
+type Direct struct {
+	conn *Connection
+	opt  rueidis.ClientOption
+	dial DialFunc
+
+	// set by Runner.UseDirect
+	proves     func(context.Context, rueidis.Client) bool
+	background *sync.WaitGroup
+
+	link atomic.Pointer[link] // nil: none is ready
+	left atomic.Bool          // the call under way was given up
+
+	mu       sync.Mutex    // guards what follows
+	underWay bool          // a call is, or was given up and may still be executed
+	over     chan struct{} // made by wait, closed when underWay ends
+	dialing  bool
+	closed   bool
+	next     time.Time // no dial before
+}
+
+// DialFunc makes a connection, as rueidis.ClientOption.DialCtxFn does.
+type DialFunc func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
+
+const (
+	// dialPause is between two dials at least: a caller whose context ends often costs no more.
+	dialPause = 100 * time.Millisecond
+	// refusedPause is how long a Direct waits after a dial that failed. The other connection
+	// serves meanwhile.
+	refusedPause = 5 * time.Second
+	// leftPatience is for how long what was given up holds others back, if no answer to it comes.
+	// Then the connection is reset: what has not reached Redis by then never does, unless a proxy
+	// delivers it late.
+	leftPatience = 500 * time.Millisecond
+	// provePatience bounds the proof that a connection leads to the session's server.
+	provePatience = time.Second
+)
+
+// NewDirect returns a Direct that will connect to the first address of opt by dial. It returns
+// nil, which stands for none, where opt describes more than one server, or has a client do
+// things of its own on a connection.
+func NewDirect(conn *Connection, opt rueidis.ClientOption, dial DialFunc) *Direct {
+	if !canCheck || opt.Sentinel.MasterSet != "" || opt.Standalone.EnableRedirect ||
+		len(opt.Standalone.ReplicaAddress) > 0 || opt.AuthCredentialsFn != nil {
+		return nil
+	}
+	keepAlive := opt.Dialer.KeepAlive
+	opt.InitAddress, opt.ShuffleInit, opt.ForceSingleClient = opt.InitAddress[:1:1], false, true
+	opt.AlwaysPipelining, opt.DisableRetry, opt.OnInvalidations = false, true, nil
+	opt.Dialer.KeepAlive = -1 // a PING beside a command would make rueidis pipeline for good
+	opt.RingScaleEachConn, opt.ReadBufferEachConn, opt.WriteBufferEachConn = 1, 4<<10, 4<<10
+	return &Direct{conn: conn, opt: opt, dial: func(ctx context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
+		own := *d
+		own.KeepAlive = keepAlive
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(conn.Life(), cancel)()
+		return dial(ctx, addr, &own, tc)
+	}}
+}
+
+// run sends c if a connection is ready; else it sees to one and returns false. The caller has
+// made sure that nothing else is on its way.
+func (d *Direct) run(ctx context.Context, c Command) (res rueidis.RedisResult, ok bool) {
+	l := d.link.Load()
+	switch {
+	case l == nil:
+		d.renew()
+		return res, false
+	case l.doubts != d.conn.Doubts() || !l.alive():
+		d.drop(l)
+		l.end()
+		d.renew()
+		return res, false
+	case ctx.Err() != nil:
+		return rueidis.NewErrorResult(ctx.Err()), true
+	}
+	d.begin()
+	stop := context.AfterFunc(ctx, l.interrupt)
+	// A context without a deadline has rueidis stay synchronous; ConnWriteTimeout is the bound.
+	res = l.do(evalsha(l.client, c))
+	if isNoScript(res) {
+		res = l.do(eval(l.client, c))
+	}
+	broken := res.NonRedisError() != nil
+	if stop() && !broken {
+		d.end()
+		return res, true
+	}
+	d.drop(l)
+	if broken && ctx.Err() != nil {
+		res = rueidis.NewErrorResult(ctx.Err())
+		if !l.dealtWith() {
+			d.leave(l)
+			return res, true
+		}
+	}
+	d.end()
+	l.end()
+	return res, true
+}
+
+func (d *Direct) begin() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.underWay = true
+}
+
+func (d *Direct) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.underWay = false
+	d.left.Store(false)
+	if d.over != nil {
+		close(d.over)
+		d.over = nil
+	}
+}
+
+// leave gives up a call whose context has ended: it is under way until Redis has executed it, or
+// can never.
+func (d *Direct) leave(l *link) {
+	d.left.Store(true)
+	d.background.Go(func() {
+		l.drain(leftPatience)
+		d.end()
+		l.end()
+	})
+}
+
+// wait waits until no call that was given up is under way, or, if each, no call, or ctx ends.
+func (d *Direct) wait(ctx context.Context, each bool) error {
+	if d == nil || !each && !d.left.Load() {
+		return nil
+	}
+	d.mu.Lock()
+	if !d.underWay {
+		d.mu.Unlock()
+		return nil
+	}
+	if d.over == nil {
+		d.over = make(chan struct{})
+	}
+	over := d.over
+	d.mu.Unlock()
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// drop takes l out of use.
+func (d *Direct) drop(l *link) { d.link.CompareAndSwap(l, nil) }
+
+// renew has a connection made in the background, if it is time for one.
+func (d *Direct) renew() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.underWay || d.closed || d.dialing || time.Now().Before(d.next) {
+		return
+	}
+	d.dialing = true
+	d.background.Go(d.connect)
+}
+
+func (d *Direct) connect() {
+	l, err := d.open()
+	d.mu.Lock()
+	d.dialing = false
+	d.next = time.Now().Add(dialPause)
+	if l == nil {
+		d.next = time.Now().Add(refusedPause)
+	}
+	d.closed = d.closed || errors.Is(err, errNoSocket) // nor will the next be one
+	closed := d.closed
+	if l != nil && !closed {
+		d.link.Store(l)
+	}
+	d.mu.Unlock()
+	if l != nil && closed {
+		l.end()
+	}
+}
+
+// open makes a connection and proves that it leads to the session's server. It returns nil if it
+// cannot, and the error of the dial.
+func (d *Direct) open() (*link, error) {
+	l := &link{of: d.conn, doubts: d.conn.Doubts()}
+	opt := d.opt
+	opt.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, tc *tls.Config) (net.Conn, error) {
+		if l.Conn != nil {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: net.ErrClosed} // each link is one connection
+		}
+		conn, err := d.dial(ctx, addr, dialer, tc)
+		if err != nil {
+			return nil, err
+		}
+		return l, l.take(conn)
+	}
+	client, err := rueidis.NewClient(opt)
+	if err != nil {
+		l.end()
+		return nil, err
+	}
+	l.client = client
+	ctx, cancel := context.WithTimeout(d.conn.Life(), provePatience)
+	defer cancel()
+	if !d.proves(ctx, client) || l.doubts != d.conn.Doubts() {
+		l.end()
+		return nil, nil
+	}
+	return l, nil
+}
+
+// close ends the connection for good.
+func (d *Direct) close() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	if l := d.link.Swap(nil); l != nil {
+		l.end()
+	}
+}

@@ -1,0 +1,148 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// link is one direct connection and the client that speaks over it.
+type link struct {
+	net.Conn
+	client rueidis.Client
+	of     *Connection
+	socket net.Conn // under TLS
+	raw    syscall.RawConn
+	doubts uint32 // under which it was proved to lead to the session's server
+
+	answered atomic.Bool // bytes have come since the command was sent
+	torn     atomic.Bool // a write failed, so the command is not whole
+
+	mu          sync.Mutex // guards what follows
+	interrupted bool
+	ended       bool
+}
+
+var errNoSocket = errors.New("script: not a socket, so that nobody can see whether it is alive")
+
+// take makes conn the link's connection.
+func (l *link) take(conn net.Conn) error {
+	l.Conn = conn
+	socket := conn
+	if wrapped, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		socket = wrapped.NetConn() // of TLS
+	}
+	sc, ok := socket.(syscall.Conn)
+	if !ok {
+		_ = conn.Close()
+		return errNoSocket
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		_ = conn.Close()
+		return err
+	}
+	l.socket, l.raw = socket, raw
+	l.of.add(conn)
+	return nil
+}
+
+// alive reports whether the connection is open, and Redis has said nothing unasked, as far as
+// this end knows. It costs a system call.
+func (l *link) alive() bool { return quiet(l.raw) }
+
+// do sends a command and reads its reply.
+func (l *link) do(cmd rueidis.Completed) rueidis.RedisResult {
+	l.answered.Store(false)
+	return l.client.Do(context.Background(), cmd)
+}
+
+// dealtWith reports whether Redis has executed the last command, or never will.
+func (l *link) dealtWith() bool { return l.answered.Load() || l.torn.Load() }
+
+// interrupt ends the call that is under way; rueidis sees a timeout.
+func (l *link) interrupt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.interrupted = true
+	_ = l.Conn.SetDeadline(time.Unix(1, 0))
+}
+
+// SetDeadline is called by rueidis before each command.
+func (l *link) SetDeadline(t time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.interrupted {
+		return nil
+	}
+	return l.Conn.SetDeadline(t)
+}
+
+func (l *link) Read(p []byte) (int, error) {
+	n, err := l.Conn.Read(p)
+	if n > 0 {
+		l.answered.Store(true)
+	}
+	return n, err
+}
+
+func (l *link) Write(p []byte) (int, error) {
+	n, err := l.Conn.Write(p)
+	if err != nil {
+		l.torn.Store(true)
+	}
+	return n, err
+}
+
+// Close is called by rueidis when a call fails. An interrupted one is drained first.
+func (l *link) Close() error {
+	l.mu.Lock()
+	interrupted := l.interrupted
+	l.mu.Unlock()
+	if interrupted {
+		return nil
+	}
+	return l.sever()
+}
+
+// drain waits until Redis has answered what was given up, or at most for patience, and has the
+// connection closed then without sending what is still in its buffer.
+func (l *link) drain(patience time.Duration) {
+	_ = l.Conn.SetReadDeadline(time.Now().Add(patience))
+	var one [1]byte
+	if n, _ := l.Conn.Read(one[:]); n > 0 {
+		return
+	}
+	if tcp, ok := l.socket.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = l.sever()
+}
+
+// end closes the connection and its client.
+func (l *link) end() {
+	if l.Conn == nil {
+		return
+	}
+	_ = l.sever()
+	if l.client != nil {
+		l.client.Close()
+	}
+}
+
+func (l *link) sever() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return nil
+	}
+	l.ended = true
+	l.of.remove(l.Conn)
+	return l.Conn.Close()
+}
