@@ -43,11 +43,14 @@ torture: ## locks amid faults: make torture DURATION=1h SEED=7 TOPOLOGY=standalo
 	cd torture && RELOCK_REQUIRE_REDIS=1 RELOCK_TORTURE_DURATION=$(DURATION) RELOCK_TORTURE_SEED=$(SEED) \
 		RELOCK_TORTURE_TOPOLOGY=$(TOPOLOGY) go test -count=1 -timeout 0 -run 'TestTorture' -v .
 
-interop: ## the locks against the real Redisson (needs redis-server, a JDK from 17 on, and Maven)
+interop: export RELOCK_REDISSON := $(or $(REDISSON),$(RELOCK_REDISSON))
+interop: export RELOCK_REQUIRE_REDIS := 1
+interop: export RELOCK_REQUIRE_JAVA := 1
+interop: ## the locks against the real Redisson, REDISSON=3.50.0 for another version (needs a JDK from 17 on, and Maven)
 	@for tool in redis-server javac mvn; do command -v $$tool >/dev/null || \
 		{ echo "make interop: no $$tool on PATH; it needs redis-server, a JDK (17 or later) and Maven" >&2; exit 1; }; done
-	cd interop/redisson && RELOCK_REQUIRE_REDIS=1 RELOCK_REQUIRE_JAVA=1 go test -count=1 -parallel 8 -run Matrix .
-	cd interop/redisson && RELOCK_REQUIRE_REDIS=1 RELOCK_REQUIRE_JAVA=1 go test -count=1 -run 'Stress|HandOver' -v .
+	cd interop/redisson && go test -count=1 -timeout 30m -parallel 8 -run Matrix .
+	cd interop/redisson && go test -count=1 -run 'Stress|HandOver' -v .
 
 cli: ## the command line, to bin/relock
 	cd cmd/relock && go build -o ../../bin/relock .

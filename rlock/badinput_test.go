@@ -93,12 +93,13 @@ func TestBadConfigNamesTheField(t *testing.T) {
 	client := s.Client(t)
 	ctx := context.Background()
 	for field, cfg := range map[string]rlock.Config{
-		"Lease is -1s":           {Lease: -time.Second},
-		"Lease is 999µs":         {Lease: 999 * time.Microsecond},
-		"ReleaseTimeout is -1ns": {ReleaseTimeout: -1},
-		"PollFloor is -1ns":      {PollFloor: -1},
-		"QueueLease is 1µs":      {QueueLease: time.Microsecond},
-		"HandOverLimit is -2":    {HandOverLimit: -2},
+		"Lease is -1s":             {Lease: -time.Second},
+		"Lease is 999µs":           {Lease: 999 * time.Microsecond},
+		"ReleaseTimeout is -1ns":   {ReleaseTimeout: -1},
+		"PollFloor is -1ns":        {PollFloor: -1},
+		"QueueLease is 1µs":        {QueueLease: time.Microsecond},
+		"RedissonWatchdog is -1ns": {RedissonWatchdog: -1},
+		"HandOverLimit is -2":      {HandOverLimit: -2},
 	} {
 		_, err := rlock.NewSession(ctx, client, cfg)
 		_, err2 := rlock.Dial(ctx, s.Option(), cfg)

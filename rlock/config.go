@@ -9,17 +9,19 @@ import (
 
 // The defaults of Config.
 const (
-	DefaultLease          = 30 * time.Second // Redisson's lockWatchdogTimeout
-	DefaultReleaseTimeout = 5 * time.Second  // leaves room for a Sentinel failover (about 2 s)
-	DefaultPollFloor      = 2 * time.Second  // costs an idle waiter half a command a second
-	DefaultQueueLease     = 5 * time.Second  // a fairlock's waiters send a heartbeat every fifth
+	DefaultLease            = 30 * time.Second // Redisson's lockWatchdogTimeout
+	DefaultReleaseTimeout   = 5 * time.Second  // leaves room for a Sentinel failover (about 2 s)
+	DefaultPollFloor        = 2 * time.Second  // costs an idle waiter half a command a second
+	DefaultQueueLease       = 5 * time.Second  // a fairlock's waiters send a heartbeat every fifth
+	DefaultRedissonWatchdog = 30 * time.Second // Redisson's own default
 )
 
 // The machine has these defaults too; this does not compile if one of them differs.
 var _ = [1]struct{}{}[(DefaultLease-engine.DefaultLease)|
 	(DefaultReleaseTimeout-engine.DefaultReleaseTimeout)|
 	(DefaultPollFloor-engine.DefaultPollFloor)|
-	(DefaultQueueLease-engine.DefaultQueueLease)]
+	(DefaultQueueLease-engine.DefaultQueueLease)|
+	(DefaultRedissonWatchdog-engine.DefaultRedissonWatchdog)]
 
 // Config is how a Session behaves. The zero value is ready for use; a zero field stands for
 // its default. Durations are at least 1 ms, rounded up to whole milliseconds in Redis.
@@ -37,6 +39,14 @@ type Config struct {
 	PollFloor time.Duration
 	// QueueLease is how long a silent waiter of a fairlock keeps its position. Default 5 s.
 	QueueLease time.Duration
+	// RedissonWatchdog is the lockWatchdogTimeout of the Java services that take the same
+	// locks; of several, the shortest. When Redisson unlocks a lock whose owner goes on holding
+	// it here, or renews a reader, it sets the lock's lease to that time. So a hold of a named
+	// owner ([WithOwner]) and a read hold are renewed for at most that time, and trusted for no
+	// longer between two answers of Redis. A hold with a fixed lease ([Lease]) is renewed like
+	// that up to its end. Where no Java takes part it may be as long as Lease. Default 30 s, as
+	// in Redisson.
+	RedissonWatchdog time.Duration
 	// HandOverLimit bounds the hand-overs in memory in a row while other sessions may wait.
 	// Default 0: no bound by number, as many as fit into a time slice of 10 ms. -1 switches
 	// off hand-over, and the read holds that readers of a session share.
@@ -57,6 +67,7 @@ func (c Config) engine() engine.Config {
 	return engine.Config{
 		ID: c.ID, Prefix: c.Prefix,
 		Lease: c.Lease, ReleaseTimeout: c.ReleaseTimeout, PollFloor: c.PollFloor, QueueLease: c.QueueLease,
-		HandOverLimit: c.HandOverLimit, Label: c.Label, Logger: c.Logger, Trace: c.Trace.engine(),
+		RedissonWatchdog: c.RedissonWatchdog,
+		HandOverLimit:    c.HandOverLimit, Label: c.Label, Logger: c.Logger, Trace: c.Trace.engine(),
 	}
 }

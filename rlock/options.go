@@ -31,5 +31,6 @@ func Wait(d time.Duration) LockOption { return engine.Wait(d) }
 // Lease gives one acquisition a fixed lease: the watchdog does not renew it, and the hold
 // ends d after it began, unless [Hold.Extend] moves the end. d is at least 1 ms (else
 // [ErrArgument]). A nested hold with a lease has a context of its own, which ends with that
-// hold. Fixed leases are not handed over.
+// hold. Fixed leases are not handed over. Those that Redisson may cut off, of named owners and of
+// readers, are kept up to their end by renewals, see [Config].RedissonWatchdog.
 func Lease(d time.Duration) LockOption { return engine.Lease(d) }

@@ -217,7 +217,7 @@ func TestHugeDurations(t *testing.T) {
 		t.Errorf("Remaining() = %v", left)
 	}
 	must(t, h.Unlock())
-	for _, cfg := range []rlock.Config{{Lease: huge}, {ReleaseTimeout: huge}, {PollFloor: huge}, {QueueLease: huge}} {
+	for _, cfg := range []rlock.Config{{Lease: huge}, {ReleaseTimeout: huge}, {PollFloor: huge}, {QueueLease: huge}, {RedissonWatchdog: huge}} {
 		if _, err := rlock.Dial(ctx, s.Option(), cfg); !errors.Is(err, rlock.ErrConfig) {
 			t.Errorf("%+v: %v", fmt.Sprint(cfg), err)
 		}

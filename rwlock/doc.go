@@ -46,9 +46,8 @@
 // would deadlock otherwise. If such holds always overlap, no writer enters.
 //
 // Different leases beside Java: Redisson sets the TTL of the whole lock to its own lease at
-// each renewal. Sessions of this library correct it at every third of their lease. If the
-// Java process dies in between, and its lease is shorter than that, they lose their holds, and
-// the sections end with rlock.ErrLost.
+// each renewal. Read holds are trusted for no longer than that, and renewed in time: set
+// Config.RedissonWatchdog to Java's lockWatchdogTimeout if that is not 30 s.
 //
 // Fairness towards Java: Redisson's readers ignore waiting writers, so enough of them can
 // keep a writer out. A Java reader that died is noticed, by its timeout keys, when a writer

@@ -35,11 +35,9 @@ type account struct {
 	// come; the last release of a private owner looks there too.
 	strays [2]bool
 
-	// Fencing tokens that the claim has reserved: the next one to be given out, and how many
-	// are left. reserved is the least number that an attempt ever asked for.
-	token    int64
-	tokens   int
-	reserved int
+	reservation
+
+	stands time.Duration // of an exposed claim: until when Redis may keep the lock
 
 	owing int // lost sections that are not unlocked yet
 
@@ -47,6 +45,14 @@ type account struct {
 	// closed when it is answered or given up.
 	busy bool
 	free chan struct{}
+}
+
+// A reservation is of fencing tokens: the next one to be given out, and how many are left.
+// reserved is the least number that an attempt ever asked for.
+type reservation struct {
+	token    int64
+	tokens   int
+	reserved int
 }
 
 // account returns c.more, made if need be.
@@ -213,5 +219,9 @@ func (c *claim) reserve(highest int64) {
 // over returns when the lock is over in Redis at the latest, should nothing be heard of it any
 // more: a renewal may just be under way.
 func (c *claim) overAt(now time.Duration) time.Duration {
-	return max(now+c.lock.s.cfg.Lease, c.trust+time.Second)
+	at := max(now+c.lock.s.cfg.Lease, c.trust+time.Second)
+	if c.more != nil {
+		at = max(at, c.more.stands+time.Second)
+	}
+	return at
 }

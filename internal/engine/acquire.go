@@ -63,6 +63,7 @@ type request struct {
 	ctx      context.Context
 	opts     lockOptions
 	lease    time.Duration // how long the hold lives without a renewal
+	trusted  time.Duration // how much of the lease no other process cuts off
 	n        int
 	wait     bool
 	foreign  bool   // ctx ends by means of its own
@@ -163,6 +164,7 @@ func (h *Handle) request(ctx context.Context, p Primitive, n int, wait bool, opt
 	case r.opts.lease > 0:
 		r.lease = r.opts.lease
 	}
+	r.expose(s.cfg.RedissonWatchdog)
 	r.wait = wait && !(r.opts.hasWait && r.opts.wait == 0)
 	r.foreign, r.start = foreign(ctx), s.now()
 	switch {

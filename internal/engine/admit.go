@@ -38,10 +38,11 @@ func (a *acquisition) fail(err error) error {
 func (a *acquisition) admit(g grant) *section {
 	l, c, s, k := a.lock, a.claim, a.lock.s, a.prim.Kind()
 	c.state = held
-	c.trust, c.doubts = g.sent+trustIn(a.lease), g.doubts
+	lease := a.lease
 	if g.unconfirmed > 0 {
-		c.trust = g.sent + trustIn(g.unconfirmed)
+		lease = g.unconfirmed
 	}
+	c.confirmed(g.sent, lease, g.doubts)
 	l.hold(c, s.now())
 	x := c.open(a, g.sent)
 	if k.Fenced || g.token > 0 {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/idgen"
 	"relock/internal/script"
 )
 
@@ -46,15 +45,15 @@ func (g grant) never(p Primitive) error {
 var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of", ErrUnavailable)
 
 // tryAcquire runs the acquire script once. An error means that the lock is not known to be
-// held; a grant is one that can still be trusted.
-func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op) (grant, error) {
+// held; a grant is one that can still be trusted, for which it must come within so much time.
+func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op, trusted time.Duration) (grant, error) {
 	g := grant{sent: s.now(), doubts: s.conn.Doubts()}
-	err := s.decode(&g, s.run.Run(ctx, p.Acquire(op)), p, op)
+	err := s.decode(&g, s.run.Run(ctx, p.Acquire(op)), p, op, trusted)
 	return g, err
 }
 
-// decode takes in the answer to an attempt.
-func (s *Session) decode(g *grant, r rueidis.RedisResult, p Primitive, op *Op) error {
+// decode takes in the answer to an attempt, see tryAcquire.
+func (s *Session) decode(g *grant, r rueidis.RedisResult, p Primitive, op *Op, trusted time.Duration) error {
 	var buf [6]int64
 	reply, err := script.Numbers(buf[:0], r)
 	switch {
@@ -75,7 +74,7 @@ func (s *Session) decode(g *grant, r rueidis.RedisResult, p Primitive, op *Op) e
 		g.free, g.limit = reply[4], reply[5]
 	}
 	g.status, g.value, g.token, g.place = reply[0], reply[1], reply[2], reply[3]
-	if g.status == granted && s.now() >= g.sent+trustIn(op.Lease) {
+	if g.status == granted && s.now() >= g.sent+trustIn(trusted) {
 		return errLate
 	}
 	return nil
@@ -92,7 +91,7 @@ func (a *acquisition) ask() (grant, error) {
 	a.traced.attempts++
 	l.unlock()
 	ctx, cancel := a.bounded()
-	g, err := s.tryAcquire(ctx, a.prim, op)
+	g, err := s.tryAcquire(ctx, a.prim, op, a.trusted)
 	if err == nil && g.status == granted && a.ctx.Err() != nil {
 		// The race of the end against the grant is decided for the end.
 		err = notAcquired(contextError(a.ctx), nil)
@@ -147,14 +146,6 @@ func (a *acquisition) identify(m *account) {
 	k := a.prim.Kind()
 	m.ids[k.Side], m.prims[k.Side], m.byIDs = []string{a.lock.s.newID(k)}, a.prim, true
 	m.busy = a.named != ""
-}
-
-// newID returns the id of a hold, or of a request for what is not leased.
-func (s *Session) newID(k *Kind) string {
-	if k.Unleased {
-		return s.requests.begin()
-	}
-	return idgen.Request()
 }
 
 // maxTokens bounds how many fencing tokens one acquisition reserves.

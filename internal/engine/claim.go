@@ -225,7 +225,13 @@ func (c *claim) doubtful() bool { return c.doubts != c.lock.s.conn.Doubts() }
 // confirmed notes that Redis has granted the claim, or renewed it, by a command that was sent
 // at a time.
 func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
-	c.trust = max(c.trust, sent+trustIn(lease))
+	c.trust = max(c.trust, sent+trustIn(c.uncut(lease)))
+	if c.exposed() {
+		// It may not have been when the trust was earned: a writer that takes a read hold too
+		// lets readers of other processes in when it unlocks the write side.
+		c.trust = min(c.trust, c.lock.s.now()+trustIn(c.lock.s.cfg.RedissonWatchdog))
+		c.more.stands = max(c.more.stands, sent+lease)
+	}
 	c.doubts = doubts
 }
 
@@ -233,7 +239,7 @@ func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
 // concerned.
 func (c *claim) entrable(now time.Duration) bool {
 	return c.state == held && !c.bound && c.num != 0 && !c.doubtful() &&
-		c.trust-now >= trustIn(c.lock.s.cfg.Lease)/2 && c.lock.s.cfg.HandOverLimit >= 0
+		c.trust-now >= trustIn(c.uncut(c.lock.s.cfg.Lease))/2 && c.lock.s.cfg.HandOverLimit >= 0
 }
 
 // reschedule tells the watchdog when to look at a held claim again.

@@ -12,24 +12,26 @@ const maxLabel = 200
 
 // The defaults of Config; package rlock documents them.
 const (
-	DefaultLease          = 30 * time.Second
-	DefaultReleaseTimeout = 5 * time.Second
-	DefaultPollFloor      = 2 * time.Second
-	DefaultQueueLease     = 5 * time.Second
+	DefaultLease            = 30 * time.Second
+	DefaultReleaseTimeout   = 5 * time.Second
+	DefaultPollFloor        = 2 * time.Second
+	DefaultQueueLease       = 5 * time.Second
+	DefaultRedissonWatchdog = 30 * time.Second
 )
 
 // Config is how a Session behaves; package rlock documents it.
 type Config struct {
-	ID             string
-	Prefix         string
-	Lease          time.Duration
-	ReleaseTimeout time.Duration
-	PollFloor      time.Duration
-	QueueLease     time.Duration
-	HandOverLimit  int
-	Label          string
-	Logger         *slog.Logger
-	Trace          *Trace
+	ID               string
+	Prefix           string
+	Lease            time.Duration
+	ReleaseTimeout   time.Duration
+	PollFloor        time.Duration
+	QueueLease       time.Duration
+	RedissonWatchdog time.Duration
+	HandOverLimit    int
+	Label            string
+	Logger           *slog.Logger
+	Trace            *Trace
 }
 
 // WithDefaults returns c with its zero fields filled in, or ErrConfig that names the first
@@ -44,6 +46,7 @@ func (c Config) WithDefaults() (Config, error) {
 		{"ReleaseTimeout", &c.ReleaseTimeout, DefaultReleaseTimeout},
 		{"PollFloor", &c.PollFloor, DefaultPollFloor},
 		{"QueueLease", &c.QueueLease, DefaultQueueLease},
+		{"RedissonWatchdog", &c.RedissonWatchdog, DefaultRedissonWatchdog},
 	} {
 		switch {
 		case *f.d == 0:

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"relock/internal/script"
 )
@@ -11,6 +12,8 @@ type call struct {
 	c    *claim
 	op   Op
 	told []chan struct{} // waiters that have left before it was sent
+
+	trusted time.Duration // how much of the lease no other process cuts off
 
 	g   grant
 	err error
@@ -83,7 +86,7 @@ func (l *lock) sendAll() {
 func (s *Session) sendCalls(ctx context.Context, calls []*call) {
 	if len(calls) == 1 {
 		e := calls[0]
-		e.g, e.err = s.tryAcquire(ctx, e.c.prim, &e.op)
+		e.g, e.err = s.tryAcquire(ctx, e.c.prim, &e.op, e.trusted)
 	} else {
 		cmds := make([]script.Command, len(calls))
 		for i, e := range calls {
@@ -92,7 +95,7 @@ func (s *Session) sendCalls(ctx context.Context, calls []*call) {
 		sent := grant{sent: s.now(), doubts: s.conn.Doubts()}
 		for i, r := range s.run.Multi(ctx, cmds) {
 			calls[i].g = sent
-			calls[i].err = s.decode(&calls[i].g, r, calls[i].c.prim, &calls[i].op)
+			calls[i].err = s.decode(&calls[i].g, r, calls[i].c.prim, &calls[i].op, calls[i].trusted)
 		}
 	}
 	s.traceCalls(calls)
@@ -137,7 +140,7 @@ func (l *lock) nextCalls() (calls []*call) {
 func (l *lock) callOf(c *claim) *call {
 	n, r, k := l.line, c.run, c.prim.Kind()
 	at := &Place{Entry: r.entry, Last: r.last, Waiting: r.waiting, Open: r.open}
-	e := &call{c: c, told: r.told, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: l.s.cfg.Lease, Private: c.num != 0, Wait: true, Place: at}}
+	e := &call{c: c, told: r.told, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: c.uncut(l.s.cfg.Lease), Private: c.num != 0, Wait: true, Place: at}}
 	r.told = nil
 	switch r.phase {
 	case gathering:
@@ -159,6 +162,7 @@ func (l *lock) callOf(c *claim) *call {
 	if r.lease > 0 {
 		e.op.Lease = r.lease
 	}
+	e.trusted = c.uncut(e.op.Lease)
 	if c.num == 0 {
 		e.op.ID, e.op.ByIDs = c.more.ids[k.Side][0], true
 	}

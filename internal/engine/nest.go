@@ -202,7 +202,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	}
 	for {
 		a.traced.attempts++
-		g, err = s.tryAcquire(ctx, a.prim, &a.op)
+		g, err = s.tryAcquire(ctx, a.prim, &a.op, a.trusted)
 		s.cfg.Trace.attempt(x.claim, err == nil && g.status == granted, err)
 		a.noteTry(g, err)
 		switch {

@@ -72,9 +72,9 @@ func (s *Session) renewals(claims []*claim) (batches []*renewal, patience time.D
 			continue
 		}
 		patience = min(patience, (c.trust-s.now())/3)
-		key := renewalKey{}
+		key := renewalKey{lease: c.shortfall(s.now())}
 		if c.renewed() && (len(item.alive) > 0 || item.all != c.count() || c.paused()) {
-			key.lease = s.cfg.Lease
+			key.lease = c.uncut(s.cfg.Lease)
 		}
 		for side, p := range c.sidesOf() {
 			if p == nil || c.liveOn(side) == 0 && !c.paused() {
@@ -134,9 +134,10 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 
 // stillWanted reports whether Redis is to be asked, and notes if not: a caller that enters the
 // claim later has it renewed again. A claim in doubt is asked about also if no section wants it to
-// be renewed.
+// be renewed; and one that Redisson may cut off is renewed for its fixed leases.
 func (c *claim) stillWanted(item renewalItem, fixed bool) bool {
-	if c.doubtful() || c.paused() || len(item.alive) > 0 || fixed && !c.renewed() || item.all != c.count() {
+	if c.doubtful() || c.paused() || len(item.alive) > 0 || item.all != c.count() ||
+		fixed && (!c.renewed() || c.shortfall(c.lock.s.now()) > 0) {
 		return true
 	}
 	c.stopped = true

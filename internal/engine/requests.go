@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/idgen"
 	"relock/internal/script"
 )
 
@@ -88,4 +89,12 @@ func (c *claim) forget() {
 	if k := c.prim.Kind(); k.Unleased {
 		c.lock.s.requests.end(c.more.ids[k.Side][0])
 	}
+}
+
+// newID returns the id of a hold, or of a request for what is not leased.
+func (s *Session) newID(k *Kind) string {
+	if k.Unleased {
+		return s.requests.begin()
+	}
+	return idgen.Request()
 }

@@ -49,15 +49,15 @@ func (s *Session) watch() {
 
 // renewAfter has Redis asked about the claim again after having been asked at a time: a third
 // of the lease later, unless it is to be asked sooner. Holds with a fixed lease are not
-// prolonged, but asked for, so that a lock that was deleted under them is noticed too. Times
-// are rounded to a common grid, so that locks taken one by one are renewed together.
+// prolonged, but asked for, so that a lock that was deleted under them is noticed too; only
+// those whose lease another process may cut off are renewed up to their end. Times are rounded to a common grid, so that locks taken one by one are renewed together.
 func (c *claim) renewAfter(asked time.Duration) {
-	lease := c.lock.s.cfg.Lease
+	lease := c.uncut(c.lock.s.cfg.Lease)
 	if !c.renewed() {
 		worth := false
 		for x := c.sections; x != nil; x = x.next {
 			for _, h := range x.fixedHolds() {
-				if d := h.until - h.began; d >= minChecked {
+				if d := h.until - h.began; d >= minChecked || d > lease {
 					lease, worth = min(lease, d), true
 				}
 			}

@@ -26,6 +26,8 @@ const childJob = "RELOCK_INTEROP_CHILD"
 type job struct {
 	Addrs      []string
 	Single     bool
+	Prefix     string
+	RESP2      bool
 	Kind, Name string
 }
 
@@ -43,7 +45,7 @@ func child(text string) {
 }
 
 func (j job) take(ctx context.Context) error {
-	s, err := rlock.Dial(ctx, rueidis.ClientOption{InitAddress: j.Addrs, ForceSingleClient: j.Single}, rlock.Config{Lease: short})
+	s, err := rlock.Dial(ctx, rueidis.ClientOption{InitAddress: j.Addrs, ForceSingleClient: j.Single, AlwaysRESP2: j.RESP2}, rlock.Config{Lease: short, Prefix: j.Prefix})
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,11 @@ func (j job) take(ctx context.Context) error {
 // killed by the function returned, or when the test ends.
 func holdInChild(t testing.TB, e *env, kind, name string) (kill func()) {
 	t.Helper()
-	text, err := json.Marshal(job{e.opt.InitAddress, e.cluster == nil, kind, name})
+	addrs := e.addrs
+	if e.single != nil {
+		addrs = []string{e.single.Addr}
+	}
+	text, err := json.Marshal(job{addrs, e.cluster == nil, e.prefix, e.resp2, kind, name})
 	locktest.Must(t, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childJob+"="+string(text))

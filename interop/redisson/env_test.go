@@ -1,16 +1,10 @@
 package redisson
 
 import (
-	"bytes"
 	"context"
-	"net"
-	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
@@ -29,111 +23,10 @@ const (
 	short = 2500 * time.Millisecond
 )
 
-// An env is a Redis with Java processes on it.
-type env struct {
-	addrs   []string
-	cluster *redistest.Cluster // nil: a single server
-	single  *redistest.Server  // nil: a Cluster
-	replica *redistest.Server  // of single, or nil
-	opt     rueidis.ClientOption
-	admin   rueidis.Client
-
-	// Three Java processes: two with Redisson's own watchdog, one with a short one.
-	java, other, brisk *peer
-}
-
-// each runs fn on a single server; on a master with a replica, where Redisson sends what
-// changes a lock in another way, with a WAIT; and on a Cluster of three nodes, where messages
-// go by sharded channels. Java processes are shared by its subtests.
-func each(t *testing.T, fn func(t *testing.T, e *env)) {
-	t.Run("single", func(t *testing.T) { fn(t, single(t).withJava(t)) })
-	t.Run("replicated", func(t *testing.T) { fn(t, replicated(t).withJava(t)) })
-	t.Run("cluster", func(t *testing.T) { fn(t, cluster(t).withJava(t)) })
-}
-
-func single(t *testing.T) *env {
-	classPath(t) // skips before servers are started
-	s := redistest.Real(t)
-	return (&env{single: s, addrs: []string{s.Addr}, opt: s.Option()}).open(t)
-}
-
-func replicated(t *testing.T) *env {
-	classPath(t)
-	s := redistest.Real(t, "--repl-diskless-sync-delay", "0")
-	host, port, err := net.SplitHostPort(s.Addr)
-	locktest.Must(t, err)
-	r := redistest.Real(t, "--replicaof", host+" "+port)
-	redistest.Eventually(t, answerTimeout, "the replica is online", func() bool {
-		info, _ := s.Do(t, "INFO", "replication").ToString()
-		return strings.Contains(info, "state=online")
-	})
-	t.Cleanup(func() {
-		if !t.Failed() && s.Commands(t)["wait"] == 0 {
-			t.Error("Redisson has sent no WAIT: this is no other way")
-		}
-	})
-	return (&env{single: s, replica: r, addrs: []string{s.Addr, r.Addr}, opt: s.Option()}).open(t)
-}
-
-func cluster(t *testing.T) *env {
-	classPath(t)
-	// rueidis parts with connections five seconds after it has found better ones.
-	t.Cleanup(func() {
-		redistest.Eventually(t, answerTimeout, "rueidis to close connections", func() bool {
-			all := make([]byte, 1<<20)
-			return !bytes.Contains(all[:runtime.Stack(all, true)], []byte("clusterClient)._refresh"))
-		})
-	})
-	c := redistest.NewCluster(t)
-	return (&env{cluster: c, addrs: c.Addrs, opt: c.Option()}).open(t)
-}
-
-func (e *env) open(t *testing.T) *env {
-	client, err := rueidis.NewClient(e.opt)
-	locktest.Must(t, err)
-	t.Cleanup(client.Close)
-	e.admin = client
-	return e
-}
-
-// withJava starts the Java processes, all at once.
-func (e *env) withJava(t *testing.T) *env {
-	var wg sync.WaitGroup
-	start := func(p **peer, options ...string) {
-		wg.Go(func() { *p = startPeer(t, e, options...) })
-	}
-	start(&e.java)
-	start(&e.other)
-	start(&e.brisk, "watchdog="+ms(short))
-	wg.Wait()
-	if e.java == nil || e.other == nil || e.brisk == nil {
-		t.Fatal("Java has not come up, see above")
-	}
-	t.Logf("%s, Redis %s", e.java.version, e.version(t))
-	return e
-}
-
-func (e *env) mode() string {
-	switch {
-	case e.cluster != nil:
-		return "cluster"
-	case e.replica != nil:
-		return "replicated"
-	}
-	return "single"
-}
-
-func (e *env) version(t testing.TB) string {
-	t.Helper()
-	info, err := e.admin.Do(t.Context(), e.admin.B().Info().Section("server").Build()).ToString()
-	locktest.Must(t, err)
-	return field(info, "redis_version:")
-}
-
 // ttl returns what is left of the lock's lease, negative when there is none.
 func (e *env) ttl(t testing.TB, name string) time.Duration {
 	t.Helper()
-	n, err := e.admin.Do(t.Context(), e.admin.B().Pttl().Key(name).Build()).AsInt64()
+	n, err := e.admin.Do(t.Context(), e.admin.B().Pttl().Key(e.key(name)).Build()).AsInt64()
 	locktest.Must(t, err)
 	return time.Duration(n) * time.Millisecond
 }
@@ -193,6 +86,7 @@ func (e *env) session(t testing.TB, cfg rlock.Config) *side {
 			s.mu.Unlock()
 		},
 	}
+	cfg.Prefix = e.prefix + cfg.Prefix
 	var err error
 	s.Session, err = rlock.Dial(t.Context(), e.opt, cfg)
 	locktest.Must(t, err)

@@ -45,6 +45,7 @@ func exclusiveRows(k kind) (rows []row) {
 		{"JavaReenters", javaReenters},
 		{"GoReenters", goReenters},
 		{"GoJoinsJava", goJoinsJava},
+		{"JavaUnlocksShared", javaUnlocksShared},
 		{"GoHandsOver", goHandsOver},
 		{"LeaseUntouched", leaseUntouched},
 		{"JavaIsRenewed", javaIsRenewed},
@@ -172,6 +173,28 @@ func goJoinsJava(t *testing.T, e *env, k kind) {
 	}
 }
 
+// When Java unlocks what Go goes on holding as the same owner, Redisson sets the lease to its own:
+// much less than Go has asked for.
+func javaUnlocksShared(t *testing.T, e *env, k kind) {
+	for _, opts := range [][]rlock.LockOption{nil, {rlock.Lease(time.Hour)}} {
+		name, j, third := redistest.Name(t), e.brisk.thread(t), e.session(t, patient)
+		m := k.of(e.session(t, rlock.Config{RedissonWatchdog: short}).Session, name)
+		j.do(k.java, name, "lock")
+		section, h, err := m.TryLock(rlock.WithOwner(t.Context(), j.do(k.java, name, "owner")), opts...)
+		locktest.Must(t, err)
+		waiter := third.queue(t, name, k.of(third.Session, name).Lock)
+		j.do(k.java, name, "unlock")
+		if ttl := e.ttl(t, name); ttl > short {
+			t.Fatalf("Redisson has left a lease of %v", ttl)
+		}
+		e.renewals(t, name, 4) // longer than that
+		stillWaits(t, waiter, "a third owner")
+		locktest.Must(t, context.Cause(section))
+		locktest.Must(t, h.Unlock())
+		locktest.Must(t, woken(t, waiter).h.Unlock())
+	}
+}
+
 // What one session passes on in memory stays locked for Java, which has its turn now and then
 // and in the end, or ends it by force.
 func goHandsOver(t *testing.T, e *env, k kind) {
@@ -218,7 +241,7 @@ func goHandsOver(t *testing.T, e *env, k kind) {
 // wantHolds checks the one field that an owner of this process has in the lock's hash.
 func (e *env) wantHolds(t testing.TB, name, owner, suffix, want string) {
 	t.Helper()
-	fields, err := e.admin.Do(t.Context(), e.admin.B().Hgetall().Key(name).Build()).AsStrMap()
+	fields, err := e.admin.Do(t.Context(), e.admin.B().Hgetall().Key(e.key(name)).Build()).AsStrMap()
 	locktest.Must(t, err)
 	found := 0
 	for field, holds := range fields {

@@ -46,7 +46,7 @@ func tokensGrow(t *testing.T, e *env) {
 		grows("Go", g.h.Token())
 		java := j.start("fenced", name, "token")
 		redistest.Eventually(t, answerTimeout, "Java subscribes", func() bool { // it does not park for this one
-			return e.subscribers(t, "redisson_lock__channel:{"+name+"}") == 1
+			return e.subscribers(t, "redisson_lock__channel:{"+e.key(name)+"}") == 1
 		})
 		locktest.Must(t, g.h.Unlock())
 		grows("Java", number(t, wokenJava(t, java)))

@@ -15,7 +15,7 @@ const handOverCycles = 100
 // worth of clients, each of which waits for a message by the time it is released, and
 // reports how long each way takes. That they are woken at all is what fails or not.
 func TestHandOver(t *testing.T) {
-	e := single(t)
+	e := single(t, dialect{})
 	peers := []*peer{startPeer(t, e), startPeer(t, e)}
 	name := redistest.Name(t)
 	round := []client{

@@ -9,7 +9,7 @@ type row struct {
 }
 
 // TestMatrix goes through all that Java and Go can do to each other, lock by lock, with
-// messages on plain channels (a single server) and on sharded ones (a Cluster). All rows of
+// messages on plain channels and on sharded ones (a Cluster). All rows of
 // one Redis share three Java processes.
 func TestMatrix(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
@@ -22,6 +22,7 @@ func TestMatrix(t *testing.T) {
 			for _, r := range rows {
 				t.Run(group+"/"+r.name, func(t *testing.T) {
 					t.Parallel()
+					e.skipFlaw(t, group+"/"+r.name)
 					r.run(t, e)
 				})
 			}

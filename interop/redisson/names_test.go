@@ -51,12 +51,12 @@ func oddNames(t *testing.T, e *env) {
 
 // A prefix in Config is a NameMapper that adds the same.
 func prefixIsNameMapper(t *testing.T, e *env) {
-	mapped := startPeer(t, e, "prefix=app:")
+	mapped := startPeer(t, e, "prefix="+e.prefix+"more:")
 	cfg := patient
-	cfg.Prefix = "app:"
+	cfg.Prefix = "more:"
 	name := redistest.Name(t)
 	meet(t, e, mapped, e.session(t, cfg), name, name)
-	meet(t, e, mapped, e.session(t, patient), name, "app:"+name)
+	meet(t, e, mapped, e.session(t, patient), name, "more:"+name)
 }
 
 // meet has a Java thread and a session wait for each other at a lock of each kind.
@@ -100,7 +100,7 @@ func channelsAreThoseOfJava(t *testing.T, e *env) {
 	waiter := s.queue(t, name, rlock.New(s.Session, name).Lock)
 	back := j.start("lock", name, "lock")
 	j.waits(back)
-	channel := "redisson_lock__channel:{" + name + "}"
+	channel := "redisson_lock__channel:{" + e.key(name) + "}"
 	if n := e.subscribers(t, channel); n != 2 {
 		t.Errorf("%d clients listen on %s, not two", n, channel)
 	}

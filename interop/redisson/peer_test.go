@@ -52,7 +52,7 @@ func startPeer(t testing.TB, e *env, options ...string) *peer {
 	t.Helper()
 	args := append([]string{"-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classPath(t), "relock.interop.Peer",
-		"nodes=" + strings.Join(e.addrs, ","), "mode=" + e.mode()}, options...)
+	}, append(e.options(), options...)...)
 	p := &peer{cmd: exec.Command("java", args...), gone: make(chan struct{}), pending: map[string]chan answer{}}
 	var err error
 	p.stdin, err = p.cmd.StdinPipe()

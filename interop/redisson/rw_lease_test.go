@@ -47,6 +47,29 @@ func leasesDiffer(t *testing.T, e *env) {
 	take(t, rwlock.New(s.Session, name).TryLock)
 }
 
+// What Redisson's renewal leaves of the lease is all that is left of it when that process dies.
+func leaseOfADeadJavaReader(t *testing.T, e *env) {
+	name, s := redistest.Name(t), e.session(t, rlock.Config{RedissonWatchdog: short})
+	w := e.session(t, patient)
+	victim := startPeer(t, e, "watchdog="+ms(short))
+	victim.thread(t).do("read", name, "lock")
+	g := take(t, rwlock.New(s.Session, name).RLock, rlock.Lease(time.Hour))
+	waiter := w.queue(t, name, rwlock.New(w.Session, name).Lock)
+	redistest.Eventually(t, answerTimeout, "Redisson's renewal", func() bool { return e.ttl(t, name) <= short })
+	victim.kill()
+	redistest.Eventually(t, answerTimeout, "Go has the lease that it asked for", func() bool {
+		ttl := e.ttl(t, name)
+		if ttl < 0 {
+			t.Fatal("the lock is gone")
+		}
+		return ttl > 50*time.Minute
+	})
+	stillWaits(t, waiter, "Go's writer")
+	locktest.Must(t, context.Cause(g.section))
+	locktest.Must(t, g.h.Unlock())
+	locktest.Must(t, woken(t, waiter).h.Unlock())
+}
+
 // A reader that dies keeps a writer out for its lease, whoever else reads.
 func javaReaderKilled(t *testing.T, e *env) {
 	name, s := redistest.Name(t), e.session(t, rlock.Config{Lease: short})
@@ -156,7 +179,7 @@ func manyGoReaders(t *testing.T, e *env) {
 // gone returns when an owner has no timeout key of the lock any more.
 func (e *env) gone(t testing.TB, name, owner string) {
 	t.Helper()
-	key := "{" + name + "}:" + owner + ":rwlock_timeout:1"
+	key := "{" + e.key(name) + "}:" + owner + ":rwlock_timeout:1"
 	redistest.Eventually(t, answerTimeout, "the reader's timeout key ends", func() bool {
 		n, err := e.admin.Do(t.Context(), e.admin.B().Exists().Key(key).Build()).AsInt64()
 		return err == nil && n == 0

@@ -23,6 +23,7 @@ var rwRows = []row{
 	{"SharedOwnerStays", sharedOwnerStays},
 	{"ReadersAreRenewed", readersAreRenewed},
 	{"LeasesDiffer", leasesDiffer},
+	{"LeaseOfADeadJavaReader", leaseOfADeadJavaReader},
 	{"GoDowngrades", goDowngrades},
 	{"JavaDowngrades", javaDowngrades},
 	{"GoForcesReaders", goForcesReaders},

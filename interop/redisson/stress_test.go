@@ -33,7 +33,7 @@ const (
 // (or RELOCK_STRESS). What they do inside goes wrong if the lock does not exclude; how
 // they take turns is reported.
 func TestStress(t *testing.T) {
-	e := single(t)
+	e := single(t, dialect{})
 	p := startPeer(t, e)
 	for _, c := range []struct {
 		name, kind string

@@ -3,6 +3,8 @@ package relock.interop;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.util.Arrays;
@@ -16,7 +18,7 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.BaseConfig;
 import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
-import org.redisson.config.NameMapper;
+import org.redisson.config.Protocol;
 import org.redisson.config.ReadMode;
 import org.redisson.config.ShardedSubscriptionMode;
 import org.redisson.misc.ReclosableLatch;
@@ -62,14 +64,15 @@ public final class Peer {
         Runtime.getRuntime().halt(0);
     }
 
-    /** Arguments are key=value: mode, nodes, watchdog (ms), prefix, sharded. */
-    private static Config config(String[] args) {
+    /** Arguments are key=value: mode, nodes, master, watchdog (ms), prefix, protocol, sharded. */
+    private static Config config(String[] args) throws ReflectiveOperationException {
         Map<String, String> given = new ConcurrentHashMap<>();
         for (String arg : args) {
             String[] pair = arg.split("=", 2);
             given.put(pair[0], pair[1]);
         }
         Config config = new Config();
+        config.setProtocol(Protocol.valueOf(given.getOrDefault("protocol", "RESP2")));
         config.setLockWatchdogTimeout(Long.parseLong(given.getOrDefault("watchdog", "30000")));
         String[] nodes = Arrays.stream(given.get("nodes").split(",")).map(a -> "redis://" + a).toArray(String[]::new);
         BaseConfig<?> servers;
@@ -81,24 +84,30 @@ public final class Peer {
             // Questions go to the master too: the answers of a replica may be late.
             servers = config.useMasterSlaveServers().setReadMode(ReadMode.MASTER)
                     .setMasterAddress(nodes[0]).addSlaveAddress(nodes[1]);
+        } else if (given.get("mode").equals("sentinel")) {
+            servers = config.useSentinelServers().setReadMode(ReadMode.MASTER)
+                    .setMasterName(given.get("master")).addSentinelAddress(nodes);
         } else {
             servers = config.useSingleServer().setAddress(nodes[0]);
         }
-        String prefix = given.getOrDefault("prefix", "");
-        if (!prefix.isEmpty()) {
-            servers.setNameMapper(new NameMapper() {
-                @Override
-                public String map(String name) {
-                    return prefix + name;
-                }
-
-                @Override
-                public String unmap(String name) {
-                    return name.substring(prefix.length());
-                }
-            });
-        }
+        setPrefix(servers, given.getOrDefault("prefix", ""));
         return config;
+    }
+
+    /** A NameMapper that adds a prefix: by reflection, since it is in another package in Redisson 3. */
+    private static void setPrefix(BaseConfig<?> servers, String prefix) throws ReflectiveOperationException {
+        if (prefix.isEmpty()) {
+            return;
+        }
+        Method set = Arrays.stream(servers.getClass().getMethods())
+                .filter(m -> m.getName().equals("setNameMapper")).findFirst().orElseThrow();
+        Class<?> mapper = set.getParameterTypes()[0];
+        set.invoke(servers, Proxy.newProxyInstance(mapper.getClassLoader(), new Class<?>[] {mapper},
+                (self, method, args) -> switch (method.getName()) {
+                    case "map" -> prefix + args[0];
+                    case "unmap" -> ((String) args[0]).substring(prefix.length());
+                    default -> throw new UnsupportedOperationException(method.getName());
+                }));
     }
 
     /** The file that Redisson comes from, which tells its version. */
