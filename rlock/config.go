@@ -51,6 +51,18 @@ type Config struct {
 	// Default 0: no bound by number, as many as fit into a time slice of 10 ms. -1 switches
 	// off hand-over, and the read holds that readers of a session share.
 	HandOverLimit int
+	// Polling makes waiters look by the clock instead of waiting for messages: for proxies and
+	// services that do not let clients subscribe. The session then makes no subscription at all.
+	// Each refused attempt of a waiter is followed by a sleep of the Backoff, or until the lease
+	// ends if that is sooner; [Limit] ends a Lock with [ErrNotAcquired]. Releases are still
+	// published, for sessions that listen. Default nil: waiters listen.
+	//
+	// What else depends on messages comes later: a forced unlock is noticed at the next renewal.
+	// A waiter of a fairlock keeps its place in the queue and learns of its grant with its next
+	// heartbeat, after a fifth of QueueLease or PollFloor at most, whatever the Backoff says.
+	// A session that has handed a lock over in memory for a time slice leaves it to others for
+	// the Backoff's first sleep.
+	Polling Backoff
 	// Label is what operators see beside this session's locks, at most 200 bytes. Default
 	// "<host>:<pid>". It stands in Redis while the session lives, as JSON, with the time when
 	// the session began and the version of this library, under "relock_session:<session id>".
@@ -68,6 +80,6 @@ func (c Config) engine() engine.Config {
 		ID: c.ID, Prefix: c.Prefix,
 		Lease: c.Lease, ReleaseTimeout: c.ReleaseTimeout, PollFloor: c.PollFloor, QueueLease: c.QueueLease,
 		RedissonWatchdog: c.RedissonWatchdog,
-		HandOverLimit:    c.HandOverLimit, Label: c.Label, Logger: c.Logger, Trace: c.Trace.engine(),
+		HandOverLimit:    c.HandOverLimit, Polling: c.Polling, Label: c.Label, Logger: c.Logger, Trace: c.Trace.engine(),
 	}
 }

@@ -34,3 +34,26 @@ func Wait(d time.Duration) LockOption { return engine.Wait(d) }
 // hold. Fixed leases are not handed over. Those that Redisson may cut off, of named owners and of
 // readers, are kept up to their end by renewals, see [Config].RedissonWatchdog.
 func Lease(d time.Duration) LockOption { return engine.Lease(d) }
+
+// Retry makes one Lock, TryLock or Do a series of attempts: after each refusal it sleeps as b
+// says and asks again, without a queue and without messages, whatever Config.Polling is. It gives
+// up with [ErrNotAcquired] when b does ([Limit]), when the next attempt would begin after the end
+// of [Wait], or with ctx. Only refusals are followed by another attempt; an error of the client
+// is returned. A nil b is [ErrArgument].
+func Retry(b Backoff) LockOption { return engine.Retry(b) }
+
+// Backoff says for how long a caller that was refused n times, counted from 1, sleeps before it
+// asks again; below 0: it gives up. Sleeps are at least 1 ms. A Backoff is called by several
+// goroutines at the same time, and must not block.
+type Backoff = engine.Backoff
+
+// Linear sleeps for d each time; for a random time between half of d and d, so that callers which
+// were refused together do not come back together.
+func Linear(d time.Duration) Backoff { return engine.Linear(d) }
+
+// Exponential sleeps for first, then for twice as long each time, at most for most; with the
+// jitter of [Linear].
+func Exponential(first, most time.Duration) Backoff { return engine.Exponential(first, most) }
+
+// Limit is b for so many attempts, the first one included; then it gives up.
+func Limit(b Backoff, attempts int) Backoff { return engine.Limit(b, attempts) }

@@ -23,6 +23,18 @@ func TestRandomCyclesLeaveNothing(t *testing.T) {
 	st.Run(t)
 }
 
+// Neither do sessions that poll, beside one another.
+func TestRandomCyclesThatPoll(t *testing.T) {
+	st := randomly(func(a *locktest.Attempt) *rlock.Mutex { return rlock.New(a.Session, a.Name) })
+	st.Cycles = 20_000
+	st.Names = []string{"name-0", "name-1", "name-2"}
+	st.Config.Polling = rlock.Exponential(time.Millisecond, 10*time.Millisecond)
+	st.Left = func(t *testing.T, s *redistest.Server, sessions []*rlock.Session) {
+		nothingLeft(t, s, sessions...)
+	}
+	st.Run(t)
+}
+
 // randomly is what random cycles of mutexes have in common.
 func randomly(mutex func(a *locktest.Attempt) *rlock.Mutex) locktest.Stress {
 	return locktest.Stress{

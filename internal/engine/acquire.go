@@ -79,6 +79,7 @@ type tries struct {
 	heard    bool          // one was answered
 	stuck    bool          // counts in outage.stuck
 	failures int           // in a row
+	refused  int           // in a session that polls
 	unheard  int           // failed subscriptions in a row
 	underWay bool          // one is being sent
 	unknown  bool          // one may have run whose outcome is not known
@@ -165,7 +166,7 @@ func (h *Handle) request(ctx context.Context, p Primitive, n int, wait bool, opt
 		r.lease = r.opts.lease
 	}
 	r.expose(s.cfg.RedissonWatchdog)
-	r.wait = wait && !(r.opts.hasWait && r.opts.wait == 0)
+	r.wait = wait && !(r.opts.hasWait && r.opts.wait == 0) && r.opts.retry == nil
 	r.foreign, r.start = foreign(ctx), s.now()
 	switch {
 	case !r.wait:
@@ -249,13 +250,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 	case a.wait:
 		a.enqueue()
 		g, err = a.loop()
-	case l.queue.Front() != nil && (a.prim.Kind().Permits || inRedis && a.named == ""):
-		// A large request could be starved by small ones; and a fair queue's waiters, some of
-		// whom may not be in Redis yet, would be overtaken.
-		l.unlock()
-		return nil, ErrNotAcquired
 	default:
-		a.behind = inRedis && l.queue.Front() != nil
 		g, err = a.try()
 	}
 	if x := a.given.Load(); x != nil {

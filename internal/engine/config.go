@@ -29,6 +29,7 @@ type Config struct {
 	QueueLease       time.Duration
 	RedissonWatchdog time.Duration
 	HandOverLimit    int
+	Polling          Backoff
 	Label            string
 	Logger           *slog.Logger
 	Trace            *Trace
@@ -79,6 +80,7 @@ type lockOptions struct {
 	wait    time.Duration
 	hasWait bool
 	lease   time.Duration // fixed lease; 0: the watchdog renews
+	retry   Backoff       // of a TryLock; nil: it asks once
 	err     error
 }
 

@@ -135,7 +135,10 @@ func (l *lock) hold(c *claim, now time.Duration) {
 	l.holder = c
 	c.passUntil = now + queue.Slice
 	if b := l.lobby; b != nil {
-		b.look, b.lookAt = false, now+l.s.cfg.PollFloor
+		b.look = false
+		if l.s.cfg.Polling == nil {
+			b.lookAt = now + l.s.cfg.PollFloor
+		}
 		c.passUntil = b.turns.Begin(now)
 	}
 }
@@ -184,11 +187,18 @@ func (l *lock) mayAsk(a *acquisition) bool {
 	return l.lobby == nil || l.s.now() >= l.nextLook()
 }
 
+// polled reports whether the front has been refused in a session that polls: then it asks when its
+// Backoff says so. A front that has not asked yet does so at once.
+func (l *lock) polled() bool {
+	a := l.queue.Front()
+	return l.s.cfg.Polling != nil && a != nil && a.tries.refused > 0
+}
+
 // nextLook returns when mayAsk will be true for the front, if no claim of this session holds
 // the lock.
 func (l *lock) nextLook() time.Duration {
 	b := l.lobby
-	if b.look || b.listener == nil {
+	if b.look || b.listener == nil && !l.polled() {
 		return b.turns.Yielded()
 	}
 	return max(b.lookAt, b.turns.Yielded())

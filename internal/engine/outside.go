@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"relock/pubsub"
@@ -17,10 +18,16 @@ func Bounds(opts []LockOption) (wait time.Duration, bounded bool, lease time.Dur
 	return o.wait, o.hasWait, o.lease, err
 }
 
-// Listen subscribes to a channel on which scripts publish with [Names.Publish].
+// Listen subscribes to a channel on which scripts publish with [Names.Publish]. A session that
+// polls gives an error.
 func (s *Session) Listen(ctx context.Context, channel string) (*pubsub.Listener, error) {
+	if s.cfg.Polling != nil {
+		return nil, errPolls
+	}
 	return s.hub.Listen(ctx, channel)
 }
+
+var errPolls = errors.New("rlock: the session polls: Config.Polling is set")
 
 // Go runs fn in a goroutine of the session. Its context ends when ctx does or when Close
 // begins; Close waits for fn to return. Errors: [ErrClosed], ctx's error if it is done, and the

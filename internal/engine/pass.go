@@ -29,7 +29,7 @@ func (l *lock) passOn(c *claim, now time.Duration) bool {
 	if l.state != lockOpen || !c.prim.Kind().HandsOver || !c.entrable(now) || !a.wants(c, now) {
 		return false
 	}
-	if a.asking && !(c.prim.Kind().Permits && a.tries.underWay) || !l.waiting().turns.Pass(now, c.passUntil, l.s.cfg.HandOverLimit) {
+	if a.asking && !(c.prim.Kind().Permits && a.tries.underWay) || !l.inSlice(c, now) {
 		return false
 	}
 	if a.asking {
@@ -41,6 +41,20 @@ func (l *lock) passOn(c *claim, now time.Duration) bool {
 		l.callUp()
 	}
 	return true
+}
+
+// inSlice notes one more hand-over, if the time slice is not over. When it is, a session that
+// polls leaves the lock to the others for as long as one sleep of theirs may be: they hear of no
+// release.
+func (l *lock) inSlice(c *claim, now time.Duration) bool {
+	turns := &l.waiting().turns
+	if turns.Pass(now, c.passUntil, l.s.cfg.HandOverLimit) {
+		return true
+	}
+	if d := l.s.pollPause; d > 0 && turns.Yielded() > now {
+		turns.LeaveFor(now, d)
+	}
+	return false
 }
 
 // mayEnter reports whether the caller can go on with a claim of this session now: it wants it,

@@ -47,6 +47,9 @@ type deployment struct {
 	conn    *script.Connection
 	run     *script.Runner
 	hub     *pubsub.Hub
+
+	// pollPause is the first sleep of the Backoff of a session that polls; 0: it listens.
+	pollPause time.Duration
 }
 
 // life is how a session ends.
@@ -168,6 +171,11 @@ func (s *Session) listenToOwnChannel(ctx context.Context) error {
 	sharded, err := s.hub.Sharded(ctx)
 	if err == nil && sharded {
 		s.publish = "SPUBLISH"
+	}
+	if s.cfg.Polling != nil {
+		s.pollPause, _ = s.cfg.Polling.next(1)
+		s.life.silent.Store(true)
+		return ctx.Err()
 	}
 	if err == nil {
 		_, err = s.hub.ListenFunc(ctx, SessionChannel+s.id, true, s.told)

@@ -80,11 +80,19 @@ func (a *acquisition) round() (g grant, err error, done bool) {
 		}
 		return g, g.never(a.prim), true
 	case err == nil:
-		if b := l.waiting(); l.queue.Front() == a {
-			b.turns.Taken()
-			b.lookAt = l.s.nextLook(g.value)
-			a.listen()
+		b := l.waiting()
+		if l.queue.Front() != a {
+			return g, nil, false
 		}
+		b.turns.Taken()
+		if l.s.cfg.Polling != nil {
+			if !a.pollAgain(g.value) {
+				return g, ErrNotAcquired, true
+			}
+			return g, nil, false
+		}
+		b.lookAt = l.s.nextLook(g.value)
+		a.listen()
 		return g, nil, false
 	}
 	return g, err, a.failed(&err)
@@ -126,9 +134,9 @@ func (a *acquisition) disown() {
 	a.tries.unknown, a.tries.mayCome = false, false
 }
 
-// try is TryLock: it asks once, or as long as the outcome is not known. The lock's mutex must
-// be held, and is held at the end.
-func (a *acquisition) try() (grant, error) {
+// tryOnce asks once, or as long as the outcome is not known. The lock's mutex must be held, and
+// is held at the end.
+func (a *acquisition) tryOnce() (grant, error) {
 	for {
 		g, err := a.ask()
 		switch {

@@ -137,5 +137,5 @@ func (t *Turns) Asked() { t.echo = false }
 // Yielded is until when the session leaves the lock to others.
 func (t *Turns) Yielded() time.Duration { return t.yielded }
 
-// LeaveFor leaves the lock to others for d from now on, for tests.
+// LeaveFor leaves the lock to others for d from now on.
 func (t *Turns) LeaveFor(now, d time.Duration) { t.yielded = now + d }

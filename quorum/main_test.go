@@ -1,0 +1,122 @@
+package quorum_test
+
+import (
+	"context"
+	"regexp"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/quorum"
+	"relock/rlock"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// Short names for what the tests of all kinds of lock share.
+var (
+	within = locktest.Within
+	must   = locktest.Must
+	is     = locktest.Is
+	ends   = locktest.Ends
+)
+
+// lifeKey is where a node keeps what it knows of its life.
+const lifeKey = "relock_quorum_life"
+
+// slow is a Config in which nothing happens by the clock within a test.
+func slow() rlock.Config { return rlock.Config{Lease: time.Hour, PollFloor: time.Hour} }
+
+// cluster makes n fresh servers that give votes at once.
+func cluster(t *testing.T, n int, start func(t *testing.T) *redistest.Server) (all []*redistest.Server) {
+	for range n {
+		s := start(t)
+		ripen(t, s)
+		all = append(all, s)
+	}
+	return all
+}
+
+func mini(t *testing.T) *redistest.Server { return redistest.Mini(t) }
+func real(t *testing.T) *redistest.Server { return redistest.Real(t) }
+
+// each runs fn on five servers, of either kind.
+func each(t *testing.T, fn func(t *testing.T, all []*redistest.Server)) {
+	t.Run("miniredis", func(t *testing.T) { fn(t, cluster(t, 5, mini)) })
+	t.Run("redis", func(t *testing.T) { fn(t, cluster(t, 5, real)) })
+}
+
+var runID = regexp.MustCompile(`run_id:(\w+)`)
+
+// ripen makes a server one that has run for long.
+func ripen(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	run := ""
+	if !s.IsMini() {
+		info, err := s.Do(t, "INFO", "server").ToString()
+		must(t, err)
+		run = runID.FindStringSubmatch(info)[1]
+	}
+	must(t, s.Do(t, "SET", lifeKey, run+" 1").Error())
+}
+
+// dial makes a session for each server. How they close is not looked at: a server may be dead.
+func dial(t *testing.T, all []*redistest.Server, cfg rlock.Config) (sessions []*rlock.Session) {
+	t.Helper()
+	if cfg.ReleaseTimeout == 0 {
+		cfg.ReleaseTimeout = time.Second
+	}
+	for _, s := range all {
+		opt := s.Option()
+		opt.Dialer.Timeout = time.Second
+		ses, err := rlock.Dial(context.Background(), opt, cfg)
+		must(t, err)
+		sessions = append(sessions, ses)
+	}
+	t.Cleanup(func() { closeAll(sessions) })
+	return sessions
+}
+
+// closeAll closes sessions, all at the same time.
+func closeAll(sessions []*rlock.Session) {
+	done := make(chan struct{})
+	for _, s := range sessions {
+		go func() {
+			_ = s.Close()
+			done <- struct{}{}
+		}()
+	}
+	for range sessions {
+		<-done
+	}
+}
+
+// lock takes a lock.
+func lock(t *testing.T, ctx context.Context, m *quorum.Mutex, opts ...rlock.LockOption) (context.Context, *quorum.Hold) {
+	t.Helper()
+	section, h, err := m.Lock(ctx, opts...)
+	must(t, err)
+	return section, h
+}
+
+// free checks that a lock can be had, after a round or two of callers that take votes from each
+// other.
+func free(t *testing.T, ctx context.Context, m *quorum.Mutex) {
+	t.Helper()
+	_, h := lock(t, ctx, m, rlock.Wait(10*time.Second))
+	must(t, h.Unlock())
+}
+
+// taken checks that another owner holds a lock.
+func taken(t *testing.T, ctx context.Context, m *quorum.Mutex) {
+	t.Helper()
+	_, _, err := m.TryLock(ctx)
+	is(t, "TryLock", err, rlock.ErrNotAcquired)
+}
+
+// votes waits until a hold has so many.
+func votes(t *testing.T, h *quorum.Hold, n int) {
+	t.Helper()
+	redistest.Eventually(t, 10*time.Second, "the votes to be counted", func() bool { return h.Votes() == n })
+}

@@ -1,0 +1,72 @@
+package quorum
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"time"
+
+	"relock/internal/engine"
+	"relock/internal/mutex"
+	"relock/internal/script"
+	"relock/rlock"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+var acquireScript = script.Load(luaFiles, "lua/acquire.lua")
+
+// kind is a plain mutex without the hand-over in memory: a vote that is passed on says nothing of
+// the other votes. Being of its family, the votes and a plain mutex of that name exclude each
+// other.
+var kind = engine.Kind{Family: "mutex", Exclusive: true}
+
+// A node is one of the Redises, and the primitive of its vote.
+type node struct {
+	*mutex.Primitive
+	engine.Handle
+	life   string // the key of the life of this Redis
+	settle string // for how long a new life gives no votes
+}
+
+var (
+	_ engine.Leased  = (*node)(nil)
+	_ engine.Refuser = (*node)(nil)
+)
+
+// Kind is that of votes.
+func (*node) Kind() *engine.Kind { return &kind }
+
+// Acquire is acquire.lua.
+func (n *node) Acquire(op *engine.Op) script.Command {
+	return script.Command{
+		Script: acquireScript, Keys: []string{n.Names().Key(), n.life},
+		Args: []string{op.Owner, script.Millis(op.Lease), n.settle},
+	}
+}
+
+// Never is the error of a Redis that gives no votes yet.
+func (*node) Never(ms int64) error {
+	return fmt.Errorf("%w: this Redis was restarted or is new, and may have forgotten votes; it gives none for another %v",
+		rlock.ErrNotAcquired, time.Duration(ms)*time.Millisecond)
+}
+
+// ask asks for the vote. It blocks for at most bound. An unknown outcome is taken back in the
+// background.
+func (n *node) ask(ctx context.Context, bound time.Duration, opts []rlock.LockOption) (context.Context, *engine.Hold, error) {
+	ctx, cancel := context.WithCancel(ctx) // which ends the attempt, and else with the section
+	late := time.AfterFunc(bound, cancel)
+	section, hold, err := n.Lock(ctx, n, 1, false, opts)
+	switch {
+	case !late.Stop():
+		err = fmt.Errorf("%w: no answer within %v", rlock.ErrUnavailable, bound)
+	case err == nil:
+		return section, hold, nil
+	}
+	cancel()
+	if hold != nil {
+		_ = hold.Unlock() // what is not confirmed is released in the background
+	}
+	return nil, nil, err
+}

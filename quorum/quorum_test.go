@@ -1,0 +1,292 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/quorum"
+	"relock/rlock"
+)
+
+// One owner at a time; all nodes give their votes in the end, and all get them back.
+func TestOneOwner(t *testing.T) {
+	each(t, func(t *testing.T, all []*redistest.Server) {
+		ctx := within(t, 20*time.Second)
+		mine, theirs := quorum.New(dial(t, all, slow()), "x"), quorum.New(dial(t, all, slow()), "x")
+		section, h, err := mine.TryLock(ctx)
+		must(t, err)
+		votes(t, h, 5)
+		if left := h.Remaining(); left < 59*time.Minute || left > time.Hour {
+			t.Errorf("it can be trusted for %v", left)
+		}
+		inner, h2, err := theirs.TryLock(ctx)
+		if is(t, "TryLock", err, rlock.ErrNotAcquired); inner != ctx || h2 != nil {
+			t.Error("TryLock returns a section or a hold beside its error")
+		}
+		_, _, err = theirs.Lock(ctx, rlock.Wait(30*time.Millisecond))
+		is(t, "Wait", err, rlock.ErrNotAcquired)
+		short, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+		_, _, err = theirs.Lock(short)
+		cancel()
+		is(t, "the end of ctx", err, rlock.ErrNotAcquired, context.DeadlineExceeded)
+		if section.Err() != nil {
+			t.Errorf("the section has ended: %v", context.Cause(section))
+		}
+		must(t, h.Unlock())
+		ends(t, section, 10*time.Second, rlock.ErrReleased)
+		is(t, "a second Unlock", h.Unlock(), rlock.ErrNotHeld)
+		if h.Votes() != 0 || h.Remaining() != 0 {
+			t.Errorf("after Unlock: %d votes, %v", h.Votes(), h.Remaining())
+		}
+		must(t, theirs.Do(ctx, func(ctx context.Context) error { return ctx.Err() }))
+		redistest.Eventually(t, 10*time.Second, "nothing to be left", func() bool {
+			for _, s := range all {
+				if keys := s.Keys(t); len(keys) != 1 || keys[0] != lifeKey {
+					return false
+				}
+			}
+			return true
+		})
+	})
+}
+
+// A waiter gets in when the lock is released: it hears of it, and does not look by the clock at
+// that time. Then those behind it get in.
+func TestWaiterHears(t *testing.T) {
+	t.Parallel()
+	redistest.SkipShort(t)
+	each(t, func(t *testing.T, all []*redistest.Server) {
+		ctx := within(t, 20*time.Second)
+		var rounds atomic.Int32
+		cfg := slow()
+		cfg.Trace = &rlock.Trace{Attempt: func(rlock.Attempt) { rounds.Add(1) }}
+		mine, theirs := quorum.New(dial(t, all, slow()), "x"), quorum.New(dial(t, all, cfg), "x")
+		_, h := lock(t, ctx, mine)
+		type result struct {
+			h   *quorum.Hold
+			err error
+		}
+		got := make(chan result, 3)
+		for range cap(got) {
+			go func() {
+				_, h, err := theirs.Lock(ctx)
+				got <- result{h, err}
+			}()
+		}
+		redistest.Eventually(t, 10*time.Second, "the waiter to look seldom", func() bool {
+			return rounds.Load() > 45 // from now on it sleeps for 2.5 s and more
+		})
+		must(t, h.Unlock())
+		r := locktest.Get(t, got, 2*time.Second, "the turn of the first")
+		must(t, r.err)
+		must(t, r.h.Unlock())
+		for range cap(got) - 1 {
+			r := locktest.Get(t, got, 10*time.Second, "its turn")
+			must(t, r.err)
+			must(t, r.h.Unlock())
+		}
+	})
+}
+
+// A section ends when its session's Close leaves no majority of votes; before, a closed session
+// is a lost vote.
+func TestClose(t *testing.T) {
+	each(t, func(t *testing.T, all []*redistest.Server) {
+		ctx := within(t, 20*time.Second)
+		sessions := dial(t, all, slow())
+		m := quorum.New(sessions, "x")
+		section, h := lock(t, ctx, m)
+		votes(t, h, 5)
+		must(t, sessions[0].Close())
+		must(t, sessions[1].Close())
+		votes(t, h, 3)
+		if section.Err() != nil {
+			t.Fatalf("the section has ended: %v", context.Cause(section))
+		}
+		must(t, h.Unlock())
+		section, h = lock(t, ctx, m)
+		must(t, sessions[2].Close())
+		ends(t, section, 10*time.Second, rlock.ErrClosed)
+		is(t, "Unlock", h.Unlock(), rlock.ErrClosed)
+		_, _, err := m.Lock(ctx)
+		is(t, "Lock", err, rlock.ErrClosed)
+	})
+}
+
+// The lock is released however Do ends.
+func TestDo(t *testing.T) {
+	each(t, func(t *testing.T, all []*redistest.Server) {
+		ctx := within(t, 20*time.Second)
+		m := quorum.New(dial(t, all, slow()), "x")
+		errMine := errors.New("mine")
+		is(t, "Do", m.Do(ctx, func(context.Context) error { return errMine }), errMine)
+		free(t, ctx, m)
+		func() {
+			defer func() { _ = recover() }()
+			_ = m.Do(ctx, func(context.Context) error { panic("fn") })
+		}()
+		free(t, ctx, m)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = m.Do(ctx, func(context.Context) error { runtime.Goexit(); return nil })
+		}()
+		<-done
+		free(t, ctx, m)
+	})
+}
+
+// Bad input gives an error that says what would be right, and sends nothing.
+func TestBadInput(t *testing.T) {
+	all := cluster(t, 3, mini)
+	ctx := within(t, 20*time.Second)
+	sessions := dial(t, all, rlock.Config{})
+	good := quorum.New(sessions, "x")
+	section, h := lock(t, ctx, good)
+	var none *quorum.Mutex
+	for what, c := range map[string]struct {
+		m    *quorum.Mutex
+		ctx  context.Context
+		opts []rlock.LockOption
+		want error
+		text string
+	}{
+		"nil mutex":     {none, ctx, nil, rlock.ErrArgument, "make one with New"},
+		"zero mutex":    {new(quorum.Mutex), ctx, nil, rlock.ErrArgument, "make one with New"},
+		"no sessions":   {quorum.New(nil, "x"), ctx, nil, rlock.ErrArgument, "no sessions"},
+		"nil session":   {quorum.New([]*rlock.Session{sessions[0], nil}, "x"), ctx, nil, rlock.ErrArgument, "nil"},
+		"one twice":     {quorum.New([]*rlock.Session{sessions[0], sessions[0]}, "x"), ctx, nil, rlock.ErrArgument, "twice"},
+		"no name":       {quorum.New(sessions, ""), ctx, nil, rlock.ErrName, "empty"},
+		"nil ctx":       {good, nil, nil, rlock.ErrArgument, "context.Background()"},
+		"bad Wait":      {good, ctx, []rlock.LockOption{rlock.Wait(-1)}, rlock.ErrArgument, "Wait"},
+		"long Lease":    {good, ctx, []rlock.LockOption{rlock.Lease(31 * time.Second)}, rlock.ErrArgument, "at most"},
+		"a named owner": {good, rlock.WithOwner(ctx, "job"), nil, rlock.ErrArgument, "WithoutOwner"},
+		"re-entry":      {quorum.New([]*rlock.Session{sessions[2], sessions[0], sessions[1]}, "x"), section, nil, rlock.ErrArgument, "not re-entrant"},
+	} {
+		got, hold, err := c.m.Lock(c.ctx, c.opts...)
+		if is(t, what, err, c.want); got != c.ctx || hold != nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v, %v, %v", what, got, hold, err)
+		}
+	}
+	is(t, "Do(nil)", good.Do(ctx, nil), rlock.ErrArgument)
+	var nilHold *quorum.Hold
+	is(t, "nil Hold", nilHold.Unlock(), rlock.ErrNotHeld)
+	is(t, "zero Hold", new(quorum.Hold).Unlock(), rlock.ErrNotHeld)
+	if nilHold.Votes() != 0 || nilHold.Remaining() != 0 {
+		t.Error("a nil hold has votes")
+	}
+	must(t, h.Unlock())
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	_, _, err := good.Lock(over)
+	if is(t, "ctx done", err, context.Canceled); errors.Is(err, rlock.ErrNotAcquired) {
+		t.Errorf("ctx was done before, and the error is %v", err)
+	}
+	free(t, ctx, quorum.New(sessions[:1], "one node"))
+}
+
+// A plain mutex of that name on one node has that node's vote.
+func TestPlainMutex(t *testing.T) {
+	each(t, func(t *testing.T, all []*redistest.Server) {
+		ctx := within(t, 20*time.Second)
+		sessions := dial(t, all, slow())
+		m := quorum.New(sessions, "x")
+		for _, ses := range sessions[:2] {
+			_, _, err := rlock.New(ses, "x").Lock(ctx)
+			must(t, err)
+		}
+		_, h := lock(t, ctx, m)
+		must(t, h.Unlock())
+		_, plain, err := rlock.New(sessions[2], "x").Lock(ctx)
+		must(t, err)
+		taken(t, ctx, m)
+		must(t, plain.Unlock())
+		free(t, ctx, m)
+	})
+}
+
+// Retry is a series of rounds; sessions that poll look as their Backoff says.
+func TestRetry(t *testing.T) {
+	all := cluster(t, 3, mini)
+	ctx := within(t, 20*time.Second)
+	var rounds []int
+	cfg := slow()
+	cfg.Polling = func(n int) time.Duration { rounds = append(rounds, n); return time.Millisecond }
+	sessions := dial(t, all, cfg)
+	mine, theirs := quorum.New(dial(t, all, slow()), "x"), quorum.New(sessions, "x")
+	_, h := lock(t, ctx, mine)
+	for _, lock := range []func(context.Context, ...rlock.LockOption) (context.Context, *quorum.Hold, error){mine.TryLock, mine.Lock} {
+		n := 0
+		_, _, err := lock(ctx, rlock.Retry(func(i int) time.Duration {
+			if n = i; i == 3 {
+				return -1
+			}
+			return time.Millisecond
+		}))
+		if is(t, "three rounds", err, rlock.ErrNotAcquired); n != 3 {
+			t.Errorf("gave up in round %d", n)
+		}
+	}
+	rounds = nil
+	_, _, err := theirs.Lock(ctx, rlock.Wait(50*time.Millisecond))
+	if is(t, "polling", err, rlock.ErrNotAcquired); len(rounds) < 3 || rounds[0] != 1 || rounds[2] != 3 {
+		t.Errorf("asked for the sleeps %v", rounds)
+	}
+	must(t, h.Unlock())
+	free(t, ctx, theirs)
+}
+
+// A vote that is given while the lock is being released is given back too.
+func TestLateVotes(t *testing.T) {
+	each(t, func(t *testing.T, all []*redistest.Server) {
+		ctx := within(t, 30*time.Second)
+		m := quorum.New(dial(t, all, slow()), "x")
+		for range 300 {
+			must(t, m.Do(ctx, func(context.Context) error { return nil }))
+		}
+		for _, s := range all {
+			redistest.Eventually(t, 10*time.Second, "the lock to be gone", func() bool { return len(s.Keys(t)) == 1 })
+		}
+	})
+}
+
+// Without contention each node gets one script to take and one to release, and no more.
+func TestCost(t *testing.T) {
+	all := cluster(t, 3, real)
+	ctx := within(t, 20*time.Second)
+	m := quorum.New(dial(t, all, slow()), "x")
+	free(t, ctx, m)
+	for _, s := range all {
+		s.ResetStats(t)
+	}
+	_, h := lock(t, ctx, m)
+	votes(t, h, 3)
+	must(t, h.Unlock())
+	for _, s := range all {
+		if n := s.Commands(t)["evalsha"]; n != 2 {
+			t.Errorf("sent %d scripts: %v", n, s.Commands(t))
+		}
+	}
+}
+
+// A context that was cancelled for another reason keeps that as its cause, and Unlock works.
+func TestCallersContext(t *testing.T) {
+	all := cluster(t, 3, real)
+	ctx := within(t, 20*time.Second)
+	m := quorum.New(dial(t, all, slow()), "x")
+	errMine := errors.New("mine")
+	own, cancel := context.WithCancelCause(ctx)
+	section, h := lock(t, own, m)
+	cancel(errMine)
+	ends(t, section, 10*time.Second, errMine)
+	taken(t, ctx, m)
+	must(t, h.Unlock())
+	free(t, ctx, m)
+}

@@ -1,0 +1,215 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"relock/rlock"
+)
+
+// A try is one call of Lock.
+type try struct {
+	m        *Mutex
+	opts     []rlock.LockOption // of each vote
+	once     bool               // without waiting
+	retry    rlock.Backoff      // of Retry; nil: it listens
+	deadline time.Time          // of Wait; zero: none
+}
+
+// acquire asks until there is a majority. A caller that waits has its turn among those of this
+// handle, which would only take votes from each other.
+func (t *try) acquire(ctx context.Context) (*section, error) {
+	m := t.m
+	if t.once {
+		return t.round(ctx)
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	if !t.deadline.IsZero() {
+		waiting, cancel = context.WithDeadline(ctx, t.deadline)
+	}
+	defer cancel()
+	select {
+	case m.turn <- struct{}{}:
+		defer func() { <-m.turn }()
+	case <-waiting.Done():
+		return nil, over(ctx, errTurn)
+	}
+	var news <-chan int
+	sleeps := t.retry
+	if sleeps == nil {
+		sleeps = m.pause
+	}
+	began := time.Now()
+	x, err := t.round(ctx)
+	window := max(time.Since(began), time.Millisecond)
+	for n := 1; err != nil && ctx.Err() == nil && !errors.Is(err, rlock.ErrClosed); n++ {
+		if news == nil && t.retry == nil {
+			news = m.listen(waiting)
+		}
+		if d := sleeps(n); d < 0 || !m.sleep(waiting, news, d, window) {
+			return nil, over(ctx, err)
+		}
+		window = min(2*window, m.bound)
+		x, err = t.round(ctx)
+	}
+	return x, err
+}
+
+// errTurn is why a caller whose wait is over has asked nothing.
+var errTurn = errors.New("other callers of this handle wait in front")
+
+// over is the error of a wait that is over; err is why the last round failed.
+func over(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	if errors.Is(err, rlock.ErrNotAcquired) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", rlock.ErrNotAcquired, err)
+}
+
+// round asks all Redises at the same time, and ends with the answer that decides: a majority of
+// votes, of refusals, or of silence. Without a majority of votes what was given is given back.
+func (t *try) round(ctx context.Context) (*section, error) {
+	m := t.m
+	x := &section{m: m}
+	x.ctx, x.cancel = context.WithCancelCause(context.WithValue(ctx, sectionKey{m.id}, x))
+	x.asking, x.stop = context.WithCancel(rlock.WithoutOwner(ctx))
+	answers := make(chan error, len(m.nodes))
+	for i, n := range m.nodes {
+		err := n.Go(context.Background(), func(context.Context) {
+			vote, hold, err := n.ask(x.asking, m.bound, t.opts)
+			if err == nil && !x.take(n, vote, hold) {
+				_ = hold.Unlock() // it came too late; the release goes on in the background
+			}
+			answers <- named(i, err)
+		})
+		if err != nil {
+			answers <- named(i, err)
+		}
+	}
+	f := failure{m: m}
+	for range m.nodes {
+		if f.add(<-answers) {
+			break
+		}
+		if x.form() {
+			return x, nil
+		}
+	}
+	_ = x.release()
+	err := f.err()
+	if ctx.Err() != nil {
+		err = over(ctx, err)
+	}
+	return nil, err
+}
+
+// named says which Redis an error is of.
+func named(i int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("node %d: %w", i, err)
+}
+
+// A failure is why a round has no majority.
+type failure struct {
+	m       *Mutex
+	errs    []error // of the nodes, in the order of their answers
+	refused int     // by nodes that have granted the lock to others, or give no votes yet
+	closed  int     // by closed sessions
+}
+
+// add takes in the answer of a node, and reports whether it is plain now what has failed.
+func (f *failure) add(err error) (plain bool) {
+	switch {
+	case err == nil:
+		return false
+	case errors.Is(err, rlock.ErrNotAcquired):
+		f.refused++
+	case errors.Is(err, rlock.ErrClosed):
+		f.closed++
+	}
+	f.errs = append(f.errs, err)
+	spare := len(f.m.nodes) - f.m.need
+	return f.refused > spare || len(f.errs)-f.refused > spare
+}
+
+// err matches ErrNotAcquired if a majority of the nodes can be reached, ErrClosed if closed
+// sessions leave none, and else what the nodes match that did not answer.
+func (f *failure) err() error {
+	head := fmt.Errorf("%d of %d votes are a majority", f.m.need, len(f.m.nodes))
+	spare := len(f.m.nodes) - f.m.need
+	unreachable := len(f.errs)-f.refused > spare
+	switch {
+	case f.closed > spare:
+		head = fmt.Errorf("%w: %w", rlock.ErrClosed, head)
+	case !unreachable:
+		head = fmt.Errorf("%w: %w", rlock.ErrNotAcquired, head)
+	}
+	for _, err := range f.errs {
+		if unreachable && !errors.Is(err, rlock.ErrNotAcquired) && !errors.Is(err, rlock.ErrClosed) {
+			head = fmt.Errorf("%w; %w", head, err)
+		} else {
+			head = fmt.Errorf("%w; %v", head, err)
+		}
+	}
+	return head
+}
+
+// listen subscribes to the releases on all nodes, until ctx ends. The channel gets the number of
+// a node for each release there, and when the subscription is confirmed: what was published
+// before that is unknown.
+func (m *Mutex) listen(ctx context.Context) <-chan int {
+	news := make(chan int)
+	for i, n := range m.nodes {
+		_ = n.Go(ctx, func(ctx context.Context) {
+			l, err := n.Session().Listen(ctx, n.Channel())
+			if err != nil {
+				return // the caller looks by the clock
+			}
+			defer l.Close()
+			for {
+				select {
+				case news <- i:
+				case <-ctx.Done():
+					return
+				}
+				select {
+				case <-l.C():
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	return news
+}
+
+// sleep waits before the next round: until releases on a majority of the nodes were heard of, or
+// d is over. Fewer releases are those of callers that take back votes because another owner has
+// a majority; if they woke the others there would be no end of it. Callers that are woken together
+// come at different times within the window, which grows from round to round. sleep reports
+// false when ctx ends first.
+func (m *Mutex) sleep(ctx context.Context, news <-chan int, d, window time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	heard := map[int]bool{}
+	for {
+		select {
+		case i := <-news:
+			if heard[i] = true; len(heard) == m.need {
+				timer.Reset(rand.N(window))
+			}
+		case <-timer.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
