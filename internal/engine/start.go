@@ -174,6 +174,8 @@ func (s *Session) wrongServer(err error) error {
 		remedy = fmt.Sprintf("the ACL does not let this user use keys that begin with Config.Prefix (%s); allow the keys that the README lists", Quote(s.cfg.Prefix))
 	case script.Denied(err), begins("unknown command"):
 		remedy = "the ACL does not let this user run scripts, or the commands in them; allow +eval, +evalsha and the commands that the README lists"
+	case s.cluster && script.Unavailable(err):
+		return nil // the node of the probe's slot is down, and locks of other slots may work
 	default:
 		return unavailable(err)
 	}

@@ -16,11 +16,14 @@ func HasArg(s string) func(cmd []string) bool {
 }
 
 // isChore reports whether the command belongs to setting up a connection or to
-// keeping it alive, which clients do when they please.
+// keeping it alive, which clients do when they please. The empty message is how a session
+// finds out whether a connection leads to the server where it listens.
 func isChore(cmd []string) bool {
 	switch strings.ToUpper(cmd[0]) {
 	case "HELLO", "CLIENT", "AUTH", "SELECT", "PING":
 		return true
+	case "PUBLISH":
+		return len(cmd) == 3 && cmd[2] == ""
 	}
 	return false
 }
