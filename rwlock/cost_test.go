@@ -64,7 +64,7 @@ func inside(t *testing.T, s *redistest.Server, fn func()) (commands map[string]i
 // A read lock and its unlock cost the same inside Redis however many readers there are.
 func TestReadCostDoesNotDependOnReaders(t *testing.T) {
 	s := redistest.Real(t)
-	ses := dial(t, s, rlock.Config{Lease: 10 * time.Minute, HandOverLimit: -1}) // no renewal in between; each reader is one in Redis
+	ses := dial(t, s, rlock.Config{Lease: 10 * time.Minute, RedissonWatchdog: 10 * time.Minute, HandOverLimit: -1}) // no renewal in between; each reader is one in Redis
 	ctx := within(t, 60*time.Second)
 	m := rwlock.New(ses, "x")
 	var readers []*rlock.Hold

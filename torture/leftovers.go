@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"relock/internal/engine"
 	"relock/internal/test/redistest"
 	"relock/torture/check"
 	"relock/torture/oracle"
@@ -31,8 +32,8 @@ func (r *round) leftovers(in *check.Round) {
 			}
 		}
 	}
-	// The messages' memory of a counter lives for minutes; all else for the longest lease.
-	ends := func(key string) bool { return r.permanent(key) || strings.HasPrefix(key, "relock_request:") }
+	// A counter's requests are remembered for minutes; all else lives for the longest lease.
+	ends := func(key string) bool { return r.permanent(key) || strings.HasPrefix(key, requests) }
 	var left []string
 	for deadline := time.Now().Add(2*maxLease() + 10*time.Second); ; time.Sleep(100 * time.Millisecond) {
 		left = left[:0]
@@ -49,12 +50,32 @@ func (r *round) leftovers(in *check.Round) {
 		slices.Sort(left)
 		r.failed("keys that do not end: %q", left)
 	}
+	r.remembered(len(in.Processes))
+}
+
+const (
+	// requests begins the keys in which a counter's requests are remembered, one for each session.
+	requests = "relock_requests:"
+	// rememberedFor is for how long they are, with the ReleaseTimeout that the workers have.
+	rememberedFor = 3 * engine.Memory
+)
+
+// remembered checks that what is remembered of a counter's requests will end by itself, and
+// that no session has left more than one key of them.
+func (r *round) remembered(sessions int) {
+	n := 0
 	for key, node := range r.set.Keys() {
-		if strings.HasPrefix(key, "relock_request:") {
-			if ttl, err := node.Do(r.tb, "PTTL", key).AsInt64(); err == nil && ttl == -1 {
-				r.failed("%s has no TTL", key)
-			}
+		if !strings.HasPrefix(key, requests) {
+			continue
 		}
+		n++
+		ttl, err := node.Do(r.tb, "PTTL", key).AsInt64()
+		if err != nil || ttl == -1 || ttl > rememberedFor.Milliseconds() {
+			r.failed("%s has a TTL of %d ms (%v), and should have one of %v at most", key, ttl, err, rememberedFor)
+		}
+	}
+	if n > sessions {
+		r.failed("%d keys %s..., of %d sessions", n, requests, sessions)
 	}
 }
 

@@ -27,8 +27,11 @@ func with(e oracle.Entry, change func(*oracle.Entry)) oracle.Entry {
 	return e
 }
 
-func lost(e *oracle.Entry)  { e.Outcome = oracle.Lost }
-func late(e *oracle.Entry)  { e.Outcome, e.Flags, e.Over = oracle.Lost, oracle.Late, e.End+3*s }
+func lost(e *oracle.Entry) { e.Outcome = oracle.Lost }
+func late(e *oracle.Entry) { e.Outcome, e.Flags, e.Over = oracle.Lost, oracle.Late, e.End+3*s }
+func outage(e *oracle.Entry) {
+	e.Flags, e.Over = e.Flags|oracle.Outage, e.End+s
+}
 func read(e *oracle.Entry)  { e.Flags |= oracle.Read }
 func named(e *oracle.Entry) { e.Owner = 1 }
 func token(n int64) func(*oracle.Entry) {
@@ -71,6 +74,9 @@ func TestChecks(t *testing.T) {
 		{"a sum", worker.Counter, []oracle.Entry{count(oracle.OpAcquire, 3, oracle.Done), count(oracle.OpRelease, 3, oracle.Unknown)}, nil, nil, ""},
 		{"a wrong sum", worker.Counter, []oracle.Entry{count(oracle.OpAcquire, 3, oracle.Refused)}, nil, nil, "counter sum"},
 		{"a call without end", worker.Mutex, []oracle.Entry{with(visit(40*s, 41*s), func(e *oracle.Entry) { e.Call = s })}, nil, nil, "calls end"},
+		{"an outage for no reason", worker.Mutex, []oracle.Entry{with(visit(10*s, 11*s), outage)}, nil, []nemesis.Fault{{Worker: 1, Begin: 11 * s, End: 12 * s}}, "no outage"},
+		{"an outage in a fault", worker.Mutex, []oracle.Entry{with(visit(10*s, 11*s), outage)}, nil, []nemesis.Fault{{Worker: 0, Begin: 11 * s, End: 12 * s}}, ""},
+		{"a counter's outage for no reason", worker.Counter, []oracle.Entry{with(count(oracle.OpAcquire, 1, oracle.Done), outage)}, nil, nil, "no outage"},
 		{"a surprise", worker.Mutex, []oracle.Entry{{Kind: oracle.Odd}}, nil, nil, "surprises"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

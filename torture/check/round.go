@@ -97,6 +97,7 @@ func Run(r *Round) Result {
 		c.sum(i)
 	}
 	c.losses()
+	c.outages()
 	c.progress()
 	c.calls()
 	return c.res

@@ -52,6 +52,7 @@ const (
 	Nested                   // had nested holds
 	Try                      // did not wait
 	Late                     // the loss was noticed by Unlock alone
+	Outage                   // a call said that Redis is unavailable, and not because its wait ended
 )
 
 // Record is what happened once. All fields are 64 bits wide and written atomically, so that a

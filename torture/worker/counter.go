@@ -2,13 +2,7 @@ package worker
 
 import (
 	"context"
-	"errors"
-	"io"
-	"net"
-	"strings"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"relock/rlock"
 	"relock/semaphore"
@@ -65,34 +59,10 @@ func (g *goroutine) call(i int, op oracle.Op, n int, fn func(context.Context) (i
 	case op == oracle.OpAcquire:
 		// On an error nothing was taken, whatever the error is.
 		rec.Settle(oracle.Refused)
-		g.refusal(i, err)
+		g.refusal(i, rec, err)
 	default:
 		rec.Settle(oracle.Unknown)
-		g.refusal(i, err)
+		g.refusal(i, rec, err)
 	}
 	return got, err == nil
-}
-
-// cannotServe are the codes with which Redis says that it cannot serve now.
-var cannotServe = []string{
-	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "MISCONF", "OOM", "BUSY",
-	"TRYAGAIN", "UNBLOCKED", "NOSCRIPT", "MOVED", "ASK",
-}
-
-// unavailable reports whether a fault of Redis or of the network explains the error.
-func unavailable(err error) bool {
-	var re *rueidis.RedisError
-	if errors.As(err, &re) {
-		for _, code := range cannotServe {
-			if strings.HasPrefix(re.Error(), code) {
-				return true
-			}
-		}
-		return false
-	}
-	var ne net.Error
-	return errors.As(err, &ne) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, rueidis.ErrClosing) || strings.Contains(err.Error(), "the slot has no redis node") ||
-		strings.Contains(err.Error(), "the reply came later than the lease")
 }

@@ -69,7 +69,7 @@ func (g *goroutine) section(i int) {
 	ctx, h, err := l.lock(ctx, a)
 	rec.Returned()
 	if err != nil {
-		rec.Settle(g.refusal(i, err))
+		rec.Settle(g.refusal(i, rec, err))
 		return
 	}
 	rec.Token(h.token)
@@ -148,8 +148,10 @@ func (g *goroutine) stay(spec *Lock) time.Duration {
 	}
 }
 
-// refusal sorts the errors of a call that gave nothing.
-func (g *goroutine) refusal(lock int, err error) oracle.Outcome {
+// refusal sorts the errors of a call that gave nothing. Every outage has to be marked as one;
+// rec, if there is one, keeps it, so that it can be checked that something failed. An outage
+// that ended a wait is not kept: a wait of a millisecond may end before any answer.
+func (g *goroutine) refusal(lock int, rec *oracle.Record, err error) oracle.Outcome {
 	switch {
 	case errors.Is(err, rlock.ErrNotAcquired):
 		return oracle.Refused
@@ -157,7 +159,10 @@ func (g *goroutine) refusal(lock int, err error) oracle.Outcome {
 		return oracle.Refused
 	case errors.Is(err, rlock.ErrLost), errors.Is(err, rwlock.ErrUpgrade):
 		return oracle.Refused // of a named owner, whose other holds are elsewhere
-	case unavailable(err):
+	case errors.Is(err, rlock.ErrUnavailable):
+		if rec != nil {
+			rec.Mark(oracle.Outage)
+		}
 		return oracle.Failed
 	}
 	g.odd(lock, "an error that no fault explains: %v", err)
@@ -186,7 +191,7 @@ func (x *section) nest() {
 		a := attempt{read: x.a.read, n: 1, opts: []rlock.LockOption{rlock.Wait(2 * time.Second)}}
 		_, h, err := x.locker.lock(x.ctx, a)
 		if err != nil {
-			x.g.refusal(x.lock, err)
+			x.g.refusal(x.lock, nil, err)
 			return
 		}
 		x.holds = append(x.holds, h)
@@ -252,7 +257,8 @@ func (x *section) outcome(cause, err error, flags uint8) oracle.Outcome {
 		return oracle.Lost
 	case err == nil:
 		return oracle.Released
-	case unavailable(err):
+	case errors.Is(err, rlock.ErrUnavailable):
+		x.rec.Mark(oracle.Outage)
 		return oracle.Unknown
 	}
 	x.g.odd(x.lock, "Unlock: %v", err)
