@@ -155,7 +155,7 @@ func (s *Session) wrongServer(err error) error {
 	if err == nil {
 		return nil
 	}
-	text := err.Error()
+	text := script.Text(err)
 	begins := func(code string) bool { return strings.HasPrefix(text, code) }
 	keys := strings.Contains(text, "keys")
 	remedy := ""

@@ -54,7 +54,7 @@ func TestFencedAcquirePassesOnWhatTheServerSays(t *testing.T) {
 func TestFencedAcquirePassesMISCONFOn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "saves")
 	locktest.Must(t, os.Mkdir(dir, 0o755))
-	s := redistest.Real(t, "--dir", dir, "--save", "3600 1000000")
+	s := redistest.Real(t, "--dir", dir, "--save", "3600", "1000000")
 	locktest.Must(t, os.Remove(dir)) // the server's folder is gone
 	if err := s.Do(t, "SAVE").Error(); err == nil {
 		t.Fatal("the server could save")

@@ -64,16 +64,34 @@ func reply(err error) (re *rueidis.RedisError, ok bool) {
 	return nil, false
 }
 
-// says reports whether the text of an error reply begins with one of the codes. Before Redis 7
-// the code of a command inside a script stands within the text, behind a dash. The code "ERR"
+// says reports whether the text of an error reply begins with one of the codes. The code "ERR"
 // is not in the text: rueidis takes it off.
 func says(text string, codes []string) bool {
+	text = unwrapped(text)
 	for _, code := range codes {
-		if strings.HasPrefix(text, code) || strings.Contains(text, " -"+code+" ") {
+		if strings.HasPrefix(text, code) {
 			return true
 		}
 	}
 	return false
+}
+
+// Text returns what an error reply says.
+func Text(err error) string { return unwrapped(err.Error()) }
+
+// unwrapped takes off what Redis before 7.0 puts in front of the error of a command inside a
+// script: "Error running script (call to f_...): @user_script:1: @user_script: 1: -".
+func unwrapped(text string) string {
+	const mark = "@user_script: "
+	if !strings.HasPrefix(text, "Error running script") && !strings.HasPrefix(text, "@user_script") {
+		return text
+	}
+	if at := strings.LastIndex(text, mark); at >= 0 {
+		if _, inner, ok := strings.Cut(text[at+len(mark):], ": "); ok {
+			return strings.TrimPrefix(inner, "-")
+		}
+	}
+	return text
 }
 
 // ErrShape is a reply that the scripts never give.
