@@ -127,7 +127,8 @@ func (c *claim) release(now time.Duration, d *holdTrace) error {
 
 	tell(errs, gone)
 	l.mu.Lock()
-	told := l.holder != c // a message is on its way; a nudge would cost one attempt more
+	// A message is on its way, if the lock is listened to; a nudge would cost one attempt more.
+	told := l.holder != c && listening
 	c.retire(over)
 	if b := l.lobby; b != nil && r.receivers >= 0 {
 		if listening && r.receivers > 0 {
