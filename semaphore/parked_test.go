@@ -62,3 +62,27 @@ func TestPermitsThatNobodyTakesGoBack(t *testing.T) {
 		must(t, two.Release())
 	})
 }
+
+// A refusal that is older than the session's own release says nothing of what that release gave
+// back. The message of the release does not wake the front, since its time slice is over; so it
+// looks again when the permits have been left to others for a moment.
+func TestARefusalOlderThanTheOwnReleaseKeepsNoWaiter(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		cfg := slow()
+		cfg.HandOverLimit = 1
+		st := newStage(t, s, 1, cfg)
+		_, first := st.take(1)
+		second := st.queue(st.ctx, 1)
+		third := st.queue(st.ctx, 1)
+		must(t, first.Release())
+		g := st.in(second) // the hand-over that the slice allows
+		seen, release := st.p.HoldReply(locktest.Runs(src["acquire"]))
+		must(t, s.Do(t, "PUBLISH", channel("x"), "1").Error())
+		locktest.Get(t, seen, 10*time.Second, "the refusal of the third")
+		released := start(g.p.Release)
+		redistest.Eventually(t, 10*time.Second, "the permit to come back", func() bool { return taken(t, s, "x") == 0 })
+		release()
+		must(t, locktest.Get(t, released, 10*time.Second, "Release"))
+		must(t, st.in(third).p.Release())
+	})
+}

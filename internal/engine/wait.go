@@ -84,14 +84,21 @@ func (a *acquisition) round() (g grant, err error, done bool) {
 		if l.queue.Front() != a {
 			return g, nil, false
 		}
-		b.turns.Taken()
+		// A refusal may be older than a release that the session has sent meanwhile: then it does
+		// not say that others took what came free, and the next look is as that release left it.
+		stale := b.turns.Expecting()
+		if !stale {
+			b.turns.Taken()
+		}
 		if l.s.cfg.Polling != nil {
 			if !a.pollAgain(g.value) {
 				return g, ErrNotAcquired, true
 			}
 			return g, nil, false
 		}
-		b.lookAt = l.s.nextLook(g.value)
+		if !stale {
+			b.lookAt = l.s.nextLook(g.value)
+		}
 		a.listen()
 		return g, nil, false
 	}

@@ -131,6 +131,9 @@ func (t *Turns) Taken() {
 	}
 }
 
+// Expecting reports whether the session has sent such a release since it asked last.
+func (t *Turns) Expecting() bool { return t.echo }
+
 // Asked notes that the session asks Redis: older messages say nothing any more.
 func (t *Turns) Asked() { t.echo = false }
 
