@@ -181,7 +181,8 @@ func (a *acquisition) bounded() (ctx context.Context, cancel context.CancelFunc)
 		stop := context.AfterFunc(s.life.closing, end)
 		return ctx, func() { stop(); end() }
 	}
-	a.interrupt.Store(&cancel)
+	interrupt := cancel
+	a.interrupt.Store(&interrupt)
 	if s.life.closing.Err() != nil { // Close has looked for interrupts already
 		cancel()
 	}

@@ -4,7 +4,11 @@ package script
 
 import "syscall"
 
-// canCheck says that quiet cannot tell: there is no direct connection.
+// canCheck says that a probe cannot tell: there is no direct connection.
 const canCheck = false
 
-func quiet(syscall.RawConn) bool { return false }
+type probe struct{}
+
+func newProbe(syscall.RawConn) *probe { return nil }
+
+func (*probe) quiet() bool { return false }

@@ -98,7 +98,7 @@ func (d *Direct) run(ctx context.Context, c Command) (res rueidis.RedisResult, o
 		return rueidis.NewErrorResult(ctx.Err()), true
 	}
 	d.begin()
-	stop := context.AfterFunc(ctx, l.interrupt)
+	stop := context.AfterFunc(ctx, l.ends)
 	// A context without a deadline has rueidis stay synchronous; ConnWriteTimeout is the bound.
 	res = l.do(evalsha(l.client, c))
 	if isNoScript(res) {

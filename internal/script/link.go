@@ -18,7 +18,8 @@ type link struct {
 	client rueidis.Client
 	of     *Connection
 	socket net.Conn // under TLS
-	raw    syscall.RawConn
+	probe  *probe
+	ends   func() // interrupt, made once
 	doubts uint32 // under which it was proved to lead to the session's server
 
 	answered atomic.Bool // bytes have come since the command was sent
@@ -48,14 +49,14 @@ func (l *link) take(conn net.Conn) error {
 		_ = conn.Close()
 		return err
 	}
-	l.socket, l.raw = socket, raw
+	l.socket, l.probe, l.ends = socket, newProbe(raw), l.interrupt
 	l.of.add(conn)
 	return nil
 }
 
 // alive reports whether the connection is open, and Redis has said nothing unasked, as far as
 // this end knows. It costs a system call.
-func (l *link) alive() bool { return quiet(l.raw) }
+func (l *link) alive() bool { return l.probe.quiet() }
 
 // do sends a command and reads its reply.
 func (l *link) do(cmd rueidis.Completed) rueidis.RedisResult {
