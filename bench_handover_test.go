@@ -12,6 +12,7 @@ import (
 
 	"relock/fairlock"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -35,7 +36,7 @@ const idle = 2 * time.Millisecond
 func handOver(b *testing.B, mutex func(*rlock.Session) *rlock.Mutex) {
 	s := redistest.Real(b)
 	waiting := make(chan struct{}, 1)
-	trace := &rlock.Trace{Waiting: func(context.Context, rlock.Waiting) { waiting <- struct{}{} }}
+	trace := &rlock.Trace{Waiting: func(context.Context, locktrace.Waiting) { waiting <- struct{}{} }}
 	sessions := []*rlock.Session{openWith(b, s, rlock.Config{Trace: trace}), openWith(b, s, rlock.Config{Trace: trace})}
 	plain := s.Client(b)
 	one := rueidis.NewLuaScript(`return redis.call('EXISTS', KEYS[1])`)

@@ -9,6 +9,7 @@ import (
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/multilock"
 	"relock/rlock"
 )
@@ -71,7 +72,7 @@ type asked struct {
 }
 
 func (a *asked) trace() *rlock.Trace {
-	return &rlock.Trace{Attempt: func(e rlock.Attempt) {
+	return &rlock.Trace{Attempt: func(e locktrace.Attempt) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.names = append(a.names, e.Name)

@@ -11,6 +11,7 @@ import (
 	"relock/fairlock"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/multilock"
 	"relock/rlock"
 	"relock/rwlock"
@@ -86,7 +87,7 @@ func TestOrderAcrossRedises(t *testing.T) {
 			var locks []multilock.Part
 			for i, server := range servers {
 				cfg := slow()
-				cfg.Trace = &rlock.Trace{Attempt: func(rlock.Attempt) { log.trace().Attempt(rlock.Attempt{Name: fmt.Sprint(i)}) }}
+				cfg.Trace = &rlock.Trace{Attempt: func(locktrace.Attempt) { log.trace().Attempt(locktrace.Attempt{Name: fmt.Sprint(i)}) }}
 				locks = append(locks, rlock.New(dial(t, server, cfg), "x"))
 			}
 			for range 3 {

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -75,8 +76,8 @@ func New(opts ...Option) (*rlock.Trace, error) {
 	if r.instruments, err = newInstruments(r.meters.Meter(scope)); err != nil {
 		return nil, fmt.Errorf("relock/otel: %w", err)
 	}
-	for _, s := range []rlock.SubscriptionState{rlock.SubscriptionConnected, rlock.SubscriptionLost,
-		rlock.SubscriptionClosed, rlock.SubscriptionRefused, rlock.SubscriptionPolling} {
+	for _, s := range []locktrace.SubscriptionState{locktrace.SubscriptionConnected, locktrace.SubscriptionLost,
+		locktrace.SubscriptionClosed, locktrace.SubscriptionRefused, locktrace.SubscriptionPolling} {
 		r.events.Add(context.Background(), 0, set(keyState.String(string(s))))
 	}
 	return r.trace(), nil
@@ -119,17 +120,17 @@ func result(err error) attribute.KeyValue {
 	return keyResult.String("ok")
 }
 
-func (r *recorder) acquireStart(ctx context.Context, e rlock.AcquireStart) context.Context {
+func (r *recorder) acquireStart(ctx context.Context, e locktrace.AcquireStart) context.Context {
 	ctx, _ = r.tracer.Start(ctx, "relock acquire", trace.WithAttributes(r.about(e.Name, e.Kind)...))
 	return ctx
 }
 
-func (r *recorder) waiting(ctx context.Context, e rlock.Waiting) {
+func (r *recorder) waiting(ctx context.Context, e locktrace.Waiting) {
 	trace.SpanFromContext(ctx).AddEvent("waiting")
 	r.waiters.Add(ctx, 1, set(r.about(e.Name, e.Kind)...))
 }
 
-func (r *recorder) acquireEnd(ctx context.Context, e rlock.AcquireEnd) {
+func (r *recorder) acquireEnd(ctx context.Context, e locktrace.AcquireEnd) {
 	if e.Waited {
 		r.waiters.Add(ctx, -1, set(r.about(e.Name, e.Kind)...))
 	}
@@ -140,7 +141,7 @@ func (r *recorder) acquireEnd(ctx context.Context, e rlock.AcquireEnd) {
 	attributes := set(about...)
 	r.acquires.Add(ctx, 1, attributes)
 	r.acquiring.Record(ctx, e.Wait.Seconds(), attributes)
-	failed := e.Outcome == rlock.OutcomeUnavailable || e.Outcome == rlock.OutcomeFailed
+	failed := e.Outcome == locktrace.OutcomeUnavailable || e.Outcome == locktrace.OutcomeFailed
 	endSpan(ctx, e.Err, failed, about[1:]...)
 }
 
@@ -155,7 +156,7 @@ func endSpan(ctx context.Context, err error, failed bool, about ...attribute.Key
 	span.End()
 }
 
-func (r *recorder) holdStart(ctx context.Context, e rlock.HoldStart) context.Context {
+func (r *recorder) holdStart(ctx context.Context, e locktrace.HoldStart) context.Context {
 	about := r.about(e.Name, e.Kind)
 	// A counter that appears with its first count hides that count from rates.
 	all := attribute.NewSet(about...)
@@ -167,9 +168,9 @@ func (r *recorder) holdStart(ctx context.Context, e rlock.HoldStart) context.Con
 	return ctx
 }
 
-func (r *recorder) holdEnd(ctx context.Context, e rlock.HoldEnd) {
+func (r *recorder) holdEnd(ctx context.Context, e locktrace.HoldEnd) {
 	about := r.about(e.Name, e.Kind)
-	if e.Reason == rlock.HoldLost {
+	if e.Reason == locktrace.HoldLost {
 		r.lost.Add(ctx, 1, set(about...))
 	}
 	about = append(about, keyNested.Bool(e.Nested))
@@ -177,17 +178,17 @@ func (r *recorder) holdEnd(ctx context.Context, e rlock.HoldEnd) {
 	r.holding.Record(ctx, e.Held.Seconds(), set(append(about, keyEnd.String(string(e.Reason)))...))
 }
 
-func (r *recorder) releaseStart(ctx context.Context, e rlock.ReleaseStart) context.Context {
+func (r *recorder) releaseStart(ctx context.Context, e locktrace.ReleaseStart) context.Context {
 	ctx, _ = r.tracer.Start(ctx, "relock release", trace.WithAttributes(r.about(e.Name, e.Kind)...))
 	return ctx
 }
 
-func (r *recorder) releaseEnd(ctx context.Context, e rlock.ReleaseEnd) {
+func (r *recorder) releaseEnd(ctx context.Context, e locktrace.ReleaseEnd) {
 	r.releasing.Record(ctx, e.Took.Seconds(), set(r.about(e.Name, e.Kind, result(e.Err))...))
 	endSpan(ctx, e.Err, e.Err != nil)
 }
 
-func (r *recorder) attempt(e rlock.Attempt) {
+func (r *recorder) attempt(e locktrace.Attempt) {
 	what := "refused"
 	switch {
 	case e.Err != nil:
@@ -198,18 +199,18 @@ func (r *recorder) attempt(e rlock.Attempt) {
 	r.attempts.Add(context.Background(), 1, set(r.about(e.Name, e.Kind, keyAttempt.String(what))...))
 }
 
-func (r *recorder) renewed(e rlock.Renewed) {
+func (r *recorder) renewed(e locktrace.Renewed) {
 	ctx, attributes := context.Background(), set(result(e.Err))
 	r.renewals.Add(ctx, int64(e.Claims), attributes)
 	r.renewing.Record(ctx, e.Took.Seconds(), attributes)
 }
 
-func (r *recorder) subscription(e rlock.Subscription) {
+func (r *recorder) subscription(e locktrace.Subscription) {
 	ctx := context.Background()
 	switch e.State {
-	case rlock.SubscriptionConnected:
+	case locktrace.SubscriptionConnected:
 		r.connections.Add(ctx, 1)
-	case rlock.SubscriptionLost, rlock.SubscriptionClosed:
+	case locktrace.SubscriptionLost, locktrace.SubscriptionClosed:
 		r.connections.Add(ctx, -1)
 	}
 	r.events.Add(ctx, 1, set(keyState.String(string(e.State))))

@@ -11,6 +11,7 @@ import (
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/quorum"
 	"relock/rlock"
 )
@@ -66,7 +67,7 @@ func TestWaiterHears(t *testing.T) {
 		ctx := within(t, 20*time.Second)
 		var rounds atomic.Int32
 		cfg := slow()
-		cfg.Trace = &rlock.Trace{Attempt: func(rlock.Attempt) { rounds.Add(1) }}
+		cfg.Trace = &rlock.Trace{Attempt: func(locktrace.Attempt) { rounds.Add(1) }}
 		mine, theirs := quorum.New(dial(t, all, slow()), "x"), quorum.New(dial(t, all, cfg), "x")
 		_, h := lock(t, ctx, mine)
 		type result struct {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -15,13 +16,13 @@ func (r *Redis) watched(t *rlock.Trace) *rlock.Trace {
 		w = *t
 	}
 	waiting, end := w.Waiting, w.AcquireEnd
-	w.Waiting = func(ctx context.Context, e rlock.Waiting) {
+	w.Waiting = func(ctx context.Context, e locktrace.Waiting) {
 		r.waits(e.Name, 1)
 		if waiting != nil {
 			waiting(ctx, e)
 		}
 	}
-	w.AcquireEnd = func(ctx context.Context, e rlock.AcquireEnd) {
+	w.AcquireEnd = func(ctx context.Context, e locktrace.AcquireEnd) {
 		if e.Waited {
 			r.waits(e.Name, -1)
 		}

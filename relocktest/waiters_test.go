@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"relock/fairlock"
+	"relock/locktrace"
 	"relock/relocktest"
 	"relock/rlock"
 	"relock/semaphore"
@@ -61,8 +62,8 @@ func TestWaitersThatGiveUp(t *testing.T) {
 		r := relocktest.Start(t)
 		waiting, ended := 0, 0
 		s := r.Session(t, rlock.Config{Trace: &rlock.Trace{
-			Waiting:    func(context.Context, rlock.Waiting) { waiting++ },
-			AcquireEnd: func(context.Context, rlock.AcquireEnd) { ended++ },
+			Waiting:    func(context.Context, locktrace.Waiting) { waiting++ },
+			AcquireEnd: func(context.Context, locktrace.AcquireEnd) { ended++ },
 		}})
 		m := rlock.New(s, "job")
 		_, h, err := m.Lock(t.Context())

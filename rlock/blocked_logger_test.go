@@ -9,6 +9,7 @@ import (
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -36,8 +37,8 @@ func TestBlockedLoggerStopsNothing(t *testing.T) {
 		b := &blocked{hit: make(chan struct{}), free: make(chan struct{})}
 		defer close(b.free)
 		trace := &rlock.Trace{
-			Renewed: func(rlock.Renewed) { <-b.free },
-			Lost:    func(rlock.Lost) { <-b.free },
+			Renewed: func(locktrace.Renewed) { <-b.free },
+			Lost:    func(locktrace.Lost) { <-b.free },
 		}
 		ses, p := faultDial(t, s, rlock.Config{Lease: lease, Logger: slog.New(b), Trace: trace, PollFloor: time.Minute})
 		ctx := within(t, 30*time.Second)

@@ -80,6 +80,6 @@ func (c Config) engine() engine.Config {
 		ID: c.ID, Prefix: c.Prefix,
 		Lease: c.Lease, ReleaseTimeout: c.ReleaseTimeout, PollFloor: c.PollFloor, QueueLease: c.QueueLease,
 		RedissonWatchdog: c.RedissonWatchdog,
-		HandOverLimit:    c.HandOverLimit, Polling: c.Polling, Label: c.Label, Logger: c.Logger, Trace: c.Trace.engine(),
+		HandOverLimit:    c.HandOverLimit, Polling: c.Polling, Label: c.Label, Logger: c.Logger, Trace: c.Trace,
 	}
 }

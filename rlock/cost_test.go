@@ -13,6 +13,7 @@ import (
 
 	"relock/internal/test/faulttest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -117,7 +118,7 @@ func TestContentionWithinASessionNeedsNoSubscription(t *testing.T) {
 		for _, limit := range []int{-1, 0} {
 			var handed atomic.Int64
 			ses, p := dialProxy(t, s, rlock.Config{HandOverLimit: limit, Trace: &rlock.Trace{
-				HandedOver: func(rlock.HandedOver) { handed.Add(1) },
+				HandedOver: func(locktrace.HandedOver) { handed.Add(1) },
 			}})
 			ctx := within(t, 60*time.Second)
 			m := rlock.New(ses, "x")

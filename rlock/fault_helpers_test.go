@@ -13,6 +13,7 @@ import (
 	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 	"relock/rlock/lua"
 )
@@ -169,7 +170,7 @@ func faultGo(fn func() error) <-chan error {
 // faultFailed returns a Trace that tells of each attempt that ended with an error.
 func faultFailed() (*rlock.Trace, <-chan struct{}) {
 	c := make(chan struct{}, 10000)
-	return &rlock.Trace{Attempt: func(e rlock.Attempt) {
+	return &rlock.Trace{Attempt: func(e locktrace.Attempt) {
 		if e.Err != nil {
 			c <- struct{}{}
 		}

@@ -10,6 +10,7 @@ import (
 	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -31,21 +32,21 @@ type passes struct {
 // trace returns the hooks that tell p.
 func (p *passes) trace() *rlock.Trace {
 	return &rlock.Trace{
-		AcquireEnd: func(_ context.Context, e rlock.AcquireEnd) {
+		AcquireEnd: func(_ context.Context, e locktrace.AcquireEnd) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if e.Err == nil {
 				p.owner = e.Owner
 			}
 		},
-		Attempt: func(e rlock.Attempt) {
+		Attempt: func(e locktrace.Attempt) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if e.Err == nil && !e.Granted {
 				p.refused++
 			}
 		},
-		HandedOver: func(rlock.HandedOver) {
+		HandedOver: func(locktrace.HandedOver) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.n++
@@ -53,7 +54,7 @@ func (p *passes) trace() *rlock.Trace {
 				p.onPass()
 			}
 		},
-		Lost: func(e rlock.Lost) {
+		Lost: func(e locktrace.Lost) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.lost = append(p.lost, e.Owner+": "+e.Reason)

@@ -18,6 +18,7 @@ import (
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -194,7 +195,7 @@ func runChild(addr, name string) {
 	var handed atomic.Int64
 	opt := rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
 	ses, err := rlock.Dial(context.Background(), opt, rlock.Config{Lease: childLease, Trace: &rlock.Trace{
-		HandedOver: func(rlock.HandedOver) {
+		HandedOver: func(locktrace.HandedOver) {
 			if handed.Add(1) == 1000 {
 				fmt.Println("running")
 			}

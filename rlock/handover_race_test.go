@@ -12,6 +12,7 @@ import (
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -209,8 +210,8 @@ func TestHandOverToAWaiterWhoHasJustLeft(t *testing.T) {
 		waiting, goOn := make(chan struct{}, 1), make(chan struct{})
 		var lost atomic.Int32
 		ses := dial(t, s, rlock.Config{Trace: &rlock.Trace{
-			Waiting: func(context.Context, rlock.Waiting) { waiting <- struct{}{}; <-goOn },
-			Lost:    func(rlock.Lost) { lost.Add(1) },
+			Waiting: func(context.Context, locktrace.Waiting) { waiting <- struct{}{}; <-goOn },
+			Lost:    func(locktrace.Lost) { lost.Add(1) },
 		}})
 		name := redistest.Name(t)
 		m := rlock.New(ses, name)

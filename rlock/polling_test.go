@@ -13,6 +13,7 @@ import (
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/latch"
+	"relock/locktrace"
 	"relock/rlock"
 	"relock/semaphore"
 )
@@ -158,7 +159,7 @@ func TestRetry(t *testing.T) {
 		ctx := locktest.Within(t, time.Minute)
 		var attempts atomic.Int32
 		cfg := rlock.Config{Lease: time.Hour, PollFloor: time.Hour}
-		cfg.Trace = &rlock.Trace{Attempt: func(rlock.Attempt) { attempts.Add(1) }}
+		cfg.Trace = &rlock.Trace{Attempt: func(locktrace.Attempt) { attempts.Add(1) }}
 		ses, other := locktest.Dial(t, s, cfg), locktest.Dial(t, s, polls())
 		defer func() { locktest.Must(t, errors.Join(ses.Close(), other.Close())) }()
 		m := rlock.New(ses, "x")

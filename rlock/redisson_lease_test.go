@@ -10,6 +10,7 @@ import (
 	"relock/fairlock"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 	"relock/rwlock"
 )
@@ -181,7 +182,7 @@ func TestPrivateOwnersAreTrustedForTheirLease(t *testing.T) {
 		var renewals atomic.Int32
 		ses := dial(t, s, rlock.Config{
 			Lease: 3 * time.Second, RedissonWatchdog: 100 * time.Millisecond,
-			Trace: &rlock.Trace{Renewed: func(rlock.Renewed) { renewals.Add(1) }},
+			Trace: &rlock.Trace{Renewed: func(locktrace.Renewed) { renewals.Add(1) }},
 		})
 		_, h, err := rlock.New(ses, "x").Lock(within(t, 20*time.Second))
 		must(t, err)

@@ -7,6 +7,7 @@ import (
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -41,8 +42,8 @@ func TestALockIsReleasedThatWasLostOnTheWayToAWaiterThatHasLeft(t *testing.T) {
 		waiting, goOn := make(chan struct{}), make(chan struct{})
 		lost := make(chan struct{}, 10)
 		trace := &rlock.Trace{
-			Waiting: func(context.Context, rlock.Waiting) { close(waiting); <-goOn },
-			Lost:    func(rlock.Lost) { lost <- struct{}{} },
+			Waiting: func(context.Context, locktrace.Waiting) { close(waiting); <-goOn },
+			Lost:    func(locktrace.Lost) { lost <- struct{}{} },
 		}
 		ses, p := faultDial(t, s, rlock.Config{Lease: 2 * time.Second, Trace: trace})
 		name := redistest.Name(t)

@@ -11,6 +11,7 @@ import (
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -22,7 +23,7 @@ func TestNoWakeUpIsMissed(t *testing.T) {
 		st := &wakeUps{t: t, name: redistest.Name(t)}
 		cfg := rlock.Config{
 			PollFloor: time.Hour, Lease: time.Hour, HandOverLimit: 4,
-			Trace: &rlock.Trace{HandedOver: func(rlock.HandedOver) { st.passes.Add(1) }},
+			Trace: &rlock.Trace{HandedOver: func(locktrace.HandedOver) { st.passes.Add(1) }},
 		}
 		sessions := []*rlock.Session{dial(t, s, cfg), dial(t, s, cfg)}
 		seed := rand.Uint64()

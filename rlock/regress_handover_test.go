@@ -11,6 +11,7 @@ import (
 	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -87,13 +88,13 @@ func handedOver(t *testing.T, ses *rlock.Session, name string) (a, b faultLocked
 // taken in.
 func renewals() (*rlock.Trace, <-chan error) {
 	c := make(chan error, 10000)
-	return &rlock.Trace{Renewed: func(e rlock.Renewed) { c <- e.Err }}, c
+	return &rlock.Trace{Renewed: func(e locktrace.Renewed) { c <- e.Err }}, c
 }
 
 // refusals is a Trace that tells of each attempt that found the lock held.
 func refusals() (*rlock.Trace, <-chan struct{}) {
 	c := make(chan struct{}, 10000)
-	return &rlock.Trace{Attempt: func(e rlock.Attempt) {
+	return &rlock.Trace{Attempt: func(e locktrace.Attempt) {
 		if !e.Granted && e.Err == nil {
 			c <- struct{}{}
 		}
@@ -249,7 +250,7 @@ func TestAnOwnerThatIsHandedALostLockIsTold(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 1500 * time.Millisecond
 		lost := make(chan string, 10)
-		ses := dial(t, s, rlock.Config{Lease: lease, Trace: &rlock.Trace{Lost: func(e rlock.Lost) { lost <- e.Name }}})
+		ses := dial(t, s, rlock.Config{Lease: lease, Trace: &rlock.Trace{Lost: func(e locktrace.Lost) { lost <- e.Name }}})
 		other := dial(t, s, rlock.Config{})
 		name := redistest.Name(t)
 		_, h, err := rlock.New(ses, name).Lock(within(t, 30*time.Second))

@@ -10,6 +10,7 @@ import (
 
 	"relock/internal/test/faulttest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -149,7 +150,7 @@ func TestHandingOverIsNoLoss(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var mu sync.Mutex
 		var losses []string
-		ses := dial(t, s, rlock.Config{Trace: &rlock.Trace{Lost: func(e rlock.Lost) {
+		ses := dial(t, s, rlock.Config{Trace: &rlock.Trace{Lost: func(e locktrace.Lost) {
 			mu.Lock()
 			defer mu.Unlock()
 			losses = append(losses, e.Reason)

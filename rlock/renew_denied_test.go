@@ -7,6 +7,7 @@ import (
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 	"relock/rwlock"
 	"relock/semaphore"
@@ -25,7 +26,7 @@ func TestRenewalThatIsDeniedLosesNothing(t *testing.T) {
 	opt := s.Option()
 	opt.Username, opt.Password = "u", "secret"
 	denied := make(chan int, 1000)
-	trace := &rlock.Trace{Renewed: func(e rlock.Renewed) { denied <- e.Claims }}
+	trace := &rlock.Trace{Renewed: func(e locktrace.Renewed) { denied <- e.Claims }}
 	ses, err := rlock.Dial(context.Background(), opt, rlock.Config{Lease: lease, Trace: trace})
 	must(t, err)
 	defer ses.Close()

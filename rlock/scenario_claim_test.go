@@ -9,6 +9,7 @@ import (
 	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -40,7 +41,7 @@ func TestAResentAcquireUsesNoTokenTwice(t *testing.T) {
 			failed := make(chan struct{}, 100)
 			refused := make(chan struct{}, 100)
 			ses, p := faultDial(t, s, rlock.Config{PollFloor: time.Minute, Trace: &rlock.Trace{
-				Attempt: func(e rlock.Attempt) {
+				Attempt: func(e locktrace.Attempt) {
 					switch {
 					case e.Err != nil:
 						failed <- struct{}{}

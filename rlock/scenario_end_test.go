@@ -10,6 +10,7 @@ import (
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -145,7 +146,7 @@ func TestCloseWhileAClaimIsHandedToAWaiterThatLeaves(t *testing.T) {
 		for _, cancelFirst := range []bool{true, false} {
 			waiting, goOn := make(chan struct{}), make(chan struct{})
 			ses := dial(t, s, rlock.Config{Trace: &rlock.Trace{
-				Waiting: func(context.Context, rlock.Waiting) { close(waiting); <-goOn },
+				Waiting: func(context.Context, locktrace.Waiting) { close(waiting); <-goOn },
 			}})
 			name := redistest.Name(t)
 			_, h, err := rlock.New(ses, name).Lock(within(t, 30*time.Second))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -16,12 +17,12 @@ func BenchmarkTrace(b *testing.B) {
 		"unset": nil,
 		"empty": {},
 		"full": {
-			AcquireStart: func(ctx context.Context, _ rlock.AcquireStart) context.Context { return start(ctx) },
-			AcquireEnd:   func(context.Context, rlock.AcquireEnd) {},
-			HoldStart:    func(ctx context.Context, _ rlock.HoldStart) context.Context { return start(ctx) },
-			HoldEnd:      func(context.Context, rlock.HoldEnd) {},
-			ReleaseStart: func(ctx context.Context, _ rlock.ReleaseStart) context.Context { return start(ctx) },
-			ReleaseEnd:   func(context.Context, rlock.ReleaseEnd) {},
+			AcquireStart: func(ctx context.Context, _ locktrace.AcquireStart) context.Context { return start(ctx) },
+			AcquireEnd:   func(context.Context, locktrace.AcquireEnd) {},
+			HoldStart:    func(ctx context.Context, _ locktrace.HoldStart) context.Context { return start(ctx) },
+			HoldEnd:      func(context.Context, locktrace.HoldEnd) {},
+			ReleaseStart: func(ctx context.Context, _ locktrace.ReleaseStart) context.Context { return start(ctx) },
+			ReleaseEnd:   func(context.Context, locktrace.ReleaseEnd) {},
 		},
 	} {
 		b.Run(what, func(b *testing.B) {

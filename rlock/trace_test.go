@@ -9,6 +9,7 @@ import (
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 	"relock/rwlock"
 )
@@ -153,27 +154,27 @@ func TestTraceOfSharedReads(t *testing.T) {
 // However a hold ends, it ends once: also when it is unlocked after that.
 func TestTraceOfTheEndsOfAHold(t *testing.T) {
 	ends := []struct {
-		why rlock.HoldReason
+		why locktrace.HoldReason
 		cfg rlock.Config
 		opt []rlock.LockOption
 		end func(tr *tracing, section context.Context, h *rlock.Hold)
 	}{
-		{why: rlock.HoldReleased, end: func(tr *tracing, _ context.Context, h *rlock.Hold) { must(tr.t, h.Unlock()) }},
-		{why: rlock.HoldAbandoned, end: func(tr *tracing, _ context.Context, h *rlock.Hold) { must(tr.t, h.Abandon()) }},
-		{why: rlock.HoldExpired, opt: []rlock.LockOption{rlock.Lease(60 * time.Millisecond)},
+		{why: locktrace.HoldReleased, end: func(tr *tracing, _ context.Context, h *rlock.Hold) { must(tr.t, h.Unlock()) }},
+		{why: locktrace.HoldAbandoned, end: func(tr *tracing, _ context.Context, h *rlock.Hold) { must(tr.t, h.Abandon()) }},
+		{why: locktrace.HoldExpired, opt: []rlock.LockOption{rlock.Lease(60 * time.Millisecond)},
 			end: func(tr *tracing, section context.Context, _ *rlock.Hold) { <-section.Done() }},
-		{why: rlock.HoldClosed, end: func(tr *tracing, _ context.Context, _ *rlock.Hold) { must(tr.t, tr.ses.Close()) }},
-		{why: rlock.HoldLost, end: func(tr *tracing, section context.Context, _ *rlock.Hold) { // by a message
+		{why: locktrace.HoldClosed, end: func(tr *tracing, _ context.Context, _ *rlock.Hold) { must(tr.t, tr.ses.Close()) }},
+		{why: locktrace.HoldLost, end: func(tr *tracing, section context.Context, _ *rlock.Hold) { // by a message
 			_, err := rlock.New(tr.other, "x").ForceUnlock(tr.ctx)
 			must(tr.t, err)
 			<-section.Done()
 		}},
-		{why: rlock.HoldLost, cfg: rlock.Config{Lease: 300 * time.Millisecond}, // at a renewal
+		{why: locktrace.HoldLost, cfg: rlock.Config{Lease: 300 * time.Millisecond}, // at a renewal
 			end: func(tr *tracing, section context.Context, _ *rlock.Hold) {
 				must(tr.t, tr.server.Do(tr.t, "DEL", "x").Error())
 				<-section.Done()
 			}},
-		{why: rlock.HoldLost, end: func(tr *tracing, _ context.Context, h *rlock.Hold) { // found by Unlock
+		{why: locktrace.HoldLost, end: func(tr *tracing, _ context.Context, h *rlock.Hold) { // found by Unlock
 			must(tr.t, tr.server.Do(tr.t, "DEL", "x").Error())
 			locktest.Is(tr.t, "Unlock", h.Unlock(), rlock.ErrLost)
 		}},
@@ -233,9 +234,9 @@ func TestTraceTellsTheTimeInside(t *testing.T) {
 		const delay = 300 * time.Millisecond
 		held, took, wait := time.Duration(-1), time.Duration(-1), time.Duration(-1)
 		ses, p := faultDial(t, s, rlock.Config{Trace: &rlock.Trace{
-			AcquireEnd: func(_ context.Context, e rlock.AcquireEnd) { wait = e.Wait },
-			HoldEnd:    func(_ context.Context, e rlock.HoldEnd) { held = e.Held },
-			ReleaseEnd: func(_ context.Context, e rlock.ReleaseEnd) { took = e.Took },
+			AcquireEnd: func(_ context.Context, e locktrace.AcquireEnd) { wait = e.Wait },
+			HoldEnd:    func(_ context.Context, e locktrace.HoldEnd) { held = e.Held },
+			ReleaseEnd: func(_ context.Context, e locktrace.ReleaseEnd) { took = e.Took },
 		}})
 		p.DelayReply(delay, faultRuns(t, "acquire"))
 		p.DelayReply(delay, faultRuns(t, "release"))

@@ -10,6 +10,7 @@ import (
 	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 	"relock/rwlock"
 )
@@ -27,7 +28,7 @@ func newPasser(t *testing.T, s *redistest.Server, cfg rlock.Config) *passer {
 	t.Helper()
 	tr, waiting := locktest.Waiting()
 	passed := new(atomic.Int64)
-	tr.HandedOver = func(rlock.HandedOver) { passed.Add(1) }
+	tr.HandedOver = func(locktrace.HandedOver) { passed.Add(1) }
 	cfg.Trace = tr
 	ses, p := locktest.DialProxy(t, s, cfg)
 	return &passer{rwlock.New(ses, "x"), ses, p, waiting, passed}

@@ -10,6 +10,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"relock/internal/test/locktest"
+	"relock/locktrace"
 	"relock/rlock"
 	"relock/rwlock"
 )
@@ -53,7 +54,7 @@ func shareBubble(t *testing.T, cfg rlock.Config, n int, fn func(t *testing.T, r 
 // the same moment, and before Redis may let a writer in.
 func TestShareIsRenewedAsOne(t *testing.T) {
 	var renewed atomic.Int64
-	cfg := rlock.Config{Trace: &rlock.Trace{Renewed: func(e rlock.Renewed) { renewed.Add(int64(e.Claims)) }}}
+	cfg := rlock.Config{Trace: &rlock.Trace{Renewed: func(e locktrace.Renewed) { renewed.Add(int64(e.Claims)) }}}
 	shareBubble(t, cfg, 100, func(t *testing.T, r *miniredis.Miniredis, _ sharer, all []guest) {
 		time.Sleep(time.Hour + time.Second)
 		if n := renewed.Load(); n < 360-2 || n > 360+2 {

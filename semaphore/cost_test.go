@@ -10,6 +10,7 @@ import (
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 	"relock/semaphore"
 )
@@ -118,7 +119,7 @@ func TestGrantTellsTheNextWhetherToAsk(t *testing.T) {
 				name := fmt.Sprint(kind, c.first, c.second, c.give)
 				attempts := make(chan string, 100)
 				trace, waiting := locktest.Waiting()
-				trace.Attempt = func(e rlock.Attempt) { attempts <- fmt.Sprint(e.Granted) }
+				trace.Attempt = func(e locktrace.Attempt) { attempts <- fmt.Sprint(e.Granted) }
 				cfg := slow()
 				cfg.Trace = trace
 				ses := dial(t, s, cfg)
@@ -190,7 +191,7 @@ func TestReleaseCausesOneAttemptPerSession(t *testing.T) {
 		const sessions, each = 4, 8
 		for i := range sessions {
 			trace, waiting := locktest.Waiting()
-			trace.Attempt = func(rlock.Attempt) { attempts <- fmt.Sprint(i) }
+			trace.Attempt = func(locktrace.Attempt) { attempts <- fmt.Sprint(i) }
 			cfg := slow()
 			cfg.Trace = trace
 			m := semaphore.New(dial(t, s, cfg), "x", 3)

@@ -13,6 +13,7 @@ import (
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 	"relock/semaphore"
 )
@@ -61,7 +62,7 @@ func TestLoweredLimitTakesEffectWhilePermitsArePassedOn(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var handedOver atomic.Int64
 		cfg := slow()
-		cfg.Trace = &rlock.Trace{HandedOver: func(rlock.HandedOver) { handedOver.Add(1) }}
+		cfg.Trace = &rlock.Trace{HandedOver: func(locktrace.HandedOver) { handedOver.Add(1) }}
 		c := gather(t, semaphore.New(dial(t, s, cfg), "x", 3), 12, 2*time.Millisecond)
 		defer c.leave()
 		redistest.Eventually(t, 10*time.Second, "three inside, and permits to be passed on", func() bool {

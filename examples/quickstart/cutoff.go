@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"relock/examples/internal/demo"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -103,7 +104,7 @@ func openHolder(ctx context.Context, redis *demo.Redis, wire *demo.Wire, lease t
 	renewed := make(chan struct{}, 1)
 	session, err := rlock.Dial(ctx, wire.Through(redis.Option), rlock.Config{
 		Lease: lease,
-		Trace: &rlock.Trace{Renewed: func(rlock.Renewed) {
+		Trace: &rlock.Trace{Renewed: func(locktrace.Renewed) {
 			select {
 			case renewed <- struct{}{}:
 			default: // hooks must not block

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"relock/locktrace"
 	"relock/relocktest"
 	"relock/rlock"
 )
@@ -18,13 +19,13 @@ func Example_metrics() {
 
 	var lost, held atomic.Int64
 	trace := &rlock.Trace{
-		HoldStart: func(ctx context.Context, _ rlock.HoldStart) context.Context {
+		HoldStart: func(ctx context.Context, _ locktrace.HoldStart) context.Context {
 			held.Add(1)
 			return ctx
 		},
-		HoldEnd: func(_ context.Context, e rlock.HoldEnd) {
+		HoldEnd: func(_ context.Context, e locktrace.HoldEnd) {
 			held.Add(-1)
-			if e.Reason == rlock.HoldLost {
+			if e.Reason == locktrace.HoldLost {
 				lost.Add(1)
 			}
 		},

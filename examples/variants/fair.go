@@ -10,6 +10,7 @@ import (
 
 	"relock/examples/internal/demo"
 	"relock/fairlock"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -74,7 +75,7 @@ func serve(ctx context.Context, redis *demo.Redis, lock func(*rlock.Session) *rl
 	inLine func(context.Context, *rlock.Session, int) error) (served []int, err error) {
 	came := make(chan struct{}, customers)
 	sessions, closeAll, err := openServices(ctx, redis, services, rlock.Config{
-		Trace: &rlock.Trace{Waiting: func(context.Context, rlock.Waiting) { came <- struct{}{} }},
+		Trace: &rlock.Trace{Waiting: func(context.Context, locktrace.Waiting) { came <- struct{}{} }},
 	})
 	if err != nil {
 		return nil, err

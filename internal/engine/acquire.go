@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"relock/internal/queue"
+	"relock/locktrace"
 )
 
 // A Handle is what a caller holds of one lock of one session: made without I/O, safe for
@@ -116,7 +117,7 @@ func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 	s := h.names.s
 	a := s.spare.Get().(*acquisition)
 	a.request = r
-	t := s.cfg.Trace
+	t := s.trace
 	if t != nil {
 		t.acquireStart(a, s)
 	}
@@ -206,7 +207,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		case err == errAgain:
 			a.given.Store(nil)
 			a.tries = tries{stuck: a.tries.stuck}
-			a.traced.grant = GrantRedis
+			a.traced.grant = locktrace.GrantRedis
 			a.start = s.now()
 			if s.turnedAway(a.ctx) {
 				return nil, nil, ErrClosed
@@ -242,7 +243,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 	switch {
 	case l.share != nil && a.mayShare(l.share, l.s.now()):
 		x = l.share.enter(a, l.s.now())
-		a.traced.grant = GrantShared
+		a.traced.grant = locktrace.GrantShared
 		l.unlock()
 		return x, nil
 	case inRedis && a.wait:

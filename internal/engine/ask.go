@@ -97,7 +97,7 @@ func (a *acquisition) ask() (grant, error) {
 		err = notAcquired(contextError(a.ctx), nil)
 	}
 	cancel()
-	if t := s.cfg.Trace; t != nil {
+	if t := s.trace; t != nil {
 		t.attempt(c, err == nil && g.status == granted, err)
 	}
 	l.mu.Lock()

@@ -3,6 +3,8 @@ package engine
 import (
 	"strconv"
 	"time"
+
+	"relock/locktrace"
 )
 
 // A claim is what Redis has granted, or is being asked to grant, to this session for one
@@ -179,7 +181,7 @@ func (c *claim) lose(reason string, gone bool) {
 // lose ends a section whose claim is lost, or whose own time is over.
 func (x *section) lose() {
 	x.claim.account().owing++
-	x.endTraces(HoldLost)
+	x.endTraces(locktrace.HoldLost)
 	if x.close(lost) {
 		x.claim.lock.later(x.cancel)
 	}
@@ -198,10 +200,10 @@ func (c *claim) loseSection(x *section, reason string) {
 // tellLost tells the logger and the hooks of a loss.
 func (c *claim) tellLost(reason string) {
 	s := c.lock.s
-	e := Lost{Name: c.prim.Names().Name(), Kind: c.prim.Kind().name(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
+	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.prim.Kind().name(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
 	s.notify(func() {
 		s.cfg.Logger.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
-		s.cfg.Trace.lost(e)
+		s.trace.lost(e)
 	})
 }
 

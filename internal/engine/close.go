@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"time"
+
+	"relock/locktrace"
 )
 
 // Close ends the session; package rlock documents it.
@@ -35,7 +37,7 @@ func (s *Session) close() error {
 	sessionIDs.Delete(s.id)
 	s.life.releases.stop()
 	s.life.attempts.stop()
-	if s.cfg.Trace != nil {
+	if s.trace != nil {
 		s.tellAll(farewellTime)
 	}
 	if n := s.cleanup.given(); n > 0 {
@@ -110,7 +112,7 @@ func (l *lock) close() {
 			c.end(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
 		case c.state == held:
 			for x := c.sections; x != nil; x = c.sections {
-				x.endTraces(HoldClosed)
+				x.endTraces(locktrace.HoldClosed)
 				if x.close(closed) {
 					l.later(x.cancel)
 				}

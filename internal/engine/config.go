@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 	"unicode/utf8"
+
+	"relock/locktrace"
 )
 
 // maxLabel bounds Config.Label, which operators see in a table.
@@ -32,7 +34,7 @@ type Config struct {
 	Polling          Backoff
 	Label            string
 	Logger           *slog.Logger
-	Trace            *Trace
+	Trace            *locktrace.Trace
 }
 
 // WithDefaults returns c with its zero fields filled in, or ErrConfig that names the first

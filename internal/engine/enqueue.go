@@ -104,12 +104,12 @@ func (s *Session) sendCalls(ctx context.Context, calls []*call) {
 // traceCalls has the hooks told of answers, by the notifier: a call is for several waiters, and
 // mostly sent in the background.
 func (s *Session) traceCalls(calls []*call) {
-	if s.cfg.Trace == nil {
+	if s.trace == nil {
 		return
 	}
 	for _, e := range calls {
 		c, ok, err := e.c, e.err == nil && e.g.status == granted, e.err
-		s.notify(func() { s.cfg.Trace.attempt(c, ok, err) })
+		s.notify(func() { s.trace.attempt(c, ok, err) })
 	}
 }
 

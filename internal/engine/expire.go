@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"time"
+
+	"relock/locktrace"
 )
 
 // settleLost notes that a hold of a section that has ended is unlocked. When that was the last
@@ -55,7 +57,7 @@ func (h *Hold) Abandon() error {
 	}
 	d, now := h.traced()
 	err := h.abandon()
-	d.left(HoldAbandoned, now, err)
+	d.left(locktrace.HoldAbandoned, now, err)
 	if err != nil {
 		return opError("abandon", h.section.claim.prim, err)
 	}
@@ -70,7 +72,7 @@ func (h *Hold) abandon() error {
 		if !h.done {
 			h.done = true
 			if h.fixed != nil {
-				x.endTrace(h, HoldExpired) // if it has not been lost before
+				x.endTrace(h, locktrace.HoldExpired) // if it has not been lost before
 			}
 			x.remove(h)
 			x.settleLost()

@@ -181,7 +181,7 @@ func (a *acquisition) stand() error {
 		l.unlock()
 		if !told {
 			told = true
-			if t := l.s.cfg.Trace; t != nil {
+			if t := l.s.trace; t != nil {
 				t.waiting(a)
 			}
 			outside := !l.s.inSection(a.ctx)

@@ -6,6 +6,7 @@ import (
 
 	"relock/internal/idgen"
 	"relock/internal/script"
+	"relock/locktrace"
 )
 
 // nestNamed is a Lock of a named owner for which this session has a claim already. The lock's
@@ -91,7 +92,7 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 		h.fix(h.began, a.opts.lease)
 	}
 	x.add(h)
-	a.traced.grant = GrantMemory
+	a.traced.grant = locktrace.GrantMemory
 	if c.stopped {
 		c.stopped, c.renewAt = false, h.began
 	}
@@ -203,7 +204,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	for {
 		a.traced.attempts++
 		g, err = s.tryAcquire(ctx, a.prim, &a.op, a.trusted)
-		s.cfg.Trace.attempt(x.claim, err == nil && g.status == granted, err)
+		s.trace.attempt(x.claim, err == nil && g.status == granted, err)
 		a.noteTry(g, err)
 		switch {
 		case err == nil && a.ctx.Err() != nil:

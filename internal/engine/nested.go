@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"relock/locktrace"
 )
 
 // nesting is what a section has besides its outermost hold and context: most have none of it.
@@ -211,7 +213,7 @@ func (x *section) runOut(now time.Duration) (ended []*Hold) {
 			continue
 		}
 		h.ranOut = true
-		x.endTrace(h, HoldExpired)
+		x.endTrace(h, locktrace.HoldExpired)
 		x.live[h.side]--
 		x.more.spent[h.side]++
 		if h.cancel != nil {

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"time"
+
+	"relock/locktrace"
 )
 
 // Hand-over and sharing: how callers enter a claim that the session has already. Redis hears
@@ -105,9 +107,9 @@ func (a *acquisition) take(x *section) (*section, error) {
 	switch {
 	case x == &x.claim.first: // Redis has let it in, by a message
 	case x.claim.prim.Kind().Shares:
-		a.traced.grant = GrantShared
+		a.traced.grant = locktrace.GrantShared
 	default:
-		a.traced.grant = GrantMemory
+		a.traced.grant = locktrace.GrantMemory
 	}
 	if !x.over() && a.ctx.Err() == nil {
 		return x, nil
@@ -149,7 +151,7 @@ func (a *acquisition) take(x *section) (*section, error) {
 		x.cancel()
 	}
 	if handed {
-		l.s.cfg.Trace.handedOver(c)
+		l.s.trace.handedOver(c)
 	}
 	l.tryRetire()
 	return nil, notAcquired(err, nil)

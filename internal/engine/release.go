@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/script"
+	"relock/locktrace"
 )
 
 // Unlock releases the hold; package rlock documents it.
@@ -18,7 +19,7 @@ func (h *Hold) Unlock() error {
 	}
 	d, now := h.traced()
 	err := h.unlock(d)
-	d.left(HoldReleased, now, err)
+	d.left(locktrace.HoldReleased, now, err)
 	if err != nil {
 		return opError("unlock", h.section.claim.prim, err)
 	}
@@ -82,7 +83,7 @@ func (h *Hold) unlock(d *holdTrace) error {
 		paused := c.paused()
 		l.unlock()
 		if !paused {
-			s.cfg.Trace.handedOver(c)
+			s.trace.handedOver(c)
 		}
 		return nil
 	}

@@ -233,7 +233,7 @@ func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Durati
 		if err != nil {
 			s.cfg.Logger.Warn("relock: renewal failed, will be tried again", "locks", len(b.items), "error", err)
 		}
-		s.cfg.Trace.renewed(len(b.items), now-sent, err)
+		s.trace.renewed(len(b.items), now-sent, err)
 	})
 }
 

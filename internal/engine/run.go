@@ -198,6 +198,6 @@ func (c *claim) resume(now time.Duration) {
 	case !l.goOn(c, now):
 		c.end(c.overAt(now), nil)
 	case !c.run.paused:
-		l.s.notify(func() { l.s.cfg.Trace.handedOver(c) })
+		l.s.notify(func() { l.s.trace.handedOver(c) })
 	}
 }

@@ -22,6 +22,7 @@ import (
 type Session struct {
 	id     string
 	cfg    Config
+	trace  *tracer // cfg.Trace
 	start  time.Time
 	owners atomic.Uint64 // the number of the owner that was made last
 
@@ -95,7 +96,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 	if err := ping(ctx, client); err != nil {
 		return nil, fmt.Errorf("new session: ping: %w", unavailable(err))
 	}
-	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now(), requests: requests{client: idgen.Request()}}
+	s := &Session{id: cfg.ID, cfg: cfg, trace: (*tracer)(cfg.Trace), start: time.Now(), requests: requests{client: idgen.Request()}}
 	s.deployment = deployment{
 		client: client, cluster: client.Mode() == rueidis.ClientModeCluster, conn: opt.Connection,
 		hub: pubsub.NewHub(client, pubsub.Logger(slog.New(noteHandler{s, cfg.Logger.Handler()})),

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"relock/locktrace"
 )
 
 // A holdTrace is one hold as the hooks see it. While the hold stands it is in nesting.traces of
@@ -15,16 +17,16 @@ type holdTrace struct {
 
 	mu    sync.Mutex
 	ctx   context.Context // of HoldStart; nil until that has returned
-	about HoldStart
+	about locktrace.HoldStart
 	began time.Duration
 	held  time.Duration
-	why   HoldReason // "" while the hold stands
+	why   locktrace.HoldReason // "" while the hold stands
 }
 
 // trace has the hooks follow a hold of the section. The lock's mutex must be held.
 func (x *section) trace(h *Hold, a *acquisition) {
 	s := x.claim.lock.s
-	if s.cfg.Trace == nil {
+	if s.trace == nil {
 		return
 	}
 	m := x.extra()
@@ -37,7 +39,7 @@ func (x *section) trace(h *Hold, a *acquisition) {
 
 // endTrace notes that a hold has ended otherwise than by an Unlock. The lock's mutex must be
 // held.
-func (x *section) endTrace(h *Hold, why HoldReason) {
+func (x *section) endTrace(h *Hold, why locktrace.HoldReason) {
 	if x.more == nil || x.more.traces[h] == nil {
 		return
 	}
@@ -49,7 +51,7 @@ func (x *section) endTrace(h *Hold, why HoldReason) {
 }
 
 // endTraces does so for all holds of a section that ends.
-func (x *section) endTraces(why HoldReason) {
+func (x *section) endTraces(why locktrace.HoldReason) {
 	if x.more == nil {
 		return
 	}
@@ -62,7 +64,7 @@ func (x *section) endTraces(why HoldReason) {
 // unlocked. It is nil without a Trace, or when the hold has ended. No mutex may be held.
 func (h *Hold) traced() (d *holdTrace, now time.Duration) {
 	s := h.section.claim.lock.s
-	if s.cfg.Trace == nil {
+	if s.trace == nil {
 		return nil, 0
 	}
 	l := h.section.claim.lock
@@ -72,9 +74,9 @@ func (h *Hold) traced() (d *holdTrace, now time.Duration) {
 }
 
 // start tells that the hold begins, and that it has ended if it has meanwhile.
-func (d *holdTrace) start(ctx context.Context, e HoldStart) {
+func (d *holdTrace) start(ctx context.Context, e locktrace.HoldStart) {
 	began := d.s.now()
-	if hook := d.s.cfg.Trace.HoldStart; hook != nil {
+	if hook := d.s.trace.HoldStart; hook != nil {
 		ctx = with(ctx, hook(ctx, e))
 	}
 	d.mu.Lock()
@@ -88,7 +90,7 @@ func (d *holdTrace) start(ctx context.Context, e HoldStart) {
 
 // end notes why the hold has ended, once, and reports whether tell is to be called: not if it is
 // noted already, nor before the hold has begun.
-func (d *holdTrace) end(why HoldReason, now time.Duration) bool {
+func (d *holdTrace) end(why locktrace.HoldReason, now time.Duration) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.why != "" {
@@ -103,23 +105,23 @@ func (d *holdTrace) end(why HoldReason, now time.Duration) bool {
 
 // tell tells that the hold has ended. No mutex may be held.
 func (d *holdTrace) tell() {
-	if hook := d.s.cfg.Trace.HoldEnd; hook != nil {
+	if hook := d.s.trace.HoldEnd; hook != nil {
 		e := d.about
-		hook(d.ctx, HoldEnd{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N, Nested: e.Nested, Reason: d.why, Held: d.held})
+		hook(d.ctx, locktrace.HoldEnd{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N, Nested: e.Nested, Reason: d.why, Held: d.held})
 	}
 }
 
 // left tells of the end of a hold by a call that was for that, and that began at a time and
 // returned err.
-func (d *holdTrace) left(why HoldReason, at time.Duration, err error) {
+func (d *holdTrace) left(why locktrace.HoldReason, at time.Duration, err error) {
 	if d == nil || err == ErrNotHeld { // another call has ended it
 		return
 	}
 	switch {
 	case errors.Is(err, ErrLost):
-		why = HoldLost
+		why = locktrace.HoldLost
 	case errors.Is(err, ErrClosed):
-		why = HoldClosed
+		why = locktrace.HoldClosed
 	}
 	if d.end(why, at) {
 		d.tell()
@@ -132,17 +134,17 @@ func (d *holdTrace) releaseStart() (end func(err error, gone bool)) {
 	if d == nil {
 		return func(error, bool) {}
 	}
-	t, e, began := d.s.cfg.Trace, d.about, d.s.now()
+	t, e, began := d.s.trace, d.about, d.s.now()
 	ctx := d.ctx
 	if t.ReleaseStart != nil {
-		ctx = with(ctx, t.ReleaseStart(ctx, ReleaseStart{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N}))
+		ctx = with(ctx, t.ReleaseStart(ctx, locktrace.ReleaseStart{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N}))
 	}
 	return func(err error, gone bool) {
 		if gone && err == nil {
 			err = ErrLost
 		}
 		if t.ReleaseEnd != nil {
-			t.ReleaseEnd(ctx, ReleaseEnd{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N, Took: d.s.now() - began, Err: err})
+			t.ReleaseEnd(ctx, locktrace.ReleaseEnd{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N, Took: d.s.now() - began, Err: err})
 		}
 	}
 }

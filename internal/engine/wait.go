@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"relock/internal/script"
+	"relock/locktrace"
 	"relock/pubsub"
 )
 
@@ -36,7 +37,7 @@ func (a *acquisition) loop() (grant, error) {
 		if !told {
 			told = true
 			l.unlock()
-			if t := l.s.cfg.Trace; t != nil {
+			if t := l.s.trace; t != nil {
 				t.waiting(a)
 			}
 			outside := !l.s.inSection(a.ctx)
@@ -274,7 +275,7 @@ func (a *acquisition) listen() {
 		name := a.prim.Names().Name()
 		l.s.notify(func() {
 			l.s.cfg.Logger.Debug("relock: no subscription, polling instead", "name", name, "error", err)
-			l.s.cfg.Trace.subscription(Subscription{State: SubscriptionPolling, Err: err})
+			l.s.trace.subscription(locktrace.Subscription{State: locktrace.SubscriptionPolling, Err: err})
 		})
 		a.backOff(a.tries.unheard, l.s.cfg.PollFloor)
 		a.tries.unheard++

@@ -8,6 +8,7 @@ import (
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -73,14 +74,14 @@ func (e *env) session(t testing.TB, cfg rlock.Config) *side {
 	t.Helper()
 	s := &side{refused: map[string]int{}, waiting: map[string]int{}}
 	cfg.Trace = &rlock.Trace{
-		Attempt: func(e rlock.Attempt) {
+		Attempt: func(e locktrace.Attempt) {
 			if !e.Granted && e.Err == nil {
 				s.mu.Lock()
 				s.refused[e.Name]++
 				s.mu.Unlock()
 			}
 		},
-		Waiting: func(_ context.Context, e rlock.Waiting) {
+		Waiting: func(_ context.Context, e locktrace.Waiting) {
 			s.mu.Lock()
 			s.waiting[e.Name]++
 			s.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"relock/fairlock"
+	"relock/locktrace"
 	"relock/rlock"
 	"relock/rwlock"
 	"relock/semaphore"
@@ -77,7 +78,7 @@ func ours(name string, reads, readers int, sides func(s *rlock.Session, name str
 		Open: func(ctx context.Context, env Env) (*Handle, error) {
 			cfg := rlock.Config{}
 			if env.Waiting != nil {
-				cfg.Trace = &rlock.Trace{Waiting: func(context.Context, rlock.Waiting) { env.Waiting() }}
+				cfg.Trace = &rlock.Trace{Waiting: func(context.Context, locktrace.Waiting) { env.Waiting() }}
 			}
 			ses, err := rlock.Dial(ctx, Option(env.Addr), cfg)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -33,33 +34,33 @@ type ledgerKey struct{ kind string }
 func (l *Ledger) Trace() *rlock.Trace {
 	l.open, l.counts, l.waits = map[string]map[int]bool{}, map[string]int{}, map[int]bool{}
 	return &rlock.Trace{
-		AcquireStart: func(ctx context.Context, e rlock.AcquireStart) context.Context {
+		AcquireStart: func(ctx context.Context, e locktrace.AcquireStart) context.Context {
 			return l.begin(ctx, "acquire", "acquire %s %s try %v", e.Kind, e.Name, e.Try)
 		},
-		Waiting: func(ctx context.Context, e rlock.Waiting) { l.wait(ctx, e) },
-		AcquireEnd: func(ctx context.Context, e rlock.AcquireEnd) {
+		Waiting: func(ctx context.Context, e locktrace.Waiting) { l.wait(ctx, e) },
+		AcquireEnd: func(ctx context.Context, e locktrace.AcquireEnd) {
 			l.acquired(ctx, e)
 			l.end(ctx, "acquire", string(e.Outcome), "%s %s %s nested %v", e.Outcome, e.Kind, e.Grant, e.Nested)
 		},
-		HoldStart: func(ctx context.Context, e rlock.HoldStart) context.Context {
+		HoldStart: func(ctx context.Context, e locktrace.HoldStart) context.Context {
 			return l.begin(ctx, "hold", "hold %s %s", e.Kind, e.Name)
 		},
-		HoldEnd: func(ctx context.Context, e rlock.HoldEnd) {
+		HoldEnd: func(ctx context.Context, e locktrace.HoldEnd) {
 			l.end(ctx, "hold", string(e.Reason), "%s %s", e.Reason, e.Kind)
 		},
-		ReleaseStart: func(ctx context.Context, e rlock.ReleaseStart) context.Context {
+		ReleaseStart: func(ctx context.Context, e locktrace.ReleaseStart) context.Context {
 			if ctx.Value(ledgerKey{"hold"}) == nil {
 				l.complain("a release without the context of its hold")
 			}
 			return l.begin(ctx, "release", "release %s", e.Kind)
 		},
-		ReleaseEnd: func(ctx context.Context, e rlock.ReleaseEnd) {
+		ReleaseEnd: func(ctx context.Context, e locktrace.ReleaseEnd) {
 			l.end(ctx, "release", fmt.Sprint(e.Err), "released %v", e.Err)
 		},
-		Attempt:      func(e rlock.Attempt) { l.event("attempt", fmt.Sprint(e.Granted), e.Err) },
-		HandedOver:   func(e rlock.HandedOver) { l.event("handed over", e.Kind, nil) },
-		Lost:         func(e rlock.Lost) { l.event("lost", e.Reason, nil) },
-		Renewed:      func(e rlock.Renewed) { l.event("renewed", fmt.Sprint(e.Claims), e.Err) },
+		Attempt:      func(e locktrace.Attempt) { l.event("attempt", fmt.Sprint(e.Granted), e.Err) },
+		HandedOver:   func(e locktrace.HandedOver) { l.event("handed over", e.Kind, nil) },
+		Lost:         func(e locktrace.Lost) { l.event("lost", e.Reason, nil) },
+		Renewed:      func(e locktrace.Renewed) { l.event("renewed", fmt.Sprint(e.Claims), e.Err) },
 		Subscription: l.subscription,
 	}
 }
@@ -162,7 +163,7 @@ func (l *Ledger) end(ctx context.Context, kind, outcome, format string, args ...
 	l.note(format, args...)
 }
 
-func (l *Ledger) wait(ctx context.Context, e rlock.Waiting) {
+func (l *Ledger) wait(ctx context.Context, e locktrace.Waiting) {
 	l.look()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,7 +176,7 @@ func (l *Ledger) wait(ctx context.Context, e rlock.Waiting) {
 	l.note("waiting")
 }
 
-func (l *Ledger) acquired(ctx context.Context, e rlock.AcquireEnd) {
+func (l *Ledger) acquired(ctx context.Context, e locktrace.AcquireEnd) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	id, _ := ctx.Value(ledgerKey{"acquire"}).(int)
@@ -183,7 +184,7 @@ func (l *Ledger) acquired(ctx context.Context, e rlock.AcquireEnd) {
 		l.wrong = append(l.wrong, fmt.Sprintf("acquire %d: Waited %v, Waiting called %v", id, e.Waited, l.waits[id]))
 	}
 	delete(l.waits, id)
-	if ok := e.Outcome == rlock.OutcomeAcquired; ok != (e.Err == nil) || ok != (e.Grant != "") || ok != (e.Holds > 0) {
+	if ok := e.Outcome == locktrace.OutcomeAcquired; ok != (e.Err == nil) || ok != (e.Grant != "") || ok != (e.Holds > 0) {
 		l.wrong = append(l.wrong, fmt.Sprintf("acquire %d: %+v", id, e))
 	}
 	if e.Err == nil {
@@ -201,14 +202,14 @@ func (l *Ledger) event(kind, what string, err error) {
 	}
 }
 
-func (l *Ledger) subscription(e rlock.Subscription) {
+func (l *Ledger) subscription(e locktrace.Subscription) {
 	l.look()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch e.State {
-	case rlock.SubscriptionConnected:
+	case locktrace.SubscriptionConnected:
 		l.listens++
-	case rlock.SubscriptionLost, rlock.SubscriptionClosed:
+	case locktrace.SubscriptionLost, locktrace.SubscriptionClosed:
 		l.listens--
 	}
 	l.counts["subscription "+string(e.State)]++

@@ -18,6 +18,7 @@ import (
 
 	"relock/internal/test/faulttest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -146,7 +147,7 @@ func Sent(p *faulttest.Proxy, match func(cmd []string) bool) (n int) {
 // Waiting returns a Trace that tells of each Lock that begins to wait.
 func Waiting() (*rlock.Trace, <-chan struct{}) {
 	c := make(chan struct{}, 10000)
-	return &rlock.Trace{Waiting: func(context.Context, rlock.Waiting) { c <- struct{}{} }}, c
+	return &rlock.Trace{Waiting: func(context.Context, locktrace.Waiting) { c <- struct{}{} }}, c
 }
 
 // A Late is a command that was sent and did not arrive: the test delivers it when it likes.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -69,10 +70,10 @@ func (st Stress) Run(t *testing.T) {
 		var handed atomic.Int64
 		cfg := st.Config
 		cfg.Trace = &rlock.Trace{
-			Lost: func(e rlock.Lost) {
+			Lost: func(e locktrace.Lost) {
 				t.Errorf("%s: %s was lost: %s", e.Name, e.Owner, e.Reason)
 			},
-			HandedOver: func(rlock.HandedOver) { handed.Add(1) },
+			HandedOver: func(locktrace.HandedOver) { handed.Add(1) },
 		}
 		var sessions []*rlock.Session
 		for i := range sessionCount { // off, the default, and few, side by side

@@ -14,6 +14,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
 
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -180,7 +181,7 @@ func NewMutex(w *World, kind MutexKind) *Mutex {
 		w.Keep = append(w.Keep, "redisson_lock_token:{"+kind.Key+"}")
 	}
 	m := &Mutex{w: w, kind: kind, queue: newQueue(), handed: map[string]bool{}, learnt: map[*Seat]time.Time{}}
-	w.Config.Trace = &rlock.Trace{HandedOver: func(e rlock.HandedOver) {
+	w.Config.Trace = &rlock.Trace{HandedOver: func(e locktrace.HandedOver) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.handed[e.Owner] = true
