@@ -69,7 +69,8 @@ func parseGrant(payload string) (m grantMessage, ok bool) {
 }
 
 // granted takes such a message. A grant to an entry that the session does not know is given back
-// at once.
+// at once; not while the session closes, for then the release of each entry is on its way, and
+// Close waits for those alone.
 func (s *Session) granted(payload string) bool {
 	m, ok := parseGrant(payload)
 	if !ok {
@@ -77,7 +78,7 @@ func (s *Session) granted(payload string) bool {
 	}
 	c, q := s.fair.find(m.entry)
 	if c == nil {
-		if q != nil {
+		if q != nil && s.life.closing.Err() == nil {
 			s.clean(cleaning{cmds: []releaseCommand{{Command: q.Dismiss(m.key, m.entry)}}, name: m.key, until: s.now() + q.Unconfirmed()})
 		}
 		return true
