@@ -1,13 +1,9 @@
 package fairlock_test
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"relock/fairlock"
 	"relock/internal/test/locktest"
@@ -15,54 +11,16 @@ import (
 	"relock/rlock"
 )
 
-// lateClient sends one command late, even if its caller has gone away: as a goroutine does that
-// is not scheduled, or a redirection.
-type lateClient struct {
-	rueidis.Client
-	mu   sync.Mutex
-	late func(cmd []string) bool
-	seen chan struct{}
-	gate chan struct{}
-}
-
-// hold keeps the next command that matches from being sent until release is called; seen is
-// closed when it has come.
-func (c *lateClient) hold(match func(cmd []string) bool) (seen <-chan struct{}, release func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.late, c.seen, c.gate = match, make(chan struct{}), make(chan struct{})
-	gate := c.gate
-	return c.seen, sync.OnceFunc(func() { close(gate) })
-}
-
-func (c *lateClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	c.mu.Lock()
-	var gate chan struct{}
-	if c.late != nil && c.late(cmd.Commands()) {
-		gate, c.late = c.gate, nil
-		close(c.seen)
-	}
-	c.mu.Unlock()
-	if gate != nil {
-		<-gate
-		ctx = context.WithoutCancel(ctx)
-	}
-	return c.Client.Do(ctx, cmd)
-}
-
 // A session closes while the call that queues a run is just being written: the release comes
 // behind it, so that nothing stays in the queue.
 func TestCloseWhileARunIsBeingQueued(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		m := fairlock.New(dial(t, s, silent()), "x")
-		client := &lateClient{Client: s.Client(t)}
-		b, err := rlock.NewSession(ctx, client, silent())
-		must(t, err)
-		t.Cleanup(func() { _ = b.Close() })
+		b, client := locktest.DialGated(t, s, silent())
 		first := lock(t, ctx, m)
 		one := goQueued(t, ctx, fairlock.New(b, "x"), 1)
-		seen, release := client.hold(runs("acquire"))
+		seen, release := client.Hold(runs("acquire"))
 		defer release()
 		two := goLock(ctx, fairlock.New(b, "x"))
 		locktest.Get(t, seen, patience, "the second waiter's call is about to be written")

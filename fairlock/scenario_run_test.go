@@ -34,6 +34,15 @@ func serve(t testing.TB, ctx context.Context, wg *sync.WaitGroup, ses *rlock.Ses
 	return served
 }
 
+// goRun has n goroutines of a session wait, which are the first n in the queue.
+func goRun(t *testing.T, ctx context.Context, ses *rlock.Session, n int) (run []<-chan locked) {
+	t.Helper()
+	for i := range n {
+		run = append(run, goQueued(t, ctx, fairlock.New(ses, "x"), i+1))
+	}
+	return run
+}
+
 // Many waiters of one session are one entry in Redis, and are served by one claim: with two
 // releases, that of the holder and their own.
 func TestARunIsOneClaim(t *testing.T) {
@@ -219,10 +228,7 @@ func TestLaterArrivalsComeBehindAForcedRun(t *testing.T) {
 		a, b, c := dial(t, s, silent()), dial(t, s, silent()), dial(t, s, silent())
 		m := fairlock.New(a, "x")
 		first := lock(t, ctx, m)
-		var run []<-chan locked
-		for i := range 5 {
-			run = append(run, goQueued(t, ctx, fairlock.New(b, "x"), i+1))
-		}
+		run := goRun(t, ctx, b, 5)
 		let := goQueued(t, ctx, m, 6)
 		later := goQueued(t, ctx, fairlock.New(c, "x"), 7)
 		unlock(t, first)
@@ -271,65 +277,6 @@ func TestLeavingARun(t *testing.T) {
 		is(t, "the one that was let in", locktest.Get(t, all[0], patience, "Lock returns").err, rlock.ErrNotAcquired, context.Canceled)
 		unlock(t, granted(t, all[2], patience, "the next of the run"))
 		unlock(t, granted(t, all[3], patience, "the last of the run"))
-		nothingLeft(t, s)
-	})
-}
-
-// Scenario 16: TryLock does not overtake waiters of its session that Redis does not know yet.
-func TestTryLockDoesNotOvertakeGatheredWaiters(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
-		ctx := within(t, patience)
-		a := dial(t, s, silent())
-		client := &lateClient{Client: s.Client(t)}
-		b, err := rlock.NewSession(ctx, client, silent())
-		must(t, err)
-		t.Cleanup(func() { _ = b.Close() })
-		first := lock(t, ctx, fairlock.New(a, "x"))
-		seen, release := client.hold(runs("acquire"))
-		defer release()
-		next := goLock(ctx, fairlock.New(b, "x"))
-		locktest.Get(t, seen, patience, "the waiter's call is about to be written")
-		unlock(t, first) // free, and Redis knows of no waiter
-		_, _, err = fairlock.New(b, "x").TryLock(ctx)
-		is(t, "TryLock before a waiter", err, rlock.ErrNotAcquired)
-		_, _, err = fairlock.New(b, "x").TryLock(rlock.WithOwner(ctx, "me"))
-		is(t, "TryLock by name before a waiter", err, rlock.ErrNotAcquired)
-		release()
-		unlock(t, granted(t, next, patience, "the waiter"))
-		nothingLeft(t, s)
-	})
-}
-
-// Scenario 16: a session whose channel is just being reconnected keeps its place.
-func TestAReconnectingSessionKeepsItsPlace(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
-		ctx := within(t, patience)
-		a := dial(t, s, silent())
-		b, proxy := dialProxy(t, s, silent())
-		m := fairlock.New(a, "x")
-		first := lock(t, ctx, m)
-		var away []<-chan locked
-		for i := range 3 {
-			away = append(away, goQueued(t, ctx, fairlock.New(b, "x"), i+1))
-		}
-		next := goQueued(t, ctx, m, 4)
-		proxy.Refuse(true)
-		redistest.Eventually(t, patience, "Redis to see that the session has no connection", func() bool {
-			return !strings.Contains(strings.Join(s.Channels(t), " "), b.ID())
-		})
-		unlock(t, first)
-		l := granted(t, next, patience, "the session that hears")
-		if n, err := m.Waiters(ctx); err != nil || n != 3 {
-			t.Errorf("%d waiters are left, %v; want the three that do not hear", n, err)
-		}
-		proxy.Refuse(false)
-		redistest.Eventually(t, patience, "the session to be back", func() bool {
-			return strings.Contains(strings.Join(s.Channels(t), " "), b.ID())
-		})
-		unlock(t, l)
-		for i, c := range away {
-			unlock(t, granted(t, c, patience, fmt.Sprint("waiter ", i, " of the session that is back")))
-		}
 		nothingLeft(t, s)
 	})
 }

@@ -80,6 +80,9 @@ func New(opts ...Option) (*rlock.Trace, error) {
 		locktrace.SubscriptionClosed, locktrace.SubscriptionRefused, locktrace.SubscriptionPolling} {
 		r.events.Add(context.Background(), 0, set(keyState.String(string(s))))
 	}
+	// A counter that appears with its first count hides that count from rates.
+	r.renewals.Add(context.Background(), 0, set(result(nil)))
+	r.renewals.Add(context.Background(), 0, set(keyResult.String("error")))
 	return r.trace(), nil
 }
 

@@ -152,7 +152,12 @@ type faultLocked struct {
 	at   time.Time
 }
 
-func faultGoLock(m *rlock.Mutex, ctx context.Context, opts ...rlock.LockOption) <-chan faultLocked {
+// lockable is a lock of any kind.
+type lockable interface {
+	Lock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error)
+}
+
+func faultGoLock(m lockable, ctx context.Context, opts ...rlock.LockOption) <-chan faultLocked {
 	c := make(chan faultLocked, 1)
 	go func() {
 		section, h, err := m.Lock(ctx, opts...)

@@ -53,43 +53,13 @@ func TestFaultSilentReconnectionKeepsNobodyLongerThanAskedFor(t *testing.T) {
 		// By the first Lock, which has time, or by the session itself, which asks for its
 		// holds after a loss, and has a third of the lease.
 		locktest.Get(t, dials, 5*time.Second, "the other connection is dialled")
-		type took struct {
-			what string
-			d    time.Duration
-			max  time.Duration
-			err  error
-		}
-		calls := make(chan took, 4)
-		call := func(what string, limit time.Duration, fn func() error) {
-			go func() {
-				from := time.Now()
-				err := fn()
-				calls <- took{what, time.Since(from), limit, err}
-			}()
-		}
-		call("Unlock", timeout, h.Unlock)
-		call("Lock with a deadline", 300*time.Millisecond, func() error {
-			short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-			defer cancel()
-			_, _, err := rlock.New(ses, name+"4").Lock(short)
-			return err
-		})
-		call("Lock with Wait", 300*time.Millisecond, func() error {
-			_, _, err := rlock.New(ses, name+"5").Lock(ctx, rlock.Wait(300*time.Millisecond))
-			return err
-		})
-		call("TryLock with a deadline", 300*time.Millisecond, func() error {
-			short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-			defer cancel()
-			_, _, err := rlock.New(ses, name+"6").TryLock(short)
-			return err
-		})
+		calls := faultPromptCalls(ctx, ses, name, timeout, h)
 		locktest.Ends(t, section, lease+faultSlack, rlock.ErrLost)
 		if d := time.Since(from); d > lease {
 			t.Errorf("the section ended %v after the connection was lost; the lease is %v", d, lease)
 		}
 		locktest.Is(t, "Unlock of the lost hold", kept.Unlock(), rlock.ErrLost)
-		for range 4 {
+		for range cap(calls) {
 			c := locktest.Get(t, calls, 30*time.Second, "a call's end")
 			if c.err == nil {
 				t.Errorf("%s reports success", c.what)
@@ -108,6 +78,45 @@ func TestFaultSilentReconnectionKeepsNobodyLongerThanAskedFor(t *testing.T) {
 		must(t, err)
 		must(t, h.Unlock())
 	})
+}
+
+// A faultTook is how long a call took, and could have taken at most.
+type faultTook struct {
+	what   string
+	d, max time.Duration
+	err    error
+}
+
+// faultPromptCalls makes calls that have their own ends, each in a goroutine; as many results come as
+// the channel has room for.
+func faultPromptCalls(ctx context.Context, ses *rlock.Session, name string, release time.Duration, h *rlock.Hold) chan faultTook {
+	calls := make(chan faultTook, 4)
+	call := func(what string, limit time.Duration, fn func() error) {
+		go func() {
+			from := time.Now()
+			err := fn()
+			calls <- faultTook{what, time.Since(from), limit, err}
+		}()
+	}
+	const limit = 300 * time.Millisecond
+	call("Unlock", release, h.Unlock)
+	call("Lock with a deadline", limit, func() error {
+		short, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		_, _, err := rlock.New(ses, name+"4").Lock(short)
+		return err
+	})
+	call("Lock with Wait", limit, func() error {
+		_, _, err := rlock.New(ses, name+"5").Lock(ctx, rlock.Wait(limit))
+		return err
+	})
+	call("TryLock with a deadline", limit, func() error {
+		short, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		_, _, err := rlock.New(ses, name+"6").TryLock(short)
+		return err
+	})
+	return calls
 }
 
 // The same, and the session is closed meanwhile.

@@ -2,11 +2,8 @@ package rlock_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
@@ -17,50 +14,6 @@ import (
 
 // The tests of the regress_handover*_test.go files are about what else may happen to a lock
 // while it is handed over from one goroutine of a session to the next.
-
-// lateClient can be told to send one command late, as a goroutine that is not scheduled, a
-// redirection or a NOSCRIPT would.
-type lateClient struct {
-	rueidis.Client
-	mu   sync.Mutex
-	late func(cmd []string) bool
-	seen chan struct{}
-	gate chan struct{}
-}
-
-// hold keeps the next command that matches from being sent until release is called; seen is
-// closed when it has come. It is sent then even if its caller has gone away.
-func (c *lateClient) hold(match func(cmd []string) bool) (seen <-chan struct{}, release func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.late, c.seen, c.gate = match, make(chan struct{}), make(chan struct{})
-	gate := c.gate
-	return c.seen, sync.OnceFunc(func() { close(gate) })
-}
-
-func (c *lateClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	c.mu.Lock()
-	var gate chan struct{}
-	if c.late != nil && c.late(cmd.Commands()) {
-		gate, c.late = c.gate, nil
-		close(c.seen)
-	}
-	c.mu.Unlock()
-	if gate != nil {
-		<-gate
-		ctx = context.WithoutCancel(ctx)
-	}
-	return c.Client.Do(ctx, cmd)
-}
-
-func lateDial(t *testing.T, s *redistest.Server, cfg rlock.Config) (*rlock.Session, *lateClient) {
-	t.Helper()
-	c := &lateClient{Client: s.Client(t)}
-	ses, err := rlock.NewSession(context.Background(), c, cfg)
-	must(t, err)
-	t.Cleanup(func() { _ = ses.Close() })
-	return ses, c
-}
 
 // queueUp has one more goroutine wait in the session's queue.
 func queueUp(t *testing.T, ses *rlock.Session, name string, ctx context.Context) <-chan faultLocked {
@@ -122,7 +75,7 @@ func subscribed(t *testing.T, s *redistest.Server, sessions int) {
 func TestTheReleaseThatComesAfterTheYieldIsHeard(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		trace, refused := refusals()
-		ses, late := lateDial(t, s, rlock.Config{PollFloor: time.Minute, Lease: 2 * time.Minute, Trace: trace})
+		ses, late := locktest.DialGated(t, s, rlock.Config{PollFloor: time.Minute, Lease: 2 * time.Minute, Trace: trace})
 		other := dial(t, s, rlock.Config{})
 		name := redistest.Name(t)
 		_, x, err := rlock.New(other, name).Lock(within(t, 30*time.Second))
@@ -137,7 +90,7 @@ func TestTheReleaseThatComesAfterTheYieldIsHeard(t *testing.T) {
 			<-refused
 		}
 		ses.LeaveToOthers(name, 300*time.Millisecond)
-		seen, release := late.hold(faultRuns(t, "release"))
+		seen, release := late.Hold(faultRuns(t, "release"))
 		defer release()
 		unlocked := faultGo(a.hold.Unlock)
 		locktest.Get(t, seen, 5*time.Second, "the release")

@@ -165,13 +165,13 @@ func TestAClaimThatIsLostWhileItAsksOpensNoSection(t *testing.T) {
 func TestAClaimIsNotHandedToAFrontThatAsks(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		var p passes
-		ses, late := lateDial(t, s, rlock.Config{Trace: p.trace()})
+		ses, late := locktest.DialGated(t, s, rlock.Config{Trace: p.trace()})
 		name := redistest.Name(t)
 		m := rlock.New(ses, name)
 		for _, leaves := range []bool{false, true} {
 			ctx, cancel := context.WithCancel(within(t, 30*time.Second))
 			defer cancel()
-			seen, send := late.hold(faultRuns(t, "acquire"))
+			seen, send := late.Hold(faultRuns(t, "acquire"))
 			defer send()
 			front := faultGoLock(m, ctx)
 			locktest.Get(t, seen, 5*time.Second, "the front's attempt")

@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -27,6 +28,41 @@ func begins(t *testing.T, ctx context.Context, ses *rlock.Session, name string) 
 	return done
 }
 
+// goesOn: Shutdown waits, and the section that it waits for is open.
+func goesOn(t *testing.T, done <-chan error, section context.Context) {
+	t.Helper()
+	select {
+	case err := <-done:
+		t.Fatalf("Shutdown returned (%v) before the last section has ended", err)
+	default:
+	}
+	if section.Err() != nil {
+		t.Errorf("the section ended: %v", context.Cause(section))
+	}
+}
+
+// turnsAway: on a context that lies in no section, a session that shuts down locks nothing.
+func turnsAway(t *testing.T, ctx context.Context, ses *rlock.Session, name string) {
+	t.Helper()
+	for what, err := range map[string]error{
+		"Lock": third(rlock.New(ses, name).Lock(ctx)), "TryLock": third(fairlock.New(ses, name+"f").TryLock(ctx)),
+		"RLock":   third(rwlock.New(ses, name+"w").RLock(ctx)),
+		"Acquire": acquires(ses, name+"s", ctx), "Counter": semaphore.NewCounter(ses, name+"c").Acquire(ctx, 1),
+	} {
+		locktest.Is(t, what, err, rlock.ErrClosed)
+	}
+}
+
+// locksMore: on the contexts of open sections the session locks other names too.
+func locksMore(t *testing.T, ses *rlock.Session, name string, sections ...context.Context) {
+	t.Helper()
+	for _, in := range sections {
+		must(t, rlock.New(ses, name+"more").Do(in, func(ctx context.Context) error {
+			return rwlock.New(ses, name+"w").RDo(ctx, func(context.Context) error { return nil })
+		}))
+	}
+}
+
 // Open sections go on, nest, and lock others; what is outside of them ends with ErrClosed.
 func TestShutdownLetsSectionsEnd(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
@@ -35,7 +71,7 @@ func TestShutdownLetsSectionsEnd(t *testing.T) {
 		other := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
 		name := redistest.Name(t)
-		m, fair, rw := rlock.New(ses, name), fairlock.New(ses, name+"f"), rwlock.New(ses, name+"w")
+		m, fair := rlock.New(ses, name), fairlock.New(ses, name+"f")
 		section, h, err := m.Lock(ctx)
 		must(t, err)
 		named, nh, err := rlock.New(ses, name+"named").Lock(rlock.WithOwner(ctx, "order-17"))
@@ -50,51 +86,30 @@ func TestShutdownLetsSectionsEnd(t *testing.T) {
 		_, theirFair, err := fairlock.New(other, name+"f").Lock(ctx)
 		must(t, err)
 
-		type lock func(ctx context.Context) (context.Context, *rlock.Hold, error)
-		wait := func(lock lock, ctx context.Context) <-chan faultLocked {
-			c := make(chan faultLocked, 1)
-			go func() {
-				section, h, err := lock(ctx)
-				c <- faultLocked{section, h, err, time.Now()}
-			}()
+		wait := func(m lockable, ctx context.Context) <-chan faultLocked {
+			c := faultGoLock(m, ctx)
 			locktest.Get(t, waiting, 10*time.Second, "a waiter")
 			return c
 		}
-		locks := []lock{
-			func(ctx context.Context) (context.Context, *rlock.Hold, error) { return m.Lock(ctx) },
-			func(ctx context.Context) (context.Context, *rlock.Hold, error) {
-				return rlock.New(ses, name+"theirs").Lock(ctx)
-			},
-			func(ctx context.Context) (context.Context, *rlock.Hold, error) { return fair.Lock(ctx) },
-		}
+		plain := rlock.New(ses, name+"theirs")
 		var outside []<-chan faultLocked
-		for _, l := range locks {
+		for _, l := range []lockable{m, plain, fair} {
 			for range 3 {
 				outside = append(outside, wait(l, ctx))
 			}
 		}
-		inside := wait(locks[1], rlock.WithoutOwner(section)) // it lies in the section all the same
-		insideFair := wait(locks[2], section)
+		inside := wait(plain, rlock.WithoutOwner(section)) // it lies in the section all the same
+		insideFair := wait(fair, section)
 
 		done := begins(t, ctx, ses, name)
 		for _, w := range outside {
 			locktest.Is(t, "a waiter outside", locktest.Get(t, w, 5*time.Second, "Lock").err, rlock.ErrClosed)
 		}
-		for what, err := range map[string]error{
-			"Lock": third(m.Lock(ctx)), "TryLock": third(fair.TryLock(ctx)), "RLock": third(rw.RLock(ctx)),
-			"Acquire": acquires(ses, name+"s", ctx), "Counter": semaphore.NewCounter(ses, name+"c").Acquire(ctx, 1),
-		} {
-			locktest.Is(t, what, err, rlock.ErrClosed)
-		}
-		for _, in := range []context.Context{section, named, byName, rlock.WithOwner(section, "order-18"), rlock.WithoutOwner(named)} {
-			must(t, rlock.New(ses, name+"more").Do(in, func(ctx context.Context) error {
-				return rw.RDo(ctx, func(context.Context) error { return nil })
-			}))
-		}
+		turnsAway(t, ctx, ses, name)
+		locksMore(t, ses, name, section, named, byName, rlock.WithOwner(section, "order-18"), rlock.WithoutOwner(named))
 		_, nested, err := m.Lock(section)
 		must(t, err)
-		must(t, theirs.Unlock())
-		must(t, theirFair.Unlock())
+		must(t, errors.Join(theirs.Unlock(), theirFair.Unlock()))
 		for _, w := range []<-chan faultLocked{inside, insideFair} {
 			got := locktest.Get(t, w, 10*time.Second, "a waiter inside")
 			must(t, got.err)
@@ -103,17 +118,8 @@ func TestShutdownLetsSectionsEnd(t *testing.T) {
 		if _, err := m.State(ctx); err != nil {
 			t.Errorf("State: %v", err)
 		}
-		for _, unlock := range []func() error{h.Unlock, nh.Unlock, nh2.Unlock, permits.Release} {
-			must(t, unlock())
-		}
-		select {
-		case err := <-done:
-			t.Fatalf("Shutdown returned (%v) before the last section has ended", err)
-		default:
-		}
-		if section.Err() != nil {
-			t.Errorf("the section ended: %v", context.Cause(section))
-		}
+		must(t, errors.Join(h.Unlock(), nh.Unlock(), nh2.Unlock(), permits.Release()))
+		goesOn(t, done, section)
 		must(t, nested.Unlock())
 		must(t, locktest.Get(t, done, 5*time.Second, "Shutdown"))
 		locktest.Is(t, "State", second(m.State(ctx)), rlock.ErrClosed)

@@ -66,91 +66,112 @@ func topoOddNames(t *testing.T, c *redistest.Cluster, prefix string) {
 	ctx := within(t, time.Minute)
 	cfg := topoSlow()
 	cfg.Prefix = prefix
-	a, b := topoDial(t, c.Option(), cfg), topoDial(t, c.Option(), cfg)
-	base := topoClusterKeys(t, c)
-	for _, name := range []string{
+	o := topoOdd{c: c, prefix: prefix, a: topoDial(t, c.Option(), cfg), b: topoDial(t, c.Option(), cfg), base: topoClusterKeys(t, c)}
+	for _, o.name = range []string{
 		"a}b", "a{b", "{}x", "{b}", "a{b}c", "}{", "{", "}", "{}", "{}{b}", "{{b}}", "{b}{c}", "a}{b}",
 		" ", "two words", "tab\tand\nline", "\x00\xff\xfe{\x80", "ключ-锁-🔒", strings.Repeat("k", 1024),
 		strings.Repeat("{", 1024), "a:b:c", "*?[x]",
 	} {
-		slot := redistest.Slot(prefix + name)
-		// inSlot looks at all that this name has put into the cluster by now.
-		inSlot := func(when string, least int) {
-			t.Helper()
-			n := 0
-			for _, key := range topoClusterKeys(t, c) {
-				if slices.Contains(base, key) {
-					continue
-				}
-				n++
-				if redistest.Slot(key) != slot {
-					t.Errorf("%q, %s: key %q is in another slot", name, when, key)
-				}
-			}
-			if n < least {
-				t.Errorf("%q, %s: %d keys, want at least %d", name, when, n, least)
-			}
-		}
-		fail := func(what string, err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatalf("%q: %s: %v", name, what, err)
-			}
-		}
-
-		// Contended and fenced.
-		_, first, err := rlock.New(a, name, rlock.Fenced()).Lock(ctx)
-		fail("fenced Lock", err)
-		if _, _, err := rlock.New(b, name).TryLock(ctx); true {
-			topoIs(t, "TryLock of a held lock", err, rlock.ErrNotAcquired)
-		}
-		w := topoLock(ctx, rlock.New(b, name, rlock.Fenced()))
-		owner := c.SlotOwner(t, slot)
-		redistest.Eventually(t, topoPatience, fmt.Sprintf("a channel of slot %d for %q", slot, name), func() bool {
-			return slices.ContainsFunc(c.Subscribed(t, owner), func(channel string) bool {
-				return redistest.Slot(channel) == slot && strings.Contains(channel, prefix+name)
-			})
-		})
-		inSlot("fenced", 2)
-		fail("Unlock", first.Unlock())
-		w.granted(t, topoPatience)
-		if w.hold.Token() <= first.Token() || first.Token() < 1 {
-			t.Errorf("%q: token %d after %d", name, w.hold.Token(), first.Token())
-		}
-		fail("Unlock", w.hold.Unlock())
-
-		// An owner that two sessions share.
-		named := rlock.WithOwner(ctx, "owner of "+name)
-		_, h1, err := rlock.New(a, name).Lock(named)
-		fail("Lock with WithOwner", err)
-		_, h2, err := rlock.New(b, name).Lock(named)
-		fail("Lock with WithOwner in another session", err)
-		inSlot("shared", 3) // the lock, the token, what is remembered of the requests
-		st, err := rlock.New(a, name).State(ctx)
-		fail("State", err)
-		if len(st.Owners) != 1 || st.Owners["owner of "+name] != 2 {
-			t.Errorf("%q: State %v", name, st)
-		}
-		fail("Unlock", h1.Unlock())
-		fail("Unlock", h2.Unlock())
-
-		// ForceUnlock, both kinds of owner.
-		for _, ctx := range []context.Context{ctx, named} {
-			section, h, err := rlock.New(a, name).Lock(ctx)
-			fail("Lock", err)
-			if ok, err := rlock.New(b, name).ForceUnlock(ctx); !ok || err != nil {
-				t.Errorf("%q: ForceUnlock: %v, %v", name, ok, err)
-			}
-			topoEnds(t, section, topoPatience, rlock.ErrLost)
-			topoIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
-		}
-		inSlot("at the end", 1)
+		o.contended(t, ctx)
+		named := rlock.WithOwner(ctx, "owner of "+o.name)
+		o.shared(t, ctx, named)
+		o.forced(t, ctx, named)
+		o.inSlot(t, "at the end", 1)
 
 		left := topoClusterKeys(t, c)
-		if slices.Contains(left, prefix+name) {
-			t.Errorf("%q: the lock is left", name)
+		if slices.Contains(left, prefix+o.name) {
+			t.Errorf("%q: the lock is left", o.name)
 		}
-		base = left
+		o.base = left
+	}
+}
+
+// A topoOdd is two sessions that lock an odd name.
+type topoOdd struct {
+	c            *redistest.Cluster
+	a, b         *rlock.Session
+	prefix, name string
+	base         []string // the keys that were there before
+}
+
+func (o *topoOdd) slot() int { return redistest.Slot(o.prefix + o.name) }
+
+// inSlot looks at all that this name has put into the cluster by now.
+func (o *topoOdd) inSlot(t *testing.T, when string, least int) {
+	t.Helper()
+	n := 0
+	for _, key := range topoClusterKeys(t, o.c) {
+		if slices.Contains(o.base, key) {
+			continue
+		}
+		n++
+		if redistest.Slot(key) != o.slot() {
+			t.Errorf("%q, %s: key %q is in another slot", o.name, when, key)
+		}
+	}
+	if n < least {
+		t.Errorf("%q, %s: %d keys, want at least %d", o.name, when, n, least)
+	}
+}
+
+func (o *topoOdd) ok(t *testing.T, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%q: %s: %v", o.name, what, err)
+	}
+}
+
+// contended: one session waits for the other; both want tokens.
+func (o *topoOdd) contended(t *testing.T, ctx context.Context) {
+	t.Helper()
+	_, first, err := rlock.New(o.a, o.name, rlock.Fenced()).Lock(ctx)
+	o.ok(t, "fenced Lock", err)
+	_, _, err = rlock.New(o.b, o.name).TryLock(ctx)
+	topoIs(t, "TryLock of a held lock", err, rlock.ErrNotAcquired)
+	w := topoLock(ctx, rlock.New(o.b, o.name, rlock.Fenced()))
+	owner := o.c.SlotOwner(t, o.slot())
+	redistest.Eventually(t, topoPatience, fmt.Sprintf("a channel of slot %d for %q", o.slot(), o.name), func() bool {
+		return slices.ContainsFunc(o.c.Subscribed(t, owner), func(channel string) bool {
+			return redistest.Slot(channel) == o.slot() && strings.Contains(channel, o.prefix+o.name)
+		})
+	})
+	o.inSlot(t, "fenced", 2)
+	o.ok(t, "Unlock", first.Unlock())
+	w.granted(t, topoPatience)
+	if w.hold.Token() <= first.Token() || first.Token() < 1 {
+		t.Errorf("%q: token %d after %d", o.name, w.hold.Token(), first.Token())
+	}
+	o.ok(t, "Unlock", w.hold.Unlock())
+}
+
+// shared: both sessions are in, as the same owner.
+func (o *topoOdd) shared(t *testing.T, ctx, named context.Context) {
+	t.Helper()
+	_, h1, err := rlock.New(o.a, o.name).Lock(named)
+	o.ok(t, "Lock with WithOwner", err)
+	_, h2, err := rlock.New(o.b, o.name).Lock(named)
+	o.ok(t, "Lock with WithOwner in another session", err)
+	o.inSlot(t, "shared", 3) // the lock, the token, what is remembered of the requests
+	st, err := rlock.New(o.a, o.name).State(ctx)
+	o.ok(t, "State", err)
+	if len(st.Owners) != 1 || st.Owners["owner of "+o.name] != 2 {
+		t.Errorf("%q: State %v", o.name, st)
+	}
+	o.ok(t, "Unlock", h1.Unlock())
+	o.ok(t, "Unlock", h2.Unlock())
+}
+
+// forced: one session takes the lock of the other away, whatever kind its owner is of.
+func (o *topoOdd) forced(t *testing.T, contexts ...context.Context) {
+	t.Helper()
+	for _, ctx := range contexts {
+		section, h, err := rlock.New(o.a, o.name).Lock(ctx)
+		o.ok(t, "Lock", err)
+		if ok, err := rlock.New(o.b, o.name).ForceUnlock(ctx); !ok || err != nil {
+			t.Errorf("%q: ForceUnlock: %v, %v", o.name, ok, err)
+		}
+		topoEnds(t, section, topoPatience, rlock.ErrLost)
+		topoIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
 	}
 }
 

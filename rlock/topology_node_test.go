@@ -57,38 +57,11 @@ func TestTopologyNodeIsKilled(t *testing.T) {
 			if topoCarrier(t, c, b) == dead {
 				t.Fatal("the dead node carries the session's channel")
 			}
-			section, h, err := rlock.New(b, onAlive).Lock(ctx)
-			must(t, err)
-			begin := time.Now()
-			ok, err := rlock.New(a, onAlive).ForceUnlock(within(t, topoPatience))
-			if !ok || err != nil {
-				t.Errorf("ForceUnlock: %v, %v", ok, err)
-			}
-			if took := time.Since(begin); took > topoPatience/2 {
-				t.Errorf("ForceUnlock took %v", took)
-			}
-			topoEnds(t, section, topoPatience, rlock.ErrLost)
-			topoIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+			topoForced(t, ctx, a, b, onAlive)
 		}
 	})
-
 	t.Run("NewSessions", func(t *testing.T) {
-		for range 8 { // whatever node the client happens to ask first
-			s, err := rlock.Dial(within(t, topoPatience), c.Option(), topoSlow())
-			if err != nil {
-				t.Errorf("Dial with one of three nodes dead: %v", err)
-				continue
-			}
-			t.Cleanup(func() { must(t, s.Close()) })
-			section, h, err := rlock.New(s, onAlive).Lock(within(t, topoPatience))
-			must(t, err)
-			if ok, err := rlock.New(a, onAlive).ForceUnlock(within(t, topoPatience)); !ok || err != nil {
-				t.Errorf("ForceUnlock: %v, %v", ok, err)
-			}
-			topoEnds(t, section, topoPatience, rlock.ErrLost)
-			topoIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
-			must(t, s.Close())
-		}
+		topoNewSessions(t, c, a, onAlive)
 	})
 
 	// Its keys are gone with it; its waiter is served, though it was told nothing.
@@ -96,13 +69,52 @@ func TestTopologyNodeIsKilled(t *testing.T) {
 	c.Node(dead).Restart(t)
 	t.Logf("the waiter on the dead node has the lock %v after its return", waitDead.granted(t, topoPatience))
 	must(t, waitDead.hold.Unlock())
-	_, h, err := rlock.New(a, onDead).Lock(ctx)
+	topoPasses(t, c, dead, onDead, a, b)
+}
+
+// topoPasses: a lock on this node goes from one session to another by message.
+func topoPasses(t *testing.T, c *redistest.Cluster, node, name string, from, to *rlock.Session) {
+	t.Helper()
+	ctx := within(t, time.Minute)
+	_, h, err := rlock.New(from, name).Lock(ctx)
 	must(t, err)
-	w := topoLock(ctx, rlock.New(b, onDead))
-	topoListening(t, c, topoChannel(onDead), dead)
+	w := topoLock(ctx, rlock.New(to, name))
+	topoListening(t, c, topoChannel(name), node)
 	must(t, h.Unlock())
 	w.granted(t, topoPatience)
 	must(t, w.hold.Unlock())
+}
+
+// topoNewSessions: with a node dead new sessions open, and lock on the others.
+func topoNewSessions(t *testing.T, c *redistest.Cluster, forcing *rlock.Session, alive string) {
+	t.Helper()
+	for range 8 { // whatever node the client happens to ask first
+		s, err := rlock.Dial(within(t, topoPatience), c.Option(), topoSlow())
+		if err != nil {
+			t.Errorf("Dial with one of three nodes dead: %v", err)
+			continue
+		}
+		t.Cleanup(func() { must(t, s.Close()) })
+		topoForced(t, within(t, topoPatience), forcing, s, alive)
+		must(t, s.Close())
+	}
+}
+
+// topoForced has a session take the lock of another one away, which is told of it at once.
+func topoForced(t *testing.T, ctx context.Context, forcing, holding *rlock.Session, name string) {
+	t.Helper()
+	section, h, err := rlock.New(holding, name).Lock(ctx)
+	must(t, err)
+	begin := time.Now()
+	ok, err := rlock.New(forcing, name).ForceUnlock(within(t, topoPatience))
+	if !ok || err != nil {
+		t.Errorf("ForceUnlock: %v, %v", ok, err)
+	}
+	if took := time.Since(begin); took > topoPatience/2 {
+		t.Errorf("ForceUnlock took %v", took)
+	}
+	topoEnds(t, section, topoPatience, rlock.ErrLost)
+	topoIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
 }
 
 // A node that is stopped answers nothing, and its connections stay open. What is held

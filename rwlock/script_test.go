@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
@@ -216,86 +215,6 @@ func TestScriptsAreSafeToRunTwice(t *testing.T) {
 // A server that takes no writes has said nothing about a lock (11.1).
 func TestScriptsPassErrorsOn(t *testing.T) {
 	locktest.RefuseWrites(t, rwlock.ScriptSources(), allCases)
-}
-
-// What one session shortens must not reach what another holds under the same name, nor other
-// readers; of a private owner all is one session's. The lock lives as long as what is in it.
-func TestScriptsMoveEnds(t *testing.T) {
-	src := rwlock.ScriptSources()
-	ends := func(keep, owner, other string, ids ...string) []string {
-		return append(args("me", "ch", "PUBLISH", "1", keep, owner, other), ids...)
-	}
-	extR, extW := locktest.Keys("lock", "R", "H", "T1"), locktest.Keys("lock", "R", "H")
-	const gone = -2
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		for _, step := range []struct {
-			what, script string
-			keys, args   []string
-			lock, reader int64 // the most that they may live, in ms, and 4000 ms more than the least
-		}{
-			{"a named reader", "acquire_read", acqR, args("me", "60000", "0", "0", "a", "60001"), 60001, 60001},
-			{"the same elsewhere", "acquire_read", acqR, args("me", "90000", "0", "0", "else", "90001"), 90001, 90001},
-			{"a cut of what is another's", "extend", extR, args("me", "10000", "r", "0", "0", "e", "0", "a"), 90001, 90001},
-			{"one more", "acquire_read", acqR, args("me", "60000", "1", "0", "b", "60001"), 90001, 90001},
-			{"an unlock that would cut another's", "release_read", relR, ends("10000", "0", "0", "1", "1", "b", "a"), 90001, 90001},
-			{"an unlock that leaves it alone", "release_read", relR, ends("70000", "0", "0", "1", "1", "else", "a"), 70001, 70001},
-			{"a cut of its own", "extend", extR, args("me", "20000", "r", "0", "0", "e", "0", "a"), 20001, 20001},
-			{"the last unlock", "release_read", relR, end, gone, gone},
-
-			{"a private reader", "acquire_read", acqR, args("me", "60000", "0", "0", "a", "60001"), 60001, 60001},
-			{"one more that came late", "acquire_read", acqR, args("me", "60000", "1", "0", "b", "60001"), 60001, 60001},
-			{"a cut", "extend", extR, args("me", "20000", "r", "1", "0", "e", "0"), 20001, 20001},
-			{"an extension", "extend", extR, args("me", "80000", "r", "1", "0", "e", "0"), 80001, 80001},
-			{"one that only moves away", "extend", extR, args("me", "20000", "r", "1", "1", "e", "0"), 80001, 80001},
-			{"an unlock", "release_read", relR, ends("30000", "1", "0", "1", "0", "b"), 30001, 30001},
-			{"all of it ends", "release_read", relR, endAll, gone, gone},
-
-			{"a named writer", "acquire_write", acqW, args("me", "60000", "0", "0", "a", "0", ""), 60000, gone},
-			{"the same elsewhere", "acquire_write", acqW, args("me", "90000", "0", "0", "else", "0", ""), 90000, gone},
-			{"a cut of what is another's", "extend", extW, args("me", "10000", "w", "0", "0", "e", "0", "a"), 90000, gone},
-			{"an unlock that leaves it alone", "release_write", relW, ends("70000", "0", "0", "1", "1", "else", "a"), 70000, gone},
-			{"a cut of its own", "extend", extW, args("me", "20000", "w", "0", "0", "e", "0", "a"), 20000, gone},
-			{"the last unlock", "release_write", relW, end, gone, gone},
-
-			{"a reader with a fixed lease", "acquire_read", acqR, args("me", "60000", "0", "0", "a", "60001"), 60001, 60001},
-			{"one more", "acquire_read", acqR, args("me", "60000", "1", "0", "v", "60001"), 60001, 60001},
-			{"two commands are void", "extend", extR, args("me", "80000", "r", "1", "0", "f", "2", "e", "v"), 80001, 80001},
-			{"the late extension", "extend", extR, args("me", "10000", "r", "1", "0", "e", "0"), 80001, 80001},
-			{"the late unlock", "release_read", relR, ends("10000", "1", "0", "1", "0", "v"), 80001, 80001},
-			{"the last unlock", "release_read", relR, endAll, gone, gone},
-			{"a writer with a fixed lease", "acquire_write", acqW, args("me", "60000", "0", "0", "a", "0", ""), 60000, gone},
-			{"one more", "acquire_write", acqW, args("me", "60000", "1", "0", "v", "0", ""), 60000, gone},
-			{"two commands are void", "extend", extW, args("me", "80000", "w", "1", "0", "f", "2", "e", "v"), 80000, gone},
-			{"the late extension", "extend", extW, args("me", "10000", "w", "1", "0", "e", "0"), 80000, gone},
-			{"the late unlock", "release_write", relW, ends("10000", "1", "0", "1", "0", "v"), 80000, gone},
-			{"the last unlock", "release_write", relW, endAll, gone, gone},
-
-			{"a private writer", "acquire_write", acqW, args("me", "60000", "0", "0", "a", "0", ""), 60000, gone},
-			{"one more that came late", "acquire_write", acqW, args("me", "60000", "1", "0", "b", "0", ""), 60000, gone},
-			{"a cut", "extend", extW, args("me", "20000", "w", "1", "0", "e", "0"), 20000, gone},
-			{"an extension", "extend", extW, args("me", "80000", "w", "1", "0", "e", "0"), 80000, gone},
-			{"an unlock", "release_write", relW, ends("50000", "1", "0", "1", "0", "b"), 50000, gone},
-			{"a read inside", "acquire_read", acqR, args("me", "30000", "0", "1", "c", "30001"), 50000, 30001},
-			{"the write side ends", "release_write", relW, args("me", "ch", "PUBLISH", "1", "40000", "2", "1", "0", "0"), 40001, 40001},
-			{"the read side ends", "release_read", relR, endAll, gone, gone},
-		} {
-			cmd := append([]string{"EVAL", src[step.script], strconv.Itoa(len(step.keys))}, step.keys...)
-			if err := s.Do(t, append(cmd, step.args...)...).Error(); err != nil {
-				t.Fatalf("%s: %v", step.what, err)
-			}
-			ms, err := s.Do(t, "PTTL", "lock").AsInt64()
-			if err != nil || ms > step.lock || ms < step.lock-4000 {
-				t.Errorf("after %s the lock lives %d ms, %v; want %d", step.what, ms, err, step.lock)
-			}
-			ms = gone
-			if score, err := s.Do(t, "ZSCORE", "R", "me").AsFloat64(); err == nil {
-				ms = int64(score) - time.Now().UnixMilli()
-			}
-			if ms > step.reader || ms < step.reader-4000 {
-				t.Errorf("after %s the reader lives %d ms, want %d", step.what, ms, step.reader)
-			}
-		}
-	})
 }
 
 // However many readers have died, a writer gets in at once, and the last reader that leaves

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
@@ -20,15 +21,43 @@ var sentinels = []error{
 	rlock.ErrName, rlock.ErrConfig, rlock.ErrArgument, semaphore.ErrLimit,
 }
 
+// A badCall is one with bad input, and the error that is wanted.
+type badCall struct {
+	name string
+	err  error
+	want error
+	text string
+}
+
+// checkBad checks that each error names what was wrong, and that nothing was sent.
+func checkBad(t *testing.T, p *faulttest.Proxy, calls []badCall) {
+	t.Helper()
+	for _, c := range calls {
+		if !errors.Is(c.err, c.want) || !strings.Contains(c.err.Error(), c.text) {
+			t.Errorf("%s: got %v; want %v with %q", c.name, c.err, c.want, c.text)
+		}
+		for _, e := range sentinels {
+			if e != c.want && errors.Is(c.err, e) {
+				t.Errorf("%s: also matches %v", c.name, e)
+			}
+		}
+	}
+	if log := p.Log(); len(log) != 0 {
+		t.Errorf("sent: %q", log)
+	}
+}
+
+// huge is more than a count may be.
+const huge = 1<<53 + 1
+
 // Bad input gives an error that names what was wrong, and sends nothing.
 func TestBadArguments(t *testing.T) {
 	s := redistest.Mini(t)
 	ses, p := locktest.DialProxy(t, s, rlock.Config{})
 	ctx := context.Background()
 	var nilCtx context.Context
-	const huge = 1<<53 + 1
 	fn := func(context.Context) error { return nil }
-	ok, c := semaphore.New(ses, "ok", 3), semaphore.NewCounter(ses, "c")
+	ok := semaphore.New(ses, "ok", 3)
 	acquire := func(m *semaphore.Semaphore, ctx context.Context, n int, opts ...rlock.LockOption) error {
 		got, p, err := m.Acquire(ctx, n, opts...)
 		_, tryP, tryErr := m.TryAcquire(ctx, n, opts...)
@@ -38,12 +67,7 @@ func TestBadArguments(t *testing.T) {
 		return err
 	}
 	p.Reset()
-	for _, c := range []struct {
-		name string
-		err  error
-		want error
-		text string
-	}{
+	checkBad(t, p, []badCall{
 		{"limit of 0", acquire(semaphore.New(ses, "x", 0), ctx, 1), rlock.ErrArgument, "the limit is 0"},
 		{"limit below 0, Available", second(semaphore.New(ses, "x", -1).Available(ctx)), rlock.ErrArgument, "the limit is -1"},
 		{"limit below 0, SetLimit", semaphore.New(ses, "x", -1).SetLimit(ctx, 1), rlock.ErrArgument, "the limit is -1"},
@@ -61,7 +85,6 @@ func TestBadArguments(t *testing.T) {
 		{"n of 0, Do", ok.Do(ctx, 0, fn), semaphore.ErrLimit, "n is 0"},
 		{"an end of nothing", acquire(semaphore.New(ses, "x", 1, semaphore.Expire(0)), ctx, 1), rlock.ErrArgument, "Expire(0s)"},
 		{"nil Option", semaphore.New(ses, "x", 1, nil).Delete(ctx), rlock.ErrArgument, "nil Option"},
-		{"counter: an end of nothing", semaphore.NewCounter(ses, "x", semaphore.Expire(time.Millisecond)).Release(ctx, 1), rlock.ErrArgument, "Expire(1ms)"},
 		{"nil ctx, Delete", ok.Delete(nilCtx), rlock.ErrArgument, "ctx is nil"},
 		{"nil fn", ok.Do(ctx, 1, nil), rlock.ErrArgument, "fn is nil"},
 		{"nil ctx", acquire(ok, nilCtx, 1), rlock.ErrArgument, "ctx is nil"},
@@ -70,36 +93,36 @@ func TestBadArguments(t *testing.T) {
 		{"negative wait", acquire(ok, ctx, 1, rlock.Wait(-1)), rlock.ErrArgument, "Wait(-1ns)"},
 		{"lease of 0", acquire(ok, ctx, 1, rlock.Lease(0)), rlock.ErrArgument, "at least 1ms"},
 		{"nil option", acquire(ok, ctx, 1, nil), rlock.ErrArgument, "nil LockOption"},
+	})
+}
 
-		{"counter: empty name", semaphore.NewCounter(ses, "").Acquire(ctx, 1), rlock.ErrName, "empty"},
-		{"counter: nil session", semaphore.NewCounter(nil, "x").Acquire(ctx, 1), rlock.ErrArgument, "session is nil"},
-		{"counter: nil session, Release", semaphore.NewCounter(nil, "x").Release(ctx, 1), rlock.ErrArgument, "session is nil"},
-		{"counter: nil session, Drain", second(semaphore.NewCounter(nil, "x").Drain(ctx)), rlock.ErrArgument, "session is nil"},
-		{"counter: Acquire(0)", c.Acquire(ctx, 0), rlock.ErrArgument, "n is 0"},
-		{"counter: a lease", c.Acquire(ctx, 1, rlock.Lease(time.Minute)), rlock.ErrArgument, "nothing is leased"},
-		{"counter: TryAcquire(0)", c.TryAcquire(ctx, 0), rlock.ErrArgument, "n is 0"},
-		{"counter: TryAcquire(-1)", c.TryAcquire(ctx, -1), rlock.ErrArgument, "n is -1"},
-		{"counter: Release(0)", c.Release(ctx, 0), rlock.ErrArgument, "n is 0"},
-		{"counter: Release(-1)", c.Release(ctx, -1), rlock.ErrArgument, "n is -1"},
-		{"counter: Release, huge", c.Release(ctx, huge), rlock.ErrArgument, "at most"},
-		{"counter: Add, huge", c.Add(ctx, -huge), rlock.ErrArgument, "at least"},
-		{"counter: TrySet(-1)", second(c.TrySet(ctx, -1)), rlock.ErrArgument, "permits is -1"},
-		{"counter: nil ctx, Acquire", c.Acquire(nilCtx, 1), rlock.ErrArgument, "ctx is nil"},
-		{"counter: nil ctx, Release", c.Release(nilCtx, 1), rlock.ErrArgument, "ctx is nil"},
-		{"counter: nil option", c.Acquire(ctx, 1, nil), rlock.ErrArgument, "nil LockOption"},
-	} {
-		if !errors.Is(c.err, c.want) || !strings.Contains(c.err.Error(), c.text) {
-			t.Errorf("%s: got %v; want %v with %q", c.name, c.err, c.want, c.text)
-		}
-		for _, e := range sentinels {
-			if e != c.want && errors.Is(c.err, e) {
-				t.Errorf("%s: also matches %v", c.name, e)
-			}
-		}
-	}
-	if log := p.Log(); len(log) != 0 {
-		t.Errorf("sent: %q", log)
-	}
+// The same for a counter.
+func TestBadArgumentsOfACounter(t *testing.T) {
+	s := redistest.Mini(t)
+	ses, p := locktest.DialProxy(t, s, rlock.Config{})
+	ctx := context.Background()
+	var nilCtx context.Context
+	c := semaphore.NewCounter(ses, "c")
+	p.Reset()
+	checkBad(t, p, []badCall{
+		{"an end of nothing", semaphore.NewCounter(ses, "x", semaphore.Expire(time.Millisecond)).Release(ctx, 1), rlock.ErrArgument, "Expire(1ms)"},
+		{"empty name", semaphore.NewCounter(ses, "").Acquire(ctx, 1), rlock.ErrName, "empty"},
+		{"nil session", semaphore.NewCounter(nil, "x").Acquire(ctx, 1), rlock.ErrArgument, "session is nil"},
+		{"nil session, Release", semaphore.NewCounter(nil, "x").Release(ctx, 1), rlock.ErrArgument, "session is nil"},
+		{"nil session, Drain", second(semaphore.NewCounter(nil, "x").Drain(ctx)), rlock.ErrArgument, "session is nil"},
+		{"Acquire(0)", c.Acquire(ctx, 0), rlock.ErrArgument, "n is 0"},
+		{"a lease", c.Acquire(ctx, 1, rlock.Lease(time.Minute)), rlock.ErrArgument, "nothing is leased"},
+		{"TryAcquire(0)", c.TryAcquire(ctx, 0), rlock.ErrArgument, "n is 0"},
+		{"TryAcquire(-1)", c.TryAcquire(ctx, -1), rlock.ErrArgument, "n is -1"},
+		{"Release(0)", c.Release(ctx, 0), rlock.ErrArgument, "n is 0"},
+		{"Release(-1)", c.Release(ctx, -1), rlock.ErrArgument, "n is -1"},
+		{"Release, huge", c.Release(ctx, huge), rlock.ErrArgument, "at most"},
+		{"Add, huge", c.Add(ctx, -huge), rlock.ErrArgument, "at least"},
+		{"TrySet(-1)", second(c.TrySet(ctx, -1)), rlock.ErrArgument, "permits is -1"},
+		{"nil ctx, Acquire", c.Acquire(nilCtx, 1), rlock.ErrArgument, "ctx is nil"},
+		{"nil ctx, Release", c.Release(nilCtx, 1), rlock.ErrArgument, "ctx is nil"},
+		{"nil option", c.Acquire(ctx, 1, nil), rlock.ErrArgument, "nil LockOption"},
+	})
 }
 
 // A key of another type gives Redis's own error, at once, and changes nothing (R20, R30).

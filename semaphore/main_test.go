@@ -103,20 +103,3 @@ func waits[T any](t testing.TB, what string, c <-chan T) {
 	default:
 	}
 }
-
-// hears returns what is published on a channel from now on.
-func hears(t testing.TB, s *redistest.Server, channel string) <-chan string {
-	t.Helper()
-	c := make(chan string, 10000)
-	client := s.Client(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	ready, done := make(chan struct{}), make(chan struct{})
-	ctx = rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { close(ready) })
-	go func() {
-		defer close(done)
-		_ = client.Receive(ctx, client.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) { c <- m.Message })
-	}()
-	t.Cleanup(func() { cancel(); <-done })
-	locktest.Get(t, ready, 10*time.Second, "the subscription")
-	return c
-}

@@ -272,7 +272,7 @@ func TestManyExpiredAtOnce(t *testing.T) {
 // (1.11, 1.12, 1.16).
 func TestMessages(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		heard := hears(t, s, "ch")
+		heard := locktest.Hears(t, s, "ch")
 		for _, c := range []struct {
 			what, script string
 			setup        [][]string

@@ -42,13 +42,10 @@ func TestRunKillsAfterGrace(t *testing.T) {
 	c := newCLI(t, s)
 	for name, script := range map[string]string{
 		"command": `trap "" TERM; echo $$; while :; do sleep 0.02; done`,
-		"child":   `(trap "" TERM; exec sleep 1000) & echo $!; wait`,
+		"child":   `sh -c 'trap "" TERM; echo $$; exec sleep 1000' & wait`,
 	} {
 		r := c.start("run", "--grace", "300ms", name, "--", "sh", "-c", script)
-		stubborn := pid(t, r.line())
-		if name == "child" { // its trap must be set
-			time.Sleep(200 * time.Millisecond)
-		}
+		stubborn := pid(t, r.line()) // its trap is set
 		began := time.Now()
 		c.want(0, "force", name)
 		if code := r.wait(); code != 79 {

@@ -56,9 +56,9 @@ func (l *lock) sendAll() {
 	s := l.s
 	for failures := 0; ; {
 		l.mu.Lock()
-		if len(l.line.pending) > 0 && l.lingers() {
+		if len(l.line.pending) > 0 && l.gathers() {
 			l.unlockBehind()
-			l.linger()
+			l.gather()
 			l.mu.Lock()
 		}
 		calls := l.nextCalls()

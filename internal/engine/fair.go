@@ -36,8 +36,8 @@ type line struct {
 	pending []*claim      // runs to be sent, in their order
 	tail    *claim        // the run that was sent last, if it may still be in the queue
 	busy    bool          // a call is on its way, or about to be
-	urgent  bool          // what is pending must not linger
-	flush   chan struct{} // capacity 1: what lingers is to be sent
+	urgent  bool          // what is pending is sent at once
+	flush   chan struct{} // capacity 1: what gathers is to be sent
 	asked   time.Duration // when Redis's clock was asked for last,
 	clock   int64         // and what it said, in ms
 }
@@ -135,7 +135,7 @@ func (a *acquisition) queueUp(q Queuer) (*section, error) {
 	l.arrive(a, q)
 	switch n := l.line; { // else those who come meanwhile gather
 	case n.busy:
-	case l.lingers():
+	case l.gathers():
 		l.sendPending()
 	default:
 		a.sendOwn()

@@ -8,9 +8,9 @@ import "time"
 // contend for would pass from one waiter of one session to one of the next, for ever.
 const gatherFor = 2 * time.Millisecond
 
-// lingers reports whether waiters that have just come shall wait for others: the session has a
+// gathers reports whether waiters that have just come shall wait for others: the session has a
 // run in the queue or is being served.
-func (l *lock) lingers() bool {
+func (l *lock) gathers() bool {
 	if l.line.urgent {
 		return false
 	}
@@ -37,8 +37,8 @@ func (l *lock) hasten() {
 	l.sendPending()
 }
 
-// linger lets others gather. No mutex may be held.
-func (l *lock) linger() {
+// gather waits for other waiters to come. No mutex may be held.
+func (l *lock) gather() {
 	timer := time.NewTimer(gatherFor)
 	defer timer.Stop()
 	select {

@@ -98,7 +98,7 @@ func (c *claim) release(now time.Duration, d *holdTrace) error {
 	s.schedule.remove(c)
 	if c.run != nil && c.run.waiting > 0 {
 		l.keepPlace(c)
-	} else if c.run != nil && !l.lingers() {
+	} else if c.run != nil && !l.gathers() {
 		l.hasten()
 	}
 	listening := l.lobby != nil && l.lobby.listener != nil

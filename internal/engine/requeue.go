@@ -78,7 +78,7 @@ func (l *lock) endRun(c *claim) {
 		l.line.tail = nil
 	}
 	l.requeue(c)
-	if !l.lingers() {
+	if !l.gathers() {
 		l.hasten()
 	}
 	for _, told := range r.told {

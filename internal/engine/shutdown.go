@@ -54,7 +54,7 @@ func (s *Session) turnedAway(ctx context.Context) bool {
 	return s.life.draining.Load() && !s.inSection(ctx)
 }
 
-// sectionKey is where a context keeps the innermost section that it lies in, whoever acts: an
+// sectionKey is where a context keeps the innermost section that it lies in, for any owner: an
 // owner that was named, or hidden, inside of a section does not lead out of it.
 type sectionKey struct{}
 

@@ -37,29 +37,32 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *redis, *listen); err != nil {
+	l, err := net.Listen("tcp", *listen)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("metrics on http://%s/metrics\n", l.Addr())
+	option := rueidis.ClientOption{InitAddress: []string{*redis}}
+	if err := run(ctx, option, rlock.Config{Lease: rlock.DefaultLease}, l); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, redis, listen string) error {
+// run works with locks on the Redis of option, and serves the metrics on l, which it closes.
+func run(ctx context.Context, option rueidis.ClientOption, config rlock.Config, l net.Listener) error {
 	trace, metrics, err := instrument()
 	if err != nil {
-		return err
+		return errors.Join(err, l.Close())
 	}
-	session, err := rlock.Dial(ctx, rueidis.ClientOption{InitAddress: []string{redis}}, rlock.Config{Trace: trace})
+	config.Trace = trace
+	session, err := rlock.Dial(ctx, option, config)
 	if err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp", listen)
-	if err != nil {
-		return errors.Join(err, session.Close())
+		return errors.Join(err, l.Close())
 	}
 	server := &http.Server{Handler: metrics, ReadHeaderTimeout: 5 * time.Second}
-	fmt.Printf("metrics on http://%s/metrics\n", l.Addr())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	work(ctx, session)
+	work(ctx, session, 10*config.Lease)
 	err = errors.Join(session.Close(), server.Close())
 	<-served
 	return err
@@ -81,29 +84,46 @@ func instrument() (*rlock.Trace, http.Handler, error) {
 	return trace, mux, nil
 }
 
-// work has goroutines contend for a few locks until ctx ends.
-func work(ctx context.Context, session *rlock.Session) {
+// work has goroutines contend for a few locks until ctx ends. Another one holds a lock for
+// long at a time, so that it is renewed.
+func work(ctx context.Context, session *rlock.Session, long time.Duration) {
 	jobs, catalogue := rlock.New(session, "example:jobs"), rwlock.New(session, "example:catalogue")
+	report := rlock.New(session, "example:report")
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				for _, do := range []func(context.Context, func(context.Context) error, ...rlock.LockOption) error{jobs.Do, catalogue.RDo, catalogue.Do} {
-					err := do(ctx, pretend, rlock.Wait(time.Second))
-					if err != nil && ctx.Err() == nil && !errors.Is(err, rlock.ErrNotAcquired) {
-						log.Print(err)
-					}
-				}
+				note(ctx, jobs.Do(ctx, pretend, rlock.Wait(time.Second)))
+				note(ctx, catalogue.RDo(ctx, pretend, rlock.Wait(time.Second)))
+				note(ctx, catalogue.Do(ctx, pretend, rlock.Wait(time.Second)))
 			}
 		})
 	}
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			note(ctx, report.Do(ctx, func(ctx context.Context) error { return pause(ctx, long) }, rlock.Wait(time.Second)))
+		}
+	})
 	wg.Wait()
+}
+
+// note logs what went wrong, as long as the program has not been told to end.
+func note(ctx context.Context, err error) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, rlock.ErrNotAcquired) && !errors.Is(err, rlock.ErrUnavailable) {
+		return
+	}
+	log.Print(err)
+	_ = pause(ctx, 100*time.Millisecond) // a Redis that is away answers at once
 }
 
 // pretend is a critical section of some milliseconds.
 func pretend(ctx context.Context) error {
+	return pause(ctx, time.Duration(rand.IntN(20))*time.Millisecond)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
 	select {
-	case <-time.After(time.Duration(rand.IntN(20)) * time.Millisecond):
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

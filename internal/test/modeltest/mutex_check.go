@@ -104,7 +104,7 @@ func (m *Mutex) checkLease() {
 // had one after the other.
 const yields = 11 * time.Millisecond
 
-// checkWaiting: nobody waits for longer than he must.
+// checkWaiting: no call waits for longer than it must.
 func (m *Mutex) checkWaiting() {
 	now, floor := time.Now(), m.floor()+2*time.Millisecond
 	for _, c := range m.w.Waiting() {

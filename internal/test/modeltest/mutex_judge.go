@@ -133,7 +133,7 @@ func (m *Mutex) expire() {
 		return
 	}
 	if slices.ContainsFunc(m.claims, func(t *claim) bool { return t.revived && t.over == nil }) && m.w.Redis.HGet(m.kind.Key, m.owner) != "" {
-		return // kept alive by one who is mistaken in what he holds, though not in who
+		return // kept alive by a session that is mistaken in what it holds, though not in the owner
 	}
 	for _, t := range m.by {
 		if t.over != nil || t.dead || t.revived && time.Now().Before(t.notice) {

@@ -1,0 +1,65 @@
+package fairlock_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"relock/fairlock"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// Scenario 16: TryLock does not overtake waiters of its session that Redis does not know yet.
+func TestTryLockDoesNotOvertakeGatheredWaiters(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		a := dial(t, s, silent())
+		b, client := locktest.DialGated(t, s, silent())
+		first := lock(t, ctx, fairlock.New(a, "x"))
+		seen, release := client.Hold(runs("acquire"))
+		defer release()
+		next := goLock(ctx, fairlock.New(b, "x"))
+		locktest.Get(t, seen, patience, "the waiter's call is about to be written")
+		unlock(t, first) // free, and Redis knows of no waiter
+		_, _, err := fairlock.New(b, "x").TryLock(ctx)
+		is(t, "TryLock before a waiter", err, rlock.ErrNotAcquired)
+		_, _, err = fairlock.New(b, "x").TryLock(rlock.WithOwner(ctx, "me"))
+		is(t, "TryLock by name before a waiter", err, rlock.ErrNotAcquired)
+		release()
+		unlock(t, granted(t, next, patience, "the waiter"))
+		nothingLeft(t, s)
+	})
+}
+
+// Scenario 16: a session whose channel is just being reconnected keeps its place.
+func TestAReconnectingSessionKeepsItsPlace(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		a := dial(t, s, silent())
+		b, proxy := dialProxy(t, s, silent())
+		m := fairlock.New(a, "x")
+		first := lock(t, ctx, m)
+		away := goRun(t, ctx, b, 3)
+		next := goQueued(t, ctx, m, 4)
+		proxy.Refuse(true)
+		redistest.Eventually(t, patience, "Redis to see that the session has no connection", func() bool {
+			return !strings.Contains(strings.Join(s.Channels(t), " "), b.ID())
+		})
+		unlock(t, first)
+		l := granted(t, next, patience, "the session that hears")
+		if n, err := m.Waiters(ctx); err != nil || n != 3 {
+			t.Errorf("%d waiters are left, %v; want the three that do not hear", n, err)
+		}
+		proxy.Refuse(false)
+		redistest.Eventually(t, patience, "the session to be back", func() bool {
+			return strings.Contains(strings.Join(s.Channels(t), " "), b.ID())
+		})
+		unlock(t, l)
+		for i, c := range away {
+			unlock(t, granted(t, c, patience, fmt.Sprint("waiter ", i, " of the session that is back")))
+		}
+		nothingLeft(t, s)
+	})
+}

@@ -1,0 +1,176 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"relock/internal/test/faulttest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// R8: the attempt ran, its reply got lost with the connection, and it is sent again.
+// That is one hold.
+type faultResend struct {
+	owner  string
+	try    bool
+	fixed  bool
+	fenced bool
+	// fault strikes the next acquire.
+	fault func(p *faulttest.Proxy, match func([]string) bool)
+}
+
+func (f faultResend) run(t *testing.T) {
+	if f.fault == nil {
+		f.fault = (*faulttest.Proxy).DropReply
+	}
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := faultDial(t, s, rlock.Config{})
+		ctx := within(t, 30*time.Second)
+		if f.owner != "" {
+			ctx = rlock.WithOwner(ctx, f.owner)
+		}
+		name := redistest.Name(t)
+		var mopts []rlock.MutexOption
+		if f.fenced {
+			mopts = append(mopts, rlock.Fenced())
+		}
+		var opts []rlock.LockOption
+		if f.fixed {
+			opts = append(opts, rlock.Lease(20*time.Second))
+		}
+		m := rlock.New(ses, name, mopts...)
+		lock := m.Lock
+		if f.try {
+			lock = m.TryLock
+		}
+		token := int64(0)
+		for round := range 3 {
+			var holds []*rlock.Hold
+			section := ctx
+			for depth := 1; depth <= 3; depth++ {
+				p.Reset()
+				f.fault(p, faultRuns(t, "acquire"))
+				c, h, err := lock(section, opts...)
+				must(t, err)
+				section, holds = c, append(holds, h)
+				if n := faultSent(t, p, "acquire"); n > 2 {
+					t.Errorf("%d attempts", n)
+				}
+				if n := faultCount(t, s, name, h.Owner()); n != fmt.Sprint(depth) {
+					t.Fatalf("round %d: %d holds, but the count is %q", round, depth, n)
+				}
+				if n := faultOwners(t, s, name); n != 1 {
+					t.Fatalf("round %d: %d owners", round, n)
+				}
+				if !f.fenced {
+					continue
+				}
+				if depth == 1 && h.Token() <= token {
+					t.Errorf("round %d: token %d after %d", round, h.Token(), token)
+				}
+				if depth > 1 && h.Token() != token {
+					t.Errorf("round %d: token %d in a nested hold, %d in the outer", round, h.Token(), token)
+				}
+				token = h.Token()
+				if n, err := s.Do(t, "GET", "redisson_lock_token:{"+name+"}").AsInt64(); err != nil || n != token {
+					t.Errorf("token %d, Redis has %d (%v)", token, n, err)
+				}
+			}
+			for i := len(holds) - 1; i >= 0; i-- {
+				must(t, holds[i].Unlock())
+				want := ""
+				if i > 0 {
+					want = fmt.Sprint(i)
+				}
+				if n := faultCount(t, s, name, holds[i].Owner()); n != want {
+					t.Fatalf("round %d: %d holds left, but the count is %q", round, i, n)
+				}
+			}
+		}
+	})
+}
+
+func TestFaultLostReplyOfAcquireCountsOnce(t *testing.T) { faultResend{}.run(t) }
+
+func TestFaultLostReplyOfTryLockCountsOnce(t *testing.T) { faultResend{try: true}.run(t) }
+
+func TestFaultLostReplyOfFixedLeaseCountsOnce(t *testing.T) { faultResend{fixed: true}.run(t) }
+
+func TestFaultLostReplyOfFencedAcquireCountsOnceWithOneToken(t *testing.T) {
+	faultResend{fenced: true}.run(t)
+}
+
+func TestFaultLostReplyOfNamedOwnerCountsOnce(t *testing.T) { faultResend{owner: "order-17"}.run(t) }
+
+func TestFaultLostReplyOfNamedOwnersTryLockCountsOnce(t *testing.T) {
+	faultResend{owner: "order-17", try: true}.run(t)
+}
+
+func TestFaultLostReplyOfNamedOwnersFencedAcquireCountsOnceWithOneToken(t *testing.T) {
+	faultResend{owner: "order-17", fenced: true}.run(t)
+}
+
+// The request got lost, not the reply: it has not run, and is sent again.
+func TestFaultLostRequestOfAcquireCountsOnce(t *testing.T) {
+	faultResend{fault: (*faulttest.Proxy).DropRequest, fenced: true}.run(t)
+}
+
+func TestFaultLostRequestOfNamedOwnerCountsOnce(t *testing.T) {
+	faultResend{fault: (*faulttest.Proxy).DropRequest, owner: "order-17"}.run(t)
+}
+
+// R8: several replies get lost in a row.
+func TestFaultManyLostRepliesOfAcquireCountOnce(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := faultDial(t, s, rlock.Config{})
+		ctx := within(t, 30*time.Second)
+		for _, lockCtx := range []context.Context{ctx, rlock.WithOwner(ctx, "order-17")} {
+			name := redistest.Name(t)
+			for range 4 {
+				p.DropReply(faultRuns(t, "acquire"))
+			}
+			_, h, err := rlock.New(ses, name, rlock.Fenced()).Lock(lockCtx)
+			must(t, err)
+			if n := faultCount(t, s, name, h.Owner()); n != "1" {
+				t.Fatalf("count %q", n)
+			}
+			if h.Token() != 1 {
+				t.Errorf("token %d", h.Token())
+			}
+			must(t, h.Unlock())
+			if !faultFree(t, s, name) {
+				t.Fatal("not free")
+			}
+		}
+	})
+}
+
+// R8: a named owner that is in the lock in another session too: the resend adds one.
+func TestFaultLostReplyOfNamedOwnerInTwoSessionsAddsOne(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := faultDial(t, s, rlock.Config{})
+		other := dial(t, s, rlock.Config{})
+		ctx := rlock.WithOwner(within(t, 30*time.Second), "order-17")
+		name := redistest.Name(t)
+		_, h1, err := rlock.New(other, name).Lock(ctx)
+		must(t, err)
+		p.DropReply(faultRuns(t, "acquire"))
+		_, h2, err := rlock.New(ses, name).Lock(ctx)
+		must(t, err)
+		if n := faultCount(t, s, name, "order-17"); n != "2" {
+			t.Fatalf("count %q", n)
+		}
+		p.DropReply(faultRuns(t, "release"))
+		must(t, h2.Unlock())
+		if n := faultCount(t, s, name, "order-17"); n != "1" {
+			t.Fatalf("count %q", n)
+		}
+		must(t, h1.Unlock())
+		if !faultFree(t, s, name) {
+			t.Fatal("not free")
+		}
+	})
+}

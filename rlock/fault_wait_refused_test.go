@@ -1,0 +1,124 @@
+package rlock_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// R13: the waiters' subscription is refused, as by an ACL without the channels. They
+// poll.
+func TestFaultRefusedSubscriptionCostsNoMoreThanThePollFloor(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		const floor = 300 * time.Millisecond
+		ses, p := faultDial(t, s, rlock.Config{PollFloor: floor})
+		holder := dial(t, s, rlock.Config{})
+		ctx := within(t, 30*time.Second)
+		name := redistest.Name(t)
+		p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
+		for range 3 {
+			_, h, err := rlock.New(holder, name).Lock(ctx)
+			must(t, err)
+			p.Reset()
+			next := faultGoLock(rlock.New(ses, name), ctx)
+			redistest.Eventually(t, 5*time.Second, "the waiter polls", func() bool { return faultSent(t, p, "acquire") >= 3 })
+			must(t, h.Unlock())
+			from := time.Now()
+			got := locktest.Get(t, next, 5*time.Second, "the waiter's Lock")
+			must(t, got.err)
+			if d := got.at.Sub(from); d > floor+faultSlack {
+				t.Errorf("the waiter got the lock %v after its release; the poll floor is %v", d, floor)
+			}
+			must(t, got.hold.Unlock())
+		}
+	})
+}
+
+// R13, R15: polling in place of a subscription backs off: a waiter costs a handful of
+// commands while it does, and then one for each poll floor.
+func TestFaultRefusedSubscriptionMakesNoStorm(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := faultDial(t, s, rlock.Config{})
+		holder := dial(t, s, rlock.Config{})
+		ctx, cancel := context.WithCancel(within(t, 30*time.Second))
+		defer cancel()
+		name := redistest.Name(t)
+		p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
+		_, h, err := rlock.New(holder, name).Lock(ctx)
+		must(t, err)
+		p.Reset()
+		next := faultGoLock(rlock.New(ses, name), ctx)
+		<-time.After(3 * time.Second)
+		// Doubling from 10 ms to the floor of 2 s are ten attempts and a few.
+		if n := p.Count(); n > 30 {
+			t.Errorf("a waiter without a subscription sent %d commands in 3 s", n)
+		}
+		cancel()
+		locktest.Is(t, "Lock", locktest.Get(t, next, 5*time.Second, "Lock").err, rlock.ErrNotAcquired, context.Canceled)
+		must(t, h.Unlock())
+	})
+}
+
+// R13: when the refusal ends a waiter that polls subscribes, and is woken by messages
+// again: with this poll floor nothing else explains the speed.
+func TestFaultRefusedSubscriptionHeals(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		trace, waiting := locktest.Waiting()
+		ses, p := faultDial(t, s, rlock.Config{PollFloor: 10 * time.Second, Trace: trace})
+		holder := dial(t, s, rlock.Config{})
+		ctx := within(t, 60*time.Second)
+		name := redistest.Name(t)
+		p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
+		_, h, err := rlock.New(holder, name).Lock(ctx)
+		must(t, err)
+		next := faultGoLock(rlock.New(ses, name), ctx)
+		redistest.Eventually(t, 10*time.Second, "the waiter polls", func() bool { return faultSent(t, p, "acquire") >= 3 })
+		p.RefuseCommand("SUBSCRIBE", "")
+		locktest.Get(t, waiting, 20*time.Second, "the waiter sleeps until it is woken")
+		if !slices.Contains(s.Channels(t), faultLockChannel(name)) {
+			t.Errorf("the waiter sleeps without a subscription: %q", s.Channels(t))
+		}
+		must(t, h.Unlock())
+		from := time.Now()
+		got := locktest.Get(t, next, 15*time.Second, "the waiter's Lock")
+		must(t, got.err)
+		if d := got.at.Sub(from); d > 4*time.Second {
+			t.Errorf("the waiter got the lock %v after its release; no message explains that", d)
+		}
+		must(t, got.hold.Unlock())
+	})
+}
+
+// R13: the server neither confirms nor refuses the subscription for a while. The waiter
+// does not depend on it.
+func TestFaultUnconfirmedSubscriptionCostsNoMoreThanThePollFloor(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		const floor = 300 * time.Millisecond
+		ses, p := faultDial(t, s, rlock.Config{PollFloor: floor})
+		holder := dial(t, s, rlock.Config{})
+		ctx := within(t, 30*time.Second)
+		name := redistest.Name(t)
+		_, h, err := rlock.New(holder, name).Lock(ctx)
+		must(t, err)
+		seen, release := p.HoldReply(func(cmd []string) bool {
+			return strings.EqualFold(cmd[0], "SUBSCRIBE") && slices.Contains(cmd, faultLockChannel(name))
+		})
+		defer release()
+		next := faultGoLock(rlock.New(ses, name), ctx)
+		locktest.Get(t, seen, 5*time.Second, "the subscription")
+		must(t, h.Unlock())
+		from := time.Now()
+		got := locktest.Get(t, next, 10*time.Second, "the waiter's Lock")
+		must(t, got.err)
+		if d := got.at.Sub(from); d > floor+faultSlack {
+			t.Errorf("the waiter got the lock %v after its release; the poll floor is %v", d, floor)
+		}
+		must(t, got.hold.Unlock())
+	})
+}
