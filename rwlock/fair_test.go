@@ -82,7 +82,11 @@ func TestWriterGetsInAmongEndlessReaders(t *testing.T) {
 			must(t, h.Unlock())
 		}
 		t.Logf("a writer waited %v at most for readers of %v", worst, readFor)
-		if limit := readFor + 700*time.Millisecond; worst > limit {
+		limit := readFor + 700*time.Millisecond
+		if !s.IsMini() {
+			limit = 5 * time.Second // by the wall clock of a busy machine; a writer that starves waits for ever
+		}
+		if worst > limit {
 			t.Errorf("a writer waited %v, want no more than a read hold of %v", worst, readFor)
 		}
 		stop()

@@ -281,7 +281,7 @@ func TestDeadRedissonReadersEnd(t *testing.T) {
 }
 
 // A waiter of Redisson that is just asking takes no notice of a `1`, but of the `0` behind it.
-// Both sides of the release script send it, to those who listen.
+// Both paths of the release script send it, to those who listen, and so does a forced unlock.
 func TestWriteUnlockAlsoWakesOneThatIsJustAsking(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		m, ctx := rwlock.New(dial(t, s, slow), "x"), within(t, 20*time.Second)
@@ -305,5 +305,12 @@ func TestWriteUnlockAlsoWakesOneThatIsJustAsking(t *testing.T) {
 		if got := locktest.Get(t, heard, 5*time.Second, "the read Unlock"); got != "0" {
 			t.Errorf("the read Unlock: heard %q", got)
 		}
+		hold(t, ctx, m.Lock)
+		ended, err := m.ForceUnlock(ctx)
+		must(t, err)
+		if !ended {
+			t.Error("ForceUnlock has found nobody")
+		}
+		tells("ForceUnlock")
 	})
 }

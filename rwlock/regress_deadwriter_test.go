@@ -15,18 +15,19 @@ import (
 func TestDeadWriterAfterExpiry(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		a := rwlock.New(dial(t, s, slow), "x")
-		ses, p := locktest.DialProxy(t, s, rlock.Config{})
+		ses, p := locktest.DialProxy(t, s, slow)
 		c := rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 20*time.Second)
-		hold(t, ctx, a.RLock, rlock.Lease(1500*time.Millisecond))
+		hold(t, ctx, a.RLock, rlock.Lease(5*time.Second))
 		goLock(ctx, rwlock.New(ses, "x").Lock)
 		redistest.Eventually(t, 5*time.Second, "mark", func() bool { return marks(t, s, "x") == 1 })
 		p.BlackHole(true)
-		redistest.Eventually(t, 5*time.Second, "free", func() bool { return pttl(t, s, "x") < 0 })
+		redistest.Eventually(t, 10*time.Second, "free", func() bool { return pttl(t, s, "x") < 0 })
 		free := time.Now()
 		_, h := hold(t, ctx, c.RLock)
-		if time.Since(free) > 1200*time.Millisecond {
-			t.Error("more than a second")
+		// The writer's mark would live for six seconds more. A busy machine takes its time too.
+		if waited := time.Since(free); waited > 4*time.Second {
+			t.Errorf("a reader waited %v, want a second at most", waited)
 		}
 		must(t, h.Unlock())
 	})

@@ -200,7 +200,7 @@ func TestJavaRenewalShortens(t *testing.T) {
 // An Unlock of the write side that cannot wait for its turn happens when that comes.
 func TestWriteUnlockThatCouldNotWait(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
-		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Minute, ReleaseTimeout: 300 * time.Millisecond, Lease: 60 * time.Second})
+		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Minute, ReleaseTimeout: time.Second, Lease: 60 * time.Second})
 		m, o := rwlock.New(ses, "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		section, w := hold(t, ctx, m.Lock)

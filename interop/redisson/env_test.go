@@ -2,6 +2,7 @@ package redisson
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -88,6 +89,13 @@ func (e *env) session(t testing.TB, cfg rlock.Config) *side {
 		},
 	}
 	cfg.Prefix = e.prefix + cfg.Prefix
+	var logged lockedBuffer
+	cfg.Logger = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	t.Cleanup(func() {
+		if text := logged.String(); t.Failed() && text != "" {
+			t.Logf("a session has written:\n%s", text)
+		}
+	})
 	var err error
 	s.Session, err = rlock.Dial(t.Context(), e.opt, cfg)
 	locktest.Must(t, err)

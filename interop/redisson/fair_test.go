@@ -21,6 +21,7 @@ var (
 		{"JavaFairLockGetsIn", fairJavaFairLockGetsIn},
 		{"GetsInAfterJava", fairGetsInAfterJava},
 		{"SpinLockExcludes", spinLockExcludes},
+		{"NonReentrantLock", nonReentrantLock},
 	}
 )
 
@@ -164,4 +165,22 @@ func spinLockExcludes(t *testing.T, e *env) {
 	wokenJava(t, spinning) // by its own look
 	refuses(t, m.TryLock)
 	j.do("spin", name, "unlock")
+}
+
+// Redisson's non-reentrant lock differs from the plain one for its own threads only.
+func nonReentrantLock(t *testing.T, e *env) {
+	name, s, j := redistest.Name(t), e.session(t, patient), e.java.thread(t)
+	m := rlock.New(s.Session, name)
+	j.do("nonreentrant", name, "lock")
+	j.throws("IllegalMonitorStateException", "nonreentrant", name, "lock")
+	waiter := s.queue(t, name, m.Lock)
+	j.do("nonreentrant", name, "unlock")
+	g := woken(t, waiter)
+	j.want("false", "nonreentrant", name, "try")
+	java := j.start("nonreentrant", name, "lock")
+	j.waits(java)
+	locktest.Must(t, g.h.Unlock())
+	wokenJava(t, java)
+	refuses(t, m.TryLock)
+	j.do("nonreentrant", name, "unlock")
 }

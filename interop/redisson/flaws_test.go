@@ -18,10 +18,12 @@ type flaw struct {
 }
 
 var flaws = []flaw{
-	{rows: "rw/LeasesDiffer", until: []int{4, 3, 0}, why: "the renewal of a reader sets the expiry of every reader"},
-	{rows: "rw/GoReaderIsOver", until: []int{4, 3, 0}, why: "the renewal of a reader sets the expiry of every reader"},
+	{rows: "rw/JavaReadsSeveralLocks", until: []int{3, 52, 0}, why: "the renewal of readers misses all locks but one, and readers that hold twice"},
+	{rows: "rw/LeasesDiffer", until: []int{4, 3, 1}, why: "the renewal of a reader sets the expiry of every reader"},
+	{rows: "rw/GoReaderIsOver", until: []int{4, 3, 1}, why: "the renewal of a reader sets the expiry of every reader"},
 	{rows: "permits/GoReleasesJava", until: []int{3, 50, 0}, why: "permits that are given back together do not wake all waiters"},
 	{rows: "stress/permits", until: []int{3, 50, 0}, why: "permits that are given back together do not wake all waiters"},
+	{rows: "fair/NonReentrantLock", until: []int{4, 3, 1}, why: "there is no getNonReentrantLock"},
 	{rows: "fair/", until: []int{3, 50, 0}, why: "a NameMapper does not map the keys of a fair lock's queue",
 		where: func(e *env) bool { return e.cluster != nil && e.prefix != "" }},
 }

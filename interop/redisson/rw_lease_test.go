@@ -32,6 +32,28 @@ func readersAreRenewed(t *testing.T, e *env) {
 	w.do("write", name, "unlock")
 }
 
+// One renewal of a Java process is for all of its readers, of all locks.
+func javaReadsSeveralLocks(t *testing.T, e *env) {
+	s, j := e.session(t, patient), e.brisk.thread(t)
+	names := []string{redistest.Name(t), redistest.Name(t)}
+	var waiters []<-chan got
+	for _, name := range names {
+		j.do("read", name, "lock")
+		j.do("read", name, "lock")
+		waiters = append(waiters, s.queue(t, name, rwlock.New(s.Session, name).Lock))
+	}
+	for i, name := range names {
+		e.renewals(t, name, 5) // longer than a lease
+		stillWaits(t, waiters[i], "Go's writer")
+	}
+	for i, name := range names {
+		j.do("read", name, "unlock")
+		stillWaits(t, waiters[i], "Go's writer")
+		j.do("read", name, "unlock")
+		locktest.Must(t, woken(t, waiters[i]).h.Unlock())
+	}
+}
+
 // Redisson's renewal sets the lease of the lock to its own, its unlock to the longest.
 func leasesDiffer(t *testing.T, e *env) {
 	name, s := redistest.Name(t), e.session(t, patient)

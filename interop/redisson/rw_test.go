@@ -22,6 +22,7 @@ var rwRows = []row{
 	{"GoReadersLeaveJavaReadersStay", goReadersLeaveJavaReadersStay},
 	{"SharedOwnerStays", sharedOwnerStays},
 	{"ReadersAreRenewed", readersAreRenewed},
+	{"JavaReadsSeveralLocks", javaReadsSeveralLocks},
 	{"LeasesDiffer", leasesDiffer},
 	{"LeaseOfADeadJavaReader", leaseOfADeadJavaReader},
 	{"GoDowngrades", goDowngrades},

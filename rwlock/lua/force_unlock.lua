@@ -15,7 +15,8 @@
 --          WRONGTYPE error: nothing was changed; so too for a lock of another kind,
 --          and for a hash that is no lock
 -- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions,
---          then '1' on the lock's channel if it was held.
+--          then '1' on the lock's channel if it was held, and '0' behind it for a waiter of
+--          Redisson that is just asking, as in release_write.lua
 -- include refused, tell_lost, among, no_lock
 local fields = redis.pcall('HKEYS', KEYS[1])
 local bad = refused(fields)
@@ -44,4 +45,5 @@ for _, owner in ipairs(owners) do
   tell_lost(owner, ARGV[3])
 end
 redis.call(ARGV[2], ARGV[1], '1')
+redis.call(ARGV[2], ARGV[1], '0')
 return owners

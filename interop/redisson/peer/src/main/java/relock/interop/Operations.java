@@ -33,12 +33,14 @@ final class Operations {
         };
     }
 
-    RLock lock(String kind, String name) {
+    RLock lock(String kind, String name) throws ReflectiveOperationException {
         return switch (kind) {
             case "lock" -> redisson.getLock(name);
             case "fenced" -> redisson.getFencedLock(name);
             case "fair" -> redisson.getFairLock(name);
             case "spin" -> redisson.getSpinLock(name);
+            case "nonreentrant" -> // older versions do not have it
+                    (RLock) RedissonClient.class.getMethod("getNonReentrantLock", String.class).invoke(redisson, name);
             case "multi" -> redisson.getMultiLock( // of plain locks, whose names have commas between them
                     Arrays.stream(name.split(",")).map(redisson::getLock).toArray(RLock[]::new));
             case "read" -> redisson.getReadWriteLock(name).readLock();

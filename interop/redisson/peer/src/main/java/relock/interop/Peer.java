@@ -64,7 +64,7 @@ public final class Peer {
         Runtime.getRuntime().halt(0);
     }
 
-    /** Arguments are key=value: mode, nodes, master, watchdog (ms), prefix, protocol, sharded. */
+    /** Arguments are key=value: mode, nodes, master, watchdog (ms), prefix, protocol, sharded, timeout (ms). */
     private static Config config(String[] args) throws ReflectiveOperationException {
         Map<String, String> given = new ConcurrentHashMap<>();
         for (String arg : args) {
@@ -90,6 +90,7 @@ public final class Peer {
         } else {
             servers = config.useSingleServer().setAddress(nodes[0]);
         }
+        servers.setTimeout(Integer.parseInt(given.getOrDefault("timeout", "3000")));
         setPrefix(servers, given.getOrDefault("prefix", ""));
         return config;
     }
@@ -150,10 +151,16 @@ public final class Peer {
     /**
      * Whether a thread sleeps in Redisson's wait for a message. All of its locks wait on a
      * java.util.concurrent.Semaphore that the messages release, and its latches on a
-     * ReclosableLatch; while a thread waits for an answer of Redis it does so elsewhere.
+     * ReclosableLatch; while a thread waits for an answer of Redis it does so elsewhere. A thread
+     * may be inside of these without sleeping: the first in a process to subscribe makes a
+     * Semaphore, and loads classes meanwhile.
      */
     private static boolean parked(Thread thread) {
-        for (StackTraceElement frame : thread.getStackTrace()) {
+        StackTraceElement[] frames = thread.getStackTrace();
+        if (frames.length == 0 || !frames[0].getMethodName().equals("park")) {
+            return false;
+        }
+        for (StackTraceElement frame : frames) {
             String in = frame.getClassName();
             if (in.equals(Semaphore.class.getName()) || in.equals(ReclosableLatch.class.getName())) {
                 return true;
