@@ -31,7 +31,8 @@ type Mutex struct {
 // New returns the fair mutex with that name. It does no I/O and does not fail: the first
 // operation reports an empty name ([rlock.ErrName]) or a nil session ([rlock.ErrArgument]).
 //
-// Options are those of [rlock.New]; with [rlock.Fenced] every section has a token.
+// Options are those of [rlock.New]; with [rlock.Fenced] or [rlock.FencedFor] every section has a
+// token.
 func New(s *rlock.Session, name string, opts ...rlock.MutexOption) *Mutex {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
@@ -40,10 +41,10 @@ func New(s *rlock.Session, name string, opts ...rlock.MutexOption) *Mutex {
 		err = bad
 	}
 	if err != nil { // a primitive that only has the name to tell
-		m := facade.NewMutex(mutex.New(names, o.Fenced), err)
+		m := facade.NewMutex(mutex.New(names, o.Fencing), err)
 		return &Mutex{Mutex: (*rlock.Mutex)(m)}
 	}
-	p := newPrimitive(session, names, o.Fenced)
+	p := newPrimitive(session, names, o.Fencing)
 	return &Mutex{Mutex: (*rlock.Mutex)(facade.NewMutex(p, nil)), p: p}
 }
 

@@ -46,13 +46,13 @@ var _ interface {
 	engine.Queuer
 } = (*primitive)(nil)
 
-func newPrimitive(s *engine.Session, n engine.Names, fenced bool) *primitive {
-	return &primitive{Primitive: mutex.New(n, fenced), s: s}
+func newPrimitive(s *engine.Session, n engine.Names, f mutex.Fencing) *primitive {
+	return &primitive{Primitive: mutex.New(n, f), s: s}
 }
 
 // Kind: exclusive, and its waiters queue in Redis.
 func (p *primitive) Kind() *engine.Kind {
-	if p.Fenced() {
+	if p.Fenced {
 		return &fencedKind
 	}
 	return &plainKind
@@ -82,7 +82,7 @@ func (p *primitive) Dismiss(key, entry string) script.Command {
 	} else {
 		op.Owner = p.s.ID() + rest
 	}
-	return newPrimitive(p.s, p.s.NamesOf(key), false).Release(&op)
+	return newPrimitive(p.s, p.s.NamesOf(key), mutex.Fencing{}).Release(&op)
 }
 
 // idLength is that of the ids of holds, see idgen.Request.
@@ -133,19 +133,26 @@ func (p *primitive) Acquire(op *engine.Op) script.Command {
 	}
 	args := []string{op.Owner, script.Millis(op.Lease), script.Itoa(int64(op.Tokens)), op.ID}
 	at := op.Place
+	var end []string
+	if p.Ends > 0 {
+		end = []string{script.Millis(p.Ends)}
+	}
 	if at == nil {
-		return p.command(acquireScript, append(args, "", "", "0", "", "", "", "", "0")...)
+		args = append(args, "", "", "0", "", "", "", "", "0")
+		return p.command(acquireScript, append(args, end...)...)
 	}
 	if at.Entry == "" {
-		return p.command(acquireScript, append(args, "", "", "0", "", "", "", "", "-1")...)
+		args = append(args, "", "", "0", "", "", "", "", "-1")
+		return p.command(acquireScript, append(args, end...)...)
 	}
-	flags := flag(at.Open, "o") + flag(p.Fenced(), "f") + flag(op.ID != "", "n")
+	flags := flag(at.Open, "o") + flag(p.Fenced, "f") + flag(op.ID != "", "n")
 	joined := ""
 	if at.Join != "" {
 		joined = flags + digits(int64(at.Joined), 10)
 	}
-	return p.command(acquireScript, append(args, at.Entry, at.Join, script.Itoa(at.Last),
-		flags+digits(int64(at.Waiting), 10), joined, p.s.ID(), p.life(), script.Itoa(at.Before))...)
+	args = append(args, at.Entry, at.Join, script.Itoa(at.Last),
+		flags+digits(int64(at.Waiting), 10), joined, p.s.ID(), p.life(), script.Itoa(at.Before))
+	return p.command(acquireScript, append(args, end...)...)
 }
 
 // Release is release.lua, or release_by_id.lua.

@@ -59,7 +59,7 @@ func New(sessions []*rlock.Session, name string) *Mutex {
 			return m
 		}
 		cfg := s.Config()
-		p := mutex.New(names, false)
+		p := mutex.New(names, mutex.Fencing{})
 		m.nodes = append(m.nodes, &node{Primitive: p, Handle: engine.NewHandle(p.Names(), nil), life: cfg.Prefix + "relock_quorum_life"})
 		longest = max(longest, cfg.Lease)
 		if i == 0 {

@@ -31,6 +31,11 @@ func (s *Session) RunFor(name string, d time.Duration) {
 	(*engine.Session)(s).SliceFor(family, name, d)
 }
 
+// Stall keeps the watchdog, as soon as it has to visit name, until resume is called.
+func (s *Session) Stall(name string) (resume func(), ok bool) {
+	return (*engine.Session)(s).Stall(family, name)
+}
+
 // LeaveToOthers ends that slice, and leaves the lock to other sessions for d from now on.
 func (s *Session) LeaveToOthers(name string, d time.Duration) {
 	(*engine.Session)(s).Yield(family, name, d)

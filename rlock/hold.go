@@ -54,8 +54,9 @@ func (h *Hold) Abandon() error { return (*engine.Hold)(h).Abandon() }
 // after the other; readers that share a read hold, together.
 func (h *Hold) Owner() string { return (*engine.Hold)(h).Owner() }
 
-// Token returns the fencing token: greater than that of every earlier section of the name,
-// the same for all nested holds; 0 unless the mutex is [Fenced].
+// Token returns the fencing token: greater than that of every earlier section of the name
+// (with [FencedFor], since the key has ended last), the same for all nested holds; 0 unless the
+// mutex is [Fenced] or FencedFor.
 //
 // Send it along with every write to the resource that the lock protects, and let the resource
 // refuse a token lower than the highest it has seen. That stops a holder that was paused past

@@ -29,7 +29,7 @@ func New(s *Session, name string, opts ...MutexOption) *Mutex {
 	if err == nil {
 		err = bad
 	}
-	return (*Mutex)(facade.NewMutex(mutex.New(names, o.Fenced), err))
+	return (*Mutex)(facade.NewMutex(mutex.New(names, o.Fencing), err))
 }
 
 // Name returns the name that New was given, without the session's prefix; "" for a zero value.

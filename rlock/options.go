@@ -16,9 +16,27 @@ type mutexOptions = facade.MutexOptions
 // at no further round trip, and reserves more for the goroutines that it may be handed over
 // to. Unused ones are skipped.
 //
-// The highest token stands under Redisson's key, "redisson_lock_token:{name}", without a TTL.
-// Use a name either fenced or not.
+// The highest token stands under Redisson's key, "redisson_lock_token:{name}", without a TTL:
+// see [FencedFor]. Use a name either fenced or not.
 func Fenced() MutexOption { return func(o *mutexOptions) { o.Fenced = true } }
+
+// FencedFor is [Fenced], but the key of the fencing token ends: Redis deletes it when the lock has
+// not been used for d, so that names which are used once leave nothing behind. d is from 1 ms to
+// 100 years (else [ErrArgument]).
+//
+// Warning: after that, tokens begin again from 1. A resource that remembers a token of before
+// refuses the new owners, and one that forgot it too cannot tell a stale holder from them. So d must
+// be longer than any stale holder's token may still be compared: longer than a process may be stopped
+// and still write, and than the resource keeps the token that it compares with.
+//
+// Every use renews the end: d is counted from the end of the lease that an acquisition, a renewal or
+// an Extend gives the lock, so the key outlives a lock that is held, and one whose holder died. Give
+// FencedFor with the same d to every handle of the name, in all processes: a handle that is Fenced
+// does not renew the end. Nor does Redisson's own fenced lock, whose key has no end. Use it on names
+// that Java does not lock.
+func FencedFor(d time.Duration) MutexOption {
+	return func(o *mutexOptions) { o.Fenced, o.Ends, o.HasEnd = true, d, true }
+}
 
 // LockOption is an option of one Lock, TryLock or Do.
 type LockOption = engine.LockOption

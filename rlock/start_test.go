@@ -105,6 +105,17 @@ func TestStartFindsAServerThatCannotWork(t *testing.T) {
 	cannotWork(t, "a node of a Cluster", node.Option(), rlock.Config{}, "ForceSingleClient")
 }
 
+// A server of before Redis 6.2, whose scripts lack what those of this module need, is refused.
+func TestStartFindsAnOldVersion(t *testing.T) {
+	t.Parallel()
+	s := redistest.Old(t)
+	cannotWork(t, "an old server", s.Option(), rlock.Config{}, "older than Redis 6.2; use a later one")
+	cannotWork(t, "an old server, polled", s.Option(), rlock.Config{Polling: rlock.Linear(time.Second)}, "older than Redis 6.2; use a later one")
+	if left, err := s.Do(t, "KEYS", "*").AsStrSlice(); err != nil || len(left) > 0 {
+		t.Errorf("the server has %q, %v", left, err)
+	}
+}
+
 // An address that is a URL, or TLS on one side only, is found by Dial.
 func TestDialFindsAWrongAddress(t *testing.T) {
 	t.Parallel()

@@ -23,6 +23,7 @@
 -- ARGV[16]  what KEYS[3] says of the session, but for the time
 -- ARGV[17]  the place that the entry had before; 0: it gets one at the end; -1: a caller that does
 --           not wait comes behind waiters who may not be in the queue yet
+-- ARGV[18]  for how many ms the fencing token outlives the lock; left out: it has no end
 -- Returns  {1, holds, token or 0, 0}        granted; the TTL is at least the lease. The token
 --                                           is the highest that was reserved
 --          {0, ms, Redis's time in ms, place}  not yet; ms: ask again then at the latest, -1:
@@ -44,6 +45,9 @@ local function take()
   end
   redis.call('HSET', KEYS[1], owner, 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[7])
+  if ARGV[18] and redis.call('PTTL', KEYS[5]) < ARGV[7] + ARGV[18] then
+    redis.call('PEXPIRE', KEYS[5], string.format('%.0f', ARGV[7] + ARGV[18]))
+  end
   if id ~= '' then
     redis.call('DEL', KEYS[4]) -- ids of an earlier life
     redis.call('SADD', KEYS[4], id)
@@ -96,6 +100,9 @@ if held then
     redis.call('PEXPIRE', KEYS[4], ttl)
     leave(entry) -- it got in elsewhere
   end
+  if ARGV[18] then
+    outlive(KEYS[5], ttl, ARGV[18])
+  end
   return {1, held, tonumber(token), 0}
 end
 
@@ -137,6 +144,9 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local tail = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
 local life = ARGV[16] .. string.format('%.0f', now + ARGV[5])
+if ARGV[18] then
+  redis.call('HSET', KEYS[3], 'token', ARGV[18])
+end
 if known and not place then
   local done = (tonumber(string.sub(known, 14)) or 0) >= last
   if done or tail[1] == joins then
@@ -162,6 +172,9 @@ first = first or free
 if free and grant({[entry] = true}) == entry then
   redis.call('PEXPIRE', KEYS[1], ARGV[7])
   redis.call('PEXPIRE', KEYS[4], ARGV[7])
+  if ARGV[18] then
+    outlive(KEYS[5], ARGV[7], ARGV[18])
+  end
   return {1, 1, ARGV[8] ~= '0' and tonumber(redis.call('GET', KEYS[5])) or 0, 0}
 end
 if first and redis.call('ZRANGE', KEYS[2], 0, 0)[1] == entry then

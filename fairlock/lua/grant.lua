@@ -8,9 +8,10 @@
 --          owner is named><how many wait, 10 digits><number of the last of them>", and
 --          "s<session>" -> "<d: it cannot be told anything><its QueueLease in ms, 13
 --          digits><until when it keeps its entries if it is not heard of again, in ms>";
---          a flag that is not set is a -
+--          a flag that is not set is a -; and "token" -> for how many ms the fencing token
+--          outlives the lock, if it has an end
 -- KEYS[4]  the ids of holds: set, lives and dies with the lock
--- KEYS[5]  the fencing token of owners that want one: an integer without TTL
+-- KEYS[5]  the fencing token of owners that want one: an integer
 -- ARGV[1]  channel on which plain waiters listen
 -- ARGV[2]  PUBLISH or SPUBLISH, for that channel
 -- ARGV[3]  the prefix that makes a session's channel out of a session id
@@ -19,6 +20,7 @@
 -- An entry is "<length of session, 5 digits><session>" and, for a private owner, what its id
 -- has behind the session's; for a named one "#<id of the hold, 32 letters><owner>". What is
 -- silent, and how long a grant waits to be taken up, goes by the QueueLease of the waiters.
+-- include outlive
 
 -- owner_of returns the owner that an entry stands for, and, if it is named, the id of its hold.
 local function owner_of(entry, cut, named)
@@ -73,7 +75,7 @@ local function grant(mine)
     end
     local cut = 5 + (tonumber(string.sub(entry, 1, 5)) or 0)
     local session = string.sub(entry, 6, cut)
-    local got = redis.pcall('HMGET', KEYS[3], entry, 's' .. session)
+    local got = redis.pcall('HMGET', KEYS[3], entry, 's' .. session, 'token')
     local run, life = got[1], got[2] or ''
     local lease, keeps = tonumber(string.sub(life, 2, 14)), tonumber(string.sub(life, 15)) or 0
     local stays, stuck = got.err, got.err
@@ -89,6 +91,9 @@ local function grant(mine)
       local n, last, token = tonumber(string.sub(run, 4, 13)) or 1, tonumber(string.sub(run, 14)) or 0, 0
       if string.sub(run, 2, 2) == 'f' then
         token = redis.pcall('INCRBY', KEYS[5], n)
+        if got[3] and type(token) == 'number' then
+          outlive(KEYS[5], math.ceil(lease / 4), got[3])
+        end
       end
       if type(token) == 'table' then
         stays, stuck = true, true

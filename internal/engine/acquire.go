@@ -189,8 +189,12 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		}
 		a.lock = l
 		for _, x := range sections {
-			if x.claim.lock == l && x.standing(s.now()) {
+			switch {
+			case x.claim.lock != l:
+			case x.standing(s.now()):
 				return a.nest(x, false)
+			default:
+				x.claim.expire(s.now()) // for good: this Lock is none of that section's any more
 			}
 		}
 		if a.named != "" {

@@ -74,6 +74,11 @@ func (s *Session) decode(g *grant, r rueidis.RedisResult, p Primitive, op *Op, t
 		g.free, g.limit = reply[4], reply[5]
 	}
 	g.status, g.value, g.token, g.place = reply[0], reply[1], reply[2], reply[3]
+	return s.late(*g, trusted)
+}
+
+// late returns an error for a grant that can be trusted no longer.
+func (s *Session) late(g grant, trusted time.Duration) error {
 	if g.status == granted && s.now() >= g.sent+trustIn(trusted) {
 		return errLate
 	}
@@ -87,7 +92,7 @@ func (a *acquisition) ask() (grant, error) {
 	s := l.s
 	op := a.attempt()
 	c := a.claim
-	a.asking, a.tries.underWay = true, true
+	a.asking, a.tries.underWay, c.flying = true, true, true
 	a.traced.attempts++
 	l.unlock()
 	ctx, cancel := a.bounded()
@@ -101,8 +106,14 @@ func (a *acquisition) ask() (grant, error) {
 		t.attempt(c, err == nil && g.status == granted, err)
 	}
 	l.mu.Lock()
-	a.asking, a.tries.underWay = false, false
+	if err == nil {
+		err = s.late(g, a.trusted) // what came in time may be taken in late: hooks have run since
+	}
+	a.asking, a.tries.underWay, c.flying = false, false, false
 	a.note(g, err)
+	if l.state == lockClosed {
+		a.giveUp() // Close has left it to this goroutine
+	}
 	return g, err
 }
 

@@ -23,11 +23,14 @@ func (s *Session) close() error {
 	s.cleanup.forgive()
 	s.life.close()
 	for _, l := range s.registry.snapshot(true) {
-		l.close()
+		l.close(false)
 	}
 	timer := time.NewTimer(s.cfg.ReleaseTimeout)
 	defer timer.Stop()
 	s.await(s.registry.idled(), timer)
+	for _, l := range s.registry.snapshot(true) {
+		l.close(true)
+	}
 	s.await(s.cleanup.idled(), timer)
 
 	s.dropRecord()
@@ -88,7 +91,12 @@ func (s *Session) await(idle <-chan struct{}, timer *time.Timer) {
 
 // close ends all that the session has to do with the lock: nobody enters any more, waiters
 // leave, sections end, and what may stand in Redis is released. A claim that was left stays.
-func (l *lock) close() {
+//
+// The attempt of a claim that asks may not have been written yet: its goroutine has looked at its
+// context, and was taken off its core. A release that is sent now could come before it, and the
+// lock would stand for a lease. So such a claim is left to the goroutine that asks, unless that has
+// not come back in time: last says so.
+func (l *lock) close(last bool) {
 	l.mu.Lock()
 	if l.state == lockDead {
 		l.unlock()
@@ -105,9 +113,7 @@ func (l *lock) close() {
 	for c := l.claims; c != nil; {
 		next := c.next
 		switch {
-		case c.state == asking && c.run != nil && c.run.flying:
-			// Its call may not have been written yet, and a release could come before it: see
-			// answered.
+		case c.state == asking && !last && (c.flying || c.run != nil && c.run.flying):
 		case c.state == asking:
 			c.end(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
 		case c.state == held:

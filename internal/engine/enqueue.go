@@ -184,6 +184,9 @@ func (l *lock) answered(calls []*call) (failed bool) {
 		c, r := e.c, e.c.run
 		r.flying = false
 		r.told = append(r.told, e.told...)
+		if e.err == nil {
+			e.err = l.s.late(e.g, e.trusted)
+		}
 		if e.err == nil && e.g.status == refused {
 			l.heardOf(e.g.sent, e.g.value, e.g.token)
 		}

@@ -57,7 +57,7 @@ func (c *claim) sendExtend(ctx context.Context, side int, op *Op) (r extended) {
 		switch {
 		case script.IsTryAgain(err) && named && len(op.Void) == 0:
 			plain := *op
-			plain.ID, plain.Void, plain.Away = "", nil, true
+			plain.ID, plain.Void, plain.Away, plain.Alone = "", nil, true, true
 			cmd, named = p.Extend(&plain), false
 		case ctx.Err() != nil || outcome == script.Refused || pause(ctx, n) != nil:
 			return r

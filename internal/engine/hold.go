@@ -173,6 +173,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	if !x.over() {
 		x.more.interrupt = nil
 	}
+	c.expire(s.now()) // it may have ended meanwhile, with the watchdog late to see it
 	switch {
 	case r.err != nil:
 		return r.err

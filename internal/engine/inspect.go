@@ -71,6 +71,17 @@ func (s *Session) SliceFor(family, name string, d time.Duration) {
 	})
 }
 
+// Stall keeps the mutex of a lock, and with it the watchdog as soon as that visits the lock, until
+// resume is called. It reports whether the session has to do with the lock.
+func (s *Session) Stall(family, name string) (resume func(), ok bool) {
+	stalled, end := make(chan bool, 1), make(chan struct{})
+	go func() {
+		s.onLock(family, name, func(*lock) { stalled <- true; <-end })
+		stalled <- false
+	}()
+	return func() { close(end) }, <-stalled
+}
+
 // Yield ends the time slice, and leaves the lock to other sessions for d from now on.
 func (s *Session) Yield(family, name string, d time.Duration) {
 	s.onLock(family, name, func(l *lock) {

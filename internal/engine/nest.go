@@ -123,6 +123,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	}
 	id := a.prepareNested(c)
 	g, err := a.reenter(x)
+	c.expire(a.lock.s.now()) // it may have ended meanwhile, with the watchdog late to see it
 	x.more.entering[side]--
 	switch {
 	case x.over(): // whatever Redis said

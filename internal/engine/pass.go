@@ -111,15 +111,19 @@ func (a *acquisition) take(x *section) (*section, error) {
 	default:
 		a.traced.grant = locktrace.GrantMemory
 	}
-	if !x.over() && a.ctx.Err() == nil {
-		return x, nil
-	}
 	l, c := a.lock, x.claim
-	err := contextError(a.ctx)
-	if a.ctx.Err() == nil {
-		err = nil
+	var err error
+	if a.ctx.Err() != nil {
+		err = contextError(a.ctx)
 	}
 	l.mu.Lock()
+	if !x.standing(l.s.now()) { // this caller, and the watchdog, may be late
+		c.expire(l.s.now())
+	}
+	if !x.over() && err == nil {
+		l.unlock()
+		return x, nil
+	}
 	x.first.done = true
 	switch ending(x.ended.Load()) {
 	case closed:

@@ -196,6 +196,10 @@ type Op struct {
 	// names the lock's own key only.
 	ByIDs bool
 
+	// Alone: renew, extend: while a slot of a Cluster moves; no key is named that may be missing
+	// on one of its nodes, beside what ByIDs says of an extension.
+	Alone bool
+
 	// Away: extend: the end only moves away, since renewed holds need the lock too.
 	Away bool
 	// Void: extend: ids of earlier commands of this claim that were given up. If they arrive

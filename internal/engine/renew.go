@@ -91,7 +91,7 @@ func (s *Session) renewals(claims []*claim) (batches []*renewal, patience time.D
 				batches = append(batches, b)
 			}
 			item.side = side
-			b.add(p.(Leased), item, c.more != nil && c.more.byIDs)
+			b.add(p.(Leased), item, &Op{ByIDs: c.more != nil && c.more.byIDs})
 		}
 		l.unlock()
 	}
@@ -161,10 +161,11 @@ func (c *claim) liveOn(side int) (n int) {
 	return n
 }
 
-// add appends one side of a claim. The lock's mutex must be held.
-func (b *renewal) add(p Leased, item renewalItem, byIDs bool) {
+// add appends one side of a claim; op says which keys to name. The lock's mutex must be held.
+func (b *renewal) add(p Leased, item renewalItem, op *Op) {
 	c := item.c
-	keys, args := p.RenewArgs(&Op{Owner: c.ownerID(), N: int(c.n), Held: c.told(item.side), ByIDs: byIDs})
+	op.Owner, op.N, op.Held = c.ownerID(), int(c.n), c.told(item.side)
+	keys, args := p.RenewArgs(op)
 	b.cmd.Keys = append(b.cmd.Keys, keys...)
 	b.cmd.Args = append(b.cmd.Args, args...)
 	for range args {
@@ -184,7 +185,7 @@ func (s *Session) renewOneByOne(ctx context.Context, b *renewal, sent time.Durat
 		one := &renewal{cmd: script.Command{Script: b.cmd.Script, Args: b.cmd.Args[:1:1]}, lease: b.lease}
 		item.c.lock.mu.Lock()
 		if p := item.c.sidesOf()[item.side]; item.c.state == held && p != nil {
-			one.add(p.(Leased), item, false)
+			one.add(p.(Leased), item, &Op{Alone: true})
 			each = append(each, one)
 			cmds = append(cmds, one.cmd)
 		}
@@ -204,10 +205,11 @@ func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Durati
 	if err == nil && len(alive) != len(b.items) {
 		err = script.ErrShape
 	}
-	now := s.now()
 	for i, item := range b.items {
 		c := item.c
 		c.lock.mu.Lock()
+		now := s.now()
+		c.expire(now) // what is over stays over, also if the watchdog is late to see it
 		switch {
 		case c.state != held:
 		case err != nil || alive[i] < 0:
@@ -229,11 +231,12 @@ func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Durati
 		c.reschedule()
 		c.lock.unlock()
 	}
+	took := s.now() - sent
 	s.notify(func() {
 		if err != nil {
 			s.cfg.Logger.Warn("relock: renewal failed, will be tried again", "locks", len(b.items), "error", err)
 		}
-		s.trace.renewed(len(b.items), now-sent, err)
+		s.trace.renewed(len(b.items), took, err)
 	})
 }
 

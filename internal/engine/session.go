@@ -135,6 +135,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 	}
 	s.run.Load(ctx)
 	if err := s.begin(ctx); err != nil {
+		s.dropRecord()
 		s.run.Close()
 		s.life.close()
 		s.life.stop()

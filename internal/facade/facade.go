@@ -8,8 +8,10 @@ package facade
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"relock/internal/engine"
+	"relock/internal/mutex"
 	"relock/internal/script"
 )
 
@@ -58,15 +60,25 @@ func Wrap(op string, n *engine.Names, err error) error {
 }
 
 // MutexOptions are what an rlock.MutexOption may set.
-type MutexOptions struct{ Fenced bool }
+type MutexOptions struct {
+	mutex.Fencing
+	HasEnd bool // Fencing.Ends was given
+}
 
-// Collect applies the options of a mutex. Errors: engine.ErrArgument for a nil option.
+// longestEnd leaves room to add a lease.
+const longestEnd = 100 * 365 * 24 * time.Hour
+
+// Collect applies the options of a mutex. Errors: engine.ErrArgument for a nil option, and for
+// an end of the fencing token that cannot be.
 func Collect[O ~func(*MutexOptions)](opts []O) (o MutexOptions, err error) {
 	for _, opt := range opts {
 		if opt == nil {
 			return o, fmt.Errorf("%w: a nil MutexOption", engine.ErrArgument)
 		}
 		opt(&o)
+	}
+	if o.HasEnd && (o.Ends < time.Millisecond || o.Ends > longestEnd) {
+		return o, fmt.Errorf("%w: FencedFor(%v); it must be at least 1ms and at most %v", engine.ErrArgument, o.Ends, longestEnd)
 	}
 	return o, nil
 }

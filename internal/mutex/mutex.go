@@ -4,6 +4,7 @@ package mutex
 
 import (
 	"sync/atomic"
+	"time"
 
 	"relock/internal/engine"
 	"relock/internal/script"
@@ -16,6 +17,7 @@ var (
 	releaseByIDScript = script.Load(lua.Files, "release_by_id.lua")
 	extendScript      = script.Load(lua.Files, "extend.lua")
 	renewScript       = script.Load(lua.Files, "renew.lua")
+	renewFencedScript = script.Load(lua.Files, "renew_fenced.lua")
 	stateScript       = script.Load(lua.Files, "state.lua")
 	forceUnlockScript = script.Load(lua.Files, "force_unlock.lua")
 )
@@ -28,19 +30,25 @@ var (
 // Primitive is the lock of one name. It is small, since a session may hold a great many:
 // but for the channel, which each release names, nothing derived from the name is kept.
 type Primitive struct {
-	names   engine.Names
-	fenced  bool
+	names engine.Names
+	Fencing
 	channel atomic.Pointer[string]
 }
 
 var _ engine.Leased = (*Primitive)(nil)
 
+// Fencing says which fencing tokens a lock has.
+type Fencing struct {
+	Fenced bool          // a claim has some
+	Ends   time.Duration // for how long their key outlives the lock; 0: it has no end
+}
+
 // New returns the primitive of that name.
-func New(n engine.Names, fenced bool) *Primitive { return &Primitive{names: n, fenced: fenced} }
+func New(n engine.Names, f Fencing) *Primitive { return &Primitive{names: n, Fencing: f} }
 
 // Kind: exclusive, and handed over in memory.
 func (p *Primitive) Kind() *engine.Kind {
-	if p.fenced {
+	if p.Fenced {
 		return &fencedKind
 	}
 	return &plainKind
@@ -48,9 +56,6 @@ func (p *Primitive) Kind() *engine.Kind {
 
 // Names are those of the lock.
 func (p *Primitive) Names() *engine.Names { return &p.names }
-
-// Fenced reports whether a claim has fencing tokens.
-func (p *Primitive) Fenced() bool { return p.fenced }
 
 // Channel is Redisson's: "redisson_lock__channel:{name}".
 func (p *Primitive) Channel() string {
@@ -76,14 +81,22 @@ func (p *Primitive) keys(ids bool) []string {
 	return p.names.Keys()
 }
 
+// withToken appends the key of the fencing token to others.
+func (p *Primitive) withToken(keys []string) []string {
+	return append(keys[:len(keys):len(keys)], p.Token())
+}
+
 // Acquire is acquire.lua.
 func (p *Primitive) Acquire(op *engine.Op) script.Command {
 	keys := p.keys(op.ID != "")
-	if op.Tokens > 0 {
-		keys = append(keys[:len(keys):len(keys)], p.Token())
+	if op.Tokens > 0 || p.Ends > 0 {
+		keys = p.withToken(keys)
 	}
 	args := []string{op.Owner, script.Millis(op.Lease), script.Itoa(int64(op.Tokens)), script.Itoa(int64(op.Held)), op.ID}
-	if op.ID == "" {
+	switch {
+	case p.Ends > 0:
+		args = append(args, script.Millis(p.Ends))
+	case op.ID == "":
 		args = args[:4]
 	}
 	return script.Command{Script: acquireScript, Keys: keys, Args: args}
@@ -107,22 +120,40 @@ func (p *Primitive) Release(op *engine.Op) script.Command {
 
 // Extend is extend.lua.
 func (p *Primitive) Extend(op *engine.Op) script.Command {
+	keys, ends := p.keys(op.ByIDs || op.ID != ""), time.Duration(0)
+	if p.Ends > 0 && !op.Alone {
+		keys, ends = p.withToken(keys), p.Ends
+	}
 	args := []string{op.Owner, script.Millis(op.Lease), script.Flag(op.Private), script.Flag(op.Away),
-		op.ID, script.Itoa(int64(len(op.Void)))}
+		op.ID, script.Itoa(int64(len(op.Void))), script.Millis(ends)}
 	return script.Command{
-		Script: extendScript, Keys: p.keys(op.ByIDs || op.ID != ""), Args: append(append(args, op.Void...), op.IDs...),
+		Script: extendScript, Keys: keys, Args: append(append(args, op.Void...), op.IDs...),
 	}
 }
 
-// RenewScript is renew.lua.
-func (p *Primitive) RenewScript() *script.Script { return renewScript }
-
-// RenewArgs are the lock and, if there are some, the ids that go along with it.
-func (p *Primitive) RenewArgs(op *engine.Op) (keys, args []string) {
-	if op.ByIDs {
-		return p.keys(true), []string{op.Owner, ""}
+// RenewScript is renew.lua, or renew_fenced.lua.
+func (p *Primitive) RenewScript() *script.Script {
+	if p.Ends > 0 {
+		return renewFencedScript
 	}
-	return p.keys(false), []string{op.Owner}
+	return renewScript
+}
+
+// RenewArgs are the lock and, if there are some, the ids that go along with it, and a fencing
+// token that has an end.
+func (p *Primitive) RenewArgs(op *engine.Op) (keys, args []string) {
+	ids := op.ByIDs && !op.Alone
+	keys, args = p.keys(ids), []string{op.Owner}
+	if p.Ends > 0 {
+		args[0] = "=" + op.Owner
+	}
+	if ids {
+		args = append(args, "")
+	}
+	if p.Ends > 0 && !op.Alone {
+		keys, args = p.withToken(keys), append(args, script.Millis(p.Ends))
+	}
+	return keys, args
 }
 
 // State is state.lua.

@@ -20,7 +20,8 @@ func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, fenced := mutex.New(names, false), mutex.New(names, true)
+	p, fenced := mutex.New(names, mutex.Fencing{}), mutex.New(names, mutex.Fencing{Fenced: true})
+	ends := mutex.New(names, mutex.Fencing{Fenced: true, Ends: time.Minute})
 	const d = 1500 * time.Millisecond
 	for _, c := range []struct {
 		what string
@@ -33,23 +34,39 @@ func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
 		{"a nested hold", p.Acquire(&engine.Op{Owner: "o", Lease: d, Held: 2, ID: "i"}), "[x relock_holds:{x}]", "[o 1500 0 2 i]"},
 		{"a nested hold that has a token", fenced.Acquire(&engine.Op{Owner: "o", Lease: d, Held: 1, ID: "i"}), "[x relock_holds:{x}]", "[o 1500 0 1 i]"},
 		{"a nested hold that needs one", fenced.Acquire(&engine.Op{Owner: "o", Lease: d, Held: 1, ID: "i", Tokens: 1}), "[x relock_holds:{x} redisson_lock_token:{x}]", "[o 1500 1 1 i]"},
+		{"the first hold, whose token ends", ends.Acquire(&engine.Op{Owner: "o", Lease: d, Tokens: 8}), "[x redisson_lock_token:{x}]", "[o 1500 8 0  60000]"},
+		{"a nested hold that has a token that ends", ends.Acquire(&engine.Op{Owner: "o", Lease: d, Held: 1, ID: "i"}), "[x relock_holds:{x} redisson_lock_token:{x}]", "[o 1500 0 1 i 60000]"},
 		{"release of all", p.Release(&engine.Op{Owner: "o", All: true}), "[x]", "[o redisson_lock__channel:{x} PUBLISH 1]"},
 		{"release of all, with ids", p.Release(&engine.Op{Owner: "o", All: true, ByIDs: true, Ends: []string{"i"}}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1]"},
 		{"release of one", p.Release(&engine.Op{Owner: "o", Private: true, ByIDs: true, Held: 1, Ends: []string{"i"}, Keep: d}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1 1500 1 1 i]"},
 		{"release of a named owner", p.Release(&engine.Op{Owner: "o", ByIDs: true, Held: 1, Ends: []string{"i"}, IDs: []string{"j"}, Keep: d}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1 1500 0 1 i j]"},
-		{"extension", p.Extend(&engine.Op{Owner: "o", Private: true, Lease: d, ID: "e"}), "[x relock_holds:{x}]", "[o 1500 1 0 e 0]"},
-		{"extension that voids others", p.Extend(&engine.Op{Owner: "o", Private: true, Lease: d, ID: "e", Void: []string{"c", "d"}}), "[x relock_holds:{x}]", "[o 1500 1 0 e 2 c d]"},
-		{"extension while a slot moves", p.Extend(&engine.Op{Owner: "o", Private: true, Away: true, Lease: d}), "[x]", "[o 1500 1 1  0]"},
-		{"extension of a named owner", p.Extend(&engine.Op{Owner: "o", ByIDs: true, IDs: []string{"i", "j"}, Lease: d, ID: "e"}), "[x relock_holds:{x}]", "[o 1500 0 0 e 0 i j]"},
+		{"extension", p.Extend(&engine.Op{Owner: "o", Private: true, Lease: d, ID: "e"}), "[x relock_holds:{x}]", "[o 1500 1 0 e 0 0]"},
+		{"extension that voids others", p.Extend(&engine.Op{Owner: "o", Private: true, Lease: d, ID: "e", Void: []string{"c", "d"}}), "[x relock_holds:{x}]", "[o 1500 1 0 e 2 0 c d]"},
+		{"extension while a slot moves", p.Extend(&engine.Op{Owner: "o", Private: true, Away: true, Lease: d}), "[x]", "[o 1500 1 1  0 0]"},
+		{"extension of a named owner", p.Extend(&engine.Op{Owner: "o", ByIDs: true, IDs: []string{"i", "j"}, Lease: d, ID: "e"}), "[x relock_holds:{x}]", "[o 1500 0 0 e 0 0 i j]"},
+		{"extension with a token", ends.Extend(&engine.Op{Owner: "o", Private: true, Away: true, Lease: d}), "[x redisson_lock_token:{x}]", "[o 1500 1 1  0 60000]"},
+		{"extension with ids and a token", ends.Extend(&engine.Op{Owner: "o", Private: true, Lease: d, ID: "e"}), "[x relock_holds:{x} redisson_lock_token:{x}]", "[o 1500 1 0 e 0 60000]"},
+		{"extension with a token while a slot moves", ends.Extend(&engine.Op{Owner: "o", Private: true, Away: true, Alone: true, Lease: d}), "[x]", "[o 1500 1 1  0 0]"},
 	} {
 		if keys, args := fmt.Sprint(c.cmd.Keys), fmt.Sprint(c.cmd.Args); keys != c.keys || args != c.args {
 			t.Errorf("%s: keys %s, args %s\nwant keys %s, args %s", c.what, keys, args, c.keys, c.args)
 		}
 	}
-	for byIDs, want := range map[bool]string{false: "[x] [o]", true: "[x relock_holds:{x}] [o ]"} {
-		keys, args := p.RenewArgs(&engine.Op{Owner: "o", Held: 2, ByIDs: byIDs})
-		if got := fmt.Sprint(keys, " ", args); got != want {
-			t.Errorf("renewal: %s, want %s", got, want)
+	for _, c := range []struct {
+		p            *mutex.Primitive
+		byIDs, alone bool
+		want         string
+	}{
+		{p, false, false, "[x] [o]"},
+		{p, true, false, "[x relock_holds:{x}] [o ]"},
+		{p, true, true, "[x] [o]"},
+		{ends, false, false, "[x redisson_lock_token:{x}] [=o 60000]"},
+		{ends, true, false, "[x relock_holds:{x} redisson_lock_token:{x}] [=o  60000]"},
+		{ends, true, true, "[x] [=o]"},
+	} {
+		keys, args := c.p.RenewArgs(&engine.Op{Owner: "o", Held: 2, ByIDs: c.byIDs, Alone: c.alone})
+		if got := fmt.Sprint(keys, " ", args); got != c.want {
+			t.Errorf("renewal: %s, want %s", got, c.want)
 		}
 	}
 }
@@ -74,7 +91,7 @@ func TestCommandsAreCheap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := mutex.New(names, false)
+	p := mutex.New(names, mutex.Fencing{})
 	op := &engine.Op{Owner: "o", Lease: engine.Memory / 2, All: true}
 	for what, f := range map[string]func(){"Acquire": func() { p.Acquire(op) }, "Release": func() { p.Release(op) }} {
 		if n := testing.AllocsPerRun(100, f); n > 1 {

@@ -67,6 +67,9 @@ var scriptCases = []locktest.ScriptCase{
 	kase("a named owner that is in elsewhere keeps the token", "acquire", setup(held1, ttl, "SADD ids b", "SET token 7"), all, args("me", "30000", "1", "0", "a"), "[1 2 7 1]", "[1 2 7 0]", "ids(a b) lock{me:2} token=7"),
 	kase("tokens are reserved where a named owner enters", "acquire", setup("SET token 7"), all, args("me", "30000", "2", "0", "a"), "[1 1 9 1]", "[1 1 9 0]", "ids(a) lock{me:1} token=9"),
 	kase("tokens are reserved by a further hold, once", "acquire", setup(held1, ttl, "SET token 7"), all, args("me", "30000", "2", "1", "a"), "[1 2 9 1]", "[1 2 9 0]", "ids(a) lock{me:2} token=9"),
+	kase("the first tokens of those that end", "acquire", nil, token, args("me", "30000", "3", "0", "", "5000"), "[1 1 3 1]", "[1 1 3 0]", "lock{me:1} token=3"),
+	kase("tokens that end are drawn by id", "acquire", setup("SET token 7"), all, args("me", "30000", "2", "0", "a", "5000"), "[1 1 9 1]", "[1 1 9 0]", "ids(a) lock{me:1} token=9"),
+	kase("a further hold keeps a token that ends", "acquire", setup(held1, ttl, "SET token 7"), all, args("me", "30000", "0", "1", "a", "5000"), "[1 2 0 1]", "[1 2 0 0]", "ids(a) lock{me:2} token=7"),
 	kase("an unusable token changes nothing by id", "acquire", setup("SET token x"), all, args("me", "30000", "1", "0", "a"), wrong, wrong, "token=x"),
 	kase("another owner is refused", "acquire", setup(other, forever), ids, byID, "[0 forever 0 0]", "[0 forever 0 0]", "lock{other:1}"),
 	kase("a further hold on a lost lock is no hold", "acquire", nil, ids, more, "[-1 0 0 0]", "[-1 0 0 0]", ""),
@@ -95,18 +98,23 @@ var scriptCases = []locktest.ScriptCase{
 	kase("many are renewed, each for itself", "renew", setup(held1, ttl, "SET token x", "HSET req other 1"), locktest.Keys("lock", "token", "req", "gone", "token"), args("30000", "me", "me", "me", "me", ""), "[1 0 0 0 0]", "[1 0 0 0 0]", "lock{me:1} req{other:1} token=x"),
 	kase("what goes along is renewed with its lock", "renew", setup(held1, ttl, "SADD ids a"), ids, args("30000", "me", ""), "[1 1]", "[1 1]", "ids(a) lock{me:1}"),
 
-	kase("a private owner's lock is extended", "extend", setup(held1, ttl), lock, args("me", "90000", "1", "0", "e", "0"), "1", "1", "lock{me:1}"),
-	kase("a private owner's holds by id are extended", "extend", setup(held3, ttl, "SADD ids a"), ids, args("me", "90000", "1", "0", "e", "0"), "1", "1", "ids(a) lock{me:3}"),
-	kase("a named owner's holds are extended", "extend", setup(held2, ttl, "SADD ids a b"), ids, args("me", "30000", "0", "0", "e", "0", "a", "b"), "1", "1", "ids(a b) lock{me:2}"),
-	kase("holds of an earlier life are lost", "extend", setup(held1, ttl, "SADD ids b"), ids, args("me", "90000", "0", "0", "e", "0", "a"), "0", "0", "ids(b) lock{me:1}"),
-	kase("a void extension changes nothing", "extend", setup(held1, ttl, "SADD ids xe"), ids, args("me", "90000", "1", "0", "e", "0"), "1", "1", "ids(xe) lock{me:1}"),
-	kase("an extension voids those before it", "extend", setup(held1, ttl), ids, args("me", "90000", "1", "0", "e", "2", "c", "d"), "1", "1", "ids(xc xd) lock{me:1}"),
-	kase("void ids are no holds", "extend", setup(held2, ttl, "SADD ids a b"), ids, args("me", "30000", "0", "0", "e", "1", "d", "a", "b"), "1", "1", "ids(a b xd) lock{me:2}"),
-	kase("a lock that is lost voids nothing", "extend", setup(other), ids, args("me", "90000", "1", "0", "e", "1", "d"), "0", "0", "lock{other:1}"),
-	kase("no id, no ids key", "extend", setup(held1, ttl), lock, args("me", "90000", "1", "1", "", "0"), "1", "1", "lock{me:1}"),
-	kase("ids of another type change nothing", "extend", setup(held1, ttl, "SET ids x"), ids, args("me", "30000", "0", "0", "e", "0", "a"), wrong, wrong, "ids=x lock{me:1}"),
-	kase("nothing is extended", "extend", setup(other), lock, args("me", "90000", "1", "0", "e", "0"), "0", "0", "lock{other:1}"),
-	kase("another type is not extended", "extend", setup("SET lock x"), lock, args("me", "90000", "1", "0", "e", "0"), "0", "0", "lock=x"),
+	kase("many with a token are renewed, each for itself", "renew_fenced", setup(held1, ttl, "SADD ids a", "SET token 7", "HSET req other 1"), locktest.Keys("lock", "ids", "token", "req", "token", "gone"), args("30000", "=me", "", "5000", "=me", "5000", "=me"), "[1 1 1 0 0 0]", "[1 1 1 0 0 0]", "ids(a) lock{me:1} req{other:1} token=7"),
+	kase("what is no lock is not renewed", "renew_fenced", setup("SET lock x", "SET token 7"), token, args("30000", "=me", "5000"), "[0 0]", "[0 0]", "lock=x token=7"),
+
+	kase("a private owner's lock is extended", "extend", setup(held1, ttl), lock, args("me", "90000", "1", "0", "e", "0", "0"), "1", "1", "lock{me:1}"),
+	kase("a private owner's holds by id are extended", "extend", setup(held3, ttl, "SADD ids a"), ids, args("me", "90000", "1", "0", "e", "0", "0"), "1", "1", "ids(a) lock{me:3}"),
+	kase("a named owner's holds are extended", "extend", setup(held2, ttl, "SADD ids a b"), ids, args("me", "30000", "0", "0", "e", "0", "0", "a", "b"), "1", "1", "ids(a b) lock{me:2}"),
+	kase("holds of an earlier life are lost", "extend", setup(held1, ttl, "SADD ids b"), ids, args("me", "90000", "0", "0", "e", "0", "0", "a"), "0", "0", "ids(b) lock{me:1}"),
+	kase("a void extension changes nothing", "extend", setup(held1, ttl, "SADD ids xe"), ids, args("me", "90000", "1", "0", "e", "0", "0"), "1", "1", "ids(xe) lock{me:1}"),
+	kase("an extension voids those before it", "extend", setup(held1, ttl), ids, args("me", "90000", "1", "0", "e", "2", "0", "c", "d"), "1", "1", "ids(xc xd) lock{me:1}"),
+	kase("void ids are no holds", "extend", setup(held2, ttl, "SADD ids a b"), ids, args("me", "30000", "0", "0", "e", "1", "0", "d", "a", "b"), "1", "1", "ids(a b xd) lock{me:2}"),
+	kase("a lock that is lost voids nothing", "extend", setup(other), ids, args("me", "90000", "1", "0", "e", "1", "0", "d"), "0", "0", "lock{other:1}"),
+	kase("no id, no ids key", "extend", setup(held1, ttl), lock, args("me", "90000", "1", "1", "", "0", "0"), "1", "1", "lock{me:1}"),
+	kase("a token is no set of ids", "extend", setup(held1, ttl, "SET token 7"), token, args("me", "90000", "1", "1", "", "0", "5000"), "1", "1", "lock{me:1} token=7"),
+	kase("a lock with a token voids", "extend", setup(held1, ttl, "SET token 7"), all, args("me", "90000", "1", "0", "e", "1", "5000", "d"), "1", "1", "ids(xd) lock{me:1} token=7"),
+	kase("ids of another type change nothing", "extend", setup(held1, ttl, "SET ids x"), ids, args("me", "30000", "0", "0", "e", "0", "0", "a"), wrong, wrong, "ids=x lock{me:1}"),
+	kase("nothing is extended", "extend", setup(other), lock, args("me", "90000", "1", "0", "e", "0", "0"), "0", "0", "lock{other:1}"),
+	kase("another type is not extended", "extend", setup("SET lock x"), lock, args("me", "90000", "1", "0", "e", "0", "0"), "0", "0", "lock=x"),
 
 	kase("any hold is forced", "force_unlock", setup(held2, ttl), lock, args("ch", "PUBLISH", "s:", "you", "me"), "[me]", "[]", ""),
 	kase("who holds it is told, and nothing changed", "force_unlock", setup(held2, ttl), lock, args("ch", "PUBLISH", "s:"), "[me]", "[me]", "lock{me:2}"),
@@ -164,28 +172,28 @@ func TestScriptsKeepTheLongerLease(t *testing.T) {
 			{"unlock of what was not there", "release_by_id", ids, private("50000", "1", "x"), 88000, 90000},
 			{"unlock of the longer one", "release_by_id", ids, private("60000", "1", "b"), 58000, 60000},
 			{"unlock that deserves more", "release_by_id", ids, private("99000", "1", "a"), 57000, 60000},
-			{"an extension closer", "extend", ids, args("me", "2000", "1", "0", "e", "0"), 1000, 2000},
-			{"an extension", "extend", ids, args("me", "60000", "1", "0", "e", "0"), 58000, 60000},
-			{"an extension that only moves away", "extend", ids, args("me", "1000", "1", "1", "e", "0"), 57000, 60000},
+			{"an extension closer", "extend", ids, args("me", "2000", "1", "0", "e", "0", "0"), 1000, 2000},
+			{"an extension", "extend", ids, args("me", "60000", "1", "0", "e", "0", "0"), 58000, 60000},
+			{"an extension that only moves away", "extend", ids, args("me", "1000", "1", "1", "e", "0", "0"), 57000, 60000},
 			{"a key that lost its TTL", "", lock, args("PERSIST", "lock"), -1, -1},
 			{"a question about that", "renew", lock, args("0", "me"), -1, -1},
 			{"a resend where the TTL is lost", "acquire", lock, args("me", "60000", "0", "0"), 58000, 60000},
-			{"a late extension, void", "extend", ids, args("me", "90000", "1", "0", "f", "1", "e"), 88000, 90000},
-			{"when it comes", "extend", ids, args("me", "1000", "1", "0", "e", "0"), 88000, 90000},
+			{"a late extension, void", "extend", ids, args("me", "90000", "1", "0", "f", "1", "0", "e"), 88000, 90000},
+			{"when it comes", "extend", ids, args("me", "1000", "1", "0", "e", "0", "0"), 88000, 90000},
 			{"one more hold", "acquire", ids, args("me", "1000", "0", "1", "v"), 88000, 90000},
-			{"another, and an unlock is void", "extend", ids, args("me", "80000", "1", "0", "g", "1", "v"), 78000, 80000},
+			{"another, and an unlock is void", "extend", ids, args("me", "80000", "1", "0", "g", "1", "0", "v"), 78000, 80000},
 			{"when that comes", "release_by_id", ids, private("1000", "1", "v"), 77000, 80000},
 			{"the end of that life", "release", ids, end, -2, -2},
 			{"a named owner", "acquire", ids, args("me", "60000", "0", "0", "a"), 58000, 60000},
 			{"it is in elsewhere", "acquire", ids, args("me", "90000", "0", "0", "else"), 88000, 90000},
-			{"an extension that would cut another's", "extend", ids, args("me", "1000", "0", "0", "e", "0", "a"), 88000, 90000},
+			{"an extension that would cut another's", "extend", ids, args("me", "1000", "0", "0", "e", "0", "0", "a"), 88000, 90000},
 			{"one more, further away", "acquire", ids, args("me", "30000", "0", "1", "b"), 88000, 90000},
 			{"an unlock that would cut another's", "release_by_id", ids, ends("50000", "1", "b", "a"), 87000, 90000},
-			{"an extension further away", "extend", ids, args("me", "99000", "0", "0", "e", "0", "a"), 98000, 99000},
+			{"an extension further away", "extend", ids, args("me", "99000", "0", "0", "e", "0", "0", "a"), 98000, 99000},
 			{"an unlock elsewhere", "release_by_id", ids, ends("70000", "1", "else", "a"), 69000, 70000},
-			{"an extension of its own", "extend", ids, args("me", "20000", "0", "0", "e", "0", "a"), 19000, 20000},
+			{"an extension of its own", "extend", ids, args("me", "20000", "0", "0", "e", "0", "0", "a"), 19000, 20000},
 			{"an id of an earlier life beside it", "", lock, args("HSET", "lock", "me", "2"), 18000, 20000},
-			{"a count that is another's", "extend", ids, args("me", "1000", "0", "0", "e", "0", "a", "old"), 18000, 20000},
+			{"a count that is another's", "extend", ids, args("me", "1000", "0", "0", "e", "0", "0", "a", "old"), 18000, 20000},
 		} {
 			if step.script == "" {
 				locktest.Must(t, s.Do(t, step.args...).Error())
@@ -201,6 +209,47 @@ func TestScriptsKeepTheLongerLease(t *testing.T) {
 			locktest.Must(t, err)
 			if along, err := s.Do(t, "PTTL", "ids").AsInt64(); err != nil || there == 1 && ms >= 0 && (along < 0 || along > 99000) {
 				t.Errorf("after %s the TTL of the ids is %d ms, %v", step.what, along, err)
+			}
+		}
+	})
+}
+
+// A fencing token with an end outlives the lock by that, and its end never moves closer.
+func TestTokenOutlivesTheLock(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for _, step := range []struct {
+			what, script string
+			keys, args   []string
+			want         int64 // s
+		}{
+			{"the first hold", "acquire", token, args("me", "60000", "1", "0", "", "5000"), 65},
+			{"a renewal", "renew_fenced", token, args("90000", "=me", "5000"), 95},
+			{"a question", "renew_fenced", token, args("0", "=me", "20000"), 110},
+			{"a renewal with ids", "renew_fenced", all, args("100000", "=me", "", "20000"), 120},
+			{"a longer inner hold", "acquire", all, args("me", "200000", "0", "1", "a", "20000"), 220},
+			{"a shorter one", "acquire", all, args("me", "1000", "0", "2", "b", "20000"), 220},
+			{"an extension", "extend", all, args("me", "300000", "1", "0", "e", "0", "20000"), 320},
+			{"an extension without ids", "extend", token, args("me", "400000", "1", "1", "", "0", "20000"), 420},
+			{"an extension closer", "extend", all, args("me", "10000", "1", "0", "f", "0", "20000"), 420},
+			{"a token that another process has made", "", nil, args("PERSIST", "token"), -1},
+			{"a renewal of that", "renew_fenced", token, args("30000", "=me", "5000"), 35},
+			{"one that has no end here", "renew", lock, args("90000", "me"), 35},
+			{"the end of that life", "release", ids, end, 35},
+			{"the next", "acquire", token, args("you", "60000", "1", "0", "", "5000"), 65},
+			{"a lock that is gone", "renew_fenced", token, args("90000", "=me", "5000"), 65},
+		} {
+			if step.script == "" {
+				locktest.Must(t, s.Do(t, step.args...).Error())
+			} else {
+				eval(t, s, step.script, step.keys, step.args...)
+			}
+			ms, err := s.Do(t, "PTTL", "token").AsInt64()
+			locktest.Must(t, err)
+			if ms > 0 {
+				ms = (ms + 999) / 1000
+			}
+			if ms != step.want {
+				t.Errorf("after %s the token lives for %d s, want %d", step.what, ms, step.want)
 			}
 		}
 	})

@@ -8,12 +8,13 @@
 -- KEYS[1]  the lock: hash, owner -> holds
 -- KEYS[2]  with an id: the ids of the holds that were taken so: set; lives and dies with
 --          the lock, so that an id never speaks of a later life of it
--- KEYS[i]  the last one, with tokens: the fencing token, an integer without TTL
+-- KEYS[i]  the last one, with tokens or ARGV[6]: the fencing token, an integer
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
 -- ARGV[3]  how many fencing tokens to reserve; 0: none
 -- ARGV[4]  holds that this session has of the owner already; 0: none that could be lost
--- ARGV[5]  id of the hold; left out for the first one of a private owner
+-- ARGV[5]  id of the hold; '' or left out for the first one of a private owner
+-- ARGV[6]  for how many ms the fencing token outlives the lock; left out: it has no end
 -- Returns  1                           granted: {1, 1, 0, 1}
 --          {1, holds, token, changed}  granted; the TTL is at least the lease. token is the
 --                                      highest reserved one, 0 if none was asked for
@@ -21,14 +22,14 @@
 --          {-1, 0, 0, 0}               the holds of ARGV[4] are gone: lost
 --          WRONGTYPE error             nothing was changed; so too for a hash that is no lock
 -- Publishes nothing.
-local owner, lease, before, id = ARGV[1], ARGV[2], ARGV[4], ARGV[5]
+local owner, lease, before, id = ARGV[1], ARGV[2], ARGV[4], ARGV[5] ~= '' and ARGV[5]
 if not KEYS[2] and before == '0' and redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('HSET', KEYS[1], owner, '1') -- free, and neither ids nor tokens are asked for
   redis.call('PEXPIRE', KEYS[1], lease)
   return 1
 end
 
--- include refused, no_lock
+-- include refused, no_lock, outlive
 local held, tokens = redis.pcall('HGET', KEYS[1], owner), ARGV[3]
 if type(held) == 'table' then
   return (refused(held))
@@ -72,5 +73,8 @@ if ttl < tonumber(lease) then
 end
 if id then
   redis.call('PEXPIRE', KEYS[2], ttl)
+end
+if ARGV[6] then
+  outlive(KEYS[#KEYS], ttl, ARGV[6])
 end
 return {1, held, token, counted and 0 or 1}

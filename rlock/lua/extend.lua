@@ -6,19 +6,22 @@
 -- KEYS[1]  the lock: hash, owner -> holds
 -- KEYS[2]  the ids of its holds, and x<id> for each void extension: set; left out without an
 --          id where there are none
+-- KEYS[i]  the last one, with ARGV[7]: the fencing token
 -- ARGV[1]  owner
 -- ARGV[2]  time to live in ms, from now
 -- ARGV[3]  1: the owner is private: all that is counted is this session's
 -- ARGV[4]  1: the end only moves away
 -- ARGV[5]  id of this extension, or ''
 -- ARGV[6]  how many ids of extensions follow that are void from now on
--- ARGV[i]  i > 6: those; then, of a named owner, the ids of this session's holds
+-- ARGV[7]  for how many ms the fencing token outlives the lock; 0: it has no end, or there is none
+-- ARGV[i]  i > 7: those of ARGV[6]; then, of a named owner, the ids of this session's holds
 -- Returns  1, or 0 if this session does not hold it (any more)
 --          WRONGTYPE error: the ids are of another type, nothing was changed
 -- Publishes nothing.
--- include refused, there
+-- include refused, there, outlive
+local ids = (ARGV[7] == '0' or #KEYS == 3) and KEYS[2]
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])
-local void = KEYS[2] and redis.pcall('SISMEMBER', KEYS[2], 'x' .. ARGV[5])
+local void = ids and redis.pcall('SISMEMBER', ids, 'x' .. ARGV[5])
 local bad, gone = refused(held)
 bad = bad or refused(void)
 if gone or (not bad and (tonumber(held or 0) or 0) <= 0) then
@@ -26,9 +29,9 @@ if gone or (not bad and (tonumber(held or 0) or 0) <= 0) then
 elseif bad or void == 1 then
   return bad or 1
 end
-local lease, away, first = tonumber(ARGV[2]), ARGV[4] == '1', 7 + ARGV[6]
+local lease, away, first = tonumber(ARGV[2]), ARGV[4] == '1', 8 + ARGV[6]
 if ARGV[3] ~= '1' then
-  local ours = there(KEYS[2], '', first, #ARGV)
+  local ours = there(ids, '', first, #ARGV)
   if ours == 0 then
     return 0 -- what is counted belongs to a later life of the lock
   end
@@ -39,10 +42,13 @@ if not away or ttl < lease then
   ttl = lease
 end
 redis.call('PEXPIRE', KEYS[1], ttl) -- first, since a server out of memory refuses SADD
-for i = 7, first - 1 do
-  redis.call('SADD', KEYS[2], 'x' .. ARGV[i])
+for i = 8, first - 1 do
+  redis.call('SADD', ids, 'x' .. ARGV[i])
 end
-if KEYS[2] then
-  redis.call('PEXPIRE', KEYS[2], ttl)
+if ids then
+  redis.call('PEXPIRE', ids, ttl)
+end
+if ARGV[7] ~= '0' then
+  outlive(KEYS[#KEYS], ttl, ARGV[7])
 end
 return 1

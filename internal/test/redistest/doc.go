@@ -6,5 +6,6 @@
 // The real servers need the program redis-server on PATH, or another one
 // (valkey-server, say) whose path stands in RELOCK_REDIS_SERVER. Without it the
 // tests that want a real server are skipped with a message; they fail instead
-// when RELOCK_REQUIRE_REDIS=1, so that CI cannot pass by skipping.
+// when RELOCK_REQUIRE_REDIS=1, so that CI cannot pass by skipping. A server that is too old for
+// this module, for the test that it is refused, is named by RELOCK_OLD_REDIS_SERVER.
 package redistest

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,7 +77,28 @@ func bubbleMini(tb testing.TB) *Server {
 // server program the test is skipped, or fails; see the package comment.
 func Real(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	path, dir := binary(tb), tb.TempDir()
+	return startProgram(tb, binary(tb), args...)
+}
+
+// Old starts a redis-server of before Redis 6.2, which nothing of this module can work with. Its
+// path stands in RELOCK_OLD_REDIS_SERVER; without one the test is skipped.
+func Old(tb testing.TB) *Server {
+	tb.Helper()
+	path := os.Getenv("RELOCK_OLD_REDIS_SERVER")
+	if path == "" {
+		tb.Skip("SKIPPED, no Redis of before 6.2: RELOCK_OLD_REDIS_SERVER is not set")
+	}
+	v, err := versionOf(path)
+	if err != nil || v.AtLeast(6, 2) {
+		tb.Fatalf("RELOCK_OLD_REDIS_SERVER=%s is %+v, %v; it must be older than 6.2", path, v, err)
+	}
+	return startProgram(tb, path)
+}
+
+// startProgram starts a server program that keeps nothing on disk.
+func startProgram(tb testing.TB, path string, args ...string) *Server {
+	tb.Helper()
+	dir := tb.TempDir()
 	return startReal(tb, func(port int) (*process, error) {
 		line := []string{
 			"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
