@@ -65,7 +65,7 @@ otel: ## the tests of the OpenTelemetry module and of its example
 bench: ## benchmarks against a real redis-server, with ratios to plain round trips
 	go test -run '^$$' -bench . -benchmem .
 
-bench-peers: ## the same beside other libraries, to docs/performance.md (6 to 10 minutes)
+bench-peers: ## the same beside other libraries, to docs/performance.md (up to 15 minutes; etcd, a JDK and Maven for all rows)
 	cd bench && go run .
 
 calls: ## the functions of ours that an uncontended Lock and Unlock run
@@ -81,3 +81,4 @@ lint: ## vet, gofmt and staticcheck
 	cd otel && go vet ./... && go run $(STATICCHECK) ./...
 	cd otel/example && go vet ./... && go run $(STATICCHECK) ./...
 	cd examples/beside && go vet ./... && go run $(STATICCHECK) ./...
+	cd bench && go vet ./... && go run $(STATICCHECK) ./...

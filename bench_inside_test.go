@@ -6,15 +6,19 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 
+	"relock/fairlock"
+	"relock/internal/test/benchkit"
+	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 	"relock/rwlock"
+	"relock/semaphore"
 )
 
 //go:embed testdata/redisson/*.lua
@@ -24,6 +28,8 @@ var redissonLua embed.FS
 type insideKind struct {
 	name string
 	ours func(s *rlock.Session) insideLock
+	// out is how many others have the lock meanwhile, which only a semaphore allows.
+	out int
 	// theirs are the scripts by which Redisson takes the lock and releases it.
 	theirs []insideScript
 }
@@ -33,27 +39,68 @@ type insideScript struct {
 	keys, args []string
 }
 
-type insideLock = func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error)
+// An insideLock takes a lock and returns how to release it.
+type insideLock = func(context.Context) (release func() error, err error)
 
 const (
 	javaOwner   = "5d1e8a1c-8f3a-4d42-9c58-1f5a1d2f7d10:42"
 	javaLatch   = "redisson_unlock_latch:{x}:9f86d081884c7d659a2feaa0c55ad015"
 	javaTimeout = "{x}:" + javaOwner + ":rwlock_timeout"
+	javaPermit  = "0123456789abcdef" // 16 bytes, as its ids are
 )
 
+var (
+	// Redisson's clients send their own clock: now, and when a permit of 30 s expires.
+	javaNow    = strconv.FormatInt(time.Now().UnixMilli(), 10)
+	javaExpiry = strconv.FormatInt(time.Now().Add(30*time.Second).UnixMilli(), 10)
+
+	javaPermits = []insideScript{
+		{"permit_acquire", []string{"x", "{x}:timeout", "redisson_sc:{x}"}, []string{"1", javaExpiry, javaNow, "922337203685477", "PUBLISH", javaPermit}},
+		{"permit_release", []string{"x", "redisson_sc:{x}", "{x}:timeout"}, []string{javaPermit, "1", javaNow, "PUBLISH"}},
+	}
+)
+
+func insideMutex(lock func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error)) insideLock {
+	return func(ctx context.Context) (func() error, error) {
+		_, h, err := lock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return h.Unlock, nil
+	}
+}
+
+func insideSemaphore(s *rlock.Session) insideLock {
+	sem := semaphore.New(s, "x", benchkit.Permits)
+	return func(ctx context.Context) (func() error, error) {
+		_, p, err := sem.Acquire(ctx, 1)
+		if err != nil {
+			return nil, err
+		}
+		return p.Release, nil
+	}
+}
+
 var insideKinds = []insideKind{
-	{"plain", func(s *rlock.Session) insideLock { return rlock.New(s, "x").Lock }, []insideScript{
+	{name: "plain", ours: func(s *rlock.Session) insideLock { return insideMutex(rlock.New(s, "x").Lock) }, theirs: []insideScript{
 		{"lock", []string{"x"}, []string{"30000", javaOwner}},
 		{"unlock", []string{"x", "redisson_lock__channel:{x}", javaLatch}, []string{"0", "30000", javaOwner, "PUBLISH", "18000"}},
 	}},
-	{"read", func(s *rlock.Session) insideLock { return rwlock.New(s, "x").RLock }, []insideScript{
+	{name: "fair", ours: func(s *rlock.Session) insideLock { return insideMutex(fairlock.New(s, "x").Lock) }, theirs: []insideScript{
+		{"fair_lock", []string{"x", "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}"}, []string{"30000", javaOwner, "300000", javaNow}},
+		{"fair_unlock", []string{"x", "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", "redisson_lock__channel:{x}", javaLatch},
+			[]string{"0", "30000", javaOwner, javaNow, "PUBLISH", "18000"}},
+	}},
+	{name: "read", ours: func(s *rlock.Session) insideLock { return insideMutex(rwlock.New(s, "x").RLock) }, theirs: []insideScript{
 		{"read_lock", []string{"x", javaTimeout}, []string{"30000", javaOwner, javaOwner + ":write"}},
 		{"read_unlock", []string{"x", "redisson_rwlock:{x}", javaTimeout, "{x}", javaLatch}, []string{"0", javaOwner, "PUBLISH", "18000"}},
 	}},
-	{"write", func(s *rlock.Session) insideLock { return rwlock.New(s, "x").Lock }, []insideScript{
+	{name: "write", ours: func(s *rlock.Session) insideLock { return insideMutex(rwlock.New(s, "x").Lock) }, theirs: []insideScript{
 		{"write_lock", []string{"x"}, []string{"30000", javaOwner + ":write"}},
 		{"write_unlock", []string{"x", "redisson_rwlock:{x}", javaLatch}, []string{"1", "30000", javaOwner + ":write", "PUBLISH", "18000"}},
 	}},
+	{name: "semaphore", ours: insideSemaphore, theirs: javaPermits},
+	{name: "semaphore-another-out", ours: insideSemaphore, out: 1, theirs: javaPermits},
 }
 
 // BenchmarkInsideRedis is the time that the scripts of one Lock and Unlock take inside Redis,
@@ -73,12 +120,23 @@ const insidePipelines, insideCycles = 10, 100
 func (k insideKind) run(b *testing.B) {
 	s := redistest.Real(b)
 	c := s.Client(b)
-	cycles := [2][][]string{k.ourCommands(b, s), k.redisson(b, c)}
+	ses, p := locktest.DialProxy(b, s, rlock.Config{})
+	lock := k.ours(ses)
+	cycles := [2][][]string{k.ourCommands(b, lock, p), k.redisson(b, c)}
+	for range k.out {
+		if _, err := k.ours(open(b, s))(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	left := s.Keys(b) // a semaphore stays where it is
 	best := [2]float64{1e9, 1e9}
 	b.ResetTimer()
 	for done := 0; done < b.N; done += insidePipelines * insideCycles {
 		for i, cycle := range cycles {
 			best[i] = min(best[i], insideRedis(b, s, c, cycle))
+			if keys := s.Keys(b); !slices.Equal(keys, left) {
+				b.Fatalf("the cycles leave %q where there was %q", keys, left)
+			}
 		}
 	}
 	b.ReportMetric(0, "ns/op")
@@ -87,21 +145,20 @@ func (k insideKind) run(b *testing.B) {
 	b.ReportMetric(best[0]/best[1], "x-redisson")
 }
 
-// ourCommands returns what one Lock and Unlock send.
-func (k insideKind) ourCommands(b *testing.B, s *redistest.Server) (cmds [][]string) {
+// ourCommands returns what one acquisition and release send.
+func (k insideKind) ourCommands(b *testing.B, lock insideLock, p *faulttest.Proxy) (cmds [][]string) {
 	b.Helper()
-	ses, p := locktest.DialProxy(b, s, rlock.Config{})
 	p.Reset()
-	_, h, err := k.ours(ses)(b.Context())
+	release, err := lock(b.Context())
 	if err == nil {
-		err = h.Unlock()
+		err = release()
 	}
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, line := range p.Log() {
-		if strings.HasPrefix(line, "EVALSHA ") {
-			cmds = append(cmds, strings.Split(line, " "))
+	for _, cmd := range p.Sent() {
+		if cmd[0] == "EVALSHA" {
+			cmds = append(cmds, cmd)
 		}
 	}
 	if len(cmds) != 2 {
@@ -145,9 +202,6 @@ func insideRedis(b *testing.B, s *redistest.Server, c rueidis.Client, cycle [][]
 				b.Fatalf("%s: %v", cycle[i%len(cycle)], err)
 			}
 		}
-	}
-	if keys := s.Keys(b); len(keys) != 0 {
-		b.Fatalf("the cycles leave %q", keys)
 	}
 	text, err := s.Do(b, "INFO", "commandstats").ToString()
 	if err != nil {

@@ -133,6 +133,7 @@ func TestFigures(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{part(1.234), "1.23"}, {part(0.0567), "0.057"}, {part(0.00089), "0.0009"},
 		{count(999), "999"}, {count(12_345), "12.3k"},
+		{micros(12.34), "12 µs"}, {micros(1.234), "1.2 µs"}, {micros(0.0234), "0.02 µs"},
 		{span(1500 * time.Millisecond), "1.5 s"}, {span(25 * time.Millisecond), "25 ms"},
 		{span(2500 * time.Microsecond), "2.5 ms"}, {span(42 * time.Microsecond), "42 µs"},
 	} {

@@ -24,6 +24,7 @@ func document(r *Report, path string) error {
 		"handover": handOverTable,
 		"waiting":  waitingTable,
 		"others":   othersTable,
+		"goals":    goalTable,
 	}).Parse(documentText)
 	if err != nil {
 		return fmt.Errorf("document: %w", err)
@@ -37,7 +38,7 @@ func document(r *Report, path string) error {
 		"One": inOne, "Four": inFour, "Own": []benchkit.Scene{benchkit.OwnKeys64}, "Work": []benchkit.Scene{benchkit.Four16Ms},
 		"Costs":   []benchkit.Scene{benchkit.Alone, benchkit.Same64, benchkit.Four16},
 		"Waits64": benchkit.Same64, "Waits4": benchkit.Four16,
-		"PictureOne": pictureOne, "PictureFour": pictureFour, "PictureWaits": pictureWaits,
+		"Slices": r.Slices, "PictureOne": pictureOne, "PictureFour": pictureFour, "PictureWaits": pictureWaits,
 	})
 	if closed := f.Close(); err == nil {
 		err = closed
@@ -70,8 +71,7 @@ func (t *table) String() string {
 
 const nothing = "–"
 
-// rates is a line for each kind and a column for each scene: the rate as a part of the base,
-// and as it is.
+// rates is a line for each kind and a column for each scene, see [rate].
 func rates(cols []*Column, scenes []benchkit.Scene) string {
 	var t table
 	head := []string{""}
@@ -87,11 +87,21 @@ func rates(cols []*Column, scenes []benchkit.Scene) string {
 				row = append(row, nothing)
 				continue
 			}
-			row = append(row, fmt.Sprintf("**%s** (%s/s)", part(cell.Ratio()), count(cell.Rate())))
+			row = append(row, rate(cell))
 		}
 		t.add(row...)
 	}
 	return t.String()
+}
+
+// rate is a cell's rate as a part of the base; and, in brackets, as it is, and the server's
+// processor time for each round, which only Redis tells.
+func rate(c *benchkit.Cell) string {
+	text := fmt.Sprintf("**%s** (%s/s", part(c.Ratio()), count(c.Rate()))
+	if c.CPU >= 0 {
+		text += ", " + micros(c.CPU)
+	}
+	return text + ")"
 }
 
 // costs is what a round sends and allocates when one goroutine is alone, when 64 compete in
@@ -112,7 +122,10 @@ func costs(cols []*Column, scenes []benchkit.Scene) string {
 			} else {
 				row = append(row, fmt.Sprintf("%.1f", cell.Commands))
 			}
-			if i == 0 {
+			switch {
+			case i == 0 && cell.Mallocs == 0: // not of a process of ours
+				row = append(row, nothing)
+			case i == 0:
 				row = append(row, fmt.Sprintf("%.0f", cell.PerOp(float64(cell.Mallocs))))
 			}
 		}
@@ -161,7 +174,7 @@ func waitingTable(cols []*Column) string {
 			if cell := col.Cells[sc.Name]; cell != nil {
 				t.add(name(col)+", "+sc.Name, fmt.Sprintf("%.2f", cell.Commands),
 					fmt.Sprintf("%.0f", cell.PerOp(float64(cell.Mallocs))),
-					fmt.Sprintf("**%s** (%s/s)", part(cell.Ratio()), count(cell.Rate())),
+					rate(cell),
 					fmt.Sprintf("%.2f", cell.Jain()))
 			}
 		}
@@ -177,7 +190,7 @@ func othersTable(cols []*Column) string {
 		for _, sc := range []benchkit.Scene{benchkit.Alone, benchkit.OwnKeys64, benchkit.Same64} {
 			if cell := col.Cells[sc.Name]; cell != nil {
 				t.add(name(col)+", "+sc.Name,
-					fmt.Sprintf("**%s** (%s/s)", part(cell.Ratio()), count(cell.Rate())),
+					rate(cell),
 					fmt.Sprintf("%.2f", cell.Commands), fmt.Sprintf("%.0f", cell.PerOp(float64(cell.Mallocs))),
 					span(cell.Wait(0.5)), span(cell.Wait(0.99)))
 			}
@@ -194,7 +207,7 @@ func name(col *Column) string {
 	return col.Name
 }
 
-// part, count and span print no more digits than the measurement has.
+// part, micros, count and span print no more digits than the measurement has.
 func part(ratio float64) string {
 	switch {
 	case ratio >= 0.1:
@@ -203,6 +216,16 @@ func part(ratio float64) string {
 		return fmt.Sprintf("%.3f", ratio)
 	}
 	return fmt.Sprintf("%.4f", ratio)
+}
+
+func micros(us float64) string {
+	switch {
+	case us >= 10:
+		return fmt.Sprintf("%.0f µs", us)
+	case us >= 1:
+		return fmt.Sprintf("%.1f µs", us)
+	}
+	return fmt.Sprintf("%.2f µs", us)
 }
 
 func count(rate float64) string {

@@ -1,17 +1,10 @@
 package main
 
 import (
-	"fmt"
-	"image/color"
 	"math"
 	"path/filepath"
 	"strconv"
 	"time"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 
 	"relock/internal/test/benchkit"
 )
@@ -24,25 +17,23 @@ const (
 )
 
 const (
-	pictureWidth  = 16 * vg.Centimeter
-	pictureHeight = 10 * vg.Centimeter
+	pictureWidth = 800.0
+	plotHeight   = 340.0
+	margin       = 24.0
 )
 
-// palette tells the kinds apart, also for those who see no red or no green (Okabe, Ito).
-// In the order of [compared]: ours first.
-var palette = []color.RGBA{
-	{0x00, 0x72, 0xb2, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, // ours: blue
-	{0xd5, 0x5e, 0x00, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
-}
+// palette tells the kinds apart, also for those who see no red or no green (Okabe, Ito). In the
+// order of [compared]: ours first.
+var palette = []string{"#0072b2", "#56b4e9", "#d55e00", "#e69f00", "#009e73", "#cc79a7", "#8a5a00", "#888888"}
 
 // colour is that of a kind, the same in every picture and whatever is left out.
-func colour(name string) color.RGBA {
+func colour(name string) string {
 	for i, k := range compared() {
 		if k.Name == name {
 			return palette[i%len(palette)]
 		}
 	}
-	return color.RGBA{A: 0xff}
+	return ink
 }
 
 // pictures draws them all into the folder.
@@ -56,133 +47,158 @@ func pictures(r *Report, dir string) error {
 	return waits(r, benchkit.Four16, filepath.Join(dir, pictureWaits))
 }
 
-// throughput draws the rate over the number of goroutines, both scales logarithmic.
-func throughput(r *Report, scenes []benchkit.Scene, what, path string) error {
-	p := newPlot()
-	p.X.Label.Text, p.Y.Label.Text = what, "acquisitions, as a part of the floor"
-	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	var ticks []plot.Tick
-	for _, sc := range scenes {
-		ticks = append(ticks, plot.Tick{Value: goroutines(sc), Label: fmt.Sprint(goroutines(sc))})
+// A scale maps values to coordinates, logarithmically.
+type scale struct{ low, high, from, to float64 }
+
+func (s scale) at(v float64) float64 {
+	return s.from + (s.to-s.from)*math.Log(v/s.low)/math.Log(s.high/s.low)
+}
+
+// decades returns a scale from one power of ten to another that has all values on it: those are
+// what has a label, and a scale must have a length.
+func decades(values []float64, from, to float64) scale {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		low, high = min(low, math.Floor(math.Log10(v))), max(high, math.Ceil(math.Log10(v)))
 	}
-	p.X.Tick.Marker = plot.ConstantTicks(ticks)
-	drawn := false
+	return scale{math.Pow(10, low), math.Pow(10, max(high, low+1)), from, to}
+}
+
+// ticks are the powers of ten on the scale.
+func (s scale) ticks() (all []float64) {
+	for e := math.Round(math.Log10(s.low)); e <= math.Round(math.Log10(s.high)); e++ {
+		all = append(all, math.Pow(10, e))
+	}
+	return all
+}
+
+func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// throughput draws the rate over the number of goroutines, both scales logarithmic. What is
+// nothing, or not there, has no place on such a scale.
+func throughput(r *Report, scenes []benchkit.Scene, what, path string) error {
+	var keys []key
+	var ratios []float64
 	for _, col := range r.Compared {
-		var points plotter.XYs
+		was := len(ratios)
 		for _, sc := range scenes {
-			// What is nothing, or not there, has no place on a logarithmic scale.
 			if cell := col.Cells[sc.Name]; cell != nil && cell.Ratio() > 0 {
-				points = append(points, plotter.XY{X: goroutines(sc), Y: cell.Ratio()})
+				ratios = append(ratios, cell.Ratio())
 			}
 		}
-		if len(points) == 0 {
-			continue
+		if len(ratios) > was {
+			keys = append(keys, key{col.Name, circle, colour(col.Name), lineWidth(col)})
 		}
-		drawn = true
-		line, dots, err := plotter.NewLinePoints(points)
-		if err != nil {
-			return fmt.Errorf("draw %s: %w", col.Name, err)
-		}
-		line.Color, line.Width = colour(col.Name), vg.Points(1.5)
-		if col.Ours {
-			line.Width = vg.Points(3)
-		}
-		dots.Color, dots.Shape, dots.Radius = colour(col.Name), draw.CircleGlyph{}, vg.Points(3)
-		p.Add(line, dots)
-		p.Legend.Add(col.Name, line, dots)
 	}
-	if !drawn {
+	if len(ratios) == 0 {
 		return nil // an empty logarithmic scale cannot be drawn
 	}
-	// A third more than the lines need: the legend has it to itself.
-	first, last := ticks[0].Value, ticks[len(ticks)-1].Value
-	p.X.Min, p.X.Max = first, last*math.Pow(last/first, 1.0/3)
-	wholeDecades(p)
-	return save(p, path)
+	const top = margin + titleSize + 20
+	const bottom = top + plotHeight
+	y := decades(ratios, bottom, top)
+	left := margin
+	for _, v := range y.ticks() {
+		left = max(left, margin+widthOf(plain(v), textSize)+8)
+	}
+	x := scale{goroutines(scenes[0]), goroutines(scenes[len(scenes)-1]), left + 16, pictureWidth - margin - 16}
+	p := &svg{width: pictureWidth}
+	p.sized(margin, margin+titleSize/2, begins, titleSize, "acquisitions, as a part of the floor")
+	for _, v := range y.ticks() {
+		p.line(left, y.at(v), pictureWidth-margin, y.at(v), faint, 1)
+		p.text(left-8, y.at(v)+textSize/3, ends, plain(v))
+	}
+	for _, sc := range scenes {
+		at := x.at(goroutines(sc))
+		p.line(at, top, at, bottom, faint, 1)
+		p.text(at, bottom+20, middle, plain(goroutines(sc)))
+	}
+	p.text((left+pictureWidth-margin)/2, bottom+44, middle, what)
+	for _, col := range r.Compared {
+		var points [][2]float64
+		for _, sc := range scenes {
+			if cell := col.Cells[sc.Name]; cell != nil && cell.Ratio() > 0 {
+				points = append(points, [2]float64{x.at(goroutines(sc)), y.at(cell.Ratio())})
+			}
+		}
+		p.path(points, colour(col.Name), lineWidth(col))
+		for _, at := range points {
+			p.mark(circle, at[0], at[1], colour(col.Name))
+		}
+	}
+	p.height = p.legend(keys, margin, pictureWidth-margin, bottom+78) + margin
+	return p.save(path)
+}
+
+func lineWidth(col *Column) float64 {
+	if col.Ours {
+		return 3.5
+	}
+	return 1.8
 }
 
 // goroutines is how many compete.
 func goroutines(sc benchkit.Scene) float64 { return float64(sc.Workers * max(1, sc.Processes)) }
 
-// waits draws what the rounds of a scene waited.
+// measures are what the picture of waits shows of each kind.
+var measures = []struct {
+	key
+	of func(benchkit.Result) time.Duration
+}{
+	{key{"half the rounds", circle, palette[0], 0}, func(r benchkit.Result) time.Duration { return r.Wait(0.5) }},
+	{key{"99 % of the rounds", square, palette[4], 0}, func(r benchkit.Result) time.Duration { return r.Wait(0.99) }},
+	{key{"longest of the median goroutine", triangle, palette[3], 0}, benchkit.Result.TypicalLongest},
+	{key{"longest of all", cross, palette[2], 0}, func(r benchkit.Result) time.Duration { return r.Wait(1) }},
+}
+
+// waits draws what the rounds of a scene waited: a row for each kind, so that names have room.
 func waits(r *Report, sc benchkit.Scene, path string) error {
-	p := newPlot()
-	p.X.Label.Text, p.Y.Label.Text = sc.Name, "wait, milliseconds"
-	p.Y.Scale = plot.LogScale{}
-	var names []string
-	shapes := []struct {
-		name  string
-		wait  func(benchkit.Result) time.Duration
-		shape draw.GlyphDrawer
-	}{
-		{"half the rounds", func(r benchkit.Result) time.Duration { return r.Wait(0.5) }, draw.CircleGlyph{}},
-		{"99 % of the rounds", func(r benchkit.Result) time.Duration { return r.Wait(0.99) }, draw.BoxGlyph{}},
-		{"longest, median goroutine", benchkit.Result.TypicalLongest, draw.PyramidGlyph{}},
-		{"longest", func(r benchkit.Result) time.Duration { return r.Wait(1) }, draw.CrossGlyph{}},
-	}
-	points := make([]plotter.XYs, len(shapes))
+	var rows []*Column
+	var values []float64
+	left := margin
 	for _, col := range r.Compared {
 		cell := col.Cells[sc.Name]
 		if cell == nil || len(cell.Waits) == 0 {
 			continue
 		}
-		for i, s := range shapes {
-			points[i] = append(points[i], plotter.XY{X: float64(len(names)), Y: millis(s.wait(cell.Result))})
+		rows = append(rows, col)
+		left = max(left, margin+widthOf(col.Name, textSize)+12)
+		for _, m := range measures {
+			values = append(values, millis(m.of(cell.Result)))
 		}
-		names = append(names, col.Name)
 	}
-	if len(names) == 0 {
+	if len(rows) == 0 {
 		return nil
 	}
-	for i, s := range shapes {
-		dots, err := plotter.NewScatter(points[i])
-		if err != nil {
-			return fmt.Errorf("draw waits: %w", err)
-		}
-		dots.Shape, dots.Radius, dots.Color = s.shape, vg.Points(5), palette[[]int{0, 4, 3, 2}[i]]
-		p.Add(dots)
-		p.Legend.Add(s.name, dots)
+	const rowGap, top = 38.0, margin + titleSize + 20
+	bottom := top + rowGap*float64(len(rows))
+	x := decades(values, left+16, pictureWidth-margin-30)
+	p := &svg{width: pictureWidth}
+	p.sized(margin, margin+titleSize/2, begins, titleSize, "what the rounds waited: "+sc.Name)
+	for _, v := range x.ticks() {
+		p.line(x.at(v), top, x.at(v), bottom, faint, 1)
+		p.text(x.at(v), bottom+20, middle, plain(v))
 	}
-	p.NominalX(names...)
-	wholeDecades(p)
-	p.X.Min, p.X.Max = -0.5, float64(len(names))*1.5-0.5 // the legend has the rest to itself
-	return save(p, path)
-}
-
-// wholeDecades extends the logarithmic vertical scale so that it begins and ends at a power of
-// ten: those are what has a label, and a scale must have a length.
-func wholeDecades(p *plot.Plot) {
-	low := int(math.Floor(math.Log10(p.Y.Min)))
-	high := max(low+1, int(math.Ceil(math.Log10(p.Y.Max))))
-	p.Y.Min, p.Y.Max = math.Pow10(low), math.Pow10(high)
-	// plot.LogTicks rounds, and may leave out the first.
-	var ticks plot.ConstantTicks
-	for e := low; e <= high; e++ {
-		ticks = append(ticks, plot.Tick{Value: math.Pow10(e), Label: strconv.FormatFloat(math.Pow10(e), 'f', -1, 64)})
-		for i := 2; e < high && i < 10; i++ {
-			ticks = append(ticks, plot.Tick{Value: float64(i) * math.Pow10(e)})
+	p.text((left+pictureWidth-margin)/2, bottom+44, middle, "milliseconds")
+	for i, col := range rows {
+		y := top + rowGap*(float64(i)+0.5)
+		res := col.Cells[sc.Name].Result
+		p.text(left-12, y+textSize/3, ends, col.Name)
+		first := x.at(millis(measures[0].of(res)))
+		last := x.at(millis(measures[len(measures)-1].of(res)))
+		p.line(first, y, last, y, faint, lineWidth(col)*2)
+		for _, m := range measures {
+			p.mark(m.mark, x.at(millis(m.of(res))), y, m.colour)
 		}
 	}
-	p.Y.Tick.Marker = ticks
+	var keys []key
+	for _, m := range measures {
+		keys = append(keys, m.key)
+	}
+	p.height = p.legend(keys, margin, pictureWidth-margin, bottom+78) + margin
+	return p.save(path)
 }
 
 // millis never is 0, which has no place on a logarithmic scale.
 func millis(d time.Duration) float64 {
 	return max(0.001, float64(d.Microseconds())/1000)
-}
-
-func newPlot() *plot.Plot {
-	p := plot.New()
-	p.BackgroundColor = color.White // also where the page is dark
-	p.Add(plotter.NewGrid())
-	p.Legend.Top = true
-	p.Legend.Padding = vg.Points(2)
-	return p
-}
-
-func save(p *plot.Plot, path string) error {
-	if err := p.Save(pictureWidth, pictureHeight, path); err != nil {
-		return fmt.Errorf("draw: %w", err)
-	}
-	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -17,8 +16,10 @@ import (
 // etcdStart bounds the wait for an etcd to answer.
 const etcdStart = 20 * time.Second
 
+const etcdName = "etcd"
+
 // errNoEtcd says that there is none on PATH.
-var errNoEtcd = errors.New("no etcd on PATH")
+var errNoEtcd = fmt.Errorf("%w: no etcd on PATH", errLeftOut)
 
 // startEtcd starts an etcd of one node, as it comes, and returns its address and version.
 // It ends with the host. Its data lies in the system's folder for temporary files: etcd

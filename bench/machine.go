@@ -11,13 +11,15 @@ import (
 
 // Machine is what the figures were taken on.
 type Machine struct {
-	CPU         string
-	Cores       int
-	System      string
-	Go          string
-	Redis, Etcd string
-	Day         string
-	Modules     []Module
+	CPU      string
+	Cores    int
+	System   string
+	Go       string
+	Redis    string
+	Etcd     string // "": not measured
+	Redisson string // the same
+	Day      string
+	Modules  []Module
 }
 
 // Module is a library with its version.

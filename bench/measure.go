@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"relock/internal/test/benchkit"
@@ -18,7 +19,10 @@ type Report struct {
 	Rounds   int
 	Compared []*Column // the exclusive locks, ours and the others'
 	Others   []*Column // our other kinds
-	Notes    []string  // what failed or was left out
+	Slices   int       // runs of the goals' benchmarks
+	Goals    []Measured
+	Took     time.Duration
+	Notes    []string // what failed or was left out
 }
 
 // Column is what one kind did.
@@ -60,10 +64,13 @@ func measureAll(ctx context.Context, h *host, c config) *Report {
 		if !c.wanted(k) {
 			continue
 		}
-		scenes := append(append(append([]benchkit.Scene{}, inOne...), inFour...), further...)
+		scenes := slices.Concat(inOne, inFour, further)
 		ours := isOurs(k)
 		if ours {
 			scenes = append(scenes, waiting...)
+		}
+		if k.Name == inMemory.Name {
+			scenes = append(slices.Clone(inOne), benchkit.OwnKeys64)
 		}
 		if col := r.measureKind(ctx, h, c, k, scenes, ours); col != nil {
 			r.Compared = append(r.Compared, col)
@@ -87,6 +94,39 @@ func isOurs(k benchkit.Kind) bool {
 	return ok
 }
 
+// errLeftOut says that what a kind needs is not installed here.
+var errLeftOut = errors.New("left out")
+
+// A way is how one kind is measured.
+type way struct {
+	scene    func(benchkit.Scene) (benchkit.Cell, error)
+	handOver func() ([]time.Duration, error) // nil: it has none
+}
+
+// wayOf starts what the kind needs beside Redis.
+func (r *Report) wayOf(ctx context.Context, servers *host, base *benchkit.Base, c config, k benchkit.Kind, addr string) (w way, err error) {
+	switch k.Name {
+	case redisson.Name:
+		j, err := startJVMs(servers, addr)
+		if err != nil {
+			return w, err
+		}
+		r.Machine.Redisson = j.all[0].version
+		w.scene = func(sc benchkit.Scene) (benchkit.Cell, error) { return j.measure(ctx, base, sc, c.window) }
+		w.handOver = func() ([]time.Duration, error) { return j.handOver(c.rounds) }
+		return w, nil
+	case etcdName:
+		if addr, r.Machine.Etcd, err = startEtcd(servers); err != nil {
+			return w, err
+		}
+	}
+	w.scene = func(sc benchkit.Scene) (benchkit.Cell, error) { return base.Measure(ctx, k, addr, sc, c.window) }
+	if k.Reads == 0 && k.Name != inMemory.Name {
+		w.handOver = func() ([]time.Duration, error) { return handOver(ctx, k, addr, c.rounds) }
+	}
+	return w, nil
+}
+
 // measureKind runs one kind on a server of its own.
 func (r *Report) measureKind(ctx context.Context, h *host, c config, k benchkit.Kind, scenes []benchkit.Scene, ours bool) *Column {
 	servers := &host{}
@@ -100,19 +140,17 @@ func (r *Report) measureKind(ctx context.Context, h *host, c config, k benchkit.
 	if r.Machine.Redis, err = base.Version(ctx); err != nil {
 		h.Fatal(err)
 	}
-	addr := redis.Addr
-	if len(k.Sends) == 0 {
-		if addr, r.Machine.Etcd, err = startEtcd(servers); errors.Is(err, errNoEtcd) {
-			r.note("%s is left out: %v.", k.Name, err)
-			return nil
-		} else if err != nil {
-			h.Fatal(err)
-		}
+	w, err := r.wayOf(ctx, servers, base, c, k, redis.Addr)
+	if err != nil && ours {
+		h.Fatal(err)
+	} else if err != nil {
+		r.note("%s: %v.", k.Name, err)
+		return nil
 	}
 	col := &Column{Name: k.Name, Ours: ours, Cells: map[string]*benchkit.Cell{}}
 	for _, sc := range scenes {
 		redis.FlushAll(servers) // what one case has left is not to be in the way of the next
-		cell, err := base.Measure(ctx, k, addr, sc, c.window)
+		cell, err := w.scene(sc)
 		switch {
 		case err == nil:
 			fmt.Fprintf(os.Stderr, "%-12s %-32s %9.0f/s\n", k.Name, sc.Name, cell.Rate())
@@ -126,9 +164,9 @@ func (r *Report) measureKind(ctx context.Context, h *host, c config, k benchkit.
 			}
 		}
 	}
-	if k.Reads == 0 {
+	if w.handOver != nil {
 		redis.FlushAll(servers)
-		if col.HandOver, err = handOver(ctx, k, addr, c.rounds); err != nil && ours {
+		if col.HandOver, err = w.handOver(); err != nil && ours {
 			h.Fatal(err)
 		} else if err != nil {
 			r.note("%s, hand-over: %v.", k.Name, err)

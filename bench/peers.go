@@ -24,7 +24,7 @@ var peers = []benchkit.Kind{
 	{Name: "rueidislock", Sends: []string{"evalsha", "eval", "client|tracking"}, Open: openRueidislock},
 	{Name: "redsync", Sends: []string{"set", "evalsha", "eval"}, Open: openRedsync},
 	{Name: "redislock", Sends: []string{"evalsha", "eval"}, Open: openRedislock},
-	{Name: "etcd", Open: openEtcd},
+	{Name: etcdName, Open: openEtcd},
 }
 
 // openRueidislock: one Redis, so a majority of one key, and NoLoopTracking, both as its

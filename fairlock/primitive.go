@@ -38,8 +38,13 @@ type primitive struct {
 	shared atomic.Pointer[shared]
 }
 
-// shared is what all calls of scripts have in front. It is built when a command first needs it.
-type shared struct{ keys, args []string }
+// shared is what all calls of scripts have in front, and what is said of the session in many of
+// them. It is built when a command first needs it.
+type shared struct {
+	keys, args []string
+	ahead      string // what every entry of the session begins with
+	life, deaf string // what the queue knows of the session, but for the time; deaf: it cannot listen
+}
 
 var _ interface {
 	engine.Leased
@@ -62,7 +67,7 @@ func (p *primitive) Kind() *engine.Kind {
 func (p *primitive) Unconfirmed() time.Duration { return p.s.Config().QueueLease / 4 }
 
 // ahead is what every entry of the session begins with.
-func (p *primitive) ahead() string { return digits(int64(len(p.s.ID())), 5) + p.s.ID() }
+func (p *primitive) ahead() string { return p.front().ahead }
 
 // Entry is the name of an entry, which the scripts take apart; see grant.lua. A private owner is
 // the session's id and something behind it, which is not repeated.
@@ -96,18 +101,27 @@ func digits(n int64, width int) string {
 
 // command returns a script call with the keys and arguments that all scripts share in front.
 func (p *primitive) command(sc *script.Script, args ...string) script.Command {
-	front := p.shared.Load()
-	if front == nil {
-		n := p.Names()
-		front = &shared{
-			keys: []string{n.Key(), n.Prefixed("relock_queue"), p.waiting(), p.IDs(), p.Token()},
-			// PUBLISH to a session's channel is heard in the whole Cluster, but counts one node.
-			args: []string{p.Channel(), n.Publish(), engine.SessionChannel, script.Flag(!p.s.Cluster()), script.Millis(p.s.Config().QueueLease)},
-		}
-		p.shared.Store(front)
-	}
+	front := p.front()
 	all := make([]string, 0, len(front.args)+len(args))
 	return script.Command{Script: sc, Keys: front.keys, Args: append(append(all, front.args...), args...)}
+}
+
+func (p *primitive) front() *shared {
+	if front := p.shared.Load(); front != nil {
+		return front
+	}
+	n, id, lease := p.Names(), p.s.ID(), script.Millis(p.s.Config().QueueLease)
+	ms, _ := strconv.ParseInt(lease, 10, 64)
+	front := &shared{
+		keys: []string{n.Key(), n.Prefixed("relock_queue"), p.waiting(), p.IDs(), p.Token()},
+		// PUBLISH to a session's channel is heard in the whole Cluster, but counts one node.
+		args:  []string{p.Channel(), n.Publish(), engine.SessionChannel, script.Flag(!p.s.Cluster()), lease},
+		ahead: digits(int64(len(id)), 5) + id,
+		life:  flag(false, "d") + digits(ms, 13),
+		deaf:  flag(true, "d") + digits(ms, 13),
+	}
+	p.shared.Store(front)
+	return front
 }
 
 // waiting is the key of what is known of the queue.
@@ -115,8 +129,10 @@ func (p *primitive) waiting() string { return p.Names().Prefixed("relock_waiters
 
 // life is what the queue knows of the session, but for the time.
 func (p *primitive) life() string {
-	ms, _ := strconv.ParseInt(script.Millis(p.s.Config().QueueLease), 10, 64)
-	return flag(p.s.CannotListen(), "d") + digits(ms, 13)
+	if p.s.CannotListen() {
+		return p.front().deaf
+	}
+	return p.front().life
 }
 
 func flag(set bool, letter string) string {

@@ -26,6 +26,7 @@
 -- ARGV[18]  for how many ms the fencing token outlives the lock; left out: it has no end
 -- Returns  {1, holds, token or 0, 0}        granted; the TTL is at least the lease. The token
 --                                           is the highest that was reserved
+--          1                                granted: short for {1, 1, 0, 0}
 --          {0, ms, Redis's time in ms, place}  not yet; ms: ask again then at the latest, -1:
 --                                           unknown; place: in the queue, 0: it has joined
 --          WRONGTYPE error                  nothing was changed
@@ -53,7 +54,7 @@ local function take()
     redis.call('SADD', KEYS[4], id)
     redis.call('PEXPIRE', KEYS[4], ARGV[7])
   end
-  return {1, 1, token, 0}
+  return ARGV[8] == '0' and 1 or {1, 1, token, 0}
 end
 
 if ARGV[17] ~= '-1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then

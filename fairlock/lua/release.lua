@@ -12,12 +12,13 @@
 -- ARGV[7]  its entry
 -- Returns  {0, changed, receivers}; receivers is how many connections heard that the lock is
 --          free, -1 if that is not known or nothing was published
+--          receivers  short for {0, 1, receivers}
 -- Publishes when the lock became free the message of acquire.lua on the channel of the session
 --          that is let in, or, if there is none, '0' on the lock's channel.
 local ended = redis.pcall('HDEL', KEYS[1], ARGV[6])
 if ended == 1 and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[4]) == 0 then
   local receivers = redis.call(ARGV[2], ARGV[1], '0')
-  return {0, 1, ARGV[4] == '1' and receivers or -1}
+  return ARGV[4] == '1' and receivers or -1
 end
 -- include refused, grant
 local bad, gone = refused(ended)

@@ -52,6 +52,10 @@ func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op, trusted t
 	return g, err
 }
 
+// packed is what separates the two numbers of a grant of permits that others have too: one number
+// costs Redis less than a table. See acquire.lua of semaphore.
+const packed = 1_000_000
+
 // decode takes in the answer to an attempt, see tryAcquire.
 func (s *Session) decode(g *grant, r rueidis.RedisResult, p Primitive, op *Op, trusted time.Duration) error {
 	var buf [6]int64
@@ -64,7 +68,11 @@ func (s *Session) decode(g *grant, r rueidis.RedisResult, p Primitive, op *Op, t
 	}
 	switch {
 	case len(reply) == 1 && p.Kind().Permits:
-		reply = append(reply[:0], granted, op.Lease.Milliseconds()+1, 0, 1, reply[0], -1)
+		free, ms := reply[0], op.Lease.Milliseconds()+1
+		if free < 0 {
+			ms, free = -free/packed, -free%packed
+		}
+		reply = append(reply[:0], granted, ms, 0, 1, free, -1)
 	case len(reply) == 1 && reply[0] == granted:
 		reply = append(reply, 1, 0, 1)
 	case len(reply) != 4 && len(reply) != 6:

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"strings"
+	"sync/atomic"
 )
 
 // Size is the length of an id: Redisson's are 16 random bytes, and its codec wants as many.
@@ -27,12 +28,24 @@ const (
 	ownerSize   = sessionSize + 8
 )
 
+// mark is the mark of a session.
+type mark struct{ session, mark string }
+
+// marked is the mark that Append has used last: most processes have one session, and a hash for
+// each request is half of what its ids cost.
+var marked atomic.Pointer[mark]
+
 // Append appends the ids of the n permits of an owner.
 func Append(ids []string, owner string, n int) []string {
 	session, _ := Session(owner)
+	last := marked.Load()
+	if last == nil || last.session != session {
+		last = &mark{strings.Clone(session), Mark(session)}
+		marked.Store(last)
+	}
 	hash := sha256.Sum256([]byte(owner))
 	id := make([]byte, Size)
-	copy(id, Mark(session))
+	copy(id, last.mark)
 	copy(id[sessionSize:ownerSize], hash[:])
 	for i := range n {
 		binary.BigEndian.PutUint32(id[ownerSize:], uint32(i))

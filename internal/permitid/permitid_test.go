@@ -2,7 +2,9 @@ package permitid_test
 
 import (
 	"encoding/hex"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 
 	"relock/internal/permitid"
@@ -52,6 +54,33 @@ func TestSession(t *testing.T) {
 	for owner, want := range map[string]string{"s:1": "s", "a:b:1": "a:b", "named": "", ":1": "", "": ""} {
 		if got, ok := permitid.Session(owner); got != want || ok != (want != "") {
 			t.Errorf("Session(%q) = %q, %v", owner, got, ok)
+		}
+	}
+}
+
+// Sessions that take turns, and that ask at the same time, get the ids that each of them gets alone.
+func TestSessionsAtOnce(t *testing.T) {
+	owners := []string{"s:1", "t:1", "s:2", "named", "u:1"}
+	var alone [][]string
+	for _, owner := range owners {
+		alone = append(alone, permitid.Append(nil, owner, 2))
+	}
+	var wg sync.WaitGroup
+	for i, owner := range owners {
+		wg.Go(func() {
+			for range 1000 {
+				if got := permitid.Append(nil, owner, 2); !slices.Equal(got, alone[i]) {
+					t.Errorf("%s: %x, alone %x", owner, got, alone[i])
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i, owner := range owners {
+		session, _ := permitid.Session(owner)
+		if mark, _, _, _ := permitid.Split(alone[i][0]); mark != permitid.Mark(session) {
+			t.Errorf("%s: the mark is %x", owner, mark)
 		}
 	}
 }

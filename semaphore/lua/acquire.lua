@@ -14,30 +14,34 @@
 --                              lease; free are left (below 0: the limit was lowered), and
 --                              the next of all expires in ms (-1: none)
 --          free                granted, and no others are taken: short for the same
+--          -1000000 ms - free  granted: short for the same, of free below 1000000
 --          {0, ms, 0, 0, free, limit}  not enough are free
 --          {-2, limit, 0, 0}   more were asked for than the limit
 --          WRONGTYPE error     nothing was changed
 -- Publishes how many permits are free, if some are, and permits had expired or the
 --          semaphore is new.
 local n, value, lowest = #ARGV - 5, redis.pcall('GET', KEYS[1]), redis.pcall('ZRANGE', KEYS[2], '0', '0', 'WITHSCORES')
-local at = redis.call('TIME')
-local now = at[1] * 1000 + math.floor(at[2] / 1000)
-local expiry, first, added = now + 1 + ARGV[1], lowest[2], 0
+local at, free, first = redis.call('TIME'), tonumber(value) or 0, tonumber(lowest[2])
+local us = tonumber(at[2])
+local now = at[1] * 1000 + (us - us % 1000) / 1000
+local expiry, added = now + 1 + ARGV[1], 0
 
 -- Mostly enough are free, none has expired, and the semaphore has no end. What Redis does not take
 -- for an integer it refuses to count down.
-if type(value) == 'string' and value >= '1' and #value <= 15 and (tonumber(value) or 0) >= n
-    and not lowest.err and (not first or tonumber(first) > now) and ARGV[5] == '0'
+if free >= n and free < 1e15 and not lowest.err and (not first or first > now) and ARGV[5] == '0'
     and redis.call('PTTL', KEYS[1]) == -1 and (not first or redis.call('PTTL', KEYS[2]) == -1) then
-  local free = redis.pcall('DECRBY', KEYS[1], n == 1 and '1' or n)
+  free = redis.pcall('DECRBY', KEYS[1], n == 1 and '1' or n)
   if type(free) == 'number' then
     for i = 6, #ARGV do
       added = added + redis.call('ZADD', KEYS[2], 'NX', expiry, ARGV[i])
     end
+    local ms = first and (first < expiry and first or expiry) - now
     if not first then
       return free
+    elseif added == n and free < 1e6 and ms < 9e9 then
+      return -1e6 * ms - free
     elseif added == n then
-      return {1, math.min(tonumber(first), expiry) - now, 0, 1, free, -1}
+      return {1, ms, 0, 1, free, -1}
     end
     redis.call('INCRBY', KEYS[1], n - added) -- an earlier run has taken them
   end

@@ -1,9 +1,9 @@
 package benchkit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -66,38 +66,58 @@ func (b *Base) Ceiling(ctx context.Context, d time.Duration, goroutines int) (fl
 // Sent returns how often the server has run the commands with those names since it began.
 // What scripts call is counted too, so only names that no script calls make sense.
 func (b *Base) Sent(ctx context.Context, names []string) (int, error) {
-	text, err := b.client.Do(ctx, b.client.B().Info().Section("commandstats").Build()).ToString()
+	fields, err := b.info(ctx, "commandstats")
 	if err != nil {
-		return 0, fmt.Errorf("benchkit: INFO commandstats: %w", err)
+		return 0, err
 	}
 	sum := 0
-	for line := range strings.Lines(text) {
-		name, stats, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
-		if !slices.Contains(names, name) {
+	for _, name := range names {
+		stats, ran := fields["cmdstat_"+name]
+		if !ran {
 			continue
 		}
-		calls, _, _ := strings.Cut(stats, ",")
+		calls, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
 		n, err := strconv.Atoi(calls)
 		if err != nil {
-			return 0, fmt.Errorf("benchkit: INFO commandstats: %q: %w", line, err)
+			return 0, fmt.Errorf("benchkit: INFO commandstats: %s: %q: %w", name, stats, err)
 		}
 		sum += n
 	}
 	return sum, nil
 }
 
+// CPU returns the time that the server says its processor has spent on it.
+func (b *Base) CPU(ctx context.Context) (sum time.Duration, err error) {
+	fields, err := b.info(ctx, "cpu")
+	for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
+		seconds, bad := strconv.ParseFloat(fields[name], 64)
+		if err == nil && bad != nil {
+			err = fmt.Errorf("benchkit: INFO cpu: %s: %w", name, bad)
+		}
+		sum += time.Duration(seconds * float64(time.Second))
+	}
+	return sum, err
+}
+
 // Version returns what the server says it is.
 func (b *Base) Version(ctx context.Context) (string, error) {
-	text, err := b.client.Do(ctx, b.client.B().Info().Section("server").Build()).ToString()
+	fields, err := b.info(ctx, "server")
+	return cmp.Or(fields["redis_version"], "unknown"), err
+}
+
+// info returns the fields of one section of INFO.
+func (b *Base) info(ctx context.Context, section string) (map[string]string, error) {
+	text, err := b.client.Do(ctx, b.client.B().Info().Section(section).Build()).ToString()
 	if err != nil {
-		return "", fmt.Errorf("benchkit: INFO server: %w", err)
+		return nil, fmt.Errorf("benchkit: INFO %s: %w", section, err)
 	}
+	fields := map[string]string{}
 	for line := range strings.Lines(text) {
-		if v, ok := strings.CutPrefix(line, "redis_version:"); ok {
-			return strings.TrimSpace(v), nil
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
 		}
 	}
-	return "unknown", nil
+	return fields, nil
 }
 
 func (b *Base) rate(ctx context.Context, d time.Duration, goroutines int) (float64, error) {

@@ -141,7 +141,7 @@ func RunProcesses(job Job, begin, end func() error) (Result, error) {
 		if err := json.NewDecoder(p.out).Decode(&one); err != nil {
 			return Result{}, fmt.Errorf("benchkit: a process reports nothing: %w", err)
 		}
-		res.merge(one)
+		res.Merge(one)
 	}
 	res.Violations = gate.Violations()
 	return res, nil

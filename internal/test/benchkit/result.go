@@ -37,9 +37,9 @@ func (r *Result) add(w *record, window time.Duration) {
 	r.Stuck += w.stuck
 }
 
-// merge takes in what another process has seen at the same time. Violations are not added:
+// Merge takes in what another process has seen at the same time. Violations are not added:
 // the gate, which all share, has them.
-func (r *Result) merge(o Result) {
+func (r *Result) Merge(o Result) {
 	r.Ops += o.Ops
 	r.Elapsed = max(r.Elapsed, o.Elapsed)
 	r.Inside += o.Inside

@@ -43,6 +43,7 @@ type Cell struct {
 	Result
 	Scene    Scene
 	Commands float64 // sent to Redis for each round; negative for what does not run on it
+	CPU      float64 // µs of the server for each round, by its own account; negative as Commands
 	Base     float64 // pairs a second, in the same minute: the floor, or the ceiling with OwnKeys
 }
 
@@ -61,12 +62,15 @@ func (c Cell) Report(report func(value float64, unit string)) {
 	report(c.PerOp(float64(c.Bytes)), "B/op")
 	if c.Commands >= 0 {
 		report(c.Commands, "cmds/op")
+		report(c.CPU, "server-µs/op")
 	}
-	base := "x-floor"
+	base := "floor"
 	if c.Scene.OwnKeys {
-		base = "x-ceiling"
+		base = "ceiling"
 	}
-	report(c.Ratio(), base)
+	report(c.Ratio(), "x-"+base)
+	report(c.Rate(), "ops/s")
+	report(c.Base, base+"/s")
 	if c.Scene.Work > 0 {
 		report(100*c.Rate()*c.Scene.Work.Seconds(), "%-possible")
 		report(100*c.Share(), "%-inside")
@@ -95,23 +99,33 @@ var ErrStuck = errors.New("benchkit: waiters were never let in")
 // that is done. Errors: [ErrViolated]; [ErrStuck], with the cell complete; whatever else stopped
 // the lock.
 func (b *Base) Measure(ctx context.Context, k Kind, addr string, sc Scene, window time.Duration) (Cell, error) {
-	cell := Cell{Scene: sc, Commands: -1}
+	return b.MeasureBy(ctx, k, sc, window, func(begin, end func() error) (Result, error) {
+		if sc.Processes > 0 {
+			return measureProcesses(k, addr, sc, window, begin, end)
+		}
+		return measureHere(ctx, k, addr, sc, window, begin, end)
+	})
+}
+
+// MeasureBy is Measure for a kind that other code puts into the scene, as one that runs in
+// processes that are not ours. run calls begin and end at the ends of the window.
+func (b *Base) MeasureBy(ctx context.Context, k Kind, sc Scene, window time.Duration, run func(begin, end func() error) (Result, error)) (Cell, error) {
+	cell := Cell{Scene: sc, Commands: -1, CPU: -1}
 	before, err := b.of(ctx, sc, window/4)
 	if err != nil {
 		return cell, err
 	}
 	var sent [2]int
+	var used [2]time.Duration
 	count := func(i int) func() error {
 		return func() (err error) {
-			sent[i], err = b.Sent(ctx, k.Sends)
+			if sent[i], err = b.Sent(ctx, k.Sends); err == nil {
+				used[i], err = b.CPU(ctx)
+			}
 			return err
 		}
 	}
-	if sc.Processes > 0 {
-		cell.Result, err = measureProcesses(k, addr, sc, window, count(0), count(1))
-	} else {
-		cell.Result, err = measureHere(ctx, k, addr, sc, window, count(0), count(1))
-	}
+	cell.Result, err = run(count(0), count(1))
 	if err == nil && cell.Stuck > 0 {
 		// The figures stand; whether that is an error is the caller's to say.
 		err = fmt.Errorf("%w: %d of %d", ErrStuck, cell.Stuck, len(cell.PerWorker))
@@ -132,6 +146,7 @@ func (b *Base) Measure(ctx context.Context, k Kind, addr string, sc Scene, windo
 	cell.Base = (before + after) / 2
 	if len(k.Sends) > 0 {
 		cell.Commands = cell.PerOp(float64(sent[1] - sent[0]))
+		cell.CPU = cell.PerOp(float64((used[1] - used[0]).Nanoseconds()) / 1000)
 	}
 	return cell, err
 }

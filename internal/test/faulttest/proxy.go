@@ -2,6 +2,7 @@ package faulttest
 
 import (
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -113,15 +114,24 @@ func (p *Proxy) Count(names ...string) int {
 // Log returns the commands that Count counts without names, in the order in
 // which they were forwarded, each with its arguments, separated by spaces.
 func (p *Proxy) Log() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	var lines []string
-	for _, cmd := range p.log {
-		if !isChore(cmd) {
-			lines = append(lines, strings.Join(cmd, " "))
-		}
+	for _, cmd := range p.Sent() {
+		lines = append(lines, strings.Join(cmd, " "))
 	}
 	return lines
+}
+
+// Sent returns what Log does, each command as its arguments: they may have spaces in them.
+func (p *Proxy) Sent() [][]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var sent [][]string
+	for _, cmd := range p.log {
+		if !isChore(cmd) {
+			sent = append(sent, slices.Clone(cmd))
+		}
+	}
+	return sent
 }
 
 // Reset forgets the commands counted so far. Faults stay.

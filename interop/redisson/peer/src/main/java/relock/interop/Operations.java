@@ -22,6 +22,9 @@ final class Operations {
         if (operation.equals("stress")) {
             return new Stress(redisson, this, kind, name, args).run();
         }
+        if (operation.equals("bench")) {
+            return new Bench(this, kind, name, args).run();
+        }
         if (operation.equals("owner")) { // what this thread is called in Redis
             return redisson.getId() + ":" + Thread.currentThread().getId();
         }

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// A suite is benchmarks that are run together.
+type suite struct {
+	dir       string // of their package, as seen from this one
+	pattern   string
+	benchtime string
+}
+
+var (
+	aloneSuite    = suite{".", "Alone", "1x"}
+	insideSuite   = suite{"..", "InsideRedis", "10000x"}
+	ownSuite      = suite{"..", "OwnLocks", "400ms"}
+	oneSuite      = suite{"..", "OneLock/fairlock/64", "400ms"}
+	fourSuite     = suite{"..", "Processes/fairlock/4x16/0s", "400ms"}
+	permitsSuite  = suite{"..", "Permits", "400ms"}
+	handOverSuite = suite{"..", "HandOver", "400ms"}
+
+	suites = []suite{aloneSuite, insideSuite, ownSuite, oneSuite, fourSuite, permitsSuite, handOverSuite}
+)
+
+// command is how a reader runs the suite.
+func (s suite) command() string {
+	command := "go test -run '^$' -bench '" + s.pattern + "' -count 5 ."
+	if s.dir == "." {
+		command = "cd bench && " + command
+	}
+	return command
+}
+
+// A goal is a bound for a figure that a benchmark reports.
+type goal struct {
+	what   string
+	bound  float64
+	atMost bool // else at least
+	suite  suite
+	name   string // of the benchmark in the suite, behind its first name; "" for that alone
+	unit   string
+	per    string // the unit of what it is divided by; "": nothing
+}
+
+// fairBefore is what fairlock did under contention when its queue in Redis held each waiter alone,
+// as a part of the floor.
+const fairBefore = 0.34
+
+var goals = []goal{
+	{"alone: rlock, of redsync's rate", 1.0, false, aloneSuite, "", "rlock/s", "redsync/s"},
+	{"alone: rlock, of redsync's server CPU", 1.3, true, aloneSuite, "", "rlock-server-µs", "redsync-server-µs"},
+	{"alone: fairlock, of rlock's rate", 0.8, false, aloneSuite, "", "fairlock/s", "rlock/s"},
+	{"inside Redis: a lock, of Redisson's scripts", 0.75, true, insideSuite, "plain", "ours-µs", "redisson-µs"},
+	{"inside Redis: a fair lock, of Redisson's", 1.0, true, insideSuite, "fair", "ours-µs", "redisson-µs"},
+	{"inside Redis: a permit, of Redisson's", 1.1, true, insideSuite, "semaphore", "ours-µs", "redisson-µs"},
+	{"inside Redis: a permit, and another is out", 1.1, true, insideSuite, "semaphore-another-out", "ours-µs", "redisson-µs"},
+	{"inside Redis: a read lock, of Redisson's", 1.0, true, insideSuite, "read", "ours-µs", "redisson-µs"},
+	{"inside Redis: a write lock, of Redisson's", 1.0, true, insideSuite, "write", "ours-µs", "redisson-µs"},
+	{"fairlock, 64 goroutines: of the floor, 15 times what it was", 15 * fairBefore, false, oneSuite, "fairlock/64", "ops/s", "floor/s"},
+	{"fairlock, 4 processes of 16: of the floor, 4 times what it was", 4 * fairBefore, false, fourSuite, "fairlock/4x16/0s", "ops/s", "floor/s"},
+	{"fairlock, 4 processes of 16: µs of server CPU", 30, true, fourSuite, "fairlock/4x16/0s", "server-µs/op", ""},
+	{"64 locks at once: rlock, of the ceiling", 0.6, false, ownSuite, "rlock", "ops/s", "ceiling/s"},
+	{"64 locks at once: semaphore, of the ceiling", 0.45, false, ownSuite, "semaphore", "ops/s", "ceiling/s"},
+	{"64 locks at once: read lock, of the ceiling", 0.45, false, ownSuite, "rwlock-read", "ops/s", "ceiling/s"},
+	{"64 locks at once: fairlock, of the ceiling", 0.4, false, ownSuite, "fairlock", "ops/s", "ceiling/s"},
+	{"hand-over after idleness: rlock, in round trips", 2.3, true, handOverSuite, "rlock", "µs-p50", "µs-round-trip"},
+	{"hand-over after idleness: fairlock, in round trips", 1.9, true, handOverSuite, "fairlock", "µs-p50", "µs-round-trip"},
+	{"semaphore, 64 goroutines on 8 permits: of the floor", 10, false, permitsSuite, "", "ops/s", "floor/s"},
+}
+
+// Measured is a goal with the best that was measured, NaN if it was not.
+type Measured struct {
+	goal
+	Value float64
+}
+
+func (m Measured) met() bool {
+	if m.atMost {
+		return m.Value <= m.bound
+	}
+	return m.Value >= m.bound
+}
+
+// measureGoals runs all suites in turns, so many times, and takes the best that each benchmark
+// has reported of each unit: of those that are divided, each by itself.
+func (r *Report) measureGoals(h *host, slices int) {
+	if r.Slices = slices; slices == 0 {
+		return
+	}
+	best := figures{}
+	programs := map[string]string{}
+	for i := range slices {
+		for _, s := range suites {
+			if programs[s.dir] == "" {
+				programs[s.dir] = filepath.Join(h.TempDir(), "goals.test")
+				if out, err := runIn(s.dir, "go", "test", "-c", "-o", programs[s.dir], "."); err != nil {
+					h.Fatalf("go test -c: %v\n%s", err, out)
+				}
+			}
+			fmt.Fprintf(os.Stderr, "goals, slice %d: %s\n", i+1, s.pattern)
+			out, err := runIn(s.dir, programs[s.dir], "-test.run", "^$", "-test.bench", s.pattern, "-test.benchtime", s.benchtime)
+			if err != nil {
+				r.note("%s: %v.", s.pattern, err)
+			}
+			best.read(out)
+		}
+	}
+	for _, g := range goals {
+		r.Goals = append(r.Goals, Measured{g, best.of(g)})
+	}
+}
+
+func runIn(dir, program string, args ...string) ([]byte, error) {
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	return cmd.CombinedOutput()
+}
+
+// figures are the lowest and the highest of what benchmarks have reported, by "name unit".
+type figures map[string][2]float64
+
+// read takes in what go test has printed.
+func (f figures) read(out []byte) {
+	for sc := bufio.NewScanner(bytes.NewReader(out)); sc.Scan(); {
+		fields := strings.Fields(sc.Text())
+		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
+			continue
+		}
+		name := strings.TrimPrefix(fields[0], "Benchmark")
+		if i := strings.LastIndexByte(name, '-'); i > 0 { // the number of processors
+			if _, err := strconv.Atoi(name[i+1:]); err == nil {
+				name = name[:i]
+			}
+		}
+		for i := 2; i+1 < len(fields); i += 2 {
+			v, err := strconv.ParseFloat(fields[i], 64)
+			if err != nil {
+				break
+			}
+			key := name + " " + fields[i+1]
+			span, seen := f[key]
+			if !seen {
+				span = [2]float64{v, v}
+			}
+			f[key] = [2]float64{min(span[0], v), max(span[1], v)}
+		}
+	}
+}
+
+// of returns the best figure for the goal.
+func (f figures) of(g goal) float64 {
+	first, _, _ := strings.Cut(g.suite.pattern, "/")
+	name := first
+	if g.name != "" {
+		name += "/" + g.name
+	}
+	at := 1
+	if g.atMost {
+		at = 0
+	}
+	span, ok := f[name+" "+g.unit]
+	per := [2]float64{1, 1}
+	if ok && g.per != "" {
+		per, ok = f[name+" "+g.per]
+	}
+	if !ok || per[at] == 0 {
+		return math.NaN()
+	}
+	return span[at] / per[at]
+}
+
+// goalTable is what should be, what is, and how to see for oneself.
+func goalTable(all []Measured) string {
+	var t table
+	t.add("", "goal", "measured", "command")
+	for _, m := range all {
+		bound := "≥ "
+		if m.atMost {
+			bound = "≤ "
+		}
+		measured := nothing
+		if !math.IsNaN(m.Value) {
+			measured = "**" + part(m.Value) + "**"
+			if !m.met() {
+				measured = part(m.Value) + ", missed"
+			}
+		}
+		t.add(m.what, bound+fmt.Sprintf("%.3g", m.bound), measured, "`"+m.suite.command()+"`")
+	}
+	return t.String()
+}
