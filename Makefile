@@ -16,6 +16,9 @@ variants: ## the fair lock, the read-write lock and the semaphore at work
 together: ## transfers under two locks, behind a latch
 	go run ./examples/together
 
+quorum: ## one lock on five Redises that go down one after the other
+	go run ./examples/quorum
+
 election: ## three processes follow each other as the leader, one of them killed
 	go run ./examples/election
 

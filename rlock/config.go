@@ -14,6 +14,7 @@ const (
 	DefaultPollFloor        = 2 * time.Second  // costs an idle waiter half a command a second
 	DefaultQueueLease       = 5 * time.Second  // a fairlock's waiters send a heartbeat every fifth
 	DefaultRedissonWatchdog = 30 * time.Second // Redisson's own default
+	DefaultReplicaTimeout   = time.Second      // long for a replica that is in step
 )
 
 // The machine has these defaults too; this does not compile if one of them differs.
@@ -21,7 +22,8 @@ var _ = [1]struct{}{}[(DefaultLease-engine.DefaultLease)|
 	(DefaultReleaseTimeout-engine.DefaultReleaseTimeout)|
 	(DefaultPollFloor-engine.DefaultPollFloor)|
 	(DefaultQueueLease-engine.DefaultQueueLease)|
-	(DefaultRedissonWatchdog-engine.DefaultRedissonWatchdog)]
+	(DefaultRedissonWatchdog-engine.DefaultRedissonWatchdog)|
+	(DefaultReplicaTimeout-engine.DefaultReplicaTimeout)]
 
 // Config is how a Session behaves. The zero value is ready for use; a zero field stands for
 // its default. Durations are at least 1 ms, rounded up to whole milliseconds in Redis.
@@ -47,6 +49,26 @@ type Config struct {
 	// that up to its end. Where no Java takes part it may be as long as Lease. Default 30 s, as
 	// in Redisson.
 	RedissonWatchdog time.Duration
+	// Replicas is how many replicas must have acknowledged an acquisition before it counts: it
+	// then survives a failover to any of those. The default of 0 waits for none. Until so many
+	// have, Lock goes on waiting, and the lock stands in Redis so that no other owner comes in
+	// between; TryLock returns. Both give the lock back when they fail, with an error that
+	// matches [ErrUnavailable] and tells the numbers: "1 of 2 replicas". An acquisition costs a
+	// round trip more and the replicas' answer, and takes a connection of the client's pool
+	// meanwhile. NewSession logs if replicas are missing, and returns [ErrConfig] if the server
+	// does not know WAIT or the ACL refuses it.
+	//
+	// It concerns all that is sent to Redis for a lock with a lease: nested and named holds, read
+	// holds, permits, grants of a fairlock. What is handed over in memory has been acknowledged
+	// before. A semaphore.Counter and a latch have no holder, and wait for no replica. Neither
+	// do renewals: a failover that loses the last of them shortens the lease by a third, and the
+	// session renews it as soon as it is connected again. Nor do releases: one that is lost leaves
+	// the lock standing until its lease ends. docs/guarantees.md says what is left to a replica
+	// that did not acknowledge.
+	Replicas int
+	// ReplicaTimeout bounds the wait for Replicas in one attempt, as does half the lease. A
+	// TryLock may take so much longer. Default 1 s.
+	ReplicaTimeout time.Duration
 	// HandOverLimit bounds the hand-overs in memory in a row while other sessions may wait.
 	// Default 0: no bound by number, as many as fit into a time slice of 10 ms. -1 switches
 	// off hand-over, and the read holds that readers of a session share.
@@ -79,7 +101,7 @@ func (c Config) engine() engine.Config {
 	return engine.Config{
 		ID: c.ID, Prefix: c.Prefix,
 		Lease: c.Lease, ReleaseTimeout: c.ReleaseTimeout, PollFloor: c.PollFloor, QueueLease: c.QueueLease,
-		RedissonWatchdog: c.RedissonWatchdog,
-		HandOverLimit:    c.HandOverLimit, Polling: c.Polling, Label: c.Label, Logger: c.Logger, Trace: c.Trace,
+		RedissonWatchdog: c.RedissonWatchdog, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout,
+		HandOverLimit: c.HandOverLimit, Polling: c.Polling, Label: c.Label, Logger: c.Logger, Trace: c.Trace,
 	}
 }

@@ -19,6 +19,10 @@ import (
 // is a third of the default lease.
 const connTimeout = 3 * time.Second
 
+// replicaConns is how many connections wait for replicas at a time: each waits a millisecond or so
+// as long as the replicas are in step, and has buffers of half a MiB. rueidis's default is 1024.
+const replicaConns = 32
+
 // Dial is [NewSession] with a client of its own, built from opt with the settings that locks
 // run best with: pipelining always (so that an ending context is heeded and leaves the
 // connection open), one connection to a node, no client-side cache, no ConnLifetime. A
@@ -31,6 +35,9 @@ const connTimeout = 3 * time.Second
 // Cluster, with Sentinel, with replicas or AuthCredentialsFn in opt, where the session may not
 // subscribe, where DialCtxFn returns no socket, and outside of Unix. A connection more counts
 // towards the server's maxclients; that it cannot be made is no error.
+//
+// With Config.Replicas at most 32 acquisitions wait for replicas at a time, each over a connection
+// that is kept for the next, unless opt has a BlockingPoolSize.
 //
 // Dial blocks until the session is ready or ctx ends. Errors: those of NewSession, ErrConfig
 // also for an address that is a URL and for TLS on one side only, and [ErrUnavailable] when no
@@ -62,6 +69,9 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	if opt.ConnWriteTimeout == 0 {
 		opt.ConnWriteTimeout = connTimeout
 	}
+	if checked.Replicas > 0 && opt.BlockingPoolSize == 0 {
+		opt.BlockingPoolSize = replicaConns
+	}
 	dialing, done := context.WithCancel(ctx)
 	conn := script.NewConnection()
 	direct := script.NewDirect(conn, opt, dialler(opt))
@@ -90,9 +100,11 @@ func dialWithin(ctx context.Context, opt rueidis.ClientOption, conn *script.Conn
 	dial := dialler(opt)
 	return func(own context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
 		bound := conn.Life()
-		if ctx.Err() == nil {
+		aside := script.IsAside(own)
+		switch {
+		case ctx.Err() == nil:
 			bound = ctx
-		} else {
+		case !aside:
 			conn.Redialled()
 		}
 		own, cancel := context.WithCancel(own)
@@ -104,6 +116,9 @@ func dialWithin(ctx context.Context, opt rueidis.ClientOption, conn *script.Conn
 		}
 		if tcp, ok := c.(*net.TCPConn); ok && opt.DisableTCPNoDelay {
 			_ = tcp.SetNoDelay(false) // rueidis does that only to a connection that it knows
+		}
+		if aside {
+			return conn.Keep(c), nil
 		}
 		return conn.Watch(c), nil
 	}

@@ -24,7 +24,8 @@ type Session engine.Session
 // and run a probe of what locks need, or ctx ends. Errors: [ErrConfig] for a bad field or a nil
 // client, and for a server that can never work, with what to do about it: a replica, a server
 // before Redis 6.2, a node of a Cluster behind a client for one server, an ACL that refuses
-// scripts, PUBLISH, or keys that begin with Config.Prefix; [ErrArgument] for a nil ctx;
+// scripts, PUBLISH, or keys that begin with Config.Prefix, and with Config.Replicas one that does
+// not let this user wait for replicas; [ErrArgument] for a nil ctx;
 // [ErrUnavailable] if Redis does not answer or cannot serve now.
 func NewSession(ctx context.Context, client rueidis.Client, cfg Config) (*Session, error) {
 	s, err := engine.New(ctx, client, cfg.engine(), engine.Options{})

@@ -19,7 +19,7 @@ import (
 // and as good as any other of the same name and session. Safe for concurrent use.
 //
 // Retries are idempotent: a call that has to be sent again, because its answer was lost,
-// counts once. After [rlock.ErrUnavailable] of Release, Add, Drain or
+// counts once. Config.Replicas does not concern a Counter. After [rlock.ErrUnavailable] of Release, Add, Drain or
 // TrySet the call has counted once or not at all.
 type Counter struct {
 	handle engine.Handle

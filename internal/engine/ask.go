@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,6 +22,7 @@ type grant struct {
 	sent   time.Duration // when the attempt that was answered was sent
 	doubts uint32        // the session's count at that time
 	place  int64         // of a Queuer's entry
+	asked  bool          // replicas were asked to acknowledge it, and did not
 	// unconfirmed is for how long Redis keeps what a Queuer's message has granted.
 	unconfirmed time.Duration
 }
@@ -49,6 +51,9 @@ var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of",
 func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op, trusted time.Duration) (grant, error) {
 	g := grant{sent: s.now(), doubts: s.conn.Doubts()}
 	err := s.decode(&g, s.run.Run(ctx, p.Acquire(op)), p, op, trusted)
+	if err == nil && s.cfg.Replicas > 0 {
+		err = s.acknowledged(ctx, &g, p, op, trusted)
+	}
 	return g, err
 }
 
@@ -243,6 +248,11 @@ const patience = 100 * time.Millisecond
 // note takes in the answer to an attempt, or its lack after the time that it took.
 func (t *tries) note(g grant, err error, took time.Duration) {
 	switch {
+	case g.asked && script.IsContext(err):
+		t.heard = true
+		if t.err == nil && took >= patience { // else how many have acknowledged the attempt before
+			t.err = errNotYet
+		}
 	case err == nil || g.status == granted && script.IsContext(err):
 		t.err, t.heard = nil, true
 	case !script.IsContext(err):
@@ -271,8 +281,11 @@ func (a *acquisition) forgotten() bool {
 }
 
 // stopsTrying says whether a TryLock shall stop after err. It goes on as long as the outcome is
-// unknown: asking again is the only way to learn it.
+// unknown: asking again is the only way to learn it. What replicas lack is known.
 func (a *acquisition) stopsTrying(err error) bool {
+	if errors.As(err, new(*unacknowledged)) {
+		return true
+	}
 	return script.Classify(err) != script.Unknown || a.lock.s.now() >= a.deadline
 }
 

@@ -19,6 +19,7 @@ const (
 	DefaultPollFloor        = 2 * time.Second
 	DefaultQueueLease       = 5 * time.Second
 	DefaultRedissonWatchdog = 30 * time.Second
+	DefaultReplicaTimeout   = time.Second
 )
 
 // Config is how a Session behaves; package rlock documents it.
@@ -30,6 +31,8 @@ type Config struct {
 	PollFloor        time.Duration
 	QueueLease       time.Duration
 	RedissonWatchdog time.Duration
+	Replicas         int
+	ReplicaTimeout   time.Duration
 	HandOverLimit    int
 	Polling          Backoff
 	Label            string
@@ -50,6 +53,7 @@ func (c Config) WithDefaults() (Config, error) {
 		{"PollFloor", &c.PollFloor, DefaultPollFloor},
 		{"QueueLease", &c.QueueLease, DefaultQueueLease},
 		{"RedissonWatchdog", &c.RedissonWatchdog, DefaultRedissonWatchdog},
+		{"ReplicaTimeout", &c.ReplicaTimeout, DefaultReplicaTimeout},
 	} {
 		switch {
 		case *f.d == 0:
@@ -58,6 +62,9 @@ func (c Config) WithDefaults() (Config, error) {
 			return c, fmt.Errorf("%w: %s is %v; it must be at least 1ms and at most %v, or 0 for the default of %v",
 				ErrConfig, f.name, *f.d, longest, f.def)
 		}
+	}
+	if c.Replicas < 0 {
+		return c, fmt.Errorf("%w: Replicas is %d; it must be how many replicas acknowledge an acquisition, or 0 for none", ErrConfig, c.Replicas)
 	}
 	if c.HandOverLimit < -1 {
 		return c, fmt.Errorf("%w: HandOverLimit is %d; it must be positive, 0 for no bound but the time slice, or -1 for no hand-overs",

@@ -97,6 +97,11 @@ func (s *Session) sendCalls(ctx context.Context, calls []*call) {
 			calls[i].g = sent
 			calls[i].err = s.decode(&calls[i].g, r, calls[i].c.prim, &calls[i].op, calls[i].trusted)
 		}
+		for _, e := range calls { // of which one is granted at most
+			if e.err == nil && s.cfg.Replicas > 0 {
+				e.err = s.acknowledged(ctx, &e.g, e.c.prim, &e.op, e.trusted)
+			}
+		}
 	}
 	s.traceCalls(calls)
 }

@@ -201,12 +201,18 @@ func (a *acquisition) stand() error {
 		} else {
 			a.sleep(never, nil)
 		}
-		var err error
-		if a.done() {
-			err = a.ended()
-		}
+		over := a.done()
 		l.mu.Lock()
-		if err != nil && a.given.Load() == nil {
+		if !over || a.given.Load() != nil {
+			continue
+		}
+		if c := a.standing(); c != nil {
+			a.tries.err = c.run.err // which may have failed since
+		}
+		l.unlock()
+		err := a.ended()
+		l.mu.Lock()
+		if a.given.Load() == nil {
 			return err
 		}
 	}

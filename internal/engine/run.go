@@ -93,7 +93,7 @@ func (s *Session) granted(payload string) bool {
 }
 
 // letIn begins a run that Redis has let in, or asks, if the message cannot be trusted. A fixed
-// lease begins now, and so needs a word with Redis.
+// lease begins now, and so needs a word with Redis, and so do replicas that are to acknowledge it.
 func (l *lock) letIn(c *claim, m grantMessage) {
 	r := c.run
 	if j := r.joiner; j != nil && j.state == asking && j.run.joins == c && j.run.last <= m.last {
@@ -101,7 +101,7 @@ func (l *lock) letIn(c *claim, m grantMessage) {
 	}
 	r.joiner, r.place = nil, m.place
 	g, ok := l.direct(r.q, m)
-	if !ok || r.lease > 0 {
+	if !ok || r.lease > 0 || l.s.cfg.Replicas > 0 {
 		l.line.send(c)
 		l.hasten()
 		return

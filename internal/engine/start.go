@@ -146,7 +146,10 @@ func (s *Session) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.wrongServer(results[0].Error())
+	if err := s.wrongServer(results[0].Error()); err != nil {
+		return err
+	}
+	return s.checkReplicas(ctx)
 }
 
 // wrongServer returns what to do about a server that cannot run locks, by the error of a probe.

@@ -49,6 +49,14 @@ func (c *Connection) Watch(conn net.Conn) net.Conn {
 	return w
 }
 
+// Keep is Watch for a connection that no other command goes over: when it breaks, nothing is in
+// doubt.
+func (c *Connection) Keep(conn net.Conn) net.Conn {
+	k := &kept{Conn: conn, of: c}
+	c.add(k)
+	return k
+}
+
 // add has Sever close conn.
 func (c *Connection) add(conn net.Conn) {
 	c.mu.Lock()
@@ -98,4 +106,15 @@ func (w *watched) Close() error {
 	w.of.suspect.Store(true)
 	w.of.remove(w)
 	return w.Conn.Close()
+}
+
+// kept is a connection that Sever ends.
+type kept struct {
+	net.Conn
+	of *Connection
+}
+
+func (k *kept) Close() error {
+	k.of.remove(k)
+	return k.Conn.Close()
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -39,17 +38,10 @@ func NewSentinel(tb testing.TB) *Sentinel {
 	tb.Helper()
 	SkipShort(tb)
 	s := &Sentinel{MasterName: "relock-master", tb: tb}
-	// By default a master waits 5 s for more replicas before it sends its data.
-	master := Real(tb, "--repl-diskless-sync-delay", "0")
-	replica := Real(tb, "--repl-diskless-sync-delay", "0", "--replicaof", "127.0.0.1", portOf(master.Addr))
-	s.servers = []*Server{master, replica}
 	// The replica comes first: sentinels ask the master for its replicas when
 	// they begin, and then every 10 s only.
-	Eventually(tb, topologyTimeout, "the replica is online", func() bool {
-		mine, _ := replica.Do(tb, "INFO", "replication").ToString()
-		masters, _ := master.Do(tb, "INFO", "replication").ToString()
-		return strings.Contains(mine, "master_link_status:up") && strings.Contains(masters, "state=online")
-	})
+	master, replicas := NewReplicas(tb, 1)
+	s.servers = append([]*Server{master}, replicas...)
 	for range sentinels {
 		sentinel := s.startSentinel(tb, master.Addr)
 		s.sentinels = append(s.sentinels, sentinel)

@@ -1,0 +1,158 @@
+package rlock_test
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"relock/internal/test/faulttest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/locktrace"
+	"relock/rlock"
+)
+
+// An acquisition costs two scripts more and one WAIT.
+func TestReplicasCost(t *testing.T) {
+	t.Parallel()
+	master, _ := redistest.NewReplicas(t, 1)
+	ses, p := dialProxy(t, master, rlock.Config{Replicas: 1})
+	m := rlock.New(ses, redistest.Name(t))
+	ctx := within(t, time.Minute)
+	const pairs = 20
+	for range pairs {
+		_, h, err := m.Lock(ctx)
+		must(t, err)
+		must(t, h.Unlock())
+	}
+	if scripts, waits := p.Count("EVALSHA"), p.Count("WAIT"); scripts != 4*pairs || waits != pairs {
+		t.Errorf("%d pairs sent %d scripts and %d WAIT", pairs, scripts, waits)
+	}
+}
+
+// The connections that acknowledgements need come and go, and put no claim in doubt: that would
+// cost a renewal at once.
+func TestReplicasPutNothingInDoubt(t *testing.T) {
+	t.Parallel()
+	master, _ := redistest.NewReplicas(t, 1)
+	renewed := make(chan struct{}, 100)
+	ses, p := dialProxy(t, master, rlock.Config{Replicas: 1, Trace: &rlock.Trace{
+		Renewed: func(locktrace.Renewed) { renewed <- struct{}{} },
+	}})
+	name := redistest.Name(t)
+	ctx := within(t, time.Minute)
+	seen, release := p.HoldRequest(faulttest.Is("WAIT"))
+	first := topoLock(ctx, rlock.New(ses, name))
+	locktest.Get(t, seen, replPatience, "a WAIT")
+	_, h, err := rlock.New(ses, name+"-2").Lock(ctx) // over a connection more
+	must(t, err)
+	release()
+	first.granted(t, replPatience)
+	select {
+	case <-renewed:
+		t.Error("a claim was renewed, as one in doubt")
+	case <-time.After(300 * time.Millisecond):
+	}
+	must(t, errors.Join(first.hold.Unlock(), h.Unlock()))
+}
+
+// However many acquisitions wait for replicas, they do so over a bounded number of connections.
+func TestReplicasCostFewConnections(t *testing.T) {
+	t.Parallel()
+	master, replicas := redistest.NewReplicas(t, 1)
+	ses := topoDial(t, master.Option(), rlock.Config{Replicas: 1, ReplicaTimeout: replTimeout})
+	ctx, name := within(t, time.Minute), redistest.Name(t)
+	replicas[0].Pause()
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() {
+			if _, _, err := rlock.New(ses, name+strconv.Itoa(i)).TryLock(ctx); !errors.Is(err, rlock.ErrUnavailable) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	list, err := master.Do(t, "CLIENT", "LIST", "TYPE", "NORMAL").ToString()
+	must(t, err)
+	if n := strings.Count(list, "\n"); n > 40 {
+		t.Errorf("%d connections", n)
+	}
+	replFree(t, master, name)
+}
+
+// A hand-over in memory waits for no replica: its claim was acknowledged.
+func TestHandOverWaitsForNoReplica(t *testing.T) {
+	t.Parallel()
+	master, _ := redistest.NewReplicas(t, 1)
+	ses, p := dialProxy(t, master, rlock.Config{Replicas: 1})
+	m := rlock.New(ses, redistest.Name(t))
+	ctx := within(t, time.Minute)
+	const rounds, callers = 50, 4
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for range rounds {
+				_, h, err := m.Lock(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := h.Unlock(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if waits := p.Count("WAIT"); waits > rounds*callers/2 {
+		t.Errorf("%d acquisitions have sent %d WAIT", rounds*callers, waits)
+	}
+}
+
+// A session begins without the replicas that it is to wait for, and says so; a server that cannot
+// wait for any is an error that tells what to do.
+func TestReplicasAtStart(t *testing.T) {
+	t.Parallel()
+	old := redistest.Real(t, "--rename-command", "WAIT", "")
+	cannotWork(t, "a server without WAIT", old.Option(), rlock.Config{Replicas: 1}, "does not know WAIT")
+	s := redistest.Real(t)
+	must(t, s.Do(t, "ACL", "SETUSER", "somebody", "on", ">secret", "~*", "&*", "+@all", "-wait").Error())
+	opt := s.Option()
+	opt.Username, opt.Password = "somebody", "secret"
+	cannotWork(t, "no WAIT", opt, rlock.Config{Replicas: 1}, "+wait")
+
+	for what, s := range map[string]*redistest.Server{"redis": s, "miniredis": redistest.Mini(t)} {
+		var log journal
+		ses := topoDial(t, s.Option(), rlock.Config{Replicas: 1, ReplicaTimeout: replTimeout, Logger: log.logger()})
+		redistest.Eventually(t, replPatience, "the log", func() bool { return log.count("fewer replicas are connected") == 1 })
+		name := redistest.Name(t)
+		for kind, lock := range replLocks(ses, name) {
+			_, err := lock(within(t, time.Minute), rlock.Wait(0))
+			if !errors.Is(err, rlock.ErrUnavailable) || !replTells(err, "0 of 1 replicas") {
+				t.Errorf("%s on %s: %v", kind, what, err)
+			}
+		}
+		replFree(t, s, name)
+	}
+}
+
+// What the documented ACL allows is enough, with +wait.
+func TestReplicasWithTheDocumentedACL(t *testing.T) {
+	t.Parallel()
+	master, _ := redistest.NewReplicas(t, 1)
+	topoDo(t, master, append(redistest.DocumentedACL(t), "+wait")...)
+	opt := master.Option()
+	opt.Username, opt.Password = "locks", "secret"
+	ses := topoDial(t, opt, rlock.Config{Prefix: "app:", Replicas: 1})
+	for what, lock := range replLocks(ses, strconv.Itoa(1)) {
+		h, err := lock(within(t, time.Minute))
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		must(t, h.Unlock())
+	}
+}
