@@ -175,6 +175,7 @@ const (
 	OutcomeCancelled   Outcome = "cancelled"   // the context was cancelled
 	OutcomeUnavailable Outcome = "unavailable" // Redis did not answer, or could not serve
 	OutcomeClosed      Outcome = "closed"      // the session is closed or shuts down
+	OutcomeDeadlock    Outcome = "deadlock"    // rlock.ErrDeadlock
 	OutcomeFailed      Outcome = "failed"      // any other error
 )
 

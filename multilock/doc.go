@@ -34,7 +34,8 @@
 //
 // Nesting: locks that the context holds already are outside of the order. A caller that holds
 // b and takes a and b together waits for a as long as it takes. If another caller holds a and
-// waits for b, only a [rlock.Wait] ends it.
+// waits for b, the later one of the two ends with [rlock.ErrDeadlock]. What one Lock of this
+// package has taken itself makes it no part of a deadlock, since it gives way.
 //
 // Independence of failures: a lock that cannot be reached keeps all of them from being taken.
 // For a majority of independent Redises this is the wrong tool.

@@ -100,6 +100,7 @@ const patience = time.Second
 // A try is one call of Lock.
 type try struct {
 	locks    []lock
+	outer    context.Context // that Lock was given
 	opts     []rlock.LockOption
 	lease    time.Duration // fixed lease; 0: none
 	deadline time.Time     // of Wait; zero: none
@@ -124,7 +125,7 @@ func (m *Mutex) lock(ctx context.Context, opts []rlock.LockOption) (context.Cont
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &try{locks: locks, opts: opts, lease: lease}
+	t := &try{locks: locks, outer: ctx, opts: opts, lease: lease}
 	if bounded {
 		t.deadline = began.Add(wait)
 	}
@@ -180,7 +181,8 @@ func (t *try) round(ctx context.Context, bound time.Duration) (section context.C
 
 // take takes the next lock.
 func (t *try) take(section context.Context, h *Hold, bound time.Duration) (context.Context, error) {
-	i, opts := len(h.holds), t.opts
+	i := len(h.holds)
+	opts := append(t.opts[:len(t.opts):len(t.opts)], engine.Keeps(t.outer))
 	if d, bounded := t.wait(i > 0, bound); bounded {
 		opts = append(opts[:len(opts):len(opts)], rlock.Wait(d))
 	}
@@ -194,7 +196,7 @@ func (t *try) take(section context.Context, h *Hold, bound time.Duration) (conte
 // passes reports whether a round may succeed where one has failed with err: the wait for a lock
 // was over, or a lock was lost meanwhile, which has ended its section.
 func passes(section context.Context, err error) bool {
-	return !errors.Is(err, rlock.ErrClosed) && (errors.Is(err, rlock.ErrNotAcquired) || section.Err() != nil)
+	return !errors.Is(err, rlock.ErrClosed) && !errors.Is(err, rlock.ErrDeadlock) && (errors.Is(err, rlock.ErrNotAcquired) || section.Err() != nil)
 }
 
 // wait returns for how long to wait for one lock, if that has a bound.

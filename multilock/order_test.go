@@ -154,6 +154,68 @@ func TestGivesWay(t *testing.T) {
 	})
 }
 
+// So it is within one session: what would be a deadlock there is none, since the multi-lock gives
+// way.
+func TestGivesWayWithinASession(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		trace, waiting := locktest.Waiting()
+		cfg := slow()
+		cfg.Trace = trace
+		ses := dial(t, s, cfg)
+		byHand, b, err := rlock.New(ses, "b").Lock(ctx)
+		must(t, err)
+		multi := start(ctx, multilock.New(rlock.New(ses, "a"), rlock.New(ses, "b")))
+		locktest.Get(t, waiting, 10*time.Second, "the multi-lock to hold a and wait for b")
+		_, a, err := rlock.New(ses, "a").Lock(byHand)
+		must(t, err)
+		must(t, a.Unlock())
+		must(t, b.Unlock())
+		got := locktest.Get(t, multi, 30*time.Second, "the multi-lock's turn")
+		must(t, got.err)
+		must(t, got.h.Unlock())
+		must(t, ses.Close())
+	})
+}
+
+// A multi-lock inside of another section cannot give that up: what leads through it is a deadlock,
+// and has one victim. (TestGivesWay has none.)
+func TestDeadlockOutside(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		ses, other := dial(t, s, slow()), dial(t, s, slow())
+		inX, x, err := rlock.New(ses, "x").Lock(ctx)
+		must(t, err)
+		inB, b, err := rlock.New(other, "b").Lock(ctx)
+		must(t, err)
+		multi := start(inX, multilock.New(rlock.New(ses, "a"), rlock.New(ses, "b")))
+		single := make(chan error, 1)
+		go func() {
+			_, h, err := rlock.New(other, "x").Lock(inB)
+			if err == nil {
+				err = h.Unlock()
+			}
+			single <- err
+		}()
+		select {
+		case got := <-multi:
+			is(t, "the multi-lock", got.err, rlock.ErrDeadlock)
+			must(t, x.Unlock())
+			must(t, locktest.Get(t, single, 10*time.Second, "the other's lock"))
+			must(t, b.Unlock())
+		case err := <-single:
+			is(t, "the other's lock", err, rlock.ErrDeadlock)
+			must(t, b.Unlock())
+			got := locktest.Get(t, multi, 10*time.Second, "the multi-lock")
+			must(t, got.err)
+			must(t, got.h.Unlock())
+			must(t, x.Unlock())
+		case <-time.After(10 * time.Second):
+			t.Fatal("no victim")
+		}
+	})
+}
+
 // A lock that is lost while the caller waits for another one is taken again.
 func TestLostWhileWaiting(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {

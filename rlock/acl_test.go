@@ -75,6 +75,10 @@ func TestDocumentedACLIsEnough(t *testing.T) {
 		})
 	}
 	handed.Wait()
+	r := newRing(t, ctx, party{rlock.New(a, "y"), rwlock.New(a, "z")}, party{rwlock.New(b, "z"), rlock.New(b, "y")})
+	r.wait(0)
+	r.wait(1)
+	r.resolve(10 * time.Second)
 	runVariants(t, ctx, a, b)
 	denied, err := s.Do(t, "ACL", "LOG").ToArray()
 	must(t, err)

@@ -14,6 +14,11 @@ var (
 	// client's error too, and [ErrNotAcquired] if it ended a wait. A service answers 503 to it,
 	// and 409 to ErrNotAcquired alone.
 	ErrUnavailable = engine.ErrUnavailable
+	// ErrDeadlock: the Lock has waited inside of a section, and would have done so for ever: the
+	// holder of its lock waits for a lock that this caller holds, perhaps by way of others. The
+	// text names the cycle. Exactly one Lock of the cycle ends with it, the youngest; unlock what
+	// the section holds, so that the others go on. It matches [ErrNotAcquired] too.
+	ErrDeadlock = engine.ErrDeadlock
 	// ErrNotHeld: the hold was unlocked before, or is nil. Nothing was changed.
 	ErrNotHeld = engine.ErrNotHeld
 	// ErrLost: the hold ended without being unlocked. Its lease ran out, or the key was

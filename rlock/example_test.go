@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"relock/relocktest"
@@ -162,6 +163,32 @@ func ExampleWithoutOwner() {
 	// Output:
 	// with the owner: <nil>
 	// without it: true
+}
+
+// Two goroutines take two locks in opposite orders. One of them is told, and unlocks what it
+// holds: so the other goes on.
+func ExampleErrDeadlock() {
+	session, _, done := relocktest.Open()
+	defer done()
+	a, b := rlock.New(session, "a"), rlock.New(session, "b")
+
+	var both sync.WaitGroup
+	both.Add(2)
+	work := func(outer, inner *rlock.Mutex) error {
+		return outer.Do(context.Background(), func(ctx context.Context) error {
+			both.Done()
+			both.Wait() // each holds one lock
+			return inner.Do(ctx, func(context.Context) error { return nil })
+		})
+	}
+	results := make(chan error)
+	go func() { results <- work(a, b) }()
+	go func() { results <- work(b, a) }()
+	fmt.Println("deadlock:", errors.Is(<-results, rlock.ErrDeadlock))
+	fmt.Println("the other:", <-results)
+	// Output:
+	// deadlock: true
+	// the other: <nil>
 }
 
 // Abandon leaves the lock standing until its lease is over: a job that runs once a minute,

@@ -17,6 +17,9 @@ func (s *Session) Books() (held, asking, locks, scheduled, active int) {
 	return n.Held, n.Asking, n.Locks + n.Waiters, n.Scheduled, n.Cleaning
 }
 
+// Suspects returns how many callers wait inside of sections.
+func (s *Session) Suspects() int { return (*engine.Session)(s).Suspects() }
+
 // WaitersOf returns how many goroutines stand in the session's queue for name.
 func (s *Session) WaitersOf(name string) int {
 	return (*engine.Session)(s).WaitersOf(family, name)

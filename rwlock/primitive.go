@@ -3,6 +3,7 @@ package rwlock
 import (
 	"embed"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -138,7 +139,10 @@ func (n *names) RenewScript() *script.Script { return renewScript }
 // readSide is the primitive of readers.
 type readSide struct{ *names }
 
-var _ engine.Leased = (*readSide)(nil)
+var _ interface {
+	engine.Leased
+	engine.Blocker
+} = (*readSide)(nil)
 
 // Kind is that of readers.
 func (*readSide) Kind() *engine.Kind { return &readKind }
@@ -159,6 +163,16 @@ func (r *readSide) Acquire(op *engine.Op) script.Command {
 		Args: []string{op.Owner, script.Millis(op.Lease), script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), id,
 			script.Millis(op.Lease + time.Millisecond)},
 	}
+}
+
+// Blockers is the writer. A reader that waits behind a writer who waits too has none.
+func (r *readSide) Blockers(fields map[string]string) (owners []string) {
+	for field := range fields {
+		if owner, ok := strings.CutSuffix(field, ":write"); ok {
+			owners = append(owners, owner)
+		}
+	}
+	return owners
 }
 
 // Release is release_read.lua. The timeout keys are all that this session may have set:
@@ -191,6 +205,7 @@ type writeSide struct{ *names }
 
 var _ interface {
 	engine.Leased
+	engine.Blocker
 	engine.Refuser
 } = (*writeSide)(nil)
 
@@ -218,6 +233,16 @@ func (*writeSide) Never(code int64) error {
 		return fmt.Errorf("%w: refused with code %d", script.ErrShape, code)
 	}
 	return fmt.Errorf("%w: unlock it first, or take the write side first and then the read side", ErrUpgrade)
+}
+
+// Blockers are the readers and the writer.
+func (w *writeSide) Blockers(fields map[string]string) (owners []string) {
+	for field := range fields {
+		if field != "mode" {
+			owners = append(owners, strings.TrimSuffix(field, ":write"))
+		}
+	}
+	return owners
 }
 
 // Release is release_write.lua.

@@ -55,7 +55,8 @@ type acquisition struct {
 	hopeless error // why its wait is
 	arrived  int   // its number among those who have queued
 
-	traced traced // for the hooks
+	suspect *suspect // if it waits inside of open sections
+	traced  traced   // for the hooks
 }
 
 // A request is what the caller wants.
@@ -131,6 +132,9 @@ func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 	default:
 		hold, section, err = h.acquire(a, sections)
 		a.leaveOutage()
+		if a.suspect != nil {
+			a.unblocked()
+		}
 	}
 	if t != nil {
 		t.acquireEnd(a, s, hold, err)
@@ -209,6 +213,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		x, err := a.outermost()
 		switch {
 		case err == errAgain:
+			a.unblocked()
 			a.given.Store(nil)
 			a.tries = tries{stuck: a.tries.stuck}
 			a.traced.grant = locktrace.GrantRedis

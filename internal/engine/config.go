@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -90,7 +91,10 @@ type lockOptions struct {
 	hasWait bool
 	lease   time.Duration // fixed lease; 0: the watchdog renews
 	retry   Backoff       // of a TryLock; nil: it asks once
-	err     error
+
+	keeps context.Context // see Keeps
+
+	err error
 }
 
 // Wait bounds the waiting of one Lock.

@@ -21,6 +21,7 @@ var (
 	ErrConfig      = errors.New("rlock: bad config")
 	ErrArgument    = errors.New("rlock: bad argument")
 	ErrUnavailable = errors.New("rlock: Redis is unavailable")
+	ErrDeadlock    = errors.New("rlock: deadlock")
 )
 
 // unavailable marks the client's error of an attempt with [ErrUnavailable], if Redis did not

@@ -185,6 +185,7 @@ func (a *acquisition) stand() error {
 				t.waiting(a)
 			}
 			outside := !l.s.inSection(a.ctx)
+			a.mayBlock()
 			l.mu.Lock()
 			a.outside = outside
 			hopeless := outside && l.s.life.draining.Load()

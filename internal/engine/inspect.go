@@ -101,6 +101,14 @@ func (h *Hold) Awaited() bool {
 	return c.more != nil && c.more.free != nil
 }
 
+// Suspects returns how many callers wait of whom the session knows that a deadlock may concern
+// them.
+func (s *Session) Suspects() int {
+	s.deadlocks.mu.Lock()
+	defer s.deadlocks.mu.Unlock()
+	return len(s.deadlocks.waits)
+}
+
 // RequestsUnderWay returns how many requests have begun and not ended, for tests.
 func (s *Session) RequestsUnderWay() int {
 	r := &s.requests

@@ -120,6 +120,13 @@ type Leased interface {
 	RenewArgs(op *Op) (keys, args []string)
 }
 
+// Blocker is a Primitive whose lock is a hash of owners, all of whom must leave before a caller
+// whom it keeps out can enter. Waits for others are no part of a deadlock that is found.
+type Blocker interface {
+	// Blockers returns the owners that keep out a caller who waits, by the fields of the lock.
+	Blockers(fields map[string]string) []string
+}
+
 // Refuser is a Primitive whose acquire script may refuse for good.
 type Refuser interface {
 	// Never returns the error for a reply of {-2, code, 0, 0}.

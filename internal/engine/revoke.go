@@ -27,6 +27,10 @@ func (s *Session) told(m pubsub.Message) {
 	if m.Payload == anyoneHere || s.granted(m.Payload) {
 		return
 	}
+	if isDeadlockMessage(m.Payload) {
+		s.heardOfDeadlock(m.Payload)
+		return
+	}
 	owner, key, ok := parseRevocation(m.Payload)
 	if !ok {
 		s.notify(func() {

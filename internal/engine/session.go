@@ -27,17 +27,18 @@ type Session struct {
 	owners atomic.Uint64 // the number of the owner that was made last
 
 	deployment
-	registry registry
-	schedule schedule
-	cleanup  cleanup
-	outage   outage
-	fair     fairQueue
-	record   record
-	notes    notifier
-	waiters  atomic.Int64 // callers that Trace was told wait
-	requests requests
-	spare    sync.Pool // of acquisitions, of this session: see New
-	life     life
+	registry  registry
+	schedule  schedule
+	cleanup   cleanup
+	outage    outage
+	fair      fairQueue
+	record    record
+	notes     notifier
+	deadlocks deadlockWatch
+	waiters   atomic.Int64 // callers that Trace was told wait
+	requests  requests
+	spare     sync.Pool // of acquisitions, of this session: see New
+	life      life
 }
 
 // A deployment is the Redis that a session is tied to, and the ways to it.
@@ -117,6 +118,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 	} else {
 		s.owners.Store(idgen.RandomBase()) // an earlier process's holds may still stand
 	}
+	s.watchDeadlocks()
 	s.life.ownsClient = opt.OwnsClient
 	s.life.closing, s.life.close = context.WithCancel(context.Background())
 	s.life.ctx, s.life.stop = context.WithCancel(context.Background())

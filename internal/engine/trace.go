@@ -90,6 +90,8 @@ func outcomeOf(err error, try bool) locktrace.Outcome {
 		return locktrace.OutcomeAcquired
 	case errors.Is(err, ErrClosed):
 		return locktrace.OutcomeClosed
+	case errors.Is(err, ErrDeadlock):
+		return locktrace.OutcomeDeadlock
 	case errors.Is(err, ErrUnavailable):
 		return locktrace.OutcomeUnavailable
 	case errors.Is(err, context.Canceled):

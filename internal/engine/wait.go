@@ -41,6 +41,7 @@ func (a *acquisition) loop() (grant, error) {
 				t.waiting(a)
 			}
 			outside := !l.s.inSection(a.ctx)
+			a.mayBlock()
 			l.mu.Lock()
 			if a.outside = outside; outside && l.s.life.draining.Load() {
 				return grant{}, ErrClosed

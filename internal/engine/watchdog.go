@@ -36,7 +36,10 @@ func (s *Session) watch() {
 			s.record.due.Store(int64(never))
 			s.life.background.Go(s.keepRecord)
 		}
-		next = min(next, time.Duration(s.record.due.Load()))
+		if s.deadlocks.next() <= now {
+			s.seekDue(now)
+		}
+		next = min(next, time.Duration(s.record.due.Load()), s.deadlocks.next())
 		timer.Reset(s.schedule.arm(now, next) - s.now())
 		select {
 		case <-timer.C:

@@ -3,6 +3,8 @@
 package mutex
 
 import (
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -35,7 +37,10 @@ type Primitive struct {
 	channel atomic.Pointer[string]
 }
 
-var _ engine.Leased = (*Primitive)(nil)
+var _ interface {
+	engine.Leased
+	engine.Blocker
+} = (*Primitive)(nil)
 
 // Fencing says which fencing tokens a lock has.
 type Fencing struct {
@@ -154,6 +159,11 @@ func (p *Primitive) RenewArgs(op *engine.Op) (keys, args []string) {
 		keys, args = p.withToken(keys), append(args, script.Millis(p.Ends))
 	}
 	return keys, args
+}
+
+// Blockers are the fields of the lock.
+func (p *Primitive) Blockers(fields map[string]string) []string {
+	return slices.Collect(maps.Keys(fields))
 }
 
 // State is state.lua.

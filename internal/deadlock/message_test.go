@@ -1,0 +1,104 @@
+package deadlock
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func step(id, key string, holder Claim) Step {
+	holder.Key = key
+	return Step{Wait{ID: id, Session: "s" + id, Key: key, Label: "host:" + id}, holder}
+}
+
+// What is encoded is parsed to the same, whatever bytes the names have.
+func TestMessagesKeepTheirBytes(t *testing.T) {
+	steps := Cycle{step("1", "a\x00\xff:3:{", Claim{"x:y", math.MaxUint64, ""}), step("2", "", Claim{"", 0, ""})}
+	for _, m := range []Message{
+		{kind: seek, nonce: math.MaxUint64, steps: steps},
+		{kind: hint, steps: steps[:1]},
+		{kind: confirm, nonce: 1, at: 2, steps: steps},
+	} {
+		text, ok := m.Encode()
+		if !ok {
+			t.Fatal("too long")
+		}
+		if got, err := Parse(text); err != nil || !reflect.DeepEqual(got, m) {
+			t.Errorf("%q: %+v, %v; want %+v", text, got, err, m)
+		}
+	}
+	long := Message{kind: seek, steps: Cycle{step("1", strings.Repeat("x", maxMessage), Claim{})}}
+	if text, ok := long.Encode(); ok {
+		t.Error("a message that is too long is sent")
+	} else if _, err := Parse(text); err == nil {
+		t.Error("a message that is too long is taken")
+	}
+}
+
+func TestBadMessages(t *testing.T) {
+	good := Message{kind: confirm, nonce: 7, at: 1, steps: Cycle{step("1", "a", Claim{"s", 1, ""})}}
+	text, _ := good.Encode()
+	for cut := range len(text) {
+		if m, err := Parse(text[:cut]); err == nil {
+			t.Errorf("%q is taken for %+v", text[:cut], m)
+		}
+	}
+	for _, m := range []Message{
+		{kind: confirm, at: 0, steps: good.steps}, {kind: confirm, at: 2, steps: good.steps}, {kind: 'x', steps: good.steps},
+		{kind: seek, at: 1, steps: good.steps}, {kind: seek}, {kind: seek, steps: make(Cycle, maxSteps+1)}, {kind: hint, steps: make(Cycle, 2)},
+	} {
+		if text, _ := m.Encode(); text != "" {
+			if _, err := Parse(text); err == nil {
+				t.Errorf("%q is taken", text)
+			}
+		}
+	}
+	for _, bad := range []string{"", "grant:1", Prefix, Prefix + "1:s", Prefix + "-1:s", Prefix + "1:s1:x1:0", Prefix + "99999999999999999999:s"} {
+		if m, err := Parse(bad); err == nil {
+			t.Errorf("%q is taken for %+v", bad, m)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	m := Message{kind: confirm, nonce: 7, at: 1, steps: Cycle{step("1", "a", Claim{"s", 1, ""})}}
+	text, _ := m.Encode()
+	f.Add(text)
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := Parse(text)
+		if err != nil {
+			return
+		}
+		again, ok := m.Encode()
+		if !ok {
+			return
+		}
+		if same, err := Parse(again); err != nil || !reflect.DeepEqual(same, m) {
+			t.Errorf("%q: %+v, %v", again, same, err)
+		}
+	})
+}
+
+func TestParseClaim(t *testing.T) {
+	for owner, want := range map[string]Claim{
+		"s:1": {"s", 1, "k"}, "a:b:18446744073709551615": {"a:b", math.MaxUint64, "k"},
+		"": {}, "s": {}, "s:": {}, ":1": {}, "s:0": {}, "s:x": {}, "s:-1": {}, "s:1:write": {},
+	} {
+		c, ok := ParseClaim(owner, "k")
+		if ok != (want != Claim{}) || ok && (c != want || c.Owner() != owner) {
+			t.Errorf("%q: %+v, %v", owner, c, ok)
+		}
+	}
+}
+
+func TestCycleText(t *testing.T) {
+	c := Cycle{step("1", "a", Claim{"s2", 5, ""}), step("2", "b\n", Claim{"s1", 7, ""})}
+	if got, want := c.String(), `"a" (held by "s2:5", "host:2") waits for "b\n" (held by "s1:7", "host:1") waits for "a"`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	long := Cycle{step("1", strings.Repeat("x", 1000), Claim{"s", 1, ""})}
+	if got := long.String(); len(got) > 400 {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+}
