@@ -131,7 +131,9 @@ func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 		err = ErrClosed
 	default:
 		hold, section, err = h.acquire(a, sections)
-		a.leaveOutage()
+		if a.tries.stuck {
+			a.leaveOutage()
+		}
 		if a.suspect != nil {
 			a.unblocked()
 		}
@@ -170,7 +172,9 @@ func (h *Handle) request(ctx context.Context, p Primitive, n int, wait bool, opt
 	case r.opts.lease > 0:
 		r.lease = r.opts.lease
 	}
-	r.expose(s.cfg.RedissonWatchdog)
+	if r.trusted = r.lease; r.named != "" || k.Shares {
+		r.expose(s.cfg.RedissonWatchdog)
+	}
 	r.wait = wait && !(r.opts.hasWait && r.opts.wait == 0) && r.opts.retry == nil
 	r.foreign, r.start = foreign(ctx), s.now()
 	switch {

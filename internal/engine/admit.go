@@ -75,11 +75,14 @@ func (a *acquisition) leave(won *grant) {
 	l := a.lock
 	wasFront := l.queue.Front() == a
 	l.dequeue(a)
-	defer l.unpark()
 	next := l.queue.Front()
 	if next == nil {
+		if l.lobby != nil {
+			l.unpark()
+		}
 		return
 	}
+	defer l.unpark()
 	if wasFront {
 		wakeUp(next.wake) // it has to look after the messages and the clock from now on
 	}

@@ -147,7 +147,9 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 		x.first.fix(began, a.opts.lease)
 	}
 	x.add(&x.first)
-	x.trace(&x.first, a)
+	if a.lock.s.trace != nil {
+		x.trace(&x.first, a)
+	}
 	return x
 }
 

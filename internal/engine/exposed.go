@@ -25,13 +25,9 @@ func (c *claim) uncut(lease time.Duration) time.Duration {
 	return lease
 }
 
-// expose sets the leases that the caller asks for: what is renewed asks for no more than it can
-// trust; a fixed lease stands in Redis as it was given.
+// expose sets the leases that the caller of an exposed claim asks for: what is renewed asks for no
+// more than it can trust; a fixed lease stands in Redis as it was given.
 func (r *request) expose(watchdog time.Duration) {
-	r.trusted = r.lease
-	if r.named == "" && !r.prim.Kind().Shares {
-		return
-	}
 	r.trusted = min(r.lease, watchdog)
 	if r.opts.lease == 0 {
 		r.lease = r.trusted

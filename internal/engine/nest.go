@@ -77,7 +77,9 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 		return nil, nil, err
 	}
 	a.traced.nested, a.traced.holds = true, int(x.live[0]+x.live[1])
-	x.trace(h, a)
+	if a.lock.s.trace != nil {
+		x.trace(h, a)
+	}
 	l.unlock()
 	return h, h.ownContext(x.nestedContext(a.ctx)), nil
 }

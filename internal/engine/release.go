@@ -17,9 +17,14 @@ func (h *Hold) Unlock() error {
 	if h == nil || h.section == nil {
 		return fmt.Errorf("unlock: %w", ErrNotHeld)
 	}
-	d, now := h.traced()
-	err := h.unlock(d)
-	d.left(locktrace.HoldReleased, now, err)
+	var err error
+	if h.section.claim.lock.s.trace == nil {
+		err = h.unlock(nil)
+	} else {
+		d, now := h.traced()
+		err = h.unlock(d)
+		d.left(locktrace.HoldReleased, now, err)
+	}
 	if err != nil {
 		return opError("unlock", h.section.claim.prim, err)
 	}
@@ -109,7 +114,10 @@ func (c *claim) release(now time.Duration, d *holdTrace) error {
 	cmds := c.releases(buf[:0])
 	ctx := s.releaseContext(now)
 	l.unlock()
-	tell := d.releaseStart()
+	var tell func(err error, gone bool)
+	if d != nil {
+		tell = d.releaseStart()
+	}
 
 	var errs error
 	var unsent []releaseCommand
@@ -126,7 +134,9 @@ func (c *claim) release(now time.Duration, d *holdTrace) error {
 		}
 	}
 
-	tell(errs, gone)
+	if tell != nil {
+		tell(errs, gone)
+	}
 	l.mu.Lock()
 	// A message is on its way, if the lock is listened to; a nudge would cost one attempt more.
 	told := l.holder != c && listening

@@ -23,12 +23,10 @@ type holdTrace struct {
 	why   locktrace.HoldReason // "" while the hold stands
 }
 
-// trace has the hooks follow a hold of the section. The lock's mutex must be held.
+// trace has the hooks, of which there are some, follow a hold of the section. The lock's mutex
+// must be held.
 func (x *section) trace(h *Hold, a *acquisition) {
 	s := x.claim.lock.s
-	if s.trace == nil {
-		return
-	}
 	m := x.extra()
 	if m.traces == nil {
 		m.traces = map[*Hold]*holdTrace{}
