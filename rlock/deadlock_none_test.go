@@ -14,7 +14,7 @@ import (
 	"relock/semaphore"
 )
 
-// noVictim checks how many seconds' wait has ended: it was over, and no deadlock.
+// noVictim checks that a wait has ended because it was over, not because of a deadlock.
 func noVictim(t *testing.T, got ended) {
 	t.Helper()
 	locktest.Is(t, "a wait", got.err, rlock.ErrNotAcquired)
@@ -156,7 +156,7 @@ func (p permits) Lock(ctx context.Context, opts ...rlock.LockOption) (context.Co
 	return section, (*rlock.Hold)(h), err
 }
 
-// is deadlock messages of one kind: s for seek, h for hint, c for confirm.
+// deadlockMessage matches the messages of one kind: s for seek, h for hint, c for confirm.
 func deadlockMessage(kind string) func(cmd []string) bool {
 	return func(cmd []string) bool {
 		return cmd[0] == "PUBLISH" && strings.HasPrefix(cmd[2], "deadlock:1:"+kind)
