@@ -70,7 +70,7 @@ func TestSlowServer(t *testing.T) {
 	sessions := dial(t, all[1:], slow())
 	through, p := locktest.DialProxy(t, all[0], slow())
 	m := quorum.New(append(sessions, through), "x")
-	free(t, ctx, m)
+	warm(t, ctx, m, all)
 	owners := func() int { return len(all[0].Keys(t)) - 1 }
 
 	acquires := locktest.Runs(quorum.AcquireSource)

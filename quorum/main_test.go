@@ -108,6 +108,18 @@ func free(t *testing.T, ctx context.Context, m *quorum.Mutex) {
 	must(t, h.Unlock())
 }
 
+// warm has a lock taken and released by all servers. It has all votes before it ends: one that it
+// gives up would be given back while the next Lock asks.
+func warm(t *testing.T, ctx context.Context, m *quorum.Mutex, all []*redistest.Server) {
+	t.Helper()
+	_, h := lock(t, ctx, m)
+	votes(t, h, len(all))
+	must(t, h.Unlock())
+	for _, s := range all {
+		redistest.Eventually(t, 10*time.Second, "the votes to be given back", func() bool { return len(s.Keys(t)) == 1 })
+	}
+}
+
 // taken checks that another owner holds a lock.
 func taken(t *testing.T, ctx context.Context, m *quorum.Mutex) {
 	t.Helper()

@@ -263,7 +263,7 @@ func TestCost(t *testing.T) {
 	all := cluster(t, 3, real)
 	ctx := within(t, 20*time.Second)
 	m := quorum.New(dial(t, all, slow()), "x")
-	free(t, ctx, m)
+	warm(t, ctx, m, all)
 	for _, s := range all {
 		s.ResetStats(t)
 	}
