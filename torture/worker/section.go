@@ -39,7 +39,7 @@ func (g *goroutine) work() {
 		if g.Locks[i].Kind == Counter {
 			g.count(i)
 		} else {
-			g.section(i)
+			g.section(g.running, i)
 		}
 		g.sleep(g.upTo(20 * time.Millisecond))
 	}
@@ -58,11 +58,12 @@ func (g *goroutine) sleep(d time.Duration) {
 	}
 }
 
-// section takes a lock, stays inside for a while, and leaves.
-func (g *goroutine) section(i int) {
+// section takes a lock, stays inside for a while, and leaves. At times it takes another one inside,
+// on the section's context, so that sections lie in sections.
+func (g *goroutine) section(parent context.Context, i int) {
 	spec := &g.Locks[i]
 	a, flags := g.attempt(spec)
-	ctx, done, owner := g.context(spec, flags)
+	ctx, done, owner := g.context(parent, spec, flags)
 	defer done()
 	rec := g.log.Begin(oracle.Section, 0, i, owner, int64(a.n), flags)
 	l := g.locker(spec)
@@ -73,11 +74,14 @@ func (g *goroutine) section(i int) {
 		return
 	}
 	rec.Token(h.token)
-	x := &section{g: g, lock: i, locker: l, a: a, rec: rec, ctx: ctx, holds: []held{h}}
+	x := &section{g: g, parent: parent, lock: i, locker: l, a: a, rec: rec, ctx: ctx, holds: []held{h}}
 	rec.Settle(oracle.Held)
 	rec.Inside(x.alive, x.left)
 	if flags&oracle.Fixed == 0 && spec.Kind != Semaphore && g.chance(20) {
 		x.nest()
+	}
+	if owner == 0 && !spec.Long && !g.calm.Load() && g.chance(15) {
+		x.another()
 	}
 	x.stay(g.stay(spec), flags&oracle.Fixed != 0 && g.chance(30))
 	x.leave(flags)
@@ -114,8 +118,8 @@ func (g *goroutine) attempt(spec *Lock) (a attempt, flags uint8) {
 
 // context chooses the context of a call: at times with a named owner, at times one that ends
 // while the command is on its way.
-func (g *goroutine) context(spec *Lock, flags uint8) (ctx context.Context, done func(), owner int) {
-	ctx, done = g.running, func() {}
+func (g *goroutine) context(parent context.Context, spec *Lock, flags uint8) (ctx context.Context, done func(), owner int) {
+	ctx, done = parent, func() {}
 	if spec.Long {
 		return ctx, done, 0
 	}
@@ -153,6 +157,7 @@ func (g *goroutine) stay(spec *Lock) time.Duration {
 // that ended a wait is not kept: a wait of a millisecond may end before any answer.
 func (g *goroutine) refusal(lock int, rec *oracle.Record, err error) oracle.Outcome {
 	switch {
+	case errors.Is(err, rlock.ErrDeadlock): // locks are taken in one order, see another
 	case errors.Is(err, rlock.ErrNotAcquired):
 		return oracle.Refused
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -172,6 +177,7 @@ func (g *goroutine) refusal(lock int, rec *oracle.Record, err error) oracle.Outc
 // section is one critical section of this goroutine.
 type section struct {
 	g      *goroutine
+	parent context.Context
 	lock   int
 	locker locker
 	a      attempt
@@ -198,6 +204,19 @@ func (x *section) nest() {
 		x.inside()
 	}
 	x.g.rnd.Shuffle(len(x.holds), func(i, j int) { x.holds[i], x.holds[j] = x.holds[j], x.holds[i] })
+}
+
+// another takes a lock with a higher number inside of the section. Since all callers keep to that
+// order, no cycle of waits comes about.
+func (x *section) another() {
+	g := x.g
+	for _, i := range g.rnd.Perm(len(g.mine)) {
+		if i = g.mine[i]; i > x.lock && g.Locks[i].Kind != Counter {
+			g.section(x.ctx, i)
+			x.inside()
+			return
+		}
+	}
 }
 
 // stay looks at the section until d is over or its context ends.
@@ -240,6 +259,8 @@ func (x *section) leave(flags uint8) {
 func (x *section) outcome(cause, err error, flags uint8) oracle.Outcome {
 	lost := errors.Is(cause, rlock.ErrLost)
 	switch {
+	case cause != nil && x.parent.Err() != nil && (err == nil || errors.Is(err, rlock.ErrLost)):
+		return oracle.Expired // the context that was given has ended
 	case lost && err == nil:
 		x.g.odd(x.lock, "Unlock of a lost section says nil")
 		return oracle.Lost
