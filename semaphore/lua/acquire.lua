@@ -28,7 +28,7 @@ local expiry, added = now + 1 + ARGV[1], 0
 
 -- Mostly enough are free, none has expired, and the semaphore has no end. What Redis does not take
 -- for an integer it refuses to count down.
-if free >= n and free < 1e15 and not lowest.err and (not first or first > now) and ARGV[5] == '0'
+if free >= n and value >= '1' and free < 1e15 and not lowest.err and (not first or first > now) and ARGV[5] == '0'
     and redis.call('PTTL', KEYS[1]) == -1 and (not first or redis.call('PTTL', KEYS[2]) == -1) then
   free = redis.pcall('DECRBY', KEYS[1], n == 1 and '1' or n)
   if type(free) == 'number' then
