@@ -46,7 +46,13 @@ type acquisition struct {
 	// given is the section that was handed to it in memory.
 	given atomic.Pointer[section]
 
-	// What a waiter has, guarded by the lock's mutex.
+	waiter
+	suspect *suspect // if it waits inside of open sections
+	traced  traced   // for the hooks
+}
+
+// A waiter is what an acquisition has while it waits. It is guarded by the lock's mutex.
+type waiter struct {
 	node     queue.Node[acquisition]
 	wake     chan struct{} // capacity 1
 	queued   bool
@@ -54,9 +60,6 @@ type acquisition struct {
 	behind   bool  // a TryLock of a named owner behind waiters in Redis's queue: see Place
 	hopeless error // why its wait is
 	arrived  int   // its number among those who have queued
-
-	suspect *suspect // if it waits inside of open sections
-	traced  traced   // for the hooks
 }
 
 // A request is what the caller wants.
@@ -145,7 +148,7 @@ func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 	case <-a.wake:
 	default:
 	}
-	*a = acquisition{wake: a.wake}
+	*a = acquisition{waiter: waiter{wake: a.wake}}
 	s.spare.Put(a) // no other goroutine knows of it any more
 	return hold, section, err
 }

@@ -13,8 +13,8 @@ import (
 // returns it. The lock's mutex must be held.
 func (c *claim) prepareExtend(side int, d time.Duration, away bool) Op {
 	m := c.account()
-	op := Op{Owner: c.ownerID(), N: int(c.n), ID: idgen.Request(), Held: c.told(side), Lease: d,
-		Private: c.num != 0, Away: away, Void: slices.Clone(m.late)}
+	op := Op{Owner: c.ownerID(), N: int(c.n), ID: idgen.Request(), Lease: d, Private: c.num != 0,
+		Known: Known{Held: c.told(side)}, Move: Move{Away: away, Void: slices.Clone(m.late)}}
 	if !op.Private {
 		op.IDs = slices.Clone(m.ids[side])
 	}

@@ -176,7 +176,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 func (a *acquisition) prepareNested(c *claim) (id string) {
 	m, side := c.account(), a.prim.Kind().Side
 	a.op = Op{Owner: c.ownerID(), N: a.n, ID: idgen.Request(), Lease: a.lease, ByIDs: true,
-		Held: c.told(side), Other: c.told(1 - side), All: c.num != 0}
+		Known: Known{Held: c.told(side), Other: c.told(1 - side)}, All: c.num != 0}
 	if a.prim.Kind().Fenced && c.sections != nil && c.sections.token == 0 {
 		a.op.Tokens, m.reserved = 1, 1
 	}

@@ -186,13 +186,7 @@ type Op struct {
 	N     int    // permits
 	ID    string // acquire: of the hold; "" for the first hold of a private owner, unless ByID. Extend: of the command
 
-	// Holds of the owner by this session's knowledge. Acquire: those that Redis must know
-	// already. Release: those that stay. Extend, renew: those there are. Other: the same of
-	// the other side.
-	Held, Other int
-	// The ids of those holds, of a named owner: all of them. Release: only with Keep, and
-	// not with All. Extend: IDs only, and those of named owners only.
-	IDs, OtherIDs []string
+	Known
 
 	// Private: the owner was made for this claim, so that whatever Redis counts under it is
 	// the claim's.
@@ -207,11 +201,7 @@ type Op struct {
 	// on one of its nodes, beside what ByIDs says of an extension.
 	Alone bool
 
-	// Away: extend: the end only moves away, since renewed holds need the lock too.
-	Away bool
-	// Void: extend: ids of earlier commands of this claim that were given up. If they arrive
-	// from now on they change nothing.
-	Void []string
+	Move
 
 	Ends   []string      // release: the ids of the holds that end; needless with All, but for marks
 	Keep   time.Duration // release: what the holds that stay deserve; 0: leave the TTL
@@ -219,6 +209,25 @@ type Op struct {
 	Place  *Place        // acquire, of a Queuer: where the run queues if it is refused
 	Lease  time.Duration // acquire, extend: the least time to live; Unleased: see Memory
 	Tokens int           // acquire, Fenced: how many tokens to reserve; 0: the claim has one. More than 1 only where HandsOver
+}
+
+// Known are the holds of an owner by this session's knowledge.
+type Known struct {
+	// Acquire: those that Redis must know already. Release: those that stay. Extend, renew: those
+	// there are. Other: the same of the other side.
+	Held, Other int
+	// The ids of those holds, of a named owner: all of them. Release: only with Keep, and
+	// not with All. Extend: IDs only, and those of named owners only.
+	IDs, OtherIDs []string
+}
+
+// Move is how an extension moves the end of a lock.
+type Move struct {
+	// Away: the end only moves away, since renewed holds need the lock too.
+	Away bool
+	// Void are the ids of earlier commands of this claim that were given up. If they arrive from
+	// now on they change nothing.
+	Void []string
 }
 
 // Memory is for how long the scripts of an Unleased primitive must remember the id of a

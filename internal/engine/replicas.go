@@ -94,7 +94,7 @@ func (s *Session) askReplicas(ctx context.Context, leased Leased, op *Op) error 
 // The first hold of a private owner is there if the owner is.
 func holdOf(op *Op) *Op {
 	first := op.Private && op.Held == 0 && op.Other == 0
-	hold := &Op{Owner: op.Owner, N: op.N, Lease: time.Millisecond, Away: true, Private: first}
+	hold := &Op{Owner: op.Owner, N: op.N, Lease: time.Millisecond, Move: Move{Away: true}, Private: first}
 	if !first {
 		hold.ByIDs, hold.IDs = true, []string{op.ID}
 	}

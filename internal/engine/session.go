@@ -27,18 +27,23 @@ type Session struct {
 	owners atomic.Uint64 // the number of the owner that was made last
 
 	deployment
-	registry  registry
+	chores
+	registry registry
+	outage   outage
+	notes    notifier
+	waiters  atomic.Int64 // callers that Trace was told wait
+	requests requests
+	spare    sync.Pool // of acquisitions, of this session: see New
+	life     life
+}
+
+// The chores are what a session does by itself, by the clock or in the background.
+type chores struct {
 	schedule  schedule
 	cleanup   cleanup
-	outage    outage
 	fair      fairQueue
 	record    record
-	notes     notifier
 	deadlocks deadlockWatch
-	waiters   atomic.Int64 // callers that Trace was told wait
-	requests  requests
-	spare     sync.Pool // of acquisitions, of this session: see New
-	life      life
 }
 
 // A deployment is the Redis that a session is tied to, and the ways to it.
@@ -97,6 +102,39 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 	if err := ping(ctx, client); err != nil {
 		return nil, fmt.Errorf("new session: ping: %w", unavailable(err))
 	}
+	s := newSession(client, cfg, opt)
+	if err := s.connect(ctx, opt); err != nil {
+		s.life.close()
+		s.life.stop()
+		s.hub.Close()
+		return nil, fmt.Errorf("new session: %w", err)
+	}
+	sessionIDs.Store(s.id, s)
+	s.life.background.Go(s.watch)
+	return s, nil
+}
+
+// connect has the session listen, and proves that it can work.
+func (s *Session) connect(ctx context.Context, opt Options) error {
+	if err := s.listenToOwnChannel(ctx); err != nil {
+		return err
+	}
+	var tried <-chan struct{}
+	if opt.Direct != nil && !s.life.silent.Load() {
+		tried = s.run.UseDirect(opt.Direct, s.sameServer)
+	}
+	s.run.Load(ctx)
+	if err := s.begin(ctx); err != nil {
+		s.dropRecord()
+		s.run.Close()
+		return err
+	}
+	s.awaitDirect(ctx, tried)
+	return nil
+}
+
+// newSession makes a session that has sent nothing yet.
+func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
 	s := &Session{id: cfg.ID, cfg: cfg, trace: (*tracer)(cfg.Trace), start: time.Now(), requests: requests{client: idgen.Request()}}
 	s.deployment = deployment{
 		client: client, cluster: client.Mode() == rueidis.ClientModeCluster, conn: opt.Connection,
@@ -109,7 +147,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 	s.run = script.NewRunner(client, cfg.Logger, s.conn, &s.life.background)
 	// A channel must not leave the bubble in which a test with a made-up clock has made it, so
 	// acquisitions for reuse are not shared between sessions.
-	s.spare.New = func() any { return &acquisition{wake: make(chan struct{}, 1)} }
+	s.spare.New = func() any { return &acquisition{waiter: waiter{wake: make(chan struct{}, 1)}} }
 	s.registry.locks = map[string]map[string]*lock{}
 	s.schedule.armed, s.schedule.asked, s.schedule.kick = never, never, make(chan struct{}, 1)
 	s.fair.entries, s.fair.lines, s.fair.due = map[string]*claim{}, map[*lock]time.Duration{}, never
@@ -125,29 +163,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 	s.record.ttl = max(recordTTL, 3*cfg.Lease)
 	s.life.releases.each, s.life.releases.parent = cfg.ReleaseTimeout, context.Background()
 	s.life.attempts.each, s.life.attempts.parent = s.tryTimeout(), s.life.closing
-	if err := s.listenToOwnChannel(ctx); err != nil {
-		s.life.close()
-		s.life.stop()
-		s.hub.Close()
-		return nil, fmt.Errorf("new session: %w", err)
-	}
-	var tried <-chan struct{}
-	if opt.Direct != nil && !s.life.silent.Load() {
-		tried = s.run.UseDirect(opt.Direct, s.sameServer)
-	}
-	s.run.Load(ctx)
-	if err := s.begin(ctx); err != nil {
-		s.dropRecord()
-		s.run.Close()
-		s.life.close()
-		s.life.stop()
-		s.hub.Close()
-		return nil, fmt.Errorf("new session: %w", err)
-	}
-	s.awaitDirect(ctx, tried)
-	sessionIDs.Store(s.id, s)
-	s.life.background.Go(s.watch)
-	return s, nil
+	return s
 }
 
 // ping returns nil as soon as one node answers: in a Cluster others may be down.

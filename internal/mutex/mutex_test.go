@@ -31,22 +31,22 @@ func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
 	}{
 		{"the first hold", p.Acquire(&engine.Op{Owner: "o", Lease: d}), "[x]", "[o 1500 0 0]"},
 		{"the first hold, fenced", fenced.Acquire(&engine.Op{Owner: "o", Lease: d, Tokens: 8}), "[x redisson_lock_token:{x}]", "[o 1500 8 0]"},
-		{"a nested hold", p.Acquire(&engine.Op{Owner: "o", Lease: d, Held: 2, ID: "i"}), "[x relock_holds:{x}]", "[o 1500 0 2 i]"},
-		{"a nested hold that has a token", fenced.Acquire(&engine.Op{Owner: "o", Lease: d, Held: 1, ID: "i"}), "[x relock_holds:{x}]", "[o 1500 0 1 i]"},
-		{"a nested hold that needs one", fenced.Acquire(&engine.Op{Owner: "o", Lease: d, Held: 1, ID: "i", Tokens: 1}), "[x relock_holds:{x} redisson_lock_token:{x}]", "[o 1500 1 1 i]"},
+		{"a nested hold", p.Acquire(&engine.Op{Owner: "o", Lease: d, ID: "i", Known: engine.Known{Held: 2}}), "[x relock_holds:{x}]", "[o 1500 0 2 i]"},
+		{"a nested hold that has a token", fenced.Acquire(&engine.Op{Owner: "o", Lease: d, ID: "i", Known: engine.Known{Held: 1}}), "[x relock_holds:{x}]", "[o 1500 0 1 i]"},
+		{"a nested hold that needs one", fenced.Acquire(&engine.Op{Owner: "o", Lease: d, ID: "i", Tokens: 1, Known: engine.Known{Held: 1}}), "[x relock_holds:{x} redisson_lock_token:{x}]", "[o 1500 1 1 i]"},
 		{"the first hold, whose token ends", ends.Acquire(&engine.Op{Owner: "o", Lease: d, Tokens: 8}), "[x redisson_lock_token:{x}]", "[o 1500 8 0  60000]"},
-		{"a nested hold that has a token that ends", ends.Acquire(&engine.Op{Owner: "o", Lease: d, Held: 1, ID: "i"}), "[x relock_holds:{x} redisson_lock_token:{x}]", "[o 1500 0 1 i 60000]"},
+		{"a nested hold that has a token that ends", ends.Acquire(&engine.Op{Owner: "o", Lease: d, ID: "i", Known: engine.Known{Held: 1}}), "[x relock_holds:{x} redisson_lock_token:{x}]", "[o 1500 0 1 i 60000]"},
 		{"release of all", p.Release(&engine.Op{Owner: "o", All: true}), "[x]", "[o redisson_lock__channel:{x} PUBLISH 1]"},
 		{"release of all, with ids", p.Release(&engine.Op{Owner: "o", All: true, ByIDs: true, Ends: []string{"i"}}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1]"},
-		{"release of one", p.Release(&engine.Op{Owner: "o", Private: true, ByIDs: true, Held: 1, Ends: []string{"i"}, Keep: d}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1 1500 1 1 i]"},
-		{"release of a named owner", p.Release(&engine.Op{Owner: "o", ByIDs: true, Held: 1, Ends: []string{"i"}, IDs: []string{"j"}, Keep: d}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1 1500 0 1 i j]"},
+		{"release of one", p.Release(&engine.Op{Owner: "o", Private: true, ByIDs: true, Ends: []string{"i"}, Keep: d, Known: engine.Known{Held: 1}}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1 1500 1 1 i]"},
+		{"release of a named owner", p.Release(&engine.Op{Owner: "o", ByIDs: true, Ends: []string{"i"}, Keep: d, Known: engine.Known{Held: 1, IDs: []string{"j"}}}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1 1500 0 1 i j]"},
 		{"extension", p.Extend(&engine.Op{Owner: "o", Private: true, Lease: d, ID: "e"}), "[x relock_holds:{x}]", "[o 1500 1 0 e 0 0]"},
-		{"extension that voids others", p.Extend(&engine.Op{Owner: "o", Private: true, Lease: d, ID: "e", Void: []string{"c", "d"}}), "[x relock_holds:{x}]", "[o 1500 1 0 e 2 0 c d]"},
-		{"extension while a slot moves", p.Extend(&engine.Op{Owner: "o", Private: true, Away: true, Lease: d}), "[x]", "[o 1500 1 1  0 0]"},
-		{"extension of a named owner", p.Extend(&engine.Op{Owner: "o", ByIDs: true, IDs: []string{"i", "j"}, Lease: d, ID: "e"}), "[x relock_holds:{x}]", "[o 1500 0 0 e 0 0 i j]"},
-		{"extension with a token", ends.Extend(&engine.Op{Owner: "o", Private: true, Away: true, Lease: d}), "[x redisson_lock_token:{x}]", "[o 1500 1 1  0 60000]"},
+		{"extension that voids others", p.Extend(&engine.Op{Owner: "o", Private: true, Lease: d, ID: "e", Move: engine.Move{Void: []string{"c", "d"}}}), "[x relock_holds:{x}]", "[o 1500 1 0 e 2 0 c d]"},
+		{"extension while a slot moves", p.Extend(&engine.Op{Owner: "o", Private: true, Lease: d, Move: engine.Move{Away: true}}), "[x]", "[o 1500 1 1  0 0]"},
+		{"extension of a named owner", p.Extend(&engine.Op{Owner: "o", ByIDs: true, Lease: d, ID: "e", Known: engine.Known{IDs: []string{"i", "j"}}}), "[x relock_holds:{x}]", "[o 1500 0 0 e 0 0 i j]"},
+		{"extension with a token", ends.Extend(&engine.Op{Owner: "o", Private: true, Lease: d, Move: engine.Move{Away: true}}), "[x redisson_lock_token:{x}]", "[o 1500 1 1  0 60000]"},
 		{"extension with ids and a token", ends.Extend(&engine.Op{Owner: "o", Private: true, Lease: d, ID: "e"}), "[x relock_holds:{x} redisson_lock_token:{x}]", "[o 1500 1 0 e 0 60000]"},
-		{"extension with a token while a slot moves", ends.Extend(&engine.Op{Owner: "o", Private: true, Away: true, Alone: true, Lease: d}), "[x]", "[o 1500 1 1  0 0]"},
+		{"extension with a token while a slot moves", ends.Extend(&engine.Op{Owner: "o", Private: true, Alone: true, Lease: d, Move: engine.Move{Away: true}}), "[x]", "[o 1500 1 1  0 0]"},
 	} {
 		if keys, args := fmt.Sprint(c.cmd.Keys), fmt.Sprint(c.cmd.Args); keys != c.keys || args != c.args {
 			t.Errorf("%s: keys %s, args %s\nwant keys %s, args %s", c.what, keys, args, c.keys, c.args)
@@ -64,7 +64,7 @@ func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
 		{ends, true, false, "[x relock_holds:{x} redisson_lock_token:{x}] [=o  60000]"},
 		{ends, true, true, "[x] [=o]"},
 	} {
-		keys, args := c.p.RenewArgs(&engine.Op{Owner: "o", Held: 2, ByIDs: c.byIDs, Alone: c.alone})
+		keys, args := c.p.RenewArgs(&engine.Op{Owner: "o", ByIDs: c.byIDs, Alone: c.alone, Known: engine.Known{Held: 2}})
 		if got := fmt.Sprint(keys, " ", args); got != c.want {
 			t.Errorf("renewal: %s, want %s", got, c.want)
 		}
