@@ -198,6 +198,7 @@ func (l *lock) answered(calls []*call) (failed bool) {
 		l.noteCall(e)
 		if c.state != asking { // it was granted by a message, or has ended
 			r.tell()
+			l.overtaken(e)
 			continue
 		}
 		if l.state != lockOpen {

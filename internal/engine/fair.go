@@ -58,6 +58,8 @@ type run struct {
 	paused  bool // held without a section, until a renewal confirms it
 	flying  bool // a call is on its way
 
+	overtaken bool // releasing: a call was answered that may have come behind the release
+
 	joins   *claim          // asked: the run that this one may have joined
 	joiner  *claim          // the run that may have joined this one
 	into    *claim          // whose waiters its waiters are now

@@ -50,15 +50,15 @@ func (h *Handle) lockFor(k *Kind) (*lock, error) {
 	return l, nil
 }
 
-// tryRetire takes the lock out of the registry if nothing keeps it. It must be called without
-// the mutex.
+// tryRetire takes the lock out of the registry if nothing keeps it. A call of a run does, although
+// the run may be over: Close waits for what is given back then. It must be called without the mutex.
 func (l *lock) tryRetire() {
 	r := &l.s.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state == lockDead || l.claims != nil || l.queue.Front() != nil {
+	if l.state == lockDead || l.claims != nil || l.queue.Front() != nil || l.line != nil && l.line.busy {
 		return
 	}
 	l.state = lockDead

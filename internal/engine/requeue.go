@@ -74,6 +74,10 @@ func (l *lock) endRun(c *claim) {
 	if c.state != lostStanding { // else a late grant message would release it under its section
 		l.s.fair.remove(r.entry, c)
 	}
+	if r.overtaken {
+		r.overtaken = false
+		c.dismiss()
+	}
 	if l.line.tail == c {
 		l.line.tail = nil
 	}

@@ -1,0 +1,131 @@
+package fairlock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"relock/fairlock"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// overtake has a run of two waiters of b, one of whom leaves: the call that says so is about to
+// be written when the other one is let in by a message. It returns the hold of that one, and what
+// lets the call go.
+func overtake(t *testing.T, s *redistest.Server, b *rlock.Session, client *locktest.Gated) (l locked, release func()) {
+	t.Helper()
+	ctx := within(t, patience)
+	m := fairlock.New(dial(t, s, silent()), "x")
+	first := lock(t, ctx, m)
+	fair := fairlock.New(b, "x")
+	next := goQueued(t, ctx, fair, 1)
+	brief, cancel := context.WithCancel(ctx)
+	defer cancel()
+	leaves := goLock(brief, fair)
+	queued(t, m, 2)
+	seen, release := client.Hold(runs("acquire"))
+	t.Cleanup(release)
+	cancel()
+	locktest.Get(t, seen, patience, "the call that says that a waiter has left is about to be written")
+	is(t, "the waiter that leaves", locktest.Get(t, leaves, patience, "Lock returns").err, context.Canceled)
+	unlock(t, first)
+	return granted(t, next, patience, "the one that is left"), release
+}
+
+// A call about a run is written after the run has been let in by a message, served and released.
+// What it gets then is given back: the lock, or a place behind another owner.
+func TestACallThatItsReleaseOvertakesLeavesNothing(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		for _, taken := range []bool{false, true} {
+			b, client := locktest.DialGated(t, s, silent())
+			l, release := overtake(t, s, b, client)
+			unlock(t, l)
+			if !taken {
+				release()
+				nothingLeft(t, s)
+				continue
+			}
+			other := lock(t, within(t, patience), fairlock.New(dial(t, s, silent()), "x"))
+			release()
+			nothingLeft(t, s, "x")
+			unlock(t, other)
+			nothingLeft(t, s)
+		}
+	})
+}
+
+// The same while the release is on its way: Unlock finds the lock.
+func TestACallThatIsAnsweredDuringTheReleaseTakesNothingFromIt(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		b, client := locktest.DialGated(t, s, silent())
+		l, late := overtake(t, s, b, client)
+		seen, release := client.Hold(runs("release"))
+		defer release()
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- l.hold.Unlock() }()
+		locktest.Get(t, seen, patience, "the release is about to be written")
+		late()
+		next := goQueued(t, within(t, patience), fairlock.New(b, "x"), 1) // which the session sends behind the answer
+		release()
+		must(t, locktest.Get(t, unlocked, patience, "Unlock returns"))
+		unlock(t, granted(t, next, patience, "the next waiter"))
+		nothingLeft(t, s)
+	})
+}
+
+// The same with a session that closes: Close waits for the call, and gives back what it gets.
+func TestCloseGivesBackWhatAnOvertakenCallGets(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		b, client := locktest.DialGated(t, s, silent())
+		l, release := overtake(t, s, b, client)
+		unlock(t, l)
+		closed := goClose(b)
+		redistest.Eventually(t, patience, "Close to begin", func() bool {
+			_, _, err := fairlock.New(b, "y").TryLock(context.Background())
+			return err != nil
+		})
+		release()
+		must(t, locktest.Get(t, closed, patience, "Close returns"))
+		nothingLeft(t, s)
+	})
+}
+
+// A named owner's run is let in by its session's heartbeat and, as if that of another session had
+// been as quick, by a message. The call that the heartbeat has asked for comes when the run was
+// released and the owner has the lock in another session: that hold is left alone.
+func TestAnOvertakenCallOfANamedOwnerTakesNoHoldOfAnotherSession(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		me := rlock.WithOwner(ctx, "me")
+		cfg := silent()
+		cfg.PollFloor = 20 * time.Millisecond
+		a := dial(t, s, silent())
+		b, client := locktest.DialGated(t, s, cfg)
+		first := lock(t, ctx, rlock.New(a, "x"))
+		m := fairlock.New(a, "x")
+		next := goQueued(t, me, fairlock.New(b, "x"), 1)
+		entries, err := s.Do(t, "ZRANGE", "relock_queue:{x}", "0", "0").AsStrSlice()
+		must(t, err)
+		seen, release := client.Hold(runs("acquire"))
+		defer release()
+		unlock(t, first) // a plain mutex lets no run in
+		locktest.Get(t, seen, patience, "the call that the heartbeat has asked for is about to be written")
+		clock, err := s.Do(t, "TIME").AsIntSlice()
+		must(t, err)
+		payload := fmt.Sprintf("grant:%d:0:0:1:1:%d:%sx", clock[0]*1000+clock[1]/1000, len(entries[0]), entries[0])
+		must(t, s.Do(t, "PUBLISH", "relock_session:"+b.ID(), payload).Error())
+		unlock(t, granted(t, next, patience, "the named owner"))
+		here := lock(t, me, m)
+		release()
+		other := goQueued(t, ctx, fairlock.New(b, "x"), 1) // which the session sends behind the answer
+		redistest.Eventually(t, patience, "the owner to have its own hold and no other", func() bool {
+			return count(t, m, "me") == 1
+		})
+		unlock(t, here)
+		unlock(t, granted(t, other, patience, "the next waiter"))
+		nothingLeft(t, s)
+	})
+}

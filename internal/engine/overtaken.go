@@ -1,0 +1,35 @@
+package engine
+
+import "relock/internal/script"
+
+// A call may be overtaken. While it is about to be written, by a goroutine that is not scheduled,
+// the run that it asks about is granted by a message, served and released. Redis does not know the
+// run any more when the call arrives: so it gives the run the lock, or a place in the queue. No
+// claim accounts for that, and the lock would stand for a whole lease with no section.
+
+// overtaken gives back what the call for a run has got that had been granted, or had ended, before
+// the answer came.
+func (l *lock) overtaken(e *call) {
+	c := e.c
+	switch {
+	case e.err != nil && script.Classify(e.err) != script.Unknown:
+		return // nothing was changed
+	case e.err == nil && e.g.status == refused && e.g.place == 0:
+		return // the waiters have joined another run
+	}
+	switch c.state {
+	case releasing:
+		// If the claim's own release is still to be written, it must find the lock.
+		c.run.overtaken = true
+	case over, lostGone:
+		c.dismiss()
+	}
+	// Else the release of the claim is still to come.
+}
+
+// dismiss releases in the background what the entry of a run has in Redis.
+func (c *claim) dismiss() {
+	s, r := c.lock.s, c.run
+	cmd := releaseCommand{Command: r.q.Dismiss(c.lock.Key(), r.entry)}
+	s.clean(cleaning{cmds: []releaseCommand{cmd}, name: c.prim.Names().Name(), until: s.now() + max(s.cfg.Lease, r.lease)})
+}
