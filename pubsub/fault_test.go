@@ -138,8 +138,9 @@ func TestBlackHoleIsNoticed(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		client, p := through(t, s, func(o *rueidis.ClientOption) {
 			o.Dialer.KeepAlive = 50 * time.Millisecond
-			o.ConnWriteTimeout = 200 * time.Millisecond
-			o.Dialer.Timeout = 300 * time.Millisecond
+			// Long enough for a busy machine to connect in, and far less than patience.
+			o.ConnWriteTimeout = time.Second
+			o.Dialer.Timeout = 3 * time.Second
 		})
 		h := newHub(t, client)
 		channel := redistest.Name(t)

@@ -105,6 +105,7 @@ func TestUnavailableByReply(t *testing.T) {
 			"BUSY Redis is busy", "MISCONF Redis is configured to save", "OOM command not allowed",
 			"NOPERM this user has no permissions", "NOAUTH Authentication required.",
 			"ERR The user executing the script can't run this command or subcommand",
+			"ERR ACL failure in script: User u has no permissions to run the 'incrby' command",
 			"ERR Error running script (call to f_1): @user_script:5: @user_script: 5: -OOM command not allowed",
 		} {
 			calls := operations(ses, name)

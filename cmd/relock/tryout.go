@@ -12,6 +12,7 @@ import (
 
 	"relock/fairlock"
 	"relock/internal/keyname"
+	"relock/internal/script"
 	"relock/pubsub"
 	"relock/rlock"
 	"relock/rwlock"
@@ -108,7 +109,7 @@ func (t trial) lock(ctx context.Context, kind string, fn func(ctx context.Contex
 	}
 	remedy := "look at the error, and at the server's log"
 	switch text := err.Error(); {
-	case strings.Contains(text, "NOPERM"):
+	case script.Denied(err):
 		remedy = aclRemedy
 	case strings.Contains(text, "OOM"):
 		remedy = "memory is full: raise maxmemory, or keep locks in a Redis of their own"

@@ -160,7 +160,6 @@ func (s *Session) wrongServer(err error) error {
 	}
 	text := script.Text(err)
 	begins := func(code string) bool { return strings.HasPrefix(text, code) }
-	keys := strings.Contains(text, "keys")
 	remedy := ""
 	switch {
 	case begins("READONLY"):
@@ -171,9 +170,9 @@ func (s *Session) wrongServer(err error) error {
 		remedy = "the server is older than Redis 6.2; use a later one"
 	case begins("PUBLISH"):
 		remedy = "the ACL does not let this user publish; allow +publish (in a Cluster +spublish) and the channels that the README lists, or waiters are never woken"
-	case script.Denied(err) && keys && s.cfg.Prefix == "":
+	case script.DeniedKeys(err) && s.cfg.Prefix == "":
 		return nil // the names of the locks may well be allowed
-	case script.Denied(err) && keys:
+	case script.DeniedKeys(err):
 		remedy = fmt.Sprintf("the ACL does not let this user use keys that begin with Config.Prefix (%s); allow the keys that the README lists", Quote(s.cfg.Prefix))
 	case script.Denied(err), begins("unknown command"):
 		remedy = "the ACL does not let this user run scripts, or the commands in them; allow +eval, +evalsha and the commands that the README lists"

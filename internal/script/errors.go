@@ -56,6 +56,18 @@ func Denied(err error) bool {
 	return ok && says(re.Error(), denied)
 }
 
+// DeniedKeys reports whether err is the answer of a server that does not let this user at the
+// keys, whatever the command. Redis before 7.2 has "one of the keys" and "at least one of the
+// keys"; later ones and Valkey have "a key", or the key's name.
+func DeniedKeys(err error) bool {
+	if !Denied(err) {
+		return false
+	}
+	text := Text(err)
+	return strings.Contains(text, "one of the keys") || strings.Contains(text, "access a key") ||
+		strings.Contains(text, "' key")
+}
+
 // reply returns the error reply in err, if Redis has sent one.
 func reply(err error) (re *rueidis.RedisError, ok bool) {
 	if errors.As(err, &re) {
