@@ -160,7 +160,7 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// Random candidates of three sessions lead, publish, resign, give up and are deposed: never two
+// Random candidates of three sessions lead, resign and give up: never two
 // at a time, terms grow, and each leader sees itself.
 func TestRandom(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

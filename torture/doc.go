@@ -8,7 +8,7 @@
 //
 //	oracle    what workers write down, in files that survive kill -9
 //	worker    one process: random operations on all kinds of lock
-//	servers   Redis: standalone, Sentinel, Cluster
+//	servers   Redis: standalone, Sentinel, Cluster, several servers for quorums
 //	proxy     a network that can be made bad
 //	nemesis   what fails, and when it did
 //	check     the promises
@@ -16,7 +16,7 @@
 //	round.go  one round, from the first server to the result
 //	report.go the numbers of all rounds
 //
-// The test of this package is the program: go test runs rounds for about a minute and a half,
+// The test of this package is the program: go test runs rounds for about two minutes,
 // make torture as long as it is told to. It prints a seed, which decides what the nemeses and
 // the workers choose. What the processes do at the same time it does not decide, so a seed
 // that failed once may need a few runs to fail again; it is kept in seeds_test.go.

@@ -24,6 +24,7 @@ func (r *round) leftovers(in *check.Round) {
 		}
 		for _, owner := range r.owners(node, key) {
 			session, _, _ := strings.Cut(owner, ":")
+			session, _, _ = strings.Cut(session, ".")
 			if strings.HasPrefix(session, "owner-") {
 				session = "owner" // of any session
 			}
@@ -35,7 +36,7 @@ func (r *round) leftovers(in *check.Round) {
 	// A counter's requests are remembered for minutes; all else lives for the longest lease.
 	ends := func(key string) bool { return r.permanent(key) || strings.HasPrefix(key, requests) }
 	var left []string
-	for deadline := time.Now().Add(2*maxLease() + 10*time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(2*r.maxLease() + 10*time.Second); ; time.Sleep(100 * time.Millisecond) {
 		left = left[:0]
 		for key, node := range r.set.Keys() {
 			if !ends(key) && !r.over(node, key) {
@@ -81,7 +82,7 @@ func (r *round) remembered(sessions int) {
 
 // permanent reports whether the key is documented to stay.
 func (r *round) permanent(key string) bool {
-	return strings.HasPrefix(key, "redisson_lock_token:") || slices.ContainsFunc(r.locks, func(l worker.Lock) bool {
+	return strings.HasPrefix(key, "redisson_lock_token:") || key == "relock_quorum_life" || slices.ContainsFunc(r.locks, func(l worker.Lock) bool {
 		return l.Name == key && (l.Kind == worker.Counter || l.Kind == worker.Semaphore)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"relock/torture/check"
 	"relock/torture/nemesis"
 	"relock/torture/oracle"
+	"relock/torture/proxy"
 	"relock/torture/servers"
 	"relock/torture/worker"
 )
@@ -43,8 +45,39 @@ const (
 // long.
 var leases = []time.Duration{2 * time.Second, 2 * time.Second, 3 * time.Second, 8 * time.Second, 8 * time.Second, 8 * time.Second}
 
-// locks are few, so that workers meet.
-func locks() []worker.Lock {
+// quorumLease is that of all sessions if they are of several servers: it must be the same. A
+// server gives no votes for as long after a restart.
+const quorumLease = 2 * time.Second
+
+// leases returns those of the sessions, in the order of the workers.
+func (p Plan) leases() []time.Duration {
+	if p.Topology == servers.Several {
+		return []time.Duration{quorumLease}
+	}
+	return leases
+}
+
+// probeWait bounds an attempt after the faults. Callers of a quorum have no queue: each has to be
+// the fastest once.
+func (p Plan) probeWait() time.Duration {
+	if p.Topology == servers.Several {
+		return 2 * probeWait
+	}
+	return probeWait
+}
+
+// locks are few, so that workers meet. Those that are no quorums are on the first of several
+// servers.
+func (p Plan) locks() []worker.Lock {
+	if p.Topology == servers.Several {
+		return []worker.Lock{
+			{Kind: worker.Quorum, Name: "quorum"},
+			{Kind: worker.Quorum, Name: "quorum-2"},
+			{Kind: worker.Mutex, Name: "plain"},
+			{Kind: worker.Fenced, Name: "fenced"},
+			{Kind: worker.Quorum, Name: "long-quorum", Long: true},
+		}
+	}
 	return []worker.Lock{
 		{Kind: worker.Mutex, Name: "plain"},
 		{Kind: worker.Mutex, Name: "plain-{tag}"},
@@ -92,7 +125,7 @@ type Outcome struct {
 // no keys that matter.
 func Run(tb testing.TB, set *servers.Set, p Plan) *Outcome {
 	tb.Helper()
-	r := &round{Plan: p, tb: tb, set: set, journal: new(nemesis.Journal), locks: locks()}
+	r := &round{Plan: p, tb: tb, set: set, journal: new(nemesis.Journal), locks: p.locks()}
 	for _, m := range set.Masters() {
 		m.FlushAll(tb)
 	}
@@ -109,7 +142,7 @@ func Run(tb testing.TB, set *servers.Set, p Plan) *Outcome {
 		r.calm()
 	}
 	o := &Outcome{Plan: p, Fails: r.fails}
-	in := check.Round{Locks: r.locks, Faults: r.journal.Faults(), MaxLease: maxLease(), CalmFrom: calm}
+	in := check.Round{Locks: r.locks, Faults: r.journal.Faults(), MaxLease: p.maxLease(), CalmFrom: calm, Minority: set.Minority()}
 	for _, w := range r.procs {
 		all, err := w.read()
 		if err != nil {
@@ -136,12 +169,7 @@ func (r *round) pulses() (stop func()) {
 	}
 }
 
-func maxLease() (longest time.Duration) {
-	for _, l := range leases {
-		longest = max(longest, l)
-	}
-	return longest
-}
+func (p Plan) maxLease() time.Duration { return slices.Max(p.leases()) }
 
 // start starts the workers, and makes the counters.
 func (r *round) start() bool {
@@ -158,13 +186,13 @@ func (r *round) start() bool {
 	if r.set.Sentinel != nil {
 		master = r.set.Sentinel.MasterName
 	}
-	dir := r.tb.TempDir()
+	dir, leases := r.tb.TempDir(), r.leases()
 	for i := range r.Workers {
 		job := worker.Job{
 			Seed: r.Seed + uint64(i), Servers: r.set.Clients, MasterName: master,
-			Standalone: r.set.Topology == servers.Standalone, Locks: r.locks,
+			Standalone: r.set.Topology == servers.Standalone, Several: r.set.Topology == servers.Several, Locks: r.locks,
 			Lease: leases[i%len(leases)], Goroutines: r.Each,
-			Invariants: (r.Seed+uint64(i))%2 == 0, ProbeWait: probeWait,
+			Invariants: (r.Seed+uint64(i))%2 == 0, ProbeWait: r.probeWait(),
 		}
 		if (r.Seed/2+uint64(i))%4 == 0 {
 			job.HandOver = -1
@@ -214,7 +242,8 @@ func (r *round) chaos() {
 		wg.Go(func() { n.Run(ctx) })
 	}
 	redis := nemesis.NewRedis(r.tb, r.set, r.journal, rand.New(rand.NewPCG(r.Seed, 0)))
-	redis.Loss = r.Loss
+	redis.Loss, redis.Lease = r.Loss, r.maxLease()
+	redis.Holder = r.holder
 	for _, l := range r.locks {
 		redis.Slots = append(redis.Slots, redistest.Slot(l.Name))
 	}
@@ -222,7 +251,17 @@ func (r *round) chaos() {
 	wg.Wait()
 	// The last fault refuses every renewal once. What the sessions hold they have to keep all
 	// the same, since nothing fails afterwards.
-	redis.RefuseWrites(maxLease()/3 + 200*time.Millisecond)
+	redis.RefuseWrites(r.maxLease()/3 + 200*time.Millisecond)
+}
+
+// holder returns the network of a worker that is inside a long section, nil if none is.
+func (r *round) holder() *proxy.Proxy {
+	for _, w := range r.procs {
+		if w.Inside() {
+			return w.Network()
+		}
+	}
+	return nil
 }
 
 // calm lets each worker get each lock, and ends the workers.
@@ -232,7 +271,7 @@ func (r *round) calm() {
 	}
 	time.Sleep(r.Calm)
 	for _, w := range r.procs {
-		w.await(worker.Tried, time.Duration(len(r.locks))*probeWait)
+		w.await(worker.Tried, time.Duration(len(r.locks))*r.probeWait())
 	}
 	for _, w := range r.procs {
 		w.tell(worker.Stop)

@@ -41,6 +41,14 @@ func count(op oracle.Op, n int64, o oracle.Outcome) oracle.Entry {
 	return oracle.Entry{Kind: oracle.Count, Op: op, N: n, Outcome: o, Call: s, Got: s}
 }
 
+// failing has each of the servers fail from 11 s to 14 s.
+func failing(servers ...string) (all []nemesis.Fault) {
+	for _, addr := range servers {
+		all = append(all, nemesis.Fault{Worker: nemesis.All, Servers: []string{addr}, Begin: 11 * s, End: 14 * s})
+	}
+	return all
+}
+
 // TestChecks has two processes with one lock: what a and b wrote down, and what is found.
 func TestChecks(t *testing.T) {
 	t.Parallel()
@@ -65,9 +73,14 @@ func TestChecks(t *testing.T) {
 		{"a waiter passed over", worker.Fair,
 			[]oracle.Entry{with(visit(15*s, 16*s), func(e *oracle.Entry) { e.Call = 10 * s })},
 			[]oracle.Entry{with(visit(13*s, 14*s), func(e *oracle.Entry) { e.Call = 12 * s })}, nil, "fair order"},
+		{"a waiter passed over that waited for other locks", worker.Fair,
+			[]oracle.Entry{with(visit(15*s, 16*s), func(e *oracle.Entry) { e.Call, e.Flags = 10*s, oracle.Joint })},
+			[]oracle.Entry{with(visit(13*s, 14*s), func(e *oracle.Entry) { e.Call = 12 * s })}, nil, ""},
 		{"lost for no reason", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, nil, "no loss"},
 		{"lost in a fault", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, []nemesis.Fault{{Worker: 0, Begin: 11 * s, End: 14 * s}}, ""},
 		{"lost in another's fault", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, []nemesis.Fault{{Worker: 1, Begin: 11 * s, End: 14 * s}}, "no loss"},
+		{"a quorum lost when two of five servers failed", worker.Quorum, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, failing("1", "2"), "no loss"},
+		{"a quorum lost when three of five servers failed", worker.Quorum, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, failing("1", "2", "3"), ""},
 		{"a release that did not get through", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), late)}, nil, []nemesis.Fault{{Worker: nemesis.All, Begin: 14 * s, End: 16 * s}}, ""},
 		{"lost before the release", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), late)}, nil, []nemesis.Fault{{Worker: nemesis.All, Begin: s, End: 2 * s}}, "no loss"},
 		{"not got afterwards", worker.Mutex, []oracle.Entry{{Kind: oracle.Probe, Outcome: oracle.Refused, Call: s, Got: 40 * s}}, nil, nil, "progress"},
@@ -84,7 +97,7 @@ func TestChecks(t *testing.T) {
 			r := &check.Round{
 				Locks:     []worker.Lock{{Kind: c.kind, Name: "x", Limit: 2}},
 				Processes: []check.Process{{Worker: 0, Session: "a", Lease: 4 * s, Entries: c.a}, {Worker: 1, Session: "b", Lease: 4 * s, Entries: c.b}},
-				Faults:    c.faults, MaxLease: 4 * s,
+				Faults:    c.faults, MaxLease: 4 * s, Minority: 2,
 				Counters: map[int]int64{0: 1},
 			}
 			got := check.Run(r).Violations

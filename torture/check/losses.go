@@ -4,6 +4,7 @@ import (
 	"sort"
 	"time"
 
+	"relock/torture/nemesis"
 	"relock/torture/oracle"
 	"relock/torture/worker"
 )
@@ -32,7 +33,7 @@ func (c *checker) losses() {
 				to = v.Over
 				enough = to - from - 1
 			}
-			if calm := c.calmStretch(v.p, from, to); calm > enough {
+			if calm := c.calmStretch(v.p, from, to, c.harmless(v)); calm > enough {
 				c.add("no loss without a cause", lock, v.End, "%v lost at %.3f s, with a lease of %v; nothing failed for %v before",
 					v, v.End.Seconds(), v.p.Lease, calm)
 			} else {
@@ -42,12 +43,30 @@ func (c *checker) losses() {
 	}
 }
 
+// harmless returns which faults cannot have ended a section: those of a minority of the servers
+// if the section is a quorum's, and no others failed during it. It may have begun without the
+// votes of those that failed shortly before: they give none for a lease.
+func (c *checker) harmless(v *visit) func(*nemesis.Fault) bool {
+	hit := map[string]bool{}
+	if c.Locks[v.Lock].Kind == worker.Quorum {
+		for _, f := range c.Faults {
+			if f.Begin <= v.End && v.Call <= f.End+v.p.Lease+reconnected {
+				for _, s := range f.Servers {
+					hit[s] = true
+				}
+			}
+		}
+	}
+	few := 0 < len(hit) && len(hit) <= c.Minority
+	return func(f *nemesis.Fault) bool { return few && f.Servers != nil }
+}
+
 // calmStretch is the longest time without anything that disturbs a process.
-func (c *checker) calmStretch(p *Process, from, to time.Duration) (longest time.Duration) {
+func (c *checker) calmStretch(p *Process, from, to time.Duration, harmless func(*nemesis.Fault) bool) (longest time.Duration) {
 	type span struct{ from, to time.Duration }
 	var bad []span
 	for _, f := range c.Faults {
-		if f.Worker < 0 || f.Worker == p.Worker {
+		if (f.Worker < 0 || f.Worker == p.Worker) && !harmless(&f) {
 			bad = append(bad, span{f.Begin, f.End + recovery})
 		}
 	}

@@ -25,7 +25,7 @@ func (c *checker) order(lock int) {
 	}
 	var got []visit
 	for _, v := range c.visits[lock] {
-		if v.In != 0 && v.Owner == 0 && !v.Has(oracle.Try) {
+		if v.In != 0 && v.Owner == 0 && !v.Has(oracle.Try) && !v.Has(oracle.Joint) {
 			got = append(got, v)
 		}
 	}

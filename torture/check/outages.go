@@ -3,6 +3,7 @@ package check
 import (
 	"time"
 
+	"relock/torture/nemesis"
 	"relock/torture/oracle"
 )
 
@@ -22,7 +23,7 @@ func (c *checker) outages() {
 			if e.Kind == oracle.Section && e.Over != 0 {
 				from, to = e.End, e.Over // it was Unlock that said so
 			}
-			if c.calmStretch(p, from-reconnected, to) >= to-from+reconnected {
+			if c.calmStretch(p, from-reconnected, to, func(*nemesis.Fault) bool { return false }) >= to-from+reconnected {
 				c.add("no outage without a fault", e.Lock, from, "%s: a call of %v said that Redis is unavailable", p.Session, to-from)
 			} else {
 				c.res.Counts["outages that a fault explains"]++

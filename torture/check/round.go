@@ -26,6 +26,7 @@ type Round struct {
 	Processes []Process
 	Faults    []nemesis.Fault
 	MaxLease  time.Duration
+	Minority  int           // how many servers may fail at the same time without harm to a quorum
 	CalmFrom  time.Duration // from then on nothing was made to fail
 	Counters  map[int]int64 // what the counters had in the end
 }
@@ -108,6 +109,9 @@ func (c *checker) count(e oracle.Entry) {
 	case e.Kind == oracle.Section && e.Got != 0 && e.In != 0:
 		c.res.Counts["sections"]++
 		c.res.Counts["sections "+string(c.Locks[e.Lock].Kind)]++
+		if e.Has(oracle.Joint) {
+			c.res.Counts["sections by multilock, once for each lock"]++
+		}
 	case e.Kind == oracle.Count && e.Outcome == oracle.Done:
 		c.res.Counts["counter calls"]++
 	case e.Kind == oracle.Stall:

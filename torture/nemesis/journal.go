@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"relock/internal/test/redistest"
 	"relock/torture/oracle"
 )
 
@@ -15,7 +16,8 @@ const All = -1
 // Fault is one thing that was made to fail.
 type Fault struct {
 	Name       string
-	Worker     int // All, or the number of the one worker process
+	Worker     int      // All, or the number of the one worker process
+	Servers    []string // addresses of the servers that failed; nil: any
 	Begin, End time.Duration
 	Loss       bool // Redis may have lost data that it had acknowledged
 	Late       bool // commands may be delivered long after their sender has given up
@@ -43,6 +45,15 @@ func (j *Journal) End(f *Fault) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f.End = oracle.Now()
+}
+
+// Hit notes which servers fail.
+func (j *Journal) Hit(f *Fault, all []*redistest.Server) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, s := range all {
+		f.Servers = append(f.Servers, s.Addr)
+	}
 }
 
 // Past notes a fault that is over already.

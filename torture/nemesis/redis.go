@@ -9,6 +9,7 @@ import (
 
 	"relock/internal/test/redistest"
 	"relock/torture/oracle"
+	"relock/torture/proxy"
 	"relock/torture/servers"
 )
 
@@ -17,8 +18,10 @@ type Redis struct {
 	Set     *servers.Set
 	Journal *Journal
 	Rnd     *rand.Rand
-	Slots   []int // of the locks, for migrations
-	Loss    bool  // faults that lose data are among them
+	Slots   []int               // of the locks, for migrations
+	Loss    bool                // faults that lose data are among them
+	Lease   time.Duration       // of the votes on several servers
+	Holder  func() *proxy.Proxy // the network of a worker in a long section, nil if there is none
 
 	tb      testing.TB
 	masters string        // as they were at
@@ -48,20 +51,29 @@ func (r *Redis) Run(ctx context.Context) {
 		total += f.weight
 	}
 	r.masters, r.looked = r.Set.Leaders(), oracle.Now()
+	// The hardest one first, for a short run may have few.
+	if r.Set.Topology == servers.Several && pause(ctx, 2*r.Lease) {
+		r.make(faults[len(faults)-1])
+	}
 	for pause(ctx, 300*time.Millisecond+r.upTo(2*time.Second)) {
 		n := r.Rnd.IntN(total)
 		for _, f := range faults {
 			if n -= f.weight; n < 0 {
-				note := r.Journal.Begin(Fault{Name: f.name, Worker: All, Loss: f.loss})
-				f.run(note)
-				r.Journal.End(note)
-				r.look(f.moves)
+				r.make(f)
 				break
 			}
 		}
 	}
 	r.Set.Settle()
 	r.look(false)
+}
+
+// make makes one fault.
+func (r *Redis) make(f fault) {
+	note := r.Journal.Begin(Fault{Name: f.name, Worker: All, Loss: f.loss})
+	f.run(note)
+	r.Journal.End(note)
+	r.look(f.moves)
 }
 
 // look notes a failover that nobody asked for: on a busy machine a server may be silent for
@@ -102,6 +114,12 @@ func (r *Redis) faults() []fault {
 		if r.Loss {
 			all = append(all, fault{name: "kill and restart without AOF", weight: 2, run: r.forget, loss: true})
 		}
+	case servers.Several:
+		// What a quorum has lost is not lost: a server that comes back empty gives no votes.
+		all = append(all,
+			fault{name: "kill and restart with AOF", weight: 4, run: r.restart},
+			fault{name: "kill and restart without AOF", weight: 3, run: r.forget},
+			fault{name: "SIGSTOP of two, then a third without AOF", weight: 4, run: r.another})
 	case servers.Sentinel:
 		if r.Loss {
 			all = append(all,
@@ -140,20 +158,26 @@ func (r *Redis) master() *redistest.Server {
 	return all[r.Rnd.IntN(len(all))]
 }
 
-func (r *Redis) stop(*Fault) {
-	m := r.master()
-	m.Pause()
+func (r *Redis) stop(f *Fault) {
+	all := r.victims(f)
+	for _, s := range all {
+		s.Pause()
+	}
 	time.Sleep(50*time.Millisecond + r.upTo(r.patience()))
-	m.Resume()
+	for _, s := range all {
+		s.Resume()
+	}
 }
 
-func (r *Redis) clientPause(*Fault) {
+func (r *Redis) clientPause(f *Fault) {
 	d := 50*time.Millisecond + r.upTo(r.patience())
 	mode := "ALL"
 	if r.Rnd.IntN(2) == 0 {
 		mode = "WRITE"
 	}
-	r.command(r.master(), "CLIENT", "PAUSE", strconv.FormatInt(d.Milliseconds(), 10), mode)
+	for _, s := range r.victims(f) {
+		r.command(s, "CLIENT", "PAUSE", strconv.FormatInt(d.Milliseconds(), 10), mode)
+	}
 	time.Sleep(d)
 }
 
@@ -200,20 +224,6 @@ func (r *Redis) RefuseWrites(d time.Duration) {
 	}
 	r.Journal.End(note)
 	r.look(false)
-}
-
-func (r *Redis) restart(*Fault) {
-	m := r.master()
-	m.Kill()
-	time.Sleep(r.upTo(2500 * time.Millisecond))
-	m.Restart(r.tb)
-}
-
-func (r *Redis) forget(*Fault) {
-	m := r.master()
-	r.Set.Forget(m)
-	time.Sleep(r.upTo(1500 * time.Millisecond))
-	m.Restart(r.tb)
 }
 
 // failover kills a master, waits for its replica to take over, and starts the old one again,

@@ -53,6 +53,7 @@ const (
 	Try                      // did not wait
 	Late                     // the loss was noticed by Unlock alone
 	Outage                   // a call said that Redis is unavailable, and not because its wait ended
+	Joint                    // taken at once with other locks, in whose sections it waited for its turn
 )
 
 // Record is what happened once. All fields are 64 bits wide and written atomically, so that a

@@ -1,9 +1,10 @@
 // Package servers has the Redis deployments of the torture test: one server with an
 // append-only file, a master with a replica and three sentinels, a cluster of three masters
-// with a replica each.
+// with a replica each, several servers that know nothing of each other.
 package servers
 
 import (
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,10 +20,11 @@ const (
 	Standalone = "standalone"
 	Sentinel   = "sentinel"
 	Cluster    = "cluster"
+	Several    = "several"
 )
 
 // Topologies are all of them.
-var Topologies = []string{Standalone, Sentinel, Cluster}
+var Topologies = []string{Standalone, Sentinel, Cluster, Several}
 
 // settleTimeout bounds the wait for a healthy deployment after a fault.
 const settleTimeout = 90 * time.Second
@@ -45,8 +47,9 @@ func Start(tb testing.TB, topology string) *Set {
 	switch topology {
 	case Standalone:
 		// Each write is on disk before its answer is sent: nothing is lost with the process.
-		node := redistest.Real(tb, "--appendonly", "yes", "--appendfsync", "always")
-		s.Nodes, s.Clients = []*redistest.Server{node}, []string{node.Addr}
+		s.alone(1)
+	case Several:
+		s.alone(5)
 	case Sentinel:
 		s.Sentinel = redistest.NewSentinel(tb)
 		master := s.Sentinel.MasterAddr(tb)
@@ -67,6 +70,17 @@ func Start(tb testing.TB, topology string) *Set {
 	s.Settle()
 	return s
 }
+
+// alone starts n servers of which each is all by itself.
+func (s *Set) alone(n int) {
+	for range n {
+		node := redistest.Real(s.tb, "--appendonly", "yes", "--appendfsync", "always")
+		s.Nodes, s.Clients = append(s.Nodes, node), append(s.Clients, node.Addr)
+	}
+}
+
+// Minority is how many of the servers may fail at the same time without harm to a quorum.
+func (s *Set) Minority() int { return (len(s.Nodes) - 1) / 2 }
 
 // replicaOf returns the address of the master's only replica.
 func (s *Set) replicaOf(master string) string {
@@ -179,13 +193,15 @@ func (s *Set) Forget(n *redistest.Server) {
 	}
 }
 
-// Keys returns all keys of all masters with the node that has them.
-func (s *Set) Keys() map[string]*redistest.Server {
-	keys := map[string]*redistest.Server{}
-	for _, n := range s.Masters() {
-		for _, k := range n.Keys(s.tb) {
-			keys[k] = n
+// Keys yields all keys of all masters with the node that has them.
+func (s *Set) Keys() iter.Seq2[string, *redistest.Server] {
+	return func(yield func(string, *redistest.Server) bool) {
+		for _, n := range s.Masters() {
+			for _, k := range n.Keys(s.tb) {
+				if !yield(k, n) {
+					return
+				}
+			}
 		}
 	}
-	return keys
 }

@@ -26,7 +26,12 @@ const (
 	RW        Kind = "rw"
 	Semaphore Kind = "semaphore"
 	Counter   Kind = "counter"
+	Quorum    Kind = "quorum"
 )
+
+// Named reports whether locks of this kind can be taken by a named owner, and again inside of
+// their own sections.
+func (k Kind) Named() bool { return k != Semaphore && k != Quorum }
 
 // Lock is one lock that all workers use.
 type Lock struct {
@@ -47,6 +52,7 @@ type Job struct {
 	Servers    []string
 	MasterName string // of Sentinel; "" without
 	Standalone bool
+	Several    bool // each server is all by itself; a session for each, and quorums of all
 	Locks      []Lock
 	Lease      time.Duration
 	HandOver   int // Config.HandOverLimit
@@ -55,12 +61,12 @@ type Job struct {
 	ProbeWait  time.Duration // bound of an attempt after the faults
 }
 
-// Option returns the client options of a job.
-func (j *Job) Option() rueidis.ClientOption {
+// Option returns the client options of a job, for some of the servers.
+func (j *Job) Option(servers []string) rueidis.ClientOption {
 	o := rueidis.ClientOption{
-		InitAddress:       j.Servers,
+		InitAddress:       servers,
 		DialCtxFn:         proxy.Dialer(j.Proxy),
-		ForceSingleClient: j.Standalone,
+		ForceSingleClient: j.Standalone || j.Several,
 	}
 	if j.MasterName != "" {
 		o.Sentinel = rueidis.SentinelOption{MasterSet: j.MasterName}
@@ -68,9 +74,19 @@ func (j *Job) Option() rueidis.ClientOption {
 	return o
 }
 
-func (j *Job) config() rlock.Config {
+// config is that of the session i. What comes behind the point does not matter to the checks.
+func (j *Job) config(i int) rlock.Config {
+	id := j.Session
+	if i > 0 {
+		id = fmt.Sprintf("%s.%d", id, i)
+	}
+	floor := time.Duration(0)
+	if j.Several { // others look soon whether the votes that are left are a majority
+		floor = 200 * time.Millisecond
+	}
 	return rlock.Config{
-		ID: j.Session, Lease: j.Lease, HandOverLimit: j.HandOver,
+		PollFloor: floor,
+		ID:        id, Lease: j.Lease, HandOverLimit: j.HandOver,
 		QueueLease: 2 * time.Second, ReleaseTimeout: 3 * time.Second,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"relock/fairlock"
+	"relock/quorum"
 	"relock/rlock"
 	"relock/rwlock"
 	"relock/semaphore"
@@ -22,7 +23,7 @@ type attempt struct {
 type held struct {
 	unlock    func() error
 	remaining func() time.Duration
-	extend    func(context.Context, time.Duration) error
+	extend    func(context.Context, time.Duration) error // nil: there is no such thing
 	token     int64
 }
 
@@ -43,6 +44,8 @@ func (w *worker) locker(spec *Lock) locker {
 		return readWrite{rwlock.New(w.session, spec.Name)}
 	case Semaphore:
 		return permits{semaphore.New(w.session, spec.Name, spec.Limit)}
+	case Quorum:
+		return votes{w.quorums[spec.Name]}
 	}
 	return mutex{rlock.New(w.session, spec.Name)}
 }
@@ -99,4 +102,18 @@ func (m permits) lock(ctx context.Context, a attempt) (context.Context, held, er
 		return ctx, held{}, err
 	}
 	return ctx, held{p.Release, p.Remaining, p.Extend, 0}, err
+}
+
+type votes struct{ m *quorum.Mutex }
+
+func (m votes) lock(ctx context.Context, a attempt) (context.Context, held, error) {
+	call := m.m.Lock
+	if a.try {
+		call = m.m.TryLock
+	}
+	ctx, h, err := call(ctx, a.opts...)
+	if h == nil {
+		return ctx, held{}, err
+	}
+	return ctx, held{unlock: h.Unlock, remaining: h.Remaining}, err
 }

@@ -8,12 +8,16 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"relock/internal/engine"
+	"relock/quorum"
 	"relock/rlock"
 	"relock/torture/oracle"
 )
@@ -31,7 +35,9 @@ const (
 type worker struct {
 	*Job
 	log     *oracle.Log
-	session *rlock.Session
+	session *rlock.Session // of the first server, or of all of them
+	all     []*rlock.Session
+	quorums map[string]*quorum.Mutex // whose callers share a queue, by name
 	calm    atomic.Bool
 }
 
@@ -43,7 +49,7 @@ func (j *Job) run() error {
 	}
 	go log.WatchStalls()
 	w := &worker{Job: j, log: log}
-	if w.session, err = w.dial(); err != nil {
+	if err = w.connect(); err != nil {
 		return err
 	}
 	fmt.Println(Ready)
@@ -74,11 +80,33 @@ func (j *Job) run() error {
 	}
 }
 
+// connect makes the sessions, and the handles that goroutines share.
+func (w *worker) connect() error {
+	groups := [][]string{w.Servers}
+	if w.Several {
+		groups = slices.Collect(slices.Chunk(w.Servers, 1))
+	}
+	for i, servers := range groups {
+		s, err := w.dial(w.Option(servers), w.config(i))
+		if err != nil {
+			return err
+		}
+		w.all = append(w.all, s)
+	}
+	w.session, w.quorums = w.all[0], map[string]*quorum.Mutex{}
+	for _, l := range w.Locks {
+		if l.Kind == Quorum {
+			w.quorums[l.Name] = quorum.New(w.all, l.Name)
+		}
+	}
+	return nil
+}
+
 // dial tries for as long as it takes: the process may have been started amid a fault.
-func (w *worker) dial() (*rlock.Session, error) {
+func (w *worker) dial(opt rueidis.ClientOption, cfg rlock.Config) (*rlock.Session, error) {
 	for began := oracle.Now(); ; {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		s, err := rlock.Dial(ctx, w.Option(), w.config())
+		s, err := rlock.Dial(ctx, opt, cfg)
 		cancel()
 		if err == nil {
 			return s, nil
@@ -90,10 +118,16 @@ func (w *worker) dial() (*rlock.Session, error) {
 	}
 }
 
-// end closes the session, and says how long that took.
+// end closes the sessions, and says how long that took.
 func (w *worker) end() error {
 	began := oracle.Now()
-	err := w.session.Close()
+	errs := make([]error, len(w.all))
+	var wg sync.WaitGroup
+	for i, s := range w.all {
+		wg.Go(func() { errs[i] = s.Close() })
+	}
+	wg.Wait()
+	err := errors.Join(errs...)
 	fmt.Printf("%s %d %v\n", Ended, (oracle.Now() - began).Milliseconds(), err)
 	return nil
 }

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -36,9 +35,12 @@ func (g *goroutine) share(first bool) {
 func (g *goroutine) work() {
 	for g.running.Err() == nil {
 		i := g.mine[g.rnd.IntN(len(g.mine))]
-		if g.Locks[i].Kind == Counter {
+		switch {
+		case g.Locks[i].Kind == Counter:
 			g.count(i)
-		} else {
+		case !g.Locks[i].Long && g.chance(10):
+			g.together()
+		default:
 			g.section(g.running, i)
 		}
 		g.sleep(g.upTo(20 * time.Millisecond))
@@ -74,10 +76,10 @@ func (g *goroutine) section(parent context.Context, i int) {
 		return
 	}
 	rec.Token(h.token)
-	x := &section{g: g, parent: parent, lock: i, locker: l, a: a, rec: rec, ctx: ctx, holds: []held{h}}
+	x := &section{g: g, parent: parent, lock: i, locker: l, a: a, rec: records{rec}, ctx: ctx, holds: []held{h}}
 	rec.Settle(oracle.Held)
 	rec.Inside(x.alive, x.left)
-	if flags&oracle.Fixed == 0 && spec.Kind != Semaphore && g.chance(20) {
+	if flags&oracle.Fixed == 0 && spec.Kind.Named() && g.chance(20) {
 		x.nest()
 	}
 	if owner == 0 && !spec.Long && !g.calm.Load() && g.chance(15) {
@@ -87,75 +89,10 @@ func (g *goroutine) section(parent context.Context, i int) {
 	x.leave(flags)
 }
 
-// attempt chooses how to ask.
-func (g *goroutine) attempt(spec *Lock) (a attempt, flags uint8) {
-	a.n = 1
-	if spec.Kind == Semaphore {
-		a.n = 1 + g.rnd.IntN(spec.Limit)
-	}
-	if spec.Kind == RW && g.chance(65) {
-		a.read = true
-		flags |= oracle.Read
-	}
-	switch {
-	case spec.Long:
-		a.opts = append(a.opts, rlock.Wait(8*time.Second))
-		return a, flags
-	case g.chance(15):
-		a.try = true
-		flags |= oracle.Try
-	case g.chance(30):
-		a.opts = append(a.opts, rlock.Wait(g.upTo(200*time.Millisecond)))
-	default:
-		a.opts = append(a.opts, rlock.Wait(g.upTo(8*time.Second)))
-	}
-	if g.chance(12) {
-		a.opts = append(a.opts, rlock.Lease(50*time.Millisecond+g.upTo(2*time.Second)))
-		flags |= oracle.Fixed
-	}
-	return a, flags
-}
-
-// context chooses the context of a call: at times with a named owner, at times one that ends
-// while the command is on its way.
-func (g *goroutine) context(parent context.Context, spec *Lock, flags uint8) (ctx context.Context, done func(), owner int) {
-	ctx, done = parent, func() {}
-	if spec.Long {
-		return ctx, done, 0
-	}
-	if spec.Kind != Semaphore && flags&oracle.Fixed == 0 && g.chance(10) {
-		owner = 1 + g.rnd.IntN(2)
-		ctx = rlock.WithOwner(ctx, fmt.Sprintf("owner-%d", owner))
-	}
-	if g.chance(12) {
-		ctx, done = context.WithTimeout(ctx, g.upTo(3*time.Millisecond))
-	}
-	return ctx, done, owner
-}
-
-// stay chooses how long a section lasts. A few outlive a lease that is not renewed.
-func (g *goroutine) stay(spec *Lock) time.Duration {
-	long, middle := 6, 10
-	switch {
-	case spec.Long && !g.calm.Load():
-		return min(g.Lease/2+g.upTo(g.Lease*3/2), 10*time.Second)
-	case g.calm.Load():
-		long, middle = 2, 3
-	}
-	switch p := g.rnd.IntN(100); {
-	case p < long:
-		return g.upTo(min(2*g.Lease, 6*time.Second))
-	case p < long+middle:
-		return g.upTo(400 * time.Millisecond)
-	default:
-		return g.upTo(15 * time.Millisecond)
-	}
-}
-
 // refusal sorts the errors of a call that gave nothing. Every outage has to be marked as one;
 // rec, if there is one, keeps it, so that it can be checked that something failed. An outage
 // that ended a wait is not kept: a wait of a millisecond may end before any answer.
-func (g *goroutine) refusal(lock int, rec *oracle.Record, err error) oracle.Outcome {
+func (g *goroutine) refusal(lock int, rec interface{ Mark(uint8) }, err error) oracle.Outcome {
 	switch {
 	case errors.Is(err, rlock.ErrDeadlock): // locks are taken in one order, see another
 	case errors.Is(err, rlock.ErrNotAcquired):
@@ -181,7 +118,7 @@ type section struct {
 	lock   int
 	locker locker
 	a      attempt
-	rec    *oracle.Record
+	rec    records
 	ctx    context.Context
 	holds  []held // the last one is unlocked last
 }
@@ -227,7 +164,7 @@ func (x *section) stay(d time.Duration, extend bool) {
 		case <-x.ctx.Done():
 			return
 		}
-		if extend && x.g.chance(5) {
+		if extend && x.holds[0].extend != nil && x.g.chance(5) {
 			ctx, cancel := context.WithTimeout(x.ctx, 2*time.Second)
 			_ = x.holds[0].extend(ctx, 50*time.Millisecond+x.g.upTo(2*time.Second)) // a failure changes nothing
 			cancel()
