@@ -59,12 +59,12 @@ type Config struct {
 	// does not know WAIT or the ACL refuses it.
 	//
 	// It concerns all that is sent to Redis for a lock with a lease: nested and named holds, read
-	// holds, permits, grants of a fairlock. What is handed over in memory has been acknowledged
-	// before. A semaphore.Counter and a latch have no holder, and wait for no replica. Neither
-	// do renewals: a failover that loses the last of them shortens the lease by a third, and the
-	// session renews it as soon as it is connected again. Nor do releases: one that is lost leaves
-	// the lock standing until its lease ends. docs/guarantees.md says what is left to a replica
-	// that did not acknowledge.
+	// holds, permits, grants of a fairlock, and the new end of a [Hold.Extend]. What is handed over
+	// in memory has been acknowledged before. A semaphore.Counter and a latch have no holder, and
+	// wait for no replica. Neither do renewals: a failover that loses the last of them shortens the
+	// lease by a third, and the session renews it as soon as it is connected again. Nor do
+	// releases: one that is lost leaves the lock standing until its lease ends. docs/guarantees.md
+	// says what is left to a replica that did not acknowledge.
 	Replicas int
 	// ReplicaTimeout bounds the wait for Replicas in one attempt, as does half the lease. A
 	// TryLock may take so much longer. Default 1 s.

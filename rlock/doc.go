@@ -20,7 +20,8 @@
 //
 // Failover: Redis replicates asynchronously. A promoted replica may not know a lock that was
 // just granted, and can grant it again. The first owner's section ends with ErrLost at its
-// next renewal. Fencing tokens have the same limit.
+// next renewal. Fencing tokens have the same limit. With Config.Replicas a lock counts only
+// when replicas have acknowledged it.
 //
 // Pauses: code that does not run (garbage collection, a suspended machine) cannot notice that
 // its context has ended. Protect what must never happen twice by a resource that checks a
@@ -42,6 +43,13 @@
 // A lock belongs to an owner, which the section's context carries. A Lock on that context
 // re-enters, in any function. Any other Lock is an outermost one. Its owner is private
 // ("<session id>:<number>") unless [WithOwner] names it.
+//
+// # Deadlocks
+//
+// Locks that wait for each other inside of their sections would wait for ever. Such a cycle is
+// found, also across sessions, and its youngest Lock ends with [ErrDeadlock]. A section is taken
+// to last as long as a Lock on its context waits: a goroutine that the section does not wait for
+// must lock on the context of [WithoutOwner].
 //
 // # Hand-over in memory
 //

@@ -31,7 +31,8 @@ func (h *Hold) Unlock() error { return (*engine.Hold)(h).Unlock() }
 
 // Extend gives a hold with a fixed lease ([Lease]) a new end: d from now, at least 1 ms (else
 // [ErrArgument]), sooner or later than the old one. The lock itself stays for as long as the
-// longest of the owner's holds. Extend blocks for one round trip. In an outage it tries again
+// longest of the owner's holds. Extend blocks for one round trip, and with Config.Replicas until
+// those have acknowledged the new end. In an outage, and while replicas are missing, it tries again
 // until ctx ends or the hold does.
 //
 // Errors: ErrArgument also for a hold that the watchdog renews; [ErrNotHeld] after Unlock;

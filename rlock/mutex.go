@@ -64,9 +64,9 @@ func (m *Mutex) Session() *Session {
 // cannot be reached, or cannot serve, it keeps trying; the Logger hears when that begins and
 // when it ends. Errors: [ErrNotAcquired] when the wait is over, which also matches ctx's error
 // if that was why, and [ErrUnavailable] if Redis did not answer; ctx's error alone if it was
-// done before the call (nothing was sent); [ErrDeadlock] if it would wait for itself by way of
-// other waits; ErrClosed, [ErrArgument], [ErrName]; ErrLost if a
-// nested Lock finds that the lock is gone; Redis's own error, WRONGTYPE above all, when it
+// done before the call (nothing was sent); [ErrDeadlock] if the holder waits, directly or by way
+// of others, for a lock whose section ctx lies in; ErrClosed, [ErrArgument], [ErrName]; ErrLost
+// if a nested Lock finds that the lock is gone; Redis's own error, WRONGTYPE above all, when it
 // refuses the command. On error the returned context is ctx, the hold is nil, and nothing is
 // held: what may have been granted unseen is released in the background.
 func (m *Mutex) Lock(ctx context.Context, opts ...LockOption) (context.Context, *Hold, error) {

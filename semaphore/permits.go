@@ -40,8 +40,8 @@ func (p *Permits) Remaining() time.Duration { return (*engine.Hold)(p).Remaining
 func (p *Permits) Release() error { return (*engine.Hold)(p).Unlock() }
 
 // Extend gives permits with a fixed lease ([rlock.Lease]) a new end: d from now, at least
-// 1 ms, sooner or later than the old one. It blocks for one round trip, until ctx ends or
-// the permits do. Errors are those of [rlock.Hold.Extend].
+// 1 ms, sooner or later than the old one. It blocks as [rlock.Hold.Extend] does, until ctx ends
+// or the permits do. Errors are those of [rlock.Hold.Extend].
 func (p *Permits) Extend(ctx context.Context, d time.Duration) error {
 	return (*engine.Hold)(p).Extend(ctx, d)
 }

@@ -59,6 +59,7 @@ type Wait struct {
 	ID      string
 	Session string // that waits
 	Key     string // of the lock
+	Side    string // of that: not the same claims keep a reader out as a writer
 	Label   string // of the session
 }
 
@@ -67,8 +68,10 @@ func ID(began time.Time, session string, n uint64) string {
 	return fmt.Sprintf("%020d/%s/%d", began.UnixMicro(), session, n)
 }
 
-// beside reports whether two waits of one session are for the same lock.
-func (w Wait) beside(o Wait) bool { return w.Session == o.Session && w.Key == o.Key }
+// beside reports whether two waits of one session are for the same side of a lock.
+func (w Wait) beside(o Wait) bool {
+	return w.Session == o.Session && w.Key == o.Key && w.Side == o.Side
+}
 
 // A Step is a wait and a claim that keeps it out.
 type Step struct {
@@ -117,8 +120,8 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// oneEach returns one wait for each lock that some waits are for: the oldest, but first itself
-// if it is among them.
+// oneEach returns one wait for each side of a lock that some waits are for: the oldest, but first
+// itself if it is among them.
 func oneEach(waits []Wait, first string) (one []Wait) {
 	slices.SortFunc(waits, func(a, b Wait) int { return strings.Compare(a.ID, b.ID) })
 	for _, w := range waits {

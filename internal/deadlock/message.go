@@ -42,6 +42,7 @@ func (m *Message) Encode() (string, bool) {
 		put(s.Wait.ID)
 		put(s.Wait.Session)
 		put(s.Wait.Key)
+		put(s.Wait.Side)
 		put(s.Wait.Label)
 		put(s.Holder.Session)
 		number(s.Holder.Number)
@@ -61,7 +62,7 @@ func Parse(text string) (m Message, err error) {
 	m.at = int(min(r.number(), maxSteps+1))
 	for r.err == nil && r.rest != "" {
 		var s Step
-		s.Wait = Wait{ID: r.text(), Session: r.text(), Key: r.text(), Label: r.text()}
+		s.Wait = Wait{ID: r.text(), Session: r.text(), Key: r.text(), Side: r.text(), Label: r.text()}
 		s.Holder = Claim{Session: r.text(), Number: r.number(), Key: s.Wait.Key}
 		m.steps = append(m.steps, s)
 	}

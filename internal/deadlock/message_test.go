@@ -9,7 +9,7 @@ import (
 
 func step(id, key string, holder Claim) Step {
 	holder.Key = key
-	return Step{Wait{ID: id, Session: "s" + id, Key: key, Label: "host:" + id}, holder}
+	return Step{Wait{ID: id, Session: "s" + id, Key: key, Side: "read", Label: "host:" + id}, holder}
 }
 
 // What is encoded is parsed to the same, whatever bytes the names have.

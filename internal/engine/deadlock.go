@@ -33,11 +33,14 @@ type deadlockWatch struct {
 	mu     sync.Mutex
 	waits  map[string]*suspect          // of this session, and those that lie in its sections
 	inside map[*claim]map[*suspect]bool // that lie in a section of a claim of this session
-	sought map[string]time.Duration     // when the session has just sought for a key
+	sought map[side]time.Duration       // when the session has just sought for a lock
 	due    time.Duration                // when it seeks next
 	jobs   []func()                     // messages and searches, done one after the other
 	busy   bool
 }
+
+// A side is what is sought for once for all who wait for it.
+type side struct{ key, name string }
 
 const (
 	// seekAfter is for how long a wait has lasted before it is followed to other sessions.
@@ -57,7 +60,7 @@ const (
 func (s *Session) watchDeadlocks() {
 	s.deadlocks = deadlockWatch{
 		chaser: deadlock.New((*host)(s)), due: never,
-		waits: map[string]*suspect{}, inside: map[*claim]map[*suspect]bool{}, sought: map[string]time.Duration{},
+		waits: map[string]*suspect{}, inside: map[*claim]map[*suspect]bool{}, sought: map[side]time.Duration{},
 	}
 }
 
@@ -97,7 +100,7 @@ func (a *acquisition) mayBlock() {
 	x := &suspect{a: a, lock: a.lock, sections: sections, seekAt: at, pause: seekAfter}
 	w.mu.Lock()
 	w.begun++
-	x.wait = deadlock.Wait{ID: deadlock.ID(time.Now(), s.id, w.begun), Session: s.id, Key: a.lock.Key(), Label: s.cfg.Label}
+	x.wait = deadlock.Wait{ID: deadlock.ID(time.Now(), s.id, w.begun), Session: s.id, Key: a.lock.Key(), Side: a.prim.Kind().name(), Label: s.cfg.Label}
 	w.mu.Unlock()
 	a.suspect = x
 	for _, of := range x.watches() {
@@ -185,23 +188,24 @@ func (w *deadlockWatch) next() time.Duration {
 
 func onGrid(at time.Duration) time.Duration { return (at + seekGrid - 1).Truncate(seekGrid) }
 
-// seekDue looks for cycles from the waits that have lasted for long: once for each lock and
-// second, whatever the number of its waiters.
+// seekDue looks for cycles from the waits that have lasted for long: once for each side of a lock
+// and second, whatever the number of its waiters.
 func (s *Session) seekDue(now time.Duration) {
 	w := &s.deadlocks
 	var seek []deadlock.Wait
 	w.mu.Lock()
 	w.due = never
-	maps.DeleteFunc(w.sought, func(_ string, at time.Duration) bool { return now-at >= seekAfter })
+	maps.DeleteFunc(w.sought, func(_ side, at time.Duration) bool { return now-at >= seekAfter })
 	for _, x := range w.waits {
 		if x.lock.s != s {
 			continue
 		}
 		if x.seekAt <= now {
-			last, just := w.sought[x.wait.Key]
+			of := side{x.wait.Key, x.wait.Side}
+			last, just := w.sought[of]
 			switch {
 			case !just:
-				w.sought[x.wait.Key] = now
+				w.sought[of] = now
 				seek = append(seek, x.wait)
 				fallthrough
 			case last == now:

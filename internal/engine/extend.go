@@ -65,6 +65,36 @@ func (c *claim) sendExtend(ctx context.Context, side int, op *Op) (r extended) {
 	}
 }
 
+// extendTo is sendExtend until replicas have acknowledged the new end too, where Config.Replicas is
+// set: a fixed lease is not renewed, so a failover that loses its extension would end the lock in
+// Redis while the hold is trusted.
+func (c *claim) extendTo(ctx context.Context, side int, op *Op) extended {
+	s := c.lock.s
+	all := c.sendExtend(ctx, side, op)
+	var missing error // why it is not acknowledged; that ctx has ended tells less
+	for n := 0; s.cfg.Replicas > 0 && all.err == nil && all.alive == 1; n++ {
+		there := Op{Owner: op.Owner, N: op.N, Lease: op.Lease, Away: true, Private: op.Private,
+			Held: op.Held, ByIDs: op.ByIDs, IDs: op.IDs}
+		err := s.askReplicas(ctx, c.sidesOf()[side].(Leased), &there, op.Lease)
+		if err == nil {
+			break
+		}
+		if missing == nil || !script.IsContext(err) {
+			missing = err
+		}
+		if ctx.Err() != nil || pause(ctx, n) != nil {
+			all.err = missing
+			break
+		}
+		r := c.sendExtend(ctx, side, op) // it may have been lost with the server
+		r.late, r.voided = r.late || all.late, r.voided || all.voided
+		if all = r; script.IsContext(r.err) {
+			all.err = missing
+		}
+	}
+	return all
+}
+
 // sent takes in what became of an extension: Redis ignores from now on what it was told to, and
 // a copy of the extension itself may still arrive.
 func (m *account) sent(op *Op, r *extended) {

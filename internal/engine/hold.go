@@ -161,7 +161,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	x.extra().interrupt = cancel
 	l.unlock()
 
-	r := c.sendExtend(bounded, int(h.side), &op)
+	r := c.extendTo(bounded, int(h.side), &op)
 	if r.err != nil {
 		r.err = h.notExtended(ctx, r.err)
 	}

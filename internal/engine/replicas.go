@@ -10,10 +10,11 @@ import (
 )
 
 // Where Config.Replicas is set, what Redis has granted counts when so many replicas have
-// acknowledged it. An acquisition asks them when it has its grant: over a connection that WAIT
-// may block, it sends
+// acknowledged it, and an end that Hold.Extend has moved. An acquisition asks them when it has its
+// grant: over a connection that WAIT may block, it sends
 //
-//	Extend  which finds that the hold is there, and changes nothing
+//	Extend  which finds that the hold is there, and changes nothing; behind a Hold.Extend it
+//	        moves the end as that did, should a failover have lost it, but only away
 //	touch   which writes the lock as it is, so that WAIT has a write to wait for
 //	WAIT
 //
@@ -52,7 +53,7 @@ func (s *Session) acknowledged(ctx context.Context, g *grant, p Primitive, op *O
 	if !ok || g.status != granted { // what is not leased has no holder
 		return nil
 	}
-	err := s.askReplicas(ctx, leased, op)
+	err := s.askReplicas(ctx, leased, holdOf(op), op.Lease)
 	if err == nil && s.now() >= g.sent+trustIn(trusted) {
 		err = errLate
 	}
@@ -60,12 +61,13 @@ func (s *Session) acknowledged(ctx context.Context, g *grant, p Primitive, op *O
 	return err
 }
 
-// askReplicas asks the replicas to acknowledge that what op has asked for is held.
-func (s *Session) askReplicas(ctx context.Context, leased Leased, op *Op) error {
-	bound := s.replicaBound(ctx, op.Lease)
+// askReplicas asks the replicas to acknowledge what hold finds, which is the Op of an Extend that
+// does no harm when it comes late. lease is that of the lock.
+func (s *Session) askReplicas(ctx context.Context, leased Leased, hold *Op, lease time.Duration) error {
+	bound := s.replicaBound(ctx, lease)
 	asked, cancel := context.WithTimeout(ctx, bound+s.answerTime())
 	defer cancel()
-	extend := leased.Extend(holdOf(op))
+	extend := leased.Extend(hold)
 	replies, got, err := s.run.Replicated(asked, []script.Command{
 		extend, {Script: touchScript, Keys: extend.Keys[:1]},
 	}, s.cfg.Replicas, bound)

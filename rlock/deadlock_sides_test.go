@@ -1,0 +1,73 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// A reader who waits behind a waiting writer has no holder to be followed to. It does not hide a
+// writer of the same section, whose wait is part of a cycle: within a session and across sessions.
+func TestDeadlockOfAWriterBesideAReader(t *testing.T) {
+	for name, sessions := range map[string]int{"within a session": 1, "across sessions": 2} {
+		t.Run(name, func(t *testing.T) {
+			redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+				ctx := within(t, 30*time.Second)
+				here := dial(t, s, unpolled())
+				there := here
+				if sessions == 2 {
+					there = dial(t, s, unpolled())
+				}
+				r := newRing(t, ctx,
+					party{rlock.New(here, "c"), rwlock.New(here, "rw")},
+					party{reader{rwlock.New(there, "rw")}, rlock.New(there, "c")})
+				writer := outsideWriter(t, ctx, s)
+
+				behind := make(chan error, 1)
+				go func() {
+					_, _, err := rwlock.New(here, "rw").RLock(r.inside[0])
+					behind <- err
+				}()
+				redistest.Eventually(t, 5*time.Second, "the reader to wait", func() bool { return here.Suspects() == 1 })
+				r.wait(0)
+				redistest.Eventually(t, 5*time.Second, "the writer to wait", func() bool { return here.Suspects() == 2 })
+				r.wait(1)
+				victim := locktest.Get(t, r.results, 5*time.Second, "the victim")
+				locktest.Is(t, "the victim", victim.err, rlock.ErrDeadlock)
+				if victim.i != 1 {
+					t.Error("it is not the one who waited last")
+				}
+				must(t, r.holds[0].Unlock()) // with it end the waits of its section
+				locktest.Is(t, "the reader", locktest.Get(t, behind, 5*time.Second, "the reader"), context.Canceled)
+				locktest.Is(t, "the writer", locktest.Get(t, r.results, 5*time.Second, "the writer").err, context.Canceled)
+				must(t, r.holds[1].Unlock())
+				must(t, locktest.Get(t, writer, 5*time.Second, "the writer outside").Unlock())
+			})
+		})
+	}
+}
+
+// outsideWriter has a writer of another session wait for rw, outside of all sections, so that new
+// readers wait behind it. It comes back when that has been refused once.
+func outsideWriter(t *testing.T, ctx context.Context, s *redistest.Server) <-chan *rlock.Hold {
+	t.Helper()
+	trace, waits := locktest.Waiting()
+	got := make(chan *rlock.Hold, 1)
+	cfg := unpolled()
+	cfg.Trace = trace
+	ses := dial(t, s, cfg)
+	go func() {
+		_, h, err := rwlock.New(ses, "rw").Lock(ctx)
+		if err != nil {
+			t.Errorf("the writer outside: %v", err)
+		}
+		got <- h
+	}()
+	locktest.Get(t, waits, 5*time.Second, "the writer outside to wait")
+	return got
+}
