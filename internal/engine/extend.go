@@ -73,8 +73,8 @@ func (c *claim) extendTo(ctx context.Context, side int, op *Op) extended {
 	all := c.sendExtend(ctx, side, op)
 	var missing error // why it is not acknowledged; that ctx has ended tells less
 	for n := 0; s.cfg.Replicas > 0 && all.err == nil && all.alive == 1; n++ {
-		there := Op{Owner: op.Owner, N: op.N, Lease: op.Lease, Away: true, Private: op.Private,
-			Held: op.Held, ByIDs: op.ByIDs, IDs: op.IDs}
+		there := Op{Owner: op.Owner, N: op.N, Lease: op.Lease, Private: op.Private, ByIDs: op.ByIDs,
+			Known: Known{Held: op.Held, IDs: op.IDs}, Move: Move{Away: true}}
 		err := s.askReplicas(ctx, c.sidesOf()[side].(Leased), &there, op.Lease)
 		if err == nil {
 			break

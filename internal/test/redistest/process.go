@@ -180,6 +180,38 @@ func freePort() (int, error) {
 	return 0, fmt.Errorf("%w: no free port: %w", errNotUp, err)
 }
 
+// A reservation is a port that is taken and on which no server listens, so that who connects is
+// refused.
+type reservation struct{ fd int }
+
+// reserve takes the port of an address; it returns nil if that cannot be had.
+func reserve(addr string) *reservation {
+	port, err := strconv.Atoi(portOf(addr))
+	if err != nil {
+		return nil
+	}
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return nil
+	}
+	syscall.CloseOnExec(fd)
+	// With SO_REUSEADDR the port can be bound beside connections of the dead server that linger;
+	// without it afterwards others cannot bind it.
+	reuse := func(on int) error { return syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, on) }
+	if reuse(1) != nil || syscall.Bind(fd, &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}) != nil || reuse(0) != nil {
+		_ = syscall.Close(fd)
+		return nil
+	}
+	return &reservation{fd}
+}
+
+// release gives the port back.
+func (r *reservation) release() {
+	if r != nil {
+		_ = syscall.Close(r.fd)
+	}
+}
+
 func free(port int) error {
 	l, err := net.Listen("tcp", address(port))
 	if err != nil {

@@ -35,6 +35,7 @@ type Server struct {
 
 	mu    sync.Mutex
 	proc  *process       // nil for miniredis
+	port  *reservation   // of a server that is down, and may come back
 	admin rueidis.Client // for Do; nil until used
 }
 
@@ -56,7 +57,7 @@ func Mini(tb testing.TB) *Server {
 		}
 	}
 	s := &Server{Addr: m.Addr(), Mini: m}
-	tb.Cleanup(s.Kill)
+	tb.Cleanup(s.end)
 	return s
 }
 
@@ -68,7 +69,7 @@ func bubbleMini(tb testing.TB) *Server {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
 	s := &Server{Addr: "bubble", Mini: m, inBubble: true}
-	tb.Cleanup(s.Kill)
+	tb.Cleanup(s.end)
 	return s
 }
 
@@ -121,7 +122,7 @@ func startReal(tb testing.TB, run func(port int) (*process, error)) *Server {
 		if err == nil {
 			s := &Server{Addr: address(port), proc: proc}
 			s.start = func() (*process, error) { return run(port) }
-			tb.Cleanup(s.Kill)
+			tb.Cleanup(s.end)
 			return s
 		}
 		if try == startTries {
@@ -263,11 +264,25 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
-// Kill ends the server at once, as a crash would. It may be called again.
+// Kill ends the server at once, as a crash would. It may be called again. Its port stays taken
+// until the test ends or the server comes back: else a server of another test could get it, and
+// the clients of this one.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kill()
+	if s.port == nil && !s.inBubble {
+		s.port = reserve(s.Addr)
+	}
+}
+
+// end ends the server for good.
+func (s *Server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kill()
+	s.port.release()
+	s.port = nil
 }
 
 // kill does the work of Kill. s.mu is held.
@@ -304,6 +319,8 @@ func (s *Server) restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kill()
+	s.port.release()
+	s.port = nil
 	if s.IsMini() {
 		s.Mini.FlushAll()
 		// Close has cancelled the context that blocking commands live by, and
