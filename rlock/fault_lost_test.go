@@ -232,7 +232,7 @@ func TestFaultStalledServerKeepsTheLock(t *testing.T) {
 		if !s.CanPause() {
 			t.Skip("miniredis cannot be paused")
 		}
-		const lease = 2 * time.Second
+		const lease = 3 * time.Second
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)
 		section, h, err := rlock.New(ses, name).Lock(within(t, 30*time.Second))
