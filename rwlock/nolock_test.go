@@ -50,8 +50,9 @@ func TestAWaiterIsToldOfAHashThatIsNoLock(t *testing.T) {
 		_, h := hold(t, ctx, m.Lock, rlock.Lease(time.Second))
 		c := goLock(context.WithoutCancel(ctx), other.RLock)
 		redistest.Eventually(t, 5*time.Second, "the waiter to listen", func() bool { return slices.Contains(s.Channels(t), "redisson_rwlock:{x}") })
-		must(t, s.Do(t, "DEL", "x").Error())
-		must(t, s.Do(t, "HSET", "x", "name", "bob").Error())
+		// In one step, or the waiter could find the lock free.
+		const become = `redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], 'name', 'bob')`
+		must(t, s.Do(t, "EVAL", become, "1", "x").Error())
 		if l := locktest.Get(t, c, 10*time.Second, "RLock"); l.err == nil || !strings.Contains(l.err.Error(), "is no lock") {
 			t.Errorf("RLock: %v", l.err)
 		}
