@@ -39,7 +39,7 @@ func child(text string) {
 		err = j.take(context.Background())
 	}
 	fmt.Println("held:", err)
-	// Whoever is to kill us may die first.
+	// The process that is to kill this one may die first.
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	os.Exit(0)
 }

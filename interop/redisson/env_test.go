@@ -15,7 +15,7 @@ import (
 
 const (
 	// wokenWithin is for who is woken by a message. A lease is watchdog at least, and a
-	// session looks by itself after patience, so nothing else can have woken him.
+	// session looks by itself after patience, so nothing else can have woken it.
 	wokenWithin = 10 * time.Second
 	watchdog    = 30 * time.Second // Redisson's default
 	patience    = time.Minute

@@ -127,7 +127,7 @@ func fairJavaFairLockGetsIn(t *testing.T, e *env) {
 	j.do("fair", name, "unlock")
 }
 
-// A fair waiter looks at each of its heartbeats, whoever has held the lock.
+// A fair waiter looks at each of its heartbeats, whatever side has held the lock.
 func fairGetsInAfterJava(t *testing.T, e *env) {
 	for _, kind := range []string{"lock", "fair"} {
 		name, j := redistest.Name(t), e.java.thread(t)

@@ -106,7 +106,7 @@ func channelsAreThoseOfJava(t *testing.T, e *env) {
 			n, channel, e.subscribers(t, channel), s.attempts(name), j.parked())
 	}
 	locktest.Must(t, holder.h.Unlock())
-	// Whoever is first lets in the other.
+	// The first of them lets in the other.
 	select {
 	case g := <-waiter:
 		locktest.Must(t, g.err)

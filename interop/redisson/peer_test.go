@@ -89,7 +89,7 @@ func (p *peer) read(out *bufio.Reader, ready chan<- string) {
 		}
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 5)
 		if len(f) != 5 {
-			continue // not an answer; whoever waits for one says so
+			continue // not an answer; the call that waits for one says so
 		}
 		a := answer{value: f[4], began: nanos(f[2]), ended: nanos(f[3])}
 		if f[1] != "ok" {

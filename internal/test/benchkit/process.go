@@ -110,7 +110,7 @@ func RunProcesses(job Job, begin, end func() error) (Result, error) {
 	var all []*process
 	defer func() {
 		for _, p := range all {
-			// Whoever is through has gone; after an error nobody is to stay.
+			// A process that is through has gone; after an error none is to stay.
 			_ = p.cmd.Process.Kill()
 			_ = p.cmd.Wait()
 		}

@@ -70,9 +70,9 @@ type life struct {
 	over    bool          // its lease is; its field stays until somebody clears it away
 	by      []*claim
 
-	// ghosts are holds whose lease is over, and that Redis may still count. A renewal for
+	// unknown are holds whose lease is over, and that Redis may still count. A renewal for
 	// another claim that is mistaken (see misled) brings them back to life.
-	ghosts int
+	unknown int
 }
 
 // rwSeen is what Redis has.

@@ -11,7 +11,7 @@ import (
 )
 
 func (m *RW) Check(ended []*Call) {
-	for _, l := range m.lives { // also by one who learns that he was mistaken by that very renewal
+	for _, l := range m.lives { // also by a reader that learns of its loss by that very renewal
 		m.mislead(l)
 	}
 	m.expire()
@@ -91,7 +91,7 @@ func (m *RW) counted(l *life, write bool) (must, may int) {
 		}
 	}
 	if !write {
-		may += l.ghosts
+		may += l.unknown
 	}
 	return must, may
 }
@@ -135,7 +135,7 @@ func (m *RW) expire() {
 			continue
 		}
 		reads, lost := m.counted(l, false)
-		l.ghosts = reads + lost
+		l.unknown = reads + lost
 		if m.misled(l) {
 			continue
 		}
@@ -160,7 +160,7 @@ func (m *RW) expire() {
 // lapsed: Redis may let others in.
 func (l *life) lapsed() bool { return l.over || !time.Now().Before(l.expires) }
 
-// misled: it may be kept alive by one who is mistaken in what he holds, though not in who.
+// misled: it may be kept alive by a session that is mistaken in what it holds, though not in the owner.
 func (m *RW) misled(l *life) bool {
 	return slices.ContainsFunc(m.claims, func(t *claim) bool { return t.revived && t.over == nil && t.owner == l.owner })
 }
@@ -325,7 +325,7 @@ func (m *RW) granted(c *Call, d *rwCall) {
 		m.nested(c, d, t)
 		return
 	case (l == nil || l.lapsed()) && !d.write && !m.stirred && m.seen.closed(now) && now.Sub(m.freeSince(&m.seen)) < time.Second:
-		// Of a lock that is free a mark keeps readers out for a second: whoever left it
+		// Of a lock that is free a mark keeps readers out for a second: whichever writer left it
 		// may have died.
 		m.w.Failf("%s got in, and a writer waits", c.Text)
 	}
@@ -342,7 +342,7 @@ func (m *RW) granted(c *Call, d *rwCall) {
 	}
 	if l.over {
 		l.over, l.since = false, now
-		l.ghosts = 0
+		l.unknown = 0
 	}
 	l.slack += time.Millisecond
 	h := d.hold(c)
