@@ -18,7 +18,6 @@ type Runner struct {
 	background *sync.WaitGroup
 
 	direct  *Direct      // nil: there is none
-	flying  atomic.Int64 // commands whose callers wait
 	lost    atomic.Int64 // calls of client that got no answer
 	settled atomic.Int64 // how many of them were sent before one that got an answer
 }
@@ -52,8 +51,8 @@ func (r *Runner) Close() {
 
 // Run sends c once and waits for its reply until ctx ends.
 func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
-	alone := r.flying.Add(1) == 1
-	defer r.flying.Add(-1)
+	alone := r.conn.Begin() == 1
+	defer r.conn.End()
 	if alone && r.direct != nil && !r.conn.suspect.Load() && r.settled.Load() == r.lost.Load() {
 		if res, ok := r.direct.run(ctx, c); ok {
 			if res.Error() != nil {
@@ -119,8 +118,8 @@ func (r *Runner) heard(res rueidis.RedisResult) {
 // (mux._pipe waits for the one that dials). So as long as the connection is in doubt the
 // call has a goroutine of its own, which may end later than ctx.
 func (r *Runner) Multi(ctx context.Context, cs []Command) []rueidis.RedisResult {
-	r.flying.Add(1)
-	defer r.flying.Add(-1)
+	r.conn.Begin()
+	defer r.conn.End()
 	if err := r.direct.wait(ctx, true); err != nil {
 		return failed(len(cs), err)
 	}
