@@ -89,7 +89,9 @@ func sell(ctx context.Context, redis *demo.Redis, j job, out *screen) (locked, o
 	defer func() { // also after Ctrl-C
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		err = errors.Join(err, services[0].stock.remove(ctx))
+		for _, s := range services { // each behind what it has sent itself, and may have given up
+			err = errors.Join(err, s.stock.remove(ctx))
+		}
 	}()
 
 	sent := wire.Commands() // connecting does not count
