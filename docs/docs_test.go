@@ -135,6 +135,34 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+var page = regexp.MustCompile(`\bdocs/[a-z]+\.md(#[a-z-]+)?`)
+
+// The comments of the packages, and what programs print, send readers to pages by name.
+func TestPagesNamedInCodeExist(t *testing.T) {
+	all := pages(t)
+	named := 0
+	err := fs.WalkDir(root, ".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path.Ext(file) != ".go" {
+			return err
+		}
+		text, err := fs.ReadFile(root, file)
+		for _, target := range page.FindAllString(string(text), -1) {
+			named++
+			to, anchor, _ := strings.Cut(target, "#")
+			if all[to] == "" || anchor != "" && !slices.Contains(anchors(all[to]), anchor) {
+				t.Errorf("%s: %s: there is no such page, or no such heading", file, target)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if named < 10 {
+		t.Errorf("%d pages are named in Go files; there are more", named)
+	}
+}
+
 // The README answers each of these questions with one click.
 func TestReadmeSaysWhatHappensWhen(t *testing.T) {
 	readme := pages(t)["README.md"]

@@ -13,26 +13,15 @@ import (
 	"relock/rlock"
 )
 
-// Mutex is a reentrant lock under one name, exclusive among all processes that use the same
-// Redis. It is granted in the order of arrival across all of them. It has the methods of
-// [rlock.Mutex], with the same types and errors. Like that it is a handle: made without I/O,
-// and as good as any other of the same name and session. Safe for concurrent use.
-//
-// Lock queues in Redis. It blocks until the lock is granted, ctx ends, or the time given
-// with [rlock.Wait] is over. If Redis answers, a caller that gives up has left the queue when
-// Lock returns. A nested Lock does not queue. TryLock never overtakes a waiter: it returns
-// [rlock.ErrNotAcquired] while the lock is held or waited for. ForceUnlock ends the hold,
-// and the first waiter gets the lock.
+// Mutex is a reentrant lock under one name, exclusive among all processes that use the same Redis,
+// and granted in the order of arrival across all of them. It has the methods of [rlock.Mutex], with
+// the same types and errors, and is a handle like that. Safe for concurrent use.
 type Mutex struct {
 	*rlock.Mutex
 	p *primitive // nil if the handle has an error
 }
 
-// New returns the fair mutex with that name. It does no I/O and does not fail: the first
-// operation reports an empty name ([rlock.ErrName]) or a nil session ([rlock.ErrArgument]).
-//
-// Options are those of [rlock.New]; with [rlock.Fenced] or [rlock.FencedFor] every section has a
-// token.
+// New returns the fair mutex with that name, as [rlock.New] does and with the same options.
 func New(s *rlock.Session, name string, opts ...rlock.MutexOption) *Mutex {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
@@ -56,12 +45,14 @@ func (m *Mutex) base() *rlock.Mutex {
 	return m.Mutex
 }
 
-// Lock is [rlock.Mutex.Lock]; the package documentation says what differs.
+// Lock is [rlock.Mutex.Lock], but queues in Redis, unless it is nested. If Redis answers, a caller
+// that gives up has left the queue when Lock returns.
 func (m *Mutex) Lock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
 	return m.base().Lock(ctx, opts...)
 }
 
-// TryLock is [rlock.Mutex.TryLock], and never overtakes a waiter.
+// TryLock is [rlock.Mutex.TryLock], but never overtakes a waiter: it returns [rlock.ErrNotAcquired]
+// while the lock is held or waited for.
 func (m *Mutex) TryLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
 	return m.base().TryLock(ctx, opts...)
 }
@@ -82,8 +73,7 @@ func (m *Mutex) Locker(ctx context.Context) sync.Locker { return m.base().Locker
 
 // Waiters returns how many callers, of all sessions, stand in the queue. A waiter that died is
 // counted until it has been silent for its session's Config.QueueLease. Waiters blocks for one
-// round trip. The answer may be out of date when it returns. Errors: [rlock.ErrArgument],
-// [rlock.ErrName], [rlock.ErrClosed], [rlock.ErrUnavailable], or ctx's.
+// round trip; the answer may be out of date when it returns.
 func (m *Mutex) Waiters(ctx context.Context) (int, error) {
 	if m == nil {
 		return 0, fmt.Errorf("waiters: %w: the mutex is nil", rlock.ErrArgument)

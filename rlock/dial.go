@@ -23,25 +23,10 @@ const connTimeout = 3 * time.Second
 // as long as the replicas are in step, and has buffers of half a MiB. rueidis's default is 1024.
 const replicaConns = 32
 
-// Dial is [NewSession] with a client of its own, built from opt with the settings that locks
-// run best with: pipelining always (so that an ending context is heeded and leaves the
-// connection open), one connection to a node, no client-side cache, no ConnLifetime. A
-// connection counts as dead when it was silent for 3 s, unless opt has a ConnWriteTimeout.
-//
-// With one server Dial makes a second connection of the same options, with 8 KiB of buffers: a
-// script goes over it when the session has nothing else on its way, since on a connection of its
-// own it needs no change of goroutine. When that connection breaks, or a context ends a call on
-// it, it is made again in the background, and the other one serves meanwhile. It is left out in
-// Cluster, with Sentinel, with replicas or AuthCredentialsFn in opt, where the session may not
-// subscribe, where DialCtxFn returns no socket, and outside of Unix. A connection more counts
-// towards the server's maxclients; that it cannot be made is no error.
-//
-// With Config.Replicas at most 32 acquisitions wait for replicas at a time, each over a connection
-// that is kept for the next, unless opt has a BlockingPoolSize.
-//
-// Dial blocks until the session is ready or ctx ends. Errors: those of NewSession, ErrConfig
-// also for an address that is a URL and for TLS on one side only, and [ErrUnavailable] when no
-// server can be reached.
+// Dial is [NewSession] with a client of its own, made of opt with the settings that locks run best
+// with: docs/operations.md lists them. [Session.Close] closes it. Dial blocks and fails as
+// NewSession does, with [ErrConfig] also for an address that is a URL, and for TLS on one side
+// only.
 func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("dial: %w: ctx is nil; use context.Background()", ErrArgument)

@@ -2,36 +2,30 @@ package rlock
 
 import "relock/internal/engine"
 
-// The errors of this package and of the variants built on it. Match them with [errors.Is]:
-// they are wrapped with the operation and the lock's name.
+// The errors of this package and of those built on it, wrapped with the operation and the lock's
+// name: match them with [errors.Is]. Any operation may return [ErrArgument], [ErrName],
+// [ErrClosed], [ErrUnavailable], Redis's own error (WRONGTYPE), or ctx's alone if ctx was done
+// before: then nothing was sent.
 var (
-	// ErrNotAcquired: another owner holds the lock and the wait is over. If ctx ended it,
-	// the error matches ctx's error too. Nothing is held, in Redis or in a queue.
+	// ErrNotAcquired: another owner holds the lock and the wait is over. If ctx ended it, the error
+	// matches ctx's error too. Nothing is held, in Redis or in a queue.
 	ErrNotAcquired = engine.ErrNotAcquired
-	// ErrUnavailable: Redis did not answer the last attempt, or cannot serve now: it loads, is a
-	// replica, has no memory or replicas left, refuses this user (LOADING, READONLY,
-	// CLUSTERDOWN, OOM, MISCONF, NOREPLICAS, NOPERM and their like). The error matches the
-	// client's error too, and [ErrNotAcquired] if it ended a wait. A service answers 503 to it,
-	// and 409 to ErrNotAcquired alone.
+	// ErrUnavailable: Redis did not answer the last attempt, or cannot serve (LOADING, READONLY,
+	// CLUSTERDOWN, OOM, MISCONF, NOREPLICAS, NOPERM and their like). It matches the client's error
+	// too, and ErrNotAcquired if it ended a wait. HTTP: 503, and 409 for ErrNotAcquired alone.
 	ErrUnavailable = engine.ErrUnavailable
-	// ErrDeadlock: the Lock has waited inside of a section, and would have done so for ever: the
-	// holder of its lock waits for a lock that this caller holds, perhaps by way of others. The
-	// text names the cycle. Exactly one Lock of the cycle ends with it, the youngest; unlock what
-	// the section holds, so that the others go on. It matches [ErrNotAcquired] too.
+	// ErrDeadlock: the Lock waited inside of a section for an owner that waits, perhaps by way of
+	// others, for a lock of that section. The youngest Lock of the cycle, which the text names, ends
+	// with it; unlock what its section holds, so that the others go on. Matches ErrNotAcquired too.
 	ErrDeadlock = engine.ErrDeadlock
-	// ErrNotHeld: the hold was unlocked before, or is nil. Nothing was changed.
-	ErrNotHeld = engine.ErrNotHeld
-	// ErrLost: the hold ended without being unlocked. Its lease ran out, or the key was
-	// deleted, evicted, force-unlocked or lost in a failover. Others may hold the lock.
-	ErrLost = engine.ErrLost
-	// ErrReleased is the cause with which a section's context ends at its last Unlock.
-	ErrReleased = engine.ErrReleased
-	// ErrClosed: the session is closed. What it held has been released.
-	ErrClosed = engine.ErrClosed
-	// ErrName: the lock's name is empty. A name has at least one byte.
-	ErrName = engine.ErrName
-	// ErrConfig: a field of Config, or the client, is invalid; the text says what is valid.
-	ErrConfig = engine.ErrConfig
-	// ErrArgument: an argument is invalid; the text says what is valid. Nothing was sent.
-	ErrArgument = engine.ErrArgument
+	// ErrLost: the hold ended without being unlocked. Its lease ran out, or the key was deleted,
+	// evicted, force-unlocked or lost in a failover. Others may hold the lock.
+	ErrLost     = engine.ErrLost
+	ErrNotHeld  = engine.ErrNotHeld  // the hold was unlocked before, or is nil; nothing was changed
+	ErrReleased = engine.ErrReleased // the cause with which a section's context ends at its last Unlock
+	ErrClosed   = engine.ErrClosed   // the session is closed, or shuts down; Close releases what it holds
+
+	ErrName     = engine.ErrName     // the lock's name is empty; it has at least one byte
+	ErrArgument = engine.ErrArgument // the text says which argument, and what is valid; nothing was sent
+	ErrConfig   = engine.ErrConfig   // Config, the client or the server is unfit; the text says what to do
 )

@@ -7,10 +7,9 @@ import (
 	"relock/internal/facade"
 )
 
-// Locker adapts the mutex to [sync.Locker]. Goroutines may share it as they share a
-// sync.Mutex: no Lock re-enters another's, whatever owner or section ctx carries. Lock waits
-// for as long as ctx lives. Where Mutex would return an error, also [ErrLost], Lock and
-// Unlock panic with it.
+// Locker adapts the mutex to [sync.Locker], for goroutines to share: no Lock re-enters another's,
+// whatever ctx carries. Lock waits for as long as ctx lives. Where Mutex returns an error,
+// [ErrLost] too, Locker panics.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker { return &locker{m: m, ctx: ctx} }
 
 type locker struct {

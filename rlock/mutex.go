@@ -15,14 +15,13 @@ import (
 	"relock/internal/script"
 )
 
-// Mutex is a reentrant lock under one name. It is exclusive among all processes that use the
-// same Redis, Java processes with Redisson's RLock (or, if [Fenced], RFencedLock) included. A
-// Mutex is a handle: made without I/O, and as good as any other of its name and session. Safe
-// for concurrent use.
+// Mutex is a handle of a reentrant lock, exclusive among all processes that use the same Redis,
+// Redisson's RLock (if [Fenced], RFencedLock) included. Handles of one name and session are alike.
+// Safe for concurrent use.
 type Mutex facade.Mutex
 
-// New returns the reentrant mutex with that name. It does no I/O. The first operation reports
-// an empty name ([ErrName]) or a nil session ([ErrArgument]).
+// New returns the reentrant mutex with that name. It does no I/O: the first operation reports a bad
+// name, session or option.
 func New(s *Session, name string, opts ...MutexOption) *Mutex {
 	names, err := (*engine.Session)(s).Names(name)
 	o, bad := facade.Collect(opts)
@@ -32,7 +31,7 @@ func New(s *Session, name string, opts ...MutexOption) *Mutex {
 	return (*Mutex)(facade.NewMutex(mutex.New(names, o.Fencing), err))
 }
 
-// Name returns the name that New was given, without the session's prefix; "" for a zero value.
+// Name returns the name that New was given, without Config.Prefix.
 func (m *Mutex) Name() string {
 	_, p, err := (*facade.Mutex)(m).Parts()
 	if err != nil {
@@ -50,43 +49,35 @@ func (m *Mutex) Session() *Session {
 	return (*Session)(handle.Session())
 }
 
-// Lock waits until the mutex is held. On the context of an open section of this mutex it
-// re-enters at once; else it acts for the owner that [WithOwner] has named, or for a new
-// private one.
+// Lock waits until the mutex is held. On the context of a section of this mutex it re-enters; else
+// its owner is [WithOwner]'s or a new private one.
 //
-// The returned context is the section's. It is derived from ctx, carries the owner, and is
-// cancelled with a cause ([context.Cause]): [ErrLost] when the lease is lost, [ErrClosed]
-// when the session closes, [ErrReleased] when the owner's last hold of this lock is released.
-// The watchdog renews the lease for as long as the context given to the outermost Lock lives.
-// When that ends and no Unlock follows, the lock frees itself one lease later.
+// The returned context is the section's: derived from ctx, with the owner, and cancelled with a
+// cause ([context.Cause]): [ErrLost] when the lease is lost, [ErrClosed] when the session closes,
+// [ErrReleased] when the owner's last hold of the lock is unlocked. The lease is renewed until the
+// context given to the outermost Lock ends. Without an Unlock the lock then ends with the lease.
 //
-// Lock blocks until it holds the lock or ctx ends; [Wait] bounds only the waiting. While Redis
-// cannot be reached, or cannot serve, it keeps trying; the Logger hears when that begins and
-// when it ends. Errors: [ErrNotAcquired] when the wait is over, which also matches ctx's error
-// if that was why, and [ErrUnavailable] if Redis did not answer; ctx's error alone if it was
-// done before the call (nothing was sent); [ErrDeadlock] if the holder waits, directly or by way
-// of others, for a lock whose section ctx lies in; ErrClosed, [ErrArgument], [ErrName]; ErrLost
-// if a nested Lock finds that the lock is gone; Redis's own error, WRONGTYPE above all, when it
-// refuses the command. On error the returned context is ctx, the hold is nil, and nothing is
-// held: what may have been granted unseen is released in the background.
+// Lock blocks until it holds the lock or ctx ends, also while Redis cannot be reached or cannot
+// serve; [Wait] bounds only the waiting. Errors: [ErrNotAcquired] when the wait is over;
+// [ErrDeadlock]; ErrLost if a nested Lock finds the lock gone; [ErrUnavailable] at once if Redis
+// refuses this user. On error the returned context is ctx, the hold is nil, and nothing is held:
+// what may have been granted unseen is released in the background.
 func (m *Mutex) Lock(ctx context.Context, opts ...LockOption) (context.Context, *Hold, error) {
 	section, h, err := (*facade.Mutex)(m).Lock(ctx, true, opts)
 	return section, (*Hold)(h), err
 }
 
-// TryLock is Lock without the waiting: if another owner holds the mutex it returns
-// [ErrNotAcquired] after at most one round trip. It asks again only if the answer was lost.
-// Without an answer it returns [ErrUnavailable], after at most 1 s or Config.ReleaseTimeout if
-// that is shorter.
+// TryLock is Lock without the waiting: [ErrNotAcquired] after at most one round trip if another
+// owner holds the mutex, [ErrUnavailable] after 1 s (or Config.ReleaseTimeout if shorter) without
+// an answer.
 func (m *Mutex) TryLock(ctx context.Context, opts ...LockOption) (context.Context, *Hold, error) {
 	section, h, err := (*facade.Mutex)(m).Lock(ctx, false, opts)
 	return section, (*Hold)(h), err
 }
 
-// Do runs fn while holding the mutex, with the section's context, and releases it when fn
-// returns, panics or calls runtime.Goexit. It returns Lock's error, or fn's joined with
-// Unlock's. A lost lock shows as [ErrLost] although fn did not notice, with the limit of an
-// [Hold.Unlock] that hands over.
+// Do runs fn with the section's context while holding the mutex, and releases it when fn returns,
+// panics or calls runtime.Goexit. It returns Lock's error, or fn's joined with Unlock's: [ErrLost]
+// too if fn did not notice.
 func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, opts ...LockOption) error {
 	handle, p, err := (*facade.Mutex)(m).Parts()
 	if err != nil {
@@ -97,15 +88,11 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, opts ...
 
 // State is a lock as Redis sees it.
 type State struct {
-	// Owners has the hold count of each owner: one entry for an exclusive lock that is held,
-	// none for a free one.
-	Owners map[string]int
-	// TTL is what is left of the lease; 0 when free.
-	TTL time.Duration
+	Owners map[string]int // owner -> hold count; one entry for an exclusive lock that is held
+	TTL    time.Duration  // what is left of the lease; 0 when free
 }
 
-// State asks Redis who holds the mutex, how deep, how long: in one round trip. In an outage it
-// tries again for at most Config.ReleaseTimeout, and returns [ErrUnavailable].
+// State asks Redis, in a round trip, who holds the mutex, how deep, how long.
 func (m *Mutex) State(ctx context.Context) (State, error) {
 	handle, p, err := (*facade.Mutex)(m).Parts()
 	switch {
@@ -147,15 +134,11 @@ func decodeState(r rueidis.RedisResult) (State, error) {
 	return st, nil
 }
 
-// ForceUnlock ends any owner's hold, whatever its count, and wakes a waiter. It is for
-// operators. A holder of this library is told at once and its section ends with [ErrLost]; a
-// Redisson holder notices when it unlocks.
-//
-// ForceUnlock asks who holds the mutex, and then ends that hold: a holder that comes after it
-// is left alone, also by a command that the network delivers late, unless it has the same
-// name. It reports whether it ended a hold. It blocks for three round trips, and may report
-// false after a lost reply. In an outage each round trip takes at most Config.ReleaseTimeout, and
-// ForceUnlock returns [ErrUnavailable] if the hold may stand.
+// ForceUnlock, for operators, ends any owner's hold, whatever its count, and wakes a waiter. A
+// holder of this library is told at once, and its section ends with [ErrLost]; a Redisson holder
+// notices when it unlocks. A later holder is left alone, also by a command that arrives late,
+// unless it has the same owner id. ForceUnlock blocks for four round trips. It reports whether it
+// ended a hold: perhaps false after a lost reply. After [ErrUnavailable] the hold may stand.
 func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	handle, p, err := (*facade.Mutex)(m).Parts()
 	switch {

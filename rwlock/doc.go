@@ -3,76 +3,52 @@
 //
 // # What is guaranteed
 //
-// Readers share the lock; a writer is alone, as long as Redis keeps its data. What package
-// rlock guarantees of a hold is true of both sides: how long it is trusted, that its
-// section's context ends before Redis grants the lock to an owner that it excludes, and that
-// retries are idempotent.
-//
-// Each read hold in Redis has a lease of its own. A reader that crashed ends no other
-// reader's hold, and blocks a writer until its own lease ends, plus at most Config.PollFloor.
-//
-// Readers do not starve a writer. While a writer waits, new readers queue behind it. The
-// writer enters when the current readers have left. After it, waiting readers and
-// writers have an equal chance; waiting readers enter together. Goroutines of one session
-// that wait for one lock, readers and writers alike, are served in the order of arrival.
-// Exceptions: a named owner (rlock.WithOwner) asks Redis once before it queues, and readers
-// may join others of their session that are inside.
-//
-// An owner does not wait for itself. Readers nest. A writer may take the read side too, and
-// may keep it when it unlocks the write side (a downgrade, which lets waiting readers in).
-// An owner that holds only the read side gets [ErrUpgrade] at once if it asks for the write
-// side.
+//   - Readers share the lock; a writer is alone, as long as Redis keeps its data. What package
+//     rlock guarantees of a hold is true of both sides.
+//   - Each read hold in Redis has a lease of its own. A reader that crashed ends no other reader's
+//     hold, and blocks a writer until its own lease ends, plus at most Config.PollFloor.
+//   - Readers do not starve a writer. While a writer waits, new readers queue behind it. The
+//     writer enters when the current readers have left. After it, waiting readers and writers
+//     have an equal chance; waiting readers enter together.
+//   - Goroutines of one session that wait for one lock, readers and writers alike, are served in
+//     the order of arrival. Exceptions: a named owner ([rlock.WithOwner]) asks Redis once before
+//     it queues, and readers may join others of their session that are inside.
+//   - An owner does not wait for itself. Readers nest. A writer may take the read side too, and
+//     may keep it when it unlocks the write side: that is a downgrade, which lets waiting readers
+//     in. An owner that holds only the read side gets [ErrUpgrade] if it asks for the write side.
 //
 // # Readers of one session
 //
-// Readers of one session that overlap share one read hold in Redis, from the second reader
-// on. The first reader asks for it, and the last one to leave releases it; the others cost no
+// Readers of one session that overlap share one read hold in Redis, from the second reader on.
+// The first reader asks for it, and the last one to leave releases it; the others cost no
 // command. A reader joins within 10 ms of when the hold was asked for, and within 1 ms once a
-// writer of the session waits. A later reader asks Redis for another hold, and so queues
-// behind a waiting writer of any process.
+// writer of the session waits. A later reader asks Redis for another hold, and so queues behind
+// a waiting writer of any process.
 //
-// Each reader still has a section of its own, with its own context and its own end. Redis,
-// State and Hold.Owner show the one owner that they have together. Named owners, readers with
-// a fixed lease, and sessions with a Config.HandOverLimit of -1 do not share.
+// Each reader still has a section of its own, with its own context and its own end. Redis, State
+// and Hold.Owner show the one owner that they have together. Named owners, readers with a fixed
+// lease, and sessions with a Config.HandOverLimit of -1 do not share.
 //
 // The write side is handed over in memory between goroutines of a session, as package rlock
 // describes. A downgraded hold is not, and no reader joins it.
 //
 // # What is not
 //
-// Failover, pauses and clocks: as in package rlock. There is no fencing token.
+//   - Failover, pauses and clocks: as in package rlock. There is no fencing token.
+//   - Overlap without end: nested holds of one named owner pass waiting writers, because they
+//     would deadlock otherwise. If such holds always overlap, no writer enters.
+//   - Java: Redisson's readers ignore waiting writers, so enough of them can keep a writer out.
+//     At each renewal of a reader Redisson sets the TTL of the whole lock to its own lease: set
+//     Config.RedissonWatchdog to Java's lockWatchdogTimeout if that is not 30 s. A Java reader
+//     that died is noticed when a writer asks or the last reader of this library leaves.
+//   - Dead writers: a writer that dies while it waits keeps new readers out for two of its
+//     Config.PollFloor and a second at most. Once the lock is free it is a second at most.
+//   - Fixed leases: if a write hold runs out before a read hold of the same owner is unlocked,
+//     the lock stays a write lock until then, for this owner alone.
+//   - Names: give a read-write lock a name of its own. On the name of another kind of lock it
+//     waits until that is free; State and ForceUnlock answer WRONGTYPE there. An owner named
+//     "mode", or with a name that ends in ":write", is [rlock.ErrArgument]: these are fields of
+//     the lock.
 //
-// Overlap without end: nested holds of one named owner pass waiting writers, because they
-// would deadlock otherwise. If such holds always overlap, no writer enters.
-//
-// Different leases beside Java: Redisson sets the TTL of the whole lock to its own lease at
-// each renewal. Read holds are trusted for no longer than that, and renewed in time: set
-// Config.RedissonWatchdog to Java's lockWatchdogTimeout if that is not 30 s.
-//
-// Fairness towards Java: Redisson's readers ignore waiting writers, so enough of them can
-// keep a writer out. A Java reader that died is noticed, by its timeout keys, when a writer
-// asks or the last reader of this library leaves.
-//
-// Dead writers: a writer that dies while it waits keeps new readers out for two of its
-// Config.PollFloor and a second at most. Once the lock is free it is a second at most.
-//
-// Fixed leases: if a write hold runs out before a read hold of the same owner is unlocked,
-// the lock stays a write lock until then, for this owner alone.
-//
-// Names: give a read-write lock a name of its own. On the name of another kind of lock it
-// waits until that is free; State and ForceUnlock answer WRONGTYPE there. Owners must not
-// be named "mode" or end in ":write".
-//
-// # How it works
-//
-// The lock is a hash, as Redisson's: mode = read or write, a field for each reader (its
-// owner) and for the writer (owner:write) with the number of holds, and a timeout key for
-// each hold of a reader, "{name}:<owner>:rwlock_timeout:<i>". Beside it stand, all in one
-// slot and all with a TTL: relock_readers:{name}, the end of each read hold of this library
-// by Redis's clock; relock_writers:{name}, the marks of waiting writers; and
-// relock_holds:{name}:<owner>, the ids of an owner's holds. A release is published on
-// "redisson_rwlock:{name}": "1" when a writer leaves, "0" when the last reader does.
-//
-// What a read unlock costs does not depend on the number of readers of this library. The
-// last of them looks at Redisson's timeout keys, if there are any.
+// docs/operations.md lists the keys of a lock.
 package rwlock

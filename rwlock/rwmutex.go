@@ -13,19 +13,18 @@ import (
 	"relock/rlock"
 )
 
-// RWMutex is a reentrant lock under one name with two sides: readers share it, and a writer
-// is alone. It is shared by all processes that use the same Redis, Java processes with
-// Redisson's RReadWriteLock included. An RWMutex is a handle: made without I/O, and as good
-// as any other of the same name and session. Safe for concurrent use.
+// RWMutex is a handle of a reentrant lock with two sides: readers share it, and a writer is alone,
+// among all processes that use the same Redis, Java processes with Redisson's RReadWriteLock
+// included. It is made without I/O, and as good as any other of its name and session. Safe for
+// concurrent use.
 type RWMutex struct {
 	handle engine.Handle
 	read   *readSide
 	write  *writeSide
 }
 
-// New returns the read-write lock with that name. It does no I/O and does not fail: the
-// first operation reports an empty name ([rlock.ErrName]) or a nil session
-// ([rlock.ErrArgument]).
+// New returns the read-write lock with that name. It does no I/O: the first operation reports an
+// empty name ([rlock.ErrName]) or a nil session ([rlock.ErrArgument]).
 func New(s *rlock.Session, name string) *RWMutex {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
@@ -37,7 +36,7 @@ func New(s *rlock.Session, name string) *RWMutex {
 	return &RWMutex{handle: engine.NewHandle(read.Names(), err), read: read, write: write}
 }
 
-// Name returns the name that New was given, without the session's prefix; "" for a zero value.
+// Name returns the name that New was given, without Config.Prefix; "" for a zero value.
 func (m *RWMutex) Name() string {
 	if m == nil || m.read == nil {
 		return ""
@@ -53,59 +52,42 @@ func (m *RWMutex) Session() *rlock.Session {
 	return (*rlock.Session)(m.handle.Session())
 }
 
-// RLock waits until the read side is held. On the context of an open section of this lock,
-// of either side, it re-enters at once; else it acts for the owner that [rlock.WithOwner]
-// has named, or for a new private one. An outermost RLock waits while another owner holds
-// the write side, and also behind a writer that waits for readers to leave.
+// RLock is [rlock.Mutex.Lock] for the read side. On the context of an open section of this lock, of
+// either side, it re-enters. An outermost RLock waits while another owner holds the write side, and
+// also behind a writer that waits for readers to leave.
 //
-// The returned context is the section's, as that of [rlock.Mutex.Lock]. It carries the
-// owner, and is cancelled with the cause [rlock.ErrLost] when the lease is lost,
-// [rlock.ErrClosed] when the session closes, [rlock.ErrReleased] when the owner's last hold
-// of either side is released.
-//
-// RLock blocks until it holds the lock or ctx ends; [rlock.Wait] bounds only the waiting.
-// Errors are those of rlock.Mutex.Lock. An owner named "mode", or with a name that ends in
-// ":write", is ErrArgument: these are fields of the lock itself. On error the returned
-// context is ctx, the hold is nil, and nothing new is held.
+// It blocks, and fails, as that Lock does. The context ends with the cause [rlock.ErrReleased] when
+// the owner's last hold of either side is unlocked. On error nothing new is held.
 func (m *RWMutex) RLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
 	return m.lock(ctx, reading, true, opts)
 }
 
-// TryRLock is RLock without the waiting: where RLock would have to wait it returns
-// [rlock.ErrNotAcquired] after at most one round trip. It does so too while a writer waits,
-// although only readers hold the lock.
+// TryRLock is RLock without the waiting, as [rlock.Mutex.TryLock]: where RLock would have to wait
+// it returns [rlock.ErrNotAcquired]. It does so too while a writer waits, although only readers
+// hold the lock.
 func (m *RWMutex) TryRLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
 	return m.lock(ctx, reading, false, opts)
 }
 
-// Lock waits until the write side is held, alone. Its owner may take either side again. It
-// may unlock the write side while it keeps the read side: that is a downgrade, at which
-// waiting readers enter. Lock by an owner that holds only the read side is [ErrUpgrade] at
-// once, and the read side stays held.
-//
-// While a writer waits, new readers wait too, until a writer has left. The
-// writer enters when the current readers have left; a reader that crashed blocks it until its
-// lease ends, plus at most Config.PollFloor. The returned context and the errors are those
-// of RLock.
+// Lock is [rlock.Mutex.Lock] for the write side. Its owner may take either side again, and may
+// unlock the write side while it keeps the read side. An owner that holds only the read side gets
+// [ErrUpgrade] at once, and the read side stays held. The context ends as that of RLock.
 func (m *RWMutex) Lock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
 	return m.lock(ctx, writing, true, opts)
 }
 
-// TryLock is Lock without the waiting: if another owner holds either side it returns
-// [rlock.ErrNotAcquired] after at most one round trip, and keeps no reader out.
-// [ErrUpgrade] as Lock.
+// TryLock is Lock without the waiting, as [rlock.Mutex.TryLock]: if another owner holds either side
+// it returns [rlock.ErrNotAcquired], and keeps no reader out.
 func (m *RWMutex) TryLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
 	return m.lock(ctx, writing, false, opts)
 }
 
-// RDo runs fn while holding the read side, with the section's context, and releases it when
-// fn returns, panics or calls runtime.Goexit. It returns RLock's error, or fn's joined with
-// the release's. A lost lease shows as [rlock.ErrLost] although fn did not notice.
+// RDo is [rlock.Mutex.Do] with the read side, and with RLock's errors.
 func (m *RWMutex) RDo(ctx context.Context, fn func(context.Context) error, opts ...rlock.LockOption) error {
 	return m.do(ctx, reading, fn, opts)
 }
 
-// Do is RDo with the write side, and with Lock's errors.
+// Do is [rlock.Mutex.Do] with the write side, and with Lock's errors.
 func (m *RWMutex) Do(ctx context.Context, fn func(context.Context) error, opts ...rlock.LockOption) error {
 	return m.do(ctx, writing, fn, opts)
 }
@@ -181,8 +163,8 @@ type State struct {
 	TTL time.Duration
 }
 
-// State asks Redis who holds the lock, on which side, how deep, and for how long. It blocks
-// for one round trip. The answer may be out of date when it returns.
+// State asks Redis, in one round trip, who holds the lock, on which side, how deep, and for how
+// long. The answer may be out of date when it returns.
 func (m *RWMutex) State(ctx context.Context) (State, error) {
 	if err := m.usable("state"); err != nil {
 		return State{}, err
@@ -195,15 +177,9 @@ func (m *RWMutex) State(ctx context.Context) (State, error) {
 	return st, err
 }
 
-// ForceUnlock ends every owner's holds of both sides, and wakes the waiters. It is for
-// operators. Holders of this library are told at once, on their sessions' own channels, and
-// their sections end with [rlock.ErrLost]; a Redisson holder notices when it unlocks.
-//
-// ForceUnlock asks who holds the lock, and then ends all holds if one of those owners still has
-// one: holders that come after them are left alone, also by a command that the network
-// delivers late, unless they have the same name. It reports whether it ended a hold. It blocks
-// for two round trips to the lock and one for each holder that is told, and may report false
-// after a lost reply.
+// ForceUnlock is [rlock.Mutex.ForceUnlock] for both sides and all owners: it ends all holds if one
+// of the owners that it has found still has one. It blocks for two round trips, and two for each
+// owner whose sessions are told.
 func (m *RWMutex) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := m.usable("force unlock"); err != nil {
 		return false, err

@@ -12,23 +12,18 @@ import (
 	"relock/rlock"
 )
 
-// Counter is the classic counting semaphore: a number that Acquire takes from and Release
-// adds to. It has no owners and no leases: any process may release, and what a process that
-// died had taken stays taken. It is shared by all processes that use the same Redis, Java
-// processes with Redisson's RSemaphore included. A Counter is a handle: made without I/O,
-// and as good as any other of the same name and session. Safe for concurrent use.
-//
-// Retries are idempotent: a call that has to be sent again, because its answer was lost,
-// counts once. Config.Replicas does not concern a Counter. After [rlock.ErrUnavailable] of Release, Add, Drain or
-// TrySet the call has counted once or not at all.
+// Counter is the classic counting semaphore: a number that Acquire takes from and Release adds to.
+// It has no owners and no leases: any process may release, and what a process that died had taken
+// stays taken. It is a handle, of one number for all processes that use the same Redis, Java
+// processes with Redisson's RSemaphore included. Config.Replicas does not concern it. Safe for
+// concurrent use.
 type Counter struct {
 	handle engine.Handle
 	p      *count
 }
 
-// NewCounter returns the counter with that name. It does no I/O and does not fail: the first
-// operation reports an empty name ([rlock.ErrName]), a nil session or a bad option
-// ([rlock.ErrArgument]).
+// NewCounter returns the counter with that name. It does no I/O: the first operation reports an
+// empty name ([rlock.ErrName]), a nil session or a bad option ([rlock.ErrArgument]).
 func NewCounter(s *rlock.Session, name string, opts ...Option) *Counter {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
@@ -40,9 +35,9 @@ func NewCounter(s *rlock.Session, name string, opts ...Option) *Counter {
 	return &Counter{handle: engine.NewHandle(p.Names(), err), p: p}
 }
 
-// TrySet makes the counter with so many permits, if it does not exist yet, and reports
-// whether it did. A counter that does not exist counts as 0, and Release and Add make it.
-// It blocks for one round trip. Permits below 0 are [rlock.ErrArgument].
+// TrySet makes the counter with so many permits, at least 0, if it does not exist yet, and reports
+// whether it did. A counter that does not exist counts as 0, and Release and Add make it. TrySet
+// blocks and fails as Release does.
 func (c *Counter) TrySet(ctx context.Context, permits int) (bool, error) {
 	if err := c.usable("try set", atLeast("permits", permits, 0)); err != nil {
 		return false, err
@@ -51,15 +46,9 @@ func (c *Counter) TrySet(ctx context.Context, permits int) (bool, error) {
 	return made == 1, err
 }
 
-// Acquire waits until the counter has n and takes them, all at once. Requests of this
-// session for this name are served in the order of arrival.
-//
-// Acquire blocks until then or until ctx ends; [rlock.Wait] bounds it too. [rlock.Lease] is
-// [rlock.ErrArgument]: nothing is leased. While Redis cannot be reached it keeps trying.
-// Errors: ErrArgument if n is below 1; [rlock.ErrNotAcquired] when the wait is over, which also
-// matches ctx's error if that was why, and [rlock.ErrUnavailable] if Redis did not answer;
-// ctx's error alone if it was done before the call (nothing was sent); [rlock.ErrClosed],
-// [rlock.ErrName]; Redis's own error, WRONGTYPE above all, when it refuses the command. On
+// Acquire waits until the counter has n and takes them, all at once. Requests of this session for
+// this name are served in the order of arrival. Acquire blocks and fails as [rlock.Mutex.Lock]
+// does; [rlock.ErrArgument] also if n is below 1, and for [rlock.Lease]: nothing is leased. On
 // error nothing was taken: what may have been, unseen, is given back in the background.
 func (c *Counter) Acquire(ctx context.Context, n int, opts ...rlock.LockOption) error {
 	if err := c.usable("acquire", atLeast("n", n, 1)); err != nil {
@@ -69,10 +58,8 @@ func (c *Counter) Acquire(ctx context.Context, n int, opts ...rlock.LockOption) 
 	return err
 }
 
-// TryAcquire is Acquire without the waiting. If the counter has less than n, or others of this
-// session wait for it, it returns [rlock.ErrNotAcquired] after at most one round trip. It asks
-// again only if the answer was lost. Without an answer it returns [rlock.ErrUnavailable], after
-// at most 1 s or Config.ReleaseTimeout if that is shorter.
+// TryAcquire is Acquire without the waiting, as [rlock.Mutex.TryLock]: [rlock.ErrNotAcquired] if
+// the counter has less than n, or others of this session wait for it.
 func (c *Counter) TryAcquire(ctx context.Context, n int) error {
 	if err := c.usable("try acquire", atLeast("n", n, 1)); err != nil {
 		return err
@@ -81,11 +68,10 @@ func (c *Counter) TryAcquire(ctx context.Context, n int) error {
 	return err
 }
 
-// Release adds n to the counter, making it if need be, and wakes waiters. It does not ask which
-// process took what. It blocks for one round trip, and tries again for at most
-// Config.ReleaseTimeout while the answer is lost. Errors: [rlock.ErrArgument] if n is below 1;
-// [rlock.ErrClosed], [rlock.ErrName]; ctx's error if it was done before the call (nothing was
-// sent); [rlock.ErrUnavailable], or Redis's own.
+// Release adds n, at least 1, to the counter, making it if need be, and wakes waiters. It does not
+// ask which process took what. It blocks for one round trip, and tries again for at most
+// Config.ReleaseTimeout while the answer is lost. After [rlock.ErrUnavailable] it has counted once
+// or not at all.
 func (c *Counter) Release(ctx context.Context, n int) error {
 	if err := c.usable("release", atLeast("n", n, 1)); err != nil {
 		return err
@@ -94,8 +80,8 @@ func (c *Counter) Release(ctx context.Context, n int) error {
 	return err
 }
 
-// Add is Release, but n may also be negative: that takes permits away without waiting for
-// them, and may leave a number below 0. An n of 0 changes nothing.
+// Add is Release, but n may also be negative: that takes permits away without waiting for them, and
+// may leave a number below 0. An n of 0 changes nothing.
 func (c *Counter) Add(ctx context.Context, n int) error {
 	if n == 0 {
 		_, err := c.value(ctx, "add")
@@ -108,9 +94,9 @@ func (c *Counter) Add(ctx context.Context, n int) error {
 	return err
 }
 
-// Drain takes all that the counter has and returns how many they were: what Available would
-// have said. A number below 0 is raised to 0, and returned as it was. Drain blocks and fails
-// as Release does.
+// Drain takes all that the counter has and returns how many they were: what Available would have
+// said. A number below 0 is raised to 0, and returned as it was. Drain blocks and fails as Release
+// does.
 func (c *Counter) Drain(ctx context.Context) (int, error) {
 	if err := c.usable("drain", nil); err != nil {
 		return 0, err
@@ -129,9 +115,8 @@ func (c *Counter) Delete(ctx context.Context) error {
 	return err
 }
 
-// Available asks Redis for the counter's value: 0 if it does not exist; below 0 if Add has
-// taken more away than there was. It blocks for one round trip. The answer may be out of
-// date when it returns.
+// Available asks Redis, in one round trip, for the counter's value: 0 if it does not exist; below 0
+// if Add has taken more away than there was. The answer may be out of date when it returns.
 func (c *Counter) Available(ctx context.Context) (int, error) { return c.value(ctx, "available") }
 
 func (c *Counter) value(ctx context.Context, op string) (int, error) {

@@ -19,10 +19,10 @@ var (
 	extendByIDScript  = script.Load(luaFiles, "lua/extend_by_id.lua")
 )
 
-// IDs returns the ids of the permits: 32 hex digits each, as Redisson's. Any process may release
-// or extend a permit by its id, with [Semaphore.ReleaseByID] and [Semaphore.ExtendByID] or, in
-// Java, with RPermitExpirableSemaphore's release and updateLeaseTime. Permits that are handed
-// over in memory keep their ids.
+// IDs returns the ids of the permits: 32 hex digits each, as Redisson's. Any process may release or
+// extend a permit by its id, with [Semaphore.ReleaseByID] and [Semaphore.ExtendByID] or, in Java,
+// with RPermitExpirableSemaphore's release and updateLeaseTime. Permits that are handed over in
+// memory keep their ids.
 func (p *Permits) IDs() []string {
 	h := (*engine.Hold)(p)
 	ids := permitid.Append(make([]string, 0, h.N()), h.Owner(), h.N())
@@ -32,17 +32,15 @@ func (p *Permits) IDs() []string {
 	return ids
 }
 
-// ReleaseByID gives back the permits with these ids, all or none, whichever process got them:
-// ids that [Permits.IDs] returned, or Redisson's acquire. Where a section of this module has
-// permits that are taken from it like this, the section ends with [rlock.ErrLost] at its next
-// renewal, and its other permits are given back then.
+// ReleaseByID gives back the permits with these ids, all or none, whichever process got them: ids
+// that [Permits.IDs] returned, or Redisson's acquire. A section of this module that has one of them
+// ends with [rlock.ErrLost] at its next renewal, and its other permits are given back then.
 //
 // ReleaseByID blocks for one round trip, and tries again for at most Config.ReleaseTimeout while
-// the answer is lost. Errors: [rlock.ErrNotHeld] if one of them is not held, because it has
-// expired or was given back, and nothing was changed; [rlock.ErrArgument] if an id is not one,
-// is given twice, or there is none; [ErrLimit] if they are more than [MaxAtOnce];
-// [rlock.ErrClosed]; ctx's error if it was done before (nothing was sent); else the client's,
-// after which all have been given back or none.
+// the answer is lost. Errors: [rlock.ErrNotHeld] if one of them has expired or was given back, and
+// nothing was changed; [rlock.ErrArgument] if an id is not one, is given twice, or there is none;
+// [ErrLimit] for more than [MaxAtOnce]. After [rlock.ErrUnavailable] all have been given back or
+// none.
 func (m *Semaphore) ReleaseByID(ctx context.Context, ids ...string) error {
 	const op = "release by id"
 	raw, err := m.decode(op, ids)
@@ -65,13 +63,11 @@ func (m *Semaphore) ReleaseByID(ctx context.Context, ids ...string) error {
 	return err
 }
 
-// ExtendByID gives the permits with these ids a new end: d from now, at least 1 ms and at most
-// 290 years, sooner or later than the old one. All or none are given it, whichever process got
-// them. Permits that the watchdog of their session renews are extended at the next renewal
-// anyway, if d was less.
-//
-// It blocks and fails as [Semaphore.ReleaseByID] does; a bad d is [rlock.ErrArgument]. Of one
-// session the last one wins, also if a copy of an earlier one arrives late.
+// ExtendByID gives the permits with these ids a new end: d from now, at least 1 ms, sooner or later
+// than the old one; all or none, whichever process got them. Permits that their session renews are
+// extended at the next renewal anyway, if d was less. It blocks and fails as
+// [Semaphore.ReleaseByID] does. Of one session the last one wins, also if a copy of an earlier one
+// arrives late.
 func (m *Semaphore) ExtendByID(ctx context.Context, d time.Duration, ids ...string) error {
 	const op = "extend by id"
 	raw, err := m.decode(op, ids)

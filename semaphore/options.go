@@ -16,16 +16,16 @@ type options struct {
 }
 
 // Expire gives a semaphore or a counter an end: Redis deletes it when it was not used for d (at
-// least 1 s), so that names that are used once leave nothing behind. Without it the number of free
-// permits, and a counter, stay without end, as Redisson's do.
+// least 1 s): for names that are used once. Without it the number of free permits, and a counter,
+// stay for ever, as Redisson's do.
 //
-// Every use renews the end. Uses are acquisitions, releases, renewals, extensions and SetLimit; of a
-// counter what changes it. Permits that are held keep a semaphore alive for as long as their lease
-// lasts. When a semaphore has ended the next request makes it anew, with the limit of its handle:
-// one that SetLimit has set is forgotten. A counter that has ended counts as 0.
+// Uses are acquisitions, releases, renewals, extensions and SetLimit; of a counter what changes it.
+// Permits that are held keep a semaphore alive for as long as their lease lasts. When a semaphore
+// has ended the next request makes it anew, with the limit of its handle: one that SetLimit has set
+// is forgotten. A counter that has ended counts as 0.
 //
-// Give Expire to every handle of the name, in all processes: a handle without it does not renew
-// the end. Do not use it where Java waits for the semaphore: a Redisson waiter does not make one.
+// Give Expire to every handle of the name, in all processes: a handle without it does not renew the
+// end. Do not use it where Java waits for the semaphore: a Redisson waiter does not make one.
 func Expire(d time.Duration) Option {
 	return func(o *options) { o.end, o.hasEnd = d, true }
 }

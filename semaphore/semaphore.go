@@ -14,23 +14,22 @@ import (
 	"relock/rlock"
 )
 
-// Semaphore is a counting semaphore under one name whose permits are leased: those of a
-// process that died come back by themselves. It bounds all processes that use the same
-// Redis, Java processes with Redisson's RPermitExpirableSemaphore included. A Semaphore is a
-// handle: made without I/O, and as good as any other of the same name, session and limit.
-// Safe for concurrent use.
+// Semaphore is a counting semaphore under one name whose permits are leased: those of a process
+// that died come back by themselves. It bounds all processes that use the same Redis, Java
+// processes with Redisson's RPermitExpirableSemaphore included. It is a handle, as good as any
+// other of its name, session and limit. Safe for concurrent use.
 type Semaphore struct {
 	handle engine.Handle
 	p      *permits
 }
 
-// New returns the semaphore with that name. The limit is set in Redis on first use; later,
-// the limit in Redis wins, until [Semaphore.SetLimit] changes it for all processes. New does no
-// I/O and does not fail: the first operation reports an empty name ([rlock.ErrName]), a nil
-// session, a limit below 1 or a bad option ([rlock.ErrArgument]).
+// New returns the semaphore with that name. The limit is set in Redis on first use; later, the
+// limit in Redis wins, until [Semaphore.SetLimit] changes it for all processes. New does no I/O:
+// the first operation reports an empty name ([rlock.ErrName]), a nil session, a limit below 1 or a
+// bad option ([rlock.ErrArgument]).
 //
-// The number of free permits stays in Redis for ever, as Redisson's does, unless the semaphore
-// is given an end by [Expire], or [Semaphore.Delete] is called.
+// The number of free permits stays in Redis for ever, as Redisson's does, unless the semaphore is
+// given an end by [Expire], or [Semaphore.Delete] is called.
 func New(s *rlock.Session, name string, limit int, opts ...Option) *Semaphore {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
@@ -45,7 +44,7 @@ func New(s *rlock.Session, name string, limit int, opts ...Option) *Semaphore {
 	return &Semaphore{handle: engine.NewHandle(p.Names(), err), p: p}
 }
 
-// Name returns the name that New was given, without the session's prefix; "" for a zero value.
+// Name returns the name that New was given, without Config.Prefix; "" for a zero value.
 func (m *Semaphore) Name() string {
 	if m == nil || m.p == nil {
 		return ""
@@ -61,37 +60,24 @@ func (m *Semaphore) Session() *rlock.Session {
 	return (*rlock.Session)(m.handle.Session())
 }
 
-// Acquire waits until it has n permits, all at once. Requests of this session for this name
-// are served in the order of arrival, so a large one is not starved by small ones.
+// Acquire waits until it has n permits, all at once. Requests of this session for this name are
+// served in the order of arrival, so a large one is not starved by small ones.
 //
-// The returned context is the section's: derived from ctx, and cancelled with a cause
-// ([context.Cause]): [rlock.ErrLost] when the permits are lost, [rlock.ErrClosed] when the
-// session closes, [rlock.ErrReleased] when they are released. The watchdog renews the lease
-// for as long as ctx lives; with [rlock.Lease] it does not.
+// The returned context is the section's, as that of [rlock.Mutex.Lock]. But permits belong to one
+// Acquire: the owner and sections of ctx stay as they are for locks that are taken inside. Warning:
+// a nested Acquire takes further permits, and waits for ever if there are none.
 //
-// Permits belong to one Acquire. The owner and sections of ctx stay as they are for locks
-// that are taken inside. Warning: a nested Acquire takes further permits, and waits for ever
-// if there are none.
-//
-// Acquire blocks until it has the permits or ctx ends; [rlock.Wait] bounds only the waiting.
-// While Redis cannot be reached it keeps trying. Errors: [ErrLimit] at once if n is below 1 or
-// more than the limit or [MaxAtOnce], or as soon as the limit is lowered below n;
-// [rlock.ErrNotAcquired] when the wait is over, which also matches ctx's error if that was why,
-// and [rlock.ErrUnavailable] if Redis did not answer; ctx's error alone if it was done before the
-// call (nothing was sent); rlock.ErrClosed, [rlock.ErrArgument], [rlock.ErrName]; Redis's own
-// error, WRONGTYPE above all, when it refuses the command.
-//
-// On error the returned context is ctx, the permits are nil, and nothing is held: what may
-// have been granted unseen is given back in the background.
+// Acquire blocks and fails as Lock does; and with [ErrLimit] at once if n is below 1 or more than
+// the limit or [MaxAtOnce], or as soon as the limit is lowered below n. On error the returned
+// context is ctx, the permits are nil, and nothing is held: what may have been granted unseen is
+// given back in the background.
 func (m *Semaphore) Acquire(ctx context.Context, n int, opts ...rlock.LockOption) (context.Context, *Permits, error) {
 	return m.acquire(ctx, n, true, opts)
 }
 
-// TryAcquire is Acquire without the waiting. If n permits are not free, or others of this
-// session wait for permits, it returns [rlock.ErrNotAcquired]. That takes at most one round
-// trip, and one more if n is beyond the limit that this handle knows. It asks again only if the
-// answer was lost. Without an answer it returns [rlock.ErrUnavailable], after at most 1 s or
-// Config.ReleaseTimeout if that is shorter.
+// TryAcquire is Acquire without the waiting, as [rlock.Mutex.TryLock]: [rlock.ErrNotAcquired] if n
+// permits are not free, or others of this session wait for permits. It takes one round trip more if
+// n is beyond the limit that this handle knows.
 func (m *Semaphore) TryAcquire(ctx context.Context, n int, opts ...rlock.LockOption) (context.Context, *Permits, error) {
 	return m.acquire(ctx, n, false, opts)
 }
@@ -108,9 +94,7 @@ func (m *Semaphore) acquire(ctx context.Context, n int, wait bool, opts []rlock.
 	return section, (*Permits)(h), err
 }
 
-// Do runs fn while holding n permits, with the section's context, and releases them when fn
-// returns, panics or calls runtime.Goexit. It returns Acquire's error, or fn's joined with
-// the release's. Lost permits show as [rlock.ErrLost] although fn did not notice.
+// Do runs fn while holding n permits, as [rlock.Mutex.Do], with Acquire's errors.
 func (m *Semaphore) Do(ctx context.Context, n int, fn func(context.Context) error, opts ...rlock.LockOption) error {
 	if err := m.possible(ctx, "do", n, true, opts); err != nil {
 		return err
@@ -168,16 +152,15 @@ func (m *Semaphore) possible(ctx context.Context, op string, n int, wait bool, o
 	return nil // any other error shows when the permits are asked for
 }
 
-// Available asks Redis how many permits are free, never less than 0. Expired ones count, and
-// are given back on the way. It blocks for one round trip. The answer may be out of date when
-// it returns.
+// Available asks Redis, in one round trip, how many permits are free, never less than 0. Expired
+// ones count, and are given back on the way. The answer may be out of date when it returns.
 func (m *Semaphore) Available(ctx context.Context) (int, error) {
 	free, _, err := m.state(ctx, "available")
 	return max(0, free), err
 }
 
-// Limit asks Redis for the limit: the one that New was given, if this is the first use. It
-// blocks for one round trip. The answer may be out of date when it returns.
+// Limit asks Redis, in one round trip, for the limit: the one that New was given, if this is the
+// first use. The answer may be out of date when it returns.
 func (m *Semaphore) Limit(ctx context.Context) (int, error) {
 	_, limit, err := m.state(ctx, "limit")
 	return limit, err
@@ -209,18 +192,15 @@ func (m *Semaphore) stateWithin(ctx context.Context, bound time.Duration, op str
 	return free, limit, err
 }
 
-// SetLimit sets the limit for all processes. Permits that are held stay held: a limit below
-// their number keeps others out until enough have been released. Waiters that may go on are
-// woken; those that now ask for more than the limit get [ErrLimit]. A limit of 0 lets no
-// request in.
+// SetLimit sets the limit, at least 0, for all processes. Permits that are held stay held: a limit
+// below their number keeps others out until enough have been released. Waiters that may go on are
+// woken; those that now ask for more than the limit get [ErrLimit]. A limit of 0 lets no request
+// in.
 //
-// The last SetLimit of a session wins, also if a copy of an earlier one arrives late. Between
-// sessions the order in which Redis gets them counts: one that returned an error of the client
-// may still arrive, and undo what another session has set since.
-//
-// SetLimit blocks for one round trip. Errors: [rlock.ErrArgument] if limit is below 0;
-// [rlock.ErrClosed]; ctx's error if it was done before (nothing was sent); else
-// [rlock.ErrUnavailable], after which the limit may have been set or not.
+// SetLimit blocks for one round trip, and tries again for at most Config.ReleaseTimeout. After
+// [rlock.ErrUnavailable] the limit may have been set or not: the call may still arrive, and undo
+// what another session has set since. Of one session the last SetLimit wins, also if a copy of an
+// earlier one arrives late.
 func (m *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	const op = "set limit"
 	if err := m.usable(op); err != nil {
