@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Host is what one session knows. Its methods are called without any mutex.
-type Host interface {
+// A host is what one session knows. Its methods are called without any mutex.
+type host interface {
 	// Owns reports whether that is the session itself.
 	Owns(session string) bool
 	// Waits returns the waits that last and lie in an open section of a claim of the session;
@@ -20,7 +20,7 @@ type Host interface {
 	// wait is over, or if what keeps it out is no claim of a session.
 	Holders(w Wait, ask bool) []Claim
 	// Tell sends a message to a session, through the session that w waits in.
-	Tell(w Wait, session string, m *Message)
+	Tell(w Wait, session string, m *message)
 	// End ends a wait, if it still lasts.
 	End(w Wait, c Cycle)
 	// Now is a monotonic clock.
@@ -31,9 +31,9 @@ type Host interface {
 // wait of the cycle that has ended since then may still cost the victim.
 const confirmedFor = 500 * time.Millisecond
 
-// A Chaser looks for cycles on behalf of one session.
-type Chaser struct {
-	host Host
+// A chaser looks for cycles on behalf of one session.
+type chaser struct {
+	host host
 
 	mu         sync.Mutex
 	seen       map[visit]bool           // where searches have been
@@ -46,20 +46,20 @@ type visit struct {
 	claim Claim
 }
 
-// maxSeen bounds what a Chaser remembers of searches. One that is forgotten is followed twice.
+// maxSeen bounds what a chaser remembers of searches. One that is forgotten is followed twice.
 const maxSeen = 4096
 
 // hintEvery is how often a wait may be told to seek.
 const hintEvery = confirmedFor / 2
 
-// New returns the Chaser of a session.
-func New(h Host) *Chaser {
-	return &Chaser{host: h, seen: map[visit]bool{}, confirming: map[uint64]time.Duration{}, hinted: map[string]time.Duration{}}
+// newChaser returns the chaser of a session.
+func newChaser(h host) *chaser {
+	return &chaser{host: h, seen: map[visit]bool{}, confirming: map[uint64]time.Duration{}, hinted: map[string]time.Duration{}}
 }
 
 // Begun looks for a cycle that a wait has closed by its beginning, as far as the session itself
 // knows, and ends it.
-func (d *Chaser) Begun(w Wait) {
+func (d *chaser) Begun(w Wait) {
 	c := d.search(w, w, nil, map[Claim]bool{})
 	if c == nil {
 		return
@@ -74,7 +74,7 @@ func (d *Chaser) Begun(w Wait) {
 }
 
 // search returns the path from w on that leads to a claim in which the first wait lies.
-func (d *Chaser) search(first, w Wait, path Cycle, been map[Claim]bool) Cycle {
+func (d *chaser) search(first, w Wait, path Cycle, been map[Claim]bool) Cycle {
 	if len(path) == maxSteps {
 		return nil
 	}
@@ -97,15 +97,15 @@ func (d *Chaser) search(first, w Wait, path Cycle, been map[Claim]bool) Cycle {
 }
 
 // lies reports whether a wait lasts and lies in a section of a claim of this session.
-func (d *Chaser) lies(w Wait, c Claim) bool {
+func (d *chaser) lies(w Wait, c Claim) bool {
 	return slices.ContainsFunc(d.host.Waits(c), func(o Wait) bool { return o.ID == w.ID })
 }
 
 // Seek looks for a cycle that a lock is part of for which w waits. It may take round trips.
-func (d *Chaser) Seek(w Wait) { d.follow(&Message{kind: seek, nonce: rand.Uint64()}, w) }
+func (d *chaser) Seek(w Wait) { d.follow(&message{kind: seek, nonce: rand.Uint64()}, w) }
 
 // follow carries a search from a wait on to the claims that it waits for.
-func (d *Chaser) follow(m *Message, w Wait) {
+func (d *chaser) follow(m *message, w Wait) {
 	if len(m.steps) == maxSteps {
 		return
 	}
@@ -117,7 +117,7 @@ func (d *Chaser) follow(m *Message, w Wait) {
 }
 
 // pass carries a message to the session of a claim that w waits for.
-func (d *Chaser) pass(w Wait, c Claim, m *Message) {
+func (d *chaser) pass(w Wait, c Claim, m *message) {
 	if d.host.Owns(c.Session) {
 		d.Handle(m)
 		return
@@ -126,7 +126,7 @@ func (d *Chaser) pass(w Wait, c Claim, m *Message) {
 }
 
 // Handle takes a message. It may take round trips.
-func (d *Chaser) Handle(m *Message) {
+func (d *chaser) Handle(m *message) {
 	switch m.kind {
 	case seek:
 		d.sought(m)
@@ -140,7 +140,7 @@ func (d *Chaser) Handle(m *Message) {
 }
 
 // sought goes on with a search at the claim to which it leads.
-func (d *Chaser) sought(m *Message) {
+func (d *chaser) sought(m *message) {
 	c := m.steps[len(m.steps)-1].Holder
 	if !d.host.Owns(c.Session) || !d.visits(m.nonce, c) {
 		return
@@ -158,7 +158,7 @@ func (d *Chaser) sought(m *Message) {
 }
 
 // visits notes that a search is at a claim, and reports whether it is there for the first time.
-func (d *Chaser) visits(nonce uint64, c Claim) bool {
+func (d *chaser) visits(nonce uint64, c Claim) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	v := visit{nonce, c}
@@ -174,9 +174,9 @@ func (d *Chaser) visits(nonce uint64, c Claim) bool {
 
 // found has a cycle confirmed if the wait that has sought is the one to end; else that one is to
 // seek. So one session alone decides on a cycle, and has done so last.
-func (d *Chaser) found(c Cycle) {
+func (d *chaser) found(c Cycle) {
 	if v := c.victim(); v != 0 {
-		m := &Message{kind: hint, steps: Cycle{c[v]}}
+		m := &message{kind: hint, steps: Cycle{c[v]}}
 		d.pass(c[0].Wait, Claim{Session: c[v].Wait.Session}, m)
 		return
 	}
@@ -186,12 +186,12 @@ func (d *Chaser) found(c Cycle) {
 	maps.DeleteFunc(d.confirming, func(_ uint64, began time.Duration) bool { return now-began >= confirmedFor })
 	d.confirming[nonce] = now
 	d.mu.Unlock()
-	d.confirmStep(&Message{kind: confirm, nonce: nonce, steps: c})
+	d.confirmStep(&message{kind: confirm, nonce: nonce, steps: c})
 }
 
 // confirmStep looks whether the wait of the next step still waits for its claim, and has the
 // session of that claim go on.
-func (d *Chaser) confirmStep(m *Message) {
+func (d *chaser) confirmStep(m *message) {
 	s := m.steps[m.at]
 	if slices.Contains(d.host.Holders(s.Wait, true), s.Holder) {
 		on := *m
@@ -202,7 +202,7 @@ func (d *Chaser) confirmStep(m *Message) {
 
 // confirmed goes on with a confirmation at the claim to which it leads: the wait of the next
 // step must still lie in it.
-func (d *Chaser) confirmed(m *Message) {
+func (d *chaser) confirmed(m *message) {
 	next := m.steps[m.at%len(m.steps)].Wait
 	if c := m.steps[m.at-1].Holder; !d.host.Owns(c.Session) || !d.lies(next, c) {
 		return
@@ -221,7 +221,7 @@ func (d *Chaser) confirmed(m *Message) {
 }
 
 // mayHint notes that a wait is told to seek, and reports whether it was not just before.
-func (d *Chaser) mayHint(w Wait) bool {
+func (d *chaser) mayHint(w Wait) bool {
 	now := d.host.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()

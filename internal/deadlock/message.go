@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Message goes from session to session.
-type Message struct {
+// A message goes from session to session.
+type message struct {
 	kind  kind
 	nonce uint64 // tells a search, or a confirmation, from all others
 	at    int    // confirm: how many steps are confirmed
@@ -28,9 +28,9 @@ const Prefix = "deadlock:"
 // maxMessage bounds what is sent: names may be of any length.
 const maxMessage = 64 << 10
 
-// Encode returns the text of a message, and false if it is too long to be sent. After the prefix
+// encode returns the text of a message, and false if it is too long to be sent. After the prefix
 // come fields, each as "<length>:<bytes>".
-func (m *Message) Encode() (string, bool) {
+func (m *message) encode() (string, bool) {
 	var b strings.Builder
 	b.WriteString(Prefix)
 	put := func(s string) { b.WriteString(strconv.Itoa(len(s)) + ":" + s) }
@@ -50,8 +50,8 @@ func (m *Message) Encode() (string, bool) {
 	return b.String(), b.Len() <= maxMessage
 }
 
-// Parse is the opposite of Encode.
-func Parse(text string) (m Message, err error) {
+// parse is the opposite of encode.
+func parse(text string) (m message, err error) {
 	rest, ok := strings.CutPrefix(text, Prefix)
 	if !ok || len(text) > maxMessage {
 		return m, fmt.Errorf("deadlock: not a message of at most %d bytes", maxMessage)
@@ -67,7 +67,7 @@ func Parse(text string) (m Message, err error) {
 		m.steps = append(m.steps, s)
 	}
 	if r.err != nil {
-		return Message{}, r.err
+		return message{}, r.err
 	}
 	n := len(m.steps)
 	switch {
@@ -79,7 +79,7 @@ func Parse(text string) (m Message, err error) {
 	default:
 		err = fmt.Errorf("deadlock: a message of kind %q at %d of %d", k, m.at, n)
 	}
-	return Message{}, err
+	return message{}, err
 }
 
 // A reader takes fields off a text.

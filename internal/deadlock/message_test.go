@@ -15,66 +15,66 @@ func step(id, key string, holder Claim) Step {
 // What is encoded is parsed to the same, whatever bytes the names have.
 func TestMessagesKeepTheirBytes(t *testing.T) {
 	steps := Cycle{step("1", "a\x00\xff:3:{", Claim{"x:y", math.MaxUint64, ""}), step("2", "", Claim{"", 0, ""})}
-	for _, m := range []Message{
+	for _, m := range []message{
 		{kind: seek, nonce: math.MaxUint64, steps: steps},
 		{kind: hint, steps: steps[:1]},
 		{kind: confirm, nonce: 1, at: 2, steps: steps},
 	} {
-		text, ok := m.Encode()
+		text, ok := m.encode()
 		if !ok {
 			t.Fatal("too long")
 		}
-		if got, err := Parse(text); err != nil || !reflect.DeepEqual(got, m) {
+		if got, err := parse(text); err != nil || !reflect.DeepEqual(got, m) {
 			t.Errorf("%q: %+v, %v; want %+v", text, got, err, m)
 		}
 	}
-	long := Message{kind: seek, steps: Cycle{step("1", strings.Repeat("x", maxMessage), Claim{})}}
-	if text, ok := long.Encode(); ok {
+	long := message{kind: seek, steps: Cycle{step("1", strings.Repeat("x", maxMessage), Claim{})}}
+	if text, ok := long.encode(); ok {
 		t.Error("a message that is too long is sent")
-	} else if _, err := Parse(text); err == nil {
+	} else if _, err := parse(text); err == nil {
 		t.Error("a message that is too long is taken")
 	}
 }
 
 func TestBadMessages(t *testing.T) {
-	good := Message{kind: confirm, nonce: 7, at: 1, steps: Cycle{step("1", "a", Claim{"s", 1, ""})}}
-	text, _ := good.Encode()
+	good := message{kind: confirm, nonce: 7, at: 1, steps: Cycle{step("1", "a", Claim{"s", 1, ""})}}
+	text, _ := good.encode()
 	for cut := range len(text) {
-		if m, err := Parse(text[:cut]); err == nil {
+		if m, err := parse(text[:cut]); err == nil {
 			t.Errorf("%q is taken for %+v", text[:cut], m)
 		}
 	}
-	for _, m := range []Message{
+	for _, m := range []message{
 		{kind: confirm, at: 0, steps: good.steps}, {kind: confirm, at: 2, steps: good.steps}, {kind: 'x', steps: good.steps},
 		{kind: seek, at: 1, steps: good.steps}, {kind: seek}, {kind: seek, steps: make(Cycle, maxSteps+1)}, {kind: hint, steps: make(Cycle, 2)},
 	} {
-		if text, _ := m.Encode(); text != "" {
-			if _, err := Parse(text); err == nil {
+		if text, _ := m.encode(); text != "" {
+			if _, err := parse(text); err == nil {
 				t.Errorf("%q is taken", text)
 			}
 		}
 	}
 	for _, bad := range []string{"", "grant:1", Prefix, Prefix + "1:s", Prefix + "-1:s", Prefix + "1:s1:x1:0", Prefix + "99999999999999999999:s"} {
-		if m, err := Parse(bad); err == nil {
+		if m, err := parse(bad); err == nil {
 			t.Errorf("%q is taken for %+v", bad, m)
 		}
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	m := Message{kind: confirm, nonce: 7, at: 1, steps: Cycle{step("1", "a", Claim{"s", 1, ""})}}
-	text, _ := m.Encode()
+	m := message{kind: confirm, nonce: 7, at: 1, steps: Cycle{step("1", "a", Claim{"s", 1, ""})}}
+	text, _ := m.encode()
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := Parse(text)
+		m, err := parse(text)
 		if err != nil {
 			return
 		}
-		again, ok := m.Encode()
+		again, ok := m.encode()
 		if !ok {
 			return
 		}
-		if same, err := Parse(again); err != nil || !reflect.DeepEqual(same, m) {
+		if same, err := parse(again); err != nil || !reflect.DeepEqual(same, m) {
 			t.Errorf("%q: %+v, %v", again, same, err)
 		}
 	})

@@ -30,7 +30,7 @@ type world struct {
 
 type letter struct {
 	to *site
-	m  Message
+	m  message
 }
 
 // A mlock is held by several readers or by one writer.
@@ -61,12 +61,12 @@ type mwait struct {
 	from, to time.Duration
 }
 
-// A site is one session, and its Host.
+// A site is one session, and its host.
 type site struct {
 	w       *world
 	id      string
 	claims  uint64
-	chaser  *Chaser
+	chaser  *chaser
 	history map[string]*mwait // by id
 }
 
@@ -74,7 +74,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 1)), now: time.Hour, holds: map[Claim]*hold{}}
 	for i := range 2 + w.r.IntN(3) {
 		s := &site{w: w, id: fmt.Sprint("s", i), history: map[string]*mwait{}}
-		s.chaser = New(s)
+		s.chaser = newChaser(s)
 		w.sessions = append(w.sessions, s)
 		for range 1 + w.r.IntN(3) {
 			w.callers = append(w.callers, &caller{site: s})
@@ -118,12 +118,12 @@ func (s *site) Holders(of Wait, ask bool) (claims []Claim) {
 	return claims
 }
 
-func (s *site) Tell(of Wait, session string, m *Message) {
+func (s *site) Tell(of Wait, session string, m *message) {
 	if s.history[of.ID] == nil {
 		s.w.t.Fatalf("%s sends on behalf of %v", s.id, of)
 	}
-	text, ok := m.Encode()
-	parsed, err := Parse(text)
+	text, ok := m.encode()
+	parsed, err := parse(text)
 	if !ok || err != nil {
 		s.w.t.Fatal(text, err)
 	}
@@ -194,7 +194,7 @@ func (w *world) waitOf(id string) *mwait {
 	return nil
 }
 
-// meanwhile lets something happen between two looks of a Host.
+// meanwhile lets something happen between two looks of a host.
 func (w *world) meanwhile() {
 	w.now += time.Duration(w.r.IntN(3)) * time.Millisecond
 	if w.depth < 2 && w.r.IntN(4) == 0 {
@@ -329,7 +329,7 @@ func TestTheYoungestIsTold(t *testing.T) {
 	w := &world{t: t, r: rand.New(rand.NewPCG(1, 1)), now: time.Hour, holds: map[Claim]*hold{}, depth: 9}
 	for i := range 3 {
 		s := &site{w: w, id: fmt.Sprint("s", i), history: map[string]*mwait{}}
-		s.chaser = New(s)
+		s.chaser = newChaser(s)
 		w.sessions, w.callers = append(w.sessions, s), append(w.callers, &caller{site: s})
 		w.locks = append(w.locks, &mlock{key: fmt.Sprint("k", i)})
 		w.lock(w.callers[i], w.locks[i])

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"relock/internal/queue"
+	"relock/internal/tracing"
 	"relock/locktrace"
 )
 
@@ -47,8 +48,8 @@ type acquisition struct {
 	given atomic.Pointer[section]
 
 	waiter
-	suspect *suspect // if it waits inside of open sections
-	traced  traced   // for the hooks
+	suspect *suspect     // if it waits inside of open sections
+	traced  tracing.Call // for the hooks
 }
 
 // A waiter is what an acquisition has while it waits. It is guarded by the lock's mutex.
@@ -123,7 +124,7 @@ func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 	a.request = r
 	t := s.trace
 	if t != nil {
-		t.acquireStart(a, s)
+		a.traceStart(t)
 	}
 	var hold *Hold
 	var section context.Context
@@ -142,7 +143,7 @@ func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 		}
 	}
 	if t != nil {
-		t.acquireEnd(a, s, hold, err)
+		a.traceEnd(t, hold, err)
 	}
 	select {
 	case <-a.wake:
@@ -223,7 +224,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 			a.unblocked()
 			a.given.Store(nil)
 			a.tries = tries{stuck: a.tries.stuck}
-			a.traced.grant = locktrace.GrantRedis
+			a.traced.Grant = locktrace.GrantRedis
 			a.start = s.now()
 			if s.turnedAway(a.ctx) {
 				return nil, nil, ErrClosed
@@ -259,7 +260,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 	switch {
 	case l.share != nil && a.mayShare(l.share, l.s.now()):
 		x = l.share.enter(a, l.s.now())
-		a.traced.grant = locktrace.GrantShared
+		a.traced.Grant = locktrace.GrantShared
 		l.unlock()
 		return x, nil
 	case inRedis && a.wait:

@@ -106,7 +106,7 @@ func (a *acquisition) ask() (grant, error) {
 	op := a.attempt()
 	c := a.claim
 	a.asking, a.tries.underWay, c.flying = true, true, true
-	a.traced.attempts++
+	a.traced.Attempts++
 	l.unlock()
 	ctx, cancel := a.bounded()
 	g, err := s.tryAcquire(ctx, a.prim, op, a.trusted)
@@ -115,9 +115,7 @@ func (a *acquisition) ask() (grant, error) {
 		err = notAcquired(contextError(a.ctx), nil)
 	}
 	cancel()
-	if t := s.trace; t != nil {
-		t.attempt(c, err == nil && g.status == granted, err)
-	}
+	c.traceAttempt(g, err)
 	l.mu.Lock()
 	if err == nil {
 		err = s.late(g, a.trusted) // what came in time may be taken in late: hooks have run since

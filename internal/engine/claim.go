@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"relock/internal/schedule"
 	"relock/locktrace"
 )
 
@@ -13,7 +14,7 @@ import (
 // docs/architecture.md has the diagram of its states, and the invariants I1 to I6, which
 // lock.check asserts in tests.
 //
-// All fields are guarded by the lock's mutex, but for index.
+// All fields are guarded by the lock's mutex, but for slot.
 type claim struct {
 	lock     *lock
 	prim     Primitive // of the acquisition that it was made for
@@ -26,7 +27,7 @@ type claim struct {
 
 	lease
 
-	index int32 // in the schedule, guarded by its mutex; -1 if it is not there
+	slot schedule.Slot // in the schedule, which guards it
 
 	n int32 // permits
 
@@ -70,7 +71,7 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 
 // newClaim makes a claim for an acquisition, in the account before anything is sent.
 func (l *lock) newClaim(a *acquisition) *claim {
-	c := &claim{lock: l, prim: a.prim, n: int32(a.n), index: -1, next: l.claims}
+	c := &claim{lock: l, prim: a.prim, n: int32(a.n), next: l.claims}
 	c.renewAt = never
 	if a.named != "" {
 		c.account().owner = a.named
@@ -110,7 +111,7 @@ func (c *claim) retire(to claimState) {
 		c.next, c.prev = nil, nil
 	}
 	c.state = to
-	l.s.schedule.remove(c)
+	l.s.schedule.Remove(c)
 	if l.holder == c {
 		l.holder = nil
 		if front := l.queue.Front(); front != nil {
@@ -206,7 +207,7 @@ func (c *claim) tellLost(reason string) {
 	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.prim.Kind().name(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
 	s.notify(func() {
 		s.cfg.Logger.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
-		s.trace.lost(e)
+		s.trace.Lost(e)
 	})
 }
 
@@ -247,6 +248,9 @@ func (c *claim) entrable(now time.Duration) bool {
 		c.trust-now >= trustIn(c.uncut(c.lock.s.cfg.Lease))/2 && c.lock.s.cfg.HandOverLimit >= 0
 }
 
+// Slot is for the schedule.
+func (c *claim) Slot() *schedule.Slot { return &c.slot }
+
 // reschedule tells the watchdog when to look at a held claim again.
 func (c *claim) reschedule() {
 	if c.state != held {
@@ -261,5 +265,5 @@ func (c *claim) reschedule() {
 			}
 		}
 	}
-	c.lock.s.schedule.set(c, due)
+	c.lock.s.schedule.Set(c, due)
 }

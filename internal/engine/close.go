@@ -20,7 +20,7 @@ func (s *Session) Close() error {
 }
 
 func (s *Session) close() error {
-	s.cleanup.forgive()
+	s.cleanup.Forgive()
 	s.life.close()
 	for _, l := range s.registry.snapshot(true) {
 		l.close(false)
@@ -31,11 +31,11 @@ func (s *Session) close() error {
 	for _, l := range s.registry.snapshot(true) {
 		l.close(true)
 	}
-	s.await(s.cleanup.idled(), timer)
+	s.await(s.cleanup.Idle(), timer)
 
 	s.dropRecord()
 	s.life.stop()
-	s.cleanup.stop()
+	s.cleanup.Stop()
 	s.farewell()
 	sessionIDs.Delete(s.id)
 	s.life.releases.stop()
@@ -43,7 +43,7 @@ func (s *Session) close() error {
 	if s.trace != nil {
 		s.tellAll(farewellTime)
 	}
-	if n := s.cleanup.given(); n > 0 {
+	if n := s.cleanup.Unconfirmed(); n > 0 {
 		return fmt.Errorf("close: %w: %d releases were not confirmed; those locks end with their leases", ErrUnavailable, n)
 	}
 	return nil
@@ -136,25 +136,4 @@ func (l *lock) interrupt(a *acquisition) {
 	if cancel := a.interrupt.Load(); cancel != nil {
 		l.later(*cancel)
 	}
-}
-
-// forgive forgets what was given up before: it has been logged, and is over by now or soon.
-func (q *cleanup) forgive() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.unconfirmed = 0
-}
-
-// stop has everything given up that comes from now on.
-func (q *cleanup) stop() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.stopped = true
-}
-
-// given returns how many commands were given up.
-func (q *cleanup) given() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.unconfirmed
 }

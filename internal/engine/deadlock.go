@@ -2,10 +2,8 @@ package engine
 
 import (
 	"context"
-	"maps"
+	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"relock/internal/deadlock"
@@ -14,55 +12,21 @@ import (
 // A suspect is a Lock that waits inside of open sections: it may be part of a deadlock. All other
 // Locks are of no interest here, and cost nothing.
 type suspect struct {
-	wait     deadlock.Wait
 	a        *acquisition // not to be looked at once over is set, since it is reused
 	lock     *lock
 	sections []*section // that the caller's context lies in, of whatever session
 	over     bool       // guarded by the lock's mutex
-
-	// Guarded by the mutex of the watch.
-	seekAt time.Duration
-	pause  time.Duration // between this look and the next
+	waiting  *deadlock.Waiting
 }
 
-// A deadlockWatch is what a session knows of deadlocks. Its mutex is taken alone.
-type deadlockWatch struct {
-	chaser *deadlock.Chaser
-	begun  uint64 // waits
-
-	mu     sync.Mutex
-	waits  map[string]*suspect          // of this session, and those that lie in its sections
-	inside map[*claim]map[*suspect]bool // that lie in a section of a claim of this session
-	sought map[side]time.Duration       // when the session has just sought for a lock
-	due    time.Duration                // when it seeks next
-	jobs   []func()                     // messages and searches, done one after the other
-	busy   bool
-}
-
-// A side is what is sought for once for all who wait for it.
-type side struct{ key, name string }
+var _ deadlock.Suspect = (*suspect)(nil)
 
 const (
-	// seekAfter is for how long a wait has lasted before it is followed to other sessions.
-	seekAfter = time.Second
-	// seekAtMost is the longest pause between two looks, which double: messages may be lost.
-	seekAtMost = 16 * time.Second
-	// seekGrid is what the times of looks are rounded up to, for the many waits that there may be.
-	seekGrid = 50 * time.Millisecond
-	// maxJobs bounds what waits to be done while Redis is slow.
-	maxJobs = 1000
 	// lookTimeout bounds one question to Redis, or one message.
 	lookTimeout = 500 * time.Millisecond
 	// maxHolders is how many holders of a lock are followed at a time.
 	maxHolders = 64
 )
-
-func (s *Session) watchDeadlocks() {
-	s.deadlocks = deadlockWatch{
-		chaser: deadlock.New((*host)(s)), due: never,
-		waits: map[string]*suspect{}, inside: map[*claim]map[*suspect]bool{}, sought: map[side]time.Duration{},
-	}
-}
 
 // Keeps is for a Lock of a caller who gives up, when the wait lasts, what it holds beyond the
 // sections of ctx: only those make it a part of a deadlock.
@@ -95,21 +59,15 @@ func (a *acquisition) mayBlock() {
 		return
 	}
 	a.unblocked()
-	s := a.lock.s
-	w, at := &s.deadlocks, onGrid(s.now()+seekAfter)
-	x := &suspect{a: a, lock: a.lock, sections: sections, seekAt: at, pause: seekAfter}
-	w.mu.Lock()
-	w.begun++
-	x.wait = deadlock.Wait{ID: deadlock.ID(time.Now(), s.id, w.begun), Session: s.id, Key: a.lock.Key(), Side: a.prim.Kind().name(), Label: s.cfg.Label}
-	w.mu.Unlock()
+	x := &suspect{a: a, lock: a.lock, sections: sections}
+	var in []deadlock.Claim
+	var watches []*deadlock.Watch
+	for _, of := range sections {
+		in = append(in, of.claim.forWatch())
+		watches = append(watches, of.claim.lock.s.deadlocks)
+	}
 	a.suspect = x
-	for _, of := range x.watches() {
-		of.deadlocks.add(x)
-	}
-	if w.arm(at) {
-		s.schedule.wakeAt(at)
-	}
-	w.chaser.Begun(x.wait)
+	x.waiting = a.lock.s.deadlocks.Begin(x, a.lock.Key(), a.prim.Kind().name(), in, watches)
 }
 
 // unblocked notes that the caller waits no more. No mutex may be held.
@@ -122,146 +80,92 @@ func (a *acquisition) unblocked() {
 	x.lock.mu.Lock()
 	x.over = true
 	x.lock.mu.Unlock()
-	for _, of := range x.watches() {
-		of.deadlocks.remove(x)
-	}
+	x.waiting.Over()
 }
 
-// watches returns the sessions that have to know of the suspect.
-func (x *suspect) watches() []*Session {
-	all := []*Session{x.lock.s}
-	for _, in := range x.sections {
-		if s := in.claim.lock.s; !slices.Contains(all, s) {
-			all = append(all, s)
+// forWatch returns what the claim of a private owner is for package deadlock.
+func (c *claim) forWatch() deadlock.Claim {
+	return deadlock.Claim{Session: c.lock.s.id, Number: c.num, Key: c.lock.Key()}
+}
+
+// LiesIn is for package deadlock. The claim of an open section holds its lock.
+func (x *suspect) LiesIn(c deadlock.Claim) bool {
+	return slices.ContainsFunc(x.sections, func(in *section) bool { return !in.over() && in.claim.forWatch() == c }) && x.lasts()
+}
+
+// lasts reports whether the caller waits. The mutex of its lock must not be held.
+func (x *suspect) lasts() bool {
+	x.lock.mu.Lock()
+	defer x.lock.mu.Unlock()
+	return x.waits()
+}
+
+// waits is lasts with the mutex held.
+func (x *suspect) waits() bool {
+	return !x.over && x.a.queued && x.a.given.Load() == nil && x.a.hopeless == nil
+}
+
+// Holders is for package deadlock.
+func (x *suspect) Holders(ask bool) []deadlock.Claim {
+	l := x.lock
+	l.mu.Lock()
+	if !x.waits() {
+		l.mu.Unlock()
+		return nil
+	}
+	prim := x.a.prim
+	exclusive := prim.Kind().Exclusive
+	var holders []deadlock.Claim
+	for c := l.claims; c != nil; c = c.next {
+		if c.num != 0 && c.state == held && c.sections != nil && (exclusive || c.excludes()) {
+			holders = append(holders, c.forWatch())
 		}
 	}
-	return all
-}
-
-func (w *deadlockWatch) add(x *suspect) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waits[x.wait.ID] = x
-	for _, in := range x.sections {
-		if c := in.claim; &c.lock.s.deadlocks == w {
-			if w.inside[c] == nil {
-				w.inside[c] = map[*suspect]bool{}
-			}
-			w.inside[c][x] = true
+	known := l.holder != nil // no other session has it
+	l.mu.Unlock()
+	b, can := prim.(Blocker)
+	if !ask || known || !can || l.s.life.silent.Load() {
+		return holders
+	}
+	ctx, cancel := context.WithTimeout(l.s.life.closing, lookTimeout)
+	defer cancel()
+	fields, err := l.s.client.Do(ctx, l.s.client.B().Hgetall().Key(l.Key()).Build()).AsStrMap()
+	if err != nil || !x.lasts() {
+		return nil
+	}
+	for _, owner := range b.Blockers(fields) {
+		c, ok := deadlock.ParseClaim(owner, l.Key())
+		if ok && !slices.Contains(holders, c) && len(holders) < maxHolders {
+			holders = append(holders, c)
 		}
 	}
+	return holders
 }
 
-func (w *deadlockWatch) remove(x *suspect) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.waits, x.wait.ID)
-	for _, in := range x.sections {
-		if delete(w.inside[in.claim], x); len(w.inside[in.claim]) == 0 {
-			delete(w.inside, in.claim)
-		}
+// Send is for package deadlock. What is lost is made up for by the next search.
+func (x *suspect) Send(session, text string) {
+	s := x.lock.s
+	if s.life.silent.Load() {
+		return
 	}
-	if len(w.waits) == 0 {
-		clear(w.sought)
-		w.due = never
-	}
-}
-
-// arm has the session seek at a time, and reports whether the watchdog must be told: nothing else
-// is due here before.
-func (w *deadlockWatch) arm(at time.Duration) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if at >= w.due {
-		return false
-	}
-	w.due = at
-	return true
-}
-
-// next returns when the watchdog has to call seek.
-func (w *deadlockWatch) next() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.due
-}
-
-func onGrid(at time.Duration) time.Duration { return (at + seekGrid - 1).Truncate(seekGrid) }
-
-// seekDue looks for cycles from the waits that have lasted for long: once for each side of a lock
-// and second, whatever the number of its waiters.
-func (s *Session) seekDue(now time.Duration) {
-	w := &s.deadlocks
-	var seek []deadlock.Wait
-	w.mu.Lock()
-	w.due = never
-	maps.DeleteFunc(w.sought, func(_ side, at time.Duration) bool { return now-at >= seekAfter })
-	for _, x := range w.waits {
-		if x.lock.s != s {
-			continue
-		}
-		if x.seekAt <= now {
-			of := side{x.wait.Key, x.wait.Side}
-			last, just := w.sought[of]
-			switch {
-			case !just:
-				w.sought[of] = now
-				seek = append(seek, x.wait)
-				fallthrough
-			case last == now:
-				x.seekAt, x.pause = onGrid(now+x.pause), min(2*x.pause, seekAtMost)
-			default:
-				x.seekAt = onGrid(last + seekAfter)
-			}
-		}
-		w.due = min(w.due, x.seekAt)
-	}
-	w.mu.Unlock()
-	for _, wait := range seek {
-		s.look(func() { w.chaser.Seek(wait) })
-	}
-}
-
-// heardOfDeadlock takes a message of another session.
-func (s *Session) heardOfDeadlock(payload string) {
-	m, err := deadlock.Parse(payload)
+	ctx, cancel := context.WithTimeout(s.life.closing, lookTimeout)
+	defer cancel()
+	err := s.client.Do(ctx, s.client.B().Publish().Channel(SessionChannel+session).Message(text).Build()).Error()
 	if err != nil {
-		s.notify(func() { s.cfg.Logger.Warn("relock: bad message on the session's channel", "error", err) })
+		s.notify(func() { s.cfg.Logger.Debug("relock: a search for a deadlock has ended early", "error", err) })
+	}
+}
+
+// End is for package deadlock: the caller is the victim.
+func (x *suspect) End(c deadlock.Cycle) {
+	l := x.lock
+	l.mu.Lock()
+	defer l.unlockBehind()
+	if !x.waits() {
 		return
 	}
-	s.look(func() { s.deadlocks.chaser.Handle(&m) })
+	x.a.hopeless = fmt.Errorf("%w: %w: %s", ErrNotAcquired, ErrDeadlock, c)
+	wakeUp(x.a.wake)
+	name, text := x.a.prim.Names().Name(), c.String()
+	l.s.notify(func() { l.s.cfg.Logger.Warn("relock: deadlock; this Lock ends", "name", name, "cycle", text) })
 }
-
-// look has a job done in the background, after those before it.
-func (s *Session) look(job func()) {
-	w := &s.deadlocks
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.jobs) >= maxJobs || s.life.closing.Err() != nil {
-		return
-	}
-	w.jobs = append(w.jobs, job)
-	if !w.busy {
-		w.busy = true
-		s.life.background.Go(s.doLooks)
-	}
-}
-
-func (s *Session) doLooks() {
-	w := &s.deadlocks
-	for {
-		w.mu.Lock()
-		if len(w.jobs) == 0 || s.life.closing.Err() != nil {
-			w.jobs, w.busy = nil, false
-			w.mu.Unlock()
-			return
-		}
-		job := w.jobs[0]
-		w.jobs = w.jobs[1:]
-		w.mu.Unlock()
-		job()
-	}
-}
-
-// isDeadlockMessage reports whether a message of the session's channel is one of package deadlock.
-func isDeadlockMessage(payload string) bool { return strings.HasPrefix(payload, deadlock.Prefix) }

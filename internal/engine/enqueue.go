@@ -33,7 +33,7 @@ func (a *acquisition) sendOwn() {
 	ctx, cancel := a.bounded()
 	l.s.sendCalls(ctx, calls)
 	cancel()
-	a.traced.attempts++
+	a.traced.Attempts++
 	l.mu.Lock()
 	l.answered(calls)
 	l.line.busy = false
@@ -113,8 +113,8 @@ func (s *Session) traceCalls(calls []*call) {
 		return
 	}
 	for _, e := range calls {
-		c, ok, err := e.c, e.err == nil && e.g.status == granted, e.err
-		s.notify(func() { s.trace.attempt(c, ok, err) })
+		c, g, err := e.c, e.g, e.err
+		s.notify(func() { c.traceAttempt(g, err) })
 	}
 }
 

@@ -57,7 +57,7 @@ func (h *Hold) Abandon() error {
 	}
 	d, now := h.traced()
 	err := h.abandon()
-	d.left(locktrace.HoldAbandoned, now, err)
+	traceLeft(d, locktrace.HoldAbandoned, now, err)
 	if err != nil {
 		return opError("abandon", h.section.claim.prim, err)
 	}

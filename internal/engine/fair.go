@@ -183,9 +183,7 @@ func (a *acquisition) stand() error {
 		l.unlock()
 		if !told {
 			told = true
-			if t := l.s.trace; t != nil {
-				t.waiting(a)
-			}
+			a.traceWaiting()
 			outside := !l.s.inSection(a.ctx)
 			a.mayBlock()
 			l.mu.Lock()

@@ -32,7 +32,7 @@ func (l *lock) heardOf(asked time.Duration, ms, clock int64) {
 		at = min(at, asked+time.Duration(ms+1)*time.Millisecond)
 	}
 	s.fair.schedule(l, max(at, s.now()+minPause))
-	s.schedule.wakeAt(at)
+	s.schedule.WakeAt(at)
 }
 
 // schedule has a lock's entries heard of at a time, or earlier if that was agreed before.
@@ -131,7 +131,7 @@ func (s *Session) heartbeatAnswered(b beat, reply []int64, err error, asked time
 	if err != nil && script.Classify(err) != script.Refused {
 		at := s.now() + jitter(max(s.heartbeatEvery()/4, 10*time.Millisecond))
 		s.fair.schedule(l, at)
-		s.schedule.wakeAt(at)
+		s.schedule.WakeAt(at)
 		return
 	}
 	soonest, clock := int64(-1), int64(0)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"relock/internal/tracing"
 )
 
 // unlockInner is the Unlock of a hold while its section goes on. The lock's mutex must be held
 // and is released.
-func (h *Hold) unlockInner(d *holdTrace) error {
+func (h *Hold) unlockInner(d *tracing.Hold) error {
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
 	var err error
@@ -53,7 +55,7 @@ func (x *section) lostErr() error {
 
 // releaseSurplus sends the release of holds beyond those that the section has. The lock's mutex
 // must be held; it is released meanwhile and held again at the end.
-func (c *claim) releaseSurplus(ctx context.Context, x *section, d *holdTrace) error {
+func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold) error {
 	l, s := c.lock, c.lock.s
 	keep := time.Duration(0) // leave the TTL
 	if x.held() == len(x.fixedHolds()) {
@@ -71,7 +73,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *holdTrace) er
 		}
 		cmd := c.partial(side, ends, keep)
 		l.unlock()
-		tell := d.releaseStart()
+		tell := traceRelease(d)
 		r, e := s.sendRelease(ctx, cmd)
 		tell(e, r.lost)
 		l.mu.Lock()

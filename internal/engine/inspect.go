@@ -30,10 +30,8 @@ func (s *Session) Counts() (n Counts) {
 		}
 		l.mu.Unlock()
 	}
-	n.Scheduled = s.schedule.size()
-	s.cleanup.mu.Lock()
-	defer s.cleanup.mu.Unlock()
-	if s.cleanup.running {
+	n.Scheduled = s.schedule.Len()
+	if s.cleanup.Busy() {
 		n.Cleaning = 1
 	}
 	return n
@@ -104,9 +102,7 @@ func (h *Hold) Awaited() bool {
 // Suspects returns how many callers wait of whom the session knows that a deadlock may concern
 // them.
 func (s *Session) Suspects() int {
-	s.deadlocks.mu.Lock()
-	defer s.deadlocks.mu.Unlock()
-	return len(s.deadlocks.waits)
+	return s.deadlocks.Len()
 }
 
 // RequestsUnderWay returns how many requests have begun and not ended, for tests.

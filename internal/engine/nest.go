@@ -76,7 +76,7 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 		l.tryRetire()
 		return nil, nil, err
 	}
-	a.traced.nested, a.traced.holds = true, int(x.live[0]+x.live[1])
+	a.traced.Nested, a.traced.Holds = true, int(x.live[0]+x.live[1])
 	if a.lock.s.trace != nil {
 		x.trace(h, a)
 	}
@@ -94,7 +94,7 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 		h.fix(h.began, a.opts.lease)
 	}
 	x.add(h)
-	a.traced.grant = locktrace.GrantMemory
+	a.traced.Grant = locktrace.GrantMemory
 	if c.stopped {
 		c.stopped, c.renewAt = false, h.began
 	}
@@ -205,9 +205,9 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 		interrupt()
 	}
 	for {
-		a.traced.attempts++
+		a.traced.Attempts++
 		g, err = s.tryAcquire(ctx, a.prim, &a.op, a.trusted)
-		s.trace.attempt(x.claim, err == nil && g.status == granted, err)
+		x.claim.traceAttempt(g, err)
 		a.noteTry(g, err)
 		switch {
 		case err == nil && a.ctx.Err() != nil:

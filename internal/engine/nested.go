@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"relock/internal/tracing"
 	"relock/locktrace"
 )
 
@@ -19,7 +20,7 @@ type nesting struct {
 	entering  [2]int32           // nested Locks that ask Redis, or wait to: they keep the section open
 	interrupt context.CancelFunc // ends a nested Lock that is under way
 
-	traces map[*Hold]*holdTrace // of holds that stand; guarded by the mutex to the end
+	traces map[*Hold]*tracing.Hold // of holds that stand; guarded by the mutex to the end
 }
 
 // innerContext is a context made for nested Locks: derived from what they were given, ended

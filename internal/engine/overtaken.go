@@ -1,6 +1,9 @@
 package engine
 
-import "relock/internal/script"
+import (
+	"relock/internal/cleanup"
+	"relock/internal/script"
+)
 
 // A call may be overtaken. While it is about to be written, by a goroutine that is not scheduled,
 // the run that it asks about is granted by a message, served and released. Redis does not know the
@@ -30,6 +33,6 @@ func (l *lock) overtaken(e *call) {
 // dismiss releases in the background what the entry of a run has in Redis.
 func (c *claim) dismiss() {
 	s, r := c.lock.s, c.run
-	cmd := releaseCommand{Command: r.q.Dismiss(c.lock.Key(), r.entry)}
-	s.clean(cleaning{cmds: []releaseCommand{cmd}, name: c.prim.Names().Name(), until: s.now() + max(s.cfg.Lease, r.lease)})
+	cmd := r.q.Dismiss(c.lock.Key(), r.entry)
+	s.clean(c.prim.Names().Name(), cleanup.Job{Cmds: []script.Command{cmd}, Until: s.now() + max(s.cfg.Lease, r.lease)})
 }

@@ -107,9 +107,9 @@ func (a *acquisition) take(x *section) (*section, error) {
 	switch {
 	case x == &x.claim.first: // Redis has let it in, by a message
 	case x.claim.prim.Kind().Shares:
-		a.traced.grant = locktrace.GrantShared
+		a.traced.Grant = locktrace.GrantShared
 	default:
-		a.traced.grant = locktrace.GrantMemory
+		a.traced.Grant = locktrace.GrantMemory
 	}
 	l, c := a.lock, x.claim
 	var err error
@@ -155,7 +155,7 @@ func (a *acquisition) take(x *section) (*section, error) {
 		x.cancel()
 	}
 	if handed {
-		l.s.trace.handedOver(c)
+		c.traceHandedOver()
 	}
 	l.tryRetire()
 	return nil, notAcquired(err, nil)

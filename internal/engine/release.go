@@ -8,7 +8,9 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/cleanup"
 	"relock/internal/script"
+	"relock/internal/tracing"
 	"relock/locktrace"
 )
 
@@ -23,7 +25,7 @@ func (h *Hold) Unlock() error {
 	} else {
 		d, now := h.traced()
 		err = h.unlock(d)
-		d.left(locktrace.HoldReleased, now, err)
+		traceLeft(d, locktrace.HoldReleased, now, err)
 	}
 	if err != nil {
 		return opError("unlock", h.section.claim.prim, err)
@@ -32,7 +34,7 @@ func (h *Hold) Unlock() error {
 }
 
 // unlock unlocks; d is what the hooks follow the hold by, if anything.
-func (h *Hold) unlock(d *holdTrace) error {
+func (h *Hold) unlock(d *tracing.Hold) error {
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
 	l.mu.Lock()
@@ -88,7 +90,7 @@ func (h *Hold) unlock(d *holdTrace) error {
 		paused := c.paused()
 		l.unlock()
 		if !paused {
-			s.trace.handedOver(c)
+			c.traceHandedOver()
 		}
 		return nil
 	}
@@ -97,10 +99,10 @@ func (h *Hold) unlock(d *holdTrace) error {
 
 // release sends the release of a claim whose last section has closed, and waits for the
 // answer. The lock's mutex must be held and is released.
-func (c *claim) release(now time.Duration, d *holdTrace) error {
+func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	l, s := c.lock, c.lock.s
 	c.state = releasing
-	s.schedule.remove(c)
+	s.schedule.Remove(c)
 	if c.run != nil && c.run.waiting > 0 {
 		l.keepPlace(c)
 	} else if c.run != nil && !l.gathers() {
@@ -116,11 +118,11 @@ func (c *claim) release(now time.Duration, d *holdTrace) error {
 	l.unlock()
 	var tell func(err error, gone bool)
 	if d != nil {
-		tell = d.releaseStart()
+		tell = traceRelease(d)
 	}
 
 	var errs error
-	var unsent []releaseCommand
+	var unsent []script.Command
 	gone := false
 	r := releaseReply{receivers: -1}
 	for _, cmd := range cmds {
@@ -128,7 +130,7 @@ func (c *claim) release(now time.Duration, d *holdTrace) error {
 		gone = gone || err == nil && one.lost && cmd.known
 		if err != nil {
 			errs = errors.Join(errs, err)
-			unsent = append(unsent, cmd)
+			unsent = append(unsent, cmd.Command)
 		} else {
 			r = one
 		}
@@ -151,7 +153,7 @@ func (c *claim) release(now time.Duration, d *holdTrace) error {
 		l.nudge()
 	}
 	if len(unsent) > 0 {
-		s.clean(cleaning{cmds: unsent, name: c.prim.Names().Name(), until: c.overAt(now)})
+		s.clean(c.prim.Names().Name(), cleanup.Job{Cmds: unsent, Until: c.overAt(now)})
 	}
 	l.unlock()
 	l.tryRetire()

@@ -6,6 +6,7 @@ import (
 
 	"relock/internal/keyname"
 	"relock/internal/script"
+	"relock/locktrace"
 )
 
 // renewBatch is how many claims one renewal script takes. Each costs Redis about 2 µs, so a
@@ -53,7 +54,7 @@ func (s *Session) renew(claims []*claim) {
 			continue
 		}
 		alive, err := r.AsIntSlice()
-		s.renewed(batches[i], alive, err, sent, doubts)
+		s.renewalAnswered(batches[i], alive, err, sent, doubts)
 	}
 }
 
@@ -67,13 +68,21 @@ func (s *Session) renewals(claims []*claim) (batches []*renewal, patience time.D
 		item, fixed := c.wanted()
 		l := c.lock
 		l.mu.Lock()
-		if c.state != held || !c.stillWanted(item, fixed) {
+		if c.state != held {
+			l.unlock()
+			continue
+		}
+		// A caller that has come or gone since then counts as one that wants it.
+		wanted := len(item.alive) > 0 || item.all != c.count() || c.paused()
+		if !wanted && !c.checked(fixed) {
+			c.stopped = true // a caller that enters the claim later has it renewed again
+			c.reschedule()
 			l.unlock()
 			continue
 		}
 		patience = min(patience, (c.trust-s.now())/3)
 		key := renewalKey{lease: c.shortfall(s.now())}
-		if c.renewed() && (len(item.alive) > 0 || item.all != c.count() || c.paused()) {
+		if wanted && c.renewed() {
 			key.lease = c.uncut(s.cfg.Lease)
 		}
 		for side, p := range c.sidesOf() {
@@ -98,8 +107,8 @@ func (s *Session) renewals(claims []*claim) (batches []*renewal, patience time.D
 	return batches, max(patience, 10*time.Millisecond)
 }
 
-// wanted returns which sections of c want it to be renewed, and whether one with a fixed lease
-// wants it to be asked for. It runs code of the callers' contexts.
+// wanted returns which sections of c want it to be renewed, and whether one has a fixed lease. It
+// runs code of the callers' contexts, so no mutex may be held; sections may come and go meanwhile.
 func (c *claim) wanted() (item renewalItem, fixed bool) {
 	type asked struct {
 		x       *section
@@ -132,17 +141,11 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 	return item, fixed
 }
 
-// stillWanted reports whether Redis is to be asked, and notes if not: a caller that enters the
-// claim later has it renewed again. A claim in doubt is asked about also if no section wants it to
-// be renewed; and one that Redisson may cut off is renewed for its fixed leases.
-func (c *claim) stillWanted(item renewalItem, fixed bool) bool {
-	if c.doubtful() || c.paused() || len(item.alive) > 0 || item.all != c.count() ||
-		fixed && (!c.renewed() || c.shortfall(c.lock.s.now()) > 0) {
-		return true
-	}
-	c.stopped = true
-	c.reschedule()
-	return false
+// checked reports whether Redis is asked about the claim though no section wants it to be renewed;
+// fixed says that it has a fixed lease. So a claim in doubt is, one whose fixed leases nothing
+// renews, and one that Redisson may cut off before the end of a fixed lease.
+func (c *claim) checked(fixed bool) bool {
+	return c.doubtful() || fixed && (!c.renewed() || c.shortfall(c.lock.s.now()) > 0)
 }
 
 // count returns the number of open sections.
@@ -196,12 +199,12 @@ func (s *Session) renewOneByOne(ctx context.Context, b *renewal, sent time.Durat
 	}
 	for i, r := range s.run.Multi(ctx, cmds) {
 		alive, err := r.AsIntSlice()
-		s.renewed(each[i], alive, err, sent, doubts)
+		s.renewalAnswered(each[i], alive, err, sent, doubts)
 	}
 }
 
-// renewed takes in the answer to a renewal that was sent at the given time.
-func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Duration, doubts uint32) {
+// renewalAnswered takes in the answer to a renewal that was sent at the given time.
+func (s *Session) renewalAnswered(b *renewal, alive []int64, err error, sent time.Duration, doubts uint32) {
 	if err == nil && len(alive) != len(b.items) {
 		err = script.ErrShape
 	}
@@ -236,7 +239,7 @@ func (s *Session) renewed(b *renewal, alive []int64, err error, sent time.Durati
 		if err != nil {
 			s.cfg.Logger.Warn("relock: renewal failed, will be tried again", "locks", len(b.items), "error", err)
 		}
-		s.trace.renewed(len(b.items), took, err)
+		s.trace.Renewed(locktrace.Renewed{Claims: len(b.items), Took: took, Err: err})
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/deadlock"
 	"relock/internal/script"
 	"relock/pubsub"
 )
@@ -27,8 +28,10 @@ func (s *Session) told(m pubsub.Message) {
 	if m.Payload == anyoneHere || s.granted(m.Payload) {
 		return
 	}
-	if isDeadlockMessage(m.Payload) {
-		s.heardOfDeadlock(m.Payload)
+	if strings.HasPrefix(m.Payload, deadlock.Prefix) {
+		if err := s.deadlocks.Hear(m.Payload); err != nil {
+			s.notify(func() { s.cfg.Logger.Warn("relock: bad message on the session's channel", "error", err) })
+		}
 		return
 	}
 	owner, key, ok := parseRevocation(m.Payload)

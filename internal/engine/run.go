@@ -5,6 +5,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"relock/internal/cleanup"
+	"relock/internal/script"
 )
 
 // The fair queue is what a session knows of all its runs. Its mutex comes after those of the
@@ -79,7 +82,7 @@ func (s *Session) granted(payload string) bool {
 	c, q := s.fair.find(m.entry)
 	if c == nil {
 		if q != nil && s.life.closing.Err() == nil {
-			s.clean(cleaning{cmds: []releaseCommand{{Command: q.Dismiss(m.key, m.entry)}}, name: m.key, until: s.now() + q.Unconfirmed()})
+			s.clean(m.key, cleanup.Job{Cmds: []script.Command{q.Dismiss(m.key, m.entry)}, Until: s.now() + q.Unconfirmed()})
 		}
 		return true
 	}
@@ -199,6 +202,6 @@ func (c *claim) resume(now time.Duration) {
 	case !l.goOn(c, now):
 		c.end(c.overAt(now), nil)
 	case !c.run.paused:
-		l.s.notify(func() { l.s.trace.handedOver(c) })
+		l.s.notify(c.traceHandedOver)
 	}
 }

@@ -13,8 +13,12 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/cleanup"
+	"relock/internal/deadlock"
 	"relock/internal/idgen"
+	"relock/internal/schedule"
 	"relock/internal/script"
+	"relock/internal/tracing"
 	"relock/pubsub"
 )
 
@@ -22,7 +26,7 @@ import (
 type Session struct {
 	id     string
 	cfg    Config
-	trace  *tracer // cfg.Trace
+	trace  *tracing.Tracer // nil without Config.Trace
 	start  time.Time
 	owners atomic.Uint64 // the number of the owner that was made last
 
@@ -31,7 +35,6 @@ type Session struct {
 	registry registry
 	outage   outage
 	notes    notifier
-	waiters  atomic.Int64 // callers that Trace was told wait
 	requests requests
 	spare    sync.Pool // of acquisitions, of this session: see New
 	life     life
@@ -39,11 +42,11 @@ type Session struct {
 
 // The chores are what a session does by itself, by the clock or in the background.
 type chores struct {
-	schedule  schedule
-	cleanup   cleanup
+	schedule  *schedule.Schedule[*claim]
+	cleanup   *cleanup.Cleanup
 	fair      fairQueue
 	record    record
-	deadlocks deadlockWatch
+	deadlocks *deadlock.Watch
 }
 
 // A deployment is the Redis that a session is tied to, and the ways to it.
@@ -110,7 +113,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 		return nil, fmt.Errorf("new session: %w", err)
 	}
 	sessionIDs.Store(s.id, s)
-	s.life.background.Go(s.watch)
+	s.life.background.Go(func() { s.schedule.Run(s.life.ctx, s.now, s.watch) })
 	return s, nil
 }
 
@@ -135,7 +138,8 @@ func (s *Session) connect(ctx context.Context, opt Options) error {
 
 // newSession makes a session that has sent nothing yet.
 func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
-	s := &Session{id: cfg.ID, cfg: cfg, trace: (*tracer)(cfg.Trace), start: time.Now(), requests: requests{client: idgen.Request()}}
+	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now(), requests: requests{client: idgen.Request()}}
+	s.trace = tracing.New(cfg.Trace, s.now)
 	s.deployment = deployment{
 		client: client, cluster: client.Mode() == rueidis.ClientModeCluster, conn: opt.Connection,
 		hub: pubsub.NewHub(client, pubsub.Logger(slog.New(noteHandler{s, cfg.Logger.Handler()})),
@@ -149,17 +153,20 @@ func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
 	// acquisitions for reuse are not shared between sessions.
 	s.spare.New = func() any { return &acquisition{waiter: waiter{wake: make(chan struct{}, 1)}} }
 	s.registry.locks = map[string]map[string]*lock{}
-	s.schedule.armed, s.schedule.asked, s.schedule.kick = never, never, make(chan struct{}, 1)
+	s.schedule = schedule.New[*claim]()
 	s.fair.entries, s.fair.lines, s.fair.due = map[string]*claim{}, map[*lock]time.Duration{}, never
 	if s.id == "" {
 		s.id = idgen.Session()
 	} else {
 		s.owners.Store(idgen.RandomBase()) // an earlier process's holds may still stand
 	}
-	s.watchDeadlocks()
 	s.life.ownsClient = opt.OwnsClient
 	s.life.closing, s.life.close = context.WithCancel(context.Background())
 	s.life.ctx, s.life.stop = context.WithCancel(context.Background())
+	s.cleanup = cleanup.New(cleanup.Config{Context: s.life.ctx, Background: &s.life.background,
+		Timeout: cfg.ReleaseTimeout, Clock: s.now, Send: s.run.Multi, Pause: pause})
+	s.deadlocks = deadlock.NewWatch(deadlock.Config{Session: s.id, Label: cfg.Label, Context: s.life.closing,
+		Background: &s.life.background, Clock: s.now, WakeAt: s.schedule.WakeAt})
 	s.record.ttl = max(recordTTL, 3*cfg.Lease)
 	s.life.releases.each, s.life.releases.parent = cfg.ReleaseTimeout, context.Background()
 	s.life.attempts.each, s.life.attempts.parent = s.tryTimeout(), s.life.closing

@@ -82,13 +82,13 @@ func (s *Session) keepRecord() {
 	}
 	due := s.now() + s.record.ttl/3
 	s.record.due.Store(int64(due))
-	s.schedule.wakeAt(due)
+	s.schedule.WakeAt(due)
 }
 
 // dropRecord deletes the record, unless Redis does not answer: then its TTL does. The command
 // has a goroutine of its own, since it may have to wait for a connection whatever ctx says.
 func (s *Session) dropRecord() {
-	if s.record.started == "" || s.cleanup.given() > 0 {
+	if s.record.started == "" || s.cleanup.Unconfirmed() > 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)

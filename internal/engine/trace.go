@@ -5,82 +5,44 @@ import (
 	"errors"
 	"time"
 
+	"relock/internal/tracing"
 	"relock/locktrace"
 	"relock/pubsub"
 )
 
-// A tracer calls the hooks of a locktrace.Trace, outside of every mutex, and never in the watchdog.
-// A nil tracer and nil hooks are harmless.
-type tracer locktrace.Trace
+// Hooks are called outside of every mutex, and never in the watchdog. Session.trace is nil without
+// a Trace.
 
-// traced is what an acquisition keeps for the hooks.
-type traced struct {
-	ctx      context.Context // of AcquireStart
-	began    time.Duration
-	attempts int
-	holds    int
-	waited   bool
-	nested   bool
-	grant    locktrace.Grant
-	hold     *holdTrace // of the hold that it got
+// about is what the hooks are told of what the caller wants. The owner of its claim is told only
+// when the caller has it, or waits for it.
+func (a *acquisition) about(owner string) tracing.About {
+	return tracing.About{Name: a.prim.Names().Name(), Kind: a.prim.Kind().name(), Owner: owner, N: max(a.n, 1)}
 }
 
-// with returns the context that a start hook has returned; one that returned nil keeps ctx.
-func with(ctx, returned context.Context) context.Context {
-	if returned == nil {
-		return ctx
-	}
-	return returned
+// traceStart tells the hooks, of which there are some, that the call begins.
+func (a *acquisition) traceStart(t *tracing.Tracer) {
+	t.AcquireStart(a.ctx, &a.traced, a.about(a.named), !a.wait)
 }
 
-// acquireStart begins a call that has good arguments.
-func (t *tracer) acquireStart(a *acquisition, s *Session) {
-	a.traced = traced{ctx: a.ctx, began: s.now(), grant: locktrace.GrantRedis}
-	if t.AcquireStart != nil {
-		a.traced.ctx = with(a.ctx, t.AcquireStart(a.ctx, locktrace.AcquireStart{Name: a.prim.Names().Name(), Kind: a.prim.Kind().name(),
-			Owner: a.named, N: max(a.n, 1), Try: !a.wait}))
+// traceWaiting tells the hooks that the caller waits.
+func (a *acquisition) traceWaiting() {
+	if t := a.lock.s.trace; t != nil {
+		owner := a.named
+		if a.claim != nil {
+			owner = a.claim.ownerID()
+		}
+		t.Waiting(&a.traced, a.about(owner))
 	}
 }
 
-// waiting notes that the caller waits for a release; what it waits for again counts once.
-func (t *tracer) waiting(a *acquisition) {
-	if t == nil || a.traced.waited {
-		return
-	}
-	a.traced.waited = true
-	queue := a.lock.s.waiters.Add(1)
-	if t.Waiting == nil {
-		return
-	}
+// traceEnd tells the hooks, of which there are some, that the call ends, and that its hold begins
+// if it got one.
+func (a *acquisition) traceEnd(t *tracing.Tracer, hold *Hold, err error) {
 	owner := a.named
-	if a.claim != nil {
-		owner = a.claim.ownerID()
-	}
-	t.Waiting(a.traced.ctx, locktrace.Waiting{Name: a.prim.Names().Name(), Kind: a.prim.Kind().name(), Owner: owner, N: max(a.n, 1), Queue: int(queue)})
-}
-
-// acquireEnd ends the call, and begins the hold if it got one.
-func (t *tracer) acquireEnd(a *acquisition, s *Session, hold *Hold, err error) {
-	d := &a.traced
-	queue := s.waiters.Load()
-	if d.waited {
-		queue = s.waiters.Add(-1)
-	}
-	e := locktrace.AcquireEnd{Name: a.prim.Names().Name(), Kind: a.prim.Kind().name(), Owner: a.named, N: max(a.n, 1),
-		Outcome: outcomeOf(err, !a.wait), Nested: d.nested, Waited: d.waited, Attempts: d.attempts,
-		Wait: s.now() - d.began, Queue: int(queue), Err: err}
-	if err == nil {
-		e.Grant, e.Holds = d.grant, max(d.holds, 1)
-	}
 	if hold != nil {
-		e.Owner = hold.Owner()
+		owner = hold.Owner()
 	}
-	if t.AcquireEnd != nil {
-		t.AcquireEnd(d.ctx, e)
-	}
-	if hold != nil {
-		d.hold.start(a.ctx, locktrace.HoldStart{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N, Nested: e.Nested})
-	}
+	t.AcquireEnd(a.ctx, &a.traced, a.about(owner), outcomeOf(err, !a.wait), hold != nil, err)
 }
 
 // outcomeOf sorts the error of an acquire.
@@ -106,41 +68,106 @@ func outcomeOf(err error, try bool) locktrace.Outcome {
 	return locktrace.OutcomeFailed
 }
 
-func (t *tracer) attempt(c *claim, granted bool, err error) {
-	if t != nil && t.Attempt != nil {
-		t.Attempt(locktrace.Attempt{Name: c.prim.Names().Name(), Kind: c.prim.Kind().name(), Owner: c.ownerID(), N: max(int(c.n), 1),
-			Granted: granted, Err: err})
+// about is what the hooks are told of the claim.
+func (c *claim) about() tracing.About {
+	return tracing.About{Name: c.prim.Names().Name(), Kind: c.prim.Kind().name(), Owner: c.ownerID(), N: max(int(c.n), 1)}
+}
+
+// traceAttempt tells the hooks of an answer to an attempt, or its lack.
+func (c *claim) traceAttempt(g grant, err error) {
+	if t := c.lock.s.trace; t != nil {
+		t.Attempt(c.about(), err == nil && g.status == granted, err)
 	}
 }
 
-func (t *tracer) handedOver(c *claim) {
-	if t != nil && t.HandedOver != nil {
-		t.HandedOver(locktrace.HandedOver{Name: c.prim.Names().Name(), Kind: c.prim.Kind().name(), Owner: c.ownerID(), N: max(int(c.n), 1)})
-	}
-}
-
-func (t *tracer) renewed(n int, took time.Duration, err error) {
-	if t != nil && t.Renewed != nil {
-		t.Renewed(locktrace.Renewed{Claims: n, Took: took, Err: err})
-	}
-}
-
-func (t *tracer) lost(e locktrace.Lost) {
-	if t != nil && t.Lost != nil {
-		t.Lost(e)
-	}
-}
-
-func (t *tracer) subscription(e locktrace.Subscription) {
-	if t != nil && t.Subscription != nil {
-		t.Subscription(e)
+// traceHandedOver tells the hooks that the claim was passed on in memory.
+func (c *claim) traceHandedOver() {
+	if t := c.lock.s.trace; t != nil {
+		t.HandedOver(c.about())
 	}
 }
 
 // subscriptionChanged is called under the hub's mutex.
 func (s *Session) subscriptionChanged(e pubsub.Event) {
-	if t := s.trace; t != nil && t.Subscription != nil {
+	if t := s.trace; t != nil {
 		state := [...]locktrace.SubscriptionState{locktrace.SubscriptionConnected, locktrace.SubscriptionLost, locktrace.SubscriptionClosed, locktrace.SubscriptionRefused}[e.State]
 		s.notifySurely(func() { t.Subscription(locktrace.Subscription{State: state, Node: e.Node, Err: e.Err}) })
+	}
+}
+
+// trace has the hooks, of which there are some, follow a hold of the section. While the hold
+// stands it is in nesting.traces; what takes it out of there, under the lock's mutex, decides how
+// the hold ends. The lock's mutex must be held.
+func (x *section) trace(h *Hold, a *acquisition) {
+	m := x.extra()
+	if m.traces == nil {
+		m.traces = map[*Hold]*tracing.Hold{}
+	}
+	m.traces[h] = x.claim.lock.s.trace.NewHold(&a.traced)
+}
+
+// endTrace notes that a hold has ended otherwise than by an Unlock. The lock's mutex must be
+// held.
+func (x *section) endTrace(h *Hold, why locktrace.HoldReason) {
+	if x.more == nil || x.more.traces[h] == nil {
+		return
+	}
+	d, s := x.more.traces[h], x.claim.lock.s
+	delete(x.more.traces, h)
+	if d.End(why, s.now()) {
+		s.notifySurely(d.Tell)
+	}
+}
+
+// endTraces does so for all holds of a section that ends.
+func (x *section) endTraces(why locktrace.HoldReason) {
+	if x.more == nil {
+		return
+	}
+	for h := range x.more.traces {
+		x.endTrace(h, why)
+	}
+}
+
+// traced returns what the hooks follow the hold by, and the time: the hold is about to be
+// unlocked. It is nil without a Trace, or when the hold has ended. No mutex may be held.
+func (h *Hold) traced() (d *tracing.Hold, now time.Duration) {
+	l := h.section.claim.lock
+	if l.s.trace == nil {
+		return nil, 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return h.section.more.traces[h], l.s.now()
+}
+
+// traceLeft tells of the end of a hold by a call that was for that, and that began at a time and
+// returned err. d may be nil.
+func traceLeft(d *tracing.Hold, why locktrace.HoldReason, at time.Duration, err error) {
+	switch {
+	case d == nil, err == ErrNotHeld: // another call has ended it
+		return
+	case errors.Is(err, ErrLost):
+		why = locktrace.HoldLost
+	case errors.Is(err, ErrClosed):
+		why = locktrace.HoldClosed
+	}
+	if d.End(why, at) {
+		d.Tell()
+	}
+}
+
+// traceRelease tells that a release is about to be sent, and returns what tells of its end: its
+// error, and whether it found nothing to release. d may be nil. No mutex may be held.
+func traceRelease(d *tracing.Hold) (end func(err error, gone bool)) {
+	if d == nil {
+		return func(error, bool) {}
+	}
+	tell := d.ReleaseStart()
+	return func(err error, gone bool) {
+		if gone && err == nil {
+			err = ErrLost
+		}
+		tell(err)
 	}
 }

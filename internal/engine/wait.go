@@ -37,9 +37,7 @@ func (a *acquisition) loop() (grant, error) {
 		if !told {
 			told = true
 			l.unlock()
-			if t := l.s.trace; t != nil {
-				t.waiting(a)
-			}
+			a.traceWaiting()
 			outside := !l.s.inSection(a.ctx)
 			a.mayBlock()
 			l.mu.Lock()
@@ -276,7 +274,7 @@ func (a *acquisition) listen() {
 		name := a.prim.Names().Name()
 		l.s.notify(func() {
 			l.s.cfg.Logger.Debug("relock: no subscription, polling instead", "name", name, "error", err)
-			l.s.trace.subscription(locktrace.Subscription{State: locktrace.SubscriptionPolling, Err: err})
+			l.s.trace.Subscription(locktrace.Subscription{State: locktrace.SubscriptionPolling, Err: err})
 		})
 		a.backOff(a.tries.unheard, l.s.cfg.PollFloor)
 		a.tries.unheard++

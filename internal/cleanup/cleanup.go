@@ -1,0 +1,225 @@
+// Package cleanup sends in the background what no caller waits for: releases of what may stand in
+// Redis, each until Redis answers, or until what it ends is over by itself.
+//
+// On one connection a release runs behind what it releases. With a direct connection beside it,
+// it waits for that (see script.Direct). After a reconnection it runs behind too: the server
+// reads what was left in the old connection no later than the greeting of the new one. Only a
+// proxy or a healing network can deliver the older command later; then the lock ends one lease
+// later, by itself.
+package cleanup
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/script"
+)
+
+// Config is what a Cleanup needs of its session. All fields must be set.
+type Config struct {
+	Context    context.Context // when it ends, what is not answered is given up
+	Background *sync.WaitGroup // counts the goroutine
+	Timeout    time.Duration   // of one pipeline
+	Clock      func() time.Duration
+	// Send sends commands in one pipeline; the i-th result is that of the i-th command.
+	Send func(context.Context, []script.Command) []rueidis.RedisResult
+	// Pause sleeps before the n-th retry in a row, and returns an error when its context ends.
+	Pause func(ctx context.Context, n int) error
+}
+
+// A Cleanup works off a queue of jobs, with one goroutine as long as there are any. Add and the
+// methods beside it wait for nothing but each other, and may be called with other mutexes held.
+type Cleanup struct {
+	cfg Config
+
+	mu          sync.Mutex
+	queue       []Job
+	running     bool          // the goroutine works the queue off
+	stopped     bool          // no job is taken any more
+	unconfirmed int           // jobs that were given up
+	idle        chan struct{} // made by Idle, closed when nothing is left
+}
+
+// A Job is some commands that must be answered, and whatever that is for.
+type Job struct {
+	Cmds  []script.Command
+	Until time.Duration // by the clock: when there is nothing left to be released
+	// Done is called in the background, without a mutex, when all commands are answered, or with
+	// the last error when some were given up. Not if there is no command, nor after Stop. May be
+	// nil.
+	Done func(err error)
+	// Gone is closed behind Done, and whenever Done is not called. May be nil.
+	Gone chan struct{}
+}
+
+// New returns a Cleanup that has nothing to do.
+func New(cfg Config) *Cleanup { return &Cleanup{cfg: cfg} }
+
+// Add has a job done.
+func (q *Cleanup) Add(j Job) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.stopped:
+		q.unconfirmed++
+		j.gone()
+	case len(j.Cmds) == 0:
+		j.gone()
+	default:
+		q.queue = append(q.queue, j)
+		if !q.running {
+			q.running = true
+			q.cfg.Background.Go(q.work)
+		}
+	}
+}
+
+func (j *Job) gone() {
+	if j.Gone != nil {
+		close(j.Gone)
+	}
+}
+
+// batch bounds how many jobs one pipeline is for.
+const batch = 256
+
+// work works the queue off, and ends when it is empty.
+func (q *Cleanup) work() {
+	for failures := 0; ; {
+		jobs := q.take()
+		if len(jobs) == 0 {
+			return
+		}
+		again, atOnce := q.send(jobs)
+		if len(again) == 0 {
+			failures = 0
+			continue
+		}
+		q.mu.Lock()
+		q.queue = append(q.queue, again...)
+		q.mu.Unlock()
+		failures++
+		if atOnce && failures == 1 {
+			continue
+		}
+		if q.cfg.Pause(q.cfg.Context, failures) != nil {
+			failures = 0 // the session ends, and so do the tries
+		}
+	}
+}
+
+// take takes jobs off the queue. If there are none, the goroutine must end.
+func (q *Cleanup) take() []Job {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(len(q.queue), batch)
+	if n == 0 {
+		q.queue, q.running = nil, false
+		q.signalIdle()
+		return nil
+	}
+	jobs := append([]Job(nil), q.queue[:n]...)
+	q.queue = q.queue[n:]
+	return jobs
+}
+
+// send sends the commands of some jobs and returns what has to be sent again; atOnce, if it failed
+// with another caller's context. rueidis connects with that of the first caller, and when that
+// one gives up, all that wait for the connection fail.
+func (q *Cleanup) send(jobs []Job) (again []Job, atOnce bool) {
+	var cmds []script.Command
+	for _, j := range jobs {
+		cmds = append(cmds, j.Cmds...)
+	}
+	ctx, cancel := context.WithTimeout(q.cfg.Context, q.cfg.Timeout)
+	defer cancel()
+	results := q.cfg.Send(ctx, cmds)
+	now := q.cfg.Clock()
+	for _, j := range jobs {
+		var left []script.Command
+		var last error
+		for i, cmd := range j.Cmds {
+			err := results[i].Error()
+			if err == nil {
+				continue
+			}
+			last = err
+			if script.Unavailable(err) && now < j.Until && q.cfg.Context.Err() == nil {
+				atOnce = atOnce || script.IsContext(err) && ctx.Err() == nil
+				left = append(left, cmd)
+			}
+		}
+		results = results[len(j.Cmds):]
+		if left != nil {
+			j.Cmds = left
+			again = append(again, j)
+			continue
+		}
+		q.done(&j, last)
+	}
+	return again, atOnce
+}
+
+// done ends a job, with the last error if it was given up.
+func (q *Cleanup) done(j *Job, err error) {
+	if err != nil {
+		q.mu.Lock()
+		q.unconfirmed++
+		q.mu.Unlock()
+	}
+	if j.Done != nil {
+		j.Done(err)
+	}
+	j.gone()
+}
+
+// signalIdle tells those that wait for it if nothing is left. The mutex must be held.
+func (q *Cleanup) signalIdle() {
+	if !q.running && q.idle != nil {
+		close(q.idle)
+		q.idle = nil
+	}
+}
+
+// Idle returns a channel that is closed when nothing is left to be done.
+func (q *Cleanup) Idle() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.idle == nil {
+		q.idle = make(chan struct{})
+	}
+	idle := q.idle
+	q.signalIdle()
+	return idle
+}
+
+// Busy reports whether anything is left to be done.
+func (q *Cleanup) Busy() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.running
+}
+
+// Forgive has Unconfirmed count anew: what was given up before is over by now, or soon.
+func (q *Cleanup) Forgive() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unconfirmed = 0
+}
+
+// Stop has every job given up that comes from now on.
+func (q *Cleanup) Stop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stopped = true
+}
+
+// Unconfirmed returns how many jobs were given up.
+func (q *Cleanup) Unconfirmed() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.unconfirmed
+}

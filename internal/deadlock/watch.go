@@ -1,0 +1,295 @@
+package deadlock
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Suspect is one Lock that waits inside of open sections, and so may be part of a deadlock. Its
+// methods are called without any mutex, also after the wait is over.
+type Suspect interface {
+	// LiesIn reports whether the wait lasts, and the Lock lies in an open section of c.
+	LiesIn(c Claim) bool
+	// Holders returns the claims that keep it out now, of all sessions if ask is set, which may
+	// take a round trip, else those that its own session knows. There are none if the wait is
+	// over, or if what keeps it out is no claim of a session.
+	Holders(ask bool) []Claim
+	// Send sends the text of a message to a session. It may be lost.
+	Send(session, text string)
+	// End ends the wait, if it still lasts.
+	End(c Cycle)
+}
+
+// Config is what a Watch needs of its session. All fields must be set.
+type Config struct {
+	Session    string          // its id
+	Label      string          // what the text of a cycle calls it
+	Context    context.Context // when it ends nothing more is looked for
+	Background *sync.WaitGroup // counts the goroutine that looks
+	Clock      func() time.Duration
+	WakeAt     func(at time.Duration) // has Seek called then
+}
+
+// A Watch is what one session knows of waits that may be part of a deadlock, and its part in
+// finding those. Its mutex is taken alone.
+type Watch struct {
+	cfg    Config
+	chaser *chaser
+
+	mu     sync.Mutex
+	begun  uint64                      // waits
+	waits  map[string]*Waiting         // of the session, and those that lie in its sections
+	inside map[Claim]map[*Waiting]bool // that lie in a section of a claim of the session
+	sought map[side]time.Duration      // when the session has just sought for a lock
+	due    time.Duration               // when it seeks next
+	jobs   []func()                    // messages and searches, done one after the other
+	busy   bool
+}
+
+// A Waiting is a wait that is watched.
+type Waiting struct {
+	wait    Wait
+	of      Suspect
+	in      []Claim
+	watches []*Watch // that know of it; the first is that of its session
+
+	// Guarded by the mutex of that one.
+	seekAt time.Duration
+	pause  time.Duration // between this look and the next
+}
+
+// A side is what is sought for once for all who wait for it.
+type side struct{ key, name string }
+
+const (
+	// seekAfter is for how long a wait has lasted before it is followed to other sessions.
+	seekAfter = time.Second
+	// seekAtMost is the longest pause between two looks, which double: messages may be lost.
+	seekAtMost = 16 * time.Second
+	// seekGrid is what the times of looks are rounded up to, for the many waits that there may be.
+	seekGrid = 50 * time.Millisecond
+	// maxJobs bounds what waits to be done while Redis is slow.
+	maxJobs = 1000
+	// never is a time that does not come.
+	never = time.Duration(1<<63 - 1)
+)
+
+// NewWatch returns the Watch of a session.
+func NewWatch(cfg Config) *Watch {
+	w := &Watch{cfg: cfg, due: never,
+		waits: map[string]*Waiting{}, inside: map[Claim]map[*Waiting]bool{}, sought: map[side]time.Duration{}}
+	w.chaser = newChaser((*watchHost)(w))
+	return w
+}
+
+// Begin watches a wait of the session for a side of the lock of a key, and ends what deadlock it
+// makes within the session. in are the claims in whose sections it lies, and others the watches of
+// the sessions of these, as far as they are in this process.
+func (w *Watch) Begin(of Suspect, key, sideName string, in []Claim, others []*Watch) *Waiting {
+	at := onGrid(w.cfg.Clock() + seekAfter)
+	w.mu.Lock()
+	w.begun++
+	n := w.begun
+	w.mu.Unlock()
+	x := &Waiting{
+		wait: Wait{ID: ID(time.Now(), w.cfg.Session, n), Session: w.cfg.Session, Key: key, Side: sideName, Label: w.cfg.Label},
+		of:   of, in: in, watches: []*Watch{w}, seekAt: at, pause: seekAfter,
+	}
+	for _, o := range others {
+		if !slices.Contains(x.watches, o) {
+			x.watches = append(x.watches, o)
+		}
+	}
+	for _, o := range x.watches {
+		o.add(x)
+	}
+	if w.arm(at) {
+		w.cfg.WakeAt(at)
+	}
+	w.chaser.Begun(x.wait)
+	return x
+}
+
+// Over ends the watch over a wait.
+func (x *Waiting) Over() {
+	for _, w := range x.watches {
+		w.remove(x)
+	}
+}
+
+func (w *Watch) add(x *Waiting) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waits[x.wait.ID] = x
+	for _, c := range x.in {
+		if c.Session == w.cfg.Session {
+			if w.inside[c] == nil {
+				w.inside[c] = map[*Waiting]bool{}
+			}
+			w.inside[c][x] = true
+		}
+	}
+}
+
+func (w *Watch) remove(x *Waiting) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.waits, x.wait.ID)
+	for _, c := range x.in {
+		if delete(w.inside[c], x); len(w.inside[c]) == 0 {
+			delete(w.inside, c)
+		}
+	}
+	if len(w.waits) == 0 {
+		clear(w.sought)
+		w.due = never
+	}
+}
+
+// arm has the session seek at a time, and reports whether it must be woken for that: nothing else
+// is due here before.
+func (w *Watch) arm(at time.Duration) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at >= w.due {
+		return false
+	}
+	w.due = at
+	return true
+}
+
+// Len returns how many waits are watched.
+func (w *Watch) Len() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.waits)
+}
+
+func onGrid(at time.Duration) time.Duration { return (at + seekGrid - 1).Truncate(seekGrid) }
+
+// Seek looks for cycles from the waits that have lasted for long, if any are due: once for each
+// side of a lock and second, whatever the number of its waiters. It returns when to call it again.
+func (w *Watch) Seek(now time.Duration) (next time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now < w.due {
+		return w.due
+	}
+	w.due = never
+	maps.DeleteFunc(w.sought, func(_ side, at time.Duration) bool { return now-at >= seekAfter })
+	for _, x := range w.waits {
+		if x.watches[0] != w {
+			continue
+		}
+		if x.seekAt <= now {
+			of := side{x.wait.Key, x.wait.Side}
+			last, just := w.sought[of]
+			switch {
+			case !just:
+				w.sought[of] = now
+				w.look(func() { w.chaser.Seek(x.wait) })
+				fallthrough
+			case last == now:
+				x.seekAt, x.pause = onGrid(now+x.pause), min(2*x.pause, seekAtMost)
+			default:
+				x.seekAt = onGrid(last + seekAfter)
+			}
+		}
+		w.due = min(w.due, x.seekAt)
+	}
+	return w.due
+}
+
+// Hear takes the text of a message of another session, which begins with Prefix.
+func (w *Watch) Hear(text string) error {
+	m, err := parse(text)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.look(func() { w.chaser.Handle(&m) })
+	return nil
+}
+
+// look has a job done in the background, after those before it. The mutex must be held.
+func (w *Watch) look(job func()) {
+	if len(w.jobs) >= maxJobs || w.cfg.Context.Err() != nil {
+		return
+	}
+	w.jobs = append(w.jobs, job)
+	if !w.busy {
+		w.busy = true
+		w.cfg.Background.Go(w.work)
+	}
+}
+
+// work does the jobs, and ends when there are none.
+func (w *Watch) work() {
+	for {
+		w.mu.Lock()
+		if len(w.jobs) == 0 || w.cfg.Context.Err() != nil {
+			w.jobs, w.busy = nil, false
+			w.mu.Unlock()
+			return
+		}
+		job := w.jobs[0]
+		w.jobs = w.jobs[1:]
+		w.mu.Unlock()
+		job()
+	}
+}
+
+// watchHost is what a Watch is for its chaser.
+type watchHost Watch
+
+var _ host = (*watchHost)(nil)
+
+func (h *watchHost) Owns(session string) bool { return session == h.cfg.Session }
+func (h *watchHost) Now() time.Duration       { return h.cfg.Clock() }
+
+func (h *watchHost) Waits(c Claim) (waits []Wait) {
+	h.mu.Lock()
+	all := slices.Collect(maps.Keys(h.inside[c]))
+	h.mu.Unlock()
+	for _, x := range all {
+		if x.of.LiesIn(c) {
+			waits = append(waits, x.wait)
+		}
+	}
+	return waits
+}
+
+// find returns what a wait is of; nil if it is over.
+func (h *watchHost) find(wait Wait) Suspect {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if x := h.waits[wait.ID]; x != nil {
+		return x.of
+	}
+	return nil
+}
+
+func (h *watchHost) Holders(wait Wait, ask bool) []Claim {
+	if of := h.find(wait); of != nil {
+		return of.Holders(ask)
+	}
+	return nil
+}
+
+func (h *watchHost) Tell(wait Wait, session string, m *message) {
+	if of := h.find(wait); of != nil {
+		if text, ok := m.encode(); ok {
+			of.Send(session, text)
+		}
+	}
+}
+
+func (h *watchHost) End(wait Wait, c Cycle) {
+	if of := h.find(wait); of != nil {
+		of.End(c)
+	}
+}

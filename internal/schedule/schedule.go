@@ -1,0 +1,175 @@
+// Package schedule says when what has to be looked at next: items by the times when they are due,
+// and one goroutine with one timer that visits them. It knows neither Redis nor locks.
+package schedule
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+)
+
+// Never is a time that does not come.
+const Never = time.Duration(math.MaxInt64)
+
+// A Schedule has each item at most once. Times are those of the clock that Run is given. All
+// methods may be called by several goroutines; they wait for nothing but each other, Run
+// excepted.
+type Schedule[T Item] struct {
+	mu    sync.Mutex
+	due   []entry[T]    // a binary heap: the next one is in front
+	armed time.Duration // when Run wakes up; Never is what it begins with
+	asked time.Duration // when else it must, by what was asked since it was armed last
+	kick  chan struct{} // capacity 1: wakes Run
+}
+
+// An Item is what may be scheduled. It brings its Slot along, always the same one.
+type Item interface{ Slot() *Slot }
+
+// A Slot is where an item stands in its Schedule, whose mutex guards it. The zero value is that
+// of an item that is not on it.
+type Slot struct{ place int32 } // the index in the heap, and 1
+
+type entry[T Item] struct {
+	at time.Duration
+	of T
+}
+
+// New returns an empty Schedule.
+func New[T Item]() *Schedule[T] {
+	return &Schedule[T]{armed: Never, asked: Never, kick: make(chan struct{}, 1)}
+}
+
+// Run calls visit at once, when an item is due, and at the time that visit has returned last or
+// WakeAt was told, until ctx ends. It takes the items off that are due, and passes them on in the
+// order of their times, with no mutex held. There must be one Run at a time.
+func (s *Schedule[T]) Run(ctx context.Context, clock func() time.Duration, visit func(now time.Duration, due []T) (next time.Duration)) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		now := clock()
+		next := visit(now, s.take(now))
+		timer.Reset(s.arm(now, next) - clock())
+		select {
+		case <-timer.C:
+		case <-s.kick:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Set has an item visited at a time, whenever it was due before.
+func (s *Schedule[T]) Set(of T, at time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := int(of.Slot().place) - 1
+	if i < 0 {
+		i = len(s.due)
+		s.due = append(s.due, entry[T]{})
+	}
+	s.put(entry[T]{at, of}, i)
+	if at < s.armed {
+		s.wake(at)
+	}
+}
+
+// Remove takes an item off, if it is there.
+func (s *Schedule[T]) Remove(of T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if place := of.Slot().place; place > 0 {
+		s.drop(int(place) - 1)
+	}
+}
+
+// WakeAt has visit called at a time, whatever is due then.
+func (s *Schedule[T]) WakeAt(at time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = min(s.asked, at) // Run may be about to be armed for what was known before
+	if at < s.armed {
+		s.wake(at)
+	}
+}
+
+// Len returns how many items are on the schedule.
+func (s *Schedule[T]) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.due)
+}
+
+// wake arms Run for an earlier time. The mutex must be held.
+func (s *Schedule[T]) wake(at time.Duration) {
+	s.armed = at
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// put lets e stand at index i of the heap, or where it belongs from there: nearer to the front
+// than later entries, behind earlier ones. The mutex must be held.
+func (s *Schedule[T]) put(e entry[T], i int) {
+	d := s.due
+	for up := (i - 1) / 2; i > 0 && e.at < d[up].at; up = (i - 1) / 2 {
+		d[i] = d[up]
+		d[i].of.Slot().place = int32(i) + 1
+		i = up
+	}
+	for {
+		down := 2*i + 1
+		if down+1 < len(d) && d[down+1].at < d[down].at {
+			down++
+		}
+		if down >= len(d) || e.at <= d[down].at {
+			break
+		}
+		d[i] = d[down]
+		d[i].of.Slot().place = int32(i) + 1
+		i = down
+	}
+	d[i] = e
+	e.of.Slot().place = int32(i) + 1
+}
+
+// drop takes off what is at index i; the last entry of the heap stands in for it. The mutex must
+// be held.
+func (s *Schedule[T]) drop(i int) {
+	of, end := s.due[i].of, len(s.due)-1
+	last := s.due[end]
+	s.due[end] = entry[T]{}
+	s.due = s.due[:end]
+	if i < end {
+		s.put(last, i)
+	}
+	of.Slot().place = 0
+}
+
+// take takes off and returns what is due.
+func (s *Schedule[T]) take(now time.Duration) (due []T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.due) > 0 && s.due[0].at <= now {
+		due = append(due, s.due[0].of)
+		s.drop(0)
+	}
+	return due
+}
+
+// arm returns when Run must wake up, at the latest at a given time. A time for which it was armed
+// before, and that is not over, stays: else each item that is set and removed again, on a
+// schedule that has nothing else, would wake it.
+func (s *Schedule[T]) arm(now, latest time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.armed <= now {
+		s.armed = Never
+	}
+	s.armed, s.asked = min(s.armed, latest, s.asked), Never
+	if len(s.due) > 0 {
+		s.armed = min(s.armed, s.due[0].at)
+	}
+	return s.armed
+}
