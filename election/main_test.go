@@ -12,7 +12,9 @@ import (
 	"relock/rlock"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	redistest.Main(m, "lua", "../fairlock/lua", "../rlock/lua", "../internal/engine/lua")
+}
 
 // Short names for what the tests of all kinds of lock share.
 var (

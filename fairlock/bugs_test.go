@@ -257,7 +257,7 @@ func TestSessionsWithDifferentQueueLeases(t *testing.T) {
 // How long a hold that was handed over may be trusted before it is confirmed, and how long
 // Redis keeps it so, is one time: that of the session that got it, whichever let it in.
 func TestClaimOfASessionWithAShorterQueueLease(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		hasty := dial(t, s, rlock.Config{QueueLease: 2 * time.Second})                                               // claim: 500 ms
 		calm, proxy := dialProxy(t, s, rlock.Config{QueueLease: 8 * time.Second, PollFloor: 300 * time.Millisecond}) // 2 s

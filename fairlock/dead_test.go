@@ -104,7 +104,7 @@ func TestSilentWaitersAreSkippedAndQueueAgain(t *testing.T) {
 
 // A grant that is not taken up within the claim time passes on to the next waiter.
 func TestGrantThatIsNotTakenUpPassesOn(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		cfg := rlock.Config{QueueLease: 4 * time.Second, PollFloor: 200 * time.Millisecond} // claim: 1 s
 		a := dial(t, s, cfg)
@@ -199,7 +199,7 @@ func TestCancelledAtTheMomentOfTheGrant(t *testing.T) {
 // A holder that dies without a word keeps the lock until its lease is over, and then the
 // first waiter has it right away, not a heartbeat later.
 func TestHolderDies(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		const lease = time.Second
 		a, proxy := dialProxy(t, s, rlock.Config{Lease: lease})

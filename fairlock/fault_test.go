@@ -210,7 +210,7 @@ func TestGrantMessageComesTooLate(t *testing.T) {
 // The network is cut under a holder that was let in by a message: its section ends before the
 // next waiter can be let in (R1).
 func TestCutOffHolderEndsBeforeTheNextIsIn(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		cfg := short()
 		cfg.Lease, cfg.QueueLease = 2*time.Second, 2*time.Second

@@ -187,14 +187,14 @@ func hasText(err error, text string) bool { return err != nil && strings.Contain
 
 // newProxy starts a proxy, for a session that needs faults from its first command on.
 func newProxy(t testing.TB, s *redistest.Server) *faulttest.Proxy {
-	return faulttest.New(t, s.Addr)
+	p, _ := faulttest.Of(t, s.Option())
+	return p
 }
 
 // dialVia makes a session through that proxy.
 func dialVia(t testing.TB, s *redistest.Server, p *faulttest.Proxy, cfg rlock.Config) *rlock.Session {
 	t.Helper()
-	opt := s.Option()
-	opt.InitAddress = []string{p.Addr()}
+	opt := p.Option(s.Option())
 	ses, err := rlock.Dial(context.Background(), opt, cfg)
 	must(t, err)
 	t.Cleanup(func() {

@@ -43,7 +43,7 @@ func TestCloseWhileARunIsBeingQueued(t *testing.T) {
 // The message of a grant comes again when the claim is lost and its section is not unlocked yet:
 // the lock is not released under it.
 func TestGrantMessageAfterALoss(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		a := dial(t, s, silent())
 		m := fairlock.New(a, "x")

@@ -14,7 +14,7 @@ import (
 // A forced unlock ends the holder's section at once and lets the first waiter in, with no
 // clock in between.
 func TestForcedUnlock(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		a, b, c := dial(t, s, silent()), dial(t, s, silent()), dial(t, s, silent())
 		first := lock(t, ctx, fairlock.New(a, "x"))
@@ -39,7 +39,7 @@ func TestForcedUnlock(t *testing.T) {
 
 // A forced unlock reaches an owner that has just been let in by message.
 func TestForcedUnlockAfterAHandOver(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		a, b := dial(t, s, silent()), dial(t, s, silent())
 		m := fairlock.New(a, "x")

@@ -13,7 +13,7 @@ import (
 	"relock/rlock"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) { redistest.Main(m, "lua", "../internal/engine/lua") }
 
 // Short names for what the tests of all kinds of lock share.
 var (

@@ -12,7 +12,7 @@ import (
 	"relock/rlock"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) { redistest.Main(m, "lua", "../rlock/lua", "../internal/engine/lua") }
 
 // Short names for what the tests of all kinds of lock share.
 var (

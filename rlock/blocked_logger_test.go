@@ -33,7 +33,7 @@ func (b *blocked) Handle(context.Context, slog.Record) error {
 // when they are lost, and passed on; Close returns.
 func TestBlockedLoggerStopsNothing(t *testing.T) {
 	const lease = time.Second
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		b := &blocked{hit: make(chan struct{}), free: make(chan struct{})}
 		defer close(b.free)
 		trace := &rlock.Trace{

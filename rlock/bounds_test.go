@@ -34,7 +34,7 @@ func bounded(t *testing.T, what string, most time.Duration, call func()) {
 // behind: that is for TestMain to see.
 func TestCallsAreBoundedInAnOutage(t *testing.T) {
 	const timeout, try, farewell = 1500 * time.Millisecond, time.Second, 500 * time.Millisecond
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		var all sync.WaitGroup
 		for how, fail := range gone {
 			ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: timeout})
@@ -82,7 +82,7 @@ func TestCallsAreBoundedInAnOutage(t *testing.T) {
 // Close keeps its bound while the client connects anew.
 func TestCloseDuringAReconnect(t *testing.T) {
 	const timeout, farewell = 300 * time.Millisecond, 500 * time.Millisecond
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for how, fail := range gone {
 			trace, failed := faultFailed()
 			ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: timeout, Trace: trace})
@@ -103,7 +103,7 @@ func TestCloseDuringAReconnect(t *testing.T) {
 // A client of the caller's own that is closed before the session costs Close no more.
 func TestCloseAfterTheClient(t *testing.T) {
 	const timeout, farewell = 300 * time.Millisecond, 500 * time.Millisecond
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		client := s.Client(t)
 		ses, err := rlock.NewSession(context.Background(), client, rlock.Config{ReleaseTimeout: timeout})
 		must(t, err)

@@ -20,9 +20,7 @@ import (
 // dialProxy makes a session whose traffic goes through a proxy that counts it.
 func dialProxy(t *testing.T, s *redistest.Server, cfg rlock.Config) (*rlock.Session, *faulttest.Proxy) {
 	t.Helper()
-	p := faulttest.New(t, s.Addr)
-	opt := s.Option()
-	opt.InitAddress = []string{p.Addr()}
+	p, opt := faulttest.Of(t, s.Option())
 	ses, err := rlock.Dial(context.Background(), opt, cfg)
 	must(t, err)
 	t.Cleanup(func() { ses.Close() })

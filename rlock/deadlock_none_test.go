@@ -26,7 +26,7 @@ func noVictim(t *testing.T, got ended) {
 // As long as no caller waits longer than a second nothing is sent because of deadlocks, not even
 // in one. Callers that wait in no section never cause anything.
 func TestDeadlockCostsNothingBefore(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 20*time.Second)
 		s0, p0 := locktest.DialProxy(t, s, unpolled())
 		s1, p1 := locktest.DialProxy(t, s, unpolled())
@@ -166,7 +166,7 @@ func deadlockMessage(kind string) func(cmd []string) bool {
 // A cycle that is confirmed, but dissolves because one of its waits is over while the confirmation
 // is on its way for long, has no victim.
 func TestDeadlockThatDissolves(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 20*time.Second)
 		s0, proxy := locktest.DialProxy(t, s, unpolled())
 		s1 := dial(t, s, unpolled())
@@ -203,7 +203,7 @@ func TestDeadlockThatDissolves(t *testing.T) {
 
 // Messages that come again when the deadlock is resolved, and others wait, end none of those.
 func TestDeadlockMessagesAgain(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 20*time.Second)
 		var sessions []*rlock.Session
 		var heard []<-chan string
@@ -243,7 +243,7 @@ func TestDeadlockMessagesAgain(t *testing.T) {
 
 // A search whose messages are lost is made up for by a later one.
 func TestDeadlockSearchIsRepeated(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 30*time.Second)
 		s0, p0 := locktest.DialProxy(t, s, unpolled())
 		s1, p1 := locktest.DialProxy(t, s, unpolled())

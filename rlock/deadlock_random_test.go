@@ -20,6 +20,7 @@ import (
 // Callers of several sessions that take their locks in one order never hear of a deadlock, however
 // long they wait. If each takes them in an order of its own, all get through in the end.
 func TestDeadlockRandomOrders(t *testing.T) {
+	t.Parallel()
 	for name, ordered := range map[string]bool{"Ordered": true, "Unordered": false} {
 		t.Run(name, func(t *testing.T) {
 			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {

@@ -14,6 +14,7 @@ import (
 // A reader who waits behind a waiting writer has no holder to be followed to. It does not hide a
 // writer of the same section, whose wait is part of a cycle: within a session and across sessions.
 func TestDeadlockOfAWriterBesideAReader(t *testing.T) {
+	t.Parallel()
 	for name, sessions := range map[string]int{"within a session": 1, "across sessions": 2} {
 		t.Run(name, func(t *testing.T) {
 			redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {

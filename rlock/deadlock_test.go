@@ -101,6 +101,7 @@ func unpolled() rlock.Config {
 // Two callers of one session that wait for each other are told at once, when the second begins to
 // wait; without a message, and in a session that polls too.
 func TestDeadlockWithinASession(t *testing.T) {
+	t.Parallel()
 	for name, cfg := range map[string]rlock.Config{"listens": unpolled(), "polls": {Polling: rlock.Linear(time.Millisecond)}} {
 		t.Run(name, func(t *testing.T) {
 			redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
@@ -131,6 +132,7 @@ func TestDeadlockWithinASession(t *testing.T) {
 
 // Cycles across sessions, of all kinds of lock, end about a second after they have begun.
 func TestDeadlockAcrossSessions(t *testing.T) {
+	t.Parallel()
 	type sessions = []*rlock.Session
 	for name, parties := range map[string]func(s sessions) []party{
 		"Two": func(s sessions) []party {

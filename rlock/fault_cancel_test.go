@@ -224,7 +224,7 @@ func TestFaultCancelledNestedAcquireOfANamedOwnerGivesTheCountBackRequestHeld(t 
 // R7: the owner has the lock in another session meanwhile. Only the cancelled one's
 // hold is taken back.
 func TestFaultCancelledAcquireOfANamedOwnerLeavesItsOtherHolds(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{})
 		other := dial(t, s, rlock.Config{})
 		base := rlock.WithOwner(within(t, 30*time.Second), "order-17")

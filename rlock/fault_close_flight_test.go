@@ -13,7 +13,7 @@ import (
 // An attempt is in flight when the session is closed: it was granted, and is taken back.
 func faultCloseInFlight(t *testing.T, owner string, nested bool, hold func(*faulttest.Proxy, func([]string) bool) (<-chan struct{}, func()), silence bool) {
 	const timeout, lease = 500 * time.Millisecond, 2 * time.Second
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: timeout, Lease: lease})
 		ctx := within(t, 30*time.Second)
 		if owner != "" {
@@ -149,7 +149,7 @@ func TestFaultCloseWaitsForAnUnlockInFlight(t *testing.T) {
 // also shows that the two do not step on each other.
 func TestFaultCloseDuringSilentUnlock(t *testing.T) {
 	const timeout, lease = 500 * time.Millisecond, 2 * time.Second
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for _, nested := range []bool{false, true} {
 			ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: timeout, Lease: lease})
 			name := redistest.Name(t)

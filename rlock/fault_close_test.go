@@ -201,7 +201,7 @@ func TestFaultCloseWakesTheWaiters(t *testing.T) {
 // Redis is gone, for good.
 func TestFaultCloseWithoutRedis(t *testing.T) {
 	const timeout = 500 * time.Millisecond
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		trace, waiting := locktest.Waiting()
 		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: timeout, Trace: trace})
 		ctx := within(t, 30*time.Second)

@@ -107,8 +107,8 @@ func TestFaultForceUnlockTellsAllSessionsOfANamedOwner(t *testing.T) {
 
 // The session's own channel is refused from the start: the next renewal tells.
 func TestFaultForceUnlockIsNoticedByTheNextRenewal(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		p := faulttest.New(t, s.Addr)
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		p, _ := faulttest.Of(t, s.Option())
 		p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
 		ses := faultDialVia(t, s, p, rlock.Config{Lease: faultGoneLease})
 		operator := dial(t, s, rlock.Config{})
@@ -147,8 +147,8 @@ func TestFaultForceUnlockDuringABrokenConnectionIsNoticedAfterIt(t *testing.T) {
 // The session's channel was refused when the session began, and is allowed now: from
 // then on a forced unlock is told at once.
 func TestFaultRefusedSessionChannelHeals(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		p := faulttest.New(t, s.Addr)
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		p, _ := faulttest.Of(t, s.Option())
 		p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
 		ses := faultDialVia(t, s, p, rlock.Config{})
 		operator := dial(t, s, rlock.Config{})

@@ -36,7 +36,7 @@ var faultEach = redistest.EachParallel
 // looked at.
 func faultDial(t *testing.T, s *redistest.Server, cfg rlock.Config) (*rlock.Session, *faulttest.Proxy) {
 	t.Helper()
-	p := faulttest.New(t, s.Addr)
+	p, _ := faulttest.Of(t, s.Option())
 	return faultDialVia(t, s, p, cfg), p
 }
 
@@ -54,9 +54,7 @@ func faultDialVia(t *testing.T, s *redistest.Server, p *faulttest.Proxy, cfg rlo
 }
 
 func faultOption(s *redistest.Server, p *faulttest.Proxy) rueidis.ClientOption {
-	opt := s.Option()
-	opt.InitAddress = []string{p.Addr()}
-	return opt
+	return p.Option(s.Option())
 }
 
 // faultSources are the scripts in lua/ as they are sent: with what they include.

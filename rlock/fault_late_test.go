@@ -14,7 +14,7 @@ import (
 // R2: a grant that is older than its own lease when it arrives is none. Somebody else
 // has the lock in between; when that one is done the late one gets it, once.
 func faultLate(t *testing.T, cfg rlock.Config, owner string, opts ...rlock.LockOption) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, cfg)
 		other := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
@@ -73,7 +73,7 @@ func TestFaultGrantLaterThanItsLeaseIsNoSuccessForANamedOwner(t *testing.T) {
 
 // R2: nobody was in between; the count is right all the same.
 func TestFaultLateGrantCountsOnce(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{Lease: 700 * time.Millisecond})
 		ctx := within(t, 30*time.Second)
 		for _, lockCtx := range []context.Context{ctx, rlock.WithOwner(ctx, "order-17")} {
@@ -100,7 +100,7 @@ func TestFaultLateGrantCountsOnce(t *testing.T) {
 // R2, R8: the grant of a named owner came too late, and the same owner has entered the
 // lock elsewhere since. That are two holds, and the first Unlock must not free both.
 func TestFaultLateGrantOfANamedOwnerIsNotMistakenForItsNextOne(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{Lease: 700 * time.Millisecond})
 		other := dial(t, s, rlock.Config{})
 		ctx := rlock.WithOwner(within(t, 30*time.Second), "order-17")

@@ -109,7 +109,7 @@ func TestFaultUnlockReportsALockThatIsGone(t *testing.T) {
 // in. The margin between the two is 5 % of the lease.
 func faultBlackHoled(t *testing.T, opts ...rlock.LockOption) {
 	const lease = 2 * time.Second
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{Lease: lease, ReleaseTimeout: 500 * time.Millisecond})
 		other := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
@@ -157,7 +157,7 @@ func TestFaultCutNetworkEndsASectionWithAFixedLease(t *testing.T) {
 // nested hold, and with the ErrLost of both.
 func TestFaultRefusedNetworkEndsTheSectionInTime(t *testing.T) {
 	const lease = 1500 * time.Millisecond
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{Lease: lease, ReleaseTimeout: 500 * time.Millisecond})
 		name := redistest.Name(t)
 		m := rlock.New(ses, name)
@@ -203,7 +203,7 @@ func TestFaultRestartedServerEndsTheSection(t *testing.T) {
 // R10: a stall of half a lease costs nothing, also when it begins at the worst time,
 // with a renewal just sent.
 func TestFaultStalledNetworkKeepsTheLock(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 3 * time.Second
 		ses, p := faultDial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)
@@ -232,6 +232,7 @@ func TestFaultStalledServerKeepsTheLock(t *testing.T) {
 		if !s.CanPause() {
 			t.Skip("miniredis cannot be paused")
 		}
+		redistest.SkipShort(t)
 		const lease = 3 * time.Second
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)
@@ -252,7 +253,7 @@ func TestFaultStalledServerKeepsTheLock(t *testing.T) {
 
 // R10: one renewal whose reply gets lost, connection and all, is made up for.
 func TestFaultLostReplyOfRenewalKeepsTheLock(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 1500 * time.Millisecond
 		ses, p := faultDial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)

@@ -132,7 +132,7 @@ func TestFaultDuplicateReleaseOfANamedOwnerLeavesItsNextHold(t *testing.T) {
 
 // R9: a release that arrives only when the lease is over, and the name has a new owner.
 func TestFaultReleaseLaterThanTheLeaseLeavesTheSuccessor(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{Lease: 700 * time.Millisecond})
 		other := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
@@ -159,7 +159,7 @@ func TestFaultReleaseLaterThanTheLeaseLeavesTheSuccessor(t *testing.T) {
 // entered it anew in another session. What the first session does to clean up must not
 // take that hold away: its holder would go on believing in it.
 func TestFaultCleanUpOfALostNamedHoldLeavesItsNextOne(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 900 * time.Millisecond
 		ses, p := faultDial(t, s, rlock.Config{Lease: lease})
 		other := dial(t, s, rlock.Config{})
@@ -278,7 +278,7 @@ func TestFaultNestedUnlockWithoutAConnectionIsMadeUpForWithANamedOwner(t *testin
 
 // R9: however an inner release went wrong, the outer Unlock makes the lock free.
 func TestFaultOuterUnlockFreesTheLockAfterAnInnerOneGotNoAnswer(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: 500 * time.Millisecond})
 		ctx := within(t, 30*time.Second)
 		for _, lockCtx := range []context.Context{ctx, rlock.WithOwner(ctx, "order-17")} {
@@ -304,7 +304,7 @@ func TestFaultOuterUnlockFreesTheLockAfterAnInnerOneGotNoAnswer(t *testing.T) {
 // network. Unlock gives up in time; when the nested Lock has given up too and the
 // network is back, nothing is held.
 func TestFaultUnlockBehindAStuckNestedLockIsMadeUpFor(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const timeout = 500 * time.Millisecond
 		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: timeout})
 		name := redistest.Name(t)

@@ -124,7 +124,7 @@ func TestFaultLostRequestOfNamedOwnerCountsOnce(t *testing.T) {
 
 // R8: several replies get lost in a row.
 func TestFaultManyLostRepliesOfAcquireCountOnce(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
 		for _, lockCtx := range []context.Context{ctx, rlock.WithOwner(ctx, "order-17")} {

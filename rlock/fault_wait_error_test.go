@@ -99,7 +99,7 @@ func TestFaultMissingPermissionEndsLockAtOnce(t *testing.T) {
 
 // Errors that pass by themselves: a server that loads, a Cluster in motion.
 func TestFaultTransientErrorsAreWaitedFor(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		trace, failed := faultFailed()
 		ses, p := faultDial(t, s, rlock.Config{Trace: trace})
 		ctx := within(t, 60*time.Second)

@@ -15,7 +15,7 @@ import (
 // R13: the waiters' subscription is refused, as by an ACL without the channels. They
 // poll.
 func TestFaultRefusedSubscriptionCostsNoMoreThanThePollFloor(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const floor = 300 * time.Millisecond
 		ses, p := faultDial(t, s, rlock.Config{PollFloor: floor})
 		holder := dial(t, s, rlock.Config{})
@@ -43,7 +43,7 @@ func TestFaultRefusedSubscriptionCostsNoMoreThanThePollFloor(t *testing.T) {
 // R13, R15: polling in place of a subscription backs off: a waiter costs a handful of
 // commands while it does, and then one for each poll floor.
 func TestFaultRefusedSubscriptionMakesNoStorm(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{})
 		holder := dial(t, s, rlock.Config{})
 		ctx, cancel := context.WithCancel(within(t, 30*time.Second))
@@ -68,7 +68,7 @@ func TestFaultRefusedSubscriptionMakesNoStorm(t *testing.T) {
 // R13: when the refusal ends a waiter that polls subscribes, and is woken by messages
 // again: with this poll floor nothing else explains the speed.
 func TestFaultRefusedSubscriptionHeals(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		trace, waiting := locktest.Waiting()
 		ses, p := faultDial(t, s, rlock.Config{PollFloor: 10 * time.Second, Trace: trace})
 		holder := dial(t, s, rlock.Config{})
@@ -98,7 +98,7 @@ func TestFaultRefusedSubscriptionHeals(t *testing.T) {
 // R13: the server neither confirms nor refuses the subscription for a while. The waiter
 // does not depend on it.
 func TestFaultUnconfirmedSubscriptionCostsNoMoreThanThePollFloor(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const floor = 300 * time.Millisecond
 		ses, p := faultDial(t, s, rlock.Config{PollFloor: floor})
 		holder := dial(t, s, rlock.Config{})

@@ -17,7 +17,7 @@ func faultLockChannel(name string) string { return "redisson_lock__channel:{" + 
 // R13: every message gets lost. The poll floor is all that a waiter has: the lease is
 // far too long to explain that it gets in.
 func TestFaultLostMessagesCostNoMoreThanThePollFloor(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const floor = 300 * time.Millisecond
 		trace, waiting := locktest.Waiting()
 		ses, p := faultDial(t, s, rlock.Config{PollFloor: floor, Trace: trace})

@@ -14,7 +14,7 @@ import (
 // ForceUnlock meets a claim that was handed over: the section that is open ends at once, for the
 // lease is 30 s and the first renewal 10 s away, and the next waiter gets a claim of its own.
 func TestHandOverForceUnlock(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for _, own := range []bool{false, true} {
 			for passed := range 3 {
 				st := newStage(t, s, rlock.Config{})
@@ -72,6 +72,7 @@ func TestHandOverStalledServer(t *testing.T) {
 		if !s.CanPause() {
 			t.Skip("miniredis cannot be paused")
 		}
+		redistest.SkipShort(t)
 		const lease = 4 * time.Second
 		st := newStage(t, s, rlock.Config{Lease: lease})
 		c := st.start(4, st.m, func(section context.Context) { must(t, section.Err()) }, nil)

@@ -95,6 +95,7 @@ func TestHandOverInheritsTheLease(t *testing.T) {
 
 // When Redis comes back in time nothing is lost: the renewal is tried until then.
 func TestHandOverWaitsForRedis(t *testing.T) {
+	t.Parallel()
 	leased(t, func(t *testing.T, m *miniredis.Miniredis, ses *rlock.Session, p *passes) {
 		h, next := takeTurns(t, ses)
 		m.SetError("BUSY not now")

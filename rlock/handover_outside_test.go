@@ -66,6 +66,7 @@ func TestHandOverSeenFromOutside(t *testing.T) {
 
 // Hand-overs send nothing: while they go on Redis has one owner, the same all the time.
 func TestHandOverIsOneHoldInRedis(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := miniredis.NewMiniRedis()
 		m.ClockTTL(true)
@@ -132,7 +133,7 @@ func TestHandOverIsOneHoldInRedis(t *testing.T) {
 // late does not touch that one.
 func TestHandOverPartition(t *testing.T) {
 	const lease = 2 * time.Second
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for _, unheard := range []int{1, 3} {
 			stalls := locktest.WatchStalls(t)
 			st := newStage(t, s, rlock.Config{Lease: lease, ReleaseTimeout: 300 * time.Millisecond})
@@ -219,7 +220,7 @@ func runChild(addr, name string) {
 // A process is killed between hand-overs: one lease later, at the latest, the lock is
 // free.
 func TestHandOverProcessIsKilled(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		met := 0
 		for round := 0; round < 10 && met < 3; round++ {

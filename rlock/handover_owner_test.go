@@ -11,6 +11,7 @@ import (
 
 // Unlock with a waiter of the same session in the queue: what must go through Redis does.
 func TestHandOverNot(t *testing.T) {
+	t.Parallel()
 	type scene struct {
 		*stage
 		other *rlock.Session
@@ -87,7 +88,7 @@ func TestHandOverNot(t *testing.T) {
 // An attempt of the front got no answer: it may still run, and take the lock for a claim that
 // the front does not need any more.
 func TestHandOverNotToAWaiterWithALostReply(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for _, fault := range []string{"reply", "request"} {
 			st := newStage(t, s, rlock.Config{PollFloor: time.Minute})
 			other := dial(t, s, rlock.Config{})

@@ -42,7 +42,7 @@ func TestHandOverOfALeaseThatIsOver(t *testing.T) {
 // The waiter is still about to subscribe, for a lock that was held elsewhere, when it is
 // handed over. The subscription ends when nobody needs it.
 func TestHandOverToAWaiterWhoSubscribes(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		st := newStage(t, s, rlock.Config{PollFloor: 30 * time.Second})
 		other := dial(t, s, rlock.Config{})
 		_, block, err := rlock.New(other, st.name).Lock(st.ctx)

@@ -18,7 +18,7 @@ import (
 
 // Waiters are let in in the order in which they came, whichever way the lock takes.
 func TestHandOverIsFirstComeFirstServed(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		for _, limit := range []int{0, 1, 3} {
 			const n = 24
 			st := newStage(t, s, rlock.Config{HandOverLimit: limit})
@@ -153,8 +153,11 @@ func TestHandOverToAWaiterWhoLeaves(t *testing.T) {
 		t.Run(leave, func(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 				st := newStage(t, s, rlock.Config{})
-				got := 0
-				for i := range 150 {
+				got, rounds := 0, 150
+				if testing.Short() {
+					rounds /= 5
+				}
+				for i := range rounds {
 					_, h := st.lock(st.ctx)
 					ctx, cancel := context.WithCancel(st.ctx)
 					var opts []rlock.LockOption
@@ -197,7 +200,7 @@ func TestHandOverToAWaiterWhoLeaves(t *testing.T) {
 				if st.count() == 0 {
 					t.Error("no hand-over in memory")
 				}
-				t.Logf("%d of 150 got in, %d hand-overs", got, st.count())
+				t.Logf("%d of %d got in, %d hand-overs", got, rounds, st.count())
 			})
 		})
 	}
@@ -247,7 +250,7 @@ func TestHandOverToAWaiterWhoHasJustLeft(t *testing.T) {
 // Close at the moment of a hand-over: a caller that was let in has a section that ends, one
 // that was not has an error, and nothing is left in Redis.
 func TestHandOverWhileTheSessionCloses(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		handed := 0
 		for i := range 40 {
 			st := newStage(t, s, rlock.Config{})

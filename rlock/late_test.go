@@ -103,7 +103,7 @@ func TestALateExtendDoesNotCutANestedHold(t *testing.T) {
 // An inner Unlock brings the end closer to what the outer hold deserves. Made up for later, or
 // arriving late, it must not cut what the outer hold was given meanwhile.
 func TestALateInnerUnlockDoesNotCutALaterExtend(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: time.Second})
 		name, ctx := redistest.Name(t), within(t, 30*time.Second)
 		m := rlock.New(ses, name)

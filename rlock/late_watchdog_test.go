@@ -194,7 +194,7 @@ func TestLateWatchdogLateRenewal(t *testing.T) {
 
 // A grant that is taken in too late is none.
 func TestLateGrant(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		slow := make(chan struct{})
 		var once atomic.Bool
 		ses := dial(t, s, rlock.Config{Lease: lateLease / 2, Trace: &rlock.Trace{Attempt: func(e locktrace.Attempt) {

@@ -13,6 +13,8 @@ import (
 // A server that is out of memory still takes renewals, extensions and releases: a lock neither
 // is lost nor stays for a lease because of that.
 func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	redistest.SkipShort(t)
 	s := redistest.Real(t)
 	ses, ctx := dial(t, s, rlock.Config{Lease: 2 * time.Second}), within(t, 30*time.Second)
 	for _, c := range []struct {
@@ -53,6 +55,7 @@ func TestOutOfMemory(t *testing.T) {
 
 // A fenced Lock waits through what passes by itself, as a plain one does.
 func TestFencedLockWaitsThroughRefusedWrites(t *testing.T) {
+	t.Parallel()
 	s := redistest.Real(t)
 	trace, failed := faultFailed()
 	ses, ctx := dial(t, s, rlock.Config{Trace: trace}), within(t, 30*time.Second)

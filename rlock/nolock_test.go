@@ -38,7 +38,7 @@ func TestAHashThatIsNoLock(t *testing.T) {
 
 // The holder of a lock that has lost its TTL keeps it, and gives it a TTL when it renews.
 func TestALostTTLIsMended(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		name, ctx := redistest.Name(t), within(t, 20*time.Second)
 		section, h, err := rlock.New(dial(t, s, rlock.Config{Lease: time.Second}), name).Lock(ctx)
 		must(t, err)

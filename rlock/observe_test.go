@@ -48,11 +48,15 @@ func TestHashIsRightAtEveryLook(t *testing.T) {
 				}
 			}
 		})
+		cycles := 150
+		if testing.Short() {
+			cycles /= 3
+		}
 		for w := range 8 {
 			rng := rand.New(rand.NewPCG(7, uint64(w)))
 			ses := []*rlock.Session{a, b}[w%2]
 			workers.Go(func() {
-				for range 150 {
+				for range cycles {
 					randomCycle(t, ctx, rng, rlock.New(ses, "x"), &inside)
 				}
 			})

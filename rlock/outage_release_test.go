@@ -14,7 +14,7 @@ import (
 // An Unlock that Redis refuses, because it cannot serve now, is done as soon as Redis can: the
 // lock does not stand for the rest of its lease.
 func TestRefusedUnlockIsDoneLater(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: 100 * time.Millisecond, Lease: time.Minute})
 		ctx := within(t, 60*time.Second)
 		for _, text := range []string{
@@ -47,7 +47,7 @@ func TestRefusedUnlockIsDoneLater(t *testing.T) {
 // An Extend that gets no answer ends with its hold, and says that the hold is lost.
 func TestExtendDoesNotOutliveItsHold(t *testing.T) {
 	const lease = time.Second
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for how, fail := range gone {
 			ses, p := faultDial(t, s, rlock.Config{})
 			name := redistest.Name(t) + how
@@ -83,7 +83,7 @@ func TestExtendDoesNotOutliveItsHold(t *testing.T) {
 
 // An Extend that is under way when the session closes, or whose context ends, says so.
 func TestExtendEndsWithTheSessionOrItsContext(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: 300 * time.Millisecond})
 		_, h, err := rlock.New(ses, redistest.Name(t)).Lock(context.Background(), rlock.Lease(time.Minute))
 		must(t, err)

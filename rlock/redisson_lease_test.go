@@ -105,7 +105,7 @@ func TestHoldsOutliveRedissonsUnlock(t *testing.T) {
 
 // A session that cannot renew what Redisson has left ends its sections before another owner is in.
 func TestSectionsEndBeforeRedissonsLeaseDoes(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const watchdog = 4 * time.Second
 		ses, proxy := faultDial(t, s, rlock.Config{Lease: time.Minute, RedissonWatchdog: watchdog})
 		others := dial(t, s, rlock.Config{PollFloor: 100 * time.Millisecond})
@@ -159,7 +159,7 @@ func TestFixedLeaseEndsInTimeAfterRedissonsUnlock(t *testing.T) {
 // A release that is not answered is tried for as long as the lock may stand, which is longer than
 // what is trusted of a fixed lease.
 func TestReleaseOfAFixedLeaseIsTriedUpToItsEnd(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 200 * time.Millisecond
 		ses, proxy := faultDial(t, s, rlock.Config{Lease: lease, RedissonWatchdog: lease, ReleaseTimeout: lease})
 		ctx := within(t, 40*time.Second)

@@ -101,6 +101,7 @@ var closings = map[string]func(ctx context.Context, s *rlock.Session) error{
 // An attempt that is written after Close has begun does not outlive the session: what ends it is
 // not sent before it.
 func TestCloseDoesNotOvertakeAnAttempt(t *testing.T) {
+	t.Parallel()
 	for name, lock := range closings {
 		for _, silent := range []bool{false, true} {
 			how := map[bool]string{false: "answered", true: "silent"}[silent]
@@ -156,7 +157,7 @@ func (c *slowContext) Done() <-chan struct{} {
 // A TryLock whose context keeps it for longer than Close waits takes nothing afterwards. (It hears
 // of Close by a goroutine, which may be late; its own time is over by then.)
 func TestTryLockSendsNothingAfterClose(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for range 20 {
 			client := s.Client(t)
 			ses, err := rlock.NewSession(context.Background(), client, rlock.Config{ReleaseTimeout: 20 * time.Millisecond})

@@ -14,7 +14,7 @@ import (
 // A claim is handed over and then lost, without word from Redis. What its release takes back
 // later must not be the session's next claim.
 func TestAReleaseOfALostClaimSparesTheNextOne(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{Lease: 1500 * time.Millisecond})
 		name := redistest.Name(t)
 		a, b := handedOver(t, ses, name)
@@ -38,7 +38,7 @@ func TestAReleaseOfALostClaimSparesTheNextOne(t *testing.T) {
 // The lock is lost, without word from Redis, on its way to a waiter that has left. What may
 // stand in Redis is released, though nobody is there to unlock it.
 func TestALockIsReleasedThatWasLostOnTheWayToAWaiterThatHasLeft(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		waiting, goOn := make(chan struct{}), make(chan struct{})
 		lost := make(chan struct{}, 10)
 		trace := &rlock.Trace{
@@ -72,7 +72,9 @@ func TestALockIsReleasedThatWasLostOnTheWayToAWaiterThatHasLeft(t *testing.T) {
 
 // A server that is out of memory renews a lock, handed over or not.
 func TestHandOverWithoutMemory(t *testing.T) {
+	t.Parallel()
 	const lease = time.Second
+	redistest.SkipShort(t)
 	s := redistest.Real(t)
 	for what, passes := range map[string]bool{"handed over": true, "not handed over": false} {
 		t.Run(what, func(t *testing.T) {

@@ -52,6 +52,7 @@ func dialFar(t *testing.T, m *miniredis.Miniredis, oneWay time.Duration) (ses *r
 // do not pass it to and fro between them. (On a made-up clock, in which commands take no time
 // but that of the way, and nobody is busy.)
 func TestASessionFurtherAwayGetsItsTurns(t *testing.T) {
+	t.Parallel()
 	const (
 		during = time.Second
 		inside = 200 * time.Microsecond

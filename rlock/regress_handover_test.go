@@ -151,7 +151,7 @@ func TestAnothersReleaseIsHeardAfterAYield(t *testing.T) {
 
 // One slow answer to a release does not keep the session away from a lock that is free.
 func TestASlowReleaseMakesNoLongYield(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const slow = 2 * time.Second
 		ses, p := faultDial(t, s, rlock.Config{})
 		name := redistest.Name(t)
@@ -170,7 +170,7 @@ func TestASlowReleaseMakesNoLongYield(t *testing.T) {
 
 // A waiter that the lock is handed to while it subscribes leaves no subscription.
 func TestNoSubscriptionIsLeftByAHandOver(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{})
 		other := dial(t, s, rlock.Config{})
 		name := redistest.Name(t)
@@ -200,7 +200,7 @@ func TestNoSubscriptionIsLeftByAHandOver(t *testing.T) {
 // Unlock cannot know that the lock was lost before: it hands the claim over, and the next
 // section ends at the next renewal. Another session that has the lock in Redis is left alone.
 func TestAnOwnerThatIsHandedALostLockIsTold(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 1500 * time.Millisecond
 		lost := make(chan string, 10)
 		ses := dial(t, s, rlock.Config{Lease: lease, Trace: &rlock.Trace{Lost: func(e locktrace.Lost) { lost <- e.Name }}})

@@ -58,7 +58,7 @@ func TestUnlockOfARunOutInnerHoldLeavesTheOuter(t *testing.T) {
 // A release behind an Unlock that got no answer does not free the same owner's next
 // hold: that begins only when the release is done.
 func TestReleaseInTheBackgroundSparesTheOwnersNextHold(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, p := dialProxy(t, s, rlock.Config{ReleaseTimeout: time.Second})
 		b := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
@@ -124,7 +124,7 @@ func TestResendsOfAnOwnerOfTwoSessions(t *testing.T) {
 // Extend moves the end of this session's hold closer, not of those that others have
 // under the same owner.
 func TestExtendDoesNotCutWhatOthersHold(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
 		ctx := within(t, 20*time.Second)
 		me := rlock.WithOwner(ctx, "me")

@@ -36,7 +36,7 @@ func TestAPlainClaimIsNotHandedToAFencedWaiter(t *testing.T) {
 // An acquire reserves tokens for the waiters that there are, its answer is lost, and it is sent
 // again when there are more. Each section has a token of its own, greater than all before.
 func TestAResentAcquireUsesNoTokenTwice(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for _, more := range []int{0, 1, 3} {
 			failed := make(chan struct{}, 100)
 			refused := make(chan struct{}, 100)

@@ -68,6 +68,7 @@ func TestAnAbandonedLockEndsWithItsLease(t *testing.T) {
 
 // Close in each state of a claim: nothing stands but what was left, and nothing leaks.
 func TestCloseInEachStateOfAClaim(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		state string
 		lease time.Duration // so long that it ends nothing, unless it must

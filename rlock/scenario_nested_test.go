@@ -148,7 +148,7 @@ func TestAnOrdinaryReleaseNamesOneKey(t *testing.T) {
 // Two callers act for one name, one of them behind a foreign waiter in the queue, while that
 // very name holds the lock elsewhere: both get in.
 func TestTwoCallersOfANameThatHoldsTheLockElsewhere(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{PollFloor: time.Minute})
 		ctx := within(t, 20*time.Second)
 		me := rlock.WithOwner(ctx, "me")

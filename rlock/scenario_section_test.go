@@ -125,7 +125,7 @@ func (c *stuckContext) Value(key any) any     { c.wait(); return c.Context.Value
 // A caller's context blocks whatever asks it. No other lock, no renewal and no other caller
 // waits for it.
 func TestAStuckContextDelaysItsOwnUnlockOnly(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = time.Second
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)
@@ -229,7 +229,7 @@ func TestASectionThatTakesAnUnrenewedClaimOverIsRenewed(t *testing.T) {
 // Trust ends while the section is still at work. Its key is released only when it unlocks, so
 // that the next owner comes in no sooner than then or when the lease ends.
 func TestALostClaimStandsUntilItsSectionIsUnlocked(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{Lease: 1500 * time.Millisecond})
 		other := dial(t, s, rlock.Config{})
 		name := redistest.Name(t)

@@ -179,7 +179,7 @@ func TestTraceOfTheEndsOfAHold(t *testing.T) {
 			locktest.Is(tr.t, "Unlock", h.Unlock(), rlock.ErrLost)
 		}},
 	}
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		for i, c := range ends {
 			t.Run(fmt.Sprint(c.why, i), func(t *testing.T) {
 				s.FlushAll(t)
@@ -230,7 +230,7 @@ func TestTraceOfALostSection(t *testing.T) {
 
 // HoldEnd.Held does not contain the round trip of the release.
 func TestTraceTellsTheTimeInside(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const delay = 300 * time.Millisecond
 		held, took, wait := time.Duration(-1), time.Duration(-1), time.Duration(-1)
 		ses, p := faultDial(t, s, rlock.Config{Trace: &rlock.Trace{

@@ -95,7 +95,7 @@ func withHold(t *testing.T, ses *rlock.Session, name string, calls map[string]fu
 
 // Every operation says that it was Redis that could not serve, by whatever reply, and shows it.
 func TestUnavailableByReply(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: 500 * time.Millisecond})
 		ctx := within(t, 60*time.Second)
 		name := redistest.Name(t)
@@ -131,7 +131,7 @@ func TestUnavailableByReply(t *testing.T) {
 
 // Without an answer the same: nothing comes back, or nothing listens.
 func TestUnavailableWithoutAnswer(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for how, fail := range gone {
 			ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: 300 * time.Millisecond})
 			ctx := within(t, 60*time.Second)
@@ -159,7 +159,7 @@ func TestUnavailableWithoutAnswer(t *testing.T) {
 
 // Contention is never an outage, also if the waiters come and go.
 func TestContentionIsNotUnavailable(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		j := new(journal)
 		holder, ses := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{Logger: j.logger(), PollFloor: time.Millisecond})
 		ctx := within(t, 60*time.Second)
@@ -194,7 +194,7 @@ func TestContentionIsNotUnavailable(t *testing.T) {
 // While Locks wait through an outage the log has one line for its beginning and one for its
 // end, and none for an attempt.
 func TestOutageIsLoggedOnce(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		j := new(journal)
 		trace, failed := faultFailed()
 		ses, p := faultDial(t, s, rlock.Config{Logger: j.logger(), Trace: trace})

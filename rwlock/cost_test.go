@@ -63,6 +63,7 @@ func inside(t *testing.T, s *redistest.Server, fn func()) (commands map[string]i
 
 // A read lock and its unlock cost the same inside Redis however many readers there are.
 func TestReadCostDoesNotDependOnReaders(t *testing.T) {
+	redistest.SkipShort(t)
 	s := redistest.Real(t)
 	ses := dial(t, s, rlock.Config{Lease: 10 * time.Minute, RedissonWatchdog: 10 * time.Minute, HandOverLimit: -1}) // no renewal in between; each reader is one in Redis
 	ctx := within(t, 60*time.Second)
@@ -177,7 +178,7 @@ func TestWaitersOfASessionAreOneContender(t *testing.T) {
 // One message causes at most one attempt of each session (R15), and an idle waiter costs
 // less than one command a second.
 func TestWaitersAreQuiet(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		holder := rwlock.New(dial(t, s, slow), "x")
 		ses, p := locktest.DialProxy(t, s, slow)
 		idle, q := locktest.DialProxy(t, s, rlock.Config{PollFloor: 200 * time.Millisecond})

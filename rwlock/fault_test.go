@@ -135,7 +135,7 @@ func TestFaultReleaseReplyDropped(t *testing.T) {
 // Every message is lost: waiters of both sides get in within the poll floor (R13).
 func TestFaultMessagesLost(t *testing.T) {
 	const floor = 300 * time.Millisecond
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		holder := rwlock.New(dial(t, s, slow), "x")
 		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: floor})
 		p.DropMessages(true)
@@ -171,7 +171,7 @@ func TestFaultMessagesLost(t *testing.T) {
 
 // The reply of a waiting writer's refusal is lost, and he gives up: his mark goes too.
 func TestFaultMarkOfAnUnansweredAttemptGoes(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		first, readers := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ses, p := locktest.DialProxy(t, s, slow)
 		m := rwlock.New(ses, "x")

@@ -269,7 +269,7 @@ func TestDeadReaderKeepsNobodyOut(t *testing.T) {
 
 // The same with the dead reader alone: the writer waits for no longer than its lease.
 func TestWriterWaitsForADeadReadersLeaseAlone(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		a, p := locktest.DialProxy(t, s, rlock.Config{Lease: time.Second})
 		b, w := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")

@@ -7,7 +7,7 @@ import (
 	"relock/internal/test/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) { redistest.Main(m, "lua", "../internal/engine/lua") }
 
 // Short names for what the tests of all kinds of lock share.
 var (

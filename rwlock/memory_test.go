@@ -41,6 +41,8 @@ func TestOutOfMemory(t *testing.T) {
 
 // The same for renewals.
 func TestOutOfMemoryIsRenewed(t *testing.T) {
+	t.Parallel()
+	redistest.SkipShort(t)
 	s := redistest.Real(t)
 	m, ctx := rwlock.New(dial(t, s, rlock.Config{Lease: 2 * time.Second}), "x"), within(t, 30*time.Second)
 	for _, lock := range []lockFunc{m.RLock, m.Lock} {

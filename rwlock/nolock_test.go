@@ -44,7 +44,7 @@ func TestAHashThatIsNoLock(t *testing.T) {
 
 // One who waits for a lock is told when the key becomes a hash that is no lock.
 func TestAWaiterIsToldOfAHashThatIsNoLock(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m, other := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 20*time.Second)
 		_, h := hold(t, ctx, m.Lock, rlock.Lease(time.Second))

@@ -60,7 +60,7 @@ func TestReadersOutliveRedissonsRenewal(t *testing.T) {
 }
 
 func TestReadersEndBeforeRedissonsLeaseDoes(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 40*time.Second)
 		ses, proxy := locktest.DialProxy(t, s, rlock.Config{Lease: time.Minute, RedissonWatchdog: javaWatchdog})
 		others := locktest.Dial(t, s, rlock.Config{PollFloor: 20 * time.Millisecond})

@@ -191,7 +191,7 @@ func TestRedissonReadersAndOursShare(t *testing.T) {
 // Java's writers and ours keep each other out, and readers of the other kind; each is
 // woken by the other's release.
 func TestRedissonWritersAndOursExclude(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m, w := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		j, jw := newJava(t, s, "x", 7), newJava(t, s, "x", 8)

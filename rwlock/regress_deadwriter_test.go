@@ -13,7 +13,7 @@ import (
 // The reader and the waiting writer die together: others wait for a second at most once the
 // lock is free.
 func TestDeadWriterAfterExpiry(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a := rwlock.New(dial(t, s, slow), "x")
 		ses, p := locktest.DialProxy(t, s, slow)
 		c := rwlock.New(dial(t, s, slow), "x")

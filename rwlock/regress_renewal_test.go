@@ -41,7 +41,7 @@ func (c *slowMulti) DoMulti(ctx context.Context, multi ...rueidis.Completed) (r 
 
 // The answer to a renewal speaks of a read side that was given up and taken again since.
 func TestRenewalMeetsRelockedRead(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 20*time.Second)
 		c := &slowMulti{Client: s.Client(t), built: make(chan struct{}), send: make(chan struct{}), ran: make(chan struct{}), deliver: make(chan struct{})}
 		ses, err := rlock.NewSession(ctx, c, rlock.Config{Lease: 3 * time.Second})

@@ -76,7 +76,7 @@ func TestUpgradeSwallowsWakeup(t *testing.T) {
 
 // Many readers that died do not keep a writer waiting when the last living one leaves.
 func TestManyDeadReaders(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m, w := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		dead := dial(t, s, slow)
 		ctx := within(t, 20*time.Second)
@@ -199,7 +199,7 @@ func TestJavaRenewalShortens(t *testing.T) {
 
 // An Unlock of the write side that cannot wait for its turn happens when that comes.
 func TestWriteUnlockThatCouldNotWait(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Minute, ReleaseTimeout: time.Second, Lease: 60 * time.Second})
 		m, o := rwlock.New(ses, "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
@@ -228,7 +228,7 @@ func TestWriteUnlockThatCouldNotWait(t *testing.T) {
 
 // A downgrade whose answer is lost lets the waiters of the same session in.
 func TestDowngradeUnansweredLocalWaiter(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Minute, ReleaseTimeout: 300 * time.Millisecond, Lease: 60 * time.Second})
 		m := rwlock.New(ses, "x")
 		ctx := within(t, 20*time.Second)

@@ -18,7 +18,7 @@ import (
 // nested reader with such a lease does not lengthen the lock in Redis at all.
 func TestLongNestedLeaseEndsWithItsClaim(t *testing.T) {
 	const lease = time.Second
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 30*time.Second)
 		other := rwlock.New(dial(t, s, slow), "x")
 		dies := func(m *passer) {
@@ -85,7 +85,7 @@ func TestWriterGetsInAmongReadersThatOverlap(t *testing.T) {
 // the others has left (R22).
 func TestReaderThatNeverUnlocksProlongsNothing(t *testing.T) {
 	const lease = 900 * time.Millisecond
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m, w := newSharer(t, s, rlock.Config{Lease: lease}), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		all := m.share(t, s, 2)
@@ -118,7 +118,7 @@ func TestReaderThatNeverUnlocksProlongsNothing(t *testing.T) {
 // A downgraded claim is its owner's alone: another reader of the session asks for a claim of
 // its own, a writer of the session waits for both, and is not handed the claim.
 func TestDowngradedClaimIsNotEntered(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m := newPasser(t, s, slow)
 		ctx := within(t, 30*time.Second)
 		section, w := hold(t, ctx, m.Lock)
@@ -180,7 +180,7 @@ func (c *stubborn) Err() error {
 // side is gone, which is no news: the reader lives.
 func TestDowngradeOutrunsARenewal(t *testing.T) {
 	const lease = 3 * time.Second
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: lease})
 		x, y := rwlock.New(ses, "x"), rwlock.New(ses, "y")
 		ctx := within(t, 30*time.Second)
@@ -209,8 +209,8 @@ func TestDowngradeOutrunsARenewal(t *testing.T) {
 // A nested Lock gets no answer for longer than a lease: what its owner holds is renewed all the
 // while, and nothing of it is left in the end.
 func TestNestedLockThatRetriesKeepsItsClaimRenewed(t *testing.T) {
-	const lease = 600 * time.Millisecond
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	const lease = 900 * time.Millisecond
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: lease})
 		m := rwlock.New(ses, "x")
 		ctx := within(t, 30*time.Second)

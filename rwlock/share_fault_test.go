@@ -18,7 +18,7 @@ import (
 // What ends the shared hold ends every reader with ErrLost: the lock is deleted, or flushed,
 // or forced from here or elsewhere; and the session shares anew afterwards (R1).
 func TestShareIsLostTogether(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		elsewhere := rwlock.New(dial(t, s, slow), "x")
 		for _, c := range []struct {
@@ -26,8 +26,8 @@ func TestShareIsLostTogether(t *testing.T) {
 			lease time.Duration
 			fn    func(m *sharer) error
 		}{
-			{"deleted", 900 * time.Millisecond, func(*sharer) error { return s.Do(t, "DEL", "x").Error() }},
-			{"flushed", 900 * time.Millisecond, func(*sharer) error { return s.Do(t, "FLUSHALL").Error() }},
+			{"deleted", 3 * time.Second, func(*sharer) error { return s.Do(t, "DEL", "x").Error() }},
+			{"flushed", 3 * time.Second, func(*sharer) error { return s.Do(t, "FLUSHALL").Error() }},
 			{"forced here", time.Hour, func(m *sharer) error { _, err := m.ForceUnlock(ctx); return err }},
 			{"forced elsewhere", time.Hour, func(*sharer) error { _, err := elsewhere.ForceUnlock(ctx); return err }},
 		} {

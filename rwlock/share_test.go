@@ -92,7 +92,7 @@ func unlockAll(t *testing.T, all []guest) {
 // Readers that share stand in Redis as one, for as long as one of them is in, whoever that
 // is and from wherever it is unlocked; and no longer.
 func TestShareLastsUntilTheLastLeaves(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m, other := newSharer(t, s, slow), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		all := m.share(t, s, 5)
@@ -125,7 +125,7 @@ func TestShareLastsUntilTheLastLeaves(t *testing.T) {
 
 // A guest nests in memory: readers and fixed leases, no upgrade; and each hold ends by itself.
 func TestShareNests(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m := newSharer(t, s, slow)
 		ctx := within(t, 30*time.Second)
 		all := m.share(t, s, 2)
@@ -164,7 +164,7 @@ func TestShareNests(t *testing.T) {
 // The owner of a shared hold is nobody's name: its holds are counted in memory, so nobody may
 // act under it, in the same session or in another.
 func TestShareOwnerIsNobodysName(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m := newSharer(t, s, slow)
 		other := rwlock.New(dial(t, s, slow), "x")
 		all := m.share(t, s, 2)

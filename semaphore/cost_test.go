@@ -47,7 +47,7 @@ func TestUncontendedCostsTwoCommands(t *testing.T) {
 // one script to get in and one to get out. By the answer to the former the next in line
 // learns whether it has to wait.
 func TestWaitersOfASessionAreOneContender(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for _, limit := range []int{1, 4} {
 			for _, n := range []int{10, 1000} {
 				contend(t, s, limit, n)
@@ -178,7 +178,7 @@ func taker(t *testing.T, ctx context.Context, s *redistest.Server, ses *rlock.Se
 // One release makes each waiting session ask at most once, and an idle waiter costs less
 // than one command a second (R15).
 func TestReleaseCausesOneAttemptPerSession(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		waitCtx, stop := context.WithCancel(ctx)
 		holder := semaphore.New(dial(t, s, slow()), "x", 3)
@@ -230,7 +230,7 @@ func TestReleaseCausesOneAttemptPerSession(t *testing.T) {
 
 // A renewal bounds the permits that one script renews, and no goroutine is needed for any.
 func TestRenewalsAreBounded(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: 3 * time.Second})
 		ctx := within(t, 60*time.Second)
 		m := semaphore.New(ses, "x", 1000)

@@ -33,7 +33,7 @@ var (
 // The answer to an acquisition or a release is lost, or the command itself: each counts
 // once all the same (R8, R9).
 func TestFaultLostCommandsOfASemaphoreCountOnce(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		for i, lose := range []fault{dropReply, dropRequest} {
 			for _, try := range []bool{false, true} {
@@ -77,7 +77,7 @@ func TestFaultLostCommandsOfASemaphoreCountOnce(t *testing.T) {
 
 // The same for a counter, which has nothing but the ids of its requests.
 func TestFaultLostCommandsOfACounterCountOnce(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		for i, lose := range []fault{dropReply, dropRequest} {
 			ses, p := locktest.DialProxy(t, s, rlock.Config{})
@@ -112,7 +112,7 @@ func TestFaultLostCommandsOfACounterCountOnce(t *testing.T) {
 // A ctx that ends while the acquisition is under way, its answer or itself held up: within
 // a second nothing is held any more (R7).
 func TestFaultCancelledInFlightLeavesNothing(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for _, late := range []bool{false, true} {
 			ses, p := locktest.DialProxy(t, s, rlock.Config{})
 			m, c := semaphore.New(ses, "x", 3), semaphore.NewCounter(ses, "c")
@@ -163,7 +163,7 @@ func TestFaultDuplicateOfAnUndoneRequestTakesNothing(t *testing.T) {
 // An attempt that was lost on its way may still arrive, even after a later one was refused:
 // whoever leaves says so in Redis, so that it takes nothing.
 func TestFaultLostAttemptIsUndoneAlthoughALaterOneWasRefused(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		trace, waiting := locktest.Waiting()
 		ses, p := locktest.DialProxy(t, s, rlock.Config{Trace: trace})
 		ctx, cancel := context.WithCancel(within(t, 30*time.Second))
@@ -180,7 +180,7 @@ func TestFaultLostAttemptIsUndoneAlthoughALaterOneWasRefused(t *testing.T) {
 
 // Close releases what is held, ends sections, and wakes waiters (R12).
 func TestFaultClose(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		trace, waiting := locktest.Waiting()
 		cfg := slow()
 		cfg.Trace = trace
@@ -216,7 +216,7 @@ func TestFaultClose(t *testing.T) {
 
 // When every message is lost a waiter has what was released within the poll floor (R13).
 func TestFaultLostMessagesCostNoMoreThanThePollFloor(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const floor = 500 * time.Millisecond
 		trace, waiting := locktest.Waiting()
 		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: floor, Trace: trace})
@@ -289,7 +289,7 @@ func TestFaultLostPermitsEndTheSection(t *testing.T) {
 // With the network cut the section ends by the clock, before Redis gives the permits to
 // anybody else (R1).
 func TestFaultCutNetworkEndsTheSectionBeforeAnotherGetsIn(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 2 * time.Second
 		for _, opts := range [][]rlock.LockOption{nil, {rlock.Lease(lease)}} {
 			ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: lease, ReleaseTimeout: 300 * time.Millisecond})
@@ -332,7 +332,7 @@ func TestFaultCutNetworkEndsTheSectionBeforeAnotherGetsIn(t *testing.T) {
 // A release that got no answer is made up for in the background, and gives back what was
 // held once.
 func TestFaultReleaseWithoutAnAnswerIsMadeUpFor(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := locktest.DialProxy(t, s, rlock.Config{ReleaseTimeout: 200 * time.Millisecond})
 		ctx := within(t, 30*time.Second)
 		m := semaphore.New(ses, "x", 3)

@@ -95,6 +95,8 @@ func TestGivenUpRequestsLeaveTheirPlace(t *testing.T) {
 // At the limit of its memory Redis takes back permits and what was taken from a counter, keeps
 // permits alive, and refuses more.
 func TestReleasesAtMaxmemory(t *testing.T) {
+	t.Parallel()
+	redistest.SkipShort(t)
 	s := redistest.Real(t)
 	ses := dial(t, s, rlock.Config{Lease: 2 * time.Second})
 	ctx := within(t, 30*time.Second)

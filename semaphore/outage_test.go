@@ -233,7 +233,7 @@ func TestOddIntegersChangeNothing(t *testing.T) {
 
 // a call is bounded by the release timeout
 func TestCallsAreBoundedByTheReleaseTimeout(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := locktest.DialProxy(t, s, rlock.Config{ReleaseTimeout: 300 * time.Millisecond})
 		c := semaphore.NewCounter(ses, "c")
 		must(t, c.Release(context.Background(), 1))

@@ -104,6 +104,7 @@ func TestPollersGetTheirTurnWhilePermitsArePassedOn(t *testing.T) {
 // session's own release does not end that. Here commands take no time, so nobody gets in by
 // luck.
 func TestPermitsAreLeftToPollersAfterASlice(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := miniredis.NewMiniRedis()
 		server.ClockTTL(true)
@@ -114,8 +115,12 @@ func TestPermitsAreLeftToPollersAfterASlice(t *testing.T) {
 		c := gather(t, semaphore.New(ours, "x", 1), 4, time.Millisecond)
 		defer c.leave()
 		poller := semaphore.New(theirs, "x", 1)
+		pause := 100 * time.Microsecond
+		if testing.Short() {
+			pause *= 4
+		}
 		turns := 0
-		for began := time.Now(); time.Since(began) < time.Second; time.Sleep(100 * time.Microsecond) {
+		for began := time.Now(); time.Since(began) < time.Second; time.Sleep(pause) {
 			if _, p, err := poller.TryAcquire(context.Background(), 1); err == nil {
 				turns++
 				must(t, p.Release())

@@ -126,7 +126,7 @@ func (s *Session) connect(ctx context.Context, opt Options) error {
 	if opt.Direct != nil && !s.life.silent.Load() {
 		tried = s.run.UseDirect(opt.Direct, s.sameServer)
 	}
-	s.run.Load(ctx)
+	s.conn.Connected()
 	if err := s.begin(ctx); err != nil {
 		s.dropRecord()
 		s.run.Close()
@@ -148,7 +148,7 @@ func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
 	if s.conn == nil {
 		s.conn = script.NewConnection()
 	}
-	s.run = script.NewRunner(client, cfg.Logger, s.conn, &s.life.background)
+	s.run = script.NewRunner(client, s.conn, &s.life.background)
 	// A channel must not leave the bubble in which a test with a made-up clock has made it, so
 	// acquisitions for reuse are not shared between sessions.
 	s.spare.New = func() any { return &acquisition{waiter: waiter{wake: make(chan struct{}, 1)}} }

@@ -6,4 +6,4 @@ import (
 	"relock/internal/test/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) { redistest.Main(m, "../../rlock/lua", "../engine/lua") }

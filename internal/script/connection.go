@@ -34,6 +34,10 @@ func (c *Connection) Redialled() {
 	c.doubts.Add(1)
 }
 
+// Connected notes that the connections that a session needs first have been made: none of them
+// was made anew.
+func (c *Connection) Connected() { c.suspect.Store(false) }
+
 // Doubt notes that the session may have missed that the server was replaced, or what it said.
 func (c *Connection) Doubt() { c.doubts.Add(1) }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -30,6 +29,9 @@ func appending(s string) script.Command {
 // runner returns a Runner with a direct connection, both through one proxy.
 func runner(t *testing.T, s *redistest.Server) (*script.Runner, *faulttest.Proxy) {
 	t.Helper()
+	if err := s.Do(t, "SCRIPT", "LOAD", appendScript.Source()).Error(); err != nil {
+		t.Fatal(err)
+	}
 	p := faulttest.New(t, s.Addr)
 	opt := s.Option()
 	opt.InitAddress = []string{p.Addr()}
@@ -40,7 +42,7 @@ func runner(t *testing.T, s *redistest.Server) (*script.Runner, *faulttest.Proxy
 	}
 	conn := script.NewConnection()
 	var background sync.WaitGroup
-	r := script.NewRunner(client, slog.New(slog.DiscardHandler), conn, &background)
+	r := script.NewRunner(client, conn, &background)
 	direct := script.NewDirect(conn, opt, func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 		return d.DialContext(ctx, "tcp", addr)
 	})
@@ -51,7 +53,6 @@ func runner(t *testing.T, s *redistest.Server) (*script.Runner, *faulttest.Proxy
 		conn.Sever()
 		background.Wait()
 	})
-	r.Load(t.Context())
 	return r, p
 }
 

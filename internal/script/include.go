@@ -20,7 +20,7 @@ var shared embed.FS
 //	-- include refused, clock
 var includes = regexp.MustCompile(`(?m)^-- include (.*)\n`)
 
-// Load registers the script at a path of files. Where the script has an include line, the
+// Load makes the script at a path of files. Where the script has an include line, the
 // snippets that it names stand instead of the line. They are looked for beside the script
 // and then among those of this package, and may include others; none is put in twice.
 // Redis has no modules for scripts, and each run pays for every function that the script

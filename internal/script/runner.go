@@ -2,10 +2,8 @@ package script
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -13,7 +11,6 @@ import (
 // A Runner sends the scripts of one session.
 type Runner struct {
 	client     rueidis.Client
-	log        *slog.Logger
 	conn       *Connection
 	background *sync.WaitGroup
 
@@ -23,8 +20,8 @@ type Runner struct {
 }
 
 // NewRunner returns a Runner whose goroutines count in background.
-func NewRunner(client rueidis.Client, log *slog.Logger, conn *Connection, background *sync.WaitGroup) *Runner {
-	return &Runner{client: client, log: log, conn: conn, background: background}
+func NewRunner(client rueidis.Client, conn *Connection, background *sync.WaitGroup) *Runner {
+	return &Runner{client: client, conn: conn, background: background}
 }
 
 // UseDirect has commands that are alone go over d, as soon as proves finds that the connection
@@ -188,30 +185,4 @@ func eval(client rueidis.Client, c Command) rueidis.Completed {
 func isNoScript(res rueidis.RedisResult) bool {
 	re, ok := rueidis.IsRedisErr(res.Error())
 	return ok && re.IsNoScript()
-}
-
-// loadTimeout bounds Load: a node that is dead needs no scripts.
-const loadTimeout = time.Second
-
-// Load tells every node the scripts. It is a courtesy: where it fails, the first use of a
-// script sends it whole.
-func (r *Runner) Load(ctx context.Context) {
-	all.Lock()
-	scripts := all.scripts
-	all.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
-	defer cancel()
-	for _, node := range r.client.Nodes() {
-		cmds := make(rueidis.Commands, 0, len(scripts))
-		for _, sc := range scripts {
-			cmds = append(cmds, node.B().ScriptLoad().Script(sc.src).Build())
-		}
-		for _, res := range node.DoMulti(ctx, cmds...) {
-			if err := res.Error(); err != nil {
-				r.log.Debug("relock: SCRIPT LOAD refused; scripts will be sent whole once", "error", err)
-				break
-			}
-		}
-	}
-	r.conn.suspect.Store(false) // connecting for the first time is no reason for suspicion
 }

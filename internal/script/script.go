@@ -1,15 +1,24 @@
 // Package script sends Lua scripts to Redis and says what is known when no answer comes.
 //
-// A script is sent by its SHA-1, and whole when the server does not know it. A script that
-// writes is never sent again by this package: the caller decides, with the help of
-// [Classify], whether a second run is wanted.
+// A script is sent by its SHA-1, and whole when the server answers that it does not know it. So
+// the first use of a script in a server's life takes two round trips, whichever session makes it:
+// after a restart, after a failover, after SCRIPT FLUSH. No session tells a server scripts in
+// advance. That would send the scripts of all kinds of lock (150 kB) to each node at every start,
+// mostly to servers that know them, and would not help with a server that starts later.
+//
+// The second round trip is within the bounds of the call, and costs nothing but time. Trust in a
+// lock counts from before the first one. A caller whose context ends between the two sends
+// nothing more. Nothing that was executed is executed again, but for the commands that
+// [Runner.Replicated] sends.
+//
+// A script that writes is never sent again by this package for want of an answer: the caller
+// decides, with the help of [Classify], whether a second run is wanted.
 package script
 
 import (
 	"crypto/sha1"
 	"encoding/hex"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -20,21 +29,10 @@ type Script struct {
 	src, sha string
 }
 
-// all are the scripts of this program. A session loads them when it starts, so that not
-// even the first use of one costs a second round trip.
-var all struct {
-	sync.Mutex
-	scripts []*Script
-}
-
-// New registers a script. Packages call it once for each script, in a variable.
+// New makes a script. Packages call it once for each script, in a variable.
 func New(src string) *Script {
 	sum := sha1.Sum([]byte(src))
-	sc := &Script{src: src, sha: hex.EncodeToString(sum[:])}
-	all.Lock()
-	defer all.Unlock()
-	all.scripts = append(all.scripts, sc)
-	return sc
+	return &Script{src: src, sha: hex.EncodeToString(sum[:])}
 }
 
 // Source returns the Lua of the script, as it is sent.

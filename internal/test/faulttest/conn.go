@@ -77,7 +77,7 @@ func (c *conn) dial() bool {
 	if !c.pass() {
 		return false
 	}
-	server, err := net.DialTimeout("tcp", c.p.target, 5*time.Second)
+	server, err := c.p.dial()
 	if err != nil {
 		return false
 	}
@@ -133,8 +133,12 @@ func (c *conn) requests() {
 		if err != nil {
 			c.complain(err)
 			// Only half a close: the server is to run what it has been sent, and
-			// closes its side then.
-			_ = c.server.(*net.TCPConn).CloseWrite()
+			// closes its side then. What is sent in memory it has read.
+			if tcp, ok := c.server.(*net.TCPConn); ok {
+				_ = tcp.CloseWrite()
+			} else {
+				_ = c.server.Close()
+			}
 			return
 		}
 		if !c.pass() {

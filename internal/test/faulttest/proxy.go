@@ -13,7 +13,8 @@ import (
 type Proxy struct {
 	tb     testing.TB
 	target string
-	ln     net.Listener
+	dial   func() (net.Conn, error) // to the server
+	ln     net.Listener             // nil: clients come by Option
 	wg     sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
@@ -41,21 +42,30 @@ type rule struct {
 // on until told otherwise, and is closed when the test ends.
 func New(tb testing.TB, target string) *Proxy {
 	tb.Helper()
+	if _, _, err := net.SplitHostPort(target); err != nil {
+		tb.Fatalf("proxy of %q: %v; a server without an address needs Of", target, err)
+	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
+	p := newProxy(tb, target, func() (net.Conn, error) { return net.DialTimeout("tcp", target, 5*time.Second) })
+	p.ln = ln
+	p.wg.Go(p.accept)
+	tb.Cleanup(p.close)
+	return p
+}
+
+func newProxy(tb testing.TB, target string, dial func() (net.Conn, error)) *Proxy {
 	p := &Proxy{
 		tb:      tb,
 		target:  target,
-		ln:      ln,
+		dial:    dial,
 		conns:   map[*conn]struct{}{},
 		gate:    make(chan struct{}),
 		refused: map[string]string{},
 	}
 	close(p.gate)
-	p.wg.Go(p.accept)
-	tb.Cleanup(p.close)
 	return p
 }
 
@@ -65,7 +75,9 @@ func (p *Proxy) Addr() string { return p.ln.Addr().String() }
 func (p *Proxy) close() {
 	p.mu.Lock()
 	p.closed = true
-	_ = p.ln.Close()
+	if p.ln != nil {
+		_ = p.ln.Close()
+	}
 	p.cut()
 	p.mu.Unlock()
 	p.wg.Wait()
@@ -77,16 +89,21 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return // closed
 		}
-		p.mu.Lock()
-		if p.closed || p.refuse {
-			_ = client.Close()
-		} else {
-			c := newConn(p, client)
-			p.conns[c] = struct{}{}
-			p.wg.Go(c.run)
-		}
-		p.mu.Unlock()
+		p.admit(client)
 	}
+}
+
+// admit serves a connection that a client has made.
+func (p *Proxy) admit(client net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.refuse {
+		_ = client.Close()
+		return
+	}
+	c := newConn(p, client)
+	p.conns[c] = struct{}{}
+	p.wg.Go(c.run)
 }
 
 // Count returns how many commands with one of the names, in any case, have been

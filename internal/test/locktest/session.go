@@ -42,9 +42,7 @@ func Dial(t testing.TB, s *redistest.Server, cfg rlock.Config) *rlock.Session {
 // looked at.
 func DialProxy(t testing.TB, s *redistest.Server, cfg rlock.Config) (*rlock.Session, *faulttest.Proxy) {
 	t.Helper()
-	p := faulttest.New(t, s.Addr)
-	opt := s.Option()
-	opt.InitAddress = []string{p.Addr()}
+	p, opt := faulttest.Of(t, s.Option())
 	ses, err := rlock.Dial(context.Background(), opt, cfg)
 	Must(t, err)
 	t.Cleanup(func() {

@@ -7,9 +7,10 @@ import (
 
 // NewReplicas starts a master with n replicas, which no sentinel watches, and returns once they
 // are in step with it. Without a server program the test is skipped, or fails; see the package
-// comment.
+// comment. With -short it is skipped.
 func NewReplicas(tb testing.TB, n int) (master *Server, replicas []*Server) {
 	tb.Helper()
+	SkipShort(tb)
 	// By default a master waits 5 s for more replicas before it sends its data.
 	master = Real(tb, "--repl-diskless-sync-delay", "0")
 	for range n {

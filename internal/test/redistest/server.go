@@ -56,9 +56,7 @@ func Mini(tb testing.TB) *Server {
 			tb.Fatalf("start miniredis: %v", err)
 		}
 	}
-	s := &Server{Addr: m.Addr(), Mini: m}
-	tb.Cleanup(s.end)
-	return s
+	return begun(tb, &Server{Addr: m.Addr(), Mini: m})
 }
 
 // bubbleMini makes a miniredis for the synctest bubble that it is called in. It lives by the
@@ -68,8 +66,17 @@ func bubbleMini(tb testing.TB) *Server {
 	tb.Helper()
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
-	s := &Server{Addr: "bubble", Mini: m, inBubble: true}
+	return begun(tb, &Server{Addr: "bubble", Mini: m, inBubble: true})
+}
+
+// begun returns a server that has just been started, with the scripts that it is to know, and
+// ends it with the test.
+func begun(tb testing.TB, s *Server) *Server {
+	tb.Helper()
 	tb.Cleanup(s.end)
+	if err := s.warm(); err != nil {
+		tb.Fatalf("load the scripts: %v", err)
+	}
 	return s
 }
 
@@ -122,8 +129,7 @@ func startReal(tb testing.TB, run func(port int) (*process, error)) *Server {
 		if err == nil {
 			s := &Server{Addr: address(port), proc: proc}
 			s.start = func() (*process, error) { return run(port) }
-			tb.Cleanup(s.end)
-			return s
+			return begun(tb, s)
 		}
 		if try == startTries {
 			tb.Fatal(err)
@@ -149,13 +155,19 @@ func (s *Server) Option() rueidis.ClientOption {
 	return o
 }
 
+// buffers is the size of each of a connection's two buffers. The default of rueidis, half a MiB,
+// is what the tests spent a good part of their time on: they make thousands of connections.
+const buffers = 32 << 10
+
 // option returns the settings that all clients share.
 func option(addrs ...string) rueidis.ClientOption {
 	return rueidis.ClientOption{
-		InitAddress:       addrs,
-		AlwaysPipelining:  true,
-		PipelineMultiplex: -1,
-		DisableCache:      true,
+		ReadBufferEachConn:  buffers,
+		WriteBufferEachConn: buffers,
+		InitAddress:         addrs,
+		AlwaysPipelining:    true,
+		PipelineMultiplex:   -1,
+		DisableCache:        true,
 	}
 }
 
