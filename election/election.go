@@ -10,7 +10,8 @@ import (
 
 	"relock/fairlock"
 	"relock/internal/engine"
-	"relock/internal/facade"
+	"relock/internal/keyname"
+	"relock/internal/lockerr"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -32,7 +33,7 @@ var ErrNoLeader = errors.New("election: no leader")
 type Election struct {
 	lock   *fairlock.Mutex
 	handle engine.Handle
-	names  *engine.Names
+	names  *keyname.Names
 }
 
 // New returns the election with that name. It does no I/O and does not fail: the first operation
@@ -42,7 +43,7 @@ func New(s *rlock.Session, name string) *Election {
 	names, err := session.Names(name)
 	return &Election{
 		lock:   fairlock.New(s, name, rlock.Fenced()),
-		handle: engine.NewHandle(&names, err), names: &names,
+		handle: engine.NewHandle(session, &names, err), names: &names,
 	}
 }
 
@@ -152,4 +153,4 @@ func (e *Election) usable(ctx context.Context, op string) error {
 	return nil
 }
 
-func (e *Election) wrap(op string, err error) error { return facade.Wrap(op, e.names, err) }
+func (e *Election) wrap(op string, err error) error { return lockerr.Wrap(op, e.names.Name(), err) }

@@ -9,6 +9,7 @@ import (
 
 	"relock/internal/engine"
 	"relock/internal/facade"
+	"relock/internal/lockerr"
 	"relock/internal/mutex"
 	"relock/rlock"
 )
@@ -30,11 +31,11 @@ func New(s *rlock.Session, name string, opts ...rlock.MutexOption) *Mutex {
 		err = bad
 	}
 	if err != nil { // a primitive that only has the name to tell
-		m := facade.NewMutex(mutex.New(names, o.Fencing), err)
+		m := facade.NewMutex(session, mutex.New(names, o.Fencing), err)
 		return &Mutex{Mutex: (*rlock.Mutex)(m)}
 	}
 	p := newPrimitive(session, names, o.Fencing)
-	return &Mutex{Mutex: (*rlock.Mutex)(facade.NewMutex(p, nil)), p: p}
+	return &Mutex{Mutex: (*rlock.Mutex)(facade.NewMutex(session, p, nil)), p: p}
 }
 
 // base is the Mutex that does the work; nil, which reports itself, if m is nil.
@@ -83,7 +84,7 @@ func (m *Mutex) Waiters(ctx context.Context) (int, error) {
 	case err != nil:
 		return 0, err
 	case handle.Err() != nil:
-		return 0, facade.Wrap("waiters", base.Names(), handle.Err())
+		return 0, lockerr.Wrap("waiters", base.Names().Name(), handle.Err())
 	}
 	var n int64
 	err = handle.Call(ctx, "waiters", m.p.waiters(), func(r rueidis.RedisResult) (err error) {

@@ -9,6 +9,8 @@ import (
 
 	"relock/internal/engine"
 	"relock/internal/idgen"
+	"relock/internal/keyname"
+	"relock/internal/kind"
 	"relock/internal/mutex"
 	"relock/internal/script"
 )
@@ -26,8 +28,8 @@ var (
 )
 
 var (
-	plainKind  = engine.Kind{Family: "fair", Exclusive: true}
-	fencedKind = engine.Kind{Family: "fair", Exclusive: true, Fenced: true}
+	plainKind  = kind.Kind{Family: "fair", Exclusive: true}
+	fencedKind = kind.Kind{Family: "fair", Exclusive: true, Fenced: true}
 )
 
 // primitive is what makes the fair lock fair: the hash, its renewal, its extension, its state
@@ -47,16 +49,16 @@ type shared struct {
 }
 
 var _ interface {
-	engine.Leased
-	engine.Queuer
+	kind.Leased
+	kind.Queuer
 } = (*primitive)(nil)
 
-func newPrimitive(s *engine.Session, n engine.Names, f mutex.Fencing) *primitive {
+func newPrimitive(s *engine.Session, n keyname.Names, f mutex.Fencing) *primitive {
 	return &primitive{Primitive: mutex.New(n, f), s: s}
 }
 
 // Kind: exclusive, and its waiters queue in Redis.
-func (p *primitive) Kind() *engine.Kind {
+func (p *primitive) Kind() *kind.Kind {
 	if p.Fenced {
 		return &fencedKind
 	}
@@ -80,10 +82,10 @@ func (p *primitive) Entry(owner, id string) string {
 
 // Dismiss releases what an entry of this session was granted under a key.
 func (p *primitive) Dismiss(key, entry string) script.Command {
-	op := engine.Op{All: true, Private: true}
+	op := kind.Op{All: true, Private: true}
 	rest, _ := strings.CutPrefix(entry, p.ahead())
 	if named, ok := strings.CutPrefix(rest, "#"); ok && len(named) > idLength {
-		op = engine.Op{Owner: named[idLength:], Ends: []string{named[:idLength]}}
+		op = kind.Op{Owner: named[idLength:], Ends: []string{named[:idLength]}}
 	} else {
 		op.Owner = p.s.ID() + rest
 	}
@@ -143,7 +145,7 @@ func flag(set bool, letter string) string {
 }
 
 // Acquire is acquire.lua. A nested hold is that of a plain mutex: nobody waits for it.
-func (p *primitive) Acquire(op *engine.Op) script.Command {
+func (p *primitive) Acquire(op *kind.Op) script.Command {
 	if op.Held > 0 {
 		return p.Primitive.Acquire(op)
 	}
@@ -172,7 +174,7 @@ func (p *primitive) Acquire(op *engine.Op) script.Command {
 }
 
 // Release is release.lua, or release_by_id.lua.
-func (p *primitive) Release(op *engine.Op) script.Command {
+func (p *primitive) Release(op *kind.Op) script.Command {
 	if op.All {
 		return p.command(releaseScript, op.Owner, p.Entry(op.Owner, ""))
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/engine"
-	"relock/internal/facade"
 	"relock/internal/idgen"
+	"relock/internal/kind"
+	"relock/internal/lockerr"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -28,7 +29,7 @@ func New(s *rlock.Session, name string) *Latch {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
 	g := &gate{names: names, cluster: err == nil && session.Cluster()}
-	return &Latch{handle: engine.NewHandle(g.Names(), err), gate: g}
+	return &Latch{handle: engine.NewHandle(session, g.Names(), err), gate: g}
 }
 
 // most is the largest count: the integers up to it are exact in Lua too.
@@ -109,18 +110,18 @@ func (l *Latch) usable(op string, bad error) error {
 	if err == nil {
 		return nil
 	}
-	return facade.Wrap(op, l.gate.Names(), err)
+	return lockerr.Wrap(op, l.gate.Names().Name(), err)
 }
 
 // change runs a script that must count once. The machine sends it again for no longer than its
-// release timeout, and the script remembers the request for [engine.Memory] more.
+// release timeout, and the script remembers the request for [kind.Memory] more.
 func (l *Latch) change(ctx context.Context, op string, sc *script.Script, args ...string) (reply int64, err error) {
 	n := l.gate.Names()
 	cmd := script.Command{
 		Script: sc,
 		Keys:   []string{n.Key(), n.Prefixed("relock_request") + ":" + idgen.Request()},
 		Args: append([]string{
-			l.gate.Channel(), n.Publish(), script.Millis(l.handle.Session().Config().ReleaseTimeout + engine.Memory),
+			l.gate.Channel(), n.Publish(), script.Millis(l.handle.Session().Config().ReleaseTimeout + kind.Memory),
 		}, args...),
 	}
 	err = l.handle.Call(ctx, op, cmd, integer(&reply))

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"relock/internal/engine"
 	"relock/internal/keyname"
+	"relock/internal/kind"
 	"relock/internal/script"
 )
 
@@ -20,23 +20,23 @@ var (
 	trySetScript    = script.Load(luaFiles, "lua/try_set.lua")
 )
 
-// kind: to pass an open latch takes nothing, so nothing is leased or released.
-var kind = engine.Kind{Family: "latch", Permits: true, Unleased: true}
+// latchKind: to pass an open latch takes nothing, so nothing is leased or released.
+var latchKind = kind.Kind{Family: "latch", Permits: true, Unleased: true}
 
 // gate is the primitive of a latch.
 type gate struct {
-	names   engine.Names
+	names   keyname.Names
 	channel atomic.Pointer[string]
 	cluster bool
 }
 
-var _ engine.Primitive = (*gate)(nil)
+var _ kind.Primitive = (*gate)(nil)
 
 // Kind is that of latches.
-func (*gate) Kind() *engine.Kind { return &kind }
+func (*gate) Kind() *kind.Kind { return &latchKind }
 
 // Names are those of the latch.
-func (g *gate) Names() *engine.Names { return &g.names }
+func (g *gate) Names() *keyname.Names { return &g.names }
 
 // channelPrefix is how Redisson's channel begins.
 const channelPrefix = "redisson_countdownlatch__channel__"
@@ -57,12 +57,12 @@ func (g *gate) Channel() string {
 }
 
 // Acquire is await.lua.
-func (g *gate) Acquire(*engine.Op) script.Command {
+func (g *gate) Acquire(*kind.Op) script.Command {
 	return script.Command{Script: awaitScript, Keys: g.names.Keys()}
 }
 
 // Release follows an attempt whose outcome is unknown. There is nothing to give back, and a
 // question does no harm.
-func (g *gate) Release(*engine.Op) script.Command {
+func (g *gate) Release(*kind.Op) script.Command {
 	return script.Command{Script: countScript, Keys: g.names.Keys()}
 }

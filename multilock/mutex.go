@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"relock/internal/engine"
+	"relock/internal/lockopt"
 	"relock/rlock"
 )
 
@@ -108,7 +108,7 @@ type try struct {
 
 func (m *Mutex) lock(ctx context.Context, opts []rlock.LockOption) (context.Context, *Hold, error) {
 	began := time.Now()
-	wait, bounded, lease, err := engine.Bounds(opts)
+	o, err := lockopt.Collect(opts)
 	switch {
 	case m == nil || m.locks == nil && m.err == nil:
 		return nil, nil, fmt.Errorf("%w: the mutex is a zero value; make one with New", rlock.ErrArgument)
@@ -125,9 +125,9 @@ func (m *Mutex) lock(ctx context.Context, opts []rlock.LockOption) (context.Cont
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &try{locks: locks, outer: ctx, opts: opts, lease: lease}
-	if bounded {
-		t.deadline = began.Add(wait)
+	t := &try{locks: locks, outer: ctx, opts: opts, lease: o.Lease}
+	if o.Bounded {
+		t.deadline = began.Add(o.Wait)
 	}
 	for bound := patience; ; bound = min(2*bound, time.Hour) {
 		section, h, again, err := t.round(ctx, jitter(bound))
@@ -182,7 +182,7 @@ func (t *try) round(ctx context.Context, bound time.Duration) (section context.C
 // take takes the next lock.
 func (t *try) take(section context.Context, h *Hold, bound time.Duration) (context.Context, error) {
 	i := len(h.holds)
-	opts := append(t.opts[:len(t.opts):len(t.opts)], engine.Keeps(t.outer))
+	opts := append(t.opts[:len(t.opts):len(t.opts)], lockopt.Keeps(t.outer))
 	if d, bounded := t.wait(i > 0, bound); bounded {
 		opts = append(opts[:len(opts):len(opts)], rlock.Wait(d))
 	}

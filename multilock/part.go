@@ -139,8 +139,9 @@ func locate(ctx context.Context, locks []lock) ([]lock, error) {
 
 // deployment returns the id that a session's Redis has.
 func deployment(ctx context.Context, s *rlock.Session) (id string, err error) {
-	names, err := (*engine.Session)(s).Names("relock_deployment")
-	handle := engine.NewHandle(&names, err)
+	session := (*engine.Session)(s)
+	names, err := session.Names("relock_deployment")
+	handle := engine.NewHandle(session, &names, err)
 	cmd := script.Command{Script: deploymentScript, Keys: names.Keys(), Args: []string{idgen.Request()}}
 	err = handle.Call(ctx, "identify the Redis", cmd, func(r rueidis.RedisResult) (err error) {
 		id, err = r.ToString()

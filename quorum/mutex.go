@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/lockopt"
 	"relock/internal/mutex"
 	"relock/internal/script"
 	"relock/rlock"
@@ -60,7 +61,7 @@ func New(sessions []*rlock.Session, name string) *Mutex {
 		}
 		cfg := s.Config()
 		p := mutex.New(names, mutex.Fencing{})
-		m.nodes = append(m.nodes, &node{Primitive: p, Handle: engine.NewHandle(p.Names(), nil), life: cfg.Prefix + "relock_quorum_life"})
+		m.nodes = append(m.nodes, &node{Primitive: p, Handle: engine.NewHandle(s, p.Names(), nil), life: cfg.Prefix + "relock_quorum_life"})
 		longest = max(longest, cfg.Lease)
 		if i == 0 {
 			m.lease, m.pause = cfg.Lease, rlock.Exponential(10*time.Millisecond, cfg.PollFloor)
@@ -113,7 +114,7 @@ func (m *Mutex) Lock(ctx context.Context, opts ...rlock.LockOption) (context.Con
 // [rlock.ErrNotAcquired] if a majority of the Redises has answered, and if not
 // [rlock.ErrUnavailable] with the clients' errors. Of several callers at the same time it may be that none gets a majority.
 func (m *Mutex) TryLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *Hold, error) {
-	if engine.Retries(opts) == nil {
+	if o, _ := lockopt.Collect(opts); o.Retry == nil {
 		opts = append(opts[:len(opts):len(opts)], rlock.Wait(0))
 	}
 	return m.enter(ctx, "try lock", opts)
@@ -150,7 +151,7 @@ func (m *Mutex) enter(ctx context.Context, op string, opts []rlock.LockOption) (
 
 // newTry checks the arguments of a Lock.
 func (m *Mutex) newTry(ctx context.Context, opts []rlock.LockOption) (*try, error) {
-	wait, bounded, lease, err := engine.Bounds(opts)
+	o, err := lockopt.Collect(opts)
 	switch {
 	case m == nil || m.turn == nil:
 		return nil, fmt.Errorf("%w: the mutex is a zero value; make one with New", rlock.ErrArgument)
@@ -160,9 +161,9 @@ func (m *Mutex) newTry(ctx context.Context, opts []rlock.LockOption) (*try, erro
 		return nil, fmt.Errorf("%w: ctx is nil; use context.Background()", rlock.ErrArgument)
 	case err != nil:
 		return nil, err
-	case lease > m.lease:
+	case o.Lease > m.lease:
 		return nil, fmt.Errorf("%w: Lease(%v); it must be at most Config.Lease, %v: for so long a restarted Redis gives no votes",
-			rlock.ErrArgument, lease, m.lease)
+			rlock.ErrArgument, o.Lease, m.lease)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
@@ -172,13 +173,13 @@ func (m *Mutex) newTry(ctx context.Context, opts []rlock.LockOption) (*try, erro
 	if x, _ := ctx.Value(sectionKey{m.id}).(*section); x != nil && x.ctx.Err() == nil {
 		return nil, fmt.Errorf("%w: ctx lies in a section of this lock, which is not re-entrant", rlock.ErrArgument)
 	}
-	t := &try{m: m, retry: engine.Retries(opts)}
-	t.once = bounded && wait == 0 && t.retry == nil
-	if bounded {
-		t.deadline = time.Now().Add(wait)
+	t := &try{m: m, retry: o.Retry}
+	t.once = o.Bounded && o.Wait == 0 && t.retry == nil
+	if o.Bounded {
+		t.deadline = time.Now().Add(o.Wait)
 	}
-	if lease > 0 {
-		t.opts = []rlock.LockOption{rlock.Lease(lease)}
+	if o.Lease > 0 {
+		t.opts = []rlock.LockOption{rlock.Lease(o.Lease)}
 	}
 	return t, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/kind"
 	"relock/internal/mutex"
 	"relock/internal/script"
 	"relock/rlock"
@@ -20,7 +21,7 @@ var acquireScript = script.Load(luaFiles, "lua/acquire.lua")
 // kind is a plain mutex without the hand-over in memory: a vote that is passed on says nothing of
 // the other votes. Being of its family, the votes and a plain mutex of that name exclude each
 // other.
-var kind = engine.Kind{Family: "mutex", Exclusive: true}
+var voteKind = kind.Kind{Family: "mutex", Exclusive: true}
 
 // A node is one of the Redises, and the primitive of its vote.
 type node struct {
@@ -31,15 +32,15 @@ type node struct {
 }
 
 var (
-	_ engine.Leased  = (*node)(nil)
-	_ engine.Refuser = (*node)(nil)
+	_ kind.Leased  = (*node)(nil)
+	_ kind.Refuser = (*node)(nil)
 )
 
 // Kind is that of votes.
-func (*node) Kind() *engine.Kind { return &kind }
+func (*node) Kind() *kind.Kind { return &voteKind }
 
 // Acquire is acquire.lua.
-func (n *node) Acquire(op *engine.Op) script.Command {
+func (n *node) Acquire(op *kind.Op) script.Command {
 	return script.Command{
 		Script: acquireScript, Keys: []string{n.Names().Key(), n.life},
 		Args: []string{op.Owner, script.Millis(op.Lease), n.settle},

@@ -1,10 +1,16 @@
 package rlock
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
+	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"relock/internal/engine"
+	"relock/internal/lockerr"
+	"relock/internal/lockopt"
 )
 
 // The defaults of Config.
@@ -16,14 +22,6 @@ const (
 	DefaultRedissonWatchdog = 30 * time.Second // Redisson's own default
 	DefaultReplicaTimeout   = time.Second      // long for a replica that is in step
 )
-
-// The machine has these defaults too; this does not compile if one of them differs.
-var _ = [1]struct{}{}[(DefaultLease-engine.DefaultLease)|
-	(DefaultReleaseTimeout-engine.DefaultReleaseTimeout)|
-	(DefaultPollFloor-engine.DefaultPollFloor)|
-	(DefaultQueueLease-engine.DefaultQueueLease)|
-	(DefaultRedissonWatchdog-engine.DefaultRedissonWatchdog)|
-	(DefaultReplicaTimeout-engine.DefaultReplicaTimeout)]
 
 // Config is how a Session behaves. A zero field stands for its default. Durations are from 1 ms to
 // 100 years, rounded up to milliseconds.
@@ -65,12 +63,55 @@ type Config struct {
 	Trace  *Trace // hooks for metrics and tests; default none
 }
 
-// engine is c as the machine takes it.
-func (c Config) engine() engine.Config {
-	return engine.Config{
-		ID: c.ID, Prefix: c.Prefix,
-		Lease: c.Lease, ReleaseTimeout: c.ReleaseTimeout, PollFloor: c.PollFloor, QueueLease: c.QueueLease,
-		RedissonWatchdog: c.RedissonWatchdog, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout,
-		HandOverLimit: c.HandOverLimit, Polling: c.Polling, Label: c.Label, Logger: c.Logger, Trace: c.Trace,
+// maxLabel bounds Config.Label, which operators see in a table.
+const maxLabel = 200
+
+// checked returns c as the machine takes it: with its zero fields filled in, or ErrConfig that
+// names the first bad field.
+func (c Config) checked() (engine.Config, error) {
+	for _, f := range []struct {
+		name string
+		d    *time.Duration
+		def  time.Duration
+	}{
+		{"Lease", &c.Lease, DefaultLease},
+		{"ReleaseTimeout", &c.ReleaseTimeout, DefaultReleaseTimeout},
+		{"PollFloor", &c.PollFloor, DefaultPollFloor},
+		{"QueueLease", &c.QueueLease, DefaultQueueLease},
+		{"RedissonWatchdog", &c.RedissonWatchdog, DefaultRedissonWatchdog},
+		{"ReplicaTimeout", &c.ReplicaTimeout, DefaultReplicaTimeout},
+	} {
+		switch {
+		case *f.d == 0:
+			*f.d = f.def
+		case *f.d < time.Millisecond || *f.d > lockopt.Longest:
+			return engine.Config{}, fmt.Errorf("%w: %s is %v; it must be at least 1ms and at most %v, or 0 for the default of %v",
+				ErrConfig, f.name, *f.d, lockopt.Longest, f.def)
+		}
 	}
+	switch {
+	case c.Replicas < 0:
+		return engine.Config{}, fmt.Errorf("%w: Replicas is %d; it must be how many replicas acknowledge an acquisition, or 0 for none", ErrConfig, c.Replicas)
+	case c.HandOverLimit < -1:
+		return engine.Config{}, fmt.Errorf("%w: HandOverLimit is %d; it must be positive, 0 for no bound but the time slice, or -1 for no hand-overs",
+			ErrConfig, c.HandOverLimit)
+	case len(c.Label) > maxLabel || !utf8.ValidString(c.Label):
+		return engine.Config{}, fmt.Errorf("%w: Label is %s; it must be at most %d bytes of UTF-8", ErrConfig, lockerr.Quote(c.Label), maxLabel)
+	}
+	if c.Label == "" {
+		c.Label = defaultLabel()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return engine.Config(c), nil
+}
+
+// defaultLabel is "<host>:<pid>".
+func defaultLabel() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return host + ":" + strconv.Itoa(os.Getpid())
 }

@@ -42,7 +42,7 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	checked, err := cfg.engine().WithDefaults()
+	checked, err := cfg.checked()
 	if err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}

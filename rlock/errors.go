@@ -1,6 +1,6 @@
 package rlock
 
-import "relock/internal/engine"
+import "relock/internal/lockerr"
 
 // The errors of this package and of those built on it, wrapped with the operation and the lock's
 // name: match them with [errors.Is]. Any operation may return [ErrArgument], [ErrName],
@@ -9,23 +9,23 @@ import "relock/internal/engine"
 var (
 	// ErrNotAcquired: another owner holds the lock and the wait is over. If ctx ended it, the error
 	// matches ctx's error too. Nothing is held, in Redis or in a queue.
-	ErrNotAcquired = engine.ErrNotAcquired
+	ErrNotAcquired = lockerr.ErrNotAcquired
 	// ErrUnavailable: Redis did not answer the last attempt, or cannot serve (LOADING, READONLY,
 	// CLUSTERDOWN, OOM, MISCONF, NOREPLICAS, NOPERM and their like). It matches the client's error
 	// too, and ErrNotAcquired if it ended a wait. HTTP: 503, and 409 for ErrNotAcquired alone.
-	ErrUnavailable = engine.ErrUnavailable
+	ErrUnavailable = lockerr.ErrUnavailable
 	// ErrDeadlock: the Lock waited inside of a section for an owner that waits, perhaps by way of
 	// others, for a lock of that section. The youngest Lock of the cycle, which the text names, ends
 	// with it; unlock what its section holds, so that the others go on. Matches ErrNotAcquired too.
-	ErrDeadlock = engine.ErrDeadlock
+	ErrDeadlock = lockerr.ErrDeadlock
 	// ErrLost: the hold ended without being unlocked. Its lease ran out, or the key was deleted,
 	// evicted, force-unlocked or lost in a failover. Others may hold the lock.
-	ErrLost     = engine.ErrLost
-	ErrNotHeld  = engine.ErrNotHeld  // the hold was unlocked before, or is nil; nothing was changed
-	ErrReleased = engine.ErrReleased // the cause with which a section's context ends at its last Unlock
-	ErrClosed   = engine.ErrClosed   // the session is closed, or shuts down; Close releases what it holds
+	ErrLost     = lockerr.ErrLost
+	ErrNotHeld  = lockerr.ErrNotHeld  // the hold was unlocked before, or is nil; nothing was changed
+	ErrReleased = lockerr.ErrReleased // the cause with which a section's context ends at its last Unlock
+	ErrClosed   = lockerr.ErrClosed   // the session is closed, or shuts down; Close releases what it holds
 
-	ErrName     = engine.ErrName     // the lock's name is empty; it has at least one byte
-	ErrArgument = engine.ErrArgument // the text says which argument, and what is valid; nothing was sent
-	ErrConfig   = engine.ErrConfig   // Config, the client or the server is unfit; the text says what to do
+	ErrName     = lockerr.ErrName     // the lock's name is empty; it has at least one byte
+	ErrArgument = lockerr.ErrArgument // the text says which argument, and what is valid; nothing was sent
+	ErrConfig   = lockerr.ErrConfig   // Config, the client or the server is unfit; the text says what to do
 )

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"relock/internal/facade"
+	"relock/internal/lockerr"
 )
 
 // Locker adapts the mutex to [sync.Locker], for goroutines to share: no Lock re-enters another's,
@@ -46,7 +47,7 @@ func (l *locker) first() *Hold {
 	if len(l.holds) == 0 {
 		_, p, err := (*facade.Mutex)(l.m).Parts()
 		if err == nil {
-			err = facade.Wrap("unlock", p.Names(), ErrNotHeld)
+			err = lockerr.Wrap("unlock", p.Names().Name(), ErrNotHeld)
 		}
 		panic(err)
 	}

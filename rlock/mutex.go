@@ -11,6 +11,7 @@ import (
 
 	"relock/internal/engine"
 	"relock/internal/facade"
+	"relock/internal/lockerr"
 	"relock/internal/mutex"
 	"relock/internal/script"
 )
@@ -23,12 +24,13 @@ type Mutex facade.Mutex
 // New returns the reentrant mutex with that name. It does no I/O: the first operation reports a bad
 // name, session or option.
 func New(s *Session, name string, opts ...MutexOption) *Mutex {
-	names, err := (*engine.Session)(s).Names(name)
+	session := (*engine.Session)(s)
+	names, err := session.Names(name)
 	o, bad := facade.Collect(opts)
 	if err == nil {
 		err = bad
 	}
-	return (*Mutex)(facade.NewMutex(mutex.New(names, o.Fencing), err))
+	return (*Mutex)(facade.NewMutex(session, mutex.New(names, o.Fencing), err))
 }
 
 // Name returns the name that New was given, without Config.Prefix.
@@ -99,7 +101,7 @@ func (m *Mutex) State(ctx context.Context) (State, error) {
 	case err != nil:
 		return State{}, err
 	case handle.Err() != nil:
-		return State{}, facade.Wrap("state", p.Names(), handle.Err())
+		return State{}, lockerr.Wrap("state", p.Names().Name(), handle.Err())
 	}
 	var st State
 	err = handle.Call(ctx, "state", p.State(), func(r rueidis.RedisResult) (err error) {
@@ -145,7 +147,7 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	case err != nil:
 		return false, err
 	case handle.Err() != nil:
-		return false, facade.Wrap("force unlock", p.Names(), handle.Err())
+		return false, lockerr.Wrap("force unlock", p.Names().Name(), handle.Err())
 	}
 	return handle.ForceUnlock(ctx, p.ForceUnlock)
 }

@@ -3,8 +3,9 @@ package rlock
 import (
 	"time"
 
-	"relock/internal/engine"
+	"relock/internal/backoff"
 	"relock/internal/facade"
+	"relock/internal/lockopt"
 )
 
 // MutexOption is an option of New.
@@ -27,32 +28,32 @@ func FencedFor(d time.Duration) MutexOption {
 }
 
 // LockOption is an option of one Lock, TryLock or Do.
-type LockOption = engine.LockOption
+type LockOption = lockopt.Option
 
 // Wait bounds the waiting of one Lock, not its section: after d, at least 0, it ends with
 // [ErrNotAcquired]. 0 is one attempt, as by [Mutex.TryLock].
-func Wait(d time.Duration) LockOption { return engine.Wait(d) }
+func Wait(d time.Duration) LockOption { return lockopt.Wait(d) }
 
 // Lease gives one acquisition a fixed lease of at least 1 ms, neither renewed nor handed over: the
 // hold ends d after it began, unless [Hold.Extend] moves the end. A nested hold with a lease has a
 // context that ends with it.
-func Lease(d time.Duration) LockOption { return engine.Lease(d) }
+func Lease(d time.Duration) LockOption { return lockopt.Lease(d) }
 
 // Retry makes a Lock, TryLock or Do a series of attempts: after each refusal it sleeps as b says
 // and asks again, without queue or messages. It gives up with [ErrNotAcquired] when b does
 // ([Limit]), or with [Wait] or ctx.
-func Retry(b Backoff) LockOption { return engine.Retry(b) }
+func Retry(b Backoff) LockOption { return lockopt.Retry(b) }
 
 // Backoff says for how long a caller that was refused n times, counted from 1, sleeps before it
 // asks again, at least 1 ms; below 0 it gives up. Several goroutines call it at a time. It must not
 // block.
-type Backoff = engine.Backoff
+type Backoff = backoff.Backoff
 
 // Linear sleeps for d each time, less up to half of it at random.
-func Linear(d time.Duration) Backoff { return engine.Linear(d) }
+func Linear(d time.Duration) Backoff { return backoff.Linear(d) }
 
 // Exponential is [Linear] with a d that begins as first and doubles, up to most.
-func Exponential(first, most time.Duration) Backoff { return engine.Exponential(first, most) }
+func Exponential(first, most time.Duration) Backoff { return backoff.Exponential(first, most) }
 
 // Limit is b for so many attempts, the first one included; then it gives up.
-func Limit(b Backoff, attempts int) Backoff { return engine.Limit(b, attempts) }
+func Limit(b Backoff, attempts int) Backoff { return backoff.Limit(b, attempts) }

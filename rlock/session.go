@@ -7,6 +7,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/engine"
+	"relock/internal/lockerr"
 )
 
 // Session ties a process to one Redis deployment, with all that its locks share. A service has one.
@@ -22,7 +23,17 @@ type Session engine.Session
 // replica, one before Redis 6.2, one of a Cluster behind a client for one server, an ACL that
 // refuses what locks need.
 func NewSession(ctx context.Context, client rueidis.Client, cfg Config) (*Session, error) {
-	s, err := engine.New(ctx, client, cfg.engine(), engine.Options{})
+	switch {
+	case ctx == nil:
+		return nil, fmt.Errorf("new session: %w", lockerr.ErrNilContext)
+	case client == nil:
+		return nil, fmt.Errorf("new session: %w: client is nil; it must be a rueidis.Client", ErrConfig)
+	}
+	checked, err := cfg.checked()
+	if err != nil {
+		return nil, fmt.Errorf("new session: %w", err)
+	}
+	s, err := engine.New(ctx, client, checked, engine.Options{})
 	return (*Session)(s), err
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/keyname"
+	"relock/internal/kind"
 	"relock/internal/script"
 )
 
@@ -27,14 +29,14 @@ var (
 
 var (
 	// Readers share, and each of their holds has an id.
-	readKind = engine.Kind{Family: "rw", Name: "read", Side: 0, ByID: true, Shares: true}
+	readKind = kind.Kind{Family: "rw", Name: "read", Side: 0, ByID: true, Shares: true}
 	// A writer is alone, and readers know by a mark that one waits.
-	writeKind = engine.Kind{Family: "rw", Name: "write", Side: 1, ByID: true, Exclusive: true, Registers: true, HandsOver: true}
+	writeKind = kind.Kind{Family: "rw", Name: "write", Side: 1, ByID: true, Exclusive: true, Registers: true, HandsOver: true}
 )
 
 // names are what both sides of one lock share.
 type names struct {
-	lock      engine.Names
+	lock      keyname.Names
 	pollFloor time.Duration
 	texts     atomic.Pointer[texts]
 }
@@ -50,13 +52,13 @@ type texts struct {
 
 // newSides returns the primitives of both sides. A waiting writer looks again at least
 // every pollFloor.
-func newSides(n engine.Names, pollFloor time.Duration) (read *readSide, write *writeSide) {
+func newSides(n keyname.Names, pollFloor time.Duration) (read *readSide, write *writeSide) {
 	both := &names{lock: n, pollFloor: pollFloor}
 	return &readSide{both}, &writeSide{both}
 }
 
 // Names are those of the lock.
-func (n *names) Names() *engine.Names { return &n.lock }
+func (n *names) Names() *keyname.Names { return &n.lock }
 
 // Channel is Redisson's: "redisson_rwlock:{name}".
 func (n *names) Channel() string { return n.built().channel }
@@ -107,7 +109,7 @@ func (n *names) forceUnlock(owners []string) script.Command {
 }
 
 // releaseArgs are those of ending.lua.
-func (n *names) releaseArgs(op *engine.Op) []string {
+func (n *names) releaseArgs(op *kind.Op) []string {
 	owner := "0"
 	switch {
 	case op.All:
@@ -123,7 +125,7 @@ func (n *names) releaseArgs(op *engine.Op) []string {
 }
 
 // extend is extend.lua for one side.
-func (n *names) extend(op *engine.Op, side string, timeouts int) script.Command {
+func (n *names) extend(op *kind.Op, side string, timeouts int) script.Command {
 	keys := append(make([]string, 0, 3+timeouts), n.lock.Key(), n.readers(), n.ids(op.Owner))
 	args := []string{op.Owner, script.Millis(op.Lease), side, script.Flag(op.Private), script.Flag(op.Away),
 		op.ID, script.Itoa(int64(len(op.Void)))}
@@ -140,16 +142,16 @@ func (n *names) RenewScript() *script.Script { return renewScript }
 type readSide struct{ *names }
 
 var _ interface {
-	engine.Leased
-	engine.Blocker
+	kind.Leased
+	kind.Blocker
 } = (*readSide)(nil)
 
 // Kind is that of readers.
-func (*readSide) Kind() *engine.Kind { return &readKind }
+func (*readSide) Kind() *kind.Kind { return &readKind }
 
 // Acquire is acquire_read.lua. The first hold of a private reader goes without its id: it is
 // there if the owner is, and is never released by its id, since it is the last to go.
-func (r *readSide) Acquire(op *engine.Op) script.Command {
+func (r *readSide) Acquire(op *kind.Op) script.Command {
 	id := op.ID
 	if op.Private && op.Held == 0 && op.Other == 0 {
 		id = ""
@@ -178,7 +180,7 @@ func (r *readSide) Blockers(fields map[string]string) (owners []string) {
 // Release is release_read.lua. The timeout keys are all that this session may have set:
 // the releases of an owner may come in any order, and the last has to take the rest along.
 // Those of all that a private owner has, the script knows.
-func (r *readSide) Release(op *engine.Op) script.Command {
+func (r *readSide) Release(op *kind.Op) script.Command {
 	timeouts := max(1, op.Held+len(op.Ends))
 	return script.Command{
 		Script: releaseReadScript, Keys: r.timeouts(r.keys(op.Owner, timeouts), op.Owner, 1, timeouts), Args: r.releaseArgs(op),
@@ -187,12 +189,12 @@ func (r *readSide) Release(op *engine.Op) script.Command {
 
 // Extend is extend.lua. Of named owners the first timeout key is enough: one that lives
 // speaks for all.
-func (r *readSide) Extend(op *engine.Op) script.Command { return r.extend(op, "r", max(1, op.Held)) }
+func (r *readSide) Extend(op *kind.Op) script.Command { return r.extend(op, "r", max(1, op.Held)) }
 
 // RenewArgs are the lock, the readers and what goes along with a reader. While a slot of
 // a Cluster moves (ByIDs is false) they are the first two, without which a reader would not
 // be safe.
-func (r *readSide) RenewArgs(op *engine.Op) (keys, args []string) {
+func (r *readSide) RenewArgs(op *kind.Op) (keys, args []string) {
 	keys = []string{r.lock.Key(), r.readers()}
 	if op.ByIDs {
 		keys = r.timeouts(append(keys, r.ids(op.Owner)), op.Owner, 1, op.Held)
@@ -204,17 +206,17 @@ func (r *readSide) RenewArgs(op *engine.Op) (keys, args []string) {
 type writeSide struct{ *names }
 
 var _ interface {
-	engine.Leased
-	engine.Blocker
-	engine.Refuser
+	kind.Leased
+	kind.Blocker
+	kind.Refuser
 } = (*writeSide)(nil)
 
 // Kind is that of writers.
-func (*writeSide) Kind() *engine.Kind { return &writeKind }
+func (*writeSide) Kind() *kind.Kind { return &writeKind }
 
 // Acquire is acquire_write.lua. The mark of a writer that waits is good for twice the time
 // after which that looks again, so it is never over before.
-func (w *writeSide) Acquire(op *engine.Op) script.Command {
+func (w *writeSide) Acquire(op *kind.Op) script.Command {
 	mark := "0"
 	if op.Wait {
 		mark = script.Millis(2 * w.pollFloor)
@@ -246,17 +248,17 @@ func (w *writeSide) Blockers(fields map[string]string) (owners []string) {
 }
 
 // Release is release_write.lua.
-func (w *writeSide) Release(op *engine.Op) script.Command {
+func (w *writeSide) Release(op *kind.Op) script.Command {
 	return script.Command{
 		Script: releaseWriteScript, Keys: w.timeouts(w.keys(op.Owner, 1), op.Owner, 1, 1), Args: w.releaseArgs(op),
 	}
 }
 
 // Extend is extend.lua.
-func (w *writeSide) Extend(op *engine.Op) script.Command { return w.extend(op, "w", 0) }
+func (w *writeSide) Extend(op *kind.Op) script.Command { return w.extend(op, "w", 0) }
 
 // RenewArgs are the lock and the ids that go along with it.
-func (w *writeSide) RenewArgs(op *engine.Op) (keys, args []string) {
+func (w *writeSide) RenewArgs(op *kind.Op) (keys, args []string) {
 	keys = w.lock.Keys()
 	if op.ByIDs {
 		keys = []string{w.lock.Key(), w.ids(op.Owner)}

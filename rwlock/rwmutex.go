@@ -9,7 +9,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/engine"
-	"relock/internal/facade"
+	"relock/internal/kind"
+	"relock/internal/lockerr"
 	"relock/rlock"
 )
 
@@ -33,7 +34,7 @@ func New(s *rlock.Session, name string) *RWMutex {
 		floor = session.Config().PollFloor
 	}
 	read, write := newSides(names, floor)
-	return &RWMutex{handle: engine.NewHandle(read.Names(), err), read: read, write: write}
+	return &RWMutex{handle: engine.NewHandle(session, read.Names(), err), read: read, write: write}
 }
 
 // Name returns the name that New was given, without Config.Prefix; "" for a zero value.
@@ -119,7 +120,7 @@ func (m *RWMutex) do(ctx context.Context, side side, fn func(context.Context) er
 	return m.handle.Do(ctx, m.side(side), 1, fn, opts)
 }
 
-func (m *RWMutex) side(side side) engine.Primitive {
+func (m *RWMutex) side(side side) kind.Primitive {
 	if side == writing {
 		return m.write
 	}
@@ -132,7 +133,7 @@ func (m *RWMutex) usable(op string) error {
 	case m == nil || m.read == nil:
 		return fmt.Errorf("%s: %w: the lock is a zero value; make one with New", op, rlock.ErrArgument)
 	case m.handle.Err() != nil:
-		return facade.Wrap(op, m.read.Names(), m.handle.Err())
+		return lockerr.Wrap(op, m.read.Names().Name(), m.handle.Err())
 	}
 	return nil
 }
@@ -144,9 +145,10 @@ func (m *RWMutex) check(ctx context.Context, op string) error {
 		return err
 	}
 	if id, _ := rlock.OwnerFrom(ctx); id == "mode" || strings.HasSuffix(id, ":write") {
-		return facade.Wrap(op, m.read.Names(), fmt.Errorf(
+		return lockerr.Wrap(op, m.read.Names().Name(), fmt.Errorf(
 			"%w: owner %s; in a read-write lock it must not be \"mode\" or end in \":write\", the names of fields of the lock",
-			rlock.ErrArgument, engine.Quote(id)))
+			rlock.ErrArgument, lockerr.Quote(id)))
+
 	}
 	return nil
 }

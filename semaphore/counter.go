@@ -7,7 +7,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/engine"
-	"relock/internal/facade"
+	"relock/internal/lockerr"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -32,7 +32,7 @@ func NewCounter(s *rlock.Session, name string, opts ...Option) *Counter {
 		err = bad
 	}
 	p := newCount(session, names, o.end)
-	return &Counter{handle: engine.NewHandle(p.Names(), err), p: p}
+	return &Counter{handle: engine.NewHandle(session, p.Names(), err), p: p}
 }
 
 // TrySet makes the counter with so many permits, at least 0, if it does not exist yet, and reports
@@ -140,7 +140,7 @@ func (c *Counter) usable(op string, bad error) error {
 	if err == nil {
 		return nil
 	}
-	return facade.Wrap(op, c.p.Names(), err)
+	return lockerr.Wrap(op, c.p.Names().Name(), err)
 }
 
 // publishing returns the arguments of a script that changes the counter by n, or to n, and

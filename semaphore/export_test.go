@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/kind"
 	"relock/rlock"
 )
 
@@ -21,7 +22,7 @@ func ScriptSources() map[string]string {
 }
 
 // Memory is for how long a request is remembered.
-const Memory = engine.Memory
+const Memory = kind.Memory
 
 // RequestsUnderWay returns how many requests of the session are neither answered nor given up.
 func RequestsUnderWay(s *rlock.Session) int { return (*engine.Session)(s).RequestsUnderWay() }

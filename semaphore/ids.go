@@ -10,6 +10,7 @@ import (
 
 	"relock/internal/engine"
 	"relock/internal/permitid"
+	"relock/internal/requestid"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -81,7 +82,7 @@ func (m *Semaphore) ExtendByID(ctx context.Context, d time.Duration, ids ...stri
 	for {
 		var done int64
 		err := m.handle.CallOnce(ctx, op, func(id string) script.Command {
-			_, number := engine.SplitRequest(id)
+			_, number := requestid.Split(id)
 			args := append([]string{script.Millis(d), m.p.kept(d), number, script.Millis(m.p.s.RequestMemory())}, raw...)
 			return script.Command{Script: extendByIDScript, Keys: keys, Args: args}
 		}, integer(&done))

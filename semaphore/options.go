@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"relock/internal/lockopt"
 	"relock/rlock"
 )
 
@@ -38,11 +39,8 @@ func collect(opts []Option) (o options, err error) {
 		}
 		opt(&o)
 	}
-	if o.hasEnd && (o.end < time.Second || o.end > longestEnd) {
-		return o, fmt.Errorf("%w: Expire(%v); it must be at least 1s and at most %v", rlock.ErrArgument, o.end, longestEnd)
+	if o.hasEnd && (o.end < time.Second || o.end > lockopt.Longest) {
+		return o, fmt.Errorf("%w: Expire(%v); it must be at least 1s and at most %v", rlock.ErrArgument, o.end, lockopt.Longest)
 	}
 	return o, nil
 }
-
-// longestEnd leaves room to add a lease.
-const longestEnd = 100 * 365 * 24 * time.Hour

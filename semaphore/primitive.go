@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/keyname"
+	"relock/internal/kind"
 	"relock/internal/permitid"
+	"relock/internal/requestid"
 	"relock/internal/script"
 )
 
@@ -28,17 +31,17 @@ var (
 const timeouts = "timeout"
 
 // permitsKind: many claims hold it together, each for itself.
-var permitsKind = engine.Kind{Family: "semaphore", Permits: true, HandsOver: true}
+var permitsKind = kind.Kind{Family: "semaphore", Permits: true, HandsOver: true}
 
 // names are what both kinds of semaphore are called in Redis. The channel is kept once it
 // is known; a session may hold a great many semaphores, so the rest is not.
 type names struct {
-	key     engine.Names
+	key     keyname.Names
 	channel atomic.Pointer[string]
 }
 
 // Names are those of the semaphore.
-func (n *names) Names() *engine.Names { return &n.key }
+func (n *names) Names() *keyname.Names { return &n.key }
 
 // Channel is Redisson's: "redisson_sc:{name}".
 func (n *names) Channel() string {
@@ -64,20 +67,20 @@ type permits struct {
 }
 
 var _ interface {
-	engine.Leased
-	engine.Refuser
+	kind.Leased
+	kind.Refuser
 } = (*permits)(nil)
 
 // newPermits returns the primitive of that name. limit is for a semaphore that does not
 // exist yet.
-func newPermits(s *engine.Session, n engine.Names, limit int, end time.Duration) *permits {
+func newPermits(s *engine.Session, n keyname.Names, limit int, end time.Duration) *permits {
 	p := &permits{names: names{key: n}, s: s, limit: limit, end: end}
 	p.known.Store(int64(limit))
 	return p
 }
 
 // Kind is that of permits.
-func (*permits) Kind() *engine.Kind { return &permitsKind }
+func (*permits) Kind() *kind.Kind { return &permitsKind }
 
 // Never tells of a limit below what was asked for.
 func (p *permits) Never(limit int64) error {
@@ -98,21 +101,21 @@ func (p *permits) kept(lease time.Duration) string {
 }
 
 // Acquire is acquire.lua.
-func (p *permits) Acquire(op *engine.Op) script.Command {
+func (p *permits) Acquire(op *kind.Op) script.Command {
 	args := make([]string, 0, 5+op.N)
 	args = append(args, script.Millis(op.Lease), script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish(), p.kept(op.Lease))
 	return script.Command{Script: acquireScript, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
 }
 
 // Release is release.lua. A claim ends whole.
-func (p *permits) Release(op *engine.Op) script.Command {
+func (p *permits) Release(op *kind.Op) script.Command {
 	args := make([]string, 0, 4+op.N)
 	args = append(args, p.Channel(), p.key.Publish(), script.Flag(p.key.CountsReceivers()), p.kept(0))
 	return script.Command{Script: releaseScript, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
 }
 
 // Extend is extend.lua.
-func (p *permits) Extend(op *engine.Op) script.Command {
+func (p *permits) Extend(op *kind.Op) script.Command {
 	keys := p.keys()
 	if op.ID != "" {
 		keys = append(keys, p.key.Prefixed("relock_extended")+":"+op.Owner)
@@ -128,7 +131,7 @@ func (*permits) RenewScript() *script.Script { return renewScript }
 
 // RenewArgs has an arg for each permit, so that the session, which bounds the args of a script,
 // bounds the permits that one renews.
-func (p *permits) RenewArgs(op *engine.Op) (keys, args []string) {
+func (p *permits) RenewArgs(op *kind.Op) (keys, args []string) {
 	args = append(make([]string, 0, 2+op.N), script.Itoa(int64(op.N)), p.kept(p.s.Config().Lease))
 	return p.keys(), permitid.Append(args, op.Owner, op.N)
 }
@@ -142,7 +145,7 @@ func (p *permits) state() script.Command {
 
 // setLimit is set_limit.lua.
 func (p *permits) setLimit(limit int, id string) script.Command {
-	_, number := engine.SplitRequest(id)
+	_, number := requestid.Split(id)
 	return script.Command{Script: setLimitScript, Keys: p.changeKeys(), Args: []string{
 		script.Itoa(int64(limit)), p.Channel(), p.key.Publish(), number, script.Millis(p.s.RequestMemory()),
 		p.kept(p.s.Config().Lease),
@@ -151,7 +154,7 @@ func (p *permits) setLimit(limit int, id string) script.Command {
 
 // deletion is delete.lua.
 func (p *permits) deletion(id string) script.Command {
-	_, number := engine.SplitRequest(id)
+	_, number := requestid.Split(id)
 	return script.Command{Script: deleteScript, Keys: p.changeKeys(), Args: []string{
 		number, script.Millis(p.s.RequestMemory()), p.Channel(), p.key.Publish(),
 	}}

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/keyname"
+	"relock/internal/kind"
+	"relock/internal/requestid"
 	"relock/internal/script"
 )
 
@@ -19,7 +22,7 @@ var (
 )
 
 // countKind: what is taken belongs to no owner.
-var countKind = engine.Kind{Family: "counter", Permits: true, Unleased: true}
+var countKind = kind.Kind{Family: "counter", Permits: true, Unleased: true}
 
 // count is the primitive of a counter.
 type count struct {
@@ -29,15 +32,15 @@ type count struct {
 	made atomic.Pointer[[]string]
 }
 
-var _ engine.Primitive = (*count)(nil)
+var _ kind.Primitive = (*count)(nil)
 
 // newCount returns the primitive of that name.
-func newCount(s *engine.Session, n engine.Names, end time.Duration) *count {
+func newCount(s *engine.Session, n keyname.Names, end time.Duration) *count {
 	return &count{names: names{key: n}, s: s, end: end}
 }
 
 // Kind is that of counters.
-func (*count) Kind() *engine.Kind { return &countKind }
+func (*count) Kind() *kind.Kind { return &countKind }
 
 // keys are the counter's, that of a Semaphore of the same name, which must not be there, and that
 // of what Redis remembers of this session's requests.
@@ -51,13 +54,13 @@ func (p *count) keys() []string {
 }
 
 // requestsKey is the key of what Redis remembers of this session's requests to a counter.
-func requestsKey(s *engine.Session, n *engine.Names) string {
+func requestsKey(s *engine.Session, n *keyname.Names) string {
 	return n.Prefixed("relock_requests") + ":" + s.RequestClient()
 }
 
 // once returns a command that counts once for each request.
 func (p *count) once(sc *script.Script, keys []string, id string, args ...string) script.Command {
-	slot, number := engine.SplitRequest(id)
+	slot, number := requestid.Split(id)
 	return script.Command{
 		Script: sc, Keys: keys,
 		Args: append([]string{slot, number, script.Millis(p.s.RequestMemory()), script.Millis(p.end)}, args...),
@@ -65,12 +68,12 @@ func (p *count) once(sc *script.Script, keys []string, id string, args ...string
 }
 
 // Acquire is take.lua.
-func (p *count) Acquire(op *engine.Op) script.Command {
+func (p *count) Acquire(op *kind.Op) script.Command {
 	return p.once(takeScript, p.keys(), op.ID, script.Itoa(int64(op.N)))
 }
 
 // Release is untake.lua: it takes back a request whose outcome is unknown.
-func (p *count) Release(op *engine.Op) script.Command {
+func (p *count) Release(op *kind.Op) script.Command {
 	k := p.keys()
 	return p.once(untakeScript, []string{k[0], k[2]}, op.Ends[0],
 		p.Channel(), p.key.Publish(), script.Flag(p.key.CountsReceivers()))

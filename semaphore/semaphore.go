@@ -9,7 +9,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/engine"
-	"relock/internal/facade"
+	"relock/internal/lockerr"
+	"relock/internal/lockopt"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -41,7 +42,7 @@ func New(s *rlock.Session, name string, limit int, opts ...Option) *Semaphore {
 		err = bad
 	}
 	p := newPermits(session, names, limit, o.end)
-	return &Semaphore{handle: engine.NewHandle(p.Names(), err), p: p}
+	return &Semaphore{handle: engine.NewHandle(session, p.Names(), err), p: p}
 }
 
 // Name returns the name that New was given, without Config.Prefix; "" for a zero value.
@@ -120,7 +121,7 @@ func (m *Semaphore) wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return facade.Wrap(op, m.p.Names(), err)
+	return lockerr.Wrap(op, m.p.Names().Name(), err)
 }
 
 // possible returns why n permits can never be had, as far as that can be told before the
@@ -138,9 +139,10 @@ func (m *Semaphore) possible(ctx context.Context, op string, n int, wait bool, o
 		return nil
 	}
 	// The limit may have been raised in the meantime.
-	bound, patience := m.handle.TryTimeout(), engine.Patience(opts)
-	if wait = wait && patience > 0; wait {
-		bound = min(bound, patience)
+	bound := m.handle.TryTimeout()
+	o, _ := lockopt.Collect(opts) // what is wrong with them the attempt says
+	if wait = wait && !(o.Bounded && o.Wait == 0); wait && o.Bounded {
+		bound = min(bound, o.Wait)
 	}
 	_, limit, err := m.stateWithin(ctx, bound, op)
 	switch {

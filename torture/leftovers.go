@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"relock/internal/engine"
+	"relock/internal/kind"
 	"relock/internal/test/redistest"
 	"relock/torture/check"
 	"relock/torture/oracle"
@@ -58,7 +58,7 @@ const (
 	// requests begins the keys in which a counter's requests are remembered, one for each session.
 	requests = "relock_requests:"
 	// rememberedFor is for how long they are, with the ReleaseTimeout that the workers have.
-	rememberedFor = 3 * engine.Memory
+	rememberedFor = 3 * kind.Memory
 )
 
 // remembered checks that what is remembered of a counter's requests will end by itself, and

@@ -7,6 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"relock/internal/keyname"
+	"relock/internal/lockerr"
+	"relock/internal/lockopt"
 	"relock/internal/queue"
 	"relock/internal/tracing"
 	"relock/locktrace"
@@ -15,24 +18,25 @@ import (
 // A Handle is what a caller holds of one lock of one session: made without I/O, safe for
 // concurrent use, not to be copied after its first use.
 type Handle struct {
-	names  *Names
+	s      *Session // nil if there is none, or one that New has not made
+	names  *keyname.Names
 	err    error // what every operation returns
 	cached atomic.Pointer[lock]
 }
 
 // NewHandle returns a handle. err, if any, is what every operation returns.
-func NewHandle(names *Names, err error) Handle { return Handle{names: names, err: err} }
+func NewHandle(s *Session, names *keyname.Names, err error) Handle {
+	if s != nil && !s.made() {
+		s = nil
+	}
+	return Handle{s: s, names: names, err: err}
+}
 
 // Err returns why the handle cannot be used, if it cannot.
 func (h *Handle) Err() error { return h.err }
 
 // Session returns the handle's session; nil for a zero value.
-func (h *Handle) Session() *Session {
-	if h.names == nil {
-		return nil
-	}
-	return h.names.s
-}
+func (h *Handle) Session() *Session { return h.s }
 
 // An acquisition is one call of Lock or TryLock. It is reused by later calls.
 type acquisition struct {
@@ -67,7 +71,7 @@ type waiter struct {
 type request struct {
 	prim     Primitive
 	ctx      context.Context
-	opts     lockOptions
+	opts     lockopt.Options
 	lease    time.Duration // how long the hold lives without a renewal
 	trusted  time.Duration // how much of the lease no other process cuts off
 	n        int
@@ -95,7 +99,7 @@ type tries struct {
 
 // Lock acquires p, n permits of it if it has permits; wait false is TryLock. Errors name the
 // operation and the lock; then the context is the one given, and the hold nil.
-func (h *Handle) Lock(ctx context.Context, p Primitive, n int, wait bool, opts []LockOption) (context.Context, *Hold, error) {
+func (h *Handle) Lock(ctx context.Context, p Primitive, n int, wait bool, opts []lockopt.Option) (context.Context, *Hold, error) {
 	hold, section, err := h.lock(ctx, p, n, wait, opts)
 	if err != nil {
 		op := "try lock"
@@ -108,18 +112,18 @@ func (h *Handle) Lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 }
 
 // lock checks the arguments and acquires.
-func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts []LockOption) (*Hold, context.Context, error) {
+func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts []lockopt.Option) (*Hold, context.Context, error) {
 	switch {
 	case h.err != nil:
 		return nil, nil, h.err
 	case ctx == nil:
-		return nil, nil, errNilContext
+		return nil, nil, lockerr.ErrNilContext
 	}
 	r, sections, err := h.request(ctx, p, n, wait, opts)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := h.names.s
+	s := h.s
 	a := s.spare.Get().(*acquisition)
 	a.request = r
 	t := s.trace
@@ -130,7 +134,7 @@ func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 	var section context.Context
 	switch {
 	case ctx.Err() != nil:
-		err = contextError(ctx)
+		err = lockerr.OfContext(ctx)
 	case s.turnedAway(ctx):
 		err = ErrClosed
 	default:
@@ -155,37 +159,37 @@ func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 }
 
 // request says what the caller wants, and in which sections of the lock ctx lies.
-func (h *Handle) request(ctx context.Context, p Primitive, n int, wait bool, opts []LockOption) (r request, sections []*section, err error) {
-	s, k := h.names.s, p.Kind()
+func (h *Handle) request(ctx context.Context, p Primitive, n int, wait bool, opts []lockopt.Option) (r request, sections []*section, err error) {
+	s, k := h.s, p.Kind()
 	r = request{prim: p, ctx: ctx, lease: s.cfg.Lease, n: n}
 	if len(opts) > 0 {
-		r.opts, err = collect(opts)
+		r.opts, err = lockopt.Collect(opts)
 	}
 	switch {
 	case err != nil:
-	case k.Unleased && r.opts.lease > 0:
+	case k.Unleased && r.opts.Lease > 0:
 		err = fmt.Errorf("%w: Lease has no meaning here; nothing is leased", ErrArgument)
 	case !k.Permits:
-		sections, r.named, err = lineageOf(ctx, s, k.Family, h.names.key[0])
+		sections, r.named, err = lineageOf(ctx, s, k.Family, h.names.Key())
 	}
 	switch {
 	case err != nil:
 		return r, nil, err
 	case k.Unleased:
 		r.lease = Memory
-	case r.opts.lease > 0:
-		r.lease = r.opts.lease
+	case r.opts.Lease > 0:
+		r.lease = r.opts.Lease
 	}
 	if r.trusted = r.lease; r.named != "" || k.Shares {
 		r.expose(s.cfg.RedissonWatchdog)
 	}
-	r.wait = wait && !(r.opts.hasWait && r.opts.wait == 0) && r.opts.retry == nil
+	r.wait = wait && !(r.opts.Bounded && r.opts.Wait == 0) && r.opts.Retry == nil
 	r.foreign, r.start = foreign(ctx), s.now()
 	switch {
 	case !r.wait:
 		r.deadline = r.start + s.tryTimeout()
-	case r.opts.hasWait && r.opts.wait < longest:
-		r.deadline = r.start + r.opts.wait
+	case r.opts.Bounded && r.opts.Wait < lockopt.Longest:
+		r.deadline = r.start + r.opts.Wait
 	}
 	return r, sections, nil
 }
@@ -193,7 +197,7 @@ func (h *Handle) request(ctx context.Context, p Primitive, n int, wait bool, opt
 // acquire decides what kind of Lock it is: nested in a section that ctx lies in, one more hold
 // of a named owner, or an outermost one.
 func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Context, error) {
-	s := h.names.s
+	s := h.s
 	for {
 		l, err := h.lockFor(a.prim.Kind())
 		if err != nil {
@@ -295,7 +299,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 var errAgain = errors.New("rlock: again")
 
 // Do runs fn while holding p.
-func (h *Handle) Do(ctx context.Context, p Primitive, n int, fn func(context.Context) error, opts []LockOption) (err error) {
+func (h *Handle) Do(ctx context.Context, p Primitive, n int, fn func(context.Context) error, opts []lockopt.Option) (err error) {
 	if fn == nil {
 		return opError("do", p, fmt.Errorf("%w: fn is nil", ErrArgument))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/lockerr"
 	"relock/internal/script"
 )
 
@@ -69,7 +70,7 @@ func (s *Session) decode(g *grant, r rueidis.RedisResult, p Primitive, op *Op, t
 	case script.IsContext(err):
 		return err // how long Redis was waited for, the caller knows
 	case err != nil:
-		return unavailable(err)
+		return lockerr.Unavailable(err)
 	}
 	switch {
 	case len(reply) == 1 && p.Kind().Permits:
@@ -112,7 +113,7 @@ func (a *acquisition) ask() (grant, error) {
 	g, err := s.tryAcquire(ctx, a.prim, op, a.trusted)
 	if err == nil && g.status == granted && a.ctx.Err() != nil {
 		// The race of the end against the grant is decided for the end.
-		err = notAcquired(contextError(a.ctx), nil)
+		err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
 	}
 	cancel()
 	c.traceAttempt(g, err)
@@ -193,7 +194,7 @@ func (a *acquisition) bounded() (ctx context.Context, cancel context.CancelFunc)
 	s := a.lock.s
 	switch {
 	case a.ctx.Done() == nil && !a.wait && a.tries.failures == 0:
-		return s.life.attempts.at(s.now()), func() {}
+		return s.life.attempts.At(s.now()), func() {}
 	case a.ctx.Done() == nil && a.deadline == 0:
 		return s.life.closing, func() {}
 	}
@@ -256,7 +257,7 @@ func (t *tries) note(g grant, err error, took time.Duration) {
 	case !script.IsContext(err):
 		t.err = err
 	case t.err == nil && (!t.heard || took >= patience):
-		t.err = errNoAnswer
+		t.err = lockerr.ErrNoAnswer
 	}
 	switch {
 	case err == nil:
@@ -298,7 +299,7 @@ func (a *acquisition) whyStopped(err error) error {
 	if a.done() {
 		return a.ended()
 	}
-	return errNoAnswer // rueidis was connecting with the context of another caller
+	return lockerr.ErrNoAnswer // rueidis was connecting with the context of another caller
 }
 
 // ended says why the waiting ended with the caller's context, or with the time that Wait gave.
@@ -308,16 +309,16 @@ func (a *acquisition) ended() error {
 	case a.lock.s.life.closing.Err() != nil || a.lock.s.turnedAway(a.ctx):
 		return ErrClosed
 	case a.ctx.Err() != nil:
-		return notAcquired(contextError(a.ctx), a.tries.err)
+		return lockerr.NotAcquired(lockerr.OfContext(a.ctx), a.tries.err)
 	}
 	if !a.wait {
 		err := a.tries.err
 		if err == nil {
-			err = errNoAnswer
+			err = lockerr.ErrNoAnswer
 		}
 		return fmt.Errorf("gave up after %v: %w", a.lock.s.tryTimeout(), err)
 	}
-	return notAcquired(nil, a.tries.err) // Wait is over
+	return lockerr.NotAcquired(nil, a.tries.err) // Wait is over
 }
 
 // done reports whether the caller's context or the time that Wait gave is over. It runs code

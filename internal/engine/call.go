@@ -7,6 +7,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/backoff"
+	"relock/internal/lockerr"
 	"relock/internal/script"
 )
 
@@ -16,33 +18,33 @@ import (
 // own, else decode's, all with op and the lock's name in front.
 func (h *Handle) Call(ctx context.Context, op string, cmd script.Command, decode func(rueidis.RedisResult) error) error {
 	if h.err != nil {
-		return named(op, h.names, h.err)
+		return lockerr.Wrap(op, h.names.Name(), h.err)
 	}
-	return h.CallWithin(ctx, h.names.s.cfg.ReleaseTimeout, op, cmd, decode)
+	return h.CallWithin(ctx, h.s.cfg.ReleaseTimeout, op, cmd, decode)
 }
 
 // CallWithin is Call with a bound of its own in place of the release timeout.
 func (h *Handle) CallWithin(ctx context.Context, bound time.Duration, op string, cmd script.Command, decode func(rueidis.RedisResult) error) error {
 	if err := h.call(ctx, bound, cmd, decode); err != nil {
-		return named(op, h.names, err)
+		return lockerr.Wrap(op, h.names.Name(), err)
 	}
 	return nil
 }
 
 func (h *Handle) call(ctx context.Context, bound time.Duration, cmd script.Command, decode func(rueidis.RedisResult) error) error {
-	s := h.names.s
+	s := h.s
 	switch {
 	case h.err != nil:
 		return h.err
 	case ctx == nil:
-		return errNilContext
+		return lockerr.ErrNilContext
 	}
 	if err := s.registry.enter(); err != nil {
 		return err
 	}
 	defer s.registry.leave()
 	if ctx.Err() != nil {
-		return contextError(ctx)
+		return lockerr.OfContext(ctx)
 	}
 	bounded, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
@@ -58,12 +60,12 @@ func (h *Handle) call(ctx context.Context, bound time.Duration, cmd script.Comma
 		}
 		switch {
 		case script.Classify(err) == script.Refused:
-			return unavailable(err)
-		case bounded.Err() == nil && pause(bounded, n) == nil:
+			return lockerr.Unavailable(err)
+		case bounded.Err() == nil && backoff.Pause(bounded, n) == nil:
 			continue
 		case ctx.Err() != nil:
-			return cutOff(ctx, last)
+			return lockerr.CutOff(ctx, last)
 		}
-		return fmt.Errorf("no answer within %v: %w", bound, unavailable(last))
+		return fmt.Errorf("no answer within %v: %w", bound, lockerr.Unavailable(last))
 	}
 }

@@ -143,9 +143,9 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 	}
 	c.sections = x
 	x.first = Hold{section: x, side: uint8(a.prim.Kind().Side), began: began}
-	if a.opts.lease > 0 {
+	if a.opts.Lease > 0 {
 		c.bound = true
-		x.first.fix(began, a.opts.lease)
+		x.first.fix(began, a.opts.Lease)
 	}
 	x.add(&x.first)
 	if a.lock.s.trace != nil {
@@ -204,7 +204,7 @@ func (c *claim) loseSection(x *section, reason string) {
 // tellLost tells the logger and the hooks of a loss.
 func (c *claim) tellLost(reason string) {
 	s := c.lock.s
-	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.prim.Kind().name(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
+	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.prim.Kind().HookName(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
 	s.notify(func() {
 		s.cfg.Logger.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
 		s.trace.Lost(e)

@@ -38,10 +38,11 @@ func (s *Session) close() error {
 	s.cleanup.Stop()
 	s.farewell()
 	sessionIDs.Delete(s.id)
-	s.life.releases.stop()
-	s.life.attempts.stop()
+	s.life.releases.Stop()
+	s.life.attempts.Stop()
 	if s.trace != nil {
-		s.tellAll(farewellTime)
+		timer.Reset(farewellTime)
+		s.await(s.notes.Told(), timer)
 	}
 	if n := s.cleanup.Unconfirmed(); n > 0 {
 		return fmt.Errorf("close: %w: %d releases were not confirmed; those locks end with their leases", ErrUnavailable, n)

@@ -28,10 +28,6 @@ const (
 	maxHolders = 64
 )
 
-// Keeps is for a Lock of a caller who gives up, when the wait lasts, what it holds beyond the
-// sections of ctx: only those make it a part of a deadlock.
-func Keeps(ctx context.Context) LockOption { return func(o *lockOptions) { o.keeps = ctx } }
-
 // actsIn returns the open sections that ctx lies in, those of named owners excepted, and those
 // outside of WithOwner and WithoutOwner. It runs code of the caller's contexts.
 func actsIn(ctx context.Context) (sections []*section) {
@@ -51,8 +47,8 @@ func actsIn(ctx context.Context) (sections []*section) {
 // deadlock. No mutex may be held.
 func (a *acquisition) mayBlock() {
 	ctx := a.ctx
-	if a.opts.keeps != nil {
-		ctx = a.opts.keeps
+	if a.opts.Keeps != nil {
+		ctx = a.opts.Keeps
 	}
 	sections := actsIn(ctx)
 	if sections == nil || a.prim.Kind().Permits {
@@ -67,7 +63,7 @@ func (a *acquisition) mayBlock() {
 		watches = append(watches, of.claim.lock.s.deadlocks)
 	}
 	a.suspect = x
-	x.waiting = a.lock.s.deadlocks.Begin(x, a.lock.Key(), a.prim.Kind().name(), in, watches)
+	x.waiting = a.lock.s.deadlocks.Begin(x, a.lock.Key(), a.prim.Kind().HookName(), in, watches)
 }
 
 // unblocked notes that the caller waits no more. No mutex may be held.

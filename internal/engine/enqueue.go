@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"relock/internal/backoff"
 	"relock/internal/script"
 )
 
@@ -77,7 +78,7 @@ func (l *lock) sendAll() {
 			failures = 0
 			continue
 		}
-		_ = pause(s.life.closing, failures) // when the session closes nothing is sent any more
+		_ = backoff.Pause(s.life.closing, failures) // when the session closes nothing is sent any more
 		failures++
 	}
 }

@@ -29,7 +29,7 @@ func (c *claim) uncut(lease time.Duration) time.Duration {
 // more than it can trust; a fixed lease stands in Redis as it was given.
 func (r *request) expose(watchdog time.Duration) {
 	r.trusted = min(r.lease, watchdog)
-	if r.opts.lease == 0 {
+	if r.opts.Lease == 0 {
 		r.lease = r.trusted
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"relock/internal/backoff"
 	"relock/internal/idgen"
 	"relock/internal/script"
 )
@@ -59,7 +60,7 @@ func (c *claim) sendExtend(ctx context.Context, side int, op *Op) (r extended) {
 			plain := *op
 			plain.ID, plain.Void, plain.Away, plain.Alone = "", nil, true, true
 			cmd, named = p.Extend(&plain), false
-		case ctx.Err() != nil || outcome == script.Refused || pause(ctx, n) != nil:
+		case ctx.Err() != nil || outcome == script.Refused || backoff.Pause(ctx, n) != nil:
 			return r
 		}
 	}
@@ -82,7 +83,7 @@ func (c *claim) extendTo(ctx context.Context, side int, op *Op) extended {
 		if missing == nil || !script.IsContext(err) {
 			missing = err
 		}
-		if ctx.Err() != nil || pause(ctx, n) != nil {
+		if ctx.Err() != nil || backoff.Pause(ctx, n) != nil {
 			all.err = missing
 			break
 		}

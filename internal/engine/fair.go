@@ -84,13 +84,13 @@ func (l *lock) arrive(a *acquisition, q Queuer) {
 	n := l.line
 	n.number++
 	a.arrived = int(n.number)
-	open := a.named == "" && a.opts.lease == 0 && l.s.cfg.HandOverLimit >= 0
+	open := a.named == "" && a.opts.Lease == 0 && l.s.cfg.HandOverLimit >= 0
 	var c *claim
 	if len(n.pending) > 0 && open {
 		c = n.pending[len(n.pending)-1]
 	}
 	if c == nil || c.state != asking || c.run.phase != gathering || !c.run.open || c.run.place > 0 || c.prim.Kind() != a.prim.Kind() {
-		c = l.newRun(a, &run{q: q, open: open, lease: a.opts.lease})
+		c = l.newRun(a, &run{q: q, open: open, lease: a.opts.Lease})
 		n.send(c)
 	}
 	c.run.waiting++

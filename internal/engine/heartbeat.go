@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"relock/internal/backoff"
 	"relock/internal/script"
 )
 
@@ -31,7 +32,7 @@ func (l *lock) heardOf(asked time.Duration, ms, clock int64) {
 	if ms >= 0 {
 		at = min(at, asked+time.Duration(ms+1)*time.Millisecond)
 	}
-	s.fair.schedule(l, max(at, s.now()+minPause))
+	s.fair.schedule(l, max(at, s.now()+backoff.Least))
 	s.schedule.WakeAt(at)
 }
 
@@ -129,7 +130,7 @@ func (s *Session) heartbeatAnswered(b beat, reply []int64, err error, asked time
 	l.mu.Lock()
 	defer l.unlockBehind()
 	if err != nil && script.Classify(err) != script.Refused {
-		at := s.now() + jitter(max(s.heartbeatEvery()/4, 10*time.Millisecond))
+		at := s.now() + backoff.Jitter(max(s.heartbeatEvery()/4, 10*time.Millisecond))
 		s.fair.schedule(l, at)
 		s.schedule.WakeAt(at)
 		return

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"relock/internal/lockerr"
+	"relock/internal/lockopt"
 )
 
 // Hold is one successful Lock; package rlock documents it. It is guarded by the mutex of the
@@ -117,13 +120,13 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	var err error
 	switch {
 	case ctx == nil:
-		err = errNilContext
-	case d < time.Millisecond || d > longest:
-		err = fmt.Errorf("%w: Extend by %v; it must be at least 1ms and at most %v", ErrArgument, d, longest)
+		err = lockerr.ErrNilContext
+	case d < time.Millisecond || d > lockopt.Longest:
+		err = fmt.Errorf("%w: Extend by %v; it must be at least 1ms and at most %v", ErrArgument, d, lockopt.Longest)
 	case h.fixed == nil:
 		err = fmt.Errorf("%w: Extend of a hold that the watchdog renews; it is for fixed leases", ErrArgument)
 	case ctx.Err() != nil:
-		err = contextError(ctx)
+		err = lockerr.OfContext(ctx)
 	default:
 		err = h.extend(ctx, d)
 	}
@@ -207,9 +210,9 @@ func (h *Hold) notExtended(ctx context.Context, err error) error {
 	case ended != nil:
 		return ended
 	case ctx.Err() != nil:
-		return cutOff(ctx, err)
+		return lockerr.CutOff(ctx, err)
 	}
-	return unavailable(err)
+	return lockerr.Unavailable(err)
 }
 
 // extension returns the command that moves the end of the hold to d from now. Until the answer

@@ -106,12 +106,7 @@ func (s *Session) Suspects() int {
 }
 
 // RequestsUnderWay returns how many requests have begun and not ended, for tests.
-func (s *Session) RequestsUnderWay() int {
-	r := &s.requests
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.slots - len(r.free)
-}
+func (s *Session) RequestsUnderWay() int { return s.requests.UnderWay() }
 
 // checking has the invariants asserted whenever the mutex of a lock is released. Tests turn it
 // on before they make a session.

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"relock/internal/keyname"
 	"relock/internal/queue"
 	"relock/pubsub"
 )
@@ -14,8 +15,9 @@ import (
 // of the caller's, and the exported ones. While it is held no code of another package runs, and
 // no mutex is taken but that of the session's schedule.
 type lock struct {
-	*Names       // of the handle that has used it first
-	kind   *Kind // one of its family
+	s              *Session
+	*keyname.Names       // of the handle that has used it first
+	kind           *Kind // one of its family
 
 	mu     sync.Mutex
 	state  lockState

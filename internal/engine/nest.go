@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"relock/internal/backoff"
 	"relock/internal/idgen"
+	"relock/internal/lockerr"
 	"relock/internal/script"
 	"relock/locktrace"
 )
@@ -90,8 +92,8 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 	if a.prim.Kind() != c.prim.Kind() {
 		return grant{value: 1}.never(a.prim) // what the script says to a reader that would write
 	}
-	if a.opts.lease > 0 {
-		h.fix(h.began, a.opts.lease)
+	if a.opts.Lease > 0 {
+		h.fix(h.began, a.opts.Lease)
 	}
 	x.add(h)
 	a.traced.Grant = locktrace.GrantMemory
@@ -150,9 +152,9 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	}
 	c.confirmed(g.sent, a.lease, g.doubts)
 	h.began = g.sent
-	if a.opts.lease > 0 {
+	if a.opts.Lease > 0 {
 		c.bound = true
-		h.fix(g.sent, a.opts.lease)
+		h.fix(g.sent, a.opts.Lease)
 	}
 	if x.token == 0 && g.token > 0 {
 		x.token = g.token
@@ -211,12 +213,12 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 		a.noteTry(g, err)
 		switch {
 		case err == nil && a.ctx.Err() != nil:
-			err = notAcquired(contextError(a.ctx), nil)
+			err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
 		case err == nil:
 		case ctx.Err() != nil:
 			err = a.ended()
 		case script.Classify(err) == script.Refused || (!a.wait && a.stopsTrying(err)):
-		case pause(ctx, a.tries.failures) != nil:
+		case backoff.Pause(ctx, a.tries.failures) != nil:
 			err = a.ended()
 		default:
 			continue

@@ -3,20 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
-	"time"
 
+	"relock/internal/lockerr"
 	"relock/pubsub"
 )
 
 // What packages need that are built on locks without being a kind of lock themselves.
-
-// Bounds returns what the options of one Lock say: for how long to wait at most (bounded is
-// false if there is no bound) and the fixed lease (0: the watchdog renews). Errors:
-// [ErrArgument].
-func Bounds(opts []LockOption) (wait time.Duration, bounded bool, lease time.Duration, err error) {
-	o, err := collect(opts)
-	return o.wait, o.hasWait, o.lease, err
-}
 
 // Listen subscribes to a channel on which scripts publish with [Names.Publish]. A session that
 // polls gives an error.
@@ -37,15 +29,15 @@ func (h *Handle) Go(ctx context.Context, fn func(ctx context.Context)) error {
 	case h.err != nil:
 		return h.err
 	case ctx == nil:
-		return errNilContext
+		return lockerr.ErrNilContext
 	}
-	s := h.names.s
+	s := h.s
 	if err := s.registry.enter(); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
 		s.registry.leave()
-		return contextError(ctx)
+		return lockerr.OfContext(ctx)
 	}
 	s.life.background.Go(func() {
 		defer s.registry.leave()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"relock/internal/lockerr"
 )
 
 // ownerKey is where a context keeps its owner: the innermost section that it lies in
@@ -57,7 +59,7 @@ func lineageOf(ctx context.Context, s *Session, family, key string) (sections []
 		case *section:
 			l := v.claim.lock
 			switch {
-			case l.s != s || l.key[0] != key:
+			case l.s != s || l.Key() != key:
 			case l.kind.Family == family:
 				sections = append(sections, v)
 			case !v.over():
@@ -80,7 +82,7 @@ func (n ownerName) check() error {
 	}
 	if i := strings.LastIndexByte(id, ':'); i >= 0 {
 		if _, ours := sessionIDs.Load(id[:i]); ours {
-			return fmt.Errorf("%w: WithOwner(%s) has the shape of a session's own owner ids; name owners by something else", ErrArgument, Quote(id))
+			return fmt.Errorf("%w: WithOwner(%s) has the shape of a session's own owner ids; name owners by something else", ErrArgument, lockerr.Quote(id))
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"relock/internal/lockerr"
 	"relock/locktrace"
 )
 
@@ -66,7 +67,7 @@ func (a *acquisition) mayEnter(c *claim, now time.Duration) bool { return !a.ask
 // wants reports whether the caller only waits, for the same as the claim has.
 func (a *acquisition) wants(c *claim, now time.Duration) bool {
 	return a.wait && a.queued && !a.tries.unknown && !a.tries.mayCome && a.hopeless == nil &&
-		a.named == "" && a.opts.lease == 0 && a.prim.Kind() == c.prim.Kind() && a.n == int(c.n) &&
+		a.named == "" && a.opts.Lease == 0 && a.prim.Kind() == c.prim.Kind() && a.n == int(c.n) &&
 		(a.deadline == 0 || now < a.deadline) && (!a.prim.Kind().Fenced || c.more.tokens > 0)
 }
 
@@ -114,7 +115,7 @@ func (a *acquisition) take(x *section) (*section, error) {
 	l, c := a.lock, x.claim
 	var err error
 	if a.ctx.Err() != nil {
-		err = contextError(a.ctx)
+		err = lockerr.OfContext(a.ctx)
 	}
 	l.mu.Lock()
 	if !x.standing(l.s.now()) { // this caller, and the watchdog, may be late
@@ -134,7 +135,7 @@ func (a *acquisition) take(x *section) (*section, error) {
 		x.settleLost()
 		l.unlock()
 		if err != nil {
-			return nil, notAcquired(err, nil)
+			return nil, lockerr.NotAcquired(err, nil)
 		}
 		return nil, errAgain
 	}
@@ -158,13 +159,13 @@ func (a *acquisition) take(x *section) (*section, error) {
 		c.traceHandedOver()
 	}
 	l.tryRetire()
-	return nil, notAcquired(err, nil)
+	return nil, lockerr.NotAcquired(err, nil)
 }
 
 // mayShare reports whether the caller can have a section beside others on a read claim: it is
 // an unnamed reader whose lease is renewed.
 func (a *acquisition) mayShare(c *claim, now time.Duration) bool {
-	return a.prim.Kind().Shares && a.named == "" && a.opts.lease == 0 && now < c.passUntil && c.entrable(now)
+	return a.prim.Kind().Shares && a.named == "" && a.opts.Lease == 0 && now < c.passUntil && c.entrable(now)
 }
 
 // shareFrom lets readers join a claim that Redis has just granted, and takes in those that

@@ -16,7 +16,7 @@ type registry struct {
 // lockFor returns the lock of a handle, with its mutex held, or ErrClosed. It is looked up
 // anew, or made, only if it has left the registry since the handle was used last.
 func (h *Handle) lockFor(k *Kind) (*lock, error) {
-	s, key := h.names.s, h.names.key[0]
+	s, key := h.s, h.names.Key()
 	if l := h.cached.Load(); l != nil {
 		l.mu.Lock()
 		switch l.state {
@@ -41,7 +41,7 @@ func (h *Handle) lockFor(k *Kind) (*lock, error) {
 	}
 	l := locks[key]
 	if l == nil {
-		l = &lock{Names: h.names, kind: k}
+		l = &lock{s: s, Names: h.names, kind: k}
 		locks[key] = l
 		r.count++
 	}
@@ -62,7 +62,7 @@ func (l *lock) tryRetire() {
 		return
 	}
 	l.state = lockDead
-	delete(r.locks[l.kind.Family], l.key[0])
+	delete(r.locks[l.kind.Family], l.Key())
 	r.count--
 	if r.idle != nil {
 		r.signalIdle()

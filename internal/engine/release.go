@@ -8,7 +8,9 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/backoff"
 	"relock/internal/cleanup"
+	"relock/internal/lockerr"
 	"relock/internal/script"
 	"relock/internal/tracing"
 	"relock/locktrace"
@@ -200,15 +202,15 @@ func (s *Session) sendRelease(ctx context.Context, cmd script.Command) (releaseR
 		}
 		switch script.Classify(err) {
 		case script.Refused:
-			return releaseReply{}, unavailable(err)
+			return releaseReply{}, lockerr.Unavailable(err)
 		case script.Unknown:
 			// When rueidis closes a connection under a command it follows a failover. What the
 			// next server does not know was more likely lost there than released here, and a
 			// false ErrLost does no harm, a false nil does.
 			resent = resent || !errors.Is(err, rueidis.ErrClosing)
 		}
-		if ctx.Err() != nil || pause(ctx, n) != nil {
-			return releaseReply{}, fmt.Errorf("not confirmed within the release timeout: %w", unavailable(last))
+		if ctx.Err() != nil || backoff.Pause(ctx, n) != nil {
+			return releaseReply{}, fmt.Errorf("not confirmed within the release timeout: %w", lockerr.Unavailable(last))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"relock/internal/backoff"
 	"relock/internal/keyname"
 	"relock/internal/script"
 	"relock/locktrace"
@@ -216,7 +217,7 @@ func (s *Session) renewalAnswered(b *renewal, alive []int64, err error, sent tim
 		switch {
 		case c.state != held:
 		case err != nil || alive[i] < 0:
-			c.renewAt = min(c.renewAt, now+jitter(max(min(s.cfg.Lease/20, (c.trust-now)/4), 10*time.Millisecond)))
+			c.renewAt = min(c.renewAt, now+backoff.Jitter(max(min(s.cfg.Lease/20, (c.trust-now)/4), 10*time.Millisecond)))
 		case alive[i] == 1 && b.lease == 0:
 			c.doubts = doubts
 			c.renewAfter(sent)
@@ -227,7 +228,7 @@ func (s *Session) renewalAnswered(b *renewal, alive []int64, err error, sent tim
 			c.renewAfter(sent)
 			c.resume(now)
 		case c.more != nil && c.more.sides != item.sides:
-			c.renewAt = min(c.renewAt, now+minPause) // what was asked for is not what there is now
+			c.renewAt = min(c.renewAt, now+backoff.Least) // what was asked for is not what there is now
 		default:
 			c.lose("it was gone when it was renewed", true)
 		}

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"strings"
 	"time"
 
+	"relock/internal/lockerr"
 	"relock/internal/script"
 )
 
@@ -26,6 +28,9 @@ import (
 //
 // What is not acknowledged has an unknown outcome for the rest of the machine: it is asked for
 // again or taken back.
+
+//go:embed lua/*.lua
+var scripts embed.FS
 
 var touchScript = script.Load(scripts, "lua/touch.lua")
 
@@ -142,7 +147,7 @@ func (s *Session) checkReplicas(ctx context.Context) error {
 	case s.cluster:
 		return nil // one node does not answer, and others may
 	default:
-		return unavailable(err)
+		return lockerr.Unavailable(err)
 	}
-	return fmt.Errorf("%w: %s: %w", ErrConfig, remedy, unavailable(err))
+	return fmt.Errorf("%w: %s: %w", ErrConfig, remedy, lockerr.Unavailable(err))
 }

@@ -93,7 +93,7 @@ func revocation(owner, key string) string {
 //
 // So a command that arrives late, when other owners have the lock, leaves those alone.
 func (h *Handle) ForceUnlock(ctx context.Context, force func(owners []string) script.Command) (bool, error) {
-	s := h.names.s
+	s := h.s
 	if h.err == nil && s.registry.enter() == nil { // if not, Call says why; Close waits for the telling too
 		defer s.registry.leave()
 	}

@@ -13,12 +13,20 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/backoff"
 	"relock/internal/cleanup"
+	"relock/internal/deadline"
 	"relock/internal/deadlock"
 	"relock/internal/idgen"
+	"relock/internal/keyname"
+	"relock/internal/lockerr"
+	"relock/internal/notes"
+	"relock/internal/record"
+	"relock/internal/requestid"
 	"relock/internal/schedule"
 	"relock/internal/script"
 	"relock/internal/tracing"
+	"relock/locktrace"
 	"relock/pubsub"
 )
 
@@ -34,8 +42,8 @@ type Session struct {
 	chores
 	registry registry
 	outage   outage
-	notes    notifier
-	requests requests
+	notes    notes.Notifier
+	requests requestid.Pool
 	spare    sync.Pool // of acquisitions, of this session: see New
 	life     life
 }
@@ -45,7 +53,7 @@ type chores struct {
 	schedule  *schedule.Schedule[*claim]
 	cleanup   *cleanup.Cleanup
 	fair      fairQueue
-	record    record
+	record    ownRecord
 	deadlocks *deadlock.Watch
 }
 
@@ -53,7 +61,7 @@ type chores struct {
 type deployment struct {
 	client  rueidis.Client
 	cluster bool
-	publish string // PUBLISH or SPUBLISH, what the hub subscribes for
+	space   keyname.Space // its Publish is what the hub subscribes for
 	conn    *script.Connection
 	run     *script.Runner
 	hub     *pubsub.Hub
@@ -72,10 +80,10 @@ type life struct {
 	ownsClient bool           // Close closes the client
 	once       sync.Once
 	err        error
-	silent     atomic.Bool // it could not subscribe to its own channel
-	releases   timeouts    // of Config.ReleaseTimeout
-	attempts   timeouts    // of tryTimeout
-	draining   atomic.Bool // Shutdown has begun: only callers in open sections are served
+	silent     atomic.Bool     // it could not subscribe to its own channel
+	releases   deadline.Shared // of Config.ReleaseTimeout
+	attempts   deadline.Shared // of tryTimeout
+	draining   atomic.Bool     // Shutdown has begun: only callers in open sections are served
 }
 
 // Options are what Dial knows and NewSession does not.
@@ -85,25 +93,30 @@ type Options struct {
 	Direct     *script.Direct // nil: there is none
 }
 
-// refusalRetry is how often a refused subscription is tried again: seldom enough that an idle
-// waiter stays below one command a second.
-const refusalRetry = 5 * time.Second
+// Config is an rlock.Config that has been checked and has its defaults: the conversion of one to the
+// other compiles only as long as they have the same fields. Package rlock documents them.
+type Config struct {
+	ID               string
+	Prefix           string
+	Lease            time.Duration
+	ReleaseTimeout   time.Duration
+	PollFloor        time.Duration
+	QueueLease       time.Duration
+	RedissonWatchdog time.Duration
+	Replicas         int
+	ReplicaTimeout   time.Duration
+	HandOverLimit    int
+	Polling          backoff.Backoff
+	Label            string
+	Logger           *slog.Logger
+	Trace            *locktrace.Trace
+}
 
 // New makes a session. It blocks until Redis has answered a PING and the session's own channel
 // is subscribed to, or ctx ends.
 func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*Session, error) {
-	switch {
-	case ctx == nil:
-		return nil, fmt.Errorf("new session: %w", errNilContext)
-	case client == nil:
-		return nil, fmt.Errorf("new session: %w: client is nil; it must be a rueidis.Client", ErrConfig)
-	}
-	cfg, err := cfg.WithDefaults()
-	if err != nil {
-		return nil, fmt.Errorf("new session: %w", err)
-	}
 	if err := ping(ctx, client); err != nil {
-		return nil, fmt.Errorf("new session: ping: %w", unavailable(err))
+		return nil, fmt.Errorf("new session: ping: %w", lockerr.Unavailable(err))
 	}
 	s := newSession(client, cfg, opt)
 	if err := s.connect(ctx, opt); err != nil {
@@ -117,32 +130,13 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 	return s, nil
 }
 
-// connect has the session listen, and proves that it can work.
-func (s *Session) connect(ctx context.Context, opt Options) error {
-	if err := s.listenToOwnChannel(ctx); err != nil {
-		return err
-	}
-	var tried <-chan struct{}
-	if opt.Direct != nil && !s.life.silent.Load() {
-		tried = s.run.UseDirect(opt.Direct, s.sameServer)
-	}
-	s.conn.Connected()
-	if err := s.begin(ctx); err != nil {
-		s.dropRecord()
-		s.run.Close()
-		return err
-	}
-	s.awaitDirect(ctx, tried)
-	return nil
-}
-
 // newSession makes a session that has sent nothing yet.
 func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
-	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now(), requests: requests{client: idgen.Request()}}
+	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now(), requests: requestid.Pool{Client: idgen.Request()}}
 	s.trace = tracing.New(cfg.Trace, s.now)
 	s.deployment = deployment{
 		client: client, cluster: client.Mode() == rueidis.ClientModeCluster, conn: opt.Connection,
-		hub: pubsub.NewHub(client, pubsub.Logger(slog.New(noteHandler{s, cfg.Logger.Handler()})),
+		hub: pubsub.NewHub(client, pubsub.Logger(slog.New(s.notes.Handler(cfg.Logger.Handler()))),
 			pubsub.RefusalRetry(refusalRetry), pubsub.Watch(s.subscriptionChanged)),
 	}
 	if s.conn == nil {
@@ -164,113 +158,40 @@ func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
 	s.life.closing, s.life.close = context.WithCancel(context.Background())
 	s.life.ctx, s.life.stop = context.WithCancel(context.Background())
 	s.cleanup = cleanup.New(cleanup.Config{Context: s.life.ctx, Background: &s.life.background,
-		Timeout: cfg.ReleaseTimeout, Clock: s.now, Send: s.run.Multi, Pause: pause})
+		Timeout: cfg.ReleaseTimeout, Clock: s.now, Send: s.run.Multi, Pause: backoff.Pause})
 	s.deadlocks = deadlock.NewWatch(deadlock.Config{Session: s.id, Label: cfg.Label, Context: s.life.closing,
 		Background: &s.life.background, Clock: s.now, WakeAt: s.schedule.WakeAt})
-	s.record.ttl = max(recordTTL, 3*cfg.Lease)
-	s.life.releases.each, s.life.releases.parent = cfg.ReleaseTimeout, context.Background()
-	s.life.attempts.each, s.life.attempts.parent = s.tryTimeout(), s.life.closing
+	s.record.Record = record.New(SessionChannel+s.id, cfg.Label, cfg.Lease)
+	s.life.releases.Set(context.Background(), cfg.ReleaseTimeout)
+	s.life.attempts.Set(s.life.closing, s.tryTimeout())
 	return s
 }
 
-// ping returns nil as soon as one node answers: in a Cluster others may be down.
-func ping(ctx context.Context, client rueidis.Client) error {
-	err := client.Do(ctx, client.B().Ping().Build()).Error()
-	if err == nil || client.Mode() != rueidis.ClientModeCluster {
-		return err
+var errZeroSession = fmt.Errorf("%w: the session is a zero value; make one with Dial or NewSession", ErrArgument)
+
+// Names checks a lock's name and returns what it is called in this session's Redis.
+// Errors: [lockerr.ErrName] if it is empty, [ErrArgument] if s is nil or a zero value.
+func (s *Session) Names(name string) (keyname.Names, error) {
+	var none *keyname.Space
+	switch {
+	case s == nil:
+		return none.Names(name), fmt.Errorf("%w: the session is nil; make one with Dial or NewSession", ErrArgument)
+	case !s.made():
+		return none.Names(name), errZeroSession
+	case name == "":
+		return s.space.Names(name), fmt.Errorf("%w: it is empty; a name has at least one byte", lockerr.ErrName)
 	}
-	for _, node := range client.Nodes() {
-		if ctx.Err() != nil {
-			return err
-		}
-		if e := node.Do(ctx, node.B().Ping().Build()).Error(); e == nil {
-			return nil
-		}
-	}
-	return err
+	return s.space.Names(name), nil
 }
 
-// listenToOwnChannel finds out how releases are published here and subscribes to the session's
-// own channel. Where subscribing is refused the session works without: a forced unlock is then
-// noticed at the next renewal.
-func (s *Session) listenToOwnChannel(ctx context.Context) error {
-	s.publish = "PUBLISH"
-	sharded, err := s.hub.Sharded(ctx)
-	if err == nil && sharded {
-		s.publish = "SPUBLISH"
-	}
-	if s.cfg.Polling != nil {
-		s.pollPause, _ = s.cfg.Polling.next(1)
-		s.life.silent.Store(true)
-		return ctx.Err()
-	}
-	if err == nil {
-		_, err = s.hub.ListenFunc(ctx, SessionChannel+s.id, true, s.told)
-	}
-	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("subscribe: %w", err)
-	}
-	if err != nil {
-		s.cfg.Logger.Warn("relock: cannot subscribe; waiters will poll", "error", err)
-		s.life.silent.Store(true)
-		s.life.background.Go(s.keepAskingToListen)
-	}
-	return nil
-}
-
-// keepAskingToListen subscribes to the session's channel when that is allowed again. The hub
-// asks the server every refusalRetry, not at each of these calls.
-func (s *Session) keepAskingToListen() {
-	for {
-		if _, err := s.hub.ListenFunc(s.life.ctx, SessionChannel+s.id, true, s.told); err == nil {
-			s.life.silent.Store(false)
-			s.recheck()
-			return
-		}
-		timer := time.NewTimer(jitter(refusalRetry / 5))
-		select {
-		case <-timer.C:
-		case <-s.life.ctx.Done():
-			timer.Stop()
-			return
-		}
-	}
-}
-
-// anyoneHere is what a session tells itself to find out whether it would hear it.
-const anyoneHere = ""
-
-// directPatience is how long New waits for the direct connection, which it can do without.
-const directPatience = 250 * time.Millisecond
-
-// awaitDirect waits a little until the direct connection was tried: the first Lock is to find it.
-func (s *Session) awaitDirect(ctx context.Context, tried <-chan struct{}) {
-	if tried == nil {
-		return
-	}
-	timer := time.NewTimer(directPatience)
-	defer timer.Stop()
-	select {
-	case <-tried:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// sameServer reports whether a client of one connection leads to the server where this session
-// listens, and its own client too: only there does the session's own channel have a listener.
-func (s *Session) sameServer(ctx context.Context, direct rueidis.Client) bool {
-	for _, c := range []rueidis.Client{direct, s.client} {
-		n, err := c.Do(ctx, c.B().Publish().Channel(SessionChannel+s.id).Message(anyoneHere).Build()).AsInt64()
-		if err != nil || n == 0 {
-			return false
-		}
-	}
-	return true
-}
+// NamesOf returns the names of a lock of this session by its key.
+func (s *Session) NamesOf(key string) keyname.Names { return s.space.NamesOf(key) }
 
 // made reports whether New has made the session: the zero Session is of no use.
 func (s *Session) made() bool { return s.client != nil }
+
+// notify has fn run soon, outside of every mutex.
+func (s *Session) notify(fn func()) { s.notes.Add(fn) }
 
 // ID returns the session's id: a random UUID unless Config.ID was set.
 func (s *Session) ID() string { return s.id }
@@ -284,6 +205,9 @@ func (s *Session) CannotListen() bool { return s.life.silent.Load() }
 
 // Cluster reports whether the deployment is a Redis Cluster.
 func (s *Session) Cluster() bool { return s.cluster }
+
+// never is a point of time that does not come.
+const never = time.Duration(1<<63 - 1)
 
 // now is the time since the session began, by the monotonic clock.
 func (s *Session) now() time.Duration { return time.Since(s.start) }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"relock/internal/lockerr"
 )
 
 // Shutdown closes the session once its open sections have ended; package rlock documents it.
@@ -14,7 +16,7 @@ func (s *Session) Shutdown(ctx context.Context) error {
 	case !s.made():
 		return fmt.Errorf("shutdown: %w", errZeroSession)
 	case ctx == nil:
-		return fmt.Errorf("shutdown: %w", errNilContext)
+		return fmt.Errorf("shutdown: %w", lockerr.ErrNilContext)
 	}
 	s.drain()
 	var early error
@@ -26,7 +28,7 @@ func (s *Session) Shutdown(ctx context.Context) error {
 		select {
 		case <-idle:
 		default:
-			early = fmt.Errorf("shutdown: %w; the sections that were open have been ended", contextError(ctx))
+			early = fmt.Errorf("shutdown: %w; the sections that were open have been ended", lockerr.OfContext(ctx))
 		}
 	}
 	return errors.Join(early, s.Close())

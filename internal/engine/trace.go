@@ -16,7 +16,7 @@ import (
 // about is what the hooks are told of what the caller wants. The owner of its claim is told only
 // when the caller has it, or waits for it.
 func (a *acquisition) about(owner string) tracing.About {
-	return tracing.About{Name: a.prim.Names().Name(), Kind: a.prim.Kind().name(), Owner: owner, N: max(a.n, 1)}
+	return tracing.About{Name: a.prim.Names().Name(), Kind: a.prim.Kind().HookName(), Owner: owner, N: max(a.n, 1)}
 }
 
 // traceStart tells the hooks, of which there are some, that the call begins.
@@ -70,7 +70,7 @@ func outcomeOf(err error, try bool) locktrace.Outcome {
 
 // about is what the hooks are told of the claim.
 func (c *claim) about() tracing.About {
-	return tracing.About{Name: c.prim.Names().Name(), Kind: c.prim.Kind().name(), Owner: c.ownerID(), N: max(int(c.n), 1)}
+	return tracing.About{Name: c.prim.Names().Name(), Kind: c.prim.Kind().HookName(), Owner: c.ownerID(), N: max(int(c.n), 1)}
 }
 
 // traceAttempt tells the hooks of an answer to an attempt, or its lack.
@@ -91,7 +91,7 @@ func (c *claim) traceHandedOver() {
 func (s *Session) subscriptionChanged(e pubsub.Event) {
 	if t := s.trace; t != nil {
 		state := [...]locktrace.SubscriptionState{locktrace.SubscriptionConnected, locktrace.SubscriptionLost, locktrace.SubscriptionClosed, locktrace.SubscriptionRefused}[e.State]
-		s.notifySurely(func() { t.Subscription(locktrace.Subscription{State: state, Node: e.Node, Err: e.Err}) })
+		s.notes.AddSurely(func() { t.Subscription(locktrace.Subscription{State: state, Node: e.Node, Err: e.Err}) })
 	}
 }
 
@@ -115,7 +115,7 @@ func (x *section) endTrace(h *Hold, why locktrace.HoldReason) {
 	d, s := x.more.traces[h], x.claim.lock.s
 	delete(x.more.traces, h)
 	if d.End(why, s.now()) {
-		s.notifySurely(d.Tell)
+		s.notes.AddSurely(d.Tell)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"relock/internal/backoff"
 	"relock/internal/script"
 	"relock/locktrace"
 	"relock/pubsub"
@@ -294,6 +295,6 @@ func (a *acquisition) listen() {
 // backOff pauses after the n-th failure, jittered, doubling from 10 ms to most, and reports
 // whether the caller's context or Wait is over. A wake-up ends the pause.
 func (a *acquisition) backOff(n int, most time.Duration) (over bool) {
-	a.sleep(jitter(min(10*time.Millisecond<<min(n, 10), most)), nil)
+	a.sleep(backoff.Doubling(n, most), nil)
 	return a.done()
 }

@@ -11,13 +11,16 @@ import (
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/kind"
+	"relock/internal/lockerr"
+	"relock/internal/lockopt"
 	"relock/internal/mutex"
 	"relock/internal/script"
 )
 
 // Primitive is an exclusive lock in Redisson's hash.
 type Primitive interface {
-	engine.Primitive
+	kind.Primitive
 
 	// State replies with the TTL in ms, followed by each owner and its count.
 	State() script.Command
@@ -33,30 +36,25 @@ type Mutex struct {
 }
 
 // NewMutex returns a Mutex. err, if any, is what each of its operations returns.
-func NewMutex(p Primitive, err error) *Mutex {
-	return &Mutex{engine.NewHandle(p.Names(), err), p}
+func NewMutex(s *engine.Session, p Primitive, err error) *Mutex {
+	return &Mutex{engine.NewHandle(s, p.Names(), err), p}
 }
 
 // Parts returns what m was made of, or an error if it is a zero value.
 func (m *Mutex) Parts() (*engine.Handle, Primitive, error) {
 	if m == nil || m.prim == nil {
-		return nil, nil, fmt.Errorf("%w: the mutex is a zero value; make one with New", engine.ErrArgument)
+		return nil, nil, fmt.Errorf("%w: the mutex is a zero value; make one with New", lockerr.ErrArgument)
 	}
 	return &m.handle, m.prim, nil
 }
 
 // Lock is engine.Handle.Lock. A zero value returns ctx and an error.
-func (m *Mutex) Lock(ctx context.Context, wait bool, opts []engine.LockOption) (context.Context, *engine.Hold, error) {
+func (m *Mutex) Lock(ctx context.Context, wait bool, opts []lockopt.Option) (context.Context, *engine.Hold, error) {
 	if m == nil || m.prim == nil {
 		_, _, err := m.Parts()
 		return ctx, nil, err
 	}
 	return m.handle.Lock(ctx, m.prim, 1, wait, opts)
-}
-
-// Wrap puts the operation and the name in front of what went wrong.
-func Wrap(op string, n *engine.Names, err error) error {
-	return fmt.Errorf("%s %s: %w", op, engine.Quote(n.Name()), err)
 }
 
 // MutexOptions are what an rlock.MutexOption may set.
@@ -65,20 +63,17 @@ type MutexOptions struct {
 	HasEnd bool // Fencing.Ends was given
 }
 
-// longestEnd leaves room to add a lease.
-const longestEnd = 100 * 365 * 24 * time.Hour
-
-// Collect applies the options of a mutex. Errors: engine.ErrArgument for a nil option, and for
+// Collect applies the options of a mutex. Errors: lockerr.ErrArgument for a nil option, and for
 // an end of the fencing token that cannot be.
 func Collect[O ~func(*MutexOptions)](opts []O) (o MutexOptions, err error) {
 	for _, opt := range opts {
 		if opt == nil {
-			return o, fmt.Errorf("%w: a nil MutexOption", engine.ErrArgument)
+			return o, fmt.Errorf("%w: a nil MutexOption", lockerr.ErrArgument)
 		}
 		opt(&o)
 	}
-	if o.HasEnd && (o.Ends < time.Millisecond || o.Ends > longestEnd) {
-		return o, fmt.Errorf("%w: FencedFor(%v); it must be at least 1ms and at most %v", engine.ErrArgument, o.Ends, longestEnd)
+	if o.HasEnd && (o.Ends < time.Millisecond || o.Ends > lockopt.Longest) {
+		return o, fmt.Errorf("%w: FencedFor(%v); it must be at least 1ms and at most %v", lockerr.ErrArgument, o.Ends, lockopt.Longest)
 	}
 	return o, nil
 }

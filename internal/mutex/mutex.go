@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/keyname"
+	"relock/internal/kind"
 	"relock/internal/script"
 	"relock/rlock/lua"
 )
@@ -25,21 +27,21 @@ var (
 )
 
 var (
-	plainKind  = engine.Kind{Family: "mutex", Exclusive: true, HandsOver: true}
-	fencedKind = engine.Kind{Family: "mutex", Exclusive: true, HandsOver: true, Fenced: true}
+	plainKind  = kind.Kind{Family: "mutex", Exclusive: true, HandsOver: true}
+	fencedKind = kind.Kind{Family: "mutex", Exclusive: true, HandsOver: true, Fenced: true}
 )
 
 // Primitive is the lock of one name. It is small, since a session may hold a great many:
 // but for the channel, which each release names, nothing derived from the name is kept.
 type Primitive struct {
-	names engine.Names
+	names keyname.Names
 	Fencing
 	channel atomic.Pointer[string]
 }
 
 var _ interface {
-	engine.Leased
-	engine.Blocker
+	kind.Leased
+	kind.Blocker
 } = (*Primitive)(nil)
 
 // Fencing says which fencing tokens a lock has.
@@ -49,10 +51,10 @@ type Fencing struct {
 }
 
 // New returns the primitive of that name.
-func New(n engine.Names, f Fencing) *Primitive { return &Primitive{names: n, Fencing: f} }
+func New(n keyname.Names, f Fencing) *Primitive { return &Primitive{names: n, Fencing: f} }
 
 // Kind: exclusive, and handed over in memory.
-func (p *Primitive) Kind() *engine.Kind {
+func (p *Primitive) Kind() *kind.Kind {
 	if p.Fenced {
 		return &fencedKind
 	}
@@ -60,7 +62,7 @@ func (p *Primitive) Kind() *engine.Kind {
 }
 
 // Names are those of the lock.
-func (p *Primitive) Names() *engine.Names { return &p.names }
+func (p *Primitive) Names() *keyname.Names { return &p.names }
 
 // Channel is Redisson's: "redisson_lock__channel:{name}".
 func (p *Primitive) Channel() string {
@@ -92,7 +94,7 @@ func (p *Primitive) withToken(keys []string) []string {
 }
 
 // Acquire is acquire.lua.
-func (p *Primitive) Acquire(op *engine.Op) script.Command {
+func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	keys := p.keys(op.ID != "")
 	if op.Tokens > 0 || p.Ends > 0 {
 		keys = p.withToken(keys)
@@ -108,7 +110,7 @@ func (p *Primitive) Acquire(op *engine.Op) script.Command {
 }
 
 // Release is release.lua, or release_by_id.lua.
-func (p *Primitive) Release(op *engine.Op) script.Command {
+func (p *Primitive) Release(op *kind.Op) script.Command {
 	counts := script.Flag(p.names.CountsReceivers())
 	if op.All {
 		return script.Command{
@@ -124,7 +126,7 @@ func (p *Primitive) Release(op *engine.Op) script.Command {
 }
 
 // Extend is extend.lua.
-func (p *Primitive) Extend(op *engine.Op) script.Command {
+func (p *Primitive) Extend(op *kind.Op) script.Command {
 	keys, ends := p.keys(op.ByIDs || op.ID != ""), time.Duration(0)
 	if p.Ends > 0 && !op.Alone {
 		keys, ends = p.withToken(keys), p.Ends
@@ -146,7 +148,7 @@ func (p *Primitive) RenewScript() *script.Script {
 
 // RenewArgs are the lock and, if there are some, the ids that go along with it, and a fencing
 // token that has an end.
-func (p *Primitive) RenewArgs(op *engine.Op) (keys, args []string) {
+func (p *Primitive) RenewArgs(op *kind.Op) (keys, args []string) {
 	ids := op.ByIDs && !op.Alone
 	keys, args = p.keys(ids), []string{op.Owner}
 	if p.Ends > 0 {

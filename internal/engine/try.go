@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"relock/internal/backoff"
+	"relock/internal/lockopt"
+)
+
+// try is TryLock: one attempt, and the further ones of [lockopt.Retry]. The lock's mutex must be
+// held, and is held at the end.
+func (a *acquisition) try() (g grant, err error) {
+	_, inRedis := a.prim.(Queuer)
+	until := never
+	if a.opts.Bounded && a.opts.Wait < lockopt.Longest {
+		until = a.start + a.opts.Wait
+	}
+	for n := 1; ; n++ {
+		others := a.lock.queue.Front() != nil
+		a.behind = inRedis && others
+		if others && (a.prim.Kind().Permits || inRedis && a.named == "") {
+			// A large request could be starved by small ones; and a fair queue's waiters, some of
+			// whom may not be in Redis yet, would be overtaken.
+			err = ErrNotAcquired
+		} else {
+			g, err = a.tryOnce()
+		}
+		if err != ErrNotAcquired || a.opts.Retry == nil {
+			return g, err
+		}
+		if err = a.sleepBefore(n, until); err != nil {
+			return g, err
+		}
+	}
+}
+
+// sleepBefore sleeps before the n-th further attempt of a TryLock, or says why there is none.
+// The lock's mutex must be held; it is released meanwhile and held again at the end.
+func (a *acquisition) sleepBefore(n int, until time.Duration) error {
+	s := a.lock.s
+	a.lock.unlock()
+	defer a.lock.mu.Lock()
+	d, ok := a.opts.Retry.Next(n)
+	if !ok || d >= until-s.now() {
+		return ErrNotAcquired
+	}
+	ctx, cancel := context.WithCancel(a.ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life.closing, cancel)()
+	_ = backoff.Sleep(ctx, d)
+	a.deadline = s.now() + s.tryTimeout()
+	if a.done() {
+		return a.ended()
+	}
+	return nil
+}
+
+// pollAgain says when the caller in front asks again, in a session that polls: when its
+// Backoff says so, or when Redis said that it is worth while, in so many milliseconds (-1: Redis does
+// not know). It reports false when the Backoff gives up. The lock's mutex must be held; it is
+// released meanwhile and held again at the end.
+func (a *acquisition) pollAgain(ms int64) bool {
+	l := a.lock
+	a.tries.refused++
+	l.unlock()
+	d, ok := l.s.cfg.Polling.Next(a.tries.refused)
+	l.mu.Lock()
+	if ms >= 0 && ms < d.Milliseconds() {
+		d = time.Duration(ms+1) * time.Millisecond // PTTL is rounded down
+	}
+	if ok && l.queue.Front() == a {
+		l.waiting().lookAt = l.s.now() + d
+	}
+	return ok
+}

@@ -1,0 +1,240 @@
+// Package kind is the contract between the machine and the kinds of locks: what a kind tells
+// package engine, the commands that it is asked for, and the replies that its scripts give. A
+// kind is a [Primitive]; docs/architecture.md says how to add one.
+package kind
+
+import (
+	"time"
+
+	"relock/internal/keyname"
+	"relock/internal/script"
+)
+
+// Kind is how one kind of lock differs for the machine. The zero value is a lock that many
+// claims may hold together and whose owners may re-enter it, as the read side of an RWMutex.
+// Values are package variables of the primitives and never change.
+type Kind struct {
+	// Family names what excludes each other inside a session: handles of one family and one
+	// key have one queue. Both sides of an RWMutex are one family, a plain and a Fenced
+	// Mutex too.
+	Family string
+
+	// Name is what hooks are told; default Family.
+	Name string
+
+	// Side tells the sides of a lock apart that one owner may hold together, as the read
+	// side (0) and the write side (1) of an RWMutex.
+	Side int
+
+	// Exclusive: a grant to one claim excludes every other. While a claim of this session
+	// holds such a lock, the session's other callers do not even ask.
+	Exclusive bool
+
+	// Fenced: a section has a fencing token, and a claim reserves several.
+	Fenced bool
+
+	// ByID: every hold has an id, also the first one of a private owner.
+	ByID bool
+
+	// HandsOver: the claim may pass from one section to the next in memory.
+	HandsOver bool
+
+	// Shares: sections of several callers may be open on one claim at a time.
+	Shares bool
+
+	// Permits: each acquisition is for a number of permits, cannot be re-entered, and
+	// leaves the owner of the context as it is. The replies of the acquire script have two
+	// elements more, see [Primitive].
+	Permits bool
+
+	// Unleased: a grant leaves nothing to renew or to release, and the caller gets no hold:
+	// a counting semaphore. Op.ID is that of a request, which the scripts remember for at
+	// least [Memory]: see package requestid. Implies Permits.
+	Unleased bool
+
+	// Registers: an attempt with Op.Wait that is refused leaves something in Redis for the
+	// waiter. Its Release takes that away, and is sent whenever the waiter leaves without
+	// the lock. Needs ids.
+	Registers bool
+}
+
+// HookName is what hooks are told.
+func (k *Kind) HookName() string {
+	if k.Name != "" {
+		return k.Name
+	}
+	return k.Family
+}
+
+// Primitive is one side of a lock under one name: all that the machine needs to be told in
+// order to run it. Values are shared by goroutines and must not change.
+//
+// The reply of the acquire script is
+//
+//	{1, holds, token, changed}  granted, for at least Op.Lease; the highest token reserved
+//	{0, milliseconds, 0, 0}     refused; look again then (-1: unknown)
+//	{-1, 0, 0, 0}               what Op.Held and Op.Other count is not held
+//	{-2, code, 0, 0}            never, however long one waits: see [Refuser]
+//
+// and its state the same when it runs twice. The first may be just 1 for {1, 1, 0, 1}. Where Kind.Permits is set it is
+//
+//	{1, milliseconds, 0, changed, free, limit}  granted
+//	free                                        the same, and no others are taken
+//	{0, milliseconds, 0, 0, free, limit}        refused
+//
+// where free is what is left for others, and limit the most that one request may be for
+// (-1: no limit): the next of the session's queue asks at once only if free is enough for
+// it, else it waits for a message, or until the milliseconds are over.
+//
+// The reply of the release script is {holds left, changed, receivers}, or receivers alone for
+// {0, 1, receivers}: receivers is how
+// many connections heard the message that the lock is free, -1 if that is not known or
+// nothing was published. It may be just the receivers for {0, 1, receivers}. What is not there is no error: it may have been refused.
+type Primitive interface {
+	Kind() *Kind
+	Names() *keyname.Names
+
+	// Channel is where a release is published.
+	Channel() string
+
+	Acquire(op *Op) script.Command
+	Release(op *Op) script.Command
+}
+
+// Leased is a Primitive whose holds have a lease: every kind that is not Unleased.
+type Leased interface {
+	Primitive
+
+	// Extend is the script that moves the end of Op.Owner's holds to Op.Lease from now. Without
+	// Op.Away it moves closer too: for a private owner always, for a named one if Op.IDs are
+	// all the holds that Redis counts. Its reply is 1, or 0 if none of those is held.
+	//
+	// An extension that arrives late must not bring the end of a lock closer that is trusted
+	// for longer by then. So Op.ID names it, and the script remembers those of Op.Void for as
+	// long as the lock lives: they change nothing any more. A release with Op.Keep is named
+	// by the first of Op.Ends. Without an ID the script asks for no helper key that the claim
+	// has not made; then Op.Away is set.
+	Extend(op *Op) script.Command
+
+	// RenewScript is the script that sees to it that many claims of this kind live for at
+	// least one lease from now: ARGV[1] is the lease in ms (0 only asks), followed for each
+	// claim by what RenewArgs returns. Its reply has a 1, 0 (lost) or -1
+	// (Redis does not allow the question) for each of those args.
+	RenewScript() *script.Script
+	RenewArgs(op *Op) (keys, args []string)
+}
+
+// Blocker is a Primitive whose lock is a hash of owners, all of whom must leave before a caller
+// whom it keeps out can enter. Waits for others are no part of a deadlock that is found.
+type Blocker interface {
+	// Blockers returns the owners that keep out a caller who waits, by the fields of the lock.
+	Blockers(fields map[string]string) []string
+}
+
+// Refuser is a Primitive whose acquire script may refuse for good.
+type Refuser interface {
+	// Never returns the error for a reply of {-2, code, 0, 0}.
+	Never(code int64) error
+}
+
+// Queuer is a Primitive whose waiters queue in Redis, so that one order holds for all sessions.
+// Its queue holds runs: an entry is a number of waiters of one session who are served by one
+// claim, and the session numbers its waiters. Its scripts let the first run in themselves and
+// tell its session on the session's own channel, with the message
+//
+//	grant:<Redis's time in ms>:<token>:<tokens>:<last>:<place>:<length of entry>:<entry><key>
+//
+// where last is the number of the last waiter of the run, and token the highest of so many
+// tokens. So the run has the lock with no further round trip; the session confirms it by a
+// renewal, until when Redis keeps it for no longer than Unconfirmed.
+//
+// An attempt with Op.Place that is refused has queued. Its reply is {0, ms, Redis's time in ms,
+// place}; a place of 0 says that the run has joined the entry Op.Place.Join. Release takes an
+// entry out of the queue too.
+type Queuer interface {
+	Primitive
+
+	// Entry is the name of the entry of an owner; id is that of a named owner's hold.
+	Entry(owner, id string) string
+
+	// Heartbeat is the script call that keeps the session's entries for one Config.QueueLease
+	// more, and lets the first run in if the lock is free. Its reply has a number for each
+	// entry: 0, ask now (it is not in the queue, or has the lock), or the milliseconds after
+	// which to ask at the latest, -1 if unknown; and at the end Redis's time in ms.
+	Heartbeat(entries []string) script.Command
+
+	// Dismiss is the script call that gives back what an entry of the session was granted
+	// under a key of this kind. The entry may be of another lock than the Queuer.
+	Dismiss(key, entry string) script.Command
+
+	// Unconfirmed is for how long Redis keeps the lock for a run whose session was not heard
+	// of since the grant.
+	Unconfirmed() time.Duration
+}
+
+// A Place is what an attempt says of a run that queues. One without an entry says that there are
+// waiters of the session before it: it may only re-enter a lock that its owner has.
+type Place struct {
+	Entry   string
+	Join    string // the entry to join if it is the last of the queue; "": none
+	Last    int64  // number of the last waiter
+	Waiting int    // how many wait
+	Joined  int    // how many do together with those of Join
+	Open    bool   // more may join
+	Before  int64  // the place that the run had before; 0: it gets one at the end
+}
+
+// Op is one command of a claim.
+type Op struct {
+	Owner string
+	N     int    // permits
+	ID    string // acquire: of the hold; "" for the first hold of a private owner, unless ByID. Extend: of the command
+
+	Known
+
+	// Private: the owner was made for this claim, so that whatever Redis counts under it is
+	// the claim's.
+	Private bool
+	// All: the owner is private, and the command is for whatever it has on this side.
+	All bool
+	// ByIDs: the claim may have made the key of the ids. Without it a kind that is not ByID
+	// names the lock's own key only.
+	ByIDs bool
+
+	// Alone: renew, extend: while a slot of a Cluster moves; no key is named that may be missing
+	// on one of its nodes, beside what ByIDs says of an extension.
+	Alone bool
+
+	Move
+
+	Ends   []string      // release: the ids of the holds that end; needless with All, but for marks
+	Keep   time.Duration // release: what the holds that stay deserve; 0: leave the TTL
+	Wait   bool          // acquire: the caller will wait if it is refused
+	Place  *Place        // acquire, of a Queuer: where the run queues if it is refused
+	Lease  time.Duration // acquire, extend: the least time to live; Unleased: see Memory
+	Tokens int           // acquire, Fenced: how many tokens to reserve; 0: the claim has one. More than 1 only where HandsOver
+}
+
+// Known are the holds of an owner by this session's knowledge.
+type Known struct {
+	// Acquire: those that Redis must know already. Release: those that stay. Extend, renew: those
+	// there are. Other: the same of the other side.
+	Held, Other int
+	// The ids of those holds, of a named owner: all of them. Release: only with Keep, and
+	// not with All. Extend: IDs only, and those of named owners only.
+	IDs, OtherIDs []string
+}
+
+// Move is how an extension moves the end of a lock.
+type Move struct {
+	// Away: the end only moves away, since renewed holds need the lock too.
+	Away bool
+	// Void are the ids of earlier commands of this claim that were given up. If they arrive from
+	// now on they change nothing.
+	Void []string
+}
+
+// Memory is for how long the scripts of an Unleased primitive must remember the id of a
+// request, counted from its last run. A request whose outcome is unknown is sent again only
+// for so long; with the default client that is many connections later.
+const Memory = time.Minute

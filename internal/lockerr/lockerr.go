@@ -1,0 +1,94 @@
+// Package lockerr has the errors that callers of all locks see, and makes their texts: what the
+// client said, how a context ended, which lock it was about.
+package lockerr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"relock/internal/script"
+)
+
+// The errors that callers see; package rlock documents them.
+var (
+	ErrNotAcquired = errors.New("rlock: not acquired")
+	ErrNotHeld     = errors.New("rlock: not held")
+	ErrLost        = errors.New("rlock: lock lost")
+	ErrReleased    = errors.New("rlock: lock released")
+	ErrClosed      = errors.New("rlock: session closed")
+	ErrName        = errors.New("rlock: bad name")
+	ErrConfig      = errors.New("rlock: bad config")
+	ErrArgument    = errors.New("rlock: bad argument")
+	ErrUnavailable = errors.New("rlock: Redis is unavailable")
+	ErrDeadlock    = errors.New("rlock: deadlock")
+)
+
+var (
+	// ErrNilContext is the error for a nil ctx.
+	ErrNilContext = fmt.Errorf("%w: ctx is nil; use context.Background()", ErrArgument)
+	// ErrNoAnswer is an attempt that the end of a context has cut off.
+	ErrNoAnswer = fmt.Errorf("%w: no answer", ErrUnavailable)
+)
+
+// Unavailable marks the client's error of an attempt with [ErrUnavailable], if Redis did not
+// answer it or cannot serve. Every error of the client that a caller gets to see has passed
+// here.
+func Unavailable(err error) error {
+	if errors.Is(err, ErrUnavailable) || !script.Unavailable(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// CutOff is the error of a call whose context ended before Redis answered; last is the
+// client's error of the last attempt.
+func CutOff(ctx context.Context, last error) error {
+	if script.IsContext(last) {
+		last = ErrNoAnswer
+	}
+	return fmt.Errorf("%w (%w)", OfContext(ctx), Unavailable(last))
+}
+
+// NotAcquired explains a wait that ended because of ctx. lastErr, if any, is the client's
+// error of the last attempt, so that "Redis is unreachable" can be told from "somebody else
+// holds it".
+func NotAcquired(ctxErr, lastErr error) error {
+	switch {
+	case ctxErr != nil && lastErr != nil:
+		return fmt.Errorf("%w: %w (last attempt: %w)", ErrNotAcquired, ctxErr, lastErr)
+	case ctxErr != nil:
+		return fmt.Errorf("%w: %w", ErrNotAcquired, ctxErr)
+	case lastErr != nil:
+		return fmt.Errorf("%w (last attempt: %w)", ErrNotAcquired, lastErr)
+	default:
+		return ErrNotAcquired
+	}
+}
+
+// OfContext is the error of a context that is done, with its cause in the text when that
+// says more.
+func OfContext(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || cause == err {
+		return err
+	}
+	return fmt.Errorf("%w (%v)", err, cause)
+}
+
+// Wrap puts the operation and the lock's name in front of what went wrong.
+func Wrap(op, name string, err error) error {
+	return fmt.Errorf("%s %s: %w", op, Quote(name), err)
+}
+
+// maxQuoted is how many bytes of a name an error shows: errors end up in logs.
+const maxQuoted = 128
+
+// Quote quotes a name for an error, cut to a length that does no harm in a log.
+func Quote(name string) string {
+	if len(name) <= maxQuoted {
+		return strconv.Quote(name)
+	}
+	return fmt.Sprintf("%q... (%d bytes)", name[:maxQuoted], len(name))
+}

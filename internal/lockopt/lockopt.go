@@ -1,0 +1,87 @@
+// Package lockopt has the options of one Lock, TryLock or Do, of whatever kind of lock. Package
+// rlock documents them.
+package lockopt
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"relock/internal/backoff"
+	"relock/internal/lockerr"
+)
+
+// Longest is the longest duration that is taken, a hundred years: long enough, and far
+// enough from where sums of durations overflow.
+const Longest = 100 * 365 * 24 * time.Hour
+
+// Option is one option.
+type Option func(*Options)
+
+// Options are what the options of one Lock say together.
+type Options struct {
+	Wait    time.Duration   // if Bounded: how long it may wait
+	Bounded bool            // Wait was given
+	Lease   time.Duration   // fixed lease; 0: the watchdog renews
+	Retry   backoff.Backoff // nil: no series of attempts
+	Keeps   context.Context // see [Keeps]
+
+	err error // of the first bad option
+}
+
+// Collect applies opts. On error the Options are empty. Errors: [lockerr.ErrArgument]. Only calls
+// with options pay for them: the result is on the heap.
+func Collect(opts []Option) (Options, error) {
+	var o Options
+	for _, opt := range opts {
+		if opt == nil {
+			return Options{}, fmt.Errorf("%w: a nil LockOption", lockerr.ErrArgument)
+		}
+		opt(&o)
+	}
+	if o.err != nil {
+		return Options{}, o.err
+	}
+	return o, nil
+}
+
+// bad keeps the error of the first bad option.
+func (o *Options) bad(text string) {
+	if o.err == nil {
+		o.err = fmt.Errorf("%w: %s", lockerr.ErrArgument, text)
+	}
+}
+
+// Wait bounds the waiting of one Lock.
+func Wait(d time.Duration) Option {
+	return func(o *Options) {
+		if d < 0 {
+			o.bad(fmt.Sprintf("Wait(%v); it must be 0 (do not wait) or positive", d))
+		}
+		o.Wait, o.Bounded = d, true
+	}
+}
+
+// Lease gives one acquisition a fixed lease.
+func Lease(d time.Duration) Option {
+	return func(o *Options) {
+		if d < time.Millisecond || d > Longest {
+			o.bad(fmt.Sprintf("Lease(%v); it must be at least 1ms and at most %v", d, Longest))
+		}
+		o.Lease = d
+	}
+}
+
+// Retry makes one Lock a series of attempts, without a place in a queue.
+func Retry(b backoff.Backoff) Option {
+	return func(o *Options) {
+		if b == nil {
+			o.bad("Retry(nil); name a Backoff, as Linear(50*time.Millisecond)")
+		}
+		o.Retry = b
+	}
+}
+
+// Keeps is for a Lock of a caller who gives up, when the wait lasts, what it holds beyond the
+// sections of ctx: only those make it a part of a deadlock.
+func Keeps(ctx context.Context) Option { return func(o *Options) { o.Keeps = ctx } }

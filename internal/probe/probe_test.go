@@ -1,0 +1,87 @@
+package probe_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/lockerr"
+	"relock/internal/probe"
+	"relock/internal/script"
+	"relock/internal/test/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+func send(t *testing.T, client rueidis.Client, cmds []script.Command) (replies []rueidis.RedisResult) {
+	t.Helper()
+	for _, c := range cmds {
+		replies = append(replies, client.Do(t.Context(), client.B().Eval().Script(c.Script.Source()).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()))
+	}
+	return replies
+}
+
+// A probe finds nothing wrong with a good server, leaves nothing behind, and may run twice.
+func TestProbeOfAGoodServer(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		client := s.Client(t)
+		server := probe.Server{Prefix: "app:", Publish: "PUBLISH"}
+		cmds := server.Commands()
+		for range 2 {
+			if err := server.Verdict(send(t, client, cmds)); err != nil {
+				t.Error(err)
+			}
+		}
+		if keys := s.Keys(t); len(keys) != 0 {
+			t.Errorf("left behind: %q", keys)
+		}
+		if server.Publish = "NOSUCH"; server.Verdict(send(t, client, server.Commands())) == nil {
+			t.Error("a server that cannot publish is good")
+		}
+	})
+}
+
+// What a server can never do is told with what to do about it; what may pass is ErrUnavailable.
+func TestVerdict(t *testing.T) {
+	client := redistest.Mini(t).Client(t)
+	failing := func(text string) rueidis.RedisResult {
+		return client.Do(t.Context(), client.B().Eval().Script("return redis.error_reply(ARGV[1])").Numkeys(0).Arg(text).Build())
+	}
+	good := client.Do(t.Context(), client.B().Ping().Build())
+	single, prefixed, cluster := probe.Server{}, probe.Server{Prefix: "app:"}, probe.Server{Cluster: true}
+	for _, c := range []struct {
+		server probe.Server
+		reply  string
+		want   error
+		remedy string
+	}{
+		{single, "READONLY You can't write against a read only replica.", lockerr.ErrConfig, "the server is a replica"},
+		{single, "CROSSSLOT Keys in request don't hash to the same slot", lockerr.ErrConfig, "a node of a Redis Cluster"},
+		{single, "CLUSTERDOWN Hash slot not served", lockerr.ErrConfig, "a node of a Redis Cluster"},
+		{cluster, "CLUSTERDOWN Hash slot not served", nil, ""},
+		{single, "OLD ERR syntax error", lockerr.ErrConfig, "older than Redis 6.2"},
+		{single, "PUBLISH NOPERM", lockerr.ErrConfig, "+publish"},
+		{single, "NOPERM No permissions to access a key", nil, ""},
+		{prefixed, "NOPERM No permissions to access a key", lockerr.ErrConfig, `"app:"`},
+		{single, "NOPERM this user has no permissions to run the 'evalsha' command", lockerr.ErrConfig, "+eval"},
+		{single, "LOADING Redis is loading the dataset in memory", lockerr.ErrUnavailable, "LOADING"},
+		{cluster, "LOADING Redis is loading the dataset in memory", nil, ""},
+		{single, "WRONGTYPE Operation", nil, "WRONGTYPE"},
+	} {
+		err := c.server.Verdict([]rueidis.RedisResult{failing(c.reply), good})
+		switch {
+		case c.want == nil && c.remedy == "":
+			if err != nil {
+				t.Errorf("%s: %v", c.reply, err)
+			}
+		case err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.remedy):
+			t.Errorf("%s: %v, want %q", c.reply, err, c.remedy)
+		}
+	}
+	// A node of a Cluster may refuse the probe for a reason that misleads.
+	if err := single.Verdict([]rueidis.RedisResult{failing("OLD"), failing("CROSSSLOT")}); err == nil || !strings.Contains(err.Error(), "Cluster") {
+		t.Error(err)
+	}
+}
