@@ -1,6 +1,7 @@
 package fairlock_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -60,6 +61,48 @@ func TestAReconnectingSessionKeepsItsPlace(t *testing.T) {
 		for i, c := range away {
 			unlock(t, granted(t, c, patience, fmt.Sprint("waiter ", i, " of the session that is back")))
 		}
+		nothingLeft(t, s)
+	})
+}
+
+// Waiters leave a run while another one of the session is about to join it: Redis counts all that
+// wait, whatever it is told first.
+func TestLeavingARunThatOthersAreAboutToJoin(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		m := fairlock.New(dial(t, s, silent()), "x")
+		cfg := silent()
+		trace, waiting := locktest.Waiting()
+		cfg.Trace = trace
+		b, client := locktest.DialGated(t, s, cfg)
+		fair := fairlock.New(b, "x")
+		first := lock(t, ctx, m)
+		stays := goQueued(t, ctx, fair, 1)
+		var all []<-chan locked
+		var leave []context.CancelFunc
+		for i := range 2 {
+			own, cancel := context.WithCancel(ctx)
+			defer cancel()
+			all, leave = append(all, goQueued(t, own, fair, i+2)), append(leave, cancel)
+		}
+		seen, release := client.Hold(runs("acquire"))
+		defer release()
+		leave[0]()
+		locktest.Get(t, seen, patience, "the call that says that a waiter has left is about to be written")
+		for range 3 {
+			<-waiting
+		}
+		joins := goLock(ctx, fair)
+		locktest.Get(t, waiting, patience, "one comes that is to join them")
+		leave[1]()
+		for _, c := range all {
+			is(t, "a waiter that leaves", locktest.Get(t, c, patience, "Lock returns").err, context.Canceled)
+		}
+		release()
+		queued(t, m, 2)
+		unlock(t, first)
+		unlock(t, granted(t, stays, patience, "the one that stays"))
+		unlock(t, granted(t, joins, patience, "the one that joins"))
 		nothingLeft(t, s)
 	})
 }

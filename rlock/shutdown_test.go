@@ -9,6 +9,7 @@ import (
 	"relock/fairlock"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 	"relock/rwlock"
 	"relock/semaphore"
@@ -171,5 +172,32 @@ func TestShutdownAndClose(t *testing.T) {
 		must(t, busy.Close())
 		must(t, locktest.Get(t, done, 5*time.Second, "Shutdown"))
 		locktest.Ends(t, section, faultSlack, rlock.ErrClosed)
+	})
+}
+
+// Shutdown begins when the lock has been handed to a waiter whose Lock has not returned: it has
+// the lock, and Shutdown waits for it.
+func TestShutdownAtAHandOver(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		waiting, goOn := make(chan struct{}, 1), make(chan struct{})
+		ses := dial(t, s, rlock.Config{Trace: &rlock.Trace{
+			Waiting: func(context.Context, locktrace.Waiting) { waiting <- struct{}{}; <-goOn },
+		}})
+		ctx, name := within(t, 30*time.Second), redistest.Name(t)
+		m := rlock.New(ses, name)
+		_, h, err := m.Lock(ctx)
+		must(t, err)
+		ses.Unhurried(name)
+		next := faultGoLock(m, ctx)
+		locktest.Get(t, waiting, 5*time.Second, "the next one waits")
+		must(t, h.Unlock())
+		done := begins(t, ctx, ses, name)
+		close(goOn)
+		l := locktest.Get(t, next, 5*time.Second, "Lock returns")
+		must(t, l.err)
+		goesOn(t, done, l.ctx)
+		must(t, l.hold.Unlock())
+		must(t, locktest.Get(t, done, 5*time.Second, "Shutdown returns"))
+		nothingLeft(t, s, ses)
 	})
 }

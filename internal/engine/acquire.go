@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"relock/internal/fairqueue"
 	"relock/internal/keyname"
 	"relock/internal/lockerr"
 	"relock/internal/lockopt"
@@ -65,6 +66,7 @@ type waiter struct {
 	behind   bool  // a TryLock of a named owner behind waiters in Redis's queue: see Place
 	hopeless error // why its wait is
 	arrived  int   // its number among those who have queued
+	member   fairqueue.Member[run, acquisition]
 }
 
 // A request is what the caller wants.
@@ -260,7 +262,7 @@ func (l *lock) claimOf(name string) *claim {
 func (a *acquisition) outermost() (x *section, err error) {
 	l := a.lock
 	var g grant
-	q, inRedis := a.prim.(Queuer)
+	_, inRedis := a.prim.(Queuer)
 	switch {
 	case l.share != nil && a.mayShare(l.share, l.s.now()):
 		x = l.share.enter(a, l.s.now())
@@ -268,7 +270,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 		l.unlock()
 		return x, nil
 	case inRedis && a.wait:
-		return a.queueUp(q)
+		return a.queueUp()
 	case a.wait:
 		a.enqueue()
 		g, err = a.loop()

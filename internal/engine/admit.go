@@ -112,7 +112,7 @@ func (l *lock) dequeue(a *acquisition) {
 // background. The channel is closed when that is done; it is nil if there is no need to wait for it.
 func (a *acquisition) giveUp() <-chan struct{} {
 	c := a.claim
-	if c == nil || c.state != asking || c.run != nil {
+	if c == nil || c.state != asking {
 		return nil
 	}
 	k := a.prim.Kind()

@@ -106,7 +106,7 @@ func (a *acquisition) ask() (grant, error) {
 	s := l.s
 	op := a.attempt()
 	c := a.claim
-	a.asking, a.tries.underWay, c.flying = true, true, true
+	a.asking, a.tries.underWay, c.flight = true, true, flying
 	a.traced.Attempts++
 	l.unlock()
 	ctx, cancel := a.bounded()
@@ -121,7 +121,7 @@ func (a *acquisition) ask() (grant, error) {
 	if err == nil {
 		err = s.late(g, a.trusted) // what came in time may be taken in late: hooks have run since
 	}
-	a.asking, a.tries.underWay, c.flying = false, false, false
+	a.asking, a.tries.underWay, c.flight = false, false, landed
 	a.note(g, err)
 	if l.state == lockClosed {
 		a.giveUp() // Close has left it to this goroutine

@@ -48,7 +48,7 @@ type lease struct {
 	bound     bool // never passed on: a fixed lease, an unanswered nested command, a change of side
 	abandoned bool // a hold was abandoned: the last one leaves the lock standing
 	stopped   bool // not renewed, since no context of a section wanted it
-	flying    bool // an attempt is being sent: what ends it must come after it
+	flight    flight
 }
 
 type claimState uint8

@@ -114,7 +114,7 @@ func (l *lock) close(last bool) {
 	for c := l.claims; c != nil; {
 		next := c.next
 		switch {
-		case c.state == asking && !last && (c.flying || c.run != nil && c.run.flying):
+		case c.state == asking && !last && c.flight == flying:
 		case c.state == asking:
 			c.end(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
 		case c.state == held:

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"relock/internal/backoff"
+	"relock/internal/fairqueue"
 	"relock/internal/script"
 )
 
 // A call is one attempt on its way to Redis: a run that queues, or is asked about again.
 type call struct {
-	c    *claim
-	op   Op
-	told []chan struct{} // waiters that have left before it was sent
+	c  *claim
+	op Op
 
 	trusted time.Duration // how much of the lease no other process cuts off
 
@@ -23,18 +23,16 @@ type call struct {
 // callBatch bounds how many runs are sent in one pipeline.
 const callBatch = 64
 
-// sendOwn sends what is pending on behalf of a caller, who has nothing else to do: the waiter's
-// own attempt, as a rule. It ends with the caller's context; what is unknown then is sent again.
-// The lock's mutex must be held; it is released meanwhile and held again at the end.
-func (a *acquisition) sendOwn() {
-	l := a.lock
+// sendNow sends what is pending on behalf of a caller, and returns when it is answered. What is
+// unknown at the end of the context is sent again. The lock's mutex must be held; it is released
+// meanwhile and held again at the end.
+func (l *lock) sendNow(bounded func() (context.Context, context.CancelFunc)) {
 	calls := l.nextCalls()
 	l.line.busy = true
 	l.unlock()
-	ctx, cancel := a.bounded()
+	ctx, cancel := bounded()
 	l.s.sendCalls(ctx, calls)
 	cancel()
-	a.traced.Attempts++
 	l.mu.Lock()
 	l.answered(calls)
 	l.line.busy = false
@@ -45,11 +43,25 @@ func (a *acquisition) sendOwn() {
 // goes with the next.
 func (l *lock) sendPending() {
 	n := l.line
-	if n.busy || len(n.pending) == 0 || l.state != lockOpen {
+	if n.busy || !n.Pending() || l.state != lockOpen {
 		return
 	}
 	n.busy = true
 	l.s.life.background.Go(l.sendAll)
+}
+
+// press has what is pending sent at once, if that is urgent.
+func (l *lock) press() {
+	if n := l.line; n.Urgent {
+		wakeUp(n.flush)
+		l.sendPending()
+	}
+}
+
+// hasten has what is pending sent at once.
+func (l *lock) hasten() {
+	l.line.Urgent = l.line.Pending()
+	l.press()
 }
 
 // sendAll sends until nothing is pending. There is at most one for a lock.
@@ -57,7 +69,7 @@ func (l *lock) sendAll() {
 	s := l.s
 	for failures := 0; ; {
 		l.mu.Lock()
-		if len(l.line.pending) > 0 && l.gathers() {
+		if l.line.Pending() && l.gathers() {
 			l.unlockBehind()
 			l.gather()
 			l.mu.Lock()
@@ -80,6 +92,40 @@ func (l *lock) sendAll() {
 		}
 		_ = backoff.Pause(s.life.closing, failures) // when the session closes nothing is sent any more
 		failures++
+	}
+}
+
+// gatherFor is for how long at most waiters gather while their session has other waiters in the
+// queue, or is being served. It is what makes runs long: the waiters of a run that come back one
+// by one, and those of several runs, find each other. Without it a lock that several sessions
+// contend for would pass from one waiter of one session to one of the next, for ever.
+const gatherFor = 2 * time.Millisecond
+
+// gathers reports whether waiters that have just come shall wait for others: the session has a
+// run in the queue or is being served.
+func (l *lock) gathers() bool {
+	if l.line.Urgent {
+		return false
+	}
+	for c := l.claims; c != nil; c = c.next {
+		if c.run == nil {
+			continue
+		}
+		if p := c.run.Phase(); p != fairqueue.Gathering && p != fairqueue.Over {
+			return true
+		}
+	}
+	return false
+}
+
+// gather waits for other waiters to come. No mutex may be held.
+func (l *lock) gather() {
+	timer := time.NewTimer(gatherFor)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.line.flush:
+	case <-l.s.life.closing.Done():
 	}
 }
 
@@ -121,50 +167,22 @@ func (s *Session) traceCalls(calls []*call) {
 
 // nextCalls takes off what is pending.
 func (l *lock) nextCalls() (calls []*call) {
-	n := l.line
-	n.urgent = false
 	select {
-	case <-n.flush:
+	case <-l.line.flush:
 	default:
 	}
-	for len(n.pending) > 0 && len(calls) < callBatch {
-		c := n.pending[0]
-		n.pending = n.pending[1:]
-		c.run.pending = false
-		if c.state == asking {
-			c.run.flying = true
-			calls = append(calls, l.callOf(c))
-		}
-	}
-	if len(n.pending) == 0 {
-		n.pending = nil
+	for _, r := range l.line.Collect(callBatch) {
+		r.Of.claim.flight = flying
+		calls = append(calls, r.Of.call())
 	}
 	return calls
 }
 
-// callOf returns what is to be sent for a run.
-func (l *lock) callOf(c *claim) *call {
-	n, r, k := l.line, c.run, c.prim.Kind()
-	at := &Place{Entry: r.entry, Last: r.last, Waiting: r.waiting, Open: r.open}
-	e := &call{c: c, told: r.told, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: c.uncut(l.s.cfg.Lease), Private: c.num != 0, Wait: true, Place: at}}
-	r.told = nil
-	switch r.phase {
-	case gathering:
-		l.s.fair.add(r.entry, c)
-		if t := n.tail; t != nil && r.open && r.place == 0 && t.state == asking && t.run.phase == queued &&
-			t.run.open && t.prim.Kind() == k {
-			r.joins, t.run.joiner = t, c
-		}
-		r.phase, at.Before = askedFor, r.place
-		if r.place == 0 {
-			n.tail = c
-		}
-	case askedFor:
-		at.Before = r.place
-	}
-	if t := r.joins; t != nil {
-		at.Join, at.Joined = t.run.entry, t.run.waiting+r.waiting
-	}
+// call returns what is to be sent for a run.
+func (r *run) call() *call {
+	c := r.claim
+	s, k, at := c.lock.s, c.prim.Kind(), r.Call()
+	e := &call{c: c, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: c.uncut(s.cfg.Lease), Private: c.num != 0, Wait: true, Place: &at}}
 	if r.lease > 0 {
 		e.op.Lease = r.lease
 	}
@@ -173,7 +191,7 @@ func (l *lock) callOf(c *claim) *call {
 		e.op.ID, e.op.ByIDs = c.more.ids[k.Side][0], true
 	}
 	if k.Fenced {
-		e.op.Tokens = max(r.waiting, 1)
+		e.op.Tokens = max(at.Waiting, 1)
 		m := c.account()
 		if m.reserved == 0 || e.op.Tokens < m.reserved {
 			m.reserved = e.op.Tokens
@@ -185,11 +203,10 @@ func (l *lock) callOf(c *claim) *call {
 // answered takes in the answers, and reports whether some are missing: what those calls were for
 // is pending again.
 func (l *lock) answered(calls []*call) (failed bool) {
-	var again []*claim
+	var again []*fairqueue.Run[run, acquisition]
 	for _, e := range calls {
 		c, r := e.c, e.c.run
-		r.flying = false
-		r.told = append(r.told, e.told...)
+		c.flight = landed
 		if e.err == nil {
 			e.err = l.s.late(e.g, e.trusted)
 		}
@@ -198,7 +215,7 @@ func (l *lock) answered(calls []*call) (failed bool) {
 		}
 		l.noteCall(e)
 		if c.state != asking { // it was granted by a message, or has ended
-			r.tell()
+			r.Tell()
 			l.overtaken(e)
 			continue
 		}
@@ -209,10 +226,9 @@ func (l *lock) answered(calls []*call) (failed bool) {
 		r.err = nil
 		switch {
 		case e.err == nil && e.g.status == granted:
-			r.until = e.op.Place.Last
-			l.begin(c, e.g)
+			l.begin(c, e.g, e.op.Place.Last)
 		case e.err == nil && e.g.status == refused:
-			l.settled(c, e.g.place)
+			c.meet(r.Settled(e.g.place))
 		case e.err == nil || script.Classify(e.err) == script.Refused:
 			l.turnAway(c, e)
 		default:
@@ -220,15 +236,14 @@ func (l *lock) answered(calls []*call) (failed bool) {
 			if !script.IsContext(e.err) { // that its caller's ended is news to nobody
 				r.err = e.err
 			}
-			if r.waiting == 0 && r.joins == nil {
-				c.end(l.s.now()+l.s.cfg.Lease, nil)
-			} else if !r.pending {
-				r.pending = true
-				again = append(again, c)
+			back, fate := r.Unanswered()
+			if back {
+				again = append(again, &r.Run)
 			}
+			c.meet(fate)
 		}
 	}
-	l.line.pending = append(again, l.line.pending...)
+	l.line.PutBack(again)
 	return failed
 }
 
@@ -247,60 +262,16 @@ func (l *lock) noteCall(e *call) {
 	}
 }
 
-// settled notes that a run stands in the queue, or has joined another.
-func (l *lock) settled(c *claim, place int64) {
-	r := c.run
-	t := r.joins
-	r.joins = nil
-	if t != nil && t.run.joiner == c {
-		t.run.joiner = nil
-	}
-	if t != nil && place == 0 {
-		l.merge(c, t)
-		return
-	}
-	r.phase, r.place = queued, place
-	if r.waiting == 0 { // all have left meanwhile
-		gone := r.told
-		r.told = nil
-		var done chan struct{}
-		if len(gone) > 0 {
-			done, gone = gone[0], gone[1:]
-		}
-		for _, ch := range gone {
-			close(ch)
-		}
-		c.end(l.s.now()+l.s.cfg.Lease, done)
-		return
-	}
-	if !r.pending { // else some have left since it was sent
-		r.tell()
-	}
-}
-
-// tell tells waiters that have left that Redis knows.
-func (r *run) tell() {
-	for _, told := range r.told {
-		close(told)
-	}
-	r.told = nil
-}
-
 // turnAway tells the waiters of a run that Redis refuses it for good.
 func (l *lock) turnAway(c *claim, e *call) {
-	r := c.run
-	if r.refusal = e.err; r.refusal == nil {
-		r.refusal = e.g.never(c.prim)
+	err := e.err
+	if err == nil {
+		err = e.g.never(c.prim)
 	}
-	for a := l.queue.Front(); a != nil; a = a.node.Next() {
-		if a.standing() == c {
-			wakeUp(a.wake)
-		}
+	waiters, fate := c.run.Refused()
+	for _, a := range waiters {
+		a.hopeless = err
+		wakeUp(a.wake)
 	}
-	r.waiting = 0
-	if r.phase == queued {
-		c.end(l.s.now()+l.s.cfg.Lease, nil)
-	} else {
-		c.retire(over)
-	}
+	c.meet(fate)
 }

@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"relock/internal/backoff"
+	"relock/internal/fairqueue"
 	"relock/internal/script"
 )
 
@@ -32,49 +34,8 @@ func (l *lock) heardOf(asked time.Duration, ms, clock int64) {
 	if ms >= 0 {
 		at = min(at, asked+time.Duration(ms+1)*time.Millisecond)
 	}
-	s.fair.schedule(l, max(at, s.now()+backoff.Least))
+	s.fair.due.Set(l, max(at, s.now()+backoff.Least))
 	s.schedule.WakeAt(at)
-}
-
-// schedule has a lock's entries heard of at a time, or earlier if that was agreed before.
-func (f *fairQueue) schedule(l *lock, at time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if was, ok := f.lines[l]; !ok || at < was {
-		f.lines[l] = at
-	}
-	f.due = min(f.due, at)
-}
-
-// hurry has all entries heard of at once: the session may have missed a message.
-func (f *fairQueue) hurry(now time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for l := range f.lines {
-		f.lines[l], f.due = now, now
-	}
-}
-
-// takeDue returns the locks whose entries must be heard of, and when the next ones must.
-func (f *fairQueue) takeDue(now, every time.Duration) (due []*lock, next time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if now < f.due {
-		return nil, f.due
-	}
-	// With the first of them go all that are due soon, so that those that came one by one are
-	// heard of together from then on.
-	soon := now + every/2
-	f.due = never
-	for l, at := range f.lines {
-		if at <= soon {
-			delete(f.lines, l)
-			due = append(due, l)
-		} else {
-			f.due = min(f.due, at)
-		}
-	}
-	return due, f.due
 }
 
 // A beat is one script call for entries of one lock.
@@ -89,24 +50,20 @@ func (s *Session) heartbeat(due []*lock) {
 	var cmds []script.Command
 	for _, l := range due {
 		l.mu.Lock()
-		var names []string
-		var runs []*claim
-		send := func() {
-			if len(runs) > 0 {
-				beats = append(beats, beat{l, runs})
-				cmds = append(cmds, runs[0].run.q.Heartbeat(names))
-				names, runs = nil, nil
-			}
-		}
+		var queued []*claim
 		for c := l.claims; c != nil; c = c.next {
-			if c.run != nil && c.state == asking && c.run.phase == queued {
-				names, runs = append(names, c.run.entry), append(runs, c)
-				if len(runs) == heartbeatBatch {
-					send()
-				}
+			if c.run != nil && c.run.Phase() == fairqueue.Queued {
+				queued = append(queued, c)
 			}
 		}
-		send()
+		for runs := range slices.Chunk(queued, heartbeatBatch) {
+			entries := make([]string, len(runs))
+			for i, c := range runs {
+				entries[i] = c.run.Entry
+			}
+			beats = append(beats, beat{l, runs})
+			cmds = append(cmds, runs[0].queuer().Heartbeat(entries))
+		}
 		l.unlockBehind()
 	}
 	if len(cmds) == 0 {
@@ -131,7 +88,7 @@ func (s *Session) heartbeatAnswered(b beat, reply []int64, err error, asked time
 	defer l.unlockBehind()
 	if err != nil && script.Classify(err) != script.Refused {
 		at := s.now() + backoff.Jitter(max(s.heartbeatEvery()/4, 10*time.Millisecond))
-		s.fair.schedule(l, at)
+		s.fair.due.Set(l, at)
 		s.schedule.WakeAt(at)
 		return
 	}
@@ -143,14 +100,11 @@ func (s *Session) heartbeatAnswered(b beat, reply []int64, err error, asked time
 		switch {
 		case c.state != asking:
 		case err != nil || reply[i] == 0:
-			l.line.send(c) // the attempt will say why
-			l.line.urgent = true
+			c.run.Hurry() // the attempt will say why
 		case reply[i] > 0 && (soonest < 0 || reply[i] < soonest):
 			soonest = reply[i]
 		}
 	}
 	l.heardOf(asked, soonest, clock)
-	if l.line.urgent {
-		l.hasten()
-	}
+	l.press()
 }

@@ -98,6 +98,15 @@ func (l *lock) unlockBehind() {
 	l.unlock()
 }
 
+// wakeUp wakes the waiter with that channel, or lets its next wait return at once. The lock's
+// mutex must be held.
+func wakeUp(wake chan struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
 // nudge lets the front ask at once.
 func (l *lock) nudge() {
 	if a := l.queue.Front(); a != nil {
@@ -166,6 +175,17 @@ func (l *lock) settle(c *claim, now time.Duration) {
 	}
 	b.turns.Expect(now)
 	l.callUp()
+}
+
+// heard takes a message of the lock's channel.
+func (l *lock) heard() {
+	b := l.waiting()
+	// No release can be meant while a claim of this session holds the lock: then the message
+	// is an echo.
+	if l.holder == nil && b.turns.Heard(l.s.now()) {
+		b.look = true
+		l.callUp()
+	}
 }
 
 // drain throws away a message that is already there: it was published before what the caller is

@@ -10,6 +10,16 @@ import (
 // run any more when the call arrives: so it gives the run the lock, or a place in the queue. No
 // claim accounts for that, and the lock would stand for a whole lease with no section.
 
+// A flight is where the attempt for a claim is that was sent last. It may run after its claim has
+// ended.
+type flight uint8
+
+const (
+	landed    flight = iota // answered, or none was sent
+	flying                  // being sent: what ends the claim must come after it
+	overtaken               // answered while the claim's release was on its way
+)
+
 // overtaken gives back what the call for a run has got that had been granted, or had ended, before
 // the answer came.
 func (l *lock) overtaken(e *call) {
@@ -23,7 +33,7 @@ func (l *lock) overtaken(e *call) {
 	switch c.state {
 	case releasing:
 		// If the claim's own release is still to be written, it must find the lock.
-		c.run.overtaken = true
+		c.flight = overtaken
 	case over, lostGone:
 		c.dismiss()
 	}
@@ -33,6 +43,6 @@ func (l *lock) overtaken(e *call) {
 // dismiss releases in the background what the entry of a run has in Redis.
 func (c *claim) dismiss() {
 	s, r := c.lock.s, c.run
-	cmd := r.q.Dismiss(c.lock.Key(), r.entry)
+	cmd := c.queuer().Dismiss(c.lock.Key(), r.Entry)
 	s.clean(c.prim.Names().Name(), cleanup.Job{Cmds: []script.Command{cmd}, Until: s.now() + max(s.cfg.Lease, r.lease)})
 }

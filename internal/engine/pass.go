@@ -96,7 +96,12 @@ func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 		}
 		a.claim = nil
 	}
-	// From here on the acquisition may return, and be reused. A wake-up too many does no harm.
+	a.accept(x)
+}
+
+// accept has a caller that waits return with a section. From here on the acquisition may be
+// reused; a wake-up too many does no harm.
+func (a *acquisition) accept(x *section) {
 	wake := a.wake
 	a.given.Store(x)
 	wakeUp(wake)

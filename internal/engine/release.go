@@ -105,10 +105,8 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	l, s := c.lock, c.lock.s
 	c.state = releasing
 	s.schedule.Remove(c)
-	if c.run != nil && c.run.waiting > 0 {
-		l.keepPlace(c)
-	} else if c.run != nil && !l.gathers() {
-		l.hasten()
+	if c.run != nil {
+		c.leaveQueue()
 	}
 	listening := l.lobby != nil && l.lobby.listener != nil
 	if listening {

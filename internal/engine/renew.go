@@ -74,8 +74,10 @@ func (s *Session) renewals(claims []*claim) (batches []*renewal, patience time.D
 			continue
 		}
 		// A caller that has come or gone since then counts as one that wants it.
-		wanted := len(item.alive) > 0 || item.all != c.count() || c.paused()
-		if !wanted && !c.checked(fixed) {
+		// A claim without a section is just being passed on or released.
+		sections := c.count()
+		wanted := c.paused() || sections > 0 && (len(item.alive) > 0 || item.all != sections)
+		if !wanted && (sections == 0 || !c.checked(fixed)) {
 			c.stopped = true // a caller that enters the claim later has it renewed again
 			c.reschedule()
 			l.unlock()

@@ -24,12 +24,12 @@ func (a *acquisition) traceStart(t *tracing.Tracer) {
 	t.AcquireStart(a.ctx, &a.traced, a.about(a.named), !a.wait)
 }
 
-// traceWaiting tells the hooks that the caller waits.
-func (a *acquisition) traceWaiting() {
+// traceWaiting tells the hooks that the caller waits, by a claim if it has one.
+func (a *acquisition) traceWaiting(c *claim) {
 	if t := a.lock.s.trace; t != nil {
 		owner := a.named
-		if a.claim != nil {
-			owner = a.claim.ownerID()
+		if c != nil {
+			owner = c.ownerID()
 		}
 		t.Waiting(&a.traced, a.about(owner))
 	}

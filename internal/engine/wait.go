@@ -37,13 +37,8 @@ func (a *acquisition) loop() (grant, error) {
 		}
 		if !told {
 			told = true
-			l.unlock()
-			a.traceWaiting()
-			outside := !l.s.inSection(a.ctx)
-			a.mayBlock()
-			l.mu.Lock()
-			if a.outside = outside; outside && l.s.life.draining.Load() {
-				return grant{}, ErrClosed
+			if err := a.aboutToWait(); err != nil {
+				return grant{}, err
 			}
 			continue
 		}
@@ -53,6 +48,26 @@ func (a *acquisition) loop() (grant, error) {
 		}
 		askAnyway = timedOut && a.named != ""
 	}
+}
+
+// aboutToWait tells the hooks, the watch for deadlocks and Shutdown of a caller that is going to
+// wait. It runs code of the caller's. The lock's mutex must be held; it is released meanwhile and
+// held again at the end.
+func (a *acquisition) aboutToWait() error {
+	l, c := a.lock, a.claim
+	if r := a.member.Run; r != nil {
+		c = r.Of.claim
+	}
+	l.unlock()
+	a.traceWaiting(c)
+	outside := !l.s.inSection(a.ctx)
+	a.mayBlock()
+	l.mu.Lock()
+	a.outside = outside
+	if outside && l.s.life.draining.Load() && a.given.Load() == nil {
+		return ErrClosed
+	}
+	return nil
 }
 
 // round asks Redis once and sees to what follows from the answer; done ends the wait. The
@@ -110,25 +125,17 @@ func (a *acquisition) round() (g grant, err error, done bool) {
 // *err. The lock's mutex must be held, and is held at the end.
 func (a *acquisition) failed(err *error) bool {
 	l := a.lock
-	l.unlock()
-	over := a.done()
-	if over {
-		*err = a.ended()
-	}
-	l.mu.Lock()
-	if over || script.Classify(*err) == script.Refused {
-		return true
-	}
-	if a.forgotten() {
+	refusal := script.Classify(*err) == script.Refused
+	if !refusal && a.forgotten() {
 		a.disown()
 	}
 	l.unlock()
-	over = a.backOff(a.tries.failures, min(l.s.cfg.PollFloor, time.Second))
+	over := a.done() || !refusal && a.backOff(a.tries.failures, min(l.s.cfg.PollFloor, time.Second))
 	if over {
 		*err = a.ended()
 	}
 	l.mu.Lock()
-	return over
+	return over || refusal
 }
 
 // disown gives up the claim that was asked for, which may stand in Redis; the acquisition goes
@@ -190,15 +197,7 @@ func (a *acquisition) park() (timedOut bool, err error) {
 		}
 	}
 	l.unlock()
-	heard, timedOut := false, false
-	if sleep == never && a.deadline == 0 && messages == nil {
-		select {
-		case <-a.wake:
-		case <-a.ctx.Done():
-		}
-	} else {
-		heard, timedOut = a.sleep(sleep, messages)
-	}
+	heard, timedOut := a.sleep(sleep, messages)
 	if a.given.Load() != nil {
 		return false, nil
 	}
@@ -215,8 +214,16 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	return timedOut, err
 }
 
-// sleep is the wait of a caller that looks by the clock too.
+// sleep returns after d, or when the time that Wait gave is over; or earlier, when the caller is
+// woken, its context ends or a message comes. The lock's mutex must not be held.
 func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (heard, timedOut bool) {
+	if d == never && a.deadline == 0 && messages == nil { // as mostly: a timer would cost more
+		select {
+		case <-a.wake:
+		case <-a.ctx.Done():
+		}
+		return false, false
+	}
 	if a.deadline != 0 {
 		left := a.deadline - a.lock.s.now()
 		d = max(0, min(d, left))
@@ -232,26 +239,6 @@ func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (he
 		timedOut = true
 	}
 	return heard, timedOut
-}
-
-// heard takes a message of the lock's channel.
-func (l *lock) heard() {
-	b := l.waiting()
-	// No release can be meant while a claim of this session holds the lock: then the message
-	// is an echo.
-	if l.holder == nil && b.turns.Heard(l.s.now()) {
-		b.look = true
-		l.callUp()
-	}
-}
-
-// wakeUp wakes the waiter with that channel, or lets its next wait return at once. The lock's
-// mutex must be held.
-func wakeUp(wake chan struct{}) {
-	select {
-	case wake <- struct{}{}:
-	default:
-	}
 }
 
 // listen subscribes, once for the lock. Where that fails the front polls: then the pause lies

@@ -19,7 +19,7 @@ func (s *Session) watch(now time.Duration, due []*claim) (next time.Duration) {
 		c.reschedule()
 		l.unlockBehind()
 	}
-	silent, next := s.fair.takeDue(now, s.heartbeatEvery())
+	silent, next := s.fair.due.Take(now, s.heartbeatEvery()/2)
 	if len(ask) > 0 {
 		s.life.background.Go(func() { s.renew(ask) })
 	}
@@ -81,7 +81,7 @@ func (s *Session) recheck() {
 		}
 		l.unlockBehind()
 	}
-	s.fair.hurry(s.now())
+	s.fair.due.Hurry(s.now())
 	s.schedule.WakeAt(s.now())
 }
 

@@ -6,6 +6,7 @@ package kind
 import (
 	"time"
 
+	"relock/internal/fairqueue"
 	"relock/internal/keyname"
 	"relock/internal/script"
 )
@@ -172,17 +173,8 @@ type Queuer interface {
 	Unconfirmed() time.Duration
 }
 
-// A Place is what an attempt says of a run that queues. One without an entry says that there are
-// waiters of the session before it: it may only re-enter a lock that its owner has.
-type Place struct {
-	Entry   string
-	Join    string // the entry to join if it is the last of the queue; "": none
-	Last    int64  // number of the last waiter
-	Waiting int    // how many wait
-	Joined  int    // how many do together with those of Join
-	Open    bool   // more may join
-	Before  int64  // the place that the run had before; 0: it gets one at the end
-}
+// A Place is what an attempt of a Queuer says of a run.
+type Place = fairqueue.Place
 
 // Op is one command of a claim.
 type Op struct {

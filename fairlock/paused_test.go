@@ -1,0 +1,56 @@
+package fairlock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"relock/fairlock"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// A holder whose context has ended is not renewed, and unlocks late. The next waiter of its run
+// waits for a renewal, is let in at once, and by the same claim.
+func TestARunIsRenewedThatItsHolderDidNotWantRenewed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		defer m.Close()
+		cfg := rlock.Config{Lease: 30 * time.Second, QueueLease: 48 * time.Second, PollFloor: 10 * time.Second}
+		a, b := locktest.DialBubble(t, m, cfg), locktest.DialBubble(t, m, cfg)
+		defer a.Close()
+		defer b.Close()
+		_, h, err := fairlock.New(a, "x").Lock(context.Background())
+		must(t, err)
+		ctx, cancel := context.WithCancel(context.Background())
+		holder := goLock(ctx, fairlock.New(b, "x"))
+		synctest.Wait()
+		time.Sleep(time.Second)
+		next := goLock(context.Background(), fairlock.New(b, "x"))
+		time.Sleep(time.Second) // both have queued
+		must(t, h.Unlock())
+		first := <-holder
+		must(t, first.err)
+		time.Sleep(time.Second) // confirmed
+		cancel()
+		time.Sleep(20 * time.Second) // a renewal was due
+		must(t, first.hold.Unlock())
+		began := time.Now()
+		second := <-next
+		must(t, second.err)
+		if d := time.Since(began); d > time.Second || second.hold.Owner() != first.hold.Owner() {
+			t.Errorf("the next one came in after %v with owner %q; want at once, with %q", d, second.hold.Owner(), first.hold.Owner())
+		}
+		must(t, second.hold.Unlock())
+		synctest.Wait()
+		if keys := redistest.LockKeys(m.Keys()); len(keys) != 0 {
+			t.Errorf("left behind: %q", keys)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+// Package fairqueue is what a session knows of its waiters for one fair lock: how they stand
+// together in runs, what Redis is to be told of each run, and what an answer or a message
+// changes. It knows neither Redis nor claims, and guards nothing by itself: the mutex of the lock
+// does.
+//
+// The queue in Redis holds entries. An entry is a run: waiters of one session that are served one
+// after the other, under one owner.
+//
+//		Gathering ──Call──▶ Asked ──Settled──▶ Queued ──Begin──▶ In ──End──▶ Over
+//		    │                 │                   │                             │
+//		    └─ no waiter left ┴── or joined: ─────┘          waiters are left: a new run Replaces it
+//		             Over                                    at its old place
+//
+//	  - Gathering: Redis knows nothing of the run. Waiters of the same kind come into it.
+//	  - Asked: a call is on its way, or its outcome is unknown: then it is sent again, the same.
+//	    Either the run has an entry of its own afterwards, or, where the session's last entry was
+//	    the last of the queue, its waiters have joined that: they are the waiters of the other run
+//	    from then on.
+//	  - Queued: the entry stands in Redis.
+//	  - In: Redis has let the run in, and its waiters are served.
+//	  - Over: its claim ends, or has ended.
+//
+// A call tells the number of the last waiter of a run and how many wait, and never adds. One call
+// for a lock is on its way at a time, so that what it says is true when it is sent; and a call
+// that is sent twice says the same twice. A waiter that leaves makes its run one to be sent.
+package fairqueue
+
+// A Line is the runs of one session for one lock. R is what the session keeps of a run besides, W
+// is a waiter. The zero value is empty.
+type Line[R, W any] struct {
+	// Urgent says that what is pending is to be sent at once, by the next Collect.
+	Urgent bool
+
+	number  int64        // of the waiter that came last
+	pending []*Run[R, W] // to be sent, in their order
+	tail    *Run[R, W]   // the run that was sent last
+}
+
+// Arrive puts a waiter into the run that gathers, and reports whether there is one of its kind. A
+// waiter of the kind nil stands alone.
+func (n *Line[R, W]) Arrive(m *Member[R, W], kind any) bool {
+	if len(n.pending) == 0 || kind == nil {
+		return false
+	}
+	r := n.pending[len(n.pending)-1]
+	if r.phase != Gathering || r.place > 0 || r.Kind != kind {
+		return false
+	}
+	n.admit(m, r)
+	return true
+}
+
+// Open puts a waiter into a run of its own, which begins to gather.
+func (n *Line[R, W]) Open(m *Member[R, W], r *Run[R, W]) {
+	r.line = n
+	r.send()
+	n.admit(m, r)
+}
+
+func (n *Line[R, W]) admit(m *Member[R, W], r *Run[R, W]) {
+	n.number++
+	m.Number, r.last = n.number, n.number
+	r.push(m)
+}
+
+// Pending reports whether a run is to be sent.
+func (n *Line[R, W]) Pending() bool { return len(n.pending) > 0 }
+
+// Collect takes off the runs that are to be sent, so many at most.
+func (n *Line[R, W]) Collect(most int) (runs []*Run[R, W]) {
+	n.Urgent = false
+	for len(n.pending) > 0 && len(runs) < most {
+		r := n.pending[0]
+		n.pending = n.pending[1:]
+		r.pending = false
+		if r.phase <= Queued {
+			runs = append(runs, r)
+		}
+	}
+	if len(n.pending) == 0 {
+		n.pending = nil
+	}
+	return runs
+}
+
+// PutBack has runs sent before all others, in their order: those for which Unanswered says so.
+func (n *Line[R, W]) PutBack(runs []*Run[R, W]) { n.pending = append(runs, n.pending...) }

@@ -1,0 +1,64 @@
+package fairqueue
+
+import "relock/internal/queue"
+
+// A Member is a waiter's place in a run. Of must be set before it arrives.
+type Member[R, W any] struct {
+	Of     *W
+	Number int64      // among the session's waiters for the lock
+	Run    *Run[R, W] // nil: in none
+	node   queue.Node[Member[R, W]]
+}
+
+// First returns the run's first waiter, nil if it has none.
+func (r *Run[R, W]) First() *Member[R, W] { return r.members.Front() }
+
+// Next returns the waiter behind m in its run, nil at the end.
+func (m *Member[R, W]) Next() *Member[R, W] { return m.node.Next() }
+
+// Remove takes a waiter out of its run, for it is served or needs no word with Redis.
+func (r *Run[R, W]) Remove(m *Member[R, W]) {
+	r.members.Remove(&m.node)
+	r.waiting--
+	m.Run = nil
+}
+
+// push puts a waiter at the end of a run.
+func (r *Run[R, W]) push(m *Member[R, W]) {
+	m.Run, m.node.Of = r, m
+	r.members.Push(&m.node)
+	r.waiting++
+}
+
+// moveTo makes the waiters of a run those of another, behind those that it has.
+func (r *Run[R, W]) moveTo(t *Run[R, W]) {
+	for m := r.First(); m != nil; m = r.First() {
+		r.Remove(m)
+		t.push(m)
+	}
+	t.last = max(t.last, r.last)
+}
+
+// Leave takes a waiter that gives up out of its run; flying says that a call for the run is on its
+// way. The channel is closed when Redis knows; it is nil if Redis need not know.
+func (m *Member[R, W]) Leave(flying bool) (told <-chan struct{}, f Fate) {
+	r := m.Run
+	r.Remove(m)
+	switch {
+	case r.phase > Queued, r.phase == Gathering && r.waiting > 0:
+		return nil, Lives
+	case r.waiting > 0, flying, r.phase == Asked && r.joins != nil, r.joiner != nil:
+		// Others wait; or a release could run before what is on its way, or take away waiters
+		// who have just joined.
+		if r.waiting > 0 || !flying {
+			r.Hurry()
+		}
+	case r.phase == Gathering:
+		return nil, Gone
+	default:
+		f = Ends
+	}
+	left := make(chan struct{})
+	r.told = append(r.told, left)
+	return left, f
+}
