@@ -203,3 +203,28 @@ func TestADoubtfulClaimIsNotHandedOver(t *testing.T) {
 		nothingLeft(t, s, st.ses)
 	})
 }
+
+// A lock is lost while a nested Lock waits for its turn, and all holds that it had are being
+// unlocked. The nested Lock leaves last, so it is the one to have released what may still stand.
+func TestALockLostUnderAWaitingNestedLockIsReleased(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := faultDial(t, s, rlock.Config{Lease: 2 * time.Second})
+		m := rlock.New(ses, redistest.Name(t))
+		section, outer, err := m.Lock(within(t, 30*time.Second))
+		must(t, err)
+		_, inner, err := m.Lock(section)
+		must(t, err)
+		seen, answer := p.HoldReply(faultRuns(t, "release_by_id"))
+		defer answer()
+		first := faultGo(inner.Unlock)
+		locktest.Get(t, seen, 5*time.Second, "the release of the inner hold")
+		nested := faultGoLock(m, section)
+		redistest.Eventually(t, 5*time.Second, "the nested Lock to wait", outer.Awaited)
+		second := faultGo(outer.Unlock)
+		locktest.Is(t, "nested Lock", locktest.Get(t, nested, 10*time.Second, "the nested Lock").err, rlock.ErrLost)
+		locktest.Is(t, "outer Unlock", locktest.Get(t, second, 5*time.Second, "the outer Unlock"), rlock.ErrLost)
+		answer()
+		locktest.Get(t, first, 5*time.Second, "the inner Unlock")
+		redistest.Eventually(t, 5*time.Second, "the rest to be released", func() bool { return faultSent(t, p, "release") >= 2 })
+	})
+}

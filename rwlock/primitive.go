@@ -119,7 +119,7 @@ func (n *names) releaseArgs(op *kind.Op) []string {
 	}
 	args := make([]string, 0, 9+len(op.Ends)+len(op.IDs)+len(op.OtherIDs))
 	args = append(args,
-		op.Owner, n.Channel(), n.lock.Publish(), script.Flag(n.lock.CountsReceivers()), script.Millis(op.Keep), owner,
+		op.Owner, n.Channel(), n.lock.Publish(), n.lock.CountsReceivers(), script.Millis(op.Keep), owner,
 		script.Itoa(int64(op.Other)), script.Itoa(int64(len(op.Ends))), script.Itoa(int64(len(op.IDs))))
 	return append(append(append(args, op.Ends...), op.IDs...), op.OtherIDs...)
 }

@@ -110,7 +110,7 @@ func (p *permits) Acquire(op *kind.Op) script.Command {
 // Release is release.lua. A claim ends whole.
 func (p *permits) Release(op *kind.Op) script.Command {
 	args := make([]string, 0, 4+op.N)
-	args = append(args, p.Channel(), p.key.Publish(), script.Flag(p.key.CountsReceivers()), p.kept(0))
+	args = append(args, p.Channel(), p.key.Publish(), p.key.CountsReceivers(), p.kept(0))
 	return script.Command{Script: releaseScript, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
 }
 

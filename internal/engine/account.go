@@ -2,49 +2,58 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"relock/internal/script"
 )
 
 // An account is what may stand in Redis under a claim's owner, beside the first hold of a
-// private owner, which has no id unless its kind is ByID. An id is in the account from before
-// the command is sent that brings it to Redis until it is confirmed that it is not there.
-// It is guarded by the lock's mutex.
+// private owner, which has no id unless its kind is ByID. It is guarded by the lock's mutex.
 type account struct {
-	owner string      // of a named claim
-	ids   [2][]string // of holds, by side
-	// ending are the ids whose end was sent and is not confirmed. They are no longer among the
-	// ids, so that each is ended by one command, and "not there" means that it was lost. The
-	// last release names them too.
-	ending [2][]string
-	prims  [2]Primitive // which primitive each side was taken with; nil: never taken
-	sides  int          // counts the changes of what the sides have
-	byIDs  bool         // the key of the ids may have been made
-	// holds has the id of each hold of a named owner that is not unlocked.
-	holds map[*Hold]string
+	namedOwner
+	sides   [2]sideAccount
+	changes int  // counts the changes of what the sides have
+	byIDs   bool // the key of the ids may have been made
 
 	// late are the ids of commands that may bring the end of the lock closer, and were given
 	// up without an answer. Before the lock is trusted for longer Redis is told to ignore them.
 	late []string
 
 	registered bool // an attempt may have left a mark of a waiter
-	// strays: a nested command of this side was given up without an answer, and may still
-	// come; the last release of a private owner looks there too.
-	strays [2]bool
 
 	reservation
 
 	stands time.Duration // of an exposed claim: until when Redis may keep the lock
 
-	owing int // lost sections that are not unlocked yet
-
 	// busy: a command that changes the account is on its way. Others wait for free, which is
 	// closed when it is answered or given up.
 	busy bool
 	free chan struct{}
+}
+
+// A sideAccount is what may stand of one side. An id is in it from before the command is sent that
+// brings it to Redis until it is confirmed that it is not there.
+type sideAccount struct {
+	prim Primitive // which the side was taken with; nil: never taken
+	ids  []string  // of holds
+	// ending are the ids whose end was sent and is not confirmed. They are no longer among the
+	// ids, so that each is ended by one command, and "not there" means that it was lost. The
+	// last release names them too.
+	ending []string
+	// stray: a nested command was given up without an answer, and may still come; the last release
+	// of a private owner looks here too.
+	stray bool
+}
+
+// A namedOwner is what the account has of an owner that the caller has named. Other sessions may
+// hold under the same name, so that each hold is told from the others by its id. Those of a private
+// owner have ids too, but for the first, since a command that is sent twice must count once; but
+// they are alike, and which of them stands for which hold does not matter.
+type namedOwner struct {
+	owner string
+	holds map[*Hold]string // the id of each hold that is not unlocked
 }
 
 // A reservation is of fencing tokens: the next one to be given out, and how many are left.
@@ -59,12 +68,13 @@ type reservation struct {
 func (c *claim) account() *account {
 	if c.more == nil {
 		c.more = new(account)
+		c.more.sides[c.prim.Kind().Side].prim = c.prim
 	}
 	return c.more
 }
 
-// waitIdle returns true with the lock's mutex held and no command under way, or false, without
-// the mutex, when ctx ends first.
+// waitIdle waits until no command of the claim is under way, and returns false if ctx ends first.
+// The lock's mutex must be held; it is released meanwhile and held again at the end.
 func (c *claim) waitIdle(ctx context.Context) bool {
 	l := c.lock
 	for c.more != nil && c.more.busy {
@@ -73,12 +83,16 @@ func (c *claim) waitIdle(ctx context.Context) bool {
 		}
 		free := c.more.free
 		l.unlock()
+		done := false
 		select {
 		case <-free:
 		case <-ctx.Done():
-			return false
+			done = true
 		}
 		l.mu.Lock()
+		if done {
+			return false
+		}
 	}
 	return true
 }
@@ -92,14 +106,14 @@ func (c *claim) commandDone() {
 	}
 }
 
-// told returns how many holds of a side Redis counts for the claim at most.
-func (c *claim) told(side int) int {
+// counted returns how many holds of a side Redis counts for the claim at most.
+func (c *claim) counted(side int) int {
 	n := 0
 	if k := c.prim.Kind(); c.num != 0 && !k.ByID && k.Side == side {
 		n = 1
 	}
 	if c.more != nil {
-		n += len(c.more.ids[side])
+		n += len(c.more.sides[side].ids)
 	}
 	return n
 }
@@ -107,10 +121,21 @@ func (c *claim) told(side int) int {
 // sidesOf returns the primitive with which each side was taken.
 func (c *claim) sidesOf() (prims [2]Primitive) {
 	if c.more != nil {
-		prims = c.more.prims
+		return [2]Primitive{c.more.sides[0].prim, c.more.sides[1].prim}
 	}
 	prims[c.prim.Kind().Side] = c.prim
 	return prims
+}
+
+// firstID returns the id of the claim's first hold; "" if it has none.
+func (c *claim) firstID() string {
+	if c.more == nil {
+		return ""
+	}
+	if ids := c.more.sides[c.prim.Kind().Side].ids; len(ids) > 0 {
+		return ids[0]
+	}
+	return ""
 }
 
 // A releaseCommand ends what may stand of one side of a claim.
@@ -127,73 +152,77 @@ func (c *claim) releases(cmds []releaseCommand) []releaseCommand {
 		return append(cmds, releaseCommand{c.prim.Release(&op), true})
 	}
 	m := c.more
-	for side, p := range c.sidesOf() {
-		known := c.told(side) > 0
-		// Beside the holds that are told Redis may have some whose end is not confirmed, some
+	for side, of := range m.sides {
+		known := c.counted(side) > 0
+		// Beside the holds that are counted Redis may have some whose end is not confirmed, some
 		// that may come late, or the mark of a waiter.
-		if p == nil || !known && len(m.ending[side]) == 0 && !m.strays[side] && !(m.registered && p.Kind().Registers) {
+		if of.prim == nil || !known && len(of.ending) == 0 && !of.stray && !(m.registered && of.prim.Kind().Registers) {
 			continue
 		}
 		op := Op{Owner: c.ownerID(), N: int(c.n), All: c.num != 0, Private: c.num != 0, ByIDs: m.byIDs}
-		op.Ends = slices.Concat(m.ids[side], m.ending[side])
+		op.Ends = slices.Concat(of.ids, of.ending)
 		if op.All || len(op.Ends) > 0 {
-			cmds = append(cmds, releaseCommand{p.Release(&op), known})
+			cmds = append(cmds, releaseCommand{of.prim.Release(&op), known})
 		}
 	}
 	return cmds
 }
 
 // surplus takes the ids of a side off the account that the holds of a section do not need, and
-// returns them: they are to be ended. The ids of a private owner are alike, so that any will
-// do; those of a named owner may stand in Redis or not, each for itself.
+// returns them: they are to be ended.
 func (c *claim) surplus(side int, x *section) []string {
-	m := c.more
-	if m == nil {
+	if c.more == nil {
 		return nil
 	}
-	if c.num == 0 {
-		needed := func(id string) bool {
-			for _, of := range m.holds {
-				if of == id {
-					return true
-				}
-			}
-			return false
-		}
-		slices.SortStableFunc(m.ids[side], func(a, b string) int {
-			return strings.Compare(script.Flag(needed(b)), script.Flag(needed(a)))
-		})
-	}
-	n := c.told(side) - int(x.live[side])
+	of := &c.more.sides[side]
+	n := c.counted(side) - int(x.live[side])
 	if x.more != nil {
 		n -= int(x.more.spent[side] + x.more.entering[side])
 	}
-	if n = min(n, len(m.ids[side])); n <= 0 {
+	if n = min(n, len(of.ids)); n <= 0 {
 		return nil
 	}
-	stay := len(m.ids[side]) - n
-	ends := slices.Clone(m.ids[side][stay:])
-	m.ids[side] = m.ids[side][:stay]
-	m.ending[side] = append(m.ending[side], ends...)
-	m.sides++
+	if c.num == 0 {
+		of.ids = c.more.neededFirst(of.ids)
+	}
+	stay := len(of.ids) - n
+	ends := slices.Clone(of.ids[stay:])
+	of.ids = of.ids[:stay]
+	of.ending = append(of.ending, ends...)
+	c.more.changes++
 	return ends
+}
+
+// neededFirst returns the ids with those in front that holds have.
+func (o *namedOwner) neededFirst(ids []string) []string {
+	var needed, others []string
+	all := slices.Collect(maps.Values(o.holds))
+	for _, id := range ids {
+		if slices.Contains(all, id) {
+			needed = append(needed, id)
+		} else {
+			others = append(others, id)
+		}
+	}
+	return append(needed, others...)
 }
 
 // ended takes ids off the account that are confirmed not to stand.
 func (c *claim) ended(side int, ids []string) {
 	confirmed := func(id string) bool { return slices.Contains(ids, id) }
-	c.more.ids[side] = slices.DeleteFunc(c.more.ids[side], confirmed)
-	c.more.ending[side] = slices.DeleteFunc(c.more.ending[side], confirmed)
-	c.more.sides++
+	of := &c.more.sides[side]
+	of.ids = slices.DeleteFunc(of.ids, confirmed)
+	of.ending = slices.DeleteFunc(of.ending, confirmed)
+	c.more.changes++
 }
 
 // partial returns the command that ends holds of one side while others stay.
 func (c *claim) partial(side int, ends []string, keep time.Duration) script.Command {
-	m := c.more
-	op := Op{Owner: c.ownerID(), N: int(c.n), Ends: ends, Keep: keep, ByIDs: m.byIDs, Private: c.num != 0}
-	op.Held, op.IDs = c.told(side), slices.Clone(m.ids[side])
-	op.Other, op.OtherIDs = c.told(1-side), slices.Clone(m.ids[1-side])
-	return c.sidesOf()[side].Release(&op)
+	of, other := &c.more.sides[side], &c.more.sides[1-side]
+	op := Op{Owner: c.ownerID(), N: int(c.n), Ends: ends, Keep: keep, ByIDs: c.more.byIDs, Private: c.num != 0}
+	op.Held, op.IDs = c.counted(side), slices.Clone(of.ids)
+	op.Other, op.OtherIDs = c.counted(1-side), slices.Clone(other.ids)
+	return of.prim.Release(&op)
 }
 
 // draw returns the next fencing token of the claim; 0 if there is none.
@@ -206,6 +235,14 @@ func (c *claim) draw() int64 {
 	return c.more.token - 1
 }
 
+// reserving notes that an attempt will ask for so many tokens, and returns that number.
+func (c *claim) reserving(tokens int) int {
+	if m := c.account(); m.reserved == 0 || tokens < m.reserved {
+		m.reserved = tokens
+	}
+	return tokens
+}
+
 // reserve notes the highest token that Redis has reserved for the claim: the last of those that
 // it surely has.
 func (c *claim) reserve(highest int64) {
@@ -216,7 +253,7 @@ func (c *claim) reserve(highest int64) {
 	}
 }
 
-// over returns when the lock is over in Redis at the latest, should nothing be heard of it any
+// overAt returns when the lock is over in Redis at the latest, should nothing be heard of it any
 // more: a renewal may just be under way.
 func (c *claim) overAt(now time.Duration) time.Duration {
 	at := max(now+c.lock.s.cfg.Lease, c.trust+time.Second)

@@ -101,8 +101,33 @@ type tries struct {
 
 // Lock acquires p, n permits of it if it has permits; wait false is TryLock. Errors name the
 // operation and the lock; then the context is the one given, and the hold nil.
-func (h *Handle) Lock(ctx context.Context, p Primitive, n int, wait bool, opts []lockopt.Option) (context.Context, *Hold, error) {
-	hold, section, err := h.lock(ctx, p, n, wait, opts)
+func (h *Handle) Lock(ctx context.Context, p Primitive, n int, wait bool, opts []lockopt.Option) (section context.Context, hold *Hold, err error) {
+	r, sections, err := h.request(ctx, p, n, wait, opts)
+	if err == nil {
+		s := h.s
+		a := s.spare.Get().(*acquisition)
+		a.request = r
+		t := s.trace
+		if t != nil {
+			a.traceStart(t)
+		}
+		hold, section, err = h.acquire(a, sections)
+		if a.tries.stuck {
+			a.leaveOutage()
+		}
+		if a.suspect != nil {
+			a.unblocked()
+		}
+		if t != nil {
+			a.traceEnd(t, hold, err)
+		}
+		select {
+		case <-a.wake:
+		default:
+		}
+		*a = acquisition{waiter: waiter{wake: a.wake}}
+		s.spare.Put(a) // no other goroutine knows of it any more
+	}
 	if err != nil {
 		op := "try lock"
 		if wait {
@@ -113,55 +138,15 @@ func (h *Handle) Lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 	return section, hold, nil
 }
 
-// lock checks the arguments and acquires.
-func (h *Handle) lock(ctx context.Context, p Primitive, n int, wait bool, opts []lockopt.Option) (*Hold, context.Context, error) {
+// request checks the arguments, and says what the caller wants and in which sections of the lock
+// ctx lies.
+func (h *Handle) request(ctx context.Context, p Primitive, n int, wait bool, opts []lockopt.Option) (r request, sections []*section, err error) {
 	switch {
 	case h.err != nil:
-		return nil, nil, h.err
+		return r, nil, h.err
 	case ctx == nil:
-		return nil, nil, lockerr.ErrNilContext
+		return r, nil, lockerr.ErrNilContext
 	}
-	r, sections, err := h.request(ctx, p, n, wait, opts)
-	if err != nil {
-		return nil, nil, err
-	}
-	s := h.s
-	a := s.spare.Get().(*acquisition)
-	a.request = r
-	t := s.trace
-	if t != nil {
-		a.traceStart(t)
-	}
-	var hold *Hold
-	var section context.Context
-	switch {
-	case ctx.Err() != nil:
-		err = lockerr.OfContext(ctx)
-	case s.turnedAway(ctx):
-		err = ErrClosed
-	default:
-		hold, section, err = h.acquire(a, sections)
-		if a.tries.stuck {
-			a.leaveOutage()
-		}
-		if a.suspect != nil {
-			a.unblocked()
-		}
-	}
-	if t != nil {
-		a.traceEnd(t, hold, err)
-	}
-	select {
-	case <-a.wake:
-	default:
-	}
-	*a = acquisition{waiter: waiter{wake: a.wake}}
-	s.spare.Put(a) // no other goroutine knows of it any more
-	return hold, section, err
-}
-
-// request says what the caller wants, and in which sections of the lock ctx lies.
-func (h *Handle) request(ctx context.Context, p Primitive, n int, wait bool, opts []lockopt.Option) (r request, sections []*section, err error) {
 	s, k := h.s, p.Kind()
 	r = request{prim: p, ctx: ctx, lease: s.cfg.Lease, n: n}
 	if len(opts) > 0 {
@@ -200,7 +185,13 @@ func (h *Handle) request(ctx context.Context, p Primitive, n int, wait bool, opt
 // of a named owner, or an outermost one.
 func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Context, error) {
 	s := h.s
+	if a.ctx.Err() != nil {
+		return nil, nil, lockerr.OfContext(a.ctx)
+	}
 	for {
+		if s.turnedAway(a.ctx) {
+			return nil, nil, ErrClosed
+		}
 		l, err := h.lockFor(a.prim.Kind())
 		if err != nil {
 			return nil, nil, err
@@ -232,9 +223,6 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 			a.tries = tries{stuck: a.tries.stuck}
 			a.traced.Grant = locktrace.GrantRedis
 			a.start = s.now()
-			if s.turnedAway(a.ctx) {
-				return nil, nil, ErrClosed
-			}
 			continue
 		case err != nil:
 			return nil, nil, err

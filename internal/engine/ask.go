@@ -48,10 +48,10 @@ func (g grant) never(p Primitive) error {
 var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of", ErrUnavailable)
 
 // tryAcquire runs the acquire script once. An error means that the lock is not known to be
-// held; a grant is one that can still be trusted, for which it must come within so much time.
+// held. Whether a grant came in time is for the caller to see: late.
 func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op, trusted time.Duration) (grant, error) {
 	g := grant{sent: s.now(), doubts: s.conn.Doubts()}
-	err := s.decode(&g, s.run.Run(ctx, p.Acquire(op)), p, op, trusted)
+	err := g.decode(s.run.Run(ctx, p.Acquire(op)), p, op)
 	if err == nil && s.cfg.Replicas > 0 {
 		err = s.acknowledged(ctx, &g, p, op, trusted)
 	}
@@ -63,16 +63,14 @@ func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op, trusted t
 const packed = 1_000_000
 
 // decode takes in the answer to an attempt, see tryAcquire.
-func (s *Session) decode(g *grant, r rueidis.RedisResult, p Primitive, op *Op, trusted time.Duration) error {
+func (g *grant) decode(r rueidis.RedisResult, p Primitive, op *Op) error {
 	var buf [6]int64
 	reply, err := script.Numbers(buf[:0], r)
 	switch {
-	case script.IsContext(err):
+	case err != nil && script.IsContext(err):
 		return err // how long Redis was waited for, the caller knows
 	case err != nil:
 		return lockerr.Unavailable(err)
-	}
-	switch {
 	case len(reply) == 1 && p.Kind().Permits:
 		free, ms := reply[0], op.Lease.Milliseconds()+1
 		if free < 0 {
@@ -88,10 +86,11 @@ func (s *Session) decode(g *grant, r rueidis.RedisResult, p Primitive, op *Op, t
 		g.free, g.limit = reply[4], reply[5]
 	}
 	g.status, g.value, g.token, g.place = reply[0], reply[1], reply[2], reply[3]
-	return s.late(*g, trusted)
+	return nil
 }
 
-// late returns an error for a grant that can be trusted no longer.
+// late returns an error for a grant that can be trusted no longer, or of a lease of which only so
+// much can.
 func (s *Session) late(g grant, trusted time.Duration) error {
 	if g.status == granted && s.now() >= g.sent+trustIn(trusted) {
 		return errLate
@@ -119,7 +118,7 @@ func (a *acquisition) ask() (grant, error) {
 	c.traceAttempt(g, err)
 	l.mu.Lock()
 	if err == nil {
-		err = s.late(g, a.trusted) // what came in time may be taken in late: hooks have run since
+		err = s.late(g, a.trusted) // the hooks have run too by now
 	}
 	a.asking, a.tries.underWay, c.flight = false, false, landed
 	a.note(g, err)
@@ -134,26 +133,19 @@ func (a *acquisition) attempt() *Op {
 	l, k := a.lock, a.prim.Kind()
 	if a.claim == nil {
 		a.claim = l.newClaim(a)
-		if k.ByID || k.Unleased || a.named != "" {
-			a.identify(a.claim.account())
-		}
 	}
 	c := a.claim
 	op := &a.op
 	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease, Private: c.num != 0,
 		Wait: a.queued && l.queue.Front() == a}
-	if c.more != nil && len(c.more.ids[k.Side]) > 0 {
-		op.ID, op.ByIDs = c.more.ids[k.Side][0], true
+	if c.more != nil {
+		op.ID, op.ByIDs = c.firstID(), c.more.byIDs
 	}
 	if a.behind {
 		op.Place = new(Place)
 	}
 	if k.Fenced {
-		op.Tokens = l.wantTokens(a)
-		m := c.account()
-		if m.reserved == 0 || op.Tokens < m.reserved {
-			m.reserved = op.Tokens
-		}
+		op.Tokens = c.reserving(l.wantTokens(a))
 	}
 	if b := l.lobby; b != nil && op.Wait {
 		b.drain()
@@ -162,13 +154,6 @@ func (a *acquisition) attempt() *Op {
 		b.limit.asked()
 	}
 	return op
-}
-
-// identify gives the first hold of a claim an id.
-func (a *acquisition) identify(m *account) {
-	k := a.prim.Kind()
-	m.ids[k.Side], m.prims[k.Side], m.byIDs = []string{a.lock.s.newID(k)}, a.prim, true
-	m.busy = a.named != ""
 }
 
 // maxTokens bounds how many fencing tokens one acquisition reserves.
@@ -244,8 +229,10 @@ func (a *acquisition) note(g grant, err error) {
 // unavailable.
 const patience = 100 * time.Millisecond
 
-// note takes in the answer to an attempt, or its lack after the time that it took.
-func (t *tries) note(g grant, err error, took time.Duration) {
+// noteTry takes in the answer to an attempt, or its lack.
+func (a *acquisition) noteTry(g grant, err error) {
+	t, s := &a.tries, a.lock.s
+	took := s.now() - g.sent
 	switch {
 	case g.asked && script.IsContext(err):
 		t.heard = true
@@ -259,17 +246,23 @@ func (t *tries) note(g grant, err error, took time.Duration) {
 	case t.err == nil && (!t.heard || took >= patience):
 		t.err = lockerr.ErrNoAnswer
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		t.failures, t.unknown = 0, g.status == granted
-	case script.Classify(err) == script.Unknown:
+		if t.stuck || s.outage.on.Load() {
+			a.leaveOutage()
+			s.endOutage()
+		}
+		return
+	}
+	t.failures++
+	if script.Classify(err) == script.Unknown {
 		if !t.unknown {
 			t.doubted = g.sent
 		}
 		t.unknown, t.mayCome = true, true
-		fallthrough
-	default:
-		t.failures++
+	}
+	if a.wait {
+		a.enterOutage(err)
 	}
 }
 

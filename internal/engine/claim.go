@@ -43,12 +43,16 @@ type lease struct {
 	renewAt   time.Duration // when to ask Redis for another lease
 	passUntil time.Duration // until when callers may enter: the slice, or the time to join
 	doubts    uint32        // what the session's count was when that command was sent
+	owing     int32         // lost sections that are not unlocked yet: they may just be noticing
 
 	state     claimState
 	bound     bool // never passed on: a fixed lease, an unanswered nested command, a change of side
 	abandoned bool // a hold was abandoned: the last one leaves the lock standing
 	stopped   bool // not renewed, since no context of a section wanted it
 	flight    flight
+	// exposed: another process may set the lease of the lock meanwhile. The owner is named, so that
+	// another process may hold under the same name, or it reads, and others do too.
+	exposed bool
 }
 
 type claimState uint8
@@ -72,11 +76,16 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 // newClaim makes a claim for an acquisition, in the account before anything is sent.
 func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, prim: a.prim, n: int32(a.n), next: l.claims}
-	c.renewAt = never
+	c.renewAt, c.exposed = never, a.named != "" || a.prim.Kind().Shares
 	if a.named != "" {
 		c.account().owner = a.named
 	} else {
 		c.num = l.s.owners.Add(1)
+	}
+	if k := a.prim.Kind(); k.ByID || k.Unleased || a.named != "" { // the first hold has an id
+		m := c.account()
+		m.sides[k.Side].ids = []string{l.s.newID(k)}
+		m.byIDs, m.busy = true, a.named != ""
 	}
 	if l.claims != nil {
 		l.claims.prev = c
@@ -110,8 +119,10 @@ func (c *claim) retire(to claimState) {
 		}
 		c.next, c.prev = nil, nil
 	}
+	if c.state == held {
+		l.s.schedule.Remove(c)
+	}
 	c.state = to
-	l.s.schedule.Remove(c)
 	if l.holder == c {
 		l.holder = nil
 		if front := l.queue.Front(); front != nil {
@@ -184,7 +195,7 @@ func (c *claim) lose(reason string, gone bool) {
 
 // lose ends a section whose claim is lost, or whose own time is over.
 func (x *section) lose() {
-	x.claim.account().owing++
+	x.claim.owing++
 	x.endTraces(locktrace.HoldLost)
 	if x.close(lost) {
 		x.claim.lock.later(x.cancel)
@@ -232,7 +243,7 @@ func (c *claim) doubtful() bool { return c.doubts != c.lock.s.conn.Doubts() }
 // at a time.
 func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
 	c.trust = max(c.trust, sent+trustIn(c.uncut(lease)))
-	if c.exposed() {
+	if c.exposed {
 		// It may not have been when the trust was earned: a writer that takes a read hold too
 		// lets readers of other processes in when it unlocks the write side.
 		c.trust = min(c.trust, c.lock.s.now()+trustIn(c.lock.s.cfg.RedissonWatchdog))
@@ -250,6 +261,10 @@ func (c *claim) entrable(now time.Duration) bool {
 
 // Slot is for the schedule.
 func (c *claim) Slot() *schedule.Slot { return &c.slot }
+
+// countsHere reports whether the nested holds of the claim's sections are counted in memory only:
+// those of readers that share a claim.
+func (c *claim) countsHere() bool { return c.prim.Kind().Shares && c.num != 0 && !c.bound }
 
 // reschedule tells the watchdog when to look at a held claim again.
 func (c *claim) reschedule() {

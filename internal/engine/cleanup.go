@@ -31,7 +31,7 @@ func (c *claim) trim() {
 	if c.more == nil || x == nil {
 		return
 	}
-	for side := range c.more.ids {
+	for side := range c.more.sides {
 		if ends := c.surplus(side, x); len(ends) > 0 {
 			c.bound = true
 			c.tidy(side, ends, c.partial(side, ends, 0))

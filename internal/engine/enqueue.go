@@ -142,7 +142,7 @@ func (s *Session) sendCalls(ctx context.Context, calls []*call) {
 		sent := grant{sent: s.now(), doubts: s.conn.Doubts()}
 		for i, r := range s.run.Multi(ctx, cmds) {
 			calls[i].g = sent
-			calls[i].err = s.decode(&calls[i].g, r, calls[i].c.prim, &calls[i].op, calls[i].trusted)
+			calls[i].err = calls[i].g.decode(r, calls[i].c.prim, &calls[i].op)
 		}
 		for _, e := range calls { // of which one is granted at most
 			if e.err == nil && s.cfg.Replicas > 0 {
@@ -187,15 +187,10 @@ func (r *run) call() *call {
 		e.op.Lease = r.lease
 	}
 	e.trusted = c.uncut(e.op.Lease)
-	if c.num == 0 {
-		e.op.ID, e.op.ByIDs = c.more.ids[k.Side][0], true
-	}
+	e.op.ID = c.firstID()
+	e.op.ByIDs = e.op.ID != ""
 	if k.Fenced {
-		e.op.Tokens = max(at.Waiting, 1)
-		m := c.account()
-		if m.reserved == 0 || e.op.Tokens < m.reserved {
-			m.reserved = e.op.Tokens
-		}
+		e.op.Tokens = c.reserving(max(at.Waiting, 1))
 	}
 	return e
 }

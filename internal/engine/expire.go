@@ -15,13 +15,13 @@ func (x *section) settleLost() {
 		return
 	}
 	x.ended.Store(int32(lostAndUnlocked))
-	c.more.owing--
+	c.owing--
 	c.settle()
 }
 
 // settle ends a lost claim whose sections have all been unlocked.
 func (c *claim) settle() {
-	if c.state == lostStanding && (c.more == nil || c.more.owing == 0) && c.lock.state != lockClosed {
+	if c.state == lostStanding && c.owing == 0 && c.lock.state != lockClosed {
 		c.end(c.lock.s.now()+c.lock.s.cfg.Lease, nil)
 	}
 }
@@ -68,43 +68,39 @@ func (h *Hold) abandon() error {
 	x, c := h.section, h.section.claim
 	l := c.lock
 	l.mu.Lock()
-	if err := h.standing(l.s.now()); err != nil {
-		if !h.done {
-			h.done = true
-			if h.fixed != nil {
-				x.endTrace(h, locktrace.HoldExpired) // if it has not been lost before
-			}
-			x.remove(h)
-			x.settleLost()
-		}
-		l.unlock()
+	defer l.unlock()
+	err := h.standing(l.s.now())
+	if h.done {
 		return err
 	}
 	h.done = true
+	if err != nil && h.fixed != nil {
+		x.endTrace(h, locktrace.HoldExpired) // if it has not been lost before
+	}
 	x.remove(h)
+	if err != nil {
+		x.settleLost()
+		return err
+	}
 	c.abandoned, c.bound = true, true
-	if x.held() > 0 { // the holds that stay keep the section; the last of them leaves the lock
-		c.reschedule()
-		l.unlock()
-		h.endContext(ErrReleased)
+	if x.held() == 0 {
+		c.leaveStanding(x)
 		return nil
 	}
-	c.leaveStanding(x)
+	c.reschedule() // the holds that stay keep the section; the last of them leaves the lock
+	l.later(func() { h.endContext(ErrReleased) })
 	return nil
 }
 
-// leaveStanding closes the last section of a claim that was abandoned. The lock's mutex must be
-// held and is released.
+// leaveStanding closes the last section of a claim that was abandoned.
 func (c *claim) leaveStanding(x *section) {
 	l := c.lock
-	cancel := x.close(released)
+	if x.close(released) {
+		l.later(x.cancel)
+	}
 	if c.state == held && c.sections == nil {
 		c.retire(left)
 		l.nudge()
 	}
-	l.unlock()
-	if cancel {
-		x.cancel()
-	}
-	l.tryRetire()
+	l.later(l.tryRetire)
 }

@@ -7,19 +7,9 @@ import "time"
 // never sets less, so that much of a lease is left whatever Redisson does: an exposed claim is
 // trusted for no longer between two answers of Redis.
 
-// exposed reports whether another process may set the lease of the lock while the claim has it:
-// the owner is named, so that another process may hold under the same name, or it reads, and
-// others do too.
-func (c *claim) exposed() bool {
-	if c.num == 0 || c.prim.Kind().Shares {
-		return true
-	}
-	return c.more != nil && c.more.prims[0] != nil && c.more.prims[0].Kind().Shares
-}
-
 // uncut returns how much of a lease no other process cuts off.
 func (c *claim) uncut(lease time.Duration) time.Duration {
-	if c.exposed() {
+	if c.exposed {
 		return min(lease, c.lock.s.cfg.RedissonWatchdog)
 	}
 	return lease
@@ -37,7 +27,7 @@ func (r *request) expose(watchdog time.Duration) {
 // shortfall returns the lease that an exposed claim must be renewed for so that its holds with
 // fixed leases reach their ends, and do not outlive them; 0 if they are trusted up to there.
 func (c *claim) shortfall(now time.Duration) time.Duration {
-	if !c.exposed() {
+	if !c.exposed {
 		return 0
 	}
 	var end, until time.Duration

@@ -2,22 +2,155 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"relock/internal/backoff"
 	"relock/internal/idgen"
+	"relock/internal/lockerr"
+	"relock/internal/lockopt"
 	"relock/internal/script"
 )
+
+// Extend gives a hold with a fixed lease a new end.
+func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
+	if !h.valid() {
+		return fmt.Errorf("extend: %w", ErrNotHeld)
+	}
+	var err error
+	switch {
+	case ctx == nil:
+		err = lockerr.ErrNilContext
+	case d < time.Millisecond || d > lockopt.Longest:
+		err = fmt.Errorf("%w: Extend by %v; it must be at least 1ms and at most %v", ErrArgument, d, lockopt.Longest)
+	case h.fixed == nil:
+		err = fmt.Errorf("%w: Extend of a hold that the watchdog renews; it is for fixed leases", ErrArgument)
+	case ctx.Err() != nil:
+		err = lockerr.OfContext(ctx)
+	default:
+		err = h.extend(ctx, d)
+	}
+	if err != nil {
+		return opError("extend", h.section.claim.prim, err)
+	}
+	return nil
+}
+
+func (h *Hold) extend(ctx context.Context, d time.Duration) error {
+	x, c := h.section, h.section.claim
+	l, s := c.lock, c.lock.s
+	l.mu.Lock()
+	end := h.end
+	l.unlock()
+	bounded, cancel := context.WithTimeout(ctx, end-s.now()) // without the mutex: it runs code of ctx
+	defer cancel()
+	l.mu.Lock()
+	if !c.waitIdle(bounded) {
+		l.unlock()
+		return h.notExtended(ctx, errEarlier)
+	}
+	now := s.now()
+	if err := h.standing(now); err != nil {
+		l.unlock()
+		return err
+	}
+	if c.countsHere() { // the claim is renewed anyway
+		h.fix(now, d)
+		x.resetEnd()
+		c.reschedule()
+		l.unlock()
+		return nil
+	}
+	op := h.extension(now, d)
+	x.extra().interrupt = cancel
+	l.unlock()
+
+	r := c.extendTo(bounded, int(h.side), &op)
+	if r.err != nil {
+		r.err = h.notExtended(ctx, r.err)
+	}
+	return h.extended(d, &op, &r)
+}
+
+// extended takes in what became of an extension of the hold by d.
+func (h *Hold) extended(d time.Duration, op *Op, r *extended) error {
+	x, c := h.section, h.section.claim
+	l, s := c.lock, c.lock.s
+	l.mu.Lock()
+	defer l.unlock()
+	defer c.commandDone()
+	c.more.sent(op, r)
+	if !x.over() {
+		x.more.interrupt = nil
+	}
+	c.expire(s.now()) // it may have ended meanwhile, with the watchdog late to see it
+	switch {
+	case r.err != nil:
+		return r.err
+	case x.over():
+		return x.endedErr()
+	case h.ranOut:
+		return ErrLost
+	case r.alive == 0:
+		c.lose("it was gone when it was extended", true)
+		return ErrLost
+	}
+	h.fix(r.sent, d)
+	if x.auto == 0 {
+		c.trust = 0 // it may have come closer
+	}
+	c.confirmed(r.sent, op.Lease, r.doubts)
+	c.renewAfter(r.sent)
+	x.resetEnd()
+	c.reschedule()
+	return nil
+}
+
+// notExtended is the error of an Extend that got no good answer, by err: that the hold has
+// ended meanwhile counts before all else. The lock's mutex must not be held.
+func (h *Hold) notExtended(ctx context.Context, err error) error {
+	l := h.section.claim.lock
+	l.mu.Lock()
+	ended := h.standing(l.s.now())
+	l.unlock()
+	switch {
+	case ended != nil:
+		return ended
+	case ctx.Err() != nil:
+		return lockerr.CutOff(ctx, err)
+	}
+	return lockerr.Unavailable(err)
+}
+
+// extension returns the command that moves the end of the hold to d from now. Until the answer
+// is here only what holds either way is trusted.
+func (h *Hold) extension(now, d time.Duration) Op {
+	x, c := h.section, h.section.claim
+	op := c.prepareExtend(int(h.side), d, x.auto > 0)
+	if !op.Away {
+		if early := now + trustIn(d); early < h.end {
+			h.end = early
+			x.resetEnd()
+			c.reschedule()
+		}
+	}
+	for _, other := range x.more.fixed {
+		if other != h && other.until > now+op.Lease {
+			op.Lease = other.until - now
+		}
+	}
+	return op
+}
 
 // prepareExtend notes in the account that an extension of one side is about to be sent, and
 // returns it. The lock's mutex must be held.
 func (c *claim) prepareExtend(side int, d time.Duration, away bool) Op {
 	m := c.account()
 	op := Op{Owner: c.ownerID(), N: int(c.n), ID: idgen.Request(), Lease: d, Private: c.num != 0,
-		Known: Known{Held: c.told(side)}, Move: Move{Away: away, Void: slices.Clone(m.late)}}
+		Known: Known{Held: c.counted(side)}, Move: Move{Away: away, Void: slices.Clone(m.late)}}
 	if !op.Private {
-		op.IDs = slices.Clone(m.ids[side])
+		op.IDs = slices.Clone(m.sides[side].ids)
 	}
 	m.busy = true
 	m.byIDs = m.byIDs || len(op.Void) > 0
@@ -115,7 +248,7 @@ func (a *acquisition) voidLate(c *claim) error {
 		return nil
 	}
 	side := 0
-	if c.told(side) == 0 {
+	if c.counted(side) == 0 {
 		side = 1
 	}
 	op := c.prepareExtend(side, time.Millisecond, true)

@@ -58,14 +58,8 @@ func (l *lock) arrive(a *acquisition) {
 // newRun makes a run with its claim.
 func (l *lock) newRun(a *acquisition, kind any, lease time.Duration) *run {
 	c := l.newClaim(a)
-	id := ""
-	if a.named != "" {
-		m := c.account()
-		a.identify(m)
-		id = m.ids[a.prim.Kind().Side][0]
-	}
 	r := &run{claim: c, lease: lease}
-	r.Of, r.Kind, r.Entry = r, kind, c.queuer().Entry(c.ownerID(), id)
+	r.Of, r.Kind, r.Entry = r, kind, c.queuer().Entry(c.ownerID(), c.firstID())
 	c.run = r
 	l.s.fair.add(r.Entry, c)
 	return r
@@ -91,7 +85,6 @@ func (a *acquisition) queueUp() (*section, error) {
 	}
 	err := a.stand()
 	if x := a.given.Load(); x != nil {
-		l.unlock()
 		return a.take(x)
 	}
 	a.leave(nil)

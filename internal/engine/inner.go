@@ -8,8 +8,8 @@ import (
 	"relock/internal/tracing"
 )
 
-// unlockInner is the Unlock of a hold while its section goes on. The lock's mutex must be held
-// and is released.
+// unlockInner is the Unlock of a hold while its section goes on. The lock's mutex must be held; it
+// is released meanwhile and held again at the end.
 func (h *Hold) unlockInner(d *tracing.Hold) error {
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
@@ -19,28 +19,24 @@ func (h *Hold) unlockInner(d *tracing.Hold) error {
 	}
 	c.bound = c.bound || l.holder == c && !c.excludes() // a downgrade: what is left lets others in
 	c.reschedule()
-	if c.more == nil || (c.prim.Kind().Shares && c.num != 0 && !c.bound) {
-		l.unlock()
-		h.endContext(ErrReleased)
-		return err
-	}
-	ctx := s.releaseContext(s.now())
 	if h.fixed != nil {
 		l.unlock()
 		h.endContext(ErrReleased)
 		l.mu.Lock()
 	}
-	if !c.waitIdle(ctx) { // the command that is under way sees to the rest, see settleNested
-		return errEarlier
+	if c.more == nil || c.countsHere() {
+		return err
+	}
+	ctx := s.life.releases.At(s.now())
+	if !c.waitIdle(ctx) {
+		return errEarlier // the command that is under way sees to the rest, see settleNested
 	}
 	if x.over() || c.state != held || x.held() == 0 {
-		l.unlock()
 		return errors.Join(err, x.lostErr())
 	}
 	if e := c.releaseSurplus(ctx, x, d); e != nil {
 		err = e
 	}
-	l.unlock()
 	return err
 }
 
@@ -63,7 +59,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 	}
 	var err error
 	c.more.busy = true
-	for side := range c.more.ids {
+	for side := range c.more.sides {
 		if x.over() { // the last Unlock releases the rest, and takes "not there" for lost
 			break
 		}

@@ -15,27 +15,25 @@ import (
 // mutex must be held and is released.
 func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 	l := a.lock
-	if !a.wait && c.state == asking {
-		l.unlock()
-		return nil, nil, ErrNotAcquired // the owner itself waits for it
-	}
-	switch {
-	case c.state == asking: // it waits, and this caller for the outcome
-		if err := a.waitIdle(c); err != nil {
-			return nil, nil, err
+	err := errAgain
+	switch now := l.s.now(); {
+	case c.state != asking && c.sections.standing(now):
+		return a.nest(c.sections, true)
+	case c.state != asking:
+		c.expire(now)
+	case !a.wait:
+		err = ErrNotAcquired // the owner itself waits for it
+	default: // it waits, and this caller for the outcome
+		if e := a.waitIdle(c); e != nil {
+			err = e
 		}
-		l.unlock()
-		return nil, nil, errAgain
-	case !c.sections.standing(l.s.now()):
-		c.expire(l.s.now())
-		l.unlock()
-		return nil, nil, errAgain
 	}
-	return a.nest(c.sections, true)
+	l.unlock()
+	return nil, nil, err
 }
 
-// waitIdle waits until no command of the claim is under way. The lock's mutex must be held; it
-// is held at the end if the error is nil.
+// waitIdle waits until no command of the claim is under way. The lock's mutex must be held; it is
+// released meanwhile and held again at the end.
 func (a *acquisition) waitIdle(c *claim) error {
 	if c.more == nil || !c.more.busy {
 		return nil
@@ -46,13 +44,16 @@ func (a *acquisition) waitIdle(c *claim) error {
 	ctx, cancel := a.bounded()
 	defer cancel()
 	l.mu.Lock()
-	if !c.waitIdle(ctx) {
-		if nested {
-			a.tries.err = errEarlier
-		}
-		return a.ended()
+	if c.waitIdle(ctx) {
+		return nil
 	}
-	return nil
+	if nested {
+		a.tries.err = errEarlier
+	}
+	l.unlock()
+	err := a.ended()
+	l.mu.Lock()
+	return err
 }
 
 // errEarlier is why a caller could not even ask.
@@ -68,7 +69,7 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 		return nil, nil, ErrClosed
 	}
 	var err error
-	if c.prim.Kind().Shares && c.num != 0 && !c.bound {
+	if c.countsHere() {
 		err = a.nestLocally(x, h)
 	} else {
 		err = a.nestInRedis(x, h, byName)
@@ -108,45 +109,11 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 // section from before the command is sent, so that no Unlock ends the section meanwhile. The
 // lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
-	c, side := x.claim, a.prim.Kind().Side
-	x.extra().entering[side]++
-	if err := a.waitIdle(c); err != nil {
-		a.lock.mu.Lock()
-		x.more.entering[side]--
-		a.lock.settleNested(x)
-		return err
-	}
-	if err := a.voidLate(c); err != nil {
-		x.more.entering[side]--
-		a.lock.settleNested(x)
-		return err
-	}
-	if !x.standing(a.lock.s.now()) {
-		x.more.entering[side]--
-		return x.endedErr()
-	}
-	id := a.prepareNested(c)
+	c := x.claim
+	x.extra().entering[h.side]++
 	g, err := a.reenter(x)
-	c.expire(a.lock.s.now()) // it may have ended meanwhile, with the watchdog late to see it
-	x.more.entering[side]--
-	switch {
-	case x.over(): // whatever Redis said
-		err = x.endedErr()
-	case err == nil && g.status == notHeld:
-		c.lose("it was gone when it was locked again", true)
-		err = fmt.Errorf("%w: it was gone when it was locked again", ErrLost)
-	case err == nil && g.status == forGood:
-		err = g.never(a.prim)
-	case err == nil && g.status != granted:
-		err = ErrNotAcquired
-	}
+	x.more.entering[h.side]--
 	if err != nil {
-		if !a.tries.unknown && !a.tries.mayCome {
-			c.ended(side, []string{id})
-		} else {
-			c.bound, c.more.strays[side] = true, true
-		}
-		c.commandDone()
 		a.lock.settleNested(x)
 		return err
 	}
@@ -161,7 +128,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	}
 	x.add(h)
 	if c.num == 0 {
-		c.more.holds[h] = id
+		c.more.holds[h] = a.op.ID
 	}
 	if h.fixed == nil && byName {
 		x.more.callers = append(x.more.callers, caller{h, a.ctx})
@@ -169,32 +136,75 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	c.renewAfter(g.sent)
 	c.stopped = false
 	c.reschedule()
-	c.commandDone()
 	c.trim() // of what was unlocked meanwhile by a caller that could not wait
 	return nil
 }
 
-// prepareNested notes in the account what is about to be sent, and returns the id of the hold.
-func (a *acquisition) prepareNested(c *claim) (id string) {
-	m, side := c.account(), a.prim.Kind().Side
-	a.op = Op{Owner: c.ownerID(), N: a.n, ID: idgen.Request(), Lease: a.lease, ByIDs: true,
-		Known: Known{Held: c.told(side), Other: c.told(1 - side)}, All: c.num != 0}
-	if a.prim.Kind().Fenced && c.sections != nil && c.sections.token == 0 {
-		a.op.Tokens, m.reserved = 1, 1
+// reenter has Redis count one more hold for the owner of a section, in a command of the claim that
+// no other one overlaps. The lock's mutex must be held; it is released meanwhile and held again at
+// the end.
+func (a *acquisition) reenter(x *section) (g grant, err error) {
+	c := x.claim
+	if err = a.waitIdle(c); err == nil {
+		err = a.voidLate(c)
 	}
-	if m.prims[side] == nil && c.prim.Kind().Side != side {
-		c.bound = true
-		m.sides++
+	if err != nil {
+		return g, err
 	}
-	m.ids[side] = append(m.ids[side], a.op.ID)
-	m.prims[side], m.prims[c.prim.Kind().Side] = a.prim, c.prim
-	m.byIDs, m.busy = true, true
-	return a.op.ID
+	if now := a.lock.s.now(); !x.standing(now) {
+		c.expire(now)
+		return g, x.endedErr()
+	}
+	a.prepareNested(c)
+	g, err = a.askNested(x)
+	c.expire(a.lock.s.now()) // it may have ended meanwhile, with the watchdog late to see it
+	switch {
+	case x.over(): // whatever Redis said
+		err = x.endedErr()
+	case err == nil && g.status == notHeld:
+		c.lose("it was gone when it was locked again", true)
+		err = fmt.Errorf("%w: it was gone when it was locked again", ErrLost)
+	case err == nil && g.status == forGood:
+		err = g.never(a.prim)
+	case err == nil && g.status != granted:
+		err = ErrNotAcquired
+	}
+	side := a.prim.Kind().Side
+	switch {
+	case err == nil:
+	case a.tries.unknown || a.tries.mayCome:
+		c.bound, c.more.sides[side].stray = true, true
+	default:
+		c.ended(side, []string{a.op.ID})
+	}
+	c.commandDone()
+	return g, err
 }
 
-// reenter sends the attempt until it is answered, or the caller's context or the section ends.
+// prepareNested notes in the account what is about to be sent.
+func (a *acquisition) prepareNested(c *claim) {
+	m, k, first := c.account(), a.prim.Kind(), c.prim.Kind().Side
+	a.op = Op{Owner: c.ownerID(), N: a.n, ID: idgen.Request(), Lease: a.lease, ByIDs: true,
+		Known: Known{Held: c.counted(k.Side), Other: c.counted(1 - k.Side)}, All: c.num != 0}
+	if k.Fenced && c.sections != nil && c.sections.token == 0 {
+		a.op.Tokens, m.reserved = 1, 1
+	}
+	in := &m.sides[k.Side]
+	if k.Side != first {
+		if in.prim == nil {
+			c.bound = true
+			m.changes++
+		}
+		in.prim = a.prim
+	}
+	in.ids = append(in.ids, a.op.ID)
+	c.exposed = c.exposed || k.Shares
+	m.byIDs, m.busy = true, true
+}
+
+// askNested sends the attempt until it is answered, or the caller's context or the section ends.
 // The lock's mutex must be held; it is released meanwhile and held again at the end.
-func (a *acquisition) reenter(x *section) (g grant, err error) {
+func (a *acquisition) askNested(x *section) (g grant, err error) {
 	l := a.lock
 	s := l.s
 	l.unlock()
@@ -208,7 +218,9 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	}
 	for {
 		a.traced.Attempts++
-		g, err = s.tryAcquire(ctx, a.prim, &a.op, a.trusted)
+		if g, err = s.tryAcquire(ctx, a.prim, &a.op, a.trusted); err == nil {
+			err = s.late(g, a.trusted)
+		}
 		x.claim.traceAttempt(g, err)
 		a.noteTry(g, err)
 		switch {

@@ -16,21 +16,6 @@ type outage struct {
 	began time.Duration
 }
 
-// noteTry takes in the outcome of an attempt.
-func (a *acquisition) noteTry(g grant, err error) {
-	a.tries.note(g, err, a.lock.s.now()-g.sent)
-	o := &a.lock.s.outage
-	switch {
-	case err == nil:
-		if a.tries.stuck || o.on.Load() {
-			a.leaveOutage()
-			a.lock.s.endOutage()
-		}
-	case a.wait:
-		a.enterOutage(err)
-	}
-}
-
 // enterOutage counts a Lock that waits and whose last attempt has failed with err, if that says
 // that Redis does not serve.
 func (a *acquisition) enterOutage(err error) {

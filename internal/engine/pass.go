@@ -22,6 +22,25 @@ const (
 	joinBeforeWriter = time.Millisecond
 )
 
+// goesOn sees to a claim of which a section has closed, and reports false if it is to be released:
+// no other section is open on it, and no caller can be given the next.
+func (c *claim) goesOn(now time.Duration) bool {
+	l := c.lock
+	switch {
+	case c.sections != nil || c.state != held: // others go on with it, or have ended it
+	case c.owing > 0: // others have lost it
+		c.retire(lostStanding)
+		l.later(l.tryRetire)
+	case l.queue.Front() != nil && l.passOn(c, now):
+		if l.s.trace != nil && !c.paused() {
+			l.later(c.traceHandedOver)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
 // passOn opens the next section on a claim whose last section has closed, for the caller in
 // front of the queue, of which there is one, and reports whether it did.
 func (l *lock) passOn(c *claim, now time.Duration) bool {
@@ -107,8 +126,8 @@ func (a *acquisition) accept(x *section) {
 	wakeUp(wake)
 }
 
-// take is the end of an acquisition to which a section was handed over. The lock's mutex must
-// not be held.
+// take is the end of an acquisition to which a section was handed over. The lock's mutex must be
+// held and is released.
 func (a *acquisition) take(x *section) (*section, error) {
 	switch {
 	case x == &x.claim.first: // Redis has let it in, by a message
@@ -117,16 +136,28 @@ func (a *acquisition) take(x *section) (*section, error) {
 	default:
 		a.traced.Grant = locktrace.GrantMemory
 	}
+	l, end := a.lock, min(x.claim.trust, x.until)
+	l.unlock()
+	// The context is asked first, for that is code of the caller's and may take its time.
+	if a.ctx.Err() == nil && !x.over() && l.s.now() < end {
+		return x, nil
+	}
+	return a.takeLate(x)
+}
+
+// takeLate is take when the caller's context has ended, or what was given: this caller, and the
+// watchdog, may be late. No mutex may be held.
+func (a *acquisition) takeLate(x *section) (*section, error) {
 	l, c := a.lock, x.claim
-	var err error
+	var ended error
 	if a.ctx.Err() != nil {
-		err = lockerr.OfContext(a.ctx)
+		ended = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
 	}
 	l.mu.Lock()
-	if !x.standing(l.s.now()) { // this caller, and the watchdog, may be late
-		c.expire(l.s.now())
-	}
-	if !x.over() && err == nil {
+	now := l.s.now()
+	if !x.standing(now) {
+		c.expire(now)
+	} else if ended == nil { // it was renewed in time
 		l.unlock()
 		return x, nil
 	}
@@ -139,32 +170,22 @@ func (a *acquisition) take(x *section) (*section, error) {
 		x.remove(&x.first)
 		x.settleLost()
 		l.unlock()
-		if err != nil {
-			return nil, lockerr.NotAcquired(err, nil)
+		if ended == nil {
+			ended = errAgain
 		}
-		return nil, errAgain
+		return nil, ended
 	}
 	// The caller has gone: the claim is passed on or released, as if it had held the lock.
 	x.remove(&x.first)
-	cancel, handed, now := x.close(released), false, l.s.now()
-	switch {
-	case c.state != held || c.sections != nil: // others go on with it, or have ended it
-	case c.more != nil && c.more.owing > 0: // others have lost it, and may just be noticing
-		c.retire(lostStanding)
-	case l.queue.Front() != nil && l.passOn(c, now):
-		handed = !c.paused()
-	default:
+	if x.close(released) {
+		l.later(x.cancel)
+	}
+	if !c.goesOn(now) {
 		c.end(c.overAt(now), nil)
 	}
 	l.unlock()
-	if cancel {
-		x.cancel()
-	}
-	if handed {
-		c.traceHandedOver()
-	}
 	l.tryRetire()
-	return nil, lockerr.NotAcquired(err, nil)
+	return nil, ended
 }
 
 // mayShare reports whether the caller can have a section beside others on a read claim: it is

@@ -58,9 +58,12 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 		l.unlock()
 		return err
 	case x.held() > 0:
-		return h.unlockInner(d)
+		err := h.unlockInner(d)
+		l.unlock()
+		return err
 	case c.abandoned:
 		c.leaveStanding(x)
+		l.unlock()
 		return nil
 	}
 	// Contexts are cancelled without the mutex, for that runs code of the caller's; and before
@@ -71,29 +74,16 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 		l.mu.Lock()
 		now = s.now()
 	}
-	owed := c.more != nil && c.more.owing > 0
 	switch {
-	case (c.state == lostStanding || c.state == lostGone) && !owed: // meanwhile
+	case (c.state == lostStanding || c.state == lostGone) && c.owing == 0: // meanwhile
 		c.settle()
 		l.unlock()
 		return ErrLost
 	case c.state == over && l.state == lockClosed:
 		l.unlock()
 		return ErrClosed
-	case c.sections != nil || c.state != held:
-		l.unlock() // others go on with the claim, or have released it
-		return nil
-	case owed: // others have lost it, and may just be noticing
-		c.retire(lostStanding)
+	case c.goesOn(now):
 		l.unlock()
-		l.tryRetire()
-		return nil
-	case l.queue.Front() != nil && l.passOn(c, now):
-		paused := c.paused()
-		l.unlock()
-		if !paused {
-			c.traceHandedOver()
-		}
 		return nil
 	}
 	return c.release(now, d)
@@ -114,31 +104,10 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	}
 	var buf [2]releaseCommand
 	cmds := c.releases(buf[:0])
-	ctx := s.releaseContext(now)
 	l.unlock()
-	var tell func(err error, gone bool)
-	if d != nil {
-		tell = traceRelease(d)
-	}
 
-	var errs error
-	var unsent []script.Command
-	gone := false
-	r := releaseReply{receivers: -1}
-	for _, cmd := range cmds {
-		one, err := s.sendRelease(ctx, cmd.Command)
-		gone = gone || err == nil && one.lost && cmd.known
-		if err != nil {
-			errs = errors.Join(errs, err)
-			unsent = append(unsent, cmd.Command)
-		} else {
-			r = one
-		}
-	}
+	r, unsent, err := s.sendReleases(s.life.releases.At(now), cmds, d)
 
-	if tell != nil {
-		tell(errs, gone)
-	}
 	l.mu.Lock()
 	// A message is on its way, if the lock is listened to; a nudge would cost one attempt more.
 	told := l.holder != c && listening
@@ -149,7 +118,7 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 		}
 		b.turns.Released(s.now(), s.now()-now, r.receivers)
 	}
-	if l.holder == nil && l.queue.Front() != nil && (!told || errs != nil || gone) {
+	if l.holder == nil && l.queue.Front() != nil && (!told || err != nil || r.lost) {
 		l.nudge()
 	}
 	if len(unsent) > 0 {
@@ -157,11 +126,36 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	}
 	l.unlock()
 	l.tryRetire()
-	if gone && errs == nil {
-		errs = ErrLost
+	if r.lost && err == nil {
+		err = ErrLost
 		c.tellLost("it was gone when it was unlocked")
 	}
-	return errs
+	return err
+}
+
+// sendReleases sends the commands that release a claim, one for each side of it, and returns which
+// of them got no answer. What they answered is lost if a hold was. d is what the hooks follow the
+// hold by, if anything.
+func (s *Session) sendReleases(ctx context.Context, cmds []releaseCommand, d *tracing.Hold) (r releaseReply, unsent []script.Command, errs error) {
+	var tell func(err error, gone bool)
+	if d != nil {
+		tell = traceRelease(d)
+	}
+	r.receivers = -1
+	for _, cmd := range cmds {
+		one, err := s.sendRelease(ctx, cmd.Command)
+		if err != nil {
+			errs = errors.Join(errs, err)
+			unsent = append(unsent, cmd.Command)
+			continue
+		}
+		r.lost = r.lost || one.lost && cmd.known
+		r.receivers = one.receivers
+	}
+	if tell != nil {
+		tell(errs, r.lost)
+	}
+	return r, unsent, errs
 }
 
 // releaseReply is what a release script answered.

@@ -25,7 +25,7 @@ type renewal struct {
 type renewalItem struct {
 	c     *claim
 	side  int
-	sides int        // what account.sides was
+	sides int        // what account.changes was
 	alive []*section // whose contexts wanted it
 	all   int        // how many sections there were
 }
@@ -131,7 +131,7 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 	}
 	item = renewalItem{c: c, all: len(all)}
 	if c.more != nil {
-		item.sides = c.more.sides
+		item.sides = c.more.changes
 	}
 	shared := c.prim.Kind().Shares && !c.bound
 	c.lock.unlock()
@@ -170,7 +170,7 @@ func (c *claim) liveOn(side int) (n int) {
 // add appends one side of a claim; op says which keys to name. The lock's mutex must be held.
 func (b *renewal) add(p Leased, item renewalItem, op *Op) {
 	c := item.c
-	op.Owner, op.N, op.Held = c.ownerID(), int(c.n), c.told(item.side)
+	op.Owner, op.N, op.Held = c.ownerID(), int(c.n), c.counted(item.side)
 	keys, args := p.RenewArgs(op)
 	b.cmd.Keys = append(b.cmd.Keys, keys...)
 	b.cmd.Args = append(b.cmd.Args, args...)
@@ -229,7 +229,7 @@ func (s *Session) renewalAnswered(b *renewal, alive []int64, err error, sent tim
 			item.prolong()
 			c.renewAfter(sent)
 			c.resume(now)
-		case c.more != nil && c.more.sides != item.sides:
+		case c.more != nil && c.more.changes != item.sides:
 			c.renewAt = min(c.renewAt, now+backoff.Least) // what was asked for is not what there is now
 		default:
 			c.lose("it was gone when it was renewed", true)

@@ -34,8 +34,8 @@ func (h *Handle) CallOnce(ctx context.Context, op string, cmd func(id string) sc
 // forget ends the request of a claim without a lease: its outcome is known, or was taken back.
 // The lock's mutex must be held, unless the claim is over.
 func (c *claim) forget() {
-	if k := c.prim.Kind(); k.Unleased {
-		c.lock.s.requests.End(c.more.ids[k.Side][0])
+	if c.prim.Kind().Unleased {
+		c.lock.s.requests.End(c.firstID())
 	}
 }
 

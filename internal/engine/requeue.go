@@ -27,7 +27,7 @@ func (c *claim) leaveQueue() {
 		l.line.busy = true // else it would be sent in the background
 		l.requeue(r)
 		l.sendNow(func() (context.Context, context.CancelFunc) {
-			return l.s.releaseContext(l.s.now()), func() {}
+			return l.s.life.releases.At(l.s.now()), func() {}
 		})
 	}
 }

@@ -102,10 +102,7 @@ func (l *lock) begin(c *claim, g grant, until int64) {
 		c.end(c.overAt(l.s.now()), nil)
 		return
 	}
-	a.claim, a.op.ID = c, ""
-	if c.num == 0 {
-		a.op.ID = c.more.ids[c.prim.Kind().Side][0]
-	}
+	a.claim, a.op.ID = c, c.firstID()
 	x := a.admit(g)
 	r.Remove(&a.member)
 	r.Tell()

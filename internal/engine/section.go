@@ -2,8 +2,11 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
+
+	"relock/locktrace"
 )
 
 // A section is what one caller has: the context of its critical section and the holds in it,
@@ -126,6 +129,112 @@ func (x *section) cancel() {
 	if x.more != nil {
 		x.more.cancel(cause)
 	}
+}
+
+// add counts a hold in the section.
+func (x *section) add(h *Hold) {
+	x.live[h.side]++
+	if h.fixed != nil {
+		n := x.extra()
+		n.fixed = append(n.fixed, h)
+		x.resetEnd()
+		return
+	}
+	x.auto++
+	switch {
+	case !x.claim.prim.Kind().Shares:
+		x.until = never
+	case x.auto == 1: // fixed leases no longer count; renewals move the end
+		x.until = x.claim.trust
+	default:
+		x.until = max(x.until, x.claim.trust)
+	}
+}
+
+// remove takes a hold out of the count.
+func (x *section) remove(h *Hold) {
+	if x.claim.num == 0 {
+		delete(x.claim.more.holds, h)
+	}
+	if x.more != nil {
+		delete(x.more.traces, h)
+	}
+	if h.ranOut {
+		x.more.spent[h.side]--
+		return
+	}
+	x.live[h.side]--
+	if h.fixed == nil {
+		x.auto--
+	}
+	if x.more != nil {
+		if !x.over() {
+			x.more.fixed = slices.DeleteFunc(x.more.fixed, func(f *Hold) bool { return f == h })
+			x.more.callers = slices.DeleteFunc(x.more.callers, func(c caller) bool { return c.hold == h })
+		}
+		x.resetEnd()
+	}
+}
+
+// held returns the number of live holds of both sides, and of those that are just being taken.
+func (x *section) held() int {
+	n := x.live[0] + x.live[1]
+	if x.more != nil {
+		n += x.more.entering[0] + x.more.entering[1]
+	}
+	return int(n)
+}
+
+// fixedHolds returns the live holds with a fixed lease.
+func (x *section) fixedHolds() []*Hold {
+	if x.more == nil {
+		return nil
+	}
+	return x.more.fixed
+}
+
+// resetEnd sets the end of a section that only holds with fixed leases keep: it ends with the
+// last of them.
+func (x *section) resetEnd() {
+	if x.auto == 0 && len(x.fixedHolds()) > 0 {
+		x.until = x.lastFixed(func(h *Hold) time.Duration { return h.end })
+	}
+}
+
+// lastFixed returns the latest of a time of the holds with a fixed lease; 0 if there are none.
+func (x *section) lastFixed(of func(h *Hold) time.Duration) (last time.Duration) {
+	for _, h := range x.fixedHolds() {
+		last = max(last, of(h))
+	}
+	return last
+}
+
+// runOut ends the holds whose fixed lease is over, and returns those with a context of their
+// own to be cancelled, without the mutex.
+func (x *section) runOut(now time.Duration) (ended []*Hold) {
+	if x.more == nil {
+		return nil
+	}
+	kept := x.more.fixed[:0]
+	for _, h := range x.more.fixed {
+		if h.end > now {
+			kept = append(kept, h)
+			continue
+		}
+		h.ranOut = true
+		x.endTrace(h, locktrace.HoldExpired)
+		x.live[h.side]--
+		x.more.spent[h.side]++
+		if h.cancel != nil {
+			ended = append(ended, h)
+		}
+	}
+	clear(x.more.fixed[len(kept):])
+	x.more.fixed = kept
+	if ended != nil || x.auto == 0 {
+		x.resetEnd()
+	}
+	return ended
 }
 
 // alive reports whether the context of the outermost Lock lives, or that of a caller that came

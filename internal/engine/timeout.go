@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 
@@ -22,9 +21,6 @@ func (s *Session) tryTimeout() time.Duration {
 
 // TryTimeout returns how long a TryLock of the handle waits for Redis at most.
 func (h *Handle) TryTimeout() time.Duration { return h.s.tryTimeout() }
-
-// releaseContext returns a context that ends when a release that begins now has taken too long.
-func (s *Session) releaseContext(now time.Duration) context.Context { return s.life.releases.At(now) }
 
 // nextLook is when to look again if Redis said that it is worth while in so many milliseconds
 // (-1: it does not know).

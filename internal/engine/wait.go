@@ -10,8 +10,8 @@ import (
 	"relock/pubsub"
 )
 
-// loop waits for the lock: ask, listen, ask again, sleep. It is held at the end too, unless a
-// section was handed over, which a.given says.
+// loop waits for the lock: ask, listen, ask again, sleep. A section may have been handed over at
+// the end, which a.given says. The lock's mutex must be held, and is held at the end.
 func (a *acquisition) loop() (grant, error) {
 	l := a.lock
 	// A named owner may hold the lock elsewhere already, and the queue may be waiting for
@@ -22,7 +22,6 @@ func (a *acquisition) loop() (grant, error) {
 	for {
 		switch {
 		case a.given.Load() != nil:
-			l.unlock()
 			return grant{}, nil
 		case a.hopeless != nil:
 			return grant{}, a.hopeless
@@ -177,7 +176,7 @@ func (a *acquisition) tryOnce() (grant, error) {
 
 // park waits until there may be something to do: the acquisition came to the front, was woken,
 // or it is time to look. It returns an error when the caller's context or Wait is over. The
-// lock's mutex must be held, and is held at the end, unless a section was handed over.
+// lock's mutex must be held, and is held at the end.
 func (a *acquisition) park() (timedOut bool, err error) {
 	l := a.lock
 	var messages <-chan pubsub.Message
@@ -198,18 +197,13 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	}
 	l.unlock()
 	heard, timedOut := a.sleep(sleep, messages)
-	if a.given.Load() != nil {
-		return false, nil
-	}
-	if a.done() {
+	given := a.given.Load() != nil
+	if !given && a.done() {
 		err = a.ended()
 	}
 	l.mu.Lock()
-	if heard {
+	if heard && !given {
 		l.heard()
-	}
-	if a.given.Load() != nil {
-		l.unlock()
 	}
 	return timedOut, err
 }

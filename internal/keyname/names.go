@@ -52,9 +52,14 @@ func (n *Names) Suffixed(suffix string) string { return n.style().Suffix(n.key[0
 // Publish returns [Space].Publish.
 func (n *Names) Publish() string { return n.space.Publish }
 
-// CountsReceivers reports whether the reply of [Names.Publish] counts all connections that
-// hear a message. In a Cluster with plain channels it counts those of one node.
-func (n *Names) CountsReceivers() bool { return !n.space.Cluster || n.space.Publish == "SPUBLISH" }
+// CountsReceivers is "1" if the reply of [Names.Publish] counts all connections that hear a
+// message, for scripts. In a Cluster with plain channels it counts those of one node: then it is "0".
+func (n *Names) CountsReceivers() string {
+	if n.space.Cluster && n.space.Publish != "SPUBLISH" {
+		return "0"
+	}
+	return "1"
+}
 
 // style is good also for names of no session.
 func (n *Names) style() Style { return Style{Cluster: n.space != nil && n.space.Cluster} }

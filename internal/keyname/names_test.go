@@ -24,11 +24,11 @@ func TestNamesInACluster(t *testing.T) {
 	for _, c := range []struct {
 		space  keyname.Space
 		tagged bool
-		counts bool
+		counts string
 	}{
-		{keyname.Space{Publish: "PUBLISH"}, false, true},
-		{keyname.Space{Cluster: true, Publish: "PUBLISH"}, true, false},
-		{keyname.Space{Cluster: true, Publish: "SPUBLISH"}, true, true},
+		{keyname.Space{Publish: "PUBLISH"}, false, "1"},
+		{keyname.Space{Cluster: true, Publish: "PUBLISH"}, true, "0"},
+		{keyname.Space{Cluster: true, Publish: "SPUBLISH"}, true, "1"},
 	} {
 		n := c.space.Names("a{b")
 		if tagged := n.Prefixed("p") != "p:a{b"; tagged != c.tagged || n.CountsReceivers() != c.counts {

@@ -5,6 +5,7 @@ package mutex
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -99,7 +100,7 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	if op.Tokens > 0 || p.Ends > 0 {
 		keys = p.withToken(keys)
 	}
-	args := []string{op.Owner, script.Millis(op.Lease), script.Itoa(int64(op.Tokens)), script.Itoa(int64(op.Held)), op.ID}
+	args := []string{op.Owner, script.Millis(op.Lease), strconv.Itoa(op.Tokens), strconv.Itoa(op.Held), op.ID}
 	switch {
 	case p.Ends > 0:
 		args = append(args, script.Millis(p.Ends))
@@ -111,7 +112,7 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 
 // Release is release.lua, or release_by_id.lua.
 func (p *Primitive) Release(op *kind.Op) script.Command {
-	counts := script.Flag(p.names.CountsReceivers())
+	counts := p.names.CountsReceivers()
 	if op.All {
 		return script.Command{
 			Script: releaseScript, Keys: p.keys(op.ByIDs),
@@ -120,7 +121,7 @@ func (p *Primitive) Release(op *kind.Op) script.Command {
 	}
 	args := make([]string, 0, 7+len(op.Ends)+len(op.IDs))
 	args = append(args, op.Owner, p.Channel(), p.names.Publish(), counts,
-		script.Millis(op.Keep), script.Flag(op.Private), script.Itoa(int64(len(op.Ends))))
+		script.Millis(op.Keep), script.Flag(op.Private), strconv.Itoa(len(op.Ends)))
 	args = append(append(args, op.Ends...), op.IDs...)
 	return script.Command{Script: releaseByIDScript, Keys: p.keys(true), Args: args}
 }
@@ -132,7 +133,7 @@ func (p *Primitive) Extend(op *kind.Op) script.Command {
 		keys, ends = p.withToken(keys), p.Ends
 	}
 	args := []string{op.Owner, script.Millis(op.Lease), script.Flag(op.Private), script.Flag(op.Away),
-		op.ID, script.Itoa(int64(len(op.Void))), script.Millis(ends)}
+		op.ID, strconv.Itoa(len(op.Void)), script.Millis(ends)}
 	return script.Command{
 		Script: extendScript, Keys: keys, Args: append(append(args, op.Void...), op.IDs...),
 	}
