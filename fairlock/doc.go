@@ -26,7 +26,7 @@
 // [rlock.Lease] or [rlock.WithOwner], and every waiter of a session with HandOverLimit -1, is an
 // entry of its own. Waiters gather while the session's last call is on its way; and for at most
 // 2 ms if the session has waiters in the queue already, or is just being served. A run whose
-// claim was lost is queued again at its old place.
+// claim was lost is queued again at its old position.
 //
 // # What is not
 //

@@ -150,7 +150,7 @@ func (p *primitive) Acquire(op *kind.Op) script.Command {
 		return p.Primitive.Acquire(op)
 	}
 	args := []string{op.Owner, script.Millis(op.Lease), script.Itoa(int64(op.Tokens)), op.ID}
-	at := op.Place
+	at := op.Position
 	var end []string
 	if p.Ends > 0 {
 		end = []string{script.Millis(p.Ends)}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
+	"relock/internal/backoff"
 	"relock/internal/lockopt"
 	"relock/rlock"
 )
@@ -130,11 +130,11 @@ func (m *Mutex) lock(ctx context.Context, opts []rlock.LockOption) (context.Cont
 		t.deadline = began.Add(o.Wait)
 	}
 	for bound := patience; ; bound = min(2*bound, time.Hour) {
-		section, h, again, err := t.round(ctx, jitter(bound))
+		section, h, again, err := t.round(ctx, backoff.Jitter(bound))
 		if err == nil || !again {
 			return section, h, err
 		}
-		if !t.pause(ctx, jitter(min(bound/8, time.Second))) {
+		if !t.pause(ctx, backoff.Jitter(min(bound/8, time.Second))) {
 			return nil, nil, over(ctx, err)
 		}
 	}
@@ -216,16 +216,5 @@ func (t *try) pause(ctx context.Context, d time.Duration) bool {
 	if !t.deadline.IsZero() && time.Until(t.deadline) <= d {
 		return false
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return backoff.Sleep(ctx, d) == nil
 }
-
-// jitter returns a time between half of d and d, so that two that gave way to each other do
-// not come back together.
-func jitter(d time.Duration) time.Duration { return d/2 + time.Duration(rand.Int64N(int64(d)/2+1)) }

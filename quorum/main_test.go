@@ -12,7 +12,9 @@ import (
 	"relock/rlock"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m, "lua", "../rlock/lua", "../internal/engine/lua") }
+func TestMain(m *testing.M) {
+	redistest.Main(m, "lua", "../rlock/lua", "../internal/probe/lua", "../internal/record/lua", "../internal/engine/lua")
+}
 
 // Short names for what the tests of all kinds of lock share.
 var (

@@ -130,55 +130,57 @@ func TestDeadlockWithinASession(t *testing.T) {
 	}
 }
 
+// acrossSessions are deadlocks of callers in three sessions.
+var acrossSessions = map[string]func(s []*rlock.Session) []party{
+	"Two": func(s []*rlock.Session) []party {
+		return []party{{rlock.New(s[0], "a"), rlock.New(s[0], "b")}, {rlock.New(s[1], "b"), rlock.New(s[1], "a")}}
+	},
+	"Three": func(s []*rlock.Session) []party {
+		return []party{
+			{rlock.New(s[0], "a"), rlock.New(s[0], "b")},
+			{rlock.New(s[1], "b"), rlock.New(s[1], "c")},
+			{rlock.New(s[2], "c"), rlock.New(s[2], "a")},
+		}
+	},
+	"Kinds": func(s []*rlock.Session) []party {
+		return []party{
+			{fairlock.New(s[0], "a"), rwlock.New(s[0], "b")},
+			{reader{rwlock.New(s[1], "b")}, rlock.New(s[1], "c")},
+			{rlock.New(s[2], "c"), fairlock.New(s[2], "a")},
+		}
+	},
+	"ReaderWaits": func(s []*rlock.Session) []party {
+		return []party{
+			{rlock.New(s[0], "a"), reader{rwlock.New(s[0], "b")}},
+			{rwlock.New(s[1], "b"), rlock.New(s[1], "a")},
+		}
+	},
+	"PartlyInMemory": func(s []*rlock.Session) []party { // the first two are of one session
+		return []party{
+			{rlock.New(s[0], "a"), rlock.New(s[0], "b")},
+			{rlock.New(s[0], "b"), rlock.New(s[0], "c")},
+			{rlock.New(s[1], "c"), rlock.New(s[1], "a")},
+		}
+	},
+	"WithinALockOfAnotherSession": func(s []*rlock.Session) []party { // one caller uses two sessions
+		return []party{
+			{rlock.New(s[0], "a"), rlock.New(s[1], "b")},
+			{rlock.New(s[2], "b"), rlock.New(s[2], "a")},
+		}
+	},
+	"Oneself": func(s []*rlock.Session) []party { // through another session it is another owner
+		return []party{{rlock.New(s[0], "a"), rlock.New(s[1], "a")}}
+	},
+}
+
 // Cycles across sessions, of all kinds of lock, end about a second after they have begun.
 func TestDeadlockAcrossSessions(t *testing.T) {
 	t.Parallel()
-	type sessions = []*rlock.Session
-	for name, parties := range map[string]func(s sessions) []party{
-		"Two": func(s sessions) []party {
-			return []party{{rlock.New(s[0], "a"), rlock.New(s[0], "b")}, {rlock.New(s[1], "b"), rlock.New(s[1], "a")}}
-		},
-		"Three": func(s sessions) []party {
-			return []party{
-				{rlock.New(s[0], "a"), rlock.New(s[0], "b")},
-				{rlock.New(s[1], "b"), rlock.New(s[1], "c")},
-				{rlock.New(s[2], "c"), rlock.New(s[2], "a")},
-			}
-		},
-		"Kinds": func(s sessions) []party {
-			return []party{
-				{fairlock.New(s[0], "a"), rwlock.New(s[0], "b")},
-				{reader{rwlock.New(s[1], "b")}, rlock.New(s[1], "c")},
-				{rlock.New(s[2], "c"), fairlock.New(s[2], "a")},
-			}
-		},
-		"ReaderWaits": func(s sessions) []party {
-			return []party{
-				{rlock.New(s[0], "a"), reader{rwlock.New(s[0], "b")}},
-				{rwlock.New(s[1], "b"), rlock.New(s[1], "a")},
-			}
-		},
-		"PartlyInMemory": func(s sessions) []party { // the first two are of one session
-			return []party{
-				{rlock.New(s[0], "a"), rlock.New(s[0], "b")},
-				{rlock.New(s[0], "b"), rlock.New(s[0], "c")},
-				{rlock.New(s[1], "c"), rlock.New(s[1], "a")},
-			}
-		},
-		"WithinALockOfAnotherSession": func(s sessions) []party { // one caller uses two sessions
-			return []party{
-				{rlock.New(s[0], "a"), rlock.New(s[1], "b")},
-				{rlock.New(s[2], "b"), rlock.New(s[2], "a")},
-			}
-		},
-		"Oneself": func(s sessions) []party { // through another session it is another owner
-			return []party{{rlock.New(s[0], "a"), rlock.New(s[1], "a")}}
-		},
-	} {
+	for name, parties := range acrossSessions {
 		t.Run(name, func(t *testing.T) {
 			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 				ctx := within(t, time.Minute)
-				var open sessions
+				var open []*rlock.Session
 				for range 3 {
 					open = append(open, dial(t, s, unpolled()))
 				}

@@ -9,55 +9,60 @@ import (
 	"relock/rlock"
 )
 
+// A handOverScene is what a case of TestHandOverNot may use inside.
+type handOverScene struct {
+	*stage
+	other *rlock.Session
+}
+
+// handOverCases are what keeps a lock from being handed over in memory, and what does not.
+var handOverCases = []struct {
+	name    string
+	handed  int
+	limit   int
+	fenced  bool
+	named   bool // the holder is
+	opts    []rlock.LockOption
+	inside  func(sc *handOverScene, section context.Context, h *rlock.Hold)
+	waiter  func(ctx context.Context) context.Context
+	waiting []rlock.LockOption
+}{
+	{name: "nothing is in the way", handed: 1},
+	{name: "nor a wait that is bounded", handed: 1, waiting: []rlock.LockOption{rlock.Wait(time.Minute)}},
+	{name: "nor a question for the rest of the lease", handed: 1, inside: func(_ *handOverScene, _ context.Context, h *rlock.Hold) { h.Remaining() }},
+	{name: "turned off", limit: -1},
+	{name: "a fixed lease", opts: []rlock.LockOption{rlock.Lease(time.Minute)}},
+	{name: "a waiter with a fixed lease", waiting: []rlock.LockOption{rlock.Lease(time.Minute)}},
+	{name: "a named owner", named: true},
+	{name: "a named waiter", waiter: func(ctx context.Context) context.Context { return rlock.WithOwner(ctx, "ann") }},
+	{name: "no fencing token is left", fenced: true},
+	{name: "a nested hold whose lease is over", inside: func(sc *handOverScene, section context.Context, _ *rlock.Hold) {
+		inner, _, err := sc.m.Lock(section, rlock.Lease(20*time.Millisecond)) // never unlocked
+		must(sc.t, err)
+		<-inner.Done()
+	}},
+	{name: "nor OwnerFrom", handed: 1, inside: func(_ *handOverScene, section context.Context, _ *rlock.Hold) { rlock.OwnerFrom(section) }},
+	{name: "nor OwnerFrom inside of another lock", handed: 1, inside: func(sc *handOverScene, section context.Context, _ *rlock.Hold) {
+		inner, h, err := rlock.New(sc.ses, sc.name+"2").Lock(section)
+		must(sc.t, err)
+		rlock.OwnerFrom(inner)
+		must(sc.t, h.Unlock())
+	}},
+	{name: "nor Hold.Owner", handed: 1, inside: func(_ *handOverScene, _ context.Context, h *rlock.Hold) { h.Owner() }},
+	{name: "nor a lock of another session inside", handed: 1, inside: func(sc *handOverScene, section context.Context, _ *rlock.Hold) {
+		_, h, err := rlock.New(sc.other, sc.name+"2").Lock(section)
+		must(sc.t, err)
+		must(sc.t, h.Unlock())
+	}},
+}
+
 // Unlock with a waiter of the same session in the queue: what must go through Redis does.
 func TestHandOverNot(t *testing.T) {
 	t.Parallel()
-	type scene struct {
-		*stage
-		other *rlock.Session
-	}
-	for _, c := range []struct {
-		name    string
-		handed  int
-		limit   int
-		fenced  bool
-		named   bool // the holder is
-		opts    []rlock.LockOption
-		inside  func(sc *scene, section context.Context, h *rlock.Hold)
-		waiter  func(ctx context.Context) context.Context
-		waiting []rlock.LockOption
-	}{
-		{name: "nothing is in the way", handed: 1},
-		{name: "nor a wait that is bounded", handed: 1, waiting: []rlock.LockOption{rlock.Wait(time.Minute)}},
-		{name: "nor a question for the rest of the lease", handed: 1, inside: func(_ *scene, _ context.Context, h *rlock.Hold) { h.Remaining() }},
-		{name: "turned off", limit: -1},
-		{name: "a fixed lease", opts: []rlock.LockOption{rlock.Lease(time.Minute)}},
-		{name: "a waiter with a fixed lease", waiting: []rlock.LockOption{rlock.Lease(time.Minute)}},
-		{name: "a named owner", named: true},
-		{name: "a named waiter", waiter: func(ctx context.Context) context.Context { return rlock.WithOwner(ctx, "ann") }},
-		{name: "no fencing token is left", fenced: true},
-		{name: "a nested hold whose lease is over", inside: func(sc *scene, section context.Context, _ *rlock.Hold) {
-			inner, _, err := sc.m.Lock(section, rlock.Lease(20*time.Millisecond)) // never unlocked
-			must(sc.t, err)
-			<-inner.Done()
-		}},
-		{name: "nor OwnerFrom", handed: 1, inside: func(_ *scene, section context.Context, _ *rlock.Hold) { rlock.OwnerFrom(section) }},
-		{name: "nor OwnerFrom inside of another lock", handed: 1, inside: func(sc *scene, section context.Context, _ *rlock.Hold) {
-			inner, h, err := rlock.New(sc.ses, sc.name+"2").Lock(section)
-			must(sc.t, err)
-			rlock.OwnerFrom(inner)
-			must(sc.t, h.Unlock())
-		}},
-		{name: "nor Hold.Owner", handed: 1, inside: func(_ *scene, _ context.Context, h *rlock.Hold) { h.Owner() }},
-		{name: "nor a lock of another session inside", handed: 1, inside: func(sc *scene, section context.Context, _ *rlock.Hold) {
-			_, h, err := rlock.New(sc.other, sc.name+"2").Lock(section)
-			must(sc.t, err)
-			must(sc.t, h.Unlock())
-		}},
-	} {
+	for _, c := range handOverCases {
 		t.Run(c.name, func(t *testing.T) {
 			faultEach(t, func(t *testing.T, s *redistest.Server) {
-				sc := &scene{stage: newStage(t, s, rlock.Config{HandOverLimit: c.limit}), other: dial(t, s, rlock.Config{})}
+				sc := &handOverScene{stage: newStage(t, s, rlock.Config{HandOverLimit: c.limit}), other: dial(t, s, rlock.Config{})}
 				if c.fenced {
 					sc.m = rlock.New(sc.ses, sc.name, rlock.Fenced())
 				}

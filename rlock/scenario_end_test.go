@@ -66,67 +66,70 @@ func TestAnAbandonedLockEndsWithItsLease(t *testing.T) {
 	})
 }
 
+// closeStates are the states that a claim may be in when its session is closed.
+var closeStates = []struct {
+	state string
+	lease time.Duration // so long that it ends nothing, unless it must
+	// prepare brings a claim into the state, and returns what is to be done once Close has
+	// begun.
+	prepare func(st *stage) (after func())
+}{
+	{state: "asking", prepare: func(st *stage) func() {
+		seen, send := st.p.HoldRequest(faultRuns(st.t, "acquire"))
+		locked := st.queue(st.ctx)
+		st.reached(seen)
+		return func() {
+			locktest.Is(st.t, "Lock", locktest.Get(st.t, locked, 5*time.Second, "Lock").err, rlock.ErrClosed)
+			send()
+		}
+	}},
+	{state: "held", prepare: func(st *stage) func() {
+		section, h := st.lock(st.ctx)
+		return func() {
+			locktest.Ends(st.t, section, 5*time.Second, rlock.ErrClosed)
+			locktest.Is(st.t, "Unlock", h.Unlock(), rlock.ErrClosed)
+		}
+	}},
+	{state: "handed over", prepare: func(st *stage) func() {
+		_, h := st.lock(st.ctx)
+		in, next := st.handOver(h, st.queue(st.ctx)), st.queue(st.ctx)
+		return func() {
+			locktest.Ends(st.t, in.ctx, 5*time.Second, rlock.ErrClosed)
+			locktest.Is(st.t, "the waiter", locktest.Get(st.t, next, 5*time.Second, "the waiter").err, rlock.ErrClosed)
+		}
+	}},
+	{state: "releasing", prepare: func(st *stage) func() {
+		_, h := st.lock(st.ctx)
+		seen, send := st.p.HoldRequest(faultRuns(st.t, "release"))
+		unlocked := faultGo(h.Unlock)
+		st.reached(seen)
+		return func() {
+			send()
+			must(st.t, locktest.Get(st.t, unlocked, 5*time.Second, "Unlock"))
+		}
+	}},
+	{state: "ending", prepare: func(st *stage) func() {
+		seen, send := st.p.HoldRequest(faultRuns(st.t, "acquire"))
+		ctx, cancel := context.WithCancel(st.ctx)
+		locked := st.queue(ctx)
+		st.reached(seen)
+		cancel()
+		locktest.Is(st.t, "Lock", locktest.Get(st.t, locked, 5*time.Second, "Lock").err, context.Canceled)
+		return send
+	}},
+	{state: "lost", lease: 1500 * time.Millisecond, prepare: func(st *stage) func() {
+		section, h := st.lock(st.ctx)
+		st.p.BlackHole(true)
+		locktest.Ends(st.t, section, 5*time.Second, rlock.ErrLost)
+		st.p.BlackHole(false)
+		return func() { locktest.Is(st.t, "Unlock", h.Unlock(), rlock.ErrLost) }
+	}},
+}
+
 // Close in each state of a claim: nothing stands but what was left, and nothing leaks.
 func TestCloseInEachStateOfAClaim(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		state string
-		lease time.Duration // so long that it ends nothing, unless it must
-		// prepare brings a claim into the state, and returns what is to be done once Close has
-		// begun.
-		prepare func(st *stage) (after func())
-	}{
-		{state: "asking", prepare: func(st *stage) func() {
-			seen, send := st.p.HoldRequest(faultRuns(st.t, "acquire"))
-			locked := st.queue(st.ctx)
-			st.reached(seen)
-			return func() {
-				locktest.Is(st.t, "Lock", locktest.Get(st.t, locked, 5*time.Second, "Lock").err, rlock.ErrClosed)
-				send()
-			}
-		}},
-		{state: "held", prepare: func(st *stage) func() {
-			section, h := st.lock(st.ctx)
-			return func() {
-				locktest.Ends(st.t, section, 5*time.Second, rlock.ErrClosed)
-				locktest.Is(st.t, "Unlock", h.Unlock(), rlock.ErrClosed)
-			}
-		}},
-		{state: "handed over", prepare: func(st *stage) func() {
-			_, h := st.lock(st.ctx)
-			in, next := st.handOver(h, st.queue(st.ctx)), st.queue(st.ctx)
-			return func() {
-				locktest.Ends(st.t, in.ctx, 5*time.Second, rlock.ErrClosed)
-				locktest.Is(st.t, "the waiter", locktest.Get(st.t, next, 5*time.Second, "the waiter").err, rlock.ErrClosed)
-			}
-		}},
-		{state: "releasing", prepare: func(st *stage) func() {
-			_, h := st.lock(st.ctx)
-			seen, send := st.p.HoldRequest(faultRuns(st.t, "release"))
-			unlocked := faultGo(h.Unlock)
-			st.reached(seen)
-			return func() {
-				send()
-				must(st.t, locktest.Get(st.t, unlocked, 5*time.Second, "Unlock"))
-			}
-		}},
-		{state: "ending", prepare: func(st *stage) func() {
-			seen, send := st.p.HoldRequest(faultRuns(st.t, "acquire"))
-			ctx, cancel := context.WithCancel(st.ctx)
-			locked := st.queue(ctx)
-			st.reached(seen)
-			cancel()
-			locktest.Is(st.t, "Lock", locktest.Get(st.t, locked, 5*time.Second, "Lock").err, context.Canceled)
-			return send
-		}},
-		{state: "lost", lease: 1500 * time.Millisecond, prepare: func(st *stage) func() {
-			section, h := st.lock(st.ctx)
-			st.p.BlackHole(true)
-			locktest.Ends(st.t, section, 5*time.Second, rlock.ErrLost)
-			st.p.BlackHole(false)
-			return func() { locktest.Is(st.t, "Unlock", h.Unlock(), rlock.ErrLost) }
-		}},
-	} {
+	for _, c := range closeStates {
 		t.Run(c.state, func(t *testing.T) {
 			faultEach(t, func(t *testing.T, s *redistest.Server) {
 				st := newStage(t, s, rlock.Config{Lease: c.lease})

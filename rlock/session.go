@@ -57,9 +57,4 @@ func (s *Session) Shutdown(ctx context.Context) error { return (*engine.Session)
 // when no goroutine and no subscription of the session is left, after a round trip or two; in an
 // outage after at most Config.ReleaseTimeout and half a second, with [ErrUnavailable]: what was not
 // released ends with its lease. A second call returns the same.
-func (s *Session) Close() error {
-	if s == nil {
-		return fmt.Errorf("close: %w: the session is nil", ErrArgument)
-	}
-	return (*engine.Session)(s).Close()
-}
+func (s *Session) Close() error { return (*engine.Session)(s).Close() }

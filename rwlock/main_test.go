@@ -7,7 +7,9 @@ import (
 	"relock/internal/test/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m, "lua", "../internal/engine/lua") }
+func TestMain(m *testing.M) {
+	redistest.Main(m, "lua", "../internal/probe/lua", "../internal/record/lua", "../internal/engine/lua")
+}
 
 // Short names for what the tests of all kinds of lock share.
 var (

@@ -197,3 +197,28 @@ func TestShareRenewsForAFixedLeaseAlone(t *testing.T) {
 		is(t, "Unlock", long.Unlock(), rlock.ErrLost)
 	})
 }
+
+// A reader whose context has ended is not renewed, and loses what it shares. The last of the others
+// leaves the lock standing until that one, which may just be noticing, has unlocked too.
+func TestShareIsNotReleasedUnderALostReader(t *testing.T) {
+	shareBubble(t, rlock.Config{}, 2, func(t *testing.T, r *miniredis.Miniredis, _ sharer, all []guest) {
+		late, other := all[0], all[1]
+		late.end()
+		time.Sleep(31 * time.Second)
+		if late.hold.Remaining() != 0 || other.section.Err() != nil || other.hold.Remaining() == 0 {
+			t.Fatalf("%v and %v remain", late.hold.Remaining(), other.hold.Remaining())
+		}
+		must(t, other.hold.Unlock())
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		if !r.Exists("x") {
+			t.Error("released when a reader that has lost it was not unlocked yet")
+		}
+		is(t, "Unlock", late.hold.Unlock(), rlock.ErrLost)
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		if r.Exists("x") {
+			t.Error("the lock stands though all have left")
+		}
+	})
+}

@@ -3,8 +3,8 @@
 -- one more hold of a named owner that has the lock, and takes up what was granted.
 --
 -- It says up to which number the run's waiters go and how many wait, and never adds. So, run
--- twice with the same arguments, it gives the same state and the same reply: a place that is
--- taken stays where it is, and an id that is there already is not counted again. A place that
+-- twice with the same arguments, it gives the same state and the same reply: a position that is
+-- taken stays where it is, and an id that is there already is not counted again. A position that
 -- was lost by silence is taken anew, at the end.
 --
 -- KEYS[1] the lock, KEYS[2] the queue, KEYS[3] what is known of it, KEYS[4] the ids of holds,
@@ -21,16 +21,16 @@
 -- ARGV[14]  the same of the entry of ARGV[11] if this one joins it
 -- ARGV[15]  session
 -- ARGV[16]  what KEYS[3] says of the session, but for the time
--- ARGV[17]  the place that the entry had before; 0: it gets one at the end; -1: a caller that does
+-- ARGV[17]  the position that the entry had before; 0: it gets one at the end; -1: a caller that does
 --           not wait comes behind waiters who may not be in the queue yet
 -- ARGV[18]  for how many ms the fencing token outlives the lock; left out: it has no end
 -- Returns  {1, holds, token or 0, 0}        granted; the TTL is at least the lease. The token
 --                                           is the highest that was reserved
 --          1                                granted: short for {1, 1, 0, 0}
---          {0, ms, Redis's time in ms, place}  not yet; ms: ask again then at the latest, -1:
---                                           unknown; place: in the queue, 0: it has joined
+--          {0, ms, Redis's time in ms, position}  not yet; ms: ask again then at the latest, -1:
+--                                           unknown; position: in the queue, 0: it has joined
 --          WRONGTYPE error                  nothing was changed
--- Publishes 'grant:<now>:<token>:<how many tokens>:<last>:<place>:<length of entry>:<entry><key>'
+-- Publishes 'grant:<now>:<token>:<how many tokens>:<last>:<position>:<length of entry>:<entry><key>'
 --          on the channel of the session that is let in, if that is another one.
 local owner, id, entry = ARGV[6], ARGV[9], ARGV[10]
 local bad
@@ -134,8 +134,8 @@ if entry == '' then
 end
 
 local joins, last = ARGV[11], tonumber(ARGV[12])
-local place = redis.pcall('ZSCORE', KEYS[2], entry)
-bad = refused(place, ': the queue')
+local position = redis.pcall('ZSCORE', KEYS[2], entry)
+bad = refused(position, ': the queue')
 local known = redis.pcall('HGET', KEYS[3], joins)
 bad = bad or refused(known, ': what is known of the queue')
 if bad then
@@ -148,7 +148,7 @@ local life = ARGV[16] .. string.format('%.0f', now + ARGV[5])
 if ARGV[18] then
   redis.call('HSET', KEYS[3], 'token', ARGV[18])
 end
-if known and not place then
+if known and not position then
   local done = (tonumber(string.sub(known, 14)) or 0) >= last
   if done or tail[1] == joins then
     redis.call('HSET', KEYS[3], 's' .. ARGV[15], life, joins, done and known or ARGV[14] .. ARGV[12])
@@ -157,14 +157,14 @@ if known and not place then
 end
 redis.call('HSET', KEYS[3], 's' .. ARGV[15], life, entry, ARGV[13] .. ARGV[12])
 local first = not tail[1]
-if not place then
-  place = tonumber(ARGV[17])
-  if place == 0 then
-    place = math.max((tonumber(tail[2]) or 0) + 1, clock[1] * 1000000 + clock[2])
+if not position then
+  position = tonumber(ARGV[17])
+  if position == 0 then
+    position = math.max((tonumber(tail[2]) or 0) + 1, clock[1] * 1000000 + clock[2])
   else
     first = true -- perhaps
   end
-  redis.call('ZADD', KEYS[2], string.format('%.0f', place), entry)
+  redis.call('ZADD', KEYS[2], string.format('%.0f', position), entry)
 else
   first = true
 end
@@ -181,6 +181,6 @@ end
 if first and redis.call('ZRANGE', KEYS[2], 0, 0)[1] == entry then
   -- Where time passes inside a script (miniredis) the lock may have ended meanwhile.
   local left = redis.call('PTTL', KEYS[1])
-  return {0, left == -2 and 1 or left, now, tonumber(place)}
+  return {0, left == -2 and 1 or left, now, tonumber(position)}
 end
-return {0, -1, now, tonumber(place)}
+return {0, -1, now, tonumber(position)}

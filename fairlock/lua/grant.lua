@@ -2,7 +2,7 @@
 -- how the next run is let in. Nothing of it runs while nobody waits. It needs `refused`.
 --
 -- KEYS[1]  the lock: hash, owner -> holds, as that of rlock
--- KEYS[2]  the queue: sorted set, entry -> place; the lowest place is served first. A place is
+-- KEYS[2]  the queue: sorted set, entry -> position; the lowest position is served first. A position is
 --          the time of Redis at the arrival, in µs, so that later ones are always higher
 -- KEYS[3]  what is known of the queue: hash. entry -> "<o: more may join><f: fenced><n: the
 --          owner is named><how many wait, 10 digits><number of the last of them>", and
@@ -57,7 +57,7 @@ end
 
 -- grant gives the free lock to the first entry whose session is alive, and tells that. Entries
 -- of sessions that have died leave the queue; those of one that is silent, or cannot be told,
--- are passed over and keep their places until it counts as dead. `mine` are entries that need
+-- are passed over and keep their positions until it counts as dead. `mine` are entries that need
 -- not be told, since their session is asking just now. Returns the entry, or nil, and Redis's
 -- time in ms.
 local function grant(mine)

@@ -63,7 +63,7 @@ type waiter struct {
 	wake     chan struct{} // capacity 1
 	queued   bool
 	asking   bool  // an attempt is under way, or a subscription
-	behind   bool  // a TryLock of a named owner behind waiters in Redis's queue: see Place
+	behind   bool  // a TryLock of a named owner behind waiters in Redis's queue: see Position
 	hopeless error // why its wait is
 	arrived  int   // its number among those who have queued
 	member   fairqueue.Member[run, acquisition]
@@ -235,16 +235,6 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 	}
 }
 
-// claimOf returns the claim of a named owner, nil if there is none.
-func (l *lock) claimOf(name string) *claim {
-	for c := l.claims; c != nil; c = c.next {
-		if c.num == 0 && c.more.owner == name && (c.state == asking || c.sections != nil) {
-			return c
-		}
-	}
-	return nil
-}
-
 // outermost is a Lock of an owner that does not hold the lock. The lock's mutex must be held
 // and is released. The section is nil if the kind has no leases.
 func (a *acquisition) outermost() (x *section, err error) {
@@ -258,7 +248,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 		l.unlock()
 		return x, nil
 	case inRedis && a.wait:
-		return a.queueUp()
+		err = a.queueUp()
 	case a.wait:
 		a.enqueue()
 		g, err = a.loop()

@@ -26,6 +26,9 @@ func (a *acquisition) enqueue() {
 func (a *acquisition) fail(err error) error {
 	a.leave(nil)
 	gone := a.giveUp()
+	if a.member.Run != nil {
+		gone = a.leaveRun()
+	}
 	a.lock.unlock()
 	a.lock.tryRetire()
 	if gone != nil {

@@ -6,97 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"relock/internal/lockerr"
 	"relock/internal/script"
 )
-
-// grant is the decoded reply of an acquire script.
-type grant struct {
-	status int64
-	value  int64 // holds, or milliseconds to wait (kinds with permits: always those)
-	token  int64
-	free   int64         // permits that are left for others
-	limit  int64         // the most that one request may be for; below 0: anything
-	sized  bool          // free and limit were told
-	sent   time.Duration // when the attempt that was answered was sent
-	doubts uint32        // the session's count at that time
-	place  int64         // of a Queuer's entry
-	asked  bool          // replicas were asked to acknowledge it, and did not
-	// unconfirmed is for how long Redis keeps what a Queuer's message has granted.
-	unconfirmed time.Duration
-}
-
-// The statuses of a grant, as the scripts return them.
-const (
-	granted = 1
-	refused = 0
-	notHeld = -1
-	forGood = -2
-)
-
-// never returns the error of a grant that was refused for good.
-func (g grant) never(p Primitive) error {
-	if r, ok := p.(Refuser); ok {
-		return r.Never(g.value)
-	}
-	return script.ErrShape
-}
-
-// errLate is a grant whose answer took longer than the lease that it grants.
-var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of", ErrUnavailable)
-
-// tryAcquire runs the acquire script once. An error means that the lock is not known to be
-// held. Whether a grant came in time is for the caller to see: late.
-func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op, trusted time.Duration) (grant, error) {
-	g := grant{sent: s.now(), doubts: s.conn.Doubts()}
-	err := g.decode(s.run.Run(ctx, p.Acquire(op)), p, op)
-	if err == nil && s.cfg.Replicas > 0 {
-		err = s.acknowledged(ctx, &g, p, op, trusted)
-	}
-	return g, err
-}
-
-// packed is what separates the two numbers of a grant of permits that others have too: one number
-// costs Redis less than a table. See acquire.lua of semaphore.
-const packed = 1_000_000
-
-// decode takes in the answer to an attempt, see tryAcquire.
-func (g *grant) decode(r rueidis.RedisResult, p Primitive, op *Op) error {
-	var buf [6]int64
-	reply, err := script.Numbers(buf[:0], r)
-	switch {
-	case err != nil && script.IsContext(err):
-		return err // how long Redis was waited for, the caller knows
-	case err != nil:
-		return lockerr.Unavailable(err)
-	case len(reply) == 1 && p.Kind().Permits:
-		free, ms := reply[0], op.Lease.Milliseconds()+1
-		if free < 0 {
-			ms, free = -free/packed, -free%packed
-		}
-		reply = append(reply[:0], granted, ms, 0, 1, free, -1)
-	case len(reply) == 1 && reply[0] == granted:
-		reply = append(reply, 1, 0, 1)
-	case len(reply) != 4 && len(reply) != 6:
-		return fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
-	}
-	if g.sized = len(reply) == 6; g.sized {
-		g.free, g.limit = reply[4], reply[5]
-	}
-	g.status, g.value, g.token, g.place = reply[0], reply[1], reply[2], reply[3]
-	return nil
-}
-
-// late returns an error for a grant that can be trusted no longer, or of a lease of which only so
-// much can.
-func (s *Session) late(g grant, trusted time.Duration) error {
-	if g.status == granted && s.now() >= g.sent+trustIn(trusted) {
-		return errLate
-	}
-	return nil
-}
 
 // ask sends one attempt of an outermost Lock. The lock's mutex must be held; it is released
 // meanwhile and held again at the end.
@@ -142,7 +54,7 @@ func (a *acquisition) attempt() *Op {
 		op.ID, op.ByIDs = c.firstID(), c.more.byIDs
 	}
 	if a.behind {
-		op.Place = new(Place)
+		op.Position = new(Position)
 	}
 	if k.Fenced {
 		op.Tokens = c.reserving(l.wantTokens(a))

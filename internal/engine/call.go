@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,7 +11,30 @@ import (
 	"relock/internal/backoff"
 	"relock/internal/lockerr"
 	"relock/internal/script"
+	"relock/pubsub"
 )
+
+// What kinds of locks, and packages that are built on locks, ask of the machine beside Lock.
+
+// enter begins an operation that concerns no claim. If it returns no error, the session's Close
+// waits until the registry is left.
+func (h *Handle) enter(ctx context.Context) error {
+	switch {
+	case h.err != nil:
+		return h.err
+	case ctx == nil:
+		return lockerr.ErrNilContext
+	}
+	r := &h.s.registry
+	if err := r.enter(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		r.leave()
+		return lockerr.OfContext(ctx)
+	}
+	return nil
+}
 
 // Call runs a script of the lock that may run twice, until Redis answers or refuses it for
 // good, ctx ends, or the release timeout is over. Errors: [ErrClosed], ctx's error if it was
@@ -32,20 +56,11 @@ func (h *Handle) CallWithin(ctx context.Context, bound time.Duration, op string,
 }
 
 func (h *Handle) call(ctx context.Context, bound time.Duration, cmd script.Command, decode func(rueidis.RedisResult) error) error {
-	s := h.s
-	switch {
-	case h.err != nil:
-		return h.err
-	case ctx == nil:
-		return lockerr.ErrNilContext
-	}
-	if err := s.registry.enter(); err != nil {
+	if err := h.enter(ctx); err != nil {
 		return err
 	}
+	s := h.s
 	defer s.registry.leave()
-	if ctx.Err() != nil {
-		return lockerr.OfContext(ctx)
-	}
 	bounded, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	var last error
@@ -69,3 +84,32 @@ func (h *Handle) call(ctx context.Context, bound time.Duration, cmd script.Comma
 		return fmt.Errorf("no answer within %v: %w", bound, lockerr.Unavailable(last))
 	}
 }
+
+// Go runs fn in a goroutine of the session. Its context ends when ctx does or when Close
+// begins; Close waits for fn to return. Errors: [ErrClosed], ctx's error if it is done, and the
+// handle's own; then fn does not run.
+func (h *Handle) Go(ctx context.Context, fn func(ctx context.Context)) error {
+	if err := h.enter(ctx); err != nil {
+		return err
+	}
+	s := h.s
+	s.life.background.Go(func() {
+		defer s.registry.leave()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.life.closing, cancel)()
+		fn(ctx)
+	})
+	return nil
+}
+
+// Listen subscribes to a channel on which scripts publish with [keyname.Names.Publish]. A session that
+// polls gives an error.
+func (s *Session) Listen(ctx context.Context, channel string) (*pubsub.Listener, error) {
+	if s.cfg.Polling != nil {
+		return nil, errPolls
+	}
+	return s.hub.Listen(ctx, channel)
+}
+
+var errPolls = errors.New("rlock: the session polls: Config.Polling is set")

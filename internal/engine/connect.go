@@ -105,11 +105,7 @@ func (s *Session) keepAskingToListen() {
 			s.recheck()
 			return
 		}
-		timer := time.NewTimer(backoff.Jitter(refusalRetry / 5))
-		select {
-		case <-timer.C:
-		case <-s.life.ctx.Done():
-			timer.Stop()
+		if backoff.Sleep(s.life.ctx, backoff.Jitter(refusalRetry/5)) != nil {
 			return
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"relock/internal/deadlock"
+	"relock/internal/inbox"
 )
 
 // A suspect is a Lock that waits inside of open sections: it may be part of a deadlock. All other
@@ -146,8 +147,7 @@ func (x *suspect) Send(session, text string) {
 	}
 	ctx, cancel := context.WithTimeout(s.life.closing, lookTimeout)
 	defer cancel()
-	err := s.client.Do(ctx, s.client.B().Publish().Channel(SessionChannel+session).Message(text).Build()).Error()
-	if err != nil {
+	if err := inbox.Tell(ctx, s.client, session, text); err != nil {
 		s.notify(func() { s.cfg.Logger.Debug("relock: a search for a deadlock has ended early", "error", err) })
 	}
 }

@@ -58,10 +58,12 @@ func (l *lock) press() {
 	}
 }
 
-// hasten has what is pending sent at once.
+// hasten has what is pending sent at once, if nothing is left that it gathers for.
 func (l *lock) hasten() {
-	l.line.Urgent = l.line.Pending()
-	l.press()
+	if !l.gathers() {
+		l.line.Urgent = l.line.Pending()
+		l.press()
+	}
 }
 
 // sendAll sends until nothing is pending. There is at most one for a lock.
@@ -182,7 +184,7 @@ func (l *lock) nextCalls() (calls []*call) {
 func (r *run) call() *call {
 	c := r.claim
 	s, k, at := c.lock.s, c.prim.Kind(), r.Call()
-	e := &call{c: c, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: c.uncut(s.cfg.Lease), Private: c.num != 0, Wait: true, Place: &at}}
+	e := &call{c: c, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: c.uncut(s.cfg.Lease), Private: c.num != 0, Wait: true, Position: &at}}
 	if r.lease > 0 {
 		e.op.Lease = r.lease
 	}
@@ -221,9 +223,9 @@ func (l *lock) answered(calls []*call) (failed bool) {
 		r.err = nil
 		switch {
 		case e.err == nil && e.g.status == granted:
-			l.begin(c, e.g, e.op.Place.Last)
+			l.begin(c, e.g, e.op.Position.Last)
 		case e.err == nil && e.g.status == refused:
-			c.meet(r.Settled(e.g.place))
+			c.meet(r.Settled(e.g.position))
 		case e.err == nil || script.Classify(e.err) == script.Refused:
 			l.turnAway(c, e)
 		default:

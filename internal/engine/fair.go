@@ -18,7 +18,7 @@ import (
 //   - In: the claim is held. The waiters are served in memory, in their order, one section after
 //     the other, with no time slice. While trust is short, or the claim in doubt, the run is
 //     paused until a renewal has confirmed it.
-//   - Over: the claim is releasing, or gone. What is left is a new run, at the old place.
+//   - Over: the claim is releasing, or gone. What is left is a new run, at the old position.
 
 // A run is what a claim has besides if its waiters queue in Redis. It is guarded by the lock's
 // mutex.
@@ -68,8 +68,9 @@ func (l *lock) newRun(a *acquisition, kind any, lease time.Duration) *run {
 // queuer is the primitive of a run's claim.
 func (c *claim) queuer() Queuer { return c.prim.(Queuer) }
 
-// queueUp waits in Redis's queue. The lock's mutex must be held and is released.
-func (a *acquisition) queueUp() (*section, error) {
+// queueUp waits in Redis's queue. A section may have been handed over at the end, which a.given
+// says. The lock's mutex must be held, and is held at the end.
+func (a *acquisition) queueUp() error {
 	l := a.lock
 	a.node.Of = a
 	l.queue.Push(&a.node)
@@ -83,18 +84,7 @@ func (a *acquisition) queueUp() (*section, error) {
 		l.sendNow(a.bounded) // for the caller has nothing else to do
 		a.traced.Attempts++
 	}
-	err := a.stand()
-	if x := a.given.Load(); x != nil {
-		return a.take(x)
-	}
-	a.leave(nil)
-	gone := a.leaveRun()
-	l.unlock()
-	l.tryRetire()
-	if gone != nil {
-		briefly(gone)
-	}
-	return nil, err
+	return a.stand()
 }
 
 // stand waits until a section is handed to the waiter, or it has to leave. The lock's mutex must
@@ -138,9 +128,6 @@ func (a *acquisition) stand() error {
 // leaveRun takes a waiter that leaves off its run. The channel is closed when Redis knows; it is
 // nil if Redis need not know.
 func (a *acquisition) leaveRun() <-chan struct{} {
-	if a.member.Run == nil {
-		return nil
-	}
 	l, r := a.lock, a.member.Run.Of
 	c := r.claim
 	told, fate := a.member.Leave(c.flight == flying)

@@ -7,7 +7,7 @@ import (
 
 // A call may be overtaken. While it is about to be written, by a goroutine that is not scheduled,
 // the run that it asks about is granted by a message, served and released. Redis does not know the
-// run any more when the call arrives: so it gives the run the lock, or a place in the queue. No
+// run any more when the call arrives: so it gives the run the lock, or a position in the queue. No
 // claim accounts for that, and the lock would stand for a whole lease with no section.
 
 // A flight is where the attempt for a claim is that was sent last. It may run after its claim has
@@ -27,7 +27,7 @@ func (l *lock) overtaken(e *call) {
 	switch {
 	case e.err != nil && script.Classify(e.err) != script.Unknown:
 		return // nothing was changed
-	case e.err == nil && e.g.status == refused && e.g.place == 0:
+	case e.err == nil && e.g.status == refused && e.g.position == 0:
 		return // the waiters have joined another run
 	}
 	switch c.state {

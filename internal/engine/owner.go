@@ -91,3 +91,13 @@ func (n ownerName) check() error {
 // sessionIDs are the ids of the sessions of this process: an owner id of a session's own
 // making belongs to one claim, and no caller may act under it.
 var sessionIDs sync.Map
+
+// claimOf returns the claim of a named owner, nil if there is none.
+func (l *lock) claimOf(name string) *claim {
+	for c := l.claims; c != nil; c = c.next {
+		if c.num == 0 && c.more.owner == name && (c.state == asking || c.sections != nil) {
+			return c
+		}
+	}
+	return nil
+}

@@ -10,7 +10,7 @@ type (
 	Blocker   = kind.Blocker
 	Refuser   = kind.Refuser
 	Queuer    = kind.Queuer
-	Place     = kind.Place
+	Position  = kind.Position
 	Op        = kind.Op
 	Known     = kind.Known
 	Move      = kind.Move

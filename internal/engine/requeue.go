@@ -18,9 +18,7 @@ func (c *claim) leaveQueue() {
 	r.End()
 	switch {
 	case r.Waiting() == 0:
-		if !l.gathers() {
-			l.hasten()
-		}
+		l.hasten()
 	case l.line.busy:
 		l.requeue(r) // it goes with the next call, which may come too late
 	default:
@@ -44,8 +42,6 @@ func (l *lock) endRun(c *claim) {
 	}
 	r.End()
 	l.requeue(r)
-	if !l.gathers() {
-		l.hasten()
-	}
+	l.hasten()
 	r.Tell()
 }

@@ -2,21 +2,19 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redis/rueidis"
 
 	"relock/internal/deadlock"
+	"relock/internal/inbox"
 	"relock/internal/script"
 	"relock/pubsub"
 )
 
 // SessionChannel is what the name of a session's own channel begins with. ForceUnlock tells
 // holders there, and the fair lock its waiters.
-const SessionChannel = "relock_session:"
+const SessionChannel = inbox.Prefix
 
 // told takes a message on the session's own channel. It is called by the hub and must not
 // block, nor run code of the caller's.
@@ -34,14 +32,14 @@ func (s *Session) told(m pubsub.Message) {
 		}
 		return
 	}
-	owner, key, ok := parseRevocation(m.Payload)
+	r, ok := inbox.ParseRevocation(m.Payload)
 	if !ok {
 		s.notify(func() {
 			s.cfg.Logger.Warn("relock: unknown message on the session's channel", "payload", m.Payload)
 		})
 		return
 	}
-	s.revoke(owner, key)
+	s.revoke(r.Owner, r.Key)
 }
 
 // revoke ends the claim of an owner that was force-unlocked. For a private owner that is true
@@ -72,21 +70,6 @@ func (s *Session) revoke(owner, key string) {
 	}
 }
 
-// A revocation is "lost:<length of owner>:<owner><key>"; force_unlock.lua makes it.
-func parseRevocation(payload string) (owner, key string, ok bool) {
-	rest, ok := strings.CutPrefix(payload, "lost:")
-	length, rest, ok2 := strings.Cut(rest, ":")
-	n, err := strconv.Atoi(length)
-	if !ok || !ok2 || err != nil || n < 0 || n > len(rest) {
-		return "", "", false
-	}
-	return rest[:n], rest[n:], true
-}
-
-func revocation(owner, key string) string {
-	return "lost:" + strconv.Itoa(len(owner)) + ":" + owner + key
-}
-
 // ForceUnlock ends every owner's holds of the lock, and tells the sessions that may hold under
 // them. force is the script that does it: without owners it changes nothing; else it ends all
 // holds if one of those owners has one. Either way it returns the owners that it found.
@@ -110,54 +93,15 @@ func (h *Handle) ForceUnlock(ctx context.Context, force func(owners []string) sc
 	}
 	for _, owner := range owners {
 		s.revoke(owner, h.names.Key())
-		s.tellSessions(ctx, revocation(owner, h.names.Key()))
+		// An owner may have been named by the caller, so it is not known which sessions hold under
+		// it. Forcing a lock is rare, so it pays with a few commands here and nothing elsewhere. The
+		// script has told the session that made the owner already. If Redis does not allow it, the
+		// holder learns of it at its next renewal.
+		inbox.TellAll(ctx, s.client, &s.life.background, inbox.Revocation{Owner: owner, Key: h.names.Key()}.String(), func(err error) {
+			s.notify(func() {
+				s.cfg.Logger.Debug("relock: holders may learn of a forced unlock only at their next renewal", "error", err)
+			})
+		})
 	}
 	return len(owners) > 0, nil
-}
-
-// tellSessions sends a message to every session: an owner may have been named by the caller,
-// so it is not known which sessions hold under it. Forcing a lock is rare, so it pays with a few
-// commands here and nothing elsewhere. The script has told the session that made the owner
-// already. If Redis does not allow it, the holder learns of it at its next renewal.
-func (s *Session) tellSessions(ctx context.Context, payload string) {
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
-	defer cancel()
-	nodes := s.client.Nodes()
-	told := make(chan error, len(nodes))
-	for _, node := range nodes {
-		s.life.background.Go(func() { told <- tellNode(ctx, node, payload) })
-	}
-	for range nodes {
-		select {
-		case err := <-told:
-			if err != nil {
-				s.notify(func() {
-					s.cfg.Logger.Debug("relock: holders may learn of a forced unlock only at their next renewal", "error", err)
-				})
-			}
-		case <-ctx.Done(): // rueidis may take longer than that to give up on a node
-			return
-		}
-	}
-}
-
-// tellTimeout bounds the telling: a node that is dead has no sessions to tell.
-const tellTimeout = time.Second
-
-// tellNode sends payload to the sessions that listen at one node.
-func tellNode(ctx context.Context, node rueidis.Client, payload string) error {
-	// Not by its own builder: rueidis would repeat a read until ctx ends.
-	channels, err := node.Do(ctx, node.B().Arbitrary("PUBSUB", "CHANNELS", SessionChannel+"*").Build()).AsStrSlice()
-	if err != nil || len(channels) == 0 {
-		return err
-	}
-	cmds := make(rueidis.Commands, len(channels))
-	for i, c := range channels {
-		cmds[i] = node.B().Publish().Channel(c).Message(payload).Build()
-	}
-	var errs error
-	for _, r := range node.DoMulti(ctx, cmds...) {
-		errs = errors.Join(errs, r.Error())
-	}
-	return errs
 }

@@ -66,7 +66,7 @@ func (s *Session) granted(payload string) bool {
 // lease begins now, and so needs a word with Redis, and so do replicas that are to acknowledge it.
 func (l *lock) letIn(c *claim, m fairqueue.Grant) {
 	r := c.run
-	if joined := r.LetIn(m.Last, m.Place); joined != nil {
+	if joined := r.LetIn(m.Last, m.Position); joined != nil {
 		joined.claim.retire(over)
 		l.press()
 	}

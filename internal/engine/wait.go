@@ -117,7 +117,8 @@ func (a *acquisition) round() (g grant, err error, done bool) {
 		a.listen()
 		return g, nil, false
 	}
-	return g, err, a.failed(&err)
+	done = a.failed(&err)
+	return g, err, done
 }
 
 // failed pauses after an attempt without an answer, and reports whether the wait ends with

@@ -7,13 +7,13 @@ import (
 
 // A Grant is the message of a script that has let a run in.
 type Grant struct {
-	At     int64 // by Redis's clock, in ms
-	Token  int64 // the highest
-	Tokens int   // how many
-	Last   int64 // number of the run's last waiter
-	Place  int64
-	Entry  string
-	Key    string // of the lock
+	At       int64 // by Redis's clock, in ms
+	Token    int64 // the highest
+	Tokens   int   // how many
+	Last     int64 // number of the run's last waiter
+	Position int64
+	Entry    string
+	Key      string // of the lock
 }
 
 // ParseGrant takes such a message apart: "grant:<the numbers>:<length of entry>:<entry><key>".

@@ -8,7 +8,7 @@ import (
 
 // The message of a grant has numbers, and an entry and a key of any bytes.
 func TestParseGrant(t *testing.T) {
-	want := fairqueue.Grant{At: 1795349127621, Token: 9, Tokens: 3, Last: 4, Place: 1795349127510463, Entry: "e:1", Key: "k:2"}
+	want := fairqueue.Grant{At: 1795349127621, Token: 9, Tokens: 3, Last: 4, Position: 1795349127510463, Entry: "e:1", Key: "k:2"}
 	if got, ok := fairqueue.ParseGrant("grant:1795349127621:9:3:4:1795349127510463:3:e:1k:2"); !ok || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, ok, want)
 	}

@@ -9,7 +9,7 @@
 //		Gathering ──Call──▶ Asked ──Settled──▶ Queued ──Begin──▶ In ──End──▶ Over
 //		    │                 │                   │                             │
 //		    └─ no waiter left ┴── or joined: ─────┘          waiters are left: a new run Replaces it
-//		             Over                                    at its old place
+//		             Over                                    at its old position
 //
 //	  - Gathering: Redis knows nothing of the run. Waiters of the same kind come into it.
 //	  - Asked: a call is on its way, or its outcome is unknown: then it is sent again, the same.
@@ -43,7 +43,7 @@ func (n *Line[R, W]) Arrive(m *Member[R, W], kind any) bool {
 		return false
 	}
 	r := n.pending[len(n.pending)-1]
-	if r.phase != Gathering || r.place > 0 || r.Kind != kind {
+	if r.phase != Gathering || r.position > 0 || r.Kind != kind {
 		return false
 	}
 	n.admit(m, r)

@@ -2,7 +2,7 @@ package fairqueue
 
 import "relock/internal/queue"
 
-// A Member is a waiter's place in a run. Of must be set before it arrives.
+// A Member is a waiter's position in a run. Of must be set before it arrives.
 type Member[R, W any] struct {
 	Of     *W
 	Number int64      // among the session's waiters for the lock

@@ -33,14 +33,14 @@ type Run[R, W any] struct {
 	Entry string
 	Kind  any // what its waiters have in common; nil: no other waiter may come into it
 
-	line    *Line[R, W]
-	phase   Phase
-	pending bool  // it is to be sent
-	place   int64 // in the queue, 0: not known
-	last    int64 // number of the last waiter
-	said    int64 // the number that Redis was told last
-	waiting int   // how many wait
-	members queue.Queue[Member[R, W]]
+	line     *Line[R, W]
+	phase    Phase
+	pending  bool  // it is to be sent
+	position int64 // in the queue, 0: not known
+	last     int64 // number of the last waiter
+	said     int64 // the number that Redis was told last
+	waiting  int   // how many wait
+	members  queue.Queue[Member[R, W]]
 
 	joins  *Run[R, W]      // Asked: the run that this one may have joined
 	joiner *Run[R, W]      // the run that may have joined this one
@@ -48,16 +48,16 @@ type Run[R, W any] struct {
 	told   []chan struct{} // closed when Redis has been told how many wait
 }
 
-// A Place is what an attempt says of a run that queues. One without an entry says that there are
+// A Position is what an attempt says of a run that queues. One without an entry says that there are
 // waiters of the session before it: it may only re-enter a lock that its owner has.
-type Place struct {
+type Position struct {
 	Entry   string
 	Join    string // the entry to join if it is the last of the queue; "": none
 	Last    int64  // number of the last waiter
 	Waiting int    // how many wait
 	Joined  int    // how many do together with those of Join
 	Open    bool   // more may join
-	Before  int64  // the place that the run had before; 0: it gets one at the end
+	Before  int64  // the position that the run had before; 0: it gets one at the end
 }
 
 // Phase returns how far the run has come.
@@ -81,21 +81,21 @@ func (r *Run[R, W]) send() {
 }
 
 // Call returns what the call says that is about to be sent for a run.
-func (r *Run[R, W]) Call() Place {
+func (r *Run[R, W]) Call() Position {
 	n := r.line
-	p := Place{Entry: r.Entry, Last: r.last, Waiting: r.waiting, Open: r.Kind != nil}
+	p := Position{Entry: r.Entry, Last: r.last, Waiting: r.waiting, Open: r.Kind != nil}
 	switch r.phase {
 	case Gathering:
-		if t := n.tail; t != nil && r.Kind != nil && r.place == 0 && t.phase == Queued && t.Kind == r.Kind {
+		if t := n.tail; t != nil && r.Kind != nil && r.position == 0 && t.phase == Queued && t.Kind == r.Kind {
 			r.joins, t.joiner = t, r
 		}
-		if r.place == 0 {
+		if r.position == 0 {
 			n.tail = r
 		}
 		r.phase = Asked
 		fallthrough
 	case Asked:
-		p.Before = r.place
+		p.Before = r.position
 	}
 	r.said = r.last
 	if t := r.joins; t != nil {
@@ -105,19 +105,19 @@ func (r *Run[R, W]) Call() Place {
 	return p
 }
 
-// Settled takes in the answer that the run has a place in the queue, or, with a place of 0, that
+// Settled takes in the answer that the run has a position in the queue, or, with a position of 0, that
 // it has joined the other one.
-func (r *Run[R, W]) Settled(place int64) Fate {
+func (r *Run[R, W]) Settled(position int64) Fate {
 	t := r.joins
 	r.joins = nil
 	if t != nil && t.joiner == r {
 		t.joiner = nil
 	}
-	if t != nil && place == 0 {
+	if t != nil && position == 0 {
 		r.merge(t)
 		return Gone
 	}
-	r.phase, r.place = Queued, place
+	r.phase, r.position = Queued, position
 	switch {
 	case r.waiting == 0: // all have left meanwhile
 		return Ends
@@ -150,26 +150,26 @@ func (r *Run[R, W]) Refused() (waiters []*W, f Fate) {
 	return waiters, Gone
 }
 
-// LetIn takes in a message that the run was let in, at a place and up to the waiter with that
+// LetIn takes in a message that the run was let in, at a position and up to the waiter with that
 // number. If the call by which other waiters have joined it is on its way, they are in too: their
 // own run, which is returned, is gone.
-func (r *Run[R, W]) LetIn(last, place int64) (joined *R) {
+func (r *Run[R, W]) LetIn(last, position int64) (joined *R) {
 	if j := r.joiner; j != nil && j.phase < In && j.last <= last {
 		j.merge(r)
 		joined = j.Of
 	}
-	r.joiner, r.place = nil, place
+	r.joiner, r.position = nil, position
 	return joined
 }
 
 // merge makes the waiters of a run those of another one that Redis has found them in, or of the
-// run that has replaced that. If it is over by now, they stay, and have its place.
+// run that has replaced that. If it is over by now, they stay, and have its position.
 func (r *Run[R, W]) merge(t *Run[R, W]) {
 	for t.heir != nil {
 		t = t.heir
 	}
 	if t.phase == Over {
-		r.place = t.place
+		r.position = t.position
 		return
 	}
 	r.moveTo(t)
@@ -190,11 +190,11 @@ func (r *Run[R, W]) Begin() { r.phase, r.joins = In, nil }
 // End notes that the run's claim ends. Waiters that are left need another run, see Replace.
 func (r *Run[R, W]) End() { r.phase = Over }
 
-// Replace moves the waiters of a run that cannot go on to a new one. That gets the old place,
+// Replace moves the waiters of a run that cannot go on to a new one. That gets the old position,
 // before all who came later, and is sent before all others.
 func (r *Run[R, W]) Replace(next *Run[R, W]) {
 	n := r.line
-	next.line, next.place = n, max(r.place, 1)
+	next.line, next.position = n, max(r.position, 1)
 	r.moveTo(next)
 	r.heir = next
 	next.pending = true

@@ -143,14 +143,14 @@ type Refuser interface {
 // claim, and the session numbers its waiters. Its scripts let the first run in themselves and
 // tell its session on the session's own channel, with the message
 //
-//	grant:<Redis's time in ms>:<token>:<tokens>:<last>:<place>:<length of entry>:<entry><key>
+//	grant:<Redis's time in ms>:<token>:<tokens>:<last>:<position>:<length of entry>:<entry><key>
 //
 // where last is the number of the last waiter of the run, and token the highest of so many
 // tokens. So the run has the lock with no further round trip; the session confirms it by a
 // renewal, until when Redis keeps it for no longer than Unconfirmed.
 //
-// An attempt with Op.Place that is refused has queued. Its reply is {0, ms, Redis's time in ms,
-// place}; a place of 0 says that the run has joined the entry Op.Place.Join. Release takes an
+// An attempt with Op.Position that is refused has queued. Its reply is {0, ms, Redis's time in ms,
+// position}; a position of 0 says that the run has joined the entry Op.Position.Join. Release takes an
 // entry out of the queue too.
 type Queuer interface {
 	Primitive
@@ -173,8 +173,8 @@ type Queuer interface {
 	Unconfirmed() time.Duration
 }
 
-// A Place is what an attempt of a Queuer says of a run.
-type Place = fairqueue.Place
+// A Position is what an attempt of a Queuer says of a run.
+type Position = fairqueue.Position
 
 // Op is one command of a claim.
 type Op struct {
@@ -199,12 +199,12 @@ type Op struct {
 
 	Move
 
-	Ends   []string      // release: the ids of the holds that end; needless with All, but for marks
-	Keep   time.Duration // release: what the holds that stay deserve; 0: leave the TTL
-	Wait   bool          // acquire: the caller will wait if it is refused
-	Place  *Place        // acquire, of a Queuer: where the run queues if it is refused
-	Lease  time.Duration // acquire, extend: the least time to live; Unleased: see Memory
-	Tokens int           // acquire, Fenced: how many tokens to reserve; 0: the claim has one. More than 1 only where HandsOver
+	Ends     []string      // release: the ids of the holds that end; needless with All, but for marks
+	Keep     time.Duration // release: what the holds that stay deserve; 0: leave the TTL
+	Wait     bool          // acquire: the caller will wait if it is refused
+	Position *Position     // acquire, of a Queuer: where the run queues if it is refused
+	Lease    time.Duration // acquire, extend: the least time to live; Unleased: see Memory
+	Tokens   int           // acquire, Fenced: how many tokens to reserve; 0: the claim has one. More than 1 only where HandsOver
 }
 
 // Known are the holds of an owner by this session's knowledge.

@@ -6,4 +6,6 @@ import (
 	"relock/internal/test/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m, "../../rlock/lua", "../engine/lua") }
+func TestMain(m *testing.M) {
+	redistest.Main(m, "../../rlock/lua", "../probe/lua", "../record/lua", "../engine/lua")
+}

@@ -13,7 +13,7 @@ type Connection struct {
 	// suspect: one is being made, or failed last; see Runner.Multi.
 	suspect atomic.Bool
 	doubts  atomic.Uint32
-	flying  atomic.Int64
+	flying  atomic.Int64 // calls whose callers wait: one for a command, or for many at once
 
 	life  context.Context // ends with Sever
 	sever context.CancelFunc
@@ -43,13 +43,6 @@ func (c *Connection) Doubt() { c.doubts.Add(1) }
 
 // Doubts counts such events. What was confirmed under another count is in doubt.
 func (c *Connection) Doubts() uint32 { return c.doubts.Load() }
-
-// Begin counts one call of a command, or of many at once, whose caller waits. It returns how many
-// there are now.
-func (c *Connection) Begin() int64 { return c.flying.Add(1) }
-
-// End ends what Begin has counted.
-func (c *Connection) End() { c.flying.Add(-1) }
 
 // Life returns a context that ends with Sever: no dial should outlive it.
 func (c *Connection) Life() context.Context { return c.life }

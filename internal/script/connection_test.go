@@ -28,11 +28,7 @@ func TestAWriteLetsACrowdGather(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // or another processor runs the caller meanwhile
 	for calls, crowded := range map[int]bool{1: false, 8: false, 9: true, 64: true} {
 		conn := script.NewConnection()
-		for i := range calls {
-			if n := conn.Begin(); n != int64(i+1) {
-				t.Fatalf("Begin: %d, want %d", n, i+1)
-			}
-		}
+		conn.SetFlying(calls)
 		first := 0
 		for range rounds {
 			under := &noting{ran: new(atomic.Int64)}
@@ -50,12 +46,6 @@ func TestAWriteLetsACrowdGather(t *testing.T) {
 		}
 		if crowded != (first > rounds/2) {
 			t.Errorf("%d calls: the caller ran before the write in %d of %d rounds", calls, first, rounds)
-		}
-		for range calls {
-			conn.End()
-		}
-		if n := conn.Begin(); n != 1 {
-			t.Errorf("Begin: %d once all have ended, want 1", n)
 		}
 	}
 }

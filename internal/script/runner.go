@@ -48,8 +48,8 @@ func (r *Runner) Close() {
 
 // Run sends c once and waits for its reply until ctx ends.
 func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
-	alone := r.conn.Begin() == 1
-	defer r.conn.End()
+	alone := r.conn.flying.Add(1) == 1
+	defer r.conn.flying.Add(-1)
 	if alone && r.direct != nil && !r.conn.suspect.Load() && r.settled.Load() == r.lost.Load() {
 		if res, ok := r.direct.run(ctx, c); ok {
 			if res.Error() != nil {
@@ -115,8 +115,8 @@ func (r *Runner) heard(res rueidis.RedisResult) {
 // (mux._pipe waits for the one that dials). So as long as the connection is in doubt the
 // call has a goroutine of its own, which may end later than ctx.
 func (r *Runner) Multi(ctx context.Context, cs []Command) []rueidis.RedisResult {
-	r.conn.Begin()
-	defer r.conn.End()
+	r.conn.flying.Add(1)
+	defer r.conn.flying.Add(-1)
 	if err := r.direct.wait(ctx, true); err != nil {
 		return failed(len(cs), err)
 	}

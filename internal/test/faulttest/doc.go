@@ -2,7 +2,8 @@
 // breaks things on purpose and at an exact place: it understands RESP, and so
 // acts on whole commands and on whole replies. It can lose the reply to one
 // certain command after the command has run, hold a command back, lose every
-// pub/sub message, cut connections, or go silent; and it counts the commands.
+// pub/sub message, cut connections, or go silent; and it counts the commands. It
+// listens on an address, or works in memory for a test with a made-up clock ([Of]).
 //
 // A fault that names a command strikes once, on the next command that matches
 // and that is not yet taken by an earlier fault of the same side (request or

@@ -1,0 +1,225 @@
+package fairqueue_test
+
+import (
+	"testing"
+
+	"relock/internal/fairqueue"
+)
+
+// What cannot go on has a new run, at the old position and before all others. What joined the old one
+// finds the new one.
+func TestReplacedRunsKeepTheirPlaces(t *testing.T) {
+	var s session
+	a, first := s.queue(t, "a", 7)
+	s.arrive("b", plain)
+	joins, _ := s.call(t)
+	s.arrive("c", plain)
+	first.LetIn(1, 7)
+	first.Begin()
+	first.End()
+	next := s.newRun(plain)
+	first.Replace(next)
+	if !s.Urgent || a.Run != next {
+		t.Errorf("urgent: %v; the waiter is in %s", s.Urgent, a.Run.Entry)
+	}
+	s.arrive("d", plain)
+	runs := s.Collect(10)
+	if len(runs) != 2 || runs[0] != next {
+		t.Fatalf("%d runs are to be sent, and the one with the old position is not the first", len(runs))
+	}
+	want(t, runs[1], "c d")
+	if p := next.Call(); p.Before != 7 || p.Join != "" || p.Last != 1 {
+		t.Errorf("the call says %+v", p)
+	}
+	fate(t, "joined what was replaced", joins.Settled(0), fairqueue.Gone)
+	want(t, next, "a b")
+	if p := next.Call(); p.Before != 7 || p.Last != 2 || p.Waiting != 2 {
+		t.Errorf("the call says %+v", p)
+	}
+}
+
+// A new run at an old position takes in no waiters that come later. It is before all others, also if
+// the position was never heard of.
+func TestLaterWaitersDoNotGetAnOldPlace(t *testing.T) {
+	var s session
+	s.arrive("a", plain)
+	r, _ := s.call(t)
+	r.Begin() // by the answer
+	r.End()
+	next := s.newRun(plain)
+	r.Replace(next)
+	if late := s.arrive("b", plain); late.Run == next {
+		t.Error("a later waiter gets the old position")
+	}
+	if p := s.Collect(1)[0].Call(); p.Before != 1 {
+		t.Errorf("the call says %+v", p)
+	}
+}
+
+// If what a run has joined is over, its waiters need a run at that position.
+func TestJoiningWhatIsOver(t *testing.T) {
+	var s session
+	a, first := s.queue(t, "a", 7)
+	s.arrive("b", plain)
+	joins, _ := s.call(t)
+	first.Remove(a)
+	first.End()
+	fate(t, "joined what is over", joins.Settled(0), fairqueue.Gone)
+	want(t, joins, "b")
+	joins.End()
+	next := s.newRun(plain)
+	joins.Replace(next)
+	want(t, next, "b")
+	if _, p := s.call(t); p.Before != 7 {
+		t.Errorf("the position before was %d, want 7", p.Before)
+	}
+}
+
+// What becomes of a run when a waiter leaves, the last one as a rule, depends on what Redis knows
+// of it.
+func TestAWaiterLeaves(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		prepare func(s *session) *member
+		flying  bool
+		fate    fairqueue.Fate
+		told    bool // there is something to wait for
+		sent    bool // the run is sent once more
+	}{
+		{"gathering", func(s *session) *member { return s.arrive("a", plain) }, false, fairqueue.Gone, false, false},
+		{"gathering with another", func(s *session) *member {
+			m := s.arrive("a", plain)
+			s.arrive("x", plain)
+			return m
+		}, false, fairqueue.Lives, false, false},
+		{"asked", func(s *session) *member {
+			m := s.arrive("a", plain)
+			s.call(t)
+			return m
+		}, true, fairqueue.Lives, true, false},
+		{"asked, no answer", func(s *session) *member {
+			m := s.arrive("a", plain)
+			r, _ := s.call(t)
+			r.Unanswered()
+			return m
+		}, false, fairqueue.Ends, true, false},
+		{"may have joined", func(s *session) *member {
+			s.queue(t, "x", 7)
+			m := s.arrive("a", plain)
+			s.call(t)
+			return m
+		}, false, fairqueue.Lives, true, true},
+		{"may have been joined", func(s *session) *member {
+			m, _ := s.queue(t, "a", 7)
+			s.arrive("x", plain)
+			s.call(t)
+			return m
+		}, false, fairqueue.Lives, true, true},
+		{"queued", func(s *session) *member {
+			m, _ := s.queue(t, "a", 7)
+			return m
+		}, false, fairqueue.Ends, true, false},
+		{"let in", func(s *session) *member {
+			m, r := s.queue(t, "a", 7)
+			r.Begin()
+			return m
+		}, false, fairqueue.Lives, false, false},
+	} {
+		var s session
+		m := tc.prepare(&s)
+		told, f := m.Leave(tc.flying)
+		if f != tc.fate || (told != nil) != tc.told || s.Urgent != tc.sent || m.Run != nil {
+			t.Errorf("%s: fate %d, told %v, sent %v", tc.name, f, told != nil, s.Urgent)
+		}
+	}
+}
+
+// A waiter that leaves others behind is told when a call has said so that was sent since.
+func TestAWaiterThatLeavesIsTold(t *testing.T) {
+	var s session
+	a := s.arrive("a", plain)
+	s.arrive("b", plain)
+	r, _ := s.call(t)
+	told, f := a.Leave(true)
+	fate(t, "one of two leaves", f, fairqueue.Lives)
+	r.Settled(7)
+	if isClosed(told) {
+		t.Fatal("told by a call that was sent before")
+	}
+	if _, p := s.call(t); p.Waiting != 1 || p.Last != 2 || p.Before != 0 {
+		t.Errorf("the call says %+v", p)
+	}
+	r.Settled(7)
+	if !isClosed(told) {
+		t.Error("not told by the answer")
+	}
+}
+
+// The same where the run has joined another one: the call for that tells.
+func TestAWaiterThatLeavesIsToldByTheRunThatItHasJoined(t *testing.T) {
+	var s session
+	_, first := s.queue(t, "a", 7)
+	b := s.arrive("b", plain)
+	s.arrive("c", plain)
+	joins, _ := s.call(t)
+	told, _ := b.Leave(true)
+	fate(t, "joined", joins.Settled(0), fairqueue.Gone)
+	want(t, first, "a c")
+	var sent *run
+	for _, r := range s.Collect(10) {
+		if r == first {
+			sent = r
+		}
+	}
+	if sent == nil || isClosed(told) {
+		t.Fatalf("the run that was joined is sent: %v, told before: %v", sent != nil, isClosed(told))
+	}
+	if p := first.Call(); p.Waiting != 2 || p.Last != 3 {
+		t.Errorf("the call says %+v", p)
+	}
+	first.Settled(7)
+	if !isClosed(told) {
+		t.Error("not told by the answer")
+	}
+}
+
+// All have left while the call was on its way: the entry is taken away, and the one that left last
+// is told when that is done.
+func TestAllHaveLeftBeforeTheAnswer(t *testing.T) {
+	var s session
+	a, b := s.arrive("a", plain), s.arrive("b", plain)
+	r, _ := s.call(t)
+	first, _ := a.Leave(true)
+	second, _ := b.Leave(true)
+	fate(t, "nobody is left", r.Settled(7), fairqueue.Ends)
+	last := r.TellAllBut()
+	if last != second || !isClosed(first) || isClosed(second) {
+		t.Errorf("the one that left last is told: %v, the other one: %v", isClosed(second), isClosed(first))
+	}
+	r.End()
+	if r.TellAllBut() != nil {
+		t.Error("the same waiter is told twice")
+	}
+	if s.Pending() && len(s.Collect(10)) > 0 {
+		t.Error("a run that is over is sent")
+	}
+}
+
+// A run that Redis refuses for good loses its waiters. An entry that it had is taken away.
+func TestRefused(t *testing.T) {
+	for _, queued := range []bool{true, false} {
+		var s session
+		a, b := s.arrive("a", plain), s.arrive("b", plain)
+		r, _ := s.call(t)
+		wants := fairqueue.Gone
+		if queued {
+			r.Settled(7)
+			wants = fairqueue.Ends
+		}
+		who, f := r.Refused()
+		fate(t, "refused", f, wants)
+		if len(who) != 2 || who[0] != a.Of || who[1] != b.Of || a.Run != nil || r.Waiting() != 0 {
+			t.Errorf("%d waiters are turned away", len(who))
+		}
+	}
+}

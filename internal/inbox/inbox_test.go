@@ -1,0 +1,115 @@
+package inbox_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/inbox"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// TellAll reaches every session's channel and no other; Tell reaches one.
+func TestTell(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		a, b := locktest.Hears(t, s, inbox.Prefix+"a"), locktest.Hears(t, s, inbox.Prefix+"b")
+		other := locktest.Hears(t, s, "other")
+		client := s.Client(t)
+		var background sync.WaitGroup
+		inbox.TellAll(t.Context(), client, &background, "all", func(err error) { t.Error(err) })
+		if err := inbox.Tell(t.Context(), client, "b", "one"); err != nil {
+			t.Error(err)
+		}
+		background.Wait()
+		for _, c := range []struct {
+			heard <-chan string
+			want  string
+		}{{a, "all"}, {b, "all"}, {b, "one"}} {
+			if got := locktest.Get(t, c.heard, 5*time.Second, "a message"); got != c.want {
+				t.Errorf("heard %q, want %q", got, c.want)
+			}
+		}
+		s.Do(t, "PUBLISH", "other", "end")
+		if got := locktest.Get(t, other, 5*time.Second, "the last message"); got != "end" {
+			t.Errorf("a channel that is no session's heard %q", got)
+		}
+		if len(a) > 0 {
+			t.Errorf("a heard what was for b: %q", <-a)
+		}
+	})
+}
+
+// A silentClient gives up on its server when the test says so, whatever its context does.
+type silentClient struct {
+	rueidis.Client
+	givesUp chan struct{}
+}
+
+func (c silentClient) Nodes() map[string]rueidis.Client {
+	return map[string]rueidis.Client{"gone": c}
+}
+
+func (c silentClient) Do(ctx context.Context, _ rueidis.Completed) rueidis.RedisResult {
+	<-c.givesUp
+	return rueidis.NewErrorResult(ctx.Err())
+}
+
+// TellAll waits no longer than its context lives, nor than a second, and leaves what hangs to the
+// background.
+func TestTellAllDoesNotHang(t *testing.T) {
+	for _, most := range []time.Duration{50 * time.Millisecond, time.Hour} {
+		ctx, cancel := context.WithTimeout(t.Context(), most)
+		defer cancel()
+		c := silentClient{redistest.Mini(t).Client(t), make(chan struct{})}
+		var background sync.WaitGroup
+		returned := make(chan struct{})
+		go func() {
+			defer close(returned)
+			inbox.TellAll(ctx, c, &background, "all", func(err error) { t.Errorf("it waited for %v", err) })
+		}()
+		locktest.Get(t, returned, 10*time.Second, "TellAll to return")
+		close(c.givesUp)
+		background.Wait()
+	}
+}
+
+// A node's refusal is told.
+func TestTellAllTellsWhatFailed(t *testing.T) {
+	s := redistest.Mini(t)
+	client := s.Client(t)
+	s.Mini.SetError("ERR no")
+	t.Cleanup(func() { s.Mini.SetError("") })
+	var background sync.WaitGroup
+	var errs []error
+	inbox.TellAll(t.Context(), client, &background, "all", func(err error) { errs = append(errs, err) })
+	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "no") {
+		t.Errorf("errors %v, want the one of the server", errs)
+	}
+}
+
+// A revocation's text gives the owner and the key back, whatever these are.
+func TestRevocation(t *testing.T) {
+	for _, r := range []inbox.Revocation{
+		{}, {"owner:1", "key"}, {"owner:1", ""}, {"", "key"}, {"lost:3:a", ":::"}, {"\x00é", "7:\xff"}, {strings.Repeat("o", 1000), "12"},
+	} {
+		if got, ok := inbox.ParseRevocation(r.String()); !ok || got != r {
+			t.Errorf("%q became %q, %v", r, got, ok)
+		}
+	}
+}
+
+// Other texts are none.
+func TestNoRevocation(t *testing.T) {
+	for _, text := range []string{"", "lost:", "lost:1", "lost::a", "lost:-1:a", "lost:2:a", "gone:1:ab", "lost:x:ab"} {
+		if r, ok := inbox.ParseRevocation(text); ok {
+			t.Errorf("%q was taken for %v", text, r)
+		}
+	}
+}
