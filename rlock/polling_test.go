@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -128,14 +129,29 @@ func TestPollingSessionsAlternate(t *testing.T) {
 		ctx, cancel := context.WithCancel(locktest.Within(t, 60*time.Second))
 		cfg := polls()
 		cfg.Polling = every(20 * time.Millisecond)
-		greedy, modest := locktest.Dial(t, s, cfg), rlock.New(locktest.Dial(t, s, cfg), "x")
+		modest := rlock.New(locktest.Dial(t, s, cfg), "x")
+		var sections, waiting atomic.Int64
+		cfg.Trace = &rlock.Trace{
+			Waiting: func(context.Context, locktrace.Waiting) { waiting.Add(1) },
+			AcquireEnd: func(_ context.Context, e locktrace.AcquireEnd) {
+				if e.Waited {
+					waiting.Add(-1)
+				}
+			},
+		}
+		greedy := locktest.Dial(t, s, cfg)
 		done := make(chan struct{})
-		var sections atomic.Int64
 		for range 4 {
 			go func() {
 				defer func() { done <- struct{}{} }()
 				for ctx.Err() == nil {
-					_ = rlock.New(greedy, "x").Do(ctx, func(context.Context) error { sections.Add(1); return nil })
+					_ = rlock.New(greedy, "x").Do(ctx, func(ctx context.Context) error {
+						sections.Add(1)
+						for waiting.Load() == 0 && ctx.Err() == nil { // else it would be given back to Redis
+							runtime.Gosched()
+						}
+						return nil
+					})
 				}
 			}()
 		}
