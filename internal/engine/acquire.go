@@ -93,7 +93,6 @@ type tries struct {
 	failures int           // in a row
 	refused  int           // in a session that polls
 	unheard  int           // failed subscriptions in a row
-	underWay bool          // one is being sent
 	unknown  bool          // one may have run whose outcome is not known
 	mayCome  bool          // one whose outcome was never known may run late, even now
 	doubted  time.Duration // when the first of those was sent

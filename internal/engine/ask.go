@@ -17,7 +17,7 @@ func (a *acquisition) ask() (grant, error) {
 	s := l.s
 	op := a.attempt()
 	c := a.claim
-	a.asking, a.tries.underWay, c.flight = true, true, flying
+	a.asking, c.flight = true, flying
 	a.traced.Attempts++
 	l.unlock()
 	ctx, cancel := a.bounded()
@@ -32,13 +32,16 @@ func (a *acquisition) ask() (grant, error) {
 	if err == nil {
 		err = s.late(g, a.trusted) // the hooks have run too by now
 	}
-	a.asking, a.tries.underWay, c.flight = false, false, landed
+	a.asking, c.flight = false, landed
 	a.note(g, err)
 	if l.state == lockClosed {
 		a.giveUp() // Close has left it to this goroutine
 	}
 	return g, err
 }
+
+// underWay reports whether the answer to an attempt is awaited.
+func (a *acquisition) underWay() bool { return a.claim != nil && a.claim.flight == flying }
 
 // attempt prepares the claim that the acquisition asks for, and the command.
 func (a *acquisition) attempt() *Op {

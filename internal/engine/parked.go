@@ -20,7 +20,7 @@ func (l *lock) unpark() {
 	for b != nil && len(b.parked) > 0 {
 		c, a, now := b.parked[0], l.queue.Front(), l.s.now()
 		idle := c.state == held && c.sections == nil
-		if idle && a != nil && a.tries.underWay && l.state == lockOpen && c.entrable(now) {
+		if idle && a != nil && a.underWay() && l.state == lockOpen && c.entrable(now) {
 			return
 		}
 		b.parked = b.parked[1:]

@@ -51,7 +51,7 @@ func (l *lock) passOn(c *claim, now time.Duration) bool {
 	if l.state != lockOpen || !c.prim.Kind().HandsOver || !c.entrable(now) || !a.wants(c, now) {
 		return false
 	}
-	if a.asking && !(c.prim.Kind().Permits && a.tries.underWay) || !l.inSlice(c, now) {
+	if a.asking && !(c.prim.Kind().Permits && a.underWay()) || !l.inSlice(c, now) {
 		return false
 	}
 	if a.asking {
