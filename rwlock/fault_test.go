@@ -169,7 +169,7 @@ func TestFaultMessagesLost(t *testing.T) {
 	})
 }
 
-// The reply of a waiting writer's refusal is lost, and he gives up: his mark goes too.
+// The refusal of a waiting writer is lost on its way, and the writer gives up: its mark goes too.
 func TestFaultMarkOfAnUnansweredAttemptGoes(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		first, readers := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")

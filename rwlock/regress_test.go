@@ -49,7 +49,7 @@ func TestJavaUnlockSharedOwner(t *testing.T) {
 	})
 }
 
-// A wake-up that reached a writer who is told ErrUpgrade is for whoever stands behind him.
+// A wake-up that reached a writer which is told ErrUpgrade is for the caller behind it.
 func TestUpgradeSwallowsWakeup(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sa, p := locktest.DialProxy(t, s, slow)

@@ -93,14 +93,14 @@ func TestShareIsRenewedAsOne(t *testing.T) {
 }
 
 // A reader whose context has ended, and who does not unlock, is lost one lease later, alone;
-// when nobody else is left the lock ends, when he has had time to notice.
+// if no other reader is left the lock ends too, but not before that one had time to notice.
 func TestShareGuestLapsesAlone(t *testing.T) {
 	shareBubble(t, rlock.Config{}, 3, func(t *testing.T, r *miniredis.Miniredis, _ sharer, all []guest) {
 		time.Sleep(time.Second)
 		all[0].end()
 		time.Sleep(27*time.Second + 500*time.Millisecond)
 		if all[0].hold.Remaining() <= 0 {
-			t.Error("lost before his lease was over")
+			t.Error("lost before its lease was over")
 		}
 		time.Sleep(time.Second)
 		if left := all[0].hold.Remaining(); left != 0 {
@@ -110,14 +110,14 @@ func TestShareGuestLapsesAlone(t *testing.T) {
 		time.Sleep(time.Hour)
 		for _, g := range all[1:] {
 			if g.section.Err() != nil || g.hold.Remaining() <= 0 {
-				t.Errorf("another one was lost with him: %v", context.Cause(g.section))
+				t.Errorf("another reader was lost with it: %v", context.Cause(g.section))
 			}
 		}
 		all[1].end()
 		must(t, all[2].hold.Unlock())
 		for i := 0; all[1].hold.Remaining() > 0; i++ {
 			if i > 3000 {
-				t.Fatal("he never lapses")
+				t.Fatal("the reader never lapses")
 			}
 			if !r.Exists("x") {
 				t.Fatal("the lock has ended before the last reader")
@@ -126,7 +126,7 @@ func TestShareGuestLapsesAlone(t *testing.T) {
 		}
 		time.Sleep(500 * time.Millisecond)
 		if !r.Exists("x") {
-			t.Error("the lock has ended with the last reader: he had no time to notice")
+			t.Error("the lock has ended with the last reader, which had no time to notice")
 		}
 		time.Sleep(600 * time.Millisecond)
 		if r.Exists("x") {

@@ -203,7 +203,7 @@ func TestShareCost(t *testing.T) {
 }
 
 // A writer of another session, or of the same, gets in although readers of one session come
-// without end, in ever new hosts: once he waits, few more come in.
+// without end, on ever new claims: once the writer waits, few more come in.
 func TestShareWriterGetsIn(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		m := newSharer(t, s, rlock.Config{})
@@ -221,7 +221,7 @@ func TestShareWriterGetsIn(t *testing.T) {
 						if err != nil {
 							continue
 						}
-						// He stays until others have come, if any can, so that the lock is never free.
+						// The reader stays until others have come, if any can, so that the lock is never free.
 						n := came.Add(1)
 						for i := 0; i < 10_000 && came.Load() < n+2; i++ {
 							runtime.Gosched()

@@ -89,8 +89,8 @@ func unlockAll(t *testing.T, all []guest) {
 	}
 }
 
-// Readers that share stand in Redis as one, for as long as one of them is in, whoever that
-// is and from wherever it is unlocked; and no longer.
+// Readers that share stand in Redis as one, for as long as any of them is in, wherever it
+// is unlocked from; and no longer.
 func TestShareLastsUntilTheLastLeaves(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m, other := newSharer(t, s, slow), rwlock.New(dial(t, s, slow), "x")

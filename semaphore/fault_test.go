@@ -161,7 +161,7 @@ func TestFaultDuplicateOfAnUndoneRequestTakesNothing(t *testing.T) {
 }
 
 // An attempt that was lost on its way may still arrive, even after a later one was refused:
-// whoever leaves says so in Redis, so that it takes nothing.
+// a caller that leaves says so in Redis, so that the attempt takes nothing.
 func TestFaultLostAttemptIsUndoneAlthoughALaterOneWasRefused(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		trace, waiting := locktest.Waiting()

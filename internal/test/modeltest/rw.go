@@ -25,7 +25,7 @@ type RWLocker interface {
 type RWKind struct {
 	Key     string // of the lock: a hash: mode, owner -> read holds, owner:write -> write holds
 	Readers string // a zset: owner -> when its lease ends, in ms
-	Marks   string // a zset: who waits for the write side -> when his mark ends, in ms
+	Marks   string // a zset: attempt of a waiting writer -> when its mark ends, in ms
 	Timeout string // what the names of the readers' timeout keys begin with
 
 	Upgrade error // for who has the read side and asks for the write side
