@@ -3,12 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/backoff"
 	"relock/internal/lockerr"
 	"relock/internal/script"
 	"relock/pubsub"
@@ -49,40 +47,18 @@ func (h *Handle) Call(ctx context.Context, op string, cmd script.Command, decode
 
 // CallWithin is Call with a bound of its own in place of the release timeout.
 func (h *Handle) CallWithin(ctx context.Context, bound time.Duration, op string, cmd script.Command, decode func(rueidis.RedisResult) error) error {
-	if err := h.call(ctx, bound, cmd, decode); err != nil {
+	err := h.enter(ctx)
+	if err == nil {
+		defer h.s.registry.leave()
+		var reply rueidis.RedisResult
+		if reply, err = h.s.sender.Call(ctx, bound, cmd); err == nil {
+			err = decode(reply)
+		}
+	}
+	if err != nil {
 		return lockerr.Wrap(op, h.names.Name(), err)
 	}
 	return nil
-}
-
-func (h *Handle) call(ctx context.Context, bound time.Duration, cmd script.Command, decode func(rueidis.RedisResult) error) error {
-	if err := h.enter(ctx); err != nil {
-		return err
-	}
-	s := h.s
-	defer s.registry.leave()
-	bounded, cancel := context.WithTimeout(ctx, bound)
-	defer cancel()
-	var last error
-	for n := 0; ; n++ {
-		reply := s.run.Run(bounded, cmd)
-		err := reply.Error()
-		if err == nil {
-			return decode(reply)
-		}
-		if last == nil || !script.IsContext(err) {
-			last = err
-		}
-		switch {
-		case script.Classify(err) == script.Refused:
-			return lockerr.Unavailable(err)
-		case bounded.Err() == nil && backoff.Pause(bounded, n) == nil:
-			continue
-		case ctx.Err() != nil:
-			return lockerr.CutOff(ctx, last)
-		}
-		return fmt.Errorf("no answer within %v: %w", bound, lockerr.Unavailable(last))
-	}
 }
 
 // Go runs fn in a goroutine of the session. Its context ends when ctx does or when Close

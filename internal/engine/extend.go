@@ -10,6 +10,7 @@ import (
 	"relock/internal/idgen"
 	"relock/internal/lockerr"
 	"relock/internal/lockopt"
+	"relock/internal/resend"
 	"relock/internal/script"
 )
 
@@ -67,14 +68,14 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	l.unlock()
 
 	r := c.extendTo(bounded, int(h.side), &op)
-	if r.err != nil {
-		r.err = h.notExtended(ctx, r.err)
+	if r.Err != nil {
+		r.Err = h.notExtended(ctx, r.Err)
 	}
 	return h.extended(d, &op, &r)
 }
 
 // extended takes in what became of an extension of the hold by d.
-func (h *Hold) extended(d time.Duration, op *Op, r *extended) error {
+func (h *Hold) extended(d time.Duration, op *Op, r *resend.Extended) error {
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
 	l.mu.Lock()
@@ -86,22 +87,22 @@ func (h *Hold) extended(d time.Duration, op *Op, r *extended) error {
 	}
 	c.expire(s.now()) // it may have ended meanwhile, with the watchdog late to see it
 	switch {
-	case r.err != nil:
-		return r.err
+	case r.Err != nil:
+		return r.Err
 	case x.over():
 		return x.endedErr()
 	case h.ranOut:
 		return ErrLost
-	case r.alive == 0:
+	case !r.Alive:
 		c.lose("it was gone when it was extended", true)
 		return ErrLost
 	}
-	h.fix(r.sent, d)
+	h.fix(r.Sent, d)
 	if x.auto == 0 {
 		c.trust = 0 // it may have come closer
 	}
-	c.confirmed(r.sent, op.Lease, r.doubts)
-	c.renewAfter(r.sent)
+	c.confirmed(r.Sent, op.Lease, r.Doubts)
+	c.renewAfter(r.Sent)
 	x.resetEnd()
 	c.reschedule()
 	return nil
@@ -158,55 +159,14 @@ func (c *claim) prepareExtend(side int, d time.Duration, away bool) Op {
 	return op
 }
 
-// extended is what became of an extension.
-type extended struct {
-	alive  int64
-	sent   time.Duration
-	doubts uint32
-	late   bool // a copy of it may arrive late
-	voided bool // Redis has taken note of Op.Void
-	err    error
-}
-
-// sendExtend sends an extension until it is answered or ctx ends. The error is the client's.
-//
-// While a slot of a Cluster moves, a script may only ask for keys that are all there or all
-// gone, and the key that remembers late commands is seldom there. An extension that only
-// moves the end away can do without.
-func (c *claim) sendExtend(ctx context.Context, side int, op *Op) (r extended) {
-	s, p := c.lock.s, c.sidesOf()[side].(Leased)
-	cmd, named := p.Extend(op), true
-	for n := 0; ; n++ {
-		r.sent, r.doubts = s.now(), s.conn.Doubts()
-		alive, err := s.run.Run(ctx, cmd).AsInt64()
-		if err == nil {
-			r.alive, r.voided, r.err = alive, named && alive == 1, nil
-			return r
-		}
-		if r.err == nil || !script.IsContext(err) {
-			r.err = err
-		}
-		outcome := script.Classify(err)
-		r.late = r.late || named && outcome == script.Unknown
-		switch {
-		case script.IsTryAgain(err) && named && len(op.Void) == 0:
-			plain := *op
-			plain.ID, plain.Void, plain.Away, plain.Alone = "", nil, true, true
-			cmd, named = p.Extend(&plain), false
-		case ctx.Err() != nil || outcome == script.Refused || backoff.Pause(ctx, n) != nil:
-			return r
-		}
-	}
-}
-
-// extendTo is sendExtend until replicas have acknowledged the new end too, where Config.Replicas is
+// extendTo sends an extension until replicas have acknowledged the new end too, where Config.Replicas is
 // set: a fixed lease is not renewed, so a failover that loses its extension would end the lock in
 // Redis while the hold is trusted.
-func (c *claim) extendTo(ctx context.Context, side int, op *Op) extended {
+func (c *claim) extendTo(ctx context.Context, side int, op *Op) resend.Extended {
 	s := c.lock.s
-	all := c.sendExtend(ctx, side, op)
+	all := s.sender.Extend(ctx, c.sidesOf()[side].(Leased), op)
 	var missing error // why it is not acknowledged; that ctx has ended tells less
-	for n := 0; s.cfg.Replicas > 0 && all.err == nil && all.alive == 1; n++ {
+	for n := 0; s.cfg.Replicas > 0 && all.Err == nil && all.Alive; n++ {
 		there := Op{Owner: op.Owner, N: op.N, Lease: op.Lease, Private: op.Private, ByIDs: op.ByIDs,
 			Known: Known{Held: op.Held, IDs: op.IDs}, Move: Move{Away: true}}
 		err := s.askReplicas(ctx, c.sidesOf()[side].(Leased), &there, op.Lease)
@@ -217,13 +177,13 @@ func (c *claim) extendTo(ctx context.Context, side int, op *Op) extended {
 			missing = err
 		}
 		if ctx.Err() != nil || backoff.Pause(ctx, n) != nil {
-			all.err = missing
+			all.Err = missing
 			break
 		}
-		r := c.sendExtend(ctx, side, op) // it may have been lost with the server
-		r.late, r.voided = r.late || all.late, r.voided || all.voided
-		if all = r; script.IsContext(r.err) {
-			all.err = missing
+		r := s.sender.Extend(ctx, c.sidesOf()[side].(Leased), op) // it may have been lost with the server
+		r.Late, r.Voided = r.Late || all.Late, r.Voided || all.Voided
+		if all = r; script.IsContext(r.Err) {
+			all.Err = missing
 		}
 	}
 	return all
@@ -231,11 +191,11 @@ func (c *claim) extendTo(ctx context.Context, side int, op *Op) extended {
 
 // sent takes in what became of an extension: Redis ignores from now on what it was told to, and
 // a copy of the extension itself may still arrive.
-func (m *account) sent(op *Op, r *extended) {
-	if r.voided {
+func (m *account) sent(op *Op, r *resend.Extended) {
+	if r.Voided {
 		m.late = slices.DeleteFunc(m.late, func(id string) bool { return slices.Contains(op.Void, id) })
 	}
-	if r.late {
+	if r.Late {
 		m.late = append(m.late, op.ID)
 	}
 }
@@ -254,14 +214,14 @@ func (a *acquisition) voidLate(c *claim) error {
 	op := c.prepareExtend(side, time.Millisecond, true)
 	a.lock.unlock()
 	ctx, cancel := a.bounded()
-	r := c.sendExtend(ctx, side, &op)
-	if r.err != nil && ctx.Err() != nil {
-		r.err = a.ended()
+	r := a.lock.s.sender.Extend(ctx, c.sidesOf()[side].(Leased), &op)
+	if r.Err != nil && ctx.Err() != nil {
+		r.Err = a.ended()
 	}
 	cancel()
 	a.lock.mu.Lock()
-	r.late = false // it moves the end away, and so does no harm late
+	r.Late = false // it moves the end away, and so does no harm late
 	c.more.sent(&op, &r)
 	c.commandDone()
-	return r.err
+	return r.Err
 }

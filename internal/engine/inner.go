@@ -70,8 +70,8 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 		cmd := c.partial(side, ends, keep)
 		l.unlock()
 		tell := traceRelease(d)
-		r, e := s.sendRelease(ctx, cmd)
-		tell(e, r.lost)
+		r, e := s.sender.Release(ctx, cmd)
+		tell(e, r.Lost)
 		l.mu.Lock()
 		switch {
 		case e != nil:
@@ -83,7 +83,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 			c.tidy(side, ends, cmd)
 		case x.over():
 			err = x.lostErr()
-		case r.lost:
+		case r.Lost:
 			c.lose("it was gone when it was unlocked", true)
 			err = ErrLost
 		default:

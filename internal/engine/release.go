@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/rueidis"
-
-	"relock/internal/backoff"
 	"relock/internal/cleanup"
-	"relock/internal/lockerr"
+	"relock/internal/resend"
 	"relock/internal/script"
 	"relock/internal/tracing"
 	"relock/locktrace"
@@ -112,13 +109,13 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	// A message is on its way, if the lock is listened to; a nudge would cost one attempt more.
 	told := l.holder != c && listening
 	c.retire(over)
-	if b := l.lobby; b != nil && r.receivers >= 0 {
-		if listening && r.receivers > 0 {
-			r.receivers--
+	if b := l.lobby; b != nil && r.Receivers >= 0 {
+		if listening && r.Receivers > 0 {
+			r.Receivers--
 		}
-		b.turns.Released(s.now(), s.now()-now, r.receivers)
+		b.turns.Released(s.now(), s.now()-now, r.Receivers)
 	}
-	if l.holder == nil && l.queue.Front() != nil && (!told || err != nil || r.lost) {
+	if l.holder == nil && l.queue.Front() != nil && (!told || err != nil || r.Lost) {
 		l.nudge()
 	}
 	if len(unsent) > 0 {
@@ -126,7 +123,7 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	}
 	l.unlock()
 	l.tryRetire()
-	if r.lost && err == nil {
+	if r.Lost && err == nil {
 		err = ErrLost
 		c.tellLost("it was gone when it was unlocked")
 	}
@@ -136,32 +133,26 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 // sendReleases sends the commands that release a claim, one for each side of it, and returns which
 // of them got no answer. What they answered is lost if a hold was. d is what the hooks follow the
 // hold by, if anything.
-func (s *Session) sendReleases(ctx context.Context, cmds []releaseCommand, d *tracing.Hold) (r releaseReply, unsent []script.Command, errs error) {
+func (s *Session) sendReleases(ctx context.Context, cmds []releaseCommand, d *tracing.Hold) (r resend.Released, unsent []script.Command, errs error) {
 	var tell func(err error, gone bool)
 	if d != nil {
 		tell = traceRelease(d)
 	}
-	r.receivers = -1
+	r.Receivers = -1
 	for _, cmd := range cmds {
-		one, err := s.sendRelease(ctx, cmd.Command)
+		one, err := s.sender.Release(ctx, cmd.Command)
 		if err != nil {
 			errs = errors.Join(errs, err)
 			unsent = append(unsent, cmd.Command)
 			continue
 		}
-		r.lost = r.lost || one.lost && cmd.known
-		r.receivers = one.receivers
+		r.Lost = r.Lost || one.Lost && cmd.known
+		r.Receivers = one.Receivers
 	}
 	if tell != nil {
-		tell(errs, r.lost)
+		tell(errs, r.Lost)
 	}
 	return r, unsent, errs
-}
-
-// releaseReply is what a release script answered.
-type releaseReply struct {
-	lost      bool // nothing was held, and no earlier run of the command can be why
-	receivers int64
 }
 
 // vacate lets the session's other callers ask when nothing that the claim still has excludes
@@ -170,39 +161,5 @@ func (c *claim) vacate() {
 	if l := c.lock; l.holder == c && !c.excludes() {
 		l.holder = nil
 		l.nudge()
-	}
-}
-
-// sendRelease sends a release until it is answered, refused for good, or ctx ends.
-func (s *Session) sendRelease(ctx context.Context, cmd script.Command) (releaseReply, error) {
-	resent := false
-	var buf [3]int64
-	var last error // the client's, not the end of ctx
-	for n := 0; ; n++ {
-		reply, err := script.Numbers(buf[:0], s.run.Run(ctx, cmd))
-		if err == nil && len(reply) == 1 {
-			reply = append(reply[:0], 0, 1, reply[0])
-		}
-		if err == nil && len(reply) != 3 {
-			err = fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
-		}
-		if err == nil {
-			return releaseReply{lost: reply[1] == 0 && !resent, receivers: reply[2]}, nil
-		}
-		if last == nil || !script.IsContext(err) {
-			last = err
-		}
-		switch script.Classify(err) {
-		case script.Refused:
-			return releaseReply{}, lockerr.Unavailable(err)
-		case script.Unknown:
-			// When rueidis closes a connection under a command it follows a failover. What the
-			// next server does not know was more likely lost there than released here, and a
-			// false ErrLost does no harm, a false nil does.
-			resent = resent || !errors.Is(err, rueidis.ErrClosing)
-		}
-		if ctx.Err() != nil || backoff.Pause(ctx, n) != nil {
-			return releaseReply{}, fmt.Errorf("not confirmed within the release timeout: %w", lockerr.Unavailable(last))
-		}
 	}
 }

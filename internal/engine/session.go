@@ -23,6 +23,7 @@ import (
 	"relock/internal/notes"
 	"relock/internal/record"
 	"relock/internal/requestid"
+	"relock/internal/resend"
 	"relock/internal/schedule"
 	"relock/internal/script"
 	"relock/internal/tracing"
@@ -64,6 +65,7 @@ type deployment struct {
 	space   keyname.Space // its Publish is what the hub subscribes for
 	conn    *script.Connection
 	run     *script.Runner
+	sender  resend.Sender
 	hub     *pubsub.Hub
 
 	// pollPause is the first sleep of the Backoff of a session that polls; 0: it listens.
@@ -143,6 +145,7 @@ func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
 		s.conn = script.NewConnection()
 	}
 	s.run = script.NewRunner(client, s.conn, &s.life.background)
+	s.sender = resend.Sender{Run: s.run.Run, Clock: s.now, Doubts: s.conn.Doubts}
 	// A channel must not leave the bubble in which a test with a made-up clock has made it, so
 	// acquisitions for reuse are not shared between sessions.
 	s.spare.New = func() any { return &acquisition{waiter: waiter{wake: make(chan struct{}, 1)}} }

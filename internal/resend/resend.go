@@ -1,0 +1,63 @@
+// Package resend sends a script until Redis answers it. It is for scripts that may run twice: a
+// command without an answer may have run, may still run, or not.
+package resend
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/backoff"
+	"relock/internal/lockerr"
+	"relock/internal/script"
+)
+
+// A Sender sends the commands of one session. All fields must be set.
+type Sender struct {
+	// Run sends a command once.
+	Run func(context.Context, script.Command) rueidis.RedisResult
+	// Clock and Doubts are read before each attempt of an Extend, see [Extended].
+	Clock  func() time.Duration
+	Doubts func() uint32
+}
+
+// until calls try until it returns no error, or one by which Redis has refused for good, or ctx
+// ends; between two calls it pauses. The error is that of the last call, but for the end of a
+// context, which tells less than what came before.
+func until(ctx context.Context, try func() error) error {
+	var last error
+	for n := 0; ; n++ {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		if last == nil || !script.IsContext(err) {
+			last = err
+		}
+		if script.Classify(err) == script.Refused || ctx.Err() != nil || backoff.Pause(ctx, n) != nil {
+			return last
+		}
+	}
+}
+
+// Call sends a command until Redis answers it or refuses it for good, ctx ends, or bound is over.
+// Errors: [lockerr.ErrUnavailable] (with ctx's error, if that ended it), or Redis's own.
+func (s *Sender) Call(ctx context.Context, bound time.Duration, cmd script.Command) (reply rueidis.RedisResult, err error) {
+	bounded, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	err = until(bounded, func() error {
+		reply = s.Run(bounded, cmd)
+		return reply.Error()
+	})
+	switch {
+	case err == nil:
+		return reply, nil
+	case script.Classify(err) == script.Refused:
+		return reply, lockerr.Unavailable(err)
+	case ctx.Err() != nil:
+		return reply, lockerr.CutOff(ctx, err)
+	}
+	return reply, fmt.Errorf("no answer within %v: %w", bound, lockerr.Unavailable(err))
+}
