@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"relock/internal/lockerr"
+	"relock/internal/replicas"
 	"relock/internal/script"
 )
 
@@ -152,7 +153,7 @@ func (a *acquisition) noteTry(g grant, err error) {
 	case g.asked && script.IsContext(err):
 		t.heard = true
 		if t.err == nil && took >= patience { // else how many have acknowledged the attempt before
-			t.err = errNotYet
+			t.err = replicas.ErrNotYet
 		}
 	case err == nil || g.status == granted && script.IsContext(err):
 		t.err, t.heard = nil, true
@@ -190,7 +191,7 @@ func (a *acquisition) forgotten() bool {
 // stopsTrying says whether a TryLock shall stop after err. It goes on as long as the outcome is
 // unknown: asking again is the only way to learn it. What replicas lack is known.
 func (a *acquisition) stopsTrying(err error) bool {
-	if errors.As(err, new(*unacknowledged)) {
+	if errors.As(err, new(*replicas.TooFew)) {
 		return true
 	}
 	return script.Classify(err) != script.Unknown || a.lock.s.now() >= a.deadline

@@ -48,7 +48,7 @@ func (s *Session) begin(ctx context.Context) error {
 	if err := server.Verdict(results[:last]); err != nil {
 		return err
 	}
-	return s.checkReplicas(ctx)
+	return s.replicas.Check(ctx, s.cluster, s.cfg.Logger)
 }
 
 // ping returns nil as soon as one node answers: in a Cluster others may be down.

@@ -6,12 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"relock/internal/backoff"
 	"relock/internal/idgen"
 	"relock/internal/lockerr"
 	"relock/internal/lockopt"
 	"relock/internal/resend"
-	"relock/internal/script"
 )
 
 // Extend gives a hold with a fixed lease a new end.
@@ -67,7 +65,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	x.extra().interrupt = cancel
 	l.unlock()
 
-	r := c.extendTo(bounded, int(h.side), &op)
+	r := s.replicas.Extend(bounded, &s.sender, c.sidesOf()[h.side].(Leased), &op)
 	if r.Err != nil {
 		r.Err = h.notExtended(ctx, r.Err)
 	}
@@ -157,36 +155,6 @@ func (c *claim) prepareExtend(side int, d time.Duration, away bool) Op {
 	m.byIDs = m.byIDs || len(op.Void) > 0
 	op.ByIDs = m.byIDs
 	return op
-}
-
-// extendTo sends an extension until replicas have acknowledged the new end too, where Config.Replicas is
-// set: a fixed lease is not renewed, so a failover that loses its extension would end the lock in
-// Redis while the hold is trusted.
-func (c *claim) extendTo(ctx context.Context, side int, op *Op) resend.Extended {
-	s := c.lock.s
-	all := s.sender.Extend(ctx, c.sidesOf()[side].(Leased), op)
-	var missing error // why it is not acknowledged; that ctx has ended tells less
-	for n := 0; s.cfg.Replicas > 0 && all.Err == nil && all.Alive; n++ {
-		there := Op{Owner: op.Owner, N: op.N, Lease: op.Lease, Private: op.Private, ByIDs: op.ByIDs,
-			Known: Known{Held: op.Held, IDs: op.IDs}, Move: Move{Away: true}}
-		err := s.askReplicas(ctx, c.sidesOf()[side].(Leased), &there, op.Lease)
-		if err == nil {
-			break
-		}
-		if missing == nil || !script.IsContext(err) {
-			missing = err
-		}
-		if ctx.Err() != nil || backoff.Pause(ctx, n) != nil {
-			all.Err = missing
-			break
-		}
-		r := s.sender.Extend(ctx, c.sidesOf()[side].(Leased), op) // it may have been lost with the server
-		r.Late, r.Voided = r.Late || all.Late, r.Voided || all.Voided
-		if all = r; script.IsContext(r.Err) {
-			all.Err = missing
-		}
-	}
-	return all
 }
 
 // sent takes in what became of an extension: Redis ignores from now on what it was told to, and

@@ -22,6 +22,7 @@ import (
 	"relock/internal/lockerr"
 	"relock/internal/notes"
 	"relock/internal/record"
+	"relock/internal/replicas"
 	"relock/internal/requestid"
 	"relock/internal/resend"
 	"relock/internal/schedule"
@@ -60,13 +61,14 @@ type chores struct {
 
 // A deployment is the Redis that a session is tied to, and the ways to it.
 type deployment struct {
-	client  rueidis.Client
-	cluster bool
-	space   keyname.Space // its Publish is what the hub subscribes for
-	conn    *script.Connection
-	run     *script.Runner
-	sender  resend.Sender
-	hub     *pubsub.Hub
+	client   rueidis.Client
+	cluster  bool
+	space    keyname.Space // its Publish is what the hub subscribes for
+	conn     *script.Connection
+	run      *script.Runner
+	sender   resend.Sender
+	replicas replicas.Asker
+	hub      *pubsub.Hub
 
 	// pollPause is the first sleep of the Backoff of a session that polls; 0: it listens.
 	pollPause time.Duration
@@ -146,6 +148,7 @@ func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
 	}
 	s.run = script.NewRunner(client, s.conn, &s.life.background)
 	s.sender = resend.Sender{Run: s.run.Run, Clock: s.now, Doubts: s.conn.Doubts}
+	s.replicas = replicas.Asker{Run: s.run, Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: s.answerTime()}
 	// A channel must not leave the bubble in which a test with a made-up clock has made it, so
 	// acquisitions for reuse are not shared between sessions.
 	s.spare.New = func() any { return &acquisition{waiter: waiter{wake: make(chan struct{}, 1)}} }

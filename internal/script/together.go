@@ -74,10 +74,3 @@ func (r *Runner) together(ctx context.Context, cs []Command, n int, bound time.D
 		build = eval
 	}
 }
-
-// Replicas returns how many replicas are in touch with the server, as far as they show within
-// bound; it waits for n of them.
-func (r *Runner) Replicas(ctx context.Context, n int, bound time.Duration) (int64, error) {
-	_, got, err := r.Replicated(ctx, nil, n, bound)
-	return got, err
-}
