@@ -66,7 +66,7 @@ type waiter struct {
 	behind   bool  // a TryLock of a named owner behind waiters in Redis's queue: see Position
 	hopeless error // why its wait is
 	arrived  int   // its number among those who have queued
-	member   fairqueue.Member[run, acquisition]
+	member   fairqueue.Member[claim, acquisition]
 }
 
 // A request is what the caller wants.

@@ -50,19 +50,11 @@ func (l *lock) sendPending() {
 	l.s.life.background.Go(l.sendAll)
 }
 
-// press has what is pending sent at once, if that is urgent.
+// press has what is pending sent at once, if that is urgent, or nothing is left that it gathers for.
 func (l *lock) press() {
-	if n := l.line; n.Urgent {
+	if n := l.line; n.Pending() && !n.Gathers() {
 		wakeUp(n.flush)
 		l.sendPending()
-	}
-}
-
-// hasten has what is pending sent at once, if nothing is left that it gathers for.
-func (l *lock) hasten() {
-	if !l.gathers() {
-		l.line.Urgent = l.line.Pending()
-		l.press()
 	}
 }
 
@@ -71,7 +63,7 @@ func (l *lock) sendAll() {
 	s := l.s
 	for failures := 0; ; {
 		l.mu.Lock()
-		if l.line.Pending() && l.gathers() {
+		if l.line.Pending() && l.line.Gathers() {
 			l.unlockBehind()
 			l.gather()
 			l.mu.Lock()
@@ -102,23 +94,6 @@ func (l *lock) sendAll() {
 // by one, and those of several runs, find each other. Without it a lock that several sessions
 // contend for would pass from one waiter of one session to one of the next, for ever.
 const gatherFor = 2 * time.Millisecond
-
-// gathers reports whether waiters that have just come shall wait for others: the session has a
-// run in the queue or is being served.
-func (l *lock) gathers() bool {
-	if l.line.Urgent {
-		return false
-	}
-	for c := l.claims; c != nil; c = c.next {
-		if c.run == nil {
-			continue
-		}
-		if p := c.run.Phase(); p != fairqueue.Gathering && p != fairqueue.Over {
-			return true
-		}
-	}
-	return false
-}
 
 // gather waits for other waiters to come. No mutex may be held.
 func (l *lock) gather() {
@@ -174,16 +149,15 @@ func (l *lock) nextCalls() (calls []*call) {
 	default:
 	}
 	for _, r := range l.line.Collect(callBatch) {
-		r.Of.claim.flight = flying
+		r.Of.flight = flying
 		calls = append(calls, r.Of.call())
 	}
 	return calls
 }
 
 // call returns what is to be sent for a run.
-func (r *run) call() *call {
-	c := r.claim
-	s, k, at := c.lock.s, c.prim.Kind(), r.Call()
+func (c *claim) call() *call {
+	s, r, k, at := c.lock.s, c.run, c.prim.Kind(), c.run.Call()
 	e := &call{c: c, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: c.uncut(s.cfg.Lease), Private: c.num != 0, Wait: true, Position: &at}}
 	if r.lease > 0 {
 		e.op.Lease = r.lease
@@ -200,7 +174,7 @@ func (r *run) call() *call {
 // answered takes in the answers, and reports whether some are missing: what those calls were for
 // is pending again.
 func (l *lock) answered(calls []*call) (failed bool) {
-	var again []*fairqueue.Run[run, acquisition]
+	var again []*fairqueue.Run[claim, acquisition]
 	for _, e := range calls {
 		c, r := e.c, e.c.run
 		c.flight = landed

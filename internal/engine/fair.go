@@ -23,21 +23,17 @@ import (
 // A run is what a claim has besides if its waiters queue in Redis. It is guarded by the lock's
 // mutex.
 type run struct {
-	fairqueue.Run[run, acquisition]
-	claim  *claim
+	fairqueue.Run[claim, acquisition]
 	lease  time.Duration // of a run of one with a fixed lease; 0: the session's
-	until  int64         // held: up to which waiter Redis has let in
 	paused bool          // held without a section, until a renewal confirms it
 	err    error         // of the last attempt
 }
 
 // A line is the runs of a lock, and how they are sent.
 type line struct {
-	fairqueue.Line[run, acquisition]
+	fairqueue.Line[claim, acquisition]
 	busy  bool          // a call is on its way, or about to be
 	flush chan struct{} // capacity 1: what gathers is to be sent
-	asked time.Duration // when Redis's clock was asked for last,
-	clock int64         // and what it said, in ms
 }
 
 // arrive puts a waiter into a run.
@@ -51,17 +47,17 @@ func (l *lock) arrive(a *acquisition) {
 		kind = a.prim.Kind()
 	}
 	if !l.line.Arrive(&a.member, kind) {
-		l.line.Open(&a.member, &l.newRun(a, kind, a.opts.Lease).Run)
+		l.line.Open(&a.member, l.newRun(a, kind, a.opts.Lease))
 	}
 }
 
 // newRun makes a run with its claim.
-func (l *lock) newRun(a *acquisition, kind any, lease time.Duration) *run {
+func (l *lock) newRun(a *acquisition, kind any, lease time.Duration) *fairqueue.Run[claim, acquisition] {
 	c := l.newClaim(a)
-	r := &run{claim: c, lease: lease}
-	r.Of, r.Kind, r.Entry = r, kind, c.queuer().Entry(c.ownerID(), c.firstID())
-	c.run = r
-	l.s.fair.add(r.Entry, c)
+	c.run = &run{lease: lease}
+	r := &c.run.Run
+	r.Of, r.Kind, r.Entry = c, kind, c.queuer().Entry(c.ownerID(), c.firstID())
+	l.s.fair.add(c)
 	return r
 }
 
@@ -78,7 +74,7 @@ func (a *acquisition) queueUp() error {
 	l.arrive(a)
 	switch n := l.line; { // else those who come meanwhile gather
 	case n.busy:
-	case l.gathers():
+	case n.Gathers():
 		l.sendPending()
 	default:
 		l.sendNow(a.bounded) // for the caller has nothing else to do
@@ -114,7 +110,7 @@ func (a *acquisition) stand() error {
 			continue
 		}
 		if r := a.member.Run; r != nil {
-			a.tries.err = r.Of.err
+			a.tries.err = r.Of.run.err
 		}
 		l.unlock()
 		err := a.ended()
@@ -128,10 +124,9 @@ func (a *acquisition) stand() error {
 // leaveRun takes a waiter that leaves off its run. The channel is closed when Redis knows; it is
 // nil if Redis need not know.
 func (a *acquisition) leaveRun() <-chan struct{} {
-	l, r := a.lock, a.member.Run.Of
-	c := r.claim
+	l, c := a.lock, a.member.Run.Of
 	told, fate := a.member.Leave(c.flight == flying)
-	if c.paused() && r.Waiting() == 0 {
+	if c.paused() && c.run.Waiting() == 0 {
 		c.end(c.overAt(l.s.now()), nil)
 	}
 	c.meet(fate)

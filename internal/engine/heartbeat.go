@@ -24,12 +24,10 @@ func (s *Session) heartbeatEvery() time.Duration {
 const heartbeatBatch = 200
 
 // heardOf notes an answer about the lock's entries: when to ask again at the latest, and Redis's
-// clock.
+// clock, 0 if that is not told or was read.
 func (l *lock) heardOf(asked time.Duration, ms, clock int64) {
 	s := l.s
-	if clock > 0 {
-		l.line.asked, l.line.clock = asked, clock
-	}
+	l.line.Clock.Read(asked, clock)
 	at := asked + s.heartbeatEvery()
 	if ms >= 0 {
 		at = min(at, asked+time.Duration(ms+1)*time.Millisecond)
@@ -41,7 +39,7 @@ func (l *lock) heardOf(asked time.Duration, ms, clock int64) {
 // A beat is one script call for entries of one lock.
 type beat struct {
 	l    *lock
-	runs []*claim
+	runs []*fairqueue.Run[claim, acquisition]
 }
 
 // heartbeat lets Redis hear of the session's entries of some locks.
@@ -50,19 +48,13 @@ func (s *Session) heartbeat(due []*lock) {
 	var cmds []script.Command
 	for _, l := range due {
 		l.mu.Lock()
-		var queued []*claim
-		for c := l.claims; c != nil; c = c.next {
-			if c.run != nil && c.run.Phase() == fairqueue.Queued {
-				queued = append(queued, c)
-			}
-		}
-		for runs := range slices.Chunk(queued, heartbeatBatch) {
+		for runs := range slices.Chunk(l.line.Queued(), heartbeatBatch) {
 			entries := make([]string, len(runs))
-			for i, c := range runs {
-				entries[i] = c.run.Entry
+			for i, r := range runs {
+				entries[i] = r.Entry
 			}
 			beats = append(beats, beat{l, runs})
-			cmds = append(cmds, runs[0].queuer().Heartbeat(entries))
+			cmds = append(cmds, runs[0].Of.queuer().Heartbeat(entries))
 		}
 		l.unlockBehind()
 	}
@@ -92,19 +84,9 @@ func (s *Session) heartbeatAnswered(b beat, reply []int64, err error, asked time
 		s.schedule.WakeAt(at)
 		return
 	}
-	soonest, clock := int64(-1), int64(0)
-	if err == nil {
-		clock = reply[len(b.runs)]
+	if err != nil {
+		reply = nil
 	}
-	for i, c := range b.runs {
-		switch {
-		case c.state != asking:
-		case err != nil || reply[i] == 0:
-			c.run.Hurry() // the attempt will say why
-		case reply[i] > 0 && (soonest < 0 || reply[i] < soonest):
-			soonest = reply[i]
-		}
-	}
-	l.heardOf(asked, soonest, clock)
+	l.heardOf(asked, l.line.Heard(b.runs, asked, reply), 0)
 	l.press()
 }

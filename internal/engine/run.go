@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"relock/internal/cleanup"
@@ -9,33 +11,19 @@ import (
 	"relock/internal/script"
 )
 
-// The fair queue is what a session knows of all its runs. Its mutexes come after those of the
-// locks.
+// The fair queue is what a session knows of all its runs.
 type fairQueue struct {
-	due     fairqueue.Due[*lock]
-	mu      sync.Mutex
-	entries map[string]*claim // until the claims are retired
-	q       Queuer            // any one, for what the session does not know
+	due     fairqueue.Due[*lock]   // its mutex comes after those of the locks
+	entries sync.Map               // the claims by their entries, until they are retired
+	any     atomic.Pointer[Queuer] // for entries that the session does not know
 }
 
-func (f *fairQueue) add(entry string, c *claim) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.entries[entry], f.q = c, c.queuer()
-}
-
-func (f *fairQueue) remove(entry string, c *claim) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.entries[entry] == c {
-		delete(f.entries, entry)
+func (f *fairQueue) add(c *claim) {
+	f.entries.Store(c.run.Entry, c)
+	if f.any.Load() == nil {
+		q := c.queuer()
+		f.any.Store(&q)
 	}
-}
-
-func (f *fairQueue) find(entry string) (*claim, Queuer) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.entries[entry], f.q
 }
 
 // granted takes the message of a script that has let a run in. A grant to an entry that the
@@ -46,13 +34,14 @@ func (s *Session) granted(payload string) bool {
 	if !ok {
 		return false
 	}
-	c, q := s.fair.find(m.Entry)
-	if c == nil {
-		if q != nil && s.life.closing.Err() == nil {
-			s.clean(m.Key, cleanup.Job{Cmds: []script.Command{q.Dismiss(m.Key, m.Entry)}, Until: s.now() + q.Unconfirmed()})
+	known, ok := s.fair.entries.Load(m.Entry)
+	if !ok {
+		if q := s.fair.any.Load(); q != nil && s.life.closing.Err() == nil {
+			s.clean(m.Key, cleanup.Job{Cmds: []script.Command{(*q).Dismiss(m.Key, m.Entry)}, Until: s.now() + (*q).Unconfirmed()})
 		}
 		return true
 	}
+	c := known.(*claim)
 	l := c.lock
 	l.mu.Lock()
 	if c.state == asking {
@@ -67,8 +56,7 @@ func (s *Session) granted(payload string) bool {
 func (l *lock) letIn(c *claim, m fairqueue.Grant) {
 	r := c.run
 	if joined := r.LetIn(m.Last, m.Position); joined != nil {
-		joined.claim.retire(over)
-		l.press()
+		joined.retire(over)
 	}
 	g, ok := l.direct(c.queuer(), m)
 	if !ok || r.lease > 0 || l.s.cfg.Replicas > 0 {
@@ -82,21 +70,19 @@ func (l *lock) letIn(c *claim, m fairqueue.Grant) {
 	l.begin(c, g, m.Last)
 }
 
-// direct makes a grant of a message, if that can be trusted for a while. When Redis sent it is
-// known by Redis's clock only. Since that clock was read, for an earlier answer, at least as
-// much time has passed here since that was asked for.
+// direct makes a grant of a message, if that can be trusted for a while.
 func (l *lock) direct(q Queuer, m fairqueue.Grant) (grant, bool) {
-	s, n := l.s, l.line
-	given := min(n.asked+time.Duration(m.At-n.clock-1)*time.Millisecond, s.now())
+	s := l.s
+	given, known := l.line.Clock.When(m.At)
+	given = min(given, s.now())
 	g := grant{status: granted, value: 1, token: m.Token, sent: given, unconfirmed: q.Unconfirmed(), doubts: s.conn.Doubts()}
-	return g, n.clock > 0 && s.now() < given+trustIn(g.unconfirmed)/2
+	return g, known && s.now() < given+trustIn(g.unconfirmed)/2
 }
 
 // begin opens the first section of a run that has the lock, for its waiters up to a number.
 func (l *lock) begin(c *claim, g grant, until int64) {
 	r := c.run
-	r.until = until
-	r.Begin()
+	r.Begin(until)
 	a := r.next(l.s.now())
 	if a == nil { // they have left, or the run was shorter than they thought
 		c.end(c.overAt(l.s.now()), nil)
@@ -113,12 +99,7 @@ func (l *lock) begin(c *claim, g grant, until int64) {
 
 // next returns the waiter of a run that is served next; nil if there is none.
 func (r *run) next(now time.Duration) *acquisition {
-	for m := r.First(); m != nil && m.Number <= r.until; m = m.Next() {
-		if a := m.Of; a.hopeless == nil && (a.deadline == 0 || now < a.deadline) {
-			return a
-		}
-	}
-	return nil
+	return r.Next(func(a *acquisition) bool { return a.hopeless == nil && (a.deadline == 0 || now < a.deadline) })
 }
 
 // goOn opens the next section of a run, or pauses it until a renewal has confirmed the claim;
@@ -159,4 +140,42 @@ func (c *claim) resume(now time.Duration) {
 	case !c.run.paused:
 		l.s.notify(c.traceHandedOver)
 	}
+}
+
+// requeue ends a run, and makes a new one of the waiters that are left, if there are any.
+func (l *lock) requeue(r *run) (made bool) {
+	r.End()
+	if r.Waiting() == 0 || l.state != lockOpen {
+		return false
+	}
+	r.Replace(l.newRun(r.First().Of, r.Kind, r.lease))
+	return true
+}
+
+// leaveQueue sees to the waiters that a run leaves behind when its claim is about to be released.
+// They queue before, so that nobody comes in between. The lock's mutex must be held; it may be
+// released meanwhile, and is held again at the end.
+func (c *claim) leaveQueue() {
+	l := c.lock
+	if !l.requeue(c.run) || l.line.busy { // then it goes with the next call, which may come too late
+		l.press()
+		return
+	}
+	l.sendNow(func() (context.Context, context.CancelFunc) {
+		return l.s.life.releases.At(l.s.now()), func() {}
+	})
+}
+
+// endRun sees to the waiters that a run leaves behind when its claim is retired.
+func (l *lock) endRun(c *claim) {
+	if c.state != lostStanding { // else a late grant message would release it under its section
+		l.s.fair.entries.CompareAndDelete(c.run.Entry, c)
+	}
+	if c.flight == overtaken {
+		c.flight = landed
+		c.dismiss()
+	}
+	l.requeue(c.run)
+	l.press()
+	c.run.Tell()
 }

@@ -154,7 +154,6 @@ func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
 	s.spare.New = func() any { return &acquisition{waiter: waiter{wake: make(chan struct{}, 1)}} }
 	s.registry.locks = map[string]map[string]*lock{}
 	s.schedule = schedule.New[*claim]()
-	s.fair.entries = map[string]*claim{}
 	if s.id == "" {
 		s.id = idgen.Session()
 	} else {

@@ -55,7 +55,7 @@ func (a *acquisition) loop() (grant, error) {
 func (a *acquisition) aboutToWait() error {
 	l, c := a.lock, a.claim
 	if r := a.member.Run; r != nil {
-		c = r.Of.claim
+		c = r.Of
 	}
 	l.unlock()
 	a.traceWaiting(c)

@@ -25,15 +25,19 @@
 // that is sent twice says the same twice. A waiter that leaves makes its run one to be sent.
 package fairqueue
 
+import "relock/internal/queue"
+
 // A Line is the runs of one session for one lock. R is what the session keeps of a run besides, W
 // is a waiter. The zero value is empty.
 type Line[R, W any] struct {
 	// Urgent says that what is pending is to be sent at once, by the next Collect.
 	Urgent bool
+	Clock  Clock
 
-	number  int64        // of the waiter that came last
-	pending []*Run[R, W] // to be sent, in their order
-	tail    *Run[R, W]   // the run that was sent last
+	runs    queue.Queue[Run[R, W]] // those that are not over
+	number  int64                  // of the waiter that came last
+	pending []*Run[R, W]           // to be sent, in their order
+	tail    *Run[R, W]             // the run that was sent last
 }
 
 // Arrive puts a waiter into the run that gathers, and reports whether there is one of its kind. A
@@ -52,9 +56,15 @@ func (n *Line[R, W]) Arrive(m *Member[R, W], kind any) bool {
 
 // Open puts a waiter into a run of its own, which begins to gather.
 func (n *Line[R, W]) Open(m *Member[R, W], r *Run[R, W]) {
-	r.line = n
+	n.enter(r)
 	r.send()
 	n.admit(m, r)
+}
+
+// enter makes a run one of those that are not over.
+func (n *Line[R, W]) enter(r *Run[R, W]) {
+	r.line, r.node.Of = n, r
+	n.runs.Push(&r.node)
 }
 
 func (n *Line[R, W]) admit(m *Member[R, W], r *Run[R, W]) {
@@ -65,6 +75,17 @@ func (n *Line[R, W]) admit(m *Member[R, W], r *Run[R, W]) {
 
 // Pending reports whether a run is to be sent.
 func (n *Line[R, W]) Pending() bool { return len(n.pending) > 0 }
+
+// Gathers reports whether waiters that have just come shall wait for others: what is pending is not
+// urgent, and a run of the session is asked about, in the queue or being served.
+func (n *Line[R, W]) Gathers() bool {
+	for r := n.runs.Front(); r != nil && !n.Urgent; r = r.node.Next() {
+		if r.phase > Gathering {
+			return true
+		}
+	}
+	return false
+}
 
 // Collect takes off the runs that are to be sent, so many at most.
 func (n *Line[R, W]) Collect(most int) (runs []*Run[R, W]) {

@@ -43,6 +43,35 @@ func TestWaitersOfOneKindGather(t *testing.T) {
 	}
 }
 
+// Waiters that have just come wait for others as long as a run of the session is asked about, in
+// the queue or being served; not if what is pending is urgent.
+func TestWhenWaitersGather(t *testing.T) {
+	var s session
+	gathers := func(when string, want bool) {
+		t.Helper()
+		if s.Gathers() != want {
+			t.Errorf("%s: they gather: %v", when, !want)
+		}
+	}
+	gathers("nothing is there", false)
+	a := s.arrive("a", plain)
+	gathers("nothing was sent", false)
+	r, _ := s.call(t)
+	gathers("a call is on its way", true)
+	r.Settled(7)
+	gathers("a run is in the queue", true)
+	s.arrive("b", plain)
+	r.Hurry()
+	gathers("a run is urgent", false)
+	s.Collect(10)
+	gathers("it was sent", true)
+	r.Begin(1)
+	r.Remove(a)
+	gathers("a run is served", true)
+	r.End()
+	gathers("it is over", false)
+}
+
 // A run that is sent behind one of its session asks to join that. If Redis says that it has, its
 // waiters are the other's.
 func TestARunJoinsTheOneBefore(t *testing.T) {
@@ -99,7 +128,7 @@ func TestWhatCannotBeJoined(t *testing.T) {
 		},
 		"let in": func(s *session) {
 			_, r := s.queue(t, "x", 5)
-			r.Begin()
+			r.Begin(1)
 		},
 		"over": func(s *session) {
 			_, r := s.queue(t, "x", 5)
@@ -146,7 +175,7 @@ func TestAMessageOvertakesTheAnswerToAJoin(t *testing.T) {
 		if counted := last == 2; counted != (joined == second.Of) {
 			t.Fatalf("let in up to %d: joined is %v", last, joined)
 		}
-		first.Begin()
+		first.Begin(last)
 		if last == 2 {
 			want(t, first, "a b")
 			continue

@@ -106,12 +106,14 @@ func (m *model) step() {
 	case n < 8:
 		m.grant()
 	case n < 9 && m.in != nil: // one is served
-		if w := m.in.First(); w != nil {
+		w := m.in.First()
+		if next := m.in.Next(func(*string) bool { return true }); next == nil {
+			m.over(m.in) // those that are left have come too late for this run
+		} else if w.Of != next {
+			m.t.Fatalf("%s is served before %s", *next, *w.Of)
+		} else {
 			m.in.Remove(w)
 			m.drop(w)
-		}
-		if m.in.Waiting() == 0 {
-			m.over(m.in)
 		}
 	case n < 10 && m.in != nil && m.rnd.IntN(5) == 0: // it is forced
 		m.over(m.in)
@@ -162,7 +164,7 @@ func (m *model) grant() {
 	if joined := r.LetIn(k.last, k.position); joined != nil {
 		m.over(joined.run)
 	}
-	r.Begin()
+	r.Begin(k.last)
 	if m.in = r; r.Waiting() == 0 {
 		m.over(r)
 	}
@@ -212,8 +214,11 @@ func (m *model) over(r *run) {
 }
 
 func (m *model) check() {
-	waiting := 0
+	waiting, queued := 0, m.Queued()
 	for _, r := range m.runs {
+		if slices.Contains(queued, r) != (r.Phase() == fairqueue.Queued) {
+			m.t.Fatalf("%s in phase %d, Redis hears of it: %v", r.Entry, r.Phase(), slices.Contains(queued, r))
+		}
 		waiting += r.Waiting()
 		last := int64(0)
 		for w := r.First(); w != nil; w = w.Next() {

@@ -38,9 +38,11 @@ type Run[R, W any] struct {
 	pending  bool  // it is to be sent
 	position int64 // in the queue, 0: not known
 	last     int64 // number of the last waiter
+	until    int64 // In: up to which waiter Redis has let it in
 	said     int64 // the number that Redis was told last
 	waiting  int   // how many wait
 	members  queue.Queue[Member[R, W]]
+	node     queue.Node[Run[R, W]] // of the line's runs, until it is over
 
 	joins  *Run[R, W]      // Asked: the run that this one may have joined
 	joiner *Run[R, W]      // the run that may have joined this one
@@ -184,17 +186,33 @@ func (r *Run[R, W]) merge(t *Run[R, W]) {
 	}
 }
 
-// Begin has the run served from now on.
-func (r *Run[R, W]) Begin() { r.phase, r.joins = In, nil }
+// Begin has the run served from now on, up to the waiter with that number.
+func (r *Run[R, W]) Begin(until int64) { r.phase, r.joins, r.until = In, nil, until }
+
+// Next returns the first waiter that Redis has let in and that can be served; nil if there is none.
+func (r *Run[R, W]) Next(can func(*W) bool) *W {
+	for m := r.First(); m != nil && m.Number <= r.until; m = m.Next() {
+		if can(m.Of) {
+			return m.Of
+		}
+	}
+	return nil
+}
 
 // End notes that the run's claim ends. Waiters that are left need another run, see Replace.
-func (r *Run[R, W]) End() { r.phase = Over }
+func (r *Run[R, W]) End() {
+	if r.phase < Over {
+		r.phase = Over
+		r.line.runs.Remove(&r.node)
+	}
+}
 
 // Replace moves the waiters of a run that cannot go on to a new one. That gets the old position,
 // before all who came later, and is sent before all others.
 func (r *Run[R, W]) Replace(next *Run[R, W]) {
 	n := r.line
-	next.line, next.position = n, max(r.position, 1)
+	n.enter(next)
+	next.position = max(r.position, 1)
 	r.moveTo(next)
 	r.heir = next
 	next.pending = true

@@ -1,6 +1,7 @@
 package fairqueue_test
 
 import (
+	"strings"
 	"testing"
 
 	"relock/internal/fairqueue"
@@ -15,7 +16,7 @@ func TestReplacedRunsKeepTheirPlaces(t *testing.T) {
 	joins, _ := s.call(t)
 	s.arrive("c", plain)
 	first.LetIn(1, 7)
-	first.Begin()
+	first.Begin(1)
 	first.End()
 	next := s.newRun(plain)
 	first.Replace(next)
@@ -44,7 +45,7 @@ func TestLaterWaitersDoNotGetAnOldPlace(t *testing.T) {
 	var s session
 	s.arrive("a", plain)
 	r, _ := s.call(t)
-	r.Begin() // by the answer
+	r.Begin(1) // by the answer
 	r.End()
 	next := s.newRun(plain)
 	r.Replace(next)
@@ -121,7 +122,7 @@ func TestAWaiterLeaves(t *testing.T) {
 		}, false, fairqueue.Ends, true, false},
 		{"let in", func(s *session) *member {
 			m, r := s.queue(t, "a", 7)
-			r.Begin()
+			r.Begin(1)
 			return m
 		}, false, fairqueue.Lives, false, false},
 	} {
@@ -220,6 +221,25 @@ func TestRefused(t *testing.T) {
 		fate(t, "refused", f, wants)
 		if len(who) != 2 || who[0] != a.Of || who[1] != b.Of || a.Run != nil || r.Waiting() != 0 {
 			t.Errorf("%d waiters are turned away", len(who))
+		}
+	}
+}
+
+// A run is let in up to a waiter. Those that cannot be served are passed by.
+func TestTheNextWaiterOfARun(t *testing.T) {
+	var s session
+	for _, who := range []string{"a", "b", "c"} {
+		s.arrive(who, plain)
+	}
+	r, _ := s.call(t)
+	r.Begin(2)
+	for _, tc := range []struct{ cannot, next string }{{"", "a"}, {"a", "b"}, {"ab", ""}} {
+		next := ""
+		if m := r.Next(func(who *string) bool { return !strings.Contains(tc.cannot, *who) }); m != nil {
+			next = *m
+		}
+		if next != tc.next {
+			t.Errorf("without %q the next is %q, want %q", tc.cannot, next, tc.next)
 		}
 	}
 }

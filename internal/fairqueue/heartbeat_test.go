@@ -1,0 +1,85 @@
+package fairqueue_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"relock/internal/fairqueue"
+)
+
+// Redis must hear of the runs that stand in its queue, and of no others.
+func TestWhichRunsRedisMustHearOf(t *testing.T) {
+	var s session
+	_, queued := s.queue(t, "a", 7)
+	_, in := s.queue(t, "b", 8)
+	_, over := s.queue(t, "c", 9)
+	in.Begin(2)
+	over.End()
+	over.End() // which changes nothing
+	s.arrive("asked", fenced)
+	s.call(t)
+	_, last := s.queue(t, "d", 10)
+	s.arrive("gathering", plain)
+	if runs := s.Queued(); !slices.Equal(runs, []*run{queued, last}) {
+		t.Errorf("Redis hears of %d runs, want the two that queue", len(runs))
+	}
+}
+
+// An answer of 0 has a run sent again at once, and so has a refusal; else the least time counts.
+func TestWhatRedisSaysOfRunsThatItHearsOf(t *testing.T) {
+	for _, tc := range []struct {
+		answers []int64
+		soonest int64
+		sent    int // how many runs are
+	}{
+		{[]int64{-1, -1, -1}, -1, 0},
+		{[]int64{-1, 30, 50}, 30, 0},
+		{[]int64{50, -1, 20}, 20, 0},
+		{[]int64{50, 0, 40}, 40, 1},
+		{[]int64{0, 0, -1}, -1, 2},
+		{nil, -1, 3},
+	} {
+		var s session
+		var last *run
+		for _, who := range []string{"a", "b", "c", "d"} {
+			_, last = s.queue(t, who, 7)
+		}
+		runs := s.Queued()
+		last.Begin(4) // meanwhile: what was said of it no longer counts
+		answers := tc.answers
+		if answers != nil {
+			answers = append(answers, 0, 9000)
+		}
+		if got := s.Heard(runs, time.Hour, answers); got != tc.soonest {
+			t.Errorf("after %v the soonest is %d, want %d", tc.answers, got, tc.soonest)
+		}
+		if at, known := s.Clock.When(9001); known != (answers != nil) || known && at != time.Hour {
+			t.Errorf("after %v the time is %v, known: %v", tc.answers, at, known)
+		}
+		if urgent := s.Urgent; urgent != (tc.sent > 0) {
+			t.Errorf("after %v it is urgent: %v", tc.answers, urgent)
+		}
+		if sent := s.Collect(10); len(sent) != tc.sent {
+			t.Errorf("after %v %d runs are sent, want %d", tc.answers, len(sent), tc.sent)
+		}
+	}
+}
+
+// What Redis did is taken to be no later than it can have been: Redis's clock is read some time
+// after it was asked for, and shows whole milliseconds.
+func TestWhenRedisDidSomething(t *testing.T) {
+	var c fairqueue.Clock
+	if _, known := c.When(1000); known {
+		t.Error("known before the clock was read")
+	}
+	c.Read(5*time.Second, 1000)
+	c.Read(6*time.Second, 0) // an answer without the time
+	if at, known := c.When(1020); !known || at != 5*time.Second+19*time.Millisecond {
+		t.Errorf("20 ms later: %v, known: %v", at, known)
+	}
+	c.Read(7*time.Second, 2900)
+	if at, _ := c.When(2890); at != 7*time.Second-11*time.Millisecond {
+		t.Errorf("10 ms before the clock was read: %v", at)
+	}
+}
