@@ -25,7 +25,13 @@ type account struct {
 
 	reservation
 
-	stands time.Duration // of an exposed claim: until when Redis may keep the lock
+	// exposed: another process may set the lease of the lock meanwhile. The owner is named, so that
+	// another process may hold under the same name, or it reads, and others do too.
+	exposed bool
+	stands  time.Duration // of an exposed claim: until when Redis may keep the lock
+
+	owing     int  // lost sections that are not unlocked yet: they may just be noticing
+	abandoned bool // a hold was abandoned: the last one leaves the lock standing
 
 	// busy: a command that changes the account is on its way. Others wait for free, which is
 	// closed when it is answered or given up.

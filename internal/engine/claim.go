@@ -14,7 +14,8 @@ import (
 // docs/architecture.md has the diagram of its states, and the invariants I1 to I6, which
 // lock.check asserts in tests.
 //
-// All fields are guarded by the lock's mutex, but for slot.
+// All fields are guarded by the lock's mutex, but for slot. Their order keeps a claim in a size class
+// of Go's allocator, as that of a section does: a session may hold a great many locks.
 type claim struct {
 	lock     *lock
 	prim     Primitive // of the acquisition that it was made for
@@ -27,32 +28,25 @@ type claim struct {
 
 	lease
 
-	slot schedule.Slot // in the schedule, which guards it
-
-	n int32 // permits
-
 	first section // the first one, here to save an allocation
 }
 
-// A lease is what a session knows of how long Redis keeps the lock for a claim, and what may be
-// done with it meanwhile.
+// A lease is what Redis has granted: how many permits, for how long, and what may be done with it
+// meanwhile.
 type lease struct {
 	// trust is until when Redis surely keeps the lock: the lease, less a margin, from when
 	// the last confirmed command was sent.
 	trust     time.Duration
 	renewAt   time.Duration // when to ask Redis for another lease
 	passUntil time.Duration // until when callers may enter: the slice, or the time to join
+	slot      schedule.Slot // in the schedule, which guards it
+	n         int32         // permits
 	doubts    uint32        // what the session's count was when that command was sent
-	owing     int32         // lost sections that are not unlocked yet: they may just be noticing
 
-	state     claimState
-	bound     bool // never passed on: a fixed lease, an unanswered nested command, a change of side
-	abandoned bool // a hold was abandoned: the last one leaves the lock standing
-	stopped   bool // not renewed, since no context of a section wanted it
-	flight    flight
-	// exposed: another process may set the lease of the lock meanwhile. The owner is named, so that
-	// another process may hold under the same name, or it reads, and others do too.
-	exposed bool
+	state   claimState
+	flight  flight
+	bound   bool // never passed on: a fixed lease, an unanswered nested command, a change of side
+	stopped bool // not renewed, since no context of a section wanted it
 }
 
 type claimState uint8
@@ -75,8 +69,8 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 
 // newClaim makes a claim for an acquisition, in the account before anything is sent.
 func (l *lock) newClaim(a *acquisition) *claim {
-	c := &claim{lock: l, prim: a.prim, n: int32(a.n), next: l.claims}
-	c.renewAt, c.exposed = never, a.named != "" || a.prim.Kind().Shares
+	c := &claim{lock: l, prim: a.prim, next: l.claims}
+	c.n, c.renewAt = int32(a.n), never
 	if a.named != "" {
 		c.account().owner = a.named
 	} else {
@@ -85,7 +79,7 @@ func (l *lock) newClaim(a *acquisition) *claim {
 	if k := a.prim.Kind(); k.ByID || k.Unleased || a.named != "" { // the first hold has an id
 		m := c.account()
 		m.sides[k.Side].ids = []string{l.s.newID(k)}
-		m.byIDs, m.busy = true, a.named != ""
+		m.byIDs, m.busy, m.exposed = true, a.named != "", a.named != "" || k.Shares
 	}
 	if l.claims != nil {
 		l.claims.prev = c
@@ -119,10 +113,10 @@ func (c *claim) retire(to claimState) {
 		}
 		c.next, c.prev = nil, nil
 	}
-	if c.state == held {
-		l.s.schedule.Remove(c)
+	was := c.state
+	if c.state = to; was == held {
+		c.reschedule()
 	}
-	c.state = to
 	if l.holder == c {
 		l.holder = nil
 		if front := l.queue.Front(); front != nil {
@@ -153,7 +147,7 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 		x.next.prev = x
 	}
 	c.sections = x
-	x.first = Hold{section: x, side: uint8(a.prim.Kind().Side), began: began}
+	x.first = Hold{section: x, side: uint8(a.prim.Kind().Side)}
 	if a.opts.Lease > 0 {
 		c.bound = true
 		x.first.fix(began, a.opts.Lease)
@@ -195,7 +189,7 @@ func (c *claim) lose(reason string, gone bool) {
 
 // lose ends a section whose claim is lost, or whose own time is over.
 func (x *section) lose() {
-	x.claim.owing++
+	x.claim.account().owing++
 	x.endTraces(locktrace.HoldLost)
 	if x.close(lost) {
 		x.claim.lock.later(x.cancel)
@@ -243,7 +237,7 @@ func (c *claim) doubtful() bool { return c.doubts != c.lock.s.conn.Doubts() }
 // at a time.
 func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
 	c.trust = max(c.trust, sent+trustIn(c.uncut(lease)))
-	if c.exposed {
+	if c.exposed() {
 		// It may not have been when the trust was earned: a writer that takes a read hold too
 		// lets readers of other processes in when it unlocks the write side.
 		c.trust = min(c.trust, c.lock.s.now()+trustIn(c.lock.s.cfg.RedissonWatchdog))
@@ -266,9 +260,10 @@ func (c *claim) Slot() *schedule.Slot { return &c.slot }
 // those of readers that share a claim.
 func (c *claim) countsHere() bool { return c.prim.Kind().Shares && c.num != 0 && !c.bound }
 
-// reschedule tells the watchdog when to look at a held claim again.
+// reschedule tells the watchdog when to look at the claim again: never, unless it is held.
 func (c *claim) reschedule() {
 	if c.state != held {
+		c.lock.s.schedule.Set(c, never)
 		return
 	}
 	due := min(c.trust, c.renewAt)

@@ -15,13 +15,13 @@ func (x *section) settleLost() {
 		return
 	}
 	x.ended.Store(int32(lostAndUnlocked))
-	c.owing--
+	c.more.owing--
 	c.settle()
 }
 
 // settle ends a lost claim whose sections have all been unlocked.
 func (c *claim) settle() {
-	if c.state == lostStanding && c.owing == 0 && c.lock.state != lockClosed {
+	if c.state == lostStanding && c.more.owing == 0 && c.lock.state != lockClosed {
 		c.end(c.lock.s.now()+c.lock.s.cfg.Lease, nil)
 	}
 }
@@ -82,7 +82,7 @@ func (h *Hold) abandon() error {
 		x.settleLost()
 		return err
 	}
-	c.abandoned, c.bound = true, true
+	c.account().abandoned, c.bound = true, true
 	if x.held() == 0 {
 		c.leaveStanding(x)
 		return nil

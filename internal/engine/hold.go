@@ -10,14 +10,14 @@ import (
 type Hold struct {
 	section *section
 	side    uint8
-	done    bool          // unlocked
-	ranOut  bool          // its fixed lease is over
-	began   time.Duration // when its acquisition was sent, or when it was handed over
-	*fixed                // nil: the watchdog renews it
+	done    bool // unlocked
+	ranOut  bool // its fixed lease is over
+	*fixed       // nil: the watchdog renews it
 }
 
 // fixed is what a hold with a fixed lease has.
 type fixed struct {
+	began  time.Duration           // when its acquisition was sent, or when it was handed over
 	until  time.Duration           // its end
 	end    time.Duration           // until when it may be trusted
 	cancel context.CancelCauseFunc // of its own context; nil if it has none
@@ -26,7 +26,7 @@ type fixed struct {
 // fix sets the end of a fixed lease: d after a time.
 func (h *Hold) fix(from, d time.Duration) {
 	if h.fixed == nil {
-		h.fixed = new(fixed)
+		h.fixed = &fixed{began: from}
 	}
 	h.until, h.end = from+d, from+trustIn(d)
 }

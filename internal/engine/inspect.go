@@ -40,12 +40,10 @@ func (s *Session) Counts() (n Counts) {
 // onLock runs fn with the lock of that family and name, with its mutex held, if the session has
 // to do with it.
 func (s *Session) onLock(family, name string, fn func(l *lock)) {
-	for _, l := range s.registry.find(s.cfg.Prefix + name) {
-		if l.kind.Family == family {
-			l.mu.Lock()
-			fn(l)
-			l.unlock()
-		}
+	for _, l := range s.registry.find(s.cfg.Prefix+name, family) {
+		l.mu.Lock()
+		fn(l)
+		l.unlock()
 	}
 }
 

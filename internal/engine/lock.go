@@ -16,8 +16,7 @@ import (
 // no mutex is taken but that of the session's schedule.
 type lock struct {
 	s              *Session
-	*keyname.Names       // of the handle that has used it first
-	kind           *Kind // one of its family
+	*keyname.Names // of the handle that has used it first
 
 	mu     sync.Mutex
 	state  lockState

@@ -63,7 +63,7 @@ var errEarlier = fmt.Errorf("%w: an earlier command of this owner has no answer 
 // name, not through the section. The lock's mutex must be held and is released.
 func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, error) {
 	l, c := a.lock, x.claim
-	h := &Hold{section: x, side: uint8(a.prim.Kind().Side), began: l.s.now()}
+	h := &Hold{section: x, side: uint8(a.prim.Kind().Side)}
 	if l.state != lockOpen {
 		l.unlock()
 		return nil, nil, ErrClosed
@@ -89,17 +89,17 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 
 // nestLocally counts a hold in a section that shares its claim.
 func (a *acquisition) nestLocally(x *section, h *Hold) error {
-	c := x.claim
+	c, now := x.claim, a.lock.s.now()
 	if a.prim.Kind() != c.prim.Kind() {
 		return grant{value: 1}.never(a.prim) // what the script says to a reader that would write
 	}
 	if a.opts.Lease > 0 {
-		h.fix(h.began, a.opts.Lease)
+		h.fix(now, a.opts.Lease)
 	}
 	x.add(h)
 	a.traced.Grant = locktrace.GrantMemory
 	if c.stopped {
-		c.stopped, c.renewAt = false, h.began
+		c.stopped, c.renewAt = false, now
 	}
 	c.reschedule()
 	return nil
@@ -118,7 +118,6 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 		return err
 	}
 	c.confirmed(g.sent, a.lease, g.doubts)
-	h.began = g.sent
 	if a.opts.Lease > 0 {
 		c.bound = true
 		h.fix(g.sent, a.opts.Lease)
@@ -198,7 +197,7 @@ func (a *acquisition) prepareNested(c *claim) {
 		in.prim = a.prim
 	}
 	in.ids = append(in.ids, a.op.ID)
-	c.exposed = c.exposed || k.Shares
+	m.exposed = m.exposed || k.Shares
 	m.byIDs, m.busy = true, true
 }
 

@@ -60,7 +60,7 @@ func lineageOf(ctx context.Context, s *Session, family, key string) (sections []
 			l := v.claim.lock
 			switch {
 			case l.s != s || l.Key() != key:
-			case l.kind.Family == family:
+			case v.claim.prim.Kind().Family == family:
 				sections = append(sections, v)
 			case !v.over():
 				return nil, "", fmt.Errorf("%w: this owner holds the name as another kind of lock; each kind needs names of its own", ErrArgument)

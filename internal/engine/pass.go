@@ -28,7 +28,7 @@ func (c *claim) goesOn(now time.Duration) bool {
 	l := c.lock
 	switch {
 	case c.sections != nil || c.state != held: // others go on with it, or have ended it
-	case c.owing > 0: // others have lost it
+	case c.more != nil && c.more.owing > 0: // others have lost it
 		c.retire(lostStanding)
 		l.later(l.tryRetire)
 	case l.queue.Front() != nil && l.passOn(c, now):

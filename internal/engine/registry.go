@@ -41,7 +41,7 @@ func (h *Handle) lockFor(k *Kind) (*lock, error) {
 	}
 	l := locks[key]
 	if l == nil {
-		l = &lock{s: s, Names: h.names, kind: k}
+		l = &lock{s: s, Names: h.names}
 		locks[key] = l
 		r.count++
 	}
@@ -62,7 +62,11 @@ func (l *lock) tryRetire() {
 		return
 	}
 	l.state = lockDead
-	delete(r.locks[l.kind.Family], l.Key())
+	for _, locks := range r.locks {
+		if locks[l.Key()] == l {
+			delete(locks, l.Key())
+		}
+	}
 	r.count--
 	if r.idle != nil {
 		r.signalIdle()
@@ -121,12 +125,12 @@ func (r *registry) snapshot(close bool) (all []*lock) {
 	return all
 }
 
-// find returns the locks with a key, of whatever family.
-func (r *registry) find(key string) (found []*lock) {
+// find returns the locks with a key: that of a family, or those of all families if it is "".
+func (r *registry) find(key, family string) (found []*lock) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, locks := range r.locks {
-		if l := locks[key]; l != nil {
+	for f, locks := range r.locks {
+		if l := locks[key]; l != nil && (f == family || family == "") {
 			found = append(found, l)
 		}
 	}

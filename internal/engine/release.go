@@ -58,7 +58,7 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 		err := h.unlockInner(d)
 		l.unlock()
 		return err
-	case c.abandoned:
+	case c.more != nil && c.more.abandoned:
 		c.leaveStanding(x)
 		l.unlock()
 		return nil
@@ -72,7 +72,7 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 		now = s.now()
 	}
 	switch {
-	case (c.state == lostStanding || c.state == lostGone) && c.owing == 0: // meanwhile
+	case (c.state == lostStanding || c.state == lostGone) && c.more.owing == 0: // meanwhile
 		c.settle()
 		l.unlock()
 		return ErrLost
@@ -91,7 +91,7 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	l, s := c.lock, c.lock.s
 	c.state = releasing
-	s.schedule.Remove(c)
+	c.reschedule()
 	if c.run != nil {
 		c.leaveQueue()
 	}

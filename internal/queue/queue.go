@@ -7,13 +7,14 @@ package queue
 // Queue is a FIFO queue of waiters. The zero value is empty. A queue does not allocate: the
 // waiters bring their links along.
 type Queue[T any] struct {
-	front, back *Node[T]
+	front *Node[T]
 }
 
 // Node is one waiter's link. Of must be set before the node is pushed.
 type Node[T any] struct {
-	Of         *T
-	next, prev *Node[T]
+	Of   *T
+	next *Node[T] // nil at the end
+	prev *Node[T] // that of the front is the end, so that the queue is one pointer
 }
 
 // Front returns the waiter in front, nil if the queue is empty.
@@ -34,26 +35,25 @@ func (n *Node[T]) Next() *T {
 
 // Push puts n at the end.
 func (q *Queue[T]) Push(n *Node[T]) {
-	n.prev = q.back
-	if q.back != nil {
-		q.back.next = n
-	} else {
-		q.front = n
+	if q.front == nil {
+		q.front, n.prev = n, n
+		return
 	}
-	q.back = n
+	n.prev, q.front.prev = q.front.prev, n
+	n.prev.next = n
 }
 
 // Remove takes n out.
 func (q *Queue[T]) Remove(n *Node[T]) {
-	if n.prev != nil {
-		n.prev.next = n.next
-	} else {
-		q.front = n.next
-	}
 	if n.next != nil {
 		n.next.prev = n.prev
 	} else {
-		q.back = n.prev
+		q.front.prev = n.prev
+	}
+	if n == q.front {
+		q.front = n.next
+	} else {
+		n.prev.next = n.next
 	}
 	n.next, n.prev = nil, nil
 }

@@ -59,27 +59,13 @@ func (s *Schedule[T]) Run(ctx context.Context, clock func() time.Duration, visit
 	}
 }
 
-// Set has an item visited at a time, whenever it was due before.
+// Set has an item visited at a time, whenever it was due before; Never takes it off.
 func (s *Schedule[T]) Set(of T, at time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := int(of.Slot().place) - 1
-	if i < 0 {
-		i = len(s.due)
-		s.due = append(s.due, entry[T]{})
-	}
-	s.put(entry[T]{at, of}, i)
+	s.put(of, at)
 	if at < s.armed {
 		s.wake(at)
-	}
-}
-
-// Remove takes an item off, if it is there.
-func (s *Schedule[T]) Remove(of T) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if place := of.Slot().place; place > 0 {
-		s.drop(int(place) - 1)
 	}
 }
 
@@ -109,9 +95,25 @@ func (s *Schedule[T]) wake(at time.Duration) {
 	}
 }
 
-// put lets e stand at index i of the heap, or where it belongs from there: nearer to the front
-// than later entries, behind earlier ones. The mutex must be held.
-func (s *Schedule[T]) put(e entry[T], i int) {
+// put sets the time of an item. Its entry is laid where the item stood, or at the end of the heap,
+// and moves from there: in front of later entries, behind earlier ones. For an item that is taken
+// off, the last entry of the heap is laid there. The mutex must be held.
+func (s *Schedule[T]) put(of T, at time.Duration) {
+	e, i, end := entry[T]{at, of}, int(of.Slot().place)-1, len(s.due)-1
+	switch {
+	case at != Never && i < 0:
+		s.due = append(s.due, e)
+		i = end + 1
+	case at == Never && i < 0:
+		return
+	case at == Never:
+		e, s.due[end] = s.due[end], entry[T]{}
+		s.due = s.due[:end]
+		of.Slot().place = 0
+		if i == end {
+			return
+		}
+	}
 	d := s.due
 	for up := (i - 1) / 2; i > 0 && e.at < d[up].at; up = (i - 1) / 2 {
 		d[i] = d[up]
@@ -134,26 +136,14 @@ func (s *Schedule[T]) put(e entry[T], i int) {
 	e.of.Slot().place = int32(i) + 1
 }
 
-// drop takes off what is at index i; the last entry of the heap stands in for it. The mutex must
-// be held.
-func (s *Schedule[T]) drop(i int) {
-	of, end := s.due[i].of, len(s.due)-1
-	last := s.due[end]
-	s.due[end] = entry[T]{}
-	s.due = s.due[:end]
-	if i < end {
-		s.put(last, i)
-	}
-	of.Slot().place = 0
-}
-
 // take takes off and returns what is due.
 func (s *Schedule[T]) take(now time.Duration) (due []T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.due) > 0 && s.due[0].at <= now {
-		due = append(due, s.due[0].of)
-		s.drop(0)
+		of := s.due[0].of
+		s.put(of, Never)
+		due = append(due, of)
 	}
 	return due
 }

@@ -31,7 +31,7 @@ func TestItemsComeInOrder(t *testing.T) {
 		for range 300 {
 			x := items[rnd.IntN(len(items))]
 			if rnd.IntN(3) == 0 {
-				s.Remove(x)
+				s.Set(x, Never)
 				delete(want, x)
 			} else {
 				want[x] = time.Duration(rnd.IntN(1000))
@@ -94,8 +94,8 @@ func TestRunVisitsWhatIsDue(t *testing.T) {
 		s.Set(a, 5*time.Second)
 		s.Set(b, 3*time.Second)
 		s.Set(gone, 4*time.Second)
-		s.Remove(gone)
-		s.Remove(gone)
+		s.Set(gone, Never)
+		s.Set(gone, Never)
 		synctest.Wait() // Run is armed for the earliest of them
 		time.Sleep(time.Second)
 		s.Set(a, 2*time.Second)
@@ -113,14 +113,14 @@ func TestRunVisitsWhatIsDue(t *testing.T) {
 }
 
 // A Schedule on which one item is set and removed again and again wakes Run once for it.
-func TestSetAndRemoveWakeOnce(t *testing.T) {
+func TestSetAndTakenOffWakeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New[*item]()
 		visits := run(t, s, func() time.Duration { return Never })
 		for range 100 {
 			x := new(item)
 			s.Set(x, 10*time.Second)
-			s.Remove(x)
+			s.Set(x, Never)
 			synctest.Wait()
 		}
 		if got := visits(); len(got) != 2 {
