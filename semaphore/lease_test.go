@@ -92,7 +92,7 @@ func TestExpiredPermitsLetTheNextWaiterIn(t *testing.T) {
 		locktest.Get(t, waiting, 10*time.Second, "the first")
 		second := acquire(ctx, m, 1)
 		locktest.Get(t, waiting, 10*time.Second, "the second")
-		soon := fmt.Sprint(time.Now().Add(700 * time.Millisecond).UnixMilli())
+		soon := fmt.Sprint(time.Now().Add(1700 * time.Millisecond).UnixMilli())
 		must(t, s.Do(t, "ZADD", zset("x"), soon, raw(dead)[0]).Error())
 		must(t, p.Release())
 		g := locktest.Get(t, first, 10*time.Second, "the first one's permit")

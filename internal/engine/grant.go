@@ -57,10 +57,6 @@ func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op, trusted t
 	return g, err
 }
 
-// packed is what separates the two numbers of a grant of permits that others have too: one number
-// costs Redis less than a table. See acquire.lua of semaphore.
-const packed = 1_000_000
-
 // decode takes in the answer to an attempt, see tryAcquire.
 func (g *grant) decode(r rueidis.RedisResult, p Primitive, op *Op) error {
 	var buf [6]int64
@@ -73,7 +69,7 @@ func (g *grant) decode(r rueidis.RedisResult, p Primitive, op *Op) error {
 	case len(reply) == 1 && p.Kind().Permits:
 		free, ms := reply[0], op.Lease.Milliseconds()+1
 		if free < 0 {
-			ms, free = -free/packed, -free%packed
+			ms, free = -free, 0
 		}
 		reply = append(reply[:0], granted, ms, 0, 1, free, -1)
 	case len(reply) == 1 && reply[0] == granted:

@@ -80,7 +80,8 @@ func (k *Kind) HookName() string {
 // and its state the same when it runs twice. The first may be just 1 for {1, 1, 0, 1}. Where Kind.Permits is set it is
 //
 //	{1, milliseconds, 0, changed, free, limit}  granted
-//	free                                        the same, and no others are taken
+//	free                                        the same, if no others are taken or Op.Wait is not set
+//	-milliseconds                               the same, and none is free
 //	{0, milliseconds, 0, 0, free, limit}        refused
 //
 // where free is what is left for others, and limit the most that one request may be for

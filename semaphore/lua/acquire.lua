@@ -9,44 +9,43 @@
 -- ARGV[3]  channel of the semaphore
 -- ARGV[4]  PUBLISH or SPUBLISH
 -- ARGV[5]  see keep.lua
--- ARGV[6]  and all that follow: the ids of the permits
+-- ARGV[6]  1: the reply tells when the next of all expires; 0: it need not
+-- ARGV[7]  and all that follow: the ids of the permits
 -- Returns  {1, ms, 0, changed, free, -1}  granted; they expire no sooner than the
 --                              lease; free are left (below 0: the limit was lowered), and
---                              the next of all expires in ms (-1: none)
---          free                granted, and no others are taken: short for the same
---          -1000000 ms - free  granted: short for the same, of free below 1000000
+--                              the next of all expires in ms
+--          free                short for that; if others are taken, ARGV[6] is 0
+--          -ms                 short for that, of free 0
 --          {0, ms, 0, 0, free, limit}  not enough are free
 --          {-2, limit, 0, 0}   more were asked for than the limit
 --          WRONGTYPE error     nothing was changed
 -- Publishes how many permits are free, if some are, and permits had expired or the
 --          semaphore is new.
-local n, value, lowest = #ARGV - 5, redis.pcall('GET', KEYS[1]), redis.pcall('ZRANGE', KEYS[2], '0', '0', 'WITHSCORES')
-local at, free, first = redis.call('TIME'), tonumber(value) or 0, tonumber(lowest[2])
-local us = tonumber(at[2])
-local now = at[1] * 1000 + (us - us % 1000) / 1000
-local expiry, added = now + 1 + ARGV[1], 0
+local n, value, at, ends = #ARGV - 6, redis.pcall('GET', KEYS[1]), redis.call('TIME'), redis.call('PTTL', KEYS[2])
+local free, added = tonumber(value) or 0, 0
 
--- Mostly enough are free, none has expired, and the semaphore has no end. What Redis does not take
--- for an integer it refuses to count down.
-if free >= n and value >= '1' and free < 1e15 and not lowest.err and (not first or first > now) and ARGV[5] == '0'
-    and redis.call('PTTL', KEYS[1]) == -1 and (not first or redis.call('PTTL', KEYS[2]) == -1) then
+-- Mostly enough are free, none expires within this second, and the semaphore has no end. What Redis
+-- does not take for an integer it refuses to count down. (Redis takes texts much quicker than
+-- numbers, and is slow to write a score.)
+if free >= n and value >= '1' and free < 1e15 and ARGV[5] == '0' and redis.call('PTTL', KEYS[1]) == -1
+    and (ends == -2 or ends == -1 and redis.pcall('ZCOUNT', KEYS[2], '0', at[1] .. '999') == 0) then
   free = redis.pcall('DECRBY', KEYS[1], n == 1 and '1' or n)
   if type(free) == 'number' then
-    for i = 6, #ARGV do
+    local expiry = string.format('%d', at[1] * 1000 + at[2] / 1000 + 1 + ARGV[1])
+    for i = 7, #ARGV do
       added = added + redis.call('ZADD', KEYS[2], 'NX', expiry, ARGV[i])
     end
-    local ms = first and (first < expiry and first or expiry) - now
-    if not first then
+    if added == n and (ends == -2 or ARGV[6] == '0') then
       return free
-    elseif added == n and free < 1e6 and ms < 9e9 then
-      return -1e6 * ms - free
     elseif added == n then
-      return {1, ms, 0, 1, free, -1}
+      local ms = redis.call('ZRANGE', KEYS[2], '0', '0', 'WITHSCORES')[2] - at[1] * 1000 - math.floor(at[2] / 1000)
+      return free == 0 and -ms or {1, ms, 0, 1, free, -1}
     end
     redis.call('INCRBY', KEYS[1], n - added) -- an earlier run has taken them
   end
 end
--- include keep, permits
+-- include clock, keep, permits
+local expiry = now + 1 + ARGV[1]
 local new, tell = not value, back > 0 or not value
 if new then
   -- Permits of a semaphore whose counter was deleted still count against the limit.
@@ -56,7 +55,7 @@ elseif back > 0 then
 end
 
 local expiries, alive = {}, 0 -- of those that an earlier run has granted
-for i = 6, redis.call('ZSCORE', KEYS[2], ARGV[6]) and #ARGV or 0 do
+for i = 7, redis.call('ZSCORE', KEYS[2], ARGV[7]) and #ARGV or 0 do
   expiries[i] = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[i]) or nil)
   alive = alive + (expiries[i] and 1 or 0)
 end
@@ -75,7 +74,7 @@ if granted then
   if alive < n then
     value = redis.call('DECRBY', KEYS[1], int(n - alive))
   end
-  for i = 6, #ARGV do
+  for i = 7, #ARGV do
     if (expiries[i] or 0) < expiry then -- never sooner
       added = added + redis.call('ZADD', KEYS[2], int(expiry), ARGV[i])
     end
@@ -85,7 +84,7 @@ end
 if tell and value > 0 then
   redis.call(ARGV[4], ARGV[3], int(value))
 end
-lowest = redis.call('ZRANGE', KEYS[2], '0', '0', 'WITHSCORES')
+local lowest = redis.call('ZRANGE', KEYS[2], '0', '0', 'WITHSCORES')
 local ms = (tonumber(lowest[2] or 0) or 0) - now
 if ms <= 0 or ms + now >= 922337203685477 then -- Redisson's expiry of a permit without a lease
   ms = -1
