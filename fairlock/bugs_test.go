@@ -90,9 +90,9 @@ func TestFixedLeaseShorterThanTheClaim(t *testing.T) {
 		unlock(t, first)
 		l := granted(t, next, 5*time.Second, "the one with a fixed lease")
 		began := time.Now()
-		ends(t, l.ctx, 300*time.Millisecond+slack, rlock.ErrLost)
+		ends(t, l.ctx, 300*time.Millisecond+s.Slack(), rlock.ErrLost)
 		unlock(t, granted(t, third, 10*time.Second, "the third"))
-		if d := time.Since(began); d > 300*time.Millisecond+500*time.Millisecond+slack {
+		if d := time.Since(began); d > 300*time.Millisecond+500*time.Millisecond+s.Slack() {
 			t.Errorf("a fixed lease of 300ms kept the next waiter out for %v", d)
 		}
 	})
@@ -148,13 +148,13 @@ func TestWaiterIsToldOfAnotherType(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			each(t, func(t *testing.T, s *redistest.Server) {
 				ctx := within(t, patience)
-				a := dial(t, s, short())
+				a := dial(t, s, short(s))
 				m := fairlock.New(a, "x")
 				_, err := s.Do(t, "HSET", "x", "somebody", "1").AsInt64()
 				must(t, err)
 				next := goQueued(t, ctx, m, 1)
 				must(t, s.Do(t, "SET", key, "a string").Error())
-				l := locktest.Get(t, next, 5*time.Second, "Lock returns")
+				l := locktest.Get(t, next, patience, "Lock returns")
 				if l.err == nil || !hasText(l.err, "WRONGTYPE") {
 					t.Errorf("got %v, want WRONGTYPE", l.err)
 				}
@@ -280,17 +280,17 @@ func TestClaimOfASessionWithAShorterQueueLease(t *testing.T) {
 func TestTokenSpoiledWhileWaiting(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
-		a, b := dial(t, s, short()), dial(t, s, short())
+		a, b := dial(t, s, short(s)), dial(t, s, short(s))
 		first := lock(t, ctx, fairlock.New(a, "x", rlock.Fenced()))
 		next := goQueued(t, ctx, fairlock.New(b, "x", rlock.Fenced()), 1)
 		plain := goQueued(t, ctx, fairlock.New(a, "x"), 2)
 		must(t, s.Do(t, "SET", "redisson_lock_token:{x}", "abc").Error())
 		unlock(t, first)
-		l := locktest.Get(t, next, 5*time.Second, "the fenced waiter is told")
+		l := locktest.Get(t, next, patience, "the fenced waiter is told")
 		if l.err == nil {
 			t.Error("no error")
 		}
-		unlock(t, granted(t, plain, 5*time.Second, "the one behind"))
+		unlock(t, granted(t, plain, patience, "the one behind"))
 	})
 }
 
@@ -321,10 +321,10 @@ func TestDuplicateAcquireAfterExtend(t *testing.T) {
 func TestDeafWaiterIsServed(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
-		a := dial(t, s, short())
+		a := dial(t, s, short(s))
 		proxy := newProxy(t, s)
 		proxy.RefuseCommand("SUBSCRIBE", "NOPERM no channels for you")
-		deaf := dialVia(t, s, proxy, short())
+		deaf := dialVia(t, s, proxy, short(s))
 		first := lock(t, ctx, fairlock.New(a, "x"))
 		served := goQueued(t, ctx, fairlock.New(deaf, "x"), 1)
 		others, stop := context.WithCancel(ctx)
@@ -343,7 +343,7 @@ func TestDeafWaiterIsServed(t *testing.T) {
 		case l := <-served:
 			must(t, l.err)
 			unlock(t, l)
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Error("not served")
 		}
 		stop()

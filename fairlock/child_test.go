@@ -23,7 +23,7 @@ const (
 
 // runChild is that process. It ends with its parent at the latest.
 func runChild(addr, name string) {
-	ses, err := rlock.Dial(context.Background(), rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, short())
+	ses, err := rlock.Dial(context.Background(), rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, short(new(redistest.Server)))
 	if err != nil {
 		os.Exit(3)
 	}

@@ -78,9 +78,9 @@ func TestWaitersKeepTheirPlacesForHours(t *testing.T) {
 
 // No script is told a client's time: no argument of any command could be one (R21).
 func TestScriptsTakeNoClientTime(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
-		ses, proxy := dialProxy(t, s, short())
+		ses, proxy := dialProxy(t, s, short(s))
 		m := fairlock.New(ses, "x", rlock.Fenced())
 		first := lock(t, ctx, m)
 		_, nested, err := m.Lock(first.ctx, rlock.Lease(time.Minute))
@@ -122,7 +122,7 @@ func TestServerClockIsOff(t *testing.T) {
 		s := redistest.Mini(t)
 		s.Mini.SetTime(time.Now().Add(off)) // and stands still
 		ctx := within(t, patience)
-		a, b := dial(t, s, short()), dial(t, s, short())
+		a, b := dial(t, s, short(s)), dial(t, s, short(s))
 		first := lock(t, ctx, fairlock.New(a, "x"))
 		next := goQueued(t, ctx, fairlock.New(b, "x"), 1)
 		last := goQueued(t, ctx, fairlock.New(a, "x"), 2)

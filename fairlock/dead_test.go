@@ -17,7 +17,7 @@ import (
 func TestKilledWaitersAreSkipped(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
-		a := dial(t, s, short())
+		a := dial(t, s, short(s))
 		m := fairlock.New(a, "x")
 		first := lock(t, ctx, m)
 		const k = 5
@@ -26,7 +26,7 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 			kill = append(kill, startChild(t, s, "x"))
 			queued(t, m, i+1)
 		}
-		next := goQueued(t, ctx, fairlock.New(dial(t, s, short()), "x"), k+1)
+		next := goQueued(t, ctx, fairlock.New(dial(t, s, short(s)), "x"), k+1)
 		for _, fn := range kill {
 			fn()
 		}
@@ -34,7 +34,7 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 		unlock(t, first)
 		l := granted(t, next, patience, "the live one")
 		t.Logf("behind %d killed processes: %v", k, l.at.Sub(began))
-		if d := l.at.Sub(began); d > fairlock.QueueLease(a)+slack/2 {
+		if d := l.at.Sub(began); d > fairlock.QueueLease(a) {
 			t.Errorf("the live one had to wait for %v after the release, want one QueueLease, %v, at most", d, fairlock.QueueLease(a))
 		}
 		unlock(t, l)
@@ -47,10 +47,10 @@ func TestSilentWaitersAreSkippedAndQueueAgain(t *testing.T) {
 	t.Parallel()
 	for _, k := range []int{1, 5, 30} {
 		t.Run(fmt.Sprint(k), func(t *testing.T) {
-			each(t, func(t *testing.T, s *redistest.Server) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 				ctx := within(t, 60*time.Second)
-				cfg := short()
-				cfg.QueueLease = 2 * time.Second
+				cfg := short(s)
+				cfg.QueueLease *= 2
 				a := dial(t, s, cfg)
 				m := fairlock.New(a, "x")
 				first := lock(t, ctx, m)
@@ -65,7 +65,7 @@ func TestSilentWaitersAreSkippedAndQueueAgain(t *testing.T) {
 				unlock(t, first)
 				l := granted(t, next, patience, "the live one")
 				t.Logf("behind %d silent ones: %v", k, l.at.Sub(began))
-				if d := l.at.Sub(began); d > cfg.QueueLease+slack/3 { // a heartbeat later if the silent are let in
+				if d := l.at.Sub(began); d > cfg.QueueLease+cfg.QueueLease/6 { // a heartbeat later if the silent are let in
 					t.Errorf("the live one had to wait for %v after the release, want one QueueLease, %v, at most", d, cfg.QueueLease)
 				}
 				// Silent for a QueueLease and more: their places are gone.
@@ -125,7 +125,7 @@ func TestGrantThatIsNotTakenUpPassesOn(t *testing.T) {
 		if owner == l.hold.Owner() {
 			t.Fatal("Redis did not let the silent one in, so nothing was shown")
 		}
-		if d := l.at.Sub(began); d < fairlock.QueueLease(a)/4*9/10 || d > fairlock.QueueLease(a)/4+cfg.PollFloor+slack {
+		if d := l.at.Sub(began); d < fairlock.QueueLease(a)/4*9/10 || d > fairlock.QueueLease(a)/4+cfg.PollFloor+min(s.Slack(), 2*time.Second) {
 			t.Errorf("it passed on after %v, want %v and a poll floor of %v at most", d, fairlock.QueueLease(a)/4, cfg.PollFloor)
 		}
 		unlock(t, l)
@@ -141,7 +141,7 @@ func TestGrantThatIsNotTakenUpPassesOn(t *testing.T) {
 
 // A message that gets lost costs a poll floor, and no waiter its position in the queue (R13).
 func TestLostMessageCostsABeat(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		cfg := rlock.Config{QueueLease: 20 * time.Second, PollFloor: 300 * time.Millisecond}
 		a := dial(t, s, cfg)
@@ -154,7 +154,7 @@ func TestLostMessageCostsABeat(t *testing.T) {
 		began := time.Now()
 		unlock(t, first)
 		l := granted(t, next, patience, "the one that did not hear")
-		if d := l.at.Sub(began); d > cfg.PollFloor*11/10+slack {
+		if d := l.at.Sub(began); d > cfg.PollFloor*11/10+s.Slack() {
 			t.Errorf("it took %v, want the poll floor of %v at most", d, cfg.PollFloor)
 		}
 		waits(t, last, "the last one")
@@ -201,7 +201,7 @@ func TestCancelledAtTheMomentOfTheGrant(t *testing.T) {
 func TestHolderDies(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
-		const lease = time.Second
+		lease := s.Slowed(time.Second)
 		a, proxy := dialProxy(t, s, rlock.Config{Lease: lease})
 		b := dial(t, s, silent())
 		first := lock(t, ctx, fairlock.New(a, "x"))
@@ -213,7 +213,7 @@ func TestHolderDies(t *testing.T) {
 		began := time.Now()
 		l := granted(t, next, patience, "the waiter")
 		ended(t, first.ctx, rlock.ErrLost) // else two are inside
-		if d := l.at.Sub(began); d > lease+slack/2 {
+		if d := l.at.Sub(began); d > lease+s.Slack() {
 			t.Errorf("the waiter was let in %v after the holder's end, want %v at most", d, lease)
 		}
 		waits(t, last, "the last one")

@@ -24,7 +24,7 @@ func count(t testing.TB, m *fairlock.Mutex, owner string) int {
 func TestAcquireReplyDropped(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
-		ses, proxy := dialProxy(t, s, short())
+		ses, proxy := dialProxy(t, s, short(s))
 		m := fairlock.New(ses, "x", rlock.Fenced())
 		for _, ctx := range []context.Context{rlock.WithOwner(ctx, "me"), ctx} {
 			for _, take := range []func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error){m.TryLock, m.Lock} {
@@ -52,8 +52,8 @@ func TestAcquireReplyDropped(t *testing.T) {
 func TestQueueReplyDropped(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
-		a := dial(t, s, short())
-		b, proxy := dialProxy(t, s, short())
+		a := dial(t, s, short(s))
+		b, proxy := dialProxy(t, s, short(s))
 		m := fairlock.New(a, "x")
 		first := lock(t, ctx, m)
 		proxy.DropReply(runs("acquire"))
@@ -143,7 +143,7 @@ func TestContextEndsInFlight(t *testing.T) {
 					if free {
 						began := time.Now()
 						nothingLeft(t, s)
-						if d := time.Since(began); d > time.Second+slack {
+						if d := time.Since(began); d > time.Second+s.Slack() {
 							t.Errorf("something was held for %v", d)
 						}
 						return
@@ -183,9 +183,9 @@ func TestContextDoneBefore(t *testing.T) {
 // A grant whose message comes late is not believed longer than Redis keeps it: the claim is
 // over, another owner is in, and the late waiter queues again and is served.
 func TestGrantMessageComesTooLate(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
-		cfg := short()
+		cfg := short(s)
 		a := dial(t, s, cfg)
 		b, proxy := dialProxy(t, s, cfg)
 		m := fairlock.New(a, "x")
@@ -212,8 +212,8 @@ func TestGrantMessageComesTooLate(t *testing.T) {
 func TestCutOffHolderEndsBeforeTheNextIsIn(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
-		cfg := short()
-		cfg.Lease, cfg.QueueLease = 2*time.Second, 2*time.Second
+		cfg := short(s)
+		cfg.Lease, cfg.QueueLease = s.Slowed(2*time.Second), s.Slowed(2*time.Second)
 		a := dial(t, s, cfg)
 		b, proxy := dialProxy(t, s, cfg)
 		m := fairlock.New(a, "x")

@@ -66,10 +66,10 @@ func TestKeyDeleted(t *testing.T) {
 	t.Parallel()
 	for _, all := range []bool{false, true} {
 		t.Run(fmt.Sprint("flush=", all), func(t *testing.T) {
-			each(t, func(t *testing.T, s *redistest.Server) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 				ctx := within(t, 60*time.Second)
-				cfg := short()
-				cfg.Lease = 1500 * time.Millisecond
+				cfg := short(s)
+				cfg.Lease /= 2
 				a, b := dial(t, s, cfg), dial(t, s, cfg)
 				first := lock(t, ctx, fairlock.New(a, "x"))
 				next := goQueued(t, ctx, fairlock.New(b, "x"), 1)
@@ -79,7 +79,7 @@ func TestKeyDeleted(t *testing.T) {
 				} else {
 					must(t, s.Do(t, "DEL", "x").Error())
 				}
-				ends(t, first.ctx, cfg.Lease/3+slack/2, rlock.ErrLost)
+				ends(t, first.ctx, cfg.Lease/3+s.Slack(), rlock.ErrLost)
 				is(t, "Unlock", first.hold.Unlock(), rlock.ErrLost)
 				if !all {
 					l := granted(t, next, patience, "the first waiter")

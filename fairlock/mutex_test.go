@@ -96,7 +96,7 @@ func TestExclusionWithPlainMutex(t *testing.T) {
 		began := time.Now()
 		unlock(t, l)
 		l = granted(t, next, patience, "the fair waiter")
-		if d := l.at.Sub(began); d > quick.PollFloor*11/10+slack {
+		if d := l.at.Sub(began); d > quick.PollFloor*11/10+s.Slack() {
 			t.Errorf("the fair waiter had it %v after the plain release, want a poll floor at most", d)
 		}
 		unlock(t, l)
@@ -157,9 +157,9 @@ func TestOwnersReenterAlthoughOthersWait(t *testing.T) {
 
 // A named owner that waits in two sessions: what lets one in is enough for both.
 func TestNamedOwnerWaitsTwice(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
-		cfg := short()
+		cfg := short(s)
 		cfg.Lease = time.Minute
 		a, b := dial(t, s, cfg), dial(t, s, cfg)
 		m := fairlock.New(a, "x")
@@ -243,7 +243,7 @@ func TestFixedLeaseEndsByItself(t *testing.T) {
 		next := goQueued(t, ctx, fairlock.New(b, "x"), 1)
 		l := granted(t, next, patience, "the waiter")
 		ended(t, first.ctx, rlock.ErrLost)
-		if l.at.Sub(began) < lease-2*time.Millisecond || l.at.Sub(took) > lease+slack/2 {
+		if l.at.Sub(began) < lease-2*time.Millisecond || l.at.Sub(took) > lease+s.Slack() {
 			t.Errorf("the waiter was let in between %v and %v after the lease of %v began", l.at.Sub(took), l.at.Sub(began), lease)
 		}
 		is(t, "Unlock of a hold that ran out", first.hold.Unlock(), rlock.ErrLost)

@@ -66,21 +66,32 @@ func join(t *testing.T, ctx context.Context, s *redistest.Server, ses *rlock.Ses
 	return all
 }
 
-// javaUnlocks does what Redisson does when an owner unlocks that goes on holding.
+// javaUnlocks does what Redisson does when an owner unlocks that goes on holding: in one step, and
+// nothing if the lock is gone, which without renewals it may be before a busy machine gets here.
 func (j joined) javaUnlocks(t *testing.T, s *redistest.Server, watchdog time.Duration) {
 	t.Helper()
-	must(t, s.Do(t, "HINCRBY", j.name, j.field, "-1").Error())
-	must(t, s.Do(t, "PEXPIRE", j.name, fmt.Sprint(watchdog.Milliseconds())).Error())
+	const unlock = "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then " +
+		"redis.call('HINCRBY', KEYS[1], ARGV[1], -1) redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 1"
+	must(t, s.Do(t, "EVAL", unlock, "1", j.name, j.field, fmt.Sprint(watchdog.Milliseconds())).Error())
+}
+
+// joinedWatchdog is a watchdog of d on a made-up clock. On a real one it is longer, since a busy
+// machine renews late.
+func joinedWatchdog(s *redistest.Server, d time.Duration) time.Duration {
+	if s.IsMini() {
+		return d
+	}
+	return 3 * d
 }
 
 // What Redisson leaves of a lease is renewed in time, also under holds that ask for much longer
 // ones.
 func TestHoldsOutliveRedissonsUnlock(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		const watchdog = time.Second
+		watchdog := joinedWatchdog(s, time.Second)
 		ses := dial(t, s, rlock.Config{Lease: time.Minute, RedissonWatchdog: watchdog})
 		others := dial(t, s, rlock.Config{PollFloor: 100 * time.Millisecond})
-		ctx := within(t, 40*time.Second)
+		ctx := within(t, 80*time.Second)
 		all := join(t, ctx, s, ses)
 		for _, j := range all {
 			j.javaUnlocks(t, s, watchdog)
@@ -127,9 +138,10 @@ func TestSectionsEndBeforeRedissonsLeaseDoes(t *testing.T) {
 // A fixed lease that has to be renewed, because Redisson has cut it off, ends when it was to end.
 func TestFixedLeaseEndsInTimeAfterRedissonsUnlock(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		const watchdog, lease = time.Second, 2500 * time.Millisecond
+		watchdog := joinedWatchdog(s, time.Second)
+		lease := watchdog * 5 / 2
 		ses, others := dial(t, s, rlock.Config{RedissonWatchdog: watchdog}), dial(t, s, rlock.Config{PollFloor: 10 * time.Millisecond})
-		ctx := within(t, 40*time.Second)
+		ctx := within(t, 80*time.Second)
 		for kind, of := range joinedKinds {
 			j := joined{name: kind, field: javaThread, of: of}
 			if kind == "write" {
@@ -147,7 +159,7 @@ func TestFixedLeaseEndsInTimeAfterRedissonsUnlock(t *testing.T) {
 			}
 			_, other, err := of(others, j.name).Lock(ctx)
 			must(t, err)
-			if d := time.Since(taken); d > lease+faultSlack {
+			if d := time.Since(taken); d > lease+joinedWatchdog(s, faultSlack) {
 				t.Errorf("%s: the lock has stood for %v, with a lease of %v", kind, d, lease)
 			}
 			must(t, other.Unlock())
@@ -181,19 +193,19 @@ func TestPrivateOwnersAreTrustedForTheirLease(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		var renewals atomic.Int32
 		ses := dial(t, s, rlock.Config{
-			Lease: 3 * time.Second, RedissonWatchdog: 100 * time.Millisecond,
+			Lease: 30 * time.Second, RedissonWatchdog: 100 * time.Millisecond,
 			Trace: &rlock.Trace{Renewed: func(locktrace.Renewed) { renewals.Add(1) }},
 		})
 		_, h, err := rlock.New(ses, "x").Lock(within(t, 20*time.Second))
 		must(t, err)
-		if left := h.Remaining(); left < 2*time.Second {
-			t.Errorf("%v are trusted of a lease of 3 s", left)
+		if left := h.Remaining(); left < 20*time.Second {
+			t.Errorf("%v are trusted of a lease of 30 s", left)
 		}
 		time.Sleep(600 * time.Millisecond)
 		must(t, h.Unlock())
 		must(t, ses.Close())
 		if n := renewals.Load(); n > 0 {
-			t.Errorf("%d renewals within a fifth of the lease", n)
+			t.Errorf("%d renewals within 600 ms", n)
 		}
 	})
 }

@@ -1,0 +1,22 @@
+package redistest
+
+import "time"
+
+// Slack is what a test allows to be added to a time that the library promises. On the made-up
+// clock of a bubble nothing is late. On a real one a busy machine is, by seconds at worst: there
+// a test has to tell what is right from what is wrong by times that are further apart.
+func (s *Server) Slack() time.Duration {
+	if s.inBubble {
+		return 100 * time.Millisecond
+	}
+	return 3 * time.Second
+}
+
+// Slowed returns d on the made-up clock of a bubble. On a real clock it returns four times as
+// much: a lease that a busy machine still renews in time.
+func (s *Server) Slowed(d time.Duration) time.Duration {
+	if s.inBubble {
+		return d
+	}
+	return 4 * d
+}
