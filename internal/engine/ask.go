@@ -95,19 +95,19 @@ func (a *acquisition) bounded() (ctx context.Context, cancel context.CancelFunc)
 	s := a.lock.s
 	switch {
 	case a.ctx.Done() == nil && !a.wait && a.tries.failures == 0:
-		return s.life.attempts.At(s.now()), func() {}
+		return s.attempts.At(s.now()), func() {}
 	case a.ctx.Done() == nil && a.deadline == 0:
-		return s.life.closing, func() {}
+		return s.life.Closing, func() {}
 	}
 	ctx, cancel = a.timed()
 	if !a.queued { // Close does not find it
 		end := cancel
-		stop := context.AfterFunc(s.life.closing, end)
+		stop := context.AfterFunc(s.life.Closing, end)
 		return ctx, func() { stop(); end() }
 	}
 	interrupt := cancel
 	a.interrupt.Store(&interrupt)
-	if s.life.closing.Err() != nil { // Close has looked for interrupts already
+	if s.life.Closing.Err() != nil { // Close has looked for interrupts already
 		cancel()
 	}
 	return ctx, cancel
@@ -215,7 +215,7 @@ func (a *acquisition) whyStopped(err error) error {
 // It runs code of the caller's context.
 func (a *acquisition) ended() error {
 	switch {
-	case a.lock.s.life.closing.Err() != nil || a.lock.s.turnedAway(a.ctx):
+	case a.lock.s.life.Closing.Err() != nil || a.lock.s.turnedAway(a.ctx):
 		return ErrClosed
 	case a.ctx.Err() != nil:
 		return lockerr.NotAcquired(lockerr.OfContext(a.ctx), a.tries.err)
@@ -233,5 +233,5 @@ func (a *acquisition) ended() error {
 // done reports whether the caller's context or the time that Wait gave is over. It runs code
 // of the caller's context.
 func (a *acquisition) done() bool {
-	return a.ctx.Err() != nil || a.deadline != 0 && a.lock.s.now() >= a.deadline || a.lock.s.life.closing.Err() != nil || a.lock.s.turnedAway(a.ctx)
+	return a.ctx.Err() != nil || a.deadline != 0 && a.lock.s.now() >= a.deadline || a.lock.s.life.Closing.Err() != nil || a.lock.s.turnedAway(a.ctx)
 }

@@ -15,23 +15,12 @@ import (
 // What kinds of locks, and packages that are built on locks, ask of the machine beside Lock.
 
 // enter begins an operation that concerns no claim. If it returns no error, the session's Close
-// waits until the registry is left.
+// waits for its life to be left.
 func (h *Handle) enter(ctx context.Context) error {
-	switch {
-	case h.err != nil:
+	if h.err != nil {
 		return h.err
-	case ctx == nil:
-		return lockerr.ErrNilContext
 	}
-	r := &h.s.registry
-	if err := r.enter(); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		r.leave()
-		return lockerr.OfContext(ctx)
-	}
-	return nil
+	return h.s.life.EnterWith(ctx)
 }
 
 // Call runs a script of the lock that may run twice, until Redis answers or refuses it for
@@ -49,7 +38,7 @@ func (h *Handle) Call(ctx context.Context, op string, cmd script.Command, decode
 func (h *Handle) CallWithin(ctx context.Context, bound time.Duration, op string, cmd script.Command, decode func(rueidis.RedisResult) error) error {
 	err := h.enter(ctx)
 	if err == nil {
-		defer h.s.registry.leave()
+		defer h.s.life.Leave()
 		var reply rueidis.RedisResult
 		if reply, err = h.s.sender.Call(ctx, bound, cmd); err == nil {
 			err = decode(reply)
@@ -65,18 +54,10 @@ func (h *Handle) CallWithin(ctx context.Context, bound time.Duration, op string,
 // begins; Close waits for fn to return. Errors: [ErrClosed], ctx's error if it is done, and the
 // handle's own; then fn does not run.
 func (h *Handle) Go(ctx context.Context, fn func(ctx context.Context)) error {
-	if err := h.enter(ctx); err != nil {
-		return err
+	if h.err != nil {
+		return h.err
 	}
-	s := h.s
-	s.life.background.Go(func() {
-		defer s.registry.leave()
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(s.life.closing, cancel)()
-		fn(ctx)
-	})
-	return nil
+	return h.s.life.Go(ctx, fn)
 }
 
 // Listen subscribes to a channel on which scripts publish with [keyname.Names.Publish]. A session that

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"relock/internal/life"
 	"relock/locktrace"
 )
 
@@ -15,34 +16,33 @@ func (s *Session) Close() error {
 	if !s.made() {
 		return fmt.Errorf("close: %w", errZeroSession)
 	}
-	s.life.once.Do(func() { s.life.err = s.close() })
-	return s.life.err
+	return s.life.Close(s.close)
 }
 
 func (s *Session) close() error {
 	s.cleanup.Forgive()
-	s.life.close()
-	for _, l := range s.registry.snapshot(true) {
+	s.life.Refuse()
+	for _, l := range s.registry.all() {
 		l.close(false)
 	}
-	timer := time.NewTimer(s.cfg.ReleaseTimeout)
-	defer timer.Stop()
-	s.await(s.registry.idled(), timer)
-	for _, l := range s.registry.snapshot(true) {
+	until := time.Now().Add(s.cfg.ReleaseTimeout)
+	life.Await(s.life.Idle(), time.Until(until))
+	for _, l := range s.registry.all() {
 		l.close(true)
 	}
-	s.await(s.cleanup.Idle(), timer)
+	life.Await(s.cleanup.Idle(), time.Until(until))
 
 	s.dropRecord()
-	s.life.stop()
+	s.life.Stop()
 	s.cleanup.Stop()
-	s.farewell()
+	// In a client of the caller's, and in the caller's DialCtxFn, a goroutine may be stuck that
+	// nothing can end: it is left behind, and ends when the client or that function gives up.
+	s.life.Farewell(farewellTime, s.disconnect, s.conn.Sever)
 	sessionIDs.Delete(s.id)
-	s.life.releases.Stop()
-	s.life.attempts.Stop()
+	s.releases.Stop()
+	s.attempts.Stop()
 	if s.trace != nil {
-		timer.Reset(farewellTime)
-		s.await(s.notes.Told(), timer)
+		life.Await(s.notes.Told(), farewellTime)
 	}
 	if n := s.cleanup.Unconfirmed(); n > 0 {
 		return fmt.Errorf("close: %w: %d releases were not confirmed; those locks end with their leases", ErrUnavailable, n)
@@ -53,40 +53,12 @@ func (s *Session) close() error {
 // farewellTime bounds how long Close waits for connections to end, in order and then by force.
 const farewellTime = 250 * time.Millisecond
 
-// farewell ends the subscriptions, the client if it is the session's, and every goroutine. A
-// server that is silent gets farewellTime; then the session's connections are severed. In a
-// client of the caller's, and in the caller's DialCtxFn, a goroutine may be stuck that nobody
-// can end: it is left behind, and ends when the client or that function gives up.
-func (s *Session) farewell() {
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		_ = s.hub.Close()
-		s.run.Close()
-		if s.life.ownsClient {
-			s.client.Close()
-		}
-		s.life.background.Wait()
-	}()
-	timer := time.NewTimer(farewellTime)
-	defer timer.Stop()
-	select {
-	case <-gone:
-		s.conn.Sever() // frees its context; nothing is open any more
-		return
-	case <-timer.C:
-	}
-	s.conn.Sever()
-	timer.Reset(farewellTime)
-	s.await(gone, timer)
-}
-
-// await waits until something is idle, or the time is over. A timer that has fired stays so.
-func (s *Session) await(idle <-chan struct{}, timer *time.Timer) {
-	select {
-	case <-idle:
-	case <-timer.C:
-		timer.Reset(0)
+// disconnect ends the subscriptions, and the client if it is the session's.
+func (s *Session) disconnect() {
+	_ = s.hub.Close()
+	s.run.Close()
+	if s.ownsClient {
+		s.client.Close()
 	}
 }
 

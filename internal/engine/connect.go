@@ -24,7 +24,7 @@ func (s *Session) connect(ctx context.Context, opt Options) error {
 		return err
 	}
 	var tried <-chan struct{}
-	if opt.Direct != nil && !s.life.silent.Load() {
+	if opt.Direct != nil && !s.silent.Load() {
 		tried = s.run.UseDirect(opt.Direct, s.sameServer)
 	}
 	s.conn.Connected()
@@ -79,7 +79,7 @@ func (s *Session) listenToOwnChannel(ctx context.Context) error {
 	}
 	if s.cfg.Polling != nil {
 		s.pollPause, _ = s.cfg.Polling.Next(1)
-		s.life.silent.Store(true)
+		s.silent.Store(true)
 		return ctx.Err()
 	}
 	if err == nil {
@@ -90,8 +90,8 @@ func (s *Session) listenToOwnChannel(ctx context.Context) error {
 	}
 	if err != nil {
 		s.cfg.Logger.Warn("relock: cannot subscribe; waiters will poll", "error", err)
-		s.life.silent.Store(true)
-		s.life.background.Go(s.keepAskingToListen)
+		s.silent.Store(true)
+		s.life.Background.Go(s.keepAskingToListen)
 	}
 	return nil
 }
@@ -100,12 +100,12 @@ func (s *Session) listenToOwnChannel(ctx context.Context) error {
 // asks the server every refusalRetry, not at each of these calls.
 func (s *Session) keepAskingToListen() {
 	for {
-		if _, err := s.hub.ListenFunc(s.life.ctx, SessionChannel+s.id, true, s.told); err == nil {
-			s.life.silent.Store(false)
+		if _, err := s.hub.ListenFunc(s.life.Context, SessionChannel+s.id, true, s.told); err == nil {
+			s.silent.Store(false)
 			s.recheck()
 			return
 		}
-		if backoff.Sleep(s.life.ctx, backoff.Jitter(refusalRetry/5)) != nil {
+		if backoff.Sleep(s.life.Context, backoff.Jitter(refusalRetry/5)) != nil {
 			return
 		}
 	}

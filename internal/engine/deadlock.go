@@ -121,10 +121,10 @@ func (x *suspect) Holders(ask bool) []deadlock.Claim {
 	known := l.holder != nil // no other session has it
 	l.mu.Unlock()
 	b, can := prim.(Blocker)
-	if !ask || known || !can || l.s.life.silent.Load() {
+	if !ask || known || !can || l.s.silent.Load() {
 		return holders
 	}
-	ctx, cancel := context.WithTimeout(l.s.life.closing, lookTimeout)
+	ctx, cancel := context.WithTimeout(l.s.life.Closing, lookTimeout)
 	defer cancel()
 	fields, err := l.s.client.Do(ctx, l.s.client.B().Hgetall().Key(l.Key()).Build()).AsStrMap()
 	if err != nil || !x.lasts() {
@@ -142,10 +142,10 @@ func (x *suspect) Holders(ask bool) []deadlock.Claim {
 // Send is for package deadlock. What is lost is made up for by the next search.
 func (x *suspect) Send(session, text string) {
 	s := x.lock.s
-	if s.life.silent.Load() {
+	if s.silent.Load() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.life.closing, lookTimeout)
+	ctx, cancel := context.WithTimeout(s.life.Closing, lookTimeout)
 	defer cancel()
 	if err := inbox.Tell(ctx, s.client, session, text); err != nil {
 		s.notify(func() { s.cfg.Logger.Debug("relock: a search for a deadlock has ended early", "error", err) })

@@ -47,7 +47,7 @@ func (l *lock) sendPending() {
 		return
 	}
 	n.busy = true
-	l.s.life.background.Go(l.sendAll)
+	l.s.life.Background.Go(l.sendAll)
 }
 
 // press has what is pending sent at once, if that is urgent, or nothing is left that it gathers for.
@@ -76,7 +76,7 @@ func (l *lock) sendAll() {
 			return
 		}
 		l.unlockBehind()
-		s.sendCalls(s.life.closing, calls)
+		s.sendCalls(s.life.Closing, calls)
 		l.mu.Lock()
 		failed := l.answered(calls)
 		l.unlockBehind()
@@ -84,7 +84,7 @@ func (l *lock) sendAll() {
 			failures = 0
 			continue
 		}
-		_ = backoff.Pause(s.life.closing, failures) // when the session closes nothing is sent any more
+		_ = backoff.Pause(s.life.Closing, failures) // when the session closes nothing is sent any more
 		failures++
 	}
 }
@@ -102,7 +102,7 @@ func (l *lock) gather() {
 	select {
 	case <-timer.C:
 	case <-l.line.flush:
-	case <-l.s.life.closing.Done():
+	case <-l.s.life.Closing.Done():
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *Session) heartbeat(due []*lock) {
 		return
 	}
 	asked := s.now()
-	ctx, cancel := context.WithTimeout(s.life.ctx, max(s.heartbeatEvery(), 10*time.Millisecond))
+	ctx, cancel := context.WithTimeout(s.life.Context, max(s.heartbeatEvery(), 10*time.Millisecond))
 	defer cancel()
 	for i, r := range s.run.Multi(ctx, cmds) {
 		reply, err := r.AsIntSlice()

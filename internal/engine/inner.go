@@ -27,7 +27,7 @@ func (h *Hold) unlockInner(d *tracing.Hold) error {
 	if c.more == nil || c.countsHere() {
 		return err
 	}
-	ctx := s.life.releases.At(s.now())
+	ctx := s.releases.At(s.now())
 	if !c.waitIdle(ctx) {
 		return errEarlier // the command that is under way sees to the rest, see settleNested
 	}

@@ -15,7 +15,7 @@ type Counts struct {
 
 // Counts counts.
 func (s *Session) Counts() (n Counts) {
-	for _, l := range s.registry.snapshot(false) {
+	for _, l := range s.registry.all() {
 		l.mu.Lock()
 		n.Locks++
 		for c := l.claims; c != nil; c = c.next {

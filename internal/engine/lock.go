@@ -90,7 +90,7 @@ func (l *lock) unlock() {
 func (l *lock) unlockBehind() {
 	if l.lobby != nil {
 		for _, fn := range l.lobby.deferred {
-			l.s.life.background.Go(fn)
+			l.s.life.Background.Go(fn)
 		}
 		l.lobby.deferred = nil
 	}

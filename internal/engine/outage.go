@@ -20,7 +20,7 @@ type outage struct {
 // that Redis does not serve.
 func (a *acquisition) enterOutage(err error) {
 	s := a.lock.s
-	if a.tries.stuck || !errors.Is(err, ErrUnavailable) || s.life.closing.Err() != nil {
+	if a.tries.stuck || !errors.Is(err, ErrUnavailable) || s.life.Closing.Err() != nil {
 		return
 	}
 	a.tries.stuck = true

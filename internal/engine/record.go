@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/life"
 	"relock/internal/record"
 )
 
@@ -29,7 +30,7 @@ func (s *Session) recorded(r rueidis.RedisResult) {
 
 // keepRecord writes the record again.
 func (s *Session) keepRecord() {
-	ctx, cancel := context.WithTimeout(s.life.ctx, s.cfg.ReleaseTimeout)
+	ctx, cancel := context.WithTimeout(s.life.Context, s.cfg.ReleaseTimeout)
 	defer cancel()
 	if err := s.record.Rewrite(ctx, s.client); err != nil {
 		s.notify(func() {
@@ -49,13 +50,10 @@ func (s *Session) dropRecord() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
 	done := make(chan struct{})
-	s.life.background.Go(func() {
+	s.life.Background.Go(func() {
 		defer close(done)
 		defer cancel()
 		_ = s.record.Delete(ctx, s.client)
 	})
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
+	life.Await(done, farewellTime)
 }

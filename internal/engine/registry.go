@@ -5,12 +5,8 @@ import "sync"
 // The registry has the locks that the session has to do with. Its mutex comes before those of
 // the locks.
 type registry struct {
-	mu     sync.Mutex
-	closed bool
-	locks  map[string]map[string]*lock // by family and key
-	count  int                         // of locks
-	calls  int                         // operations that concern no claim
-	idle   chan struct{}               // made by idled, closed when nothing is left
+	mu    sync.Mutex
+	locks map[string]map[string]*lock // by family and key
 }
 
 // lockFor returns the lock of a handle, with its mutex held, or ErrClosed. It is looked up
@@ -31,9 +27,6 @@ func (h *Handle) lockFor(k *Kind) (*lock, error) {
 	r := &s.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
-		return nil, ErrClosed
-	}
 	locks := r.locks[k.Family]
 	if locks == nil {
 		locks = map[string]*lock{}
@@ -41,12 +34,18 @@ func (h *Handle) lockFor(k *Kind) (*lock, error) {
 	}
 	l := locks[key]
 	if l == nil {
+		if err := s.life.Enter(); err != nil {
+			return nil, err
+		}
 		l = &lock{s: s, Names: h.names}
 		locks[key] = l
-		r.count++
 	}
 	h.cached.Store(l)
 	l.mu.Lock()
+	if l.state == lockClosed {
+		l.unlock()
+		return nil, ErrClosed
+	}
 	return l, nil
 }
 
@@ -67,56 +66,13 @@ func (l *lock) tryRetire() {
 			delete(locks, l.Key())
 		}
 	}
-	r.count--
-	if r.idle != nil {
-		r.signalIdle()
-	}
+	l.s.life.Leave()
 }
 
-// enter begins an operation that concerns no claim, and that Close waits for.
-func (r *registry) enter() error {
+// all returns all locks.
+func (r *registry) all() (all []*lock) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
-		return ErrClosed
-	}
-	r.calls++
-	return nil
-}
-
-// leave ends it.
-func (r *registry) leave() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.calls--
-	r.signalIdle()
-}
-
-// signalIdle wakes Close if nothing is left. The mutex must be held.
-func (r *registry) signalIdle() {
-	if r.count == 0 && r.calls == 0 && r.idle != nil {
-		close(r.idle)
-		r.idle = nil
-	}
-}
-
-// idled returns a channel that is closed when no lock and no operation is left.
-func (r *registry) idled() <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.idle == nil {
-		r.idle = make(chan struct{})
-	}
-	idle := r.idle
-	r.signalIdle()
-	return idle
-}
-
-// snapshot returns all locks; close says that no caller may enter from now on.
-func (r *registry) snapshot(close bool) (all []*lock) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.closed = r.closed || close
 	for _, locks := range r.locks {
 		for _, l := range locks {
 			all = append(all, l)

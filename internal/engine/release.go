@@ -103,7 +103,7 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	cmds := c.releases(buf[:0])
 	l.unlock()
 
-	r, unsent, err := s.sendReleases(s.life.releases.At(now), cmds, d)
+	r, unsent, err := s.sendReleases(s.releases.At(now), cmds, d)
 
 	l.mu.Lock()
 	// A message is on its way, if the lock is listened to; a nudge would cost one attempt more.

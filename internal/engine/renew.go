@@ -47,7 +47,7 @@ func (s *Session) renew(claims []*claim) {
 	for i, b := range batches {
 		cmds[i] = b.cmd
 	}
-	ctx, cancel := context.WithTimeout(s.life.ctx, patience)
+	ctx, cancel := context.WithTimeout(s.life.Context, patience)
 	defer cancel()
 	for i, r := range s.run.Multi(ctx, cmds) {
 		if err := r.Error(); script.IsTryAgain(err) || script.Denied(err) { // of some key, not of all

@@ -77,8 +77,8 @@ func (s *Session) revoke(owner, key string) {
 // So a command that arrives late, when other owners have the lock, leaves those alone.
 func (h *Handle) ForceUnlock(ctx context.Context, force func(owners []string) script.Command) (bool, error) {
 	s := h.s
-	if h.err == nil && s.registry.enter() == nil { // if not, Call says why; Close waits for the telling too
-		defer s.registry.leave()
+	if h.err == nil && s.life.Enter() == nil { // if not, Call says why; Close waits for the telling too
+		defer s.life.Leave()
 	}
 	var owners []string
 	decode := func(r rueidis.RedisResult) (err error) {
@@ -97,7 +97,7 @@ func (h *Handle) ForceUnlock(ctx context.Context, force func(owners []string) sc
 		// it. Forcing a lock is rare, so it pays with a few commands here and nothing elsewhere. The
 		// script has told the session that made the owner already. If Redis does not allow it, the
 		// holder learns of it at its next renewal.
-		inbox.TellAll(ctx, s.client, &s.life.background, inbox.Revocation{Owner: owner, Key: h.names.Key()}.String(), func(err error) {
+		inbox.TellAll(ctx, s.client, &s.life.Background, inbox.Revocation{Owner: owner, Key: h.names.Key()}.String(), func(err error) {
 			s.notify(func() {
 				s.cfg.Logger.Debug("relock: holders may learn of a forced unlock only at their next renewal", "error", err)
 			})

@@ -36,7 +36,7 @@ func (s *Session) granted(payload string) bool {
 	}
 	known, ok := s.fair.entries.Load(m.Entry)
 	if !ok {
-		if q := s.fair.any.Load(); q != nil && s.life.closing.Err() == nil {
+		if q := s.fair.any.Load(); q != nil && s.life.Closing.Err() == nil {
 			s.clean(m.Key, cleanup.Job{Cmds: []script.Command{(*q).Dismiss(m.Key, m.Entry)}, Until: s.now() + (*q).Unconfirmed()})
 		}
 		return true
@@ -162,7 +162,7 @@ func (c *claim) leaveQueue() {
 		return
 	}
 	l.sendNow(func() (context.Context, context.CancelFunc) {
-		return l.s.life.releases.At(l.s.now()), func() {}
+		return l.s.releases.At(l.s.now()), func() {}
 	})
 }
 

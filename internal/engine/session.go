@@ -19,6 +19,7 @@ import (
 	"relock/internal/deadlock"
 	"relock/internal/idgen"
 	"relock/internal/keyname"
+	"relock/internal/life"
 	"relock/internal/lockerr"
 	"relock/internal/notes"
 	"relock/internal/record"
@@ -47,7 +48,8 @@ type Session struct {
 	notes    notes.Notifier
 	requests requestid.Pool
 	spare    sync.Pool // of acquisitions, of this session: see New
-	life     life
+	life     *life.Life
+	limits
 }
 
 // The chores are what a session does by itself, by the clock or in the background.
@@ -70,24 +72,17 @@ type deployment struct {
 	replicas replicas.Asker
 	hub      *pubsub.Hub
 
+	ownsClient bool        // Close closes the client
+	silent     atomic.Bool // it could not subscribe to its own channel
+
 	// pollPause is the first sleep of the Backoff of a session that polls; 0: it listens.
 	pollPause time.Duration
 }
 
-// life is how a session ends.
-type life struct {
-	closing    context.Context // ends when Close begins
-	close      context.CancelFunc
-	ctx        context.Context // ends when nothing may go on in the background
-	stop       context.CancelFunc
-	background sync.WaitGroup // every goroutine of the session
-	ownsClient bool           // Close closes the client
-	once       sync.Once
-	err        error
-	silent     atomic.Bool     // it could not subscribe to its own channel
-	releases   deadline.Shared // of Config.ReleaseTimeout
-	attempts   deadline.Shared // of tryTimeout
-	draining   atomic.Bool     // Shutdown has begun: only callers in open sections are served
+// The limits bound commands in time.
+type limits struct {
+	releases deadline.Shared // of Config.ReleaseTimeout
+	attempts deadline.Shared // of tryTimeout
 }
 
 // Options are what Dial knows and NewSession does not.
@@ -124,29 +119,28 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 	}
 	s := newSession(client, cfg, opt)
 	if err := s.connect(ctx, opt); err != nil {
-		s.life.close()
-		s.life.stop()
+		s.life.Stop()
 		s.hub.Close()
 		return nil, fmt.Errorf("new session: %w", err)
 	}
 	sessionIDs.Store(s.id, s)
-	s.life.background.Go(func() { s.schedule.Run(s.life.ctx, s.now, s.watch) })
+	s.life.Background.Go(func() { s.schedule.Run(s.life.Context, s.now, s.watch) })
 	return s, nil
 }
 
 // newSession makes a session that has sent nothing yet.
 func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
-	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now(), requests: requestid.Pool{Client: idgen.Request()}}
+	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now(), life: life.New(), requests: requestid.Pool{Client: idgen.Request()}}
 	s.trace = tracing.New(cfg.Trace, s.now)
 	s.deployment = deployment{
-		client: client, cluster: client.Mode() == rueidis.ClientModeCluster, conn: opt.Connection,
+		client: client, cluster: client.Mode() == rueidis.ClientModeCluster, conn: opt.Connection, ownsClient: opt.OwnsClient,
 		hub: pubsub.NewHub(client, pubsub.Logger(slog.New(s.notes.Handler(cfg.Logger.Handler()))),
 			pubsub.RefusalRetry(refusalRetry), pubsub.Watch(s.subscriptionChanged)),
 	}
 	if s.conn == nil {
 		s.conn = script.NewConnection()
 	}
-	s.run = script.NewRunner(client, s.conn, &s.life.background)
+	s.run = script.NewRunner(client, s.conn, &s.life.Background)
 	s.sender = resend.Sender{Run: s.run.Run, Clock: s.now, Doubts: s.conn.Doubts}
 	s.replicas = replicas.Asker{Run: s.run, Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: s.answerTime()}
 	// A channel must not leave the bubble in which a test with a made-up clock has made it, so
@@ -159,16 +153,13 @@ func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
 	} else {
 		s.owners.Store(idgen.RandomBase()) // an earlier process's holds may still stand
 	}
-	s.life.ownsClient = opt.OwnsClient
-	s.life.closing, s.life.close = context.WithCancel(context.Background())
-	s.life.ctx, s.life.stop = context.WithCancel(context.Background())
-	s.cleanup = cleanup.New(cleanup.Config{Context: s.life.ctx, Background: &s.life.background,
+	s.cleanup = cleanup.New(cleanup.Config{Context: s.life.Context, Background: &s.life.Background,
 		Timeout: cfg.ReleaseTimeout, Clock: s.now, Send: s.run.Multi, Pause: backoff.Pause})
-	s.deadlocks = deadlock.NewWatch(deadlock.Config{Session: s.id, Label: cfg.Label, Context: s.life.closing,
-		Background: &s.life.background, Clock: s.now, WakeAt: s.schedule.WakeAt})
+	s.deadlocks = deadlock.NewWatch(deadlock.Config{Session: s.id, Label: cfg.Label, Context: s.life.Closing,
+		Background: &s.life.Background, Clock: s.now, WakeAt: s.schedule.WakeAt})
 	s.record.Record = record.New(SessionChannel+s.id, cfg.Label, cfg.Lease)
-	s.life.releases.Set(context.Background(), cfg.ReleaseTimeout)
-	s.life.attempts.Set(s.life.closing, s.tryTimeout())
+	s.releases.Set(context.Background(), cfg.ReleaseTimeout)
+	s.attempts.Set(s.life.Closing, s.tryTimeout())
 	return s
 }
 
@@ -206,7 +197,7 @@ func (s *Session) Config() *Config { return &s.cfg }
 
 // CannotListen reports whether the session is not allowed to subscribe to its own channel, and
 // so cannot be told anything.
-func (s *Session) CannotListen() bool { return s.life.silent.Load() }
+func (s *Session) CannotListen() bool { return s.silent.Load() }
 
 // Cluster reports whether the deployment is a Redis Cluster.
 func (s *Session) Cluster() bool { return s.cluster }

@@ -19,25 +19,17 @@ func (s *Session) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("shutdown: %w", lockerr.ErrNilContext)
 	}
 	s.drain()
-	var early error
-	idle := s.registry.idled()
-	select {
-	case <-idle:
-	case <-s.life.closing.Done():
-	case <-ctx.Done():
-		select {
-		case <-idle:
-		default:
-			early = fmt.Errorf("shutdown: %w; the sections that were open have been ended", lockerr.OfContext(ctx))
-		}
+	early := s.life.Drained(ctx)
+	if early != nil {
+		early = fmt.Errorf("shutdown: %w; the sections that were open have been ended", early)
 	}
 	return errors.Join(early, s.Close())
 }
 
 // drain turns away the callers that are in no section, from now on and those that wait.
 func (s *Session) drain() {
-	s.life.draining.Store(true)
-	for _, l := range s.registry.snapshot(false) {
+	s.life.Draining.Store(true)
+	for _, l := range s.registry.all() {
 		l.mu.Lock()
 		for a := l.queue.Front(); a != nil; a = a.node.Next() {
 			if a.outside {
@@ -53,7 +45,7 @@ func (s *Session) drain() {
 // turnedAway reports whether the session ends and the caller is in no section of it. It runs
 // code of the caller's context: no mutex may be held.
 func (s *Session) turnedAway(ctx context.Context) bool {
-	return s.life.draining.Load() && !s.inSection(ctx)
+	return s.life.Draining.Load() && !s.inSection(ctx)
 }
 
 // sectionKey is where a context keeps the innermost section that it lies in, for any owner: an

@@ -47,7 +47,7 @@ func (a *acquisition) sleepBefore(n int, until time.Duration) error {
 	}
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
-	defer context.AfterFunc(s.life.closing, cancel)()
+	defer context.AfterFunc(s.life.Closing, cancel)()
 	_ = backoff.Sleep(ctx, d)
 	a.deadline = s.now() + s.tryTimeout()
 	if a.done() {

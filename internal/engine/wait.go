@@ -63,7 +63,7 @@ func (a *acquisition) aboutToWait() error {
 	a.mayBlock()
 	l.mu.Lock()
 	a.outside = outside
-	if outside && l.s.life.draining.Load() && a.given.Load() == nil {
+	if outside && l.s.life.Draining.Load() && a.given.Load() == nil {
 		return ErrClosed
 	}
 	return nil

@@ -21,14 +21,14 @@ func (s *Session) watch(now time.Duration, due []*claim) (next time.Duration) {
 	}
 	silent, next := s.fair.due.Take(now, s.heartbeatEvery()/2)
 	if len(ask) > 0 {
-		s.life.background.Go(func() { s.renew(ask) })
+		s.life.Background.Go(func() { s.renew(ask) })
 	}
 	if len(silent) > 0 {
-		s.life.background.Go(func() { s.heartbeat(silent) })
+		s.life.Background.Go(func() { s.heartbeat(silent) })
 	}
 	if due := time.Duration(s.record.due.Load()); due <= now {
 		s.record.due.Store(int64(never))
-		s.life.background.Go(s.keepRecord)
+		s.life.Background.Go(s.keepRecord)
 	}
 	return min(next, time.Duration(s.record.due.Load()), s.deadlocks.Seek(now))
 }
@@ -74,7 +74,7 @@ func (c *claim) renewed() bool {
 // moment, so it may have missed that one was ended.
 func (s *Session) recheck() {
 	s.conn.Doubt()
-	for _, l := range s.registry.snapshot(false) {
+	for _, l := range s.registry.all() {
 		l.mu.Lock()
 		for c := l.claims; c != nil; c = c.next {
 			c.askSoon(s.now())

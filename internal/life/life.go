@@ -1,0 +1,174 @@
+// Package life is the life of a session: what its end has to wait for, and what ends with it. A
+// session is open; it may drain, when Shutdown waits for what is under way; it closes, when that is
+// ended; and it is over when no goroutine of it is left.
+package life
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"relock/internal/lockerr"
+)
+
+// A Life is that of one session. Its mutex is the last in order.
+type Life struct {
+	Closing    context.Context // ends when Close begins
+	Context    context.Context // ends when nothing may go on in the background
+	Background sync.WaitGroup  // counts every goroutine of the session
+
+	// Draining: the session shuts down, and serves only callers in open sections.
+	Draining atomic.Bool
+
+	refuse, stop context.CancelFunc
+	once         sync.Once
+	err          error // of the first Close
+
+	mu     sync.Mutex
+	closed bool
+	inside int           // how much has entered and not left
+	idle   chan struct{} // made by Idle, closed when nothing is inside
+}
+
+// New returns the life of a session that is open.
+func New() *Life {
+	l := new(Life)
+	l.Closing, l.refuse = context.WithCancel(context.Background())
+	l.Context, l.stop = context.WithCancel(context.Background())
+	return l
+}
+
+// Enter begins something that Close waits for: a lock that the session has to do with, or a call
+// that concerns none. Leave ends it. Errors: [lockerr.ErrClosed] behind Refuse.
+func (l *Life) Enter() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return lockerr.ErrClosed
+	}
+	l.inside++
+	return nil
+}
+
+// Leave ends what Enter has begun.
+func (l *Life) Leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inside--
+	if l.idle != nil {
+		l.signalIdle()
+	}
+}
+
+// EnterWith is Enter for a call with a context that has not ended. It runs code of the caller's
+// context. Errors: also [lockerr.ErrNilContext], and ctx's.
+func (l *Life) EnterWith(ctx context.Context) error {
+	if ctx == nil {
+		return lockerr.ErrNilContext
+	}
+	if err := l.Enter(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		l.Leave()
+		return lockerr.OfContext(ctx)
+	}
+	return nil
+}
+
+// Go runs fn in a goroutine of the session. Its context ends when ctx does or when Close begins;
+// Close waits for fn to return. Errors: those of EnterWith; then fn does not run.
+func (l *Life) Go(ctx context.Context, fn func(ctx context.Context)) error {
+	if err := l.EnterWith(ctx); err != nil {
+		return err
+	}
+	l.Background.Go(func() {
+		defer l.Leave()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(l.Closing, cancel)()
+		fn(ctx)
+	})
+	return nil
+}
+
+// signalIdle wakes what waits if nothing is inside. The mutex must be held.
+func (l *Life) signalIdle() {
+	if l.inside == 0 {
+		close(l.idle)
+		l.idle = nil
+	}
+}
+
+// Idle returns a channel that is closed when nothing is inside.
+func (l *Life) Idle() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.idle == nil {
+		l.idle = make(chan struct{})
+	}
+	idle := l.idle
+	l.signalIdle()
+	return idle
+}
+
+// Drained waits until nothing is inside, or Close begins, or ctx ends, whose error it returns then.
+func (l *Life) Drained(ctx context.Context) error {
+	idle := l.Idle()
+	select {
+	case <-idle:
+	case <-l.Closing.Done():
+	case <-ctx.Done():
+		select {
+		case <-idle:
+		default:
+			return lockerr.OfContext(ctx)
+		}
+	}
+	return nil
+}
+
+// Close has end end the session, once; each call returns the error of that.
+func (l *Life) Close(end func() error) error {
+	l.once.Do(func() { l.err = end() })
+	return l.err
+}
+
+// Refuse lets nothing enter from now on. Closing has ended by the time that something is refused.
+func (l *Life) Refuse() {
+	l.refuse()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+}
+
+// Stop ends what goes on in the background.
+func (l *Life) Stop() {
+	l.refuse()
+	l.stop()
+}
+
+// Farewell runs end, and waits for it and for every goroutine. What does not end within patience
+// is severed, and is given as long again; then it is left behind.
+func (l *Life) Farewell(patience time.Duration, end, sever func()) {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		end()
+		l.Background.Wait()
+	}()
+	Await(gone, patience)
+	sever() // also if all is gone: it frees what there is
+	Await(gone, patience)
+}
+
+// Await waits until done is closed, for so long at most.
+func Await(done <-chan struct{}, most time.Duration) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
