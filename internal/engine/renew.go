@@ -2,10 +2,14 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"relock/internal/backoff"
 	"relock/internal/keyname"
+	"relock/internal/renewal"
 	"relock/internal/script"
 	"relock/locktrace"
 )
@@ -14,57 +18,50 @@ import (
 // batch stalls it for less than half a millisecond.
 const renewBatch = 200
 
-// A renewal is one script call for many claims of one kind.
-type renewal struct {
-	cmd   script.Command
-	lease time.Duration // 0: only asked
-	items []renewalItem // one for each element of the reply
-}
-
 // A renewalItem is one side of a claim.
 type renewalItem struct {
 	c     *claim
 	side  int
-	sides int        // what account.changes was
-	alive []*section // whose contexts wanted it
-	all   int        // how many sections there were
+	lease time.Duration // 0: only asked
+	sides int           // what account.changes was
+	alive []*section    // whose contexts wanted it
+	all   int           // how many sections there were
 }
 
-type renewalKey struct {
-	script *script.Script
-	lease  time.Duration
-	slot   int // Cluster: all keys of a call are in one slot
-}
-
-// renew asks Redis for one lease more for each of the claims, many in one script.
+// renew asks Redis for one lease more for each of the claims, many in one script. Where Redis
+// refuses that because of some key, it is asked with a call each, and without the keys that go
+// along with a lock: those can wait.
 func (s *Session) renew(claims []*claim) {
 	sent, doubts := s.now(), s.conn.Doubts()
-	batches, patience := s.renewals(claims)
-	if len(batches) == 0 {
-		return
-	}
-	cmds := make([]script.Command, len(batches))
-	for i, b := range batches {
-		cmds[i] = b.cmd
-	}
+	round, patience := s.renewals(claims)
 	ctx, cancel := context.WithTimeout(s.life.Context, patience)
 	defer cancel()
-	for i, r := range s.run.Multi(ctx, cmds) {
-		if err := r.Error(); script.IsTryAgain(err) || script.Denied(err) { // of some key, not of all
-			s.renewOneByOne(ctx, batches[i], sent, doubts)
+	send := func(cmds []script.Command) []rueidis.RedisResult { return s.run.Multi(ctx, cmds) }
+	each := renewal.Round[renewalItem]{Most: 1}
+	for _, a := range round.Send(send) {
+		if !a.OneByOne() {
+			s.renewalAnswered(a, sent, doubts)
 			continue
 		}
-		alive, err := r.AsIntSlice()
-		s.renewalAnswered(batches[i], alive, err, sent, doubts)
+		for _, item := range slices.Compact(a.Items) {
+			c := item.c
+			c.lock.mu.Lock()
+			if c.state == held && c.sidesOf()[item.side] != nil {
+				item.addTo(&each, Op{Alone: true})
+			}
+			c.lock.unlock()
+		}
+	}
+	for _, a := range each.Send(send) {
+		s.renewalAnswered(a, sent, doubts)
 	}
 }
 
 // renewals sorts what is due into script calls, and returns how long to wait for the answers:
 // so long that there is time for two more tries while the claims can be trusted. It runs code
 // of the callers' contexts.
-func (s *Session) renewals(claims []*claim) (batches []*renewal, patience time.Duration) {
-	open := make(map[renewalKey]*renewal)
-	patience = s.cfg.Lease / 3
+func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], patience time.Duration) {
+	round.Most, patience = renewBatch, s.cfg.Lease/3
 	for _, c := range claims {
 		item, fixed := c.wanted()
 		l := c.lock
@@ -84,30 +81,33 @@ func (s *Session) renewals(claims []*claim) (batches []*renewal, patience time.D
 			continue
 		}
 		patience = min(patience, (c.trust-s.now())/3)
-		key := renewalKey{lease: c.shortfall(s.now())}
+		item.lease = c.shortfall(s.now())
 		if wanted && c.renewed() {
-			key.lease = c.uncut(s.cfg.Lease)
+			item.lease = c.uncut(s.cfg.Lease)
 		}
 		for side, p := range c.sidesOf() {
-			if p == nil || c.liveOn(side) == 0 && !c.paused() {
-				continue
+			if p != nil && (c.liveOn(side) > 0 || c.paused()) {
+				of := item
+				of.side = side
+				of.addTo(&round, Op{ByIDs: c.more != nil && c.more.byIDs})
 			}
-			key.script = p.(Leased).RenewScript()
-			if s.cluster {
-				key.slot = keyname.Slot(l.Key())
-			}
-			b := open[key]
-			if b == nil || len(b.items) >= renewBatch {
-				b = &renewal{cmd: script.Command{Script: key.script, Args: []string{script.Millis(key.lease)}}, lease: key.lease}
-				open[key] = b
-				batches = append(batches, b)
-			}
-			item.side = side
-			b.add(p.(Leased), item, &Op{ByIDs: c.more != nil && c.more.byIDs})
 		}
 		l.unlock()
 	}
-	return batches, max(patience, 10*time.Millisecond)
+	return round, max(patience, 10*time.Millisecond)
+}
+
+// addTo has one side of a claim asked for with a round; op says which keys to name. The lock's
+// mutex must be held.
+func (item *renewalItem) addTo(round *renewal.Round[renewalItem], op Op) {
+	c, slot := item.c, 0
+	if c.lock.s.cluster {
+		slot = keyname.Slot(c.lock.Key())
+	}
+	p := c.sidesOf()[item.side].(Leased)
+	op.Owner, op.N, op.Held = c.ownerID(), int(c.n), c.counted(item.side)
+	keys, args := p.RenewArgs(&op)
+	round.Add(item, p.RenewScript(), item.lease, slot, keys, args)
 }
 
 // wanted returns which sections of c want it to be renewed, and whether one has a fixed lease. It
@@ -167,66 +167,23 @@ func (c *claim) liveOn(side int) (n int) {
 	return n
 }
 
-// add appends one side of a claim; op says which keys to name. The lock's mutex must be held.
-func (b *renewal) add(p Leased, item renewalItem, op *Op) {
-	c := item.c
-	op.Owner, op.N, op.Held = c.ownerID(), int(c.n), c.counted(item.side)
-	keys, args := p.RenewArgs(op)
-	b.cmd.Keys = append(b.cmd.Keys, keys...)
-	b.cmd.Args = append(b.cmd.Args, args...)
-	for range args {
-		b.items = append(b.items, item)
-	}
-}
-
-// renewOneByOne asks for the claims of b with a script call each, and without the keys that go
-// along with a lock: those can wait.
-func (s *Session) renewOneByOne(ctx context.Context, b *renewal, sent time.Duration, doubts uint32) {
-	var each []*renewal
-	var cmds []script.Command
-	for i, item := range b.items {
-		if i > 0 && b.items[i-1].c == item.c && b.items[i-1].side == item.side {
-			continue
-		}
-		one := &renewal{cmd: script.Command{Script: b.cmd.Script, Args: b.cmd.Args[:1:1]}, lease: b.lease}
-		item.c.lock.mu.Lock()
-		if p := item.c.sidesOf()[item.side]; item.c.state == held && p != nil {
-			one.add(p.(Leased), item, &Op{Alone: true})
-			each = append(each, one)
-			cmds = append(cmds, one.cmd)
-		}
-		item.c.lock.unlock()
-	}
-	if len(cmds) == 0 {
-		return
-	}
-	for i, r := range s.run.Multi(ctx, cmds) {
-		alive, err := r.AsIntSlice()
-		s.renewalAnswered(each[i], alive, err, sent, doubts)
-	}
-}
-
 // renewalAnswered takes in the answer to a renewal that was sent at the given time.
-func (s *Session) renewalAnswered(b *renewal, alive []int64, err error, sent time.Duration, doubts uint32) {
-	if err == nil && len(alive) != len(b.items) {
-		err = script.ErrShape
-	}
-	for i, item := range b.items {
+func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Duration, doubts uint32) {
+	for i, item := range a.Items {
 		c := item.c
 		c.lock.mu.Lock()
 		now := s.now()
 		c.expire(now) // what is over stays over, also if the watchdog is late to see it
 		switch {
 		case c.state != held:
-		case err != nil || alive[i] < 0:
+		case a.Err != nil || a.Alive[i] < 0:
 			c.renewAt = min(c.renewAt, now+backoff.Jitter(max(min(s.cfg.Lease/20, (c.trust-now)/4), 10*time.Millisecond)))
-		case alive[i] == 1 && b.lease == 0:
+		case a.Alive[i] == 1:
 			c.doubts = doubts
-			c.renewAfter(sent)
-			c.resume(now)
-		case alive[i] == 1:
-			c.confirmed(sent, b.lease, doubts)
-			item.prolong()
+			if item.lease > 0 {
+				c.confirmed(sent, item.lease, doubts)
+				item.prolong()
+			}
 			c.renewAfter(sent)
 			c.resume(now)
 		case c.more != nil && c.more.changes != item.sides:
@@ -239,15 +196,15 @@ func (s *Session) renewalAnswered(b *renewal, alive []int64, err error, sent tim
 	}
 	took := s.now() - sent
 	s.notify(func() {
-		if err != nil {
-			s.cfg.Logger.Warn("relock: renewal failed, will be tried again", "locks", len(b.items), "error", err)
+		if a.Err != nil {
+			s.cfg.Logger.Warn("relock: renewal failed, will be tried again", "locks", len(a.Items), "error", a.Err)
 		}
-		s.trace.Renewed(locktrace.Renewed{Claims: len(b.items), Took: took, Err: err})
+		s.trace.Renewed(locktrace.Renewed{Claims: len(a.Items), Took: took, Err: a.Err})
 	})
 }
 
 // prolong passes what a renewal has earned on to the sections that wanted it.
-func (item renewalItem) prolong() {
+func (item *renewalItem) prolong() {
 	c := item.c
 	if !c.prim.Kind().Shares {
 		return
