@@ -78,7 +78,6 @@ type request struct {
 	trusted  time.Duration // how much of the lease no other process cuts off
 	n        int
 	wait     bool
-	foreign  bool   // ctx ends by means of its own
 	outside  bool   // it waits, and lies in no section of the session
 	named    string // the owner, if it is named
 	start    time.Duration
@@ -156,7 +155,7 @@ func (h *Handle) request(ctx context.Context, p Primitive, n int, wait bool, opt
 	case k.Unleased && r.opts.Lease > 0:
 		err = fmt.Errorf("%w: Lease has no meaning here; nothing is leased", ErrArgument)
 	case !k.Permits:
-		sections, r.named, err = lineageOf(ctx, s, k.Family, h.names.Key())
+		sections, r.named, err = lineageOf(ctx, s, k.Family, h.names)
 	}
 	switch {
 	case err != nil:
@@ -170,8 +169,7 @@ func (h *Handle) request(ctx context.Context, p Primitive, n int, wait bool, opt
 		r.expose(s.cfg.RedissonWatchdog)
 	}
 	r.wait = wait && !(r.opts.Bounded && r.opts.Wait == 0) && r.opts.Retry == nil
-	r.foreign, r.start = foreign(ctx), s.now()
-	switch {
+	switch r.start = s.now(); {
 	case !r.wait:
 		r.deadline = r.start + s.tryTimeout()
 	case r.opts.Bounded && r.opts.Wait < lockopt.Longest:
@@ -188,7 +186,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		return nil, nil, lockerr.OfContext(a.ctx)
 	}
 	for {
-		if s.turnedAway(a.ctx) {
+		if s.life.Draining.Load() && !s.inSection(a.ctx) {
 			return nil, nil, ErrClosed
 		}
 		l, err := h.lockFor(a.prim.Kind())
@@ -227,7 +225,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 			return nil, nil, err
 		case x == nil: // a kind without leases: nothing is held
 			return nil, a.ctx, nil
-		case a.foreign:
+		case foreign(a.ctx):
 			x.cancellation()
 		}
 		return &x.first, x, nil
@@ -249,7 +247,11 @@ func (a *acquisition) outermost() (x *section, err error) {
 	case inRedis && a.wait:
 		err = a.queueUp()
 	case a.wait:
-		a.enqueue()
+		a.node.Of, a.queued = a, true
+		l.queue.Push(&a.node)
+		if l.lobby != nil || l.queue.Front() != a { // else it is alone, as mostly
+			a.enterLobby()
+		}
 		g, err = a.loop()
 	default:
 		g, err = a.try()

@@ -1,20 +1,10 @@
 package engine
 
-import (
-	"time"
+import "time"
 
-	"relock/pubsub"
-)
-
-// enqueue puts the caller at the end of the session's queue.
-func (a *acquisition) enqueue() {
+// enterLobby notes that the caller waits where others do, or did.
+func (a *acquisition) enterLobby() {
 	l := a.lock
-	a.node.Of = a
-	l.queue.Push(&a.node)
-	a.queued = true
-	if l.lobby == nil && l.queue.Front() == a {
-		return // alone, as mostly
-	}
 	l.waiting().limit.arrive(a)
 	if l.share != nil && a.prim.Kind().Exclusive { // a writer waits
 		l.share.passUntil = min(l.share.passUntil, a.start+joinBeforeWriter)
@@ -52,11 +42,10 @@ func (a *acquisition) admit(g grant) *section {
 		c.reserve(g.token)
 		x.token = c.draw()
 	}
-	c.renewAfter(g.sent)
-	if g.unconfirmed > 0 || c.doubtful() {
+	if g.unconfirmed > 0 || g.doubts != s.conn.Doubts() {
 		c.renewAt = g.sent // Redis is asked at once
 	}
-	c.reschedule()
+	c.renewAfter(g.sent)
 	if m := c.more; m != nil {
 		m.registered = false
 		if c.num == 0 {
@@ -77,10 +66,12 @@ func (a *acquisition) leave(won *grant) {
 	}
 	l := a.lock
 	wasFront := l.queue.Front() == a
-	l.dequeue(a)
+	l.queue.Remove(&a.node)
+	a.queued = false
 	next := l.queue.Front()
 	if next == nil {
 		if l.lobby != nil {
+			l.desert()
 			l.unpark()
 		}
 		return
@@ -100,13 +91,19 @@ func (a *acquisition) leave(won *grant) {
 	}
 }
 
-// dequeue takes a out of the queue. The subscription ends with the last waiter.
+// dequeue takes a caller out of the queue that was let in by another goroutine.
 func (l *lock) dequeue(a *acquisition) {
 	l.queue.Remove(&a.node)
 	a.queued = false
-	if b := l.lobby; b != nil && b.listener != nil && l.queue.Front() == nil {
-		var unused *pubsub.Listener
-		unused, b.listener = b.listener, nil
+	if l.lobby != nil && l.queue.Front() == nil {
+		l.desert()
+	}
+}
+
+// desert ends the subscription: the last waiter has gone.
+func (l *lock) desert() {
+	if unused := l.lobby.listener; unused != nil {
+		l.lobby.listener = nil
 		l.later(unused.Close)
 	}
 }

@@ -28,7 +28,9 @@ func (a *acquisition) ask() (grant, error) {
 		err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
 	}
 	cancel()
-	c.traceAttempt(g, err)
+	if s.trace != nil {
+		c.traceAttempt(g, err)
+	}
 	l.mu.Lock()
 	if err == nil {
 		err = s.late(g, a.trusted) // the hooks have run too by now
@@ -122,33 +124,17 @@ func (a *acquisition) timed() (context.Context, context.CancelFunc) {
 	return context.WithCancel(a.ctx)
 }
 
-// note keeps account of what may have run. The lock's mutex must be held.
-func (a *acquisition) note(g grant, err error) {
-	b := a.lock.lobby
-	waits := b != nil && a.queued
-	a.tries.heard = a.tries.heard || waits && b.answered
-	a.noteTry(g, err)
-	if waits {
-		b.answered = a.tries.err == nil
-	}
-	if err != nil {
-		if b != nil && a.lock.queue.Front() == a {
-			b.look = true // it may have swallowed a wake-up; the next front must know
-		}
-	} else if a.prim.Kind().Registers && g.status == refused && a.op.Wait {
-		a.claim.account().registered = true
-	}
-}
-
 // patience is how long Redis may take to answer a caller that goes away meanwhile: if it has
 // answered that caller before, or the one before in the queue, it does not count as
 // unavailable.
 const patience = 100 * time.Millisecond
 
-// noteTry takes in the answer to an attempt, or its lack.
-func (a *acquisition) noteTry(g grant, err error) {
-	t, s := &a.tries, a.lock.s
+// note takes in the answer to an attempt, or its lack, and keeps account of what may have run.
+func (a *acquisition) note(g grant, err error) {
+	t, b, s := &a.tries, a.lock.lobby, a.lock.s
 	took := s.now() - g.sent
+	waits := b != nil && a.queued
+	t.heard = t.heard || waits && b.answered
 	switch {
 	case g.asked && script.IsContext(err):
 		t.heard = true
@@ -162,13 +148,22 @@ func (a *acquisition) noteTry(g grant, err error) {
 	case t.err == nil && (!t.heard || took >= patience):
 		t.err = lockerr.ErrNoAnswer
 	}
+	if waits {
+		b.answered = t.err == nil
+	}
 	if err == nil {
+		if a.prim.Kind().Registers && g.status == refused && a.op.Wait {
+			a.claim.account().registered = true
+		}
 		t.failures, t.unknown = 0, g.status == granted
 		if t.stuck || s.outage.on.Load() {
 			a.leaveOutage()
 			s.endOutage()
 		}
 		return
+	}
+	if waits && a.lock.queue.Front() == a {
+		b.look = true // it may have swallowed a wake-up; the next front must know
 	}
 	t.failures++
 	if script.Classify(err) == script.Unknown {
@@ -215,7 +210,7 @@ func (a *acquisition) whyStopped(err error) error {
 // It runs code of the caller's context.
 func (a *acquisition) ended() error {
 	switch {
-	case a.lock.s.life.Closing.Err() != nil || a.lock.s.turnedAway(a.ctx):
+	case a.lock.s.turnsAway(a.ctx):
 		return ErrClosed
 	case a.ctx.Err() != nil:
 		return lockerr.NotAcquired(lockerr.OfContext(a.ctx), a.tries.err)
@@ -233,5 +228,5 @@ func (a *acquisition) ended() error {
 // done reports whether the caller's context or the time that Wait gave is over. It runs code
 // of the caller's context.
 func (a *acquisition) done() bool {
-	return a.ctx.Err() != nil || a.deadline != 0 && a.lock.s.now() >= a.deadline || a.lock.s.life.Closing.Err() != nil || a.lock.s.turnedAway(a.ctx)
+	return a.ctx.Err() != nil || a.deadline != 0 && a.lock.s.now() >= a.deadline || a.lock.s.turnsAway(a.ctx)
 }

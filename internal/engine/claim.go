@@ -37,7 +37,7 @@ type lease struct {
 	// trust is until when Redis surely keeps the lock: the lease, less a margin, from when
 	// the last confirmed command was sent.
 	trust     time.Duration
-	renewAt   time.Duration // when to ask Redis for another lease
+	renewAt   time.Duration // when to ask Redis for another lease; awaited while it is asked
 	passUntil time.Duration // until when callers may enter: the slice, or the time to join
 	slot      schedule.Slot // in the schedule, which guards it
 	n         int32         // permits
@@ -113,10 +113,10 @@ func (c *claim) retire(to claimState) {
 		}
 		c.next, c.prev = nil, nil
 	}
-	was := c.state
-	if c.state = to; was == held {
-		c.reschedule()
+	if c.state == held {
+		l.s.schedule.Set(c, never)
 	}
+	c.state = to
 	if l.holder == c {
 		l.holder = nil
 		if front := l.queue.Front(); front != nil {
@@ -259,21 +259,3 @@ func (c *claim) Slot() *schedule.Slot { return &c.slot }
 // countsHere reports whether the nested holds of the claim's sections are counted in memory only:
 // those of readers that share a claim.
 func (c *claim) countsHere() bool { return c.prim.Kind().Shares && c.num != 0 && !c.bound }
-
-// reschedule tells the watchdog when to look at the claim again: never, unless it is held.
-func (c *claim) reschedule() {
-	if c.state != held {
-		c.lock.s.schedule.Set(c, never)
-		return
-	}
-	due := min(c.trust, c.renewAt)
-	for x := c.sections; x != nil; x = x.next {
-		due = min(due, x.until)
-		if x.more != nil {
-			for _, h := range x.more.fixed {
-				due = min(due, h.end)
-			}
-		}
-	}
-	c.lock.s.schedule.Set(c, due)
-}

@@ -77,13 +77,13 @@ func (h *Hold) abandon() error {
 	if err != nil && h.fixed != nil {
 		x.endTrace(h, locktrace.HoldExpired) // if it has not been lost before
 	}
-	x.remove(h)
+	left := x.remove(h)
 	if err != nil {
 		x.settleLost()
 		return err
 	}
 	c.account().abandoned, c.bound = true, true
-	if x.held() == 0 {
+	if left == 0 {
 		c.leaveStanding(x)
 		return nil
 	}

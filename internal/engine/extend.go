@@ -100,9 +100,8 @@ func (h *Hold) extended(d time.Duration, op *Op, r *resend.Extended) error {
 		c.trust = 0 // it may have come closer
 	}
 	c.confirmed(r.Sent, op.Lease, r.Doubts)
-	c.renewAfter(r.Sent)
 	x.resetEnd()
-	c.reschedule()
+	c.renewAfter(r.Sent)
 	return nil
 }
 

@@ -132,9 +132,8 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	if h.fixed == nil && byName {
 		x.more.callers = append(x.more.callers, caller{h, a.ctx})
 	}
-	c.renewAfter(g.sent)
 	c.stopped = false
-	c.reschedule()
+	c.renewAfter(g.sent)
 	c.trim() // of what was unlocked meanwhile by a caller that could not wait
 	return nil
 }
@@ -220,8 +219,12 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 		if g, err = s.tryAcquire(ctx, a.prim, &a.op, a.trusted); err == nil {
 			err = s.late(g, a.trusted)
 		}
-		x.claim.traceAttempt(g, err)
-		a.noteTry(g, err)
+		if s.trace != nil {
+			x.claim.traceAttempt(g, err)
+		}
+		l.mu.Lock()
+		a.note(g, err)
+		l.unlock()
 		switch {
 		case err == nil && a.ctx.Err() != nil:
 			err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"relock/internal/keyname"
 	"relock/internal/lockerr"
 )
 
@@ -53,13 +54,13 @@ func OwnerFrom(ctx context.Context) (id string, ok bool) {
 // open section of another kind of lock under the same key, or if no owner can have the name.
 // Which of the sections have ended is for the caller to sort out: only the lock's mutex tells.
 // lineageOf runs code of the caller's contexts, so no mutex may be held.
-func lineageOf(ctx context.Context, s *Session, family, key string) (sections []*section, owner string, err error) {
+func lineageOf(ctx context.Context, s *Session, family string, names *keyname.Names) (sections []*section, owner string, err error) {
 	for {
 		switch v := ctx.Value(ownerKey{}).(type) {
 		case *section:
 			l := v.claim.lock
 			switch {
-			case l.s != s || l.Key() != key:
+			case l.s != s || l.Key() != names.Key():
 			case v.claim.prim.Kind().Family == family:
 				sections = append(sections, v)
 			case !v.over():

@@ -12,7 +12,6 @@ type registry struct {
 // lockFor returns the lock of a handle, with its mutex held, or ErrClosed. It is looked up
 // anew, or made, only if it has left the registry since the handle was used last.
 func (h *Handle) lockFor(k *Kind) (*lock, error) {
-	s, key := h.s, h.names.Key()
 	if l := h.cached.Load(); l != nil {
 		l.mu.Lock()
 		switch l.state {
@@ -24,6 +23,7 @@ func (h *Handle) lockFor(k *Kind) (*lock, error) {
 		}
 		l.mu.Unlock()
 	}
+	s, key := h.s, h.names.Key()
 	r := &s.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()

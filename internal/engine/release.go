@@ -47,14 +47,14 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 	if !open {
 		c.expire(now)
 	}
-	x.remove(h)
+	left := x.remove(h)
 	switch {
 	case !open:
 		err := x.endedErr()
 		x.settleLost()
 		l.unlock()
 		return err
-	case x.held() > 0:
+	case left > 0:
 		err := h.unlockInner(d)
 		l.unlock()
 		return err
@@ -91,7 +91,7 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	l, s := c.lock, c.lock.s
 	c.state = releasing
-	c.reschedule()
+	s.schedule.Set(c, never)
 	if c.run != nil {
 		c.leaveQueue()
 	}

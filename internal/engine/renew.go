@@ -76,6 +76,7 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], p
 		wanted := c.paused() || sections > 0 && (len(item.alive) > 0 || item.all != sections)
 		if !wanted && (sections == 0 || !c.checked(fixed)) {
 			c.stopped = true // a caller that enters the claim later has it renewed again
+			c.notAwaited()
 			c.reschedule()
 			l.unlock()
 			continue
@@ -151,6 +152,13 @@ func (c *claim) checked(fixed bool) bool {
 	return c.doubtful() || fixed && (!c.renewed() || c.shortfall(c.lock.s.now()) > 0)
 }
 
+// notAwaited notes that no answer about the claim is awaited any more.
+func (c *claim) notAwaited() {
+	if c.renewAt == awaited {
+		c.renewAt = never
+	}
+}
+
 // count returns the number of open sections.
 func (c *claim) count() (n int) {
 	for x := c.sections; x != nil; x = x.next {
@@ -172,26 +180,27 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 	for i, item := range a.Items {
 		c := item.c
 		c.lock.mu.Lock()
-		now := s.now()
+		now, asked := s.now(), never
+		c.notAwaited()
 		c.expire(now) // what is over stays over, also if the watchdog is late to see it
 		switch {
 		case c.state != held:
 		case a.Err != nil || a.Alive[i] < 0:
 			c.renewAt = min(c.renewAt, now+backoff.Jitter(max(min(s.cfg.Lease/20, (c.trust-now)/4), 10*time.Millisecond)))
+		case a.Alive[i] == 1 && item.lease == 0:
+			c.doubts, asked = doubts, sent
+			c.resume(now)
 		case a.Alive[i] == 1:
-			c.doubts = doubts
-			if item.lease > 0 {
-				c.confirmed(sent, item.lease, doubts)
-				item.prolong()
-			}
-			c.renewAfter(sent)
+			c.confirmed(sent, item.lease, doubts)
+			item.prolong()
+			asked = sent
 			c.resume(now)
 		case c.more != nil && c.more.changes != item.sides:
 			c.renewAt = min(c.renewAt, now+backoff.Least) // what was asked for is not what there is now
 		default:
 			c.lose("it was gone when it was renewed", true)
 		}
-		c.reschedule()
+		c.renewAfter(asked)
 		c.lock.unlock()
 	}
 	took := s.now() - sent

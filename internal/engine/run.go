@@ -114,7 +114,7 @@ func (l *lock) goOn(c *claim, now time.Duration) bool {
 		return false
 	case !c.entrable(now):
 		r.paused = true
-		if c.stopped || c.renewAt != never { // else it has been asked for
+		if c.stopped || c.renewAt != awaited {
 			c.stopped, c.renewAt = false, now
 			c.reschedule()
 		}

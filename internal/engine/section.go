@@ -151,29 +151,31 @@ func (x *section) add(h *Hold) {
 	}
 }
 
-// remove takes a hold out of the count.
-func (x *section) remove(h *Hold) {
+// remove takes a hold out of the count, and returns how many are left: see held.
+func (x *section) remove(h *Hold) (left int) {
 	if x.claim.num == 0 {
 		delete(x.claim.more.holds, h)
 	}
-	if x.more != nil {
-		delete(x.more.traces, h)
+	if !h.ranOut {
+		x.live[h.side]--
+		if h.fixed == nil {
+			x.auto--
+		}
 	}
+	if x.more == nil {
+		return int(x.live[0] + x.live[1])
+	}
+	delete(x.more.traces, h)
 	if h.ranOut {
 		x.more.spent[h.side]--
-		return
+		return x.held()
 	}
-	x.live[h.side]--
-	if h.fixed == nil {
-		x.auto--
+	if !x.over() {
+		x.more.fixed = slices.DeleteFunc(x.more.fixed, func(f *Hold) bool { return f == h })
+		x.more.callers = slices.DeleteFunc(x.more.callers, func(c caller) bool { return c.hold == h })
 	}
-	if x.more != nil {
-		if !x.over() {
-			x.more.fixed = slices.DeleteFunc(x.more.fixed, func(f *Hold) bool { return f == h })
-			x.more.callers = slices.DeleteFunc(x.more.callers, func(c caller) bool { return c.hold == h })
-		}
-		x.resetEnd()
-	}
+	x.resetEnd()
+	return x.held()
 }
 
 // held returns the number of live holds of both sides, and of those that are just being taken.

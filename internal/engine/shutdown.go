@@ -42,10 +42,10 @@ func (s *Session) drain() {
 	}
 }
 
-// turnedAway reports whether the session ends and the caller is in no section of it. It runs
-// code of the caller's context: no mutex may be held.
-func (s *Session) turnedAway(ctx context.Context) bool {
-	return s.life.Draining.Load() && !s.inSection(ctx)
+// turnsAway reports whether the session ends for a caller that waits: Close has begun, or Shutdown
+// has and the caller is in no section. It runs code of the caller's context: no mutex may be held.
+func (s *Session) turnsAway(ctx context.Context) bool {
+	return s.life.Closing.Err() != nil || s.life.Draining.Load() && !s.inSection(ctx)
 }
 
 // sectionKey is where a context keeps the innermost section that it lies in, for any owner: an

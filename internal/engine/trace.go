@@ -73,11 +73,9 @@ func (c *claim) about() tracing.About {
 	return tracing.About{Name: c.prim.Names().Name(), Kind: c.prim.Kind().HookName(), Owner: c.ownerID(), N: max(int(c.n), 1)}
 }
 
-// traceAttempt tells the hooks of an answer to an attempt, or its lack.
+// traceAttempt tells the hooks, of which there are some, of an answer to an attempt, or its lack.
 func (c *claim) traceAttempt(g grant, err error) {
-	if t := c.lock.s.trace; t != nil {
-		t.Attempt(c.about(), err == nil && g.status == granted, err)
-	}
+	c.lock.s.trace.Attempt(c.about(), err == nil && g.status == granted, err)
 }
 
 // traceHandedOver tells the hooks that the claim was passed on in memory.

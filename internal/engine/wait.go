@@ -29,7 +29,11 @@ func (a *acquisition) loop() (grant, error) {
 			return grant{}, ErrClosed
 		case askAnyway || l.mayAsk(a):
 			askAnyway = false
-			if g, err, done := a.round(); done && a.given.Load() == nil {
+			g, err := a.ask()
+			if err == nil && g.status == granted && a.claim.state == asking {
+				return g, nil
+			}
+			if err, over := a.denied(g, err); over && a.given.Load() == nil {
 				return g, err
 			}
 			continue
@@ -69,56 +73,49 @@ func (a *acquisition) aboutToWait() error {
 	return nil
 }
 
-// round asks Redis once and sees to what follows from the answer; done ends the wait. The
-// lock's mutex must be held, and is held at the end.
-func (a *acquisition) round() (g grant, err error, done bool) {
+// denied sees to what follows from an answer that is no grant to the claim that asks, or from its
+// lack; over ends the wait, with why. The lock's mutex must be held, and is held at the end.
+func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 	l := a.lock
-	g, err = a.ask()
 	refusal := err == nil && g.status == refused
 	if a.claim.state == asking && (err != nil || refusal) {
 		if refusal {
 			a.heardLimit(g)
 		}
 		if l.unpark(); a.given.Load() != nil {
-			return g, nil, false
+			return nil, false
 		}
 	}
 	switch {
 	case a.claim.state != asking: // it was ended meanwhile: the next attempt is another claim's
 		a.disown()
-		return g, ErrClosed, l.state != lockOpen
-	case err == nil && g.status == granted:
-		return g, nil, true
-	case err == nil && g.status == forGood:
+		return ErrClosed, l.state != lockOpen
+	case err != nil:
+		over = a.failed(&err)
+		return err, over
+	case g.status == forGood:
 		if a.prim.Kind().Permits { // it is more than the limit, and so may others behind it be
 			a.heardLimit(grant{sized: true, limit: g.value})
 		}
-		return g, g.never(a.prim), true
-	case err == nil:
-		b := l.waiting()
-		if l.queue.Front() != a {
-			return g, nil, false
-		}
-		// A refusal may be older than a release that the session has sent meanwhile: then it does
-		// not say that others took what came free, and the next look is as that release left it.
-		stale := b.turns.Expecting()
-		if !stale {
-			b.turns.Taken()
-		}
-		if l.s.cfg.Polling != nil {
-			if !a.pollAgain(g.value) {
-				return g, ErrNotAcquired, true
-			}
-			return g, nil, false
-		}
-		if !stale {
-			b.lookAt = l.s.nextLook(g.value)
-		}
-		a.listen()
-		return g, nil, false
+		return g.never(a.prim), true
+	case l.queue.Front() != a:
+		return nil, false
 	}
-	done = a.failed(&err)
-	return g, err, done
+	// A refusal may be older than a release that the session has sent meanwhile: then it does
+	// not say that others took what came free, and the next look is as that release left it.
+	b := l.waiting()
+	stale := b.turns.Expecting()
+	if !stale {
+		b.turns.Taken()
+	}
+	if l.s.cfg.Polling != nil {
+		return ErrNotAcquired, !a.pollAgain(g.value)
+	}
+	if !stale {
+		b.lookAt = l.s.nextLook(g.value)
+	}
+	a.listen()
+	return nil, false
 }
 
 // failed pauses after an attempt without an answer, and reports whether the wait ends with

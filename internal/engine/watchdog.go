@@ -13,7 +13,7 @@ func (s *Session) watch(now time.Duration, due []*claim) (next time.Duration) {
 		l.mu.Lock()
 		c.expire(now)
 		if c.state == held && c.renewAt <= now {
-			c.renewAt = never // until the answer is here
+			c.renewAt = awaited
 			ask = append(ask, c)
 		}
 		c.reschedule()
@@ -33,28 +33,49 @@ func (s *Session) watch(now time.Duration, due []*claim) (next time.Duration) {
 	return min(next, time.Duration(s.record.due.Load()), s.deadlocks.Seek(now))
 }
 
-// renewAfter has Redis asked about the claim again after having been asked at a time: a third
+// awaited is the renewAt of a claim that Redis is being asked about: there is no other time for it
+// until the answer is here, or something else is heard of the claim.
+const awaited = never - 1
+
+// reschedule tells the watchdog when to look at the claim again: never, unless it is held.
+func (c *claim) reschedule() { c.renewAfter(never) }
+
+// renewAfter has Redis asked about a held claim again after having been asked at a time: a third
 // of the lease later, unless it is to be asked sooner. Holds with a fixed lease are not
 // prolonged, but asked for, so that a lock that was deleted under them is noticed too; only
 // those whose lease another process may cut off are renewed up to their end. Times are rounded
-// to a common grid, so that locks taken one by one are renewed together.
+// to a common grid, so that locks taken one by one are renewed together. Then it tells the watchdog
+// when to look at the claim, which may also be when some of it ends.
 func (c *claim) renewAfter(asked time.Duration) {
-	lease := c.uncut(c.lock.s.cfg.Lease)
-	if !c.renewed() {
-		worth := false
-		for x := c.sections; x != nil; x = x.next {
-			for _, h := range x.fixedHolds() {
-				if d := h.until - h.began; d >= minChecked || d > lease {
-					lease, worth = min(lease, d), true
-				}
+	s := c.lock.s
+	if c.state != held {
+		s.schedule.Set(c, never)
+		return
+	}
+	due, lease := c.trust, c.uncut(s.cfg.Lease)
+	renewed, shortest := false, never // of the fixed leases that are worth a look
+	for x := c.sections; x != nil; x = x.next {
+		due, renewed = min(due, x.until), renewed || x.auto > 0
+		if x.more == nil {
+			continue
+		}
+		for _, h := range x.more.fixed {
+			due = min(due, h.end)
+			if d := h.until - h.began; d >= minChecked || d > lease {
+				shortest = min(shortest, d)
 			}
 		}
-		if !worth {
-			return
+	}
+	if asked != never && !renewed && !c.renewed() {
+		if lease = min(lease, shortest); shortest == never {
+			asked = never
 		}
 	}
-	at, grid := asked+lease/3, lease/30
-	c.renewAt = min(c.renewAt, max(at-at%grid, asked+lease/6))
+	if asked != never {
+		at, grid := asked+lease/3, lease/30
+		c.renewAt = min(c.renewAt, max(at-at%grid, asked+lease/6))
+	}
+	s.schedule.Set(c, min(due, c.renewAt))
 }
 
 // minChecked is the shortest fixed lease that is worth a look in the middle of it.

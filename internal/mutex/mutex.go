@@ -81,12 +81,9 @@ func (p *Primitive) IDs() string { return p.names.Prefixed("relock_holds") }
 // Token is the key of the fencing token: "redisson_lock_token:{name}".
 func (p *Primitive) Token() string { return p.names.Prefixed("redisson_lock_token") }
 
-// keys are the lock and, if the claim may have made it, the key of the ids.
-func (p *Primitive) keys(ids bool) []string {
-	if ids {
-		return []string{p.names.Key(), p.IDs()}
-	}
-	return p.names.Keys()
+// withIDs appends the key of the ids, which is named only if the claim may have made it.
+func (p *Primitive) withIDs(keys []string) []string {
+	return append(keys[:len(keys):len(keys)], p.IDs())
 }
 
 // withToken appends the key of the fencing token to others.
@@ -96,7 +93,10 @@ func (p *Primitive) withToken(keys []string) []string {
 
 // Acquire is acquire.lua.
 func (p *Primitive) Acquire(op *kind.Op) script.Command {
-	keys := p.keys(op.ID != "")
+	keys := p.names.Keys()
+	if op.ID != "" {
+		keys = p.withIDs(keys)
+	}
 	if op.Tokens > 0 || p.Ends > 0 {
 		keys = p.withToken(keys)
 	}
@@ -112,10 +112,13 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 
 // Release is release.lua, or release_by_id.lua.
 func (p *Primitive) Release(op *kind.Op) script.Command {
-	counts := p.names.CountsReceivers()
+	keys, counts := p.names.Keys(), p.names.CountsReceivers()
+	if op.ByIDs || !op.All {
+		keys = p.withIDs(keys)
+	}
 	if op.All {
 		return script.Command{
-			Script: releaseScript, Keys: p.keys(op.ByIDs),
+			Script: releaseScript, Keys: keys,
 			Args: []string{op.Owner, p.Channel(), p.names.Publish(), counts},
 		}
 	}
@@ -123,12 +126,15 @@ func (p *Primitive) Release(op *kind.Op) script.Command {
 	args = append(args, op.Owner, p.Channel(), p.names.Publish(), counts,
 		script.Millis(op.Keep), script.Flag(op.Private), strconv.Itoa(len(op.Ends)))
 	args = append(append(args, op.Ends...), op.IDs...)
-	return script.Command{Script: releaseByIDScript, Keys: p.keys(true), Args: args}
+	return script.Command{Script: releaseByIDScript, Keys: keys, Args: args}
 }
 
 // Extend is extend.lua.
 func (p *Primitive) Extend(op *kind.Op) script.Command {
-	keys, ends := p.keys(op.ByIDs || op.ID != ""), time.Duration(0)
+	keys, ends := p.names.Keys(), time.Duration(0)
+	if op.ByIDs || op.ID != "" {
+		keys = p.withIDs(keys)
+	}
 	if p.Ends > 0 && !op.Alone {
 		keys, ends = p.withToken(keys), p.Ends
 	}
@@ -150,13 +156,12 @@ func (p *Primitive) RenewScript() *script.Script {
 // RenewArgs are the lock and, if there are some, the ids that go along with it, and a fencing
 // token that has an end.
 func (p *Primitive) RenewArgs(op *kind.Op) (keys, args []string) {
-	ids := op.ByIDs && !op.Alone
-	keys, args = p.keys(ids), []string{op.Owner}
+	keys, args = p.names.Keys(), []string{op.Owner}
 	if p.Ends > 0 {
 		args[0] = "=" + op.Owner
 	}
-	if ids {
-		args = append(args, "")
+	if op.ByIDs && !op.Alone {
+		keys, args = p.withIDs(keys), append(args, "")
 	}
 	if p.Ends > 0 && !op.Alone {
 		keys, args = p.withToken(keys), append(args, script.Millis(p.Ends))
@@ -171,13 +176,13 @@ func (p *Primitive) Blockers(fields map[string]string) []string {
 
 // State is state.lua.
 func (p *Primitive) State() script.Command {
-	return script.Command{Script: stateScript, Keys: p.keys(false)}
+	return script.Command{Script: stateScript, Keys: p.names.Keys()}
 }
 
 // ForceUnlock is force_unlock.lua.
 func (p *Primitive) ForceUnlock(owners []string) script.Command {
 	return script.Command{
-		Script: forceUnlockScript, Keys: p.keys(false),
+		Script: forceUnlockScript, Keys: p.names.Keys(),
 		Args: append([]string{p.Channel(), p.names.Publish(), engine.SessionChannel}, owners...),
 	}
 }

@@ -150,11 +150,8 @@ func (d *Direct) leave(l *link) {
 	})
 }
 
-// wait waits until no call that was given up is under way, or, if each, no call, or ctx ends.
-func (d *Direct) wait(ctx context.Context, each bool) error {
-	if d == nil || !each && !d.left.Load() {
-		return nil
-	}
+// wait waits until no call is under way, nor one that was given up, or ctx ends.
+func (d *Direct) wait(ctx context.Context) error {
 	d.mu.Lock()
 	if !d.underWay {
 		d.mu.Unlock()

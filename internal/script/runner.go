@@ -50,23 +50,26 @@ func (r *Runner) Close() {
 func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 	alone := r.conn.flying.Add(1) == 1
 	defer r.conn.flying.Add(-1)
-	if alone && r.direct != nil && !r.conn.suspect.Load() && r.settled.Load() == r.lost.Load() {
-		if res, ok := r.direct.run(ctx, c); ok {
+	d := r.direct
+	if alone && d != nil && !r.conn.suspect.Load() && r.settled.Load() == r.lost.Load() {
+		if res, ok := d.run(ctx, c); ok {
 			if res.Error() != nil {
 				r.heard(res)
 			}
 			return res
 		}
 	}
-	if err := r.direct.wait(ctx, false); err != nil {
-		return rueidis.NewErrorResult(err)
+	if d != nil && d.left.Load() {
+		if err := d.wait(ctx); err != nil {
+			return rueidis.NewErrorResult(err)
+		}
 	}
 	if r.conn.suspect.Load() {
 		return r.multi(ctx, []Command{c})[0]
 	}
 	before := r.lost.Load()
 	res := r.client.Do(ctx, evalsha(r.client, c))
-	if isNoScript(res) {
+	if res.Error() != nil && isNoScript(res) {
 		res = r.client.Do(ctx, eval(r.client, c))
 	}
 	r.settle(before, res)
@@ -117,8 +120,10 @@ func (r *Runner) heard(res rueidis.RedisResult) {
 func (r *Runner) Multi(ctx context.Context, cs []Command) []rueidis.RedisResult {
 	r.conn.flying.Add(1)
 	defer r.conn.flying.Add(-1)
-	if err := r.direct.wait(ctx, true); err != nil {
-		return failed(len(cs), err)
+	if r.direct != nil {
+		if err := r.direct.wait(ctx); err != nil {
+			return failed(len(cs), err)
+		}
 	}
 	return r.multi(ctx, cs)
 }
