@@ -11,6 +11,7 @@ import (
 	"relock/internal/keyname"
 	"relock/internal/kind"
 	"relock/internal/script"
+	"relock/rlock/lua"
 )
 
 //go:embed lua/*.lua
@@ -23,7 +24,7 @@ var (
 	releaseWriteScript = script.Load(luaFiles, "lua/release_write.lua")
 	extendScript       = script.Load(luaFiles, "lua/extend.lua")
 	renewScript        = script.Load(luaFiles, "lua/renew.lua")
-	forceUnlockScript  = script.Load(luaFiles, "lua/force_unlock.lua")
+	forceUnlockScript  = script.Load(lua.Files, "force_unlock.lua")
 	stateScript        = script.Load(luaFiles, "lua/state.lua")
 )
 
@@ -100,7 +101,7 @@ func (n *names) state() script.Command {
 	return script.Command{Script: stateScript, Keys: []string{n.lock.Key(), n.readers()}}
 }
 
-// forceUnlock is force_unlock.lua.
+// forceUnlock is force_unlock.lua of rlock.
 func (n *names) forceUnlock(owners []string) script.Command {
 	return script.Command{
 		Script: forceUnlockScript, Keys: []string{n.lock.Key(), n.readers(), n.writers()},

@@ -1,6 +1,7 @@
 package rwlock_test
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"testing"
@@ -312,5 +313,29 @@ func TestWriteUnlockAlsoWakesOneThatIsJustAsking(t *testing.T) {
 			t.Error("ForceUnlock has found nobody")
 		}
 		tells("ForceUnlock")
+	})
+}
+
+// A forced lock wakes all of Redisson's waiters by a 1, and with the 0 behind it one that is just
+// asking.
+func TestForcedLockWakesWaitersOfRedisson(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 30*time.Second)
+		m := rwlock.New(dial(t, s, slow), "x")
+		for side, lock := range map[string]func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error){"read": m.RLock, "write": m.Lock} {
+			_, h, err := lock(ctx)
+			must(t, err)
+			heard, stop := messages(t, s, "x")
+			if forced, err := m.ForceUnlock(ctx); err != nil || !forced {
+				t.Errorf("%s: forced: %v, %v", side, forced, err)
+			}
+			for _, want := range []string{"1", "0"} {
+				if msg := locktest.Get(t, heard, 5*time.Second, "a message"); msg != want {
+					t.Errorf("%s: message %q, want %s", side, msg, want)
+				}
+			}
+			stop()
+			is(t, "Unlock", h.Unlock(), rlock.ErrLost)
+		}
 	})
 }

@@ -100,12 +100,11 @@ func (p *permits) kept(lease time.Duration) string {
 	return script.Millis(max(p.end, lease+time.Second))
 }
 
-// Acquire is acquire.lua. Only the front of a queue needs to know when the next permit expires: for
-// the caller behind it.
+// Acquire is acquire.lua. When the next permit expires matters only to a caller behind this one.
 func (p *permits) Acquire(op *kind.Op) script.Command {
 	args := make([]string, 0, 6+op.N)
 	args = append(args, script.Millis(op.Lease), script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish(), p.kept(op.Lease),
-		script.Flag(op.Wait))
+		script.Flag(op.Next))
 	return script.Command{Script: acquireScript, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
 }
 

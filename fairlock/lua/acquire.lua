@@ -7,9 +7,7 @@
 -- taken stays where it is, and an id that is there already is not counted again. A position that
 -- was lost by silence is taken anew, at the end.
 --
--- KEYS[1] the lock, KEYS[2] the queue, KEYS[3] what is known of it, KEYS[4] the ids of holds,
--- KEYS[5] the fencing token, ARGV[1] and ARGV[2] the channel of plain waiters, ARGV[3] the prefix
--- of sessions' channels, ARGV[4] 1: receivers are counted, ARGV[5] QueueLease: see grant.lua
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]  see grant.lua
 -- ARGV[6]   owner
 -- ARGV[7]   lease in ms
 -- ARGV[8]   how many fencing tokens to reserve if the lock is taken; 0: none

@@ -2,9 +2,7 @@
 -- next run in. Run twice it does not touch the run that the first one let in: it leaves a mark
 -- among the ids of holds.
 --
--- KEYS[1] the lock, KEYS[2] the queue, KEYS[3] what is known of it, KEYS[4] the ids of holds,
--- KEYS[5] the fencing token, ARGV[1] and ARGV[2] the channel of plain waiters, ARGV[3] the prefix
--- of sessions' channels, ARGV[4] 1: receivers are counted, ARGV[5] QueueLease: see grant.lua
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]  see grant.lua
 -- ARGV[6]  id of the request
 -- ARGV[7] and more: the owners that are meant; without any nothing is changed
 -- Returns  the owners that hold it, if one of them is meant their hold was ended; none if it

@@ -2,9 +2,7 @@
 -- free (its lease has ended, or the session that it was given to did not come), the next run is
 -- let in. Safe to run any number of times. It writes first what a server without memory takes.
 --
--- KEYS[1] the lock, KEYS[2] the queue, KEYS[3] what is known of it, KEYS[4] the ids of holds,
--- KEYS[5] the fencing token, ARGV[1] and ARGV[2] the channel of plain waiters, ARGV[3] the prefix
--- of sessions' channels, ARGV[4] 1: receivers are counted, ARGV[5] QueueLease: see grant.lua
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]  see grant.lua
 -- ARGV[6]  session
 -- ARGV[7]  what KEYS[3] says of the session, but for the time
 -- ARGV[i]  i > 7: its entries

@@ -1,17 +1,11 @@
 -- release.lua: ends all that a private owner has, whatever its count, or takes its entry out of
--- the queue; and gives the lock, when it is free, to the next run.
+-- the queue; and gives the lock, when it is free, to the next run. It begins with a command that a
+-- server without memory takes, so what follows may run too.
 --
--- Run twice it leaves the same state. Only `changed` tells the runs apart: 0 in a first run
--- means that the lock was lost before; 0 in a resend means that an earlier run has done it.
--- It begins with a command that a server without memory takes, so what follows may run too.
---
--- KEYS[1] the lock, KEYS[2] the queue, KEYS[3] what is known of it, KEYS[4] the ids of holds,
--- KEYS[5] the fencing token, ARGV[1] and ARGV[2] the channel of plain waiters, ARGV[3] the prefix
--- of sessions' channels, ARGV[4] 1: receivers are counted, ARGV[5] QueueLease: see grant.lua
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]  see grant.lua
 -- ARGV[6]  owner
 -- ARGV[7]  its entry
--- Returns  {0, changed, receivers}; receivers is how many connections heard that the lock is
---          free, -1 if that is not known or nothing was published
+-- Returns  {0, changed, receivers}
 --          receivers  short for {0, 1, receivers}
 -- Publishes when the lock became free the message of acquire.lua on the channel of the session
 --          that is let in, or, if there is none, '0' on the lock's channel.

@@ -2,13 +2,7 @@
 -- free; takes back acquisitions whose outcome is unknown, and the entries of named owners that
 -- leave the queue.
 --
--- What has ended already, or belongs to an earlier life of the lock, is not released
--- again: run twice with the same arguments it leaves the same holds. Only `changed`
--- tells the runs apart.
---
--- KEYS[1] the lock, KEYS[2] the queue, KEYS[3] what is known of it, KEYS[4] the ids of holds,
--- KEYS[5] the fencing token, ARGV[1] and ARGV[2] the channel of plain waiters, ARGV[3] the prefix
--- of sessions' channels, ARGV[4] 1: receivers are counted, ARGV[5] QueueLease: see grant.lua
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]  see grant.lua
 -- ARGV[6]   owner
 -- ARGV[7]   1: the owner is private: the holds that stay are all of this session
 -- ARGV[8]   the TTL in ms that the holds deserve which stay; 0 leaves it
@@ -16,8 +10,7 @@
 -- ARGV[10]  how many ids follow of holds that end, or of waiters that leave
 -- ARGV[i]   i > 10: those; then, of a named owner and with a TTL, the ids of the holds that
 --           this session keeps
--- Returns  {holds left, changed, receivers}; changed is 0 if none of the holds was there;
---          receivers as that of release.lua
+-- Returns  {holds left, changed, receivers}; changed is 0 if none of the holds was there
 --          WRONGTYPE error if the ids are unusable: nothing was changed
 -- Publishes what release.lua does, when the lock became free.
 -- include refused, there, grant

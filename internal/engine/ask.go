@@ -54,8 +54,10 @@ func (a *acquisition) attempt() *Op {
 	}
 	c := a.claim
 	op := &a.op
-	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease, Private: c.num != 0,
-		Wait: a.queued && l.queue.Front() == a}
+	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease, Private: c.num != 0}
+	if op.Wait = a.queued && l.queue.Front() == a; op.Wait {
+		op.Next = a.node.Next() != nil
+	}
 	if c.more != nil {
 		op.ID, op.ByIDs = c.firstID(), c.more.byIDs
 	}

@@ -158,7 +158,7 @@ func (l *lock) nextCalls() (calls []*call) {
 // call returns what is to be sent for a run.
 func (c *claim) call() *call {
 	s, r, k, at := c.lock.s, c.run, c.prim.Kind(), c.run.Call()
-	e := &call{c: c, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: c.uncut(s.cfg.Lease), Private: c.num != 0, Wait: true, Position: &at}}
+	e := &call{c: c, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: c.uncut(s.cfg.Lease), Private: c.num != 0, Position: &at}}
 	if r.lease > 0 {
 		e.op.Lease = r.lease
 	}

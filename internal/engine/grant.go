@@ -18,7 +18,7 @@ type grant struct {
 	token    int64
 	free     int64         // permits that are left for others
 	limit    int64         // the most that one request may be for; below 0: anything
-	sized    bool          // free and limit were told
+	sized    bool          // free and limit were told, and value is known
 	sent     time.Duration // when the attempt that was answered was sent
 	doubts   uint32        // the session's count at that time
 	position int64         // of a Queuer's entry
@@ -67,11 +67,14 @@ func (g *grant) decode(r rueidis.RedisResult, p Primitive, op *Op) error {
 	case err != nil:
 		return lockerr.Unavailable(err)
 	case len(reply) == 1 && p.Kind().Permits:
-		free, ms := reply[0], op.Lease.Milliseconds()+1
-		if free < 0 {
-			ms, free = -free, 0
+		switch free := reply[0]; {
+		case free < 0:
+			reply = append(reply[:0], granted, -free, 0, 1, 0, -1)
+		case op.Next:
+			reply = append(reply[:0], granted, op.Lease.Milliseconds()+1, 0, 1, free, -1)
+		default:
+			reply = append(reply[:0], granted, -1, 0, 1) // a caller that has come since asks for itself
 		}
-		reply = append(reply[:0], granted, ms, 0, 1, free, -1)
 	case len(reply) == 1 && reply[0] == granted:
 		reply = append(reply, 1, 0, 1)
 	case len(reply) != 4 && len(reply) != 6:

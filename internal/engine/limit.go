@@ -3,8 +3,8 @@ package engine
 // What the queue of a kind with permits needs to know of sizes: whether what is left is enough
 // for the next caller, and which callers ask for more than there can ever be.
 
-// isEnoughFor says whether what the grant left may let in a too. Only kinds with permits tell
-// how much that is.
+// isEnoughFor says whether what the grant left may let in a too, as far as known. Only kinds with
+// permits tell how much that is.
 func (g *grant) isEnoughFor(a *acquisition) bool { return !g.sized || int64(a.n) <= g.free }
 
 // limit is the most that one request may be for, by the last word from Redis. It is guarded by

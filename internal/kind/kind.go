@@ -80,7 +80,7 @@ func (k *Kind) HookName() string {
 // and its state the same when it runs twice. The first may be just 1 for {1, 1, 0, 1}. Where Kind.Permits is set it is
 //
 //	{1, milliseconds, 0, changed, free, limit}  granted
-//	free                                        the same, if no others are taken or Op.Wait is not set
+//	free                                        the same, if no others are taken or Op.Next is not set
 //	-milliseconds                               the same, and none is free
 //	{0, milliseconds, 0, 0, free, limit}        refused
 //
@@ -199,10 +199,10 @@ type Op struct {
 	Alone bool
 
 	Move
+	Queued
 
 	Ends     []string      // release: the ids of the holds that end; needless with All, but for marks
 	Keep     time.Duration // release: what the holds that stay deserve; 0: leave the TTL
-	Wait     bool          // acquire: the caller will wait if it is refused
 	Position *Position     // acquire, of a Queuer: where the run queues if it is refused
 	Lease    time.Duration // acquire, extend: the least time to live; Unleased: see Memory
 	Tokens   int           // acquire, Fenced: how many tokens to reserve; 0: the claim has one. More than 1 only where HandsOver
@@ -216,6 +216,12 @@ type Known struct {
 	// The ids of those holds, of a named owner: all of them. Release: only with Keep, and
 	// not with All. Extend: IDs only, and those of named owners only.
 	IDs, OtherIDs []string
+}
+
+// Queued is what an acquisition's place in the queue of the session says.
+type Queued struct {
+	Wait bool // the caller is in front, and will wait if it is refused
+	Next bool // another caller waits behind it
 }
 
 // Move is how an extension moves the end of a lock.

@@ -3,9 +3,6 @@
 -- life. It has a new life when the key that names the life is gone, or names another run of the
 -- server: after a restart, with or without its data, a failover, a FLUSHALL.
 --
--- Run twice with the same arguments it gives the same state, and the same reply but for
--- `changed`.
---
 -- KEYS[1]  the lock: hash, owner -> holds
 -- KEYS[2]  the life of this Redis: a string, the server's run id ('' if that is not to be had)
 --          and the time in ms at which the first vote was asked for; no TTL

@@ -2,8 +2,7 @@
 --
 -- The first hold of a private owner needs no id: no other session knows that owner, so the
 -- hold is there or not. Every other hold has one, since of a named owner no session knows the
--- whole count. Run twice with the same arguments it gives the same state, and the same
--- reply but for `changed`: a hold that is there already is not counted again.
+-- whole count. A hold that is there already is not counted again.
 --
 -- KEYS[1]  the lock: hash, owner -> holds
 -- KEYS[2]  with an id: the ids of the holds that were taken so: set; lives and dies with

@@ -1,35 +1,51 @@
--- force_unlock.lua: ends any owner's hold, tells the sessions of those owners, and
--- wakes a waiter. Run twice it leaves the same state; the second run finds nothing. Which
--- owners are meant is asked first, so that a run that comes late leaves later ones alone.
+-- force_unlock.lua: ends the holds of every owner of a lock, plain or read-write (both sides), tells
+-- the sessions of those owners, and wakes waiters. Run twice it leaves the same state; the second
+-- run finds nothing. Which owners are meant is asked first, so that a run that comes late leaves
+-- later ones alone. The owners' ids and timeout keys are left to end with their TTL.
 --
--- KEYS[1]  the lock: hash, owner -> holds; deleted
+-- KEYS[1]  the lock: hash; deleted
+-- KEYS[2], KEYS[3]  of a read-write lock: our readers, and the marks of waiting writers (so that
+--          waiting readers come in too); deleted
 -- ARGV[1]  channel of the lock
 -- ARGV[2]  PUBLISH or SPUBLISH
 -- ARGV[3]  the prefix that makes a session's channel out of a session id
 -- ARGV[4] and more: the owners that are meant; without any nothing is changed
--- Returns  the owners that hold it, if one of them is meant their hold was ended; none if it
+-- Returns  the owners that hold it, if one of them is meant their holds were ended; none if it
 --          is free, or if none of them is meant
---          WRONGTYPE error: nothing was changed; so too for a hash that is no lock, or another
---          kind of lock
--- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions,
---          then '0' on the lock's channel if it was held.
+--          WRONGTYPE error: nothing was changed; so too for a lock of another kind,
+--          and for a hash that is no lock
+-- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions; then,
+--          if it was held, '0' on the lock's channel; of a read-write lock '1', and '0' behind it
+--          for a waiter of Redisson that is just asking, as in release_write.lua of rwlock
 -- include refused, tell_lost, among, no_lock
-local owners = redis.pcall('HKEYS', KEYS[1])
-local bad, both = refused(owners), nil
-if not bad and #owners > 0 then
-  bad, both = no_lock()
+local fields, sides = redis.pcall('HKEYS', KEYS[1]), #KEYS > 1
+local bad, both = refused(fields), nil
+if bad or #fields == 0 then
+  return bad or fields
 end
-if both and not bad then
-  bad = refused({err = 'wrong kind of value'}, ': the key is another kind of lock')
+bad, both = no_lock()
+if bad or both ~= sides then
+  return bad or (refused({err = 'wrong kind of value'}, ': the key is another kind of lock'))
 end
-if bad or not ARGV[4] then
-  return bad or owners
+local owners, seen = {}, {}
+for _, field in ipairs(fields) do
+  local owner = sides and string.match(field, '^(.*):write$') or field
+  if not seen[owner] and not (sides and field == 'mode') then
+    seen[owner] = true
+    owners[#owners + 1] = owner
+  end
+end
+if not ARGV[4] then
+  return owners
 elseif not among(owners, 4) then
   return {}
 end
-redis.call('DEL', KEYS[1])
+redis.call('DEL', unpack(KEYS))
 for _, owner in ipairs(owners) do
   tell_lost(owner, ARGV[3])
+end
+if sides then
+  redis.call(ARGV[2], ARGV[1], '1')
 end
 redis.call(ARGV[2], ARGV[1], '0')
 return owners

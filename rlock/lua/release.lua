@@ -1,9 +1,6 @@
 -- release.lua: ends all that a private owner has, whatever its count: a nested acquisition
 -- that came late must not keep the lock.
 --
--- Run twice it leaves the same state. Only `changed` tells the runs apart: 0 in a first run
--- means that the lock was lost before; 0 in a resend means that an earlier run has done it.
---
 -- KEYS[1]  the lock: hash, owner -> holds; gone with its last field
 -- KEYS[2]  optional: the ids of its holds: set; deleted
 -- ARGV[1]  owner
@@ -11,8 +8,7 @@
 -- ARGV[3]  PUBLISH or SPUBLISH
 -- ARGV[4]  1: that tells how many connections have heard it; 0: it counts one node only
 -- Returns  receivers, for {0, 1, receivers}
---          {0, changed, receivers}; receivers is how many connections heard that the lock
---          is free, -1 if that is not known or nothing was published
+--          {0, changed, receivers}
 -- Publishes '0' on the channel: the lock is free. (A broken client may have left a field more;
 --          then those who wait look once in vain.)
 local ended = redis.pcall('HDEL', KEYS[1], ARGV[1])

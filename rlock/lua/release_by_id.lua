@@ -1,10 +1,6 @@
 -- release_by_id.lua: ends holds that have ids, and takes back acquisitions whose outcome is
 -- unknown; the lock is free when the owner has no hold left.
 --
--- What has ended already, or belongs to an earlier life of the lock, is not released
--- again: run twice with the same arguments it leaves the same state and the same
--- holds. Only `changed` tells the runs apart.
---
 -- KEYS[1]  the lock: hash, owner -> holds; deleted when no hold is left
 -- KEYS[2]  the ids of its holds: set; deleted with it
 -- ARGV[1]  owner
@@ -17,8 +13,7 @@
 -- ARGV[8]  the id of the first of those; the TTL is left if an extension has voided that id
 -- ARGV[i]  i > 8: the other ids of those; then, of a named owner and with a TTL, the ids of the
 --          holds that this session keeps
--- Returns  {holds left, changed, receivers}; changed is 0 if none of the ids was there;
---          receivers as that of release.lua
+-- Returns  {holds left, changed, receivers}; changed is 0 if none of the ids was there
 -- Publishes '0' on the channel when the lock became free.
 -- include refused, there
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])

@@ -14,16 +14,14 @@ local alive = {}
 for i, key in ipairs(KEYS) do
   local owner = ARGV[1 + i]
   local there = owner ~= '' and redis.pcall('HEXISTS', key, owner)
-  local bad, other = refused(there)
-  if bad and not other then
-    alive[i] = -1
-  elseif there == 1 or (owner == '' and alive[i - 1] == 1) then
+  if there == 1 or owner == '' and alive[i - 1] == 1 then
     if lease > 0 and redis.call('PTTL', key) < lease then
       redis.call('PEXPIRE', key, lease)
     end
     alive[i] = 1
   else
-    alive[i] = 0
+    local bad, other = refused(there)
+    alive[i] = bad and not other and -1 or 0
   end
 end
 return alive

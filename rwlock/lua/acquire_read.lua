@@ -3,8 +3,6 @@
 -- Readers share the lock. A reader from outside waits while a writer holds it, or while
 -- the mark of a waiting writer is live: else readers that arrive without end would keep the
 -- writer out. An owner that is in already always gets in, or nested holds would deadlock.
--- Run twice with the same arguments it gives the same state, and the same reply but for its
--- form.
 --
 -- KEYS[1], KEYS[2], KEYS[3], ARGV[1]: see owner.lua
 -- KEYS[4]  marks of waiting writers: zset, id of the attempt -> when the mark expires

@@ -4,8 +4,6 @@
 -- lease is over are thrown out here. Only if none of ours is left, and others are, those
 -- are Redisson's, and their timeout keys tell whether they live. (The key of the ids is
 -- missing then, as readers.lua asks for: the owner is not in yet.)
--- Each hold has an id; run twice with the same arguments it gives the same state and the
--- same reply.
 --
 -- KEYS[1], KEYS[2], KEYS[3], ARGV[1]: see owner.lua
 -- KEYS[4]  marks of waiting writers: zset, id of the attempt -> when the mark expires

@@ -1,7 +1,5 @@
 -- ending.lua: not a script of its own, but what release_read.lua and release_write.lua
--- share. What has ended already, or belongs to an earlier life of the lock, they do not
--- release again: run twice with the same arguments they leave the same state and the same
--- holds. Only `changed` tells the runs apart.
+-- share.
 --
 -- KEYS[1] to KEYS[3], ARGV[1]: see owner.lua; the lock is deleted when it is free
 -- KEYS[4]  marks of waiting writers: zset
@@ -19,9 +17,7 @@
 -- ARGV[i]  i > 10: the others; then the ids of ARGV[7]. Ids of holds that stay are needed of a named
 --          owner and with a time to live only
 -- The replies are
---          {holds left, changed, receivers}: changed is 0 if none of the holds was there,
---          receivers is how many connections heard that the lock is free, -1 if that is not
---          known or nothing was published
+--          {holds left, changed, receivers}: changed is 0 if none of the holds was there
 --          WRONGTYPE error: a key that goes along is of another type, nothing was
 --          changed. If it is the lock itself, the hold is gone: {0, 0, -1}
 -- include owner, there

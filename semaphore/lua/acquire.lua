@@ -1,7 +1,5 @@
--- acquire.lua: gives a request permits of a semaphore, all or none.
---
--- Run twice with the same arguments it gives the same state, and the same reply but for
--- `changed`: a permit that is there already is not taken again.
+-- acquire.lua: gives a request permits of a semaphore, all or none. One that is there already is not
+-- taken again.
 --
 -- KEYS[1], KEYS[2]  see permits.lua
 -- ARGV[1]  lease in ms
@@ -54,10 +52,9 @@ elseif back > 0 then
   value = redis.call('INCRBY', KEYS[1], int(back))
 end
 
-local expiries, alive = {}, 0 -- of those that an earlier run has granted
+local alive = 0 -- of those that an earlier run has granted
 for i = 7, redis.call('ZSCORE', KEYS[2], ARGV[7]) and #ARGV or 0 do
-  expiries[i] = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[i]) or nil)
-  alive = alive + (expiries[i] and 1 or 0)
+  alive = alive + (redis.call('ZSCORE', KEYS[2], ARGV[i]) and 1 or 0)
 end
 local granted = alive == n or value >= n
 local limit = value + taken
@@ -75,9 +72,7 @@ if granted then
     value = redis.call('DECRBY', KEYS[1], int(n - alive))
   end
   for i = 7, #ARGV do
-    if (expiries[i] or 0) < expiry then -- never sooner
-      added = added + redis.call('ZADD', KEYS[2], int(expiry), ARGV[i])
-    end
+    added = added + redis.call('ZADD', KEYS[2], 'GT', int(expiry), ARGV[i]) -- never sooner
   end
   keep(tonumber(ARGV[5]))
 end

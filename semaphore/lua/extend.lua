@@ -13,34 +13,20 @@
 --          now on, should they come late
 -- Returns  1, or 0 if one of the permits has expired or is gone, or the semaphore is
 -- Publishes nothing.
--- include clock, int
+-- include clock, int, refused, expiries
+local last = 5 + ARGV[5]
 if type(redis.pcall('GET', KEYS[1])) ~= 'string' then
   return 0
 elseif KEYS[3] and redis.call('SISMEMBER', KEYS[3], 'x' .. ARGV[4]) == 1 then
   return 1 -- a later command has replaced this one
+elseif missing(KEYS[2], 6, last) then
+  return 0
 end
-local last, new, expiries = 5 + ARGV[5], now + 1 + ARGV[1], {}
-for i = 6, last do
-  -- An error (another type stands there now) is a table, and no number.
-  expiries[i] = tonumber(redis.pcall('ZSCORE', KEYS[2], ARGV[i]) or 0) or 0
-  if expiries[i] <= now then
-    return 0
-  end
-end
-redis.call('ZREM', KEYS[2], '') -- nothing: a script that has written is not refused for want of memory
-for i = 6, last do
-  if ARGV[2] == '1' or expiries[i] < new then
-    redis.call('ZADD', KEYS[2], int(new), ARGV[i])
-  end
-end
+prolong(KEYS[1], KEYS[2], 6, last, ARGV[2] == '1' and 'XX' or 'GT', now + 1 + ARGV[1], ARGV[3])
 for i = last + 1, #ARGV do
   redis.call('SADD', KEYS[3], 'x' .. ARGV[i])
 end
 if KEYS[3] then
   redis.call('PEXPIRE', KEYS[3], ARGV[1])
-end
-if ARGV[3] ~= '0' and redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
-  redis.call('PEXPIRE', KEYS[2], ARGV[3])
 end
 return 1

@@ -13,28 +13,17 @@
 --          one of this session came before
 --          WRONGTYPE error: nothing was changed
 -- Publishes nothing.
--- include refused, clock, int
+-- include refused, clock, int, expiries
 local value, last = redis.pcall('GET', KEYS[1]), redis.call('GET', KEYS[3])
 if type(value) == 'table' then
   return (refused(value))
 elseif last and tonumber(last) >= tonumber(ARGV[3]) then
   return last == ARGV[3] and 1 or -1
 end
-for i = 5, #ARGV do
-  local expires = redis.pcall('ZSCORE', KEYS[2], ARGV[i])
-  if type(expires) == 'table' then
-    return (refused(expires))
-  elseif not value or not expires or tonumber(expires) <= now then
-    return 0
-  end
+local gone = not value and 0 or missing(KEYS[2], 5, #ARGV)
+if gone then
+  return gone
 end
-redis.call('ZREM', KEYS[2], '') -- nothing: a script that has written is not refused for want of memory
-for i = 5, #ARGV do
-  redis.call('ZADD', KEYS[2], int(now + 1 + ARGV[1]), ARGV[i])
-end
+prolong(KEYS[1], KEYS[2], 5, #ARGV, 'XX', now + 1 + ARGV[1], ARGV[2])
 redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[4])
-if ARGV[2] ~= '0' and redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  redis.call('PEXPIRE', KEYS[2], ARGV[2])
-end
 return 1

@@ -1,9 +1,7 @@
 -- release.lua: gives permits back: those of the request that are still there.
 --
--- Run twice with the same arguments it leaves the same state. Only `changed` tells the
--- runs apart: 0 in a first run means that a permit was gone (it had expired and was given to
--- another request, or the semaphore was deleted); 0 in a resend means that an earlier run has
--- given them back. It is not refused for want of memory.
+-- A permit is gone if it had expired and was given to another request, or if the semaphore was
+-- deleted. It is not refused for want of memory.
 --
 -- KEYS[1], KEYS[2]  see permits.lua; the free permits are not made anew if they are gone
 -- ARGV[1]  channel of the semaphore
@@ -11,8 +9,7 @@
 -- ARGV[3]  1: that tells how many connections have heard it; 0: it counts one node only
 -- ARGV[4]  for how many ms from now the semaphore is to be kept at least; 0: it has no end
 -- ARGV[5]  and all that follow: the ids of the permits
--- Returns  {0, changed, receivers}; changed is 1 if all were there; receivers is how many
---          connections heard of free permits, -1 if that is not known or nothing was published
+-- Returns  {0, changed, receivers}; changed is 1 if all were there
 --          receivers  short for {0, 1, receivers}
 -- Publishes how many permits are free, if some are and some were given back.
 local value, given, bad = redis.pcall('GET', KEYS[1]), 0, nil

@@ -10,21 +10,16 @@
 -- Returns  1, or 0 if one of the permits has expired or is gone, or the semaphore is
 --          WRONGTYPE error: nothing was changed
 -- Publishes how many permits are free, if some are and some were given back.
--- include refused, integer, clock, int
+-- include refused, integer, clock, int, expiries
 local value = redis.pcall('GET', KEYS[1])
-local bad = type(value) == 'table' and refused(value)
-    or value and not integer(value) and refused({err = 'not an integer'}, ': the number of free permits is not an integer')
-for i = 4, value and not bad and #ARGV or 0 do
-  local expires = redis.pcall('ZSCORE', KEYS[2], ARGV[i])
-  if type(expires) == 'table' then
-    bad = refused(expires)
-    break
-  elseif not expires or tonumber(expires) <= now then
-    return 0
-  end
+if type(value) == 'table' then
+  return (refused(value))
+elseif value and not integer(value) then
+  return (refused({err = 'not an integer'}, ': the number of free permits is not an integer'))
 end
-if bad or not value then
-  return bad or 0
+local gone = not value and 0 or missing(KEYS[2], 4, #ARGV)
+if gone then
+  return gone
 end
 for i = 4, #ARGV do
   redis.call('ZREM', KEYS[2], ARGV[i])

@@ -1,8 +1,5 @@
--- take.lua: takes n from a counter, if it has as many.
---
--- Run twice with the same arguments it gives the same state, and the same reply but for
--- `changed`: the request is remembered. One that was refused leaves nothing, and may be
--- sent again until it is granted.
+-- take.lua: takes n from a counter, if it has as many, and remembers the request. One that was
+-- refused leaves nothing, and may be sent again until it is granted.
 --
 -- KEYS[1] to KEYS[3], ARGV[1] to ARGV[4]  see counter.lua; the outcome is what it took, or 'undone'
 -- ARGV[5]  n

@@ -11,8 +11,7 @@
 -- ARGV[5]  channel of the counter
 -- ARGV[6]  PUBLISH or SPUBLISH
 -- ARGV[7]  1: that tells how many connections have heard it; 0: it counts one node only
--- Returns  {0, changed, receivers}; changed is 0 if nothing was given back; receivers is
---          how many connections heard of it, -1 if that is not known or nothing was published
+-- Returns  {0, changed, receivers}; changed is 0 if nothing was given back
 -- Publishes the new value, or 0 if it is below 0, if something was given back.
 -- include refused, integer
 local value, last = redis.pcall('GET', KEYS[1]), redis.pcall('HGET', KEYS[2], ARGV[1])
