@@ -56,18 +56,20 @@ func TestAttemptOnAFreeLockIsMadeAgain(t *testing.T) {
 // that confirms it fails for a moment, the next must come before that is over, not a
 // twentieth of the lease later.
 func TestUnconfirmedHoldIsRenewedAgainInTime(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		trace, parked := locktest.Waiting()
-		a := dial(t, s, rlock.Config{Lease: 5 * time.Minute})
-		b, proxy := dialProxy(t, s, rlock.Config{Lease: 5 * time.Minute, Trace: trace})
+		cfg := rlock.Config{Lease: 5 * time.Minute, QueueLease: s.Slowed(rlock.DefaultQueueLease)} // claim: 1.25 s
+		a := dial(t, s, cfg)
+		cfg.Trace = trace
+		b, proxy := dialProxy(t, s, cfg)
 		first := lock(t, ctx, fairlock.New(a, "x"))
 		next := goLock(ctx, fairlock.New(b, "x"))
 		<-parked
 		proxy.DropReply(renews(t))
 		unlock(t, first)
-		l := granted(t, next, 5*time.Second, "the waiter")
-		redistest.Eventually(t, 10*time.Second, "the renewal to be sent again", func() bool {
+		l := granted(t, next, patience, "the waiter")
+		redistest.Eventually(t, patience, "the renewal to be sent again", func() bool {
 			if l.ctx.Err() != nil {
 				t.Fatalf("the hold ended: %v", context.Cause(l.ctx))
 			}
@@ -146,7 +148,7 @@ func TestWaiterIsToldOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"x", "relock_queue:{x}", "relock_waiters:{x}"} {
 		t.Run(key, func(t *testing.T) {
-			each(t, func(t *testing.T, s *redistest.Server) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 				ctx := within(t, patience)
 				a := dial(t, s, short(s))
 				m := fairlock.New(a, "x")
@@ -278,7 +280,7 @@ func TestClaimOfASessionWithAShorterQueueLease(t *testing.T) {
 // A waiter is told when its token becomes unusable while it waits, and does not keep out
 // those behind it.
 func TestTokenSpoiledWhileWaiting(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		a, b := dial(t, s, short(s)), dial(t, s, short(s))
 		first := lock(t, ctx, fairlock.New(a, "x", rlock.Fenced()))

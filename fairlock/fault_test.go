@@ -22,7 +22,7 @@ func count(t testing.TB, m *fairlock.Mutex, owner string) int {
 // The reply to an acquire is lost and the script sent again: one hold is counted, of a free
 // lock and of one that is held already (R8).
 func TestAcquireReplyDropped(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		ses, proxy := dialProxy(t, s, short(s))
 		m := fairlock.New(ses, "x", rlock.Fenced())
@@ -50,7 +50,7 @@ func TestAcquireReplyDropped(t *testing.T) {
 
 // The reply to an acquire that queued is lost: one place, and it is the old one (R8).
 func TestQueueReplyDropped(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		a := dial(t, s, short(s))
 		b, proxy := dialProxy(t, s, short(s))

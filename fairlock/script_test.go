@@ -303,7 +303,7 @@ func TestScriptsAnswerOnAnyPartialState(t *testing.T) {
 		}
 		expand(nil)
 		client := s.Client(t)
-		ctx := within(t, 60*time.Second)
+		ctx := within(t, 5*time.Minute)
 		answers, refusals := 0, 0
 		for i, state := range combos {
 			var cmds rueidis.Commands

@@ -19,7 +19,9 @@ func TestRandomCyclesLeaveNothing(t *testing.T) {
 		Names:    []string{"name-0", "name-1", "name-2", "name-3"},
 		Limit:    1,
 		Patience: 4 * time.Millisecond,
-		Config:   rlock.Config{PollFloor: 50 * time.Millisecond},
+		// A grant stands for a quarter of the QueueLease: longer than a busy machine takes to
+		// confirm it, for no lock may be lost.
+		Config: rlock.Config{PollFloor: 50 * time.Millisecond, QueueLease: time.Minute},
 		Lock: func(a *locktest.Attempt) (*locktest.Taken, error) {
 			switch {
 			case fenced[a.Name]:

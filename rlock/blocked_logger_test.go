@@ -32,8 +32,8 @@ func (b *blocked) Handle(context.Context, slog.Record) error {
 // A Logger and hooks that block for ever cost their messages only: locks are renewed, ended
 // when they are lost, and passed on; Close returns.
 func TestBlockedLoggerStopsNothing(t *testing.T) {
-	const lease = time.Second
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		lease := s.Slowed(time.Second)
 		b := &blocked{hit: make(chan struct{}), free: make(chan struct{})}
 		defer close(b.free)
 		trace := &rlock.Trace{
@@ -55,7 +55,7 @@ func TestBlockedLoggerStopsNothing(t *testing.T) {
 		}
 		p.Cut() // the hub and the renewals have something to say as well
 		must(t, s.Do(t, "DEL", name+"lost").Error())
-		locktest.Ends(t, lost, lease+faultSlack, rlock.ErrLost)
+		locktest.Ends(t, lost, lease+s.Slack(), rlock.ErrLost)
 		faultStays(t, section, 2*lease)
 		other := dial(t, s, rlock.Config{})
 		_, theirs, err := rlock.New(other, name).Lock(ctx)
@@ -71,6 +71,6 @@ func TestBlockedLoggerStopsNothing(t *testing.T) {
 		must(t, m.Do(ctx, func(context.Context) error { return nil }))
 		closed := faultGo(ses.Close)
 		must(t, locktest.Get(t, closed, 5*time.Second, "Close"))
-		locktest.Ends(t, section, faultSlack, rlock.ErrClosed)
+		locktest.Ends(t, section, s.Slack(), rlock.ErrClosed)
 	})
 }

@@ -21,11 +21,11 @@ var gone = map[string]func(p *faulttest.Proxy){
 }
 
 // bounded runs a call and checks how long it takes.
-func bounded(t *testing.T, what string, most time.Duration, call func()) {
+func bounded(t *testing.T, s *redistest.Server, what string, most time.Duration, call func()) {
 	t.Helper()
 	begin := time.Now()
 	call()
-	if d := time.Since(begin); d > most+faultSlack {
+	if d := time.Since(begin); d > most+s.Slack() {
 		t.Errorf("%s took %v; its bound is %v", what, d, most)
 	}
 }
@@ -54,23 +54,23 @@ func TestCallsAreBoundedInAnOutage(t *testing.T) {
 							case "TryLock", "Wait(0)", "fair TryLock", "TryRLock", "TryAcquire", "counter try":
 								bound = try
 							}
-							bounded(t, how+", "+what, bound, func() {
+							bounded(t, s, how+", "+what, bound, func() {
 								locktest.Is(t, what, op(context.Background()), rlock.ErrUnavailable)
 							})
 						})
 					}
 				}
 				calls.Go(func() {
-					bounded(t, how+", Unlock", timeout, func() { locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrUnavailable) })
+					bounded(t, s, how+", Unlock", timeout, func() { locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrUnavailable) })
 				})
 				calls.Go(func() {
-					bounded(t, how+", Lock", 300*time.Millisecond, func() {
+					bounded(t, s, how+", Lock", 300*time.Millisecond, func() {
 						_, _, err := rlock.New(ses, name+"wait").Lock(context.Background(), rlock.Wait(300*time.Millisecond))
 						locktest.Is(t, "Lock", err, rlock.ErrUnavailable, rlock.ErrNotAcquired)
 					})
 				})
 				calls.Wait()
-				bounded(t, how+", Close", timeout+farewell, func() {
+				bounded(t, s, how+", Close", timeout+farewell, func() {
 					locktest.Is(t, "Close", ses.Close(), rlock.ErrUnavailable)
 				})
 			})
@@ -94,7 +94,7 @@ func TestCloseDuringAReconnect(t *testing.T) {
 			cancel()
 			waiter := faultGoLock(m, ctx)
 			locktest.Get(t, failed, 10*time.Second, "a failed attempt")
-			bounded(t, how+", Close", timeout+farewell, func() { _ = ses.Close() })
+			bounded(t, s, how+", Close", timeout+farewell, func() { _ = ses.Close() })
 			locktest.Is(t, "Lock", locktest.Get(t, waiter, 5*time.Second, "Lock").err, rlock.ErrClosed)
 		}
 	})
@@ -112,12 +112,12 @@ func TestCloseAfterTheClient(t *testing.T) {
 		_, other, err := rlock.New(ses, redistest.Name(t)).Lock(context.Background())
 		must(t, err)
 		client.Close()
-		bounded(t, "TryLock", timeout, func() {
+		bounded(t, s, "TryLock", timeout, func() {
 			_, _, err := rlock.New(ses, redistest.Name(t)).TryLock(context.Background())
 			locktest.Is(t, "TryLock", err, rlock.ErrUnavailable)
 		})
-		bounded(t, "Unlock", timeout, func() { locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrUnavailable) })
-		bounded(t, "Close", timeout+farewell, func() { locktest.Is(t, "Close", ses.Close(), rlock.ErrUnavailable) })
+		bounded(t, s, "Unlock", timeout, func() { locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrUnavailable) })
+		bounded(t, s, "Close", timeout+farewell, func() { locktest.Is(t, "Close", ses.Close(), rlock.ErrUnavailable) })
 		locktest.Is(t, "Unlock", other.Unlock(), rlock.ErrClosed)
 	})
 }

@@ -135,7 +135,7 @@ func TestDirectCallEndsWithItsContext(t *testing.T) {
 			if !errors.Is(got.err, context.Canceled) {
 				t.Fatalf("Lock returned %v", got.err)
 			}
-			if d := time.Since(began); d > 300*time.Millisecond+faultSlack {
+			if d := time.Since(began); d > 300*time.Millisecond+s.Slack() {
 				t.Errorf("Lock ended %v after its context", d)
 			}
 			release()

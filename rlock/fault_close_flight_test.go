@@ -46,7 +46,7 @@ func faultCloseInFlight(t *testing.T, owner string, nested bool, hold func(*faul
 			release()
 		}
 		err := locktest.Get(t, closed, 10*time.Second, "Close")
-		if d := time.Since(begin); d > 2*timeout+faultFarewell+faultSlack {
+		if d := time.Since(begin); d > 2*timeout+faultFarewell+s.Slack() {
 			t.Errorf("Close took %v; the release timeout is %v", d, timeout)
 		}
 		if outer != nil {
@@ -67,7 +67,7 @@ func faultCloseInFlight(t *testing.T, owner string, nested bool, hold func(*faul
 		p.BlackHole(false)
 		release()
 		// What could not be released ends with its lease.
-		redistest.Eventually(t, lease+faultSlack, "the lock is free", func() bool { return len(faultLockKeys(t, s)) == 0 })
+		redistest.Eventually(t, lease+s.Slack(), "the lock is free", func() bool { return len(faultLockKeys(t, s)) == 0 })
 	})
 }
 
@@ -171,7 +171,7 @@ func TestFaultCloseDuringSilentUnlock(t *testing.T) {
 				t.Error("Unlock reports success")
 			}
 			err = locktest.Get(t, closed, 10*time.Second, "Close")
-			if d := time.Since(begin); d > 2*timeout+faultFarewell+faultSlack {
+			if d := time.Since(begin); d > 2*timeout+faultFarewell+s.Slack() {
 				t.Errorf("Close took %v; the release timeout is %v", d, timeout)
 			}
 			if err == nil {
@@ -179,7 +179,7 @@ func TestFaultCloseDuringSilentUnlock(t *testing.T) {
 			}
 			p.BlackHole(false)
 			release()
-			redistest.Eventually(t, lease+faultSlack, "the lock is free", func() bool { return len(faultLockKeys(t, s)) == 0 })
+			redistest.Eventually(t, lease+s.Slack(), "the lock is free", func() bool { return len(faultLockKeys(t, s)) == 0 })
 		}
 	})
 }

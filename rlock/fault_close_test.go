@@ -72,7 +72,7 @@ func TestFaultCloseReleasesEverything(t *testing.T) {
 		}
 		must(t, ses.Close())
 		for _, c := range sections {
-			locktest.Ends(t, c, faultSlack, rlock.ErrClosed)
+			locktest.Ends(t, c, s.Slack(), rlock.ErrClosed)
 		}
 		if left := faultLockKeys(t, s); len(left) > 0 {
 			t.Errorf("left: %q", left)
@@ -97,7 +97,7 @@ func TestFaultLostBeforeCloseStaysLost(t *testing.T) {
 		section, h, err := rlock.New(ses, redistest.Name(t)).Lock(within(t, 20*time.Second))
 		must(t, err)
 		s.FlushAll(t)
-		locktest.Ends(t, section, time.Second+faultSlack, rlock.ErrLost)
+		locktest.Ends(t, section, time.Second+s.Slack(), rlock.ErrLost)
 		must(t, ses.Close())
 		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 	})
@@ -217,12 +217,12 @@ func TestFaultCloseWithoutRedis(t *testing.T) {
 		if err := ses.Close(); err == nil {
 			t.Error("Close reports success")
 		}
-		if d := time.Since(begin); d > 2*timeout+faultFarewell+faultSlack {
+		if d := time.Since(begin); d > 2*timeout+faultFarewell+s.Slack() {
 			t.Errorf("Close took %v; the release timeout is %v", d, timeout)
 		}
 		locktest.Is(t, "the waiter's Lock", locktest.Get(t, waiter, 5*time.Second, "the waiter's Lock").err, rlock.ErrClosed)
 		locktest.Is(t, "the other's Lock", locktest.Get(t, other, 5*time.Second, "the other's Lock").err, rlock.ErrClosed)
-		locktest.Ends(t, section, faultSlack, rlock.ErrClosed)
+		locktest.Ends(t, section, s.Slack(), rlock.ErrClosed)
 		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrClosed)
 		faultAfterClose(t, ses, name)
 	})

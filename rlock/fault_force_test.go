@@ -47,7 +47,7 @@ func faultForce(t *testing.T, owner string, ownSession bool, opts ...rlock.LockO
 			t.Error("ForceUnlock found no hold")
 		}
 		locktest.Ends(t, section, 3*time.Second, rlock.ErrLost)
-		locktest.Ends(t, inner, faultSlack, rlock.ErrLost)
+		locktest.Ends(t, inner, s.Slack(), rlock.ErrLost)
 		locktest.Is(t, "Unlock of the inner hold", h2.Unlock(), rlock.ErrLost)
 		locktest.Is(t, "Unlock of the outer hold", h.Unlock(), rlock.ErrLost)
 		// Of an owner that others may know the message is checked before it is believed.
@@ -110,7 +110,8 @@ func TestFaultForceUnlockIsNoticedByTheNextRenewal(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		p, _ := faulttest.Of(t, s.Option())
 		p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
-		ses := faultDialVia(t, s, p, rlock.Config{Lease: faultGoneLease})
+		lease := s.Slowed(4 * time.Second)
+		ses := faultDialVia(t, s, p, rlock.Config{Lease: lease})
 		operator := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
 		for _, lockCtx := range []context.Context{ctx, rlock.WithOwner(ctx, "order-17")} {
@@ -119,7 +120,7 @@ func TestFaultForceUnlockIsNoticedByTheNextRenewal(t *testing.T) {
 			must(t, err)
 			_, err = rlock.New(operator, name).ForceUnlock(ctx)
 			must(t, err)
-			locktest.Ends(t, section, faultGoneWithin, rlock.ErrLost)
+			locktest.Ends(t, section, lease/3+s.Slack(), rlock.ErrLost)
 			locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 		}
 	})

@@ -22,11 +22,6 @@ import (
 // or the key under a lock, and look at what the callers are told and at what is left in
 // Redis. Each runs on both kinds of server.
 
-// faultSlack is what a loaded machine may add to a time that the library promises.
-// Where a test bounds a time from above, the time that a broken library would take
-// is at least this much longer.
-const faultSlack = 700 * time.Millisecond
-
 // faultEach runs a test on both kinds of server, beside other fault tests: they mostly
 // wait.
 var faultEach = redistest.EachParallel

@@ -168,8 +168,8 @@ func TestFaultCleanUpOfALostNamedHoldLeavesItsNextOne(t *testing.T) {
 		section, h, err := rlock.New(ses, name).Lock(ctx)
 		must(t, err)
 		p.Refuse(true)
-		locktest.Ends(t, section, lease+faultSlack, rlock.ErrLost)
-		redistest.Eventually(t, lease+faultSlack, "the lease is over", func() bool { return faultFree(t, s, name) })
+		locktest.Ends(t, section, lease+s.Slack(), rlock.ErrLost)
+		redistest.Eventually(t, lease+s.Slack(), "the lease is over", func() bool { return faultFree(t, s, name) })
 		next, h2, err := rlock.New(other, name).Lock(ctx)
 		must(t, err)
 		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
@@ -219,7 +219,7 @@ func (f faultSilence) run(t *testing.T) {
 		f.on(p, true)
 		from := time.Now()
 		err = h.Unlock()
-		if d := time.Since(from); d > timeout+faultSlack {
+		if d := time.Since(from); d > timeout+s.Slack() {
 			t.Errorf("Unlock took %v; the release timeout is %v", d, timeout)
 		}
 		faultNoSentinel(t, "Unlock", err)
@@ -227,7 +227,7 @@ func (f faultSilence) run(t *testing.T) {
 		if f.nested {
 			faultStays(t, section, f.cut)
 		} else {
-			locktest.Ends(t, section, faultSlack, rlock.ErrReleased)
+			locktest.Ends(t, section, s.Slack(), rlock.ErrReleased)
 			<-time.After(f.cut)
 		}
 		f.on(p, false)
@@ -319,7 +319,7 @@ func TestFaultUnlockBehindAStuckNestedLockIsMadeUpFor(t *testing.T) {
 		locktest.Get(t, seen, 5*time.Second, "the nested attempt")
 		from := time.Now()
 		err = h.Unlock()
-		if d := time.Since(from); d > timeout+faultSlack {
+		if d := time.Since(from); d > timeout+s.Slack() {
 			t.Errorf("Unlock took %v; the release timeout is %v", d, timeout)
 		}
 		faultNoSentinel(t, "Unlock", err)

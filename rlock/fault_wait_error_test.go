@@ -172,7 +172,7 @@ func faultDown(t *testing.T, wait bool, down func(s *redistest.Server)) {
 				_, _, err = m.Lock(ctx)
 				locktest.Is(t, "Lock", err, context.DeadlineExceeded)
 			}
-			if d := time.Since(from); d > 300*time.Millisecond+faultSlack {
+			if d := time.Since(from); d > 300*time.Millisecond+s.Slack() {
 				t.Errorf("Lock took %v", d)
 			}
 			locktest.Is(t, "Lock", err, rlock.ErrNotAcquired)

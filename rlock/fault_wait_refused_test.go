@@ -32,7 +32,7 @@ func TestFaultRefusedSubscriptionCostsNoMoreThanThePollFloor(t *testing.T) {
 			from := time.Now()
 			got := locktest.Get(t, next, 5*time.Second, "the waiter's Lock")
 			must(t, got.err)
-			if d := got.at.Sub(from); d > floor+faultSlack {
+			if d := got.at.Sub(from); d > floor+s.Slack() {
 				t.Errorf("the waiter got the lock %v after its release; the poll floor is %v", d, floor)
 			}
 			must(t, got.hold.Unlock())
@@ -116,7 +116,7 @@ func TestFaultUnconfirmedSubscriptionCostsNoMoreThanThePollFloor(t *testing.T) {
 		from := time.Now()
 		got := locktest.Get(t, next, 10*time.Second, "the waiter's Lock")
 		must(t, got.err)
-		if d := got.at.Sub(from); d > floor+faultSlack {
+		if d := got.at.Sub(from); d > floor+s.Slack() {
 			t.Errorf("the waiter got the lock %v after its release; the poll floor is %v", d, floor)
 		}
 		must(t, got.hold.Unlock())

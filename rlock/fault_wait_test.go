@@ -34,7 +34,7 @@ func TestFaultLostMessagesCostNoMoreThanThePollFloor(t *testing.T) {
 			from := time.Now()
 			got := locktest.Get(t, next, 5*time.Second, "the waiter's Lock")
 			must(t, got.err)
-			if d := got.at.Sub(from); d > floor+faultSlack {
+			if d := got.at.Sub(from); d > floor+s.Slack() {
 				t.Errorf("the waiter got the lock %v after its release; the poll floor is %v", d, floor)
 			}
 			must(t, got.hold.Unlock())
@@ -80,7 +80,7 @@ func TestFaultExpiredLockIsTakenWithoutAMessage(t *testing.T) {
 		from := time.Now()
 		_, h, err := rlock.New(ses, name).Lock(ctx)
 		must(t, err)
-		if d := time.Since(from); d > lease+faultSlack {
+		if d := time.Since(from); d > lease+s.Slack() {
 			t.Errorf("Lock took %v", d)
 		}
 		must(t, h.Unlock())

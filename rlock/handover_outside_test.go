@@ -132,8 +132,8 @@ func TestHandOverIsOneHoldInRedis(t *testing.T) {
 // the lease that Redis counts is over, and before another session is let in; and what arrives
 // late does not touch that one.
 func TestHandOverPartition(t *testing.T) {
-	const lease = 2 * time.Second
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		lease := s.Slowed(2 * time.Second)
 		for _, unheard := range []int{1, 3} {
 			stalls := locktest.WatchStalls(t)
 			st := newStage(t, s, rlock.Config{Lease: lease, ReleaseTimeout: 300 * time.Millisecond})
@@ -159,10 +159,10 @@ func TestHandOverPartition(t *testing.T) {
 			})
 			next := faultGoLock(rlock.New(other, st.name), st.ctx)
 			faultStays(t, in.ctx, lease/2)
-			locktest.Ends(t, in.ctx, lease/2+faultSlack, rlock.ErrLost)
+			locktest.Ends(t, in.ctx, lease/2+s.Slack(), rlock.ErrLost)
 			d := time.Since(from)
 			// A twentieth of the lease is the margin, and the look takes some of it.
-			if !locktest.Get(t, stood, faultSlack, "a look at Redis") && stalls.Longest() < lease/40 {
+			if !locktest.Get(t, stood, s.Slack(), "a look at Redis") && stalls.Longest() < lease/400 {
 				t.Errorf("the section ended %v after the network was cut, and Redis had given the lock up before", d)
 			}
 			locktest.Is(t, "Unlock", in.hold.Unlock(), rlock.ErrLost)
@@ -251,7 +251,7 @@ func TestHandOverProcessIsKilled(t *testing.T) {
 			ses := dial(t, s, rlock.Config{})
 			_, h, err := rlock.New(ses, name).Lock(ctx)
 			must(t, err)
-			if d := time.Since(from); d > childLease+faultSlack {
+			if d := time.Since(from); d > childLease+s.Slack() {
 				t.Errorf("the lock was free %v after its holder's death; the lease is %v", d, childLease)
 			}
 			must(t, h.Unlock())

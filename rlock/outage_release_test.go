@@ -68,12 +68,12 @@ func TestExtendDoesNotOutliveItsHold(t *testing.T) {
 				ends = append(ends, faultGo(func() error { return extend(context.Background(), time.Minute) }))
 			}
 			for _, end := range ends {
-				locktest.Is(t, how+", Extend", locktest.Get(t, end, lease+faultSlack, "Extend"), rlock.ErrLost)
+				locktest.Is(t, how+", Extend", locktest.Get(t, end, lease+s.Slack(), "Extend"), rlock.ErrLost)
 			}
 			if d := time.Since(begin); d < lease/2 {
 				t.Errorf("%s: Extend gave up after %v; the lease is %v", how, d, lease)
 			}
-			locktest.Ends(t, section, faultSlack, rlock.ErrLost)
+			locktest.Ends(t, section, s.Slack(), rlock.ErrLost)
 			if outer.Err() != nil {
 				t.Errorf("%s: the outer section ended: %v", how, context.Cause(outer))
 			}

@@ -75,20 +75,11 @@ func (j joined) javaUnlocks(t *testing.T, s *redistest.Server, watchdog time.Dur
 	must(t, s.Do(t, "EVAL", unlock, "1", j.name, j.field, fmt.Sprint(watchdog.Milliseconds())).Error())
 }
 
-// joinedWatchdog is a watchdog of d on a made-up clock. On a real one it is longer, since a busy
-// machine renews late.
-func joinedWatchdog(s *redistest.Server, d time.Duration) time.Duration {
-	if s.IsMini() {
-		return d
-	}
-	return 3 * d
-}
-
 // What Redisson leaves of a lease is renewed in time, also under holds that ask for much longer
 // ones.
 func TestHoldsOutliveRedissonsUnlock(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		watchdog := joinedWatchdog(s, time.Second)
+		watchdog := s.Slowed(time.Second)
 		ses := dial(t, s, rlock.Config{Lease: time.Minute, RedissonWatchdog: watchdog})
 		others := dial(t, s, rlock.Config{PollFloor: 100 * time.Millisecond})
 		ctx := within(t, 80*time.Second)
@@ -117,10 +108,10 @@ func TestHoldsOutliveRedissonsUnlock(t *testing.T) {
 // A session that cannot renew what Redisson has left ends its sections before another owner is in.
 func TestSectionsEndBeforeRedissonsLeaseDoes(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		const watchdog = 4 * time.Second
+		watchdog := s.Slowed(4 * time.Second)
 		ses, proxy := faultDial(t, s, rlock.Config{Lease: time.Minute, RedissonWatchdog: watchdog})
 		others := dial(t, s, rlock.Config{PollFloor: 100 * time.Millisecond})
-		ctx := within(t, 40*time.Second)
+		ctx := within(t, 80*time.Second)
 		all := join(t, ctx, s, ses)
 		proxy.BlackHole(true)
 		for _, j := range all {
@@ -138,7 +129,7 @@ func TestSectionsEndBeforeRedissonsLeaseDoes(t *testing.T) {
 // A fixed lease that has to be renewed, because Redisson has cut it off, ends when it was to end.
 func TestFixedLeaseEndsInTimeAfterRedissonsUnlock(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		watchdog := joinedWatchdog(s, time.Second)
+		watchdog := s.Slowed(time.Second)
 		lease := watchdog * 5 / 2
 		ses, others := dial(t, s, rlock.Config{RedissonWatchdog: watchdog}), dial(t, s, rlock.Config{PollFloor: 10 * time.Millisecond})
 		ctx := within(t, 80*time.Second)
@@ -159,7 +150,7 @@ func TestFixedLeaseEndsInTimeAfterRedissonsUnlock(t *testing.T) {
 			}
 			_, other, err := of(others, j.name).Lock(ctx)
 			must(t, err)
-			if d := time.Since(taken); d > lease+joinedWatchdog(s, faultSlack) {
+			if d := time.Since(taken); d > lease+s.Slack() {
 				t.Errorf("%s: the lock has stood for %v, with a lease of %v", kind, d, lease)
 			}
 			must(t, other.Unlock())
@@ -174,7 +165,7 @@ func TestReleaseOfAFixedLeaseIsTriedUpToItsEnd(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 200 * time.Millisecond
 		ses, proxy := faultDial(t, s, rlock.Config{Lease: lease, RedissonWatchdog: lease, ReleaseTimeout: lease})
-		ctx := within(t, 40*time.Second)
+		ctx := within(t, 80*time.Second)
 		_, h, err := rlock.New(ses, "x").Lock(rlock.WithOwner(ctx, javaThread), rlock.Lease(time.Hour))
 		must(t, err)
 		proxy.Refuse(true)

@@ -201,7 +201,7 @@ func TestNoSubscriptionIsLeftByAHandOver(t *testing.T) {
 // section ends at the next renewal. Another session that has the lock in Redis is left alone.
 func TestAnOwnerThatIsHandedALostLockIsTold(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		const lease = 1500 * time.Millisecond
+		lease := s.Slowed(1500 * time.Millisecond)
 		lost := make(chan string, 10)
 		ses := dial(t, s, rlock.Config{Lease: lease, Trace: &rlock.Trace{Lost: func(e locktrace.Lost) { lost <- e.Name }}})
 		other := dial(t, s, rlock.Config{})
@@ -216,7 +216,7 @@ func TestAnOwnerThatIsHandedALostLockIsTold(t *testing.T) {
 		must(t, h.Unlock())
 		b := locktest.Get(t, next, 5*time.Second, "the next one in")
 		must(t, b.err)
-		locktest.Ends(t, b.ctx, lease/2+faultSlack, rlock.ErrLost)
+		locktest.Ends(t, b.ctx, lease/2+min(s.Slack(), lease/3), rlock.ErrLost)
 		if got := locktest.Get(t, lost, 5*time.Second, "Trace.Lost"); got != name {
 			t.Errorf("Trace.Lost of %q", got)
 		}

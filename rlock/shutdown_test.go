@@ -146,7 +146,7 @@ func TestShutdownIsBoundedByItsContext(t *testing.T) {
 		done := begins(t, ctx, ses, name)
 		cancel()
 		locktest.Is(t, "Shutdown", locktest.Get(t, done, 5*time.Second, "Shutdown"), context.Canceled)
-		locktest.Ends(t, section, faultSlack, rlock.ErrClosed)
+		locktest.Ends(t, section, s.Slack(), rlock.ErrClosed)
 		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrClosed)
 		if !faultFree(t, s, name) {
 			t.Error("the lock stands")
@@ -171,7 +171,7 @@ func TestShutdownAndClose(t *testing.T) {
 		done := begins(t, context.Background(), busy, redistest.Name(t))
 		must(t, busy.Close())
 		must(t, locktest.Get(t, done, 5*time.Second, "Shutdown"))
-		locktest.Ends(t, section, faultSlack, rlock.ErrClosed)
+		locktest.Ends(t, section, s.Slack(), rlock.ErrClosed)
 	})
 }
 

@@ -7,7 +7,7 @@ import "time"
 // a test has to tell what is right from what is wrong by times that are further apart.
 func (s *Server) Slack() time.Duration {
 	if s.inBubble {
-		return 100 * time.Millisecond
+		return 50 * time.Millisecond
 	}
 	return 3 * time.Second
 }
