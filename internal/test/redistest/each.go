@@ -28,7 +28,9 @@ func Main(m *testing.M, scripts ...string) {
 	flag.Parse()
 	know(scripts)
 	// Benchmarks measure what users run, which does not look after itself.
+	var run goleak.TestingM = m
 	if f := flag.Lookup("test.bench"); f == nil || f.Value.String() == "" {
+		run = pooled{m}
 		engine.CheckInvariants(true)
 		// miniredis leaves a lot of garbage for each script, while little is in use: it is
 		// collected at every few MiB, and that was an eighth of what the tests cost.
@@ -45,7 +47,7 @@ func Main(m *testing.M, scripts ...string) {
 	// rueidis keeps two goroutines of a cluster client for a while, also when the client has been
 	// closed in the meantime: one closes the connections that a change of the cluster left over,
 	// after 5 s, and one spaces the readings of the topology, after 1 s at most.
-	goleak.VerifyTestMain(m,
+	goleak.VerifyTestMain(run,
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
 }

@@ -1,27 +1,29 @@
 package redistest
 
 import (
-	"bufio"
+	"crypto/sha1"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"strings"
-	"time"
 
 	"relock/internal/script"
 )
 
-// known are the commands that load the scripts in the folders given to [Main], and their number. They are
-// written before the first test and read by all.
+// known are the commands that load the scripts in the folders given to [Main], their number, and
+// the command that asks whether a server has them. They are written before the first test and
+// read by all.
 var known struct {
 	commands string
 	number   int
+	exist    string
 }
 
 // know has servers that start from now on know the scripts in these folders.
 func know(folders []string) {
 	var b strings.Builder
+	exist := []string{"SCRIPT", "EXISTS"}
 	for _, folder := range folders {
 		files := os.DirFS(folder)
 		names, err := fs.Glob(files, "*.lua")
@@ -30,11 +32,12 @@ func know(folders []string) {
 		}
 		for _, name := range names {
 			src := script.Load(files, name).Source()
-			fmt.Fprintf(&b, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%d\r\n%s\r\n", len(src), src)
+			b.WriteString(command("SCRIPT", "LOAD", src))
+			exist = append(exist, fmt.Sprintf("%x", sha1.Sum([]byte(src))))
 			known.number++
 		}
 	}
-	known.commands = b.String()
+	known.commands, known.exist = b.String(), command(exist...)
 }
 
 // warm loads the known scripts. A server that refuses them, as one with a password does, goes
@@ -47,26 +50,11 @@ func (s *Server) warm() error {
 	if s.inBubble {
 		dial = s.Mini.Dial
 	}
-	c, err := dial()
+	conn, err := dial()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(adminTimeout))
-	sent := make(chan error, 1)
-	go func() {
-		_, err := c.Write([]byte(known.commands))
-		sent <- err
-	}()
-	r := bufio.NewReader(c)
-	for range known.number {
-		line, err := r.ReadString('\n')
-		if err == nil && line[0] == '$' { // the SHA-1 is in a line of its own
-			_, err = r.ReadString('\n')
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return <-sent
+	defer conn.Close()
+	_, err = newRaw(conn).do(known.commands, known.number)
+	return err
 }

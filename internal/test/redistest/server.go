@@ -34,7 +34,8 @@ type Server struct {
 	start func() (*process, error) // of a real server: on the same port each time
 
 	mu    sync.Mutex
-	proc  *process       // nil for miniredis
+	proc  *process       // nil for miniredis, and when the test has ended
+	spare *spare         // what goes on to the next test; nil for a server that ends with this one
 	port  *reservation   // of a server that is down, and may come back
 	admin rueidis.Client // for Do; nil until used
 }
@@ -73,19 +74,39 @@ func bubbleMini(tb testing.TB) *Server {
 // ends it with the test.
 func begun(tb testing.TB, s *Server) *Server {
 	tb.Helper()
-	tb.Cleanup(s.end)
+	tb.Cleanup(func() { s.end(tb.Failed()) })
 	if err := s.warm(); err != nil {
 		tb.Fatalf("load the scripts: %v", err)
 	}
 	return s
 }
 
-// Real starts a redis-server that keeps nothing on disk. The arguments are
+// Real returns a redis-server that keeps nothing on disk and has no keys. The arguments are
 // added to its command line, such as "--notify-keyspace-events", "Ex". Without a
 // server program the test is skipped, or fails; see the package comment.
+//
+// A server without arguments may have served an earlier test, unless that has killed, restarted
+// or paused it. It has the configuration, the users and the scripts of a server that has just
+// been started, and no clients.
 func Real(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	return startProgram(tb, binary(tb), args...)
+	path := binary(tb)
+	if len(args) > 0 {
+		return startProgram(tb, path, tb.TempDir(), args...)
+	}
+	sp := takeSpare()
+	if sp == nil {
+		dir := spareDir()
+		if dir == "" {
+			return startProgram(tb, path, tb.TempDir())
+		}
+		s := startProgram(tb, path, dir)
+		s.spare = newSpare(s, dir)
+		return s
+	}
+	s := &Server{Addr: sp.addr, proc: sp.proc, start: sp.start, spare: sp}
+	tb.Cleanup(func() { s.end(tb.Failed()) })
+	return s
 }
 
 // Old starts a redis-server of before Redis 6.2, which nothing of this module can work with. Its
@@ -100,13 +121,12 @@ func Old(tb testing.TB) *Server {
 	if err != nil || v.AtLeast(6, 2) {
 		tb.Fatalf("RELOCK_OLD_REDIS_SERVER=%s is %+v, %v; it must be older than 6.2", path, v, err)
 	}
-	return startProgram(tb, path)
+	return startProgram(tb, path, tb.TempDir())
 }
 
-// startProgram starts a server program that keeps nothing on disk.
-func startProgram(tb testing.TB, path string, args ...string) *Server {
+// startProgram starts a server program in dir that keeps nothing on disk.
+func startProgram(tb testing.TB, path, dir string, args ...string) *Server {
 	tb.Helper()
-	dir := tb.TempDir()
 	return startReal(tb, func(port int) (*process, error) {
 		line := []string{
 			"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
@@ -271,6 +291,7 @@ func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
 func (s *Server) signal(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.spare = nil
 	if s.proc != nil {
 		s.proc.signal(sig)
 	}
@@ -288,10 +309,18 @@ func (s *Server) Kill() {
 	}
 }
 
-// end ends the server for good.
-func (s *Server) end() {
+// end ends the test's use of the server: the next test gets it, or it ends for good, as it does
+// after a test that has failed.
+func (s *Server) end(failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.spare != nil && !failed {
+		s.closeAdmin()
+		if s.spare.giveBack() {
+			s.proc, s.spare = nil, nil
+			return
+		}
+	}
 	s.kill()
 	s.port.release()
 	s.port = nil
@@ -301,15 +330,21 @@ func (s *Server) end() {
 func (s *Server) kill() {
 	// The admin client ends with the server: after a restart its first command
 	// would meet the broken connection.
+	s.closeAdmin()
+	s.spare = nil
+	if s.IsMini() {
+		s.Mini.Close()
+	} else if s.proc != nil {
+		s.proc.kill()
+	}
+}
+
+// closeAdmin closes the client of Do. s.mu is held.
+func (s *Server) closeAdmin() {
 	if s.admin != nil {
 		s.admin.Close()
 		s.admin = nil
 	}
-	if s.IsMini() {
-		s.Mini.Close()
-		return
-	}
-	s.proc.kill()
 }
 
 // Restart kills the server, unless that has been done, and starts it again on
