@@ -121,7 +121,7 @@ func (x *suspect) Holders(ask bool) []deadlock.Claim {
 	known := l.holder != nil // no other session has it
 	l.mu.Unlock()
 	b, can := prim.(Blocker)
-	if !ask || known || !can || l.s.silent.Load() {
+	if !ask || known || !can || l.s.inbox.Deaf() {
 		return holders
 	}
 	ctx, cancel := context.WithTimeout(l.s.life.Closing, lookTimeout)
@@ -142,7 +142,7 @@ func (x *suspect) Holders(ask bool) []deadlock.Claim {
 // Send is for package deadlock. What is lost is made up for by the next search.
 func (x *suspect) Send(session, text string) {
 	s := x.lock.s
-	if s.silent.Load() {
+	if s.inbox.Deaf() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.life.Closing, lookTimeout)

@@ -102,7 +102,7 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], p
 // mutex must be held.
 func (item *renewalItem) addTo(round *renewal.Round[renewalItem], op Op) {
 	c, slot := item.c, 0
-	if c.lock.s.cluster {
+	if c.lock.s.space.Cluster {
 		slot = keyname.Slot(c.lock.Key())
 	}
 	p := c.sidesOf()[item.side].(Leased)

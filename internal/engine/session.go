@@ -18,10 +18,12 @@ import (
 	"relock/internal/deadline"
 	"relock/internal/deadlock"
 	"relock/internal/idgen"
+	"relock/internal/inbox"
 	"relock/internal/keyname"
 	"relock/internal/life"
 	"relock/internal/lockerr"
 	"relock/internal/notes"
+	"relock/internal/probe"
 	"relock/internal/record"
 	"relock/internal/replicas"
 	"relock/internal/requestid"
@@ -64,16 +66,15 @@ type chores struct {
 // A deployment is the Redis that a session is tied to, and the ways to it.
 type deployment struct {
 	client   rueidis.Client
-	cluster  bool
 	space    keyname.Space // its Publish is what the hub subscribes for
 	conn     *script.Connection
 	run      *script.Runner
 	sender   resend.Sender
 	replicas replicas.Asker
 	hub      *pubsub.Hub
+	inbox    *inbox.Box
 
-	ownsClient bool        // Close closes the client
-	silent     atomic.Bool // it could not subscribe to its own channel
+	ownsClient bool // Close closes the client
 
 	// pollPause is the first sleep of the Backoff of a session that polls; 0: it listens.
 	pollPause time.Duration
@@ -114,7 +115,7 @@ type Config struct {
 // New makes a session. It blocks until Redis has answered a PING and the session's own channel
 // is subscribed to, or ctx ends.
 func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*Session, error) {
-	if err := ping(ctx, client); err != nil {
+	if err := probe.Ping(ctx, client); err != nil {
 		return nil, fmt.Errorf("new session: ping: %w", lockerr.Unavailable(err))
 	}
 	s := newSession(client, cfg, opt)
@@ -133,9 +134,10 @@ func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
 	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now(), life: life.New(), requests: requestid.Pool{Client: idgen.Request()}}
 	s.trace = tracing.New(cfg.Trace, s.now)
 	s.deployment = deployment{
-		client: client, cluster: client.Mode() == rueidis.ClientModeCluster, conn: opt.Connection, ownsClient: opt.OwnsClient,
+		client: client, space: keyname.Space{Prefix: cfg.Prefix, Cluster: client.Mode() == rueidis.ClientModeCluster, Publish: "PUBLISH"},
+		conn: opt.Connection, ownsClient: opt.OwnsClient,
 		hub: pubsub.NewHub(client, pubsub.Logger(slog.New(s.notes.Handler(cfg.Logger.Handler()))),
-			pubsub.RefusalRetry(refusalRetry), pubsub.Watch(s.subscriptionChanged)),
+			pubsub.RefusalRetry(inbox.RefusalRetry), pubsub.Watch(s.subscriptionChanged)),
 	}
 	if s.conn == nil {
 		s.conn = script.NewConnection()
@@ -153,6 +155,11 @@ func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
 	} else {
 		s.owners.Store(idgen.RandomBase()) // an earlier process's holds may still stand
 	}
+	s.inbox = &inbox.Box{Session: s.id, Logger: cfg.Logger, Context: s.life.Context, Background: &s.life.Background,
+		Back: s.recheck, Subscribe: func(ctx context.Context) error {
+			_, err := s.hub.ListenFunc(ctx, SessionChannel+s.id, true, s.told)
+			return err
+		}}
 	s.cleanup = cleanup.New(cleanup.Config{Context: s.life.Context, Background: &s.life.Background,
 		Timeout: cfg.ReleaseTimeout, Clock: s.now, Send: s.run.Multi, Pause: backoff.Pause})
 	s.deadlocks = deadlock.NewWatch(deadlock.Config{Session: s.id, Label: cfg.Label, Context: s.life.Closing,
@@ -197,10 +204,10 @@ func (s *Session) Config() *Config { return &s.cfg }
 
 // CannotListen reports whether the session is not allowed to subscribe to its own channel, and
 // so cannot be told anything.
-func (s *Session) CannotListen() bool { return s.silent.Load() }
+func (s *Session) CannotListen() bool { return s.inbox.Deaf() }
 
 // Cluster reports whether the deployment is a Redis Cluster.
-func (s *Session) Cluster() bool { return s.cluster }
+func (s *Session) Cluster() bool { return s.space.Cluster }
 
 // never is a point of time that does not come.
 const never = time.Duration(1<<63 - 1)

@@ -1,0 +1,82 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/backoff"
+)
+
+// A Box is a session's subscription to its own channel. All fields must be set.
+type Box struct {
+	Session    string                      // its id
+	Subscribe  func(context.Context) error // subscribes to its channel
+	Back       func()                      // called when it hears its channel again
+	Logger     *slog.Logger
+	Context    context.Context // when it ends, nothing is tried any more
+	Background *sync.WaitGroup // counts the goroutine
+
+	deaf atomic.Bool
+}
+
+// RefusalRetry is how often a refused subscription is tried again: seldom enough that an idle
+// waiter stays below one command a second.
+const RefusalRetry = 5 * time.Second
+
+// Open subscribes, unless err says already why that cannot be. Where subscribing is refused the
+// session works without, and keeps trying: a forced unlock is then noticed at the next renewal.
+// Errors: those of a ctx that has ended.
+func (b *Box) Open(ctx context.Context, err error) error {
+	if err == nil {
+		err = b.Subscribe(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	b.Logger.Warn("relock: cannot subscribe; waiters will poll", "error", err)
+	b.Shut()
+	b.Background.Go(b.keepAsking)
+	return nil
+}
+
+// keepAsking subscribes when that is allowed again. The subscriber asks the server every
+// RefusalRetry, not at each of these calls.
+func (b *Box) keepAsking() {
+	for b.Subscribe(b.Context) != nil {
+		if backoff.Sleep(b.Context, backoff.Jitter(RefusalRetry/5)) != nil {
+			return
+		}
+	}
+	b.deaf.Store(false)
+	b.Back()
+}
+
+// Shut notes that the session cannot be told anything.
+func (b *Box) Shut() { b.deaf.Store(true) }
+
+// Deaf reports whether the session cannot be told anything.
+func (b *Box) Deaf() bool { return b.deaf.Load() }
+
+// Question is what a session tells itself to find out whether it would hear it.
+const Question = ""
+
+// Reached reports whether each of some clients of one connection leads to the server where the
+// session listens: only there does its channel have a listener.
+func (b *Box) Reached(ctx context.Context, by ...rueidis.Client) bool {
+	for _, c := range by {
+		n, err := c.Do(ctx, c.B().Publish().Channel(Prefix+b.Session).Message(Question).Build()).AsInt64()
+		if err != nil || n == 0 {
+			return false
+		}
+	}
+	return true
+}
