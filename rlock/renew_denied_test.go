@@ -53,3 +53,49 @@ func TestRenewalThatIsDeniedLosesNothing(t *testing.T) {
 		}
 	}
 }
+
+// A key that an ACL forbids keeps the locks from being renewed that one script call is for. The
+// others are renewed all the same, each by itself.
+func TestADeniedKeyLosesNoOtherLock(t *testing.T) {
+	t.Parallel()
+	const lease = 2 * time.Second
+	s := redistest.Real(t)
+	name := redistest.Name(t)
+	allow := func(keys ...string) {
+		rules := []string{"ACL", "SETUSER", "u", "on", ">secret", "resetkeys", "&*", "+@all"}
+		must(t, s.Do(t, append(rules, keys...)...).Error())
+	}
+	allow("~*")
+	opt := s.Option()
+	opt.Username, opt.Password = "u", "secret"
+	renewed := make(chan locktrace.Renewed, 1000)
+	trace := &rlock.Trace{Renewed: func(e locktrace.Renewed) { renewed <- e }}
+	ses, err := rlock.Dial(context.Background(), opt, rlock.Config{Lease: lease, Trace: trace})
+	must(t, err)
+	defer ses.Close()
+	ctx := within(t, 30*time.Second)
+	var sections []context.Context
+	for _, suffix := range []string{"a", "forbidden", "b"} {
+		section, _, err := rlock.New(ses, name+suffix).Lock(ctx)
+		must(t, err)
+		sections = append(sections, section)
+	}
+	allow("~*"+name+"a*", "~*"+name+"b*")
+	good := 0
+	for good < 4 { // two locks, twice
+		e := locktest.Get(t, renewed, 2*lease, "a renewal")
+		switch {
+		case e.Err == nil:
+			good += e.Claims
+		case e.Claims > 1:
+			t.Errorf("the renewal of %d locks failed: %v", e.Claims, e.Err)
+		}
+	}
+	locktest.Get(t, sections[1].Done(), 2*lease, "the end of the lock that is forbidden")
+	for i, section := range []context.Context{sections[0], sections[2]} {
+		if section.Err() != nil {
+			t.Errorf("lock %d: %v", i, context.Cause(section))
+		}
+	}
+	allow("~*")
+}
