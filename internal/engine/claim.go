@@ -119,9 +119,7 @@ func (c *claim) retire(to claimState) {
 	c.state = to
 	if l.holder == c {
 		l.holder = nil
-		if front := l.queue.Front(); front != nil {
-			wakeUp(front.wake) // it did not look after messages and the clock
-		}
+		l.callUp() // the front did not look after messages and the clock
 	}
 	if l.share == c {
 		l.share = nil
@@ -237,11 +235,11 @@ func (c *claim) doubtful() bool { return c.doubts != c.lock.s.conn.Doubts() }
 // at a time.
 func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
 	c.trust = max(c.trust, sent+trustIn(c.uncut(lease)))
-	if c.exposed() {
+	if m := c.more; m != nil && m.exposed {
 		// It may not have been when the trust was earned: a writer that takes a read hold too
 		// lets readers of other processes in when it unlocks the write side.
 		c.trust = min(c.trust, c.lock.s.now()+trustIn(c.lock.s.cfg.RedissonWatchdog))
-		c.more.stands = max(c.more.stands, sent+lease)
+		m.stands = max(m.stands, sent+lease)
 	}
 	c.doubts = doubts
 }

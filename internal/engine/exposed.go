@@ -7,12 +7,9 @@ import "time"
 // never sets less, so that much of a lease is left whatever Redisson does: an exposed claim is
 // trusted for no longer between two answers of Redis.
 
-// exposed reports whether another process may set the lease of the lock meanwhile.
-func (c *claim) exposed() bool { return c.more != nil && c.more.exposed }
-
 // uncut returns how much of a lease no other process cuts off.
 func (c *claim) uncut(lease time.Duration) time.Duration {
-	if c.exposed() {
+	if c.more != nil && c.more.exposed {
 		return min(lease, c.lock.s.cfg.RedissonWatchdog)
 	}
 	return lease
@@ -30,7 +27,7 @@ func (r *request) expose(watchdog time.Duration) {
 // shortfall returns the lease that an exposed claim must be renewed for so that its holds with
 // fixed leases reach their ends, and do not outlive them; 0 if they are trusted up to there.
 func (c *claim) shortfall(now time.Duration) time.Duration {
-	if !c.exposed() {
+	if c.more == nil || !c.more.exposed {
 		return 0
 	}
 	var end, until time.Duration

@@ -108,9 +108,9 @@ func wakeUp(wake chan struct{}) {
 
 // nudge lets the front ask at once.
 func (l *lock) nudge() {
-	if a := l.queue.Front(); a != nil {
+	if l.queue.Front() != nil {
 		l.waiting().look = true
-		wakeUp(a.wake)
+		l.callUp()
 	}
 }
 
@@ -125,31 +125,28 @@ func (l *lock) callUp() {
 // it.
 func (l *lock) hold(c *claim, now time.Duration) {
 	k := c.prim.Kind()
-	if k.Permits {
-		c.passUntil = now + queue.Slice
-		if l.lobby != nil {
-			c.passUntil = l.lobby.turns.Begin(now)
-		}
-		return
-	}
-	for o := l.claims; o != nil; {
+	for o := l.claims; o != nil && !k.Permits; {
 		next := o.next
 		if o != c && o.state == held && (k.Exclusive || o == l.holder && o.excludes()) && !sameName(o, c) {
 			o.lose("another owner was let in", true)
 		}
 		o = next
 	}
+	if !k.Exclusive && !k.Permits {
+		return
+	}
+	b := l.lobby
+	if c.passUntil = now + queue.Slice; b != nil {
+		c.passUntil = b.turns.Begin(now)
+	}
 	if !k.Exclusive {
 		return
 	}
-	l.holder = c
-	c.passUntil = now + queue.Slice
-	if b := l.lobby; b != nil {
+	if l.holder = c; b != nil {
 		b.look = false
 		if l.s.cfg.Polling == nil {
 			b.lookAt = now + l.s.cfg.PollFloor
 		}
-		c.passUntil = b.turns.Begin(now)
 	}
 }
 

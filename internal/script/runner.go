@@ -72,8 +72,11 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 	if res.Error() != nil && isNoScript(res) {
 		res = r.client.Do(ctx, eval(r.client, c))
 	}
-	r.settle(before, res)
-	if res.Error() != nil || r.conn.suspect.Load() {
+	ok := res.Error() == nil
+	if !ok || r.settled.Load() < before {
+		r.settle(before, res)
+	}
+	if !ok || r.conn.suspect.Load() {
 		r.heard(res)
 	}
 	return res
