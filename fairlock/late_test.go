@@ -2,6 +2,7 @@ package fairlock_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,6 +76,46 @@ func TestGrantMessageAfterALoss(t *testing.T) {
 			t.Errorf("%d releases were sent; the lock was released before its section was unlocked", n)
 		}
 		is(t, "Unlock", l.hold.Unlock(), rlock.ErrLost)
+		nothingLeft(t, s)
+	})
+}
+
+// An inner Unlock brings the end closer to what the outer hold deserves. Arriving late, or made up
+// for later, it must not cut what the outer hold was given meanwhile.
+func TestALateInnerUnlockDoesNotCutALaterExtend(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		cfg := silent()
+		cfg.ReleaseTimeout = time.Second
+		ses, p := dialProxy(t, s, cfg)
+		ctx, m := within(t, patience), fairlock.New(ses, "x")
+		outer := lock(t, ctx, m, rlock.Lease(5*time.Second))
+		inner := lock(t, outer.ctx, m)
+		trusted := func(when string) {
+			t.Helper()
+			if ms, err := s.Do(t, "PTTL", "x").AsInt64(); err != nil || ms < outer.hold.Remaining().Milliseconds() {
+				t.Errorf("%s the lock lives for %d ms, %v; it is trusted for %v", when, ms, err, outer.hold.Remaining())
+			}
+		}
+		var extended atomic.Bool
+		release := runs("release_by_id")
+		lost := func(cmd []string) bool { return !extended.Load() && release(cmd) }
+		late := locktest.DropLate(p, lost, nil)
+		for range 100 {
+			p.DropRequest(lost)
+		}
+		if err := inner.hold.Unlock(); err == nil {
+			t.Error("an inner Unlock without an answer returns nil")
+		}
+		must(t, outer.hold.Extend(ctx, 20*time.Second))
+		late.Arrive(t, s)
+		trusted("after the late release")
+		extended.Store(true)
+		redistest.Eventually(t, patience, "the inner hold is gone", func() bool {
+			n, err := s.Do(t, "HGET", "x", outer.hold.Owner()).ToString()
+			return err == nil && n == "1"
+		})
+		trusted("when the release is made up for")
+		unlock(t, outer)
 		nothingLeft(t, s)
 	})
 }

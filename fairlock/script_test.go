@@ -223,13 +223,14 @@ func TestReleaseShortensOwnHolds(t *testing.T) {
 			most int64
 		}{
 			{"a named owner that holds elsewhere", args("me", "0", "20000", "01:A2:me", "1", "a", "b"), 60000},
-			{"a named owner with all ids", args("me", "0", "20000", "01:A2:me", "1", "a", "b", "c"), 20000},
+			{"a named owner with all ids", args("me", "0", "20000", "01:A2:me", "1", "a", "b", "c", "v"), 20000},
 			{"a private owner", args("me", "1", "20000", "01:A2:me", "1", "a"), 20000},
 			{"what deserves more", args("me", "1", "90000", "01:A2:me", "1", "a"), 60000},
+			{"an unlock that an extension has voided", args("me", "1", "20000", "01:A2:me", "1", "v"), 60000},
 			{"what leaves the TTL", args("me", "1", "0", "01:A2:me", "1", "a"), 60000},
 		} {
 			s.FlushAll(t)
-			for _, cmd := range set("HSET lock me 3", "SADD ids a b c", "PEXPIRE lock 60000", "PEXPIRE ids 60000") {
+			for _, cmd := range set("HSET lock me 4", "SADD ids a b c v xv", "PEXPIRE lock 60000", "PEXPIRE ids 60000") {
 				must(t, s.Do(t, cmd...).Error())
 			}
 			must(t, s.Do(t, append(append([]string{"EVAL", src, "5"}, keys...), c.args...)...).Error())

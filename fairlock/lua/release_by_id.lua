@@ -7,13 +7,14 @@
 -- ARGV[7]   1: the owner is private: the holds that stay are all of this session
 -- ARGV[8]   the TTL in ms that the holds deserve which stay; 0 leaves it
 -- ARGV[9]   what an entry of this session has in front of an id
--- ARGV[10]  how many ids follow of holds that end, or of waiters that leave
+-- ARGV[10]  how many ids follow of holds that end, or of waiters that leave; the TTL is left if an
+--           extension has voided the first one
 -- ARGV[i]   i > 10: those; then, of a named owner and with a TTL, the ids of the holds that
 --           this session keeps
 -- Returns  {holds left, changed, receivers}; changed is 0 if none of the holds was there
 --          WRONGTYPE error if the ids are unusable: nothing was changed
 -- Publishes what release.lua does, when the lock became free.
--- include refused, there, grant
+-- include refused, end_holds, grant
 local held = redis.pcall('HGET', KEYS[1], ARGV[6])
 local bad, gone = refused(held)
 if gone then
@@ -34,22 +35,9 @@ if held <= 0 then
   end
   return {0, 0, -1}
 end
-local ended = 0
-for i = 11, kept - 1 do
-  ended = ended + redis.call('SREM', KEYS[4], ARGV[i])
+local reply = end_holds(KEYS[4], ARGV[6], held, 11, kept, ARGV[8], ARGV[7])
+if reply then
+  return reply
 end
-if ended == 0 then
-  return {held, 0, -1}
-elseif held <= ended then
-  redis.call('DEL', KEYS[1], KEYS[4])
-  local receivers = not grant() and redis.call(ARGV[2], ARGV[1], '0')
-  return {0, 1, ARGV[4] == '1' and receivers or -1}
-end
-held = redis.call('HINCRBY', KEYS[1], ARGV[6], -ended)
--- Only ever shorter: unlocking one hold never lengthens the lease of another.
-local ttl = tonumber(ARGV[8])
-if ttl > 0 and redis.call('PTTL', KEYS[1]) > ttl and (ARGV[7] == '1' or there(KEYS[4], '', kept, #ARGV) == held) then
-  redis.call('PEXPIRE', KEYS[1], ttl)
-  redis.call('PEXPIRE', KEYS[4], ttl)
-end
-return {held, 1, -1}
+local receivers = not grant() and redis.call(ARGV[2], ARGV[1], '0')
+return {0, 1, ARGV[4] == '1' and receivers or -1}

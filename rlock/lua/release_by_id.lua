@@ -15,7 +15,7 @@
 --          holds that this session keeps
 -- Returns  {holds left, changed, receivers}; changed is 0 if none of the ids was there
 -- Publishes '0' on the channel when the lock became free.
--- include refused, there
+-- include refused, end_holds
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])
 local bad, gone = refused(held)
 held = not bad and tonumber(held or 0) or 0
@@ -24,23 +24,9 @@ if bad and not gone then
 elseif held <= 0 then
   return {0, 0, -1} -- the ids, if they are still there, speak of an earlier life
 end
-local ended, kept = 0, 8 + ARGV[7]
-for i = 8, kept - 1 do
-  ended = ended + redis.call('SREM', KEYS[2], ARGV[i])
+local reply = end_holds(KEYS[2], ARGV[1], held, 8, 8 + ARGV[7], ARGV[5], ARGV[6])
+if reply then
+  return reply
 end
-if ended == 0 then
-  return {held, 0, -1}
-elseif held <= ended then
-  redis.call('DEL', KEYS[1], KEYS[2])
-  local receivers = redis.call(ARGV[3], ARGV[2], '0')
-  return {0, 1, ARGV[4] == '1' and receivers or -1}
-end
-held = redis.call('HINCRBY', KEYS[1], ARGV[1], -ended)
--- Only ever shorter: unlocking one hold never lengthens the lease of another.
-local ttl = tonumber(ARGV[5])
-if ttl > 0 and redis.call('PTTL', KEYS[1]) > ttl and redis.call('SISMEMBER', KEYS[2], 'x' .. ARGV[8]) == 0
-    and (ARGV[6] == '1' or there(KEYS[2], '', kept, #ARGV) == held) then
-  redis.call('PEXPIRE', KEYS[1], ttl)
-  redis.call('PEXPIRE', KEYS[2], ttl)
-end
-return {held, 1, -1}
+local receivers = redis.call(ARGV[3], ARGV[2], '0')
+return {0, 1, ARGV[4] == '1' and receivers or -1}

@@ -10,38 +10,26 @@
 -- include refused, clock, int, no_lock
 local all = redis.pcall('HGETALL', KEYS[1])
 local dead = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', int(now))
-local bad = refused(all) or refused(dead)
-if bad then
-  return bad
+local bad, both = refused(all) or refused(dead), true
+if not bad and #all > 0 then
+  bad, both = no_lock()
 end
-local over = {}
+if bad or not both then
+  return bad or (refused({err = 'wrong kind of value'}, ': the key is another kind of lock'))
+end
+local over = {mode = true}
 for _, owner in ipairs(dead) do
   over[owner] = true
 end
-local mode, owners, holds = '', {}, {}
+local reply, at = {redis.call('HGET', KEYS[1], 'mode'), redis.call('PTTL', KEYS[1])}, {}
 for i = 1, #all, 2 do
-  if all[i] == 'mode' then
-    mode = all[i + 1]
-  elseif not over[all[i]] then
+  if not over[all[i]] then
     local owner = string.match(all[i], '^(.*):write$') or all[i]
-    if not holds[owner] then
-      owners[#owners + 1] = owner
+    if not at[owner] then
+      at[owner] = #reply + 2
+      reply[#reply + 1], reply[#reply + 2] = owner, 0
     end
-    holds[owner] = (holds[owner] or 0) + (tonumber(all[i + 1]) or 0)
+    reply[at[owner]] = reply[at[owner]] + (tonumber(all[i + 1]) or 0)
   end
 end
-local none, both = nil, true
-if #all > 0 then
-  none, both = no_lock()
-end
-if none or not both then
-  return none or (refused({err = 'wrong kind of value'}, ': the key is another kind of lock'))
-elseif #owners == 0 then
-  return {'', -2}
-end
-local reply = {mode, redis.call('PTTL', KEYS[1])}
-for _, owner in ipairs(owners) do
-  reply[#reply + 1] = owner
-  reply[#reply + 1] = holds[owner]
-end
-return reply
+return #reply > 2 and reply or {'', -2}

@@ -9,21 +9,12 @@
 -- ARGV[3]  for how long the requests are remembered from this run on, in ms
 -- ARGV[4]  for how many ms from now the counter is kept; 0: it has no end
 --
--- value is what the counter has, false if it does not exist; outcome is that of an earlier
--- run, nil if there was none.
--- include refused, integer
-local value, last = redis.pcall('GET', KEYS[1]), redis.pcall('HGET', KEYS[3], ARGV[1])
-local bad = type(value) == 'table' and refused(value) or type(last) == 'table' and refused(last)
-if not bad and redis.call('EXISTS', KEYS[2]) == 1 then
-  bad = refused({err = 'not an integer'}, ': permits of a Semaphore of this name are taken')
-elseif not bad and value and not integer(value) then
-  bad = refused({err = 'not an integer'}, ': the counter is not an integer')
-end
-if bad then
-  return bad
-end
-local outcome
-if last then
+-- value is that of value.lua; outcome is that of an earlier run, nil if there was none.
+-- include value
+local last, outcome = redis.pcall('HGET', KEYS[3], ARGV[1]), nil
+if type(last) == 'table' then
+  return (refused(last))
+elseif last then
   local colon = string.find(last, ':', 1, true)
   local newer = tonumber(string.sub(last, 1, colon - 1)) - ARGV[2]
   if newer > 0 then
