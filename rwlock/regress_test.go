@@ -229,7 +229,7 @@ func TestWriteUnlockThatCouldNotWait(t *testing.T) {
 // A downgrade whose answer is lost lets the waiters of the same session in.
 func TestDowngradeUnansweredLocalWaiter(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Minute, ReleaseTimeout: 300 * time.Millisecond, Lease: 60 * time.Second})
+		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Minute, ReleaseTimeout: s.Slowed(500 * time.Millisecond), Lease: 60 * time.Second})
 		m := rwlock.New(ses, "x")
 		ctx := within(t, 20*time.Second)
 		section, w := hold(t, ctx, m.Lock)

@@ -84,16 +84,16 @@ func TestWriterGetsInAmongReadersThatOverlap(t *testing.T) {
 // shares: its own section is over one lease later, and the claim one lease after the last of
 // the others has left (R22).
 func TestReaderThatNeverUnlocksProlongsNothing(t *testing.T) {
-	const lease = 900 * time.Millisecond
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		lease := s.Slowed(900 * time.Millisecond)
 		m, w := newSharer(t, s, rlock.Config{Lease: lease}), rwlock.New(dial(t, s, slow), "x")
-		ctx := within(t, 30*time.Second)
+		ctx := within(t, 90*time.Second)
 		all := m.share(t, s, 2)
 		gone, stays := all[0], all[1]
 		gone.end()
-		redistest.Eventually(t, lease+time.Second, "the section to be over", func() bool { return gone.hold.Remaining() == 0 })
+		redistest.Eventually(t, lease+s.Slack(), "the section to be over", func() bool { return gone.hold.Remaining() == 0 })
 		until := time.Now().Add(2 * lease)
-		redistest.Eventually(t, 10*time.Second, "leases to pass", func() bool {
+		redistest.Eventually(t, 30*time.Second, "leases to pass", func() bool {
 			refused(t, ctx, w.TryLock, "a writer beside the other reader")
 			return time.Now().After(until)
 		})
@@ -101,14 +101,14 @@ func TestReaderThatNeverUnlocksProlongsNothing(t *testing.T) {
 			t.Errorf("the other reader was lost: %v", context.Cause(stays.section))
 		}
 		must(t, stays.hold.Unlock())
-		writer := in(t, goLock(ctx, w.Lock), lease+2*time.Second, "the writer, when the claim's lease is over")
+		writer := in(t, goLock(ctx, w.Lock), lease+s.Slack(), "the writer, when the claim's lease is over")
 		is(t, "Unlock", gone.hold.Unlock(), rlock.ErrLost)
 		must(t, writer.hold.Unlock())
 
 		all = m.share(t, s, 2)
 		all[0].end()
 		must(t, all[1].hold.Unlock())
-		writer = in(t, goLock(ctx, w.Lock), lease+2*time.Second, "the writer, when the last living reader has left")
+		writer = in(t, goLock(ctx, w.Lock), lease+s.Slack(), "the writer, when the last living reader has left")
 		is(t, "Unlock", all[0].hold.Unlock(), rlock.ErrLost)
 		must(t, writer.hold.Unlock())
 		nothingLeft(t, s)
@@ -120,7 +120,7 @@ func TestReaderThatNeverUnlocksProlongsNothing(t *testing.T) {
 func TestDowngradedClaimIsNotEntered(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m := newPasser(t, s, slow)
-		ctx := within(t, 30*time.Second)
+		ctx := within(t, 90*time.Second)
 		section, w := hold(t, ctx, m.Lock)
 		_, r := hold(t, section, m.RLock)
 		must(t, w.Unlock())
@@ -179,11 +179,11 @@ func (c *stubborn) Err() error {
 // A renewal was made up before a downgrade and is sent after it. Its answer is that the write
 // side is gone, which is no news: the reader lives.
 func TestDowngradeOutrunsARenewal(t *testing.T) {
-	const lease = 3 * time.Second
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		lease := s.Slowed(3 * time.Second)
 		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: lease})
 		x, y := rwlock.New(ses, "x"), rwlock.New(ses, "y")
-		ctx := within(t, 30*time.Second)
+		ctx := within(t, 90*time.Second)
 		slowly := &stubborn{Context: ctx, asked: make(chan struct{}), goOn: make(chan struct{})}
 		goOn := sync.OnceFunc(func() { close(slowly.goOn) })
 		defer goOn()
@@ -209,11 +209,11 @@ func TestDowngradeOutrunsARenewal(t *testing.T) {
 // A nested Lock gets no answer for longer than a lease: what its owner holds is renewed all the
 // while, and nothing of it is left in the end.
 func TestNestedLockThatRetriesKeepsItsClaimRenewed(t *testing.T) {
-	const lease = 900 * time.Millisecond
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		lease := s.Slowed(900 * time.Millisecond)
 		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: lease})
 		m := rwlock.New(ses, "x")
-		ctx := within(t, 30*time.Second)
+		ctx := within(t, 90*time.Second)
 		section, w := hold(t, ctx, m.Lock)
 		for range 100 {
 			p.DropRequest(calls("acquire_read"))
@@ -222,7 +222,7 @@ func TestNestedLockThatRetriesKeepsItsClaimRenewed(t *testing.T) {
 		defer cancel()
 		nested := goLock(nestCtx, m.RLock)
 		until := time.Now().Add(4 * lease)
-		redistest.Eventually(t, 10*time.Second, "leases to pass", func() bool { return section.Err() != nil || time.Now().After(until) })
+		redistest.Eventually(t, 30*time.Second, "leases to pass", func() bool { return section.Err() != nil || time.Now().After(until) })
 		notIn(t, nested, "its attempts get lost")
 		if section.Err() != nil || pttl(t, s, "x") <= 0 {
 			t.Errorf("the section has ended: %v", context.Cause(section))
