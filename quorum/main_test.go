@@ -45,8 +45,15 @@ func real(t *testing.T) *redistest.Server { return redistest.Real(t) }
 
 // each runs fn on five servers, of either kind.
 func each(t *testing.T, fn func(t *testing.T, all []*redistest.Server)) {
+	began := time.Now()
 	t.Run("miniredis", func(t *testing.T) { fn(t, cluster(t, 5, mini)) })
-	t.Run("redis", func(t *testing.T) { fn(t, cluster(t, 5, real)) })
+	slow := time.Since(began) >= redistest.Quick
+	t.Run("redis", func(t *testing.T) {
+		if slow {
+			redistest.SkipShort(t)
+		}
+		fn(t, cluster(t, 5, real))
+	})
 }
 
 var runID = regexp.MustCompile(`run_id:(\w+)`)

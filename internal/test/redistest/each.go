@@ -56,11 +56,11 @@ func Main(m *testing.M, scripts ...string) {
 // returns when both have ended. No other test of the package runs meanwhile, so fn may
 // count goroutines and keep all cores busy. The second subtest is skipped when there is no
 // real server to be had, see the package comment; with -short it is also skipped when the
-// first one has taken more than a second.
+// first one has taken half a second or more.
 func Each(t *testing.T, fn func(t *testing.T, s *Server)) {
 	began := time.Now()
 	t.Run("miniredis", func(t *testing.T) { fn(t, Mini(t)) })
-	slow := time.Since(began) > time.Second
+	slow := time.Since(began) >= Quick
 	t.Run("redis", func(t *testing.T) {
 		if slow {
 			SkipShort(t)
@@ -93,7 +93,7 @@ func EachParallel(t *testing.T, fn func(t *testing.T, s *Server)) {
 // no time, however long it waits. In it, fn can reach the server only with what s offers
 // (Option, Client, Do and what builds on them): a proxy or a process would have to listen
 // on an address (a proxy made by faulttest.Of does not). Nor can fn call t.Run. With -short it is
-// the bubble's clock that tells whether the second half is slow: from half a second on.
+// the bubble's clock that tells whether the second half is slow.
 //
 // A session in a bubble has no direct connection, since that needs a socket. So this is for
 // tests that wait for a clock, and not for those of what goroutines do at the same time.
@@ -110,12 +110,16 @@ func EachBubble(t *testing.T, fn func(t *testing.T, s *Server)) {
 		})
 	})
 	t.Run("redis", func(t *testing.T) {
-		if took >= time.Second/2 {
+		if took >= Quick {
 			SkipShort(t)
 		}
 		fn(t, Real(t))
 	})
 }
+
+// Quick is the time that the half on miniredis stays below of a test which -short runs on a real
+// server too.
+const Quick = time.Second / 2
 
 // bubbles has room for as many bubbles as may run at a time. In a bubble nothing waits, so each
 // keeps a core busy; other tests need theirs to renew leases in time.

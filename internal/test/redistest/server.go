@@ -175,15 +175,19 @@ func (s *Server) Option() rueidis.ClientOption {
 	return o
 }
 
-// buffers is the size of each of a connection's two buffers. The default of rueidis, half a MiB,
-// is what the tests spent a good part of their time on: they make thousands of connections.
-const buffers = 32 << 10
+// The tests make thousands of connections. So each one's two buffers, and its queue of commands
+// (2^queue), are much smaller than by default: half a MiB each, and 1024 commands.
+const (
+	buffers = 8 << 10
+	queue   = 8
+)
 
 // option returns the settings that all clients share.
 func option(addrs ...string) rueidis.ClientOption {
 	return rueidis.ClientOption{
 		ReadBufferEachConn:  buffers,
 		WriteBufferEachConn: buffers,
+		RingScaleEachConn:   queue,
 		InitAddress:         addrs,
 		AlwaysPipelining:    true,
 		PipelineMultiplex:   -1,
