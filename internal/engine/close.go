@@ -32,7 +32,9 @@ func (s *Session) close() error {
 	}
 	life.Await(s.cleanup.Idle(), time.Until(until))
 
-	s.dropRecord()
+	if s.cleanup.Unconfirmed() == 0 { // else Redis does not answer, as a rule
+		s.record.Drop(farewellTime)
+	}
 	s.life.Stop()
 	s.cleanup.Stop()
 	// In a client of the caller's, and in the caller's DialCtxFn, a goroutine may be stuck that

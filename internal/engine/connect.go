@@ -24,7 +24,7 @@ func (s *Session) connect(ctx context.Context, opt Options) error {
 	}
 	s.conn.Connected()
 	if err := s.begin(ctx); err != nil {
-		s.dropRecord()
+		s.record.Drop(farewellTime)
 		s.run.Close()
 		return err
 	}
@@ -39,7 +39,7 @@ func (s *Session) begin(ctx context.Context) error {
 	cmds := append(server.Commands(), s.record.Write())
 	results := s.run.Multi(ctx, cmds)
 	last := len(results) - 1
-	s.recorded(results[last])
+	s.record.Wrote(results[last])
 	if err := server.Verdict(results[:last]); err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ type chores struct {
 	schedule  *schedule.Schedule[*claim]
 	cleanup   *cleanup.Cleanup
 	fair      fairQueue
-	record    ownRecord
+	record    *record.Record
 	deadlocks *deadlock.Watch
 }
 
@@ -164,7 +164,13 @@ func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
 		Timeout: cfg.ReleaseTimeout, Clock: s.now, Send: s.run.Multi, Pause: backoff.Pause})
 	s.deadlocks = deadlock.NewWatch(deadlock.Config{Session: s.id, Label: cfg.Label, Context: s.life.Closing,
 		Background: &s.life.Background, Clock: s.now, WakeAt: s.schedule.WakeAt})
-	s.record.Record = record.New(SessionChannel+s.id, cfg.Label, cfg.Lease)
+	s.record = record.New(record.Config{Key: SessionChannel + s.id, Label: cfg.Label, Lease: cfg.Lease, Timeout: cfg.ReleaseTimeout,
+		Client: client, Context: s.life.Context, Background: &s.life.Background, Clock: s.now, WakeAt: s.schedule.WakeAt,
+		Failed: func(what string, err error) {
+			s.notify(func() {
+				cfg.Logger.Debug("relock: the session's record was not "+what, "key", SessionChannel+s.id, "error", err)
+			})
+		}})
 	s.releases.Set(context.Background(), cfg.ReleaseTimeout)
 	s.attempts.Set(s.life.Closing, s.tryTimeout())
 	return s

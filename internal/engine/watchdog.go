@@ -26,11 +26,7 @@ func (s *Session) watch(now time.Duration, due []*claim) (next time.Duration) {
 	if len(silent) > 0 {
 		s.life.Background.Go(func() { s.heartbeat(silent) })
 	}
-	if due := time.Duration(s.record.due.Load()); due <= now {
-		s.record.due.Store(int64(never))
-		s.life.Background.Go(s.keepRecord)
-	}
-	return min(next, time.Duration(s.record.due.Load()), s.deadlocks.Seek(now))
+	return min(next, s.record.Tick(now), s.deadlocks.Seek(now))
 }
 
 // awaited is the renewAt of a claim that Redis is being asked about: there is no other time for it

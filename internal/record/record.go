@@ -7,6 +7,8 @@ import (
 	"embed"
 	"encoding/json"
 	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -19,57 +21,102 @@ var scripts embed.FS
 
 var recordScript = script.Load(scripts, "lua/record.lua")
 
+// Config is what a Record needs of its session. All fields must be set, but for the Label.
+type Config struct {
+	Key        string
+	Label      string
+	Lease      time.Duration // of the session's locks
+	Timeout    time.Duration // of one command
+	Client     rueidis.Client
+	Context    context.Context // when it ends, the record is not written any more
+	Background *sync.WaitGroup // counts the goroutines
+	Clock      func() time.Duration
+	WakeAt     func(at time.Duration)       // has Tick called then
+	Failed     func(what string, err error) // hears what has not worked; the session works without
+}
+
 // A Record is that of one session.
 type Record struct {
-	Key           string
+	cfg           Config
 	before, after string // what stands in it beside the time when the session began
 	ttl           time.Duration
-	started       string // by Redis's clock; "" as long as it was not written
+	started       string       // by Redis's clock; "" as long as it was not written
+	due           atomic.Int64 // when it is to be written again, as a time.Duration; never while it is
 }
+
+// never is a time that does not come.
+const never = time.Duration(1<<63 - 1)
 
 // leastTTL is for how long a record outlives its process at least. It is written again every
 // third of it, which is a fraction of a percent of what an idle session sends.
 const leastTTL = 3 * time.Minute
 
-// New returns a record that has not been written yet, of a session whose locks have that lease.
-func New(key, label string, lease time.Duration) *Record {
-	quoted, _ := json.Marshal(label) // of strings: it cannot fail
+// New returns a record that has not been written yet.
+func New(cfg Config) *Record {
+	quoted, _ := json.Marshal(cfg.Label) // of strings: it cannot fail
 	number, _ := json.Marshal(version())
-	return &Record{
-		Key:    key,
+	r := &Record{
+		cfg:    cfg,
 		before: `{"label":` + string(quoted) + `,"started":`, after: `,"version":` + string(number) + `}`,
-		ttl: max(leastTTL, 3*lease),
+		ttl: max(leastTTL, 3*cfg.Lease),
 	}
+	r.due.Store(int64(never))
+	return r
 }
-
-// Every is how often the record is to be written.
-func (r *Record) Every() time.Duration { return r.ttl / 3 }
 
 // Write is the command that writes the record for the first time.
 func (r *Record) Write() script.Command {
-	return script.Command{Script: recordScript, Keys: []string{r.Key}, Args: []string{r.before, r.after, script.Millis(r.ttl)}}
+	return script.Command{Script: recordScript, Keys: []string{r.cfg.Key}, Args: []string{r.before, r.after, script.Millis(r.ttl)}}
 }
 
-// Wrote takes in the answer to Write. It must be called before the methods below.
-func (r *Record) Wrote(reply rueidis.RedisResult) error {
+// Wrote takes in the answer to Write. It must be called before the methods below. Where Redis
+// refuses the record there is none.
+func (r *Record) Wrote(reply rueidis.RedisResult) {
 	started, err := reply.ToString()
-	if err == nil {
-		r.started = started // of an error too the client returns a text
+	if err != nil { // of an error too the client returns a text
+		r.cfg.Failed("written", err)
+		return
 	}
-	return err
+	r.started = started
+	r.due.Store(int64(r.cfg.Clock() + r.ttl/3))
 }
 
-// Written reports whether Redis has said that it was written.
-func (r *Record) Written() bool { return r.started != "" }
-
-// Rewrite writes it again.
-func (r *Record) Rewrite(ctx context.Context, client rueidis.Client) error {
-	return client.Do(ctx, client.B().Set().Key(r.Key).Value(r.before+r.started+r.after).Px(r.ttl).Build()).Error()
+// Tick has the record written again in the background if that is due, and returns when to call it
+// again. It is called by one goroutine at a time.
+func (r *Record) Tick(now time.Duration) (next time.Duration) {
+	if time.Duration(r.due.Load()) <= now {
+		r.due.Store(int64(never))
+		r.cfg.Background.Go(r.rewrite)
+	}
+	return time.Duration(r.due.Load())
 }
 
-// Delete deletes it.
-func (r *Record) Delete(ctx context.Context, client rueidis.Client) error {
-	return client.Do(ctx, client.B().Del().Key(r.Key).Build()).Error()
+func (r *Record) rewrite() {
+	ctx, cancel := context.WithTimeout(r.cfg.Context, r.cfg.Timeout)
+	defer cancel()
+	client := r.cfg.Client
+	err := client.Do(ctx, client.B().Set().Key(r.cfg.Key).Value(r.before+r.started+r.after).Px(r.ttl).Build()).Error()
+	if err != nil {
+		r.cfg.Failed("renewed", err)
+	}
+	due := r.cfg.Clock() + r.ttl/3
+	r.due.Store(int64(due))
+	r.cfg.WakeAt(due)
+}
+
+// Drop deletes the record if it was written, and waits for that, for so long at most: if Redis does
+// not answer, its TTL does. The command has a goroutine of its own, since it may have to wait for
+// a connection whatever a context says.
+func (r *Record) Drop(most time.Duration) {
+	if r.started == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	r.cfg.Background.Go(func() {
+		defer cancel()
+		_ = r.cfg.Client.Do(ctx, r.cfg.Client.B().Del().Key(r.cfg.Key).Build()).Error()
+	})
+	<-ctx.Done()
 }
 
 // version returns the version of this module, as far as the program knows it.

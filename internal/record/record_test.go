@@ -1,9 +1,13 @@
 package record_test
 
 import (
+	"context"
 	"encoding/json"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"relock/internal/record"
 	"relock/internal/test/redistest"
@@ -11,23 +15,49 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
+// A session has one record. Its clock stands still, and Tick is called by the test.
+type session struct {
+	*record.Record
+	client rueidis.Client
+	key    string
+	now    time.Duration
+	wake   chan time.Duration // what WakeAt was called with
+	failed chan string        // what Failed was called with
+}
+
+func begin(t *testing.T, s *redistest.Server, label string, lease time.Duration) *session {
+	t.Helper()
+	ctx, end := context.WithCancel(context.Background())
+	var background sync.WaitGroup
+	ses := &session{client: s.Client(t), key: "relock_session:" + redistest.Name(t), now: time.Hour,
+		wake: make(chan time.Duration, 1), failed: make(chan string, 1)}
+	ses.Record = record.New(record.Config{
+		Key: ses.key, Label: label, Lease: lease, Timeout: 10 * time.Second, Client: ses.client, Context: ctx, Background: &background,
+		Clock:  func() time.Duration { return ses.now },
+		WakeAt: func(at time.Duration) { ses.wake <- at },
+		Failed: func(what string, err error) { ses.failed <- what },
+	})
+	t.Cleanup(func() { end(); background.Wait() })
+	return ses
+}
+
+func (ses *session) write(t *testing.T) {
+	cmd := ses.Write()
+	ses.Wrote(ses.client.Do(t.Context(), ses.client.B().Eval().Script(cmd.Script.Source()).Numkeys(1).Key(cmd.Keys...).Arg(cmd.Args...).Build()))
+}
+
 // A record has what it was given, whatever is in the label, keeps the time at which the session
 // began, and ends with the session.
 func TestRecordSaysWhoTheSessionIs(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		client := s.Client(t)
 		const label = `web-1 "blue" \ ` + "\n"
-		key := "relock_session:" + redistest.Name(t)
-		r := record.New(key, label, time.Hour)
-		if r.Written() || r.Every() != time.Hour {
-			t.Errorf("written %v, every %v", r.Written(), r.Every())
-		}
+		ses := begin(t, s, label, time.Hour)
 		read := func() (p struct {
 			Label   string
 			Started int64
 			Version string
 		}) {
-			text, err := client.Do(t.Context(), client.B().Get().Key(key).Build()).ToString()
+			text, err := ses.client.Do(t.Context(), ses.client.B().Get().Key(ses.key).Build()).ToString()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -38,45 +68,85 @@ func TestRecordSaysWhoTheSessionIs(t *testing.T) {
 		}
 		first := int64(0)
 		for range 2 { // the command may be sent twice
-			cmd := r.Write()
-			if err := r.Wrote(client.Do(t.Context(), client.B().Eval().Script(cmd.Script.Source()).Numkeys(1).Key(cmd.Keys...).Arg(cmd.Args...).Build())); err != nil {
-				t.Fatal(err)
-			}
+			ses.write(t)
 			p := read()
-			if p.Label != label || p.Version == "" || p.Started < first || !r.Written() {
+			if p.Label != label || p.Version == "" || p.Started < first {
 				t.Errorf("read %+v", p)
 			}
 			first = p.Started
 		}
-		if err := client.Do(t.Context(), client.B().Del().Key(key).Build()).Error(); err != nil {
-			t.Fatal(err)
+		if at := ses.Tick(ses.now); at != 2*time.Hour {
+			t.Errorf("it is to be written again at %v, want one lease later", at)
 		}
-		if err := r.Rewrite(t.Context(), client); err != nil {
-			t.Fatal(err)
+		s.Do(t, "DEL", ses.key)
+		ses.now = 2 * time.Hour
+		if at := ses.Tick(ses.now); at < 1000*time.Hour {
+			t.Errorf("while it is written it is due at %v", at)
+		}
+		if at := <-ses.wake; at != 3*time.Hour || ses.Tick(ses.now) != at {
+			t.Errorf("next time it is due at %v, and at %v", at, ses.Tick(ses.now))
 		}
 		if p := read(); p.Started != first || p.Label != label {
 			t.Errorf("read %+v; it began at %d", p, first)
 		}
-		if ms, err := client.Do(t.Context(), client.B().Pttl().Key(key).Build()).AsInt64(); err != nil || ms <= 2*time.Hour.Milliseconds() || ms > 3*time.Hour.Milliseconds() {
+		if ms, err := ses.client.Do(t.Context(), ses.client.B().Pttl().Key(ses.key).Build()).AsInt64(); err != nil || ms <= 2*time.Hour.Milliseconds() || ms > 3*time.Hour.Milliseconds() {
 			t.Errorf("it lives for %d ms: %v", ms, err)
 		}
-		if err := r.Delete(t.Context(), client); err != nil {
-			t.Fatal(err)
+		ses.Drop(10 * time.Second)
+		if there, err := s.Do(t, "EXISTS", ses.key).AsBool(); there || err != nil {
+			t.Errorf("left behind: %v, %v", there, err)
 		}
-		if keys := s.Keys(t); len(keys) != 0 {
-			t.Errorf("left behind: %q", keys)
+		select {
+		case what := <-ses.failed:
+			t.Errorf("it was not %s", what)
+		default:
 		}
 	})
 }
 
+// A record that could not be written again is due as if it were.
+func TestRecordThatIsNotRenewed(t *testing.T) {
+	s := redistest.Mini(t)
+	ses := begin(t, s, "", time.Second)
+	ses.write(t)
+	ses.client.Close()
+	ses.now += time.Minute // of a short lease
+	ses.Tick(ses.now)
+	if what := <-ses.failed; what != "renewed" {
+		t.Errorf("it was not %s", what)
+	}
+	if at := <-ses.wake; at != ses.now+time.Minute {
+		t.Errorf("it is due at %v, at %v", at, ses.now)
+	}
+}
+
 func TestRecordThatWasRefusedIsNotWritten(t *testing.T) {
 	s := redistest.Mini(t)
-	client := s.Client(t)
-	r := record.New("key", "", time.Second)
-	if err := r.Wrote(client.Do(t.Context(), client.B().Arbitrary("NO", "SUCH").Build())); err == nil || r.Written() {
-		t.Errorf("%v, written %v", err, r.Written())
+	ses := begin(t, s, "", time.Second)
+	ses.Wrote(ses.client.Do(t.Context(), ses.client.B().Arbitrary("NO", "SUCH").Build()))
+	if what := <-ses.failed; what != "written" {
+		t.Errorf("it was not %s", what)
 	}
-	if r.Every() != time.Minute {
-		t.Errorf("with a short lease it is written every %v", r.Every())
+	if at := ses.Tick(1000 * time.Hour); at < 2000*time.Hour {
+		t.Errorf("it is due at %v", at)
 	}
+	s.Do(t, "SET", ses.key, "another's")
+	ses.Drop(10 * time.Second)
+	if there, err := s.Do(t, "EXISTS", ses.key).AsBool(); !there || err != nil {
+		t.Errorf("it deleted a record that it has not written: %v", err)
+	}
+}
+
+// A silent server keeps Drop for no longer than it was told.
+func TestDropOfASilentServer(t *testing.T) {
+	s := redistest.Real(t)
+	ses := begin(t, s, "", time.Second)
+	ses.write(t)
+	s.Pause()
+	defer s.Resume()
+	began := time.Now()
+	if ses.Drop(10 * time.Millisecond); time.Since(began) > 5*time.Second {
+		t.Errorf("it took %v", time.Since(began))
+	}
+	s.Resume()
 }
