@@ -119,7 +119,9 @@ func (c *claim) retire(to claimState) {
 	c.state = to
 	if l.holder == c {
 		l.holder = nil
-		l.callUp() // the front did not look after messages and the clock
+		if front := l.queue.Front(); front != nil {
+			wakeUp(front.wake) // it did not look after messages and the clock
+		}
 	}
 	if l.share == c {
 		l.share = nil
@@ -132,8 +134,7 @@ func (c *claim) retire(to claimState) {
 	}
 }
 
-// open opens a section on the claim, with its outermost hold. fixed is the end of a fixed
-// lease, 0 if the watchdog renews.
+// open opens a section on the claim, with its outermost hold, which began at a time.
 func (c *claim) open(a *acquisition, began time.Duration) *section {
 	x := &c.first
 	if x.claim != nil {

@@ -1,6 +1,8 @@
 package queue_test
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,6 +41,33 @@ func TestQueueIsFirstInFirstOut(t *testing.T) {
 	q.Push(&all[1].node)
 	if got := order(); got != "b" {
 		t.Errorf("a waiter that came back: %q, want b", got)
+	}
+}
+
+// Whatever waiters come and leave, those that stay are in the order in which they came.
+func TestQueueKeepsItsOrder(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		var q queue.Queue[waiter]
+		var want, got []*waiter
+		for range 100 {
+			if i := rnd.IntN(6); i < len(want) {
+				q.Remove(&want[i].node)
+				want = slices.Delete(want, i, i+1)
+			} else {
+				w := new(waiter)
+				w.node.Of = w
+				q.Push(&w.node)
+				want = append(want, w)
+			}
+			got = got[:0]
+			for w := q.Front(); w != nil; w = w.node.Next() {
+				got = append(got, w)
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("seed %d: %d waiters, want %d in their order", seed, len(got), len(want))
+			}
+		}
 	}
 }
 
