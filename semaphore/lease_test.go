@@ -118,3 +118,27 @@ func TestExpiredPermitsLetWaitersIn(t *testing.T) {
 		must(t, p.Release())
 	})
 }
+
+// A caller that comes while the answer to the only one is awaited asks for itself when it has come:
+// what that answer leaves is not enough for it, and it does not tell when the next permit expires.
+func TestExpiredPermitsLetInWhoCameDuringAnAttempt(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		st := newStage(t, s, 3, slow())
+		other := semaphore.New(dial(t, s, slow()), "x", 3)
+		_, dead, err := other.Acquire(st.ctx, 1)
+		must(t, err)
+		_, p, err := other.Acquire(st.ctx, 2)
+		must(t, err)
+		first := st.queue(st.ctx, 1)
+		soon := fmt.Sprint(time.Now().Add(1700 * time.Millisecond).UnixMilli())
+		must(t, s.Do(t, "ZADD", zset("x"), soon, raw(dead)[0]).Error())
+		seen, release := st.p.HoldReply(locktest.Runs(src["acquire"]))
+		must(t, p.Release())
+		locktest.Get(t, seen, 10*time.Second, "the answer to the first")
+		second := st.queue(st.ctx, 2)
+		release()
+		g := st.in(first)
+		must(t, st.in(second).p.Release())
+		must(t, g.p.Release())
+	})
+}

@@ -58,8 +58,7 @@ end
 -- grant gives the free lock to the first entry whose session is alive, and tells that. Entries
 -- of sessions that have died leave the queue; those of one that is silent, or cannot be told,
 -- are passed over and keep their positions until it counts as dead. `mine` are entries that need
--- not be told, since their session is asking just now. Returns the entry, or nil, and Redis's
--- time in ms.
+-- not be told, since their session is asking just now. Returns the entry, or nil.
 local function grant(mine)
   local clock = redis.call('TIME')
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -137,5 +136,5 @@ local function grant(mine)
   if given or gone then
     settle(given or gone)
   end
-  return given, now
+  return given
 end
