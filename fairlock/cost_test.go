@@ -65,7 +65,7 @@ func TestCostDoesNotDependOnTheNumberOfWaiters(t *testing.T) {
 	var base float64
 	for _, n := range []int{10, 100, 1000} {
 		s := redistest.Real(t)
-		ctx := within(t, 60*time.Second)
+		ctx := within(t, 5*time.Minute)
 		a, b := dial(t, s, silent()), dial(t, s, silent())
 		m := fairlock.New(a, "x")
 		first := lock(t, ctx, m)
@@ -115,7 +115,7 @@ func TestIdleWaitersAreQuiet(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Real(t)
-			ctx := within(t, 60*time.Second)
+			ctx := within(t, 5*time.Minute)
 			m := fairlock.New(dial(t, s, rlock.Config{}), "x")
 			first := lock(t, ctx, m)
 			ses, proxy := dialProxy(t, s, rlock.Config{})

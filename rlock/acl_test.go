@@ -27,7 +27,7 @@ func TestDocumentedACLIsEnough(t *testing.T) {
 	opt.Username, opt.Password = "locks", "secret"
 	ctx := within(t, 30*time.Second)
 	open := func() *rlock.Session {
-		ses, err := rlock.Dial(ctx, opt, rlock.Config{Prefix: "app:", Lease: 1800 * time.Millisecond, PollFloor: time.Minute})
+		ses, err := rlock.Dial(ctx, opt, rlock.Config{Prefix: "app:", Lease: 6 * time.Second, PollFloor: time.Minute})
 		must(t, err)
 		t.Cleanup(func() { must(t, ses.Close()) })
 		return ses
@@ -40,7 +40,7 @@ func TestDocumentedACLIsEnough(t *testing.T) {
 		must(t, err)
 		must(t, nested.Extend(ctx, 2*time.Minute))
 		must(t, nested.Unlock())
-		_, _, err = rlock.New(b, "x").Lock(context.Background(), rlock.Wait(time.Second)) // renewed meanwhile
+		_, _, err = rlock.New(b, "x").Lock(context.Background(), rlock.Wait(2500*time.Millisecond)) // renewed meanwhile
 		if !errors.Is(err, rlock.ErrNotAcquired) {
 			t.Errorf("a held lock: %v", err)
 		}

@@ -73,7 +73,7 @@ func TestWaitersOfASessionAreOneContender(t *testing.T) {
 			t.Run(fmt.Sprint(n), func(t *testing.T) {
 				other := dial(t, s, rlock.Config{})
 				ses, p := dialProxy(t, s, rlock.Config{PollFloor: time.Hour})
-				ctx := within(t, 60*time.Second)
+				ctx := within(t, 5*time.Minute)
 				name := redistest.Name(t)
 				_, foreign, err := rlock.New(other, name).Lock(ctx)
 				must(t, err)
@@ -118,7 +118,7 @@ func TestContentionWithinASessionNeedsNoSubscription(t *testing.T) {
 			ses, p := dialProxy(t, s, rlock.Config{HandOverLimit: limit, Trace: &rlock.Trace{
 				HandedOver: func(locktrace.HandedOver) { handed.Add(1) },
 			}})
-			ctx := within(t, 60*time.Second)
+			ctx := within(t, 5*time.Minute)
 			m := rlock.New(ses, "x")
 			const workers, rounds = 50, 40
 			total := workers * rounds
@@ -160,7 +160,7 @@ func TestContentionWithinASessionNeedsNoSubscription(t *testing.T) {
 func TestReleaseCausesOneAttemptPerSession(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		holder := dial(t, s, rlock.Config{})
-		ctx := within(t, 60*time.Second)
+		ctx := within(t, 5*time.Minute)
 		m := rlock.New(holder, "x")
 		_, h, err := m.Lock(ctx)
 		must(t, err)
@@ -239,7 +239,7 @@ func TestHeldLocksNeedNoGoroutine(t *testing.T) {
 	redistest.SkipShort(t)
 	s := redistest.Real(t)
 	ses, p := dialProxy(t, s, rlock.Config{Lease: 6 * time.Second})
-	ctx := within(t, 60*time.Second)
+	ctx := within(t, 5*time.Minute)
 	const n = 10_000
 	base := runtime.NumGoroutine()
 	if base > 40 {

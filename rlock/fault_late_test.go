@@ -60,21 +60,21 @@ func faultLate(t *testing.T, cfg rlock.Config, owner string, opts ...rlock.LockO
 }
 
 func TestFaultGrantLaterThanItsLeaseIsNoSuccess(t *testing.T) {
-	faultLate(t, rlock.Config{Lease: 700 * time.Millisecond}, "")
+	faultLate(t, rlock.Config{Lease: 2800 * time.Millisecond}, "")
 }
 
 func TestFaultGrantLaterThanItsFixedLeaseIsNoSuccess(t *testing.T) {
-	faultLate(t, rlock.Config{}, "", rlock.Lease(700*time.Millisecond))
+	faultLate(t, rlock.Config{}, "", rlock.Lease(2800*time.Millisecond))
 }
 
 func TestFaultGrantLaterThanItsLeaseIsNoSuccessForANamedOwner(t *testing.T) {
-	faultLate(t, rlock.Config{Lease: 700 * time.Millisecond}, "order-17")
+	faultLate(t, rlock.Config{Lease: 2800 * time.Millisecond}, "order-17")
 }
 
 // R2: nobody was in between; the count is right all the same.
 func TestFaultLateGrantCountsOnce(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		ses, p := faultDial(t, s, rlock.Config{Lease: 700 * time.Millisecond})
+		ses, p := faultDial(t, s, rlock.Config{Lease: 2800 * time.Millisecond})
 		ctx := within(t, 30*time.Second)
 		for _, lockCtx := range []context.Context{ctx, rlock.WithOwner(ctx, "order-17")} {
 			name := redistest.Name(t)
@@ -82,7 +82,7 @@ func TestFaultLateGrantCountsOnce(t *testing.T) {
 			defer release()
 			late := faultGoLock(rlock.New(ses, name), lockCtx)
 			locktest.Get(t, seen, 5*time.Second, "the attempt")
-			redistest.Eventually(t, 5*time.Second, "the end of the lease", func() bool { return faultFree(t, s, name) })
+			redistest.Eventually(t, 20*time.Second, "the end of the lease", func() bool { return faultFree(t, s, name) })
 			release()
 			got := locktest.Get(t, late, 5*time.Second, "Lock")
 			must(t, got.err)
@@ -101,7 +101,7 @@ func TestFaultLateGrantCountsOnce(t *testing.T) {
 // lock elsewhere since. That are two holds, and the first Unlock must not free both.
 func TestFaultLateGrantOfANamedOwnerIsNotMistakenForItsNextOne(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		ses, p := faultDial(t, s, rlock.Config{Lease: 700 * time.Millisecond})
+		ses, p := faultDial(t, s, rlock.Config{Lease: 2800 * time.Millisecond})
 		other := dial(t, s, rlock.Config{})
 		ctx := rlock.WithOwner(within(t, 30*time.Second), "order-17")
 		name := redistest.Name(t)
@@ -109,7 +109,7 @@ func TestFaultLateGrantOfANamedOwnerIsNotMistakenForItsNextOne(t *testing.T) {
 		defer release()
 		late := faultGoLock(rlock.New(ses, name), ctx)
 		locktest.Get(t, seen, 5*time.Second, "the attempt")
-		redistest.Eventually(t, 5*time.Second, "the end of the lease", func() bool { return faultFree(t, s, name) })
+		redistest.Eventually(t, 20*time.Second, "the end of the lease", func() bool { return faultFree(t, s, name) })
 		_, h, err := rlock.New(other, name).Lock(ctx)
 		must(t, err)
 		release()

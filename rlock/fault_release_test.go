@@ -133,7 +133,7 @@ func TestFaultDuplicateReleaseOfANamedOwnerLeavesItsNextHold(t *testing.T) {
 // R9: a release that arrives only when the lease is over, and the name has a new owner.
 func TestFaultReleaseLaterThanTheLeaseLeavesTheSuccessor(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		ses, p := faultDial(t, s, rlock.Config{Lease: 700 * time.Millisecond})
+		ses, p := faultDial(t, s, rlock.Config{Lease: 2800 * time.Millisecond})
 		other := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
 		name := redistest.Name(t)

@@ -168,16 +168,16 @@ func TestDeletedUnderAFixedLease(t *testing.T) {
 // The watchdog renews for as long as the context given to the outermost Lock lives.
 func TestRenewalEndsWithTheOutermostContext(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		const lease = time.Second
+		const lease = 3 * time.Second
 		a, b := dial(t, s, rlock.Config{Lease: lease}), dial(t, s, rlock.Config{})
-		ctx, cancel := context.WithCancel(within(t, 20*time.Second))
+		ctx, cancel := context.WithCancel(within(t, 60*time.Second))
 		_, h, err := rlock.New(a, "x").Lock(ctx)
 		must(t, err)
 		if _, _, err := rlock.New(b, "x").Lock(context.Background(), rlock.Wait(4*lease)); !errors.Is(err, rlock.ErrNotAcquired) {
 			t.Fatalf("the lock was not renewed: %v", err)
 		}
 		cancel()
-		_, other, err := rlock.New(b, "x").Lock(within(t, 10*time.Second))
+		_, other, err := rlock.New(b, "x").Lock(within(t, 20*time.Second))
 		must(t, err)
 		if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) {
 			t.Errorf("Unlock one lease later: %v", err)

@@ -16,7 +16,7 @@ func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	redistest.SkipShort(t)
 	s := redistest.Real(t)
-	ses, ctx := dial(t, s, rlock.Config{Lease: 2 * time.Second}), within(t, 30*time.Second)
+	ses, ctx := dial(t, s, rlock.Config{Lease: 6 * time.Second}), within(t, 90*time.Second)
 	for _, c := range []struct {
 		name string
 		ctx  context.Context
@@ -39,7 +39,7 @@ func TestOutOfMemory(t *testing.T) {
 			if _, _, err := rlock.New(ses, c.name+"-free").TryLock(ctx); err == nil {
 				t.Fatal("the server is not out of memory")
 			}
-			faultStays(t, section, 3*time.Second)
+			faultStays(t, section, 7*time.Second)
 			must(t, inner.Unlock())
 			must(t, h.Unlock())
 			must(t, long.Extend(ctx, 10*time.Second))

@@ -202,7 +202,7 @@ func TestExclusionFromOutside(t *testing.T) {
 
 func TestFencingTokensGrow(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		a, b := dial(t, s, rlock.Config{Lease: 300 * time.Millisecond}), dial(t, s, rlock.Config{})
+		a, b := dial(t, s, rlock.Config{Lease: 10 * time.Second}), dial(t, s, rlock.Config{})
 		ctx := within(t, 20*time.Second)
 		var last int64
 		for i := range 10 {

@@ -40,7 +40,7 @@ func TestAHashThatIsNoLock(t *testing.T) {
 func TestALostTTLIsMended(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		name, ctx := redistest.Name(t), within(t, 20*time.Second)
-		section, h, err := rlock.New(dial(t, s, rlock.Config{Lease: time.Second}), name).Lock(ctx)
+		section, h, err := rlock.New(dial(t, s, rlock.Config{Lease: 4 * time.Second}), name).Lock(ctx)
 		must(t, err)
 		must(t, s.Do(t, "PERSIST", name).Error())
 		redistest.Eventually(t, 10*time.Second, "the lock to have a TTL", func() bool {

@@ -15,11 +15,11 @@ import (
 // later must not be the session's next claim.
 func TestAReleaseOfALostClaimSparesTheNextOne(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		ses, p := faultDial(t, s, rlock.Config{Lease: 1500 * time.Millisecond})
+		ses, p := faultDial(t, s, rlock.Config{Lease: 4500 * time.Millisecond})
 		name := redistest.Name(t)
 		a, b := handedOver(t, ses, name)
 		p.BlackHole(true)
-		locktest.Ends(t, b.ctx, 5*time.Second, rlock.ErrLost)
+		locktest.Ends(t, b.ctx, 20*time.Second, rlock.ErrLost)
 		redistest.Eventually(t, 5*time.Second, "the lease is over", func() bool { return faultFree(t, s, name) })
 		p.BlackHole(false)
 
@@ -73,7 +73,7 @@ func TestALockIsReleasedThatWasLostOnTheWayToAWaiterThatHasLeft(t *testing.T) {
 // A server that is out of memory renews a lock, handed over or not.
 func TestHandOverWithoutMemory(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 4 * time.Second
 	redistest.SkipShort(t)
 	s := redistest.Real(t)
 	for what, passes := range map[string]bool{"handed over": true, "not handed over": false} {

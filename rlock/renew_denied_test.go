@@ -17,7 +17,7 @@ import (
 // ends before its lease does, and each goes on when the ACL is mended.
 func TestRenewalThatIsDeniedLosesNothing(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease = 6 * time.Second
 	s := redistest.Real(t)
 	allow := func(rules ...string) {
 		must(t, s.Do(t, append([]string{"ACL", "SETUSER", "u", "on", ">secret", "~*", "&*", "+@all"}, rules...)...).Error())

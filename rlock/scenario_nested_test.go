@@ -221,7 +221,7 @@ func TestALockLostUnderAWaitingNestedLockIsReleased(t *testing.T) {
 		nested := faultGoLock(m, section)
 		redistest.Eventually(t, 5*time.Second, "the nested Lock to wait", outer.Awaited)
 		second := faultGo(outer.Unlock)
-		locktest.Is(t, "nested Lock", locktest.Get(t, nested, 10*time.Second, "the nested Lock").err, rlock.ErrLost)
+		locktest.Is(t, "nested Lock", locktest.Get(t, nested, 20*time.Second, "the nested Lock").err, rlock.ErrLost)
 		locktest.Is(t, "outer Unlock", locktest.Get(t, second, 5*time.Second, "the outer Unlock"), rlock.ErrLost)
 		answer()
 		locktest.Get(t, first, 5*time.Second, "the inner Unlock")

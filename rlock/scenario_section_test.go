@@ -126,7 +126,7 @@ func (c *stuckContext) Value(key any) any     { c.wait(); return c.Context.Value
 // waits for it.
 func TestAStuckContextDelaysItsOwnUnlockOnly(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		const lease = time.Second
+		const lease = 4 * time.Second
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)
 		parent, cancel := context.WithCancel(within(t, 30*time.Second))

@@ -66,7 +66,7 @@ func TestReadCostDoesNotDependOnReaders(t *testing.T) {
 	redistest.SkipShort(t)
 	s := redistest.Real(t)
 	ses := dial(t, s, rlock.Config{Lease: 10 * time.Minute, RedissonWatchdog: 10 * time.Minute, HandOverLimit: -1}) // no renewal in between; each reader is one in Redis
-	ctx := within(t, 60*time.Second)
+	ctx := within(t, 5*time.Minute)
 	m := rwlock.New(ses, "x")
 	var readers []*rlock.Hold
 	var lockAt, unlockAt map[string]int
@@ -131,7 +131,7 @@ func TestWaitersOfASessionAreOneContender(t *testing.T) {
 					tr, waiting := locktest.Waiting()
 					ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Hour, Trace: tr})
 					m := rwlock.New(ses, "x")
-					ctx := within(t, 60*time.Second)
+					ctx := within(t, 5*time.Minute)
 					_, h := hold(t, ctx, holder.Lock)
 					p.Reset()
 					var wg sync.WaitGroup
@@ -182,7 +182,7 @@ func TestWaitersAreQuiet(t *testing.T) {
 		holder := rwlock.New(dial(t, s, slow), "x")
 		ses, p := locktest.DialProxy(t, s, slow)
 		idle, q := locktest.DialProxy(t, s, rlock.Config{PollFloor: 200 * time.Millisecond})
-		ctx := within(t, 30*time.Second)
+		ctx := within(t, 5*time.Minute)
 		_, h := hold(t, ctx, holder.RLock)
 		waitCtx, cancel := context.WithCancel(ctx)
 		defer cancel()

@@ -63,7 +63,7 @@ func contend(t *testing.T, s *redistest.Server, limit, n int) {
 	cfg := slow()
 	cfg.Trace = trace
 	ses, p := locktest.DialProxy(t, s, cfg)
-	ctx := within(t, 60*time.Second)
+	ctx := within(t, 5*time.Minute)
 	name := fmt.Sprint("x", limit, "-", n)
 	_, foreign, err := semaphore.New(dial(t, s, slow()), name, limit).Acquire(ctx, limit)
 	must(t, err)
@@ -103,7 +103,7 @@ func contend(t *testing.T, s *redistest.Server, limit, n int) {
 // enough makes it ask, and no release is waited for.
 func TestGrantTellsTheNextWhetherToAsk(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		ctx := within(t, 60*time.Second)
+		ctx := within(t, 5*time.Minute)
 		for _, kind := range []string{"semaphore", "counter"} {
 			for _, c := range []struct {
 				first, second, give int
@@ -179,7 +179,7 @@ func taker(t *testing.T, ctx context.Context, s *redistest.Server, ses *rlock.Se
 // than one command a second (R15).
 func TestReleaseCausesOneAttemptPerSession(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		ctx := within(t, 60*time.Second)
+		ctx := within(t, 5*time.Minute)
 		waitCtx, stop := context.WithCancel(ctx)
 		holder := semaphore.New(dial(t, s, slow()), "x", 3)
 		_, one, err := holder.Acquire(ctx, 1)
@@ -232,7 +232,7 @@ func TestReleaseCausesOneAttemptPerSession(t *testing.T) {
 func TestRenewalsAreBounded(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: 3 * time.Second})
-		ctx := within(t, 60*time.Second)
+		ctx := within(t, 5*time.Minute)
 		m := semaphore.New(ses, "x", 1000)
 		var sections []context.Context
 		var held []*semaphore.Permits

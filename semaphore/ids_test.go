@@ -175,17 +175,17 @@ func TestRestOfPermitsIsGivenBackAtOnce(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for _, noticed := range []bool{true, false} {
 			ctx := within(t, time.Minute)
-			ses := dial(t, s, rlock.Config{Lease: 3 * time.Second})
+			ses := dial(t, s, rlock.Config{Lease: s.Slowed(3 * time.Second)})
 			m := semaphore.New(ses, "x", 3)
 			section, p, err := m.Acquire(ctx, 3)
 			must(t, err)
 			must(t, m.ReleaseByID(ctx, p.IDs()[1]))
 			if noticed {
-				locktest.Ends(t, section, 2*time.Second, rlock.ErrLost)
+				locktest.Ends(t, section, s.Slowed(2*time.Second), rlock.ErrLost)
 				available(t, ctx, m, 1) // the section is not left yet
 			}
 			is(t, "Release", p.Release(), rlock.ErrLost)
-			redistest.Eventually(t, 500*time.Millisecond, "the others to come back", func() bool {
+			redistest.Eventually(t, s.Slack(), "the others to come back", func() bool {
 				n, err := m.Available(ctx)
 				return err == nil && n == 3
 			})

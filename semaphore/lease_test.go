@@ -17,8 +17,8 @@ import (
 // end by themselves. Extend moves that end.
 func TestLeases(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		ses := dial(t, s, rlock.Config{Lease: time.Second})
-		ctx := within(t, 20*time.Second)
+		ses := dial(t, s, rlock.Config{Lease: s.Slowed(time.Second)})
+		ctx := within(t, 60*time.Second)
 		m := semaphore.New(ses, "x", 6)
 		section, auto, err := m.Acquire(ctx, 3)
 		must(t, err)
@@ -28,8 +28,8 @@ func TestLeases(t *testing.T) {
 			t.Errorf("Remaining %v", left)
 		}
 		is(t, "Extend of renewed permits", auto.Extend(ctx, time.Minute), rlock.ErrArgument)
-		must(t, p.Extend(ctx, 2300*time.Millisecond))
-		locktest.Ends(t, fixed, 5*time.Second, rlock.ErrLost)
+		must(t, p.Extend(ctx, s.Slowed(2300*time.Millisecond)))
+		locktest.Ends(t, fixed, 20*time.Second, rlock.ErrLost)
 		is(t, "Release of expired permits", p.Release(), rlock.ErrLost)
 		is(t, "a second one", p.Release(), rlock.ErrNotHeld)
 		if section.Err() != nil { // more than two leases old

@@ -220,7 +220,7 @@ func TestProcessesTakeTurns(t *testing.T) {
 			began, ended := false, false
 			res, err := benchkit.RunProcesses(job(t, kind, s.Addr),
 				func() error { began = true; return nil }, func() error { ended = true; return nil })
-			if err != nil || res.Violations != 0 || res.Ops == 0 || !began || !ended {
+			if err != nil || res.Violations != 0 || len(res.Waits) == 0 || !began || !ended {
 				t.Errorf("%s: %d rounds, %d violations, begin %v, end %v, %v", kind, res.Ops, res.Violations, began, ended, err)
 			}
 		}
@@ -233,7 +233,8 @@ func TestAProcessThatFailsIsReported(t *testing.T) {
 	}
 }
 
-// Every kind of ours keeps to what it is said to let in.
+// Every kind of ours keeps to what it is said to let in. A busy machine may let the first one in
+// when the window is over.
 func TestOursTakeTurns(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, kind := range benchkit.Ours() {
@@ -246,7 +247,7 @@ func TestOursTakeTurns(t *testing.T) {
 				Reads: kind.Reads, Readers: kind.Readers,
 				Worker: func(ctx context.Context, _ int) (benchkit.Cycle, error) { return h.Worker(ctx, kind.Name) },
 			})
-			if err != nil || res.Violations != 0 || res.Ops == 0 {
+			if err != nil || res.Violations != 0 || len(res.Waits) == 0 {
 				t.Errorf("%s: %d rounds, %d violations, %v", kind.Name, res.Ops, res.Violations, err)
 			}
 			h.Close()

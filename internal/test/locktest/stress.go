@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -69,6 +70,7 @@ func (st Stress) Run(t *testing.T) {
 		t.Logf("seed %d", seed)
 		var handed atomic.Int64
 		cfg := st.Config
+		cfg.ReleaseTimeout = cmp.Or(cfg.ReleaseTimeout, time.Minute) // a busy machine answers late, but it does
 		cfg.Trace = &rlock.Trace{
 			Lost: func(e locktrace.Lost) {
 				t.Errorf("%s: %s was lost: %s", e.Name, e.Owner, e.Reason)
