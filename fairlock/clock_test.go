@@ -84,7 +84,8 @@ func TestWaitersKeepTheirPlacesForHours(t *testing.T) {
 func TestScriptsTakeNoClientTime(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
-		ses, proxy := dialProxy(t, s, short(s))
+		cfg := rlock.Config{Lease: time.Minute, QueueLease: time.Minute, PollFloor: 200 * time.Millisecond} // for a heartbeat
+		ses, proxy := dialProxy(t, s, cfg)
 		m := fairlock.New(ses, "x", rlock.Fenced())
 		first := lock(t, ctx, m)
 		_, nested, err := m.Lock(first.ctx, rlock.Lease(time.Minute))

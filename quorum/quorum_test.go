@@ -257,7 +257,11 @@ func TestLateVotes(t *testing.T) {
 	each(t, func(t *testing.T, all []*redistest.Server) {
 		ctx := within(t, 30*time.Second)
 		m := quorum.New(dial(t, all, slow()), "x")
-		for range 300 {
+		rounds := 300
+		if testing.Short() {
+			rounds /= 3
+		}
+		for range rounds {
 			must(t, m.Do(ctx, func(context.Context) error { return nil }))
 		}
 		for _, s := range all {

@@ -157,10 +157,14 @@ func TestHandingOverIsNoLoss(t *testing.T) {
 		}}})
 		ctx := within(t, 20*time.Second)
 		m := rlock.New(ses, "x")
+		rounds := 300
+		if testing.Short() {
+			rounds /= 3
+		}
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				for range 300 {
+				for range rounds {
 					if _, h, err := m.TryLock(ctx); err == nil {
 						if err := h.Unlock(); err != nil {
 							t.Error(err)

@@ -1,7 +1,8 @@
 // Package redistest gives each test a fresh Redis of its own: miniredis in
 // process, a real redis-server, a three-node cluster, or a master with a
 // replica and three sentinels. Everything listens on 127.0.0.1, and is stopped
-// when its test ends.
+// when its test ends. Only a plain redis-server goes from test to test of a package, one at a
+// time, if it can be made as it was when it was new; see [Real].
 //
 // The real servers need the program redis-server on PATH, or another one
 // (valkey-server, say) whose path stands in RELOCK_REDIS_SERVER. Without it the

@@ -101,7 +101,7 @@ func (sp *spare) giveBack() bool {
 // leaveTime is how long the clients of a test may take to leave. They have been closed when the
 // test gives the server back. One that stays is still in use, and might do anything to the next
 // test.
-const leaveTime = 100 * time.Millisecond
+const leaveTime = time.Second
 
 // renew makes the server as it was when it was new.
 func (sp *spare) renew() bool {
