@@ -158,9 +158,9 @@ func (a *acquisition) note(g grant, err error) {
 			a.claim.account().registered = true
 		}
 		t.failures, t.unknown = 0, g.status == granted
-		if t.stuck || s.outage.on.Load() {
+		if t.stuck || s.outage.On.Load() {
 			a.leaveOutage()
-			s.endOutage()
+			s.outage.Answered()
 		}
 		return
 	}

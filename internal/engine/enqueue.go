@@ -225,11 +225,11 @@ func (l *lock) noteCall(e *call) {
 	switch {
 	case e.err != nil && a != nil:
 		a.enterOutage(e.err)
-	case e.err == nil && l.s.outage.on.Load():
+	case e.err == nil && l.s.outage.On.Load():
 		for ; a != nil; a = a.node.Next() {
 			a.leaveOutage()
 		}
-		l.s.endOutage()
+		l.s.outage.Answered()
 	}
 }
 

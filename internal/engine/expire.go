@@ -57,7 +57,7 @@ func (h *Hold) Abandon() error {
 	}
 	d, now := h.traced()
 	err := h.abandon()
-	traceLeft(d, locktrace.HoldAbandoned, now, err)
+	d.Left(locktrace.HoldAbandoned, now, err)
 	if err != nil {
 		return opError("abandon", h.section.claim.prim, err)
 	}

@@ -69,7 +69,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 		}
 		cmd := c.partial(side, ends, keep)
 		l.unlock()
-		tell := traceRelease(d)
+		tell := d.ReleaseStart()
 		r, e := s.sender.Release(ctx, cmd)
 		tell(e, r.Lost)
 		l.mu.Lock()

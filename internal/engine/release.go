@@ -24,7 +24,7 @@ func (h *Hold) Unlock() error {
 	} else {
 		d, now := h.traced()
 		err = h.unlock(d)
-		traceLeft(d, locktrace.HoldReleased, now, err)
+		d.Left(locktrace.HoldReleased, now, err)
 	}
 	if err != nil {
 		return opError("unlock", h.section.claim.prim, err)
@@ -136,7 +136,7 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 func (s *Session) sendReleases(ctx context.Context, cmds []releaseCommand, d *tracing.Hold) (r resend.Released, unsent []script.Command, errs error) {
 	var tell func(err error, gone bool)
 	if d != nil {
-		tell = traceRelease(d)
+		tell = d.ReleaseStart()
 	}
 	r.Receivers = -1
 	for _, cmd := range cmds {

@@ -23,6 +23,7 @@ import (
 	"relock/internal/life"
 	"relock/internal/lockerr"
 	"relock/internal/notes"
+	"relock/internal/outage"
 	"relock/internal/probe"
 	"relock/internal/record"
 	"relock/internal/replicas"
@@ -46,7 +47,7 @@ type Session struct {
 	deployment
 	chores
 	registry registry
-	outage   outage
+	outage   *outage.Watch
 	notes    notes.Notifier
 	requests requestid.Pool
 	spare    sync.Pool // of acquisitions, of this session: see New
@@ -133,6 +134,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
 	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now(), life: life.New(), requests: requestid.Pool{Client: idgen.Request()}}
 	s.trace = tracing.New(cfg.Trace, s.now)
+	s.outage = outage.New(s.now, s.notify, cfg.Logger)
 	s.deployment = deployment{
 		client: client, space: keyname.Space{Prefix: cfg.Prefix, Cluster: client.Mode() == rueidis.ClientModeCluster, Publish: "PUBLISH"},
 		conn: opt.Connection, ownsClient: opt.OwnsClient,

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"relock/internal/tracing"
@@ -42,30 +40,7 @@ func (a *acquisition) traceEnd(t *tracing.Tracer, hold *Hold, err error) {
 	if hold != nil {
 		owner = hold.Owner()
 	}
-	t.AcquireEnd(a.ctx, &a.traced, a.about(owner), outcomeOf(err, !a.wait), hold != nil, err)
-}
-
-// outcomeOf sorts the error of an acquire.
-func outcomeOf(err error, try bool) locktrace.Outcome {
-	switch {
-	case err == nil:
-		return locktrace.OutcomeAcquired
-	case errors.Is(err, ErrClosed):
-		return locktrace.OutcomeClosed
-	case errors.Is(err, ErrDeadlock):
-		return locktrace.OutcomeDeadlock
-	case errors.Is(err, ErrUnavailable):
-		return locktrace.OutcomeUnavailable
-	case errors.Is(err, context.Canceled):
-		return locktrace.OutcomeCancelled
-	case errors.Is(err, context.DeadlineExceeded):
-		return locktrace.OutcomeTimedOut
-	case errors.Is(err, ErrNotAcquired) && try:
-		return locktrace.OutcomeRefused
-	case errors.Is(err, ErrNotAcquired):
-		return locktrace.OutcomeTimedOut
-	}
-	return locktrace.OutcomeFailed
+	t.AcquireEnd(a.ctx, &a.traced, a.about(owner), tracing.OutcomeOf(err, !a.wait), hold != nil, err)
 }
 
 // about is what the hooks are told of the claim.
@@ -137,35 +112,4 @@ func (h *Hold) traced() (d *tracing.Hold, now time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return h.section.more.traces[h], l.s.now()
-}
-
-// traceLeft tells of the end of a hold by a call that was for that, and that began at a time and
-// returned err. d may be nil.
-func traceLeft(d *tracing.Hold, why locktrace.HoldReason, at time.Duration, err error) {
-	switch {
-	case d == nil, err == ErrNotHeld: // another call has ended it
-		return
-	case errors.Is(err, ErrLost):
-		why = locktrace.HoldLost
-	case errors.Is(err, ErrClosed):
-		why = locktrace.HoldClosed
-	}
-	if d.End(why, at) {
-		d.Tell()
-	}
-}
-
-// traceRelease tells that a release is about to be sent, and returns what tells of its end: its
-// error, and whether it found nothing to release. d may be nil. No mutex may be held.
-func traceRelease(d *tracing.Hold) (end func(err error, gone bool)) {
-	if d == nil {
-		return func(error, bool) {}
-	}
-	tell := d.ReleaseStart()
-	return func(err error, gone bool) {
-		if gone && err == nil {
-			err = ErrLost
-		}
-		tell(err)
-	}
 }

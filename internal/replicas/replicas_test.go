@@ -30,6 +30,7 @@ type master struct {
 	got    []int64                    // what each WAIT returns; the last one stands for all that follow
 	err    error                      // of each WAIT
 	asked  func(context.Context) bool // may be nil; false: nothing is answered while ctx lasts
+	then   context.CancelFunc         // called with each answer, if set
 	bounds []time.Duration
 }
 
@@ -45,6 +46,9 @@ func (m *master) Replicated(ctx context.Context, cs []script.Command, n int, bou
 	}
 	for _, c := range cs {
 		replies = append(replies, m.run(ctx, c))
+	}
+	if m.then != nil {
+		defer m.then()
 	}
 	if len(m.got) > 1 {
 		defer func() { m.got = m.got[1:] }()
@@ -188,16 +192,21 @@ func TestExtendUntilReplicasHaveIt(t *testing.T) {
 		}
 
 		m.got = []int64{1}
-		own, end := context.WithTimeout(ctx, 100*time.Millisecond)
-		defer end()
+		own, end := context.WithCancel(ctx)
+		m.then = end
 		if r := a.Extend(own, s, leased{}, &op); !errors.As(r.Err, new(*replicas.TooFew)) {
 			t.Errorf("when its time is over: got %+v, want the number of replicas", r)
 		}
+		m.then = nil
 
-		own, end = context.WithTimeout(ctx, 100*time.Millisecond)
-		defer end()
+		own, end = context.WithCancel(ctx)
 		calls := 0
-		m.asked = func(context.Context) bool { calls++; return calls == 1 }
+		m.asked = func(context.Context) bool {
+			if calls++; calls == 2 {
+				end()
+			}
+			return calls == 1
+		}
 		if r := a.Extend(own, s, leased{}, &op); !errors.As(r.Err, new(*replicas.TooFew)) || calls != 2 {
 			t.Errorf("when its time is over in a wait: got %+v after %d waits, want the number of replicas after 2", r, calls)
 		}

@@ -29,12 +29,16 @@ type link struct {
 	client rueidis.Client
 	fails  []error
 	end    context.CancelFunc // called with the last of fails, if set
+	then   context.CancelFunc // called with each answer, if set
 	sent   []script.Command
 }
 
 func (l *link) run(ctx context.Context, c script.Command) rueidis.RedisResult {
 	l.sent = append(l.sent, c)
 	if len(l.fails) == 0 {
+		if l.then != nil {
+			defer l.then()
+		}
 		return l.client.Do(ctx, l.client.B().Eval().Script(c.Script.Source()).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build())
 	}
 	err := l.fails[0]
@@ -198,8 +202,8 @@ func TestExtendWhileASlotMoves(t *testing.T) {
 		if got := s.Extend(ctx, leased{reply: moving}, &kind.Op{ID: "id"}); got != want || len(l.sent) != 2 {
 			t.Errorf("got %+v after %d attempts, want %+v after 2", got, len(l.sent), want)
 		}
-		own, end := context.WithTimeout(ctx, 50*time.Millisecond)
-		defer end()
+		own, end := context.WithCancel(ctx)
+		l.then = end
 		void := kind.Op{ID: "id", Move: kind.Move{Void: []string{"late"}}}
 		if got := s.Extend(own, leased{reply: moving}, &void); got.Alive || got.Voided || !script.IsTryAgain(got.Err) {
 			t.Errorf("with ids to void: got %+v, want TRYAGAIN", got)

@@ -2,9 +2,11 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"relock/internal/lockerr"
 	"relock/locktrace"
 )
 
@@ -65,14 +67,36 @@ func (d *Hold) Tell() {
 	}
 }
 
+// Left tells of the end of a hold by a call that was for that, and that began at a time and returned
+// err. A nil Hold tells nothing.
+func (d *Hold) Left(why locktrace.HoldReason, at time.Duration, err error) {
+	switch {
+	case d == nil, err == lockerr.ErrNotHeld: // another call has ended it
+		return
+	case errors.Is(err, lockerr.ErrLost):
+		why = locktrace.HoldLost
+	case errors.Is(err, lockerr.ErrClosed):
+		why = locktrace.HoldClosed
+	}
+	if d.End(why, at) {
+		d.Tell()
+	}
+}
+
 // ReleaseStart tells that a release of the hold is about to be sent, and returns what tells of its
-// end.
-func (d *Hold) ReleaseStart() (end func(err error)) {
+// end: its error, and whether it found nothing to release. A nil Hold tells nothing.
+func (d *Hold) ReleaseStart() (end func(err error, gone bool)) {
+	if d == nil {
+		return func(error, bool) {}
+	}
 	hooks, e, ctx, began := d.t.hooks, d.about, d.ctx, d.t.clock()
 	if hooks.ReleaseStart != nil {
 		ctx = with(ctx, hooks.ReleaseStart(ctx, locktrace.ReleaseStart{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N}))
 	}
-	return func(err error) {
+	return func(err error, gone bool) {
+		if gone && err == nil {
+			err = lockerr.ErrLost
+		}
 		if hooks.ReleaseEnd != nil {
 			hooks.ReleaseEnd(ctx, locktrace.ReleaseEnd{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N, Took: d.t.clock() - began, Err: err})
 		}

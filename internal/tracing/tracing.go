@@ -1,5 +1,5 @@
 // Package tracing calls the hooks of a locktrace.Trace, and sees to it that each start has exactly
-// one end. It knows neither Redis nor locks, and calls hooks under no mutex of its own.
+// one end. It knows neither Redis nor locks, only their errors, and calls hooks under no mutex of its own.
 package tracing
 
 import (

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"relock/internal/lockerr"
 	"relock/internal/tracing"
 	"relock/locktrace"
 )
@@ -76,7 +77,7 @@ func TestOneCall(t *testing.T) {
 	h := tr.NewHold(&c)
 	tr.AcquireEnd(ctx, &c, about, locktrace.OutcomeAcquired, true, nil)
 	end := h.ReleaseStart()
-	end(errors.New("late"))
+	end(errors.New("late"), true)
 	if h.End(locktrace.HoldReleased, 10*time.Second) {
 		h.Tell()
 	}
@@ -159,9 +160,89 @@ func TestNoHooks(t *testing.T) {
 	tr.AcquireStart(t.Context(), &c, about, false)
 	h := tr.NewHold(&c)
 	tr.AcquireEnd(t.Context(), &c, about, locktrace.OutcomeAcquired, true, nil)
-	h.ReleaseStart()(nil)
+	h.ReleaseStart()(nil, true)
 	if !h.End(locktrace.HoldReleased, 0) {
 		t.Error("the hold has not ended")
 	}
 	h.Tell()
+}
+
+// What ended a hold is told by the error of the call that was for it, once.
+func TestLeft(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{nil, "over released 1s ctx=hold"},
+		{errors.New("other"), "over released 1s ctx=hold"},
+		{fmt.Errorf("so: %w", lockerr.ErrLost), "over lost 1s ctx=hold"},
+		{fmt.Errorf("so: %w", lockerr.ErrClosed), "over closed 1s ctx=hold"},
+		{lockerr.ErrNotHeld, ""},
+	} {
+		var l log
+		var call tracing.Call
+		tr := tracing.New(l.hooks(), func() time.Duration { return time.Second })
+		tr.AcquireStart(t.Context(), &call, about, false)
+		h := tr.NewHold(&call)
+		tr.AcquireEnd(t.Context(), &call, about, locktrace.OutcomeAcquired, true, nil)
+		l.lines = nil
+		h.Left(locktrace.HoldReleased, 2*time.Second, c.err)
+		h.Left(locktrace.HoldReleased, 2*time.Second, lockerr.ErrNotHeld)
+		var want []string
+		if c.want != "" {
+			want = append(want, c.want)
+		}
+		l.want(t, want...)
+	}
+}
+
+// A release that finds nothing ends with the loss, unless an error says more.
+func TestReleaseOfWhatIsGone(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		gone bool
+		want error
+	}{
+		{nil, false, nil}, {nil, true, lockerr.ErrLost}, {context.Canceled, true, context.Canceled},
+	} {
+		var got error
+		var call tracing.Call
+		tr := tracing.New(&locktrace.Trace{ReleaseEnd: func(_ context.Context, e locktrace.ReleaseEnd) { got = e.Err }},
+			func() time.Duration { return 0 })
+		tr.AcquireStart(t.Context(), &call, about, false)
+		h := tr.NewHold(&call)
+		tr.AcquireEnd(t.Context(), &call, about, locktrace.OutcomeAcquired, true, nil)
+		if h.ReleaseStart()(c.err, c.gone); got != c.want {
+			t.Errorf("%v, gone %v: told of %v, want %v", c.err, c.gone, got, c.want)
+		}
+	}
+}
+
+func TestNoHoldTellsNothing(t *testing.T) {
+	var none *tracing.Hold
+	none.Left(locktrace.HoldReleased, 0, nil)
+	none.ReleaseStart()(nil, true)
+}
+
+func TestOutcomeOf(t *testing.T) {
+	both := func(a, b error) error { return fmt.Errorf("%w: %w", a, b) }
+	for _, c := range []struct {
+		err  error
+		try  bool
+		want locktrace.Outcome
+	}{
+		{nil, false, locktrace.OutcomeAcquired},
+		{lockerr.ErrClosed, false, locktrace.OutcomeClosed},
+		{both(lockerr.ErrNotAcquired, lockerr.ErrDeadlock), false, locktrace.OutcomeDeadlock},
+		{both(context.Canceled, lockerr.ErrUnavailable), false, locktrace.OutcomeUnavailable},
+		{both(lockerr.ErrNotAcquired, context.Canceled), false, locktrace.OutcomeCancelled},
+		{both(lockerr.ErrNotAcquired, context.DeadlineExceeded), true, locktrace.OutcomeTimedOut},
+		{lockerr.ErrNotAcquired, true, locktrace.OutcomeRefused},
+		{lockerr.ErrNotAcquired, false, locktrace.OutcomeTimedOut},
+		{lockerr.ErrLost, false, locktrace.OutcomeFailed},
+	} {
+		if got := tracing.OutcomeOf(c.err, c.try); got != c.want {
+			t.Errorf("%v, try %v: %s, want %s", c.err, c.try, got, c.want)
+		}
+	}
 }

@@ -1,0 +1,60 @@
+package outage_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"relock/internal/outage"
+)
+
+func TestOutageBeginsAndEndsOnce(t *testing.T) {
+	var text bytes.Buffer
+	now := time.Hour
+	w := outage.New(func() time.Duration { return now }, func(fn func()) { fn() }, slog.New(slog.NewTextHandler(&text, nil)))
+	// says asserts what the Logger has heard since, and whether there is an outage.
+	says := func(when string, on bool, lines ...string) {
+		t.Helper()
+		got := strings.Split(strings.TrimSpace(text.String()), "\n")
+		text.Reset()
+		if got[0] == "" {
+			got = nil
+		}
+		ok := len(got) == len(lines) && w.On.Load() == on
+		for i := range lines {
+			ok = ok && strings.Contains(got[i], lines[i])
+		}
+		if !ok {
+			t.Errorf("%s: on %v, logged %q; want %v, %q", when, w.On.Load(), got, on, lines)
+		}
+	}
+
+	w.Answered()
+	says("an answer without an outage", false)
+	w.Enter("first", errors.New("no server"))
+	says("the first", true, `level=WARN msg="relock: Redis cannot serve; locks wait for it" name=first error="no server"`)
+	w.Enter("second", errors.New("no server"))
+	says("the second", true)
+	now += time.Minute
+	w.Leave()
+	w.Answered()
+	says("an answer to one of two", true)
+	w.Leave()
+	says("the last gives up", true)
+	w.Enter("third", errors.New("no server"))
+	says("another before an answer", true)
+	w.Leave()
+	w.Answered()
+	says("an answer to all", false, `level=INFO msg="relock: Redis serves again" after=1m0s`)
+	w.Answered()
+	says("a second answer", false)
+	now += time.Hour
+	w.Enter("fourth", errors.New("no server"))
+	w.Leave()
+	now += time.Second
+	w.Answered()
+	says("the next outage", false, "name=fourth", "after=1s")
+}
