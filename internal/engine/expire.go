@@ -7,20 +7,20 @@ import (
 	"relock/locktrace"
 )
 
-// settleLost notes that a hold of a section that has ended is unlocked. When that was the last
+// leaveLost notes that a hold of a section that has ended is unlocked. When that was the last
 // of the claim's, what may still stand in Redis is released.
-func (x *section) settleLost() {
+func (x *section) leaveLost() {
 	c := x.claim
 	if ending(x.ended.Load()) != lost || x.held() > 0 {
 		return
 	}
 	x.ended.Store(int32(lostAndUnlocked))
 	c.more.owing--
-	c.settle()
+	c.endLost()
 }
 
-// settle ends a lost claim whose sections have all been unlocked.
-func (c *claim) settle() {
+// endLost ends a lost claim if its sections have all been unlocked.
+func (c *claim) endLost() {
 	if c.state == lostStanding && c.more.owing == 0 && c.lock.state != lockClosed {
 		c.end(c.lock.s.now()+c.lock.s.cfg.Lease, nil)
 	}
@@ -79,7 +79,7 @@ func (h *Hold) abandon() error {
 	}
 	left := x.remove(h)
 	if err != nil {
-		x.settleLost()
+		x.leaveLost()
 		return err
 	}
 	c.account().abandoned, c.bound = true, true
@@ -95,12 +95,19 @@ func (h *Hold) abandon() error {
 // leaveStanding closes the last section of a claim that was abandoned.
 func (c *claim) leaveStanding(x *section) {
 	l := c.lock
-	if x.close(released) {
-		l.later(x.cancel)
-	}
-	if c.state == held && c.sections == nil {
+	if x.shut() {
 		c.retire(left)
 		l.nudge()
 	}
 	l.later(l.tryRetire)
+}
+
+// shut closes a section that has no hold left, and reports whether its claim is to be ended for it:
+// it has no other section.
+func (x *section) shut() (last bool) {
+	c := x.claim
+	if x.close(released) {
+		c.lock.later(x.cancel)
+	}
+	return c.state == held && c.sections == nil
 }

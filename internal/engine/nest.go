@@ -114,7 +114,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	g, err := a.reenter(x)
 	x.more.entering[h.side]--
 	if err != nil {
-		a.lock.settleNested(x)
+		x.undoNested()
 		return err
 	}
 	c.confirmed(g.sent, a.lease, g.doubts)
@@ -247,22 +247,16 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 	return g, err
 }
 
-// settleNested ends what a nested Lock that failed may have left: holds beyond those that the
+// undoNested ends what a nested Lock that failed may have left: holds beyond those that the
 // section has, or the section itself if its other holds were unlocked meanwhile.
-func (l *lock) settleNested(x *section) {
+func (x *section) undoNested() {
 	c := x.claim
-	if x.over() {
-		x.settleLost()
-		return
-	}
-	if x.held() > 0 {
+	switch {
+	case x.over():
+		x.leaveLost()
+	case x.held() > 0:
 		c.trim()
-		return
-	}
-	if x.close(released) {
-		l.later(x.cancel)
-	}
-	if c.state == held && c.sections == nil {
-		c.end(c.overAt(l.s.now()), nil)
+	case x.shut():
+		c.end(c.overAt(c.lock.s.now()), nil)
 	}
 }

@@ -168,7 +168,7 @@ func (a *acquisition) takeLate(x *section) (*section, error) {
 		return nil, ErrClosed
 	case lost: // on the way here. What may stand in Redis is released
 		x.remove(&x.first)
-		x.settleLost()
+		x.leaveLost()
 		l.unlock()
 		if ended == nil {
 			ended = errAgain

@@ -51,7 +51,7 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 	switch {
 	case !open:
 		err := x.endedErr()
-		x.settleLost()
+		x.leaveLost()
 		l.unlock()
 		return err
 	case left > 0:
@@ -73,7 +73,7 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 	}
 	switch {
 	case (c.state == lostStanding || c.state == lostGone) && c.more.owing == 0: // meanwhile
-		c.settle()
+		c.endLost()
 		l.unlock()
 		return ErrLost
 	case c.state == over && l.state == lockClosed:
