@@ -12,6 +12,7 @@ import (
 	"relock/internal/lockerr"
 	"relock/internal/lockopt"
 	"relock/internal/queue"
+	"relock/internal/stdcontext"
 	"relock/internal/tracing"
 	"relock/locktrace"
 )
@@ -225,7 +226,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 			return nil, nil, err
 		case x == nil: // a kind without leases: nothing is held
 			return nil, a.ctx, nil
-		case foreign(a.ctx):
+		case stdcontext.Foreign(a.ctx):
 			x.cancellation()
 		}
 		return &x.first, x, nil

@@ -2,10 +2,15 @@ package engine
 
 import "time"
 
-// enterLobby notes that the caller waits where others do, or did.
+// enterLobby notes that the caller waits where others do, or did. If the lock was told of a limit
+// below what it wants, the front asks whether that still holds.
 func (a *acquisition) enterLobby() {
 	l := a.lock
-	l.waiting().limit.arrive(a)
+	m, allowed := &l.waiting().limit, false
+	if a.arrived, allowed = m.Arrive(a.n); !allowed && a.prim.Kind().Permits && l.queue.Front() != a {
+		m.Doubt()
+		l.nudge()
+	}
 	if l.share != nil && a.prim.Kind().Exclusive { // a writer waits
 		l.share.passUntil = min(l.share.passUntil, a.start+joinBeforeWriter)
 	}

@@ -71,7 +71,7 @@ func (a *acquisition) attempt() *Op {
 		b.drain()
 		b.look = false
 		b.turns.Asked()
-		b.limit.asked()
+		b.limit.Asked()
 	}
 	return op
 }

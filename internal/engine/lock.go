@@ -50,8 +50,8 @@ type lobby struct {
 	answered bool
 
 	turns    queue.Turns
-	parked   []*claim // permits that wait for the front's answer, see parkFor
-	limit    limit    // of a kind with permits, as the front heard last
+	parked   []*claim    // permits that wait for the front's answer, see parkFor
+	limit    queue.Limit // of a kind with permits, as the front heard last
 	deferred []func()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"relock/internal/stdcontext"
 	"relock/internal/tracing"
 )
 
@@ -115,7 +116,7 @@ func (c *valuesOf) Value(key any) any {
 	switch key {
 	case sectionKey{}:
 		return c.section
-	case cancelKey:
+	case stdcontext.CancelKey:
 		return c.end.Value(key) // context.Cause, and the children of this context
 	}
 	return c.Context.Value(key)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"relock/internal/stdcontext"
 	"relock/locktrace"
 )
 
@@ -76,7 +77,7 @@ func (x *section) Value(key any) any {
 		return x
 	case sectionKey{}:
 		return x
-	case cancelKey: // context.Cause, and the children of this context
+	case stdcontext.CancelKey: // context.Cause, and the children of this context
 		return x.cancellation().ctx.Value(key)
 	}
 	return x.parent.Value(key)
@@ -252,30 +253,3 @@ func (x *section) alive(callers []caller) bool {
 	}
 	return false
 }
-
-// foreign reports whether ctx ends by other means than those of package context. The end of
-// such a context is found out by a goroutine that package context starts, never by asking it
-// where others would wait for the answer.
-func foreign(ctx context.Context) bool {
-	if ctx.Done() == nil {
-		return false
-	}
-	std, ok := ctx.Value(cancelKey).(context.Context)
-	return !ok || std.Done() != ctx.Done()
-}
-
-// cancelKey is the key under which package context looks for the cancellation behind a
-// context. It is not exported, but context.Cause asks for it. (Should that ever change,
-// sections still end when they must; only their cause would be that of the context given.)
-var cancelKey = func() any {
-	var k keyCatcher
-	_ = context.Cause(&k)
-	return k.key
-}()
-
-type keyCatcher struct{ key any }
-
-func (*keyCatcher) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (*keyCatcher) Done() <-chan struct{}       { return nil }
-func (*keyCatcher) Err() error                  { return context.Canceled } // else the cause is not asked for
-func (k *keyCatcher) Value(key any) any         { k.key = key; return nil }
