@@ -52,8 +52,9 @@ func TestAcquireReplyDropped(t *testing.T) {
 func TestQueueReplyDropped(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
-		a := dial(t, s, short(s))
-		b, proxy := dialProxy(t, s, short(s))
+		cfg := rlock.Config{Lease: time.Minute, QueueLease: time.Minute, PollFloor: time.Second} // no place is lost on a busy machine
+		a := dial(t, s, cfg)
+		b, proxy := dialProxy(t, s, cfg)
 		m := fairlock.New(a, "x")
 		first := lock(t, ctx, m)
 		proxy.DropReply(runs("acquire"))
