@@ -21,7 +21,7 @@ func TestRandomCyclesLeaveNothing(t *testing.T) {
 		Patience: 4 * time.Millisecond,
 		// A grant stands for a quarter of the QueueLease: longer than a busy machine takes to
 		// confirm it, for no lock may be lost.
-		Config: rlock.Config{PollFloor: 50 * time.Millisecond, QueueLease: time.Minute},
+		Config: rlock.Config{PollFloor: 50 * time.Millisecond, QueueLease: 5 * time.Minute, Lease: 5 * time.Minute},
 		Lock: func(a *locktest.Attempt) (*locktest.Taken, error) {
 			switch {
 			case fenced[a.Name]:

@@ -128,9 +128,11 @@ func takeSide(a *locktest.Attempt) (*locktest.Taken, error) {
 // in the end, and what stays is bounded by a TTL.
 func TestSharedOwnerInTwoSessions(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		ms := []*rwlock.RWMutex{rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")}
-		other := rwlock.New(dial(t, s, slow), "x")
-		ctx := rlock.WithOwner(within(t, 60*time.Second), "me")
+		patient := slow
+		patient.ReleaseTimeout = time.Minute // a busy machine answers late, but it does
+		ms := []*rwlock.RWMutex{rwlock.New(dial(t, s, patient), "x"), rwlock.New(dial(t, s, patient), "x")}
+		other := rwlock.New(dial(t, s, patient), "x")
+		ctx := rlock.WithOwner(within(t, 2*time.Minute), "me")
 		for i, m := range ms {
 			_, w := hold(t, ctx, m.Lock)
 			_, w2 := hold(t, ctx, ms[1-i].Lock)

@@ -203,6 +203,9 @@ func (m *Mutex) unlocked(c *Call, d unlockCall) {
 		m.lose(t)
 	case t.over == nil:
 		h.counted = false
+		if t.doomed {
+			m.learnt[t.seat] = time.Now() // its waiters may ask from now on
+		}
 		if !t.live() {
 			t.end(rlock.ErrReleased)
 		}
