@@ -22,11 +22,11 @@ type suite struct {
 var (
 	aloneSuite    = suite{".", "Alone", "1x"}
 	insideSuite   = suite{"..", "InsideRedis", "10000x"}
-	ownSuite      = suite{"..", "OwnLocks", "400ms"}
-	oneSuite      = suite{"..", "OneLock/fairlock/64", "400ms"}
-	fourSuite     = suite{"..", "Processes/fairlock/4x16/0s", "400ms"}
-	permitsSuite  = suite{"..", "Permits", "400ms"}
-	handOverSuite = suite{"..", "HandOver", "400ms"}
+	ownSuite      = suite{"..", "OwnLocks", "1s"}
+	oneSuite      = suite{"..", "OneLock/fairlock/64", "1s"}
+	fourSuite     = suite{"..", "Processes/fairlock/4x16/0s", "1s"}
+	permitsSuite  = suite{"..", "Permits", "1s"}
+	handOverSuite = suite{"..", "HandOver", "1s"}
 
 	suites = []suite{aloneSuite, insideSuite, ownSuite, oneSuite, fourSuite, permitsSuite, handOverSuite}
 )
