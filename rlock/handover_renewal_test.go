@@ -10,6 +10,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -80,6 +82,42 @@ func TestHandOverDuringARenewal(t *testing.T) {
 		time.Sleep(time.Minute)
 		if l.ctx.Err() != nil {
 			t.Errorf("the lock was lost: %v", context.Cause(l.ctx))
+		}
+		must(t, l.hold.Unlock())
+	})
+}
+
+// As TestHandOverDuringARenewal, but the renewal was sent for the section that ends, and is
+// answered before the next one begins.
+func TestARenewalAnsweredDuringAHandOver(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 3 * time.Second
+		renewed := make(chan error, 100)
+		ses, p := faultDial(t, s, rlock.Config{Lease: lease, Trace: &rlock.Trace{Renewed: func(e locktrace.Renewed) { renewed <- e.Err }}})
+		m, ctx := rlock.New(ses, "x"), &stoppedContext{Context: within(t, 10*time.Minute)}
+		section, h, err := m.Lock(ctx)
+		must(t, err)
+		ses.Unhurried("x")
+		section.Done()
+		next := faultGoLock(m, context.Background())
+		seen, release := p.HoldReply(faultRuns(t, "renew"))
+		locktest.Get(t, seen, lease, "a renewal")
+		cancelling := make(chan struct{})
+		ctx.inDone.Store(&cancelling)
+		unlocked := faultGo(h.Unlock)
+		redistest.Eventually(t, lease/3, "the section to be cancelled", func() bool { return ctx.inDone.Load() == nil })
+		release()
+		must(t, locktest.Get(t, renewed, lease, "the answer"))
+		close(cancelling)
+		must(t, <-unlocked)
+		l := <-next
+		must(t, l.err)
+		if l.hold.Owner() != h.Owner() {
+			t.Fatal("the lock was not handed over")
+		}
+		<-time.After(lease + lease/2)
+		if l.ctx.Err() != nil {
+			t.Fatalf("the lock was lost: %v", context.Cause(l.ctx))
 		}
 		must(t, l.hold.Unlock())
 	})

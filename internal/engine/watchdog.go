@@ -49,7 +49,9 @@ func (c *claim) renewAfter(asked time.Duration) {
 		return
 	}
 	due, lease := c.trust, c.uncut(s.cfg.Lease)
-	renewed, shortest := false, never // of the fixed leases that are worth a look
+	// A claim between two sections is renewed for the next; shortest is of the fixed leases that are
+	// worth a look.
+	renewed, shortest := c.sections == nil, never
 	for x := c.sections; x != nil; x = x.next {
 		due, renewed = min(due, x.until), renewed || x.auto > 0
 		if x.more == nil {
