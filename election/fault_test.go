@@ -73,7 +73,7 @@ func TestCrash(t *testing.T) {
 		if took := now.Sub(died); took > lease+lease/5+s.Slack() {
 			t.Errorf("the next leader came after %v", took)
 		}
-		if at := ended.Load(); (at == 0 || at > now.UnixNano()) && stalls.Longest() < lease/400 {
+		if at := ended.Load(); (at == 0 || at > now.UnixNano()) && stalls.Longest() < lease/100 {
 			t.Error("the next one leads, and the context of the first one has not ended")
 		}
 		sees(t, ctx, other, 2, "b")

@@ -126,12 +126,12 @@ func faultBlackHoled(t *testing.T, fixed bool) {
 		from := time.Now() // the last renewal was sent before
 
 		got := locktest.Get(t, next, lease+20*time.Second, "the other client's Lock")
-		if section.Err() == nil && stalls.Longest() < lease/400 {
+		if section.Err() == nil && stalls.Longest() < lease/100 {
 			t.Error("another client has the lock while the section goes on")
 		}
 		must(t, got.err)
 		locktest.Ends(t, section, s.Slack(), rlock.ErrLost)
-		if d := locktest.Get(t, ended, s.Slack(), "the end").Sub(from); d > lease && stalls.Longest() < lease/400 {
+		if d := locktest.Get(t, ended, s.Slack(), "the end").Sub(from); d > lease && stalls.Longest() < lease/100 {
 			t.Errorf("the section ended %v after the network was cut; the lease is %v", d, lease)
 		}
 		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)

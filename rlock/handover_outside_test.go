@@ -162,7 +162,7 @@ func TestHandOverPartition(t *testing.T) {
 			locktest.Ends(t, in.ctx, lease/2+s.Slack(), rlock.ErrLost)
 			d := time.Since(from)
 			// A twentieth of the lease is the margin, and the look takes some of it.
-			if !locktest.Get(t, stood, s.Slack(), "a look at Redis") && stalls.Longest() < lease/400 {
+			if !locktest.Get(t, stood, s.Slack(), "a look at Redis") && stalls.Longest() < lease/100 {
 				t.Errorf("the section ended %v after the network was cut, and Redis had given the lock up before", d)
 			}
 			locktest.Is(t, "Unlock", in.hold.Unlock(), rlock.ErrLost)

@@ -302,7 +302,7 @@ func TestFaultCutNetworkEndsTheSectionBeforeAnotherGetsIn(t *testing.T) {
 			}
 			p.BlackHole(true)
 			g := locktest.Get(t, next, lease+20*time.Second, "the other's permits")
-			if section.Err() == nil && stalls.Longest() < lease/400 {
+			if section.Err() == nil && stalls.Longest() < lease/100 {
 				t.Error("another has the permits while the section goes on")
 			}
 			must(t, g.err)

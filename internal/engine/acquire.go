@@ -89,7 +89,7 @@ type request struct {
 type tries struct {
 	err      error         // of the last one, nil if it was answered
 	heard    bool          // one was answered
-	stuck    bool          // counts in outage.stuck
+	stuck    bool          // is counted by s.outage
 	failures int           // in a row
 	refused  int           // in a session that polls
 	unheard  int           // failed subscriptions in a row

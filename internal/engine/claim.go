@@ -31,8 +31,8 @@ type claim struct {
 	first section // the first one, here to save an allocation
 }
 
-// A lease is what Redis has granted: how many permits, for how long, and what may be done with it
-// meanwhile.
+// A lease is how a claim stands: its state, and what Redis has granted, for how long, and what may be
+// done with it meanwhile.
 type lease struct {
 	// trust is until when Redis surely keeps the lock: the lease, less a margin, from when
 	// the last confirmed command was sent.
@@ -164,7 +164,7 @@ func (c *claim) lose(reason string, gone bool) {
 	if c.state != held {
 		return
 	}
-	if c.sections == nil { // a run that was paused: no section was open
+	if c.sections == nil { // a run that was paused, or an Unlock has closed the last one and cancels its contexts
 		c.end(c.overAt(c.lock.s.now()), nil)
 		return
 	}

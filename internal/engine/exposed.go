@@ -32,8 +32,8 @@ func (c *claim) shortfall(now time.Duration) time.Duration {
 	}
 	var end, until time.Duration
 	for x := c.sections; x != nil; x = x.next {
-		end = max(end, x.lastFixed(func(h *Hold) time.Duration { return h.end }))
-		until = max(until, x.lastFixed(func(h *Hold) time.Duration { return h.until }))
+		end = max(end, x.lastFixed(func(h *Hold) time.Duration { return h.until }))
+		until = max(until, x.lastFixed(func(h *Hold) time.Duration { return h.ends }))
 	}
 	if end <= c.trust {
 		return 0

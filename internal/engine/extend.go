@@ -40,7 +40,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
 	l.mu.Lock()
-	end := h.end
+	end := h.until
 	l.unlock()
 	bounded, cancel := context.WithTimeout(ctx, end-s.now()) // without the mutex: it runs code of ctx
 	defer cancel()
@@ -127,8 +127,8 @@ func (h *Hold) extension(now, d time.Duration) Op {
 	x, c := h.section, h.section.claim
 	op := c.prepareExtend(int(h.side), d, x.auto > 0)
 	if !op.Away {
-		if early := now + trustIn(d); early < h.end {
-			h.end = early
+		if early := now + trustIn(d); early < h.until {
+			h.until = early
 			x.resetEnd()
 			c.reschedule()
 		}

@@ -14,7 +14,7 @@ import (
 // grant is the decoded reply of an acquire script.
 type grant struct {
 	status   int64
-	value    int64 // holds, or milliseconds to wait (kinds with permits: always those)
+	value    int64 // holds, or milliseconds to wait (kinds with permits: those, if sized)
 	token    int64
 	free     int64         // permits that are left for others
 	limit    int64         // the most that one request may be for; below 0: anything

@@ -24,7 +24,7 @@ func (s *Session) heartbeatEvery() time.Duration {
 const heartbeatBatch = 200
 
 // heardOf notes an answer about the lock's entries: when to ask again at the latest, and Redis's
-// clock, 0 if that is not told or was read.
+// clock, 0 if the answer has none or Line.Heard has taken it.
 func (l *lock) heardOf(asked time.Duration, ms, clock int64) {
 	s := l.s
 	l.line.Clock.Read(asked, clock)

@@ -18,8 +18,8 @@ type Hold struct {
 // fixed is what a hold with a fixed lease has.
 type fixed struct {
 	began  time.Duration           // when its acquisition was sent, or when it was handed over
-	until  time.Duration           // its end
-	end    time.Duration           // until when it may be trusted
+	ends   time.Duration           // its end
+	until  time.Duration           // until when it may be trusted, as that of a section
 	cancel context.CancelCauseFunc // of its own context; nil if it has none
 }
 
@@ -28,7 +28,7 @@ func (h *Hold) fix(from, d time.Duration) {
 	if h.fixed == nil {
 		h.fixed = &fixed{began: from}
 	}
-	h.until, h.end = from+d, from+trustIn(d)
+	h.ends, h.until = from+d, from+trustIn(d)
 }
 
 // valid reports whether h is a hold at all: the nil and the zero Hold are not.
@@ -71,7 +71,7 @@ func (h *Hold) Remaining() time.Duration {
 	}
 	end := min(c.trust, x.until)
 	if h.fixed != nil {
-		end = min(c.trust, h.end)
+		end = min(c.trust, h.until)
 	}
 	return max(0, end-c.lock.s.now())
 }
@@ -102,7 +102,7 @@ func (h *Hold) standing(now time.Duration) error {
 	switch {
 	case x.over():
 		return x.endedErr()
-	case h.ranOut || h.fixed != nil && h.end <= now:
+	case h.ranOut || h.fixed != nil && h.until <= now:
 		return ErrLost
 	}
 	return nil

@@ -55,7 +55,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 	l, s := c.lock, c.lock.s
 	keep := time.Duration(0) // leave the TTL
 	if x.held() == len(x.fixedHolds()) {
-		keep = max(x.lastFixed(func(f *Hold) time.Duration { return f.until })-s.now(), time.Millisecond)
+		keep = max(x.lastFixed(func(f *Hold) time.Duration { return f.ends })-s.now(), time.Millisecond)
 	}
 	var err error
 	c.more.busy = true
@@ -89,7 +89,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 		default:
 			c.ended(side, ends)
 			if keep > 0 {
-				c.trust = min(c.trust, x.lastFixed(func(f *Hold) time.Duration { return f.end }))
+				c.trust = min(c.trust, x.lastFixed(func(f *Hold) time.Duration { return f.until }))
 				c.reschedule()
 			}
 		}

@@ -1,7 +1,7 @@
 package engine
 
 // What the queue of a kind with permits needs to know of sizes: whether what is left is enough
-// for the next caller, and which callers ask for more than there can ever be.
+// for the next caller, and which callers ask for more than there can ever be. Package queue keeps the limit.
 
 // isEnoughFor says whether what the grant left may let in a too, as far as known. Only kinds with
 // permits tell how much that is.

@@ -12,8 +12,8 @@ import (
 // A lock is what a session knows of one lock while it has claims on it or callers that wait
 // for it. Its mutex guards it, its claims, sections and waiters. The methods of all these are
 // called with that mutex held, but for those whose comment says otherwise, those that run code
-// of the caller's, and the exported ones. While it is held no code of another package runs, and
-// no mutex is taken but that of the session's schedule.
+// of the caller's, and the exported ones. While it is held no code of the
+// caller's or of the client runs, and only mutexes are taken that wait for nothing.
 type lock struct {
 	s              *Session
 	*keyname.Names // of the handle that has used it first

@@ -13,8 +13,9 @@ import (
 
 // The fair queue is what a session knows of all its runs.
 type fairQueue struct {
-	due     fairqueue.Due[*lock]   // its mutex comes after those of the locks
-	entries sync.Map               // the claims by their entries, until they are retired
+	due fairqueue.Due[*lock] // its mutex comes after those of the locks
+	// entries has the claims by their entries, until they are gone: a lost one stays while it may stand.
+	entries sync.Map
 	any     atomic.Pointer[Queuer] // for entries that the session does not know
 }
 

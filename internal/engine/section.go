@@ -200,7 +200,7 @@ func (x *section) fixedHolds() []*Hold {
 // last of them.
 func (x *section) resetEnd() {
 	if x.auto == 0 && len(x.fixedHolds()) > 0 {
-		x.until = x.lastFixed(func(h *Hold) time.Duration { return h.end })
+		x.until = x.lastFixed(func(h *Hold) time.Duration { return h.until })
 	}
 }
 
@@ -220,7 +220,7 @@ func (x *section) runOut(now time.Duration) (ended []*Hold) {
 	}
 	kept := x.more.fixed[:0]
 	for _, h := range x.more.fixed {
-		if h.end > now {
+		if h.until > now {
 			kept = append(kept, h)
 			continue
 		}

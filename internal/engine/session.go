@@ -1,6 +1,6 @@
 // Package engine is the machine that all locks of this module run on: claims and sections,
 // asking, renewing, releasing, the session that they belong to. docs/architecture.md is the
-// guide to it; start reading at claim.go, then acquire.go and release.go.
+// guide to it, and says where to start reading.
 package engine
 
 import (

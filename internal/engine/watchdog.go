@@ -58,8 +58,8 @@ func (c *claim) renewAfter(asked time.Duration) {
 			continue
 		}
 		for _, h := range x.more.fixed {
-			due = min(due, h.end)
-			if d := h.until - h.began; d >= minChecked || d > lease {
+			due = min(due, h.until)
+			if d := h.ends - h.began; d >= minChecked || d > lease {
 				shortest = min(shortest, d)
 			}
 		}

@@ -77,21 +77,21 @@ func (k *Kind) HookName() string {
 //	{-1, 0, 0, 0}               what Op.Held and Op.Other count is not held
 //	{-2, code, 0, 0}            never, however long one waits: see [Refuser]
 //
-// and its state the same when it runs twice. The first may be just 1 for {1, 1, 0, 1}. Where Kind.Permits is set it is
+// Run twice, it gives the same reply but for `changed`, and leaves the same state. The first may be
+// just 1 for {1, 1, 0, 1}. Where Kind.Permits is set it is
 //
 //	{1, milliseconds, 0, changed, free, limit}  granted
-//	free                                        the same, if no others are taken or Op.Next is not set
-//	-milliseconds                               the same, and none is free
+//	free                                        granted: with Op.Next no others are taken, else no time is told
+//	-milliseconds                               granted, and none is free
 //	{0, milliseconds, 0, 0, free, limit}        refused
 //
 // where free is what is left for others, and limit the most that one request may be for
 // (-1: no limit): the next of the session's queue asks at once only if free is enough for
-// it, else it waits for a message, or until the milliseconds are over.
+// it or Op.Next was not set, else it waits for a message, or until the milliseconds are over.
 //
 // The reply of the release script is {holds left, changed, receivers}, or receivers alone for
-// {0, 1, receivers}: receivers is how
-// many connections heard the message that the lock is free, -1 if that is not known or
-// nothing was published. It may be just the receivers for {0, 1, receivers}. What is not there is no error: it may have been refused.
+// {0, 1, receivers}: receivers is how many connections heard the message that the lock is free, -1 if
+// that is not known or nothing was published. What is not there is no error: it may have been refused.
 type Primitive interface {
 	Kind() *Kind
 	Names() *keyname.Names
@@ -220,7 +220,7 @@ type Known struct {
 
 // Queued is what an acquisition's place in the queue of the session says.
 type Queued struct {
-	Wait bool // the caller is in front, and will wait if it is refused
+	Wait bool // the caller is in front, and will wait if it is refused; not set for a Queuer, see Position
 	Next bool // another caller waits behind it
 }
 

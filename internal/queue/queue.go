@@ -1,7 +1,7 @@
 // Package queue decides which caller of a session asks Redis for a lock, and when: a FIFO queue
 // of waiters of which only the one in front asks, the most that a request may be for, and the time
-// slices in which the session alternates with other sessions. It knows neither Redis nor locks, and guards nothing by itself:
-// the caller's mutex does.
+// slices in which the session alternates with other sessions. It knows neither Redis nor locks, and
+// guards nothing by itself: the caller's mutex does.
 package queue
 
 // Queue is a FIFO queue of waiters. The zero value is empty. A queue does not allocate: the

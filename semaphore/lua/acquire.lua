@@ -11,8 +11,8 @@
 -- ARGV[7]  and all that follow: the ids of the permits
 -- Returns  {1, ms, 0, changed, free, -1}  granted; they expire no sooner than the
 --                              lease; free are left (below 0: the limit was lowered), and
---                              the next of all expires in ms
---          free                short for that; if others are taken, ARGV[6] is 0
+--                              the next of all expires in ms (-1: none does)
+--          free                short for that, if no others are taken or ARGV[6] is 0
 --          -ms                 short for that, of free 0
 --          {0, ms, 0, 0, free, limit}  not enough are free
 --          {-2, limit, 0, 0}   more were asked for than the limit
@@ -26,7 +26,7 @@ local free, added = tonumber(value) or 0, 0
 -- does not take for an integer it refuses to count down. (Redis takes texts much quicker than
 -- numbers, and is slow to write a score.)
 if free >= n and value >= '1' and free < 1e15 and ARGV[5] == '0' and redis.call('PTTL', KEYS[1]) == -1
-    and (ends == -2 or ends == -1 and redis.pcall('ZCOUNT', KEYS[2], '0', at[1] .. '999') == 0) then
+    and (ends == -2 or ends == -1 and redis.pcall('ZCOUNT', KEYS[2], '-inf', at[1] .. '999') == 0) then
   free = redis.pcall('DECRBY', KEYS[1], n == 1 and '1' or n)
   if type(free) == 'number' then
     local expiry = string.format('%d', at[1] * 1000 + at[2] / 1000 + 1 + ARGV[1])

@@ -1,3 +1,6 @@
+-- What the scripts have in common that look at permits and write their expiries: no script of its own.
+-- What it uses (now, int, refused) is included before it.
+--
 -- missing returns what to answer unless the permits of which ARGV has the ids, from first to last,
 -- are all there: 0, or an error. The second result is true if Redis did not allow the question.
 local function missing(taken, first, last)

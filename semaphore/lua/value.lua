@@ -1,3 +1,5 @@
+-- The look at a counter that its scripts have in common: no script of its own.
+--
 -- value is what the counter at KEYS[1] has, false if it does not exist. KEYS[2] is there while permits
 -- of a Semaphore of the same name are taken.
 -- include refused, integer
