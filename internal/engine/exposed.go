@@ -30,13 +30,13 @@ func (c *claim) shortfall(now time.Duration) time.Duration {
 	if c.more == nil || !c.more.exposed {
 		return 0
 	}
-	var end, until time.Duration
+	var until, ends time.Duration
 	for x := c.sections; x != nil; x = x.next {
-		end = max(end, x.lastFixed(func(h *Hold) time.Duration { return h.until }))
-		until = max(until, x.lastFixed(func(h *Hold) time.Duration { return h.ends }))
+		until = max(until, x.lastFixed(func(h *Hold) time.Duration { return h.until }))
+		ends = max(ends, x.lastFixed(func(h *Hold) time.Duration { return h.ends }))
 	}
-	if end <= c.trust {
+	if until <= c.trust {
 		return 0
 	}
-	return max(min(until-now, c.lock.s.cfg.RedissonWatchdog), time.Millisecond)
+	return max(min(ends-now, c.lock.s.cfg.RedissonWatchdog), time.Millisecond)
 }
