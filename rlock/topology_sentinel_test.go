@@ -17,9 +17,10 @@ import (
 const topoLease = 6 * time.Second
 
 // topoFailover is the Config of those who wait through a failover. Only what the
-// session notices makes them look again in time, or an error that they retry after.
+// session notices makes them look again in time, or an error that they retry after. A failover that
+// the sentinels could not agree on at once takes several seconds.
 func topoFailover() rlock.Config {
-	return rlock.Config{Lease: topoLease, PollFloor: time.Minute}
+	return rlock.Config{Lease: topoLease, PollFloor: time.Minute, ReleaseTimeout: time.Minute}
 }
 
 // topoListeningAt waits until somebody is subscribed to the channel on the server.
