@@ -26,7 +26,7 @@ recipes: ## the recipes of docs/, also those that need other libraries (compiles
 	go test -count=1 ./docs ./examples/recipes ./examples/tour
 	cd examples/beside && go test -count=1 .
 
-test: ## all tests, in 3 minutes on 2 cores; without redis-server, those on miniredis alone
+test: ## all tests, in three and a half minutes on 2 cores; without redis-server, those on miniredis alone
 	go test ./...
 
 short: ## all tests on miniredis and the quick ones on a real Redis, in 51 s on 2 cores
