@@ -71,20 +71,14 @@ func TestHandOverTheReleaseAfterASliceIsHeard(t *testing.T) {
 			st := newStage(t, s, rlock.Config{HandOverLimit: 1, PollFloor: time.Minute})
 			other := dial(t, s, rlock.Config{PollFloor: time.Minute})
 			theirs, channel := rlock.New(other, st.name), faultLockChannel(st.name)
-			listen := func(n int64) {
-				redistest.Eventually(t, 5*time.Second, "they listen", func() bool {
-					m, err := s.Do(t, "PUBSUB", "NUMSUB", channel).AsIntMap()
-					return err == nil && m[channel] == n
-				})
-			}
 			_, block, err := theirs.Lock(st.ctx)
 			must(t, err)
 			a, b, c := st.queue(st.ctx), st.queue(st.ctx), st.queue(st.ctx)
-			listen(1)
+			awaitListeners(t, s, channel, 1)
 			must(t, block.Unlock())
 			in := st.in(a)
 			d := faultGoLock(theirs, st.ctx)
-			listen(2)
+			awaitListeners(t, s, channel, 2)
 			st.ses.Unhurried(st.name)
 			in = st.handOver(in.hold, b)
 			st.stands("1")
@@ -126,14 +120,7 @@ func TestHandOverTheReleaseAfterASliceIsHeard(t *testing.T) {
 				answer()
 				release()
 				must(t, locktest.Get(t, unlocked, 5*time.Second, "the release"))
-				for range 2 {
-					select {
-					case in := <-c:
-						must(t, in.hold.Unlock())
-					case in := <-d:
-						must(t, in.hold.Unlock())
-					}
-				}
+				st.inAndOut(c, d)
 			}
 			must(t, aside.Unlock())
 			must(t, st.in(asideToo).hold.Unlock())
@@ -142,6 +129,31 @@ func TestHandOverTheReleaseAfterASliceIsHeard(t *testing.T) {
 			t.Error("no release ever came before the question of the front")
 		}
 	})
+}
+
+// awaitListeners waits until so many sessions listen to the channel.
+func awaitListeners(t *testing.T, s *redistest.Server, channel string, n int64) {
+	t.Helper()
+	redistest.Eventually(t, 5*time.Second, "the sessions listen", func() bool {
+		m, err := s.Do(t, "PUBSUB", "NUMSUB", channel).AsIntMap()
+		return err == nil && m[channel] == n
+	})
+}
+
+// inAndOut has two waiters get the lock and release it, in whichever order.
+func (st *stage) inAndOut(a, b <-chan faultLocked) {
+	st.t.Helper()
+	for range 2 {
+		var got faultLocked
+		select {
+		case got = <-a:
+		case got = <-b:
+		case <-time.After(10 * time.Second):
+			st.t.Fatal("neither waiter is let in")
+		}
+		must(st.t, got.err)
+		must(st.t, got.hold.Unlock())
+	}
 }
 
 // onlyOwner returns who holds the lock by Redis's word.

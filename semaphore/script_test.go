@@ -224,7 +224,8 @@ func TestScriptsNeverShortenALease(t *testing.T) {
 				}
 			}
 		}
-		// Who waits is told when to look again: he himself, and he who is behind one that gets in.
+		// An answer says when to look again: to the caller that is refused, and for the next in the queue
+		// to one that is let in.
 		for i, owner := range []string{"x", "y"} {
 			var status, ms, b, c, free, limit int64
 			reply := eval(t, s, "acquire", both, "5000", "5", "ch", "PUBLISH", "0", "1", owner+":1", owner+":2", owner+":3")

@@ -61,7 +61,7 @@ func (l *lock) tryRetire() {
 		return
 	}
 	l.state = lockDead
-	for _, locks := range r.locks {
+	for _, locks := range r.locks { // few families; to keep it with each lock would cost more
 		if locks[l.Key()] == l {
 			delete(locks, l.Key())
 		}
