@@ -10,6 +10,7 @@ import (
 )
 
 // watched returns a Trace that counts the callers that wait, and calls the hooks of t too.
+// The hooks of t come first, so that a test whose AwaitWaiters has returned finds what they did.
 func (r *Redis) watched(t *rlock.Trace) *rlock.Trace {
 	var w rlock.Trace
 	if t != nil {
@@ -17,17 +18,17 @@ func (r *Redis) watched(t *rlock.Trace) *rlock.Trace {
 	}
 	waiting, end := w.Waiting, w.AcquireEnd
 	w.Waiting = func(ctx context.Context, e locktrace.Waiting) {
-		r.waits(e.Name, 1)
 		if waiting != nil {
 			waiting(ctx, e)
 		}
+		r.waits(e.Name, 1)
 	}
 	w.AcquireEnd = func(ctx context.Context, e locktrace.AcquireEnd) {
-		if e.Waited {
-			r.waits(e.Name, -1)
-		}
 		if end != nil {
 			end(ctx, e)
+		}
+		if e.Waited {
+			r.waits(e.Name, -1)
 		}
 	}
 	return &w
@@ -59,8 +60,9 @@ func (r *Redis) Waiters(name string) int {
 }
 
 // AwaitWaiters blocks until at least n callers wait for the lock with that name, as
-// [Redis.Waiters] counts them. It ends the test when that does not happen within 30 s. Like
-// FailNow it must be called from the goroutine that runs the test.
+// [Redis.Waiters] counts them; the Waiting hooks of the test's own have returned for each of them
+// by then. It ends the test when that does not happen within 30 s. Like FailNow it must be called
+// from the goroutine that runs the test.
 func (r *Redis) AwaitWaiters(tb testing.TB, name string, n int) {
 	tb.Helper()
 	timer := time.NewTimer(patience)

@@ -89,3 +89,35 @@ func TestWaitersThatGiveUp(t *testing.T) {
 		}
 	})
 }
+
+// The hooks of a test run before the count changes: AwaitWaiters returns when they have seen the
+// caller, and a caller that they have not seen off still counts.
+func TestHooksRunBeforeTheCount(t *testing.T) {
+	r := relocktest.Start(t)
+	inWaiting, inEnd := make(chan int, 1), make(chan int, 1)
+	s := r.Session(t, rlock.Config{Trace: &rlock.Trace{
+		Waiting: func(context.Context, locktrace.Waiting) { inWaiting <- r.Waiters("job") },
+		AcquireEnd: func(_ context.Context, e locktrace.AcquireEnd) {
+			if e.Waited {
+				inEnd <- r.Waiters("job")
+			}
+		},
+	}})
+	m := rlock.New(s, "job")
+	_, h, err := m.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- m.Do(t.Context(), func(context.Context) error { return nil }) }()
+	r.AwaitWaiters(t, "job", 1)
+	if err := errors.Join(h.Unlock(), <-done); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-inWaiting; n != 0 {
+		t.Errorf("%d callers counted while the hook Waiting ran, want 0", n)
+	}
+	if n := <-inEnd; n != 1 {
+		t.Errorf("%d callers counted while the hook AcquireEnd ran, want 1", n)
+	}
+}
