@@ -25,7 +25,7 @@ func ScriptSources() map[string]string {
 const Memory = kind.Memory
 
 // RequestsUnderWay returns how many requests of the session are neither answered nor given up.
-func RequestsUnderWay(s *rlock.Session) int { return (*engine.Session)(s).RequestsUnderWay() }
+func RequestsUnderWay(s *rlock.Session) int { return (*engine.Session)(s).Requests().UnderWay() }
 
 // SliceFor lets the time slices of the permits that the session has last for d from now on, so
 // that a test may take its time between two hand-overs.

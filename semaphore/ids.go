@@ -78,7 +78,7 @@ func (m *Semaphore) ExtendByID(ctx context.Context, d time.Duration, ids ...stri
 	if err != nil {
 		return err
 	}
-	keys := append(m.p.keys(), m.p.key.Prefixed("relock_extended")+":"+m.p.s.RequestClient())
+	keys := append(m.p.keys(), m.p.key.Prefixed("relock_extended")+":"+m.p.s.Requests().Client)
 	for {
 		var done int64
 		err := m.handle.CallOnce(ctx, op, func(id string) script.Command {

@@ -163,7 +163,7 @@ func (p *permits) deletion(id string) script.Command {
 
 // changeKeys are the keys of the scripts that change the semaphore as a whole.
 func (p *permits) changeKeys() []string {
-	return append(p.keys(), p.counter(), p.key.Prefixed("relock_limit")+":"+p.s.RequestClient())
+	return append(p.keys(), p.counter(), p.key.Prefixed("relock_limit")+":"+p.s.Requests().Client)
 }
 
 // counter is the key that shows that a Counter of the same name is in use.

@@ -55,7 +55,7 @@ func (p *count) keys() []string {
 
 // requestsKey is the key of what Redis remembers of this session's requests to a counter.
 func requestsKey(s *engine.Session, n *keyname.Names) string {
-	return n.Prefixed("relock_requests") + ":" + s.RequestClient()
+	return n.Prefixed("relock_requests") + ":" + s.Requests().Client
 }
 
 // once returns a command that counts once for each request.

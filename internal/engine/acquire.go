@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"relock/internal/calls"
 	"relock/internal/fairqueue"
 	"relock/internal/keyname"
 	"relock/internal/lockerr"
@@ -20,22 +21,23 @@ import (
 // A Handle is what a caller holds of one lock of one session: made without I/O, safe for
 // concurrent use, not to be copied after its first use.
 type Handle struct {
+	calls.Handle
 	s      *Session // nil if there is none, or one that New has not made
 	names  *keyname.Names
-	err    error // what every operation returns
 	cached atomic.Pointer[lock]
 }
 
 // NewHandle returns a handle. err, if any, is what every operation returns.
 func NewHandle(s *Session, names *keyname.Names, err error) Handle {
+	var d *calls.Desk
 	if s != nil && !s.made() {
 		s = nil
 	}
-	return Handle{s: s, names: names, err: err}
+	if s != nil {
+		d = &s.desk
+	}
+	return Handle{Handle: calls.NewHandle(d, names.Name(), err), s: s, names: names}
 }
-
-// Err returns why the handle cannot be used, if it cannot.
-func (h *Handle) Err() error { return h.err }
 
 // Session returns the handle's session; nil for a zero value.
 func (h *Handle) Session() *Session { return h.s }
@@ -141,8 +143,8 @@ func (h *Handle) Lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 // ctx lies.
 func (h *Handle) request(ctx context.Context, p Primitive, n int, wait bool, opts []lockopt.Option) (r request, sections []*section, err error) {
 	switch {
-	case h.err != nil:
-		return r, nil, h.err
+	case h.Err() != nil:
+		return r, nil, h.Err()
 	case ctx == nil:
 		return r, nil, lockerr.ErrNilContext
 	}

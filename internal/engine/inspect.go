@@ -103,9 +103,6 @@ func (s *Session) Suspects() int {
 	return s.deadlocks.Len()
 }
 
-// RequestsUnderWay returns how many requests have begun and not ended, for tests.
-func (s *Session) RequestsUnderWay() int { return s.requests.UnderWay() }
-
 // checking has the invariants asserted whenever the mutex of a lock is released. Tests turn it
 // on before they make a session.
 var checking bool

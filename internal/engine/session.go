@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/backoff"
+	"relock/internal/calls"
 	"relock/internal/cleanup"
 	"relock/internal/deadline"
 	"relock/internal/deadlock"
@@ -50,6 +51,7 @@ type Session struct {
 	outage   *outage.Watch
 	notes    notes.Notifier
 	requests requestid.Pool
+	desk     calls.Desk
 	spare    sync.Pool // of acquisitions, of this session: see New
 	life     *life.Life
 	limits
@@ -146,6 +148,7 @@ func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
 	}
 	s.run = script.NewRunner(client, s.conn, &s.life.Background)
 	s.sender = resend.Sender{Run: s.run.Run, Clock: s.now, Doubts: s.conn.Doubts}
+	s.desk = calls.Desk{Life: s.life, Sender: &s.sender, Requests: &s.requests, Bound: cfg.ReleaseTimeout}
 	s.replicas = replicas.Asker{Run: s.run, Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: s.answerTime()}
 	// A channel must not leave the bubble in which a test with a made-up clock has made it, so
 	// acquisitions for reuse are not shared between sessions.

@@ -1,0 +1,96 @@
+// Package calls runs scripts that concern no claim, such as one that asks for the state of a lock or
+// counts a latch down, and goroutines on behalf of a session.
+package calls
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/life"
+	"relock/internal/lockerr"
+	"relock/internal/requestid"
+	"relock/internal/resend"
+	"relock/internal/script"
+)
+
+// A Desk is where one session takes calls. All fields must be set.
+type Desk struct {
+	Life     *life.Life // whose Close waits for the calls
+	Sender   *resend.Sender
+	Requests *requestid.Pool
+	Bound    time.Duration // of a Call
+}
+
+// A Handle is what a caller holds of something in Redis that has a name.
+type Handle struct {
+	desk *Desk
+	name string
+	err  error
+}
+
+// NewHandle returns a handle. err, if any, is what each of its operations returns; then d may be nil.
+func NewHandle(d *Desk, name string, err error) Handle { return Handle{d, name, err} }
+
+// Err returns why the handle cannot be used, if it cannot.
+func (h *Handle) Err() error { return h.err }
+
+// Call runs a script that may run twice, until Redis answers or refuses it for good, ctx ends, or
+// the bound of the Desk is over. Errors: [lockerr.ErrClosed], ctx's error if it was done before
+// (nothing was sent), [lockerr.ErrUnavailable] (with ctx's error, if that ended it), Redis's own,
+// else decode's, all with op and the name in front.
+func (h *Handle) Call(ctx context.Context, op string, cmd script.Command, decode func(rueidis.RedisResult) error) error {
+	if h.err != nil {
+		return h.wrap(op, h.err)
+	}
+	return h.CallWithin(ctx, h.desk.Bound, op, cmd, decode)
+}
+
+// CallWithin is Call with a bound of its own.
+func (h *Handle) CallWithin(ctx context.Context, bound time.Duration, op string, cmd script.Command, decode func(rueidis.RedisResult) error) error {
+	err := h.call(ctx, bound, cmd, decode)
+	if err != nil {
+		err = h.wrap(op, err)
+	}
+	return err
+}
+
+// CallOnce is Call for a script that remembers requests: cmd is given the id of one.
+func (h *Handle) CallOnce(ctx context.Context, op string, cmd func(id string) script.Command, decode func(rueidis.RedisResult) error) error {
+	if h.err != nil {
+		return h.wrap(op, h.err)
+	}
+	id := h.desk.Requests.Begin()
+	defer h.desk.Requests.End(id)
+	return h.Call(ctx, op, cmd(id), decode)
+}
+
+// call is CallWithin without a name in front of errors.
+func (h *Handle) call(ctx context.Context, bound time.Duration, cmd script.Command, decode func(rueidis.RedisResult) error) error {
+	if h.err != nil {
+		return h.err
+	}
+	d := h.desk
+	if err := d.Life.EnterWith(ctx); err != nil {
+		return err
+	}
+	defer d.Life.Leave()
+	reply, err := d.Sender.Call(ctx, bound, cmd)
+	if err != nil {
+		return err
+	}
+	return decode(reply)
+}
+
+func (h *Handle) wrap(op string, err error) error { return lockerr.Wrap(op, h.name, err) }
+
+// Go runs fn in a goroutine of the session. Its context ends when ctx does or when Close
+// begins; Close waits for fn to return. Errors: [lockerr.ErrClosed], ctx's error if it is done, and
+// the handle's own; then fn does not run.
+func (h *Handle) Go(ctx context.Context, fn func(ctx context.Context)) error {
+	if h.err != nil {
+		return h.err
+	}
+	return h.desk.Life.Go(ctx, fn)
+}
