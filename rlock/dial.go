@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/deployment"
 	"relock/internal/engine"
 	"relock/internal/script"
 )
@@ -69,7 +70,7 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	if client.Mode() != rueidis.ClientModeStandalone {
 		direct = nil
 	}
-	s, err := engine.New(ctx, client, checked, engine.Options{Connection: conn, OwnsClient: true, Direct: direct})
+	s, err := engine.New(ctx, client, checked, deployment.Options{Connection: conn, OwnsClient: true, Direct: direct})
 	if err != nil {
 		client.Close()
 		return nil, err

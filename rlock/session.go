@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/deployment"
 	"relock/internal/engine"
 	"relock/internal/lockerr"
 )
@@ -33,7 +34,7 @@ func NewSession(ctx context.Context, client rueidis.Client, cfg Config) (*Sessio
 	if err != nil {
 		return nil, fmt.Errorf("new session: %w", err)
 	}
-	s, err := engine.New(ctx, client, checked, engine.Options{})
+	s, err := engine.New(ctx, client, checked, deployment.Options{})
 	return (*Session)(s), err
 }
 

@@ -47,7 +47,7 @@ func (a *acquisition) admit(g grant) *section {
 		c.reserve(g.token)
 		x.token = c.draw()
 	}
-	if g.unconfirmed > 0 || g.doubts != s.conn.Doubts() {
+	if g.unconfirmed > 0 || g.doubts != s.redis.Conn.Doubts() {
 		c.renewAt = g.sent // Redis is asked at once
 	}
 	c.renewAfter(g.sent)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"relock/internal/deployment"
 	"relock/internal/life"
 	"relock/locktrace"
 )
@@ -33,35 +34,23 @@ func (s *Session) close() error {
 	life.Await(s.cleanup.Idle(), time.Until(until))
 
 	if s.cleanup.Unconfirmed() == 0 { // else Redis does not answer, as a rule
-		s.record.Drop(farewellTime)
+		s.redis.Record.Drop(deployment.Farewell)
 	}
 	s.life.Stop()
 	s.cleanup.Stop()
 	// In a client of the caller's, and in the caller's DialCtxFn, a goroutine may be stuck that
 	// nothing can end: it is left behind, and ends when the client or that function gives up.
-	s.life.Farewell(farewellTime, s.disconnect, s.conn.Sever)
+	s.life.Farewell(deployment.Farewell, s.redis.Close, s.redis.Conn.Sever)
 	sessionIDs.Delete(s.id)
 	s.releases.Stop()
 	s.attempts.Stop()
 	if s.trace != nil {
-		life.Await(s.notes.Told(), farewellTime)
+		life.Await(s.notes.Told(), deployment.Farewell)
 	}
 	if n := s.cleanup.Unconfirmed(); n > 0 {
 		return fmt.Errorf("close: %w: %d releases were not confirmed; those locks end with their leases", ErrUnavailable, n)
 	}
 	return nil
-}
-
-// farewellTime bounds how long Close waits for connections to end, in order and then by force.
-const farewellTime = 250 * time.Millisecond
-
-// disconnect ends the subscriptions, and the client if it is the session's.
-func (s *Session) disconnect() {
-	_ = s.hub.Close()
-	s.run.Close()
-	if s.ownsClient {
-		s.client.Close()
-	}
 }
 
 // close ends all that the session has to do with the lock: nobody enters any more, waiters

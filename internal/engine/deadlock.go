@@ -121,12 +121,12 @@ func (x *suspect) Holders(ask bool) []deadlock.Claim {
 	known := l.holder != nil // no other session has it
 	l.mu.Unlock()
 	b, can := prim.(Blocker)
-	if !ask || known || !can || l.s.inbox.Deaf() {
+	if !ask || known || !can || l.s.redis.Inbox.Deaf() {
 		return holders
 	}
 	ctx, cancel := context.WithTimeout(l.s.life.Closing, lookTimeout)
 	defer cancel()
-	fields, err := l.s.client.Do(ctx, l.s.client.B().Hgetall().Key(l.Key()).Build()).AsStrMap()
+	fields, err := l.s.redis.Client.Do(ctx, l.s.redis.Client.B().Hgetall().Key(l.Key()).Build()).AsStrMap()
 	if err != nil || !x.lasts() {
 		return nil
 	}
@@ -142,12 +142,12 @@ func (x *suspect) Holders(ask bool) []deadlock.Claim {
 // Send is for package deadlock. What is lost is made up for by the next search.
 func (x *suspect) Send(session, text string) {
 	s := x.lock.s
-	if s.inbox.Deaf() {
+	if s.redis.Inbox.Deaf() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.life.Closing, lookTimeout)
 	defer cancel()
-	if err := inbox.Tell(ctx, s.client, session, text); err != nil {
+	if err := inbox.Tell(ctx, s.redis.Client, session, text); err != nil {
 		s.notify(func() { s.cfg.Logger.Debug("relock: a search for a deadlock has ended early", "error", err) })
 	}
 }

@@ -116,8 +116,8 @@ func (s *Session) sendCalls(ctx context.Context, calls []*call) {
 		for i, e := range calls {
 			cmds[i] = e.c.prim.Acquire(&e.op)
 		}
-		sent := grant{sent: s.now(), doubts: s.conn.Doubts()}
-		for i, r := range s.run.Multi(ctx, cmds) {
+		sent := grant{sent: s.now(), doubts: s.redis.Conn.Doubts()}
+		for i, r := range s.redis.Run.Multi(ctx, cmds) {
 			calls[i].g = sent
 			calls[i].err = calls[i].g.decode(r, calls[i].c.prim, &calls[i].op)
 		}

@@ -65,7 +65,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	x.extra().interrupt = cancel
 	l.unlock()
 
-	r := s.replicas.Extend(bounded, &s.sender, c.sidesOf()[h.side].(Leased), &op)
+	r := s.redis.Replicas.Extend(bounded, &s.redis.Sender, c.sidesOf()[h.side].(Leased), &op)
 	if r.Err != nil {
 		r.Err = h.notExtended(ctx, r.Err)
 	}
@@ -181,7 +181,7 @@ func (a *acquisition) voidLate(c *claim) error {
 	op := c.prepareExtend(side, time.Millisecond, true)
 	a.lock.unlock()
 	ctx, cancel := a.bounded()
-	r := a.lock.s.sender.Extend(ctx, c.sidesOf()[side].(Leased), &op)
+	r := a.lock.s.redis.Sender.Extend(ctx, c.sidesOf()[side].(Leased), &op)
 	if r.Err != nil && ctx.Err() != nil {
 		r.Err = a.ended()
 	}

@@ -64,7 +64,7 @@ func (s *Session) heartbeat(due []*lock) {
 	asked := s.now()
 	ctx, cancel := context.WithTimeout(s.life.Context, max(s.heartbeatEvery(), 10*time.Millisecond))
 	defer cancel()
-	for i, r := range s.run.Multi(ctx, cmds) {
+	for i, r := range s.redis.Run.Multi(ctx, cmds) {
 		reply, err := r.AsIntSlice()
 		if err == nil && len(reply) != len(beats[i].runs)+1 {
 			err = script.ErrShape

@@ -70,7 +70,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 		cmd := c.partial(side, ends, keep)
 		l.unlock()
 		tell := d.ReleaseStart()
-		r, e := s.sender.Release(ctx, cmd)
+		r, e := s.redis.Sender.Release(ctx, cmd)
 		tell(e, r.Lost)
 		l.mu.Lock()
 		switch {

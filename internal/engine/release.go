@@ -140,7 +140,7 @@ func (s *Session) sendReleases(ctx context.Context, cmds []releaseCommand, d *tr
 	}
 	r.Receivers = -1
 	for _, cmd := range cmds {
-		one, err := s.sender.Release(ctx, cmd.Command)
+		one, err := s.redis.Sender.Release(ctx, cmd.Command)
 		if err != nil {
 			errs = errors.Join(errs, err)
 			unsent = append(unsent, cmd.Command)

@@ -32,11 +32,11 @@ type renewalItem struct {
 // refuses that because of some key, it is asked with a call each, and without the keys that go
 // along with a lock: those can wait.
 func (s *Session) renew(claims []*claim) {
-	sent, doubts := s.now(), s.conn.Doubts()
+	sent, doubts := s.now(), s.redis.Conn.Doubts()
 	round, patience := s.renewals(claims)
 	ctx, cancel := context.WithTimeout(s.life.Context, patience)
 	defer cancel()
-	send := func(cmds []script.Command) []rueidis.RedisResult { return s.run.Multi(ctx, cmds) }
+	send := func(cmds []script.Command) []rueidis.RedisResult { return s.redis.Run.Multi(ctx, cmds) }
 	each := renewal.Round[renewalItem]{Most: 1}
 	for _, a := range round.Send(send) {
 		if !a.OneByOne() {
@@ -102,7 +102,7 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], p
 // mutex must be held.
 func (item *renewalItem) addTo(round *renewal.Round[renewalItem], op Op) {
 	c, slot := item.c, 0
-	if c.lock.s.space.Cluster {
+	if c.lock.s.redis.Space.Cluster {
 		slot = keyname.Slot(c.lock.Key())
 	}
 	p := c.sidesOf()[item.side].(Leased)

@@ -12,7 +12,7 @@ func (s *Session) acknowledged(ctx context.Context, g *grant, p Primitive, op *O
 	if !ok || g.status != granted { // what is not leased has no holder
 		return nil
 	}
-	err := s.replicas.Granted(ctx, leased, op)
+	err := s.redis.Replicas.Granted(ctx, leased, op)
 	if err == nil {
 		err = s.late(*g, trusted)
 	}

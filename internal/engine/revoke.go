@@ -56,7 +56,7 @@ func (s *Session) revoke(owner, key string) {
 					c.doubts-- // unlike the session's count
 					c.askSoon(s.now())
 					if c.state == asking { // then it is asked about when it is granted
-						s.conn.Doubt()
+						s.redis.Conn.Doubt()
 					}
 				case c.state == asking:
 					c.end(s.now()+s.cfg.Lease, nil) // no section opens on it: the caller asks again
@@ -97,7 +97,7 @@ func (h *Handle) ForceUnlock(ctx context.Context, force func(owners []string) sc
 		// it. Forcing a lock is rare, so it pays with a few commands here and nothing elsewhere. The
 		// script has told the session that made the owner already. If Redis does not allow it, the
 		// holder learns of it at its next renewal.
-		inbox.TellAll(ctx, s.client, &s.life.Background, inbox.Revocation{Owner: owner, Key: h.names.Key()}.String(), func(err error) {
+		inbox.TellAll(ctx, s.redis.Client, &s.life.Background, inbox.Revocation{Owner: owner, Key: h.names.Key()}.String(), func(err error) {
 			s.notify(func() {
 				s.cfg.Logger.Debug("relock: holders may learn of a forced unlock only at their next renewal", "error", err)
 			})

@@ -18,20 +18,15 @@ import (
 	"relock/internal/cleanup"
 	"relock/internal/deadline"
 	"relock/internal/deadlock"
+	"relock/internal/deployment"
 	"relock/internal/idgen"
-	"relock/internal/inbox"
 	"relock/internal/keyname"
 	"relock/internal/life"
 	"relock/internal/lockerr"
 	"relock/internal/notes"
 	"relock/internal/outage"
-	"relock/internal/probe"
-	"relock/internal/record"
-	"relock/internal/replicas"
 	"relock/internal/requestid"
-	"relock/internal/resend"
 	"relock/internal/schedule"
-	"relock/internal/script"
 	"relock/internal/tracing"
 	"relock/locktrace"
 	"relock/pubsub"
@@ -45,7 +40,7 @@ type Session struct {
 	start  time.Time
 	owners atomic.Uint64 // the number of the owner that was made last
 
-	deployment
+	redis *deployment.Deployment
 	chores
 	registry registry
 	outage   *outage.Watch
@@ -62,38 +57,15 @@ type chores struct {
 	schedule  *schedule.Schedule[*claim]
 	cleanup   *cleanup.Cleanup
 	fair      fairQueue
-	record    *record.Record
 	deadlocks *deadlock.Watch
-}
-
-// A deployment is the Redis that a session is tied to, and the ways to it.
-type deployment struct {
-	client   rueidis.Client
-	space    keyname.Space // its Publish is what the hub subscribes for
-	conn     *script.Connection
-	run      *script.Runner
-	sender   resend.Sender
-	replicas replicas.Asker
-	hub      *pubsub.Hub
-	inbox    *inbox.Box
-
-	ownsClient bool // Close closes the client
-
-	// pollPause is the first sleep of the Backoff of a session that polls; 0: it listens.
-	pollPause time.Duration
 }
 
 // The limits bound commands in time.
 type limits struct {
 	releases deadline.Shared // of Config.ReleaseTimeout
 	attempts deadline.Shared // of tryTimeout
-}
-
-// Options are what Dial knows and NewSession does not.
-type Options struct {
-	Connection *script.Connection // that the client's dial function tells; nil: none does
-	OwnsClient bool
-	Direct     *script.Direct // nil: there is none
+	// pollPause is the first sleep of the Backoff of a session that polls; 0: it listens.
+	pollPause time.Duration
 }
 
 // Config is an rlock.Config that has been checked and has its defaults: the conversion of one to the
@@ -117,15 +89,14 @@ type Config struct {
 
 // New makes a session. It blocks until Redis has answered a PING and the session's own channel
 // is subscribed to, or ctx ends.
-func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*Session, error) {
-	if err := probe.Ping(ctx, client); err != nil {
-		return nil, fmt.Errorf("new session: ping: %w", lockerr.Unavailable(err))
-	}
+func New(ctx context.Context, client rueidis.Client, cfg Config, opt deployment.Options) (*Session, error) {
 	s := newSession(client, cfg, opt)
-	if err := s.connect(ctx, opt); err != nil {
+	if err := s.redis.Connect(ctx); err != nil {
 		s.life.Stop()
-		s.hub.Close()
 		return nil, fmt.Errorf("new session: %w", err)
+	}
+	if cfg.Polling != nil {
+		s.pollPause, _ = cfg.Polling.Next(1)
 	}
 	sessionIDs.Store(s.id, s)
 	s.life.Background.Go(func() { s.schedule.Run(s.life.Context, s.now, s.watch) })
@@ -133,49 +104,29 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt Options) (*
 }
 
 // newSession makes a session that has sent nothing yet.
-func newSession(client rueidis.Client, cfg Config, opt Options) *Session {
+func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Session {
 	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now(), life: life.New(), requests: requestid.Pool{Client: idgen.Request()}}
-	s.trace = tracing.New(cfg.Trace, s.now)
-	s.outage = outage.New(s.now, s.notify, cfg.Logger)
-	s.deployment = deployment{
-		client: client, space: keyname.Space{Prefix: cfg.Prefix, Cluster: client.Mode() == rueidis.ClientModeCluster, Publish: "PUBLISH"},
-		conn: opt.Connection, ownsClient: opt.OwnsClient,
-		hub: pubsub.NewHub(client, pubsub.Logger(slog.New(s.notes.Handler(cfg.Logger.Handler()))),
-			pubsub.RefusalRetry(inbox.RefusalRetry), pubsub.Watch(s.subscriptionChanged)),
-	}
-	if s.conn == nil {
-		s.conn = script.NewConnection()
-	}
-	s.run = script.NewRunner(client, s.conn, &s.life.Background)
-	s.sender = resend.Sender{Run: s.run.Run, Clock: s.now, Doubts: s.conn.Doubts}
-	s.desk = calls.Desk{Life: s.life, Sender: &s.sender, Requests: &s.requests, Bound: cfg.ReleaseTimeout}
-	s.replicas = replicas.Asker{Run: s.run, Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: s.answerTime()}
-	// A channel must not leave the bubble in which a test with a made-up clock has made it, so
-	// acquisitions for reuse are not shared between sessions.
-	s.spare.New = func() any { return &acquisition{waiter: waiter{wake: make(chan struct{}, 1)}} }
-	s.registry.locks = map[string]map[string]*lock{}
-	s.schedule = schedule.New[*claim]()
 	if s.id == "" {
 		s.id = idgen.Session()
 	} else {
 		s.owners.Store(idgen.RandomBase()) // an earlier process's holds may still stand
 	}
-	s.inbox = &inbox.Box{Session: s.id, Logger: cfg.Logger, Context: s.life.Context, Background: &s.life.Background,
-		Back: s.recheck, Subscribe: func(ctx context.Context) error {
-			_, err := s.hub.ListenFunc(ctx, SessionChannel+s.id, true, s.told)
-			return err
-		}}
+	s.trace = tracing.New(cfg.Trace, s.now)
+	s.outage = outage.New(s.now, s.notify, cfg.Logger)
+	// A channel must not leave the bubble in which a test with a made-up clock has made it, so
+	// acquisitions for reuse are not shared between sessions.
+	s.spare.New = func() any { return &acquisition{waiter: waiter{wake: make(chan struct{}, 1)}} }
+	s.registry.locks = map[string]map[string]*lock{}
+	s.schedule = schedule.New[*claim]()
+	s.redis = deployment.New(client, deployment.Config{Session: s.id, Prefix: cfg.Prefix, Label: cfg.Label, Lease: cfg.Lease,
+		Timeout: cfg.ReleaseTimeout, Replicas: cfg.Replicas, ReplicaTimeout: cfg.ReplicaTimeout, AnswerTime: s.answerTime(),
+		Polls: cfg.Polling != nil, Logger: cfg.Logger, Notes: &s.notes, Life: s.life, Clock: s.now, WakeAt: s.schedule.WakeAt,
+		Told: s.told, Back: s.recheck, Changed: s.subscriptionChanged}, opt)
+	s.desk = calls.Desk{Life: s.life, Sender: &s.redis.Sender, Requests: &s.requests, Bound: cfg.ReleaseTimeout}
 	s.cleanup = cleanup.New(cleanup.Config{Context: s.life.Context, Background: &s.life.Background,
-		Timeout: cfg.ReleaseTimeout, Clock: s.now, Send: s.run.Multi, Pause: backoff.Pause})
+		Timeout: cfg.ReleaseTimeout, Clock: s.now, Send: s.redis.Run.Multi, Pause: backoff.Pause})
 	s.deadlocks = deadlock.NewWatch(deadlock.Config{Session: s.id, Label: cfg.Label, Context: s.life.Closing,
 		Background: &s.life.Background, Clock: s.now, WakeAt: s.schedule.WakeAt})
-	s.record = record.New(record.Config{Key: SessionChannel + s.id, Label: cfg.Label, Lease: cfg.Lease, Timeout: cfg.ReleaseTimeout,
-		Client: client, Context: s.life.Context, Background: &s.life.Background, Clock: s.now, WakeAt: s.schedule.WakeAt,
-		Failed: func(what string, err error) {
-			s.notify(func() {
-				cfg.Logger.Debug("relock: the session's record was not "+what, "key", SessionChannel+s.id, "error", err)
-			})
-		}})
 	s.releases.Set(context.Background(), cfg.ReleaseTimeout)
 	s.attempts.Set(s.life.Closing, s.tryTimeout())
 	return s
@@ -193,16 +144,16 @@ func (s *Session) Names(name string) (keyname.Names, error) {
 	case !s.made():
 		return none.Names(name), errZeroSession
 	case name == "":
-		return s.space.Names(name), fmt.Errorf("%w: it is empty; a name has at least one byte", lockerr.ErrName)
+		return s.redis.Space.Names(name), fmt.Errorf("%w: it is empty; a name has at least one byte", lockerr.ErrName)
 	}
-	return s.space.Names(name), nil
+	return s.redis.Space.Names(name), nil
 }
 
 // NamesOf returns the names of a lock of this session by its key.
-func (s *Session) NamesOf(key string) keyname.Names { return s.space.NamesOf(key) }
+func (s *Session) NamesOf(key string) keyname.Names { return s.redis.Space.NamesOf(key) }
 
 // made reports whether New has made the session: the zero Session is of no use.
-func (s *Session) made() bool { return s.client != nil }
+func (s *Session) made() bool { return s.redis != nil }
 
 // notify has fn run soon, outside of every mutex.
 func (s *Session) notify(fn func()) { s.notes.Add(fn) }
@@ -215,10 +166,15 @@ func (s *Session) Config() *Config { return &s.cfg }
 
 // CannotListen reports whether the session is not allowed to subscribe to its own channel, and
 // so cannot be told anything.
-func (s *Session) CannotListen() bool { return s.inbox.Deaf() }
+func (s *Session) CannotListen() bool { return s.redis.Inbox.Deaf() }
+
+// Listen is [deployment.Deployment.Listen].
+func (s *Session) Listen(ctx context.Context, channel string) (*pubsub.Listener, error) {
+	return s.redis.Listen(ctx, channel)
+}
 
 // Cluster reports whether the deployment is a Redis Cluster.
-func (s *Session) Cluster() bool { return s.space.Cluster }
+func (s *Session) Cluster() bool { return s.redis.Space.Cluster }
 
 // never is a point of time that does not come.
 const never = time.Duration(1<<63 - 1)

@@ -247,7 +247,7 @@ func (a *acquisition) listen() {
 	ctx, cancel := a.bounded()
 	// A server that does not answer must not keep the front from looking.
 	ctx, stop := context.WithTimeout(ctx, l.s.cfg.PollFloor)
-	sub, err := l.s.hub.Listen(ctx, a.prim.Channel())
+	sub, err := l.s.redis.Listen(ctx, a.prim.Channel())
 	stop()
 	cancel()
 	if err != nil && !a.done() {

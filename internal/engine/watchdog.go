@@ -26,7 +26,7 @@ func (s *Session) watch(now time.Duration, due []*claim) (next time.Duration) {
 	if len(silent) > 0 {
 		s.life.Background.Go(func() { s.heartbeat(silent) })
 	}
-	return min(next, s.record.Tick(now), s.deadlocks.Seek(now))
+	return min(next, s.redis.Record.Tick(now), s.deadlocks.Seek(now))
 }
 
 // awaited is the renewAt of a claim that Redis is being asked about: there is no other time for it
@@ -92,7 +92,7 @@ func (c *claim) renewed() bool {
 // recheck has Redis asked about every claim at once: the session was not listening for a
 // moment, so it may have missed that one was ended.
 func (s *Session) recheck() {
-	s.conn.Doubt()
+	s.redis.Conn.Doubt()
 	for _, l := range s.registry.all() {
 		l.mu.Lock()
 		for c := l.claims; c != nil; c = c.next {

@@ -1,0 +1,119 @@
+// Package deployment is the Redis that a session is tied to: the ways to it, how they begin, and how
+// they end. It knows no locks.
+package deployment
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/inbox"
+	"relock/internal/keyname"
+	"relock/internal/life"
+	"relock/internal/notes"
+	"relock/internal/record"
+	"relock/internal/replicas"
+	"relock/internal/resend"
+	"relock/internal/script"
+	"relock/pubsub"
+)
+
+// Config is what a Deployment needs of its session. All fields must be set, but for Label, Replicas
+// and Polls.
+type Config struct {
+	Session        string // its id
+	Prefix         string // of the names of locks
+	Label          string
+	Lease          time.Duration
+	Timeout        time.Duration // of a command that no caller waits for
+	Replicas       int
+	ReplicaTimeout time.Duration
+	AnswerTime     time.Duration // how long a caller that does not want to wait waits for an answer
+	Polls          bool          // nothing is subscribed to
+	Logger         *slog.Logger  // for what the session's caller is to hear itself
+	Notes          *notes.Notifier
+	Life           *life.Life
+	Clock          func() time.Duration
+	WakeAt         func(at time.Duration) // has Record.Tick called then
+
+	Told    func(pubsub.Message) // hears the session's own channel; must not block
+	Back    func()               // called when the session hears its channel again
+	Changed func(pubsub.Event)   // hears of the subscriptions; called under the hub's mutex
+}
+
+// Options are what only the maker of the client knows.
+type Options struct {
+	Connection *script.Connection // that the client's dial function tells; nil: none does
+	OwnsClient bool               // Close closes the client
+	Direct     *script.Direct     // nil: there is none
+}
+
+// A Deployment is that of one session.
+type Deployment struct {
+	Client   rueidis.Client
+	Space    keyname.Space // its Publish is what releases are published by
+	Conn     *script.Connection
+	Run      *script.Runner
+	Sender   resend.Sender
+	Replicas replicas.Asker
+	Inbox    *inbox.Box
+	Record   *record.Record
+
+	cfg Config
+	opt Options
+	hub *pubsub.Hub
+}
+
+// New returns a Deployment to which nothing has been sent yet.
+func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
+	d := &Deployment{Client: client, cfg: cfg, opt: opt, Conn: opt.Connection,
+		Space: keyname.Space{Prefix: cfg.Prefix, Cluster: client.Mode() == rueidis.ClientModeCluster, Publish: "PUBLISH"},
+		hub: pubsub.NewHub(client, pubsub.Logger(slog.New(cfg.Notes.Handler(cfg.Logger.Handler()))),
+			pubsub.RefusalRetry(inbox.RefusalRetry), pubsub.Watch(cfg.Changed)),
+	}
+	if d.Conn == nil {
+		d.Conn = script.NewConnection()
+	}
+	d.Run = script.NewRunner(client, d.Conn, &cfg.Life.Background)
+	d.Sender = resend.Sender{Run: d.Run.Run, Clock: cfg.Clock, Doubts: d.Conn.Doubts}
+	d.Replicas = replicas.Asker{Run: d.Run, Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: cfg.AnswerTime}
+	channel := inbox.Prefix + cfg.Session
+	d.Inbox = &inbox.Box{Session: cfg.Session, Logger: cfg.Logger, Context: cfg.Life.Context, Background: &cfg.Life.Background,
+		Back: cfg.Back, Subscribe: func(ctx context.Context) error {
+			_, err := d.hub.ListenFunc(ctx, channel, true, cfg.Told)
+			return err
+		}}
+	d.Record = record.New(record.Config{Key: channel, Label: cfg.Label, Lease: cfg.Lease, Timeout: cfg.Timeout,
+		Client: client, Context: cfg.Life.Context, Background: &cfg.Life.Background, Clock: cfg.Clock, WakeAt: cfg.WakeAt,
+		Failed: func(what string, err error) {
+			cfg.Notes.Add(func() { cfg.Logger.Debug("relock: the session's record was not "+what, "key", channel, "error", err) })
+		}})
+	return d
+}
+
+// Listen subscribes to a channel on which scripts publish with [keyname.Names.Publish]. A session
+// that polls gets an error.
+func (d *Deployment) Listen(ctx context.Context, channel string) (*pubsub.Listener, error) {
+	if d.cfg.Polls {
+		return nil, errPolls
+	}
+	return d.hub.Listen(ctx, channel)
+}
+
+var errPolls = errors.New("rlock: the session polls: Config.Polling is set")
+
+// Farewell bounds how long the end of a session waits for connections to end, in order and then by
+// force.
+const Farewell = 250 * time.Millisecond
+
+// Close ends the subscriptions, and the client if it is the session's.
+func (d *Deployment) Close() {
+	_ = d.hub.Close()
+	d.Run.Close()
+	if d.opt.OwnsClient {
+		d.Client.Close()
+	}
+}
