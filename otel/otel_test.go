@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -22,7 +23,8 @@ import (
 	"relock/rwlock"
 )
 
-// A stage is an embedded Redis, a session with the hooks, and what they have recorded.
+// A stage is an embedded Redis, a session with the hooks, and what they have recorded. It stands in
+// a bubble with a made-up clock, by which no wait and no lease is over because the machine was busy.
 type stage struct {
 	t      *testing.T
 	redis  *relocktest.Redis
@@ -51,9 +53,11 @@ func must(t *testing.T, err error) {
 }
 
 // numbers returns each counter and gauge with its attributes, and the count of each histogram,
-// as far as they are not 0.
+// as far as they are not 0. The hooks that concern no call have run by then: the session runs them
+// in a goroutine of its own.
 func (s *stage) numbers() map[string]int64 {
 	s.t.Helper()
+	synctest.Wait()
 	var rm metricdata.ResourceMetrics
 	must(s.t, s.reader.Collect(context.Background(), &rm))
 	all := map[string]int64{}
@@ -133,209 +137,221 @@ func until(t *testing.T, what string, cond func() bool) {
 const mutex = "relock.lock.kind=mutex"
 
 func TestOneLock(t *testing.T) {
-	s := newStage(t, rlock.Config{})
-	m := rlock.New(s.ses, "job")
-	ctx, h, err := m.Lock(t.Context())
-	must(t, err)
-	_, in, err := m.Lock(ctx)
-	must(t, err)
-	s.is(map[string]int64{
-		"relock.acquires{relock.acquire.grant=redis,relock.acquire.outcome=acquired," + mutex + ",relock.nested=false}":         1,
-		"relock.acquires{relock.acquire.grant=redis,relock.acquire.outcome=acquired," + mutex + ",relock.nested=true}":          1,
-		"relock.acquire.duration{relock.acquire.grant=redis,relock.acquire.outcome=acquired," + mutex + ",relock.nested=false}": 1,
-		"relock.acquire.duration{relock.acquire.grant=redis,relock.acquire.outcome=acquired," + mutex + ",relock.nested=true}":  1,
-		"relock.attempts{relock.attempt.result=granted," + mutex + "}":                                                          2,
-		"relock.holds{" + mutex + ",relock.nested=false}":                                                                       1,
-		"relock.holds{" + mutex + ",relock.nested=true}":                                                                        1,
-		"relock.subscription.connections{}":                                                                                     1,
-		"relock.subscription.events{relock.subscription.state=connected}":                                                       1,
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, rlock.Config{})
+		m := rlock.New(s.ses, "job")
+		ctx, h, err := m.Lock(t.Context())
+		must(t, err)
+		_, in, err := m.Lock(ctx)
+		must(t, err)
+		s.is(map[string]int64{
+			"relock.acquires{relock.acquire.grant=redis,relock.acquire.outcome=acquired," + mutex + ",relock.nested=false}":         1,
+			"relock.acquires{relock.acquire.grant=redis,relock.acquire.outcome=acquired," + mutex + ",relock.nested=true}":          1,
+			"relock.acquire.duration{relock.acquire.grant=redis,relock.acquire.outcome=acquired," + mutex + ",relock.nested=false}": 1,
+			"relock.acquire.duration{relock.acquire.grant=redis,relock.acquire.outcome=acquired," + mutex + ",relock.nested=true}":  1,
+			"relock.attempts{relock.attempt.result=granted," + mutex + "}":                                                          2,
+			"relock.holds{" + mutex + ",relock.nested=false}":                                                                       1,
+			"relock.holds{" + mutex + ",relock.nested=true}":                                                                        1,
+			"relock.subscription.connections{}":                                                                                     1,
+			"relock.subscription.events{relock.subscription.state=connected}":                                                       1,
+		})
+		must(t, in.Unlock())
+		must(t, h.Unlock())
+		must(t, s.ses.Close())
+		s.is(map[string]int64{
+			"relock.hold.duration{relock.hold.end=released," + mutex + ",relock.nested=false}": 1,
+			"relock.hold.duration{relock.hold.end=released," + mutex + ",relock.nested=true}":  1,
+			"relock.release.duration{" + mutex + ",relock.result=ok}":                          2,
+			"relock.subscription.events{relock.subscription.state=connected}":                  1,
+			"relock.subscription.events{relock.subscription.state=closed}":                     1,
+		}, "relock.acquires", "relock.acquire.duration", "relock.attempts")
 	})
-	must(t, in.Unlock())
-	must(t, h.Unlock())
-	must(t, s.ses.Close())
-	s.is(map[string]int64{
-		"relock.hold.duration{relock.hold.end=released," + mutex + ",relock.nested=false}": 1,
-		"relock.hold.duration{relock.hold.end=released," + mutex + ",relock.nested=true}":  1,
-		"relock.release.duration{" + mutex + ",relock.result=ok}":                          2,
-		"relock.subscription.events{relock.subscription.state=connected}":                  1,
-		"relock.subscription.events{relock.subscription.state=closed}":                     1,
-	}, "relock.acquires", "relock.acquire.duration", "relock.attempts")
 }
 
 // Callers that wait are counted while they wait, and their calls however they end.
 func TestWaiters(t *testing.T) {
-	s := newStage(t, rlock.Config{})
-	holder := s.redis.Session(t, rlock.Config{})
-	_, h, err := rlock.New(holder, "job").Lock(t.Context())
-	must(t, err)
-	m := rlock.New(s.ses, "job")
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	lock := func(opts ...rlock.LockOption) {
-		_, _, err := m.Lock(ctx, opts...)
-		done <- err
-	}
-	go lock()
-	go lock()
-	s.redis.AwaitWaiters(t, "job", 2)
-	if n := s.numbers()["relock.waiters{"+mutex+"}"]; n != 2 {
-		t.Errorf("%d waiters, want 2", n)
-	}
-	cancel()
-	for range 2 {
-		if err := <-done; !errors.Is(err, context.Canceled) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, rlock.Config{})
+		holder := s.redis.Session(t, rlock.Config{})
+		_, h, err := rlock.New(holder, "job").Lock(t.Context())
+		must(t, err)
+		m := rlock.New(s.ses, "job")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		lock := func(opts ...rlock.LockOption) {
+			_, _, err := m.Lock(ctx, opts...)
+			done <- err
+		}
+		go lock()
+		go lock()
+		s.redis.AwaitWaiters(t, "job", 2)
+		if n := s.numbers()["relock.waiters{"+mutex+"}"]; n != 2 {
+			t.Errorf("%d waiters, want 2", n)
+		}
+		cancel()
+		for range 2 {
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+		if _, _, err := m.TryLock(t.Context()); !errors.Is(err, rlock.ErrNotAcquired) {
 			t.Error(err)
 		}
-	}
-	if _, _, err := m.TryLock(t.Context()); !errors.Is(err, rlock.ErrNotAcquired) {
-		t.Error(err)
-	}
-	if _, _, err := m.Lock(t.Context(), rlock.Wait(30*time.Millisecond)); !errors.Is(err, rlock.ErrNotAcquired) {
-		t.Error(err)
-	}
-	must(t, h.Unlock())
-	want := map[string]int64{}
-	for outcome, n := range map[string]int64{"cancelled": 2, "refused": 1, "timeout": 1} {
-		want["relock.acquires{relock.acquire.outcome="+outcome+","+mutex+",relock.nested=false}"] = n
-		want["relock.acquire.duration{relock.acquire.outcome="+outcome+","+mutex+",relock.nested=false}"] = n
-	}
-	want["relock.subscription.connections{}"] = 1
-	s.is(want, "relock.attempts", "relock.subscription.events")
-	if got := s.sum("relock.acquire.duration"); got < 0.03 {
-		t.Errorf("the waits add up to %v s, and one was 30 ms", got)
-	}
+		if _, _, err := m.Lock(t.Context(), rlock.Wait(30*time.Millisecond)); !errors.Is(err, rlock.ErrNotAcquired) {
+			t.Error(err)
+		}
+		must(t, h.Unlock())
+		want := map[string]int64{}
+		for outcome, n := range map[string]int64{"cancelled": 2, "refused": 1, "timeout": 1} {
+			want["relock.acquires{relock.acquire.outcome="+outcome+","+mutex+",relock.nested=false}"] = n
+			want["relock.acquire.duration{relock.acquire.outcome="+outcome+","+mutex+",relock.nested=false}"] = n
+		}
+		want["relock.subscription.connections{}"] = 1
+		s.is(want, "relock.attempts", "relock.subscription.events")
+		if got := s.sum("relock.acquire.duration"); got < 0.03 {
+			t.Errorf("the waits add up to %v s, and one was 30 ms", got)
+		}
+	})
 }
 
 // However holds end, they are counted once, by reason; lost ones apart.
 func TestHolds(t *testing.T) {
-	s := newStage(t, rlock.Config{Lease: 300 * time.Millisecond})
-	lock := func(name string, opts ...rlock.LockOption) (context.Context, *rlock.Hold, *rlock.Mutex) {
-		m := rlock.New(s.ses, name)
-		ctx, h, err := m.Lock(t.Context(), opts...)
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, rlock.Config{Lease: 300 * time.Millisecond})
+		lock := func(name string, opts ...rlock.LockOption) (context.Context, *rlock.Hold, *rlock.Mutex) {
+			m := rlock.New(s.ses, name)
+			ctx, h, err := m.Lock(t.Context(), opts...)
+			must(t, err)
+			return ctx, h, m
+		}
+		lost, h, m := lock("lost")
+		s.redis.Lose(t, m)
+		<-lost.Done()
+		if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) { // which does not count again
+			t.Error(err)
+		}
+		expired, _, _ := lock("expired", rlock.Lease(50*time.Millisecond))
+		<-expired.Done()
+		_, abandoned, _ := lock("abandoned")
+		must(t, abandoned.Abandon())
+		lock("closed")
+		defer func() { t.Log(s.numbers()) }()
+		until(t, "a renewal", func() bool { return s.numbers()["relock.renewals{relock.result=ok}"] > 0 })
+		reads := rwlock.New(s.ses, "rw")
+		_, r, err := reads.RLock(t.Context())
 		must(t, err)
-		return ctx, h, m
-	}
-	lost, h, m := lock("lost")
-	s.redis.Lose(t, m)
-	<-lost.Done()
-	if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) { // which does not count again
-		t.Error(err)
-	}
-	expired, _, _ := lock("expired", rlock.Lease(50*time.Millisecond))
-	<-expired.Done()
-	_, abandoned, _ := lock("abandoned")
-	must(t, abandoned.Abandon())
-	lock("closed")
-	defer func() { t.Log(s.numbers()) }()
-	until(t, "a renewal", func() bool { return s.numbers()["relock.renewals{relock.result=ok}"] > 0 })
-	reads := rwlock.New(s.ses, "rw")
-	_, r, err := reads.RLock(t.Context())
-	must(t, err)
-	if n := s.numbers()["relock.holds{relock.lock.kind=read,relock.nested=false}"]; n != 1 {
-		t.Errorf("%d reads are held, want 1", n)
-	}
-	must(t, r.Unlock())
-	must(t, s.ses.Close())
-	s.is(map[string]int64{
-		"relock.hold.duration{relock.hold.end=lost," + mutex + ",relock.nested=false}":             1,
-		"relock.hold.duration{relock.hold.end=expired," + mutex + ",relock.nested=false}":          1,
-		"relock.hold.duration{relock.hold.end=abandoned," + mutex + ",relock.nested=false}":        1,
-		"relock.hold.duration{relock.hold.end=closed," + mutex + ",relock.nested=false}":           1,
-		"relock.hold.duration{relock.hold.end=released,relock.lock.kind=read,relock.nested=false}": 1,
-		"relock.hold.lost{" + mutex + "}":                                                          1,
-		"relock.release.duration{relock.lock.kind=read,relock.result=ok}":                          1,
-		"relock.subscription.events{relock.subscription.state=connected}":                          1,
-		"relock.subscription.events{relock.subscription.state=closed}":                             1,
-	}, "relock.acquires", "relock.acquire.duration", "relock.attempts", "relock.renewals", "relock.renewal.duration")
+		if n := s.numbers()["relock.holds{relock.lock.kind=read,relock.nested=false}"]; n != 1 {
+			t.Errorf("%d reads are held, want 1", n)
+		}
+		must(t, r.Unlock())
+		must(t, s.ses.Close())
+		s.is(map[string]int64{
+			"relock.hold.duration{relock.hold.end=lost," + mutex + ",relock.nested=false}":             1,
+			"relock.hold.duration{relock.hold.end=expired," + mutex + ",relock.nested=false}":          1,
+			"relock.hold.duration{relock.hold.end=abandoned," + mutex + ",relock.nested=false}":        1,
+			"relock.hold.duration{relock.hold.end=closed," + mutex + ",relock.nested=false}":           1,
+			"relock.hold.duration{relock.hold.end=released,relock.lock.kind=read,relock.nested=false}": 1,
+			"relock.hold.lost{" + mutex + "}":                                                          1,
+			"relock.release.duration{relock.lock.kind=read,relock.result=ok}":                          1,
+			"relock.subscription.events{relock.subscription.state=connected}":                          1,
+			"relock.subscription.events{relock.subscription.state=closed}":                             1,
+		}, "relock.acquires", "relock.acquire.duration", "relock.attempts", "relock.renewals", "relock.renewal.duration")
+	})
 }
 
 // An outage is told from contention, in numbers and in spans.
 func TestUnavailable(t *testing.T) {
-	s := newStage(t, rlock.Config{})
-	s.redis.Refuse("LOADING Redis is loading the dataset in memory")
-	_, _, err := rlock.New(s.ses, "job").TryLock(t.Context())
-	if !errors.Is(err, rlock.ErrUnavailable) {
-		t.Fatal(err)
-	}
-	s.redis.Refuse("")
-	numbers := s.numbers()
-	if n := numbers["relock.acquires{relock.acquire.outcome=unavailable,"+mutex+",relock.nested=false}"]; n != 1 {
-		t.Errorf("%d calls found Redis unavailable: %v", n, numbers)
-	}
-	if n := numbers["relock.attempts{relock.attempt.result=error,"+mutex+"}"]; n == 0 {
-		t.Error("no attempt has failed")
-	}
-	spans := s.spans.Ended()
-	if len(spans) != 1 || spans[0].Status().Code != codes.Error {
-		t.Errorf("%d spans, want one with an error", len(spans))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, rlock.Config{})
+		s.redis.Refuse("LOADING Redis is loading the dataset in memory")
+		_, _, err := rlock.New(s.ses, "job").TryLock(t.Context())
+		if !errors.Is(err, rlock.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		s.redis.Refuse("")
+		numbers := s.numbers()
+		if n := numbers["relock.acquires{relock.acquire.outcome=unavailable,"+mutex+",relock.nested=false}"]; n != 1 {
+			t.Errorf("%d calls found Redis unavailable: %v", n, numbers)
+		}
+		if n := numbers["relock.attempts{relock.attempt.result=error,"+mutex+"}"]; n == 0 {
+			t.Error("no attempt has failed")
+		}
+		spans := s.spans.Ended()
+		if len(spans) != 1 || spans[0].Status().Code != codes.Error {
+			t.Errorf("%d spans, want one with an error", len(spans))
+		}
+	})
 }
 
 func TestSpans(t *testing.T) {
-	s := newStage(t, rlock.Config{}, otel.WithLockName(func(string) string { return "some" }))
-	ctx, root := s.tracer.Tracer("test").Start(t.Context(), "request")
-	_, h, err := rlock.New(s.ses, "job").Lock(ctx)
-	must(t, err)
-	_, _, err = rlock.New(s.ses, "job").TryLock(ctx)
-	if !errors.Is(err, rlock.ErrNotAcquired) {
-		t.Fatal(err)
-	}
-	must(t, h.Unlock())
-	root.End()
-	var got []string
-	for _, span := range s.spans.Ended() {
-		if span.Name() != "request" && span.Parent().SpanID() != root.SpanContext().SpanID() {
-			t.Errorf("%s is no child of the request", span.Name())
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, rlock.Config{}, otel.WithLockName(func(string) string { return "some" }))
+		ctx, root := s.tracer.Tracer("test").Start(t.Context(), "request")
+		_, h, err := rlock.New(s.ses, "job").Lock(ctx)
+		must(t, err)
+		_, _, err = rlock.New(s.ses, "job").TryLock(ctx)
+		if !errors.Is(err, rlock.ErrNotAcquired) {
+			t.Fatal(err)
 		}
-		line := span.Name() + " " + span.Status().Code.String()
-		for _, a := range span.Attributes() {
-			line += " " + string(a.Key) + "=" + a.Value.String()
+		must(t, h.Unlock())
+		root.End()
+		var got []string
+		for _, span := range s.spans.Ended() {
+			if span.Name() != "request" && span.Parent().SpanID() != root.SpanContext().SpanID() {
+				t.Errorf("%s is no child of the request", span.Name())
+			}
+			line := span.Name() + " " + span.Status().Code.String()
+			for _, a := range span.Attributes() {
+				line += " " + string(a.Key) + "=" + a.Value.String()
+			}
+			got = append(got, line)
 		}
-		got = append(got, line)
-	}
-	const about = " relock.lock.kind=mutex relock.lock.name=some"
-	want := []string{
-		"relock acquire Unset" + about + " relock.acquire.outcome=acquired relock.nested=false relock.acquire.grant=redis",
-		"relock acquire Unset" + about + " relock.acquire.outcome=refused relock.nested=false",
-		"relock release Unset" + about,
-		"request Unset",
-	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+		const about = " relock.lock.kind=mutex relock.lock.name=some"
+		want := []string{
+			"relock acquire Unset" + about + " relock.acquire.outcome=acquired relock.nested=false relock.acquire.grant=redis",
+			"relock acquire Unset" + about + " relock.acquire.outcome=refused relock.nested=false",
+			"relock release Unset" + about,
+			"request Unset",
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
 }
 
 // The names of locks are recorded only as the user's function says.
 func TestLockName(t *testing.T) {
-	use := func(s *stage) (names int) {
-		for _, name := range []string{"order:1", "order:2", "other"} {
-			_, h, err := rlock.New(s.ses, name).Lock(t.Context())
-			must(t, err)
-			must(t, h.Unlock())
-		}
-		for k := range s.numbers() {
-			if strings.Contains(k, "relock.lock.name") {
-				names++
-				if !strings.Contains(k, "relock.lock.name=order") {
-					t.Errorf("the name is not the one given: %s", k)
+	synctest.Test(t, func(t *testing.T) {
+		use := func(s *stage) (names int) {
+			for _, name := range []string{"order:1", "order:2", "other"} {
+				_, h, err := rlock.New(s.ses, name).Lock(t.Context())
+				must(t, err)
+				must(t, h.Unlock())
+			}
+			for k := range s.numbers() {
+				if strings.Contains(k, "relock.lock.name") {
+					names++
+					if !strings.Contains(k, "relock.lock.name=order") {
+						t.Errorf("the name is not the one given: %s", k)
+					}
 				}
 			}
+			return names
 		}
-		return names
-	}
-	if n := use(newStage(t, rlock.Config{})); n != 0 {
-		t.Errorf("%d metrics have a name although none was asked for", n)
-	}
-	byClass := otel.WithLockName(func(name string) string {
-		class, _, numbered := strings.Cut(name, ":")
-		if !numbered {
-			return ""
+		if n := use(newStage(t, rlock.Config{})); n != 0 {
+			t.Errorf("%d metrics have a name although none was asked for", n)
 		}
-		return class
+		byClass := otel.WithLockName(func(name string) string {
+			class, _, numbered := strings.Cut(name, ":")
+			if !numbered {
+				return ""
+			}
+			return class
+		})
+		if n := use(newStage(t, rlock.Config{}, byClass)); n == 0 {
+			t.Error("no metric has a name")
+		}
 	})
-	if n := use(newStage(t, rlock.Config{}, byClass)); n == 0 {
-		t.Error("no metric has a name")
-	}
 }
 
 func TestBadOptions(t *testing.T) {

@@ -71,6 +71,11 @@ func busy(tb testing.TB, s *redistest.Server) {
 	for range 4 {
 		inBackground(tb, func(ctx context.Context) error { _, _, err := fairlock.New(dial(tb, s), "fair").Lock(ctx); return err })
 	}
+	eventually(tb, "all waiters", func() bool {
+		n, err := fairlock.New(holder, "fair").Waiters(within(tb))
+		must(tb, err)
+		return n == 4 && listeners(tb, s, "redisson_lock__channel:{stuck}") == 3
+	})
 }
 
 // top finds the locks that are contended and those whose owners change, and says how much.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"time"
 
 	"relock/election"
 	"relock/examples/internal/demo"
@@ -18,6 +19,7 @@ const (
 	candidateEnv = "RELOCK_ELECTION_CANDIDATE" // its name; makes a process a candidate
 	addrEnv      = "RELOCK_ELECTION_REDIS"
 	prefixEnv    = "RELOCK_ELECTION_PREFIX"
+	leaseEnv     = "RELOCK_ELECTION_LEASE"
 	singleEnv    = "RELOCK_ELECTION_SINGLE" // set if Redis is no Cluster for sure
 )
 
@@ -30,6 +32,10 @@ func candidate(name string) error {
 		return err
 	}
 	redis.Option.ForceSingleClient = os.Getenv(singleEnv) != ""
+	lease, err := time.ParseDuration(os.Getenv(leaseEnv))
+	if err != nil {
+		return err
+	}
 	// The waiter's heartbeats are a fifth of QueueLease apart.
 	session, err := rlock.Dial(ctx, redis.Option, rlock.Config{Prefix: os.Getenv(prefixEnv), Lease: lease, QueueLease: lease})
 	if err != nil {
@@ -70,7 +76,7 @@ func (s *show) start(ctx context.Context, name string) (*process, error) {
 		return nil, err
 	}
 	p := &process{cmd: exec.CommandContext(ctx, self)}
-	p.cmd.Env = append(os.Environ(), candidateEnv+"="+name, addrEnv+"="+s.addr, prefixEnv+"="+s.redis.Prefix)
+	p.cmd.Env = append(os.Environ(), candidateEnv+"="+name, addrEnv+"="+s.addr, prefixEnv+"="+s.redis.Prefix, leaseEnv+"="+s.lease.String())
 	if s.redis.Option.ForceSingleClient {
 		p.cmd.Env = append(p.cmd.Env, singleEnv+"=1")
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"relock/examples/internal/demo"
 	"relock/internal/test/redistest"
@@ -27,7 +28,7 @@ func TestRun(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		var text bytes.Buffer
 		redis := &demo.Redis{Option: s.Option(), Text: "test", Prefix: "relock-election:test:", Close: func() {}}
-		err := run(t.Context(), redis, s.Addr, &text)
+		err := run(t.Context(), redis, s.Addr, s.Slowed(time.Second), &text)
 		t.Log("\n" + text.String())
 		if err != nil {
 			t.Fatal(err)
@@ -49,16 +50,17 @@ func TestRun(t *testing.T) {
 }
 
 func TestViolationsAreErrors(t *testing.T) {
+	const lease = time.Second
 	for name, err := range map[string]error{
-		"two lead at once":         check(lease/10, 0),
-		"the crash was long":       check(4*lease, 0),
-		"the resignation was long": check(lease, lease),
+		"two lead at once":         check(lease, lease/10, 0),
+		"the crash was long":       check(lease, 4*lease, 0),
+		"the resignation was long": check(lease, lease, lease),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if err := check(lease, lease/100); err != nil {
+	if err := check(lease, lease, lease/100); err != nil {
 		t.Error(err)
 	}
 }

@@ -30,7 +30,6 @@ import (
 )
 
 const (
-	lease    = time.Second // of the candidates: how long a dead one leads
 	patience = time.Minute // for a run, whatever happens to Redis
 	contest  = "scheduler" // the name of the election
 )
@@ -47,7 +46,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	redis, err := demo.OpenRedis(os.Getenv("REDIS_ADDR"), "relock-election")
 	if err == nil {
-		err = run(ctx, redis, os.Getenv("REDIS_ADDR"), os.Stdout)
+		err = run(ctx, redis, os.Getenv("REDIS_ADDR"), time.Second, os.Stdout)
 		redis.Close()
 	}
 	if err != nil {
@@ -59,7 +58,8 @@ func main() {
 // A show is one run: three candidates, and what an observer sees of them.
 type show struct {
 	redis   *demo.Redis
-	addr    string // for the candidates
+	addr    string        // for the candidates
+	lease   time.Duration // of the candidates: how long a dead one leads
 	out     io.Writer
 	session *rlock.Session
 	leaders <-chan election.Leader
@@ -68,7 +68,7 @@ type show struct {
 
 // run shows the election. It returns an error too if it did not go as promised. addr is where
 // the candidates find Redis; "" stands for the first address of redis.
-func run(ctx context.Context, redis *demo.Redis, addr string, out io.Writer) (err error) {
+func run(ctx context.Context, redis *demo.Redis, addr string, lease time.Duration, out io.Writer) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if addr == "" {
@@ -79,7 +79,7 @@ func run(ctx context.Context, redis *demo.Redis, addr string, out io.Writer) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, remove(context.WithoutCancel(ctx), redis), session.Close()) }()
-	s := &show{redis: redis, addr: addr, out: out, session: session, began: time.Now()}
+	s := &show{redis: redis, addr: addr, lease: lease, out: out, session: session, began: time.Now()}
 	if s.leaders, err = election.New(session, contest).Observe(ctx); err != nil {
 		return err
 	}
@@ -127,13 +127,13 @@ func (s *show) play(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(s.out, "\n  After the crash a new leader came in %v (the lease is %v),\n  after the resignation in %v.\n",
-		afterCrash.Round(time.Millisecond), lease, afterResign.Round(100*time.Microsecond))
-	return check(afterCrash, afterResign)
+		afterCrash.Round(time.Millisecond), s.lease, afterResign.Round(100*time.Microsecond))
+	return check(s.lease, afterCrash, afterResign)
 }
 
 // check returns how the times break the promises. A leader that dies right after a renewal is
 // followed a lease later, and at a heartbeat of the next candidate.
-func check(afterCrash, afterResign time.Duration) error {
+func check(lease, afterCrash, afterResign time.Duration) error {
 	switch {
 	case afterCrash < lease/2 || afterCrash > 3*lease:
 		return fmt.Errorf("the leader that died was followed after %v", afterCrash)

@@ -22,7 +22,7 @@ func testServer(s *redistest.Server) *demo.Redis {
 
 func TestRun(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
-		j := job{services: 3, goroutines: 5, stock: 100, customers: 150, open: time.Minute, lease: time.Second}
+		j := job{services: 3, goroutines: 5, stock: 100, customers: 150, open: time.Minute, lease: s.Slowed(time.Second)}
 		var text bytes.Buffer
 		res, err := run(t.Context(), testServer(s), j, &screen{w: &text})
 		t.Log("\n" + text.String())
@@ -47,7 +47,7 @@ func TestRun(t *testing.T) {
 		if c.together || !errors.Is(c.cause, rlock.ErrLost) || !errors.Is(c.unlock, rlock.ErrLost) || !c.intact {
 			t.Errorf("cut off: %+v", c)
 		}
-		if !(0 < c.cut && c.cut < c.ended && c.ended <= c.entered && c.ended-c.cut < j.lease) {
+		if !(0 < c.cut && c.cut < c.ended && c.ended <= c.entered && c.ended-c.cut < j.lease+s.Slack()) {
 			t.Errorf("cut off: %+v", c)
 		}
 
@@ -151,10 +151,16 @@ func TestReportFits(t *testing.T) {
 	s.header(&demo.Redis{Text: "embedded miniredis (for your own: REDIS_ADDR=host:port)", Prefix: "relock-quickstart:12345678:"}, fullJob)
 	s.progressLine("with the lock", 1_234_567, 1_234_567, time.Minute, true)
 	s.sales(big, big)
-	s.timeLine(cutOff{
-		lease: time.Second, cut: time.Second, ended: 2 * time.Second, expires: 3 * time.Second, entered: 59 * time.Second,
-		cause: rlock.ErrLost, unlock: rlock.ErrLost, intact: true,
-	})
+	const ms = time.Millisecond
+	for _, c := range []cutOff{
+		{cut: 1000 * ms, ended: 2000 * ms, expires: 3000 * ms, entered: 59_000 * ms},
+		{cut: 700 * ms, ended: 1650 * ms, expires: 1700 * ms, entered: 1700 * ms},
+		{cut: 500 * ms, ended: 1450 * ms, expires: 1440 * ms, entered: 1450 * ms},
+		{cut: 460 * ms, ended: 1290 * ms, expires: 1350 * ms, entered: 1350 * ms},
+	} {
+		c.lease, c.cause, c.unlock, c.intact = time.Second, rlock.ErrLost, rlock.ErrLost, true
+		s.timeLine(c)
+	}
 	s.verdict()
 	checkLines(t, text.String())
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1 000", -999: "-999", -1000: "-1 000", 1234567: "1 234 567"} {

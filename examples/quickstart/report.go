@@ -53,7 +53,7 @@ func (s *screen) timeLine(c cutOff) {
 	// 250 ms a step for a lease of 1 s, and more if the next holder came late.
 	step := max(c.lease/4, (c.entered+c.lease/8)/steps+1)
 	column := func(t time.Duration) int { return min(int(t*stepWidth/step), steps*stepWidth) }
-	// bar draws from one time to another.
+	// bar draws from one time to another. Wherever it ends, a text of 8 characters has room behind it.
 	bar := func(name string, from, to time.Duration, fill, end string) {
 		a, b := column(from), column(to)
 		s.printf("  %-8s %s%s%s\n", name, strings.Repeat(" ", a), strings.Repeat(fill, b-a), end)
@@ -66,8 +66,8 @@ func (s *screen) timeLine(c cutOff) {
 	s.printf("  %-8s %s\n", "ms", strings.TrimSpace(scale))
 	s.printf("  %-8s %s|\n", "", strings.Repeat("|"+strings.Repeat("-", stepWidth-1), steps))
 	bar("network", 0, c.cut, "=", "x cut")
-	bar("holder", 0, c.ended, "#", "! context ended")
-	bar("lease", 0, c.expires, "~", "| over in Redis")
+	bar("holder", 0, c.ended, "#", "! ended")
+	bar("lease", 0, c.expires, "~", "| over")
 	end := step * steps
 	s.printf("  %-8s %s%s%s\n\n", "next",
 		strings.Repeat(" ", column(c.cut)),

@@ -39,7 +39,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	redis, err := demo.OpenRedis(os.Getenv("REDIS_ADDR"), "relock-variants")
 	if err == nil {
-		err = run(ctx, redis, &screen{w: os.Stdout})
+		err = run(ctx, redis, time.Second, &screen{w: os.Stdout})
 		redis.Close()
 	}
 	if err != nil {
@@ -50,7 +50,7 @@ func main() {
 
 // run shows one variant after the other. It returns an error too if everything worked but
 // a lock did not keep its promises.
-func run(ctx context.Context, redis *demo.Redis, out *screen) error {
+func run(ctx context.Context, redis *demo.Redis, lease time.Duration, out *screen) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	out.printf("relock variants\n\n  Redis: %s\n  Keys:  %s..., removed at the end\n", redis.Text, redis.Prefix)
@@ -70,7 +70,7 @@ func run(ctx context.Context, redis *demo.Redis, out *screen) error {
 		return fmt.Errorf("semaphore: %w", err)
 	}
 	out.limit(limited)
-	crashed, err := showCrash(ctx, redis)
+	crashed, err := showCrash(ctx, redis, lease)
 	if err != nil {
 		return fmt.Errorf("semaphore after a crash: %w", err)
 	}

@@ -18,7 +18,6 @@ const (
 	permits = 3
 	workers = 9
 	jobFor  = 50 * time.Millisecond
-	lease   = time.Second // of the service that crashes
 )
 
 // limited is what workers did that a semaphore lets in.
@@ -69,22 +68,24 @@ func showLimit(ctx context.Context, redis *demo.Redis) (res limited, err error) 
 	return res, errors.Join(errs...)
 }
 
-// crashed is what happens when a process dies that holds permits; times since it got them.
+// crashed is what happens when a process dies that holds permits; times since it asked for them.
 type crashed struct {
+	lease   time.Duration // of the process
 	died    time.Duration
 	free    int           // permits left meanwhile
 	entered time.Duration // somebody who wants all permits had them
 }
 
 func (c crashed) check() error {
-	if c.free != 1 || c.entered < c.died+lease/2 || c.entered > c.died+3*lease {
+	if c.free != 1 || c.entered < c.lease || c.entered > c.died+5*c.lease {
 		return fmt.Errorf("died at %v with %d permits free, all were back at %v", c.died, c.free, c.entered)
 	}
 	return nil
 }
 
 // showCrash lets a service vanish that holds two of three permits.
-func showCrash(ctx context.Context, redis *demo.Redis) (res crashed, err error) {
+func showCrash(ctx context.Context, redis *demo.Redis, lease time.Duration) (res crashed, err error) {
+	res.lease = lease
 	defer func() { err = errors.Join(err, remove(context.WithoutCancel(ctx), redis, "licences")) }()
 	wire := new(demo.Wire)
 	doomed, err := rlock.Dial(ctx, wire.Through(redis.Option), rlock.Config{Prefix: redis.Prefix, Lease: lease})
@@ -99,10 +100,10 @@ func showCrash(ctx context.Context, redis *demo.Redis) (res crashed, err error) 
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
 
+	start := time.Now()
 	if _, _, err = semaphore.New(doomed, "licences", permits).Acquire(ctx, 2); err != nil {
 		return res, err
 	}
-	start := time.Now()
 	if err = pause(ctx, lease/4); err != nil {
 		return res, err
 	}

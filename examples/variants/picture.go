@@ -95,11 +95,11 @@ func (s *screen) limit(l limited) {
 }
 
 func (s *screen) crash(c crashed) {
-	s.printf("\nSemaphore: a process that holds 2 of %d permits crashes (lease %v)\n\n", permits, lease)
+	s.printf("\nSemaphore: a process that holds 2 of %d permits crashes (lease %v)\n\n", permits, c.lease)
 	s.draw([]lane{
 		{name: "crashed", stays: []stay{{in: 0, out: c.died, fill: '2'}}},
 		{name: "leased", stays: []stay{{asked: c.died, in: c.died, out: c.entered, fill: '~'}}},
-		{name: "next", stays: []stay{{asked: c.died, in: c.entered, out: c.entered + lease/4, fill: '3'}}},
+		{name: "next", stays: []stay{{asked: c.died, in: c.entered, out: c.entered + c.lease/4, fill: '3'}}},
 	})
 	s.printf("\n  %d permit was free meanwhile; the other 2 were back %v after the crash\n",
 		c.free, (c.entered - c.died).Round(time.Millisecond))

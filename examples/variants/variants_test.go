@@ -16,7 +16,7 @@ func TestRun(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		var text bytes.Buffer
 		redis := &demo.Redis{Option: s.Option(), Text: "test", Prefix: "relock-variants:test:", Close: func() {}}
-		err := run(t.Context(), redis, &screen{w: &text})
+		err := run(t.Context(), redis, s.Slowed(time.Second), &screen{w: &text})
 		t.Log("\n" + text.String())
 		if err != nil {
 			t.Fatal(err)
@@ -35,6 +35,7 @@ func TestRun(t *testing.T) {
 func TestViolationsAreErrors(t *testing.T) {
 	inOrder := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
 	swapped := []int{1, 3, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+	const lease = time.Second
 	good := reading{together: 2, reads: 1, entered: time.Millisecond}
 	for name, err := range map[string]error{
 		"overtaken":            serviceOrder{fair: swapped}.check(),
@@ -44,9 +45,9 @@ func TestViolationsAreErrors(t *testing.T) {
 		"writer starved":       reading{together: 2, entered: readUntil}.check(),
 		"too many":             limited{together: permits + 1}.check(),
 		"too few":              limited{together: permits - 1}.check(),
-		"permits did not come": crashed{free: 1, died: 1, entered: 10 * lease}.check(),
-		"permits came at once": crashed{free: 1, died: 1, entered: 2}.check(),
-		"permits came back":    crashed{free: 3, died: 1, entered: lease}.check(),
+		"permits did not come": crashed{lease: lease, free: 1, died: 1, entered: 10 * lease}.check(),
+		"permits came at once": crashed{lease: lease, free: 1, died: 1, entered: 2}.check(),
+		"permits came back":    crashed{lease: lease, free: 3, died: 1, entered: lease}.check(),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
@@ -54,7 +55,7 @@ func TestViolationsAreErrors(t *testing.T) {
 	}
 	for _, err := range []error{
 		serviceOrder{fair: inOrder, plain: swapped}.check(), good.check(), limited{together: permits}.check(),
-		crashed{free: 1, died: lease / 4, entered: lease + lease/4}.check(),
+		crashed{lease: lease, free: 1, died: lease / 4, entered: lease + lease/4}.check(),
 	} {
 		if err != nil {
 			t.Error(err)
