@@ -1,6 +1,6 @@
 // Package deadlock finds Locks that wait for each other in a cycle, within a session and across
 // sessions, and chooses the one that ends. It knows neither Redis nor the locks: a [Suspect] tells
-// what keeps it out, and sends the messages; a [Watch] is the part of one session.
+// what keeps it out; a [Watch] is the part of one session, whose [Config] has the ways to Redis.
 //
 // A [Wait] lies in the open sections of some claims, and lasts for a claim that holds its lock:
 // it needs all claims that keep it out to end. So a cycle of waits and claims is a deadlock. It

@@ -13,12 +13,10 @@ import (
 type Suspect interface {
 	// LiesIn reports whether the wait lasts, and the Lock lies in an open section of c.
 	LiesIn(c Claim) bool
-	// Holders returns the claims that keep it out now, of all sessions if ask is set, which may
-	// take a round trip, else those that its own session knows. There are none if the wait is
-	// over, or if what keeps it out is no claim of a session.
-	Holders(ask bool) []Claim
-	// Send sends the text of a message to a session. It may be lost.
-	Send(session, text string)
+	// Holders returns the claims of its session that keep it out now, and what tells which owners
+	// in the lock's hash do: nil if no other session has the lock, or if what keeps the Lock out is
+	// no claim of a session. It reports whether the wait lasts.
+	Holders() (here []Claim, blockers func(fields map[string]string) []string, lasts bool)
 	// End ends the wait, if it still lasts.
 	End(c Cycle)
 }
@@ -31,6 +29,14 @@ type Config struct {
 	Background *sync.WaitGroup // counts the goroutine that looks
 	Clock      func() time.Duration
 	WakeAt     func(at time.Duration) // has Seek called then
+
+	// Deaf says that the session cannot be told anything. Then it asks no other either.
+	Deaf func() bool
+	// Fields returns the hash that stands under a key.
+	Fields func(ctx context.Context, key string) (map[string]string, error)
+	// Tell sends the text of a message to a session. It may be lost: the next search makes up for it.
+	Tell   func(ctx context.Context, session, text string) error
+	Failed func(err error) // hears of errors of Tell
 }
 
 // A Watch is what one session knows of waits that may be part of a deadlock, and its part in
@@ -240,56 +246,5 @@ func (w *Watch) work() {
 		w.jobs = w.jobs[1:]
 		w.mu.Unlock()
 		job()
-	}
-}
-
-// watchHost is what a Watch is for its chaser.
-type watchHost Watch
-
-var _ host = (*watchHost)(nil)
-
-func (h *watchHost) Owns(session string) bool { return session == h.cfg.Session }
-func (h *watchHost) Now() time.Duration       { return h.cfg.Clock() }
-
-func (h *watchHost) Waits(c Claim) (waits []Wait) {
-	h.mu.Lock()
-	all := slices.Collect(maps.Keys(h.inside[c]))
-	h.mu.Unlock()
-	for _, x := range all {
-		if x.of.LiesIn(c) {
-			waits = append(waits, x.wait)
-		}
-	}
-	return waits
-}
-
-// find returns what a wait is of; nil if it is over.
-func (h *watchHost) find(wait Wait) Suspect {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if x := h.waits[wait.ID]; x != nil {
-		return x.of
-	}
-	return nil
-}
-
-func (h *watchHost) Holders(wait Wait, ask bool) []Claim {
-	if of := h.find(wait); of != nil {
-		return of.Holders(ask)
-	}
-	return nil
-}
-
-func (h *watchHost) Tell(wait Wait, session string, m *message) {
-	if of := h.find(wait); of != nil {
-		if text, ok := m.encode(); ok {
-			of.Send(session, text)
-		}
-	}
-}
-
-func (h *watchHost) End(wait Wait, c Cycle) {
-	if of := h.find(wait); of != nil {
-		of.End(c)
 	}
 }

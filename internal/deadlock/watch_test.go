@@ -2,7 +2,9 @@ package deadlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,18 +15,49 @@ import (
 
 // A net is some sessions whose waits are what a test says.
 type net struct {
-	mu       sync.Mutex
-	watches  map[string]*Watch
-	messages int
-	ctx      context.Context
-	silent   bool // messages are lost
+	mu      sync.Mutex
+	watches map[string]*Watch
+	ctx     context.Context
+	silent  bool            // messages are lost
+	deaf    map[string]bool // sessions
+
+	told   int                        // messages
+	during func()                     // called while Redis is asked
+	asked  map[string][]time.Duration // when sessions have asked their Redis for keys, by "session key"
+	holds  map[string]string          // the owners of locks, by key
+}
+
+// fields is a session's Redis.
+func (n *net) fields(session, key string) (map[string]string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.during != nil {
+		n.during()
+	}
+	n.asked[session+" "+key] = append(n.asked[session+" "+key], n.watches[session].cfg.Clock())
+	return map[string]string{n.holds[key]: "1"}, nil
+}
+
+// tell sends a message to a session.
+func (n *net) tell(session, text string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.told++; n.silent {
+		return errors.New("silence")
+	}
+	if to := n.watches[session]; to != nil {
+		if err := to.Hear(text); err != nil {
+			panic(err)
+		}
+	}
+	return nil
 }
 
 // bubble runs fn with some sessions, on a made-up clock.
 func bubble(t *testing.T, fn func(t *testing.T, n *net), sessions ...string) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
-		n := &net{watches: map[string]*Watch{}, ctx: ctx}
+		n := &net{watches: map[string]*Watch{}, ctx: ctx, asked: map[string][]time.Duration{}, holds: map[string]string{}}
 		var background sync.WaitGroup
 		start := time.Now()
 		for _, id := range sessions {
@@ -33,6 +66,10 @@ func bubble(t *testing.T, fn func(t *testing.T, n *net), sessions ...string) {
 				Session: id, Label: id, Context: ctx, Background: &background,
 				Clock:  func() time.Duration { return time.Since(start) },
 				WakeAt: func(at time.Duration) { wake <- at },
+				Deaf:   func() bool { return n.deaf[id] },
+				Fields: func(_ context.Context, key string) (map[string]string, error) { return n.fields(id, key) },
+				Tell:   func(_ context.Context, session, text string) error { return n.tell(session, text) },
+				Failed: func(err error) { t.Log(err) },
 			})
 			n.watches[id] = w
 			background.Go(func() { n.keep(w, wake) })
@@ -65,15 +102,18 @@ type lockWait struct {
 	n       *net
 	mu      sync.Mutex
 	in      []Claim
+	session string
 	wants   Claim
-	asked   []time.Duration // when other sessions were asked about
 	ended   Cycle
 	waiting *Waiting
 }
 
 // wait has a session wait for a claim inside of another.
 func (n *net) wait(session string, in, wants Claim) *lockWait {
-	x := &lockWait{n: n, in: []Claim{in}, wants: wants}
+	x := &lockWait{n: n, session: session, in: []Claim{in}, wants: wants}
+	n.mu.Lock()
+	n.holds[wants.Key] = wants.Owner()
+	n.mu.Unlock()
 	x.waiting = n.watches[session].Begin(x, wants.Key, "mutex", x.in, []*Watch{n.watches[in.Session]})
 	return x
 }
@@ -86,27 +126,16 @@ func (x *lockWait) lasts() bool {
 	return x.ended == nil
 }
 
-func (x *lockWait) Holders(ask bool) []Claim {
+func (x *lockWait) Holders() (here []Claim, blockers func(map[string]string) []string, lasts bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if ask {
-		x.asked = append(x.asked, x.n.watches[x.in[0].Session].cfg.Clock())
+	if x.ended != nil {
+		return nil, nil, false
 	}
-	if x.ended != nil || !ask && x.wants.Session != x.in[0].Session {
-		return nil
+	if x.wants.Session == x.session {
+		return []Claim{x.wants}, nil, true
 	}
-	return []Claim{x.wants}
-}
-
-func (x *lockWait) Send(session, text string) {
-	x.n.mu.Lock()
-	defer x.n.mu.Unlock()
-	x.n.messages++
-	if to := x.n.watches[session]; to != nil && !x.n.silent {
-		if err := to.Hear(text); err != nil {
-			panic(err)
-		}
-	}
+	return nil, func(fields map[string]string) []string { return slices.Collect(maps.Keys(fields)) }, true
 }
 
 func (x *lockWait) End(c Cycle) {
@@ -115,14 +144,12 @@ func (x *lockWait) End(c Cycle) {
 	x.mu.Unlock()
 }
 
-// times returns the whole seconds in which other sessions were asked about.
-func (x *lockWait) times() (at []int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, a := range x.asked {
-		if s := int(a.Seconds()); !slices.Contains(at, s) {
-			at = append(at, s)
-		}
+// times returns the seconds after the start at which a session has asked its Redis for a key.
+func (n *net) times(session, key string) (at []int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, a := range n.asked[session+" "+key] {
+		at = append(at, int(a.Seconds()))
 	}
 	return at
 }
@@ -177,10 +204,7 @@ func TestWatchSeeksEverMoreSeldom(t *testing.T) {
 		beside := n.wait("s", claimOf("s", 2), other)
 		time.Sleep(60 * time.Second)
 		synctest.Wait()
-		asked := len(x.asked) + len(beside.asked)
-		got, want := append(x.times(), beside.times()...), []int{1, 2, 4, 8, 16, 32, 48}
-		slices.Sort(got)
-		if !slices.Equal(got, want) || asked != len(want) {
+		if got, want := n.times("s", other.Key), []int{1, 2, 4, 8, 16, 32, 48}; !slices.Equal(got, want) {
 			t.Errorf("sought at %v s, want once at each of %v", got, want)
 		}
 		if w := n.watches["s"]; w.Len() != 2 {
@@ -193,8 +217,57 @@ func TestWatchSeeksEverMoreSeldom(t *testing.T) {
 		if w := n.watches["s"]; w.Len() != 0 || len(w.inside) != 0 || len(w.sought) != 0 || w.due != never {
 			t.Error("what is over is still watched")
 		}
-		if now := len(x.asked) + len(beside.asked); now != asked {
-			t.Errorf("%d looks after the end", now-asked)
+		if got := n.times("s", other.Key); len(got) != 7 {
+			t.Errorf("%d looks after the end", len(got)-7)
+		}
+	}, "s", "t")
+}
+
+// What has to do with a wait goes by way of the Redis of the session that waits, also if another
+// session of the process looks: the two may be sessions of two Redises.
+func TestWatchAsksTheRedisOfTheOneThatWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, n *net) {
+		a, b := claimOf("s", 1), claimOf("u", 1)
+		first := n.wait("u", b, a)
+		time.Sleep(100 * time.Millisecond)
+		second := n.wait("t", a, b) // of t, in a section of s
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if !first.lasts() || second.lasts() {
+			t.Errorf("they last: %v, %v; want true, false", first.lasts(), second.lasts())
+		}
+		if at := n.times("s", b.Key); at != nil {
+			t.Errorf("s, where no Lock waits, has asked at %v", at)
+		}
+	}, "s", "t", "u")
+}
+
+// A wait that ends while Redis is asked who keeps it out is not followed.
+func TestWatchOfAWaitThatEndsWhileRedisIsAsked(t *testing.T) {
+	bubble(t, func(t *testing.T, n *net) {
+		a, b := claimOf("s", 1), claimOf("t", 1)
+		x := n.wait("s", a, b)
+		n.mu.Lock()
+		n.during = func() { x.End(Cycle{{}}) }
+		n.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if at := n.times("s", b.Key); len(at) != 1 || n.told != 0 {
+			t.Errorf("asked at %v s, and sent %d messages; want it asked once, and no message", at, n.told)
+		}
+	}, "s", "t")
+}
+
+// A session that cannot be told anything asks no other.
+func TestWatchOfADeafSession(t *testing.T) {
+	bubble(t, func(t *testing.T, n *net) {
+		n.deaf = map[string]bool{"s": true}
+		a, b := claimOf("s", 1), claimOf("t", 1)
+		x := n.wait("s", a, b)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if at := n.times("s", b.Key); at != nil || !x.lasts() {
+			t.Errorf("it has asked at %v; the wait lasts: %v", at, x.lasts())
 		}
 	}, "s", "t")
 }

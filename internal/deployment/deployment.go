@@ -105,6 +105,16 @@ func (d *Deployment) Listen(ctx context.Context, channel string) (*pubsub.Listen
 
 var errPolls = errors.New("rlock: the session polls: Config.Polling is set")
 
+// Fields returns the hash that stands under a key.
+func (d *Deployment) Fields(ctx context.Context, key string) (map[string]string, error) {
+	return d.Client.Do(ctx, d.Client.B().Hgetall().Key(key).Build()).AsStrMap()
+}
+
+// Tell sends a message to a session.
+func (d *Deployment) Tell(ctx context.Context, session, message string) error {
+	return inbox.Tell(ctx, d.Client, session, message)
+}
+
 // Farewell bounds how long the end of a session waits for connections to end, in order and then by
 // force.
 const Farewell = 250 * time.Millisecond

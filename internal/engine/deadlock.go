@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"relock/internal/deadlock"
-	"relock/internal/inbox"
 )
 
 // A suspect is a Lock that waits inside of open sections: it may be part of a deadlock. All other
@@ -21,13 +19,6 @@ type suspect struct {
 }
 
 var _ deadlock.Suspect = (*suspect)(nil)
-
-const (
-	// lookTimeout bounds one question to Redis, or one message.
-	lookTimeout = 500 * time.Millisecond
-	// maxHolders is how many holders of a lock are followed at a time.
-	maxHolders = 64
-)
 
 // actsIn returns the open sections that ctx lies in, those of named owners excepted, and those
 // outside of WithOwner and WithoutOwner. It runs code of the caller's contexts.
@@ -87,69 +78,37 @@ func (c *claim) forWatch() deadlock.Claim {
 
 // LiesIn is for package deadlock. The claim of an open section holds its lock.
 func (x *suspect) LiesIn(c deadlock.Claim) bool {
-	return slices.ContainsFunc(x.sections, func(in *section) bool { return !in.over() && in.claim.forWatch() == c }) && x.lasts()
-}
-
-// lasts reports whether the caller waits. The mutex of its lock must not be held.
-func (x *suspect) lasts() bool {
+	if !slices.ContainsFunc(x.sections, func(in *section) bool { return !in.over() && in.claim.forWatch() == c }) {
+		return false
+	}
 	x.lock.mu.Lock()
 	defer x.lock.mu.Unlock()
-	return x.waits()
+	return x.lasts()
 }
 
-// waits is lasts with the mutex held.
-func (x *suspect) waits() bool {
+// lasts reports whether the caller waits. The mutex of its lock must be held.
+func (x *suspect) lasts() bool {
 	return !x.over && x.a.queued && x.a.given.Load() == nil && x.a.hopeless == nil
 }
 
 // Holders is for package deadlock.
-func (x *suspect) Holders(ask bool) []deadlock.Claim {
+func (x *suspect) Holders() (here []deadlock.Claim, blockers func(fields map[string]string) []string, lasts bool) {
 	l := x.lock
 	l.mu.Lock()
-	if !x.waits() {
-		l.mu.Unlock()
-		return nil
+	defer l.mu.Unlock()
+	if !x.lasts() {
+		return nil, nil, false
 	}
 	prim := x.a.prim
-	exclusive := prim.Kind().Exclusive
-	var holders []deadlock.Claim
 	for c := l.claims; c != nil; c = c.next {
-		if c.num != 0 && c.state == held && c.sections != nil && (exclusive || c.excludes()) {
-			holders = append(holders, c.forWatch())
+		if c.num != 0 && c.state == held && c.sections != nil && (prim.Kind().Exclusive || c.excludes()) {
+			here = append(here, c.forWatch())
 		}
 	}
-	known := l.holder != nil // no other session has it
-	l.mu.Unlock()
-	b, can := prim.(Blocker)
-	if !ask || known || !can || l.s.redis.Inbox.Deaf() {
-		return holders
+	if b, can := prim.(Blocker); can && l.holder == nil { // else no other session has it
+		blockers = b.Blockers
 	}
-	ctx, cancel := context.WithTimeout(l.s.life.Closing, lookTimeout)
-	defer cancel()
-	fields, err := l.s.redis.Client.Do(ctx, l.s.redis.Client.B().Hgetall().Key(l.Key()).Build()).AsStrMap()
-	if err != nil || !x.lasts() {
-		return nil
-	}
-	for _, owner := range b.Blockers(fields) {
-		c, ok := deadlock.ParseClaim(owner, l.Key())
-		if ok && !slices.Contains(holders, c) && len(holders) < maxHolders {
-			holders = append(holders, c)
-		}
-	}
-	return holders
-}
-
-// Send is for package deadlock. What is lost is made up for by the next search.
-func (x *suspect) Send(session, text string) {
-	s := x.lock.s
-	if s.redis.Inbox.Deaf() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(s.life.Closing, lookTimeout)
-	defer cancel()
-	if err := inbox.Tell(ctx, s.redis.Client, session, text); err != nil {
-		s.notify(func() { s.cfg.Logger.Debug("relock: a search for a deadlock has ended early", "error", err) })
-	}
+	return here, blockers, true
 }
 
 // End is for package deadlock: the caller is the victim.
@@ -157,7 +116,7 @@ func (x *suspect) End(c deadlock.Cycle) {
 	l := x.lock
 	l.mu.Lock()
 	defer l.unlockBehind()
-	if !x.waits() {
+	if !x.lasts() {
 		return
 	}
 	x.a.hopeless = fmt.Errorf("%w: %w: %s", ErrNotAcquired, ErrDeadlock, c)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"relock/internal/backoff"
 	"relock/internal/fairqueue"
 	"relock/internal/script"
@@ -106,40 +108,34 @@ func (l *lock) gather() {
 	}
 }
 
-// sendCalls sends calls in one pipeline and notes the answers. No mutex may be held.
+// sendCalls sends calls in one pipeline and notes the answers. No mutex may be held. The hooks are
+// told by the notifier: a call is for several waiters, and mostly sent in the background.
 func (s *Session) sendCalls(ctx context.Context, calls []*call) {
-	if len(calls) == 1 {
-		e := calls[0]
-		e.g, e.err = s.tryAcquire(ctx, e.c.prim, &e.op, e.trusted)
-	} else {
-		cmds := make([]script.Command, len(calls))
-		for i, e := range calls {
-			cmds[i] = e.c.prim.Acquire(&e.op)
+	sent := grant{sent: s.now(), doubts: s.redis.Conn.Doubts()}
+	for i, r := range s.sendAttempts(ctx, calls) {
+		e := calls[i]
+		e.g = sent
+		e.err = e.g.decode(r, e.c.prim, &e.op)
+		if e.err == nil && s.cfg.Replicas > 0 { // of the calls one is granted at most
+			e.err = s.acknowledged(ctx, &e.g, e.c.prim, &e.op, e.trusted)
 		}
-		sent := grant{sent: s.now(), doubts: s.redis.Conn.Doubts()}
-		for i, r := range s.redis.Run.Multi(ctx, cmds) {
-			calls[i].g = sent
-			calls[i].err = calls[i].g.decode(r, calls[i].c.prim, &calls[i].op)
-		}
-		for _, e := range calls { // of which one is granted at most
-			if e.err == nil && s.cfg.Replicas > 0 {
-				e.err = s.acknowledged(ctx, &e.g, e.c.prim, &e.op, e.trusted)
-			}
+		if s.trace != nil {
+			c, g, err := e.c, e.g, e.err
+			s.notify(func() { c.traceAttempt(g, err) })
 		}
 	}
-	s.traceCalls(calls)
 }
 
-// traceCalls has the hooks told of answers, by the notifier: a call is for several waiters, and
-// mostly sent in the background.
-func (s *Session) traceCalls(calls []*call) {
-	if s.trace == nil {
-		return
+// sendAttempts sends the acquire scripts of calls. One that is alone may take the shorter way.
+func (s *Session) sendAttempts(ctx context.Context, calls []*call) []rueidis.RedisResult {
+	if len(calls) == 1 {
+		return []rueidis.RedisResult{s.redis.Run.Run(ctx, calls[0].c.prim.Acquire(&calls[0].op))}
 	}
-	for _, e := range calls {
-		c, g, err := e.c, e.g, e.err
-		s.notify(func() { c.traceAttempt(g, err) })
+	cmds := make([]script.Command, len(calls))
+	for i, e := range calls {
+		cmds[i] = e.c.prim.Acquire(&e.op)
 	}
+	return s.redis.Run.Multi(ctx, cmds)
 }
 
 // nextCalls takes off what is pending.
@@ -182,7 +178,7 @@ func (l *lock) answered(calls []*call) (failed bool) {
 			e.err = l.s.late(e.g, e.trusted)
 		}
 		if e.err == nil && e.g.status == refused {
-			l.heardOf(e.g.sent, e.g.value, e.g.token)
+			l.nextHeartbeat(e.g.sent, e.g.value, e.g.token)
 		}
 		l.noteCall(e)
 		if c.state != asking { // it was granted by a message, or has ended

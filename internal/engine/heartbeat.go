@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"relock/internal/backoff"
@@ -23,9 +22,10 @@ func (s *Session) heartbeatEvery() time.Duration {
 // heartbeatBatch is how many entries one script call asks about.
 const heartbeatBatch = 200
 
-// heardOf notes an answer about the lock's entries: when to ask again at the latest, and Redis's
-// clock, 0 if the answer has none or Line.Heard has taken it.
-func (l *lock) heardOf(asked time.Duration, ms, clock int64) {
+// nextHeartbeat notes an answer about the lock's entries, and so when to ask again at the latest. ms
+// is after how many milliseconds it is worth while, -1 if that is not known; clock is Redis's, 0 if
+// the answer has none.
+func (l *lock) nextHeartbeat(asked time.Duration, ms, clock int64) {
 	s := l.s
 	l.line.Clock.Read(asked, clock)
 	at := asked + s.heartbeatEvery()
@@ -36,25 +36,15 @@ func (l *lock) heardOf(asked time.Duration, ms, clock int64) {
 	s.schedule.WakeAt(at)
 }
 
-// A beat is one script call for entries of one lock.
-type beat struct {
-	l    *lock
-	runs []*fairqueue.Run[claim, acquisition]
-}
-
 // heartbeat lets Redis hear of the session's entries of some locks.
 func (s *Session) heartbeat(due []*lock) {
-	var beats []beat
+	var beats []fairqueue.Heartbeat[claim, acquisition]
 	var cmds []script.Command
 	for _, l := range due {
 		l.mu.Lock()
-		for runs := range slices.Chunk(l.line.Queued(), heartbeatBatch) {
-			entries := make([]string, len(runs))
-			for i, r := range runs {
-				entries[i] = r.Entry
-			}
-			beats = append(beats, beat{l, runs})
-			cmds = append(cmds, runs[0].Of.queuer().Heartbeat(entries))
+		for _, b := range l.line.Heartbeats(heartbeatBatch) {
+			beats = append(beats, b)
+			cmds = append(cmds, b.Of().queuer().Heartbeat(b.Entries()))
 		}
 		l.unlockBehind()
 	}
@@ -66,27 +56,16 @@ func (s *Session) heartbeat(due []*lock) {
 	defer cancel()
 	for i, r := range s.redis.Run.Multi(ctx, cmds) {
 		reply, err := r.AsIntSlice()
-		if err == nil && len(reply) != len(beats[i].runs)+1 {
-			err = script.ErrShape
+		l := beats[i].Of().lock
+		l.mu.Lock()
+		if err != nil && script.Classify(err) != script.Refused {
+			at := s.now() + backoff.Jitter(max(s.heartbeatEvery()/4, 10*time.Millisecond))
+			s.fair.due.Set(l, at)
+			s.schedule.WakeAt(at)
+		} else {
+			l.nextHeartbeat(asked, beats[i].Answered(asked, reply), 0)
+			l.press()
 		}
-		s.heartbeatAnswered(beats[i], reply, err, asked)
+		l.unlockBehind()
 	}
-}
-
-// heartbeatAnswered takes in the answer to a heartbeat.
-func (s *Session) heartbeatAnswered(b beat, reply []int64, err error, asked time.Duration) {
-	l := b.l
-	l.mu.Lock()
-	defer l.unlockBehind()
-	if err != nil && script.Classify(err) != script.Refused {
-		at := s.now() + backoff.Jitter(max(s.heartbeatEvery()/4, 10*time.Millisecond))
-		s.fair.due.Set(l, at)
-		s.schedule.WakeAt(at)
-		return
-	}
-	if err != nil {
-		reply = nil
-	}
-	l.heardOf(asked, l.line.Heard(b.runs, asked, reply), 0)
-	l.press()
 }

@@ -126,7 +126,10 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 	s.cleanup = cleanup.New(cleanup.Config{Context: s.life.Context, Background: &s.life.Background,
 		Timeout: cfg.ReleaseTimeout, Clock: s.now, Send: s.redis.Run.Multi, Pause: backoff.Pause})
 	s.deadlocks = deadlock.NewWatch(deadlock.Config{Session: s.id, Label: cfg.Label, Context: s.life.Closing,
-		Background: &s.life.Background, Clock: s.now, WakeAt: s.schedule.WakeAt})
+		Background: &s.life.Background, Clock: s.now, WakeAt: s.schedule.WakeAt,
+		Deaf: s.redis.Inbox.Deaf, Fields: s.redis.Fields, Tell: s.redis.Tell, Failed: func(err error) {
+			s.notify(func() { cfg.Logger.Debug("relock: a search for a deadlock has ended early", "error", err) })
+		}})
 	s.releases.Set(context.Background(), cfg.ReleaseTimeout)
 	s.attempts.Set(s.life.Closing, s.tryTimeout())
 	return s

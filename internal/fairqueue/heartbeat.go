@@ -1,30 +1,58 @@
 package fairqueue
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// Queued returns the runs whose entries stand in the queue, so that Redis must hear of them.
-func (n *Line[R, W]) Queued() (runs []*Run[R, W]) {
+// A Heartbeat is one question to Redis about runs whose entries stand in the queue, which keeps them
+// there.
+type Heartbeat[R, W any] struct {
+	line *Line[R, W]
+	runs []*Run[R, W]
+}
+
+// Heartbeats returns those that Redis must hear now, each of so many runs at most.
+func (n *Line[R, W]) Heartbeats(most int) (all []Heartbeat[R, W]) {
+	var runs []*Run[R, W]
 	for r := n.runs.Front(); r != nil; r = r.node.Next() {
 		if r.phase == Queued {
 			runs = append(runs, r)
 		}
 	}
-	return runs
+	for some := range slices.Chunk(runs, most) {
+		all = append(all, Heartbeat[R, W]{n, some})
+	}
+	return all
 }
 
-// Heard takes in what Redis answered, when it was asked about runs at a time: for each of them the
+// Of returns what the session keeps of the first of the runs.
+func (h Heartbeat[R, W]) Of() *R { return h.runs[0].Of }
+
+// Entries returns the entries that the question is about.
+func (h Heartbeat[R, W]) Entries() []string {
+	entries := make([]string, len(h.runs))
+	for i, r := range h.runs {
+		entries[i] = r.Entry
+	}
+	return entries
+}
+
+// Answered takes in what Redis said when it was asked at a time: for each of the entries the
 // milliseconds after which to ask at the latest, -1 if unknown; or 0 if the run is to be sent at
 // once, for its call will say why; and behind those Redis's time in ms. It returns the least of
-// those milliseconds. Nil answers say that Redis refuses the question: then all are sent.
-func (n *Line[R, W]) Heard(runs []*Run[R, W], asked time.Duration, answers []int64) (soonest int64) {
+// those milliseconds. Any other number of answers, as none, says that Redis refuses the question:
+// then all are sent.
+func (h Heartbeat[R, W]) Answered(asked time.Duration, answers []int64) (soonest int64) {
 	soonest = -1
-	if answers != nil {
-		n.Clock.Read(asked, answers[len(runs)])
+	refused := len(answers) != len(h.runs)+1
+	if !refused {
+		h.line.Clock.Read(asked, answers[len(h.runs)])
 	}
-	for i, r := range runs {
+	for i, r := range h.runs {
 		switch {
 		case r.phase > Queued: // since the question was sent
-		case answers == nil || answers[i] == 0:
+		case refused || answers[i] == 0:
 			r.Hurry()
 		case answers[i] > 0 && (soonest < 0 || answers[i] < soonest):
 			soonest = answers[i]

@@ -2,11 +2,19 @@ package fairqueue_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"relock/internal/fairqueue"
 )
+
+func heard(all []fairqueue.Heartbeat[entry, string]) (entries []string) {
+	for _, h := range all {
+		entries = append(entries, strings.Join(h.Entries(), " "))
+	}
+	return entries
+}
 
 // Redis must hear of the runs that stand in its queue, and of no others.
 func TestWhichRunsRedisMustHearOf(t *testing.T) {
@@ -21,8 +29,12 @@ func TestWhichRunsRedisMustHearOf(t *testing.T) {
 	s.call(t)
 	_, last := s.queue(t, "d", 10)
 	s.arrive("gathering", plain)
-	if runs := s.Queued(); !slices.Equal(runs, []*run{queued, last}) {
-		t.Errorf("Redis hears of %d runs, want the two that queue", len(runs))
+	if got := heard(s.Heartbeats(10)); !slices.Equal(got, []string{queued.Entry + " " + last.Entry}) {
+		t.Errorf("Redis hears of %q, want the two that queue", got)
+	}
+	_, more := s.queue(t, "e", 11)
+	if got := heard(s.Heartbeats(2)); !slices.Equal(got, []string{queued.Entry + " " + last.Entry, more.Entry}) {
+		t.Errorf("with two at a time it hears of %q", got)
 	}
 }
 
@@ -39,22 +51,23 @@ func TestWhatRedisSaysOfRunsThatItHearsOf(t *testing.T) {
 		{[]int64{50, 0, 40}, 40, 1},
 		{[]int64{0, 0, -1}, -1, 2},
 		{nil, -1, 3},
+		{[]int64{30, 20}, -1, 3}, // too few
 	} {
 		var s session
 		var last *run
 		for _, who := range []string{"a", "b", "c", "d"} {
 			_, last = s.queue(t, who, 7)
 		}
-		runs := s.Queued()
+		beat := s.Heartbeats(10)[0]
 		last.Begin(4) // meanwhile: what was said of it no longer counts
 		answers := tc.answers
 		if answers != nil {
 			answers = append(answers, 0, 9000)
 		}
-		if got := s.Heard(runs, time.Hour, answers); got != tc.soonest {
+		if got := beat.Answered(time.Hour, answers); got != tc.soonest {
 			t.Errorf("after %v the soonest is %d, want %d", tc.answers, got, tc.soonest)
 		}
-		if at, known := s.Clock.When(9001); known != (answers != nil) || known && at != time.Hour {
+		if at, known := s.Clock.When(9001); known != (len(answers) == 5) || known && at != time.Hour {
 			t.Errorf("after %v the time is %v, known: %v", tc.answers, at, known)
 		}
 		if urgent := s.Urgent; urgent != (tc.sent > 0) {

@@ -214,10 +214,13 @@ func (m *model) over(r *run) {
 }
 
 func (m *model) check() {
-	waiting, queued := 0, m.Queued()
+	waiting, queued := 0, []string{}
+	for _, h := range m.Heartbeats(3) {
+		queued = append(queued, h.Entries()...)
+	}
 	for _, r := range m.runs {
-		if slices.Contains(queued, r) != (r.Phase() == fairqueue.Queued) {
-			m.t.Fatalf("%s in phase %d, Redis hears of it: %v", r.Entry, r.Phase(), slices.Contains(queued, r))
+		if slices.Contains(queued, r.Entry) != (r.Phase() == fairqueue.Queued) {
+			m.t.Fatalf("%s in phase %d, Redis hears of it: %v", r.Entry, r.Phase(), slices.Contains(queued, r.Entry))
 		}
 		waiting += r.Waiting()
 		last := int64(0)

@@ -1,0 +1,100 @@
+// Package nestctx makes the contexts of nested Locks: each has the values of what the caller gave, and
+// ends with that or with the section that the Lock lies in.
+package nestctx
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"relock/internal/stdcontext"
+)
+
+// Contexts are those of one section. The zero value is empty. It is safe for concurrent use.
+//
+// Those that were derived from contexts with the same Done share what can be cancelled, so that a
+// long section does not collect it.
+type Contexts struct {
+	mu    sync.Mutex
+	all   []ending
+	over  bool
+	cause error
+}
+
+// An ending is what can be cancelled of some contexts.
+type ending struct {
+	parent <-chan struct{} // Done of what they were derived from
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// Derive returns a context with the values of ctx, but for one value, that ends with ctx or with End.
+// It runs code of the caller's context.
+func (c *Contexts) Derive(ctx context.Context, key, value any) context.Context {
+	return &derived{ctx, c.ending(ctx), key, value}
+}
+
+// ending returns a context that ends with ctx or with End. The mutex is not held while code of the
+// caller's context runs, and so two of them may be made for one ctx.
+func (c *Contexts) ending(ctx context.Context) context.Context {
+	done := ctx.Done()
+	c.mu.Lock()
+	for _, e := range c.all {
+		if e.parent == done {
+			c.mu.Unlock()
+			return e.ctx
+		}
+	}
+	c.mu.Unlock()
+	e := ending{parent: done}
+	e.ctx, e.cancel = context.WithCancelCause(ctx)
+	c.mu.Lock()
+	over, cause := c.over, c.cause
+	if !over {
+		c.all = slices.DeleteFunc(c.all, func(e ending) bool { return e.ctx.Err() != nil })
+		c.all = append(c.all, e)
+	}
+	c.mu.Unlock()
+	if over {
+		e.cancel(cause)
+	}
+	return e.ctx
+}
+
+// End ends the contexts, and those that are derived from now on. The first cause counts. It runs
+// code of the callers' contexts.
+func (c *Contexts) End(cause error) {
+	c.mu.Lock()
+	if c.over {
+		c.mu.Unlock()
+		return
+	}
+	c.over, c.cause = true, cause
+	all := c.all
+	c.all = nil
+	c.mu.Unlock()
+	for _, e := range all {
+		e.cancel(cause)
+	}
+}
+
+// derived has the values of one context and the end of another, which is derived from a context
+// with the same Done.
+type derived struct {
+	context.Context
+	end        context.Context
+	key, value any
+}
+
+func (c *derived) Done() <-chan struct{} { return c.end.Done() }
+func (c *derived) Err() error            { return c.end.Err() }
+
+func (c *derived) Value(key any) any {
+	switch key {
+	case c.key:
+		return c.value
+	case stdcontext.CancelKey: // context.Cause, and the children of this context
+		return c.end.Value(key)
+	}
+	return c.Context.Value(key)
+}
