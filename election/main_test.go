@@ -61,6 +61,16 @@ func campaign(t testing.TB, ctx context.Context, s *rlock.Session, value string,
 	return c
 }
 
+// deserted waits until nobody stands for election.
+func deserted(t testing.TB, ctx context.Context, s *rlock.Session) {
+	t.Helper()
+	redistest.Eventually(t, patience, "all candidates to have left", func() bool {
+		n, err := fairlock.New(s, "x").Waiters(ctx)
+		must(t, err)
+		return n == 0
+	})
+}
+
 // leads waits until a candidate leads, in that term.
 func leads(t testing.TB, c <-chan elected, term int64) elected {
 	t.Helper()

@@ -113,7 +113,7 @@ func TestAllOrNone(t *testing.T) {
 				began := time.Now()
 				_, _, err = m.Lock(ctx, rlock.Wait(wait))
 				is(t, "Wait", err, rlock.ErrNotAcquired)
-				if took := time.Since(began); took < wait-1500*time.Millisecond || took > wait+500*time.Millisecond {
+				if took := time.Since(began); took < wait-1500*time.Millisecond || took > wait+450*time.Millisecond+s.Slack() {
 					t.Errorf("Wait(%v) has taken %v", wait, took)
 				}
 				free(t, ctx, rest...)
@@ -121,7 +121,9 @@ func TestAllOrNone(t *testing.T) {
 			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 			_, _, err = m.Lock(short)
 			cancel()
-			is(t, "the end of ctx", err, rlock.ErrNotAcquired, context.DeadlineExceeded)
+			if is(t, "the end of ctx", err, context.DeadlineExceeded); s.IsMini() { // else it may be over before
+				is(t, "the end of ctx", err, rlock.ErrNotAcquired)
+			}
 			free(t, ctx, rest...)
 			_, _, err = m.Lock(short)
 			if is(t, "ctx done before", err, context.DeadlineExceeded); errors.Is(err, rlock.ErrNotAcquired) {
@@ -210,14 +212,14 @@ func TestLease(t *testing.T) {
 		a, b := rlock.New(ses, "a"), rlock.New(ses, "b")
 		_, busy, err := rlock.New(other, "b").Lock(ctx)
 		must(t, err)
-		const lease = 4 * time.Second
+		lease := s.Slowed(4 * time.Second)
 		waiter := start(ctx, multilock.New(a, b), rlock.Lease(lease))
 		time.Sleep(400 * time.Millisecond) // of which the first lock's lease must not pay
 		must(t, busy.Unlock())
 		got := locktest.Get(t, waiter, 10*time.Second, "the locks")
 		must(t, got.err)
 		trusted := lease - lease/20
-		if r := got.h.Remaining(); r > trusted || r < trusted-200*time.Millisecond {
+		if r := got.h.Remaining(); r > trusted || r < trusted-s.Slack() {
 			t.Errorf("%v remain, want %v", r, trusted)
 		}
 		must(t, got.h.Extend(ctx, time.Hour))

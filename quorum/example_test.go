@@ -13,7 +13,7 @@ import (
 )
 
 // One lock on three Redises, of which one goes down. A new deployment grants its first lock one
-// lease after it was first asked, here 100 ms.
+// lease after it was first asked, here 1 s.
 func Example() {
 	ctx := context.Background()
 	var sessions []*rlock.Session
@@ -25,7 +25,7 @@ func Example() {
 			return
 		}
 		session, err := rlock.Dial(ctx, rueidis.ClientOption{InitAddress: []string{server.Addr()}, ForceSingleClient: true},
-			rlock.Config{Lease: 100 * time.Millisecond, ReleaseTimeout: 100 * time.Millisecond})
+			rlock.Config{Lease: time.Second, ReleaseTimeout: time.Second})
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -109,6 +109,23 @@ func lock(t *testing.T, ctx context.Context, m *quorum.Mutex, opts ...rlock.Lock
 	return section, h
 }
 
+// lockAll takes a lock with so many votes at once. On a busy machine some may come too late to
+// count; then it is released and taken again.
+func lockAll(t *testing.T, ctx context.Context, m *quorum.Mutex, n int) (section context.Context, h *quorum.Hold) {
+	t.Helper()
+	redistest.Eventually(t, 20*time.Second, "all votes in one round", func() bool {
+		section, h = lock(t, ctx, m)
+		for began := time.Now(); h.Votes() != n; time.Sleep(time.Millisecond) {
+			if time.Since(began) > time.Second { // votes that are later than 500 ms are given back
+				_ = h.Unlock() // it may be lost
+				return false
+			}
+		}
+		return true
+	})
+	return section, h
+}
+
 // free checks that a lock can be had, after a round or two of callers that take votes from each
 // other.
 func free(t *testing.T, ctx context.Context, m *quorum.Mutex) {

@@ -34,10 +34,6 @@ func TestOneOwner(t *testing.T) {
 		}
 		_, _, err = theirs.Lock(ctx, rlock.Wait(30*time.Millisecond))
 		is(t, "Wait", err, rlock.ErrNotAcquired)
-		short, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
-		_, _, err = theirs.Lock(short)
-		cancel()
-		is(t, "the end of ctx", err, rlock.ErrNotAcquired, context.DeadlineExceeded)
 		if section.Err() != nil {
 			t.Errorf("the section has ended: %v", context.Cause(section))
 		}
@@ -65,7 +61,7 @@ func TestWaiterHears(t *testing.T) {
 	t.Parallel()
 	redistest.SkipShort(t)
 	each(t, func(t *testing.T, all []*redistest.Server) {
-		ctx := within(t, 20*time.Second)
+		ctx := within(t, time.Minute)
 		var rounds atomic.Int32
 		cfg := slow()
 		cfg.Trace = &rlock.Trace{Attempt: func(locktrace.Attempt) { rounds.Add(1) }}
@@ -82,11 +78,11 @@ func TestWaiterHears(t *testing.T) {
 				got <- result{h, err}
 			}()
 		}
-		redistest.Eventually(t, 10*time.Second, "the waiter to look seldom", func() bool {
-			return rounds.Load() > 45 // from now on it sleeps for 2.5 s and more
+		redistest.Eventually(t, 40*time.Second, "the waiter to look seldom", func() bool {
+			return rounds.Load() > 50 // from now on it sleeps for 5 s and more
 		})
 		must(t, h.Unlock())
-		r := locktest.Get(t, got, 2*time.Second, "the turn of the first")
+		r := locktest.Get(t, got, 4*time.Second, "the turn of the first")
 		must(t, r.err)
 		must(t, r.h.Unlock())
 		for range cap(got) - 1 {

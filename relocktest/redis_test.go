@@ -101,29 +101,31 @@ func TestLeasesPassInABubble(t *testing.T) {
 }
 
 func TestStopLosesTheLockAndResumeHeals(t *testing.T) {
-	r := relocktest.Start(t)
-	s := r.Session(t, rlock.Config{Lease: 300 * time.Millisecond})
-	m := rlock.New(s, "job")
-	ctx, h, err := m.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Stop()
-	<-ctx.Done()
-	if cause := context.Cause(ctx); !errors.Is(cause, rlock.ErrLost) {
-		t.Errorf("the cause is %v, want ErrLost", cause)
-	}
-	if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) {
-		t.Errorf("Unlock: %v, want ErrLost", err)
-	}
-	r.Resume()
-	_, h, err = m.Lock(t.Context())
-	if err != nil {
-		t.Fatalf("Lock after Resume: %v", err)
-	}
-	if err := h.Unlock(); err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := relocktest.Start(t)
+		s := r.Session(t, rlock.Config{Lease: 300 * time.Millisecond})
+		m := rlock.New(s, "job")
+		ctx, h, err := m.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Stop()
+		<-ctx.Done()
+		if cause := context.Cause(ctx); !errors.Is(cause, rlock.ErrLost) {
+			t.Errorf("the cause is %v, want ErrLost", cause)
+		}
+		if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) {
+			t.Errorf("Unlock: %v, want ErrLost", err)
+		}
+		r.Resume()
+		_, h, err = m.Lock(t.Context())
+		if err != nil {
+			t.Fatalf("Lock after Resume: %v", err)
+		}
+		if err := h.Unlock(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestRefuseIsAnswered(t *testing.T) {

@@ -78,14 +78,14 @@ func (c *conn) carry(from io.Reader, to io.Writer, of func(Rule) (time.Duration,
 				lost = true // the other direction goes on, as in a network
 				c.torn.Store(true)
 			}
-			if lost {
-				continue
+			if !lost {
+				select {
+				case road <- parcel{append([]byte(nil), buf[:n]...), time.Now().Add(delay)}:
+				case <-c.dead:
+					return
+				}
 			}
-			select {
-			case road <- parcel{append([]byte(nil), buf[:n]...), time.Now().Add(delay)}:
-			case <-c.dead:
-				return
-			}
+			c.p.taken.Add(int64(n))
 		}
 		if err != nil {
 			return

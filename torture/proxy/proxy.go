@@ -14,6 +14,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,6 +29,7 @@ type Rule struct {
 type Proxy struct {
 	listener net.Listener
 	wg       sync.WaitGroup
+	taken    atomic.Int64 // bytes that are lost or on their way
 
 	mu    sync.Mutex
 	rule  Rule

@@ -78,6 +78,20 @@ func hear(c net.Conn) string {
 	return line[:len(line)-1]
 }
 
+// takes returns how to wait until the proxy has taken so many more bytes, in both directions.
+func takes(t *testing.T, p *proxy.Proxy, n int) (await func()) {
+	t.Helper()
+	want := p.Taken() + int64(n)
+	return func() {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); p.Taken() < want; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the proxy has taken %d bytes, want %d", p.Taken(), want)
+			}
+		}
+	}
+}
+
 func TestDelay(t *testing.T) {
 	t.Parallel()
 	p, c, got := dial(t)
@@ -97,10 +111,12 @@ func TestCutAnswers(t *testing.T) {
 	t.Parallel()
 	p, c, got := dial(t)
 	p.Set(proxy.Rule{CutDown: true})
+	answered := takes(t, p, 2*len("unanswered\n"))
 	say(t, c, "unanswered")
 	if line := <-got; line != "unanswered" {
 		t.Errorf("the server got %q", line)
 	}
+	answered()
 	_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	if line := hear(c); line != "error" {
 		t.Errorf("the client got %q", line)
@@ -133,10 +149,10 @@ func TestForsakenCommandsArriveLate(t *testing.T) {
 	t.Parallel()
 	p, c, got := dial(t)
 	p.Set(proxy.Rule{Up: 300 * time.Millisecond})
+	sent := takes(t, p, len("late\n"))
 	began := time.Now()
 	say(t, c, "late")
-	redial := time.NewTimer(100 * time.Millisecond) // until the proxy has read it
-	<-redial.C
+	sent()
 	p.Forsake()
 	if line := hear(c); line != "error" {
 		t.Errorf("the client got %q", line)
