@@ -55,7 +55,7 @@ var revisions atomic.Int64
 func (l *Leadership) publish(ctx context.Context, op, value string) error {
 	e := l.election
 	cmd := script.Command{Script: publishScript, Keys: e.keys(), Args: []string{
-		l.hold.Owner(), script.Itoa(l.Term()), script.Itoa(revisions.Add(1)), value, e.channel(), e.names.Publish(),
+		l.hold.Owner(), script.Itoa(l.Term()), script.Itoa(revisions.Add(1)), value, e.channel(), e.names.Publish,
 	}}
 	var leads int64
 	err := e.handle.Call(ctx, op, cmd, func(r rueidis.RedisResult) (err error) {

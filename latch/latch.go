@@ -93,7 +93,7 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	var n int64
-	cmd := script.Command{Script: countScript, Keys: l.gate.names.Keys()}
+	cmd := script.Command{Script: countScript, Keys: l.gate.names.Keys[:]}
 	err := l.handle.Call(ctx, "count", cmd, integer(&n))
 	return int(max(0, n)), err
 }
@@ -121,7 +121,7 @@ func (l *Latch) change(ctx context.Context, op string, sc *script.Script, args .
 		Script: sc,
 		Keys:   []string{n.Key(), n.Prefixed("relock_request") + ":" + idgen.Request()},
 		Args: append([]string{
-			l.gate.Channel(), n.Publish(), script.Millis(l.handle.Session().Config().ReleaseTimeout + kind.Memory),
+			l.gate.Channel(), n.Publish, script.Millis(l.handle.Session().Config().ReleaseTimeout + kind.Memory),
 		}, args...),
 	}
 	err = l.handle.Call(ctx, op, cmd, integer(&reply))

@@ -58,11 +58,11 @@ func (g *gate) Channel() string {
 
 // Acquire is await.lua.
 func (g *gate) Acquire(*kind.Op) script.Command {
-	return script.Command{Script: awaitScript, Keys: g.names.Keys()}
+	return script.Command{Script: awaitScript, Keys: g.names.Keys[:]}
 }
 
 // Release follows an attempt whose outcome is unknown. There is nothing to give back, and a
 // question does no harm.
 func (g *gate) Release(*kind.Op) script.Command {
-	return script.Command{Script: countScript, Keys: g.names.Keys()}
+	return script.Command{Script: countScript, Keys: g.names.Keys[:]}
 }

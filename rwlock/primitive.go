@@ -105,7 +105,7 @@ func (n *names) state() script.Command {
 func (n *names) forceUnlock(owners []string) script.Command {
 	return script.Command{
 		Script: forceUnlockScript, Keys: []string{n.lock.Key(), n.readers(), n.writers()},
-		Args: append([]string{n.Channel(), n.lock.Publish(), engine.SessionChannel}, owners...),
+		Args: append([]string{n.Channel(), n.lock.Publish, engine.SessionChannel}, owners...),
 	}
 }
 
@@ -120,7 +120,7 @@ func (n *names) releaseArgs(op *kind.Op) []string {
 	}
 	args := make([]string, 0, 9+len(op.Ends)+len(op.IDs)+len(op.OtherIDs))
 	args = append(args,
-		op.Owner, n.Channel(), n.lock.Publish(), n.lock.CountsReceivers(), script.Millis(op.Keep), owner,
+		op.Owner, n.Channel(), n.lock.Publish, n.lock.Counts, script.Millis(op.Keep), owner,
 		script.Itoa(int64(op.Other)), script.Itoa(int64(len(op.Ends))), script.Itoa(int64(len(op.IDs))))
 	return append(append(append(args, op.Ends...), op.IDs...), op.OtherIDs...)
 }
@@ -260,7 +260,7 @@ func (w *writeSide) Extend(op *kind.Op) script.Command { return w.extend(op, "w"
 
 // RenewArgs are the lock and the ids that go along with it.
 func (w *writeSide) RenewArgs(op *kind.Op) (keys, args []string) {
-	keys = w.lock.Keys()
+	keys = w.lock.Keys[:]
 	if op.ByIDs {
 		keys = []string{w.lock.Key(), w.ids(op.Owner)}
 	}

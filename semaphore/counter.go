@@ -146,7 +146,7 @@ func (c *Counter) usable(op string, bad error) error {
 // publishing returns the arguments of a script that changes the counter by n, or to n, and
 // publishes.
 func (c *Counter) publishing(n int) []string {
-	return []string{script.Itoa(int64(n)), c.p.Channel(), c.p.Names().Publish()}
+	return []string{script.Itoa(int64(n)), c.p.Channel(), c.p.Names().Publish}
 }
 
 // change runs a script that must count once.

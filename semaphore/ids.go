@@ -48,7 +48,7 @@ func (m *Semaphore) ReleaseByID(ctx context.Context, ids ...string) error {
 	if err != nil {
 		return err
 	}
-	args := append([]string{m.p.Channel(), m.p.key.Publish(), m.p.kept(0)}, raw...)
+	args := append([]string{m.p.Channel(), m.p.key.Publish, m.p.kept(0)}, raw...)
 	cmd := script.Command{Script: releaseByIDScript, Keys: m.p.keys(), Args: args}
 	var done int64
 	resent := false // then an earlier run may be why they are gone

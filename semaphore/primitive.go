@@ -103,7 +103,7 @@ func (p *permits) kept(lease time.Duration) string {
 // Acquire is acquire.lua. When the next permit expires matters only to a caller behind this one.
 func (p *permits) Acquire(op *kind.Op) script.Command {
 	args := make([]string, 0, 6+op.N)
-	args = append(args, script.Millis(op.Lease), script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish(), p.kept(op.Lease),
+	args = append(args, script.Millis(op.Lease), script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish, p.kept(op.Lease),
 		script.Flag(op.Next))
 	return script.Command{Script: acquireScript, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
 }
@@ -111,7 +111,7 @@ func (p *permits) Acquire(op *kind.Op) script.Command {
 // Release is release.lua. A claim ends whole.
 func (p *permits) Release(op *kind.Op) script.Command {
 	args := make([]string, 0, 4+op.N)
-	args = append(args, p.Channel(), p.key.Publish(), p.key.CountsReceivers(), p.kept(0))
+	args = append(args, p.Channel(), p.key.Publish, p.key.Counts, p.kept(0))
 	return script.Command{Script: releaseScript, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
 }
 
@@ -140,7 +140,7 @@ func (p *permits) RenewArgs(op *kind.Op) (keys, args []string) {
 // state is state.lua.
 func (p *permits) state() script.Command {
 	return script.Command{Script: stateScript, Keys: append(p.keys(), p.counter()), Args: []string{
-		script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish(),
+		script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish,
 	}}
 }
 
@@ -148,7 +148,7 @@ func (p *permits) state() script.Command {
 func (p *permits) setLimit(limit int, id string) script.Command {
 	_, number := requestid.Split(id)
 	return script.Command{Script: setLimitScript, Keys: p.changeKeys(), Args: []string{
-		script.Itoa(int64(limit)), p.Channel(), p.key.Publish(), number, script.Millis(p.s.RequestMemory()),
+		script.Itoa(int64(limit)), p.Channel(), p.key.Publish, number, script.Millis(p.s.RequestMemory()),
 		p.kept(p.s.Config().Lease),
 	}}
 }
@@ -157,7 +157,7 @@ func (p *permits) setLimit(limit int, id string) script.Command {
 func (p *permits) deletion(id string) script.Command {
 	_, number := requestid.Split(id)
 	return script.Command{Script: deleteScript, Keys: p.changeKeys(), Args: []string{
-		number, script.Millis(p.s.RequestMemory()), p.Channel(), p.key.Publish(),
+		number, script.Millis(p.s.RequestMemory()), p.Channel(), p.key.Publish,
 	}}
 }
 

@@ -76,5 +76,5 @@ func (p *count) Acquire(op *kind.Op) script.Command {
 func (p *count) Release(op *kind.Op) script.Command {
 	k := p.keys()
 	return p.once(untakeScript, []string{k[0], k[2]}, op.Ends[0],
-		p.Channel(), p.key.Publish(), p.key.CountsReceivers())
+		p.Channel(), p.key.Publish, p.key.Counts)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/keyname"
 	"relock/internal/lockerr"
 	"relock/internal/probe"
 )
@@ -46,9 +47,7 @@ func (d *Deployment) connect(ctx context.Context) (tried <-chan struct{}, err er
 // listen finds out how releases are published here and subscribes to the session's own channel.
 func (d *Deployment) listen(ctx context.Context) error {
 	sharded, err := d.hub.Sharded(ctx)
-	if err == nil && sharded {
-		d.Space.Publish = "SPUBLISH"
-	}
+	d.Space.Publishing = keyname.Publishes(d.Space.Cluster, err == nil && sharded)
 	if d.cfg.Polls {
 		d.Inbox.Shut()
 		return ctx.Err()

@@ -54,7 +54,7 @@ type Options struct {
 // A Deployment is that of one session.
 type Deployment struct {
 	Client   rueidis.Client
-	Space    keyname.Space // its Publish is what releases are published by
+	Space    keyname.Space // its Publishing is how releases are published
 	Conn     *script.Connection
 	Run      *script.Runner
 	Sender   resend.Sender
@@ -70,15 +70,16 @@ type Deployment struct {
 // New returns a Deployment to which nothing has been sent yet.
 func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 	d := &Deployment{Client: client, cfg: cfg, opt: opt, Conn: opt.Connection,
-		Space: keyname.Space{Prefix: cfg.Prefix, Cluster: client.Mode() == rueidis.ClientModeCluster, Publish: "PUBLISH"},
+		Space: keyname.Space{Prefix: cfg.Prefix, Cluster: client.Mode() == rueidis.ClientModeCluster},
 		hub: pubsub.NewHub(client, pubsub.Logger(slog.New(cfg.Notes.Handler(cfg.Logger.Handler()))),
 			pubsub.RefusalRetry(inbox.RefusalRetry), pubsub.Watch(cfg.Changed)),
 	}
+	d.Space.Publishing = keyname.Publishes(d.Space.Cluster, false) // until the server has said more
 	if d.Conn == nil {
 		d.Conn = script.NewConnection()
 	}
 	d.Run = script.NewRunner(client, d.Conn, &cfg.Life.Background)
-	d.Sender = resend.Sender{Run: d.Run.Run, Clock: cfg.Clock, Doubts: d.Conn.Doubts}
+	d.Sender = resend.Sender{Run: d.Run.Run, Clock: cfg.Clock, Doubts: d.Conn.Doubts.Load}
 	d.Replicas = replicas.Asker{Run: d.Run, Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: cfg.AnswerTime}
 	channel := inbox.Prefix + cfg.Session
 	d.Inbox = &inbox.Box{Session: cfg.Session, Logger: cfg.Logger, Context: cfg.Life.Context, Background: &cfg.Life.Background,
@@ -94,7 +95,7 @@ func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 	return d
 }
 
-// Listen subscribes to a channel on which scripts publish with [keyname.Names.Publish]. A session
+// Listen subscribes to a channel on which scripts publish with [keyname.Space.Publish]. A session
 // that polls gets an error.
 func (d *Deployment) Listen(ctx context.Context, channel string) (*pubsub.Listener, error) {
 	if d.cfg.Polls {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"relock/internal/resend"
 	"relock/internal/script"
 )
 
@@ -144,18 +145,12 @@ func (c *claim) firstID() string {
 	return ""
 }
 
-// A releaseCommand ends what may stand of one side of a claim.
-type releaseCommand struct {
-	script.Command
-	known bool // a hold stands there, unless it was lost
-}
-
 // releases returns the commands that end all that may stand of the claim. They need no earlier
 // answer, since they name all of it.
-func (c *claim) releases(cmds []releaseCommand) []releaseCommand {
+func (c *claim) releases(cmds []resend.ReleaseCommand) []resend.ReleaseCommand {
 	if c.more == nil { // a private claim with one hold, which has no id
 		op := Op{Owner: c.ownerID(), N: int(c.n), All: true, Private: true}
-		return append(cmds, releaseCommand{c.prim.Release(&op), true})
+		return append(cmds, resend.ReleaseCommand{Command: c.prim.Release(&op), Known: true})
 	}
 	m := c.more
 	for side, of := range m.sides {
@@ -168,7 +163,7 @@ func (c *claim) releases(cmds []releaseCommand) []releaseCommand {
 		op := Op{Owner: c.ownerID(), N: int(c.n), All: c.num != 0, Private: c.num != 0, ByIDs: m.byIDs}
 		op.Ends = slices.Concat(of.ids, of.ending)
 		if op.All || len(op.Ends) > 0 {
-			cmds = append(cmds, releaseCommand{of.prim.Release(&op), known})
+			cmds = append(cmds, resend.ReleaseCommand{Command: of.prim.Release(&op), Known: known})
 		}
 	}
 	return cmds

@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"relock/internal/queue"
+)
 
 // enterLobby notes that the caller waits where others do, or did. If the lock was told of a limit
 // below what it wants, the front asks whether that still holds.
@@ -35,19 +39,31 @@ func (a *acquisition) fail(err error) error {
 // admit makes a section of a grant.
 func (a *acquisition) admit(g grant) *section {
 	l, c, s, k := a.lock, a.claim, a.lock.s, a.prim.Kind()
+	now := s.now()
 	c.state = held
 	lease := a.lease
 	if g.unconfirmed > 0 {
 		lease = g.unconfirmed
 	}
 	c.confirmed(g.sent, lease, g.doubts)
-	l.hold(c, s.now())
+	if !k.Permits && (l.claims != c || c.next != nil) {
+		l.belie(c)
+	}
+	if k.Exclusive {
+		l.holder = c
+	}
+	if k.Exclusive || k.Permits {
+		c.passUntil = now + queue.Slice
+		if l.lobby != nil {
+			l.beginSlice(c, now)
+		}
+	}
 	x := c.open(a, g.sent)
 	if k.Fenced || g.token > 0 {
 		c.reserve(g.token)
 		x.token = c.draw()
 	}
-	if g.unconfirmed > 0 || g.doubts != s.redis.Conn.Doubts() {
+	if g.unconfirmed > 0 || g.doubts != s.redis.Conn.Doubts.Load() {
 		c.renewAt = g.sent // Redis is asked at once
 	}
 	c.renewAfter(g.sent)

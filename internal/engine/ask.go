@@ -14,10 +14,26 @@ import (
 // ask sends one attempt of an outermost Lock. The lock's mutex must be held; it is released
 // meanwhile and held again at the end.
 func (a *acquisition) ask() (grant, error) {
-	l := a.lock
-	s := l.s
-	op := a.attempt()
-	c := a.claim
+	l, s, k := a.lock, a.lock.s, a.prim.Kind()
+	if a.claim == nil {
+		a.claim = l.newClaim(a)
+	}
+	c, op := a.claim, &a.op
+	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease, Private: c.num != 0}
+	op.Wait = a.queued && l.queue.Front() == a
+	op.Next = k.Permits && op.Wait && a.node.Next() != nil
+	if c.more != nil {
+		op.ID, op.ByIDs = c.firstID(), c.more.byIDs
+	}
+	if a.behind {
+		op.Position = new(Position)
+	}
+	if k.Fenced {
+		op.Tokens = c.reserving(l.wantTokens(a))
+	}
+	if l.lobby != nil && op.Wait {
+		l.lobby.asks()
+	}
 	a.asking, c.flight = true, flying
 	a.traced.Attempts++
 	l.unlock()
@@ -45,36 +61,6 @@ func (a *acquisition) ask() (grant, error) {
 
 // underWay reports whether the answer to an attempt is awaited.
 func (a *acquisition) underWay() bool { return a.claim != nil && a.claim.flight == flying }
-
-// attempt prepares the claim that the acquisition asks for, and the command.
-func (a *acquisition) attempt() *Op {
-	l, k := a.lock, a.prim.Kind()
-	if a.claim == nil {
-		a.claim = l.newClaim(a)
-	}
-	c := a.claim
-	op := &a.op
-	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease, Private: c.num != 0}
-	if op.Wait = a.queued && l.queue.Front() == a; op.Wait {
-		op.Next = a.node.Next() != nil
-	}
-	if c.more != nil {
-		op.ID, op.ByIDs = c.firstID(), c.more.byIDs
-	}
-	if a.behind {
-		op.Position = new(Position)
-	}
-	if k.Fenced {
-		op.Tokens = c.reserving(l.wantTokens(a))
-	}
-	if b := l.lobby; b != nil && op.Wait {
-		b.drain()
-		b.look = false
-		b.turns.Asked()
-		b.limit.Asked()
-	}
-	return op
-}
 
 // maxTokens bounds how many fencing tokens one acquisition reserves.
 const maxTokens = 256

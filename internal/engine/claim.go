@@ -230,7 +230,7 @@ func (c *claim) excludes() bool {
 
 // doubtful reports whether the session may have missed that the claim ended, since the last
 // confirmed command was sent. No caller enters such a claim, and an Unlock asks Redis.
-func (c *claim) doubtful() bool { return c.doubts != c.lock.s.redis.Conn.Doubts() }
+func (c *claim) doubtful() bool { return c.doubts != c.lock.s.redis.Conn.Doubts.Load() }
 
 // confirmed notes that Redis has granted the claim, or renewed it, by a command that was sent
 // at a time.

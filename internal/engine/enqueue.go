@@ -111,7 +111,7 @@ func (l *lock) gather() {
 // sendCalls sends calls in one pipeline and notes the answers. No mutex may be held. The hooks are
 // told by the notifier: a call is for several waiters, and mostly sent in the background.
 func (s *Session) sendCalls(ctx context.Context, calls []*call) {
-	sent := grant{sent: s.now(), doubts: s.redis.Conn.Doubts()}
+	sent := grant{sent: s.now(), doubts: s.redis.Conn.Doubts.Load()}
 	for i, r := range s.sendAttempts(ctx, calls) {
 		e := calls[i]
 		e.g = sent

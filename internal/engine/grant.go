@@ -49,7 +49,7 @@ var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of",
 // tryAcquire runs the acquire script once. An error means that the lock is not known to be
 // held. Whether a grant came in time is for the caller to see: late.
 func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op, trusted time.Duration) (grant, error) {
-	g := grant{sent: s.now(), doubts: s.redis.Conn.Doubts()}
+	g := grant{sent: s.now(), doubts: s.redis.Conn.Doubts.Load()}
 	err := g.decode(s.redis.Run.Run(ctx, p.Acquire(op)), p, op)
 	if err == nil && s.cfg.Replicas > 0 {
 		err = s.acknowledged(ctx, &g, p, op, trusted)

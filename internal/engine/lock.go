@@ -121,36 +121,40 @@ func (l *lock) callUp() {
 	}
 }
 
-// hold notes that Redis has let a claim of this session in, and ends what cannot be true beside
-// it.
-func (l *lock) hold(c *claim, now time.Duration) {
-	k := c.prim.Kind()
-	for o := l.claims; o != nil && !k.Permits; {
+// belie ends the claims that cannot stand any more, since Redis has let another one in.
+func (l *lock) belie(c *claim) {
+	exclusive := c.prim.Kind().Exclusive
+	for o := l.claims; o != nil; {
 		next := o.next
-		if o != c && o.state == held && (k.Exclusive || o == l.holder && o.excludes()) && !sameName(o, c) {
+		if o != c && o.state == held && (exclusive || o == l.holder && o.excludes()) && !sameName(o, c) {
 			o.lose("another owner was let in", true)
 		}
 		o = next
 	}
-	if !k.Exclusive && !k.Permits {
-		return
-	}
-	b := l.lobby
-	if c.passUntil = now + queue.Slice; b != nil {
-		c.passUntil = b.turns.Begin(now)
-	}
-	if !k.Exclusive {
-		return
-	}
-	if l.holder = c; b != nil {
-		b.look = false
-		if l.s.cfg.Polling == nil {
-			b.lookAt = now + l.s.cfg.PollFloor
-		}
-	}
 }
 
 func sameName(a, b *claim) bool { return a.num == 0 && b.num == 0 && a.more.owner == b.more.owner }
+
+// beginSlice begins the time slice of a claim where callers wait, or did.
+func (l *lock) beginSlice(c *claim, now time.Duration) {
+	b := l.lobby
+	c.passUntil = b.turns.Begin(now)
+	if !c.prim.Kind().Exclusive {
+		return
+	}
+	b.look = false
+	if l.s.cfg.Polling == nil {
+		b.lookAt = now + l.s.cfg.PollFloor
+	}
+}
+
+// asks notes that the front is about to ask.
+func (b *lobby) asks() {
+	b.drain()
+	b.look = false
+	b.turns.Asked()
+	b.limit.Asked()
+}
 
 // settle notes that the release of the holder, or of permits, is about to be sent: from here on
 // a message means that the lock may be free. There must be a subscription; else the waiters

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"relock/internal/resend"
 	"relock/internal/tracing"
 )
 
@@ -70,7 +71,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 		cmd := c.partial(side, ends, keep)
 		l.unlock()
 		tell := d.ReleaseStart()
-		r, e := s.redis.Sender.Release(ctx, cmd)
+		r, e := s.redis.Sender.Release(ctx, resend.ReleaseCommand{Command: cmd, Known: true})
 		tell(e, r.Lost)
 		l.mu.Lock()
 		switch {

@@ -1,14 +1,11 @@
 package engine
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"relock/internal/cleanup"
 	"relock/internal/resend"
-	"relock/internal/script"
 	"relock/internal/tracing"
 	"relock/locktrace"
 )
@@ -87,7 +84,8 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 }
 
 // release sends the release of a claim whose last section has closed, and waits for the
-// answer. The lock's mutex must be held and is released.
+// answer; d is what the hooks follow the hold by, if anything. The lock's mutex must be held and is
+// released.
 func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	l, s := c.lock, c.lock.s
 	c.state = releasing
@@ -99,11 +97,18 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	if listening {
 		l.settle(c, now)
 	}
-	var buf [2]releaseCommand
+	var buf [2]resend.ReleaseCommand
 	cmds := c.releases(buf[:0])
 	l.unlock()
 
-	r, unsent, err := s.sendReleases(s.releases.At(now), cmds, d)
+	var tell func(err error, gone bool)
+	if d != nil {
+		tell = d.ReleaseStart()
+	}
+	r, err := s.redis.Sender.Release(s.releases.At(now), cmds...)
+	if tell != nil {
+		tell(err, r.Lost)
+	}
 
 	l.mu.Lock()
 	// A message is on its way, if the lock is listened to; a nudge would cost one attempt more.
@@ -118,8 +123,8 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	if l.holder == nil && l.queue.Front() != nil && (!told || err != nil || r.Lost) {
 		l.nudge()
 	}
-	if len(unsent) > 0 {
-		s.clean(c.prim.Names().Name(), cleanup.Job{Cmds: unsent, Until: c.overAt(now)})
+	if len(r.Unsent) > 0 {
+		s.clean(c.prim.Names().Name(), cleanup.Job{Cmds: r.Unsent, Until: c.overAt(now)})
 	}
 	l.unlock()
 	l.tryRetire()
@@ -128,31 +133,6 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 		c.tellLost("it was gone when it was unlocked")
 	}
 	return err
-}
-
-// sendReleases sends the commands that release a claim, one for each side of it, and returns which
-// of them got no answer. What they answered is lost if a hold was. d is what the hooks follow the
-// hold by, if anything.
-func (s *Session) sendReleases(ctx context.Context, cmds []releaseCommand, d *tracing.Hold) (r resend.Released, unsent []script.Command, errs error) {
-	var tell func(err error, gone bool)
-	if d != nil {
-		tell = d.ReleaseStart()
-	}
-	r.Receivers = -1
-	for _, cmd := range cmds {
-		one, err := s.redis.Sender.Release(ctx, cmd.Command)
-		if err != nil {
-			errs = errors.Join(errs, err)
-			unsent = append(unsent, cmd.Command)
-			continue
-		}
-		r.Lost = r.Lost || one.Lost && cmd.known
-		r.Receivers = one.Receivers
-	}
-	if tell != nil {
-		tell(errs, r.Lost)
-	}
-	return r, unsent, errs
 }
 
 // vacate lets the session's other callers ask when nothing that the claim still has excludes

@@ -32,7 +32,7 @@ type renewalItem struct {
 // refuses that because of some key, it is asked with a call each, and without the keys that go
 // along with a lock: those can wait.
 func (s *Session) renew(claims []*claim) {
-	sent, doubts := s.now(), s.redis.Conn.Doubts()
+	sent, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	round, patience := s.renewals(claims)
 	ctx, cancel := context.WithTimeout(s.life.Context, patience)
 	defer cancel()

@@ -4,18 +4,36 @@ package keyname
 type Space struct {
 	Prefix  string // put before every name
 	Cluster bool
-	// Publish is the command by which scripts publish to channels that waiters listen on:
-	// PUBLISH, or SPUBLISH in a Cluster with sharded channels.
+	Publishing
+}
+
+// Publishing is how scripts publish to channels that waiters listen on.
+type Publishing struct {
+	// Publish is the command: PUBLISH, or SPUBLISH in a Cluster with sharded channels.
 	Publish string
+	// Counts is "1" if the reply of that counts all connections that hear a message, for scripts. In
+	// a Cluster with plain channels it counts those of one node: then it is "0".
+	Counts string
+}
+
+// Publishes returns how scripts publish in a deployment.
+func Publishes(cluster, sharded bool) Publishing {
+	switch {
+	case sharded:
+		return Publishing{Publish: "SPUBLISH", Counts: "1"}
+	case cluster:
+		return Publishing{Publish: "PUBLISH", Counts: "0"}
+	}
+	return Publishing{Publish: "PUBLISH", Counts: "1"}
 }
 
 // Names are the names of one lock in Redis. All that it builds are in one hash slot of a
 // Cluster. Building is left to the caller's need: a session may hold a great many locks.
 type Names struct {
-	space *Space // nil: of no session
-	// key is the session's prefix and the name. An array, so that a command with this one
-	// key needs no slice of its own.
-	key [1]string
+	*Space // nil: of no session
+	// Keys is the key of the lock itself, the session's prefix and the name. It is an array, so that
+	// a command with this one key needs no slice of its own; it must not be changed.
+	Keys [1]string
 }
 
 // Names returns the names of a lock by its name. Those of a nil Space are good for errors only.
@@ -27,39 +45,24 @@ func (s *Space) Names(name string) Names {
 }
 
 // NamesOf returns the names of a lock by its key.
-func (s *Space) NamesOf(key string) Names { return Names{space: s, key: [1]string{key}} }
+func (s *Space) NamesOf(key string) Names { return Names{Space: s, Keys: [1]string{key}} }
 
 // Name returns the name as the caller gave it.
 func (n *Names) Name() string {
-	if n.space == nil {
-		return n.key[0]
+	if n.Space == nil {
+		return n.Keys[0]
 	}
-	return n.key[0][len(n.space.Prefix):]
+	return n.Keys[0][len(n.Prefix):]
 }
 
 // Key returns the name with the session's prefix: the key of the lock itself.
-func (n *Names) Key() string { return n.key[0] }
-
-// Keys returns Key alone, for a command. The slice must not be changed.
-func (n *Names) Keys() []string { return n.key[:] }
+func (n *Names) Key() string { return n.Keys[0] }
 
 // Prefixed returns prefix:{key}, by Redisson's rule for braces.
-func (n *Names) Prefixed(prefix string) string { return n.style().Prefix(prefix, n.key[0]) }
+func (n *Names) Prefixed(prefix string) string { return n.style().Prefix(prefix, n.Keys[0]) }
 
 // Suffixed returns {key}:suffix, by Redisson's rule for braces.
-func (n *Names) Suffixed(suffix string) string { return n.style().Suffix(n.key[0], suffix) }
-
-// Publish returns [Space].Publish.
-func (n *Names) Publish() string { return n.space.Publish }
-
-// CountsReceivers is "1" if the reply of [Names.Publish] counts all connections that hear a
-// message, for scripts. In a Cluster with plain channels it counts those of one node: then it is "0".
-func (n *Names) CountsReceivers() string {
-	if n.space.Cluster && n.space.Publish != "SPUBLISH" {
-		return "0"
-	}
-	return "1"
-}
+func (n *Names) Suffixed(suffix string) string { return n.style().Suffix(n.Keys[0], suffix) }
 
 // style is good also for names of no session.
-func (n *Names) style() Style { return Style{Cluster: n.space != nil && n.space.Cluster} }
+func (n *Names) style() Style { return Style{Cluster: n.Space != nil && n.Cluster} }

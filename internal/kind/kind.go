@@ -221,7 +221,7 @@ type Known struct {
 // Queued is what an acquisition's place in the queue of the session says.
 type Queued struct {
 	Wait bool // the caller is in front, and will wait if it is refused; not set for a Queuer, see Position
-	Next bool // another caller waits behind it
+	Next bool // Permits: also, another caller waits behind it
 }
 
 // Move is how an extension moves the end of a lock.

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"relock/internal/engine"
@@ -37,7 +36,7 @@ var (
 type Primitive struct {
 	names keyname.Names
 	Fencing
-	channel atomic.Pointer[string]
+	channel string
 }
 
 var _ interface {
@@ -52,7 +51,9 @@ type Fencing struct {
 }
 
 // New returns the primitive of that name.
-func New(n keyname.Names, f Fencing) *Primitive { return &Primitive{names: n, Fencing: f} }
+func New(n keyname.Names, f Fencing) *Primitive {
+	return &Primitive{names: n, Fencing: f, channel: n.Prefixed("redisson_lock__channel")}
+}
 
 // Kind: exclusive, and handed over in memory.
 func (p *Primitive) Kind() *kind.Kind {
@@ -66,14 +67,7 @@ func (p *Primitive) Kind() *kind.Kind {
 func (p *Primitive) Names() *keyname.Names { return &p.names }
 
 // Channel is Redisson's: "redisson_lock__channel:{name}".
-func (p *Primitive) Channel() string {
-	if c := p.channel.Load(); c != nil {
-		return *c
-	}
-	c := p.names.Prefixed("redisson_lock__channel")
-	p.channel.Store(&c)
-	return c
-}
+func (p *Primitive) Channel() string { return p.channel }
 
 // IDs is the key of the set of ids of holds.
 func (p *Primitive) IDs() string { return p.names.Prefixed("relock_holds") }
@@ -93,7 +87,7 @@ func (p *Primitive) withToken(keys []string) []string {
 
 // Acquire is acquire.lua.
 func (p *Primitive) Acquire(op *kind.Op) script.Command {
-	keys := p.names.Keys()
+	keys := p.names.Keys[:]
 	if op.ID != "" {
 		keys = p.withIDs(keys)
 	}
@@ -112,18 +106,18 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 
 // Release is release.lua, or release_by_id.lua.
 func (p *Primitive) Release(op *kind.Op) script.Command {
-	keys, counts := p.names.Keys(), p.names.CountsReceivers()
+	keys, counts := p.names.Keys[:], p.names.Counts
 	if op.ByIDs || !op.All {
 		keys = p.withIDs(keys)
 	}
 	if op.All {
 		return script.Command{
 			Script: releaseScript, Keys: keys,
-			Args: []string{op.Owner, p.Channel(), p.names.Publish(), counts},
+			Args: []string{op.Owner, p.channel, p.names.Publish, counts},
 		}
 	}
 	args := make([]string, 0, 7+len(op.Ends)+len(op.IDs))
-	args = append(args, op.Owner, p.Channel(), p.names.Publish(), counts,
+	args = append(args, op.Owner, p.channel, p.names.Publish, counts,
 		script.Millis(op.Keep), script.Flag(op.Private), strconv.Itoa(len(op.Ends)))
 	args = append(append(args, op.Ends...), op.IDs...)
 	return script.Command{Script: releaseByIDScript, Keys: keys, Args: args}
@@ -131,7 +125,7 @@ func (p *Primitive) Release(op *kind.Op) script.Command {
 
 // Extend is extend.lua.
 func (p *Primitive) Extend(op *kind.Op) script.Command {
-	keys, ends := p.names.Keys(), time.Duration(0)
+	keys, ends := p.names.Keys[:], time.Duration(0)
 	if op.ByIDs || op.ID != "" {
 		keys = p.withIDs(keys)
 	}
@@ -156,7 +150,7 @@ func (p *Primitive) RenewScript() *script.Script {
 // RenewArgs are the lock and, if there are some, the ids that go along with it, and a fencing
 // token that has an end.
 func (p *Primitive) RenewArgs(op *kind.Op) (keys, args []string) {
-	keys, args = p.names.Keys(), []string{op.Owner}
+	keys, args = p.names.Keys[:], []string{op.Owner}
 	if p.Ends > 0 {
 		args[0] = "=" + op.Owner
 	}
@@ -176,13 +170,13 @@ func (p *Primitive) Blockers(fields map[string]string) []string {
 
 // State is state.lua.
 func (p *Primitive) State() script.Command {
-	return script.Command{Script: stateScript, Keys: p.names.Keys()}
+	return script.Command{Script: stateScript, Keys: p.names.Keys[:]}
 }
 
 // ForceUnlock is force_unlock.lua.
 func (p *Primitive) ForceUnlock(owners []string) script.Command {
 	return script.Command{
-		Script: forceUnlockScript, Keys: p.names.Keys(),
-		Args: append([]string{p.Channel(), p.names.Publish(), engine.SessionChannel}, owners...),
+		Script: forceUnlockScript, Keys: p.names.Keys[:],
+		Args: append([]string{p.channel, p.names.Publish, engine.SessionChannel}, owners...),
 	}
 }

@@ -67,7 +67,9 @@ func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
 }
 
 // names are those of a lock in a deployment of one server.
-func names(name string) keyname.Names { return (&keyname.Space{Publish: "PUBLISH"}).Names(name) }
+func names(name string) keyname.Names {
+	return (&keyname.Space{Publishing: keyname.Publishes(false, false)}).Names(name)
+}
 
 // A session holds a great many locks, and most of them are taken and released only.
 func TestCommandsAreCheap(t *testing.T) {

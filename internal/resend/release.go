@@ -11,38 +11,54 @@ import (
 	"relock/internal/script"
 )
 
-// Released is what a release script answered.
-type Released struct {
-	Lost      bool  // nothing was held, and no earlier run of the command can be why
-	Receivers int64 // see kind.Primitive
+// A ReleaseCommand runs the release script of a kind.Primitive.
+type ReleaseCommand struct {
+	script.Command
+	Known bool // a hold stands there, unless it was lost
 }
 
-// Release sends the release script of a kind.Primitive until it is answered, refused for good, or
-// ctx ends, which is the end of a release timeout.
-func (s *Sender) Release(ctx context.Context, cmd script.Command) (Released, error) {
-	var buf [3]int64
-	var reply []int64
-	resent := false
-	err := until(ctx, func() (err error) {
-		reply, err = script.Numbers(buf[:0], s.Run(ctx, cmd))
+// Released is what release scripts answered.
+type Released struct {
+	Lost      bool             // a known hold was not there, and no earlier run of the command can be why
+	Receivers int64            // of the last that answered, -1 if none did; see kind.Primitive
+	Unsent    []script.Command // those that got no answer
+}
+
+// Release sends the commands that release what has one owner, one after the other, each until it is
+// answered, refused for good, or ctx ends, which is the end of a release timeout.
+func (s *Sender) Release(ctx context.Context, cmds ...ReleaseCommand) (r Released, errs error) {
+	r.Receivers = -1
+	for _, cmd := range cmds {
+		var buf [3]int64
+		var reply []int64
+		resent := false
+		err := until(ctx, func() (err error) {
+			reply, err = script.Numbers(buf[:0], s.Run(ctx, cmd.Command))
+			switch {
+			case err != nil:
+				// When rueidis closes a connection under a command it follows a failover. What the
+				// next server does not know was more likely lost there than released here, and a
+				// false Lost does no harm, a false success does.
+				resent = resent || script.Classify(err) == script.Unknown && !errors.Is(err, rueidis.ErrClosing)
+			case len(reply) == 1:
+				reply = append(reply[:0], 0, 1, reply[0])
+			case len(reply) != 3:
+				err = fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
+			}
+			return err
+		})
 		switch {
-		case err != nil:
-			// When rueidis closes a connection under a command it follows a failover. What the
-			// next server does not know was more likely lost there than released here, and a
-			// false Lost does no harm, a false success does.
-			resent = resent || script.Classify(err) == script.Unknown && !errors.Is(err, rueidis.ErrClosing)
-		case len(reply) == 1:
-			reply = append(reply[:0], 0, 1, reply[0])
-		case len(reply) != 3:
-			err = fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
+		case err == nil:
+			r.Lost = r.Lost || cmd.Known && reply[1] == 0 && !resent
+			r.Receivers = reply[2]
+			continue
+		case script.Classify(err) == script.Refused:
+			err = lockerr.Unavailable(err)
+		default:
+			err = fmt.Errorf("not confirmed within the release timeout: %w", lockerr.Unavailable(err))
 		}
-		return err
-	})
-	switch {
-	case err == nil:
-		return Released{Lost: reply[1] == 0 && !resent, Receivers: reply[2]}, nil
-	case script.Classify(err) == script.Refused:
-		return Released{}, lockerr.Unavailable(err)
+		errs = errors.Join(errs, err)
+		r.Unsent = append(r.Unsent, cmd.Command)
 	}
-	return Released{}, fmt.Errorf("not confirmed within the release timeout: %w", lockerr.Unavailable(err))
+	return r, errs
 }

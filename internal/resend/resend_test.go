@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -124,7 +125,7 @@ func TestReleaseOfAll(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			each(t, func(t *testing.T, ctx context.Context, s *resend.Sender, l *link) {
 				l.fails = c.fails
-				if got, err := s.Release(ctx, replies(c.reply)); err != nil || got != c.want || len(l.sent) != len(c.fails)+1 {
+				if got, err := s.Release(ctx, releases(c.reply, true)); err != nil || !reflect.DeepEqual(got, c.want) || len(l.sent) != len(c.fails)+1 {
 					t.Errorf("got %+v, %v after %d attempts, want %+v", got, err, len(l.sent), c.want)
 				}
 			})
@@ -132,14 +133,33 @@ func TestReleaseOfAll(t *testing.T) {
 	}
 }
 
+func releases(reply string, known bool) resend.ReleaseCommand {
+	return resend.ReleaseCommand{Command: replies(reply), Known: known}
+}
+
+// Of several commands each is sent, whatever became of those before. Only what was known to stand can
+// be lost.
+func TestReleaseOfSeveral(t *testing.T) {
+	each(t, func(t *testing.T, ctx context.Context, s *resend.Sender, l *link) {
+		got, err := s.Release(ctx, releases("return {0, 0, 4}", false), releases("return {0, 1, 3}", true))
+		if want := (resend.Released{Receivers: 3}); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+		got, err = s.Release(ctx, releases("return {0, 0, 4}", true), releases("return redis.error_reply('WRONGTYPE no')", true), releases("return {0, 1, 3}", true))
+		if err == nil || !got.Lost || got.Receivers != 3 || len(got.Unsent) != 1 || got.Unsent[0].Script != l.sent[3].Script || len(l.sent) != 5 {
+			t.Errorf("with a refusal: got %+v, %v after %d attempts", got, err, len(l.sent))
+		}
+	})
+}
+
 func TestReleaseThatIsNotConfirmed(t *testing.T) {
 	each(t, func(t *testing.T, ctx context.Context, s *resend.Sender, l *link) {
-		if _, err := s.Release(ctx, replies("return {1, 2}")); !errors.Is(err, script.ErrShape) || len(l.sent) != 1 {
+		if _, err := s.Release(ctx, releases("return {1, 2}", true)); !errors.Is(err, script.ErrShape) || len(l.sent) != 1 {
 			t.Errorf("of a bad reply: got %v after %d attempts", err, len(l.sent))
 		}
 		own, end := context.WithCancel(ctx)
 		l.fails, l.end = []error{errBreak, context.Canceled}, end
-		if _, err := s.Release(own, replies("return 3")); !errors.Is(err, lockerr.ErrUnavailable) || !errors.Is(err, errBreak) || errors.Is(err, context.Canceled) {
+		if _, err := s.Release(own, releases("return 3", true)); !errors.Is(err, lockerr.ErrUnavailable) || !errors.Is(err, errBreak) || errors.Is(err, context.Canceled) {
 			t.Errorf("of a time that is over: got %v", err)
 		}
 	})

@@ -12,8 +12,10 @@ import (
 type Connection struct {
 	// suspect: one is being made, or failed last; see Runner.Multi.
 	suspect atomic.Bool
-	doubts  atomic.Uint32
 	flying  atomic.Int64 // calls whose callers wait: one for a command, or for many at once
+
+	// Doubts counts what Redialled and Doubt note. What was confirmed under another count is in doubt.
+	Doubts atomic.Uint32
 
 	life  context.Context // ends with Sever
 	sever context.CancelFunc
@@ -31,7 +33,7 @@ func NewConnection() *Connection {
 // Redialled notes that the connection is made anew. The function that dials calls it.
 func (c *Connection) Redialled() {
 	c.suspect.Store(true)
-	c.doubts.Add(1)
+	c.Doubts.Add(1)
 }
 
 // Connected notes that the connections that a session needs first have been made: none of them
@@ -39,10 +41,7 @@ func (c *Connection) Redialled() {
 func (c *Connection) Connected() { c.suspect.Store(false) }
 
 // Doubt notes that the session may have missed that the server was replaced, or what it said.
-func (c *Connection) Doubt() { c.doubts.Add(1) }
-
-// Doubts counts such events. What was confirmed under another count is in doubt.
-func (c *Connection) Doubts() uint32 { return c.doubts.Load() }
+func (c *Connection) Doubt() { c.Doubts.Add(1) }
 
 // Life returns a context that ends with Sever: no dial should outlive it.
 func (c *Connection) Life() context.Context { return c.life }
@@ -94,18 +93,11 @@ func (c *Connection) Sever() {
 	}
 }
 
-// watched is a connection that tells when it breaks.
+// watched is a connection that tells when it breaks: rueidis closes it then, before it answers the
+// calls that were under way.
 type watched struct {
 	net.Conn
 	of *Connection
-}
-
-func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.Conn.Read(p)
-	if err != nil {
-		w.of.suspect.Store(true)
-	}
-	return n, err
 }
 
 // crowd is from how many calls on a write lets other goroutines run first. Below it yielding was

@@ -89,7 +89,7 @@ func (d *Direct) run(ctx context.Context, c Command) (res rueidis.RedisResult, o
 	case l == nil:
 		d.renew()
 		return res, false
-	case l.doubts != d.conn.Doubts() || !l.alive():
+	case l.doubts != d.conn.Doubts.Load() || !l.alive():
 		d.drop(l)
 		l.end()
 		d.renew()
@@ -206,7 +206,7 @@ func (d *Direct) connect() {
 // open makes a connection and proves that it leads to the session's server. It returns nil if it
 // cannot, and the error of the dial.
 func (d *Direct) open() (*link, error) {
-	l := &link{of: d.conn, doubts: d.conn.Doubts()}
+	l := &link{of: d.conn, doubts: d.conn.Doubts.Load()}
 	opt := d.opt
 	opt.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, tc *tls.Config) (net.Conn, error) {
 		if l.Conn != nil {
@@ -226,7 +226,7 @@ func (d *Direct) open() (*link, error) {
 	l.client = client
 	ctx, cancel := context.WithTimeout(d.conn.Life(), provePatience)
 	defer cancel()
-	if !d.proves(ctx, client) || l.doubts != d.conn.Doubts() {
+	if !d.proves(ctx, client) || l.doubts != d.conn.Doubts.Load() {
 		l.end()
 		return nil, nil
 	}
