@@ -149,28 +149,35 @@ func (p *primitive) Acquire(op *kind.Op) script.Command {
 	if op.Held > 0 {
 		return p.Primitive.Acquire(op)
 	}
-	args := []string{op.Owner, script.Millis(op.Lease), script.Itoa(int64(op.Tokens)), op.ID}
+	args := append(make([]string, 0, 13), op.Owner, script.Millis(op.Lease))
 	at := op.Position
-	var end []string
-	if p.Ends > 0 {
-		end = []string{script.Millis(p.Ends)}
+	if at == nil && op.Tokens == 0 && op.ID == "" && p.Ends == 0 {
+		return p.command(acquireScript, args...) // the rest would say nothing
 	}
-	if at == nil {
+	args = append(args, script.Itoa(int64(op.Tokens)), op.ID)
+	switch {
+	case at == nil:
 		args = append(args, "", "", "0", "", "", "", "", "0")
-		return p.command(acquireScript, append(args, end...)...)
-	}
-	if at.Entry == "" {
+	case at.Entry == "":
 		args = append(args, "", "", "0", "", "", "", "", "-1")
-		return p.command(acquireScript, append(args, end...)...)
+	default:
+		args = append(args, p.place(at, op.ID != "")...)
 	}
-	flags := flag(at.Open, "o") + flag(p.Fenced, "f") + flag(op.ID != "", "n")
+	if p.Ends > 0 {
+		args = append(args, script.Millis(p.Ends))
+	}
+	return p.command(acquireScript, args...)
+}
+
+// place is what acquire.lua is told of a run that queues.
+func (p *primitive) place(at *kind.Position, named bool) []string {
+	flags := flag(at.Open, "o") + flag(p.Fenced, "f") + flag(named, "n")
 	joined := ""
 	if at.Join != "" {
 		joined = flags + digits(int64(at.Joined), 10)
 	}
-	args = append(args, at.Entry, at.Join, script.Itoa(at.Last),
-		flags+digits(int64(at.Waiting), 10), joined, p.s.ID(), p.life(), script.Itoa(at.Before))
-	return p.command(acquireScript, append(args, end...)...)
+	return []string{at.Entry, at.Join, script.Itoa(at.Last),
+		flags + digits(int64(at.Waiting), 10), joined, p.s.ID(), p.life(), script.Itoa(at.Before)}
 }
 
 // Release is release.lua, or release_by_id.lua.

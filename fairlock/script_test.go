@@ -70,6 +70,9 @@ func enterFenced(entry string, n string) []string {
 }
 
 func try(owner, tokens, id string) []string {
+	if tokens == "0" && id == "" {
+		return args(owner, "300000")
+	}
 	return args(owner, "300000", tokens, id, "", "", "0", "", "", "", "", "0")
 }
 

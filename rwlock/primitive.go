@@ -29,8 +29,8 @@ var (
 )
 
 var (
-	// Readers share, and each of their holds has an id.
-	readKind = kind.Kind{Family: "rw", Name: "read", Side: 0, ByID: true, Shares: true}
+	// Readers share.
+	readKind = kind.Kind{Family: "rw", Name: "read", Side: 0, Shares: true}
 	// A writer is alone, and readers know by a mark that one waits.
 	writeKind = kind.Kind{Family: "rw", Name: "write", Side: 1, ByID: true, Exclusive: true, Registers: true, HandsOver: true}
 )
@@ -91,9 +91,17 @@ func (n *names) timeouts(keys []string, owner string, first, last int) []string 
 	return keys
 }
 
-// keys are those of owner.lua and the marks, with room for some timeout keys.
-func (n *names) keys(owner string, timeouts int) []string {
-	return append(make([]string, 0, 4+timeouts), n.lock.Key(), n.readers(), n.ids(owner), n.writers())
+// keys are the lock, the readers and the marks, with room for some more.
+func (n *names) keys(more int) []string {
+	return append(make([]string, 0, 3+more), n.lock.Key(), n.readers(), n.writers())
+}
+
+// heldArgs appends what an acquisition says of the holds that Redis must know already.
+func heldArgs(args []string, op *kind.Op) []string {
+	if op.Held == 0 && op.Other == 0 {
+		return args
+	}
+	return append(args, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)))
 }
 
 // state is state.lua.
@@ -109,8 +117,21 @@ func (n *names) forceUnlock(owners []string) script.Command {
 	}
 }
 
-// releaseArgs are those of ending.lua.
-func (n *names) releaseArgs(op *kind.Op) []string {
+// release is a script call with the keys and arguments of ending.lua.
+func (n *names) release(sc *script.Script, op *kind.Op, timeouts int) script.Command {
+	keys := n.timeouts(n.keys(1+timeouts), op.Owner, 1, 1)
+	if op.ByIDs {
+		keys = n.timeouts(append(keys, n.ids(op.Owner)), op.Owner, 2, timeouts)
+	}
+	args := []string{op.Owner, n.Channel(), n.lock.Publish, n.lock.Counts}
+	if !op.All || op.ByIDs {
+		args = n.endingArgs(args, op)
+	}
+	return script.Command{Script: sc, Keys: keys, Args: args}
+}
+
+// endingArgs appends which holds end and which stay.
+func (n *names) endingArgs(args []string, op *kind.Op) []string {
 	owner := "0"
 	switch {
 	case op.All:
@@ -118,9 +139,7 @@ func (n *names) releaseArgs(op *kind.Op) []string {
 	case op.Private:
 		owner = "1"
 	}
-	args := make([]string, 0, 9+len(op.Ends)+len(op.IDs)+len(op.OtherIDs))
-	args = append(args,
-		op.Owner, n.Channel(), n.lock.Publish, n.lock.Counts, script.Millis(op.Keep), owner,
+	args = append(args, owner, script.Millis(op.Keep),
 		script.Itoa(int64(op.Other)), script.Itoa(int64(len(op.Ends))), script.Itoa(int64(len(op.IDs))))
 	return append(append(append(args, op.Ends...), op.IDs...), op.OtherIDs...)
 }
@@ -150,22 +169,17 @@ var _ interface {
 // Kind is that of readers.
 func (*readSide) Kind() *kind.Kind { return &readKind }
 
-// Acquire is acquire_read.lua. The first hold of a private reader goes without its id: it is
-// there if the owner is, and is never released by its id, since it is the last to go.
+// Acquire is acquire_read.lua.
 func (r *readSide) Acquire(op *kind.Op) script.Command {
-	id := op.ID
-	if op.Private && op.Held == 0 && op.Other == 0 {
-		id = ""
+	keys := r.timeouts(r.keys(3), op.Owner, op.Held+1, op.Held+1)
+	args := []string{op.Owner, script.Millis(op.Lease + time.Millisecond)}
+	if op.ID != "" {
+		keys, args = append(keys, r.ids(op.Owner)), heldArgs(append(args, op.ID), op)
 	}
-	keys := r.timeouts(r.keys(op.Owner, 2), op.Owner, op.Held+1, op.Held+1)
 	if op.Held > 0 {
 		keys = r.timeouts(keys, op.Owner, 1, 1)
 	}
-	return script.Command{
-		Script: acquireReadScript, Keys: keys,
-		Args: []string{op.Owner, script.Millis(op.Lease), script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), id,
-			script.Millis(op.Lease + time.Millisecond)},
-	}
+	return script.Command{Script: acquireReadScript, Keys: keys, Args: args}
 }
 
 // Blockers is the writer. A reader that waits behind a writer who waits too has none.
@@ -182,10 +196,7 @@ func (r *readSide) Blockers(fields map[string]string) (owners []string) {
 // the releases of an owner may come in any order, and the last has to take the rest along.
 // Those of all that a private owner has, the script knows.
 func (r *readSide) Release(op *kind.Op) script.Command {
-	timeouts := max(1, op.Held+len(op.Ends))
-	return script.Command{
-		Script: releaseReadScript, Keys: r.timeouts(r.keys(op.Owner, timeouts), op.Owner, 1, timeouts), Args: r.releaseArgs(op),
-	}
+	return r.release(releaseReadScript, op, max(1, op.Held+len(op.Ends)))
 }
 
 // Extend is extend.lua. Of named owners the first timeout key is enough: one that lives
@@ -193,11 +204,10 @@ func (r *readSide) Release(op *kind.Op) script.Command {
 func (r *readSide) Extend(op *kind.Op) script.Command { return r.extend(op, "r", max(1, op.Held)) }
 
 // RenewArgs are the lock, the readers and what goes along with a reader. While a slot of
-// a Cluster moves (ByIDs is false) they are the first two, without which a reader would not
-// be safe.
+// a Cluster moves they are the first two, without which a reader would not be safe.
 func (r *readSide) RenewArgs(op *kind.Op) (keys, args []string) {
 	keys = []string{r.lock.Key(), r.readers()}
-	if op.ByIDs {
+	if !op.Alone {
 		keys = r.timeouts(append(keys, r.ids(op.Owner)), op.Owner, 1, op.Held)
 	}
 	return keys, []string{"r" + script.Itoa(int64(len(keys))) + ":" + op.Owner}
@@ -223,10 +233,8 @@ func (w *writeSide) Acquire(op *kind.Op) script.Command {
 		mark = script.Millis(2 * w.pollFloor)
 	}
 	return script.Command{
-		Script: acquireWriteScript, Keys: w.keys(op.Owner, 0),
-		Args: []string{
-			op.Owner, script.Millis(op.Lease), script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.ID, mark, w.timeout(),
-		},
+		Script: acquireWriteScript, Keys: append(w.keys(1), w.ids(op.Owner)),
+		Args: heldArgs([]string{op.Owner, script.Millis(op.Lease), op.ID, mark, w.timeout()}, op),
 	}
 }
 
@@ -249,11 +257,7 @@ func (w *writeSide) Blockers(fields map[string]string) (owners []string) {
 }
 
 // Release is release_write.lua.
-func (w *writeSide) Release(op *kind.Op) script.Command {
-	return script.Command{
-		Script: releaseWriteScript, Keys: w.timeouts(w.keys(op.Owner, 1), op.Owner, 1, 1), Args: w.releaseArgs(op),
-	}
-}
+func (w *writeSide) Release(op *kind.Op) script.Command { return w.release(releaseWriteScript, op, 1) }
 
 // Extend is extend.lua.
 func (w *writeSide) Extend(op *kind.Op) script.Command { return w.extend(op, "w", 0) }

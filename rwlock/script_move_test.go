@@ -24,23 +24,23 @@ var extR, extW = locktest.Keys("lock", "R", "H", "T1"), locktest.Keys("lock", "R
 
 // moveEnds are the arguments of a release that leaves keep ms to what stays.
 func moveEnds(keep, owner, other string, ids ...string) []string {
-	return append(args("me", "ch", "PUBLISH", "1", keep, owner, other), ids...)
+	return append(args("me", "ch", "PUBLISH", "1", owner, keep, other), ids...)
 }
 
 // readersMove shortens and extends what readers hold.
 func readersMove() []moveStep {
 	return []moveStep{
-		{"a named reader", "acquire_read", acqR, args("me", "60000", "0", "0", "a", "60001"), 60001, 60001},
-		{"the same elsewhere", "acquire_read", acqR, args("me", "90000", "0", "0", "else", "90001"), 90001, 90001},
+		{"a named reader", "acquire_read", acqR, args("me", "60001", "a"), 60001, 60001},
+		{"the same elsewhere", "acquire_read", acqR, args("me", "90001", "else"), 90001, 90001},
 		{"a cut of what is another's", "extend", extR, args("me", "10000", "r", "0", "0", "e", "0", "a"), 90001, 90001},
-		{"one more", "acquire_read", acqR, args("me", "60000", "1", "0", "b", "60001"), 90001, 90001},
+		{"one more", "acquire_read", acqR, args("me", "60001", "b", "1", "0"), 90001, 90001},
 		{"an unlock that would cut another's", "release_read", relR, moveEnds("10000", "0", "0", "1", "1", "b", "a"), 90001, 90001},
 		{"an unlock that leaves it alone", "release_read", relR, moveEnds("70000", "0", "0", "1", "1", "else", "a"), 70001, 70001},
 		{"a cut of its own", "extend", extR, args("me", "20000", "r", "0", "0", "e", "0", "a"), 20001, 20001},
 		{"the last unlock", "release_read", relR, end, gone, gone},
 
-		{"a private reader", "acquire_read", acqR, args("me", "60000", "0", "0", "a", "60001"), 60001, 60001},
-		{"one more that came late", "acquire_read", acqR, args("me", "60000", "1", "0", "b", "60001"), 60001, 60001},
+		{"a private reader", "acquire_read", acqR, args("me", "60001", "a"), 60001, 60001},
+		{"one more that came late", "acquire_read", acqR, args("me", "60001", "b", "1", "0"), 60001, 60001},
 		{"a cut", "extend", extR, args("me", "20000", "r", "1", "0", "e", "0"), 20001, 20001},
 		{"an extension", "extend", extR, args("me", "80000", "r", "1", "0", "e", "0"), 80001, 80001},
 		{"one that only moves away", "extend", extR, args("me", "20000", "r", "1", "1", "e", "0"), 80001, 80001},
@@ -52,20 +52,20 @@ func readersMove() []moveStep {
 // writersMove does so with writers.
 func writersMove() []moveStep {
 	return []moveStep{
-		{"a named writer", "acquire_write", acqW, args("me", "60000", "0", "0", "a", "0", ""), 60000, gone},
-		{"the same elsewhere", "acquire_write", acqW, args("me", "90000", "0", "0", "else", "0", ""), 90000, gone},
+		{"a named writer", "acquire_write", acqW, args("me", "60000", "a", "0", ""), 60000, gone},
+		{"the same elsewhere", "acquire_write", acqW, args("me", "90000", "else", "0", ""), 90000, gone},
 		{"a cut of what is another's", "extend", extW, args("me", "10000", "w", "0", "0", "e", "0", "a"), 90000, gone},
 		{"an unlock that leaves it alone", "release_write", relW, moveEnds("70000", "0", "0", "1", "1", "else", "a"), 70000, gone},
 		{"a cut of its own", "extend", extW, args("me", "20000", "w", "0", "0", "e", "0", "a"), 20000, gone},
 		{"the last unlock", "release_write", relW, end, gone, gone},
 
-		{"a private writer", "acquire_write", acqW, args("me", "60000", "0", "0", "a", "0", ""), 60000, gone},
-		{"one more that came late", "acquire_write", acqW, args("me", "60000", "1", "0", "b", "0", ""), 60000, gone},
+		{"a private writer", "acquire_write", acqW, args("me", "60000", "a", "0", ""), 60000, gone},
+		{"one more that came late", "acquire_write", acqW, args("me", "60000", "b", "0", "", "1", "0"), 60000, gone},
 		{"a cut", "extend", extW, args("me", "20000", "w", "1", "0", "e", "0"), 20000, gone},
 		{"an extension", "extend", extW, args("me", "80000", "w", "1", "0", "e", "0"), 80000, gone},
 		{"an unlock", "release_write", relW, moveEnds("50000", "1", "0", "1", "0", "b"), 50000, gone},
-		{"a read inside", "acquire_read", acqR, args("me", "30000", "0", "1", "c", "30001"), 50000, 30001},
-		{"the write side ends", "release_write", relW, args("me", "ch", "PUBLISH", "1", "40000", "2", "1", "0", "0"), 40001, 40001},
+		{"a read inside", "acquire_read", acqR, args("me", "30001", "c", "0", "1"), 50000, 30001},
+		{"the write side ends", "release_write", relW, args("me", "ch", "PUBLISH", "1", "2", "40000", "1", "0", "0"), 40001, 40001},
 		{"the read side ends", "release_read", relR, endAll, gone, gone},
 	}
 }
@@ -73,14 +73,14 @@ func writersMove() []moveStep {
 // fixedLeasesMove does so while late commands are on their way.
 func fixedLeasesMove() []moveStep {
 	return []moveStep{
-		{"a reader with a fixed lease", "acquire_read", acqR, args("me", "60000", "0", "0", "a", "60001"), 60001, 60001},
-		{"one more", "acquire_read", acqR, args("me", "60000", "1", "0", "v", "60001"), 60001, 60001},
+		{"a reader with a fixed lease", "acquire_read", acqR, args("me", "60001", "a"), 60001, 60001},
+		{"one more", "acquire_read", acqR, args("me", "60001", "v", "1", "0"), 60001, 60001},
 		{"two commands are void", "extend", extR, args("me", "80000", "r", "1", "0", "f", "2", "e", "v"), 80001, 80001},
 		{"the late extension", "extend", extR, args("me", "10000", "r", "1", "0", "e", "0"), 80001, 80001},
 		{"the late unlock", "release_read", relR, moveEnds("10000", "1", "0", "1", "0", "v"), 80001, 80001},
 		{"the last unlock", "release_read", relR, endAll, gone, gone},
-		{"a writer with a fixed lease", "acquire_write", acqW, args("me", "60000", "0", "0", "a", "0", ""), 60000, gone},
-		{"one more", "acquire_write", acqW, args("me", "60000", "1", "0", "v", "0", ""), 60000, gone},
+		{"a writer with a fixed lease", "acquire_write", acqW, args("me", "60000", "a", "0", ""), 60000, gone},
+		{"one more", "acquire_write", acqW, args("me", "60000", "v", "0", "", "1", "0"), 60000, gone},
 		{"two commands are void", "extend", extW, args("me", "80000", "w", "1", "0", "f", "2", "e", "v"), 80000, gone},
 		{"the late extension", "extend", extW, args("me", "10000", "w", "1", "0", "e", "0"), 80000, gone},
 		{"the late unlock", "release_write", relW, moveEnds("10000", "1", "0", "1", "0", "v"), 80000, gone},

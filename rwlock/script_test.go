@@ -30,41 +30,44 @@ const (
 )
 
 var (
-	acqR    = locktest.Keys("lock", "R", "H", "W", "T1")
-	acqW    = locktest.Keys("lock", "R", "H", "W")
-	relR    = locktest.Keys("lock", "R", "H", "W", "T1")
-	relW    = locktest.Keys("lock", "R", "H", "W", "T1")
+	acqR    = locktest.Keys("lock", "R", "W", "T1", "H")
+	acqP    = locktest.Keys("lock", "R", "W", "T1")
+	acqW    = locktest.Keys("lock", "R", "W", "H")
+	relR    = locktest.Keys("lock", "R", "W", "T1", "H")
+	relW    = locktest.Keys("lock", "R", "W", "T1", "H")
 	args    = locktest.Args
 	setup   = locktest.Setup
 	kase    = locktest.Case
-	first   = args("me", "30000", "0", "0", "a", "30001") // acquire, nothing held
-	more    = args("me", "30000", "1", "0", "a", "30001") // one held on this side
-	across  = args("me", "30000", "0", "1", "a", "30001") // one held on the other side
-	firstW  = args("me", "30000", "0", "0", "a", "0", "") // acquire_write: no wait
-	moreW   = args("me", "30000", "1", "0", "a", "0", "")
-	acrossW = args("me", "30000", "0", "1", "a", "0", "")
-	waitW   = args("me", "30000", "0", "0", "a", "4000", "")
+	first   = args("me", "30001", "a")           // acquire_read, nothing held
+	private = args("me", "30001")                // the same of a private owner
+	more    = args("me", "30001", "a", "1", "0") // one held on this side
+	across  = args("me", "30001", "a", "0", "1") // one held on the other side
+	firstW  = args("me", "30000", "a", "0", "")  // acquire_write: no wait
+	moreW   = args("me", "30000", "a", "0", "", "1", "0")
+	acrossW = args("me", "30000", "a", "0", "", "0", "1")
+	waitW   = args("me", "30000", "a", "4000", "")
 	end     = args("me", "ch", "PUBLISH", "1", "0", "0", "0", "1", "0", "a")      // release, of a named owner
 	two     = args("me", "ch", "PUBLISH", "1", "0", "0", "0", "2", "0", "b", "a") // two holds of it
-	endAll  = args("me", "ch", "PUBLISH", "1", "0", "2", "0", "0", "0")           // all of a private owner
-	endLeft = args("me", "ch", "PUBLISH", "1", "0", "2", "0", "1", "0", "a")      // all, and the mark of an attempt
+	endAll  = args("me", "ch", "PUBLISH", "1", "2", "0", "0", "0", "0")           // all of a private owner
+	endLeft = args("me", "ch", "PUBLISH", "1", "2", "0", "0", "1", "0", "a")      // all, and the mark of an attempt
+	endOnly = args("me", "ch", "PUBLISH", "1")                                    // all, and there were no ids
 )
 
 const wrong = "WRONGTYPE"
 
 var acquireCases = []locktest.ScriptCase{
 	kase("a free lock is read", "acquire_read", nil, acqR, first, "1", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
-	kase("the first hold of a private owner has no id", "acquire_read", nil, acqR, args("me", "30000", "0", "0", "", "30001"), "1", "[1 1 0 1]", "R<me> T1=1 lock{me:1 mode:read}"),
-	kase("a private reader comes in beside others", "acquire_read", setup("HSET lock mode read you 1", youLive, forever), acqR, args("me", "30000", "0", "0", "", "30001"), "[1 1 0 1]", "[1 1 0 1]", "R<me you> T1=1 lock{me:1 mode:read you:1}"),
-	kase("a late first hold of a private owner is not counted again", "acquire_read", setup("HSET lock mode read me 2", meLives, forever, "SADD H rb"), acqR, args("me", "30000", "0", "0", "", "30001"), "[1 2 0 1]", "[1 2 0 1]", "H(rb) R<me> T1=1 lock{me:2 mode:read}"),
+	kase("the first hold of a private owner has no id", "acquire_read", nil, acqP, private, "1", "[1 1 0 1]", "R<me> T1=1 lock{me:1 mode:read}"),
+	kase("a private reader comes in beside others", "acquire_read", setup("HSET lock mode read you 1", youLive, forever), acqP, private, "[1 1 0 1]", "[1 1 0 1]", "R<me you> T1=1 lock{me:1 mode:read you:1}"),
+	kase("a late first hold of a private owner is not counted again", "acquire_read", setup("HSET lock mode read me 2", meLives, forever, "SADD H rb"), acqP, private, "[1 2 0 1]", "[1 2 0 1]", "H(rb) R<me> T1=1 lock{me:2 mode:read}"),
 	kase("readers share", "acquire_read", setup("HSET lock mode read you 1", youLive, forever), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me you> T1=1 lock{me:1 mode:read you:1}"),
 	kase("readers share with Redisson's", "acquire_read", setup(foreign, forever), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{java:2 me:1 mode:read}"),
-	kase("a further hold is counted once", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "H", "W", "T2"), more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T2=1 lock{me:2 mode:read}"),
-	kase("a writer keeps readers out", "acquire_read", setup(stranger, forever), acqR, args("me", "30000", "0", "0", "a", "30001"), "[0 forever 0 0]", "[0 forever 0 0]", "lock{mode:write you:write:1}"),
+	kase("a further hold is counted once", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "W", "T2", "H"), more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T2=1 lock{me:2 mode:read}"),
+	kase("a writer keeps readers out", "acquire_read", setup(stranger, forever), acqR, args("me", "30001", "a"), "[0 forever 0 0]", "[0 forever 0 0]", "lock{mode:write you:write:1}"),
 	kase("a waiting writer keeps readers out", "acquire_read", setup("HSET lock mode read you 1", youLive, marked, forever), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "R<you> W<w9> lock{mode:read you:1}"),
 	kase("a waiting writer comes first on a free lock", "acquire_read", setup(marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "W<w9>"),
 	kase("a mark that is over keeps nobody out", "acquire_read", setup("ZADD W 1 w9"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 W<w9> lock{me:1 mode:read}"),
-	kase("the first timeout key speaks for all", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "H", "W", "T3", "T1"), args("me", "30000", "2", "0", "a", "30001"), "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 T3=1 lock{me:2 mode:read}"),
+	kase("the first timeout key speaks for all", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "W", "T3", "H", "T1"), args("me", "30001", "a", "2", "0"), "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 T3=1 lock{me:2 mode:read}"),
 	kase("a mark does not stop a nested hold", "acquire_read", setup(reader, meLives, "SADD H rb", marked), acqR, more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 W<w9> lock{me:2 mode:read}"),
 	kase("a mark does not stop the writer's own read", "acquire_read", setup(writer, "SADD H wb", marked), acqR, across, "[1 1 0 1]", "[1 1 0 1]", "H(ra wb) R<me> T1=1 W<w9> lock{me:1 me:write:1 mode:write}"),
 	kase("what is over does not count", "acquire_read", setup(reader, meOver, ttl, "SADD H rb"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
@@ -120,9 +123,9 @@ var releaseCases = []locktest.ScriptCase{
 	kase("a dead reader of Redisson's is left to a waiting writer", "release_read", setup("HSET lock mode read me 1 java 1", meLives, ttl, marked, "SADD H ra", "SET T1 1"), relR, end, "[0 1 -1]", "[0 0 -1]", "W<w9> lock{java:1 mode:read}"),
 	kase("a dead reader of Redisson's stays as long as one of ours", "release_read", setup("HSET lock mode read me 1 java 1 you 1", meLives, youLive, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1 -1]", "[0 0 -1]", "R<you> lock{java:1 mode:read you:1}"),
 	kase("a dead reader does not", "release_read", setup(readers, meLives, youOver, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1 0]", "[0 0 -1]", ""),
-	kase("a nested hold keeps it", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "H", "W", "T1", "T2"), end, "[1 1 -1]", "[1 0 -1]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("a nested hold keeps it", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "W", "T1", "H", "T2"), end, "[1 1 -1]", "[1 0 -1]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("a timeout key that is still needed stays", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1"), relR, end, "[1 1 -1]", "[1 0 -1]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
-	kase("several holds end at once", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "H", "W", "T1", "T2"), two, "[0 1 0]", "[0 0 -1]", ""),
+	kase("several holds end at once", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "W", "T1", "H", "T2"), two, "[0 1 0]", "[0 0 -1]", ""),
 	kase("the write side stays", "release_read", setup(both, meLives, ttl, "SADD H ra wb", "SET T1 1"), relR, end, "[0 1 -1]", "[0 0 -1]", "H(wb) lock{me:write:1 mode:write}"),
 	kase("a hold of an earlier life is not released", "release_read", setup(reader, meLives, "SADD H rb"), relR, end, "[1 0 -1]", "[1 0 -1]", "H(rb) R<me> lock{me:1 mode:read}"),
 	kase("a write hold is not a read hold", "release_read", setup(both, meLives, "SADD H wa rb"), relR, end, "[1 0 -1]", "[1 0 -1]", "H(rb wa) R<me> lock{me:1 me:write:1 mode:write}"),
@@ -134,11 +137,18 @@ var releaseCases = []locktest.ScriptCase{
 	kase("ids of another type change nothing", "release_read", setup(reader, "SET H x"), relR, end, wrong, wrong, "H=x lock{me:1 mode:read}"),
 
 	kase("all of a private owner ends, and what it left", "release_read", setup("HSET lock mode read me 3", meLives, ttl, "SADD H ra rb rc", "SET T1 1", "SET T2 1", "SET T3 1"), relR, endAll, "[0 1 0]", "[0 0 -1]", ""),
+	kase("a private reader without ids ends", "release_read", setup(reader, meLives, ttl, "SET T1 1"), acqP, endOnly, "0", "[0 0 -1]", ""),
+	kase("a private reader without ids ends beside another", "release_read", setup(readers, meLives, youLive, ttl, "SET T1 1"), acqP, endOnly, "[0 1 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
+	kase("a private reader without ids ends, whatever its count", "release_read", setup(nested, meLives, ttl, "SET T1 1", "SET T2 1"), acqP, endOnly, "[0 1 0]", "[0 0 -1]", ""),
+	kase("a private reader without ids ends, and a writer waits", "release_read", setup(reader, meLives, ttl, marked, "SET T1 1"), acqP, endOnly, "[0 1 0]", "[0 0 -1]", "W<w9>"),
+	kase("a private reader without ids is lost", "release_read", setup("HSET lock mode read you 1", youLive, ttl), acqP, endOnly, "[0 0 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
+	kase("a private reader without ids whose lock was deleted", "release_read", setup(meLives, "SET T1 1"), acqP, endOnly, "[0 0 -1]", "[0 0 -1]", ""),
+	kase("a private reader under another type is lost", "release_read", setup("SET lock x"), acqP, endOnly, "[0 0 -1]", "[0 0 -1]", "lock=x"),
 	kase("all of a private owner ends, whatever the ids", "release_read", setup(nested, meLives, ttl, "SET T1 1"), relR, endAll, "[0 1 0]", "[0 0 -1]", ""),
 	kase("all of a private reader ends, and another's hold stays", "release_read", setup("HSET lock mode read me 2 you 1", meLives, youLive, ttl, "SADD H ra rb", "SET T1 1"), relR, endAll, "[0 1 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
 	kase("all of a private owner's reads end, and its write stays", "release_read", setup("HSET lock mode write me:write 1 me 2", meLives, ttl, "SADD H ra rb wc", "SET T1 1"), relR, endAll, "[0 1 -1]", "[0 0 -1]", "H(wc) lock{me:write:1 mode:write}"),
 	kase("a private owner that is lost has nothing to end", "release_read", setup("HSET lock mode read you 1", youLive, ttl), relR, endAll, "[0 0 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
-	kase("the count may be unknown", "release_read", setup(reader, meLives, ttl), relR, args("me", "ch", "PUBLISH", "0", "0", "2", "0", "0", "0"), "-1", "[0 0 -1]", ""),
+	kase("the count may be unknown", "release_read", setup(reader, meLives, ttl), relR, args("me", "ch", "PUBLISH", "0", "2", "0", "0", "0", "0"), "-1", "[0 0 -1]", ""),
 
 	kase("all of a private writer ends, whatever the ids", "release_write", setup("HSET lock mode write me:write 3", ttl, "SADD H wa", marked), relW, endAll, "0", "[0 0 -1]", ""),
 	kase("all of a private writer ends, and its reads stay", "release_write", setup("HSET lock mode write me:write 2 me 1", meLives, ttl, "SADD H wa wb rc", "SET T1 1"), relW, endAll, "[0 1 0]", "[0 0 -1]", "H(rc) R<me> T1=1 lock{me:1 mode:read}"),

@@ -10,7 +10,8 @@
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]  see grant.lua
 -- ARGV[6]   owner
 -- ARGV[7]   lease in ms
--- ARGV[8]   how many fencing tokens to reserve if the lock is taken; 0: none
+-- ARGV[8]   how many fencing tokens to reserve if the lock is taken; 0: none. It is left out with
+--           all that follow if all of them say nothing
 -- ARGV[9]   id of the hold of a named owner; '' for a private one
 -- ARGV[10]  entry; '' for a caller that does not wait
 -- ARGV[11]  the entry that this one joins if it is the last of the queue; '' for none
@@ -30,13 +31,13 @@
 --          WRONGTYPE error                  nothing was changed
 -- Publishes 'grant:<now>:<token>:<how many tokens>:<last>:<position>:<length of entry>:<entry><key>'
 --          on the channel of the session that is let in, if that is another one.
-local owner, id, entry = ARGV[6], ARGV[9], ARGV[10]
+local owner, tokens, id, entry = ARGV[6], ARGV[8] or '0', ARGV[9] or '', ARGV[10] or ''
 local bad
 
 local function take()
   local token = 0
-  if ARGV[8] ~= '0' then
-    token = redis.pcall('INCRBY', KEYS[5], ARGV[8])
+  if tokens ~= '0' then
+    token = redis.pcall('INCRBY', KEYS[5], tokens)
     if type(token) == 'table' then
       bad = token
       return
@@ -52,7 +53,7 @@ local function take()
     redis.call('SADD', KEYS[4], id)
     redis.call('PEXPIRE', KEYS[4], ARGV[7])
   end
-  return ARGV[8] == '0' and 1 or {1, 1, token, 0}
+  return tokens == '0' and 1 or {1, 1, token, 0}
 end
 
 if ARGV[17] ~= '-1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
@@ -74,7 +75,7 @@ end
 if held then
   local counted = id == '' and 1 or redis.pcall('SISMEMBER', KEYS[4], id)
   bad = refused(counted, ': the ids of holds')
-  local token = ARGV[8] ~= '0' and redis.pcall('GET', KEYS[5]) or 0
+  local token = tokens ~= '0' and redis.pcall('GET', KEYS[5]) or 0
   held = tonumber(held)
   if not bad and (not held or held < 1) then
     bad = refused({err = 'not an integer'}, ': the lock is a hash that is no lock; its values must be counts')
@@ -114,7 +115,7 @@ if not free and (entry == '' or ARGV[11] == '') then
     end
   end
 end
-if ARGV[8] ~= '0' then
+if tokens ~= '0' then
   local token = redis.pcall('GET', KEYS[5])
   if token and not tonumber(token) or type(token) == 'table' or string.find(token or '', '[^0-9]') or #(token or '') > 15 then
     return (refused({err = 'not an integer'}, ': the fencing token is not an integer that can be counted up'))
@@ -174,7 +175,7 @@ if free and grant({[entry] = true}) == entry then
   if ARGV[18] then
     outlive(KEYS[5], ARGV[7], ARGV[18])
   end
-  return {1, 1, ARGV[8] ~= '0' and tonumber(redis.call('GET', KEYS[5])) or 0, 0}
+  return {1, 1, tokens ~= '0' and tonumber(redis.call('GET', KEYS[5])) or 0, 0}
 end
 if first and redis.call('ZRANGE', KEYS[2], 0, 0)[1] == entry then
   -- Where time passes inside a script (miniredis) the lock may have ended meanwhile.

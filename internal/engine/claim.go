@@ -76,10 +76,14 @@ func (l *lock) newClaim(a *acquisition) *claim {
 	} else {
 		c.num = l.s.owners.Add(1)
 	}
-	if k := a.prim.Kind(); k.ByID || k.Unleased || a.named != "" { // the first hold has an id
+	k := a.prim.Kind()
+	if k.ByID || k.Unleased || a.named != "" { // the first hold has an id
 		m := c.account()
 		m.sides[k.Side].ids = []string{l.s.newID(k)}
-		m.byIDs, m.busy, m.exposed = true, a.named != "", a.named != "" || k.Shares
+		m.byIDs, m.busy = true, a.named != ""
+	}
+	if a.named != "" || k.Shares {
+		c.account().exposed = true
 	}
 	if l.claims != nil {
 		l.claims.prev = c

@@ -94,12 +94,12 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	if op.Tokens > 0 || p.Ends > 0 {
 		keys = p.withToken(keys)
 	}
-	args := []string{op.Owner, script.Millis(op.Lease), strconv.Itoa(op.Tokens), strconv.Itoa(op.Held), op.ID}
-	switch {
-	case p.Ends > 0:
+	args := append(make([]string, 0, 6), op.Owner, script.Millis(op.Lease))
+	if len(keys) > 1 { // else the rest says nothing
+		args = append(args, strconv.Itoa(op.Tokens), strconv.Itoa(op.Held), op.ID)
+	}
+	if p.Ends > 0 {
 		args = append(args, script.Millis(p.Ends))
-	case op.ID == "":
-		args = args[:4]
 	}
 	return script.Command{Script: acquireScript, Keys: keys, Args: args}
 }

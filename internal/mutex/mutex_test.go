@@ -24,8 +24,8 @@ func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
 		keys string
 		args string
 	}{
-		{"the first hold", p.Acquire(&kind.Op{Owner: "o", Lease: d}), "[x]", "[o 1500 0 0]"},
-		{"the first hold, fenced", fenced.Acquire(&kind.Op{Owner: "o", Lease: d, Tokens: 8}), "[x redisson_lock_token:{x}]", "[o 1500 8 0]"},
+		{"the first hold", p.Acquire(&kind.Op{Owner: "o", Lease: d}), "[x]", "[o 1500]"},
+		{"the first hold, fenced", fenced.Acquire(&kind.Op{Owner: "o", Lease: d, Tokens: 8}), "[x redisson_lock_token:{x}]", "[o 1500 8 0 ]"},
 		{"a nested hold", p.Acquire(&kind.Op{Owner: "o", Lease: d, ID: "i", Known: kind.Known{Held: 2}}), "[x relock_holds:{x}]", "[o 1500 0 2 i]"},
 		{"a nested hold that has a token", fenced.Acquire(&kind.Op{Owner: "o", Lease: d, ID: "i", Known: kind.Known{Held: 1}}), "[x relock_holds:{x}]", "[o 1500 0 1 i]"},
 		{"a nested hold that needs one", fenced.Acquire(&kind.Op{Owner: "o", Lease: d, ID: "i", Tokens: 1, Known: kind.Known{Held: 1}}), "[x relock_holds:{x} redisson_lock_token:{x}]", "[o 1500 1 1 i]"},

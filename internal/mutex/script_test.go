@@ -30,7 +30,7 @@ var (
 	ids   = locktest.Keys("lock", "ids")
 	token = locktest.Keys("lock", "token")
 	all   = locktest.Keys("lock", "ids", "token")
-	enter = args("me", "30000", "0", "0")      // acquire: the first hold of a private owner
+	enter = args("me", "30000")                // acquire: the first hold of a private owner
 	draw  = args("me", "30000", "3", "0")      // the same, with three tokens
 	byID  = args("me", "30000", "0", "0", "a") // a named owner
 	more  = args("me", "30000", "0", "1", "a") // one more hold
@@ -163,8 +163,8 @@ func TestScriptsKeepTheLongerLease(t *testing.T) {
 			keys, args   []string
 			from, to     int64
 		}{
-			{"outer", "acquire", lock, args("me", "60000", "0", "0"), 59000, 60000},
-			{"a resend with more", "acquire", lock, args("me", "70000", "0", "0"), 69000, 70000},
+			{"outer", "acquire", lock, args("me", "60000"), 59000, 60000},
+			{"a resend with more", "acquire", lock, args("me", "70000"), 69000, 70000},
 			{"a shorter inner one", "acquire", ids, args("me", "5000", "0", "1", "a"), 58000, 70000},
 			{"a longer inner one", "acquire", ids, args("me", "90000", "0", "2", "b"), 89000, 90000},
 			{"a renewal", "renew", ids, args("30000", "me", ""), 88000, 90000},
@@ -177,7 +177,7 @@ func TestScriptsKeepTheLongerLease(t *testing.T) {
 			{"an extension that only moves away", "extend", ids, args("me", "1000", "1", "1", "e", "0", "0"), 57000, 60000},
 			{"a key that lost its TTL", "", lock, args("PERSIST", "lock"), -1, -1},
 			{"a question about that", "renew", lock, args("0", "me"), -1, -1},
-			{"a resend where the TTL is lost", "acquire", lock, args("me", "60000", "0", "0"), 58000, 60000},
+			{"a resend where the TTL is lost", "acquire", lock, args("me", "60000"), 58000, 60000},
 			{"a late extension, void", "extend", ids, args("me", "90000", "1", "0", "f", "1", "0", "e"), 88000, 90000},
 			{"when it comes", "extend", ids, args("me", "1000", "1", "0", "e", "0", "0"), 88000, 90000},
 			{"one more hold", "acquire", ids, args("me", "1000", "0", "1", "v"), 88000, 90000},

@@ -10,7 +10,8 @@
 -- KEYS[i]  the last one, with tokens or ARGV[6]: the fencing token, an integer
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
--- ARGV[3]  how many fencing tokens to reserve; 0: none
+-- ARGV[3]  how many fencing tokens to reserve; 0: none. It is left out with all that follow if
+--          all of them say nothing
 -- ARGV[4]  holds that this session has of the owner already; 0: none that could be lost
 -- ARGV[5]  id of the hold; '' or left out for the first one of a private owner
 -- ARGV[6]  for how many ms the fencing token outlives the lock; left out: it has no end
@@ -21,15 +22,16 @@
 --          {-1, 0, 0, 0}               the holds of ARGV[4] are gone: lost
 --          WRONGTYPE error             nothing was changed; so too for a hash that is no lock
 -- Publishes nothing.
-local owner, lease, before, id = ARGV[1], ARGV[2], ARGV[4], ARGV[5] ~= '' and ARGV[5]
-if not KEYS[2] and before == '0' and redis.call('EXISTS', KEYS[1]) == 0 then
+local owner, lease = ARGV[1], ARGV[2]
+if not ARGV[3] and redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('HSET', KEYS[1], owner, '1') -- free, and neither ids nor tokens are asked for
   redis.call('PEXPIRE', KEYS[1], lease)
   return 1
 end
 
 -- include refused, no_lock, outlive
-local held, tokens = redis.pcall('HGET', KEYS[1], owner), ARGV[3]
+local tokens, before, id = ARGV[3] or '0', ARGV[4] or '0', ARGV[5] ~= '' and ARGV[5]
+local held = redis.pcall('HGET', KEYS[1], owner)
 if type(held) == 'table' then
   return (refused(held))
 end

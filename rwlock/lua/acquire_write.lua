@@ -5,46 +5,47 @@
 -- are Redisson's, and their timeout keys tell whether they live. (The key of the ids is
 -- missing then, as readers.lua asks for: the owner is not in yet.)
 --
--- KEYS[1], KEYS[2], KEYS[3], ARGV[1]: see owner.lua
--- KEYS[4]  marks of waiting writers: zset, id of the attempt -> when the mark expires
+-- KEYS[1], KEYS[2], ARGV[1]: see owner.lua
+-- KEYS[3], KEYS[4]  the marks of waiting writers, and the ids
 -- ARGV[2]  lease in ms
--- ARGV[3]  holds of the write side that this session has of it already
--- ARGV[4]  the same of the read side
--- ARGV[5]  id of the hold
--- ARGV[6]  a writer that readers refuse leaves a mark, since it looks again within half of
+-- ARGV[3]  id of the hold
+-- ARGV[4]  a writer that readers refuse leaves a mark, since it looks again within half of
 --          this many ms; 0: it will not wait, and leaves none
--- ARGV[7]  what the names of timeout keys begin with
+-- ARGV[5]  what the names of timeout keys begin with
+-- ARGV[6]  holds of the write side that this session has of it already
+-- ARGV[7]  the same of the read side; both are left out if there are none
 -- Returns  1                   granted: {1, 1, 0, 1}
 --          {1, holds, 0, 1}    granted; the TTL is at least the lease
 --          {0, ms, 0, 0}       refused: PTTL, or until the last reader's lease ends; -1
 --                              if that is not known
---          {-1, 0, 0, 0}       the holds of ARGV[3] or ARGV[4] are gone: lost
+--          {-1, 0, 0, 0}       the holds of ARGV[6] or ARGV[7] are gone: lost
 --          {-2, 1, 0, 0}       the owner has the read side alone: never
 --          WRONGTYPE error     nothing was changed; so too for a hash that is no lock
 -- Publishes nothing.
-if ARGV[3] == '0' and ARGV[4] == '0' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4]) == 0 then
+if not ARGV[6] and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4]) == 0 then
   -- Free, and nothing is left of an earlier life.
   local lease = ARGV[2]
   redis.call('HSET', KEYS[1], 'mode', 'write', ARGV[1] .. ':write', '1')
   redis.call('PEXPIRE', KEYS[1], lease)
-  redis.call('SADD', KEYS[3], 'w' .. ARGV[5])
-  redis.call('PEXPIRE', KEYS[3], lease)
+  redis.call('SADD', KEYS[4], 'w' .. ARGV[3])
+  redis.call('PEXPIRE', KEYS[4], lease)
   return 1
 end
 
 -- include owner, readers, no_lock
-local mark = redis.pcall('ZSCORE', KEYS[4], ARGV[5])
-local counted = redis.pcall('SISMEMBER', KEYS[3], 'w' .. ARGV[5])
+local id, before, across = ARGV[3], ARGV[6] or '0', ARGV[7] or '0'
+local mark = redis.pcall('ZSCORE', KEYS[3], id)
+local counted = redis.pcall('SISMEMBER', KEYS[4], 'w' .. id)
 bad = bad or refused(mark) or refused(counted)
 if bad then
   return bad
 end
-if (writes <= 0 and ARGV[3] ~= '0') or (reads <= 0 and ARGV[4] ~= '0') then
+if (writes <= 0 and before ~= '0') or (reads <= 0 and across ~= '0') then
   return {-1, 0, 0, 0}
 end
 
 if writes <= 0 then
-  if reads > 0 and (ARGV[4] ~= '0' or not expiry or expiry > now) then
+  if reads > 0 and (across ~= '0' or not expiry or expiry > now) then
     return {-2, 1, 0, 0}
   end
   local none = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0) and (no_lock())
@@ -59,33 +60,33 @@ if writes <= 0 then
     end
     local left = last[1] and last[2] - now -- for how long others keep the lock, in ms
     if not left and redis.call('HLEN', KEYS[1]) > 1 then
-      left = alive(ARGV[7])
+      left = alive(ARGV[5])
     end
     if left then
-      local live = tonumber(ARGV[6])
+      local live = tonumber(ARGV[4])
       if live > 0 then
         -- Alive until it has surely looked again, in time or when the last reader ends.
         live = 1000 + (left >= 0 and math.min(live, 2 * left) or live)
-        redis.call('ZADD', KEYS[4], int(now + live), ARGV[5])
-        redis.call('PEXPIRE', KEYS[4], int(math.max(redis.call('PTTL', KEYS[4]), live)))
+        redis.call('ZADD', KEYS[3], int(now + live), id)
+        redis.call('PEXPIRE', KEYS[3], int(math.max(redis.call('PTTL', KEYS[3]), live)))
       end
       return {0, left, 0, 0}
     end
   elseif redis.call('HLEN', KEYS[1]) > (mode and 1 or 0) then
     return {0, redis.call('PTTL', KEYS[1]), 0, 0} -- a writer's, or another kind of lock
   end
-  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3]) -- what is left of an earlier life
+  redis.call('DEL', KEYS[1], KEYS[2], KEYS[4]) -- what is left of an earlier life
   redis.call('HSET', KEYS[1], 'mode', 'write')
 end
 
 if writes <= 0 or counted == 0 then
-  redis.call('SADD', KEYS[3], 'w' .. ARGV[5])
+  redis.call('SADD', KEYS[4], 'w' .. id)
   writes = redis.call('HINCRBY', KEYS[1], ARGV[1] .. ':write', 1)
 end
 if mark then
-  redis.call('ZREM', KEYS[4], ARGV[5])
+  redis.call('ZREM', KEYS[3], id)
 end
 local ttl = int(math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])))
 redis.call('PEXPIRE', KEYS[1], ttl)
-redis.call('PEXPIRE', KEYS[3], ttl)
+redis.call('PEXPIRE', KEYS[4], ttl)
 return {1, writes, 0, 1}

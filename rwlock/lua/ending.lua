@@ -1,19 +1,20 @@
 -- ending.lua: not a script of its own, but what release_read.lua and release_write.lua
 -- share.
 --
--- KEYS[1] to KEYS[3], ARGV[1]: see owner.lua; the lock is deleted when it is free
--- KEYS[4]  marks of waiting writers: zset
--- KEYS[5]  the reader's first timeout key: the name ends in 1
+-- KEYS[1], KEYS[2], ARGV[1]: see owner.lua; the lock is deleted when it is free
+-- KEYS[3], KEYS[4]  the marks of waiting writers, and the reader's first timeout key
+-- KEYS[5]  the ids; left out if the claim has made none
 -- ARGV[2]  channel of the lock
 -- ARGV[3]  PUBLISH or SPUBLISH
 -- ARGV[4]  1: that tells how many connections have heard it; 0: it counts one node only
--- ARGV[5]  the time to live in ms that all that stays deserves; 0 leaves it
--- ARGV[6]  0: the owner is named; 1: it is private: what stays is all of this session; 2: it
---          is private, and all that it has on this side ends
+-- ARGV[5]  0: the owner is named; 1: it is private: what stays is all of this session; 2: it
+--          is private, and all that it has on this side ends. Left out with all that follow:
+--          2, nothing stays, and no attempt has left a mark
+-- ARGV[6]  the time to live in ms that all that stays deserves; 0 leaves it
 -- ARGV[7]  the holds of the other side that this session keeps
 -- ARGV[8]  how many ids of holds that end follow
 -- ARGV[9]  how many ids of holds that stay follow, of this side
--- ARGV[10] the first of those, if any; ARGV[5] counts as 0 if an extension has voided that id
+-- ARGV[10] the first of those, if any; ARGV[6] counts as 0 if an extension has voided that id
 -- ARGV[i]  i > 10: the others; then the ids of ARGV[7]. Ids of holds that stay are needed of a named
 --          owner and with a time to live only
 -- The replies are
@@ -21,32 +22,33 @@
 --          WRONGTYPE error: a key that goes along is of another type, nothing was
 --          changed. If it is the lock itself, the hold is gone: {0, 0, -1}
 -- include owner, there
-local marks, ids = redis.pcall('ZCARD', KEYS[4]), redis.pcall('SCARD', KEYS[3])
-bad = bad or refused(marks) or refused(ids)
+local ids, whose = KEYS[5], ARGV[5] or '2'
+local marks = redis.pcall('ZCARD', KEYS[3])
+bad = bad or refused(marks) or refused(ids and redis.pcall('SCARD', ids))
 if gone then
   return {0, 0, -1}
 elseif bad then
   return bad
 end
-local keep, kept = tonumber(ARGV[5]), 10 + ARGV[8]
-if keep > 0 and redis.call('SISMEMBER', KEYS[3], 'x' .. (ARGV[10] or '')) == 1 then
+local keep, kept = tonumber(ARGV[6] or 0), 10 + (ARGV[8] or 0)
+if keep > 0 and redis.call('SISMEMBER', ids, 'x' .. (ARGV[10] or '')) == 1 then
   keep = 0
 end
-local others, private = kept + ARGV[9], ARGV[6] ~= '0'
+local others, private = kept + (ARGV[9] or 0), whose ~= '0'
 
 -- take_out takes the ids of what ends on a side out of the set, and returns how many of
 -- the held it is. (It is given what it needs: a local of the script costs more.)
 local function take_out(side, held, across, kept)
-  local ended = 0
-  if ARGV[6] ~= '2' then
+  local ids, ended = KEYS[5], 0
+  if ARGV[5] and ARGV[5] ~= '2' then
     for i = 10, kept - 1 do
-      ended = ended + redis.call('SREM', KEYS[3], side .. ARGV[i])
+      ended = ended + redis.call('SREM', ids, side .. ARGV[i])
     end
     return ended
   end
-  for _, id in ipairs(across > 0 and redis.call('SMEMBERS', KEYS[3]) or {}) do
+  for _, id in ipairs(ids and across > 0 and redis.call('SMEMBERS', ids) or {}) do
     if string.sub(id, 1, 1) == side then
-      redis.call('SREM', KEYS[3], id)
+      redis.call('SREM', ids, id)
     end
   end
   return held

@@ -3,7 +3,8 @@
 -- them are of this session; that of a section with renewed holds does not. An extension that
 -- arrives after a later one has voided it changes nothing.
 --
--- KEYS[1] to KEYS[3], ARGV[1]: see owner.lua; KEYS[3] also has x<id> for each void extension
+-- KEYS[1], KEYS[2], ARGV[1]: see owner.lua
+-- KEYS[3]  the ids
 -- KEYS[i]  i > 3: of the read side, the reader's timeout keys
 -- ARGV[2]  time to live in ms, from now
 -- ARGV[3]  r or w, for the side

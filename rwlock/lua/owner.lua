@@ -4,8 +4,12 @@
 -- KEYS[1]  the lock: hash, mode -> read or write, owner -> holds of the read side,
 --          owner:write -> holds of the write side
 -- KEYS[2]  our readers: zset, owner -> when its holds expire, in ms of server time
--- KEYS[3]  the ids of this owner's holds: set, r<id> and w<id>; lives with them
 -- ARGV[1]  owner
+-- and, each at its place, these keys:
+--          the marks of waiting writers: zset, id of the attempt -> when the mark expires
+--          the ids of this owner's holds: set, r<id> and w<id>, and x<id> for each void
+--          extension; lives with them
+--          the reader's timeout keys, whose names end in 1, 2 and so on: strings
 --
 -- reads and writes are its holds, and expiry is when the former end. bad is the error to
 -- answer, and gone says that the lock itself is of another type.

@@ -10,11 +10,11 @@
 --          {holds left, changed, receivers}, or WRONGTYPE: see ending.lua
 -- Publishes '0' on the channel when the lock became free, or when a waiting writer must find
 --          out whether Redisson's readers live.
-local call, lock, marks = redis.call, KEYS[1], KEYS[4]
-if ARGV[6] == '2' and redis.pcall('HLEN', lock) == 2 and not KEYS[6]
-    and call('HGET', lock, ARGV[1]) == '1' and call('EXISTS', marks) == 0 then
+local call, lock = redis.call, KEYS[1]
+if (ARGV[5] or '2') == '2' and not KEYS[6] and redis.pcall('HLEN', lock) == 2
+    and call('HGET', lock, ARGV[1]) == '1' and call('EXISTS', KEYS[3]) == 0 then
   -- The mode and one hold are all there is, and no writer waits.
-  call('DEL', lock, KEYS[2], KEYS[3], KEYS[5])
+  call('DEL', unpack(KEYS))
   local receivers = call(ARGV[3], ARGV[2], '0')
   return ARGV[4] == '1' and receivers or -1
 end
@@ -24,23 +24,20 @@ local ended = take_out('r', reads, writes, kept)
 if reads <= 0 then
   -- The hash was deleted under it; what went along with it goes too.
   redis.call('ZREM', KEYS[2], ARGV[1])
-  redis.call('DEL', unpack(KEYS, 5))
-  if writes <= 0 then
-    redis.call('DEL', KEYS[3])
-  end
+  redis.call('DEL', KEYS[4], unpack(KEYS, writes > 0 and 6 or 5))
   return {0, 0, -1}
 elseif ended == 0 then
   return {reads, 0, -1}
 end
 
 local held = math.max(reads - ended, 0)
-local alone = keep > 0 and (private or there(KEYS[3], 'r', kept, others - 1) == held)
+local alone = keep > 0 and (private or there(ids, 'r', kept, others - 1) == held)
 local cut = alone and held > 0 and expiry and now + 1 + keep < expiry
 if held == 0 then
   redis.call('HDEL', KEYS[1], ARGV[1])
   redis.call('ZREM', KEYS[2], ARGV[1])
-  if writes <= 0 then
-    redis.call('DEL', KEYS[3])
+  if ids and writes <= 0 then
+    redis.call('DEL', ids)
   end
 else
   redis.call('HINCRBY', KEYS[1], ARGV[1], -ended)
@@ -51,8 +48,8 @@ else
 end
 -- A private owner may have more timeout keys than the session knows of. (One in a slot that
 -- moves may be out of reach, and ends with its TTL.)
-for i = 1, math.max(#KEYS - 4, ARGV[6] == '2' and math.min(reads, 1000) or 0) do
-  local key = KEYS[4 + i] or string.sub(KEYS[5], 1, -2) .. i
+for i = 1, math.max(#KEYS - 4, whose == '2' and math.min(reads, 1000) or 1) do
+  local key = i == 1 and KEYS[4] or KEYS[4 + i] or string.sub(KEYS[4], 1, -2) .. i
   if i > held then
     redis.call('DEL', key)
   elseif cut and redis.call('PTTL', key) > keep then
@@ -62,11 +59,11 @@ end
 if held > 0 and expiry and expiry > now then
   -- The keys that stay may be those of shorter leases; one that lives as long as the
   -- reader speaks for all.
-  redis.call('SET', KEYS[5], '1', 'PX', int(expiry - now))
+  redis.call('SET', KEYS[4], '1', 'PX', int(expiry - now))
 end
 if mode == 'write' then
   -- The TTL is the writer's: it shrinks to what that deserves if all that is left is this session's.
-  if alone and (private or there(KEYS[3], 'w', others, #ARGV) == writes) and redis.call('PTTL', KEYS[1]) > keep then
+  if alone and (private or there(ids, 'w', others, #ARGV) == writes) and redis.call('PTTL', KEYS[1]) > keep then
     redis.call('PEXPIRE', KEYS[1], keep)
   end
   return {held, 1, -1}
@@ -83,7 +80,7 @@ local here, readers = redis.call('HLEN', KEYS[1]) - 1, redis.call('ZCARD', KEYS[
 local left = 0 -- ms until the last reader's lease is over; 0: not known
 if here > 0 and readers == 0 and held == 0 then
   if marks == 0 then -- the key of the marks is missing, see readers.lua
-    left = alive(string.sub(KEYS[5], 1, #KEYS[5] - #(ARGV[1] .. ':rwlock_timeout:1')))
+    left = alive(string.sub(KEYS[4], 1, #KEYS[4] - #(ARGV[1] .. ':rwlock_timeout:1')))
     here = left and here or 0
   else
     publish('0')
@@ -93,8 +90,8 @@ if here == 0 then
   redis.call('DEL', KEYS[1], KEYS[2])
   -- The writers that wait have a moment to come, before readers that arrived later. It is
   -- short, since they may have died.
-  if marks > 0 and redis.call('PTTL', KEYS[4]) > 1000 then
-    redis.call('PEXPIRE', KEYS[4], 1000)
+  if marks > 0 and redis.call('PTTL', KEYS[3]) > 1000 then
+    redis.call('PEXPIRE', KEYS[3], 1000)
   end
   return {0, 1, publish('0')}
 end

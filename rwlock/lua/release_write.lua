@@ -5,16 +5,16 @@
 -- lock. Either way waiting readers get their chance now: the marks of the writers that
 -- wait are taken away, and come back when those are refused again.
 --
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10]: see ending.lua
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10]: see ending.lua; none is left out
 -- Returns  receivers, for {0, 1, receivers}
 --          {holds left, changed, receivers}, or WRONGTYPE: see ending.lua
 -- Publishes '1' on the channel when no writer is left, and '0' behind it if that may have been
 --          heard: a waiter of Redisson that is just asking takes no notice of the first, and
 --          would sleep until the lease that it saw ends. '1' alone when the last mark of a
 --          waiting writer is taken away while readers may come in.
-if ARGV[6] == '2' and redis.pcall('HLEN', KEYS[1]) == 2 and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1 then
+if ARGV[5] == '2' and redis.pcall('HLEN', KEYS[1]) == 2 and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1 then
   -- The mode and the write side of this owner are all there is.
-  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[5])
   local receivers = redis.call(ARGV[3], ARGV[2], '1')
   if receivers == 0 and ARGV[4] == '1' then
     return 0
@@ -26,14 +26,14 @@ end
 -- include ending
 local ended, unmarked = take_out('w', writes, reads, kept), 0
 for i = 10, marks > 0 and kept - 1 or 0 do
-  unmarked = unmarked + redis.call('ZREM', KEYS[4], ARGV[i])
+  unmarked = unmarked + redis.call('ZREM', KEYS[3], ARGV[i])
 end
 if writes <= 0 or ended == 0 then
   if writes <= 0 and reads <= 0 then
-    redis.call('DEL', KEYS[3]) -- of a life of the lock that is over
+    redis.call('DEL', ids) -- of a life of the lock that is over
   end
   if unmarked > 0 and mode ~= 'write' then
-    local mark = redis.call('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')
+    local mark = redis.call('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')
     if not mark[2] or tonumber(mark[2]) <= now then
       publish('1')
     end
@@ -43,14 +43,14 @@ end
 
 local ttl = redis.call('PTTL', KEYS[1])
 local held = math.max(writes - ended, 0)
-local alone = keep > 0 and (private or there(KEYS[3], 'w', kept, others - 1) == held)
+local alone = keep > 0 and (private or there(ids, 'w', kept, others - 1) == held)
 expiry = reads > 0 and expiry or 0
 if held > 0 then
   redis.call('HINCRBY', KEYS[1], ARGV[1] .. ':write', -ended)
 else
   redis.call('HDEL', KEYS[1], ARGV[1] .. ':write')
 end
-if reads > 0 and alone and (private or there(KEYS[3], 'r', others, #ARGV) == reads) and expiry > now + 1 + keep then
+if reads > 0 and alone and (private or there(ids, 'r', others, #ARGV) == reads) and expiry > now + 1 + keep then
   expiry = now + 1 + keep -- all that is left is this session's, and deserves no more
   redis.call('ZADD', KEYS[2], int(expiry), ARGV[1])
 end
@@ -61,7 +61,7 @@ if tonumber(ARGV[7]) > 0 and reads > 0 then
     expiry = now + 1 + stays
     redis.call('ZADD', KEYS[2], int(expiry), ARGV[1])
     redis.call('PEXPIRE', KEYS[2], int(math.max(ttl, expiry - now, 1)))
-    redis.call('SET', KEYS[5], '1', 'PX', int(math.max(expiry - now, 1)))
+    redis.call('SET', KEYS[4], '1', 'PX', int(math.max(expiry - now, 1)))
   end
 end
 if held > 0 then
@@ -72,15 +72,15 @@ if held > 0 then
   end
   return {held, 1, -1}
 end
-if reads > 0 and expiry <= now and (expiry > 0 or redis.call('EXISTS', KEYS[5]) == 0) then
+if reads > 0 and expiry <= now and (expiry > 0 or redis.call('EXISTS', KEYS[4]) == 0) then
   redis.call('HDEL', KEYS[1], ARGV[1]) -- their lease is over
   redis.call('ZREM', KEYS[2], ARGV[1])
-  redis.call('DEL', KEYS[3], KEYS[5])
+  redis.call('DEL', KEYS[4], ids)
   reads = 0
 end
-redis.call('DEL', KEYS[4])
+redis.call('DEL', KEYS[3])
 if redis.call('HLEN', KEYS[1]) == 1 then
-  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
+  redis.call('DEL', KEYS[1], KEYS[2], ids)
 else
   redis.call('HSET', KEYS[1], 'mode', 'read')
   if reads > 0 and expiry > now then
