@@ -2,6 +2,7 @@ package fairlock_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -216,11 +217,12 @@ func TestCutOffHolderEndsBeforeTheNextIsIn(t *testing.T) {
 		cfg := short(s)
 		cfg.Lease, cfg.QueueLease = s.Slowed(2*time.Second), s.Slowed(2*time.Second)
 		a := dial(t, s, cfg)
-		b, proxy := dialProxy(t, s, cfg)
-		m := fairlock.New(a, "x")
-		for _, confirmed := range []bool{true, false} {
+		locktest.Together(t, []bool{true, false}, func(confirmed bool) {
+			b, proxy := dialProxy(t, s, cfg)
+			x := fmt.Sprint("confirmed: ", confirmed)
+			m := fairlock.New(a, x)
 			first := lock(t, ctx, m)
-			holder := goQueued(t, ctx, fairlock.New(b, "x"), 1)
+			holder := goQueued(t, ctx, fairlock.New(b, x), 1)
 			if !confirmed { // the network goes silent between the message and the renewal
 				seen, release := proxy.HoldRequest(renews(t))
 				unlock(t, first)
@@ -245,7 +247,7 @@ func TestCutOffHolderEndsBeforeTheNextIsIn(t *testing.T) {
 			unlock(t, next)
 			proxy.BlackHole(false)
 			is(t, "Unlock", l.hold.Unlock(), rlock.ErrLost)
-			nothingLeft(t, s)
-		}
+		})
+		nothingLeft(t, s)
 	})
 }

@@ -2,6 +2,8 @@ package rlock_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -83,12 +85,12 @@ func TestCallsAreBoundedInAnOutage(t *testing.T) {
 func TestCloseDuringAReconnect(t *testing.T) {
 	const timeout, farewell = 300 * time.Millisecond, 500 * time.Millisecond
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		for how, fail := range gone {
+		locktest.Together(t, slices.Collect(maps.Keys(gone)), func(how string) {
 			trace, failed := faultFailed()
 			ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: timeout, Trace: trace})
 			ctx := within(t, 30*time.Second)
 			m := rlock.New(ses, redistest.Name(t)+how)
-			fail(p)
+			gone[how](p)
 			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 			_, _, _ = m.Lock(short)
 			cancel()
@@ -96,7 +98,7 @@ func TestCloseDuringAReconnect(t *testing.T) {
 			locktest.Get(t, failed, 10*time.Second, "a failed attempt")
 			bounded(t, s, how+", Close", timeout+farewell, func() { _ = ses.Close() })
 			locktest.Is(t, "Lock", locktest.Get(t, waiter, 5*time.Second, "Lock").err, rlock.ErrClosed)
-		}
+		})
 	})
 }
 

@@ -176,7 +176,7 @@ func TestDeadlockThatDissolves(t *testing.T) {
 		leaves, leave := context.WithCancel(r.inside[0])
 		r.inside[0] = leaves
 		r.wait(0)
-		redistest.Eventually(t, time.Second, "the first to wait", func() bool { return s0.Suspects() == 1 })
+		r.known(s0, 1)
 		r.wait(1)
 		locktest.Get(t, seen, 10*time.Second, "the cycle to be confirmed by the session of the first wait")
 		time.Sleep(600 * time.Millisecond) // the network's: confirmations count for half a second
@@ -221,7 +221,7 @@ func TestDeadlockMessagesAgain(t *testing.T) {
 		r = around()
 		r.wait(0, rlock.Wait(900*time.Millisecond)) // the others' search begins later
 		r.wait(1, rlock.Wait(900*time.Millisecond))
-		redistest.Eventually(t, time.Second, "both to wait", func() bool { return sessions[0].Suspects()+sessions[1].Suspects() == 2 })
+		redistest.Eventually(t, 10*time.Second, "both to wait", func() bool { return sessions[0].Suspects()+sessions[1].Suspects() == 2 })
 		again := 0
 		for i, ses := range sessions {
 			for len(heard[i]) > 0 {

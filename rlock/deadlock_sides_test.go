@@ -34,9 +34,9 @@ func TestDeadlockOfAWriterBesideAReader(t *testing.T) {
 					_, _, err := rwlock.New(here, "rw").RLock(r.inside[0])
 					behind <- err
 				}()
-				redistest.Eventually(t, 5*time.Second, "the reader to wait", func() bool { return here.Suspects() == 1 })
+				r.known(here, 1)
 				r.wait(0)
-				redistest.Eventually(t, 5*time.Second, "the writer to wait", func() bool { return here.Suspects() == 2 })
+				r.known(here, 2)
 				r.wait(1)
 				victim := locktest.Get(t, r.results, 5*time.Second, "the victim")
 				locktest.Is(t, "the victim", victim.err, rlock.ErrDeadlock)

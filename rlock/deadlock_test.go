@@ -69,6 +69,14 @@ func (r *ring) wait(i int, opts ...rlock.LockOption) {
 	}()
 }
 
+// known waits until a session knows of that many waits. The next one is younger then, also on a
+// made-up clock, on which two of them can begin in the same microsecond.
+func (r *ring) known(ses *rlock.Session, waits int) {
+	r.t.Helper()
+	redistest.Eventually(r.t, 10*time.Second, "a wait to be watched", func() bool { return ses.Suspects() == waits })
+	time.Sleep(time.Millisecond)
+}
+
 // resolve waits until one of the parties is told of the deadlock, and unlocks what that holds:
 // then the others get their locks. It returns what the victim was told.
 func (r *ring) resolve(within time.Duration) ended {
@@ -104,18 +112,18 @@ func TestDeadlockWithinASession(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]rlock.Config{"listens": unpolled(), "polls": {Polling: rlock.Linear(time.Millisecond)}} {
 		t.Run(name, func(t *testing.T) {
-			redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 				ctx := within(t, 20*time.Second)
 				ses, proxy := locktest.DialProxy(t, s, cfg)
 				a, b := rlock.New(ses, "a"), fairlock.New(ses, "b")
 				r := newRing(t, ctx, party{a, b}, party{b, a})
 				r.sessions = append(r.sessions, ses)
 				r.wait(0)
-				redistest.Eventually(t, 5*time.Second, "the first to wait", func() bool { return ses.Suspects() == 1 })
+				r.known(ses, 1)
 				proxy.Reset()
 				began := time.Now()
 				r.wait(1)
-				victim := r.resolve(500 * time.Millisecond)
+				victim := r.resolve(500*time.Millisecond + s.Slack())
 				if victim.i != 1 {
 					t.Error("the victim is the one who waited first")
 				}
@@ -190,10 +198,10 @@ func TestDeadlockAcrossSessions(t *testing.T) {
 				for i := range r.parties {
 					r.wait(i)
 				}
-				victim := r.resolve(3 * time.Second)
+				victim := r.resolve(3*time.Second + s.Slack())
 				took := victim.at.Sub(began)
 				t.Logf("after %v: %v", took, victim.err)
-				if took < 900*time.Millisecond || took > 2500*time.Millisecond {
+				if took < 900*time.Millisecond || took > 2500*time.Millisecond+s.Slack() {
 					t.Errorf("the deadlock was found after %v", took)
 				}
 				for _, p := range []string{`"a" (held by "`, `, "here") waits for `} {
@@ -239,7 +247,7 @@ func TestDeadlockWithReaders(t *testing.T) {
 		r := newRing(t, ctx, party{rlock.New(s0, "x"), rwlock.New(s0, "rw")}, party{reader{rwlock.New(s2, "rw")}, rlock.New(s2, "x")})
 		shared := <-first
 		r.wait(0)
-		redistest.Eventually(t, 5*time.Second, "the writer to wait", func() bool { return s0.Suspects() == 1 })
+		r.known(s0, 1)
 		r.wait(1)
 		victim := locktest.Get(t, r.results, 5*time.Second, "the victim")
 		locktest.Is(t, "the victim", victim.err, rlock.ErrDeadlock)

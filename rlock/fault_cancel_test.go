@@ -108,7 +108,7 @@ func (a *faultFlying) attempt(t *testing.T, seen <-chan struct{}) {
 	if !a.deadline && !a.viaWait {
 		cancel()
 	}
-	got := locktest.Get(t, locked, 2*time.Second, "Lock")
+	got := locktest.Get(t, locked, 2*time.Second+a.s.Slack(), "Lock")
 	locktest.Is(t, "Lock", got.err, wantErr...)
 	if got.hold != nil || got.ctx != ctx {
 		t.Errorf("a failed Lock returned hold %v, and a context other than its own: %v", got.hold, got.ctx != ctx)
@@ -142,13 +142,13 @@ func (a *faultFlying) right(t *testing.T) bool {
 func (a *faultFlying) undone(t *testing.T, release func()) {
 	t.Helper()
 	if !a.request {
-		redistest.Eventually(t, time.Second, "the right count", func() bool { return a.right(t) })
+		redistest.Eventually(t, time.Second+a.s.Slack(), "the right count", func() bool { return a.right(t) })
 		release()
 		return
 	}
 	release()
 	// State comes behind all that was held back, and behind what undoes it.
-	redistest.Eventually(t, time.Second, "the undo", func() bool {
+	redistest.Eventually(t, time.Second+a.s.Slack(), "the undo", func() bool {
 		return faultSent(t, a.p, "release") >= 1
 	})
 	_, err := a.m.State(a.base)
@@ -241,9 +241,9 @@ func TestFaultCancelledAcquireOfANamedOwnerLeavesItsOtherHolds(t *testing.T) {
 			t.Fatalf("count %q", n)
 		}
 		cancel()
-		got := locktest.Get(t, locked, 2*time.Second, "Lock")
+		got := locktest.Get(t, locked, 2*time.Second+s.Slack(), "Lock")
 		locktest.Is(t, "Lock", got.err, rlock.ErrNotAcquired, context.Canceled)
-		redistest.Eventually(t, time.Second, "one hold is left", func() bool { return faultCount(t, s, name, "order-17") == "1" })
+		redistest.Eventually(t, time.Second+s.Slack(), "one hold is left", func() bool { return faultCount(t, s, name, "order-17") == "1" })
 		release()
 		must(t, elsewhere.Unlock())
 		if !faultFree(t, s, name) {

@@ -40,7 +40,7 @@ func faultCloseInFlight(t *testing.T, owner string, nested bool, hold func(*faul
 		}
 		begin := time.Now()
 		closed := faultGo(ses.Close)
-		got := locktest.Get(t, locked, 2*time.Second, "Lock")
+		got := locktest.Get(t, locked, 2*time.Second+s.Slack(), "Lock")
 		locktest.Is(t, "Lock", got.err, rlock.ErrClosed)
 		if !silence {
 			release()

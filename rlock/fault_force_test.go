@@ -114,7 +114,7 @@ func TestFaultForceUnlockIsNoticedByTheNextRenewal(t *testing.T) {
 		ses := faultDialVia(t, s, p, rlock.Config{Lease: lease})
 		operator := dial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
-		for _, lockCtx := range []context.Context{ctx, rlock.WithOwner(ctx, "order-17")} {
+		locktest.Together(t, []context.Context{ctx, rlock.WithOwner(ctx, "order-17")}, func(lockCtx context.Context) {
 			name := redistest.Name(t)
 			section, h, err := rlock.New(ses, name).Lock(lockCtx)
 			must(t, err)
@@ -122,7 +122,7 @@ func TestFaultForceUnlockIsNoticedByTheNextRenewal(t *testing.T) {
 			must(t, err)
 			locktest.Ends(t, section, lease/3+s.Slack(), rlock.ErrLost)
 			locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
-		}
+		})
 	})
 }
 

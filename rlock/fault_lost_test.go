@@ -318,9 +318,10 @@ func TestFaultAbandonedLockFreesItselfOneLeaseLater(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		lease := s.Slowed(1200 * time.Millisecond)
 		ses := dial(t, s, rlock.Config{Lease: lease})
-		name := redistest.Name(t)
-		m := rlock.New(ses, name)
-		for _, ctx := range []context.Context{context.Background(), rlock.WithOwner(context.Background(), "order-17")} {
+		owners := []context.Context{context.Background(), rlock.WithOwner(context.Background(), "order-17")}
+		locktest.Together(t, owners, func(ctx context.Context) {
+			name := redistest.Name(t)
+			m := rlock.New(ses, name)
 			parent, cancel := context.WithCancel(ctx)
 			defer cancel()
 			section, h, err := m.Lock(parent)
@@ -330,7 +331,7 @@ func TestFaultAbandonedLockFreesItselfOneLeaseLater(t *testing.T) {
 			locktest.Ends(t, section, s.Slack(), context.Canceled)
 			redistest.Eventually(t, lease+s.Slack(), "the lock is free", func() bool { return faultFree(t, s, name) })
 			locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
-		}
+		})
 	})
 }
 

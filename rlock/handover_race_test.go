@@ -169,12 +169,12 @@ func TestHandOverToAWaiterWhoLeaves(t *testing.T) {
 						ctx, cancel = context.WithDeadline(st.ctx, ends)
 					}
 					b := faultGoLock(st.m, ctx, opts...)
-					redistest.Eventually(t, time.Second, "the first in the queue", func() bool {
+					redistest.Eventually(t, 10*time.Second, "the first in the queue", func() bool {
 						return st.ses.WaitersOf(st.name) == 1 || time.Now().After(ends)
 					})
 					c := faultGoLock(st.m, st.ctx)
 					if leave == "cancelled" {
-						redistest.Eventually(t, time.Second, "both in the queue", func() bool { return st.ses.WaitersOf(st.name) == 2 })
+						redistest.Eventually(t, 10*time.Second, "both in the queue", func() bool { return st.ses.WaitersOf(st.name) == 2 })
 						unlocked := faultGo(h.Unlock)
 						for range i {
 							runtime.Gosched()

@@ -15,25 +15,29 @@ import (
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	redistest.SkipShort(t)
-	s := redistest.Real(t)
-	ses, ctx := dial(t, s, rlock.Config{Lease: 6 * time.Second}), within(t, 90*time.Second)
 	for _, c := range []struct {
-		name string
-		ctx  context.Context
-		opts []rlock.MutexOption
+		name  string
+		named bool
+		opts  []rlock.MutexOption
 	}{
-		{"private", ctx, nil},
-		{"named", rlock.WithOwner(ctx, "me"), nil},
-		{"fenced", ctx, []rlock.MutexOption{rlock.Fenced()}},
+		{"private", false, nil},
+		{"named", true, nil},
+		{"fenced", false, []rlock.MutexOption{rlock.Fenced()}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			must(t, s.Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
+			t.Parallel()
+			s := redistest.Real(t)
+			ses, ctx := dial(t, s, rlock.Config{Lease: 6 * time.Second}), within(t, 90*time.Second)
+			lockCtx := ctx
+			if c.named {
+				lockCtx = rlock.WithOwner(ctx, "me")
+			}
 			m, fixed := rlock.New(ses, c.name, c.opts...), rlock.New(ses, c.name+"-fixed", c.opts...)
-			section, h, err := m.Lock(c.ctx)
+			section, h, err := m.Lock(lockCtx)
 			must(t, err)
 			_, inner, err := m.Lock(section)
 			must(t, err)
-			_, long, err := fixed.Lock(c.ctx, rlock.Lease(20*time.Second))
+			_, long, err := fixed.Lock(lockCtx, rlock.Lease(20*time.Second))
 			must(t, err)
 			must(t, s.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
 			if _, _, err := rlock.New(ses, c.name+"-free").TryLock(ctx); err == nil {

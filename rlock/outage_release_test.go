@@ -2,6 +2,8 @@ package rlock_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,12 +17,12 @@ import (
 // lock does not stand for the rest of its lease.
 func TestRefusedUnlockIsDoneLater(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: 100 * time.Millisecond, Lease: time.Minute})
 		ctx := within(t, 60*time.Second)
-		for _, text := range []string{
+		locktest.Together(t, []string{
 			"OOM command not allowed", "MISCONF Redis is configured to save", "NOREPLICAS Not enough good replicas",
 			"READONLY You can't write", "NOPERM this user has no permissions",
-		} {
+		}, func(text string) {
+			ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: 100 * time.Millisecond, Lease: time.Minute})
 			name := redistest.Name(t) + text[:4]
 			m := rlock.New(ses, name)
 			_, h, err := m.Lock(ctx)
@@ -34,13 +36,13 @@ func TestRefusedUnlockIsDoneLater(t *testing.T) {
 				t.Fatal("the refused release has released")
 			}
 			p.RefuseCommand("EVALSHA", "")
-			redistest.Eventually(t, 5*time.Second, text+": the lock is free", func() bool { return faultFree(t, s, name) })
+			redistest.Eventually(t, 5*time.Second+s.Slack(), text+": the lock is free", func() bool { return faultFree(t, s, name) })
 			sem := semaphore.New(ses, name+"-sem", 1)
-			redistest.Eventually(t, 5*time.Second, text+": the permit is back", func() bool {
+			redistest.Eventually(t, 5*time.Second+s.Slack(), text+": the permit is back", func() bool {
 				n, err := sem.Available(ctx)
 				return err == nil && n == 1
 			})
-		}
+		})
 	})
 }
 
@@ -48,7 +50,7 @@ func TestRefusedUnlockIsDoneLater(t *testing.T) {
 func TestExtendDoesNotOutliveItsHold(t *testing.T) {
 	const lease = time.Second
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		for how, fail := range gone {
+		locktest.Together(t, slices.Collect(maps.Keys(gone)), func(how string) {
 			ses, p := faultDial(t, s, rlock.Config{})
 			name := redistest.Name(t) + how
 			begin := time.Now()
@@ -62,7 +64,7 @@ func TestExtendDoesNotOutliveItsHold(t *testing.T) {
 			must(t, err)
 			_, nested, err := rlock.New(ses, name+"-outer").Lock(outer, rlock.Lease(lease))
 			must(t, err)
-			fail(p)
+			gone[how](p)
 			var ends []<-chan error
 			for _, extend := range []func(context.Context, time.Duration) error{h.Extend, permits.Extend, nested.Extend, nested.Extend} {
 				ends = append(ends, faultGo(func() error { return extend(context.Background(), time.Minute) }))
@@ -77,7 +79,7 @@ func TestExtendDoesNotOutliveItsHold(t *testing.T) {
 			if outer.Err() != nil {
 				t.Errorf("%s: the outer section ended: %v", how, context.Cause(outer))
 			}
-		}
+		})
 	})
 }
 

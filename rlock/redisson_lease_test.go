@@ -3,6 +3,8 @@ package rlock_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -133,7 +135,8 @@ func TestFixedLeaseEndsInTimeAfterRedissonsUnlock(t *testing.T) {
 		lease := watchdog * 5 / 2
 		ses, others := dial(t, s, rlock.Config{RedissonWatchdog: watchdog}), dial(t, s, rlock.Config{PollFloor: 10 * time.Millisecond})
 		ctx := within(t, 80*time.Second)
-		for kind, of := range joinedKinds {
+		locktest.Together(t, slices.Collect(maps.Keys(joinedKinds)), func(kind string) {
+			of := joinedKinds[kind]
 			j := joined{name: kind, field: javaThread, of: of}
 			if kind == "write" {
 				j.field += ":write"
@@ -155,7 +158,7 @@ func TestFixedLeaseEndsInTimeAfterRedissonsUnlock(t *testing.T) {
 			}
 			must(t, other.Unlock())
 			locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
-		}
+		})
 	})
 }
 

@@ -158,7 +158,7 @@ func (c *slowContext) Done() <-chan struct{} {
 // of Close by a goroutine, which may be late; its own time is over by then.)
 func TestTryLockSendsNothingAfterClose(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		for range 20 {
+		locktest.Together(t, make([]struct{}, 20), func(struct{}) {
 			client := s.Client(t)
 			ses, err := rlock.NewSession(context.Background(), client, rlock.Config{ReleaseTimeout: 20 * time.Millisecond})
 			must(t, err)
@@ -177,6 +177,6 @@ func TestTryLockSendsNothingAfterClose(t *testing.T) {
 			if left := faultLockKeys(t, s); len(left) > 0 {
 				t.Fatalf("left behind: %s", locktest.Describe(t, s))
 			}
-		}
+		})
 	})
 }

@@ -75,9 +75,10 @@ func TestHandOverWithoutMemory(t *testing.T) {
 	t.Parallel()
 	const lease = 4 * time.Second
 	redistest.SkipShort(t)
-	s := redistest.Real(t)
 	for what, passes := range map[string]bool{"handed over": true, "not handed over": false} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Real(t)
 			trace, renewed := renewals()
 			ses := dial(t, s, rlock.Config{Lease: lease, Trace: trace})
 			name := redistest.Name(t)

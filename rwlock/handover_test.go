@@ -69,7 +69,7 @@ func TestHandOverSendsNothing(t *testing.T) {
 			c, before, passed := m.next(t, ctx), h.Owner(), m.passed.Load()
 			m.proxy.Reset()
 			must(t, h.Unlock())
-			ends(t, section, time.Second, rlock.ErrReleased)
+			ends(t, section, s.Slack(), rlock.ErrReleased)
 			l := in(t, c, 10*time.Second, "the next writer")
 			section, h = l.ctx, l.hold
 			if inMemory := m.passed.Load() > passed; inMemory != (h.Owner() == before) || inMemory && m.proxy.Count("EVALSHA") > 0 {

@@ -108,8 +108,8 @@ func TestHoldsNestAndEndInAnyOrder(t *testing.T) {
 			}
 			must(t, other.Unlock())
 			must(t, r2.Unlock())
-			ends(t, section, time.Second, rlock.ErrReleased)
-			ends(t, inner, time.Second, rlock.ErrReleased)
+			ends(t, section, s.Slack(), rlock.ErrReleased)
+			ends(t, inner, s.Slack(), rlock.ErrReleased)
 			if st, err = b.State(ctx); err != nil || st.Mode != "" || len(st.Owners) != 0 || st.TTL != 0 {
 				t.Errorf("State of a free lock %+v, %v", st, err)
 			}
@@ -267,8 +267,8 @@ func TestClose(t *testing.T) {
 		for _, c := range waiting {
 			is(t, "a waiter's Lock", locktest.Get(t, c, 5*time.Second, "a waiter").err, rlock.ErrClosed)
 		}
-		ends(t, section, time.Second, rlock.ErrClosed)
-		ends(t, rsection, time.Second, rlock.ErrClosed)
+		ends(t, section, s.Slack(), rlock.ErrClosed)
+		ends(t, rsection, s.Slack(), rlock.ErrClosed)
 		for _, h := range []*rlock.Hold{hw, hr, rr} {
 			is(t, "Unlock", h.Unlock(), rlock.ErrClosed)
 		}

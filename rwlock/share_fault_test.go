@@ -116,7 +116,7 @@ func TestShareClose(t *testing.T) {
 			must(t, m.ses.Close())
 			wg.Wait()
 			for _, g := range all[1:] {
-				ends(t, g.section, time.Second, rlock.ErrClosed)
+				ends(t, g.section, s.Slack(), rlock.ErrClosed)
 				is(t, "Unlock", g.hold.Unlock(), rlock.ErrClosed)
 			}
 			_, w := hold(t, within(t, 10*time.Second), other.TryLock)

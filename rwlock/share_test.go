@@ -112,7 +112,7 @@ func TestShareLastsUntilTheLastLeaves(t *testing.T) {
 			if a, b := <-done, <-done; (a == nil) == (b == nil) || !errors.Is(errors.Join(a, b), rlock.ErrNotHeld) {
 				t.Errorf("two Unlocks: %v and %v", a, b)
 			}
-			ends(t, r.section, time.Second, rlock.ErrReleased)
+			ends(t, r.section, s.Slack(), rlock.ErrReleased)
 		}
 		_, w := hold(t, ctx, other.TryLock)
 		for _, r := range all {
@@ -156,7 +156,7 @@ func TestShareNests(t *testing.T) {
 			t.Errorf("the host's count is %q while a nested hold is left", got)
 		}
 		must(t, try.Unlock())
-		ends(t, section, time.Second, rlock.ErrReleased)
+		ends(t, section, s.Slack(), rlock.ErrReleased)
 		nothingLeft(t, s)
 	})
 }

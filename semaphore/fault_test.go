@@ -3,8 +3,6 @@ package semaphore_test
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -197,7 +195,7 @@ func TestFaultClose(t *testing.T) {
 		for _, w := range waiters {
 			is(t, "a waiter", locktest.Get(t, w, 10*time.Second, "a waiter's end").err, rlock.ErrClosed)
 		}
-		locktest.Ends(t, section, time.Second, rlock.ErrClosed)
+		locktest.Ends(t, section, s.Slack(), rlock.ErrClosed)
 		is(t, "Release", p.Release(), rlock.ErrClosed)
 		if got := locktest.Describe(t, s); got != "x=3" {
 			t.Errorf("Redis has %s", got)
@@ -240,47 +238,72 @@ func TestFaultLostMessagesCostNoMoreThanThePollFloor(t *testing.T) {
 // Whatever becomes of the keys, the section ends within one renewal interval (R1).
 func TestFaultLostPermitsEndTheSection(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		lease := s.Slowed(3 * time.Second)
-		ses := dial(t, s, rlock.Config{Lease: lease})
-		for what, cmd := range map[string][]string{
-			"deleted":               {"DEL", "x", zset("x")},
-			"counter deleted":       {"DEL", "x"},
-			"permits deleted":       {"DEL", zset("x")},
-			"flushed":               {"FLUSHALL"},
-			"expired":               {"PEXPIRE", "x", "1"},
-			"another type":          {"LPUSH", "other", "1"}, // and then renamed over it
-			"a permit taken out":    {"ZREM", zset("x"), "permit 1"},
-			"a permit that is over": {"ZADD", zset("x"), "5", "permit 0"},
+		ses := dial(t, s, rlock.Config{Lease: s.Slowed(3 * time.Second)})
+		var all []lostPermits
+		for what, lose := range map[string]func(l lostPermits) []string{
+			"deleted":               func(l lostPermits) []string { return []string{"DEL", l.name, zset(l.name)} },
+			"counter deleted":       func(l lostPermits) []string { return []string{"DEL", l.name} },
+			"permits deleted":       func(l lostPermits) []string { return []string{"DEL", zset(l.name)} },
+			"expired":               func(l lostPermits) []string { return []string{"PEXPIRE", l.name, "1"} },
+			"another type":          func(l lostPermits) []string { return []string{"RENAME", "other", zset(l.name)} },
+			"a permit taken out":    func(l lostPermits) []string { return []string{"ZREM", zset(l.name), raw(l.p)[1]} },
+			"a permit that is over": func(l lostPermits) []string { return []string{"ZADD", zset(l.name), "5", raw(l.p)[0]} },
 		} {
-			ctx := within(t, 20*time.Second)
-			m := semaphore.New(ses, "x", 3)
-			section, p, err := m.Acquire(ctx, 2)
-			must(t, err)
-			fixed, q, err := m.Acquire(ctx, 1, rlock.Lease(lease))
-			must(t, err)
-			for _, arg := range cmd {
-				if i, ok := strings.CutPrefix(arg, "permit "); ok {
-					n, err := strconv.Atoi(i)
-					must(t, err)
-					cmd[len(cmd)-1] = raw(p)[n]
-				}
-			}
+			must(t, s.Do(t, "LPUSH", "other", "1").Error())
+			l := holdPermits(t, ses, what)
+			cmd := lose(l)
+			l.all = cmd[0] == "DEL"
 			must(t, s.Do(t, cmd...).Error())
-			if what == "another type" {
-				must(t, s.Do(t, "RENAME", "other", zset("x")).Error())
-			}
-			locktest.Ends(t, section, lease/3+s.Slack(), rlock.ErrLost)
-			is(t, what+": Release", p.Release(), rlock.ErrLost)
-			if cmd[0] == "DEL" || cmd[0] == "FLUSHALL" {
-				locktest.Ends(t, fixed, lease/3+s.Slack(), rlock.ErrLost)
-				is(t, what+": Release of a fixed lease", q.Release(), rlock.ErrLost)
-			}
-			s.FlushAll(t)
-			// And it works again.
-			must(t, m.Do(ctx, 3, func(section context.Context) error { return section.Err() }))
-			s.FlushAll(t)
+			all = append(all, l)
+		}
+		for _, l := range all {
+			l.noticed(t, s)
+		}
+		s.FlushAll(t)
+		l := holdPermits(t, ses, "flushed")
+		l.all = true
+		s.FlushAll(t)
+		l.noticed(t, s)
+		all = append(all, l)
+		s.FlushAll(t)
+		for _, l := range all { // and it works again
+			must(t, l.m.Do(within(t, 20*time.Second), 3, func(section context.Context) error { return section.Err() }))
 		}
 	})
+}
+
+// lostPermits are permits that have been taken away, some with a lease that is renewed and one
+// with a long one that is not.
+type lostPermits struct {
+	name           string
+	m              *semaphore.Semaphore
+	section, fixed context.Context
+	p, q           *semaphore.Permits
+	all            bool // the one with the fixed lease too
+}
+
+func holdPermits(t *testing.T, ses *rlock.Session, name string) (l lostPermits) {
+	t.Helper()
+	ctx := within(t, time.Minute)
+	l.name, l.m = name, semaphore.New(ses, name, 3)
+	var err error
+	l.section, l.p, err = l.m.Acquire(ctx, 2)
+	must(t, err)
+	l.fixed, l.q, err = l.m.Acquire(ctx, 1, rlock.Lease(time.Minute))
+	must(t, err)
+	return l
+}
+
+// noticed checks that the sections end within a renewal interval.
+func (l lostPermits) noticed(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	interval := s.Slowed(time.Second)
+	locktest.Ends(t, l.section, interval+s.Slack(), rlock.ErrLost)
+	is(t, l.name+": Release", l.p.Release(), rlock.ErrLost)
+	if l.all {
+		locktest.Ends(t, l.fixed, interval+s.Slack(), rlock.ErrLost)
+		is(t, l.name+": Release of a fixed lease", l.q.Release(), rlock.ErrLost)
+	}
 }
 
 // With the network cut the section ends by the clock, before Redis gives the permits to
@@ -288,7 +311,7 @@ func TestFaultLostPermitsEndTheSection(t *testing.T) {
 func TestFaultCutNetworkEndsTheSectionBeforeAnotherGetsIn(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		lease, stalls := s.Slowed(2*time.Second), locktest.WatchStalls(t)
-		for _, opts := range [][]rlock.LockOption{nil, {rlock.Lease(lease)}} {
+		locktest.Together(t, [][]rlock.LockOption{nil, {rlock.Lease(lease)}}, func(opts []rlock.LockOption) {
 			ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: lease, ReleaseTimeout: 300 * time.Millisecond})
 			ctx := within(t, 60*time.Second)
 			name := fmt.Sprint("x", len(opts))
@@ -322,7 +345,7 @@ func TestFaultCutNetworkEndsTheSectionBeforeAnotherGetsIn(t *testing.T) {
 			if free := value(t, s, name); free != "3" {
 				t.Errorf("%s are free", free)
 			}
-		}
+		})
 	})
 }
 

@@ -113,7 +113,9 @@ func EachBubble(t *testing.T, fn func(t *testing.T, s *Server)) {
 		if took >= Quick {
 			SkipShort(t)
 		}
-		fn(t, Real(t))
+		s := Real(t)
+		s.besideBubble = true
+		fn(t, s)
 	})
 }
 

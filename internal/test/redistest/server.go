@@ -29,7 +29,8 @@ type Server struct {
 	// Mini is the miniredis behind this server; nil for a real one.
 	Mini *miniredis.Miniredis
 
-	inBubble bool // Mini has no address and is dialled in memory
+	inBubble     bool // Mini has no address and is dialled in memory
+	besideBubble bool // the same test runs in a bubble too
 
 	start func() (*process, error) // of a real server: on the same port each time
 
