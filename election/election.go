@@ -43,7 +43,7 @@ func New(s *rlock.Session, name string) *Election {
 	names, err := session.Names(name)
 	return &Election{
 		lock:   fairlock.New(s, name, rlock.Fenced()),
-		handle: engine.NewHandle(session, &names, err), names: &names,
+		handle: engine.NewHandle(session, &names, nil, err), names: &names,
 	}
 }
 

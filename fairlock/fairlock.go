@@ -79,7 +79,8 @@ func (m *Mutex) Waiters(ctx context.Context) (int, error) {
 	if m == nil {
 		return 0, fmt.Errorf("waiters: %w: the mutex is nil", rlock.ErrArgument)
 	}
-	handle, base, err := (*facade.Mutex)(m.Mutex).Parts()
+	handle := (*engine.Handle)(m.Mutex)
+	base, err := facade.PrimitiveOf(handle)
 	switch {
 	case err != nil:
 		return 0, err

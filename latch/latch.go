@@ -29,7 +29,7 @@ func New(s *rlock.Session, name string) *Latch {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
 	g := &gate{names: names, cluster: err == nil && session.Cluster()}
-	return &Latch{handle: engine.NewHandle(session, g.Names(), err), gate: g}
+	return &Latch{handle: engine.NewHandle(session, g.Names(), g, err), gate: g}
 }
 
 // most is the largest count: the integers up to it are exact in Lua too.
@@ -80,7 +80,7 @@ func (l *Latch) Await(ctx context.Context, opts ...rlock.LockOption) error {
 	if err := l.usable("await", nil); err != nil {
 		return err
 	}
-	if _, _, err := l.handle.Lock(ctx, l.gate, 1, true, opts); err != nil {
+	if _, _, err := l.handle.Lock(ctx, 1, true, opts); err != nil {
 		return fmt.Errorf("await: %w", err)
 	}
 	return nil

@@ -141,7 +141,7 @@ func locate(ctx context.Context, locks []lock) ([]lock, error) {
 func deployment(ctx context.Context, s *rlock.Session) (id string, err error) {
 	session := (*engine.Session)(s)
 	names, err := session.Names("relock_deployment")
-	handle := engine.NewHandle(session, &names, err)
+	handle := engine.NewHandle(session, &names, nil, err)
 	cmd := script.Command{Script: deploymentScript, Keys: names.Keys[:], Args: []string{idgen.Request()}}
 	err = handle.Call(ctx, "identify the Redis", cmd, func(r rueidis.RedisResult) (err error) {
 		id, err = r.ToString()

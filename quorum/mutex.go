@@ -60,8 +60,9 @@ func New(sessions []*rlock.Session, name string) *Mutex {
 			return m
 		}
 		cfg := s.Config()
-		p := mutex.New(names, mutex.Fencing{})
-		m.nodes = append(m.nodes, &node{Primitive: p, Handle: engine.NewHandle(s, p.Names(), nil), life: cfg.Prefix + "relock_quorum_life"})
+		n := &node{Primitive: mutex.New(names, mutex.Fencing{}), life: cfg.Prefix + "relock_quorum_life"}
+		n.Handle = engine.NewHandle(s, n.Names(), n, nil)
+		m.nodes = append(m.nodes, n)
 		longest = max(longest, cfg.Lease)
 		if i == 0 {
 			m.lease, m.pause = cfg.Lease, rlock.Exponential(10*time.Millisecond, cfg.PollFloor)

@@ -58,7 +58,7 @@ func (*node) Never(ms int64) error {
 func (n *node) ask(ctx context.Context, bound time.Duration, opts []rlock.LockOption) (context.Context, *engine.Hold, error) {
 	ctx, cancel := context.WithCancel(ctx) // which ends the attempt, and else with the section
 	late := time.AfterFunc(bound, cancel)
-	section, hold, err := n.Lock(ctx, n, 1, false, opts)
+	section, hold, err := n.Lock(ctx, 1, false, opts)
 	switch {
 	case !late.Stop():
 		err = fmt.Errorf("%w: no answer within %v", rlock.ErrUnavailable, bound)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"relock/internal/engine"
 	"relock/internal/facade"
 	"relock/internal/lockerr"
 )
@@ -45,7 +46,7 @@ func (l *locker) first() *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.holds) == 0 {
-		_, p, err := (*facade.Mutex)(l.m).Parts()
+		p, err := facade.PrimitiveOf((*engine.Handle)(l.m))
 		if err == nil {
 			err = lockerr.Wrap("unlock", p.Names().Name(), ErrNotHeld)
 		}

@@ -19,7 +19,7 @@ import (
 // Mutex is a handle of a reentrant lock, exclusive among all processes that use the same Redis,
 // Redisson's RLock (if [Fenced], RFencedLock) included. Handles of one name and session are alike.
 // Safe for concurrent use.
-type Mutex facade.Mutex
+type Mutex engine.Handle
 
 // New returns the reentrant mutex with that name. It does no I/O: the first operation reports a bad
 // name, session or option.
@@ -35,7 +35,7 @@ func New(s *Session, name string, opts ...MutexOption) *Mutex {
 
 // Name returns the name that New was given, without Config.Prefix.
 func (m *Mutex) Name() string {
-	_, p, err := (*facade.Mutex)(m).Parts()
+	p, err := facade.PrimitiveOf((*engine.Handle)(m))
 	if err != nil {
 		return ""
 	}
@@ -44,11 +44,10 @@ func (m *Mutex) Name() string {
 
 // Session returns the session that New was given; nil for a zero value.
 func (m *Mutex) Session() *Session {
-	handle, _, err := (*facade.Mutex)(m).Parts()
-	if err != nil {
+	if m == nil {
 		return nil
 	}
-	return (*Session)(handle.Session())
+	return (*Session)((*engine.Handle)(m).Session())
 }
 
 // Lock waits until the mutex is held. On the context of a section of this mutex it re-enters; else
@@ -65,7 +64,7 @@ func (m *Mutex) Session() *Session {
 // refuses this user. On error the returned context is ctx, the hold is nil, and nothing is held:
 // what may have been granted unseen is released in the background.
 func (m *Mutex) Lock(ctx context.Context, opts ...LockOption) (context.Context, *Hold, error) {
-	section, h, err := (*facade.Mutex)(m).Lock(ctx, true, opts)
+	section, h, err := (*engine.Handle)(m).Lock(ctx, 1, true, opts)
 	return section, (*Hold)(h), err
 }
 
@@ -73,7 +72,7 @@ func (m *Mutex) Lock(ctx context.Context, opts ...LockOption) (context.Context, 
 // owner holds the mutex, [ErrUnavailable] after 1 s (or Config.ReleaseTimeout if shorter) without
 // an answer.
 func (m *Mutex) TryLock(ctx context.Context, opts ...LockOption) (context.Context, *Hold, error) {
-	section, h, err := (*facade.Mutex)(m).Lock(ctx, false, opts)
+	section, h, err := (*engine.Handle)(m).Lock(ctx, 1, false, opts)
 	return section, (*Hold)(h), err
 }
 
@@ -81,11 +80,11 @@ func (m *Mutex) TryLock(ctx context.Context, opts ...LockOption) (context.Contex
 // panics or calls runtime.Goexit. It returns Lock's error, or fn's joined with Unlock's: [ErrLost]
 // too if fn did not notice.
 func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, opts ...LockOption) error {
-	handle, p, err := (*facade.Mutex)(m).Parts()
-	if err != nil {
+	handle := (*engine.Handle)(m)
+	if _, err := handle.Primitive(); err != nil {
 		return err
 	}
-	return handle.Do(ctx, p, 1, fn, opts)
+	return handle.Do(ctx, 1, fn, opts)
 }
 
 // State is a lock as Redis sees it.
@@ -96,7 +95,8 @@ type State struct {
 
 // State asks Redis, in a round trip, who holds the mutex, how deep, how long.
 func (m *Mutex) State(ctx context.Context) (State, error) {
-	handle, p, err := (*facade.Mutex)(m).Parts()
+	handle := (*engine.Handle)(m)
+	p, err := facade.PrimitiveOf(handle)
 	switch {
 	case err != nil:
 		return State{}, err
@@ -142,7 +142,8 @@ func decodeState(r rueidis.RedisResult) (State, error) {
 // unless it has the same owner id. ForceUnlock blocks for four round trips. It reports whether it
 // ended a hold: perhaps false after a lost reply. After [ErrUnavailable] the hold may stand.
 func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
-	handle, p, err := (*facade.Mutex)(m).Parts()
+	handle := (*engine.Handle)(m)
+	p, err := facade.PrimitiveOf(handle)
 	switch {
 	case err != nil:
 		return false, err

@@ -9,7 +9,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/engine"
-	"relock/internal/kind"
 	"relock/internal/lockerr"
 	"relock/rlock"
 )
@@ -19,9 +18,9 @@ import (
 // included. It is made without I/O, and as good as any other of its name and session. Safe for
 // concurrent use.
 type RWMutex struct {
-	handle engine.Handle
-	read   *readSide
-	write  *writeSide
+	handle engine.Handle // of the read side, and for calls
+	writer engine.Handle
+	read   *readSide // what handle locks; nil in a zero value
 }
 
 // New returns the read-write lock with that name. It does no I/O: the first operation reports an
@@ -34,7 +33,7 @@ func New(s *rlock.Session, name string) *RWMutex {
 		floor = session.Config().PollFloor
 	}
 	read, write := newSides(names, floor)
-	return &RWMutex{handle: engine.NewHandle(session, read.Names(), err), read: read, write: write}
+	return &RWMutex{handle: engine.NewHandle(session, read.Names(), read, err), writer: engine.NewHandle(session, write.Names(), write, err), read: read}
 }
 
 // Name returns the name that New was given, without Config.Prefix; "" for a zero value.
@@ -109,7 +108,7 @@ func (m *RWMutex) lock(ctx context.Context, side side, wait bool, opts []rlock.L
 	if err := m.check(ctx, op); err != nil {
 		return ctx, nil, err
 	}
-	section, h, err := m.handle.Lock(ctx, m.side(side), 1, wait, opts)
+	section, h, err := m.side(side).Lock(ctx, 1, wait, opts)
 	return section, (*rlock.Hold)(h), err
 }
 
@@ -117,14 +116,14 @@ func (m *RWMutex) do(ctx context.Context, side side, fn func(context.Context) er
 	if err := m.check(ctx, "do"); err != nil {
 		return err
 	}
-	return m.handle.Do(ctx, m.side(side), 1, fn, opts)
+	return m.side(side).Do(ctx, 1, fn, opts)
 }
 
-func (m *RWMutex) side(side side) kind.Primitive {
+func (m *RWMutex) side(side side) *engine.Handle {
 	if side == writing {
-		return m.write
+		return &m.writer
 	}
-	return m.read
+	return &m.handle
 }
 
 // usable returns why the handle cannot be used, if it cannot.

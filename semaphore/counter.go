@@ -32,7 +32,7 @@ func NewCounter(s *rlock.Session, name string, opts ...Option) *Counter {
 		err = bad
 	}
 	p := newCount(session, names, o.end)
-	return &Counter{handle: engine.NewHandle(session, p.Names(), err), p: p}
+	return &Counter{handle: engine.NewHandle(session, p.Names(), p, err), p: p}
 }
 
 // TrySet makes the counter with so many permits, at least 0, if it does not exist yet, and reports
@@ -54,7 +54,7 @@ func (c *Counter) Acquire(ctx context.Context, n int, opts ...rlock.LockOption) 
 	if err := c.usable("acquire", atLeast("n", n, 1)); err != nil {
 		return err
 	}
-	_, _, err := c.handle.Lock(ctx, c.p, n, true, opts)
+	_, _, err := c.handle.Lock(ctx, n, true, opts)
 	return err
 }
 
@@ -64,7 +64,7 @@ func (c *Counter) TryAcquire(ctx context.Context, n int) error {
 	if err := c.usable("try acquire", atLeast("n", n, 1)); err != nil {
 		return err
 	}
-	_, _, err := c.handle.Lock(ctx, c.p, n, false, nil)
+	_, _, err := c.handle.Lock(ctx, n, false, nil)
 	return err
 }
 

@@ -42,7 +42,7 @@ func New(s *rlock.Session, name string, limit int, opts ...Option) *Semaphore {
 		err = bad
 	}
 	p := newPermits(session, names, limit, o.end)
-	return &Semaphore{handle: engine.NewHandle(session, p.Names(), err), p: p}
+	return &Semaphore{handle: engine.NewHandle(session, p.Names(), p, err), p: p}
 }
 
 // Name returns the name that New was given, without Config.Prefix; "" for a zero value.
@@ -91,7 +91,7 @@ func (m *Semaphore) acquire(ctx context.Context, n int, wait bool, opts []rlock.
 	if err := m.possible(ctx, op, n, wait, opts); err != nil {
 		return ctx, nil, err
 	}
-	section, h, err := m.handle.Lock(ctx, m.p, n, wait, opts)
+	section, h, err := m.handle.Lock(ctx, n, wait, opts)
 	return section, (*Permits)(h), err
 }
 
@@ -100,7 +100,7 @@ func (m *Semaphore) Do(ctx context.Context, n int, fn func(context.Context) erro
 	if err := m.possible(ctx, "do", n, true, opts); err != nil {
 		return err
 	}
-	return m.handle.Do(ctx, m.p, n, fn, opts)
+	return m.handle.Do(ctx, n, fn, opts)
 }
 
 // MaxAtOnce is how many permits one request may be for; more is [ErrLimit]. Each has an entry of

@@ -75,7 +75,7 @@ type reservation struct {
 func (c *claim) account() *account {
 	if c.more == nil {
 		c.more = new(account)
-		c.more.sides[c.prim.Kind().Side].prim = c.prim
+		c.more.sides[c.kind.Side].prim = c.prim
 	}
 	return c.more
 }
@@ -116,7 +116,7 @@ func (c *claim) commandDone() {
 // counted returns how many holds of a side Redis counts for the claim at most.
 func (c *claim) counted(side int) int {
 	n := 0
-	if k := c.prim.Kind(); c.num != 0 && !k.ByID && k.Side == side {
+	if k := c.kind; c.num != 0 && !k.ByID && k.Side == side {
 		n = 1
 	}
 	if c.more != nil {
@@ -130,7 +130,7 @@ func (c *claim) sidesOf() (prims [2]Primitive) {
 	if c.more != nil {
 		return [2]Primitive{c.more.sides[0].prim, c.more.sides[1].prim}
 	}
-	prims[c.prim.Kind().Side] = c.prim
+	prims[c.kind.Side] = c.prim
 	return prims
 }
 
@@ -139,7 +139,7 @@ func (c *claim) firstID() string {
 	if c.more == nil {
 		return ""
 	}
-	if ids := c.more.sides[c.prim.Kind().Side].ids; len(ids) > 0 {
+	if ids := c.more.sides[c.kind.Side].ids; len(ids) > 0 {
 		return ids[0]
 	}
 	return ""

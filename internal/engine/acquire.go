@@ -22,22 +22,44 @@ import (
 // concurrent use, not to be copied after its first use.
 type Handle struct {
 	calls.Handle
+	variant
 	s      *Session // nil if there is none, or one that New has not made
 	names  *keyname.Names
 	cached atomic.Pointer[lock]
 }
 
-// NewHandle returns a handle. err, if any, is what every operation returns.
-func NewHandle(s *Session, names *keyname.Names, err error) Handle {
-	var d *calls.Desk
+// A variant is what the handle locks: a primitive, with its kind at hand.
+type variant struct {
+	prim Primitive // nil: nothing, or the handle is a zero value
+	kind *Kind
+}
+
+// NewHandle returns a handle that locks p; if that is nil, a handle for calls. err, if any, is what
+// every operation returns.
+func NewHandle(s *Session, names *keyname.Names, p Primitive, err error) Handle {
 	if s != nil && !s.made() {
 		s = nil
 	}
+	var d *calls.Desk
 	if s != nil {
 		d = &s.desk
 	}
-	return Handle{Handle: calls.NewHandle(d, names.Name(), err), s: s, names: names}
+	v := variant{prim: p}
+	if p != nil {
+		v.kind = p.Kind()
+	}
+	return Handle{Handle: calls.NewHandle(d, names.Name(), err), variant: v, s: s, names: names}
 }
+
+// Primitive returns what the handle locks; an error if it is a zero value.
+func (h *Handle) Primitive() (Primitive, error) {
+	if h == nil || h.prim == nil {
+		return nil, errZeroMutex
+	}
+	return h.prim, nil
+}
+
+var errZeroMutex = fmt.Errorf("%w: the mutex is a zero value; make one with New", ErrArgument)
 
 // Session returns the handle's session; nil for a zero value.
 func (h *Handle) Session() *Session { return h.s }
@@ -74,7 +96,7 @@ type waiter struct {
 
 // A request is what the caller wants.
 type request struct {
-	prim     Primitive
+	*variant
 	ctx      context.Context
 	opts     lockopt.Options
 	lease    time.Duration // how long the hold lives without a renewal
@@ -100,10 +122,14 @@ type tries struct {
 	doubted  time.Duration // when the first of those was sent
 }
 
-// Lock acquires p, n permits of it if it has permits; wait false is TryLock. Errors name the
-// operation and the lock; then the context is the one given, and the hold nil.
-func (h *Handle) Lock(ctx context.Context, p Primitive, n int, wait bool, opts []lockopt.Option) (section context.Context, hold *Hold, err error) {
-	r, sections, err := h.request(ctx, p, n, wait, opts)
+// Lock acquires what the handle locks, n permits of it if it has permits; wait false is TryLock.
+// Errors name the operation and the lock, unless the handle is a zero value; then the context is the
+// one given, and the hold nil.
+func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []lockopt.Option) (section context.Context, hold *Hold, err error) {
+	if h == nil || h.prim == nil {
+		return ctx, nil, errZeroMutex
+	}
+	r, sections, err := h.request(ctx, n, wait, opts)
 	if err == nil {
 		s := h.s
 		a := s.spare.Get().(*acquisition)
@@ -134,22 +160,22 @@ func (h *Handle) Lock(ctx context.Context, p Primitive, n int, wait bool, opts [
 		if wait {
 			op = "lock"
 		}
-		return ctx, nil, opError(op, p, err)
+		return ctx, nil, opError(op, h.prim, err)
 	}
 	return section, hold, nil
 }
 
 // request checks the arguments, and says what the caller wants and in which sections of the lock
 // ctx lies.
-func (h *Handle) request(ctx context.Context, p Primitive, n int, wait bool, opts []lockopt.Option) (r request, sections []*section, err error) {
+func (h *Handle) request(ctx context.Context, n int, wait bool, opts []lockopt.Option) (r request, sections []*section, err error) {
 	switch {
 	case h.Err() != nil:
 		return r, nil, h.Err()
 	case ctx == nil:
 		return r, nil, lockerr.ErrNilContext
 	}
-	s, k := h.s, p.Kind()
-	r = request{prim: p, ctx: ctx, lease: s.cfg.Lease, n: n}
+	s, k := h.s, h.kind
+	r = request{variant: &h.variant, ctx: ctx, lease: s.cfg.Lease, n: n}
 	if len(opts) > 0 {
 		r.opts, err = lockopt.Collect(opts)
 	}
@@ -192,7 +218,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		if s.life.Draining.Load() && !s.inSection(a.ctx) {
 			return nil, nil, ErrClosed
 		}
-		l, err := h.lockFor(a.prim.Kind())
+		l, err := h.lockFor()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -265,7 +291,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 	if err != nil {
 		return nil, a.fail(err)
 	}
-	if a.prim.Kind().Unleased {
+	if a.kind.Unleased {
 		a.claim.retire(over)
 		a.claim.forget()
 	} else {
@@ -282,12 +308,12 @@ func (a *acquisition) outermost() (x *section, err error) {
 // errAgain says that what the acquisition was about to enter has ended meanwhile.
 var errAgain = errors.New("rlock: again")
 
-// Do runs fn while holding p.
-func (h *Handle) Do(ctx context.Context, p Primitive, n int, fn func(context.Context) error, opts []lockopt.Option) (err error) {
+// Do runs fn while holding what the handle locks, which is something.
+func (h *Handle) Do(ctx context.Context, n int, fn func(context.Context) error, opts []lockopt.Option) (err error) {
 	if fn == nil {
-		return opError("do", p, fmt.Errorf("%w: fn is nil", ErrArgument))
+		return opError("do", h.prim, fmt.Errorf("%w: fn is nil", ErrArgument))
 	}
-	section, hold, err := h.Lock(ctx, p, n, true, opts)
+	section, hold, err := h.Lock(ctx, n, true, opts)
 	if err != nil {
 		return err
 	}

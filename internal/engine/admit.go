@@ -11,11 +11,11 @@ import (
 func (a *acquisition) enterLobby() {
 	l := a.lock
 	m, allowed := &l.waiting().limit, false
-	if a.arrived, allowed = m.Arrive(a.n); !allowed && a.prim.Kind().Permits && l.queue.Front() != a {
+	if a.arrived, allowed = m.Arrive(a.n); !allowed && a.kind.Permits && l.queue.Front() != a {
 		m.Doubt()
 		l.nudge()
 	}
-	if l.share != nil && a.prim.Kind().Exclusive { // a writer waits
+	if l.share != nil && a.kind.Exclusive { // a writer waits
 		l.share.passUntil = min(l.share.passUntil, a.start+joinBeforeWriter)
 	}
 }
@@ -38,7 +38,7 @@ func (a *acquisition) fail(err error) error {
 
 // admit makes a section of a grant.
 func (a *acquisition) admit(g grant) *section {
-	l, c, s, k := a.lock, a.claim, a.lock.s, a.prim.Kind()
+	l, c, s, k := a.lock, a.claim, a.lock.s, a.kind
 	now := s.now()
 	c.state = held
 	lease := a.lease
@@ -101,9 +101,9 @@ func (a *acquisition) leave(won *grant) {
 	if wasFront {
 		wakeUp(next.wake) // it has to look after the messages and the clock from now on
 	}
-	k := a.prim.Kind()
+	k := a.kind
 	switch {
-	case k.Exclusive && (won != nil || k == next.prim.Kind() || l.holder != nil):
+	case k.Exclusive && (won != nil || k == next.kind || l.holder != nil):
 		// It keeps the next one out, or what kept it out does the same to the next one.
 	case won != nil && wasFront && !won.isEnoughFor(next):
 		l.waiting().lookAt = l.s.nextLook(won.value)
@@ -136,7 +136,7 @@ func (a *acquisition) giveUp() <-chan struct{} {
 	if c == nil || c.state != asking {
 		return nil
 	}
-	k := a.prim.Kind()
+	k := a.kind
 	registered := c.more != nil && c.more.registered
 	late := a.tries.mayCome && k.Unleased // it would take for ever; the release leaves word
 	if !a.tries.unknown && !registered && !late {

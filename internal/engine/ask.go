@@ -14,7 +14,7 @@ import (
 // ask sends one attempt of an outermost Lock. The lock's mutex must be held; it is released
 // meanwhile and held again at the end.
 func (a *acquisition) ask() (grant, error) {
-	l, s, k := a.lock, a.lock.s, a.prim.Kind()
+	l, s, k := a.lock, a.lock.s, a.kind
 	if a.claim == nil {
 		a.claim = l.newClaim(a)
 	}
@@ -38,7 +38,7 @@ func (a *acquisition) ask() (grant, error) {
 	a.traced.Attempts++
 	l.unlock()
 	ctx, cancel := a.bounded()
-	g, err := s.tryAcquire(ctx, a.prim, op, a.trusted)
+	g, err := s.tryAcquire(ctx, a.variant, op, a.trusted)
 	if err == nil && g.status == granted && a.ctx.Err() != nil {
 		// The race of the end against the grant is decided for the end.
 		err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
@@ -71,7 +71,7 @@ func (l *lock) wantTokens(a *acquisition) int {
 	n := 1
 	if a.queued && l.s.cfg.HandOverLimit >= 0 {
 		for w := a.node.Next(); w != nil && n < maxTokens; w = w.node.Next() {
-			if w.prim.Kind().Fenced {
+			if w.kind.Fenced {
 				n++
 			}
 		}
@@ -140,7 +140,7 @@ func (a *acquisition) note(g grant, err error) {
 		b.answered = t.err == nil
 	}
 	if err == nil {
-		if a.prim.Kind().Registers && g.status == refused && a.op.Wait {
+		if a.kind.Registers && g.status == refused && a.op.Wait {
 			a.claim.account().registered = true
 		}
 		t.failures, t.unknown = 0, g.status == granted
@@ -168,7 +168,7 @@ func (a *acquisition) note(g grant, err error) {
 // forgotten says that Redis may no longer remember an attempt with an unknown outcome: sent
 // again, it might count twice.
 func (a *acquisition) forgotten() bool {
-	return a.tries.unknown && a.prim.Kind().Unleased && a.lock.s.now() >= a.tries.doubted+trustIn(Memory)
+	return a.tries.unknown && a.kind.Unleased && a.lock.s.now() >= a.tries.doubted+trustIn(Memory)
 }
 
 // stopsTrying says whether a TryLock shall stop after err. It goes on as long as the outcome is

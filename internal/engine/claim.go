@@ -18,11 +18,11 @@ import (
 // of Go's allocator, as that of a section does: a session may hold a great many locks.
 type claim struct {
 	lock     *lock
-	prim     Primitive // of the acquisition that it was made for
-	num      uint64    // of its private owner; 0 if the owner is named
-	more     *account  // nil for a private claim with one hold, which has no id
-	sections *section  // the open ones
-	run      *run      // of a Queuer: the waiters that it is for; nil for a TryLock
+	*variant          // of the acquisition that it was made for
+	num      uint64   // of its private owner; 0 if the owner is named
+	more     *account // nil for a private claim with one hold, which has no id
+	sections *section // the open ones
+	run      *run     // of a Queuer: the waiters that it is for; nil for a TryLock
 
 	next, prev *claim // of lock.claims
 
@@ -69,14 +69,14 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 
 // newClaim makes a claim for an acquisition, in the account before anything is sent.
 func (l *lock) newClaim(a *acquisition) *claim {
-	c := &claim{lock: l, prim: a.prim, next: l.claims}
+	c := &claim{lock: l, variant: a.variant, next: l.claims}
 	c.n, c.renewAt = int32(a.n), never
 	if a.named != "" {
 		c.account().owner = a.named
 	} else {
 		c.num = l.s.owners.Add(1)
 	}
-	k := a.prim.Kind()
+	k := a.kind
 	if k.ByID || k.Unleased || a.named != "" { // the first hold has an id
 		m := c.account()
 		m.sides[k.Side].ids = []string{l.s.newID(k)}
@@ -150,7 +150,7 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 		x.next.prev = x
 	}
 	c.sections = x
-	x.first = Hold{section: x, side: uint8(a.prim.Kind().Side)}
+	x.first = Hold{section: x, side: uint8(a.kind.Side)}
 	if a.opts.Lease > 0 {
 		c.bound = true
 		x.first.fix(began, a.opts.Lease)
@@ -185,7 +185,7 @@ func (c *claim) lose(reason string, gone bool) {
 		c.tellLost(reason)
 		l.tryRetire()
 	})
-	if wasHolder || c.prim.Kind().Shares {
+	if wasHolder || c.kind.Shares {
 		l.nudge()
 	}
 }
@@ -212,7 +212,7 @@ func (c *claim) loseSection(x *section, reason string) {
 // tellLost tells the logger and the hooks of a loss.
 func (c *claim) tellLost(reason string) {
 	s := c.lock.s
-	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.prim.Kind().HookName(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
+	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
 	s.notify(func() {
 		s.cfg.Logger.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
 		s.trace.Lost(e)
@@ -222,7 +222,7 @@ func (c *claim) tellLost(reason string) {
 // excludes reports whether the claim has a hold that lets no other owner in.
 func (c *claim) excludes() bool {
 	if c.more == nil || c.sections == nil {
-		return c.prim.Kind().Exclusive
+		return c.kind.Exclusive
 	}
 	for side, p := range c.sidesOf() {
 		if p != nil && p.Kind().Exclusive && c.sections.live[side] > 0 {
@@ -261,4 +261,4 @@ func (c *claim) Slot() *schedule.Slot { return &c.slot }
 
 // countsHere reports whether the nested holds of the claim's sections are counted in memory only:
 // those of readers that share a claim.
-func (c *claim) countsHere() bool { return c.prim.Kind().Shares && c.num != 0 && !c.bound }
+func (c *claim) countsHere() bool { return c.kind.Shares && c.num != 0 && !c.bound }

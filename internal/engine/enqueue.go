@@ -115,7 +115,7 @@ func (s *Session) sendCalls(ctx context.Context, calls []*call) {
 	for i, r := range s.sendAttempts(ctx, calls) {
 		e := calls[i]
 		e.g = sent
-		e.err = e.g.decode(r, e.c.prim, &e.op)
+		e.err = e.g.decode(r, e.c.kind, &e.op)
 		if e.err == nil && s.cfg.Replicas > 0 { // of the calls one is granted at most
 			e.err = s.acknowledged(ctx, &e.g, e.c.prim, &e.op, e.trusted)
 		}

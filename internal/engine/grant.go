@@ -48,17 +48,17 @@ var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of",
 
 // tryAcquire runs the acquire script once. An error means that the lock is not known to be
 // held. Whether a grant came in time is for the caller to see: late.
-func (s *Session) tryAcquire(ctx context.Context, p Primitive, op *Op, trusted time.Duration) (grant, error) {
+func (s *Session) tryAcquire(ctx context.Context, v *variant, op *Op, trusted time.Duration) (grant, error) {
 	g := grant{sent: s.now(), doubts: s.redis.Conn.Doubts.Load()}
-	err := g.decode(s.redis.Run.Run(ctx, p.Acquire(op)), p, op)
+	err := g.decode(s.redis.Run.Run(ctx, v.prim.Acquire(op)), v.kind, op)
 	if err == nil && s.cfg.Replicas > 0 {
-		err = s.acknowledged(ctx, &g, p, op, trusted)
+		err = s.acknowledged(ctx, &g, v.prim, op, trusted)
 	}
 	return g, err
 }
 
 // decode takes in the answer to an attempt, see tryAcquire.
-func (g *grant) decode(r rueidis.RedisResult, p Primitive, op *Op) error {
+func (g *grant) decode(r rueidis.RedisResult, k *Kind, op *Op) error {
 	var buf [6]int64
 	reply, err := script.Numbers(buf[:0], r)
 	switch {
@@ -66,7 +66,7 @@ func (g *grant) decode(r rueidis.RedisResult, p Primitive, op *Op) error {
 		return err // how long Redis was waited for, the caller knows
 	case err != nil:
 		return lockerr.Unavailable(err)
-	case len(reply) == 1 && p.Kind().Permits:
+	case len(reply) == 1 && k.Permits:
 		switch free := reply[0]; {
 		case free < 0:
 			reply = append(reply[:0], granted, -free, 0, 1, 0, -1)

@@ -123,7 +123,7 @@ func (l *lock) callUp() {
 
 // belie ends the claims that cannot stand any more, since Redis has let another one in.
 func (l *lock) belie(c *claim) {
-	exclusive := c.prim.Kind().Exclusive
+	exclusive := c.kind.Exclusive
 	for o := l.claims; o != nil; {
 		next := o.next
 		if o != c && o.state == held && (exclusive || o == l.holder && o.excludes()) && !sameName(o, c) {
@@ -139,7 +139,7 @@ func sameName(a, b *claim) bool { return a.num == 0 && b.num == 0 && a.more.owne
 func (l *lock) beginSlice(c *claim, now time.Duration) {
 	b := l.lobby
 	c.passUntil = b.turns.Begin(now)
-	if !c.prim.Kind().Exclusive {
+	if !c.kind.Exclusive {
 		return
 	}
 	b.look = false
@@ -161,7 +161,7 @@ func (b *lobby) asks() {
 // wait for the answer.
 func (l *lock) settle(c *claim, now time.Duration) {
 	b := l.lobby
-	permits := c.prim.Kind().Permits
+	permits := c.kind.Permits
 	if l.holder != c && !permits {
 		return
 	}

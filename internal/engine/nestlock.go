@@ -216,7 +216,7 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 	}
 	for {
 		a.traced.Attempts++
-		if g, err = s.tryAcquire(ctx, a.prim, &a.op, a.trusted); err == nil {
+		if g, err = s.tryAcquire(ctx, a.variant, &a.op, a.trusted); err == nil {
 			err = s.late(g, a.trusted)
 		}
 		if s.trace != nil {

@@ -61,7 +61,7 @@ func lineageOf(ctx context.Context, s *Session, family string, names *keyname.Na
 			l := v.claim.lock
 			switch {
 			case l.s != s || l.Key() != names.Key():
-			case v.claim.prim.Kind().Family == family:
+			case v.claim.kind.Family == family:
 				sections = append(sections, v)
 			case !v.over():
 				return nil, "", fmt.Errorf("%w: this owner holds the name as another kind of lock; each kind needs names of its own", ErrArgument)

@@ -48,10 +48,10 @@ func (l *lock) passOn(c *claim, now time.Duration) bool {
 		return l.goOn(c, now)
 	}
 	a := l.queue.Front()
-	if l.state != lockOpen || !c.prim.Kind().HandsOver || !c.entrable(now) || !a.wants(c, now) {
+	if l.state != lockOpen || !c.kind.HandsOver || !c.entrable(now) || !a.wants(c, now) {
 		return false
 	}
-	if a.asking && !(c.prim.Kind().Permits && a.underWay()) || !l.inSlice(c, now) {
+	if a.asking && !(c.kind.Permits && a.underWay()) || !l.inSlice(c, now) {
 		return false
 	}
 	if a.asking {
@@ -86,8 +86,8 @@ func (a *acquisition) mayEnter(c *claim, now time.Duration) bool { return !a.ask
 // wants reports whether the caller only waits, for the same as the claim has.
 func (a *acquisition) wants(c *claim, now time.Duration) bool {
 	return a.wait && a.queued && !a.tries.unknown && !a.tries.mayCome && a.hopeless == nil &&
-		a.named == "" && a.opts.Lease == 0 && a.prim.Kind() == c.prim.Kind() && a.n == int(c.n) &&
-		(a.deadline == 0 || now < a.deadline) && (!a.prim.Kind().Fenced || c.more.tokens > 0)
+		a.named == "" && a.opts.Lease == 0 && a.kind == c.kind && a.n == int(c.n) &&
+		(a.deadline == 0 || now < a.deadline) && (!a.kind.Fenced || c.more.tokens > 0)
 }
 
 // enter opens one more section on a claim that is held.
@@ -131,7 +131,7 @@ func (a *acquisition) accept(x *section) {
 func (a *acquisition) take(x *section) (*section, error) {
 	switch {
 	case x == &x.claim.first: // Redis has let it in, by a message
-	case x.claim.prim.Kind().Shares:
+	case x.claim.kind.Shares:
 		a.traced.Grant = locktrace.GrantShared
 	default:
 		a.traced.Grant = locktrace.GrantMemory
@@ -191,7 +191,7 @@ func (a *acquisition) takeLate(x *section) (*section, error) {
 // mayShare reports whether the caller can have a section beside others on a read claim: it is
 // an unnamed reader whose lease is renewed.
 func (a *acquisition) mayShare(c *claim, now time.Duration) bool {
-	return a.prim.Kind().Shares && a.named == "" && a.opts.Lease == 0 && now < c.passUntil && c.entrable(now)
+	return a.kind.Shares && a.named == "" && a.opts.Lease == 0 && now < c.passUntil && c.entrable(now)
 }
 
 // shareFrom lets readers join a claim that Redis has just granted, and takes in those that
@@ -205,7 +205,7 @@ func (l *lock) shareFrom(c *claim, sent time.Duration) {
 	for a := l.queue.Front(); a != nil; {
 		next := a.node.Next()
 		switch {
-		case a.prim.Kind().Exclusive:
+		case a.kind.Exclusive:
 			c.passUntil = min(c.passUntil, now+joinBeforeWriter)
 		case a.mayShare(c, now) && a.mayEnter(c, now):
 			l.give(c, a, now)

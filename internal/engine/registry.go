@@ -11,7 +11,7 @@ type registry struct {
 
 // lockFor returns the lock of a handle, with its mutex held, or ErrClosed. It is looked up
 // anew, or made, only if it has left the registry since the handle was used last.
-func (h *Handle) lockFor(k *Kind) (*lock, error) {
+func (h *Handle) lockFor() (*lock, error) {
 	if l := h.cached.Load(); l != nil {
 		l.mu.Lock()
 		switch l.state {
@@ -27,10 +27,10 @@ func (h *Handle) lockFor(k *Kind) (*lock, error) {
 	r := &s.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	locks := r.locks[k.Family]
+	locks := r.locks[h.kind.Family]
 	if locks == nil {
 		locks = map[string]*lock{}
-		r.locks[k.Family] = locks
+		r.locks[h.kind.Family] = locks
 	}
 	l := locks[key]
 	if l == nil {

@@ -134,7 +134,7 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 	if c.more != nil {
 		item.sides = c.more.changes
 	}
-	shared := c.prim.Kind().Shares && !c.bound
+	shared := c.kind.Shares && !c.bound
 	c.lock.unlock()
 	for _, a := range all {
 		if a.fixed && shared || a.x.alive(a.callers) {
@@ -215,7 +215,7 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 // prolong passes what a renewal has earned on to the sections that wanted it.
 func (item *renewalItem) prolong() {
 	c := item.c
-	if !c.prim.Kind().Shares {
+	if !c.kind.Shares {
 		return
 	}
 	for _, x := range item.alive {

@@ -20,7 +20,7 @@ func (s *Session) RequestMemory() time.Duration {
 // forget ends the request of a claim without a lease: its outcome is known, or was taken back.
 // The lock's mutex must be held, unless the claim is over.
 func (c *claim) forget() {
-	if c.prim.Kind().Unleased {
+	if c.kind.Unleased {
 		c.lock.s.requests.End(c.firstID())
 	}
 }

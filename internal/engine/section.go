@@ -71,7 +71,7 @@ func (x *section) Err() error {
 func (x *section) Value(key any) any {
 	switch key {
 	case ownerKey{}:
-		if x.claim.prim.Kind().Permits {
+		if x.claim.kind.Permits {
 			break // permits cannot be re-entered: the owner around them stays
 		}
 		return x
@@ -143,7 +143,7 @@ func (x *section) add(h *Hold) {
 	}
 	x.auto++
 	switch {
-	case !x.claim.prim.Kind().Shares:
+	case !x.claim.kind.Shares:
 		x.until = never
 	case x.auto == 1: // fixed leases no longer count; renewals move the end
 		x.until = x.claim.trust

@@ -19,7 +19,7 @@ func (a *acquisition) try() (g grant, err error) {
 	for n := 1; ; n++ {
 		others := a.lock.queue.Front() != nil
 		a.behind = inRedis && others
-		if others && (a.prim.Kind().Permits || inRedis && a.named == "") {
+		if others && (a.kind.Permits || inRedis && a.named == "") {
 			// A large request could be starved by small ones; and a fair queue's waiters, some of
 			// whom may not be in Redis yet, would be overtaken.
 			err = ErrNotAcquired

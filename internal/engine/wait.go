@@ -94,7 +94,7 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 		over = a.failed(&err)
 		return err, over
 	case g.status == forGood:
-		if a.prim.Kind().Permits { // it is more than the limit, and so may others behind it be
+		if a.kind.Permits { // it is more than the limit, and so may others behind it be
 			a.heardLimit(grant{sized: true, limit: g.value})
 		}
 		return g.never(a.prim), true

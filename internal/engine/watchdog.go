@@ -82,7 +82,7 @@ const minChecked = 100 * time.Millisecond
 // renewed reports whether the claim has a hold that the watchdog renews.
 func (c *claim) renewed() bool {
 	for x := c.sections; x != nil; x = x.next {
-		if x.auto > 0 || len(x.fixedHolds()) > 0 && !c.bound && c.prim.Kind().Shares {
+		if x.auto > 0 || len(x.fixedHolds()) > 0 && !c.bound && c.kind.Shares {
 			return true
 		}
 	}

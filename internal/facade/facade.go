@@ -1,12 +1,11 @@
 // Package facade has what rlock.Mutex and fairlock.Mutex share and users do not see.
 //
-// rlock.Mutex is defined by [Mutex], so fairlock, too, can make one, with a primitive of
+// rlock.Mutex is defined by [engine.Handle], so fairlock, too, can make one, with a primitive of
 // its own. Users cannot: the fields have no exported names, and a defined type does not
 // inherit methods.
 package facade
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -29,32 +28,19 @@ type Primitive interface {
 	ForceUnlock(owners []string) script.Command
 }
 
-// Mutex is a handle of a lock and the primitive that it is for.
-type Mutex struct {
-	handle engine.Handle
-	prim   Primitive
+// NewMutex returns the handle of a mutex. err, if any, is what each of its operations returns.
+func NewMutex(s *engine.Session, p Primitive, err error) *engine.Handle {
+	h := engine.NewHandle(s, p.Names(), p, err)
+	return &h
 }
 
-// NewMutex returns a Mutex. err, if any, is what each of its operations returns.
-func NewMutex(s *engine.Session, p Primitive, err error) *Mutex {
-	return &Mutex{engine.NewHandle(s, p.Names(), err), p}
-}
-
-// Parts returns what m was made of, or an error if it is a zero value.
-func (m *Mutex) Parts() (*engine.Handle, Primitive, error) {
-	if m == nil || m.prim == nil {
-		return nil, nil, fmt.Errorf("%w: the mutex is a zero value; make one with New", lockerr.ErrArgument)
+// PrimitiveOf returns what m, which NewMutex has made, locks. It is an error if m is a zero value.
+func PrimitiveOf(m *engine.Handle) (Primitive, error) {
+	p, err := m.Primitive()
+	if err != nil {
+		return nil, err
 	}
-	return &m.handle, m.prim, nil
-}
-
-// Lock is engine.Handle.Lock. A zero value returns ctx and an error.
-func (m *Mutex) Lock(ctx context.Context, wait bool, opts []lockopt.Option) (context.Context, *engine.Hold, error) {
-	if m == nil || m.prim == nil {
-		_, _, err := m.Parts()
-		return ctx, nil, err
-	}
-	return m.handle.Lock(ctx, m.prim, 1, wait, opts)
+	return p.(Primitive), nil
 }
 
 // MutexOptions are what an rlock.MutexOption may set.

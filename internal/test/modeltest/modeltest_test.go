@@ -47,7 +47,7 @@ func TestScriptsHaveTheBubblesTime(t *testing.T) {
 			var at time.Time
 			session := (*engine.Session)(w.Seats[0].Session)
 			names, err := session.Names("x")
-			h := engine.NewHandle(session, &names, err)
+			h := engine.NewHandle(session, &names, nil, err)
 			err = h.Call(context.Background(), "time", script.Command{Script: clock, Keys: []string{"x"}}, func(r rueidis.RedisResult) error {
 				reply, err := r.AsIntSlice()
 				if err == nil {
