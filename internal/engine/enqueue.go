@@ -30,14 +30,14 @@ const callBatch = 64
 // meanwhile and held again at the end.
 func (l *lock) sendNow(bounded func() (context.Context, context.CancelFunc)) {
 	calls := l.nextCalls()
-	l.line.busy = true
+	l.line.Sending = true
 	l.unlock()
 	ctx, cancel := bounded()
 	l.s.sendCalls(ctx, calls)
 	cancel()
 	l.mu.Lock()
 	l.answered(calls)
-	l.line.busy = false
+	l.line.Sending = false
 	l.sendPending()
 }
 
@@ -45,17 +45,16 @@ func (l *lock) sendNow(bounded func() (context.Context, context.CancelFunc)) {
 // goes with the next.
 func (l *lock) sendPending() {
 	n := l.line
-	if n.busy || !n.Pending() || l.state != lockOpen {
+	if n.Sending || !n.Pending() || l.state != lockOpen {
 		return
 	}
-	n.busy = true
+	n.Sending = true
 	l.s.life.Background.Go(l.sendAll)
 }
 
 // press has what is pending sent at once, if that is urgent, or nothing is left that it gathers for.
 func (l *lock) press() {
-	if n := l.line; n.Pending() && !n.Gathers() {
-		wakeUp(n.flush)
+	if l.line.Press() {
 		l.sendPending()
 	}
 }
@@ -67,12 +66,12 @@ func (l *lock) sendAll() {
 		l.mu.Lock()
 		if l.line.Pending() && l.line.Gathers() {
 			l.unlockBehind()
-			l.gather()
+			l.line.Gather(s.life.Closing)
 			l.mu.Lock()
 		}
 		calls := l.nextCalls()
 		if len(calls) == 0 || l.state != lockOpen {
-			l.line.busy = false
+			l.line.Sending = false
 			l.unlockBehind()
 			l.tryRetire()
 			return
@@ -88,23 +87,6 @@ func (l *lock) sendAll() {
 		}
 		_ = backoff.Pause(s.life.Closing, failures) // when the session closes nothing is sent any more
 		failures++
-	}
-}
-
-// gatherFor is for how long at most waiters gather while their session has other waiters in the
-// queue, or is being served. It is what makes runs long: the waiters of a run that come back one
-// by one, and those of several runs, find each other. Without it a lock that several sessions
-// contend for would pass from one waiter of one session to one of the next, for ever.
-const gatherFor = 2 * time.Millisecond
-
-// gather waits for other waiters to come. No mutex may be held.
-func (l *lock) gather() {
-	timer := time.NewTimer(gatherFor)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-l.line.flush:
-	case <-l.s.life.Closing.Done():
 	}
 }
 
@@ -140,10 +122,6 @@ func (s *Session) sendAttempts(ctx context.Context, calls []*call) []rueidis.Red
 
 // nextCalls takes off what is pending.
 func (l *lock) nextCalls() (calls []*call) {
-	select {
-	case <-l.line.flush:
-	default:
-	}
 	for _, r := range l.line.Collect(callBatch) {
 		r.Of.flight = flying
 		calls = append(calls, r.Of.call())

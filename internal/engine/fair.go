@@ -29,17 +29,13 @@ type run struct {
 	err    error         // of the last attempt
 }
 
-// A line is the runs of a lock, and how they are sent.
-type line struct {
-	fairqueue.Line[claim, acquisition]
-	busy  bool          // a call is on its way, or about to be
-	flush chan struct{} // capacity 1: what gathers is to be sent
-}
+// A line is the runs of a lock.
+type line = fairqueue.Line[claim, acquisition]
 
 // arrive puts a waiter into a run.
 func (l *lock) arrive(a *acquisition) {
 	if l.line == nil {
-		l.line = &line{flush: make(chan struct{}, 1)}
+		l.line = new(line)
 	}
 	a.member.Of = a
 	var kind any
@@ -73,7 +69,7 @@ func (a *acquisition) queueUp() error {
 	a.queued = true
 	l.arrive(a)
 	switch n := l.line; { // else those who come meanwhile gather
-	case n.busy:
+	case n.Sending:
 	case n.Gathers():
 		l.sendPending()
 	default:

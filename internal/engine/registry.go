@@ -57,7 +57,7 @@ func (l *lock) tryRetire() {
 	defer r.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state == lockDead || l.claims != nil || l.queue.Front() != nil || l.line != nil && l.line.busy {
+	if l.state == lockDead || l.claims != nil || l.queue.Front() != nil || l.line != nil && l.line.Sending {
 		return
 	}
 	l.state = lockDead

@@ -158,7 +158,7 @@ func (l *lock) requeue(r *run) (made bool) {
 // released meanwhile, and is held again at the end.
 func (c *claim) leaveQueue() {
 	l := c.lock
-	if !l.requeue(c.run) || l.line.busy { // then it goes with the next call, which may come too late
+	if !l.requeue(c.run) || l.line.Sending { // then it goes with the next call, which may come too late
 		l.press()
 		return
 	}

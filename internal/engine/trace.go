@@ -11,15 +11,15 @@ import (
 // Hooks are called outside of every mutex, and never in the watchdog. Session.trace is nil without
 // a Trace.
 
-// about is what the hooks are told of what the caller wants. The owner of its claim is told only
+// about is what the hooks are told of a lock and an owner. That of an acquisition's claim is told only
 // when the caller has it, or waits for it.
-func (a *acquisition) about(owner string) tracing.About {
-	return tracing.About{Name: a.prim.Names().Name(), Kind: a.prim.Kind().HookName(), Owner: owner, N: max(a.n, 1)}
+func about(p Primitive, owner string, n int) tracing.About {
+	return tracing.About{Name: p.Names().Name(), Kind: p.Kind().HookName(), Owner: owner, N: max(n, 1)}
 }
 
 // traceStart tells the hooks, of which there are some, that the call begins.
 func (a *acquisition) traceStart(t *tracing.Tracer) {
-	t.AcquireStart(a.ctx, &a.traced, a.about(a.named), !a.wait)
+	t.AcquireStart(a.ctx, &a.traced, about(a.prim, a.named, a.n), !a.wait)
 }
 
 // traceWaiting tells the hooks that the caller waits, by a claim if it has one.
@@ -29,7 +29,7 @@ func (a *acquisition) traceWaiting(c *claim) {
 		if c != nil {
 			owner = c.ownerID()
 		}
-		t.Waiting(&a.traced, a.about(owner))
+		t.Waiting(&a.traced, about(a.prim, owner, a.n))
 	}
 }
 
@@ -40,13 +40,10 @@ func (a *acquisition) traceEnd(t *tracing.Tracer, hold *Hold, err error) {
 	if hold != nil {
 		owner = hold.Owner()
 	}
-	t.AcquireEnd(a.ctx, &a.traced, a.about(owner), tracing.OutcomeOf(err, !a.wait), hold != nil, err)
+	t.AcquireEnd(a.ctx, &a.traced, about(a.prim, owner, a.n), tracing.OutcomeOf(err, !a.wait), hold != nil, err)
 }
 
-// about is what the hooks are told of the claim.
-func (c *claim) about() tracing.About {
-	return tracing.About{Name: c.prim.Names().Name(), Kind: c.prim.Kind().HookName(), Owner: c.ownerID(), N: max(int(c.n), 1)}
-}
+func (c *claim) about() tracing.About { return about(c.prim, c.ownerID(), int(c.n)) }
 
 // traceAttempt tells the hooks, of which there are some, of an answer to an attempt, or its lack.
 func (c *claim) traceAttempt(g grant, err error) {

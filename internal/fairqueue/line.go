@@ -25,19 +25,27 @@
 // that is sent twice says the same twice. A waiter that leaves makes its run one to be sent.
 package fairqueue
 
-import "relock/internal/queue"
+import (
+	"context"
+	"time"
+
+	"relock/internal/queue"
+)
 
 // A Line is the runs of one session for one lock. R is what the session keeps of a run besides, W
 // is a waiter. The zero value is empty.
 type Line[R, W any] struct {
 	// Urgent says that what is pending is to be sent at once, by the next Collect.
 	Urgent bool
-	Clock  Clock
+	// Sending says that a call is on its way, or about to be.
+	Sending bool
+	Clock   Clock
 
 	runs    queue.Queue[Run[R, W]] // those that are not over
 	number  int64                  // of the waiter that came last
 	pending []*Run[R, W]           // to be sent, in their order
 	tail    *Run[R, W]             // the run that was sent last
+	flush   chan struct{}          // capacity 1: what gathers is to be sent; nil as long as no run was opened
 }
 
 // Arrive puts a waiter into the run that gathers, and reports whether there is one of its kind. A
@@ -56,6 +64,9 @@ func (n *Line[R, W]) Arrive(m *Member[R, W], kind any) bool {
 
 // Open puts a waiter into a run of its own, which begins to gather.
 func (n *Line[R, W]) Open(m *Member[R, W], r *Run[R, W]) {
+	if n.flush == nil {
+		n.flush = make(chan struct{}, 1)
+	}
 	n.enter(r)
 	r.send()
 	n.admit(m, r)
@@ -87,9 +98,44 @@ func (n *Line[R, W]) Gathers() bool {
 	return false
 }
 
+// gatherFor is for how long at most waiters gather while their session has other waiters in the
+// queue, or is being served. It is what makes runs long: the waiters of a run that come back one
+// by one, and those of several runs, find each other. Without it a lock that several sessions
+// contend for would pass from one waiter of one session to one of the next, for ever.
+const gatherFor = 2 * time.Millisecond
+
+// Gather waits for other waiters to come, until ctx ends. No mutex may be held, and a run must have
+// been opened.
+func (n *Line[R, W]) Gather(ctx context.Context) {
+	timer := time.NewTimer(gatherFor)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-n.flush:
+	case <-ctx.Done():
+	}
+}
+
+// Press reports whether something is to be sent at once: it is urgent, or nothing is left that it
+// gathers for. Then Gather ends.
+func (n *Line[R, W]) Press() bool {
+	if !n.Pending() || n.Gathers() {
+		return false
+	}
+	select {
+	case n.flush <- struct{}{}:
+	default:
+	}
+	return true
+}
+
 // Collect takes off the runs that are to be sent, so many at most.
 func (n *Line[R, W]) Collect(most int) (runs []*Run[R, W]) {
 	n.Urgent = false
+	select {
+	case <-n.flush:
+	default:
+	}
 	for len(n.pending) > 0 && len(runs) < most {
 		r := n.pending[0]
 		n.pending = n.pending[1:]

@@ -1,8 +1,11 @@
 package fairqueue_test
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"relock/internal/fairqueue"
 )
@@ -262,4 +265,47 @@ func TestUnansweredCallsOfRunsWithoutWaiters(t *testing.T) {
 	if back, f := r.Unanswered(); !back || f != fairqueue.Lives {
 		t.Errorf("a run that may have joined another: back %v, fate %d", back, f)
 	}
+}
+
+// Waiters that gather are sent after 2 ms, or earlier if there is no reason to wait any more, or when
+// the session closes.
+func TestHowLongWaitersGather(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		closing, end := context.WithCancel(t.Context())
+		defer end()
+		var s session
+		gathers := func(when string, want time.Duration, meanwhile func()) {
+			t.Helper()
+			start := time.Now()
+			done := make(chan struct{})
+			go func() { defer close(done); s.Gather(closing) }()
+			time.Sleep(time.Millisecond)
+			meanwhile()
+			<-done
+			if took := time.Since(start); took != want {
+				t.Errorf("%s: they gather for %v, want %v", when, took, want)
+			}
+		}
+		if s.Press() {
+			t.Error("nothing is there, and is to be sent")
+		}
+		_, r := s.queue(t, "a", 7)
+		s.arrive("b", plain)
+		gathers("nothing happens", 2*time.Millisecond, func() {
+			if s.Press() {
+				t.Error("they are to be sent while they gather")
+			}
+		})
+		gathers("it is urgent", time.Millisecond, func() {
+			r.Hurry()
+			if !s.Press() || !s.Press() {
+				t.Error("what is urgent is not to be sent")
+			}
+		})
+		s.Press()
+		s.Collect(10) // with what Press has said
+		s.arrive("c", plain)
+		gathers("all that was urgent was sent", 2*time.Millisecond, func() {})
+		gathers("the session closes", time.Millisecond, end)
+	})
 }

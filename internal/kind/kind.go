@@ -199,7 +199,7 @@ type Op struct {
 	Alone bool
 
 	Move
-	Queued
+	Place
 
 	Ends     []string      // release: the ids of the holds that end; needless with All, but for marks
 	Keep     time.Duration // release: what the holds that stay deserve; 0: leave the TTL
@@ -218,8 +218,8 @@ type Known struct {
 	IDs, OtherIDs []string
 }
 
-// Queued is what an acquisition's place in the queue of the session says.
-type Queued struct {
+// A Place is what an acquisition says of its place in the queue of the session.
+type Place struct {
 	Wait bool // the caller is in front, and will wait if it is refused; not set for a Queuer, see Position
 	Next bool // Permits: also, another caller waits behind it
 }
