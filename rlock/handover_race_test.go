@@ -190,7 +190,7 @@ func TestHandOverToAWaiterWhoLeaves(t *testing.T) {
 					case first.err == nil:
 						got++
 						must(t, first.hold.Unlock())
-					case !errors.Is(first.err, rlock.ErrNotAcquired):
+					case !locktest.GaveUp(first.err): // on a busy machine its time is over before its Lock begins
 						t.Fatal(first.err)
 					}
 					must(t, st.in(c).hold.Unlock())

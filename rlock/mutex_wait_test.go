@@ -92,7 +92,7 @@ func TestContextEndsWhileWaiting(t *testing.T) {
 			if !errors.Is(err, context.Canceled) || errors.Is(err, rlock.ErrNotAcquired) {
 				t.Errorf("cancelled before: %v", err)
 			}
-			dctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+			dctx, cancel := context.WithTimeout(context.Background(), s.Slowed(30*time.Millisecond))
 			_, _, err = rlock.New(ses, "x").Lock(dctx)
 			if cancel(); !errors.Is(err, rlock.ErrNotAcquired) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("deadline while waiting: %v", err)

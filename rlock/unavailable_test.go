@@ -144,7 +144,7 @@ func TestUnavailableWithoutAnswer(t *testing.T) {
 					t.Errorf("%s, %s: %v", how, what, err)
 				}
 			})
-			short, cancel := context.WithTimeout(ctx, 150*time.Millisecond)
+			short, cancel := context.WithTimeout(ctx, s.Slowed(150*time.Millisecond))
 			together(short, operations(ses, name), func(what string, err error) {
 				if !errors.Is(err, rlock.ErrUnavailable) {
 					t.Errorf("%s, %s with a deadline: %v", how, what, err)
@@ -179,7 +179,7 @@ func TestContentionIsNotUnavailable(t *testing.T) {
 				cancel()
 				_, _, tried := m.TryLock(ctx)
 				for _, err := range []error{err, tried} {
-					if !errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, rlock.ErrUnavailable) && !late() {
+					if (!errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, rlock.ErrUnavailable)) && !late() {
 						t.Errorf("%v", err)
 					}
 				}

@@ -210,7 +210,7 @@ func TestCounterGivingUp(t *testing.T) {
 		ctx := within(t, 20*time.Second)
 		c := semaphore.NewCounter(ses, "x")
 		is(t, "Wait", c.Acquire(ctx, 1, rlock.Wait(20*time.Millisecond)), rlock.ErrNotAcquired)
-		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		short, cancel := context.WithTimeout(ctx, s.Slowed(50*time.Millisecond))
 		defer cancel()
 		is(t, "deadline", c.Acquire(short, 1), rlock.ErrNotAcquired, context.DeadlineExceeded)
 		for what, err := range map[string]error{

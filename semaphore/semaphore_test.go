@@ -279,7 +279,7 @@ func TestGivingUp(t *testing.T) {
 		before := locktest.Describe(t, s)
 		_, _, err = m.Acquire(ctx, 1, rlock.Wait(20*time.Millisecond))
 		is(t, "Wait", err, rlock.ErrNotAcquired)
-		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		short, cancel := context.WithTimeout(ctx, s.Slowed(50*time.Millisecond))
 		defer cancel()
 		got, none, err := m.Acquire(short, 1)
 		is(t, "deadline", err, rlock.ErrNotAcquired, context.DeadlineExceeded)
