@@ -12,7 +12,7 @@ import (
 // ScriptSources returns the Lua of every script, as it is sent.
 func ScriptSources() map[string]string {
 	return map[string]string{
-		"acquire": acquireScript.Source(), "release": releaseScript.Source(), "release_by_id": releaseByIDScript.Source(), "heartbeat": heartbeatScript.Source(),
+		"acquire": acquireScript.Source(), "release": releaseScript.Source(), "heartbeat": heartbeatScript.Source(),
 		"force_unlock": forceUnlockScript.Source(), "waiters": waitersScript.Source(),
 	}
 }

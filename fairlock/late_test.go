@@ -97,7 +97,7 @@ func TestALateInnerUnlockDoesNotCutALaterExtend(t *testing.T) {
 			}
 		}
 		var extended atomic.Bool
-		release := runs("release_by_id")
+		release := runs("release")
 		lost := func(cmd []string) bool { return !extended.Load() && release(cmd) }
 		late := locktest.DropLate(p, lost, nil)
 		for range 100 {

@@ -21,7 +21,6 @@ var luaFiles embed.FS
 var (
 	acquireScript     = script.Load(luaFiles, "lua/acquire.lua")
 	releaseScript     = script.Load(luaFiles, "lua/release.lua")
-	releaseByIDScript = script.Load(luaFiles, "lua/release_by_id.lua")
 	heartbeatScript   = script.Load(luaFiles, "lua/heartbeat.lua")
 	forceUnlockScript = script.Load(luaFiles, "lua/force_unlock.lua")
 	waitersScript     = script.Load(luaFiles, "lua/waiters.lua")
@@ -180,14 +179,14 @@ func (p *primitive) place(at *kind.Position, named bool) []string {
 		flags + digits(int64(at.Waiting), 10), joined, p.s.ID(), p.life(), script.Itoa(at.Before)}
 }
 
-// Release is release.lua, or release_by_id.lua.
+// Release is release.lua.
 func (p *primitive) Release(op *kind.Op) script.Command {
 	if op.All {
 		return p.command(releaseScript, op.Owner, p.Entry(op.Owner, ""))
 	}
 	args := make([]string, 0, 5+len(op.Ends)+len(op.IDs))
-	args = append(args, op.Owner, script.Flag(op.Private), script.Millis(op.Keep), p.ahead()+"#", strconv.Itoa(len(op.Ends)))
-	return p.command(releaseByIDScript, append(append(args, op.Ends...), op.IDs...)...)
+	args = append(args, op.Owner, p.ahead()+"#", script.Flag(op.Private), script.Millis(op.Keep), strconv.Itoa(len(op.Ends)))
+	return p.command(releaseScript, append(append(args, op.Ends...), op.IDs...)...)
 }
 
 // Heartbeat is heartbeat.lua.

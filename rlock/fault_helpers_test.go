@@ -55,22 +55,18 @@ func faultOption(s *redistest.Server, p *faulttest.Proxy) rueidis.ClientOption {
 // faultSources are the scripts in lua/ as they are sent: with what they include.
 var faultSources = func() map[string]string {
 	src := map[string]string{}
-	for _, name := range []string{"acquire", "release", "release_by_id", "extend", "renew", "state", "force_unlock"} {
+	for _, name := range []string{"acquire", "release", "extend", "renew", "state", "force_unlock"} {
 		src[name] = script.Load(lua.Files, name+".lua").Source()
 	}
 	return src
 }()
 
-// faultRuns returns a matcher for the calls of a script; "release" stands for release_by_id
-// too.
+// faultRuns returns a matcher for the calls of a script.
 func faultRuns(t *testing.T, name string) func(cmd []string) bool {
 	t.Helper()
 	src := faultSources[name]
 	if src == "" {
 		t.Fatalf("no script lua/%s.lua", name)
-	}
-	if name == "release" {
-		return locktest.Runs(src, faultSources["release_by_id"])
 	}
 	return locktest.Runs(src)
 }

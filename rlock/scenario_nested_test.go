@@ -214,7 +214,7 @@ func TestALockLostUnderAWaitingNestedLockIsReleased(t *testing.T) {
 		must(t, err)
 		_, inner, err := m.Lock(section)
 		must(t, err)
-		seen, answer := p.HoldReply(faultRuns(t, "release_by_id"))
+		seen, answer := p.HoldReply(faultRuns(t, "release"))
 		defer answer()
 		first := faultGo(inner.Unlock)
 		locktest.Get(t, seen, 5*time.Second, "the release of the inner hold")

@@ -84,9 +84,8 @@ func (n *names) timeout() string         { return n.built().timeout }
 
 // timeouts appends the names of an owner's timeout keys first to last.
 func (n *names) timeouts(keys []string, owner string, first, last int) []string {
-	start := n.timeout() + owner + ":rwlock_timeout:"
 	for i := first; i <= last; i++ {
-		keys = append(keys, start+script.Itoa(int64(i)))
+		keys = append(keys, n.timeout()+owner+":rwlock_timeout:"+script.Itoa(int64(i)))
 	}
 	return keys
 }

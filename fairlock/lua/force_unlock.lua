@@ -11,7 +11,7 @@
 -- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions;
 --          then, if the lock was held, the message of acquire.lua on the channel of the session
 --          that is let in, or, if there is none, '0' on the lock's channel.
--- include refused, tell_lost, grant, among
+-- include refused, revoke, grant
 local fields = redis.pcall('HGETALL', KEYS[1])
 local mark = 'forced:' .. ARGV[6]
 local marked = redis.pcall('SISMEMBER', KEYS[4], mark)
@@ -27,14 +27,9 @@ for i = 1, #fields, 2 do
     return (refused({err = 'not an integer'}, ': the lock is a hash that is no lock; its values must be counts'))
   end
 end
-if #owners == 0 or not ARGV[7] then
-  return owners
-elseif not among(owners, 7) then
-  return {}
-end
-redis.call('DEL', KEYS[1], KEYS[4])
-for _, owner in ipairs(owners) do
-  tell_lost(owner, ARGV[3])
+local reply = revoke(owners, 7, ARGV[3], KEYS[1], KEYS[4])
+if reply then
+  return reply
 end
 if grant() then
   redis.call('SADD', KEYS[4], mark)

@@ -1,33 +1,58 @@
--- release.lua: ends all that a private owner has, whatever its count, or takes its entry out of
--- the queue; and gives the lock, when it is free, to the next run. It begins with a command that a
--- server without memory takes, so what follows may run too.
+-- release.lua: ends holds that have ids, takes back acquisitions whose outcome is unknown, and
+-- takes the entries of named owners out of the queue; without ids it ends all that a private owner
+-- has, whatever its count, or takes its entry out. When the lock is free the next run gets it. It
+-- begins with a command that a server without memory takes, so what follows may run too.
 --
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]  see grant.lua
--- ARGV[6]  owner
--- ARGV[7]  its entry
--- Returns  {0, changed, receivers}
---          receivers  short for {0, 1, receivers}
+-- ARGV[6]   owner
+-- ARGV[7]   with ids: what an entry of this session has in front of an id; else the owner's entry
+-- ARGV[8]   1: the owner is private: the holds that stay are all of this session. It is left out
+--           with all that follow if all that a private owner has ends
+-- ARGV[9]   the TTL in ms that the holds deserve which stay; 0 leaves it
+-- ARGV[10]  how many ids follow of holds that end, or of waiters that leave; the TTL is left if an
+--           extension has voided the first one
+-- ARGV[i]   i > 10: those; then, of a named owner and with a TTL, the ids of the holds that
+--           this session keeps
+-- Returns  receivers, for {0, 1, receivers}
+--          {holds left, changed, receivers}; changed is 0 if none of the holds was there
+--          WRONGTYPE error if the ids are unusable: nothing was changed
 -- Publishes when the lock became free the message of acquire.lua on the channel of the session
 --          that is let in, or, if there is none, '0' on the lock's channel.
-local ended = redis.pcall('HDEL', KEYS[1], ARGV[6])
+local ended = not ARGV[8] and redis.pcall('HDEL', KEYS[1], ARGV[6])
 if ended == 1 and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[4]) == 0 then
   local receivers = redis.call(ARGV[2], ARGV[1], '0')
   return ARGV[4] == '1' and receivers or -1
 end
--- include refused, grant
-local bad, gone = refused(ended)
-if bad and not gone then
-  return bad
-elseif ended ~= 1 then
+-- include refused, end_holds, grant
+local held = ended or redis.pcall('HGET', KEYS[1], ARGV[6])
+local bad, gone = refused(held) -- gone: something else stands under the name, and the holds are gone
+local _, unusable = refused(ARGV[8] and redis.pcall('SCARD', KEYS[4]))
+if (bad or unusable) and not gone then
+  return bad or (refused({err = 'wrong kind of value'}, ': the ids of holds'))
+end
+held = not bad and tonumber(held or 0) or 0
+local kept = 11 + (ARGV[10] or 0)
+for i = 11, ARGV[8] == '0' and kept - 1 or 0 do
+  leave(ARGV[7] .. ARGV[i] .. ARGV[6])
+end
+if ended and ended ~= 1 then
   leave(ARGV[7])
-  if not gone and redis.call('EXISTS', KEYS[1]) == 0 then
+end
+if held <= 0 then
+  if redis.call('EXISTS', KEYS[1]) == 0 then
     grant() -- it may have been given up, or have run out, with this one in front
   end
   return {0, 0, -1}
 end
-if redis.call('EXISTS', KEYS[1]) == 1 then
+if not ended then
+  local reply = end_holds(KEYS[4], ARGV[6], held, 11, kept, ARGV[9], ARGV[8])
+  if reply then
+    return reply
+  end
+elseif redis.call('EXISTS', KEYS[1]) == 1 then
   return {0, 1, -1} -- the other fields are those of a broken client
+else
+  redis.call('DEL', KEYS[4])
 end
-redis.call('DEL', KEYS[4])
 local receivers = not grant() and redis.call(ARGV[2], ARGV[1], '0')
 return {0, 1, ARGV[4] == '1' and receivers or -1}

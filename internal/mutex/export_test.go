@@ -5,7 +5,7 @@ package mutex
 // ScriptSources returns the Lua of every script, as it is sent.
 func ScriptSources() map[string]string {
 	return map[string]string{
-		"acquire": acquireScript.Source(), "release": releaseScript.Source(), "release_by_id": releaseByIDScript.Source(),
+		"acquire": acquireScript.Source(), "release": releaseScript.Source(),
 		"extend": extendScript.Source(), "renew": renewScript.Source(), "renew_fenced": renewFencedScript.Source(),
 		"state": stateScript.Source(), "force_unlock": forceUnlockScript.Source(),
 	}

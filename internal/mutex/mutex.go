@@ -18,7 +18,6 @@ import (
 var (
 	acquireScript     = script.Load(lua.Files, "acquire.lua")
 	releaseScript     = script.Load(lua.Files, "release.lua")
-	releaseByIDScript = script.Load(lua.Files, "release_by_id.lua")
 	extendScript      = script.Load(lua.Files, "extend.lua")
 	renewScript       = script.Load(lua.Files, "renew.lua")
 	renewFencedScript = script.Load(lua.Files, "renew_fenced.lua")
@@ -104,23 +103,18 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	return script.Command{Script: acquireScript, Keys: keys, Args: args}
 }
 
-// Release is release.lua, or release_by_id.lua.
+// Release is release.lua.
 func (p *Primitive) Release(op *kind.Op) script.Command {
 	keys, counts := p.names.Keys[:], p.names.Counts
 	if op.ByIDs || !op.All {
 		keys = p.withIDs(keys)
 	}
-	if op.All {
-		return script.Command{
-			Script: releaseScript, Keys: keys,
-			Args: []string{op.Owner, p.channel, p.names.Publish, counts},
-		}
+	args := []string{op.Owner, p.channel, p.names.Publish, counts}
+	if !op.All {
+		args = append(args, script.Millis(op.Keep), script.Flag(op.Private), strconv.Itoa(len(op.Ends)))
+		args = append(append(args, op.Ends...), op.IDs...)
 	}
-	args := make([]string, 0, 7+len(op.Ends)+len(op.IDs))
-	args = append(args, op.Owner, p.channel, p.names.Publish, counts,
-		script.Millis(op.Keep), script.Flag(op.Private), strconv.Itoa(len(op.Ends)))
-	args = append(append(args, op.Ends...), op.IDs...)
-	return script.Command{Script: releaseByIDScript, Keys: keys, Args: args}
+	return script.Command{Script: releaseScript, Keys: keys, Args: args}
 }
 
 // Extend is extend.lua.

@@ -35,11 +35,11 @@ var (
 	byID  = args("me", "30000", "0", "0", "a") // a named owner
 	more  = args("me", "30000", "0", "1", "a") // one more hold
 	end   = args("me", "ch", "PUBLISH", "1")   // release
-	one   = ends("0", "1", "a")                // release_by_id
+	one   = ends("0", "1", "a")                // release by id
 
 )
 
-// ends are the arguments of release_by_id.lua for a named owner.
+// ends are the arguments of release.lua for a named owner.
 func ends(keep string, more ...string) []string {
 	return append(args("me", "ch", "PUBLISH", "1", keep, "0"), more...)
 }
@@ -86,14 +86,14 @@ var scriptCases = []locktest.ScriptCase{
 	kase("nothing is there", "release", nil, lock, end, "[0 0 -1]", "[0 0 -1]", ""),
 	kase("another type is left alone", "release", setup("SET lock x"), ids, end, "[0 0 -1]", "[0 0 -1]", "lock=x"),
 
-	kase("a hold by id ends", "release_by_id", setup(held3, ttl, "SADD ids a b"), ids, one, "[2 1 -1]", "[2 0 -1]", "ids(b) lock{me:2}"),
-	kase("the last hold by id frees", "release_by_id", setup(held1, ttl, "SADD ids a"), ids, one, "[0 1 0]", "[0 0 -1]", ""),
-	kase("the count may be unknown", "release_by_id", setup(held1, ttl, "SADD ids a"), ids, args("me", "ch", "PUBLISH", "0", "0", "0", "1", "a"), "[0 1 -1]", "[0 0 -1]", ""),
-	kase("several holds by id end at once", "release_by_id", setup(held2, ttl, "SADD ids a b"), ids, ends("0", "2", "b", "a"), "[0 1 0]", "[0 0 -1]", ""),
-	kase("a hold of an earlier life is not released", "release_by_id", setup(held1, ttl, "SADD ids b"), ids, one, "[1 0 -1]", "[1 0 -1]", "ids(b) lock{me:1}"),
-	kase("a hold that was never taken is not released", "release_by_id", setup(held1, ttl), ids, one, "[1 0 -1]", "[1 0 -1]", "lock{me:1}"),
-	kase("nothing is held by id", "release_by_id", setup(other, "SADD ids a"), ids, one, "[0 0 -1]", "[0 0 -1]", "ids(a) lock{other:1}"),
-	kase("another type is left alone", "release_by_id", setup("SET lock x"), ids, one, "[0 0 -1]", "[0 0 -1]", "lock=x"),
+	kase("a hold by id ends", "release", setup(held3, ttl, "SADD ids a b"), ids, one, "[2 1 -1]", "[2 0 -1]", "ids(b) lock{me:2}"),
+	kase("the last hold by id frees", "release", setup(held1, ttl, "SADD ids a"), ids, one, "[0 1 0]", "[0 0 -1]", ""),
+	kase("the count may be unknown", "release", setup(held1, ttl, "SADD ids a"), ids, args("me", "ch", "PUBLISH", "0", "0", "0", "1", "a"), "[0 1 -1]", "[0 0 -1]", ""),
+	kase("several holds by id end at once", "release", setup(held2, ttl, "SADD ids a b"), ids, ends("0", "2", "b", "a"), "[0 1 0]", "[0 0 -1]", ""),
+	kase("a hold of an earlier life is not released", "release", setup(held1, ttl, "SADD ids b"), ids, one, "[1 0 -1]", "[1 0 -1]", "ids(b) lock{me:1}"),
+	kase("a hold that was never taken is not released", "release", setup(held1, ttl), ids, one, "[1 0 -1]", "[1 0 -1]", "lock{me:1}"),
+	kase("nothing is held by id", "release", setup(other, "SADD ids a"), ids, one, "[0 0 -1]", "[0 0 -1]", "ids(a) lock{other:1}"),
+	kase("another type is left alone", "release", setup("SET lock x"), ids, one, "[0 0 -1]", "[0 0 -1]", "lock=x"),
 
 	kase("many are renewed, each for itself", "renew", setup(held1, ttl, "SET token x", "HSET req other 1"), locktest.Keys("lock", "token", "req", "gone", "token"), args("30000", "me", "me", "me", "me", ""), "[1 0 0 0 0]", "[1 0 0 0 0]", "lock{me:1} req{other:1} token=x"),
 	kase("what goes along is renewed with its lock", "renew", setup(held1, ttl, "SADD ids a"), ids, args("30000", "me", ""), "[1 1]", "[1 1]", "ids(a) lock{me:1}"),
@@ -169,9 +169,9 @@ func TestScriptsKeepTheLongerLease(t *testing.T) {
 			{"a longer inner one", "acquire", ids, args("me", "90000", "0", "2", "b"), 89000, 90000},
 			{"a renewal", "renew", ids, args("30000", "me", ""), 88000, 90000},
 			{"a question", "renew", lock, args("0", "me"), 88000, 90000},
-			{"unlock of what was not there", "release_by_id", ids, private("50000", "1", "x"), 88000, 90000},
-			{"unlock of the longer one", "release_by_id", ids, private("60000", "1", "b"), 58000, 60000},
-			{"unlock that deserves more", "release_by_id", ids, private("99000", "1", "a"), 57000, 60000},
+			{"unlock of what was not there", "release", ids, private("50000", "1", "x"), 88000, 90000},
+			{"unlock of the longer one", "release", ids, private("60000", "1", "b"), 58000, 60000},
+			{"unlock that deserves more", "release", ids, private("99000", "1", "a"), 57000, 60000},
 			{"an extension closer", "extend", ids, args("me", "2000", "1", "0", "e", "0", "0"), 1000, 2000},
 			{"an extension", "extend", ids, args("me", "60000", "1", "0", "e", "0", "0"), 58000, 60000},
 			{"an extension that only moves away", "extend", ids, args("me", "1000", "1", "1", "e", "0", "0"), 57000, 60000},
@@ -182,15 +182,15 @@ func TestScriptsKeepTheLongerLease(t *testing.T) {
 			{"when it comes", "extend", ids, args("me", "1000", "1", "0", "e", "0", "0"), 88000, 90000},
 			{"one more hold", "acquire", ids, args("me", "1000", "0", "1", "v"), 88000, 90000},
 			{"another, and an unlock is void", "extend", ids, args("me", "80000", "1", "0", "g", "1", "0", "v"), 78000, 80000},
-			{"when that comes", "release_by_id", ids, private("1000", "1", "v"), 77000, 80000},
+			{"when that comes", "release", ids, private("1000", "1", "v"), 77000, 80000},
 			{"the end of that life", "release", ids, end, -2, -2},
 			{"a named owner", "acquire", ids, args("me", "60000", "0", "0", "a"), 58000, 60000},
 			{"it is in elsewhere", "acquire", ids, args("me", "90000", "0", "0", "else"), 88000, 90000},
 			{"an extension that would cut another's", "extend", ids, args("me", "1000", "0", "0", "e", "0", "0", "a"), 88000, 90000},
 			{"one more, further away", "acquire", ids, args("me", "30000", "0", "1", "b"), 88000, 90000},
-			{"an unlock that would cut another's", "release_by_id", ids, ends("50000", "1", "b", "a"), 87000, 90000},
+			{"an unlock that would cut another's", "release", ids, ends("50000", "1", "b", "a"), 87000, 90000},
 			{"an extension further away", "extend", ids, args("me", "99000", "0", "0", "e", "0", "0", "a"), 98000, 99000},
-			{"an unlock elsewhere", "release_by_id", ids, ends("70000", "1", "else", "a"), 69000, 70000},
+			{"an unlock elsewhere", "release", ids, ends("70000", "1", "else", "a"), 69000, 70000},
 			{"an extension of its own", "extend", ids, args("me", "20000", "0", "0", "e", "0", "0", "a"), 19000, 20000},
 			{"an id of an earlier life beside it", "", lock, args("HSET", "lock", "me", "2"), 18000, 20000},
 			{"a count that is another's", "extend", ids, args("me", "1000", "0", "0", "e", "0", "0", "a", "old"), 18000, 20000},
@@ -270,8 +270,8 @@ func TestReleasesTellReceivers(t *testing.T) {
 			{"release", args(held1), args("me", "ch", "PUBLISH", "0"), "-1", true},
 			{"release", args(other), end, "[0 0 -1]", false},
 			{"release", args("HSET lock me 1 other 1"), end, "1", true},
-			{"release_by_id", args(held1, "SADD ids a"), one, "[0 1 1]", true},
-			{"release_by_id", args(held2, "SADD ids a b"), one, "[1 1 -1]", false},
+			{"release", args(held1, "SADD ids a"), one, "[0 1 1]", true},
+			{"release", args(held2, "SADD ids a b"), one, "[1 1 -1]", false},
 		} {
 			s.FlushAll(t)
 			for _, cmd := range setup(c.state...) {

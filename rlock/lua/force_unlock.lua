@@ -17,7 +17,7 @@
 -- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions; then,
 --          if it was held, '0' on the lock's channel; of a read-write lock '1', and '0' behind it
 --          for a waiter of Redisson that is just asking, as in release_write.lua of rwlock
--- include refused, tell_lost, among, no_lock
+-- include refused, revoke, no_lock
 local fields, sides = redis.pcall('HKEYS', KEYS[1]), #KEYS > 1
 local bad, both = refused(fields), nil
 if bad or #fields == 0 then
@@ -35,14 +35,9 @@ for _, field in ipairs(fields) do
     owners[#owners + 1] = owner
   end
 end
-if not ARGV[4] then
-  return owners
-elseif not among(owners, 4) then
-  return {}
-end
-redis.call('DEL', unpack(KEYS))
-for _, owner in ipairs(owners) do
-  tell_lost(owner, ARGV[3])
+local reply = revoke(owners, 4, ARGV[3], unpack(KEYS))
+if reply then
+  return reply
 end
 if sides then
   redis.call(ARGV[2], ARGV[1], '1')
