@@ -47,7 +47,9 @@ func (d *Deployment) connect(ctx context.Context) (tried <-chan struct{}, err er
 // listen finds out how releases are published here and subscribes to the session's own channel.
 func (d *Deployment) listen(ctx context.Context) error {
 	sharded, err := d.hub.Sharded(ctx)
-	d.Space.Publishing = keyname.Publishes(d.Space.Cluster, err == nil && sharded)
+	if err == nil && sharded {
+		d.Space.Publishing = keyname.Publishes(d.Space.Cluster, true)
+	}
 	if d.cfg.Polls {
 		d.Inbox.Shut()
 		return ctx.Err()

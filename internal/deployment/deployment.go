@@ -74,7 +74,7 @@ func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 		hub: pubsub.NewHub(client, pubsub.Logger(slog.New(cfg.Notes.Handler(cfg.Logger.Handler()))),
 			pubsub.RefusalRetry(inbox.RefusalRetry), pubsub.Watch(cfg.Changed)),
 	}
-	d.Space.Publishing = keyname.Publishes(d.Space.Cluster, false) // until the server has said more
+	d.Space.Publishing = keyname.Publishes(d.Space.Cluster, false) // until Redis has offered sharded channels
 	if d.Conn == nil {
 		d.Conn = script.NewConnection()
 	}
