@@ -26,10 +26,7 @@ type account struct {
 
 	reservation
 
-	// exposed: another process may set the lease of the lock meanwhile. The owner is named, so that
-	// another process may hold under the same name, or it reads, and others do too.
-	exposed bool
-	stands  time.Duration // of an exposed claim: until when Redis may keep the lock
+	stands time.Duration // of an exposed claim: until when Redis may keep the lock
 
 	owing     int  // lost sections that are not unlocked yet: they may just be noticing
 	abandoned bool // a hold was abandoned: the last one leaves the lock standing

@@ -100,7 +100,7 @@ type request struct {
 	ctx      context.Context
 	opts     lockopt.Options
 	lease    time.Duration // how long the hold lives without a renewal
-	trusted  time.Duration // how much of the lease no other process cuts off
+	cut      time.Duration // what another process may set the lease to: see claim
 	n        int
 	wait     bool
 	outside  bool   // it waits, and lies in no section of the session
@@ -194,8 +194,11 @@ func (h *Handle) request(ctx context.Context, n int, wait bool, opts []lockopt.O
 	case r.opts.Lease > 0:
 		r.lease = r.opts.Lease
 	}
-	if r.trusted = r.lease; r.named != "" || k.Shares {
-		r.expose(s.cfg.RedissonWatchdog)
+	if r.cut = never; r.named != "" || k.Shares {
+		// What is renewed asks for no more than it can trust; a fixed lease stands as it was given.
+		if r.cut = s.cfg.RedissonWatchdog; r.opts.Lease == 0 {
+			r.lease = min(r.lease, r.cut)
+		}
 	}
 	r.wait = wait && !(r.opts.Bounded && r.opts.Wait == 0) && r.opts.Retry == nil
 	switch r.start = s.now(); {

@@ -38,7 +38,7 @@ func (a *acquisition) ask() (grant, error) {
 	a.traced.Attempts++
 	l.unlock()
 	ctx, cancel := a.bounded()
-	g, err := s.tryAcquire(ctx, a.variant, op, a.trusted)
+	g, err := s.tryAcquire(ctx, a.variant, op, min(a.lease, a.cut))
 	if err == nil && g.status == granted && a.ctx.Err() != nil {
 		// The race of the end against the grant is decided for the end.
 		err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
@@ -49,7 +49,7 @@ func (a *acquisition) ask() (grant, error) {
 	}
 	l.mu.Lock()
 	if err == nil {
-		err = s.late(g, a.trusted) // the hooks have run too by now
+		err = s.late(g, min(a.lease, a.cut)) // the hooks have run too by now
 	}
 	a.asking, c.flight = false, landed
 	a.note(g, err)

@@ -38,6 +38,7 @@ type lease struct {
 	// the last confirmed command was sent.
 	trust     time.Duration
 	renewAt   time.Duration // when to ask Redis for another lease; awaited while it is asked
+	cut       time.Duration // how much of a lease is left whatever another process does: see exposed.go
 	passUntil time.Duration // until when callers may enter: the slice, or the time to join
 	slot      schedule.Slot // in the schedule, which guards it
 	n         int32         // permits
@@ -70,7 +71,7 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 // newClaim makes a claim for an acquisition, in the account before anything is sent.
 func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, variant: a.variant, next: l.claims}
-	c.n, c.renewAt = int32(a.n), never
+	c.n, c.renewAt, c.cut = int32(a.n), never, a.cut
 	if a.named != "" {
 		c.account().owner = a.named
 	} else {
@@ -81,9 +82,6 @@ func (l *lock) newClaim(a *acquisition) *claim {
 		m := c.account()
 		m.sides[k.Side].ids = []string{l.s.newID(k)}
 		m.byIDs, m.busy = true, a.named != ""
-	}
-	if a.named != "" || k.Shares {
-		c.account().exposed = true
 	}
 	if l.claims != nil {
 		l.claims.prev = c
@@ -239,12 +237,12 @@ func (c *claim) doubtful() bool { return c.doubts != c.lock.s.redis.Conn.Doubts.
 // confirmed notes that Redis has granted the claim, or renewed it, by a command that was sent
 // at a time.
 func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
-	c.trust = max(c.trust, sent+trustIn(c.uncut(lease)))
-	if m := c.more; m != nil && m.exposed {
+	c.trust = max(c.trust, sent+trustIn(min(lease, c.cut)))
+	if c.cut != never {
 		// It may not have been when the trust was earned: a writer that takes a read hold too
 		// lets readers of other processes in when it unlocks the write side.
-		c.trust = min(c.trust, c.lock.s.now()+trustIn(c.lock.s.cfg.RedissonWatchdog))
-		m.stands = max(m.stands, sent+lease)
+		c.trust = min(c.trust, c.lock.s.now()+trustIn(c.cut))
+		c.account().stands = max(c.account().stands, sent+lease)
 	}
 	c.doubts = doubts
 }
@@ -253,7 +251,7 @@ func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
 // concerned.
 func (c *claim) entrable(now time.Duration) bool {
 	return c.state == held && !c.bound && c.num != 0 && !c.doubtful() &&
-		c.trust-now >= trustIn(c.uncut(c.lock.s.cfg.Lease))/2 && c.lock.s.cfg.HandOverLimit >= 0
+		c.trust-now >= trustIn(min(c.lock.s.cfg.Lease, c.cut))/2 && c.lock.s.cfg.HandOverLimit >= 0
 }
 
 // Slot is for the schedule.

@@ -132,11 +132,11 @@ func (l *lock) nextCalls() (calls []*call) {
 // call returns what is to be sent for a run.
 func (c *claim) call() *call {
 	s, r, k, at := c.lock.s, c.run, c.prim.Kind(), c.run.Call()
-	e := &call{c: c, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: c.uncut(s.cfg.Lease), Private: c.num != 0, Position: &at}}
+	e := &call{c: c, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: min(s.cfg.Lease, c.cut), Private: c.num != 0, Position: &at}}
 	if r.lease > 0 {
 		e.op.Lease = r.lease
 	}
-	e.trusted = c.uncut(e.op.Lease)
+	e.trusted = min(e.op.Lease, c.cut)
 	e.op.ID = c.firstID()
 	e.op.ByIDs = e.op.ID != ""
 	if k.Fenced {

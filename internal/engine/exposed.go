@@ -5,29 +5,14 @@ import "time"
 // Redisson sets the lease of a lock to its lockWatchdogTimeout, longer or shorter than what we
 // asked for, when it unlocks one of several holds of an owner, and when it renews a reader. It
 // never sets less, so that much of a lease is left whatever Redisson does: an exposed claim is
-// trusted for no longer between two answers of Redis.
-
-// uncut returns how much of a lease no other process cuts off.
-func (c *claim) uncut(lease time.Duration) time.Duration {
-	if c.more != nil && c.more.exposed {
-		return min(lease, c.lock.s.cfg.RedissonWatchdog)
-	}
-	return lease
-}
-
-// expose sets the leases that the caller of an exposed claim asks for: what is renewed asks for no
-// more than it can trust; a fixed lease stands in Redis as it was given.
-func (r *request) expose(watchdog time.Duration) {
-	r.trusted = min(r.lease, watchdog)
-	if r.opts.Lease == 0 {
-		r.lease = r.trusted
-	}
-}
+// trusted for no longer between two answers of Redis. That is claim.cut; never if the claim is not
+// exposed. It is if its owner is named, so that another process may hold under the same name, or if
+// it reads, and others do too.
 
 // shortfall returns the lease that an exposed claim must be renewed for so that its holds with
 // fixed leases reach their ends, and do not outlive them; 0 if they are trusted up to there.
 func (c *claim) shortfall(now time.Duration) time.Duration {
-	if c.more == nil || !c.more.exposed {
+	if c.cut == never {
 		return 0
 	}
 	var until, ends time.Duration
@@ -38,5 +23,5 @@ func (c *claim) shortfall(now time.Duration) time.Duration {
 	if until <= c.trust {
 		return 0
 	}
-	return max(min(ends-now, c.lock.s.cfg.RedissonWatchdog), time.Millisecond)
+	return max(min(ends-now, c.cut), time.Millisecond)
 }

@@ -200,15 +200,6 @@ func (b *lobby) drain() {
 	}
 }
 
-// mayAsk says whether a shall ask Redis now. While a claim of this session holds the lock, the
-// front waits for that to be passed on, released or lost.
-func (l *lock) mayAsk(a *acquisition) bool {
-	if l.queue.Front() != a || l.holder != nil {
-		return false
-	}
-	return l.lobby == nil || l.s.now() >= l.nextLook()
-}
-
 // polled reports whether the front has been refused in a session that polls: then it asks when its
 // Backoff says so. A front that has not asked yet does so at once.
 func (l *lock) polled() bool {
@@ -216,8 +207,7 @@ func (l *lock) polled() bool {
 	return l.s.cfg.Polling != nil && a != nil && a.tries.refused > 0
 }
 
-// nextLook returns when mayAsk will be true for the front, if no claim of this session holds
-// the lock.
+// nextLook returns when the front asks Redis, if no claim of this session holds the lock.
 func (l *lock) nextLook() time.Duration {
 	b := l.lobby
 	if b.look || b.listener == nil && !l.polled() {

@@ -196,7 +196,7 @@ func (a *acquisition) prepareNested(c *claim) {
 		in.prim = a.prim
 	}
 	in.ids = append(in.ids, a.op.ID)
-	m.exposed = m.exposed || k.Shares
+	c.cut = min(c.cut, a.cut)
 	m.byIDs, m.busy = true, true
 }
 
@@ -216,8 +216,8 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 	}
 	for {
 		a.traced.Attempts++
-		if g, err = s.tryAcquire(ctx, a.variant, &a.op, a.trusted); err == nil {
-			err = s.late(g, a.trusted)
+		if g, err = s.tryAcquire(ctx, a.variant, &a.op, min(a.lease, a.cut)); err == nil {
+			err = s.late(g, min(a.lease, a.cut))
 		}
 		if s.trace != nil {
 			x.claim.traceAttempt(g, err)

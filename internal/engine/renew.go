@@ -84,7 +84,7 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], p
 		patience = min(patience, (c.trust-s.now())/3)
 		item.lease = c.shortfall(s.now())
 		if wanted && c.renewed() {
-			item.lease = c.uncut(s.cfg.Lease)
+			item.lease = min(s.cfg.Lease, c.cut)
 		}
 		for side, p := range c.sidesOf() {
 			if p != nil && (c.liveOn(side) > 0 || c.paused()) {

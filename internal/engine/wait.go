@@ -27,7 +27,9 @@ func (a *acquisition) loop() (grant, error) {
 			return grant{}, a.hopeless
 		case l.state != lockOpen:
 			return grant{}, ErrClosed
-		case askAnyway || l.mayAsk(a):
+		// While a claim of this session holds the lock, the front waits for that to be passed on,
+		// released or lost.
+		case askAnyway || l.queue.Front() == a && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook()):
 			askAnyway = false
 			g, err := a.ask()
 			if err == nil && g.status == granted && a.claim.state == asking {
@@ -187,10 +189,9 @@ func (a *acquisition) park() (timedOut bool, err error) {
 			messages = b.listener.C()
 		}
 		if l.holder == nil {
-			if l.mayAsk(a) { // the time to yield may have ended just now
+			if sleep = l.nextLook() - l.s.now(); sleep <= 0 { // the time to yield may have ended just now
 				return false, nil // given is nil: the mutex was held all along
 			}
-			sleep = max(l.nextLook()-l.s.now(), time.Microsecond)
 		}
 	}
 	l.unlock()

@@ -48,7 +48,7 @@ func (c *claim) renewAfter(asked time.Duration) {
 		s.schedule.Set(c, never)
 		return
 	}
-	due, lease := c.trust, c.uncut(s.cfg.Lease)
+	due, lease := c.trust, min(s.cfg.Lease, c.cut)
 	// A claim between two sections is renewed for the next; shortest is of the fixed leases that are
 	// worth a look.
 	renewed, shortest := c.sections == nil, never
