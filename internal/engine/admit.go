@@ -59,8 +59,8 @@ func (a *acquisition) admit(g grant) *section {
 		}
 	}
 	x := c.open(a, g.sent)
-	if k.Fenced || g.token > 0 {
-		c.reserve(g.token)
+	if k.Fenced || g.Token > 0 {
+		c.reserve(g.Token)
 		x.token = c.draw()
 	}
 	if g.unconfirmed > 0 || g.doubts != s.redis.Conn.Doubts.Load() {
@@ -106,7 +106,7 @@ func (a *acquisition) leave(won *grant) {
 	case k.Exclusive && (won != nil || k == next.kind || l.holder != nil):
 		// It keeps the next one out, or what kept it out does the same to the next one.
 	case won != nil && wasFront && !won.isEnoughFor(next):
-		l.waiting().lookAt = l.s.nextLook(won.value)
+		l.waiting().lookAt = l.s.nextLook(won.Value)
 	case won != nil || wasFront:
 		l.nudge() // what let this one in, or was not enough for it, may let in the next one
 	}

@@ -39,7 +39,7 @@ func (a *acquisition) ask() (grant, error) {
 	l.unlock()
 	ctx, cancel := a.bounded()
 	g, err := s.tryAcquire(ctx, a.variant, op, min(a.lease, a.cut))
-	if err == nil && g.status == granted && a.ctx.Err() != nil {
+	if err == nil && g.Status == granted && a.ctx.Err() != nil {
 		// The race of the end against the grant is decided for the end.
 		err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
 	}
@@ -129,7 +129,7 @@ func (a *acquisition) note(g grant, err error) {
 		if t.err == nil && took >= patience { // else how many have acknowledged the attempt before
 			t.err = replicas.ErrNotYet
 		}
-	case err == nil || g.status == granted && script.IsContext(err):
+	case err == nil || g.Status == granted && script.IsContext(err):
 		t.err, t.heard = nil, true
 	case !script.IsContext(err):
 		t.err = err
@@ -140,10 +140,10 @@ func (a *acquisition) note(g grant, err error) {
 		b.answered = t.err == nil
 	}
 	if err == nil {
-		if a.kind.Registers && g.status == refused && a.op.Wait {
+		if a.kind.Registers && g.Status == refused && a.op.Wait {
 			a.claim.account().registered = true
 		}
-		t.failures, t.unknown = 0, g.status == granted
+		t.failures, t.unknown = 0, g.Status == granted
 		if t.stuck || s.outage.On.Load() {
 			a.leaveOutage()
 			s.outage.Answered()

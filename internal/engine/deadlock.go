@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -13,27 +12,12 @@ import (
 type suspect struct {
 	a        *acquisition // not to be looked at once over is set, since it is reused
 	lock     *lock
-	sections []*section // that the caller's context lies in, of whatever session
+	sections []*section // open ones of private owners that the caller's context lies in, of whatever session
 	over     bool       // guarded by the lock's mutex
 	waiting  *deadlock.Waiting
 }
 
 var _ deadlock.Suspect = (*suspect)(nil)
-
-// actsIn returns the open sections that ctx lies in, those of named owners excepted, and those
-// outside of WithOwner and WithoutOwner. It runs code of the caller's contexts.
-func actsIn(ctx context.Context) (sections []*section) {
-	for {
-		x, ok := ctx.Value(ownerKey{}).(*section)
-		if !ok {
-			return sections
-		}
-		if x.claim.num != 0 && !x.over() {
-			sections = append(sections, x)
-		}
-		ctx = x.parent
-	}
-}
 
 // mayBlock notes that the caller waits, if it does so inside of open sections, and looks for a
 // deadlock. No mutex may be held.
@@ -42,18 +26,21 @@ func (a *acquisition) mayBlock() {
 	if a.opts.Keeps != nil {
 		ctx = a.opts.Keeps
 	}
-	sections := actsIn(ctx)
-	if sections == nil || a.prim.Kind().Permits {
+	var sections []*section
+	var in []deadlock.Claim
+	var watches []*deadlock.Watch
+	for x := range sectionsAround(ctx, ownerKey{}) { // not those outside of WithOwner and WithoutOwner
+		if x.claim.num != 0 && !x.over() {
+			sections = append(sections, x)
+			in = append(in, x.claim.forWatch())
+			watches = append(watches, x.claim.lock.s.deadlocks)
+		}
+	}
+	if sections == nil || a.kind.Permits {
 		return
 	}
 	a.unblocked()
 	x := &suspect{a: a, lock: a.lock, sections: sections}
-	var in []deadlock.Claim
-	var watches []*deadlock.Watch
-	for _, of := range sections {
-		in = append(in, of.claim.forWatch())
-		watches = append(watches, of.claim.lock.s.deadlocks)
-	}
 	a.suspect = x
 	x.waiting = a.lock.s.deadlocks.Begin(x, a.lock.Key(), a.prim.Kind().HookName(), in, watches)
 }

@@ -97,7 +97,7 @@ func (s *Session) sendCalls(ctx context.Context, calls []*call) {
 	for i, r := range s.sendAttempts(ctx, calls) {
 		e := calls[i]
 		e.g = sent
-		e.err = e.g.decode(r, e.c.kind, &e.op)
+		e.err = e.g.Decode(r, e.c.kind, &e.op)
 		if e.err == nil && s.cfg.Replicas > 0 { // of the calls one is granted at most
 			e.err = s.acknowledged(ctx, &e.g, e.c.prim, &e.op, e.trusted)
 		}
@@ -155,8 +155,8 @@ func (l *lock) answered(calls []*call) (failed bool) {
 		if e.err == nil {
 			e.err = l.s.late(e.g, e.trusted)
 		}
-		if e.err == nil && e.g.status == refused {
-			l.nextHeartbeat(e.g.sent, e.g.value, e.g.token)
+		if e.err == nil && e.g.Status == refused {
+			l.nextHeartbeat(e.g.sent, e.g.Value, e.g.Token)
 		}
 		l.noteCall(e)
 		if c.state != asking { // it was granted by a message, or has ended
@@ -170,10 +170,10 @@ func (l *lock) answered(calls []*call) (failed bool) {
 		}
 		r.err = nil
 		switch {
-		case e.err == nil && e.g.status == granted:
+		case e.err == nil && e.g.Status == granted:
 			l.begin(c, e.g, e.op.Position.Last)
-		case e.err == nil && e.g.status == refused:
-			c.meet(r.Settled(e.g.position))
+		case e.err == nil && e.g.Status == refused:
+			c.meet(r.Settled(e.g.Position))
 		case e.err == nil || script.Classify(e.err) == script.Refused:
 			l.turnAway(c, e)
 		default:

@@ -6,6 +6,7 @@ import (
 
 	"relock/internal/backoff"
 	"relock/internal/idgen"
+	"relock/internal/kind"
 	"relock/internal/lockerr"
 	"relock/internal/script"
 	"relock/locktrace"
@@ -91,7 +92,7 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 func (a *acquisition) nestLocally(x *section, h *Hold) error {
 	c, now := x.claim, a.lock.s.now()
 	if a.prim.Kind() != c.prim.Kind() {
-		return grant{value: 1}.never(a.prim) // what the script says to a reader that would write
+		return grant{Answer: kind.Answer{Value: 1}}.never(a.prim) // what the script says to a reader that would write
 	}
 	if a.opts.Lease > 0 {
 		h.fix(now, a.opts.Lease)
@@ -122,8 +123,8 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 		c.bound = true
 		h.fix(g.sent, a.opts.Lease)
 	}
-	if x.token == 0 && g.token > 0 {
-		x.token = g.token
+	if x.token == 0 && g.Token > 0 {
+		x.token = g.Token
 	}
 	x.add(h)
 	if c.num == 0 {
@@ -159,12 +160,12 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	switch {
 	case x.over(): // whatever Redis said
 		err = x.endedErr()
-	case err == nil && g.status == notHeld:
+	case err == nil && g.Status == notHeld:
 		c.lose("it was gone when it was locked again", true)
 		err = fmt.Errorf("%w: it was gone when it was locked again", ErrLost)
-	case err == nil && g.status == forGood:
+	case err == nil && g.Status == forGood:
 		err = g.never(a.prim)
-	case err == nil && g.status != granted:
+	case err == nil && g.Status != granted:
 		err = ErrNotAcquired
 	}
 	side := a.prim.Kind().Side

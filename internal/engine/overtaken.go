@@ -27,7 +27,7 @@ func (l *lock) overtaken(e *call) {
 	switch {
 	case e.err != nil && script.Classify(e.err) != script.Unknown:
 		return // nothing was changed
-	case e.err == nil && e.g.status == refused && e.g.position == 0:
+	case e.err == nil && e.g.Status == refused && e.g.Position == 0:
 		return // the waiters have joined another run
 	}
 	switch c.state {

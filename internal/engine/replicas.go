@@ -9,7 +9,7 @@ import (
 // anything was; see [replicas.Asker.Granted].
 func (s *Session) acknowledged(ctx context.Context, g *grant, p Primitive, op *Op, trusted time.Duration) error {
 	leased, ok := p.(Leased)
-	if !ok || g.status != granted { // what is not leased has no holder
+	if !ok || g.Status != granted { // what is not leased has no holder
 		return nil
 	}
 	err := s.redis.Replicas.Granted(ctx, leased, op)

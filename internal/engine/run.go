@@ -8,6 +8,7 @@ import (
 
 	"relock/internal/cleanup"
 	"relock/internal/fairqueue"
+	"relock/internal/kind"
 	"relock/internal/script"
 )
 
@@ -76,7 +77,8 @@ func (l *lock) direct(q Queuer, m fairqueue.Grant) (grant, bool) {
 	s := l.s
 	given, known := l.line.Clock.When(m.At)
 	given = min(given, s.now())
-	g := grant{status: granted, value: 1, token: m.Token, sent: given, unconfirmed: q.Unconfirmed(), doubts: s.redis.Conn.Doubts.Load()}
+	g := grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token},
+		sent: given, unconfirmed: q.Unconfirmed(), doubts: s.redis.Conn.Doubts.Load()}
 	return g, known && s.now() < given+trustIn(g.unconfirmed)/2
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"relock/internal/lockerr"
 )
@@ -55,14 +56,19 @@ type sectionKey struct{}
 // inSection reports whether ctx lies in an open section of the session. It runs code of the
 // caller's context: no mutex may be held.
 func (s *Session) inSection(ctx context.Context) bool {
-	for {
-		x, ok := ctx.Value(sectionKey{}).(*section)
-		if !ok {
-			return false
-		}
+	for x := range sectionsAround(ctx, sectionKey{}) {
 		if x.claim.lock.s == s && !x.over() {
 			return true
 		}
-		ctx = x.parent
+	}
+	return false
+}
+
+// sectionsAround are those that ctx lies in, from the inside out, as far as the values under a key
+// lead: sectionKey{}, or ownerKey{}. It runs code of the caller's contexts: no mutex may be held.
+func sectionsAround(ctx context.Context, key any) iter.Seq[*section] {
+	return func(yield func(*section) bool) {
+		for x, ok := ctx.Value(key).(*section); ok && yield(x); x, ok = x.parent.Value(key).(*section) {
+		}
 	}
 }

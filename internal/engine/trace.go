@@ -47,7 +47,7 @@ func (c *claim) about() tracing.About { return about(c.prim, c.ownerID(), int(c.
 
 // traceAttempt tells the hooks, of which there are some, of an answer to an attempt, or its lack.
 func (c *claim) traceAttempt(g grant, err error) {
-	c.lock.s.trace.Attempt(c.about(), err == nil && g.status == granted, err)
+	c.lock.s.trace.Attempt(c.about(), err == nil && g.Status == granted, err)
 }
 
 // traceHandedOver tells the hooks that the claim was passed on in memory.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"relock/internal/backoff"
+	"relock/internal/kind"
 	"relock/internal/script"
 	"relock/locktrace"
 	"relock/pubsub"
@@ -32,7 +33,7 @@ func (a *acquisition) loop() (grant, error) {
 		case askAnyway || l.queue.Front() == a && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook()):
 			askAnyway = false
 			g, err := a.ask()
-			if err == nil && g.status == granted && a.claim.state == asking {
+			if err == nil && g.Status == granted && a.claim.state == asking {
 				return g, nil
 			}
 			if err, over := a.denied(g, err); over && a.given.Load() == nil {
@@ -79,7 +80,7 @@ func (a *acquisition) aboutToWait() error {
 // lack; over ends the wait, with why. The lock's mutex must be held, and is held at the end.
 func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 	l := a.lock
-	refusal := err == nil && g.status == refused
+	refusal := err == nil && g.Status == refused
 	if a.claim.state == asking && (err != nil || refusal) {
 		if refusal {
 			a.heardLimit(g)
@@ -95,9 +96,9 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 	case err != nil:
 		over = a.failed(&err)
 		return err, over
-	case g.status == forGood:
+	case g.Status == forGood:
 		if a.kind.Permits { // it is more than the limit, and so may others behind it be
-			a.heardLimit(grant{sized: true, limit: g.value})
+			a.heardLimit(grant{Answer: kind.Answer{Sized: true, Limit: g.Value}})
 		}
 		return g.never(a.prim), true
 	case l.queue.Front() != a:
@@ -111,10 +112,10 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 		b.turns.Taken()
 	}
 	if l.s.cfg.Polling != nil {
-		return ErrNotAcquired, !a.pollAgain(g.value)
+		return ErrNotAcquired, !a.pollAgain(g.Value)
 	}
 	if !stale {
-		b.lookAt = l.s.nextLook(g.value)
+		b.lookAt = l.s.nextLook(g.Value)
 	}
 	a.listen()
 	return nil, false
@@ -160,9 +161,9 @@ func (a *acquisition) tryOnce() (grant, error) {
 				return g, ErrClosed
 			}
 			continue
-		case err == nil && g.status == granted:
+		case err == nil && g.Status == granted:
 			return g, nil
-		case err == nil && g.status == forGood:
+		case err == nil && g.Status == forGood:
 			return g, g.never(a.prim)
 		case err == nil:
 			return g, ErrNotAcquired

@@ -1,0 +1,61 @@
+package kind
+
+import (
+	"fmt"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/lockerr"
+	"relock/internal/script"
+)
+
+// An Answer is the reply of an acquire script, see [Primitive].
+type Answer struct {
+	Status   int64
+	Value    int64 // holds, or milliseconds to wait (kinds with permits: those, if Sized)
+	Token    int64
+	Position int64 // of a Queuer's entry
+	Free     int64 // permits that are left for others
+	Limit    int64 // the most that one request may be for; below 0: anything
+	Sized    bool  // Free and Limit were told, and Value is known
+}
+
+// The statuses of an Answer, as the scripts return them.
+const (
+	Granted = 1
+	Refused = 0
+	NotHeld = -1
+	ForGood = -2
+)
+
+// Decode takes in the reply to op of a primitive of the kind. Errors: [script.ErrShape],
+// [lockerr.ErrUnavailable], Redis's own, or that of a context as it is: for how long Redis was waited
+// for, the caller knows.
+func (a *Answer) Decode(r rueidis.RedisResult, k *Kind, op *Op) error {
+	var buf [6]int64
+	reply, err := script.Numbers(buf[:0], r)
+	switch {
+	case err != nil && script.IsContext(err):
+		return err
+	case err != nil:
+		return lockerr.Unavailable(err)
+	case len(reply) == 1 && k.Permits:
+		switch free := reply[0]; {
+		case free < 0:
+			reply = append(reply[:0], Granted, -free, 0, 1, 0, -1)
+		case op.Next:
+			reply = append(reply[:0], Granted, op.Lease.Milliseconds()+1, 0, 1, free, -1)
+		default:
+			reply = append(reply[:0], Granted, -1, 0, 1) // a caller that has come since asks for itself
+		}
+	case len(reply) == 1 && reply[0] == Granted:
+		reply = append(reply, 1, 0, 1)
+	case len(reply) != 4 && len(reply) != 6:
+		return fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
+	}
+	if a.Sized = len(reply) == 6; a.Sized {
+		a.Free, a.Limit = reply[4], reply[5]
+	}
+	a.Status, a.Value, a.Token, a.Position = reply[0], reply[1], reply[2], reply[3]
+	return nil
+}
