@@ -36,7 +36,7 @@ func TestDeadlockCostsNothingBefore(t *testing.T) {
 		_, _, err := rlock.New(s0, "b").Lock(ctx, rlock.Wait(1500*time.Millisecond)) // in no section
 		locktest.Is(t, "a wait in no section", err, rlock.ErrNotAcquired)
 		for range 2 {
-			noVictim(t, locktest.Get(t, r.results, 5*time.Second, "the waits to end"))
+			noVictim(t, locktest.Get(t, r.results, 20*time.Second, "the waits to end"))
 		}
 		for _, cmd := range append(p0.Log(), p1.Log()...) {
 			if strings.Contains(cmd, "deadlock:") || strings.HasPrefix(cmd, "HGETALL") {
@@ -119,7 +119,7 @@ func TestNoDeadlockByAnEndedSection(t *testing.T) {
 		redistest.Eventually(t, 5*time.Second, "both to wait", func() bool { return ses.Suspects() == 1 && ses.WaitersOf("a") == 1 })
 		ses.RunFor("a", time.Second)
 		must(t, ha.Unlock())
-		h := locktest.Get(t, next, 5*time.Second, "the hand-over")
+		h := locktest.Get(t, next, 20*time.Second, "the hand-over")
 		if h.Owner() != owner {
 			t.Error("it was not handed over")
 		}
@@ -181,7 +181,7 @@ func TestDeadlockThatDissolves(t *testing.T) {
 		locktest.Get(t, seen, 10*time.Second, "the cycle to be confirmed by the session of the first wait")
 		time.Sleep(600 * time.Millisecond) // the network's: confirmations count for half a second
 		leave()
-		got := locktest.Get(t, r.results, 5*time.Second, "the first wait to end")
+		got := locktest.Get(t, r.results, 20*time.Second, "the first wait to end")
 		if noVictim(t, got); got.i != 0 || !errors.Is(got.err, context.Canceled) {
 			t.Fatal("the second wait has ended")
 		}
@@ -194,7 +194,7 @@ func TestDeadlockThatDissolves(t *testing.T) {
 		case <-time.After(300 * time.Millisecond): // it comes in much less
 		}
 		must(t, r.holds[0].Unlock())
-		got = locktest.Get(t, r.results, 5*time.Second, "the other's lock")
+		got = locktest.Get(t, r.results, 20*time.Second, "the other's lock")
 		must(t, got.err)
 		must(t, got.hold.Unlock())
 		must(t, r.holds[1].Unlock())
@@ -217,7 +217,7 @@ func TestDeadlockMessagesAgain(t *testing.T) {
 		r := around()
 		r.wait(0)
 		r.wait(1)
-		r.resolve(5 * time.Second)
+		r.resolve(20 * time.Second)
 		r = around()
 		r.wait(0, rlock.Wait(900*time.Millisecond)) // the others' search begins later
 		r.wait(1, rlock.Wait(900*time.Millisecond))
@@ -233,7 +233,7 @@ func TestDeadlockMessagesAgain(t *testing.T) {
 			t.Errorf("only %d messages were sent to resolve it", again)
 		}
 		for range 2 {
-			noVictim(t, locktest.Get(t, r.results, 5*time.Second, "the waits to end"))
+			noVictim(t, locktest.Get(t, r.results, 20*time.Second, "the waits to end"))
 		}
 		for _, h := range r.holds {
 			must(t, h.Unlock())
@@ -255,6 +255,6 @@ func TestDeadlockSearchIsRepeated(t *testing.T) {
 		redistest.Eventually(t, 10*time.Second, "both to seek in vain", func() bool { return p0.Count("PUBLISH") > 0 && p1.Count("PUBLISH") > 0 })
 		p0.DropMessages(false)
 		p1.DropMessages(false)
-		r.resolve(5 * time.Second)
+		r.resolve(20 * time.Second)
 	})
 }

@@ -38,16 +38,16 @@ func TestDeadlockOfAWriterBesideAReader(t *testing.T) {
 				r.wait(0)
 				r.known(here, 2)
 				r.wait(1)
-				victim := locktest.Get(t, r.results, 5*time.Second, "the victim")
+				victim := locktest.Get(t, r.results, 20*time.Second, "the victim")
 				locktest.Is(t, "the victim", victim.err, rlock.ErrDeadlock)
 				if victim.i != 1 {
 					t.Error("it is not the one who waited last")
 				}
 				must(t, r.holds[0].Unlock()) // with it end the waits of its section
-				locktest.Is(t, "the reader", locktest.Get(t, behind, 5*time.Second, "the reader"), context.Canceled)
-				locktest.Is(t, "the writer", locktest.Get(t, r.results, 5*time.Second, "the writer").err, context.Canceled)
+				locktest.Is(t, "the reader", locktest.Get(t, behind, 20*time.Second, "the reader"), context.Canceled)
+				locktest.Is(t, "the writer", locktest.Get(t, r.results, 20*time.Second, "the writer").err, context.Canceled)
 				must(t, r.holds[1].Unlock())
-				must(t, locktest.Get(t, writer, 5*time.Second, "the writer outside").Unlock())
+				must(t, locktest.Get(t, writer, 20*time.Second, "the writer outside").Unlock())
 			})
 		})
 	}
@@ -69,6 +69,6 @@ func outsideWriter(t *testing.T, ctx context.Context, s *redistest.Server) <-cha
 		}
 		got <- h
 	}()
-	locktest.Get(t, waits, 5*time.Second, "the writer outside to wait")
+	locktest.Get(t, waits, 20*time.Second, "the writer outside to wait")
 	return got
 }

@@ -249,7 +249,7 @@ func TestDeadlockWithReaders(t *testing.T) {
 		r.wait(0)
 		r.known(s0, 1)
 		r.wait(1)
-		victim := locktest.Get(t, r.results, 5*time.Second, "the victim")
+		victim := locktest.Get(t, r.results, 20*time.Second, "the victim")
 		locktest.Is(t, "the victim", victim.err, rlock.ErrDeadlock)
 		if victim.i != 1 {
 			t.Error("it is the writer, who waited first")
@@ -257,7 +257,7 @@ func TestDeadlockWithReaders(t *testing.T) {
 		for _, h := range []*rlock.Hold{r.holds[1], other, shared} {
 			must(t, h.Unlock())
 		}
-		writer := locktest.Get(t, r.results, 5*time.Second, "the writer")
+		writer := locktest.Get(t, r.results, 20*time.Second, "the writer")
 		must(t, writer.err)
 		must(t, writer.hold.Unlock())
 		must(t, r.holds[0].Unlock())
@@ -283,16 +283,16 @@ func TestDeadlockIsTold(t *testing.T) {
 		r := newRing(t, section, party{rlock.New(ses, "a"), rlock.New(ses, "b")}, party{semaphored{ses, "s", rlock.New(ses, "b")}, rlock.New(ses, "a")})
 		r.wait(0)
 		r.wait(1)
-		victim := locktest.Get(t, r.results, 5*time.Second, "the victim")
+		victim := locktest.Get(t, r.results, 20*time.Second, "the victim")
 		locktest.Is(t, "the victim", victim.err, rlock.ErrDeadlock)
 		must(t, r.holds[victim.i].Unlock())
-		if got := locktest.Get(t, outcomes, 5*time.Second, "the outcome"); got != locktrace.OutcomeDeadlock {
+		if got := locktest.Get(t, outcomes, 20*time.Second, "the outcome"); got != locktrace.OutcomeDeadlock {
 			t.Errorf("the outcome is %q", got)
 		}
-		if line := locktest.Get(t, logged, 5*time.Second, "a line in the log"); !strings.Contains(line, "relock: deadlock") || !strings.Contains(line, "waits for") {
+		if line := locktest.Get(t, logged, 20*time.Second, "a line in the log"); !strings.Contains(line, "relock: deadlock") || !strings.Contains(line, "waits for") {
 			t.Errorf("the log says %q", line)
 		}
-		got := locktest.Get(t, r.results, 5*time.Second, "the other's lock")
+		got := locktest.Get(t, r.results, 20*time.Second, "the other's lock")
 		must(t, got.err)
 		must(t, got.hold.Unlock())
 		must(t, r.holds[got.i].Unlock())

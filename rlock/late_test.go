@@ -16,19 +16,19 @@ import (
 // lateExtends are what a network may do to an Extend whose first copy arrives late.
 var lateExtends = []struct {
 	name string
-	// extend has p fail the Extend to a second, and returns its first copy.
+	// extend has p fail the Extend to six seconds, and returns its first copy.
 	extend func(t *testing.T, p *faulttest.Proxy, h *rlock.Hold) *locktest.Late
 }{
 	{"resent", func(t *testing.T, p *faulttest.Proxy, h *rlock.Hold) *locktest.Late {
 		late := locktest.DropLate(p, faultRuns(t, "extend"), nil)
-		must(t, h.Extend(within(t, 20*time.Second), time.Second))
+		must(t, h.Extend(within(t, 20*time.Second), 6*time.Second))
 		return late
 	}},
 	{"given up", func(t *testing.T, p *faulttest.Proxy, h *rlock.Hold) *locktest.Late {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		late := locktest.DropLate(p, faultRuns(t, "extend"), cancel)
-		locktest.Is(t, "Extend", h.Extend(ctx, time.Second), context.Canceled)
+		locktest.Is(t, "Extend", h.Extend(ctx, 6*time.Second), context.Canceled)
 		return late
 	}},
 }

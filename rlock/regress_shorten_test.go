@@ -14,7 +14,7 @@ import (
 // one of them. The other, which has not noticed, brings the end of its own holds closer:
 // the new life of the lock is not its own, however well the numbers agree.
 func TestALostHoldDoesNotCutTheOwnersNextLife(t *testing.T) {
-	const long, short = rlock.DefaultLease * 2, 2 * time.Second
+	const long, short = rlock.DefaultLease * 2, 15 * time.Second
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sa, sb := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
 		for _, c := range []struct {

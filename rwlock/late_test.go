@@ -31,11 +31,11 @@ func TestALateExtendDoesNotCutWhatIsTrusted(t *testing.T) {
 						defer cancel()
 						if !giveUp {
 							late := locktest.DropLate(p, calls("extend"), nil)
-							must(t, h.Extend(ctx, time.Second))
+							must(t, h.Extend(ctx, 6*time.Second))
 							return late
 						}
 						late := locktest.DropLate(p, calls("extend"), cancel)
-						is(t, "Extend", h.Extend(ctx, time.Second), context.Canceled)
+						is(t, "Extend", h.Extend(ctx, 6*time.Second), context.Canceled)
 						return late
 					}
 					section, h := hold(t, base, side(m), rlock.Lease(10*time.Second))

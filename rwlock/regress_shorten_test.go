@@ -34,11 +34,11 @@ func TestShorteningSparesOthers(t *testing.T) {
 		for _, lock := range []func(*rwlock.RWMutex) lockFunc{
 			func(m *rwlock.RWMutex) lockFunc { return m.RLock }, func(m *rwlock.RWMutex) lockFunc { return m.Lock }} {
 			_, other := hold(t, ctx, lock(b), rlock.Lease(time.Minute))
-			_, h1 := hold(t, ctx, lock(a), rlock.Lease(5*time.Second))
-			_, h2 := hold(t, ctx, lock(a), rlock.Lease(5*time.Second))
+			_, h1 := hold(t, ctx, lock(a), rlock.Lease(15*time.Second))
+			_, h2 := hold(t, ctx, lock(a), rlock.Lease(15*time.Second))
 			must(t, h2.Unlock())
 			stands("unlock", other)
-			must(t, h1.Extend(ctx, 2*time.Second))
+			must(t, h1.Extend(ctx, 10*time.Second))
 			stands("extend", other)
 			must(t, h1.Unlock())
 			stands("last unlock", other)
@@ -46,9 +46,9 @@ func TestShorteningSparesOthers(t *testing.T) {
 			s.FlushAll(t)
 		}
 		// A read hold of another session under a write side that is cut.
-		_, w := hold(t, ctx, a.Lock, rlock.Lease(5*time.Second))
+		_, w := hold(t, ctx, a.Lock, rlock.Lease(15*time.Second))
 		_, r := hold(t, ctx, b.RLock, rlock.Lease(time.Minute))
-		must(t, w.Extend(ctx, 2*time.Second))
+		must(t, w.Extend(ctx, 10*time.Second))
 		stands("extend of a write side", r)
 		must(t, w.Unlock())
 		stands("downgrade", r)
@@ -57,10 +57,10 @@ func TestShorteningSparesOthers(t *testing.T) {
 		// Redisson's reader.
 		j := newJava(t, s, "x", 7)
 		j.wants(javaReadLock, 30*time.Second, "nil")
-		_, r1 := hold(t, ctx, a.RLock, rlock.Lease(5*time.Second))
-		_, r2 := hold(t, ctx, a.RLock, rlock.Lease(5*time.Second))
+		_, r1 := hold(t, ctx, a.RLock, rlock.Lease(15*time.Second))
+		_, r2 := hold(t, ctx, a.RLock, rlock.Lease(15*time.Second))
 		must(t, r2.Unlock())
-		must(t, r1.Extend(ctx, 2*time.Second))
+		must(t, r1.Extend(ctx, 10*time.Second))
 		if got := pttl(t, s, "x"); got < 25*time.Second {
 			t.Errorf("Redisson's lease of 30s is cut to %v", got)
 		}
@@ -68,10 +68,10 @@ func TestShorteningSparesOthers(t *testing.T) {
 		s.FlushAll(t)
 		// A timeout key does not outlive what is left.
 		_, r1 = hold(t, ctx, a.RLock, rlock.Lease(time.Minute))
-		_, r2 = hold(t, ctx, a.RLock, rlock.Lease(5*time.Second))
+		_, r2 = hold(t, ctx, a.RLock, rlock.Lease(15*time.Second))
 		must(t, r1.Unlock())
-		if got := pttl(t, s, "{x}:me:rwlock_timeout:1"); got > 5*time.Second+rounding {
-			t.Errorf("the timeout key lives for %v, the hold for 5s", got)
+		if got := pttl(t, s, "{x}:me:rwlock_timeout:1"); got > 15*time.Second+rounding {
+			t.Errorf("the timeout key lives for %v, the hold for 15s", got)
 		}
 		must(t, r2.Unlock())
 	})
@@ -101,18 +101,18 @@ func TestALostHoldDoesNotCutTheOwnersNextLife(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					a, b := rwlock.New(sa, name), rwlock.New(sb, name)
 					ctx := rlock.WithOwner(within(t, 20*time.Second), "me")
-					section, gone := hold(t, ctx, c.side(a), rlock.Lease(3*time.Second))
+					section, gone := hold(t, ctx, c.side(a), rlock.Lease(15*time.Second))
 					must(t, s.Do(t, "DEL", name).Error())
 					_, there := hold(t, ctx, c.side(b), rlock.Lease(time.Minute))
 					var again *rlock.Hold
 					if c.again != nil {
-						_, again = hold(t, section, c.again(a), rlock.Lease(3*time.Second))
+						_, again = hold(t, section, c.again(a), rlock.Lease(15*time.Second))
 					}
 					switch err := error(nil); {
 					case !extend:
 						must(t, again.Unlock())
 					default:
-						if err = gone.Extend(ctx, 2*time.Second); again == nil {
+						if err = gone.Extend(ctx, 10*time.Second); again == nil {
 							is(t, "Extend of what was lost", err, rlock.ErrLost)
 						}
 					}

@@ -167,7 +167,7 @@ func TestLateExtendMovesNothing(t *testing.T) {
 		_, permits, err := semaphore.New(ses, "x", 3).Acquire(ctx, 2, rlock.Lease(time.Minute))
 		must(t, err)
 		late := locktest.DropLate(p, locktest.Runs(src["extend"]), nil)
-		must(t, permits.Extend(ctx, 2*time.Second))
+		must(t, permits.Extend(ctx, 20*time.Second))
 		must(t, permits.Extend(ctx, time.Hour))
 		before := end(t, s, permits)
 		late.Arrive(t, s)

@@ -69,10 +69,11 @@ func DialBubble(t testing.TB, m *miniredis.Miniredis, cfg rlock.Config) *rlock.S
 	return ses
 }
 
-// Within returns a context that ends a test which would hang.
+// Within returns a context that ends a test which would hang: after d, or a minute if that is less,
+// for what takes a second can take ten on a busy machine.
 func Within(t testing.TB, d time.Duration) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), d)
+	ctx, cancel := context.WithTimeout(context.Background(), max(d, time.Minute))
 	t.Cleanup(cancel)
 	return ctx
 }

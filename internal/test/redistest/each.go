@@ -34,7 +34,7 @@ func Main(m *testing.M, scripts ...string) {
 		engine.CheckInvariants(true)
 		// miniredis leaves a lot of garbage for each script, while little is in use: it is
 		// collected at every few MiB, and that was an eighth of what the tests cost.
-		debug.SetGCPercent(200)
+		debug.SetGCPercent(garbage)
 	}
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })

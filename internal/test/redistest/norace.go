@@ -8,3 +8,6 @@ const Race = false
 // and timeouts most of the time, so there may be many more of them than cores; the go tool
 // allows one a core.
 const parallel = 16
+
+// garbage is what the heap may grow by, in percent, before garbage is collected.
+const garbage = 400

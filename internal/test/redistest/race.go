@@ -8,3 +8,7 @@ const Race = true
 
 // parallel is lower then: tests that wait must not be late for their leases.
 const parallel = 6
+
+// garbage is what the heap may grow by, in percent, before garbage is collected. The race detector
+// has several bytes of its own for each.
+const garbage = 200
