@@ -50,7 +50,7 @@ type lobby struct {
 	answered bool
 
 	turns    queue.Turns
-	parked   []*claim    // permits that wait for the front's answer, see parkFor
+	parked   []*claim    // permits that wait for the front's answer, see parked.go
 	limit    queue.Limit // of a kind with permits, as the front heard last
 	deferred []func()
 }

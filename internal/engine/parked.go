@@ -6,13 +6,6 @@ package engine
 // for a round trip at most: when the front has its answer they go to the callers in front, or to
 // Redis if these cannot take them.
 
-// parkFor keeps a claim whose last section has closed until the front has its answer. The lock's
-// mutex must be held.
-func (l *lock) parkFor(c *claim) {
-	b := l.waiting()
-	b.parked = append(b.parked, c)
-}
-
 // unpark hands out what was parked, unless the front is asking again. The lock's mutex must be
 // held.
 func (l *lock) unpark() {

@@ -55,7 +55,8 @@ func (l *lock) passOn(c *claim, now time.Duration) bool {
 		return false
 	}
 	if a.asking {
-		l.parkFor(c)
+		b := l.waiting()
+		b.parked = append(b.parked, c)
 		return true
 	}
 	l.give(c, a, now)

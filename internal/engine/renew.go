@@ -76,7 +76,6 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], p
 		wanted := c.paused() || sections > 0 && (len(item.alive) > 0 || item.all != sections)
 		if !wanted && (sections == 0 || !c.checked(fixed)) {
 			c.stopped = true // a caller that enters the claim later has it renewed again
-			c.notAwaited()
 			c.reschedule()
 			l.unlock()
 			continue
@@ -152,13 +151,6 @@ func (c *claim) checked(fixed bool) bool {
 	return c.doubtful() || fixed && (!c.renewed() || c.shortfall(c.lock.s.now()) > 0)
 }
 
-// notAwaited notes that no answer about the claim is awaited any more.
-func (c *claim) notAwaited() {
-	if c.renewAt == awaited {
-		c.renewAt = never
-	}
-}
-
 // count returns the number of open sections.
 func (c *claim) count() (n int) {
 	for x := c.sections; x != nil; x = x.next {
@@ -181,7 +173,6 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 		c := item.c
 		c.lock.mu.Lock()
 		now, asked := s.now(), never
-		c.notAwaited()
 		c.expire(now) // what is over stays over, also if the watchdog is late to see it
 		switch {
 		case c.state != held:
@@ -189,18 +180,19 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 			c.renewAt = min(c.renewAt, now+backoff.Jitter(max(min(s.cfg.Lease/20, (c.trust-now)/4), 10*time.Millisecond)))
 		case a.Alive[i] == 1 && item.lease == 0:
 			c.doubts, asked = doubts, sent
-			c.resume(now)
 		case a.Alive[i] == 1:
 			c.confirmed(sent, item.lease, doubts)
 			item.prolong()
 			asked = sent
-			c.resume(now)
 		case c.more != nil && c.more.changes != item.sides:
 			c.renewAt = min(c.renewAt, now+backoff.Least) // what was asked for is not what there is now
 		default:
 			c.lose("it was gone when it was renewed", true)
 		}
 		c.renewAfter(asked)
+		if asked != never {
+			c.resume(now) // after renewAt is set: a run that is still paused is asked about at once
+		}
 		c.lock.unlock()
 	}
 	took := s.now() - sent

@@ -30,7 +30,8 @@ func (s *Session) watch(now time.Duration, due []*claim) (next time.Duration) {
 }
 
 // awaited is the renewAt of a claim that Redis is being asked about: there is no other time for it
-// until the answer is here, or something else is heard of the claim.
+// until the answer is here, or something else is heard of the claim. Should the answer be no reason to
+// ask again, it stays.
 const awaited = never - 1
 
 // reschedule tells the watchdog when to look at the claim again: never, unless it is held.
