@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -101,6 +102,24 @@ func TestFaultCloseDuringSilentNestedAcquire(t *testing.T) {
 
 func TestFaultCloseDuringSilentNestedAcquireOfANamedOwner(t *testing.T) {
 	faultCloseInFlight(t, "order-17", true, (*faulttest.Proxy).HoldReply, true)
+}
+
+// An Extend is in flight, with a context of its own: it ends with the section.
+func TestFaultCloseDuringASilentExtend(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := faultDial(t, s, rlock.Config{})
+		m := rlock.New(ses, redistest.Name(t))
+		_, hold, err := m.Lock(within(t, 30*time.Second), rlock.Lease(time.Minute))
+		must(t, err)
+		seen, release := p.HoldReply(faultRuns(t, "extend"))
+		defer release()
+		extended := faultGo(func() error { return hold.Extend(context.Background(), time.Minute) })
+		locktest.Get(t, seen, 5*time.Second, "the extension")
+		closed := faultGo(ses.Close)
+		locktest.Is(t, "Extend", locktest.Get(t, extended, 20*time.Second, "Extend"), rlock.ErrClosed)
+		release()
+		_ = locktest.Get(t, closed, 20*time.Second, "Close") // its own release may have had no answer
+	})
 }
 
 // An Unlock is in flight: it comes to its own end, and Close waits for it. That of an inner

@@ -89,7 +89,7 @@ func (a *acquisition) bounded() (ctx context.Context, cancel context.CancelFunc)
 	case a.ctx.Done() == nil && a.deadline == 0:
 		return s.life.Closing, func() {}
 	}
-	ctx, cancel = a.timed()
+	ctx, cancel = a.timed(a.ctx)
 	if !a.queued { // Close does not find it
 		end := cancel
 		stop := context.AfterFunc(s.life.Closing, end)
@@ -103,13 +103,12 @@ func (a *acquisition) bounded() (ctx context.Context, cancel context.CancelFunc)
 	return ctx, cancel
 }
 
-// timed returns a context that ends with the caller's and with the time that Wait gave. It runs
-// code of the caller's context.
-func (a *acquisition) timed() (context.Context, context.CancelFunc) {
+// timed returns a context that ends with ctx and with the time that Wait gave. It runs code of ctx.
+func (a *acquisition) timed(ctx context.Context) (context.Context, context.CancelFunc) {
 	if a.deadline != 0 {
-		return context.WithTimeout(a.ctx, a.deadline-a.lock.s.now())
+		return context.WithTimeout(ctx, a.deadline-a.lock.s.now())
 	}
-	return context.WithCancel(a.ctx)
+	return context.WithCancel(ctx)
 }
 
 // patience is how long Redis may take to answer a caller that goes away meanwhile: if it has

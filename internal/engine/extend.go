@@ -42,7 +42,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
 	end := h.until
 	l.unlock()
-	bounded, cancel := context.WithTimeout(ctx, end-s.now()) // without the mutex: it runs code of ctx
+	bounded, cancel := context.WithTimeout(x.nestedContext(ctx), end-s.now()) // without the mutex: it runs code of ctx
 	defer cancel()
 	l.mu.Lock()
 	if !c.waitIdle(bounded) {
@@ -62,7 +62,6 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 	op := h.extension(now, d)
-	x.extra().interrupt = cancel
 	l.unlock()
 
 	r := s.redis.Replicas.Extend(bounded, &s.redis.Sender, c.sidesOf()[h.side].(Leased), &op)
@@ -80,9 +79,6 @@ func (h *Hold) extended(d time.Duration, op *Op, r *resend.Extended) error {
 	defer l.unlock()
 	defer c.commandDone()
 	c.more.sent(op, r)
-	if !x.over() {
-		x.more.interrupt = nil
-	}
 	c.expire(s.now()) // it may have ended meanwhile, with the watchdog late to see it
 	switch {
 	case r.Err != nil:

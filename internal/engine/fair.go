@@ -38,21 +38,25 @@ func (l *lock) arrive(a *acquisition) {
 		l.line = new(line)
 	}
 	a.member.Of = a
-	var kind any
-	if a.named == "" && a.opts.Lease == 0 && l.s.cfg.HandOverLimit >= 0 {
-		kind = a.prim.Kind()
-	}
-	if !l.line.Arrive(&a.member, kind) {
-		l.line.Open(&a.member, l.newRun(a, kind, a.opts.Lease))
+	if !l.line.Arrive(&a.member, a.gathersWith()) {
+		l.line.Open(&a.member, l.newRun(a))
 	}
 }
 
-// newRun makes a run with its claim.
-func (l *lock) newRun(a *acquisition, kind any, lease time.Duration) *fairqueue.Run[claim, acquisition] {
+// gathersWith is what the waiters have in common that may stand in one run with a; nil: none may.
+func (a *acquisition) gathersWith() any {
+	if a.named != "" || a.opts.Lease > 0 || a.lock.s.cfg.HandOverLimit < 0 {
+		return nil
+	}
+	return a.prim.Kind()
+}
+
+// newRun makes a run with its claim, for a waiter and what gathers with it.
+func (l *lock) newRun(a *acquisition) *fairqueue.Run[claim, acquisition] {
 	c := l.newClaim(a)
-	c.run = &run{lease: lease}
+	c.run = &run{lease: a.opts.Lease}
 	r := &c.run.Run
-	r.Of, r.Kind, r.Entry = c, kind, c.queuer().Entry(c.ownerID(), c.firstID())
+	r.Of, r.Kind, r.Entry = c, a.gathersWith(), c.queuer().Entry(c.ownerID(), c.firstID())
 	l.s.fair.add(c)
 	return r
 }

@@ -11,12 +11,11 @@ import (
 // It is guarded by the lock's mutex until the section is closed; but for traces it does not
 // change after.
 type nesting struct {
-	fixed     []*Hold            // live holds with a fixed lease
-	contexts  nestctx.Contexts   // of nested Locks; not guarded
-	callers   []caller           // that came in under the owner's name, not through the section
-	spent     [2]int32           // holds that have run out and are not unlocked, by side
-	entering  [2]int32           // nested Locks that ask Redis, or wait to: they keep the section open
-	interrupt context.CancelFunc // ends a nested Lock that is under way
+	fixed    []*Hold          // live holds with a fixed lease
+	contexts nestctx.Contexts // of nested Locks; not guarded
+	callers  []caller         // that came in under the owner's name, not through the section
+	spent    [2]int32         // holds that have run out and are not unlocked, by side
+	entering [2]int32         // nested Locks that ask Redis, or wait to: they keep the section open
 
 	traces map[*Hold]*tracing.Hold // of holds that stand; guarded by the mutex to the end
 }
@@ -36,9 +35,6 @@ func (x *section) extra() *nesting {
 }
 
 func (n *nesting) cancel(cause error) {
-	if n.interrupt != nil {
-		n.interrupt()
-	}
 	n.contexts.End(cause)
 	for _, h := range n.fixed {
 		h.endContext(cause)

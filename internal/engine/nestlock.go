@@ -207,14 +207,7 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 	l := a.lock
 	s := l.s
 	l.unlock()
-	ctx, interrupt := a.timed()
-	l.mu.Lock()
-	x.extra().interrupt = interrupt
-	gone := x.over()
-	l.unlock()
-	if gone {
-		interrupt()
-	}
+	ctx, cancel := a.timed(x.nestedContext(a.ctx))
 	for {
 		a.traced.Attempts++
 		if g, err = s.tryAcquire(ctx, a.variant, &a.op, min(a.lease, a.cut)); err == nil {
@@ -240,11 +233,8 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 		}
 		break
 	}
-	interrupt()
+	cancel()
 	l.mu.Lock()
-	if !x.over() {
-		x.more.interrupt = nil
-	}
 	return g, err
 }
 

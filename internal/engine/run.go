@@ -151,7 +151,7 @@ func (l *lock) requeue(r *run) (made bool) {
 	if r.Waiting() == 0 || l.state != lockOpen {
 		return false
 	}
-	r.Replace(l.newRun(r.First().Of, r.Kind, r.lease))
+	r.Replace(l.newRun(r.First().Of))
 	return true
 }
 

@@ -298,8 +298,10 @@ func TestHowLongWaitersGather(t *testing.T) {
 		})
 		gathers("it is urgent", time.Millisecond, func() {
 			r.Hurry()
-			if !s.Press() || !s.Press() {
-				t.Error("what is urgent is not to be sent")
+			for range 2 { // the second time before the first is noticed
+				if !s.Press() {
+					t.Error("what is urgent is not to be sent")
+				}
 			}
 		})
 		s.Press()
