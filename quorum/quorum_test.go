@@ -3,6 +3,7 @@ package quorum_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -116,6 +117,26 @@ func TestClose(t *testing.T) {
 		_, _, err := m.Lock(ctx)
 		is(t, "Lock", err, rlock.ErrClosed)
 	})
+}
+
+// Unlock of a section that has ended for lack of votes says so, though it does not wait for the
+// answers of all. Which come first is chance.
+func TestLostWhateverAnswersFirst(t *testing.T) {
+	all := cluster(t, 5, mini)
+	ctx := within(t, time.Minute)
+	sessions, others := dial(t, all, slow()), dial(t, all[:3], slow())
+	for i := range 50 {
+		name := fmt.Sprint(i)
+		m := quorum.New(sessions, name)
+		section, h := lockAll(t, ctx, m, 5)
+		for _, other := range others {
+			_, err := rlock.New(other, name).ForceUnlock(ctx)
+			must(t, err)
+		}
+		ends(t, section, 10*time.Second, rlock.ErrLost)
+		m.BoundReleases(0)
+		is(t, "Unlock", h.Unlock(), rlock.ErrLost)
+	}
 }
 
 // The lock is released however Do ends.

@@ -29,6 +29,7 @@ type section struct {
 	trusted int    // how many of them can be trusted
 	formed  bool   // a majority could be trusted at a time
 	closed  bool   // they are being released; no more are taken
+	lost    error  // why less than a majority was left before that: ErrLost or ErrClosed
 }
 
 // A vote is the hold of one Redis.
@@ -56,6 +57,9 @@ func (x *section) drop(cause error) {
 	x.mu.Lock()
 	x.trusted--
 	over := x.formed && !x.closed && x.trusted < x.m.need
+	if over && x.lost == nil && (errors.Is(cause, rlock.ErrLost) || errors.Is(cause, rlock.ErrClosed)) {
+		x.lost = cause
+	}
 	x.mu.Unlock()
 	if over {
 		x.cancel(cause) // without the mutex: it runs code of the caller's contexts
@@ -93,7 +97,7 @@ func (x *section) remaining() time.Duration {
 // many are not confirmed that others may have to wait.
 func (x *section) release() error {
 	x.mu.Lock()
-	votes := x.votes
+	votes, lost := x.votes, x.lost
 	x.closed = true
 	x.mu.Unlock()
 	x.cancel(rlock.ErrReleased)
@@ -128,6 +132,8 @@ func (x *section) release() error {
 	case x.formed && len(votes)-len(gone) < x.m.need:
 		return fmt.Errorf("%d of %d votes were left, and %d are a majority: %w",
 			len(votes)-len(gone), len(x.m.nodes), x.m.need, errors.Join(gone...))
+	case lost != nil: // and not all that are gone have said so within the bound
+		return fmt.Errorf("less than %d of %d votes were left: %w", x.m.need, len(x.m.nodes), lost)
 	case len(errs) > len(x.m.nodes)-x.m.need:
 		return errors.Join(errs...)
 	}

@@ -86,7 +86,7 @@ func TestRunStops(t *testing.T) {
 // TestShopCloses is a run on a Redis that is too slow to sell everything in time.
 func TestShopCloses(t *testing.T) {
 	s := redistest.Mini(t)
-	j := job{services: 2, goroutines: 2, stock: 1e6, customers: 2e6, open: 50 * time.Millisecond}
+	j := job{services: 2, goroutines: 2, stock: 1e6, customers: 2e6, open: 300 * time.Millisecond}
 	locked, open, err := sell(t.Context(), testServer(s), j, &screen{w: new(bytes.Buffer)})
 	if err != nil {
 		t.Fatal(err)
