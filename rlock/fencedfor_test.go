@@ -69,7 +69,7 @@ func TestTokenWithAnEnd(t *testing.T) {
 // follows a life makes tokens begin again.
 func TestRenewalsKeepATokenWithAnEnd(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		ses := dial(t, s, rlock.Config{Lease: 3 * time.Second})
+		ses := dial(t, s, rlock.Config{Lease: s.Slowed(1500 * time.Millisecond)})
 		ctx := within(t, time.Hour)
 		m := rlock.New(ses, "x", rlock.FencedFor(time.Second))
 		section, h, err := m.Lock(ctx)
@@ -90,7 +90,7 @@ func TestRenewalsKeepATokenWithAnEnd(t *testing.T) {
 			t.Errorf("after 7 s of use the token is %d", h.Token())
 		}
 		must(t, h.Unlock())
-		redistest.Eventually(t, 10*time.Second, "everything to be gone", func() bool { return len(s.Keys(t)) == 0 })
+		redistest.Eventually(t, 10*time.Second+s.Slack(), "everything to be gone", func() bool { return len(s.Keys(t)) == 0 })
 		_, h, err = m.Lock(ctx)
 		must(t, err)
 		if h.Token() != 1 {

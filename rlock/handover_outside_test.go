@@ -132,55 +132,58 @@ func TestHandOverIsOneHoldInRedis(t *testing.T) {
 // the lease that Redis counts is over, and before another session is let in; and what arrives
 // late does not touch that one.
 func TestHandOverPartition(t *testing.T) {
-	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		lease := s.Slowed(2 * time.Second)
-		for _, unheard := range []int{1, 3} {
-			stalls := locktest.WatchStalls(t)
-			st := newStage(t, s, rlock.Config{Lease: lease, ReleaseTimeout: 300 * time.Millisecond})
-			other := dial(t, s, rlock.Config{Lease: lease})
-			_, h := st.lock(st.ctx)
-			first, waiters := st.queue(st.ctx), []<-chan faultLocked{}
-			for range unheard {
-				waiters = append(waiters, st.queue(st.ctx))
-			}
-			last := st.queue(st.ctx)
-			<-time.After(lease / 4) // so that the lease of the first one is over sooner
-			in := st.handOver(h, first)
-			st.stands("1")
-			st.p.BlackHole(true)
-			from := time.Now() // whatever Redis has heard of was sent before
-			for _, next := range waiters {
-				in = st.handOver(in.hold, next)
-			}
-			stood := make(chan bool, 1)
-			context.AfterFunc(in.ctx, func() {
-				n, err := s.Do(t, "HLEN", st.name).AsInt64()
-				stood <- err == nil && n == 1
-			})
-			next := faultGoLock(rlock.New(other, st.name), st.ctx)
-			faultStays(t, in.ctx, lease/2)
-			locktest.Ends(t, in.ctx, lease/2+s.Slack(), rlock.ErrLost)
-			d := time.Since(from)
-			// A twentieth of the lease is the margin, and the look takes some of it.
-			if !locktest.Get(t, stood, s.Slack(), "a look at Redis") && stalls.Longest() < lease/100 {
-				t.Errorf("the section ended %v after the network was cut, and Redis had given the lock up before", d)
-			}
-			locktest.Is(t, "Unlock", in.hold.Unlock(), rlock.ErrLost)
-			st.outside(last, "the next waiter of the session that is cut off")
-			got := st.in(next)
-			st.p.BlackHole(false)
-			for end := time.Now().Add(lease / 2); time.Now().Before(end); {
-				faultStays(t, got.ctx, 10*time.Millisecond)
-				if owner := onlyOwner(t, st); !ofSession(other, owner) {
-					t.Fatalf("the other session is inside, and Redis has %q", owner)
+	t.Parallel()
+	for _, unheard := range []int{1, 3} {
+		t.Run(fmt.Sprint(unheard), func(t *testing.T) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				lease := s.Slowed(2 * time.Second)
+				stalls := locktest.WatchStalls(t)
+				st := newStage(t, s, rlock.Config{Lease: lease, ReleaseTimeout: 300 * time.Millisecond})
+				other := dial(t, s, rlock.Config{Lease: lease})
+				_, h := st.lock(st.ctx)
+				first, waiters := st.queue(st.ctx), []<-chan faultLocked{}
+				for range unheard {
+					waiters = append(waiters, st.queue(st.ctx))
 				}
-			}
-			st.outside(last, "the next waiter")
-			must(t, got.hold.Unlock())
-			must(t, st.in(last).hold.Unlock())
-			nothingLeft(t, s, st.ses, other)
-		}
-	})
+				last := st.queue(st.ctx)
+				<-time.After(lease / 4) // so that the lease of the first one is over sooner
+				in := st.handOver(h, first)
+				st.stands("1")
+				st.p.BlackHole(true)
+				from := time.Now() // whatever Redis has heard of was sent before
+				for _, next := range waiters {
+					in = st.handOver(in.hold, next)
+				}
+				stood := make(chan bool, 1)
+				context.AfterFunc(in.ctx, func() {
+					n, err := s.Do(t, "HLEN", st.name).AsInt64()
+					stood <- err == nil && n == 1
+				})
+				next := faultGoLock(rlock.New(other, st.name), st.ctx)
+				faultStays(t, in.ctx, lease/2)
+				locktest.Ends(t, in.ctx, lease/2+s.Slack(), rlock.ErrLost)
+				d := time.Since(from)
+				// A twentieth of the lease is the margin, and the look takes some of it.
+				if !locktest.Get(t, stood, s.Slack(), "a look at Redis") && stalls.Longest() < lease/100 {
+					t.Errorf("the section ended %v after the network was cut, and Redis had given the lock up before", d)
+				}
+				locktest.Is(t, "Unlock", in.hold.Unlock(), rlock.ErrLost)
+				st.outside(last, "the next waiter of the session that is cut off")
+				got := st.in(next)
+				st.p.BlackHole(false)
+				for end := time.Now().Add(lease / 2); time.Now().Before(end); {
+					faultStays(t, got.ctx, 10*time.Millisecond)
+					if owner := onlyOwner(t, st); !ofSession(other, owner) {
+						t.Fatalf("the other session is inside, and Redis has %q", owner)
+					}
+				}
+				st.outside(last, "the next waiter")
+				must(t, got.hold.Unlock())
+				must(t, st.in(last).hold.Unlock())
+				nothingLeft(t, s, st.ses, other)
+			})
+		})
+	}
 }
 
 // This very test program, started with these in its environment, is another process in

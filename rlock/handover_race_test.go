@@ -164,7 +164,7 @@ func TestHandOverToAWaiterWhoLeaves(t *testing.T) {
 					ends := time.Now().Add(6 * time.Millisecond)
 					switch leave {
 					case "Wait is over":
-						opts = append(opts, rlock.Wait(time.Until(ends)))
+						opts = append(opts, rlock.Wait(max(0, time.Until(ends))))
 					case "deadline":
 						ctx, cancel = context.WithDeadline(st.ctx, ends)
 					}

@@ -2,7 +2,6 @@ package rlock_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,29 +13,6 @@ import (
 	"relock/locktrace"
 	"relock/rlock"
 )
-
-// A stopped context is one of the caller's own that waits, once it is told to, where it is asked
-// whether it has ended, and where a context that was made of it is cancelled.
-type stoppedContext struct {
-	context.Context
-	inErr, inDone atomic.Pointer[chan struct{}]
-}
-
-func stopAt(at *atomic.Pointer[chan struct{}]) {
-	if c := at.Swap(nil); c != nil {
-		<-*c
-	}
-}
-
-func (c *stoppedContext) Err() error {
-	stopAt(&c.inErr)
-	return c.Context.Err()
-}
-
-func (c *stoppedContext) Done() <-chan struct{} {
-	stopAt(&c.inDone)
-	return c.Context.Done()
-}
 
 // A lock is handed over while it is renewed: the session asks whether the section wants that, the
 // section ends, and the renewal finds none. What the next one is given is renewed.
@@ -51,23 +27,23 @@ func TestHandOverDuringARenewal(t *testing.T) {
 		m := rlock.New(ses, "x")
 		parent, end := context.WithCancel(context.Background())
 		defer end()
-		ctx := &stoppedContext{Context: parent}
+		ctx := &locktest.Stopped{Context: parent}
 		section, h, err := m.Lock(ctx)
 		must(t, err)
 		ses.Unhurried("x")
 		renewal, cancelling := make(chan struct{}), make(chan struct{})
-		ctx.inErr.Store(&renewal)
+		ctx.InErr.Until(renewal)
 		time.Sleep(11 * time.Second)
-		if ctx.inErr.Load() != nil {
+		if !ctx.InErr.Reached() {
 			t.Fatal("no renewal was due")
 		}
 		section.Done() // from now on there is something to be cancelled
 		next := faultGoLock(m, context.Background())
 		synctest.Wait()
-		ctx.inDone.Store(&cancelling)
+		ctx.InDone.Until(cancelling)
 		unlocked := faultGo(h.Unlock)
 		synctest.Wait()
-		if ctx.inDone.Load() != nil {
+		if !ctx.InDone.Reached() {
 			t.Fatal("the section was not cancelled")
 		}
 		close(renewal)
@@ -91,10 +67,10 @@ func TestHandOverDuringARenewal(t *testing.T) {
 // answered before the next one begins.
 func TestARenewalAnsweredDuringAHandOver(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		const lease = 3 * time.Second
+		lease := s.Slowed(1500 * time.Millisecond)
 		renewed := make(chan error, 100)
 		ses, p := faultDial(t, s, rlock.Config{Lease: lease, Trace: &rlock.Trace{Renewed: func(e locktrace.Renewed) { renewed <- e.Err }}})
-		m, ctx := rlock.New(ses, "x"), &stoppedContext{Context: within(t, 10*time.Minute)}
+		m, ctx := rlock.New(ses, "x"), &locktest.Stopped{Context: within(t, 10*time.Minute)}
 		section, h, err := m.Lock(ctx)
 		must(t, err)
 		ses.Unhurried("x")
@@ -103,9 +79,9 @@ func TestARenewalAnsweredDuringAHandOver(t *testing.T) {
 		seen, release := p.HoldReply(faultRuns(t, "renew"))
 		locktest.Get(t, seen, lease, "a renewal")
 		cancelling := make(chan struct{})
-		ctx.inDone.Store(&cancelling)
+		ctx.InDone.Until(cancelling)
 		unlocked := faultGo(h.Unlock)
-		redistest.Eventually(t, lease/3, "the section to be cancelled", func() bool { return ctx.inDone.Load() == nil })
+		redistest.Eventually(t, lease/3, "the section to be cancelled", ctx.InDone.Reached)
 		release()
 		must(t, locktest.Get(t, renewed, lease, "the answer"))
 		close(cancelling)

@@ -104,6 +104,8 @@ func (c *shareCycle) run() bool {
 		return false
 	case !patient && errors.Is(err, context.Canceled), try && errors.Is(err, rlock.ErrNotAcquired):
 		return false
+	case try && errors.Is(err, rlock.ErrUnavailable): // a busy machine has not answered within a second
+		return false
 	default:
 		c.t.Errorf("lock: %v", err)
 		return false

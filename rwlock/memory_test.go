@@ -44,17 +44,19 @@ func TestOutOfMemoryIsRenewed(t *testing.T) {
 	t.Parallel()
 	redistest.SkipShort(t)
 	s := redistest.Real(t)
-	m, ctx := rwlock.New(dial(t, s, rlock.Config{Lease: 2 * time.Second}), "x"), within(t, 30*time.Second)
-	for _, lock := range []lockFunc{m.RLock, m.Lock} {
-		section, h := hold(t, ctx, lock)
-		must(t, s.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
-		select {
-		case <-section.Done():
-			t.Errorf("the section ended: %v", context.Cause(section))
-		case <-time.After(3 * time.Second):
-		}
-		must(t, h.Unlock())
-		nothingLeft(t, s)
-		must(t, s.Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
+	ses, ctx := dial(t, s, rlock.Config{Lease: 6 * time.Second}), within(t, 30*time.Second)
+	read, r := hold(t, ctx, rwlock.New(ses, "x").RLock)
+	written, w := hold(t, ctx, rwlock.New(ses, "y").Lock)
+	must(t, s.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
+	select {
+	case <-read.Done():
+		t.Errorf("the reader's section ended: %v", context.Cause(read))
+	case <-written.Done():
+		t.Errorf("the writer's section ended: %v", context.Cause(written))
+	case <-time.After(7 * time.Second):
 	}
+	must(t, r.Unlock())
+	must(t, w.Unlock())
+	nothingLeft(t, s)
+	must(t, s.Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
 }

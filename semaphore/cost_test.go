@@ -231,7 +231,7 @@ func TestReleaseCausesOneAttemptPerSession(t *testing.T) {
 // A renewal bounds the permits that one script renews, and no goroutine is needed for any.
 func TestRenewalsAreBounded(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: 3 * time.Second})
+		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: s.Slowed(3 * time.Second)})
 		ctx := within(t, 5*time.Minute)
 		m := semaphore.New(ses, "x", 1000)
 		var sections []context.Context
@@ -252,7 +252,7 @@ func TestRenewalsAreBounded(t *testing.T) {
 			}
 			return all, most
 		}
-		redistest.Eventually(t, 10*time.Second, "everything to be renewed", func() bool { all, _ := sets(); return all >= len(held) })
+		redistest.Eventually(t, 10*time.Second+s.Slack(), "everything to be renewed", func() bool { all, _ := sets(); return all >= len(held) })
 		if _, most := sets(); most > 4 {
 			t.Errorf("a script renewed %d permits, want at most 200", 50*most)
 		}

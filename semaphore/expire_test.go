@@ -68,7 +68,7 @@ func TestSemaphoreWithAnEnd(t *testing.T) {
 // Renewals keep a semaphore alive for as long as permits are held.
 func TestRenewalsKeepASemaphoreWithAnEnd(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		ses := dial(t, s, rlock.Config{Lease: 3 * time.Second})
+		ses := dial(t, s, rlock.Config{Lease: s.Slowed(1500 * time.Millisecond)})
 		ctx := within(t, time.Hour)
 		m := semaphore.New(ses, "x", 3, semaphore.Expire(time.Second))
 		section, p, err := m.Acquire(ctx, 1)
@@ -80,7 +80,7 @@ func TestRenewalsKeepASemaphoreWithAnEnd(t *testing.T) {
 		case <-timer.C:
 		}
 		must(t, p.Release())
-		redistest.Eventually(t, 5*time.Second, "everything to be gone", func() bool { return len(s.Keys(t)) == 0 })
+		redistest.Eventually(t, 5*time.Second+s.Slack(), "everything to be gone", func() bool { return len(s.Keys(t)) == 0 })
 		available(t, ctx, m, 3)
 	})
 }

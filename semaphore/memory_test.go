@@ -98,7 +98,7 @@ func TestReleasesAtMaxmemory(t *testing.T) {
 	t.Parallel()
 	redistest.SkipShort(t)
 	s := redistest.Real(t)
-	ses := dial(t, s, rlock.Config{Lease: 2 * time.Second})
+	ses := dial(t, s, rlock.Config{Lease: 6 * time.Second})
 	ctx := within(t, 30*time.Second)
 	m, c := semaphore.New(ses, "x", 3), semaphore.NewCounter(ses, "c")
 	section, p, err := m.Acquire(ctx, 2)

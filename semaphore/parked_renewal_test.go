@@ -16,7 +16,7 @@ import (
 // front is: the caller that it is given to has it renewed.
 func TestARenewalAnsweredWhileAPermitIsParked(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		const lease = 3 * time.Second
+		lease := s.Slowed(1500 * time.Millisecond)
 		renewed := make(chan error, 100)
 		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: lease, Trace: &rlock.Trace{Renewed: func(e locktrace.Renewed) { renewed <- e.Err }}})
 		sem := semaphore.New(ses, "x", 1)
