@@ -42,6 +42,34 @@ func TestUncontendedCostsTwoScripts(t *testing.T) {
 	})
 }
 
+// The scripts of a private reader who is alone are sent with what they need, and no more: each key
+// and argument costs Redis time. A nested hold and a named owner have ids.
+func TestAPrivateReaderSendsNoIDs(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := locktest.DialProxy(t, s, slow)
+		m, ctx := rwlock.New(ses, "x"), within(t, 20*time.Second)
+		for _, c := range []struct {
+			who string
+			ctx context.Context
+			all []int // how many keys and arguments each command has
+		}{
+			{"a private reader", ctx, []int{4 + 2, 4 + 4}},
+			{"a named one", rlock.WithOwner(ctx, "me"), []int{5 + 3, 5 + 10}},
+		} {
+			p.Reset()
+			_, h := hold(t, c.ctx, m.RLock)
+			must(t, h.Unlock())
+			sent := p.Sent()
+			for i, cmd := range sent {
+				if len(sent) != 2 || len(cmd) != 3+c.all[i] {
+					t.Errorf("%s sent %q, want %d keys and arguments", c.who, sent, c.all)
+				}
+			}
+		}
+		nothingLeft(t, s)
+	})
+}
+
 // inside returns what the server executes while fn runs, besides what the helper itself
 // sends, and the time that the scripts took.
 func inside(t *testing.T, s *redistest.Server, fn func()) (commands map[string]int, scripts time.Duration) {

@@ -190,8 +190,8 @@ type Op struct {
 	Private bool
 	// All: the owner is private, and the command is for whatever it has on this side.
 	All bool
-	// ByIDs: the claim may have made the key of the ids. Without it a kind that is not ByID
-	// names the lock's own key only.
+	// ByIDs: the claim may have made the key of the ids. Without it a mutex names the
+	// lock's own key only.
 	ByIDs bool
 
 	// Alone: renew, extend: while a slot of a Cluster moves; no key is named that may be missing

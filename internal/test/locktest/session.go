@@ -143,10 +143,16 @@ func Sent(p *faulttest.Proxy, match func(cmd []string) bool) (n int) {
 	return n
 }
 
-// Waiting returns a Trace that tells of each Lock that begins to wait.
+// Waiting returns a Trace that tells of each Lock that begins to wait, of the first 10 000 at least
+// that the test has not looked at: a hook that blocked would keep the Lock from going on.
 func Waiting() (*rlock.Trace, <-chan struct{}) {
-	c := make(chan struct{}, 10000)
-	return &rlock.Trace{Waiting: func(context.Context, locktrace.Waiting) { c <- struct{}{} }}, c
+	c := make(chan struct{}, 10_000)
+	return &rlock.Trace{Waiting: func(context.Context, locktrace.Waiting) {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}}, c
 }
 
 // A Late is a command that was sent and did not arrive: the test delivers it when it likes.
