@@ -225,3 +225,22 @@ func TestHandlesOfOneNameShareOneQueue(t *testing.T) {
 		nothingLeft(t, s, st.ses)
 	})
 }
+
+// What another caller of the session is granted tells that the lock was lost, long before a renewal
+// would.
+func TestAGrantTellsThatTheLockWasLost(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		st := newStage(t, s, rlock.Config{Lease: time.Hour})
+		section, h := st.lock(st.ctx)
+		must(t, s.Do(t, "DEL", st.name).Error())
+		_, other, err := st.m.TryLock(st.ctx)
+		must(t, err)
+		if section.Err() == nil {
+			t.Error("two sections are open")
+		}
+		locktest.Ends(t, section, 5*time.Second, rlock.ErrLost)
+		locktest.Is(t, "Unlock of the lost one", h.Unlock(), rlock.ErrLost)
+		must(t, other.Unlock())
+		nothingLeft(t, s, st.ses)
+	})
+}
