@@ -42,9 +42,13 @@ func (c Config) withDefaults() Config {
 var HandOverLimits = [...]int{-1, 0, 1, 3}
 
 // Run plays the model that newModel makes for each world: with the fixed seeds and a
-// fresh one, or with what RELOCK_SEED and RELOCK_STRESS say.
+// fresh one, or with what RELOCK_SEED and RELOCK_STRESS say. With -short there are fewer worlds,
+// which last half as long.
 func Run(t *testing.T, cfg Config, newModel func(*World) Model) {
 	cfg = cfg.withDefaults()
+	if testing.Short() && os.Getenv("RELOCK_SEED") == "" {
+		cfg.Steps /= 2
+	}
 	for _, seed := range seeds(t, cfg) {
 		ok := t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
