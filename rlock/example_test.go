@@ -184,8 +184,12 @@ func ExampleErrDeadlock() {
 	results := make(chan error)
 	go func() { results <- work(a, b) }()
 	go func() { results <- work(b, a) }()
-	fmt.Println("deadlock:", errors.Is(<-results, rlock.ErrDeadlock))
-	fmt.Println("the other:", <-results)
+	victim, other := <-results, <-results
+	if victim == nil { // the two may end in any order
+		victim, other = other, victim
+	}
+	fmt.Println("deadlock:", errors.Is(victim, rlock.ErrDeadlock))
+	fmt.Println("the other:", other)
 	// Output:
 	// deadlock: true
 	// the other: <nil>
