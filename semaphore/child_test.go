@@ -65,9 +65,9 @@ func TestPermitsOfAKilledProcessComeBack(t *testing.T) {
 		must(t, cmd.Process.Kill()) // SIGKILL
 		killed := time.Now()
 		_ = cmd.Wait()
-		g := locktest.Get(t, waiter, childLease+5*time.Second, "the permits to come back")
+		g := locktest.Get(t, waiter, childLease+2*s.Slack(), "the permits to come back")
 		must(t, g.err)
-		if d := time.Since(killed); d > childLease+2*time.Second {
+		if d := time.Since(killed); d > childLease+s.Slack() {
 			t.Errorf("they came back after %v", d)
 		}
 		available(t, ctx, m, 0)
