@@ -41,6 +41,7 @@ func (h *host) end() {
 }
 
 func (h *host) Helper()                           {}
+func (h *host) Failed() bool                      { return false } // a Fatal ends the program
 func (h *host) Cleanup(f func())                  { h.cleanups = append(h.cleanups, f) }
 func (h *host) Logf(format string, args ...any)   { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 func (h *host) Fatal(args ...any)                 { panic(stop{errors.New(fmt.Sprint(args...))}) }
