@@ -106,7 +106,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	}
 	var l Leader
 	cmd := script.Command{Script: leaderScript, Keys: e.keys()}
-	err := e.handle.Call(ctx, "leader", cmd, func(r rueidis.RedisResult) error {
+	err := e.handle.Calls().Call(ctx, "leader", cmd, func(r rueidis.RedisResult) error {
 		reply, err := r.ToArray()
 		switch {
 		case err != nil:

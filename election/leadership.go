@@ -58,7 +58,7 @@ func (l *Leadership) publish(ctx context.Context, op, value string) error {
 		l.hold.Owner(), script.Itoa(l.Term()), script.Itoa(revisions.Add(1)), value, e.channel(), e.names.Publish,
 	}}
 	var leads int64
-	err := e.handle.Call(ctx, op, cmd, func(r rueidis.RedisResult) (err error) {
+	err := e.handle.Calls().Call(ctx, op, cmd, func(r rueidis.RedisResult) (err error) {
 		leads, err = r.AsInt64()
 		return err
 	})

@@ -22,7 +22,7 @@ func (e *Election) Observe(ctx context.Context) (<-chan Leader, error) {
 		return nil, err
 	}
 	c := make(chan Leader, 1)
-	err := e.handle.Go(ctx, func(ctx context.Context) {
+	err := e.handle.Calls().Go(ctx, func(ctx context.Context) {
 		defer close(c)
 		e.observe(ctx, c)
 	})

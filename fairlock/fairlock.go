@@ -88,7 +88,7 @@ func (m *Mutex) Waiters(ctx context.Context) (int, error) {
 		return 0, lockerr.Wrap("waiters", base.Names().Name(), handle.Err())
 	}
 	var n int64
-	err = handle.Call(ctx, "waiters", m.p.waiters(), func(r rueidis.RedisResult) (err error) {
+	err = handle.Calls().Call(ctx, "waiters", m.p.waiters(), func(r rueidis.RedisResult) (err error) {
 		n, err = r.AsInt64()
 		return err
 	})

@@ -94,7 +94,7 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 	}
 	var n int64
 	cmd := script.Command{Script: countScript, Keys: l.gate.names.Keys[:]}
-	err := l.handle.Call(ctx, "count", cmd, integer(&n))
+	err := l.handle.Calls().Call(ctx, "count", cmd, integer(&n))
 	return int(max(0, n)), err
 }
 
@@ -124,7 +124,7 @@ func (l *Latch) change(ctx context.Context, op string, sc *script.Script, args .
 			l.gate.Channel(), n.Publish, script.Millis(l.handle.Session().Config().ReleaseTimeout + kind.Memory),
 		}, args...),
 	}
-	err = l.handle.Call(ctx, op, cmd, integer(&reply))
+	err = l.handle.Calls().Call(ctx, op, cmd, integer(&reply))
 	return reply, err
 }
 

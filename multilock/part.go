@@ -143,7 +143,7 @@ func deployment(ctx context.Context, s *rlock.Session) (id string, err error) {
 	names, err := session.Names("relock_deployment")
 	handle := engine.NewHandle(session, &names, nil, err)
 	cmd := script.Command{Script: deploymentScript, Keys: names.Keys[:], Args: []string{idgen.Request()}}
-	err = handle.Call(ctx, "identify the Redis", cmd, func(r rueidis.RedisResult) (err error) {
+	err = handle.Calls().Call(ctx, "identify the Redis", cmd, func(r rueidis.RedisResult) (err error) {
 		id, err = r.ToString()
 		return err
 	})

@@ -104,7 +104,7 @@ func (x *section) release() error {
 	answers := make(chan error, len(votes))
 	for _, v := range votes {
 		v.forget()
-		err := v.Go(context.Background(), func(context.Context) { answers <- v.Unlock() })
+		err := v.Calls().Go(context.Background(), func(context.Context) { answers <- v.Unlock() })
 		if err != nil { // the session is closed: so is the vote
 			answers <- v.Unlock()
 		}

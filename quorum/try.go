@@ -81,7 +81,7 @@ func (t *try) round(ctx context.Context) (*section, error) {
 	x.asking, x.stop = context.WithCancel(rlock.WithoutOwner(ctx))
 	answers := make(chan error, len(m.nodes))
 	for i, n := range m.nodes {
-		err := n.Go(context.Background(), func(context.Context) {
+		err := n.Calls().Go(context.Background(), func(context.Context) {
 			vote, hold, err := n.ask(x.asking, m.bound, t.opts)
 			if err == nil && !x.take(n, vote, hold) {
 				_ = hold.Unlock() // it came too late; the release goes on in the background
@@ -168,7 +168,7 @@ func (f *failure) err() error {
 func (m *Mutex) listen(ctx context.Context) <-chan int {
 	news := make(chan int)
 	for i, n := range m.nodes {
-		_ = n.Go(ctx, func(ctx context.Context) {
+		_ = n.Calls().Go(ctx, func(ctx context.Context) {
 			l, err := n.Session().Listen(ctx, n.Channel())
 			if err != nil {
 				return // the caller looks by the clock

@@ -104,7 +104,7 @@ func (m *Mutex) State(ctx context.Context) (State, error) {
 		return State{}, lockerr.Wrap("state", p.Names().Name(), handle.Err())
 	}
 	var st State
-	err = handle.Call(ctx, "state", p.State(), func(r rueidis.RedisResult) (err error) {
+	err = handle.Calls().Call(ctx, "state", p.State(), func(r rueidis.RedisResult) (err error) {
 		st, err = decodeState(r)
 		return err
 	})

@@ -193,9 +193,13 @@ func (r *readSide) Blockers(fields map[string]string) (owners []string) {
 
 // Release is release_read.lua. The timeout keys are all that this session may have set:
 // the releases of an owner may come in any order, and the last has to take the rest along.
-// Those of all that a private owner has, the script knows.
+// Those of all that a private owner has, the script knows; its first hold has no id.
 func (r *readSide) Release(op *kind.Op) script.Command {
-	return r.release(releaseReadScript, op, max(1, op.Held+len(op.Ends)))
+	timeouts := op.Held + len(op.Ends)
+	if op.All {
+		timeouts++
+	}
+	return r.release(releaseReadScript, op, max(1, timeouts))
 }
 
 // Extend is extend.lua. Of named owners the first timeout key is enough: one that lives

@@ -171,7 +171,7 @@ func (m *RWMutex) State(ctx context.Context) (State, error) {
 		return State{}, err
 	}
 	var st State
-	err := m.handle.Call(ctx, "state", m.read.state(), func(r rueidis.RedisResult) (err error) {
+	err := m.handle.Calls().Call(ctx, "state", m.read.state(), func(r rueidis.RedisResult) (err error) {
 		st, err = decodeState(r)
 		return err
 	})

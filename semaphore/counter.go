@@ -124,7 +124,7 @@ func (c *Counter) value(ctx context.Context, op string) (int, error) {
 		return 0, err
 	}
 	var value int64
-	err := c.handle.Call(ctx, op, script.Command{Script: countScript, Keys: c.p.keys()[:2]}, integer(&value))
+	err := c.handle.Calls().Call(ctx, op, script.Command{Script: countScript, Keys: c.p.keys()[:2]}, integer(&value))
 	return int(value), err
 }
 
@@ -151,7 +151,7 @@ func (c *Counter) publishing(n int) []string {
 
 // change runs a script that must count once.
 func (c *Counter) change(ctx context.Context, op string, sc *script.Script, args ...string) (reply int64, err error) {
-	err = c.handle.CallOnce(ctx, op, func(id string) script.Command {
+	err = c.handle.Calls().CallOnce(ctx, op, func(id string) script.Command {
 		return c.p.once(sc, c.p.keys(), id, args...)
 	}, integer(&reply))
 	return reply, err

@@ -52,7 +52,7 @@ func (m *Semaphore) ReleaseByID(ctx context.Context, ids ...string) error {
 	cmd := script.Command{Script: releaseByIDScript, Keys: m.p.keys(), Args: args}
 	var done int64
 	resent := false // then an earlier run may be why they are gone
-	err = m.handle.Call(ctx, op, cmd, func(r rueidis.RedisResult) (err error) {
+	err = m.handle.Calls().Call(ctx, op, cmd, func(r rueidis.RedisResult) (err error) {
 		if done, err = r.AsInt64(); err != nil && script.Classify(err) == script.Unknown {
 			resent = true
 		}
@@ -81,7 +81,7 @@ func (m *Semaphore) ExtendByID(ctx context.Context, d time.Duration, ids ...stri
 	keys := append(m.p.keys(), m.p.key.Prefixed("relock_extended")+":"+m.p.s.Requests().Client)
 	for {
 		var done int64
-		err := m.handle.CallOnce(ctx, op, func(id string) script.Command {
+		err := m.handle.Calls().CallOnce(ctx, op, func(id string) script.Command {
 			_, number := requestid.Split(id)
 			args := append([]string{script.Millis(d), m.p.kept(d), number, script.Millis(m.p.s.RequestMemory())}, raw...)
 			return script.Command{Script: extendByIDScript, Keys: keys, Args: args}

@@ -177,7 +177,7 @@ func (m *Semaphore) state(ctx context.Context, op string) (free, limit int, err 
 }
 
 func (m *Semaphore) stateWithin(ctx context.Context, bound time.Duration, op string) (free, limit int, err error) {
-	err = m.handle.CallWithin(ctx, bound, op, m.p.state(), func(r rueidis.RedisResult) error {
+	err = m.handle.Calls().CallWithin(ctx, bound, op, m.p.state(), func(r rueidis.RedisResult) error {
 		reply, err := r.AsIntSlice()
 		if err != nil {
 			return err
@@ -211,7 +211,7 @@ func (m *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	if err := atLeast("the limit", limit, 0); err != nil {
 		return m.wrap(op, err)
 	}
-	err := m.handle.CallOnce(ctx, op, func(id string) script.Command { return m.p.setLimit(limit, id) },
+	err := m.handle.Calls().CallOnce(ctx, op, func(id string) script.Command { return m.p.setLimit(limit, id) },
 		func(r rueidis.RedisResult) error { return r.Error() })
 	if err == nil {
 		m.p.known.Store(int64(limit))
@@ -230,5 +230,5 @@ func (m *Semaphore) Delete(ctx context.Context) error {
 	if err := m.usable(op); err != nil {
 		return err
 	}
-	return m.handle.CallOnce(ctx, op, m.p.deletion, func(r rueidis.RedisResult) error { return r.Error() })
+	return m.handle.Calls().CallOnce(ctx, op, m.p.deletion, func(r rueidis.RedisResult) error { return r.Error() })
 }

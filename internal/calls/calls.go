@@ -15,8 +15,8 @@ import (
 	"relock/internal/script"
 )
 
-// A Desk is where one session takes calls. All fields must be set.
-type Desk struct {
+// A Session is what calls need of a session. All fields must be set.
+type Session struct {
 	Life     *life.Life // whose Close waits for the calls
 	Sender   *resend.Sender
 	Requests *requestid.Pool
@@ -25,26 +25,26 @@ type Desk struct {
 
 // A Handle is what a caller holds of something in Redis that has a name.
 type Handle struct {
-	desk *Desk
-	name string
-	err  error
+	session *Session
+	name    string
+	err     error
 }
 
-// NewHandle returns a handle. err, if any, is what each of its operations returns; then d may be nil.
-func NewHandle(d *Desk, name string, err error) Handle { return Handle{d, name, err} }
+// NewHandle returns a handle. err, if any, is what each of its operations returns; then s may be nil.
+func NewHandle(s *Session, name string, err error) Handle { return Handle{s, name, err} }
 
 // Err returns why the handle cannot be used, if it cannot.
 func (h *Handle) Err() error { return h.err }
 
 // Call runs a script that may run twice, until Redis answers or refuses it for good, ctx ends, or
-// the bound of the Desk is over. Errors: [lockerr.ErrClosed], ctx's error if it was done before
+// the bound of the session is over. Errors: [lockerr.ErrClosed], ctx's error if it was done before
 // (nothing was sent), [lockerr.ErrUnavailable] (with ctx's error, if that ended it), Redis's own,
 // else decode's, all with op and the name in front.
 func (h *Handle) Call(ctx context.Context, op string, cmd script.Command, decode func(rueidis.RedisResult) error) error {
 	if h.err != nil {
 		return h.wrap(op, h.err)
 	}
-	return h.CallWithin(ctx, h.desk.Bound, op, cmd, decode)
+	return h.CallWithin(ctx, h.session.Bound, op, cmd, decode)
 }
 
 // CallWithin is Call with a bound of its own.
@@ -61,8 +61,8 @@ func (h *Handle) CallOnce(ctx context.Context, op string, cmd func(id string) sc
 	if h.err != nil {
 		return h.wrap(op, h.err)
 	}
-	id := h.desk.Requests.Begin()
-	defer h.desk.Requests.End(id)
+	id := h.session.Requests.Begin()
+	defer h.session.Requests.End(id)
 	return h.Call(ctx, op, cmd(id), decode)
 }
 
@@ -71,7 +71,7 @@ func (h *Handle) call(ctx context.Context, bound time.Duration, cmd script.Comma
 	if h.err != nil {
 		return h.err
 	}
-	d := h.desk
+	d := h.session
 	if err := d.Life.EnterWith(ctx); err != nil {
 		return err
 	}
@@ -92,5 +92,5 @@ func (h *Handle) Go(ctx context.Context, fn func(ctx context.Context)) error {
 	if h.err != nil {
 		return h.err
 	}
-	return h.desk.Life.Go(ctx, fn)
+	return h.session.Life.Go(ctx, fn)
 }

@@ -24,16 +24,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // errSilence is the error of an attempt that gets no answer.
 var errSilence = errors.New("no answer")
 
-// A desk is one whose Redis returns the errors one after the other, and then none.
-type desk struct {
-	calls.Desk
+// A session is one whose Redis returns the errors one after the other, and then none.
+type session struct {
+	calls.Session
 	errs []error
 	sent int
 }
 
-func newDesk(errs ...error) *desk {
-	d := &desk{errs: errs}
-	d.Desk = calls.Desk{Life: life.New(), Requests: new(requestid.Pool), Bound: time.Second, Sender: &resend.Sender{
+func newSession(errs ...error) *session {
+	d := &session{errs: errs}
+	d.Session = calls.Session{Life: life.New(), Requests: new(requestid.Pool), Bound: time.Second, Sender: &resend.Sender{
 		Run: func(context.Context, script.Command) rueidis.RedisResult {
 			var err error
 			if d.sent++; d.sent <= len(d.errs) {
@@ -44,8 +44,8 @@ func newDesk(errs ...error) *desk {
 	return d
 }
 
-func (d *desk) handle() *calls.Handle {
-	h := calls.NewHandle(&d.Desk, "x", nil)
+func (d *session) handle() *calls.Handle {
+	h := calls.NewHandle(&d.Session, "x", nil)
 	return &h
 }
 
@@ -53,7 +53,7 @@ func nothing(rueidis.RedisResult) error { return nil }
 
 func TestCallUntilRedisAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(errSilence, errSilence)
+		d := newSession(errSilence, errSilence)
 		decoded := false
 		err := d.handle().Call(t.Context(), "ask", script.Command{}, func(rueidis.RedisResult) error { decoded = true; return nil })
 		if err != nil || !decoded || d.sent != 3 {
@@ -67,7 +67,7 @@ func TestErrorsOfACall(t *testing.T) {
 	errBad := errors.New("bad")
 	over, end := context.WithCancel(t.Context())
 	end()
-	closed := newDesk()
+	closed := newSession()
 	closed.Life.Refuse()
 	unusable := calls.NewHandle(nil, "x", errBad)
 	for _, c := range []struct {
@@ -77,10 +77,10 @@ func TestErrorsOfACall(t *testing.T) {
 		want error
 	}{
 		{"a bad handle", &unusable, t.Context(), errBad},
-		{"no context", newDesk().handle(), nil, lockerr.ErrNilContext},
-		{"a context that has ended", newDesk().handle(), over, context.Canceled},
+		{"no context", newSession().handle(), nil, lockerr.ErrNilContext},
+		{"a context that has ended", newSession().handle(), over, context.Canceled},
 		{"a closed session", closed.handle(), t.Context(), lockerr.ErrClosed},
-		{"a bad reply", newDesk().handle(), t.Context(), script.ErrShape},
+		{"a bad reply", newSession().handle(), t.Context(), script.ErrShape},
 	} {
 		ran := false
 		command := func(string) script.Command { return script.Command{} }
@@ -106,14 +106,14 @@ func TestErrorsOfACall(t *testing.T) {
 	}
 }
 
-// A call has a bound: that of the desk, or its own.
+// A call has a bound: that of the session, or its own.
 func TestBoundOfACall(t *testing.T) {
 	silent := make([]error, 10_000)
 	for i := range silent {
 		silent[i] = errSilence
 	}
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(silent...)
+		d := newSession(silent...)
 		start := time.Now()
 		err := d.handle().Call(t.Context(), "ask", script.Command{}, nothing)
 		if took := time.Since(start); !errors.Is(err, lockerr.ErrUnavailable) || took != time.Second {
@@ -129,7 +129,7 @@ func TestBoundOfACall(t *testing.T) {
 
 // A request is under way until its call has returned.
 func TestCallOnce(t *testing.T) {
-	d := newDesk()
+	d := newSession()
 	var ids []string
 	for range 2 {
 		err := d.handle().CallOnce(t.Context(), "count", func(id string) script.Command {
@@ -152,7 +152,7 @@ func TestCallOnce(t *testing.T) {
 
 // The end of a session waits for a call.
 func TestCloseWaitsForACall(t *testing.T) {
-	d := newDesk()
+	d := newSession()
 	err := d.handle().Call(t.Context(), "ask", script.Command{}, func(rueidis.RedisResult) error {
 		select {
 		case <-d.Life.Idle():

@@ -21,9 +21,9 @@ import (
 // A Handle is what a caller holds of one lock of one session: made without I/O, safe for
 // concurrent use, not to be copied after its first use.
 type Handle struct {
-	calls.Handle
 	variant
-	s      *Session // nil if there is none, or one that New has not made
+	calls  calls.Handle // by a name: a type that is defined by this one would get its methods too
+	s      *Session     // nil if there is none, or one that New has not made
 	names  *keyname.Names
 	cached atomic.Pointer[lock]
 }
@@ -40,16 +40,22 @@ func NewHandle(s *Session, names *keyname.Names, p Primitive, err error) Handle 
 	if s != nil && !s.made() {
 		s = nil
 	}
-	var d *calls.Desk
+	var d *calls.Session
 	if s != nil {
-		d = &s.desk
+		d = &s.calls
 	}
 	v := variant{prim: p}
 	if p != nil {
 		v.kind = p.Kind()
 	}
-	return Handle{Handle: calls.NewHandle(d, names.Name(), err), variant: v, s: s, names: names}
+	return Handle{calls: calls.NewHandle(d, names.Name(), err), variant: v, s: s, names: names}
 }
+
+// Calls returns what runs scripts under the handle's name that concern no claim.
+func (h *Handle) Calls() *calls.Handle { return &h.calls }
+
+// Err returns why the handle cannot be used, if it cannot.
+func (h *Handle) Err() error { return h.calls.Err() }
 
 // Primitive returns what the handle locks; an error if it is a zero value.
 func (h *Handle) Primitive() (Primitive, error) {

@@ -48,14 +48,18 @@ func (x *section) nestedContext(ctx context.Context) context.Context {
 		return ctx
 	}
 	l := x.claim.lock
+	contexts := new(nestctx.Contexts)
 	l.mu.Lock()
-	n, why := x.extra(), ending(x.ended.Load())
+	why := ending(x.ended.Load())
+	if why == 0 {
+		contexts = &x.extra().contexts
+	}
 	l.mu.Unlock()
-	if why != 0 { // before there was anything to end
-		n.contexts.End(why.cause())
+	if why != 0 { // those of the section are ended by what has closed it, which may be at it now
+		contexts.End(why.cause())
 	}
 	// The section stays the one that it lies in, also if the caller came in by the owner's name.
-	return n.contexts.Derive(ctx, sectionKey{}, x)
+	return contexts.Derive(ctx, sectionKey{}, x)
 }
 
 // ownContext gives a nested hold with a fixed lease a context of its own, since it may end

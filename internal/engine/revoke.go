@@ -85,10 +85,10 @@ func (h *Handle) ForceUnlock(ctx context.Context, force func(owners []string) sc
 		owners, err = r.AsStrSlice()
 		return err
 	}
-	if err := h.Call(ctx, "force unlock", force(nil), decode); err != nil || len(owners) == 0 {
+	if err := h.calls.Call(ctx, "force unlock", force(nil), decode); err != nil || len(owners) == 0 {
 		return false, err
 	}
-	if err := h.Call(ctx, "force unlock", force(owners), decode); err != nil {
+	if err := h.calls.Call(ctx, "force unlock", force(owners), decode); err != nil {
 		return false, err
 	}
 	for _, owner := range owners {

@@ -46,7 +46,7 @@ type Session struct {
 	outage   *outage.Watch
 	notes    notes.Notifier
 	requests requestid.Pool
-	desk     calls.Desk
+	calls    calls.Session
 	spare    sync.Pool // of acquisitions, of this session: see New
 	life     *life.Life
 	limits
@@ -122,7 +122,7 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 		Timeout: cfg.ReleaseTimeout, Replicas: cfg.Replicas, ReplicaTimeout: cfg.ReplicaTimeout, AnswerTime: s.answerTime(),
 		Polls: cfg.Polling != nil, Logger: cfg.Logger, Notes: &s.notes, Life: s.life, Clock: s.now, WakeAt: s.schedule.WakeAt,
 		Told: s.told, Back: s.recheck, Changed: s.subscriptionChanged}, opt)
-	s.desk = calls.Desk{Life: s.life, Sender: &s.redis.Sender, Requests: &s.requests, Bound: cfg.ReleaseTimeout}
+	s.calls = calls.Session{Life: s.life, Sender: &s.redis.Sender, Requests: &s.requests, Bound: cfg.ReleaseTimeout}
 	s.cleanup = cleanup.New(cleanup.Config{Context: s.life.Context, Background: &s.life.Background,
 		Timeout: cfg.ReleaseTimeout, Clock: s.now, Send: s.redis.Run.Multi, Pause: backoff.Pause})
 	s.deadlocks = deadlock.NewWatch(deadlock.Config{Session: s.id, Label: cfg.Label, Context: s.life.Closing,

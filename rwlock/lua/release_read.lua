@@ -51,7 +51,7 @@ end
 for i = 1, math.max(#KEYS - 4, whose == '2' and math.min(reads, 1000) or 1) do
   local key = i == 1 and KEYS[4] or KEYS[4 + i] or string.sub(KEYS[4], 1, -2) .. i
   if i > held then
-    redis.call('DEL', key)
+    redis.pcall('DEL', key)
   elseif cut and redis.call('PTTL', key) > keep then
     redis.call('PEXPIRE', key, keep)
   end

@@ -48,7 +48,7 @@ func TestScriptsHaveTheBubblesTime(t *testing.T) {
 			session := (*engine.Session)(w.Seats[0].Session)
 			names, err := session.Names("x")
 			h := engine.NewHandle(session, &names, nil, err)
-			err = h.Call(context.Background(), "time", script.Command{Script: clock, Keys: []string{"x"}}, func(r rueidis.RedisResult) error {
+			err = h.Calls().Call(context.Background(), "time", script.Command{Script: clock, Keys: []string{"x"}}, func(r rueidis.RedisResult) error {
 				reply, err := r.AsIntSlice()
 				if err == nil {
 					at = time.Unix(reply[0], reply[1]*1000)
