@@ -25,7 +25,7 @@
 -- ARGV[18]  for how many ms the fencing token outlives the lock; left out: it has no end
 -- Returns  {1, holds, token or 0, 0}        granted; the TTL is at least the lease. The token
 --                                           is the highest that was reserved
---          1                                granted: short for {1, 1, 0, 0}
+--          1                                granted: short for {1, 1, 0, 1}
 --          {0, ms, Redis's time in ms, position}  not yet; ms: ask again then at the latest, -1:
 --                                           unknown; position: in the queue, 0: it has joined
 --          WRONGTYPE error                  nothing was changed

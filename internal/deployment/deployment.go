@@ -21,8 +21,8 @@ import (
 	"relock/pubsub"
 )
 
-// Config is what a Deployment needs of its session. All fields must be set, but for Label, Replicas
-// and Polls.
+// Config is what a Deployment needs of its session. All fields must be set, but for Prefix, Label,
+// Replicas with ReplicaTimeout, and Polls.
 type Config struct {
 	Session        string // its id
 	Prefix         string // of the names of locks

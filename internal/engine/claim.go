@@ -11,8 +11,8 @@ import (
 // A claim is what Redis has granted, or is being asked to grant, to this session for one
 // lock: one owner, what stands under it, its lease. The owner id is made for the claim and
 // never used again, so that a command which arrives late finds nothing to harm.
-// docs/architecture.md has the diagram of its states, and the invariants I1 to I6, which
-// lock.check asserts in tests.
+// docs/architecture.md has the diagram of its states, and the invariants I1 to I6; lock.check and
+// claim.checkEntry assert I2, I3, I5 and I6 in tests, as far as they can.
 //
 // All fields are guarded by the lock's mutex, but for slot. Their order keeps a claim in a size class
 // of Go's allocator, as that of a section does: a session may hold a great many locks.
@@ -44,9 +44,11 @@ type lease struct {
 	n         int32         // permits
 	doubts    uint32        // what the session's count was when that command was sent
 
-	state   claimState
-	flight  flight
-	bound   bool // never passed on: a fixed lease, an unanswered nested command, a change of side
+	state  claimState
+	flight flight
+	// bound: never passed on. It has had a hold with a fixed lease or abandoned, a nested command of
+	// unknown outcome, an inner release that was not confirmed, or a change of side.
+	bound   bool
 	stopped bool // not renewed, since no context of a section wanted it
 }
 

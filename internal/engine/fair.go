@@ -19,6 +19,9 @@ import (
 //     the other, with no time slice. While trust is short, or the claim in doubt, the run is
 //     paused until a renewal has confirmed it.
 //   - Over: the claim is releasing, or gone. What is left is a new run, at the old position.
+//
+// A waiter stands in lock.queue too: there Close, Shutdown, the outage, a TryLock and the registry
+// see that callers wait. Its order is that of its run.
 
 // A run is what a claim has besides if its waiters queue in Redis. It is guarded by the lock's
 // mutex.

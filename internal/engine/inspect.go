@@ -103,14 +103,15 @@ func (s *Session) Suspects() int {
 	return s.deadlocks.Len()
 }
 
-// checking has the invariants asserted whenever the mutex of a lock is released. Tests turn it
+// checking has check run whenever lock.unlock releases a mutex, and checkEntry at each entry. Tests turn it
 // on before they make a session.
 var checking bool
 
 // CheckInvariants turns that on or off.
 func CheckInvariants(on bool) { checking = on }
 
-// check panics if an invariant of claim.go does not hold.
+// check panics if one of the invariants I2, I3 and I6 of docs/architecture.md does not hold, as far as
+// it looks.
 func (l *lock) check() {
 	fail := func(c *claim, format string, args ...any) {
 		panic(fmt.Sprintf("relock: %s, claim of %s in state %d: ", l.Key(), c.ownerID(), c.state) + fmt.Sprintf(format, args...))
@@ -143,7 +144,8 @@ func (l *lock) check() {
 	}
 }
 
-// checkEntry panics unless a caller may enter a claim now: invariant I5.
+// checkEntry panics unless a caller may enter a claim now: invariant I5, with a third of the trust,
+// since time passes.
 func (c *claim) checkEntry(now time.Duration) {
 	if c.state != held || c.trust-now < trustIn(min(c.lock.s.cfg.Lease, c.cut))/3 || c.stopped {
 		panic(fmt.Sprintf("relock: I5: %s was entered in state %d with %v of trust left, stopped: %v", c.lock.Key(), c.state, c.trust-now, c.stopped))

@@ -20,12 +20,14 @@ type lock struct {
 
 	mu     sync.Mutex
 	state  lockState
-	queue  queue.Queue[acquisition] // callers that wait; only the one in front asks Redis
+	queue  queue.Queue[acquisition] // callers that wait; the one in front asks Redis, and named owners: see loop
 	claims *claim                   // asking, held and releasing
-	holder *claim                   // one that holds exclusively and is not releasing
-	share  *claim                   // that the session's readers may join
-	lobby  *lobby                   // nil until a caller has to wait
-	line   *line                    // of a Queuer, once a caller had to wait
+	// holder is one that holds exclusively; while it is released too, if the session does not listen
+	// for the message: see settle.
+	holder *claim
+	share  *claim // that the session's readers may join
+	lobby  *lobby // nil until a caller has to wait, or something is put off
+	line   *line  // of a Queuer, once a caller had to wait
 }
 
 type lockState uint8
@@ -36,7 +38,7 @@ const (
 	lockDead             // not in the registry any more
 )
 
-// A lobby is what a lock needs only when callers wait. It is guarded by the lock's mutex.
+// A lobby is what a lock needs only when callers wait, or something is put off. It is guarded by the lock's mutex.
 type lobby struct {
 	// listener hears of releases. It is there from the first refusal until no caller waits.
 	listener *pubsub.Listener

@@ -14,8 +14,9 @@ import (
 	"relock/locktrace"
 )
 
-// renewBatch is how many claims one renewal script takes. Each costs Redis about 2 µs, so a
-// batch stalls it for less than half a millisecond.
+// renewBatch is from how many elements of its reply on a renewal script takes no further claim: a
+// plain claim has one, one with ids or a token that ends has more, one of n permits n + 2. Each
+// costs Redis about 2 µs, so a batch of plain claims stalls it for less than half a millisecond.
 const renewBatch = 200
 
 // A renewalItem is one side of a claim.

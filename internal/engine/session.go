@@ -87,8 +87,7 @@ type Config struct {
 	Trace            *locktrace.Trace
 }
 
-// New makes a session. It blocks until Redis has answered a PING and the session's own channel
-// is subscribed to, or ctx ends.
+// New makes a session. It blocks as [deployment.Deployment.Connect] does.
 func New(ctx context.Context, client rueidis.Client, cfg Config, opt deployment.Options) (*Session, error) {
 	s := newSession(client, cfg, opt)
 	if err := s.redis.Connect(ctx); err != nil {

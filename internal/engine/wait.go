@@ -16,8 +16,8 @@ import (
 func (a *acquisition) loop() (grant, error) {
 	l := a.lock
 	// A named owner may hold the lock elsewhere already, and the queue may be waiting for
-	// just that hold to end. So it asks once before it queues, and each poll floor while it
-	// is not in front.
+	// just that hold to end. So it asks once when it has queued, wherever it stands, and again
+	// each poll floor until its turn has come.
 	askAnyway := a.named != ""
 	told := false
 	for {

@@ -28,7 +28,8 @@ type Kind struct {
 	Side int
 
 	// Exclusive: a grant to one claim excludes every other. While a claim of this session
-	// holds such a lock, the session's other callers do not even ask.
+	// holds such a lock, the session's waiters do not even ask, but for named owners, who may
+	// be inside elsewhere. A TryLock does not wait, so it asks.
 	Exclusive bool
 
 	// Fenced: a section has a fencing token, and a claim reserves several.

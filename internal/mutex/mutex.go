@@ -1,5 +1,6 @@
 // Package mutex is what tells the machine of Redisson's RLock and RFencedLock: a hash of
-// owners and their holds, and the scripts of rlock/lua. The plain and the fair Mutex share it.
+// owners and their holds, and the scripts of rlock/lua. The plain and the fair Mutex and quorum
+// share it.
 package mutex
 
 import (

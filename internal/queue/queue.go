@@ -1,5 +1,6 @@
 // Package queue decides which caller of a session asks Redis for a lock, and when: a FIFO queue
-// of waiters of which only the one in front asks, the most that a request may be for, and the time
+// of waiters of which the one in front asks (named owners ask besides, and so does a TryLock, which
+// does not wait: package engine sees to these), the most that a request may be for, and the time
 // slices in which the session alternates with other sessions. It knows neither Redis nor locks, and
 // guards nothing by itself: the caller's mutex does.
 package queue

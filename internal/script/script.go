@@ -3,7 +3,7 @@
 // A script is sent by its SHA-1, and whole when the server answers that it does not know it. So
 // the first use of a script in a server's life takes two round trips, whichever session makes it:
 // after a restart, after a failover, after SCRIPT FLUSH. No session tells a server scripts in
-// advance. That would send the scripts of all kinds of lock (150 kB) to each node at every start,
+// advance. That would send the scripts of all kinds of lock (200 kB) to each node at every start,
 // mostly to servers that know them, and would not help with a server that starts later.
 //
 // The second round trip is within the bounds of the call, and costs nothing but time. Trust in a

@@ -2,7 +2,7 @@
 -- it gives the same state: the request is remembered, if it has taken one.
 --
 -- KEYS[1]  the latch: integer, no TTL; deleted when it reaches 0
--- KEYS[2]  the request: what was left; expires
+-- KEYS[2]  the request: '1'; expires
 -- ARGV[1]  channel of the latch
 -- ARGV[2]  PUBLISH or SPUBLISH
 -- ARGV[3]  for how long the request is remembered from this run on, in ms

@@ -14,9 +14,10 @@
 -- ARGV[7]  the holds of the other side that this session keeps
 -- ARGV[8]  how many ids of holds that end follow
 -- ARGV[9]  how many ids of holds that stay follow, of this side
--- ARGV[10] the first of those, if any; ARGV[6] counts as 0 if an extension has voided that id
--- ARGV[i]  i > 10: the others; then the ids of ARGV[7]. Ids of holds that stay are needed of a named
---          owner and with a time to live only
+-- ARGV[10] the first id of those that end, if any; ARGV[6] counts as 0 if an extension has voided
+--          that id
+-- ARGV[i]  i > 10: the others of those that end; then the ids of ARGV[9]; then those of ARGV[7]. Ids
+--          of holds that stay are needed of a named owner and with a time to live only
 -- The replies are
 --          {holds left, changed, receivers}: changed is 0 if none of the holds was there
 --          WRONGTYPE error: a key that goes along is of another type, nothing was

@@ -1,5 +1,5 @@
 -- counter.lua: not a script of its own, but how the scripts begin that change a counter. They
--- do so once for each request. See requests.go of the machine for slots and numbers.
+-- do so once for each request. See internal/requestid for slots and numbers.
 --
 -- KEYS[1]  the counter: integer; keeps a TTL if it has one
 -- KEYS[2]  '{NAME}:timeout': it exists while permits of a Semaphore of that name are taken
