@@ -170,8 +170,12 @@ func (c *claim) liveOn(side int) (n int) {
 
 // renewalAnswered takes in the answer to a renewal that was sent at the given time.
 func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Duration, doubts uint32) {
+	claims := 0
 	for i, item := range a.Items {
 		c := item.c
+		if i == 0 || a.Items[i-1].c != c { // those of one claim stand side by side
+			claims++
+		}
 		c.lock.mu.Lock()
 		now, asked := s.now(), never
 		c.expire(now) // what is over stays over, also if the watchdog is late to see it
@@ -199,9 +203,9 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 	took := s.now() - sent
 	s.notify(func() {
 		if a.Err != nil {
-			s.cfg.Logger.Warn("relock: renewal failed, will be tried again", "locks", len(a.Items), "error", a.Err)
+			s.cfg.Logger.Warn("relock: renewal failed, will be tried again", "locks", claims, "error", a.Err)
 		}
-		s.trace.Renewed(locktrace.Renewed{Claims: len(a.Items), Took: took, Err: a.Err})
+		s.trace.Renewed(locktrace.Renewed{Claims: claims, Took: took, Err: a.Err})
 	})
 }
 

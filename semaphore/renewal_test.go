@@ -54,3 +54,18 @@ func TestARenewalAnsweredWhileAPermitIsParked(t *testing.T) {
 		locktest.Must(t, l.h.Release())
 	})
 }
+
+// A renewal is told as one of so many claims, however many permits they are for.
+func TestARenewalOfPermitsCountsClaims(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		lease := s.Slowed(1500 * time.Millisecond)
+		renewed := make(chan int, 100)
+		ses := locktest.Dial(t, s, rlock.Config{Lease: lease, Trace: &rlock.Trace{Renewed: func(e locktrace.Renewed) { renewed <- e.Claims }}})
+		_, h, err := semaphore.New(ses, "x", 10).Acquire(locktest.Within(t, time.Minute), 10)
+		locktest.Must(t, err)
+		if n := locktest.Get(t, renewed, lease, "a renewal"); n != 1 {
+			t.Errorf("the renewal of ten permits of one caller is told as one of %d claims, want 1", n)
+		}
+		locktest.Must(t, h.Release())
+	})
+}
