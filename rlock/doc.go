@@ -11,9 +11,9 @@
 //   - Retries are idempotent: a script that is sent twice never acquires or releases twice. An
 //     acquisition whose outcome is unknown is released in the background. A release never touches
 //     the lock of a later owner.
-//   - A waiter sleeps until a message announces the release, at most for Config.PollFloor: a lost
-//     message costs no more. However many of its goroutines wait for a lock, a session sends
-//     one attempt at a time; named owners ask besides.
+//   - A waiter sleeps until a message announces the release, at most for Config.PollFloor: a lost one
+//     costs no more. However many goroutines wait, a session sends one attempt at a time;
+//     named owners ask besides.
 //
 // # What is not
 //

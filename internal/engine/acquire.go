@@ -25,6 +25,7 @@ type Handle struct {
 	calls  calls.Handle // by a name: a type that is defined by this one would get its methods too
 	s      *Session     // nil if there is none, or one that New has not made
 	names  *keyname.Names
+	err    error // what every operation returns
 	cached atomic.Pointer[lock]
 }
 
@@ -48,14 +49,14 @@ func NewHandle(s *Session, names *keyname.Names, p Primitive, err error) Handle 
 	if p != nil {
 		v.kind = p.Kind()
 	}
-	return Handle{calls: calls.NewHandle(d, names.Name(), err), variant: v, s: s, names: names}
+	return Handle{calls: calls.NewHandle(d, names.Name(), err), variant: v, s: s, names: names, err: err}
 }
 
 // Calls returns what runs scripts under the handle's name that concern no claim.
 func (h *Handle) Calls() *calls.Handle { return &h.calls }
 
 // Err returns why the handle cannot be used, if it cannot.
-func (h *Handle) Err() error { return h.calls.Err() }
+func (h *Handle) Err() error { return h.err }
 
 // Primitive returns what the handle locks; an error if it is a zero value.
 func (h *Handle) Primitive() (Primitive, error) {
@@ -175,8 +176,8 @@ func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []lockopt.Opti
 // ctx lies.
 func (h *Handle) request(ctx context.Context, n int, wait bool, opts []lockopt.Option) (r request, sections []*section, err error) {
 	switch {
-	case h.Err() != nil:
-		return r, nil, h.Err()
+	case h.err != nil:
+		return r, nil, h.err
 	case ctx == nil:
 		return r, nil, lockerr.ErrNilContext
 	}

@@ -77,7 +77,7 @@ func (s *Session) revoke(owner, key string) {
 // So a command that arrives late, when other owners have the lock, leaves those alone.
 func (h *Handle) ForceUnlock(ctx context.Context, force func(owners []string) script.Command) (bool, error) {
 	s := h.s
-	if h.Err() == nil && s.life.Enter() == nil { // if not, Call says why; Close waits for the telling too
+	if h.err == nil && s.life.Enter() == nil { // if not, Call says why; Close waits for the telling too
 		defer s.life.Leave()
 	}
 	var owners []string
