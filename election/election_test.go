@@ -52,18 +52,19 @@ func TestGivingUpAndNested(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		a, b := dial(t, s, slow()), dial(t, s, slow())
+		stalls := locktest.WatchStalls(t)
 		first := leads(t, campaign(t, ctx, a, "a", 0), 1)
 		_, _, err := election.New(b, "x").Campaign(ctx, "b", rlock.Wait(0))
 		is(t, "Wait(0)", err, rlock.ErrNotAcquired)
 		_, _, err = election.New(b, "x").Campaign(ctx, "b", rlock.Wait(30*time.Millisecond))
 		is(t, "Wait", err, rlock.ErrNotAcquired)
-		deserted(t, ctx, b) // a Redis that is slow to answer is told behind the campaign's end
+		left(t, ctx, s, b, stalls)
 		short, cancel := context.WithCancel(ctx)
 		waiter := campaign(t, short, b, "b", 1)
 		cancel()
 		e := locktest.Get(t, waiter, patience, "the end of a campaign")
 		is(t, "cancelled", e.err, rlock.ErrNotAcquired, context.Canceled)
-		deserted(t, ctx, b)
+		left(t, ctx, s, b, stalls)
 
 		_, nested, err := election.New(a, "x").Campaign(first.section, "nested")
 		must(t, err)

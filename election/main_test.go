@@ -71,6 +71,18 @@ func deserted(t testing.TB, ctx context.Context, s *rlock.Session) {
 	})
 }
 
+// left checks that nobody stands for election when Campaign has returned. A Redis that is slow to
+// answer, as any on a busy machine, is told behind the campaign's end.
+func left(t testing.TB, ctx context.Context, s *redistest.Server, ses *rlock.Session, stalls *locktest.Stalls) {
+	t.Helper()
+	n, err := fairlock.New(ses, "x").Waiters(ctx)
+	must(t, err)
+	deserted(t, ctx, ses)
+	if n != 0 && s.Mini != nil && stalls.Longest() < 5*time.Millisecond {
+		t.Errorf("%d stood for election when Campaign had returned", n)
+	}
+}
+
 // leads waits until a candidate leads, in that term.
 func leads(t testing.TB, c <-chan elected, term int64) elected {
 	t.Helper()

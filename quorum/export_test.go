@@ -5,6 +5,10 @@ import "time"
 // AcquireSource is the Lua of the script, for the external tests.
 var AcquireSource = acquireScript.Source()
 
-// BoundReleases bounds from now on for how long a release waits for all Redises. The Mutex must not
-// be used meanwhile.
-func (m *Mutex) BoundReleases(d time.Duration) { m.bound = d }
+// BoundRelease bounds for how long the release of h waits for all Redises.
+func (h *Hold) BoundRelease(d time.Duration) {
+	x := h.section
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.m = &Mutex{nodes: x.m.nodes, need: x.m.need, bound: d}
+}

@@ -134,7 +134,7 @@ func TestLostWhateverAnswersFirst(t *testing.T) {
 			must(t, err)
 		}
 		ends(t, section, 10*time.Second, rlock.ErrLost)
-		m.BoundReleases(0)
+		h.BoundRelease(0)
 		is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 	}
 }

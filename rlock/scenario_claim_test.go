@@ -92,7 +92,10 @@ func TestAResentAcquireUsesNoTokenTwice(t *testing.T) {
 				enter()
 			}
 			p.Refuse(false)
-			wg.Wait()
+			through := make(chan struct{})
+			go func() { wg.Wait(); close(through) }()
+			// Their own looks at the TTL come 30 s later.
+			locktest.Get(t, through, 5*time.Second+s.Slack(), "all get in, one after the other")
 			for i, token := range tokens {
 				if i > 0 && token <= tokens[i-1] {
 					t.Errorf("%d more waiters: tokens %v", more, tokens)

@@ -256,14 +256,12 @@ func TestFaultLostPermitsEndTheSection(t *testing.T) {
 			must(t, s.Do(t, cmd...).Error())
 			all = append(all, l)
 		}
-		for _, l := range all {
-			l.noticed(t, s)
-		}
+		noticed(t, s, all...)
 		s.FlushAll(t)
 		l := holdPermits(t, ses, "flushed")
 		l.all = true
 		s.FlushAll(t)
-		l.noticed(t, s)
+		noticed(t, s, l)
 		all = append(all, l)
 		s.FlushAll(t)
 		for _, l := range all { // and it works again
@@ -294,15 +292,21 @@ func holdPermits(t *testing.T, ses *rlock.Session, name string) (l lostPermits) 
 	return l
 }
 
-// noticed checks that the sections end within a renewal interval.
-func (l lostPermits) noticed(t *testing.T, s *redistest.Server) {
+// noticed checks that the sections, which were lost together, end within a renewal interval.
+func noticed(t *testing.T, s *redistest.Server, lost ...lostPermits) {
 	t.Helper()
-	interval := s.Slowed(time.Second)
-	locktest.Ends(t, l.section, interval+s.Slack(), rlock.ErrLost)
-	is(t, l.name+": Release", l.p.Release(), rlock.ErrLost)
-	if l.all {
-		locktest.Ends(t, l.fixed, interval+s.Slack(), rlock.ErrLost)
-		is(t, l.name+": Release of a fixed lease", l.q.Release(), rlock.ErrLost)
+	until := time.Now().Add(s.Slowed(time.Second) + s.Slack())
+	for _, l := range lost {
+		locktest.Ends(t, l.section, time.Until(until), rlock.ErrLost)
+		if l.all {
+			locktest.Ends(t, l.fixed, time.Until(until), rlock.ErrLost)
+		}
+	}
+	for _, l := range lost {
+		is(t, l.name+": Release", l.p.Release(), rlock.ErrLost)
+		if l.all {
+			is(t, l.name+": Release of a fixed lease", l.q.Release(), rlock.ErrLost)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ const (
 	rest      = 10 * time.Millisecond // of a reader, between two reads
 	writeFor  = 40 * time.Millisecond
 	readUntil = 600 * time.Millisecond // and until the writer was through
+	inTurn    = 10 * time.Second       // for the writer: one that is kept out gets in by chance, later
 )
 
 // reading is what readers that keep coming and one writer did.
@@ -38,7 +39,7 @@ func (r reading) check() error {
 		return errors.New("the writer was not alone")
 	case r.together < 2:
 		return errors.New("no two readers were inside together")
-	case r.reads == 0:
+	case r.reads == 0 || r.entered-r.came > inTurn:
 		return fmt.Errorf("the writer came at %v and entered at %v, after the readers", r.came, r.entered)
 	}
 	return nil

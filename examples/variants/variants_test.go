@@ -43,6 +43,7 @@ func TestViolationsAreErrors(t *testing.T) {
 		"writer not alone":     reading{together: 2, reads: 1, mixed: true}.check(),
 		"readers one by one":   reading{together: 1, reads: 1}.check(),
 		"writer starved":       reading{together: 2, entered: readUntil}.check(),
+		"writer in by chance":  reading{together: 2, reads: 1, entered: 2 * inTurn}.check(),
 		"too many":             limited{together: permits + 1}.check(),
 		"too few":              limited{together: permits - 1}.check(),
 		"permits did not come": crashed{lease: lease, free: 1, died: 1, entered: 10 * lease}.check(),

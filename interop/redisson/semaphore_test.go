@@ -255,7 +255,9 @@ func permitsJavaLeaseEnds(t *testing.T, e *env) {
 	m := semaphore.New(s.Session, name, 2)
 	j.do("permits", name, "set", "2")
 	id := j.do("permits", name, "acquire", "1", ms(short))
-	_, p, err := m.Acquire(locktest.Within(t, wokenWithin), 2) // by the clock
+	ctx, cancel := context.WithTimeout(t.Context(), wokenWithin) // the poll floor is later
+	defer cancel()
+	_, p, err := m.Acquire(ctx, 2) // by the clock
 	locktest.Must(t, err)
 	j.want("false", "permits", name, "release", id)
 	wantCount(t, "Available", 0, m.Available)
@@ -402,7 +404,9 @@ func permitsJavaKilled(t *testing.T, e *env) {
 	v.do("permits", name, "set", "2")
 	v.do("permits", name, "acquire", "2", ms(2*short))
 	victim.kill()
-	_, p, err := m.Acquire(locktest.Within(t, wokenWithin), 1) // by the clock
+	ctx, cancel := context.WithTimeout(t.Context(), wokenWithin) // the poll floor is later
+	defer cancel()
+	_, p, err := m.Acquire(ctx, 1) // by the clock
 	locktest.Must(t, err)
 	locktest.Must(t, p.Release())
 	wantCount(t, "Available", 2, m.Available)

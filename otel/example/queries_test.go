@@ -92,7 +92,11 @@ func TestDashboardShowsTheRunningProgram(t *testing.T) {
 	}
 	db.scrape(t, await(t, url, all...), 0)
 	report := rlock.New(r.Session(t, rlock.Config{}), "example:report")
-	for lost := false; !lost; { // the program may be about to take it again
+	end := time.Now().Add(30 * time.Second)
+	for lost := false; !lost; time.Sleep(time.Millisecond) { // the program may be about to take it again
+		if time.Now().After(end) {
+			t.Fatal("the report is never locked")
+		}
 		var err error
 		if lost, err = report.ForceUnlock(t.Context()); err != nil {
 			t.Fatal(err)

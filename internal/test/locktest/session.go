@@ -69,11 +69,15 @@ func DialBubble(t testing.TB, m *miniredis.Miniredis, cfg rlock.Config) *rlock.S
 	return ses
 }
 
-// Within returns a context that ends a test which would hang: after d, or a minute if that is less,
-// for what takes a second can take ten on a busy machine.
+// Within returns a context that ends a test which would hang: after d, or on a real clock after a
+// minute if that is more, for what takes a second can take ten on a busy machine. So it does not
+// tell there who was woken by a message from who has looked by itself.
 func Within(t testing.TB, d time.Duration) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), max(d, time.Minute))
+	if !redistest.MadeUpClock() {
+		d = max(d, time.Minute)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d)
 	t.Cleanup(cancel)
 	return ctx
 }
