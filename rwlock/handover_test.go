@@ -58,7 +58,7 @@ func (m *passer) handed(t *testing.T, ctx context.Context) locked {
 	}
 }
 
-// Redis hears nothing of a hand-over: the owner, its one hold and its key stay, whoever is in;
+// Redis hears nothing of a hand-over: the owner, its one hold and its key stay while callers follow each other;
 // the section before has ended, and no mark keeps readers out afterwards.
 func TestHandOverSendsNothing(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

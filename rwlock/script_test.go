@@ -102,7 +102,7 @@ var acquireCases = []locktest.ScriptCase{
 	kase("an upgrade of a lost hold is lost", "acquire_write", nil, acqW, acrossW, "[-1 0 0 0]", "[-1 0 0 0]", ""),
 	kase("a further hold on a lost lock is no hold", "acquire_write", setup(reader, meLives), acqW, moreW, "[-1 0 0 0]", "[-1 0 0 0]", "R<me> lock{me:1 mode:read}"),
 	kase("a writer's field in a read lock is no hold", "acquire_write", setup("HSET lock mode read me:write 1 you 1", youLive), acqW, moreW, "[-1 0 0 0]", "[-1 0 0 0]", "R<you> lock{me:write:1 mode:read you:1}"),
-	kase("who gets in takes his mark away", "acquire_write", setup("ZADD W 9999999999999 a", marked), acqW, waitW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) W<w9> lock{me:write:1 mode:write}"),
+	kase("a writer that gets in takes its mark away", "acquire_write", setup("ZADD W 9999999999999 a", marked), acqW, waitW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) W<w9> lock{me:write:1 mode:write}"),
 	kase("a lock without a TTL is no lock", "acquire_write", setup(foreign), acqW, waitW, wrong, wrong, "lock{java:2 mode:read}"),
 	kase("a field that is no count is no lock", "acquire_write", setup("HSET lock name bob", forever), acqW, waitW, wrong, wrong, "lock{name:bob}"),
 	kase("several fields without a mode are no lock", "acquire_write", setup("HSET lock mode dark a 1", forever), acqW, waitW, wrong, wrong, "lock{a:1 mode:dark}"),

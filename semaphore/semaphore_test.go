@@ -18,8 +18,8 @@ import (
 
 // Never are more permits held than the limit, counted outside the semaphore, by many
 // goroutines of many sessions, each with requests of its own size; and Redis has the limit
-// again when all are done. All that wakes a waiter are messages, and whoever was let in
-// before him: none may be lost.
+// again when all are done. Waiters are woken by messages and by the caller that was let in before
+// them, and by nothing else: no wake-up may be lost.
 func TestNeverMoreThanTheLimit(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 2*time.Minute)

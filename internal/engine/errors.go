@@ -13,7 +13,6 @@ var (
 	ErrLost        = lockerr.ErrLost
 	ErrReleased    = lockerr.ErrReleased
 	ErrClosed      = lockerr.ErrClosed
-	ErrConfig      = lockerr.ErrConfig
 	ErrArgument    = lockerr.ErrArgument
 	ErrUnavailable = lockerr.ErrUnavailable
 	ErrDeadlock    = lockerr.ErrDeadlock

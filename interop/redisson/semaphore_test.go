@@ -436,7 +436,7 @@ func permitsLimitChanges(t *testing.T, e *env) {
 	j.do("permits", name, "limit", "4")
 	locktest.Must(t, wokenPermits(t, mine).p.Release())
 
-	// Fewer than are held: nobody loses what he has, and nobody gets in.
+	// Fewer than are held: no permit is taken from its holder, and none is given.
 	j.do("permits", name, "limit", "1")
 	wantCount(t, "Available", 0, m.Available)
 	locktest.Must(t, g.p.Release())
