@@ -14,13 +14,17 @@ const (
 
 	// yieldTime is how long the session leaves the lock to others after a slice, at least;
 	// in round trips, yieldTrips. The others' attempts are there a round trip after the
-	// message; the rest is for a busy machine to wake up in. The others may be further away:
-	// if none took the lock, twice as long is left next time, yieldSteps times and at most
-	// yieldMost. If then still none did, they seem to be asleep, and it begins again after
-	// yieldPatience slices.
+	// message; the rest is for a busy machine to wake up in. After a slice of its own it leaves
+	// the lock for as many times as long as there are others, up to yieldOthers: if the one whose
+	// turn has come wakes up late, that turn is for those who had theirs before this session.
+	//
+	// The others may be further away: if none took the lock, twice as long is left next time,
+	// yieldSteps times and at most yieldMost. If then still none did, they seem to be asleep, and
+	// it begins again after yieldPatience slices.
 	yieldTime     = 500 * time.Microsecond
 	yieldMost     = 10 * time.Millisecond
 	yieldTrips    = 3
+	yieldOthers   = 4
 	yieldSteps    = 8
 	yieldPatience = 128
 )
@@ -78,7 +82,7 @@ func (t *Turns) yield(now time.Duration) {
 func (t *Turns) yieldFor() time.Duration {
 	d := yieldTime
 	if !t.alone() {
-		d = max(d, yieldTrips*t.trip)
+		d = max(d*time.Duration(min(max(t.others, 1), yieldOthers)), yieldTrips*t.trip)
 		if n := t.untaken % yieldPatience; n <= yieldSteps {
 			d <<= n
 		}

@@ -26,6 +26,7 @@ type link struct {
 	torn     atomic.Bool // a write failed, so the command is not whole
 
 	mu          sync.Mutex // guards what follows
+	deadline    time.Time  // that the connection has
 	interrupted bool
 	ended       bool
 }
@@ -75,14 +76,23 @@ func (l *link) interrupt() {
 	_ = l.Conn.SetDeadline(time.Unix(1, 0))
 }
 
-// SetDeadline is called by rueidis before each command.
+// SetDeadline is called by rueidis before each command. The deadline that it sets is up to an
+// eighth later than t and serves the next commands too, for setting one starts two timers.
 func (l *link) SetDeadline(t time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.interrupted {
+	grace := time.Until(t) / 8
+	switch {
+	case l.interrupted:
+		return nil
+	case t.IsZero():
+		l.deadline = t
+	case l.deadline.Before(t) || l.deadline.Sub(t) > grace:
+		l.deadline = t.Add(grace)
+	default: // the one that is set will do
 		return nil
 	}
-	return l.Conn.SetDeadline(t)
+	return l.Conn.SetDeadline(l.deadline)
 }
 
 func (l *link) Read(p []byte) (int, error) {
