@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"relock/internal/test/redistest"
 )
 
 var root = os.DirFS("..")
@@ -176,22 +174,5 @@ func TestReadmeSaysWhatHappensWhen(t *testing.T) {
 	}
 	if n := strings.Count(readme, "\n"); n > 250 {
 		t.Errorf("the README has %d lines; more than 250 are not read", n)
-	}
-}
-
-// The three blocks give the same rights, as far as each server knows them.
-func TestACLBlocksAgree(t *testing.T) {
-	without := func(words []string, unknown ...string) []string {
-		return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return slices.Contains(unknown, w) })
-	}
-	newest := redistest.ACLBlock(t, "Redis 7.2 and later, Valkey")
-	middle := redistest.ACLBlock(t, "Redis 7.0")
-	oldest := redistest.ACLBlock(t, "Redis 6.2")
-	if want := without(newest, "+client|setinfo"); !slices.Equal(middle, want) {
-		t.Errorf("Redis 7.0:\n%q, want\n%q", middle, want)
-	}
-	want := without(newest, "+spublish", "+ssubscribe", "+sunsubscribe", "+pubsub|shardnumsub", "+cluster|shards")
-	if got := without(oldest, "resetchannels"); !slices.Equal(got, want) {
-		t.Errorf("Redis 6.2:\n%q, want\n%q", got, want)
 	}
 }

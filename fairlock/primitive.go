@@ -143,7 +143,7 @@ func flag(set bool, letter string) string {
 	return "-"
 }
 
-// Acquire is acquire.lua. A nested hold is that of a plain mutex: nobody waits for it.
+// Acquire is acquire.lua. A nested hold is that of a plain mutex: no caller queues for it.
 func (p *primitive) Acquire(op *kind.Op) script.Command {
 	if op.Held > 0 {
 		return p.Primitive.Acquire(op)

@@ -26,8 +26,8 @@ const (
 	confirmed              // the server said yes
 )
 
-// channel is one subscription with its listeners. All fields are guarded by Hub.mu.
-// Invariant: conn != nil exactly when state is not unplaced; then it counts in conn.n.
+// channel is one subscription with its listeners. key and slot never change; all other
+// fields are guarded by Hub.mu. Invariant: conn != nil exactly when state is not unplaced; then it counts in conn.n.
 type channel struct {
 	key       chanKey
 	slot      uint16 // of a sharded channel
@@ -83,8 +83,7 @@ func (h *Hub) join(l *Listener, key chanKey) (<-chan error, error) {
 	}
 	if !h.managing {
 		h.managing = true
-		h.wg.Add(1)
-		go h.manage()
+		h.wg.Go(h.manage)
 	}
 	return l.result, nil
 }
@@ -150,7 +149,7 @@ type lingering struct {
 	due time.Time
 }
 
-// expire unsubscribes the channels that nobody came back to. Caller holds mu.
+// expire unsubscribes the channels that have had no listener for the linger. Caller holds mu.
 //
 // One that was taken up and left again goes to the end of the queue, where it may
 // wait behind younger ones: Linger is the minimum, twice that the maximum.
@@ -175,7 +174,7 @@ func (h *Hub) expire(now time.Time, earliest func(time.Time)) {
 		ch.inIdle = false
 		c := ch.conn
 		if ch.state != queued { // queued: never sent, nothing to take back
-			c.unsubs = append(c.unsubs, ch.key)
+			c.unsubs = append(c.unsubs, ch)
 		}
 		h.detach(ch)
 		h.forget(ch)
@@ -206,13 +205,13 @@ func (h *Hub) place(ch *channel, now time.Time) bool {
 		}
 		// The channel waits on the connection from the start, before it is dialled:
 		// all that come meanwhile go out in the same first round.
-		n.conn = newConn(h, addr)
-		h.wg.Add(1)
-		go n.conn.run(h.ctx)
+		c := newConn(h, addr)
+		n.conn = c
+		h.wg.Go(func() { c.run(h.ctx) })
 	}
 	c := n.conn
 	delete(h.unplaced, ch)
-	ch.refused = nil // the server is asked anew; nobody gets the old answer any more
+	ch.refused = nil // the server is asked anew; the old answer counts no more
 	ch.conn, ch.state = c, queued
 	c.n++
 	c.subs = append(c.subs, ch)
@@ -241,7 +240,7 @@ func (h *Hub) detach(ch *channel) {
 	h.unplaced[ch] = struct{}{}
 }
 
-// forget drops an unplaced channel that nobody listens to. Caller holds mu.
+// forget drops an unplaced channel without listeners. Caller holds mu.
 func (h *Hub) forget(ch *channel) {
 	delete(h.unplaced, ch)
 	delete(h.channels, ch.key)
@@ -254,8 +253,8 @@ func (h *Hub) postpone(ch *channel, err error, now time.Time) {
 	ch.tries++
 	ch.notBefore = now.Add(backoff(ch.tries))
 	if ch.tries >= maxTries {
-		// Those who are new are told, and may poll. Those who were confirmed once
-		// stay, and the hub goes on trying for them.
+		// New listeners are told, and may poll. Those that were confirmed once stay,
+		// and the hub goes on trying for them.
 		failWaiting(ch, err)
 	}
 	if len(ch.listeners) == 0 {

@@ -24,7 +24,7 @@ type conn struct {
 	// Guarded by hub.mu.
 	halted   bool       // halt is closed
 	subs     []*channel // to subscribe; entries may be stale, see take
-	unsubs   []chanKey  // to unsubscribe, before subs
+	unsubs   []*channel // to unsubscribe, before subs; they have left the hub
 	n        int        // channels whose conn this is
 	awaiting int        // confirmations outstanding in this round
 	proved   bool       // the server has confirmed something
@@ -50,7 +50,6 @@ func (c *conn) signal() {
 
 // run is the connection's goroutine.
 func (c *conn) run(ctx context.Context) {
-	defer c.hub.wg.Done()
 	err := c.dial(ctx)
 	if err == nil {
 		err = c.serve(ctx)

@@ -54,7 +54,7 @@ func (c *conn) confirmed(key chanKey) {
 	h := c.hub
 	var missed []*Listener
 	h.mu.Lock()
-	// Counted whether or not anybody still wants the channel: what is counted is the
+	// Counted also if the channel has no listener any more: what is counted is the
 	// server's answers to this round.
 	if c.awaiting--; c.awaiting <= 0 {
 		c.signal()
@@ -90,7 +90,7 @@ func (c *conn) revoked(key chanKey) {
 	}
 	missed := slices.Clone(ch.listeners) // all ready, since it was confirmed
 	if key.sharded {
-		h.topo.owner[ch.slot] = 0 // whoever places the channel has the topology read first
+		h.topo.owner[ch.slot] = 0 // so the topology is read before the channel is placed
 	}
 	h.detach(ch)
 	ch.notBefore = time.Now().Add(backoff(1)) // no tight loop with a server that keeps at it
@@ -111,7 +111,7 @@ func (c *conn) unaccepted(chs []*channel, v verdict, moved string, err error) {
 	c.awaiting -= len(chs)
 	for _, ch := range chs {
 		if ch.conn != c || ch.state != sent {
-			continue // nobody waits for it any more
+			continue // it has left the connection meanwhile
 		}
 		if v == elsewhere {
 			// MOVED names the new owner, ahead of what other nodes know. It is believed
@@ -139,7 +139,7 @@ func (c *conn) unaccepted(chs []*channel, v verdict, moved string, err error) {
 // lost is the end of a connection: its channels are placed anew, their listeners told.
 func (h *Hub) lost(c *conn, err error) {
 	h.mu.Lock()
-	if h.closed || errors.Is(err, errIdle) { // Close has told everybody; idle has nobody to tell
+	if h.closed || errors.Is(err, errIdle) { // Close has told the listeners; an idle one has none
 		if c.proved {
 			h.tell(Event{State: Closed, Node: c.addr})
 		}

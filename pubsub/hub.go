@@ -39,7 +39,7 @@ type settings struct {
 	linger       time.Duration
 	refusalRetry time.Duration
 	log          *slog.Logger
-	watcher      func(Event) // nil: nobody watches
+	watcher      func(Event) // may be nil
 	bad          error       // why every Listen fails: nil client, bad option
 }
 
@@ -47,7 +47,7 @@ type settings struct {
 type lifetime struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // Add only under Hub.mu while it is not closed
+	wg     sync.WaitGroup // Go only under Hub.mu while it is not closed
 	wake   chan struct{}  // capacity 1: there is something to manage
 }
 
@@ -91,8 +91,8 @@ func NewHub(client rueidis.Client, opts ...Option) *Hub {
 }
 
 // Close ends all subscriptions and connections. Blocked Listen calls fail with
-// [ErrClosed]; listeners get a last Missed, so that whoever sleeps on one looks
-// around. It returns when the hub's goroutines are gone: at once as a rule, after a
+// [ErrClosed]; listeners get a last Missed, so that a goroutine that sleeps on
+// one looks around. It returns when the hub's goroutines are gone: at once as a rule, after a
 // second when a server is silent, after the client's dial timeout when a dial is under
 // way. Idempotent; a second call waits too. It always returns nil.
 func (h *Hub) Close() error {
@@ -121,10 +121,9 @@ func (h *Hub) signal() {
 }
 
 // manage is the hub's own goroutine: it places channels that have no connection,
-// unsubscribes those nobody needs, keeps the topology fresh and watches for nodes that
+// unsubscribes those without listeners, keeps the topology fresh and watches for nodes that
 // left. It ends when there is nothing left to do.
 func (h *Hub) manage() {
-	defer h.wg.Done()
 	timer := time.NewTimer(watchInterval)
 	defer timer.Stop()
 	watchAt := time.Now().Add(watchInterval)
@@ -169,7 +168,7 @@ func (h *Hub) tend(now time.Time) (next time.Time, more bool) {
 		h.managing = false
 		return next, false
 	}
-	// expire first: what nobody wants any more need not be placed.
+	// expire first: what it drops need not be placed.
 	h.expire(now, earliest)
 	for ch := range h.unplaced {
 		switch {

@@ -61,8 +61,8 @@ func (l *Listener) deliver(m Message) {
 	}
 }
 
-// coalesce is the fn of a C() listener. deliver serialises the calls, so nobody
-// else fills the slot between the two selects.
+// coalesce is the fn of a C() listener. deliver serialises the calls, so no
+// other one fills the slot between the two steps.
 func (l *Listener) coalesce(m Message) {
 	select {
 	case old := <-l.c:
@@ -82,7 +82,7 @@ func deliverAll(ls []*Listener, m Message) {
 }
 
 // Listen subscribes to channel and returns when the server has confirmed it; at
-// once, and without traffic, when somebody in this hub is listening there already.
+// once, and without traffic, when the hub has a confirmed listener there already.
 // Everything published after Listen returned is received, or else announced as
 // Missed.
 //
@@ -94,31 +94,23 @@ func deliverAll(ls []*Listener, m Message) {
 // server's error; the dial error when the server cannot be reached. After any of
 // them Listen may simply be called again.
 func (h *Hub) Listen(ctx context.Context, channel string) (*Listener, error) {
-	return h.listenC(ctx, channel, false)
+	l := &Listener{hub: h, c: make(chan Message, 1), idx: -1}
+	l.fn = l.coalesce
+	return h.listen(ctx, channel, false, l)
 }
 
-// ListenBroadcast is Listen with a plain SUBSCRIBE also in a Cluster, where a
-// PUBLISH on any node reaches the subscribers of all nodes.
-func (h *Hub) ListenBroadcast(ctx context.Context, channel string) (*Listener, error) {
-	return h.listenC(ctx, channel, true)
-}
-
-// ListenFunc is Listen, or ListenBroadcast, for those who need every payload: fn is
-// called for each message, one at a time, in the order in which the server sent
-// them. It runs on the goroutine that reads the connection, so it must not block,
-// nor call Listen or [Hub.Close]; Listener.Close is fine. fn may be called before
-// ListenFunc returns.
+// ListenFunc is Listen for callers that need every payload: fn is called for each
+// message, one at a time, in the order in which the server sent them. It runs on the
+// goroutine that reads the connection, so it must not block, nor call Listen or
+// [Hub.Close]; Listener.Close is fine. fn may be called before ListenFunc returns.
+//
+// broadcast asks for a plain SUBSCRIBE also in a Cluster, where a PUBLISH on any node
+// reaches the subscribers of all nodes.
 func (h *Hub) ListenFunc(ctx context.Context, channel string, broadcast bool, fn func(Message)) (*Listener, error) {
 	if fn == nil {
 		return nil, listenError(channel, errNilFunc)
 	}
 	return h.listen(ctx, channel, broadcast, &Listener{hub: h, fn: fn, idx: -1})
-}
-
-func (h *Hub) listenC(ctx context.Context, channel string, broadcast bool) (*Listener, error) {
-	l := &Listener{hub: h, c: make(chan Message, 1), idx: -1}
-	l.fn = l.coalesce
-	return h.listen(ctx, channel, broadcast, l)
 }
 
 func (h *Hub) listen(ctx context.Context, name string, broadcast bool, l *Listener) (*Listener, error) {

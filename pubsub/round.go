@@ -12,7 +12,7 @@ import (
 const roundSize = 2000
 
 // take returns the work of one round; empty says that no channel is on c at all.
-func (c *conn) take() (unsubs []chanKey, subs []*channel, empty bool) {
+func (c *conn) take() (unsubs, subs []*channel, empty bool) {
 	h := c.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -40,7 +40,7 @@ func (c *conn) take() (unsubs []chanKey, subs []*channel, empty bool) {
 }
 
 // cut splits off the first roundSize elements.
-func cut[T any](s []T) (head, tail []T) {
+func cut(s []*channel) (head, tail []*channel) {
 	if len(s) <= roundSize {
 		return s, nil
 	}
@@ -48,7 +48,7 @@ func cut[T any](s []T) (head, tail []T) {
 }
 
 // round sends one round and waits until each channel of it is confirmed or has failed.
-func (c *conn) round(ctx context.Context, unsubs []chanKey, subs []*channel) error {
+func (c *conn) round(ctx context.Context, unsubs, subs []*channel) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errSilent)
 	defer cancel()
 	if len(unsubs) > 0 {
@@ -94,17 +94,13 @@ func (c *conn) subscribe(ctx context.Context, subs []*channel, size int) (again 
 	if len(subs) == 0 {
 		return nil, nil
 	}
-	groups := group(subs, size, func(ch *channel) (bool, uint16) { return ch.key.sharded, ch.slot })
+	groups := group(subs, size)
 	cmds := make([]rueidis.Completed, len(groups))
 	for i, g := range groups {
-		names := make([]string, len(g))
-		for j, ch := range g {
-			names[j] = ch.key.name
-		}
 		if g[0].key.sharded {
-			cmds[i] = c.client.B().Ssubscribe().Channel(names...).Build()
+			cmds[i] = c.client.B().Ssubscribe().Channel(names(g)...).Build()
 		} else {
-			cmds[i] = c.client.B().Subscribe().Channel(names...).Build()
+			cmds[i] = c.client.B().Subscribe().Channel(names(g)...).Build()
 		}
 	}
 	// The answer to a command is its first confirmation; the others of the command
@@ -117,7 +113,7 @@ func (c *conn) subscribe(ctx context.Context, subs []*channel, size int) (again 
 		case v == accepted:
 		case v == broken:
 			if cause := context.Cause(ctx); cause != nil {
-				err = cause // says more than "deadline exceeded"; nobody's own ctx is meant
+				err = cause // says more than "deadline exceeded"; it is no caller's ctx
 			}
 			return nil, err
 		case v == refused && len(groups[i]) > 1:
@@ -129,25 +125,16 @@ func (c *conn) subscribe(ctx context.Context, subs []*channel, size int) (again 
 	return again, nil
 }
 
-// unsubscribe sends UNSUBSCRIBE for keys. What the server thinks of it does not matter:
-// a refusal means that there is nothing to unsubscribe, or that we cannot.
-func (c *conn) unsubscribe(ctx context.Context, keys []chanKey) error {
-	groups := group(keys, commandSize, func(k chanKey) (bool, uint16) {
-		if !k.sharded {
-			return false, 0
-		}
-		return true, c.hub.slotOf(k.name)
-	})
+// unsubscribe sends UNSUBSCRIBE for channels. What the server thinks of it does not matter:
+// a refusal means that there is nothing to unsubscribe, or that it is not allowed.
+func (c *conn) unsubscribe(ctx context.Context, chs []*channel) error {
+	groups := group(chs, commandSize)
 	cmds := make([]rueidis.Completed, len(groups))
 	for i, g := range groups {
-		names := make([]string, len(g))
-		for j, k := range g {
-			names[j] = k.name
-		}
-		if g[0].sharded {
-			cmds[i] = c.client.B().Sunsubscribe().Channel(names...).Build()
+		if g[0].key.sharded {
+			cmds[i] = c.client.B().Sunsubscribe().Channel(names(g)...).Build()
 		} else {
-			cmds[i] = c.client.B().Unsubscribe().Channel(names...).Build()
+			cmds[i] = c.client.B().Unsubscribe().Channel(names(g)...).Build()
 		}
 	}
 	for _, r := range c.client.DoMulti(ctx, cmds...) {
@@ -158,25 +145,31 @@ func (c *conn) unsubscribe(ctx context.Context, keys []chanKey) error {
 	return nil
 }
 
-// group splits items into commands: at most size each, the sharded ones by slot, since
+// group splits channels into commands: at most size each, the sharded ones by slot, since
 // SSUBSCRIBE takes channels of one slot only.
-func group[T any](items []T, size int, of func(T) (sharded bool, slot uint16)) [][]T {
+func group(chs []*channel, size int) (groups [][]*channel) {
 	type class struct {
 		sharded bool
 		slot    uint16
 	}
-	var out [][]T
-	open := make(map[class]int) // class -> index in out of the group being filled
-	for _, it := range items {
-		var k class
-		k.sharded, k.slot = of(it)
+	open := make(map[class]int) // class -> index of the group that is being filled
+	for _, ch := range chs {
+		k := class{ch.key.sharded, ch.slot}
 		i, ok := open[k]
-		if !ok || len(out[i]) == size {
-			i = len(out)
-			out = append(out, nil)
+		if !ok || len(groups[i]) == size {
+			i = len(groups)
+			groups = append(groups, nil)
 			open[k] = i
 		}
-		out[i] = append(out[i], it)
+		groups[i] = append(groups[i], ch)
 	}
-	return out
+	return groups
+}
+
+func names(chs []*channel) []string {
+	all := make([]string, len(chs))
+	for i, ch := range chs {
+		all[i] = ch.key.name
+	}
+	return all
 }

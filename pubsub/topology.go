@@ -37,9 +37,9 @@ const (
 type topology struct {
 	owner   [slots]uint16 // index into addrs, plus 1; 0 is unknown
 	addrs   []string
-	wanted  bool      // somebody needs an unknown slot
+	wanted  bool      // a channel needs an unknown slot
 	asked   time.Time // when it was read last
-	failed  int       // readings in a row that nobody answered
+	failed  int       // readings in a row that no node answered
 	pending time.Time // after failures: not before this
 }
 
@@ -245,7 +245,7 @@ func (h *Hub) refresh(ctx context.Context) {
 			continue
 		}
 		if t.failed > 0 {
-			failWaiting(ch, err) // nobody can be reached, which is what they wait to hear
+			failWaiting(ch, err) // no node can be reached, which is what they wait to hear
 		}
 		h.postpone(ch, err, now)
 	}
@@ -281,13 +281,5 @@ func (t *topology) read(entries []rueidis.RedisMessage, from string) {
 
 // sameAddresses reports whether two answers of Nodes name the same nodes.
 func sameAddresses(a, b map[string]rueidis.Client) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for addr := range a {
-		if _, ok := b[addr]; !ok {
-			return false
-		}
-	}
-	return true
+	return maps.EqualFunc(a, b, func(rueidis.Client, rueidis.Client) bool { return true })
 }

@@ -15,7 +15,7 @@ import (
 func TestStartUnderstandsEachServersRefusal(t *testing.T) {
 	t.Parallel()
 	s := redistest.Mini(t)
-	const keys, commands = `"app:"`, "commands that the README lists"
+	const keys, commands = `"app:"`, "commands that docs/operations.md#acl lists"
 	for text, remedy := range map[string]string{
 		// Redis 6.2 and 7.0
 		"NOPERM this user has no permissions to access one of the keys used as arguments": keys,

@@ -64,9 +64,9 @@ func TestStartFindsAServerThatCannotWork(t *testing.T) {
 		return opt
 	}
 	cannotWork(t, "no EVAL", user("-eval", "-evalsha"), rlock.Config{}, "+eval")
-	cannotWork(t, "no HINCRBY", user("-hincrby"), rlock.Config{}, "commands that the README lists")
+	cannotWork(t, "no HINCRBY", user("-hincrby"), rlock.Config{}, "commands that docs/operations.md#acl lists")
 	cannotWork(t, "no PUBLISH", user("-publish"), rlock.Config{}, "+publish")
-	cannotWork(t, "no channel", user("resetchannels", "&relock_session:*"), rlock.Config{}, "channels that the README lists")
+	cannotWork(t, "no channel", user("resetchannels", "&relock_session:*"), rlock.Config{}, "channels that docs/operations.md#acl lists")
 	cannotWork(t, "no keys", user("resetkeys", "~other:*", "~relock_*"), rlock.Config{Prefix: "app:"}, `"app:"`)
 
 	listen := []string{"-subscribe"}

@@ -33,7 +33,7 @@ func block(tb testing.TB, match string) []string {
 func TestDocumentedPermissionsSuffice(t *testing.T) {
 	t.Parallel()
 	s := redistest.Real(t, "--appendonly", "yes")
-	acl := slices.Concat(redistest.DocumentedACL(t), block(t, "+scan +hscan"))
+	acl := slices.Concat(redistest.DocumentedACL(t), block(t, "+scan +type"))
 	must(t, s.Do(t, acl...).Error())
 	c := cli{t, "redis://locks:secret@" + s.Addr}
 	r := c.start("run", "app:x", "--", "sh", "-c", "echo in; sleep 1000")

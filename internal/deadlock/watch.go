@@ -67,7 +67,7 @@ type Waiting struct {
 	pause  time.Duration // between this look and the next
 }
 
-// A side is what is sought for once for all who wait for it.
+// A side is what is sought for once for all that wait for it.
 type side struct{ key, name string }
 
 const (

@@ -54,7 +54,7 @@ func (l *lock) sendPending() {
 
 // press has what is pending sent at once, if that is urgent, or nothing is left that it gathers for.
 func (l *lock) press() {
-	if l.line.Press() {
+	if l.line.Flush() {
 		l.sendPending()
 	}
 }

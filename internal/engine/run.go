@@ -62,7 +62,7 @@ func (l *lock) letIn(c *claim, m fairqueue.Grant) {
 	}
 	g, ok := l.direct(c.queuer(), m)
 	if !ok || r.lease > 0 || l.s.cfg.Replicas > 0 {
-		r.Hurry()
+		r.SendNow()
 		l.press()
 		return
 	}

@@ -101,7 +101,7 @@ func (s *Session) recheck() {
 		}
 		l.unlockBehind()
 	}
-	s.fair.due.Hurry(s.now())
+	s.fair.due.SetAll(s.now())
 	s.schedule.WakeAt(s.now())
 }
 

@@ -29,12 +29,12 @@ func (d *Due[L]) Set(l L, at time.Duration) {
 	}
 }
 
-// Hurry has all of them heard of at once.
-func (d *Due[L]) Hurry(now time.Duration) {
+// SetAll has the entries of all locks heard of at a time instead.
+func (d *Due[L]) SetAll(at time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for l := range d.at {
-		d.at[l], d.first = now, now
+		d.at[l], d.first = at, at
 	}
 }
 

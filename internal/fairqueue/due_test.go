@@ -37,14 +37,14 @@ func TestDue(t *testing.T) {
 }
 
 // What may have been missed is asked for at once.
-func TestDueInAHurry(t *testing.T) {
+func TestDueAllAtOnce(t *testing.T) {
 	var d fairqueue.Due[string]
-	d.Hurry(5)
+	d.SetAll(5)
 	d.Set("a", 100)
 	takes(t, &d, 95, 100)
 	d.Set("b", 200)
 	takes(t, &d, 6, 100)
-	d.Hurry(7)
+	d.SetAll(7)
 	takes(t, &d, 6, 7)
 	takes(t, &d, 7, math.MaxInt64, "a", "b")
 }

@@ -16,7 +16,7 @@ type Heartbeat[R, W any] struct {
 func (n *Line[R, W]) Heartbeats(most int) (all []Heartbeat[R, W]) {
 	var runs []*Run[R, W]
 	for r := n.runs.Front(); r != nil; r = r.node.Next() {
-		if r.phase == Queued {
+		if r.phase == queued {
 			runs = append(runs, r)
 		}
 	}
@@ -51,9 +51,9 @@ func (h Heartbeat[R, W]) Answered(asked time.Duration, answers []int64) (soonest
 	}
 	for i, r := range h.runs {
 		switch {
-		case r.phase > Queued: // since the question was sent
+		case r.phase > queued: // since the question was sent
 		case refused || answers[i] == 0:
-			r.Hurry()
+			r.SendNow()
 		case answers[i] > 0 && (soonest < 0 || answers[i] < soonest):
 			soonest = answers[i]
 		}

@@ -70,7 +70,7 @@ func TestWhatRedisSaysOfRunsThatItHearsOf(t *testing.T) {
 		if at, known := s.Clock.When(9001); known != (len(answers) == 5) || known && at != time.Hour {
 			t.Errorf("after %v the time is %v, known: %v", tc.answers, at, known)
 		}
-		if urgent := s.Urgent; urgent != (tc.sent > 0) {
+		if urgent := s.Urgent(); urgent != (tc.sent > 0) {
 			t.Errorf("after %v it is urgent: %v", tc.answers, urgent)
 		}
 		if sent := s.Collect(10); len(sent) != tc.sent {

@@ -35,8 +35,6 @@ import (
 // A Line is the runs of one session for one lock. R is what the session keeps of a run besides, W
 // is a waiter. The zero value is empty.
 type Line[R, W any] struct {
-	// Urgent says that what is pending is to be sent at once, by the next Collect.
-	Urgent bool
 	// Sending says that a call is on its way, or about to be.
 	Sending bool
 	Clock   Clock
@@ -44,8 +42,9 @@ type Line[R, W any] struct {
 	runs    queue.Queue[Run[R, W]] // those that are not over
 	number  int64                  // of the waiter that came last
 	pending []*Run[R, W]           // to be sent, in their order
+	urgent  bool                   // what is pending is to be sent at once, by the next Collect
 	tail    *Run[R, W]             // the run that was sent last
-	flush   chan struct{}          // capacity 1: what gathers is to be sent; nil as long as no run was opened
+	flush   chan struct{}          // capacity 1: ends Gather; nil as long as no run was opened
 }
 
 // Arrive puts a waiter into the run that gathers, and reports whether there is one of its kind. A
@@ -55,7 +54,7 @@ func (n *Line[R, W]) Arrive(m *Member[R, W], kind any) bool {
 		return false
 	}
 	r := n.pending[len(n.pending)-1]
-	if r.phase != Gathering || r.position > 0 || r.Kind != kind {
+	if r.phase != gathering || r.position > 0 || r.Kind != kind {
 		return false
 	}
 	n.admit(m, r)
@@ -80,7 +79,7 @@ func (n *Line[R, W]) enter(r *Run[R, W]) {
 
 func (n *Line[R, W]) admit(m *Member[R, W], r *Run[R, W]) {
 	n.number++
-	m.Number, r.last = n.number, n.number
+	m.number, r.last = n.number, n.number
 	r.push(m)
 }
 
@@ -90,8 +89,8 @@ func (n *Line[R, W]) Pending() bool { return len(n.pending) > 0 }
 // Gathers reports whether waiters that have just come shall wait for others: what is pending is not
 // urgent, and a run of the session is asked about, in the queue or being served.
 func (n *Line[R, W]) Gathers() bool {
-	for r := n.runs.Front(); r != nil && !n.Urgent; r = r.node.Next() {
-		if r.phase > Gathering {
+	for r := n.runs.Front(); r != nil && !n.urgent; r = r.node.Next() {
+		if r.phase > gathering {
 			return true
 		}
 	}
@@ -116,9 +115,9 @@ func (n *Line[R, W]) Gather(ctx context.Context) {
 	}
 }
 
-// Press reports whether something is to be sent at once: it is urgent, or nothing is left that it
+// Flush reports whether something is to be sent at once: it is urgent, or nothing is left that it
 // gathers for. Then Gather ends.
-func (n *Line[R, W]) Press() bool {
+func (n *Line[R, W]) Flush() bool {
 	if !n.Pending() || n.Gathers() {
 		return false
 	}
@@ -131,7 +130,7 @@ func (n *Line[R, W]) Press() bool {
 
 // Collect takes off the runs that are to be sent, so many at most.
 func (n *Line[R, W]) Collect(most int) (runs []*Run[R, W]) {
-	n.Urgent = false
+	n.urgent = false
 	select {
 	case <-n.flush:
 	default:
@@ -140,7 +139,7 @@ func (n *Line[R, W]) Collect(most int) (runs []*Run[R, W]) {
 		r := n.pending[0]
 		n.pending = n.pending[1:]
 		r.pending = false
-		if r.phase <= Queued {
+		if r.phase <= queued {
 			runs = append(runs, r)
 		}
 	}

@@ -64,7 +64,7 @@ func TestWhenWaitersGather(t *testing.T) {
 	r.Settled(7)
 	gathers("a run is in the queue", true)
 	s.arrive("b", plain)
-	r.Hurry()
+	r.SendNow()
 	gathers("a run is urgent", false)
 	s.Collect(10)
 	gathers("it was sent", true)
@@ -94,7 +94,7 @@ func TestARunJoinsTheOneBefore(t *testing.T) {
 			fate(t, "with a position of its own", second.Settled(8), fairqueue.Lives)
 			want(t, first, "a")
 			want(t, second, "b")
-			second.Hurry()
+			second.SendNow()
 			if _, p := s.call(t); p.Join != "" || p.Before != 0 {
 				t.Errorf("the second call for it says %+v", p)
 			}
@@ -197,12 +197,12 @@ func TestAMessageThatIsAskedAbout(t *testing.T) {
 	a := s.arrive("a", plain)
 	r, _ := s.call(t)
 	r.LetIn(1, 9) // before the answer that it has queued
-	r.Hurry()
-	if !s.Urgent {
+	r.SendNow()
+	if !s.Urgent() {
 		t.Error("the call is not urgent")
 	}
-	if _, p := s.call(t); p.Before != 9 || s.Urgent {
-		t.Errorf("the call says %+v; urgent afterwards: %v", p, s.Urgent)
+	if _, p := s.call(t); p.Before != 9 || s.Urgent() {
+		t.Errorf("the call says %+v; urgent afterwards: %v", p, s.Urgent())
 	}
 	r.Settled(9)
 	s.arrive("b", plain)
@@ -286,26 +286,26 @@ func TestHowLongWaitersGather(t *testing.T) {
 				t.Errorf("%s: they gather for %v, want %v", when, took, want)
 			}
 		}
-		if s.Press() {
+		if s.Flush() {
 			t.Error("nothing is there, and is to be sent")
 		}
 		_, r := s.queue(t, "a", 7)
 		s.arrive("b", plain)
 		gathers("nothing happens", 2*time.Millisecond, func() {
-			if s.Press() {
+			if s.Flush() {
 				t.Error("they are to be sent while they gather")
 			}
 		})
 		gathers("it is urgent", time.Millisecond, func() {
-			r.Hurry()
+			r.SendNow()
 			for range 2 { // the second time before the first is noticed
-				if !s.Press() {
+				if !s.Flush() {
 					t.Error("what is urgent is not to be sent")
 				}
 			}
 		})
-		s.Press()
-		s.Collect(10) // with what Press has said
+		s.Flush()
+		s.Collect(10) // with what Flush has said
 		s.arrive("c", plain)
 		gathers("all that was urgent was sent", 2*time.Millisecond, func() {})
 		gathers("the session closes", time.Millisecond, end)

@@ -5,8 +5,8 @@ import "relock/internal/queue"
 // A Member is a waiter's position in a run. Of must be set before it arrives.
 type Member[R, W any] struct {
 	Of     *W
-	Number int64      // among the session's waiters for the lock
 	Run    *Run[R, W] // nil: in none
+	number int64      // among the session's waiters for the lock
 	node   queue.Node[Member[R, W]]
 }
 
@@ -45,15 +45,15 @@ func (m *Member[R, W]) Leave(flying bool) (told <-chan struct{}, f Fate) {
 	r := m.Run
 	r.Remove(m)
 	switch {
-	case r.phase > Queued, r.phase == Gathering && r.waiting > 0:
+	case r.phase > queued, r.phase == gathering && r.waiting > 0:
 		return nil, Lives
-	case r.waiting > 0, flying, r.phase == Asked && r.joins != nil, r.joiner != nil:
+	case r.waiting > 0, flying, r.phase == asked && r.joins != nil, r.joiner != nil:
 		// Others wait; or a release could run before what is on its way, or take away waiters
-		// who have just joined.
+		// that have just joined.
 		if r.waiting > 0 || !flying {
-			r.Hurry()
+			r.SendNow()
 		}
-	case r.phase == Gathering:
+	case r.phase == gathering:
 		return nil, Gone
 	default:
 		f = Ends

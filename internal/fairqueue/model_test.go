@@ -225,10 +225,10 @@ func (m *model) check() {
 		waiting += r.Waiting()
 		last := int64(0)
 		for w := r.First(); w != nil; w = w.Next() {
-			if w.Run != r || w.Number <= last {
-				m.t.Fatalf("%s: waiter %d behind %d", r.Entry, w.Number, last)
+			if w.Run != r || w.Number() <= last {
+				m.t.Fatalf("%s: waiter %d behind %d", r.Entry, w.Number(), last)
 			}
-			last = w.Number
+			last = w.Number()
 		}
 		if r.Phase() == fairqueue.Over && r.Waiting() > 0 {
 			m.t.Fatalf("%s is over and has waiters", r.Entry)

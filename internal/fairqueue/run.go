@@ -2,16 +2,16 @@ package fairqueue
 
 import "relock/internal/queue"
 
-// A Phase is how far a run has come.
-type Phase uint8
+// A phase is how far a run has come; the comment of the package draws them.
+type phase uint8
 
 // The phases, in their order.
 const (
-	Gathering Phase = iota
-	Asked
-	Queued
-	In
-	Over
+	gathering phase = iota
+	asked
+	queued
+	in
+	over
 )
 
 // A Fate says what becomes of a run's claim.
@@ -26,7 +26,7 @@ const (
 	Gone
 )
 
-// A Run is waiters of one session who are served under one owner. Of, Entry and Kind are set
+// A Run is waiters of one session that are served under one owner. Of, Entry and Kind are set
 // before it is used.
 type Run[R, W any] struct {
 	Of    *R
@@ -34,17 +34,17 @@ type Run[R, W any] struct {
 	Kind  any // what its waiters have in common; nil: no other waiter may come into it
 
 	line     *Line[R, W]
-	phase    Phase
+	phase    phase
 	pending  bool  // it is to be sent
 	position int64 // in the queue, 0: not known
 	last     int64 // number of the last waiter
-	until    int64 // In: up to which waiter Redis has let it in
+	until    int64 // in: up to which waiter Redis has let it in
 	said     int64 // the number that Redis was told last
 	waiting  int   // how many wait
 	members  queue.Queue[Member[R, W]]
 	node     queue.Node[Run[R, W]] // of the line's runs, until it is over
 
-	joins  *Run[R, W]      // Asked: the run that this one may have joined
+	joins  *Run[R, W]      // asked: the run that this one may have joined
 	joiner *Run[R, W]      // the run that may have joined this one
 	heir   *Run[R, W]      // the run that has replaced this one
 	told   []chan struct{} // closed when Redis has been told how many wait
@@ -62,16 +62,13 @@ type Position struct {
 	Before  int64  // the position that the run had before; 0: it gets one at the end
 }
 
-// Phase returns how far the run has come.
-func (r *Run[R, W]) Phase() Phase { return r.phase }
-
 // Waiting returns how many wait.
 func (r *Run[R, W]) Waiting() int { return r.waiting }
 
-// Hurry has the run sent, at once.
-func (r *Run[R, W]) Hurry() {
+// SendNow has the run sent, at once.
+func (r *Run[R, W]) SendNow() {
 	r.send()
-	r.line.Urgent = true
+	r.line.urgent = true
 }
 
 // send has the run sent with the next call.
@@ -87,16 +84,16 @@ func (r *Run[R, W]) Call() Position {
 	n := r.line
 	p := Position{Entry: r.Entry, Last: r.last, Waiting: r.waiting, Open: r.Kind != nil}
 	switch r.phase {
-	case Gathering:
-		if t := n.tail; t != nil && r.Kind != nil && r.position == 0 && t.phase == Queued && t.Kind == r.Kind {
+	case gathering:
+		if t := n.tail; t != nil && r.Kind != nil && r.position == 0 && t.phase == queued && t.Kind == r.Kind {
 			r.joins, t.joiner = t, r
 		}
 		if r.position == 0 {
 			n.tail = r
 		}
-		r.phase = Asked
+		r.phase = asked
 		fallthrough
-	case Asked:
+	case asked:
 		p.Before = r.position
 	}
 	r.said = r.last
@@ -119,7 +116,7 @@ func (r *Run[R, W]) Settled(position int64) Fate {
 		r.merge(t)
 		return Gone
 	}
-	r.phase, r.position = Queued, position
+	r.phase, r.position = queued, position
 	switch {
 	case r.waiting == 0: // all have left meanwhile
 		return Ends
@@ -146,7 +143,7 @@ func (r *Run[R, W]) Refused() (waiters []*W, f Fate) {
 		waiters = append(waiters, m.Of)
 		r.Remove(m)
 	}
-	if r.phase == Queued {
+	if r.phase == queued {
 		return waiters, Ends
 	}
 	return waiters, Gone
@@ -156,7 +153,7 @@ func (r *Run[R, W]) Refused() (waiters []*W, f Fate) {
 // number. If the call by which other waiters have joined it is on its way, they are in too: their
 // own run, which is returned, is gone.
 func (r *Run[R, W]) LetIn(last, position int64) (joined *R) {
-	if j := r.joiner; j != nil && j.phase < In && j.last <= last {
+	if j := r.joiner; j != nil && j.phase < in && j.last <= last {
 		j.merge(r)
 		joined = j.Of
 	}
@@ -170,15 +167,15 @@ func (r *Run[R, W]) merge(t *Run[R, W]) {
 	for t.heir != nil {
 		t = t.heir
 	}
-	if t.phase == Over {
+	if t.phase == over {
 		r.position = t.position
 		return
 	}
 	r.moveTo(t)
 	// Some may have left meanwhile; or what was sent for the other run behind the call by which
 	// this one has joined it has Redis count it no further than before.
-	if (r.pending || len(r.told) > 0 || t.said < t.last) && t.phase < In {
-		t.Hurry()
+	if (r.pending || len(r.told) > 0 || t.said < t.last) && t.phase < in {
+		t.SendNow()
 	}
 	t.told, r.told = append(t.told, r.told...), nil
 	if r.line.tail == r {
@@ -187,11 +184,11 @@ func (r *Run[R, W]) merge(t *Run[R, W]) {
 }
 
 // Begin has the run served from now on, up to the waiter with that number.
-func (r *Run[R, W]) Begin(until int64) { r.phase, r.joins, r.until = In, nil, until }
+func (r *Run[R, W]) Begin(until int64) { r.phase, r.joins, r.until = in, nil, until }
 
 // Next returns the first waiter that Redis has let in and that can be served; nil if there is none.
 func (r *Run[R, W]) Next(can func(*W) bool) *W {
-	for m := r.First(); m != nil && m.Number <= r.until; m = m.Next() {
+	for m := r.First(); m != nil && m.number <= r.until; m = m.Next() {
 		if can(m.Of) {
 			return m.Of
 		}
@@ -201,14 +198,14 @@ func (r *Run[R, W]) Next(can func(*W) bool) *W {
 
 // End notes that the run's claim ends. Waiters that are left need another run, see Replace.
 func (r *Run[R, W]) End() {
-	if r.phase < Over {
-		r.phase = Over
+	if r.phase < over {
+		r.phase = over
 		r.line.runs.Remove(&r.node)
 	}
 }
 
 // Replace moves the waiters of a run that cannot go on to a new one. That gets the old position,
-// before all who came later, and is sent before all others.
+// before all that came later, and is sent before all others.
 func (r *Run[R, W]) Replace(next *Run[R, W]) {
 	n := r.line
 	n.enter(next)
@@ -217,7 +214,7 @@ func (r *Run[R, W]) Replace(next *Run[R, W]) {
 	r.heir = next
 	next.pending = true
 	n.pending = append([]*Run[R, W]{next}, n.pending...)
-	n.Urgent = true
+	n.urgent = true
 }
 
 // Tell tells the waiters that have left that Redis knows.

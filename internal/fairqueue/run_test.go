@@ -20,8 +20,8 @@ func TestReplacedRunsKeepTheirPlaces(t *testing.T) {
 	first.End()
 	next := s.newRun(plain)
 	first.Replace(next)
-	if !s.Urgent || a.Run != next {
-		t.Errorf("urgent: %v; the waiter is in %s", s.Urgent, a.Run.Entry)
+	if !s.Urgent() || a.Run != next {
+		t.Errorf("urgent: %v; the waiter is in %s", s.Urgent(), a.Run.Entry)
 	}
 	s.arrive("d", plain)
 	runs := s.Collect(10)
@@ -129,8 +129,8 @@ func TestAWaiterLeaves(t *testing.T) {
 		var s session
 		m := tc.prepare(&s)
 		told, f := m.Leave(tc.flying)
-		if f != tc.fate || (told != nil) != tc.told || s.Urgent != tc.sent || m.Run != nil {
-			t.Errorf("%s: fate %d, told %v, sent %v", tc.name, f, told != nil, s.Urgent)
+		if f != tc.fate || (told != nil) != tc.told || s.Urgent() != tc.sent || m.Run != nil {
+			t.Errorf("%s: fate %d, told %v, sent %v", tc.name, f, told != nil, s.Urgent())
 		}
 	}
 }

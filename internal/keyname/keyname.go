@@ -4,8 +4,8 @@
 // Redisson puts braces around a name unless the name has a "{" anywhere. For a
 // few odd names ("a}b", "a{b", "{}x") that rule lands in another slot than the
 // name itself, and Redisson's own scripts fail there with CROSSSLOT in a
-// Cluster. Since no Java client can use such a name in a Cluster, we are free
-// to choose there, and lead with a tag of the right slot instead.
+// Cluster. No Java client can use such a name in a Cluster, so the names of
+// this package may differ there: they lead with a tag of the right slot.
 package keyname
 
 import (
@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// Slots is the number of hash slots of a Redis Cluster.
-const Slots = 1 << 14
+// slots is the number of hash slots of a Redis Cluster.
+const slots = 1 << 14
 
 // Style is how names are built for one deployment.
 type Style struct {
@@ -46,7 +46,7 @@ func (s Style) tag(name string) string {
 // Slot returns the hash slot of key, by the rule of the Redis Cluster
 // specification: CRC16 (XMODEM) of the hash tag, or of the whole key.
 func Slot(key string) int {
-	return int(crc16(hashTag(key))) % Slots
+	return int(crc16(hashTag(key))) % slots
 }
 
 // hashTag returns the part of key that is hashed: what stands between the first
@@ -82,9 +82,9 @@ func crc16(s string) uint16 {
 // odd name and takes a few milliseconds; ordinary names never need it.
 func tagOf(slot int) string { return slotTags()[slot] }
 
-var slotTags = sync.OnceValue(func() *[Slots]string {
-	var tags [Slots]string
-	for i, found := 0, 0; found < Slots; i++ {
+var slotTags = sync.OnceValue(func() *[slots]string {
+	var tags [slots]string
+	for i, found := 0, 0; found < slots; i++ {
 		t := strconv.FormatInt(int64(i), 36)
 		if n := Slot(t); tags[n] == "" {
 			tags[n], found = t, found+1

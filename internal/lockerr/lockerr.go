@@ -52,8 +52,8 @@ func CutOff(ctx context.Context, last error) error {
 }
 
 // NotAcquired explains a wait that ended because of ctx. lastErr, if any, is the client's
-// error of the last attempt, so that "Redis is unreachable" can be told from "somebody else
-// holds it".
+// error of the last attempt, so that "Redis is unreachable" can be told from "another
+// owner holds it".
 func NotAcquired(ctxErr, lastErr error) error {
 	switch {
 	case ctxErr != nil && lastErr != nil:

@@ -82,6 +82,6 @@ func Retry(b backoff.Backoff) Option {
 	}
 }
 
-// Keeps is for a Lock of a caller who gives up, when the wait lasts, what it holds beyond the
-// sections of ctx: only those make it a part of a deadlock.
+// Keeps is for a Lock whose caller gives up, when the wait lasts, what it holds beyond the sections
+// of ctx: only those make it a part of a deadlock.
 func Keeps(ctx context.Context) Option { return func(o *Options) { o.Keeps = ctx } }

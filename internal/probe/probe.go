@@ -32,7 +32,7 @@ type Server struct {
 
 // Commands returns what to ask, for one round trip.
 func (s Server) Commands() []script.Command {
-	own := s.Prefix + "relock_probe:" + rand.Text() // without a prefix the README's ACL allows it
+	own := s.Prefix + "relock_probe:" + rand.Text() // without a prefix the documented ACL allows it
 	channel := keyname.Style{Cluster: s.Cluster}.Prefix("redisson_lock__channel", own)
 	cmds := []script.Command{{Script: probeScript, Keys: []string{own}, Args: []string{channel, s.Publish}}}
 	if !s.Cluster {
@@ -70,13 +70,13 @@ func (s Server) verdict(err error) error {
 	case begins("OLD"):
 		remedy = "the server is older than Redis 6.2; use a later one"
 	case begins("PUBLISH"):
-		remedy = "the ACL does not let this user publish; allow +publish (in a Cluster +spublish) and the channels that the README lists, or waiters are never woken"
+		remedy = "the ACL does not let this user publish; allow +publish (in a Cluster +spublish) and the channels that docs/operations.md#acl lists, or waiters are never woken"
 	case script.DeniedKeys(err) && s.Prefix == "":
 		return nil // the names of the locks may well be allowed
 	case script.DeniedKeys(err):
-		remedy = fmt.Sprintf("the ACL does not let this user use keys that begin with Config.Prefix (%s); allow the keys that the README lists", lockerr.Quote(s.Prefix))
+		remedy = fmt.Sprintf("the ACL does not let this user use keys that begin with Config.Prefix (%s); allow the keys that docs/operations.md#acl lists", lockerr.Quote(s.Prefix))
 	case script.Denied(err), begins("unknown command"):
-		remedy = "the ACL does not let this user run scripts, or the commands in them; allow +eval, +evalsha and the commands that the README lists"
+		remedy = "the ACL does not let this user run scripts, or the commands in them; allow +eval, +evalsha and the commands that docs/operations.md#acl lists"
 	case s.Cluster && script.Unavailable(err):
 		return nil // the node of the probe's slot is down, and locks of other slots may work
 	default:

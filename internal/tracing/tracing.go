@@ -32,8 +32,8 @@ type About struct {
 	N                 int
 }
 
-// A Call is what the hooks are told of one Lock beside that. The exported fields are the
-// caller's, who sets them before End.
+// A Call is what the hooks are told of one Lock beside that. The caller sets the exported fields,
+// before AcquireEnd.
 type Call struct {
 	Grant    locktrace.Grant // AcquireStart sets it to GrantRedis
 	Attempts int
