@@ -2,8 +2,6 @@
 --
 -- KEYS[1], KEYS[2]  see publish.lua
 -- Returns  {owner, term, value}, or {} if there is no leader or it has not published yet
---          WRONGTYPE error
--- Publishes nothing.
 -- include refused
 local record = redis.pcall('HMGET', KEYS[2], 'owner', 'term', 'value')
 local bad = refused(record)

@@ -1,17 +1,15 @@
--- publish.lua: publishes the value of a leader. Run twice with the same arguments, or after a
--- later one of the same leader, it changes nothing.
+-- publish.lua: publishes the value of a leader. Run after a later one of the same leader, it changes
+-- nothing.
 --
 -- KEYS[1]  the lock: hash, owner -> holds; read only
--- KEYS[2]  the leader: hash with owner, term, revision, value; no TTL; valid while KEYS[1] has
---          its owner
+-- KEYS[2]  the leader: hash with owner, term, revision, value; no TTL; valid while KEYS[1] has its
+--          owner
 -- ARGV[1]  owner
 -- ARGV[2]  term
 -- ARGV[3]  revision: grows with each value of this owner
 -- ARGV[4]  value
--- ARGV[5]  channel of the election
--- ARGV[6]  PUBLISH or SPUBLISH
+-- ARGV[5], ARGV[6]  channel of the election, and PUBLISH or SPUBLISH
 -- Returns  1, or 0 if that owner does not lead
---          WRONGTYPE error: nothing was changed
 -- Publishes the term if the value, or the leader, is new.
 -- include refused
 local leads, record = redis.pcall('HEXISTS', KEYS[1], ARGV[1]), redis.pcall('HMGET', KEYS[2], 'owner', 'revision')

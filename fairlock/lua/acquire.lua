@@ -1,17 +1,16 @@
--- acquire.lua: takes the fair lock if nobody holds it and nobody waits; else puts the caller's
--- run in the queue, or lets it join the entry of its session that is last there. It also counts
--- one more hold of a named owner that has the lock, and takes up what was granted.
+-- acquire.lua: takes the fair lock if nobody holds it and nobody waits; else puts the caller's run in
+-- the queue, or lets it join the entry of its session that is last there. It also counts one more
+-- hold of a named owner that has the lock, and takes up what was granted.
 --
--- It says up to which number the run's waiters go and how many wait, and never adds. So, run
--- twice with the same arguments, it gives the same state and the same reply: a position that is
--- taken stays where it is, and an id that is there already is not counted again. A position that
--- was lost by silence is taken anew, at the end.
+-- It says up to which number the run's waiters go and how many wait, and never adds. So it may run
+-- twice: a position that is taken stays where it is, and an id that is there already is not counted
+-- again. A position that was lost by silence is taken anew, at the end.
 --
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]  see grant.lua
 -- ARGV[6]   owner
 -- ARGV[7]   lease in ms
--- ARGV[8]   how many fencing tokens to reserve if the lock is taken; 0: none. It is left out with
---           all that follow if all of them say nothing
+-- ARGV[8]   how many fencing tokens to reserve if the lock is taken; 0: none. It is left out with all
+--           that follow if all of them say nothing
 -- ARGV[9]   id of the hold of a named owner; '' for a private one
 -- ARGV[10]  entry; '' for a caller that does not wait
 -- ARGV[11]  the entry that this one joins if it is the last of the queue; '' for none
@@ -23,14 +22,12 @@
 -- ARGV[17]  the position that the entry had before; 0: it gets one at the end; -1: a caller that does
 --           not wait comes behind waiters who may not be in the queue yet
 -- ARGV[18]  for how many ms the fencing token outlives the lock; left out: it has no end
--- Returns  {1, holds, token or 0, 0}        granted; the TTL is at least the lease. The token
---                                           is the highest that was reserved
---          1                                granted: short for {1, 1, 0, 1}
+-- Returns  {1, holds, token or 0, 0}  granted; the TTL is at least the lease. The token is the highest
+--                                     that was reserved
+--          1                          short for {1, 1, 0, 1}
 --          {0, ms, Redis's time in ms, position}  not yet; ms: ask again then at the latest, -1:
---                                           unknown; position: in the queue, 0: it has joined
---          WRONGTYPE error                  nothing was changed
--- Publishes 'grant:<now>:<token>:<how many tokens>:<last>:<position>:<length of entry>:<entry><key>'
---          on the channel of the session that is let in, if that is another one.
+--                                     unknown; position: in the queue, 0: it has joined
+-- Publishes the message of grant.lua
 local owner, tokens, id, entry = ARGV[6], ARGV[8] or '0', ARGV[9] or '', ARGV[10] or ''
 local bad
 
@@ -115,11 +112,9 @@ if not free and (entry == '' or ARGV[11] == '') then
     end
   end
 end
-if tokens ~= '0' then
-  local token = redis.pcall('GET', KEYS[5])
-  if token and not tonumber(token) or type(token) == 'table' or string.find(token or '', '[^0-9]') or #(token or '') > 15 then
-    return (refused({err = 'not an integer'}, ': the fencing token is not an integer that can be counted up'))
-  end
+local token = tokens ~= '0' and redis.pcall('GET', KEYS[5])
+if token and not (type(token) == 'string' and #token <= 15 and string.find(token, '^%d+$')) then
+  return (refused({err = 'not an integer'}, ': the fencing token is not an integer that can be counted up'))
 end
 if entry == '' then
   bad = refused(redis.pcall('ZCARD', KEYS[2]), ': the queue')
@@ -155,20 +150,15 @@ if known and not position then
   end
 end
 redis.call('HSET', KEYS[3], 's' .. ARGV[15], life, entry, ARGV[13] .. ARGV[12])
-local first = not tail[1]
+local behind = not position and ARGV[17] == '0' and tail[1] and not free
 if not position then
   position = tonumber(ARGV[17])
   if position == 0 then
     position = math.max((tonumber(tail[2]) or 0) + 1, clock[1] * 1000000 + clock[2])
-  else
-    first = true -- perhaps
   end
   redis.call('ZADD', KEYS[2], string.format('%.0f', position), entry)
-else
-  first = true
 end
 keep()
-first = first or free
 if free and grant({[entry] = true}) == entry then
   redis.call('PEXPIRE', KEYS[1], ARGV[7])
   redis.call('PEXPIRE', KEYS[4], ARGV[7])
@@ -177,7 +167,7 @@ if free and grant({[entry] = true}) == entry then
   end
   return {1, 1, tokens ~= '0' and tonumber(redis.call('GET', KEYS[5])) or 0, 0}
 end
-if first and redis.call('ZRANGE', KEYS[2], 0, 0)[1] == entry then
+if not behind and redis.call('ZRANGE', KEYS[2], 0, 0)[1] == entry then
   -- Where time passes inside a script (miniredis) the lock may have ended meanwhile.
   local left = redis.call('PTTL', KEYS[1])
   return {0, left == -2 and 1 or left, now, tonumber(position)}

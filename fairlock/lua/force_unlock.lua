@@ -1,16 +1,14 @@
--- force_unlock.lua: ends any owner's hold, tells the sessions of those owners, and lets the
--- next run in. Run twice it does not touch the run that the first one let in: it leaves a mark
--- among the ids of holds.
+-- force_unlock.lua: ends any owner's hold, tells the sessions of those owners, and lets the next run
+-- in. Run twice it does not touch the run that the first one let in: it leaves a mark among the ids
+-- of holds.
 --
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]  see grant.lua
 -- ARGV[6]  id of the request
 -- ARGV[7] and more: the owners that are meant; without any nothing is changed
--- Returns  the owners that hold it, if one of them is meant their hold was ended; none if it
---          is free, if none of them is meant, or in a second run
---          WRONGTYPE error: nothing was changed
--- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions;
---          then, if the lock was held, the message of acquire.lua on the channel of the session
---          that is let in, or, if there is none, '0' on the lock's channel.
+-- Returns  the owners that hold it; none if it is free, if others than the meant ones hold it, or in
+--          a second run
+-- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions; then, if
+--          it was held, the message of grant.lua or, if there is none, '0' on the lock's channel
 -- include refused, revoke, grant
 local fields = redis.pcall('HGETALL', KEYS[1])
 local mark = 'forced:' .. ARGV[6]

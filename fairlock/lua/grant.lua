@@ -1,25 +1,25 @@
--- grant.lua: not a script of its own, but the part that the scripts of the fair lock share:
--- how the next run is let in. Nothing of it runs while nobody waits. It needs `refused`.
+-- grant.lua: not a script of its own, but the part that the scripts of the fair lock share: how the
+-- next run is let in. Nothing of it runs while nobody waits. It needs `refused`.
 --
 -- KEYS[1]  the lock: hash, owner -> holds, as that of rlock
--- KEYS[2]  the queue: sorted set, entry -> position; the lowest position is served first. A position is
---          the time of Redis at the arrival, in µs, so that later ones are always higher
--- KEYS[3]  what is known of the queue: hash. entry -> "<o: more may join><f: fenced><n: the
---          owner is named><how many wait, 10 digits><number of the last of them>", and
---          "s<session>" -> "<d: it cannot be told anything><its QueueLease in ms, 13
---          digits><until when it keeps its entries if it is not heard of again, in ms>";
---          a flag that is not set is a -; and "token" -> for how many ms the fencing token
---          outlives the lock, if it has an end
+-- KEYS[2]  the queue: sorted set, entry -> position; the lowest is served first. A position is the
+--          time of Redis at the arrival, in µs, so that later ones are always higher
+-- KEYS[3]  what is known of the queue: hash. entry -> "<o: more may join><f: fenced><n: the owner is
+--          named><how many wait, 10 digits><number of the last of them>", and "s<session>" -> "<d: it
+--          cannot be told anything><its QueueLease in ms, 13 digits><until when it keeps its entries
+--          if it is not heard of again, in ms>"; a flag that is not set is a -; and "token" -> for
+--          how many ms the fencing token outlives the lock, if it has an end
 -- KEYS[4]  the ids of holds: set, lives and dies with the lock
 -- KEYS[5]  the fencing token of owners that want one: an integer
--- ARGV[1]  channel on which plain waiters listen
--- ARGV[2]  PUBLISH or SPUBLISH, for that channel
+-- ARGV[1], ARGV[2]  channel on which plain waiters listen, and PUBLISH or SPUBLISH for it
 -- ARGV[3]  the prefix that makes a session's channel out of a session id
 -- ARGV[4]  1: PUBLISH tells how many have received a message; 0: it counts one node only
 -- ARGV[5]  the QueueLease of the caller, in ms
--- An entry is "<length of session, 5 digits><session>" and, for a private owner, what its id
--- has behind the session's; for a named one "#<id of the hold, 32 letters><owner>". What is
--- silent, and how long a grant waits to be taken up, goes by the QueueLease of the waiters.
+-- The message, on the channel of the session that is let in:
+--          'grant:<now>:<token>:<how many tokens>:<last>:<position>:<length of entry>:<entry><key>'
+-- An entry is "<length of session, 5 digits><session>" and, for a private owner, what its id has
+-- behind the session's; for a named one "#<id of the hold, 32 letters><owner>". What is silent, and
+-- how long a grant waits to be taken up, goes by the QueueLease of the waiters.
 -- include outlive
 
 -- owner_of returns the owner that an entry stands for, and, if it is named, the id of its hold.

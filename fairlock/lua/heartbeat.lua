@@ -1,17 +1,15 @@
--- heartbeat.lua: a sign of life of a session, which keeps its entries; and, should the lock be
--- free (its lease has ended, or the session that it was given to did not come), the next run is
--- let in. Safe to run any number of times. It writes first what a server without memory takes.
+-- heartbeat.lua: a sign of life of a session, which keeps its entries; and, should the lock be free
+-- (its lease has ended, or the session that it was given to did not come), the next run is let in. It
+-- writes first what a server without memory takes.
 --
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]  see grant.lua
 -- ARGV[6]  session
 -- ARGV[7]  what KEYS[3] says of the session, but for the time
 -- ARGV[i]  i > 7: its entries
--- Returns  for each entry 0: it is not in the queue (any more), or its owner has the lock:
---          ask by acquire.lua; or the ms after which to come again at the latest, -1:
---          unknown; and behind those Redis's time in ms
---          WRONGTYPE error: nothing was changed
--- Publishes the message of acquire.lua on the channel of the session that is let in, unless its
---          entry is among those of ARGV.
+-- Returns  for each entry 0: it is not in the queue (any more), or its owner has the lock: ask by
+--          acquire.lua; or the ms after which to come again at the latest, -1: unknown; and behind
+--          those Redis's time in ms
+-- Publishes the message of grant.lua, unless the entry that is let in is among those of ARGV
 -- include refused, clock, grant
 local held = redis.pcall('HLEN', KEYS[1])
 local bad = refused(held, ': the lock') or refused(redis.pcall('ZCARD', KEYS[2]), ': the queue')

@@ -2,8 +2,6 @@
 --
 -- KEYS[1]  what is known of the queue: hash, see grant.lua
 -- Returns  the number of waiters of sessions that keep their entries
---          WRONGTYPE error
--- Publishes nothing.
 -- include refused, clock
 local all = redis.pcall('HGETALL', KEYS[1])
 local bad = refused(all, ': what is known of the queue')

@@ -1,10 +1,8 @@
 -- await.lua: whether a latch is open. Read-only.
 --
--- KEYS[1]  the latch: integer, no TTL
+-- KEYS[1]  see latch.lua
 -- Returns  {1, -1, 0, 0, 1, -1}   it is open, for all others too
 --          {0, -1, 0, 0, 0, -1}   it is not
---          WRONGTYPE error
--- Publishes nothing.
 -- include latch
 local open = (not value or tonumber(value) <= 0) and 1 or 0
 return {open, -1, 0, 0, open, -1}

@@ -1,8 +1,7 @@
--- latch.lua: not a script of its own, but how the scripts of a latch begin.
+-- latch.lua: not a script of its own, but how the scripts of a latch begin: value is what it holds;
+-- false for a latch that is open.
 --
 -- KEYS[1]  the latch: integer, no TTL
---
--- value is what it holds; nil, or false, for a latch that is open.
 -- include refused
 local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' then

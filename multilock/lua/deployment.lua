@@ -1,11 +1,9 @@
--- deployment.lua: the id of this Redis, by which all processes tell it from others. The
--- first one to ask makes it. Safe to run any number of times.
+-- deployment.lua: the id of this Redis, by which all processes tell it from others. The first one to
+-- ask makes it. Publishes nothing.
 --
 -- KEYS[1]  the id: string, no TTL; made if it is not there
 -- ARGV[1]  the id to make
 -- Returns  the id
---          WRONGTYPE error: nothing was changed
--- Publishes nothing.
 -- include refused
 local id = redis.pcall('GET', KEYS[1])
 if type(id) == 'table' then

@@ -1,19 +1,17 @@
--- acquire.lua: the vote of one Redis for an owner. A Redis that may have forgotten votes gives
--- none until they are over by themselves: for one lease after it was first seen in its present
--- life. It has a new life when the key that names the life is gone, or names another run of the
--- server: after a restart, with or without its data, a failover, a FLUSHALL.
+-- acquire.lua: the vote of one Redis for an owner. A Redis that may have forgotten votes gives none
+-- until they are over by themselves: for one lease after it was first seen in its present life. It has
+-- a new life when the key that names the life is gone, or names another run of the server: after a
+-- restart, with or without its data, a failover, a FLUSHALL. Publishes nothing.
 --
 -- KEYS[1]  the lock: hash, owner -> holds
--- KEYS[2]  the life of this Redis: a string, the server's run id ('' if that is not to be had)
---          and the time in ms at which the first vote was asked for; no TTL
+-- KEYS[2]  the life of this Redis: a string, the server's run id ('' if that is not to be had) and
+--          the time in ms at which the first vote was asked for; no TTL
 -- ARGV[1]  owner; it is private: made for this one acquisition
 -- ARGV[2]  lease in ms
 -- ARGV[3]  for how long a new life gives no votes, in ms
 -- Returns  {1, 1, 0, changed}   granted; the TTL is at least the lease
 --          {0, PTTL in ms, 0, 0}  held by another owner; PTTL is -1 without one
 --          {-2, ms, 0, 0}       no votes yet, for so many ms
---          WRONGTYPE error      nothing was changed
--- Publishes nothing.
 -- include refused, clock
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])
 local life = redis.pcall('GET', KEYS[2])

@@ -1,27 +1,24 @@
--- acquire.lua: one more hold for an owner.
+-- acquire.lua: one more hold for an owner. Publishes nothing.
 --
--- The first hold of a private owner needs no id: no other session knows that owner, so the
--- hold is there or not. Every other hold has one, since of a named owner no session knows the
--- whole count. A hold that is there already is not counted again.
+-- The first hold of a private owner needs no id: no other session knows that owner, so the hold is
+-- there or not. Every other hold has one, since of a named owner no session knows the whole count. A
+-- hold that is there already is not counted again.
 --
 -- KEYS[1]  the lock: hash, owner -> holds
--- KEYS[2]  with an id: the ids of the holds that were taken so: set; lives and dies with
---          the lock, so that an id never speaks of a later life of it
+-- KEYS[2]  with an id: the ids of the holds that were taken so, and x<id> for each void extension:
+--          set; lives and dies with the lock, so that an id never speaks of a later life of it
 -- KEYS[i]  the last one, with tokens or ARGV[6]: the fencing token, an integer
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
--- ARGV[3]  how many fencing tokens to reserve; 0: none. It is left out with all that follow if
---          all of them say nothing
+-- ARGV[3]  how many fencing tokens to reserve; left out with all that follow if they say nothing
 -- ARGV[4]  holds that this session has of the owner already; 0: none that could be lost
 -- ARGV[5]  id of the hold; '' or left out for the first one of a private owner
 -- ARGV[6]  for how many ms the fencing token outlives the lock; left out: it has no end
 -- Returns  1                           granted: {1, 1, 0, 1}
---          {1, holds, token, changed}  granted; the TTL is at least the lease. token is the
---                                      highest reserved one, 0 if none was asked for
+--          {1, holds, token, changed}  granted; the TTL is at least the lease. token is the highest
+--                                      reserved one, 0 if none was asked for
 --          {0, PTTL in ms, 0, 0}       held by another owner; PTTL is -1 without one
 --          {-1, 0, 0, 0}               the holds of ARGV[4] are gone: lost
---          WRONGTYPE error             nothing was changed; so too for a hash that is no lock
--- Publishes nothing.
 local owner, lease = ARGV[1], ARGV[2]
 if not ARGV[3] and redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('HSET', KEYS[1], owner, '1') -- free, and neither ids nor tokens are asked for

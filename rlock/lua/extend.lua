@@ -1,11 +1,10 @@
--- extend.lua: gives a held lock a new end. Run twice it sets the same end, counted from the
--- later run. The end of a named owner's lock moves closer only if all its holds are of this
--- session; that of a lock with renewed holds does not. An extension that arrives after a
--- later one has voided it changes nothing.
+-- extend.lua: gives a held lock a new end, counted from the later run of two. The end of a named
+-- owner's lock moves closer only if all its holds are of this session; that of a lock with renewed
+-- holds does not. An extension that arrives after a later one has voided it changes nothing.
+-- Publishes nothing.
 --
--- KEYS[1]  the lock: hash, owner -> holds
--- KEYS[2]  the ids of its holds, and x<id> for each void extension: set; left out without an
---          id where there are none
+-- KEYS[1]  the lock, see acquire.lua
+-- KEYS[2]  the ids, see there; left out without an id where there are none
 -- KEYS[i]  the last one, with ARGV[7]: the fencing token
 -- ARGV[1]  owner
 -- ARGV[2]  time to live in ms, from now
@@ -16,8 +15,6 @@
 -- ARGV[7]  for how many ms the fencing token outlives the lock; 0: it has no end, or there is none
 -- ARGV[i]  i > 7: those of ARGV[6]; then, of a named owner, the ids of this session's holds
 -- Returns  1, or 0 if this session does not hold it (any more)
---          WRONGTYPE error: the ids are of another type, nothing was changed
--- Publishes nothing.
 -- include refused, there, outlive
 local ids = (ARGV[7] == '0' or #KEYS == 3) and KEYS[2]
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])

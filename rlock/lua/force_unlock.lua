@@ -1,19 +1,16 @@
 -- force_unlock.lua: ends the holds of every owner of a lock, plain or read-write (both sides), tells
--- the sessions of those owners, and wakes waiters. Run twice it leaves the same state; the second
--- run finds nothing. Which owners are meant is asked first, so that a run that comes late leaves
--- later ones alone. The owners' ids and timeout keys are left to end with their TTL.
+-- the sessions of those owners, and wakes waiters. A second run finds nothing. Which owners are meant
+-- is asked first, so that a run that comes late leaves later ones alone. The owners' ids and timeout
+-- keys are left to end with their TTL.
 --
 -- KEYS[1]  the lock: hash; deleted
 -- KEYS[2], KEYS[3]  of a read-write lock: our readers, and the marks of waiting writers (so that
 --          waiting readers come in too); deleted
--- ARGV[1]  channel of the lock
--- ARGV[2]  PUBLISH or SPUBLISH
+-- ARGV[1], ARGV[2]  channel of the lock, and PUBLISH or SPUBLISH
 -- ARGV[3]  the prefix that makes a session's channel out of a session id
 -- ARGV[4] and more: the owners that are meant; without any nothing is changed
--- Returns  the owners that hold it, if one of them is meant their holds were ended; none if it
---          is free, or if none of them is meant
---          WRONGTYPE error: nothing was changed; so too for a lock of another kind,
---          and for a hash that is no lock
+-- Returns  the owners that hold it; none if it is free, or if others than the meant ones hold it.
+--          WRONGTYPE also for a lock of another kind
 -- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions; then,
 --          if it was held, '0' on the lock's channel; of a read-write lock '1', and '0' behind it
 --          for a waiter of Redisson that is just asking, as in release_write.lua of rwlock

@@ -2,11 +2,10 @@
 -- lock is free when the owner has no hold left. Without ids it ends all that a private owner has,
 -- whatever its count: a nested acquisition that came late must not keep the lock.
 --
--- KEYS[1]  the lock: hash, owner -> holds; deleted when no hold is left
--- KEYS[2]  the ids of its holds: set; deleted with it. Left out if the claim has made none
+-- KEYS[1]  the lock, see acquire.lua; deleted when no hold is left
+-- KEYS[2]  the ids, see there; deleted with it. Left out if the claim has made none
 -- ARGV[1]  owner
--- ARGV[2]  channel of the lock
--- ARGV[3]  PUBLISH or SPUBLISH
+-- ARGV[2], ARGV[3]  channel of the lock, and PUBLISH or SPUBLISH
 -- ARGV[4]  1: that tells how many connections have heard it; 0: it counts one node only
 -- ARGV[5]  the TTL in ms that the holds deserve which stay; 0 leaves it. Left out with all that
 --          follow if all that a private owner has ends

@@ -1,13 +1,12 @@
--- renew.lua: keeps many locks alive for one more lease; what is held longer by a
--- fixed lease stays so. Safe to run any number of times.
+-- renew.lua: keeps many locks alive for one more lease; what is held longer by a fixed lease stays
+-- so. Publishes nothing.
 --
 -- KEYS[i]    a lock (hash, owner -> holds), or a key that lives as long as one
 -- ARGV[1]    lease in ms; 0 only asks
--- ARGV[1+i]  the owner that is believed to hold KEYS[i]; '' for a key that
---            goes along with the one before it
--- Returns    for each key 1, or 0 if that owner does not hold it (any more), or -1
---            if Redis does not allow the question
--- Publishes nothing.
+-- ARGV[1+i]  the owner that is believed to hold KEYS[i]; '' for a key that goes along with the one
+--            before it
+-- Returns    for each key 1, or 0 if that owner does not hold it (any more), or -1 if Redis does
+--            not allow the question
 -- include refused
 local lease = tonumber(ARGV[1])
 local alive = {}

@@ -1,13 +1,11 @@
 -- renew_fenced.lua: what renew.lua does, for locks whose fencing token has an end: the token's key
--- lives longer than the lock. Safe to run any number of times.
+-- lives longer than the lock. Publishes nothing.
 --
 -- KEYS[i]    a lock (hash, owner -> holds), or a key that goes along with the lock before it
 -- ARGV[1]    lease in ms; 0 only asks
 -- ARGV[1+i]  '=' and the owner that is believed to hold KEYS[i]; '' for a key that lives as long
 --            as the lock; for the fencing token for how many ms it outlives the lock
--- Returns    for each key 1, or 0 if that owner does not hold the lock (any more), or -1
---            if Redis does not allow the question
--- Publishes nothing.
+-- Returns    as renew.lua
 -- include refused, outlive
 local lease = tonumber(ARGV[1])
 local alive, lock = {}, 0

@@ -2,8 +2,6 @@
 --
 -- KEYS[1]  the lock: hash, owner -> holds
 -- Returns  {PTTL in ms, field, value, field, value, ...}; PTTL is -2 when free
---          WRONGTYPE error; so too for a hash that is no lock
--- Publishes nothing.
 -- include refused, no_lock
 local fields = redis.pcall('HGETALL', KEYS[1])
 local bad = refused(fields)

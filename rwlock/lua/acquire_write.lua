@@ -1,27 +1,25 @@
--- acquire_write.lua: one more hold of the write side for an owner.
+-- acquire_write.lua: one more hold of the write side for an owner. Publishes nothing.
 --
--- A writer is alone, but for read holds of its own taken later. Readers of ours whose
--- lease is over are thrown out here. Only if none of ours is left, and others are, those
--- are Redisson's, and their timeout keys tell whether they live. (The key of the ids is
--- missing then, as readers.lua asks for: the owner is not in yet.)
+-- A writer is alone, but for read holds of its own taken later. Readers of ours whose lease is over
+-- are thrown out here. Only if none of ours is left, and others are, those are Redisson's, and their
+-- timeout keys tell whether they live. (The key of the ids is missing then, as readers.lua asks for:
+-- the owner is not in yet.)
 --
--- KEYS[1], KEYS[2], ARGV[1]: see owner.lua
--- KEYS[3], KEYS[4]  the marks of waiting writers, and the ids
+-- KEYS[1] to KEYS[3], ARGV[1]: see owner.lua
+-- KEYS[4]  the ids
 -- ARGV[2]  lease in ms
 -- ARGV[3]  id of the hold
--- ARGV[4]  a writer that readers refuse leaves a mark, since it looks again within half of
---          this many ms; 0: it will not wait, and leaves none
+-- ARGV[4]  a writer that readers refuse leaves a mark, since it looks again within half of this many
+--          ms; 0: it will not wait, and leaves none
 -- ARGV[5]  what the names of timeout keys begin with
 -- ARGV[6]  holds of the write side that this session has of it already
 -- ARGV[7]  the same of the read side; both are left out if there are none
 -- Returns  1                   granted: {1, 1, 0, 1}
 --          {1, holds, 0, 1}    granted; the TTL is at least the lease
---          {0, ms, 0, 0}       refused: PTTL, or until the last reader's lease ends; -1
---                              if that is not known
+--          {0, ms, 0, 0}       refused: PTTL, or until the last reader's lease ends; -1 if that is
+--                              not known
 --          {-1, 0, 0, 0}       the holds of ARGV[6] or ARGV[7] are gone: lost
 --          {-2, 1, 0, 0}       the owner has the read side alone: never
---          WRONGTYPE error     nothing was changed; so too for a hash that is no lock
--- Publishes nothing.
 if not ARGV[6] and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4]) == 0 then
   -- Free, and nothing is left of an earlier life.
   local lease = ARGV[2]

@@ -1,27 +1,24 @@
--- ending.lua: not a script of its own, but what release_read.lua and release_write.lua
--- share.
+-- ending.lua: not a script of its own, but what release_read.lua and release_write.lua share.
 --
--- KEYS[1], KEYS[2], ARGV[1]: see owner.lua; the lock is deleted when it is free
--- KEYS[3], KEYS[4]  the marks of waiting writers, and the reader's first timeout key
+-- KEYS[1] to KEYS[3], ARGV[1]: see owner.lua; the lock is deleted when it is free
+-- KEYS[4]  the reader's first timeout key
 -- KEYS[5]  the ids; left out if the claim has made none
--- ARGV[2]  channel of the lock
--- ARGV[3]  PUBLISH or SPUBLISH
+-- ARGV[2], ARGV[3]  channel of the lock, and PUBLISH or SPUBLISH
 -- ARGV[4]  1: that tells how many connections have heard it; 0: it counts one node only
--- ARGV[5]  0: the owner is named; 1: it is private: what stays is all of this session; 2: it
---          is private, and all that it has on this side ends. Left out with all that follow:
---          2, nothing stays, and no attempt has left a mark
+-- ARGV[5]  0: the owner is named; 1: it is private: what stays is all of this session; 2: it is
+--          private, and all that it has on this side ends. Left out with all that follow: 2, nothing
+--          stays, and no attempt has left a mark
 -- ARGV[6]  the time to live in ms that all that stays deserves; 0 leaves it
 -- ARGV[7]  the holds of the other side that this session keeps
 -- ARGV[8]  how many ids of holds that end follow
 -- ARGV[9]  how many ids of holds that stay follow, of this side
--- ARGV[10] the first id of those that end, if any; ARGV[6] counts as 0 if an extension has voided
---          that id
+-- ARGV[10] the first id of those that end, if any; ARGV[6] counts as 0 if an extension has voided it
 -- ARGV[i]  i > 10: the others of those that end; then the ids of ARGV[9]; then those of ARGV[7]. Ids
 --          of holds that stay are needed of a named owner and with a time to live only
 -- The replies are
---          {holds left, changed, receivers}: changed is 0 if none of the holds was there
---          WRONGTYPE error: a key that goes along is of another type, nothing was
---          changed. If it is the lock itself, the hold is gone: {0, 0, -1}
+--          receivers   for {0, 1, receivers}
+--          {holds left, changed, receivers}   changed is 0 if none of the holds was there. It is
+--                      {0, 0, -1} also if the lock is of another type: the hold is gone
 -- include owner, there
 local ids, whose = KEYS[5], ARGV[5] or '2'
 local marks = redis.pcall('ZCARD', KEYS[3])

@@ -1,7 +1,7 @@
--- extend.lua: gives an owner's holds of one side a new end. Run twice it sets the same end,
--- counted from the later run. The end of a named owner's holds moves closer only if all of
--- them are of this session; that of a section with renewed holds does not. An extension that
--- arrives after a later one has voided it changes nothing.
+-- extend.lua: gives an owner's holds of one side a new end, counted from the later run of two. The
+-- end of a named owner's holds moves closer only if all of them are of this session; that of a
+-- section with renewed holds does not. An extension that arrives after a later one has voided it
+-- changes nothing. Publishes nothing.
 --
 -- KEYS[1], KEYS[2], ARGV[1]: see owner.lua
 -- KEYS[3]  the ids
@@ -14,8 +14,6 @@
 -- ARGV[7]  how many ids of extensions follow that are void from now on
 -- ARGV[i]  i > 7: those; then, of a named owner, the ids of this session's holds of the side
 -- Returns  1, or 0 if this session does not hold it (any more)
---          WRONGTYPE error: a key that goes along is of another type
--- Publishes nothing.
 -- include owner, there
 local void = redis.pcall('SISMEMBER', KEYS[3], 'x' .. ARGV[6])
 bad = bad or refused(void)

@@ -1,18 +1,16 @@
 -- owner.lua: not a script of its own, but how the scripts begin that concern one owner.
--- They share
 --
--- KEYS[1]  the lock: hash, mode -> read or write, owner -> holds of the read side,
---          owner:write -> holds of the write side
+-- KEYS[1]  the lock: hash, mode -> read or write, owner -> holds of the read side, owner:write ->
+--          holds of the write side
 -- KEYS[2]  our readers: zset, owner -> when its holds expire, in ms of server time
+-- KEYS[3]  but for extend.lua: the marks of waiting writers: zset, id of the attempt -> when the mark
+--          expires
+-- and, each at its place, the ids of this owner's holds: set, r<id> and w<id>, and x<id> for each void
+-- extension; lives with them; and the reader's timeout keys, whose names end in 1, 2 and so on: strings
 -- ARGV[1]  owner
--- and, each at its place, these keys:
---          the marks of waiting writers: zset, id of the attempt -> when the mark expires
---          the ids of this owner's holds: set, r<id> and w<id>, and x<id> for each void
---          extension; lives with them
---          the reader's timeout keys, whose names end in 1, 2 and so on: strings
 --
--- reads and writes are its holds, and expiry is when the former end. bad is the error to
--- answer, and gone says that the lock itself is of another type.
+-- reads and writes are its holds, and expiry is when the former end. bad is the error to answer, and
+-- gone says that the lock itself is of another type.
 -- include refused, clock, int
 local fields = redis.pcall('HMGET', KEYS[1], 'mode', ARGV[1], ARGV[1] .. ':write')
 local expiry = redis.pcall('ZSCORE', KEYS[2], ARGV[1])

@@ -1,5 +1,4 @@
--- bury throws out readers of ours whose lease is over, at most so many, and returns how
--- many those were.
+-- bury throws out readers of ours whose lease is over, at most so many, and returns how many.
 local function bury(now, most)
   local dead = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now), 'LIMIT', 0, most)
   if #dead > 0 then
@@ -9,14 +8,14 @@ local function bury(now, most)
   return #dead
 end
 
--- alive returns for how long in ms Redisson's readers have the lock, when no others are in
--- the hash; nil if none of them lives. Without a bound it is the PTTL of the lock. prefix
--- is what the names of timeout keys begin with.
+-- alive returns for how long in ms Redisson's readers have the lock, when no others are in the hash;
+-- nil if none of them lives. Without a bound it is the PTTL of the lock. prefix is what the names of
+-- timeout keys begin with.
 --
--- Only the timeout keys tell. These are the one exception to the rule that all keys are in
--- KEYS: their names come from the hash. (Redisson does the same.) They are in the slot of
--- the lock. While that slot moves to another node they may be there already: so only a
--- script may ask for which one of its KEYS is missing, for such a script does not run then.
+-- Only the timeout keys tell. These are the one exception to the rule that all keys are in KEYS: their
+-- names come from the hash. (Redisson does the same.) They are in the slot of the lock. While that
+-- slot moves to another node they may be there already: so only a script may ask for which one of its
+-- KEYS is missing, for such a script does not run then.
 local function alive(prefix)
   local longest
   local all = redis.call('HGETALL', KEYS[1])

@@ -1,15 +1,12 @@
--- release_read.lua: ends holds of the read side, and takes back acquisitions of it whose
--- outcome is unknown.
---
--- It looks at no other reader of ours, so it costs the same however many there are. The
--- last of ours to leave looks at Redisson's, as those do at each unlock.
+-- release_read.lua: ends holds of the read side, and takes back acquisitions of it whose outcome is
+-- unknown. It looks at no other reader of ours, so it costs the same however many there are. The last
+-- of ours to leave looks at Redisson's, as those do at each unlock.
 --
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10]: see ending.lua
 -- KEYS[6] and more: the reader's further timeout keys
--- Returns  receivers, for {0, 1, receivers}
---          {holds left, changed, receivers}, or WRONGTYPE: see ending.lua
--- Publishes '0' on the channel when the lock became free, or when a waiting writer must find
---          out whether Redisson's readers live.
+-- Returns  see there
+-- Publishes '0' on the channel when the lock became free, or when a waiting writer must find out
+--          whether Redisson's readers live
 local call, lock = redis.call, KEYS[1]
 if (ARGV[5] or '2') == '2' and not KEYS[6] and redis.pcall('HLEN', lock) == 2
     and call('HGET', lock, ARGV[1]) == '1' and call('EXISTS', KEYS[3]) == 0 then

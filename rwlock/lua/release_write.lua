@@ -1,17 +1,14 @@
--- release_write.lua: ends holds of the write side, and takes back acquisitions of it whose
--- outcome is unknown, with the marks that they left.
+-- release_write.lua: ends holds of the write side, and takes back acquisitions of it whose outcome is
+-- unknown, with the marks that they left. If the owner has read holds too, and their lease is not
+-- over, the lock becomes a read lock. Either way waiting readers get their chance now: the marks of
+-- the writers that wait are taken away, and come back when those are refused again.
 --
--- If the owner has read holds too, and their lease is not over, the lock becomes a read
--- lock. Either way waiting readers get their chance now: the marks of the writers that
--- wait are taken away, and come back when those are refused again.
---
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10]: see ending.lua; none is left out
--- Returns  receivers, for {0, 1, receivers}
---          {holds left, changed, receivers}, or WRONGTYPE: see ending.lua
--- Publishes '1' on the channel when no writer is left, and '0' behind it if that may have been
---          heard: a waiter of Redisson that is just asking takes no notice of the first, and
---          would sleep until the lease that it saw ends. '1' alone when the last mark of a
---          waiting writer is taken away while readers may come in.
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10]: see ending.lua; no key is left out
+-- Returns  see there
+-- Publishes '1' on the channel when no writer is left, and '0' behind it if that may have been heard:
+--          a waiter of Redisson that is just asking takes no notice of the first, and would sleep
+--          until the lease that it saw ends. '1' alone when the last mark of a waiting writer is
+--          taken away while readers may come in
 if ARGV[5] == '2' and redis.pcall('HLEN', KEYS[1]) == 2 and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1 then
   -- The mode and the write side of this owner are all there is.
   redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[5])

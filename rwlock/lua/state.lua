@@ -1,12 +1,9 @@
 -- state.lua: the owners of a lock, their holds, and its TTL. Read-only.
 --
--- KEYS[1]  the lock: hash
--- KEYS[2]  our readers: zset, owner -> when its holds expire
--- Returns  {mode, PTTL in ms, owner, holds of both sides, owner, holds, ...} without
---          readers of ours whose lease is over; mode is '' and PTTL -2 when free
---          WRONGTYPE error; so too for a lock of another kind, and for a hash that
---          is no lock
--- Publishes nothing.
+-- KEYS[1], KEYS[2]  see owner.lua
+-- Returns  {mode, PTTL in ms, owner, holds of both sides, owner, holds, ...} without readers of ours
+--          whose lease is over; mode is '' and PTTL -2 when free. WRONGTYPE also for a lock of
+--          another kind
 -- include refused, clock, int, no_lock
 local all = redis.pcall('HGETALL', KEYS[1])
 local dead = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', int(now))

@@ -4,21 +4,18 @@
 -- KEYS[1], KEYS[2]  see permits.lua
 -- ARGV[1]  lease in ms
 -- ARGV[2]  the limit, should the semaphore not exist yet
--- ARGV[3]  channel of the semaphore
--- ARGV[4]  PUBLISH or SPUBLISH
+-- ARGV[3], ARGV[4]  channel of the semaphore, and PUBLISH or SPUBLISH
 -- ARGV[5]  see keep.lua
 -- ARGV[6]  1: the reply tells when the next of all expires; 0: it need not
 -- ARGV[7]  and all that follow: the ids of the permits
--- Returns  {1, ms, 0, changed, free, -1}  granted; they expire no sooner than the
---                              lease; free are left (below 0: the limit was lowered), and
---                              the next of all expires in ms (-1: none does)
+-- Returns  {1, ms, 0, changed, free, -1}  granted; they expire no sooner than the lease; free are
+--                              left (below 0: the limit was lowered), and the next of all expires
+--                              in ms (-1: none does)
 --          free                short for that, if no others are taken or ARGV[6] is 0
 --          -ms                 short for that, of free 0
 --          {0, ms, 0, 0, free, limit}  not enough are free
 --          {-2, limit, 0, 0}   more were asked for than the limit
---          WRONGTYPE error     nothing was changed
--- Publishes how many permits are free, if some are, and permits had expired or the
---          semaphore is new.
+-- Publishes how many permits are free, if some are, and permits had expired or the semaphore is new.
 local n, value, at, ends = #ARGV - 6, redis.pcall('GET', KEYS[1]), redis.call('TIME'), redis.call('PTTL', KEYS[2])
 local free, added = tonumber(value) or 0, 0
 

@@ -1,13 +1,9 @@
--- add.lua: adds to a counter, or takes away without asking whether it has as much. Run
--- twice with the same arguments it gives the same state: the request is remembered. It is not
--- refused for want of memory.
+-- add.lua: adds to a counter, or takes away without asking whether it has as much.
 --
 -- KEYS[1] to KEYS[3], ARGV[1] to ARGV[4]  see counter.lua; the counter is made if it is not there
 -- ARGV[5]  how much; may be below 0
--- ARGV[6]  channel of the counter
--- ARGV[7]  PUBLISH or SPUBLISH
+-- ARGV[6], ARGV[7]  channel of the counter, and PUBLISH or SPUBLISH
 -- Returns  changed: 1, or 0 if an earlier run has done it
---          WRONGTYPE error: nothing was changed
 -- Publishes the new value, or 0 if it is below 0.
 -- include counter
 renew()

@@ -1,9 +1,6 @@
 -- count.lua: the value of a counter. Read-only.
 --
--- KEYS[1]  the counter: integer
--- KEYS[2]  '{NAME}:timeout': it exists while permits of a Semaphore of that name are taken
+-- KEYS[1], KEYS[2]  see counter.lua
 -- Returns  the value in decimal digits; '0' if the counter does not exist
---          WRONGTYPE error
--- Publishes nothing.
--- include value
+-- include value, no_permits
 return value or '0'

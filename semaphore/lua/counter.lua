@@ -1,5 +1,6 @@
--- counter.lua: not a script of its own, but how the scripts begin that change a counter. They
--- do so once for each request. See internal/requestid for slots and numbers.
+-- counter.lua: not a script of its own, but how the scripts begin that change a counter. They do so
+-- once for each request, which is remembered: run twice with the same arguments they give the same
+-- state and reply. See internal/requestid for slots and numbers.
 --
 -- KEYS[1]  the counter: integer; keeps a TTL if it has one
 -- KEYS[2]  '{NAME}:timeout': it exists while permits of a Semaphore of that name are taken
@@ -10,7 +11,7 @@
 -- ARGV[4]  for how many ms from now the counter is kept; 0: it has no end
 --
 -- value is that of value.lua; outcome is that of an earlier run, nil if there was none.
--- include value
+-- include value, no_permits
 local last, outcome = redis.pcall('HGET', KEYS[3], ARGV[1]), nil
 if type(last) == 'table' then
   return (refused(last))

@@ -1,17 +1,13 @@
 -- delete.lua: deletes a semaphore with all its permits. One that arrives after a later SetLimit or
 -- Delete of the same session deletes nothing.
 --
--- KEYS[1], KEYS[2]  see permits.lua
--- KEYS[3]  see no_counter.lua
--- KEYS[4]  the number of this session's last SetLimit or Delete: integer; expires
+-- KEYS[1], KEYS[2], KEYS[3], KEYS[4]  see set_limit.lua
 -- ARGV[1]  the number of this Delete
 -- ARGV[2]  for how long that is remembered from this run on, in ms
--- ARGV[3]  channel of the semaphore
--- ARGV[4]  PUBLISH or SPUBLISH
+-- ARGV[3], ARGV[4]  channel of the semaphore, and PUBLISH or SPUBLISH
 -- Returns  1, or 0 if an earlier run has done it, or it came late
---          WRONGTYPE error: nothing was changed
 -- Publishes how many permits there were, if some, so that waiters make the semaphore anew.
--- include refused, no_counter, integer, int
+-- include no_counter, integer, int
 local value, taken = redis.pcall('GET', KEYS[1]), redis.pcall('ZCARD', KEYS[2])
 local bad = refused(value) or refused(taken)
 if bad then

@@ -1,10 +1,7 @@
--- delete_counter.lua: deletes a counter. A copy that comes late deletes nothing: the request is
--- remembered.
+-- delete_counter.lua: deletes a counter. A copy that comes late deletes nothing. Publishes nothing.
 --
 -- KEYS[1] to KEYS[3], ARGV[1] to ARGV[4]  see counter.lua
 -- Returns  changed: 1, or 0 if an earlier run has done it
---          WRONGTYPE error: nothing was changed
--- Publishes nothing.
 -- include counter
 renew()
 if outcome then

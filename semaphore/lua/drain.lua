@@ -1,11 +1,8 @@
--- drain.lua: sets a counter to 0 and tells what it had. Run twice with the same arguments
--- it gives the same reply and takes nothing more: the request is remembered, also one that
--- found nothing. What is added after that must not be taken by a copy that comes late.
+-- drain.lua: sets a counter to 0 and tells what it had. What is added after that must not be taken
+-- by a copy that comes late: a request that found nothing is remembered too. Publishes nothing.
 --
 -- KEYS[1] to KEYS[3], ARGV[1] to ARGV[4]  see counter.lua; the outcome is what it found
 -- Returns  the value before, in decimal digits; '0' if the counter does not exist
---          WRONGTYPE error: nothing was changed
--- Publishes nothing.
 -- include counter
 renew()
 if outcome then

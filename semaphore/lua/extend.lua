@@ -1,19 +1,18 @@
--- extend.lua: gives the permits of a request a new expiry. Run twice it sets the same
--- one, counted from the later run. It is not refused for want of memory.
+-- extend.lua: gives the permits of a request a new expiry, counted from the later run of two. It is
+-- not refused for want of memory. Publishes nothing.
 --
 -- KEYS[1], KEYS[2]  see permits.lua
--- KEYS[3]  commands that were given up: set of 'x<id>'; lives as long as the permits. Left out
---          with an empty ARGV[4]
+-- KEYS[3]  commands that were given up: set of 'x<id>'; lives as long as the permits. Left out with
+--          an empty ARGV[4]
 -- ARGV[1]  lease in ms, from now
 -- ARGV[2]  1: the expiry may also move closer; 0: only further away
--- ARGV[3]  for how many ms from now the semaphore is to be kept at least; 0: it has no end
+-- ARGV[3]  see keep.lua
 -- ARGV[4]  the id of this command
 -- ARGV[5]  how many permits the request has
--- ARGV[6]  and so many: their ids. All that follow: ids of commands that change nothing from
---          now on, should they come late
+-- ARGV[6]  and so many: their ids. All that follow: ids of commands that change nothing from now on,
+--          should they come late
 -- Returns  1, or 0 if one of the permits has expired or is gone, or the semaphore is
--- Publishes nothing.
--- include clock, int, refused, expiries
+-- include expiries
 local last = 5 + ARGV[5]
 if type(redis.pcall('GET', KEYS[1])) ~= 'string' then
   return 0

@@ -1,19 +1,17 @@
--- extend_by_id.lua: gives permits of which a caller has the ids a new expiry, all or none,
--- whichever process got them. Run twice it sets the expiry once. One that arrives after a later
--- one of the same session sets nothing. It is not refused for want of memory.
+-- extend_by_id.lua: gives permits of which a caller has the ids a new expiry, all or none, whichever
+-- process got them. One that arrives after a later one of the same session sets nothing. It is not
+-- refused for want of memory. Publishes nothing.
 --
 -- KEYS[1], KEYS[2]  see permits.lua
 -- KEYS[3]  the number of this session's last one: integer; expires
 -- ARGV[1]  lease in ms, from now
--- ARGV[2]  for how many ms from now the semaphore is to be kept at least; 0: it has no end
+-- ARGV[2]  see keep.lua
 -- ARGV[3]  the number of this one
 -- ARGV[4]  for how long that is remembered from this run on, in ms
 -- ARGV[5]  and all that follow: the ids
--- Returns  1; 0 if one of the permits has expired or is gone, or the semaphore is; -1 if a later
---          one of this session came before
---          WRONGTYPE error: nothing was changed
--- Publishes nothing.
--- include refused, clock, int, expiries
+-- Returns  1; 0 if one of the permits has expired or is gone, or the semaphore is; -1 if a later one
+--          of this session came before
+-- include expiries
 local value, last = redis.pcall('GET', KEYS[1]), redis.call('GET', KEYS[3])
 if type(value) == 'table' then
   return (refused(value))

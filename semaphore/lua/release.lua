@@ -1,13 +1,11 @@
--- release.lua: gives permits back: those of the request that are still there.
---
--- A permit is gone if it had expired and was given to another request, or if the semaphore was
--- deleted. It is not refused for want of memory.
+-- release.lua: gives permits back: those of the request that are still there. A permit is gone if it
+-- had expired and was given to another request, or if the semaphore was deleted. It is not refused
+-- for want of memory.
 --
 -- KEYS[1], KEYS[2]  see permits.lua; the free permits are not made anew if they are gone
--- ARGV[1]  channel of the semaphore
--- ARGV[2]  PUBLISH or SPUBLISH
+-- ARGV[1], ARGV[2]  channel of the semaphore, and PUBLISH or SPUBLISH
 -- ARGV[3]  1: that tells how many connections have heard it; 0: it counts one node only
--- ARGV[4]  for how many ms from now the semaphore is to be kept at least; 0: it has no end
+-- ARGV[4]  see keep.lua
 -- ARGV[5]  and all that follow: the ids of the permits
 -- Returns  {0, changed, receivers}; changed is 1 if all were there
 --          receivers  short for {0, 1, receivers}

@@ -1,14 +1,12 @@
--- renew.lua: keeps the permits of many requests for at least one more lease. Safe to run
--- any number of times. It is not refused for want of memory.
+-- renew.lua: keeps the permits of many requests for at least one more lease. It is not refused for
+-- want of memory. Publishes nothing.
 --
--- KEYS       for each request two: see permits.lua
--- ARGV[1]    lease in ms; 0 only asks
--- ARGV[i]    for each request n; for how many ms from now the semaphore is to be kept at least,
---            0 if it has no end; and the n ids of its permits
--- Returns    for each of the args after the first 1, or 0 if one of the permits of the request
---            has expired or is gone, or the semaphore is; -1 if Redis does not allow the question
--- Publishes nothing.
--- include clock, int, refused, expiries
+-- KEYS     for each request two: see permits.lua
+-- ARGV[1]  lease in ms; 0 only asks
+-- ARGV[i]  for each request n; what keep.lua takes; and the n ids of its permits
+-- Returns  for each of the args after the first 1, or 0 if one of the permits of the request has
+--          expired or is gone, or the semaphore is; -1 if Redis does not allow the question
+-- include expiries
 local lease = tonumber(ARGV[1])
 local reply, i, key = {}, 2, 1
 while i <= #ARGV do

@@ -1,21 +1,18 @@
--- set_limit.lua: sets the limit of a semaphore, for all sessions. Taken permits stay taken.
--- Run twice with the same arguments it sets the limit once. One that arrives after a later one,
--- or a Delete, of the same session sets nothing.
+-- set_limit.lua: sets the limit of a semaphore, for all sessions. Taken permits stay taken. One that
+-- arrives after a later one, or a Delete, of the same session sets nothing.
 --
 -- KEYS[1], KEYS[2]  see permits.lua; the free permits are made if they are not there
 -- KEYS[3]  see no_counter.lua
 -- KEYS[4]  the number of this session's last SetLimit or Delete: integer; expires
 -- ARGV[1]  the limit
--- ARGV[2]  channel of the semaphore
--- ARGV[3]  PUBLISH or SPUBLISH
+-- ARGV[2], ARGV[3]  channel of the semaphore, and PUBLISH or SPUBLISH
 -- ARGV[4]  the number of this SetLimit
 -- ARGV[5]  for how long that is remembered from this run on, in ms
 -- ARGV[6]  see keep.lua
 -- Returns  how many permits are free, below 0 if more are taken than the limit allows
---          WRONGTYPE error: nothing was changed
--- Publishes how many permits are free (0 if below 0), if the limit was changed, so that
---          waiters for more than that learn of it, or if permits had expired.
--- include refused, no_counter, clock, keep, permits
+-- Publishes how many permits are free (0 if below 0), if the limit was changed, so that waiters for
+--          more than that learn of it, or if permits had expired.
+-- include no_counter, clock, keep, permits
 local free, last = ARGV[1] - taken, redis.call('GET', KEYS[4])
 if last and tonumber(last) >= tonumber(ARGV[4]) then
   if not value then

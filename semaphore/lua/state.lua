@@ -1,15 +1,12 @@
--- state.lua: how many permits are free, and what the limit is. Safe to run any number of
--- times.
+-- state.lua: how many permits are free, and what the limit is.
 --
 -- KEYS[1], KEYS[2]  see permits.lua
 -- KEYS[3]  see no_counter.lua
 -- ARGV[1]  the limit, should the semaphore not exist
--- ARGV[2]  channel of the semaphore
--- ARGV[3]  PUBLISH or SPUBLISH
+-- ARGV[2], ARGV[3]  channel of the semaphore, and PUBLISH or SPUBLISH
 -- Returns  {free, limit}; free is below 0 while more are taken than the limit allows
---          WRONGTYPE error: nothing was changed
 -- Publishes how many permits are free, if some are and permits had expired.
--- include refused, no_counter, clock, permits
+-- include no_counter, clock, permits
 if not value then
   return {ARGV[1] - taken, tonumber(ARGV[1])}
 elseif back > 0 then

@@ -1,12 +1,10 @@
--- take.lua: takes n from a counter, if it has as many, and remembers the request. One that was
--- refused leaves nothing, and may be sent again until it is granted.
+-- take.lua: takes n from a counter, if it has as many. A request that was refused leaves nothing, and
+-- may be sent again until it is granted. Publishes nothing.
 --
 -- KEYS[1] to KEYS[3], ARGV[1] to ARGV[4]  see counter.lua; the outcome is what it took, or 'undone'
 -- ARGV[5]  n
 -- Returns  {1, -1, 0, changed, free, -1}  granted; the counter has free left
 --          {0, -1, 0, 0, free, -1}  it has less than n, or the request was undone
---          WRONGTYPE error     nothing was changed
--- Publishes nothing.
 -- include counter
 local free = tonumber(value or 0) or 0
 if outcome then

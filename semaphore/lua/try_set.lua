@@ -1,12 +1,9 @@
--- try_set.lua: makes a counter that does not exist yet. Run twice with the same arguments
--- it gives the same state and reply: the request is remembered.
+-- try_set.lua: makes a counter that does not exist yet.
 --
 -- KEYS[1] to KEYS[3], ARGV[1] to ARGV[4]  see counter.lua; the outcome is the reply
 -- ARGV[5]  the value
--- ARGV[6]  channel of the counter
--- ARGV[7]  PUBLISH or SPUBLISH
+-- ARGV[6], ARGV[7]  channel of the counter, and PUBLISH or SPUBLISH
 -- Returns  1 if this request made it, else 0
---          WRONGTYPE error: nothing was changed
 -- Publishes the value if it was made.
 -- include counter
 if outcome then

@@ -1,15 +1,10 @@
--- untake.lua: gives back what take.lua took for a request, should it have run, and sees
--- to it that it takes nothing should it run later. Run twice it leaves the same state. It is
--- not refused for want of memory.
+-- untake.lua: gives back what take.lua took for a request, should it have run, and sees to it that it
+-- takes nothing should it run later. It is not refused for want of memory.
 --
 -- KEYS[1]  the counter: integer; not made anew if it was deleted
--- KEYS[2]  the requests of this session: hash, slot -> '<number>:<outcome>'; expires
--- ARGV[1]  slot of the request
--- ARGV[2]  its number
--- ARGV[3]  for how long the requests are remembered from this run on, in ms
--- ARGV[4]  for how many ms from now the counter is kept; 0: it has no end
--- ARGV[5]  channel of the counter
--- ARGV[6]  PUBLISH or SPUBLISH
+-- KEYS[2]  the requests of this session, see counter.lua
+-- ARGV[1], ARGV[2], ARGV[3], ARGV[4]  see there
+-- ARGV[5], ARGV[6]  channel of the counter, and PUBLISH or SPUBLISH
 -- ARGV[7]  1: that tells how many connections have heard it; 0: it counts one node only
 -- Returns  {0, changed, receivers}; changed is 0 if nothing was given back
 -- Publishes the new value, or 0 if it is below 0, if something was given back.

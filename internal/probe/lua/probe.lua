@@ -1,9 +1,7 @@
--- probe.lua: finds out when a session begins whether locks can work here. Leaves nothing
--- behind. Safe to run any number of times.
+-- probe.lua: finds out when a session begins whether locks can work here. Leaves nothing behind.
 --
 -- KEYS[1]  a key of the session's own, named as a lock may be
--- ARGV[1]  the channel that belongs to it
--- ARGV[2]  PUBLISH or SPUBLISH
+-- ARGV[1], ARGV[2]  the channel that belongs to it, and PUBLISH or SPUBLISH
 -- Returns  1, or an error: OLD ... if the server is older than 6.2, PUBLISH ... if it refuses to
 --          publish, else Redis's own
 -- Publishes "0" to ARGV[1], where nobody listens.

@@ -1,9 +1,8 @@
 -- end_holds ends those of an owner's holds of which ARGV has the ids, from first to kept - 1, and
 -- returns the reply; nil if the lock is gone with the last one. The TTL gets as short as the holds
--- that stay deserve, ms, but for 0. It never gets longer: unlocking one hold never lengthens the
--- lease of another. It stays if an extension has voided the first id, or if some of the holds that
--- stay may be another session's: the owner is not private, and ARGV has not all their ids, from kept
--- on.
+-- that stay deserve, ms, but for 0; never longer: unlocking one hold never lengthens the lease of
+-- another. It stays if an extension has voided the first id, or if some of the holds that stay may be
+-- another session's: the owner is not private, and ARGV has not all their ids, from kept on.
 -- include there
 local function end_holds(ids, owner, held, first, kept, ms, private)
   local ended = 0

@@ -1,7 +1,6 @@
--- no_lock returns the error to answer if a hash at KEYS[1] is no lock; nil if it is one, of
--- whichever kind. A lock has a TTL. It has one field, an owner with its count; or the mode of a
--- read-write lock, with any number of owners. The second result is true for the latter. It
--- looks at no more than two fields, however many there are.
+-- no_lock returns WRONGTYPE if a hash at KEYS[1] is no lock; nil if it is one, of whichever kind. A
+-- lock has a TTL, and one field, an owner with its count; or the mode of a read-write lock, with any
+-- number of owners: then the second result is true. It looks at two fields at most.
 local function no_lock()
   local mode, why = redis.call('HGET', KEYS[1], 'mode'), nil
   local both = mode == 'read' or mode == 'write'

@@ -1,8 +1,7 @@
 -- revoke ends the holds of all owners of a lock, by deleting the keys that follow, if one of them is
 -- meant: ARGV has those, from first on. Then it tells the session of each owner that looks like
--- '<session id>:<number>'. That is always PUBLISH, which is heard in the whole Cluster; prefix makes
--- a session's channel out of its id. It returns what to answer if it has ended none: the owners if
--- none at all is meant, else an empty list.
+-- '<session id>:<number>': always by PUBLISH, which is heard in the whole Cluster; prefix makes a
+-- session's channel out of its id. It returns what to answer if it has ended none.
 local function revoke(owners, first, prefix, ...)
   local named, meant = {}, false
   for i = first, #ARGV do

@@ -200,8 +200,9 @@ func CheckHeaders(t *testing.T, sources map[string]string) {
 	comments := regexp.MustCompile(`(?m)^--.*$`)
 	for name, src := range sources {
 		head := strings.Join(comments.FindAllString(src, -1), "\n")
-		if !strings.HasPrefix(head, "-- "+name+".lua: ") || !strings.Contains(head, "-- Returns ") || !strings.Contains(head, "-- Publishes ") {
-			t.Errorf("%s.lua: the header must begin with its name and have Returns and Publishes", name)
+		tells := strings.Contains(head, "Publishes ") || strings.Contains(head, "Read-only.")
+		if !strings.HasPrefix(head, "-- "+name+".lua: ") || !strings.Contains(head, "-- Returns ") || !tells {
+			t.Errorf("%s.lua: the header must begin with its name and have Returns, and Publishes or Read-only", name)
 		}
 		for _, m := range used.FindAllString(comments.ReplaceAllString(src, ""), -1) {
 			if !strings.Contains(head, m) {
