@@ -19,6 +19,7 @@ import (
 // The ACL that docs/operations.md gives is enough to run everything (R29).
 func TestDocumentedACLIsEnough(t *testing.T) {
 	t.Parallel()
+	redistest.SkipShort(t)
 	s := redistest.Real(t)
 	must(t, s.Do(t, redistest.DocumentedACL(t)...).Error())
 	must(t, s.Do(t, "ACL", "LOG", "RESET").Error())
@@ -34,35 +35,7 @@ func TestDocumentedACLIsEnough(t *testing.T) {
 	}
 	a, b := open(), open()
 	for _, ctx := range []context.Context{ctx, rlock.WithOwner(ctx, "me")} {
-		section, h, err := rlock.New(a, "x", rlock.Fenced()).Lock(ctx)
-		must(t, err)
-		_, nested, err := rlock.New(a, "x").Lock(section, rlock.Lease(time.Minute))
-		must(t, err)
-		must(t, nested.Extend(ctx, 2*time.Minute))
-		must(t, nested.Unlock())
-		_, _, err = rlock.New(b, "x").Lock(context.Background(), rlock.Wait(2500*time.Millisecond)) // renewed meanwhile
-		if !errors.Is(err, rlock.ErrNotAcquired) {
-			t.Errorf("a held lock: %v", err)
-		}
-		in := make(chan error, 1)
-		go func() {
-			_, h, err := rlock.New(b, "x").Lock(rlock.WithOwner(ctx, "another"))
-			if err == nil {
-				err = h.Unlock()
-			}
-			in <- err
-		}()
-		redistest.Eventually(t, 5*time.Second, "the waiter to listen", func() bool { return len(s.Channels(t)) == 3 })
-		if st, err := rlock.New(b, "x").State(ctx); err != nil || len(st.Owners) != 1 {
-			t.Errorf("State: %+v, %v", st, err)
-		}
-		_, err = rlock.New(b, "x").ForceUnlock(ctx)
-		must(t, err)
-		<-section.Done()
-		must(t, <-in)
-		if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) {
-			t.Errorf("Unlock after ForceUnlock: %v", err)
-		}
+		runMutex(t, ctx, s, a, b)
 	}
 	var handed sync.WaitGroup // in memory
 	for range 50 {
@@ -108,6 +81,40 @@ func TestACLRefusalIsNamed(t *testing.T) {
 		if !errors.Is(err, rlock.ErrUnavailable) || strings.Contains(err.Error(), "WRONGTYPE") {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// runMutex has a mutex, held by a, do everything that it can but pass in memory, and that of b wait.
+func runMutex(t *testing.T, ctx context.Context, s *redistest.Server, a, b *rlock.Session) {
+	t.Helper()
+	section, h, err := rlock.New(a, "x", rlock.Fenced()).Lock(ctx)
+	must(t, err)
+	_, nested, err := rlock.New(a, "x").Lock(section, rlock.Lease(time.Minute))
+	must(t, err)
+	must(t, nested.Extend(ctx, 2*time.Minute))
+	must(t, nested.Unlock())
+	_, _, err = rlock.New(b, "x").Lock(context.Background(), rlock.Wait(2500*time.Millisecond)) // renewed meanwhile
+	if !errors.Is(err, rlock.ErrNotAcquired) {
+		t.Errorf("a held lock: %v", err)
+	}
+	in := make(chan error, 1)
+	go func() {
+		_, h, err := rlock.New(b, "x").Lock(rlock.WithOwner(ctx, "another"))
+		if err == nil {
+			err = h.Unlock()
+		}
+		in <- err
+	}()
+	redistest.Eventually(t, 5*time.Second, "the waiter to listen", func() bool { return len(s.Channels(t)) == 3 })
+	if st, err := rlock.New(b, "x").State(ctx); err != nil || len(st.Owners) != 1 {
+		t.Errorf("State: %+v, %v", st, err)
+	}
+	_, err = rlock.New(b, "x").ForceUnlock(ctx)
+	must(t, err)
+	<-section.Done()
+	must(t, <-in)
+	if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) {
+		t.Errorf("Unlock after ForceUnlock: %v", err)
 	}
 }
 

@@ -214,8 +214,10 @@ func TestReleaseCausesOneAttemptPerSession(t *testing.T) {
 
 // An idle waiter costs less than one command a second (R15).
 func TestIdleWaiterIsQuiet(t *testing.T) {
-	t.Parallel()
-	s := redistest.Mini(t)
+	redistest.EachBubble(t, idleWaiterIsQuiet)
+}
+
+func idleWaiterIsQuiet(t *testing.T, s *redistest.Server) {
 	holder := dial(t, s, rlock.Config{})
 	ses, p := dialProxy(t, s, rlock.Config{PollFloor: 250 * time.Millisecond})
 	ctx := within(t, 20*time.Second)

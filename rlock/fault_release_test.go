@@ -199,7 +199,7 @@ type faultSilence struct {
 func (f faultSilence) run(t *testing.T) {
 	const timeout = 500 * time.Millisecond
 	f.cfg.ReleaseTimeout = timeout
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, f.cfg)
 		ctx := within(t, 30*time.Second)
 		if f.owner != "" {

@@ -183,7 +183,11 @@ func TestFaultBrokenNetworkNeverLetsTwoIn(t *testing.T) {
 				}
 			}))
 		}
-		for range 15 {
+		cuts := 15
+		if testing.Short() {
+			cuts = 4
+		}
+		for range cuts {
 			for _, proxy := range []interface {
 				Cut()
 				DropReply(func([]string) bool)

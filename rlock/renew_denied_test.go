@@ -17,6 +17,7 @@ import (
 // ends before its lease does, and each goes on when the ACL is mended.
 func TestRenewalThatIsDeniedLosesNothing(t *testing.T) {
 	t.Parallel()
+	redistest.SkipShort(t)
 	const lease = 6 * time.Second
 	s := redistest.Real(t)
 	allow := func(rules ...string) {
@@ -58,6 +59,7 @@ func TestRenewalThatIsDeniedLosesNothing(t *testing.T) {
 // others are renewed all the same, each by itself.
 func TestADeniedKeyLosesNoOtherLock(t *testing.T) {
 	t.Parallel()
+	redistest.SkipShort(t)
 	const lease = 2 * time.Second
 	s := redistest.Real(t)
 	name := redistest.Name(t)

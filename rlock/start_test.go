@@ -91,7 +91,11 @@ func TestStartFindsAServerThatCannotWork(t *testing.T) {
 	_, port, _ := net.SplitHostPort(primary.Addr)
 	must(t, s.Do(t, "REPLICAOF", "127.0.0.1", port).Error())
 	cannotWork(t, "replica", s.Option(), rlock.Config{}, "replica")
+}
 
+func TestStartFindsANodeOfACluster(t *testing.T) {
+	t.Parallel()
+	redistest.SkipShort(t)
 	node := redistest.Real(t, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf")
 	slots := []string{"CLUSTER", "ADDSLOTS"}
 	for slot := range 16384 {

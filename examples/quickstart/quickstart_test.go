@@ -21,7 +21,7 @@ func testServer(s *redistest.Server) *demo.Redis {
 }
 
 func TestRun(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		j := job{services: 3, goroutines: 5, stock: 100, customers: 150, open: time.Minute, lease: s.Slowed(time.Second)}
 		var text bytes.Buffer
 		res, err := run(t.Context(), testServer(s), j, &screen{w: &text})

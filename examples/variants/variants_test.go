@@ -13,7 +13,7 @@ import (
 func TestMain(m *testing.M) { redistest.Main(m) }
 
 func TestRun(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		var text bytes.Buffer
 		redis := &demo.Redis{Option: s.Option(), Text: "test", Prefix: "relock-variants:test:", Close: func() {}}
 		err := run(t.Context(), redis, s.Slowed(time.Second), &screen{w: &text})
