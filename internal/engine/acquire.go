@@ -309,9 +309,6 @@ func (a *acquisition) outermost() (x *section, err error) {
 	}
 	a.leave(&g)
 	l.unlock()
-	if x == nil {
-		l.tryRetire()
-	}
 	return x, nil
 }
 

@@ -29,7 +29,6 @@ func (a *acquisition) fail(err error) error {
 		gone = a.leaveRun()
 	}
 	a.lock.unlock()
-	a.lock.tryRetire()
 	if gone != nil {
 		briefly(gone)
 	}

@@ -181,10 +181,7 @@ func (c *claim) lose(reason string, gone bool) {
 	} else { // a named owner's other holds may stand, each for itself, and other permits
 		c.retire(lostStanding)
 	}
-	l.later(func() {
-		c.tellLost(reason)
-		l.tryRetire()
-	})
+	l.later(func() { c.tellLost(reason) })
 	if wasHolder || c.kind.Shares {
 		l.nudge()
 	}

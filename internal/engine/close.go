@@ -92,7 +92,6 @@ func (l *lock) close(last bool) {
 		c = next
 	}
 	l.unlock()
-	l.tryRetire()
 }
 
 // interrupt ends what a waiter is sending. The lock's mutex must be held.

@@ -73,7 +73,6 @@ func (l *lock) sendAll() {
 		if len(calls) == 0 || l.state != lockOpen {
 			l.line.Sending = false
 			l.unlockBehind()
-			l.tryRetire()
 			return
 		}
 		l.unlockBehind()

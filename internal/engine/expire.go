@@ -99,7 +99,6 @@ func (c *claim) leaveStanding(x *section) {
 		c.retire(left)
 		l.nudge()
 	}
-	l.later(l.tryRetire)
 }
 
 // shut closes a section that has no hold left, and reports whether its claim is to be ended for it:

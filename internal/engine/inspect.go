@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -17,7 +18,9 @@ type Counts struct {
 func (s *Session) Counts() (n Counts) {
 	for _, l := range s.registry.all() {
 		l.mu.Lock()
-		n.Locks++
+		if !l.idle() {
+			n.Locks++
+		}
 		for c := l.claims; c != nil; c = c.next {
 			if c.state == asking {
 				n.Asking++
@@ -36,6 +39,9 @@ func (s *Session) Counts() (n Counts) {
 	}
 	return n
 }
+
+// Records returns how many locks the registry has, idle ones included.
+func (s *Session) Records() int { return int(s.registry.size.Load()) }
 
 // onLock runs fn with the lock of that family and name, with its mutex held, if the session has
 // to do with it.
@@ -117,6 +123,9 @@ func (l *lock) check() {
 		panic(fmt.Sprintf("relock: %s, claim of %s in state %d: ", l.Key(), c.ownerID(), c.state) + fmt.Sprintf(format, args...))
 	}
 	owners := map[uint64]bool{}
+	if l.idle() && (l.lobby != nil || l.holder != nil || l.share != nil || l.line != nil && !reflect.ValueOf(*l.line).IsZero()) {
+		panic(fmt.Sprintf("relock: %s is idle, and has something left: %+v", l.Key(), l.lobby))
+	}
 	for c := l.claims; c != nil; c = c.next {
 		if c.state > releasing {
 			fail(c, "it is on the account although it has ended")

@@ -10,7 +10,7 @@ import (
 )
 
 // A lock is what a session knows of one lock while it has claims on it or callers that wait
-// for it. Its mutex guards it, its claims, sections and waiters. The methods of all these are
+// for it; idle ones are kept for the next. Its mutex guards it, its claims, sections and waiters. The methods of all these are
 // called with that mutex held, but for those whose comment says otherwise, those that run code
 // of the caller's, and the exported ones. While it is held no code of the
 // caller's or of the client runs, and only mutexes are taken that wait for nothing.
@@ -72,16 +72,21 @@ func (l *lock) later(fn func()) {
 	b.deferred = append(b.deferred, fn)
 }
 
-// unlock releases the mutex and does what was put off.
+// unlock releases the mutex and does what was put off. If nothing keeps the lock, that is the end of
+// the record's life: see rest.
 func (l *lock) unlock() {
-	if checking {
-		l.check()
-	}
 	var fns []func()
 	if l.lobby != nil {
 		fns, l.lobby.deferred = l.lobby.deferred, nil
 	}
+	leaves := l.idle() && l.rest()
+	if checking {
+		l.check()
+	}
 	l.mu.Unlock()
+	if leaves {
+		l.remove()
+	}
 	for _, fn := range fns {
 		fn()
 	}

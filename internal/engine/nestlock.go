@@ -77,7 +77,6 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 	}
 	if err != nil {
 		l.unlock()
-		l.tryRetire()
 		return nil, nil, err
 	}
 	a.traced.Nested, a.traced.Holds = true, int(x.live[0]+x.live[1])

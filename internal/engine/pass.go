@@ -30,7 +30,6 @@ func (c *claim) goesOn(now time.Duration) bool {
 	case c.sections != nil || c.state != held: // others go on with it, or have ended it
 	case c.more != nil && c.more.owing > 0: // others have lost it
 		c.retire(lostStanding)
-		l.later(l.tryRetire)
 	case l.queue.Front() != nil && l.passOn(c, now):
 		if l.s.trace != nil && !c.paused() {
 			l.later(c.traceHandedOver)
@@ -185,7 +184,6 @@ func (a *acquisition) takeLate(x *section) (*section, error) {
 		c.end(c.overAt(now), nil)
 	}
 	l.unlock()
-	l.tryRetire()
 	return nil, ended
 }
 

@@ -1,63 +1,92 @@
 package engine
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
-// The registry has the locks that the session has to do with. Its mutex comes before those of
-// the locks.
+// The registry has the locks that the session has to do with, and idle ones: those without claims and
+// waiters, which the handles find again without it. Its mutex comes before those of the locks.
 type registry struct {
 	mu    sync.Mutex
 	locks map[string]map[string]*lock // by family and key
+	size  atomic.Int32                // how many there are
 }
+
+// keptLocks is up to how many locks the registry keeps idle ones: a session that uses a few names
+// again and again makes their records once, and one that uses millions does not grow.
+const keptLocks = 1024
 
 // lockFor returns the lock of a handle, with its mutex held, or ErrClosed. It is looked up
 // anew, or made, only if it has left the registry since the handle was used last.
 func (h *Handle) lockFor() (*lock, error) {
-	if l := h.cached.Load(); l != nil {
-		l.mu.Lock()
-		switch l.state {
-		case lockOpen:
-			return l, nil
-		case lockClosed:
-			l.unlock()
-			return nil, ErrClosed
+	for l := h.cached.Load(); ; {
+		if l != nil {
+			l.mu.Lock()
+			switch l.state {
+			case lockOpen:
+				if checking {
+					l.check()
+				}
+				return l, nil
+			case lockClosed:
+				l.unlock()
+				return nil, ErrClosed
+			}
+			l.mu.Unlock()
 		}
-		l.mu.Unlock()
-	}
-	s, key := h.s, h.names.Key()
-	r := &s.registry
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	locks := r.locks[h.kind.Family]
-	if locks == nil {
-		locks = map[string]*lock{}
-		r.locks[h.kind.Family] = locks
-	}
-	l := locks[key]
-	if l == nil {
-		if err := s.life.Enter(); err != nil {
+		var err error
+		if l, err = h.s.registry.enter(h); err != nil {
 			return nil, err
 		}
-		l = &lock{s: s, Names: h.names}
-		locks[key] = l
+		h.cached.Store(l)
 	}
-	h.cached.Store(l)
-	l.mu.Lock()
-	if l.state == lockClosed {
-		l.unlock()
-		return nil, ErrClosed
+}
+
+// enter returns the lock of a handle, made if need be. No mutex may be held.
+func (r *registry) enter(h *Handle) (*lock, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	family, key := h.kind.Family, h.names.Key()
+	l := r.locks[family][key]
+	if l == nil {
+		if err := h.s.life.Enter(); err != nil {
+			return nil, err
+		}
+		if r.locks[family] == nil {
+			r.locks[family] = map[string]*lock{}
+		}
+		l = &lock{s: h.s, Names: h.names}
+		r.locks[family][key] = l
+		r.size.Add(1)
 	}
 	return l, nil
 }
 
-// tryRetire takes the lock out of the registry if nothing keeps it. A call of a run does, although
-// the run may be over: Close waits for what is given back then. It must be called without the mutex.
-func (l *lock) tryRetire() {
+// idle reports whether nothing keeps the lock. A call of a run does, although the run may be over:
+// Close waits for what is given back then.
+func (l *lock) idle() bool {
+	return l.claims == nil && l.queue.Front() == nil && (l.line == nil || !l.line.Sending)
+}
+
+// rest ends a life of an idle lock, of which nothing is carried over to the next, and reports whether
+// the lock is to leave the registry.
+func (l *lock) rest() (leaves bool) {
+	l.lobby = nil
+	if l.line != nil {
+		*l.line = line{} // what was sent for an earlier run may still be answered
+	}
+	return l.state != lockOpen || l.s.life.Draining.Load() || l.s.registry.size.Load() > keptLocks
+}
+
+// remove takes the lock out of the registry if it is idle. It must be called without the mutex.
+func (l *lock) remove() {
 	r := &l.s.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state == lockDead || l.claims != nil || l.queue.Front() != nil || l.line != nil && l.line.Sending {
+	if l.state == lockDead || !l.idle() {
 		return
 	}
 	l.state = lockDead
@@ -66,6 +95,7 @@ func (l *lock) tryRetire() {
 			delete(locks, l.Key())
 		}
 	}
+	r.size.Add(-1)
 	l.s.life.Leave()
 }
 

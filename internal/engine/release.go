@@ -127,7 +127,6 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 		s.clean(c.prim.Names().Name(), cleanup.Job{Cmds: r.Unsent, Until: c.overAt(now)})
 	}
 	l.unlock()
-	l.tryRetire()
 	if r.Lost && err == nil {
 		err = ErrLost
 		c.tellLost("it was gone when it was unlocked")
