@@ -142,15 +142,14 @@ func (e *Election) channel() string { return e.names.Prefixed("relock_election")
 
 // usable returns why the handle or the context cannot be used, if it cannot.
 func (e *Election) usable(ctx context.Context, op string) error {
-	switch {
-	case e == nil || e.lock == nil:
+	if e == nil || e.lock == nil {
 		return fmt.Errorf("%s: %w: the election is a zero value; make one with New", op, rlock.ErrArgument)
-	case e.handle.Err() != nil:
-		return e.wrap(op, e.handle.Err())
-	case ctx == nil:
-		return e.wrap(op, fmt.Errorf("%w: ctx is nil; use context.Background()", rlock.ErrArgument))
 	}
-	return nil
+	var bad error
+	if ctx == nil {
+		bad = lockerr.ErrNilContext
+	}
+	return e.handle.Calls().Check(op, bad)
 }
 
 func (e *Election) wrap(op string, err error) error { return lockerr.Wrap(op, e.names.Name(), err) }

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/redis/rueidis"
-
+	"relock/internal/calls"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -58,10 +57,7 @@ func (l *Leadership) publish(ctx context.Context, op, value string) error {
 		l.hold.Owner(), script.Itoa(l.Term()), script.Itoa(revisions.Add(1)), value, e.channel(), e.names.Publish,
 	}}
 	var leads int64
-	err := e.handle.Calls().Call(ctx, op, cmd, func(r rueidis.RedisResult) (err error) {
-		leads, err = r.AsInt64()
-		return err
-	})
+	err := e.handle.Calls().Call(ctx, op, cmd, calls.Integer(&leads))
 	if err == nil && leads == 0 {
 		err = e.wrap(op, rlock.ErrLost)
 	}

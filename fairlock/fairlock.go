@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/redis/rueidis"
-
+	"relock/internal/calls"
 	"relock/internal/engine"
 	"relock/internal/facade"
-	"relock/internal/lockerr"
 	"relock/internal/mutex"
 	"relock/rlock"
 )
@@ -80,17 +78,10 @@ func (m *Mutex) Waiters(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("waiters: %w: the mutex is nil", rlock.ErrArgument)
 	}
 	handle := (*engine.Handle)(m.Mutex)
-	base, err := facade.PrimitiveOf(handle)
-	switch {
-	case err != nil:
+	if _, err := facade.PrimitiveFor(handle, "waiters"); err != nil {
 		return 0, err
-	case handle.Err() != nil:
-		return 0, lockerr.Wrap("waiters", base.Names().Name(), handle.Err())
 	}
 	var n int64
-	err = handle.Calls().Call(ctx, "waiters", m.p.waiters(), func(r rueidis.RedisResult) (err error) {
-		n, err = r.AsInt64()
-		return err
-	})
+	err := handle.Calls().Call(ctx, "waiters", m.p.waiters(), calls.Integer(&n))
 	return int(n), err
 }

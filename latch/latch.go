@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/redis/rueidis"
-
+	"relock/internal/calls"
 	"relock/internal/engine"
 	"relock/internal/idgen"
 	"relock/internal/kind"
-	"relock/internal/lockerr"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -94,7 +92,7 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 	}
 	var n int64
 	cmd := script.Command{Script: countScript, Keys: l.gate.names.Keys[:]}
-	err := l.handle.Calls().Call(ctx, "count", cmd, integer(&n))
+	err := l.handle.Calls().Call(ctx, "count", cmd, calls.Integer(&n))
 	return int(max(0, n)), err
 }
 
@@ -103,14 +101,7 @@ func (l *Latch) usable(op string, bad error) error {
 	if l == nil || l.gate == nil {
 		return fmt.Errorf("%s: %w: the latch is a zero value; make one with New", op, rlock.ErrArgument)
 	}
-	err := l.handle.Err()
-	if err == nil {
-		err = bad
-	}
-	if err == nil {
-		return nil
-	}
-	return lockerr.Wrap(op, l.gate.Names().Name(), err)
+	return l.handle.Calls().Check(op, bad)
 }
 
 // change runs a script that must count once. The machine sends it again for no longer than its
@@ -124,14 +115,6 @@ func (l *Latch) change(ctx context.Context, op string, sc *script.Script, args .
 			l.gate.Channel(), n.Publish, script.Millis(l.handle.Session().Config().ReleaseTimeout + kind.Memory),
 		}, args...),
 	}
-	err = l.handle.Calls().Call(ctx, op, cmd, integer(&reply))
+	err = l.handle.Calls().Call(ctx, op, cmd, calls.Integer(&reply))
 	return reply, err
-}
-
-// integer decodes an integer, also one in decimal digits.
-func integer(to *int64) func(rueidis.RedisResult) error {
-	return func(r rueidis.RedisResult) (err error) {
-		*to, err = r.AsInt64()
-		return err
-	}
 }

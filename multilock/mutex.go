@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"relock/internal/backoff"
+	"relock/internal/lockerr"
 	"relock/internal/lockopt"
 	"relock/rlock"
 )
@@ -115,7 +116,7 @@ func (m *Mutex) lock(ctx context.Context, opts []rlock.LockOption) (context.Cont
 	case m.err != nil:
 		return nil, nil, m.err
 	case ctx == nil:
-		return nil, nil, fmt.Errorf("%w: ctx is nil; use context.Background()", rlock.ErrArgument)
+		return nil, nil, lockerr.ErrNilContext
 	case err != nil:
 		return nil, nil, err
 	case ctx.Err() != nil:

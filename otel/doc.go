@@ -26,7 +26,7 @@
 //	relock.lock.kind          mutex, fair, read, write, semaphore, counter, latch: all but renewals and subscriptions
 //	relock.lock.name          only with WithLockName
 //	relock.nested             whether the owner had the lock already: acquires, holds
-//	relock.acquire.outcome    acquired, refused, timeout, cancelled, unavailable, closed, failed: acquires
+//	relock.acquire.outcome    acquired, refused, timeout, cancelled, unavailable, closed, deadlock, failed: acquires
 //	relock.acquire.grant      redis, memory, shared: acquires that got the lock
 //	relock.attempt.result     granted, refused, error: attempts
 //	relock.hold.end           released, lost, closed, expired, abandoned: relock.hold.duration

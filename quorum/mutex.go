@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/lockerr"
 	"relock/internal/lockopt"
 	"relock/internal/mutex"
 	"relock/internal/script"
@@ -111,9 +112,9 @@ func (m *Mutex) Lock(ctx context.Context, opts ...rlock.LockOption) (context.Con
 }
 
 // TryLock is Lock without the waiting: it makes one round of questions, or several with
-// [rlock.Retry]. It returns
-// [rlock.ErrNotAcquired] if a majority of the Redises has answered, and if not
-// [rlock.ErrUnavailable] with the clients' errors. Of several callers at the same time it may be that none gets a majority.
+// [rlock.Retry]. It returns [rlock.ErrNotAcquired] if a majority of the Redises has answered, and
+// if not [rlock.ErrUnavailable] with the clients' errors. Of several callers at the same time it may
+// be that none gets a majority.
 func (m *Mutex) TryLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *Hold, error) {
 	if o, _ := lockopt.Collect(opts); o.Retry == nil {
 		opts = append(opts[:len(opts):len(opts)], rlock.Wait(0))
@@ -159,7 +160,7 @@ func (m *Mutex) newTry(ctx context.Context, opts []rlock.LockOption) (*try, erro
 	case m.err != nil:
 		return nil, m.err
 	case ctx == nil:
-		return nil, fmt.Errorf("%w: ctx is nil; use context.Background()", rlock.ErrArgument)
+		return nil, lockerr.ErrNilContext
 	case err != nil:
 		return nil, err
 	case o.Lease > m.lease:

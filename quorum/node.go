@@ -18,9 +18,9 @@ var luaFiles embed.FS
 
 var acquireScript = script.Load(luaFiles, "lua/acquire.lua")
 
-// kind is a plain mutex without the hand-over in memory: a vote that is passed on says nothing of
-// the other votes. Being of its family, the votes and a plain mutex of that name exclude each
-// other.
+// voteKind is a plain mutex without the hand-over in memory: a vote that is passed on says nothing of
+// the other votes. It is of the same family, so that votes and a plain mutex of that name exclude
+// each other.
 var voteKind = kind.Kind{Family: "mutex", Exclusive: true}
 
 // A node is one of the Redises, and the primitive of its vote.

@@ -12,6 +12,7 @@ import (
 
 	"relock/internal/deployment"
 	"relock/internal/engine"
+	"relock/internal/lockerr"
 	"relock/internal/script"
 )
 
@@ -30,7 +31,7 @@ const replicaConns = 32
 // only.
 func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, error) {
 	if ctx == nil {
-		return nil, fmt.Errorf("dial: %w: ctx is nil; use context.Background()", ErrArgument)
+		return nil, fmt.Errorf("dial: %w", lockerr.ErrNilContext)
 	}
 	if len(opt.InitAddress) == 0 {
 		return nil, fmt.Errorf("dial: %w: InitAddress is empty; it must name a server", ErrConfig)

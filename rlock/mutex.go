@@ -11,7 +11,6 @@ import (
 
 	"relock/internal/engine"
 	"relock/internal/facade"
-	"relock/internal/lockerr"
 	"relock/internal/mutex"
 	"relock/internal/script"
 )
@@ -96,12 +95,9 @@ type State struct {
 // State asks Redis, in a round trip, who holds the mutex, how deep, how long.
 func (m *Mutex) State(ctx context.Context) (State, error) {
 	handle := (*engine.Handle)(m)
-	p, err := facade.PrimitiveOf(handle)
-	switch {
-	case err != nil:
+	p, err := facade.PrimitiveFor(handle, "state")
+	if err != nil {
 		return State{}, err
-	case handle.Err() != nil:
-		return State{}, lockerr.Wrap("state", p.Names().Name(), handle.Err())
 	}
 	var st State
 	err = handle.Calls().Call(ctx, "state", p.State(), func(r rueidis.RedisResult) (err error) {
@@ -143,12 +139,9 @@ func decodeState(r rueidis.RedisResult) (State, error) {
 // ended a hold: perhaps false after a lost reply. After [ErrUnavailable] the hold may stand.
 func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	handle := (*engine.Handle)(m)
-	p, err := facade.PrimitiveOf(handle)
-	switch {
-	case err != nil:
+	p, err := facade.PrimitiveFor(handle, "force unlock")
+	if err != nil {
 		return false, err
-	case handle.Err() != nil:
-		return false, lockerr.Wrap("force unlock", p.Names().Name(), handle.Err())
 	}
 	return handle.ForceUnlock(ctx, p.ForceUnlock)
 }

@@ -128,13 +128,10 @@ func (m *RWMutex) side(side side) *engine.Handle {
 
 // usable returns why the handle cannot be used, if it cannot.
 func (m *RWMutex) usable(op string) error {
-	switch {
-	case m == nil || m.read == nil:
+	if m == nil || m.read == nil {
 		return fmt.Errorf("%s: %w: the lock is a zero value; make one with New", op, rlock.ErrArgument)
-	case m.handle.Err() != nil:
-		return lockerr.Wrap(op, m.read.Names().Name(), m.handle.Err())
 	}
-	return nil
+	return m.handle.Calls().Check(op, nil)
 }
 
 // check is usable for what acquires: it also refuses owner ids that would be taken for

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/redis/rueidis"
-
+	"relock/internal/calls"
 	"relock/internal/engine"
-	"relock/internal/lockerr"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -124,7 +122,7 @@ func (c *Counter) value(ctx context.Context, op string) (int, error) {
 		return 0, err
 	}
 	var value int64
-	err := c.handle.Calls().Call(ctx, op, script.Command{Script: countScript, Keys: c.p.keys()[:2]}, integer(&value))
+	err := c.handle.Calls().Call(ctx, op, script.Command{Script: countScript, Keys: c.p.keys()[:2]}, calls.Integer(&value))
 	return int(value), err
 }
 
@@ -133,14 +131,7 @@ func (c *Counter) usable(op string, bad error) error {
 	if c == nil || c.p == nil {
 		return fmt.Errorf("%s: %w: the counter is a zero value; make one with NewCounter", op, rlock.ErrArgument)
 	}
-	err := c.handle.Err()
-	if err == nil {
-		err = bad
-	}
-	if err == nil {
-		return nil
-	}
-	return lockerr.Wrap(op, c.p.Names().Name(), err)
+	return c.handle.Calls().Check(op, bad)
 }
 
 // publishing returns the arguments of a script that changes the counter by n, or to n, and
@@ -153,14 +144,6 @@ func (c *Counter) publishing(n int) []string {
 func (c *Counter) change(ctx context.Context, op string, sc *script.Script, args ...string) (reply int64, err error) {
 	err = c.handle.Calls().CallOnce(ctx, op, func(id string) script.Command {
 		return c.p.once(sc, c.p.keys(), id, args...)
-	}, integer(&reply))
+	}, calls.Integer(&reply))
 	return reply, err
-}
-
-// integer decodes an integer, also one in decimal digits.
-func integer(to *int64) func(rueidis.RedisResult) error {
-	return func(r rueidis.RedisResult) (err error) {
-		*to, err = r.AsInt64()
-		return err
-	}
 }

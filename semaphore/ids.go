@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/calls"
 	"relock/internal/engine"
 	"relock/internal/permitid"
 	"relock/internal/requestid"
@@ -85,7 +86,7 @@ func (m *Semaphore) ExtendByID(ctx context.Context, d time.Duration, ids ...stri
 			_, number := requestid.Split(id)
 			args := append([]string{script.Millis(d), m.p.kept(d), number, script.Millis(m.p.s.RequestMemory())}, raw...)
 			return script.Command{Script: extendByIDScript, Keys: keys, Args: args}
-		}, integer(&done))
+		}, calls.Integer(&done))
 		switch {
 		case err != nil:
 			return err

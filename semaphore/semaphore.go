@@ -113,7 +113,7 @@ func (m *Semaphore) usable(op string) error {
 	if m == nil || m.p == nil {
 		return fmt.Errorf("%s: %w: the semaphore is a zero value; make one with New", op, rlock.ErrArgument)
 	}
-	return m.wrap(op, m.handle.Err())
+	return m.handle.Calls().Check(op, nil)
 }
 
 // wrap puts the operation and the name in front of err, if there is one.

@@ -83,6 +83,26 @@ func (h *Handle) call(ctx context.Context, bound time.Duration, cmd script.Comma
 	return decode(reply)
 }
 
+// Check returns why an operation cannot be begun, with op and the name in front: the error of the
+// handle, or else bad, which is what is wrong with the arguments; nil if nothing is.
+func (h *Handle) Check(op string, bad error) error {
+	switch {
+	case h.err != nil:
+		return h.wrap(op, h.err)
+	case bad != nil:
+		return h.wrap(op, bad)
+	}
+	return nil
+}
+
+// Integer decodes an integer, also one in decimal digits.
+func Integer(to *int64) func(rueidis.RedisResult) error {
+	return func(r rueidis.RedisResult) (err error) {
+		*to, err = r.AsInt64()
+		return err
+	}
+}
+
 func (h *Handle) wrap(op string, err error) error { return lockerr.Wrap(op, h.name, err) }
 
 // Go runs fn in a goroutine of the session. Its context ends when ctx does or when Close

@@ -30,6 +30,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"relock/internal/lockerr"
 )
 
 // A Claim is what Redis has granted to one session for the lock of a key. The session has given
@@ -40,8 +42,8 @@ type Claim struct {
 	Key     string
 }
 
-// ParseClaim returns the claim on a key of an owner, "<session>:<number>".
-func ParseClaim(owner, key string) (c Claim, ok bool) {
+// parseClaim returns the claim on a key of an owner, "<session>:<number>".
+func parseClaim(owner, key string) (c Claim, ok bool) {
 	i := strings.LastIndexByte(owner, ':')
 	if i <= 0 {
 		return Claim{}, false
@@ -50,8 +52,8 @@ func ParseClaim(owner, key string) (c Claim, ok bool) {
 	return Claim{owner[:i], n, key}, err == nil && n > 0
 }
 
-// Owner is the claim's owner as it stands in Redis.
-func (c Claim) Owner() string { return c.Session + ":" + strconv.FormatUint(c.Number, 10) }
+// owner is the claim's owner as it stands in Redis.
+func (c Claim) owner() string { return c.Session + ":" + strconv.FormatUint(c.Number, 10) }
 
 // A Wait is one Lock that waits inside of open sections. Its ID is that of no other wait, and
 // greater than those of the waits that began before it, as far as clocks agree.
@@ -63,8 +65,8 @@ type Wait struct {
 	Label   string // of the session
 }
 
-// ID returns the id of a wait that has begun at a time, the n-th of its session.
-func ID(began time.Time, session string, n uint64) string {
+// waitID returns the id of a wait that has begun at a time, the n-th of its session.
+func waitID(began time.Time, session string, n uint64) string {
 	return fmt.Sprintf("%020d/%s/%d", began.UnixMicro(), session, n)
 }
 
@@ -105,19 +107,9 @@ func (c Cycle) String() string {
 	var b strings.Builder
 	for i, s := range c {
 		next := c[(i+1)%len(c)]
-		fmt.Fprintf(&b, "%s (held by %s, %s) waits for ", quote(s.Wait.Key), quote(s.Holder.Owner()), quote(next.Wait.Label))
+		fmt.Fprintf(&b, "%s (held by %s, %s) waits for ", lockerr.Quote(s.Wait.Key), lockerr.Quote(s.Holder.owner()), lockerr.Quote(next.Wait.Label))
 	}
-	return b.String() + quote(c[0].Wait.Key)
-}
-
-// maxQuoted is how many bytes of a name the text of a cycle shows.
-const maxQuoted = 128
-
-func quote(s string) string {
-	if len(s) > maxQuoted {
-		return fmt.Sprintf("%q... (%d bytes)", s[:maxQuoted], len(s))
-	}
-	return strconv.Quote(s)
+	return b.String() + lockerr.Quote(c[0].Wait.Key)
 }
 
 // oneEach returns one wait for each side of a lock that some waits are for: the oldest, but first

@@ -61,7 +61,7 @@ func (h *watchHost) Holders(wait Wait, ask bool) []Claim {
 		return nil
 	}
 	for _, owner := range blockers(fields) {
-		c, ok := ParseClaim(owner, wait.Key)
+		c, ok := parseClaim(owner, wait.Key)
 		if ok && !slices.Contains(holders, c) && len(holders) < maxHolders {
 			holders = append(holders, c)
 		}

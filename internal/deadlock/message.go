@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"relock/internal/lockerr"
 )
 
 // A message goes from session to session.
@@ -95,7 +97,7 @@ func (r *reader) text() (s string) {
 	length, rest, ok := strings.Cut(r.rest, ":")
 	n, err := strconv.ParseUint(length, 10, 32)
 	if !ok || err != nil || n > uint64(len(rest)) {
-		r.err = fmt.Errorf("deadlock: a field of %q bytes where %d are left", quote(length), len(rest))
+		r.err = fmt.Errorf("deadlock: a field of %s bytes where %d are left", lockerr.Quote(length), len(rest))
 		return ""
 	}
 	r.rest = rest[n:]

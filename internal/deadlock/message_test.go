@@ -85,8 +85,8 @@ func TestParseClaim(t *testing.T) {
 		"s:1": {"s", 1, "k"}, "a:b:18446744073709551615": {"a:b", math.MaxUint64, "k"},
 		"": {}, "s": {}, "s:": {}, ":1": {}, "s:0": {}, "s:x": {}, "s:-1": {}, "s:1:write": {},
 	} {
-		c, ok := ParseClaim(owner, "k")
-		if ok != (want != Claim{}) || ok && (c != want || c.Owner() != owner) {
+		c, ok := parseClaim(owner, "k")
+		if ok != (want != Claim{}) || ok && (c != want || c.owner() != owner) {
 			t.Errorf("%q: %+v, %v", owner, c, ok)
 		}
 	}

@@ -233,7 +233,7 @@ func (w *world) lock(c *caller, l *mlock) {
 	} else {
 		w.waits++
 		m := &mwait{c: c, lock: l, shared: shared, from: w.now}
-		m.w = Wait{ID: ID(time.Unix(0, int64(w.now)), c.site.id, w.waits), Session: c.site.id, Key: l.key}
+		m.w = Wait{ID: waitID(time.Unix(0, int64(w.now)), c.site.id, w.waits), Session: c.site.id, Key: l.key}
 		c.wait, c.site.history[m.w.ID] = m, m
 		l.queue = append(l.queue, c)
 		w.note("%s waits for %s", m.w.ID, l.key)

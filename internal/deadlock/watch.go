@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"relock/internal/schedule"
 )
 
 // A Suspect is one Lock that waits inside of open sections, and so may be part of a deadlock. Its
@@ -79,13 +81,11 @@ const (
 	seekGrid = 50 * time.Millisecond
 	// maxJobs bounds what waits to be done while Redis is slow.
 	maxJobs = 1000
-	// never is a time that does not come.
-	never = time.Duration(1<<63 - 1)
 )
 
 // NewWatch returns the Watch of a session.
 func NewWatch(cfg Config) *Watch {
-	w := &Watch{cfg: cfg, due: never,
+	w := &Watch{cfg: cfg, due: schedule.Never,
 		waits: map[string]*Waiting{}, inside: map[Claim]map[*Waiting]bool{}, sought: map[side]time.Duration{}}
 	w.chaser = newChaser((*watchHost)(w))
 	return w
@@ -101,7 +101,7 @@ func (w *Watch) Begin(of Suspect, key, sideName string, in []Claim, others []*Wa
 	n := w.begun
 	w.mu.Unlock()
 	x := &Waiting{
-		wait: Wait{ID: ID(time.Now(), w.cfg.Session, n), Session: w.cfg.Session, Key: key, Side: sideName, Label: w.cfg.Label},
+		wait: Wait{ID: waitID(time.Now(), w.cfg.Session, n), Session: w.cfg.Session, Key: key, Side: sideName, Label: w.cfg.Label},
 		of:   of, in: in, watches: []*Watch{w}, seekAt: at, pause: seekAfter,
 	}
 	for _, o := range others {
@@ -151,7 +151,7 @@ func (w *Watch) remove(x *Waiting) {
 	}
 	if len(w.waits) == 0 {
 		clear(w.sought)
-		w.due = never
+		w.due = schedule.Never
 	}
 }
 
@@ -184,7 +184,7 @@ func (w *Watch) Seek(now time.Duration) (next time.Duration) {
 	if now < w.due {
 		return w.due
 	}
-	w.due = never
+	w.due = schedule.Never
 	maps.DeleteFunc(w.sought, func(_ side, at time.Duration) bool { return now-at >= seekAfter })
 	for _, x := range w.waits {
 		if x.watches[0] != w {

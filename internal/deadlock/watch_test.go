@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"relock/internal/schedule"
 )
 
 // A net is some sessions whose waits are what a test says.
@@ -84,7 +86,7 @@ func bubble(t *testing.T, fn func(t *testing.T, n *net), sessions ...string) {
 func (n *net) keep(w *Watch, wake chan time.Duration) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for due := never; ; {
+	for due := schedule.Never; ; {
 		select {
 		case at := <-wake:
 			due = min(due, at)
@@ -112,7 +114,7 @@ type lockWait struct {
 func (n *net) wait(session string, in, wants Claim) *lockWait {
 	x := &lockWait{n: n, session: session, in: []Claim{in}, wants: wants}
 	n.mu.Lock()
-	n.holds[wants.Key] = wants.Owner()
+	n.holds[wants.Key] = wants.owner()
 	n.mu.Unlock()
 	x.waiting = n.watches[session].Begin(x, wants.Key, "mutex", x.in, []*Watch{n.watches[in.Session]})
 	return x
@@ -214,7 +216,7 @@ func TestWatchSeeksEverMoreSeldom(t *testing.T) {
 		beside.waiting.Over()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if w := n.watches["s"]; w.Len() != 0 || len(w.inside) != 0 || len(w.sought) != 0 || w.due != never {
+		if w := n.watches["s"]; w.Len() != 0 || len(w.inside) != 0 || len(w.sought) != 0 || w.due != schedule.Never {
 			t.Error("what is over is still watched")
 		}
 		if got := n.times("s", other.Key); len(got) != 7 {

@@ -22,22 +22,20 @@ import (
 )
 
 // Config is what a Deployment needs of its session. All fields must be set, but for Prefix, Label,
-// Replicas with ReplicaTimeout, and Polls.
+// Replicas and Polls.
 type Config struct {
-	Session        string // its id
-	Prefix         string // of the names of locks
-	Label          string
-	Lease          time.Duration
-	Timeout        time.Duration // of a command that no caller waits for
-	Replicas       int
-	ReplicaTimeout time.Duration
-	AnswerTime     time.Duration // how long a caller that does not want to wait waits for an answer
-	Polls          bool          // nothing is subscribed to
-	Logger         *slog.Logger  // for what the session's caller is to hear itself
-	Notes          *notes.Notifier
-	Life           *life.Life
-	Clock          func() time.Duration
-	WakeAt         func(at time.Duration) // has Record.Tick called then
+	Session  string // its id
+	Prefix   string // of the names of locks
+	Label    string
+	Lease    time.Duration
+	Timeout  time.Duration  // of a command that no caller waits for
+	Replicas replicas.Asker // to which New adds Run
+	Polls    bool           // nothing is subscribed to
+	Logger   *slog.Logger   // for what the session's caller is to hear itself
+	Notes    *notes.Notifier
+	Life     *life.Life
+	Clock    func() time.Duration
+	WakeAt   func(at time.Duration) // has Record.Tick called then
 
 	Told    func(pubsub.Message) // hears the session's own channel; must not block
 	Back    func()               // called when the session hears its channel again
@@ -80,7 +78,8 @@ func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 	}
 	d.Run = script.NewRunner(client, d.Conn, &cfg.Life.Background)
 	d.Sender = resend.Sender{Run: d.Run.Run, Clock: cfg.Clock, Doubts: d.Conn.Doubts.Load}
-	d.Replicas = replicas.Asker{Run: d.Run, Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: cfg.AnswerTime}
+	d.Replicas = cfg.Replicas
+	d.Replicas.Run = d.Run
 	channel := inbox.Prefix + cfg.Session
 	d.Inbox = &inbox.Box{Session: cfg.Session, Logger: cfg.Logger, Context: cfg.Life.Context, Background: &cfg.Life.Background,
 		Back: cfg.Back, Subscribe: func(ctx context.Context) error {

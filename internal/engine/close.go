@@ -33,8 +33,8 @@ func (s *Session) close() error {
 	}
 	life.Await(s.cleanup.Idle(), time.Until(until))
 
-	if s.cleanup.Unconfirmed() == 0 { // else Redis does not answer, as a rule
-		s.redis.Record.Drop(deployment.Farewell)
+	if left := time.Until(until); left > 0 && s.cleanup.Unconfirmed() == 0 { // else Redis does not answer, as a rule
+		s.redis.Record.Drop(min(left, deployment.Farewell))
 	}
 	s.life.Stop()
 	s.cleanup.Stop()

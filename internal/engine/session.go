@@ -25,6 +25,7 @@ import (
 	"relock/internal/lockerr"
 	"relock/internal/notes"
 	"relock/internal/outage"
+	"relock/internal/replicas"
 	"relock/internal/requestid"
 	"relock/internal/schedule"
 	"relock/internal/tracing"
@@ -118,7 +119,7 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 	s.registry.locks = map[string]map[string]*lock{}
 	s.schedule = schedule.New[*claim]()
 	s.redis = deployment.New(client, deployment.Config{Session: s.id, Prefix: cfg.Prefix, Label: cfg.Label, Lease: cfg.Lease,
-		Timeout: cfg.ReleaseTimeout, Replicas: cfg.Replicas, ReplicaTimeout: cfg.ReplicaTimeout, AnswerTime: s.answerTime(),
+		Timeout: cfg.ReleaseTimeout, Replicas: replicas.Asker{Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: s.answerTime()},
 		Polls: cfg.Polling != nil, Logger: cfg.Logger, Notes: &s.notes, Life: s.life, Clock: s.now, WakeAt: s.schedule.WakeAt,
 		Told: s.told, Back: s.recheck, Changed: s.subscriptionChanged}, opt)
 	s.calls = calls.Session{Life: s.life, Sender: &s.redis.Sender, Requests: &s.requests, Bound: cfg.ReleaseTimeout}
@@ -179,7 +180,7 @@ func (s *Session) Listen(ctx context.Context, channel string) (*pubsub.Listener,
 func (s *Session) Cluster() bool { return s.redis.Space.Cluster }
 
 // never is a point of time that does not come.
-const never = time.Duration(1<<63 - 1)
+const never = schedule.Never
 
 // now is the time since the session began, by the monotonic clock.
 func (s *Session) now() time.Duration { return time.Since(s.start) }

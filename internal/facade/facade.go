@@ -43,6 +43,16 @@ func PrimitiveOf(m *engine.Handle) (Primitive, error) {
 	return p.(Primitive), nil
 }
 
+// PrimitiveFor is PrimitiveOf for an operation that is about to begin. It is an error also if m has
+// one.
+func PrimitiveFor(m *engine.Handle, op string) (Primitive, error) {
+	p, err := PrimitiveOf(m)
+	if err == nil {
+		err = m.Calls().Check(op, nil)
+	}
+	return p, err
+}
+
 // MutexOptions are what an rlock.MutexOption may set.
 type MutexOptions struct {
 	mutex.Fencing

@@ -1,9 +1,10 @@
 package fairqueue
 
 import (
-	"math"
 	"sync"
 	"time"
+
+	"relock/internal/schedule"
 )
 
 // Due says when Redis must hear of which locks' entries. The zero value is empty. It is safe for
@@ -47,7 +48,7 @@ func (d *Due[L]) Take(now, soon time.Duration) (due []L, next time.Duration) {
 	if now < d.first {
 		return nil, d.first
 	}
-	d.first = math.MaxInt64
+	d.first = schedule.Never
 	for l, at := range d.at {
 		if at <= now+soon {
 			delete(d.at, l)

@@ -1,6 +1,6 @@
 // Package kind is the contract between the machine and the kinds of locks: what a kind tells
 // package engine, the commands that it is asked for, and the replies that its scripts give. A
-// kind is a [Primitive]; docs/architecture.md says how to add one.
+// lock of a kind is a [Primitive]; docs/architecture.md says how to add one.
 package kind
 
 import (

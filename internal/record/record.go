@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/schedule"
 	"relock/internal/script"
 )
 
@@ -44,9 +45,6 @@ type Record struct {
 	due           atomic.Int64 // when it is to be written again, as a time.Duration; never while it is
 }
 
-// never is a time that does not come.
-const never = time.Duration(1<<63 - 1)
-
 // leastTTL is for how long a record outlives its process at least. It is written again every
 // third of it, which is a fraction of a percent of what an idle session sends.
 const leastTTL = 3 * time.Minute
@@ -60,7 +58,7 @@ func New(cfg Config) *Record {
 		before: `{"label":` + string(quoted) + `,"started":`, after: `,"version":` + string(number) + `}`,
 		ttl: max(leastTTL, 3*cfg.Lease),
 	}
-	r.due.Store(int64(never))
+	r.due.Store(int64(schedule.Never))
 	return r
 }
 
@@ -85,7 +83,7 @@ func (r *Record) Wrote(reply rueidis.RedisResult) {
 // again. It is called by one goroutine at a time.
 func (r *Record) Tick(now time.Duration) (next time.Duration) {
 	if time.Duration(r.due.Load()) <= now {
-		r.due.Store(int64(never))
+		r.due.Store(int64(schedule.Never))
 		r.cfg.Background.Go(r.rewrite)
 	}
 	return time.Duration(r.due.Load())
