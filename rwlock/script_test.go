@@ -207,7 +207,7 @@ var otherCases = []locktest.ScriptCase{
 	kase("another kind of lock is not forced", "force_unlock", setup(plain), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:"), wrong, wrong, "lock{you:1}"),
 
 	kase("a read lock is described, without the dead", "state", setup("HSET lock mode read me 2 you 1", meLives, youOver, forever), locktest.Keys("lock", "R"), nil, "[read forever me 2]", "[read forever me 2]", "R<you me> lock{me:2 mode:read you:1}"),
-	kase("a write lock is described, both sides added", "state", setup("HSET lock mode write me:write 1 me 2", meLives, forever), locktest.Keys("lock", "R"), nil, "[write forever me 3]", "[write forever me 3]", "R<me> lock{me:2 me:write:1 mode:write}"),
+	kase("a write lock is described, side by side", "state", setup("HSET lock mode write me:write 2 me 2", meLives, forever), locktest.Keys("lock", "R"), nil, "[write forever me 2 me 2]", "[write forever me 2 me 2]", "R<me> lock{me:2 me:write:2 mode:write}"),
 	kase("a free lock is described", "state", nil, locktest.Keys("lock", "R"), nil, "[ -2]", "[ -2]", ""),
 	kase("a lock of the dead is free", "state", setup("HSET lock mode read you 1", youOver, ttl), locktest.Keys("lock", "R"), nil, "[ -2]", "[ -2]", "R<you> lock{mode:read you:1}"),
 	kase("another type is not described", "state", setup("SET lock x"), locktest.Keys("lock", "R"), nil, wrong, wrong, "lock=x"),

@@ -10,8 +10,8 @@ import (
 	"relock/internal/script"
 )
 
-// decodeState reads the reply of state.lua: the mode, the TTL, then each owner and its
-// count.
+// decodeState reads the reply of state.lua: the mode, the TTL, then owners and their counts of one
+// side each.
 func decodeState(r rueidis.RedisResult) (State, error) {
 	reply, err := r.ToArray()
 	if err != nil {
@@ -35,7 +35,7 @@ func decodeState(r rueidis.RedisResult) (State, error) {
 		if err := errors.Join(err1, err2); err != nil {
 			return State{}, fmt.Errorf("%w: %w", script.ErrShape, err)
 		}
-		st.Owners[owner] = int(holds)
+		st.Owners[owner] += int(holds)
 	}
 	return st, nil
 }

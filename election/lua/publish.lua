@@ -2,8 +2,7 @@
 -- nothing.
 --
 -- KEYS[1]  the lock: hash, owner -> holds; read only
--- KEYS[2]  the leader: hash with owner, term, revision, value; no TTL; valid while KEYS[1] has its
---          owner
+-- KEYS[2]  the leader: hash of owner, term, revision, value; no TTL; valid while its owner is in KEYS[1]
 -- ARGV[1]  owner
 -- ARGV[2]  term
 -- ARGV[3]  revision: grows with each value of this owner

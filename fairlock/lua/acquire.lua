@@ -9,8 +9,7 @@
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]  see grant.lua
 -- ARGV[6]   owner
 -- ARGV[7]   lease in ms
--- ARGV[8]   how many fencing tokens to reserve if the lock is taken; 0: none. It is left out with all
---           that follow if all of them say nothing
+-- ARGV[8]   how many fencing tokens to reserve; left out with all that follow if they say nothing
 -- ARGV[9]   id of the hold of a named owner; '' for a private one
 -- ARGV[10]  entry; '' for a caller that does not wait
 -- ARGV[11]  the entry that this one joins if it is the last of the queue; '' for none
@@ -22,11 +21,10 @@
 -- ARGV[17]  the position that the entry had before; 0: it gets one at the end; -1: a caller that does
 --           not wait comes behind waiters who may not be in the queue yet
 -- ARGV[18]  for how many ms the fencing token outlives the lock; left out: it has no end
--- Returns  {1, holds, token or 0, 0}  granted; the TTL is at least the lease. The token is the highest
---                                     that was reserved
---          1                          short for {1, 1, 0, 1}
---          {0, ms, Redis's time in ms, position}  not yet; ms: ask again then at the latest, -1:
---                                     unknown; position: in the queue, 0: it has joined
+-- Returns  1                     granted: {1, 1, 0, 1}
+--          {1, holds, token, 0}  granted, for the lease at least; the highest token reserved, or 0
+--          {0, ms, Redis's time in ms, position}  not yet: ask again after that at the latest, -1:
+--                                unknown; position in the queue, 0: it has joined
 -- Publishes the message of grant.lua
 local owner, tokens, id, entry = ARGV[6], ARGV[8] or '0', ARGV[9] or '', ARGV[10] or ''
 local bad
@@ -74,13 +72,12 @@ if held then
   bad = refused(counted, ': the ids of holds')
   local token = tokens ~= '0' and redis.pcall('GET', KEYS[5]) or 0
   held = tonumber(held)
-  if not bad and (not held or held < 1) then
-    bad = refused({err = 'not an integer'}, ': the lock is a hash that is no lock; its values must be counts')
-  elseif not bad and not tonumber(token) then
-    bad = refused({err = 'not an integer'}, ': the fencing token is not an integer')
-  end
   if bad then
     return bad
+  elseif not held or held < 1 then
+    return (refused({err = 'not an integer'}, ': the lock is a hash that is no lock; its values must be counts'))
+  elseif not tonumber(token) then
+    return (refused({err = 'not an integer'}, ': the fencing token is not an integer'))
   end
   local ttl, left = tonumber(ARGV[7]), redis.call('PTTL', KEYS[1])
   if held > 1 or counted == 0 or left > math.ceil(ARGV[5] / 4) then
@@ -97,9 +94,7 @@ if held then
     redis.call('PEXPIRE', KEYS[4], ttl)
     leave(entry) -- it got in elsewhere
   end
-  if ARGV[18] then
-    outlive(KEYS[5], ttl, ARGV[18])
-  end
+  outlive(KEYS[5], ttl, ARGV[18])
   return {1, held, tonumber(token), 0}
 end
 
@@ -162,9 +157,7 @@ keep()
 if free and grant({[entry] = true}) == entry then
   redis.call('PEXPIRE', KEYS[1], ARGV[7])
   redis.call('PEXPIRE', KEYS[4], ARGV[7])
-  if ARGV[18] then
-    outlive(KEYS[5], ARGV[7], ARGV[18])
-  end
+  outlive(KEYS[5], ARGV[7], ARGV[18])
   return {1, 1, tokens ~= '0' and tonumber(redis.call('GET', KEYS[5])) or 0, 0}
 end
 if not behind and redis.call('ZRANGE', KEYS[2], 0, 0)[1] == entry then

@@ -5,8 +5,7 @@
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]  see grant.lua
 -- ARGV[6]  id of the request
 -- ARGV[7] and more: the owners that are meant; without any nothing is changed
--- Returns  the owners that hold it; none if it is free, if others than the meant ones hold it, or in
---          a second run
+-- Returns  the owners; none if it is free, if others hold it, or in a second run
 -- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions; then, if
 --          it was held, the message of grant.lua or, if there is none, '0' on the lock's channel
 -- include refused, revoke, grant

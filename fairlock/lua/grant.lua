@@ -32,11 +32,8 @@ end
 
 -- keep lets the queue live for as long as a session in it may.
 local function keep()
-  for i = 2, 3 do
-    if redis.call('PTTL', KEYS[i]) < 2 * ARGV[5] then
-      redis.call('PEXPIRE', KEYS[i], string.format('%.0f', 2 * ARGV[5]))
-    end
-  end
+  outlive(KEYS[2], ARGV[5], ARGV[5])
+  outlive(KEYS[3], ARGV[5], ARGV[5])
 end
 
 -- settle takes what is known of an entry that has left the queue away.
@@ -90,9 +87,7 @@ local function grant(mine)
       local n, last, token = tonumber(string.sub(run, 4, 13)) or 1, tonumber(string.sub(run, 14)) or 0, 0
       if string.sub(run, 2, 2) == 'f' then
         token = redis.pcall('INCRBY', KEYS[5], n)
-        if got[3] and type(token) == 'number' then
-          outlive(KEYS[5], math.ceil(lease / 4), got[3])
-        end
+        outlive(KEYS[5], math.ceil(lease / 4), type(token) == 'number' and got[3])
       end
       if type(token) == 'table' then
         stays, stuck = true, true

@@ -6,9 +6,8 @@
 -- ARGV[6]  session
 -- ARGV[7]  what KEYS[3] says of the session, but for the time
 -- ARGV[i]  i > 7: its entries
--- Returns  for each entry 0: it is not in the queue (any more), or its owner has the lock: ask by
---          acquire.lua; or the ms after which to come again at the latest, -1: unknown; and behind
---          those Redis's time in ms
+-- Returns  for each entry the ms after which to come again at the latest, -1: unknown, 0: ask by
+--          acquire.lua, for it is not in the queue or has the lock; and last Redis's time in ms
 -- Publishes the message of grant.lua, unless the entry that is let in is among those of ARGV
 -- include refused, clock, grant
 local held = redis.pcall('HLEN', KEYS[1])

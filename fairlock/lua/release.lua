@@ -6,17 +6,14 @@
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]  see grant.lua
 -- ARGV[6]   owner
 -- ARGV[7]   with ids: what an entry of this session has in front of an id; else the owner's entry
--- ARGV[8]   1: the owner is private: the holds that stay are all of this session. It is left out with
---           all that follow if all that a private owner has ends
+-- ARGV[8]   1: the owner is private: the holds that stay are all of this session. Left out with what
+--           follows: all that a private owner has ends
 -- ARGV[9]   the TTL in ms that the holds deserve which stay; 0 leaves it
--- ARGV[10]  how many ids follow of holds that end, or of waiters that leave; the TTL is left if an
---           extension has voided the first one
--- ARGV[i]   i > 10: those; then, of a named owner and with a TTL, the ids of the holds that this
---           session keeps
+-- ARGV[10]  how many ids follow of holds that end, or of waiters that leave; see end_holds.lua
+-- ARGV[i]   i > 10: those; then, of a named owner and with a TTL, those that this session keeps
 -- Returns  receivers, for {0, 1, receivers}
 --          {holds left, changed, receivers}; changed is 0 if none of the holds was there
--- Publishes when the lock became free the message of grant.lua or, if there is none, '0' on the
---          lock's channel
+-- Publishes when the lock became free: the message of grant.lua, else '0' on the lock's channel
 local ended = not ARGV[8] and redis.pcall('HDEL', KEYS[1], ARGV[6])
 if ended == 1 and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[4]) == 0 then
   local receivers = redis.call(ARGV[2], ARGV[1], '0')

@@ -25,7 +25,7 @@ func TestLoadPutsInWhatIsNamed(t *testing.T) {
 		"lua/c.lua", "local c = 1\n",
 		"lua/int.lua", "local int = 2\n",
 		"lua/own.lua", "-- include int\nreturn int\n",
-		"lua/shared.lua", "-- include there\nreturn there\n",
+		"lua/shared.lua", "-- include each\nreturn each\n",
 		"lua/none.lua", "return 1 -- include c\n",
 	)
 	for name, want := range map[string]string{
@@ -37,7 +37,7 @@ func TestLoadPutsInWhatIsNamed(t *testing.T) {
 			t.Errorf("%s is sent as\n%s\nwant\n%s", name, got, want)
 		}
 	}
-	if got := script.Load(f, "lua/shared.lua").Source(); !strings.Contains(got, "\nlocal function there(") {
+	if got := script.Load(f, "lua/shared.lua").Source(); !strings.Contains(got, "\nlocal function each(") {
 		t.Errorf("a shared snippet is not put in:\n%s", got)
 	}
 }

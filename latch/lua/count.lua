@@ -1,6 +1,6 @@
 -- count.lua: what a latch holds. Read-only.
 --
--- KEYS[1]  see latch.lua
+-- KEYS[1]  see request.lua
 -- Returns  the count in decimal digits; '0' if the latch is open
--- include latch
+-- include value
 return value or '0'

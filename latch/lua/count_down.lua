@@ -1,6 +1,6 @@
 -- count_down.lua: takes one from a latch, and opens it at 0: it is deleted.
 --
--- KEYS[1], KEYS[2], ARGV[1] to ARGV[3]  see latch.lua and request.lua
+-- KEYS[1], KEYS[2], ARGV[1] to ARGV[3]  see request.lua
 -- Returns  changed: 1, or 0 if an earlier run has done it or the latch is open
 -- Publishes 0 if the latch has reached 0.
 -- include request

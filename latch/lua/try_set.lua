@@ -1,6 +1,6 @@
 -- try_set.lua: sets a latch that is open.
 --
--- KEYS[1], KEYS[2], ARGV[1] to ARGV[3]  see latch.lua and request.lua
+-- KEYS[1], KEYS[2], ARGV[1] to ARGV[3]  see request.lua
 -- ARGV[4]  the count
 -- Returns  1 if this request set it, else 0
 -- Publishes 1 if the latch was set: it closes those of Redisson.

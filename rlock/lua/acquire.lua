@@ -5,8 +5,8 @@
 -- hold that is there already is not counted again.
 --
 -- KEYS[1]  the lock: hash, owner -> holds
--- KEYS[2]  with an id: the ids of the holds that were taken so, and x<id> for each void extension:
---          set; lives and dies with the lock, so that an id never speaks of a later life of it
+-- KEYS[2]  with an id: set of the ids of such holds, and x<id> for each void extension; lives and dies
+--          with the lock, so that an id never speaks of a later life of it
 -- KEYS[i]  the last one, with tokens or ARGV[6]: the fencing token, an integer
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
@@ -15,8 +15,7 @@
 -- ARGV[5]  id of the hold; '' or left out for the first one of a private owner
 -- ARGV[6]  for how many ms the fencing token outlives the lock; left out: it has no end
 -- Returns  1                           granted: {1, 1, 0, 1}
---          {1, holds, token, changed}  granted; the TTL is at least the lease. token is the highest
---                                      reserved one, 0 if none was asked for
+--          {1, holds, token, changed}  granted, for the lease at least; the highest token reserved, or 0
 --          {0, PTTL in ms, 0, 0}       held by another owner; PTTL is -1 without one
 --          {-1, 0, 0, 0}               the holds of ARGV[4] are gone: lost
 local owner, lease = ARGV[1], ARGV[2]
@@ -72,7 +71,5 @@ end
 if id then
   redis.call('PEXPIRE', KEYS[2], ttl)
 end
-if ARGV[6] then
-  outlive(KEYS[#KEYS], ttl, ARGV[6])
-end
+outlive(KEYS[#KEYS], ttl, ARGV[6])
 return {1, held, token, counted and 0 or 1}

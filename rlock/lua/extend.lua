@@ -15,7 +15,7 @@
 -- ARGV[7]  for how many ms the fencing token outlives the lock; 0: it has no end, or there is none
 -- ARGV[i]  i > 7: those of ARGV[6]; then, of a named owner, the ids of this session's holds
 -- Returns  1, or 0 if this session does not hold it (any more)
--- include refused, there, outlive
+-- include refused, each, outlive
 local ids = (ARGV[7] == '0' or #KEYS == 3) and KEYS[2]
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])
 local void = ids and redis.pcall('SISMEMBER', ids, 'x' .. ARGV[5])
@@ -28,7 +28,7 @@ elseif bad or void == 1 then
 end
 local lease, away, first = tonumber(ARGV[2]), ARGV[4] == '1', 8 + ARGV[6]
 if ARGV[3] ~= '1' then
-  local ours = there(ids, '', first, #ARGV)
+  local ours = each('SISMEMBER', ids, '', first, #ARGV)
   if ours == 0 then
     return 0 -- what is counted belongs to a later life of the lock
   end
@@ -39,9 +39,7 @@ if not away or ttl < lease then
   ttl = lease
 end
 redis.call('PEXPIRE', KEYS[1], ttl) -- first, since a server out of memory refuses SADD
-for i = 8, first - 1 do
-  redis.call('SADD', ids, 'x' .. ARGV[i])
-end
+each('SADD', ids, 'x', 8, first - 1)
 if ids then
   redis.call('PEXPIRE', ids, ttl)
 end

@@ -4,13 +4,11 @@
 -- keys are left to end with their TTL.
 --
 -- KEYS[1]  the lock: hash; deleted
--- KEYS[2], KEYS[3]  of a read-write lock: our readers, and the marks of waiting writers (so that
---          waiting readers come in too); deleted
+-- KEYS[2], KEYS[3]  of a read-write lock: our readers, and the marks that keep readers out; deleted
 -- ARGV[1], ARGV[2]  channel of the lock, and PUBLISH or SPUBLISH
 -- ARGV[3]  the prefix that makes a session's channel out of a session id
 -- ARGV[4] and more: the owners that are meant; without any nothing is changed
--- Returns  the owners that hold it; none if it is free, or if others than the meant ones hold it.
---          WRONGTYPE also for a lock of another kind
+-- Returns  the owners; none if it is free or others hold it; WRONGTYPE also for another kind of lock
 -- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions; then,
 --          if it was held, '0' on the lock's channel; of a read-write lock '1', and '0' behind it
 --          for a waiter of Redisson that is just asking, as in release_write.lua of rwlock

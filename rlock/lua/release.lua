@@ -7,17 +7,15 @@
 -- ARGV[1]  owner
 -- ARGV[2], ARGV[3]  channel of the lock, and PUBLISH or SPUBLISH
 -- ARGV[4]  1: that tells how many connections have heard it; 0: it counts one node only
--- ARGV[5]  the TTL in ms that the holds deserve which stay; 0 leaves it. Left out with all that
---          follow if all that a private owner has ends
+-- ARGV[5]  the TTL in ms that the holds deserve which stay; 0 leaves it. Left out with what follows:
+--          all that a private owner has ends
 -- ARGV[6]  1: the owner is private: the holds that stay are all of this session
 -- ARGV[7]  how many holds to end
 -- ARGV[8]  the id of the first of those; the TTL is left if an extension has voided that id
--- ARGV[i]  i > 8: the other ids of those; then, of a named owner and with a TTL, the ids of the
---          holds that this session keeps
+-- ARGV[i]  i > 8: their other ids; then, of a named owner and with a TTL, those that this session keeps
 -- Returns  receivers, for {0, 1, receivers}
 --          {holds left, changed, receivers}; changed is 0 if none of the holds was there
--- Publishes '0' on the channel when the lock became free. (A broken client may have left a field
---          more; then those who wait look once in vain.)
+-- Publishes '0' when the lock became free. (If a broken client has left a field, waiters look in vain.)
 local ended = not ARGV[5] and redis.pcall('HDEL', KEYS[1], ARGV[1])
 if ended == 1 then
   if KEYS[2] then

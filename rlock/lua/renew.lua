@@ -3,10 +3,8 @@
 --
 -- KEYS[i]    a lock (hash, owner -> holds), or a key that lives as long as one
 -- ARGV[1]    lease in ms; 0 only asks
--- ARGV[1+i]  the owner that is believed to hold KEYS[i]; '' for a key that goes along with the one
---            before it
--- Returns    for each key 1, or 0 if that owner does not hold it (any more), or -1 if Redis does
---            not allow the question
+-- ARGV[1+i]  the owner that is believed to hold KEYS[i]; '': it goes along with the key before it
+-- Returns    for each key 1; 0: that owner does not hold it (any more); -1: Redis does not say
 -- include refused
 local lease = tonumber(ARGV[1])
 local alive = {}

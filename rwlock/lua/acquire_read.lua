@@ -5,14 +5,11 @@
 -- that is in already always gets in, or nested holds would deadlock.
 --
 -- KEYS[1] to KEYS[3], ARGV[1]: see owner.lua
--- KEYS[4]  the reader's timeout key, for the hold that is taken: Redisson's readers look for it when
---          they leave
+-- KEYS[4]  the reader's timeout key for this hold: Redisson's readers look for it when they leave
 -- KEYS[5]  with an id: the ids
--- KEYS[6]  optional: its first timeout key, if that is another: it lives as long as the reader, and
---          is there however the holds of a named owner are counted
+-- KEYS[6]  its first timeout key, if another: there however a named owner's holds are counted
 -- ARGV[2]  the lease and 1 ms, see clock.lua
--- ARGV[3]  id of the hold; left out for the first one of a private owner: no other session knows that
---          owner, so the hold is there or not
+-- ARGV[3]  id of the hold; left out for the first one of a private owner, see acquire.lua of rlock
 -- ARGV[4]  holds of the read side that this session has of it already
 -- ARGV[5]  the same of the write side; both are left out if there are none
 -- Returns  1                   granted: {1, 1, 0, 1}
@@ -21,8 +18,7 @@
 --          {-1, 0, 0, 0}       the holds of ARGV[4] or ARGV[5] are gone: lost
 local call = redis.call
 if not ARGV[4] and call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 and not (ARGV[3] and call('EXISTS', KEYS[5]) == 1) then
-  -- Free, no writer waits, and nothing is left of an earlier life. (Redis takes texts much quicker
-  -- than numbers, and each key or argument that a call does not have saves it 0.1 to 0.2 µs.)
+  -- Free, no writer waits, and nothing is left of an earlier life.
   local lock, readers, owner, left = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
   local clock = call('TIME')
   call('HSET', lock, 'mode', 'read', owner, '1')

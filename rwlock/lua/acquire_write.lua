@@ -9,15 +9,13 @@
 -- KEYS[4]  the ids
 -- ARGV[2]  lease in ms
 -- ARGV[3]  id of the hold
--- ARGV[4]  a writer that readers refuse leaves a mark, since it looks again within half of this many
---          ms; 0: it will not wait, and leaves none
+-- ARGV[4]  twice the ms after which a refused writer looks again, for the mark that it leaves; 0: none
 -- ARGV[5]  what the names of timeout keys begin with
 -- ARGV[6]  holds of the write side that this session has of it already
 -- ARGV[7]  the same of the read side; both are left out if there are none
 -- Returns  1                   granted: {1, 1, 0, 1}
 --          {1, holds, 0, 1}    granted; the TTL is at least the lease
---          {0, ms, 0, 0}       refused: PTTL, or until the last reader's lease ends; -1 if that is
---                              not known
+--          {0, ms, 0, 0}       refused: PTTL, or until the last reader's lease ends; -1: not known
 --          {-1, 0, 0, 0}       the holds of ARGV[6] or ARGV[7] are gone: lost
 --          {-2, 1, 0, 0}       the owner has the read side alone: never
 if not ARGV[6] and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4]) == 0 then
@@ -46,7 +44,8 @@ if writes <= 0 then
   if reads > 0 and (across ~= '0' or not expiry or expiry > now) then
     return {-2, 1, 0, 0}
   end
-  local none = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0) and (no_lock())
+  local taken = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0)
+  local none = taken and (no_lock())
   if none then
     return none
   elseif mode == 'read' then
@@ -70,7 +69,7 @@ if writes <= 0 then
       end
       return {0, left, 0, 0}
     end
-  elseif redis.call('HLEN', KEYS[1]) > (mode and 1 or 0) then
+  elseif taken then
     return {0, redis.call('PTTL', KEYS[1]), 0, 0} -- a writer's, or another kind of lock
   end
   redis.call('DEL', KEYS[1], KEYS[2], KEYS[4]) -- what is left of an earlier life

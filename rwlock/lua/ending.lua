@@ -5,9 +5,8 @@
 -- KEYS[5]  the ids; left out if the claim has made none
 -- ARGV[2], ARGV[3]  channel of the lock, and PUBLISH or SPUBLISH
 -- ARGV[4]  1: that tells how many connections have heard it; 0: it counts one node only
--- ARGV[5]  0: the owner is named; 1: it is private: what stays is all of this session; 2: it is
---          private, and all that it has on this side ends. Left out with all that follow: 2, nothing
---          stays, and no attempt has left a mark
+-- ARGV[5]  0: the owner is named; 1: it is private: what stays is this session's; 2: all that it has on
+--          this side ends. Left out with all that follow: 2, nothing stays, and no mark was left
 -- ARGV[6]  the time to live in ms that all that stays deserves; 0 leaves it
 -- ARGV[7]  the holds of the other side that this session keeps
 -- ARGV[8]  how many ids of holds that end follow
@@ -15,16 +14,14 @@
 -- ARGV[10] the first id of those that end, if any; ARGV[6] counts as 0 if an extension has voided it
 -- ARGV[i]  i > 10: the others of those that end; then the ids of ARGV[9]; then those of ARGV[7]. Ids
 --          of holds that stay are needed of a named owner and with a time to live only
--- The replies are
---          receivers   for {0, 1, receivers}
---          {holds left, changed, receivers}   changed is 0 if none of the holds was there. It is
---                      {0, 0, -1} also if the lock is of another type: the hold is gone
--- include owner, there
+-- Returns  receivers, for {0, 1, receivers}
+--          {holds left, changed, receivers}; changed is 0 if none of the holds was there
+-- include owner, each
 local ids, whose = KEYS[5], ARGV[5] or '2'
 local marks = redis.pcall('ZCARD', KEYS[3])
 bad = bad or refused(marks) or refused(ids and redis.pcall('SCARD', ids))
 if gone then
-  return {0, 0, -1}
+  return {0, 0, -1} -- so are the holds
 elseif bad then
   return bad
 end
@@ -37,12 +34,9 @@ local others, private = kept + (ARGV[9] or 0), whose ~= '0'
 -- take_out takes the ids of what ends on a side out of the set, and returns how many of
 -- the held it is. (It is given what it needs: a local of the script costs more.)
 local function take_out(side, held, across, kept)
-  local ids, ended = KEYS[5], 0
+  local ids = KEYS[5]
   if ARGV[5] and ARGV[5] ~= '2' then
-    for i = 10, kept - 1 do
-      ended = ended + redis.call('SREM', ids, side .. ARGV[i])
-    end
-    return ended
+    return each('SREM', ids, side, 10, kept - 1)
   end
   for _, id in ipairs(ids and across > 0 and redis.call('SMEMBERS', ids) or {}) do
     if string.sub(id, 1, 1) == side then

@@ -14,7 +14,7 @@
 -- ARGV[7]  how many ids of extensions follow that are void from now on
 -- ARGV[i]  i > 7: those; then, of a named owner, the ids of this session's holds of the side
 -- Returns  1, or 0 if this session does not hold it (any more)
--- include owner, there
+-- include owner, each
 local void = redis.pcall('SISMEMBER', KEYS[3], 'x' .. ARGV[6])
 bad = bad or refused(void)
 local side = ARGV[3]
@@ -26,7 +26,7 @@ elseif bad or void == 1 then
 end
 local mine, first = ARGV[4] == '1', 8 + ARGV[7]
 if not mine then
-  local n = there(KEYS[3], side, first, #ARGV)
+  local n = each('SISMEMBER', KEYS[3], side, first, #ARGV)
   if n == 0 then
     return 0 -- what is counted belongs to a later life of the lock
   end
@@ -35,14 +35,9 @@ end
 mine = mine and ARGV[5] ~= '1'
 local ttl, stays = redis.call('PTTL', KEYS[1]), now + 1 + ARGV[2]
 redis.call('PEXPIRE', KEYS[1], int(math.max(ttl, tonumber(ARGV[2])))) -- first, since a server out of memory refuses the rest
-for i = 8, first - 1 do
-  redis.call('SADD', KEYS[3], 'x' .. ARGV[i])
-end
+each('SADD', KEYS[3], 'x', 8, first - 1)
 if side == 'w' then
-  stays = tonumber(ARGV[2])
-  if reads > 0 then
-    stays = math.max(stays, (expiry or 0) - now) -- its read holds need the lock too
-  end
+  stays = math.max(tonumber(ARGV[2]), reads > 0 and (expiry or 0) - now or 0) -- its read holds need it too
   if mine or ttl < stays then
     ttl = stays
     redis.call('PEXPIRE', KEYS[1], int(stays))

@@ -1,10 +1,8 @@
 -- owner.lua: not a script of its own, but how the scripts begin that concern one owner.
 --
--- KEYS[1]  the lock: hash, mode -> read or write, owner -> holds of the read side, owner:write ->
---          holds of the write side
+-- KEYS[1]  the lock: hash, mode -> read or write, owner -> its read holds, owner:write -> its write holds
 -- KEYS[2]  our readers: zset, owner -> when its holds expire, in ms of server time
--- KEYS[3]  but for extend.lua: the marks of waiting writers: zset, id of the attempt -> when the mark
---          expires
+-- KEYS[3]  but for extend.lua: the marks of waiting writers: zset, id of the attempt -> when it expires
 -- and, each at its place, the ids of this owner's holds: set, r<id> and w<id>, and x<id> for each void
 -- extension; lives with them; and the reader's timeout keys, whose names end in 1, 2 and so on: strings
 -- ARGV[1]  owner

@@ -5,8 +5,7 @@
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10]: see ending.lua
 -- KEYS[6] and more: the reader's further timeout keys
 -- Returns  see there
--- Publishes '0' on the channel when the lock became free, or when a waiting writer must find out
---          whether Redisson's readers live
+-- Publishes '0' when the lock became free, or a waiting writer must see whether Redisson's readers live
 local call, lock = redis.call, KEYS[1]
 if (ARGV[5] or '2') == '2' and not KEYS[6] and redis.pcall('HLEN', lock) == 2
     and call('HGET', lock, ARGV[1]) == '1' and call('EXISTS', KEYS[3]) == 0 then
@@ -28,7 +27,7 @@ elseif ended == 0 then
 end
 
 local held = math.max(reads - ended, 0)
-local alone = keep > 0 and (private or there(ids, 'r', kept, others - 1) == held)
+local alone = keep > 0 and (private or each('SISMEMBER', ids, 'r', kept, others - 1) == held)
 local cut = alone and held > 0 and expiry and now + 1 + keep < expiry
 if held == 0 then
   redis.call('HDEL', KEYS[1], ARGV[1])
@@ -60,7 +59,7 @@ if held > 0 and expiry and expiry > now then
 end
 if mode == 'write' then
   -- The TTL is the writer's: it shrinks to what that deserves if all that is left is this session's.
-  if alone and (private or there(ids, 'w', others, #ARGV) == writes) and redis.call('PTTL', KEYS[1]) > keep then
+  if alone and (private or each('SISMEMBER', ids, 'w', others, #ARGV) == writes) and redis.call('PTTL', KEYS[1]) > keep then
     redis.call('PEXPIRE', KEYS[1], keep)
   end
   return {held, 1, -1}

@@ -21,10 +21,8 @@ if ARGV[5] == '2' and redis.pcall('HLEN', KEYS[1]) == 2 and redis.call('HEXISTS'
 end
 
 -- include ending
-local ended, unmarked = take_out('w', writes, reads, kept), 0
-for i = 10, marks > 0 and kept - 1 or 0 do
-  unmarked = unmarked + redis.call('ZREM', KEYS[3], ARGV[i])
-end
+local ended = take_out('w', writes, reads, kept)
+local unmarked = each('ZREM', KEYS[3], '', 10, marks > 0 and kept - 1 or 0)
 if writes <= 0 or ended == 0 then
   if writes <= 0 and reads <= 0 then
     redis.call('DEL', ids) -- of a life of the lock that is over
@@ -40,14 +38,14 @@ end
 
 local ttl = redis.call('PTTL', KEYS[1])
 local held = math.max(writes - ended, 0)
-local alone = keep > 0 and (private or there(ids, 'w', kept, others - 1) == held)
+local alone = keep > 0 and (private or each('SISMEMBER', ids, 'w', kept, others - 1) == held)
 expiry = reads > 0 and expiry or 0
 if held > 0 then
   redis.call('HINCRBY', KEYS[1], ARGV[1] .. ':write', -ended)
 else
   redis.call('HDEL', KEYS[1], ARGV[1] .. ':write')
 end
-if reads > 0 and alone and (private or there(ids, 'r', others, #ARGV) == reads) and expiry > now + 1 + keep then
+if reads > 0 and alone and (private or each('SISMEMBER', ids, 'r', others, #ARGV) == reads) and expiry > now + 1 + keep then
   expiry = now + 1 + keep -- all that is left is this session's, and deserves no more
   redis.call('ZADD', KEYS[2], int(expiry), ARGV[1])
 end

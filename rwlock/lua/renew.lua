@@ -1,14 +1,11 @@
 -- renew.lua: keeps many holds, of either side, alive for one more lease; what is held longer by a
 -- fixed lease stays so. Publishes nothing.
 --
--- KEYS     for each hold, one after the other: the lock; for a reader then the zset of our readers;
---          then, unless they are left out, the set of ids and, for a reader, its timeout keys. One
---          that has gone comes back
+-- KEYS     for each hold: the lock; for a reader the zset of our readers; then, unless they are left
+--          out, the set of ids and, for a reader, its timeout keys: one that has gone comes back
 -- ARGV[1]  lease in ms; 0 only asks
--- ARGV[i]  i > 1: a hold: r or w for its side, how many keys it has, a colon, and its field in the
---          hash: 'r4:me', 'w2:me:write'
--- Returns  for each hold 1, or 0 if it is not there (any more), or -1 if Redis does not allow the
---          question
+-- ARGV[i]  i > 1: a hold, by its side, its number of keys and its field: 'r4:me', 'w2:me:write'
+-- Returns  for each hold 1; 0: it is not there (any more); -1: Redis does not allow the question
 -- include clock, int, refused
 local function gone(reply) -- 0 if it is of another type, -1 if Redis does not say
   local bad, other = refused(reply)

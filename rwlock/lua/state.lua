@@ -1,9 +1,8 @@
 -- state.lua: the owners of a lock, their holds, and its TTL. Read-only.
 --
 -- KEYS[1], KEYS[2]  see owner.lua
--- Returns  {mode, PTTL in ms, owner, holds of both sides, owner, holds, ...} without readers of ours
---          whose lease is over; mode is '' and PTTL -2 when free. WRONGTYPE also for a lock of
---          another kind
+-- Returns  {mode, PTTL in ms, owner, holds of one side, owner, holds, ...} without those of ours that
+--          are over; {'', -2} when free; WRONGTYPE also for a lock of another kind
 -- include refused, clock, int, no_lock
 local all = redis.pcall('HGETALL', KEYS[1])
 local dead = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', int(now))
@@ -18,15 +17,11 @@ local over = {mode = true}
 for _, owner in ipairs(dead) do
   over[owner] = true
 end
-local reply, at = {redis.call('HGET', KEYS[1], 'mode'), redis.call('PTTL', KEYS[1])}, {}
+local reply = {redis.call('HGET', KEYS[1], 'mode'), redis.call('PTTL', KEYS[1])}
 for i = 1, #all, 2 do
   if not over[all[i]] then
-    local owner = string.match(all[i], '^(.*):write$') or all[i]
-    if not at[owner] then
-      at[owner] = #reply + 2
-      reply[#reply + 1], reply[#reply + 2] = owner, 0
-    end
-    reply[at[owner]] = reply[at[owner]] + (tonumber(all[i + 1]) or 0)
+    reply[#reply + 1] = (string.gsub(all[i], ':write$', ''))
+    reply[#reply + 1] = tonumber(all[i + 1]) or 0
   end
 end
 return #reply > 2 and reply or {'', -2}

@@ -8,9 +8,8 @@
 -- ARGV[5]  see keep.lua
 -- ARGV[6]  1: the reply tells when the next of all expires; 0: it need not
 -- ARGV[7]  and all that follow: the ids of the permits
--- Returns  {1, ms, 0, changed, free, -1}  granted; they expire no sooner than the lease; free are
---                              left (below 0: the limit was lowered), and the next of all expires
---                              in ms (-1: none does)
+-- Returns  {1, ms, 0, changed, free, -1}  granted, for the lease at least; free are left (below 0: the
+--                              limit was lowered), and the next of all expires in ms (-1: none)
 --          free                short for that, if no others are taken or ARGV[6] is 0
 --          -ms                 short for that, of free 0
 --          {0, ms, 0, 0, free, limit}  not enough are free
@@ -20,8 +19,7 @@ local n, value, at, ends = #ARGV - 6, redis.pcall('GET', KEYS[1]), redis.call('T
 local free, added = tonumber(value) or 0, 0
 
 -- Mostly enough are free, none expires within this second, and the semaphore has no end. What Redis
--- does not take for an integer it refuses to count down. (Redis takes texts much quicker than
--- numbers, and is slow to write a score.)
+-- does not take for an integer it refuses to count down. (It is slow to write a score into a reply.)
 if free >= n and value >= '1' and free < 1e15 and ARGV[5] == '0' and redis.call('PTTL', KEYS[1]) == -1
     and (ends == -2 or ends == -1 and redis.pcall('ZCOUNT', KEYS[2], '-inf', at[1] .. '999') == 0) then
   free = redis.pcall('DECRBY', KEYS[1], n == 1 and '1' or n)

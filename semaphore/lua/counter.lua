@@ -12,21 +12,19 @@
 --
 -- value is that of value.lua; outcome is that of an earlier run, nil if there was none.
 -- include value, no_permits
-local last, outcome = redis.pcall('HGET', KEYS[3], ARGV[1]), nil
+local last = redis.pcall('HGET', KEYS[3], ARGV[1])
 if type(last) == 'table' then
   return (refused(last))
-elseif last then
-  local colon = string.find(last, ':', 1, true)
-  local newer = tonumber(string.sub(last, 1, colon - 1)) - ARGV[2]
-  if newer > 0 then
-    return redis.error_reply('LATE a later request has the slot: the call has ended')
-  elseif newer == 0 then
-    outcome = string.sub(last, colon + 1)
-  end
+end
+local number, outcome = string.match(last or '', '^(%d+):(.*)$')
+if number and tonumber(number) > tonumber(ARGV[2]) then
+  return redis.error_reply('LATE a later request has the slot: the call has ended')
+elseif number ~= ARGV[2] then
+  outcome = nil
 end
 local kept = 0
--- renew keeps what is remembered. It comes before what memory limits would refuse: a script may
--- go on once it has written.
+-- renew keeps what is remembered. It comes before what memory limits would refuse: a script may go on
+-- once it has written.
 local function renew()
   kept = redis.call('PEXPIRE', KEYS[3], ARGV[3])
 end

@@ -1,6 +1,5 @@
 -- extend_by_id.lua: gives permits of which a caller has the ids a new expiry, all or none, whichever
--- process got them. One that arrives after a later one of the same session sets nothing. It is not
--- refused for want of memory. Publishes nothing.
+-- process got them. One that arrives after a later one of a session sets nothing. Publishes nothing.
 --
 -- KEYS[1], KEYS[2]  see permits.lua
 -- KEYS[3]  the number of this session's last one: integer; expires
@@ -9,8 +8,7 @@
 -- ARGV[3]  the number of this one
 -- ARGV[4]  for how long that is remembered from this run on, in ms
 -- ARGV[5]  and all that follow: the ids
--- Returns  1; 0 if one of the permits has expired or is gone, or the semaphore is; -1 if a later one
---          of this session came before
+-- Returns  1; 0: a permit has expired or is gone, or the semaphore is; -1: a later one came before
 -- include expiries
 local value, last = redis.pcall('GET', KEYS[1]), redis.call('GET', KEYS[3])
 if type(value) == 'table' then

@@ -1,6 +1,5 @@
 -- release.lua: gives permits back: those of the request that are still there. A permit is gone if it
--- had expired and was given to another request, or if the semaphore was deleted. It is not refused
--- for want of memory.
+-- had expired and was given to another request, or if the semaphore was deleted.
 --
 -- KEYS[1], KEYS[2]  see permits.lua; the free permits are not made anew if they are gone
 -- ARGV[1], ARGV[2]  channel of the semaphore, and PUBLISH or SPUBLISH
@@ -10,10 +9,8 @@
 -- Returns  {0, changed, receivers}; changed is 1 if all were there
 --          receivers  short for {0, 1, receivers}
 -- Publishes how many permits are free, if some are and some were given back.
-local value, given, bad = redis.pcall('GET', KEYS[1]), 0, nil
-if type(value) == 'table' then
-  bad = value
-end
+local value, given = redis.pcall('GET', KEYS[1]), 0
+local bad = type(value) == 'table' and value
 for i = 5, bad and 0 or #ARGV do
   local removed = redis.pcall('ZREM', KEYS[2], ARGV[i])
   if type(removed) == 'table' then
@@ -29,19 +26,12 @@ if value and given > 0 then
       redis.call('PEXPIRE', KEYS[1], ARGV[4])
       redis.call('PEXPIRE', KEYS[2], ARGV[4])
     end
-    local receivers = value > 0 and redis.call(ARGV[2], ARGV[1], value) or -1
-    if ARGV[3] == '0' then
-      receivers = -1
-    end
+    local receivers = value > 0 and redis.call(ARGV[2], ARGV[1], value)
+    receivers = ARGV[3] == '1' and receivers or -1
     return given == #ARGV - 4 and receivers or {0, 0, receivers}
   end
   bad = value
 end
 -- include refused
-if bad then
-  local answer, gone = refused(bad)
-  if not gone then
-    return answer
-  end
-end
-return {0, 0, -1} -- deleted, or something else stands under the name: the permits are gone
+local answer, gone = refused(bad)
+return not gone and answer or {0, 0, -1} -- gone: something else stands under the name, or it was deleted

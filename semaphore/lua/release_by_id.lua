@@ -1,5 +1,5 @@
 -- release_by_id.lua: gives back permits of which a caller has the ids, all or none, whichever process
--- got them. The reply of a second run is 0. It is not refused for want of memory.
+-- got them. The reply of a second run is 0.
 --
 -- KEYS[1], KEYS[2]  see permits.lua
 -- ARGV[1], ARGV[2]  channel of the semaphore, and PUBLISH or SPUBLISH
@@ -7,14 +7,12 @@
 -- ARGV[4]  and all that follow: the ids
 -- Returns  1, or 0 if one of the permits has expired or is gone, or the semaphore is
 -- Publishes how many permits are free, if some are.
--- include value, expiries
+-- include value, expiries, each
 local gone = not value and 0 or missing(KEYS[2], 4, #ARGV)
 if gone then
   return gone
 end
-for i = 4, #ARGV do
-  redis.call('ZREM', KEYS[2], ARGV[i])
-end
+each('ZREM', KEYS[2], '', 4, #ARGV)
 value = redis.call('INCRBY', KEYS[1], #ARGV - 3)
 outlast(KEYS[1], KEYS[2], ARGV[3])
 if value > 0 then

@@ -1,11 +1,10 @@
--- renew.lua: keeps the permits of many requests for at least one more lease. It is not refused for
--- want of memory. Publishes nothing.
+-- renew.lua: keeps the permits of many requests for at least one more lease. Publishes nothing.
 --
 -- KEYS     for each request two: see permits.lua
 -- ARGV[1]  lease in ms; 0 only asks
 -- ARGV[i]  for each request n; what keep.lua takes; and the n ids of its permits
--- Returns  for each of the args after the first 1, or 0 if one of the permits of the request has
---          expired or is gone, or the semaphore is; -1 if Redis does not allow the question
+-- Returns  for each of the args after the first 1; 0: one of the permits has expired or is gone, or the
+--          semaphore is; -1: Redis does not allow the question
 -- include expiries
 local lease = tonumber(ARGV[1])
 local reply, i, key = {}, 2, 1

@@ -10,8 +10,8 @@
 -- ARGV[5]  for how long that is remembered from this run on, in ms
 -- ARGV[6]  see keep.lua
 -- Returns  how many permits are free, below 0 if more are taken than the limit allows
--- Publishes how many permits are free (0 if below 0), if the limit was changed, so that waiters for
---          more than that learn of it, or if permits had expired.
+-- Publishes how many permits are free (0 if below 0), if the limit was changed, for waiters that want
+--          more than that, or if permits had expired.
 -- include no_counter, clock, keep, permits
 local free, last = ARGV[1] - taken, redis.call('GET', KEYS[4])
 if last and tonumber(last) >= tonumber(ARGV[4]) then
@@ -22,14 +22,13 @@ if last and tonumber(last) >= tonumber(ARGV[4]) then
 else
   redis.call('SET', KEYS[4], ARGV[4], 'PX', ARGV[5])
 end
-if value and back == 0 and free == value then
-  keep(tonumber(ARGV[6]))
-  return free
-elseif value then
-  redis.call('INCRBY', KEYS[1], int(free - value)) -- keeps a TTL
-else
+if not value then
   redis.call('SET', KEYS[1], int(free))
+elseif free ~= value then
+  redis.call('INCRBY', KEYS[1], int(free - value)) -- keeps a TTL
 end
 keep(tonumber(ARGV[6]))
-redis.call(ARGV[3], ARGV[2], int(math.max(free, 0)))
+if free ~= value or back > 0 then
+  redis.call(ARGV[3], ARGV[2], int(math.max(free, 0)))
+end
 return free

@@ -9,13 +9,11 @@
 if outcome then
   renew()
   return tonumber(outcome)
+elseif value then
+  remember('0')
+  return 0
 end
-local made = value and 0 or 1
-if made == 1 then
-  redis.call('SET', KEYS[1], ARGV[5])
-end
-remember(made)
-if made == 1 then
-  redis.call(ARGV[7], ARGV[6], ARGV[5])
-end
-return made
+redis.call('SET', KEYS[1], ARGV[5])
+remember('1')
+redis.call(ARGV[7], ARGV[6], ARGV[5])
+return 1

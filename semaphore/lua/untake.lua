@@ -1,5 +1,5 @@
 -- untake.lua: gives back what take.lua took for a request, should it have run, and sees to it that it
--- takes nothing should it run later. It is not refused for want of memory.
+-- takes nothing should it run later.
 --
 -- KEYS[1]  the counter: integer; not made anew if it was deleted
 -- KEYS[2]  the requests of this session, see counter.lua

@@ -3,12 +3,9 @@
 -- that stay deserve, ms, but for 0; never longer: unlocking one hold never lengthens the lease of
 -- another. It stays if an extension has voided the first id, or if some of the holds that stay may be
 -- another session's: the owner is not private, and ARGV has not all their ids, from kept on.
--- include there
+-- include each
 local function end_holds(ids, owner, held, first, kept, ms, private)
-  local ended = 0
-  for i = first, kept - 1 do
-    ended = ended + redis.call('SREM', ids, ARGV[i])
-  end
+  local ended = each('SREM', ids, '', first, kept - 1)
   if ended == 0 then
     return {held, 0, -1}
   elseif held <= ended then
@@ -17,7 +14,7 @@ local function end_holds(ids, owner, held, first, kept, ms, private)
   end
   held, ms = redis.call('HINCRBY', KEYS[1], owner, -ended), tonumber(ms)
   if ms > 0 and redis.call('PTTL', KEYS[1]) > ms and redis.call('SISMEMBER', ids, 'x' .. ARGV[first]) == 0
-      and (private == '1' or there(ids, '', kept, #ARGV) == held) then
+      and (private == '1' or each('SISMEMBER', ids, '', kept, #ARGV) == held) then
     redis.call('PEXPIRE', KEYS[1], ms)
     redis.call('PEXPIRE', ids, ms)
   end

@@ -1,7 +1,7 @@
--- outlive sees to it that a key which has an end of its own lives for so many ms longer than a
--- lock that lives for ttl ms. Its end never moves closer: an earlier holder may need it for longer.
+-- outlive sees to it that a key lives for so many ms longer than a lock that lives for ttl ms; it has
+-- no end without ms. Its end never moves closer: an earlier holder may need it for longer.
 local function outlive(key, ttl, ms)
-  if redis.call('PTTL', key) < ttl + ms then
+  if ms and redis.call('PTTL', key) < ttl + ms then
     redis.call('PEXPIRE', key, string.format('%.0f', ttl + ms))
   end
 end
