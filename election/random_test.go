@@ -19,7 +19,7 @@ import (
 // of the same session behind them. Never do two lead at a time, terms grow, each leader sees
 // itself, and a successor comes.
 func TestRandomSessionsEnd(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		x := &contest{T: t, stalls: locktest.WatchStalls(t)}
 		ctx := within(t, 2*time.Minute)
 		lives := 5

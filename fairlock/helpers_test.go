@@ -146,7 +146,12 @@ func ownedByOther(t testing.TB, m *fairlock.Mutex, not string) (owner string) {
 func nothingLeft(t testing.TB, s *redistest.Server, keep ...string) {
 	t.Helper()
 	var keys, channels []string
-	ok := func() bool {
+	defer func() {
+		if t.Failed() {
+			t.Logf("left behind: keys %q, channels %q\n%s", keys, channels, locktest.Describe(t, s))
+		}
+	}()
+	redistest.Eventually(t, 10*time.Second, "nothing to be left behind", func() bool {
 		keys, channels = nil, nil
 		for _, k := range s.Keys(t) {
 			if !strings.Contains(strings.Join(keep, " "), k) {
@@ -159,12 +164,7 @@ func nothingLeft(t testing.TB, s *redistest.Server, keep ...string) {
 			}
 		}
 		return len(keys)+len(channels) == 0
-	}
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("left behind: keys %q, channels %q\n%s", keys, channels, locktest.Describe(t, s))
-		}
-	}
+	})
 }
 
 // runs returns a matcher, for a proxy, for the calls of one of the scripts.

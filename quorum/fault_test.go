@@ -68,6 +68,7 @@ func TestDeadServers(t *testing.T) {
 // A server that is slow does not hold up the others: not a Lock, not an Unlock. When it answers
 // within its time its vote is added; later the vote is given back.
 func TestSlowServer(t *testing.T) {
+	redistest.SkipShort(t)
 	all := cluster(t, 5, real)
 	ctx := within(t, 30*time.Second)
 	sessions := dial(t, all[1:], slow())

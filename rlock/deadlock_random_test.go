@@ -26,7 +26,7 @@ func TestDeadlockRandomOrders(t *testing.T) {
 			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 				ctx := within(t, 10*time.Minute)
 				rounds := 3
-				if s.IsMini() { // no time passes
+				if s.IsMini() && !testing.Short() { // no time passes
 					rounds = 20
 				}
 				var victims, done atomic.Int32

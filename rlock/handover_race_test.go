@@ -57,7 +57,7 @@ func TestHandOverIsFirstComeFirstServed(t *testing.T) {
 // Exclusion as seen from outside, with a variable that nothing else guards: sections in two
 // sessions, some of which nest, panic, or are unlocked by another goroutine.
 func TestHandOverExclusion(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		for _, limit := range []int{-1, 0, 1, 3} {
 			a, b := newStage(t, s, rlock.Config{HandOverLimit: limit}), newStage(t, s, rlock.Config{HandOverLimit: limit})
 			const workers, rounds = 12, 24
@@ -155,7 +155,7 @@ func TestHandOverToAWaiterWhoLeaves(t *testing.T) {
 				st := newStage(t, s, rlock.Config{})
 				got, rounds := 0, 150
 				if testing.Short() {
-					rounds /= 5
+					rounds /= 10
 				}
 				for i := range rounds {
 					_, h := st.lock(st.ctx)

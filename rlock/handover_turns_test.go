@@ -141,7 +141,7 @@ func TestHandOverAlone(t *testing.T) {
 // The same with real time and servers: a session that comes again and again gets its turns
 // beside one whose goroutines never pause.
 func TestHandOverDoesNotStarveOthers(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		const limit, turns = 4, 40
 		st := newStage(t, s, rlock.Config{HandOverLimit: limit})
 		other := dial(t, s, rlock.Config{})

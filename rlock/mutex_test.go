@@ -159,7 +159,7 @@ func TestSectionIsDerivedFromTheGivenContext(t *testing.T) {
 // outside the lock; every second section nests. Goroutines without a common ctx never
 // share an owner (R28).
 func TestExclusionFromOutside(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
 		ctx := within(t, 60*time.Second)
 		const workers, rounds = 16, 25

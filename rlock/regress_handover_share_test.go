@@ -64,6 +64,9 @@ func TestASessionFurtherAwayGetsItsTurns(t *testing.T) {
 	}{{1, 0, 50}, {1, 2 * time.Millisecond, 10}, {1, 5 * time.Millisecond, 8}, {2, 200 * time.Microsecond, 10}, {3, 200 * time.Microsecond, 10}} {
 		oneWay, least := c.oneWay, c.least
 		t.Run(fmt.Sprint(c.near, " near, ", oneWay), func(t *testing.T) {
+			if testing.Short() && oneWay < 2*time.Millisecond {
+				t.Skip("SKIPPED with -short: keeps a core busy")
+			}
 			synctest.Test(t, func(t *testing.T) {
 				m := miniredis.NewMiniRedis()
 				m.ClockTTL(true)

@@ -76,7 +76,11 @@ func TestTheLastUnlockRacesANestedLock(t *testing.T) {
 			inside.Add(-1)
 			return h.Unlock()
 		}
-		for i := range 200 {
+		rounds := 200
+		if testing.Short() {
+			rounds = 60
+		}
+		for i := range rounds {
 			section, h := st.lock(st.ctx)
 			next := faultGo(func() error {
 				_, h, err := st.m.Lock(st.ctx)

@@ -96,7 +96,7 @@ func TestHandOverSendsNothing(t *testing.T) {
 // unlocked. A claim that had the read side too is released; and a downgrade lets readers in,
 // and hands the write side to nobody.
 func TestHandOverAfterNestedHolds(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		m := newPasser(t, s, slow)
 		ctx := within(t, 30*time.Second)
 		for i, nest := range []lockFunc{m.RLock, m.Lock} {

@@ -51,7 +51,7 @@ func TestJavaUnlockSharedOwner(t *testing.T) {
 
 // A wake-up that reached a writer which is told ErrUpgrade is for the caller behind it.
 func TestUpgradeSwallowsWakeup(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		sa, p := locktest.DialProxy(t, s, slow)
 		x, a, b := rwlock.New(dial(t, s, slow), "x"), rwlock.New(sa, "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 20*time.Second)

@@ -49,7 +49,7 @@ func TestLongNestedLeaseEndsWithItsClaim(t *testing.T) {
 // Readers of one session overlap without end, for as long as the next one comes in: a writer of
 // another session gets in (R23).
 func TestWriterGetsInAmongReadersThatOverlap(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		m, w := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 60*time.Second)
 		var came atomic.Int64

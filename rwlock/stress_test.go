@@ -127,7 +127,7 @@ func takeSide(a *locktest.Attempt) (*locktest.Taken, error) {
 // One named owner that nests and downgrades in two sessions at once: its count is right
 // in the end, and what stays is bounded by a TTL.
 func TestSharedOwnerInTwoSessions(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		patient := slow
 		patient.ReleaseTimeout = time.Minute // a busy machine answers late, but it does
 		ms := []*rwlock.RWMutex{rwlock.New(dial(t, s, patient), "x"), rwlock.New(dial(t, s, patient), "x")}

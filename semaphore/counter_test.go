@@ -160,7 +160,10 @@ func TestCounterNeverGivesMoreThanThereAre(t *testing.T) {
 		ctx := within(t, 2*time.Minute)
 		const limit = 5
 		rounds := 20
-		if s.IsMini() {
+		switch {
+		case testing.Short():
+			rounds = 1
+		case s.IsMini():
 			rounds = 3
 		}
 		first := semaphore.NewCounter(dial(t, s, rlock.Config{}), "x")
@@ -202,7 +205,7 @@ func TestCounterNeverGivesMoreThanThereAre(t *testing.T) {
 
 // A waiter that gives up takes nothing; a closed session says so (R12).
 func TestCounterGivingUp(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		trace, waiting := locktest.Waiting()
 		cfg := slow()
 		cfg.Trace = trace

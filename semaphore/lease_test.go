@@ -122,7 +122,7 @@ func TestExpiredPermitsLetWaitersIn(t *testing.T) {
 // A caller that comes while the answer to the only one is awaited asks for itself when it has come:
 // what that answer leaves is not enough for it, and it does not tell when the next permit expires.
 func TestExpiredPermitsLetInWhoCameDuringAnAttempt(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		st := newStage(t, s, 3, slow())
 		other := semaphore.New(dial(t, s, slow()), "x", 3)
 		_, dead, err := other.Acquire(st.ctx, 1)

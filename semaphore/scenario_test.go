@@ -59,7 +59,7 @@ func (c *crowd) leave() {
 // A limit that was lowered takes effect although the callers of a session pass their permits on
 // in memory without end: the time slice ends.
 func TestLoweredLimitTakesEffectWhilePermitsArePassedOn(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		var handedOver atomic.Int64
 		cfg := slow()
 		cfg.Trace = &rlock.Trace{HandedOver: func(locktrace.HandedOver) { handedOver.Add(1) }}
@@ -83,7 +83,7 @@ func TestLoweredLimitTakesEffectWhilePermitsArePassedOn(t *testing.T) {
 // A process that polls, and that no PUBLISH counts, gets permits although the callers of a
 // session pass them on without end.
 func TestPollersGetTheirTurnWhilePermitsArePassedOn(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		c := gather(t, semaphore.New(dial(t, s, slow()), "x", 2), 12, 2*time.Millisecond)
 		defer c.leave()
 		redistest.Eventually(t, 10*time.Second, "two inside", func() bool { return c.most.Load() == 2 })

@@ -21,11 +21,14 @@ import (
 // again when all are done. Waiters are woken by messages and by the caller that was let in before
 // them, and by nothing else: no wake-up may be lost.
 func TestNeverMoreThanTheLimit(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 2*time.Minute)
 		const limit, sessions, each = 5, 4, 32
 		rounds := 20
-		if s.IsMini() {
+		switch {
+		case testing.Short():
+			rounds = 1
+		case s.IsMini():
 			rounds = 3
 		}
 		var inside, most, entered atomic.Int64

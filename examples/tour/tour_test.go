@@ -12,6 +12,7 @@ import (
 
 // The README's program runs as it stands there, but for the address.
 func TestTour(t *testing.T) {
+	redistest.SkipShort(t)
 	s := redistest.Real(t)
 	source, err := os.ReadFile("main.go")
 	if err != nil {

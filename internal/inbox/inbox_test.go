@@ -64,20 +64,22 @@ func (c silentClient) Do(ctx context.Context, _ rueidis.Completed) rueidis.Redis
 // TellAll waits no longer than its context lives, nor than a second, and leaves what hangs to the
 // background.
 func TestTellAllDoesNotHang(t *testing.T) {
-	for _, most := range []time.Duration{50 * time.Millisecond, time.Hour} {
-		ctx, cancel := context.WithTimeout(t.Context(), most)
-		defer cancel()
-		c := silentClient{redistest.Mini(t).Client(t), make(chan struct{})}
-		var background sync.WaitGroup
-		returned := make(chan struct{})
-		go func() {
-			defer close(returned)
-			inbox.TellAll(ctx, c, &background, "all", func(err error) { t.Errorf("it waited for %v", err) })
-		}()
-		locktest.Get(t, returned, 10*time.Second, "TellAll to return")
-		close(c.givesUp)
-		background.Wait()
-	}
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		for _, most := range []time.Duration{50 * time.Millisecond, time.Hour} {
+			ctx, cancel := context.WithTimeout(t.Context(), most)
+			defer cancel()
+			c := silentClient{s.Client(t), make(chan struct{})}
+			var background sync.WaitGroup
+			returned := make(chan struct{})
+			go func() {
+				defer close(returned)
+				inbox.TellAll(ctx, c, &background, "all", func(err error) { t.Errorf("it waited for %v", err) })
+			}()
+			locktest.Get(t, returned, 10*time.Second, "TellAll to return")
+			close(c.givesUp)
+			background.Wait()
+		}
+	})
 }
 
 // A node's refusal is told.

@@ -25,16 +25,12 @@ func newBase(t *testing.T) (*benchkit.Base, string) {
 }
 
 // measured is how long a scene lasts that keeps all cores busy.
-func measured() time.Duration {
-	if testing.Short() {
-		return 2 * short
-	}
-	return 4 * short
-}
+const measured = 4 * short
 
 // A lock and its release are two commands, whatever the scripts call inside, and what the
 // base sends is not among them.
 func TestMeasureCountsWhatTheLockSends(t *testing.T) {
+	redistest.SkipShort(t)
 	b, addr := newBase(t)
 	for _, c := range []struct {
 		benchkit.Scene
@@ -45,7 +41,7 @@ func TestMeasureCountsWhatTheLockSends(t *testing.T) {
 		{benchkit.OwnKeys64, "fairlock"},
 	} {
 		sc := c.Scene
-		c, err := b.Measure(t.Context(), benchkit.Our(c.kind), addr, sc, measured())
+		c, err := b.Measure(t.Context(), benchkit.Our(c.kind), addr, sc, measured)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,6 +75,7 @@ func TestMeasureRefusesALockThatLocksNothing(t *testing.T) {
 
 // Nobody is counted before all wait, and the holder that they waited for is gone then.
 func TestWaitingBeginsWhenAllWait(t *testing.T) {
+	redistest.SkipShort(t)
 	b, addr := newBase(t)
 	var mu sync.Mutex
 	var waiting, entered, seen atomic.Int64
@@ -99,12 +96,12 @@ func TestWaitingBeginsWhenAllWait(t *testing.T) {
 		}}, nil
 	}}
 	const n = 40
-	c, err := b.Measure(t.Context(), k, addr, benchkit.Waiting(n), measured())
+	c, err := b.Measure(t.Context(), k, addr, benchkit.Waiting(n), measured)
 	if err != nil || c.Ops == 0 || seen.Load() != n {
 		t.Errorf("%d waited when the holder left; %d rounds, %v", seen.Load(), c.Ops, err)
 	}
 	for _, kind := range []string{"rlock", "fairlock"} {
-		c, err := b.Measure(t.Context(), benchkit.Our(kind), addr, benchkit.Waiting(n), measured())
+		c, err := b.Measure(t.Context(), benchkit.Our(kind), addr, benchkit.Waiting(n), measured)
 		if err != nil || c.Ops == 0 || len(c.PerWorker) != n {
 			t.Errorf("%s: %d rounds of %d workers, %v", kind, c.Ops, len(c.PerWorker), err)
 		}

@@ -24,7 +24,7 @@ const patience, grace = 20 * time.Second, 50 * time.Millisecond
 // each runs fn against both kinds of server, with a proxy in front of it and a
 // client of the proxy.
 func each(t *testing.T, fn func(t *testing.T, s *redistest.Server, p *faulttest.Proxy, c rueidis.Client)) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		p := faulttest.New(t, s.Addr)
 		fn(t, s, p, s.Client(t, through(p)))
 	})

@@ -63,6 +63,7 @@ func TestAServerIsUsedAgainAsNew(t *testing.T) {
 
 // A server that cannot be made as it was when it was new is not used again.
 func TestAChangedServerIsNotUsedAgain(t *testing.T) {
+	redistest.SkipShort(t)
 	for what, change := range map[string]func(t, outer *testing.T, s *redistest.Server){
 		"configuration": func(t, _ *testing.T, s *redistest.Server) { do(t, s, "CONFIG", "SET", "maxmemory", "1gb") },
 		"users":         func(t, _ *testing.T, s *redistest.Server) { do(t, s, "ACL", "SETUSER", "somebody", "on") },
