@@ -9,6 +9,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"relock/fairlock"
+	"relock/internal/inbox"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
@@ -52,5 +53,35 @@ func TestARunIsRenewedThatItsHolderDidNotWantRenewed(t *testing.T) {
 		if keys := redistest.LockKeys(m.Keys()); len(keys) != 0 {
 			t.Errorf("left behind: %q", keys)
 		}
+	})
+}
+
+// A run that waits for a renewal, whose answer leaves it in doubt, is asked about again at once, and not
+// when the next renewal would be due. The message that a named owner was forced out puts it in doubt.
+func TestAPausedRunThatStaysInDoubtIsAskedAboutAtOnce(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		o := fairlock.New(dial(t, s, rlock.Config{}), "x")
+		ses, p := dialProxy(t, s, rlock.Config{Lease: 10 * time.Hour, QueueLease: time.Hour})
+		m := fairlock.New(ses, "x")
+		first := granted(t, goLock(ctx, o), patience, "the first")
+		lock(t, ctx, fairlock.New(o.Session(), "y"))
+		goQueued(t, rlock.WithOwner(ctx, "n"), fairlock.New(ses, "y"), 1)
+		other, hold, err := rlock.New(ses, "z").Lock(ctx)
+		must(t, err)
+		a := goQueued(t, ctx, m, 1)
+		b := goQueued(t, ctx, m, 2)
+		seen, release := p.HoldReply(renews(t))
+		defer release()
+		unlock(t, first)
+		la := granted(t, a, patience, "a")
+		locktest.Get(t, seen, patience, "the renewal")
+		unlock(t, la) // b waits for the answer, and what it says is in doubt by then
+		for _, r := range []inbox.Revocation{{Owner: "n", Key: "y"}, {Owner: hold.Owner(), Key: "z"}} {
+			must(t, s.Do(t, "PUBLISH", inbox.Prefix+ses.ID(), r.String()).Error())
+		}
+		locktest.Get(t, other.Done(), patience, "the second message")
+		release()
+		unlock(t, granted(t, b, patience, "b"))
 	})
 }

@@ -17,12 +17,20 @@ func (s *Session) Books() (held, asking, locks, scheduled, active int) {
 	return n.Held, n.Asking, n.Locks + n.Waiters, n.Scheduled, n.Cleaning
 }
 
+// Records returns how many locks the session remembers, idle ones included.
+func (s *Session) Records() int { return (*engine.Session)(s).Records() }
+
 // Suspects returns how many callers wait inside of sections.
 func (s *Session) Suspects() int { return (*engine.Session)(s).Suspects() }
 
 // WaitersOf returns how many goroutines stand in the session's queue for name.
 func (s *Session) WaitersOf(name string) int {
 	return (*engine.Session)(s).WaitersOf(family, name)
+}
+
+// FairWaitersOf returns how many do so for the fair lock of that name.
+func (s *Session) FairWaitersOf(name string) int {
+	return (*engine.Session)(s).WaitersOf("fair", name)
 }
 
 // Unhurried lets the time slice that has begun with the hold of name go on for an hour, so that

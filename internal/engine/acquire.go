@@ -104,16 +104,16 @@ type waiter struct {
 // A request is what the caller wants.
 type request struct {
 	*variant
-	ctx      context.Context
-	opts     lockopt.Options
-	lease    time.Duration // how long the hold lives without a renewal
-	cut      time.Duration // what another process may set the lease to: see claim
-	n        int
-	wait     bool
-	outside  bool   // it waits, and lies in no section of the session
-	named    string // the owner, if it is named
-	start    time.Duration
-	deadline time.Duration // of Wait or of a TryLock; 0: none
+	ctx       context.Context
+	opts      lockopt.Options
+	lease     time.Duration // how long the hold lives without a renewal
+	safeLease time.Duration // as that of the claim
+	n         int
+	wait      bool
+	outside   bool   // it waits, and lies in no section of the session
+	named     string // the owner, if it is named
+	start     time.Duration
+	deadline  time.Duration // of Wait or of a TryLock; 0: none
 }
 
 // tries is what an acquisition remembers of its attempts.
@@ -201,10 +201,10 @@ func (h *Handle) request(ctx context.Context, n int, wait bool, opts []lockopt.O
 	case r.opts.Lease > 0:
 		r.lease = r.opts.Lease
 	}
-	if r.cut = never; r.named != "" || k.Shares {
+	if r.safeLease = never; r.named != "" || k.Shares {
 		// What is renewed asks for no more than it can trust; a fixed lease stands as it was given.
-		if r.cut = s.cfg.RedissonWatchdog; r.opts.Lease == 0 {
-			r.lease = min(r.lease, r.cut)
+		if r.safeLease = s.cfg.RedissonWatchdog; r.opts.Lease == 0 {
+			r.lease = min(r.lease, r.safeLease)
 		}
 	}
 	r.wait = wait && !(r.opts.Bounded && r.opts.Wait == 0) && r.opts.Retry == nil
@@ -283,12 +283,12 @@ func (a *acquisition) outermost() (x *section, err error) {
 		a.traced.Grant = locktrace.GrantShared
 		l.unlock()
 		return x, nil
-	case inRedis && a.wait:
-		err = a.queueUp()
 	case a.wait:
 		a.node.Of, a.queued = a, true
 		l.queue.Push(&a.node)
-		if l.lobby != nil || l.queue.Front() != a { // else it is alone, as mostly
+		if inRedis {
+			a.queueUp()
+		} else if l.lobby != nil || l.queue.Front() != a { // else it is alone, as mostly
 			a.enterLobby()
 		}
 		g, err = a.loop()

@@ -105,7 +105,7 @@ func (a *acquisition) leave(won *grant) {
 	case k.Exclusive && (won != nil || k == next.kind || l.holder != nil):
 		// It keeps the next one out, or what kept it out does the same to the next one.
 	case won != nil && wasFront && !won.isEnoughFor(next):
-		l.waiting().lookAt = l.s.nextLook(won.Value)
+		l.waiting().lookAt = l.s.lookAfter(won.Value)
 	case won != nil || wasFront:
 		l.nudge() // what let this one in, or was not enough for it, may let in the next one
 	}

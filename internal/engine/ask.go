@@ -37,8 +37,8 @@ func (a *acquisition) ask() (grant, error) {
 	a.asking, c.flight = true, flying
 	a.traced.Attempts++
 	l.unlock()
-	ctx, cancel := a.bounded()
-	g, err := s.tryAcquire(ctx, a.variant, op, min(a.lease, a.cut))
+	ctx, cancel := a.bounded(a.ctx)
+	g, err := s.tryAcquire(ctx, a.variant, op, min(a.lease, a.safeLease))
 	if err == nil && g.Status == granted && a.ctx.Err() != nil {
 		// The race of the end against the grant is decided for the end.
 		err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
@@ -49,7 +49,7 @@ func (a *acquisition) ask() (grant, error) {
 	}
 	l.mu.Lock()
 	if err == nil {
-		err = s.late(g, min(a.lease, a.cut)) // the hooks have run too by now
+		err = s.late(&g) // the hooks have run too by now
 	}
 	a.asking, c.flight = false, landed
 	a.note(g, err)
@@ -79,36 +79,32 @@ func (l *lock) wantTokens(a *acquisition) int {
 	return n
 }
 
-// bounded returns a context for what the acquisition sends: it ends with the caller's, with
-// the time that Wait gave, and with the session. It runs code of the caller's context.
-func (a *acquisition) bounded() (ctx context.Context, cancel context.CancelFunc) {
+// bounded returns a context for what the acquisition sends: it ends with ctx, which is the caller's or
+// that of a section around it, with the time that Wait gave, and with the session. It runs code of the
+// caller's context.
+func (a *acquisition) bounded(ctx context.Context) (bounded context.Context, cancel context.CancelFunc) {
 	s := a.lock.s
 	switch {
-	case a.ctx.Done() == nil && !a.wait && a.tries.failures == 0:
+	case ctx.Done() == nil && !a.wait && a.tries.failures == 0:
 		return s.attempts.At(s.now()), func() {}
-	case a.ctx.Done() == nil && a.deadline == 0:
+	case ctx.Done() == nil && a.deadline == 0:
 		return s.life.Closing, func() {}
+	case a.deadline != 0:
+		bounded, cancel = context.WithTimeout(ctx, a.deadline-s.now())
+	default:
+		bounded, cancel = context.WithCancel(ctx)
 	}
-	ctx, cancel = a.timed(a.ctx)
 	if !a.queued { // Close does not find it
 		end := cancel
 		stop := context.AfterFunc(s.life.Closing, end)
-		return ctx, func() { stop(); end() }
+		return bounded, func() { stop(); end() }
 	}
 	interrupt := cancel
 	a.interrupt.Store(&interrupt)
 	if s.life.Closing.Err() != nil { // Close has looked for interrupts already
 		cancel()
 	}
-	return ctx, cancel
-}
-
-// timed returns a context that ends with ctx and with the time that Wait gave. It runs code of ctx.
-func (a *acquisition) timed(ctx context.Context) (context.Context, context.CancelFunc) {
-	if a.deadline != 0 {
-		return context.WithTimeout(ctx, a.deadline-a.lock.s.now())
-	}
-	return context.WithCancel(ctx)
+	return bounded, cancel
 }
 
 // patience is how long Redis may take to answer a caller that goes away meanwhile: if it has

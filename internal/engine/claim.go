@@ -38,7 +38,7 @@ type lease struct {
 	// the last confirmed command was sent.
 	trust     time.Duration
 	renewAt   time.Duration // when to ask Redis for another lease; awaited while it is asked
-	cut       time.Duration // how much of a lease is left whatever another process does: see exposed.go
+	safeLease time.Duration // how much of a lease is left whatever another process does: see exposed.go
 	passUntil time.Duration // until when callers may enter: the slice, or the time to join
 	slot      schedule.Slot // in the schedule, which guards it
 	n         int32         // permits
@@ -46,9 +46,9 @@ type lease struct {
 
 	state  claimState
 	flight flight
-	// bound: never passed on. It has had a hold with a fixed lease or abandoned, a nested command of
+	// pinned: never passed on. It has had a hold with a fixed lease or abandoned, a nested command of
 	// unknown outcome, an inner release that was not confirmed, or a change of side.
-	bound   bool
+	pinned  bool
 	stopped bool // not renewed, since no context of a section wanted it
 }
 
@@ -61,7 +61,7 @@ const (
 	over                    // ending in the background, or gone
 	lostStanding            // it may stand in Redis; it is released when its sections are unlocked
 	lostGone                // Redis has said that it does not stand
-	left                    // neither renewed nor passed on nor joined nor released
+	leftStanding            // neither renewed nor passed on nor joined nor released
 )
 
 // trustIn returns how much of a lease can be trusted: all but a margin of 5 %, at most 1 s,
@@ -73,7 +73,7 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 // newClaim makes a claim for an acquisition, in the account before anything is sent.
 func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, variant: a.variant, next: l.claims}
-	c.n, c.renewAt, c.cut = int32(a.n), never, a.cut
+	c.n, c.renewAt, c.safeLease = int32(a.n), never, a.safeLease
 	if a.named != "" {
 		c.account().owner = a.named
 	} else {
@@ -152,7 +152,7 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 	c.sections = x
 	x.first = Hold{section: x, side: uint8(a.kind.Side)}
 	if a.opts.Lease > 0 {
-		c.bound = true
+		c.pinned = true
 		x.first.fix(began, a.opts.Lease)
 	}
 	x.add(&x.first)
@@ -236,11 +236,11 @@ func (c *claim) doubtful() bool { return c.doubts != c.lock.s.redis.Conn.Doubts.
 // confirmed notes that Redis has granted the claim, or renewed it, by a command that was sent
 // at a time.
 func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
-	c.trust = max(c.trust, sent+trustIn(min(lease, c.cut)))
-	if c.cut != never {
+	c.trust = max(c.trust, sent+trustIn(min(lease, c.safeLease)))
+	if c.safeLease != never {
 		// It may not have been when the trust was earned: a writer that takes a read hold too
 		// lets readers of other processes in when it unlocks the write side.
-		c.trust = min(c.trust, c.lock.s.now()+trustIn(c.cut))
+		c.trust = min(c.trust, c.lock.s.now()+trustIn(c.safeLease))
 		c.account().stands = max(c.account().stands, sent+lease)
 	}
 	c.doubts = doubts
@@ -249,8 +249,8 @@ func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
 // entrable reports whether another caller may enter the claim, as far as the claim itself is
 // concerned.
 func (c *claim) entrable(now time.Duration) bool {
-	return c.state == held && !c.bound && c.num != 0 && !c.doubtful() &&
-		c.trust-now >= trustIn(min(c.lock.s.cfg.Lease, c.cut))/2 && c.lock.s.cfg.HandOverLimit >= 0
+	return c.state == held && !c.pinned && c.num != 0 && !c.doubtful() &&
+		c.trust-now >= trustIn(min(c.lock.s.cfg.Lease, c.safeLease))/2 && c.lock.s.cfg.HandOverLimit >= 0
 }
 
 // Slot is for the schedule.
@@ -258,4 +258,4 @@ func (c *claim) Slot() *schedule.Slot { return &c.slot }
 
 // countsHere reports whether the nested holds of the claim's sections are counted in memory only:
 // those of readers that share a claim.
-func (c *claim) countsHere() bool { return c.kind.Shares && c.num != 0 && !c.bound }
+func (c *claim) countsHere() bool { return c.kind.Shares && c.num != 0 && !c.pinned }

@@ -33,7 +33,7 @@ func (c *claim) trim() {
 	}
 	for side := range c.more.sides {
 		if ends := c.surplus(side, x); len(ends) > 0 {
-			c.bound = true
+			c.pinned = true
 			c.tidy(side, ends, c.partial(side, ends, 0))
 		}
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -13,11 +12,8 @@ import (
 
 // A call is one attempt on its way to Redis: a run that queues, or is asked about again.
 type call struct {
-	c  *claim
-	op Op
-
-	trusted time.Duration // how much of the lease no other process cuts off
-
+	c   *claim
+	op  Op
 	g   grant
 	err error
 }
@@ -92,13 +88,13 @@ func (l *lock) sendAll() {
 // sendCalls sends calls in one pipeline and notes the answers. No mutex may be held. The hooks are
 // told by the notifier: a call is for several waiters, and mostly sent in the background.
 func (s *Session) sendCalls(ctx context.Context, calls []*call) {
-	sent := grant{sent: s.now(), doubts: s.redis.Conn.Doubts.Load()}
+	sent, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	for i, r := range s.sendAttempts(ctx, calls) {
 		e := calls[i]
-		e.g = sent
+		e.g.sent, e.g.doubts = sent, doubts
 		e.err = e.g.Decode(r, e.c.kind, &e.op)
 		if e.err == nil && s.cfg.Replicas > 0 { // of the calls one is granted at most
-			e.err = s.acknowledged(ctx, &e.g, e.c.prim, &e.op, e.trusted)
+			e.err = s.acknowledged(ctx, &e.g, e.c.prim, &e.op)
 		}
 		if s.trace != nil {
 			c, g, err := e.c, e.g, e.err
@@ -131,11 +127,11 @@ func (l *lock) nextCalls() (calls []*call) {
 // call returns what is to be sent for a run.
 func (c *claim) call() *call {
 	s, r, k, at := c.lock.s, c.run, c.prim.Kind(), c.run.Call()
-	e := &call{c: c, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: min(s.cfg.Lease, c.cut), Private: c.num != 0, Position: &at}}
+	e := &call{c: c, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: min(s.cfg.Lease, c.safeLease), Private: c.num != 0, Position: &at}}
 	if r.lease > 0 {
 		e.op.Lease = r.lease
 	}
-	e.trusted = min(e.op.Lease, c.cut)
+	e.g.trusted = min(e.op.Lease, c.safeLease)
 	e.op.ID = c.firstID()
 	e.op.ByIDs = e.op.ID != ""
 	if k.Fenced {
@@ -152,7 +148,7 @@ func (l *lock) answered(calls []*call) (failed bool) {
 		c, r := e.c, e.c.run
 		c.flight = landed
 		if e.err == nil {
-			e.err = l.s.late(e.g, e.trusted)
+			e.err = l.s.late(&e.g)
 		}
 		if e.err == nil && e.g.Status == refused {
 			l.nextHeartbeat(e.g.sent, e.g.Value, e.g.Token)

@@ -82,7 +82,7 @@ func (h *Hold) abandon() error {
 		x.leaveLost()
 		return err
 	}
-	c.account().abandoned, c.bound = true, true
+	c.account().abandoned, c.pinned = true, true
 	if left == 0 {
 		c.leaveStanding(x)
 		return nil
@@ -96,7 +96,7 @@ func (h *Hold) abandon() error {
 func (c *claim) leaveStanding(x *section) {
 	l := c.lock
 	if x.shut() {
-		c.retire(left)
+		c.retire(leftStanding)
 		l.nudge()
 	}
 }

@@ -5,14 +5,14 @@ import "time"
 // Redisson sets the lease of a lock to its lockWatchdogTimeout, longer or shorter than what we
 // asked for, when it unlocks one of several holds of an owner, and when it renews a reader. It
 // never sets less, so that much of a lease is left whatever Redisson does: an exposed claim is
-// trusted for no longer between two answers of Redis. That is claim.cut; never if the claim is not
+// trusted for no longer between two answers of Redis. That is claim.safeLease; never if the claim is not
 // exposed. It is if its owner is named, so that another process may hold under the same name, or if
 // it reads, and others do too.
 
 // shortfall returns the lease that an exposed claim must be renewed for so that its holds with
 // fixed leases reach their ends, and do not outlive them; 0 if they are trusted up to there.
 func (c *claim) shortfall(now time.Duration) time.Duration {
-	if c.cut == never {
+	if c.safeLease == never {
 		return 0
 	}
 	var until, ends time.Duration
@@ -23,5 +23,5 @@ func (c *claim) shortfall(now time.Duration) time.Duration {
 	if until <= c.trust {
 		return 0
 	}
-	return max(min(ends-now, c.cut), time.Millisecond)
+	return max(min(ends-now, c.safeLease), time.Millisecond)
 }

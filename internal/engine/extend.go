@@ -42,7 +42,9 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
 	end := h.until
 	l.unlock()
-	bounded, cancel := context.WithTimeout(x.nestedContext(ctx), end-s.now()) // without the mutex: it runs code of ctx
+	own, release := x.commandContext(ctx) // without the mutex: it runs code of ctx
+	defer release()
+	bounded, cancel := context.WithTimeout(own, end-s.now())
 	defer cancel()
 	l.mu.Lock()
 	if !c.waitIdle(bounded) {
@@ -176,7 +178,7 @@ func (a *acquisition) voidLate(c *claim) error {
 	}
 	op := c.prepareExtend(side, time.Millisecond, true)
 	a.lock.unlock()
-	ctx, cancel := a.bounded()
+	ctx, cancel := a.bounded(a.ctx)
 	r := a.lock.s.redis.Sender.Extend(ctx, c.sidesOf()[side].(Leased), &op)
 	if r.Err != nil && ctx.Err() != nil {
 		r.Err = a.ended()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"time"
 
 	"relock/internal/fairqueue"
@@ -67,60 +68,18 @@ func (l *lock) newRun(a *acquisition) *fairqueue.Run[claim, acquisition] {
 // queuer is the primitive of a run's claim.
 func (c *claim) queuer() Queuer { return c.prim.(Queuer) }
 
-// queueUp waits in Redis's queue. A section may have been handed over at the end, which a.given
-// says. The lock's mutex must be held, and is held at the end.
-func (a *acquisition) queueUp() error {
+// queueUp has a waiter queue in Redis. The lock's mutex must be held; it may be released meanwhile, and
+// is held again at the end.
+func (a *acquisition) queueUp() {
 	l := a.lock
-	a.node.Of = a
-	l.queue.Push(&a.node)
-	a.queued = true
 	l.arrive(a)
 	switch n := l.line; { // else those who come meanwhile gather
 	case n.Sending:
 	case n.Gathers():
 		l.sendPending()
 	default:
-		l.sendNow(a.bounded) // for the caller has nothing else to do
+		l.sendNow(func() (context.Context, context.CancelFunc) { return a.bounded(a.ctx) }) // for the caller has nothing else to do
 		a.traced.Attempts++
-	}
-	return a.stand()
-}
-
-// stand waits until a section is handed to the waiter, or it has to leave. The lock's mutex must
-// be held, and is held at the end.
-func (a *acquisition) stand() error {
-	l := a.lock
-	for told := false; ; {
-		switch {
-		case a.given.Load() != nil:
-			return nil
-		case l.state != lockOpen:
-			return ErrClosed
-		case a.hopeless != nil:
-			return a.hopeless
-		case !told:
-			told = true
-			if err := a.aboutToWait(); err != nil {
-				return err
-			}
-			continue
-		}
-		l.unlock()
-		a.sleep(never, nil)
-		over := a.done()
-		l.mu.Lock()
-		if !over || a.given.Load() != nil {
-			continue
-		}
-		if r := a.member.Run; r != nil {
-			a.tries.err = r.Of.run.err
-		}
-		l.unlock()
-		err := a.ended()
-		l.mu.Lock()
-		if a.given.Load() == nil {
-			return err
-		}
 	}
 }
 

@@ -156,7 +156,7 @@ func (l *lock) check() {
 // checkEntry panics unless a caller may enter a claim now: invariant I5, with a third of the trust,
 // since time passes.
 func (c *claim) checkEntry(now time.Duration) {
-	if c.state != held || c.trust-now < trustIn(min(c.lock.s.cfg.Lease, c.cut))/3 || c.stopped {
+	if c.state != held || c.trust-now < trustIn(min(c.lock.s.cfg.Lease, c.safeLease))/3 || c.stopped {
 		panic(fmt.Sprintf("relock: I5: %s was entered in state %d with %v of trust left, stopped: %v", c.lock.Key(), c.state, c.trust-now, c.stopped))
 	}
 }

@@ -72,14 +72,21 @@ func (l *lock) later(fn func()) {
 	b.deferred = append(b.deferred, fn)
 }
 
-// unlock releases the mutex and does what was put off. If nothing keeps the lock, that is the end of
-// the record's life: see rest.
+// unlock releases the mutex and does what was put off. Of an idle lock nothing is carried over to its
+// next users.
 func (l *lock) unlock() {
 	var fns []func()
 	if l.lobby != nil {
 		fns, l.lobby.deferred = l.lobby.deferred, nil
 	}
-	leaves := l.idle() && l.rest()
+	leaves := false
+	if l.idle() {
+		l.lobby = nil
+		if l.line != nil {
+			*l.line = line{} // what was sent for an earlier run may still be answered
+		}
+		leaves = l.state != lockOpen || l.s.life.Draining.Load() || l.s.registry.size.Load() > keptLocks
+	}
 	if checking {
 		l.check()
 	}

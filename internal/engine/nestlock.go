@@ -42,7 +42,7 @@ func (a *acquisition) waitIdle(c *claim) error {
 	l := a.lock
 	nested := c.state == held // else the owner itself waits, for another one to release the lock
 	l.unlock()
-	ctx, cancel := a.bounded()
+	ctx, cancel := a.bounded(a.ctx)
 	defer cancel()
 	l.mu.Lock()
 	if c.waitIdle(ctx) {
@@ -119,7 +119,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	}
 	c.confirmed(g.sent, a.lease, g.doubts)
 	if a.opts.Lease > 0 {
-		c.bound = true
+		c.pinned = true
 		h.fix(g.sent, a.opts.Lease)
 	}
 	if x.token == 0 && g.Token > 0 {
@@ -171,7 +171,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	switch {
 	case err == nil:
 	case a.tries.unknown || a.tries.mayCome:
-		c.bound, c.more.sides[side].stray = true, true
+		c.pinned, c.more.sides[side].stray = true, true
 	default:
 		c.ended(side, []string{a.op.ID})
 	}
@@ -190,13 +190,13 @@ func (a *acquisition) prepareNested(c *claim) {
 	in := &m.sides[k.Side]
 	if k.Side != first {
 		if in.prim == nil {
-			c.bound = true
+			c.pinned = true
 			m.changes++
 		}
 		in.prim = a.prim
 	}
 	in.ids = append(in.ids, a.op.ID)
-	c.cut = min(c.cut, a.cut)
+	c.safeLease = min(c.safeLease, a.safeLease)
 	m.byIDs, m.busy = true, true
 }
 
@@ -206,11 +206,12 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 	l := a.lock
 	s := l.s
 	l.unlock()
-	ctx, cancel := a.timed(x.nestedContext(a.ctx))
+	own, release := x.commandContext(a.ctx)
+	ctx, cancel := a.bounded(own)
 	for {
 		a.traced.Attempts++
-		if g, err = s.tryAcquire(ctx, a.variant, &a.op, min(a.lease, a.cut)); err == nil {
-			err = s.late(g, min(a.lease, a.cut))
+		if g, err = s.tryAcquire(ctx, a.variant, &a.op, min(a.lease, a.safeLease)); err == nil {
+			err = s.late(&g)
 		}
 		if s.trace != nil {
 			x.claim.traceAttempt(g, err)
@@ -233,6 +234,7 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 		break
 	}
 	cancel()
+	release()
 	l.mu.Lock()
 	return g, err
 }

@@ -18,7 +18,7 @@ func (h *Hold) unlockInner(d *tracing.Hold) error {
 	if h.ranOut {
 		err = ErrLost
 	}
-	c.bound = c.bound || l.holder == c && !c.excludes() // a downgrade: what is left lets others in
+	c.pinned = c.pinned || l.holder == c && !c.excludes() // a downgrade: what is left lets others in
 	c.reschedule()
 	if h.fixed != nil {
 		l.unlock()
@@ -77,7 +77,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 		switch {
 		case e != nil:
 			err = e
-			c.bound = true
+			c.pinned = true
 			if keep > 0 { // by the time that it runs, the holds that stay may deserve more
 				c.more.late = append(c.more.late, ends[0])
 			}

@@ -107,14 +107,8 @@ func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 	x := c.enter(a, now)
 	x.token = c.draw()
 	l.dequeue(a)
-	if old := a.claim; old != nil { // it was refused: nothing of it stands, but for a mark
-		if old.more != nil && old.more.registered {
-			old.end(now+l.s.cfg.Lease, nil)
-		} else {
-			old.retire(over)
-		}
-		a.claim = nil
-	}
+	a.giveUp() // the claim was refused: nothing of it stands, but for a mark
+	a.claim = nil
 	a.accept(x)
 }
 
@@ -196,7 +190,7 @@ func (a *acquisition) mayShare(c *claim, now time.Duration) bool {
 // shareFrom lets readers join a claim that Redis has just granted, and takes in those that
 // wait.
 func (l *lock) shareFrom(c *claim, sent time.Duration) {
-	if c.bound || c.num == 0 || l.s.cfg.HandOverLimit < 0 {
+	if c.pinned || c.num == 0 || l.s.cfg.HandOverLimit < 0 {
 		return
 	}
 	now := l.s.now()

@@ -69,16 +69,6 @@ func (l *lock) idle() bool {
 	return l.claims == nil && l.queue.Front() == nil && (l.line == nil || !l.line.Sending)
 }
 
-// rest ends a life of an idle lock, of which nothing is carried over to the next, and reports whether
-// the lock is to leave the registry.
-func (l *lock) rest() (leaves bool) {
-	l.lobby = nil
-	if l.line != nil {
-		*l.line = line{} // what was sent for an earlier run may still be answered
-	}
-	return l.state != lockOpen || l.s.life.Draining.Load() || l.s.registry.size.Load() > keptLocks
-}
-
 // remove takes the lock out of the registry if it is idle. It must be called without the mutex.
 func (l *lock) remove() {
 	r := &l.s.registry

@@ -84,7 +84,7 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], p
 		patience = min(patience, (c.trust-s.now())/3)
 		item.lease = c.shortfall(s.now())
 		if wanted && c.renewed() {
-			item.lease = min(s.cfg.Lease, c.cut)
+			item.lease = min(s.cfg.Lease, c.safeLease)
 		}
 		for side, p := range c.sidesOf() {
 			if p != nil && (c.liveOn(side) > 0 || c.paused()) {
@@ -134,7 +134,7 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 	if c.more != nil {
 		item.sides = c.more.changes
 	}
-	shared := c.kind.Shares && !c.bound
+	shared := c.kind.Shares && !c.pinned
 	c.lock.unlock()
 	for _, a := range all {
 		if a.fixed && shared || a.x.alive(a.callers) {

@@ -60,7 +60,7 @@ func (l *lock) letIn(c *claim, m fairqueue.Grant) {
 	if joined := r.LetIn(m.Last, m.Position); joined != nil {
 		joined.retire(over)
 	}
-	g, ok := l.direct(c.queuer(), m)
+	g, ok := l.grantOf(c.queuer(), m)
 	if !ok || r.lease > 0 || l.s.cfg.Replicas > 0 {
 		r.SendNow()
 		l.press()
@@ -72,8 +72,8 @@ func (l *lock) letIn(c *claim, m fairqueue.Grant) {
 	l.begin(c, g, m.Last)
 }
 
-// direct makes a grant of a message, if that can be trusted for a while.
-func (l *lock) direct(q Queuer, m fairqueue.Grant) (grant, bool) {
+// grantOf makes a grant of a message, if that can be trusted for a while.
+func (l *lock) grantOf(q Queuer, m fairqueue.Grant) (grant, bool) {
 	s := l.s
 	given, known := l.line.Clock.When(m.At)
 	given = min(given, s.now())
@@ -111,7 +111,7 @@ func (l *lock) goOn(c *claim, now time.Duration) bool {
 	r := c.run
 	a := r.next(now)
 	switch {
-	case a == nil || l.state != lockOpen || c.state != held || c.bound || r.Kind == nil || now >= c.trust:
+	case a == nil || l.state != lockOpen || c.state != held || c.pinned || r.Kind == nil || now >= c.trust:
 		return false
 	case c.prim.Kind().Fenced && c.more.tokens == 0:
 		return false

@@ -22,9 +22,9 @@ func (s *Session) tryTimeout() time.Duration {
 // TryTimeout returns how long a TryLock of the handle waits for Redis at most.
 func (h *Handle) TryTimeout() time.Duration { return h.s.tryTimeout() }
 
-// nextLook is when to look again if Redis said that it is worth while in so many milliseconds
+// lookAfter is when to look again if Redis said that it is worth while in so many milliseconds
 // (-1: it does not know).
-func (s *Session) nextLook(ms int64) time.Duration {
+func (s *Session) lookAfter(ms int64) time.Duration {
 	// Up to a tenth less than the floor, so that the waiters of many sessions do not look
 	// all at once for ever.
 	floor := s.cfg.PollFloor

@@ -11,10 +11,11 @@ import (
 	"relock/pubsub"
 )
 
-// loop waits for the lock: ask, listen, ask again, sleep. A section may have been handed over at
-// the end, which a.given says. The lock's mutex must be held, and is held at the end.
+// loop waits for the lock: ask, listen, ask again, sleep; a waiter in a run leaves the asking to that.
+// A section may have been handed over at the end, which a.given says. The lock's mutex must be held, and
+// is held at the end.
 func (a *acquisition) loop() (grant, error) {
-	l := a.lock
+	l, inRun := a.lock, a.member.Of != nil
 	// A named owner may hold the lock elsewhere already, and the queue may be waiting for
 	// just that hold to end. So it asks once when it has queued, wherever it stands, and again
 	// each poll floor until its turn has come.
@@ -30,7 +31,7 @@ func (a *acquisition) loop() (grant, error) {
 			return grant{}, ErrClosed
 		// While a claim of this session holds the lock, the front waits for that to be passed on,
 		// released or lost.
-		case askAnyway || l.queue.Front() == a && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook()):
+		case !inRun && (askAnyway || l.queue.Front() == a && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook())):
 			askAnyway = false
 			g, err := a.ask()
 			if err == nil && g.Status == granted && a.claim.state == asking {
@@ -115,7 +116,7 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 		return ErrNotAcquired, !a.pollAgain(g.Value)
 	}
 	if !stale {
-		b.lookAt = l.s.nextLook(g.Value)
+		b.lookAt = l.s.lookAfter(g.Value)
 	}
 	a.listen()
 	return nil, false
@@ -141,10 +142,7 @@ func (a *acquisition) failed(err *error) bool {
 // disown gives up the claim that was asked for, which may stand in Redis; the acquisition goes
 // on with another.
 func (a *acquisition) disown() {
-	c := a.claim
-	if c.state == asking {
-		c.end(a.lock.s.now()+a.lease, nil)
-	}
+	a.giveUp()
 	a.claim = nil
 	a.tries.unknown, a.tries.mayCome = false, false
 }
@@ -181,11 +179,11 @@ func (a *acquisition) tryOnce() (grant, error) {
 func (a *acquisition) park() (timedOut bool, err error) {
 	l := a.lock
 	var messages <-chan pubsub.Message
-	sleep := never
-	if a.named != "" {
+	sleep, inRun := never, a.member.Of != nil
+	if a.named != "" && !inRun {
 		sleep = l.s.cfg.PollFloor
 	}
-	if b := l.lobby; l.queue.Front() == a && b != nil {
+	if b := l.lobby; l.queue.Front() == a && b != nil && !inRun {
 		if b.listener != nil {
 			messages = b.listener.C()
 		}
@@ -198,7 +196,15 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	l.unlock()
 	heard, timedOut := a.sleep(sleep, messages)
 	given := a.given.Load() != nil
-	if !given && a.done() {
+	over := !given && a.done()
+	if over && inRun { // what is known of Redis is known of the run
+		l.mu.Lock()
+		if r := a.member.Run; r != nil {
+			a.tries.err = r.Of.run.err
+		}
+		l.unlock()
+	}
+	if over {
 		err = a.ended()
 	}
 	l.mu.Lock()
@@ -246,7 +252,7 @@ func (a *acquisition) listen() {
 	}
 	a.asking = true // nothing is handed to it meanwhile: it would not notice
 	l.unlock()
-	ctx, cancel := a.bounded()
+	ctx, cancel := a.bounded(a.ctx)
 	// A server that does not answer must not keep the front from looking.
 	ctx, stop := context.WithTimeout(ctx, l.s.cfg.PollFloor)
 	sub, err := l.s.redis.Listen(ctx, a.prim.Channel())

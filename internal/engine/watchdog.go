@@ -49,7 +49,7 @@ func (c *claim) renewAfter(asked time.Duration) {
 		s.schedule.Set(c, never)
 		return
 	}
-	due, lease := c.trust, min(s.cfg.Lease, c.cut)
+	due, lease := c.trust, min(s.cfg.Lease, c.safeLease)
 	// A claim between two sections is renewed for the next; shortest is of the fixed leases that are
 	// worth a look.
 	renewed, shortest := c.sections == nil, never
@@ -83,7 +83,7 @@ const minChecked = 100 * time.Millisecond
 // renewed reports whether the claim has a hold that the watchdog renews.
 func (c *claim) renewed() bool {
 	for x := c.sections; x != nil; x = x.next {
-		if x.auto > 0 || len(x.fixedHolds()) > 0 && !c.bound && c.kind.Shares {
+		if x.auto > 0 || len(x.fixedHolds()) > 0 && !c.pinned && c.kind.Shares {
 			return true
 		}
 	}

@@ -24,6 +24,7 @@ type Contexts struct {
 // An ending is what can be cancelled of some contexts.
 type ending struct {
 	parent <-chan struct{} // Done of what they were derived from
+	own    bool            // it is shared with no other: see Bound
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
@@ -31,22 +32,32 @@ type ending struct {
 // Derive returns a context with the values of ctx, but for one value, that ends with ctx or with End.
 // It runs code of the caller's context.
 func (c *Contexts) Derive(ctx context.Context, key, value any) context.Context {
-	return &derived{ctx, c.ending(ctx), key, value}
-}
-
-// ending returns a context that ends with ctx or with End. The mutex is not held while code of the
-// caller's context runs, and so two of them may be made for one ctx.
-func (c *Contexts) ending(ctx context.Context) context.Context {
 	done := ctx.Done()
 	c.mu.Lock()
 	for _, e := range c.all {
-		if e.parent == done {
+		if e.parent == done && !e.own {
 			c.mu.Unlock()
-			return e.ctx
+			return &derived{ctx, e.ctx, key, value}
 		}
 	}
-	c.mu.Unlock()
-	e := ending{parent: done}
+	c.mu.Unlock() // while code of the caller's context runs, and so two may be made for one ctx
+	return &derived{ctx, c.add(ctx, ending{parent: done}).ctx, key, value}
+}
+
+// Bound returns a context that ends with ctx, with End or when it is released, of which nothing stays
+// then. It runs code of the caller's context, and so does release.
+func (c *Contexts) Bound(ctx context.Context) (bound context.Context, release func()) {
+	e := c.add(ctx, ending{own: true})
+	return e.ctx, func() {
+		e.cancel(nil)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.all = slices.DeleteFunc(c.all, func(o ending) bool { return o.ctx == e.ctx })
+	}
+}
+
+// add makes what can be cancelled of a context, and takes it in unless End has come before.
+func (c *Contexts) add(ctx context.Context, e ending) ending {
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
 	c.mu.Lock()
 	over, cause := c.over, c.cause
@@ -58,7 +69,7 @@ func (c *Contexts) ending(ctx context.Context) context.Context {
 	if over {
 		e.cancel(cause)
 	}
-	return e.ctx
+	return e
 }
 
 // End ends the contexts, and those that are derived from now on. The first cause counts. It runs
