@@ -39,7 +39,7 @@ func TestDocumentedACLIsEnoughWithSentinel(t *testing.T) {
 	opt := s.Option()
 	opt.Username, opt.Password = "locks", "secret"
 	ses := topoDial(t, opt, rlock.Config{Prefix: "app:"})
-	_, h, err := rlock.New(ses, "x").Lock(within(t, 10*time.Second))
+	_, h, err := rlock.New(ses, "x").Lock(within(t, time.Minute))
 	must(t, err)
 	must(t, h.Unlock())
 	nothingDenied(t, master)
@@ -59,7 +59,7 @@ func TestDocumentedACLIsEnoughWhileASlotMoves(t *testing.T) {
 	opt.Username, opt.Password = "locks", "secret"
 	ses := topoDial(t, opt, rlock.Config{Prefix: "app:"})
 	m := topoBegin(t, c, redistest.Slot("app:x"), c.Addrs[1])
-	_, h, err := rlock.New(ses, "x").Lock(within(t, 10*time.Second))
+	_, h, err := rlock.New(ses, "x").Lock(within(t, time.Minute))
 	must(t, err)
 	must(t, h.Unlock())
 	m.end(t)
