@@ -125,6 +125,7 @@ var scriptCases = []locktest.ScriptCase{
 	locktest.Case("a named owner that got in elsewhere leaves the queue", "acquire", set(append(waiting(fresh, en, named), "HSET lock ann 1", "SADD ids i9")...), keys, enterNamed("0"), "[1 2 0 0]", "[1 2 0 0]", "ids("+idN+" i9) lock{ann:2}"),
 	locktest.Case("tokens are reserved once", "acquire", set("SET token 41"), keys, enterFenced(e1, "3"), "[1 1 44 0]", "[1 1 44 0]", "lock{A1:1} token=44"),
 	locktest.Case("a named owner that is in elsewhere keeps the token", "acquire", set("HSET lock ann 1", "SADD ids i1", "SET token 42"), keys, try("ann", "1", "i9"), "[1 2 42 0]", "[1 2 42 0]", "ids(i1 i9) lock{ann:2} token=42"),
+	locktest.Case("a named owner that is in elsewhere is told of an unusable token", "acquire", set("HSET lock ann 1", "SADD ids i1", "SET token x"), keys, try("ann", "1", "i9"), "WRONGTYPE", "WRONGTYPE", "ids(i1) lock{ann:1} token=x"),
 	locktest.Case("as many tokens are drawn as wait", "acquire", set(append(waiting(fresh, e2, "of-0000000003"), "SET token 42")...), keys, try("A1", "0", ""), "[0 -1 0 0]", "[0 -1 0 0]", "lock{A2:1} token=45"),
 	locktest.Case("an unusable token changes nothing", "acquire", set("SET token x"), keys, enterFenced(e1, "1"), "WRONGTYPE", "WRONGTYPE", "token=x"),
 	locktest.Case("who wants no token draws none", "acquire", set("SET token x"), keys, enter(e1, ""), "1", "[1 1 0 0]", "lock{A1:1} token=x"),

@@ -109,6 +109,7 @@ var acquireCases = []locktest.ScriptCase{
 	kase("another kind of lock is respected", "acquire_write", setup(plain, forever), acqW, waitW, "[0 forever 0 0]", "[0 forever 0 0]", "lock{you:1}"),
 	kase("the owner's own other kind is no upgrade", "acquire_write", setup("HSET lock me 1", forever), acqW, waitW, "[0 forever 0 0]", "[0 forever 0 0]", "lock{me:1}"),
 	kase("a mode without anybody is free", "acquire_write", setup("HSET lock mode write", ttl), acqW, firstW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) lock{me:write:1 mode:write}"),
+	kase("a mode without anybody is free, also without a TTL", "acquire_write", setup("HSET lock mode write"), acqW, firstW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) lock{me:write:1 mode:write}"),
 	kase("another type changes nothing", "acquire_write", setup("SET lock x"), acqW, waitW, wrong, wrong, "lock=x"),
 	kase("readers of another type change nothing", "acquire_write", setup("SET R x"), acqW, waitW, wrong, wrong, "R=x"),
 	kase("marks of another type change nothing", "acquire_write", setup("SET W x"), acqW, waitW, wrong, wrong, "W=x"),

@@ -43,5 +43,13 @@ func TestEveryKeyHasATTL(t *testing.T) {
 		must(t, r.Unlock())
 		must(t, in(t, waiting, 5*time.Second, "the writer").hold.Unlock())
 		check("free", 0, 0)
+
+		section, w = hold(t, ctx, a.Lock, rlock.Lease(time.Minute))
+		_, r = hold(t, section, a.RLock, rlock.Lease(2*time.Minute))
+		must(t, w.Extend(ctx, 10*time.Second))
+		check("a write side that ends before the read side", 4, 2*time.Minute)
+		must(t, w.Unlock())
+		must(t, r.Unlock())
+		check("free again", 0, 0)
 	})
 }

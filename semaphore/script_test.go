@@ -303,6 +303,7 @@ func TestMessages(t *testing.T) {
 			{"asked, and some expired", "state", has(1, "5", "x:1"), stateKeys, args("5", "ch", "PUBLISH"), "2"},
 			{"limit up", "set_limit", has(0, inf, "x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0"), "4"},
 			{"the same limit", "set_limit", has(4, inf, "x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0"), ""},
+			{"the limit is lowered to what was free before one expired", "set_limit", has(2, "5", "x:1"), limitKeys, args("2", "ch", "PUBLISH", "7", "60000", "0"), "2"},
 			{"limit far down", "set_limit", has(4, inf, "x:1"), limitKeys, args("0", "ch", "PUBLISH", "7", "60000", "0"), "0"},
 			{"deleted", "delete", has(2, inf, "x:1"), limitKeys, args("7", "60000", "ch", "PUBLISH"), "3"},
 			{"counter taken from", "take", set("SET c 5"), req, once("2"), ""},
