@@ -136,8 +136,16 @@ func runVariants(t *testing.T, ctx context.Context, a, b *rlock.Session) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	once := func(context.Context) error { return nil }
+	runLocks(t, ctx, a, b, contend)
+	runPermits(t, ctx, a, b, contend)
+}
 
+// once is a section in which nothing is done.
+func once(context.Context) error { return nil }
+
+// runLocks has the fair lock and the read-write lock do everything that they can.
+func runLocks(t *testing.T, ctx context.Context, a, b *rlock.Session, contend func(what string, unlock, lock func() error)) {
+	t.Helper()
 	fair := fairlock.New(a, "fair", rlock.Fenced())
 	section, h, err := fair.Lock(ctx)
 	must(t, err)
@@ -169,7 +177,11 @@ func runVariants(t *testing.T, ctx context.Context, a, b *rlock.Session) {
 	must(t, err)
 	_, err = rw.ForceUnlock(ctx)
 	must(t, err)
+}
 
+// runPermits has the semaphore and the counter do everything that they can.
+func runPermits(t *testing.T, ctx context.Context, a, b *rlock.Session, contend func(what string, unlock, lock func() error)) {
+	t.Helper()
 	sem := semaphore.New(a, "sem", 2)
 	_, p, err := sem.Acquire(ctx, 2)
 	must(t, err)

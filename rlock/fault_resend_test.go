@@ -65,18 +65,9 @@ func (f faultResend) run(t *testing.T) {
 				if n := faultOwners(t, s, name); n != 1 {
 					t.Fatalf("round %d: %d owners", round, n)
 				}
-				if !f.fenced {
-					continue
-				}
-				if depth == 1 && h.Token() <= token {
-					t.Errorf("round %d: token %d after %d", round, h.Token(), token)
-				}
-				if depth > 1 && h.Token() != token {
-					t.Errorf("round %d: token %d in a nested hold, %d in the outer", round, h.Token(), token)
-				}
-				token = h.Token()
-				if n, err := s.Do(t, "GET", "redisson_lock_token:{"+name+"}").AsInt64(); err != nil || n != token {
-					t.Errorf("token %d, Redis has %d (%v)", token, n, err)
+				if f.fenced {
+					faultToken(t, s, name, token, h.Token(), depth > 1)
+					token = h.Token()
 				}
 			}
 			for i := len(holds) - 1; i >= 0; i-- {
@@ -91,6 +82,20 @@ func (f faultResend) run(t *testing.T) {
 			}
 		}
 	})
+}
+
+// faultToken checks the token of a hold against the one before it.
+func faultToken(t *testing.T, s *redistest.Server, name string, before, token int64, nested bool) {
+	t.Helper()
+	if !nested && token <= before {
+		t.Errorf("token %d after %d", token, before)
+	}
+	if nested && token != before {
+		t.Errorf("token %d in a nested hold, %d in the outer", token, before)
+	}
+	if n, err := s.Do(t, "GET", "redisson_lock_token:{"+name+"}").AsInt64(); err != nil || n != token {
+		t.Errorf("token %d, Redis has %d (%v)", token, n, err)
+	}
 }
 
 func TestFaultLostReplyOfAcquireCountsOnce(t *testing.T) { faultResend{}.run(t) }

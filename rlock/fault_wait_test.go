@@ -160,27 +160,13 @@ func TestFaultBrokenNetworkNeverLetsTwoIn(t *testing.T) {
 				lockCtx = rlock.WithOwner(ctx, []string{"order-17", "order-18"}[i-6])
 			}
 			workers = append(workers, faultGo(func() error {
-				m := rlock.New(ses, name)
-				for {
-					select {
-					case <-done:
-						return nil
-					default:
-					}
-					section, h, err := m.Lock(lockCtx)
-					if err != nil {
-						return err
-					}
+				return lockUntil(done, rlock.New(ses, name), lockCtx, func(section context.Context) {
 					if inside.Add(1) > 1 && section.Err() == nil {
 						violations.Add(1)
 					}
 					rounds.Add(1)
 					inside.Add(-1)
-					// An Unlock that meets a cut at each of its tries is done in the background.
-					if err := h.Unlock(); err != nil && !errors.Is(err, rlock.ErrUnavailable) {
-						return err
-					}
-				}
+				})
 			}))
 		}
 		cuts := 15
@@ -210,4 +196,24 @@ func TestFaultBrokenNetworkNeverLetsTwoIn(t *testing.T) {
 		}
 		redistest.Eventually(t, 5*time.Second, "the lock is free", func() bool { return faultFree(t, s, name) })
 	})
+}
+
+// lockUntil takes and releases a lock over and over, on a network that breaks.
+func lockUntil(done <-chan struct{}, m *rlock.Mutex, ctx context.Context, inside func(section context.Context)) error {
+	for {
+		select {
+		case <-done:
+			return nil
+		default:
+		}
+		section, h, err := m.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		inside(section)
+		// An Unlock that meets a cut at each of its tries is done in the background.
+		if err := h.Unlock(); err != nil && !errors.Is(err, rlock.ErrUnavailable) {
+			return err
+		}
+	}
 }

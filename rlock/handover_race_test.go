@@ -151,11 +151,12 @@ func cycle(ctx context.Context, m *rlock.Mutex, way int, enter func(context.Cont
 func TestHandOverToAWaiterWhoLeaves(t *testing.T) {
 	for _, leave := range []string{"cancelled", "Wait is over", "deadline"} {
 		t.Run(leave, func(t *testing.T) {
+			t.Parallel() // beside the other two, which wait for most of the time
 			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 				st := newStage(t, s, rlock.Config{})
 				got, rounds := 0, 150
 				if testing.Short() {
-					rounds /= 10
+					rounds /= 5
 				}
 				for i := range rounds {
 					_, h := st.lock(st.ctx)

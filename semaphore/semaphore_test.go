@@ -66,9 +66,8 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 		if entered.Load() != int64(sessions*each*rounds) || most.Load() < 2 {
 			t.Errorf("%d entered, %d at most at a time", entered.Load(), most.Load())
 		}
-		if got := locktest.Describe(t, s); got != "x=5" {
-			t.Errorf("Redis has %s", got)
-		}
+		// Permits of an attempt that a busy machine has answered too late are given back behind it.
+		redistest.Eventually(t, 20*time.Second, "all permits to be back", func() bool { return locktest.Describe(t, s) == "x=5" })
 		silent(t, s, all...)
 	})
 }

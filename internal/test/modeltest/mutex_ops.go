@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"time"
 
 	"relock/rlock"
@@ -42,7 +43,7 @@ type extendCall struct {
 type forceCall struct{ found bool }
 
 func (m *Mutex) Ops() []Op {
-	return append(m.queueOps(), []Op{
+	return slices.Concat(m.queueOps(), []Op{
 		{Name: "lock", Weight: 14, Do: Idle(func(r *rand.Rand, a *Actor) bool { return m.lock(r, a, nil, false) })},
 		{Name: turnsName, Weight: 6, Do: Idle(func(r *rand.Rand, a *Actor) bool { return m.turns(r, a.Seat) })},
 		{Name: "nest", Weight: 8, Do: Idle(func(r *rand.Rand, a *Actor) bool {
@@ -79,6 +80,12 @@ func (m *Mutex) Ops() []Op {
 			return true
 		})},
 		{Name: "extend", Weight: 2, Do: Idle(m.extend)},
+	}, m.endings())
+}
+
+// endings are the operations that end what others have begun.
+func (m *Mutex) endings() []Op {
+	return []Op{
 		{Name: "cancel", Weight: 3, Do: func(r *rand.Rand, _ *Actor) bool {
 			calls := m.w.Waiting()
 			if len(calls) == 0 {
@@ -113,7 +120,7 @@ func (m *Mutex) Ops() []Op {
 			m.endLife(time.Now(), false)
 			return true
 		}},
-	}...)
+	}
 }
 
 // pick returns one of the holds of a's process.
