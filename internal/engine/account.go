@@ -180,8 +180,11 @@ func (c *claim) surplus(side int, x *section) []string {
 	if n = min(n, len(of.ids)); n <= 0 {
 		return nil
 	}
-	if c.num == 0 {
-		of.ids = c.more.neededFirst(of.ids)
+	if c.num == 0 { // those stay that its holds have
+		needed := slices.Collect(maps.Values(c.more.holds))
+		has := func(id string) bool { return slices.Contains(needed, id) }
+		free := slices.DeleteFunc(slices.Clone(of.ids), has)
+		of.ids = append(slices.DeleteFunc(of.ids, func(id string) bool { return !has(id) }), free...)
 	}
 	stay := len(of.ids) - n
 	ends := slices.Clone(of.ids[stay:])
@@ -189,20 +192,6 @@ func (c *claim) surplus(side int, x *section) []string {
 	of.ending = append(of.ending, ends...)
 	c.more.changes++
 	return ends
-}
-
-// neededFirst returns the ids with those in front that holds have.
-func (o *namedOwner) neededFirst(ids []string) []string {
-	var needed, others []string
-	all := slices.Collect(maps.Values(o.holds))
-	for _, id := range ids {
-		if slices.Contains(all, id) {
-			needed = append(needed, id)
-		} else {
-			others = append(others, id)
-		}
-	}
-	return append(needed, others...)
 }
 
 // ended takes ids off the account that are confirmed not to stand.

@@ -143,7 +143,7 @@ func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []lockopt.Opti
 		a.request = r
 		t := s.trace
 		if t != nil {
-			a.traceStart(t)
+			t.AcquireStart(ctx, &a.traced, about(a.prim, a.named, a.n), !a.wait)
 		}
 		hold, section, err = h.acquire(a, sections)
 		if a.tries.stuck {

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"relock/internal/kind"
 	"relock/internal/queue"
 )
 
@@ -17,6 +18,28 @@ func (a *acquisition) enterLobby() {
 	}
 	if l.share != nil && a.kind.Exclusive { // a writer waits
 		l.share.passUntil = min(l.share.passUntil, a.start+joinBeforeWriter)
+	}
+}
+
+// heardLimit ends the waits of the callers that want more than the limit in the answer to the front.
+// They would hear of it only at their own attempts, which may be long to come.
+func (a *acquisition) heardLimit(g grant) {
+	l := a.lock
+	if !g.Sized || l.queue.Front() != a {
+		return
+	}
+	m := &l.waiting().limit
+	if !m.Heard(g.Limit) {
+		return
+	}
+	for w := a.node.Next(); w != nil; w = w.node.Next() {
+		if m.Excludes(w.arrived, w.n) {
+			w.hopeless = grant{Answer: kind.Answer{Value: g.Limit}}.never(w.prim)
+			wakeUp(w.wake)
+		}
+	}
+	if m.Doubted() {
+		l.nudge()
 	}
 }
 
@@ -104,7 +127,7 @@ func (a *acquisition) leave(won *grant) {
 	switch {
 	case k.Exclusive && (won != nil || k == next.kind || l.holder != nil):
 		// It keeps the next one out, or what kept it out does the same to the next one.
-	case won != nil && wasFront && !won.isEnoughFor(next):
+	case won != nil && wasFront && won.Sized && won.Free < int64(next.n): // what is left is not enough for it
 		l.waiting().lookAt = l.s.lookAfter(won.Value)
 	case won != nil || wasFront:
 		l.nudge() // what let this one in, or was not enough for it, may let in the next one

@@ -42,7 +42,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
 	end := h.until
 	l.unlock()
-	own, release := x.commandContext(ctx) // without the mutex: it runs code of ctx
+	own, release := x.contexts(ctx).Bound(ctx) // without the mutex: it runs code of ctx
 	defer release()
 	bounded, cancel := context.WithTimeout(own, end-s.now())
 	defer cancel()

@@ -44,35 +44,20 @@ func (n *nesting) cancel(cause error) {
 // nestedContext returns the context of a nested Lock on ctx: it has ctx's values, and ends
 // with ctx or the section. It runs code of the caller's contexts: no mutex may be held.
 func (x *section) nestedContext(ctx context.Context) context.Context {
-	if x.isOf(ctx) {
-		return ctx
-	}
 	// The section stays the one that it lies in, also if the caller came in by the owner's name.
-	return x.contexts().Derive(ctx, sectionKey{}, x)
+	return x.contexts(ctx).Derive(ctx, sectionKey{}, x)
 }
 
-// commandContext returns a context for a command in the section on behalf of a caller. It ends as
-// nestedContext's does, or when it is released, which leaves nothing with the section. It runs code of
-// the caller's contexts, as release does: no mutex may be held.
-func (x *section) commandContext(ctx context.Context) (own context.Context, release func()) {
-	if x.isOf(ctx) {
-		return ctx, func() {}
+// contexts returns where contexts that are derived from ctx end with the section: nil if ctx does. It
+// runs code of the caller's contexts: no mutex may be held.
+func (x *section) contexts(ctx context.Context) *nestctx.Contexts {
+	if ctx == context.Context(x) || ctx.Done() == x.Done() { // the section's, perhaps with values on top
+		return nil
 	}
-	return x.contexts().Bound(ctx)
-}
-
-// isOf reports whether ctx is the section's, perhaps with values on top.
-func (x *section) isOf(ctx context.Context) bool {
-	return ctx == context.Context(x) || ctx.Done() == x.Done()
-}
-
-// contexts returns those of the section's nested Locks, or such as have ended if it has: its own are
-// ended by what has closed it, which may be at it now. The lock's mutex must not be held.
-func (x *section) contexts() *nestctx.Contexts {
 	l := x.claim.lock
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if why := ending(x.ended.Load()); why != 0 {
+	if why := ending(x.ended.Load()); why != 0 { // its own are ended by what has closed it, which may be at it now
 		ended := new(nestctx.Contexts)
 		ended.End(why.cause())
 		return ended

@@ -13,7 +13,7 @@ func TestANestedContextOfAClosedSectionHasEnded(t *testing.T) {
 	x := &section{parent: t.Context(), claim: &claim{lock: &lock{}}}
 	before := x.nestedContext(ctx)
 	x.ended.Store(int32(lost)) // the section is closed, and its contexts are about to be cancelled
-	command, release := x.commandContext(ctx)
+	command, release := x.contexts(ctx).Bound(ctx)
 	defer release()
 	for what, got := range map[string]context.Context{"nested Lock": x.nestedContext(ctx), "command": command} {
 		if cause := context.Cause(got); cause != ErrLost {

@@ -206,7 +206,7 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 	l := a.lock
 	s := l.s
 	l.unlock()
-	own, release := x.commandContext(a.ctx)
+	own, release := x.contexts(a.ctx).Bound(a.ctx)
 	ctx, cancel := a.bounded(own)
 	for {
 		a.traced.Attempts++

@@ -17,11 +17,6 @@ func about(p Primitive, owner string, n int) tracing.About {
 	return tracing.About{Name: p.Names().Name(), Kind: p.Kind().HookName(), Owner: owner, N: max(n, 1)}
 }
 
-// traceStart tells the hooks, of which there are some, that the call begins.
-func (a *acquisition) traceStart(t *tracing.Tracer) {
-	t.AcquireStart(a.ctx, &a.traced, about(a.prim, a.named, a.n), !a.wait)
-}
-
 // traceWaiting tells the hooks that the caller waits, by a claim if it has one.
 func (a *acquisition) traceWaiting(c *claim) {
 	if t := a.lock.s.trace; t != nil {

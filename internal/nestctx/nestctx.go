@@ -10,7 +10,8 @@ import (
 	"relock/internal/stdcontext"
 )
 
-// Contexts are those of one section. The zero value is empty. It is safe for concurrent use.
+// Contexts are those of one section. The zero value is empty; nil is for contexts that end with the
+// section anyway, and leaves them as they are. It is safe for concurrent use.
 //
 // Those that were derived from contexts with the same Done share what can be cancelled, so that a
 // long section does not collect it.
@@ -32,6 +33,9 @@ type ending struct {
 // Derive returns a context with the values of ctx, but for one value, that ends with ctx or with End.
 // It runs code of the caller's context.
 func (c *Contexts) Derive(ctx context.Context, key, value any) context.Context {
+	if c == nil {
+		return ctx
+	}
 	done := ctx.Done()
 	c.mu.Lock()
 	for _, e := range c.all {
@@ -47,6 +51,9 @@ func (c *Contexts) Derive(ctx context.Context, key, value any) context.Context {
 // Bound returns a context that ends with ctx, with End or when it is released, of which nothing stays
 // then. It runs code of the caller's context, and so does release.
 func (c *Contexts) Bound(ctx context.Context) (bound context.Context, release func()) {
+	if c == nil {
+		return ctx, func() {}
+	}
 	e := c.add(ctx, ending{own: true})
 	return e.ctx, func() {
 		e.cancel(nil)
