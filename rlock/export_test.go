@@ -28,6 +28,9 @@ func (s *Session) WaitersOf(name string) int {
 	return (*engine.Session)(s).WaitersOf(family, name)
 }
 
+// Keep has the session remember up to n locks while they are idle.
+func (s *Session) Keep(n int32) { (*engine.Session)(s).Keep(n) }
+
 // FairWaitersOf returns how many do so for the fair lock of that name.
 func (s *Session) FairWaitersOf(name string) int {
 	return (*engine.Session)(s).WaitersOf("fair", name)

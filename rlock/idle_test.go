@@ -12,37 +12,36 @@ import (
 	"relock/rlock"
 )
 
-// keptLocks is how many locks a session remembers while nothing of them is held or waited for.
-const keptLocks = 1024
-
 // However many names a session uses, one after the other or at the same time, it remembers few of them.
 // They do not count as locks that it has to do with.
 func TestIdleLocksAreFew(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		ses, name, ctx := dial(t, s, rlock.Config{}), redistest.Name(t), within(t, time.Minute)
+		const kept = 20
+		ses.Keep(kept)
 		lock := func(i int) *rlock.Hold {
 			_, h, err := rlock.New(ses, name+strconv.Itoa(i)).Lock(ctx)
 			must(t, err)
 			return h
 		}
-		for i := range keptLocks + 50 {
+		for i := range kept + 50 {
 			must(t, lock(i).Unlock())
 		}
-		if n := ses.Records(); n != keptLocks {
-			t.Errorf("%d locks are remembered after one pair each, want %d", n, keptLocks)
+		if n := ses.Records(); n != kept {
+			t.Errorf("%d locks are remembered after one pair each, want %d", n, kept)
 		}
 		var holds []*rlock.Hold
 		for i := range 100 {
 			holds = append(holds, lock(-1-i))
 		}
-		if n := ses.Records(); n != keptLocks+100 {
-			t.Errorf("%d locks are known while 100 more are held, want %d", n, keptLocks+100)
+		if n := ses.Records(); n != kept+100 {
+			t.Errorf("%d locks are known while 100 more are held, want %d", n, kept+100)
 		}
 		for _, h := range holds {
 			must(t, h.Unlock())
 		}
-		if n := ses.Records(); n != keptLocks {
-			t.Errorf("%d locks are remembered at the end, want %d", n, keptLocks)
+		if n := ses.Records(); n != kept {
+			t.Errorf("%d locks are remembered at the end, want %d", n, kept)
 		}
 		if held, asking, locks, scheduled, active := ses.Books(); held+asking+locks+scheduled+active != 0 {
 			t.Errorf("idle locks count as used: %d %d %d %d %d", held, asking, locks, scheduled, active)
@@ -96,11 +95,7 @@ func TestALateUnlockLeavesTheNextAlone(t *testing.T) {
 func TestATryLockThatSleepsIsKnown(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		ses, name, ctx := dial(t, s, rlock.Config{}), redistest.Name(t), within(t, 30*time.Second)
-		for i := range keptLocks { // no more are remembered when they are idle
-			_, h, err := rlock.New(ses, name+strconv.Itoa(i)).Lock(ctx)
-			must(t, err)
-			must(t, h.Unlock())
-		}
+		ses.Keep(0) // the callers that leave do not leave it known
 		_, other, err := fairlock.New(dial(t, s, rlock.Config{}), name).Lock(ctx)
 		must(t, err)
 		waiter, cancel := context.WithCancel(ctx)

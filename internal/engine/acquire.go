@@ -7,9 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"relock/internal/calls"
 	"relock/internal/fairqueue"
-	"relock/internal/keyname"
 	"relock/internal/lockerr"
 	"relock/internal/lockopt"
 	"relock/internal/queue"
@@ -17,59 +15,6 @@ import (
 	"relock/internal/tracing"
 	"relock/locktrace"
 )
-
-// A Handle is what a caller holds of one lock of one session: made without I/O, safe for
-// concurrent use, not to be copied after its first use.
-type Handle struct {
-	variant
-	calls  calls.Handle // by a name: a type that is defined by this one would get its methods too
-	s      *Session     // nil if there is none, or one that New has not made
-	names  *keyname.Names
-	err    error // what every operation returns
-	cached atomic.Pointer[lock]
-}
-
-// A variant is what the handle locks: a primitive, with its kind at hand.
-type variant struct {
-	prim Primitive // nil: nothing, or the handle is a zero value
-	kind *Kind
-}
-
-// NewHandle returns a handle that locks p; if that is nil, a handle for calls. err, if any, is what
-// every operation returns.
-func NewHandle(s *Session, names *keyname.Names, p Primitive, err error) Handle {
-	if s != nil && !s.made() {
-		s = nil
-	}
-	var d *calls.Session
-	if s != nil {
-		d = &s.calls
-	}
-	v := variant{prim: p}
-	if p != nil {
-		v.kind = p.Kind()
-	}
-	return Handle{calls: calls.NewHandle(d, names.Name(), err), variant: v, s: s, names: names, err: err}
-}
-
-// Calls returns what runs scripts under the handle's name that concern no claim.
-func (h *Handle) Calls() *calls.Handle { return &h.calls }
-
-// Err returns why the handle cannot be used, if it cannot.
-func (h *Handle) Err() error { return h.err }
-
-// Primitive returns what the handle locks; an error if it is a zero value.
-func (h *Handle) Primitive() (Primitive, error) {
-	if h == nil || h.prim == nil {
-		return nil, errZeroMutex
-	}
-	return h.prim, nil
-}
-
-var errZeroMutex = fmt.Errorf("%w: the mutex is a zero value; make one with New", ErrArgument)
-
-// Session returns the handle's session; nil for a zero value.
-func (h *Handle) Session() *Session { return h.s }
 
 // An acquisition is one call of Lock or TryLock. It is reused by later calls.
 type acquisition struct {

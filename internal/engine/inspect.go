@@ -43,6 +43,9 @@ func (s *Session) Counts() (n Counts) {
 // Records returns how many locks the registry has, idle ones included.
 func (s *Session) Records() int { return int(s.registry.size.Load()) }
 
+// Keep has the registry keep idle locks up to n locks in all, from now on.
+func (s *Session) Keep(n int32) { s.registry.kept.Store(n) }
+
 // onLock runs fn with the lock of that family and name, with its mutex held, if the session has
 // to do with it.
 func (s *Session) onLock(family, name string, fn func(l *lock)) {

@@ -85,7 +85,7 @@ func (l *lock) unlock() {
 		if l.line != nil {
 			*l.line = line{} // what was sent for an earlier run may still be answered
 		}
-		leaves = l.state != lockOpen || l.s.life.Draining.Load() || l.s.registry.size.Load() > keptLocks
+		leaves = l.state != lockOpen || l.s.life.Draining.Load() || l.s.registry.size.Load() > l.s.registry.kept.Load()
 	}
 	if checking {
 		l.check()

@@ -11,9 +11,10 @@ type registry struct {
 	mu    sync.Mutex
 	locks map[string]map[string]*lock // by family and key
 	size  atomic.Int32                // how many there are
+	kept  atomic.Int32                // up to how many idle ones stay: keptLocks
 }
 
-// keptLocks is up to how many locks the registry keeps idle ones: a session that uses a few names
+// keptLocks is up to how many locks in all the registry keeps idle ones: a session that uses a few names
 // again and again makes their records once, and one that uses millions does not grow.
 const keptLocks = 1024
 

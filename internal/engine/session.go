@@ -117,6 +117,7 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 	// acquisitions for reuse are not shared between sessions.
 	s.spare.New = func() any { return &acquisition{waiter: waiter{wake: make(chan struct{}, 1)}} }
 	s.registry.locks = map[string]map[string]*lock{}
+	s.registry.kept.Store(keptLocks)
 	s.schedule = schedule.New[*claim]()
 	s.redis = deployment.New(client, deployment.Config{Session: s.id, Prefix: cfg.Prefix, Label: cfg.Label, Lease: cfg.Lease,
 		Timeout: cfg.ReleaseTimeout, Replicas: replicas.Asker{Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: s.answerTime()},
