@@ -2,12 +2,14 @@ package rlock_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
 	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -166,4 +168,52 @@ func TestFaultRefusedSessionChannelHeals(t *testing.T) {
 		must(t, err)
 		locktest.Ends(t, section, 3*time.Second, rlock.ErrLost)
 	})
+}
+
+// A caller that pauses because its attempt got no answer asks with another owner when its own was
+// force-unlocked meanwhile: what that one would be granted nobody would hold.
+func TestFaultForceUnlockBetweenTwoAttempts(t *testing.T) {
+	for name, lock := range map[string]func(*rlock.Mutex, context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error){
+		"Lock":    (*rlock.Mutex).Lock,
+		"TryLock": (*rlock.Mutex).TryLock,
+	} {
+		t.Run(name, func(t *testing.T) {
+			faultEach(t, func(t *testing.T, s *redistest.Server) {
+				ctx := &lateContext{Context: within(t, 20*time.Second), asked: make(chan struct{}), answer: make(chan struct{})}
+				var lost sync.Once
+				trace := &rlock.Trace{Attempt: func(a locktrace.Attempt) {
+					if a.Err != nil {
+						lost.Do(func() { ctx.slow.Store(true) })
+					}
+				}}
+				ses, p := faultDial(t, s, rlock.Config{Trace: trace})
+				p.DropReply(faulttest.HasArg("x"))
+				m := rlock.New(ses, "x")
+				locked := faultGo(func() error {
+					_, h, err := lock(m, ctx)
+					if err == nil && h.Remaining() == 0 {
+						t.Error("the lock is not held")
+					}
+					return err
+				})
+				locktest.Get(t, ctx.asked, 10*time.Second, "the pause")
+				found, err := rlock.New(dial(t, s, rlock.Config{}), "x").ForceUnlock(within(t, 10*time.Second))
+				must(t, err)
+				if !found {
+					t.Error("the attempt that got no answer had not taken the lock")
+				}
+				redistest.Eventually(t, 10*time.Second, "the session to know", func() bool {
+					_, asking, _, _, _ := ses.Books()
+					return asking == 0
+				})
+				close(ctx.answer)
+				if err := locktest.Get(t, locked, 15*time.Second, "the lock"); err != nil {
+					t.Error(err)
+				}
+				if n, err := s.Do(t, "HLEN", "x").AsInt64(); n != 1 || err != nil {
+					t.Errorf("%d owners have it, %v", n, err)
+				}
+			})
+		})
+	}
 }

@@ -15,6 +15,9 @@ import (
 // meanwhile and held again at the end.
 func (a *acquisition) ask() (grant, error) {
 	l, s, k := a.lock, a.lock.s, a.kind
+	if a.claim != nil && a.claim.state != asking { // it was force-unlocked behind an attempt of unknown outcome
+		a.disown()
+	}
 	if a.claim == nil {
 		a.claim = l.newClaim(a)
 	}
