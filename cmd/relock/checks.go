@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"relock/internal/script"
 )
 
 const (
@@ -29,6 +31,9 @@ func (f facts) number(key string) int64 {
 // checkNode makes the checks that are about one server.
 func checkNode(ctx context.Context, n node, mode rueidis.ClientMode) []Finding {
 	findings := []Finding{checkLatency(ctx, n)}
+	if mode == rueidis.ClientModeCluster {
+		findings = append(findings, checkAsking(ctx, n)) // needs no INFO
+	}
 	// One section at a time: older servers take only one.
 	f := facts{}
 	for _, section := range []string{"server", "replication", "memory", "persistence", "stats", "clients"} {
@@ -138,6 +143,20 @@ func checkConnections(f facts) Finding {
 			"raise maxclients; a session needs two connections to each node that it uses")
 	}
 	return ok("connections", "%s of %s in use, none was refused", f["connected_clients"], f["maxclients"])
+}
+
+// checkAsking looks whether the user may follow a slot that moves. The trials do not show that:
+// only then does a client send ASKING.
+func checkAsking(ctx context.Context, n node) Finding {
+	// PING uses up the mark that ASKING leaves for the next command of the connection.
+	replies := n.DoMulti(ctx, n.B().Asking().Build(), n.B().Ping().Build())
+	switch err := replies[0].Error(); {
+	case script.Denied(err):
+		return warn("asking", "a lock whose slot is on the move can be neither taken nor released: "+err.Error(), "allow ASKING (+asking)")
+	case err != nil:
+		return warn("asking", "it is not known whether ASKING is allowed: "+err.Error(), "look at the error, and at the server's log")
+	}
+	return ok("asking", "clients may follow a slot that is on the move")
 }
 
 // checkCluster looks whether all slots are served, as the node sees it.

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
+
+	"relock/internal/script"
 )
 
 // The levels of findings.
@@ -74,11 +77,16 @@ The exit code is 1 if a check has failed; warnings are 0.`,
 	return cmd
 }
 
-// doctor makes all checks. An error is one of reaching Redis at all.
+// doctor makes all checks. An error is one of reaching Redis at all; that the user may not
+// connect is a finding, and then the only one.
 func doctor(g *global, name string) ([]Finding, error) {
 	ctx, stop := interruptible()
 	defer stop()
 	client, err := g.dial()
+	if script.Denied(err) && strings.Contains(err.Error(), "NOPERM") {
+		// ROLE with Sentinel, say. A wrong password is Denied too, but no permission helps there.
+		return []Finding{fail("connect", err.Error(), aclRemedy)}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
