@@ -38,7 +38,7 @@ race: ## all tests with the race detector (needs a C compiler)
 test-servers: ## all tests on other servers as well: Redis 6.2, Valkey 9, and SERVERS="path …"
 	.ci/servers $(SERVERS)
 
-stress: ## the random tests, ten times as long: make stress CYCLES=1000000
+stress: ## the random tests, for longer: make stress CYCLES=5000000 (default: 1 000 000)
 	RELOCK_STRESS=$(or $(CYCLES),1000000) go test -race -timeout 3h -run 'Random' -v ./...
 
 torture: ## locks amid faults: make torture DURATION=1h SEED=7 TOPOLOGY=standalone|sentinel|cluster|several

@@ -22,7 +22,7 @@
 //
 // Failover: Redis replicates asynchronously. A promoted replica may not know the leader, and
 // make another one, with the same term, until the first one's next renewal. A leader that was
-// paused, or whose clock runs slower than Redis's by more than 5 %, may act for a moment beside
+// paused, or whose clock runs slower than Redis's by more than 3 %, may act for a moment beside
 // the next. Protect what must never happen twice by a resource that checks the term.
 //
 // News: what [Election.Leader] and [Election.Observe] give is what Redis has said a moment ago.

@@ -22,8 +22,9 @@
 //     its next renewal. See Config.Replicas.
 //   - Pauses: code that does not run (garbage collection, a suspended machine) cannot notice that
 //     its context has ended. Use a fencing token: [Hold.Token].
-//   - Clocks: two owners may overlap if Redis's clock runs more than 5 % faster than the
-//     process's monotonic clock. The time of day does not matter.
+//   - Clocks: two owners may overlap if Redis's clock runs faster than the process's monotonic clock
+//     by more than 3.4 % (with a lease of up to 20 s 5 %, with a longer one 1 s of it). The time of
+//     day does not matter.
 //   - Order: the fastest process gets a released lock. Package fairlock queues.
 //
 // # Owners and nested calls

@@ -19,8 +19,8 @@
 //
 // # Readers of one session
 //
-// Readers of one session that overlap share one read hold in Redis, from the second reader on.
-// The first reader asks for it, and the last one to leave releases it; the others cost no
+// Readers of one session that come within 10 ms of each other share one read hold in Redis. The
+// first reader asks for it, and the last one to leave releases it; the others cost no
 // command. A reader joins within 10 ms of when the hold was asked for, and within 1 ms once a
 // writer of the session waits. A later reader asks Redis for another hold, and so queues behind
 // a waiting writer of any process.

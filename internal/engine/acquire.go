@@ -48,7 +48,7 @@ type waiter struct {
 
 // A request is what the caller wants.
 type request struct {
-	*variant
+	*target
 	ctx       context.Context
 	opts      lockopt.Options
 	lease     time.Duration // how long the hold lives without a renewal
@@ -127,7 +127,7 @@ func (h *Handle) request(ctx context.Context, n int, wait bool, opts []lockopt.O
 		return r, nil, lockerr.ErrNilContext
 	}
 	s, k := h.s, h.kind
-	r = request{variant: &h.variant, ctx: ctx, lease: s.cfg.Lease, n: n}
+	r = request{target: &h.target, ctx: ctx, lease: s.cfg.Lease, n: n}
 	if len(opts) > 0 {
 		r.opts, err = lockopt.Collect(opts)
 	}

@@ -83,7 +83,7 @@ func (a *acquisition) admit(g grant) *section {
 	x := c.open(a, g.sent)
 	if k.Fenced || g.Token > 0 {
 		c.reserve(g.Token)
-		x.token = c.draw()
+		x.token.Store(c.draw())
 	}
 	if g.unconfirmed > 0 || g.doubts != s.redis.Conn.Doubts.Load() {
 		c.renewAt = g.sent // Redis is asked at once

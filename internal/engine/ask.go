@@ -41,7 +41,7 @@ func (a *acquisition) ask() (grant, error) {
 	a.traced.Attempts++
 	l.unlock()
 	ctx, cancel := a.bounded(a.ctx)
-	g, err := s.tryAcquire(ctx, a.variant, op, min(a.lease, a.safeLease))
+	g, err := s.tryAcquire(ctx, a.target, op, min(a.lease, a.safeLease))
 	if err == nil && g.Status == granted && a.ctx.Err() != nil {
 		// The race of the end against the grant is decided for the end.
 		err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)

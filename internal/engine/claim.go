@@ -18,7 +18,7 @@ import (
 // of Go's allocator, as that of a section does: a session may hold a great many locks.
 type claim struct {
 	lock     *lock
-	*variant          // of the acquisition that it was made for
+	*target           // of the acquisition that it was made for
 	num      uint64   // of its private owner; 0 if the owner is named
 	more     *account // nil for a private claim with one hold, which has no id
 	sections *section // the open ones
@@ -56,7 +56,7 @@ type claimState uint8
 
 const (
 	asking       claimState = iota
-	held                    // granted; it has sections, or is just about to be released
+	held                    // granted; it has sections, waits for the next (paused, parked), or is about to be released
 	releasing               // an Unlock is sending the release
 	over                    // ending in the background, or gone
 	lostStanding            // it may stand in Redis; it is released when its sections are unlocked
@@ -70,9 +70,9 @@ const (
 // Redis began to count.
 func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, time.Second) }
 
-// newClaim makes a claim for an acquisition, in the account before anything is sent.
+// newClaim makes a claim for an acquisition, on the lock's list before anything is sent.
 func (l *lock) newClaim(a *acquisition) *claim {
-	c := &claim{lock: l, variant: a.variant, next: l.claims}
+	c := &claim{lock: l, target: a.target, next: l.claims}
 	c.n, c.renewAt, c.safeLease = int32(a.n), never, a.safeLease
 	if a.named != "" {
 		c.account().owner = a.named
@@ -102,7 +102,7 @@ func (c *claim) ownerID() string {
 	return string(strconv.AppendUint(append(append(buf[:0], c.lock.s.id...), ':'), c.num, 10))
 }
 
-// retire takes a claim off the lock's account: nothing of it stands, or what may stand is
+// retire takes a claim off the lock's list: nothing of it stands, or what may stand is
 // the cleanup's business from now on.
 func (c *claim) retire(to claimState) {
 	l := c.lock

@@ -53,7 +53,7 @@ func (s *Session) close() error {
 	return nil
 }
 
-// close ends all that the session has to do with the lock: nobody enters any more, waiters
+// close ends all that the session has to do with the lock: no caller enters any more, waiters
 // leave, sections end, and what may stand in Redis is released. A claim that was left stays.
 //
 // The attempt of a claim that asks may not have been written yet: its goroutine has looked at its

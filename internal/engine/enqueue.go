@@ -173,7 +173,7 @@ func (l *lock) answered(calls []*call) (failed bool) {
 			l.turnAway(c, e)
 		default:
 			failed = true
-			if !script.IsContext(e.err) { // that its caller's ended is news to nobody
+			if !script.IsContext(e.err) { // that its caller's ended is no news
 				r.err = e.err
 			}
 			back, fate := r.Unanswered()

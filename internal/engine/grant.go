@@ -41,7 +41,7 @@ var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of",
 
 // tryAcquire runs the acquire script once. An error means that the lock is not known to be
 // held. Whether a grant came in time is for the caller to see: late.
-func (s *Session) tryAcquire(ctx context.Context, v *variant, op *Op, trusted time.Duration) (grant, error) {
+func (s *Session) tryAcquire(ctx context.Context, v *target, op *Op, trusted time.Duration) (grant, error) {
 	g := grant{sent: s.now(), doubts: s.redis.Conn.Doubts.Load(), trusted: trusted}
 	err := g.Decode(s.redis.Run.Run(ctx, v.prim.Acquire(op)), v.kind, op)
 	if err == nil && s.cfg.Replicas > 0 {

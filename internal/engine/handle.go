@@ -11,7 +11,7 @@ import (
 // A Handle is what a caller holds of one lock of one session: made without I/O, safe for
 // concurrent use, not to be copied after its first use.
 type Handle struct {
-	variant
+	target
 	calls  calls.Handle // by a name: a type that is defined by this one would get its methods too
 	s      *Session     // nil if there is none, or one that New has not made
 	names  *keyname.Names
@@ -19,8 +19,8 @@ type Handle struct {
 	cached atomic.Pointer[lock]
 }
 
-// A variant is what the handle locks: a primitive, with its kind at hand.
-type variant struct {
+// A target is what the handle locks: a primitive, with its kind at hand.
+type target struct {
 	prim Primitive // nil: nothing, or the handle is a zero value
 	kind *Kind
 }
@@ -35,11 +35,11 @@ func NewHandle(s *Session, names *keyname.Names, p Primitive, err error) Handle 
 	if s != nil {
 		d = &s.calls
 	}
-	v := variant{prim: p}
+	t := target{prim: p}
 	if p != nil {
-		v.kind = p.Kind()
+		t.kind = p.Kind()
 	}
-	return Handle{calls: calls.NewHandle(d, names.Name(), err), variant: v, s: s, names: names, err: err}
+	return Handle{calls: calls.NewHandle(d, names.Name(), err), target: t, s: s, names: names, err: err}
 }
 
 // Calls returns what runs scripts under the handle's name that concern no claim.

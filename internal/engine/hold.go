@@ -47,7 +47,7 @@ func (h *Hold) Token() int64 {
 	if !h.valid() {
 		return 0
 	}
-	return h.section.token
+	return h.section.token.Load()
 }
 
 // N returns the number of permits.

@@ -131,7 +131,7 @@ func (l *lock) check() {
 	}
 	for c := l.claims; c != nil; c = c.next {
 		if c.state > releasing {
-			fail(c, "it is on the account although it has ended")
+			fail(c, "it is on the list although it has ended")
 		}
 		if c.num != 0 && owners[c.num] || c.num > l.s.owners.Load() && l.s.cfg.ID == "" {
 			fail(c, "I3: its owner is another's")

@@ -122,8 +122,8 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 		c.pinned = true
 		h.fix(g.sent, a.opts.Lease)
 	}
-	if x.token == 0 && g.Token > 0 {
-		x.token = g.Token
+	if x.token.Load() == 0 && g.Token > 0 {
+		x.token.Store(g.Token)
 	}
 	x.add(h)
 	if c.num == 0 {
@@ -184,7 +184,7 @@ func (a *acquisition) prepareNested(c *claim) {
 	m, k, first := c.account(), a.prim.Kind(), c.prim.Kind().Side
 	a.op = Op{Owner: c.ownerID(), N: a.n, ID: idgen.Request(), Lease: a.lease, ByIDs: true,
 		Known: Known{Held: c.counted(k.Side), Other: c.counted(1 - k.Side)}, All: c.num != 0}
-	if k.Fenced && c.sections != nil && c.sections.token == 0 {
+	if k.Fenced && c.sections != nil && c.sections.token.Load() == 0 {
 		a.op.Tokens, m.reserved = 1, 1
 	}
 	in := &m.sides[k.Side]
@@ -210,7 +210,7 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 	ctx, cancel := a.bounded(own)
 	for {
 		a.traced.Attempts++
-		if g, err = s.tryAcquire(ctx, a.variant, &a.op, min(a.lease, a.safeLease)); err == nil {
+		if g, err = s.tryAcquire(ctx, a.target, &a.op, min(a.lease, a.safeLease)); err == nil {
 			err = s.late(&g)
 		}
 		if s.trace != nil {

@@ -105,7 +105,7 @@ func (c *claim) enter(a *acquisition, now time.Duration) *section {
 // give opens a section of c for a caller in the queue and wakes it.
 func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 	x := c.enter(a, now)
-	x.token = c.draw()
+	x.token.Store(c.draw())
 	l.dequeue(a)
 	a.giveUp() // the claim was refused: nothing of it stands, but for a mark
 	a.claim = nil
@@ -124,7 +124,7 @@ func (a *acquisition) accept(x *section) {
 // held and is released.
 func (a *acquisition) take(x *section) (*section, error) {
 	switch {
-	case x == &x.claim.first: // Redis has let it in, by a message
+	case x == &x.claim.first: // Redis has let it in, by a message or by the answer for its run
 	case x.claim.kind.Shares:
 		a.traced.Grant = locktrace.GrantShared
 	default:

@@ -111,7 +111,7 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	}
 
 	l.mu.Lock()
-	// A message is on its way, if the lock is listened to; a nudge would cost one attempt more.
+	// settle has taken the holder off: a message is on its way. A nudge would cost one attempt more.
 	told := l.holder != c && listening
 	c.retire(over)
 	if b := l.lobby; b != nil && r.Receivers >= 0 {
@@ -123,8 +123,8 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	if l.holder == nil && l.queue.Front() != nil && (!told || err != nil || r.Lost) {
 		l.nudge()
 	}
-	if len(r.Unsent) > 0 {
-		s.clean(c.prim.Names().Name(), cleanup.Job{Cmds: r.Unsent, Until: c.overAt(now)})
+	if len(r.Unconfirmed) > 0 {
+		s.clean(c.prim.Names().Name(), cleanup.Job{Cmds: r.Unconfirmed, Until: c.overAt(now)})
 	}
 	l.unlock()
 	if r.Lost && err == nil {

@@ -156,7 +156,7 @@ func (l *lock) requeue(r *run) (made bool) {
 }
 
 // leaveQueue sees to the waiters that a run leaves behind when its claim is about to be released.
-// They queue before, so that nobody comes in between. The lock's mutex must be held; it may be
+// They queue before, so that no other comes in between. The lock's mutex must be held; it may be
 // released meanwhile, and is held again at the end.
 func (c *claim) leaveQueue() {
 	l := c.lock

@@ -22,7 +22,7 @@ type section struct {
 	parent context.Context
 	claim  *claim
 	made   atomic.Pointer[cancellation]
-	token  int64 // fencing token; 0 if there is none
+	token  atomic.Int64 // fencing token; 0 if there is none. A nested Lock may be the first to draw one
 
 	next, prev *section // the open sections of the claim
 	// until is when the section ends whatever the claim's trust is: the last of its fixed

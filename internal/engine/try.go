@@ -9,7 +9,7 @@ import (
 )
 
 // try is TryLock: one attempt, and the further ones of [lockopt.Retry]. The lock's mutex must be
-// held, and is held at the end.
+// held; it is released meanwhile and held again at the end.
 func (a *acquisition) try() (g grant, err error) {
 	_, inRedis := a.prim.(Queuer)
 	until := never

@@ -12,8 +12,8 @@ import (
 )
 
 // loop waits for the lock: ask, listen, ask again, sleep; a waiter in a run leaves the asking to that.
-// A section may have been handed over at the end, which a.given says. The lock's mutex must be held, and
-// is held at the end.
+// A section may have been handed over at the end, which a.given says. The lock's mutex must be held; it
+// is released meanwhile and held again at the end.
 func (a *acquisition) loop() (grant, error) {
 	l, inRun := a.lock, a.member.Of != nil
 	// A named owner may hold the lock elsewhere already, and the queue may be waiting for
@@ -78,7 +78,7 @@ func (a *acquisition) aboutToWait() error {
 }
 
 // denied sees to what follows from an answer that is no grant to the claim that asks, or from its
-// lack; over ends the wait, with why. The lock's mutex must be held, and is held at the end.
+// lack; over ends the wait, with why. The lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 	l := a.lock
 	refusal := err == nil && g.Status == refused
@@ -123,7 +123,7 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 }
 
 // failed pauses after an attempt without an answer, and reports whether the wait ends with
-// *err. The lock's mutex must be held, and is held at the end.
+// *err. The lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) failed(err *error) bool {
 	l := a.lock
 	refusal := script.Classify(*err) == script.Refused
@@ -147,8 +147,8 @@ func (a *acquisition) disown() {
 	a.tries.unknown, a.tries.mayCome = false, false
 }
 
-// tryOnce asks once, or as long as the outcome is not known. The lock's mutex must be held, and
-// is held at the end.
+// tryOnce asks once, or as long as the outcome is not known. The lock's mutex must be held; it
+// is released meanwhile and held again at the end.
 func (a *acquisition) tryOnce() (grant, error) {
 	for {
 		g, err := a.ask()
@@ -175,7 +175,7 @@ func (a *acquisition) tryOnce() (grant, error) {
 
 // park waits until there may be something to do: the acquisition came to the front, was woken,
 // or it is time to look. It returns an error when the caller's context or Wait is over. The
-// lock's mutex must be held, and is held at the end.
+// lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) park() (timedOut bool, err error) {
 	l := a.lock
 	var messages <-chan pubsub.Message
@@ -242,8 +242,8 @@ func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (he
 }
 
 // listen subscribes, once for the lock. Where that fails the front polls: then the pause lies
-// here, and the next round tries to subscribe again. The lock's mutex must be held, and is
-// held at the end.
+// here, and the next round tries to subscribe again. The lock's mutex must be held; it is released
+// meanwhile and held again at the end.
 func (a *acquisition) listen() {
 	l := a.lock
 	b := l.waiting()

@@ -38,7 +38,8 @@ type Kind struct {
 	// ByID: every hold has an id, also the first one of a private owner.
 	ByID bool
 
-	// HandsOver: the claim may pass from one section to the next in memory.
+	// HandsOver: the claim may pass to the front of the session's queue in memory. Runs of the fair
+	// queue are passed on without it, within the run.
 	HandsOver bool
 
 	// Shares: sections of several callers may be open on one claim at a time.
@@ -206,7 +207,7 @@ type Op struct {
 	Keep     time.Duration // release: what the holds that stay deserve; 0: leave the TTL
 	Position *Position     // acquire, of a Queuer: where the run queues if it is refused
 	Lease    time.Duration // acquire, extend: the least time to live; Unleased: see Memory
-	Tokens   int           // acquire, Fenced: how many tokens to reserve; 0: the claim has one. More than 1 only where HandsOver
+	Tokens   int           // acquire, Fenced: how many tokens to reserve; 0: the claim has one. More than 1 only where HandsOver, or for a run of the fair queue
 }
 
 // Known are the holds of an owner by this session's knowledge.

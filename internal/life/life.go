@@ -12,7 +12,7 @@ import (
 	"relock/internal/lockerr"
 )
 
-// A Life is that of one session. Its mutex is the last in order.
+// A Life is that of one session. Its mutex comes after those of locks, and none is taken under it.
 type Life struct {
 	Closing    context.Context // ends when Close begins
 	Context    context.Context // ends when nothing may go on in the background

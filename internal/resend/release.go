@@ -19,9 +19,9 @@ type ReleaseCommand struct {
 
 // Released is what release scripts answered.
 type Released struct {
-	Lost      bool             // a known hold was not there, and no earlier run of the command can be why
-	Receivers int64            // of the last that answered, -1 if none did; see kind.Primitive
-	Unsent    []script.Command // those that got no answer
+	Lost        bool             // a known hold was not there, and no earlier run of the command can be why
+	Receivers   int64            // of the last that answered, -1 if none did; see kind.Primitive
+	Unconfirmed []script.Command // those that were refused, or got no answer
 }
 
 // Release sends the commands that release what has one owner, one after the other, each until it is
@@ -58,7 +58,7 @@ func (s *Sender) Release(ctx context.Context, cmds ...ReleaseCommand) (r Release
 			err = fmt.Errorf("not confirmed within the release timeout: %w", lockerr.Unavailable(err))
 		}
 		errs = errors.Join(errs, err)
-		r.Unsent = append(r.Unsent, cmd.Command)
+		r.Unconfirmed = append(r.Unconfirmed, cmd.Command)
 	}
 	return r, errs
 }

@@ -146,7 +146,7 @@ func TestReleaseOfSeveral(t *testing.T) {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 		got, err = s.Release(ctx, releases("return {0, 0, 4}", true), releases("return redis.error_reply('WRONGTYPE no')", true), releases("return {0, 1, 3}", true))
-		if err == nil || !got.Lost || got.Receivers != 3 || len(got.Unsent) != 1 || got.Unsent[0].Script != l.sent[3].Script || len(l.sent) != 5 {
+		if err == nil || !got.Lost || got.Receivers != 3 || len(got.Unconfirmed) != 1 || got.Unconfirmed[0].Script != l.sent[3].Script || len(l.sent) != 5 {
 			t.Errorf("with a refusal: got %+v, %v after %d attempts", got, err, len(l.sent))
 		}
 	})
