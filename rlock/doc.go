@@ -1,6 +1,6 @@
 // Package rlock is a reentrant lock on Redis for services of several processes. Its keys,
-// values and messages are those of Redisson's RLock and RFencedLock. This is the contract;
-// docs/guarantees.md explains it.
+// values and messages are those of Redisson's RLock and RFencedLock. docs/guarantees.md explains it.
+// A section is what runs between Lock and Unlock, with a context of its own.
 //
 // # What is guaranteed
 //
@@ -12,8 +12,8 @@
 //     acquisition whose outcome is unknown is released in the background. A release never touches
 //     the lock of a later owner.
 //   - A waiter sleeps until a message announces the release, at most for Config.PollFloor: a lost one
-//     costs no more. However many goroutines wait, a session sends one attempt at a time;
-//     named owners ask besides.
+//     costs no more. However many wait, a session sends one attempt at a time; named
+//     owners, TryLock and Retry ask besides.
 //
 // # What is not
 //
@@ -22,9 +22,8 @@
 //     its next renewal. See Config.Replicas.
 //   - Pauses: code that does not run (garbage collection, a suspended machine) cannot notice that
 //     its context has ended. Use a fencing token: [Hold.Token].
-//   - Clocks: two owners may overlap if Redis's clock runs faster than the process's monotonic clock
-//     by more than 3.4 % (with a lease of up to 20 s 5 %, with a longer one 1 s of it). The time of
-//     day does not matter.
+//   - Clocks: two owners may overlap if Redis's runs faster than the process's monotonic one by more
+//     than 3.4 % (5 % with leases up to 20 s). The time of day does not matter.
 //   - Order: the fastest process gets a released lock. Package fairlock queues.
 //
 // # Owners and nested calls

@@ -59,17 +59,15 @@ func (m *Mutex) Session() *Session {
 //
 // Lock blocks until it holds the lock or ctx ends, also while Redis cannot be reached or cannot
 // serve; [Wait] bounds only the waiting. Errors: [ErrNotAcquired] when the wait is over;
-// [ErrDeadlock]; ErrLost if a nested Lock finds the lock gone; [ErrUnavailable] at once if Redis
-// refuses this user. On error the returned context is ctx, the hold is nil, and nothing is held:
-// what may have been granted unseen is released in the background.
+// [ErrDeadlock]; ErrLost if a nested Lock finds the lock gone; [ErrUnavailable] at once X
 func (m *Mutex) Lock(ctx context.Context, opts ...LockOption) (context.Context, *Hold, error) {
 	section, h, err := (*engine.Handle)(m).Lock(ctx, 1, true, opts)
 	return section, (*Hold)(h), err
 }
 
 // TryLock is Lock without the waiting: [ErrNotAcquired] after at most one round trip if another
-// owner holds the mutex, [ErrUnavailable] after 1 s (or Config.ReleaseTimeout if shorter) without
-// an answer.
+// owner holds the mutex, [ErrUnavailable] after 1 s (Config.ReleaseTimeout if shorter, and
+// Config.ReplicaTimeout more with Config.Replicas) without an answer.
 func (m *Mutex) TryLock(ctx context.Context, opts ...LockOption) (context.Context, *Hold, error) {
 	section, h, err := (*engine.Handle)(m).Lock(ctx, 1, false, opts)
 	return section, (*Hold)(h), err
@@ -89,7 +87,7 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, opts ...
 // State is a lock as Redis sees it.
 type State struct {
 	Owners map[string]int // owner -> hold count; one entry for an exclusive lock that is held
-	TTL    time.Duration  // what is left of the lease; 0 when free
+	TTL    time.Duration  // what is left of the lease; 0 when free, or without one
 }
 
 // State asks Redis, in a round trip, who holds the mutex, how deep, how long.
@@ -135,7 +133,7 @@ func decodeState(r rueidis.RedisResult) (State, error) {
 // ForceUnlock, for operators, ends any owner's hold, whatever its count, and wakes a waiter. A
 // holder of this library is told at once, and its section ends with [ErrLost]; a Redisson holder
 // notices when it unlocks. A later holder is left alone, also by a command that arrives late,
-// unless it has the same owner id. ForceUnlock blocks for four round trips. It reports whether it
+// unless it has the same owner id. ForceUnlock blocks for four round trips, one if the lock is free. It reports whether it
 // ended a hold: perhaps false after a lost reply. After [ErrUnavailable] the hold may stand.
 func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	handle := (*engine.Handle)(m)

@@ -44,15 +44,14 @@ func Lease(d time.Duration) LockOption { return lockopt.Lease(d) }
 // ([Limit]), or with [Wait] or ctx.
 func Retry(b Backoff) LockOption { return lockopt.Retry(b) }
 
-// Backoff says for how long a caller that was refused n times, counted from 1, sleeps before it
-// asks again, at least 1 ms; below 0 it gives up. Several goroutines call it at a time. It must not
-// block.
+// Backoff is a func(n int) time.Duration: for how long a caller that was refused n times (from 1) sleeps
+// before it asks again, at least 1 ms; below 0 it gives up. Several goroutines call it; it must not block.
 type Backoff = backoff.Backoff
 
 // Linear sleeps for d each time, less up to half of it at random.
 func Linear(d time.Duration) Backoff { return backoff.Linear(d) }
 
-// Exponential is [Linear] with a d that begins as first and doubles, up to most.
+// Exponential is Linear with a d of first, twice first and so on, up to most.
 func Exponential(first, most time.Duration) Backoff { return backoff.Exponential(first, most) }
 
 // Limit is b for so many attempts, the first one included; then it gives up.
