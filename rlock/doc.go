@@ -1,6 +1,6 @@
 // Package rlock is a reentrant lock on Redis for services of several processes. Its keys,
-// values and messages are those of Redisson's RLock and RFencedLock. docs/guarantees.md explains it.
-// A section is what runs between Lock and Unlock, with a context of its own.
+// values and messages are those of Redisson's RLock and RFencedLock. A section is what runs between
+// Lock and Unlock. docs/guarantees.md explains it.
 //
 // # What is guaranteed
 //
@@ -22,8 +22,8 @@
 //     its next renewal. See Config.Replicas.
 //   - Pauses: code that does not run (garbage collection, a suspended machine) cannot notice that
 //     its context has ended. Use a fencing token: [Hold.Token].
-//   - Clocks: two owners may overlap if Redis's runs faster than the process's monotonic one by more
-//     than 3.4 % (5 % with leases up to 20 s). The time of day does not matter.
+//   - Clocks: Redis's must not run faster than the process's monotonic one by more than 3.4 % (5 %
+//     with leases up to 20 s), or owners may overlap. No time of day is used.
 //   - Order: the fastest process gets a released lock. Package fairlock queues.
 //
 // # Owners and nested calls

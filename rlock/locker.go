@@ -9,9 +9,9 @@ import (
 	"relock/internal/lockerr"
 )
 
-// Locker adapts the mutex to [sync.Locker]. Warning: it panics where Mutex returns an error, as when
-// Redis cannot be reached, or [ErrLost]. It is for goroutines to share: no Lock re-enters another's,
-// whatever ctx carries. Lock waits for as long as ctx lives.
+// Locker adapts the mutex to [sync.Locker]. Warning: it panics where Mutex returns an error. No Lock
+// re-enters another's, whatever ctx carries, so that goroutines can share it. Lock waits for as long
+// as ctx lives.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker { return &locker{m: m, ctx: ctx} }
 
 type locker struct {

@@ -59,15 +59,17 @@ func (m *Mutex) Session() *Session {
 //
 // Lock blocks until it holds the lock or ctx ends, also while Redis cannot be reached or cannot
 // serve; [Wait] bounds only the waiting. Errors: [ErrNotAcquired] when the wait is over;
-// [ErrDeadlock]; ErrLost if a nested Lock finds the lock gone; [ErrUnavailable] at once X
+// [ErrDeadlock]; ErrLost if a nested Lock finds the lock gone; [ErrUnavailable] at once if Redis
+// refuses this user; Redis's own if the key is no lock. On error the context is ctx, the hold nil,
+// and nothing is held: what was granted unseen is released behind it.
 func (m *Mutex) Lock(ctx context.Context, opts ...LockOption) (context.Context, *Hold, error) {
 	section, h, err := (*engine.Handle)(m).Lock(ctx, 1, true, opts)
 	return section, (*Hold)(h), err
 }
 
 // TryLock is Lock without the waiting: [ErrNotAcquired] after at most one round trip if another
-// owner holds the mutex, [ErrUnavailable] after 1 s (Config.ReleaseTimeout if shorter, and
-// Config.ReplicaTimeout more with Config.Replicas) without an answer.
+// owner holds the mutex, [ErrUnavailable] after 1 s (or ReleaseTimeout if shorter, plus
+// ReplicaTimeout) without an answer.
 func (m *Mutex) TryLock(ctx context.Context, opts ...LockOption) (context.Context, *Hold, error) {
 	section, h, err := (*engine.Handle)(m).Lock(ctx, 1, false, opts)
 	return section, (*Hold)(h), err
