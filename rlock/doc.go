@@ -22,8 +22,8 @@
 //     its next renewal. See Config.Replicas.
 //   - Pauses: code that does not run (garbage collection, a suspended machine) cannot notice that
 //     its context has ended. Use a fencing token: [Hold.Token].
-//   - Clocks: Redis's must not run faster than the process's monotonic one by more than 3.4 % (5 %
-//     with leases up to 20 s), or owners may overlap. No time of day is used.
+//   - Clocks: two owners may overlap if Redis's runs 3.4 % faster than the process's monotonic one
+//     (5 % with leases up to 20 s). The time of day does not matter.
 //   - Order: the fastest process gets a released lock. Package fairlock queues.
 //
 // # Owners and nested calls
