@@ -22,7 +22,7 @@
 //     its next renewal. See Config.Replicas.
 //   - Pauses: code that does not run (garbage collection, a suspended machine) cannot notice that
 //     its context has ended. Use a fencing token: [Hold.Token].
-//   - Clocks: two owners may overlap if Redis's runs 3.4 % faster than the process's monotonic one
+//   - Clocks: owners may overlap if Redis's runs 3.4 % faster than the process's monotonic one
 //     (5 % with leases up to 20 s). The time of day does not matter.
 //   - Order: the fastest process gets a released lock. Package fairlock queues.
 //
