@@ -187,6 +187,7 @@ func TestFaultForceUnlockBetweenTwoAttempts(t *testing.T) {
 					}
 				}}
 				ses, p := faultDial(t, s, rlock.Config{Trace: trace})
+				ses.Keep(0) // what is idle is forgotten, as it is among very many locks
 				p.DropReply(faulttest.HasArg("x"))
 				m := rlock.New(ses, "x")
 				locked := faultGo(func() error {
@@ -216,4 +217,29 @@ func TestFaultForceUnlockBetweenTwoAttempts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A TryLock whose grant is force-unlocked before it has taken it in tries again, also if its session
+// has forgotten the lock meanwhile.
+func TestForceUnlockOfAGrantThatIsOnItsWay(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		ctx, name, operator := within(t, 20*time.Second), redistest.Name(t), dial(t, s, rlock.Config{})
+		var ses *rlock.Session
+		var once sync.Once
+		ses = dial(t, s, rlock.Config{Trace: &rlock.Trace{Attempt: func(locktrace.Attempt) {
+			once.Do(func() {
+				if found, err := rlock.New(operator, name).ForceUnlock(ctx); !found || err != nil {
+					t.Errorf("ForceUnlock: %v, %v", found, err)
+				}
+				redistest.Eventually(t, 10*time.Second, "the session to know", func() bool {
+					_, asking, _, _, _ := ses.Books()
+					return asking == 0
+				})
+			})
+		}}})
+		ses.Keep(0)
+		_, h, err := rlock.New(ses, name).TryLock(ctx)
+		must(t, err)
+		must(t, h.Unlock())
+	})
 }

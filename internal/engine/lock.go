@@ -9,11 +9,11 @@ import (
 	"relock/pubsub"
 )
 
-// A lock is what a session knows of one lock while it has claims on it or callers that wait
-// for it; idle ones are kept for the next. Its mutex guards it, its claims, sections and waiters. The methods of all these are
-// called with that mutex held, but for those whose comment says otherwise, those that run code
-// of the caller's, and the exported ones. While it is held no code of the
-// caller's or of the client runs, and only mutexes are taken that wait for nothing.
+// A lock is what a session knows of one lock while it has claims on it or callers that wait for it. An
+// idle one, with neither, is kept for its next use: see registry. Its mutex guards it, its claims,
+// sections and waiters. The methods of all these are called with that mutex held, but for those whose
+// comment says otherwise, those that run code of the caller's, and the exported ones. While it is held
+// no code of the caller's or of the client runs, and only mutexes are taken that wait for nothing.
 type lock struct {
 	s              *Session
 	*keyname.Names // of the handle that has used it first
@@ -73,7 +73,7 @@ func (l *lock) later(fn func()) {
 }
 
 // unlock releases the mutex and does what was put off. Of an idle lock nothing is carried over to its
-// next users.
+// next users; it may leave the registry, so no other mutex of the order may be held.
 func (l *lock) unlock() {
 	var fns []func()
 	if l.lobby != nil {
@@ -83,7 +83,7 @@ func (l *lock) unlock() {
 	if l.idle() {
 		l.lobby = nil
 		if l.line != nil {
-			*l.line = line{} // what was sent for an earlier run may still be answered
+			*l.line = line{} // not nil: what was sent for an earlier run may still be answered
 		}
 		leaves = l.state != lockOpen || l.s.life.Draining.Load() || l.s.registry.size.Load() > l.s.registry.kept.Load()
 	}

@@ -14,7 +14,7 @@ type registry struct {
 	kept  atomic.Int32                // up to how many idle ones stay: keptLocks
 }
 
-// keptLocks is up to how many locks in all the registry keeps idle ones: a session that uses a few names
+// keptLocks is the most locks with which the registry keeps idle ones: a session that uses a few names
 // again and again makes their records once, and one that uses millions does not grow.
 const keptLocks = 1024
 

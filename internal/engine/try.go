@@ -39,7 +39,7 @@ func (a *acquisition) try() (g grant, err error) {
 // The lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) sleepBefore(n int, until time.Duration) error {
 	s := a.lock.s
-	if a.claim == nil { // it keeps the lock in the registry meanwhile, where Close finds it
+	if a.claim == nil { // keeps the lock in the registry, where Close finds it; Shutdown ends the sleep
 		a.claim = a.lock.newClaim(a)
 	}
 	a.lock.unlock()
@@ -50,7 +50,11 @@ func (a *acquisition) sleepBefore(n int, until time.Duration) error {
 	}
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
-	defer context.AfterFunc(s.life.Closing, cancel)()
+	end := s.life.Drains
+	if s.inSection(a.ctx) {
+		end = s.life.Closing
+	}
+	defer context.AfterFunc(end, cancel)()
 	_ = backoff.Sleep(ctx, d)
 	a.deadline = s.now() + s.tryTimeout()
 	if a.done() {

@@ -151,13 +151,16 @@ func (a *acquisition) disown() {
 // is released meanwhile and held again at the end.
 func (a *acquisition) tryOnce() (grant, error) {
 	for {
+		switch a.lock.state {
+		case lockClosed:
+			return grant{}, ErrClosed
+		case lockDead: // a forced unlock has ended the claim, which alone kept the lock in the registry
+			return grant{}, errAgain
+		}
 		g, err := a.ask()
 		switch {
 		case a.claim.state != asking:
 			a.disown()
-			if a.lock.state != lockOpen {
-				return g, ErrClosed
-			}
 			continue
 		case err == nil && g.Status == granted:
 			return g, nil

@@ -18,12 +18,13 @@ type Life struct {
 	Context    context.Context // ends when nothing may go on in the background
 	Background sync.WaitGroup  // counts every goroutine of the session
 
-	// Draining: the session shuts down, and serves only callers in open sections.
+	// Draining: the session shuts down, and serves only callers in open sections. Drains ends then.
 	Draining atomic.Bool
+	Drains   context.Context
 
-	refuse, stop context.CancelFunc
-	once         sync.Once
-	err          error // of the first Close
+	drain, refuse, stop context.CancelFunc
+	once                sync.Once
+	err                 error // of the first Close
 
 	mu     sync.Mutex
 	closed bool
@@ -35,8 +36,15 @@ type Life struct {
 func New() *Life {
 	l := new(Life)
 	l.Closing, l.refuse = context.WithCancel(context.Background())
+	l.Drains, l.drain = context.WithCancel(l.Closing)
 	l.Context, l.stop = context.WithCancel(context.Background())
 	return l
+}
+
+// Drain has the session shut down.
+func (l *Life) Drain() {
+	l.Draining.Store(true)
+	l.drain()
 }
 
 // Enter begins something that Close waits for: a lock that the session has to do with, or a call

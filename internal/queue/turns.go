@@ -15,8 +15,8 @@ const (
 	// yieldTime is how long the session leaves the lock to others after a slice, at least;
 	// in round trips, yieldTrips. The others' attempts are there a round trip after the
 	// message; the rest is for a busy machine to wake up in. After a slice of its own it leaves
-	// the lock for as many times as long as there are others, up to yieldOthers: if the one whose
-	// turn has come wakes up late, that turn is for those who had theirs before this session.
+	// the lock for yieldTime times the number of others, at most yieldOthers times: if the one whose
+	// turn has come wakes up late, the lock goes to one that came before, and not to this session.
 	//
 	// The others may be further away: if none took the lock, twice as long is left next time,
 	// yieldSteps times and at most yieldMost. If then still none did, they seem to be asleep, and
