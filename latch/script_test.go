@@ -39,6 +39,8 @@ var cases = []locktest.ScriptCase{
 	run("it is closed", "await", set("SET x 1"), one, nil, "[0 -1 0 0 0 -1]", "[0 -1 0 0 0 -1]", "x=1"),
 	run("another type", "await", set("HSET x a 1"), one, nil, "WRONGTYPE", "WRONGTYPE", "x{a:1}"),
 	run("no integer", "await", set("SET x text"), one, nil, "WRONGTYPE", "WRONGTYPE", "x=text"),
+	run("no number of this world", "await", set("SET x 1234567890123456789"), one, nil, "WRONGTYPE", "WRONGTYPE", "x=1234567890123456789"),
+	run("no zero of Redis's", "await", set("SET x -0"), one, nil, "WRONGTYPE", "WRONGTYPE", "x=-0"),
 
 	run("it is open", "count", nil, one, nil, "0", "0", ""),
 	run("it is closed", "count", set("SET x 9007199254740993"), one, nil, "9007199254740993", "9007199254740993", "x=9007199254740993"),

@@ -41,6 +41,15 @@ func TestAnOwnerIsUsedForOneClaim(t *testing.T) {
 		}
 		all.Wait()
 		used := map[string]bool{}
+		for range rounds { // one after the other, so that each is a claim of its own
+			_, h, err := rlock.New(sessions[0], "alone").Lock(ctx)
+			must(t, err)
+			if used[h.Owner()] {
+				t.Fatalf("owner %s again", h.Owner())
+			}
+			used[h.Owner()] = true
+			must(t, h.Unlock())
+		}
 		for lock := range owners {
 			if n := len(owners[lock]); n != callers*rounds {
 				t.Errorf("%d sections of lock %d, want %d", n, lock, callers*rounds)

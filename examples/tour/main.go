@@ -21,5 +21,7 @@ func main() {
 		log.Print("selling") // alone in all processes; ctx ends when the lock cannot be trusted any more
 		return nil
 	})
-	log.Print("error: ", err)
+	if err != nil {
+		log.Print(err)
+	}
 }

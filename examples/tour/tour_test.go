@@ -27,7 +27,7 @@ func TestTour(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := exec.Command("go", "run", file).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "selling") || !strings.Contains(string(out), "error: <nil>") {
+	if err != nil || !strings.Contains(string(out), "selling") || strings.Count(string(out), "\n") != 1 {
 		t.Errorf("go run: %v\n%s", err, out)
 	}
 }

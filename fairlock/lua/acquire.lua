@@ -9,7 +9,8 @@
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5]  see grant.lua
 -- ARGV[6]   owner
 -- ARGV[7]   lease in ms
--- ARGV[8]   how many fencing tokens to reserve; left out with all that follow if they say nothing
+-- ARGV[8]   how many fencing tokens to reserve if the lock is taken; 0: none. Left out with all that
+--           follow if they say nothing
 -- ARGV[9]   id of the hold of a named owner; '' for a private one
 -- ARGV[10]  entry; '' for a caller that does not wait
 -- ARGV[11]  the entry that this one joins if it is the last of the queue; '' for none

@@ -10,7 +10,7 @@
 -- KEYS[i]  the last one, with tokens or ARGV[6]: the fencing token, an integer
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
--- ARGV[3]  how many fencing tokens to reserve; left out with all that follow if they say nothing
+-- ARGV[3]  how many fencing tokens to reserve; 0: none. Left out with all that follow if they say nothing
 -- ARGV[4]  holds that this session has of the owner already; 0: none that could be lost
 -- ARGV[5]  id of the hold; '' or left out for the first one of a private owner
 -- ARGV[6]  for how many ms the fencing token outlives the lock; left out: it has no end

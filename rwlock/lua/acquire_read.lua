@@ -7,7 +7,7 @@
 -- KEYS[1] to KEYS[3], ARGV[1]: see owner.lua
 -- KEYS[4]  the reader's timeout key for this hold: Redisson's readers look for it when they leave
 -- KEYS[5]  with an id: the ids
--- KEYS[6]  its first timeout key, if another: there however a named owner's holds are counted
+-- KEYS[6]  its first timeout key, left out if it is KEYS[4]: there however a named owner's holds are counted
 -- ARGV[2]  the lease and 1 ms, see clock.lua
 -- ARGV[3]  id of the hold; left out for the first one of a private owner, see acquire.lua of rlock
 -- ARGV[4]  holds of the read side that this session has of it already

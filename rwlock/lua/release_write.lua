@@ -3,7 +3,7 @@
 -- over, the lock becomes a read lock. Either way waiting readers get their chance now: the marks of
 -- the writers that wait are taken away, and come back when those are refused again.
 --
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10]: see ending.lua; no key is left out
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10]: see ending.lua; none is left out
 -- Returns  see there
 -- Publishes '1' on the channel when no writer is left, and '0' behind it if that may have been heard:
 --          a waiter of Redisson that is just asking takes no notice of the first, and would sleep

@@ -198,11 +198,15 @@ func Describe(t testing.TB, s *redistest.Server) string {
 func CheckHeaders(t *testing.T, sources map[string]string) {
 	used := regexp.MustCompile(`(KEYS|ARGV)\[(\d+)\]`)
 	comments := regexp.MustCompile(`(?m)^--.*$`)
+	publishes := regexp.MustCompile(`PUBLISH|call\(ARGV`)
 	for name, src := range sources {
 		head := strings.Join(comments.FindAllString(src, -1), "\n")
 		tells := strings.Contains(head, "Publishes ") || strings.Contains(head, "Read-only.")
 		if !strings.HasPrefix(head, "-- "+name+".lua: ") || !strings.Contains(head, "-- Returns ") || !tells {
 			t.Errorf("%s.lua: the header must begin with its name and have Returns, and Publishes or Read-only", name)
+		}
+		if strings.Contains(head, "Read-only.") && publishes.MatchString(comments.ReplaceAllString(src, "")) {
+			t.Errorf("%s.lua publishes, and its header says that it is read-only", name)
 		}
 		for _, m := range used.FindAllString(comments.ReplaceAllString(src, ""), -1) {
 			if !strings.Contains(head, m) {
