@@ -144,6 +144,26 @@ func TestExtendDoesNotCutWhatOthersHold(t *testing.T) {
 	})
 }
 
+// Extend moves the end of one hold closer, and leaves a nested one the whole of its fixed lease.
+func TestExtendDoesNotCutANestedHold(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		m, ctx := rlock.New(dial(t, s, rlock.Config{}), "x"), within(t, time.Minute)
+		section, outer, err := m.Lock(ctx, rlock.Lease(20*time.Second))
+		must(t, err)
+		began := time.Now()
+		_, inner, err := m.Lock(section, rlock.Lease(10*time.Second))
+		must(t, err)
+		must(t, outer.Extend(ctx, 300*time.Millisecond))
+		n, err := s.Do(t, "PTTL", "x").AsInt64()
+		must(t, err)
+		if left := 10*time.Second - time.Since(began); time.Duration(n+2)*time.Millisecond < left {
+			t.Errorf("PTTL %d: the nested hold asked for %v more", n, left)
+		}
+		must(t, inner.Unlock())
+		_ = outer.Unlock() // perhaps it has run out
+	})
+}
+
 // Nobody is told of a loss when a lock changes hands while the answer to its release is
 // on the way.
 func TestHandingOverIsNoLoss(t *testing.T) {

@@ -132,8 +132,8 @@ func (h *Hold) extension(now, d time.Duration) Op {
 		}
 	}
 	for _, other := range x.more.fixed {
-		if other != h && other.until > now+op.Lease {
-			op.Lease = other.until - now
+		if other != h && other.ends > now+op.Lease {
+			op.Lease = other.ends - now
 		}
 	}
 	return op
