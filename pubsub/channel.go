@@ -27,7 +27,8 @@ const (
 )
 
 // channel is one subscription with its listeners. key and slot never change; all other
-// fields are guarded by Hub.mu. Invariant: conn != nil exactly when state is not unplaced; then it counts in conn.n.
+// fields are guarded by Hub.mu. Invariant: conn != nil exactly when state is not unplaced; then
+// it counts in conn.n.
 type channel struct {
 	key       chanKey
 	slot      uint16 // of a sharded channel

@@ -91,10 +91,10 @@ func NewHub(client rueidis.Client, opts ...Option) *Hub {
 }
 
 // Close ends all subscriptions and connections. Blocked Listen calls fail with
-// [ErrClosed]; listeners get a last Missed, so that a goroutine that sleeps on
-// one looks around. It returns when the hub's goroutines are gone: at once as a rule, after a
-// second when a server is silent, after the client's dial timeout when a dial is under
-// way. Idempotent; a second call waits too. It always returns nil.
+// [ErrClosed]; listeners get a last Missed, so that a goroutine that sleeps on one
+// looks around. It returns when the hub's goroutines are gone: at once as a rule, after
+// a second when a server is silent, after the client's dial timeout when a dial is
+// under way. Idempotent; a second call waits too. It always returns nil.
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	var ls []*Listener

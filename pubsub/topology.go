@@ -281,5 +281,5 @@ func (t *topology) read(entries []rueidis.RedisMessage, from string) {
 
 // sameAddresses reports whether two answers of Nodes name the same nodes.
 func sameAddresses(a, b map[string]rueidis.Client) bool {
-	return maps.EqualFunc(a, b, func(rueidis.Client, rueidis.Client) bool { return true })
+	return maps.EqualFunc(a, b, func(rueidis.Client, rueidis.Client) bool { return true }) // the keys only
 }

@@ -26,7 +26,8 @@
 // a proxy answers it, the run id is not known, and neither is a restart with old data.
 //
 // Clocks: two owners may overlap if the clocks of Redises run faster than this process's by
-// more than what is not trusted (3.4 % with the default lease), or jump forward. The time of day of the processes does not matter.
+// more than what is not trusted (3.4 % with the default lease), or jump forward. The time of day of
+// the processes does not matter.
 //
 // Pauses: code that does not run cannot notice that its context has ended. Martin Kleppmann
 // ("How to do distributed locking", 2016) holds that Redlock is therefore unfit where an overlap

@@ -135,8 +135,9 @@ func decodeState(r rueidis.RedisResult) (State, error) {
 // ForceUnlock, for operators, ends any owner's hold, whatever its count, and wakes a waiter. A
 // holder of this library is told at once, and its section ends with [ErrLost]; a Redisson holder
 // notices when it unlocks. A later holder is left alone, also by a command that arrives late,
-// unless it has the same owner id. ForceUnlock blocks for four round trips, one if the lock is free. It reports whether it
-// ended a hold: perhaps false after a lost reply. After [ErrUnavailable] the hold may stand.
+// unless it has the same owner id. ForceUnlock blocks for four round trips, one if the lock is
+// free. It reports whether it ended a hold: perhaps false after a lost reply. After [ErrUnavailable]
+// the hold may stand.
 func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	handle := (*engine.Handle)(m)
 	p, err := facade.PrimitiveFor(handle, "force unlock")

@@ -238,7 +238,9 @@ func (a *acquisition) outermost() (x *section, err error) {
 		}
 		g, err = a.loop()
 	default:
+		l.trying++
 		g, err = a.try()
+		l.trying--
 	}
 	if x := a.given.Load(); x != nil {
 		return a.take(x)

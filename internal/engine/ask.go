@@ -15,7 +15,7 @@ import (
 // meanwhile and held again at the end.
 func (a *acquisition) ask() (grant, error) {
 	l, s, k := a.lock, a.lock.s, a.kind
-	if a.claim != nil && a.claim.state != asking { // it was force-unlocked behind an attempt of unknown outcome
+	if a.claim != nil && a.claim.state != asking { // it was ended behind an attempt, as by a forced unlock
 		a.disown()
 	}
 	if a.claim == nil {

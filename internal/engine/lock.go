@@ -20,6 +20,7 @@ type lock struct {
 
 	mu     sync.Mutex
 	state  lockState
+	trying int32                    // calls of TryLock that are under way: they are not in the queue
 	queue  queue.Queue[acquisition] // callers that wait; the one in front asks Redis, and named owners: see loop
 	claims *claim                   // asking, held and releasing
 	// holder is one that holds exclusively; while it is released too, if the session does not listen

@@ -6,7 +6,7 @@ import (
 )
 
 // The registry has the locks that the session has to do with, and idle ones: those without claims and
-// waiters, which the handles find again without it. Its mutex comes before those of the locks.
+// callers, which the handles find again without it. Its mutex comes before those of the locks.
 type registry struct {
 	mu    sync.Mutex
 	locks map[string]map[string]*lock // by family and key
@@ -67,7 +67,7 @@ func (r *registry) enter(h *Handle) (*lock, error) {
 // idle reports whether nothing keeps the lock. A call of a run does, although the run may be over:
 // Close waits for what is given back then.
 func (l *lock) idle() bool {
-	return l.claims == nil && l.queue.Front() == nil && (l.line == nil || !l.line.Sending)
+	return l.claims == nil && l.queue.Front() == nil && l.trying == 0 && (l.line == nil || !l.line.Sending)
 }
 
 // remove takes the lock out of the registry if it is idle. It must be called without the mutex.

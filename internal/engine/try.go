@@ -39,9 +39,6 @@ func (a *acquisition) try() (g grant, err error) {
 // The lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) sleepBefore(n int, until time.Duration) error {
 	s := a.lock.s
-	if a.claim == nil { // keeps the lock in the registry, where Close finds it; Shutdown ends the sleep
-		a.claim = a.lock.newClaim(a)
-	}
 	a.lock.unlock()
 	defer a.lock.mu.Lock()
 	d, ok := a.opts.Retry.Next(n)

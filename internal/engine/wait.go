@@ -78,7 +78,8 @@ func (a *acquisition) aboutToWait() error {
 }
 
 // denied sees to what follows from an answer that is no grant to the claim that asks, or from its
-// lack; over ends the wait, with why. The lock's mutex must be held; it is released meanwhile and held again at the end.
+// lack; over ends the wait, with why. The lock's mutex must be held; it is released meanwhile and held
+// again at the end.
 func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 	l := a.lock
 	refusal := err == nil && g.Status == refused
@@ -151,16 +152,12 @@ func (a *acquisition) disown() {
 // is released meanwhile and held again at the end.
 func (a *acquisition) tryOnce() (grant, error) {
 	for {
-		switch a.lock.state {
-		case lockClosed:
+		if a.lock.state != lockOpen {
 			return grant{}, ErrClosed
-		case lockDead: // a forced unlock has ended the claim, which alone kept the lock in the registry
-			return grant{}, errAgain
 		}
 		g, err := a.ask()
 		switch {
-		case a.claim.state != asking:
-			a.disown()
+		case a.claim.state != asking: // it was ended meanwhile: the next attempt is another claim's
 			continue
 		case err == nil && g.Status == granted:
 			return g, nil

@@ -207,7 +207,9 @@ type Op struct {
 	Keep     time.Duration // release: what the holds that stay deserve; 0: leave the TTL
 	Position *Position     // acquire, of a Queuer: where the run queues if it is refused
 	Lease    time.Duration // acquire, extend: the least time to live; Unleased: see Memory
-	Tokens   int           // acquire, Fenced: how many tokens to reserve; 0: the claim has one. More than 1 only where HandsOver, or for a run of the fair queue
+	// Tokens is how many tokens to reserve (acquire, Fenced); 0: the claim has one. More than 1 only
+	// where HandsOver, or for a run of the fair queue.
+	Tokens int
 }
 
 // Known are the holds of an owner by this session's knowledge.
