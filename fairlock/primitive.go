@@ -27,8 +27,8 @@ var (
 )
 
 var (
-	plainKind  = kind.Kind{Family: "fair", Exclusive: true}
-	fencedKind = kind.Kind{Family: "fair", Exclusive: true, Fenced: true}
+	plainKind  = kind.Kind{Family: "fair", Exclusive: true, Queues: true}
+	fencedKind = kind.Kind{Family: "fair", Exclusive: true, Queues: true, Fenced: true}
 )
 
 // primitive is what makes the fair lock fair: the hash, its renewal, its extension, its state

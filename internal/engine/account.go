@@ -87,14 +87,11 @@ func (c *claim) waitIdle(ctx context.Context) bool {
 		}
 		free := c.more.free
 		l.unlock()
-		done := false
 		select {
 		case <-free:
+			l.mu.Lock()
 		case <-ctx.Done():
-			done = true
-		}
-		l.mu.Lock()
-		if done {
+			l.mu.Lock()
 			return false
 		}
 	}
@@ -169,9 +166,6 @@ func (c *claim) releases(cmds []resend.ReleaseCommand) []resend.ReleaseCommand {
 // surplus takes the ids of a side off the account that the holds of a section do not need, and
 // returns them: they are to be ended.
 func (c *claim) surplus(side int, x *section) []string {
-	if c.more == nil {
-		return nil
-	}
 	of := &c.more.sides[side]
 	n := c.counted(side) - int(x.live[side])
 	if x.more != nil {

@@ -84,7 +84,10 @@ func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []lockopt.Opti
 	r, sections, err := h.request(ctx, n, wait, opts)
 	if err == nil {
 		s := h.s
-		a := s.spare.Get().(*acquisition)
+		a, _ := s.spare.Get().(*acquisition)
+		if a == nil {
+			a = &acquisition{waiter: waiter{wake: make(chan struct{}, 1)}}
+		}
 		a.request = r
 		t := s.trace
 		if t != nil {
@@ -136,7 +139,9 @@ func (h *Handle) request(ctx context.Context, n int, wait bool, opts []lockopt.O
 	case k.Unleased && r.opts.Lease > 0:
 		err = fmt.Errorf("%w: Lease has no meaning here; nothing is leased", ErrArgument)
 	case !k.Permits:
-		sections, r.named, err = lineageOf(ctx, s, k.Family, h.names)
+		if innermost := ctx.Value(ownerKey{}); innermost != nil { // else ctx has nothing of this package's
+			sections, r.named, err = s.lineage(innermost, k.Family, h.names)
+		}
 	}
 	switch {
 	case err != nil:
@@ -221,7 +226,6 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 func (a *acquisition) outermost() (x *section, err error) {
 	l := a.lock
 	var g grant
-	_, inRedis := a.prim.(Queuer)
 	switch {
 	case l.share != nil && a.mayShare(l.share, l.s.now()):
 		x = l.share.enter(a, l.s.now())
@@ -231,7 +235,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 	case a.wait:
 		a.node.Of, a.queued = a, true
 		l.queue.Push(&a.node)
-		if inRedis {
+		if a.kind.Queues {
 			a.queueUp()
 		} else if l.lobby != nil || l.queue.Front() != a { // else it is alone, as mostly
 			a.enterLobby()

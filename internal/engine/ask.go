@@ -14,7 +14,7 @@ import (
 // ask sends one attempt of an outermost Lock. The lock's mutex must be held; it is released
 // meanwhile and held again at the end.
 func (a *acquisition) ask() (grant, error) {
-	l, s, k := a.lock, a.lock.s, a.kind
+	l, k := a.lock, a.kind
 	if a.claim != nil && a.claim.state != asking { // it was ended behind an attempt, as by a forced unlock
 		a.disown()
 	}
@@ -38,22 +38,11 @@ func (a *acquisition) ask() (grant, error) {
 		l.lobby.asks()
 	}
 	a.asking, c.flight = true, flying
-	a.traced.Attempts++
 	l.unlock()
 	ctx, cancel := a.bounded(a.ctx)
-	g, err := s.tryAcquire(ctx, a.target, op, min(a.lease, a.safeLease))
-	if err == nil && g.Status == granted && a.ctx.Err() != nil {
-		// The race of the end against the grant is decided for the end.
-		err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
-	}
+	g, err := a.attempt(ctx, c)
 	cancel()
-	if s.trace != nil {
-		c.traceAttempt(g, err)
-	}
 	l.mu.Lock()
-	if err == nil {
-		err = s.late(&g) // the hooks have run too by now
-	}
 	a.asking, c.flight = false, landed
 	a.note(g, err)
 	if l.state == lockClosed {

@@ -118,7 +118,7 @@ func (c *claim) retire(to claimState) {
 		c.next, c.prev = nil, nil
 	}
 	if c.state == held {
-		l.s.schedule.Set(c, never)
+		l.s.schedule.Set(c, &c.slot, never)
 	}
 	c.state = to
 	if l.holder == c {
@@ -191,9 +191,7 @@ func (c *claim) lose(reason string, gone bool) {
 func (x *section) lose() {
 	x.claim.account().owing++
 	x.endTraces(locktrace.HoldLost)
-	if x.close(lost) {
-		x.claim.lock.later(x.cancel)
-	}
+	x.finish(lost)
 }
 
 // loseSection ends one of several sections of a claim: its own time is over.
@@ -252,9 +250,6 @@ func (c *claim) entrable(now time.Duration) bool {
 	return c.state == held && !c.pinned && c.num != 0 && !c.doubtful() &&
 		c.trust-now >= trustIn(min(c.lock.s.cfg.Lease, c.safeLease))/2 && c.lock.s.cfg.HandOverLimit >= 0
 }
-
-// Slot is for the schedule.
-func (c *claim) Slot() *schedule.Slot { return &c.slot }
 
 // countsHere reports whether the nested holds of the claim's sections are counted in memory only:
 // those of readers that share a claim.

@@ -24,13 +24,10 @@ func (c *claim) end(until time.Duration, done chan struct{}) {
 	})
 }
 
-// trim ends in the background what Redis may count beyond the holds that the claim's section
-// has.
+// trim ends in the background what Redis may count beyond the holds that the claim's section has:
+// it is open, and a nested Lock was about to be sent.
 func (c *claim) trim() {
 	x := c.sections
-	if c.more == nil || x == nil {
-		return
-	}
 	for side := range c.more.sides {
 		if ends := c.surplus(side, x); len(ends) > 0 {
 			c.pinned = true

@@ -83,9 +83,7 @@ func (l *lock) close(last bool) {
 		case c.state == held:
 			for x := c.sections; x != nil; x = c.sections {
 				x.endTraces(locktrace.HoldClosed)
-				if x.close(closed) {
-					l.later(x.cancel)
-				}
+				x.finish(closed)
 			}
 			c.end(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
 		}

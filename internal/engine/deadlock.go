@@ -42,7 +42,7 @@ func (a *acquisition) mayBlock() {
 	a.unblocked()
 	x := &suspect{a: a, lock: a.lock, sections: sections}
 	a.suspect = x
-	x.waiting = a.lock.s.deadlocks.Begin(x, a.lock.Key(), a.prim.Kind().HookName(), in, watches)
+	x.waiting = a.lock.s.deadlocks.Begin(x, a.lock.Key(), a.kind.HookName(), in, watches)
 }
 
 // unblocked notes that the caller waits no more. No mutex may be held.

@@ -21,17 +21,9 @@ type call struct {
 // callBatch bounds how many runs are sent in one pipeline.
 const callBatch = 64
 
-// sendNow sends what is pending on behalf of a caller, and returns when it is answered. What is
-// unknown at the end of the context is sent again. The lock's mutex must be held; it is released
-// meanwhile and held again at the end.
-func (l *lock) sendNow(bounded func() (context.Context, context.CancelFunc)) {
-	calls := l.nextCalls()
-	l.line.Sending = true
-	l.unlock()
-	ctx, cancel := bounded()
-	l.s.sendCalls(ctx, calls)
-	cancel()
-	l.mu.Lock()
+// callsAnswered takes in the answers to calls that nextCalls has taken off for a caller, and has sent
+// what has come meanwhile, and what is unknown.
+func (l *lock) callsAnswered(calls []*call) {
 	l.answered(calls)
 	l.line.Sending = false
 	l.sendPending()
@@ -92,6 +84,7 @@ func (s *Session) sendCalls(ctx context.Context, calls []*call) {
 	for i, r := range s.sendAttempts(ctx, calls) {
 		e := calls[i]
 		e.g.sent, e.g.doubts = sent, doubts
+		e.g.until = sent + trustIn(min(e.op.Lease, e.c.safeLease))
 		e.err = e.g.Decode(r, e.c.kind, &e.op)
 		if e.err == nil && s.cfg.Replicas > 0 { // of the calls one is granted at most
 			e.err = s.acknowledged(ctx, &e.g, e.c.prim, &e.op)
@@ -115,8 +108,9 @@ func (s *Session) sendAttempts(ctx context.Context, calls []*call) []rueidis.Red
 	return s.redis.Run.Multi(ctx, cmds)
 }
 
-// nextCalls takes off what is pending.
+// nextCalls takes off what is pending: it is on its way from now on, and who comes meanwhile gathers.
 func (l *lock) nextCalls() (calls []*call) {
+	l.line.Sending = true
 	for _, r := range l.line.Collect(callBatch) {
 		r.Of.flight = flying
 		calls = append(calls, r.Of.call())
@@ -126,12 +120,11 @@ func (l *lock) nextCalls() (calls []*call) {
 
 // call returns what is to be sent for a run.
 func (c *claim) call() *call {
-	s, r, k, at := c.lock.s, c.run, c.prim.Kind(), c.run.Call()
+	s, r, k, at := c.lock.s, c.run, c.kind, c.run.Call()
 	e := &call{c: c, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: min(s.cfg.Lease, c.safeLease), Private: c.num != 0, Position: &at}}
 	if r.lease > 0 {
 		e.op.Lease = r.lease
 	}
-	e.g.trusted = min(e.op.Lease, c.safeLease)
 	e.op.ID = c.firstID()
 	e.op.ByIDs = e.op.ID != ""
 	if k.Fenced {
@@ -147,8 +140,8 @@ func (l *lock) answered(calls []*call) (failed bool) {
 	for _, e := range calls {
 		c, r := e.c, e.c.run
 		c.flight = landed
-		if e.err == nil {
-			e.err = l.s.late(&e.g)
+		if e.err == nil && e.g.Status == granted && l.s.now() >= e.g.until {
+			e.err = errLate
 		}
 		if e.err == nil && e.g.Status == refused {
 			l.nextHeartbeat(e.g.sent, e.g.Value, e.g.Token)

@@ -92,21 +92,10 @@ func (h *Hold) abandon() error {
 	return nil
 }
 
-// leaveStanding closes the last section of a claim that was abandoned.
+// leaveStanding closes a section of a claim that was abandoned, which ends with the last.
 func (c *claim) leaveStanding(x *section) {
-	l := c.lock
-	if x.shut() {
+	if x.finish(released); c.sections == nil {
 		c.retire(leftStanding)
-		l.nudge()
+		c.lock.nudge()
 	}
-}
-
-// shut closes a section that has no hold left, and reports whether its claim is to be ended for it:
-// it has no other section.
-func (x *section) shut() (last bool) {
-	c := x.claim
-	if x.close(released) {
-		c.lock.later(x.cancel)
-	}
-	return c.state == held && c.sections == nil
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"time"
 
 	"relock/internal/fairqueue"
@@ -52,7 +51,7 @@ func (a *acquisition) gathersWith() any {
 	if a.named != "" || a.opts.Lease > 0 || a.lock.s.cfg.HandOverLimit < 0 {
 		return nil
 	}
-	return a.prim.Kind()
+	return a.kind
 }
 
 // newRun makes a run with its claim, for a waiter and what gathers with it.
@@ -73,12 +72,18 @@ func (c *claim) queuer() Queuer { return c.prim.(Queuer) }
 func (a *acquisition) queueUp() {
 	l := a.lock
 	l.arrive(a)
-	switch n := l.line; { // else those who come meanwhile gather
+	switch n := l.line; {
 	case n.Sending:
 	case n.Gathers():
 		l.sendPending()
-	default:
-		l.sendNow(func() (context.Context, context.CancelFunc) { return a.bounded(a.ctx) }) // for the caller has nothing else to do
+	default: // by the caller itself, which has nothing else to do
+		calls := l.nextCalls()
+		l.unlock()
+		ctx, cancel := a.bounded(a.ctx)
+		l.s.sendCalls(ctx, calls)
+		cancel()
+		l.mu.Lock()
+		l.callsAnswered(calls)
 		a.traced.Attempts++
 	}
 }

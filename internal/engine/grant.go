@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"relock/internal/kind"
+	"relock/internal/lockerr"
 	"relock/internal/script"
 )
 
 // grant is the answer to an attempt.
 type grant struct {
 	kind.Answer
-	sent    time.Duration // when the attempt that was answered was sent
-	doubts  uint32        // the session's count at that time
-	trusted time.Duration // how much of its lease no other process cuts off
-	asked   bool          // replicas were asked to acknowledge it, and did not
+	sent   time.Duration // when the attempt that was answered was sent
+	doubts uint32        // the session's count at that time
+	until  time.Duration // until when what the attempt asks for could be trusted
+	asked  bool          // replicas were asked to acknowledge it, and did not
 	// unconfirmed is for how long Redis keeps what a Queuer's message has granted.
 	unconfirmed time.Duration
 }
@@ -36,16 +37,29 @@ func (g grant) never(p Primitive) error {
 	return script.ErrShape
 }
 
-// errLate is a grant whose answer took longer than the lease that it grants.
+// errLate is a grant whose answer took longer than the lease that it grants, or the hooks have since.
 var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of", ErrUnavailable)
 
-// tryAcquire runs the acquire script once. An error means that the lock is not known to be
-// held. Whether a grant came in time is for the caller to see: late.
-func (s *Session) tryAcquire(ctx context.Context, v *target, op *Op, trusted time.Duration) (grant, error) {
-	g := grant{sent: s.now(), doubts: s.redis.Conn.Doubts.Load(), trusted: trusted}
-	err := g.Decode(s.redis.Run.Run(ctx, v.prim.Acquire(op)), v.kind, op)
+// attempt runs the acquire script with a.op once, for a claim. An error means that the lock is not
+// known to be held. It runs the hooks: no mutex may be held.
+func (a *acquisition) attempt(ctx context.Context, c *claim) (grant, error) {
+	s := c.lock.s
+	a.traced.Attempts++
+	g := grant{sent: s.now(), doubts: s.redis.Conn.Doubts.Load()}
+	g.until = g.sent + trustIn(min(a.lease, a.safeLease))
+	err := g.Decode(s.redis.Run.Run(ctx, a.prim.Acquire(&a.op)), a.kind, &a.op)
 	if err == nil && s.cfg.Replicas > 0 {
-		err = s.acknowledged(ctx, &g, v.prim, op)
+		err = s.acknowledged(ctx, &g, a.prim, &a.op)
+	}
+	if err == nil && g.Status == granted && a.ctx.Err() != nil {
+		// The race of the end against the grant is decided for the end.
+		err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
+	}
+	if s.trace != nil {
+		c.traceAttempt(g, err)
+	}
+	if err == nil && g.Status == granted && s.now() >= g.until {
+		err = errLate
 	}
 	return g, err
 }
@@ -58,17 +72,6 @@ func (s *Session) acknowledged(ctx context.Context, g *grant, p Primitive, op *O
 		return nil
 	}
 	err := s.redis.Replicas.Granted(ctx, leased, op)
-	if err == nil {
-		err = s.late(g)
-	}
 	g.asked = err != nil
 	return err
-}
-
-// late returns an error for a grant that can be trusted no longer.
-func (s *Session) late(g *grant) error {
-	if g.Status == granted && s.now() >= g.sent+trustIn(g.trusted) {
-		return errLate
-	}
-	return nil
 }

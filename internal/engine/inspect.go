@@ -144,14 +144,14 @@ func (l *lock) check() {
 				fail(c, "a section is on its list that is not open: ended %d, holds %v", x.ended.Load(), x.live)
 			}
 		}
-		if k := c.prim.Kind(); open > 1 && !k.Shares {
+		if k := c.kind; open > 1 && !k.Shares {
 			fail(c, "I6: %d sections are open", open)
 		}
 		if open > 0 && c.state != held {
 			fail(c, "I2: sections are open")
 		}
 	}
-	if h := l.holder; h != nil && (h.lock != l || h.state > releasing || !h.prim.Kind().Exclusive) {
+	if h := l.holder; h != nil && (h.lock != l || h.state > releasing || !h.kind.Exclusive) {
 		fail(h, "it is not a holder")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"relock/internal/backoff"
 	"relock/internal/idgen"
 	"relock/internal/kind"
-	"relock/internal/lockerr"
 	"relock/internal/script"
 	"relock/locktrace"
 )
@@ -64,7 +63,7 @@ var errEarlier = fmt.Errorf("%w: an earlier command of this owner has no answer 
 // name, not through the section. The lock's mutex must be held and is released.
 func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, error) {
 	l, c := a.lock, x.claim
-	h := &Hold{section: x, side: uint8(a.prim.Kind().Side)}
+	h := &Hold{section: x, side: uint8(a.kind.Side)}
 	if l.state != lockOpen {
 		l.unlock()
 		return nil, nil, ErrClosed
@@ -90,7 +89,7 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 // nestLocally counts a hold in a section that shares its claim.
 func (a *acquisition) nestLocally(x *section, h *Hold) error {
 	c, now := x.claim, a.lock.s.now()
-	if a.prim.Kind() != c.prim.Kind() {
+	if a.kind != c.kind {
 		return grant{Answer: kind.Answer{Value: 1}}.never(a.prim) // what the script says to a reader that would write
 	}
 	if a.opts.Lease > 0 {
@@ -167,7 +166,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	case err == nil && g.Status != granted:
 		err = ErrNotAcquired
 	}
-	side := a.prim.Kind().Side
+	side := a.kind.Side
 	switch {
 	case err == nil:
 	case a.tries.unknown || a.tries.mayCome:
@@ -181,7 +180,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 
 // prepareNested notes in the account what is about to be sent.
 func (a *acquisition) prepareNested(c *claim) {
-	m, k, first := c.account(), a.prim.Kind(), c.prim.Kind().Side
+	m, k, first := c.account(), a.kind, c.kind.Side
 	a.op = Op{Owner: c.ownerID(), N: a.n, ID: idgen.Request(), Lease: a.lease, ByIDs: true,
 		Known: Known{Held: c.counted(k.Side), Other: c.counted(1 - k.Side)}, All: c.num != 0}
 	if k.Fenced && c.sections != nil && c.sections.token.Load() == 0 {
@@ -204,26 +203,17 @@ func (a *acquisition) prepareNested(c *claim) {
 // The lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) askNested(x *section) (g grant, err error) {
 	l := a.lock
-	s := l.s
 	l.unlock()
 	own, release := x.contexts(a.ctx).Bound(a.ctx)
 	ctx, cancel := a.bounded(own)
 	for {
-		a.traced.Attempts++
-		if g, err = s.tryAcquire(ctx, a.target, &a.op, min(a.lease, a.safeLease)); err == nil {
-			err = s.late(&g)
-		}
-		if s.trace != nil {
-			x.claim.traceAttempt(g, err)
-		}
+		g, err = a.attempt(ctx, x.claim)
 		l.mu.Lock()
 		a.note(g, err)
 		l.unlock()
 		switch {
-		case err == nil && a.ctx.Err() != nil:
-			err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
 		case err == nil:
-		case ctx.Err() != nil:
+		case ctx.Err() != nil || a.ctx.Err() != nil: // the first may be late to hear of the second
 			err = a.ended()
 		case script.Classify(err) == script.Refused || (!a.wait && a.stopsTrying(err)):
 		case backoff.Pause(ctx, a.tries.failures) != nil:
@@ -248,7 +238,9 @@ func (x *section) undoNested() {
 		x.leaveLost()
 	case x.held() > 0:
 		c.trim()
-	case x.shut():
-		c.end(c.overAt(c.lock.s.now()), nil)
+	default:
+		if x.finish(released); c.sections == nil {
+			c.end(c.overAt(c.lock.s.now()), nil)
+		}
 	}
 }

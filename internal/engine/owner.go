@@ -49,14 +49,14 @@ func OwnerFrom(ctx context.Context) (id string, ok bool) {
 	return "", false
 }
 
-// lineageOf returns what ctx says about one lock of one session: the sections of that lock that
-// it lies in, from the inside out, and the named owner around them. It fails if ctx lies in an
-// open section of another kind of lock under the same key, or if no owner can have the name.
-// Which of the sections have ended is for the caller to sort out: only the lock's mutex tells.
-// lineageOf runs code of the caller's contexts, so no mutex may be held.
-func lineageOf(ctx context.Context, s *Session, family string, names *keyname.Names) (sections []*section, owner string, err error) {
+// lineage returns what a context whose owner is innermost says about one lock of the session: the
+// sections of that lock that it lies in, from the inside out, and the named owner around them. It fails
+// if the context lies in an open section of another kind of lock under the same key, or if no owner can
+// have the name. Which of the sections have ended is for the caller to sort out: only the lock's mutex
+// tells. It runs code of the caller's contexts, so no mutex may be held.
+func (s *Session) lineage(innermost any, family string, names *keyname.Names) (sections []*section, owner string, err error) {
 	for {
-		switch v := ctx.Value(ownerKey{}).(type) {
+		switch v := innermost.(type) {
 		case *section:
 			l := v.claim.lock
 			switch {
@@ -66,7 +66,7 @@ func lineageOf(ctx context.Context, s *Session, family string, names *keyname.Na
 			case !v.over():
 				return nil, "", fmt.Errorf("%w: this owner holds the name as another kind of lock; each kind needs names of its own", ErrArgument)
 			}
-			ctx = v.parent
+			innermost = v.parent.Value(ownerKey{})
 		case ownerName:
 			return sections, string(v), v.check()
 		default:

@@ -171,9 +171,7 @@ func (a *acquisition) takeLate(x *section) (*section, error) {
 	}
 	// The caller has gone: the claim is passed on or released, as if it had held the lock.
 	x.remove(&x.first)
-	if x.close(released) {
-		l.later(x.cancel)
-	}
+	x.finish(released)
 	if !c.goesOn(now) {
 		c.end(c.overAt(now), nil)
 	}

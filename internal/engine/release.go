@@ -69,14 +69,10 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 		now = s.now()
 	}
 	switch {
-	case (c.state == lostStanding || c.state == lostGone) && c.more.owing == 0: // meanwhile
-		c.endLost()
+	case c.state == lostStanding || c.state == lostGone: // meanwhile, with the sections of others
 		l.unlock()
 		return ErrLost
-	case c.state == over && l.state == lockClosed:
-		l.unlock()
-		return ErrClosed
-	case c.goesOn(now):
+	case c.goesOn(now): // or was ended meanwhile: by Close, or by the Unlock of another section
 		l.unlock()
 		return nil
 	}
@@ -89,7 +85,7 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	l, s := c.lock, c.lock.s
 	c.state = releasing
-	s.schedule.Set(c, never)
+	s.schedule.Set(c, &c.slot, never)
 	if c.run != nil {
 		c.leaveQueue()
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,7 +112,7 @@ func (l *lock) goOn(c *claim, now time.Duration) bool {
 	switch {
 	case a == nil || l.state != lockOpen || c.state != held || c.pinned || r.Kind == nil || now >= c.trust:
 		return false
-	case c.prim.Kind().Fenced && c.more.tokens == 0:
+	case c.kind.Fenced && c.more.tokens == 0:
 		return false
 	case !c.entrable(now):
 		r.paused = true
@@ -164,9 +163,11 @@ func (c *claim) leaveQueue() {
 		l.press()
 		return
 	}
-	l.sendNow(func() (context.Context, context.CancelFunc) {
-		return l.s.releases.At(l.s.now()), func() {}
-	})
+	calls := l.nextCalls()
+	l.unlock()
+	l.s.sendCalls(l.s.releases.At(l.s.now()), calls)
+	l.mu.Lock()
+	l.callsAnswered(calls)
 }
 
 // endRun sees to the waiters that a run leaves behind when its claim is retired.

@@ -102,12 +102,10 @@ func (x *section) cancellation() *cancellation {
 	return m
 }
 
-// close ends the section, and reports whether there are contexts to be cancelled: by cancel,
+// close ends an open section, and reports whether there are contexts to be cancelled: by cancel,
 // without the mutex.
 func (x *section) close(why ending) (cancel bool) {
-	if !x.ended.CompareAndSwap(0, int32(why)) {
-		return false
-	}
+	x.ended.Store(int32(why))
 	if x.prev != nil {
 		x.prev.next = x.next
 	} else {
@@ -118,6 +116,13 @@ func (x *section) close(why ending) (cancel bool) {
 	}
 	x.next, x.prev = nil, nil
 	return x.made.Load() != nil || x.more != nil
+}
+
+// finish closes an open section, and has its contexts cancelled when the mutex is released.
+func (x *section) finish(why ending) {
+	if x.close(why) {
+		x.claim.lock.later(x.cancel)
+	}
 }
 
 // cancel ends the contexts of a section that was closed. Cancelling runs code of the caller's

@@ -48,8 +48,10 @@ type Session struct {
 	notes    notes.Notifier
 	requests requestid.Pool
 	calls    calls.Session
-	spare    sync.Pool // of acquisitions, of this session: see New
-	life     *life.Life
+	// spare has acquisitions for reuse. It is the session's own, since a channel must not leave the
+	// bubble in which a test with a made-up clock has made it.
+	spare sync.Pool
+	life  *life.Life
 	limits
 }
 
@@ -113,9 +115,6 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 	}
 	s.trace = tracing.New(cfg.Trace, s.now)
 	s.outage = outage.New(s.now, s.notify, cfg.Logger)
-	// A channel must not leave the bubble in which a test with a made-up clock has made it, so
-	// acquisitions for reuse are not shared between sessions.
-	s.spare.New = func() any { return &acquisition{waiter: waiter{wake: make(chan struct{}, 1)}} }
 	s.registry.locks = map[string]map[string]*lock{}
 	s.registry.kept.Store(keptLocks)
 	s.schedule = schedule.New[*claim]()

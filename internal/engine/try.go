@@ -11,15 +11,14 @@ import (
 // try is TryLock: one attempt, and the further ones of [lockopt.Retry]. The lock's mutex must be
 // held; it is released meanwhile and held again at the end.
 func (a *acquisition) try() (g grant, err error) {
-	_, inRedis := a.prim.(Queuer)
 	until := never
 	if a.opts.Bounded && a.opts.Wait < lockopt.Longest {
 		until = a.start + a.opts.Wait
 	}
 	for n := 1; ; n++ {
 		others := a.lock.queue.Front() != nil
-		a.behind = inRedis && others
-		if others && (a.kind.Permits || inRedis && a.named == "") {
+		a.behind = a.kind.Queues && others
+		if others && (a.kind.Permits || a.kind.Queues && a.named == "") {
 			// A large request could be starved by small ones; and a fair queue's waiters, some of
 			// whom may not be in Redis yet, would be overtaken.
 			err = ErrNotAcquired

@@ -11,11 +11,12 @@ import (
 	"relock/pubsub"
 )
 
-// loop waits for the lock: ask, listen, ask again, sleep; a waiter in a run leaves the asking to that.
+// loop waits for the lock: ask, listen, ask again, sleep; a waiter that queues in Redis leaves the
+// asking to its run.
 // A section may have been handed over at the end, which a.given says. The lock's mutex must be held; it
 // is released meanwhile and held again at the end.
 func (a *acquisition) loop() (grant, error) {
-	l, inRun := a.lock, a.member.Of != nil
+	l, queues := a.lock, a.kind.Queues
 	// A named owner may hold the lock elsewhere already, and the queue may be waiting for
 	// just that hold to end. So it asks once when it has queued, wherever it stands, and again
 	// each poll floor until its turn has come.
@@ -31,7 +32,7 @@ func (a *acquisition) loop() (grant, error) {
 			return grant{}, ErrClosed
 		// While a claim of this session holds the lock, the front waits for that to be passed on,
 		// released or lost.
-		case !inRun && (askAnyway || l.queue.Front() == a && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook())):
+		case !queues && (askAnyway || l.queue.Front() == a && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook())):
 			askAnyway = false
 			g, err := a.ask()
 			if err == nil && g.Status == granted && a.claim.state == asking {
@@ -179,11 +180,11 @@ func (a *acquisition) tryOnce() (grant, error) {
 func (a *acquisition) park() (timedOut bool, err error) {
 	l := a.lock
 	var messages <-chan pubsub.Message
-	sleep, inRun := never, a.member.Of != nil
-	if a.named != "" && !inRun {
+	sleep, queues := never, a.kind.Queues
+	if a.named != "" && !queues {
 		sleep = l.s.cfg.PollFloor
 	}
-	if b := l.lobby; l.queue.Front() == a && b != nil && !inRun {
+	if b := l.lobby; l.queue.Front() == a && b != nil && !queues {
 		if b.listener != nil {
 			messages = b.listener.C()
 		}
@@ -197,7 +198,7 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	heard, timedOut := a.sleep(sleep, messages)
 	given := a.given.Load() != nil
 	over := !given && a.done()
-	if over && inRun { // what is known of Redis is known of the run
+	if over && queues { // what is known of Redis is known of the run
 		l.mu.Lock()
 		if r := a.member.Run; r != nil {
 			a.tries.err = r.Of.run.err

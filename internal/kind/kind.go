@@ -45,6 +45,9 @@ type Kind struct {
 	// Shares: sections of several callers may be open on one claim at a time.
 	Shares bool
 
+	// Queues: waiters queue in Redis. The primitive is a [Queuer].
+	Queues bool
+
 	// Permits: each acquisition is for a number of permits, cannot be re-entered, and
 	// leaves the owner of the context as it is. The replies of the acquire script have two
 	// elements more, see [Primitive].

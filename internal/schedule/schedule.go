@@ -15,7 +15,7 @@ const Never = time.Duration(math.MaxInt64)
 // A Schedule has each item at most once. Times are those of the clock that Run is given. All
 // methods may be called by several goroutines; they wait for nothing but each other, Run
 // excepted.
-type Schedule[T Item] struct {
+type Schedule[T any] struct {
 	mu    sync.Mutex
 	due   []entry[T]    // a binary heap: the next one is in front
 	armed time.Duration // when Run wakes up; Never is what it begins with
@@ -23,20 +23,18 @@ type Schedule[T Item] struct {
 	kick  chan struct{} // capacity 1: wakes Run
 }
 
-// An Item is what may be scheduled. It brings its Slot along, always the same one.
-type Item interface{ Slot() *Slot }
-
-// A Slot is where an item stands in its Schedule, whose mutex guards it. The zero value is that
-// of an item that is not on it.
+// A Slot is where an item stands in its Schedule, whose mutex guards it. Each item brings one along,
+// always the same. The zero value is that of an item that is not on the schedule.
 type Slot struct{ place int32 } // the index in the heap, and 1
 
-type entry[T Item] struct {
-	at time.Duration
-	of T
+type entry[T any] struct {
+	at   time.Duration
+	of   T
+	slot *Slot // of's
 }
 
 // New returns an empty Schedule.
-func New[T Item]() *Schedule[T] {
+func New[T any]() *Schedule[T] {
 	return &Schedule[T]{armed: Never, asked: Never, kick: make(chan struct{}, 1)}
 }
 
@@ -60,10 +58,10 @@ func (s *Schedule[T]) Run(ctx context.Context, clock func() time.Duration, visit
 }
 
 // Set has an item visited at a time, whenever it was due before; Never takes it off.
-func (s *Schedule[T]) Set(of T, at time.Duration) {
+func (s *Schedule[T]) Set(of T, slot *Slot, at time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.put(of, at)
+	s.put(entry[T]{at, of, slot})
 	if at < s.armed {
 		s.wake(at)
 	}
@@ -95,21 +93,21 @@ func (s *Schedule[T]) wake(at time.Duration) {
 	}
 }
 
-// put sets the time of an item. Its entry is laid where the item stood, or at the end of the heap,
+// put sets the time of an item. The entry is laid where the item stood, or at the end of the heap,
 // and moves from there: in front of later entries, behind earlier ones. For an item that is taken
 // off, the last entry of the heap is laid there. The mutex must be held.
-func (s *Schedule[T]) put(of T, at time.Duration) {
-	e, i, end := entry[T]{at, of}, int(of.Slot().place)-1, len(s.due)-1
+func (s *Schedule[T]) put(e entry[T]) {
+	i, end := int(e.slot.place)-1, len(s.due)-1
 	switch {
-	case at != Never && i < 0:
+	case e.at != Never && i < 0:
 		s.due = append(s.due, e)
 		i = end + 1
-	case at == Never && i < 0:
+	case i < 0:
 		return
-	case at == Never:
+	case e.at == Never:
+		e.slot.place = 0
 		e, s.due[end] = s.due[end], entry[T]{}
 		s.due = s.due[:end]
-		of.Slot().place = 0
 		if i == end {
 			return
 		}
@@ -117,7 +115,7 @@ func (s *Schedule[T]) put(of T, at time.Duration) {
 	d := s.due
 	for up := (i - 1) / 2; i > 0 && e.at < d[up].at; up = (i - 1) / 2 {
 		d[i] = d[up]
-		d[i].of.Slot().place = int32(i) + 1
+		d[i].slot.place = int32(i) + 1
 		i = up
 	}
 	for {
@@ -129,11 +127,11 @@ func (s *Schedule[T]) put(of T, at time.Duration) {
 			break
 		}
 		d[i] = d[down]
-		d[i].of.Slot().place = int32(i) + 1
+		d[i].slot.place = int32(i) + 1
 		i = down
 	}
 	d[i] = e
-	e.of.Slot().place = int32(i) + 1
+	e.slot.place = int32(i) + 1
 }
 
 // take takes off and returns what is due.
@@ -141,9 +139,9 @@ func (s *Schedule[T]) take(now time.Duration) (due []T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.due) > 0 && s.due[0].at <= now {
-		of := s.due[0].of
-		s.put(of, Never)
-		due = append(due, of)
+		front := s.due[0]
+		s.put(entry[T]{Never, front.of, front.slot})
+		due = append(due, front.of)
 	}
 	return due
 }

@@ -15,8 +15,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type item struct{ slot Slot }
 
-func (x *item) Slot() *Slot { return &x.slot }
-
 // Items come off the schedule in the order of their last times, whatever was set, moved and
 // removed before.
 func TestItemsComeInOrder(t *testing.T) {
@@ -31,11 +29,11 @@ func TestItemsComeInOrder(t *testing.T) {
 		for range 300 {
 			x := items[rnd.IntN(len(items))]
 			if rnd.IntN(3) == 0 {
-				s.Set(x, Never)
+				s.Set(x, &x.slot, Never)
 				delete(want, x)
 			} else {
 				want[x] = time.Duration(rnd.IntN(1000))
-				s.Set(x, want[x])
+				s.Set(x, &x.slot, want[x])
 			}
 		}
 		now := time.Duration(rnd.IntN(1000))
@@ -51,7 +49,7 @@ func TestItemsComeInOrder(t *testing.T) {
 			t.Fatalf("seed %d: taken in the order %v", seed, got)
 		}
 		for x, at := range want {
-			if at <= now || s.due[x.slot.place-1] != (entry[*item]{at, x}) {
+			if at <= now || s.due[x.slot.place-1] != (entry[*item]{at, x, &x.slot}) {
 				t.Fatalf("seed %d: an item due at %d is left at %d, place %d", seed, at, now, x.slot.place)
 			}
 		}
@@ -91,14 +89,14 @@ func TestRunVisitsWhatIsDue(t *testing.T) {
 		s := New[*item]()
 		visits := run(t, s, func() time.Duration { return Never })
 		a, b, gone := new(item), new(item), new(item)
-		s.Set(a, 5*time.Second)
-		s.Set(b, 3*time.Second)
-		s.Set(gone, 4*time.Second)
-		s.Set(gone, Never)
-		s.Set(gone, Never)
+		s.Set(a, &a.slot, 5*time.Second)
+		s.Set(b, &b.slot, 3*time.Second)
+		s.Set(gone, &gone.slot, 4*time.Second)
+		s.Set(gone, &gone.slot, Never)
+		s.Set(gone, &gone.slot, Never)
 		synctest.Wait() // Run is armed for the earliest of them
 		time.Sleep(time.Second)
-		s.Set(a, 2*time.Second)
+		s.Set(a, &a.slot, 2*time.Second)
 		time.Sleep(time.Hour)
 		var due []visited
 		for _, v := range visits() {
@@ -119,8 +117,8 @@ func TestSetAndTakenOffWakeOnce(t *testing.T) {
 		visits := run(t, s, func() time.Duration { return Never })
 		for range 100 {
 			x := new(item)
-			s.Set(x, 10*time.Second)
-			s.Set(x, Never)
+			s.Set(x, &x.slot, 10*time.Second)
+			s.Set(x, &x.slot, Never)
 			synctest.Wait()
 		}
 		if got := visits(); len(got) != 2 {

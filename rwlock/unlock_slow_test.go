@@ -1,0 +1,81 @@
+package rwlock_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"relock/internal/engine"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// A slowEnd is a context that runs code of its own when what hangs on it is cancelled, once that is set:
+// an Unlock runs it between the end of its section and the release.
+type slowEnd struct {
+	context.Context
+	between atomic.Pointer[func()]
+}
+
+func (c *slowEnd) Value(any) any { return nil } // else package context would not ask AfterFunc
+
+func (c *slowEnd) AfterFunc(f func()) (stop func() bool) {
+	drop := context.AfterFunc(c.Context, f)
+	return func() bool {
+		if fn := c.between.Swap(nil); fn != nil {
+			(*fn)()
+		}
+		return drop()
+	}
+}
+
+// slowReader returns the hold of a reader whose Unlock runs fn before it releases.
+func slowReader(t *testing.T, m *rwlock.RWMutex, fn func()) *rlock.Hold {
+	base, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	ctx := &slowEnd{Context: base}
+	_, h := hold(t, ctx, m.RLock)
+	ctx.between.Store(&fn)
+	return h
+}
+
+// The lock of two readers that share a hold is lost while the Unlock of the first has closed its
+// section, and cancels its context: both hear that it was lost.
+func TestUnlockOfAReaderWhoseLockIsLostMeanwhile(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		session := locktest.Dial(t, s, rlock.Config{})
+		m := rwlock.New(session, "x")
+		var other context.Context
+		var second *rlock.Hold
+		first := slowReader(t, m, func() {
+			_, err := m.ForceUnlock(t.Context())
+			must(t, err)
+			locktest.Ends(t, other, 10*time.Second, rlock.ErrLost)
+		})
+		(*engine.Session)(session).SliceFor("rw", "x", time.Minute) // readers may join for so long
+		other, second = hold(t, t.Context(), m.RLock)
+		if first.Owner() != second.Owner() {
+			t.Fatal("the readers do not share a hold")
+		}
+		locktest.Is(t, "Unlock of the first", first.Unlock(), rlock.ErrLost)
+		locktest.Is(t, "Unlock of the second", second.Unlock(), rlock.ErrLost)
+	})
+}
+
+// Close begins and ends while an Unlock has closed its section: Close has released the lock then, and
+// tells of what it could not release, so that the Unlock has nothing to say.
+func TestUnlockThatCloseOvertakes(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		session := locktest.Dial(t, s, rlock.Config{})
+		h := slowReader(t, rwlock.New(session, "x"), func() {
+			must(t, session.Close())
+			if keys := redistest.LockKeys(s.Keys(t)); len(keys) > 0 {
+				t.Errorf("Close has left %q", keys)
+			}
+		})
+		must(t, h.Unlock())
+	})
+}
