@@ -32,7 +32,7 @@ type account struct {
 	abandoned bool // a hold was abandoned: the last one leaves the lock standing
 
 	// busy: a command that changes the account is on its way. Others wait for free, which is
-	// closed when it is answered or given up.
+	// closed when it is answered or given up; of a claim that asks also at each refusal.
 	busy bool
 	free chan struct{}
 }
@@ -78,10 +78,11 @@ func (c *claim) account() *account {
 }
 
 // waitIdle waits until no command of the claim is under way, and returns false if ctx ends first.
-// The lock's mutex must be held; it is released meanwhile and held again at the end.
-func (c *claim) waitIdle(ctx context.Context) bool {
+// A claim that asks is not idle between two attempts either; answered waits for no more than the
+// answer to one. The lock's mutex must be held; it is released meanwhile and held again at the end.
+func (c *claim) waitIdle(ctx context.Context, answered bool) bool {
 	l := c.lock
-	for c.more != nil && c.more.busy {
+	for c.more != nil && c.more.busy && !(answered && c.state == asking && c.flight != flying) {
 		if c.more.free == nil {
 			c.more.free = make(chan struct{})
 		}
@@ -101,9 +102,14 @@ func (c *claim) waitIdle(ctx context.Context) bool {
 // commandDone ends the command that made the account busy.
 func (c *claim) commandDone() {
 	c.more.busy = false
-	if c.more.free != nil {
-		close(c.more.free)
-		c.more.free = nil
+	c.more.callUp()
+}
+
+// callUp has those look again that wait for the account.
+func (m *account) callUp() {
+	if m.free != nil {
+		close(m.free)
+		m.free = nil
 	}
 }
 

@@ -67,7 +67,7 @@ type tries struct {
 	heard    bool          // one was answered
 	stuck    bool          // is counted by s.outage
 	failures int           // in a row
-	refused  int           // in a session that polls
+	refused  int           // in a session that polls, or with Retry
 	unheard  int           // failed subscriptions in a row
 	unknown  bool          // one may have run whose outcome is not known
 	mayCome  bool          // one whose outcome was never known may run late, even now
@@ -195,7 +195,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		if a.named != "" {
 			if c := l.claimOf(a.named); c != nil {
 				hold, section, err := a.nestNamed(c)
-				if err == errAgain {
+				if err == errAgain || err == errRetry {
 					continue
 				}
 				return hold, section, err
@@ -203,6 +203,8 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		}
 		x, err := a.outermost()
 		switch {
+		case err == errRetry:
+			continue
 		case err == errAgain:
 			a.unblocked()
 			a.given.Store(nil)

@@ -44,6 +44,9 @@ func (a *acquisition) ask() (grant, error) {
 	cancel()
 	l.mu.Lock()
 	a.asking, c.flight = false, landed
+	if c.more != nil {
+		c.more.callUp()
+	}
 	a.note(g, err)
 	if l.state == lockClosed {
 		a.giveUp() // Close has left it to this goroutine

@@ -21,9 +21,14 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 		return a.nest(c.sections, true)
 	case c.state != asking:
 		c.expire(now)
-	case !a.wait:
-		err = ErrNotAcquired // the owner itself waits for it
-	default: // it waits, and this caller for the outcome
+	case !a.wait && (c.flight != flying || c.run != nil): // the owner itself waits for it
+		if err = ErrNotAcquired; a.opts.Retry == nil {
+			break
+		}
+		if err = a.sleepBefore(); err == nil {
+			err = errRetry
+		}
+	default: // it waits, or a TryLock of it asks, and this caller waits for the outcome
 		if e := a.waitIdle(c); e != nil {
 			err = e
 		}
@@ -32,8 +37,9 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 	return nil, nil, err
 }
 
-// waitIdle waits until no command of the claim is under way. The lock's mutex must be held; it is
-// released meanwhile and held again at the end.
+// waitIdle waits until no command of the claim is under way; a TryLock, of a claim that asks, for the
+// answer to the attempt that is. The lock's mutex must be held; it is released meanwhile and held
+// again at the end.
 func (a *acquisition) waitIdle(c *claim) error {
 	if c.more == nil || !c.more.busy {
 		return nil
@@ -44,7 +50,7 @@ func (a *acquisition) waitIdle(c *claim) error {
 	ctx, cancel := a.bounded(a.ctx)
 	defer cancel()
 	l.mu.Lock()
-	if c.waitIdle(ctx) {
+	if c.waitIdle(ctx, !a.wait) {
 		return nil
 	}
 	if nested {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"relock/internal/backoff"
@@ -11,11 +12,7 @@ import (
 // try is TryLock: one attempt, and the further ones of [lockopt.Retry]. The lock's mutex must be
 // held; it is released meanwhile and held again at the end.
 func (a *acquisition) try() (g grant, err error) {
-	until := never
-	if a.opts.Bounded && a.opts.Wait < lockopt.Longest {
-		until = a.start + a.opts.Wait
-	}
-	for n := 1; ; n++ {
+	for {
 		others := a.lock.queue.Front() != nil
 		a.behind = a.kind.Queues && others
 		if others && (a.kind.Permits || a.kind.Queues && a.named == "") {
@@ -28,19 +25,34 @@ func (a *acquisition) try() (g grant, err error) {
 		if err != ErrNotAcquired || a.opts.Retry == nil {
 			return g, err
 		}
-		if err = a.sleepBefore(n, until); err != nil {
+		if err = a.sleepBefore(); err != nil {
 			return g, err
+		}
+		if a.named != "" {
+			return g, errRetry
 		}
 	}
 }
 
-// sleepBefore sleeps before the n-th further attempt of a TryLock, or says why there is none.
+// errRetry says that a TryLock has slept before a further attempt, and that another caller of its
+// named owner may have come in or have begun to ask meanwhile. While it sleeps it has no claim: those
+// would wait for that until it wakes up.
+var errRetry = errors.New("rlock: retry")
+
+// sleepBefore sleeps before a further attempt of a TryLock, or says why there is none.
 // The lock's mutex must be held; it is released meanwhile and held again at the end.
-func (a *acquisition) sleepBefore(n int, until time.Duration) error {
-	s := a.lock.s
+func (a *acquisition) sleepBefore() error {
+	s, until := a.lock.s, never
+	if a.opts.Bounded && a.opts.Wait < lockopt.Longest {
+		until = a.start + a.opts.Wait
+	}
+	if a.named != "" {
+		a.disown()
+	}
+	a.tries.refused++
 	a.lock.unlock()
 	defer a.lock.mu.Lock()
-	d, ok := a.opts.Retry.Next(n)
+	d, ok := a.opts.Retry.Next(a.tries.refused)
 	if !ok || d >= until-s.now() {
 		return ErrNotAcquired
 	}

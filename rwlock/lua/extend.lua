@@ -14,7 +14,7 @@
 -- ARGV[7]  how many ids of extensions follow that are void from now on
 -- ARGV[i]  i > 7: those; then, of a named owner, the ids of this session's holds of the side
 -- Returns  1, or 0 if this session does not hold it (any more)
--- include owner, each
+-- include owner, each, all_ours
 local void = redis.pcall('SISMEMBER', KEYS[3], 'x' .. ARGV[6])
 bad = bad or refused(void)
 local side = ARGV[3]
@@ -53,11 +53,8 @@ for i = 4, #KEYS do
   redis.call('SET', KEYS[i], '1', 'PX', int(stays - now))
 end
 -- The lock itself moves closer only if all that hold it are ours.
-if mode == 'read' and redis.call('ZCARD', KEYS[2]) == redis.call('HLEN', KEYS[1]) - 1 then
-  local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-  if redis.call('HEXISTS', KEYS[1], last[1]) == 1 then
-    ttl = last[2] - now
-  end
+if mode == 'read' and all_ours(redis.call('HLEN', KEYS[1]) - 1) then
+  ttl = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] - now
 end
 for i = 1, 3 do
   redis.call('PEXPIRE', KEYS[i], int(math.max(ttl, stays - now)))

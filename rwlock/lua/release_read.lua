@@ -15,7 +15,7 @@ if (ARGV[5] or '2') == '2' and not KEYS[6] and redis.pcall('HLEN', lock) == 2
   return ARGV[4] == '1' and receivers or -1
 end
 
--- include ending, readers
+-- include ending, readers, all_ours
 local ended = take_out('r', reads, writes, kept)
 if reads <= 0 then
   -- The hash was deleted under it; what went along with it goes too.
@@ -91,11 +91,12 @@ if here == 0 then
   end
   return {0, 1, publish('0')}
 end
-if readers == here then
-  left = redis.call('HEXISTS', KEYS[1], last[1]) == 1 and last[2] - now or 0
+local ours = readers == here and last[2]
+if ours then
+  left = last[2] - now
 end
 -- The lock need not outlive the last of them.
-if left > 0 and redis.call('PTTL', KEYS[1]) > left then
+if left > 0 and redis.call('PTTL', KEYS[1]) > left and (not ours or all_ours(here)) then
   redis.call('PEXPIRE', KEYS[1], int(left))
 end
 return {held, 1, -1}
