@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/fairlock"
+	"relock/internal/backoff"
 	"relock/internal/engine"
 	"relock/internal/keyname"
 	"relock/internal/lockerr"
@@ -70,21 +71,29 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...rlock.Loc
 	if id, named := rlock.OwnerFrom(ctx); named {
 		return ctx, nil, e.wrap(op, fmt.Errorf("%w: ctx names the owner %q; a candidate is private: use rlock.WithoutOwner", rlock.ErrArgument, id))
 	}
-	for {
-		section, hold, err := e.lock.Lock(ctx, opts...)
+	p := newPatience(opts)
+	for n := 0; ; n++ {
+		section, hold, err := e.lock.Lock(ctx, p.opts...)
 		if err != nil {
 			return ctx, nil, fmt.Errorf("%s: %w", op, err)
 		}
 		l := &Leadership{election: e, hold: hold}
-		if err = l.publish(section, op, value); err == nil {
+		if err = p.publish(section, l, value); err == nil {
 			return section, l, nil
 		}
 		lost := errors.Is(err, rlock.ErrLost) || section.Err() != nil
 		_ = hold.Unlock() // what is not confirmed is released in the background
 		switch {
-		case ctx.Err() != nil:
+		case errors.Is(err, rlock.ErrClosed):
+			return ctx, nil, err
+		case lost && ctx.Err() == nil && !p.over():
+			_ = backoff.Pause(ctx, n)
+			p.next()
+		case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
+			return ctx, nil, fmt.Errorf("%w: %w: %w", rlock.ErrNotAcquired, ctx.Err(), err)
+		case lost || ctx.Err() != nil || p.waits && p.over():
 			return ctx, nil, fmt.Errorf("%w: %w", rlock.ErrNotAcquired, err)
-		case !lost || errors.Is(err, rlock.ErrClosed):
+		default:
 			return ctx, nil, err
 		}
 	}

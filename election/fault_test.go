@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"relock/election"
 	"relock/fairlock"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
@@ -102,5 +103,59 @@ func TestFaultLostValues(t *testing.T) {
 		release()
 		must(t, locktest.Get(t, older, patience, "the older value's answer"))
 		sees(t, ctx, ses, 1, "later")
+	})
+}
+
+// Campaign waits through an outage that begins when it has the lock already, as it does through any
+// other; with Wait until that is over.
+func TestOutageBeforePublished(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		cfg := slow()
+		cfg.ReleaseTimeout = 100 * time.Millisecond
+		for what, opts := range map[string][]rlock.LockOption{"without Wait": nil, "with Wait": {rlock.Wait(time.Second)}} {
+			ses, p := locktest.DialProxy(t, s, cfg)
+			seen, release := p.HoldRequest(locktest.Runs(src["publish"]))
+			c := make(chan elected, 1)
+			go func() {
+				section, l, err := election.New(ses, what).Campaign(ctx, "a", opts...)
+				c <- elected{section, l, err}
+			}()
+			locktest.Get(t, seen, patience, "the value to be sent")
+			p.BlackHole(true)
+			release()
+			if opts != nil {
+				e := locktest.Get(t, c, patience, "the end of Wait")
+				is(t, what, e.err, rlock.ErrNotAcquired, rlock.ErrUnavailable)
+				p.BlackHole(false)
+				continue
+			}
+			time.Sleep(2 * time.Second) // many times what one call has
+			waits(t, c)
+			p.BlackHole(false)
+			must(t, leads(t, c, 1).l.Resign())
+		}
+	})
+}
+
+// A leadership that is lost before its value is published leaves the next attempt what is left of
+// Wait, and not all of it.
+func TestLostBeforePublishedAndWaitIsOver(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		ses, p := locktest.DialProxy(t, s, slow())
+		seen, release := p.HoldRequest(locktest.Runs(src["publish"]))
+		c := make(chan error, 1)
+		go func() {
+			_, _, err := election.New(ses, "x").Campaign(ctx, "a", rlock.Wait(time.Second))
+			c <- err
+		}()
+		locktest.Get(t, seen, patience, "the value to be sent")
+		time.Sleep(time.Second)
+		if ok, err := fairlock.New(dial(t, s, slow()), "x").ForceUnlock(ctx); !ok || err != nil {
+			t.Fatalf("ForceUnlock: %v, %v", ok, err)
+		}
+		release()
+		is(t, "Campaign", locktest.Get(t, c, patience, "Campaign to return"), rlock.ErrNotAcquired)
 	})
 }

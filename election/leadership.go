@@ -42,19 +42,26 @@ func (l *Leadership) Publish(ctx context.Context, value string) error {
 	if l == nil || l.hold == nil {
 		return fmt.Errorf("%s: %w", op, rlock.ErrNotHeld)
 	}
+	// The number is drawn first: then the value of a next leader of this session, which may have the
+	// same owner, is the later one, whatever Resign does meanwhile.
+	revision := revisions.Add(1)
 	if l.resigned.Load() {
 		return l.election.wrap(op, rlock.ErrNotHeld)
 	}
-	return l.publish(ctx, op, value)
+	return l.send(ctx, op, value, revision)
 }
 
 // revisions orders the values of a leader. All of a leader's values come from this process.
 var revisions atomic.Int64
 
 func (l *Leadership) publish(ctx context.Context, op, value string) error {
+	return l.send(ctx, op, value, revisions.Add(1))
+}
+
+func (l *Leadership) send(ctx context.Context, op, value string, revision int64) error {
 	e := l.election
 	cmd := script.Command{Script: publishScript, Keys: e.keys(), Args: []string{
-		l.hold.Owner(), script.Itoa(l.Term()), script.Itoa(revisions.Add(1)), value, e.channel(), e.names.Publish,
+		l.hold.Owner(), script.Itoa(l.Term()), script.Itoa(revision), value, e.channel(), e.names.Publish,
 	}}
 	var leads int64
 	err := e.handle.Calls().Call(ctx, op, cmd, calls.Integer(&leads))

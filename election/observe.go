@@ -14,7 +14,8 @@ import (
 //
 // A message wakes the observer; after a lost connection, and each Config.PollFloor, it looks by
 // itself, so that nothing is missed for longer. The channel is closed when ctx ends or the
-// session closes. Observe itself does not block. Errors: [rlock.ErrArgument], [rlock.ErrName],
+// session closes; [rlock.Session.Shutdown] does not wait for observers. Observe itself does not
+// block. Errors: [rlock.ErrArgument], [rlock.ErrName],
 // [rlock.ErrClosed], ctx's error if it is done.
 func (e *Election) Observe(ctx context.Context) (<-chan Leader, error) {
 	const op = "observe"
@@ -22,7 +23,7 @@ func (e *Election) Observe(ctx context.Context) (<-chan Leader, error) {
 		return nil, err
 	}
 	c := make(chan Leader, 1)
-	err := e.handle.Calls().Go(ctx, func(ctx context.Context) {
+	err := e.handle.Calls().Attend(ctx, func(ctx context.Context) {
 		defer close(c)
 		e.observe(ctx, c)
 	})

@@ -2,6 +2,7 @@ package election_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -131,5 +132,29 @@ func TestObserverLooksByItself(t *testing.T) {
 		p.Refuse(false)
 		observes(t, c, 1, "meanwhile")
 		observes(t, polls, 1, "meanwhile")
+	})
+}
+
+// Shutdown does not wait for observers, which have no end of their own.
+func TestShutdownWithAnObserver(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		ses := dial(t, s, slow())
+		e := leads(t, campaign(t, ctx, ses, "a", 0), 1)
+		c, err := election.New(ses, "x").Observe(ctx)
+		must(t, err)
+		observes(t, c, 1, "a")
+		ended := make(chan error, 1)
+		go func() { ended <- ses.Shutdown(ctx) }()
+		redistest.Eventually(t, patience, "Shutdown to begin", func() bool {
+			_, h, err := rlock.New(ses, "y").TryLock(ctx)
+			_ = h.Unlock()
+			return errors.Is(err, rlock.ErrClosed)
+		})
+		must(t, e.l.Publish(ctx, "b")) // the leadership is an open section, and is observed until it ends
+		observes(t, c, 1, "b")
+		must(t, e.l.Resign())
+		must(t, locktest.Get(t, ended, patience, "Shutdown to end"))
+		closed(t, c)
 	})
 }

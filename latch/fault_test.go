@@ -120,3 +120,24 @@ func TestRandom(t *testing.T) {
 		}
 	})
 }
+
+// An attempt that does not wait has Redis's answer, although callers of its session wait who have not
+// noticed yet that the latch is open.
+func TestAwaitWithoutWaitingBesideWaiters(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 20*time.Second)
+		trace, waiting := locktest.Waiting()
+		cfg := slow()
+		cfg.Trace = trace
+		l := latch.New(dial(t, s, cfg), "x")
+		sets(t, ctx, l, 1, true)
+		c := await(ctx, l)
+		locktest.Get(t, waiting, 20*time.Second, "a caller to wait")
+		is(t, "a closed latch", l.Await(ctx, rlock.Wait(0)), rlock.ErrNotAcquired)
+		must(t, s.Do(t, "DEL", "x").Error()) // without a message
+		must(t, l.Await(ctx, rlock.Wait(0)))
+		must(t, l.Await(ctx, rlock.Retry(rlock.Limit(rlock.Linear(time.Millisecond), 3))))
+		must(t, s.Do(t, "PUBLISH", l.Channel(), "0").Error())
+		opens(t, c)
+	})
+}

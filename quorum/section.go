@@ -28,6 +28,7 @@ type section struct {
 	votes   []vote // that were given
 	trusted int    // how many of them can be trusted
 	formed  bool   // a majority could be trusted at a time
+	over    bool   // less than that was left then; no more are taken
 	closed  bool   // they are being released; no more are taken
 	lost    error  // why less than a majority was left before that: ErrLost or ErrClosed
 }
@@ -44,7 +45,7 @@ type vote struct {
 func (x *section) take(n *node, ctx context.Context, h *engine.Hold) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.closed {
+	if x.closed || x.over {
 		return false
 	}
 	x.trusted++
@@ -57,6 +58,7 @@ func (x *section) drop(cause error) {
 	x.mu.Lock()
 	x.trusted--
 	over := x.formed && !x.closed && x.trusted < x.m.need
+	x.over = x.over || over
 	if over && x.lost == nil && (errors.Is(cause, rlock.ErrLost) || errors.Is(cause, rlock.ErrClosed)) {
 		x.lost = cause
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"relock/internal/script"
 	"relock/rlock"
 )
 
@@ -38,6 +39,16 @@ func (t *try) acquire(ctx context.Context) (*section, error) {
 		return nil, over(ctx, errTurn)
 	}
 	var news <-chan int
+	ends := make(chan struct{}, 1) // a session closes or shuts down
+	for _, n := range m.nodes {
+		stop := n.Calls().OnEnd(func() {
+			select {
+			case ends <- struct{}{}:
+			default: // the next round finds both
+			}
+		})
+		defer stop()
+	}
 	sleeps := t.retry
 	if sleeps == nil {
 		sleeps = m.pause
@@ -45,11 +56,11 @@ func (t *try) acquire(ctx context.Context) (*section, error) {
 	began := time.Now()
 	x, err := t.round(ctx)
 	window := max(time.Since(began), time.Millisecond)
-	for n := 1; err != nil && ctx.Err() == nil && !errors.Is(err, rlock.ErrClosed); n++ {
+	for n := 1; err != nil && ctx.Err() == nil && !hopeless(err); n++ {
 		if news == nil && t.retry == nil {
 			news = m.listen(waiting)
 		}
-		if d := sleeps(n); d < 0 || !m.sleep(waiting, news, d, window) {
+		if d := sleeps(n); d < 0 || !m.sleep(waiting, news, ends, d, window) {
 			return nil, over(ctx, err)
 		}
 		window = min(2*window, m.bound)
@@ -123,6 +134,7 @@ type failure struct {
 	errs    []error // of the nodes, in the order of their answers
 	refused int     // by nodes that have granted the lock to others, or give no votes yet
 	closed  int     // by closed sessions
+	denied  int     // by nodes that refuse for another reason, which waiting does not cure
 }
 
 // add takes in the answer of a node, and reports whether it is plain now what has failed.
@@ -134,6 +146,8 @@ func (f *failure) add(err error) (plain bool) {
 		f.refused++
 	case errors.Is(err, rlock.ErrClosed):
 		f.closed++
+	case script.Classify(err) == script.Refused:
+		f.denied++
 	}
 	f.errs = append(f.errs, err)
 	spare := len(f.m.nodes) - f.m.need
@@ -159,8 +173,19 @@ func (f *failure) err() error {
 			head = fmt.Errorf("%w; %v", head, err)
 		}
 	}
+	if f.closed+f.denied > spare {
+		return forGood{head}
+	}
 	return head
 }
+
+// forGood is the error of a round after which there never is a majority.
+type forGood struct{ error }
+
+func (e forGood) Unwrap() error { return e.error }
+
+// hopeless reports whether no later round can succeed where one has failed with err.
+func hopeless(err error) bool { return errors.As(err, new(forGood)) }
 
 // listen subscribes to the releases on all nodes, until ctx ends. The channel gets the number of
 // a node for each release there, and when the subscription is confirmed: what was published
@@ -168,7 +193,7 @@ func (f *failure) err() error {
 func (m *Mutex) listen(ctx context.Context) <-chan int {
 	news := make(chan int)
 	for i, n := range m.nodes {
-		_ = n.Calls().Go(ctx, func(ctx context.Context) {
+		_ = n.Calls().Attend(ctx, func(ctx context.Context) {
 			l, err := n.Session().Listen(ctx, n.Channel())
 			if err != nil {
 				return // the caller looks by the clock
@@ -194,9 +219,9 @@ func (m *Mutex) listen(ctx context.Context) <-chan int {
 // sleep waits before the next round: until releases on a majority of the nodes were heard of, or
 // d is over. Fewer releases are those of callers that take back votes because another owner has
 // a majority; if they woke the others there would be no end of it. Callers that are woken together
-// come at different times within the window, which grows from round to round. sleep reports
-// false when ctx ends first.
-func (m *Mutex) sleep(ctx context.Context, news <-chan int, d, window time.Duration) bool {
+// come at different times within the window, which grows from round to round. The end of a session
+// ends the sleep at once. sleep reports false when ctx ends first.
+func (m *Mutex) sleep(ctx context.Context, news <-chan int, ends <-chan struct{}, d, window time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	heard := map[int]bool{}
@@ -207,6 +232,8 @@ func (m *Mutex) sleep(ctx context.Context, news <-chan int, d, window time.Durat
 				timer.Reset(rand.N(window))
 			}
 		case <-timer.C:
+			return true
+		case <-ends:
 			return true
 		case <-ctx.Done():
 			return false

@@ -92,6 +92,74 @@ func TestDoctorFindsThatAskingIsRefused(t *testing.T) {
 	if ok, refused := asking(); ok != 0 || refused != 3 {
 		t.Errorf("allowed by %d nodes, refused by %d, want 0 and 3", ok, refused)
 	}
+	// A client that may not ask for the slots takes the node for a single server.
+	onAll(strings.Fields("ACL SETUSER locks -cluster|slots")...)
+	for _, f := range examine(c, 1, "--name", "app:doctor") {
+		if f.Check == "session" && (!strings.Contains(f.Finding, "NOPERM") || !strings.Contains(f.Remedy, "+cluster|slots")) {
+			t.Errorf("without CLUSTER SLOTS: %+v", f)
+		}
+	}
+	if r := c.run("show", "app:x"); !strings.Contains(r.err, "+cluster|slots") {
+		t.Errorf("without CLUSTER SLOTS show says %s", r.err)
+	}
+}
+
+// Each command of the documented ACL that scripts run is missed by name, and nothing is called
+// unavailable that is not allowed.
+func TestDoctorNamesTheCommandsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	s := redistest.Real(t)
+	acl := slices.Concat(redistest.DocumentedACL(t), block(t, "+scan +type"))
+	must(t, s.Do(t, acl...).Error())
+	c := cli{t, "redis://locks:secret@" + s.Addr}
+	finds := func(code int) (level, text, remedy string) {
+		t.Helper()
+		for _, f := range examine(c, code, "--name", "app:doctor") {
+			if strings.Contains(f.Finding, "unavailable") || strings.Contains(f.Finding, "no answer") {
+				t.Errorf("what is refused does not answer: %+v", f)
+			}
+			if f.Check == "commands" {
+				level, text, remedy = f.Level, f.Finding, f.Remedy
+			}
+		}
+		return level, text, remedy
+	}
+	if level, text, _ := finds(0); level != "ok" {
+		t.Errorf("with all that is documented: %s %s", level, text)
+	}
+	// One that no trial needs, and two of whose refusal a script does not say the name.
+	for _, name := range []string{"hkeys", "hset", "sadd"} {
+		must(t, s.Do(t, "ACL", "SETUSER", "locks", "-"+name).Error())
+		if level, text, remedy := finds(1); level != "fail" || !strings.Contains(text, strings.ToUpper(name)) || remedy != "allow +"+name {
+			t.Errorf("without %s: %s %s, %s", name, level, text, remedy)
+		}
+		must(t, s.Do(t, "ACL", "SETUSER", "locks", "+"+name).Error())
+	}
+	var all []string
+	for _, word := range acl[slices.Index(acl, "+exists"):] {
+		if word != "+set" { // without which SADD is not tried
+			all = append(all, word)
+		}
+		if word == "+zremrangebyscore" {
+			break
+		}
+	}
+	for _, word := range append(all, "+ping") {
+		must(t, s.Do(t, "ACL", "SETUSER", "locks", "-"+word[1:]).Error())
+	}
+	_, _, remedy := finds(1)
+	got := strings.Fields(strings.TrimPrefix(remedy, "allow "))
+	slices.Sort(got)
+	slices.Sort(all)
+	if !slices.Equal(got, all) {
+		t.Errorf("without any of them doctor says %q; want all of %q", remedy, all)
+	}
+	c.want(70, "show", "app:x")
+	for _, key := range s.Keys(t) {
+		if ttl, err := s.Do(t, "PTTL", key).AsInt64(); err != nil || ttl < 0 && ttl != -2 { // DEL was refused
+			t.Errorf("doctor leaves %q for ever", key)
+		}
+	}
 }
 
 // With Sentinel the permissions that are documented suffice too. Without ROLE no client connects,

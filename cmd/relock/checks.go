@@ -58,7 +58,11 @@ func checkLatency(ctx context.Context, n node) Finding {
 	took := make([]time.Duration, 0, pings)
 	for range pings {
 		began := time.Now()
-		if err := n.Do(ctx, n.B().Ping().Build()).Error(); err != nil {
+		err := n.Do(ctx, n.B().Ping().Build()).Error()
+		if script.Denied(err) {
+			return fail("latency", "PING is refused: "+err.Error(), "allow PING (+ping)")
+		}
+		if err != nil {
 			return fail("latency", "no answer to PING: "+err.Error(), "look whether the server is up, and the network to it")
 		}
 		took = append(took, time.Since(began))

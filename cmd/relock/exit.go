@@ -61,6 +61,8 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &e):
 		return e.code
+	case script.Denied(err): // before a bad config, which a session calls it
+		return exitOther
 	case errors.Is(err, rlock.ErrArgument), errors.Is(err, rlock.ErrName), errors.Is(err, rlock.ErrConfig):
 		return exitUsage
 	case unavailable(err): // before "not acquired": an attempt without an answer is both

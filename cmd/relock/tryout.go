@@ -32,12 +32,13 @@ const aclRemedy = "give the user the permissions in docs/cli.md, or a --name tha
 func tryOut(ctx context.Context, client rueidis.Client, prefix string) []Finding {
 	connecting, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
+	base := prefix + ":" + strings.ToLower(rand.Text())
+	commands := checkCommands(connecting, client, base)
 	session, err := rlock.NewSession(connecting, client, rlock.Config{Lease: tryLease})
 	if err != nil {
-		return []Finding{fail("session", "a session cannot be made: "+err.Error(), aclRemedy)}
+		return []Finding{commands, noSession(connecting, client, err)}
 	}
 	defer session.Close()
-	base := prefix + ":" + strings.ToLower(rand.Text())
 	t := trial{client, session, base, keyname.Style{Cluster: client.Mode() == rueidis.ClientModeCluster}}
 	checks := []func() Finding{
 		func() Finding {
@@ -74,7 +75,20 @@ func tryOut(ctx context.Context, client rueidis.Client, prefix string) []Finding
 		wg.Go(func() { findings[i] = check() })
 	}
 	wg.Wait()
-	return findings
+	return append([]Finding{commands}, findings...)
+}
+
+// noSession says why there is no session. A client that may not ask for the slots of a Cluster takes
+// its node for a single server, and no error tells that.
+func noSession(ctx context.Context, client rueidis.Client, err error) Finding {
+	const check = "session"
+	if client.Mode() != rueidis.ClientModeCluster && strings.Contains(err.Error(), "CROSSSLOT") {
+		if refused := client.Do(ctx, client.B().ClusterSlots().Build()).Error(); script.Denied(refused) {
+			return fail(check, "this is a node of a Cluster, and the client takes it for a single server: "+refused.Error(),
+				"allow CLUSTER SLOTS (+cluster|slots)")
+		}
+	}
+	return fail(check, "a session cannot be made: "+err.Error(), aclRemedy)
 }
 
 func nothing(context.Context) error { return nil }

@@ -114,3 +114,17 @@ func (h *Handle) Go(ctx context.Context, fn func(ctx context.Context)) error {
 	}
 	return h.session.Life.Go(ctx, fn)
 }
+
+// Attend is Go for what lasts until ctx ends: Shutdown does not wait for it.
+func (h *Handle) Attend(ctx context.Context, fn func(ctx context.Context)) error {
+	if h.err != nil {
+		return h.err
+	}
+	return h.session.Life.Attend(ctx, fn)
+}
+
+// OnEnd runs fn, in a goroutine of its own, when Shutdown or Close begins, unless stop is called
+// before. The handle must be one without an error.
+func (h *Handle) OnEnd(fn func()) (stop func() bool) {
+	return context.AfterFunc(h.session.Life.Drains, fn)
+}

@@ -58,6 +58,10 @@ type Kind struct {
 	// least [Memory]: see package requestid. Implies Permits.
 	Unleased bool
 
+	// Passes: a grant takes nothing from others, as to pass an open latch, so that a TryLock asks
+	// although others wait.
+	Passes bool
+
 	// Registers: an attempt with Op.Wait that is refused leaves something in Redis for the
 	// waiter. Its Release takes that away, and is sent whenever the waiter leaves without
 	// the lock. Needs ids.

@@ -29,7 +29,9 @@ type Life struct {
 	mu     sync.Mutex
 	closed bool
 	inside int           // how much has entered and not left
+	aside  int           // how much of that a session that drains does not wait for
 	idle   chan struct{} // made by Idle, closed when nothing is inside
+	calm   chan struct{} // made by Drained, closed when nothing is inside but what is aside
 }
 
 // New returns the life of a session that is open.
@@ -64,9 +66,7 @@ func (l *Life) Leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inside--
-	if l.idle != nil {
-		l.signalIdle()
-	}
+	l.signal()
 }
 
 // EnterWith is Enter for a call with a context that has not ended. It runs code of the caller's
@@ -88,11 +88,24 @@ func (l *Life) EnterWith(ctx context.Context) error {
 // Go runs fn in a goroutine of the session. Its context ends when ctx does or when Close begins;
 // Close waits for fn to return. Errors: those of EnterWith; then fn does not run.
 func (l *Life) Go(ctx context.Context, fn func(ctx context.Context)) error {
+	return l.start(ctx, 0, fn)
+}
+
+// Attend is Go for what lasts until it is ended, as an observer does: a session that drains does not
+// wait for it.
+func (l *Life) Attend(ctx context.Context, fn func(ctx context.Context)) error {
+	return l.start(ctx, 1, fn)
+}
+
+// start is Go, and Attend with aside 1.
+func (l *Life) start(ctx context.Context, aside int, fn func(ctx context.Context)) error {
 	if err := l.EnterWith(ctx); err != nil {
 		return err
 	}
+	l.step(aside)
 	l.Background.Go(func() {
 		defer l.Leave()
+		defer l.step(-aside)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(l.Closing, cancel)()
@@ -101,29 +114,45 @@ func (l *Life) Go(ctx context.Context, fn func(ctx context.Context)) error {
 	return nil
 }
 
-// signalIdle wakes what waits if nothing is inside. The mutex must be held.
-func (l *Life) signalIdle() {
-	if l.inside == 0 {
+// step adds to what is aside.
+func (l *Life) step(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.aside += n
+	l.signal()
+}
+
+// signal wakes what waits for less to be inside. The mutex must be held.
+func (l *Life) signal() {
+	if l.inside == 0 && l.idle != nil {
 		close(l.idle)
 		l.idle = nil
+	}
+	if l.inside == l.aside && l.calm != nil {
+		close(l.calm)
+		l.calm = nil
 	}
 }
 
 // Idle returns a channel that is closed when nothing is inside.
-func (l *Life) Idle() <-chan struct{} {
+func (l *Life) Idle() <-chan struct{} { return l.wait(&l.idle) }
+
+// wait returns the channel at c, made if need be.
+func (l *Life) wait(c *chan struct{}) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.idle == nil {
-		l.idle = make(chan struct{})
+	if *c == nil {
+		*c = make(chan struct{})
 	}
-	idle := l.idle
-	l.signalIdle()
-	return idle
+	made := *c
+	l.signal()
+	return made
 }
 
-// Drained waits until nothing is inside, or Close begins, or ctx ends, whose error it returns then.
+// Drained waits until nothing is inside but what is aside, or Close begins, or ctx ends, whose error
+// it returns then.
 func (l *Life) Drained(ctx context.Context) error {
-	idle := l.Idle()
+	idle := l.wait(&l.calm)
 	select {
 	case <-idle:
 	case <-l.Closing.Done():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -193,6 +194,40 @@ func TestDrained(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What attends ends with Close, which waits for it, and a session that drains does not.
+func TestAttend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := life.New()
+		var ended atomic.Bool
+		must(t, l.Attend(context.Background(), func(ctx context.Context) {
+			<-ctx.Done()
+			ended.Store(true)
+		}))
+		must(t, l.Enter())
+		drained := make(chan error, 1)
+		go func() { drained <- l.Drained(context.Background()) }()
+		synctest.Wait()
+		if len(drained) != 0 {
+			t.Error("drained before the last has left")
+		}
+		l.Leave()
+		must(t, <-drained)
+		must(t, l.Drained(context.Background()))
+		select {
+		case <-l.Idle():
+			t.Error("idle before the one that attends has left")
+		default:
+		}
+		if ended.Load() {
+			t.Error("it has ended before Close")
+		}
+		l.Refuse()
+		if <-l.Idle(); !ended.Load() {
+			t.Error("idle, and it has not ended")
+		}
+	})
 }
 
 func TestCloseEndsOnce(t *testing.T) {

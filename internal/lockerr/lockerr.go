@@ -36,11 +36,21 @@ var (
 // answer it or cannot serve. Every error of the client that a caller gets to see has passed
 // here.
 func Unavailable(err error) error {
-	if errors.Is(err, ErrUnavailable) || !script.Unavailable(err) {
+	switch {
+	case errors.Is(err, ErrUnavailable) || !script.Unavailable(err):
 		return err
+	case script.Denied(err):
+		return denial{err}
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
+
+// A denial is a refusal by the server's ACL. It matches [ErrUnavailable], and its text does not say
+// that Redis could not be reached: an operator has to allow something.
+type denial struct{ err error }
+
+func (d denial) Error() string   { return "rlock: Redis does not allow it: " + d.err.Error() }
+func (d denial) Unwrap() []error { return []error{ErrUnavailable, d.err} }
 
 // CutOff is the error of a call whose context ended before Redis answered; last is the
 // client's error of the last attempt.

@@ -66,7 +66,8 @@ func (s Server) verdict(err error) error {
 	case begins("READONLY"):
 		remedy = "the server is a replica; give the address of the primary, or use Sentinel or Cluster options, with which the client finds it"
 	case begins("MOVED"), begins("CROSSSLOT"), begins("CLUSTERDOWN") && !s.Cluster:
-		remedy = "the server is a node of a Redis Cluster, and the client is for a single server; remove ForceSingleClient and SelectDB from its options"
+		remedy = "the server is a node of a Redis Cluster, and the client is for a single server; remove ForceSingleClient and SelectDB from its options, or, " +
+			"if it has neither, allow +cluster|slots to this user: without that the client takes the node for a single server"
 	case begins("OLD"):
 		remedy = "the server is older than Redis 6.2; use a later one"
 	case begins("PUBLISH"):

@@ -1,0 +1,52 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"relock/internal/backoff"
+	"relock/internal/lockopt"
+	"relock/internal/script"
+	"relock/rlock"
+)
+
+// patience is for how long a Campaign goes on, which may take several leaderships: one can be lost
+// before its value is published.
+type patience struct {
+	opts     []rlock.LockOption
+	waits    bool      // as Lock does, through an outage too
+	deadline time.Time // of Wait; zero: none
+}
+
+// newPatience is that of a Campaign with these options. What is wrong with them is for Lock to say.
+func newPatience(opts []rlock.LockOption) *patience {
+	o, err := lockopt.Collect(opts)
+	p := &patience{opts: opts, waits: err == nil && o.Retry == nil && !(o.Bounded && o.Wait == 0)}
+	if o.Bounded {
+		p.deadline = time.Now().Add(min(o.Wait, lockopt.Longest))
+	}
+	return p
+}
+
+// over reports whether the time of Wait is over.
+func (p *patience) over() bool { return !p.deadline.IsZero() && time.Until(p.deadline) <= 0 }
+
+// next leaves the next Lock what is left of the time.
+func (p *patience) next() {
+	if !p.deadline.IsZero() {
+		p.opts = append(slices.Clip(p.opts), rlock.Wait(max(0, time.Until(p.deadline))))
+	}
+}
+
+// publish publishes the first value of a leadership. While Redis is away it goes on trying, as a
+// Lock does, for as long as the leadership lasts.
+func (p *patience) publish(section context.Context, l *Leadership, value string) error {
+	for n := 0; ; n++ {
+		err := l.publish(section, "campaign", value)
+		if !p.waits || !errors.Is(err, rlock.ErrUnavailable) || script.Denied(err) || p.over() || backoff.Pause(section, n) != nil {
+			return err
+		}
+	}
+}
