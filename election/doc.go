@@ -22,8 +22,9 @@
 //
 // Failover: Redis replicates asynchronously. A promoted replica may not know the leader, and
 // make another one, with the same term, until the first one's next renewal. A leader that was
-// paused, or whose clock runs slower than Redis's by more than 3 %, may act for a moment beside
-// the next. Protect what must never happen twice by a resource that checks the term.
+// paused, or whose clock runs slower than Redis's by more than 3.4 % (5 % with leases up to 20 s),
+// may act for a moment beside the next. Protect what must never happen twice by a resource that
+// checks the term.
 //
 // News: what [Election.Leader] and [Election.Observe] give is what Redis has said a moment ago.
 // A leader that died is named until its lease has ended.

@@ -25,7 +25,7 @@ var (
 	leaderScript  = script.Load(luaFiles, "lua/leader.lua")
 )
 
-// ErrNoLeader: nobody leads at the moment, or a new leader has not published its value yet.
+// ErrNoLeader: there is no leader at the moment, or a new one has not published its value yet.
 var ErrNoLeader = errors.New("election: no leader")
 
 // Election is a contest under one name among all processes that use the same Redis. It is a
@@ -106,9 +106,10 @@ type Leader struct {
 	Value string // what the leader has published last
 }
 
-// Leader asks Redis who leads, and with which value. It blocks for one round trip. The answer
-// may be out of date when it returns. Errors: [ErrNoLeader]; [rlock.ErrArgument],
-// [rlock.ErrName], [rlock.ErrClosed]; ctx's, Redis's or the client's.
+// Leader asks Redis who leads, and with which value. It blocks for one round trip, and tries again
+// for at most Config.ReleaseTimeout while there is no answer. The answer may be out of date when it
+// returns. Errors: [ErrNoLeader]; [rlock.ErrArgument], [rlock.ErrName], [rlock.ErrClosed],
+// [rlock.ErrUnavailable]; ctx's or Redis's own.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if err := e.usable(ctx, "leader"); err != nil {
 		return Leader{}, err

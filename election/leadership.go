@@ -35,8 +35,8 @@ func (l *Leadership) Term() int64 {
 // Publish blocks for one round trip, and tries again for at most Config.ReleaseTimeout while
 // the answer is lost. Errors: [rlock.ErrLost] if Redis says that the caller does not lead any
 // more; [rlock.ErrNotHeld] after Resign; [rlock.ErrClosed], [rlock.ErrArgument]; ctx's error if
-// it was done before (nothing was sent); else the client's, after which the value may be
-// published or not.
+// it was done before (nothing was sent); Redis's own; else [rlock.ErrUnavailable], after which the
+// value may be published or not.
 func (l *Leadership) Publish(ctx context.Context, value string) error {
 	const op = "publish"
 	if l == nil || l.hold == nil {

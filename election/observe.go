@@ -10,7 +10,7 @@ import (
 
 // Observe returns a channel that yields the leader, if there is one, and then each new leader
 // and each new value. It holds one: a leader that is not read is replaced by the next, so that a
-// slow reader gets the newest one. That nobody leads is not told; [Election.Leader] says it.
+// slow reader gets the newest one. That there is no leader is not told; [Election.Leader] says it.
 //
 // A message wakes the observer; after a lost connection, and each Config.PollFloor, it looks by
 // itself, so that nothing is missed for longer. The channel is closed when ctx ends or the

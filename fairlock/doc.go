@@ -34,15 +34,15 @@
 //     name, in Go or Java, may take the lock between the end of a lease and the next heartbeat.
 //     Redisson's RFairLock has a queue of its own. Use a name with one kind.
 //   - Order after an outage: a session without a heartbeat for a QueueLease loses the positions
-//     of its waiters, and so does a run that was granted the lock and whose session did not
-//     answer. They queue again, at the end. While a session reconnects, a grant may pass its
+//     of its waiters. So does a run that was granted the lock and whose session did not answer.
+//     Both queue again, at the end. While a session reconnects, a grant may pass its
 //     waiter over, which keeps its position. In a failover Redis can lose the queue as it can
 //     lose the lock.
 //   - Speed: an entry of its own costs a round trip for each section, so rlock.Mutex costs Redis
 //     less where a lock is contended for by Lease or WithOwner. A session that is not allowed to
 //     subscribe learns of a grant with its next heartbeat.
-//   - Clocks that leap: a grant is trusted from the time of Redis at the grant, which the session
-//     translates by the last heartbeat to its monotonic clock, and a renewal confirms it at once.
+//   - Clocks that leap: a grant is trusted from the time of Redis at the grant. The session
+//     translates that by the last heartbeat to its monotonic clock. A renewal confirms it at once.
 //     If Redis's clock leaps forward while the message is delayed, that trust can be too long by
 //     a quarter of a QueueLease at most. The time of day of the processes does not matter.
 package fairlock

@@ -4,7 +4,7 @@
 // # What is guaranteed
 //
 // A count down counts once. A call that has to be sent again, because its answer was lost, is
-// remembered by Redis under an id of its own.
+// remembered by Redis under an id of its own, for a minute more than Config.ReleaseTimeout.
 //
 // Await returns only after Redis has said that the count is 0, or that there is none. A latch
 // that was never set is open. A waiter sleeps until a message announces that the latch opens, or

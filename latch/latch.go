@@ -38,8 +38,8 @@ const most = 1 << 53
 //
 // TrySet blocks for one round trip, and tries again for at most Config.ReleaseTimeout while the
 // answer is lost. Errors: ErrArgument, [rlock.ErrName], [rlock.ErrClosed]; ctx's error if it was
-// done before the call (nothing was sent); Redis's own, WRONGTYPE above all; else the client's,
-// after which the latch may have been set or not.
+// done before the call (nothing was sent); Redis's own, WRONGTYPE above all; else
+// [rlock.ErrUnavailable], after which the latch may have been set or not.
 func (l *Latch) TrySet(ctx context.Context, n int) (bool, error) {
 	var bad error
 	if n < 1 || n > most {
@@ -56,7 +56,7 @@ func (l *Latch) TrySet(ctx context.Context, n int) (bool, error) {
 // is deleted. On an open latch CountDown does nothing.
 //
 // A call that is sent again, because its answer was lost, counts once. CountDown blocks as
-// TrySet does, and has its errors; after one of the client it has counted once or not at all.
+// TrySet does, and has its errors; after ErrUnavailable it has counted once or not at all.
 func (l *Latch) CountDown(ctx context.Context) error {
 	if err := l.usable("count down", nil); err != nil {
 		return err
@@ -71,8 +71,8 @@ func (l *Latch) CountDown(ctx context.Context) error {
 // Await blocks until then or until ctx ends; [rlock.Wait] bounds it too. [rlock.Lease] is
 // [rlock.ErrArgument]: nothing is leased. While Redis cannot be reached it keeps trying. Errors:
 // [rlock.ErrNotAcquired] when the wait is over, which also matches ctx's error if that was why,
-// and the client's if Redis did not answer; ctx's error alone if it was done before the call
-// (nothing was sent); ErrArgument, [rlock.ErrName], [rlock.ErrClosed]; Redis's own, WRONGTYPE
+// and [rlock.ErrUnavailable] if Redis did not answer; ctx's error alone if it was done before the
+// call (nothing was sent); ErrArgument, [rlock.ErrName], [rlock.ErrClosed]; Redis's own, WRONGTYPE
 // above all.
 func (l *Latch) Await(ctx context.Context, opts ...rlock.LockOption) error {
 	if err := l.usable("await", nil); err != nil {
@@ -84,8 +84,8 @@ func (l *Latch) Await(ctx context.Context, opts ...rlock.LockOption) error {
 	return nil
 }
 
-// Count asks Redis for the count: 0 if the latch is open. It blocks for one round trip. The
-// answer may be out of date when it returns. Errors are those of TrySet.
+// Count asks Redis for the count: 0 if the latch is open. It blocks as TrySet does, and has its
+// errors. The answer may be out of date when it returns.
 func (l *Latch) Count(ctx context.Context) (int, error) {
 	if err := l.usable("count", nil); err != nil {
 		return 0, err

@@ -4,6 +4,11 @@
 //
 // Hooks tell what the session knows. What happens in Redis behind its back, as an expiry or a
 // command by hand, is told when it is noticed.
+//
+// In all events Name is the lock's name, without Config.Prefix. Kind is "mutex", "fair", "read",
+// "write", "semaphore", "counter" or "latch": an election is "fair", each vote of a quorum a "mutex",
+// and each lock of a multilock is told by itself. Owner is the owner as it stands in Redis, or ""
+// where it is not known yet or there is none. N is the number of permits, 1 for a lock.
 package locktrace
 
 import (
@@ -63,9 +68,7 @@ type Trace struct {
 	Subscription func(e Subscription)
 }
 
-// The events of a Trace. In all of them Name is the lock's name, without Config.Prefix. Kind is
-// "mutex", "fair", "read", "write", "semaphore", "counter" or "latch". Owner is the owner as it
-// stands in Redis, or "" where it is not known yet. N is the number of permits, 1 for a lock.
+// The events of a Trace. The package documentation explains Name, Kind, Owner and N.
 type (
 	// AcquireStart begins one call.
 	AcquireStart struct {
@@ -100,14 +103,14 @@ type (
 	HoldStart struct {
 		Name, Kind, Owner string
 		N                 int
-		Nested            bool
+		Nested            bool // the owner had the lock already
 	}
 
-	// HoldEnd ends it.
+	// HoldEnd ends a hold.
 	HoldEnd struct {
 		Name, Kind, Owner string
 		N                 int
-		Nested            bool
+		Nested            bool // as in HoldStart
 		Reason            HoldReason
 		Held              time.Duration // since HoldStart, without the round trip of the release
 	}
@@ -118,11 +121,12 @@ type (
 		N                 int
 	}
 
-	// ReleaseEnd ends it. Err is ErrLost if there was nothing to release any more.
+	// ReleaseEnd ends a release. Err is nil if Redis has confirmed it, and rlock.ErrLost if there was
+	// nothing to release any more.
 	ReleaseEnd struct {
 		Name, Kind, Owner string
 		N                 int
-		Took              time.Duration
+		Took              time.Duration // since ReleaseStart
 		Err               error
 	}
 
@@ -148,11 +152,12 @@ type (
 		Reason            string
 	}
 
-	// Renewed is the answer to the renewal of that many claims, sent as one script.
+	// Renewed is the answer to the renewal of that many claims, sent as one script. A claim that was
+	// found gone is told by Lost.
 	Renewed struct {
 		Claims int
-		Took   time.Duration
-		Err    error
+		Took   time.Duration // the round trip
+		Err    error         // no answer, or a refusal; the renewal is tried again
 	}
 
 	// Subscription is a change of state. Node is the address in a Cluster, else "". Err says

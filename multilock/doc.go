@@ -13,7 +13,7 @@
 // No deadlock among callers of this package, in whatever order they name the locks. Locks are
 // taken in the order of their keys (the session's prefix and the name, compared by bytes). Of
 // one key the order is that of the kinds, with a write side before its read side. The same key
-// in several Redises is taken in the order of ids that the Redises keep: the first Lock asks
+// in several Redises is taken in the order of ids that the Redises keep. The first Lock asks
 // each of them once, and makes an id where there is none ("relock_deployment", a key without a
 // TTL). Sessions, addresses and the order of the arguments play no part.
 //

@@ -5,10 +5,9 @@
 //
 // When [Hub.Listen] returns without an error, the server has confirmed the
 // subscription. From then until [Listener.Close] whatever is published on the channel
-// either arrives or is made up for by a Message with Missed set: when a connection is
-// lost, when a cluster slot moves, when Sentinel names another master, each listener
-// concerned gets Missed once when the loss is noticed and once more when the new
-// subscription is confirmed. A listener that looks at the state itself after each
+// either arrives or is made up for by a Message with Missed set. Such a Message comes when
+// a connection is lost, a cluster slot moves, or Sentinel names another master: once when
+// the loss is noticed, and once more when the new subscription is confirmed. A listener that looks at the state itself after each
 // Message, Missed or not, therefore never sleeps on a change that it could have been
 // told of.
 //

@@ -12,11 +12,11 @@ import (
 
 // Hub shares subscriptions among all the listeners of a process: one connection per
 // Redis node, one SUBSCRIBE per channel. All methods are safe for concurrent use.
-//
-// Goroutines: one per connection (conn.run), one for the hub as a whole (manage), both
-// only while something is subscribed. Lock order: Listener.call is never held when
-// mu is taken except inside a user's fn; under mu there is no I/O and no call of fn.
 type Hub struct {
+	// Goroutines: one per connection (conn.run), one for the hub as a whole (manage), both
+	// only while something is subscribed. Lock order: Listener.call is never held when
+	// mu is taken except inside a user's fn; under mu there is no I/O and no call of fn.
+
 	settings
 	lifetime
 	sharding

@@ -86,7 +86,7 @@ const (
 
 // Event is a change of state. Each connection that is Connected is Lost or Closed later, once.
 type Event struct {
-	State State
+	State State  // Connected, Lost, Closed or Refused
 	Node  string // the connection's address; "" outside of a Cluster
 	Err   error  // of Lost and Refused
 }

@@ -31,11 +31,11 @@
 //
 // Pauses: code that does not run cannot notice that its context has ended. Martin Kleppmann
 // ("How to do distributed locking", 2016) holds that Redlock is therefore unfit where an overlap
-// does harm: it rests on bounded delays, pauses and clock errors, and has no number that grows
+// does harm. It rests on bounded delays, pauses and clock errors, and has no number that grows
 // from owner to owner with which a resource could fence off the late one. Salvatore Sanfilippo
 // (antirez, "Is Redlock safe?", 2016) answers that the time is checked after the majority was
-// had, that a pause after that check befalls every lock with a timeout, and that clocks of about
-// the same rate are to be had.
+// had. A pause after that check befalls every lock with a timeout, and clocks of about the same
+// rate are to be had.
 //
 // Fencing is what ends the argument, and this package has no tokens: the highest of a majority's
 // counters need not grow. A resource that can refuse old tokens keeps itself safe with the tokens

@@ -23,9 +23,9 @@ type Hold struct {
 // Config.ReleaseTimeout. What is not confirmed is released in the background.
 //
 // Errors: [rlock.ErrNotHeld] for a second call; [rlock.ErrLost] if less than a majority of the
-// votes was left; [rlock.ErrClosed] if so many sessions were closed before; else the clients'
-// errors, joined, if so many votes were not confirmed that the next caller may have to wait for
-// their leases. After any error the hold has ended.
+// votes was left; [rlock.ErrClosed] if so many sessions were closed before; else
+// [rlock.ErrUnavailable], with the clients' errors, if so many votes were not confirmed that the next
+// caller may have to wait for their leases. After any error the hold has ended.
 func (h *Hold) Unlock() error {
 	if h == nil || h.section == nil || h.done.Swap(true) {
 		return fmt.Errorf("quorum: unlock: %w", rlock.ErrNotHeld)

@@ -102,12 +102,13 @@ func New(sessions []*rlock.Session, name string) *Mutex {
 // most, and about as long again to take votes back.
 //
 // Errors: [rlock.ErrNotAcquired] when the wait is over, which also matches ctx's error if that
-// was why, and those of the Redises that did not answer; ctx's error alone if it was done before
-// the call; ErrClosed if closed sessions leave no majority; Redis's own, at once, where so many
-// refuse for good (WRONGTYPE, NOPERM) that there is none; [rlock.ErrArgument] for a nil or a
-// named ctx ([rlock.WithOwner]: votes are private), and for a ctx that lies in an open section
-// of this lock, which is not re-entrant; [rlock.ErrName]. On error the returned context is ctx,
-// the hold is nil, and nothing is held: votes are released, or end with their leases.
+// was why, and [rlock.ErrUnavailable] with the clients' errors if no majority of the Redises answered
+// the last round; ctx's error alone if it was done before the call; ErrClosed if closed sessions
+// leave no majority; Redis's own, at once, where so many refuse for good (WRONGTYPE, NOPERM) that
+// there is none; [rlock.ErrArgument] for a nil or a named ctx ([rlock.WithOwner]: votes are
+// private), and for a ctx that lies in an open section of this lock, which is not re-entrant;
+// [rlock.ErrName]. On error the returned context is ctx, the hold is nil, and nothing is held:
+// votes are released, or end with their leases.
 func (m *Mutex) Lock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *Hold, error) {
 	return m.enter(ctx, "lock", opts)
 }

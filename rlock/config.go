@@ -57,8 +57,8 @@ type Config struct {
 	// Label is what operators see beside this session's locks, at most 200 bytes of UTF-8, in Redis
 	// under "relock_session:<session id>" while the session lives. Default "<host>:<pid>".
 	Label string
-	// Logger hears what no error can tell a caller: lost locks, releases that go on in the
-	// background, refused subscriptions, outages. Default: discard.
+	// Logger hears what no error can tell a caller: lost locks, deadlocks, releases that were never
+	// confirmed, refused subscriptions, outages. docs/operations.md lists it. Default: discard.
 	Logger *slog.Logger
 	Trace  *Trace // hooks for metrics and tests; default none
 }

@@ -19,10 +19,10 @@ type Session engine.Session
 // Cluster. The caller keeps owning client, and closes it after the session; docs/operations.md has
 // the options that it needs. Warning: with ConnLifetime rueidis may run a script twice.
 //
-// NewSession blocks until Redis has answered a PING, confirmed a subscription and run a probe of
-// what locks need, or ctx ends. Errors: [ErrConfig] also for a server that can never work: a
-// replica, one before Redis 6.2, one of a Cluster behind a client for one server, an ACL that
-// refuses what locks need.
+// NewSession blocks until Redis has confirmed a subscription and run a probe of what locks need, or
+// ctx ends; it tries once. Errors: [ErrUnavailable]; [ErrConfig] also for an unfit server: a
+// replica, Redis before 6.2, one of a Cluster behind a client for one server, an ACL that refuses
+// the probe.
 func NewSession(ctx context.Context, client rueidis.Client, cfg Config) (*Session, error) {
 	switch {
 	case ctx == nil:

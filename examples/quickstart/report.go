@@ -90,7 +90,7 @@ func (s *screen) timeLine(c cutOff) {
 
 // verdict ends a run in which nothing was violated.
 func (s *screen) verdict() {
-	s.printf("\nOK: nothing was oversold under the lock, and nobody held it together.\n")
+	s.printf("\nOK: nothing was oversold under the lock, and it had one owner at a time.\n")
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }

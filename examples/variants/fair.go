@@ -30,7 +30,7 @@ func (o serviceOrder) check() error {
 	return nil
 }
 
-// overtaken counts the customers who saw somebody served first that came after them.
+// overtaken counts the customers that came before another one and were served after it.
 func overtaken(served []int) (n int) {
 	for i, c := range served {
 		for _, later := range served[:i] {

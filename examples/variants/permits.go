@@ -73,7 +73,7 @@ type crashed struct {
 	lease   time.Duration // of the process
 	died    time.Duration
 	free    int           // permits left meanwhile
-	entered time.Duration // somebody who wants all permits had them
+	entered time.Duration // a caller that wants all permits had them
 }
 
 func (c crashed) check() error {

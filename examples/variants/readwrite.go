@@ -27,7 +27,7 @@ const (
 type reading struct {
 	lanes    []lane // of the readers, then of the writer
 	together int    // readers inside at once, at the most
-	mixed    bool   // the writer was inside with somebody else
+	mixed    bool   // the writer was inside together with another owner
 	came     time.Duration
 	entered  time.Duration
 	reads    int // begun after the writer had entered
