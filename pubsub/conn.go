@@ -22,12 +22,13 @@ type conn struct {
 	halt chan struct{} // closed to make it end with errMoved
 
 	// Guarded by hub.mu.
-	halted   bool       // halt is closed
-	subs     []*channel // to subscribe; entries may be stale, see take
-	unsubs   []*channel // to unsubscribe, before subs; they have left the hub
-	n        int        // channels whose conn this is
-	awaiting int        // confirmations outstanding in this round
-	proved   bool       // the server has confirmed something
+	halted   bool        // halt is closed
+	subs     []*channel  // to subscribe; entries may be stale, see take
+	unsubs   []*channel  // to unsubscribe, before subs; they have left the hub
+	n        int         // channels whose conn this is
+	awaiting int         // confirmations outstanding in this round
+	silence  *time.Timer // ends this round, unless the server answers; nil between rounds
+	proved   bool        // the server has confirmed something
 	provedAt time.Time
 	seen     map[string]rueidis.Client // the deployment when it was dialled
 

@@ -30,7 +30,7 @@ var (
 	errIdle = errors.New("pubsub: connection not needed any more")
 	// errLost stands in where rueidis closes the error channel without an error.
 	errLost = errors.New("pubsub: connection lost")
-	// errSilent ends a connection on which a SUBSCRIBE was not confirmed in time.
+	// errSilent ends a connection on which the answers to SUBSCRIBE have ceased.
 	errSilent = errors.New("pubsub: subscription not confirmed in time")
 	// errNoOwner is what Listen gets for a slot that no node serves.
 	errNoOwner = errors.New("pubsub: no node serves the channel's slot")

@@ -54,6 +54,7 @@ func (c *conn) confirmed(key chanKey) {
 	h := c.hub
 	var missed []*Listener
 	h.mu.Lock()
+	c.answered()
 	// Counted also if the channel has no listener any more: what is counted is the
 	// server's answers to this round.
 	if c.awaiting--; c.awaiting <= 0 {
@@ -83,6 +84,7 @@ func (c *conn) confirmed(key chanKey) {
 func (c *conn) revoked(key chanKey) {
 	h := c.hub
 	h.mu.Lock()
+	c.answered()
 	ch := h.channels[key]
 	if ch == nil || ch.conn != c || ch.state != confirmed {
 		h.mu.Unlock()

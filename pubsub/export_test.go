@@ -1,5 +1,12 @@
 package pubsub
 
+import "time"
+
+// Silence sets after how long without an answer a server is given up.
+func Silence(d time.Duration) Option {
+	return func(h *Hub) { h.silence = d }
+}
+
 // Channels is the number of channels that the hub keeps, in whatever state.
 func (h *Hub) Channels() int {
 	h.mu.Lock()

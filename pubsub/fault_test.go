@@ -19,8 +19,8 @@ import (
 // through returns a client whose connections go through a proxy.
 func through(t *testing.T, s *redistest.Server, mods ...func(*rueidis.ClientOption)) (rueidis.Client, *faulttest.Proxy) {
 	t.Helper()
-	p := faulttest.New(t, s.Addr)
-	mods = append(mods, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} })
+	p, _ := faulttest.Of(t, s.Option())
+	mods = append(mods, func(o *rueidis.ClientOption) { *o = p.Option(*o) })
 	return s.Client(t, mods...), p
 }
 

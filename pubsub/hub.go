@@ -38,6 +38,7 @@ type settings struct {
 	cluster      bool // the client is a Cluster client
 	linger       time.Duration
 	refusalRetry time.Duration
+	silence      time.Duration // answerTimeout, but for tests
 	log          *slog.Logger
 	watcher      func(Event) // may be nil
 	bad          error       // why every Listen fails: nil client, bad option
@@ -71,7 +72,8 @@ type node struct {
 func NewHub(client rueidis.Client, opts ...Option) *Hub {
 	h := &Hub{
 		settings: settings{
-			client: client, linger: DefaultLinger, refusalRetry: DefaultRefusalRetry, log: slog.New(slog.DiscardHandler),
+			client: client, linger: DefaultLinger, refusalRetry: DefaultRefusalRetry, silence: answerTimeout,
+			log: slog.New(slog.DiscardHandler),
 		},
 		channels: make(map[chanKey]*channel),
 		unplaced: make(map[*channel]struct{}),

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/pubsub"
 )
@@ -92,7 +95,16 @@ func TestResubscribingInQuickSuccessionLosesNothing(t *testing.T) {
 func TestManyChannelsShareOneConnection(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		const n = 10_000
-		h := newHub(t, s.Client(t))
+		closed := make(chan pubsub.Event, 10) // the first one comes when nothing is subscribed any more
+		watch := pubsub.Watch(func(e pubsub.Event) {
+			if e.State != pubsub.Connected {
+				closed <- e
+			}
+		})
+		// Twenty thousand goroutines that want to run at once may leave the readers of the connections
+		// no time for longer than a server may be silent. That is not what this is about.
+		client := s.Client(t, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = time.Minute })
+		h := newHub(t, client, watch, pubsub.Silence(time.Minute))
 		prefix := redistest.Name(t)
 		ls := make([]*pubsub.Listener, n)
 		if !s.IsMini() {
@@ -131,10 +143,16 @@ func TestManyChannelsShareOneConnection(t *testing.T) {
 		for _, l := range ls {
 			l.Close()
 		}
-		redistest.Eventually(t, patience, "all is unsubscribed", func() bool {
-			return channelsOf(t, s, prefix) == 0
-		})
+		// The hub says when that is done. A server that is asked for its channels all the time, while
+		// these are many, has time for nothing else.
+		if e := locktest.Get(t, closed, patience, "all is unsubscribed"); e.State != pubsub.Closed {
+			t.Errorf("the connection was lost: %v", e.Err)
+		}
+		redistest.Eventually(t, soon, "no channel is left", func() bool { return channelsOf(t, s, prefix) == 0 })
 		if !s.IsMini() {
+			if got := s.Commands(t)["unsubscribe"]; got < n/250 || got > n/10 { // 250 channels a command
+				t.Errorf("%d UNSUBSCRIBE commands for %d channels", got, n)
+			}
 			redistest.Eventually(t, soon, "the connection is closed", func() bool { return subscribers(t, s) == 0 })
 		}
 	})

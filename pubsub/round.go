@@ -3,12 +3,12 @@ package pubsub
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redis/rueidis"
 )
 
-// roundSize is how many channels go into one round. The answers of a round are bounded
-// by answerTimeout together, and a lost round is repeated as a whole.
+// roundSize is how many channels go into one round. A lost round is repeated as a whole.
 const roundSize = 2000
 
 // take returns the work of one round; empty says that no channel is on c at all.
@@ -47,10 +47,15 @@ func cut(s []*channel) (head, tail []*channel) {
 	return s[:roundSize:roundSize], s[roundSize:]
 }
 
-// round sends one round and waits until each channel of it is confirmed or has failed.
+// round sends one round and waits until each channel of it is confirmed or has failed. It gives
+// up when the server says nothing for answerTimeout.
 func (c *conn) round(ctx context.Context, unsubs, subs []*channel) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errSilent)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(c.hub.silence, func() { cancel(errSilent) })
+	defer silence.Stop()
+	c.putOff(silence)
+	defer c.putOff(nil)
 	if len(unsubs) > 0 {
 		if err := c.unsubscribe(ctx, unsubs); err != nil {
 			return err
@@ -81,6 +86,20 @@ func (c *conn) round(ctx context.Context, unsubs, subs []*channel) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// putOff has each answer from now on put the end of the round off; nil ends that.
+func (c *conn) putOff(silence *time.Timer) {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	c.silence = silence
+}
+
+// answered notes that the server is not silent. Caller holds hub.mu.
+func (c *conn) answered() {
+	if c.silence != nil {
+		c.silence.Reset(c.hub.silence)
 	}
 }
 
