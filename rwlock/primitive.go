@@ -210,7 +210,7 @@ func (r *readSide) Extend(op *kind.Op) script.Command { return r.extend(op, "r",
 // a Cluster moves they are the first two, without which a reader would not be safe.
 func (r *readSide) RenewArgs(op *kind.Op) (keys, args []string) {
 	keys = []string{r.lock.Key(), r.readers()}
-	if !op.Alone {
+	if !op.FewestKeys {
 		keys = r.timeouts(append(keys, r.ids(op.Owner)), op.Owner, 1, op.Held)
 	}
 	return keys, []string{"r" + script.Itoa(int64(len(keys))) + ":" + op.Owner}

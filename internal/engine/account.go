@@ -68,25 +68,25 @@ type reservation struct {
 	reserved int
 }
 
-// account returns c.more, made if need be.
-func (c *claim) account() *account {
-	if c.more == nil {
-		c.more = new(account)
-		c.more.sides[c.kind.Side].prim = c.prim
+// needAccount returns c.account, made if need be.
+func (c *claim) needAccount() *account {
+	if c.account == nil {
+		c.account = new(account)
+		c.account.sides[c.kind.Side].prim = c.prim
 	}
-	return c.more
+	return c.account
 }
 
-// waitIdle waits until no command of the claim is under way, and returns false if ctx ends first.
+// awaitAnswer waits until no command of the claim is under way, and returns false if ctx ends first.
 // A claim that asks is not idle between two attempts either; answered waits for no more than the
 // answer to one. The lock's mutex must be held; it is released meanwhile and held again at the end.
-func (c *claim) waitIdle(ctx context.Context, answered bool) bool {
+func (c *claim) awaitAnswer(ctx context.Context, answered bool) bool {
 	l := c.lock
-	for c.more != nil && c.more.busy && !(answered && c.state == asking && c.flight != flying) {
-		if c.more.free == nil {
-			c.more.free = make(chan struct{})
+	for c.account != nil && c.account.busy && !(answered && c.state == asking && c.flight != flying) {
+		if c.account.free == nil {
+			c.account.free = make(chan struct{})
 		}
-		free := c.more.free
+		free := c.account.free
 		l.unlock()
 		select {
 		case <-free:
@@ -101,8 +101,8 @@ func (c *claim) waitIdle(ctx context.Context, answered bool) bool {
 
 // commandDone ends the command that made the account busy.
 func (c *claim) commandDone() {
-	c.more.busy = false
-	c.more.callUp()
+	c.account.busy = false
+	c.account.callUp()
 }
 
 // callUp has those look again that wait for the account.
@@ -119,16 +119,16 @@ func (c *claim) counted(side int) int {
 	if k := c.kind; c.num != 0 && !k.ByID && k.Side == side {
 		n = 1
 	}
-	if c.more != nil {
-		n += len(c.more.sides[side].ids)
+	if c.account != nil {
+		n += len(c.account.sides[side].ids)
 	}
 	return n
 }
 
 // sidesOf returns the primitive with which each side was taken.
 func (c *claim) sidesOf() (prims [2]Primitive) {
-	if c.more != nil {
-		return [2]Primitive{c.more.sides[0].prim, c.more.sides[1].prim}
+	if c.account != nil {
+		return [2]Primitive{c.account.sides[0].prim, c.account.sides[1].prim}
 	}
 	prims[c.kind.Side] = c.prim
 	return prims
@@ -136,10 +136,10 @@ func (c *claim) sidesOf() (prims [2]Primitive) {
 
 // firstID returns the id of the claim's first hold; "" if it has none.
 func (c *claim) firstID() string {
-	if c.more == nil {
+	if c.account == nil {
 		return ""
 	}
-	if ids := c.more.sides[c.kind.Side].ids; len(ids) > 0 {
+	if ids := c.account.sides[c.kind.Side].ids; len(ids) > 0 {
 		return ids[0]
 	}
 	return ""
@@ -148,11 +148,11 @@ func (c *claim) firstID() string {
 // releases returns the commands that end all that may stand of the claim. They need no earlier
 // answer, since they name all of it.
 func (c *claim) releases(cmds []resend.ReleaseCommand) []resend.ReleaseCommand {
-	if c.more == nil { // a private claim with one hold, which has no id
+	if c.account == nil { // a private claim with one hold, which has no id
 		op := Op{Owner: c.ownerID(), N: int(c.n), All: true, Private: true}
 		return append(cmds, resend.ReleaseCommand{Command: c.prim.Release(&op), Known: true})
 	}
-	m := c.more
+	m := c.account
 	for side, of := range m.sides {
 		known := c.counted(side) > 0
 		// Beside the holds that are counted Redis may have some whose end is not confirmed, some
@@ -172,16 +172,16 @@ func (c *claim) releases(cmds []resend.ReleaseCommand) []resend.ReleaseCommand {
 // surplus takes the ids of a side off the account that the holds of a section do not need, and
 // returns them: they are to be ended.
 func (c *claim) surplus(side int, x *section) []string {
-	of := &c.more.sides[side]
+	of := &c.account.sides[side]
 	n := c.counted(side) - int(x.live[side])
-	if x.more != nil {
-		n -= int(x.more.spent[side] + x.more.entering[side])
+	if x.nesting != nil {
+		n -= int(x.nesting.spent[side] + x.nesting.entering[side])
 	}
 	if n = min(n, len(of.ids)); n <= 0 {
 		return nil
 	}
 	if c.num == 0 { // those stay that its holds have
-		needed := slices.Collect(maps.Values(c.more.holds))
+		needed := slices.Collect(maps.Values(c.account.holds))
 		has := func(id string) bool { return slices.Contains(needed, id) }
 		free := slices.DeleteFunc(slices.Clone(of.ids), has)
 		of.ids = append(slices.DeleteFunc(of.ids, func(id string) bool { return !has(id) }), free...)
@@ -190,23 +190,23 @@ func (c *claim) surplus(side int, x *section) []string {
 	ends := slices.Clone(of.ids[stay:])
 	of.ids = of.ids[:stay]
 	of.ending = append(of.ending, ends...)
-	c.more.changes++
+	c.account.changes++
 	return ends
 }
 
 // ended takes ids off the account that are confirmed not to stand.
 func (c *claim) ended(side int, ids []string) {
 	confirmed := func(id string) bool { return slices.Contains(ids, id) }
-	of := &c.more.sides[side]
+	of := &c.account.sides[side]
 	of.ids = slices.DeleteFunc(of.ids, confirmed)
 	of.ending = slices.DeleteFunc(of.ending, confirmed)
-	c.more.changes++
+	c.account.changes++
 }
 
 // partial returns the command that ends holds of one side while others stay.
 func (c *claim) partial(side int, ends []string, keep time.Duration) script.Command {
-	of, other := &c.more.sides[side], &c.more.sides[1-side]
-	op := Op{Owner: c.ownerID(), N: int(c.n), Ends: ends, Keep: keep, ByIDs: c.more.byIDs, Private: c.num != 0}
+	of, other := &c.account.sides[side], &c.account.sides[1-side]
+	op := Op{Owner: c.ownerID(), N: int(c.n), Ends: ends, Keep: keep, ByIDs: c.account.byIDs, Private: c.num != 0}
 	op.Held, op.IDs = c.counted(side), slices.Clone(of.ids)
 	op.Other, op.OtherIDs = c.counted(1-side), slices.Clone(other.ids)
 	return of.prim.Release(&op)
@@ -214,17 +214,17 @@ func (c *claim) partial(side int, ends []string, keep time.Duration) script.Comm
 
 // draw returns the next fencing token of the claim; 0 if there is none.
 func (c *claim) draw() int64 {
-	if c.more == nil || c.more.tokens == 0 {
+	if c.account == nil || c.account.tokens == 0 {
 		return 0
 	}
-	c.more.tokens--
-	c.more.token++
-	return c.more.token - 1
+	c.account.tokens--
+	c.account.token++
+	return c.account.token - 1
 }
 
 // reserving notes that an attempt will ask for so many tokens, and returns that number.
 func (c *claim) reserving(tokens int) int {
-	if m := c.account(); m.reserved == 0 || tokens < m.reserved {
+	if m := c.needAccount(); m.reserved == 0 || tokens < m.reserved {
 		m.reserved = tokens
 	}
 	return tokens
@@ -234,18 +234,18 @@ func (c *claim) reserving(tokens int) int {
 // it surely has.
 func (c *claim) reserve(highest int64) {
 	if highest > 0 {
-		m := c.account()
+		m := c.needAccount()
 		m.tokens = max(m.reserved, 1)
 		m.token = highest - int64(m.tokens) + 1
 	}
 }
 
-// overAt returns when the lock is over in Redis at the latest, should nothing be heard of it any
+// latestEnd returns when the lock is over in Redis at the latest, should nothing be heard of it any
 // more: a renewal may just be under way.
-func (c *claim) overAt(now time.Duration) time.Duration {
+func (c *claim) latestEnd(now time.Duration) time.Duration {
 	at := max(now+c.lock.s.cfg.Lease, c.trust+time.Second)
-	if c.more != nil {
-		at = max(at, c.more.stands+time.Second)
+	if c.account != nil {
+		at = max(at, c.account.stands+time.Second)
 	}
 	return at
 }

@@ -63,15 +63,15 @@ type request struct {
 
 // tries is what an acquisition remembers of its attempts.
 type tries struct {
-	err      error         // of the last one, nil if it was answered
-	heard    bool          // one was answered
-	stuck    bool          // is counted by s.outage
-	failures int           // in a row
-	refused  int           // in a session that polls, or with Retry
-	unheard  int           // failed subscriptions in a row
-	unknown  bool          // one may have run whose outcome is not known
-	mayCome  bool          // one whose outcome was never known may run late, even now
-	doubted  time.Duration // when the first of those was sent
+	err          error         // of the last one, nil if it was answered
+	answered     bool          // one was answered
+	stuck        bool          // is counted by s.outage
+	failures     int           // in a row
+	refused      int           // in a session that polls, or with Retry
+	unsubscribed int           // failed subscriptions in a row
+	unknown      bool          // one may have run whose outcome is not known
+	mayCome      bool          // one whose outcome was never known may run late, even now
+	doubted      time.Duration // when the first of those was sent
 }
 
 // Lock acquires what the handle locks, n permits of it if it has permits; wait false is TryLock.
@@ -249,13 +249,13 @@ func (a *acquisition) outermost() (x *section, err error) {
 		l.trying--
 	}
 	if x := a.given.Load(); x != nil {
-		return a.take(x)
+		return a.accept(x)
 	}
 	if err != nil {
 		return nil, a.fail(err)
 	}
 	if a.kind.Unleased {
-		a.claim.retire(over)
+		a.claim.retire(finished)
 		a.claim.forget()
 	} else {
 		x = a.admit(g)

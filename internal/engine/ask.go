@@ -25,8 +25,8 @@ func (a *acquisition) ask() (grant, error) {
 	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease, Private: c.num != 0}
 	op.Wait = a.queued && l.queue.Front() == a
 	op.Next = k.Permits && op.Wait && a.node.Next() != nil
-	if c.more != nil {
-		op.ID, op.ByIDs = c.firstID(), c.more.byIDs
+	if c.account != nil {
+		op.ID, op.ByIDs = c.firstID(), c.account.byIDs
 	}
 	if a.behind {
 		op.Position = new(Position)
@@ -44,8 +44,8 @@ func (a *acquisition) ask() (grant, error) {
 	cancel()
 	l.mu.Lock()
 	a.asking, c.flight = false, landed
-	if c.more != nil {
-		c.more.callUp()
+	if c.account != nil {
+		c.account.callUp()
 	}
 	a.note(g, err)
 	if l.state == lockClosed {
@@ -102,28 +102,28 @@ func (a *acquisition) bounded(ctx context.Context) (bounded context.Context, can
 	return bounded, cancel
 }
 
-// patience is how long Redis may take to answer a caller that goes away meanwhile: if it has
+// answerGrace is how long Redis may take to answer a caller that goes away meanwhile: if it has
 // answered that caller before, or the one before in the queue, it does not count as
 // unavailable.
-const patience = 100 * time.Millisecond
+const answerGrace = 100 * time.Millisecond
 
 // note takes in the answer to an attempt, or its lack, and keeps account of what may have run.
 func (a *acquisition) note(g grant, err error) {
 	t, b, s := &a.tries, a.lock.lobby, a.lock.s
 	took := s.now() - g.sent
 	waits := b != nil && a.queued
-	t.heard = t.heard || waits && b.answered
+	t.answered = t.answered || waits && b.answered
 	switch {
 	case g.asked && script.IsContext(err):
-		t.heard = true
-		if t.err == nil && took >= patience { // else how many have acknowledged the attempt before
+		t.answered = true
+		if t.err == nil && took >= answerGrace { // else how many have acknowledged the attempt before
 			t.err = replicas.ErrNotYet
 		}
 	case err == nil || g.Status == granted && script.IsContext(err):
-		t.err, t.heard = nil, true
+		t.err, t.answered = nil, true
 	case !script.IsContext(err):
 		t.err = err
-	case t.err == nil && (!t.heard || took >= patience):
+	case t.err == nil && (!t.answered || took >= answerGrace):
 		t.err = lockerr.ErrNoAnswer
 	}
 	if waits {
@@ -131,7 +131,7 @@ func (a *acquisition) note(g grant, err error) {
 	}
 	if err == nil {
 		if a.kind.Registers && g.Status == refused && a.op.Wait {
-			a.claim.account().registered = true
+			a.claim.needAccount().registered = true
 		}
 		t.failures, t.unknown = 0, g.Status == granted
 		if t.stuck || s.outage.On.Load() {

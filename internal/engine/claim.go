@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"relock/internal/schedule"
-	"relock/locktrace"
 )
 
 // A claim is what Redis has granted, or is being asked to grant, to this session for one
@@ -20,7 +19,7 @@ type claim struct {
 	lock     *lock
 	*target           // of the acquisition that it was made for
 	num      uint64   // of its private owner; 0 if the owner is named
-	more     *account // nil for a private claim with one hold, which has no id
+	account  *account // nil for a private claim with one hold, which has no id
 	sections *section // the open ones
 	run      *run     // of a Queuer: the waiters that it is for; nil for a TryLock
 
@@ -58,7 +57,7 @@ const (
 	asking       claimState = iota
 	held                    // granted; it has sections, waits for the next (paused, parked), or is about to be released
 	releasing               // an Unlock is sending the release
-	over                    // ending in the background, or gone
+	finished                // ending in the background, or gone
 	lostStanding            // it may stand in Redis; it is released when its sections are unlocked
 	lostGone                // Redis has said that it does not stand
 	leftStanding            // neither renewed nor passed on nor joined nor released
@@ -75,13 +74,13 @@ func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, target: a.target, next: l.claims}
 	c.n, c.renewAt, c.safeLease = int32(a.n), never, a.safeLease
 	if a.named != "" {
-		c.account().owner = a.named
+		c.needAccount().owner = a.named
 	} else {
 		c.num = l.s.owners.Add(1)
 	}
 	k := a.kind
 	if k.ByID || k.Unleased || a.named != "" { // the first hold has an id
-		m := c.account()
+		m := c.needAccount()
 		m.sides[k.Side].ids = []string{l.s.newID(k)}
 		m.byIDs, m.busy = true, a.named != ""
 	}
@@ -96,7 +95,7 @@ func (l *lock) newClaim(a *acquisition) *claim {
 // "<session id>:<number>", the shape of Redisson's "<client id>:<thread id>".
 func (c *claim) ownerID() string {
 	if c.num == 0 {
-		return c.more.owner
+		return c.account.owner
 	}
 	var buf [64]byte // enough for a UUID, so that only the string is allocated
 	return string(strconv.AppendUint(append(append(buf[:0], c.lock.s.id...), ':'), c.num, 10))
@@ -130,7 +129,7 @@ func (c *claim) retire(to claimState) {
 	if l.share == c {
 		l.share = nil
 	}
-	if c.more != nil {
+	if c.account != nil {
 		c.commandDone()
 	}
 	if c.run != nil {
@@ -162,61 +161,9 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 	return x
 }
 
-// lose ends a held claim that can be trusted no longer. gone says that Redis has told so: then
-// nothing stands any more.
-func (c *claim) lose(reason string, gone bool) {
-	if c.state != held {
-		return
-	}
-	if c.sections == nil { // a run that was paused, or an Unlock has closed the last one and cancels its contexts
-		c.end(c.overAt(c.lock.s.now()), nil)
-		return
-	}
-	for c.sections != nil {
-		c.sections.lose()
-	}
-	l, wasHolder := c.lock, c.lock.holder == c
-	if gone && c.num != 0 && c.n <= 1 {
-		c.retire(lostGone)
-	} else { // a named owner's other holds may stand, each for itself, and other permits
-		c.retire(lostStanding)
-	}
-	l.later(func() { c.tellLost(reason) })
-	if wasHolder || c.kind.Shares {
-		l.nudge()
-	}
-}
-
-// lose ends a section whose claim is lost, or whose own time is over.
-func (x *section) lose() {
-	x.claim.account().owing++
-	x.endTraces(locktrace.HoldLost)
-	x.finish(lost)
-}
-
-// loseSection ends one of several sections of a claim: its own time is over.
-func (c *claim) loseSection(x *section, reason string) {
-	if c.sections == x && x.next == nil {
-		c.lose(reason, false)
-		return
-	}
-	x.lose()
-	c.lock.later(func() { c.tellLost(reason) })
-}
-
-// tellLost tells the logger and the hooks of a loss.
-func (c *claim) tellLost(reason string) {
-	s := c.lock.s
-	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
-	s.notify(func() {
-		s.cfg.Logger.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
-		s.trace.Lost(e)
-	})
-}
-
 // excludes reports whether the claim has a hold that lets no other owner in.
 func (c *claim) excludes() bool {
-	if c.more == nil || c.sections == nil {
+	if c.account == nil || c.sections == nil {
 		return c.kind.Exclusive
 	}
 	for side, p := range c.sidesOf() {
@@ -239,7 +186,7 @@ func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
 		// It may not have been when the trust was earned: a writer that takes a read hold too
 		// lets readers of other processes in when it unlocks the write side.
 		c.trust = min(c.trust, c.lock.s.now()+trustIn(c.safeLease))
-		c.account().stands = max(c.account().stands, sent+lease)
+		c.needAccount().stands = max(c.needAccount().stands, sent+lease)
 	}
 	c.doubts = doubts
 }

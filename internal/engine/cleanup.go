@@ -17,7 +17,7 @@ func (c *claim) end(until time.Duration, done chan struct{}) {
 	for _, cmd := range c.releases(nil) {
 		cmds = append(cmds, cmd.Command)
 	}
-	c.retire(over)
+	c.retire(finished)
 	c.lock.s.clean(c.prim.Names().Name(), cleanup.Job{
 		Cmds: cmds, Until: until, Gone: done,
 		Done: func(error) { c.forget() },
@@ -28,7 +28,7 @@ func (c *claim) end(until time.Duration, done chan struct{}) {
 // it is open, and a nested Lock was about to be sent.
 func (c *claim) trim() {
 	x := c.sections
-	for side := range c.more.sides {
+	for side := range c.account.sides {
 		if ends := c.surplus(side, x); len(ends) > 0 {
 			c.pinned = true
 			c.tidy(side, ends, c.partial(side, ends, 0))
@@ -41,7 +41,7 @@ func (c *claim) trim() {
 func (c *claim) tidy(side int, ends []string, cmd script.Command) {
 	l := c.lock
 	l.s.clean(c.prim.Names().Name(), cleanup.Job{
-		Cmds: []script.Command{cmd}, Until: c.overAt(l.s.now()),
+		Cmds: []script.Command{cmd}, Until: c.latestEnd(l.s.now()),
 		Done: func(err error) {
 			if err == nil {
 				l.mu.Lock()

@@ -83,7 +83,7 @@ func (l *lock) close(last bool) {
 		case c.state == held:
 			for x := c.sections; x != nil; x = c.sections {
 				x.endTraces(locktrace.HoldClosed)
-				x.finish(closed)
+				x.end(closed)
 			}
 			c.end(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
 		}

@@ -10,10 +10,10 @@ import (
 // A suspect is a Lock that waits inside of open sections: it may be part of a deadlock. All other
 // Locks are of no interest here, and cost nothing.
 type suspect struct {
-	a        *acquisition // not to be looked at once over is set, since it is reused
+	a        *acquisition // not to be looked at once ended is set, since it is reused
 	lock     *lock
 	sections []*section // open ones of private owners that the caller's context lies in, of whatever session
-	over     bool       // guarded by the lock's mutex
+	ended    bool       // guarded by the lock's mutex
 	waiting  *deadlock.Waiting
 }
 
@@ -30,7 +30,7 @@ func (a *acquisition) mayBlock() {
 	var in []deadlock.Claim
 	var watches []*deadlock.Watch
 	for x := range sectionsAround(ctx, ownerKey{}) { // not those outside of WithOwner and WithoutOwner
-		if x.claim.num != 0 && !x.over() {
+		if x.claim.num != 0 && !x.hasEnded() {
 			sections = append(sections, x)
 			in = append(in, x.claim.forWatch())
 			watches = append(watches, x.claim.lock.s.deadlocks)
@@ -53,7 +53,7 @@ func (a *acquisition) unblocked() {
 	}
 	a.suspect = nil
 	x.lock.mu.Lock()
-	x.over = true
+	x.ended = true
 	x.lock.mu.Unlock()
 	x.waiting.Over()
 }
@@ -65,7 +65,7 @@ func (c *claim) forWatch() deadlock.Claim {
 
 // LiesIn is for package deadlock. The claim of an open section holds its lock.
 func (x *suspect) LiesIn(c deadlock.Claim) bool {
-	if !slices.ContainsFunc(x.sections, func(in *section) bool { return !in.over() && in.claim.forWatch() == c }) {
+	if !slices.ContainsFunc(x.sections, func(in *section) bool { return !in.hasEnded() && in.claim.forWatch() == c }) {
 		return false
 	}
 	x.lock.mu.Lock()
@@ -75,7 +75,7 @@ func (x *suspect) LiesIn(c deadlock.Claim) bool {
 
 // lasts reports whether the caller waits. The mutex of its lock must be held.
 func (x *suspect) lasts() bool {
-	return !x.over && x.a.queued && x.a.given.Load() == nil && x.a.hopeless == nil
+	return !x.ended && x.a.queued && x.a.given.Load() == nil && x.a.hopeless == nil
 }
 
 // Holders is for package deadlock.

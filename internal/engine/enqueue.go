@@ -10,8 +10,8 @@ import (
 	"relock/internal/script"
 )
 
-// A call is one attempt on its way to Redis: a run that queues, or is asked about again.
-type call struct {
+// A runCall is one attempt on its way to Redis: a run that queues, or is asked about again.
+type runCall struct {
 	c   *claim
 	op  Op
 	g   grant
@@ -23,7 +23,7 @@ const callBatch = 64
 
 // callsAnswered takes in the answers to calls that nextCalls has taken off for a caller, and has sent
 // what has come meanwhile, and what is unknown.
-func (l *lock) callsAnswered(calls []*call) {
+func (l *lock) callsAnswered(calls []*runCall) {
 	l.answered(calls)
 	l.line.Sending = false
 	l.sendPending()
@@ -79,7 +79,7 @@ func (l *lock) sendAll() {
 
 // sendCalls sends calls in one pipeline and notes the answers. No mutex may be held. The hooks are
 // told by the notifier: a call is for several waiters, and mostly sent in the background.
-func (s *Session) sendCalls(ctx context.Context, calls []*call) {
+func (s *Session) sendCalls(ctx context.Context, calls []*runCall) {
 	sent, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	for i, r := range s.sendAttempts(ctx, calls) {
 		e := calls[i]
@@ -97,7 +97,7 @@ func (s *Session) sendCalls(ctx context.Context, calls []*call) {
 }
 
 // sendAttempts sends the acquire scripts of calls. One that is alone may take the shorter way.
-func (s *Session) sendAttempts(ctx context.Context, calls []*call) []rueidis.RedisResult {
+func (s *Session) sendAttempts(ctx context.Context, calls []*runCall) []rueidis.RedisResult {
 	if len(calls) == 1 {
 		return []rueidis.RedisResult{s.redis.Run.Run(ctx, calls[0].c.prim.Acquire(&calls[0].op))}
 	}
@@ -109,7 +109,7 @@ func (s *Session) sendAttempts(ctx context.Context, calls []*call) []rueidis.Red
 }
 
 // nextCalls takes off what is pending: it is on its way from now on, and who comes meanwhile gathers.
-func (l *lock) nextCalls() (calls []*call) {
+func (l *lock) nextCalls() (calls []*runCall) {
 	l.line.Sending = true
 	for _, r := range l.line.Collect(callBatch) {
 		r.Of.flight = flying
@@ -119,9 +119,9 @@ func (l *lock) nextCalls() (calls []*call) {
 }
 
 // call returns what is to be sent for a run.
-func (c *claim) call() *call {
+func (c *claim) call() *runCall {
 	s, r, k, at := c.lock.s, c.run, c.kind, c.run.Call()
-	e := &call{c: c, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: min(s.cfg.Lease, c.safeLease), Private: c.num != 0, Position: &at}}
+	e := &runCall{c: c, op: Op{Owner: c.ownerID(), N: int(c.n), Lease: min(s.cfg.Lease, c.safeLease), Private: c.num != 0, Position: &at}}
 	if r.lease > 0 {
 		e.op.Lease = r.lease
 	}
@@ -135,7 +135,7 @@ func (c *claim) call() *call {
 
 // answered takes in the answers, and reports whether some are missing: what those calls were for
 // is pending again.
-func (l *lock) answered(calls []*call) (failed bool) {
+func (l *lock) answered(calls []*runCall) (failed bool) {
 	var again []*fairqueue.Run[claim, acquisition]
 	for _, e := range calls {
 		c, r := e.c, e.c.run
@@ -182,7 +182,7 @@ func (l *lock) answered(calls []*call) (failed bool) {
 
 // noteCall tells the outage of the answer to a call, or its lack. Of the waiters of a run the
 // one in front of the queue counts.
-func (l *lock) noteCall(e *call) {
+func (l *lock) noteCall(e *runCall) {
 	a := l.queue.Front()
 	switch {
 	case e.err != nil && a != nil:
@@ -196,7 +196,7 @@ func (l *lock) noteCall(e *call) {
 }
 
 // turnAway tells the waiters of a run that Redis refuses it for good.
-func (l *lock) turnAway(c *claim, e *call) {
+func (l *lock) turnAway(c *claim, e *runCall) {
 	err := e.err
 	if err == nil {
 		err = e.g.never(c.prim)

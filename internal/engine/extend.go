@@ -47,7 +47,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	bounded, cancel := context.WithTimeout(own, end-s.now())
 	defer cancel()
 	l.mu.Lock()
-	if !c.waitIdle(bounded, false) {
+	if !c.awaitAnswer(bounded, false) {
 		l.unlock()
 		return h.notExtended(ctx, errEarlier)
 	}
@@ -80,12 +80,12 @@ func (h *Hold) extended(d time.Duration, op *Op, r *resend.Extended) error {
 	l.mu.Lock()
 	defer l.unlock()
 	defer c.commandDone()
-	c.more.sent(op, r)
+	c.account.sent(op, r)
 	c.expire(s.now()) // it may have ended meanwhile, with the watchdog late to see it
 	switch {
 	case r.Err != nil:
 		return r.Err
-	case x.over():
+	case x.hasEnded():
 		return x.endedErr()
 	case h.ranOut:
 		return ErrLost
@@ -131,7 +131,7 @@ func (h *Hold) extension(now, d time.Duration) Op {
 			c.reschedule()
 		}
 	}
-	for _, other := range x.more.fixed {
+	for _, other := range x.nesting.fixed {
 		if other != h && other.ends > now+op.Lease {
 			op.Lease = other.ends - now
 		}
@@ -142,7 +142,7 @@ func (h *Hold) extension(now, d time.Duration) Op {
 // prepareExtend notes in the account that an extension of one side is about to be sent, and
 // returns it. The lock's mutex must be held.
 func (c *claim) prepareExtend(side int, d time.Duration, away bool) Op {
-	m := c.account()
+	m := c.needAccount()
 	op := Op{Owner: c.ownerID(), N: int(c.n), ID: idgen.Request(), Lease: d, Private: c.num != 0,
 		Known: Known{Held: c.counted(side)}, Move: Move{Away: away, Void: slices.Clone(m.late)}}
 	if !op.Private {
@@ -169,7 +169,7 @@ func (m *account) sent(op *Op, r *resend.Extended) {
 // claim trusted for longer. The lock's mutex must be held; it is released meanwhile and held
 // again at the end.
 func (a *acquisition) voidLate(c *claim) error {
-	if c.more == nil || len(c.more.late) == 0 {
+	if c.account == nil || len(c.account.late) == 0 {
 		return nil
 	}
 	side := 0
@@ -186,7 +186,7 @@ func (a *acquisition) voidLate(c *claim) error {
 	cancel()
 	a.lock.mu.Lock()
 	r.Late = false // it moves the end away, and so does no harm late
-	c.more.sent(&op, &r)
+	c.account.sent(&op, &r)
 	c.commandDone()
 	return r.Err
 }

@@ -7,6 +7,7 @@ import (
 
 	"relock/internal/kind"
 	"relock/internal/lockerr"
+	"relock/internal/queue"
 	"relock/internal/script"
 )
 
@@ -74,4 +75,48 @@ func (s *Session) acknowledged(ctx context.Context, g *grant, p Primitive, op *O
 	err := s.redis.Replicas.Granted(ctx, leased, op)
 	g.asked = err != nil
 	return err
+}
+
+// admit makes a section of a grant.
+func (a *acquisition) admit(g grant) *section {
+	l, c, s, k := a.lock, a.claim, a.lock.s, a.kind
+	now := s.now()
+	c.state = held
+	lease := a.lease
+	if g.unconfirmed > 0 {
+		lease = g.unconfirmed
+	}
+	c.confirmed(g.sent, lease, g.doubts)
+	if !k.Permits && (l.claims != c || c.next != nil) {
+		l.belie(c)
+	}
+	if k.Exclusive {
+		l.holder = c
+	}
+	if k.Exclusive || k.Permits {
+		c.passUntil = now + queue.Slice
+		if l.lobby != nil {
+			l.beginSlice(c, now)
+		}
+	}
+	x := c.open(a, g.sent)
+	if k.Fenced || g.Token > 0 {
+		c.reserve(g.Token)
+		x.token.Store(c.draw())
+	}
+	if g.unconfirmed > 0 || g.doubts != s.redis.Conn.Doubts.Load() {
+		c.renewAt = g.sent // Redis is asked at once
+	}
+	c.renewAfter(g.sent)
+	if m := c.account; m != nil {
+		m.registered = false
+		if c.num == 0 {
+			m.holds = map[*Hold]string{&x.first: a.op.ID}
+		}
+		c.commandDone()
+	}
+	if k.Shares {
+		l.shareFrom(c, g.sent)
+	}
+	return x
 }

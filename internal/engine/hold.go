@@ -66,7 +66,7 @@ func (h *Hold) Remaining() time.Duration {
 	x, c := h.section, h.section.claim
 	c.lock.mu.Lock()
 	defer c.lock.unlock()
-	if h.done || h.ranOut || x.over() || c.state != held {
+	if h.done || h.ranOut || x.hasEnded() || c.state != held {
 		return 0
 	}
 	end := min(c.trust, x.until)
@@ -96,11 +96,11 @@ func (h *Hold) standing(now time.Duration) error {
 	if h.done {
 		return ErrNotHeld
 	}
-	if !x.over() && !x.standing(now) {
+	if !x.hasEnded() && !x.standing(now) {
 		x.claim.expire(now)
 	}
 	switch {
-	case x.over():
+	case x.hasEnded():
 		return x.endedErr()
 	case h.ranOut || h.fixed != nil && h.until <= now:
 		return ErrLost

@@ -93,7 +93,7 @@ func (s *Session) Yield(family, name string, d time.Duration) {
 		for c := l.claims; c != nil; c = c.next {
 			c.passUntil = 0
 		}
-		l.waiting().turns.LeaveFor(s.now(), d)
+		l.needLobby().turns.LeaveFor(s.now(), d)
 		l.callUp()
 	})
 }
@@ -103,7 +103,7 @@ func (h *Hold) Awaited() bool {
 	c := h.section.claim
 	c.lock.mu.Lock()
 	defer c.lock.mu.Unlock()
-	return c.more != nil && c.more.free != nil
+	return c.account != nil && c.account.free != nil
 }
 
 // Suspects returns how many callers wait of whom the session knows that a deadlock may concern
@@ -140,7 +140,7 @@ func (l *lock) check() {
 		open := 0
 		for x := c.sections; x != nil; x = x.next {
 			open++
-			if x.over() || x.claim != c || x.live[0] < 0 || x.live[1] < 0 || x.held() == 0 {
+			if x.hasEnded() || x.claim != c || x.live[0] < 0 || x.live[1] < 0 || x.held() == 0 {
 				fail(c, "a section is on its list that is not open: ended %d, holds %v", x.ended.Load(), x.live)
 			}
 		}

@@ -2,11 +2,9 @@ package engine
 
 import (
 	"sync"
-	"time"
 
 	"relock/internal/keyname"
 	"relock/internal/queue"
-	"relock/pubsub"
 )
 
 // A lock is what a session knows of one lock while it has claims on it or callers that wait for it. An
@@ -39,37 +37,10 @@ const (
 	lockDead             // not in the registry any more
 )
 
-// A lobby is what a lock needs only when callers wait, or something is put off. It is guarded by the lock's mutex.
-type lobby struct {
-	// listener hears of releases. It is there from the first refusal until no caller waits.
-	listener *pubsub.Listener
-
-	// look says that the front shall ask at once: it was woken, or a wake-up was taken by a
-	// front that left before it could follow it. lookAt is when it asks without that.
-	look   bool
-	lookAt time.Duration
-
-	// answered: Redis has answered the last attempt of a waiter, as far as that was given time.
-	answered bool
-
-	turns    queue.Turns
-	parked   []*claim    // permits that wait for the front's answer, see parked.go
-	limit    queue.Limit // of a kind with permits, as the front heard last
-	deferred []func()
-}
-
-// waiting returns l.lobby, made if need be.
-func (l *lock) waiting() *lobby {
-	if l.lobby == nil {
-		l.lobby = new(lobby)
-	}
-	return l.lobby
-}
-
 // later has fn called when the mutex is released: for what runs code of the caller's, as
 // cancelling contexts, logging and tracing do.
 func (l *lock) later(fn func()) {
-	b := l.waiting()
+	b := l.needLobby()
 	b.deferred = append(b.deferred, fn)
 }
 
@@ -124,7 +95,7 @@ func wakeUp(wake chan struct{}) {
 // nudge lets the front ask at once.
 func (l *lock) nudge() {
 	if l.queue.Front() != nil {
-		l.waiting().look = true
+		l.needLobby().look = true
 		l.callUp()
 	}
 }
@@ -148,85 +119,6 @@ func (l *lock) belie(c *claim) {
 	}
 }
 
-func sameName(a, b *claim) bool { return a.num == 0 && b.num == 0 && a.more.owner == b.more.owner }
-
-// beginSlice begins the time slice of a claim where callers wait, or did.
-func (l *lock) beginSlice(c *claim, now time.Duration) {
-	b := l.lobby
-	c.passUntil = b.turns.Begin(now)
-	if !c.kind.Exclusive {
-		return
-	}
-	b.look = false
-	if l.s.cfg.Polling == nil {
-		b.lookAt = now + l.s.cfg.PollFloor
-	}
-}
-
-// asks notes that the front is about to ask.
-func (b *lobby) asks() {
-	b.drain()
-	b.look = false
-	b.turns.Asked()
-	b.limit.Asked()
-}
-
-// settle notes that the release of the holder, or of permits, is about to be sent: from here on
-// a message means that the lock may be free. There must be a subscription; else the waiters
-// wait for the answer.
-func (l *lock) settle(c *claim, now time.Duration) {
-	b := l.lobby
-	permits := c.kind.Permits
-	if l.holder != c && !permits {
-		return
-	}
-	if !permits { // of permits, those of others may come free before
-		l.holder = nil
-		b.drain()
-		b.lookAt = now + l.s.cfg.PollFloor
-	}
-	if y := b.turns.Yielded(); y > now {
-		b.lookAt = y
-	}
-	b.turns.Expect(now)
-	l.callUp()
-}
-
-// heard takes a message of the lock's channel.
-func (l *lock) heard() {
-	b := l.waiting()
-	// No release can be meant while a claim of this session holds the lock: then the message
-	// is an echo.
-	if l.holder == nil && b.turns.Heard(l.s.now()) {
-		b.look = true
-		l.callUp()
-	}
-}
-
-// drain throws away a message that is already there: it was published before what the caller is
-// going to do, which will see what the message speaks of.
-func (b *lobby) drain() {
-	if b.listener == nil {
-		return
-	}
-	select {
-	case <-b.listener.C():
-	default:
-	}
-}
-
-// polled reports whether the front has been refused in a session that polls: then it asks when its
-// Backoff says so. A front that has not asked yet does so at once.
-func (l *lock) polled() bool {
-	a := l.queue.Front()
-	return l.s.cfg.Polling != nil && a != nil && a.tries.refused > 0
-}
-
-// nextLook returns when the front asks Redis, if no claim of this session holds the lock.
-func (l *lock) nextLook() time.Duration {
-	b := l.lobby
-	if b.look || b.listener == nil && !l.polled() {
-		return b.turns.Yielded()
-	}
-	return max(b.lookAt, b.turns.Yielded())
+func sameName(a, b *claim) bool {
+	return a.num == 0 && b.num == 0 && a.account.owner == b.account.owner
 }

@@ -26,12 +26,12 @@ type caller struct {
 	ctx  context.Context
 }
 
-// extra returns x.more, made if need be.
-func (x *section) extra() *nesting {
-	if x.more == nil {
-		x.more = new(nesting)
+// needNesting returns x.nesting, made if need be.
+func (x *section) needNesting() *nesting {
+	if x.nesting == nil {
+		x.nesting = new(nesting)
 	}
-	return x.more
+	return x.nesting
 }
 
 func (n *nesting) cancel(cause error) {
@@ -62,7 +62,7 @@ func (x *section) contexts(ctx context.Context) *nestctx.Contexts {
 		ended.End(why.cause())
 		return ended
 	}
-	return &x.extra().contexts
+	return &x.needNesting().contexts
 }
 
 // ownContext gives a nested hold with a fixed lease a context of its own, since it may end
@@ -75,7 +75,7 @@ func (h *Hold) ownContext(ctx context.Context) context.Context {
 	l := h.section.claim.lock
 	l.mu.Lock()
 	h.cancel = cancel
-	over := h.ranOut || h.section.over()
+	over := h.ranOut || h.section.hasEnded()
 	l.unlock()
 	if over {
 		cancel(ErrLost)

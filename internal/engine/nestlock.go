@@ -29,7 +29,7 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 			err = errRetry
 		}
 	default: // it waits, or a TryLock of it asks, and this caller waits for the outcome
-		if e := a.waitIdle(c); e != nil {
+		if e := a.awaitAnswer(c); e != nil {
 			err = e
 		}
 	}
@@ -37,11 +37,11 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 	return nil, nil, err
 }
 
-// waitIdle waits until no command of the claim is under way; a TryLock, of a claim that asks, for the
+// awaitAnswer waits until no command of the claim is under way; a TryLock, of a claim that asks, for the
 // answer to the attempt that is. The lock's mutex must be held; it is released meanwhile and held
 // again at the end.
-func (a *acquisition) waitIdle(c *claim) error {
-	if c.more == nil || !c.more.busy {
+func (a *acquisition) awaitAnswer(c *claim) error {
+	if c.account == nil || !c.account.busy {
 		return nil
 	}
 	l := a.lock
@@ -50,7 +50,7 @@ func (a *acquisition) waitIdle(c *claim) error {
 	ctx, cancel := a.bounded(a.ctx)
 	defer cancel()
 	l.mu.Lock()
-	if c.waitIdle(ctx, !a.wait) {
+	if c.awaitAnswer(ctx, !a.wait) {
 		return nil
 	}
 	if nested {
@@ -115,9 +115,9 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 // lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	c := x.claim
-	x.extra().entering[h.side]++
+	x.needNesting().entering[h.side]++
 	g, err := a.reenter(x)
-	x.more.entering[h.side]--
+	x.nesting.entering[h.side]--
 	if err != nil {
 		x.undoNested()
 		return err
@@ -132,10 +132,10 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	}
 	x.add(h)
 	if c.num == 0 {
-		c.more.holds[h] = a.op.ID
+		c.account.holds[h] = a.op.ID
 	}
 	if h.fixed == nil && byName {
-		x.more.callers = append(x.more.callers, caller{h, a.ctx})
+		x.nesting.callers = append(x.nesting.callers, caller{h, a.ctx})
 	}
 	c.stopped = false
 	c.renewAfter(g.sent)
@@ -148,7 +148,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 // the end.
 func (a *acquisition) reenter(x *section) (g grant, err error) {
 	c := x.claim
-	if err = a.waitIdle(c); err == nil {
+	if err = a.awaitAnswer(c); err == nil {
 		err = a.voidLate(c)
 	}
 	if err != nil {
@@ -162,7 +162,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	g, err = a.askNested(x)
 	c.expire(a.lock.s.now()) // it may have ended meanwhile, with the watchdog late to see it
 	switch {
-	case x.over(): // whatever Redis said
+	case x.hasEnded(): // whatever Redis said
 		err = x.endedErr()
 	case err == nil && g.Status == notHeld:
 		c.lose("it was gone when it was locked again", true)
@@ -176,7 +176,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	switch {
 	case err == nil:
 	case a.tries.unknown || a.tries.mayCome:
-		c.pinned, c.more.sides[side].stray = true, true
+		c.pinned, c.account.sides[side].stray = true, true
 	default:
 		c.ended(side, []string{a.op.ID})
 	}
@@ -186,7 +186,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 
 // prepareNested notes in the account what is about to be sent.
 func (a *acquisition) prepareNested(c *claim) {
-	m, k, first := c.account(), a.kind, c.kind.Side
+	m, k, first := c.needAccount(), a.kind, c.kind.Side
 	a.op = Op{Owner: c.ownerID(), N: a.n, ID: idgen.Request(), Lease: a.lease, ByIDs: true,
 		Known: Known{Held: c.counted(k.Side), Other: c.counted(1 - k.Side)}, All: c.num != 0}
 	if k.Fenced && c.sections != nil && c.sections.token.Load() == 0 {
@@ -240,13 +240,13 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 func (x *section) undoNested() {
 	c := x.claim
 	switch {
-	case x.over():
+	case x.hasEnded():
 		x.leaveLost()
 	case x.held() > 0:
 		c.trim()
 	default:
-		if x.finish(released); c.sections == nil {
-			c.end(c.overAt(c.lock.s.now()), nil)
+		if x.end(released); c.sections == nil {
+			c.end(c.latestEnd(c.lock.s.now()), nil)
 		}
 	}
 }

@@ -25,14 +25,14 @@ func (h *Hold) unlockInner(d *tracing.Hold) error {
 		h.endContext(ErrReleased)
 		l.mu.Lock()
 	}
-	if c.more == nil || c.countsHere() {
+	if c.account == nil || c.countsHere() {
 		return err
 	}
 	ctx := s.releases.At(s.now())
-	if !c.waitIdle(ctx, false) {
+	if !c.awaitAnswer(ctx, false) {
 		return errEarlier // the command that is under way sees to the rest, see undoNested
 	}
-	if x.over() || c.state != held || x.held() == 0 {
+	if x.hasEnded() || c.state != held || x.held() == 0 {
 		return errors.Join(err, x.lostErr())
 	}
 	if e := c.releaseSurplus(ctx, x, d); e != nil {
@@ -59,9 +59,9 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 		keep = max(x.lastFixed(func(f *Hold) time.Duration { return f.ends })-s.now(), time.Millisecond)
 	}
 	var err error
-	c.more.busy = true
-	for side := range c.more.sides {
-		if x.over() { // the last Unlock releases the rest, and takes "not there" for lost
+	c.account.busy = true
+	for side := range c.account.sides {
+		if x.hasEnded() { // the last Unlock releases the rest, and takes "not there" for lost
 			break
 		}
 		ends := c.surplus(side, x)
@@ -79,10 +79,10 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 			err = e
 			c.pinned = true
 			if keep > 0 { // by the time that it runs, the holds that stay may deserve more
-				c.more.late = append(c.more.late, ends[0])
+				c.account.late = append(c.account.late, ends[0])
 			}
 			c.tidy(side, ends, cmd)
-		case x.over():
+		case x.hasEnded():
 			err = x.lostErr()
 		case r.Lost:
 			c.lose("it was gone when it was unlocked", true)

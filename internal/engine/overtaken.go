@@ -22,7 +22,7 @@ const (
 
 // overtaken gives back what the call for a run has got that had been granted, or had ended, before
 // the answer came.
-func (l *lock) overtaken(e *call) {
+func (l *lock) overtaken(e *runCall) {
 	c := e.c
 	switch {
 	case e.err != nil && script.Classify(e.err) != script.Unknown:
@@ -34,7 +34,7 @@ func (l *lock) overtaken(e *call) {
 	case releasing:
 		// If the claim's own release is still to be written, it must find the lock.
 		c.flight = overtaken
-	case over, lostGone:
+	case finished, lostGone:
 		c.dismiss()
 	}
 	// Else the release of the claim is still to come.

@@ -63,7 +63,7 @@ func (s *Session) lineage(innermost any, family string, names *keyname.Names) (s
 			case l.s != s || l.Key() != names.Key():
 			case v.claim.kind.Family == family:
 				sections = append(sections, v)
-			case !v.over():
+			case !v.hasEnded():
 				return nil, "", fmt.Errorf("%w: this owner holds the name as another kind of lock; each kind needs names of its own", ErrArgument)
 			}
 			innermost = v.parent.Value(ownerKey{})
@@ -96,7 +96,7 @@ var sessionIDs sync.Map
 // claimOf returns the claim of a named owner, nil if there is none.
 func (l *lock) claimOf(name string) *claim {
 	for c := l.claims; c != nil; c = c.next {
-		if c.num == 0 && c.more.owner == name && (c.state == asking || c.sections != nil) {
+		if c.num == 0 && c.account.owner == name && (c.state == asking || c.sections != nil) {
 			return c
 		}
 	}

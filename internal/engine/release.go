@@ -55,7 +55,7 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 		err := h.unlockInner(d)
 		l.unlock()
 		return err
-	case c.more != nil && c.more.abandoned:
+	case c.account != nil && c.account.abandoned:
 		c.leaveStanding(x)
 		l.unlock()
 		return nil
@@ -72,7 +72,7 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 	case c.state == lostStanding || c.state == lostGone: // meanwhile, with the sections of others
 		l.unlock()
 		return ErrLost
-	case c.goesOn(now): // or was ended meanwhile: by Close, or by the Unlock of another section
+	case c.sectionClosed(now): // or was ended meanwhile: by Close, or by the Unlock of another section
 		l.unlock()
 		return nil
 	}
@@ -109,7 +109,7 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	l.mu.Lock()
 	// settle has taken the holder off: a message is on its way. A nudge would cost one attempt more.
 	told := l.holder != c && listening
-	c.retire(over)
+	c.retire(finished)
 	if b := l.lobby; b != nil && r.Receivers >= 0 {
 		if listening && r.Receivers > 0 {
 			r.Receivers--
@@ -120,7 +120,7 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 		l.nudge()
 	}
 	if len(r.Unconfirmed) > 0 {
-		s.clean(c.prim.Names().Name(), cleanup.Job{Cmds: r.Unconfirmed, Until: c.overAt(now)})
+		s.clean(c.prim.Names().Name(), cleanup.Job{Cmds: r.Unconfirmed, Until: c.latestEnd(now)})
 	}
 	l.unlock()
 	if r.Lost && err == nil {

@@ -34,8 +34,8 @@ type renewalItem struct {
 // along with a lock: those can wait.
 func (s *Session) renew(claims []*claim) {
 	sent, doubts := s.now(), s.redis.Conn.Doubts.Load()
-	round, patience := s.renewals(claims)
-	ctx, cancel := context.WithTimeout(s.life.Context, patience)
+	round, timeout := s.renewals(claims)
+	ctx, cancel := context.WithTimeout(s.life.Context, timeout)
 	defer cancel()
 	send := func(cmds []script.Command) []rueidis.RedisResult { return s.redis.Run.Multi(ctx, cmds) }
 	each := renewal.Round[renewalItem]{Most: 1}
@@ -48,7 +48,7 @@ func (s *Session) renew(claims []*claim) {
 			c := item.c
 			c.lock.mu.Lock()
 			if c.state == held && c.sidesOf()[item.side] != nil {
-				item.addTo(&each, Op{Alone: true})
+				item.addTo(&each, Op{FewestKeys: true})
 			}
 			c.lock.unlock()
 		}
@@ -61,8 +61,8 @@ func (s *Session) renew(claims []*claim) {
 // renewals sorts what is due into script calls, and returns how long to wait for the answers:
 // so long that there is time for two more tries while the claims can be trusted. It runs code
 // of the callers' contexts.
-func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], patience time.Duration) {
-	round.Most, patience = renewBatch, s.cfg.Lease/3
+func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], timeout time.Duration) {
+	round.Most, timeout = renewBatch, s.cfg.Lease/3
 	for _, c := range claims {
 		item, fixed := c.wanted()
 		l := c.lock
@@ -81,7 +81,7 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], p
 			l.unlock()
 			continue
 		}
-		patience = min(patience, (c.trust-s.now())/3)
+		timeout = min(timeout, (c.trust-s.now())/3)
 		item.lease = c.shortfall(s.now())
 		if wanted && c.renewed() {
 			item.lease = min(s.cfg.Lease, c.safeLease)
@@ -90,12 +90,12 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], p
 			if p != nil && (c.liveOn(side) > 0 || c.paused()) {
 				of := item
 				of.side = side
-				of.addTo(&round, Op{ByIDs: c.more != nil && c.more.byIDs})
+				of.addTo(&round, Op{ByIDs: c.account != nil && c.account.byIDs})
 			}
 		}
 		l.unlock()
 	}
-	return round, max(patience, 10*time.Millisecond)
+	return round, max(timeout, 10*time.Millisecond)
 }
 
 // addTo has one side of a claim asked for with a round; op says which keys to name. The lock's
@@ -124,15 +124,15 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 	c.lock.mu.Lock()
 	for x := c.sections; x != nil; x = x.next {
 		a := asked{x: x}
-		if x.more != nil {
-			a.fixed = len(x.more.fixed) > 0
-			a.callers = append(a.callers, x.more.callers...)
+		if x.nesting != nil {
+			a.fixed = len(x.nesting.fixed) > 0
+			a.callers = append(a.callers, x.nesting.callers...)
 		}
 		all = append(all, a)
 	}
 	item = renewalItem{c: c, all: len(all)}
-	if c.more != nil {
-		item.sides = c.more.changes
+	if c.account != nil {
+		item.sides = c.account.changes
 	}
 	shared := c.kind.Shares && !c.pinned
 	c.lock.unlock()
@@ -189,7 +189,7 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 			c.confirmed(sent, item.lease, doubts)
 			item.prolong()
 			asked = sent
-		case c.more != nil && c.more.changes != item.sides:
+		case c.account != nil && c.account.changes != item.sides:
 			c.renewAt = min(c.renewAt, now+backoff.Least) // what was asked for is not what there is now
 		default:
 			c.lose("it was gone when it was renewed", true)
@@ -216,7 +216,7 @@ func (item *renewalItem) prolong() {
 		return
 	}
 	for _, x := range item.alive {
-		if !x.over() && x.auto > 0 {
+		if !x.hasEnded() && x.auto > 0 {
 			x.until = max(x.until, c.trust)
 		}
 	}

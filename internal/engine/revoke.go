@@ -23,7 +23,7 @@ func (s *Session) told(m pubsub.Message) {
 		s.recheck()
 		return
 	}
-	if m.Payload == inbox.Question || s.granted(m.Payload) {
+	if m.Payload == inbox.Question || s.hearGrant(m.Payload) {
 		return
 	}
 	if strings.HasPrefix(m.Payload, deadlock.Prefix) {

@@ -27,10 +27,10 @@ func (f *fairQueue) add(c *claim) {
 	}
 }
 
-// granted takes the message of a script that has let a run in. A grant to an entry that the
+// hearGrant takes the message of a script that has let a run in. A grant to an entry that the
 // session does not know is given back at once; not while the session closes, for then the release
 // of each entry is on its way, and Close waits for those alone.
-func (s *Session) granted(payload string) bool {
+func (s *Session) hearGrant(payload string) bool {
 	m, ok := fairqueue.ParseGrant(payload)
 	if !ok {
 		return false
@@ -57,7 +57,7 @@ func (s *Session) granted(payload string) bool {
 func (l *lock) letIn(c *claim, m fairqueue.Grant) {
 	r := c.run
 	if joined := r.LetIn(m.Last, m.Position); joined != nil {
-		joined.retire(over)
+		joined.retire(finished)
 	}
 	g, ok := l.grantOf(c.queuer(), m)
 	if !ok || r.lease > 0 || l.s.cfg.Replicas > 0 {
@@ -66,7 +66,7 @@ func (l *lock) letIn(c *claim, m fairqueue.Grant) {
 		return
 	}
 	if m.Token > 0 {
-		c.account().reserved = m.Tokens
+		c.needAccount().reserved = m.Tokens
 	}
 	l.begin(c, g, m.Last)
 }
@@ -87,7 +87,7 @@ func (l *lock) begin(c *claim, g grant, until int64) {
 	r.Begin(until)
 	a := r.next(l.s.now())
 	if a == nil { // they have left, or the run was shorter than they thought
-		c.end(c.overAt(l.s.now()), nil)
+		c.end(c.latestEnd(l.s.now()), nil)
 		return
 	}
 	a.claim, a.op.ID = c, c.firstID()
@@ -96,7 +96,7 @@ func (l *lock) begin(c *claim, g grant, until int64) {
 	r.Tell()
 	a.claim = nil
 	l.dequeue(a)
-	a.accept(x)
+	a.deliver(x)
 }
 
 // next returns the waiter of a run that is served next; nil if there is none.
@@ -104,15 +104,15 @@ func (r *run) next(now time.Duration) *acquisition {
 	return r.Next(func(a *acquisition) bool { return a.hopeless == nil && (a.deadline == 0 || now < a.deadline) })
 }
 
-// goOn opens the next section of a run, or pauses it until a renewal has confirmed the claim;
+// serveNext opens the next section of a run, or pauses it until a renewal has confirmed the claim;
 // it reports false if the run has no waiter left or cannot go on.
-func (l *lock) goOn(c *claim, now time.Duration) bool {
+func (l *lock) serveNext(c *claim, now time.Duration) bool {
 	r := c.run
 	a := r.next(now)
 	switch {
 	case a == nil || l.state != lockOpen || c.state != held || c.pinned || r.Kind == nil || now >= c.trust:
 		return false
-	case c.kind.Fenced && c.more.tokens == 0:
+	case c.kind.Fenced && c.account.tokens == 0:
 		return false
 	case !c.entrable(now):
 		r.paused = true
@@ -137,8 +137,8 @@ func (c *claim) resume(now time.Duration) {
 	}
 	c.run.paused = false
 	switch l := c.lock; {
-	case !l.goOn(c, now):
-		c.end(c.overAt(now), nil)
+	case !l.serveNext(c, now):
+		c.end(c.latestEnd(now), nil)
 	case !c.run.paused:
 		l.s.notify(c.traceHandedOver)
 	}

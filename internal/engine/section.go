@@ -28,12 +28,12 @@ type section struct {
 	// until is when the section ends whatever the claim's trust is: the last of its fixed
 	// leases, or, where sections share a claim, the claim's trust at the last renewal that
 	// the section's context wanted. See invariant I2.
-	until time.Duration
-	live  [2]int32     // holds that are neither unlocked nor run out, by side
-	auto  int32        // the live ones that the watchdog renews
-	ended atomic.Int32 // why it has ended, an ending; read without the mutex too
-	more  *nesting     // nil without nested Locks, fixed leases and further callers
-	first Hold         // the outermost hold, here to save an allocation
+	until   time.Duration
+	live    [2]int32     // holds that are neither unlocked nor run out, by side
+	auto    int32        // the live ones that the watchdog renews
+	ended   atomic.Int32 // why it has ended, an ending; read without the mutex too
+	nesting *nesting     // nil without nested Locks, fixed leases and further callers
+	first   Hold         // the outermost hold, here to save an allocation
 }
 
 // An ending is why a section has ended; 0 while it is open.
@@ -61,7 +61,7 @@ func (x *section) Done() <-chan struct{}       { return x.cancellation().ctx.Don
 func (x *section) String() string              { return "relock section of " + x.claim.ownerID() }
 
 func (x *section) Err() error {
-	if m := x.made.Load(); m == nil && !x.over() && x.parent.Err() == nil {
+	if m := x.made.Load(); m == nil && !x.hasEnded() && x.parent.Err() == nil {
 		return nil
 	}
 	// Made now, so that the first reason stays the reason.
@@ -83,8 +83,8 @@ func (x *section) Value(key any) any {
 	return x.parent.Value(key)
 }
 
-// over reports whether the section has ended.
-func (x *section) over() bool { return x.ended.Load() != 0 }
+// hasEnded reports whether the section has ended.
+func (x *section) hasEnded() bool { return x.ended.Load() != 0 }
 
 func (x *section) cancellation() *cancellation {
 	m := x.made.Load()
@@ -115,11 +115,11 @@ func (x *section) close(why ending) (cancel bool) {
 		x.next.prev = x.prev
 	}
 	x.next, x.prev = nil, nil
-	return x.made.Load() != nil || x.more != nil
+	return x.made.Load() != nil || x.nesting != nil
 }
 
-// finish closes an open section, and has its contexts cancelled when the mutex is released.
-func (x *section) finish(why ending) {
+// end closes an open section, and has its contexts cancelled when the mutex is released.
+func (x *section) end(why ending) {
 	if x.close(why) {
 		x.claim.lock.later(x.cancel)
 	}
@@ -132,8 +132,8 @@ func (x *section) cancel() {
 	if m := x.made.Load(); m != nil {
 		m.cancel(cause)
 	}
-	if x.more != nil {
-		x.more.cancel(cause)
+	if x.nesting != nil {
+		x.nesting.cancel(cause)
 	}
 }
 
@@ -141,7 +141,7 @@ func (x *section) cancel() {
 func (x *section) add(h *Hold) {
 	x.live[h.side]++
 	if h.fixed != nil {
-		n := x.extra()
+		n := x.needNesting()
 		n.fixed = append(n.fixed, h)
 		x.resetEnd()
 		return
@@ -160,7 +160,7 @@ func (x *section) add(h *Hold) {
 // remove takes a hold out of the count, and returns how many are left: see held.
 func (x *section) remove(h *Hold) (left int) {
 	if x.claim.num == 0 {
-		delete(x.claim.more.holds, h)
+		delete(x.claim.account.holds, h)
 	}
 	if !h.ranOut {
 		x.live[h.side]--
@@ -168,17 +168,17 @@ func (x *section) remove(h *Hold) (left int) {
 			x.auto--
 		}
 	}
-	if x.more == nil {
+	if x.nesting == nil {
 		return int(x.live[0] + x.live[1])
 	}
-	delete(x.more.traces, h)
+	delete(x.nesting.traces, h)
 	if h.ranOut {
-		x.more.spent[h.side]--
+		x.nesting.spent[h.side]--
 		return x.held()
 	}
-	if !x.over() {
-		x.more.fixed = slices.DeleteFunc(x.more.fixed, func(f *Hold) bool { return f == h })
-		x.more.callers = slices.DeleteFunc(x.more.callers, func(c caller) bool { return c.hold == h })
+	if !x.hasEnded() {
+		x.nesting.fixed = slices.DeleteFunc(x.nesting.fixed, func(f *Hold) bool { return f == h })
+		x.nesting.callers = slices.DeleteFunc(x.nesting.callers, func(c caller) bool { return c.hold == h })
 	}
 	x.resetEnd()
 	return x.held()
@@ -187,18 +187,18 @@ func (x *section) remove(h *Hold) (left int) {
 // held returns the number of live holds of both sides, and of those that are just being taken.
 func (x *section) held() int {
 	n := x.live[0] + x.live[1]
-	if x.more != nil {
-		n += x.more.entering[0] + x.more.entering[1]
+	if x.nesting != nil {
+		n += x.nesting.entering[0] + x.nesting.entering[1]
 	}
 	return int(n)
 }
 
 // fixedHolds returns the live holds with a fixed lease.
 func (x *section) fixedHolds() []*Hold {
-	if x.more == nil {
+	if x.nesting == nil {
 		return nil
 	}
-	return x.more.fixed
+	return x.nesting.fixed
 }
 
 // resetEnd sets the end of a section that only holds with fixed leases keep: it ends with the
@@ -220,11 +220,11 @@ func (x *section) lastFixed(of func(h *Hold) time.Duration) (last time.Duration)
 // runOut ends the holds whose fixed lease is over, and returns those with a context of their
 // own to be cancelled, without the mutex.
 func (x *section) runOut(now time.Duration) (ended []*Hold) {
-	if x.more == nil {
+	if x.nesting == nil {
 		return nil
 	}
-	kept := x.more.fixed[:0]
-	for _, h := range x.more.fixed {
+	kept := x.nesting.fixed[:0]
+	for _, h := range x.nesting.fixed {
 		if h.until > now {
 			kept = append(kept, h)
 			continue
@@ -232,13 +232,13 @@ func (x *section) runOut(now time.Duration) (ended []*Hold) {
 		h.ranOut = true
 		x.endTrace(h, locktrace.HoldExpired)
 		x.live[h.side]--
-		x.more.spent[h.side]++
+		x.nesting.spent[h.side]++
 		if h.cancel != nil {
 			ended = append(ended, h)
 		}
 	}
-	clear(x.more.fixed[len(kept):])
-	x.more.fixed = kept
+	clear(x.nesting.fixed[len(kept):])
+	x.nesting.fixed = kept
 	if ended != nil || x.auto == 0 {
 		x.resetEnd()
 	}

@@ -57,7 +57,7 @@ type sectionKey struct{}
 // caller's context: no mutex may be held.
 func (s *Session) inSection(ctx context.Context) bool {
 	for x := range sectionsAround(ctx, sectionKey{}) {
-		if x.claim.lock.s == s && !x.over() {
+		if x.claim.lock.s == s && !x.hasEnded() {
 			return true
 		}
 	}

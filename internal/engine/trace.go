@@ -64,7 +64,7 @@ func (s *Session) subscriptionChanged(e pubsub.Event) {
 // stands it is in nesting.traces; what takes it out of there, under the lock's mutex, decides how
 // the hold ends. The lock's mutex must be held.
 func (x *section) trace(h *Hold, a *acquisition) {
-	m := x.extra()
+	m := x.needNesting()
 	if m.traces == nil {
 		m.traces = map[*Hold]*tracing.Hold{}
 	}
@@ -74,11 +74,11 @@ func (x *section) trace(h *Hold, a *acquisition) {
 // endTrace notes that a hold has ended otherwise than by an Unlock. The lock's mutex must be
 // held.
 func (x *section) endTrace(h *Hold, why locktrace.HoldReason) {
-	if x.more == nil || x.more.traces[h] == nil {
+	if x.nesting == nil || x.nesting.traces[h] == nil {
 		return
 	}
-	d, s := x.more.traces[h], x.claim.lock.s
-	delete(x.more.traces, h)
+	d, s := x.nesting.traces[h], x.claim.lock.s
+	delete(x.nesting.traces, h)
 	if d.End(why, s.now()) {
 		s.notes.AddSurely(d.Tell)
 	}
@@ -86,10 +86,10 @@ func (x *section) endTrace(h *Hold, why locktrace.HoldReason) {
 
 // endTraces does so for all holds of a section that ends.
 func (x *section) endTraces(why locktrace.HoldReason) {
-	if x.more == nil {
+	if x.nesting == nil {
 		return
 	}
-	for h := range x.more.traces {
+	for h := range x.nesting.traces {
 		x.endTrace(h, why)
 	}
 }
@@ -103,5 +103,5 @@ func (h *Hold) traced() (d *tracing.Hold, now time.Duration) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return h.section.more.traces[h], l.s.now()
+	return h.section.nesting.traces[h], l.s.now()
 }

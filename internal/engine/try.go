@@ -85,7 +85,7 @@ func (a *acquisition) pollAgain(ms int64) bool {
 		d = time.Duration(ms+1) * time.Millisecond // PTTL is rounded down
 	}
 	if ok && l.queue.Front() == a {
-		l.waiting().lookAt = l.s.now() + d
+		l.needLobby().lookAt = l.s.now() + d
 	}
 	return ok
 }

@@ -86,7 +86,7 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 	refusal := err == nil && g.Status == refused
 	if a.claim.state == asking && (err != nil || refusal) {
 		if refusal {
-			a.heardLimit(g)
+			a.hearLimit(g)
 		}
 		if l.unpark(); a.given.Load() != nil {
 			return nil, false
@@ -101,7 +101,7 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 		return err, over
 	case g.Status == forGood:
 		if a.kind.Permits { // it is more than the limit, and so may others behind it be
-			a.heardLimit(grant{Answer: kind.Answer{Sized: true, Limit: g.Value}})
+			a.hearLimit(grant{Answer: kind.Answer{Sized: true, Limit: g.Value}})
 		}
 		return g.never(a.prim), true
 	case l.queue.Front() != a:
@@ -109,7 +109,7 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 	}
 	// A refusal may be older than a release that the session has sent meanwhile: then it does
 	// not say that others took what came free, and the next look is as that release left it.
-	b := l.waiting()
+	b := l.needLobby()
 	stale := b.turns.Expecting()
 	if !stale {
 		b.turns.Taken()
@@ -195,7 +195,7 @@ func (a *acquisition) park() (timedOut bool, err error) {
 		}
 	}
 	l.unlock()
-	heard, timedOut := a.sleep(sleep, messages)
+	message, timedOut := a.sleep(sleep, messages)
 	given := a.given.Load() != nil
 	over := !given && a.done()
 	if over && queues { // what is known of Redis is known of the run
@@ -209,15 +209,15 @@ func (a *acquisition) park() (timedOut bool, err error) {
 		err = a.ended()
 	}
 	l.mu.Lock()
-	if heard && !given {
-		l.heard()
+	if message && !given {
+		l.hearRelease()
 	}
 	return timedOut, err
 }
 
 // sleep returns after d, or when the time that Wait gave is over; or earlier, when the caller is
 // woken, its context ends or a message comes. The lock's mutex must not be held.
-func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (heard, timedOut bool) {
+func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (message, timedOut bool) {
 	if d == never && a.deadline == 0 && messages == nil { // as mostly: a timer would cost more
 		select {
 		case <-a.wake:
@@ -235,11 +235,11 @@ func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (he
 	case <-a.wake:
 	case <-a.ctx.Done():
 	case <-messages:
-		heard = true
+		message = true
 	case <-timer.C:
 		timedOut = true
 	}
-	return heard, timedOut
+	return message, timedOut
 }
 
 // listen subscribes, once for the lock. Where that fails the front polls: then the pause lies
@@ -247,7 +247,7 @@ func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (he
 // meanwhile and held again at the end.
 func (a *acquisition) listen() {
 	l := a.lock
-	b := l.waiting()
+	b := l.needLobby()
 	if b.listener != nil || l.holder != nil {
 		return
 	}
@@ -265,15 +265,15 @@ func (a *acquisition) listen() {
 			l.s.cfg.Logger.Debug("relock: no subscription, polling instead", "name", name, "error", err)
 			l.s.trace.Subscription(locktrace.Subscription{State: locktrace.SubscriptionPolling, Err: err})
 		})
-		a.backOff(a.tries.unheard, l.s.cfg.PollFloor)
-		a.tries.unheard++
+		a.backOff(a.tries.unsubscribed, l.s.cfg.PollFloor)
+		a.tries.unsubscribed++
 	}
 	l.mu.Lock()
 	a.asking = false
 	if err != nil {
 		return
 	}
-	a.tries.unheard = 0
+	a.tries.unsubscribed = 0
 	b.listener = sub
 	// What was published before the confirmation is unknown; it does not matter if a claim of
 	// this session has got the lock meanwhile.

@@ -55,10 +55,10 @@ func (c *claim) renewAfter(asked time.Duration) {
 	renewed, shortest := c.sections == nil, never
 	for x := c.sections; x != nil; x = x.next {
 		due, renewed = min(due, x.until), renewed || x.auto > 0
-		if x.more == nil {
+		if x.nesting == nil {
 			continue
 		}
-		for _, h := range x.more.fixed {
+		for _, h := range x.nesting.fixed {
 			due = min(due, h.until)
 			if d := h.ends - h.began; d >= minChecked || d > lease {
 				shortest = min(shortest, d)

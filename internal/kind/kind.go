@@ -203,9 +203,9 @@ type Op struct {
 	// lock's own key only.
 	ByIDs bool
 
-	// Alone: renew, extend: while a slot of a Cluster moves; no key is named that may be missing
-	// on one of its nodes, beside what ByIDs says of an extension.
-	Alone bool
+	// FewestKeys: renew, extend: no key is named that can be left out, beside what ByIDs says of an
+	// extension. While a slot of a Cluster moves, one that is missing has Redis refuse the call.
+	FewestKeys bool
 
 	Move
 	Place

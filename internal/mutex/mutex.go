@@ -124,7 +124,7 @@ func (p *Primitive) Extend(op *kind.Op) script.Command {
 	if op.ByIDs || op.ID != "" {
 		keys = p.withIDs(keys)
 	}
-	if p.Ends > 0 && !op.Alone {
+	if p.Ends > 0 && !op.FewestKeys {
 		keys, ends = p.withToken(keys), p.Ends
 	}
 	args := []string{op.Owner, script.Millis(op.Lease), script.Flag(op.Private), script.Flag(op.Away),
@@ -149,10 +149,10 @@ func (p *Primitive) RenewArgs(op *kind.Op) (keys, args []string) {
 	if p.Ends > 0 {
 		args[0] = "=" + op.Owner
 	}
-	if op.ByIDs && !op.Alone {
+	if op.ByIDs && !op.FewestKeys {
 		keys, args = p.withIDs(keys), append(args, "")
 	}
-	if p.Ends > 0 && !op.Alone {
+	if p.Ends > 0 && !op.FewestKeys {
 		keys, args = p.withToken(keys), append(args, script.Millis(p.Ends))
 	}
 	return keys, args

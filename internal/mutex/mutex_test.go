@@ -41,7 +41,7 @@ func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
 		{"extension of a named owner", p.Extend(&kind.Op{Owner: "o", ByIDs: true, Lease: d, ID: "e", Known: kind.Known{IDs: []string{"i", "j"}}}), "[x relock_holds:{x}]", "[o 1500 0 0 e 0 0 i j]"},
 		{"extension with a token", ends.Extend(&kind.Op{Owner: "o", Private: true, Lease: d, Move: kind.Move{Away: true}}), "[x redisson_lock_token:{x}]", "[o 1500 1 1  0 60000]"},
 		{"extension with ids and a token", ends.Extend(&kind.Op{Owner: "o", Private: true, Lease: d, ID: "e"}), "[x relock_holds:{x} redisson_lock_token:{x}]", "[o 1500 1 0 e 0 60000]"},
-		{"extension with a token while a slot moves", ends.Extend(&kind.Op{Owner: "o", Private: true, Alone: true, Lease: d, Move: kind.Move{Away: true}}), "[x]", "[o 1500 1 1  0 0]"},
+		{"extension with a token while a slot moves", ends.Extend(&kind.Op{Owner: "o", Private: true, FewestKeys: true, Lease: d, Move: kind.Move{Away: true}}), "[x]", "[o 1500 1 1  0 0]"},
 	} {
 		if keys, args := fmt.Sprint(c.cmd.Keys), fmt.Sprint(c.cmd.Args); keys != c.keys || args != c.args {
 			t.Errorf("%s: keys %s, args %s\nwant keys %s, args %s", c.what, keys, args, c.keys, c.args)
@@ -59,7 +59,7 @@ func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
 		{ends, true, false, "[x relock_holds:{x} redisson_lock_token:{x}] [=o  60000]"},
 		{ends, true, true, "[x] [=o]"},
 	} {
-		keys, args := c.p.RenewArgs(&kind.Op{Owner: "o", ByIDs: c.byIDs, Alone: c.alone, Known: kind.Known{Held: 2}})
+		keys, args := c.p.RenewArgs(&kind.Op{Owner: "o", ByIDs: c.byIDs, FewestKeys: c.alone, Known: kind.Known{Held: 2}})
 		if got := fmt.Sprint(keys, " ", args); got != c.want {
 			t.Errorf("renewal: %s, want %s", got, c.want)
 		}

@@ -33,7 +33,7 @@ func (s *Sender) Extend(ctx context.Context, p kind.Leased, op *kind.Op) (r Exte
 		alive, err := try()
 		if script.IsTryAgain(err) && named && len(op.Void) == 0 {
 			plain := *op
-			plain.ID, plain.Void, plain.Away, plain.Alone = "", nil, true, true
+			plain.ID, plain.Void, plain.Away, plain.FewestKeys = "", nil, true, true
 			cmd, named = p.Extend(&plain), false
 			alive, err = try()
 		}

@@ -174,7 +174,7 @@ type leased struct {
 func (p leased) Extend(op *kind.Op) script.Command {
 	cmd := replies(p.reply)
 	cmd.Args = []string{op.ID}
-	if op.Away && op.Alone {
+	if op.Away && op.FewestKeys {
 		cmd.Args = append(cmd.Args, "away", "alone")
 	}
 	return cmd

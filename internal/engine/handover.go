@@ -22,15 +22,15 @@ const (
 	joinBeforeWriter = time.Millisecond
 )
 
-// goesOn sees to a claim of which a section has closed, and reports false if it is to be released:
-// no other section is open on it, and no caller can be given the next.
-func (c *claim) goesOn(now time.Duration) bool {
+// sectionClosed sees to a claim of which a section has closed, and reports whether it goes on. If not,
+// it is to be released: no other section is open on it, and no caller can be given the next.
+func (c *claim) sectionClosed(now time.Duration) (goesOn bool) {
 	l := c.lock
 	switch {
 	case c.sections != nil || c.state != held: // others go on with it, or have ended it
-	case c.more != nil && c.more.owing > 0: // others have lost it
+	case c.account != nil && c.account.owing > 0: // others have lost it
 		c.retire(lostStanding)
-	case l.queue.Front() != nil && l.passOn(c, now):
+	case l.queue.Front() != nil && l.handOver(c, now):
 		if l.s.trace != nil && !c.paused() {
 			l.later(c.traceHandedOver)
 		}
@@ -40,11 +40,11 @@ func (c *claim) goesOn(now time.Duration) bool {
 	return true
 }
 
-// passOn opens the next section on a claim whose last section has closed, for the caller in
+// handOver opens the next section on a claim whose last section has closed, for the caller in
 // front of the queue, of which there is one, and reports whether it did.
-func (l *lock) passOn(c *claim, now time.Duration) bool {
+func (l *lock) handOver(c *claim, now time.Duration) bool {
 	if c.run != nil {
-		return l.goOn(c, now)
+		return l.serveNext(c, now)
 	}
 	a := l.queue.Front()
 	if l.state != lockOpen || !c.kind.HandsOver || !c.entrable(now) || !a.wants(c, now) {
@@ -54,7 +54,7 @@ func (l *lock) passOn(c *claim, now time.Duration) bool {
 		return false
 	}
 	if a.asking {
-		b := l.waiting()
+		b := l.needLobby()
 		b.parked = append(b.parked, c)
 		return true
 	}
@@ -69,7 +69,7 @@ func (l *lock) passOn(c *claim, now time.Duration) bool {
 // polls leaves the lock to the others for as long as one sleep of theirs may be: they hear of no
 // release.
 func (l *lock) inSlice(c *claim, now time.Duration) bool {
-	turns := &l.waiting().turns
+	turns := &l.needLobby().turns
 	if turns.Pass(now, c.passUntil, l.s.cfg.HandOverLimit) {
 		return true
 	}
@@ -87,7 +87,7 @@ func (a *acquisition) mayEnter(c *claim, now time.Duration) bool { return !a.ask
 func (a *acquisition) wants(c *claim, now time.Duration) bool {
 	return a.wait && a.queued && !a.tries.unknown && !a.tries.mayCome && a.hopeless == nil &&
 		a.named == "" && a.opts.Lease == 0 && a.kind == c.kind && a.n == int(c.n) &&
-		(a.deadline == 0 || now < a.deadline) && (!a.kind.Fenced || c.more.tokens > 0)
+		(a.deadline == 0 || now < a.deadline) && (!a.kind.Fenced || c.account.tokens > 0)
 }
 
 // enter opens one more section on a claim that is held.
@@ -109,20 +109,20 @@ func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 	l.dequeue(a)
 	a.giveUp() // the claim was refused: nothing of it stands, but for a mark
 	a.claim = nil
-	a.accept(x)
+	a.deliver(x)
 }
 
-// accept has a caller that waits return with a section. From here on the acquisition may be
+// deliver has a caller that waits return with a section. From here on the acquisition may be
 // reused; a wake-up too many does no harm.
-func (a *acquisition) accept(x *section) {
+func (a *acquisition) deliver(x *section) {
 	wake := a.wake
 	a.given.Store(x)
 	wakeUp(wake)
 }
 
-// take is the end of an acquisition to which a section was handed over. The lock's mutex must be
+// accept is the end of an acquisition to which a section was handed over. The lock's mutex must be
 // held and is released.
-func (a *acquisition) take(x *section) (*section, error) {
+func (a *acquisition) accept(x *section) (*section, error) {
 	switch {
 	case x == &x.claim.first: // Redis has let it in, by a message or by the answer for its run
 	case x.claim.kind.Shares:
@@ -133,15 +133,15 @@ func (a *acquisition) take(x *section) (*section, error) {
 	l, end := a.lock, min(x.claim.trust, x.until)
 	l.unlock()
 	// The context is asked first, for that is code of the caller's and may take its time.
-	if a.ctx.Err() == nil && !x.over() && l.s.now() < end {
+	if a.ctx.Err() == nil && !x.hasEnded() && l.s.now() < end {
 		return x, nil
 	}
-	return a.takeLate(x)
+	return a.acceptLate(x)
 }
 
-// takeLate is take when the caller's context has ended, or what was given: this caller, and the
+// acceptLate is accept when the caller's context has ended, or what was given: this caller, and the
 // watchdog, may be late. No mutex may be held.
-func (a *acquisition) takeLate(x *section) (*section, error) {
+func (a *acquisition) acceptLate(x *section) (*section, error) {
 	l, c := a.lock, x.claim
 	var ended error
 	if a.ctx.Err() != nil {
@@ -171,9 +171,9 @@ func (a *acquisition) takeLate(x *section) (*section, error) {
 	}
 	// The caller has gone: the claim is passed on or released, as if it had held the lock.
 	x.remove(&x.first)
-	x.finish(released)
-	if !c.goesOn(now) {
-		c.end(c.overAt(now), nil)
+	x.end(released)
+	if !c.sectionClosed(now) {
+		c.end(c.latestEnd(now), nil)
 	}
 	l.unlock()
 	return nil, ended

@@ -1,0 +1,101 @@
+package engine
+
+import "time"
+
+// leave takes the caller out of the queue. won is the grant, nil if there is none.
+func (a *acquisition) leave(won *grant) {
+	if !a.queued {
+		return
+	}
+	l := a.lock
+	wasFront := l.queue.Front() == a
+	l.queue.Remove(&a.node)
+	a.queued = false
+	next := l.queue.Front()
+	if next == nil {
+		if l.lobby != nil {
+			l.desert()
+			l.unpark()
+		}
+		return
+	}
+	defer l.unpark()
+	if wasFront {
+		wakeUp(next.wake) // it has to look after the messages and the clock from now on
+	}
+	k := a.kind
+	switch {
+	case k.Exclusive && (won != nil || k == next.kind || l.holder != nil):
+		// It keeps the next one out, or what kept it out does the same to the next one.
+	case won != nil && wasFront && won.Sized && won.Free < int64(next.n): // what is left is not enough for it
+		l.needLobby().lookAt = l.s.lookAfter(won.Value)
+	case won != nil || wasFront:
+		l.nudge() // what let this one in, or was not enough for it, may let in the next one
+	}
+}
+
+// dequeue takes a caller out of the queue that was let in by another goroutine.
+func (l *lock) dequeue(a *acquisition) {
+	l.queue.Remove(&a.node)
+	a.queued = false
+	if l.lobby != nil && l.queue.Front() == nil {
+		l.desert()
+	}
+}
+
+// desert ends the subscription: the last waiter has gone.
+func (l *lock) desert() {
+	if unused := l.lobby.listener; unused != nil {
+		l.lobby.listener = nil
+		l.later(unused.Close)
+	}
+}
+
+// fail takes back what a failed acquisition has done. The lock's mutex must be held; it is
+// released.
+func (a *acquisition) fail(err error) error {
+	a.leave(nil)
+	gone := a.giveUp()
+	if a.member.Run != nil {
+		gone = a.leaveRun()
+	}
+	a.lock.unlock()
+	if gone != nil {
+		briefly(gone)
+	}
+	return err
+}
+
+// giveUp ends the claim of a failed acquisition: what may have been granted is released in the
+// background. The channel is closed when that is done; it is nil if there is no need to wait for it.
+func (a *acquisition) giveUp() <-chan struct{} {
+	c := a.claim
+	if c == nil || c.state != asking {
+		return nil
+	}
+	k := a.kind
+	registered := c.account != nil && c.account.registered
+	late := a.tries.mayCome && k.Unleased // it would take for ever; the release leaves word
+	if !a.tries.unknown && !registered && !late {
+		c.retire(finished)
+		c.forget()
+		return nil
+	}
+	gone := make(chan struct{})
+	c.end(a.lock.s.now()+a.lease, gone)
+	if k.Registers {
+		return gone
+	}
+	return nil
+}
+
+// briefly waits for what should take one round trip, and no longer when Redis does not answer:
+// a waiter that leaves should find itself gone from the queue in Redis.
+func briefly(done <-chan struct{}) {
+	timer := time.NewTimer(100 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}

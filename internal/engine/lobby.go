@@ -1,0 +1,169 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"relock/internal/backoff"
+	"relock/internal/kind"
+	"relock/internal/queue"
+	"relock/pubsub"
+)
+
+// A lobby is what a lock needs only when callers wait, or something is put off. It is guarded by the lock's mutex.
+type lobby struct {
+	// listener hears of releases. It is there from the first refusal until no caller waits.
+	listener *pubsub.Listener
+
+	// look says that the front shall ask at once: it was woken, or a wake-up was taken by a
+	// front that left before it could follow it. lookAt is when it asks without that.
+	look   bool
+	lookAt time.Duration
+
+	// answered: Redis has answered the last attempt of a waiter, as far as that was given time.
+	answered bool
+
+	turns    queue.Turns
+	parked   []*claim    // permits that wait for the front's answer, see parked.go
+	limit    queue.Limit // of a kind with permits, as the front heard last
+	deferred []func()
+}
+
+// needLobby returns l.lobby, made if need be.
+func (l *lock) needLobby() *lobby {
+	if l.lobby == nil {
+		l.lobby = new(lobby)
+	}
+	return l.lobby
+}
+
+// enterLobby notes that the caller waits where others do, or did. If the lock was told of a limit
+// below what it wants, the front asks whether that still holds.
+func (a *acquisition) enterLobby() {
+	l := a.lock
+	m, allowed := &l.needLobby().limit, false
+	if a.arrived, allowed = m.Arrive(a.n); !allowed && a.kind.Permits && l.queue.Front() != a {
+		m.Doubt()
+		l.nudge()
+	}
+	if l.share != nil && a.kind.Exclusive { // a writer waits
+		l.share.passUntil = min(l.share.passUntil, a.start+joinBeforeWriter)
+	}
+}
+
+// asks notes that the front is about to ask.
+func (b *lobby) asks() {
+	b.drain()
+	b.look = false
+	b.turns.Asked()
+	b.limit.Asked()
+}
+
+// hearRelease takes a message of the lock's channel.
+func (l *lock) hearRelease() {
+	b := l.needLobby()
+	// No release can be meant while a claim of this session holds the lock: then the message
+	// is an echo.
+	if l.holder == nil && b.turns.Heard(l.s.now()) {
+		b.look = true
+		l.callUp()
+	}
+}
+
+// drain throws away a message that is already there: it was published before what the caller is
+// going to do, which will see what the message speaks of.
+func (b *lobby) drain() {
+	if b.listener == nil {
+		return
+	}
+	select {
+	case <-b.listener.C():
+	default:
+	}
+}
+
+// settle notes that the release of the holder, or of permits, is about to be sent: from here on
+// a message means that the lock may be free. There must be a subscription; else the waiters
+// wait for the answer.
+func (l *lock) settle(c *claim, now time.Duration) {
+	b := l.lobby
+	permits := c.kind.Permits
+	if l.holder != c && !permits {
+		return
+	}
+	if !permits { // of permits, those of others may come free before
+		l.holder = nil
+		b.drain()
+		b.lookAt = now + l.s.cfg.PollFloor
+	}
+	if y := b.turns.Yielded(); y > now {
+		b.lookAt = y
+	}
+	b.turns.Expect(now)
+	l.callUp()
+}
+
+// beginSlice begins the time slice of a claim where callers wait, or did.
+func (l *lock) beginSlice(c *claim, now time.Duration) {
+	b := l.lobby
+	c.passUntil = b.turns.Begin(now)
+	if !c.kind.Exclusive {
+		return
+	}
+	b.look = false
+	if l.s.cfg.Polling == nil {
+		b.lookAt = now + l.s.cfg.PollFloor
+	}
+}
+
+// nextLook returns when the front asks Redis, if no claim of this session holds the lock.
+func (l *lock) nextLook() time.Duration {
+	b := l.lobby
+	if b.look || b.listener == nil && !l.polled() {
+		return b.turns.Yielded()
+	}
+	return max(b.lookAt, b.turns.Yielded())
+}
+
+// polled reports whether the front has been refused in a session that polls: then it asks when its
+// Backoff says so. A front that has not asked yet does so at once.
+func (l *lock) polled() bool {
+	a := l.queue.Front()
+	return l.s.cfg.Polling != nil && a != nil && a.tries.refused > 0
+}
+
+// lookAfter is when to look again if Redis said that it is worth while in so many milliseconds
+// (-1: it does not know).
+func (s *Session) lookAfter(ms int64) time.Duration {
+	// Up to a tenth less than the floor, so that the waiters of many sessions do not look
+	// all at once for ever.
+	floor := s.cfg.PollFloor
+	sleep := floor - time.Duration(rand.Int64N(int64(floor)/10+1))
+	if ms >= 0 && ms < sleep.Milliseconds() {
+		// PTTL is rounded down by up to a millisecond.
+		sleep = time.Duration(ms+1) * time.Millisecond
+	}
+	return s.now() + max(sleep, backoff.Least)
+}
+
+// hearLimit ends the waits of the callers that want more than the limit in the answer to the front.
+// They would hear of it only at their own attempts, which may be long to come.
+func (a *acquisition) hearLimit(g grant) {
+	l := a.lock
+	if !g.Sized || l.queue.Front() != a {
+		return
+	}
+	m := &l.needLobby().limit
+	if !m.Heard(g.Limit) {
+		return
+	}
+	for w := a.node.Next(); w != nil; w = w.node.Next() {
+		if m.Excludes(w.arrived, w.n) {
+			w.hopeless = grant{Answer: kind.Answer{Value: g.Limit}}.never(w.prim)
+			wakeUp(w.wake)
+		}
+	}
+	if m.Doubted() {
+		l.nudge()
+	}
+}

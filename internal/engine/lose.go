@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"time"
+
+	"relock/locktrace"
+)
+
+// expire ends what has run out of a held claim.
+func (c *claim) expire(now time.Duration) {
+	if c.state != held {
+		return
+	}
+	for x := c.sections; x != nil; {
+		next := x.next
+		for _, h := range x.runOut(now) {
+			c.lock.later(func() { h.endContext(ErrLost) })
+		}
+		switch {
+		case x.held() == 0:
+			c.loseSection(x, "its lease is over")
+		case c.trust > now && x.until <= now:
+			c.loseSection(x, "its lease was not renewed, since its context had ended")
+		}
+		x = next
+	}
+	if c.trust <= now {
+		c.lose("no renewal was confirmed before the end of the lease", false)
+	}
+}
+
+// lose ends a held claim that can be trusted no longer. gone says that Redis has told so: then
+// nothing stands any more.
+func (c *claim) lose(reason string, gone bool) {
+	if c.state != held {
+		return
+	}
+	if c.sections == nil { // a run that was paused, or an Unlock has closed the last one and cancels its contexts
+		c.end(c.latestEnd(c.lock.s.now()), nil)
+		return
+	}
+	for c.sections != nil {
+		c.sections.lose()
+	}
+	l, wasHolder := c.lock, c.lock.holder == c
+	if gone && c.num != 0 && c.n <= 1 {
+		c.retire(lostGone)
+	} else { // a named owner's other holds may stand, each for itself, and other permits
+		c.retire(lostStanding)
+	}
+	l.later(func() { c.tellLost(reason) })
+	if wasHolder || c.kind.Shares {
+		l.nudge()
+	}
+}
+
+// lose ends a section whose claim is lost, or whose own time is over.
+func (x *section) lose() {
+	x.claim.needAccount().owing++
+	x.endTraces(locktrace.HoldLost)
+	x.end(lost)
+}
+
+// loseSection ends one of several sections of a claim: its own time is over.
+func (c *claim) loseSection(x *section, reason string) {
+	if c.sections == x && x.next == nil {
+		c.lose(reason, false)
+		return
+	}
+	x.lose()
+	c.lock.later(func() { c.tellLost(reason) })
+}
+
+// tellLost tells the logger and the hooks of a loss.
+func (c *claim) tellLost(reason string) {
+	s := c.lock.s
+	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
+	s.notify(func() {
+		s.cfg.Logger.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
+		s.trace.Lost(e)
+	})
+}
+
+// leaveLost notes that a hold of a section that has ended is unlocked. When that was the last
+// of the claim's, what may still stand in Redis is released.
+func (x *section) leaveLost() {
+	c := x.claim
+	if ending(x.ended.Load()) != lost || x.held() > 0 {
+		return
+	}
+	x.ended.Store(int32(lostAndUnlocked))
+	c.account.owing--
+	if c.state == lostStanding && c.account.owing == 0 && c.lock.state != lockClosed {
+		c.end(c.lock.s.now()+c.lock.s.cfg.Lease, nil)
+	}
+}
