@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"relock/locktrace"
 )
@@ -39,9 +40,11 @@ func (h *Hold) abandon() error {
 		x.leaveLost()
 		return err
 	}
-	c.needAccount().abandoned, c.pinned = true, true
+	c.pinned = true
+	m := c.needAccount()
+	m.left = max(m.left, c.standsUntil(h))
 	if left == 0 {
-		c.leaveStanding(x)
+		x.leaveStanding()
 		return nil
 	}
 	c.reschedule() // the holds that stay keep the section; the last of them leaves the lock
@@ -49,10 +52,24 @@ func (h *Hold) abandon() error {
 	return nil
 }
 
-// leaveStanding closes a section of a claim that was abandoned, which ends with the last.
-func (c *claim) leaveStanding(x *section) {
-	if x.end(released); c.sections == nil {
-		c.retire(leftStanding)
-		c.lock.nudge()
+// standsUntil returns when the lease of a hold ends in Redis.
+func (c *claim) standsUntil(h *Hold) time.Duration {
+	if h.fixed != nil {
+		return h.ends
 	}
+	lease := min(c.lock.s.cfg.Lease, c.safeLease)
+	return c.trust + lease - trustIn(lease)
+}
+
+// leaveStanding ends a section of a claim of which a hold was abandoned; the claim ends with the last.
+func (x *section) leaveStanding() {
+	if x.end(released); x.claim.sections == nil {
+		x.claim.leaveStanding()
+	}
+}
+
+// leaveStanding leaves to its lease what may stand of a claim.
+func (c *claim) leaveStanding() {
+	c.retire(leftStanding)
+	c.lock.nudge()
 }

@@ -28,8 +28,8 @@ type account struct {
 
 	stands time.Duration // of an exposed claim: until when Redis may keep the lock
 
-	owing     int  // lost sections that are not unlocked yet: they may just be noticing
-	abandoned bool // a hold was abandoned: the last one leaves the lock standing
+	owing int           // lost sections that are not unlocked yet: they may just be noticing
+	left  time.Duration // until when a hold that was abandoned leaves the lock standing; 0: there is none
 
 	// busy: a command that changes the account is on its way. Others wait for free, which is
 	// closed when it is answered or given up; of a claim that asks also at each refusal.

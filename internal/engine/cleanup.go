@@ -11,8 +11,12 @@ import (
 // abandoned or whose release was not confirmed, and surplus holds.
 
 // end ends a claim in the background; done, which may be nil, is closed when that is confirmed or
-// given up.
+// given up. One of which a hold was abandoned is left standing.
 func (c *claim) end(until time.Duration, done chan struct{}) {
+	if c.account != nil && c.account.left > 0 {
+		c.leaveStanding()
+		return
+	}
 	var cmds []script.Command
 	for _, cmd := range c.releases(nil) {
 		cmds = append(cmds, cmd.Command)

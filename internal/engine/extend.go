@@ -136,6 +136,7 @@ func (h *Hold) extension(now, d time.Duration) Op {
 			op.Lease = other.ends - now
 		}
 	}
+	op.Lease = max(op.Lease, c.account.left-now)
 	return op
 }
 

@@ -56,7 +56,8 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 	l, s := c.lock, c.lock.s
 	keep := time.Duration(0) // leave the TTL
 	if x.held() == len(x.fixedHolds()) {
-		keep = max(x.lastFixed(func(f *Hold) time.Duration { return f.ends })-s.now(), time.Millisecond)
+		ends := x.lastFixed(func(f *Hold) time.Duration { return f.ends })
+		keep = max(ends-s.now(), c.account.left-s.now(), time.Millisecond)
 	}
 	var err error
 	c.account.busy = true

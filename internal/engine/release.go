@@ -55,8 +55,8 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 		err := h.unlockInner(d)
 		l.unlock()
 		return err
-	case c.account != nil && c.account.abandoned:
-		c.leaveStanding(x)
+	case c.account != nil && c.account.left > 0:
+		x.leaveStanding()
 		l.unlock()
 		return nil
 	}
