@@ -10,6 +10,7 @@ import (
 	"relock/internal/backoff"
 	"relock/internal/lockerr"
 	"relock/internal/lockopt"
+	"relock/internal/script"
 	"relock/rlock"
 )
 
@@ -23,8 +24,8 @@ type Mutex struct {
 }
 
 // New returns the mutex of several locks, of any kind and from any sessions, in any order. It
-// does no I/O. A lock that is named twice through one session is taken once; the permits of a
-// semaphore add up.
+// does no I/O. A lock that is named twice through one session is taken once, as the handle that is
+// named first takes it (with a token, if that is [rlock.Fenced]); the permits of a semaphore add up.
 //
 // The first operation reports that there are no locks, or a nil one ([rlock.ErrArgument]), and
 // an empty name ([rlock.ErrName]). It asks Redis, and reports ErrArgument, if two sessions name
@@ -122,13 +123,12 @@ func (m *Mutex) lock(ctx context.Context, opts []rlock.LockOption) (context.Cont
 	case ctx.Err() != nil:
 		return nil, nil, ctx.Err()
 	}
-	locks, err := m.order(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	t := &try{locks: locks, outer: ctx, opts: opts, lease: o.Lease}
+	t := &try{outer: ctx, opts: opts, lease: o.Lease}
 	if o.Bounded {
 		t.deadline = began.Add(o.Wait)
+	}
+	if t.locks, err = m.order(ctx, o, t.deadline); err != nil {
+		return nil, nil, err
 	}
 	for bound := patience; ; bound = min(2*bound, time.Hour) {
 		section, h, again, err := t.round(ctx, backoff.Jitter(bound))
@@ -150,16 +150,33 @@ func over(ctx context.Context, err error) error {
 }
 
 // order returns the locks in the order in which they are taken. What the order depends on is
-// asked for once.
-func (m *Mutex) order(ctx context.Context) ([]lock, error) {
+// asked for once; while a Redis does not answer that, the caller waits as it does for a lock.
+func (m *Mutex) order(ctx context.Context, o lockopt.Options, deadline time.Time) ([]lock, error) {
 	if known := m.ordered.Load(); known != nil {
 		return *known, nil
 	}
-	ordered, err := locate(ctx, m.locks)
-	if err == nil {
-		m.ordered.Store(&ordered)
+	for n := 0; ; n++ {
+		most := lockopt.Longest
+		switch {
+		case o.Bounded && o.Wait == 0:
+			most = time.Second // as a TryLock has
+		case o.Bounded:
+			most = max(time.Millisecond, time.Until(deadline))
+		}
+		ordered, err := locate(ctx, m.locks, most)
+		switch {
+		case err == nil:
+			m.ordered.Store(&ordered)
+			return ordered, nil
+		case ctx.Err() != nil:
+			return nil, over(ctx, err)
+		case !errors.Is(err, rlock.ErrUnavailable) || script.Denied(err) || o.Bounded && o.Wait == 0:
+			return nil, err
+		case o.Bounded && time.Until(deadline) <= 0:
+			return nil, over(ctx, err)
+		}
+		_ = backoff.Pause(ctx, n)
 	}
-	return ordered, err
 }
 
 // round takes all locks, one after the other, or none. While it holds some it waits at most

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -115,14 +116,15 @@ var luaFiles embed.FS
 
 var deploymentScript = script.Load(luaFiles, "lua/deployment.lua")
 
-// locate asks for the deployments of locks that nothing else tells apart, and sorts them.
+// locate asks for the deployments of locks that nothing else tells apart, each for so long at most, and
+// sorts them.
 // Errors: ErrArgument if two sessions of one deployment name the same lock; the client's.
-func locate(ctx context.Context, locks []lock) ([]lock, error) {
+func locate(ctx context.Context, locks []lock, most time.Duration) ([]lock, error) {
 	locks = slices.Clone(locks)
 	for i := range locks {
 		if i > 0 && same(locks[i-1], locks[i]) || i+1 < len(locks) && same(locks[i], locks[i+1]) {
 			var err error
-			if locks[i].deployment, err = deployment(ctx, locks[i].Session()); err != nil {
+			if locks[i].deployment, err = deployment(ctx, locks[i].Session(), most); err != nil {
 				return nil, err
 			}
 		}
@@ -138,12 +140,15 @@ func locate(ctx context.Context, locks []lock) ([]lock, error) {
 }
 
 // deployment returns the id that a session's Redis has.
-func deployment(ctx context.Context, s *rlock.Session) (id string, err error) {
+func deployment(ctx context.Context, s *rlock.Session, most time.Duration) (id string, err error) {
 	session := (*engine.Session)(s)
 	names, err := session.Names("relock_deployment")
 	handle := engine.NewHandle(session, &names, nil, err)
 	cmd := script.Command{Script: deploymentScript, Keys: names.Keys[:], Args: []string{idgen.Request()}}
-	err = handle.Calls().Call(ctx, "identify the Redis", cmd, func(r rueidis.RedisResult) (err error) {
+	if err == nil { // else CallWithin says what is wrong
+		most = min(most, session.Config().ReleaseTimeout)
+	}
+	err = handle.Calls().CallWithin(ctx, most, "identify the Redis", cmd, func(r rueidis.RedisResult) (err error) {
 		id, err = r.ToString()
 		return err
 	})

@@ -35,8 +35,8 @@ func dialError(ctx context.Context, opt rueidis.ClientOption, err error) error {
 	return err
 }
 
-// tlsTimeout bounds the question whether a server speaks TLS.
-const tlsTimeout = 500 * time.Millisecond
+// tlsTimeout bounds the question whether a server speaks TLS. Tests set it.
+var tlsTimeout = 500 * time.Millisecond
 
 // speaksTLS asks a server whether it answers a TLS greeting, or else a plain PING. ok is false
 // if it does neither. Dial may ask although its ctx has just ended: that may well be why.
@@ -44,7 +44,7 @@ func speaksTLS(ctx context.Context, opt rueidis.ClientOption, addr string) (encr
 	if opt.DialCtxFn != nil && opt.DialFn != nil {
 		return false, false
 	}
-	ask := func(talk func(conn net.Conn) bool) bool {
+	ask := func(talk func(ctx context.Context, conn net.Conn) bool) bool {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tlsTimeout)
 		defer cancel()
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -53,9 +53,9 @@ func speaksTLS(ctx context.Context, opt rueidis.ClientOption, addr string) (encr
 		}
 		defer conn.Close()
 		_ = conn.SetDeadline(time.Now().Add(tlsTimeout))
-		return talk(conn)
+		return talk(ctx, conn)
 	}
-	plain := ask(func(conn net.Conn) bool {
+	plain := ask(func(_ context.Context, conn net.Conn) bool {
 		first := make([]byte, 1)
 		_, err := conn.Write([]byte("*1\r\n$4\r\nPING\r\n"))
 		if err == nil {
@@ -66,7 +66,7 @@ func speaksTLS(ctx context.Context, opt rueidis.ClientOption, addr string) (encr
 	if plain {
 		return false, true
 	}
-	encrypted = ask(func(conn net.Conn) bool {
+	encrypted = ask(func(ctx context.Context, conn net.Conn) bool {
 		// Nothing is sent over it, so it does not matter who the server is.
 		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) == nil
 	})

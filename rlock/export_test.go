@@ -1,6 +1,7 @@
 package rlock
 
 import (
+	"testing"
 	"time"
 
 	"relock/internal/engine"
@@ -9,6 +10,14 @@ import (
 // The window of the external tests into the machine.
 
 const family = "mutex"
+
+// AskForTLS has Dial take up to d, until the test ends, to find out whether a server speaks TLS. The
+// test may not be parallel.
+func AskForTLS(t testing.TB, d time.Duration) {
+	before := tlsTimeout
+	t.Cleanup(func() { tlsTimeout = before })
+	tlsTimeout = d
+}
 
 // Books returns how much the session keeps account of; all 0 when nothing is held and no
 // caller waits.

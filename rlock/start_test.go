@@ -122,7 +122,7 @@ func TestStartFindsAnOldVersion(t *testing.T) {
 
 // An address that is a URL, or TLS on one side only, is found by Dial.
 func TestDialFindsAWrongAddress(t *testing.T) {
-	t.Parallel()
+	rlock.AskForTLS(t, 30*time.Second) // a handshake takes its time on a busy machine
 	s := redistest.Mini(t)
 	opt := s.Option()
 	opt.InitAddress = []string{"redis://me:secret@" + s.Addr}
@@ -150,6 +150,16 @@ func TestDialFindsAWrongAddress(t *testing.T) {
 	opt = s.Option()
 	opt.InitAddress = []string{ln.Addr().String()}
 	cannotWork(t, "plain to a TLS server", opt, rlock.Config{}, "speaks TLS only")
+
+	ctx, cancel := context.WithCancel(within(t, 20*time.Second))
+	opt.DialCtxFn = func(dialing context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		c, err := d.DialContext(dialing, "tcp", addr)
+		cancel()
+		return c, err
+	}
+	_, err = rlock.Dial(ctx, opt, rlock.Config{})
+	locktest.Is(t, "plain to a TLS server, in a context that has just ended", err, rlock.ErrConfig)
+	opt.DialCtxFn = nil
 
 	opt.InitAddress = []string{"127.0.0.1:1"}
 	_, err = rlock.Dial(within(t, 5*time.Second), opt, rlock.Config{})

@@ -2,7 +2,6 @@ package semaphore_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -12,18 +11,29 @@ import (
 	"relock/semaphore"
 )
 
-// ttls returns for how many seconds the keys will live that begin so: -1 for one that stays.
-func ttls(t testing.TB, s *redistest.Server, keys ...string) (all []int64) {
+// live checks for how long the keys will live, counted from some moment since began. How many
+// seconds ago that was does not matter.
+func live(t testing.TB, s *redistest.Server, what string, began time.Time, want time.Duration, keys ...string) {
 	t.Helper()
 	for _, key := range keys {
 		ms, err := s.Do(t, "PTTL", key).AsInt64()
 		must(t, err)
-		if ms > 0 {
-			ms = (ms + 500) / 1000
+		const rounding = 500 * time.Millisecond
+		got := time.Duration(ms) * time.Millisecond
+		if got > want+rounding || got < want-time.Since(began)-rounding {
+			t.Errorf("%s: %s lives for %v, want %v", what, key, got, want)
 		}
-		all = append(all, ms)
 	}
-	return all
+}
+
+// forever checks that the keys have no end.
+func forever(t testing.TB, s *redistest.Server, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		if ms, err := s.Do(t, "PTTL", key).AsInt64(); err != nil || ms != -1 {
+			t.Errorf("%s: PTTL %d, %v; want -1", key, ms, err)
+		}
+	}
 }
 
 // Every use of a semaphore with an end renews it, and a lease that is longer keeps it for as long.
@@ -32,35 +42,35 @@ func TestSemaphoreWithAnEnd(t *testing.T) {
 		ses := dial(t, s, rlock.Config{Lease: 30 * time.Second})
 		ctx := within(t, time.Hour)
 		m := semaphore.New(ses, "x", 3, semaphore.Expire(time.Minute))
-		live := func(what string, want ...int64) {
+		began := time.Now()
+		renewed := func(what string, want time.Duration, keys ...string) {
 			t.Helper()
-			if got := ttls(t, s, "x", zset("x"))[:len(want)]; !slices.Equal(got, want) {
-				t.Errorf("%s: the keys live for %v s, want %v", what, got, want)
-			}
+			live(t, s, what, began, want, keys...)
+			began = time.Now()
 			must(t, s.Do(t, "PEXPIRE", "x", "10000").Error())
 		}
 		_, p, err := m.Acquire(ctx, 1)
 		must(t, err)
-		live("acquired", 60, 60)
+		renewed("acquired", time.Minute, "x", zset("x"))
 		must(t, p.Release())
-		live("released", 60)
+		renewed("released", time.Minute, "x")
 		must(t, s.Do(t, "PERSIST", "x").Error()) // as one that another process has made without an end
 		_, p, err = m.Acquire(ctx, 1)
 		must(t, err)
-		live("acquired again", 60, 60)
+		renewed("acquired again", time.Minute, "x", zset("x"))
 		must(t, m.SetLimit(ctx, 5))
-		live("SetLimit", 60, 60)
+		renewed("SetLimit", time.Minute, "x", zset("x"))
 		must(t, m.SetLimit(ctx, 5))
-		live("the same SetLimit", 60, 60)
+		renewed("the same SetLimit", time.Minute, "x", zset("x"))
 		_, long, err := m.Acquire(ctx, 1, rlock.Lease(5*time.Minute))
 		must(t, err)
-		live("a longer lease", 301, 301)
+		renewed("a longer lease", 5*time.Minute+time.Second, "x", zset("x"))
 		must(t, long.Extend(ctx, 10*time.Minute))
-		live("extended", 601, 601)
+		renewed("extended", 10*time.Minute+time.Second, "x", zset("x"))
 		must(t, m.ExtendByID(ctx, 20*time.Minute, long.IDs()...))
-		live("extended by id", 1201, 1201)
+		renewed("extended by id", 20*time.Minute+time.Second, "x", zset("x"))
 		must(t, m.ReleaseByID(ctx, long.IDs()...))
-		live("released by id", 60, 60)
+		renewed("released by id", time.Minute, "x", zset("x"))
 		must(t, p.Release())
 	})
 }
@@ -102,19 +112,16 @@ func TestCounterWithAnEnd(t *testing.T) {
 			{"Add", func() error { return c.Add(ctx, -1) }},
 			{"Drain", func() error { return second(c.Drain(ctx)) }},
 		} {
+			began := time.Now()
 			must(t, use.do())
-			if got := ttls(t, s, "c")[0]; got != 60 {
-				t.Errorf("%s: the counter lives for %d s", use.what, got)
-			}
+			live(t, s, use.what, began, time.Minute, "c")
 			must(t, s.Do(t, "PEXPIRE", "c", "10000").Error())
 		}
-		forever, m := semaphore.NewCounter(ses, "d"), semaphore.New(ses, "x", 3)
-		must(t, forever.Release(ctx, 1))
+		d, m := semaphore.NewCounter(ses, "d"), semaphore.New(ses, "x", 3)
+		must(t, d.Release(ctx, 1))
 		_, p, err := m.Acquire(ctx, 1)
 		must(t, err)
-		if got := ttls(t, s, "d", "x", zset("x")); !slices.Equal(got, []int64{-1, -1, -1}) {
-			t.Errorf("without Expire the keys live for %v", got)
-		}
+		forever(t, s, "d", "x", zset("x"))
 		must(t, p.Release())
 	})
 }

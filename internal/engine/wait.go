@@ -12,9 +12,8 @@ import (
 )
 
 // loop waits for the lock: ask, listen, ask again, sleep; a waiter that queues in Redis leaves the
-// asking to its run.
-// A section may have been handed over at the end, which a.given says. The lock's mutex must be held; it
-// is released meanwhile and held again at the end.
+// asking to its run. A section may have been handed over at the end, whatever is returned: a.given says
+// so. The lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) loop() (grant, error) {
 	l, queues := a.lock, a.kind.Queues
 	// A named owner may hold the lock elsewhere already, and the queue may be waiting for
@@ -38,7 +37,7 @@ func (a *acquisition) loop() (grant, error) {
 			if err == nil && g.Status == granted && a.claim.state == asking {
 				return g, nil
 			}
-			if err, over := a.denied(g, err); over && a.given.Load() == nil {
+			if err, over := a.denied(g, err); over {
 				return g, err
 			}
 			continue
@@ -51,7 +50,7 @@ func (a *acquisition) loop() (grant, error) {
 			continue
 		}
 		timedOut, err := a.park()
-		if err != nil || a.given.Load() != nil {
+		if err != nil {
 			return grant{}, err
 		}
 		askAnyway = timedOut && a.named != ""
@@ -72,7 +71,7 @@ func (a *acquisition) aboutToWait() error {
 	a.mayBlock()
 	l.mu.Lock()
 	a.outside = outside
-	if outside && l.s.life.Draining.Load() && a.given.Load() == nil {
+	if outside && l.s.life.Draining.Load() {
 		return ErrClosed
 	}
 	return nil
