@@ -244,8 +244,6 @@ func (x *section) undoNested() {
 		x.leaveLost()
 	case x.held() > 0:
 		c.trim()
-	case c.account.abandoned: // by an Abandon that came meanwhile
-		c.leaveStanding(x)
 	default:
 		if x.end(released); c.sections == nil {
 			c.end(c.latestEnd(c.lock.s.now()), nil)
