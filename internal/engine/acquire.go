@@ -40,7 +40,7 @@ type waiter struct {
 	wake     chan struct{} // capacity 1
 	queued   bool
 	asking   bool  // an attempt is under way, or a subscription
-	behind   bool  // a TryLock of a named owner behind waiters in Redis's queue: see Position
+	outside  bool  // it lies in no section of the session; known once it waits
 	hopeless error // why its wait is
 	arrived  int   // its number among those who have queued
 	member   fairqueue.Member[claim, acquisition]
@@ -55,7 +55,6 @@ type request struct {
 	safeLease time.Duration // as that of the claim
 	n         int
 	wait      bool
-	outside   bool   // it waits, and lies in no section of the session
 	named     string // the owner, if it is named
 	start     time.Duration
 	deadline  time.Duration // of Wait or of a TryLock; 0: none

@@ -28,7 +28,7 @@ func (a *acquisition) ask() (grant, error) {
 	if c.account != nil {
 		op.ID, op.ByIDs = c.firstID(), c.account.byIDs
 	}
-	if a.behind {
+	if k.Queues && l.queue.Front() != nil { // a TryLock of a named owner, behind waiters in Redis's queue
 		op.Position = new(Position)
 	}
 	if k.Fenced {

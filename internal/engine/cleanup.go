@@ -10,9 +10,12 @@ import (
 // What the cleanup ends in the background, since no caller waits for it: claims whose attempt was
 // abandoned or whose release was not confirmed, and surplus holds.
 
-// end ends a claim in the background; done, which may be nil, is closed when that is confirmed or
-// given up. One of which a hold was abandoned is left standing.
-func (c *claim) end(until time.Duration, done chan struct{}) {
+// end ends a claim in the background, until the lock is over in Redis anyway; done, which may be nil, is
+// closed when that is confirmed or given up. One of which a hold was abandoned is left standing.
+func (c *claim) end(done chan struct{}) { c.endBy(c.latestEnd(c.lock.s.now()), done) }
+
+// endBy is end, but gives up at a time.
+func (c *claim) endBy(until time.Duration, done chan struct{}) {
 	if c.account != nil && c.account.left > 0 {
 		c.leaveStanding()
 		return

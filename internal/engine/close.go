@@ -79,13 +79,13 @@ func (l *lock) close(last bool) {
 		switch {
 		case c.state == asking && !last && c.flight == flying:
 		case c.state == asking:
-			c.end(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
+			c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
 		case c.state == held:
 			for x := c.sections; x != nil; x = c.sections {
 				x.endTraces(locktrace.HoldClosed)
 				x.end(closed)
 			}
-			c.end(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
+			c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
 		}
 		c = next
 	}

@@ -153,7 +153,7 @@ func (l *lock) answered(calls []*runCall) (failed bool) {
 			continue
 		}
 		if l.state != lockOpen {
-			c.end(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
+			c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
 			continue
 		}
 		r.err = nil

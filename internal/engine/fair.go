@@ -94,7 +94,7 @@ func (a *acquisition) leaveRun() <-chan struct{} {
 	l, c := a.lock, a.member.Run.Of
 	told, fate := a.member.Leave(c.flight == flying)
 	if c.paused() && c.run.Waiting() == 0 {
-		c.end(c.latestEnd(l.s.now()), nil)
+		c.end(nil)
 	}
 	c.meet(fate)
 	l.press()
@@ -105,7 +105,7 @@ func (a *acquisition) leaveRun() <-chan struct{} {
 func (c *claim) meet(f fairqueue.Fate) {
 	switch f {
 	case fairqueue.Ends:
-		c.end(c.lock.s.now()+c.lock.s.cfg.Lease, c.run.TellAllBut())
+		c.end(c.run.TellAllBut())
 	case fairqueue.Gone:
 		c.retire(finished)
 	}

@@ -173,7 +173,7 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 	x.remove(&x.first)
 	x.end(released)
 	if !c.sectionClosed(now) {
-		c.end(c.latestEnd(now), nil)
+		c.end(nil)
 	}
 	l.unlock()
 	return nil, ended

@@ -82,7 +82,7 @@ func (a *acquisition) giveUp() <-chan struct{} {
 		return nil
 	}
 	gone := make(chan struct{})
-	c.end(a.lock.s.now()+a.lease, gone)
+	c.endBy(a.lock.s.now()+a.lease, gone)
 	if k.Registers {
 		return gone
 	}

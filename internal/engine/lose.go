@@ -36,7 +36,7 @@ func (c *claim) lose(reason string, gone bool) {
 		return
 	}
 	if c.sections == nil { // a run that was paused, or an Unlock has closed the last one and cancels its contexts
-		c.end(c.latestEnd(c.lock.s.now()), nil)
+		c.end(nil)
 		return
 	}
 	for c.sections != nil {
@@ -91,6 +91,6 @@ func (x *section) leaveLost() {
 	x.ended.Store(int32(lostAndUnlocked))
 	c.account.owing--
 	if c.state == lostStanding && c.account.owing == 0 && c.lock.state != lockClosed {
-		c.end(c.lock.s.now()+c.lock.s.cfg.Lease, nil)
+		c.end(nil)
 	}
 }

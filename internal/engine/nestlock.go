@@ -246,7 +246,7 @@ func (x *section) undoNested() {
 		c.trim()
 	default:
 		if x.end(released); c.sections == nil {
-			c.end(c.latestEnd(c.lock.s.now()), nil)
+			c.end(nil)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (l *lock) unpark() {
 			l.give(c, a, now)
 			l.callUp()
 		default:
-			c.end(c.latestEnd(now), nil)
+			c.end(nil)
 		}
 	}
 }

@@ -21,12 +21,12 @@ const renewBatch = 200
 
 // A renewalItem is one side of a claim.
 type renewalItem struct {
-	c     *claim
-	side  int
-	lease time.Duration // 0: only asked
-	sides int           // what account.changes was
-	alive []*section    // whose contexts wanted it
-	all   int           // how many sections there were
+	c       *claim
+	side    int
+	lease   time.Duration // 0: only asked
+	changes int           // what account.changes was
+	alive   []*section    // whose contexts wanted it
+	all     int           // how many sections there were
 }
 
 // renew asks Redis for one lease more for each of the claims, many in one script. Where Redis
@@ -132,7 +132,7 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 	}
 	item = renewalItem{c: c, all: len(all)}
 	if c.account != nil {
-		item.sides = c.account.changes
+		item.changes = c.account.changes
 	}
 	shared := c.kind.Shares && !c.pinned
 	c.lock.unlock()
@@ -189,7 +189,7 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 			c.confirmed(sent, item.lease, doubts)
 			item.prolong()
 			asked = sent
-		case c.account != nil && c.account.changes != item.sides:
+		case c.account != nil && c.account.changes != item.changes:
 			c.renewAt = min(c.renewAt, now+backoff.Least) // what was asked for is not what there is now
 		default:
 			c.lose("it was gone when it was renewed", true)

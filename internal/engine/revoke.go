@@ -59,7 +59,7 @@ func (s *Session) revoke(owner, key string) {
 						s.redis.Conn.Doubt()
 					}
 				case c.state == asking:
-					c.end(s.now()+s.cfg.Lease, nil) // no section opens on it: the caller asks again
+					c.end(nil) // no section opens on it: the caller asks again
 				default:
 					c.lose("it was force-unlocked", true)
 				}

@@ -87,7 +87,7 @@ func (l *lock) begin(c *claim, g grant, until int64) {
 	r.Begin(until)
 	a := r.next(l.s.now())
 	if a == nil { // they have left, or the run was shorter than they thought
-		c.end(c.latestEnd(l.s.now()), nil)
+		c.end(nil)
 		return
 	}
 	a.claim, a.op.ID = c, c.firstID()
@@ -138,7 +138,7 @@ func (c *claim) resume(now time.Duration) {
 	c.run.paused = false
 	switch l := c.lock; {
 	case !l.serveNext(c, now):
-		c.end(c.latestEnd(now), nil)
+		c.end(nil)
 	case !c.run.paused:
 		l.s.notify(c.traceHandedOver)
 	}

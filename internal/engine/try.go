@@ -14,7 +14,6 @@ import (
 func (a *acquisition) try() (g grant, err error) {
 	for {
 		others := a.lock.queue.Front() != nil
-		a.behind = a.kind.Queues && others
 		if others && (a.kind.Permits && !a.kind.Passes || a.kind.Queues && a.named == "") {
 			// A large request could be starved by small ones; and a fair queue's waiters, some of
 			// whom may not be in Redis yet, would be overtaken.
