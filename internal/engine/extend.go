@@ -85,6 +85,8 @@ func (h *Hold) extended(d time.Duration, op *Op, r *resend.Extended) error {
 	switch {
 	case r.Err != nil:
 		return r.Err
+	case x.hasEnded() && h.done: // unlocked meanwhile
+		return ErrNotHeld
 	case x.hasEnded():
 		return x.endedErr()
 	case h.ranOut:

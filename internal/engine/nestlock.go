@@ -47,7 +47,12 @@ func (a *acquisition) awaitAnswer(c *claim) error {
 	l := a.lock
 	nested := c.state == held // else the owner itself waits, for another one to release the lock
 	l.unlock()
-	ctx, cancel := a.bounded(a.ctx)
+	own, stop := context.WithCancel(a.ctx)
+	defer stop()
+	if !l.s.inSection(a.ctx) { // Shutdown does not find it in the queue
+		defer context.AfterFunc(l.s.life.Drains, stop)()
+	}
+	ctx, cancel := a.bounded(own)
 	defer cancel()
 	l.mu.Lock()
 	if c.awaitAnswer(ctx, !a.wait) {
