@@ -112,7 +112,7 @@ func TestOutageBeforePublished(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, time.Minute)
 		cfg := slow()
-		cfg.ReleaseTimeout = 100 * time.Millisecond
+		cfg.ReleaseTimeout = s.Slowed(100 * time.Millisecond)
 		for what, opts := range map[string][]rlock.LockOption{"without Wait": nil, "with Wait": {rlock.Wait(time.Second)}} {
 			ses, p := locktest.DialProxy(t, s, cfg)
 			seen, release := p.HoldRequest(locktest.Runs(src["publish"]))
@@ -130,10 +130,10 @@ func TestOutageBeforePublished(t *testing.T) {
 				p.BlackHole(false)
 				continue
 			}
-			time.Sleep(2 * time.Second) // many times what one call has
+			time.Sleep(5 * cfg.ReleaseTimeout)
 			waits(t, c)
 			p.BlackHole(false)
-			must(t, leads(t, c, 1).l.Resign())
+			leads(t, c, 1)
 		}
 	})
 }
