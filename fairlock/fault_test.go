@@ -2,6 +2,7 @@ package fairlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -20,8 +21,12 @@ func count(t testing.TB, m *fairlock.Mutex, owner string) int {
 	return st.Owners[owner]
 }
 
+// tooBusy reports whether a TryLock has given up since the machine took more than its second, as
+// only a real clock can tell.
+func tooBusy(err error) bool { return errors.Is(err, rlock.ErrUnavailable) && !redistest.MadeUpClock() }
+
 // The reply to an acquire is lost and the script sent again: one hold is counted, of a free
-// lock and of one that is held already (R8).
+// lock and of one that is held already (R8). A TryLock that gives up meanwhile leaves nothing.
 func TestAcquireReplyDropped(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
@@ -31,17 +36,23 @@ func TestAcquireReplyDropped(t *testing.T) {
 			for _, take := range []func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error){m.TryLock, m.Lock} {
 				proxy.DropReply(runs("acquire"))
 				section, h, err := take(ctx)
+				if tooBusy(err) {
+					nothingLeft(t, s, "redisson_lock_token:{x}")
+					continue
+				}
 				must(t, err)
 				if n := count(t, m, h.Owner()); n != 1 {
 					t.Errorf("%d holds counted, want 1", n)
 				}
 				proxy.DropReply(runs("acquire"))
 				_, nested, err := take(section)
-				must(t, err)
-				if n := count(t, m, h.Owner()); n != 2 || nested.Token() != h.Token() {
-					t.Errorf("%d holds counted, want 2; tokens %d and %d", n, h.Token(), nested.Token())
+				if !tooBusy(err) {
+					must(t, err)
+					if n := count(t, m, h.Owner()); n != 2 || nested.Token() != h.Token() {
+						t.Errorf("%d holds counted, want 2; tokens %d and %d", n, h.Token(), nested.Token())
+					}
+					must(t, nested.Unlock())
 				}
-				must(t, nested.Unlock())
 				must(t, h.Unlock())
 				nothingLeft(t, s, "redisson_lock_token:{x}")
 			}

@@ -131,7 +131,8 @@ func TestNobodyOvertakes(t *testing.T) {
 		m := fairlock.New(a, "x")
 		first := lock(t, ctx, m)
 		const n = 15
-		var served, tries atomic.Int32
+		var served atomic.Int32
+		attempted := make(chan struct{}) // one has ended, and a caller that has the lock waits for that
 		var wg sync.WaitGroup
 		for i := range n {
 			ses := []*rlock.Session{a, b}[i%2]
@@ -142,9 +143,11 @@ func TestNobodyOvertakes(t *testing.T) {
 					return
 				}
 				served.Add(1)
-				was := tries.Load() // TryLock is tried while this one holds
-				for tries.Load() < was+3 && l.Err() == nil {
-					time.Sleep(time.Millisecond)
+				for range 3 { // TryLock is tried while this one holds
+					select {
+					case <-attempted:
+					case <-l.Done():
+					}
 				}
 				if err := h.Unlock(); err != nil {
 					t.Error(err)
@@ -171,7 +174,10 @@ func TestNobodyOvertakes(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 					}
-					tries.Add(1)
+					select {
+					case attempted <- struct{}{}:
+					default:
+					}
 				}
 			})
 		}
