@@ -93,9 +93,6 @@ func (a *acquisition) queueUp() {
 func (a *acquisition) leaveRun() <-chan struct{} {
 	l, c := a.lock, a.member.Run.Of
 	told, fate := a.member.Leave(c.flight == flying)
-	if c.paused() && c.run.Waiting() == 0 {
-		c.end(nil)
-	}
 	c.meet(fate)
 	l.press()
 	return told
