@@ -59,7 +59,7 @@ var errNone = fmt.Errorf("%w: there are no locks; name at least one", rlock.ErrA
 //
 // Lock blocks until it holds all locks or ctx ends. [rlock.Wait] bounds the waiting for all of
 // them together. [rlock.Lease] gives each of them a fixed lease, counted from when the last
-// one was granted.
+// one was granted. [rlock.Retry] makes Lock a series of rounds, each with one attempt at each lock.
 //
 // Errors are those of [rlock.Mutex.Lock]: [rlock.ErrNotAcquired] when the wait is over. On error
 // the returned context is ctx, the hold is nil, and nothing is held: what was taken has been
@@ -73,9 +73,13 @@ func (m *Mutex) Lock(ctx context.Context, opts ...rlock.LockOption) (context.Con
 }
 
 // TryLock is Lock without the waiting: it makes one attempt at each lock, in the same order,
-// until one is refused. Then it releases the others and returns [rlock.ErrNotAcquired].
+// until one is refused. Then it releases the others and returns [rlock.ErrNotAcquired]; with
+// [rlock.Retry] it begins anew.
 func (m *Mutex) TryLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *Hold, error) {
-	return m.Lock(ctx, append(opts[:len(opts):len(opts)], rlock.Wait(0))...)
+	if o, _ := lockopt.Collect(opts); o.Retry == nil {
+		opts = append(opts[:len(opts):len(opts)], rlock.Wait(0))
+	}
+	return m.Lock(ctx, opts...)
 }
 
 // Do runs fn while holding all of the locks, with the context of Lock, and releases them when
@@ -106,6 +110,7 @@ type try struct {
 	opts     []rlock.LockOption
 	lease    time.Duration // fixed lease; 0: none
 	deadline time.Time     // of Wait; zero: none
+	once     bool          // one attempt at each lock
 }
 
 func (m *Mutex) lock(ctx context.Context, opts []rlock.LockOption) (context.Context, *Hold, error) {
@@ -129,6 +134,9 @@ func (m *Mutex) lock(ctx context.Context, opts []rlock.LockOption) (context.Cont
 	}
 	if t.locks, err = m.order(ctx, o, t.deadline); err != nil {
 		return nil, nil, err
+	}
+	if o.Retry != nil {
+		return t.series(ctx, o.Retry)
 	}
 	for bound := patience; ; bound = min(2*bound, time.Hour) {
 		section, h, again, err := t.round(ctx, backoff.Jitter(bound))
@@ -170,7 +178,7 @@ func (m *Mutex) order(ctx context.Context, o lockopt.Options, deadline time.Time
 			return ordered, nil
 		case ctx.Err() != nil:
 			return nil, over(ctx, err)
-		case !errors.Is(err, rlock.ErrUnavailable) || script.Denied(err) || o.Bounded && o.Wait == 0:
+		case !errors.Is(err, rlock.ErrUnavailable) || script.Denied(err) || o.Retry != nil || o.Bounded && o.Wait == 0:
 			return nil, err
 		case o.Bounded && time.Until(deadline) <= 0:
 			return nil, over(ctx, err)
@@ -219,6 +227,9 @@ func passes(section context.Context, err error) bool {
 
 // wait returns for how long to wait for one lock, if that has a bound.
 func (t *try) wait(holding bool, bound time.Duration) (time.Duration, bool) {
+	if t.once {
+		return 0, true
+	}
 	if t.deadline.IsZero() {
 		return bound, holding
 	}
