@@ -137,9 +137,14 @@ func inProcess(b *testing.B, goroutines int) {
 		name string
 		c    *crowded
 	}{{"rlock", &redis}, {"weighted", &local}} {
-		b.ReportMetric(float64(of.c.took)/of.c.ops(), of.name+"-ns/acq")
-		b.ReportMetric(float64(of.c.mallocs)/of.c.ops(), of.name+"-allocs/acq")
-		b.ReportMetric(float64(of.c.bytes)/of.c.ops(), of.name+"-B/acq")
-		b.ReportMetric(of.c.fairness(), of.name+"-jain")
+		of.c.report(b, of.name)
 	}
+}
+
+// report reports what an acquisition costs, and how fair it is.
+func (c *crowded) report(b *testing.B, name string) {
+	b.ReportMetric(float64(c.took)/c.ops(), name+"-ns/acq")
+	b.ReportMetric(float64(c.mallocs)/c.ops(), name+"-allocs/acq")
+	b.ReportMetric(float64(c.bytes)/c.ops(), name+"-B/acq")
+	b.ReportMetric(c.fairness(), name+"-jain")
 }

@@ -160,19 +160,8 @@ func TestNobodyOvertakes(t *testing.T) {
 		for range 3 {
 			tried.Go(func() {
 				for trying.Err() == nil {
-					_, h, err := fairlock.New(c, "x").TryLock(ctx)
-					if err == nil {
-						if got := served.Load(); got < n {
-							t.Errorf("TryLock got in when %d of %d had been served", got, n)
-						}
-						err = h.Unlock()
-					} else if errors.Is(err, rlock.ErrNotAcquired) {
-						err = nil
-					} else if errors.Is(err, rlock.ErrUnavailable) {
-						continue // no answer within a second, on a busy machine: nothing was tried
-					}
-					if err != nil {
-						t.Error(err)
+					if !tryToOvertake(t, ctx, fairlock.New(c, "x"), func() bool { return served.Load() < n }) {
+						continue
 					}
 					select {
 					case attempted <- struct{}{}:
@@ -194,6 +183,27 @@ func TestNobodyOvertakes(t *testing.T) {
 		tried.Wait()
 		nothingLeft(t, s)
 	})
+}
+
+// tryToOvertake is one TryLock, which must get nothing while others wait. It reports whether Redis
+// was asked.
+func tryToOvertake(t *testing.T, ctx context.Context, m *fairlock.Mutex, waiting func() bool) bool {
+	_, h, err := m.TryLock(ctx)
+	switch {
+	case errors.Is(err, rlock.ErrNotAcquired):
+		return true
+	case errors.Is(err, rlock.ErrUnavailable):
+		return false // no answer within a second, on a busy machine: nothing was tried
+	case err == nil:
+		if waiting() {
+			t.Error("TryLock got in before all that waited had been served")
+		}
+		err = h.Unlock()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return true
 }
 
 // TryLock of a lock that is free is enough to let a waiter in, and is refused.

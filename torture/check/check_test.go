@@ -49,49 +49,51 @@ func failing(servers ...string) (all []nemesis.Fault) {
 	return all
 }
 
-// TestChecks has two processes with one lock: what a and b wrote down, and what is found.
+// checks are what two processes, a and b, wrote down of one lock, and what is found in it.
+var checks = []struct {
+	name   string
+	kind   worker.Kind
+	a, b   []oracle.Entry
+	faults []nemesis.Fault
+	want   string // in the first violation; "" for none
+}{
+	{"one after another", worker.Mutex, []oracle.Entry{visit(10*s, 11*s)}, []oracle.Entry{visit(11*s, 12*s)}, nil, ""},
+	{"at the same time", worker.Mutex, []oracle.Entry{visit(10*s, 12*s)}, []oracle.Entry{visit(11*s, 12*s)}, nil, "exclusion"},
+	{"one owner", worker.Mutex, []oracle.Entry{with(visit(10*s, 12*s), named)}, []oracle.Entry{with(visit(11*s, 12*s), named)}, nil, ""},
+	{"readers", worker.RW, []oracle.Entry{with(visit(10*s, 12*s), read)}, []oracle.Entry{with(visit(11*s, 12*s), read)}, nil, ""},
+	{"a reader and a writer", worker.RW, []oracle.Entry{with(visit(10*s, 12*s), read)}, []oracle.Entry{visit(11*s, 12*s)}, nil, "exclusion"},
+	{"too many permits", worker.Semaphore, []oracle.Entry{visit(10*s, 12*s), visit(10*s, 12*s)}, []oracle.Entry{visit(11*s, 12*s)}, nil, "exclusion"},
+	{"a context that ended late", worker.Mutex, []oracle.Entry{with(visit(10*s, 11*s), func(e *oracle.Entry) { e.Seen = 13 * s })}, []oracle.Entry{visit(12*s, 13*s)}, nil, "exclusion by context"},
+	{"the same, of a process that did not run", worker.Mutex, []oracle.Entry{with(visit(10*s, 11*s), func(e *oracle.Entry) { e.Seen = 13 * s })}, []oracle.Entry{visit(12*s, 13*s)},
+		[]nemesis.Fault{{Worker: 0, Pause: true, Begin: 11 * s, End: 13 * s}}, ""},
+	{"a token twice", worker.Fenced, []oracle.Entry{with(visit(10*s, 11*s), token(7))}, []oracle.Entry{with(visit(11*s, 12*s), token(7))}, nil, "tokens"},
+	{"tokens in order", worker.Fenced, []oracle.Entry{with(visit(10*s, 11*s), token(7))}, []oracle.Entry{with(visit(11*s, 12*s), token(9))}, nil, ""},
+	{"a waiter passed over", worker.Fair,
+		[]oracle.Entry{with(visit(15*s, 16*s), func(e *oracle.Entry) { e.Call = 10 * s })},
+		[]oracle.Entry{with(visit(13*s, 14*s), func(e *oracle.Entry) { e.Call = 12 * s })}, nil, "fair order"},
+	{"a waiter passed over that waited for other locks", worker.Fair,
+		[]oracle.Entry{with(visit(15*s, 16*s), func(e *oracle.Entry) { e.Call, e.Flags = 10*s, oracle.Joint })},
+		[]oracle.Entry{with(visit(13*s, 14*s), func(e *oracle.Entry) { e.Call = 12 * s })}, nil, ""},
+	{"lost for no reason", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, nil, "no loss"},
+	{"lost in a fault", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, []nemesis.Fault{{Worker: 0, Begin: 11 * s, End: 14 * s}}, ""},
+	{"lost in another's fault", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, []nemesis.Fault{{Worker: 1, Begin: 11 * s, End: 14 * s}}, "no loss"},
+	{"a quorum lost when two of five servers failed", worker.Quorum, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, failing("1", "2"), "no loss"},
+	{"a quorum lost when three of five servers failed", worker.Quorum, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, failing("1", "2", "3"), ""},
+	{"a release that did not get through", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), late)}, nil, []nemesis.Fault{{Worker: nemesis.All, Begin: 14 * s, End: 16 * s}}, ""},
+	{"lost before the release", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), late)}, nil, []nemesis.Fault{{Worker: nemesis.All, Begin: s, End: 2 * s}}, "no loss"},
+	{"not got afterwards", worker.Mutex, []oracle.Entry{{Kind: oracle.Probe, Outcome: oracle.Refused, Call: s, Got: 40 * s}}, nil, nil, "progress"},
+	{"a sum", worker.Counter, []oracle.Entry{count(oracle.OpAcquire, 3, oracle.Done), count(oracle.OpRelease, 3, oracle.Unknown)}, nil, nil, ""},
+	{"a wrong sum", worker.Counter, []oracle.Entry{count(oracle.OpAcquire, 3, oracle.Refused)}, nil, nil, "counter sum"},
+	{"a call without end", worker.Mutex, []oracle.Entry{with(visit(40*s, 41*s), func(e *oracle.Entry) { e.Call = s })}, nil, nil, "calls end"},
+	{"an outage for no reason", worker.Mutex, []oracle.Entry{with(visit(10*s, 11*s), outage)}, nil, []nemesis.Fault{{Worker: 1, Begin: 11 * s, End: 12 * s}}, "no outage"},
+	{"an outage in a fault", worker.Mutex, []oracle.Entry{with(visit(10*s, 11*s), outage)}, nil, []nemesis.Fault{{Worker: 0, Begin: 11 * s, End: 12 * s}}, ""},
+	{"a counter's outage for no reason", worker.Counter, []oracle.Entry{with(count(oracle.OpAcquire, 1, oracle.Done), outage)}, nil, nil, "no outage"},
+	{"a surprise", worker.Mutex, []oracle.Entry{{Kind: oracle.Odd}}, nil, nil, "surprises"},
+}
+
 func TestChecks(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		kind   worker.Kind
-		a, b   []oracle.Entry
-		faults []nemesis.Fault
-		want   string // in the first violation; "" for none
-	}{
-		{"one after another", worker.Mutex, []oracle.Entry{visit(10*s, 11*s)}, []oracle.Entry{visit(11*s, 12*s)}, nil, ""},
-		{"at the same time", worker.Mutex, []oracle.Entry{visit(10*s, 12*s)}, []oracle.Entry{visit(11*s, 12*s)}, nil, "exclusion"},
-		{"one owner", worker.Mutex, []oracle.Entry{with(visit(10*s, 12*s), named)}, []oracle.Entry{with(visit(11*s, 12*s), named)}, nil, ""},
-		{"readers", worker.RW, []oracle.Entry{with(visit(10*s, 12*s), read)}, []oracle.Entry{with(visit(11*s, 12*s), read)}, nil, ""},
-		{"a reader and a writer", worker.RW, []oracle.Entry{with(visit(10*s, 12*s), read)}, []oracle.Entry{visit(11*s, 12*s)}, nil, "exclusion"},
-		{"too many permits", worker.Semaphore, []oracle.Entry{visit(10*s, 12*s), visit(10*s, 12*s)}, []oracle.Entry{visit(11*s, 12*s)}, nil, "exclusion"},
-		{"a context that ended late", worker.Mutex, []oracle.Entry{with(visit(10*s, 11*s), func(e *oracle.Entry) { e.Seen = 13 * s })}, []oracle.Entry{visit(12*s, 13*s)}, nil, "exclusion by context"},
-		{"the same, of a process that did not run", worker.Mutex, []oracle.Entry{with(visit(10*s, 11*s), func(e *oracle.Entry) { e.Seen = 13 * s })}, []oracle.Entry{visit(12*s, 13*s)},
-			[]nemesis.Fault{{Worker: 0, Pause: true, Begin: 11 * s, End: 13 * s}}, ""},
-		{"a token twice", worker.Fenced, []oracle.Entry{with(visit(10*s, 11*s), token(7))}, []oracle.Entry{with(visit(11*s, 12*s), token(7))}, nil, "tokens"},
-		{"tokens in order", worker.Fenced, []oracle.Entry{with(visit(10*s, 11*s), token(7))}, []oracle.Entry{with(visit(11*s, 12*s), token(9))}, nil, ""},
-		{"a waiter passed over", worker.Fair,
-			[]oracle.Entry{with(visit(15*s, 16*s), func(e *oracle.Entry) { e.Call = 10 * s })},
-			[]oracle.Entry{with(visit(13*s, 14*s), func(e *oracle.Entry) { e.Call = 12 * s })}, nil, "fair order"},
-		{"a waiter passed over that waited for other locks", worker.Fair,
-			[]oracle.Entry{with(visit(15*s, 16*s), func(e *oracle.Entry) { e.Call, e.Flags = 10*s, oracle.Joint })},
-			[]oracle.Entry{with(visit(13*s, 14*s), func(e *oracle.Entry) { e.Call = 12 * s })}, nil, ""},
-		{"lost for no reason", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, nil, "no loss"},
-		{"lost in a fault", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, []nemesis.Fault{{Worker: 0, Begin: 11 * s, End: 14 * s}}, ""},
-		{"lost in another's fault", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, []nemesis.Fault{{Worker: 1, Begin: 11 * s, End: 14 * s}}, "no loss"},
-		{"a quorum lost when two of five servers failed", worker.Quorum, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, failing("1", "2"), "no loss"},
-		{"a quorum lost when three of five servers failed", worker.Quorum, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, failing("1", "2", "3"), ""},
-		{"a release that did not get through", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), late)}, nil, []nemesis.Fault{{Worker: nemesis.All, Begin: 14 * s, End: 16 * s}}, ""},
-		{"lost before the release", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), late)}, nil, []nemesis.Fault{{Worker: nemesis.All, Begin: s, End: 2 * s}}, "no loss"},
-		{"not got afterwards", worker.Mutex, []oracle.Entry{{Kind: oracle.Probe, Outcome: oracle.Refused, Call: s, Got: 40 * s}}, nil, nil, "progress"},
-		{"a sum", worker.Counter, []oracle.Entry{count(oracle.OpAcquire, 3, oracle.Done), count(oracle.OpRelease, 3, oracle.Unknown)}, nil, nil, ""},
-		{"a wrong sum", worker.Counter, []oracle.Entry{count(oracle.OpAcquire, 3, oracle.Refused)}, nil, nil, "counter sum"},
-		{"a call without end", worker.Mutex, []oracle.Entry{with(visit(40*s, 41*s), func(e *oracle.Entry) { e.Call = s })}, nil, nil, "calls end"},
-		{"an outage for no reason", worker.Mutex, []oracle.Entry{with(visit(10*s, 11*s), outage)}, nil, []nemesis.Fault{{Worker: 1, Begin: 11 * s, End: 12 * s}}, "no outage"},
-		{"an outage in a fault", worker.Mutex, []oracle.Entry{with(visit(10*s, 11*s), outage)}, nil, []nemesis.Fault{{Worker: 0, Begin: 11 * s, End: 12 * s}}, ""},
-		{"a counter's outage for no reason", worker.Counter, []oracle.Entry{with(count(oracle.OpAcquire, 1, oracle.Done), outage)}, nil, nil, "no outage"},
-		{"a surprise", worker.Mutex, []oracle.Entry{{Kind: oracle.Odd}}, nil, nil, "surprises"},
-	} {
+	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := &check.Round{
