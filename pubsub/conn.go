@@ -19,10 +19,10 @@ type conn struct {
 	hub  *Hub
 	addr string
 	wake chan struct{} // capacity 1: there is work, or awaiting has become 0
-	halt chan struct{} // closed to make it end with errMoved
+	halt chan struct{} // closed by stop
 
 	// Guarded by hub.mu.
-	halted   bool        // halt is closed
+	halted   error       // why halt is closed; never changed after that
 	subs     []*channel  // to subscribe; entries may be stale, see take
 	unsubs   []*channel  // to unsubscribe, before subs; they have left the hub
 	n        int         // channels whose conn this is
@@ -46,6 +46,14 @@ func (c *conn) signal() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
+	}
+}
+
+// stop makes the connection end with an error, once no round is under way. Caller holds hub.mu.
+func (c *conn) stop(why error) {
+	if c.halted == nil {
+		c.halted = why
+		close(c.halt)
 	}
 }
 
@@ -164,7 +172,7 @@ func (c *conn) pause(ctx context.Context, empty bool) error {
 	case err := <-c.lost:
 		return c.ended(err)
 	case <-c.halt:
-		return errMoved
+		return c.halted
 	case <-ctx.Done():
 		return ErrClosed
 	}

@@ -26,6 +26,8 @@ var (
 
 	// errMoved ends a connection whose address the client no longer knows.
 	errMoved = errors.New("pubsub: the node is not part of the deployment any more")
+	// errReconnect ends a connection that is to be made anew.
+	errReconnect = errors.New("pubsub: the server is left, for its name may lead to another")
 	// errIdle ends a connection on which nothing is subscribed.
 	errIdle = errors.New("pubsub: connection not needed any more")
 	// errLost stands in where rueidis closes the error channel without an error.

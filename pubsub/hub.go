@@ -218,9 +218,22 @@ func (h *Hub) watch() {
 		} else {
 			gone = n.conn.proved && !sameAddresses(n.conn.seen, now)
 		}
-		if gone && !n.conn.halted {
-			n.conn.halted = true
-			close(n.conn.halt)
+		if gone {
+			n.conn.stop(errMoved)
+		}
+	}
+}
+
+// Reconnect ends all connections and subscribes anew over others, for the name that the client
+// connects to may lead to another server than before. Listeners get Missed, as after a loss.
+// Reconnect does not block. A client that keeps idle connections for later use may serve one of
+// those instead of a new one.
+func (h *Hub) Reconnect() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, n := range h.nodes {
+		if n.conn != nil { // also one that is just being made: it may lead to the old server
+			n.conn.stop(errReconnect)
 		}
 	}
 }

@@ -76,6 +76,9 @@ func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 	if d.Conn == nil {
 		d.Conn = script.NewConnection()
 	}
+	if client.Mode() == rueidis.ClientModeStandalone { // clients of the others follow a failover themselves
+		d.Conn.Follow(d.hub.Reconnect)
+	}
 	d.Run = script.NewRunner(client, d.Conn, &cfg.Life.Background)
 	d.Sender = resend.Sender{Run: d.Run.Run, Clock: cfg.Clock, Doubts: d.Conn.Doubts.Load}
 	d.Replicas = cfg.Replicas

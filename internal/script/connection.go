@@ -2,8 +2,10 @@ package script
 
 import (
 	"context"
+	"maps"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -16,6 +18,8 @@ type Connection struct {
 
 	// Doubts counts what Redialled and Doubt note. What was confirmed under another count is in doubt.
 	Doubts atomic.Uint32
+
+	moves moves // to another server
 
 	life  context.Context // ends with Sever
 	sever context.CancelFunc
@@ -82,15 +86,16 @@ func (c *Connection) remove(conn net.Conn) {
 // server: a second when it closes a connection, its timeout while it greets one.
 func (c *Connection) Sever() {
 	c.sever()
-	c.mu.Lock()
-	open := make([]net.Conn, 0, len(c.open))
-	for conn := range c.open {
-		open = append(open, conn)
-	}
-	c.mu.Unlock()
-	for _, conn := range open {
+	for _, conn := range c.connections() {
 		_ = conn.Close()
 	}
+}
+
+// connections returns those that are open.
+func (c *Connection) connections() []net.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.open))
 }
 
 // watched is a connection that tells when it breaks: rueidis closes it then, before it answers the

@@ -117,6 +117,17 @@ var transient = []string{
 	"OOM", "MISCONF", "max number of clients reached",
 }
 
+// noPrimary reports whether err is the answer of a server that is no primary, or loads its data:
+// after a failover it may be the old one.
+func noPrimary(err error) bool {
+	re, ok := reply(err)
+	return ok && says(re.Error(), replica)
+}
+
+// replica are the error replies of a replica. It loads what its primary sends it when it begins
+// as one; without a link to a primary it may refuse everything.
+var replica = []string{"READONLY", "LOADING", "MASTERDOWN"}
+
 // denied are the error replies of a server that does not let this user do something. An
 // operator has to change that, so a Lock does not wait for it. Before Redis 7.2 scripts get
 // the text without a code.

@@ -104,14 +104,23 @@ func (r *Runner) heard(res rueidis.RedisResult) {
 	switch {
 	case err == nil:
 		r.conn.suspect.Store(false)
+		r.conn.arrived()
 	case fromRedis:
 		r.conn.suspect.Store(false)
-		if Classify(err) == NotRun {
-			r.conn.Doubt() // a failover or a resharding is under way
-		}
+		r.refused(err)
 	case !IsContext(err):
 		r.conn.suspect.Store(true)
 		r.conn.Doubt()
+	}
+}
+
+// refused notes what an error reply says of the server.
+func (r *Runner) refused(err error) {
+	if Classify(err) == NotRun {
+		r.conn.Doubt() // a failover or a resharding is under way
+	}
+	if noPrimary(err) {
+		r.conn.leave()
 	}
 }
 
@@ -179,6 +188,7 @@ func (r *Runner) send(ctx context.Context, cs []Command) []rueidis.RedisResult {
 	for j, res := range r.client.DoMulti(ctx, cmds...) {
 		results[again[j]] = res
 	}
+	r.heard(results[again[0]])
 	return results
 }
 

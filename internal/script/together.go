@@ -33,8 +33,8 @@ func (r *Runner) Replicated(ctx context.Context, cs []Command, n int, bound time
 		return failed(len(cs), ctx.Err()), 0, ctx.Err()
 	}
 	for _, res := range replies {
-		if res.Error() != nil && Classify(res.Error()) == NotRun {
-			r.conn.Doubt() // a failover or a resharding is under way
+		if res.Error() != nil {
+			r.refused(res.Error())
 		}
 	}
 	acknowledged, err = replies[len(cs)].AsInt64()

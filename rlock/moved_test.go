@@ -1,0 +1,203 @@
+package rlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/test/faulttest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// The tests of this file move the name that a session connects to, and leave the connections to the
+// old server open: it goes on, as something that is no primary.
+
+// movedName has clients connect to the address that it has.
+type movedName struct {
+	addr  atomic.Pointer[string]
+	dials atomic.Int64
+}
+
+func (m *movedName) leads(addr string) { m.addr.Store(&addr) }
+
+func (m *movedName) option(s *redistest.Server) rueidis.ClientOption {
+	opt := s.Option()
+	opt.DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		m.dials.Add(1)
+		return d.DialContext(ctx, "tcp", *m.addr.Load())
+	}
+	return opt
+}
+
+// A failover behind a name: sections are renewed at the new primary, which has the data, and its
+// messages wake the waiters. The old one is cut off, so that no message comes through it.
+func TestSessionFollowsItsNameToTheNewPrimary(t *testing.T) {
+	t.Parallel()
+	master, replicas := redistest.NewReplicas(t, 1)
+	next := replicas[0]
+	var to movedName
+	to.leads(master.Addr)
+	cfg := rlock.Config{Lease: topoLease, PollFloor: time.Minute}
+	ses, other := topoDial(t, to.option(master), cfg), topoDial(t, to.option(master), cfg)
+	ctx := within(t, time.Minute)
+	name := redistest.Name(t)
+	section, kept, err := rlock.New(ses, name+"kept").Lock(ctx)
+	must(t, err)
+	_, h, err := rlock.New(other, name).Lock(ctx)
+	must(t, err)
+	waiter := topoLock(ctx, rlock.New(ses, name))
+	redistest.Eventually(t, topoPatience, "the waiter listens", func() bool {
+		return slices.Contains(master.Channels(t), topoChannel(name))
+	})
+	redistest.Eventually(t, topoPatience, "the replica has the locks", func() bool {
+		return len(next.Keys(t)) == len(master.Keys(t))
+	})
+
+	next.Promote(t)
+	to.leads(next.Addr)
+	must(t, master.Do(t, "REPLICAOF", "127.0.0.1", "1").Error())
+	redistest.Eventually(t, topoPatience, "the waiter listens at the new primary", func() bool {
+		return slices.Contains(next.Channels(t), topoChannel(name))
+	})
+	topoStays(t, topoLease+time.Second, section)
+	waiter.waits(t)
+	must(t, h.Unlock())
+	waiter.granted(t, topoPatience)
+	must(t, waiter.hold.Unlock())
+	must(t, kept.Unlock())
+	if got := master.Channels(t); len(got) != 0 {
+		t.Errorf("still subscribed at the old primary: %q", got)
+	}
+}
+
+// Whatever a server that is no primary answers, the session leaves it.
+func TestSessionLeavesWhatIsNoPrimary(t *testing.T) {
+	for _, answer := range []string{"READONLY You can't write", "LOADING Redis is loading", "MASTERDOWN Link with MASTER is down"} {
+		t.Run(answer[:8], func(t *testing.T) {
+			faultEach(t, func(t *testing.T, s *redistest.Server) {
+				old, next := faulttest.New(t, s.Addr), faulttest.New(t, s.Addr)
+				var to movedName
+				to.leads(old.Addr())
+				ses := topoDial(t, to.option(s), rlock.Config{Lease: topoLease})
+				ctx := within(t, time.Minute)
+				name := redistest.Name(t)
+				section, h, err := rlock.New(ses, name).Lock(ctx)
+				must(t, err)
+				old.RefuseCommand("EVALSHA", answer)
+				waiter := topoLock(ctx, rlock.New(ses, name+"2"))
+				redistest.Eventually(t, topoPatience, "it dials anew", func() bool { return to.dials.Load() > 5 })
+				waiter.waits(t)
+				to.leads(next.Addr())
+				waiter.granted(t, topoPatience)
+				topoStays(t, topoLease, section)
+				must(t, waiter.hold.Unlock())
+				must(t, h.Unlock())
+				if next.Count("SUBSCRIBE") == 0 {
+					t.Error("the session does not listen at the new server")
+				}
+			})
+		})
+	}
+}
+
+// A name that leads to a replica and nowhere else is dialled at a bounded rate, however many callers
+// ask. What any server may answer is no reason to dial.
+func TestALoneReplicaIsNotStormed(t *testing.T) {
+	for answer, leaves := range map[string]bool{"READONLY You can't write": true, "OOM command not allowed": false} {
+		t.Run(answer[:8], func(t *testing.T) {
+			faultEach(t, func(t *testing.T, s *redistest.Server) {
+				p := faulttest.New(t, s.Addr)
+				var to movedName
+				to.leads(p.Addr())
+				ses := topoDial(t, to.option(s), rlock.Config{})
+				name := redistest.Name(t)
+				_, _, err := rlock.New(ses, name).Lock(t.Context())
+				must(t, err)
+				p.RefuseCommand("EVALSHA", answer)
+				p.Reset()
+				from := to.dials.Load()
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				defer cancel()
+				asked := make(chan int, 8)
+				for range cap(asked) {
+					go func() {
+						n := 0
+						for ; ctx.Err() == nil; n++ {
+							_, _, _ = rlock.New(ses, name+"2").TryLock(ctx)
+							time.Sleep(time.Millisecond)
+						}
+						asked <- n
+					}()
+				}
+				n := 0
+				for range cap(asked) {
+					n += <-asked
+				}
+				// It is left 4 times in 3 s, for two connections and those of a subscription that is made twice.
+				if d := to.dials.Load() - from; leaves && (d < 4 || d > 16) {
+					t.Errorf("%d dials for %d attempts, want 4 to 16", d, n)
+				}
+				if left := p.Count("SUBSCRIBE") > 0; left != leaves {
+					t.Errorf("subscribed anew: %v, want %v", left, leaves)
+				}
+				p.RefuseCommand("EVALSHA", "")
+			})
+		})
+	}
+}
+
+// The session cannot close the connections of a client that is not its own, but subscribes where the
+// name leads. When the client's connections are closed, all is well.
+func TestSessionOfAGivenClientMovesItsSubscriptions(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		old, next := faulttest.New(t, s.Addr), faulttest.New(t, s.Addr)
+		var to movedName
+		to.leads(old.Addr())
+		client := s.Client(t, func(opt *rueidis.ClientOption) { opt.DialCtxFn = to.option(s).DialCtxFn })
+		ses, err := rlock.NewSession(t.Context(), client, rlock.Config{})
+		must(t, err)
+		t.Cleanup(func() { _ = ses.Close() })
+		ctx, name := within(t, time.Minute), redistest.Name(t)
+		old.RefuseCommand("EVALSHA", "READONLY You can't write")
+		to.leads(next.Addr())
+		waiter := topoLock(ctx, rlock.New(ses, name))
+		redistest.Eventually(t, topoPatience, "it listens at the new server", func() bool { return next.Count("SUBSCRIBE") > 0 })
+		if _, _, err := rlock.New(ses, name).TryLock(ctx); !errors.Is(err, rlock.ErrUnavailable) {
+			t.Errorf("over the client's old connection: %v", err)
+		}
+		old.Cut()
+		waiter.granted(t, topoPatience)
+		must(t, waiter.hold.Unlock())
+	})
+}
+
+// The name moves after the subscriptions were made anew, and before the next command is sent: they
+// follow where the commands are executed.
+func TestSubscriptionsFollowTheCommands(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		old, next := faulttest.New(t, s.Addr), faulttest.New(t, s.Addr)
+		var to movedName
+		to.leads(old.Addr())
+		ses := topoDial(t, to.option(s), rlock.Config{Lease: topoLease})
+		ctx, name := within(t, time.Minute), redistest.Name(t)
+		old.RefuseCommand("EVALSHA", "READONLY You can't write")
+		old.Reset()
+		if _, _, err := rlock.New(ses, name).TryLock(ctx); !errors.Is(err, rlock.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		redistest.Eventually(t, topoPatience, "it listens anew", func() bool { return old.Count("SUBSCRIBE") > 0 })
+		to.leads(next.Addr())
+		_, h, err := rlock.New(ses, name).Lock(ctx)
+		must(t, err)
+		redistest.Eventually(t, topoPatience, "it listens at the new server", func() bool { return next.Count("SUBSCRIBE") > 0 })
+		must(t, h.Unlock())
+	})
+}
