@@ -118,6 +118,9 @@ func (c *claim) retire(to claimState) {
 	}
 	if c.state == held {
 		l.s.schedule.Set(c, &c.slot, never)
+		if l.s.unrenewed.On.Load() {
+			l.s.unrenewed.Over(c, to == lostStanding || to == lostGone)
+		}
 	}
 	c.state = to
 	if l.holder == c {

@@ -86,6 +86,9 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	l, s := c.lock, c.lock.s
 	c.state = releasing
 	s.schedule.Set(c, &c.slot, never)
+	if s.unrenewed.On.Load() {
+		s.unrenewed.Over(c, false)
+	}
 	if c.run != nil {
 		c.leaveQueue()
 	}

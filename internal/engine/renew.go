@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -77,6 +78,9 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], t
 		wanted := c.paused() || sections > 0 && (len(item.alive) > 0 || item.all != sections)
 		if !wanted && (sections == 0 || !c.checked(fixed)) {
 			c.stopped = true // a caller that enters the claim later has it renewed again
+			if s.unrenewed.On.Load() {
+				s.unrenewed.Over(c, false)
+			}
 			c.reschedule()
 			l.unlock()
 			continue
@@ -171,6 +175,7 @@ func (c *claim) liveOn(side int) (n int) {
 // renewalAnswered takes in the answer to a renewal that was sent at the given time.
 func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Duration, doubts uint32) {
 	claims := 0
+	var failure error
 	for i, item := range a.Items {
 		c := item.c
 		if i == 0 || a.Items[i-1].c != c { // those of one claim stand side by side
@@ -182,6 +187,8 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 		switch {
 		case c.state != held:
 		case a.Err != nil || a.Alive[i] < 0:
+			failure = cmp.Or(a.Err, errRenewalDenied)
+			s.unrenewed.Failed(c, item.side)
 			c.renewAt = min(c.renewAt, now+backoff.Jitter(max(min(s.cfg.Lease/20, (c.trust-now)/4), 10*time.Millisecond)))
 		case a.Alive[i] == 1 && item.lease == 0:
 			c.doubts, asked = doubts, sent
@@ -196,17 +203,18 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 		}
 		c.renewAfter(asked)
 		if asked != never {
+			if s.unrenewed.On.Load() {
+				s.unrenewed.Answered(c, item.side)
+			}
 			c.resume(now) // after renewAt is set: a run that is still paused is asked about at once
 		}
 		c.lock.unlock()
 	}
+	if failure != nil {
+		s.unrenewed.Tell(failure)
+	}
 	took := s.now() - sent
-	s.notify(func() {
-		if a.Err != nil {
-			s.cfg.Logger.Warn("relock: renewal failed, will be tried again", "locks", claims, "error", a.Err)
-		}
-		s.trace.Renewed(locktrace.Renewed{Claims: claims, Took: took, Err: a.Err})
-	})
+	s.notify(func() { s.trace.Renewed(locktrace.Renewed{Claims: claims, Took: took, Err: a.Err}) })
 }
 
 // prolong passes what a renewal has earned on to the sections that wanted it.

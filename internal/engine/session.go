@@ -61,6 +61,7 @@ type chores struct {
 	cleanup   *cleanup.Cleanup
 	fair      fairQueue
 	deadlocks *deadlock.Watch
+	unrenewed *outage.Renewals[*claim]
 }
 
 // The limits bound commands in time.
@@ -115,6 +116,7 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 	}
 	s.trace = tracing.New(cfg.Trace, s.now)
 	s.outage = outage.New(s.now, s.notify, cfg.Logger)
+	s.unrenewed = outage.NewRenewals[*claim](s.now, s.notify, cfg.Logger)
 	s.registry.locks = map[string]map[string]*lock{}
 	s.registry.kept.Store(keptLocks)
 	s.schedule = schedule.New[*claim]()

@@ -1,5 +1,6 @@
-// Package outage tells the Logger of the times in which Redis does not serve Locks that wait: when
-// one begins and when it ends, however many Locks wait and however often they ask.
+// Package outage tells the Logger of the times in which Redis does not serve: Locks that wait, or
+// renewals. It tells when one begins and when it ends, however many locks there are and however often
+// they ask. What it repeats comes at most every [Pause].
 package outage
 
 import (
@@ -9,22 +10,46 @@ import (
 	"time"
 )
 
-// A Watch sees the outages of one session. Its mutex is the last in order, but for the notifier's.
+// Pause is between two messages of one kind at least, where the same may be said again: short enough
+// for two reminders before the locks of a default lease are lost.
+const Pause = 10 * time.Second
+
+// A Watch sees the outages of one session, as Locks that wait do. Its mutex is the last in order, but
+// for the notifier's.
 type Watch struct {
 	On atomic.Bool // there is one: the Logger was told that it began. The Watch sets it
 
+	teller
+
+	mu      sync.Mutex // guards what follows, and changes of On
+	stuck   int        // Locks that wait and whose last attempt has failed
+	began   time.Duration
+	refused int // Locks that were denied and not told of
+	denials limit
+}
+
+// A teller is how a session speaks to its Logger.
+type teller struct {
 	clock  func() time.Duration
 	notify func(fn func()) // runs what logs, soon and in order
 	log    *slog.Logger
+}
 
-	mu    sync.Mutex // guards what follows, and changes of On
-	stuck int        // Locks that wait and whose last attempt has failed
-	began time.Duration
+// A limit is of messages that say the same.
+type limit struct{ next time.Duration }
+
+// passes reports whether a message may be told at a time, and counts it as told.
+func (l *limit) passes(now time.Duration) bool {
+	if now < l.next {
+		return false
+	}
+	l.next = now + Pause
+	return true
 }
 
 // New returns the Watch of a session. notify runs what logs, soon and in order, in no caller's way.
 func New(clock func() time.Duration, notify func(fn func()), log *slog.Logger) *Watch {
-	return &Watch{clock: clock, notify: notify, log: log}
+	return &Watch{teller: teller{clock: clock, notify: notify, log: log}}
 }
 
 // Enter counts a Lock of a name that waits and whose last attempt has failed with err.
@@ -37,6 +62,21 @@ func (w *Watch) Enter(name string, err error) {
 	w.began = w.clock()
 	w.On.Store(true)
 	w.notify(func() { w.log.Warn("relock: Redis cannot serve; locks wait for it", "name", name, "error", err) })
+}
+
+// Denied notes that Redis does not allow a Lock of a name to this user, by err. The Lock does not
+// wait for that, so it is no outage. Redis may allow other locks meanwhile, so nothing ends it either.
+func (w *Watch) Denied(name string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refused++; !w.denials.passes(w.clock()) {
+		return
+	}
+	n := w.refused
+	w.refused = 0
+	w.notify(func() {
+		w.log.Warn("relock: Redis refuses this user; Lock returns at once", "name", name, "refused", n, "error", err)
+	})
 }
 
 // Leave takes a Lock off the count: it was answered, or gives up.

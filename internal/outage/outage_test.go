@@ -58,3 +58,32 @@ func TestOutageBeginsAndEndsOnce(t *testing.T) {
 	w.Answered()
 	says("the next outage", false, "name=fourth", "after=1s")
 }
+
+// Locks that Redis refuses do not wait: that is no outage. It is told once in a while, with how many.
+func TestDenialsAreNoOutage(t *testing.T) {
+	var text bytes.Buffer
+	now := time.Hour
+	w := outage.New(func() time.Duration { return now }, func(fn func()) { fn() }, slog.New(slog.NewTextHandler(&text, nil)))
+	denied := func(when string, lines ...string) {
+		t.Helper()
+		w.Denied("job", errors.New("NOPERM"))
+		w.Answered() // another lock is allowed
+		got := heard(&text)
+		ok := len(got) == len(lines) && !w.On.Load()
+		for i := range lines {
+			ok = ok && strings.HasSuffix(got[i], lines[i])
+		}
+		if !ok {
+			t.Errorf("%s: on %v, logged %q; want %q", when, w.On.Load(), got, lines)
+		}
+	}
+	const message = `level=WARN msg="relock: Redis refuses this user; Lock returns at once" name=job `
+	denied("the first", message+`refused=1 error=NOPERM`)
+	denied("the second")
+	now += outage.Pause - 1
+	denied("the third")
+	now++
+	denied("after the pause", message+`refused=3 error=NOPERM`)
+	now += outage.Pause
+	denied("later", message+`refused=1 error=NOPERM`)
+}

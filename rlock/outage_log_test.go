@@ -1,0 +1,246 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"relock/fairlock"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/locktrace"
+	"relock/rlock"
+)
+
+const (
+	renewalsFail  = "renewals fail, and are tried again"
+	renewalsStill = "renewals still fail"
+	renewalsOver  = "no renewal fails any more"
+)
+
+// last returns the last line that holds a text, "" if none does.
+func (j *journal) last(text string) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := len(j.lines) - 1; i >= 0; i-- {
+		if strings.Contains(j.lines[i], text) {
+			return j.lines[i]
+		}
+	}
+	return ""
+}
+
+// An unrenewed is a session whose Redis can be taken away, with locks that it holds.
+type unrenewed struct {
+	*journal
+	holds  []*rlock.Hold
+	failed atomic.Int64 // renewals that the hooks saw fail
+	away   func(on bool)
+}
+
+const unrenewedLocks = 11
+
+func newUnrenewed(t *testing.T, s *redistest.Server, lease time.Duration) *unrenewed {
+	t.Helper()
+	u := &unrenewed{journal: new(journal)}
+	trace := &rlock.Trace{Renewed: func(e locktrace.Renewed) {
+		if e.Err != nil {
+			u.failed.Add(1)
+		}
+	}}
+	ses, p := faultDial(t, s, rlock.Config{Lease: lease, Logger: u.logger(), Trace: trace})
+	u.away = p.Refuse
+	for i := range unrenewedLocks {
+		_, h, err := rlock.New(ses, fmt.Sprintf("%s-%d", redistest.Name(t), i)).Lock(context.Background())
+		must(t, err)
+		u.holds = append(u.holds, h)
+	}
+	return u
+}
+
+// has asserts that so many lines hold a text.
+func (u *unrenewed) has(t *testing.T, text string, want int) {
+	t.Helper()
+	if n := u.count(text); n != want {
+		t.Errorf("%q was logged %d times, want %d: %q", text, n, want, u.lines)
+	}
+}
+
+// Locks that are not renewed are tried again many times a second. The log has a line for the
+// beginning, a reminder now and then, and a line for the end.
+func TestRenewalsThatFailAreLoggedAtABoundedRate(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		u := newUnrenewed(t, s, 30*time.Second)
+		u.away(true)
+		redistest.Eventually(t, 60*time.Second, "a reminder", func() bool { return u.count(renewalsStill) > 0 })
+		u.away(false)
+		redistest.Eventually(t, 60*time.Second, "the end is logged", func() bool { return u.count(renewalsOver) > 0 })
+		if u.count("lock lost") > 0 && !redistest.MadeUpClock() {
+			t.Skip("the machine was too busy to renew in time")
+		}
+		u.has(t, renewalsFail, 1)
+		u.has(t, renewalsStill, 1)
+		u.has(t, renewalsOver, 1)
+		u.has(t, "lock lost", 0)
+		if line := u.last(renewalsStill); !strings.Contains(line, fmt.Sprintf(" locks=%d ", unrenewedLocks)) || !strings.Contains(line, "error=") {
+			t.Errorf("%d locks were not renewed; logged %q", unrenewedLocks, line)
+		}
+		if line := u.last(renewalsOver); !strings.Contains(line, "lost=0") {
+			t.Errorf("no lock was lost; logged %q", line)
+		}
+		if n := u.failed.Load(); n < 2*unrenewedLocks {
+			t.Errorf("the hooks saw %d renewals fail; each lock was tried several times", n)
+		}
+		for _, h := range u.holds {
+			must(t, h.Unlock())
+		}
+	})
+}
+
+// Of locks that are lost each has a line, and the end says how many there were.
+func TestLostLocksAreLoggedSingly(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		u := newUnrenewed(t, s, 3*time.Second)
+		u.away(true)
+		redistest.Eventually(t, 30*time.Second, "all are lost", func() bool { return u.count("lock lost") == unrenewedLocks })
+		u.has(t, renewalsFail, 1)
+		redistest.Eventually(t, 10*time.Second, "the end is logged", func() bool { return u.count(renewalsOver) == 1 })
+		if line := u.last(renewalsOver); !strings.Contains(line, fmt.Sprintf("lost=%d", unrenewedLocks)) {
+			t.Errorf("%d locks were lost; logged %q", unrenewedLocks, line)
+		}
+	})
+}
+
+// Locks that are unlocked while Redis is away are not among those that renewals fail for.
+func TestUnlockedLocksDoNotCountAsUnrenewed(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		u := newUnrenewed(t, s, 3*time.Second)
+		u.away(true)
+		redistest.Eventually(t, 30*time.Second, "a failure", func() bool { return u.count(renewalsFail) > 0 })
+		released := make(chan error, unrenewedLocks)
+		for _, h := range u.holds {
+			go func() { released <- h.Unlock() }()
+		}
+		redistest.Eventually(t, 10*time.Second, "the end is logged", func() bool { return u.count(renewalsOver) == 1 })
+		u.away(false)
+		for range u.holds {
+			<-released
+		}
+		if redistest.MadeUpClock() { // else the machine may be too busy to unlock in time
+			u.has(t, "lock lost", 0)
+			u.has(t, renewalsOver+`" after=`, 1)
+			if line := u.last(renewalsOver); !strings.Contains(line, "lost=0") {
+				t.Errorf("no lock was lost; logged %q", line)
+			}
+		}
+	})
+}
+
+const (
+	refusesUser = "Redis refuses this user"
+	cannotServe = "Redis cannot serve"
+)
+
+// A Lock does not wait for what its user is not allowed, so the log does not say that it does.
+func TestADeniedLockIsNotLoggedAsAnOutage(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		const each = 5
+		j := new(journal)
+		ses, p := faultDial(t, s, rlock.Config{Logger: j.logger()})
+		ctx, name := within(t, 60*time.Second), redistest.Name(t)
+		began := time.Now()
+		for _, text := range []string{"NOPERM this user has no permissions", "NOAUTH Authentication required.", "WRONGPASS invalid username-password pair"} {
+			p.RefuseCommand("EVALSHA", text)
+			for range each {
+				_, _, err := rlock.New(ses, name).Lock(ctx)
+				locktest.Is(t, text, err, rlock.ErrUnavailable)
+				_, _, err = fairlock.New(ses, name+"-fair").Lock(ctx)
+				locktest.Is(t, text+", fairlock", err, rlock.ErrUnavailable)
+			}
+			p.RefuseCommand("EVALSHA", "")
+			_, h, err := rlock.New(ses, name).Lock(ctx)
+			must(t, err)
+			must(t, h.Unlock())
+		}
+		redistest.Eventually(t, 5*time.Second, "the refusal is logged", func() bool { return j.count(refusesUser) > 0 })
+		if n := j.count(refusesUser); n > 1+int(time.Since(began)/(10*time.Second)) {
+			t.Errorf("it was logged %d times in %v", n, time.Since(began))
+		}
+		if line := j.last(refusesUser); redistest.MadeUpClock() && !strings.Contains(line, "NOPERM") {
+			t.Errorf("the first was NOPERM; logged %q", line)
+		}
+		if redistest.MadeUpClock() {
+			time.Sleep(10 * time.Second)
+			p.RefuseCommand("EVALSHA", "NOAUTH Authentication required.")
+			_, _, err := rlock.New(ses, name).Lock(ctx)
+			locktest.Is(t, "later", err, rlock.ErrUnavailable)
+			p.RefuseCommand("EVALSHA", "")
+			redistest.Eventually(t, 5*time.Second, "it is logged again", func() bool { return j.count(refusesUser) == 2 })
+			if line := j.last(refusesUser); !strings.Contains(line, fmt.Sprintf("refused=%d ", 2*3*each)) || !strings.Contains(line, "NOAUTH") {
+				t.Errorf("%d Locks were refused since; logged %q", 2*3*each, line)
+			}
+		}
+		if j.count(cannotServe)+j.count("serves again") > 0 {
+			t.Errorf("there was no outage; logged %q", j.lines)
+		}
+	})
+}
+
+// A Lock that waits in an outage, and is refused then, ends with that. The outage is over with the
+// next answer.
+func TestAnOutageThatEndsWithARefusal(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		j := new(journal)
+		ses, p := faultDial(t, s, rlock.Config{Logger: j.logger()})
+		ctx, m := within(t, 60*time.Second), rlock.New(ses, redistest.Name(t))
+		p.RefuseCommand("EVALSHA", "OOM command not allowed when used memory > 'maxmemory'.")
+		waiting := faultGoLock(m, ctx)
+		redistest.Eventually(t, 10*time.Second, "the outage is logged", func() bool { return j.count(cannotServe) == 1 })
+		p.RefuseCommand("EVALSHA", "NOPERM this user has no permissions")
+		locktest.Is(t, "Lock", locktest.Get(t, waiting, 10*time.Second, "Lock").err, rlock.ErrUnavailable)
+		redistest.Eventually(t, 10*time.Second, "the refusal is logged", func() bool { return j.count(refusesUser) == 1 })
+		p.RefuseCommand("EVALSHA", "")
+		_, h, err := m.Lock(ctx)
+		must(t, err)
+		must(t, h.Unlock())
+		redistest.Eventually(t, 10*time.Second, "the end is logged", func() bool { return j.count("serves again") == 1 })
+		if j.count(cannotServe) != 1 || j.count(refusesUser) != 1 {
+			t.Errorf("logged %q", j.lines)
+		}
+	})
+}
+
+// What a real server says to a user that lost a permission, and to one whose password has changed
+// when a connection is made anew.
+func TestARealRefusalIsNotLoggedAsAnOutage(t *testing.T) {
+	t.Parallel()
+	s := redistest.Real(t)
+	for what, rules := range map[string][]string{"NOPERM": {"-eval", "-evalsha"}, "WRONGPASS": {"resetpass", ">other"}} {
+		user := "log" + strings.ToLower(what)
+		must(t, s.Do(t, "ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all").Error())
+		opt, j := s.Option(), new(journal)
+		opt.Username, opt.Password = user, "secret"
+		ses, err := rlock.Dial(context.Background(), opt, rlock.Config{Logger: j.logger()})
+		must(t, err)
+		defer ses.Close()
+		must(t, s.Do(t, append([]string{"ACL", "SETUSER", user}, rules...)...).Error())
+		must(t, s.Do(t, "CLIENT", "KILL", "USER", user).Error())
+		ctx, m := within(t, 20*time.Second), rlock.New(ses, redistest.Name(t)+what)
+		redistest.Eventually(t, 10*time.Second, what, func() bool {
+			_, h, err := m.Lock(ctx)
+			if err == nil { // by a connection that was not yet killed
+				must(t, h.Unlock())
+			}
+			return err != nil && errors.Is(err, rlock.ErrUnavailable) && strings.Contains(err.Error(), what)
+		})
+		redistest.Eventually(t, 10*time.Second, "the refusal is logged", func() bool { return j.count(refusesUser) == 1 })
+		// The connections that were killed may have been an outage, of another error.
+		if line := j.last(cannotServe); strings.Contains(line, what) {
+			t.Errorf("a refusal is no outage; logged %q", line)
+		}
+	}
+}
