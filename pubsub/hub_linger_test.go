@@ -92,6 +92,28 @@ func TestResubscribingInQuickSuccessionLosesNothing(t *testing.T) {
 	})
 }
 
+// listenTo listens to n channels, to all at the same time.
+func listenTo(t *testing.T, h *pubsub.Hub, prefix string, n int) []*pubsub.Listener {
+	t.Helper()
+	ls := make([]*pubsub.Listener, n)
+	begin := time.Now()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			var err error
+			if ls[i], err = h.Listen(context.Background(), fmt.Sprintf("%s-%d", prefix, i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Logf("%d channels in %v", n, time.Since(begin)) // the number of commands is what is checked
+	return ls
+}
+
 func TestManyChannelsShareOneConnection(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		const n = 10_000
@@ -106,25 +128,10 @@ func TestManyChannelsShareOneConnection(t *testing.T) {
 		client := s.Client(t, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = time.Minute })
 		h := newHub(t, client, watch, pubsub.Silence(time.Minute))
 		prefix := redistest.Name(t)
-		ls := make([]*pubsub.Listener, n)
 		if !s.IsMini() {
 			s.ResetStats(t)
 		}
-		begin := time.Now()
-		var wg sync.WaitGroup
-		for i := range n {
-			wg.Go(func() {
-				var err error
-				if ls[i], err = h.Listen(context.Background(), fmt.Sprintf("%s-%d", prefix, i)); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		if t.Failed() {
-			return
-		}
-		t.Logf("%d channels in %v", n, time.Since(begin)) // the number of commands is what is checked
+		ls := listenTo(t, h, prefix, n)
 		if got := channelsOf(t, s, prefix); got != n {
 			t.Errorf("%d channels subscribed, want %d", got, n)
 		}

@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -33,23 +34,27 @@ func TestAPlainClaimIsNotHandedToAFencedWaiter(t *testing.T) {
 	})
 }
 
+// attempts returns a Trace that tells of the attempts that got no answer, and of those that Redis
+// refused.
+func attempts() (trace *rlock.Trace, failed, refused chan struct{}) {
+	failed, refused = make(chan struct{}, 100), make(chan struct{}, 100)
+	return &rlock.Trace{Attempt: func(e locktrace.Attempt) {
+		switch {
+		case e.Err != nil:
+			failed <- struct{}{}
+		case !e.Granted:
+			refused <- struct{}{}
+		}
+	}}, failed, refused
+}
+
 // An acquire reserves tokens for the waiters that there are, its answer is lost, and it is sent
 // again when there are more. Each section has a token of its own, greater than all before.
 func TestAResentAcquireUsesNoTokenTwice(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for _, more := range []int{0, 1, 3} {
-			failed := make(chan struct{}, 100)
-			refused := make(chan struct{}, 100)
-			ses, p := faultDial(t, s, rlock.Config{PollFloor: time.Minute, Trace: &rlock.Trace{
-				Attempt: func(e locktrace.Attempt) {
-					switch {
-					case e.Err != nil:
-						failed <- struct{}{}
-					case !e.Granted:
-						refused <- struct{}{}
-					}
-				},
-			}})
+			trace, failed, refused := attempts()
+			ses, p := faultDial(t, s, rlock.Config{PollFloor: time.Minute, Trace: trace})
 			other := dial(t, s, rlock.Config{})
 			name := redistest.Name(t)
 			ctx := within(t, 30*time.Second)
@@ -96,11 +101,8 @@ func TestAResentAcquireUsesNoTokenTwice(t *testing.T) {
 			go func() { wg.Wait(); close(through) }()
 			// Their own looks at the TTL come 30 s later.
 			locktest.Get(t, through, 5*time.Second+s.Slack(), "all get in, one after the other")
-			for i, token := range tokens {
-				if i > 0 && token <= tokens[i-1] {
-					t.Errorf("%d more waiters: tokens %v", more, tokens)
-					break
-				}
+			if !slices.IsSorted(tokens) || len(slices.Compact(slices.Clone(tokens))) != len(tokens) {
+				t.Errorf("%d more waiters: tokens %v", more, tokens)
 			}
 			must(t, s.Do(t, "DEL", "redisson_lock_token:{"+name+"}").Error())
 			nothingLeft(t, s, ses, other)
