@@ -136,7 +136,7 @@ func TestHandOverOfALostLock(t *testing.T) {
 		ctx := within(t, 30*time.Second)
 		l := m.handed(t, ctx)
 		must(t, s.Do(t, "DEL", "x").Error())
-		_, w := hold(t, ctx, other.TryLock)
+		_, w := hold(t, ctx, other.Lock) // which gives a busy machine more than the second of a TryLock
 		is(t, "Unlock", l.hold.Unlock(), rlock.ErrLost)
 		if got := field(t, s, "x", w.Owner()+":write"); got != "1" {
 			t.Errorf("the successor's count is %q", got)

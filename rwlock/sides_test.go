@@ -103,7 +103,8 @@ func TestReaderOfTheSameSessionAtADowngrade(t *testing.T) {
 							got <- h.Unlock()
 							return
 						}
-						if !errors.Is(err, rlock.ErrNotAcquired) {
+						// On a busy machine there may be no answer within a second.
+						if !errors.Is(err, rlock.ErrNotAcquired) && !errors.Is(err, rlock.ErrUnavailable) {
 							got <- err
 							return
 						}
