@@ -40,11 +40,12 @@ type unrenewed struct {
 	holds  []*rlock.Hold
 	failed atomic.Int64 // renewals that the hooks saw fail
 	away   func(on bool)
+	refuse func(command, errReply string)
 }
 
 const unrenewedLocks = 11
 
-func newUnrenewed(t *testing.T, s *redistest.Server, lease time.Duration) *unrenewed {
+func newUnrenewed(t *testing.T, s *redistest.Server, ctx context.Context, lease time.Duration) *unrenewed {
 	t.Helper()
 	u := &unrenewed{journal: new(journal)}
 	trace := &rlock.Trace{Renewed: func(e locktrace.Renewed) {
@@ -53,9 +54,9 @@ func newUnrenewed(t *testing.T, s *redistest.Server, lease time.Duration) *unren
 		}
 	}}
 	ses, p := faultDial(t, s, rlock.Config{Lease: lease, Logger: u.logger(), Trace: trace})
-	u.away = p.Refuse
+	u.away, u.refuse = p.Refuse, p.RefuseCommand
 	for i := range unrenewedLocks {
-		_, h, err := rlock.New(ses, fmt.Sprintf("%s-%d", redistest.Name(t), i)).Lock(context.Background())
+		_, h, err := rlock.New(ses, fmt.Sprintf("%s-%d", redistest.Name(t), i)).Lock(ctx)
 		must(t, err)
 		u.holds = append(u.holds, h)
 	}
@@ -74,7 +75,7 @@ func (u *unrenewed) has(t *testing.T, text string, want int) {
 // beginning, a reminder now and then, and a line for the end.
 func TestRenewalsThatFailAreLoggedAtABoundedRate(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		u := newUnrenewed(t, s, 30*time.Second)
+		u := newUnrenewed(t, s, context.Background(), 30*time.Second)
 		u.away(true)
 		redistest.Eventually(t, 60*time.Second, "a reminder", func() bool { return u.count(renewalsStill) > 0 })
 		u.away(false)
@@ -104,7 +105,7 @@ func TestRenewalsThatFailAreLoggedAtABoundedRate(t *testing.T) {
 // Of locks that are lost each has a line, and the end says how many there were.
 func TestLostLocksAreLoggedSingly(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		u := newUnrenewed(t, s, 3*time.Second)
+		u := newUnrenewed(t, s, context.Background(), 3*time.Second)
 		u.away(true)
 		redistest.Eventually(t, 30*time.Second, "all are lost", func() bool { return u.count("lock lost") == unrenewedLocks })
 		u.has(t, renewalsFail, 1)
@@ -118,7 +119,7 @@ func TestLostLocksAreLoggedSingly(t *testing.T) {
 // Locks that are unlocked while Redis is away are not among those that renewals fail for.
 func TestUnlockedLocksDoNotCountAsUnrenewed(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		u := newUnrenewed(t, s, 3*time.Second)
+		u := newUnrenewed(t, s, context.Background(), 3*time.Second)
 		u.away(true)
 		redistest.Eventually(t, 30*time.Second, "a failure", func() bool { return u.count(renewalsFail) > 0 })
 		released := make(chan error, unrenewedLocks)
@@ -138,6 +139,49 @@ func TestUnlockedLocksDoNotCountAsUnrenewed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Nor are those whose context has ended: they are not renewed any more, and stand for a while. (While
+// they are in doubt, as after a broken connection, they would still be asked about.)
+func TestLocksThatWantNoRenewalDoNotCountAsUnrenewed(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		u := newUnrenewed(t, s, ctx, 6*time.Second)
+		u.refuse("EVALSHA", "NOPERM this user has no permissions")
+		redistest.Eventually(t, 30*time.Second, "a failure", func() bool { return u.count(renewalsFail) > 0 })
+		cancel()
+		redistest.Eventually(t, 30*time.Second, "the end is logged", func() bool { return u.count(renewalsOver) == 1 })
+		if redistest.MadeUpClock() {
+			u.has(t, "lock lost", 0)
+		}
+		redistest.Eventually(t, 30*time.Second, "all are lost", func() bool { return u.count("lock lost") == unrenewedLocks })
+	})
+}
+
+// A script that may not look at a lock has not renewed it, though Redis has answered it.
+func TestRenewalsThatAreDeniedAreLogged(t *testing.T) {
+	t.Parallel()
+	s := redistest.Real(t)
+	allow := func(rules ...string) {
+		must(t, s.Do(t, append([]string{"ACL", "SETUSER", "logrenewal", "on", ">secret", "~*", "&*", "+@all"}, rules...)...).Error())
+	}
+	allow()
+	opt, j := s.Option(), new(journal)
+	opt.Username, opt.Password = "logrenewal", "secret"
+	ses, err := rlock.Dial(context.Background(), opt, rlock.Config{Lease: 3 * time.Second, Logger: j.logger()})
+	must(t, err)
+	defer ses.Close()
+	_, h, err := rlock.New(ses, redistest.Name(t)).Lock(within(t, 30*time.Second))
+	must(t, err)
+	allow("-hexists")
+	redistest.Eventually(t, 10*time.Second, "the failure is logged", func() bool { return j.count(renewalsFail) > 0 })
+	if line := j.last(renewalsFail); !strings.Contains(line, "does not allow") || !strings.Contains(line, "locks=1 ") {
+		t.Errorf("logged %q", line)
+	}
+	allow()
+	redistest.Eventually(t, 10*time.Second, "the end is logged", func() bool { return j.count(renewalsOver) > 0 })
+	_ = h.Unlock() // a busy machine may have lost it
 }
 
 const (
@@ -229,7 +273,7 @@ func TestARealRefusalIsNotLoggedAsAnOutage(t *testing.T) {
 		defer ses.Close()
 		must(t, s.Do(t, append([]string{"ACL", "SETUSER", user}, rules...)...).Error())
 		must(t, s.Do(t, "CLIENT", "KILL", "USER", user).Error())
-		ctx, m := within(t, 20*time.Second), rlock.New(ses, redistest.Name(t)+what)
+		ctx, m := within(t, 20*time.Second), rlock.New(ses, redistest.Name(t)+strings.ToLower(what))
 		redistest.Eventually(t, 10*time.Second, what, func() bool {
 			_, h, err := m.Lock(ctx)
 			if err == nil { // by a connection that was not yet killed
