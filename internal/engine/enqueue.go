@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -12,10 +13,11 @@ import (
 
 // A runCall is one attempt on its way to Redis: a run that queues, or is asked about again.
 type runCall struct {
-	c   *claim
-	op  Op
-	g   grant
-	err error
+	c     *claim
+	op    Op
+	g     grant
+	err   error
+	trust time.Duration // how much of the lease, as the mutex of the lock has seen it
 }
 
 // callBatch bounds how many runs are sent in one pipeline.
@@ -84,7 +86,7 @@ func (s *Session) sendCalls(ctx context.Context, calls []*runCall) {
 	for i, r := range s.sendAttempts(ctx, calls) {
 		e := calls[i]
 		e.g.sent, e.g.doubts = sent, doubts
-		e.g.until = sent + trustIn(min(e.op.Lease, e.c.safeLease))
+		e.g.until = sent + e.trust
 		e.err = e.g.Decode(r, e.c.kind, &e.op)
 		if e.err == nil && s.cfg.Replicas > 0 { // of the calls one is granted at most
 			e.err = s.acknowledged(ctx, &e.g, e.c.prim, &e.op)
@@ -125,6 +127,7 @@ func (c *claim) call() *runCall {
 	if r.lease > 0 {
 		e.op.Lease = r.lease
 	}
+	e.trust = trustIn(min(e.op.Lease, c.safeLease))
 	e.op.ID = c.firstID()
 	e.op.ByIDs = e.op.ID != ""
 	if k.Fenced {
