@@ -39,7 +39,7 @@ func TestReadersOfAnEarlierLifeCutNoLease(t *testing.T) {
 	})
 }
 
-// The lock lives no longer than the last reader where all are ours, and few.
+// The lock lives no longer than the last reader where all are ours.
 func TestALockEndsWithTheLastOfOurReaders(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 30*time.Second)
@@ -55,6 +55,22 @@ func TestALockEndsWithTheLastOfOurReaders(t *testing.T) {
 		must(t, r.Extend(ctx, 10*time.Second))
 		if got := pttl(t, s, "x"); got > 11*time.Second {
 			t.Errorf("after Extend the lock lives for %v, its last reader for 10s", got)
+		}
+	})
+}
+
+// It does so among a hundred readers too.
+func TestALockEndsWithTheLastOfManyReaders(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 30*time.Second)
+		m := rwlock.New(dial(t, s, rlock.Config{HandOverLimit: -1}), "x")
+		_, long := hold(t, ctx, m.RLock, rlock.Lease(10*time.Minute))
+		for range 100 {
+			hold(t, ctx, m.RLock, rlock.Lease(10*time.Second))
+		}
+		must(t, long.Unlock())
+		if got := pttl(t, s, "x"); got > 11*time.Second {
+			t.Errorf("the lock lives for %v, its last reader for 10s", got)
 		}
 	})
 }

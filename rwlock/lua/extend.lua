@@ -53,8 +53,9 @@ for i = 4, #KEYS do
   redis.call('SET', KEYS[i], '1', 'PX', int(stays - now))
 end
 -- The lock itself moves closer only if all that hold it are ours.
-if mode == 'read' and all_ours(redis.call('HLEN', KEYS[1]) - 1) then
-  ttl = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] - now
+local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] - now
+if mode == 'read' and ttl > last and all_ours(redis.call('HLEN', KEYS[1]) - 1) then
+  ttl = last
 end
 for i = 1, 3 do
   redis.call('PEXPIRE', KEYS[i], int(math.max(ttl, stays - now)))

@@ -1,6 +1,6 @@
 -- release_read.lua: ends holds of the read side, and takes back acquisitions of it whose outcome is
--- unknown. It looks at no other reader of ours, so it costs the same however many there are. The last
--- of ours to leave looks at Redisson's, as those do at each unlock.
+-- unknown. It costs the same however many readers of ours there are, but when the one that was to stay
+-- longest leaves: see all_ours. The last of ours to leave looks at Redisson's, as those do at each unlock.
 --
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10]: see ending.lua
 -- KEYS[6] and more: the reader's further timeout keys
