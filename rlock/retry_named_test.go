@@ -2,7 +2,6 @@ package rlock_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -150,63 +149,6 @@ func TestTryLocksOfANameAtOnce(t *testing.T) {
 		release()
 		locktest.Is(t, "the first", locktest.Get(t, first, 10*time.Second, "the first"), rlock.ErrNotAcquired)
 		locktest.Is(t, "the second", locktest.Get(t, second, 10*time.Second, "the second"), rlock.ErrNotAcquired)
-		must(t, h.Unlock())
-	})
-}
-
-// A TryLock whose owner waits in the same session is told what Redis says now: that it cannot serve,
-// that the lock is free, or that the name holds it elsewhere.
-func TestTryLockOfANameThatWaits(t *testing.T) {
-	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		// The one that waits looks for nothing by itself.
-		asleep := rlock.Config{Polling: rlock.Limit(func(int) time.Duration { return time.Hour }, 3)}
-		ses, p := locktest.DialProxy(t, s, asleep)
-		other := dial(t, s, rlock.Config{})
-		m, elsewhere := rlock.New(ses, "x"), rlock.New(other, "x")
-		ctx := within(t, 30*time.Second)
-		bob := rlock.WithOwner(ctx, "bob")
-		wait := func() <-chan error {
-			n := len(p.Log())
-			c := faultGo(func() error {
-				_, h, err := m.Lock(bob)
-				if err == nil {
-					err = h.Unlock()
-				}
-				return err
-			})
-			redistest.Eventually(t, 10*time.Second, "an attempt", func() bool { return len(p.Log()) > n })
-			return c
-		}
-		_, h, err := elsewhere.Lock(ctx)
-		must(t, err)
-		waiter := wait()
-		for range 5 { // more than Polling allows
-			_, _, err = m.TryLock(bob)
-			locktest.Is(t, "of a lock that is held", err, rlock.ErrNotAcquired)
-		}
-		p.RefuseCommand("EVALSHA", "LOADING soon")
-		_, _, err = m.TryLock(bob)
-		p.RefuseCommand("EVALSHA", "")
-		if locktest.Is(t, "while Redis loads", err, rlock.ErrUnavailable); errors.Is(err, rlock.ErrNotAcquired) {
-			t.Errorf("while Redis loads: %v", err)
-		}
-		must(t, h.Unlock())
-		_, try, err := m.TryLock(bob)
-		must(t, err)
-		must(t, try.Unlock())
-		must(t, locktest.Get(t, waiter, 10*time.Second, "the one that waits"))
-
-		// The name comes in elsewhere.
-		_, h, err = elsewhere.Lock(ctx)
-		must(t, err)
-		waiter = wait()
-		must(t, h.Unlock())
-		_, h, err = elsewhere.TryLock(bob)
-		must(t, err)
-		_, try, err = m.TryLock(bob)
-		must(t, err)
-		must(t, try.Unlock())
-		must(t, locktest.Get(t, waiter, 10*time.Second, "the one that waits"))
 		must(t, h.Unlock())
 	})
 }

@@ -56,10 +56,8 @@ type sideAccount struct {
 // owner have ids too, but for the first, since a command that is sent twice must count once; but
 // they are alike, and which of them stands for which hold does not matter.
 type namedOwner struct {
-	owner   string
-	asker   *acquisition     // for which the claim asks; nil when it does not
-	answers int              // to its attempts
-	holds   map[*Hold]string // the id of each hold that is not unlocked
+	owner string
+	holds map[*Hold]string // the id of each hold that is not unlocked
 }
 
 // A reservation is of fencing tokens: the next one to be given out, and how many are left.
@@ -80,12 +78,11 @@ func (c *claim) needAccount() *account {
 }
 
 // awaitAnswer waits until no command of the claim is under way, and returns false if ctx ends first.
-// A claim that asks is not idle between two attempts either; a TryLock waits for no more than one
-// answer besides so many, -1: all. The lock's mutex must be held; it is released meanwhile and held
-// again at the end.
-func (c *claim) awaitAnswer(ctx context.Context, answers int) bool {
+// Between two attempts of a claim that asks there is none, but only for one who tries. The lock's mutex
+// must be held; it is released meanwhile and held again at the end.
+func (c *claim) awaitAnswer(ctx context.Context, tries bool) bool {
 	l := c.lock
-	for c.account != nil && c.account.busy && (answers < 0 || c.account.answers == answers) {
+	for c.account != nil && c.account.busy && !(tries && c.state == asking && c.flight != flying) {
 		if c.account.free == nil {
 			c.account.free = make(chan struct{})
 		}
@@ -104,7 +101,7 @@ func (c *claim) awaitAnswer(ctx context.Context, answers int) bool {
 
 // commandDone ends the command that made the account busy.
 func (c *claim) commandDone() {
-	c.account.busy, c.account.asker = false, nil
+	c.account.busy = false
 	c.account.callUp()
 }
 

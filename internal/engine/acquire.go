@@ -41,7 +41,6 @@ type waiter struct {
 	queued   bool
 	asking   bool  // an attempt is under way, or a subscription
 	outside  bool  // it lies in no section of the session; known once it waits
-	prodded  bool  // it is to ask at once, wherever it stands: see tryBehind
 	hopeless error // why its wait is
 	arrived  int   // its number among those who have queued
 	member   fairqueue.Member[claim, acquisition]

@@ -45,7 +45,6 @@ func (a *acquisition) ask() (grant, error) {
 	l.mu.Lock()
 	a.asking, c.flight = false, landed
 	if c.account != nil {
-		c.account.answers++
 		c.account.callUp()
 	}
 	a.note(g, err)

@@ -74,7 +74,7 @@ func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, target: a.target, next: l.claims}
 	c.n, c.renewAt, c.safeLease = int32(a.n), never, a.safeLease
 	if a.named != "" {
-		c.needAccount().owner, c.account.asker = a.named, a
+		c.needAccount().owner = a.named
 	} else {
 		c.num = l.s.owners.Add(1)
 	}

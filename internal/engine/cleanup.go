@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"relock/internal/cleanup"
@@ -42,6 +43,17 @@ func (c *claim) trim() {
 		}
 	}
 	c.vacate()
+}
+
+// endStray ends in the background a nested hold that may have come about. It is off the ids at once:
+// an Unlock that ends one of those takes "not there" for a loss.
+func (c *claim) endStray(side int, id string) {
+	of := &c.account.sides[side]
+	of.ids = slices.DeleteFunc(of.ids, func(other string) bool { return other == id })
+	of.ending = append(of.ending, id)
+	c.account.changes++
+	ends := []string{id}
+	c.tidy(side, ends, c.partial(side, ends, 0))
 }
 
 // tidy has a partial release done in the background.

@@ -47,7 +47,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	bounded, cancel := context.WithTimeout(own, end-s.now())
 	defer cancel()
 	l.mu.Lock()
-	if !c.awaitAnswer(bounded, -1) {
+	if !c.awaitAnswer(bounded, false) {
 		l.unlock()
 		return h.notExtended(ctx, errEarlier)
 	}

@@ -21,15 +21,15 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 		return a.nest(c.sections, true)
 	case c.state != asking:
 		c.expire(now)
-	case !a.wait: // the owner itself asks, or waits
-		if err = a.tryBehind(c); err != ErrNotAcquired || a.opts.Retry == nil {
+	case !a.wait && (c.flight != flying || c.run != nil): // the owner itself waits for it
+		if err = ErrNotAcquired; a.opts.Retry == nil {
 			break
 		}
 		if err = a.sleepBefore(); err == nil {
 			err = errRetry
 		}
-	default: // it waits, and this caller for the outcome
-		if e := a.awaitAnswer(c, -1); e != nil {
+	default: // it waits, or a TryLock of it asks, and this caller waits for the outcome
+		if e := a.awaitAnswer(c); e != nil {
 			err = e
 		}
 	}
@@ -37,39 +37,10 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 	return nil, nil, err
 }
 
-// tryBehind is the attempt of a TryLock whose owner asks already: that one asks at once, wherever it
-// stands, and the answer counts for both. An attempt that is under way may be answered already, by
-// what was true before this call. An owner that waits in Redis's queue has an answer. tryBehind
-// returns errAgain if the claim has been granted or has ended. The lock's mutex must be held; it is
-// released meanwhile and held again at the end.
-func (a *acquisition) tryBehind(c *claim) error {
-	if c.run != nil {
-		return ErrNotAcquired
-	}
-	for old := c.flight == flying; ; old = false {
-		m := c.account
-		answers := m.answers
-		if c.flight != flying {
-			m.asker.prodded = true
-			wakeUp(m.asker.wake)
-		}
-		switch err := a.awaitAnswer(c, answers); {
-		case err != nil:
-			return err
-		case c.state != asking:
-			return errAgain
-		case old:
-		case m.asker.tries.err != nil:
-			return m.asker.tries.err
-		default:
-			return ErrNotAcquired
-		}
-	}
-}
-
-// awaitAnswer waits until no command of the claim is under way, or as that of the claim says. The lock's
-// mutex must be held; it is released meanwhile and held again at the end.
-func (a *acquisition) awaitAnswer(c *claim, answers int) error {
+// awaitAnswer waits until no command of the claim is under way; a TryLock, of a claim that asks, for the
+// answer to the attempt that is. The lock's mutex must be held; it is released meanwhile and held
+// again at the end.
+func (a *acquisition) awaitAnswer(c *claim) error {
 	if c.account == nil || !c.account.busy {
 		return nil
 	}
@@ -84,7 +55,7 @@ func (a *acquisition) awaitAnswer(c *claim, answers int) error {
 	ctx, cancel := a.bounded(own)
 	defer cancel()
 	l.mu.Lock()
-	if c.awaitAnswer(ctx, answers) {
+	if c.awaitAnswer(ctx, !a.wait) {
 		return nil
 	}
 	if nested {
@@ -182,7 +153,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 // the end.
 func (a *acquisition) reenter(x *section) (g grant, err error) {
 	c := x.claim
-	if err = a.awaitAnswer(c, -1); err == nil {
+	if err = a.awaitAnswer(c); err == nil {
 		err = a.voidLate(c)
 	}
 	if err != nil {
@@ -211,6 +182,9 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	case err == nil:
 	case a.tries.unknown || a.tries.mayCome:
 		c.pinned, c.account.sides[side].stray = true, true
+		if !x.hasEnded() { // else all that may stand of the claim is ended
+			c.endStray(side, a.op.ID)
+		}
 	default:
 		c.ended(side, []string{a.op.ID})
 	}

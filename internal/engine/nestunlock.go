@@ -29,7 +29,7 @@ func (h *Hold) unlockInner(d *tracing.Hold) error {
 		return err
 	}
 	ctx := s.releases.At(s.now())
-	if !c.awaitAnswer(ctx, -1) {
+	if !c.awaitAnswer(ctx, false) {
 		return errEarlier // the command that is under way sees to the rest, see undoNested
 	}
 	if x.hasEnded() || c.state != held || x.held() == 0 {

@@ -31,7 +31,7 @@ func (a *acquisition) loop() (grant, error) {
 			return grant{}, ErrClosed
 		// While a claim of this session holds the lock, the front waits for that to be passed on,
 		// released or lost.
-		case !queues && (askAnyway || a.prodded || l.queue.Front() == a && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook())):
+		case !queues && (askAnyway || l.queue.Front() == a && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook())):
 			askAnyway = false
 			g, err := a.ask()
 			if err == nil && g.Status == granted && a.claim.state == asking {
@@ -81,8 +81,7 @@ func (a *acquisition) aboutToWait() error {
 // lack; over ends the wait, with why. The lock's mutex must be held; it is released meanwhile and held
 // again at the end.
 func (a *acquisition) denied(g grant, err error) (why error, over bool) {
-	l, prodded := a.lock, a.prodded
-	a.prodded = false
+	l := a.lock
 	refusal := err == nil && g.Status == refused
 	if a.claim.state == asking && (err != nil || refusal) {
 		if refusal {
@@ -115,7 +114,7 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 		b.turns.Taken()
 	}
 	if l.s.cfg.Polling != nil {
-		return ErrNotAcquired, !prodded && !a.pollAgain(g.Value)
+		return ErrNotAcquired, !a.pollAgain(g.Value)
 	}
 	if !stale {
 		b.lookAt = l.s.lookAfter(g.Value)
