@@ -72,8 +72,13 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...rlock.Loc
 		return ctx, nil, e.wrap(op, fmt.Errorf("%w: ctx names the owner %q; a candidate is private: use rlock.WithoutOwner", rlock.ErrArgument, id))
 	}
 	p := newPatience(opts)
+	var last error // of the leadership before, which was lost
 	for n := 0; ; n++ {
 		section, hold, err := e.lock.Lock(ctx, p.opts...)
+		if ended := ctx.Err(); last != nil && ended != nil && errors.Is(err, ended) && !errors.Is(err, rlock.ErrNotAcquired) {
+			// For Lock ctx had ended before the call; for the caller it has ended the wait.
+			err = e.wrap("lock", lockerr.NotAcquired(lockerr.OfContext(ctx), last))
+		}
 		if err != nil {
 			return ctx, nil, fmt.Errorf("%s: %w", op, err)
 		}
@@ -87,7 +92,8 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...rlock.Loc
 		case errors.Is(err, rlock.ErrClosed):
 			return ctx, nil, err
 		case lost && ctx.Err() == nil && !p.over():
-			_ = backoff.Pause(ctx, n)
+			last = err
+			_ = backoff.Pause(ctx, n) // if ctx ends it, Lock says so
 			p.next()
 		case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
 			return ctx, nil, fmt.Errorf("%w: %w: %w", rlock.ErrNotAcquired, ctx.Err(), err)

@@ -159,3 +159,33 @@ func TestLostBeforePublishedAndWaitIsOver(t *testing.T) {
 		is(t, "Campaign", locktest.Get(t, c, patience, "Campaign to return"), rlock.ErrNotAcquired)
 	})
 }
+
+// A ctx that ends after a leadership was lost has ended a wait, even if that happens in the pause before
+// the next attempt.
+func TestCtxEndsAfterLostBeforePublished(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := locktest.DialProxy(t, s, slow())
+		publish := locktest.Runs(src["publish"])
+		seen, release := p.HoldRequest(publish)
+		ctx, cancel := context.WithCancel(within(t, time.Minute))
+		c := make(chan elected, 1)
+		go func() {
+			section, l, err := election.New(ses, "x").Campaign(ctx, "a")
+			c <- elected{section, l, err}
+		}()
+		locktest.Get(t, seen, patience, "the value to be sent")
+		if ok, err := fairlock.New(dial(t, s, slow()), "x").ForceUnlock(ctx); !ok || err != nil {
+			t.Fatalf("ForceUnlock: %v, %v", ok, err)
+		}
+		_, again := p.HoldRequest(publish) // so that it does not lead if the pause is over too early
+		defer again()
+		release()
+		time.Sleep(time.Millisecond) // by a made-up clock it is in the pause then
+		cancel()
+		e := locktest.Get(t, c, patience, "Campaign to return")
+		is(t, "Campaign", e.err, rlock.ErrNotAcquired, context.Canceled)
+		if e.l != nil || e.section != ctx {
+			t.Errorf("Campaign: %v, %v, %v", e.section, e.l, e.err)
+		}
+	})
+}

@@ -92,6 +92,18 @@ func TestDoctorFindsThatAskingIsRefused(t *testing.T) {
 	if ok, refused := asking(); ok != 0 || refused != 3 {
 		t.Errorf("allowed by %d nodes, refused by %d, want 0 and 3", ok, refused)
 	}
+	// A Cluster publishes in its own way.
+	publish := "spublish"
+	if !redistest.ServerVersion(t).AtLeast(7, 0) {
+		publish = "publish"
+	}
+	onAll("ACL", "SETUSER", "locks", "-"+publish)
+	for _, f := range examine(c, 1, "--name", "app:doctor") {
+		if f.Check == "commands" && (f.Level != "fail" || f.Remedy != "allow +"+publish) {
+			t.Errorf("without %s: %+v", publish, f)
+		}
+	}
+	onAll("ACL", "SETUSER", "locks", "+"+publish)
 	// A client that may not ask for the slots takes the node for a single server.
 	onAll(strings.Fields("ACL SETUSER locks -cluster|slots")...)
 	for _, f := range examine(c, 1, "--name", "app:doctor") {
@@ -103,6 +115,9 @@ func TestDoctorFindsThatAskingIsRefused(t *testing.T) {
 		t.Errorf("without CLUSTER SLOTS show says %s", r.err)
 	}
 }
+
+// sorted returns the words in alphabetical order.
+func sorted(words string) []string { return slices.Sorted(slices.Values(strings.Fields(words))) }
 
 // Each command of the documented ACL that scripts run is missed by name, and nothing is called
 // unavailable that is not allowed.
@@ -127,35 +142,52 @@ func TestDoctorNamesTheCommandsThatAreRefused(t *testing.T) {
 	if level, text, _ := finds(0); level != "ok" {
 		t.Errorf("with all that is documented: %s %s", level, text)
 	}
-	// One that no trial needs, and two of whose refusal a script does not say the name.
-	for _, name := range []string{"hkeys", "hset", "sadd"} {
-		must(t, s.Do(t, "ACL", "SETUSER", "locks", "-"+name).Error())
-		if level, text, remedy := finds(1); level != "fail" || !strings.Contains(text, strings.ToUpper(name)) || remedy != "allow +"+name {
-			t.Errorf("without %s: %s %s, %s", name, level, text, remedy)
+	// One that no trial needs, and two of whose refusal a script does not say the name. SADD is tried
+	// without SET too, and then its set does not stay.
+	for _, names := range []string{"hkeys", "hset", "sadd", "publish", "set", "set +sadd", "srem +set", "srem +del +set", "srem +pexpire +set"} {
+		for name := range strings.SplitSeq(names, " +") {
+			must(t, s.Do(t, "ACL", "SETUSER", "locks", "-"+name).Error())
 		}
-		must(t, s.Do(t, "ACL", "SETUSER", "locks", "+"+name).Error())
+		level, text, remedy := finds(1)
+		for name := range strings.SplitSeq(names, " +") {
+			if !strings.Contains(text, strings.ToUpper(name)) {
+				t.Errorf("without +%s: %s", names, text)
+			}
+			must(t, s.Do(t, "ACL", "SETUSER", "locks", "+"+name).Error())
+		}
+		if want := sorted("+" + names); level != "fail" || !slices.Equal(sorted(strings.TrimPrefix(remedy, "allow ")), want) {
+			t.Errorf("without %v: %s, %s", want, level, remedy)
+		}
+	}
+	// That a channel is refused is not said of the command.
+	must(t, s.Do(t, "ACL", "SETUSER", "locks", "resetchannels").Error())
+	if level, text, _ := finds(1); level != "ok" {
+		t.Errorf("without channels: %s %s", level, text)
+	}
+	must(t, s.Do(t, "ACL", "SETUSER", "locks", "-set", "-srem", "-del", "-pexpire").Error())
+	if _, text, _ := finds(1); !strings.Contains(text, "SADD was not tried") {
+		t.Errorf("with SADD, and nothing that undoes it: %s", text)
 	}
 	var all []string
 	for _, word := range acl[slices.Index(acl, "+exists"):] {
-		if word != "+set" { // without which SADD is not tried
-			all = append(all, word)
-		}
+		all = append(all, word)
 		if word == "+zremrangebyscore" {
 			break
 		}
 	}
+	all = append(all, "+publish")
 	for _, word := range append(all, "+ping") {
 		must(t, s.Do(t, "ACL", "SETUSER", "locks", "-"+word[1:]).Error())
 	}
 	_, _, remedy := finds(1)
-	got := strings.Fields(strings.TrimPrefix(remedy, "allow "))
-	slices.Sort(got)
-	slices.Sort(all)
-	if !slices.Equal(got, all) {
+	if got := sorted(strings.TrimPrefix(remedy, "allow ")); !slices.Equal(got, sorted(strings.Join(all, " "))) {
 		t.Errorf("without any of them doctor says %q; want all of %q", remedy, all)
 	}
 	c.want(70, "show", "app:x")
 	for _, key := range s.Keys(t) {
+		if strings.HasPrefix(key, "relock_probe:") {
+			continue // of a session
+		}
 		if ttl, err := s.Do(t, "PTTL", key).AsInt64(); err != nil || ttl < 0 && ttl != -2 { // DEL was refused
 			t.Errorf("doctor leaves %q for ever", key)
 		}

@@ -30,10 +30,10 @@ const aclRemedy = "give the user the permissions in docs/cli.md, or a --name tha
 // tryOut takes a lock of each kind under a name of its own, as an application would: this
 // finds what no setting shows, above all a missing permission.
 func tryOut(ctx context.Context, client rueidis.Client, prefix string) []Finding {
+	base := prefix + ":" + strings.ToLower(rand.Text())
+	commands := checkCommands(ctx, client, base)
 	connecting, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	base := prefix + ":" + strings.ToLower(rand.Text())
-	commands := checkCommands(connecting, client, base)
 	session, err := rlock.NewSession(connecting, client, rlock.Config{Lease: tryLease})
 	if err != nil {
 		return []Finding{commands, noSession(connecting, client, err)}
