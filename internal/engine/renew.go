@@ -91,10 +91,14 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], t
 			item.lease = min(s.cfg.Lease, c.safeLease)
 		}
 		for side, p := range c.sidesOf() {
-			if p != nil && (c.liveOn(side) > 0 || c.paused()) {
+			switch {
+			case p == nil:
+			case c.liveOn(side) > 0 || c.paused():
 				of := item
 				of.side = side
 				of.addTo(&round, Op{ByIDs: c.account != nil && c.account.byIDs})
+			case s.unrenewed.On.Load(): // the side was unlocked since its renewal has failed
+				s.unrenewed.Answered(c, side)
 			}
 		}
 		l.unlock()
