@@ -20,7 +20,7 @@ func TestASideThatIsUnlockedCountsAsRenewed(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		var log safeLog
 		ctx := within(t, 2*time.Minute)
-		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: 9 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		m := rwlock.New(ses, "x")
 		section, w := hold(t, ctx, m.Lock)
 		_, r := hold(t, section, m.RLock)
