@@ -12,7 +12,8 @@ import (
 // abandoned or whose release was not confirmed, and surplus holds.
 
 // end ends a claim in the background, until the lock is over in Redis anyway; done, which may be nil, is
-// closed when that is confirmed or given up. One of which a hold was abandoned is left standing, and done open: no caller waits for it.
+// closed when that is confirmed or given up. One of which a hold was abandoned is left standing, and done
+// stays open: no caller waits for it.
 func (c *claim) end(done chan struct{}) { c.endBy(c.latestEnd(c.lock.s.now()), done) }
 
 // endBy is end, but gives up at a time.
