@@ -170,7 +170,11 @@ func (h *Hub) lost(c *conn, err error) {
 	} else {
 		err = fmt.Errorf("cannot connect: %w", err)
 	}
-	h.log.Warn("pubsub: connection lost", "node", c.addr, "channels", c.n, "error", err)
+	if errors.Is(err, errReconnect) { // the owner of the hub has ended it: no news for an operator
+		h.log.Debug("pubsub: connection left", "node", c.addr, "channels", c.n, "error", err)
+	} else {
+		h.log.Warn("pubsub: connection lost", "node", c.addr, "channels", c.n, "error", err)
+	}
 	var missed []*Listener
 	for _, ch := range h.channels {
 		if ch.conn != c {

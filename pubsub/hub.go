@@ -224,7 +224,8 @@ func (h *Hub) watch() {
 	}
 }
 
-// Reconnect ends all connections and subscribes anew over others, for the name that the client
+// Reconnect ends each connection as soon as no answer to a subscription is awaited on it, or the
+// server has been silent for 5 s, and subscribes anew over others, for the name that the client
 // connects to may lead to another server than before. Listeners get Missed, as after a loss.
 // Reconnect does not block. A client that keeps idle connections for later use may serve one of
 // those instead of a new one.

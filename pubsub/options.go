@@ -28,8 +28,8 @@ const (
 	// blocked Listen calls are told; with the back-off this is about a second.
 	maxTries = 7
 
-	// answerTimeout is how long a server may say nothing while SUBSCRIBE commands wait for its
-	// answers. A healthy server needs microseconds a channel; one that is stopped is given up on,
+	// answerTimeout is how long a server may confirm nothing while SUBSCRIBE commands wait for its
+	// answers. An error reply does not begin it anew. A healthy server needs microseconds a channel; one that is stopped is given up on,
 	// and one that is slow is not, for to subscribe anew would make more work for it.
 	answerTimeout = 5 * time.Second
 

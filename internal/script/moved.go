@@ -14,9 +14,10 @@ import (
 // its connections. Then its answers are the only news of the move.
 
 const (
-	// leavePause is between the first two times that connections are made anew at most, and doubles
-	// then up to leavePauseMost. So a name that goes on leading to a replica costs little, and a
-	// name that moves late is followed well within the default lease.
+	// leavePause is the first pause between two times that connections are made anew; each further
+	// pause is twice as long, up to leavePauseMost. With the jitter that is 0.25 to 0.5 s at first,
+	// and 2 to 4 s in the end. So a name that goes on leading to a replica costs little, and a name
+	// that moves late is followed well within the default lease.
 	leavePause     = 500 * time.Millisecond
 	leavePauseMost = 4 * time.Second
 )
@@ -24,7 +25,7 @@ const (
 // moves is when connections are made anew since the server is not the one to talk to.
 type moves struct {
 	resubscribe func()      // nil: the connections are left as they are
-	leaving     atomic.Bool // no command has been executed since they were ended
+	leaving     atomic.Bool // no command has been seen to be executed since they were ended
 
 	mu    sync.Mutex // guards what follows
 	pause time.Duration
@@ -53,8 +54,10 @@ func (c *Connection) leave() {
 }
 
 // arrived notes that a command was executed. After leave the subscriptions are made anew once
-// more: they were dialled before the connection of that command was, and the name may have moved
-// in between.
+// more: they were dialled before the connection for commands was, as a rule, and the name may have
+// moved in between. The command may also have been under way before leave, or be one that only
+// reads, which a replica executes. That does no harm: the next refusal has the connections left
+// again.
 func (c *Connection) arrived() {
 	if c.moves.leaving.Load() && c.moves.leaving.CompareAndSwap(true, false) {
 		c.moves.resubscribe()
@@ -77,8 +80,9 @@ func (m *moves) due(now time.Time) bool {
 	return true
 }
 
-// cut closes the socket of a connection without sending what is still in its buffer: what has not
-// reached Redis by then never does. The owner of the connection finds it closed, and closes it too.
+// cut closes the socket of a connection without sending what is still in its buffer. What a proxy
+// or the server's socket has got already may still be executed, so the outcome of a command without
+// an answer stays unknown. The owner of the connection finds it closed, and closes it too.
 func cut(conn net.Conn) {
 	switch c := conn.(type) {
 	case *watched:
