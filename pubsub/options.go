@@ -29,8 +29,9 @@ const (
 	maxTries = 7
 
 	// answerTimeout is how long a server may confirm nothing while SUBSCRIBE commands wait for its
-	// answers. An error reply does not begin it anew. A healthy server needs microseconds a channel; one that is stopped is given up on,
-	// and one that is slow is not, for to subscribe anew would make more work for it.
+	// answers. An error reply does not begin it anew. A healthy server needs microseconds a channel;
+	// one that is stopped is given up on, and one that is slow is not, for to subscribe anew would make
+	// more work for it.
 	answerTimeout = 5 * time.Second
 
 	// watchInterval is how often the hub compares its connections' addresses with

@@ -141,9 +141,10 @@ func TestALoneReplicaIsNotStormed(t *testing.T) {
 				for range cap(asked) {
 					n += <-asked
 				}
-				// It is left 4 times in 3 s, for two connections and those of a subscription that is made twice.
-				if d := to.dials.Load() - from; leaves && (d < 4 || d > 16) {
-					t.Errorf("%d dials for %d attempts, want 4 to 16", d, n)
+				// It is left 4 times in 3 s, for two connections and those of a subscription that is made
+				// twice. A machine that takes longer leaves it more often; without a pause it is hundreds.
+				if d := to.dials.Load() - from; leaves && (d < 4 || d > 40) {
+					t.Errorf("%d dials for %d attempts, want 4 to 40", d, n)
 				}
 				if left := p.Count("SUBSCRIBE") > 0; left != leaves {
 					t.Errorf("subscribed anew: %v, want %v", left, leaves)
