@@ -22,19 +22,24 @@ type conn struct {
 	halt chan struct{} // closed by stop
 
 	// Guarded by hub.mu.
-	halted   error       // why halt is closed; never changed after that
-	subs     []*channel  // to subscribe; entries may be stale, see take
-	unsubs   []*channel  // to unsubscribe, before subs; they have left the hub
-	n        int         // channels whose conn this is
-	awaiting int         // confirmations outstanding in this round
-	silence  *time.Timer // ends this round, unless the server answers; nil between rounds
-	proved   bool        // the server has confirmed something
+	halted error      // why halt is closed; never changed after that
+	subs   []*channel // to subscribe; entries may be stale, see take
+	unsubs []*channel // to unsubscribe, before subs; they have left the hub
+	n      int        // channels whose conn this is
+	awaited
+	proved   bool // the server has confirmed something
 	provedAt time.Time
 	seen     map[string]rueidis.Client // the deployment when it was dialled
 
 	client rueidis.DedicatedClient // run's goroutine only
 	lost   <-chan error            // run's goroutine only; nil once received from
 	batch  []*Listener             // the reader's goroutine only: reused between messages
+}
+
+// awaited is what the server has still to say in the round under way. It is guarded by hub.mu.
+type awaited struct {
+	awaiting int         // confirmations outstanding
+	silence  *time.Timer // ends the round, unless the server answers; nil between rounds
 }
 
 func newConn(h *Hub, addr string) *conn {

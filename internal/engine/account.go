@@ -78,8 +78,9 @@ func (c *claim) needAccount() *account {
 }
 
 // awaitAnswer waits until no command of the claim is under way, and returns false if ctx ends first.
-// Between two attempts of a claim that asks there is none, but only for one who tries. The lock's mutex
-// must be held; it is released meanwhile and held again at the end.
+// A claim that asks counts as having one under way between two attempts too, but not for a TryLock
+// (tries), which would wait for a release. The lock's mutex must be held; it is released meanwhile and
+// held again at the end.
 func (c *claim) awaitAnswer(ctx context.Context, tries bool) bool {
 	l := c.lock
 	for c.account != nil && c.account.busy && !(tries && c.state == asking && c.flight != flying) {

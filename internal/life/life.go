@@ -26,8 +26,13 @@ type Life struct {
 	once                sync.Once
 	err                 error // of the first Close
 
-	mu     sync.Mutex
-	closed bool
+	mu sync.Mutex
+	entered
+}
+
+// entered is what has begun and not ended. It is guarded by the mutex.
+type entered struct {
+	closed bool          // nothing enters any more
 	inside int           // how much has entered and not left
 	aside  int           // how much of that a session that drains does not wait for
 	idle   chan struct{} // made by Idle, closed when nothing is inside
