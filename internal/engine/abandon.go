@@ -42,7 +42,7 @@ func (h *Hold) abandon() error {
 	}
 	c.pinned = true
 	m := c.needAccount()
-	m.left = max(m.left, c.standsUntil(h))
+	m.Left = max(m.Left, c.standsUntil(h))
 	if left == 0 {
 		x.leaveStanding()
 		return nil

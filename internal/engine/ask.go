@@ -26,13 +26,13 @@ func (a *acquisition) ask() (grant, error) {
 	op.Wait = a.queued && l.queue.Front() == a
 	op.Next = k.Permits && op.Wait && a.node.Next() != nil
 	if c.account != nil {
-		op.ID, op.ByIDs = c.firstID(), c.account.byIDs
+		op.ID, op.ByIDs = c.account.FirstID(k), c.account.ByIDs()
 	}
 	if k.Queues && l.queue.Front() != nil { // a TryLock of a named owner, behind waiters in Redis's queue
 		op.Position = new(Position)
 	}
 	if k.Fenced {
-		op.Tokens = c.reserving(l.wantTokens(a))
+		op.Tokens = c.needAccount().Reserving(l.wantTokens(a))
 	}
 	if l.lobby != nil && op.Wait {
 		l.lobby.asks()
@@ -45,7 +45,7 @@ func (a *acquisition) ask() (grant, error) {
 	l.mu.Lock()
 	a.asking, c.flight = false, landed
 	if c.account != nil {
-		c.account.callUp()
+		c.account.CallUp()
 	}
 	a.note(g, err)
 	if l.state == lockClosed {
@@ -131,7 +131,7 @@ func (a *acquisition) note(g grant, err error) {
 	}
 	if err == nil {
 		if a.kind.Registers && g.Status == refused && a.op.Wait {
-			a.claim.needAccount().registered = true
+			a.claim.needAccount().Registered = true
 		}
 		t.failures, t.unknown = 0, g.Status == granted
 		if t.stuck || s.outage.On.Load() {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"relock/internal/account"
 	"relock/internal/schedule"
 )
 
@@ -17,11 +18,11 @@ import (
 // of Go's allocator, as that of a section does: a session may hold a great many locks.
 type claim struct {
 	lock     *lock
-	*target           // of the acquisition that it was made for
-	num      uint64   // of its private owner; 0 if the owner is named
-	account  *account // nil for a private claim with one hold, which has no id
-	sections *section // the open ones
-	run      *run     // of a Queuer: the waiters that it is for; nil for a TryLock
+	*target                          // of the acquisition that it was made for
+	num      uint64                  // of its private owner; 0 if the owner is named
+	account  *account.Account[*Hold] // nil for a private claim with one hold, which has no id
+	sections *section                // the open ones
+	run      *run                    // of a Queuer: the waiters that it is for; nil for a TryLock
 
 	next, prev *claim // of lock.claims
 
@@ -74,15 +75,13 @@ func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, target: a.target, next: l.claims}
 	c.n, c.renewAt, c.safeLease = int32(a.n), never, a.safeLease
 	if a.named != "" {
-		c.needAccount().owner = a.named
+		c.account = account.New[*Hold](c.prim, a.named)
 	} else {
 		c.num = l.s.owners.Add(1)
 	}
 	k := a.kind
 	if k.ByID || k.Unleased || a.named != "" { // the first hold has an id
-		m := c.needAccount()
-		m.sides[k.Side].ids = []string{l.s.newID(k)}
-		m.byIDs, m.busy = true, a.named != ""
+		c.needAccount().Begin(k, l.s.newID(k))
 	}
 	if l.claims != nil {
 		l.claims.prev = c
@@ -95,7 +94,7 @@ func (l *lock) newClaim(a *acquisition) *claim {
 // "<session id>:<number>", the shape of Redisson's "<client id>:<thread id>".
 func (c *claim) ownerID() string {
 	if c.num == 0 {
-		return c.account.owner
+		return c.account.Owner()
 	}
 	var buf [64]byte // enough for a UUID, so that only the string is allocated
 	return string(strconv.AppendUint(append(append(buf[:0], c.lock.s.id...), ':'), c.num, 10))
@@ -133,7 +132,7 @@ func (c *claim) retire(to claimState) {
 		l.share = nil
 	}
 	if c.account != nil {
-		c.commandDone()
+		c.account.Done()
 	}
 	if c.run != nil {
 		l.endRun(c)
@@ -189,7 +188,7 @@ func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
 		// It may not have been when the trust was earned: a writer that takes a read hold too
 		// lets readers of other processes in when it unlocks the write side.
 		c.trust = min(c.trust, c.lock.s.now()+trustIn(c.safeLease))
-		c.needAccount().stands = max(c.needAccount().stands, sent+lease)
+		c.needAccount().Stands = max(c.needAccount().Stands, sent+lease)
 	}
 	c.doubts = doubts
 }

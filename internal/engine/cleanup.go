@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"time"
 
 	"relock/internal/cleanup"
@@ -18,12 +17,12 @@ func (c *claim) end(done chan struct{}) { c.endBy(c.latestEnd(c.lock.s.now()), d
 
 // endBy is end, but gives up at a time.
 func (c *claim) endBy(until time.Duration, done chan struct{}) {
-	if c.account != nil && c.account.left > 0 {
+	if c.account != nil && c.account.Left > 0 {
 		c.leaveStanding()
 		return
 	}
 	var cmds []script.Command
-	for _, cmd := range c.releases(nil) {
+	for _, cmd := range c.account.Releases(nil, c.prim, c.op()) {
 		cmds = append(cmds, cmd.Command)
 	}
 	c.retire(finished)
@@ -37,10 +36,10 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 // it is open, and a nested Lock was about to be sent.
 func (c *claim) trim() {
 	x := c.sections
-	for side := range c.account.sides {
+	for side := range x.live {
 		if ends := c.surplus(side, x); len(ends) > 0 {
 			c.pinned = true
-			c.tidy(side, ends, c.partial(side, ends, 0))
+			c.tidy(side, ends, c.account.Partial(c.kind, side, ends, 0, c.op()))
 		}
 	}
 	c.vacate()
@@ -49,12 +48,8 @@ func (c *claim) trim() {
 // endStray ends in the background a nested hold that may have come about. It is off the ids at once:
 // an Unlock that ends one of those takes "not there" for a loss.
 func (c *claim) endStray(side int, id string) {
-	of := &c.account.sides[side]
-	of.ids = slices.DeleteFunc(of.ids, func(other string) bool { return other == id })
-	of.ending = append(of.ending, id)
-	c.account.changes++
-	ends := []string{id}
-	c.tidy(side, ends, c.partial(side, ends, 0))
+	ends := c.account.EndStray(side, id)
+	c.tidy(side, ends, c.account.Partial(c.kind, side, ends, 0, c.op()))
 }
 
 // tidy has a partial release done in the background.
@@ -65,7 +60,7 @@ func (c *claim) tidy(side int, ends []string, cmd script.Command) {
 		Done: func(err error) {
 			if err == nil {
 				l.mu.Lock()
-				c.ended(side, ends)
+				c.account.Ended(side, ends)
 				l.unlock()
 			}
 		},

@@ -128,10 +128,10 @@ func (c *claim) call() *runCall {
 		e.op.Lease = r.lease
 	}
 	e.trust = trustIn(min(e.op.Lease, c.safeLease))
-	e.op.ID = c.firstID()
+	e.op.ID = c.account.FirstID(k)
 	e.op.ByIDs = e.op.ID != ""
 	if k.Fenced {
-		e.op.Tokens = c.reserving(max(at.Waiting, 1))
+		e.op.Tokens = c.needAccount().Reserving(max(at.Waiting, 1))
 	}
 	return e
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"relock/internal/idgen"
@@ -79,8 +78,8 @@ func (h *Hold) extended(d time.Duration, op *Op, r *resend.Extended) error {
 	l, s := c.lock, c.lock.s
 	l.mu.Lock()
 	defer l.unlock()
-	defer c.commandDone()
-	c.account.sent(op, r)
+	defer c.account.Done()
+	c.account.Extended(op, r)
 	c.expire(s.now()) // it may have ended meanwhile, with the watchdog late to see it
 	switch {
 	case r.Err != nil:
@@ -138,45 +137,28 @@ func (h *Hold) extension(now, d time.Duration) Op {
 			op.Lease = other.ends - now
 		}
 	}
-	op.Lease = max(op.Lease, c.account.left-now)
+	op.Lease = max(op.Lease, c.account.Left-now)
 	return op
 }
 
 // prepareExtend notes in the account that an extension of one side is about to be sent, and
 // returns it. The lock's mutex must be held.
 func (c *claim) prepareExtend(side int, d time.Duration, away bool) Op {
-	m := c.needAccount()
-	op := Op{Owner: c.ownerID(), N: int(c.n), ID: idgen.Request(), Lease: d, Private: c.num != 0,
-		Known: Known{Held: c.counted(side)}, Move: Move{Away: away, Void: slices.Clone(m.late)}}
-	if !op.Private {
-		op.IDs = slices.Clone(m.sides[side].ids)
-	}
-	m.busy = true
-	m.byIDs = m.byIDs || len(op.Void) > 0
-	op.ByIDs = m.byIDs
+	op := c.op()
+	op.ID, op.Lease, op.Away = idgen.Request(), d, away
+	c.needAccount().Extension(c.kind, side, &op)
 	return op
-}
-
-// sent takes in what became of an extension: Redis ignores from now on what it was told to, and
-// a copy of the extension itself may still arrive.
-func (m *account) sent(op *Op, r *resend.Extended) {
-	if r.Voided {
-		m.late = slices.DeleteFunc(m.late, func(id string) bool { return slices.Contains(op.Void, id) })
-	}
-	if r.Late {
-		m.late = append(m.late, op.ID)
-	}
 }
 
 // voidLate has Redis ignore what was given up and may arrive late, before a nested Lock has the
 // claim trusted for longer. The lock's mutex must be held; it is released meanwhile and held
 // again at the end.
 func (a *acquisition) voidLate(c *claim) error {
-	if c.account == nil || len(c.account.late) == 0 {
+	if !c.account.MayShorten() {
 		return nil
 	}
 	side := 0
-	if c.counted(side) == 0 {
+	if c.account.Counted(c.kind, side) == 0 {
 		side = 1
 	}
 	op := c.prepareExtend(side, time.Millisecond, true)
@@ -189,7 +171,7 @@ func (a *acquisition) voidLate(c *claim) error {
 	cancel()
 	a.lock.mu.Lock()
 	r.Late = false // it moves the end away, and so does no harm late
-	c.account.sent(&op, &r)
-	c.commandDone()
+	c.account.Extended(&op, &r)
+	c.account.Done()
 	return r.Err
 }

@@ -59,7 +59,7 @@ func (l *lock) newRun(a *acquisition) *fairqueue.Run[claim, acquisition] {
 	c := l.newClaim(a)
 	c.run = &run{lease: a.opts.Lease}
 	r := &c.run.Run
-	r.Of, r.Kind, r.Entry = c, a.gathersWith(), c.queuer().Entry(c.ownerID(), c.firstID())
+	r.Of, r.Kind, r.Entry = c, a.gathersWith(), c.queuer().Entry(c.ownerID(), c.account.FirstID(c.kind))
 	l.s.fair.add(c)
 	return r
 }

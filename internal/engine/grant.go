@@ -101,7 +101,7 @@ func (a *acquisition) admit(g grant) *section {
 	}
 	x := c.open(a, g.sent)
 	if k.Fenced || g.Token > 0 {
-		c.reserve(g.Token)
+		c.needAccount().Reserved(g.Token)
 		x.token.Store(c.draw())
 	}
 	if g.unconfirmed > 0 || g.doubts != s.redis.Conn.Doubts.Load() {
@@ -109,11 +109,9 @@ func (a *acquisition) admit(g grant) *section {
 	}
 	c.renewAfter(g.sent)
 	if m := c.account; m != nil {
-		m.registered = false
-		if c.num == 0 {
-			m.holds = map[*Hold]string{&x.first: a.op.ID}
-		}
-		c.commandDone()
+		m.Registered = false
+		m.Keep(&x.first, a.op.ID)
+		m.Done()
 	}
 	if k.Shares {
 		l.shareFrom(c, g.sent)

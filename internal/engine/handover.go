@@ -28,7 +28,7 @@ func (c *claim) sectionClosed(now time.Duration) (goesOn bool) {
 	l := c.lock
 	switch {
 	case c.sections != nil || c.state != held: // others go on with it, or have ended it
-	case c.account != nil && c.account.owing > 0: // others have lost it
+	case c.account != nil && c.account.Owing > 0: // others have lost it
 		c.retire(lostStanding)
 	case l.queue.Front() != nil && l.handOver(c, now):
 		if l.s.trace != nil && !c.paused() {
@@ -87,7 +87,7 @@ func (a *acquisition) mayEnter(c *claim, now time.Duration) bool { return !a.ask
 func (a *acquisition) wants(c *claim, now time.Duration) bool {
 	return a.wait && a.queued && !a.tries.unknown && !a.tries.mayCome && a.hopeless == nil &&
 		a.named == "" && a.opts.Lease == 0 && a.kind == c.kind && a.n == int(c.n) &&
-		(a.deadline == 0 || now < a.deadline) && (!a.kind.Fenced || c.account.tokens > 0)
+		(a.deadline == 0 || now < a.deadline) && (!a.kind.Fenced || c.account.HasToken())
 }
 
 // enter opens one more section on a claim that is held.

@@ -103,7 +103,7 @@ func (h *Hold) Awaited() bool {
 	c := h.section.claim
 	c.lock.mu.Lock()
 	defer c.lock.mu.Unlock()
-	return c.account != nil && c.account.free != nil
+	return c.account != nil && c.account.Awaited()
 }
 
 // Suspects returns how many callers wait of whom the session knows that a deadlock may concern

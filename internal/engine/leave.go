@@ -74,7 +74,7 @@ func (a *acquisition) giveUp() <-chan struct{} {
 		return nil
 	}
 	k := a.kind
-	registered := c.account != nil && c.account.registered
+	registered := c.account != nil && c.account.Registered
 	late := a.tries.mayCome && k.Unleased // it would take for ever; the release leaves word
 	if !a.tries.unknown && !registered && !late {
 		c.retire(finished)

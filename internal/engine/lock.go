@@ -120,5 +120,5 @@ func (l *lock) belie(c *claim) {
 }
 
 func sameName(a, b *claim) bool {
-	return a.num == 0 && b.num == 0 && a.account.owner == b.account.owner
+	return a.num == 0 && b.num == 0 && a.account.Owner() == b.account.Owner()
 }

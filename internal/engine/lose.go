@@ -56,7 +56,7 @@ func (c *claim) lose(reason string, gone bool) {
 
 // lose ends a section whose claim is lost, or whose own time is over.
 func (x *section) lose() {
-	x.claim.needAccount().owing++
+	x.claim.needAccount().Owing++
 	x.endTraces(locktrace.HoldLost)
 	x.end(lost)
 }
@@ -89,8 +89,8 @@ func (x *section) leaveLost() {
 		return
 	}
 	x.ended.Store(int32(lostAndUnlocked))
-	c.account.owing--
-	if c.state == lostStanding && c.account.owing == 0 && c.lock.state != lockClosed {
+	c.account.Owing--
+	if c.state == lostStanding && c.account.Owing == 0 && c.lock.state != lockClosed {
 		c.end(nil)
 	}
 }

@@ -41,7 +41,7 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 // answer to the attempt that is. The lock's mutex must be held; it is released meanwhile and held
 // again at the end.
 func (a *acquisition) awaitAnswer(c *claim) error {
-	if c.account == nil || !c.account.busy {
+	if c.account == nil || !c.account.Busy() {
 		return nil
 	}
 	l := a.lock
@@ -136,9 +136,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 		x.token.Store(g.Token)
 	}
 	x.add(h)
-	if c.num == 0 {
-		c.account.holds[h] = a.op.ID
-	}
+	c.account.Keep(h, a.op.ID)
 	if h.fixed == nil && byName {
 		x.nesting.callers = append(x.nesting.callers, caller{h, a.ctx})
 	}
@@ -181,36 +179,28 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	switch {
 	case err == nil:
 	case a.tries.unknown || a.tries.mayCome:
-		c.pinned, c.account.sides[side].stray = true, true
+		c.pinned = true
+		c.account.Stray(side)
 		if !x.hasEnded() { // else all that may stand of the claim is ended
 			c.endStray(side, a.op.ID)
 		}
 	default:
-		c.ended(side, []string{a.op.ID})
+		c.account.Ended(side, []string{a.op.ID})
 	}
-	c.commandDone()
+	c.account.Done()
 	return g, err
 }
 
 // prepareNested notes in the account what is about to be sent.
 func (a *acquisition) prepareNested(c *claim) {
-	m, k, first := c.needAccount(), a.kind, c.kind.Side
-	a.op = Op{Owner: c.ownerID(), N: a.n, ID: idgen.Request(), Lease: a.lease, ByIDs: true,
-		Known: Known{Held: c.counted(k.Side), Other: c.counted(1 - k.Side)}, All: c.num != 0}
-	if k.Fenced && c.sections != nil && c.sections.token.Load() == 0 {
-		a.op.Tokens, m.reserved = 1, 1
+	m := c.needAccount()
+	a.op = Op{Owner: c.ownerID(), N: a.n, ID: idgen.Request(), Lease: a.lease}
+	if a.kind.Fenced && c.sections != nil && c.sections.token.Load() == 0 {
+		m.Granted(1)
+		a.op.Tokens = 1
 	}
-	in := &m.sides[k.Side]
-	if k.Side != first {
-		if in.prim == nil {
-			c.pinned = true
-			m.changes++
-		}
-		in.prim = a.prim
-	}
-	in.ids = append(in.ids, a.op.ID)
+	c.pinned = m.Nest(c.kind, a.prim, &a.op) || c.pinned
 	c.safeLease = min(c.safeLease, a.safeLease)
-	m.byIDs, m.busy = true, true
 }
 
 // askNested sends the attempt until it is answered, or the caller's context or the section ends.

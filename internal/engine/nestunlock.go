@@ -57,11 +57,11 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 	keep := time.Duration(0) // leave the TTL
 	if x.held() == len(x.fixedHolds()) {
 		ends := x.lastFixed(func(f *Hold) time.Duration { return f.ends })
-		keep = max(ends-s.now(), c.account.left-s.now(), time.Millisecond)
+		keep = max(ends-s.now(), c.account.Left-s.now(), time.Millisecond)
 	}
 	var err error
-	c.account.busy = true
-	for side := range c.account.sides {
+	c.account.Take()
+	for side := range x.live {
 		if x.hasEnded() { // the last Unlock releases the rest, and takes "not there" for lost
 			break
 		}
@@ -69,7 +69,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 		if len(ends) == 0 {
 			continue
 		}
-		cmd := c.partial(side, ends, keep)
+		cmd := c.account.Partial(c.kind, side, ends, keep, c.op())
 		l.unlock()
 		tell := d.ReleaseStart()
 		r, e := s.redis.Sender.Release(ctx, resend.ReleaseCommand{Command: cmd, Known: true})
@@ -80,7 +80,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 			err = e
 			c.pinned = true
 			if keep > 0 { // by the time that it runs, the holds that stay may deserve more
-				c.account.late = append(c.account.late, ends[0])
+				c.account.Shortening(ends)
 			}
 			c.tidy(side, ends, cmd)
 		case x.hasEnded():
@@ -89,14 +89,14 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 			c.lose("it was gone when it was unlocked", true)
 			err = ErrLost
 		default:
-			c.ended(side, ends)
+			c.account.Ended(side, ends)
 			if keep > 0 {
 				c.trust = min(c.trust, x.lastFixed(func(f *Hold) time.Duration { return f.until }))
 				c.reschedule()
 			}
 		}
 	}
-	c.commandDone()
+	c.account.Done()
 	c.vacate()
 	return err
 }

@@ -96,7 +96,7 @@ var sessionIDs sync.Map
 // claimOf returns the claim of a named owner, nil if there is none.
 func (l *lock) claimOf(name string) *claim {
 	for c := l.claims; c != nil; c = c.next {
-		if c.num == 0 && c.account.owner == name && (c.state == asking || c.sections != nil) {
+		if c.num == 0 && c.account.Owner() == name && (c.state == asking || c.sections != nil) {
 			return c
 		}
 	}

@@ -55,7 +55,7 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 		err := h.unlockInner(d)
 		l.unlock()
 		return err
-	case c.account != nil && c.account.left > 0:
+	case c.account != nil && c.account.Left > 0:
 		x.leaveStanding()
 		l.unlock()
 		return nil
@@ -97,7 +97,7 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 		l.settle(c, now)
 	}
 	var buf [2]resend.ReleaseCommand
-	cmds := c.releases(buf[:0])
+	cmds := c.account.Releases(buf[:0], c.prim, c.op())
 	l.unlock()
 
 	var tell func(err error, gone bool)

@@ -25,7 +25,7 @@ type renewalItem struct {
 	c       *claim
 	side    int
 	lease   time.Duration // 0: only asked
-	changes int           // what account.changes was
+	changes int           // what Account.Changes was
 	alive   []*section    // whose contexts wanted it
 	all     int           // how many sections there were
 }
@@ -96,7 +96,7 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], t
 			case c.liveOn(side) > 0 || c.paused():
 				of := item
 				of.side = side
-				of.addTo(&round, Op{ByIDs: c.account != nil && c.account.byIDs})
+				of.addTo(&round, Op{ByIDs: c.account.ByIDs()})
 			case s.unrenewed.On.Load(): // the side was unlocked since its renewal has failed
 				s.unrenewed.Answered(c, side)
 			}
@@ -114,7 +114,7 @@ func (item *renewalItem) addTo(round *renewal.Round[renewalItem], op Op) {
 		slot = keyname.Slot(c.lock.Key())
 	}
 	p := c.sidesOf()[item.side].(Leased)
-	op.Owner, op.N, op.Held = c.ownerID(), int(c.n), c.counted(item.side)
+	op.Owner, op.N, op.Held = c.ownerID(), int(c.n), c.account.Counted(c.kind, item.side)
 	keys, args := p.RenewArgs(&op)
 	round.Add(item, p.RenewScript(), item.lease, slot, keys, args)
 }
@@ -140,7 +140,7 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 	}
 	item = renewalItem{c: c, all: len(all)}
 	if c.account != nil {
-		item.changes = c.account.changes
+		item.changes = c.account.Changes
 	}
 	shared := c.kind.Shares && !c.pinned
 	c.lock.unlock()
@@ -200,7 +200,7 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 			c.confirmed(sent, item.lease, doubts)
 			item.prolong()
 			asked = sent
-		case c.account != nil && c.account.changes != item.changes:
+		case c.account != nil && c.account.Changes != item.changes:
 			c.renewAt = min(c.renewAt, now+backoff.Least) // what was asked for is not what there is now
 		default:
 			c.lose("it was gone when it was renewed", true)

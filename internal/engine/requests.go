@@ -21,7 +21,7 @@ func (s *Session) RequestMemory() time.Duration {
 // The lock's mutex must be held, unless the claim is over.
 func (c *claim) forget() {
 	if c.kind.Unleased {
-		c.lock.s.requests.End(c.firstID())
+		c.lock.s.requests.End(c.account.FirstID(c.kind))
 	}
 }
 

@@ -66,7 +66,7 @@ func (l *lock) letIn(c *claim, m fairqueue.Grant) {
 		return
 	}
 	if m.Token > 0 {
-		c.needAccount().reserved = m.Tokens
+		c.needAccount().Granted(m.Tokens)
 	}
 	l.begin(c, g, m.Last)
 }
@@ -90,7 +90,7 @@ func (l *lock) begin(c *claim, g grant, until int64) {
 		c.end(nil)
 		return
 	}
-	a.claim, a.op.ID = c, c.firstID()
+	a.claim, a.op.ID = c, c.account.FirstID(c.kind)
 	x := a.admit(g)
 	r.Remove(&a.member)
 	r.Tell()
@@ -112,7 +112,7 @@ func (l *lock) serveNext(c *claim, now time.Duration) bool {
 	switch {
 	case a == nil || l.state != lockOpen || c.state != held || c.pinned || r.Kind == nil || now >= c.trust:
 		return false
-	case c.kind.Fenced && c.account.tokens == 0:
+	case c.kind.Fenced && !c.account.HasToken():
 		return false
 	case !c.entrable(now):
 		r.paused = true

@@ -160,7 +160,7 @@ func (x *section) add(h *Hold) {
 // remove takes a hold out of the count, and returns how many are left: see held.
 func (x *section) remove(h *Hold) (left int) {
 	if x.claim.num == 0 {
-		delete(x.claim.account.holds, h)
+		x.claim.account.Drop(h)
 	}
 	if !h.ranOut {
 		x.live[h.side]--

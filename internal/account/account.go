@@ -1,0 +1,252 @@
+// Package account keeps the books of a claim: what may stand in Redis under its owner, from before the
+// command is sent that brings it there until it is confirmed that it is not there; and from these it
+// makes the commands of the claim. It knows nothing of sections, and sends nothing.
+//
+// Each hold has an id, but for the first one of a private owner whose kind is not ByID. Those of a named
+// owner tell its holds from those that other sessions have under the same name. Those of a private owner
+// are there since a command that is sent twice must count once; they are alike, and which of them stands
+// for which hold does not matter.
+package account
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"relock/internal/kind"
+	"relock/internal/resend"
+	"relock/internal/script"
+)
+
+// An Account is what may stand in Redis of a claim, whose holds are of type H. The mutex of the claim's
+// lock guards it. Most claims need none: nil is that of a private owner with one hold, which has no id.
+type Account[H comparable] struct {
+	owner string       // if it is named
+	holds map[H]string // of a named owner, the id of each hold that is not unlocked
+	sides [2]side
+	byIDs bool // the key of the ids may have been made
+	// Changes counts the changes of what the sides have.
+	Changes int
+
+	// late are the ids of commands that may bring the end of the lock closer, and were given
+	// up without an answer. Before the lock is trusted for longer Redis is told to ignore them.
+	late []string
+
+	Registered bool          // an attempt may have left a mark of a waiter
+	Stands     time.Duration // of an exposed claim: until when Redis may keep the lock
+	Owing      int           // lost sections that are not unlocked yet: they may just be noticing
+	Left       time.Duration // until when a hold that was abandoned leaves the lock standing; 0: there is none
+
+	Tokens
+	turn
+}
+
+// A side is what may stand of one side of the lock.
+type side struct {
+	prim kind.Primitive // which the side was taken with; nil: never taken
+	ids  []string       // of holds
+	// ending are the ids whose end was sent and is not confirmed. They are no longer among the
+	// ids, so that each is ended by one command, and "not there" means that it was lost. The
+	// last release names them too.
+	ending []string
+	// stray: a nested command was given up without an answer, and may still come; the last release
+	// of a private owner looks here too.
+	stray bool
+}
+
+// New returns the account of an owner whose first hold is taken with p; "" is a private one.
+func New[H comparable](p kind.Primitive, owner string) *Account[H] {
+	m := &Account[H]{owner: owner}
+	m.sides[p.Kind().Side].prim = p
+	return m
+}
+
+// Owner returns the owner if it is named.
+func (m *Account[H]) Owner() string { return m.owner }
+
+// private reports whether the owner was made for this claim.
+func (m *Account[H]) private() bool { return m == nil || m.owner == "" }
+
+// Begin notes the id that the first hold is asked for with. The command of a named owner is awaited.
+func (m *Account[H]) Begin(k *kind.Kind, id string) {
+	m.sides[k.Side].ids = []string{id}
+	m.byIDs, m.busy = true, !m.private()
+}
+
+// Counted returns how many holds of a side Redis counts at most, for a claim whose first hold is of
+// kind k.
+func (m *Account[H]) Counted(k *kind.Kind, side int) int {
+	n := 0
+	if m.private() && !k.ByID && k.Side == side {
+		n = 1
+	}
+	if m != nil {
+		n += len(m.sides[side].ids)
+	}
+	return n
+}
+
+// Sides returns the primitive with which each side was taken; the first hold was taken with p.
+func (m *Account[H]) Sides(p kind.Primitive) (prims [2]kind.Primitive) {
+	if m != nil {
+		return [2]kind.Primitive{m.sides[0].prim, m.sides[1].prim}
+	}
+	prims[p.Kind().Side] = p
+	return prims
+}
+
+// FirstID returns the id of the first hold, which is of kind k; "" if it has none.
+func (m *Account[H]) FirstID(k *kind.Kind) string {
+	if m == nil || len(m.sides[k.Side].ids) == 0 {
+		return ""
+	}
+	return m.sides[k.Side].ids[0]
+}
+
+// ByIDs reports whether the key of the ids may have been made.
+func (m *Account[H]) ByIDs() bool { return m != nil && m.byIDs }
+
+// Keep notes the id of a hold of a named owner, until Drop.
+func (m *Account[H]) Keep(h H, id string) {
+	if m.private() {
+		return
+	}
+	if m.holds == nil {
+		m.holds = map[H]string{}
+	}
+	m.holds[h] = id
+}
+
+// Drop forgets a hold that is unlocked.
+func (m *Account[H]) Drop(h H) {
+	if m != nil {
+		delete(m.holds, h)
+	}
+}
+
+// Surplus takes the ids of a side off the account of which no hold is in need, of so many that are, and
+// returns them: they are to be ended. The first hold is of kind k.
+func (m *Account[H]) Surplus(k *kind.Kind, side, needed int) (ends []string) {
+	of := &m.sides[side]
+	n := min(m.Counted(k, side)-needed, len(of.ids))
+	if n <= 0 {
+		return nil
+	}
+	if !m.private() { // those stay that its holds have
+		held := slices.Collect(maps.Values(m.holds))
+		has := func(id string) bool { return slices.Contains(held, id) }
+		free := slices.DeleteFunc(slices.Clone(of.ids), has)
+		of.ids = append(slices.DeleteFunc(of.ids, func(id string) bool { return !has(id) }), free...)
+	}
+	stay := len(of.ids) - n
+	ends = slices.Clone(of.ids[stay:])
+	of.ids = of.ids[:stay]
+	of.ending = append(of.ending, ends...)
+	m.Changes++
+	return ends
+}
+
+// Stray notes that a nested hold of a side may come about although its command was given up: the last
+// release looks there.
+func (m *Account[H]) Stray(side int) { m.sides[side].stray = true }
+
+// EndStray takes the id of such a hold off at once, to be ended by itself: an Unlock that ends one of the
+// ids takes "not there" for a loss.
+func (m *Account[H]) EndStray(side int, id string) (ends []string) {
+	of := &m.sides[side]
+	of.ids = slices.DeleteFunc(of.ids, func(other string) bool { return other == id })
+	of.ending = append(of.ending, id)
+	m.Changes++
+	return []string{id}
+}
+
+// Ended takes ids off that are confirmed not to stand.
+func (m *Account[H]) Ended(side int, ids []string) {
+	confirmed := func(id string) bool { return slices.Contains(ids, id) }
+	of := &m.sides[side]
+	of.ids = slices.DeleteFunc(of.ids, confirmed)
+	of.ending = slices.DeleteFunc(of.ending, confirmed)
+	m.Changes++
+}
+
+// Nest completes op, a nested command of p that is about to be sent and awaited, for a claim whose first
+// hold is of kind k. It reports whether that takes a side for the first time.
+func (m *Account[H]) Nest(k *kind.Kind, p kind.Primitive, op *kind.Op) (newSide bool) {
+	at := p.Kind().Side
+	op.Known = kind.Known{Held: m.Counted(k, at), Other: m.Counted(k, 1-at)}
+	op.All, op.ByIDs = m.private(), true
+	of := &m.sides[at]
+	newSide = of.prim == nil
+	if newSide {
+		m.Changes++
+	}
+	if at != k.Side {
+		of.prim = p
+	}
+	of.ids = append(of.ids, op.ID)
+	m.byIDs, m.busy = true, true
+	return newSide
+}
+
+// Extension completes op, an extension of one side that is about to be sent and awaited, for a claim whose
+// first hold is of kind k.
+func (m *Account[H]) Extension(k *kind.Kind, side int, op *kind.Op) {
+	op.Held, op.Void, op.Private = m.Counted(k, side), slices.Clone(m.late), m.private()
+	if !op.Private {
+		op.IDs = slices.Clone(m.sides[side].ids)
+	}
+	m.busy = true
+	m.byIDs = m.byIDs || len(op.Void) > 0
+	op.ByIDs = m.byIDs
+}
+
+// Extended takes in what became of an extension: Redis ignores from now on what it was told to, and
+// a copy of the extension itself may still arrive.
+func (m *Account[H]) Extended(op *kind.Op, r *resend.Extended) {
+	if r.Voided {
+		m.late = slices.DeleteFunc(m.late, func(id string) bool { return slices.Contains(op.Void, id) })
+	}
+	if r.Late {
+		m.late = append(m.late, op.ID)
+	}
+}
+
+// Shortening notes that the command which ends those ids was given up, and may bring the end of the lock
+// closer when it arrives.
+func (m *Account[H]) Shortening(ends []string) { m.late = append(m.late, ends[0]) }
+
+// MayShorten reports whether a command may still arrive that brings the end of the lock closer.
+func (m *Account[H]) MayShorten() bool { return m != nil && len(m.late) > 0 }
+
+// Releases appends the commands that end all that may stand, each being op with what one side has; the
+// first hold was taken with p. They need no earlier answer, since they name all of it.
+func (m *Account[H]) Releases(cmds []resend.ReleaseCommand, p kind.Primitive, op kind.Op) []resend.ReleaseCommand {
+	op.Private = m == nil || m.owner == ""
+	op.All = op.Private
+	if m == nil {
+		return append(cmds, resend.ReleaseCommand{Command: p.Release(&op), Known: true})
+	}
+	op.ByIDs = m.byIDs
+	for side, of := range m.sides {
+		known := m.Counted(p.Kind(), side) > 0
+		// Beside the holds that are counted Redis may have some whose end is not confirmed, some
+		// that may come late, or the mark of a waiter.
+		if of.prim == nil || !known && len(of.ending) == 0 && !of.stray && !(m.Registered && of.prim.Kind().Registers) {
+			continue
+		}
+		if op.Ends = slices.Concat(of.ids, of.ending); op.All || len(op.Ends) > 0 {
+			cmds = append(cmds, resend.ReleaseCommand{Command: of.prim.Release(&op), Known: known})
+		}
+	}
+	return cmds
+}
+
+// Partial returns the command, which is op completed, that ends holds of one side while others stay, for
+// which keep is the least time to live; 0: leave the TTL. The first hold is of kind k.
+func (m *Account[H]) Partial(k *kind.Kind, side int, ends []string, keep time.Duration, op kind.Op) script.Command {
+	of, other := &m.sides[side], &m.sides[1-side]
+	op.Ends, op.Keep, op.ByIDs, op.Private = ends, keep, m.byIDs, m.private()
+	op.Held, op.IDs = m.Counted(k, side), slices.Clone(of.ids)
+	op.Other, op.OtherIDs = m.Counted(k, 1-side), slices.Clone(other.ids)
+	return of.prim.Release(&op)
+}
