@@ -22,9 +22,9 @@ func (*lock) Channel() string                 { return "" }
 func (*lock) Acquire(*kind.Op) script.Command { return script.Command{} }
 func (p *lock) Release(op *kind.Op) script.Command {
 	words := fmt.Sprintf("side %d of %s ends %v", p.kind.Side, op.Owner, op.Ends)
-	for word, said := range map[string]bool{" all": op.All, " private": op.Private, " byIDs": op.ByIDs} {
+	for i, said := range []bool{op.All, op.Private, op.ByIDs} {
 		if said {
-			words += word
+			words += [...]string{" all", " private", " byIDs"}[i]
 		}
 	}
 	if !op.All {
@@ -71,9 +71,7 @@ func TestNoAccount(t *testing.T) {
 	same(t, "counted", [2]int{none.Counted(&write.kind, 0), none.Counted(&write.kind, 1)}, [2]int{0, 1})
 	same(t, "sides", none.Sides(write), [2]kind.Primitive{nil, write})
 	same(t, "first id", none.FirstID(&write.kind), "")
-	if cmds := releases(none, write); len(cmds) != 1 || cmds[0][:len("side 1 of o ends []")] != "side 1 of o ends []" {
-		t.Errorf("released by %q", cmds)
-	}
+	same(t, "released by", releases(none, write), []string{"side 1 of o ends [] all private: lost if not there"})
 	if none.ByIDs() || none.MayShorten() {
 		t.Error("there are ids, or late commands")
 	}
@@ -153,19 +151,11 @@ func TestReleasesOfWhatMayComeLate(t *testing.T) {
 
 // What a waiter leaves in Redis is released too, where the kind registers its waiters.
 func TestReleasesOfAMark(t *testing.T) {
-	marks := &lock{kind.Kind{Registers: true}}
-	m := account.New[*hold](marks, "o")
-	m.Begin(&marks.kind, "a")
-	m.Ended(0, []string{"a"})
+	marks := &lock{kind.Kind{Registers: true, ByID: true}}
+	m := account.New[*hold](marks, "")
+	same(t, "no mark", releases(m, marks), []string(nil))
 	m.Registered = true
-	nest(m, marks, marks, "b")
-	m.EndStray(0, "b")
-	m.Ended(0, []string{"b"})
-	private := account.New[*hold](&lock{kind.Kind{Registers: true, ByID: true}}, "")
-	private.Registered = true
-	if cmds := releases(private, &lock{kind.Kind{Registers: true, ByID: true}}); len(cmds) != 1 {
-		t.Errorf("the mark of a private owner: %q", cmds)
-	}
+	same(t, "a mark", releases(m, marks), []string{"side 0 of o ends [] all private: may be gone"})
 }
 
 // Redis is told to ignore what may bring the end of the lock closer, until it has taken note of that.
