@@ -13,7 +13,6 @@ import (
 	"relock/internal/inbox"
 	"relock/internal/keyname"
 	"relock/internal/life"
-	"relock/internal/notes"
 	"relock/internal/record"
 	"relock/internal/replicas"
 	"relock/internal/resend"
@@ -32,7 +31,7 @@ type Config struct {
 	Replicas replicas.Asker // to which New adds Run
 	Polls    bool           // nothing is subscribed to
 	Logger   *slog.Logger   // for what the session's caller is to hear itself
-	Notes    *notes.Notifier
+	Log      *slog.Logger   // for the rest: it may be called under a mutex
 	Life     *life.Life
 	Clock    func() time.Duration
 	WakeAt   func(at time.Duration) // has Record.Tick called then
@@ -69,7 +68,7 @@ type Deployment struct {
 func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 	d := &Deployment{Client: client, cfg: cfg, opt: opt, Conn: opt.Connection,
 		Space: keyname.Space{Prefix: cfg.Prefix, Cluster: client.Mode() == rueidis.ClientModeCluster},
-		hub: pubsub.NewHub(client, pubsub.Logger(slog.New(cfg.Notes.Handler(cfg.Logger.Handler()))),
+		hub: pubsub.NewHub(client, pubsub.Logger(cfg.Log),
 			pubsub.RefusalRetry(inbox.RefusalRetry), pubsub.Watch(cfg.Changed)),
 	}
 	d.Space.Publishing = keyname.Publishes(d.Space.Cluster, false) // until Redis has offered sharded channels
@@ -92,7 +91,7 @@ func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 	d.Record = record.New(record.Config{Key: channel, Label: cfg.Label, Lease: cfg.Lease, Timeout: cfg.Timeout,
 		Client: client, Context: cfg.Life.Context, Background: &cfg.Life.Background, Clock: cfg.Clock, WakeAt: cfg.WakeAt,
 		Failed: func(what string, err error) {
-			cfg.Notes.Add(func() { cfg.Logger.Debug("relock: the session's record was not "+what, "key", channel, "error", err) })
+			cfg.Log.Debug("relock: the session's record was not "+what, "key", channel, "error", err)
 		}})
 	return d
 }

@@ -13,7 +13,6 @@ import (
 	"relock/internal/inbox"
 	"relock/internal/life"
 	"relock/internal/lockerr"
-	"relock/internal/notes"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/pubsub"
@@ -34,7 +33,7 @@ func made(t *testing.T, s *redistest.Server, polls bool) *session {
 	start := time.Now()
 	x.Deployment = deployment.New(s.Client(t), deployment.Config{
 		Session: "me", Prefix: "app:", Label: "label", Lease: time.Minute, Timeout: time.Second,
-		Polls: polls, Logger: slog.New(slog.NewTextHandler(new(bytes.Buffer), nil)), Notes: new(notes.Notifier), Life: x.life,
+		Polls: polls, Logger: slog.New(slog.NewTextHandler(new(bytes.Buffer), nil)), Log: slog.New(slog.DiscardHandler), Life: x.life,
 		Clock: func() time.Duration { return time.Since(start) }, WakeAt: func(time.Duration) {},
 		Told: func(m pubsub.Message) { x.told <- m.Payload }, Back: func() {}, Changed: func(pubsub.Event) {},
 	}, deployment.Options{})

@@ -72,9 +72,7 @@ func (s *Session) clean(name string, j cleanup.Job) {
 	done := j.Done
 	j.Done = func(err error) {
 		if err != nil {
-			s.notify(func() {
-				s.cfg.Logger.Warn("relock: a release was never confirmed; the lock ends with its lease", "name", name, "error", err)
-			})
+			s.log.Warn("relock: a release was never confirmed; the lock ends with its lease", "name", name, "error", err)
 		}
 		if done != nil {
 			done(err)

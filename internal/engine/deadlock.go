@@ -108,6 +108,5 @@ func (x *suspect) End(c deadlock.Cycle) {
 	}
 	x.a.hopeless = fmt.Errorf("%w: %w: %s", ErrNotAcquired, ErrDeadlock, c)
 	wakeUp(x.a.wake)
-	name, text := x.a.prim.Names().Name(), c.String()
-	l.s.notify(func() { l.s.cfg.Logger.Warn("relock: deadlock; this Lock ends", "name", name, "cycle", text) })
+	l.s.log.Warn("relock: deadlock; this Lock ends", "name", x.a.prim.Names().Name(), "cycle", c.String())
 }

@@ -75,10 +75,10 @@ func (c *claim) loseSection(x *section, reason string) {
 func (c *claim) tellLost(reason string) {
 	s := c.lock.s
 	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
-	s.notify(func() {
-		s.cfg.Logger.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
-		s.trace.Lost(e)
-	})
+	s.log.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
+	if s.trace != nil {
+		s.notify(func() { s.trace.Lost(e) })
+	}
 }
 
 // leaveLost notes that a hold of a section that has ended is unlocked. When that was the last

@@ -28,15 +28,13 @@ func (s *Session) told(m pubsub.Message) {
 	}
 	if strings.HasPrefix(m.Payload, deadlock.Prefix) {
 		if err := s.deadlocks.Hear(m.Payload); err != nil {
-			s.notify(func() { s.cfg.Logger.Warn("relock: bad message on the session's channel", "error", err) })
+			s.log.Warn("relock: bad message on the session's channel", "error", err)
 		}
 		return
 	}
 	r, ok := inbox.ParseRevocation(m.Payload)
 	if !ok {
-		s.notify(func() {
-			s.cfg.Logger.Warn("relock: unknown message on the session's channel", "payload", m.Payload)
-		})
+		s.log.Warn("relock: unknown message on the session's channel", "payload", m.Payload)
 		return
 	}
 	s.revoke(r.Owner, r.Key)
@@ -98,9 +96,7 @@ func (h *Handle) ForceUnlock(ctx context.Context, force func(owners []string) sc
 		// script has told the session that made the owner already. If Redis does not allow it, the
 		// holder learns of it at its next renewal.
 		inbox.TellAll(ctx, s.redis.Client, &s.life.Background, inbox.Revocation{Owner: owner, Key: h.names.Key()}.String(), func(err error) {
-			s.notify(func() {
-				s.cfg.Logger.Debug("relock: holders may learn of a forced unlock only at their next renewal", "error", err)
-			})
+			s.log.Debug("relock: holders may learn of a forced unlock only at their next renewal", "error", err)
 		})
 	}
 	return len(owners) > 0, nil

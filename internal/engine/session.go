@@ -46,6 +46,7 @@ type Session struct {
 	registry registry
 	outage   *outage.Watch
 	notes    notes.Notifier
+	log      *slog.Logger // Config.Logger by way of notes: it may be called under any mutex
 	requests requestid.Pool
 	calls    calls.Session
 	// spare has acquisitions for reuse. It is the session's own, since a channel must not leave the
@@ -115,14 +116,15 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 		s.owners.Store(idgen.RandomBase()) // an earlier process's holds may still stand
 	}
 	s.trace = tracing.New(cfg.Trace, s.now)
-	s.outage = outage.New(s.now, s.notify, cfg.Logger)
-	s.unrenewed = outage.NewRenewals[*claim](s.now, s.notify, cfg.Logger)
+	s.log = slog.New(s.notes.Handler(cfg.Logger.Handler()))
+	s.outage = outage.New(s.now, s.log)
+	s.unrenewed = outage.NewRenewals[*claim](s.now, s.log)
 	s.registry.locks = map[string]map[string]*lock{}
 	s.registry.kept.Store(keptLocks)
 	s.schedule = schedule.New[*claim]()
 	s.redis = deployment.New(client, deployment.Config{Session: s.id, Prefix: cfg.Prefix, Label: cfg.Label, Lease: cfg.Lease,
 		Timeout: cfg.ReleaseTimeout, Replicas: replicas.Asker{Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: s.answerTime()},
-		Polls: cfg.Polling != nil, Logger: cfg.Logger, Notes: &s.notes, Life: s.life, Clock: s.now, WakeAt: s.schedule.WakeAt,
+		Polls: cfg.Polling != nil, Logger: cfg.Logger, Log: s.log, Life: s.life, Clock: s.now, WakeAt: s.schedule.WakeAt,
 		Told: s.told, Back: s.recheck, Changed: s.subscriptionChanged}, opt)
 	s.calls = calls.Session{Life: s.life, Sender: &s.redis.Sender, Requests: &s.requests, Bound: cfg.ReleaseTimeout}
 	s.cleanup = cleanup.New(cleanup.Config{Context: s.life.Context, Background: &s.life.Background,
@@ -130,7 +132,7 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 	s.deadlocks = deadlock.NewWatch(deadlock.Config{Session: s.id, Label: cfg.Label, Context: s.life.Closing,
 		Background: &s.life.Background, Clock: s.now, WakeAt: s.schedule.WakeAt,
 		Deaf: s.redis.Inbox.Deaf, Fields: s.redis.Fields, Tell: s.redis.Tell, Failed: func(err error) {
-			s.notify(func() { cfg.Logger.Debug("relock: a search for a deadlock has ended early", "error", err) })
+			s.log.Debug("relock: a search for a deadlock has ended early", "error", err)
 		}})
 	s.releases.Set(context.Background(), cfg.ReleaseTimeout)
 	s.attempts.Set(s.life.Closing, s.tryTimeout())

@@ -30,9 +30,8 @@ type Watch struct {
 
 // A teller is how a session speaks to its Logger.
 type teller struct {
-	clock  func() time.Duration
-	notify func(fn func()) // runs what logs, soon and in order
-	log    *slog.Logger
+	clock func() time.Duration
+	log   *slog.Logger // in no caller's way, as that of package notes
 }
 
 // A limit is of messages that say the same.
@@ -47,9 +46,9 @@ func (l *limit) passes(now time.Duration) bool {
 	return true
 }
 
-// New returns the Watch of a session. notify runs what logs, soon and in order, in no caller's way.
-func New(clock func() time.Duration, notify func(fn func()), log *slog.Logger) *Watch {
-	return &Watch{teller: teller{clock: clock, notify: notify, log: log}}
+// New returns the Watch of a session. log is called under its mutex, and must not block.
+func New(clock func() time.Duration, log *slog.Logger) *Watch {
+	return &Watch{teller: teller{clock: clock, log: log}}
 }
 
 // Enter counts a Lock of a name that waits and whose last attempt has failed with err.
@@ -61,7 +60,7 @@ func (w *Watch) Enter(name string, err error) {
 	}
 	w.began = w.clock()
 	w.On.Store(true)
-	w.notify(func() { w.log.Warn("relock: Redis cannot serve; locks wait for it", "name", name, "error", err) })
+	w.log.Warn("relock: Redis cannot serve; locks wait for it", "name", name, "error", err)
 }
 
 // Denied notes that Redis does not allow a Lock of a name to this user, by err. The Lock does not
@@ -72,11 +71,8 @@ func (w *Watch) Denied(name string, err error) {
 	if w.refused++; !w.denials.passes(w.clock()) {
 		return
 	}
-	n := w.refused
+	w.log.Warn("relock: Redis refuses this user; Lock returns at once", "name", name, "refused", w.refused, "error", err)
 	w.refused = 0
-	w.notify(func() {
-		w.log.Warn("relock: Redis refuses this user; Lock returns at once", "name", name, "refused", n, "error", err)
-	})
 }
 
 // Leave takes a Lock off the count: it was answered, or gives up.
@@ -95,6 +91,5 @@ func (w *Watch) Answered() {
 		return
 	}
 	w.On.Store(false)
-	lasted := w.clock() - w.began
-	w.notify(func() { w.log.Info("relock: Redis serves again", "after", lasted) })
+	w.log.Info("relock: Redis serves again", "after", w.clock()-w.began)
 }

@@ -14,7 +14,7 @@ import (
 func TestOutageBeginsAndEndsOnce(t *testing.T) {
 	var text bytes.Buffer
 	now := time.Hour
-	w := outage.New(func() time.Duration { return now }, func(fn func()) { fn() }, slog.New(slog.NewTextHandler(&text, nil)))
+	w := outage.New(func() time.Duration { return now }, slog.New(slog.NewTextHandler(&text, nil)))
 	// says asserts what the Logger has heard since, and whether there is an outage.
 	says := func(when string, on bool, lines ...string) {
 		t.Helper()
@@ -63,7 +63,7 @@ func TestOutageBeginsAndEndsOnce(t *testing.T) {
 func TestDenialsAreNoOutage(t *testing.T) {
 	var text bytes.Buffer
 	now := time.Hour
-	w := outage.New(func() time.Duration { return now }, func(fn func()) { fn() }, slog.New(slog.NewTextHandler(&text, nil)))
+	w := outage.New(func() time.Duration { return now }, slog.New(slog.NewTextHandler(&text, nil)))
 	denied := func(when string, lines ...string) {
 		t.Helper()
 		w.Denied("job", errors.New("NOPERM"))

@@ -23,9 +23,9 @@ type Renewals[L comparable] struct {
 	tell    limit
 }
 
-// NewRenewals returns the Renewals of a session. notify is as for [New].
-func NewRenewals[L comparable](clock func() time.Duration, notify func(fn func()), log *slog.Logger) *Renewals[L] {
-	return &Renewals[L]{teller: teller{clock: clock, notify: notify, log: log}, failing: map[L]uint8{}}
+// NewRenewals returns the Renewals of a session. log is as for [New].
+func NewRenewals[L comparable](clock func() time.Duration, log *slog.Logger) *Renewals[L] {
+	return &Renewals[L]{teller: teller{clock: clock, log: log}, failing: map[L]uint8{}}
 }
 
 // Failed counts a lock, the renewal of one side of which has failed.
@@ -48,15 +48,12 @@ func (r *Renewals[L]) Tell(err error) {
 	if len(r.failing) == 0 || !r.tell.passes(now) {
 		return
 	}
-	n, lasts, still := len(r.failing), now-r.began, r.told
+	if r.told {
+		r.log.Warn("relock: renewals still fail", "locks", len(r.failing), "after", now-r.began, "error", err)
+		return
+	}
 	r.told = true
-	r.notify(func() {
-		if still {
-			r.log.Warn("relock: renewals still fail", "locks", n, "after", lasts, "error", err)
-		} else {
-			r.log.Warn("relock: renewals fail, and are tried again", "locks", n, "error", err)
-		}
-	})
+	r.log.Warn("relock: renewals fail, and are tried again", "locks", len(r.failing), "error", err)
 }
 
 // Answered notes that Redis has renewed one side of a lock.
@@ -94,6 +91,5 @@ func (r *Renewals[L]) over(lock L) {
 		return
 	}
 	r.told = false
-	n, lasted := r.lost, r.clock()-r.began
-	r.notify(func() { r.log.Info("relock: no renewal fails any more", "after", lasted, "lost", n) })
+	r.log.Info("relock: no renewal fails any more", "after", r.clock()-r.began, "lost", r.lost)
 }

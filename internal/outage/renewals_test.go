@@ -34,7 +34,7 @@ func play(t *testing.T, steps []step) {
 	t.Helper()
 	var text bytes.Buffer
 	now := time.Hour
-	r := outage.NewRenewals[string](func() time.Duration { return now }, func(fn func()) { fn() }, slog.New(slog.NewTextHandler(&text, nil)))
+	r := outage.NewRenewals[string](func() time.Duration { return now }, slog.New(slog.NewTextHandler(&text, nil)))
 	for _, s := range steps {
 		now += s.after
 		s.do(r)
