@@ -10,6 +10,7 @@ import (
 	"relock/internal/fairqueue"
 	"relock/internal/lockerr"
 	"relock/internal/lockopt"
+	"relock/internal/owner"
 	"relock/internal/queue"
 	"relock/internal/stdcontext"
 	"relock/internal/tracing"
@@ -138,7 +139,7 @@ func (h *Handle) request(ctx context.Context, n int, wait bool, opts []lockopt.O
 	case k.Unleased && r.opts.Lease > 0:
 		err = fmt.Errorf("%w: Lease has no meaning here; nothing is leased", ErrArgument)
 	case !k.Permits:
-		if innermost := ctx.Value(ownerKey{}); innermost != nil { // else ctx has nothing of this package's
+		if innermost := ctx.Value(owner.Key{}); innermost != nil { // else ctx has nothing of this package's
 			sections, r.named, err = s.lineage(innermost, k.Family, h.names)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"relock/internal/owner"
 	"relock/internal/stdcontext"
 	"relock/locktrace"
 )
@@ -70,7 +71,7 @@ func (x *section) Err() error {
 
 func (x *section) Value(key any) any {
 	switch key {
-	case ownerKey{}:
+	case owner.Key{}:
 		if x.claim.kind.Permits {
 			break // permits cannot be re-entered: the owner around them stays
 		}

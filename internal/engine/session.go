@@ -25,6 +25,7 @@ import (
 	"relock/internal/lockerr"
 	"relock/internal/notes"
 	"relock/internal/outage"
+	"relock/internal/owner"
 	"relock/internal/replicas"
 	"relock/internal/requestid"
 	"relock/internal/schedule"
@@ -35,18 +36,17 @@ import (
 
 // Session ties a process to one Redis deployment; package rlock documents it.
 type Session struct {
-	id     string
-	cfg    Config
-	trace  *tracing.Tracer // nil without Config.Trace
-	start  time.Time
-	owners atomic.Uint64 // the number of the owner that was made last
+	id       string
+	cfg      Config
+	trace    *tracing.Tracer // nil without Config.Trace
+	start    time.Time
+	owners   atomic.Uint64 // the number of the owner that was made last
+	released func()        // has others name owners as this session names its own
 
 	redis *deployment.Deployment
 	chores
 	registry registry
-	outage   *outage.Watch
-	notes    notes.Notifier
-	log      *slog.Logger // Config.Logger by way of notes: it may be called under any mutex
+	reports
 	requests requestid.Pool
 	calls    calls.Session
 	// spare has acquisitions for reuse. It is the session's own, since a channel must not leave the
@@ -62,6 +62,14 @@ type chores struct {
 	cleanup   *cleanup.Cleanup
 	fair      fairQueue
 	deadlocks *deadlock.Watch
+}
+
+// The reports are how a session speaks to the code of the caller.
+type reports struct {
+	trace     *tracing.Tracer // nil without Config.Trace
+	notes     notes.Notifier
+	log       *slog.Logger // Config.Logger by way of notes: it may be called under any mutex
+	outage    *outage.Watch
 	unrenewed *outage.Renewals[*claim]
 }
 
@@ -102,7 +110,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt deployment.
 	if cfg.Polling != nil {
 		s.pollPause, _ = cfg.Polling.Next(1)
 	}
-	sessionIDs.Store(s.id, s)
+	s.released = owner.Reserve(s.id)
 	s.life.Background.Go(func() { s.schedule.Run(s.life.Context, s.now, s.watch) })
 	return s, nil
 }

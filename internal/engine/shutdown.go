@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 
 	"relock/internal/lockerr"
 )
@@ -49,10 +48,6 @@ func (s *Session) turnsAway(ctx context.Context) bool {
 	return s.life.Closing.Err() != nil || s.life.Draining.Load() && !s.inSection(ctx)
 }
 
-// sectionKey is where a context keeps the innermost section that it lies in, for any owner: an
-// owner that was named, or hidden, inside of a section does not lead out of it.
-type sectionKey struct{}
-
 // inSection reports whether ctx lies in an open section of the session. It runs code of the
 // caller's context: no mutex may be held.
 func (s *Session) inSection(ctx context.Context) bool {
@@ -62,13 +57,4 @@ func (s *Session) inSection(ctx context.Context) bool {
 		}
 	}
 	return false
-}
-
-// sectionsAround are those that ctx lies in, from the inside out, as far as the values under a key
-// lead: sectionKey{}, or ownerKey{}. It runs code of the caller's contexts: no mutex may be held.
-func sectionsAround(ctx context.Context, key any) iter.Seq[*section] {
-	return func(yield func(*section) bool) {
-		for x, ok := ctx.Value(key).(*section); ok && yield(x); x, ok = x.parent.Value(key).(*section) {
-		}
-	}
 }
