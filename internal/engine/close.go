@@ -23,12 +23,12 @@ func (s *Session) Close() error {
 func (s *Session) close() error {
 	s.cleanup.Forgive()
 	s.life.Refuse()
-	for _, l := range s.registry.all() {
+	for _, l := range s.locks.All() {
 		l.close(false)
 	}
 	until := time.Now().Add(s.cfg.ReleaseTimeout)
 	life.Await(s.life.Idle(), time.Until(until))
-	for _, l := range s.registry.all() {
+	for _, l := range s.locks.All() {
 		l.close(true)
 	}
 	life.Await(s.cleanup.Idle(), time.Until(until))

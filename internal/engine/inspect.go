@@ -16,7 +16,7 @@ type Counts struct {
 
 // Counts counts.
 func (s *Session) Counts() (n Counts) {
-	for _, l := range s.registry.all() {
+	for _, l := range s.locks.All() {
 		l.mu.Lock()
 		if !l.idle() {
 			n.Locks++
@@ -41,15 +41,15 @@ func (s *Session) Counts() (n Counts) {
 }
 
 // Records returns how many locks the registry has, idle ones included.
-func (s *Session) Records() int { return int(s.registry.size.Load()) }
+func (s *Session) Records() int { return s.locks.Len() }
 
 // Keep has the registry keep idle locks up to n locks in all, from now on.
-func (s *Session) Keep(n int32) { s.registry.kept.Store(n) }
+func (s *Session) Keep(n int32) { s.locks.Keep(n) }
 
 // onLock runs fn with the lock of that family and name, with its mutex held, if the session has
 // to do with it.
 func (s *Session) onLock(family, name string, fn func(l *lock)) {
-	for _, l := range s.registry.find(s.cfg.Prefix+name, family) {
+	for _, l := range s.locks.Find(s.cfg.Prefix+name, family) {
 		l.mu.Lock()
 		fn(l)
 		l.unlock()

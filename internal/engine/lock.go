@@ -8,7 +8,7 @@ import (
 )
 
 // A lock is what a session knows of one lock while it has claims on it or callers that wait for it. An
-// idle one, with neither, is kept for its next use: see registry. Its mutex guards it, its claims,
+// idle one, with neither, is kept for its next use: see lookup.go. Its mutex guards it, its claims,
 // sections and waiters. The methods of all these are called with that mutex held, but for those whose
 // comment says otherwise, those that run code of the caller's, and the exported ones. While it is held
 // no code of the caller's or of the client runs, and only mutexes are taken that wait for nothing.
@@ -57,7 +57,7 @@ func (l *lock) unlock() {
 		if l.line != nil {
 			*l.line = line{} // not nil: what was sent for an earlier run may still be answered
 		}
-		leaves = l.state != lockOpen || l.s.life.Draining.Load() || l.s.registry.size.Load() > l.s.registry.kept.Load()
+		leaves = l.state != lockOpen || l.s.life.Draining.Load() || l.s.locks.Crowded()
 	}
 	if checking {
 		l.check()

@@ -26,6 +26,7 @@ import (
 	"relock/internal/notes"
 	"relock/internal/outage"
 	"relock/internal/owner"
+	"relock/internal/registry"
 	"relock/internal/replicas"
 	"relock/internal/requestid"
 	"relock/internal/schedule"
@@ -38,14 +39,13 @@ import (
 type Session struct {
 	id       string
 	cfg      Config
-	trace    *tracing.Tracer // nil without Config.Trace
 	start    time.Time
 	owners   atomic.Uint64 // the number of the owner that was made last
 	released func()        // has others name owners as this session names its own
 
 	redis *deployment.Deployment
 	chores
-	registry registry
+	locks *registry.Registry[lock] // those that the session has to do with, and idle ones: see lookup.go
 	reports
 	requests requestid.Pool
 	calls    calls.Session
@@ -127,8 +127,7 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 	s.log = slog.New(s.notes.Handler(cfg.Logger.Handler()))
 	s.outage = outage.New(s.now, s.log)
 	s.unrenewed = outage.NewRenewals[*claim](s.now, s.log)
-	s.registry.locks = map[string]map[string]*lock{}
-	s.registry.kept.Store(keptLocks)
+	s.locks = registry.New[lock](keptLocks)
 	s.schedule = schedule.New[*claim]()
 	s.redis = deployment.New(client, deployment.Config{Session: s.id, Prefix: cfg.Prefix, Label: cfg.Label, Lease: cfg.Lease,
 		Timeout: cfg.ReleaseTimeout, Replicas: replicas.Asker{Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: s.answerTime()},

@@ -29,7 +29,7 @@ func (s *Session) Shutdown(ctx context.Context) error {
 // drain turns away the callers that are in no section, from now on and those that wait.
 func (s *Session) drain() {
 	s.life.Drain()
-	for _, l := range s.registry.all() {
+	for _, l := range s.locks.All() {
 		l.mu.Lock()
 		for a := l.queue.Front(); a != nil; a = a.node.Next() {
 			if a.outside {

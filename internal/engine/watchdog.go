@@ -94,7 +94,7 @@ func (c *claim) renewed() bool {
 // moment, so it may have missed that one was ended.
 func (s *Session) recheck() {
 	s.redis.Conn.Doubt()
-	for _, l := range s.registry.all() {
+	for _, l := range s.locks.All() {
 		l.mu.Lock()
 		for c := l.claims; c != nil; c = c.next {
 			c.askSoon(s.now())
