@@ -38,7 +38,7 @@ func (s *Session) WaitersOf(name string) int {
 }
 
 // Keep has the session remember up to n locks while they are idle.
-func (s *Session) Keep(n int32) { (*engine.Session)(s).Keep(n) }
+func (s *Session) Keep(n int) { (*engine.Session)(s).Keep(n) }
 
 // FairWaitersOf returns how many do so for the fair lock of that name.
 func (s *Session) FairWaitersOf(name string) int {

@@ -217,7 +217,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		case x == nil: // a kind without leases: nothing is held
 			return nil, a.ctx, nil
 		case stdcontext.Foreign(a.ctx):
-			x.cancellation()
+			x.Make()
 		}
 		return &x.first, x, nil
 	}

@@ -145,7 +145,7 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 	if x.claim != nil {
 		x = new(section)
 	}
-	x.parent, x.claim = a.ctx, c
+	x.Parent, x.claim = a.ctx, c
 	x.next = c.sections
 	if x.next != nil {
 		x.next.prev = x

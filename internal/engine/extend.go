@@ -95,7 +95,7 @@ func (h *Hold) extended(d time.Duration, op *Op, r *resend.Extended) error {
 		return ErrLost
 	}
 	h.fix(r.Sent, d)
-	if x.auto == 0 {
+	if x.auto() == 0 {
 		c.trust = 0 // it may have come closer
 	}
 	c.confirmed(r.Sent, op.Lease, r.Doubts)
@@ -124,7 +124,7 @@ func (h *Hold) notExtended(ctx context.Context, err error) error {
 // is here only what holds either way is trusted.
 func (h *Hold) extension(now, d time.Duration) Op {
 	x, c := h.section, h.section.claim
-	op := c.prepareExtend(int(h.side), d, x.auto > 0)
+	op := c.prepareExtend(int(h.side), d, x.auto() > 0)
 	if !op.Away {
 		if early := now + trustIn(d); early < h.until {
 			h.until = early

@@ -156,7 +156,7 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 		return x, nil
 	}
 	x.first.done = true
-	switch ending(x.ended.Load()) {
+	switch x.Ended() {
 	case closed:
 		l.unlock()
 		return nil, ErrClosed

@@ -78,12 +78,12 @@ func (h *Hold) Remaining() time.Duration {
 
 // standing reports whether the section is open: invariant I2.
 func (x *section) standing(now time.Duration) bool {
-	return x.ended.Load() == 0 && x.claim.state == held && now < min(x.claim.trust, x.until)
+	return x.claim.state == held && now < min(x.claim.trust, x.until)
 }
 
 // endedErr says why the section has ended.
 func (x *section) endedErr() error {
-	if ending(x.ended.Load()) == closed {
+	if x.Ended() == closed {
 		return ErrClosed
 	}
 	return ErrLost

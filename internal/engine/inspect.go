@@ -44,7 +44,7 @@ func (s *Session) Counts() (n Counts) {
 func (s *Session) Records() int { return s.locks.Len() }
 
 // Keep has the registry keep idle locks up to n locks in all, from now on.
-func (s *Session) Keep(n int32) { s.locks.Keep(n) }
+func (s *Session) Keep(n int) { s.locks.Keep(n) }
 
 // onLock runs fn with the lock of that family and name, with its mutex held, if the session has
 // to do with it.
@@ -141,7 +141,7 @@ func (l *lock) check() {
 		for x := c.sections; x != nil; x = x.next {
 			open++
 			if x.hasEnded() || x.claim != c || x.live[0] < 0 || x.live[1] < 0 || x.held() == 0 {
-				fail(c, "a section is on its list that is not open: ended %d, holds %v", x.ended.Load(), x.live)
+				fail(c, "a section is on its list that is not open: ended %d, holds %v", x.Ended(), x.live)
 			}
 		}
 		if k := c.kind; open > 1 && !k.Shares {

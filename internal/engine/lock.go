@@ -57,7 +57,7 @@ func (l *lock) unlock() {
 		if l.line != nil {
 			*l.line = line{} // not nil: what was sent for an earlier run may still be answered
 		}
-		leaves = l.state != lockOpen || l.s.life.Draining.Load() || l.s.locks.Crowded()
+		leaves = l.state != lockOpen || l.s.life.Draining.Load() || l.s.locks.Crowded.Load()
 	}
 	if checking {
 		l.check()

@@ -85,10 +85,10 @@ func (c *claim) tellLost(reason string) {
 // of the claim's, what may still stand in Redis is released.
 func (x *section) leaveLost() {
 	c := x.claim
-	if ending(x.ended.Load()) != lost || x.held() > 0 {
+	if x.Ended() != lost || x.held() > 0 {
 		return
 	}
-	x.ended.Store(int32(lostAndUnlocked))
+	x.End(lostAndUnlocked)
 	c.account.Owing--
 	if c.state == lostStanding && c.account.Owing == 0 && c.lock.state != lockClosed {
 		c.end(nil)

@@ -57,9 +57,9 @@ func (x *section) contexts(ctx context.Context) *nestctx.Contexts {
 	l := x.claim.lock
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if why := ending(x.ended.Load()); why != 0 { // its own are ended by what has closed it, which may be at it now
+	if why := x.Ended(); why != 0 { // its own are ended by what has closed it, which may be at it now
 		ended := new(nestctx.Contexts)
-		ended.End(why.cause())
+		ended.End(why.Cause())
 		return ended
 	}
 	return &x.needNesting().contexts

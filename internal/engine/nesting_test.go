@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"testing"
+
+	"relock/internal/lazyctx"
 )
 
 // The context of a nested Lock has ended if its section has been closed meanwhile, whatever that has
@@ -10,9 +12,9 @@ import (
 func TestANestedContextOfAClosedSectionHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	x := &section{parent: t.Context(), claim: &claim{lock: &lock{}}}
+	x := &section{Context: lazyctx.Context{Parent: t.Context()}, claim: &claim{lock: &lock{}}}
 	before := x.nestedContext(ctx)
-	x.ended.Store(int32(lost)) // the section is closed, and its contexts are about to be cancelled
+	x.End(lost) // the section is closed, and its contexts are about to be cancelled
 	command, release := x.contexts(ctx).Bound(ctx)
 	defer release()
 	for what, got := range map[string]context.Context{"nested Lock": x.nestedContext(ctx), "command": command} {

@@ -43,7 +43,7 @@ func (h *Hold) unlockInner(d *tracing.Hold) error {
 
 // lostErr is ErrLost or ErrClosed if the section has ended otherwise than by its last Unlock.
 func (x *section) lostErr() error {
-	switch ending(x.ended.Load()) {
+	switch x.Ended() {
 	case lost, lostAndUnlocked, closed:
 		return x.endedErr()
 	}

@@ -97,7 +97,7 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 		l.settle(c, now)
 	}
 	var buf [2]resend.ReleaseCommand
-	cmds := c.account.Releases(buf[:0], c.prim, c.op())
+	cmds := c.account.Releases(buf[:0], c.prim, Op{Owner: c.ownerID(), N: int(c.n)})
 	l.unlock()
 
 	var tell func(err error, gone bool)

@@ -228,7 +228,7 @@ func (item *renewalItem) prolong() {
 		return
 	}
 	for _, x := range item.alive {
-		if !x.hasEnded() && x.auto > 0 {
+		if !x.hasEnded() && x.auto() > 0 {
 			x.until = max(x.until, c.trust)
 		}
 	}

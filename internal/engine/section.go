@@ -1,13 +1,12 @@
 package engine
 
 import (
-	"context"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"relock/internal/lazyctx"
 	"relock/internal/owner"
-	"relock/internal/stdcontext"
 	"relock/locktrace"
 )
 
@@ -15,60 +14,35 @@ import (
 // the outermost and the nested ones. It lives in memory only; what Redis knows is the claim.
 // Sections are not reused: a context that was kept leads to the section that it was made for.
 //
-// Its context is derived from the one given to the outermost Lock. What can be cancelled is
-// made at the first call of Done, or for the cause: most sections end before that.
+// Its context is derived from the one given to the outermost Lock.
 //
 // The fields below the first group are guarded by the mutex of the claim's lock.
 type section struct {
-	parent context.Context
-	claim  *claim
-	made   atomic.Pointer[cancellation]
-	token  atomic.Int64 // fencing token; 0 if there is none. A nested Lock may be the first to draw one
+	lazyctx.Context
+	claim *claim
+	token atomic.Int64 // fencing token; 0 if there is none. A nested Lock may be the first to draw one
 
 	next, prev *section // the open sections of the claim
 	// until is when the section ends whatever the claim's trust is: the last of its fixed
 	// leases, or, where sections share a claim, the claim's trust at the last renewal that
-	// the section's context wanted. See invariant I2.
+	// the section's context wanted; over once it has ended. See invariant I2.
 	until   time.Duration
-	live    [2]int32     // holds that are neither unlocked nor run out, by side
-	auto    int32        // the live ones that the watchdog renews
-	ended   atomic.Int32 // why it has ended, an ending; read without the mutex too
-	nesting *nesting     // nil without nested Locks, fixed leases and further callers
-	first   Hold         // the outermost hold, here to save an allocation
+	live    [2]int32 // holds that are neither unlocked nor run out, by side
+	nesting *nesting // nil without nested Locks, fixed leases and further callers
+	first   Hold     // the outermost hold, here to save an allocation
 }
 
-// An ending is why a section has ended; 0 while it is open.
-type ending int32
-
+// The endings of a section.
 const (
-	released ending = iota + 1
-	lost
-	closed
-	lostAndUnlocked // lost, and all its holds have been unlocked since
+	released        = lazyctx.Released
+	lost            = lazyctx.Lost
+	closed          = lazyctx.Closed
+	lostAndUnlocked = lazyctx.LostAndUnlocked
 )
 
-func (e ending) cause() error {
-	return [...]error{nil, ErrReleased, ErrLost, ErrClosed, ErrLost}[e]
-}
+func (x *section) String() string { return "relock section of " + x.claim.ownerID() }
 
-// A cancellation is what can be cancelled of a section's context.
-type cancellation struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-}
-
-func (x *section) Deadline() (time.Time, bool) { return x.parent.Deadline() }
-func (x *section) Done() <-chan struct{}       { return x.cancellation().ctx.Done() }
-func (x *section) String() string              { return "relock section of " + x.claim.ownerID() }
-
-func (x *section) Err() error {
-	if m := x.made.Load(); m == nil && !x.hasEnded() && x.parent.Err() == nil {
-		return nil
-	}
-	// Made now, so that the first reason stays the reason.
-	return x.cancellation().ctx.Err()
-}
-
+// Value is that of the context.
 func (x *section) Value(key any) any {
 	switch key {
 	case owner.Key{}:
@@ -78,35 +52,20 @@ func (x *section) Value(key any) any {
 		return x
 	case sectionKey{}:
 		return x
-	case stdcontext.CancelKey: // context.Cause, and the children of this context
-		return x.cancellation().ctx.Value(key)
 	}
-	return x.parent.Value(key)
+	return x.Context.Value(key)
 }
 
 // hasEnded reports whether the section has ended.
-func (x *section) hasEnded() bool { return x.ended.Load() != 0 }
+func (x *section) hasEnded() bool { return x.Ended() != 0 }
 
-func (x *section) cancellation() *cancellation {
-	m := x.made.Load()
-	if m == nil {
-		m = new(cancellation)
-		m.ctx, m.cancel = context.WithCancelCause(x.parent)
-		if !x.made.CompareAndSwap(nil, m) {
-			m.cancel(nil)
-			m = x.made.Load()
-		}
-	}
-	if e := ending(x.ended.Load()); e != 0 {
-		m.cancel(e.cause()) // the section ended before there was anything to cancel
-	}
-	return m
-}
+// over is a time that is past.
+const over = time.Duration(-1)
 
 // close ends an open section, and reports whether there are contexts to be cancelled: by cancel,
 // without the mutex.
-func (x *section) close(why ending) (cancel bool) {
-	x.ended.Store(int32(why))
+func (x *section) close(why lazyctx.Ending) (cancel bool) {
+	cancel, x.until = x.End(why), over
 	if x.prev != nil {
 		x.prev.next = x.next
 	} else {
@@ -116,11 +75,11 @@ func (x *section) close(why ending) (cancel bool) {
 		x.next.prev = x.prev
 	}
 	x.next, x.prev = nil, nil
-	return x.made.Load() != nil || x.nesting != nil
+	return cancel || x.nesting != nil
 }
 
 // end closes an open section, and has its contexts cancelled when the mutex is released.
-func (x *section) end(why ending) {
+func (x *section) end(why lazyctx.Ending) {
 	if x.close(why) {
 		x.claim.lock.later(x.cancel)
 	}
@@ -129,12 +88,9 @@ func (x *section) end(why ending) {
 // cancel ends the contexts of a section that was closed. Cancelling runs code of the caller's
 // contexts, so no mutex may be held.
 func (x *section) cancel() {
-	cause := ending(x.ended.Load()).cause()
-	if m := x.made.Load(); m != nil {
-		m.cancel(cause)
-	}
+	x.Cancel()
 	if x.nesting != nil {
-		x.nesting.cancel(cause)
+		x.nesting.cancel(x.Ended().Cause())
 	}
 }
 
@@ -147,11 +103,10 @@ func (x *section) add(h *Hold) {
 		x.resetEnd()
 		return
 	}
-	x.auto++
 	switch {
 	case !x.claim.kind.Shares:
 		x.until = never
-	case x.auto == 1: // fixed leases no longer count; renewals move the end
+	case x.auto() == 1: // fixed leases no longer count; renewals move the end
 		x.until = x.claim.trust
 	default:
 		x.until = max(x.until, x.claim.trust)
@@ -165,9 +120,6 @@ func (x *section) remove(h *Hold) (left int) {
 	}
 	if !h.ranOut {
 		x.live[h.side]--
-		if h.fixed == nil {
-			x.auto--
-		}
 	}
 	if x.nesting == nil {
 		return int(x.live[0] + x.live[1])
@@ -180,8 +132,8 @@ func (x *section) remove(h *Hold) (left int) {
 	if !x.hasEnded() {
 		x.nesting.fixed = slices.DeleteFunc(x.nesting.fixed, func(f *Hold) bool { return f == h })
 		x.nesting.callers = slices.DeleteFunc(x.nesting.callers, func(c caller) bool { return c.hold == h })
+		x.resetEnd()
 	}
-	x.resetEnd()
 	return x.held()
 }
 
@@ -194,6 +146,9 @@ func (x *section) held() int {
 	return int(n)
 }
 
+// auto returns how many of the live holds the watchdog renews; the section is open.
+func (x *section) auto() int { return int(x.live[0]+x.live[1]) - len(x.fixedHolds()) }
+
 // fixedHolds returns the live holds with a fixed lease.
 func (x *section) fixedHolds() []*Hold {
 	if x.nesting == nil {
@@ -205,7 +160,7 @@ func (x *section) fixedHolds() []*Hold {
 // resetEnd sets the end of a section that only holds with fixed leases keep: it ends with the
 // last of them.
 func (x *section) resetEnd() {
-	if x.auto == 0 && len(x.fixedHolds()) > 0 {
+	if x.auto() == 0 && len(x.fixedHolds()) > 0 {
 		x.until = x.lastFixed(func(h *Hold) time.Duration { return h.until })
 	}
 }
@@ -240,7 +195,7 @@ func (x *section) runOut(now time.Duration) (ended []*Hold) {
 	}
 	clear(x.nesting.fixed[len(kept):])
 	x.nesting.fixed = kept
-	if ended != nil || x.auto == 0 {
+	if ended != nil || x.auto() == 0 {
 		x.resetEnd()
 	}
 	return ended

@@ -9,27 +9,38 @@ import (
 // A Registry has records by family and key: a key may have one in each family. Its mutex is held while
 // the functions run that its methods are given.
 type Registry[T any] struct {
-	mu      sync.Mutex
-	records map[string]map[string]*T // by family and key
-	size    atomic.Int32
-	kept    atomic.Int32
+	Crowded atomic.Bool // there are more records than are to be kept while they are idle. The Registry sets it
+
+	mu         sync.Mutex
+	records    map[string]map[string]*T // by family and key
+	size, kept int
 }
 
 // New returns an empty Registry that is crowded with more than so many records.
-func New[T any](kept int32) *Registry[T] {
-	r := &Registry[T]{records: map[string]map[string]*T{}}
-	r.Keep(kept)
-	return r
+func New[T any](kept int) *Registry[T] {
+	return &Registry[T]{records: map[string]map[string]*T{}, kept: kept}
 }
 
 // Keep changes with how many records the Registry is not crowded yet.
-func (r *Registry[T]) Keep(n int32) { r.kept.Store(n) }
+func (r *Registry[T]) Keep(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept = n
+	r.grow(0)
+}
+
+// grow notes that there are n more records. The mutex must be held.
+func (r *Registry[T]) grow(n int) {
+	r.size += n
+	r.Crowded.Store(r.size > r.kept)
+}
 
 // Len returns how many records there are.
-func (r *Registry[T]) Len() int { return int(r.size.Load()) }
-
-// Crowded reports whether there are more records than are to be kept while they are idle.
-func (r *Registry[T]) Crowded() bool { return r.size.Load() > r.kept.Load() }
+func (r *Registry[T]) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.size
+}
 
 // Enter returns the record of a key in a family, made if need be; an error is that of making it.
 func (r *Registry[T]) Enter(family, key string, made func() (*T, error)) (*T, error) {
@@ -45,7 +56,7 @@ func (r *Registry[T]) Enter(family, key string, made func() (*T, error)) (*T, er
 			r.records[family] = map[string]*T{}
 		}
 		r.records[family][key] = of
-		r.size.Add(1)
+		r.grow(1)
 	}
 	return of, nil
 }
@@ -57,7 +68,7 @@ func (r *Registry[T]) Remove(key string, of *T, leaves func() bool) {
 	for _, records := range r.records { // few families; to keep it with each record would cost more
 		if records[key] == of && leaves() {
 			delete(records, key)
-			r.size.Add(-1)
+			r.grow(-1)
 		}
 	}
 }
