@@ -13,16 +13,17 @@ import (
 	"slices"
 	"time"
 
+	"relock/internal/holds"
 	"relock/internal/kind"
 	"relock/internal/resend"
 	"relock/internal/script"
 )
 
-// An Account is what may stand in Redis of a claim, whose holds are of type H. The mutex of the claim's
+// An Account is what may stand in Redis of a claim. The mutex of the claim's
 // lock guards it. Most claims need none: nil is that of a private owner with one hold, which has no id.
-type Account[H comparable] struct {
-	owner string       // if it is named
-	holds map[H]string // of a named owner, the id of each hold that is not unlocked
+type Account struct {
+	owner string                 // if it is named
+	holds map[*holds.Hold]string // of a named owner, the id of each hold that is not unlocked
 	sides [2]side
 	byIDs bool // the key of the ids may have been made
 	// Changes counts the changes of what the sides have.
@@ -55,27 +56,27 @@ type side struct {
 }
 
 // New returns the account of an owner whose first hold is taken with p; "" is a private one.
-func New[H comparable](p kind.Primitive, owner string) *Account[H] {
-	m := &Account[H]{owner: owner}
+func New(p kind.Primitive, owner string) *Account {
+	m := &Account{owner: owner}
 	m.sides[p.Kind().Side].prim = p
 	return m
 }
 
 // Owner returns the owner if it is named.
-func (m *Account[H]) Owner() string { return m.owner }
+func (m *Account) Owner() string { return m.owner }
 
 // private reports whether the owner was made for this claim.
-func (m *Account[H]) private() bool { return m == nil || m.owner == "" }
+func (m *Account) private() bool { return m == nil || m.owner == "" }
 
 // Begin notes the id that the first hold is asked for with. The command of a named owner is awaited.
-func (m *Account[H]) Begin(k *kind.Kind, id string) {
+func (m *Account) Begin(k *kind.Kind, id string) {
 	m.sides[k.Side].ids = []string{id}
 	m.byIDs, m.busy = true, !m.private()
 }
 
 // Counted returns how many holds of a side Redis counts at most, for a claim whose first hold is of
 // kind k.
-func (m *Account[H]) Counted(k *kind.Kind, side int) int {
+func (m *Account) Counted(k *kind.Kind, side int) int {
 	n := 0
 	if m.private() && !k.ByID && k.Side == side {
 		n = 1
@@ -87,7 +88,7 @@ func (m *Account[H]) Counted(k *kind.Kind, side int) int {
 }
 
 // Sides returns the primitive with which each side was taken; the first hold was taken with p.
-func (m *Account[H]) Sides(p kind.Primitive) (prims [2]kind.Primitive) {
+func (m *Account) Sides(p kind.Primitive) (prims [2]kind.Primitive) {
 	if m != nil {
 		return [2]kind.Primitive{m.sides[0].prim, m.sides[1].prim}
 	}
@@ -96,7 +97,7 @@ func (m *Account[H]) Sides(p kind.Primitive) (prims [2]kind.Primitive) {
 }
 
 // FirstID returns the id of the first hold, which is of kind k; "" if it has none.
-func (m *Account[H]) FirstID(k *kind.Kind) string {
+func (m *Account) FirstID(k *kind.Kind) string {
 	if m == nil || len(m.sides[k.Side].ids) == 0 {
 		return ""
 	}
@@ -104,35 +105,29 @@ func (m *Account[H]) FirstID(k *kind.Kind) string {
 }
 
 // ByIDs reports whether the key of the ids may have been made.
-func (m *Account[H]) ByIDs() bool { return m != nil && m.byIDs }
+func (m *Account) ByIDs() bool { return m != nil && m.byIDs }
 
-// Keep notes the id of a hold of a named owner, until Drop.
-func (m *Account[H]) Keep(h H, id string) {
+// Keep notes the id of a hold of a named owner, until it is unlocked.
+func (m *Account) Keep(h *holds.Hold, id string) {
 	if m.private() {
 		return
 	}
 	if m.holds == nil {
-		m.holds = map[H]string{}
+		m.holds = map[*holds.Hold]string{}
 	}
 	m.holds[h] = id
 }
 
-// Drop forgets a hold that is unlocked.
-func (m *Account[H]) Drop(h H) {
-	if m != nil {
-		delete(m.holds, h)
-	}
-}
-
 // Surplus takes the ids of a side off the account of which no hold is in need, of so many that are, and
 // returns them: they are to be ended. The first hold is of kind k.
-func (m *Account[H]) Surplus(k *kind.Kind, side, needed int) (ends []string) {
+func (m *Account) Surplus(k *kind.Kind, side, needed int) (ends []string) {
 	of := &m.sides[side]
 	n := min(m.Counted(k, side)-needed, len(of.ids))
 	if n <= 0 {
 		return nil
 	}
 	if !m.private() { // those stay that its holds have
+		maps.DeleteFunc(m.holds, func(h *holds.Hold, _ string) bool { return h.Done })
 		held := slices.Collect(maps.Values(m.holds))
 		has := func(id string) bool { return slices.Contains(held, id) }
 		free := slices.DeleteFunc(slices.Clone(of.ids), has)
@@ -148,11 +143,11 @@ func (m *Account[H]) Surplus(k *kind.Kind, side, needed int) (ends []string) {
 
 // Stray notes that a nested hold of a side may come about although its command was given up: the last
 // release looks there.
-func (m *Account[H]) Stray(side int) { m.sides[side].stray = true }
+func (m *Account) Stray(side int) { m.sides[side].stray = true }
 
 // EndStray takes the id of such a hold off at once, to be ended by itself: an Unlock that ends one of the
 // ids takes "not there" for a loss.
-func (m *Account[H]) EndStray(side int, id string) (ends []string) {
+func (m *Account) EndStray(side int, id string) (ends []string) {
 	of := &m.sides[side]
 	of.ids = slices.DeleteFunc(of.ids, func(other string) bool { return other == id })
 	of.ending = append(of.ending, id)
@@ -161,7 +156,7 @@ func (m *Account[H]) EndStray(side int, id string) (ends []string) {
 }
 
 // Ended takes ids off that are confirmed not to stand.
-func (m *Account[H]) Ended(side int, ids []string) {
+func (m *Account) Ended(side int, ids []string) {
 	confirmed := func(id string) bool { return slices.Contains(ids, id) }
 	of := &m.sides[side]
 	of.ids = slices.DeleteFunc(of.ids, confirmed)
@@ -171,7 +166,7 @@ func (m *Account[H]) Ended(side int, ids []string) {
 
 // Nest completes op, a nested command of p that is about to be sent and awaited, for a claim whose first
 // hold is of kind k. It reports whether that takes a side for the first time.
-func (m *Account[H]) Nest(k *kind.Kind, p kind.Primitive, op *kind.Op) (newSide bool) {
+func (m *Account) Nest(k *kind.Kind, p kind.Primitive, op *kind.Op) (newSide bool) {
 	at := p.Kind().Side
 	op.Known = kind.Known{Held: m.Counted(k, at), Other: m.Counted(k, 1-at)}
 	op.All, op.ByIDs = m.private(), true
@@ -190,7 +185,7 @@ func (m *Account[H]) Nest(k *kind.Kind, p kind.Primitive, op *kind.Op) (newSide 
 
 // Extension completes op, an extension of one side that is about to be sent and awaited, for a claim whose
 // first hold is of kind k.
-func (m *Account[H]) Extension(k *kind.Kind, side int, op *kind.Op) {
+func (m *Account) Extension(k *kind.Kind, side int, op *kind.Op) {
 	op.Held, op.Void, op.Private = m.Counted(k, side), slices.Clone(m.late), m.private()
 	if !op.Private {
 		op.IDs = slices.Clone(m.sides[side].ids)
@@ -202,7 +197,7 @@ func (m *Account[H]) Extension(k *kind.Kind, side int, op *kind.Op) {
 
 // Extended takes in what became of an extension: Redis ignores from now on what it was told to, and
 // a copy of the extension itself may still arrive.
-func (m *Account[H]) Extended(op *kind.Op, r *resend.Extended) {
+func (m *Account) Extended(op *kind.Op, r *resend.Extended) {
 	if r.Voided {
 		m.late = slices.DeleteFunc(m.late, func(id string) bool { return slices.Contains(op.Void, id) })
 	}
@@ -213,14 +208,14 @@ func (m *Account[H]) Extended(op *kind.Op, r *resend.Extended) {
 
 // Shortening notes that the command which ends those ids was given up, and may bring the end of the lock
 // closer when it arrives.
-func (m *Account[H]) Shortening(ends []string) { m.late = append(m.late, ends[0]) }
+func (m *Account) Shortening(ends []string) { m.late = append(m.late, ends[0]) }
 
 // MayShorten reports whether a command may still arrive that brings the end of the lock closer.
-func (m *Account[H]) MayShorten() bool { return m != nil && len(m.late) > 0 }
+func (m *Account) MayShorten() bool { return m != nil && len(m.late) > 0 }
 
 // Releases appends the commands that end all that may stand, each being op with what one side has; the
 // first hold was taken with p. They need no earlier answer, since they name all of it.
-func (m *Account[H]) Releases(cmds []resend.ReleaseCommand, p kind.Primitive, op kind.Op) []resend.ReleaseCommand {
+func (m *Account) Releases(cmds []resend.ReleaseCommand, p kind.Primitive, op kind.Op) []resend.ReleaseCommand {
 	op.Private = m == nil || m.owner == ""
 	op.All = op.Private
 	if m == nil {
@@ -243,7 +238,7 @@ func (m *Account[H]) Releases(cmds []resend.ReleaseCommand, p kind.Primitive, op
 
 // Partial returns the command, which is op completed, that ends holds of one side while others stay, for
 // which keep is the least time to live; 0: leave the TTL. The first hold is of kind k.
-func (m *Account[H]) Partial(k *kind.Kind, side int, ends []string, keep time.Duration, op kind.Op) script.Command {
+func (m *Account) Partial(k *kind.Kind, side int, ends []string, keep time.Duration, op kind.Op) script.Command {
 	of, other := &m.sides[side], &m.sides[1-side]
 	op.Ends, op.Keep, op.ByIDs, op.Private = ends, keep, m.byIDs, m.private()
 	op.Held, op.IDs = m.Counted(k, side), slices.Clone(of.ids)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"relock/internal/account"
+	"relock/internal/holds"
 	"relock/internal/keyname"
 	"relock/internal/kind"
 	"relock/internal/resend"
@@ -39,9 +40,7 @@ var (
 	byID  = &lock{kind.Kind{ByID: true}}
 )
 
-type hold struct{ _ int }
-
-func releases(m *account.Account[*hold], p *lock) (said []string) {
+func releases(m *account.Account, p *lock) (said []string) {
 	for _, cmd := range m.Releases(nil, p, kind.Op{Owner: "o"}) {
 		word := "lost if not there"
 		if !cmd.Known {
@@ -52,7 +51,7 @@ func releases(m *account.Account[*hold], p *lock) (said []string) {
 	return said
 }
 
-func nest(m *account.Account[*hold], first, p *lock, id string) (op kind.Op, newSide bool) {
+func nest(m *account.Account, first, p *lock, id string) (op kind.Op, newSide bool) {
 	op = kind.Op{ID: id}
 	newSide = m.Nest(first.Kind(), p, &op)
 	return op, newSide
@@ -67,7 +66,7 @@ func same(t *testing.T, what string, got, want any) {
 
 // A private owner with one hold has no account: its hold counts, and one command ends it.
 func TestNoAccount(t *testing.T) {
-	var none *account.Account[*hold]
+	var none *account.Account
 	same(t, "counted", [2]int{none.Counted(&write.kind, 0), none.Counted(&write.kind, 1)}, [2]int{0, 1})
 	same(t, "sides", none.Sides(write), [2]kind.Primitive{nil, write})
 	same(t, "first id", none.FirstID(&write.kind), "")
@@ -79,7 +78,7 @@ func TestNoAccount(t *testing.T) {
 
 // Nested holds of a private owner count beside its first, which has no id, on the side that they take.
 func TestNestedHoldsCount(t *testing.T) {
-	m := account.New[*hold](write, "")
+	m := account.New(write, "")
 	op, newSide := nest(m, write, write, "a")
 	same(t, "a nested hold", []any{op.Held, op.Other, op.All, op.ByIDs, newSide}, []any{1, 0, true, true, false})
 	before := m.Changes
@@ -97,16 +96,16 @@ func TestNestedHoldsCount(t *testing.T) {
 
 // The holds of a named owner are told apart: those of its callers stay, and a surplus is of the others.
 func TestSurplusOfANamedOwner(t *testing.T) {
-	m := account.New[*hold](read, "o")
+	m := account.New(read, "o")
 	m.Begin(&read.kind, "a")
-	first, second := &hold{}, &hold{}
+	first, second := &holds.Hold{}, &holds.Hold{}
 	m.Keep(first, "a")
 	nest(m, read, read, "b")
 	nest(m, read, read, "c")
 	m.Keep(second, "c")
 	same(t, "what nobody holds", m.Surplus(&read.kind, 0, 2), []string{"b"})
 	same(t, "nothing more", m.Surplus(&read.kind, 0, 2), []string(nil))
-	m.Drop(first)
+	first.Done = true
 	cmd := m.Partial(&read.kind, 0, m.Surplus(&read.kind, 0, 1), time.Second, kind.Op{Owner: "o"})
 	same(t, "the command", cmd.Args[0], "side 0 of o ends [a] byIDs, stay 1[c] 0[] for 1s")
 	same(t, "the last release names also what is not confirmed to have ended", releases(m, read),
@@ -117,7 +116,7 @@ func TestSurplusOfANamedOwner(t *testing.T) {
 
 // Those of a private owner are alike: any of the ids can end, and the first hold, which has none, last.
 func TestSurplusOfAPrivateOwner(t *testing.T) {
-	m := account.New[*hold](read, "")
+	m := account.New(read, "")
 	nest(m, read, read, "a")
 	nest(m, read, read, "b")
 	same(t, "all are needed", m.Surplus(&read.kind, 0, 3), []string(nil))
@@ -127,7 +126,7 @@ func TestSurplusOfAPrivateOwner(t *testing.T) {
 
 // A side of which nothing is known to stand is released only if something may come late.
 func TestReleasesOfWhatMayComeLate(t *testing.T) {
-	m := account.New[*hold](byID, "")
+	m := account.New(byID, "")
 	m.Begin(&byID.kind, "a")
 	nest(m, byID, write, "b")
 	m.Ended(1, []string{"b"})
@@ -138,7 +137,7 @@ func TestReleasesOfWhatMayComeLate(t *testing.T) {
 	if cmds := releases(m, byID); len(cmds) != 2 || cmds[1][len(cmds[1])-len("may be gone"):] != "may be gone" {
 		t.Errorf("a side on which a hold may come about: %q", cmds)
 	}
-	named := account.New[*hold](read, "o")
+	named := account.New(read, "o")
 	named.Begin(&read.kind, "a")
 	named.Ended(0, []string{"a"})
 	same(t, "a named owner of whom nothing stands", releases(named, read), []string(nil))
@@ -152,7 +151,7 @@ func TestReleasesOfWhatMayComeLate(t *testing.T) {
 // What a waiter leaves in Redis is released too, where the kind registers its waiters.
 func TestReleasesOfAMark(t *testing.T) {
 	marks := &lock{kind.Kind{Registers: true, ByID: true}}
-	m := account.New[*hold](marks, "")
+	m := account.New(marks, "")
 	same(t, "no mark", releases(m, marks), []string(nil))
 	m.Registered = true
 	same(t, "a mark", releases(m, marks), []string{"side 0 of o ends [] all private: may be gone"})
@@ -160,7 +159,7 @@ func TestReleasesOfAMark(t *testing.T) {
 
 // Redis is told to ignore what may bring the end of the lock closer, until it has taken note of that.
 func TestLateCommandsAreVoided(t *testing.T) {
-	m := account.New[*hold](read, "")
+	m := account.New(read, "")
 	extend := func() kind.Op {
 		op := kind.Op{ID: "x"}
 		m.Extension(&read.kind, 0, &op)
@@ -211,7 +210,7 @@ func TestTokens(t *testing.T) {
 
 // Whoever waits for the command that is under way looks again when it is done.
 func TestTurn(t *testing.T) {
-	m := account.New[*hold](read, "o")
+	m := account.New(read, "o")
 	m.Begin(&read.kind, "a")
 	if !m.Busy() || m.Awaited() {
 		t.Error("the first command of a named owner is not under way, or is awaited by others")

@@ -28,14 +28,14 @@ func (h *Hold) abandon() error {
 	l.mu.Lock()
 	defer l.unlock()
 	err := h.standing(l.s.now())
-	if h.done {
+	if h.held.Done {
 		return err
 	}
-	h.done = true
-	if err != nil && h.fixed != nil {
-		x.endTrace(h, locktrace.HoldExpired) // if it has not been lost before
+	h.held.Done = true
+	if err != nil && h.held.Fixed != nil {
+		x.endTrace(&h.held, locktrace.HoldExpired) // if it has not been lost before
 	}
-	left := x.remove(h)
+	left := x.Remove(&h.held)
 	if err != nil {
 		x.leaveLost()
 		return err
@@ -48,14 +48,14 @@ func (h *Hold) abandon() error {
 		return nil
 	}
 	c.reschedule() // the holds that stay keep the section; the last of them leaves the lock
-	l.later(func() { h.endContext(ErrReleased) })
+	l.later(func() { h.held.EndContext(ErrReleased) })
 	return nil
 }
 
 // standsUntil returns when the lease of a hold ends in Redis.
 func (c *claim) standsUntil(h *Hold) time.Duration {
-	if h.fixed != nil {
-		return h.ends
+	if h.held.Fixed != nil {
+		return h.held.Ends
 	}
 	lease := min(c.lock.s.cfg.Lease, c.safeLease)
 	return c.trust + lease - trustIn(lease)

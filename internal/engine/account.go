@@ -8,9 +8,9 @@ import (
 )
 
 // needAccount returns c.account, made if need be.
-func (c *claim) needAccount() *account.Account[*Hold] {
+func (c *claim) needAccount() *account.Account {
 	if c.account == nil {
-		c.account = account.New[*Hold](c.prim, "")
+		c.account = account.New(c.prim, "")
 	}
 	return c.account
 }
@@ -44,11 +44,7 @@ func (c *claim) sidesOf() [2]Primitive { return c.account.Sides(c.prim) }
 // surplus takes the ids of a side off the account that the holds of a section do not need, and
 // returns them: they are to be ended.
 func (c *claim) surplus(side int, x *section) []string {
-	needed := int(x.live[side])
-	if x.nesting != nil {
-		needed += int(x.nesting.spent[side] + x.nesting.entering[side])
-	}
-	return c.account.Surplus(c.kind, side, needed)
+	return c.account.Surplus(c.kind, side, x.Needed(side))
 }
 
 // draw returns the next fencing token of the claim; 0 if there is none.

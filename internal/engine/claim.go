@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"relock/internal/account"
+	"relock/internal/holds"
 	"relock/internal/schedule"
 )
 
@@ -18,11 +19,11 @@ import (
 // of Go's allocator, as that of a section does: a session may hold a great many locks.
 type claim struct {
 	lock     *lock
-	*target                          // of the acquisition that it was made for
-	num      uint64                  // of its private owner; 0 if the owner is named
-	account  *account.Account[*Hold] // nil for a private claim with one hold, which has no id
-	sections *section                // the open ones
-	run      *run                    // of a Queuer: the waiters that it is for; nil for a TryLock
+	*target                   // of the acquisition that it was made for
+	num      uint64           // of its private owner; 0 if the owner is named
+	account  *account.Account // nil for a private claim with one hold, which has no id
+	sections *section         // the open ones
+	run      *run             // of a Queuer: the waiters that it is for; nil for a TryLock
 
 	next, prev *claim // of lock.claims
 
@@ -75,7 +76,7 @@ func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, target: a.target, next: l.claims}
 	c.n, c.renewAt, c.safeLease = int32(a.n), never, a.safeLease
 	if a.named != "" {
-		c.account = account.New[*Hold](c.prim, a.named)
+		c.account = account.New(c.prim, a.named)
 	} else {
 		c.num = l.s.owners.Add(1)
 	}
@@ -151,7 +152,7 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 		x.next.prev = x
 	}
 	c.sections = x
-	x.first = Hold{section: x, side: uint8(a.kind.Side)}
+	x.first = Hold{x, holds.Hold{Side: uint8(a.kind.Side)}}
 	if a.opts.Lease > 0 {
 		c.pinned = true
 		x.first.fix(began, a.opts.Lease)
@@ -169,7 +170,7 @@ func (c *claim) excludes() bool {
 		return c.kind.Exclusive
 	}
 	for side, p := range c.sidesOf() {
-		if p != nil && p.Kind().Exclusive && c.sections.live[side] > 0 {
+		if p != nil && p.Kind().Exclusive && c.sections.Live[side] > 0 {
 			return true
 		}
 	}

@@ -17,8 +17,8 @@ func (c *claim) shortfall(now time.Duration) time.Duration {
 	}
 	var until, ends time.Duration
 	for x := c.sections; x != nil; x = x.next {
-		until = max(until, x.lastFixed(func(h *Hold) time.Duration { return h.until }))
-		ends = max(ends, x.lastFixed(func(h *Hold) time.Duration { return h.ends }))
+		u, e := x.LastFixed()
+		until, ends = max(until, u), max(ends, e)
 	}
 	if until <= c.trust {
 		return 0

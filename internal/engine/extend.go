@@ -22,7 +22,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 		err = lockerr.ErrNilContext
 	case d < time.Millisecond || d > lockopt.Longest:
 		err = fmt.Errorf("%w: Extend by %v; it must be at least 1ms and at most %v", ErrArgument, d, lockopt.Longest)
-	case h.fixed == nil:
+	case h.held.Fixed == nil:
 		err = fmt.Errorf("%w: Extend of a hold that the watchdog renews; it is for fixed leases", ErrArgument)
 	case ctx.Err() != nil:
 		err = lockerr.OfContext(ctx)
@@ -39,7 +39,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
 	l.mu.Lock()
-	end := h.until
+	end := h.held.Until
 	l.unlock()
 	own, release := x.contexts(ctx).Bound(ctx) // without the mutex: it runs code of ctx
 	defer release()
@@ -57,7 +57,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	}
 	if c.countsHere() { // the claim is renewed anyway
 		h.fix(now, d)
-		x.resetEnd()
+		x.Reset()
 		c.reschedule()
 		l.unlock()
 		return nil
@@ -65,7 +65,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	op := h.extension(now, d)
 	l.unlock()
 
-	r := s.redis.Replicas.Extend(bounded, &s.redis.Sender, c.sidesOf()[h.side].(Leased), &op)
+	r := s.redis.Replicas.Extend(bounded, &s.redis.Sender, c.sidesOf()[h.held.Side].(Leased), &op)
 	if r.Err != nil {
 		r.Err = h.notExtended(ctx, r.Err)
 	}
@@ -84,22 +84,22 @@ func (h *Hold) extended(d time.Duration, op *Op, r *resend.Extended) error {
 	switch {
 	case r.Err != nil:
 		return r.Err
-	case x.hasEnded() && h.done: // unlocked meanwhile
+	case x.hasEnded() && h.held.Done: // unlocked meanwhile
 		return ErrNotHeld
 	case x.hasEnded():
 		return x.endedErr()
-	case h.ranOut:
+	case h.held.RanOut:
 		return ErrLost
 	case !r.Alive:
 		c.lose("it was gone when it was extended", true)
 		return ErrLost
 	}
 	h.fix(r.Sent, d)
-	if x.auto() == 0 {
+	if x.Renewed() == 0 {
 		c.trust = 0 // it may have come closer
 	}
 	c.confirmed(r.Sent, op.Lease, r.Doubts)
-	x.resetEnd()
+	x.Reset()
 	c.renewAfter(r.Sent)
 	return nil
 }
@@ -124,17 +124,17 @@ func (h *Hold) notExtended(ctx context.Context, err error) error {
 // is here only what holds either way is trusted.
 func (h *Hold) extension(now, d time.Duration) Op {
 	x, c := h.section, h.section.claim
-	op := c.prepareExtend(int(h.side), d, x.auto() > 0)
+	op := c.prepareExtend(int(h.held.Side), d, x.Renewed() > 0)
 	if !op.Away {
-		if early := now + trustIn(d); early < h.until {
-			h.until = early
-			x.resetEnd()
+		if early := now + trustIn(d); early < h.held.Until {
+			h.held.Until = early
+			x.Reset()
 			c.reschedule()
 		}
 	}
-	for _, other := range x.nesting.fixed {
-		if other != h && other.ends > now+op.Lease {
-			op.Lease = other.ends - now
+	for _, other := range x.Nested.Fixed {
+		if other != &h.held && other.Ends > now+op.Lease {
+			op.Lease = other.Ends - now
 		}
 	}
 	op.Lease = max(op.Lease, c.account.Left-now)

@@ -110,7 +110,7 @@ func (a *acquisition) admit(g grant) *section {
 	c.renewAfter(g.sent)
 	if m := c.account; m != nil {
 		m.Registered = false
-		m.Keep(&x.first, a.op.ID)
+		m.Keep(&x.first.held, a.op.ID)
 		m.Done()
 	}
 	if k.Shares {

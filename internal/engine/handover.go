@@ -130,7 +130,7 @@ func (a *acquisition) accept(x *section) (*section, error) {
 	default:
 		a.traced.Grant = locktrace.GrantMemory
 	}
-	l, end := a.lock, min(x.claim.trust, x.until)
+	l, end := a.lock, min(x.claim.trust, x.Until)
 	l.unlock()
 	// The context is asked first, for that is code of the caller's and may take its time.
 	if a.ctx.Err() == nil && !x.hasEnded() && l.s.now() < end {
@@ -155,13 +155,13 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 		l.unlock()
 		return x, nil
 	}
-	x.first.done = true
+	x.first.held.Done = true
 	switch x.Ended() {
 	case closed:
 		l.unlock()
 		return nil, ErrClosed
 	case lost: // on the way here. What may stand in Redis is released
-		x.remove(&x.first)
+		x.Remove(&x.first.held)
 		x.leaveLost()
 		l.unlock()
 		if ended == nil {
@@ -170,7 +170,7 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 		return nil, ended
 	}
 	// The caller has gone: the claim is passed on or released, as if it had held the lock.
-	x.remove(&x.first)
+	x.Remove(&x.first.held)
 	x.end(released)
 	if !c.sectionClosed(now) {
 		c.end(nil)

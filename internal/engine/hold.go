@@ -1,35 +1,20 @@
 package engine
 
 import (
-	"context"
 	"time"
+
+	"relock/internal/holds"
 )
 
 // Hold is one successful Lock; package rlock documents it. It is guarded by the mutex of the
 // claim's lock, but for what never changes.
 type Hold struct {
 	section *section
-	side    uint8
-	done    bool // unlocked
-	ranOut  bool // its fixed lease is over
-	*fixed       // nil: the watchdog renews it
-}
-
-// fixed is what a hold with a fixed lease has.
-type fixed struct {
-	began  time.Duration           // when its acquisition was sent, or when it was handed over
-	ends   time.Duration           // its end
-	until  time.Duration           // until when it may be trusted, as that of a section
-	cancel context.CancelCauseFunc // of its own context; nil if it has none
+	held    holds.Hold
 }
 
 // fix sets the end of a fixed lease: d after a time.
-func (h *Hold) fix(from, d time.Duration) {
-	if h.fixed == nil {
-		h.fixed = &fixed{began: from}
-	}
-	h.ends, h.until = from+d, from+trustIn(d)
-}
+func (h *Hold) fix(from, d time.Duration) { h.held.Fix(from, d, trustIn(d)) }
 
 // valid reports whether h is a hold at all: the nil and the zero Hold are not.
 func (h *Hold) valid() bool { return h != nil && h.section != nil }
@@ -66,19 +51,19 @@ func (h *Hold) Remaining() time.Duration {
 	x, c := h.section, h.section.claim
 	c.lock.mu.Lock()
 	defer c.lock.unlock()
-	if h.done || h.ranOut || x.hasEnded() || c.state != held {
+	if h.held.Done || h.held.RanOut || x.hasEnded() || c.state != held {
 		return 0
 	}
-	end := min(c.trust, x.until)
-	if h.fixed != nil {
-		end = min(c.trust, h.until)
+	end := min(c.trust, x.Until)
+	if h.held.Fixed != nil {
+		end = min(c.trust, h.held.Until)
 	}
 	return max(0, end-c.lock.s.now())
 }
 
 // standing reports whether the section is open: invariant I2.
 func (x *section) standing(now time.Duration) bool {
-	return x.claim.state == held && now < min(x.claim.trust, x.until)
+	return x.claim.state == held && now < min(x.claim.trust, x.Until)
 }
 
 // endedErr says why the section has ended.
@@ -93,7 +78,7 @@ func (x *section) endedErr() error {
 // a pause of the process, is seen here.
 func (h *Hold) standing(now time.Duration) error {
 	x := h.section
-	if h.done {
+	if h.held.Done {
 		return ErrNotHeld
 	}
 	if !x.hasEnded() && !x.standing(now) {
@@ -102,7 +87,7 @@ func (h *Hold) standing(now time.Duration) error {
 	switch {
 	case x.hasEnded():
 		return x.endedErr()
-	case h.ranOut || h.fixed != nil && h.until <= now:
+	case h.held.RanOut || h.held.Fixed != nil && h.held.Until <= now:
 		return ErrLost
 	}
 	return nil

@@ -140,8 +140,8 @@ func (l *lock) check() {
 		open := 0
 		for x := c.sections; x != nil; x = x.next {
 			open++
-			if x.hasEnded() || x.claim != c || x.live[0] < 0 || x.live[1] < 0 || x.held() == 0 {
-				fail(c, "a section is on its list that is not open: ended %d, holds %v", x.Ended(), x.live)
+			if x.hasEnded() || x.claim != c || x.Live[0] < 0 || x.Live[1] < 0 || x.Held() == 0 {
+				fail(c, "a section is on its list that is not open: ended %d, holds %v", x.Ended(), x.Live)
 			}
 		}
 		if k := c.kind; open > 1 && !k.Shares {

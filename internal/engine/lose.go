@@ -13,13 +13,14 @@ func (c *claim) expire(now time.Duration) {
 	}
 	for x := c.sections; x != nil; {
 		next := x.next
-		for _, h := range x.runOut(now) {
-			c.lock.later(func() { h.endContext(ErrLost) })
+		for _, h := range x.RunOut(now) {
+			x.endTrace(h, locktrace.HoldExpired)
+			c.lock.later(func() { h.EndContext(ErrLost) })
 		}
 		switch {
-		case x.held() == 0:
+		case x.Held() == 0:
 			c.loseSection(x, "its lease is over")
-		case c.trust > now && x.until <= now:
+		case c.trust > now && x.Until <= now:
 			c.loseSection(x, "its lease was not renewed, since its context had ended")
 		}
 		x = next
@@ -85,7 +86,7 @@ func (c *claim) tellLost(reason string) {
 // of the claim's, what may still stand in Redis is released.
 func (x *section) leaveLost() {
 	c := x.claim
-	if x.Ended() != lost || x.held() > 0 {
+	if x.Ended() != lost || x.Held() > 0 {
 		return
 	}
 	x.End(lostAndUnlocked)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"relock/internal/backoff"
+	"relock/internal/holds"
 	"relock/internal/idgen"
 	"relock/internal/kind"
 	"relock/internal/script"
@@ -74,7 +75,7 @@ var errEarlier = fmt.Errorf("%w: an earlier command of this owner has no answer 
 // name, not through the section. The lock's mutex must be held and is released.
 func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, error) {
 	l, c := a.lock, x.claim
-	h := &Hold{section: x, side: uint8(a.kind.Side)}
+	h := &Hold{x, holds.Hold{Side: uint8(a.kind.Side)}}
 	if l.state != lockOpen {
 		l.unlock()
 		return nil, nil, ErrClosed
@@ -89,7 +90,7 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 		l.unlock()
 		return nil, nil, err
 	}
-	a.traced.Nested, a.traced.Holds = true, int(x.live[0]+x.live[1])
+	a.traced.Nested, a.traced.Holds = true, int(x.Live[0]+x.Live[1])
 	if a.lock.s.trace != nil {
 		x.trace(h, a)
 	}
@@ -120,9 +121,9 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 // lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	c := x.claim
-	x.needNesting().entering[h.side]++
+	x.Enter(h.held.Side)
 	g, err := a.reenter(x)
-	x.nesting.entering[h.side]--
+	x.Leave(h.held.Side)
 	if err != nil {
 		x.undoNested()
 		return err
@@ -136,9 +137,9 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 		x.token.Store(g.Token)
 	}
 	x.add(h)
-	c.account.Keep(h, a.op.ID)
-	if h.fixed == nil && byName {
-		x.nesting.callers = append(x.nesting.callers, caller{h, a.ctx})
+	c.account.Keep(&h.held, a.op.ID)
+	if h.held.Fixed == nil && byName {
+		x.Call(&h.held, a.ctx)
 	}
 	c.stopped = false
 	c.renewAfter(g.sent)
@@ -240,7 +241,7 @@ func (x *section) undoNested() {
 	switch {
 	case x.hasEnded():
 		x.leaveLost()
-	case x.held() > 0:
+	case x.Held() > 0:
 		c.trim()
 	default:
 		if x.end(released); c.sections == nil {

@@ -15,14 +15,14 @@ func (h *Hold) unlockInner(d *tracing.Hold) error {
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
 	var err error
-	if h.ranOut {
+	if h.held.RanOut {
 		err = ErrLost
 	}
 	c.pinned = c.pinned || l.holder == c && !c.excludes() // a downgrade: what is left lets others in
 	c.reschedule()
-	if h.fixed != nil {
+	if h.held.Fixed != nil {
 		l.unlock()
-		h.endContext(ErrReleased)
+		h.held.EndContext(ErrReleased)
 		l.mu.Lock()
 	}
 	if c.account == nil || c.countsHere() {
@@ -32,7 +32,7 @@ func (h *Hold) unlockInner(d *tracing.Hold) error {
 	if !c.awaitAnswer(ctx, false) {
 		return errEarlier // the command that is under way sees to the rest, see undoNested
 	}
-	if x.hasEnded() || c.state != held || x.held() == 0 {
+	if x.hasEnded() || c.state != held || x.Held() == 0 {
 		return errors.Join(err, x.lostErr())
 	}
 	if e := c.releaseSurplus(ctx, x, d); e != nil {
@@ -55,13 +55,13 @@ func (x *section) lostErr() error {
 func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold) error {
 	l, s := c.lock, c.lock.s
 	keep := time.Duration(0) // leave the TTL
-	if x.held() == len(x.fixedHolds()) {
-		ends := x.lastFixed(func(f *Hold) time.Duration { return f.ends })
+	if x.Held() == len(x.Fixed()) {
+		_, ends := x.LastFixed()
 		keep = max(ends-s.now(), c.account.Left-s.now(), time.Millisecond)
 	}
 	var err error
 	c.account.Take()
-	for side := range x.live {
+	for side := range x.Live {
 		if x.hasEnded() { // the last Unlock releases the rest, and takes "not there" for lost
 			break
 		}
@@ -91,7 +91,8 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 		default:
 			c.account.Ended(side, ends)
 			if keep > 0 {
-				c.trust = min(c.trust, x.lastFixed(func(f *Hold) time.Duration { return f.until }))
+				until, _ := x.LastFixed()
+				c.trust = min(c.trust, until)
 				c.reschedule()
 			}
 		}

@@ -35,16 +35,16 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 	l, s := c.lock, c.lock.s
 	l.mu.Lock()
 	now := s.now()
-	if h.done {
+	if h.held.Done {
 		l.unlock()
 		return ErrNotHeld
 	}
-	h.done = true
+	h.held.Done = true
 	open := x.standing(now)
 	if !open {
 		c.expire(now)
 	}
-	left := x.remove(h)
+	left := x.Remove(&h.held)
 	switch {
 	case !open:
 		err := x.endedErr()

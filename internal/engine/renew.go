@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/backoff"
+	"relock/internal/holds"
 	"relock/internal/keyname"
 	"relock/internal/renewal"
 	"relock/internal/script"
@@ -124,7 +125,7 @@ func (item *renewalItem) addTo(round *renewal.Round[renewalItem], op Op) {
 func (c *claim) wanted() (item renewalItem, fixed bool) {
 	type asked struct {
 		x       *section
-		callers []caller
+		callers []holds.Caller
 		fixed   bool
 	}
 	var few [1]asked
@@ -132,9 +133,9 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 	c.lock.mu.Lock()
 	for x := c.sections; x != nil; x = x.next {
 		a := asked{x: x}
-		if x.nesting != nil {
-			a.fixed = len(x.nesting.fixed) > 0
-			a.callers = append(a.callers, x.nesting.callers...)
+		if x.Nested != nil {
+			a.fixed = len(x.Nested.Fixed) > 0
+			a.callers = append(a.callers, x.Nested.Callers...)
 		}
 		all = append(all, a)
 	}
@@ -171,7 +172,7 @@ func (c *claim) count() (n int) {
 // liveOn returns how many holds of a side are live.
 func (c *claim) liveOn(side int) (n int) {
 	for x := c.sections; x != nil; x = x.next {
-		n += int(x.live[side])
+		n += int(x.Live[side])
 	}
 	return n
 }
@@ -228,8 +229,8 @@ func (item *renewalItem) prolong() {
 		return
 	}
 	for _, x := range item.alive {
-		if !x.hasEnded() && x.auto() > 0 {
-			x.until = max(x.until, c.trust)
+		if !x.hasEnded() && x.Renewed() > 0 {
+			x.Until = max(x.Until, c.trust)
 		}
 	}
 }

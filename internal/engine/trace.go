@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"relock/internal/holds"
 	"relock/internal/tracing"
 	"relock/locktrace"
 	"relock/pubsub"
@@ -61,24 +62,24 @@ func (s *Session) subscriptionChanged(e pubsub.Event) {
 }
 
 // trace has the hooks, of which there are some, follow a hold of the section. While the hold
-// stands it is in nesting.traces; what takes it out of there, under the lock's mutex, decides how
+// stands it is in Nested.Traces; what takes it out of there, under the lock's mutex, decides how
 // the hold ends. The lock's mutex must be held.
 func (x *section) trace(h *Hold, a *acquisition) {
-	m := x.needNesting()
-	if m.traces == nil {
-		m.traces = map[*Hold]*tracing.Hold{}
+	m := x.NeedNested()
+	if m.Traces == nil {
+		m.Traces = map[*holds.Hold]*tracing.Hold{}
 	}
-	m.traces[h] = x.claim.lock.s.trace.NewHold(&a.traced)
+	m.Traces[&h.held] = x.claim.lock.s.trace.NewHold(&a.traced)
 }
 
 // endTrace notes that a hold has ended otherwise than by an Unlock. The lock's mutex must be
 // held.
-func (x *section) endTrace(h *Hold, why locktrace.HoldReason) {
-	if x.nesting == nil || x.nesting.traces[h] == nil {
+func (x *section) endTrace(h *holds.Hold, why locktrace.HoldReason) {
+	if x.Nested == nil || x.Nested.Traces[h] == nil {
 		return
 	}
-	d, s := x.nesting.traces[h], x.claim.lock.s
-	delete(x.nesting.traces, h)
+	d, s := x.Nested.Traces[h], x.claim.lock.s
+	delete(x.Nested.Traces, h)
 	if d.End(why, s.now()) {
 		s.notes.AddSurely(d.Tell)
 	}
@@ -86,10 +87,10 @@ func (x *section) endTrace(h *Hold, why locktrace.HoldReason) {
 
 // endTraces does so for all holds of a section that ends.
 func (x *section) endTraces(why locktrace.HoldReason) {
-	if x.nesting == nil {
+	if x.Nested == nil {
 		return
 	}
-	for h := range x.nesting.traces {
+	for h := range x.Nested.Traces {
 		x.endTrace(h, why)
 	}
 }
@@ -103,5 +104,5 @@ func (h *Hold) traced() (d *tracing.Hold, now time.Duration) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return h.section.nesting.traces[h], l.s.now()
+	return h.section.Nested.Traces[&h.held], l.s.now()
 }

@@ -1,0 +1,44 @@
+// Package holds counts the holds of a section: the outermost one and the nested ones, those that the
+// watchdog renews and those with a fixed lease. From these it knows when the section ends. It knows
+// neither claims nor Redis. The mutex of the section's lock guards all of it.
+package holds
+
+import (
+	"context"
+	"time"
+)
+
+// A Hold is one successful Lock.
+type Hold struct {
+	Side   uint8
+	Done   bool // unlocked
+	RanOut bool // its fixed lease is over
+	*Fixed      // nil: the watchdog renews it
+}
+
+// Fixed is what a hold with a fixed lease has.
+type Fixed struct {
+	Began  time.Duration           // when its acquisition was sent, or when it was handed over
+	Ends   time.Duration           // its end
+	Until  time.Duration           // until when it may be trusted, as that of a section
+	cancel context.CancelCauseFunc // of its own context; nil if it has none
+}
+
+// Fix sets the end of a fixed lease: d after a time, of which so much can be trusted.
+func (h *Hold) Fix(from, d, trusted time.Duration) {
+	if h.Fixed == nil {
+		h.Fixed = &Fixed{Began: from}
+	}
+	h.Ends, h.Until = from+d, from+trusted
+}
+
+// Ending gives a hold with a fixed lease what ends the context of its own.
+func (h *Hold) Ending(cancel context.CancelCauseFunc) { h.cancel = cancel }
+
+// EndContext ends the hold's own context, if it has one. It runs code of the caller's contexts: no mutex
+// may be held.
+func (h *Hold) EndContext(cause error) {
+	if h.Fixed != nil && h.cancel != nil {
+		h.cancel(cause)
+	}
+}
