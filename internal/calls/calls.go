@@ -66,6 +66,25 @@ func (h *Handle) CallOnce(ctx context.Context, op string, cmd func(id string) sc
 	return h.Call(ctx, op, cmd(id), decode)
 }
 
+// ForceUnlock ends the holds of whoever holds something, and returns the owners that had some. force is
+// the script that does it: without owners it changes nothing; else it ends all holds if one of those
+// owners has one. Either way it returns the owners that it found.
+//
+// So a command that arrives late, when other owners have the lock, leaves those alone.
+func (h *Handle) ForceUnlock(ctx context.Context, force func(owners []string) script.Command) (owners []string, err error) {
+	decode := func(r rueidis.RedisResult) (err error) {
+		owners, err = r.AsStrSlice()
+		return err
+	}
+	if err = h.Call(ctx, "force unlock", force(nil), decode); err == nil && len(owners) > 0 {
+		err = h.Call(ctx, "force unlock", force(owners), decode)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return owners, nil
+}
+
 // call is CallWithin without a name in front of errors.
 func (h *Handle) call(ctx context.Context, bound time.Duration, cmd script.Command, decode func(rueidis.RedisResult) error) error {
 	if h.err != nil {

@@ -129,3 +129,13 @@ func (d *Deployment) Close() {
 		d.Client.Close()
 	}
 }
+
+// Revoke tells the sessions that may hold a key under an owner that the lock was ended by force. An
+// owner may have been named by the caller, so it is not known which sessions those are. Forcing a lock is
+// rare, so it pays with a few commands here and nothing elsewhere; the script has told the session
+// that made the owner already. Where Redis does not allow it, the holder learns of it at its next renewal.
+func (d *Deployment) Revoke(ctx context.Context, owner, key string) {
+	inbox.TellAll(ctx, d.Client, &d.cfg.Life.Background, inbox.Revocation{Owner: owner, Key: key}.String(), func(err error) {
+		d.cfg.Log.Debug("relock: holders may learn of a forced unlock only at their next renewal", "error", err)
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"relock/internal/attempts"
 	"relock/internal/fairqueue"
 	"relock/internal/lockerr"
 	"relock/internal/lockopt"
@@ -63,15 +64,10 @@ type request struct {
 
 // tries is what an acquisition remembers of its attempts.
 type tries struct {
-	err          error         // of the last one, nil if it was answered
-	answered     bool          // one was answered
-	stuck        bool          // is counted by s.outage
-	failures     int           // in a row
-	refused      int           // in a session that polls, or with Retry
-	unsubscribed int           // failed subscriptions in a row
-	unknown      bool          // one may have run whose outcome is not known
-	mayCome      bool          // one whose outcome was never known may run late, even now
-	doubted      time.Duration // when the first of those was sent
+	attempts.Log
+	stuck        bool // is counted by s.outage
+	refused      int  // in a session that polls, or with Retry
+	unsubscribed int  // failed subscriptions in a row
 }
 
 // Lock acquires what the handle locks, n permits of it if it has permits; wait false is TryLock.
@@ -216,7 +212,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 			return nil, nil, err
 		case x == nil: // a kind without leases: nothing is held
 			return nil, a.ctx, nil
-		case stdcontext.Foreign(a.ctx):
+		case a.ctx.Done() != nil && stdcontext.Foreign(a.ctx):
 			x.Make()
 		}
 		return &x.first, x, nil

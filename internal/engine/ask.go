@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
+	"relock/internal/attempts"
 	"relock/internal/lockerr"
 	"relock/internal/replicas"
 	"relock/internal/script"
@@ -80,7 +80,7 @@ func (l *lock) wantTokens(a *acquisition) int {
 func (a *acquisition) bounded(ctx context.Context) (bounded context.Context, cancel context.CancelFunc) {
 	s := a.lock.s
 	switch {
-	case ctx.Done() == nil && !a.wait && a.tries.failures == 0:
+	case ctx.Done() == nil && !a.wait && a.tries.Failures == 0:
 		return s.attempts.At(s.now()), func() {}
 	case ctx.Done() == nil && a.deadline == 0:
 		return s.life.Closing, func() {}
@@ -102,38 +102,21 @@ func (a *acquisition) bounded(ctx context.Context) (bounded context.Context, can
 	return bounded, cancel
 }
 
-// answerGrace is how long Redis may take to answer a caller that goes away meanwhile: if it has
-// answered that caller before, or the one before in the queue, it does not count as
-// unavailable.
-const answerGrace = 100 * time.Millisecond
-
-// note takes in the answer to an attempt, or its lack, and keeps account of what may have run.
+// note takes in the answer to an attempt, or its lack.
 func (a *acquisition) note(g grant, err error) {
 	t, b, s := &a.tries, a.lock.lobby, a.lock.s
-	took := s.now() - g.sent
 	waits := b != nil && a.queued
-	t.answered = t.answered || waits && b.answered
-	switch {
-	case g.asked && script.IsContext(err):
-		t.answered = true
-		if t.err == nil && took >= answerGrace { // else how many have acknowledged the attempt before
-			t.err = replicas.ErrNotYet
-		}
-	case err == nil || g.Status == granted && script.IsContext(err):
-		t.err, t.answered = nil, true
-	case !script.IsContext(err):
-		t.err = err
-	case t.err == nil && (!t.answered || took >= answerGrace):
-		t.err = lockerr.ErrNoAnswer
+	if waits && b.answered {
+		t.Answered()
 	}
+	t.Note(&attempts.Outcome{Err: err, Granted: g.Status == granted, Asked: g.asked, Sent: g.sent, Now: s.now()})
 	if waits {
-		b.answered = t.err == nil
+		b.answered = t.Err == nil
 	}
 	if err == nil {
 		if a.kind.Registers && g.Status == refused && a.op.Wait {
 			a.claim.needAccount().Registered = true
 		}
-		t.failures, t.unknown = 0, g.Status == granted
 		if t.stuck || s.outage.On.Load() {
 			a.leaveOutage()
 			s.outage.Answered()
@@ -143,13 +126,6 @@ func (a *acquisition) note(g grant, err error) {
 	if waits && a.lock.queue.Front() == a {
 		b.look = true // it may have swallowed a wake-up; the next front must know
 	}
-	t.failures++
-	if script.Classify(err) == script.Unknown {
-		if !t.unknown {
-			t.doubted = g.sent
-		}
-		t.unknown, t.mayCome = true, true
-	}
 	if a.wait {
 		a.enterOutage(err)
 	}
@@ -158,7 +134,8 @@ func (a *acquisition) note(g grant, err error) {
 // forgotten says that Redis may no longer remember an attempt with an unknown outcome: sent
 // again, it might count twice.
 func (a *acquisition) forgotten() bool {
-	return a.tries.unknown && a.kind.Unleased && a.lock.s.now() >= a.tries.doubted+trustIn(Memory)
+	sent, unknown := a.tries.Doubted()
+	return unknown && a.kind.Unleased && a.lock.s.now() >= sent+trustIn(Memory)
 }
 
 // stopsTrying says whether a TryLock shall stop after err. It goes on as long as the outcome is
@@ -191,16 +168,16 @@ func (a *acquisition) ended() error {
 	case a.lock.s.turnsAway(a.ctx):
 		return ErrClosed
 	case a.ctx.Err() != nil:
-		return lockerr.NotAcquired(lockerr.OfContext(a.ctx), a.tries.err)
+		return lockerr.NotAcquired(lockerr.OfContext(a.ctx), a.tries.Err)
 	}
 	if !a.wait {
-		err := a.tries.err
+		err := a.tries.Err
 		if err == nil {
 			err = lockerr.ErrNoAnswer
 		}
 		return fmt.Errorf("gave up after %v: %w", a.lock.s.tryTimeout(), err)
 	}
-	return lockerr.NotAcquired(nil, a.tries.err) // Wait is over
+	return lockerr.NotAcquired(nil, a.tries.Err) // Wait is over
 }
 
 // done reports whether the caller's context or the time that Wait gave is over. It runs code

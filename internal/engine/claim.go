@@ -157,7 +157,11 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 		c.pinned = true
 		x.first.fix(began, a.opts.Lease)
 	}
-	x.add(&x.first)
+	end := never
+	if c.kind.Shares {
+		end = c.trust
+	}
+	x.Add(&x.first.held, end)
 	if a.lock.s.trace != nil {
 		x.trace(&x.first, a)
 	}

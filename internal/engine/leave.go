@@ -75,8 +75,8 @@ func (a *acquisition) giveUp() <-chan struct{} {
 	}
 	k := a.kind
 	registered := c.account != nil && c.account.Registered
-	late := a.tries.mayCome && k.Unleased // it would take for ever; the release leaves word
-	if !a.tries.unknown && !registered && !late {
+	late := a.tries.MayCome && k.Unleased // it would take for ever; the release leaves word
+	if !a.tries.Unknown && !registered && !late {
 		c.retire(finished)
 		c.forget()
 		return nil

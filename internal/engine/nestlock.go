@@ -60,7 +60,7 @@ func (a *acquisition) awaitAnswer(c *claim) error {
 		return nil
 	}
 	if nested {
-		a.tries.err = errEarlier
+		a.tries.Err = errEarlier
 	}
 	l.unlock()
 	err := a.ended()
@@ -107,7 +107,7 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 	if a.opts.Lease > 0 {
 		h.fix(now, a.opts.Lease)
 	}
-	x.add(h)
+	x.Add(&h.held, c.trust)
 	a.traced.Grant = locktrace.GrantMemory
 	if c.stopped {
 		c.stopped, c.renewAt = false, now
@@ -136,7 +136,11 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	if x.token.Load() == 0 && g.Token > 0 {
 		x.token.Store(g.Token)
 	}
-	x.add(h)
+	end := never
+	if c.kind.Shares {
+		end = c.trust
+	}
+	x.Add(&h.held, end)
 	c.account.Keep(&h.held, a.op.ID)
 	if h.held.Fixed == nil && byName {
 		x.Call(&h.held, a.ctx)
@@ -179,7 +183,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	side := a.kind.Side
 	switch {
 	case err == nil:
-	case a.tries.unknown || a.tries.mayCome:
+	case a.tries.Unknown || a.tries.MayCome:
 		c.pinned = true
 		c.account.Stray(side)
 		if !x.hasEnded() { // else all that may stand of the claim is ended
@@ -221,7 +225,7 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 		case ctx.Err() != nil || a.ctx.Err() != nil: // the first may be late to hear of the second
 			err = a.ended()
 		case script.Classify(err) == script.Refused || (!a.wait && a.stopsTrying(err)):
-		case backoff.Pause(ctx, a.tries.failures) != nil:
+		case backoff.Pause(ctx, a.tries.Failures) != nil:
 			err = a.ended()
 		default:
 			continue

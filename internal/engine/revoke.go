@@ -4,8 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/redis/rueidis"
-
 	"relock/internal/deadlock"
 	"relock/internal/inbox"
 	"relock/internal/script"
@@ -69,35 +67,16 @@ func (s *Session) revoke(owner, key string) {
 }
 
 // ForceUnlock ends every owner's holds of the lock, and tells the sessions that may hold under
-// them. force is the script that does it: without owners it changes nothing; else it ends all
-// holds if one of those owners has one. Either way it returns the owners that it found.
-//
-// So a command that arrives late, when other owners have the lock, leaves those alone.
+// them; force is as for [calls.Handle.ForceUnlock].
 func (h *Handle) ForceUnlock(ctx context.Context, force func(owners []string) script.Command) (bool, error) {
 	s := h.s
-	if h.err == nil && s.life.Enter() == nil { // if not, Call says why; Close waits for the telling too
+	if h.err == nil && s.life.Enter() == nil { // if not, the call says why; Close waits for the telling too
 		defer s.life.Leave()
 	}
-	var owners []string
-	decode := func(r rueidis.RedisResult) (err error) {
-		owners, err = r.AsStrSlice()
-		return err
-	}
-	if err := h.calls.Call(ctx, "force unlock", force(nil), decode); err != nil || len(owners) == 0 {
-		return false, err
-	}
-	if err := h.calls.Call(ctx, "force unlock", force(owners), decode); err != nil {
-		return false, err
-	}
+	owners, err := h.calls.ForceUnlock(ctx, force)
 	for _, owner := range owners {
 		s.revoke(owner, h.names.Key())
-		// An owner may have been named by the caller, so it is not known which sessions hold under
-		// it. Forcing a lock is rare, so it pays with a few commands here and nothing elsewhere. The
-		// script has told the session that made the owner already. If Redis does not allow it, the
-		// holder learns of it at its next renewal.
-		inbox.TellAll(ctx, s.redis.Client, &s.life.Background, inbox.Revocation{Owner: owner, Key: h.names.Key()}.String(), func(err error) {
-			s.log.Debug("relock: holders may learn of a forced unlock only at their next renewal", "error", err)
-		})
+		s.redis.Revoke(ctx, owner, h.names.Key())
 	}
-	return len(owners) > 0, nil
+	return len(owners) > 0, err
 }

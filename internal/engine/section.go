@@ -84,15 +84,6 @@ func (x *section) cancel() {
 	}
 }
 
-// add counts a hold in the section.
-func (x *section) add(h *Hold) {
-	end := never
-	if x.claim.kind.Shares {
-		end = x.claim.trust
-	}
-	x.Add(&h.held, end)
-}
-
 // alive reports whether the context of the outermost Lock lives, or that of a caller that came
 // in under the same name. It may run code of the caller's contexts: no mutex may be held.
 func (x *section) alive(callers []holds.Caller) bool { return x.Err() == nil || holds.Alive(callers) }

@@ -132,7 +132,7 @@ func (a *acquisition) failed(err *error) bool {
 		a.disown()
 	}
 	l.unlock()
-	over := a.done() || !refusal && a.backOff(a.tries.failures, min(l.s.cfg.PollFloor, time.Second))
+	over := a.done() || !refusal && a.backOff(a.tries.Failures, min(l.s.cfg.PollFloor, time.Second))
 	if over {
 		*err = a.ended()
 	}
@@ -145,7 +145,7 @@ func (a *acquisition) failed(err *error) bool {
 func (a *acquisition) disown() {
 	a.giveUp()
 	a.claim = nil
-	a.tries.unknown, a.tries.mayCome = false, false
+	a.tries.Disown()
 }
 
 // tryOnce asks once, or as long as the outcome is not known. The lock's mutex must be held; it
@@ -200,7 +200,7 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	if over && queues { // what is known of Redis is known of the run
 		l.mu.Lock()
 		if r := a.member.Run; r != nil {
-			a.tries.err = r.Of.run.err
+			a.tries.Err = r.Of.run.err
 		}
 		l.unlock()
 	}

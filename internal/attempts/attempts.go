@@ -1,0 +1,73 @@
+// Package attempts remembers how the attempts of one Lock went: what its error is to say of Redis, and
+// whether one of them may have run, or may yet. It sends nothing.
+package attempts
+
+import (
+	"time"
+
+	"relock/internal/lockerr"
+	"relock/internal/replicas"
+	"relock/internal/script"
+)
+
+// A Log is of the attempts that one Lock has sent one after the other. The zero value is that of none.
+type Log struct {
+	Err      error // of the last one, nil if it was answered
+	Failures int   // in a row
+	Unknown  bool  // one may have run whose outcome is not known, or has run: the last was granted
+	MayCome  bool  // one whose outcome was never known may run late, even now
+
+	answered bool          // one was answered
+	doubted  time.Duration // when the first of those was sent whose outcome is not known
+}
+
+// An Outcome is what became of an attempt.
+type Outcome struct {
+	Err       error // nil: it was answered
+	Granted   bool  // Redis has granted it, whatever Err is
+	Asked     bool  // and replicas were asked to acknowledge it, and did not
+	Sent, Now time.Duration
+}
+
+// Grace is how long Redis may take to answer a caller that goes away meanwhile: if it has
+// answered that caller before, or the one before in the queue, it does not count as
+// unavailable.
+const Grace = 100 * time.Millisecond
+
+// Answered notes that Redis has answered another Lock just before.
+func (l *Log) Answered() { l.answered = true }
+
+// Note takes in what became of an attempt.
+func (l *Log) Note(o *Outcome) {
+	if o.Err == nil {
+		l.Err, l.answered, l.Failures, l.Unknown = nil, true, 0, o.Granted
+		return
+	}
+	ended, late := script.IsContext(o.Err), o.Now-o.Sent >= Grace
+	switch {
+	case o.Asked && ended:
+		l.answered = true
+		if l.Err == nil && late { // else how many have acknowledged the attempt before
+			l.Err = replicas.ErrNotYet
+		}
+	case o.Granted && ended:
+		l.Err, l.answered = nil, true
+	case !ended:
+		l.Err = o.Err
+	case l.Err == nil && (!l.answered || late):
+		l.Err = lockerr.ErrNoAnswer
+	}
+	l.Failures++
+	if script.Classify(o.Err) == script.Unknown {
+		if !l.Unknown {
+			l.doubted = o.Sent
+		}
+		l.Unknown, l.MayCome = true, true
+	}
+}
+
+// Doubted returns when the first attempt was sent whose outcome is not known, if there is one.
+func (l *Log) Doubted() (sent time.Duration, unknown bool) { return l.doubted, l.Unknown }
+
+// Disown forgets what may have run: it is another's business from now on.
+func (l *Log) Disown() { l.Unknown, l.MayCome = false, false }

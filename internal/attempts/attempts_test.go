@@ -1,0 +1,94 @@
+package attempts_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"relock/internal/attempts"
+	"relock/internal/lockerr"
+	"relock/internal/replicas"
+)
+
+var (
+	errBreak = errors.New("the connection broke") // the command may have run
+	errEnded = fmt.Errorf("waiting: %w", context.DeadlineExceeded)
+)
+
+// after returns the outcome of an attempt that took so long.
+func after(took time.Duration, err error) *attempts.Outcome {
+	return &attempts.Outcome{Err: err, Sent: time.Hour, Now: time.Hour + took}
+}
+
+func granted(err error, asked bool, took time.Duration) *attempts.Outcome {
+	o := after(took, err)
+	o.Granted, o.Asked = true, asked
+	return o
+}
+
+// What the error of a Lock says of Redis: nothing if that has answered, or was not given the time to.
+func TestErr(t *testing.T) {
+	const soon, late = attempts.Grace - 1, attempts.Grace
+	for what, c := range map[string]struct {
+		outcomes []*attempts.Outcome
+		want     error
+	}{
+		"none":                                     {nil, nil},
+		"an answer":                                {[]*attempts.Outcome{after(late, nil)}, nil},
+		"no answer, soon given up":                 {[]*attempts.Outcome{after(soon, errEnded)}, lockerr.ErrNoAnswer},
+		"an answer, then none, soon given up":      {[]*attempts.Outcome{after(0, nil), after(soon, errEnded)}, nil},
+		"an answer, then none for long":            {[]*attempts.Outcome{after(0, nil), after(late, errEnded)}, lockerr.ErrNoAnswer},
+		"a failure":                                {[]*attempts.Outcome{after(0, errBreak)}, errBreak},
+		"a failure, then given up: it says more":   {[]*attempts.Outcome{after(0, errBreak), after(late, errEnded)}, errBreak},
+		"a failure, then an answer":                {[]*attempts.Outcome{after(0, errBreak), after(0, nil)}, nil},
+		"granted, and the caller went away":        {[]*attempts.Outcome{granted(errEnded, false, late)}, nil},
+		"replicas did not acknowledge for long":    {[]*attempts.Outcome{granted(errEnded, true, late)}, replicas.ErrNotYet},
+		"replicas were not given time":             {[]*attempts.Outcome{granted(errEnded, true, soon)}, nil},
+		"replicas had failed before":               {[]*attempts.Outcome{after(0, errBreak), granted(errEnded, true, late)}, errBreak},
+		"replicas, then given up soon: it answers": {[]*attempts.Outcome{granted(errEnded, true, soon), after(soon, errEnded)}, nil},
+	} {
+		var l attempts.Log
+		for _, o := range c.outcomes {
+			l.Note(o)
+		}
+		if l.Err != c.want {
+			t.Errorf("%s: %v, want %v", what, l.Err, c.want)
+		}
+	}
+	var l attempts.Log
+	l.Answered()
+	if l.Note(after(soon, errEnded)); l.Err != nil {
+		t.Errorf("Redis has just answered another Lock: %v", l.Err)
+	}
+}
+
+// An attempt without an answer may have run, until Redis says that it has not, and may still come after.
+func TestUnknown(t *testing.T) {
+	var l attempts.Log
+	if _, unknown := l.Doubted(); unknown {
+		t.Error("something is unknown before anything was sent")
+	}
+	l.Note(&attempts.Outcome{Err: errBreak, Sent: 1})
+	l.Note(&attempts.Outcome{Err: errEnded, Sent: 2})
+	if sent, unknown := l.Doubted(); !unknown || sent != 1 || l.Failures != 2 || !l.MayCome {
+		t.Errorf("two failures: sent %v, unknown %v, %+v", sent, unknown, l)
+	}
+	l.Note(&attempts.Outcome{Sent: 3})
+	if l.Unknown || !l.MayCome || l.Failures != 0 {
+		t.Errorf("refused: %+v", l)
+	}
+	l.Note(&attempts.Outcome{Err: errBreak, Sent: 4})
+	if sent, _ := l.Doubted(); sent != 4 {
+		t.Errorf("the first in doubt was sent at %v", sent)
+	}
+	l.Disown()
+	if l.Unknown || l.MayCome {
+		t.Errorf("disowned: %+v", l)
+	}
+	l.Note(&attempts.Outcome{Granted: true})
+	if !l.Unknown {
+		t.Error("what was granted may not stand")
+	}
+}
