@@ -11,11 +11,8 @@ import (
 
 // Close ends the session; package rlock documents it.
 func (s *Session) Close() error {
-	if s == nil {
-		return fmt.Errorf("close: %w: the session is nil", ErrArgument)
-	}
-	if !s.made() {
-		return fmt.Errorf("close: %w", errZeroSession)
+	if err := s.usable(); err != nil {
+		return fmt.Errorf("close: %w", err)
 	}
 	return s.life.Close(s.close)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"relock/internal/deadlock"
+	"relock/internal/kind"
 	"relock/internal/owner"
 )
 
@@ -93,7 +94,7 @@ func (x *suspect) Holders() (here []deadlock.Claim, blockers func(fields map[str
 			here = append(here, c.forWatch())
 		}
 	}
-	if b, can := prim.(Blocker); can && l.holder == nil { // else no other session has it
+	if b, can := prim.(kind.Blocker); can && l.holder == nil { // else no other session has it
 		blockers = b.Blockers
 	}
 	return here, blockers, true

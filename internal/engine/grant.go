@@ -32,7 +32,7 @@ const (
 
 // never returns the error of a grant that was refused for good.
 func (g grant) never(p Primitive) error {
-	if r, ok := p.(Refuser); ok {
+	if r, ok := p.(kind.Refuser); ok {
 		return r.Never(g.Value)
 	}
 	return script.ErrShape

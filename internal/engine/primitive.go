@@ -7,13 +7,9 @@ type (
 	Kind      = kind.Kind
 	Primitive = kind.Primitive
 	Leased    = kind.Leased
-	Blocker   = kind.Blocker
-	Refuser   = kind.Refuser
 	Queuer    = kind.Queuer
 	Position  = kind.Position
 	Op        = kind.Op
-	Known     = kind.Known
-	Move      = kind.Move
 )
 
 // Memory is [kind.Memory].

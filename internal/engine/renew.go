@@ -123,21 +123,15 @@ func (item *renewalItem) addTo(round *renewal.Round[renewalItem], op Op) {
 // wanted returns which sections of c want it to be renewed, and whether one has a fixed lease. It
 // runs code of the callers' contexts, so no mutex may be held; sections may come and go meanwhile.
 func (c *claim) wanted() (item renewalItem, fixed bool) {
-	type asked struct {
-		x       *section
-		callers []holds.Caller
-		fixed   bool
+	type wish struct {
+		x *section
+		holds.Wish
 	}
-	var few [1]asked
+	var few [1]wish
 	all := few[:0]
 	c.lock.mu.Lock()
 	for x := c.sections; x != nil; x = x.next {
-		a := asked{x: x}
-		if x.Nested != nil {
-			a.fixed = len(x.Nested.Fixed) > 0
-			a.callers = append(a.callers, x.Nested.Callers...)
-		}
-		all = append(all, a)
+		all = append(all, wish{x, x.Wish()})
 	}
 	item = renewalItem{c: c, all: len(all)}
 	if c.account != nil {
@@ -145,11 +139,11 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 	}
 	shared := c.kind.Shares && !c.pinned
 	c.lock.unlock()
-	for _, a := range all {
-		if a.fixed && shared || a.x.alive(a.callers) {
-			item.alive = append(item.alive, a.x)
+	for _, w := range all {
+		if w.Fixed && shared || w.x.Err() == nil || w.Alive() {
+			item.alive = append(item.alive, w.x)
 		}
-		fixed = fixed || a.fixed
+		fixed = fixed || w.Fixed
 	}
 	return item, fixed
 }

@@ -83,7 +83,3 @@ func (x *section) cancel() {
 		x.Nested.Cancel(x.Ended().Cause())
 	}
 }
-
-// alive reports whether the context of the outermost Lock lives, or that of a caller that came
-// in under the same name. It may run code of the caller's contexts: no mutex may be held.
-func (x *section) alive(callers []holds.Caller) bool { return x.Err() == nil || holds.Alive(callers) }

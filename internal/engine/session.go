@@ -146,18 +146,24 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 	return s
 }
 
-var errZeroSession = fmt.Errorf("%w: the session is a zero value; make one with Dial or NewSession", ErrArgument)
+// usable returns why nothing can be done with s: New has not made it.
+func (s *Session) usable() error {
+	switch {
+	case s == nil:
+		return fmt.Errorf("%w: the session is nil; make one with Dial or NewSession", ErrArgument)
+	case !s.made():
+		return fmt.Errorf("%w: the session is a zero value; make one with Dial or NewSession", ErrArgument)
+	}
+	return nil
+}
 
 // Names checks a lock's name and returns what it is called in this session's Redis.
 // Errors: [lockerr.ErrName] if it is empty, [ErrArgument] if s is nil or a zero value.
 func (s *Session) Names(name string) (keyname.Names, error) {
-	var none *keyname.Space
-	switch {
-	case s == nil:
-		return none.Names(name), fmt.Errorf("%w: the session is nil; make one with Dial or NewSession", ErrArgument)
-	case !s.made():
-		return none.Names(name), errZeroSession
-	case name == "":
+	if err := s.usable(); err != nil {
+		return (*keyname.Space)(nil).Names(name), err
+	}
+	if name == "" {
 		return s.redis.Space.Names(name), fmt.Errorf("%w: it is empty; a name has at least one byte", lockerr.ErrName)
 	}
 	return s.redis.Space.Names(name), nil

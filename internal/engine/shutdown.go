@@ -10,13 +10,12 @@ import (
 
 // Shutdown closes the session once its open sections have ended; package rlock documents it.
 func (s *Session) Shutdown(ctx context.Context) error {
-	switch {
-	case s == nil:
-		return fmt.Errorf("shutdown: %w: the session is nil", ErrArgument)
-	case !s.made():
-		return fmt.Errorf("shutdown: %w", errZeroSession)
-	case ctx == nil:
-		return fmt.Errorf("shutdown: %w", lockerr.ErrNilContext)
+	err := s.usable()
+	if err == nil && ctx == nil {
+		err = lockerr.ErrNilContext
+	}
+	if err != nil {
+		return fmt.Errorf("shutdown: %w", err)
 	}
 	s.drain()
 	early := s.life.Drained(ctx)

@@ -129,15 +129,15 @@ func TestCallers(t *testing.T) {
 	add(&s, never, one, other)
 	s.Call(one, ctx)
 	s.Call(other, t.Context())
-	if !holds.Alive(s.Nested.Callers) {
+	if !s.Wish().Alive() {
 		t.Error("two that live")
 	}
 	s.Remove(other)
-	if !holds.Alive(s.Nested.Callers) {
+	if !s.Wish().Alive() {
 		t.Error("one that lives")
 	}
 	cancel()
-	if holds.Alive(s.Nested.Callers) || holds.Alive(nil) {
+	if s.Wish().Alive() || (&holds.Set{}).Wish().Alive() {
 		t.Error("none lives")
 	}
 }

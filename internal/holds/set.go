@@ -26,23 +26,37 @@ const Over = time.Duration(-1)
 type Nested struct {
 	Fixed    []*Hold          // live holds with a fixed lease
 	Contexts nestctx.Contexts // of nested Locks; not guarded
-	Callers  []Caller         // that came in under the owner's name, not through the section
+	callers  []caller         // that came in under the owner's name, not through the section
 	spent    [2]int32         // holds that have run out and are not unlocked, by side
 	entering [2]int32         // nested Locks that ask Redis, or wait to: they keep the section open
 
 	Traces map[*Hold]*tracing.Hold // of holds that stand
 }
 
-// A Caller is a hold with a context of its own that wants the claim to be renewed.
-type Caller struct {
+// A caller is a hold with a context of its own that wants the claim to be renewed.
+type caller struct {
 	hold *Hold
 	ctx  context.Context
 }
 
-// Alive reports whether the context of one of the callers lives. It runs code of the callers' contexts:
-// no mutex may be held.
-func Alive(callers []Caller) bool {
-	return slices.ContainsFunc(callers, func(c Caller) bool { return c.ctx.Err() == nil })
+// A Wish is what says whether a section is to be renewed, beside its own context.
+type Wish struct {
+	Fixed   bool // it has a hold with a fixed lease
+	callers []caller
+}
+
+// Wish returns the wish of a section that has not ended.
+func (s *Set) Wish() (w Wish) {
+	if n := s.Nested; n != nil {
+		w.Fixed, w.callers = len(n.Fixed) > 0, slices.Clone(n.callers)
+	}
+	return w
+}
+
+// Alive reports whether the context of a caller lives that came in under the owner's name. It runs code of
+// the callers' contexts: no mutex may be held.
+func (w Wish) Alive() bool {
+	return slices.ContainsFunc(w.callers, func(c caller) bool { return c.ctx.Err() == nil })
 }
 
 // NeedNested returns s.Nested, made if need be.
@@ -80,7 +94,7 @@ func (s *Set) Add(h *Hold, end time.Duration) {
 // Call notes that a hold was added by a caller with a context of its own.
 func (s *Set) Call(h *Hold, ctx context.Context) {
 	n := s.NeedNested()
-	n.Callers = append(n.Callers, Caller{h, ctx})
+	n.callers = append(n.callers, caller{h, ctx})
 }
 
 // Remove takes a hold out of the count, and returns how many are left: see Held.
@@ -98,7 +112,7 @@ func (s *Set) Remove(h *Hold) (left int) {
 		n.spent[h.Side]--
 	case s.Until != Over:
 		n.Fixed = slices.DeleteFunc(n.Fixed, func(f *Hold) bool { return f == h })
-		n.Callers = slices.DeleteFunc(n.Callers, func(c Caller) bool { return c.hold == h })
+		n.callers = slices.DeleteFunc(n.callers, func(c caller) bool { return c.hold == h })
 		s.Reset()
 	}
 	return s.Held()
