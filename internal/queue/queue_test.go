@@ -100,8 +100,10 @@ func TestSliceEndsByTheLimit(t *testing.T) {
 	}
 }
 
-func TestSliceIsLongWhileNobodyElseHears(t *testing.T) {
-	for others, want := range map[int64]time.Duration{0: queue.SliceAlone, 1: queue.Slice, -1: queue.Slice} {
+func TestSliceDependsOnHowManyOthersHear(t *testing.T) {
+	for others, want := range map[int64]time.Duration{
+		0: queue.SliceAlone, 1: queue.Slice, 2: queue.Slice, 3: queue.SliceOfMany, 7: queue.SliceOfMany, -1: queue.Slice,
+	} {
 		var turns queue.Turns
 		turns.Begin(0)
 		turns.Released(ms, ms, others)
@@ -141,6 +143,68 @@ func TestYieldGrowsWhileNobodyTakesTheLock(t *testing.T) {
 	turns.Taken()
 	if turns.Yielded() > now {
 		t.Error("it goes on yielding although another session has taken the lock")
+	}
+}
+
+// usedSlice is a slice from now on that is used to its end, and the release that follows, which three
+// others will have heard. It returns when that was sent.
+func usedSlice(turns *queue.Turns, now time.Duration) (over time.Duration) {
+	_, over = pass(turns, now, turns.Begin(now), ms, 0)
+	turns.Expect(over)
+	return over
+}
+
+// While the release is on its way nobody else can take the lock, so the session must not ask: it would
+// be the first to come.
+func TestTheLockIsNotAskedForWhileItsReleaseIsOnTheWay(t *testing.T) {
+	const late = 6 * ms
+	for name, arrived := range map[string]func(*queue.Turns, time.Duration){
+		"answer":  func(turns *queue.Turns, now time.Duration) { turns.Released(now, late, 3) },
+		"message": func(turns *queue.Turns, now time.Duration) { turns.Heard(now) },
+	} {
+		var turns queue.Turns
+		turns.Begin(0)
+		turns.Released(0, ms/10, 3)
+		sent := usedSlice(&turns, ms)
+		if turns.Yielded() <= sent+late {
+			t.Errorf("%s: it asks %v after the release was sent, not knowing whether it has arrived", name, turns.Yielded()-sent)
+		}
+		arrived(&turns, sent+late)
+		if yield := turns.Yielded() - (sent + late); yield <= 0 || yield >= 3*ms {
+			t.Errorf("%s: it yields for %v from then on", name, yield)
+		}
+	}
+	var turns queue.Turns
+	if sent := usedSlice(&turns, ms); turns.Yielded() > sent+20*ms {
+		t.Errorf("without answer and message it does not ask for %v", turns.Yielded()-sent)
+	}
+}
+
+// One release that took long says more about the machine than about the way: if the session yielded for
+// several times as long, it would ask when the slice of another ends.
+func TestOneLateAnswerDoesNotMakeForALongYield(t *testing.T) {
+	var turns queue.Turns
+	now := time.Duration(0)
+	for range 3 {
+		now = usedSlice(&turns, now) + ms/10
+		turns.Released(now, ms/10, 3)
+		turns.Taken()
+	}
+	usual := turns
+	now = usedSlice(&turns, now) + 3*ms
+	turns.Released(now, 3*ms, 3)
+	if yield := turns.Yielded() - now; yield > queue.SliceOfMany/3 {
+		t.Errorf("after an answer that took 3 ms, and three of 0.1 ms, it yields for %v", yield)
+	}
+	turns = usual
+	for range 20 {
+		now = usedSlice(&turns, now) + 3*ms
+		turns.Released(now, 3*ms, 3)
+		turns.Taken()
+	}
+	now = usedSlice(&turns, now) + 3*ms
+	if turns.Released(now, 3*ms, 3); turns.Yielded() < now+6*ms {
+		t.Errorf("it yields for %v although all answers take 3 ms by now", turns.Yielded()-now)
 	}
 }
 

@@ -8,12 +8,19 @@ const (
 	// what is lost by that at 3 %.
 	Slice = 10 * time.Millisecond
 
+	// SliceOfMany is the slice while manyOthers sessions listen beside this one, or more. With three
+	// others a turn comes after three slices; one that is missed comes after five, seldom seven. So
+	// many take less than 60 ms.
+	SliceOfMany = 7500 * time.Microsecond
+	manyOthers  = 3
+
 	// SliceAlone is the slice after a release that no other session has heard: others may poll,
 	// or listen where they are not counted. Going through Redis so seldom costs nothing.
 	SliceAlone = 100 * time.Millisecond
 
 	// yieldTime is how long the session leaves the lock to others after a slice, at least;
-	// in round trips, yieldTrips. The others' attempts are there a round trip after the
+	// in round trips, yieldTrips. It counts from when the release is known to have reached Redis, which
+	// a busy machine may send late. The others' attempts are there a round trip after the
 	// message; the rest is for a busy machine to wake up in. After a slice of its own it leaves
 	// the lock for yieldTime times the number of others, at most yieldOthers times: if the one whose
 	// turn has come wakes up late, the lock goes to one that came before, and not to this session.
@@ -27,6 +34,12 @@ const (
 	yieldOthers   = 4
 	yieldSteps    = 8
 	yieldPatience = 128
+
+	// tripSteps is in how many releases the round trip that the session reckons with grows to a
+	// longer one. A single release that took long would make for a yield about as long as a slice,
+	// which ends when another session's slice does: the lock would go to who asks at that moment,
+	// instead of to the one whose turn it is.
+	tripSteps = 8
 )
 
 // Turns is what a session remembers of one lock in order to alternate with other sessions.
@@ -36,13 +49,14 @@ const (
 type Turns struct {
 	passes  int           // hand-overs in this slice
 	yielded time.Duration // until when the lock is left to others
-	trip    time.Duration // how long the last release took
+	trip    time.Duration // how long a release takes
 	counted bool          // a release has counted the others
 	others  int64         // how many heard it beside this session; below 0: not known
 	untaken int           // how often in a row no other session took what was left to it
 	owed    int64         // releases by others to let pass, one for each other listener
 	left    bool          // the lock was left to others, and none has taken it since
 	echo    bool          // the message of that release is still to come
+	sent    time.Duration // until when that release may be on its way to Redis; 0: it has got there
 }
 
 // Begin notes that Redis has granted the lock, and returns when the slice ends.
@@ -50,9 +64,12 @@ func (t *Turns) Begin(now time.Duration) (end time.Duration) {
 	if t.left && !t.alone() {
 		t.untaken++
 	}
-	t.passes, t.yielded, t.owed, t.left, t.echo = 0, 0, 0, false, false
-	if t.alone() {
+	t.passes, t.yielded, t.sent, t.owed, t.left, t.echo = 0, 0, 0, 0, false, false
+	switch {
+	case t.alone():
 		return now + SliceAlone
+	case t.others >= manyOthers:
+		return now + SliceOfMany
 	}
 	return now + Slice
 }
@@ -94,19 +111,35 @@ func (t *Turns) yieldFor() time.Duration {
 // (below 0: not known).
 func (t *Turns) Released(now, trip time.Duration, others int64) {
 	first := !t.counted
-	t.trip, t.others, t.counted = trip, others, true
+	if first || trip < t.trip {
+		t.trip = trip
+	} else {
+		t.trip += (trip - t.trip) / tripSteps
+	}
+	t.others, t.counted = others, true
 	if t.left && first && others != 0 {
 		t.yielded = max(t.yielded, now+t.yieldFor()) // it was too short for what is known now
 	}
 	if t.left {
 		t.owed = max(0, others-1)
 	}
+	t.arrived(now)
 }
 
-// Expect notes that the message of the session's own release is still to come.
+// arrived notes that the session's own release has reached Redis: only from now on is the lock there
+// for others.
+func (t *Turns) arrived(now time.Duration) {
+	if t.sent > 0 {
+		t.sent = 0
+		t.yielded = max(t.yielded, now+t.yieldFor())
+	}
+}
+
+// Expect notes that the session's own release is about to be sent, and its message still to come. The
+// lock is left to others at least until one of message and answer is there, unless that takes too long.
 func (t *Turns) Expect(now time.Duration) {
 	if now < t.yielded {
-		t.echo = true
+		t.echo, t.sent = true, now+yieldMost
 	}
 }
 
@@ -116,6 +149,7 @@ func (t *Turns) Expect(now time.Duration) {
 // left to the others once more.
 func (t *Turns) Heard(now time.Duration) (news bool) {
 	if t.echo {
+		t.arrived(now)
 		t.echo = false
 		return false
 	}
@@ -129,7 +163,7 @@ func (t *Turns) Heard(now time.Duration) (news bool) {
 
 // Taken notes that another session has got the lock.
 func (t *Turns) Taken() {
-	t.yielded = 0
+	t.yielded, t.sent = 0, 0
 	if t.left {
 		t.left, t.untaken = false, min(t.untaken, yieldSteps)/2
 	}
@@ -139,10 +173,10 @@ func (t *Turns) Taken() {
 func (t *Turns) Expecting() bool { return t.echo }
 
 // Asked notes that the session asks Redis: older messages say nothing any more.
-func (t *Turns) Asked() { t.echo = false }
+func (t *Turns) Asked() { t.echo, t.sent = false, 0 }
 
 // Yielded is until when the session leaves the lock to others.
-func (t *Turns) Yielded() time.Duration { return t.yielded }
+func (t *Turns) Yielded() time.Duration { return max(t.yielded, t.sent) }
 
 // LeaveFor leaves the lock to others for d from now on.
 func (t *Turns) LeaveFor(now, d time.Duration) { t.yielded = now + d }
