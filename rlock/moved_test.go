@@ -20,19 +20,24 @@ import (
 // The tests of this file move the name that a session connects to, and leave the connections to the
 // old server open: it goes on, as something that is no primary.
 
-// movedName has clients connect to the address that it has.
+// movedName has clients connect to where it leads.
 type movedName struct {
-	addr  atomic.Pointer[string]
+	to    atomic.Pointer[rueidis.ClientOption]
 	dials atomic.Int64
 }
 
-func (m *movedName) leads(addr string) { m.addr.Store(&addr) }
+// leads has the clients connect from now on as those with these options do.
+func (m *movedName) leads(to rueidis.ClientOption) { m.to.Store(&to) }
 
 func (m *movedName) option(s *redistest.Server) rueidis.ClientOption {
 	opt := s.Option()
-	opt.DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	opt.DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, tlsOpt *tls.Config) (net.Conn, error) {
 		m.dials.Add(1)
-		return d.DialContext(ctx, "tcp", *m.addr.Load())
+		to := m.to.Load()
+		if to.DialCtxFn != nil {
+			return to.DialCtxFn(ctx, to.InitAddress[0], d, tlsOpt)
+		}
+		return d.DialContext(ctx, "tcp", to.InitAddress[0])
 	}
 	return opt
 }
@@ -44,7 +49,7 @@ func TestSessionFollowsItsNameToTheNewPrimary(t *testing.T) {
 	master, replicas := redistest.NewReplicas(t, 1)
 	next := replicas[0]
 	var to movedName
-	to.leads(master.Addr)
+	to.leads(master.Option())
 	cfg := rlock.Config{Lease: topoLease, PollFloor: time.Minute}
 	ses, other := topoDial(t, to.option(master), cfg), topoDial(t, to.option(master), cfg)
 	ctx := within(t, time.Minute)
@@ -62,7 +67,7 @@ func TestSessionFollowsItsNameToTheNewPrimary(t *testing.T) {
 	})
 
 	next.Promote(t)
-	to.leads(next.Addr)
+	to.leads(next.Option())
 	must(t, master.Do(t, "REPLICAOF", "127.0.0.1", "1").Error())
 	redistest.Eventually(t, topoPatience, "the waiter listens at the new primary", func() bool {
 		return slices.Contains(next.Channels(t), topoChannel(name))
@@ -80,12 +85,14 @@ func TestSessionFollowsItsNameToTheNewPrimary(t *testing.T) {
 
 // Whatever a server that is no primary answers, the session leaves it.
 func TestSessionLeavesWhatIsNoPrimary(t *testing.T) {
+	t.Parallel()
 	for _, answer := range []string{"READONLY You can't write", "LOADING Redis is loading", "MASTERDOWN Link with MASTER is down"} {
 		t.Run(answer[:8], func(t *testing.T) {
-			faultEach(t, func(t *testing.T, s *redistest.Server) {
-				old, next := faulttest.New(t, s.Addr), faulttest.New(t, s.Addr)
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				old, oldOpt := faulttest.Of(t, s.Option())
+				next, nextOpt := faulttest.Of(t, s.Option())
 				var to movedName
-				to.leads(old.Addr())
+				to.leads(oldOpt)
 				ses := topoDial(t, to.option(s), rlock.Config{Lease: topoLease})
 				ctx := within(t, time.Minute)
 				name := redistest.Name(t)
@@ -95,7 +102,7 @@ func TestSessionLeavesWhatIsNoPrimary(t *testing.T) {
 				waiter := topoLock(ctx, rlock.New(ses, name+"2"))
 				redistest.Eventually(t, topoPatience, "it dials anew", func() bool { return to.dials.Load() > 5 })
 				waiter.waits(t)
-				to.leads(next.Addr())
+				to.leads(nextOpt)
 				waiter.granted(t, topoPatience)
 				topoStays(t, topoLease, section)
 				must(t, waiter.hold.Unlock())
@@ -111,12 +118,13 @@ func TestSessionLeavesWhatIsNoPrimary(t *testing.T) {
 // A name that leads to a replica and nowhere else is dialled at a bounded rate, however many callers
 // ask. What any server may answer is no reason to dial.
 func TestALoneReplicaIsNotStormed(t *testing.T) {
+	t.Parallel()
 	for answer, leaves := range map[string]bool{"READONLY You can't write": true, "OOM command not allowed": false} {
 		t.Run(answer[:8], func(t *testing.T) {
-			faultEach(t, func(t *testing.T, s *redistest.Server) {
-				p := faulttest.New(t, s.Addr)
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				p, opt := faulttest.Of(t, s.Option())
 				var to movedName
-				to.leads(p.Addr())
+				to.leads(opt)
 				ses := topoDial(t, to.option(s), rlock.Config{})
 				name := redistest.Name(t)
 				_, _, err := rlock.New(ses, name).Lock(t.Context())
@@ -132,7 +140,7 @@ func TestALoneReplicaIsNotStormed(t *testing.T) {
 						n := 0
 						for ; ctx.Err() == nil; n++ {
 							_, _, _ = rlock.New(ses, name+"2").TryLock(ctx)
-							time.Sleep(time.Millisecond)
+							time.Sleep(5 * time.Millisecond)
 						}
 						asked <- n
 					}()
@@ -161,14 +169,14 @@ func TestSessionOfAGivenClientMovesItsSubscriptions(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		old, next := faulttest.New(t, s.Addr), faulttest.New(t, s.Addr)
 		var to movedName
-		to.leads(old.Addr())
+		to.leads(old.Option(s.Option()))
 		client := s.Client(t, func(opt *rueidis.ClientOption) { opt.DialCtxFn = to.option(s).DialCtxFn })
 		ses, err := rlock.NewSession(t.Context(), client, rlock.Config{})
 		must(t, err)
 		t.Cleanup(func() { _ = ses.Close() })
 		ctx, name := within(t, time.Minute), redistest.Name(t)
 		old.RefuseCommand("EVALSHA", "READONLY You can't write")
-		to.leads(next.Addr())
+		to.leads(next.Option(s.Option()))
 		waiter := topoLock(ctx, rlock.New(ses, name))
 		redistest.Eventually(t, topoPatience, "it listens at the new server", func() bool { return next.Count("SUBSCRIBE") > 0 })
 		if _, _, err := rlock.New(ses, name).TryLock(ctx); !errors.Is(err, rlock.ErrUnavailable) {
@@ -186,7 +194,7 @@ func TestSubscriptionsFollowTheCommands(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		old, next := faulttest.New(t, s.Addr), faulttest.New(t, s.Addr)
 		var to movedName
-		to.leads(old.Addr())
+		to.leads(old.Option(s.Option()))
 		ses := topoDial(t, to.option(s), rlock.Config{Lease: topoLease})
 		ctx, name := within(t, time.Minute), redistest.Name(t)
 		old.RefuseCommand("EVALSHA", "READONLY You can't write")
@@ -195,7 +203,7 @@ func TestSubscriptionsFollowTheCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 		redistest.Eventually(t, topoPatience, "it listens anew", func() bool { return old.Count("SUBSCRIBE") > 0 })
-		to.leads(next.Addr())
+		to.leads(next.Option(s.Option()))
 		_, h, err := rlock.New(ses, name).Lock(ctx)
 		must(t, err)
 		redistest.Eventually(t, topoPatience, "it listens at the new server", func() bool { return next.Count("SUBSCRIBE") > 0 })
