@@ -174,7 +174,7 @@ func TestFaultRefusedNetworkEndsTheSectionInTime(t *testing.T) {
 
 // R1: the server comes back without the lock.
 func TestFaultRestartedServerEndsTheSection(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 3 * time.Second
 		ses := dial(t, s, rlock.Config{Lease: lease})
 		name := redistest.Name(t)

@@ -151,11 +151,7 @@ func TestFaultTransientErrorsAreWaitedFor(t *testing.T) {
 // Redis is down while Lock waits: when ctx ends the error tells that, and that it was
 // Redis, not somebody else's lock.
 func faultDown(t *testing.T, wait bool, down func(s *redistest.Server)) {
-	each := redistest.EachBubble
-	if down != nil { // a server in a bubble cannot come back
-		each = redistest.EachParallel
-	}
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{})
 		name := redistest.Name(t)
 		m := rlock.New(ses, name)

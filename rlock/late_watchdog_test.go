@@ -172,15 +172,16 @@ func (c *renewalClient) DoMulti(ctx context.Context, cmds ...rueidis.Completed) 
 // A renewal whose answer is taken in after the end of the trust does not bring the section back.
 func TestLateWatchdogLateRenewal(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		const renewed = lateLease * 4 / 3 // and a third of it later the other lock is taken, for another third
 		c := &renewalClient{Client: s.Client(t), renews: faultRuns(t, "renew"), ran: make(chan struct{}), deliver: make(chan struct{})}
-		ses, err := rlock.NewSession(context.Background(), c, rlock.Config{Lease: 3 * lateLease})
+		ses, err := rlock.NewSession(context.Background(), c, rlock.Config{Lease: renewed})
 		must(t, err)
 		t.Cleanup(func() { must(t, ses.Close()) })
 		l := &late{stage: &stage{t: t, s: s, ses: ses, ctx: within(t, 60*time.Second), name: "x", m: rlock.New(ses, "x")}}
 		l.section, l.hold = l.lock(l.ctx)
 		locktest.Get(t, c.ran, 10*time.Second, "the renewal")
-		l.bait(lateLease) // now, so that it is not renewed together with x
-		if l.hold.Remaining() < lateLease {
+		l.bait(renewed / 3) // now, so that it is not renewed together with x
+		if l.hold.Remaining() < renewed/3 {
 			t.Skip("SKIPPED: the machine was too slow, the other lock ends too late")
 		}
 		l.stall()

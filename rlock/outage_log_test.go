@@ -268,7 +268,8 @@ func TestARealRefusalIsNotLoggedAsAnOutage(t *testing.T) {
 		must(t, s.Do(t, "ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all").Error())
 		opt, j := s.Option(), new(journal)
 		opt.Username, opt.Password = user, "secret"
-		ses, err := rlock.Dial(context.Background(), opt, rlock.Config{Logger: j.logger()})
+		// Close may have a release to send, which is refused for as long as it is bounded.
+		ses, err := rlock.Dial(context.Background(), opt, rlock.Config{Logger: j.logger(), ReleaseTimeout: time.Second})
 		must(t, err)
 		defer ses.Close()
 		must(t, s.Do(t, append([]string{"ACL", "SETUSER", user}, rules...)...).Error())

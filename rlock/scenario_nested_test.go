@@ -207,7 +207,7 @@ func TestADoubtfulClaimIsNotHandedOver(t *testing.T) {
 // A lock is lost while a nested Lock waits for its turn, and all holds that it had are being
 // unlocked. The nested Lock leaves last, so it is the one to have released what may still stand.
 func TestALockLostUnderAWaitingNestedLockIsReleased(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{Lease: 2 * time.Second})
 		m := rlock.New(ses, redistest.Name(t))
 		section, outer, err := m.Lock(within(t, 30*time.Second))

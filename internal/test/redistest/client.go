@@ -16,9 +16,9 @@ func (s *Server) Option() rueidis.ClientOption {
 	o := option(s.Addr)
 	// miniredis would be taken for a cluster of one node.
 	o.ForceSingleClient = true
-	if s.inBubble {
+	if s.bubble != nil {
 		o.DialCtxFn = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-			return s.Mini.Dial()
+			return s.bubble.dial()
 		}
 	}
 	return o

@@ -12,7 +12,7 @@ func MadeUpClock() bool { return time.Now().Year() < 2020 }
 // half of a test that has a bubble as well leaves the judgement of times to that, and waits longer.
 func (s *Server) Slack() time.Duration {
 	switch {
-	case s.inBubble:
+	case s.bubble != nil:
 		return 50 * time.Millisecond
 	case s.besideBubble:
 		return 15 * time.Second
@@ -23,7 +23,7 @@ func (s *Server) Slack() time.Duration {
 // Slowed returns d on the made-up clock of a bubble. On a real clock it returns four times as
 // much: a lease that a busy machine still renews in time.
 func (s *Server) Slowed(d time.Duration) time.Duration {
-	if s.inBubble {
+	if s.bubble != nil {
 		return d
 	}
 	return 4 * d

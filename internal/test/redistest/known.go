@@ -47,8 +47,8 @@ func (s *Server) warm() error {
 		return nil
 	}
 	dial := func() (net.Conn, error) { return net.DialTimeout("tcp", s.Addr, adminTimeout) }
-	if s.inBubble {
-		dial = s.Mini.Dial
+	if s.bubble != nil {
+		dial = s.bubble.dial
 	}
 	conn, err := dial()
 	if err != nil {

@@ -34,7 +34,7 @@ func (s *Server) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kill()
-	if s.port == nil && !s.inBubble {
+	if s.port == nil && s.bubble == nil {
 		s.port = reserve(s.Addr)
 	}
 }
@@ -63,6 +63,9 @@ func (s *Server) kill() {
 	s.closeAdmin()
 	s.spare = nil
 	if s.IsMini() {
+		if s.bubble != nil {
+			s.bubble.set(true)
+		}
 		s.Mini.Close()
 	} else if s.proc != nil {
 		s.proc.kill()
@@ -95,6 +98,10 @@ func (s *Server) restart() error {
 		// Close has cancelled the context that blocking commands live by, and
 		// miniredis makes no new one.
 		s.Mini.Ctx, s.Mini.CtxCancel = context.WithCancel(context.Background())
+		if s.bubble != nil {
+			s.bubble.set(false)
+			return nil
+		}
 		// Another test may just be looking whether the port is free.
 		var err error
 		poll(5*time.Second, func() bool {

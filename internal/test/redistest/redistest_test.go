@@ -96,8 +96,14 @@ func TestChannels(t *testing.T) {
 	})
 }
 
+// everyServer runs fn on a miniredis in a bubble as well.
+func everyServer(t *testing.T, fn func(t *testing.T, s *redistest.Server)) {
+	redistest.Each(t, fn)
+	t.Run("bubble", func(t *testing.T) { redistest.EachBubble(t, fn) })
+}
+
 func TestRestartForgetsKeysAndScripts(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	everyServer(t, func(t *testing.T, s *redistest.Server) {
 		const script = "return 42"
 		before := s.Client(t)
 		mustDo(t, before, "SET", "k", "v")
@@ -124,10 +130,14 @@ func TestRestartForgetsKeysAndScripts(t *testing.T) {
 }
 
 func TestKilledServerDoesNotAnswer(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		s.FlushAll(t)
+	everyServer(t, func(t *testing.T, s *redistest.Server) {
+		c := s.Client(t, func(o *rueidis.ClientOption) { o.DisableRetry = true })
+		mustDo(t, c, "PING")
 		s.Kill()
 		s.Kill()
+		if err := c.Do(t.Context(), c.B().Ping().Build()).Error(); err == nil {
+			t.Error("a client is answered after Kill")
+		}
 		if err := s.Do(t, "PING").Error(); err == nil {
 			t.Error("answered after Kill")
 		}

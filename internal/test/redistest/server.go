@@ -18,8 +18,8 @@ type Server struct {
 	// Mini is the miniredis behind this server; nil for a real one.
 	Mini *miniredis.Miniredis
 
-	inBubble     bool // Mini has no address and is dialled in memory
-	besideBubble bool // the same test runs in a bubble too
+	bubble       *bubble // the way to Mini in a bubble; nil outside of one
+	besideBubble bool    // the same test runs in a bubble too
 
 	start func() (*process, error) // of a real server: on the same port each time
 
@@ -57,7 +57,7 @@ func bubbleMini(tb testing.TB) *Server {
 	tb.Helper()
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
-	return begun(tb, &Server{Addr: "bubble", Mini: m, inBubble: true})
+	return begun(tb, &Server{Addr: "bubble", Mini: m, bubble: &bubble{mini: m}})
 }
 
 // begun returns a server that has just been started, with the scripts that it is to know, and
