@@ -10,7 +10,6 @@ import (
 	"relock/internal/backoff"
 	"relock/internal/lockerr"
 	"relock/internal/lockopt"
-	"relock/internal/script"
 	"relock/rlock"
 )
 
@@ -155,36 +154,6 @@ func over(ctx context.Context, err error) error {
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	return fmt.Errorf("%w: %w", rlock.ErrNotAcquired, err)
-}
-
-// order returns the locks in the order in which they are taken. What the order depends on is
-// asked for once; while a Redis does not answer that, the caller waits as it does for a lock.
-func (m *Mutex) order(ctx context.Context, o lockopt.Options, deadline time.Time) ([]lock, error) {
-	if known := m.ordered.Load(); known != nil {
-		return *known, nil
-	}
-	for n := 0; ; n++ {
-		most := lockopt.Longest
-		switch {
-		case o.Bounded && o.Wait == 0:
-			most = time.Second // as a TryLock has
-		case o.Bounded:
-			most = max(time.Millisecond, time.Until(deadline))
-		}
-		ordered, err := locate(ctx, m.locks, most)
-		switch {
-		case err == nil:
-			m.ordered.Store(&ordered)
-			return ordered, nil
-		case ctx.Err() != nil:
-			return nil, over(ctx, err)
-		case !errors.Is(err, rlock.ErrUnavailable) || script.Denied(err) || o.Retry != nil || o.Bounded && o.Wait == 0:
-			return nil, err
-		case o.Bounded && time.Until(deadline) <= 0:
-			return nil, over(ctx, err)
-		}
-		_ = backoff.Pause(ctx, n)
-	}
 }
 
 // round takes all locks, one after the other, or none. While it holds some it waits at most

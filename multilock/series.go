@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"relock/internal/backoff"
-	"relock/internal/engine"
 	"relock/rlock"
 )
 
@@ -43,21 +42,10 @@ func (t *try) series(ctx context.Context, b backoff.Backoff) (context.Context, *
 // ends returns a channel that hears of sessions which begin to close or to shut down, until stop.
 func (t *try) ends() (ends <-chan struct{}, stop func()) {
 	heard := make(chan struct{}, 1)
-	var stops []func() bool
-	for _, l := range t.locks {
-		session := (*engine.Session)(l.Session())
-		names := session.NamesOf(l.key)
-		handle := engine.NewHandle(session, &names, nil, nil)
-		stops = append(stops, handle.Calls().OnEnd(func() {
-			select {
-			case heard <- struct{}{}:
-			default: // the next round finds both
-			}
-		}))
-	}
-	return heard, func() {
-		for _, stop := range stops {
-			stop()
+	return heard, onEnd(t.locks, func() {
+		select {
+		case heard <- struct{}{}:
+		default: // the next round finds both
 		}
-	}
+	})
 }

@@ -165,7 +165,7 @@ func (a *acquisition) whyStopped(err error) error {
 // It runs code of the caller's context.
 func (a *acquisition) ended() error {
 	switch {
-	case a.lock.s.turnsAway(a.ctx):
+	case a.lock.s.TurnsAway(a.ctx):
 		return ErrClosed
 	case a.ctx.Err() != nil:
 		return lockerr.NotAcquired(lockerr.OfContext(a.ctx), a.tries.Err)
@@ -183,5 +183,5 @@ func (a *acquisition) ended() error {
 // done reports whether the caller's context or the time that Wait gave is over. It runs code
 // of the caller's context.
 func (a *acquisition) done() bool {
-	return a.ctx.Err() != nil || a.deadline != 0 && a.lock.s.now() >= a.deadline || a.lock.s.turnsAway(a.ctx)
+	return a.ctx.Err() != nil || a.deadline != 0 && a.lock.s.now() >= a.deadline || a.lock.s.TurnsAway(a.ctx)
 }

@@ -41,9 +41,9 @@ func (s *Session) drain() {
 	}
 }
 
-// turnsAway reports whether the session ends for a caller that waits: Close has begun, or Shutdown
+// TurnsAway reports whether the session ends for a caller that waits: Close has begun, or Shutdown
 // has and the caller is in no section. It runs code of the caller's context: no mutex may be held.
-func (s *Session) turnsAway(ctx context.Context) bool {
+func (s *Session) TurnsAway(ctx context.Context) bool {
 	return s.life.Closing.Err() != nil || s.life.Draining.Load() && !s.inSection(ctx)
 }
 
