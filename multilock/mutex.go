@@ -23,8 +23,8 @@ type Mutex struct {
 }
 
 // New returns the mutex of several locks, of any kind and from any sessions, in any order. It
-// does no I/O. A lock that is named twice through one session is taken once, as the handle that is
-// named first takes it (with a token, if that is [rlock.Fenced]); the permits of a semaphore add up.
+// does no I/O. A lock that is named twice through one session is taken once, with a token if one of
+// its handles is [rlock.Fenced]; the permits of a semaphore add up.
 //
 // The first operation reports that there are no locks, or a nil one ([rlock.ErrArgument]), and
 // an empty name ([rlock.ErrName]). It asks Redis, and reports ErrArgument, if two sessions name

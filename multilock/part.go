@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/fairlock"
 	"relock/internal/engine"
 	"relock/internal/idgen"
 	"relock/internal/script"
@@ -100,15 +101,38 @@ next:
 			if kept[i].Session() != l.Session() {
 				continue
 			}
-			if p, ok := kept[i].Part.(permits); ok {
-				p.n += l.Part.(permits).n
-				kept[i].Part = p
-			}
+			kept[i].Part = merge(kept[i].Part, l.Part)
 			continue next
 		}
 		kept = append(kept, l)
 	}
 	return kept
+}
+
+// merge returns the Part of a lock that is named twice: the permits of both, the one that draws a
+// token, else the first.
+func merge(first, second Part) Part {
+	if p, ok := first.(permits); ok {
+		p.n += second.(permits).n
+		return p
+	}
+	if isFenced(second) && !isFenced(first) {
+		return second
+	}
+	return first
+}
+
+// isFenced reports whether a Part is a mutex that draws tokens.
+func isFenced(p Part) bool {
+	var h *engine.Handle
+	switch m := p.(type) {
+	case *rlock.Mutex:
+		h = (*engine.Handle)(m)
+	case *fairlock.Mutex:
+		h = (*engine.Handle)(m.Mutex)
+	}
+	prim, err := h.Primitive()
+	return err == nil && prim.Kind().Fenced
 }
 
 //go:embed lua/*.lua
