@@ -43,6 +43,26 @@ func TestProbeOfAGoodServer(t *testing.T) {
 	})
 }
 
+// A probe that the ACL refuses in the middle leaves nothing behind either.
+func TestAProbeThatIsRefusedLeavesNothing(t *testing.T) {
+	s := redistest.Real(t)
+	server := probe.Server{Prefix: "app:", Publish: "PUBLISH"}
+	for _, refused := range []string{"-del", "-pexpire", "-del -pexpire", "-zadd", "-hincrby", "-publish"} {
+		rules := []string{"ACL", "SETUSER", "u", "reset", "on", ">secret", "~*", "&*", "+@all"}
+		if err := s.Do(t, append(rules, strings.Fields(refused)...)...).Error(); err != nil {
+			t.Fatal(err)
+		}
+		client := s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "u", "secret" })
+		if err := server.Verdict(send(t, client, server.Commands())); !errors.Is(err, lockerr.ErrConfig) && refused != "-zadd" {
+			t.Errorf("%s: %v", refused, err)
+		}
+		if keys := s.Keys(t); len(keys) != 0 {
+			t.Errorf("%s: left behind: %q", refused, keys)
+			s.FlushAll(t)
+		}
+	}
+}
+
 // What a server can never do is told with what to do about it; what may pass is ErrUnavailable.
 func TestVerdict(t *testing.T) {
 	client := redistest.Mini(t).Client(t)

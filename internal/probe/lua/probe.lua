@@ -5,6 +5,11 @@
 -- Returns  1, or an error: OLD ... if the server is older than 6.2, PUBLISH ... if it refuses to
 --          publish, else Redis's own
 -- Publishes "0" to ARGV[1], where nobody listens.
+
+-- Refused, if they are, while there is nothing that would stay.
+redis.call('DEL', KEYS[1])
+redis.call('PEXPIRE', KEYS[1], 1000)
+
 redis.pcall('ZADD', KEYS[1], 1, 'probe')
 local grown = redis.pcall('ZADD', KEYS[1], 'GT', 2, 'probe') -- GT came with 6.2
 redis.call('DEL', KEYS[1])
@@ -12,7 +17,6 @@ if type(grown) == 'table' and grown.err and string.find(grown.err, 'syntax error
   return redis.error_reply('OLD ' .. grown.err)
 end
 redis.call('HINCRBY', KEYS[1], 'probe', 1)
-redis.call('PEXPIRE', KEYS[1], 1000)
 redis.call('DEL', KEYS[1])
 local told = redis.pcall(ARGV[2], ARGV[1], '0')
 if type(told) == 'table' and told.err then
