@@ -104,15 +104,30 @@ func TestDoctorFindsThatAskingIsRefused(t *testing.T) {
 		}
 	}
 	onAll("ACL", "SETUSER", "locks", "+"+publish)
-	// A client that may not ask for the slots takes the node for a single server.
-	onAll(strings.Fields("ACL SETUSER locks -cluster|slots")...)
-	for _, f := range examine(c, 1, "--name", "app:doctor") {
-		if f.Check == "session" && (!strings.Contains(f.Finding, "NOPERM") || !strings.Contains(f.Remedy, "+cluster|slots")) {
-			t.Errorf("without CLUSTER SLOTS: %+v", f)
-		}
+	withoutSlots(t, c, onAll)
+}
+
+// withoutSlots checks what doctor says when the client may not ask for the slots of a Cluster, and so
+// takes the node for a single server. Which of two commands it asks with depends on the version of the
+// server.
+func withoutSlots(t *testing.T, c cli, onAll func(args ...string)) {
+	t.Helper()
+	version := redistest.ServerVersion(t)
+	refused, want := "-cluster|slots", "allow +cluster|slots"
+	switch {
+	case !version.AtLeast(7, 0): // it takes back no subcommands, and does not know SHARDS
+		refused, want = "-cluster", "allow +cluster|shards +cluster|slots"
+	case version.Valkey || version.AtLeast(8, 0):
+		refused, want = "-cluster|shards", "allow +cluster|shards"
 	}
-	if r := c.run("show", "app:x"); !strings.Contains(r.err, "+cluster|slots") {
-		t.Errorf("without CLUSTER SLOTS show says %s", r.err)
+	onAll("ACL", "SETUSER", "locks", refused)
+	all := examine(c, 1, "--name", "app:doctor")
+	i := slices.IndexFunc(all, func(f finding) bool { return f.Check == "session" })
+	if i < 0 || !strings.Contains(all[i].Finding, "NOPERM") || !strings.Contains(all[i].Finding, "a node of a Cluster") || all[i].Remedy != want {
+		t.Errorf("after %s: %+v", refused, all)
+	}
+	if r := c.run("show", "app:x"); !strings.Contains(r.err, "+cluster|slots") || !strings.Contains(r.err, "+cluster|shards") {
+		t.Errorf("after %s show says %s", refused, r.err)
 	}
 }
 

@@ -163,6 +163,13 @@ func TestDoctorFindsMissingPermissions(t *testing.T) {
 	if r := poor.want(70, "run", "other", "--", "true"); !strings.Contains(r.err, "NOPERM") {
 		t.Errorf("a name that is not allowed: %s", r.err)
 	}
+	// Refused in the probe of a session, which a session calls a bad config.
+	for user, rules := range map[string]string{"mute": "&* -publish", "deaf": "resetchannels &relock_session:*", "still": "&* -hincrby"} {
+		must(t, s.Do(t, strings.Fields("ACL SETUSER "+user+" on >pw ~* +@all "+rules)...).Error())
+		if r := (cli{t, "redis://" + user + ":pw@" + s.Addr}).run("run", "x", "--", "true"); r.code != 70 {
+			t.Errorf("with %s: exit code %d, %s", rules, r.code, r.err)
+		}
+	}
 	if r := (cli{t, "redis://poor:wrong@" + s.Addr}).run("doctor"); r.code != 70 || !strings.Contains(r.err, "WRONGPASS") {
 		t.Errorf("a wrong password: exit code %d, %s", r.code, r.err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -83,9 +84,19 @@ func tryOut(ctx context.Context, client rueidis.Client, prefix string) []Finding
 func noSession(ctx context.Context, client rueidis.Client, err error) Finding {
 	const check = "session"
 	if client.Mode() != rueidis.ClientModeCluster && strings.Contains(err.Error(), "CROSSSLOT") {
-		if refused := client.Do(ctx, client.B().ClusterSlots().Build()).Error(); script.Denied(refused) {
-			return fail(check, "this is a node of a Cluster, and the client takes it for a single server: "+refused.Error(),
-				"allow CLUSTER SLOTS (+cluster|slots)")
+		var missing []string // which of them a client asks for depends on the version of the server
+		var why error
+		for name, cmd := range map[string]rueidis.Completed{
+			"+cluster|slots": client.B().ClusterSlots().Build(), "+cluster|shards": client.B().ClusterShards().Build(),
+		} {
+			if refused := client.Do(ctx, cmd).Error(); script.Denied(refused) {
+				missing, why = append(missing, name), refused
+			}
+		}
+		if why != nil {
+			slices.Sort(missing)
+			return fail(check, "this is a node of a Cluster, and the client takes it for a single server: "+why.Error(),
+				"allow "+strings.Join(missing, " "))
 		}
 	}
 	return fail(check, "a session cannot be made: "+err.Error(), aclRemedy)

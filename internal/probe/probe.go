@@ -67,10 +67,10 @@ func (s Server) verdict(err error) error {
 		remedy = "the server is a replica; give the address of the primary, or use Sentinel or Cluster options, with which the client finds it"
 	case begins("MOVED"), begins("CROSSSLOT"), begins("CLUSTERDOWN") && !s.Cluster:
 		remedy = "the server is a node of a Redis Cluster, and the client is for a single server; remove ForceSingleClient and SelectDB from its options, or, " +
-			"if it has neither, allow +cluster|slots to this user: without that the client takes the node for a single server"
+			"if it has neither, allow +cluster|slots and +cluster|shards to this user: without them the client takes the node for a single server"
 	case begins("OLD"):
 		remedy = "the server is older than Redis 6.2; use a later one"
-	case begins("PUBLISH"):
+	case strings.HasSuffix(text, "PUBLISH)"):
 		remedy = "the ACL does not let this user publish; allow +publish (in a Cluster +spublish) and the channels that docs/operations.md#acl lists, or waiters are never woken"
 	case script.DeniedKeys(err) && s.Prefix == "":
 		return nil // the names of the locks may well be allowed

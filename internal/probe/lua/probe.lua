@@ -2,8 +2,8 @@
 --
 -- KEYS[1]  a key of the session's own, named as a lock may be
 -- ARGV[1], ARGV[2]  the channel that belongs to it, and PUBLISH or SPUBLISH
--- Returns  1, or an error: OLD ... if the server is older than 6.2, PUBLISH ... if it refuses to
---          publish, else Redis's own
+-- Returns  1, or an error: OLD ... if the server is older than 6.2, Redis's own ... (PUBLISH), or
+--          (SPUBLISH), if it refuses to publish, else Redis's own
 -- Publishes "0" to ARGV[1], where nobody listens.
 
 -- Refused, if they are, while there is nothing that would stay.
@@ -20,6 +20,6 @@ redis.call('HINCRBY', KEYS[1], 'probe', 1)
 redis.call('DEL', KEYS[1])
 local told = redis.pcall(ARGV[2], ARGV[1], '0')
 if type(told) == 'table' and told.err then
-  return redis.error_reply('PUBLISH ' .. told.err)
+  return redis.error_reply(told.err .. ' (' .. ARGV[2] .. ')')
 end
 return 1
