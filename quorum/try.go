@@ -38,17 +38,6 @@ func (t *try) acquire(ctx context.Context) (*section, error) {
 	case <-waiting.Done():
 		return nil, over(ctx, errTurn)
 	}
-	var news <-chan int
-	ends := make(chan struct{}, 1) // a session closes or shuts down
-	for _, n := range m.nodes {
-		stop := n.Calls().OnEnd(func() {
-			select {
-			case ends <- struct{}{}:
-			default: // the next round finds both
-			}
-		})
-		defer stop()
-	}
 	sleeps := t.retry
 	if sleeps == nil {
 		sleeps = m.pause
@@ -56,7 +45,14 @@ func (t *try) acquire(ctx context.Context) (*section, error) {
 	began := time.Now()
 	x, err := t.round(ctx)
 	window := max(time.Since(began), time.Millisecond)
+	var news <-chan int
+	var ends <-chan struct{}
 	for n := 1; err != nil && ctx.Err() == nil && !hopeless(err); n++ {
+		if n == 1 { // a caller that need not wait does without
+			var stop func()
+			ends, stop = m.ends()
+			defer stop()
+		}
 		if news == nil && t.retry == nil {
 			news = m.listen(waiting)
 		}
@@ -67,6 +63,26 @@ func (t *try) acquire(ctx context.Context) (*section, error) {
 		x, err = t.round(ctx)
 	}
 	return x, err
+}
+
+// ends returns a channel that hears of sessions which close or shut down, also of those that have begun
+// to, until stop.
+func (m *Mutex) ends() (ends <-chan struct{}, stop func()) {
+	heard := make(chan struct{}, 1)
+	stops := make([]func() bool, 0, len(m.nodes))
+	for _, n := range m.nodes {
+		stops = append(stops, n.Calls().OnEnd(func() {
+			select {
+			case heard <- struct{}{}:
+			default: // the next round finds both
+			}
+		}))
+	}
+	return heard, func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
 }
 
 // errTurn is why a caller whose wait is over has asked nothing.
