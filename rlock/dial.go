@@ -61,7 +61,7 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	}
 	dialing, done := context.WithCancel(ctx)
 	conn := script.NewConnection()
-	direct := script.NewDirect(conn, opt, dialler(opt))
+	direct, scout := script.NewDirect(conn, opt, dialler(opt)), script.NewScout(conn, opt, dialler(opt))
 	opt.DialCtxFn = dialWithin(dialing, opt, conn)
 	client, err := rueidis.NewClient(opt)
 	done()
@@ -71,7 +71,7 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	if client.Mode() != rueidis.ClientModeStandalone {
 		direct = nil
 	}
-	s, err := engine.New(ctx, client, checked, deployment.Options{Connection: conn, OwnsClient: true, Direct: direct})
+	s, err := engine.New(ctx, client, checked, deployment.Options{Connection: conn, OwnsClient: true, Direct: direct, Scout: scout})
 	if err != nil {
 		client.Close()
 		return nil, err

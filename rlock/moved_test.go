@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/test/faulttest"
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
@@ -208,5 +209,45 @@ func TestSubscriptionsFollowTheCommands(t *testing.T) {
 		must(t, err)
 		redistest.Eventually(t, topoPatience, "it listens at the new server", func() bool { return next.Count("SUBSCRIBE") > 0 })
 		must(t, h.Unlock())
+	})
+}
+
+// stuckConn is a connection whose Close blocks until it is let go.
+type stuckConn struct {
+	net.Conn
+	letGo <-chan struct{}
+}
+
+func (c *stuckConn) Close() error {
+	<-c.letGo
+	return c.Conn.Close()
+}
+
+// The Close of a connection that DialCtxFn has made is code of the caller's, and may block. It holds up
+// neither a command whose answer has the session leave the server, nor the end of the session.
+func TestAConnectionThatDoesNotCloseHoldsUpNobody(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		p := faulttest.New(t, s.Addr)
+		letGo := make(chan struct{})
+		opt := s.Option()
+		opt.DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			conn, err := d.DialContext(ctx, "tcp", p.Addr())
+			if err != nil {
+				return nil, err
+			}
+			return &stuckConn{conn, letGo}, nil
+		}
+		ses, err := rlock.Dial(within(t, topoPatience), opt, rlock.Config{ReleaseTimeout: time.Second})
+		must(t, err)
+		p.RefuseCommand("EVALSHA", "READONLY You can't write")
+		ended := make(chan error, 1)
+		go func() {
+			_, _, err := rlock.New(ses, "x").TryLock(context.Background())
+			ended <- err
+		}()
+		locktest.Is(t, "TryLock", locktest.Get(t, ended, 10*time.Second, "TryLock"), rlock.ErrUnavailable)
+		go func() { ended <- ses.Close() }()
+		_ = locktest.Get(t, ended, 10*time.Second, "Close")
+		close(letGo)
 	})
 }

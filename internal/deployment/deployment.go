@@ -46,6 +46,7 @@ type Options struct {
 	Connection *script.Connection // that the client's dial function tells; nil: none does
 	OwnsClient bool               // Close closes the client
 	Direct     *script.Direct     // nil: there is none
+	Scout      *script.Scout      // nil: there is none
 }
 
 // A Deployment is that of one session.
@@ -76,7 +77,7 @@ func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 		d.Conn = script.NewConnection()
 	}
 	if client.Mode() == rueidis.ClientModeStandalone { // clients of the others follow a failover themselves
-		d.Conn.Follow(d.hub.Reconnect)
+		d.Conn.Follow(script.Follower{Resubscribe: d.hub.Reconnect, Scout: opt.Scout, Background: &cfg.Life.Background})
 	}
 	d.Run = script.NewRunner(client, d.Conn, &cfg.Life.Background)
 	d.Sender = resend.Sender{Run: d.Run.Run, Clock: cfg.Clock, Doubts: d.Conn.Doubts.Load}

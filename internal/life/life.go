@@ -201,8 +201,13 @@ func (l *Life) Farewell(patience time.Duration, end, sever func()) {
 		l.Background.Wait()
 	}()
 	Await(gone, patience)
-	sever() // also if all is gone: it frees what there is
-	Await(gone, patience)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		sever() // also if all is gone: it frees what there is
+		<-gone
+	}()
+	Await(over, patience)
 }
 
 // Await waits until done is closed, for so long at most.

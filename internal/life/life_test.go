@@ -257,16 +257,19 @@ func TestFarewell(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		endsBy, severs bool
+		blocks         bool // what severs
 		want           time.Duration
 	}{
-		{"by itself", true, false, 0},
-		{"when it is severed", false, true, time.Second},
-		{"never", false, false, 2 * time.Second},
+		{"by itself", true, false, false, 0},
+		{"when it is severed", false, true, false, time.Second},
+		{"never", false, false, false, 2 * time.Second},
+		{"never, nor does what severs", false, false, true, 2 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := life.New()
-				stuck, severed := make(chan struct{}), 0
+				stuck := make(chan struct{})
+				var severed atomic.Int32
 				l.Background.Go(func() { <-stuck })
 				free := sync.OnceFunc(func() { close(stuck) })
 				began := time.Now()
@@ -275,13 +278,16 @@ func TestFarewell(t *testing.T) {
 						free()
 					}
 				}, func() {
-					severed++
+					severed.Add(1)
 					if c.severs {
 						free()
 					}
+					if c.blocks {
+						<-stuck
+					}
 				})
-				if took := time.Since(began); took != c.want || severed != 1 {
-					t.Errorf("it took %v, and severed %d times, want %v and 1", took, severed, c.want)
+				if took := time.Since(began); took != c.want || severed.Load() != 1 {
+					t.Errorf("it took %v, and severed %d times, want %v and 1", took, severed.Load(), c.want)
 				}
 				free()
 			})

@@ -86,9 +86,11 @@ func (c *Connection) remove(conn net.Conn) {
 // server: a second when it closes a connection, its timeout while it greets one.
 func (c *Connection) Sever() {
 	c.sever()
+	var all sync.WaitGroup
 	for _, conn := range c.connections() {
-		_ = conn.Close()
+		all.Go(func() { _ = conn.Close() }) // which may be the caller's code, and block
 	}
+	all.Wait()
 }
 
 // connections returns those that are open.

@@ -66,19 +66,29 @@ func NewDirect(conn *Connection, opt rueidis.ClientOption, dial DialFunc) *Direc
 		len(opt.Standalone.ReplicaAddress) > 0 || opt.AuthCredentialsFn != nil {
 		return nil
 	}
-	keepAlive := opt.Dialer.KeepAlive
+	return &Direct{conn: conn, opt: alone(opt), dial: within(conn, opt.Dialer.KeepAlive, dial)}
+}
+
+// alone returns opt for a client of one connection, over which one command goes at a time.
+func alone(opt rueidis.ClientOption) rueidis.ClientOption {
 	opt.InitAddress, opt.ShuffleInit, opt.ForceSingleClient = opt.InitAddress[:1:1], false, true
 	opt.AlwaysPipelining, opt.DisableRetry, opt.OnInvalidations = false, true, nil
 	opt.Dialer.KeepAlive = -1 // a PING beside a command would make rueidis pipeline for good
 	opt.RingScaleEachConn, opt.ReadBufferEachConn, opt.WriteBufferEachConn = 1, 4<<10, 4<<10
-	return &Direct{conn: conn, opt: opt, dial: func(ctx context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
+	return opt
+}
+
+// within returns dial, which ends with conn, for a client of alone: the socket has the keep-alive
+// that was asked for.
+func within(conn *Connection, keepAlive time.Duration, dial DialFunc) DialFunc {
+	return func(ctx context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
 		own := *d
 		own.KeepAlive = keepAlive
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(conn.Life(), cancel)()
 		return dial(ctx, addr, &own, tc)
-	}}
+	}
 }
 
 // run sends c if a connection is ready; else it sees to one and returns false. The caller has
@@ -91,7 +101,7 @@ func (d *Direct) run(ctx context.Context, c Command) (res rueidis.RedisResult, o
 		return res, false
 	case l.doubts != d.conn.Doubts.Load() || !l.alive():
 		d.drop(l)
-		l.end()
+		d.background.Go(l.end) // nothing is under way there, and it may run the caller's code
 		d.renew()
 		return res, false
 	case ctx.Err() != nil:

@@ -128,6 +128,14 @@ func noPrimary(err error) bool {
 // as one; without a link to a primary it may refuse everything.
 var replica = []string{"READONLY", "LOADING", "MASTERDOWN"}
 
+// loads reports whether err is the answer of a server that loads its data.
+func loads(err error) bool {
+	re, ok := reply(err)
+	return ok && says(re.Error(), loading)
+}
+
+var loading = []string{"LOADING"}
+
 // denied are the error replies of a server that does not let this user do something. An
 // operator has to change that, so a Lock does not wait for it. Before Redis 7.2 scripts get
 // the text without a code.

@@ -24,33 +24,68 @@ const (
 
 // moves is when connections are made anew since the server is not the one to talk to.
 type moves struct {
-	resubscribe func()      // nil: the connections are left as they are
-	leaving     atomic.Bool // no command has been seen to be executed since they were ended
+	Follower
+	leaving  atomic.Bool // no command has been seen to be executed since the server was none to talk to
+	scouting atomic.Bool // the scout is under way
 
-	mu    sync.Mutex // guards what follows
-	pause time.Duration
-	next  time.Time // not before
+	mu sync.Mutex // guards what follows
+	pauses
+}
+
+// A Follower is what following a name needs of a session.
+type Follower struct {
+	// Resubscribe has subscriptions made anew, over new connections; it must not block. nil: the
+	// connections are left as they are.
+	Resubscribe func()
+	// Scout finds out where the name leads now; nil: nothing can. Then a server that loads is not left.
+	Scout      *Scout
+	Background *sync.WaitGroup // counts every goroutine of the session
 }
 
 // Follow has connections end when Redis answers that it is no primary that serves: a new dial may
-// lead to one. resubscribe has subscriptions made anew, over new connections; it must not block.
-// Follow is for a client of one address, and must be called before the first command.
-func (c *Connection) Follow(resubscribe func()) { c.moves.resubscribe = resubscribe }
+// lead to one. It is for a client of one address, and must be called before the first command.
+func (c *Connection) Follow(f Follower) { c.moves.Follower = f }
 
-// leave ends all connections, if it is time for that; those that are made next may lead to
-// another server.
-func (c *Connection) leave() {
-	if c.moves.resubscribe == nil || !c.moves.due(time.Now()) {
-		return
+// leave ends all connections, if it is time for that; those that are made next may lead to another
+// server. One that loads its data may be a primary that comes back, or an old one that begins as a
+// replica. It is left if the name leads to a server that serves: to dial again and again helps
+// nobody, and a server that loads the least.
+func (c *Connection) leave(loads bool) {
+	m := &c.moves
+	switch {
+	case m.Resubscribe == nil || !m.begin(time.Now()):
+	case !loads:
+		c.depart()
+	case m.Scout == nil:
+		m.leaving.Store(true) // the client may find its way, and then the subscriptions follow
+	case m.scouting.CompareAndSwap(false, true):
+		m.Background.Go(func() {
+			defer m.scouting.Store(false)
+			if m.Scout.serves() {
+				c.depart()
+			}
+		})
 	}
+}
+
+// begin is due, with the mutex.
+func (m *moves) begin(now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.due(now)
+}
+
+// depart ends all connections. What closes them may be the caller's code, so it has goroutines of its
+// own.
+func (c *Connection) depart() {
 	c.Doubt()
 	open := c.connections() // before new ones are made
 	c.moves.leaving.Store(true)
-	c.moves.resubscribe()
-	for _, conn := range open {
-		cut(conn)
-	}
+	c.moves.Resubscribe()
 	c.suspect.Store(true)
+	for _, conn := range open {
+		c.moves.Background.Go(func() { cut(conn) })
+	}
 }
 
 // arrived notes that a command was executed. After leave the subscriptions are made anew once
@@ -59,24 +94,44 @@ func (c *Connection) leave() {
 // reads, which a replica executes. That does no harm: the next refusal has the connections left
 // again.
 func (c *Connection) arrived() {
-	if c.moves.leaving.Load() && c.moves.leaving.CompareAndSwap(true, false) {
-		c.moves.resubscribe()
+	m := &c.moves
+	if m.leaving.Load() && m.leaving.CompareAndSwap(true, false) {
+		m.mu.Lock()
+		m.executed = true
+		m.mu.Unlock()
+		m.Resubscribe()
 	}
 }
 
+// pauses are those between two times that connections are made anew.
+type pauses struct {
+	pause    time.Duration
+	next     time.Time // not before
+	refused  time.Time // the last time that the server said that it is none to talk to
+	executed bool      // a command was, since pause began
+}
+
+const (
+	// quiet is for how long nothing is refused by a server that is no primary any more.
+	quiet = leavePauseMost
+	// quietAgain is that where a command was executed. A replica executes what only reads, and
+	// refuses the rest, which a caller that waits sends about once a second.
+	quietAgain = 2 * time.Second
+)
+
 // due reports whether the pause since the last time is over, and begins the next one if so. After
 // a quiet time the pauses are short again.
-func (m *moves) due(now time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if now.Before(m.next) {
+func (p *pauses) due(now time.Time) bool {
+	since := now.Sub(p.refused)
+	p.refused = now
+	if since > quiet || p.executed && since > quietAgain {
+		p.pause, p.next = 0, now
+	}
+	if now.Before(p.next) {
 		return false
 	}
-	if now.Sub(m.next) > leavePauseMost {
-		m.pause = 0
-	}
-	m.pause = min(max(2*m.pause, leavePause), leavePauseMost)
-	m.next = now.Add(backoff.Jitter(m.pause))
+	p.pause, p.executed = min(max(2*p.pause, leavePause), leavePauseMost), false
+	p.next = now.Add(backoff.Jitter(p.pause))
 	return true
 }
 

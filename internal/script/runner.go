@@ -120,7 +120,7 @@ func (r *Runner) refused(err error) {
 		r.conn.Doubt() // a failover or a resharding is under way
 	}
 	if noPrimary(err) {
-		r.conn.leave()
+		r.conn.leave(loads(err))
 	}
 }
 

@@ -1,0 +1,47 @@
+package script
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// A Scout finds out what the name of a server leads to now, over a connection of its own.
+type Scout struct {
+	conn *Connection
+	opt  rueidis.ClientOption
+}
+
+// scoutPatience bounds how long a Scout waits for the answer of a server that it is connected to.
+const scoutPatience = time.Second
+
+// NewScout returns a Scout that connects to the first address of opt by dial.
+func NewScout(conn *Connection, opt rueidis.ClientOption, dial DialFunc) *Scout {
+	dial = within(conn, opt.Dialer.KeepAlive, dial)
+	opt = alone(opt)
+	opt.Standalone = rueidis.StandaloneOption{} // it is for one address as well
+	opt.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
+		c, err := dial(ctx, addr, d, tc)
+		if err != nil {
+			return nil, err
+		}
+		return conn.Keep(c), nil
+	}
+	return &Scout{conn, opt}
+}
+
+// serves reports whether the name leads to a server that has loaded its data.
+func (s *Scout) serves() bool {
+	client, err := rueidis.NewClient(s.opt)
+	if err != nil {
+		return false
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(s.conn.Life(), scoutPatience)
+	defer cancel()
+	res := client.Do(ctx, client.B().Ping().Build())
+	return res.NonRedisError() == nil && !loads(res.Error())
+}

@@ -1,0 +1,107 @@
+package rlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/test/faulttest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// leads has connections be made by the options that are set last.
+type leads struct {
+	to    atomic.Pointer[rueidis.ClientOption]
+	dials atomic.Int64
+}
+
+func (l *leads) option(opt rueidis.ClientOption) rueidis.ClientOption {
+	first := opt
+	l.to.Store(&first)
+	opt.DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
+		l.dials.Add(1)
+		to := l.to.Load()
+		if to.DialCtxFn == nil {
+			return d.DialContext(ctx, "tcp", to.InitAddress[0])
+		}
+		return to.DialCtxFn(ctx, to.InitAddress[0], d, tc)
+	}
+	return opt
+}
+
+// load has a server answer as one that loads its data; false ends it.
+func load(p *faulttest.Proxy, on bool) {
+	answer := ""
+	if on {
+		answer = "LOADING Redis is loading the dataset in memory"
+	}
+	for _, cmd := range []string{"EVALSHA", "EVAL", "PING", "GET", "SET", "DEL"} {
+		p.RefuseCommand(cmd, answer)
+	}
+}
+
+// A session stays with a server that loads its data, and looks now and then where its name leads. When
+// the server has loaded them, all goes on over the connections that there were.
+func TestSessionStaysWithAServerThatLoads(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		p, opt := faulttest.Of(t, s.Option())
+		var name leads
+		ses := topoDial(t, name.option(opt), rlock.Config{})
+		ctx := within(t, time.Hour)
+		load(p, true)
+		p.Reset()
+		from, began := name.dials.Load(), time.Now()
+		waiter := topoLock(ctx, rlock.New(ses, "x"))
+		most := 8 * time.Second
+		if s.IsMini() {
+			most = 10 * time.Minute
+		}
+		time.Sleep(most)
+		waiter.waits(t)
+		if n := p.Count("SUBSCRIBE"); n != 0 {
+			t.Errorf("subscribed anew %d times", n)
+		}
+		n, took := name.dials.Load()-from, time.Since(began)
+		if long := int64(took / (4 * time.Second)); n < long || n > 2*long+4 {
+			t.Errorf("%d dials in %v, want one every 2 to 4 s", n, took)
+		}
+		load(p, false)
+		waiter.granted(t, topoPatience)
+		must(t, waiter.hold.Unlock())
+		if n := p.Count("SUBSCRIBE"); n != 0 {
+			t.Errorf("subscribed anew %d times, once it had loaded", n)
+		}
+		must(t, ses.Close())
+	})
+}
+
+// A server loads its data as it begins to be a replica, and its name leads to the new primary: the
+// session follows.
+func TestSessionLeavesAServerThatLoadsWhenItsNameMoves(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		old, opt := faulttest.Of(t, s.Option())
+		next, there := faulttest.Of(t, s.Option())
+		var name leads
+		ses := topoDial(t, name.option(opt), rlock.Config{})
+		ctx := within(t, time.Hour)
+		_, h, err := rlock.New(ses, "kept").Lock(ctx)
+		must(t, err)
+		load(old, true)
+		waiter := topoLock(ctx, rlock.New(ses, "x"))
+		from := name.dials.Load()
+		redistest.Eventually(t, topoPatience, "it looks where the name leads", func() bool { return name.dials.Load() > from })
+		waiter.waits(t)
+		name.to.Store(&there)
+		waiter.granted(t, topoPatience)
+		redistest.Eventually(t, topoPatience, "it listens there", func() bool { return next.Count("SUBSCRIBE") > 0 })
+		must(t, waiter.hold.Unlock())
+		must(t, h.Unlock())
+		must(t, ses.Close())
+	})
+}
