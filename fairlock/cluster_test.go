@@ -20,6 +20,7 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t)
 	t.Run("OrderOnEveryNode", func(t *testing.T) { clusterOrder(t, c) })
+	t.Run("GrantWhileTheSlotMoves", func(t *testing.T) { clusterGrantWhileTheSlotMoves(t, c) })
 	t.Run("OddNamesStayInOneSlot", func(t *testing.T) { clusterOddNames(t, c) })
 	t.Run("DeadWaitersAreSkipped", func(t *testing.T) { clusterDead(t, c) })
 	// For five seconds after it has seen a new topology a rueidis client keeps a goroutine,

@@ -208,15 +208,21 @@ var untilWhen = regexp.MustCompile(`(:[d-]\d{13})\d{13}`)
 
 func TestScriptsAreSafeToRunTwice(t *testing.T) {
 	t.Parallel()
-	locktest.RunScripts(t, timeless(), scriptCases, func(state string) string {
-		return untilWhen.ReplaceAllString(state, "$1~")
-	})
+	locktest.RunScripts(t, timeless(), scriptCases, plainTimes)
 }
+
+func plainTimes(state string) string { return untilWhen.ReplaceAllString(state, "$1~") }
 
 // A server that takes no writes has said nothing about a lock (11.1).
 func TestScriptsPassErrorsOn(t *testing.T) {
 	t.Parallel()
 	locktest.RefuseWrites(t, timeless(), scriptCases)
+}
+
+// While the slot of a lock moves a script is refused, or does what it does elsewhere.
+func TestScriptsWhileTheirSlotMoves(t *testing.T) {
+	t.Parallel()
+	locktest.WhileASlotMoves(t, timeless(), scriptCases, plainTimes)
 }
 
 // Unlocking one hold shortens the lease to what the others deserve, if they are all of the

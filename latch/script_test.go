@@ -49,7 +49,11 @@ var cases = []locktest.ScriptCase{
 
 func TestScriptsAreSafeToRunTwice(t *testing.T) { locktest.RunScripts(t, src, cases) }
 func TestScriptsPassErrorsOn(t *testing.T)      { locktest.RefuseWrites(t, src, cases) }
-func TestScriptHeaders(t *testing.T)            { locktest.CheckHeaders(t, src) }
+func TestScriptsWhileTheirSlotMoves(t *testing.T) {
+	t.Parallel()
+	locktest.WhileASlotMoves(t, src, cases)
+}
+func TestScriptHeaders(t *testing.T) { locktest.CheckHeaders(t, src) }
 
 // Messages are Redisson's: 1 when the latch is set, 0 when it opens, nothing in between. A
 // request is remembered for as long as was asked, from the last run on; a latch has no TTL.

@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ func TestTopologyMigration(t *testing.T) {
 	t.Run("WakeUpPublishedMidway", func(t *testing.T) { topoMidwayWakeUp(t, c) })
 	t.Run("MidwayHoldersAreRenewed", func(t *testing.T) { topoMidwayRenewed(t, c) })
 	t.Run("MidwayManyKeys", func(t *testing.T) { topoMidwayManyKeys(t, c) })
+	t.Run("MidwayUnlockByID", func(t *testing.T) { topoMidwayUnlockByID(t, c) })
 	// Last, because it takes long enough for the goroutines of the others' clients.
 	t.Run("HolderIsRenewed", func(t *testing.T) { topoHolderRenewed(t, c) })
 }
@@ -218,4 +220,28 @@ func topoMidwayManyKeys(t *testing.T, c *redistest.Cluster) {
 	}
 	must(t, plain.hold.Unlock())
 	must(t, shared.hold.Unlock())
+}
+
+// The last hold of a named owner takes the last of its ids out. The key of the ids is gone then, and in
+// the middle of a script a node whose slot moves refuses to be asked for it: the lock stood without
+// its holds until its lease was over, and Unlock said so in words of its own.
+func topoMidwayUnlockByID(t *testing.T, c *redistest.Cluster) {
+	ctx := within(t, time.Minute)
+	a, b := topoDial(t, c.Option(), topoSlow()), topoDial(t, c.Option(), topoSlow())
+	name := topoNameOn(t, c, c.Addrs[0])
+	named := rlock.WithOwner(ctx, "owner")
+	section, h, err := rlock.New(a, name).Lock(named)
+	must(t, err)
+	_, nested, err := rlock.New(a, name).Lock(section)
+	must(t, err)
+	m := topoBegin(t, c, redistest.Slot(name), c.Addrs[1])
+	must(t, nested.Unlock())
+	must(t, h.Unlock())
+	if keys := m.from.Keys(t); slices.Contains(keys, name) {
+		t.Errorf("after Unlock Redis has %q", keys)
+	}
+	m.end(t)
+	_, h, err = rlock.New(b, name).TryLock(ctx)
+	must(t, err)
+	must(t, h.Unlock())
 }

@@ -107,6 +107,7 @@ func TestUnavailableByReply(t *testing.T) {
 			"NOPERM this user has no permissions", "NOAUTH Authentication required.",
 			"ERR The user executing the script can't run this command or subcommand",
 			"ERR ACL failure in script: User u has no permissions to run the 'incrby' command",
+			"ERR Script attempted to access a non local key in a cluster node script: f_1, on @user_script:5.",
 			"ERR Error running script (call to f_1): @user_script:5: @user_script: 5: -OOM command not allowed",
 		} {
 			calls := operations(ses, name)

@@ -228,6 +228,12 @@ func TestScriptsPassErrorsOn(t *testing.T) {
 	locktest.RefuseWrites(t, rwlock.ScriptSources(), allCases)
 }
 
+// While the slot of a lock moves a script is refused, or does what it does elsewhere.
+func TestScriptsWhileTheirSlotMoves(t *testing.T) {
+	t.Parallel()
+	locktest.WhileASlotMoves(t, rwlock.ScriptSources(), allCases)
+}
+
 // However many readers have died, a writer gets in at once, and the last reader that leaves
 // tells it (R25).
 func TestScriptsBuryManyReaders(t *testing.T) {

@@ -153,6 +153,12 @@ func TestScriptsPassErrorsOn(t *testing.T) {
 	locktest.RefuseWrites(t, src, append(semaphoreCases, counterCases...))
 }
 
+// While the slot of permits moves a script is refused, or does what it does elsewhere.
+func TestScriptsWhileTheirSlotMoves(t *testing.T) {
+	t.Parallel()
+	locktest.WhileASlotMoves(t, src, append(semaphoreCases, counterCases...))
+}
+
 // A release tells how many have heard it.
 func TestReleasesTellReceivers(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

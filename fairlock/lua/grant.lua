@@ -57,6 +57,9 @@ end
 -- are passed over and keep their positions until it counts as dead. `mine` are entries that need
 -- not be told, since their session is asking just now. Returns the entry, or nil.
 local function grant(mine)
+  if type(redis.pcall('EXISTS', KEYS[1])) == 'table' then
+    return nil -- the slot moves: the lock cannot be made here, and its next call goes to the other node
+  end
   local clock = redis.call('TIME')
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
   local given, gone, back

@@ -139,6 +139,12 @@ func TestScriptsPassErrorsOn(t *testing.T) {
 	locktest.RefuseWrites(t, mutex.ScriptSources(), scriptCases)
 }
 
+// While the slot of a lock moves a script is refused, or does what it does elsewhere.
+func TestScriptsWhileTheirSlotMoves(t *testing.T) {
+	t.Parallel()
+	locktest.WhileASlotMoves(t, mutex.ScriptSources(), scriptCases)
+}
+
 func TestScriptHeaders(t *testing.T) { locktest.CheckHeaders(t, mutex.ScriptSources()) }
 
 // eval runs a script by hand.

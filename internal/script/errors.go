@@ -23,8 +23,11 @@ const (
 // which costs a second look and is never wrong.
 func Classify(err error) Outcome {
 	if re, ok := reply(err); ok {
-		if says(re.Error(), transient) {
+		switch {
+		case says(re.Error(), transient):
 			return NotRun
+		case cutOff(re):
+			return Unknown
 		}
 		return Refused
 	}
@@ -44,7 +47,7 @@ func Classify(err error) Outcome {
 // The end of a context counts as no answer.
 func Unavailable(err error) bool {
 	if re, ok := reply(err); ok {
-		return says(re.Error(), transient) || says(re.Error(), denied)
+		return says(re.Error(), transient) || says(re.Error(), denied) || cutOff(re)
 	}
 	return err != nil && !rueidis.IsRedisNil(err) && !rueidis.IsParseErr(err) && !errors.Is(err, ErrShape)
 }
@@ -141,6 +144,13 @@ var loading = []string{"LOADING"}
 // the text without a code.
 var denied = []string{
 	"NOPERM", "NOAUTH", "WRONGPASS", "The user executing the script", "ACL failure in script",
+}
+
+// cutOff reports whether re is the end of a script in the middle: of a Cluster whose slot moves. There
+// Redis refuses each command on a key that is not there, also on one that the script itself has
+// emptied. What the script has written before stays, and a second run does the rest.
+func cutOff(re *rueidis.RedisError) bool {
+	return strings.Contains(re.Error(), "attempted to access a non local key")
 }
 
 // IsTryAgain reports the answer of a Cluster that moves a slot: it serves keys one by one,

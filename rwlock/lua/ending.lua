@@ -46,6 +46,14 @@ local function take_out(side, held, across, kept)
   return held
 end
 
+-- remove deletes keys, of which some may be gone with the last that was in them. While the slot moves
+-- Redis refuses each command that names a key which is not there, and so each key has one of its own.
+local function remove(...)
+  for _, key in ipairs({...}) do
+    redis.pcall('DEL', key)
+  end
+end
+
 -- publish tells that the lock is free, and returns the receivers.
 local function publish(message)
   local receivers = redis.call(ARGV[3], ARGV[2], message)

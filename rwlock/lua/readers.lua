@@ -1,6 +1,7 @@
 -- bury throws out readers of ours whose lease is over, at most so many, and returns how many.
+-- (A zset that it has emptied cannot be asked for while the slot moves; nor is anything in it.)
 local function bury(now, most)
-  local dead = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now), 'LIMIT', 0, most)
+  local dead = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now), 'LIMIT', 0, most)
   if #dead > 0 then
     redis.call('HDEL', KEYS[1], unpack(dead))
     redis.call('ZREM', KEYS[2], unpack(dead))

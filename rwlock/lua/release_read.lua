@@ -20,7 +20,7 @@ local ended = take_out('r', reads, writes, kept)
 if reads <= 0 then
   -- The hash was deleted under it; what went along with it goes too.
   redis.call('ZREM', KEYS[2], ARGV[1])
-  redis.call('DEL', KEYS[4], unpack(KEYS, writes > 0 and 6 or 5))
+  remove(KEYS[4], unpack(KEYS, writes > 0 and 6 or 5))
   return {0, 0, -1}
 elseif ended == 0 then
   return {reads, 0, -1}
@@ -33,7 +33,7 @@ if held == 0 then
   redis.call('HDEL', KEYS[1], ARGV[1])
   redis.call('ZREM', KEYS[2], ARGV[1])
   if ids and writes <= 0 then
-    redis.call('DEL', ids)
+    remove(ids)
   end
 else
   redis.call('HINCRBY', KEYS[1], ARGV[1], -ended)
@@ -67,12 +67,13 @@ end
 
 -- Some of those whose lease is over go too, so that the dead do not pile up. If none of
 -- ours lives all of them go, or waiters would not be told. Each of them costs that once.
-local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+local last = redis.pcall('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES') -- see remove
 if last[1] and (held == 0 or (expiry and expiry > now)) then
   local most = tonumber(last[2]) > now and 8 or 500
   while bury(now, most) == 500 do end
 end
-local here, readers = redis.call('HLEN', KEYS[1]) - 1, redis.call('ZCARD', KEYS[2])
+local here, readers = redis.call('HLEN', KEYS[1]) - 1, redis.pcall('ZCARD', KEYS[2])
+readers = type(readers) == 'number' and readers or 0
 local left = 0 -- ms until the last reader's lease is over; 0: not known
 if here > 0 and readers == 0 and held == 0 then
   if marks == 0 then -- the key of the marks is missing, see readers.lua
@@ -83,7 +84,8 @@ if here > 0 and readers == 0 and held == 0 then
   end
 end
 if here == 0 then
-  redis.call('DEL', KEYS[1], KEYS[2])
+  redis.call('DEL', KEYS[1])
+  remove(KEYS[2])
   -- The writers that wait have a moment to come, before readers that arrived later. It is
   -- short, since they may have died.
   if marks > 0 and redis.call('PTTL', KEYS[3]) > 1000 then

@@ -25,10 +25,10 @@ local ended = take_out('w', writes, reads, kept)
 local unmarked = each('ZREM', KEYS[3], '', 10, marks > 0 and kept - 1 or 0)
 if writes <= 0 or ended == 0 then
   if writes <= 0 and reads <= 0 then
-    redis.call('DEL', ids) -- of a life of the lock that is over
+    remove(ids) -- of a life of the lock that is over
   end
   if unmarked > 0 and mode ~= 'write' then
-    local mark = redis.call('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')
+    local mark = redis.pcall('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')
     if not mark[2] or tonumber(mark[2]) <= now then
       publish('1')
     end
@@ -70,12 +70,13 @@ end
 if reads > 0 and expiry <= now and (expiry > 0 or redis.call('EXISTS', KEYS[4]) == 0) then
   redis.call('HDEL', KEYS[1], ARGV[1]) -- their lease is over
   redis.call('ZREM', KEYS[2], ARGV[1])
-  redis.call('DEL', KEYS[4], ids)
+  remove(KEYS[4], ids)
   reads = 0
 end
-redis.call('DEL', KEYS[3])
+remove(KEYS[3])
 if redis.call('HLEN', KEYS[1]) == 1 then
-  redis.call('DEL', KEYS[1], KEYS[2], ids)
+  redis.call('DEL', KEYS[1])
+  remove(KEYS[2], ids)
 else
   redis.call('HSET', KEYS[1], 'mode', 'read')
   if reads > 0 and expiry > now then

@@ -9,14 +9,15 @@ local function end_holds(ids, owner, held, first, kept, ms, private)
   if ended == 0 then
     return {held, 0, -1}
   elseif held <= ended then
-    redis.call('DEL', KEYS[1], ids)
+    redis.call('DEL', KEYS[1])
+    redis.pcall('DEL', ids) -- mostly gone with its last member; then, while the slot moves, out of reach
     return nil
   end
   held, ms = redis.call('HINCRBY', KEYS[1], owner, -ended), tonumber(ms)
-  if ms > 0 and redis.call('PTTL', KEYS[1]) > ms and redis.call('SISMEMBER', ids, 'x' .. ARGV[first]) == 0
+  if ms > 0 and redis.call('PTTL', KEYS[1]) > ms and redis.pcall('SISMEMBER', ids, 'x' .. ARGV[first]) ~= 1
       and (private == '1' or each('SISMEMBER', ids, '', kept, #ARGV) == held) then
     redis.call('PEXPIRE', KEYS[1], ms)
-    redis.call('PEXPIRE', ids, ms)
+    redis.pcall('PEXPIRE', ids, ms)
   end
   return {held, 1, -1}
 end

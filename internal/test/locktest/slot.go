@@ -1,0 +1,77 @@
+package locktest
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"relock/internal/test/redistest"
+)
+
+// slotTag puts all keys of the cases into one slot.
+const slotTag = "{moves}"
+
+// WhileASlotMoves runs the cases on the node of a Cluster that their slot is about to leave. There Redis
+// refuses a script of which a key is missing, before it runs; and inside of a script each command
+// with a key that is not there (any more). So a script that touches a key after it has taken the
+// last member out of it fails midway. Each must be refused as a whole, or do what it does elsewhere;
+// or a second run must do the rest, as that of a script whose answer was lost.
+func WhileASlotMoves(t *testing.T, sources map[string]string, cases []ScriptCase, plain ...func(state string) string) {
+	c := redistest.NewCluster(t)
+	from, to := c.Node(c.SlotOwner(t, redistest.Slot(slotTag))), ""
+	for _, addr := range c.Addrs {
+		if addr != from.Addr {
+			to = addr
+		}
+	}
+	target, err := c.Node(to).Do(t, "CLUSTER", "MYID").ToString()
+	Must(t, err)
+	slot, ran := strconv.Itoa(redistest.Slot(slotTag)), 0
+	state := func() string {
+		got := strings.ReplaceAll(Describe(t, from), slotTag, "")
+		for _, fn := range plain {
+			got = fn(got)
+		}
+		return got
+	}
+	for _, k := range cases {
+		from.FlushAll(t)
+		for _, cmd := range k.setup {
+			cmd = slices.Clone(cmd)
+			cmd[1] = slotTag + cmd[1]
+			Must(t, from.Do(t, cmd...).Error())
+		}
+		eval := []string{"EVAL", sources[k.script], strconv.Itoa(len(k.keys))}
+		for _, key := range k.keys {
+			eval = append(eval, slotTag+key)
+		}
+		before := state()
+		Must(t, from.Do(t, "CLUSTER", "SETSLOT", slot, "MIGRATING", target).Error())
+		got := reply(from, t, append(eval, k.args...))
+		Must(t, from.Do(t, "CLUSTER", "SETSLOT", slot, "STABLE").Error())
+		after := state()
+		switch {
+		case refusedToMove.MatchString(got):
+			if after != before {
+				t.Errorf("%s/%s was refused, but Redis has %q, and had %q", k.script, k.name, after, before)
+			}
+		case strings.Contains(got, "non local key"):
+			again := reply(from, t, append(eval, k.args...))
+			if end := state(); end != k.state {
+				t.Errorf("%s/%s ended midway, then replied %s, and Redis has %q; want %q", k.script, k.name, again, end, k.state)
+			}
+		case got != k.first || after != k.state:
+			t.Errorf("%s/%s replied %s, and Redis has %q; want %s and %q", k.script, k.name, got, after, k.first, k.state)
+		default:
+			ran++
+		}
+	}
+	if ran == 0 {
+		t.Error("all scripts were refused")
+	}
+}
+
+// refusedToMove are the answers to a script of which some of the keys, or all, are not there.
+var refusedToMove = regexp.MustCompile(`^(TRYAGAIN|ASK) `)
