@@ -3,6 +3,7 @@
 package lockerr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,10 +79,13 @@ func NotAcquired(ctxErr, lastErr error) error {
 }
 
 // OfContext is the error of a context that is done, with its cause in the text when that
-// says more.
+// says more. It is never nil, whatever a context of the caller's own says, since nil would be a lock.
 func OfContext(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == nil || cause == err {
+	switch {
+	case err == nil:
+		return cmp.Or(cause, context.Canceled)
+	case cause == nil || cause.Error() == err.Error(): // errors of any type have a text, and not all can be compared
 		return err
 	}
 	return fmt.Errorf("%w (%v)", err, cause)
