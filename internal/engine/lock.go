@@ -51,13 +51,14 @@ func (l *lock) unlock() {
 	if l.lobby != nil {
 		fns, l.lobby.deferred = l.lobby.deferred, nil
 	}
-	leaves := false
-	if l.idle() {
+	leaves := l.state != lockOpen || l.s.life.Draining.Load() || l.s.locks.Crowded.Load()
+	if (leaves || l.lobby != nil || l.line != nil) && l.idle() {
 		l.lobby = nil
 		if l.line != nil {
 			*l.line = line{} // not nil: what was sent for an earlier run may still be answered
 		}
-		leaves = l.state != lockOpen || l.s.life.Draining.Load() || l.s.locks.Crowded.Load()
+	} else {
+		leaves = false
 	}
 	if checking {
 		l.check()

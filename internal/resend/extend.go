@@ -29,7 +29,7 @@ func (s *Sender) Extend(ctx context.Context, p kind.Leased, op *kind.Op) (r Exte
 		r.Sent, r.Doubts = s.Clock(), s.Doubts()
 		return s.Run(ctx, cmd).AsInt64()
 	}
-	r.Err = until(ctx, func() error {
+	attempt := func() error {
 		alive, err := try()
 		if script.IsTryAgain(err) && named && len(op.Void) == 0 {
 			plain := *op
@@ -40,6 +40,9 @@ func (s *Sender) Extend(ctx context.Context, p kind.Leased, op *kind.Op) (r Exte
 		r.Late = r.Late || named && err != nil && script.Classify(err) == script.Unknown
 		r.Alive, r.Voided = alive == 1, named && alive == 1
 		return err
-	})
+	}
+	if r.Err = attempt(); r.Err != nil {
+		r.Err = again(ctx, r.Err, attempt)
+	}
 	return r
 }

@@ -32,7 +32,7 @@ func (s *Sender) Release(ctx context.Context, cmds ...ReleaseCommand) (r Release
 		var buf [3]int64
 		var reply []int64
 		resent := false
-		err := until(ctx, func() (err error) {
+		try := func() (err error) {
 			reply, err = script.Numbers(buf[:0], s.Run(ctx, cmd.Command))
 			switch {
 			case err != nil:
@@ -46,7 +46,11 @@ func (s *Sender) Release(ctx context.Context, cmds ...ReleaseCommand) (r Release
 				err = fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
 			}
 			return err
-		})
+		}
+		err := try()
+		if err != nil {
+			err = again(ctx, err, try)
+		}
 		switch {
 		case err == nil:
 			r.Lost = r.Lost || cmd.Known && reply[1] == 0 && !resent

@@ -23,23 +23,21 @@ type Sender struct {
 	Doubts func() uint32
 }
 
-// until calls try until it returns no error, or one by which Redis has refused for good, or ctx
-// ends; between two calls it pauses. The error is that of the last call, but for the end of a
-// context, which tells less than what came before.
-func until(ctx context.Context, try func() error) error {
-	var last error
-	for n := 0; ; n++ {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		if last == nil || !script.IsContext(err) {
+// again calls try, which has failed with err, until it returns no error, or one by which Redis has refused
+// for good, or ctx ends; it pauses before each call. The error is that of the last call, but for the
+// end of a context, which tells less than what came before.
+func again(ctx context.Context, err error, try func() error) error {
+	last := err
+	for n := 0; err != nil; n++ {
+		if !script.IsContext(err) {
 			last = err
 		}
 		if script.Classify(err) == script.Refused || ctx.Err() != nil || backoff.Pause(ctx, n) != nil {
 			return last
 		}
+		err = try()
 	}
+	return nil
 }
 
 // Call sends a command until Redis answers it or refuses it for good, ctx ends, or bound is over.
@@ -47,10 +45,13 @@ func until(ctx context.Context, try func() error) error {
 func (s *Sender) Call(ctx context.Context, bound time.Duration, cmd script.Command) (reply rueidis.RedisResult, err error) {
 	bounded, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	err = until(bounded, func() error {
+	try := func() error {
 		reply = s.Run(bounded, cmd)
 		return reply.Error()
-	})
+	}
+	if err = try(); err != nil {
+		err = again(bounded, err, try)
+	}
 	switch {
 	case err == nil:
 		return reply, nil
