@@ -14,7 +14,7 @@ import (
 type Log struct {
 	Err      error // of the last one, nil if it was answered
 	Failures int   // in a row
-	Unknown  bool  // one may have run whose outcome is not known, or has run: the last was granted
+	Unknown  bool  // one may have run whose outcome is not known, or has run: the last was granted, or was ended midway
 	MayCome  bool  // one whose outcome was never known may run late, even now
 
 	answered bool          // one was answered
@@ -58,11 +58,12 @@ func (l *Log) Note(o *Outcome) {
 		l.Err = lockerr.ErrNoAnswer
 	}
 	l.Failures++
-	if script.Classify(o.Err) == script.Unknown {
+	unknown := script.Classify(o.Err) == script.Unknown
+	if unknown || script.Midway(o.Err) {
 		if !l.Unknown {
 			l.doubted = o.Sent
 		}
-		l.Unknown, l.MayCome = true, true
+		l.Unknown, l.MayCome = true, l.MayCome || unknown
 	}
 }
 

@@ -205,6 +205,9 @@ func (l *lock) turnAway(c *claim, e *runCall) {
 		err = e.g.never(c.prim)
 	}
 	waiters, fate := c.run.Refused()
+	if script.Midway(e.err) { // it may have the lock, or an entry
+		fate = fairqueue.Ends
+	}
 	for _, a := range waiters {
 		a.hopeless = err
 		wakeUp(a.wake)

@@ -59,6 +59,13 @@ func Denied(err error) bool {
 	return ok && says(re.Error(), denied)
 }
 
+// Midway reports whether err says that the server does not allow this user a command inside a script: what
+// the script has written before stays. Which commands those are may change at any time.
+func Midway(err error) bool {
+	re, ok := reply(err)
+	return ok && (strings.Contains(re.Error(), "user executing the script") || strings.Contains(re.Error(), "ACL failure in script"))
+}
+
 // DeniedKeys reports whether err is the answer of a server that does not let this user at the
 // keys, whatever the command. Redis before 7.2 has "one of the keys" and "at least one of the
 // keys"; later ones and Valkey have "a key", or the key's name.

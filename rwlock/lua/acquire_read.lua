@@ -21,12 +21,14 @@ if not ARGV[4] and call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 and not (ARGV[
   -- Free, no writer waits, and nothing is left of an earlier life.
   local lock, readers, owner, left = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
   local clock = call('TIME')
+  if ARGV[3] then -- before the hold, which could not be ended without
+    call('SADD', KEYS[5], 'r' .. ARGV[3])
+  end
   call('HSET', lock, 'mode', 'read', owner, '1')
   call('PEXPIRE', lock, left)
   call('ZADD', readers, string.format('%d', clock[1] * 1000 + clock[2] / 1000 + left), owner)
   call('PEXPIRE', readers, left)
   if ARGV[3] then
-    call('SADD', KEYS[5], 'r' .. ARGV[3])
     call('PEXPIRE', KEYS[5], left)
   end
   call('SET', KEYS[4], '1', 'PX', left)
