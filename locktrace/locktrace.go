@@ -35,7 +35,8 @@ import (
 // Hooks of a call run in that call, and it waits for them. All others run one at a time in a
 // goroutine of the session: Lost, Renewed, Subscription, and HoldEnd unless an Unlock or Abandon
 // has ended the hold. Close waits up to 250 ms for these, so that gauges are 0 when it returns.
-// A hook must be quick, and must not call the session or its locks.
+// A hook must be quick, and must not call the session or its locks. One that panics counts as one
+// that has returned, for the lock that it was told of would have no owner else: the Logger is told.
 type Trace struct {
 	// AcquireStart: a caller wants a lock.
 	AcquireStart func(ctx context.Context, e AcquireStart) context.Context
