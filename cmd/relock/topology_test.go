@@ -9,27 +9,34 @@ import (
 	"relock/internal/test/redistest"
 )
 
+// clusterLocks are how many locks holders has, without the semaphore.
+const clusterLocks = 12
+
+// holders has commands hold locks on all nodes, lock:0 and so on, and lock:s, a semaphore.
+func holders(t *testing.T, cluster *redistest.Cluster, c cli) (held []*running, sem *running) {
+	t.Helper()
+	for i := range clusterLocks {
+		held = append(held, c.start("run", fmt.Sprintf("lock:%d", i), "--", "sh", "-c", "echo in; sleep 1000"))
+	}
+	nodes := map[string]bool{}
+	for i, r := range held {
+		r.expect("in")
+		nodes[cluster.SlotOwner(t, redistest.Slot(fmt.Sprintf("lock:%d", i)))] = true
+	}
+	if len(nodes) < 3 {
+		t.Fatalf("the locks are on %d nodes", len(nodes))
+	}
+	sem = c.start("run", "--permits", "1", "--limit", "1", "lock:s", "--", "sh", "-c", "echo in; sleep 1000")
+	sem.expect("in")
+	return held, sem
+}
+
 // In a Cluster all commands work on all nodes, and a lock is listed once.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.NewCluster(t)
 	c := cli{t, "redis://" + cluster.Addrs[0]}
-	const locks = 12
-	var held []*running
-	for i := range locks {
-		r := c.start("run", fmt.Sprintf("lock:%d", i), "--", "sh", "-c", "echo in; sleep 1000")
-		held = append(held, r)
-	}
-	slots := map[string]bool{}
-	for i, r := range held {
-		r.expect("in")
-		slots[cluster.SlotOwner(t, redistest.Slot(fmt.Sprintf("lock:%d", i)))] = true
-	}
-	if len(slots) < 3 {
-		t.Fatalf("the locks are on %d nodes", len(slots))
-	}
-	sem := c.start("run", "--permits", "1", "--limit", "1", "lock:s", "--", "sh", "-c", "echo in; sleep 1000")
-	sem.expect("in")
+	held, sem := holders(t, cluster, c)
 	waiter := c.start("run", "lock:7", "--", "echo", "next")
 	settles(t, "13 locks, 1 waiting", func() string {
 		var waiting int64
@@ -43,7 +50,7 @@ func TestCluster(t *testing.T) {
 		t.Errorf("lock:7 is %+v", l)
 	}
 	last := refreshes(c, "-n", "2", "--interval", "200ms")
-	if len(last.Top) != locks+1 || last.Top[0].Name != "lock:7" || last.Top[0].Waiting != 1 {
+	if len(last.Top) != clusterLocks+1 || last.Top[0].Name != "lock:7" || last.Top[0].Waiting != 1 {
 		t.Errorf("top has %d locks, first %+v", len(last.Top), last.Top)
 	}
 	c.want(0, "force", "lock:7")
@@ -51,6 +58,21 @@ func TestCluster(t *testing.T) {
 	if code := held[7].wait(); code != 79 {
 		t.Errorf("exit code %d, want 79", code)
 	}
+	held[7] = sem
+	for _, r := range held {
+		r.signal(syscall.SIGTERM)
+	}
+	for _, r := range held {
+		if code := r.wait(); code != 143 {
+			t.Errorf("exit code %d, want 143", code)
+		}
+	}
+	doctorOfACluster(t, cluster, c)
+}
+
+// doctorOfACluster checks that doctor looks at each node, and finds that one is gone.
+func doctorOfACluster(t *testing.T, cluster *redistest.Cluster, c cli) {
+	t.Helper()
 	all, versions := examine(c, 0), 0
 	for _, f := range all {
 		if f.Check == "version" {
@@ -62,15 +84,6 @@ func TestCluster(t *testing.T) {
 	}
 	if l, text := level(t, all, "messages"); l != "ok" {
 		t.Errorf("messages: %s %s", l, text)
-	}
-	held[7] = sem
-	for _, r := range held { // before the node is gone, without which they could not release
-		r.signal(syscall.SIGTERM)
-	}
-	for _, r := range held {
-		if code := r.wait(); code != 143 {
-			t.Errorf("exit code %d, want 143", code)
-		}
 	}
 	cluster.KillNode(cluster.Addrs[2])
 	eventually(t, "the loss of a node to be found", func() bool {
