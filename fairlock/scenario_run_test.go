@@ -158,66 +158,77 @@ func TestAForcedRunKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	for _, forced := range []bool{true, false} {
 		t.Run(fmt.Sprint("forced=", forced), func(t *testing.T) {
-			each(t, func(t *testing.T, s *redistest.Server) {
-				ctx := within(t, 60*time.Second)
-				cfg := silent()
-				if !forced {
-					cfg.Lease, cfg.QueueLease = 3*time.Second, 6*time.Second // a loss is noticed by the renewal
-				}
-				a, b := dial(t, s, cfg), dial(t, s, cfg)
-				m := fairlock.New(a, "x")
-				first := lock(t, ctx, m)
-				var mu sync.Mutex
-				var order []string
-				inside, goOn := make(chan context.Context, 100), make(chan struct{})
-				var wg sync.WaitGroup
-				wait := func(ses *rlock.Session, who string) {
-					wg.Go(func() {
-						section, h, err := fairlock.New(ses, "x").Lock(ctx)
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						mu.Lock()
-						order = append(order, who)
-						mu.Unlock()
-						inside <- section
-						<-goOn
-						_ = h.Unlock() // one of them has lost it
-					})
-				}
-				const n = 20
-				for i := range n {
-					wait(b, "b")
-					queued(t, m, i+1)
-				}
-				for i := range 5 {
-					wait(a, "a")
-					queued(t, m, n+i+1)
-				}
-				unlock(t, first)
-				<-inside
-				goOn <- struct{}{}
-				second := locktest.Get(t, inside, patience, "the second section begins")
-				if forced {
-					_, err := m.ForceUnlock(ctx)
-					must(t, err)
-				} else {
-					must(t, s.Do(t, "DEL", "x").Error())
-				}
-				ends(t, second, patience, rlock.ErrLost)
-				close(goOn)
-				wg.Wait()
-				// ForceUnlock lets the next entry in. When the key is deleted, the session that is
-				// heard of first comes first: by a heartbeat, or by the renewal.
-				got, again := strings.Join(order, ""), strings.Repeat("b", n)+strings.Repeat("a", 5)
-				if want := strings.Repeat("b", 2) + strings.Repeat("a", 5) + strings.Repeat("b", n-2); got != want && (forced || got != again) {
-					t.Errorf("served in the order %s", got)
-				}
-				nothingLeft(t, s)
-			})
+			each(t, func(t *testing.T, s *redistest.Server) { keepsItsPlace(t, s, forced) })
 		})
 	}
+}
+
+// A line is callers that go on one by one when they are told to.
+type line struct {
+	ctx    context.Context
+	inside chan context.Context // of those who have begun
+	goOn   chan struct{}
+	all    sync.WaitGroup
+
+	mu    sync.Mutex
+	order string // who were served, a letter each
+}
+
+// wait has a caller line up.
+func (l *line) wait(t *testing.T, ses *rlock.Session, who string) {
+	l.all.Go(func() {
+		section, h, err := fairlock.New(ses, "x").Lock(l.ctx)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		l.mu.Lock()
+		l.order += who
+		l.mu.Unlock()
+		l.inside <- section
+		<-l.goOn
+		_ = h.Unlock() // one of them has lost it
+	})
+}
+
+func keepsItsPlace(t *testing.T, s *redistest.Server, forced bool) {
+	const n, more = 20, 5
+	l := &line{ctx: within(t, 60*time.Second), inside: make(chan context.Context, n+more), goOn: make(chan struct{})}
+	cfg := silent()
+	if !forced {
+		cfg.Lease, cfg.QueueLease = 3*time.Second, 6*time.Second // a loss is noticed by the renewal
+	}
+	a, b := dial(t, s, cfg), dial(t, s, cfg)
+	m := fairlock.New(a, "x")
+	first := lock(t, l.ctx, m)
+	for i := range n {
+		l.wait(t, b, "b")
+		queued(t, m, i+1)
+	}
+	for i := range more {
+		l.wait(t, a, "a")
+		queued(t, m, n+i+1)
+	}
+	unlock(t, first)
+	<-l.inside
+	l.goOn <- struct{}{}
+	second := locktest.Get(t, l.inside, patience, "the second section begins")
+	if forced {
+		_, err := m.ForceUnlock(l.ctx)
+		must(t, err)
+	} else {
+		must(t, s.Do(t, "DEL", "x").Error())
+	}
+	ends(t, second, patience, rlock.ErrLost)
+	close(l.goOn)
+	l.all.Wait()
+	// ForceUnlock lets the next entry in. When the key is deleted, the session that is
+	// heard of first comes first: by a heartbeat, or by the renewal.
+	again := strings.Repeat("b", n) + strings.Repeat("a", more)
+	if want := "bb" + strings.Repeat("a", more) + strings.Repeat("b", n-2); l.order != want && (forced || l.order != again) {
+		t.Errorf("served in the order %s", l.order)
+	}
+	nothingLeft(t, s)
 }
 
 // Scenario 15: what came later than a forced run comes behind it, also if it is of a third

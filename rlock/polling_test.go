@@ -169,22 +169,30 @@ func TestPollingSessionsAlternate(t *testing.T) {
 	})
 }
 
+// retrying is a session that listens, and counts its attempts, beside one that holds x.
+func retrying(t *testing.T, s *redistest.Server) (ses, other *rlock.Session, attempts *atomic.Int32, h *rlock.Hold) {
+	t.Helper()
+	attempts = new(atomic.Int32)
+	cfg := rlock.Config{Lease: time.Hour, PollFloor: time.Hour}
+	cfg.Trace = &rlock.Trace{Attempt: func(locktrace.Attempt) { attempts.Add(1) }}
+	ses, other = locktest.Dial(t, s, cfg), locktest.Dial(t, s, polls())
+	_, h, err := rlock.New(other, "x").Lock(locktest.Within(t, time.Minute))
+	locktest.Must(t, err)
+	attempts.Store(0)
+	return ses, other, attempts, h
+}
+
 // Retry makes a TryLock, or a Lock, a series of attempts, in a session that listens too.
 func TestRetry(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := locktest.Within(t, time.Minute)
-		var attempts atomic.Int32
-		cfg := rlock.Config{Lease: time.Hour, PollFloor: time.Hour}
-		cfg.Trace = &rlock.Trace{Attempt: func(locktrace.Attempt) { attempts.Add(1) }}
-		ses, other := locktest.Dial(t, s, cfg), locktest.Dial(t, s, polls())
-		defer func() { locktest.Must(t, errors.Join(ses.Close(), other.Close())) }()
+		ses, other, attempts, h := retrying(t, s)
+		defer func() { locktest.Must(t, errors.Join(h.Unlock(), ses.Close(), other.Close())) }()
 		m := rlock.New(ses, "x")
-		_, h, err := rlock.New(other, "x").Lock(ctx)
-		locktest.Must(t, err)
 		for _, lock := range []func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error){m.TryLock, m.Lock} {
 			attempts.Store(0)
 			began := time.Now()
-			_, _, err = lock(ctx, rlock.Retry(rlock.Limit(every(50*time.Millisecond), 5)))
+			_, _, err := lock(ctx, rlock.Retry(rlock.Limit(every(50*time.Millisecond), 5)))
 			locktest.Is(t, "five attempts", err, rlock.ErrNotAcquired)
 			if took := time.Since(began); attempts.Load() != 5 || took < 200*time.Millisecond {
 				t.Errorf("%d attempts in %v", attempts.Load(), took)
@@ -200,39 +208,49 @@ func TestRetry(t *testing.T) {
 			cancel()
 			locktest.Is(t, "the end of ctx", err, rlock.ErrNotAcquired, context.DeadlineExceeded)
 		}
-		_, _, err = m.TryLock(ctx, rlock.Retry(nil))
+		_, _, err := m.TryLock(ctx, rlock.Retry(nil))
 		locktest.Is(t, "Retry(nil)", err, rlock.ErrArgument)
-		attempts.Store(0)
-		refused := func() bool { return attempts.Load() >= 4 }
-		fair := make(chan error, 1)
+	})
+}
+
+// A series of attempts ends with the first that succeeds, also at a fair lock.
+func TestRetrySucceeds(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := locktest.Within(t, time.Minute)
+		ses, other, attempts, h := retrying(t, s)
+		defer func() { locktest.Must(t, errors.Join(ses.Close(), other.Close())) }()
 		_, h2, err := fairlock.New(other, "fair").Lock(ctx)
 		locktest.Must(t, err)
-		go func() {
-			_, h, err := fairlock.New(ses, "fair").TryLock(ctx, rlock.Retry(every(20*time.Millisecond)))
-			fair <- errors.Join(err, h.Unlock())
-		}()
-		got := make(chan error, 1)
-		go func() {
-			_, h, err := m.TryLock(ctx, rlock.Retry(every(20*time.Millisecond)))
-			got <- errors.Join(err, h.Unlock())
-		}()
-		redistest.Eventually(t, 10*time.Second, "both to be refused", refused)
+		got := map[string]chan error{"plain": make(chan error, 1), "fair": make(chan error, 1)}
+		for kind, lock := range map[string]func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error){
+			"plain": rlock.New(ses, "x").TryLock, "fair": fairlock.New(ses, "fair").TryLock,
+		} {
+			go func() {
+				_, h, err := lock(ctx, rlock.Retry(every(20*time.Millisecond)))
+				got[kind] <- errors.Join(err, h.Unlock())
+			}()
+		}
+		redistest.Eventually(t, 10*time.Second, "both to be refused", func() bool { return attempts.Load() >= 4 })
 		locktest.Must(t, errors.Join(h.Unlock(), h2.Unlock()))
-		locktest.Must(t, locktest.Get(t, got, 10*time.Second, "an attempt to succeed"))
-		locktest.Must(t, locktest.Get(t, fair, 10*time.Second, "an attempt at the fair lock to succeed"))
+		for kind, c := range got {
+			locktest.Must(t, locktest.Get(t, c, 10*time.Second, "an attempt at the "+kind+" lock to succeed"))
+		}
+	})
+}
 
-		_, h, err = rlock.New(other, "x").Lock(ctx)
-		locktest.Must(t, err)
-		attempts.Store(3)
+// Close ends a series of attempts, however long it sleeps.
+func TestRetryEndsWithTheSession(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ses, other, attempts, h := retrying(t, s)
+		defer func() { locktest.Must(t, errors.Join(h.Unlock(), other.Close())) }()
 		closed := make(chan error, 1)
 		go func() {
-			_, _, err := m.TryLock(ctx, rlock.Retry(every(time.Hour)))
+			_, _, err := rlock.New(ses, "x").TryLock(locktest.Within(t, time.Minute), rlock.Retry(every(time.Hour)))
 			closed <- err
 		}()
-		redistest.Eventually(t, 10*time.Second, "it to be refused", refused)
+		redistest.Eventually(t, 10*time.Second, "it to be refused", func() bool { return attempts.Load() > 0 })
 		locktest.Must(t, ses.Close())
 		locktest.Is(t, "Close", locktest.Get(t, closed, 10*time.Second, "the end of the retries"), rlock.ErrClosed)
-		locktest.Must(t, h.Unlock())
 	})
 }
 

@@ -53,10 +53,6 @@ func dialFar(t *testing.T, m *miniredis.Miniredis, oneWay time.Duration) (ses *r
 // but that of the way, and nobody is busy.)
 func TestASessionFurtherAwayGetsItsTurns(t *testing.T) {
 	t.Parallel()
-	const (
-		during = time.Second
-		inside = 200 * time.Microsecond
-	)
 	for _, c := range []struct {
 		near   int // sessions, with six goroutines in all
 		oneWay time.Duration
@@ -67,52 +63,60 @@ func TestASessionFurtherAwayGetsItsTurns(t *testing.T) {
 			if testing.Short() && oneWay < 2*time.Millisecond {
 				t.Skip("SKIPPED with -short: keeps a core busy")
 			}
-			synctest.Test(t, func(t *testing.T) {
-				m := miniredis.NewMiniRedis()
-				m.ClockTTL(true)
-				defer m.Close()
-				var near []*rlock.Session
-				for range c.near {
-					near = append(near, locktest.DialBubble(t, m, rlock.Config{}))
-					defer near[len(near)-1].Close()
-				}
-				far, end := dialFar(t, m, oneWay)
-				defer end()
-
-				var mu sync.Mutex
-				turns := map[bool]int{} // far or not
-				var wg sync.WaitGroup
-				over := time.Now().Add(during)
-				all := []*rlock.Session{far}
-				for i := range 6 {
-					all = append(all, near[i%len(near)])
-				}
-				for _, ses := range all {
-					wg.Go(func() {
-						for time.Now().Before(over) {
-							err := rlock.New(ses, "x").Do(context.Background(), func(context.Context) error {
-								mu.Lock()
-								turns[ses == far]++
-								mu.Unlock()
-								time.Sleep(inside)
-								return nil
-							})
-							if err != nil {
-								t.Error(err)
-								return
-							}
-						}
-					})
-				}
-				wg.Wait()
-				t.Logf("%d turns near by, %d further away", turns[false], turns[true])
-				if turns[true] < least {
-					t.Errorf("the session further away got %d turns, want at least %d", turns[true], least)
-				}
-				if turns[false] < 1000 { // of 5000 if it were alone
-					t.Errorf("the session near by got %d turns", turns[false])
-				}
-			})
+			synctest.Test(t, func(t *testing.T) { sharesWithAFarSession(t, c.near, oneWay, least) })
 		})
+	}
+}
+
+// sharesWithAFarSession counts the turns of six goroutines of sessions near by, and of one of a session
+// further away.
+func sharesWithAFarSession(t *testing.T, sessions int, oneWay time.Duration, least int) {
+	const (
+		during = time.Second
+		inside = 200 * time.Microsecond
+	)
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	defer m.Close()
+	var near []*rlock.Session
+	for range sessions {
+		near = append(near, locktest.DialBubble(t, m, rlock.Config{}))
+		defer near[len(near)-1].Close()
+	}
+	far, end := dialFar(t, m, oneWay)
+	defer end()
+
+	var mu sync.Mutex
+	turns := map[bool]int{} // far or not
+	var wg sync.WaitGroup
+	over := time.Now().Add(during)
+	all := []*rlock.Session{far}
+	for i := range 6 {
+		all = append(all, near[i%len(near)])
+	}
+	for _, ses := range all {
+		wg.Go(func() {
+			for time.Now().Before(over) {
+				err := rlock.New(ses, "x").Do(context.Background(), func(context.Context) error {
+					mu.Lock()
+					turns[ses == far]++
+					mu.Unlock()
+					time.Sleep(inside)
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d turns near by, %d further away", turns[false], turns[true])
+	if turns[true] < least {
+		t.Errorf("the session further away got %d turns, want at least %d", turns[true], least)
+	}
+	if turns[false] < 1000 { // of 5000 if it were alone
+		t.Errorf("the session near by got %d turns", turns[false])
 	}
 }

@@ -127,6 +127,25 @@ func TestTopologyFailoverInSync(t *testing.T) {
 	topoWakes(t, b, a, master)
 }
 
+// topoKilledBehind kills the master when the replica has a lock, and has lost all of it again, as if it
+// had been too far behind; renewals that still reach it bring nothing back. (Cutting it off instead makes
+// it a bad candidate in the eyes of the sentinels.)
+func topoKilledBehind(t *testing.T, s *redistest.Sentinel, replica *redistest.Server, ses *rlock.Session, name, owner string) (old string, at time.Time) {
+	t.Helper()
+	redistest.Eventually(t, topoPatience, "the replica has the locks", func() bool {
+		return topoField(t, replica, name, owner) == "1"
+	})
+	topoDo(t, replica, "CONFIG", "SET", "replica-read-only", "no")
+	topoDo(t, replica, "FLUSHALL")
+	old, at = s.KillMaster(), time.Now()
+	// The client must have noticed: to what it still sent on the old connection the
+	// answer would be lost, and then nobody knows.
+	if _, _, err := rlock.New(ses, name+"-probe").TryLock(t.Context()); err == nil {
+		t.Fatal("there is a master")
+	}
+	return old, at
+}
+
 // The replica is promoted without the locks. The holders are told, whatever they do; nobody's Unlock succeeds.
 func TestTopologyFailoverLosesTheLock(t *testing.T) {
 	t.Parallel() // it is idle most of the time
@@ -149,21 +168,7 @@ func TestTopologyFailoverLosesTheLock(t *testing.T) {
 	w := topoLock(ctx, rlock.New(b, base+"renewed"))
 	topoListeningAt(t, s.Node(s.MasterAddr(t)), topoChannel(base+"renewed"))
 
-	// The replica loses what it has, as if it had been too far behind; renewals that
-	// still reach it bring nothing back. (Cutting it off instead makes it a bad
-	// candidate in the eyes of the sentinels.)
-	redistest.Eventually(t, topoPatience, "the replica has the locks", func() bool {
-		return topoField(t, replica, base+"nested", h5.Owner()) == "1"
-	})
-	topoDo(t, replica, "CONFIG", "SET", "replica-read-only", "no")
-	topoDo(t, replica, "FLUSHALL")
-	old := s.KillMaster()
-	begin := time.Now()
-	// The client must have noticed: to what it still sent on the old connection the
-	// answer would be lost, and then nobody knows.
-	if _, _, err := rlock.New(a, base+"probe").TryLock(ctx); err == nil {
-		t.Fatal("there is a master")
-	}
+	old, begin := topoKilledBehind(t, s, replica, a, base+"nested", h5.Owner())
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- h4.Unlock() }()
 	nesting := topoLock(nested, rlock.New(a, base+"nested"))
