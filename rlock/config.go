@@ -11,8 +11,6 @@ import (
 	"relock/internal/engine"
 	"relock/internal/lockerr"
 	"relock/internal/lockopt"
-	"relock/internal/notes"
-	"relock/internal/tracing"
 )
 
 // The defaults of Config.
@@ -105,14 +103,6 @@ func (c Config) checked() (engine.Config, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Trace != nil {
-		log, background := c.Logger, new(notes.Notifier) // a Logger may block
-		c.Trace = tracing.Guard(c.Trace, func(hook string, panicked any, stack []byte) {
-			background.Add(func() {
-				log.Error("relock: a hook has panicked; the session goes on", "hook", hook, "panic", panicked, "stack", string(stack))
-			})
-		})
 	}
 	return engine.Config(c), nil
 }

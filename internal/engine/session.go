@@ -123,8 +123,8 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 	} else {
 		s.owners.Store(idgen.RandomBase()) // an earlier process's holds may still stand
 	}
-	s.trace = tracing.New(cfg.Trace, s.now)
 	s.log = slog.New(s.notes.Handler(cfg.Logger.Handler()))
+	s.trace = tracing.New(tracing.Guard(cfg.Trace, s.log), s.now)
 	s.outage = outage.New(s.now, s.log)
 	s.unrenewed = outage.NewRenewals[*claim](s.now, s.log)
 	s.locks = registry.New[lock](keptLocks)
