@@ -39,14 +39,16 @@ local function take()
       return
     end
   end
+  if id ~= '' then -- first, so that a release finds the hold wherever an ACL has ended this
+    redis.call('DEL', KEYS[4]) -- ids of an earlier life
+    redis.call('SADD', KEYS[4], id)
+  end
   redis.call('HSET', KEYS[1], owner, 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[7])
   if ARGV[18] and redis.call('PTTL', KEYS[5]) < ARGV[7] + ARGV[18] then
     redis.call('PEXPIRE', KEYS[5], string.format('%.0f', ARGV[7] + ARGV[18]))
   end
   if id ~= '' then
-    redis.call('DEL', KEYS[4]) -- ids of an earlier life
-    redis.call('SADD', KEYS[4], id)
     redis.call('PEXPIRE', KEYS[4], ARGV[7])
   end
   return tokens == '0' and 1 or {1, 1, token, 0}
