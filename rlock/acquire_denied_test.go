@@ -42,6 +42,9 @@ func TestALockThatIsDeniedMidwayLeavesNothing(t *testing.T) {
 		"named": func(ctx context.Context, o ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
 			return rlock.New(ses, "named").Lock(rlock.WithOwner(ctx, "me"), o...)
 		},
+		"named read": func(ctx context.Context, o ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
+			return rwlock.New(ses, "named read").RLock(rlock.WithOwner(ctx, "me"), o...)
+		},
 		"named fair": func(ctx context.Context, o ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
 			return fairlock.New(ses, "named fair").Lock(rlock.WithOwner(ctx, "me"), o...)
 		},
