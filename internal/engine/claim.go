@@ -117,7 +117,7 @@ func (c *claim) retire(to claimState) {
 		c.next, c.prev = nil, nil
 	}
 	if c.state == held {
-		l.s.schedule.Set(c, &c.slot, never)
+		l.s.schedule.Set(c, never)
 		if l.s.unrenewed.On.Load() {
 			l.s.unrenewed.Over(c, to == lostStanding || to == lostGone)
 		}

@@ -85,7 +85,7 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	l, s := c.lock, c.lock.s
 	c.state = releasing
-	s.schedule.Set(c, &c.slot, never)
+	s.schedule.Set(c, never)
 	if s.unrenewed.On.Load() {
 		s.unrenewed.Over(c, false)
 	}

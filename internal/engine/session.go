@@ -128,7 +128,7 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 	s.outage = outage.New(s.now, s.log)
 	s.unrenewed = outage.NewRenewals[*claim](s.now, s.log)
 	s.locks = registry.New[lock](keptLocks)
-	s.schedule = schedule.New[*claim]()
+	s.schedule = schedule.New(func(c *claim) *schedule.Slot { return &c.slot })
 	s.redis = deployment.New(client, deployment.Config{Session: s.id, Prefix: cfg.Prefix, Label: cfg.Label, Lease: cfg.Lease,
 		Timeout: cfg.ReleaseTimeout, Replicas: replicas.Asker{Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: s.answerTime()},
 		Polls: cfg.Polling != nil, Logger: cfg.Logger, Log: s.log, Life: s.life, Clock: s.now, WakeAt: s.schedule.WakeAt,

@@ -46,7 +46,7 @@ func (c *claim) reschedule() { c.renewAfter(never) }
 func (c *claim) renewAfter(asked time.Duration) {
 	s := c.lock.s
 	if c.state != held {
-		s.schedule.Set(c, &c.slot, never)
+		s.schedule.Set(c, never)
 		return
 	}
 	due, lease := c.trust, min(s.cfg.Lease, c.safeLease)
@@ -76,7 +76,7 @@ func (c *claim) renewAfter(asked time.Duration) {
 		at, grid := asked+lease/3, lease/30
 		c.renewAt = min(c.renewAt, max(at-at%grid, asked+lease/6))
 	}
-	s.schedule.Set(c, &c.slot, min(due, c.renewAt))
+	s.schedule.Set(c, min(due, c.renewAt))
 }
 
 // minChecked is the shortest fixed lease that is worth a look in the middle of it.

@@ -16,6 +16,8 @@ const Never = time.Duration(math.MaxInt64)
 // methods may be called by several goroutines; they wait for nothing but each other, Run
 // excepted.
 type Schedule[T any] struct {
+	slot func(of T) *Slot // of an item
+
 	mu    sync.Mutex
 	due   []entry[T]    // a binary heap: the next one is in front
 	armed time.Duration // when Run wakes up; Never is what it begins with
@@ -23,19 +25,18 @@ type Schedule[T any] struct {
 	kick  chan struct{} // capacity 1: wakes Run
 }
 
-// A Slot is where an item stands in its Schedule, whose mutex guards it. Each item brings one along,
+// A Slot is where an item stands in its Schedule, whose mutex guards it. Each item has one,
 // always the same. The zero value is that of an item that is not on the schedule.
 type Slot struct{ place int32 } // the index in the heap, and 1
 
 type entry[T any] struct {
-	at   time.Duration
-	of   T
-	slot *Slot // of's
+	at time.Duration
+	of T
 }
 
-// New returns an empty Schedule.
-func New[T any]() *Schedule[T] {
-	return &Schedule[T]{armed: Never, asked: Never, kick: make(chan struct{}, 1)}
+// New returns an empty Schedule of items that have a Slot each.
+func New[T any](slot func(of T) *Slot) *Schedule[T] {
+	return &Schedule[T]{slot: slot, armed: Never, asked: Never, kick: make(chan struct{}, 1)}
 }
 
 // Run calls visit at once, when an item is due, and at the time that visit has returned last or
@@ -58,10 +59,10 @@ func (s *Schedule[T]) Run(ctx context.Context, clock func() time.Duration, visit
 }
 
 // Set has an item visited at a time, whenever it was due before; Never takes it off.
-func (s *Schedule[T]) Set(of T, slot *Slot, at time.Duration) {
+func (s *Schedule[T]) Set(of T, at time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.put(entry[T]{at, of, slot})
+	s.put(entry[T]{at, of})
 	if at < s.armed {
 		s.wake(at)
 	}
@@ -97,7 +98,7 @@ func (s *Schedule[T]) wake(at time.Duration) {
 // and moves from there: in front of later entries, behind earlier ones. For an item that is taken
 // off, the last entry of the heap is laid there. The mutex must be held.
 func (s *Schedule[T]) put(e entry[T]) {
-	i, end := int(e.slot.place)-1, len(s.due)-1
+	i, end := int(s.slot(e.of).place)-1, len(s.due)-1
 	switch {
 	case e.at != Never && i < 0:
 		s.due = append(s.due, e)
@@ -105,7 +106,7 @@ func (s *Schedule[T]) put(e entry[T]) {
 	case i < 0:
 		return
 	case e.at == Never:
-		e.slot.place = 0
+		s.slot(e.of).place = 0
 		e, s.due[end] = s.due[end], entry[T]{}
 		s.due = s.due[:end]
 		if i == end {
@@ -115,7 +116,7 @@ func (s *Schedule[T]) put(e entry[T]) {
 	d := s.due
 	for up := (i - 1) / 2; i > 0 && e.at < d[up].at; up = (i - 1) / 2 {
 		d[i] = d[up]
-		d[i].slot.place = int32(i) + 1
+		s.slot(d[i].of).place = int32(i) + 1
 		i = up
 	}
 	for {
@@ -127,11 +128,11 @@ func (s *Schedule[T]) put(e entry[T]) {
 			break
 		}
 		d[i] = d[down]
-		d[i].slot.place = int32(i) + 1
+		s.slot(d[i].of).place = int32(i) + 1
 		i = down
 	}
 	d[i] = e
-	e.slot.place = int32(i) + 1
+	s.slot(e.of).place = int32(i) + 1
 }
 
 // take takes off and returns what is due.
@@ -140,7 +141,7 @@ func (s *Schedule[T]) take(now time.Duration) (due []T) {
 	defer s.mu.Unlock()
 	for len(s.due) > 0 && s.due[0].at <= now {
 		front := s.due[0]
-		s.put(entry[T]{Never, front.of, front.slot})
+		s.put(entry[T]{Never, front.of})
 		due = append(due, front.of)
 	}
 	return due

@@ -15,12 +15,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type item struct{ slot Slot }
 
+func slotOf(x *item) *Slot { return &x.slot }
+
 // Items come off the schedule in the order of their last times, whatever was set, moved and
 // removed before.
 func TestItemsComeInOrder(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		s := New[*item]()
+		s := New(slotOf)
 		items := make([]*item, 50)
 		for i := range items {
 			items[i] = new(item)
@@ -29,11 +31,11 @@ func TestItemsComeInOrder(t *testing.T) {
 		for range 300 {
 			x := items[rnd.IntN(len(items))]
 			if rnd.IntN(3) == 0 {
-				s.Set(x, &x.slot, Never)
+				s.Set(x, Never)
 				delete(want, x)
 			} else {
 				want[x] = time.Duration(rnd.IntN(1000))
-				s.Set(x, &x.slot, want[x])
+				s.Set(x, want[x])
 			}
 		}
 		now := time.Duration(rnd.IntN(1000))
@@ -49,7 +51,7 @@ func TestItemsComeInOrder(t *testing.T) {
 			t.Fatalf("seed %d: taken in the order %v", seed, got)
 		}
 		for x, at := range want {
-			if at <= now || s.due[x.slot.place-1] != (entry[*item]{at, x, &x.slot}) {
+			if at <= now || s.due[x.slot.place-1] != (entry[*item]{at, x}) {
 				t.Fatalf("seed %d: an item due at %d is left at %d, place %d", seed, at, now, x.slot.place)
 			}
 		}
@@ -86,17 +88,17 @@ func run(t *testing.T, s *Schedule[*item], visit func() time.Duration) (visits f
 // those that were removed.
 func TestRunVisitsWhatIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New[*item]()
+		s := New(slotOf)
 		visits := run(t, s, func() time.Duration { return Never })
 		a, b, gone := new(item), new(item), new(item)
-		s.Set(a, &a.slot, 5*time.Second)
-		s.Set(b, &b.slot, 3*time.Second)
-		s.Set(gone, &gone.slot, 4*time.Second)
-		s.Set(gone, &gone.slot, Never)
-		s.Set(gone, &gone.slot, Never)
+		s.Set(a, 5*time.Second)
+		s.Set(b, 3*time.Second)
+		s.Set(gone, 4*time.Second)
+		s.Set(gone, Never)
+		s.Set(gone, Never)
 		synctest.Wait() // Run is armed for the earliest of them
 		time.Sleep(time.Second)
-		s.Set(a, &a.slot, 2*time.Second)
+		s.Set(a, 2*time.Second)
 		time.Sleep(time.Hour)
 		var due []visited
 		for _, v := range visits() {
@@ -113,12 +115,12 @@ func TestRunVisitsWhatIsDue(t *testing.T) {
 // A Schedule on which one item is set and removed again and again wakes Run once for it.
 func TestSetAndTakenOffWakeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New[*item]()
+		s := New(slotOf)
 		visits := run(t, s, func() time.Duration { return Never })
 		for range 100 {
 			x := new(item)
-			s.Set(x, &x.slot, 10*time.Second)
-			s.Set(x, &x.slot, Never)
+			s.Set(x, 10*time.Second)
+			s.Set(x, Never)
 			synctest.Wait()
 		}
 		if got := visits(); len(got) != 2 {
@@ -130,7 +132,7 @@ func TestSetAndTakenOffWakeOnce(t *testing.T) {
 // A WakeAt that comes while visit runs, for earlier than what visit knew, is not forgotten.
 func TestWakeAtDuringAVisit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New[*item]()
+		s := New(slotOf)
 		begun := time.Now()
 		visits := run(t, s, func() time.Duration {
 			switch at := time.Since(begun); {
