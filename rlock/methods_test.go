@@ -1,11 +1,14 @@
 package rlock_test
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"relock/fairlock"
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 
@@ -22,6 +25,18 @@ func TestTypesShowTheirOwnMethodsOnly(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The context of a section is a context: what the machine keeps with it, nobody can reach through it.
+func TestTheContextOfASectionShowsNothingElse(t *testing.T) {
+	ses := dial(t, redistest.Mini(t), rlock.Config{})
+	section, h, err := rlock.New(ses, "x").Lock(within(t, 10*time.Second))
+	must(t, err)
+	methods(t, reflect.TypeOf(section), "Around", "Deadline", "Done", "Err", "String", "Value")
+	if text, err := json.Marshal(section); err != nil || string(text) != "{}" {
+		t.Errorf("as JSON: %s, %v", text, err)
+	}
+	must(t, h.Unlock())
 }
 
 func methods(t *testing.T, of reflect.Type, want ...string) {

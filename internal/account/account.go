@@ -1,6 +1,6 @@
 // Package account keeps the books of a claim: what may stand in Redis under its owner, from before the
 // command is sent that brings it there until it is confirmed that it is not there; and from these it
-// makes the commands of the claim. It knows nothing of sections, and sends nothing.
+// makes the commands of the claim. Of a section's holds it knows which are unlocked, and it sends nothing.
 //
 // Each hold has an id, but for the first one of a private owner whose kind is not ByID. Those of a named
 // owner tell its holds from those that other sessions have under the same name. Those of a private owner
@@ -19,8 +19,12 @@ import (
 	"relock/internal/script"
 )
 
-// An Account is what may stand in Redis of a claim. The mutex of the claim's
-// lock guards it. Most claims need none: nil is that of a private owner with one hold, which has no id.
+// An Account is what may stand in Redis of a claim. All of it is called with the mutex of the claim's lock
+// held.
+//
+// Most claims need none: nil is that of a private owner with one hold, which has no id. What can be asked
+// of that too is given the kind of the first hold, or the primitive that it was taken with: Counted,
+// Sides, FirstID, Releases; and ByIDs, Keep and MayShorten. The other methods need an account.
 type Account struct {
 	owner string                 // if it is named
 	holds map[*holds.Hold]string // of a named owner, the id of each hold that is not unlocked
@@ -207,7 +211,7 @@ func (m *Account) Extended(op *kind.Op, r *resend.Extended) {
 }
 
 // Shortening notes that the command which ends those ids was given up, and may bring the end of the lock
-// closer when it arrives.
+// closer when it arrives. The scripts know it by the first of the ids.
 func (m *Account) Shortening(ends []string) { m.late = append(m.late, ends[0]) }
 
 // MayShorten reports whether a command may still arrive that brings the end of the lock closer.

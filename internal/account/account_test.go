@@ -203,7 +203,7 @@ func TestTokens(t *testing.T) {
 	}
 	m.Reserved(40)
 	same(t, "drawn", []int64{m.Draw(), m.Draw(), m.Draw()}, []int64{39, 40, 0})
-	m.Granted(1)
+	m.Exactly(1)
 	m.Reserved(41)
 	same(t, "drawn", []int64{m.Draw(), m.Draw()}, []int64{41, 0})
 }
@@ -215,16 +215,16 @@ func TestTurn(t *testing.T) {
 	if !m.Busy() || m.Awaited() {
 		t.Error("the first command of a named owner is not under way, or is awaited by others")
 	}
-	free := m.Free()
-	if !m.Awaited() || m.Free() != free {
+	free := m.Freed()
+	if !m.Awaited() || m.Freed() != free {
 		t.Error("two who wait do not wait for the same")
 	}
 	m.CallUp()
 	<-free
-	if free = m.Free(); !m.Busy() {
+	if free = m.Freed(); !m.Busy() {
 		t.Error("to call up ends the command")
 	}
-	m.Done()
+	m.Answered()
 	<-free
 	if m.Busy() || m.Awaited() {
 		t.Error("it is not over")

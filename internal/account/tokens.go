@@ -15,8 +15,8 @@ func (t *Tokens) Reserving(n int) int {
 	return n
 }
 
-// Granted notes that a message grants exactly n tokens.
-func (t *Tokens) Granted(n int) { t.reserved = n }
+// Exactly notes that the next answer, or message, is about n tokens, whatever was asked for before.
+func (t *Tokens) Exactly(n int) { t.reserved = n }
 
 // Reserved takes in the highest token that Redis has reserved; 0: none. Of those below it the claim surely
 // has as many as the least number that was asked for.

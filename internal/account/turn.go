@@ -6,14 +6,14 @@ type turn struct {
 	free chan struct{} // closed when others may look again; nil if none waits
 }
 
-// Take notes that a command is about to be sent and awaited.
-func (t *turn) Take() { t.busy = true }
+// Sending notes that a command is about to be sent and awaited.
+func (t *turn) Sending() { t.busy = true }
 
 // Busy reports whether a command is awaited; of a claim that asks, also at each refusal.
 func (t *turn) Busy() bool { return t.busy }
 
-// Free returns what is closed when those who wait may look again.
-func (t *turn) Free() <-chan struct{} {
+// Freed returns what is closed when those who wait may look again.
+func (t *turn) Freed() <-chan struct{} {
 	if t.free == nil {
 		t.free = make(chan struct{})
 	}
@@ -23,8 +23,8 @@ func (t *turn) Free() <-chan struct{} {
 // Awaited reports whether somebody waits.
 func (t *turn) Awaited() bool { return t.free != nil }
 
-// Done ends the command that is awaited: it was answered or given up.
-func (t *turn) Done() {
+// Answered ends the command that is awaited: it was answered or given up.
+func (t *turn) Answered() {
 	t.busy = false
 	t.CallUp()
 }

@@ -35,7 +35,7 @@ func (h *Hold) abandon() error {
 	if err != nil && h.held.Fixed != nil {
 		x.endTrace(&h.held, locktrace.HoldExpired) // if it has not been lost before
 	}
-	left := x.Remove(&h.held)
+	left := x.holds.Remove(&h.held)
 	if err != nil {
 		x.leaveLost()
 		return err

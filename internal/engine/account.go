@@ -25,7 +25,7 @@ func (c *claim) op() Op { return Op{Owner: c.ownerID(), N: int(c.n)} }
 func (c *claim) awaitAnswer(ctx context.Context, tries bool) bool {
 	l := c.lock
 	for c.account != nil && c.account.Busy() && !(tries && c.state == asking && c.flight != flying) {
-		free := c.account.Free()
+		free := c.account.Freed()
 		l.unlock()
 		select {
 		case <-free:
@@ -44,7 +44,7 @@ func (c *claim) sidesOf() [2]Primitive { return c.account.Sides(c.prim) }
 // surplus takes the ids of a side off the account that the holds of a section do not need, and
 // returns them: they are to be ended.
 func (c *claim) surplus(side int, x *section) []string {
-	return c.account.Surplus(c.kind, side, x.Needed(side))
+	return c.account.Surplus(c.kind, side, x.holds.Needed(side))
 }
 
 // draw returns the next fencing token of the claim; 0 if there is none.

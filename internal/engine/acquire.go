@@ -212,8 +212,8 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 			return nil, nil, err
 		case x == nil: // a kind without leases: nothing is held
 			return nil, a.ctx, nil
-		case a.ctx.Done() != nil && stdcontext.Foreign(a.ctx):
-			x.Make()
+		case stdcontext.Foreign(a.ctx):
+			x.ctx.Make()
 		}
 		return &x.first, x, nil
 	}

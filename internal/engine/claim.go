@@ -133,7 +133,7 @@ func (c *claim) retire(to claimState) {
 		l.share = nil
 	}
 	if c.account != nil {
-		c.account.Done()
+		c.account.Answered()
 	}
 	if c.run != nil {
 		l.endRun(c)
@@ -146,7 +146,7 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 	if x.claim != nil {
 		x = new(section)
 	}
-	x.Parent, x.claim = a.ctx, c
+	x.ctx.Parent, x.claim = a.ctx, c
 	x.next = c.sections
 	if x.next != nil {
 		x.next.prev = x
@@ -161,7 +161,7 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 	if c.kind.Shares {
 		end = c.trust
 	}
-	x.Add(&x.first.held, end)
+	x.holds.Add(&x.first.held, end)
 	if a.lock.s.trace != nil {
 		x.trace(&x.first, a)
 	}
@@ -174,7 +174,7 @@ func (c *claim) excludes() bool {
 		return c.kind.Exclusive
 	}
 	for side, p := range c.sidesOf() {
-		if p != nil && p.Kind().Exclusive && c.sections.Live[side] > 0 {
+		if p != nil && p.Kind().Exclusive && c.sections.holds.Live[side] > 0 {
 			return true
 		}
 	}

@@ -36,7 +36,7 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 // it is open, and a nested Lock was about to be sent.
 func (c *claim) trim() {
 	x := c.sections
-	for side := range x.Live {
+	for side := range x.holds.Live {
 		if ends := c.surplus(side, x); len(ends) > 0 {
 			c.pinned = true
 			c.tidy(side, ends, c.account.Partial(c.kind, side, ends, 0, c.op()))

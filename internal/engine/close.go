@@ -38,7 +38,7 @@ func (s *Session) close() error {
 	// In a client of the caller's, and in the caller's DialCtxFn, a goroutine may be stuck that
 	// nothing can end: it is left behind, and ends when the client or that function gives up.
 	s.life.Farewell(deployment.Farewell, s.redis.Close, s.redis.Conn.Sever)
-	s.released()
+	s.unreserve()
 	s.releases.Stop()
 	s.attempts.Stop()
 	if s.trace != nil {

@@ -57,7 +57,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	}
 	if c.countsHere() { // the claim is renewed anyway
 		h.fix(now, d)
-		x.Reset()
+		x.holds.Reset()
 		c.reschedule()
 		l.unlock()
 		return nil
@@ -78,7 +78,7 @@ func (h *Hold) extended(d time.Duration, op *Op, r *resend.Extended) error {
 	l, s := c.lock, c.lock.s
 	l.mu.Lock()
 	defer l.unlock()
-	defer c.account.Done()
+	defer c.account.Answered()
 	c.account.Extended(op, r)
 	c.expire(s.now()) // it may have ended meanwhile, with the watchdog late to see it
 	switch {
@@ -95,11 +95,11 @@ func (h *Hold) extended(d time.Duration, op *Op, r *resend.Extended) error {
 		return ErrLost
 	}
 	h.fix(r.Sent, d)
-	if x.Renewed() == 0 {
+	if x.holds.Renewed() == 0 {
 		c.trust = 0 // it may have come closer
 	}
 	c.confirmed(r.Sent, op.Lease, r.Doubts)
-	x.Reset()
+	x.holds.Reset()
 	c.renewAfter(r.Sent)
 	return nil
 }
@@ -124,15 +124,15 @@ func (h *Hold) notExtended(ctx context.Context, err error) error {
 // is here only what holds either way is trusted.
 func (h *Hold) extension(now, d time.Duration) Op {
 	x, c := h.section, h.section.claim
-	op := c.prepareExtend(int(h.held.Side), d, x.Renewed() > 0)
+	op := c.prepareExtend(int(h.held.Side), d, x.holds.Renewed() > 0)
 	if !op.Away {
 		if early := now + trustIn(d); early < h.held.Until {
 			h.held.Until = early
-			x.Reset()
+			x.holds.Reset()
 			c.reschedule()
 		}
 	}
-	for _, other := range x.Nested.Fixed {
+	for _, other := range x.holds.Nested.Fixed {
 		if other != &h.held && other.Ends > now+op.Lease {
 			op.Lease = other.Ends - now
 		}
@@ -172,6 +172,6 @@ func (a *acquisition) voidLate(c *claim) error {
 	a.lock.mu.Lock()
 	r.Late = false // it moves the end away, and so does no harm late
 	c.account.Extended(&op, &r)
-	c.account.Done()
+	c.account.Answered()
 	return r.Err
 }

@@ -111,7 +111,7 @@ func (a *acquisition) admit(g grant) *section {
 	if m := c.account; m != nil {
 		m.Registered = false
 		m.Keep(&x.first.held, a.op.ID)
-		m.Done()
+		m.Answered()
 	}
 	if k.Shares {
 		l.shareFrom(c, g.sent)

@@ -130,7 +130,7 @@ func (a *acquisition) accept(x *section) (*section, error) {
 	default:
 		a.traced.Grant = locktrace.GrantMemory
 	}
-	l, end := a.lock, min(x.claim.trust, x.Until)
+	l, end := a.lock, min(x.claim.trust, x.holds.Until)
 	l.unlock()
 	// The context is asked first, for that is code of the caller's and may take its time.
 	if a.ctx.Err() == nil && !x.hasEnded() && l.s.now() < end {
@@ -156,12 +156,12 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 		return x, nil
 	}
 	x.first.held.Done = true
-	switch x.Ended() {
+	switch x.ctx.Ended() {
 	case closed:
 		l.unlock()
 		return nil, ErrClosed
 	case lost: // on the way here. What may stand in Redis is released
-		x.Remove(&x.first.held)
+		x.holds.Remove(&x.first.held)
 		x.leaveLost()
 		l.unlock()
 		if ended == nil {
@@ -170,7 +170,7 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 		return nil, ended
 	}
 	// The caller has gone: the claim is passed on or released, as if it had held the lock.
-	x.Remove(&x.first.held)
+	x.holds.Remove(&x.first.held)
 	x.end(released)
 	if !c.sectionClosed(now) {
 		c.end(nil)

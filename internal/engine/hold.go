@@ -54,7 +54,7 @@ func (h *Hold) Remaining() time.Duration {
 	if h.held.Done || h.held.RanOut || x.hasEnded() || c.state != held {
 		return 0
 	}
-	end := min(c.trust, x.Until)
+	end := min(c.trust, x.holds.Until)
 	if h.held.Fixed != nil {
 		end = min(c.trust, h.held.Until)
 	}
@@ -63,12 +63,12 @@ func (h *Hold) Remaining() time.Duration {
 
 // standing reports whether the section is open: invariant I2.
 func (x *section) standing(now time.Duration) bool {
-	return x.claim.state == held && now < min(x.claim.trust, x.Until)
+	return x.claim.state == held && now < min(x.claim.trust, x.holds.Until)
 }
 
 // endedErr says why the section has ended.
 func (x *section) endedErr() error {
-	if x.Ended() == closed {
+	if x.ctx.Ended() == closed {
 		return ErrClosed
 	}
 	return ErrLost

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"relock/internal/holds"
 )
 
 // What tests see and set: by the clock alone they could not tell which caller waits, or when a
@@ -49,7 +51,7 @@ func (s *Session) Keep(n int) { s.locks.Keep(n) }
 // onLock runs fn with the lock of that family and name, with its mutex held, if the session has
 // to do with it.
 func (s *Session) onLock(family, name string, fn func(l *lock)) {
-	for _, l := range s.locks.Find(s.cfg.Prefix+name, family) {
+	for _, l := range s.locks.Find(family, s.cfg.Prefix+name) {
 		l.mu.Lock()
 		fn(l)
 		l.unlock()
@@ -140,8 +142,8 @@ func (l *lock) check() {
 		open := 0
 		for x := c.sections; x != nil; x = x.next {
 			open++
-			if x.hasEnded() || x.claim != c || x.Live[0] < 0 || x.Live[1] < 0 || x.Held() == 0 {
-				fail(c, "a section is on its list that is not open: ended %d, holds %v", x.Ended(), x.Live)
+			if x.hasEnded() || x.holds.Until == holds.Over || x.claim != c || x.holds.Live[0] < 0 || x.holds.Live[1] < 0 || x.holds.Held() == 0 {
+				fail(c, "a section is on its list that is not open: ended %d, holds %v", x.ctx.Ended(), x.holds.Live)
 			}
 		}
 		if k := c.kind; open > 1 && !k.Shares {

@@ -38,7 +38,7 @@ const (
 )
 
 // later has fn called when the mutex is released: for what runs code of the caller's, as
-// cancelling contexts, logging and tracing do.
+// cancelling contexts and tracing do.
 func (l *lock) later(fn func()) {
 	b := l.needLobby()
 	b.deferred = append(b.deferred, fn)

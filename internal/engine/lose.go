@@ -13,14 +13,16 @@ func (c *claim) expire(now time.Duration) {
 	}
 	for x := c.sections; x != nil; {
 		next := x.next
-		for _, h := range x.RunOut(now) {
+		for _, h := range x.holds.RunOut(now) {
 			x.endTrace(h, locktrace.HoldExpired)
-			c.lock.later(func() { h.EndContext(ErrLost) })
+			if h.HasContext() {
+				c.lock.later(func() { h.EndContext(ErrLost) })
+			}
 		}
 		switch {
-		case x.Held() == 0:
+		case x.holds.Held() == 0:
 			c.loseSection(x, "its lease is over")
-		case c.trust > now && x.Until <= now:
+		case c.trust > now && x.holds.Until <= now:
 			c.loseSection(x, "its lease was not renewed, since its context had ended")
 		}
 		x = next
@@ -76,20 +78,20 @@ func (c *claim) loseSection(x *section, reason string) {
 func (c *claim) tellLost(reason string) {
 	s := c.lock.s
 	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
-	s.log.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
-	if s.trace != nil {
-		s.notify(func() { s.trace.Lost(e) })
-	}
+	s.notify(func() { // one note for both, since many locks may be lost at a time
+		s.cfg.Logger.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
+		s.trace.Lost(e)
+	})
 }
 
 // leaveLost notes that a hold of a section that has ended is unlocked. When that was the last
 // of the claim's, what may still stand in Redis is released.
 func (x *section) leaveLost() {
 	c := x.claim
-	if x.Ended() != lost || x.Held() > 0 {
+	if x.ctx.Ended() != lost || x.holds.Held() > 0 {
 		return
 	}
-	x.End(lostAndUnlocked)
+	x.ctx.End(lostAndUnlocked)
 	c.account.Owing--
 	if c.state == lostStanding && c.account.Owing == 0 && c.lock.state != lockClosed {
 		c.end(nil)

@@ -22,12 +22,12 @@ func (x *section) contexts(ctx context.Context) *nestctx.Contexts {
 	l := x.claim.lock
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if why := x.Ended(); why != 0 { // its own are ended by what has closed it, which may be at it now
+	if why := x.ctx.Ended(); why != 0 { // its own are ended by what has closed it, which may be at it now
 		ended := new(nestctx.Contexts)
 		ended.End(why.Cause())
 		return ended
 	}
-	return &x.NeedNested().Contexts
+	return &x.holds.NeedNested().Contexts
 }
 
 // ownContext gives a nested hold with a fixed lease a context of its own, since it may end
@@ -39,11 +39,12 @@ func (h *Hold) ownContext(ctx context.Context) context.Context {
 	own, cancel := context.WithCancelCause(ctx)
 	l := h.section.claim.lock
 	l.mu.Lock()
-	h.held.Ending(cancel)
-	over := h.held.RanOut || h.section.hasEnded()
-	l.unlock()
-	if over {
-		cancel(ErrLost)
+	if !h.held.RanOut && !h.section.hasEnded() {
+		h.held.SetCancel(cancel)
+		l.unlock()
+		return own
 	}
+	l.unlock() // whoever has ended it may just be reading what there is to be cancelled
+	cancel(ErrLost)
 	return own
 }

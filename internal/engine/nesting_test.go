@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"relock/internal/holds"
 	"relock/internal/lazyctx"
 )
 
@@ -12,9 +13,10 @@ import (
 func TestANestedContextOfAClosedSectionHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	x := &section{Context: lazyctx.Context{Parent: t.Context()}, claim: &claim{lock: &lock{}}}
+	x := &section{ctx: lazyctx.Context{Parent: t.Context()}, claim: &claim{lock: &lock{}}}
 	before := x.nestedContext(ctx)
-	x.End(lost) // the section is closed, and its contexts are about to be cancelled
+	x.holds.Until = holds.Over
+	x.ctx.End(lost) // the section is closed, and its contexts are about to be cancelled
 	command, release := x.contexts(ctx).Bound(ctx)
 	defer release()
 	for what, got := range map[string]context.Context{"nested Lock": x.nestedContext(ctx), "command": command} {

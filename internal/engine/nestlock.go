@@ -90,7 +90,7 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 		l.unlock()
 		return nil, nil, err
 	}
-	a.traced.Nested, a.traced.Holds = true, int(x.Live[0]+x.Live[1])
+	a.traced.Nested, a.traced.Holds = true, int(x.holds.Live[0]+x.holds.Live[1])
 	if a.lock.s.trace != nil {
 		x.trace(h, a)
 	}
@@ -107,7 +107,7 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 	if a.opts.Lease > 0 {
 		h.fix(now, a.opts.Lease)
 	}
-	x.Add(&h.held, c.trust)
+	x.holds.Add(&h.held, c.trust)
 	a.traced.Grant = locktrace.GrantMemory
 	if c.stopped {
 		c.stopped, c.renewAt = false, now
@@ -121,9 +121,9 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 // lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	c := x.claim
-	x.Enter(h.held.Side)
+	x.holds.Enter(h.held.Side)
 	g, err := a.reenter(x)
-	x.Leave(h.held.Side)
+	x.holds.Leave(h.held.Side)
 	if err != nil {
 		x.undoNested()
 		return err
@@ -140,10 +140,10 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	if c.kind.Shares {
 		end = c.trust
 	}
-	x.Add(&h.held, end)
+	x.holds.Add(&h.held, end)
 	c.account.Keep(&h.held, a.op.ID)
 	if h.held.Fixed == nil && byName {
-		x.Call(&h.held, a.ctx)
+		x.holds.AddCaller(&h.held, a.ctx)
 	}
 	c.stopped = false
 	c.renewAfter(g.sent)
@@ -192,7 +192,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	default:
 		c.account.Ended(side, []string{a.op.ID})
 	}
-	c.account.Done()
+	c.account.Answered()
 	return g, err
 }
 
@@ -201,7 +201,7 @@ func (a *acquisition) prepareNested(c *claim) {
 	m := c.needAccount()
 	a.op = Op{Owner: c.ownerID(), N: a.n, ID: idgen.Request(), Lease: a.lease}
 	if a.kind.Fenced && c.sections != nil && c.sections.token.Load() == 0 {
-		m.Granted(1)
+		m.Exactly(1)
 		a.op.Tokens = 1
 	}
 	c.pinned = m.Nest(c.kind, a.prim, &a.op) || c.pinned
@@ -245,7 +245,7 @@ func (x *section) undoNested() {
 	switch {
 	case x.hasEnded():
 		x.leaveLost()
-	case x.Held() > 0:
+	case x.holds.Held() > 0:
 		c.trim()
 	default:
 		if x.end(released); c.sections == nil {

@@ -32,7 +32,7 @@ func (h *Hold) unlockInner(d *tracing.Hold) error {
 	if !c.awaitAnswer(ctx, false) {
 		return errEarlier // the command that is under way sees to the rest, see undoNested
 	}
-	if x.hasEnded() || c.state != held || x.Held() == 0 {
+	if x.hasEnded() || c.state != held || x.holds.Held() == 0 {
 		return errors.Join(err, x.lostErr())
 	}
 	if e := c.releaseSurplus(ctx, x, d); e != nil {
@@ -43,7 +43,7 @@ func (h *Hold) unlockInner(d *tracing.Hold) error {
 
 // lostErr is ErrLost or ErrClosed if the section has ended otherwise than by its last Unlock.
 func (x *section) lostErr() error {
-	switch x.Ended() {
+	switch x.ctx.Ended() {
 	case lost, lostAndUnlocked, closed:
 		return x.endedErr()
 	}
@@ -55,13 +55,13 @@ func (x *section) lostErr() error {
 func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold) error {
 	l, s := c.lock, c.lock.s
 	keep := time.Duration(0) // leave the TTL
-	if x.Held() == len(x.Fixed()) {
-		_, ends := x.LastFixed()
+	if x.holds.Held() == len(x.holds.Fixed()) {
+		_, ends := x.holds.LastFixed()
 		keep = max(ends-s.now(), c.account.Left-s.now(), time.Millisecond)
 	}
 	var err error
-	c.account.Take()
-	for side := range x.Live {
+	c.account.Sending()
+	for side := range x.holds.Live {
 		if x.hasEnded() { // the last Unlock releases the rest, and takes "not there" for lost
 			break
 		}
@@ -91,13 +91,13 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 		default:
 			c.account.Ended(side, ends)
 			if keep > 0 {
-				until, _ := x.LastFixed()
+				until, _ := x.holds.LastFixed()
 				c.trust = min(c.trust, until)
 				c.reschedule()
 			}
 		}
 	}
-	c.account.Done()
+	c.account.Answered()
 	c.vacate()
 	return err
 }

@@ -14,13 +14,13 @@ import (
 type sectionKey struct{}
 
 // Around is for package owner.
-func (x *section) Around() context.Context { return x.Parent }
+func (x *section) Around() context.Context { return x.ctx.Parent }
 
 // sectionsAround are those that ctx lies in, from the inside out, as far as the values under a key
 // lead: sectionKey{}, or owner.Key{}. It runs code of the caller's contexts: no mutex may be held.
 func sectionsAround(ctx context.Context, key any) iter.Seq[*section] {
 	return func(yield func(*section) bool) {
-		for x, ok := ctx.Value(key).(*section); ok && yield(x); x, ok = x.Parent.Value(key).(*section) {
+		for x, ok := ctx.Value(key).(*section); ok && yield(x); x, ok = x.ctx.Parent.Value(key).(*section) {
 		}
 	}
 }
@@ -42,7 +42,7 @@ func (s *Session) lineage(innermost any, family string, names *keyname.Names) (s
 			case !v.hasEnded():
 				return nil, "", fmt.Errorf("%w: this owner holds the name as another kind of lock; each kind needs names of its own", ErrArgument)
 			}
-			innermost = v.Parent.Value(owner.Key{})
+			innermost = v.ctx.Parent.Value(owner.Key{})
 		case owner.Name:
 			return sections, string(v), v.Check()
 		default:

@@ -44,7 +44,7 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 	if !open {
 		c.expire(now)
 	}
-	left := x.Remove(&h.held)
+	left := x.holds.Remove(&h.held)
 	switch {
 	case !open:
 		err := x.endedErr()

@@ -131,7 +131,7 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 	all := few[:0]
 	c.lock.mu.Lock()
 	for x := c.sections; x != nil; x = x.next {
-		all = append(all, wish{x, x.Wish()})
+		all = append(all, wish{x, x.holds.Wish()})
 	}
 	item = renewalItem{c: c, all: len(all)}
 	if c.account != nil {
@@ -166,7 +166,7 @@ func (c *claim) count() (n int) {
 // liveOn returns how many holds of a side are live.
 func (c *claim) liveOn(side int) (n int) {
 	for x := c.sections; x != nil; x = x.next {
-		n += int(x.Live[side])
+		n += int(x.holds.Live[side])
 	}
 	return n
 }
@@ -223,8 +223,8 @@ func (item *renewalItem) prolong() {
 		return
 	}
 	for _, x := range item.alive {
-		if !x.hasEnded() && x.Renewed() > 0 {
-			x.Until = max(x.Until, c.trust)
+		if !x.hasEnded() && x.holds.Renewed() > 0 {
+			x.holds.Until = max(x.holds.Until, c.trust)
 		}
 	}
 }

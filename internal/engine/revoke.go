@@ -42,7 +42,7 @@ func (s *Session) told(m pubsub.Message) {
 // of its claim, whichever section is open by now. For a named owner Redis is asked, which takes
 // one round trip: the message may speak of an earlier hold.
 func (s *Session) revoke(owner, key string) {
-	for _, l := range s.locks.Find(key, "") {
+	for _, l := range s.locks.Find("", key) {
 		l.mu.Lock()
 		for c := l.claims; c != nil; {
 			next := c.next

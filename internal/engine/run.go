@@ -66,7 +66,7 @@ func (l *lock) letIn(c *claim, m fairqueue.Grant) {
 		return
 	}
 	if m.Token > 0 {
-		c.needAccount().Granted(m.Tokens)
+		c.needAccount().Exactly(m.Tokens)
 	}
 	l.begin(c, g, m.Last)
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync/atomic"
+	"time"
 
 	"relock/internal/holds"
 	"relock/internal/lazyctx"
@@ -16,13 +17,13 @@ import (
 //
 // The fields below the first group are guarded by the mutex of the claim's lock.
 type section struct {
-	lazyctx.Context
+	ctx   lazyctx.Context // not embedded, as the holds: users have a section as a context
 	claim *claim
 	token atomic.Int64 // fencing token; 0 if there is none. A nested Lock may be the first to draw one
 
 	next, prev *section // the open sections of the claim
-	holds.Set
-	first Hold // the outermost hold, here to save an allocation
+	holds      holds.Set
+	first      Hold // the outermost hold, here to save an allocation
 }
 
 // The endings of a section.
@@ -33,7 +34,10 @@ const (
 	lostAndUnlocked = lazyctx.LostAndUnlocked
 )
 
-func (x *section) String() string { return "relock section of " + x.claim.ownerID() }
+func (x *section) Deadline() (time.Time, bool) { return x.ctx.Deadline() }
+func (x *section) Done() <-chan struct{}       { return x.ctx.Done() }
+func (x *section) Err() error                  { return x.ctx.Err() }
+func (x *section) String() string              { return "relock section of " + x.claim.ownerID() }
 
 // Value is that of the context.
 func (x *section) Value(key any) any {
@@ -46,16 +50,16 @@ func (x *section) Value(key any) any {
 	case sectionKey{}:
 		return x
 	}
-	return x.Context.Value(key)
+	return x.ctx.Value(key)
 }
 
 // hasEnded reports whether the section has ended.
-func (x *section) hasEnded() bool { return x.Ended() != 0 }
+func (x *section) hasEnded() bool { return x.ctx.Ended() != 0 }
 
 // close ends an open section, and reports whether there are contexts to be cancelled: by cancel,
 // without the mutex.
 func (x *section) close(why lazyctx.Ending) (cancel bool) {
-	cancel, x.Until = x.End(why), holds.Over
+	cancel, x.holds.Until = x.ctx.End(why), holds.Over
 	if x.prev != nil {
 		x.prev.next = x.next
 	} else {
@@ -65,7 +69,7 @@ func (x *section) close(why lazyctx.Ending) (cancel bool) {
 		x.next.prev = x.prev
 	}
 	x.next, x.prev = nil, nil
-	return cancel || x.Nested != nil
+	return cancel || x.holds.Nested != nil
 }
 
 // end closes an open section, and has its contexts cancelled when the mutex is released.
@@ -78,8 +82,8 @@ func (x *section) end(why lazyctx.Ending) {
 // cancel ends the contexts of a section that was closed. Cancelling runs code of the caller's
 // contexts, so no mutex may be held.
 func (x *section) cancel() {
-	x.Cancel()
-	if x.Nested != nil {
-		x.Nested.Cancel(x.Ended().Cause())
+	x.ctx.Cancel()
+	if x.holds.Nested != nil {
+		x.holds.Nested.Cancel(x.ctx.Ended().Cause())
 	}
 }

@@ -37,11 +37,11 @@ import (
 
 // Session ties a process to one Redis deployment; package rlock documents it.
 type Session struct {
-	id       string
-	cfg      Config
-	start    time.Time
-	owners   atomic.Uint64 // the number of the owner that was made last
-	released func()        // has others name owners as this session names its own
+	id        string
+	cfg       Config
+	start     time.Time
+	owners    atomic.Uint64 // the number of the owner that was made last
+	unreserve func()        // has others name owners as this session names its own
 
 	redis *deployment.Deployment
 	chores
@@ -110,7 +110,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt deployment.
 	if cfg.Polling != nil {
 		s.pollPause, _ = cfg.Polling.Next(1)
 	}
-	s.released = owner.Reserve(s.id)
+	s.unreserve = owner.Reserve(s.id)
 	s.life.Background.Go(func() { s.schedule.Run(s.life.Context, s.now, s.watch) })
 	return s, nil
 }

@@ -62,10 +62,10 @@ func (s *Session) subscriptionChanged(e pubsub.Event) {
 }
 
 // trace has the hooks, of which there are some, follow a hold of the section. While the hold
-// stands it is in Nested.Traces; what takes it out of there, under the lock's mutex, decides how
+// stands it is in holds.Nested.Traces; what takes it out of there, under the lock's mutex, decides how
 // the hold ends. The lock's mutex must be held.
 func (x *section) trace(h *Hold, a *acquisition) {
-	m := x.NeedNested()
+	m := x.holds.NeedNested()
 	if m.Traces == nil {
 		m.Traces = map[*holds.Hold]*tracing.Hold{}
 	}
@@ -75,11 +75,11 @@ func (x *section) trace(h *Hold, a *acquisition) {
 // endTrace notes that a hold has ended otherwise than by an Unlock. The lock's mutex must be
 // held.
 func (x *section) endTrace(h *holds.Hold, why locktrace.HoldReason) {
-	if x.Nested == nil || x.Nested.Traces[h] == nil {
+	if x.holds.Nested == nil || x.holds.Nested.Traces[h] == nil {
 		return
 	}
-	d, s := x.Nested.Traces[h], x.claim.lock.s
-	delete(x.Nested.Traces, h)
+	d, s := x.holds.Nested.Traces[h], x.claim.lock.s
+	delete(x.holds.Nested.Traces, h)
 	if d.End(why, s.now()) {
 		s.notes.AddSurely(d.Tell)
 	}
@@ -87,10 +87,10 @@ func (x *section) endTrace(h *holds.Hold, why locktrace.HoldReason) {
 
 // endTraces does so for all holds of a section that ends.
 func (x *section) endTraces(why locktrace.HoldReason) {
-	if x.Nested == nil {
+	if x.holds.Nested == nil {
 		return
 	}
-	for h := range x.Nested.Traces {
+	for h := range x.holds.Nested.Traces {
 		x.endTrace(h, why)
 	}
 }
@@ -104,5 +104,5 @@ func (h *Hold) traced() (d *tracing.Hold, now time.Duration) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return h.section.Nested.Traces[&h.held], l.s.now()
+	return h.section.holds.Nested.Traces[&h.held], l.s.now()
 }

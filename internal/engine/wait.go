@@ -259,10 +259,11 @@ func (a *acquisition) listen() {
 	stop()
 	cancel()
 	if err != nil && !a.done() {
-		l.s.log.Debug("relock: no subscription, polling instead", "name", a.prim.Names().Name(), "error", err)
-		if t := l.s.trace; t != nil {
-			l.s.notify(func() { t.Subscription(locktrace.Subscription{State: locktrace.SubscriptionPolling, Err: err}) })
-		}
+		name := a.prim.Names().Name()
+		l.s.notify(func() {
+			l.s.cfg.Logger.Debug("relock: no subscription, polling instead", "name", name, "error", err)
+			l.s.trace.Subscription(locktrace.Subscription{State: locktrace.SubscriptionPolling, Err: err})
+		})
 		a.backOff(a.tries.unsubscribed, l.s.cfg.PollFloor)
 		a.tries.unsubscribed++
 	}

@@ -54,13 +54,13 @@ func (c *claim) renewAfter(asked time.Duration) {
 	// worth a look.
 	renewed, shortest := c.sections == nil, never
 	for x := c.sections; x != nil; x = x.next {
-		due = min(due, x.Until)
-		if x.Nested == nil { // and so no fixed lease
+		due = min(due, x.holds.Until)
+		if x.holds.Nested == nil { // and so no fixed lease
 			renewed = true
 			continue
 		}
-		renewed = renewed || x.Renewed() > 0
-		for _, h := range x.Nested.Fixed {
+		renewed = renewed || x.holds.Renewed() > 0
+		for _, h := range x.holds.Nested.Fixed {
 			due = min(due, h.Until)
 			if d := h.Ends - h.Began; d >= minChecked || d > lease {
 				shortest = min(shortest, d)
@@ -85,7 +85,7 @@ const minChecked = 100 * time.Millisecond
 // renewed reports whether the claim has a hold that the watchdog renews.
 func (c *claim) renewed() bool {
 	for x := c.sections; x != nil; x = x.next {
-		if x.Renewed() > 0 || len(x.Fixed()) > 0 && !c.pinned && c.kind.Shares {
+		if x.holds.Renewed() > 0 || len(x.holds.Fixed()) > 0 && !c.pinned && c.kind.Shares {
 			return true
 		}
 	}

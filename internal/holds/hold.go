@@ -1,6 +1,9 @@
 // Package holds counts the holds of a section: the outermost one and the nested ones, those that the
 // watchdog renews and those with a fixed lease. From these it knows when the section ends. It knows
-// neither claims nor Redis. The mutex of the section's lock guards all of it.
+// neither claims nor Redis.
+//
+// All of it is called with the mutex of the section's lock held, but for what runs code of the caller's
+// contexts. That reads what does not change any more once a hold has run out or its section has ended.
 package holds
 
 import (
@@ -32,13 +35,17 @@ func (h *Hold) Fix(from, d, trusted time.Duration) {
 	h.Ends, h.Until = from+d, from+trusted
 }
 
-// Ending gives a hold with a fixed lease what ends the context of its own.
-func (h *Hold) Ending(cancel context.CancelCauseFunc) { h.cancel = cancel }
+// SetCancel gives a hold with a fixed lease what ends the context of its own. It must not have run out, nor
+// its section have ended: from then on that is read without the mutex.
+func (h *Hold) SetCancel(cancel context.CancelCauseFunc) { h.cancel = cancel }
+
+// HasContext reports whether the hold has a context of its own.
+func (h *Hold) HasContext() bool { return h.Fixed != nil && h.cancel != nil }
 
 // EndContext ends the hold's own context, if it has one. It runs code of the caller's contexts: no mutex
 // may be held.
 func (h *Hold) EndContext(cause error) {
-	if h.Fixed != nil && h.cancel != nil {
+	if h.HasContext() {
 		h.cancel(cause)
 	}
 }

@@ -127,8 +127,8 @@ func TestCallers(t *testing.T) {
 	one, other := &holds.Hold{}, &holds.Hold{}
 	ctx, cancel := context.WithCancel(t.Context())
 	add(&s, never, one, other)
-	s.Call(one, ctx)
-	s.Call(other, t.Context())
+	s.AddCaller(one, ctx)
+	s.AddCaller(other, t.Context())
 	if !s.Wish().Alive() {
 		t.Error("two that live")
 	}
@@ -148,7 +148,7 @@ func TestCancel(t *testing.T) {
 	h, plain := fixed(0, 100), fixed(0, 100)
 	add(&s, never, h, plain)
 	own, cancel := context.WithCancelCause(t.Context())
-	h.Ending(cancel)
+	h.SetCancel(cancel)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	nested := s.Nested.Contexts.Derive(ctx, "key", "value")

@@ -67,7 +67,8 @@ func (s *Set) NeedNested() *Nested {
 	return s.Nested
 }
 
-// Cancel ends the contexts of the holds. It runs code of the caller's contexts: no mutex may be held.
+// Cancel ends the contexts of the holds of a section that has ended. It runs code of the caller's contexts:
+// no mutex may be held.
 func (n *Nested) Cancel(cause error) {
 	n.Contexts.End(cause)
 	for _, h := range n.Fixed {
@@ -91,8 +92,8 @@ func (s *Set) Add(h *Hold, end time.Duration) {
 	}
 }
 
-// Call notes that a hold was added by a caller with a context of its own.
-func (s *Set) Call(h *Hold, ctx context.Context) {
+// AddCaller notes that a hold was added by a caller with a context of its own.
+func (s *Set) AddCaller(h *Hold, ctx context.Context) {
 	n := s.NeedNested()
 	n.callers = append(n.callers, caller{h, ctx})
 }

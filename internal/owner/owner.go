@@ -62,7 +62,7 @@ var sessions sync.Map
 // Reserve has owners of the shape of a session's own ids refused, until release is called: an owner id
 // of a session's own making belongs to one claim, and no caller may act under it.
 func Reserve(session string) (release func()) {
-	mine := new(int) // a later session may have the same id
+	mine := new(int) // a later session may have the same id, and then has it reserved alone
 	sessions.Store(session, mine)
 	return func() { sessions.CompareAndDelete(session, mine) }
 }

@@ -86,7 +86,7 @@ func (r *Registry[T]) All() (all []*T) {
 }
 
 // Find returns the records of a key: that of a family, or those of all families if it is "".
-func (r *Registry[T]) Find(key, family string) (found []*T) {
+func (r *Registry[T]) Find(family, key string) (found []*T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for f, records := range r.records {

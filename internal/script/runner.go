@@ -144,6 +144,9 @@ func (r *Runner) multi(ctx context.Context, cs []Command) []rueidis.RedisResult 
 	if !r.conn.suspect.Load() {
 		return r.send(ctx, cs)
 	}
+	if err := ctx.Err(); err != nil { // the session may have closed meanwhile, which waits for no goroutine any more
+		return failed(len(cs), err)
+	}
 	answer := make(chan []rueidis.RedisResult, 1)
 	r.background.Go(func() { answer <- r.send(ctx, cs) })
 	select {

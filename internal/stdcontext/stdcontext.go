@@ -7,10 +7,13 @@ import (
 	"time"
 )
 
-// Foreign reports whether ctx, which can end, does so by other means than those of package context. The
-// end of such a context is found out by a goroutine that package context starts, never by asking it
+// Foreign reports whether ctx ends by other means than those of package context. The end of
+// such a context is found out by a goroutine that package context starts, never by asking it
 // where others would wait for the answer. It runs code of ctx.
 func Foreign(ctx context.Context) bool {
+	if ctx.Done() == nil {
+		return false
+	}
 	std, ok := ctx.Value(CancelKey).(context.Context)
 	return !ok || std.Done() != ctx.Done()
 }

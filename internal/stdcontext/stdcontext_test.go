@@ -44,9 +44,12 @@ func TestForeign(t *testing.T) {
 		ctx  context.Context
 		want bool
 	}{
+		{"endless", context.Background(), false},
+		{"endless with a value", context.WithValue(context.Background(), key{}, 1), false},
 		{"cancellable", cancellable, false},
 		{"timed", timed, false},
 		{"with a value", context.WithValue(timed, key{}, 1), false},
+		{"without its parent's end", context.WithoutCancel(strange), false},
 		{"derived from an end of its own", through{context.Background(), cancellable}, false},
 		{"a Done of its own", strange, true},
 		{"a Done of its own, with a value", context.WithValue(strange, key{}, 1), true},
