@@ -32,7 +32,7 @@ func TestHandOverSeenFromOutside(t *testing.T) {
 		// In one script, so that it is one moment.
 		const look = `return {redis.call('PTTL', KEYS[1]), redis.call('HGETALL', KEYS[1])}`
 		seen := map[string]bool{}
-		for range 400 {
+		for range redistest.Rounds(400) {
 			released := faultSent(t, st.p, "release")
 			st.p.Reset() // its log grows
 			reply, err := s.Do(t, "EVAL", look, "1", st.name).ToArray()

@@ -60,7 +60,8 @@ func TestHandOverExclusion(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		for _, limit := range []int{-1, 0, 1, 3} {
 			a, b := newStage(t, s, rlock.Config{HandOverLimit: limit}), newStage(t, s, rlock.Config{HandOverLimit: limit})
-			const workers, rounds = 12, 24
+			const workers = 12
+			rounds := redistest.Rounds(24)
 			counter := 0
 			var inside atomic.Int32
 			enter := func(section context.Context) {

@@ -122,7 +122,7 @@ func TestErrorsCutLongNames(t *testing.T) {
 	s := redistest.Mini(t)
 	j := new(journal)
 	ses := dial(t, s, rlock.Config{Logger: j.logger()})
-	long := strings.Repeat("n", 1<<20)
+	long := strings.Repeat("n", 1<<17)
 	errs := everything(ses, long, rlock.WithOwner(context.Background(), ses.ID()+":"+long))
 	for op, err := range everything(ses, long, nil) {
 		errs["nil "+op] = err

@@ -16,7 +16,7 @@ func TestBothSidesUnlockedAtOnce(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		// An Unlock that hangs is seen by its minute; a busy machine may take longer than the default.
 		m := rwlock.New(locktest.Dial(t, s, rlock.Config{ReleaseTimeout: time.Minute}), "x")
-		for range 200 {
+		for range redistest.Rounds(200) {
 			section, w, err := m.Lock(t.Context())
 			must(t, err)
 			_, r, err := m.RLock(section)

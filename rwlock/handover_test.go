@@ -101,7 +101,7 @@ func TestHandOverAfterNestedHolds(t *testing.T) {
 		ctx := within(t, 30*time.Second)
 		for i, nest := range []lockFunc{m.RLock, m.Lock} {
 			before := m.passed.Load()
-			for range 50 { // on a busy machine some go through Redis
+			for range redistest.Rounds(50) { // on a busy machine some go through Redis
 				section, h := hold(t, ctx, m.Lock)
 				_, inner := hold(t, section, nest)
 				c := m.next(t, ctx)

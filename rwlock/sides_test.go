@@ -91,7 +91,7 @@ func TestReaderOfTheSameSessionAtADowngrade(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		m := rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 60*time.Second)
-		for range 100 {
+		for range redistest.Rounds(100) {
 			section, w := hold(t, ctx, m.Lock)
 			_, r := hold(t, section, m.RLock)
 			got := make(chan error, 4)

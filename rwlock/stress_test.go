@@ -153,7 +153,7 @@ func TestSharedOwnerInTwoSessions(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
-				for range 50 {
+				for range redistest.Rounds(50) {
 					section, h, err := ms[i%2].RLock(ctx)
 					if err != nil {
 						t.Error(err)

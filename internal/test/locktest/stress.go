@@ -57,7 +57,7 @@ type Taken struct {
 	Unlock func() error // takes back all
 }
 
-// Run runs the test on both kinds of server; with -short, a fifth of the cycles, and 8000 at
+// Run runs the test on both kinds of server; with -short, a tenth of the cycles, and 4000 at
 // most. They are not parallel: goroutines are counted.
 func (st Stress) Run(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
@@ -65,7 +65,7 @@ func (st Stress) Run(t *testing.T) {
 		ctx := Within(t, 8*time.Minute)
 		total, seed := Cycles(t, s, st.Cycles), rand.Uint64()
 		if testing.Short() {
-			total = min(total/5, 8000)
+			total = min(total/10, 4000)
 		}
 		t.Logf("seed %d", seed)
 		var handed atomic.Int64

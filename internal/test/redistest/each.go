@@ -127,6 +127,15 @@ const Quick = time.Second / 2
 // keeps a core busy; other tests need theirs to renew leases in time.
 var bubbles = make(chan struct{}, max(1, runtime.NumCPU()/2))
 
+// Rounds returns how often a test repeats what goes wrong at some moments only: n times, or a third of
+// that with -short.
+func Rounds(n int) int {
+	if testing.Short() {
+		return n / 3
+	}
+	return n
+}
+
 // SkipShort skips a test that is slow on a real server when the tests are run with -short.
 func SkipShort(tb testing.TB) {
 	tb.Helper()
