@@ -311,6 +311,9 @@ func TestScriptsAnswerOnAnyPartialState(t *testing.T) {
 		if testing.Short() {
 			every = 36
 		}
+		if !s.IsMini() {
+			redistest.SkipShort(t) // all of them take two seconds
+		}
 		for i, state := range partialStates() {
 			var cmds rueidis.Commands
 			var names []string
