@@ -23,7 +23,7 @@ election: ## three processes follow each other as the leader, one of them killed
 	go run ./examples/election
 
 recipes: ## the recipes of docs/, also those that need other libraries (compiles SQLite: a minute)
-	go test -count=1 ./docs ./examples/recipes ./examples/tour
+	go test -count=1 ./docs ./examples/recipes
 	cd examples/beside && go test -count=1 .
 
 test: ## all tests, in three minutes on 2 cores; without redis-server, those on miniredis alone

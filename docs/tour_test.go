@@ -1,4 +1,4 @@
-package main_test
+package docs_test
 
 import (
 	"os"
@@ -10,11 +10,11 @@ import (
 	"relock/internal/test/redistest"
 )
 
-// The README's program runs as it stands there, but for the address.
+// The program of the README runs as it stands in examples/tour, but for the address.
 func TestTour(t *testing.T) {
 	redistest.SkipShort(t)
 	s := redistest.Real(t)
-	source, err := os.ReadFile("main.go")
+	source, err := os.ReadFile("../examples/tour/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
