@@ -91,9 +91,9 @@ func EachParallel(t *testing.T, fn func(t *testing.T, s *Server)) {
 
 // EachBubble is EachParallel with the miniredis half in a synctest bubble: that half takes
 // no time, however long it waits. In it, fn can reach the server only with what s offers
-// (Option, Client, Do and what builds on them): a proxy or a process would have to listen
-// on an address (a proxy made by faulttest.Of does not). Nor can fn call t.Run. With -short it is
-// the bubble's clock that tells whether the second half is slow.
+// (Option, Client, Do, Kill, Restart and what builds on them): a proxy or a process would have to
+// listen on an address (a proxy made by faulttest.Of does not). Nor can fn call t.Run. With -short
+// it is the bubble's clock that tells whether the second half is slow.
 //
 // A session in a bubble has no direct connection, since that needs a socket. So this is for
 // tests that wait for a clock, and not for those of what goroutines do at the same time.
