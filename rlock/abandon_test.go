@@ -13,6 +13,7 @@ import (
 // What an abandoned hold has left stands until its lease is over, whatever becomes of the other holds
 // of its owner.
 func TestAnAbandonedLockStandsWhateverItsOtherHoldsDo(t *testing.T) {
+	t.Parallel()
 	const interval = time.Hour
 	for name, then := range map[string]func(t *testing.T, ses *rlock.Session, m *rlock.Mutex, section context.Context, h *rlock.Hold){
 		"the session is closed": func(t *testing.T, ses *rlock.Session, m *rlock.Mutex, section context.Context, h *rlock.Hold) {

@@ -19,6 +19,7 @@ type waitsFor func(ses *rlock.Session, name string, ctx context.Context, opts ..
 // A TryLock with Retry that sleeps in no section ends when Shutdown begins, however long its Backoff
 // is, also behind callers that it does not want to overtake.
 func TestShutdownEndsATryLockThatSleeps(t *testing.T) {
+	t.Parallel()
 	for kind, lock := range map[string]waitsFor{
 		"mutex": func(ses *rlock.Session, name string, ctx context.Context, opts ...rlock.LockOption) error {
 			_, _, err := rlock.New(ses, name).Lock(ctx, opts...)

@@ -15,6 +15,7 @@ import (
 // A command that brings the end of a hold closer, and arrives late, must not cut what is
 // trusted for longer by then: after a later Extend, and inside a nested hold that is renewed.
 func TestALateExtendDoesNotCutWhatIsTrusted(t *testing.T) {
+	t.Parallel()
 	for _, owner := range []string{"", "me"} {
 		t.Run("owner="+owner, func(t *testing.T) {
 			sides(t, func(t *testing.T, s *redistest.Server, side func(*rwlock.RWMutex) lockFunc, _, _ string) {
