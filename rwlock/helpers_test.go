@@ -109,6 +109,12 @@ func pttl(t testing.TB, s *redistest.Server, key string) time.Duration {
 // nothingLeft waits until Redis has neither a key nor a lock's channel.
 func nothingLeft(t testing.TB, s *redistest.Server) {
 	t.Helper()
+	nothingLeftBut(t, s, "relock_session:")
+}
+
+// nothingLeftBut is nothingLeft where others listen to channels with that prefix.
+func nothingLeftBut(t testing.TB, s *redistest.Server, channels string) {
+	t.Helper()
 	defer func() {
 		if t.Failed() {
 			for _, key := range s.Keys(t) {
@@ -119,7 +125,7 @@ func nothingLeft(t testing.TB, s *redistest.Server) {
 	}()
 	redistest.Eventually(t, 10*time.Second, "no key and no channel", func() bool {
 		for _, c := range s.Channels(t) {
-			if !strings.HasPrefix(c, "relock_session:") {
+			if !strings.HasPrefix(c, "relock_session:") && !strings.HasPrefix(c, channels) {
 				return false
 			}
 		}

@@ -29,6 +29,8 @@ type Stress struct {
 	Config   rlock.Config  // of the sessions; its Trace and HandOverLimit are set by Run
 	HandOver bool          // the lock is one that may pass from owner to owner in memory
 
+	// Begin, if any, runs for each server before all else.
+	Begin func(t *testing.T, s *redistest.Server)
 	// Setup, if any, runs before the cycles.
 	Setup func(t *testing.T, ctx context.Context, ses *rlock.Session)
 	// Lock takes the lock that the attempt names, as the attempt says. It is called by many
@@ -68,6 +70,9 @@ func (st Stress) Run(t *testing.T) {
 			total = min(total/10, 4000)
 		}
 		t.Logf("seed %d", seed)
+		if st.Begin != nil {
+			st.Begin(t, s)
+		}
 		var handed atomic.Int64
 		cfg := st.Config
 		cfg.ReleaseTimeout = cmp.Or(cfg.ReleaseTimeout, time.Minute) // a busy machine answers late, but it does
