@@ -26,7 +26,12 @@ if free >= n and value >= '1' and free < 1e15 and ARGV[5] == '0' and redis.call(
   if type(free) == 'number' then
     local expiry = string.format('%d', at[1] * 1000 + at[2] / 1000 + 1 + ARGV[1])
     for i = 7, #ARGV do
-      added = added + redis.call('ZADD', KEYS[2], 'NX', expiry, ARGV[i])
+      local one = redis.pcall('ZADD', KEYS[2], 'NX', expiry, ARGV[i])
+      if type(one) == 'table' then -- this user may not: then not even the first
+        redis.call('INCRBY', KEYS[1], n)
+        return one
+      end
+      added = added + one
     end
     if added == n and (ends == -2 or ARGV[6] == '0') then
       return free
@@ -67,7 +72,12 @@ if granted then
     value = redis.call('DECRBY', KEYS[1], int(n - alive))
   end
   for i = 7, #ARGV do
-    added = added + redis.call('ZADD', KEYS[2], 'GT', int(expiry), ARGV[i]) -- never sooner
+    local one = redis.pcall('ZADD', KEYS[2], 'GT', int(expiry), ARGV[i]) -- never sooner
+    if type(one) == 'table' then
+      redis.call('INCRBY', KEYS[1], int(n - alive))
+      return one
+    end
+    added = added + one
   end
   keep(tonumber(ARGV[5]))
 end

@@ -24,7 +24,7 @@ if value and given > 0 then
   if type(value) == 'number' then
     if ARGV[4] ~= '0' and redis.call('PTTL', KEYS[1]) < tonumber(ARGV[4]) then
       redis.call('PEXPIRE', KEYS[1], ARGV[4])
-      redis.call('PEXPIRE', KEYS[2], ARGV[4])
+      redis.pcall('PEXPIRE', KEYS[2], ARGV[4]) -- it may be gone with the last permit, while the slot moves
     end
     local receivers = value > 0 and redis.call(ARGV[2], ARGV[1], value)
     receivers = ARGV[3] == '1' and receivers or -1
@@ -34,4 +34,9 @@ if value and given > 0 then
 end
 -- include refused
 local answer, gone = refused(bad)
+if answer and not gone and given == #ARGV - 4 then
+  for i = 5, #ARGV do -- this user may not count them: they come back as permits that have expired
+    redis.pcall('ZADD', KEYS[2], '0', ARGV[i])
+  end
+end
 return not gone and answer or {0, 0, -1} -- gone: something else stands under the name, or it was deleted
