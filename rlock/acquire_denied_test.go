@@ -2,12 +2,12 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"relock/fairlock"
-	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 	"relock/rwlock"
@@ -49,20 +49,27 @@ func TestALockThatIsDeniedMidwayLeavesNothing(t *testing.T) {
 			return fairlock.New(ses, "named fair").Lock(rlock.WithOwner(ctx, "me"), o...)
 		},
 	}
-	allow("-pexpire")
-	for what, lock := range locks {
-		_, _, err := lock(ctx)
-		locktest.Is(t, what+" without PEXPIRE", err, rlock.ErrUnavailable)
-	}
-	allow()
-	redistest.Eventually(t, 10*time.Second, "Redis to have none of the locks", func() bool {
-		for _, key := range s.Keys(t) {
-			if !strings.HasPrefix(key, "redisson_lock_token:") {
-				return false
+	for _, forbidden := range []string{"pexpire", "hset", "hincrby", "sadd", "zadd", "set"} {
+		allow("-" + forbidden)
+		for what, lock := range locks {
+			_, h, err := lock(ctx, rlock.Wait(0))
+			switch {
+			case err == nil: // it does without that command
+				must(t, h.Unlock())
+			case !errors.Is(err, rlock.ErrUnavailable):
+				t.Errorf("%s without %s: %v", what, forbidden, err)
 			}
 		}
-		return true
-	})
+		allow()
+		redistest.Eventually(t, 10*time.Second, "Redis to have none of the locks", func() bool {
+			for _, key := range s.Keys(t) {
+				if !strings.HasPrefix(key, "redisson_lock_token:") {
+					return false
+				}
+			}
+			return true
+		})
+	}
 	for what, lock := range locks {
 		_, h, err := lock(ctx, rlock.Wait(0))
 		if err != nil {
@@ -71,4 +78,35 @@ func TestALockThatIsDeniedMidwayLeavesNothing(t *testing.T) {
 		}
 		must(t, h.Unlock())
 	}
+}
+
+// What is to be given back may be denied too. It is tried for a moment only: callers that are denied
+// again and again would pile up releases, for which Close waits.
+func TestWhatIsDeniedTwiceIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := redistest.Real(t)
+	allow := func(rules ...string) {
+		must(t, s.Do(t, append([]string{"ACL", "SETUSER", "twice", "on", ">secret", "~*", "&*", "+@all"}, rules...)...).Error())
+	}
+	allow()
+	opt := s.Option()
+	opt.Username, opt.Password = "twice", "secret"
+	ctx := within(t, 30*time.Second)
+	ses, err := rlock.Dial(ctx, opt, rlock.Config{})
+	must(t, err)
+	defer ses.Close()
+	allow("-hset", "-hincrby", "-hdel", "-del")
+	for _, lock := range []func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error){
+		rlock.New(ses, "plain").TryLock, fairlock.New(ses, "fair").TryLock, rwlock.New(ses, "rw").TryLock,
+	} {
+		for range 3 {
+			if _, _, err := lock(ctx); !errors.Is(err, rlock.ErrUnavailable) {
+				t.Errorf("denied: %v", err)
+			}
+		}
+	}
+	redistest.Eventually(t, 6*time.Second, "the session to give up", func() bool {
+		_, _, _, _, cleaning := ses.Books()
+		return cleaning == 0
+	})
 }

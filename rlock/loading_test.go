@@ -68,8 +68,10 @@ func TestSessionStaysWithAServerThatLoads(t *testing.T) {
 			t.Errorf("subscribed anew %d times", n)
 		}
 		n, took := name.dials.Load()-from, time.Since(began)
-		if long := int64(took / (4 * time.Second)); n < long || n > 2*long+4 {
-			t.Errorf("%d dials in %v, want one every 2 to 4 s", n, took)
+		// One every 2 to 4 s, more often at first; the direct connection is dialled as often beside, since
+		// each refusal is a doubt.
+		if long := int64(took / (4 * time.Second)); n < long || n > 5*long+10 {
+			t.Errorf("%d dials in %v, want one or two every 2 to 4 s", n, took)
 		}
 		load(p, false)
 		waiter.granted(t, topoPatience)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -86,15 +85,18 @@ func noSession(ctx context.Context, client rueidis.Client, err error) Finding {
 	if client.Mode() != rueidis.ClientModeCluster && strings.Contains(err.Error(), "CROSSSLOT") {
 		var missing []string // which of them a client asks for depends on the version of the server
 		var why error
-		for name, cmd := range map[string]rueidis.Completed{
-			"+cluster|slots": client.B().ClusterSlots().Build(), "+cluster|shards": client.B().ClusterShards().Build(),
+		for _, asked := range []struct {
+			name string
+			cmd  rueidis.Completed
+		}{
+			{"+cluster|shards", client.B().ClusterShards().Build()},
+			{"+cluster|slots", client.B().ClusterSlots().Build()},
 		} {
-			if refused := client.Do(ctx, cmd).Error(); script.Denied(refused) {
-				missing, why = append(missing, name), refused
+			if refused := client.Do(ctx, asked.cmd).Error(); script.Denied(refused) {
+				missing, why = append(missing, asked.name), refused
 			}
 		}
 		if why != nil {
-			slices.Sort(missing)
 			return fail(check, "this is a node of a Cluster, and the client takes it for a single server: "+why.Error(),
 				"allow "+strings.Join(missing, " "))
 		}

@@ -35,6 +35,9 @@ if ended and ended ~= 1 then
   leave(ARGV[7])
 end
 if held <= 0 then
+  for i = 11, ARGV[8] and kept - 1 or 0 do
+    redis.pcall('SREM', KEYS[4], ARGV[i])
+  end
   if redis.call('EXISTS', KEYS[1]) == 0 then
     grant() -- it may have been given up, or have run out, with this one in front
   end

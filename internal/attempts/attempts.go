@@ -16,6 +16,7 @@ type Log struct {
 	Failures int   // in a row
 	Unknown  bool  // one may have run whose outcome is not known, or has run: the last was granted, or was ended midway
 	MayCome  bool  // one whose outcome was never known may run late, even now
+	Midway   bool  // an ACL has ended one midway: what gives back what that has taken may be denied too
 
 	answered bool          // one was answered
 	doubted  time.Duration // when the first of those was sent whose outcome is not known
@@ -59,7 +60,9 @@ func (l *Log) Note(o *Outcome) {
 	}
 	l.Failures++
 	unknown := script.Classify(o.Err) == script.Unknown
-	if unknown || script.Midway(o.Err) {
+	midway := script.Midway(o.Err)
+	l.Midway = l.Midway || midway
+	if unknown || midway {
 		if !l.Unknown {
 			l.doubted = o.Sent
 		}

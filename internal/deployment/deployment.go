@@ -77,7 +77,8 @@ func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 		d.Conn = script.NewConnection()
 	}
 	if client.Mode() == rueidis.ClientModeStandalone { // clients of the others follow a failover themselves
-		d.Conn.Follow(script.Follower{Resubscribe: d.hub.Reconnect, Scout: opt.Scout, Background: &cfg.Life.Background})
+		d.Conn.Follow(script.Follower{Resubscribe: d.hub.Reconnect, Scout: opt.Scout,
+			StillLoads: script.StillLoads(d.Conn, client), Background: &cfg.Life.Background})
 	}
 	d.Run = script.NewRunner(client, d.Conn, &cfg.Life.Background)
 	d.Sender = resend.Sender{Run: d.Run.Run, Clock: cfg.Clock, Doubts: d.Conn.Doubts.Load}

@@ -205,12 +205,13 @@ func (l *lock) turnAway(c *claim, e *runCall) {
 		err = e.g.never(c.prim)
 	}
 	waiters, fate := c.run.Refused()
-	if script.Midway(e.err) { // it may have the lock, or an entry
-		fate = fairqueue.Ends
-	}
 	for _, a := range waiters {
 		a.hopeless = err
 		wakeUp(a.wake)
+	}
+	if script.Midway(e.err) { // it may have the lock, or an entry
+		c.endBy(l.s.now()+l.s.answerTime(), c.run.TellAllBut())
+		return
 	}
 	c.meet(fate)
 }

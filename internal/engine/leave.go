@@ -81,9 +81,12 @@ func (a *acquisition) giveUp() <-chan struct{} {
 		c.forget()
 		return nil
 	}
-	gone := make(chan struct{})
-	c.endBy(a.lock.s.now()+a.lease, gone)
-	if k.Registers {
+	gone, most := make(chan struct{}), a.lease
+	if a.tries.Midway {
+		most = a.lock.s.answerTime()
+	}
+	c.endBy(a.lock.s.now()+most, gone)
+	if k.Registers || a.tries.Midway { // callers that are denied again and again must not be quicker than the cleanup
 		return gone
 	}
 	return nil

@@ -25,7 +25,7 @@ const (
 func (l *lock) overtaken(e *runCall) {
 	c := e.c
 	switch {
-	case e.err != nil && script.Classify(e.err) != script.Unknown:
+	case e.err != nil && script.Classify(e.err) != script.Unknown && !script.Midway(e.err):
 		return // nothing was changed
 	case e.err == nil && e.g.Status == refused && e.g.Position == 0:
 		return // the waiters have joined another run

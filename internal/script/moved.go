@@ -38,7 +38,9 @@ type Follower struct {
 	// connections are left as they are.
 	Resubscribe func()
 	// Scout finds out where the name leads now; nil: nothing can. Then a server that loads is not left.
-	Scout      *Scout
+	Scout *Scout
+	// StillLoads asks the session's own server whether it loads. It may wait for that.
+	StillLoads func() bool
 	Background *sync.WaitGroup // counts every goroutine of the session
 }
 
@@ -57,11 +59,12 @@ func (c *Connection) leave(loads bool) {
 	case !loads:
 		c.depart()
 	case m.Scout == nil:
-		m.leaving.Store(true) // the client may find its way, and then the subscriptions follow
+		m.leaving.Store(true) // the client may find its way, and then the subscriptions follow: see arrived
+		c.suspect.Store(true) // else nobody looks at an answer
 	case m.scouting.CompareAndSwap(false, true):
 		m.Background.Go(func() {
 			defer m.scouting.Store(false)
-			if m.Scout.serves() {
+			if m.Scout.serves() && m.StillLoads() { // else it was this server, which has loaded meanwhile
 				c.depart()
 			}
 		})

@@ -40,8 +40,21 @@ func (s *Scout) serves() bool {
 		return false
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(s.conn.Life(), scoutPatience)
-	defer cancel()
-	res := client.Do(ctx, client.B().Ping().Build())
+	res := ping(s.conn.Life(), client)
 	return res.NonRedisError() == nil && !loads(res.Error())
+}
+
+func ping(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	ctx, cancel := context.WithTimeout(ctx, scoutPatience)
+	defer cancel()
+	return client.Do(ctx, client.B().Ping().Build())
+}
+
+// StillLoads returns what finds out whether the server of a client loads its data; no answer counts as
+// that.
+func StillLoads(conn *Connection, client rueidis.Client) func() bool {
+	return func() bool {
+		res := ping(conn.Life(), client)
+		return res.NonRedisError() != nil || loads(res.Error())
+	}
 }

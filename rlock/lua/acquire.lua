@@ -59,10 +59,10 @@ if not counted then
   if id and held <= 0 then
     redis.call('DEL', KEYS[2]) -- ids of an earlier life
   end
-  held = redis.call('HINCRBY', KEYS[1], owner, 1)
   if id then
     redis.call('SADD', KEYS[2], id)
   end
+  held = redis.call('HINCRBY', KEYS[1], owner, 1)
 end
 if ttl < tonumber(lease) then
   ttl = lease

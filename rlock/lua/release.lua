@@ -30,6 +30,9 @@ local bad, gone = refused(held)
 if bad and not gone then
   return bad
 elseif bad or (tonumber(held or 0) or 0) <= 0 then
+  for i = 8, not bad and ARGV[7] and 7 + ARGV[7] or 0 do
+    redis.pcall('SREM', KEYS[2], ARGV[i])
+  end
   return {0, 0, -1} -- the ids, if they are still there, speak of an earlier life
 end
 local reply = end_holds(KEYS[2], ARGV[1], tonumber(held), 8, 8 + ARGV[7], ARGV[5], ARGV[6])

@@ -9,8 +9,9 @@ local function end_holds(ids, owner, held, first, kept, ms, private)
   if ended == 0 then
     return {held, 0, -1}
   elseif held <= ended then
-    redis.call('DEL', KEYS[1])
-    redis.pcall('DEL', ids) -- mostly gone with its last member; then, while the slot moves, out of reach
+    if type(redis.pcall('DEL', KEYS[1], ids)) == 'table' then -- the ids are gone with the last of them, and the slot moves
+      redis.call('DEL', KEYS[1])
+    end
     return nil
   end
   held, ms = redis.call('HINCRBY', KEYS[1], owner, -ended), tonumber(ms)
