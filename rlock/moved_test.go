@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -100,6 +101,9 @@ func TestSessionLeavesWhatIsNoPrimary(t *testing.T) {
 				section, h, err := rlock.New(ses, name).Lock(ctx)
 				must(t, err)
 				old.RefuseCommand("EVALSHA", answer)
+				if strings.HasPrefix(answer, "LOADING") {
+					load(old, true) // such a server answers so to all that it is asked
+				}
 				waiter := topoLock(ctx, rlock.New(ses, name+"2"))
 				redistest.Eventually(t, topoPatience, "it dials anew", func() bool { return to.dials.Load() > 5 })
 				waiter.waits(t)
