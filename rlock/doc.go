@@ -43,8 +43,7 @@
 // # Hand-over in memory
 //
 // Unlock passes the lock to the session's next waiter without asking Redis, for a time slice of
-// 10 ms, 7.5 ms if three other sessions listen or more, or 100 ms if none does. Then other sessions
-// go first. [Lease], [WithOwner] and a Config.HandOverLimit of -1 exclude that. Such an Unlock
+// 10 ms, or 100 ms if no other session listens. Then other sessions go first. [Lease], [WithOwner] and a Config.HandOverLimit of -1 exclude that. Such an Unlock
 // returns nil unless the session knows that the lock is lost. If it was lost unnoticed, the section
 // that is open by then ends with ErrLost.
 package rlock

@@ -102,7 +102,7 @@ func TestSliceEndsByTheLimit(t *testing.T) {
 
 func TestSliceDependsOnHowManyOthersHear(t *testing.T) {
 	for others, want := range map[int64]time.Duration{
-		0: queue.SliceAlone, 1: queue.Slice, 2: queue.Slice, 3: queue.SliceOfMany, 7: queue.SliceOfMany, -1: queue.Slice,
+		0: queue.SliceAlone, 1: queue.Slice, 3: queue.Slice, -1: queue.Slice,
 	} {
 		var turns queue.Turns
 		turns.Begin(0)
@@ -193,7 +193,7 @@ func TestOneLateAnswerDoesNotMakeForALongYield(t *testing.T) {
 	usual := turns
 	now = usedSlice(&turns, now) + 3*ms
 	turns.Released(now, 3*ms, 3)
-	if yield := turns.Yielded() - now; yield > queue.SliceOfMany/3 {
+	if yield := turns.Yielded() - now; yield > queue.Slice/3 {
 		t.Errorf("after an answer that took 3 ms, and three of 0.1 ms, it yields for %v", yield)
 	}
 	turns = usual

@@ -8,12 +8,6 @@ const (
 	// what is lost by that at 3 %.
 	Slice = 10 * time.Millisecond
 
-	// SliceOfMany is the slice while manyOthers sessions listen beside this one, or more. With three
-	// others a turn comes after three slices; one that is missed comes after five, seldom seven. So
-	// many take less than 60 ms.
-	SliceOfMany = 7500 * time.Microsecond
-	manyOthers  = 3
-
 	// SliceAlone is the slice after a release that no other session has heard: others may poll,
 	// or listen where they are not counted. Going through Redis so seldom costs nothing.
 	SliceAlone = 100 * time.Millisecond
@@ -65,11 +59,8 @@ func (t *Turns) Begin(now time.Duration) (end time.Duration) {
 		t.untaken++
 	}
 	t.passes, t.yielded, t.sent, t.owed, t.left, t.echo = 0, 0, 0, 0, false, false
-	switch {
-	case t.alone():
+	if t.alone() {
 		return now + SliceAlone
-	case t.others >= manyOthers:
-		return now + SliceOfMany
 	}
 	return now + Slice
 }
