@@ -167,7 +167,7 @@ func TestLostMessageCostsABeat(t *testing.T) {
 // A waiter that leaves just when it was let in, without knowing, hands on what it was given
 // at once: nobody waits for a clock, since none runs within the test.
 func TestCancelledAtTheMomentOfTheGrant(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 60*time.Second)
 		a := dial(t, s, silent())
 		b, proxy := dialProxy(t, s, silent())
