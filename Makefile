@@ -29,7 +29,7 @@ recipes: ## the recipes of docs/, also those that need other libraries (compiles
 test: ## all tests, in three minutes on 2 cores; without redis-server, those on miniredis alone
 	go test ./...
 
-short: ## all tests on miniredis and the quick ones on a real Redis, in three quarters of a minute on 2 cores
+short: ## all tests on miniredis and the quick ones on a real Redis, in about 40 seconds on 2 cores
 	go test -short ./...
 
 race: ## all tests with the race detector (needs a C compiler)

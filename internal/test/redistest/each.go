@@ -56,7 +56,7 @@ func Main(m *testing.M, scripts ...string) {
 // returns when both have ended. No other test of the package runs meanwhile, so fn may
 // count goroutines and keep all cores busy. The second subtest is skipped when there is no
 // real server to be had, see the package comment; with -short it is also skipped when the
-// first one has taken half a second or more.
+// first one has taken a fifth of a second or more.
 func Each(t *testing.T, fn func(t *testing.T, s *Server)) {
 	began := time.Now()
 	t.Run("miniredis", func(t *testing.T) { fn(t, Mini(t)) })
@@ -121,7 +121,7 @@ func EachBubble(t *testing.T, fn func(t *testing.T, s *Server)) {
 
 // Quick is the time that the half on miniredis stays below of a test which -short runs on a real
 // server too.
-const Quick = time.Second / 2
+const Quick = time.Second / 5
 
 // bubbles has room for as many bubbles as may run at a time. In a bubble nothing waits, so each
 // keeps a core busy; other tests need theirs to renew leases in time.
