@@ -208,7 +208,7 @@ func TestTokens(t *testing.T) {
 	same(t, "drawn", []int64{m.Draw(), m.Draw()}, []int64{41, 0})
 }
 
-// Whoever waits for the command that is under way looks again when it is done.
+// Those who wait for the command that is under way look again when it is done.
 func TestTurn(t *testing.T) {
 	m := account.New(read, "o")
 	m.Begin(&read.kind, "a")

@@ -66,7 +66,7 @@ func (h *Handle) CallOnce(ctx context.Context, op string, cmd func(id string) sc
 	return h.Call(ctx, op, cmd(id), decode)
 }
 
-// ForceUnlock ends the holds of whoever holds something, and returns the owners that had some. force is
+// ForceUnlock ends the holds of all owners, and returns those that had some. force is
 // the script that does it: without owners it changes nothing; else it ends all holds if one of those
 // owners has one. Either way it returns the owners that it found.
 //

@@ -44,7 +44,7 @@ func (h *Hold) ownContext(ctx context.Context) context.Context {
 		l.unlock()
 		return own
 	}
-	l.unlock() // whoever has ended it may just be reading what there is to be cancelled
+	l.unlock() // what has ended it may just be reading what there is to be cancelled
 	cancel(ErrLost)
 	return own
 }

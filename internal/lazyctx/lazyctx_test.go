@@ -15,7 +15,7 @@ type key struct{}
 
 func in(parent context.Context) *lazyctx.Context { return &lazyctx.Context{Parent: parent} }
 
-// Whoever asks before or after the end sees it, with its cause.
+// A goroutine that asks before or after the end sees it, with its cause.
 func TestEnd(t *testing.T) {
 	for why, cause := range map[lazyctx.Ending]error{
 		lazyctx.Released: lockerr.ErrReleased, lazyctx.Lost: lockerr.ErrLost,
