@@ -29,7 +29,7 @@ func (c *tardyContext) Done() <-chan struct{} {
 }
 
 // A nested hold may end while the caller's own context keeps its Lock from making the hold's context: its
-// lease runs out, or the session closes. Then that context has ended when it is made; with -race, whoever
+// lease runs out, or the session closes. Then that context has ended when it is made; with -race, what
 // ends it meanwhile does not read what is just being written.
 func TestANestedHoldThatEndsBeforeItsContextIsMade(t *testing.T) {
 	const lease = 50 * time.Millisecond

@@ -11,7 +11,7 @@ import (
 	"relock/rlock"
 )
 
-// Random cycles of Redisson's threads beside ours on the same locks: a writer is alone, whoever it is;
+// Random cycles of Redisson's threads beside ours on the same locks: a writer of either is alone;
 // each side is woken by the other, for our poll floor is out of reach; Java's writers that die keep
 // nobody out beyond their leases; and nothing is left. (Readers do not die here: when another reader of
 // Java's leaves, it cuts the lock's TTL to that of the dead one, and tells no waiter.)

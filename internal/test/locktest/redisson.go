@@ -117,7 +117,7 @@ func (a *Attempt) Woken(take func(*Attempt) (*Taken, error)) (*Taken, error) {
 }
 
 // Take makes an attempt, which says how long to wait at most if it was refused, below 0 if that is not
-// known, until it succeeds or a gives up. A message must come in that time: whoever ends a hold sends one.
+// known, until it succeeds or a gives up. A message must come in that time: the one who ends a hold sends it.
 func (r *Redisson) Take(a *Attempt, attempt func() (ok bool, wait time.Duration)) error {
 	wake := make(chan struct{}, 1)
 	r.listen(wake, true)
