@@ -110,10 +110,7 @@ func (d *Direct) run(ctx context.Context, c Command) (res rueidis.RedisResult, o
 	d.begin()
 	stop := context.AfterFunc(ctx, l.ends)
 	// A context without a deadline has rueidis stay synchronous; ConnWriteTimeout is the bound.
-	res = l.do(evalsha(l.client, c))
-	if isNoScript(res) {
-		res = l.do(eval(l.client, c))
-	}
+	res = c.Script.alone.Exec(context.Background(), l.client, c.Keys, c.Args)
 	broken := res.NonRedisError() != nil
 	if stop() && !broken {
 		d.end()

@@ -1,7 +1,6 @@
 package script
 
 import (
-	"context"
 	"errors"
 	"net"
 	"sync"
@@ -22,7 +21,7 @@ type link struct {
 	ends   func() // interrupt, made once
 	doubts uint32 // under which it was proved to lead to the session's server
 
-	answered atomic.Bool // bytes have come since the command was sent
+	answered atomic.Bool // bytes have come since something was sent
 	torn     atomic.Bool // a write failed, so the command is not whole
 
 	mu          sync.Mutex // guards what follows
@@ -58,12 +57,6 @@ func (l *link) take(conn net.Conn) error {
 // alive reports whether the connection is open, and Redis has said nothing unasked, as far as
 // this end knows. It costs a system call.
 func (l *link) alive() bool { return l.probe.quiet() }
-
-// do sends a command and reads its reply.
-func (l *link) do(cmd rueidis.Completed) rueidis.RedisResult {
-	l.answered.Store(false)
-	return l.client.Do(context.Background(), cmd)
-}
 
 // dealtWith reports whether Redis has executed the last command, or never will.
 func (l *link) dealtWith() bool { return l.answered.Load() || l.torn.Load() }
@@ -103,7 +96,9 @@ func (l *link) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Write sends a command, or some of it: what has come before answers nothing of that.
 func (l *link) Write(p []byte) (int, error) {
+	l.answered.Store(false)
 	n, err := l.Conn.Write(p)
 	if err != nil {
 		l.torn.Store(true)

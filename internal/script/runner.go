@@ -68,10 +68,7 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 		return r.multi(ctx, []Command{c})[0]
 	}
 	before := r.lost.Load()
-	res := r.client.Do(ctx, evalsha(r.client, c))
-	if res.Error() != nil && isNoScript(res) {
-		res = r.client.Do(ctx, eval(r.client, c))
-	}
+	res := c.Script.alone.Exec(ctx, r.client, c.Keys, c.Args)
 	ok := res.Error() == nil
 	if !ok || r.settled.Load() < before {
 		r.settle(before, res)

@@ -26,13 +26,14 @@ import (
 
 // Script is one Lua script.
 type Script struct {
-	src, sha string
+	src, sha string       // for pipelines
+	alone    *rueidis.Lua // sends one command
 }
 
 // New makes a script. Packages call it once for each script, in a variable.
 func New(src string) *Script {
 	sum := sha1.Sum([]byte(src))
-	return &Script{src: src, sha: hex.EncodeToString(sum[:])}
+	return &Script{src: src, sha: hex.EncodeToString(sum[:]), alone: rueidis.NewLuaScript(src)}
 }
 
 // Source returns the Lua of the script, as it is sent.
