@@ -5,10 +5,10 @@ import "time"
 // watch is a round of the session's watchdog: one goroutine that ends what can no longer be
 // trusted, has the rest renewed, and keeps the waiters in Redis. It never waits for Redis itself,
 // nor runs code of the caller's, so that no claim is trusted too long because either hangs. It
-// takes the claims that are due, and returns when the next round is to be at the latest.
-func (s *Session) watch(now time.Duration, due []*claim) (next time.Duration) {
+// looks at the claims that are due, and returns when the next round is to be at the latest.
+func (s *Session) watch(now time.Duration) (next time.Duration) {
 	var ask []*claim
-	for _, c := range due {
+	for c, ok := s.schedule.Due(now); ok; c, ok = s.schedule.Due(now) {
 		l := c.lock
 		l.mu.Lock()
 		c.expire(now)

@@ -40,14 +40,13 @@ func New[T any](slot func(of T) *Slot) *Schedule[T] {
 }
 
 // Run calls visit at once, when an item is due, and at the time that visit has returned last or
-// WakeAt was told, until ctx ends. It takes the items off that are due, and passes them on in the
-// order of their times, with no mutex held. There must be one Run at a time.
-func (s *Schedule[T]) Run(ctx context.Context, clock func() time.Duration, visit func(now time.Duration, due []T) (next time.Duration)) {
+// WakeAt was told, until ctx ends. It runs with no mutex held. There must be one Run at a time.
+func (s *Schedule[T]) Run(ctx context.Context, clock func() time.Duration, visit func(now time.Duration) (next time.Duration)) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		now := clock()
-		next := visit(now, s.take(now))
+		next := visit(now)
 		timer.Reset(s.arm(now, next) - clock())
 		select {
 		case <-timer.C:
@@ -58,11 +57,58 @@ func (s *Schedule[T]) Run(ctx context.Context, clock func() time.Duration, visit
 	}
 }
 
-// Set has an item visited at a time, whenever it was due before; Never takes it off.
+// Due returns the item that is due for longest, if one is. It stays on the schedule, and is returned
+// again, until it is set anew.
+func (s *Schedule[T]) Due(now time.Duration) (of T, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.due) == 0 || s.due[0].at > now {
+		return of, false
+	}
+	return s.due[0].of, true
+}
+
+// Set has an item visited at a time, whenever it was due before; Never takes it off. The entry is laid
+// where the item stood, or at the end of the heap, and moves from there: in front of later entries,
+// behind earlier ones. For an item that is taken off, the last entry of the heap is laid there.
 func (s *Schedule[T]) Set(of T, at time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.put(entry[T]{at, of})
+	e, i, end := entry[T]{at, of}, int(s.slot(of).place)-1, len(s.due)-1
+	switch {
+	case i < 0 && at == Never:
+		return
+	case i < 0:
+		s.due = append(s.due, e)
+		i = end + 1
+	case at == Never:
+		s.slot(of).place = 0
+		e, s.due[end] = s.due[end], entry[T]{}
+		s.due = s.due[:end]
+		if i == end {
+			return
+		}
+	}
+	d := s.due
+	for up := (i - 1) / 2; i > 0 && e.at < d[up].at; up = (i - 1) / 2 {
+		d[i] = d[up]
+		s.slot(d[i].of).place = int32(i) + 1
+		i = up
+	}
+	for {
+		down := 2*i + 1
+		if down+1 < len(d) && d[down+1].at < d[down].at {
+			down++
+		}
+		if down >= len(d) || e.at <= d[down].at {
+			break
+		}
+		d[i] = d[down]
+		s.slot(d[i].of).place = int32(i) + 1
+		i = down
+	}
+	d[i] = e
+	s.slot(e.of).place = int32(i) + 1
 	if at < s.armed {
 		s.wake(at)
 	}
@@ -92,59 +138,6 @@ func (s *Schedule[T]) wake(at time.Duration) {
 	case s.kick <- struct{}{}:
 	default:
 	}
-}
-
-// put sets the time of an item. The entry is laid where the item stood, or at the end of the heap,
-// and moves from there: in front of later entries, behind earlier ones. For an item that is taken
-// off, the last entry of the heap is laid there. The mutex must be held.
-func (s *Schedule[T]) put(e entry[T]) {
-	i, end := int(s.slot(e.of).place)-1, len(s.due)-1
-	switch {
-	case e.at != Never && i < 0:
-		s.due = append(s.due, e)
-		i = end + 1
-	case i < 0:
-		return
-	case e.at == Never:
-		s.slot(e.of).place = 0
-		e, s.due[end] = s.due[end], entry[T]{}
-		s.due = s.due[:end]
-		if i == end {
-			return
-		}
-	}
-	d := s.due
-	for up := (i - 1) / 2; i > 0 && e.at < d[up].at; up = (i - 1) / 2 {
-		d[i] = d[up]
-		s.slot(d[i].of).place = int32(i) + 1
-		i = up
-	}
-	for {
-		down := 2*i + 1
-		if down+1 < len(d) && d[down+1].at < d[down].at {
-			down++
-		}
-		if down >= len(d) || e.at <= d[down].at {
-			break
-		}
-		d[i] = d[down]
-		s.slot(d[i].of).place = int32(i) + 1
-		i = down
-	}
-	d[i] = e
-	s.slot(e.of).place = int32(i) + 1
-}
-
-// take takes off and returns what is due.
-func (s *Schedule[T]) take(now time.Duration) (due []T) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.due) > 0 && s.due[0].at <= now {
-		front := s.due[0]
-		s.put(entry[T]{Never, front.of})
-		due = append(due, front.of)
-	}
-	return due
 }
 
 // arm returns when Run must wake up, at the latest at a given time. A time for which it was armed

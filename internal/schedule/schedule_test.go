@@ -40,15 +40,19 @@ func TestItemsComeInOrder(t *testing.T) {
 		}
 		now := time.Duration(rnd.IntN(1000))
 		var got []time.Duration
-		for _, x := range s.take(now) {
-			if at, there := want[x]; !there || at > now || x.slot != (Slot{}) {
-				t.Fatalf("seed %d: an item was taken that is not due", seed)
+		for x, ok := s.Due(now); ok; x, ok = s.Due(now) {
+			if at, there := want[x]; !there || at > now {
+				t.Fatalf("seed %d: an item is due that should not be", seed)
 			}
 			got = append(got, want[x])
 			delete(want, x)
+			s.Set(x, Never)
+			if x.slot != (Slot{}) {
+				t.Fatalf("seed %d: an item that was taken off has the place %d", seed, x.slot.place)
+			}
 		}
 		if !slices.IsSorted(got) {
-			t.Fatalf("seed %d: taken in the order %v", seed, got)
+			t.Fatalf("seed %d: due in the order %v", seed, got)
 		}
 		for x, at := range want {
 			if at <= now || s.due[x.slot.place-1] != (entry[*item]{at, x}) {
@@ -73,8 +77,13 @@ func run(t *testing.T, s *Schedule[*item], visit func() time.Duration) (visits f
 	t.Cleanup(cancel)
 	var all []visited
 	start := time.Now()
-	go s.Run(ctx, func() time.Duration { return time.Since(start) }, func(now time.Duration, due []*item) time.Duration {
-		all = append(all, visited{now, len(due)})
+	go s.Run(ctx, func() time.Duration { return time.Since(start) }, func(now time.Duration) time.Duration {
+		due := 0
+		for x, ok := s.Due(now); ok; x, ok = s.Due(now) {
+			s.Set(x, Never)
+			due++
+		}
+		all = append(all, visited{now, due})
 		return visit()
 	})
 	synctest.Wait()
