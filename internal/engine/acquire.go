@@ -235,7 +235,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 		l.queue.Push(&a.node)
 		if a.kind.Queues {
 			a.queueUp()
-		} else if l.lobby != nil || l.queue.Front() != a { // else it is alone, as mostly
+		} else if l.lobby != nil || l.queue.First != &a.node { // else it is alone, as mostly
 			a.enterLobby()
 		}
 		g, err = a.loop()

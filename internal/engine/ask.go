@@ -23,12 +23,12 @@ func (a *acquisition) ask() (grant, error) {
 	}
 	c, op := a.claim, &a.op
 	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease, Private: c.num != 0}
-	op.Wait = a.queued && l.queue.Front() == a
+	op.Wait = a.queued && l.queue.First == &a.node
 	op.Next = k.Permits && op.Wait && a.node.Next() != nil
 	if c.account != nil {
 		op.ID, op.ByIDs = c.account.FirstID(k), c.account.ByIDs()
 	}
-	if k.Queues && l.queue.Front() != nil { // a TryLock of a named owner, behind waiters in Redis's queue
+	if k.Queues && l.queue.First != nil { // a TryLock of a named owner, behind waiters in Redis's queue
 		op.Position = new(Position)
 	}
 	if k.Fenced {
@@ -123,7 +123,7 @@ func (a *acquisition) note(g grant, err error) {
 		}
 		return
 	}
-	if waits && a.lock.queue.Front() == a {
+	if waits && a.lock.queue.First == &a.node {
 		b.look = true // it may have swallowed a wake-up; the next front must know
 	}
 	if a.wait {

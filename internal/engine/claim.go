@@ -125,8 +125,8 @@ func (c *claim) retire(to claimState) {
 	c.state = to
 	if l.holder == c {
 		l.holder = nil
-		if front := l.queue.Front(); front != nil {
-			wakeUp(front.wake) // it did not look after messages and the clock
+		if front := l.queue.First; front != nil {
+			wakeUp(front.Of.wake) // it did not look after messages and the clock
 		}
 	}
 	if l.share == c {

@@ -64,7 +64,7 @@ func (l *lock) close(last bool) {
 		return
 	}
 	l.state = lockClosed
-	for a := l.queue.Front(); a != nil; a = a.node.Next() {
+	for a := range l.queue.All() {
 		wakeUp(a.wake)
 		l.interrupt(a)
 		if !a.asking {

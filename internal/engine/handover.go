@@ -30,7 +30,7 @@ func (c *claim) sectionClosed(now time.Duration) (goesOn bool) {
 	case c.sections != nil || c.state != held: // others go on with it, or have ended it
 	case c.account != nil && c.account.Owing > 0: // others have lost it
 		c.retire(lostStanding)
-	case l.queue.Front() != nil && l.handOver(c, now):
+	case l.queue.First != nil && l.handOver(c, now):
 		if l.s.trace != nil && !c.paused() {
 			l.later(c.traceHandedOver)
 		}
@@ -193,15 +193,13 @@ func (l *lock) shareFrom(c *claim, sent time.Duration) {
 	}
 	now := l.s.now()
 	l.share, c.passUntil = c, sent+joinFor
-	for a := l.queue.Front(); a != nil; {
-		next := a.node.Next()
+	for a := range l.queue.All() {
 		switch {
 		case a.kind.Exclusive:
 			c.passUntil = min(c.passUntil, now+joinBeforeWriter)
 		case a.mayShare(c, now) && a.mayEnter(c, now):
 			l.give(c, a, now)
 		}
-		a = next
 	}
 	l.callUp()
 }

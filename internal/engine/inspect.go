@@ -30,7 +30,7 @@ func (s *Session) Counts() (n Counts) {
 				n.Held++
 			}
 		}
-		for a := l.queue.Front(); a != nil; a = a.node.Next() {
+		for range l.queue.All() {
 			n.Waiters++
 		}
 		l.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *Session) onLock(family, name string, fn func(l *lock)) {
 // WaitersOf returns how many callers stand in the session's queue for a lock.
 func (s *Session) WaitersOf(family, name string) (n int) {
 	s.onLock(family, name, func(l *lock) {
-		for a := l.queue.Front(); a != nil; a = a.node.Next() {
+		for range l.queue.All() {
 			n++
 		}
 	})

@@ -8,11 +8,10 @@ func (a *acquisition) leave(won *grant) {
 		return
 	}
 	l := a.lock
-	wasFront := l.queue.Front() == a
+	wasFront := l.queue.First == &a.node
 	l.queue.Remove(&a.node)
 	a.queued = false
-	next := l.queue.Front()
-	if next == nil {
+	if l.queue.First == nil {
 		if l.lobby != nil {
 			l.desert()
 			l.unpark()
@@ -20,6 +19,7 @@ func (a *acquisition) leave(won *grant) {
 		return
 	}
 	defer l.unpark()
+	next := l.queue.First.Of
 	if wasFront {
 		wakeUp(next.wake) // it has to look after the messages and the clock from now on
 	}
@@ -38,7 +38,7 @@ func (a *acquisition) leave(won *grant) {
 func (l *lock) dequeue(a *acquisition) {
 	l.queue.Remove(&a.node)
 	a.queued = false
-	if l.lobby != nil && l.queue.Front() == nil {
+	if l.lobby != nil && l.queue.First == nil {
 		l.desert()
 	}
 }

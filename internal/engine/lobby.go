@@ -42,7 +42,7 @@ func (l *lock) needLobby() *lobby {
 func (a *acquisition) enterLobby() {
 	l := a.lock
 	m, allowed := &l.needLobby().limit, false
-	if a.arrived, allowed = m.Arrive(a.n); !allowed && a.kind.Permits && l.queue.Front() != a {
+	if a.arrived, allowed = m.Arrive(a.n); !allowed && a.kind.Permits && l.queue.First != &a.node {
 		m.Doubt()
 		l.nudge()
 	}
@@ -150,7 +150,7 @@ func (s *Session) lookAfter(ms int64) time.Duration {
 // They would hear of it only at their own attempts, which may be long to come.
 func (a *acquisition) hearLimit(g grant) {
 	l := a.lock
-	if !g.Sized || l.queue.Front() != a {
+	if !g.Sized || l.queue.First != &a.node {
 		return
 	}
 	m := &l.needLobby().limit

@@ -95,7 +95,7 @@ func wakeUp(wake chan struct{}) {
 
 // nudge lets the front ask at once.
 func (l *lock) nudge() {
-	if l.queue.Front() != nil {
+	if l.queue.First != nil {
 		l.needLobby().look = true
 		l.callUp()
 	}

@@ -119,7 +119,7 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 		}
 		b.turns.Released(s.now(), s.now()-now, r.Receivers)
 	}
-	if l.holder == nil && l.queue.Front() != nil && (!told || err != nil || r.Lost) {
+	if l.holder == nil && l.queue.First != nil && (!told || err != nil || r.Lost) {
 		l.nudge()
 	}
 	if len(r.Unconfirmed) > 0 {

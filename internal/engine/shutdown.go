@@ -30,7 +30,7 @@ func (s *Session) drain() {
 	s.life.Drain()
 	for _, l := range s.locks.All() {
 		l.mu.Lock()
-		for a := l.queue.Front(); a != nil; a = a.node.Next() {
+		for a := range l.queue.All() {
 			if a.outside {
 				a.hopeless = ErrClosed // so that nothing is handed to it either
 			}

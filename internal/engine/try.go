@@ -13,7 +13,7 @@ import (
 // held; it is released meanwhile and held again at the end.
 func (a *acquisition) try() (g grant, err error) {
 	for {
-		others := a.lock.queue.Front() != nil
+		others := a.lock.queue.First != nil
 		if others && (a.kind.Permits && !a.kind.Passes || a.kind.Queues && a.named == "") {
 			// A large request could be starved by small ones; and a fair queue's waiters, some of
 			// whom may not be in Redis yet, would be overtaken.
@@ -83,7 +83,7 @@ func (a *acquisition) pollAgain(ms int64) bool {
 	if ms >= 0 && ms < d.Milliseconds() {
 		d = time.Duration(ms+1) * time.Millisecond // PTTL is rounded down
 	}
-	if ok && l.queue.Front() == a {
+	if ok && l.queue.First == &a.node {
 		l.needLobby().lookAt = l.s.now() + d
 	}
 	return ok

@@ -31,7 +31,7 @@ func (a *acquisition) loop() (grant, error) {
 			return grant{}, ErrClosed
 		// While a claim of this session holds the lock, the front waits for that to be passed on,
 		// released or lost.
-		case !queues && (askAnyway || l.queue.Front() == a && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook())):
+		case !queues && (askAnyway || l.queue.First == &a.node && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook())):
 			askAnyway = false
 			g, err := a.ask()
 			if err == nil && g.Status == granted && a.claim.state == asking {
@@ -103,7 +103,7 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 			a.hearLimit(grant{Answer: kind.Answer{Sized: true, Limit: g.Value}})
 		}
 		return g.never(a.prim), true
-	case l.queue.Front() != a:
+	case l.queue.First != &a.node:
 		return nil, false
 	}
 	// A refusal may be older than a release that the session has sent meanwhile: then it does
@@ -183,7 +183,7 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	if a.named != "" && !queues {
 		sleep = l.s.cfg.PollFloor
 	}
-	if b := l.lobby; l.queue.Front() == a && b != nil && !queues {
+	if b := l.lobby; l.queue.First == &a.node && b != nil && !queues {
 		if b.listener != nil {
 			messages = b.listener.C()
 		}

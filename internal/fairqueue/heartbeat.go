@@ -15,7 +15,7 @@ type Heartbeat[R, W any] struct {
 // Heartbeats returns those that Redis must hear now, each of so many runs at most.
 func (n *Line[R, W]) Heartbeats(most int) (all []Heartbeat[R, W]) {
 	var runs []*Run[R, W]
-	for r := n.runs.Front(); r != nil; r = r.node.Next() {
+	for r := range n.runs.All() {
 		if r.phase == queued {
 			runs = append(runs, r)
 		}

@@ -89,8 +89,8 @@ func (n *Line[R, W]) Pending() bool { return len(n.pending) > 0 }
 // Gathers reports whether waiters that have just come shall wait for others: what is pending is not
 // urgent, and a run of the session is asked about, in the queue or being served.
 func (n *Line[R, W]) Gathers() bool {
-	for r := n.runs.Front(); r != nil && !n.urgent; r = r.node.Next() {
-		if r.phase > gathering {
+	for r := range n.runs.All() {
+		if r.phase > gathering && !n.urgent {
 			return true
 		}
 	}

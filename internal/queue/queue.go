@@ -5,10 +5,12 @@
 // guards nothing by itself: the caller's mutex does.
 package queue
 
+import "iter"
+
 // Queue is a FIFO queue of waiters. The zero value is empty. A queue does not allocate: the
 // waiters bring their links along.
 type Queue[T any] struct {
-	front *Node[T]
+	First *Node[T] // the link of the waiter in front, nil if there is none; to be read only
 }
 
 // Node is one waiter's link. Of must be set before the node is pushed.
@@ -20,10 +22,23 @@ type Node[T any] struct {
 
 // Front returns the waiter in front, nil if the queue is empty.
 func (q *Queue[T]) Front() *T {
-	if q.front == nil {
+	if q.First == nil {
 		return nil
 	}
-	return q.front.Of
+	return q.First.Of
+}
+
+// All goes through the waiters in their order. The one that is at hand may be removed.
+func (q *Queue[T]) All() iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for n := q.First; n != nil; {
+			next := n.next
+			if !yield(n.Of) {
+				return
+			}
+			n = next
+		}
+	}
 }
 
 // Next returns the waiter behind n, nil at the end.
@@ -36,11 +51,11 @@ func (n *Node[T]) Next() *T {
 
 // Push puts n at the end.
 func (q *Queue[T]) Push(n *Node[T]) {
-	if q.front == nil {
-		q.front, n.prev = n, n
+	if q.First == nil {
+		q.First, n.prev = n, n
 		return
 	}
-	n.prev, q.front.prev = q.front.prev, n
+	n.prev, q.First.prev = q.First.prev, n
 	n.prev.next = n
 }
 
@@ -49,10 +64,10 @@ func (q *Queue[T]) Remove(n *Node[T]) {
 	if n.next != nil {
 		n.next.prev = n.prev
 	} else {
-		q.front.prev = n.prev
+		q.First.prev = n.prev
 	}
-	if n == q.front {
-		q.front = n.next
+	if n == q.First {
+		q.First = n.next
 	} else {
 		n.prev.next = n.next
 	}

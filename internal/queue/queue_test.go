@@ -24,7 +24,7 @@ func TestQueueIsFirstInFirstOut(t *testing.T) {
 		q.Push(&w.node)
 	}
 	order := func() (s string) {
-		for w := q.Front(); w != nil; w = w.node.Next() {
+		for w := range q.All() {
 			s += w.name
 		}
 		return s
@@ -61,7 +61,7 @@ func TestQueueKeepsItsOrder(t *testing.T) {
 				want = append(want, w)
 			}
 			got = got[:0]
-			for w := q.Front(); w != nil; w = w.node.Next() {
+			for w := range q.All() {
 				got = append(got, w)
 			}
 			if !slices.Equal(got, want) {
