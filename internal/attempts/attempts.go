@@ -12,11 +12,11 @@ import (
 
 // A Log is of the attempts that one Lock has sent one after the other. The zero value is that of none.
 type Log struct {
-	Err      error // of the last one, nil if it was answered
-	Failures int   // in a row
-	Unknown  bool  // one may have run whose outcome is not known, or has run: the last was granted, or was ended midway
-	MayCome  bool  // one whose outcome was never known may run late, even now
-	Midway   bool  // an ACL has ended one midway: what gives back what that has taken may be denied too
+	Err        error // of the last one, nil if it was answered
+	Failures   int   // in a row
+	MayHaveRun bool  // one may have run whose outcome is not known, or has run: the last was granted, or was ended midway
+	MayCome    bool  // one whose outcome was never known may run late, even now
+	Midway     bool  // an ACL has ended one midway: what gives back what that has taken may be denied too
 
 	answered bool          // one was answered
 	doubted  time.Duration // when the first of those was sent whose outcome is not known
@@ -24,10 +24,11 @@ type Log struct {
 
 // An Outcome is what became of an attempt.
 type Outcome struct {
-	Err       error // nil: it was answered
-	Granted   bool  // Redis has granted it, whatever Err is
-	Asked     bool  // and replicas were asked to acknowledge it, and did not
-	Sent, Now time.Duration
+	Err            error // nil: it was answered
+	Granted        bool  // Redis has granted it, whatever Err is
+	Unacknowledged bool  // and replicas were asked to acknowledge it, and did not
+	Others         bool  // Redis has answered another Lock just before
+	Sent, Now      time.Duration
 }
 
 // Grace is how long Redis may take to answer a caller that goes away meanwhile: if it has
@@ -35,18 +36,16 @@ type Outcome struct {
 // unavailable.
 const Grace = 100 * time.Millisecond
 
-// Answered notes that Redis has answered another Lock just before.
-func (l *Log) Answered() { l.answered = true }
-
 // Note takes in what became of an attempt.
 func (l *Log) Note(o *Outcome) {
+	l.answered = l.answered || o.Others
 	if o.Err == nil {
-		l.Err, l.answered, l.Failures, l.Unknown = nil, true, 0, o.Granted
+		l.Err, l.answered, l.Failures, l.MayHaveRun = nil, true, 0, o.Granted
 		return
 	}
 	ended, late := script.IsContext(o.Err), o.Now-o.Sent >= Grace
 	switch {
-	case o.Asked && ended:
+	case o.Unacknowledged && ended:
 		l.answered = true
 		if l.Err == nil && late { // else how many have acknowledged the attempt before
 			l.Err = replicas.ErrNotYet
@@ -63,15 +62,15 @@ func (l *Log) Note(o *Outcome) {
 	midway := script.Midway(o.Err)
 	l.Midway = l.Midway || midway
 	if unknown || midway {
-		if !l.Unknown {
+		if !l.MayHaveRun {
 			l.doubted = o.Sent
 		}
-		l.Unknown, l.MayCome = true, l.MayCome || unknown
+		l.MayHaveRun, l.MayCome = true, l.MayCome || unknown
 	}
 }
 
 // Doubted returns when the first attempt was sent whose outcome is not known, if there is one.
-func (l *Log) Doubted() (sent time.Duration, unknown bool) { return l.doubted, l.Unknown }
+func (l *Log) Doubted() (sent time.Duration, unknown bool) { return l.doubted, l.MayHaveRun }
 
 // Disown forgets what may have run: it is another's business from now on.
-func (l *Log) Disown() { l.Unknown, l.MayCome = false, false }
+func (l *Log) Disown() { l.MayHaveRun, l.MayCome = false, false }

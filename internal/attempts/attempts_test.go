@@ -24,7 +24,7 @@ func after(took time.Duration, err error) *attempts.Outcome {
 
 func granted(err error, asked bool, took time.Duration) *attempts.Outcome {
 	o := after(took, err)
-	o.Granted, o.Asked = true, asked
+	o.Granted, o.Unacknowledged = true, asked
 	return o
 }
 
@@ -58,8 +58,9 @@ func TestErr(t *testing.T) {
 		}
 	}
 	var l attempts.Log
-	l.Answered()
-	if l.Note(after(soon, errEnded)); l.Err != nil {
+	o := after(soon, errEnded)
+	o.Others = true
+	if l.Note(o); l.Err != nil {
 		t.Errorf("Redis has just answered another Lock: %v", l.Err)
 	}
 }
@@ -76,7 +77,7 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("two failures: sent %v, unknown %v, %+v", sent, unknown, l)
 	}
 	l.Note(&attempts.Outcome{Sent: 3})
-	if l.Unknown || !l.MayCome || l.Failures != 0 {
+	if l.MayHaveRun || !l.MayCome || l.Failures != 0 {
 		t.Errorf("refused: %+v", l)
 	}
 	l.Note(&attempts.Outcome{Err: errBreak, Sent: 4})
@@ -84,11 +85,11 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("the first in doubt was sent at %v", sent)
 	}
 	l.Disown()
-	if l.Unknown || l.MayCome {
+	if l.MayHaveRun || l.MayCome {
 		t.Errorf("disowned: %+v", l)
 	}
 	l.Note(&attempts.Outcome{Granted: true})
-	if !l.Unknown {
+	if !l.MayHaveRun {
 		t.Error("what was granted may not stand")
 	}
 }

@@ -47,7 +47,18 @@ func (a *acquisition) ask() (grant, error) {
 	if c.account != nil {
 		c.account.CallUp()
 	}
-	a.note(g, err)
+	waits := l.lobby != nil && a.queued
+	a.tries.Note(&attempts.Outcome{Err: err, Granted: g.Status == granted, Unacknowledged: g.unacknowledged, Sent: g.sent, Now: l.s.now(),
+		Others: waits && l.lobby.answered})
+	if waits {
+		l.lobby.answered = a.tries.Err == nil
+	}
+	if err != nil || a.tries.stuck || l.s.outage.On.Load() {
+		a.noteOutage(err)
+	}
+	if err == nil && k.Registers && g.Status == refused && op.Wait {
+		c.needAccount().Registered = true
+	}
 	if l.state == lockClosed {
 		a.giveUp() // Close has left it to this goroutine
 	}
@@ -102,29 +113,16 @@ func (a *acquisition) bounded(ctx context.Context) (bounded context.Context, can
 	return bounded, cancel
 }
 
-// note takes in the answer to an attempt, or its lack.
-func (a *acquisition) note(g grant, err error) {
-	t, b, s := &a.tries, a.lock.lobby, a.lock.s
-	waits := b != nil && a.queued
-	if waits && b.answered {
-		t.Answered()
-	}
-	t.Note(&attempts.Outcome{Err: err, Granted: g.Status == granted, Asked: g.asked, Sent: g.sent, Now: s.now()})
-	if waits {
-		b.answered = t.Err == nil
-	}
+// noteOutage notes that Redis has answered an attempt, or that it has not.
+func (a *acquisition) noteOutage(err error) {
+	l := a.lock
 	if err == nil {
-		if a.kind.Registers && g.Status == refused && a.op.Wait {
-			a.claim.needAccount().Registered = true
-		}
-		if t.stuck || s.outage.On.Load() {
-			a.leaveOutage()
-			s.outage.Answered()
-		}
+		a.leaveOutage()
+		l.s.outage.Answered()
 		return
 	}
-	if waits && a.lock.queue.First == &a.node {
-		b.look = true // it may have swallowed a wake-up; the next front must know
+	if l.lobby != nil && l.queue.First == &a.node {
+		l.lobby.look = true // the attempt may have swallowed a wake-up; the next front must know
 	}
 	if a.wait {
 		a.enterOutage(err)

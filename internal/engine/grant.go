@@ -14,10 +14,10 @@ import (
 // grant is the answer to an attempt.
 type grant struct {
 	kind.Answer
-	sent   time.Duration // when the attempt that was answered was sent
-	doubts uint32        // the session's count at that time
-	until  time.Duration // until when what the attempt asks for could be trusted
-	asked  bool          // replicas were asked to acknowledge it, and did not
+	sent           time.Duration // when the attempt that was answered was sent
+	doubts         uint32        // the session's count at that time
+	until          time.Duration // until when what the attempt asks for could be trusted
+	unacknowledged bool          // replicas were asked to acknowledge it, and did not
 	// unconfirmed is for how long Redis keeps what a Queuer's message has granted.
 	unconfirmed time.Duration
 }
@@ -73,7 +73,7 @@ func (s *Session) acknowledged(ctx context.Context, g *grant, p Primitive, op *O
 		return nil
 	}
 	err := s.redis.Replicas.Granted(ctx, leased, op)
-	g.asked = err != nil
+	g.unacknowledged = err != nil
 	return err
 }
 

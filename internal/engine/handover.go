@@ -85,7 +85,7 @@ func (a *acquisition) mayEnter(c *claim, now time.Duration) bool { return !a.ask
 
 // wants reports whether the caller only waits, for the same as the claim has.
 func (a *acquisition) wants(c *claim, now time.Duration) bool {
-	return a.wait && a.queued && !a.tries.Unknown && !a.tries.MayCome && a.hopeless == nil &&
+	return a.wait && a.queued && !a.tries.MayHaveRun && !a.tries.MayCome && a.hopeless == nil &&
 		a.named == "" && a.opts.Lease == 0 && a.kind == c.kind && a.n == int(c.n) &&
 		(a.deadline == 0 || now < a.deadline) && (!a.kind.Fenced || c.account.HasToken())
 }

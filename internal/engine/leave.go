@@ -76,7 +76,7 @@ func (a *acquisition) giveUp() <-chan struct{} {
 	k := a.kind
 	registered := c.account != nil && c.account.Registered
 	late := a.tries.MayCome && k.Unleased // it would take for ever; the release leaves word
-	if !a.tries.Unknown && !registered && !late {
+	if !a.tries.MayHaveRun && !registered && !late {
 		c.retire(finished)
 		c.forget()
 		return nil

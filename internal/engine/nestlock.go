@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"relock/internal/attempts"
 	"relock/internal/backoff"
 	"relock/internal/holds"
 	"relock/internal/idgen"
@@ -183,7 +184,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	side := a.kind.Side
 	switch {
 	case err == nil:
-	case a.tries.Unknown || a.tries.MayCome:
+	case a.tries.MayHaveRun || a.tries.MayCome:
 		c.pinned = true
 		c.account.Stray(side)
 		if !x.hasEnded() { // else all that may stand of the claim is ended
@@ -218,7 +219,8 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 	for {
 		g, err = a.attempt(ctx, x.claim)
 		l.mu.Lock()
-		a.note(g, err)
+		a.tries.Note(&attempts.Outcome{Err: err, Granted: g.Status == granted, Unacknowledged: g.unacknowledged, Sent: g.sent, Now: l.s.now()})
+		a.noteOutage(err)
 		l.unlock()
 		switch {
 		case err == nil:

@@ -9,6 +9,23 @@ import (
 	"relock/internal/tracing"
 )
 
+// end is the Unlock of a hold that does not release the claim: its section has ended, has other holds, or
+// leaves the lock standing. The lock's mutex must be held; it is released meanwhile and held again at
+// the end.
+func (h *Hold) end(open bool, left int, d *tracing.Hold) error {
+	switch x := h.section; {
+	case !open:
+		err := x.endedErr()
+		x.leaveLost()
+		return err
+	case left > 0:
+		return h.unlockInner(d)
+	default:
+		x.leaveStanding()
+		return nil
+	}
+}
+
 // unlockInner is the Unlock of a hold while its section goes on. The lock's mutex must be held; it
 // is released meanwhile and held again at the end.
 func (h *Hold) unlockInner(d *tracing.Hold) error {

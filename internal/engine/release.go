@@ -11,28 +11,25 @@ import (
 )
 
 // Unlock releases the hold; package rlock documents it.
-func (h *Hold) Unlock() error {
+func (h *Hold) Unlock() (err error) {
 	if h == nil || h.section == nil {
 		return fmt.Errorf("unlock: %w", ErrNotHeld)
 	}
-	var err error
-	if h.section.claim.lock.s.trace == nil {
-		err = h.unlock(nil)
-	} else {
-		d, now := h.traced()
-		err = h.unlock(d)
-		d.Left(locktrace.HoldReleased, now, err)
-	}
-	if err != nil {
-		return opError("unlock", h.section.claim.prim, err)
-	}
-	return nil
-}
-
-// unlock unlocks; d is what the hooks follow the hold by, if anything.
-func (h *Hold) unlock(d *tracing.Hold) error {
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
+	var d *tracing.Hold // what the hooks follow the hold by, if anything
+	var began time.Duration
+	if s.trace != nil {
+		d, began = h.traced()
+	}
+	defer func() {
+		if d != nil {
+			d.Left(locktrace.HoldReleased, began, err)
+		}
+		if err != nil {
+			err = opError("unlock", c.prim, err)
+		}
+	}()
 	l.mu.Lock()
 	now := s.now()
 	if h.held.Done {
@@ -45,20 +42,10 @@ func (h *Hold) unlock(d *tracing.Hold) error {
 		c.expire(now)
 	}
 	left := x.holds.Remove(&h.held)
-	switch {
-	case !open:
-		err := x.endedErr()
-		x.leaveLost()
+	if !open || left > 0 || c.account != nil && c.account.Left > 0 {
+		err = h.end(open, left, d)
 		l.unlock()
 		return err
-	case left > 0:
-		err := h.unlockInner(d)
-		l.unlock()
-		return err
-	case c.account != nil && c.account.Left > 0:
-		x.leaveStanding()
-		l.unlock()
-		return nil
 	}
 	// Contexts are cancelled without the mutex, for that runs code of the caller's; and before
 	// anything else happens, so that no section begins before this one has seen its end.

@@ -39,9 +39,9 @@ import (
 type Session struct {
 	id        string
 	cfg       Config
-	start     time.Time
-	owners    atomic.Uint64 // the number of the owner that was made last
-	unreserve func()        // has others name owners as this session names its own
+	now       func() time.Duration // since the session began, by the monotonic clock
+	owners    atomic.Uint64        // the number of the owner that was made last
+	unreserve func()               // has others name owners as this session names its own
 
 	redis *deployment.Deployment
 	chores
@@ -117,7 +117,9 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt deployment.
 
 // newSession makes a session that has sent nothing yet.
 func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Session {
-	s := &Session{id: cfg.ID, cfg: cfg, start: time.Now(), life: life.New(), requests: requestid.Pool{Client: idgen.Request()}}
+	s := &Session{id: cfg.ID, cfg: cfg, life: life.New(), requests: requestid.Pool{Client: idgen.Request()}}
+	begun := time.Now()
+	s.now = func() time.Duration { return time.Since(begun) }
 	if s.id == "" {
 		s.id = idgen.Session()
 	} else {
@@ -198,6 +200,3 @@ func (s *Session) Cluster() bool { return s.redis.Space.Cluster }
 
 // never is a point of time that does not come.
 const never = schedule.Never
-
-// now is the time since the session began, by the monotonic clock.
-func (s *Session) now() time.Duration { return time.Since(s.start) }
