@@ -26,6 +26,8 @@ func newProbe(conn syscall.RawConn) *probe {
 	return p
 }
 
+// quiet reports whether the connection is open, and Redis has said nothing unasked, as far as
+// this end knows. It costs a system call.
 func (p *probe) quiet() bool {
 	p.alive = false
 	return p.conn.Read(p.look) == nil && p.alive

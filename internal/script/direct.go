@@ -99,7 +99,7 @@ func (d *Direct) run(ctx context.Context, c Command) (res rueidis.RedisResult, o
 	case l == nil:
 		d.renew()
 		return res, false
-	case l.doubts != d.conn.Doubts.Load() || !l.alive():
+	case l.doubts != d.conn.Doubts.Load() || !l.probe.quiet():
 		d.drop(l)
 		d.background.Go(l.end) // nothing is under way there, and it may run the caller's code
 		d.renew()
@@ -107,7 +107,9 @@ func (d *Direct) run(ctx context.Context, c Command) (res rueidis.RedisResult, o
 	case ctx.Err() != nil:
 		return rueidis.NewErrorResult(ctx.Err()), true
 	}
-	d.begin()
+	d.mu.Lock()
+	d.underWay = true
+	d.mu.Unlock()
 	stop := context.AfterFunc(ctx, l.ends)
 	// A context without a deadline has rueidis stay synchronous; ConnWriteTimeout is the bound.
 	res = c.Script.alone.Exec(context.Background(), l.client, c.Keys, c.Args)
@@ -127,12 +129,6 @@ func (d *Direct) run(ctx context.Context, c Command) (res rueidis.RedisResult, o
 	d.end()
 	l.end()
 	return res, true
-}
-
-func (d *Direct) begin() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.underWay = true
 }
 
 func (d *Direct) end() {

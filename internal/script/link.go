@@ -54,10 +54,6 @@ func (l *link) take(conn net.Conn) error {
 	return nil
 }
 
-// alive reports whether the connection is open, and Redis has said nothing unasked, as far as
-// this end knows. It costs a system call.
-func (l *link) alive() bool { return l.probe.quiet() }
-
 // dealtWith reports whether Redis has executed the last command, or never will.
 func (l *link) dealtWith() bool { return l.answered.Load() || l.torn.Load() }
 

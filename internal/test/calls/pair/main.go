@@ -1,12 +1,13 @@
 // Command pair locks and unlocks a Mutex once more than before, and writes which functions ran
-// meanwhile into the directory of its argument, for go tool covdata. It must be built with
-// -cover -covermode=atomic.
+// meanwhile into the directory of its argument, for go tool covdata. With -direct the command goes over
+// the direct connection, as it does where the lock's Redis is a single server and the caller is alone;
+// else over the shared one, as in a Cluster. It must be built with -cover -covermode=atomic.
 package main
 
 import (
 	"context"
+	"flag"
 	"log"
-	"os"
 	"runtime/coverage"
 
 	"github.com/alicebob/miniredis/v2"
@@ -16,25 +17,27 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1]); err != nil {
+	direct := flag.Bool("direct", false, "whether the server is one by itself")
+	flag.Parse()
+	if err := run(*direct, flag.Arg(0)); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(dir string) error {
+func run(direct bool, dir string) error {
 	server, err := miniredis.Run()
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	option := rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true}
+	option := rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true, ForceSingleClient: direct}
 	s, err := rlock.Dial(context.Background(), option, rlock.Config{})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	m := rlock.New(s, "x")
-	// The first pairs build the name of the channel, and arm the watchdog.
+	// The first pairs arm the watchdog, and find what is reused later.
 	for range 100 {
 		if err := pair(m); err != nil {
 			return err
