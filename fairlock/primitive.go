@@ -9,6 +9,7 @@ import (
 
 	"relock/internal/engine"
 	"relock/internal/idgen"
+	"relock/internal/inbox"
 	"relock/internal/keyname"
 	"relock/internal/kind"
 	"relock/internal/mutex"
@@ -116,7 +117,7 @@ func (p *primitive) front() *shared {
 	front := &shared{
 		keys: []string{n.Key(), n.Prefixed("relock_queue"), p.waiting(), p.IDs(), p.Token()},
 		// PUBLISH to a session's channel is heard in the whole Cluster, but counts one node.
-		args:  []string{p.Channel(), n.Publish, engine.SessionChannel, script.Flag(!p.s.Cluster()), lease},
+		args:  []string{p.Channel(), n.Publish, inbox.Prefix, script.Flag(!p.s.Cluster()), lease},
 		ahead: digits(int64(len(id)), 5) + id,
 		life:  flag(false, "d") + digits(ms, 13),
 		deaf:  flag(true, "d") + digits(ms, 13),

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"relock/internal/engine"
+	"relock/internal/inbox"
 	"relock/internal/keyname"
 	"relock/internal/kind"
 	"relock/internal/script"
@@ -112,7 +112,7 @@ func (n *names) state() script.Command {
 func (n *names) forceUnlock(owners []string) script.Command {
 	return script.Command{
 		Script: forceUnlockScript, Keys: []string{n.lock.Key(), n.readers(), n.writers()},
-		Args: append([]string{n.Channel(), n.lock.Publish, engine.SessionChannel}, owners...),
+		Args: append([]string{n.Channel(), n.lock.Publish, inbox.Prefix}, owners...),
 	}
 }
 

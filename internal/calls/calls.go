@@ -33,9 +33,6 @@ type Handle struct {
 // NewHandle returns a handle. err, if any, is what each of its operations returns; then s may be nil.
 func NewHandle(s *Session, name string, err error) Handle { return Handle{s, name, err} }
 
-// Err returns why the handle cannot be used, if it cannot.
-func (h *Handle) Err() error { return h.err }
-
 // Call runs a script that may run twice, until Redis answers or refuses it for good, ctx ends, or
 // the bound of the session is over. Errors: [lockerr.ErrClosed], ctx's error if it was done before
 // (nothing was sent), [lockerr.ErrUnavailable] (with ctx's error, if that ended it), Redis's own,

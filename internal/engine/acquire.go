@@ -191,7 +191,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		if a.named != "" {
 			if c := l.claimOf(a.named); c != nil {
 				hold, section, err := a.nestNamed(c)
-				if err == errAgain || err == errRetry {
+				if err == errAgain {
 					continue
 				}
 				return hold, section, err
@@ -199,14 +199,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 		}
 		x, err := a.outermost()
 		switch {
-		case err == errRetry:
-			continue
 		case err == errAgain:
-			a.unblocked()
-			a.given.Store(nil)
-			a.tries = tries{stuck: a.tries.stuck}
-			a.traced.Grant = locktrace.GrantRedis
-			a.start = s.now()
 			continue
 		case err != nil:
 			return nil, nil, err
@@ -261,7 +254,10 @@ func (a *acquisition) outermost() (x *section, err error) {
 	return x, nil
 }
 
-// errAgain says that what the acquisition was about to enter has ended meanwhile.
+// errAgain has acquire begin anew. What the acquisition was about to enter has ended meanwhile; or a
+// TryLock of a named owner has slept before a further attempt, and another caller of that name may have
+// come in or have begun to ask. While it sleeps it has no claim: those would wait for that until it
+// wakes up.
 var errAgain = errors.New("rlock: again")
 
 // Do runs fn while holding what the handle locks, which is something.

@@ -92,7 +92,7 @@ func (a *acquisition) bounded(ctx context.Context) (bounded context.Context, can
 	s := a.lock.s
 	switch {
 	case ctx.Done() == nil && !a.wait && a.tries.Failures == 0:
-		return s.attempts.At(s.now()), func() {}
+		return s.attemptLimit.At(s.now()), func() {}
 	case ctx.Done() == nil && a.deadline == 0:
 		return s.life.Closing, func() {}
 	case a.deadline != 0:

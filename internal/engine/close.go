@@ -39,8 +39,8 @@ func (s *Session) close() error {
 	// nothing can end: it is left behind, and ends when the client or that function gives up.
 	s.life.Farewell(deployment.Farewell, s.redis.Close, s.redis.Conn.Sever)
 	s.unreserve()
-	s.releases.Stop()
-	s.attempts.Stop()
+	s.releaseLimit.Stop()
+	s.attemptLimit.Stop()
 	if s.trace != nil {
 		life.Await(s.notes.Told(), deployment.Farewell)
 	}

@@ -45,9 +45,6 @@ func NewHandle(s *Session, names *keyname.Names, p Primitive, err error) Handle 
 // Calls returns what runs scripts under the handle's name that concern no claim.
 func (h *Handle) Calls() *calls.Handle { return &h.calls }
 
-// Err returns why the handle cannot be used, if it cannot.
-func (h *Handle) Err() error { return h.err }
-
 // Primitive returns what the handle locks; an error if it is a zero value.
 func (h *Handle) Primitive() (Primitive, error) {
 	if h == nil || h.prim == nil {

@@ -165,7 +165,7 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 		x.leaveLost()
 		l.unlock()
 		if ended == nil {
-			ended = errAgain
+			ended = a.again(now)
 		}
 		return nil, ended
 	}
@@ -177,6 +177,16 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 	}
 	l.unlock()
 	return nil, ended
+}
+
+// again has a caller begin anew that was given what is lost already. No mutex may be held.
+func (a *acquisition) again(now time.Duration) error {
+	a.unblocked()
+	a.given.Store(nil)
+	a.tries = tries{stuck: a.tries.stuck}
+	a.traced.Grant = locktrace.GrantRedis
+	a.start = now
+	return errAgain
 }
 
 // mayShare reports whether the caller can have a section beside others on a read claim: it is

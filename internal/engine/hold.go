@@ -61,19 +61,6 @@ func (h *Hold) Remaining() time.Duration {
 	return max(0, end-c.lock.s.now())
 }
 
-// standing reports whether the section is open: invariant I2.
-func (x *section) standing(now time.Duration) bool {
-	return x.claim.state == held && now < min(x.claim.trust, x.holds.Until)
-}
-
-// endedErr says why the section has ended.
-func (x *section) endedErr() error {
-	if x.ctx.Ended() == closed {
-		return ErrClosed
-	}
-	return ErrLost
-}
-
 // standing returns why the hold does not hold, or nil. What the watchdog is late to see, after
 // a pause of the process, is seen here.
 func (h *Hold) standing(now time.Duration) error {

@@ -103,6 +103,15 @@ func (l *lock) settle(c *claim, now time.Duration) {
 	l.callUp()
 }
 
+// released takes in that Redis has heard of a release, how long that took, and how many connections have
+// heard its message: this session's among them, if it was listening.
+func (b *lobby) released(now, took time.Duration, receivers int64, listening bool) {
+	if listening && receivers > 0 {
+		receivers--
+	}
+	b.turns.Released(now, took, receivers)
+}
+
 // beginSlice begins the time slice of a claim where callers wait, or did.
 func (l *lock) beginSlice(c *claim, now time.Duration) {
 	b := l.lobby

@@ -28,10 +28,10 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 			break
 		}
 		if err = a.sleepBefore(); err == nil {
-			err = errRetry
+			err = errAgain
 		}
 	default: // it waits, or a TryLock of it asks, and this caller waits for the outcome
-		if e := a.awaitAnswer(c); e != nil {
+		if e := a.awaitEarlier(c); e != nil {
 			err = e
 		}
 	}
@@ -39,10 +39,10 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 	return nil, nil, err
 }
 
-// awaitAnswer waits until no command of the claim is under way; a TryLock, of a claim that asks, for the
+// awaitEarlier waits until no command of the claim is under way; a TryLock, of a claim that asks, for the
 // answer to the attempt that is. The lock's mutex must be held; it is released meanwhile and held
 // again at the end.
-func (a *acquisition) awaitAnswer(c *claim) error {
+func (a *acquisition) awaitEarlier(c *claim) error {
 	if c.account == nil || !c.account.Busy() {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 // the end.
 func (a *acquisition) reenter(x *section) (g grant, err error) {
 	c := x.claim
-	if err = a.awaitAnswer(c); err == nil {
+	if err = a.awaitEarlier(c); err == nil {
 		err = a.voidLate(c)
 	}
 	if err != nil {

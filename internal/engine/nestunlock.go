@@ -45,7 +45,7 @@ func (h *Hold) unlockInner(d *tracing.Hold) error {
 	if c.account == nil || c.countsHere() {
 		return err
 	}
-	ctx := s.releases.At(s.now())
+	ctx := s.releaseLimit.At(s.now())
 	if !c.awaitAnswer(ctx, false) {
 		return errEarlier // the command that is under way sees to the rest, see undoNested
 	}

@@ -6,9 +6,6 @@ import (
 	"relock/internal/script"
 )
 
-// errRenewalDenied says that a script was not allowed to look at a lock.
-var errRenewalDenied = errors.New("rlock: Redis does not allow a command of the script")
-
 // enterOutage counts a Lock that waits and whose last attempt has failed with err, if that says
 // that Redis does not serve. What the user is not allowed is told apart: no Lock waits for that.
 func (a *acquisition) enterOutage(err error) {

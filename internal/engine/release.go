@@ -91,22 +91,19 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	if d != nil {
 		tell = d.ReleaseStart()
 	}
-	r, err := s.redis.Sender.Release(s.releases.At(now), cmds...)
+	r, err := s.redis.Sender.Release(s.releaseLimit.At(now), cmds...)
 	if tell != nil {
 		tell(err, r.Lost)
 	}
 
 	l.mu.Lock()
-	// settle has taken the holder off: a message is on its way. A nudge would cost one attempt more.
-	told := l.holder != c && listening
+	settled := listening && l.holder != c
 	c.retire(finished)
 	if b := l.lobby; b != nil && r.Receivers >= 0 {
-		if listening && r.Receivers > 0 {
-			r.Receivers--
-		}
-		b.turns.Released(s.now(), s.now()-now, r.Receivers)
+		b.released(s.now(), s.now()-now, r.Receivers, listening)
 	}
-	if l.holder == nil && l.queue.First != nil && (!told || err != nil || r.Lost) {
+	// What was settled brings a message: a nudge would cost one attempt more.
+	if l.queue.First != nil && l.holder == nil && (!settled || err != nil || r.Lost) {
 		l.nudge()
 	}
 	if len(r.Unconfirmed) > 0 {

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -215,6 +216,9 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 	took := s.now() - sent
 	s.notify(func() { s.trace.Renewed(locktrace.Renewed{Claims: claims, Took: took, Err: a.Err}) })
 }
+
+// errRenewalDenied says that a script was not allowed to look at a lock.
+var errRenewalDenied = errors.New("rlock: Redis does not allow a command of the script")
 
 // prolong passes what a renewal has earned on to the sections that wanted it.
 func (item *renewalItem) prolong() {

@@ -10,10 +10,6 @@ import (
 	"relock/pubsub"
 )
 
-// SessionChannel is what the name of a session's own channel begins with. ForceUnlock tells
-// holders there, and the fair lock its waiters.
-const SessionChannel = inbox.Prefix
-
 // told takes a message on the session's own channel. It is called by the hub and must not
 // block, nor run code of the caller's.
 func (s *Session) told(m pubsub.Message) {

@@ -165,7 +165,7 @@ func (c *claim) leaveQueue() {
 	}
 	calls := l.nextCalls()
 	l.unlock()
-	l.s.sendCalls(l.s.releases.At(l.s.now()), calls)
+	l.s.sendCalls(l.s.releaseLimit.At(l.s.now()), calls)
 	l.mu.Lock()
 	l.callsAnswered(calls)
 }

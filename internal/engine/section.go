@@ -56,6 +56,19 @@ func (x *section) Value(key any) any {
 // hasEnded reports whether the section has ended.
 func (x *section) hasEnded() bool { return x.ctx.Ended() != 0 }
 
+// standing reports whether the section is open: invariant I2.
+func (x *section) standing(now time.Duration) bool {
+	return x.claim.state == held && now < min(x.claim.trust, x.holds.Until)
+}
+
+// endedErr says why the section has ended.
+func (x *section) endedErr() error {
+	if x.ctx.Ended() == closed {
+		return ErrClosed
+	}
+	return ErrLost
+}
+
 // close ends an open section, and reports whether there are contexts to be cancelled: by cancel,
 // without the mutex.
 func (x *section) close(why lazyctx.Ending) (cancel bool) {

@@ -75,8 +75,8 @@ type reports struct {
 
 // The limits bound commands in time.
 type limits struct {
-	releases deadline.Shared // of Config.ReleaseTimeout
-	attempts deadline.Shared // of tryTimeout
+	releaseLimit deadline.Shared // of Config.ReleaseTimeout
+	attemptLimit deadline.Shared // of tryTimeout
 	// pollPause is the first sleep of the Backoff of a session that polls; 0: it listens.
 	pollPause time.Duration
 }
@@ -143,8 +143,8 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 		Deaf: s.redis.Inbox.Deaf, Fields: s.redis.Fields, Tell: s.redis.Tell, Failed: func(err error) {
 			s.log.Debug("relock: a search for a deadlock has ended early", "error", err)
 		}})
-	s.releases.Set(context.Background(), cfg.ReleaseTimeout)
-	s.attempts.Set(s.life.Closing, s.tryTimeout())
+	s.releaseLimit.Set(context.Background(), cfg.ReleaseTimeout)
+	s.attemptLimit.Set(s.life.Closing, s.tryTimeout())
 	return s
 }
 

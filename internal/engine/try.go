@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"relock/internal/backoff"
 	"relock/internal/lockopt"
@@ -28,15 +26,35 @@ func (a *acquisition) try() (g grant, err error) {
 			return g, err
 		}
 		if a.named != "" {
-			return g, errRetry
+			return g, errAgain
 		}
 	}
 }
 
-// errRetry says that a TryLock has slept before a further attempt, and that another caller of its
-// named owner may have come in or have begun to ask meanwhile. While it sleeps it has no claim: those
-// would wait for that until it wakes up.
-var errRetry = errors.New("rlock: retry")
+// tryOnce asks once, or as long as the outcome is not known. The lock's mutex must be held; it
+// is released meanwhile and held again at the end.
+func (a *acquisition) tryOnce() (grant, error) {
+	for {
+		if a.lock.state != lockOpen {
+			return grant{}, ErrClosed
+		}
+		g, err := a.ask()
+		switch {
+		case a.claim.state != asking: // it was ended meanwhile: the next attempt is another claim's
+			continue
+		case err == nil && g.Status == granted:
+			return g, nil
+		case err == nil && g.Status == forGood:
+			return g, g.never(a.prim)
+		case err == nil:
+			return g, ErrNotAcquired
+		case a.stopsTrying(err):
+			return g, a.whyStopped(err)
+		case a.failed(&err):
+			return g, err
+		}
+	}
+}
 
 // sleepBefore sleeps before a further attempt of a TryLock, or says why there is none.
 // The lock's mutex must be held; it is released meanwhile and held again at the end.
@@ -68,23 +86,4 @@ func (a *acquisition) sleepBefore() error {
 		return a.ended()
 	}
 	return nil
-}
-
-// pollAgain says when the caller in front asks again, in a session that polls: when its
-// Backoff says so, or when Redis said that it is worth while, in so many milliseconds (-1: Redis does
-// not know). It reports false when the Backoff gives up. The lock's mutex must be held; it is
-// released meanwhile and held again at the end.
-func (a *acquisition) pollAgain(ms int64) bool {
-	l := a.lock
-	a.tries.refused++
-	l.unlock()
-	d, ok := l.s.cfg.Polling.Next(a.tries.refused)
-	l.mu.Lock()
-	if ms >= 0 && ms < d.Milliseconds() {
-		d = time.Duration(ms+1) * time.Millisecond // PTTL is rounded down
-	}
-	if ok && l.queue.First == &a.node {
-		l.needLobby().lookAt = l.s.now() + d
-	}
-	return ok
 }

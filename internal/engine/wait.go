@@ -148,29 +148,23 @@ func (a *acquisition) disown() {
 	a.tries.Disown()
 }
 
-// tryOnce asks once, or as long as the outcome is not known. The lock's mutex must be held; it
-// is released meanwhile and held again at the end.
-func (a *acquisition) tryOnce() (grant, error) {
-	for {
-		if a.lock.state != lockOpen {
-			return grant{}, ErrClosed
-		}
-		g, err := a.ask()
-		switch {
-		case a.claim.state != asking: // it was ended meanwhile: the next attempt is another claim's
-			continue
-		case err == nil && g.Status == granted:
-			return g, nil
-		case err == nil && g.Status == forGood:
-			return g, g.never(a.prim)
-		case err == nil:
-			return g, ErrNotAcquired
-		case a.stopsTrying(err):
-			return g, a.whyStopped(err)
-		case a.failed(&err):
-			return g, err
-		}
+// pollAgain says when the caller in front asks again, in a session that polls: when its
+// Backoff says so, or when Redis said that it is worth while, in so many milliseconds (-1: Redis does
+// not know). It reports false when the Backoff gives up. The lock's mutex must be held; it is
+// released meanwhile and held again at the end.
+func (a *acquisition) pollAgain(ms int64) bool {
+	l := a.lock
+	a.tries.refused++
+	l.unlock()
+	d, ok := l.s.cfg.Polling.Next(a.tries.refused)
+	l.mu.Lock()
+	if ms >= 0 && ms < d.Milliseconds() {
+		d = time.Duration(ms+1) * time.Millisecond // PTTL is rounded down
 	}
+	if ok && l.queue.First == &a.node {
+		l.needLobby().lookAt = l.s.now() + d
+	}
+	return ok
 }
 
 // park waits until there may be something to do: the acquisition came to the front, was woken,

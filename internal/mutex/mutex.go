@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"relock/internal/engine"
+	"relock/internal/inbox"
 	"relock/internal/keyname"
 	"relock/internal/kind"
 	"relock/internal/script"
@@ -172,6 +172,6 @@ func (p *Primitive) State() script.Command {
 func (p *Primitive) ForceUnlock(owners []string) script.Command {
 	return script.Command{
 		Script: forceUnlockScript, Keys: p.names.Keys[:],
-		Args: append([]string{p.channel, p.names.Publish, engine.SessionChannel}, owners...),
+		Args: append([]string{p.channel, p.names.Publish, inbox.Prefix}, owners...),
 	}
 }
