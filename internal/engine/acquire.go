@@ -28,7 +28,8 @@ type acquisition struct {
 
 	// interrupt ends what the acquisition sends.
 	interrupt atomic.Pointer[context.CancelFunc]
-	// given is the section that was handed to it in memory.
+	// given is the section that another goroutine has opened for it: handed over in memory, or granted
+	// to a run that it stands in.
 	given atomic.Pointer[section]
 
 	waiter
@@ -43,7 +44,7 @@ type waiter struct {
 	queued   bool
 	asking   bool  // an attempt is under way, or a subscription
 	outside  bool  // it lies in no section of the session; known once it waits
-	hopeless error // why its wait is
+	hopeless error // why it waits in vain; nil as far as is known
 	arrived  int   // its number among those who have queued
 	member   fairqueue.Member[claim, acquisition]
 }
@@ -54,7 +55,7 @@ type request struct {
 	ctx       context.Context
 	opts      lockopt.Options
 	lease     time.Duration // how long the hold lives without a renewal
-	safeLease time.Duration // as that of the claim
+	safeLease time.Duration // of the claim that it makes: see exposed.go
 	n         int
 	wait      bool
 	named     string // the owner, if it is named
@@ -71,8 +72,8 @@ type tries struct {
 }
 
 // Lock acquires what the handle locks, n permits of it if it has permits; wait false is TryLock.
-// Errors name the operation and the lock, unless the handle is a zero value; then the context is the
-// one given, and the hold nil.
+// Errors name the operation and the lock, unless the handle is a zero value. With an error the context
+// is the one given, and the hold nil.
 func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []lockopt.Option) (section context.Context, hold *Hold, err error) {
 	if h == nil || h.prim == nil {
 		return ctx, nil, errZeroMutex

@@ -28,7 +28,9 @@ func (a *acquisition) ask() (grant, error) {
 	if c.account != nil {
 		op.ID, op.ByIDs = c.account.FirstID(k), c.account.ByIDs()
 	}
-	if k.Queues && l.queue.First != nil { // a TryLock of a named owner, behind waiters in Redis's queue
+	if k.Queues && l.queue.First != nil {
+		// A TryLock of a named owner, which would pass the session's waiters: with a position it does
+		// no more than re-enter.
 		op.Position = new(Position)
 	}
 	if k.Fenced {

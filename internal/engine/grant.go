@@ -38,7 +38,8 @@ func (g grant) never(p Primitive) error {
 	return script.ErrShape
 }
 
-// errLate is a grant whose answer took longer than the lease that it grants, or the hooks have since.
+// errLate is why a grant counts for nothing: the answer, or the hooks that were told of it, took longer
+// than the lease that it grants.
 var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of", ErrUnavailable)
 
 // attempt runs the acquire script with a.op once, for a claim. An error means that the lock is not

@@ -16,9 +16,9 @@ const (
 	// so long a writer of another session is kept waiting at most.
 	joinFor = 10 * time.Millisecond
 
-	// joinBeforeWriter is the same once a writer of the session waits. That is not nothing:
-	// readers that come past it come for nothing, and writers that gather meanwhile find each
-	// other in the queue.
+	// joinBeforeWriter is the same once a writer of the session waits. It is more than nothing, for
+	// readers that join cost Redis no command, and writers that come meanwhile queue behind the first
+	// and have the lock one after the other.
 	joinBeforeWriter = time.Millisecond
 )
 

@@ -20,7 +20,8 @@ type lobby struct {
 	look   bool
 	lookAt time.Duration
 
-	// answered: Redis has answered the last attempt of a waiter, as far as that was given time.
+	// answered: Redis has answered the last attempt of a waiter, or that was given up before Redis had
+	// the time to: see attempts.Grace.
 	answered bool
 
 	turns    queue.Turns

@@ -41,7 +41,7 @@ type Session struct {
 	cfg       Config
 	now       func() time.Duration // since the session began, by the monotonic clock
 	owners    atomic.Uint64        // the number of the owner that was made last
-	unreserve func()               // has others name owners as this session names its own
+	unreserve func()               // WithOwner takes names of the shape of this session's own owners from then on
 
 	redis *deployment.Deployment
 	chores
