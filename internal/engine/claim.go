@@ -163,7 +163,7 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 	}
 	x.holds.Add(&x.first.held, end)
 	if a.lock.s.trace != nil {
-		x.trace(&x.first, a)
+		x.holds.Follow(&x.first.held, a.lock.s.trace.NewHold(&a.traced))
 	}
 	return x
 }

@@ -92,8 +92,8 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 		return nil, nil, err
 	}
 	a.traced.Nested, a.traced.Holds = true, int(x.holds.Live[0]+x.holds.Live[1])
-	if a.lock.s.trace != nil {
-		x.trace(h, a)
+	if l.s.trace != nil {
+		x.holds.Follow(&h.held, l.s.trace.NewHold(&a.traced))
 	}
 	l.unlock()
 	return h, h.ownContext(x.nestedContext(a.ctx)), nil

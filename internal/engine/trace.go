@@ -61,36 +61,18 @@ func (s *Session) subscriptionChanged(e pubsub.Event) {
 	}
 }
 
-// trace has the hooks, of which there are some, follow a hold of the section. While the hold
-// stands it is in holds.Nested.Traces; what takes it out of there, under the lock's mutex, decides how
-// the hold ends. The lock's mutex must be held.
-func (x *section) trace(h *Hold, a *acquisition) {
-	m := x.holds.NeedNested()
-	if m.Traces == nil {
-		m.Traces = map[*holds.Hold]*tracing.Hold{}
-	}
-	m.Traces[&h.held] = x.claim.lock.s.trace.NewHold(&a.traced)
-}
-
 // endTrace notes that a hold has ended otherwise than by an Unlock. The lock's mutex must be
 // held.
 func (x *section) endTrace(h *holds.Hold, why locktrace.HoldReason) {
-	if x.holds.Nested == nil || x.holds.Nested.Traces[h] == nil {
-		return
-	}
-	d, s := x.holds.Nested.Traces[h], x.claim.lock.s
-	delete(x.holds.Nested.Traces, h)
-	if d.End(why, s.now()) {
+	s := x.claim.lock.s
+	if d := x.holds.Unfollow(h); d != nil && d.End(why, s.now()) {
 		s.notes.AddSurely(d.Tell)
 	}
 }
 
 // endTraces does so for all holds of a section that ends.
 func (x *section) endTraces(why locktrace.HoldReason) {
-	if x.holds.Nested == nil {
-		return
-	}
-	for h := range x.holds.Nested.Traces {
+	for _, h := range x.holds.Followed() {
 		x.endTrace(h, why)
 	}
 }
@@ -104,5 +86,5 @@ func (h *Hold) traced() (d *tracing.Hold, now time.Duration) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return h.section.holds.Nested.Traces[&h.held], l.s.now()
+	return h.section.holds.Trace(&h.held), l.s.now()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"relock/internal/holds"
+	"relock/internal/tracing"
 )
 
 const never = time.Duration(1<<63 - 1)
@@ -158,4 +159,27 @@ func TestCancel(t *testing.T) {
 		t.Errorf("causes %v and %v", context.Cause(own), context.Cause(nested))
 	}
 	(&holds.Hold{}).EndContext(why) // has none
+}
+
+// The hooks follow a hold until it is taken out, once: by an Unlock, or by what ends it otherwise.
+func TestFollow(t *testing.T) {
+	var s holds.Set
+	a, b := new(holds.Hold), new(holds.Hold)
+	if s.Trace(a) != nil || s.Unfollow(a) != nil || s.Followed() != nil {
+		t.Error("a hold is followed before anything is")
+	}
+	da, db := new(tracing.Hold), new(tracing.Hold)
+	for h, d := range map[*holds.Hold]*tracing.Hold{a: da, b: db} {
+		s.Add(h, time.Hour)
+		s.Follow(h, d)
+	}
+	if s.Trace(a) != da || s.Trace(b) != db || len(s.Followed()) != 2 {
+		t.Errorf("%d holds are followed, or by another's trace", len(s.Followed()))
+	}
+	if s.Remove(a); s.Trace(a) != nil || s.Unfollow(a) != nil {
+		t.Error("a hold that was unlocked is followed")
+	}
+	if s.Unfollow(b) != db || s.Unfollow(b) != nil || len(s.Followed()) != 0 {
+		t.Error("a hold was not taken out, or twice")
+	}
 }

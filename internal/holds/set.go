@@ -2,6 +2,7 @@ package holds
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -30,7 +31,7 @@ type Nested struct {
 	spent    [2]int32         // holds that have run out and are not unlocked, by side
 	entering [2]int32         // nested Locks that ask Redis, or wait to: they keep the section open
 
-	Traces map[*Hold]*tracing.Hold // of holds that stand
+	traces map[*Hold]*tracing.Hold // of holds that stand
 }
 
 // A caller is a hold with a context of its own that wants the claim to be renewed.
@@ -107,7 +108,7 @@ func (s *Set) Remove(h *Hold) (left int) {
 	if n == nil {
 		return int(s.Live[0] + s.Live[1])
 	}
-	delete(n.Traces, h)
+	delete(n.traces, h)
 	switch {
 	case h.RanOut:
 		n.spent[h.Side]--
@@ -117,6 +118,41 @@ func (s *Set) Remove(h *Hold) (left int) {
 		s.Reset()
 	}
 	return s.Held()
+}
+
+// Follow has the hooks follow a hold as long as it stands. What takes it out, Unfollow or Remove, decides
+// how the hold has ended.
+func (s *Set) Follow(h *Hold, d *tracing.Hold) {
+	n := s.NeedNested()
+	if n.traces == nil {
+		n.traces = map[*Hold]*tracing.Hold{}
+	}
+	n.traces[h] = d
+}
+
+// Trace returns what the hooks follow a hold by; nil if they do not, or if it has ended.
+func (s *Set) Trace(h *Hold) *tracing.Hold {
+	if s.Nested == nil {
+		return nil
+	}
+	return s.Nested.traces[h]
+}
+
+// Unfollow takes out what the hooks follow a hold by, and returns it.
+func (s *Set) Unfollow(h *Hold) *tracing.Hold {
+	d := s.Trace(h)
+	if d != nil {
+		delete(s.Nested.traces, h)
+	}
+	return d
+}
+
+// Followed returns the holds that the hooks follow.
+func (s *Set) Followed() []*Hold {
+	if s.Nested == nil {
+		return nil
+	}
+	return slices.Collect(maps.Keys(s.Nested.traces))
 }
 
 // Enter notes that a nested Lock begins to ask for one side, and Leave that it has its answer.
