@@ -124,7 +124,7 @@ func (a *acquisition) noteOutage(err error) {
 		return
 	}
 	if l.lobby != nil && l.queue.First == &a.node {
-		l.lobby.look = true // the attempt may have swallowed a wake-up; the next front must know
+		l.lobby.look.Soon = true // the attempt may have swallowed a wake-up; the next front must know
 	}
 	if a.wait {
 		a.enterOutage(err)

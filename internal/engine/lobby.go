@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"math/rand/v2"
 	"time"
 
-	"relock/internal/backoff"
 	"relock/internal/kind"
 	"relock/internal/queue"
 	"relock/pubsub"
@@ -15,10 +13,7 @@ type lobby struct {
 	// listener hears of releases. It is there from the first refusal until no caller waits.
 	listener *pubsub.Listener
 
-	// look says that the front shall ask at once: it was woken, or a wake-up was taken by a
-	// front that left before it could follow it. lookAt is when it asks without that.
-	look   bool
-	lookAt time.Duration
+	look queue.Look // of the front
 
 	// answered: Redis has answered the last attempt of a waiter, or that was given up before Redis had
 	// the time to: see attempts.Grace.
@@ -55,7 +50,7 @@ func (a *acquisition) enterLobby() {
 // asks notes that the front is about to ask.
 func (b *lobby) asks() {
 	b.drain()
-	b.look = false
+	b.look.Soon = false
 	b.turns.Asked()
 	b.limit.Asked()
 }
@@ -66,7 +61,7 @@ func (l *lock) hearRelease() {
 	// No release can be meant while a claim of this session holds the lock: then the message
 	// is an echo.
 	if l.holder == nil && b.turns.Heard(l.s.now()) {
-		b.look = true
+		b.look.Soon = true
 		l.callUp()
 	}
 }
@@ -95,10 +90,10 @@ func (l *lock) settle(c *claim, now time.Duration) {
 	if !permits { // of permits, those of others may come free before
 		l.holder = nil
 		b.drain()
-		b.lookAt = now + l.s.cfg.PollFloor
+		b.look.At = now + l.s.cfg.PollFloor
 	}
 	if y := b.turns.Yielded(); y > now {
-		b.lookAt = y
+		b.look.At = y
 	}
 	b.turns.Expect(now)
 	l.callUp()
@@ -120,19 +115,16 @@ func (l *lock) beginSlice(c *claim, now time.Duration) {
 	if !c.kind.Exclusive {
 		return
 	}
-	b.look = false
+	b.look.Soon = false
 	if l.s.cfg.Polling == nil {
-		b.lookAt = now + l.s.cfg.PollFloor
+		b.look.At = now + l.s.cfg.PollFloor
 	}
 }
 
 // nextLook returns when the front asks Redis, if no claim of this session holds the lock.
 func (l *lock) nextLook() time.Duration {
 	b := l.lobby
-	if b.look || b.listener == nil && !l.polled() {
-		return b.turns.Yielded()
-	}
-	return max(b.lookAt, b.turns.Yielded())
+	return b.look.Next(b.listener != nil || l.polled(), b.turns.Yielded())
 }
 
 // polled reports whether the front has been refused in a session that polls: then it asks when its
@@ -142,19 +134,8 @@ func (l *lock) polled() bool {
 	return l.s.cfg.Polling != nil && a != nil && a.tries.refused > 0
 }
 
-// lookAfter is when to look again if Redis said that it is worth while in so many milliseconds
-// (-1: it does not know).
-func (s *Session) lookAfter(ms int64) time.Duration {
-	// Up to a tenth less than the floor, so that the waiters of many sessions do not look
-	// all at once for ever.
-	floor := s.cfg.PollFloor
-	sleep := floor - time.Duration(rand.Int64N(int64(floor)/10+1))
-	if ms >= 0 && ms < sleep.Milliseconds() {
-		// PTTL is rounded down by up to a millisecond.
-		sleep = time.Duration(ms+1) * time.Millisecond
-	}
-	return s.now() + max(sleep, backoff.Least)
-}
+// lookAfter has the front look again when Redis said that it is worth while, in so many milliseconds.
+func (l *lock) lookAfter(ms int64) { l.needLobby().look.After(l.s.now(), l.s.cfg.PollFloor, ms) }
 
 // hearLimit ends the waits of the callers that want more than the limit in the answer to the front.
 // They would hear of it only at their own attempts, which may be long to come.

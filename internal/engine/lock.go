@@ -96,7 +96,7 @@ func wakeUp(wake chan struct{}) {
 // nudge lets the front ask at once.
 func (l *lock) nudge() {
 	if l.queue.First != nil {
-		l.needLobby().look = true
+		l.needLobby().look.Soon = true
 		l.callUp()
 	}
 }

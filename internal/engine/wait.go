@@ -117,7 +117,7 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 		return ErrNotAcquired, !a.pollAgain(g.Value)
 	}
 	if !stale {
-		b.lookAt = l.s.lookAfter(g.Value)
+		l.lookAfter(g.Value)
 	}
 	a.listen()
 	return nil, false
@@ -162,7 +162,7 @@ func (a *acquisition) pollAgain(ms int64) bool {
 		d = time.Duration(ms+1) * time.Millisecond // PTTL is rounded down
 	}
 	if ok && l.queue.First == &a.node {
-		l.needLobby().lookAt = l.s.now() + d
+		l.needLobby().look.At = l.s.now() + d
 	}
 	return ok
 }
@@ -270,7 +270,7 @@ func (a *acquisition) listen() {
 	b.listener = sub
 	// What was published before the confirmation is unknown; it does not matter if a claim of
 	// this session has got the lock meanwhile.
-	b.look = b.look || l.holder == nil
+	b.look.Soon = b.look.Soon || l.holder == nil
 }
 
 // backOff pauses after the n-th failure, jittered, doubling from 10 ms to most, and reports
