@@ -65,6 +65,29 @@ func TestUnlockOfAReaderWhoseLockIsLostMeanwhile(t *testing.T) {
 	})
 }
 
+// The same when nothing says that the lock is gone, and the second has unlocked before the first goes on.
+func TestUnlockOfAReaderBehindOneThatHasNoticedTheLoss(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		session, p := locktest.DialProxy(t, s, rlock.Config{Lease: 1500 * time.Millisecond})
+		m := rwlock.New(session, "x")
+		var other context.Context
+		var second *rlock.Hold
+		first := slowReader(t, m, func() {
+			p.BlackHole(true)
+			locktest.Ends(t, other, 20*time.Second, rlock.ErrLost)
+			locktest.Is(t, "Unlock of the second", second.Unlock(), rlock.ErrLost)
+			p.BlackHole(false)
+		})
+		(*engine.Session)(session).SliceFor("rw", "x", time.Minute)
+		other, second = hold(t, t.Context(), m.RLock)
+		if first.Owner() != second.Owner() {
+			t.Fatal("the readers do not share a hold")
+		}
+		locktest.Is(t, "Unlock of the first", first.Unlock(), rlock.ErrLost)
+		redistest.Eventually(t, 20*time.Second, "nothing is left", func() bool { return len(s.Keys(t)) == 0 })
+	})
+}
+
 // Close begins and ends while an Unlock has closed its section: Close has released the lock then, and
 // tells of what it could not release, so that the Unlock has nothing to say.
 func TestUnlockThatCloseOvertakes(t *testing.T) {

@@ -61,7 +61,7 @@ const (
 	releasing               // an Unlock is sending the release
 	finished                // ending in the background, or gone
 	lostStanding            // it may stand in Redis; it is released when its sections are unlocked
-	lostGone                // Redis has said that it does not stand
+	lostGone                // Redis has said that it does not stand, or the cleanup ends it
 	leftStanding            // neither renewed nor passed on nor joined nor released
 )
 

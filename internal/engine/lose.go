@@ -38,11 +38,11 @@ func (c *claim) lose(reason string, gone bool) {
 	if c.state != held {
 		return
 	}
-	if c.sections == nil { // a run that was paused, or an Unlock has closed the last one and cancels its contexts
+	if c.paused() || c.parked() {
 		c.end(nil)
 		return
 	}
-	for c.sections != nil {
+	for c.sections != nil { // there are none if an Unlock has closed the last one, and cancels its contexts
 		c.sections.lose()
 	}
 	l, wasHolder := c.lock, c.lock.holder == c
@@ -93,7 +93,13 @@ func (x *section) leaveLost() {
 	}
 	x.ctx.End(lostAndUnlocked)
 	c.account.Owing--
-	if c.state == lostStanding && c.account.Owing == 0 && c.lock.state != lockClosed {
+	c.endLost()
+}
+
+// endLost releases what may still stand of a claim that was lost, once all its sections are unlocked.
+func (c *claim) endLost() {
+	if c.state == lostStanding && (c.account == nil || c.account.Owing == 0) && c.lock.state != lockClosed {
 		c.end(nil)
+		c.state = lostGone // an Unlock that still cancels its contexts is to see the loss
 	}
 }

@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // Parked claims: permits that came free while the caller in front was asking Redis. It cannot be
 // given them then, for the answer may bring it others; and to release them would have Redis grant
 // the same permits to the same session a moment later, which again asks meanwhile. So they wait,
@@ -26,4 +28,10 @@ func (l *lock) unpark() {
 			c.end(nil)
 		}
 	}
+}
+
+// parked reports whether the claim is permits that wait for the front's answer.
+func (c *claim) parked() bool {
+	b := c.lock.lobby
+	return c.sections == nil && b != nil && slices.Contains(b.parked, c)
 }

@@ -56,7 +56,8 @@ func (h *Hold) Unlock() (err error) {
 		now = s.now()
 	}
 	switch {
-	case c.state == lostStanding || c.state == lostGone: // meanwhile, with the sections of others
+	case c.state == lostStanding || c.state == lostGone: // meanwhile
+		c.endLost()
 		l.unlock()
 		return ErrLost
 	case c.sectionClosed(now): // or was ended meanwhile: by Close, or by the Unlock of another section
