@@ -1,88 +1,45 @@
 package semaphore_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
+	"relock/semaphore"
 )
 
-// Permits that come free while the caller in front asks Redis go to that caller when it is refused,
-// and to the next ones when it is not: they do not travel through Redis.
-func TestPermitsWaitForTheFrontsAnswer(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		for _, granted := range []bool{false, true} {
-			st := newStage(t, s, 2, slow())
-			_, one := st.take(1)
-			_, two := st.take(1)
-			seen, release := st.p.HoldRequest(locktest.Runs(src["acquire"]))
-			front := acquire(st.ctx, st.m, 1)
-			locktest.Get(t, seen, 10*time.Second, "the front's attempt")
-			must(t, one.Release())
-			if granted {
-				must(t, s.Do(t, "INCRBY", "x", "1").Error())
-			}
-			release()
-			g := st.in(front)
-			if same := g.p.Owner() == one.Owner(); same == granted {
-				t.Errorf("granted %v: the front has the permit that came free: %v", granted, same)
-			}
-			if n := taken(t, s, "x"); !granted && n != 2 {
-				t.Errorf("%d permits are taken, want 2", n)
-			}
-			if sent := locktest.Sent(st.p, locktest.Runs(src["release"])); !granted && sent != 0 {
-				t.Errorf("the permit was released %d times", sent)
-			}
-			must(t, two.Release())
-			must(t, g.p.Release())
-			redistest.Eventually(t, 10*time.Second, "all to come back", func() bool { return taken(t, s, "x") == 0 })
-			s.FlushAll(t)
-		}
-	})
-}
-
-// Where the caller in front gives up meanwhile, or wants another number, they go back to Redis.
-func TestPermitsThatNobodyTakesGoBack(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		st := newStage(t, s, 2, slow())
-		_, one := st.take(1)
-		_, two := st.take(1)
-		seen, release := st.p.HoldRequest(locktest.Runs(src["acquire"]))
-		ctx, cancel := context.WithCancel(st.ctx)
-		front := acquire(ctx, st.m, 1)
-		locktest.Get(t, seen, 10*time.Second, "the front's attempt")
-		must(t, one.Release())
-		cancel()
-		is(t, "the front", locktest.Get(t, front, 10*time.Second, "the front").err, rlock.ErrNotAcquired, context.Canceled)
-		release()
-		redistest.Eventually(t, 10*time.Second, "it to come back", func() bool { return taken(t, s, "x") == 1 })
-		must(t, two.Release())
-	})
-}
-
-// A refusal that is older than the session's own release says nothing of what that release gave
-// back. The message of the release does not wake the front, since its time slice is over; so it
-// looks again when the permits have been left to others for a moment.
-func TestARefusalOlderThanTheOwnReleaseKeepsNoWaiter(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		cfg := slow()
-		cfg.HandOverLimit = 1
-		st := newStage(t, s, 1, cfg)
-		_, first := st.take(1)
-		second := st.queue(st.ctx, 1)
-		third := st.queue(st.ctx, 1)
+// A permit comes free while the caller in front is asking, and so waits for the answer to that. It can be
+// trusted no longer before the answer comes: no holder has lost it, and Redis gets it back.
+func TestAPermitThatWaitedTooLongForTheFrontIsNotLost(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		lost := make(chan locktrace.Lost, 10)
+		trace, waiting := locktest.Waiting()
+		trace.Lost = func(e locktrace.Lost) { lost <- e }
+		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: 1500 * time.Millisecond, PollFloor: 100 * time.Millisecond, Trace: trace})
+		m := semaphore.New(ses, "x", 1)
+		_, first, err := m.Acquire(within(t, time.Minute), 1)
+		must(t, err)
+		semaphore.SliceFor(ses, "x", time.Hour)
+		next := acquire(within(t, time.Minute), m, 1)
+		locktest.Get(t, waiting, 10*time.Second, "the waiter")
+		seen, release := p.HoldReply(locktest.Runs(src["acquire"]))
+		locktest.Get(t, seen, 10*time.Second, "the question of the front")
 		must(t, first.Release())
-		g := st.in(second) // the hand-over that the slice allows
-		seen, release := st.p.HoldReply(locktest.Runs(src["acquire"]))
-		must(t, s.Do(t, "PUBLISH", channel("x"), "1").Error())
-		locktest.Get(t, seen, 10*time.Second, "the refusal of the third")
-		released := start(g.p.Release)
-		redistest.Eventually(t, 10*time.Second, "the permit to come back", func() bool { return taken(t, s, "x") == 0 })
+		if n := p.Count("EVALSHA"); n == 0 || taken(t, s, "x") != 1 {
+			t.Fatal("the permit went back to Redis at once")
+		}
+		redistest.Eventually(t, 20*time.Second, "the permit is back", func() bool { return taken(t, s, "x") == 0 })
 		release()
-		must(t, locktest.Get(t, released, 10*time.Second, "Release"))
-		must(t, st.in(third).p.Release())
+		g := locktest.Get(t, next, 20*time.Second, "the waiter")
+		must(t, g.err)
+		must(t, g.p.Release())
+		select {
+		case e := <-lost:
+			t.Errorf("lost: %+v", e)
+		default:
+		}
 	})
 }
