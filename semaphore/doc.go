@@ -43,6 +43,8 @@
 //   - Late delivery: a request for permits that a proxy delivers after its caller was told of a
 //     failure takes them until the lease ends. A Counter remembers requests for three minutes; a
 //     command that is delivered later removes that count for good.
+//   - Long outages: what a Counter may have granted to a caller that went away is given back as soon
+//     as Redis answers. After a minute without an answer, or of refusals by the ACL, it is gone for good.
 //   - Limits: a lowered limit takes no held permits away; they still count against it. The same is
 //     true if the number of free permits is deleted. The sections of a Semaphore that was deleted
 //     end with rlock.ErrLost, unless it was in use again before the next renewal. Deleting

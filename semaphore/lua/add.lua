@@ -10,7 +10,10 @@ renew()
 if outcome then
   return 0
 end
-value = redis.call('INCRBY', KEYS[1], ARGV[5])
-remember('1')
+local bad
+value, bad = change('1', 'INCRBY', ARGV[5])
+if bad then
+  return bad
+end
 redis.call(ARGV[7], ARGV[6], string.format('%.0f', math.max(value, 0)))
 return 1

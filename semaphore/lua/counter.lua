@@ -28,12 +28,22 @@ local kept = 0
 local function renew()
   kept = redis.call('PEXPIRE', KEYS[3], ARGV[3])
 end
-local function remember(what)
+-- change remembers the request, and runs a command on the counter, if one is given. The second
+-- result is an error if Redis does not allow this user one of both: then nothing has changed.
+local function change(what, command, ...)
   redis.call('HSET', KEYS[3], ARGV[1], ARGV[2] .. ':' .. what)
-  if ARGV[4] ~= '0' then
+  local reply = kept == 0 and redis.pcall('PEXPIRE', KEYS[3], ARGV[3]) or 0
+  if command and type(reply) == 'number' then
+    reply = redis.pcall(command, KEYS[1], ...)
+  end
+  if type(reply) == 'table' and reply.err then
+    redis.call('HSET', KEYS[3], ARGV[1], last or '0:') -- 0 is the number of no request
+    if not last then
+      redis.pcall('HDEL', KEYS[3], ARGV[1])
+    end
+    return nil, reply
+  elseif ARGV[4] ~= '0' then
     redis.call('PEXPIRE', KEYS[1], ARGV[4])
   end
-  if kept == 0 then
-    renew()
-  end
+  return reply
 end

@@ -7,6 +7,5 @@ renew()
 if outcome then
   return 0
 end
-redis.call('DEL', KEYS[1])
-remember('1')
-return 1
+local _, bad = change('1', 'DEL')
+return bad or 1

@@ -9,8 +9,5 @@ if outcome then
   return outcome
 end
 value = value or '0'
-if value ~= '0' then
-  redis.call('DECRBY', KEYS[1], value)
-end
-remember(value)
-return value
+local _, bad = change(value, value ~= '0' and 'DECRBY', value)
+return bad or value

@@ -6,13 +6,12 @@
 -- Returns  {1, -1, 0, changed, free, -1}  granted; the counter has free left
 --          {0, -1, 0, 0, free, -1}  it has less than n, or the request was undone
 -- include counter
-local free = tonumber(value or 0) or 0
+local free, bad = tonumber(value or 0) or 0, nil
 if outcome then
   renew()
   return {outcome == 'undone' and 0 or 1, -1, 0, 0, free, -1}
 elseif free < tonumber(ARGV[5]) then
   return {0, -1, 0, 0, free, -1}
 end
-free = redis.call('DECRBY', KEYS[1], ARGV[5])
-remember(ARGV[5])
-return {1, -1, 0, 1, free, -1}
+free, bad = change(ARGV[5], 'DECRBY', ARGV[5])
+return bad or {1, -1, 0, 1, free, -1}

@@ -9,11 +9,10 @@
 if outcome then
   renew()
   return tonumber(outcome)
-elseif value then
-  remember('0')
-  return 0
 end
-redis.call('SET', KEYS[1], ARGV[5])
-remember('1')
-redis.call(ARGV[7], ARGV[6], ARGV[5])
-return 1
+local made = value and '0' or '1'
+local _, bad = change(made, not value and 'SET', ARGV[5])
+if not value and not bad then
+  redis.call(ARGV[7], ARGV[6], ARGV[5])
+end
+return bad or tonumber(made)

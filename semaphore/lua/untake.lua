@@ -23,15 +23,19 @@ local number, outcome = string.match(last or '', '^(%d+):(.*)$')
 if number and tonumber(number) > tonumber(ARGV[2]) then
   return {0, 0, -1} -- a later request has the slot: this one was ended before
 end
-redis.call('PEXPIRE', KEYS[2], ARGV[3]) -- first: it is never refused for want of memory
+redis.pcall('PEXPIRE', KEYS[2], ARGV[3]) -- first: it is never refused for want of memory
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2] .. ':undone')
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
+local ends = redis.pcall('PEXPIRE', KEYS[2], ARGV[3]) -- an error if this user may not: a later run tries again
 if number ~= ARGV[2] or outcome == 'undone' or type(value) ~= 'string' or not integer(value) then
-  return {0, 0, -1} -- nothing was taken, or the counter that it was taken from is gone
+  return refused(ends) or {0, 0, -1} -- nothing was taken, or the counter that it was taken from is gone
 end
-value = redis.call('INCRBY', KEYS[1], outcome)
+value = redis.pcall('DECRBY', KEYS[1], '-' .. outcome) -- a user who could take may do so
+if type(value) == 'table' then
+  redis.call('HSET', KEYS[2], ARGV[1], last) -- so that a second run does it
+  return value
+end
 if ARGV[4] ~= '0' then
-  redis.call('PEXPIRE', KEYS[1], ARGV[4])
+  redis.pcall('PEXPIRE', KEYS[1], ARGV[4])
 end
 local receivers = redis.call(ARGV[6], ARGV[5], string.format('%.0f', math.max(value, 0)))
-return {0, 1, ARGV[7] == '1' and receivers or -1}
+return refused(ends) or {0, 1, ARGV[7] == '1' and receivers or -1}
