@@ -60,7 +60,6 @@ func (c *Connection) leave(loads bool) {
 		c.depart()
 	case m.Scout == nil:
 		m.leaving.Store(true) // the client may find its way, and then the subscriptions follow: see arrived
-		c.suspect.Store(true) // else nobody looks at an answer
 	case m.scouting.CompareAndSwap(false, true):
 		m.Background.Go(func() {
 			defer m.scouting.Store(false)
