@@ -17,7 +17,7 @@ const slotTag = "{moves}"
 // refuses a script of which a key is missing, before it runs; and inside of a script each command
 // with a key that is not there (any more). So a script that touches a key after it has taken the
 // last member out of it fails midway. Each must be refused as a whole, or do what it does elsewhere;
-// or a second run must do the rest, as that of a script whose answer was lost.
+// or a second run must do the rest, and reply as that of a script whose answer was lost.
 func WhileASlotMoves(t *testing.T, sources map[string]string, cases []ScriptCase, plain ...func(state string) string) {
 	c := redistest.NewCluster(t)
 	from, to := c.Node(c.SlotOwner(t, redistest.Slot(slotTag))), ""
@@ -58,9 +58,15 @@ func WhileASlotMoves(t *testing.T, sources map[string]string, cases []ScriptCase
 				t.Errorf("%s/%s was refused, but Redis has %q, and had %q", k.script, k.name, after, before)
 			}
 		case strings.Contains(got, "non local key"):
-			again := reply(from, t, append(eval, k.args...))
-			if end := state(); end != k.state {
-				t.Errorf("%s/%s ended midway, then replied %s, and Redis has %q; want %q", k.script, k.name, again, end, k.state)
+			again, want := reply(from, t, append(eval, k.args...)), k.again
+			switch {
+			case k.rest != "":
+				want = k.rest
+			case after == before:
+				want = k.first
+			}
+			if end := state(); end != k.state || again != want {
+				t.Errorf("%s/%s ended midway, with %q; then replied %s, and Redis has %q; want %s and %q", k.script, k.name, after, again, end, want, k.state)
 			}
 		case got != k.first || after != k.state:
 			t.Errorf("%s/%s replied %s, and Redis has %q; want %s and %q", k.script, k.name, got, after, k.first, k.state)
@@ -71,6 +77,13 @@ func WhileASlotMoves(t *testing.T, sources map[string]string, cases []ScriptCase
 	if ran == 0 {
 		t.Error("all scripts were refused")
 	}
+}
+
+// Rest says what the second run replies to do the rest, where that is not what it replies when the first
+// has done all.
+func (c ScriptCase) Rest(reply string) ScriptCase {
+	c.rest = reply
+	return c
 }
 
 // refusedToMove are the answers to a script of which some of the keys, or all, are not there.
