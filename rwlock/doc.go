@@ -29,6 +29,10 @@
 // and Hold.Owner show the one owner that they have together. Named owners, readers with a fixed
 // lease, and sessions with a Config.HandOverLimit of -1 do not share.
 //
+// Nested read holds are counted in memory, those with a fixed lease too, unless the outermost one has
+// an owner's name or a lease. Hold.Abandon of such a nested hold leaves the lease that Redis has: one
+// session lease, whatever its own is.
+//
 // The write side is handed over in memory between goroutines of a session, as package rlock
 // describes. A downgraded hold is not, and no reader joins it.
 //

@@ -52,10 +52,11 @@ func (h *Hold) abandon() error {
 	return nil
 }
 
-// standsUntil returns when the lease of a hold ends in Redis.
+// standsUntil returns when the lease of a hold ends in Redis. Of one that was counted in memory Redis has
+// not heard: then it ends with what was granted.
 func (c *claim) standsUntil(h *Hold) time.Duration {
 	if h.held.Fixed != nil {
-		return h.held.Ends
+		return min(h.held.Ends, max(c.trust+time.Second, c.needAccount().Stands))
 	}
 	lease := min(c.lock.s.cfg.Lease, c.safeLease)
 	return c.trust + lease - trustIn(lease)
