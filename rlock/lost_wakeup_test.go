@@ -1,0 +1,44 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// The front of the queue is woken by a release, and Redis cannot serve its attempts. When it leaves, the
+// next one asks at once: no other message comes, and the clock would have it ask an hour later.
+func TestAWakeUpOfAFrontThatLeavesIsNotLost(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		cfg := rlock.Config{Lease: time.Hour, PollFloor: time.Hour}
+		other, name := dial(t, s, cfg), redistest.Name(t)
+		trace, waiting := locktest.Waiting()
+		failed, failure := faultFailed()
+		trace.Attempt, cfg.Trace = failed.Attempt, trace
+		ses, p := faultDial(t, s, cfg)
+		m := rlock.New(ses, name)
+		_, h, err := rlock.New(other, name).Lock(within(t, time.Minute))
+		must(t, err)
+		ctx, cancel := context.WithCancel(within(t, time.Minute))
+		defer cancel()
+		front := faultGoLock(m, ctx)
+		locktest.Get(t, waiting, 10*time.Second, "the front")
+		next := faultGoLock(m, within(t, time.Minute))
+		locktest.Get(t, waiting, 10*time.Second, "the next one")
+		subscribed(t, s, 2)
+		quiet(t, ses)
+		p.RefuseCommand("EVALSHA", "OOM command not allowed")
+		must(t, h.Unlock())
+		locktest.Get(t, failure, 10*time.Second, "the attempt of the front")
+		cancel()
+		locktest.Is(t, "Lock of the front", locktest.Get(t, front, 10*time.Second, "the front").err, context.Canceled)
+		p.RefuseCommand("EVALSHA", "")
+		got := locktest.Get(t, next, 30*time.Second, "the next one")
+		must(t, got.err)
+		must(t, got.hold.Unlock())
+	})
+}
