@@ -57,7 +57,14 @@ func (a *acquisition) awaitEarlier(c *claim) error {
 	ctx, cancel := a.bounded(own)
 	defer cancel()
 	l.mu.Lock()
-	if c.awaitAnswer(ctx, !a.wait) {
+	answered := c.awaitAnswer(ctx, true)
+	if answered && a.wait && c.state == asking { // the owner was refused, and waits, and so does this caller
+		l.unlock()
+		a.traceWaiting(c)
+		l.mu.Lock()
+		answered = c.awaitAnswer(ctx, false)
+	}
+	if answered {
 		return nil
 	}
 	if nested {
