@@ -138,6 +138,11 @@ func (l *link) end() {
 	}
 }
 
+// closePatience is for how long a Close may hold up the call whose connection has broken. That of a socket
+// takes microseconds; one of DialCtxFn is the caller's code, and may block.
+const closePatience = 100 * time.Millisecond
+
+// sever closes the connection, once. What is sent afterwards, over another one, waits for that.
 func (l *link) sever() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,5 +151,14 @@ func (l *link) sever() error {
 	}
 	l.ended = true
 	l.of.remove(l.Conn)
-	return l.Conn.Close()
+	closed := make(chan error, 1)
+	go func() { closed <- l.Conn.Close() }()
+	timer := time.NewTimer(closePatience)
+	defer timer.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-timer.C: // it is left behind
+		return nil
+	}
 }
