@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -40,21 +41,25 @@ func (s *Scout) serves() bool {
 		return false
 	}
 	defer client.Close()
-	res := ping(s.conn.Life(), client)
+	res := ask(s.conn.Life(), client)
 	return res.NonRedisError() == nil && !loads(res.Error())
 }
 
-func ping(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+// ask asks a server for a script that there is none of: what it answers beside NOSCRIPT it answers to scripts.
+// A server that loads says so only of commands that the user may use, and every user may run scripts.
+func ask(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 	ctx, cancel := context.WithTimeout(ctx, scoutPatience)
 	defer cancel()
-	return client.Do(ctx, client.B().Ping().Build())
+	return client.Do(ctx, client.B().Evalsha().Sha1(noScript).Numkeys(0).Build())
 }
+
+var noScript = strings.Repeat("0", 40)
 
 // StillLoads returns what finds out whether the server of a client loads its data; no answer counts as
 // that.
 func StillLoads(conn *Connection, client rueidis.Client) func() bool {
 	return func() bool {
-		res := ping(conn.Life(), client)
+		res := ask(conn.Life(), client)
 		return res.NonRedisError() != nil || loads(res.Error())
 	}
 }
