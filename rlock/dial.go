@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -27,8 +28,8 @@ const replicaConns = 32
 
 // Dial is [NewSession] with a client of its own, made of opt with the settings that locks run best
 // with: docs/operations.md lists them. [Session.Close] closes it. Dial blocks and fails as
-// NewSession does, with [ErrConfig] also for an address that is a URL, and for TLS on one side
-// only.
+// NewSession does, with [ErrConfig] also for an address that is a URL, TLS on one side only, and
+// refused options.
 func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("dial: %w", lockerr.ErrNilContext)
@@ -53,6 +54,9 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	opt.PipelineMultiplex = -1
 	opt.DisableCache = true
 	opt.ConnLifetime = 0
+	// Locks live on primaries, and what a replica knows of them may be old.
+	opt.SendToReplicas, opt.ReplicaSelector, opt.ReadNodeSelector = nil, nil, nil
+	opt.Standalone.ReplicaAddress = nil
 	if opt.ConnWriteTimeout == 0 {
 		opt.ConnWriteTimeout = connTimeout
 	}
@@ -62,10 +66,14 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	dialing, done := context.WithCancel(ctx)
 	conn := script.NewConnection()
 	direct, scout := script.NewDirect(conn, opt, dialler(opt)), script.NewScout(conn, opt, dialler(opt))
-	opt.DialCtxFn = dialWithin(dialing, opt, conn)
+	var dialled atomic.Bool
+	opt.DialCtxFn = dialWithin(dialing, opt, conn, &dialled)
 	client, err := rueidis.NewClient(opt)
 	done()
-	if err != nil {
+	switch {
+	case err != nil && !dialled.Load(): // nor did it look for a server
+		return nil, fmt.Errorf("dial: %w: the client refuses these ClientOptions: %w", ErrConfig, err)
+	case err != nil:
 		return nil, fmt.Errorf("dial: %w", dialError(ctx, opt, err))
 	}
 	if client.Mode() != rueidis.ClientModeStandalone {
@@ -82,10 +90,11 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 // dialWithin returns opt's way of dialling, except that what is dialled while ctx lives ends
 // with it: rueidis.NewClient takes no context. Dial ends ctx afterwards, so connections that
 // are made later are their own, until Close severs them. A later one means that the former was
-// lost, so it is told to conn.
-func dialWithin(ctx context.Context, opt rueidis.ClientOption, conn *script.Connection) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+// lost, so it is told to conn. The first one sets dialled.
+func dialWithin(ctx context.Context, opt rueidis.ClientOption, conn *script.Connection, dialled *atomic.Bool) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	dial := dialler(opt)
 	return func(own context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
+		dialled.Store(true)
 		bound := conn.Life()
 		aside := script.IsAside(own)
 		switch {

@@ -62,8 +62,7 @@ const (
 // nil, which stands for none, where opt describes more than one server, or has a client do
 // things of its own on a connection.
 func NewDirect(conn *Connection, opt rueidis.ClientOption, dial DialFunc) *Direct {
-	if !canCheck || opt.Sentinel.MasterSet != "" || opt.Standalone.EnableRedirect ||
-		len(opt.Standalone.ReplicaAddress) > 0 || opt.AuthCredentialsFn != nil {
+	if !canCheck || opt.Sentinel.MasterSet != "" || opt.Standalone.EnableRedirect || opt.AuthCredentialsFn != nil {
 		return nil
 	}
 	return &Direct{conn: conn, opt: alone(opt), dial: within(conn, opt.Dialer.KeepAlive, dial)}
