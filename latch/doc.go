@@ -26,5 +26,9 @@
 // and the latch then stays closed. Redisson sends a count down again when its answer is late,
 // and may count it twice.
 //
+// Lost data: a latch that Redis has forgotten is open, and Await returns although others have still
+// to count down. That is so after a restart without persistence, an eviction, or a failover to a
+// replica that has missed TrySet. Where that matters, check what the others should have done.
+//
 // Names: in a Redis Cluster Redisson cannot use names with braces for latches. This package can.
 package latch

@@ -29,6 +29,25 @@ func TestPollFloor(t *testing.T) {
 	})
 }
 
+// A Redis that was restarted without its data has no latch, and what it has not is open: as documented.
+func TestALatchThatRedisHasForgottenIsOpen(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		trace, waiting := locktest.Waiting()
+		ses := dial(t, s, rlock.Config{Trace: trace})
+		l := latch.New(ses, "x")
+		sets(t, ctx, l, 2, true)
+		c := await(ctx, l)
+		locktest.Get(t, waiting, patience, "the waiter")
+		s.Kill()
+		waits(t, c)
+		s.Restart(t)
+		opens(t, c)
+		must(t, l.CountDown(ctx))
+		counts(t, ctx, l, 0)
+	})
+}
+
 // The answer to a command is lost, or the command itself: it counts once all the same (R8).
 func TestFaultLostCommandsCountOnce(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
