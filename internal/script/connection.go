@@ -1,7 +1,9 @@
 package script
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"net"
 	"runtime"
@@ -104,7 +106,8 @@ func (c *Connection) connections() []net.Conn {
 // calls that were under way.
 type watched struct {
 	net.Conn
-	of *Connection
+	of    *Connection
+	unsub atomic.Bool // UNSUBSCRIBE was sent
 }
 
 // crowd is from how many calls on a write lets other goroutines run first. Below it yielding was
@@ -119,7 +122,26 @@ func (w *watched) Write(p []byte) (int, error) {
 	if w.of.flying.Load() > crowd {
 		runtime.Gosched()
 	}
+	if bytes.Contains(p, unsubscribe) { // or SUNSUBSCRIBE
+		w.unsub.Store(true)
+	}
 	return w.Conn.Write(p)
+}
+
+var unsubscribe, busyFirst, busyNext = []byte("UNSUBSCRIBE\r\n"), []byte("-BUSY "), []byte("\r\n-BUSY ")
+
+// errBusy ends a connection whose UNSUBSCRIBE may have been refused.
+var errBusy = errors.New("script: Redis was busy with a script, and refused to unsubscribe")
+
+// Read reads into p. Where channels are unsubscribed BUSY counts as the end of the connection, for rueidis
+// panics when it is the answer to UNSUBSCRIBE (v1.0.79). Package pubsub asks before, but a script may begin
+// in between.
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if w.unsub.Load() && (bytes.HasPrefix(p[:n], busyFirst) || bytes.Contains(p[:n], busyNext)) {
+		return 0, errBusy
+	}
+	return n, err
 }
 
 func (w *watched) Close() error {
