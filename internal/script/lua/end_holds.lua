@@ -6,16 +6,15 @@
 -- include each
 local function end_holds(ids, owner, held, first, kept, ms, private)
   local ended = each('SREM', ids, '', first, kept - 1)
-  if ended == 0 then
-    return {held, 0, -1}
-  elseif held <= ended then
-    if type(redis.pcall('DEL', KEYS[1], ids)) == 'table' then -- the ids are gone with the last of them, and the slot moves
-      redis.call('DEL', KEYS[1])
-    end
+  if ended == 0 then return {held, 0, -1} end
+  if held <= ended then
+    -- The ids are gone with the last of them, which Redis refuses to hear of while the slot moves.
+    if type(redis.pcall('DEL', KEYS[1], ids)) == 'table' then redis.call('DEL', KEYS[1]) end
     return nil
   end
   held, ms = redis.call('HINCRBY', KEYS[1], owner, -ended), tonumber(ms)
-  if ms > 0 and redis.call('PTTL', KEYS[1]) > ms and redis.pcall('SISMEMBER', ids, 'x' .. ARGV[first]) ~= 1
+  if ms > 0 and redis.call('PTTL', KEYS[1]) > ms
+      and redis.pcall('SISMEMBER', ids, 'x' .. ARGV[first]) ~= 1
       and (private == '1' or each('SISMEMBER', ids, '', kept, #ARGV) == held) then
     redis.call('PEXPIRE', KEYS[1], ms)
     redis.pcall('PEXPIRE', ids, ms)

@@ -4,15 +4,9 @@
 -- session's channel out of its id. It returns what to answer if it has ended none.
 local function revoke(owners, first, prefix, ...)
   local named, meant = {}, false
-  for i = first, #ARGV do
-    named[ARGV[i]] = true
-  end
-  for _, owner in ipairs(owners) do
-    meant = meant or named[owner]
-  end
-  if not meant then
-    return ARGV[first] and {} or owners
-  end
+  for i = first, #ARGV do named[ARGV[i]] = true end
+  for _, owner in ipairs(owners) do meant = meant or named[owner] end
+  if not meant then return ARGV[first] and {} or owners end
   redis.call('DEL', ...)
   for _, owner in ipairs(owners) do
     local session = string.match(owner, '^(.+):%d+$')
