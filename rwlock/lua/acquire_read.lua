@@ -1,51 +1,41 @@
--- acquire_read.lua: one more hold of the read side for an owner. Publishes nothing.
---
--- Readers share the lock. A reader from outside waits while a writer holds it, or while the mark of a
--- waiting writer is live: else readers that arrive without end would keep the writer out. An owner
--- that is in already always gets in, or nested holds would deadlock.
---
--- KEYS[1] to KEYS[3], ARGV[1]: see owner.lua
--- KEYS[4]  the reader's timeout key for this hold: Redisson's readers look for it when they leave
--- KEYS[5]  with an id: the ids
--- KEYS[6]  its first timeout key, left out if it is KEYS[4]: there however a named owner's holds are counted
--- ARGV[2]  the lease and 1 ms, see clock.lua
--- ARGV[3]  id of the hold; left out for the first one of a private owner, see acquire.lua of rlock
--- ARGV[4]  holds of the read side that this session has of it already
--- ARGV[5]  the same of the write side; both are left out if there are none
--- Returns  1                   granted: {1, 1, 0, 1}
---          {1, holds, 0, 1}    granted
---          {0, ms, 0, 0}       refused: PTTL, or what is left of a writer's mark
---          {-1, 0, 0, 0}       the holds of ARGV[4] or ARGV[5] are gone: lost
+-- acquire_read.lua: one more hold of the read side for an owner. Readers share the lock. A reader from
+-- outside waits while a writer holds it, or while the mark of a waiting writer is live: else readers
+-- that arrive without end would keep the writer out. An owner that is in already always gets in, or
+-- nested holds would deadlock.
+-- KEYS[1] to KEYS[3], ARGV[1] see owner.lua
+-- KEYS[4] the reader's timeout key for this hold: Redisson's readers look for it when they leave
+-- KEYS[5] with an id: the ids
+-- KEYS[6] its first timeout key, if that is not KEYS[4]: there however a named owner's holds are counted
+-- ARGV[2] the lease and 1 ms, see clock.lua
+-- ARGV[3] id of the hold; left out for the first one of a private owner, see acquire.lua of rlock
+-- ARGV[4] holds of the read side that this session has of it already
+-- ARGV[5] the same of the write side; both are left out if there are none
+-- Returns 1: granted, short for {1, 1, 0, 1}; {1, holds, 0, 1}: granted
+--   {0, ms, 0, 0}: refused; PTTL, or what is left of a writer's mark
+--   {-1, 0, 0, 0}: the holds of ARGV[4] or ARGV[5] are gone
+-- Publishes nothing.
 local call = redis.call
-if not ARGV[4] and call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 and not (ARGV[3] and call('EXISTS', KEYS[5]) == 1) then
+if not ARGV[4] and call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0
+    and not (ARGV[3] and call('EXISTS', KEYS[5]) == 1) then
   -- Free, no writer waits, and nothing is left of an earlier life.
   local lock, readers, owner, left = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
   local clock = call('TIME')
-  if ARGV[3] then -- before the hold, which could not be ended without
-    call('SADD', KEYS[5], 'r' .. ARGV[3])
-  end
+  if ARGV[3] then call('SADD', KEYS[5], 'r' .. ARGV[3]) end -- before the hold, to end that by
   call('HSET', lock, 'mode', 'read', owner, '1')
   call('PEXPIRE', lock, left)
   call('ZADD', readers, string.format('%d', clock[1] * 1000 + clock[2] / 1000 + left), owner)
   call('PEXPIRE', readers, left)
-  if ARGV[3] then
-    call('PEXPIRE', KEYS[5], left)
-  end
+  if ARGV[3] then call('PEXPIRE', KEYS[5], left) end
   call('SET', KEYS[4], '1', 'PX', left)
   return 1
 end
-
 -- include owner, no_lock
 local id, before, across = ARGV[3], ARGV[4] or '0', ARGV[5] or '0'
 local mark = redis.pcall('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')
 local counted = id and redis.pcall('SISMEMBER', KEYS[5], 'r' .. id)
 bad = bad or refused(mark) or refused(counted)
-if bad then
-  return bad
-end
-if (reads <= 0 and before ~= '0') or (writes <= 0 and across ~= '0') then
-  return {-1, 0, 0, 0}
-end
+if bad then return bad end
+if (reads <= 0 and before ~= '0') or (writes <= 0 and across ~= '0') then return {-1, 0, 0, 0} end
 
 -- The owner's holds, of other sessions, may be over, though they are still there. Where
 -- the score has gone with its key, a reader's first timeout key is KEYS[4].
@@ -53,38 +43,29 @@ if mode == 'read' and reads > 0 and before == '0'
     and (expiry and expiry <= now or not expiry and redis.call('EXISTS', KEYS[4]) == 0) then
   reads = 0
 end
-
 if reads <= 0 and writes <= 0 then
   local size = redis.call('HLEN', KEYS[1])
   local free = size == 0 or (mode and size == 1) -- the mode alone is what a broken client left
-  local none = not free and (no_lock())
-  if none then
-    return none
-  elseif mode ~= 'read' and not free then
-    return {0, redis.call('PTTL', KEYS[1]), 0, 0} -- a writer's, or another kind of lock
-  end
+  -- A writer's, another kind of lock, or none at all.
+  local none = not free and ((no_lock()) or mode ~= 'read' and {0, redis.call('PTTL', KEYS[1]), 0, 0})
+  if none then return none end
   if mark[2] and tonumber(mark[2]) > now then
-    if free and redis.call('PTTL', KEYS[3]) > 1000 then
-      redis.call('PEXPIRE', KEYS[3], 1000) -- the writers that wait have a moment, if they live
+    local left = redis.call('PTTL', KEYS[3])
+    if free and left > 1000 then
+      left = 1000 -- the writers that wait have a moment, if they live
+      redis.call('PEXPIRE', KEYS[3], left)
     end
-    return {0, math.min(mark[2] - now, redis.call('PTTL', KEYS[3])), 0, 0}
+    return {0, math.min(mark[2] - now, left), 0, 0}
   end
-  if id then
-    redis.call('DEL', KEYS[5]) -- ids of an earlier life
-  end
-  if fields[2] then
-    redis.call('HDEL', KEYS[1], ARGV[1])
-  end
+  if id then redis.call('DEL', KEYS[5]) end -- ids of an earlier life
+  if fields[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end
   if free then
     redis.call('DEL', KEYS[2]) -- readers of an earlier life
     redis.call('HSET', KEYS[1], 'mode', 'read')
   end
 end
-
 if reads <= 0 or counted == 0 then
-  if id then
-    redis.call('SADD', KEYS[5], 'r' .. id)
-  end
+  if id then redis.call('SADD', KEYS[5], 'r' .. id) end
   expiry = reads > 0 and expiry
   reads = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
 end
@@ -94,11 +75,7 @@ local left = int(expiry - now)
 local ttl = int(math.max(redis.call('PTTL', KEYS[1]), expiry - now))
 redis.call('PEXPIRE', KEYS[1], ttl)
 redis.call('PEXPIRE', KEYS[2], ttl)
-if id then
-  redis.call('PEXPIRE', KEYS[5], ttl)
-end
+if id then redis.call('PEXPIRE', KEYS[5], ttl) end
 redis.call('SET', KEYS[4], '1', 'PX', left)
-if KEYS[6] then
-  redis.call('SET', KEYS[6], '1', 'PX', left)
-end
+if KEYS[6] then redis.call('SET', KEYS[6], '1', 'PX', left) end
 return {1, reads, 0, 1}

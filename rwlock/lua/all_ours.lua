@@ -4,13 +4,10 @@
 -- cut the lock's TTL: a rare case. Of more than 1000, which would take too long, it returns false, and
 -- the TTL stays as that of the longest of them until fewer are left.
 local function all_ours(n)
-  if n < 1 or n > 1000 or redis.call('ZCARD', KEYS[2]) ~= n then
-    return false
-  end
-  for _, there in ipairs(redis.call('HMGET', KEYS[1], unpack(redis.call('ZRANGE', KEYS[2], 0, -1)))) do
-    if not there then
-      return false
-    end
+  if n < 1 or n > 1000 or redis.call('ZCARD', KEYS[2]) ~= n then return false end
+  local readers = redis.call('ZRANGE', KEYS[2], 0, -1)
+  for _, there in ipairs(redis.call('HMGET', KEYS[1], unpack(readers))) do
+    if not there then return false end
   end
   return true
 end

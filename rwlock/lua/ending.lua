@@ -1,47 +1,33 @@
 -- ending.lua: not a script of its own, but what release_read.lua and release_write.lua share.
---
--- KEYS[1] to KEYS[3], ARGV[1]: see owner.lua; the lock is deleted when it is free
--- KEYS[4]  the reader's first timeout key
--- KEYS[5]  the ids; left out if the claim has made none
--- ARGV[2], ARGV[3]  channel of the lock, and PUBLISH or SPUBLISH
--- ARGV[4]  1: that tells how many connections have heard it; 0: it counts one node only
--- ARGV[5]  0: the owner is named; 1: it is private: what stays is this session's; 2: all that it has on
---          this side ends. Left out with all that follow: 2, nothing stays, and no mark was left
--- ARGV[6]  the time to live in ms that all that stays deserves; 0 leaves it
--- ARGV[7]  the holds of the other side that this session keeps
--- ARGV[8]  how many ids of holds that end follow
--- ARGV[9]  how many ids of holds that stay follow, of this side
--- ARGV[10] the first id of those that end, if any; ARGV[6] counts as 0 if an extension has voided it
--- ARGV[i]  i > 10: the others of those that end; then the ids of ARGV[9]; then those of ARGV[7]. Ids
---          of holds that stay are needed of a named owner and with a time to live only
--- Returns  receivers, for {0, 1, receivers}
---          {holds left, changed, receivers}; changed is 0 if none of the holds was there
+-- KEYS[1] to KEYS[3], ARGV[1] see owner.lua; the lock is deleted when it is free
+-- KEYS[4] the reader's first timeout key  KEYS[5] the ids; left out if the claim has made none
+-- ARGV[2] channel  ARGV[3] publish  ARGV[4] counts
+-- ARGV[5] 0: the owner is named; 1: it is private: what stays is this session's; 2: all that it has on
+--   this side ends. Left out with all that follow: 2, nothing stays, and no mark was left
+-- ARGV[6] the time to live in ms that all that stays deserves; 0 leaves it
+-- ARGV[7] the holds of the other side that this session keeps
+-- ARGV[8] how many ids of holds that end follow; ARGV[9] how many of holds of this side that stay
+-- ARGV[10] and more: those of ARGV[8], ARGV[6] counting as 0 if an extension has voided the first; those
+--   of ARGV[9]; those of ARGV[7]. What stays is told of a named owner and with a time to live only
+-- Returns receivers, for {0, 1, receivers}
+--   {holds left, changed, receivers}; changed is 0 if none of the holds was there
 -- include owner, each
 local ids, whose = KEYS[5], ARGV[5] or '2'
 local marks = redis.pcall('ZCARD', KEYS[3])
 bad = bad or refused(marks) or refused(ids and redis.pcall('SCARD', ids))
-if gone then
-  return {0, 0, -1} -- so are the holds
-elseif bad then
-  return bad
-end
+if gone then return {0, 0, -1} end -- so are the holds
+if bad then return bad end
 local keep, kept = tonumber(ARGV[6] or 0), 10 + (ARGV[8] or 0)
-if keep > 0 and redis.call('SISMEMBER', ids, 'x' .. (ARGV[10] or '')) == 1 then
-  keep = 0
-end
+if keep > 0 and redis.call('SISMEMBER', ids, 'x' .. (ARGV[10] or '')) == 1 then keep = 0 end
 local others, private = kept + (ARGV[9] or 0), whose ~= '0'
 
 -- take_out takes the ids of what ends on a side out of the set, and returns how many of
 -- the held it is. (It is given what it needs: a local of the script costs more.)
 local function take_out(side, held, across, kept)
   local ids = KEYS[5]
-  if ARGV[5] and ARGV[5] ~= '2' then
-    return each('SREM', ids, side, 10, kept - 1)
-  end
+  if ARGV[5] and ARGV[5] ~= '2' then return each('SREM', ids, side, 10, kept - 1) end
   for _, id in ipairs(ids and across > 0 and redis.call('SMEMBERS', ids) or {}) do
-    if string.sub(id, 1, 1) == side then
-      redis.call('SREM', ids, id)
-    end
+    if string.sub(id, 1, 1) == side then redis.call('SREM', ids, id) end
   end
   return held
 end
@@ -49,9 +35,7 @@ end
 -- remove deletes keys, of which some may be gone with the last that was in them. While the slot moves
 -- Redis refuses each command that names a key which is not there, and so each key has one of its own.
 local function remove(...)
-  for _, key in ipairs({...}) do
-    redis.pcall('DEL', key)
-  end
+  for _, key in ipairs({...}) do redis.pcall('DEL', key) end
 end
 
 -- publish tells that the lock is free, and returns the receivers.

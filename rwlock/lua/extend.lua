@@ -1,63 +1,42 @@
--- extend.lua: gives an owner's holds of one side a new end, counted from the later run of two. The
--- end of a named owner's holds moves closer only if all of them are of this session; that of a
--- section with renewed holds does not. An extension that arrives after a later one has voided it
--- changes nothing. Publishes nothing.
---
--- KEYS[1], KEYS[2], ARGV[1]: see owner.lua
--- KEYS[3]  the ids
--- KEYS[i]  i > 3: of the read side, the reader's timeout keys
--- ARGV[2]  time to live in ms, from now
--- ARGV[3]  r or w, for the side
--- ARGV[4]  1: the owner is private: all that is counted is this session's
--- ARGV[5]  1: the end only moves away
--- ARGV[6]  id of this extension, or ''
--- ARGV[7]  how many ids of extensions follow that are void from now on
--- ARGV[i]  i > 7: those; then, of a named owner, the ids of this session's holds of the side
--- Returns  1, or 0 if this session does not hold it (any more)
+-- extend.lua: gives an owner's holds of one side a new end, as extend.lua of rlock does for a lock.
+-- KEYS[1], KEYS[2], ARGV[1] see owner.lua  KEYS[3] the ids
+-- KEYS[i] i > 3: of the read side, the reader's timeout keys
+-- ARGV[2] time to live in ms, from now  ARGV[3] r or w, for the side
+-- ARGV[4] 1: the owner is private: all that is counted is this session's
+-- ARGV[5] 1: the end only moves away  ARGV[6] id of this extension, or ''
+-- ARGV[7] how many ids of extensions follow that are void from now on
+-- ARGV[i] i > 7: those; then, of a named owner, the ids of this session's holds of the side
+-- Returns 1, or 0 if this session does not hold it (any more). Publishes nothing.
 -- include owner, each, all_ours
 local void = redis.pcall('SISMEMBER', KEYS[3], 'x' .. ARGV[6])
 bad = bad or refused(void)
 local side = ARGV[3]
 local held = side == 'r' and reads or writes
-if gone or (not bad and held <= 0) then
-  return 0
-elseif bad or void == 1 then
-  return bad or 1
-end
+if gone or (not bad and held <= 0) then return 0 end
+if bad or void == 1 then return bad or 1 end
 local mine, first = ARGV[4] == '1', 8 + ARGV[7]
 if not mine then
   local n = each('SISMEMBER', KEYS[3], side, first, #ARGV)
-  if n == 0 then
-    return 0 -- what is counted belongs to a later life of the lock
-  end
+  if n == 0 then return 0 end -- what is counted belongs to a later life of the lock
   mine = n == held
 end
 mine = mine and ARGV[5] ~= '1'
-local ttl, stays = redis.call('PTTL', KEYS[1]), now + 1 + ARGV[2]
-redis.call('PEXPIRE', KEYS[1], int(math.max(ttl, tonumber(ARGV[2])))) -- first, since a server out of memory refuses the rest
+local lease, ttl = tonumber(ARGV[2]), redis.call('PTTL', KEYS[1])
+redis.call('PEXPIRE', KEYS[1], int(math.max(ttl, lease))) -- first: it needs no memory, as the rest does
 each('SADD', KEYS[3], 'x', 8, first - 1)
 if side == 'w' then
-  stays = math.max(tonumber(ARGV[2]), reads > 0 and (expiry or 0) - now or 0) -- its read holds need it too
-  if mine or ttl < stays then
-    ttl = stays
-    redis.call('PEXPIRE', KEYS[1], int(stays))
-  end
+  local stays = math.max(lease, reads > 0 and (expiry or 0) - now or 0) -- its read holds need it too
+  ttl = mine and stays or math.max(ttl, stays)
+  redis.call('PEXPIRE', KEYS[1], int(ttl))
   redis.call('PEXPIRE', KEYS[3], int(ttl))
   return 1
 end
-if not mine then
-  stays = math.max(stays, expiry or 0)
-end
+local stays = now + 1 + lease
+if not mine then stays = math.max(stays, expiry or 0) end
 redis.call('ZADD', KEYS[2], int(stays), ARGV[1])
-for i = 4, #KEYS do
-  redis.call('SET', KEYS[i], '1', 'PX', int(stays - now))
-end
+for i = 4, #KEYS do redis.call('SET', KEYS[i], '1', 'PX', int(stays - now)) end
 -- The lock itself moves closer only if all that hold it are ours.
 local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] - now
-if mode == 'read' and ttl > last and all_ours(redis.call('HLEN', KEYS[1]) - 1) then
-  ttl = last
-end
-for i = 1, 3 do
-  redis.call('PEXPIRE', KEYS[i], int(math.max(ttl, stays - now)))
-end
+if mode == 'read' and ttl > last and all_ours(redis.call('HLEN', KEYS[1]) - 1) then ttl = last end
+for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], int(math.max(ttl, stays - now))) end
 return 1

@@ -1,7 +1,8 @@
 -- bury throws out readers of ours whose lease is over, at most so many, and returns how many.
 -- (A zset that it has emptied cannot be asked for while the slot moves; nor is anything in it.)
 local function bury(now, most)
-  local dead = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now), 'LIMIT', 0, most)
+  local till = string.format('%.0f', now)
+  local dead = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', till, 'LIMIT', 0, most)
   if #dead > 0 then
     redis.call('HDEL', KEYS[1], unpack(dead))
     redis.call('ZREM', KEYS[2], unpack(dead))
@@ -12,7 +13,6 @@ end
 -- alive returns for how long in ms Redisson's readers have the lock, when no others are in the hash;
 -- nil if none of them lives. Without a bound it is the PTTL of the lock. prefix is what the names of
 -- timeout keys begin with.
---
 -- Only the timeout keys tell. These are the one exception to the rule that all keys are in KEYS: their
 -- names come from the hash. (Redisson does the same.) They are in the slot of the lock. While that
 -- slot moves to another node they may be there already: so only a script may ask for which one of its
@@ -21,19 +21,12 @@ local function alive(prefix)
   local longest
   local all = redis.call('HGETALL', KEYS[1])
   for f = 1, #all, 2 do
-    local holds = tonumber(all[f + 1])
-    if all[f] ~= 'mode' and holds then
-      if holds > 1000 then -- not worth the look
-        return redis.call('PTTL', KEYS[1])
-      end
-      for i = holds, 1, -1 do
-        local ttl = redis.call('PTTL', prefix .. all[f] .. ':rwlock_timeout:' .. i)
-        if ttl == -1 then -- it has no end that is known
-          return redis.call('PTTL', KEYS[1])
-        elseif ttl >= 0 then
-          longest = math.max(longest or 0, ttl)
-        end
-      end
+    local holds = all[f] ~= 'mode' and tonumber(all[f + 1]) or 0
+    if holds > 1000 then return redis.call('PTTL', KEYS[1]) end -- not worth the look
+    for i = holds, 1, -1 do
+      local ttl = redis.call('PTTL', prefix .. all[f] .. ':rwlock_timeout:' .. i)
+      if ttl == -1 then return redis.call('PTTL', KEYS[1]) end -- it has no end that is known
+      if ttl >= 0 then longest = math.max(longest or 0, ttl) end
     end
   end
   return longest

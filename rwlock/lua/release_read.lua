@@ -1,10 +1,9 @@
 -- release_read.lua: ends holds of the read side, and takes back acquisitions of it whose outcome is
 -- unknown. It costs the same however many readers of ours there are, but when the one that was to stay
--- longest leaves: see all_ours. The last of ours to leave looks at Redisson's, as those do at each unlock.
---
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10]: see ending.lua
+-- longest leaves: see all_ours. The last of ours to leave looks at Redisson's, as those do each time.
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10] see ending.lua
 -- KEYS[6] and more: the reader's further timeout keys
--- Returns  see there
+-- Returns see there
 -- Publishes '0' when the lock became free, or a waiting writer must see whether Redisson's readers live
 local call, lock = redis.call, KEYS[1]
 if (ARGV[5] or '2') == '2' and not KEYS[6] and redis.pcall('HLEN', lock) == 2
@@ -14,17 +13,14 @@ if (ARGV[5] or '2') == '2' and not KEYS[6] and redis.pcall('HLEN', lock) == 2
   local receivers = call(ARGV[3], ARGV[2], '0')
   return ARGV[4] == '1' and receivers or -1
 end
-
 -- include ending, readers, all_ours
 local ended = take_out('r', reads, writes, kept)
-if reads <= 0 then
-  -- The hash was deleted under it; what went along with it goes too.
+if reads <= 0 then -- The hash was deleted under it; what went along with it goes too.
   redis.call('ZREM', KEYS[2], ARGV[1])
   remove(KEYS[4], unpack(KEYS, writes > 0 and 6 or 5))
   return {0, 0, -1}
-elseif ended == 0 then
-  return {reads, 0, -1}
 end
+if ended == 0 then return {reads, 0, -1} end
 
 local held = math.max(reads - ended, 0)
 local alone = keep > 0 and (private or each('SISMEMBER', ids, 'r', kept, others - 1) == held)
@@ -32,15 +28,13 @@ local cut = alone and held > 0 and expiry and now + 1 + keep < expiry
 if held == 0 then
   redis.call('HDEL', KEYS[1], ARGV[1])
   redis.call('ZREM', KEYS[2], ARGV[1])
-  if ids and writes <= 0 then
-    remove(ids)
-  end
+  if writes <= 0 then remove(ids) end
 else
   redis.call('HINCRBY', KEYS[1], ARGV[1], -ended)
-  if cut then -- only ever shorter: unlocking one hold never lengthens the lease of another
-    expiry = now + 1 + keep
-    redis.call('ZADD', KEYS[2], int(expiry), ARGV[1])
-  end
+end
+if cut then -- only ever shorter: unlocking one hold never lengthens the lease of another
+  expiry = now + 1 + keep
+  redis.call('ZADD', KEYS[2], int(expiry), ARGV[1])
 end
 -- A private owner may have more timeout keys than the session knows of. (One in a slot that
 -- moves may be out of reach, and ends with its TTL.)
@@ -59,7 +53,8 @@ if held > 0 and expiry and expiry > now then
 end
 if mode == 'write' then
   -- The TTL is the writer's: it shrinks to what that deserves if all that is left is this session's.
-  if alone and (private or each('SISMEMBER', ids, 'w', others, #ARGV) == writes) and redis.call('PTTL', KEYS[1]) > keep then
+  if alone and (private or each('SISMEMBER', ids, 'w', others, #ARGV) == writes)
+      and redis.call('PTTL', KEYS[1]) > keep then
     redis.call('PEXPIRE', KEYS[1], keep)
   end
   return {held, 1, -1}
@@ -72,33 +67,27 @@ if last[1] and (held == 0 or (expiry and expiry > now)) then
   local most = tonumber(last[2]) > now and 8 or 500
   while bury(now, most) == 500 do end
 end
-local here, readers = redis.call('HLEN', KEYS[1]) - 1, redis.pcall('ZCARD', KEYS[2])
-readers = type(readers) == 'number' and readers or 0
+local here, ours = redis.call('HLEN', KEYS[1]) - 1, tonumber(redis.pcall('ZCARD', KEYS[2])) or 0
 local left = 0 -- ms until the last reader's lease is over; 0: not known
-if here > 0 and readers == 0 and held == 0 then
-  if marks == 0 then -- the key of the marks is missing, see readers.lua
-    left = alive(string.sub(KEYS[4], 1, #KEYS[4] - #(ARGV[1] .. ':rwlock_timeout:1')))
-    here = left and here or 0
-  else
-    publish('0')
-  end
+if ours == here and here > 0 then
+  left = last[2] - now
+elseif ours == 0 and here > 0 and held == 0 and marks == 0 then
+  -- (The key of the marks is missing, see readers.lua.)
+  left = alive(string.sub(KEYS[4], 1, #KEYS[4] - #(ARGV[1] .. ':rwlock_timeout:1')))
+  here = left and here or 0
+elseif ours == 0 and here > 0 and held == 0 then
+  publish('0')
 end
 if here == 0 then
   redis.call('DEL', KEYS[1])
   remove(KEYS[2])
   -- The writers that wait have a moment to come, before readers that arrived later. It is
   -- short, since they may have died.
-  if marks > 0 and redis.call('PTTL', KEYS[3]) > 1000 then
-    redis.call('PEXPIRE', KEYS[3], 1000)
-  end
+  if marks > 0 and redis.call('PTTL', KEYS[3]) > 1000 then redis.call('PEXPIRE', KEYS[3], 1000) end
   return {0, 1, publish('0')}
 end
-local ours = readers == here and last[2]
-if ours then
-  left = last[2] - now
-end
 -- The lock need not outlive the last of them.
-if left > 0 and redis.call('PTTL', KEYS[1]) > left and (not ours or all_ours(here)) then
+if left > 0 and redis.call('PTTL', KEYS[1]) > left and (ours == 0 or all_ours(here)) then
   redis.call('PEXPIRE', KEYS[1], int(left))
 end
 return {held, 1, -1}

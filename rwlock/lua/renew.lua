@@ -1,11 +1,11 @@
 -- renew.lua: keeps many holds, of either side, alive for one more lease; what is held longer by a
--- fixed lease stays so. Publishes nothing.
---
--- KEYS     for each hold: the lock; for a reader the zset of our readers; then, unless they are left
---          out, the set of ids and, for a reader, its timeout keys: one that has gone comes back
--- ARGV[1]  lease in ms; 0 only asks
--- ARGV[i]  i > 1: a hold, by its side, its number of keys and its field: 'r4:me', 'w2:me:write'
--- Returns  for each hold 1; 0: it is not there (any more); -1: Redis does not allow the question
+-- fixed lease stays so.
+-- KEYS    for each hold: the lock; for a reader the zset of our readers; then, unless they are left
+--   out, the set of ids and, for a reader, its timeout keys: one that has gone comes back
+-- ARGV[1] lease in ms; 0 only asks
+-- ARGV[i] i > 1: a hold, by its side, its number of keys and its field: 'r4:me', 'w2:me:write'
+-- Returns for each hold 1; 0: it is not there (any more); -1: Redis does not allow the question
+-- Publishes nothing.
 -- include clock, int, refused
 local function gone(reply) -- 0 if it is of another type, -1 if Redis does not say
   local bad, other = refused(reply)
@@ -14,54 +14,44 @@ end
 local lease = tonumber(ARGV[1])
 
 local function reader(first, count, owner)
-  local fields = redis.pcall('HMGET', KEYS[first], 'mode', owner, owner .. ':write')
+  local lock, readers = KEYS[first], KEYS[first + 1]
+  local fields = redis.pcall('HMGET', lock, 'mode', owner, owner .. ':write')
   local bad = gone(fields)
-  if bad then
-    return bad
-  elseif not fields[2] or not (fields[1] == 'read' or (fields[1] == 'write' and fields[3])) then
-    redis.pcall('ZREM', KEYS[first + 1], owner) -- of an earlier life
+  if bad then return bad end
+  if not fields[2] or not (fields[1] == 'read' or (fields[1] == 'write' and fields[3])) then
+    redis.pcall('ZREM', readers, owner) -- of an earlier life
     return 0
   end
-  local expiry = redis.pcall('ZSCORE', KEYS[first + 1], owner)
-  if type(expiry) == 'table' then
-    return 1 -- no other can get in while that key is of another type
-  end
-  expiry = tonumber(expiry or 0)
+  local expiry = redis.pcall('ZSCORE', readers, owner)
+  if type(expiry) == 'table' then return 1 end -- no other can get in while that is of another type
+  local before = tonumber(expiry or 0)
+  expiry = lease > 0 and math.max(before, now + 1 + lease) or before
+  local left = expiry - now
+  local ttl = redis.call('PTTL', lock)
   if lease == 0 then
     -- Redisson's renewal sets the TTL of the lock down to its own lease, whatever others hold.
-    if expiry - now > redis.call('PTTL', KEYS[first]) then
-      redis.call('PEXPIRE', KEYS[first], int(expiry - now))
-      redis.call('PEXPIRE', KEYS[first + 1], int(math.max(redis.call('PTTL', KEYS[first + 1]), expiry - now)))
+    if left > ttl then
+      redis.call('PEXPIRE', lock, int(left))
+      redis.call('PEXPIRE', readers, int(math.max(redis.call('PTTL', readers), left)))
     end
     return 1
   end
-  expiry = math.max(expiry, now + 1 + lease)
-  local left = int(expiry - now)
-  local ttl = int(math.max(redis.call('PTTL', KEYS[first]), expiry - now))
-  redis.call('PEXPIRE', KEYS[first], ttl) -- first, since a server out of memory refuses ZADD
-  redis.call('ZADD', KEYS[first + 1], int(expiry), owner)
-  for i = first + 1, first + math.min(count, 3) - 1 do
-    redis.call('PEXPIRE', KEYS[i], ttl)
-  end
-  for i = first + 3, first + count - 1 do
-    redis.call('SET', KEYS[i], '1', 'PX', left)
-  end
+  ttl = int(math.max(ttl, left))
+  redis.call('PEXPIRE', lock, ttl) -- first, since a server out of memory refuses ZADD
+  redis.call('ZADD', readers, int(expiry), owner)
+  for i = first + 1, first + math.min(count, 3) - 1 do redis.call('PEXPIRE', KEYS[i], ttl) end
+  for i = first + 3, first + count - 1 do redis.call('SET', KEYS[i], '1', 'PX', int(left)) end
   return 1
 end
 
 local function writer(first, count, field)
   local fields = redis.pcall('HMGET', KEYS[first], 'mode', field)
   local bad = gone(fields)
-  if bad then
-    return bad
-  elseif fields[1] ~= 'write' or not fields[2] then
-    return 0
-  end
+  if bad then return bad end
+  if fields[1] ~= 'write' or not fields[2] then return 0 end
   if lease > 0 then
     local ttl = int(math.max(redis.call('PTTL', KEYS[first]), lease))
-    for i = first, first + count - 1 do
-      redis.call('PEXPIRE', KEYS[i], ttl)
-    end
+    for i = first, first + count - 1 do redis.call('PEXPIRE', KEYS[i], ttl) end
   end
   return 1
 end

@@ -1,22 +1,17 @@
 -- state.lua: the owners of a lock, their holds, and its TTL. Read-only.
---
--- KEYS[1], KEYS[2]  see owner.lua
--- Returns  {mode, PTTL in ms, owner, holds of one side, owner, holds, ...} without those of ours that
---          are over; {'', -2} when free; WRONGTYPE also for a lock of another kind
+-- KEYS[1], KEYS[2] see owner.lua
+-- Returns {mode, PTTL in ms, owner, holds of one side, owner, holds, ...} without those of ours that
+--   are over; {'', -2} when free; WRONGTYPE also for a lock of another kind
 -- include refused, clock, int, no_lock
 local all = redis.pcall('HGETALL', KEYS[1])
 local dead = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', int(now))
 local bad, both = refused(all) or refused(dead), true
-if not bad and #all > 0 then
-  bad, both = no_lock()
-end
+if not bad and #all > 0 then bad, both = no_lock() end
 if bad or not both then
   return bad or (refused({err = 'wrong kind of value'}, ': the key is another kind of lock'))
 end
 local over = {mode = true}
-for _, owner in ipairs(dead) do
-  over[owner] = true
-end
+for _, owner in ipairs(dead) do over[owner] = true end
 local reply = {redis.call('HGET', KEYS[1], 'mode'), redis.call('PTTL', KEYS[1])}
 for i = 1, #all, 2 do
   if not over[all[i]] then
