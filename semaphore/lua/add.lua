@@ -1,19 +1,12 @@
 -- add.lua: adds to a counter, or takes away without asking whether it has as much.
---
--- KEYS[1] to KEYS[3], ARGV[1] to ARGV[4]  see counter.lua; the counter is made if it is not there
--- ARGV[5]  how much; may be below 0
--- ARGV[6], ARGV[7]  channel of the counter, and PUBLISH or SPUBLISH
--- Returns  changed: 1, or 0 if an earlier run has done it
+-- KEYS[1] to KEYS[3], ARGV[1] to ARGV[4] see counter.lua; the counter is made if it is not there
+-- ARGV[5] how much; may be below 0  ARGV[6] channel  ARGV[7] publish
+-- Returns changed: 1, or 0 if an earlier run has done it
 -- Publishes the new value, or 0 if it is below 0.
 -- include counter
 renew()
-if outcome then
-  return 0
-end
-local bad
-value, bad = change('1', 'INCRBY', ARGV[5])
-if bad then
-  return bad
-end
-redis.call(ARGV[7], ARGV[6], string.format('%.0f', math.max(value, 0)))
+if outcome then return 0 end
+local now, bad = change('1', 'INCRBY', ARGV[5])
+if bad then return bad end
+redis.call(ARGV[7], ARGV[6], string.format('%.0f', math.max(now, 0)))
 return 1

@@ -1,26 +1,18 @@
 -- delete.lua: deletes a semaphore with all its permits. One that arrives after a later SetLimit or
 -- Delete of the same session deletes nothing.
---
--- KEYS[1], KEYS[2], KEYS[3], KEYS[4]  see set_limit.lua
--- ARGV[1]  the number of this Delete
--- ARGV[2]  for how long that is remembered from this run on, in ms
--- ARGV[3], ARGV[4]  channel of the semaphore, and PUBLISH or SPUBLISH
--- Returns  1, or 0 if an earlier run has done it, or it came late
+-- KEYS[1], KEYS[2], KEYS[3], KEYS[4] see set_limit.lua
+-- ARGV[1] the number of this Delete  ARGV[2] for how long that is remembered from this run on, in ms
+-- ARGV[3] channel  ARGV[4] publish
+-- Returns 1, or 0 if an earlier run has done it, or it came late
 -- Publishes how many permits there were, if some, so that waiters make the semaphore anew.
 -- include no_counter, integer, int
 local value, taken = redis.pcall('GET', KEYS[1]), redis.pcall('ZCARD', KEYS[2])
 local bad = refused(value) or refused(taken)
-if bad then
-  return bad
-end
+if bad then return bad end
 local last = redis.call('GET', KEYS[4])
-if last and tonumber(last) >= tonumber(ARGV[1]) then
-  return 0
-end
+if last and tonumber(last) >= tonumber(ARGV[1]) then return 0 end
 redis.call('DEL', KEYS[1], KEYS[2])
 redis.call('SET', KEYS[4], ARGV[1], 'PX', ARGV[2])
 local free = taken + (value and integer(value) and tonumber(value) or 0)
-if free > 0 then
-  redis.call(ARGV[4], ARGV[3], int(free))
-end
+if free > 0 then redis.call(ARGV[4], ARGV[3], int(free)) end
 return 1

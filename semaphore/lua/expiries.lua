@@ -6,9 +6,7 @@ local function missing(taken, first, last)
   for i = first, last do
     local expires = redis.pcall('ZSCORE', taken, ARGV[i])
     local bad, other = refused(expires)
-    if bad or not expires or tonumber(expires) <= now then
-      return bad or 0, bad and not other
-    end
+    if bad or not expires or tonumber(expires) <= now then return bad or 0, bad and not other end
   end
 end
 
@@ -23,8 +21,6 @@ end
 -- prolong gives those permits an expiry: XX, or GT if that must not come closer; and outlasts.
 local function prolong(free, taken, first, last, how, expiry, ms)
   redis.call('ZREM', taken, '') -- nothing: a script that has written is not refused for want of memory
-  for i = first, last do
-    redis.call('ZADD', taken, how, int(expiry), ARGV[i])
-  end
+  for i = first, last do redis.call('ZADD', taken, how, int(expiry), ARGV[i]) end
   outlast(free, taken, ms)
 end

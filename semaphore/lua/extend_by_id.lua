@@ -1,25 +1,16 @@
 -- extend_by_id.lua: gives permits of which a caller has the ids a new expiry, all or none, whichever
--- process got them. One that arrives after a later one of a session sets nothing. Publishes nothing.
---
--- KEYS[1], KEYS[2]  see permits.lua
--- KEYS[3]  the number of this session's last one: integer; expires
--- ARGV[1]  lease in ms, from now
--- ARGV[2]  see keep.lua
--- ARGV[3]  the number of this one
--- ARGV[4]  for how long that is remembered from this run on, in ms
--- ARGV[5]  and all that follow: the ids
--- Returns  1; 0: a permit has expired or is gone, or the semaphore is; -1: a later one came before
+-- process got them. One that arrives after a later one of a session sets nothing.
+-- KEYS[1], KEYS[2] see permits.lua  KEYS[3] the number of this session's last one: integer; expires
+-- ARGV[1] lease in ms, from now  ARGV[2] see keep.lua  ARGV[3] the number of this one
+-- ARGV[4] for how long that is remembered from this run on, in ms  ARGV[5] and more: the ids
+-- Returns 1; 0: a permit has expired or is gone, or the semaphore is; -1: a later one came before
+-- Publishes nothing.
 -- include expiries
 local value, last = redis.pcall('GET', KEYS[1]), redis.call('GET', KEYS[3])
-if type(value) == 'table' then
-  return (refused(value))
-elseif last and tonumber(last) >= tonumber(ARGV[3]) then
-  return last == ARGV[3] and 1 or -1
-end
+if type(value) == 'table' then return (refused(value)) end
+if last and tonumber(last) >= tonumber(ARGV[3]) then return last == ARGV[3] and 1 or -1 end
 local gone = not value and 0 or missing(KEYS[2], 5, #ARGV)
-if gone then
-  return gone
-end
+if gone then return gone end
 prolong(KEYS[1], KEYS[2], 5, #ARGV, 'XX', now + 1 + ARGV[1], ARGV[2])
 redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[4])
 return 1

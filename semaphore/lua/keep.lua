@@ -1,7 +1,6 @@
 -- include int
--- keep sees to it that both keys of a semaphore end together, if they have an end. That is not
--- before ms from now, where a semaphore has an end of its own and ms is not 0: for how
--- long from now the permits are to be kept at least.
+-- keep sees to it that both keys of a semaphore end together, if they have an end: where it has one
+-- of its own, and ms is not 0, not before ms from now, for which the permits are to be kept at least.
 local function keep(ms)
   local ttl = redis.call('PTTL', KEYS[1])
   if ms > 0 and ttl < ms then

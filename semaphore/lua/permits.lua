@@ -1,16 +1,12 @@
 -- permits.lua: not a script of its own, but how the scripts begin that count permits: those that have
 -- expired come back. Free and taken permits always add up to the limit.
---
--- KEYS[1]  the free permits: integer; below 0 while more are taken than the limit allows
--- KEYS[2]  the taken permits: sorted set, permit id -> expiry in ms since 1970
---
+-- KEYS[1] the free permits: integer; below 0 while more are taken than the limit allows
+-- KEYS[2] the taken permits: sorted set, permit id -> expiry in ms since 1970
 -- value is how many were free, nil for a semaphore that does not exist; back is how many came back,
 -- which are not in value yet; taken is how many are taken now. The script has now, Redis's time.
 -- include value, int
 local taken = redis.pcall('ZCARD', KEYS[2])
-if type(taken) == 'table' then
-  return (refused(taken))
-end
+if type(taken) == 'table' then return (refused(taken)) end
 -- ZREMRANGEBYSCORE counts what it removes, however much that is; a list of it would be too long for
 -- Lua from about 8000 on.
 local back = taken > 0 and redis.call('ZREMRANGEBYSCORE', KEYS[2], '0', int(now)) or 0

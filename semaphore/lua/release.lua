@@ -1,13 +1,9 @@
 -- release.lua: gives permits back: those of the request that are still there. A permit is gone if it
 -- had expired and was given to another request, or if the semaphore was deleted.
---
--- KEYS[1], KEYS[2]  see permits.lua; the free permits are not made anew if they are gone
--- ARGV[1], ARGV[2]  channel of the semaphore, and PUBLISH or SPUBLISH
--- ARGV[3]  1: that tells how many connections have heard it; 0: it counts one node only
--- ARGV[4]  see keep.lua
--- ARGV[5]  and all that follow: the ids of the permits
--- Returns  {0, changed, receivers}; changed is 1 if all were there
---          receivers  short for {0, 1, receivers}
+-- KEYS[1], KEYS[2] see permits.lua; the free permits are not made anew if they are gone
+-- ARGV[1] channel  ARGV[2] publish  ARGV[3] counts  ARGV[4] see keep.lua
+-- ARGV[5] and more: the ids of the permits
+-- Returns {0, changed, receivers}; changed is 1 if all were there; receivers: short for {0, 1, receivers}
 -- Publishes how many permits are free, if some are and some were given back.
 local value, given = redis.pcall('GET', KEYS[1]), 0
 local bad = type(value) == 'table' and value
@@ -24,7 +20,7 @@ if value and given > 0 then
   if type(value) == 'number' then
     if ARGV[4] ~= '0' and redis.call('PTTL', KEYS[1]) < tonumber(ARGV[4]) then
       redis.call('PEXPIRE', KEYS[1], ARGV[4])
-      redis.pcall('PEXPIRE', KEYS[2], ARGV[4]) -- it may be gone with the last permit, while the slot moves
+      redis.pcall('PEXPIRE', KEYS[2], ARGV[4]) -- gone with the last permit, perhaps, and the slot moves
     end
     local receivers = value > 0 and redis.call(ARGV[2], ARGV[1], value)
     receivers = ARGV[3] == '1' and receivers or -1
@@ -35,8 +31,7 @@ end
 -- include refused
 local answer, gone = refused(bad)
 if answer and not gone and given == #ARGV - 4 then
-  for i = 5, #ARGV do -- this user may not count them: they come back as permits that have expired
-    redis.pcall('ZADD', KEYS[2], '0', ARGV[i])
-  end
+  -- This user may not count them: they come back as permits that have expired.
+  for i = 5, #ARGV do redis.pcall('ZADD', KEYS[2], '0', ARGV[i]) end
 end
 return not gone and answer or {0, 0, -1} -- gone: something else stands under the name, or it was deleted

@@ -1,24 +1,15 @@
 -- untake.lua: gives back what take.lua took for a request, should it have run, and sees to it that it
 -- takes nothing should it run later.
---
--- KEYS[1]  the counter: integer; not made anew if it was deleted
--- KEYS[2]  the requests of this session, see counter.lua
--- ARGV[1], ARGV[2], ARGV[3], ARGV[4]  see there
--- ARGV[5], ARGV[6]  channel of the counter, and PUBLISH or SPUBLISH
--- ARGV[7]  1: that tells how many connections have heard it; 0: it counts one node only
--- Returns  {0, changed, receivers}; changed is 0 if nothing was given back
+-- KEYS[1] the counter: integer; not made anew if it was deleted  KEYS[2] the requests, see counter.lua
+-- ARGV[1], ARGV[2], ARGV[3], ARGV[4] see there  ARGV[5] channel  ARGV[6] publish  ARGV[7] counts
+-- Returns {0, changed, receivers}; changed is 0 if nothing was given back
 -- Publishes the new value, or 0 if it is below 0, if something was given back.
 -- include refused, integer
 local value, last = redis.pcall('GET', KEYS[1]), redis.pcall('HGET', KEYS[2], ARGV[1])
 local bad, gone = refused(last)
-if gone then
-  return {0, 0, -1} -- no request of ours
-elseif not bad then
-  bad, gone = refused(value)
-end
-if bad and not gone then
-  return bad
-end
+if gone then return {0, 0, -1} end -- no request of ours
+if not bad then bad, gone = refused(value) end
+if bad and not gone then return bad end
 local number, outcome = string.match(last or '', '^(%d+):(.*)$')
 if number and tonumber(number) > tonumber(ARGV[2]) then
   return {0, 0, -1} -- a later request has the slot: this one was ended before
@@ -34,8 +25,6 @@ if type(value) == 'table' then
   redis.call('HSET', KEYS[2], ARGV[1], last) -- so that a second run does it
   return value
 end
-if ARGV[4] ~= '0' then
-  redis.pcall('PEXPIRE', KEYS[1], ARGV[4])
-end
+if ARGV[4] ~= '0' then redis.pcall('PEXPIRE', KEYS[1], ARGV[4]) end
 local receivers = redis.call(ARGV[6], ARGV[5], string.format('%.0f', math.max(value, 0)))
 return refused(ends) or {0, 1, ARGV[7] == '1' and receivers or -1}
