@@ -1,22 +1,19 @@
 -- grant.lua: not a script of its own, but the part that the scripts of the fair lock share: how the
 -- next run is let in. Nothing of it runs while nobody waits. It needs `refused`.
---
--- KEYS[1]  the lock: hash, owner -> holds, as that of rlock
--- KEYS[2]  the queue: sorted set, entry -> position; the lowest is served first. A position is the
---          time of Redis at the arrival, in µs, so that later ones are always higher
--- KEYS[3]  what is known of the queue: hash. entry -> "<o: more may join><f: fenced><n: the owner is
---          named><how many wait, 10 digits><number of the last of them>", and "s<session>" -> "<d: it
---          cannot be told anything><its QueueLease in ms, 13 digits><until when it keeps its entries
---          if it is not heard of again, in ms>"; a flag that is not set is a -; and "token" -> for
---          how many ms the fencing token outlives the lock, if it has an end
--- KEYS[4]  the ids of holds: set, lives and dies with the lock
--- KEYS[5]  the fencing token of owners that want one: an integer
--- ARGV[1], ARGV[2]  channel on which plain waiters listen, and PUBLISH or SPUBLISH for it
--- ARGV[3]  the prefix that makes a session's channel out of a session id
--- ARGV[4]  1: PUBLISH tells how many have received a message; 0: it counts one node only
--- ARGV[5]  the QueueLease of the caller, in ms
+-- KEYS[1] the lock: hash, owner -> holds, as that of rlock
+-- KEYS[2] the queue: sorted set, entry -> position; the lowest is served first. A position is the
+--   time of Redis at the arrival, in µs, so that later ones are always higher
+-- KEYS[3] what is known of the queue: hash. entry -> "<o: more may join><f: fenced><n: the owner is
+--   named><how many wait, 10 digits><number of the last of them>", and "s<session>" -> "<d: it
+--   cannot be told anything><its QueueLease in ms, 13 digits><until when it keeps its entries if it
+--   is not heard of again, in ms>"; a flag that is not set is a -; and "token" -> for how many ms the
+--   fencing token outlives the lock, if it has an end
+-- KEYS[4] the ids of holds: set, lives and dies with the lock
+-- KEYS[5] the fencing token of owners that want one: an integer
+-- ARGV[1] channel  ARGV[2] publish  ARGV[3] what makes a session's channel out of its id
+-- ARGV[4] counts, of PUBLISH  ARGV[5] the QueueLease of the caller, in ms
 -- The message, on the channel of the session that is let in:
---          'grant:<now>:<token>:<how many tokens>:<last>:<position>:<length of entry>:<entry><key>'
+--   'grant:<now>:<token>:<how many tokens>:<last>:<position>:<length of entry>:<entry><key>'
 -- An entry is "<length of session, 5 digits><session>" and, for a private owner, what its id has
 -- behind the session's; for a named one "#<id of the hold, 32 letters><owner>". What is silent, and
 -- how long a grant waits to be taken up, goes by the QueueLease of the waiters.
@@ -24,9 +21,7 @@
 
 -- owner_of returns the owner that an entry stands for, and, if it is named, the id of its hold.
 local function owner_of(entry, cut, named)
-  if named then
-    return string.sub(entry, cut + 34), string.sub(entry, cut + 2, cut + 33)
-  end
+  if named then return string.sub(entry, cut + 34), string.sub(entry, cut + 2, cut + 33) end
   return string.sub(entry, 6)
 end
 
@@ -62,46 +57,40 @@ local function grant(mine)
   end
   local clock = redis.call('TIME')
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-  local given, gone, back
-  while not given do
+  local back, given, gone, stuck = {}, nil, nil, nil
+  while not given and not stuck do
     local top = redis.pcall('ZPOPMIN', KEYS[2])
     if top.err and not select(2, refused(top)) then
       redis.call('ZPOPMIN', KEYS[2]) -- the server takes no writes now
     end
-    local entry = top[1]
-    if not entry then
-      break
-    end
+    local entry, stays = top[1], false
+    if not entry then break end
     local cut = 5 + (tonumber(string.sub(entry, 1, 5)) or 0)
     local session = string.sub(entry, 6, cut)
     local got = redis.pcall('HMGET', KEYS[3], entry, 's' .. session, 'token')
     local run, life = got[1], got[2] or ''
     local lease, keeps = tonumber(string.sub(life, 2, 14)), tonumber(string.sub(life, 15)) or 0
-    local stays, stuck = got.err, got.err
-    if stuck then
-      run = nil -- the waiters that ask are told why
+    if got.err then
+      stuck = true -- the waiters that ask are told why
     elseif not run or not lease or keeps < now + 1 then
-      run, gone = nil, entry
+      gone = entry
       redis.call('HDEL', KEYS[3], entry)
     elseif lease - (keeps - now) > lease * 11 / 24 then
-      run, stays = nil, true
-    end
-    if run then
-      local n, last, token = tonumber(string.sub(run, 4, 13)) or 1, tonumber(string.sub(run, 14)) or 0, 0
-      if string.sub(run, 2, 2) == 'f' then
-        token = redis.pcall('INCRBY', KEYS[5], n)
-        outlive(KEYS[5], math.ceil(lease / 4), type(token) == 'number' and got[3])
-      end
-      if type(token) == 'table' then
-        stays, stuck = true, true
-      elseif not (mine and mine[entry]) and redis.call('PUBLISH', ARGV[3] .. session, 'grant:' ..
-          string.format('%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:', now, token, n, last, tonumber(top[2]), #entry) ..
-          entry .. KEYS[1]) == 0 and ARGV[4] == '1' and string.sub(life, 1, 1) ~= 'd' then
+      stays = true
+    else
+      local n, last = tonumber(string.sub(run, 4, 13)) or 1, tonumber(string.sub(run, 14)) or 0
+      local token = string.sub(run, 2, 2) == 'f' and redis.pcall('INCRBY', KEYS[5], n) or 0
+      stuck = type(token) == 'table'
+      if token ~= 0 and not stuck then outlive(KEYS[5], math.ceil(lease / 4), got[3]) end
+      if not stuck and not (mine and mine[entry])
+          and redis.call('PUBLISH', ARGV[3] .. session, 'grant:' .. string.format(
+            '%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:', now, token, n, last, tonumber(top[2]), #entry)
+            .. entry .. KEYS[1]) == 0 and ARGV[4] == '1' and string.sub(life, 1, 1) ~= 'd' then
         -- As silent as one that missed two heartbeats, until it is heard of again.
-        redis.call('HSET', KEYS[3], 's' .. session,
-          string.sub(life, 1, 14) .. string.format('%.0f', now + math.floor(lease * 13 / 24) - 1))
+        local till = string.format('%.0f', now + math.floor(lease * 13 / 24) - 1)
+        redis.call('HSET', KEYS[3], 's' .. session, string.sub(life, 1, 14) .. till)
         stays = true
-      else
+      elseif not stuck then
         given = entry
         local owner, id = owner_of(entry, cut, string.sub(run, 3, 3) == 'n')
         local ttl = string.format('%.0f', math.ceil(lease / 4))
@@ -114,25 +103,10 @@ local function grant(mine)
         end
       end
     end
-    if stays then
-      back = back or {}
-      back[#back + 1] = top[2]
-      back[#back + 1] = entry
-    end
-    if stuck then
-      break
-    end
+    if stays or stuck then back[#back + 1] = top end
   end
-  if back then
-    for i = 1, #back, 2 do
-      redis.call('ZADD', KEYS[2], back[i], back[i + 1])
-    end
-    if redis.pcall('PTTL', KEYS[2]) == -1 then
-      keep()
-    end
-  end
-  if given or gone then
-    settle(given or gone)
-  end
+  for _, top in ipairs(back) do redis.call('ZADD', KEYS[2], top[2], top[1]) end
+  if back[1] and redis.pcall('PTTL', KEYS[2]) == -1 then keep() end
+  if given or gone then settle(given or gone) end
   return given
 end

@@ -1,13 +1,10 @@
 -- waiters.lua: how many wait. Read-only.
---
--- KEYS[1]  what is known of the queue: hash, see grant.lua
--- Returns  the number of waiters of sessions that keep their entries
+-- KEYS[1] what is known of the queue: hash, see grant.lua
+-- Returns the number of waiters of sessions that keep their entries
 -- include refused, clock
 local all = redis.pcall('HGETALL', KEYS[1])
 local bad = refused(all, ': what is known of the queue')
-if bad then
-  return bad
-end
+if bad then return bad end
 local keeps, n = {}, 0
 for i = 1, #all, 2 do
   if string.sub(all[i], 1, 1) == 's' then
