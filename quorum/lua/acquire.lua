@@ -1,24 +1,20 @@
 -- acquire.lua: the vote of one Redis for an owner. A Redis that may have forgotten votes gives none
 -- until they are over by themselves: for one lease after it was first seen in its present life. It has
 -- a new life when the key that names the life is gone, or names another run of the server: after a
--- restart, with or without its data, a failover, a FLUSHALL. Publishes nothing.
---
--- KEYS[1]  the lock: hash, owner -> holds
--- KEYS[2]  the life of this Redis: a string, the server's run id ('' if that is not to be had) and
---          the time in ms at which the first vote was asked for; no TTL
--- ARGV[1]  owner; it is private: made for this one acquisition
--- ARGV[2]  lease in ms
--- ARGV[3]  for how long a new life gives no votes, in ms
--- Returns  {1, 1, 0, changed}   granted; the TTL is at least the lease
---          {0, PTTL in ms, 0, 0}  held by another owner; PTTL is -1 without one
---          {-2, ms, 0, 0}       no votes yet, for so many ms
+-- restart, with or without its data, a failover, a FLUSHALL.
+-- KEYS[1] the lock: hash, owner -> holds
+-- KEYS[2] the life of this Redis: a string, the server's run id ('' if that is not to be had) and
+--   the time in ms at which the first vote was asked for; no TTL
+-- ARGV[1] owner; it is private: made for this one acquisition
+-- ARGV[2] lease in ms  ARGV[3] for how long a new life gives no votes, in ms
+-- Returns {1, 1, 0, changed}: granted, for the lease at least
+--   {0, PTTL in ms, 0, 0}: held by another owner; {-2, ms, 0, 0}: no votes yet, for so many ms
+-- Publishes nothing.
 -- include refused, clock
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])
 local life = redis.pcall('GET', KEYS[2])
 local bad = refused(held) or refused(life, ': the life of a quorum\'s node is a string')
-if bad then
-  return bad
-end
+if bad then return bad end
 local ttl = redis.call('PTTL', KEYS[1])
 if not held then
   local info = redis.pcall('INFO', 'server')
@@ -30,14 +26,9 @@ if not held then
     redis.call('SET', KEYS[2], run .. ' ' .. since)
   end
   local left = since + ARGV[3] - now
-  if left > 0 then
-    return {-2, left, 0, 0}
-  elseif ttl ~= -2 then
-    return {0, ttl, 0, 0}
-  end
+  if left > 0 then return {-2, left, 0, 0} end
+  if ttl ~= -2 then return {0, ttl, 0, 0} end
   redis.call('HSET', KEYS[1], ARGV[1], 1)
 end
-if ttl < tonumber(ARGV[2]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-end
+if ttl < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return {1, 1, 0, held and 0 or 1}

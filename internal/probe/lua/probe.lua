@@ -1,15 +1,11 @@
 -- probe.lua: finds out when a session begins whether locks can work here. Leaves nothing behind.
---
--- KEYS[1]  a key of the session's own, named as a lock may be
--- ARGV[1], ARGV[2]  the channel that belongs to it, and PUBLISH or SPUBLISH
--- Returns  1, or an error: OLD ... if the server is older than 6.2, Redis's own ... (PUBLISH), or
---          (SPUBLISH), if it refuses to publish, else Redis's own
+-- KEYS[1] a key of the session's own, named as a lock may be
+-- ARGV[1] the channel that belongs to it  ARGV[2] publish
+-- Returns 1, or an error: OLD ... if the server is older than 6.2, Redis's own ... (PUBLISH), or
+--   (SPUBLISH), if it refuses to publish, else Redis's own
 -- Publishes "0" to ARGV[1], where nobody listens.
-
--- Refused, if they are, while there is nothing that would stay.
-redis.call('DEL', KEYS[1])
+redis.call('DEL', KEYS[1]) -- these two are refused, if they are, while there is nothing that would stay
 redis.call('PEXPIRE', KEYS[1], 1000)
-
 redis.pcall('ZADD', KEYS[1], 1, 'probe')
 local grown = redis.pcall('ZADD', KEYS[1], 'GT', 2, 'probe') -- GT came with 6.2
 redis.call('DEL', KEYS[1])
@@ -19,7 +15,5 @@ end
 redis.call('HINCRBY', KEYS[1], 'probe', 1)
 redis.call('DEL', KEYS[1])
 local told = redis.pcall(ARGV[2], ARGV[1], '0')
-if type(told) == 'table' and told.err then
-  return redis.error_reply(told.err .. ' (' .. ARGV[2] .. ')')
-end
-return 1
+if type(told) ~= 'table' or not told.err then return 1 end
+return redis.error_reply(told.err .. ' (' .. ARGV[2] .. ')')

@@ -1,12 +1,10 @@
 -- touch.lua: writes a key as it is, so that there is a write for WAIT to wait for on this very
--- connection. Publishes nothing.
---
--- KEYS[1]  a lock, or another key that says who holds one
--- Returns  1, or 0 if it is not there
+-- connection.
+-- KEYS[1] a lock, or another key that says who holds one
+-- Returns 1, or 0 if it is not there. Publishes nothing.
 local ttl = redis.call('PTTL', KEYS[1])
-if ttl == -2 then
-  return 0
-elseif ttl == -1 then
+if ttl == -2 then return 0 end
+if ttl == -1 then
   redis.call('INCRBY', KEYS[1], 0) -- only a semaphore may have no end, and its key is a number
 else
   redis.call('PEXPIRE', KEYS[1], math.max(ttl, 1))
