@@ -1,20 +1,17 @@
 -- acquire.lua: takes the fair lock if nobody holds it and nobody waits; else puts the caller's run in
 -- the queue, or lets it join the entry of its session that is last there. It also counts one more
 -- hold of a named owner that has the lock, and takes up what was granted.
---
 -- It says up to which number the run's waiters go and how many wait, and never adds. So it may run
 -- twice: a position that is taken stays where it is, and an id that is there already is not counted
 -- again. A position that was lost by silence is taken anew, at the end.
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] see grant.lua
--- ARGV[6] owner  ARGV[7] lease in ms
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] see grant.lua  ARGV[6] owner  ARGV[7] lease in ms
 -- ARGV[8] how many fencing tokens to reserve if the lock is taken. Left out with what follows if that
 --   says nothing
 -- ARGV[9] id of the hold of a named owner; '' for a private one
 -- ARGV[10] entry; '' for a caller that does not wait
 -- ARGV[11] the entry that this one joins if it is the last of the queue; '' for none
 -- ARGV[12] number of the last waiter of the run
--- ARGV[13] what KEYS[3] says of the entry, but for that number
--- ARGV[14] the same of the entry of ARGV[11] if this one joins it
+-- ARGV[13] what KEYS[3] says of the entry, but for that number; ARGV[14] the same of that of ARGV[11]
 -- ARGV[15] session  ARGV[16] what KEYS[3] says of the session, but for the time
 -- ARGV[17] the position that the entry had before; 0: it gets one at the end; -1: a caller that does
 --   not wait comes behind waiters who may not be in the queue yet

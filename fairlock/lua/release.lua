@@ -8,8 +8,7 @@
 -- ARGV[9] the TTL in ms that the holds deserve which stay; 0 leaves it
 -- ARGV[10] how many ids follow of holds that end, or of waiters that leave
 -- ARGV[11] and more: those, see end_holds; then, of a named owner and with a TTL, those that stay
--- Returns receivers, for {0, 1, receivers}
---   {holds left, changed, receivers}; changed is 0 if none of the holds was there
+-- Returns receivers, for {0, 1, receivers}; or {holds left, changed, receivers}
 -- Publishes when the lock became free: the message of grant.lua, else '0' on the lock's channel
 local ended = not ARGV[8] and redis.pcall('HDEL', KEYS[1], ARGV[6])
 if ended == 1 and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[4]) == 0 then

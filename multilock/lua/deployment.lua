@@ -2,7 +2,7 @@
 -- ask makes it.
 -- KEYS[1] the id: string, no TTL; made if it is not there
 -- ARGV[1] the id to make
--- Returns the id. Publishes nothing.
+-- Returns the id
 -- include refused
 local id = redis.pcall('GET', KEYS[1])
 if id then return refused(id) or id end

@@ -9,7 +9,6 @@
 -- ARGV[2] lease in ms  ARGV[3] for how long a new life gives no votes, in ms
 -- Returns {1, 1, 0, changed}: granted, for the lease at least
 --   {0, PTTL in ms, 0, 0}: held by another owner; {-2, ms, 0, 0}: no votes yet, for so many ms
--- Publishes nothing.
 -- include refused, clock
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])
 local life = redis.pcall('GET', KEYS[2])

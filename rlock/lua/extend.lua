@@ -3,13 +3,12 @@
 -- holds does not. An extension that arrives after a later one has voided it changes nothing.
 -- KEYS[1] the lock, KEYS[2] the ids, see acquire.lua; left out without an id where there are none
 -- KEYS[i] the last one, with ARGV[7]: the fencing token
--- ARGV[1] owner  ARGV[2] time to live in ms, from now
--- ARGV[3] 1: the owner is private: all that is counted is this session's
+-- ARGV[1] owner  ARGV[2] time to live in ms, from now  ARGV[3] 1: the owner is private
 -- ARGV[4] 1: the end only moves away  ARGV[5] id of this extension, or ''
 -- ARGV[6] how many ids of extensions follow that are void from now on
 -- ARGV[7] for how many ms the fencing token outlives the lock; 0: it has no end, or there is none
 -- ARGV[i] i > 7: those of ARGV[6]; then, of a named owner, the ids of this session's holds
--- Returns 1, or 0 if this session does not hold it (any more). Publishes nothing.
+-- Returns 1, or 0 if this session does not hold it (any more)
 -- include refused, each, outlive
 local ids = (ARGV[7] == '0' or #KEYS == 3) and KEYS[2]
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])

@@ -2,8 +2,7 @@
 -- the sessions of those owners, and wakes waiters. A second run finds nothing. Which owners are meant
 -- is asked first, so that a run that comes late leaves later ones alone. The owners' ids and timeout
 -- keys are left to end with their TTL.
--- KEYS[1] the lock: hash; deleted
--- KEYS[2], KEYS[3] of a read-write lock: our readers, and the marks of waiting writers; deleted
+-- KEYS[1] the lock: hash; deleted, and of a read-write lock KEYS[2] and KEYS[3], see owner.lua there
 -- ARGV[1] channel  ARGV[2] publish  ARGV[3] what makes a session's channel out of its id
 -- ARGV[4] and more: the owners that are meant; without any nothing is changed
 -- Returns the owners; none if it is free or others hold it; WRONGTYPE also for another kind of lock

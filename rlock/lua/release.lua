@@ -1,15 +1,14 @@
 -- release.lua: ends holds that have ids, and takes back acquisitions whose outcome is unknown; the
 -- lock is free when the owner has no hold left. Without ids it ends all that a private owner has,
 -- whatever its count: a nested acquisition that came late must not keep the lock.
--- KEYS[1] the lock, KEYS[2] the ids, see acquire.lua; both deleted when no hold is left. The ids are
---   left out if the claim has made none
+-- KEYS[1] the lock, see acquire.lua; deleted when no hold is left
+-- KEYS[2] the ids, deleted with it; left out if the claim has made none
 -- ARGV[1] owner  ARGV[2] channel  ARGV[3] publish  ARGV[4] counts
 -- ARGV[5] the TTL in ms that the holds deserve which stay; 0 leaves it. Left out with what follows:
 --   all that a private owner has ends
 -- ARGV[6] 1: the owner is private  ARGV[7] how many ids follow of holds that end
 -- ARGV[8] and more: those, see end_holds; then, of a named owner and with a TTL, those that stay
--- Returns receivers, for {0, 1, receivers}
---   {holds left, changed, receivers}; changed is 0 if none of the holds was there
+-- Returns receivers, for {0, 1, receivers}; or {holds left, changed, receivers}
 -- Publishes '0' when the lock became free. (If a broken client has left a field, waiters look in vain.)
 local ended = not ARGV[5] and redis.pcall('HDEL', KEYS[1], ARGV[1])
 if ended == 1 then

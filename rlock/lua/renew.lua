@@ -3,7 +3,6 @@
 -- ARGV[1]   lease in ms; 0 only asks
 -- ARGV[1+i] the owner that is believed to hold KEYS[i]; '': it goes along with the key before it
 -- Returns for each key 1; 0: that owner does not hold it (any more); -1: Redis does not say
--- Publishes nothing.
 -- include refused
 local lease, alive = tonumber(ARGV[1]), {}
 for i, key in ipairs(KEYS) do

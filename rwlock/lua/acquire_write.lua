@@ -12,7 +12,6 @@
 --   {0, ms, 0, 0}: refused; PTTL, or until the last reader's lease ends; -1: not known
 --   {-1, 0, 0, 0}: the holds of ARGV[6] or ARGV[7] are gone
 --   {-2, 1, 0, 0}: the owner has the read side alone: never
--- Publishes nothing.
 if not ARGV[6] and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4]) == 0 then
   -- Free, and nothing is left of an earlier life.
   local lease = ARGV[2]

@@ -2,15 +2,14 @@
 -- KEYS[1] to KEYS[3], ARGV[1] see owner.lua; the lock is deleted when it is free
 -- KEYS[4] the reader's first timeout key  KEYS[5] the ids; left out if the claim has made none
 -- ARGV[2] channel  ARGV[3] publish  ARGV[4] counts
--- ARGV[5] 0: the owner is named; 1: it is private: what stays is this session's; 2: all that it has on
---   this side ends. Left out with all that follow: 2, nothing stays, and no mark was left
+-- ARGV[5] 0: the owner is named; 1: it is private; 2: all that it has on this side ends. Left out with
+--   all that follow: 2, nothing stays, and no mark was left
 -- ARGV[6] the time to live in ms that all that stays deserves; 0 leaves it
 -- ARGV[7] the holds of the other side that this session keeps
 -- ARGV[8] how many ids of holds that end follow; ARGV[9] how many of holds of this side that stay
 -- ARGV[10] and more: those of ARGV[8], ARGV[6] counting as 0 if an extension has voided the first; those
 --   of ARGV[9]; those of ARGV[7]. What stays is told of a named owner and with a time to live only
--- Returns receivers, for {0, 1, receivers}
---   {holds left, changed, receivers}; changed is 0 if none of the holds was there
+-- Returns receivers, for {0, 1, receivers}; or {holds left, changed, receivers}
 -- include owner, each
 local ids, whose = KEYS[5], ARGV[5] or '2'
 local marks = redis.pcall('ZCARD', KEYS[3])

@@ -6,7 +6,7 @@
 -- ARGV[5] 1: the end only moves away  ARGV[6] id of this extension, or ''
 -- ARGV[7] how many ids of extensions follow that are void from now on
 -- ARGV[i] i > 7: those; then, of a named owner, the ids of this session's holds of the side
--- Returns 1, or 0 if this session does not hold it (any more). Publishes nothing.
+-- Returns 1, or 0 if this session does not hold it (any more)
 -- include owner, each, all_ours
 local void = redis.pcall('SISMEMBER', KEYS[3], 'x' .. ARGV[6])
 bad = bad or refused(void)

@@ -5,7 +5,6 @@
 -- ARGV[1] lease in ms; 0 only asks
 -- ARGV[i] i > 1: a hold, by its side, its number of keys and its field: 'r4:me', 'w2:me:write'
 -- Returns for each hold 1; 0: it is not there (any more); -1: Redis does not allow the question
--- Publishes nothing.
 -- include clock, int, refused
 local function gone(reply) -- 0 if it is of another type, -1 if Redis does not say
   local bad, other = refused(reply)

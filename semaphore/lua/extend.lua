@@ -6,7 +6,6 @@
 -- ARGV[3] see keep.lua  ARGV[4] the id of this command  ARGV[5] how many permits the request has
 -- ARGV[6] and more: their ids; then the ids of commands that are void from now on, if they come late
 -- Returns 1, or 0 if one of the permits has expired or is gone, or the semaphore is
--- Publishes nothing.
 -- include expiries, each
 local last = 5 + ARGV[5]
 if type(redis.pcall('GET', KEYS[1])) ~= 'string' then return 0 end

@@ -2,9 +2,8 @@
 -- process got them. One that arrives after a later one of a session sets nothing.
 -- KEYS[1], KEYS[2] see permits.lua  KEYS[3] the number of this session's last one: integer; expires
 -- ARGV[1] lease in ms, from now  ARGV[2] see keep.lua  ARGV[3] the number of this one
--- ARGV[4] for how long that is remembered from this run on, in ms  ARGV[5] and more: the ids
+-- ARGV[4] for how many ms from this run on that is remembered  ARGV[5] and more: the ids
 -- Returns 1; 0: a permit has expired or is gone, or the semaphore is; -1: a later one came before
--- Publishes nothing.
 -- include expiries
 local value, last = redis.pcall('GET', KEYS[1]), redis.call('GET', KEYS[3])
 if type(value) == 'table' then return (refused(value)) end

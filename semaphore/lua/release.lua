@@ -1,9 +1,8 @@
 -- release.lua: gives permits back: those of the request that are still there. A permit is gone if it
 -- had expired and was given to another request, or if the semaphore was deleted.
 -- KEYS[1], KEYS[2] see permits.lua; the free permits are not made anew if they are gone
--- ARGV[1] channel  ARGV[2] publish  ARGV[3] counts  ARGV[4] see keep.lua
--- ARGV[5] and more: the ids of the permits
--- Returns {0, changed, receivers}; changed is 1 if all were there; receivers: short for {0, 1, receivers}
+-- ARGV[1] channel  ARGV[2] publish  ARGV[3] counts  ARGV[4] see keep.lua  ARGV[5] and more: the ids
+-- Returns receivers, for {0, 1, receivers}; or {0, 0, receivers} if not all were there
 -- Publishes how many permits are free, if some are and some were given back.
 local value, given = redis.pcall('GET', KEYS[1]), 0
 local bad = type(value) == 'table' and value

@@ -4,7 +4,6 @@
 -- ARGV[i] for each request n; what keep.lua takes; and the n ids of its permits
 -- Returns for each of the args after the first 1; 0: one of the permits has expired or is gone, or the
 --   semaphore is; -1: Redis does not allow the question
--- Publishes nothing.
 -- include expiries
 local lease = tonumber(ARGV[1])
 local reply, i, key = {}, 2, 1

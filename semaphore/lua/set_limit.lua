@@ -4,7 +4,7 @@
 -- KEYS[3] see no_counter.lua
 -- KEYS[4] the number of this session's last SetLimit or Delete: integer; expires
 -- ARGV[1] the limit  ARGV[2] channel  ARGV[3] publish  ARGV[4] the number of this SetLimit
--- ARGV[5] for how long that is remembered from this run on, in ms  ARGV[6] see keep.lua
+-- ARGV[5] for how many ms from this run on that is remembered  ARGV[6] see keep.lua
 -- Returns how many permits are free, below 0 if more are taken than the limit allows
 -- Publishes how many permits are free (0 if below 0), if the limit was changed, for waiters that want
 --   more than that, or if permits had expired.

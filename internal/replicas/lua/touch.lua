@@ -1,7 +1,7 @@
 -- touch.lua: writes a key as it is, so that there is a write for WAIT to wait for on this very
 -- connection.
 -- KEYS[1] a lock, or another key that says who holds one
--- Returns 1, or 0 if it is not there. Publishes nothing.
+-- Returns 1, or 0 if it is not there
 local ttl = redis.call('PTTL', KEYS[1])
 if ttl == -2 then return 0 end
 if ttl == -1 then
