@@ -5,10 +5,8 @@
 -- twice: a position that is taken stays where it is, and an id that is there already is not counted
 -- again. A position that was lost by silence is taken anew, at the end.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] see grant.lua  ARGV[6] owner  ARGV[7] lease in ms
--- ARGV[8] how many fencing tokens to reserve if the lock is taken. Left out with what follows if that
---   says nothing
--- ARGV[9] id of the hold of a named owner; '' for a private one
--- ARGV[10] entry; '' for a caller that does not wait
+-- ARGV[8] how many fencing tokens to reserve; left out with what follows if that says nothing
+-- ARGV[9] id of the hold of a named owner, or ''  ARGV[10] entry; '' for a caller that does not wait
 -- ARGV[11] the entry that this one joins if it is the last of the queue; '' for none
 -- ARGV[12] number of the last waiter of the run
 -- ARGV[13] what KEYS[3] says of the entry, but for that number; ARGV[14] the same of that of ARGV[11]

@@ -1,7 +1,6 @@
 -- acquire.lua: the vote of one Redis for an owner. A Redis that may have forgotten votes gives none
--- until they are over by themselves: for one lease after it was first seen in its present life. It has
--- a new life when the key that names the life is gone, or names another run of the server: after a
--- restart, with or without its data, a failover, a FLUSHALL.
+-- until they are over by themselves: for one lease after it was first seen in its present life. A new
+-- one begins when KEYS[2] is gone or names another run: by a restart, a failover, a FLUSHALL.
 -- KEYS[1] the lock: hash, owner -> holds
 -- KEYS[2] the life of this Redis: a string, the server's run id ('' if that is not to be had) and
 --   the time in ms at which the first vote was asked for; no TTL

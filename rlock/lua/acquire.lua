@@ -26,7 +26,6 @@ local ttl = redis.call('PTTL', KEYS[1])
 if held <= 0 and before ~= '0' then return {-1, 0, 0, 0} end
 if held <= 0 and ttl ~= -2 then return (no_lock()) or {0, ttl, 0, 0} end
 local counted = held > 0 and (not id or redis.call('SISMEMBER', KEYS[2], id) == 1)
-
 -- The tokens come first: if their key is unusable, nothing has been changed yet. A named
 -- owner that comes back into its own lock keeps the token that it entered with.
 local token = 0

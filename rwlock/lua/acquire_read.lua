@@ -6,11 +6,11 @@
 -- KEYS[4] the reader's timeout key for this hold: Redisson's readers look for it when they leave
 -- KEYS[6] its first timeout key, if that is not KEYS[4]: there however a named owner's holds are counted
 -- ARGV[2] the lease in ms and 1, see clock.lua  ARGV[3] id of the hold, see acquire.lua of rlock
--- ARGV[4] holds of the read side that this session has of it already
--- ARGV[5] the same of the write side; both are left out if there are none
+-- ARGV[4] holds of the read side that this session has of it already; ARGV[5] the same of the write
+--   side; both are left out if there are none
 -- Returns 1: granted, short for {1, 1, 0, 1}; {1, holds, 0, 1}: granted
---   {0, ms, 0, 0}: refused; PTTL, or what is left of a writer's mark
---   {-1, 0, 0, 0}: the holds of ARGV[4] or ARGV[5] are gone
+--   {0, ms, 0, 0}: refused; PTTL, or what is left of a writer's mark; {-1, 0, 0, 0}: those of ARGV[4]
+--   or ARGV[5] are gone
 local call = redis.call
 if not ARGV[4] and call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0
     and not (ARGV[3] and call('EXISTS', KEYS[5]) == 1) then
@@ -33,7 +33,6 @@ local counted = id and redis.pcall('SISMEMBER', KEYS[5], 'r' .. id)
 bad = bad or refused(mark) or refused(counted)
 if bad then return bad end
 if (reads <= 0 and before ~= '0') or (writes <= 0 and across ~= '0') then return {-1, 0, 0, 0} end
-
 -- The owner's holds, of other sessions, may be over, though they are still there. Where
 -- the score has gone with its key, a reader's first timeout key is KEYS[4].
 if mode == 'read' and reads > 0 and before == '0'

@@ -3,15 +3,13 @@
 -- of ours is left, and others are, those are Redisson's, and their timeout keys tell whether they
 -- live. (The key of the ids is missing then, as readers.lua asks for: the owner is not in yet.)
 -- KEYS[1] to KEYS[3], ARGV[1] see owner.lua  KEYS[4] the ids
--- ARGV[2] lease in ms  ARGV[3] id of the hold
+-- ARGV[2] lease in ms  ARGV[3] id of the hold  ARGV[5] what the names of timeout keys begin with
 -- ARGV[4] twice the ms after which a refused writer looks again, for the mark that it leaves; 0: none
--- ARGV[5] what the names of timeout keys begin with
--- ARGV[6] holds of the write side that this session has of it already
--- ARGV[7] the same of the read side; both are left out if there are none
+-- ARGV[6] holds of the write side that this session has of it already; ARGV[7] the same of the read
+--   side; both are left out if there are none
 -- Returns 1: granted, short for {1, 1, 0, 1}; {1, holds, 0, 1}: granted, for the lease at least
 --   {0, ms, 0, 0}: refused; PTTL, or until the last reader's lease ends; -1: not known
---   {-1, 0, 0, 0}: the holds of ARGV[6] or ARGV[7] are gone
---   {-2, 1, 0, 0}: the owner has the read side alone: never
+--   {-1, 0, 0, 0}: those of ARGV[6] or ARGV[7] are gone; {-2, 1, 0, 0}: it has the read side alone
 if not ARGV[6] and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4]) == 0 then
   -- Free, and nothing is left of an earlier life.
   local lease = ARGV[2]
@@ -28,7 +26,6 @@ local counted = redis.pcall('SISMEMBER', KEYS[4], 'w' .. id)
 bad = bad or refused(mark) or refused(counted)
 if bad then return bad end
 if (writes <= 0 and before ~= '0') or (reads <= 0 and across ~= '0') then return {-1, 0, 0, 0} end
-
 if writes <= 0 then
   if reads > 0 and (across ~= '0' or not expiry or expiry > now) then return {-2, 1, 0, 0} end
   local taken = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0)

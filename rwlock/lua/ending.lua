@@ -19,9 +19,7 @@ if bad then return bad end
 local keep, kept = tonumber(ARGV[6] or 0), 10 + (ARGV[8] or 0)
 if keep > 0 and redis.call('SISMEMBER', ids, 'x' .. (ARGV[10] or '')) == 1 then keep = 0 end
 local others, private = kept + (ARGV[9] or 0), whose ~= '0'
-
--- take_out takes the ids of what ends on a side out of the set, and returns how many of
--- the held it is. (It is given what it needs: a local of the script costs more.)
+-- take_out takes the ids of what ends on a side out of the set, and returns how many of the held it is.
 local function take_out(side, held, across, kept)
   local ids = KEYS[5]
   if ARGV[5] and ARGV[5] ~= '2' then return each('SREM', ids, side, 10, kept - 1) end
@@ -30,13 +28,11 @@ local function take_out(side, held, across, kept)
   end
   return held
 end
-
--- remove deletes keys, of which some may be gone with the last that was in them. While the slot moves
--- Redis refuses each command that names a key which is not there, and so each key has one of its own.
+-- remove deletes keys, of which some may be gone with the last that was in them: each has a command of
+-- its own, for the slot may be moving.
 local function remove(...)
   for _, key in ipairs({...}) do redis.pcall('DEL', key) end
 end
-
 -- publish tells that the lock is free, and returns the receivers.
 local function publish(message)
   local receivers = redis.call(ARGV[3], ARGV[2], message)

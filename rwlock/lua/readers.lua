@@ -11,12 +11,10 @@ local function bury(now, most)
 end
 
 -- alive returns for how long in ms Redisson's readers have the lock, when no others are in the hash;
--- nil if none of them lives. Without a bound it is the PTTL of the lock. prefix is what the names of
--- timeout keys begin with.
--- Only the timeout keys tell. These are the one exception to the rule that all keys are in KEYS: their
--- names come from the hash. (Redisson does the same.) They are in the slot of the lock. While that
--- slot moves to another node they may be there already: so only a script may ask for which one of its
--- KEYS is missing, for such a script does not run then.
+-- nil if none of them lives. Without a bound it is the PTTL of the lock. Only the timeout keys tell, whose
+-- names begin with prefix: the one exception to the rule that all keys are in KEYS, for the rest of a
+-- name comes from the hash, as Redisson does it. While the slot moves they may be on the other node: so
+-- only a script may ask for which one of its KEYS is missing, for such a script does not run then.
 local function alive(prefix)
   local longest
   local all = redis.call('HGETALL', KEYS[1])

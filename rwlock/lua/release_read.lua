@@ -21,7 +21,6 @@ if reads <= 0 then -- The hash was deleted under it; what went along with it goe
   return {0, 0, -1}
 end
 if ended == 0 then return {reads, 0, -1} end
-
 local held = math.max(reads - ended, 0)
 local alone = keep > 0 and (private or each('SISMEMBER', ids, 'r', kept, others - 1) == held)
 local cut = alone and held > 0 and expiry and now + 1 + keep < expiry
@@ -36,8 +35,8 @@ if cut then -- only ever shorter: unlocking one hold never lengthens the lease o
   expiry = now + 1 + keep
   redis.call('ZADD', KEYS[2], int(expiry), ARGV[1])
 end
--- A private owner may have more timeout keys than the session knows of. (One in a slot that
--- moves may be out of reach, and ends with its TTL.)
+-- A private owner may have more timeout keys than the session knows of. (In a slot that moves one may
+-- be out of reach, and ends with its TTL.)
 for i = 1, math.max(#KEYS - 4, whose == '2' and math.min(reads, 1000) or 1) do
   local key = i == 1 and KEYS[4] or KEYS[4 + i] or string.sub(KEYS[4], 1, -2) .. i
   if i > held then
@@ -47,8 +46,7 @@ for i = 1, math.max(#KEYS - 4, whose == '2' and math.min(reads, 1000) or 1) do
   end
 end
 if held > 0 and expiry and expiry > now then
-  -- The keys that stay may be those of shorter leases; one that lives as long as the
-  -- reader speaks for all.
+  -- Those that stay may be of shorter leases; one that lives as long as the reader speaks for all.
   redis.call('SET', KEYS[4], '1', 'PX', int(expiry - now))
 end
 if mode == 'write' then
@@ -59,9 +57,8 @@ if mode == 'write' then
   end
   return {held, 1, -1}
 end
-
--- Some of those whose lease is over go too, so that the dead do not pile up. If none of
--- ours lives all of them go, or waiters would not be told. Each of them costs that once.
+-- Some of those whose lease is over go too, so that the dead do not pile up. If none of ours lives all
+-- of them go, or waiters would not be told.
 local last = redis.pcall('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES') -- see remove
 if last[1] and (held == 0 or (expiry and expiry > now)) then
   local most = tonumber(last[2]) > now and 8 or 500
@@ -81,8 +78,7 @@ end
 if here == 0 then
   redis.call('DEL', KEYS[1])
   remove(KEYS[2])
-  -- The writers that wait have a moment to come, before readers that arrived later. It is
-  -- short, since they may have died.
+  -- Writers that wait have a moment to come before later readers; a short one, for they may have died.
   if marks > 0 and redis.call('PTTL', KEYS[3]) > 1000 then redis.call('PEXPIRE', KEYS[3], 1000) end
   return {0, 1, publish('0')}
 end

@@ -21,11 +21,12 @@ local ended = take_out('w', writes, reads, kept)
 local unmarked = each('ZREM', KEYS[3], '', 10, marks > 0 and kept - 1 or 0)
 if writes <= 0 or ended == 0 then
   if writes <= 0 and reads <= 0 then remove(ids) end -- of a life of the lock that is over
-  local mark = redis.pcall('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')
-  if unmarked > 0 and mode ~= 'write' and (tonumber(mark[2]) or 0) <= now then publish('1') end
+  if unmarked > 0 and mode ~= 'write' then
+    local mark = redis.pcall('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')
+    if (tonumber(mark[2]) or 0) <= now then publish('1') end
+  end
   return {writes, 0, -1}
 end
-
 local ttl = redis.call('PTTL', KEYS[1])
 local held = math.max(writes - ended, 0)
 local alone = keep > 0 and (private or each('SISMEMBER', ids, 'w', kept, others - 1) == held)

@@ -4,14 +4,13 @@
 --   out, the set of ids and, for a reader, its timeout keys: one that has gone comes back
 -- ARGV[1] lease in ms; 0 only asks
 -- ARGV[i] i > 1: a hold, by its side, its number of keys and its field: 'r4:me', 'w2:me:write'
--- Returns for each hold 1; 0: it is not there (any more); -1: Redis does not allow the question
+-- Returns for each hold 1; 0: it is not there (any more); -1: Redis does not say
 -- include clock, int, refused
 local function gone(reply) -- 0 if it is of another type, -1 if Redis does not say
   local bad, other = refused(reply)
   return bad and (other and 0 or -1)
 end
 local lease = tonumber(ARGV[1])
-
 local function reader(first, count, owner)
   local lock, readers = KEYS[first], KEYS[first + 1]
   local fields = redis.pcall('HMGET', lock, 'mode', owner, owner .. ':write')
@@ -23,18 +22,10 @@ local function reader(first, count, owner)
   end
   local expiry = redis.pcall('ZSCORE', readers, owner)
   if type(expiry) == 'table' then return 1 end -- no other can get in while that is of another type
-  local before = tonumber(expiry or 0)
-  expiry = lease > 0 and math.max(before, now + 1 + lease) or before
-  local left = expiry - now
-  local ttl = redis.call('PTTL', lock)
-  if lease == 0 then
-    -- Redisson's renewal sets the TTL of the lock down to its own lease, whatever others hold.
-    if left > ttl then
-      redis.call('PEXPIRE', lock, int(left))
-      redis.call('PEXPIRE', readers, int(math.max(redis.call('PTTL', readers), left)))
-    end
-    return 1
-  end
+  expiry = math.max(tonumber(expiry or 0), lease > 0 and now + 1 + lease or 0)
+  local left, ttl = expiry - now, redis.call('PTTL', lock)
+  -- (Redisson's renewal sets the TTL of the lock down to its own lease, whatever others hold.)
+  if lease == 0 and left <= ttl then return 1 end
   ttl = int(math.max(ttl, left))
   redis.call('PEXPIRE', lock, ttl) -- first, since a server out of memory refuses ZADD
   redis.call('ZADD', readers, int(expiry), owner)

@@ -3,8 +3,7 @@
 -- KEYS[1], KEYS[2] see permits.lua
 -- ARGV[1] lease in ms  ARGV[2] the limit, should the semaphore not exist yet
 -- ARGV[3] channel  ARGV[4] publish  ARGV[5] see keep.lua
--- ARGV[6] 1: the reply tells when the next of all expires; 0: it need not
--- ARGV[7] and more: the ids of the permits
+-- ARGV[6] 1: the reply tells when the next of all expires; 0: it need not  ARGV[7] and more: the ids
 -- Returns {1, ms, 0, changed, free, -1}: granted, for the lease at least; free are left (below 0: the
 --   limit was lowered), and the next of all expires in ms (-1: none)
 --   free: short for that, if no others are taken or ARGV[6] is 0; -ms: short for that, of free 0
@@ -12,7 +11,6 @@
 -- Publishes how many permits are free, if some are, and permits had expired or the semaphore is new.
 local n, value, at = #ARGV - 6, redis.pcall('GET', KEYS[1]), redis.call('TIME')
 local ends, free, added = redis.call('PTTL', KEYS[2]), tonumber(value) or 0, 0
-
 -- Mostly enough are free, none expires within this second, and the semaphore has no end. What Redis
 -- does not take for an integer it refuses to count down. (It is slow to write a score into a reply.)
 if free >= n and value >= '1' and free < 1e15 and ARGV[5] == '0'

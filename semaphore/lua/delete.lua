@@ -1,7 +1,7 @@
 -- delete.lua: deletes a semaphore with all its permits. One that arrives after a later SetLimit or
 -- Delete of the same session deletes nothing.
 -- KEYS[1], KEYS[2], KEYS[3], KEYS[4] see set_limit.lua
--- ARGV[1] the number of this Delete  ARGV[2] for how long that is remembered from this run on, in ms
+-- ARGV[1] the number of this Delete  ARGV[2] for how many ms from this run on that is remembered
 -- ARGV[3] channel  ARGV[4] publish
 -- Returns 1, or 0 if an earlier run has done it, or it came late
 -- Publishes how many permits there were, if some, so that waiters make the semaphore anew.

@@ -9,7 +9,6 @@ local function missing(taken, first, last)
     if bad or not expires or tonumber(expires) <= now then return bad or 0, bad and not other end
   end
 end
-
 -- outlast keeps the semaphore for ms from now at least, if it has an end and ms is not 0.
 local function outlast(free, taken, ms)
   if ms ~= '0' and redis.call('PTTL', free) < tonumber(ms) then
@@ -17,7 +16,6 @@ local function outlast(free, taken, ms)
     redis.call('PEXPIRE', taken, ms)
   end
 end
-
 -- prolong gives those permits an expiry: XX, or GT if that must not come closer; and outlasts.
 local function prolong(free, taken, first, last, how, expiry, ms)
   redis.call('ZREM', taken, '') -- nothing: a script that has written is not refused for want of memory

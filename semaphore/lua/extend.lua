@@ -1,8 +1,7 @@
 -- extend.lua: gives the permits of a request a new expiry, counted from the later run of two.
 -- KEYS[1], KEYS[2] see permits.lua
 -- KEYS[3] void commands: set of 'x<id>'; lives as long as the permits; left out if ARGV[4] is ''
--- ARGV[1] lease in ms, from now
--- ARGV[2] 1: the expiry may also move closer; 0: only further away
+-- ARGV[1] lease in ms, from now  ARGV[2] 1: the expiry may also move closer; 0: only further away
 -- ARGV[3] see keep.lua  ARGV[4] the id of this command  ARGV[5] how many permits the request has
 -- ARGV[6] and more: their ids; then the ids of commands that are void from now on, if they come late
 -- Returns 1, or 0 if one of the permits has expired or is gone, or the semaphore is

@@ -7,7 +7,6 @@
 -- include value, int
 local taken = redis.pcall('ZCARD', KEYS[2])
 if type(taken) == 'table' then return (refused(taken)) end
--- ZREMRANGEBYSCORE counts what it removes, however much that is; a list of it would be too long for
--- Lua from about 8000 on.
+-- A list of what has expired would be too long for Lua from about 8000 on.
 local back = taken > 0 and redis.call('ZREMRANGEBYSCORE', KEYS[2], '0', int(now)) or 0
 taken, value = taken - back, value and tonumber(value) or nil

@@ -1,13 +1,11 @@
 -- set_limit.lua: sets the limit of a semaphore, for all sessions. Taken permits stay taken. One that
 -- arrives after a later one, or a Delete, of the same session sets nothing.
--- KEYS[1], KEYS[2] see permits.lua; the free permits are made if they are not there
--- KEYS[3] see no_counter.lua
+-- KEYS[1], KEYS[2] see permits.lua; made if they are not there  KEYS[3] see no_counter.lua
 -- KEYS[4] the number of this session's last SetLimit or Delete: integer; expires
 -- ARGV[1] the limit  ARGV[2] channel  ARGV[3] publish  ARGV[4] the number of this SetLimit
 -- ARGV[5] for how many ms from this run on that is remembered  ARGV[6] see keep.lua
 -- Returns how many permits are free, below 0 if more are taken than the limit allows
--- Publishes how many permits are free (0 if below 0), if the limit was changed, for waiters that want
---   more than that, or if permits had expired.
+-- Publishes how many are free, or 0 if below that, if the limit was changed, or permits had expired
 -- include no_counter, clock, keep, permits
 local free, last = ARGV[1] - taken, redis.call('GET', KEYS[4])
 if last and tonumber(last) >= tonumber(ARGV[4]) then
@@ -16,11 +14,7 @@ if last and tonumber(last) >= tonumber(ARGV[4]) then
 else
   redis.call('SET', KEYS[4], ARGV[4], 'PX', ARGV[5])
 end
-if not value then
-  redis.call('SET', KEYS[1], int(free))
-elseif free ~= value then
-  redis.call('INCRBY', KEYS[1], int(free - value)) -- keeps a TTL
-end
+if free ~= value then redis.call('SET', KEYS[1], int(free), 'KEEPTTL') end
 keep(tonumber(ARGV[6]))
 if free ~= value or back > 0 then redis.call(ARGV[3], ARGV[2], int(math.max(free, 0))) end
 return free
