@@ -1,5 +1,4 @@
--- publish.lua: publishes the value of a leader. Run after a later one of the same leader, it changes
--- nothing.
+-- publish.lua: publishes the value of a leader; changes nothing after a later one of the same leader.
 -- KEYS[1] the lock: hash, owner -> holds; read only
 -- KEYS[2] the leader: hash of owner, term, revision, value; no TTL; valid while its owner is in KEYS[1]
 -- ARGV[1] owner  ARGV[2] term  ARGV[3] revision: grows with each value of this owner

@@ -1,9 +1,8 @@
 -- acquire.lua: takes the fair lock if nobody holds it and nobody waits; else puts the caller's run in
 -- the queue, or lets it join the entry of its session that is last there. It also counts one more
--- hold of a named owner that has the lock, and takes up what was granted.
--- It says up to which number the run's waiters go and how many wait, and never adds. So it may run
--- twice: a position that is taken stays where it is, and an id that is there already is not counted
--- again. A position that was lost by silence is taken anew, at the end.
+-- hold of a named owner that has the lock, and takes up what was granted. It says up to which number
+-- the run's waiters go and how many wait, and never adds: a position that is taken stays where it is.
+-- One that was lost by silence is taken anew, at the end.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] see grant.lua  ARGV[6] owner  ARGV[7] lease in ms
 -- ARGV[8] how many fencing tokens to reserve; left out with what follows if that says nothing
 -- ARGV[9] id of the hold of a named owner, or ''  ARGV[10] entry; '' for a caller that does not wait

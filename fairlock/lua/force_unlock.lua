@@ -1,6 +1,5 @@
 -- force_unlock.lua: ends any owner's hold, tells the sessions of those owners, and lets the next run
--- in. Run twice it does not touch the run that the first one let in: it leaves a mark among the ids
--- of holds.
+-- in. A mark among the ids of holds keeps a second run from touching the run that the first one let in.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] see grant.lua  ARGV[6] id of the request
 -- ARGV[7] and more: the owners that are meant; without any nothing is changed
 -- Returns the owners; none if it is free, if others hold it, or in a second run

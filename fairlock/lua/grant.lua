@@ -1,5 +1,5 @@
--- grant.lua: not a script of its own, but the part that the scripts of the fair lock share: how the
--- next run is let in. Nothing of it runs while nobody waits. It needs `refused`.
+-- grant.lua: what the scripts of the fair lock share: how the next run is let in. Nothing of it runs
+-- while nobody waits. It needs `refused`.
 -- KEYS[1] the lock: hash, owner -> holds, as that of rlock
 -- KEYS[2] the queue: sorted set, entry -> position; the lowest is served first. A position is the
 --   time of Redis at the arrival, in µs, so that later ones are always higher
@@ -24,13 +24,11 @@ local function owner_of(entry, cut, named)
   if named then return string.sub(entry, cut + 34), string.sub(entry, cut + 2, cut + 33) end
   return string.sub(entry, 6)
 end
-
 -- keep lets the queue live for as long as a session in it may.
 local function keep()
   outlive(KEYS[2], ARGV[5], ARGV[5])
   outlive(KEYS[3], ARGV[5], ARGV[5])
 end
-
 -- settle takes what is known of an entry that has left the queue away.
 local function settle(entry)
   if redis.call('EXISTS', KEYS[2]) == 0 then
@@ -39,7 +37,6 @@ local function settle(entry)
     redis.pcall('HDEL', KEYS[3], entry) -- (it may be of another type)
   end
 end
-
 -- leave takes an entry out of the queue, and what is known of it also if the queue was deleted.
 local function leave(entry)
   if redis.pcall('ZREM', KEYS[2], entry) == 1 or redis.pcall('HDEL', KEYS[3], entry) == 1 then
@@ -52,17 +49,15 @@ end
 -- are passed over and keep their positions until it counts as dead. `mine` are entries that need
 -- not be told, since their session is asking just now. Returns the entry, or nil.
 local function grant(mine)
-  if type(redis.pcall('EXISTS', KEYS[1])) == 'table' then
-    return nil -- the slot moves: the lock cannot be made here, and its next call goes to the other node
-  end
+  -- While the slot moves the lock cannot be made here, and its next call goes to the other node.
+  if type(redis.pcall('EXISTS', KEYS[1])) == 'table' then return nil end
   local clock = redis.call('TIME')
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
   local back, given, gone, stuck = {}, nil, nil, nil
   while not given and not stuck do
     local top = redis.pcall('ZPOPMIN', KEYS[2])
-    if top.err and not select(2, refused(top)) then
-      redis.call('ZPOPMIN', KEYS[2]) -- the server takes no writes now
-    end
+    -- A server that takes no writes now ends the script.
+    if top.err and not select(2, refused(top)) then redis.call('ZPOPMIN', KEYS[2]) end
     local entry, stays = top[1], false
     if not entry then break end
     local cut = 5 + (tonumber(string.sub(entry, 1, 5)) or 0)

@@ -1,6 +1,5 @@
--- heartbeat.lua: a sign of life of a session, which keeps its entries; and, should the lock be free
--- (its lease has ended, or the session that it was given to did not come), the next run is let in. It
--- writes first what a server without memory takes.
+-- heartbeat.lua: a sign of life of a session, which keeps its entries; and, should the lock be free, for
+-- its lease has ended or the session that it was given to did not come, the next run is let in.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] see grant.lua
 -- ARGV[6] session  ARGV[7] what KEYS[3] says of it, but for the time  ARGV[8] and more: its entries
 -- Returns for each entry the ms after which to come again at the latest, -1: unknown, 0: ask by
@@ -18,7 +17,7 @@ for i = 8, #ARGV do
   end
 end
 if next(mine) then
-  local ttl = math.max(redis.call('PTTL', KEYS[3]), 2 * ARGV[5])
+  local ttl = math.max(redis.call('PTTL', KEYS[3]), 2 * ARGV[5]) -- first: it needs no memory
   redis.call('PEXPIRE', KEYS[3], string.format('%.0f', ttl))
   redis.call('HSET', KEYS[3], 's' .. ARGV[6], ARGV[7] .. string.format('%.0f', now + ARGV[5]))
   keep()

@@ -1,7 +1,5 @@
--- deployment.lua: the id of this Redis, by which all processes tell it from others. The first one to
--- ask makes it.
--- KEYS[1] the id: string, no TTL; made if it is not there
--- ARGV[1] the id to make
+-- deployment.lua: the id of this Redis, by which all processes tell it from others.
+-- KEYS[1] the id: string, no TTL; the first process to ask makes it  ARGV[1] the id to make
 -- Returns the id
 -- include refused
 local id = redis.pcall('GET', KEYS[1])

@@ -1,8 +1,7 @@
 -- release.lua: ends holds that have ids, and takes back acquisitions whose outcome is unknown; the
 -- lock is free when the owner has no hold left. Without ids it ends all that a private owner has,
 -- whatever its count: a nested acquisition that came late must not keep the lock.
--- KEYS[1] the lock, see acquire.lua; deleted when no hold is left
--- KEYS[2] the ids, deleted with it; left out if the claim has made none
+-- KEYS[1] the lock, KEYS[2] the ids, if the claim has made some: see acquire.lua; deleted at the end
 -- ARGV[1] owner  ARGV[2] channel  ARGV[3] publish  ARGV[4] counts
 -- ARGV[5] the TTL in ms that the holds deserve which stay; 0 leaves it. Left out with what follows:
 --   all that a private owner has ends

@@ -1,16 +1,15 @@
--- acquire_read.lua: one more hold of the read side for an owner. A reader from outside waits while a
--- writer holds the lock, or while the mark of a waiting writer is live: else readers that arrive
--- without end would keep the writer out. An owner that is in already always gets in, or nested holds
--- would deadlock.
+-- acquire_read.lua: one more hold of the read side for an owner. A reader waits while a writer holds
+-- the lock, or while the mark of a waiting writer is live, whom readers without end would keep out. An
+-- owner that is in already always gets in, or nested holds would deadlock.
 -- KEYS[1] to KEYS[3], ARGV[1] see owner.lua  KEYS[5] with an id: the ids
 -- KEYS[4] the reader's timeout key for this hold: Redisson's readers look for it when they leave
 -- KEYS[6] its first timeout key, if that is not KEYS[4]: there however a named owner's holds are counted
 -- ARGV[2] the lease in ms and 1, see clock.lua  ARGV[3] id of the hold, see acquire.lua of rlock
--- ARGV[4] holds of the read side that this session has of it already; ARGV[5] the same of the write
---   side; both are left out if there are none
+-- ARGV[4] holds of the read side that this session has of it already
+-- ARGV[5] the same of the write side; both are left out if there are none
 -- Returns 1: granted, short for {1, 1, 0, 1}; {1, holds, 0, 1}: granted
---   {0, ms, 0, 0}: refused; PTTL, or what is left of a writer's mark; {-1, 0, 0, 0}: those of ARGV[4]
---   or ARGV[5] are gone
+--   {0, ms, 0, 0}: refused; PTTL, or what is left of a writer's mark; {-1, 0, 0, 0}: what ARGV
+--   tells of is gone
 local call = redis.call
 if not ARGV[4] and call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0
     and not (ARGV[3] and call('EXISTS', KEYS[5]) == 1) then

@@ -5,14 +5,13 @@
 -- KEYS[1] to KEYS[3], ARGV[1] see owner.lua  KEYS[4] the ids
 -- ARGV[2] lease in ms  ARGV[3] id of the hold  ARGV[5] what the names of timeout keys begin with
 -- ARGV[4] twice the ms after which a refused writer looks again, for the mark that it leaves; 0: none
--- ARGV[6] holds of the write side that this session has of it already; ARGV[7] the same of the read
---   side; both are left out if there are none
+-- ARGV[6] holds of the write side that this session has of it already
+-- ARGV[7] the same of the read side; both are left out if there are none
 -- Returns 1: granted, short for {1, 1, 0, 1}; {1, holds, 0, 1}: granted, for the lease at least
 --   {0, ms, 0, 0}: refused; PTTL, or until the last reader's lease ends; -1: not known
 --   {-1, 0, 0, 0}: those of ARGV[6] or ARGV[7] are gone; {-2, 1, 0, 0}: it has the read side alone
 if not ARGV[6] and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4]) == 0 then
-  -- Free, and nothing is left of an earlier life.
-  local lease = ARGV[2]
+  local lease = ARGV[2] -- free, and nothing is left of an earlier life
   redis.call('HSET', KEYS[1], 'mode', 'write', ARGV[1] .. ':write', '1')
   redis.call('PEXPIRE', KEYS[1], lease)
   redis.call('SADD', KEYS[4], 'w' .. ARGV[3])

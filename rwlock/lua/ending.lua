@@ -1,4 +1,4 @@
--- ending.lua: not a script of its own, but what release_read.lua and release_write.lua share.
+-- ending.lua: what release_read.lua and release_write.lua share.
 -- KEYS[1] to KEYS[3], ARGV[1] see owner.lua; the lock is deleted when it is free
 -- KEYS[4] the reader's first timeout key  KEYS[5] the ids; left out if the claim has made none
 -- ARGV[2] channel  ARGV[3] publish  ARGV[4] counts
@@ -28,8 +28,7 @@ local function take_out(side, held, across, kept)
   end
   return held
 end
--- remove deletes keys, of which some may be gone with the last that was in them: each has a command of
--- its own, for the slot may be moving.
+-- remove deletes keys, one a command: some may be gone with the last that was in them, and the slot move.
 local function remove(...)
   for _, key in ipairs({...}) do redis.pcall('DEL', key) end
 end

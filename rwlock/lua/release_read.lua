@@ -1,8 +1,7 @@
 -- release_read.lua: ends holds of the read side, and takes back acquisitions of it whose outcome is
 -- unknown. It costs the same however many readers of ours there are, but when the one that was to stay
 -- longest leaves: see all_ours. The last of ours to leave looks at Redisson's, as those do each time.
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10] see ending.lua
--- KEYS[6] and more: the reader's further timeout keys
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10] see ending.lua  KEYS[6] and more: further timeout keys
 -- Returns see there
 -- Publishes '0' when the lock became free, or a waiting writer must see whether Redisson's readers live
 local call, lock = redis.call, KEYS[1]
@@ -35,8 +34,7 @@ if cut then -- only ever shorter: unlocking one hold never lengthens the lease o
   expiry = now + 1 + keep
   redis.call('ZADD', KEYS[2], int(expiry), ARGV[1])
 end
--- A private owner may have more timeout keys than the session knows of. (In a slot that moves one may
--- be out of reach, and ends with its TTL.)
+-- A private owner may have more timeout keys than the session knows of. (One out of reach ends anyway.)
 for i = 1, math.max(#KEYS - 4, whose == '2' and math.min(reads, 1000) or 1) do
   local key = i == 1 and KEYS[4] or KEYS[4 + i] or string.sub(KEYS[4], 1, -2) .. i
   if i > held then
@@ -57,8 +55,7 @@ if mode == 'write' then
   end
   return {held, 1, -1}
 end
--- Some of those whose lease is over go too, so that the dead do not pile up. If none of ours lives all
--- of them go, or waiters would not be told.
+-- Some of those whose lease is over go too; all if none of ours lives, or waiters would not be told.
 local last = redis.pcall('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES') -- see remove
 if last[1] and (held == 0 or (expiry and expiry > now)) then
   local most = tonumber(last[2]) > now and 8 or 500

@@ -1,5 +1,4 @@
--- renew.lua: keeps many holds, of either side, alive for one more lease; what is held longer by a
--- fixed lease stays so.
+-- renew.lua: keeps many holds, of either side, alive for one more lease, or for longer if they are.
 -- KEYS    for each hold: the lock; for a reader the zset of our readers; then, unless they are left
 --   out, the set of ids and, for a reader, its timeout keys: one that has gone comes back
 -- ARGV[1] lease in ms; 0 only asks

@@ -1,5 +1,4 @@
--- acquire.lua: gives a request permits of a semaphore, all or none. One that is there already is not
--- taken again.
+-- acquire.lua: gives a request permits, all or none. One that is there already is not taken again.
 -- KEYS[1], KEYS[2] see permits.lua
 -- ARGV[1] lease in ms  ARGV[2] the limit, should the semaphore not exist yet
 -- ARGV[3] channel  ARGV[4] publish  ARGV[5] see keep.lua

@@ -1,4 +1,4 @@
--- expiries.lua: not a script of its own, but what the scripts share that look at permits by their ids.
+-- expiries.lua: what the scripts share that look at permits by their ids.
 -- include clock, int, refused
 -- missing returns what to answer unless the permits of which ARGV has the ids, from first to last,
 -- are all there: 0, or an error. The second result is true if Redis did not allow the question.

@@ -1,5 +1,4 @@
--- release_by_id.lua: gives back permits of which a caller has the ids, all or none, whichever process
--- got them. The reply of a second run is 0.
+-- release_by_id.lua: gives back permits by their ids, all or none. The reply of a second run is 0.
 -- KEYS[1], KEYS[2] see permits.lua  ARGV[1] channel  ARGV[2] publish  ARGV[3] see keep.lua
 -- ARGV[4] and more: the ids
 -- Returns 1, or 0 if one of the permits has expired or is gone, or the semaphore is

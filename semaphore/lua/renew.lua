@@ -1,8 +1,7 @@
 -- renew.lua: keeps the permits of many requests for at least one more lease.
 -- KEYS    for each request two, see permits.lua  ARGV[1] lease in ms; 0 only asks
 -- ARGV[i] for each request n; what keep.lua takes; and the n ids of its permits
--- Returns for each of the ARGV[i] 1; 0: one of its permits has expired or is gone, or the semaphore is;
---   -1: Redis does not say
+-- Returns for each of the ARGV[i] 1; 0: not all of its permits are there; -1: Redis does not say
 -- include expiries
 local lease = tonumber(ARGV[1])
 local reply, i, key = {}, 2, 1

@@ -1,5 +1,4 @@
--- touch.lua: writes a key as it is, so that there is a write for WAIT to wait for on this very
--- connection.
+-- touch.lua: writes a key as it is, so that WAIT has a write to wait for on this very connection.
 -- KEYS[1] a lock, or another key that says who holds one
 -- Returns 1, or 0 if it is not there
 local ttl = redis.call('PTTL', KEYS[1])
