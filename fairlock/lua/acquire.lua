@@ -76,7 +76,8 @@ if held then
 end
 
 local free = redis.call('EXISTS', KEYS[1]) == 0
-local fields = not free and (entry == '' or ARGV[11] == '') and redis.call('HSCAN', KEYS[1], 0)[2] or {}
+local look = not free and (entry == '' or ARGV[11] == '')
+local fields = look and redis.call('HSCAN', KEYS[1], 0)[2] or {}
 for i = 1, #fields, 2 do
   if fields[i] ~= 'mode' and (tonumber(fields[i + 1]) or 0) < 1 then -- (that is a read-write lock's)
     return (refused({err = 'not an integer'}, no_lock))

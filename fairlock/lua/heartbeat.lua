@@ -1,5 +1,5 @@
--- heartbeat.lua: a sign of life of a session, which keeps its entries; and, should the lock be free, for
--- its lease has ended or the session that it was given to did not come, the next run is let in.
+-- heartbeat.lua: a sign of life of a session, which keeps its entries; and, should the lock be free
+-- (its lease has ended, or the session that it was given to did not come), the next run is let in.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] see grant.lua
 -- ARGV[6] session  ARGV[7] what KEYS[3] says of it, but for the time  ARGV[8] and more: its entries
 -- Returns for each entry the ms after which to come again at the latest, -1: unknown, 0: ask by

@@ -1,6 +1,6 @@
 -- force_unlock.lua: ends the holds of every owner of a lock, plain or read-write (both sides), tells
--- the sessions of those owners, and wakes waiters. A run that comes late leaves later owners alone: it
--- names those that are meant. The owners' ids and timeout keys are left to end with their TTL.
+-- the sessions of those owners, and wakes waiters. It names those that are meant, so that a run that
+-- comes late leaves later ones alone. The owners' ids and timeout keys are left to end with their TTL.
 -- KEYS[1] the lock: hash; deleted, and of a read-write lock KEYS[2] and KEYS[3], see owner.lua there
 -- ARGV[1] channel  ARGV[2] publish  ARGV[3] what makes a session's channel out of its id
 -- ARGV[4] and more: the owners that are meant; without any nothing is changed

@@ -8,7 +8,7 @@
 -- ARGV[6] 1: the owner is private  ARGV[7] how many ids follow of holds that end
 -- ARGV[8] and more: those, see end_holds; then, of a named owner and with a TTL, those that stay
 -- Returns receivers, for {0, 1, receivers}; or {holds left, changed, receivers}
--- Publishes '0' when the lock became free. (If a broken client has left a field, waiters look in vain.)
+-- Publishes '0' when the lock became free. (Where a broken client has left a field in vain.)
 local ended = not ARGV[5] and redis.pcall('HDEL', KEYS[1], ARGV[1])
 if ended == 1 then
   if KEYS[2] then redis.call('DEL', KEYS[2]) end

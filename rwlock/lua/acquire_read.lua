@@ -3,7 +3,7 @@
 -- owner that is in already always gets in, or nested holds would deadlock.
 -- KEYS[1] to KEYS[3], ARGV[1] see owner.lua  KEYS[5] with an id: the ids
 -- KEYS[4] the reader's timeout key for this hold: Redisson's readers look for it when they leave
--- KEYS[6] its first timeout key, if that is not KEYS[4]: there however a named owner's holds are counted
+-- KEYS[6] its first timeout key, if that is another: it is there however many holds a named owner has
 -- ARGV[2] the lease in ms and 1, see clock.lua  ARGV[3] id of the hold, see acquire.lua of rlock
 -- ARGV[4] holds of the read side that this session has of it already
 -- ARGV[5] the same of the write side; both are left out if there are none

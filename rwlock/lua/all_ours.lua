@@ -1,7 +1,7 @@
--- all_ours reports whether all n readers in the hash are ours. That KEYS[2] has as many does not tell: a
--- hash that was deleted, and made anew by Redisson, leaves readers of its earlier life there until
--- their sessions ask. So each is looked at, for callers that would cut the lock's TTL: a rare case. Of
--- more than 1000 that would take too long: then the TTL stays, until fewer are left.
+-- all_ours reports whether all n readers in the hash are ours. That KEYS[2] has as many does not tell:
+-- a hash that was deleted, and made anew by Redisson, leaves readers of its earlier life there until
+-- their sessions ask. So each is looked at, for callers that would cut the lock's TTL: a rare case.
+-- Of more than 1000 that would take too long: then the TTL stays, until fewer are left.
 local function all_ours(n)
   if n < 1 or n > 1000 or redis.call('ZCARD', KEYS[2]) ~= n then return false end
   local readers = redis.call('ZRANGE', KEYS[2], 0, -1)

@@ -7,8 +7,8 @@
 -- ARGV[6] the time to live in ms that all that stays deserves; 0 leaves it
 -- ARGV[7] the holds of the other side that this session keeps
 -- ARGV[8] how many ids of holds that end follow; ARGV[9] how many of holds of this side that stay
--- ARGV[10] and more: those of ARGV[8], ARGV[6] counting as 0 if an extension has voided the first; those
---   of ARGV[9]; those of ARGV[7]. What stays is told of a named owner and with a time to live only
+-- ARGV[10] and more: those of ARGV[8], ARGV[6] counting as 0 if an extension has voided the first;
+--   those of ARGV[9]; those of ARGV[7]: the latter two of a named owner, and with a time to live only
 -- Returns receivers, for {0, 1, receivers}; or {holds left, changed, receivers}
 -- include owner, each
 local ids, whose = KEYS[5], ARGV[5] or '2'
@@ -19,7 +19,7 @@ if bad then return bad end
 local keep, kept = tonumber(ARGV[6] or 0), 10 + (ARGV[8] or 0)
 if keep > 0 and redis.call('SISMEMBER', ids, 'x' .. (ARGV[10] or '')) == 1 then keep = 0 end
 local others, private = kept + (ARGV[9] or 0), whose ~= '0'
--- take_out takes the ids of what ends on a side out of the set, and returns how many of the held it is.
+-- take_out takes the ids of what ends on a side out of the set, and returns how many holds that is.
 local function take_out(side, held, across, kept)
   local ids = KEYS[5]
   if ARGV[5] and ARGV[5] ~= '2' then return each('SREM', ids, side, 10, kept - 1) end
@@ -28,7 +28,7 @@ local function take_out(side, held, across, kept)
   end
   return held
 end
--- remove deletes keys, one a command: some may be gone with the last that was in them, and the slot move.
+-- remove deletes keys, one a command: some may be gone with all that was in them, and the slot moving.
 local function remove(...)
   for _, key in ipairs({...}) do redis.pcall('DEL', key) end
 end

@@ -1,8 +1,7 @@
 -- bury throws out readers of ours whose lease is over, at most so many, and returns how many.
 -- (A zset that it has emptied cannot be asked for while the slot moves; nor is anything in it.)
 local function bury(now, most)
-  local till = string.format('%.0f', now)
-  local dead = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', till, 'LIMIT', 0, most)
+  local dead = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', int(now), 'LIMIT', 0, most)
   if #dead > 0 then
     redis.call('HDEL', KEYS[1], unpack(dead))
     redis.call('ZREM', KEYS[2], unpack(dead))
@@ -11,10 +10,10 @@ local function bury(now, most)
 end
 
 -- alive returns for how long in ms Redisson's readers have the lock, when no others are in the hash;
--- nil if none of them lives. Without a bound it is the PTTL of the lock. Only the timeout keys tell, whose
--- names begin with prefix: the one exception to the rule that all keys are in KEYS, for the rest of a
--- name comes from the hash, as Redisson does it. While the slot moves they may be on the other node: so
--- only a script may ask for which one of its KEYS is missing, for such a script does not run then.
+-- nil if none of them lives. Without a bound it is the PTTL of the lock. Only the timeout keys tell,
+-- whose names begin with prefix: the one exception to the rule that all keys are in KEYS, for the rest
+-- of a name comes from the hash (Redisson does the same). While the slot moves they may be on the other
+-- node: only a script may ask for which one of its KEYS is missing, for that does not run then.
 local function alive(prefix)
   local longest
   local all = redis.call('HGETALL', KEYS[1])

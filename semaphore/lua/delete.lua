@@ -1,4 +1,5 @@
--- delete.lua: deletes a semaphore with all its permits; not after a later SetLimit or Delete of a session.
+-- delete.lua: deletes a semaphore with all its permits. One that arrives after a later SetLimit or
+-- Delete of the same session deletes nothing.
 -- KEYS[1], KEYS[2], KEYS[3], KEYS[4] see set_limit.lua
 -- ARGV[1] the number of this Delete  ARGV[2] for how many ms from this run on that is remembered
 -- ARGV[3] channel  ARGV[4] publish

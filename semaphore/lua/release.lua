@@ -8,18 +8,14 @@ local value, given = redis.pcall('GET', KEYS[1]), 0
 local bad = type(value) == 'table' and value
 for i = 5, bad and 0 or #ARGV do
   local removed = redis.pcall('ZREM', KEYS[2], ARGV[i])
-  if type(removed) == 'table' then
-    bad = removed
-    break
-  end
-  given = given + removed
+  if type(removed) == 'table' then bad = removed else given = given + removed end
 end
 if value and given > 0 then
   value = redis.pcall('INCRBY', KEYS[1], given == 1 and '1' or given)
   if type(value) == 'number' then
     if ARGV[4] ~= '0' and redis.call('PTTL', KEYS[1]) < tonumber(ARGV[4]) then
       redis.call('PEXPIRE', KEYS[1], ARGV[4])
-      redis.pcall('PEXPIRE', KEYS[2], ARGV[4]) -- gone with the last permit, perhaps, and the slot moves
+      redis.pcall('PEXPIRE', KEYS[2], ARGV[4]) -- perhaps gone with the last, and the slot moves
     end
     local receivers = value > 0 and redis.call(ARGV[2], ARGV[1], value)
     receivers = ARGV[3] == '1' and receivers or -1
@@ -33,4 +29,4 @@ if answer and not gone and given == #ARGV - 4 then
   -- This user may not count them: they come back as permits that have expired.
   for i = 5, #ARGV do redis.pcall('ZADD', KEYS[2], '0', ARGV[i]) end
 end
-return not gone and answer or {0, 0, -1} -- gone: something else stands under the name, or it was deleted
+return not gone and answer or {0, 0, -1} -- gone: it was deleted, or is of another type
