@@ -77,8 +77,8 @@ end
 
 local free = redis.call('EXISTS', KEYS[1]) == 0
 local look = not free and (entry == '' or ARGV[11] == '')
-local fields = look and redis.call('HSCAN', KEYS[1], 0)[2] or {}
-for i = 1, #fields, 2 do
+local fields = look and redis.call('HSCAN', KEYS[1], 0)[2]
+for i = 1, look and #fields or 0, 2 do
   if fields[i] ~= 'mode' and (tonumber(fields[i + 1]) or 0) < 1 then -- (that is a read-write lock's)
     return (refused({err = 'not an integer'}, no_lock))
   end

@@ -53,7 +53,7 @@ local function grant(mine)
   if type(redis.pcall('EXISTS', KEYS[1])) == 'table' then return nil end
   local clock = redis.call('TIME')
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-  local back, given, gone, stuck = {}, nil, nil, nil
+  local back, given, gone, stuck -- back: what goes back to its position
   while not given and not stuck do
     local top = redis.pcall('ZPOPMIN', KEYS[2])
     -- A server that takes no writes now ends the script.
@@ -98,10 +98,13 @@ local function grant(mine)
         end
       end
     end
-    if stays or stuck then back[#back + 1] = top end
+    if stays or stuck then
+      back = back or {}
+      back[#back + 1] = top
+    end
   end
-  for _, top in ipairs(back) do redis.call('ZADD', KEYS[2], top[2], top[1]) end
-  if back[1] and redis.pcall('PTTL', KEYS[2]) == -1 then keep() end
+  for i = 1, back and #back or 0 do redis.call('ZADD', KEYS[2], back[i][2], back[i][1]) end
+  if back and redis.pcall('PTTL', KEYS[2]) == -1 then keep() end
   if given or gone then settle(given or gone) end
   return given
 end
