@@ -118,3 +118,20 @@ func (step moveStep) run(t *testing.T, s *redistest.Server) {
 		t.Errorf("after %s the reader lives %d ms, want %d", step.what, ms, step.reader)
 	}
 }
+
+// Redisson's renewal sets the TTL of a lock down to its own lease. A question of a reader of ours with
+// a longer one sets it right again.
+func TestAQuestionKeepsTheLongerLease(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		moveStep{"a reader", "acquire_read", acqR, args("me", "60001", "a"), 60001, 60001}.run(t, s)
+		for _, key := range []string{"lock", "R", "H"} {
+			locktest.Must(t, s.Do(t, "PEXPIRE", key, "5000").Error())
+		}
+		moveStep{"a question", "renew", extR, args("0", "r4:me"), 60001, 60001}.run(t, s)
+		for _, key := range []string{"R", "H", "T1"} {
+			if ms, err := s.Do(t, "PTTL", key).AsInt64(); err != nil || ms < 56000 {
+				t.Errorf("after a question %s lives %d ms, %v", key, ms, err)
+			}
+		}
+	})
+}

@@ -248,10 +248,11 @@ func TestScriptsNeverShortenALease(t *testing.T) {
 				t.Errorf("%s: %s; the next expires in 5000 ms at most", owner, reply)
 			}
 		}
-		// A semaphore with an end takes its permits along.
+		// A semaphore with an end takes its permits along, and keeps it with a new limit.
 		must(t, s.Do(t, "PEXPIRE", "s", "70000").Error())
 		eval(t, s, "release", both, "ch", "PUBLISH", "1", "0", "x:1", "x:2", "x:3")
 		eval(t, s, "acquire", both, "5000", "5", "ch", "PUBLISH", "0", "1", "y:1")
+		eval(t, s, "set_limit", limitKeys, "9", "ch", "PUBLISH", "7", "60000", "0")
 		for _, key := range both {
 			ttl, err := s.Do(t, "PTTL", key).AsInt64()
 			must(t, err)
