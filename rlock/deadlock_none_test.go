@@ -52,6 +52,7 @@ func TestDeadlockCostsNothingBefore(t *testing.T) {
 // A long wait is none, nor is a chain of them, or one that the chase cannot follow: an owner that
 // is named, permits, or WithoutOwner.
 func TestNoDeadlock(t *testing.T) {
+	t.Parallel()
 	for name, parties := range map[string]func(ctx context.Context, s []*rlock.Session) []party{
 		"Chain": func(_ context.Context, s []*rlock.Session) []party {
 			return []party{{rlock.New(s[0], "a"), rlock.New(s[0], "b")}, {fairlock.New(s[1], "b"), rlock.New(s[1], "c")}, {rlock.New(s[2], "c"), rlock.New(s[2], "d")}, {rlock.New(s[0], "d"), nil}}

@@ -173,6 +173,7 @@ func TestFaultRefusedSessionChannelHeals(t *testing.T) {
 // A caller that pauses because its attempt got no answer asks with another owner when its own was
 // force-unlocked meanwhile: what that one would be granted nobody would hold.
 func TestFaultForceUnlockBetweenTwoAttempts(t *testing.T) {
+	t.Parallel()
 	for name, lock := range map[string]func(*rlock.Mutex, context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error){
 		"Lock":    (*rlock.Mutex).Lock,
 		"TryLock": (*rlock.Mutex).TryLock,

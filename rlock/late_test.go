@@ -35,6 +35,7 @@ var lateExtends = []struct {
 
 // An Extend that arrives late must not cut a lock that is trusted for longer by then (11.2).
 func TestALateExtendDoesNotCutALaterOne(t *testing.T) {
+	t.Parallel()
 	for _, c := range lateExtends {
 		for owner, named := range map[string]string{"private": "", "named": "order-17"} {
 			t.Run(c.name+"/"+owner, func(t *testing.T) {
@@ -80,6 +81,7 @@ func TestALateExtendDoesNotLengthenALaterOne(t *testing.T) {
 
 // A nested Lock that is renewed has the lock trusted for longer too.
 func TestALateExtendDoesNotCutANestedHold(t *testing.T) {
+	t.Parallel()
 	for _, c := range lateExtends {
 		t.Run(c.name, func(t *testing.T) {
 			faultEach(t, func(t *testing.T, s *redistest.Server) {

@@ -147,6 +147,7 @@ func TestDroppedRequestIsNotRun(t *testing.T) {
 }
 
 func TestFaultsStrikeInsideAPipeline(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		fault  func(*faulttest.Proxy)
 		stored string

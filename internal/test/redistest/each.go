@@ -17,9 +17,8 @@ import (
 )
 
 // Main runs the tests of a package with the invariants of the machine asserted at each step,
-// and fails when goroutines are left over. It runs up to
-// 16 parallel tests at once (6 with the race detector), or as many as the flag -parallel
-// says. Call it from TestMain; it does not return.
+// and fails when goroutines are left over. It runs up to 32 parallel tests at once (6 with the
+// race detector), or as many as the flag -parallel says. Call it from TestMain; it does not return.
 //
 // Servers that the tests start know the scripts in the folders given, as a server in use
 // does: a command that a test counts, holds back or loses is then the one that does the work,
