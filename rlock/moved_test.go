@@ -104,12 +104,22 @@ func TestSessionLeavesWhatIsNoPrimary(t *testing.T) {
 				if strings.HasPrefix(answer, "LOADING") {
 					load(old, true) // such a server answers so to all that it is asked
 				}
+				from := to.dials.Load()
 				waiter := topoLock(ctx, rlock.New(ses, name+"2"))
-				redistest.Eventually(t, topoPatience, "it dials anew", func() bool { return to.dials.Load() > 5 })
+				redistest.Eventually(t, topoPatience, "it dials anew", func() bool { return to.dials.Load() > from })
 				waiter.waits(t)
 				to.leads(nextOpt)
 				waiter.granted(t, topoPatience)
-				topoStays(t, topoLease, section)
+				before := pttlOf(t, s, name)
+				redistest.Eventually(t, topoLease, "the section is renewed over the new server", func() bool {
+					now := pttlOf(t, s, name)
+					moved := now > before && faultSent(t, next, "renew") > 0
+					before = now
+					return moved
+				})
+				if s.IsMini() {
+					topoStays(t, topoLease, section)
+				}
 				must(t, waiter.hold.Unlock())
 				must(t, h.Unlock())
 				if next.Count("SUBSCRIBE") == 0 {

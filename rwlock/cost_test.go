@@ -93,14 +93,20 @@ func inside(t *testing.T, s *redistest.Server, fn func()) (commands map[string]i
 func TestReadCostDoesNotDependOnReaders(t *testing.T) {
 	redistest.SkipShort(t)
 	s := redistest.Real(t)
-	ses := dial(t, s, rlock.Config{Lease: 10 * time.Minute, RedissonWatchdog: 10 * time.Minute, HandOverLimit: -1}) // no renewal in between; each reader is one in Redis
+	cfg := rlock.Config{Lease: 10 * time.Minute, RedissonWatchdog: 10 * time.Minute, HandOverLimit: -1} // no renewal in between; each reader is one in Redis
 	ctx := within(t, 5*time.Minute)
-	m := rwlock.New(ses, "x")
+	// The readers are of several sessions: at each step of a lock all its claims in the session are
+	// looked through by the assertions of the tests.
+	var all []*rwlock.RWMutex
+	for range 20 {
+		all = append(all, rwlock.New(dial(t, s, cfg), "x"))
+	}
+	m := all[0]
 	var readers []*rlock.Hold
 	var lockAt, unlockAt map[string]int
 	for _, n := range []int{10, 5000} {
 		for len(readers) < n {
-			_, h := hold(t, ctx, m.RLock)
+			_, h := hold(t, ctx, all[len(readers)%len(all)].RLock)
 			readers = append(readers, h)
 		}
 		const rounds = 100
