@@ -199,40 +199,6 @@ func TestJainAndPercentiles(t *testing.T) {
 	}
 }
 
-// job is one that two processes do.
-func job(t *testing.T, kind, addr string) benchkit.Job {
-	return benchkit.Job{
-		Kind: kind, Addr: addr, Lock: "x", Processes: 2, Workers: 2,
-		Window: short, Work: time.Millisecond, GatePath: filepath.Join(t.TempDir(), "gate"),
-	}
-}
-
-func TestProcessesThatLockNothingAreSeen(t *testing.T) {
-	res, err := benchkit.RunProcesses(job(t, "nothing", ""), nil, nil)
-	if err != nil || res.Violations == 0 || len(res.PerWorker) != 4 {
-		t.Errorf("%d rounds of %d workers, %d violations, %v", res.Ops, len(res.PerWorker), res.Violations, err)
-	}
-}
-
-func TestProcessesTakeTurns(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		for _, kind := range []string{"rlock", "fairlock"} {
-			began, ended := false, false
-			res, err := benchkit.RunProcesses(job(t, kind, s.Addr),
-				func() error { began = true; return nil }, func() error { ended = true; return nil })
-			if err != nil || res.Violations != 0 || len(res.Waits) == 0 || !began || !ended {
-				t.Errorf("%s: %d rounds, %d violations, begin %v, end %v, %v", kind, res.Ops, res.Violations, began, ended, err)
-			}
-		}
-	})
-}
-
-func TestAProcessThatFailsIsReported(t *testing.T) {
-	if _, err := benchkit.RunProcesses(job(t, "no such kind", ""), nil, nil); err == nil {
-		t.Error("no error")
-	}
-}
-
 // Every kind of ours keeps to what it is said to let in. A busy machine may let the first one in
 // when the window is over.
 func TestOursTakeTurns(t *testing.T) {

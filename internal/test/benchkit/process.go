@@ -99,8 +99,10 @@ type process struct {
 }
 
 // RunProcesses starts copies of this program, lets them begin together, and merges what they
-// report. begin and end, which may be nil, are called when the window begins and when it is
-// over. It blocks until all processes have ended. Error: the first of any of them.
+// report. begin and end, which may be nil, are called before the window begins and when it is
+// over. Until begin has returned no process locks anything: what it counts would lack the commands of
+// rounds that are counted, on a busy machine most of them. RunProcesses blocks until all processes
+// have ended. Error: the first of any of them.
 func RunProcesses(job Job, begin, end func() error) (Result, error) {
 	gate, err := OpenGate(job.GatePath)
 	if err != nil {
@@ -127,13 +129,21 @@ func RunProcesses(job Job, begin, end func() error) (Result, error) {
 			return Result{}, fmt.Errorf("benchkit: a process says %q: %w", line, err)
 		}
 	}
+	if begin != nil {
+		if err := begin(); err != nil {
+			return Result{}, err
+		}
+	}
 	for _, p := range all {
 		if _, err := fmt.Fprintln(p.in, start); err != nil {
 			return Result{}, fmt.Errorf("benchkit: %w", err)
 		}
 	}
-	if err := between(begin, end, job.Window); err != nil {
-		return Result{}, err
+	time.Sleep(job.Window)
+	if end != nil {
+		if err := end(); err != nil {
+			return Result{}, err
+		}
 	}
 	var res Result
 	for _, p := range all {
@@ -145,19 +155,6 @@ func RunProcesses(job Job, begin, end func() error) (Result, error) {
 	}
 	res.Violations = gate.Violations()
 	return res, nil
-}
-
-// between calls begin, lets the window pass, and calls end.
-func between(begin, end func() error, window time.Duration) error {
-	var err error
-	if begin != nil {
-		err = begin()
-	}
-	time.Sleep(window)
-	if end != nil {
-		err = errors.Join(err, end())
-	}
-	return err
 }
 
 func (j Job) spawn() (*process, error) {
