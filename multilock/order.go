@@ -28,6 +28,7 @@ func (m *Mutex) order(ctx context.Context, o lockopt.Options, deadline time.Time
 			cancel()
 		}
 	})()
+	var last error // of the last question that was asked: to one behind the end of ctx there is no answer
 	for n := 0; ; n++ {
 		most := lockopt.Longest
 		switch {
@@ -37,6 +38,9 @@ func (m *Mutex) order(ctx context.Context, o lockopt.Options, deadline time.Time
 			most = max(time.Millisecond, time.Until(deadline))
 		}
 		ordered, err := locate(asking, m.locks, most)
+		if asked := !script.IsContext(err) || errors.Is(err, rlock.ErrUnavailable); asked || last == nil {
+			last = err
+		}
 		switch {
 		case err == nil:
 			m.ordered.Store(&ordered)
@@ -44,7 +48,7 @@ func (m *Mutex) order(ctx context.Context, o lockopt.Options, deadline time.Time
 		case turnedAway(ctx, m.locks):
 			return nil, rlock.ErrClosed
 		case ctx.Err() != nil:
-			return nil, over(ctx, unordered(began, err))
+			return nil, over(ctx, unordered(began, last))
 		case !errors.Is(err, rlock.ErrUnavailable) || script.Denied(err) || o.Retry != nil || o.Bounded && o.Wait == 0:
 			return nil, err
 		case o.Bounded && time.Until(deadline) <= 0:

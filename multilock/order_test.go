@@ -267,8 +267,9 @@ func TestOneRedisIsSilent(t *testing.T) {
 func TestASilentRedisIsAskedWhoItIs(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, time.Hour)
-		ses := dial(t, s, rlock.Config{})
-		cut, proxy := locktest.DialProxy(t, s, rlock.Config{})
+		cfg := rlock.Config{ReleaseTimeout: time.Second} // within which a call without a Wait asks
+		ses := dial(t, s, cfg)
+		cut, proxy := locktest.DialProxy(t, s, cfg)
 		m := multilock.New(rlock.New(ses, "x"), rlock.New(cut, "x"))
 		proxy.BlackHole(true)
 		for what, c := range map[string]struct {
@@ -297,7 +298,7 @@ func TestASilentRedisIsAskedWhoItIs(t *testing.T) {
 		if s.IsMini() {
 			time.Sleep(time.Minute)
 		} else {
-			time.Sleep(rlock.DefaultReleaseTimeout + time.Second)
+			time.Sleep(2 * cfg.ReleaseTimeout)
 		}
 		select {
 		case got := <-lasting:

@@ -132,3 +132,18 @@ func TestWhatWasWaitedForWithTheOrder(t *testing.T) {
 		}
 	})
 }
+
+// A caller that leaves between two questions hears that Redis did not answer the last one.
+func TestRedisIsUnavailableToACallerThatLeavesBetweenTwoQuestions(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		cfg := rlock.Config{ReleaseTimeout: 300 * time.Millisecond} // of one question
+		cut, proxy := locktest.DialProxy(t, s, cfg)
+		m := multilock.New(rlock.New(dial(t, s, cfg), "x"), rlock.New(cut, "x"))
+		proxy.BlackHole(true)
+		defer proxy.BlackHole(false)
+		ctx, cancel := context.WithTimeout(within(t, time.Minute), cfg.ReleaseTimeout+time.Microsecond)
+		defer cancel()
+		_, _, err := m.Lock(ctx)
+		is(t, "Lock", err, rlock.ErrNotAcquired, rlock.ErrUnavailable, context.DeadlineExceeded)
+	})
+}
