@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -212,7 +213,9 @@ func runChild(addr, name string) {
 	}
 	for range 4 {
 		go func() {
-			for rlock.New(ses, name).Do(context.Background(), func(context.Context) error { return nil }) == nil {
+			var err error
+			for err == nil || errors.Is(err, rlock.ErrLost) { // as on a machine that is busy for a lease
+				err = rlock.New(ses, name).Do(context.Background(), func(context.Context) error { return nil })
 			}
 		}()
 	}

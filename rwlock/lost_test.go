@@ -153,31 +153,31 @@ func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {
 
 // Extend moves a reader's own end, and unlocking a nested hold never lengthens a lease.
 func TestExtendAndInnerUnlock(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		m := rwlock.New(dial(t, s, slow), "x")
-		ctx := within(t, 30*time.Second)
+		ctx, second := within(t, time.Minute), s.Slowed(time.Second) // nothing waits for a lease: it may be long
 		for _, lock := range []lockFunc{m.RLock, m.Lock} {
-			section, h := hold(t, ctx, lock, rlock.Lease(5*time.Second))
-			_, inner := hold(t, section, m.RLock, rlock.Lease(time.Minute))
+			section, h := hold(t, ctx, lock, rlock.Lease(5*second))
+			_, inner := hold(t, section, m.RLock, rlock.Lease(60*second))
 			between := func(what string, from, to time.Duration) {
 				t.Helper()
 				if got := pttl(t, s, "x"); got < from || got > to+rounding {
 					t.Errorf("%s: the lock lives for %v, want %v to %v", what, got, from, to)
 				}
 			}
-			between("a longer inner hold", 55*time.Second, time.Minute)
-			must(t, inner.Extend(ctx, 2*time.Minute))
-			between("extended", 110*time.Second, 2*time.Minute)
+			between("a longer inner hold", 55*second, 60*second)
+			must(t, inner.Extend(ctx, 120*second))
+			between("extended", 110*second, 120*second)
 			st, err := m.State(ctx)
 			must(t, err)
 			must(t, inner.Unlock())
 			if st.Mode == "read" {
-				between("the inner one unlocked", 3*time.Second, 5*time.Second)
+				between("the inner one unlocked", 3*second, 5*second)
 			}
-			must(t, h.Extend(ctx, 20*time.Second))
-			between("the outer one extended", 19*time.Second, 2*time.Minute)
-			must(t, h.Extend(ctx, 3*time.Second))
-			between("and shortened", 2*time.Second, 3*time.Second)
+			must(t, h.Extend(ctx, 20*second))
+			between("the outer one extended", 19*second, 120*second)
+			must(t, h.Extend(ctx, 3*second))
+			between("and shortened", 2*second, 3*second)
 			must(t, h.Unlock())
 			nothingLeft(t, s)
 		}

@@ -2,6 +2,7 @@ package semaphore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -86,11 +87,19 @@ func TestFaultLostCommandsOfACounterCountOnce(t *testing.T) {
 			available(t, ctx, c, 6)
 			if i == 0 {
 				lose(p, locktest.Runs(src["take"]))
-				must(t, c.TryAcquire(ctx, 1))
-				available(t, ctx, c, 5)
-			} else {
-				must(t, c.TryAcquire(ctx, 1))
 			}
+			switch err := c.TryAcquire(ctx, 1); {
+			case !s.IsMini() && errors.Is(err, rlock.ErrUnavailable):
+				// Its second was over before a busy machine had connected again: what it took it gives back.
+				redistest.Eventually(t, 20*time.Second, "the permit to be given back", func() bool {
+					n, err := c.Available(ctx)
+					return err == nil && n == 6
+				})
+				must(t, c.Acquire(ctx, 1))
+			default:
+				must(t, err)
+			}
+			available(t, ctx, c, 5)
 			lose(p, locktest.Runs(src["add"]))
 			must(t, c.Release(ctx, 4))
 			available(t, ctx, c, 9)
