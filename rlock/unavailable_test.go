@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -114,8 +115,11 @@ func TestUnavailableByReply(t *testing.T) {
 			withHold(t, ses, name+text[:6], calls)
 			p.RefuseCommand("EVALSHA", text)
 			together(ctx, calls, func(what string, err error) {
-				if !errors.Is(err, rlock.ErrUnavailable) || errors.Is(err, rlock.ErrNotAcquired) ||
-					!strings.Contains(err.Error(), strings.TrimPrefix(text, "ERR ")) {
+				says := err != nil && strings.Contains(err.Error(), strings.TrimPrefix(text, "ERR "))
+				if !s.IsMini() && err != nil && strings.Contains(err.Error(), net.ErrClosed.Error()) {
+					says = true // the last attempt met the end of a connection, which the answer had the session leave
+				}
+				if !errors.Is(err, rlock.ErrUnavailable) || errors.Is(err, rlock.ErrNotAcquired) || !says {
 					t.Errorf("%s, %s: %v", what, text, err)
 				}
 			})
