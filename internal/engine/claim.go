@@ -188,14 +188,19 @@ func (c *claim) doubtful() bool { return c.doubts != c.lock.s.redis.Conn.Doubts.
 // confirmed notes that Redis has granted the claim, or renewed it, by a command that was sent
 // at a time.
 func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
-	c.trust = max(c.trust, sent+trustIn(min(lease, c.safeLease)))
+	c.trust, c.doubts = max(c.trust, sent+trustIn(min(lease, c.safeLease))), doubts
 	if c.safeLease != never {
-		// It may not have been when the trust was earned: a writer that takes a read hold too
-		// lets readers of other processes in when it unlocks the write side.
-		c.trust = min(c.trust, c.lock.s.now()+trustIn(c.safeLease))
-		c.needAccount().Stands = max(c.needAccount().Stands, sent+lease)
+		c.expose(sent + lease)
 	}
-	c.doubts = doubts
+}
+
+// expose bounds the trust of an exposed claim, which Redis may keep until a time. The claim may not have
+// been exposed when the trust was earned: a writer that takes a read hold too lets readers of other
+// processes in when it unlocks the write side.
+func (c *claim) expose(stands time.Duration) {
+	c.trust = min(c.trust, c.lock.s.now()+trustIn(c.safeLease))
+	m := c.needAccount()
+	m.Stands = max(m.Stands, stands)
 }
 
 // entrable reports whether another caller may enter the claim, as far as the claim itself is

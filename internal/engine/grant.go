@@ -82,12 +82,14 @@ func (s *Session) acknowledged(ctx context.Context, g *grant, p Primitive, op *O
 func (a *acquisition) admit(g grant) *section {
 	l, c, s, k := a.lock, a.claim, a.lock.s, a.kind
 	now := s.now()
-	c.state = held
-	lease := a.lease
-	if g.unconfirmed > 0 {
-		lease = g.unconfirmed
+	c.state, c.trust, c.doubts = held, g.until, g.doubts
+	if c.safeLease != never {
+		lease := a.lease
+		if g.unconfirmed > 0 {
+			lease = g.unconfirmed
+		}
+		c.expose(g.sent + lease)
 	}
-	c.confirmed(g.sent, lease, g.doubts)
 	if !k.Permits && (l.claims != c || c.next != nil) {
 		l.belie(c)
 	}

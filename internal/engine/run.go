@@ -59,7 +59,7 @@ func (l *lock) letIn(c *claim, m fairqueue.Grant) {
 	if joined := r.LetIn(m.Last, m.Position); joined != nil {
 		joined.retire(finished)
 	}
-	g, ok := l.grantOf(c.queuer(), m)
+	g, ok := c.grantOf(m)
 	if !ok || r.lease > 0 || l.s.cfg.Replicas > 0 {
 		r.SendNow()
 		l.press()
@@ -72,13 +72,14 @@ func (l *lock) letIn(c *claim, m fairqueue.Grant) {
 }
 
 // grantOf makes a grant of a message, if that can be trusted for a while.
-func (l *lock) grantOf(q Queuer, m fairqueue.Grant) (grant, bool) {
-	s := l.s
+func (c *claim) grantOf(m fairqueue.Grant) (grant, bool) {
+	l, s := c.lock, c.lock.s
 	given, known := l.line.Clock.When(m.At)
 	given = min(given, s.now())
-	g := grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token},
-		sent: given, unconfirmed: q.Unconfirmed(), doubts: s.redis.Conn.Doubts.Load()}
-	return g, known && s.now() < given+trustIn(g.unconfirmed)/2
+	kept := c.queuer().Unconfirmed()
+	g := grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token}, sent: given, unconfirmed: kept,
+		until: given + trustIn(min(kept, c.safeLease)), doubts: s.redis.Conn.Doubts.Load()}
+	return g, known && s.now() < given+trustIn(kept)/2
 }
 
 // begin opens the first section of a run that has the lock, for its waiters up to a number.
