@@ -74,9 +74,10 @@ local function grant(mine)
       stays = true
     else
       local n, last = tonumber(string.sub(run, 4, 13)) or 1, tonumber(string.sub(run, 14)) or 0
-      local token = string.sub(run, 2, 2) == 'f' and redis.pcall('INCRBY', KEYS[5], n) or 0
+      local fenced = string.sub(run, 2, 2) == 'f'
+      local token = fenced and redis.pcall('INCRBY', KEYS[5], n) or 0
       stuck = type(token) == 'table'
-      if token ~= 0 and not stuck then outlive(KEYS[5], math.ceil(lease / 4), got[3]) end
+      if fenced and not stuck then outlive(KEYS[5], math.ceil(lease / 4), got[3]) end
       if not stuck and not (mine and mine[entry])
           and redis.call('PUBLISH', ARGV[3] .. session, 'grant:' .. string.format(
             '%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:', now, token, n, last, tonumber(top[2]), #entry)

@@ -18,7 +18,8 @@ end
 -- include refused, end_holds, grant
 local held = ended or redis.pcall('HGET', KEYS[1], ARGV[6])
 local bad, gone = refused(held) -- gone: something else stands under the name, and the holds are gone
-bad = bad or refused(ARGV[8] and redis.pcall('SCARD', KEYS[4]), ': the ids of holds')
+local ids, unusable = refused(ARGV[8] and redis.pcall('SCARD', KEYS[4]), ': the ids of holds')
+bad = bad or unusable and ids -- what else keeps it from looking there keeps nobody in
 if bad and not gone then return bad end
 held = not gone and tonumber(held or 0) or 0
 local kept = 11 + (ARGV[10] or 0)

@@ -5,11 +5,15 @@
 local all = redis.pcall('HGETALL', KEYS[1])
 local bad = refused(all, ': what is known of the queue')
 if bad then return bad end
-local n = 0
+local keeps, n = {}, 0
+for i = 1, #all, 2 do
+  if string.sub(all[i], 1, 1) == 's' then
+    keeps[string.sub(all[i], 2)] = tonumber(string.sub(all[i + 1], 15))
+  end
+end
 for i = 1, #all, 2 do
   local length = tonumber(string.sub(all[i], 1, 5)) -- of an entry; others are no numbers
-  local life = length and redis.call('HGET', KEYS[1], 's' .. string.sub(all[i], 6, 5 + length))
-  if life and (tonumber(string.sub(life, 15)) or 0) > now then
+  if length and (keeps[string.sub(all[i], 6, 5 + length)] or 0) > now then
     n = n + (tonumber(string.sub(all[i + 1], 4, 13)) or 0)
   end
 end

@@ -44,8 +44,8 @@ if tonumber(ARGV[7]) > 0 and reads > 0 then
   -- Its holder has trusted the lock for as long as the write side was good for.
   expiry = math.max(expiry, now + 1 + (keep == 0 and ttl or held > 0 and 0 or math.min(keep, ttl)))
 end
-if expiry ~= before then
-  redis.call('ZADD', KEYS[2], int(expiry), ARGV[1])
+if expiry ~= before then redis.call('ZADD', KEYS[2], int(expiry), ARGV[1]) end
+if expiry > before then
   redis.call('PEXPIRE', KEYS[2], int(math.max(ttl, expiry - now, 1)))
   redis.call('SET', KEYS[4], '1', 'PX', int(math.max(expiry - now, 1)))
 end

@@ -27,8 +27,10 @@ local function reader(first, count, owner)
   if lease == 0 and left <= ttl then return 1 end
   ttl = int(math.max(ttl, left))
   redis.call('PEXPIRE', lock, ttl) -- first, since a server out of memory refuses ZADD
-  redis.call('ZADD', readers, int(expiry), owner)
-  for i = first + 1, first + math.min(count, 3) - 1 do redis.call('PEXPIRE', KEYS[i], ttl) end
+  if lease > 0 then redis.call('ZADD', readers, int(expiry), owner) end
+  redis.call('PEXPIRE', readers, int(math.max(redis.call('PTTL', readers), ttl))) -- others may be in for longer
+  if lease == 0 then return 1 end
+  if count > 2 then redis.call('PEXPIRE', KEYS[first + 2], ttl) end
   for i = first + 3, first + count - 1 do redis.call('SET', KEYS[i], '1', 'PX', int(left)) end
   return 1
 end

@@ -2,8 +2,11 @@
 -- keep sees to it that both keys of a semaphore end together, if they have an end: where it has one
 -- of its own, and ms is not 0, not before ms from now, for which the permits are to be kept at least.
 local function keep(ms)
-  local ttl = math.max(redis.call('PTTL', KEYS[1]), ms)
-  if ms > 0 then redis.call('PEXPIRE', KEYS[1], int(ttl)) end
+  local ttl = redis.call('PTTL', KEYS[1])
+  if ms > 0 and ttl < ms then
+    ttl = ms
+    redis.call('PEXPIRE', KEYS[1], int(ms))
+  end
   if ttl > 0 then
     redis.call('PEXPIRE', KEYS[2], int(ttl))
   elseif redis.call('PTTL', KEYS[2]) > 0 then -- the end was taken away
