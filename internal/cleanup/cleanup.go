@@ -37,6 +37,7 @@ type Cleanup struct {
 
 	mu          sync.Mutex
 	queue       []Job
+	taken       int           // jobs that the goroutine has taken off the queue and not done
 	running     bool          // the goroutine works the queue off
 	stopped     bool          // no job is taken any more
 	unconfirmed int           // jobs that were given up
@@ -100,6 +101,7 @@ func (q *Cleanup) work() {
 		}
 		q.mu.Lock()
 		q.queue = append(q.queue, again...)
+		q.taken -= len(again)
 		q.mu.Unlock()
 		failures++
 		if atOnce && failures == 1 {
@@ -123,6 +125,7 @@ func (q *Cleanup) take() []Job {
 	}
 	jobs := append([]Job(nil), q.queue[:n]...)
 	q.queue = q.queue[n:]
+	q.taken += n
 	return jobs
 }
 
@@ -165,11 +168,12 @@ func (q *Cleanup) send(jobs []Job) (again []Job, atOnce bool) {
 
 // done ends a job, with the last error if it was given up.
 func (q *Cleanup) done(j *Job, err error) {
+	q.mu.Lock()
+	q.taken--
 	if err != nil {
-		q.mu.Lock()
 		q.unconfirmed++
-		q.mu.Unlock()
 	}
+	q.mu.Unlock()
 	if j.Done != nil {
 		j.Done(err)
 	}
@@ -217,9 +221,9 @@ func (q *Cleanup) Stop() {
 	q.stopped = true
 }
 
-// Unconfirmed returns how many jobs were given up.
+// Unconfirmed returns how many jobs were given up, or have no answer yet.
 func (q *Cleanup) Unconfirmed() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.unconfirmed
+	return q.unconfirmed + q.taken + len(q.queue)
 }

@@ -100,6 +100,31 @@ func isGone(j cleanup.Job) bool {
 	}
 }
 
+// A job counts as unconfirmed while it is on its way, and while it waits for that: Close may have to say so
+// before the answer is there.
+func TestWhatIsOnItsWayIsUnconfirmed(t *testing.T) {
+	test(t, func(t *testing.T, q *cleanup.Cleanup, r *redis) {
+		answer := make(chan struct{})
+		r.fails = func(context.Context, string) error {
+			<-answer
+			return nil
+		}
+		first, _ := job(time.Hour, "a")
+		q.Add(first)
+		synctest.Wait()
+		second, _ := job(time.Hour, "b")
+		q.Add(second)
+		if n := q.Unconfirmed(); n != 2 {
+			t.Errorf("%d jobs are unconfirmed, want the one on its way and the one behind it", n)
+		}
+		close(answer)
+		<-q.Idle()
+		if n := q.Unconfirmed(); n != 0 {
+			t.Errorf("%d jobs are unconfirmed that were answered", n)
+		}
+	})
+}
+
 // What gets no answer is sent again, and only that, until Redis answers.
 func TestUnansweredIsSentAgain(t *testing.T) {
 	test(t, func(t *testing.T, q *cleanup.Cleanup, r *redis) {
@@ -114,8 +139,8 @@ func TestUnansweredIsSentAgain(t *testing.T) {
 		q.Add(j)
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
-		if len(done) > 0 || isGone(j) || !q.Busy() {
-			t.Error("the job is over, though one of its commands has no answer")
+		if n := q.Unconfirmed(); len(done) > 0 || isGone(j) || !q.Busy() || n != 1 {
+			t.Errorf("the job is over, or %d are unconfirmed, though one of its commands has no answer", n)
 		}
 		r.mu.Lock()
 		down = false
