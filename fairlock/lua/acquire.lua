@@ -1,25 +1,21 @@
--- acquire.lua: takes the fair lock if nobody holds it and nobody waits; else puts the caller's run in
--- the queue, or lets it join the entry of its session that is last there. It also counts one more
--- hold of a named owner that has the lock, and takes up what was granted. It says up to which number
--- the run's waiters go and how many wait, and never adds: a position that is taken stays where it is.
--- One that was lost by silence is taken anew, at the end.
+-- acquire.lua: takes the fair lock if nobody has it or waits; else puts the caller's run in the
+-- queue, or lets it join the entry of its session that is last there. It also counts one more hold
+-- of a named owner that has the lock, and takes up what was granted. It tells the run's last number
+-- and how many wait, and never adds: a taken position stays; one lost by silence is taken anew.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] see grant.lua  ARGV[6] owner  ARGV[7] lease in ms
 -- ARGV[8] how many fencing tokens to reserve; left out with what follows if that says nothing
 -- ARGV[9] id of the hold of a named owner, or ''  ARGV[10] entry; '' for a caller that does not wait
--- ARGV[11] the entry that this one joins if it is the last of the queue; '' for none
--- ARGV[12] number of the last waiter of the run
+-- ARGV[11] the entry to join if the queue's last, or ''  ARGV[12] number of the run's last waiter
 -- ARGV[13] what KEYS[3] says of the entry, but for that number; ARGV[14] the same of that of ARGV[11]
 -- ARGV[15] session  ARGV[16] what KEYS[3] says of the session, but for the time
 -- ARGV[17] the position that the entry had before; 0: it gets one at the end; -1: a caller that does
 --   not wait comes behind waiters who may not be in the queue yet
 -- ARGV[18] for how many ms the fencing token outlives the lock; left out: it has no end
--- Returns 1: granted, short for {1, 1, 0, 1}
---   {1, holds, token, 0}: granted, for the lease at least; the highest token reserved, or 0
+-- Returns 1, for {1, 1, 0, 1}, or {1, holds, highest token or 0, 0}: granted, for a lease at least
 --   {0, ms, Redis's time in ms, position}: not yet: ask again after that at the latest, -1: unknown;
 --   position in the queue, 0: it has joined
 -- Publishes the message of grant.lua
 local owner, tokens, id, entry = ARGV[6], ARGV[8] or '0', ARGV[9] or '', ARGV[10] or ''
-
 local function take() -- returns the reply; or nil and what Redis says of the token
   local token = tokens ~= '0' and redis.pcall('INCRBY', KEYS[5], tokens) or 0
   if type(token) == 'table' then return nil, token end
@@ -35,7 +31,6 @@ local function take() -- returns the reply; or nil and what Redis says of the to
   if id ~= '' then redis.call('PEXPIRE', KEYS[4], ARGV[7]) end
   return tokens == '0' and 1 or {1, 1, token, 0}
 end
-
 local taken, bad
 if ARGV[17] ~= '-1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
   taken, bad = take()
@@ -48,7 +43,6 @@ if bad then return (refused(bad, no_token)) end
 local held = redis.pcall('HGET', KEYS[1], owner)
 bad = refused(held, ': the lock')
 if bad then return bad end
-
 if held then
   local counted = id == '' and 1 or redis.pcall('SISMEMBER', KEYS[4], id)
   bad = refused(counted, ': the ids of holds')
@@ -74,7 +68,6 @@ if held then
   outlive(KEYS[5], ttl, ARGV[18])
   return {1, held, token, 0}
 end
-
 local free = redis.call('EXISTS', KEYS[1]) == 0
 local look = not free and (entry == '' or ARGV[11] == '')
 local fields = look and redis.call('HSCAN', KEYS[1], 0)[2]
@@ -96,7 +89,6 @@ if entry == '' then
   end
   return {0, -1, 0, 0}
 end
-
 local joins, last = ARGV[11], tonumber(ARGV[12])
 local position = redis.pcall('ZSCORE', KEYS[2], entry)
 local known = redis.pcall('HGET', KEYS[3], joins)

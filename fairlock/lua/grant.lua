@@ -1,5 +1,4 @@
--- grant.lua: what the scripts of the fair lock share: how the next run is let in. Nothing of it runs
--- while nobody waits. It needs `refused`.
+-- grant.lua: how the fair lock's scripts let the next run in, where one waits. It needs `refused`.
 -- KEYS[1] the lock: hash, owner -> holds, as that of rlock
 -- KEYS[2] the queue: sorted set, entry -> position; the lowest is served first. A position is the
 --   time of Redis at the arrival, in µs, so that later ones are always higher
@@ -8,8 +7,7 @@
 --   cannot be told anything><its QueueLease in ms, 13 digits><until when it keeps its entries if it
 --   is not heard of again, in ms>"; a flag that is not set is a -; and "token" -> for how many ms the
 --   fencing token outlives the lock, if it has an end
--- KEYS[4] the ids of holds: set, lives and dies with the lock
--- KEYS[5] the fencing token of owners that want one: an integer
+-- KEYS[4] the ids of holds: set, ends with the lock  KEYS[5] the fencing token, if used: an integer
 -- ARGV[1] channel  ARGV[2] publish  ARGV[3] what makes a session's channel out of its id
 -- ARGV[4] counts, of PUBLISH  ARGV[5] the QueueLease of the caller, in ms
 -- The message, on the channel of the session that is let in:
@@ -18,7 +16,6 @@
 -- behind the session's; for a named one "#<id of the hold, 32 letters><owner>". What is silent, and
 -- how long a grant waits to be taken up, goes by the QueueLease of the waiters.
 -- include outlive
-
 -- owner_of returns the owner that an entry stands for, and, if it is named, the id of its hold.
 local function owner_of(entry, cut, named)
   if named then return string.sub(entry, cut + 34), string.sub(entry, cut + 2, cut + 33) end
@@ -43,17 +40,15 @@ local function leave(entry)
     settle(entry)
   end
 end
-
--- grant gives the free lock to the first entry whose session is alive, and tells that. Entries
--- of sessions that have died leave the queue; those of one that is silent, or cannot be told,
--- are passed over and keep their positions until it counts as dead. `mine` are entries that need
--- not be told, since their session is asking just now. Returns the entry, or nil.
+-- grant gives the free lock to the first entry whose session is alive, tells that, and returns it,
+-- or nil. Entries of dead sessions leave the queue; those of one that is silent, or cannot be told,
+-- keep their positions until it counts as dead. Those in `mine` are not told: their session asks.
 local function grant(mine)
   -- While the slot moves the lock cannot be made here, and its next call goes to the other node.
   if type(redis.pcall('EXISTS', KEYS[1])) == 'table' then return nil end
   local clock = redis.call('TIME')
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-  local back, given, gone, stuck -- back: what goes back to its position
+  local back, given, gone, stuck = {}, nil, nil, nil -- back: what goes back to its position
   while not given and not stuck do
     local top = redis.pcall('ZPOPMIN', KEYS[2])
     -- A server that takes no writes now ends the script.
@@ -99,13 +94,10 @@ local function grant(mine)
         end
       end
     end
-    if stays or stuck then
-      back = back or {}
-      back[#back + 1] = top
-    end
+    if stays or stuck then back[#back + 1] = top end
   end
-  for i = 1, back and #back or 0 do redis.call('ZADD', KEYS[2], back[i][2], back[i][1]) end
-  if back and redis.pcall('PTTL', KEYS[2]) == -1 then keep() end
+  for _, top in ipairs(back) do redis.call('ZADD', KEYS[2], top[2], top[1]) end
+  if back[1] and redis.pcall('PTTL', KEYS[2]) == -1 then keep() end
   if given or gone then settle(given or gone) end
   return given
 end

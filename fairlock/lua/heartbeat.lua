@@ -25,8 +25,7 @@ end
 local given = held == 0 and grant(mine)
 if given then mine[given] = nil end
 local stuck = held == 0 and not given -- the next cannot be let in, and is told why when it asks
-local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
-local reply = {}
+local reply, first = {}, redis.call('ZRANGE', KEYS[2], 0, 0)[1]
 for i = 8, #ARGV do
   local entry, ms = ARGV[i], -1
   local cut = 5 + (tonumber(string.sub(entry, 1, 5)) or 0)

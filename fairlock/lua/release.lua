@@ -1,7 +1,6 @@
 -- release.lua: ends holds that have ids, takes back acquisitions whose outcome is unknown, and takes
 -- the entries of named owners out of the queue; without ids it ends all that a private owner has,
--- whatever its count, or takes its entry out. When the lock is free the next run gets it. It begins
--- with a command that a server without memory takes, so what follows may run too.
+-- whatever its count, or takes its entry out. When the lock is free the next run gets it.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[5] see grant.lua  ARGV[6] owner
 -- ARGV[7] with ids: what an entry of this session has in front of an id; else the owner's entry
 -- ARGV[8] 1: the owner is private. Left out with what follows: all that a private owner has ends

@@ -4,8 +4,7 @@
 -- KEYS[1] the lock: hash, owner -> holds
 -- KEYS[2] the life of this Redis: a string, the server's run id ('' if that is not to be had) and
 --   the time in ms at which the first vote was asked for; no TTL
--- ARGV[1] owner; it is private: made for this one acquisition
--- ARGV[2] lease in ms  ARGV[3] for how long a new life gives no votes, in ms
+-- ARGV[1] owner, private  ARGV[2] lease in ms  ARGV[3] for how many ms a new life gives no votes
 -- Returns {1, 1, 0, changed}: granted, for the lease at least
 --   {0, PTTL in ms, 0, 0}: held by another owner; {-2, ms, 0, 0}: no votes yet, for so many ms
 -- include refused, clock

@@ -3,13 +3,12 @@
 -- KEYS[2] with an id: set of the ids of such holds, and x<id> for each void extension; lives and dies
 --   with the lock, so that an id never speaks of a later life of it
 -- KEYS[i] the last one, with tokens or ARGV[6]: the fencing token, an integer
--- ARGV[1] owner  ARGV[2] lease in ms
+-- ARGV[1] owner  ARGV[2] lease in ms, at least
 -- ARGV[3] how many fencing tokens to reserve; left out with what follows if that says nothing
 -- ARGV[4] holds that this session has of the owner already; 0: none that could be lost
 -- ARGV[5] id of the hold; '' for the first one of a private owner, which is there or not
 -- ARGV[6] for how many ms the fencing token outlives the lock; left out: it has no end
--- Returns 1: granted, short for {1, 1, 0, 1}
---   {1, holds, token, changed}: granted, for the lease at least; the highest token reserved, or 0
+-- Returns 1, for {1, 1, 0, 1}, or {1, holds, highest token reserved or 0, changed}: granted
 --   {0, PTTL, 0, 0}: held by another owner; {-1, 0, 0, 0}: the holds of ARGV[4] are gone
 local owner, lease = ARGV[1], ARGV[2]
 if not ARGV[3] and redis.call('EXISTS', KEYS[1]) == 0 then

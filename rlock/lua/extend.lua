@@ -1,10 +1,9 @@
--- extend.lua: gives a held lock a new end, counted from the later run of two. The end of a named
--- owner's lock moves closer only if all its holds are of this session; that of a lock with renewed
--- holds does not. An extension that arrives after a later one has voided it changes nothing.
+-- extend.lua: gives a held lock a new end, counted from the later run of two. A named owner's moves
+-- closer only if all its holds are of this session. One that a later one voided changes nothing.
 -- KEYS[1] the lock, KEYS[2] the ids, see acquire.lua; left out without an id where there are none
 -- KEYS[i] the last one, with ARGV[7]: the fencing token
 -- ARGV[1] owner  ARGV[2] time to live in ms, from now  ARGV[3] 1: the owner is private
--- ARGV[4] 1: the end only moves away  ARGV[5] id of this extension, or ''
+-- ARGV[4] 1: the end only moves away (some holds are renewed)  ARGV[5] id of this extension, or ''
 -- ARGV[6] how many ids of extensions follow that are void from now on
 -- ARGV[7] for how many ms the fencing token outlives the lock; 0: it has no end, or there is none
 -- ARGV[i] i > 7: those of ARGV[6]; then, of a named owner, the ids of this session's holds

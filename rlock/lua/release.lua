@@ -3,8 +3,7 @@
 -- whatever its count: a nested acquisition that came late must not keep the lock.
 -- KEYS[1] the lock, KEYS[2] the ids, if the claim has made some: see acquire.lua; deleted at the end
 -- ARGV[1] owner  ARGV[2] channel  ARGV[3] publish  ARGV[4] counts
--- ARGV[5] the TTL in ms that the holds deserve which stay; 0 leaves it. Left out with what follows:
---   all that a private owner has ends
+-- ARGV[5] the TTL in ms that holds which stay deserve; 0 leaves it; left out like the rest: no ids
 -- ARGV[6] 1: the owner is private  ARGV[7] how many ids follow of holds that end
 -- ARGV[8] and more: those, see end_holds; then, of a named owner and with a TTL, those that stay
 -- Returns receivers, for {0, 1, receivers}; or {holds left, changed, receivers}

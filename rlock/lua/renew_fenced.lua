@@ -1,7 +1,6 @@
 -- renew_fenced.lua: renew.lua for locks whose fencing token has an end, later than that of the lock.
 -- KEYS[i] a lock, or a key that goes along with the lock before it  ARGV[1] lease in ms; 0 only asks
--- ARGV[1+i] '=' and the owner that is believed to hold KEYS[i]; '' for a key that lives as long as
---   the lock; for the fencing token for how many ms it outlives the lock
+-- ARGV[1+i] of a lock '=' and its owner; of its token for how many ms that outlives it; else ''
 -- Returns as renew.lua
 -- include refused, outlive
 local lease, alive, lock = tonumber(ARGV[1]), {}, 0

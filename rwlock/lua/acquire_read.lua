@@ -5,11 +5,9 @@
 -- KEYS[4] the reader's timeout key for this hold: Redisson's readers look for it when they leave
 -- KEYS[6] its first timeout key, if that is another: it is there however many holds a named owner has
 -- ARGV[2] the lease in ms and 1, see clock.lua  ARGV[3] id of the hold, see acquire.lua of rlock
--- ARGV[4] holds of the read side that this session has of it already
--- ARGV[5] the same of the write side; both are left out if there are none
--- Returns 1: granted, short for {1, 1, 0, 1}; {1, holds, 0, 1}: granted
---   {0, ms, 0, 0}: refused; PTTL, or what is left of a writer's mark; {-1, 0, 0, 0}: what ARGV
---   tells of is gone
+-- ARGV[4] read holds of it that this session has  ARGV[5] write holds; both left out if none
+-- Returns {1, holds, 0, 1}: granted; 1: short for {1, 1, 0, 1}; {-1, 0, 0, 0}: those holds are gone
+--   {0, ms, 0, 0}: refused; PTTL, or what is left of a writer's mark
 local call = redis.call
 if not ARGV[4] and call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0
     and not (ARGV[3] and call('EXISTS', KEYS[5]) == 1) then

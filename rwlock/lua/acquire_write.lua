@@ -1,12 +1,10 @@
 -- acquire_write.lua: one more hold of the write side for an owner. A writer is alone, but for read
--- holds of its own taken later. Readers of ours whose lease is over are thrown out here. Only if none
--- of ours is left, and others are, those are Redisson's, and their timeout keys tell whether they
--- live. (The key of the ids is missing then, as readers.lua asks for: the owner is not in yet.)
+-- holds of its own taken later. Readers whose lease is over are thrown out; Redisson's once none of
+-- ours is left. (The key of the ids is missing then, as readers.lua asks: the owner is not in yet.)
 -- KEYS[1] to KEYS[3], ARGV[1] see owner.lua  KEYS[4] the ids
 -- ARGV[2] lease in ms  ARGV[3] id of the hold  ARGV[5] what the names of timeout keys begin with
 -- ARGV[4] twice the ms after which a refused writer looks again, for the mark that it leaves; 0: none
--- ARGV[6] holds of the write side that this session has of it already
--- ARGV[7] the same of the read side; both are left out if there are none
+-- ARGV[6] write holds of it that this session has  ARGV[7] read holds; both left out if none
 -- Returns 1: granted, short for {1, 1, 0, 1}; {1, holds, 0, 1}: granted, for the lease at least
 --   {0, ms, 0, 0}: refused; PTTL, or until the last reader's lease ends; -1: not known
 --   {-1, 0, 0, 0}: those of ARGV[6] or ARGV[7] are gone; {-2, 1, 0, 0}: it has the read side alone

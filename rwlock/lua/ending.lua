@@ -21,7 +21,6 @@ if keep > 0 and redis.call('SISMEMBER', ids, 'x' .. (ARGV[10] or '')) == 1 then 
 local others, private = kept + (ARGV[9] or 0), whose ~= '0'
 -- take_out takes the ids of what ends on a side out of the set, and returns how many holds that is.
 local function take_out(side, held, across, kept)
-  local ids = KEYS[5]
   if ARGV[5] and ARGV[5] ~= '2' then return each('SREM', ids, side, 10, kept - 1) end
   for _, id in ipairs(ids and across > 0 and redis.call('SMEMBERS', ids) or {}) do
     if string.sub(id, 1, 1) == side then redis.call('SREM', ids, id) end

@@ -1,8 +1,6 @@
 -- extend.lua: gives an owner's holds of one side a new end, as extend.lua of rlock does for a lock.
--- KEYS[1], KEYS[2], ARGV[1] see owner.lua  KEYS[3] the ids
--- KEYS[i] i > 3: of the read side, the reader's timeout keys
--- ARGV[2] time to live in ms, from now  ARGV[3] r or w, for the side
--- ARGV[4] 1: the owner is private: all that is counted is this session's
+-- KEYS[1], KEYS[2], ARGV[1] see owner.lua  KEYS[3] the ids  KEYS[i] i > 3: a reader's timeout keys
+-- ARGV[2] time to live in ms from now  ARGV[3] r or w, the side  ARGV[4] 1: the owner is private
 -- ARGV[5] 1: the end only moves away  ARGV[6] id of this extension, or ''
 -- ARGV[7] how many ids of extensions follow that are void from now on
 -- ARGV[i] i > 7: those; then, of a named owner, the ids of this session's holds of the side
@@ -10,8 +8,7 @@
 -- include owner, each, all_ours
 local void = redis.pcall('SISMEMBER', KEYS[3], 'x' .. ARGV[6])
 bad = bad or refused(void)
-local side = ARGV[3]
-local held = side == 'r' and reads or writes
+local side, held = ARGV[3], ARGV[3] == 'r' and reads or writes
 if gone or (not bad and held <= 0) then return 0 end
 if bad or void == 1 then return bad or 1 end
 local mine, first = ARGV[4] == '1', 8 + ARGV[7]

@@ -8,7 +8,6 @@ local function bury(now, most)
   end
   return #dead
 end
-
 -- alive returns for how long in ms Redisson's readers have the lock, when no others are in the hash;
 -- nil if none of them lives. Without a bound it is the PTTL of the lock. Only the timeout keys tell,
 -- whose names begin with prefix: the one exception to the rule that all keys are in KEYS, for the rest

@@ -1,8 +1,7 @@
 -- release_read.lua: ends holds of the read side, and takes back acquisitions of it whose outcome is
 -- unknown. It costs the same however many readers of ours there are, but when the one that was to stay
 -- longest leaves: see all_ours. The last of ours to leave looks at Redisson's, as those do each time.
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10] see ending.lua  KEYS[6] and more: further timeout keys
--- Returns see there
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10], Returns: see ending.lua  KEYS[6] and more: timeout keys
 -- Publishes '0' when the lock became free, or a waiting writer must see whether Redisson's readers live
 local call, lock = redis.call, KEYS[1]
 if (ARGV[5] or '2') == '2' and not KEYS[6] and redis.pcall('HLEN', lock) == 2

@@ -2,8 +2,7 @@
 -- unknown, with the marks that they left. If the owner has read holds too, and their lease is not
 -- over, the lock becomes a read lock. Either way waiting readers get their chance now: the marks of
 -- the writers that wait are taken away, and come back when those are refused again.
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10] see ending.lua; none is left out
--- Returns see there
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10] (none is left out), Returns: see ending.lua
 -- Publishes '1' when no writer is left, and '0' behind it if that may have been heard: a waiter of
 --   Redisson that is just asking takes no notice of the first, and would sleep until the lease that it
 --   saw ends. '1' alone when the last mark of a waiting writer goes while readers may come in

@@ -34,7 +34,6 @@ local function reader(first, count, owner)
   for i = first + 3, first + count - 1 do redis.call('SET', KEYS[i], '1', 'PX', int(left)) end
   return 1
 end
-
 local function writer(first, count, field)
   local fields = redis.pcall('HMGET', KEYS[first], 'mode', field)
   local bad = gone(fields)
@@ -46,7 +45,6 @@ local function writer(first, count, field)
   end
   return 1
 end
-
 local alive, first = {}, 1
 for i = 2, #ARGV do
   local side, count, field = string.match(ARGV[i], '^(.)(%d+):(.*)$')

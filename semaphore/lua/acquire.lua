@@ -47,8 +47,7 @@ local alive = 0 -- of those that an earlier run has granted
 for i = 7, redis.call('ZSCORE', KEYS[2], ARGV[7]) and #ARGV or 0 do
   alive = alive + (redis.call('ZSCORE', KEYS[2], ARGV[i]) and 1 or 0)
 end
-local granted = alive == n or value >= n
-local limit = value + taken
+local granted, limit = alive == n or value >= n, value + taken
 if not granted and n > limit then
   if tell and not new and value > 0 then redis.call(ARGV[4], ARGV[3], int(value)) end
   return {-2, limit, 0, 0}

@@ -1,5 +1,4 @@
--- delete.lua: deletes a semaphore with all its permits. One that arrives after a later SetLimit or
--- Delete of the same session deletes nothing.
+-- delete.lua: deletes a semaphore and its permits, unless a later SetLimit or Delete came before.
 -- KEYS[1], KEYS[2], KEYS[3], KEYS[4] see set_limit.lua
 -- ARGV[1] the number of this Delete  ARGV[2] for how many ms from this run on that is remembered
 -- ARGV[3] channel  ARGV[4] publish

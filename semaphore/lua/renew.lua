@@ -3,8 +3,7 @@
 -- ARGV[i] for each request n; what keep.lua takes; and the n ids of its permits
 -- Returns for each of the ARGV[i] 1; 0: not all of its permits are there; -1: Redis does not say
 -- include expiries
-local lease = tonumber(ARGV[1])
-local reply, i, key = {}, 2, 1
+local lease, reply, i, key = tonumber(ARGV[1]), {}, 2, 1
 while i <= #ARGV do
   local free, taken, first, last = KEYS[key], KEYS[key + 1], i + 2, i + 1 + ARGV[i]
   local value = redis.pcall('GET', free)

@@ -1,5 +1,4 @@
--- take.lua: takes n from a counter, if it has as many. A request that was refused leaves nothing, and
--- may be sent again until it is granted.
+-- take.lua: takes n from a counter that has n. A refused request leaves nothing, and may be resent.
 -- KEYS[1] to KEYS[3], ARGV[1] to ARGV[4] see counter.lua; the outcome is n, or 'undone'  ARGV[5] n
 -- Returns {1, -1, 0, changed, free, -1}: granted; {0, -1, 0, 0, free, -1}: it has less, or was undone
 -- include counter

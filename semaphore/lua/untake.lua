@@ -1,5 +1,4 @@
--- untake.lua: gives back what take.lua took for a request, should it have run, and sees to it that it
--- takes nothing should it run later.
+-- untake.lua: gives back what take.lua took for a request; should that run later, it takes nothing.
 -- KEYS[1] the counter: integer; not made anew if it was deleted  KEYS[2] the requests, see counter.lua
 -- ARGV[1], ARGV[2], ARGV[3], ARGV[4] see there  ARGV[5] channel  ARGV[6] publish  ARGV[7] counts
 -- Returns {0, changed, receivers}; changed is 0 if nothing was given back

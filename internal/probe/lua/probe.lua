@@ -1,8 +1,6 @@
 -- probe.lua: finds out when a session begins whether locks can work here. Leaves nothing behind.
--- KEYS[1] a key of the session's own, named as a lock may be
--- ARGV[1] the channel that belongs to it  ARGV[2] publish
--- Returns 1, or an error: OLD ... if the server is older than 6.2, Redis's own ... (PUBLISH), or
---   (SPUBLISH), if it refuses to publish, else Redis's own
+-- KEYS[1] a key of the session's own, named as a lock may be  ARGV[1] its channel  ARGV[2] publish
+-- Returns 1, or Redis's error: OLD ... before 6.2, or ... (<publish>) if it refuses to publish
 -- Publishes "0" to ARGV[1], where nobody listens.
 redis.call('DEL', KEYS[1]) -- these two are refused, if they are, while there is nothing that would stay
 redis.call('PEXPIRE', KEYS[1], 1000)

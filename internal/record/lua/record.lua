@@ -1,6 +1,5 @@
 -- record.lua: says who a session is, for operators, when it begins.
--- KEYS[1] the session's record (string, JSON)
--- ARGV[1] what stands in it before the time  ARGV[2] what stands behind  ARGV[3] TTL in ms
+-- KEYS[1] the record: string  ARGV[1] JSON before the time  ARGV[2] JSON behind  ARGV[3] TTL in ms
 -- Returns when the session began, in ms by Redis's clock
 -- include clock, int
 local started = int(now)
