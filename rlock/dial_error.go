@@ -30,7 +30,7 @@ func dialError(ctx context.Context, opt rueidis.ClientOption, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w: %w", ctx.Err(), ErrUnavailable, err)
-	case errors.Is(err, rueidis.ErrNoCache): // its word for any such refusal; nothing here is cached
+	case errors.Is(err, rueidis.ErrNoCache) && !script.Passes(err): // its word for any such refusal; nothing here is cached
 		return fmt.Errorf("%w: the server refuses a CLIENT command that ClientOption asks for; leave that option out, or allow the command: %w", ErrConfig, err)
 	case script.Unavailable(err):
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)

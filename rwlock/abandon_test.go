@@ -32,3 +32,27 @@ func TestAnAbandonedHoldInMemoryDoesNotLengthenTheLease(t *testing.T) {
 		}
 	})
 }
+
+// A writer with a long lease takes read holds with shorter ones, so that Redisson may cut the lease. When the
+// write hold is abandoned the lock stands for as long as that was promised, whatever becomes of the others.
+func TestAnAbandonedWriteHoldStandsBehindShorterReadHolds(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		m := rwlock.New(locktest.Dial(t, s, rlock.Config{Lease: 30 * time.Second}), "x")
+		section, w := hold(t, t.Context(), m.Lock, rlock.Lease(time.Hour))
+		_, short := hold(t, section, m.RLock, rlock.Lease(time.Minute))
+		_, renewed := hold(t, section, m.RLock)
+		must(t, w.Abandon())
+		stands := func(behind string) {
+			t.Helper()
+			if ttl, err := s.Do(t, "PTTL", "x").AsInt64(); err != nil || ttl < 3_590_000 || ttl > 3_601_000 {
+				t.Errorf("behind %s the lock's TTL is %d ms, %v; want an hour", behind, ttl, err)
+			}
+		}
+		must(t, renewed.Unlock())
+		stands("the Unlock of a read hold")
+		must(t, short.Extend(t.Context(), 3*time.Minute))
+		stands("the extension of the other one")
+		must(t, short.Unlock())
+		stands("the last Unlock")
+	})
+}

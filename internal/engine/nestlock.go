@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"relock/internal/attempts"
 	"relock/internal/backoff"
@@ -213,6 +214,9 @@ func (a *acquisition) prepareNested(c *claim) {
 		a.op.Tokens = 1
 	}
 	c.pinned = m.Nest(c.kind, a.prim, &a.op) || c.pinned
+	if c.safeLease == never && a.safeLease != never {
+		m.Stands = max(m.Stands, c.trust+time.Second) // what was granted stands for longer than it is trusted from now on
+	}
 	c.safeLease = min(c.safeLease, a.safeLease)
 }
 

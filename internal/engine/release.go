@@ -51,7 +51,9 @@ func (h *Hold) Unlock() (err error) {
 	// anything else happens, so that no section begins before this one has seen its end.
 	if x.close(released) {
 		l.unlock()
+		err = ErrLost // as the hooks hear if that code panics: the lock stands until its lease is over
 		x.cancel()
+		err = nil
 		l.mu.Lock()
 		now = s.now()
 	}

@@ -58,19 +58,29 @@ func runner(t *testing.T, s *redistest.Server) (*script.Runner, *faulttest.Proxy
 
 // Whatever connection a command was given up on, one that is sent later is executed later.
 func TestOrderIsKeptBehindWhatWasGivenUp(t *testing.T) {
-	for name, send := range map[string]func(*script.Runner, context.Context, script.Command) rueidis.RedisResult{
-		"direct": (*script.Runner).Run,
-		"pipelined": func(r *script.Runner, ctx context.Context, c script.Command) rueidis.RedisResult {
+	type sender = func(*script.Runner, context.Context, script.Command) rueidis.RedisResult
+	for name, c := range map[string]struct {
+		send      sender
+		forgotten bool // the server does not know the script: it is sent again, whole
+	}{
+		"direct":       {(*script.Runner).Run, false},
+		"direct whole": {(*script.Runner).Run, true},
+		"pipelined": {func(r *script.Runner, ctx context.Context, c script.Command) rueidis.RedisResult {
 			return r.Multi(ctx, []script.Command{c})[0]
-		},
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 				r, p := runner(t, s)
-				seen, release := p.HoldRequest(faulttest.HasArg("first"))
+				held := faulttest.HasArg("first")
+				if c.forgotten {
+					locktest.Must(t, s.Do(t, "SCRIPT", "FLUSH").Error())
+					held = faulttest.Is("EVAL")
+				}
+				seen, release := p.HoldRequest(held)
 				ctx, cancel := context.WithCancel(t.Context())
 				given := make(chan error, 1)
-				go func() { given <- send(r, ctx, appending("first")).Error() }()
+				go func() { given <- c.send(r, ctx, appending("first")).Error() }()
 				locktest.Get(t, seen, 10*time.Second, "the command")
 				cancel()
 				if err := locktest.Get(t, given, 10*time.Second, "the call to end"); !errors.Is(err, context.Canceled) {

@@ -52,6 +52,10 @@ func Unavailable(err error) bool {
 	return err != nil && !rueidis.IsRedisNil(err) && !rueidis.IsParseErr(err) && !errors.Is(err, ErrShape)
 }
 
+// Passes reports whether the text of err is that of an error reply that passes by itself: rueidis makes
+// other errors of some replies, which have the text alone.
+func Passes(err error) bool { return says(err.Error(), transient) }
+
 // Denied reports whether err is the answer of a server that does not allow the command to this
 // user.
 func Denied(err error) bool {

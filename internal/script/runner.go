@@ -105,9 +105,6 @@ func (r *Runner) heard(res rueidis.RedisResult) {
 	case fromRedis:
 		r.conn.suspect.Store(false)
 		r.refused(err)
-		if r.conn.moves.leaving.Load() {
-			r.conn.suspect.Store(true) // the first command that is executed is to be seen
-		}
 	case !IsContext(err):
 		r.conn.suspect.Store(true)
 		r.conn.Doubt()
@@ -121,6 +118,9 @@ func (r *Runner) refused(err error) {
 	}
 	if noPrimary(err) {
 		r.conn.leave(loads(err))
+	}
+	if r.conn.moves.leaving.Load() {
+		r.conn.suspect.Store(true) // the first command that is executed is to be seen
 	}
 }
 
