@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/fairlock"
 	"relock/internal/engine"
 	"relock/internal/script"
 	"relock/internal/test/redistest"
@@ -117,6 +118,45 @@ func TestSeedDecidesTheSteps(t *testing.T) {
 	}
 	if slices.Equal(first, story(8)) {
 		t.Error("another seed gave the same")
+	}
+}
+
+// The run of a named owner gathers for 2 ms, and is sent in the very instant in which a Wait of 2 ms
+// ends: granted, for its owner holds the lock elsewhere, and taken back. The lock then stands for the
+// lease of the Lock that failed, and the model takes that.
+func TestAttemptTakenBackWhenItsWaitEnds(t *testing.T) {
+	const fixed = 4096 * time.Millisecond
+	moved := false
+	for round := uint64(0); !moved && round < 100; round++ { // which of the two timers is first is chance
+		model := new(Mutex)
+		inWorld(t, Config{Seats: 2}, round, model, func(t *testing.T, w *World) {
+			*model = *NewMutex(w, MutexKind{Key: "x", New: func(s *rlock.Session) Locker { return fairlock.New(s, "x") }})
+			lock := func(a *Actor, ctx context.Context, owner string, wait, lease time.Duration) {
+				d := model.newLockCall(a)
+				d.owner, d.named, d.wait, d.lease = owner, owner != "", wait, lease
+				model.begin(a, ctx, d, "Lock")
+				w.settle()
+			}
+			nameless, ann := context.Background(), rlock.WithOwner(context.Background(), "ann")
+			for _, s := range w.Seats {
+				w.start(s)
+			}
+			lock(w.Seats[1].Actors[0], ann, "ann", 0, fixed)
+			lock(w.Seats[0].Actors[0], nameless, "", 0, 0) // its session queues: the next one gathers
+			lock(w.Seats[0].Actors[1], ann, "ann", 2*time.Millisecond, 0)
+			w.pass(2 * time.Millisecond)
+			if n := w.Redis.HGet("x", "ann"); n != "1" || len(w.Waiting()) != 1 {
+				t.Errorf("ann has %s holds, want 1; %d calls wait, want 1", n, len(w.Waiting()))
+			}
+			moved = w.Redis.TTL("x") > fixed
+			w.giveBack()
+			if w.Failed() {
+				t.Error(w.story())
+			}
+		})
+	}
+	if !moved {
+		t.Error("no attempt was sent in the instant in which its Wait ended")
 	}
 }
 

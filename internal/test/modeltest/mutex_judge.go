@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -115,6 +116,7 @@ func (m *Mutex) Check(ended []*Call) {
 			}
 		}
 	}
+	m.takenBack(ended)
 	m.noticed()
 	m.checkSections()
 	m.checkRedis()
@@ -272,16 +274,17 @@ func (m *Mutex) refused(c *Call, d *lockCall, ended []*Call) {
 	switch {
 	case c.Actor.Seat.Session == nil && errors.Is(c.Err, rlock.ErrClosed):
 	case d.raced && errors.Is(c.Err, context.Canceled):
-		m.undone(d)
+		d.undone = true
 	case d.ended && errors.Is(c.Err, context.Canceled) && !notAcquired:
 	case c.Ctx.Err() != nil && !d.ended && !d.try && notAcquired && errors.Is(c.Err, context.Canceled):
 	case d.try && notAcquired && m.kind.Fair && m.owner == "" && (m.letIn(ended) || m.gathered(c)):
 	case d.try && notAcquired && (m.owner != "" && m.owner != d.owner || m.entering(c, d)):
 	case d.wait > 0 && notAcquired && now.Equal(c.Began.Add(d.wait)):
+		d.undone = true // its run may have gathered until this instant, and have been sent in it
 	case notAcquired && t != nil && !t.wanted():
 		// rlock does not nest in a claim whose outermost context has ended, also not with
 		// a context that lives; what it asked for then is undone, but for the TTL.
-		m.undone(d)
+		d.undone = true
 	case errors.Is(c.Err, rlock.ErrLost) && t != nil && t.doomed:
 		m.lose(t)
 	default:
@@ -289,10 +292,16 @@ func (m *Mutex) refused(c *Call, d *lockCall, ended []*Call) {
 	}
 }
 
-// undone: an attempt that may have been granted is taken back; it may have moved the TTL.
-func (m *Mutex) undone(d *lockCall) {
-	m.mayLast(time.Now().Add(max(d.lease, m.w.Config.Lease)))
-	m.shared = true
+// takenBack: an attempt that may have been granted was taken back. Where its owner had the lock by
+// another hold, it may have moved the TTL, and Redis does not know how long the other hold needs that.
+// It is called when the grants of this instant are known: the other hold may be one of them.
+func (m *Mutex) takenBack(ended []*Call) {
+	for _, c := range ended {
+		if d, ok := c.Data.(*lockCall); ok && d.undone && d.owner != "" && d.owner == m.owner {
+			m.mayLast(time.Now().Add(cmp.Or(d.lease, m.w.Config.Lease)))
+			m.shared = true
+		}
+	}
 }
 
 // entering reports whether another call of the same process waits for the lock in the

@@ -12,16 +12,17 @@ import (
 )
 
 type lockCall struct {
-	owner string // "": a new one
-	try   bool
-	wait  time.Duration // 0: as long as it takes
-	lease time.Duration // 0: the watchdog renews
-	ended bool          // the context was done already
-	named bool          // the context names the owner, and is not that of a section
-	raced bool          // it was cancelled in the moment in which it may have got in
-	left  time.Time     // when it was cancelled
-	h     *rlock.Hold
-	in    *Section
+	owner  string // "": a new one
+	try    bool
+	wait   time.Duration // 0: as long as it takes
+	lease  time.Duration // 0: the watchdog renews
+	ended  bool          // the context was done already
+	named  bool          // the context names the owner, and is not that of a section
+	raced  bool          // it was cancelled in the moment in which it may have got in
+	left   time.Time     // when it was cancelled
+	undone bool          // it failed, and may have been granted before and taken back
+	h      *rlock.Hold
+	in     *Section
 
 	// Of a fair lock: its place is behind those that were certain at look `from`, and
 	// certain since look `since`; 0: not yet. See queue.
@@ -135,9 +136,7 @@ func (m *Mutex) pick(r *rand.Rand, a *Actor) *hold {
 // lock is a Lock or TryLock on a context of its own, or inside another hold's section; try
 // says that it is a TryLock.
 func (m *Mutex) lock(r *rand.Rand, a *Actor, inside *hold, try bool) bool {
-	d, mutex, ctx := m.newLockCall(a), m.kind.New(a.Seat.Session), context.Background()
-	var opts []rlock.LockOption
-	what := "Lock"
+	d, ctx, what := m.newLockCall(a), context.Background(), "Lock"
 	if inside != nil {
 		ctx, d.owner = inside.section.Context, inside.Owner()
 		d.ended = ctx.Err() != nil
@@ -148,25 +147,39 @@ func (m *Mutex) lock(r *rand.Rand, a *Actor, inside *hold, try bool) bool {
 	}
 	if r.IntN(3) == 0 {
 		d.lease = time.Millisecond << r.IntN(17) // to a minute
-		opts = append(opts, rlock.Lease(d.lease))
 	}
-	lock := mutex.Lock
 	switch n := r.IntN(5); {
 	case try || n == 0:
-		d.try, lock, what = true, mutex.TryLock, "Try"+what
+		d.try, what = true, "Try"+what
 	case n == 1:
 		d.wait = time.Millisecond << r.IntN(17)
+	}
+	m.begin(a, ctx, d, what)
+	return true
+}
+
+// begin has an actor call Lock or TryLock, with the options that d has.
+func (m *Mutex) begin(a *Actor, ctx context.Context, d *lockCall, what string) *Call {
+	mutex := m.kind.New(a.Seat.Session)
+	lock := mutex.Lock
+	if d.try {
+		lock = mutex.TryLock
+	}
+	var opts []rlock.LockOption
+	if d.lease > 0 {
+		opts = append(opts, rlock.Lease(d.lease))
+	}
+	if d.wait > 0 {
 		opts = append(opts, rlock.Wait(d.wait))
 	}
 	text := fmt.Sprintf("%s(owner %q, wait %v, lease %v)", what, d.owner, d.wait, d.lease)
-	m.w.Begin(a, ctx, !d.try, d, text, func(ctx context.Context) error {
+	return m.w.Begin(a, ctx, !d.try, d, text, func(ctx context.Context) error {
 		section, h, err := lock(ctx, opts...)
 		if err == nil {
 			d.h, d.in = h, m.w.Watch(section)
 		}
 		return err
 	})
-	return true
 }
 
 func (m *Mutex) unlock(a *Actor, h *hold, again bool) {

@@ -24,14 +24,7 @@ func (m *Mutex) turns(r *rand.Rand, seat *Seat) bool {
 	}
 	var calls []*Call
 	for _, a := range idle {
-		d, mutex := m.newLockCall(a), m.kind.New(a.Seat.Session)
-		calls = append(calls, m.w.Begin(a, context.Background(), true, d, "Lock, in turns", func(ctx context.Context) error {
-			section, h, err := mutex.Lock(ctx)
-			if err == nil {
-				d.h, d.in = h, m.w.Watch(section)
-			}
-			return err
-		}))
+		calls = append(calls, m.begin(a, context.Background(), m.newLockCall(a), "Lock, in turns"))
 		m.w.settle()
 	}
 	for range calls {
