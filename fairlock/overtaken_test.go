@@ -129,3 +129,39 @@ func TestAnOvertakenCallOfANamedOwnerTakesNoHoldOfAnotherSession(t *testing.T) {
 		nothingLeft(t, s)
 	})
 }
+
+// A named waiter leaves while its call is on its way, and Redis grants that, for another session has
+// the lock under the same name. The hold is taken back, and the other one stays. What the call has
+// added to the lease stays too, for Redis does not know how long the other session needs it.
+func TestACallOfANamedOwnerThatIsTakenBackLeavesTheLeaseLonger(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		me := rlock.WithOwner(ctx, "me")
+		cfg := silent()
+		cfg.RedissonWatchdog = cfg.Lease // else a named owner asks for no more than 30 s
+		m := fairlock.New(dial(t, s, cfg), "x")
+		b, client := locktest.DialGated(t, s, cfg)
+		here := lock(t, me, m, rlock.Lease(cfg.Lease/2))
+		next := goQueued(t, ctx, fairlock.New(b, "x"), 1) // so that calls of its session go in the background
+		brief, cancel := context.WithCancel(me)
+		defer cancel()
+		seen, release := client.Hold(runs("acquire"))
+		defer release()
+		leaves := goLock(brief, fairlock.New(b, "x"))
+		locktest.Get(t, seen, patience, "the call of the named owner is about to be written")
+		cancel()
+		is(t, "the waiter that leaves", locktest.Get(t, leaves, patience, "Lock returns").err, context.Canceled)
+		release()
+		var ttl int64
+		redistest.Eventually(t, patience, "the call to be granted and taken back", func() bool {
+			ttl, _ = s.Do(t, "PTTL", "x").AsInt64()
+			return ttl > cfg.Lease.Milliseconds()/2 && count(t, m, "me") == 1
+		})
+		if ttl > cfg.Lease.Milliseconds() {
+			t.Errorf("the lock lives for %d ms, longer than anything asked for", ttl)
+		}
+		unlock(t, here)
+		unlock(t, granted(t, next, patience, "the next waiter"))
+		nothingLeft(t, s)
+	})
+}
