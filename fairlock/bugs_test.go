@@ -234,7 +234,7 @@ func TestHeartbeatsOfASessionAreSentTogether(t *testing.T) {
 func TestSessionsWithDifferentQueueLeases(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
-		hasty := dial(t, s, rlock.Config{QueueLease: 400 * time.Millisecond})
+		hasty := dial(t, s, rlock.Config{QueueLease: s.Slowed(400 * time.Millisecond)})
 		calm := dial(t, s, rlock.Config{QueueLease: time.Minute})
 		m := fairlock.New(hasty, "x")
 		first := lock(t, ctx, m)

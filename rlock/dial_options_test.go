@@ -38,6 +38,30 @@ func TestDialFindsUnfitOptions(t *testing.T) {
 	}
 }
 
+// A server that is BUSY with a script refuses also the commands that options ask for: that passes.
+func TestDialToABusyServerIsAnOutage(t *testing.T) {
+	t.Parallel()
+	s := redistest.Real(t)
+	ctx := within(t, time.Minute)
+	must(t, s.Do(t, "CONFIG", "SET", "busy-reply-threshold", "1").Error())
+	slow, ended := s.Client(t), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = slow.Do(ctx, slow.B().Eval().Script("while true do end").Numkeys(0).Build()).Error()
+	}()
+	redistest.Eventually(t, 10*time.Second, "the server to be busy", func() bool {
+		err := s.Do(t, "PING").Error()
+		return err != nil && strings.HasPrefix(err.Error(), "BUSY")
+	})
+	opt := s.Option()
+	opt.ForceSingleClient, opt.ClientNoEvict = true, true
+	if _, err := rlock.Dial(ctx, opt, rlock.Config{}); !errors.Is(err, rlock.ErrUnavailable) || errors.Is(err, rlock.ErrConfig) {
+		t.Errorf("%v; want ErrUnavailable", err)
+	}
+	must(t, s.Do(t, "SCRIPT", "KILL").Error())
+	<-ended
+}
+
 // Options that an application shares with its cache may send reads, or all commands, to replicas. Locks go
 // to primaries all the same.
 func TestDialSendsNothingToReplicas(t *testing.T) {
