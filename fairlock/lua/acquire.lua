@@ -12,8 +12,7 @@
 --   not wait comes behind waiters who may not be in the queue yet
 -- ARGV[18] for how many ms the fencing token outlives the lock; left out: it has no end
 -- Returns 1, for {1, 1, 0, 1}, or {1, holds, highest token or 0, 0}: granted, for a lease at least
---   {0, ms, Redis's time in ms, position}: not yet: ask again after that at the latest, -1: unknown;
---   position in the queue, 0: it has joined
+--   {0, ms to ask again after or -1: unknown, Redis's time in ms, position or 0: it has joined}
 -- Publishes the message of grant.lua
 local owner, tokens, id, entry = ARGV[6], ARGV[8] or '0', ARGV[9] or '', ARGV[10] or ''
 local function take() -- returns the reply; or nil and what Redis says of the token

@@ -1,11 +1,10 @@
 -- owner.lua: how the scripts begin that concern one owner. reads and writes are its holds, and expiry
 -- is when the former end. bad is the error to answer; gone: the lock itself is of another type.
 -- KEYS[1] the lock: hash, mode -> read or write, owner -> its read holds, owner:write -> its writes
--- KEYS[2] our readers: zset, owner -> when its holds expire, in ms of server time
+-- KEYS[2] our readers: zset, owner -> when its holds expire, in ms of server time  ARGV[1] owner
 -- KEYS[3] but for extend.lua: the marks of waiting writers: zset, id of the attempt -> when it expires
 -- and, each at its place, the ids of this owner's holds: set, r<id> and w<id>, and x<id> for each void
 -- extension; lives with them; and the reader's timeout keys, whose names end in 1, 2 and so on: strings
--- ARGV[1] owner
 -- include refused, clock, int
 local fields = redis.pcall('HMGET', KEYS[1], 'mode', ARGV[1], ARGV[1] .. ':write')
 local expiry = redis.pcall('ZSCORE', KEYS[2], ARGV[1])

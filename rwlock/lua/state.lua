@@ -1,7 +1,6 @@
 -- state.lua: the owners of a lock, their holds, and its TTL. Read-only.
 -- KEYS[1], KEYS[2] see owner.lua
--- Returns {mode, PTTL in ms, owner, holds of one side, owner, holds, ...} without those of ours that
---   are over; {'', -2} when free; WRONGTYPE also for a lock of another kind
+-- Returns {mode, PTTL in ms, owner, holds of a side, ...} without ours that ended; {'', -2}: free
 -- include refused, clock, int, no_lock
 local all = redis.pcall('HGETALL', KEYS[1])
 local dead = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', int(now))

@@ -1,6 +1,5 @@
 -- acquire.lua: gives a request permits, all or none. One that is there already is not taken again.
--- KEYS[1], KEYS[2] see permits.lua
--- ARGV[1] lease in ms  ARGV[2] the limit, should the semaphore not exist yet
+-- KEYS[1], KEYS[2] see permits.lua  ARGV[1] lease in ms  ARGV[2] the limit of a new semaphore
 -- ARGV[3] channel  ARGV[4] publish  ARGV[5] see keep.lua
 -- ARGV[6] 1: the reply tells when the next of all expires; 0: it need not  ARGV[7] and more: the ids
 -- Returns {1, ms, 0, changed, free, -1}: granted, for the lease at least; free are left (below 0: the

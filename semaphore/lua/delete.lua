@@ -1,7 +1,6 @@
 -- delete.lua: deletes a semaphore and its permits, unless a later SetLimit or Delete came before.
--- KEYS[1], KEYS[2], KEYS[3], KEYS[4] see set_limit.lua
+-- KEYS[1], KEYS[2], KEYS[3], KEYS[4] see set_limit.lua  ARGV[3] channel  ARGV[4] publish
 -- ARGV[1] the number of this Delete  ARGV[2] for how many ms from this run on that is remembered
--- ARGV[3] channel  ARGV[4] publish
 -- Returns 1, or 0 if an earlier run has done it, or it came late
 -- Publishes how many permits there were, if some, so that waiters make the semaphore anew.
 -- include no_counter, integer, int

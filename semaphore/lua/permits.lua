@@ -1,5 +1,4 @@
--- permits.lua: how the scripts begin that count permits: those that have expired come back. Free and
--- taken permits always add up to the limit.
+-- permits.lua: how scripts begin that count permits: expired ones come back; limit: free + taken.
 -- KEYS[1] the free permits: integer; below 0 while more are taken than the limit allows
 -- KEYS[2] the taken permits: sorted set, permit id -> expiry in ms since 1970
 -- value is how many were free, nil for a semaphore that does not exist; back is how many came back,

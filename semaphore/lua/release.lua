@@ -1,5 +1,4 @@
--- release.lua: gives permits back: those of the request that are still there. A permit is gone if it
--- had expired and was given to another request, or if the semaphore was deleted.
+-- release.lua: gives back a request's permits, but for those that had expired and others got since.
 -- KEYS[1], KEYS[2] see permits.lua; the free permits are not made anew if they are gone
 -- ARGV[1] channel  ARGV[2] publish  ARGV[3] counts  ARGV[4] see keep.lua  ARGV[5] and more: the ids
 -- Returns receivers, for {0, 1, receivers}; or {0, 0, receivers} if not all were there

@@ -1,5 +1,4 @@
--- set_limit.lua: sets the limit of a semaphore, for all sessions. Taken permits stay taken. One that
--- arrives after a later one, or a Delete, of the same session sets nothing.
+-- set_limit.lua: sets the limit, unless a later SetLimit or Delete came. Taken permits stay taken.
 -- KEYS[1], KEYS[2] see permits.lua; made if they are not there  KEYS[3] see no_counter.lua
 -- KEYS[4] the number of this session's last SetLimit or Delete: integer; expires
 -- ARGV[1] the limit  ARGV[2] channel  ARGV[3] publish  ARGV[4] the number of this SetLimit
