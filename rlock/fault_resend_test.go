@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func (f faultResend) run(t *testing.T) {
 	if f.fault == nil {
 		f.fault = (*faulttest.Proxy).DropReply
 	}
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ses, p := faultDial(t, s, rlock.Config{})
 		ctx := within(t, 30*time.Second)
 		if f.owner != "" {
@@ -54,6 +55,14 @@ func (f faultResend) run(t *testing.T) {
 				p.Reset()
 				f.fault(p, faultRuns(t, "acquire"))
 				c, h, err := lock(section, opts...)
+				for f.try && !s.IsMini() && errors.Is(err, rlock.ErrUnavailable) {
+					// Its second was over before a busy machine had connected again: what it took is given back.
+					redistest.Eventually(t, 20*time.Second, "the hold to be given back", func() bool {
+						return f.counts(t, s, name, holds)
+					})
+					p.Reset()
+					c, h, err = lock(section, opts...)
+				}
 				must(t, err)
 				section, holds = c, append(holds, h)
 				if n := faultSent(t, p, "acquire"); n > 2 {
@@ -82,6 +91,15 @@ func (f faultResend) run(t *testing.T) {
 			}
 		}
 	})
+}
+
+// counts reports whether Redis counts just these holds, of one owner.
+func (f faultResend) counts(t *testing.T, s *redistest.Server, name string, holds []*rlock.Hold) bool {
+	t.Helper()
+	if len(holds) == 0 {
+		return faultOwners(t, s, name) == 0
+	}
+	return faultCount(t, s, name, holds[0].Owner()) == fmt.Sprint(len(holds))
 }
 
 // faultToken checks the token of a hold against the one before it.
