@@ -55,7 +55,9 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	opt.DisableCache = true
 	opt.ConnLifetime = 0
 	// Locks live on primaries, and what a replica knows of them may be old.
-	opt.SendToReplicas, opt.ReplicaSelector, opt.ReadNodeSelector = nil, nil, nil
+	opt.SendToReplicas, opt.ReadNodeSelector = nil, nil
+	//lint:ignore SA1019 callers may still set it, and the client refuses it alone
+	opt.ReplicaSelector = nil
 	opt.Standalone.ReplicaAddress = nil
 	if opt.ConnWriteTimeout == 0 {
 		opt.ConnWriteTimeout = connTimeout
