@@ -31,7 +31,8 @@ func TestAPermitThatWaitedTooLongForTheFrontIsNotLost(t *testing.T) {
 		if n := p.Count("EVALSHA"); n == 0 || taken(t, s, "x") != 1 {
 			t.Fatal("the permit went back to Redis at once")
 		}
-		redistest.Eventually(t, 20*time.Second, "the permit is back", func() bool { return taken(t, s, "x") == 0 })
+		// The waiter may ask again before the release has arrived: the permit has expired in Redis by then.
+		redistest.Eventually(t, 20*time.Second, "the permit is back", func() bool { return taken(t, s, "x") == 0 || len(next) > 0 })
 		release()
 		g := locktest.Get(t, next, 20*time.Second, "the waiter")
 		must(t, g.err)
