@@ -44,18 +44,25 @@ func TestReplicasThatDoNotAcknowledge(t *testing.T) {
 	replicas[1].Pause()
 	name := redistest.Name(t)
 	all := replLocks(ses, name)
+	exact := 0 // how often the other one has acknowledged it in time, which a busy machine may not manage
 	for what, lock := range all {
 		for _, wait := range []time.Duration{0, 3 * replTimeout} {
 			began := time.Now()
 			_, err := lock(ctx, rlock.Wait(wait))
 			if !errors.Is(err, rlock.ErrUnavailable) || errors.Is(err, rlock.ErrNotAcquired) != (wait > 0) ||
-				!replTells(err, "1 of 2 replicas") {
+				!replTells(err, " of 2 replicas") || replTells(err, "2 of 2") {
 				t.Errorf("%s, Wait(%v): %v", what, wait, err)
+			}
+			if replTells(err, "1 of 2 replicas") {
+				exact++
 			}
 			if took := time.Since(began); took > wait+replTimeout+2*time.Second {
 				t.Errorf("%s, Wait(%v): the error came after %v", what, wait, took)
 			}
 		}
+	}
+	if exact == 0 {
+		t.Error("the replica that goes on has acknowledged nothing")
 	}
 	replFree(t, master, name)
 
