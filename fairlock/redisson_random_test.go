@@ -20,7 +20,7 @@ func TestRandomCyclesWithRedisson(t *testing.T) {
 	names := []string{"name-0", "name-1"}
 	var javas map[string]*locktest.Redisson
 	locktest.Stress{
-		Cycles:   300,
+		Cycles:   100,
 		Names:    names,
 		Limit:    1,
 		Patience: 4 * time.Millisecond,
