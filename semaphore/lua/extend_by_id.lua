@@ -1,4 +1,4 @@
--- extend_by_id.lua: gives permits by their ids a new expiry, all or none, whoever has got them.
+-- extend_by_id.lua: gives permits a new expiry by their ids, all or none; any session may do so.
 -- KEYS[1], KEYS[2] see permits.lua  KEYS[3] the number of this session's last one: integer; expires
 -- ARGV[1] lease in ms, from now  ARGV[2] see keep.lua  ARGV[3] the number of this one
 -- ARGV[4] for how many ms from this run on that is remembered  ARGV[5] and more: the ids
