@@ -102,3 +102,54 @@ func TestUnlockThatCloseOvertakes(t *testing.T) {
 		must(t, h.Unlock())
 	})
 }
+
+// A second reader unlocks while the Unlock of the first still cancels contexts: the hold that they share
+// stands until these have ended, or a writer would begin before. The first Unlock releases it.
+func TestUnlockBesideAReaderWhoseContextsHaveNotEnded(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		session := locktest.Dial(t, s, rlock.Config{})
+		m := rwlock.New(session, "x")
+		var second *rlock.Hold
+		first := slowReader(t, m, func() {
+			must(t, second.Unlock())
+			if st, err := m.State(t.Context()); err != nil || st.Mode != "read" {
+				t.Errorf("State %+v, %v, want a lock that is read", st, err)
+			}
+		})
+		(*engine.Session)(session).SliceFor("rw", "x", time.Minute)
+		_, second = hold(t, t.Context(), m.RLock)
+		must(t, first.Unlock())
+		if st, err := m.State(t.Context()); err != nil || st.Mode != "" {
+			t.Errorf("State %+v, %v, want a free lock", st, err)
+		}
+	})
+}
+
+// The lease that the second of two readers has chosen runs out while the Unlock of the first cancels
+// contexts: that is a loss of the second alone.
+func TestUnlockBesideAReaderWhoseOwnLeaseRunsOut(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		session := locktest.Dial(t, s, rlock.Config{})
+		m := rwlock.New(session, "x")
+		for _, unlocksFirst := range []bool{false, true} {
+			var second context.Context
+			var fixed *rlock.Hold
+			first := slowReader(t, m, func() {
+				locktest.Ends(t, second, 10*time.Second, rlock.ErrLost)
+				if unlocksFirst {
+					locktest.Is(t, "Unlock of the second", fixed.Unlock(), rlock.ErrLost)
+				}
+			})
+			(*engine.Session)(session).SliceFor("rw", "x", time.Minute)
+			var renewed *rlock.Hold
+			second, renewed = hold(t, t.Context(), m.RLock)
+			_, fixed = hold(t, second, m.RLock, rlock.Lease(50*time.Millisecond))
+			must(t, renewed.Unlock())
+			must(t, first.Unlock())
+			if !unlocksFirst {
+				locktest.Is(t, "Unlock of the second", fixed.Unlock(), rlock.ErrLost)
+			}
+			nothingLeft(t, s)
+		}
+	})
+}

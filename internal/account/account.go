@@ -39,7 +39,8 @@ type Account struct {
 
 	Registered bool          // an attempt may have left a mark of a waiter
 	Stands     time.Duration // of an exposed claim: until when Redis may keep the lock
-	Owing      int           // lost sections that are not unlocked yet: they may just be noticing
+	Owing      int32         // lost sections that are not unlocked yet: they may just be noticing
+	Cancelling int32         // sections that Unlocks have closed, and whose contexts they cancel
 	Left       time.Duration // until when a hold that was abandoned leaves the lock standing; 0: there is none
 
 	Tokens

@@ -50,11 +50,18 @@ func (h *Hold) Unlock() (err error) {
 	// Contexts are cancelled without the mutex, for that runs code of the caller's; and before
 	// anything else happens, so that no section begins before this one has seen its end.
 	if x.close(released) {
+		m := c.account
+		if m != nil { // else no other section can be open
+			m.Cancelling++
+		}
 		l.unlock()
 		err = ErrLost // as the hooks hear if that code panics: the lock stands until its lease is over
 		x.cancel()
 		err = nil
 		l.mu.Lock()
+		if m != nil {
+			m.Cancelling--
+		}
 		now = s.now()
 	}
 	switch {
