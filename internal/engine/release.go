@@ -50,19 +50,9 @@ func (h *Hold) Unlock() (err error) {
 	// Contexts are cancelled without the mutex, for that runs code of the caller's; and before
 	// anything else happens, so that no section begins before this one has seen its end.
 	if x.close(released) {
-		m := c.account
-		if m != nil { // else no other section can be open
-			m.Cancelling++
-		}
-		l.unlock()
 		err = ErrLost // as the hooks hear if that code panics: the lock stands until its lease is over
-		x.cancel()
-		err = nil
-		l.mu.Lock()
-		if m != nil {
-			m.Cancelling--
-		}
-		now = s.now()
+		x.cancelFirst()
+		err, now = nil, s.now()
 	}
 	switch {
 	case c.state == lostStanding || c.state == lostGone: // meanwhile
@@ -74,6 +64,21 @@ func (h *Hold) Unlock() (err error) {
 		return nil
 	}
 	return c.release(now, d)
+}
+
+// cancelFirst cancels the contexts of a section that an Unlock has closed, before that goes on. The lock's
+// mutex must be held; it is released meanwhile and held again at the end.
+func (x *section) cancelFirst() {
+	l, m := x.claim.lock, x.claim.account
+	if m != nil { // else no other section can be open
+		m.Cancelling++
+	}
+	l.unlock()
+	x.cancel()
+	l.mu.Lock()
+	if m != nil {
+		m.Cancelling--
+	}
 }
 
 // release sends the release of a claim whose last section has closed, and waits for the
