@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"relock/internal/engine"
+	"relock/internal/config"
 	"relock/internal/lockerr"
 	"relock/internal/lockopt"
 )
@@ -68,7 +68,7 @@ const maxLabel = 200
 
 // checked returns c as the machine takes it: with its zero fields filled in, or ErrConfig that
 // names the first bad field.
-func (c Config) checked() (engine.Config, error) {
+func (c Config) checked() (config.Config, error) {
 	for _, f := range []struct {
 		name string
 		d    *time.Duration
@@ -85,18 +85,18 @@ func (c Config) checked() (engine.Config, error) {
 		case *f.d == 0:
 			*f.d = f.def
 		case *f.d < time.Millisecond || *f.d > lockopt.Longest:
-			return engine.Config{}, fmt.Errorf("%w: %s is %v; it must be at least 1ms and at most %v, or 0 for the default of %v",
+			return config.Config{}, fmt.Errorf("%w: %s is %v; it must be at least 1ms and at most %v, or 0 for the default of %v",
 				ErrConfig, f.name, *f.d, lockopt.Longest, f.def)
 		}
 	}
 	switch {
 	case c.Replicas < 0:
-		return engine.Config{}, fmt.Errorf("%w: Replicas is %d; it must be how many replicas acknowledge an acquisition, or 0 for none", ErrConfig, c.Replicas)
+		return config.Config{}, fmt.Errorf("%w: Replicas is %d; it must be how many replicas acknowledge an acquisition, or 0 for none", ErrConfig, c.Replicas)
 	case c.HandOverLimit < -1:
-		return engine.Config{}, fmt.Errorf("%w: HandOverLimit is %d; it must be positive, 0 for no bound but the time slice, or -1 for no hand-overs",
+		return config.Config{}, fmt.Errorf("%w: HandOverLimit is %d; it must be positive, 0 for no bound but the time slice, or -1 for no hand-overs",
 			ErrConfig, c.HandOverLimit)
 	case len(c.Label) > maxLabel || !utf8.ValidString(c.Label):
-		return engine.Config{}, fmt.Errorf("%w: Label is %s; it must be at most %d bytes of UTF-8", ErrConfig, lockerr.Quote(c.Label), maxLabel)
+		return config.Config{}, fmt.Errorf("%w: Label is %s; it must be at most %d bytes of UTF-8", ErrConfig, lockerr.Quote(c.Label), maxLabel)
 	}
 	if c.Label == "" {
 		c.Label = defaultLabel()
@@ -104,7 +104,7 @@ func (c Config) checked() (engine.Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return engine.Config(c), nil
+	return config.Config(c), nil
 }
 
 // defaultLabel is "<host>:<pid>".

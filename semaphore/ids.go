@@ -84,7 +84,7 @@ func (m *Semaphore) ExtendByID(ctx context.Context, d time.Duration, ids ...stri
 		var done int64
 		err := m.handle.Calls().CallOnce(ctx, op, func(id string) script.Command {
 			_, number := requestid.Split(id)
-			args := append([]string{script.Millis(d), m.p.kept(d), number, script.Millis(m.p.s.RequestMemory())}, raw...)
+			args := append([]string{script.Millis(d), m.p.kept(d), number, script.Millis(m.p.s.Config().RequestMemory())}, raw...)
 			return script.Command{Script: extendByIDScript, Keys: keys, Args: args}
 		}, calls.Integer(&done))
 		switch {

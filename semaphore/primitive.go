@@ -148,7 +148,7 @@ func (p *permits) state() script.Command {
 func (p *permits) setLimit(limit int, id string) script.Command {
 	_, number := requestid.Split(id)
 	return script.Command{Script: setLimitScript, Keys: p.changeKeys(), Args: []string{
-		script.Itoa(int64(limit)), p.Channel(), p.key.Publish, number, script.Millis(p.s.RequestMemory()),
+		script.Itoa(int64(limit)), p.Channel(), p.key.Publish, number, script.Millis(p.s.Config().RequestMemory()),
 		p.kept(p.s.Config().Lease),
 	}}
 }
@@ -157,7 +157,7 @@ func (p *permits) setLimit(limit int, id string) script.Command {
 func (p *permits) deletion(id string) script.Command {
 	_, number := requestid.Split(id)
 	return script.Command{Script: deleteScript, Keys: p.changeKeys(), Args: []string{
-		number, script.Millis(p.s.RequestMemory()), p.Channel(), p.key.Publish,
+		number, script.Millis(p.s.Config().RequestMemory()), p.Channel(), p.key.Publish,
 	}}
 }
 

@@ -63,7 +63,7 @@ func (p *count) once(sc *script.Script, keys []string, id string, args ...string
 	slot, number := requestid.Split(id)
 	return script.Command{
 		Script: sc, Keys: keys,
-		Args: append([]string{slot, number, script.Millis(p.s.RequestMemory()), script.Millis(p.end)}, args...),
+		Args: append([]string{slot, number, script.Millis(p.s.Config().RequestMemory()), script.Millis(p.end)}, args...),
 	}
 }
 

@@ -139,7 +139,7 @@ func (m *Semaphore) possible(ctx context.Context, op string, n int, wait bool, o
 		return nil
 	}
 	// The limit may have been raised in the meantime.
-	bound := m.handle.TryTimeout()
+	bound := m.handle.Session().Config().TryTimeout()
 	o, _ := lockopt.Collect(opts) // what is wrong with them the attempt says
 	if wait = wait && !(o.Bounded && o.Wait == 0); wait && o.Bounded {
 		bound = min(bound, o.Wait)

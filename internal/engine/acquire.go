@@ -157,7 +157,7 @@ func (h *Handle) request(ctx context.Context, n int, wait bool, opts []lockopt.O
 	r.wait = wait && !(r.opts.Bounded && r.opts.Wait == 0) && r.opts.Retry == nil
 	switch r.start = s.now(); {
 	case !r.wait:
-		r.deadline = r.start + s.tryTimeout()
+		r.deadline = r.start + s.cfg.TryTimeout()
 	case r.opts.Bounded && r.opts.Wait < lockopt.Longest:
 		r.deadline = r.start + r.opts.Wait
 	}

@@ -175,7 +175,7 @@ func (a *acquisition) ended() error {
 		if err == nil {
 			err = lockerr.ErrNoAnswer
 		}
-		return fmt.Errorf("gave up after %v: %w", a.lock.s.tryTimeout(), err)
+		return fmt.Errorf("gave up after %v: %w", a.lock.s.cfg.TryTimeout(), err)
 	}
 	return lockerr.NotAcquired(nil, a.tries.Err) // Wait is over
 }

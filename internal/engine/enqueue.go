@@ -210,7 +210,7 @@ func (l *lock) turnAway(c *claim, e *runCall) {
 		wakeUp(a.wake)
 	}
 	if script.Midway(e.err) { // it may have the lock, or an entry
-		c.endBy(l.s.now()+l.s.answerTime(), c.run.TellAllBut())
+		c.endBy(l.s.now()+l.s.cfg.AnswerTime(), c.run.TellAllBut())
 		return
 	}
 	c.meet(fate)

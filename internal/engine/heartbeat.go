@@ -9,16 +9,6 @@ import (
 	"relock/internal/script"
 )
 
-// heartbeatEvery is how often the session is heard of: every 5/24 of Config.QueueLease, or poll
-// floor. A session that missed two heartbeats, 11/24, is passed over; an unconfirmed grant
-// outlives one (QueueLease/4). So when everybody in front of a waiter has died, it is in after
-// 22/24 of a QueueLease at the latest: two heartbeats until they count as silent, one grant
-// that was given just before, and a heartbeat of its own. With the default of 5 s a session
-// sends less than one command a second for each lock that it waits for.
-func (s *Session) heartbeatEvery() time.Duration {
-	return max(min(s.cfg.QueueLease/24*5, s.cfg.PollFloor), time.Millisecond)
-}
-
 // heartbeatBatch is how many entries one script call asks about.
 const heartbeatBatch = 200
 
@@ -28,7 +18,7 @@ const heartbeatBatch = 200
 func (l *lock) nextHeartbeat(asked time.Duration, ms, clock int64) {
 	s := l.s
 	l.line.Clock.Read(asked, clock)
-	at := asked + s.heartbeatEvery()
+	at := asked + s.cfg.HeartbeatEvery()
 	if ms >= 0 {
 		at = min(at, asked+time.Duration(ms+1)*time.Millisecond)
 	}
@@ -52,14 +42,14 @@ func (s *Session) heartbeat(due []*lock) {
 		return
 	}
 	asked := s.now()
-	ctx, cancel := context.WithTimeout(s.life.Context, max(s.heartbeatEvery(), 10*time.Millisecond))
+	ctx, cancel := context.WithTimeout(s.life.Context, max(s.cfg.HeartbeatEvery(), 10*time.Millisecond))
 	defer cancel()
 	for i, r := range s.redis.Run.Multi(ctx, cmds) {
 		reply, err := r.AsIntSlice()
 		l := beats[i].Of().lock
 		l.mu.Lock()
 		if err != nil && script.Classify(err) != script.Refused {
-			at := s.now() + backoff.Jitter(max(s.heartbeatEvery()/4, 10*time.Millisecond))
+			at := s.now() + backoff.Jitter(max(s.cfg.HeartbeatEvery()/4, 10*time.Millisecond))
 			s.fair.due.Set(l, at)
 			s.schedule.WakeAt(at)
 		} else {

@@ -83,7 +83,7 @@ func (a *acquisition) giveUp() <-chan struct{} {
 	}
 	gone, most := make(chan struct{}), a.lease
 	if a.tries.Midway {
-		most = a.lock.s.answerTime()
+		most = a.lock.s.cfg.AnswerTime()
 	}
 	c.endBy(a.lock.s.now()+most, gone)
 	if k.Registers || a.tries.Midway { // callers that are denied again and again must not be quicker than the cleanup

@@ -1,21 +1,12 @@
 package engine
 
 import (
-	"time"
-
 	"relock/internal/idgen"
 	"relock/internal/requestid"
 )
 
 // Requests returns the session's requests for what is not leased.
 func (s *Session) Requests() *requestid.Pool { return &s.requests }
-
-// RequestMemory is for how long after its last use Redis keeps the requests of a session: while
-// one is sent again, while it is taken back, which is tried for as long, and as long again for
-// copies that come late.
-func (s *Session) RequestMemory() time.Duration {
-	return max(3*Memory, s.cfg.ReleaseTimeout+Memory)
-}
 
 // forget ends the request of a claim without a lease: its outcome is known, or was taken back.
 // The lock's mutex must be held, unless the claim is over.

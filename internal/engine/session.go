@@ -16,6 +16,7 @@ import (
 	"relock/internal/backoff"
 	"relock/internal/calls"
 	"relock/internal/cleanup"
+	"relock/internal/config"
 	"relock/internal/deadline"
 	"relock/internal/deadlock"
 	"relock/internal/deployment"
@@ -31,14 +32,13 @@ import (
 	"relock/internal/requestid"
 	"relock/internal/schedule"
 	"relock/internal/tracing"
-	"relock/locktrace"
 	"relock/pubsub"
 )
 
 // Session ties a process to one Redis deployment; package rlock documents it.
 type Session struct {
 	id        string
-	cfg       Config
+	cfg       config.Config
 	now       func() time.Duration // since the session began, by the monotonic clock
 	owners    atomic.Uint64        // the number of the owner that was made last
 	unreserve func()               // WithOwner takes names of the shape of this session's own owners from then on
@@ -76,47 +76,25 @@ type reports struct {
 // The limits bound commands in time.
 type limits struct {
 	releaseLimit deadline.Shared // of Config.ReleaseTimeout
-	attemptLimit deadline.Shared // of tryTimeout
-	// pollPause is the first sleep of the Backoff of a session that polls; 0: it listens.
-	pollPause time.Duration
-}
-
-// Config is an rlock.Config that has been checked and has its defaults: the conversion of one to the
-// other compiles only as long as they have the same fields. Package rlock documents them.
-type Config struct {
-	ID               string
-	Prefix           string
-	Lease            time.Duration
-	ReleaseTimeout   time.Duration
-	PollFloor        time.Duration
-	QueueLease       time.Duration
-	RedissonWatchdog time.Duration
-	Replicas         int
-	ReplicaTimeout   time.Duration
-	HandOverLimit    int
-	Polling          backoff.Backoff
-	Label            string
-	Logger           *slog.Logger
-	Trace            *locktrace.Trace
+	attemptLimit deadline.Shared // of Config.TryTimeout
+	pollPause    time.Duration   // Config.PollPause
 }
 
 // New makes a session. It blocks as [deployment.Deployment.Connect] does.
-func New(ctx context.Context, client rueidis.Client, cfg Config, opt deployment.Options) (*Session, error) {
+func New(ctx context.Context, client rueidis.Client, cfg config.Config, opt deployment.Options) (*Session, error) {
 	s := newSession(client, cfg, opt)
 	if err := s.redis.Connect(ctx); err != nil {
 		s.life.Stop()
 		return nil, fmt.Errorf("new session: %w", err)
 	}
-	if cfg.Polling != nil {
-		s.pollPause, _ = cfg.Polling.Next(1)
-	}
+	s.pollPause = cfg.PollPause()
 	s.unreserve = owner.Reserve(s.id)
 	s.life.Background.Go(func() { s.schedule.Run(s.life.Context, s.now, s.watch) })
 	return s, nil
 }
 
 // newSession makes a session that has sent nothing yet.
-func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Session {
+func newSession(client rueidis.Client, cfg config.Config, opt deployment.Options) *Session {
 	s := &Session{id: cfg.ID, cfg: cfg, life: life.New(), requests: requestid.Pool{Client: idgen.Request()}}
 	begun := time.Now()
 	s.now = func() time.Duration { return time.Since(begun) }
@@ -132,7 +110,7 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 	s.locks = registry.New[lock](keptLocks)
 	s.schedule = schedule.New(func(c *claim) *schedule.Slot { return &c.slot })
 	s.redis = deployment.New(client, deployment.Config{Session: s.id, Prefix: cfg.Prefix, Label: cfg.Label, Lease: cfg.Lease,
-		Timeout: cfg.ReleaseTimeout, Replicas: replicas.Asker{Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: s.answerTime()},
+		Timeout: cfg.ReleaseTimeout, Replicas: replicas.Asker{Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: cfg.AnswerTime()},
 		Polls: cfg.Polling != nil, Logger: cfg.Logger, Log: s.log, Life: s.life, Clock: s.now, WakeAt: s.schedule.WakeAt,
 		Told: s.told, Back: s.recheck, Changed: s.subscriptionChanged}, opt)
 	s.calls = calls.Session{Life: s.life, Sender: &s.redis.Sender, Requests: &s.requests, Bound: cfg.ReleaseTimeout}
@@ -144,7 +122,7 @@ func newSession(client rueidis.Client, cfg Config, opt deployment.Options) *Sess
 			s.log.Debug("relock: a search for a deadlock has ended early", "error", err)
 		}})
 	s.releaseLimit.Set(context.Background(), cfg.ReleaseTimeout)
-	s.attemptLimit.Set(s.life.Closing, s.tryTimeout())
+	s.attemptLimit.Set(s.life.Closing, cfg.TryTimeout())
 	return s
 }
 
@@ -184,7 +162,7 @@ func (s *Session) notify(fn func()) { s.notes.Add(fn) }
 func (s *Session) ID() string { return s.id }
 
 // Config returns the configuration in use: the one given, with the defaults filled in.
-func (s *Session) Config() *Config { return &s.cfg }
+func (s *Session) Config() *config.Config { return &s.cfg }
 
 // CannotListen reports whether the session is not allowed to subscribe to its own channel, and
 // so cannot be told anything.

@@ -81,7 +81,7 @@ func (a *acquisition) sleepBefore() error {
 	}
 	defer context.AfterFunc(end, cancel)()
 	_ = backoff.Sleep(ctx, d)
-	a.deadline = s.now() + s.tryTimeout()
+	a.deadline = s.now() + s.cfg.TryTimeout()
 	if a.done() {
 		return a.ended()
 	}

@@ -19,7 +19,7 @@ func (s *Session) watch(now time.Duration) (next time.Duration) {
 		c.reschedule()
 		l.unlockBehind()
 	}
-	silent, next := s.fair.due.Take(now, s.heartbeatEvery()/2)
+	silent, next := s.fair.due.Take(now, s.cfg.HeartbeatEvery()/2)
 	if len(ask) > 0 {
 		s.life.Background.Go(func() { s.renew(ask) })
 	}
