@@ -10,6 +10,7 @@ package cleanup
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type Config struct {
 	Send func(context.Context, []script.Command) []rueidis.RedisResult
 	// Pause sleeps before the n-th retry in a row, and returns an error when its context ends.
 	Pause func(ctx context.Context, n int) error
+	Log   *slog.Logger // hears of what was given up; it must not block
 }
 
 // A Cleanup works off a queue of jobs, with one goroutine as long as there are any. Add and the
@@ -46,6 +48,7 @@ type Cleanup struct {
 
 // A Job is some commands that must be answered, and whatever that is for.
 type Job struct {
+	Name  string // of the lock, for the Logger
 	Cmds  []script.Command
 	Until time.Duration // by the clock: when there is nothing left to be released
 	// Done is called in the background, without a mutex, when all commands are answered, or with
@@ -174,6 +177,9 @@ func (q *Cleanup) done(j *Job, err error) {
 		q.unconfirmed++
 	}
 	q.mu.Unlock()
+	if err != nil {
+		q.cfg.Log.Warn("relock: a release was never confirmed; the lock ends with its lease", "name", j.Name, "error", err)
+	}
 	if j.Done != nil {
 		j.Done(err)
 	}

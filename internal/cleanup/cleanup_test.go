@@ -3,6 +3,7 @@ package cleanup_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -41,6 +42,7 @@ func test(t *testing.T, fn func(t *testing.T, q *cleanup.Cleanup, r *redis)) {
 		fn(t, cleanup.New(cleanup.Config{
 			Context: ctx, Background: &background, Timeout: time.Second,
 			Clock: func() time.Duration { return time.Since(start) },
+			Log:   slog.New(slog.DiscardHandler),
 			Send:  r.send,
 			Pause: func(ctx context.Context, _ int) error {
 				select {

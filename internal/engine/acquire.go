@@ -40,7 +40,7 @@ type acquisition struct {
 // A waiter is what an acquisition has while it waits. It is guarded by the lock's mutex.
 type waiter struct {
 	node     queue.Node[acquisition]
-	wake     chan struct{} // capacity 1
+	wake     queue.Wake
 	queued   bool
 	asking   bool  // an attempt is under way, or a subscription
 	outside  bool  // it lies in no section of the session; known once it waits
@@ -83,7 +83,7 @@ func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []lockopt.Opti
 		s := h.s
 		a, _ := s.spare.Get().(*acquisition)
 		if a == nil {
-			a = &acquisition{waiter: waiter{wake: make(chan struct{}, 1)}}
+			a = &acquisition{waiter: waiter{wake: make(queue.Wake, 1)}}
 		}
 		a.request = r
 		t := s.trace

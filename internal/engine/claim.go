@@ -126,7 +126,7 @@ func (c *claim) retire(to claimState) {
 	if l.holder == c {
 		l.holder = nil
 		if front := l.queue.First; front != nil {
-			wakeUp(front.Of.wake) // it did not look after messages and the clock
+			front.Of.wake.Up() // it did not look after messages and the clock
 		}
 	}
 	if l.share == c {

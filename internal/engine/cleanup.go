@@ -26,8 +26,8 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 		cmds = append(cmds, cmd.Command)
 	}
 	c.retire(finished)
-	c.lock.s.clean(c.prim.Names().Name(), cleanup.Job{
-		Cmds: cmds, Until: until, Gone: done,
+	c.lock.s.cleanup.Add(cleanup.Job{
+		Name: c.prim.Names().Name(), Cmds: cmds, Until: until, Gone: done,
 		Done: func(error) { c.forget() },
 	})
 }
@@ -55,8 +55,8 @@ func (c *claim) endStray(side int, id string) {
 // tidy has a partial release done in the background.
 func (c *claim) tidy(side int, ends []string, cmd script.Command) {
 	l := c.lock
-	l.s.clean(c.prim.Names().Name(), cleanup.Job{
-		Cmds: []script.Command{cmd}, Until: c.latestEnd(l.s.now()),
+	l.s.cleanup.Add(cleanup.Job{
+		Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: c.latestEnd(l.s.now()),
 		Done: func(err error) {
 			if err == nil {
 				l.mu.Lock()
@@ -65,18 +65,4 @@ func (c *claim) tidy(side int, ends []string, cmd script.Command) {
 			}
 		},
 	})
-}
-
-// clean has a job done that is for the lock of that name.
-func (s *Session) clean(name string, j cleanup.Job) {
-	done := j.Done
-	j.Done = func(err error) {
-		if err != nil {
-			s.log.Warn("relock: a release was never confirmed; the lock ends with its lease", "name", name, "error", err)
-		}
-		if done != nil {
-			done(err)
-		}
-	}
-	s.cleanup.Add(j)
 }

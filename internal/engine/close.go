@@ -65,7 +65,7 @@ func (l *lock) close(last bool) {
 	}
 	l.state = lockClosed
 	for a := range l.queue.All() {
-		wakeUp(a.wake)
+		a.wake.Up()
 		l.interrupt(a)
 		if !a.asking {
 			a.giveUp() // was refused, as a rule: then there is nothing to release

@@ -109,6 +109,6 @@ func (x *suspect) End(c deadlock.Cycle) {
 		return
 	}
 	x.a.hopeless = fmt.Errorf("%w: %w: %s", ErrNotAcquired, ErrDeadlock, c)
-	wakeUp(x.a.wake)
+	x.a.wake.Up()
 	l.s.log.Warn("relock: deadlock; this Lock ends", "name", x.a.prim.Names().Name(), "cycle", c.String())
 }

@@ -207,7 +207,7 @@ func (l *lock) turnAway(c *claim, e *runCall) {
 	waiters, fate := c.run.Refused()
 	for _, a := range waiters {
 		a.hopeless = err
-		wakeUp(a.wake)
+		a.wake.Up()
 	}
 	if script.Midway(e.err) { // it may have the lock, or an entry
 		c.endBy(l.s.now()+l.s.cfg.AnswerTime(), c.run.TellAllBut())

@@ -118,7 +118,7 @@ func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 func (a *acquisition) deliver(x *section) {
 	wake := a.wake
 	a.given.Store(x)
-	wakeUp(wake)
+	wake.Up()
 }
 
 // accept is the end of an acquisition to which a section was handed over. The lock's mutex must be

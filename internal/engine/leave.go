@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"relock/internal/life"
+)
 
 // leave takes the caller out of the queue. won is the grant, nil if there is none.
 func (a *acquisition) leave(won *grant) {
@@ -21,7 +25,7 @@ func (a *acquisition) leave(won *grant) {
 	defer l.unpark()
 	next := l.queue.First.Of
 	if wasFront {
-		wakeUp(next.wake) // it has to look after the messages and the clock from now on
+		next.wake.Up() // it has to look after the messages and the clock from now on
 	}
 	k := a.kind
 	switch {
@@ -61,7 +65,9 @@ func (a *acquisition) fail(err error) error {
 	}
 	a.lock.unlock()
 	if gone != nil {
-		briefly(gone)
+		// What should take one round trip is waited for, and no longer when Redis does not answer: a
+		// waiter that leaves should find itself gone from the queue in Redis.
+		life.Await(gone, 100*time.Millisecond)
 	}
 	return err
 }
@@ -90,15 +96,4 @@ func (a *acquisition) giveUp() <-chan struct{} {
 		return gone
 	}
 	return nil
-}
-
-// briefly waits for what should take one round trip, and no longer when Redis does not answer:
-// a waiter that leaves should find itself gone from the queue in Redis.
-func briefly(done <-chan struct{}) {
-	timer := time.NewTimer(100 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	}
 }

@@ -151,7 +151,7 @@ func (a *acquisition) hearLimit(g grant) {
 	for w := a.node.Next(); w != nil; w = w.node.Next() {
 		if m.Excludes(w.arrived, w.n) {
 			w.hopeless = grant{Answer: kind.Answer{Value: g.Limit}}.never(w.prim)
-			wakeUp(w.wake)
+			w.wake.Up()
 		}
 	}
 	if m.Doubted() {

@@ -84,15 +84,6 @@ func (l *lock) unlockBehind() {
 	l.unlock()
 }
 
-// wakeUp wakes the waiter with that channel, or lets its next wait return at once. The lock's
-// mutex must be held.
-func wakeUp(wake chan struct{}) {
-	select {
-	case wake <- struct{}{}:
-	default:
-	}
-}
-
 // nudge lets the front ask at once.
 func (l *lock) nudge() {
 	if l.queue.First != nil {
@@ -104,7 +95,7 @@ func (l *lock) nudge() {
 // callUp wakes the waiter in front, if there is one.
 func (l *lock) callUp() {
 	if a := l.queue.Front(); a != nil {
-		wakeUp(a.wake)
+		a.wake.Up()
 	}
 }
 

@@ -44,5 +44,5 @@ func (l *lock) overtaken(e *runCall) {
 func (c *claim) dismiss() {
 	s, r := c.lock.s, c.run
 	cmd := c.queuer().Dismiss(c.lock.Key(), r.Entry)
-	s.clean(c.prim.Names().Name(), cleanup.Job{Cmds: []script.Command{cmd}, Until: s.now() + max(s.cfg.Lease, r.lease)})
+	s.cleanup.Add(cleanup.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: s.now() + max(s.cfg.Lease, r.lease)})
 }

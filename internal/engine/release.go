@@ -122,7 +122,7 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 		l.nudge()
 	}
 	if len(r.Unconfirmed) > 0 {
-		s.clean(c.prim.Names().Name(), cleanup.Job{Cmds: r.Unconfirmed, Until: c.latestEnd(now)})
+		s.cleanup.Add(cleanup.Job{Name: c.prim.Names().Name(), Cmds: r.Unconfirmed, Until: c.latestEnd(now)})
 	}
 	l.unlock()
 	if r.Lost && err == nil {

@@ -2,37 +2,9 @@ package engine
 
 import (
 	"context"
-	"strings"
 
-	"relock/internal/deadlock"
-	"relock/internal/inbox"
 	"relock/internal/script"
-	"relock/pubsub"
 )
-
-// told takes a message on the session's own channel. It is called by the hub and must not
-// block, nor run code of the caller's.
-func (s *Session) told(m pubsub.Message) {
-	if m.Missed {
-		s.recheck()
-		return
-	}
-	if m.Payload == inbox.Question || s.hearGrant(m.Payload) {
-		return
-	}
-	if strings.HasPrefix(m.Payload, deadlock.Prefix) {
-		if err := s.deadlocks.Hear(m.Payload); err != nil {
-			s.log.Warn("relock: bad message on the session's channel", "error", err)
-		}
-		return
-	}
-	r, ok := inbox.ParseRevocation(m.Payload)
-	if !ok {
-		s.log.Warn("relock: unknown message on the session's channel", "payload", m.Payload)
-		return
-	}
-	s.revoke(r.Owner, r.Key)
-}
 
 // revoke ends the claim of an owner that was force-unlocked. For a private owner that is true
 // of its claim, whichever section is open by now. For a named owner Redis is asked, which takes

@@ -38,7 +38,7 @@ func (s *Session) hearGrant(payload string) bool {
 	known, ok := s.fair.entries.Load(m.Entry)
 	if !ok {
 		if q := s.fair.any.Load(); q != nil && s.life.Closing.Err() == nil {
-			s.clean(m.Key, cleanup.Job{Cmds: []script.Command{(*q).Dismiss(m.Key, m.Entry)}, Until: s.now() + (*q).Unconfirmed()})
+			s.cleanup.Add(cleanup.Job{Name: m.Key, Cmds: []script.Command{(*q).Dismiss(m.Key, m.Entry)}, Until: s.now() + (*q).Unconfirmed()})
 		}
 		return true
 	}

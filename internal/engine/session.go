@@ -21,6 +21,7 @@ import (
 	"relock/internal/deadlock"
 	"relock/internal/deployment"
 	"relock/internal/idgen"
+	"relock/internal/inbox"
 	"relock/internal/keyname"
 	"relock/internal/life"
 	"relock/internal/lockerr"
@@ -109,13 +110,15 @@ func newSession(client rueidis.Client, cfg config.Config, opt deployment.Options
 	s.unrenewed = outage.NewRenewals[*claim](s.now, s.log)
 	s.locks = registry.New[lock](keptLocks)
 	s.schedule = schedule.New(func(c *claim) *schedule.Slot { return &c.slot })
+	heard := &inbox.Handlers{Missed: s.recheck, Grant: s.hearGrant, Revoked: s.revoke, Log: s.log,
+		Seek: func(m string) error { return s.deadlocks.Hear(m) }} // which is made below
 	s.redis = deployment.New(client, deployment.Config{Session: s.id, Prefix: cfg.Prefix, Label: cfg.Label, Lease: cfg.Lease,
 		Timeout: cfg.ReleaseTimeout, Replicas: replicas.Asker{Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: cfg.AnswerTime()},
 		Polls: cfg.Polling != nil, Logger: cfg.Logger, Log: s.log, Life: s.life, Clock: s.now, WakeAt: s.schedule.WakeAt,
-		Told: s.told, Back: s.recheck, Changed: s.subscriptionChanged}, opt)
+		Told: heard.Hear, Back: s.recheck, Changed: s.subscriptionChanged}, opt)
 	s.calls = calls.Session{Life: s.life, Sender: &s.redis.Sender, Requests: &s.requests, Bound: cfg.ReleaseTimeout}
 	s.cleanup = cleanup.New(cleanup.Config{Context: s.life.Context, Background: &s.life.Background,
-		Timeout: cfg.ReleaseTimeout, Clock: s.now, Send: s.redis.Run.Multi, Pause: backoff.Pause})
+		Timeout: cfg.ReleaseTimeout, Clock: s.now, Send: s.redis.Run.Multi, Pause: backoff.Pause, Log: s.log})
 	s.deadlocks = deadlock.NewWatch(deadlock.Config{Session: s.id, Label: cfg.Label, Context: s.life.Closing,
 		Background: &s.life.Background, Clock: s.now, WakeAt: s.schedule.WakeAt,
 		Deaf: s.redis.Inbox.Deaf, Fields: s.redis.Fields, Tell: s.redis.Tell, Failed: func(err error) {

@@ -34,7 +34,7 @@ func (s *Session) drain() {
 			if a.outside {
 				a.hopeless = ErrClosed // so that nothing is handed to it either
 			}
-			wakeUp(a.wake)
+			a.wake.Up()
 			l.interrupt(a) // a caller in a section just asks again
 		}
 		l.unlock()

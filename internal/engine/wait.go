@@ -6,6 +6,7 @@ import (
 
 	"relock/internal/backoff"
 	"relock/internal/kind"
+	"relock/internal/queue"
 	"relock/internal/script"
 	"relock/locktrace"
 	"relock/pubsub"
@@ -208,31 +209,12 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	return timedOut, err
 }
 
-// sleep returns after d, or when the time that Wait gave is over; or earlier, when the caller is
-// woken, its context ends or a message comes. The lock's mutex must not be held.
+// sleep is [queue.Sleep] until the time that Wait gave is over at the latest.
 func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (message, timedOut bool) {
-	if d == never && a.deadline == 0 && messages == nil { // as mostly: a timer would cost more
-		select {
-		case <-a.wake:
-		case <-a.ctx.Done():
-		}
-		return false, false
-	}
 	if a.deadline != 0 {
-		left := a.deadline - a.lock.s.now()
-		d = max(0, min(d, left))
+		d = max(0, min(d, a.deadline-a.lock.s.now()))
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-a.wake:
-	case <-a.ctx.Done():
-	case <-messages:
-		message = true
-	case <-timer.C:
-		timedOut = true
-	}
-	return message, timedOut
+	return queue.Sleep(a.ctx, a.wake, messages, d)
 }
 
 // listen subscribes, once for the lock. Where that fails the front polls: then the pause lies

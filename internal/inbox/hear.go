@@ -1,0 +1,39 @@
+package inbox
+
+import (
+	"log/slog"
+	"strings"
+
+	"relock/internal/deadlock"
+	"relock/pubsub"
+)
+
+// The Handlers are what a session does with the messages on its own channel. They must not block, nor
+// run code of the caller's. All must be set.
+type Handlers struct {
+	Missed  func()                    // messages may have been missed
+	Grant   func(payload string) bool // reports whether the message is of a fair lock
+	Seek    func(payload string) error
+	Revoked func(owner, key string)
+	Log     *slog.Logger // hears of what makes no sense
+}
+
+// Hear takes a message.
+func (h *Handlers) Hear(m pubsub.Message) {
+	switch {
+	case m.Missed:
+		h.Missed()
+	case m.Payload == Question || h.Grant(m.Payload):
+	case strings.HasPrefix(m.Payload, deadlock.Prefix):
+		if err := h.Seek(m.Payload); err != nil {
+			h.Log.Warn("relock: bad message on the session's channel", "error", err)
+		}
+	default:
+		r, ok := ParseRevocation(m.Payload)
+		if !ok {
+			h.Log.Warn("relock: unknown message on the session's channel", "payload", m.Payload)
+			return
+		}
+		h.Revoked(r.Owner, r.Key)
+	}
+}
