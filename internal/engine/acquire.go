@@ -92,7 +92,7 @@ func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []lockopt.Opti
 		}
 		hold, section, err = h.acquire(a, sections)
 		if a.tries.stuck {
-			a.leaveOutage()
+			s.outage.Leave(&a.tries.stuck)
 		}
 		if a.suspect != nil {
 			a.unblocked()

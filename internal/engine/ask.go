@@ -119,7 +119,7 @@ func (a *acquisition) bounded(ctx context.Context) (bounded context.Context, can
 func (a *acquisition) noteOutage(err error) {
 	l := a.lock
 	if err == nil {
-		a.leaveOutage()
+		l.s.outage.Leave(&a.tries.stuck)
 		l.s.outage.Answered()
 		return
 	}
@@ -128,6 +128,19 @@ func (a *acquisition) noteOutage(err error) {
 	}
 	if a.wait {
 		a.enterOutage(err)
+	}
+}
+
+// enterOutage counts a Lock that waits and whose last attempt has failed with err, if that says
+// that Redis does not serve. What the user is not allowed is told apart: no Lock waits for that.
+func (a *acquisition) enterOutage(err error) {
+	s, name := a.lock.s, a.prim.Names().Name()
+	switch {
+	case !errors.Is(err, ErrUnavailable) || s.life.Closing.Err() != nil:
+	case script.Denied(err):
+		s.outage.Denied(name, err)
+	default:
+		s.outage.Enter(&a.tries.stuck, name, err)
 	}
 }
 

@@ -192,7 +192,7 @@ func (l *lock) noteCall(e *runCall) {
 		a.enterOutage(e.err)
 	case e.err == nil && l.s.outage.On.Load():
 		for ; a != nil; a = a.node.Next() {
-			a.leaveOutage()
+			l.s.outage.Leave(&a.tries.stuck)
 		}
 		l.s.outage.Answered()
 	}

@@ -51,8 +51,13 @@ func New(clock func() time.Duration, log *slog.Logger) *Watch {
 	return &Watch{teller: teller{clock: clock, log: log}}
 }
 
-// Enter counts a Lock of a name that waits and whose last attempt has failed with err.
-func (w *Watch) Enter(name string, err error) {
+// Enter counts a Lock of a name that waits and whose last attempt has failed with err, unless it is counted
+// already: stuck says so.
+func (w *Watch) Enter(stuck *bool, name string, err error) {
+	if *stuck {
+		return
+	}
+	*stuck = true
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stuck++; w.On.Load() {
@@ -61,6 +66,16 @@ func (w *Watch) Enter(name string, err error) {
 	w.began = w.clock()
 	w.On.Store(true)
 	w.log.Warn("relock: Redis cannot serve; locks wait for it", "name", name, "error", err)
+}
+
+// Leave takes a Lock off the count, if it is counted: it was answered, or gives up.
+func (w *Watch) Leave(stuck *bool) {
+	if *stuck {
+		*stuck = false
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.stuck--
+	}
 }
 
 // Denied notes that Redis does not allow a Lock of a name to this user, by err. The Lock does not
@@ -73,13 +88,6 @@ func (w *Watch) Denied(name string, err error) {
 	}
 	w.log.Warn("relock: Redis refuses this user; Lock returns at once", "name", name, "refused", w.refused, "error", err)
 	w.refused = 0
-}
-
-// Leave takes a Lock off the count: it was answered, or gives up.
-func (w *Watch) Leave() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stuck--
 }
 
 // Answered notes that Redis has answered. As long as it does not answer others, as where a part of a

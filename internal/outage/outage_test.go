@@ -32,28 +32,32 @@ func TestOutageBeginsAndEndsOnce(t *testing.T) {
 		}
 	}
 
+	var first, second bool
+	noServer := errors.New("no server")
 	w.Answered()
 	says("an answer without an outage", false)
-	w.Enter("first", errors.New("no server"))
+	w.Enter(&first, "first", noServer)
 	says("the first", true, `level=WARN msg="relock: Redis cannot serve; locks wait for it" name=first error="no server"`)
-	w.Enter("second", errors.New("no server"))
+	w.Enter(&second, "second", noServer)
+	w.Enter(&second, "second", noServer) // it counts once
 	says("the second", true)
 	now += time.Minute
-	w.Leave()
+	w.Leave(&first)
+	w.Leave(&first)
 	w.Answered()
 	says("an answer to one of two", true)
-	w.Leave()
+	w.Leave(&second)
 	says("the last gives up", true)
-	w.Enter("third", errors.New("no server"))
+	w.Enter(&first, "third", noServer)
 	says("another before an answer", true)
-	w.Leave()
+	w.Leave(&first)
 	w.Answered()
 	says("an answer to all", false, `level=INFO msg="relock: Redis serves again" after=1m0s`)
 	w.Answered()
 	says("a second answer", false)
 	now += time.Hour
-	w.Enter("fourth", errors.New("no server"))
-	w.Leave()
+	w.Enter(&first, "fourth", noServer)
+	w.Leave(&first)
 	now += time.Second
 	w.Answered()
 	says("the next outage", false, "name=fourth", "after=1s")
