@@ -17,7 +17,7 @@ func (c *claim) shortfall(now time.Duration) time.Duration {
 	}
 	var until, ends time.Duration
 	for x := c.sections; x != nil; x = x.next {
-		u, e := x.holds.LastFixed()
+		u, e := x.holds.LastFixed(nil)
 		until, ends = max(until, u), max(ends, e)
 	}
 	if until <= c.trust {

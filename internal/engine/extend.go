@@ -132,12 +132,8 @@ func (h *Hold) extension(now, d time.Duration) Op {
 			c.reschedule()
 		}
 	}
-	for _, other := range x.holds.Nested.Fixed {
-		if other != &h.held && other.Ends > now+op.Lease {
-			op.Lease = other.Ends - now
-		}
-	}
-	op.Lease = max(op.Lease, c.account.Left-now)
+	_, ends := x.holds.LastFixed(&h.held)
+	op.Lease = max(op.Lease, ends-now, c.account.Left-now)
 	return op
 }
 

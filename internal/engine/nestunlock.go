@@ -73,7 +73,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 	l, s := c.lock, c.lock.s
 	keep := time.Duration(0) // leave the TTL
 	if x.holds.Held() == len(x.holds.Fixed()) {
-		_, ends := x.holds.LastFixed()
+		_, ends := x.holds.LastFixed(nil)
 		keep = max(ends-s.now(), c.account.Left-s.now(), time.Millisecond)
 	}
 	var err error
@@ -108,7 +108,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 		default:
 			c.account.Ended(side, ends)
 			if keep > 0 {
-				until, _ := x.holds.LastFixed()
+				until, _ := x.holds.LastFixed(nil)
 				c.trust = min(c.trust, until)
 				c.reschedule()
 			}

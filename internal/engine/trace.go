@@ -47,11 +47,7 @@ func (c *claim) traceAttempt(g grant, err error) {
 }
 
 // traceHandedOver tells the hooks that the claim was passed on in memory.
-func (c *claim) traceHandedOver() {
-	if t := c.lock.s.trace; t != nil {
-		t.HandedOver(c.about())
-	}
-}
+func (c *claim) traceHandedOver() { c.lock.s.trace.HandedOver(c.about()) }
 
 // subscriptionChanged is called under the hub's mutex.
 func (s *Session) subscriptionChanged(e pubsub.Event) {

@@ -59,13 +59,9 @@ func (c *claim) renewAfter(asked time.Duration) {
 			renewed = true
 			continue
 		}
+		until, d := x.holds.FirstFixed(min(minChecked, lease+1))
+		due, shortest = min(due, until), min(shortest, d)
 		renewed = renewed || x.holds.Renewed() > 0
-		for _, h := range x.holds.Nested.Fixed {
-			due = min(due, h.Until)
-			if d := h.Ends - h.Began; d >= minChecked || d > lease {
-				shortest = min(shortest, d)
-			}
-		}
 	}
 	if asked != never && !renewed && !c.renewed() {
 		if lease = min(lease, shortest); shortest == never {

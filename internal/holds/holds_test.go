@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"relock/internal/holds"
+	"relock/internal/schedule"
 	"relock/internal/tracing"
 )
 
@@ -40,8 +41,11 @@ func TestTheLastFixedLeaseEndsASection(t *testing.T) {
 	renewed, short, long := &holds.Hold{}, fixed(0, 100), fixed(1, 200)
 	add(&s, never, renewed, short, long)
 	counts(t, "all", &s, 3, 1, never)
-	if until, ends := s.LastFixed(); until != 190 || ends != 200 {
+	if until, ends := s.LastFixed(nil); until != 190 || ends != 200 {
 		t.Errorf("the last fixed lease: until %v, ends %v", until, ends)
+	}
+	if until, ends := s.LastFixed(long); until != 90 || ends != 100 {
+		t.Errorf("but for that one: until %v, ends %v", until, ends)
 	}
 	if left := s.Remove(renewed); left != 2 {
 		t.Errorf("%d left", left)
@@ -54,6 +58,27 @@ func TestTheLastFixedLeaseEndsASection(t *testing.T) {
 	counts(t, "extended", &s, 1, 0, 500)
 	if short.Began != 0 {
 		t.Errorf("an extension has begun the hold anew, at %v", short.Began)
+	}
+}
+
+// The first of the fixed leases is looked after; asked about in the middle is one that is long enough.
+func TestFirstFixed(t *testing.T) {
+	var s holds.Set
+	for _, c := range []struct {
+		h               *holds.Hold // added before
+		least           time.Duration
+		until, shortest time.Duration
+	}{
+		{&holds.Hold{}, 0, schedule.Never, schedule.Never},
+		{fixed(1, 200), 200, 190, 200},
+		{fixed(0, 100), 101, 90, 200},
+		{fixed(0, 300), 100, 90, 100},
+		{fixed(1, 300), 301, 90, schedule.Never},
+	} {
+		s.Add(c.h, never)
+		if until, shortest := s.FirstFixed(c.least); until != c.until || shortest != c.shortest {
+			t.Errorf("of at least %v: until %v, the shortest has %v; want %v, %v", c.least, until, shortest, c.until, c.shortest)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"relock/internal/nestctx"
+	"relock/internal/schedule"
 	"relock/internal/tracing"
 )
 
@@ -195,17 +196,32 @@ func (s *Set) Fixed() []*Hold {
 // last of them.
 func (s *Set) Reset() {
 	if fixed := s.Fixed(); len(fixed) > 0 && s.Renewed() == 0 {
-		s.Until, _ = s.LastFixed()
+		s.Until, _ = s.LastFixed(nil)
 	}
 }
 
 // LastFixed returns until when the last of the fixed leases may be trusted, and when the last of them
-// ends; 0 if there are none.
-func (s *Set) LastFixed() (until, ends time.Duration) {
+// ends, but for that of one hold, which may be nil; 0 if there are none.
+func (s *Set) LastFixed(but *Hold) (until, ends time.Duration) {
 	for _, h := range s.Fixed() {
-		until, ends = max(until, h.Until), max(ends, h.Ends)
+		if h != but {
+			until, ends = max(until, h.Until), max(ends, h.Ends)
+		}
 	}
 	return until, ends
+}
+
+// FirstFixed returns until when the first of the fixed leases may be trusted, and the shortest of those
+// that are at least as long as least; both are [schedule.Never] if there are none.
+func (s *Set) FirstFixed(least time.Duration) (until, shortest time.Duration) {
+	until, shortest = schedule.Never, schedule.Never
+	for _, h := range s.Fixed() {
+		until = min(until, h.Until)
+		if d := h.Ends - h.Began; d >= least {
+			shortest = min(shortest, d)
+		}
+	}
+	return until, shortest
 }
 
 // RunOut takes the holds out of those that live whose fixed lease is over, and returns them: their
