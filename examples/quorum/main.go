@@ -34,26 +34,33 @@ const (
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
+	if err := run(context.Background(), os.Stdout, embedded); err != nil {
 		fmt.Fprintln(os.Stderr, "\nquorum:", err)
 		os.Exit(1)
 	}
 }
 
+// A server is one of the Redises.
+type server interface {
+	Option() rueidis.ClientOption // for its clients
+	Close()
+	Restart() error
+}
+
 // A stage is the Redises and the services that use them.
 type stage struct {
 	out     io.Writer
-	servers [redises]*miniredis.Miniredis
+	servers [redises]server
 	locks   [services]*quorum.Mutex
 	counter int // guarded by the lock
 }
 
-// run shows one act after the other.
-func run(ctx context.Context, out io.Writer) error {
+// run shows one act after the other, on Redises that start makes.
+func run(ctx context.Context, out io.Writer, start func() (server, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	st := &stage{out: out}
-	end, err := st.open(ctx)
+	end, err := st.open(ctx, start)
 	defer end()
 	if err != nil {
 		return err
@@ -77,7 +84,7 @@ func run(ctx context.Context, out io.Writer) error {
 }
 
 // open starts the Redises and the sessions of the services. end must be called in any case.
-func (st *stage) open(ctx context.Context) (end func(), err error) {
+func (st *stage) open(ctx context.Context, start func() (server, error)) (end func(), err error) {
 	var ends []func()
 	end = func() {
 		for _, fn := range ends {
@@ -85,19 +92,15 @@ func (st *stage) open(ctx context.Context) (end func(), err error) {
 		}
 	}
 	for i := range st.servers {
-		st.servers[i] = miniredis.NewMiniRedis()
-		st.servers[i].ClockTTL(true) // leases end by the wall clock, as they do in Redis
-		if err := st.servers[i].Start(); err != nil {
-			return end, fmt.Errorf("start miniredis: %w", err)
+		if st.servers[i], err = start(); err != nil {
+			return end, err
 		}
 		ends = append(ends, st.servers[i].Close)
 	}
 	for i := range st.locks {
 		var sessions []*rlock.Session
 		for _, server := range st.servers {
-			// miniredis would be taken for a Cluster of one node.
-			opt := rueidis.ClientOption{InitAddress: []string{server.Addr()}, ForceSingleClient: true, DisableCache: true}
-			s, err := rlock.Dial(ctx, opt, rlock.Config{Lease: lease, ReleaseTimeout: lease})
+			s, err := rlock.Dial(ctx, server.Option(), rlock.Config{Lease: lease, ReleaseTimeout: lease})
 			if err != nil {
 				return end, err
 			}
@@ -107,6 +110,23 @@ func (st *stage) open(ctx context.Context) (end func(), err error) {
 		st.locks[i] = quorum.New(sessions, "counter")
 	}
 	return end, nil
+}
+
+// A mini is an embedded Redis.
+type mini struct{ *miniredis.Miniredis }
+
+func embedded() (server, error) {
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true) // leases end by the wall clock, as they do in Redis
+	if err := m.Start(); err != nil {
+		return nil, fmt.Errorf("start miniredis: %w", err)
+	}
+	return mini{m}, nil
+}
+
+func (m mini) Option() rueidis.ClientOption {
+	// miniredis would be taken for a Cluster of one node.
+	return rueidis.ClientOption{InitAddress: []string{m.Addr()}, ForceSingleClient: true, DisableCache: true}
 }
 
 // count has all services count.

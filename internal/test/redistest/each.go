@@ -105,7 +105,7 @@ func EachBubble(t *testing.T, fn func(t *testing.T, s *Server)) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			defer func() { took = time.Since(began) }()
-			fn(t, bubbleMini(t))
+			fn(t, BubbleMini(t))
 		})
 	})
 	t.Run("redis", func(t *testing.T) {

@@ -50,10 +50,11 @@ func Mini(tb testing.TB) *Server {
 	return begun(tb, &Server{Addr: m.Addr(), Mini: m})
 }
 
-// bubbleMini makes a miniredis for the synctest bubble that it is called in. It lives by the
+// BubbleMini makes a miniredis for the synctest bubble that it is called in, for tests that need
+// several: EachBubble brings one. It lives by the
 // bubble's clock and is reached over connections in memory, for a goroutine that waits for
 // the network would keep the clock from going on.
-func bubbleMini(tb testing.TB) *Server {
+func BubbleMini(tb testing.TB) *Server {
 	tb.Helper()
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
