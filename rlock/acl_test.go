@@ -64,6 +64,7 @@ func TestDocumentedACLIsEnough(t *testing.T) {
 // Where an ACL forbids what the scripts do, the error says so, and not that the key is of
 // another type.
 func TestACLRefusalIsNamed(t *testing.T) {
+	t.Parallel()
 	s := redistest.Real(t)
 	must(t, s.Do(t, "ACL", "SETUSER", "few", "on", ">secret", "~*", "&*", "+@all", "-exists", "-hget", "-hgetall", "-hkeys").Error())
 	opt := s.Option()
