@@ -20,7 +20,7 @@ func TestRandomCyclesWithRedisson(t *testing.T) {
 	names := []string{"name-0", "name-1"}
 	var javas map[string]*locktest.Redisson
 	locktest.Stress{
-		Cycles:   100,
+		Cycles:   4000,
 		Names:    names,
 		Limit:    1,
 		Patience: 4 * time.Millisecond,
@@ -62,29 +62,32 @@ func TestRandomCyclesWithRedisson(t *testing.T) {
 // javaThread takes the lock as a thread of Java's, by its plain or its fair lock. One in eight dies
 // inside. One that gives up stays in the queue of the fair lock until its time is over, as one that died.
 func javaThread(a *locktest.Attempt, java *locktest.Redisson) (*locktest.Taken, error) {
-	const silent = "100" // ms that a waiter of its fair lock may be silent
+	const silent = 100 // ms that a waiter of its fair lock may be silent
 	owner, lease, dies := java.Thread(), "60000", a.Rand.IntN(8) == 0
 	if dies {
 		lease = "40"
 	}
 	channel, queue, timeouts := "redisson_lock__channel:{"+a.Name+"}", "redisson_lock_queue:{"+a.Name+"}", "redisson_lock_timeout:{"+a.Name+"}"
-	now := func() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) }
+	in := func(ms int64) string { return strconv.FormatInt(time.Now().UnixMilli()+ms, 10) }
 	lock := func() string { return java.Run("lock", []string{a.Name}, lease, owner) }
 	unlock := func() string {
 		return java.Unlock("unlock", []string{a.Name, channel}, "0", lease, owner, "PUBLISH")
 	}
 	if a.Rand.IntN(2) == 0 {
 		lock = func() string {
-			return java.Run("fair_lock", []string{a.Name, queue, timeouts}, lease, owner, silent, now())
+			return java.Run("fair_lock", []string{a.Name, queue, timeouts}, lease, owner, strconv.Itoa(silent), in(0))
 		}
 		unlock = func() string {
-			return java.Unlock("fair_unlock", []string{a.Name, queue, timeouts, channel}, "0", lease, owner, now(), "PUBLISH")
+			return java.Unlock("fair_unlock", []string{a.Name, queue, timeouts, channel}, "0", lease, owner, in(0), "PUBLISH")
 		}
 	}
 	err := java.Take(a, func() (bool, time.Duration) {
 		return lock() == "", 10 * time.Millisecond // neither kind of fair lock tells the other's waiters
 	})
 	if err != nil {
+		// Its time would begin when the lease ends that stood as it came, and nobody would be let in for
+		// 60 s: it begins now, as if it had come later.
+		java.Do("ZADD", timeouts, "XX", in(silent), owner)
 		return nil, err
 	}
 	if dies { // its lease may be over at any moment

@@ -92,6 +92,13 @@ func (r *Redisson) Unlock(script string, keys []string, args ...string) string {
 	return reply
 }
 
+// Do sends a command.
+func (r *Redisson) Do(command string, args ...string) {
+	if err := r.client.Do(context.Background(), r.client.B().Arbitrary(command).Args(args...).Build()).Error(); err != nil {
+		r.t.Errorf("%s %q: %v", command, args, err)
+	}
+}
+
 // silence is for how long a waiter may hear of nothing: nobody holds anything for so long.
 const silence = 30 * time.Second
 
