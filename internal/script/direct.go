@@ -30,15 +30,14 @@ type Direct struct {
 	proves     func(context.Context, rueidis.Client) bool
 	background *sync.WaitGroup
 
-	link atomic.Pointer[link] // nil: none is ready
-	left atomic.Bool          // the call under way was given up
+	link     atomic.Pointer[link] // nil: none is ready
+	underWay chan struct{}        // of size 1: full while a call is, or was given up and may still be executed
+	left     atomic.Bool          // that call was given up
 
-	mu       sync.Mutex    // guards what follows
-	underWay bool          // a call is, or was given up and may still be executed
-	over     chan struct{} // made by wait, closed when underWay ends
-	dialing  bool
-	closed   bool
-	next     time.Time // no dial before
+	mu      sync.Mutex // guards what follows
+	dialing bool
+	closed  bool
+	next    time.Time // no dial before
 }
 
 // DialFunc makes a connection, as rueidis.ClientOption.DialCtxFn does.
@@ -65,7 +64,7 @@ func NewDirect(conn *Connection, opt rueidis.ClientOption, dial DialFunc) *Direc
 	if !canCheck || opt.Sentinel.MasterSet != "" || opt.Standalone.EnableRedirect || opt.AuthCredentialsFn != nil {
 		return nil
 	}
-	return &Direct{conn: conn, opt: alone(opt), dial: within(conn, opt.Dialer.KeepAlive, dial)}
+	return &Direct{conn: conn, opt: alone(opt), dial: within(conn, opt.Dialer.KeepAlive, dial), underWay: make(chan struct{}, 1)}
 }
 
 // alone returns opt for a client of one connection, over which one command goes at a time.
@@ -90,96 +89,52 @@ func within(conn *Connection, keepAlive time.Duration, dial DialFunc) DialFunc {
 	}
 }
 
-// run sends c if a connection is ready; else it sees to one and returns false. The caller has
-// made sure that nothing else is on its way.
-func (d *Direct) run(ctx context.Context, c Command) (res rueidis.RedisResult, ok bool) {
-	l := d.link.Load()
-	switch {
-	case l == nil:
-		d.renew()
-		return res, false
-	case l.doubts != d.conn.Doubts.Load() || !l.probe.quiet():
-		d.drop(l)
-		d.background.Go(l.end) // nothing is under way there, and it may run the caller's code
-		d.renew()
-		return res, false
-	case ctx.Err() != nil:
-		return rueidis.NewErrorResult(ctx.Err()), true
-	}
-	d.mu.Lock()
-	d.underWay = true
-	d.mu.Unlock()
-	stop := context.AfterFunc(ctx, l.ends)
-	// A context without a deadline has rueidis stay synchronous; ConnWriteTimeout is the bound.
-	res = c.Script.alone.Exec(context.Background(), l.client, c.Keys, c.Args)
-	broken := res.NonRedisError() != nil
-	if stop() && !broken {
-		d.end()
-		return res, true
-	}
-	d.drop(l)
-	if broken && ctx.Err() != nil {
-		res = rueidis.NewErrorResult(ctx.Err())
-		if !l.dealtWith() {
-			d.leave(l)
-			return res, true
-		}
-	}
-	d.end()
-	l.end()
-	return res, true
+// replace takes l out of use, under which nothing is under way, and sees to another one.
+func (d *Direct) replace(l *link) {
+	d.link.CompareAndSwap(l, nil)
+	d.background.Go(l.end) // it may run the caller's code
+	d.renew()
 }
 
-func (d *Direct) end() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.underWay = false
-	d.left.Store(false)
-	if d.over != nil {
-		close(d.over)
-		d.over = nil
-	}
-}
-
-// leave gives up a call whose context has ended: it is under way until Redis has executed it, or
-// can never.
-func (d *Direct) leave(l *link) {
-	d.left.Store(true)
-	d.background.Go(func() {
-		l.drain(leftPatience)
-		d.end()
+// fail ends the call over l whose context has ended, or that got no answer, and returns what the caller
+// is told. l is out of use from then on.
+func (d *Direct) fail(ctx context.Context, l *link, res rueidis.RedisResult) rueidis.RedisResult {
+	d.link.CompareAndSwap(l, nil)
+	err := res.NonRedisError()
+	if err == nil || ctx.Err() == nil || torn(err) {
+		<-d.underWay
 		l.end()
-	})
+	} else { // it is under way until Redis has executed it, or can never
+		d.left.Store(true)
+		d.background.Go(func() {
+			l.drain(leftPatience)
+			d.left.Store(false)
+			<-d.underWay
+			l.end()
+		})
+	}
+	if err != nil && ctx.Err() != nil {
+		return rueidis.NewErrorResult(ctx.Err())
+	}
+	return res
 }
 
 // wait waits until no call is under way, nor one that was given up, or ctx ends.
 func (d *Direct) wait(ctx context.Context) error {
-	d.mu.Lock()
-	if !d.underWay {
-		d.mu.Unlock()
-		return nil
-	}
-	if d.over == nil {
-		d.over = make(chan struct{})
-	}
-	over := d.over
-	d.mu.Unlock()
 	select {
-	case <-over:
+	case d.underWay <- struct{}{}:
+		<-d.underWay
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// drop takes l out of use.
-func (d *Direct) drop(l *link) { d.link.CompareAndSwap(l, nil) }
-
 // renew has a connection made in the background, if it is time for one.
 func (d *Direct) renew() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.underWay || d.closed || d.dialing || time.Now().Before(d.next) {
+	if len(d.underWay) > 0 || d.closed || d.dialing || time.Now().Before(d.next) {
 		return
 	}
 	d.dialing = true

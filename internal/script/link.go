@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,12 +16,13 @@ type link struct {
 	client rueidis.Client
 	of     *Connection
 	socket net.Conn // under TLS
-	probe  *probe
-	ends   func() // interrupt, made once
+	raw    syscall.RawConn
 	doubts uint32 // under which it was proved to lead to the session's server
 
-	answered atomic.Bool // bytes have come since something was sent
-	torn     atomic.Bool // a write failed, so the command is not whole
+	// Methods as values, made once: what is handed to others is on the heap.
+	ends func()             // interrupt
+	look func(uintptr) bool // see
+	idle bool               // what see found last
 
 	mu          sync.Mutex // guards what follows
 	deadline    time.Time  // that the connection has
@@ -49,13 +49,17 @@ func (l *link) take(conn net.Conn) error {
 		_ = conn.Close()
 		return err
 	}
-	l.socket, l.probe, l.ends = socket, newProbe(raw), l.interrupt
+	l.socket, l.raw, l.ends, l.look = socket, raw, l.interrupt, l.see
 	l.of.add(conn)
 	return nil
 }
 
-// dealtWith reports whether Redis has executed the last command, or never will.
-func (l *link) dealtWith() bool { return l.answered.Load() || l.torn.Load() }
+// torn reports whether a call failed with err because the command could not be written: what Redis has of
+// it, if anything, is not whole, and never executed.
+func torn(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "write"
+}
 
 // interrupt ends the call that is under way; rueidis sees a timeout.
 func (l *link) interrupt() {
@@ -82,24 +86,6 @@ func (l *link) SetDeadline(t time.Time) error {
 		return nil
 	}
 	return l.Conn.SetDeadline(l.deadline)
-}
-
-func (l *link) Read(p []byte) (int, error) {
-	n, err := l.Conn.Read(p)
-	if n > 0 {
-		l.answered.Store(true)
-	}
-	return n, err
-}
-
-// Write sends a command, or some of it: what has come before answers nothing of that.
-func (l *link) Write(p []byte) (int, error) {
-	l.answered.Store(false)
-	n, err := l.Conn.Write(p)
-	if err != nil {
-		l.torn.Store(true)
-	}
-	return n, err
 }
 
 // Close is called by rueidis when a call fails. An interrupted one is drained first.

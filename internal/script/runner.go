@@ -52,7 +52,23 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 	defer r.conn.flying.Add(-1)
 	d := r.direct
 	if alone && d != nil && !r.conn.suspect.Load() && r.settled.Load() == r.lost.Load() {
-		if res, ok := d.run(ctx, c); ok {
+		switch l := d.link.Load(); {
+		case l == nil:
+			d.renew()
+		case l.doubts != r.conn.Doubts.Load() || l.raw.Read(l.look) != nil || !l.idle:
+			d.replace(l)
+		case ctx.Err() != nil:
+			return rueidis.NewErrorResult(ctx.Err())
+		default:
+			d.underWay <- struct{}{}
+			stop := context.AfterFunc(ctx, l.ends)
+			// A context without a deadline has rueidis stay synchronous; ConnWriteTimeout is the bound.
+			res := c.Script.alone.Exec(context.Background(), l.client, c.Keys, c.Args)
+			if stop() && res.NonRedisError() == nil {
+				<-d.underWay
+			} else {
+				res = d.fail(ctx, l, res)
+			}
 			if res.Error() != nil {
 				r.heard(res)
 			}
