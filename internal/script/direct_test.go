@@ -29,13 +29,19 @@ func appending(s string) script.Command {
 // runner returns a Runner with a direct connection, both through one proxy.
 func runner(t *testing.T, s *redistest.Server) (*script.Runner, *faulttest.Proxy) {
 	t.Helper()
-	if err := s.Do(t, "SCRIPT", "LOAD", appendScript.Source()).Error(); err != nil {
-		t.Fatal(err)
-	}
 	p := faulttest.New(t, s.Addr)
 	opt := s.Option()
-	opt.InitAddress = []string{p.Addr()}
-	opt.AlwaysPipelining, opt.ConnWriteTimeout = true, 3*time.Second
+	opt.InitAddress, opt.ConnWriteTimeout = []string{p.Addr()}, 3*time.Second
+	return runnerBy(t, s, opt, func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		return d.DialContext(ctx, "tcp", addr)
+	}), p
+}
+
+// runnerBy returns a Runner whose direct connection is made by dial.
+func runnerBy(t *testing.T, s *redistest.Server, opt rueidis.ClientOption, dial script.DialFunc) *script.Runner {
+	t.Helper()
+	locktest.Must(t, s.Do(t, "SCRIPT", "LOAD", appendScript.Source()).Error())
+	opt.AlwaysPipelining = true
 	client, err := rueidis.NewClient(opt)
 	if err != nil {
 		t.Fatal(err)
@@ -43,9 +49,7 @@ func runner(t *testing.T, s *redistest.Server) (*script.Runner, *faulttest.Proxy
 	conn := script.NewConnection()
 	var background sync.WaitGroup
 	r := script.NewRunner(client, conn, &background)
-	direct := script.NewDirect(conn, opt, func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-		return d.DialContext(ctx, "tcp", addr)
-	})
+	direct := script.NewDirect(conn, opt, dial)
 	locktest.Get(t, r.UseDirect(direct, func(context.Context, rueidis.Client) bool { return true }), 10*time.Second, "the connection")
 	t.Cleanup(func() {
 		r.Close()
@@ -53,7 +57,7 @@ func runner(t *testing.T, s *redistest.Server) (*script.Runner, *faulttest.Proxy
 		conn.Sever()
 		background.Wait()
 	})
-	return r, p
+	return r
 }
 
 // Whatever connection a command was given up on, one that is sent later is executed later.

@@ -17,3 +17,9 @@ type Pauses struct{ pauses }
 func (p *Pauses) Due(now time.Time) bool { return p.due(now) }
 
 func (p *Pauses) Executed() { p.executed = true }
+
+// Left reports whether a call on the direct connection was given up, and others wait for its end.
+func (r *Runner) Left() bool { return r.direct.left.Load() }
+
+// HasDirect reports whether a direct connection is ready.
+func (r *Runner) HasDirect() bool { return r.direct.link.Load() != nil }

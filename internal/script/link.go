@@ -15,7 +15,6 @@ type link struct {
 	net.Conn
 	client rueidis.Client
 	of     *Connection
-	socket net.Conn // under TLS
 	raw    syscall.RawConn
 	doubts uint32 // under which it was proved to lead to the session's server
 
@@ -49,7 +48,7 @@ func (l *link) take(conn net.Conn) error {
 		_ = conn.Close()
 		return err
 	}
-	l.socket, l.raw, l.ends, l.look = socket, raw, l.interrupt, l.see
+	l.raw, l.ends, l.look = raw, l.interrupt, l.see
 	l.of.add(conn)
 	return nil
 }
@@ -96,21 +95,18 @@ func (l *link) Close() error {
 	if interrupted {
 		return nil
 	}
-	return l.sever()
+	return l.sever(true)
 }
 
-// drain waits until Redis has answered what was given up, or at most for patience, and has the
-// connection closed then without sending what is still in its buffer.
+// drain waits until Redis has answered what was given up, or at most for patience, and resets the
+// connection then.
 func (l *link) drain(patience time.Duration) {
 	_ = l.Conn.SetReadDeadline(time.Now().Add(patience))
 	var one [1]byte
 	if n, _ := l.Conn.Read(one[:]); n > 0 {
 		return
 	}
-	if tcp, ok := l.socket.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = l.sever()
+	_ = l.sever(true)
 }
 
 // end closes the connection and its client.
@@ -118,7 +114,7 @@ func (l *link) end() {
 	if l.Conn == nil {
 		return
 	}
-	_ = l.sever()
+	_ = l.sever(false)
 	if l.client != nil {
 		l.client.Close()
 	}
@@ -128,8 +124,10 @@ func (l *link) end() {
 // takes microseconds; one of DialCtxFn is the caller's code, and may block.
 const closePatience = 100 * time.Millisecond
 
-// sever closes the connection, once. What is sent afterwards, over another one, waits for that.
-func (l *link) sever() error {
+// sever closes the connection, once. What is sent afterwards, over another one, waits for that. A reset
+// leaves unsent what is still in the socket's buffer: a command whose call has failed would be executed
+// behind what has been sent since.
+func (l *link) sever(reset bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -138,7 +136,12 @@ func (l *link) sever() error {
 	l.ended = true
 	l.of.remove(l.Conn)
 	closed := make(chan error, 1)
-	go func() { closed <- l.Conn.Close() }()
+	go func() {
+		if reset {
+			cut(l.Conn)
+		}
+		closed <- l.Conn.Close()
+	}()
 	timer := time.NewTimer(closePatience)
 	defer timer.Stop()
 	select {

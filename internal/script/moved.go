@@ -150,8 +150,8 @@ func cut(conn net.Conn) {
 	if wrapped, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = wrapped.NetConn() // of TLS, which would wait until its farewell is sent
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
+	if socket, ok := conn.(interface{ SetLinger(sec int) error }); ok { // a TCPConn, or what the caller has made of one
+		_ = socket.SetLinger(0)
 	}
 	_ = conn.Close()
 }
