@@ -92,7 +92,7 @@ func within(conn *Connection, keepAlive time.Duration, dial DialFunc) DialFunc {
 // replace takes l out of use, under which nothing is under way, and sees to another one.
 func (d *Direct) replace(l *link) {
 	d.link.CompareAndSwap(l, nil)
-	d.background.Go(l.end) // it may run the caller's code
+	d.background.Go(func() { l.end(false) }) // it may run the caller's code
 	d.renew()
 }
 
@@ -103,14 +103,14 @@ func (d *Direct) fail(ctx context.Context, l *link, res rueidis.RedisResult) rue
 	err := res.NonRedisError()
 	if err == nil || ctx.Err() == nil || torn(err) {
 		<-d.underWay
-		l.end()
+		l.end(true)
 	} else { // it is under way until Redis has executed it, or can never
 		d.left.Store(true)
 		d.background.Go(func() {
 			l.drain(leftPatience)
 			d.left.Store(false)
 			<-d.underWay
-			l.end()
+			l.end(true)
 		})
 	}
 	if err != nil && ctx.Err() != nil {
@@ -156,7 +156,7 @@ func (d *Direct) connect() {
 	}
 	d.mu.Unlock()
 	if l != nil && closed {
-		l.end()
+		l.end(false)
 	}
 }
 
@@ -177,14 +177,14 @@ func (d *Direct) open() (*link, error) {
 	}
 	client, err := rueidis.NewClient(opt)
 	if err != nil {
-		l.end()
+		l.end(false)
 		return nil, err
 	}
 	l.client = client
 	ctx, cancel := context.WithTimeout(d.conn.Life(), provePatience)
 	defer cancel()
 	if !d.proves(ctx, client) || l.doubts != d.conn.Doubts.Load() {
-		l.end()
+		l.end(false)
 		return nil, nil
 	}
 	return l, nil
@@ -196,6 +196,6 @@ func (d *Direct) close() {
 	d.closed = true
 	d.mu.Unlock()
 	if l := d.link.Swap(nil); l != nil {
-		l.end()
+		l.end(false)
 	}
 }

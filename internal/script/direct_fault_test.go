@@ -47,32 +47,31 @@ func goRun(ctx context.Context, r *script.Runner, what string) <-chan error {
 // The connection ends at each byte of a reply, or of a command: the outcome is unknown, the command is
 // executed once, or not if it was not whole, and the next one goes over the other connection.
 func TestDirectEndsAtEachByte(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	s := redistest.Real(t)
+	r, re := relayed(t, s, 3*time.Second)
+	command, reply := re.count(toServer), re.count(toClient)
+	locktest.Must(t, r.Run(t.Context(), appending("first")).Error())
+	command, reply = re.count(toServer)-command, re.count(toClient)-reply
+	if command == 0 || reply != len(":1\r\n") {
+		t.Fatal("the command did not go over the direct connection")
+	}
+	for at := range command + reply {
+		locktest.Must(t, s.Do(t, "DEL", "x").Error())
 		r, re := relayed(t, s, 3*time.Second)
-		command, reply := re.count(toServer), re.count(toClient)
-		locktest.Must(t, r.Run(t.Context(), appending("first")).Error())
-		command, reply = re.count(toServer)-command, re.count(toClient)-reply
-		if command == 0 || reply != len(":1\r\n") {
-			t.Fatal("the command did not go over the direct connection")
+		want := []string{"second"}
+		if at < command {
+			re.cut(toServer, at)
+		} else {
+			re.cut(toClient, at-command)
+			want = []string{"first", "second"}
 		}
-		for at := range command + reply {
-			locktest.Must(t, s.Do(t, "DEL", "x").Error())
-			r, re := relayed(t, s, 3*time.Second)
-			want := []string{"second"}
-			if at < command {
-				re.cut(toServer, at)
-			} else {
-				re.cut(toClient, at-command)
-				want = []string{"first", "second"}
-			}
-			err := r.Run(t.Context(), appending("first")).Error()
-			if err == nil || script.Classify(err) != script.Unknown {
-				t.Errorf("cut after %d bytes: the error is %v", at, err)
-			}
-			locktest.Must(t, r.Run(t.Context(), appending("second")).Error())
-			wantExecuted(t, s, want...)
+		err := r.Run(t.Context(), appending("first")).Error()
+		if err == nil || script.Classify(err) != script.Unknown {
+			t.Errorf("cut after %d bytes: the error is %v", at, err)
 		}
-	})
+		locktest.Must(t, r.Run(t.Context(), appending("second")).Error())
+		wantExecuted(t, s, want...)
+	}
 }
 
 // A context ends when a part of the reply has come: the call ends at once, and what is sent next waits for
@@ -106,7 +105,7 @@ func TestDirectIsLeftAtEachByteOfAReply(t *testing.T) {
 // Neither the end of a context nor that of the time for an answer leaves something behind that is sent
 // later: Redis would execute it after what was sent since.
 func TestDirectSendsNothingBehindItsEnd(t *testing.T) {
-	const fits = sendBuffer // in the buffer of the client's socket; the relay takes less
+	const fits = sendBuffer * 3 / 4 // in the buffer of the client's socket; the relay takes less
 	for name, c := range map[string]struct {
 		size  int
 		timed bool // no answer comes in time; else the context ends
@@ -145,4 +144,23 @@ func TestDirectSendsNothingBehindItsEnd(t *testing.T) {
 			wantExecuted(t, s, "second")
 		})
 	}
+}
+
+// The time for the last answer passes while nothing is sent: the connection serves on.
+func TestDirectServesAfterAnIdleTime(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		const timeout = 300 * time.Millisecond
+		r, re := relayed(t, s, timeout)
+		for i := range 2 {
+			time.Sleep(time.Duration(i) * 2 * timeout)
+			before := re.count(toServer)
+			locktest.Must(t, r.Run(t.Context(), appending("x")).Error())
+			if re.count(toServer) == before {
+				t.Fatal("the command did not go over the direct connection")
+			}
+		}
+		if n := re.dials(); n != 1 {
+			t.Errorf("%d connections", n)
+		}
+	})
 }

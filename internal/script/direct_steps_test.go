@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -169,18 +168,17 @@ func TestDirectRandomEnds(t *testing.T) {
 // unknown.
 func TestDirectRandomClose(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		for range redistest.Rounds(100) {
-			locktest.Must(t, s.Do(t, "DEL", "x").Error())
-			r := runnerBy(t, s, s.Option(), straight)
-			first := goRun(t.Context(), r, "first")
+		for n := range redistest.Rounds(50) {
+			r, what := runnerBy(t, s, s.Option(), straight), strconv.Itoa(n)
+			first := goRun(t.Context(), r, what)
 			time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
 			r.Close()
 			err := locktest.Get(t, first, 10*time.Second, "the call")
 			if err != nil && script.Classify(err) != script.Unknown {
 				t.Errorf("the error is %v", err)
 			}
-			if got := executed(t, s); err == nil && strings.Join(got, " ") != "first" {
-				t.Errorf("executed %q", got)
+			if got := executed(t, s); err == nil && !slices.Contains(got, what) {
+				t.Errorf("executed %q, not %q", got, what)
 			}
 			if r.HasDirect() {
 				t.Error("the connection stands")

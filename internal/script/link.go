@@ -19,9 +19,9 @@ type link struct {
 	doubts uint32 // under which it was proved to lead to the session's server
 
 	// Methods as values, made once: what is handed to others is on the heap.
-	ends func()             // interrupt
-	look func(uintptr) bool // see
-	idle bool               // what see found last
+	ends func()        // interrupt
+	look func(uintptr) // see
+	idle bool          // what see found last
 
 	mu          sync.Mutex // guards what follows
 	deadline    time.Time  // that the connection has
@@ -109,12 +109,12 @@ func (l *link) drain(patience time.Duration) {
 	_ = l.sever(true)
 }
 
-// end closes the connection and its client.
-func (l *link) end() {
+// end closes the connection, as sever does, and its client.
+func (l *link) end(reset bool) {
 	if l.Conn == nil {
 		return
 	}
-	_ = l.sever(false)
+	_ = l.sever(reset)
 	if l.client != nil {
 		l.client.Close()
 	}

@@ -61,8 +61,8 @@ func (r *relay) dial(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config
 	return conn, err
 }
 
-// sendBuffer is of a client's socket; the kernel makes it up to twice as much.
-const sendBuffer = 64 << 10
+// sendBuffer is of a client's socket; the kernel makes it up to twice as much, and what the relay buffers too.
+const sendBuffer = 128 << 10
 
 var _ script.DialFunc = (*relay)(nil).dial
 
@@ -72,7 +72,7 @@ func (r *relay) accept() {
 		if err != nil {
 			return // closed
 		}
-		_ = client.(*net.TCPConn).SetReadBuffer(4 << 10)
+		_ = client.(*net.TCPConn).SetReadBuffer(sendBuffer / 8)
 		server, err := net.Dial("tcp", r.target)
 		if err != nil {
 			_ = client.Close()
@@ -188,4 +188,11 @@ func (r *relay) say(t *testing.T, text string) {
 	if _, err := client.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// dials returns how many connections there were.
+func (r *relay) dials() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.conns) / 2
 }

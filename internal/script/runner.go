@@ -55,7 +55,7 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 		switch l := d.link.Load(); {
 		case l == nil:
 			d.renew()
-		case l.doubts != r.conn.Doubts.Load() || l.raw.Read(l.look) != nil || !l.idle:
+		case l.doubts != r.conn.Doubts.Load() || l.raw.Control(l.look) != nil || !l.idle:
 			d.replace(l)
 		case ctx.Err() != nil:
 			return rueidis.NewErrorResult(ctx.Err())
