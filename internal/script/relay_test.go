@@ -29,9 +29,10 @@ type relay struct {
 	taken  chan struct{} // closed when all that comes from that client has been passed on
 	passed [2]int        // bytes
 	stops  [2]*stop
+	struck []*stop
 }
 
-// A stop strikes once some bytes have passed.
+// A stop strikes once, the connection whose bytes are too many.
 type stop struct {
 	left    int
 	cut     bool          // the connection ends; else the rest waits for letGo
@@ -97,10 +98,8 @@ func (r *relay) close() {
 	for _, c := range r.conns {
 		_ = c.Close()
 	}
-	for _, s := range r.stops {
-		if s != nil {
-			s.letGo()
-		}
+	for _, s := range r.struck {
+		s.letGo()
 	}
 	r.mu.Unlock()
 	r.wg.Wait()
@@ -122,29 +121,28 @@ func (r *relay) pump(way int, to, from net.Conn) {
 // pass writes p, as far as the stop lets it. It returns false at the end of the connection.
 func (r *relay) pass(way int, to net.Conn, p []byte) bool {
 	r.mu.Lock()
-	s := r.stops[way]
-	k := len(p)
+	s, k := r.stops[way], len(p)
 	if s != nil {
 		k = min(k, s.left)
 		s.left -= k
+	}
+	if k < len(p) {
+		r.stops[way], r.struck = nil, append(r.struck, s)
 	}
 	r.passed[way] += k
 	r.mu.Unlock()
 	if _, err := to.Write(p[:k]); err != nil {
 		return false
 	}
-	if s == nil || k == len(p) {
+	if k == len(p) {
 		return true
 	}
 	close(s.reached)
 	if s.cut {
-		s.letGo()
+		return false
 	}
 	<-s.over
-	r.mu.Lock()
-	r.stops[way] = nil
-	r.mu.Unlock()
-	return !s.cut && r.pass(way, to, p[k:])
+	return r.pass(way, to, p[k:])
 }
 
 // count returns how many bytes have gone one way.
