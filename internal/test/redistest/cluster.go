@@ -46,7 +46,7 @@ func NewCluster(tb testing.TB) *Cluster {
 	SkipShort(tb)
 	c := &Cluster{}
 	for range clusterNodes {
-		s := Real(tb,
+		s := realSyncing(tb,
 			"--cluster-enabled", "yes",
 			"--cluster-config-file", "nodes.conf",
 			"--cluster-require-full-coverage", "no")
@@ -249,7 +249,7 @@ func Slot(key string) int {
 // it is in step and can take over.
 func (c *Cluster) AddReplica(tb testing.TB, master string) *Server {
 	tb.Helper()
-	s := Real(tb,
+	s := realSyncing(tb,
 		"--cluster-enabled", "yes",
 		"--cluster-config-file", "nodes.conf",
 		"--cluster-node-timeout", "2000",

@@ -79,6 +79,21 @@ func spawn(path, dir string, port int, args ...string) (*process, error) {
 	return nil, fmt.Errorf("%w: %s %s\n%s", errNotUp, path, strings.Join(args, " "), text)
 }
 
+// syncDir returns a directory for a server that syncs what it writes: a sentinel with each vote, a node of
+// a Cluster with each change of its configuration, a replica with what it loads. Such a server answers
+// nothing until the disk has it, and beside compilers a sync was seen to take 17 seconds: the
+// sentinels agreed on no failover within a minute. So the directory is in memory, on systems that have such
+// a place.
+func syncDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "redistest")
+	if err != nil {
+		return tb.TempDir()
+	}
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 // guard starts a shell that kills the process pid when the test program dies,
 // however it dies (a panic in some goroutine, the test timeout, kill -9):
 // nothing of ours runs then, but the shell's standard input ends.

@@ -12,9 +12,9 @@ func NewReplicas(tb testing.TB, n int) (master *Server, replicas []*Server) {
 	tb.Helper()
 	SkipShort(tb)
 	// By default a master waits 5 s for more replicas before it sends its data.
-	master = Real(tb, "--repl-diskless-sync-delay", "0")
+	master = realSyncing(tb, "--repl-diskless-sync-delay", "0")
 	for range n {
-		replicas = append(replicas, Real(tb, "--repl-diskless-sync-delay", "0", "--replicaof", "127.0.0.1", portOf(master.Addr)))
+		replicas = append(replicas, realSyncing(tb, "--repl-diskless-sync-delay", "0", "--replicaof", "127.0.0.1", portOf(master.Addr)))
 	}
 	inStep(tb, master, replicas)
 	return master, replicas

@@ -61,7 +61,7 @@ func NewSentinel(tb testing.TB) *Sentinel {
 // startSentinel starts one sentinel that watches the master.
 func (s *Sentinel) startSentinel(tb testing.TB, master string) *Server {
 	tb.Helper()
-	path, dir := binary(tb), tb.TempDir()
+	path, dir := binary(tb), syncDir(tb)
 	return startReal(tb, func(port int) (*process, error) {
 		// A sentinel writes its state into its configuration file, and so takes
 		// nothing from the command line.

@@ -100,6 +100,12 @@ func Real(tb testing.TB, args ...string) *Server {
 	return s
 }
 
+// realSyncing is Real for a server that others wait for while it syncs what it writes.
+func realSyncing(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	return startProgram(tb, binary(tb), syncDir(tb), args...)
+}
+
 // Old starts a redis-server of before Redis 6.2, which nothing of this module can work with. Its
 // path stands in RELOCK_OLD_REDIS_SERVER; without one the test is skipped.
 func Old(tb testing.TB) *Server {
