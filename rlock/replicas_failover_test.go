@@ -101,7 +101,8 @@ func TestReplicasOfAnotherServerDoNotCount(t *testing.T) {
 	route.Store(promoted)
 	for line := range strings.Lines(list) {
 		if strings.Contains(line, " cmd=wait ") { // the connection that has looked for replicas
-			id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " ")
+			_, rest, _ := strings.Cut(line, "id=") // the first line has "txt:" in front, whichever client it is of
+			id, _, _ := strings.Cut(rest, " ")
 			topoDo(t, master, "CLIENT", "KILL", "ID", id)
 		}
 	}
