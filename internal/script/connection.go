@@ -108,6 +108,7 @@ type watched struct {
 	net.Conn
 	of    *Connection
 	unsub atomic.Bool // UNSUBSCRIBE was sent
+	heard atomic.Bool // the server has said something
 }
 
 // crowd is from how many calls on a write lets other goroutines run first. Below it yielding was
@@ -125,7 +126,20 @@ func (w *watched) Write(p []byte) (int, error) {
 	if bytes.Contains(p, unsubscribe) { // or SUNSUBSCRIBE
 		w.unsub.Store(true)
 	}
-	return w.Conn.Write(p)
+	n, err := w.Conn.Write(p)
+	if err != nil {
+		err = w.unmade(err)
+	}
+	return n, err
+}
+
+// unmade returns the error with which the connection fails. Before the server has said anything the
+// connection counts as not made: rueidis sends no command until its greeting is answered.
+func (w *watched) unmade(err error) error {
+	if w.heard.Load() {
+		return err
+	}
+	return &net.OpError{Op: "dial", Net: "tcp", Err: err}
 }
 
 var unsubscribe, busyFirst, busyNext = []byte("UNSUBSCRIBE\r\n"), []byte("-BUSY "), []byte("\r\n-BUSY ")
@@ -138,6 +152,12 @@ var errBusy = errors.New("script: Redis was busy with a script, and refused to u
 // in between.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
+	switch {
+	case err != nil:
+		return n, w.unmade(err)
+	case !w.heard.Load():
+		w.heard.Store(true)
+	}
 	if w.unsub.Load() && (bytes.HasPrefix(p[:n], busyFirst) || bytes.Contains(p[:n], busyNext)) {
 		return 0, errBusy
 	}
