@@ -24,7 +24,8 @@ import (
 //
 // Most claims need none: nil is that of a private owner with one hold, which has no id. What can be asked
 // of that too is given the kind of the first hold, or the primitive that it was taken with: Counted,
-// Sides, FirstID, Releases; and ByIDs, Keep and MayShorten. The other methods need an account.
+// Sides, FirstID, Releases; and ByIDs, Keep, MayShorten, Cancel and Cancels. The other methods need an
+// account.
 type Account struct {
 	owner string                 // if it is named
 	holds map[*holds.Hold]string // of a named owner, the id of each hold that is not unlocked
@@ -40,7 +41,7 @@ type Account struct {
 	Registered bool          // an attempt may have left a mark of a waiter
 	Stands     time.Duration // of an exposed claim: until when Redis may keep the lock
 	Owing      int32         // lost sections that are not unlocked yet: they may just be noticing
-	Cancelling int32         // sections that Unlocks have closed, and whose contexts they cancel
+	cancelling int32         // sections that were closed, and whose contexts are being cancelled
 	Left       time.Duration // until when a hold that was abandoned leaves the lock standing; 0: there is none
 
 	Tokens
@@ -217,6 +218,17 @@ func (m *Account) Shortening(ends []string) { m.late = append(m.late, ends[0]) }
 
 // MayShorten reports whether a command may still arrive that brings the end of the lock closer.
 func (m *Account) MayShorten() bool { return m != nil && len(m.late) > 0 }
+
+// Cancel counts one section more, or one less with -1, that was closed and whose contexts are being
+// cancelled. Without an account there is no other section that could go on with the claim meanwhile.
+func (m *Account) Cancel(n int32) {
+	if m != nil {
+		m.cancelling += n
+	}
+}
+
+// Cancels reports whether there is such a section: the claim stands until its contexts have ended.
+func (m *Account) Cancels() bool { return m != nil && m.cancelling > 0 }
 
 // Releases appends the commands that end all that may stand, each being op with what one side has; the
 // first hold was taken with p. They need no earlier answer, since they name all of it.

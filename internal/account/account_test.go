@@ -230,3 +230,22 @@ func TestTurn(t *testing.T) {
 		t.Error("it is not over")
 	}
 }
+
+// A claim stands as long as the contexts of one of its sections are being cancelled. One without an account
+// has no other section that asks.
+func TestCancels(t *testing.T) {
+	none, m := (*account.Account)(nil), account.New(read, "")
+	none.Cancel(1)
+	if none.Cancels() || m.Cancels() {
+		t.Error("contexts are being cancelled of a new one, or of none")
+	}
+	m.Cancel(1)
+	m.Cancel(1)
+	m.Cancel(-1)
+	if !m.Cancels() {
+		t.Error("the contexts of two sections were to be cancelled, and of one they have been")
+	}
+	if m.Cancel(-1); m.Cancels() {
+		t.Error("both have been")
+	}
+}

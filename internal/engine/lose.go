@@ -66,7 +66,7 @@ func (x *section) lose() {
 
 // loseSection ends a section whose own time is over, and its claim, if that has no other one.
 func (c *claim) loseSection(x *section, reason string) {
-	if c.sections == x && x.next == nil && (c.account == nil || c.account.Cancelling == 0) {
+	if c.sections == x && x.next == nil && !c.account.Cancels() {
 		c.lose(reason, false)
 		return
 	}
@@ -98,7 +98,7 @@ func (x *section) leaveLost() {
 
 // endLost releases what may still stand of a claim that was lost, once all its sections are unlocked.
 func (c *claim) endLost() {
-	if c.state == lostStanding && (c.account == nil || c.account.Owing+c.account.Cancelling == 0) && c.lock.state != lockClosed {
+	if c.state == lostStanding && (c.account == nil || c.account.Owing == 0) && !c.account.Cancels() && c.lock.state != lockClosed {
 		c.end(nil)
 		c.state = lostGone // an Unlock that still cancels its contexts is to see the loss
 	}

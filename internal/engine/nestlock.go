@@ -261,7 +261,7 @@ func (x *section) undoNested() {
 	case x.holds.Held() > 0:
 		c.trim()
 	default:
-		if x.end(released); c.sections == nil && c.account.Cancelling == 0 {
+		if x.end(released); c.sections == nil && !c.account.Cancels() {
 			c.end(nil)
 		}
 	}

@@ -66,19 +66,22 @@ func (h *Hold) Unlock() (err error) {
 	return c.release(now, d)
 }
 
-// cancelFirst cancels the contexts of a section that an Unlock has closed, before that goes on. The lock's
-// mutex must be held; it is released meanwhile and held again at the end.
+// cancelFirst cancels the contexts of a section that was closed, before its claim is passed on or released:
+// no other Unlock does that meanwhile. The lock's mutex must be held; it is released meanwhile and held
+// again at the end. It stays released if the goroutine ends in the code of a context, by a panic or
+// runtime.Goexit: then the other sections go on as if this one's contexts had ended.
 func (x *section) cancelFirst() {
-	l, m := x.claim.lock, x.claim.account
-	if m != nil { // else no other section can be open
-		m.Cancelling++
-	}
+	l, m, gone := x.claim.lock, x.claim.account, true
+	m.Cancel(1)
 	l.unlock()
+	defer func() {
+		l.mu.Lock()
+		if m.Cancel(-1); gone {
+			l.unlock()
+		}
+	}()
 	x.cancel()
-	l.mu.Lock()
-	if m != nil {
-		m.Cancelling--
-	}
+	gone = false
 }
 
 // release sends the release of a claim whose last section has closed, and waits for the

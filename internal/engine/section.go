@@ -96,7 +96,5 @@ func (x *section) end(why lazyctx.Ending) {
 // contexts, so no mutex may be held.
 func (x *section) cancel() {
 	x.ctx.Cancel()
-	if x.holds.Nested != nil {
-		x.holds.Nested.Cancel(x.ctx.Ended().Cause())
-	}
+	x.holds.Nested.Cancel(x.ctx.Ended().Cause())
 }

@@ -70,8 +70,11 @@ func (s *Set) NeedNested() *Nested {
 }
 
 // Cancel ends the contexts of the holds of a section that has ended. It runs code of the caller's contexts:
-// no mutex may be held.
+// no mutex may be held. A nil Nested has none.
 func (n *Nested) Cancel(cause error) {
+	if n == nil {
+		return
+	}
 	n.Contexts.End(cause)
 	for _, h := range n.Fixed {
 		h.EndContext(cause)

@@ -1,0 +1,181 @@
+package rwlock_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"relock/internal/engine"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// Two of three readers that share a hold unlock, and their contexts take their time to end; the third has
+// none. Whichever is the last to be done releases the hold, once, and then the writers that wait get in.
+func TestUnlocksOfThreeReadersAtOnce(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		session, p := locktest.DialProxy(t, s, rlock.Config{})
+		other := locktest.Dial(t, s, rlock.Config{})
+		for i, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+			name := fmt.Sprint("x", i)
+			m := rwlock.New(session, name)
+			var slow [2]*rlock.Hold
+			begun, goOn := make(chan bool), [2]chan bool{make(chan bool), make(chan bool)}
+			for i := range slow {
+				slow[i] = slowReader(t, m, func() { begun <- true; <-goOn[i] })
+				(*engine.Session)(session).SliceFor("rw", name, time.Minute)
+			}
+			_, plain := hold(t, t.Context(), m.RLock)
+			if slow[0].Owner() != slow[1].Owner() || slow[0].Owner() != plain.Owner() {
+				t.Fatal("the readers do not share a hold")
+			}
+			writer, elsewhere := goLock(t.Context(), m.Lock), goLock(t.Context(), rwlock.New(other, name).Lock)
+			redistest.Eventually(t, 10*time.Second, "two writers wait", func() bool {
+				return (*engine.Session)(session).WaitersOf("rw", name) == 1 && (*engine.Session)(other).WaitersOf("rw", name) == 1
+			})
+			p.Reset()
+			unlocked := [2]chan error{make(chan error, 1), make(chan error, 1)}
+			for i := range slow {
+				go func() { unlocked[i] <- slow[i].Unlock() }()
+				locktest.Get(t, begun, 10*time.Second, "an Unlock cancels contexts")
+			}
+			for done, who := range order {
+				if st, err := m.State(t.Context()); err != nil || st.Mode != "read" {
+					t.Errorf("order %v, %d are done: State %+v, %v, want a lock that is read", order, done, st, err)
+				}
+				notIn(t, writer, "before the last reader has left")
+				notIn(t, elsewhere, "before the last reader has left")
+				if who == 2 {
+					must(t, plain.Unlock())
+				} else {
+					close(goOn[who])
+					must(t, locktest.Get(t, unlocked[who], 10*time.Second, "Unlock"))
+				}
+			}
+			for range 2 {
+				select {
+				case l := <-writer:
+					must(t, l.err)
+					must(t, l.hold.Unlock())
+				case l := <-elsewhere:
+					must(t, l.err)
+					must(t, l.hold.Unlock())
+				case <-time.After(time.Second): // half of a PollFloor
+					t.Fatalf("order %v: a writer still waits", order)
+				}
+			}
+			if n := locktest.Sent(p, calls("release_read")); n != 1 {
+				t.Errorf("order %v: the hold was released %d times", order, n)
+			}
+		}
+		must(t, session.Close())
+		must(t, other.Close())
+		nothingLeft(t, s)
+	})
+}
+
+// What the goroutine of one reader's Unlock runs into while it cancels contexts, a panic or a Goexit,
+// does not keep the others from releasing the hold.
+func TestUnlockBesideAReaderWhoseContextPanics(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		session := locktest.Dial(t, s, rlock.Config{})
+		for name, end := range map[string]func(){"panic": func() { panic("on purpose") }, "Goexit": runtime.Goexit} {
+			m := rwlock.New(session, name)
+			first := slowReader(t, m, end)
+			(*engine.Session)(session).SliceFor("rw", name, time.Minute)
+			_, second := hold(t, t.Context(), m.RLock)
+			ended := make(chan any)
+			go func() {
+				defer close(ended)
+				defer func() { _ = recover() }()
+				_ = first.Unlock()
+				t.Errorf("%s: Unlock has returned", name)
+			}()
+			<-ended
+			locktest.Is(t, "Unlock once more", first.Unlock(), rlock.ErrNotHeld)
+			must(t, second.Unlock())
+			nothingLeft(t, s)
+		}
+	})
+}
+
+// A lateErr is a context that has ended when it is asked for the n-th time.
+type lateErr struct {
+	context.Context
+	asked atomic.Int64
+	n     int64
+}
+
+func (c *lateErr) Err() error {
+	if c.asked.Add(1) >= c.n {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A reader comes while the Unlock of the only other one cancels contexts, and shares its hold: for good, or
+// its context ends at any time on the way. The hold stands until both have gone.
+func TestAReaderComesWhileAnUnlockCancelsContexts(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		session := locktest.Dial(t, s, rlock.Config{})
+		for stays := range 2 {
+			m := rwlock.New(session, "x")
+			var third *rlock.Hold
+			first := slowReader(t, m, func() {
+				(*engine.Session)(session).SliceFor("rw", "x", time.Minute)
+				for n := int64(1); third == nil; n++ {
+					var err error
+					if _, third, err = m.RLock(&lateErr{Context: t.Context(), n: n}); err != nil {
+						locktest.Is(t, "RLock", err, context.Canceled)
+					}
+					if st, err := m.State(t.Context()); err != nil || st.Mode != "read" {
+						t.Fatalf("State %+v, %v, want a lock that is read", st, err)
+					}
+				}
+				if stays == 0 {
+					must(t, third.Unlock())
+				}
+			})
+			must(t, first.Unlock())
+			if stays == 1 {
+				if st, err := m.State(t.Context()); err != nil || st.Mode != "read" || first.Owner() != third.Owner() {
+					t.Errorf("State %+v, %v, want a lock that is read", st, err)
+				}
+				must(t, third.Unlock())
+			}
+			nothingLeft(t, s)
+		}
+	})
+}
+
+// A hold of the second of two readers is abandoned while the Unlock of the first cancels contexts, and the
+// rest of what the second has is lost and unlocked: the lock stands until the lease is over.
+func TestUnlockBesideAReaderThatAbandonsAndLoses(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		session, _ := locktest.DialProxy(t, s, rlock.Config{Lease: 3 * time.Second})
+		m := rwlock.New(session, "x")
+		var second context.Context
+		var left, fixed *rlock.Hold
+		first := slowReader(t, m, func() {
+			must(t, left.Abandon())
+			locktest.Ends(t, second, 10*time.Second, rlock.ErrLost)
+			locktest.Is(t, "Unlock of the second", fixed.Unlock(), rlock.ErrLost)
+		})
+		(*engine.Session)(session).SliceFor("rw", "x", time.Minute)
+		second, left = hold(t, t.Context(), m.RLock)
+		_, fixed = hold(t, second, m.RLock, rlock.Lease(50*time.Millisecond))
+		must(t, first.Unlock())
+		if st, err := m.State(t.Context()); err != nil || st.Mode != "read" {
+			t.Errorf("State %+v, %v, want a lock that stands", st, err)
+		}
+		redistest.Eventually(t, 10*time.Second, "the lease is over", func() bool {
+			st, err := m.State(t.Context())
+			return err == nil && st.Mode == ""
+		})
+	})
+}
