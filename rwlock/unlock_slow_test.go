@@ -153,3 +153,36 @@ func TestUnlockBesideAReaderWhoseOwnLeaseRunsOut(t *testing.T) {
 		}
 	})
 }
+
+// The outermost hold of a section is unlocked while a nested Lock is being asked for, which then fails: that
+// ends the section, whose contexts have ended before the claim does.
+func TestANestedLockFailsBehindItsSectionsLastUnlock(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		session, gated := locktest.DialGated(t, s, rlock.Config{})
+		m := rwlock.New(session, "x")
+		var ended atomic.Bool
+		fn := func() {
+			if n := (*engine.Session)(session).Counts(); ended.Swap(true) || n.Held != 1 {
+				t.Errorf("contexts are cancelled, and there are %+v", n)
+			}
+		}
+		base := &slowEnd{Context: t.Context()}
+		section, outer := hold(t, base, m.Lock)
+		base.between.Store(&fn)
+		ctx, cancel := context.WithCancel(section)
+		defer cancel()
+		seen, release := gated.Hold(calls("acquire_write"))
+		nested, unlocked := goLock(ctx, m.Lock), make(chan error, 1)
+		locktest.Get(t, seen, 10*time.Second, "the nested Lock is sent")
+		go func() { unlocked <- outer.Unlock() }()
+		redistest.Eventually(t, 10*time.Second, "Unlock waits for it", (*engine.Hold)(outer).Awaited)
+		cancel()
+		release()
+		locktest.Is(t, "the nested Lock", locktest.Get(t, nested, 10*time.Second, "the nested Lock").err, context.Canceled)
+		must(t, locktest.Get(t, unlocked, 10*time.Second, "Unlock"))
+		if !ended.Load() {
+			t.Error("no context was cancelled")
+		}
+		nothingLeft(t, s)
+	})
+}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -84,11 +85,7 @@ func (a *acquisition) admit(g grant) *section {
 	now := s.now()
 	c.state, c.trust, c.doubts = held, g.until, g.doubts
 	if c.safeLease != never {
-		lease := a.lease
-		if g.unconfirmed > 0 {
-			lease = g.unconfirmed
-		}
-		c.expose(g.sent + lease)
+		c.expose(g.sent + cmp.Or(g.unconfirmed, a.lease))
 	}
 	if !k.Permits && (l.claims != c || c.next != nil) {
 		l.belie(c)

@@ -252,7 +252,8 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 }
 
 // undoNested ends what a nested Lock that failed may have left: holds beyond those that the
-// section has, or the section itself if its other holds were unlocked meanwhile.
+// section has, or the section itself if its other holds were unlocked meanwhile. The lock's mutex must be
+// held; it may be released meanwhile, and is held again at the end.
 func (x *section) undoNested() {
 	c := x.claim
 	switch {
@@ -261,7 +262,10 @@ func (x *section) undoNested() {
 	case x.holds.Held() > 0:
 		c.trim()
 	default:
-		if x.end(released); c.sections == nil && !c.account.Cancels() {
+		if x.close(released) {
+			x.cancelFirst()
+		}
+		if c.endLost(); c.sections == nil && c.state == held && !c.account.Cancels() {
 			c.end(nil)
 		}
 	}
