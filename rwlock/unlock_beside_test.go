@@ -179,3 +179,47 @@ func TestUnlockBesideAReaderThatAbandonsAndLoses(t *testing.T) {
 		})
 	})
 }
+
+// A reader is given a section beside another one, and its context ends before its RLock returns, while the
+// Unlock of the other one cancels contexts: that Unlock releases the hold.
+func TestUnlockBesideAReaderThatComesTooLate(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		session := locktest.Dial(t, s, rlock.Config{})
+		m := rwlock.New(session, "x")
+		waiting := func(n int) {
+			redistest.Eventually(t, 10*time.Second, "they wait", func() bool {
+				return (*engine.Session)(session).WaitersOf("rw", "x") == n
+			})
+		}
+		_, writer := hold(t, t.Context(), rwlock.New(locktest.Dial(t, s, rlock.Config{}), "x").Lock)
+		slow := &slowEnd{Context: t.Context()}
+		first := goLock(slow, m.RLock)
+		waiting(1)
+		base, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		late, goOn := &locktest.Stopped{Context: base}, make(chan struct{})
+		second := goLock(late, m.RLock)
+		waiting(2)
+		late.InErr.Until(goOn)
+		must(t, writer.Unlock())
+		reader := in(t, first, 10*time.Second, "the first reader").hold
+		redistest.Eventually(t, 10*time.Second, "the second has its section", late.InErr.Reached)
+		fn := func() {
+			cancel()
+			close(goOn)
+			locktest.Is(t, "RLock", locktest.Get(t, second, 10*time.Second, "RLock").err, rlock.ErrNotAcquired, context.Canceled)
+			if st, err := m.State(t.Context()); err != nil || st.Mode != "read" || st.Owners[reader.Owner()] != 1 {
+				t.Errorf("State %+v, %v, want the hold of the first", st, err)
+			}
+			if n := (*engine.Session)(session).Counts(); n.Held != 1 {
+				t.Errorf("there are %+v, want the claim of the first", n)
+			}
+		}
+		slow.between.Store(&fn)
+		must(t, reader.Unlock())
+		if st, err := m.State(t.Context()); err != nil || st.Mode != "" {
+			t.Errorf("State %+v, %v, want a free lock", st, err)
+		}
+		nothingLeft(t, s)
+	})
+}
