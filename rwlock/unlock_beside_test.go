@@ -223,3 +223,51 @@ func TestUnlockBesideAReaderThatComesTooLate(t *testing.T) {
 		nothingLeft(t, s)
 	})
 }
+
+// The second of two readers has unlocked while the Unlock of the first cancels contexts; what happens to the
+// hold then is for the first to tell. It is not renewed, for no section is open.
+func TestUnlockThatGoesOnForAnotherReader(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		for name, c := range map[string]struct {
+			then func(session *rlock.Session, m *rwlock.RWMutex)
+			want error
+		}{
+			"a writer tries": {func(_ *rlock.Session, m *rwlock.RWMutex) { refused(t, t.Context(), m.TryLock, "TryLock") }, nil},
+			"force": {func(_ *rlock.Session, m *rwlock.RWMutex) {
+				forced, err := m.ForceUnlock(t.Context())
+				if must(t, err); !forced {
+					t.Error("nothing was there to be forced")
+				}
+			}, rlock.ErrLost},
+			"Close": {func(session *rlock.Session, _ *rwlock.RWMutex) { must(t, session.Close()) }, nil},
+			"the lease ends": {func(_ *rlock.Session, m *rwlock.RWMutex) {
+				redistest.Eventually(t, 10*time.Second, "the lease is over", func() bool {
+					st, err := m.State(t.Context())
+					return err == nil && st.Mode == ""
+				})
+			}, rlock.ErrLost},
+		} {
+			session, _ := locktest.DialProxy(t, s, rlock.Config{Lease: 2 * time.Second})
+			m := rwlock.New(session, name)
+			var second *rlock.Hold
+			first := slowReader(t, m, func() {
+				must(t, second.Unlock())
+				c.then(session, m)
+			})
+			(*engine.Session)(session).SliceFor("rw", name, time.Minute)
+			_, second = hold(t, t.Context(), m.RLock)
+			if err := first.Unlock(); c.want == nil {
+				must(t, err)
+			} else {
+				locktest.Is(t, name, err, c.want)
+			}
+			if name != "Close" {
+				if st, err := m.State(t.Context()); err != nil || st.Mode != "" {
+					t.Errorf("%s: State %+v, %v, want a free lock", name, st, err)
+				}
+				must(t, session.Close())
+			}
+			nothingLeft(t, s)
+		}
+	})
+}
