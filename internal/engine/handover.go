@@ -27,7 +27,7 @@ const (
 func (c *claim) sectionClosed(now time.Duration) (goesOn bool) {
 	l := c.lock
 	switch {
-	case c.sections != nil || c.state != held || c.account.Cancels(): // others go on with it, or have ended it
+	case c.sections != nil || c.state != held || c.account != nil && c.account.Cancels(): // others go on with it, or have ended it
 	case c.account != nil && c.account.Left > 0: // others have abandoned a hold, and have lost what was left
 		c.leaveStanding()
 	case c.account != nil && c.account.Owing > 0: // others have lost it
