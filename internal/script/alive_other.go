@@ -6,3 +6,6 @@ package script
 const canCheck = false
 
 func (*link) see(uintptr) {}
+
+// noLinger does nothing: a TCPConn has SetLinger.
+func noLinger(uintptr) {}

@@ -15,3 +15,8 @@ func (l *link) see(fd uintptr) {
 	n, err := syscall.Read(int(fd), one[:])
 	l.idle = n < 0 && (err == syscall.EAGAIN || err == syscall.EWOULDBLOCK || err == syscall.EINTR)
 }
+
+// noLinger has the closing of a socket discard what is still in its buffer.
+func noLinger(fd uintptr) {
+	_ = syscall.SetsockoptLinger(int(fd), syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1})
+}

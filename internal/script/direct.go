@@ -119,6 +119,14 @@ func (d *Direct) fail(ctx context.Context, l *link, res rueidis.RedisResult) rue
 	return res
 }
 
+// abandon ends a call over l that does not return: the caller's connection has panicked, or ended the
+// goroutine. What rueidis's client counts as under way is so for good, and its Close would wait for that.
+func (d *Direct) abandon(l *link) {
+	d.link.CompareAndSwap(l, nil)
+	_ = l.sever(true)
+	<-d.underWay
+}
+
 // wait waits until no call is under way, nor one that was given up, or ctx ends.
 func (d *Direct) wait(ctx context.Context) error {
 	select {
@@ -130,11 +138,12 @@ func (d *Direct) wait(ctx context.Context) error {
 	}
 }
 
-// renew has a connection made in the background, if it is time for one.
+// renew has a connection made in the background, if it is time for one. One may have been made since the
+// caller has looked.
 func (d *Direct) renew() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.underWay) > 0 || d.closed || d.dialing || time.Now().Before(d.next) {
+	if d.link.Load() != nil || len(d.underWay) > 0 || d.closed || d.dialing || time.Now().Before(d.next) {
 		return
 	}
 	d.dialing = true

@@ -123,12 +123,15 @@ func TestDirectSendsNothingBehindItsEnd(t *testing.T) {
 				timeout = 200 * time.Millisecond
 			}
 			r, re := relayed(t, s, timeout)
-			taken := re.last()
+			taken, end := re.last(), re.end()
 			reached, letGo := re.hold(toServer, 0)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			first := goRun(ctx, r, strings.Repeat("x", c.size))
 			locktest.Get(t, reached, 10*time.Second, "the command")
+			if c.size == fits {
+				redistest.Eventually(t, 10*time.Second, "the end of the write", end.reads.Load)
+			}
 			if !c.timed {
 				cancel()
 			}
@@ -138,7 +141,11 @@ func TestDirectSendsNothingBehindItsEnd(t *testing.T) {
 			if !c.left && r.Left() {
 				t.Error("a command that is not whole holds up others")
 			}
+			wantFree(t, r)
 			locktest.Must(t, r.Run(t.Context(), appending("second")).Error())
+			if n := end.closes.Load(); n != 1 {
+				t.Errorf("the connection was closed %d times", n)
+			}
 			letGo()
 			locktest.Get(t, taken, 10*time.Second, "the end of what was sent")
 			wantExecuted(t, s, "second")

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"context"
 	"net"
 	"time"
 )
@@ -23,3 +24,19 @@ func (r *Runner) Left() bool { return r.direct.left.Load() }
 
 // HasDirect reports whether a direct connection is ready.
 func (r *Runner) HasDirect() bool { return r.direct.link.Load() != nil }
+
+// Wait waits as Multi does, for no call to be under way on the direct connection.
+func (r *Runner) Wait(ctx context.Context) error { return r.direct.wait(ctx) }
+
+// RenewLate renews the direct connection as a caller does that has found none a while ago. It reports
+// whether one is being made then.
+func (r *Runner) RenewLate() bool {
+	d := r.direct
+	d.mu.Lock()
+	d.next = time.Time{}
+	d.mu.Unlock()
+	d.renew()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dialing
+}

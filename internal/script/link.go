@@ -138,7 +138,9 @@ func (l *link) sever(reset bool) error {
 	closed := make(chan error, 1)
 	go func() {
 		if reset {
-			cut(l.Conn)
+			if inner := unsending(l.Conn); inner != l.Conn {
+				_ = inner.Close()
+			}
 		}
 		closed <- l.Conn.Close()
 	}()

@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"relock/internal/backoff"
@@ -140,7 +141,11 @@ func (p *pauses) due(now time.Time) bool {
 // cut closes the socket of a connection without sending what is still in its buffer. What a proxy
 // or the server's socket has got already may still be executed, so the outcome of a command without
 // an answer stays unknown. The owner of the connection finds it closed, and closes it too.
-func cut(conn net.Conn) {
+func cut(conn net.Conn) { _ = unsending(conn).Close() }
+
+// unsending returns the innermost connection of conn that is known. To close that discards what is still in
+// the socket's buffer.
+func unsending(conn net.Conn) net.Conn {
 	switch c := conn.(type) {
 	case *watched:
 		conn = c.Conn
@@ -152,6 +157,10 @@ func cut(conn net.Conn) {
 	}
 	if socket, ok := conn.(interface{ SetLinger(sec int) error }); ok { // a TCPConn, or what the caller has made of one
 		_ = socket.SetLinger(0)
+	} else if socket, ok := conn.(syscall.Conn); ok {
+		if raw, err := socket.SyscallConn(); err == nil {
+			_ = raw.Control(noLinger)
+		}
 	}
-	_ = conn.Close()
+	return conn
 }

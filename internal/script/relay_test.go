@@ -5,7 +5,10 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"relock/internal/script"
 )
@@ -27,6 +30,7 @@ type relay struct {
 	conns  []net.Conn
 	client net.Conn      // of the last connection
 	taken  chan struct{} // closed when all that comes from that client has been passed on
+	dialed *opaque       // the client's end of the last connection
 	passed [2]int        // bytes
 	stops  [2]*stop
 	struck []*stop
@@ -56,10 +60,60 @@ func newRelay(t *testing.T, target string) *relay {
 // dial is a script.DialFunc that leads to the relay, whatever the address.
 func (r *relay) dial(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 	conn, err := d.DialContext(ctx, "tcp", r.ln.Addr().String())
-	if err == nil {
-		err = conn.(*net.TCPConn).SetWriteBuffer(sendBuffer)
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	o := &opaque{Conn: conn}
+	r.mu.Lock()
+	r.dialed = o
+	r.mu.Unlock()
+	return o, conn.(*net.TCPConn).SetWriteBuffer(sendBuffer)
+}
+
+// An opaque connection is one that the caller of Dial has made of a TCPConn: it shows no more than it must.
+type opaque struct {
+	net.Conn
+	reads  atomic.Bool  // Read was called after the last Write, which has returned then
+	closes atomic.Int32 // calls of Close
+
+	onRead     func() // called when bytes have been read, if not nil
+	onDeadline func(time.Time)
+}
+
+func (o *opaque) SyscallConn() (syscall.RawConn, error) { return o.Conn.(syscall.Conn).SyscallConn() }
+
+func (o *opaque) Read(p []byte) (int, error) {
+	o.reads.Store(true)
+	n, err := o.Conn.Read(p)
+	if o.onRead != nil {
+		o.onRead()
+	}
+	return n, err
+}
+
+func (o *opaque) Write(p []byte) (int, error) {
+	o.reads.Store(false)
+	return o.Conn.Write(p)
+}
+
+func (o *opaque) SetDeadline(t time.Time) error {
+	err := o.Conn.SetDeadline(t)
+	if o.onDeadline != nil {
+		o.onDeadline(t)
+	}
+	return err
+}
+
+func (o *opaque) Close() error {
+	o.closes.Add(1)
+	return o.Conn.Close()
+}
+
+// end returns the client's end of the last connection.
+func (r *relay) end() *opaque {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dialed
 }
 
 // sendBuffer is of a client's socket; the kernel makes it up to twice as much, and what the relay buffers too.

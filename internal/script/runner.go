@@ -49,8 +49,14 @@ func (r *Runner) Close() {
 // Run sends c once and waits for its reply until ctx ends.
 func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 	alone := r.conn.flying.Add(1) == 1
-	defer r.conn.flying.Add(-1)
 	d := r.direct
+	var used *link // over which the call has not returned
+	defer func() {
+		if used != nil {
+			d.abandon(used)
+		}
+		r.conn.flying.Add(-1)
+	}()
 	if alone && d != nil && !r.conn.suspect.Load() && r.settled.Load() == r.lost.Load() {
 		switch l := d.link.Load(); {
 		case l == nil:
@@ -61,9 +67,11 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 			return rueidis.NewErrorResult(ctx.Err())
 		default:
 			d.underWay <- struct{}{}
+			used = l
 			stop := context.AfterFunc(ctx, l.ends)
 			// A context without a deadline has rueidis stay synchronous; ConnWriteTimeout is the bound.
 			res := c.Script.alone.Exec(context.Background(), l.client, c.Keys, c.Args)
+			used = nil
 			if stop() && res.NonRedisError() == nil {
 				<-d.underWay
 			} else {
