@@ -40,11 +40,12 @@ func TestSleep(t *testing.T) {
 					c.then(w, messages, end)
 				})
 				defer then.Wait()
+				heard := messages
 				if c.silent {
-					messages = nil
+					heard = nil
 				}
 				began := time.Now()
-				message, timedOut := queue.Sleep(ctx, w, messages, c.d)
+				message, timedOut := queue.Sleep(ctx, w, heard, c.d)
 				if took := time.Since(began); message != c.message || timedOut != c.timedOut || took != c.took {
 					t.Errorf("message %v, timed out %v, after %v", message, timedOut, took)
 				}
