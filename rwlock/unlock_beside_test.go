@@ -19,8 +19,9 @@ import (
 // none. Whichever is the last to be done releases the hold, once, and then the writers that wait get in.
 func TestUnlocksOfThreeReadersAtOnce(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		session, p := locktest.DialProxy(t, s, rlock.Config{})
-		other := locktest.Dial(t, s, rlock.Config{})
+		cfg := rlock.Config{PollFloor: time.Hour} // the writers hear of the release
+		session, p := locktest.DialProxy(t, s, cfg)
+		other := locktest.Dial(t, s, cfg)
 		for i, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 			name := fmt.Sprint("x", i)
 			m := rwlock.New(session, name)
@@ -65,7 +66,7 @@ func TestUnlocksOfThreeReadersAtOnce(t *testing.T) {
 				case l := <-elsewhere:
 					must(t, l.err)
 					must(t, l.hold.Unlock())
-				case <-time.After(time.Second): // half of a PollFloor
+				case <-time.After(20 * time.Second):
 					t.Fatalf("order %v: a writer still waits", order)
 				}
 			}
@@ -157,7 +158,7 @@ func TestAReaderComesWhileAnUnlockCancelsContexts(t *testing.T) {
 // rest of what the second has is lost and unlocked: the lock stands until the lease is over.
 func TestUnlockBesideAReaderThatAbandonsAndLoses(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		session, _ := locktest.DialProxy(t, s, rlock.Config{Lease: 3 * time.Second})
+		session, _ := locktest.DialProxy(t, s, rlock.Config{Lease: 6 * time.Second})
 		m := rwlock.New(session, "x")
 		var second context.Context
 		var left, fixed *rlock.Hold
@@ -168,12 +169,12 @@ func TestUnlockBesideAReaderThatAbandonsAndLoses(t *testing.T) {
 		})
 		(*engine.Session)(session).SliceFor("rw", "x", time.Minute)
 		second, left = hold(t, t.Context(), m.RLock)
-		_, fixed = hold(t, second, m.RLock, rlock.Lease(50*time.Millisecond))
+		_, fixed = hold(t, second, m.RLock, rlock.Lease(time.Second))
 		must(t, first.Unlock())
 		if st, err := m.State(t.Context()); err != nil || st.Mode != "read" {
 			t.Errorf("State %+v, %v, want a lock that stands", st, err)
 		}
-		redistest.Eventually(t, 10*time.Second, "the lease is over", func() bool {
+		redistest.Eventually(t, 20*time.Second, "the lease is over", func() bool {
 			st, err := m.State(t.Context())
 			return err == nil && st.Mode == ""
 		})

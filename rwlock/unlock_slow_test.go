@@ -128,7 +128,7 @@ func TestUnlockBesideAReaderWhoseContextsHaveNotEnded(t *testing.T) {
 // The lease that the second of two readers has chosen runs out while the Unlock of the first cancels
 // contexts: that is a loss of the second alone.
 func TestUnlockBesideAReaderWhoseOwnLeaseRunsOut(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		session := locktest.Dial(t, s, rlock.Config{})
 		m := rwlock.New(session, "x")
 		for _, unlocksFirst := range []bool{false, true} {
@@ -143,7 +143,7 @@ func TestUnlockBesideAReaderWhoseOwnLeaseRunsOut(t *testing.T) {
 			(*engine.Session)(session).SliceFor("rw", "x", time.Minute)
 			var renewed *rlock.Hold
 			second, renewed = hold(t, t.Context(), m.RLock)
-			_, fixed = hold(t, second, m.RLock, rlock.Lease(50*time.Millisecond))
+			_, fixed = hold(t, second, m.RLock, rlock.Lease(2*time.Second))
 			must(t, renewed.Unlock())
 			must(t, first.Unlock())
 			if !unlocksFirst {

@@ -246,7 +246,7 @@ func Slot(key string) int {
 }
 
 // AddReplica starts a node that follows the master with the given address, and returns once
-// it is in step and can take over.
+// it is in step and can take over. From then on a node that is silent for two seconds counts as dead.
 func (c *Cluster) AddReplica(tb testing.TB, master string) *Server {
 	tb.Helper()
 	s := realSyncing(tb,
@@ -264,10 +264,10 @@ func (c *Cluster) AddReplica(tb testing.TB, master string) *Server {
 		info, _ := s.Do(tb, "INFO", "replication").ToString()
 		return strings.Contains(info, "master_link_status:up")
 	})
-	c.nodes = append(c.nodes, s)
-	c.Addrs = append(c.Addrs, s.Addr)
 	for _, s := range c.nodes {
 		must(tb, s, "CONFIG", "SET", "cluster-node-timeout", "2000")
 	}
+	c.nodes = append(c.nodes, s)
+	c.Addrs = append(c.Addrs, s.Addr)
 	return s
 }
