@@ -117,10 +117,11 @@ func TestDirectSendsNothingBehindItsEnd(t *testing.T) {
 		"time, torn":    {64 * fits, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := redistest.Real(t)
 			timeout := 30 * time.Second
 			if c.timed {
-				timeout = 200 * time.Millisecond
+				timeout = time.Second // also for what is answered
 			}
 			r, re := relayed(t, s, timeout)
 			taken, end := re.last(), re.end()
@@ -155,11 +156,11 @@ func TestDirectSendsNothingBehindItsEnd(t *testing.T) {
 
 // The time for the last answer passes while nothing is sent: the connection serves on.
 func TestDirectServesAfterAnIdleTime(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		const timeout = 300 * time.Millisecond
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		const timeout = 600 * time.Millisecond
 		r, re := relayed(t, s, timeout)
 		for i := range 2 {
-			time.Sleep(time.Duration(i) * 2 * timeout)
+			time.Sleep(time.Duration(i) * timeout * 3 / 2) // the time is what this is about
 			before := re.count(toServer)
 			locktest.Must(t, r.Run(t.Context(), appending("x")).Error())
 			if re.count(toServer) == before {
