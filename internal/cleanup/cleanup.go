@@ -16,14 +16,15 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/background"
 	"relock/internal/script"
 )
 
 // Config is what a Cleanup needs of its session. All fields must be set.
 type Config struct {
-	Context    context.Context // when it ends, what is not answered is given up
-	Background *sync.WaitGroup // counts the goroutine
-	Timeout    time.Duration   // of one pipeline
+	Context    context.Context   // when it ends, what is not answered is given up
+	Background *background.Group // counts the goroutine
+	Timeout    time.Duration     // of one pipeline
 	Clock      func() time.Duration
 	// Send sends commands in one pipeline; the i-th result is that of the i-th command.
 	Send func(context.Context, []script.Command) []rueidis.RedisResult

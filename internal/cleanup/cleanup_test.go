@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
+	"relock/internal/background"
 	"relock/internal/cleanup"
 	"relock/internal/script"
 )
@@ -36,7 +37,7 @@ type redis struct {
 // test runs fn with a Cleanup on a made-up clock, whose pauses are one second each.
 func test(t *testing.T, fn func(t *testing.T, q *cleanup.Cleanup, r *redis)) {
 	synctest.Test(t, func(t *testing.T) {
-		var background sync.WaitGroup
+		var background background.Group
 		ctx, end := context.WithCancel(context.Background())
 		r, start := &redis{end: end}, time.Now()
 		fn(t, cleanup.New(cleanup.Config{

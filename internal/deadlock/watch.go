@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"relock/internal/background"
 	"relock/internal/schedule"
 )
 
@@ -25,10 +26,10 @@ type Suspect interface {
 
 // Config is what a Watch needs of its session. All fields must be set.
 type Config struct {
-	Session    string          // its id
-	Label      string          // what the text of a cycle calls it
-	Context    context.Context // when it ends nothing more is looked for
-	Background *sync.WaitGroup // counts the goroutine that looks
+	Session    string            // its id
+	Label      string            // what the text of a cycle calls it
+	Context    context.Context   // when it ends nothing more is looked for
+	Background *background.Group // counts the goroutine that looks
 	Clock      func() time.Duration
 	WakeAt     func(at time.Duration) // has Seek called then
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"relock/internal/background"
 	"relock/internal/schedule"
 )
 
@@ -60,7 +61,7 @@ func bubble(t *testing.T, fn func(t *testing.T, n *net), sessions ...string) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		n := &net{watches: map[string]*Watch{}, ctx: ctx, asked: map[string][]time.Duration{}, holds: map[string]string{}}
-		var background sync.WaitGroup
+		var background background.Group
 		start := time.Now()
 		for _, id := range sessions {
 			wake := make(chan time.Duration, 100)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/background"
 	"relock/internal/backoff"
 )
 
@@ -19,8 +19,8 @@ type Box struct {
 	Subscribe  func(context.Context) error // subscribes to its channel
 	Back       func()                      // called when it hears its channel again
 	Logger     *slog.Logger
-	Context    context.Context // when it ends, nothing is tried any more
-	Background *sync.WaitGroup // counts the goroutine
+	Context    context.Context   // when it ends, nothing is tried any more
+	Background *background.Group // counts the goroutine
 
 	deaf atomic.Bool
 }

@@ -9,14 +9,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"relock/internal/background"
 	"relock/internal/lockerr"
 )
 
 // A Life is that of one session. Its mutex comes after those of locks, and none is taken under it.
 type Life struct {
-	Closing    context.Context // ends when Close begins
-	Context    context.Context // ends when nothing may go on in the background
-	Background sync.WaitGroup  // counts every goroutine of the session
+	Closing    context.Context  // ends when Close begins
+	Context    context.Context  // ends when nothing may go on in the background
+	Background background.Group // counts every goroutine of the session
 
 	// Draining: the session shuts down, and serves only callers in open sections. Drains ends then.
 	Draining atomic.Bool

@@ -7,12 +7,12 @@ import (
 	"embed"
 	"encoding/json"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/background"
 	"relock/internal/schedule"
 	"relock/internal/script"
 )
@@ -29,8 +29,8 @@ type Config struct {
 	Lease      time.Duration // of the session's locks
 	Timeout    time.Duration // of one command
 	Client     rueidis.Client
-	Context    context.Context // when it ends, the record is not written any more
-	Background *sync.WaitGroup // counts the goroutines
+	Context    context.Context   // when it ends, the record is not written any more
+	Background *background.Group // counts the goroutines
 	Clock      func() time.Duration
 	WakeAt     func(at time.Duration)       // has Tick called then
 	Failed     func(what string, err error) // hears what has not worked; the session works without

@@ -3,12 +3,12 @@ package record_test
 import (
 	"context"
 	"encoding/json"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/background"
 	"relock/internal/record"
 	"relock/internal/test/redistest"
 )
@@ -28,7 +28,7 @@ type session struct {
 func begin(t *testing.T, s *redistest.Server, label string, lease time.Duration) *session {
 	t.Helper()
 	ctx, end := context.WithCancel(context.Background())
-	var background sync.WaitGroup
+	var background background.Group
 	ses := &session{client: s.Client(t), key: "relock_session:" + redistest.Name(t), now: time.Hour,
 		wake: make(chan time.Duration, 1), failed: make(chan string, 1)}
 	ses.Record = record.New(record.Config{

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/background"
 	"relock/internal/renewal"
 	"relock/internal/script"
 	"relock/internal/test/redistest"
@@ -33,7 +33,7 @@ type item struct{ name string }
 
 // sends returns what Round.Send wants, and what it was given.
 func sends(t *testing.T, s *redistest.Server) (send func([]script.Command) []rueidis.RedisResult, sent *[]script.Command) {
-	var background sync.WaitGroup
+	var background background.Group
 	run := script.NewRunner(s.Client(t), script.NewConnection(), &background)
 	sent = new([]script.Command)
 	return func(cmds []script.Command) []rueidis.RedisResult {

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"relock/internal/background"
 	"relock/internal/backoff"
 )
 
@@ -42,7 +43,7 @@ type Follower struct {
 	Scout *Scout
 	// StillLoads asks the session's own server whether it loads. It may wait for that.
 	StillLoads func() bool
-	Background *sync.WaitGroup // counts every goroutine of the session
+	Background *background.Group // counts every goroutine of the session
 }
 
 // Follow has connections end when Redis answers that it is no primary that serves: a new dial may

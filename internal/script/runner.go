@@ -2,17 +2,18 @@ package script
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
+
+	"relock/internal/background"
 )
 
 // A Runner sends the scripts of one session.
 type Runner struct {
 	client     rueidis.Client
 	conn       *Connection
-	background *sync.WaitGroup
+	background *background.Group
 
 	direct  *Direct      // nil: there is none
 	lost    atomic.Int64 // calls of client that got no answer
@@ -20,7 +21,7 @@ type Runner struct {
 }
 
 // NewRunner returns a Runner whose goroutines count in background.
-func NewRunner(client rueidis.Client, conn *Connection, background *sync.WaitGroup) *Runner {
+func NewRunner(client rueidis.Client, conn *Connection, background *background.Group) *Runner {
 	return &Runner{client: client, conn: conn, background: background}
 }
 

@@ -2,11 +2,11 @@ package script_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/background"
 	"relock/internal/script"
 	"relock/internal/test/redistest"
 )
@@ -19,7 +19,7 @@ func TestAnUnknownScriptIsSentWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer client.Close()
-		var background sync.WaitGroup
+		var background background.Group
 		defer background.Wait()
 		r := script.NewRunner(client, script.NewConnection(), &background)
 		for name, send := range map[string]func(context.Context, script.Command) rueidis.RedisResult{
