@@ -1,0 +1,258 @@
+package redistest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// An Authority signs the certificates of a test's servers and clients.
+type Authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// NewAuthority makes an authority that nothing trusts yet.
+func NewAuthority(tb testing.TB) *Authority {
+	tb.Helper()
+	a := new(Authority)
+	a.key = newKey(tb)
+	a.cert = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, NotAfter: time.Now().Add(time.Hour)}
+	var err error
+	if a.cert, err = x509.ParseCertificate(a.sign(tb, a.cert, a.key)); err != nil {
+		tb.Fatal(err)
+	}
+	return a
+}
+
+func newKey(tb testing.TB) *ecdsa.PrivateKey {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return key
+}
+
+func (a *Authority) sign(tb testing.TB, c *x509.Certificate, key *ecdsa.PrivateKey) []byte {
+	tb.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, &key.PublicKey, a.key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return der
+}
+
+// Certificate makes a certificate for hosts, by their names or addresses, or for a client.
+func (a *Authority) Certificate(tb testing.TB, hosts ...string) tls.Certificate {
+	tb.Helper()
+	c := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "peer"}, NotAfter: time.Now().Add(time.Hour)}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			c.IPAddresses = append(c.IPAddresses, ip)
+		} else {
+			c.DNSNames = append(c.DNSNames, host)
+		}
+	}
+	key := newKey(tb)
+	return tls.Certificate{Certificate: [][]byte{a.sign(tb, c, key)}, PrivateKey: key}
+}
+
+// pool is what trusts the authority alone.
+func (a *Authority) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return pool
+}
+
+// Client returns what a client needs that trusts the authority, and shows the certificates, if any.
+func (a *Authority) Client(certs ...tls.Certificate) *tls.Config {
+	return &tls.Config{RootCAs: a.pool(), Certificates: certs, MinVersion: tls.VersionTLS12}
+}
+
+// TLS is how a server speaks TLS.
+type TLS struct {
+	Authority *Authority
+	Hosts     []string // that its certificate is for; empty: 127.0.0.1 and localhost
+	Clients   bool     // it asks clients for a certificate
+	Version   uint16   // the only one; 0: each that is safe
+}
+
+func (how TLS) certificate(tb testing.TB) tls.Certificate {
+	hosts := how.Hosts
+	if len(hosts) == 0 {
+		hosts = []string{"127.0.0.1", "localhost"}
+	}
+	return how.Authority.Certificate(tb, hosts...)
+}
+
+// ServeTLS has the server speak TLS too, at the address that is returned, until it is restarted or the
+// test ends. A real server does so itself; without TLS in the program the test is skipped.
+func (s *Server) ServeTLS(tb testing.TB, how TLS) (addr string) {
+	tb.Helper()
+	if s.IsMini() {
+		return FrontTLS(tb, s.Addr, how)
+	}
+	set := func(name, value string) error { return s.Do(tb, "CONFIG", "SET", name, value).Error() }
+	was, _ := s.Do(tb, "CONFIG", "GET", "tls-*").AsStrMap()
+	if len(was) == 0 {
+		tb.Skip("SKIPPED: the server program was built without TLS")
+	}
+	port, err := freePort()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	settings := how.settings(tb, tb.TempDir(), port)
+	tb.Cleanup(func() { // it may serve other tests
+		_ = set("tls-port", "0")
+		for _, c := range settings {
+			_ = set(c[0], was[c[0]])
+		}
+	})
+	for _, c := range settings {
+		if err := set(c[0], c[1]); err != nil {
+			tb.Fatalf("%s: %v", c[0], err)
+		}
+	}
+	return address(port)
+}
+
+// settings are those of a redis-server, whose files are in dir. The last one has it read all of them again,
+// for only what differs from what was set before does.
+func (how TLS) settings(tb testing.TB, dir string, port int) [][2]string {
+	cert := how.certificate(tb)
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	file := func(name, kind string, der []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		return path
+	}
+	ask, versions := "no", "TLSv1.2 TLSv1.3"
+	if how.Clients {
+		ask = "yes"
+	}
+	if how.Version != 0 {
+		versions = strings.ReplaceAll(tls.VersionName(how.Version), "TLS ", "TLSv")
+	}
+	return [][2]string{
+		{"tls-cert-file", file("cert", "CERTIFICATE", cert.Certificate[0])},
+		{"tls-key-file", file("key", "PRIVATE KEY", key)},
+		{"tls-ca-cert-file", file("ca", "CERTIFICATE", how.Authority.cert.Raw)},
+		{"tls-auth-clients", ask},
+		{"tls-port", strconv.Itoa(port)},
+		{"tls-protocols", versions},
+	}
+}
+
+// FrontTLS stands in front of what listens at target and does not speak TLS, as a proxy of a managed
+// service does. It returns its address, and ends with the test.
+func FrontTLS(tb testing.TB, target string, how TLS) (addr string) {
+	tb.Helper()
+	cfg := &tls.Config{Certificates: []tls.Certificate{how.certificate(tb)}, MinVersion: how.Version, MaxVersion: how.Version}
+	if how.Clients {
+		cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, how.Authority.pool()
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	f := &front{ln: ln, target: target, cfg: cfg, open: map[net.Conn]struct{}{}}
+	f.wg.Go(f.accept)
+	tb.Cleanup(f.close)
+	return ln.Addr().String()
+}
+
+// A front is that of FrontTLS.
+type front struct {
+	ln     net.Listener
+	target string
+	cfg    *tls.Config
+	wg     sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	open   map[net.Conn]struct{}
+	closed bool
+}
+
+func (f *front) accept() {
+	for {
+		client, err := f.ln.Accept()
+		if err != nil {
+			return // closed
+		}
+		f.wg.Go(func() { f.serve(client) })
+	}
+}
+
+// add has close end conn; it reports false if that has been called.
+func (f *front) add(conn net.Conn) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open[conn] = struct{}{}
+	return !f.closed
+}
+
+// end closes conn.
+func (f *front) end(conn net.Conn) {
+	f.mu.Lock()
+	delete(f.open, conn)
+	f.mu.Unlock()
+	_ = conn.Close()
+}
+
+func (f *front) close() {
+	_ = f.ln.Close()
+	f.mu.Lock()
+	f.closed = true
+	for conn := range f.open {
+		_ = conn.Close()
+	}
+	f.mu.Unlock()
+	f.wg.Wait()
+}
+
+// serve passes on what comes over a connection, both ways, until one side ends.
+func (f *front) serve(socket net.Conn) {
+	defer f.end(socket)
+	if !f.add(socket) {
+		return
+	}
+	client := tls.Server(socket, f.cfg)
+	if client.Handshake() != nil {
+		return
+	}
+	server, err := net.DialTimeout("tcp", f.target, adminTimeout)
+	if err != nil {
+		return
+	}
+	defer f.end(server)
+	if !f.add(server) {
+		return
+	}
+	f.wg.Go(func() {
+		_, _ = io.Copy(client, server)
+		_ = client.CloseWrite()
+		f.end(socket)
+	})
+	_, _ = io.Copy(server, client)
+}
