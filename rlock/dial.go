@@ -110,7 +110,7 @@ func dialWithin(ctx context.Context, opt rueidis.ClientOption, conn *script.Conn
 		defer context.AfterFunc(bound, cancel)()
 		c, err := dial(own, addr, d, tc)
 		if err != nil {
-			return nil, err
+			return nil, script.Unmade(addr, err)
 		}
 		if tcp, ok := c.(*net.TCPConn); ok && opt.DisableTCPNoDelay {
 			_ = tcp.SetNoDelay(false) // rueidis does that only to a connection that it knows

@@ -102,6 +102,22 @@ func (c *Connection) connections() []net.Conn {
 	return slices.Collect(maps.Keys(c.open))
 }
 
+// Unmade returns the error of what was to make a connection to addr, as one of a connection that was not
+// made: no command was sent. Those of a handshake, and of a caller's own function, do not say so.
+func Unmade(addr string, err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return err
+	}
+	return &net.OpError{Op: "dial", Net: "tcp", Addr: named(addr), Err: err}
+}
+
+// named is an address as it was given.
+type named string
+
+func (named) Network() string  { return "tcp" }
+func (n named) String() string { return string(n) }
+
 // watched is a connection that tells when it breaks: rueidis closes it then, before it answers the
 // calls that were under way.
 type watched struct {
