@@ -112,13 +112,23 @@ func dialWithin(ctx context.Context, opt rueidis.ClientOption, conn *script.Conn
 		if err != nil {
 			return nil, script.Unmade(addr, err)
 		}
-		if tcp, ok := c.(*net.TCPConn); ok && opt.DisableTCPNoDelay {
-			_ = tcp.SetNoDelay(false) // rueidis does that only to a connection that it knows
+		if opt.DisableTCPNoDelay {
+			delay(c)
 		}
 		if aside {
 			return conn.Keep(c), nil
 		}
 		return conn.Watch(c), nil
+	}
+}
+
+// delay has what is written to c wait for more, which rueidis does only to a connection that it knows.
+func delay(c net.Conn) {
+	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = wrapped.NetConn() // of TLS
+	}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetNoDelay(false)
 	}
 }
 

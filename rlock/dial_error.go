@@ -17,14 +17,21 @@ import (
 // dialError is the error of a Dial whose client could not be made. A server that answers, but
 // to TLS only or not to TLS, is told apart: without that the error is "EOF" or a timeout.
 func dialError(ctx context.Context, opt rueidis.ClientOption, err error) error {
+	cfg, option := opt.TLSConfig, "ClientOption.TLSConfig"
+	if opt.Sentinel.MasterSet != "" { // the addresses are those of Sentinels
+		cfg, option = opt.Sentinel.TLSConfig, "ClientOption.Sentinel.TLSConfig"
+	}
+	_, refused := rueidis.IsRedisErr(err)
 	for _, addr := range opt.InitAddress {
-		encrypted, ok := speaksTLS(ctx, opt, addr)
+		encrypted, asks, ok := speaksTLS(ctx, opt, addr)
 		switch {
 		case !ok:
-		case encrypted && opt.TLSConfig == nil:
-			return fmt.Errorf("%w: the server at %s speaks TLS only; set ClientOption.TLSConfig: %w", ErrConfig, addr, err)
-		case !encrypted && opt.TLSConfig != nil:
-			return fmt.Errorf("%w: the server at %s does not speak TLS; leave ClientOption.TLSConfig out, or give its TLS port: %w", ErrConfig, addr, err)
+		case encrypted && cfg == nil:
+			return fmt.Errorf("%w: the server at %s speaks TLS only; set %s: %w", ErrConfig, addr, option, err)
+		case !encrypted && cfg != nil:
+			return fmt.Errorf("%w: the server at %s does not speak TLS; leave %s out, or give its TLS port: %w", ErrConfig, addr, option, err)
+		case asks && !refused && len(cfg.Certificates) == 0 && cfg.GetClientCertificate == nil: // it may do without one
+			err = fmt.Errorf("the server at %s asks for a certificate of the client, and %s has none: %w", addr, option, err)
 		}
 	}
 	switch {
@@ -35,7 +42,7 @@ func dialError(ctx context.Context, opt rueidis.ClientOption, err error) error {
 	case script.Unavailable(err):
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if _, refused := rueidis.IsRedisErr(err); refused {
+	if refused {
 		return fmt.Errorf("%w: the server refuses what ClientOption asks for: %w", ErrConfig, err)
 	}
 	return err
@@ -45,10 +52,11 @@ func dialError(ctx context.Context, opt rueidis.ClientOption, err error) error {
 var tlsTimeout = 500 * time.Millisecond
 
 // speaksTLS asks a server whether it answers a TLS greeting, or else a plain PING. ok is false
-// if it does neither. Dial may ask although its ctx has just ended: that may well be why.
-func speaksTLS(ctx context.Context, opt rueidis.ClientOption, addr string) (encrypted, ok bool) {
+// if it does neither; asks says that it wants a certificate of the client. Dial may ask although its ctx
+// has just ended: that may well be why.
+func speaksTLS(ctx context.Context, opt rueidis.ClientOption, addr string) (encrypted, asks, ok bool) {
 	if opt.DialCtxFn != nil && opt.DialFn != nil {
-		return false, false
+		return false, false, false
 	}
 	ask := func(talk func(ctx context.Context, conn net.Conn) bool) bool {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tlsTimeout)
@@ -70,13 +78,19 @@ func speaksTLS(ctx context.Context, opt rueidis.ClientOption, addr string) (encr
 		return err == nil && (first[0] == '+' || first[0] == '-')
 	})
 	if plain {
-		return false, true
+		return false, false, true
 	}
 	encrypted = ask(func(ctx context.Context, conn net.Conn) bool {
 		// Nothing is sent over it, so it does not matter who the server is.
-		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) == nil
+		err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				asks = true
+				return new(tls.Certificate), nil
+			}}).HandshakeContext(ctx)
+		var op *net.OpError
+		return err == nil || errors.As(err, &op) && op.Op == "remote error" // which only TLS has
 	})
-	return encrypted, encrypted
+	return encrypted, asks, encrypted
 }
 
 // redacted returns a URL without its password.

@@ -129,4 +129,3 @@ func TestTLSUnlockBehindHandshakesThatFail(t *testing.T) {
 		locktest.Is(t, "Unlock", locktest.Get(t, unlocked, time.Minute, "Unlock"), rlock.ErrLost)
 	})
 }
-

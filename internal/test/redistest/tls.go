@@ -101,8 +101,8 @@ func (how TLS) certificate(tb testing.TB) tls.Certificate {
 	return how.Authority.Certificate(tb, hosts...)
 }
 
-// ServeTLS has the server speak TLS too, at the address that is returned, until it is restarted or the
-// test ends. A real server does so itself; without TLS in the program the test is skipped.
+// ServeTLS has the server speak TLS too, at the address that is returned, until it is restarted, or told to
+// do so in another way, or the test ends. A real server does so itself; without TLS in the program the test is skipped.
 func (s *Server) ServeTLS(tb testing.TB, how TLS) (addr string) {
 	tb.Helper()
 	if s.IsMini() {
@@ -132,8 +132,8 @@ func (s *Server) ServeTLS(tb testing.TB, how TLS) (addr string) {
 	return address(port)
 }
 
-// settings are those of a redis-server, whose files are in dir. The last one has it read all of them again,
-// for only what differs from what was set before does.
+// settings are those of a redis-server, whose files are in dir. The last one has it read them all, since it
+// is not what it was before.
 func (how TLS) settings(tb testing.TB, dir string, port int) [][2]string {
 	cert := how.certificate(tb)
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
@@ -155,6 +155,8 @@ func (how TLS) settings(tb testing.TB, dir string, port int) [][2]string {
 		versions = strings.ReplaceAll(tls.VersionName(how.Version), "TLS ", "TLSv")
 	}
 	return [][2]string{
+		{"tls-port", "0"},
+		{"tls-protocols", ""},
 		{"tls-cert-file", file("cert", "CERTIFICATE", cert.Certificate[0])},
 		{"tls-key-file", file("key", "PRIVATE KEY", key)},
 		{"tls-ca-cert-file", file("ca", "CERTIFICATE", how.Authority.cert.Raw)},
