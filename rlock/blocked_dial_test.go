@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -53,4 +54,54 @@ func TestBlockedDialStopsNothing(t *testing.T) {
 		bounded(t, s, "Unlock", timeout, func() { locktest.Is(t, "Unlock", kept.Unlock(), rlock.ErrLost) })
 		bounded(t, s, "Close", timeout+farewell, func() { _ = ses.Close() })
 	})
+}
+
+// Dial ends soon after its context, or the error that it has found, whichever of its connections is just
+// being dialled, and leaves nothing behind: that is for the bubble to see.
+func TestDialThatFailsEndsItsDials(t *testing.T) {
+	const farewell = 750 * time.Millisecond // for the record, the ends in order, and those by force
+	for name, c := range map[string]struct {
+		blocks int32 // which dial
+		refuse string
+		want   error
+	}{
+		"the first":      {1, "", context.Canceled},
+		"the subscriber": {2, "", context.Canceled},
+		"the direct one": {3, "EVALSHA", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				p, opt := faulttest.Of(t, s.Option())
+				if c.refuse != "" {
+					p.RefuseCommand(c.refuse, "ERR not here")
+				}
+				given, end := context.WithCancel(t.Context())
+				defer end()
+				var dials atomic.Int32
+				dial := opt.DialCtxFn
+				opt.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
+					if dials.Add(1) == c.blocks {
+						if c.want != nil {
+							end()
+						}
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}
+					if dial != nil {
+						return dial(ctx, addr, d, tc)
+					}
+					return d.DialContext(ctx, "tcp", addr)
+				}
+				bounded(t, s, "Dial", farewell, func() {
+					_, err := rlock.Dial(given, opt, rlock.Config{})
+					if err == nil || c.want != nil && !(errors.Is(err, c.want) && errors.Is(err, rlock.ErrUnavailable)) {
+						t.Errorf("Dial: %v", err)
+					}
+				})
+				if dials.Load() < c.blocks {
+					t.Errorf("%d connections were dialled", dials.Load())
+				}
+			})
+		})
+	}
 }

@@ -82,11 +82,7 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 		direct = nil
 	}
 	s, err := engine.New(ctx, client, checked, deployment.Options{Connection: conn, OwnsClient: true, Direct: direct, Scout: scout})
-	if err != nil {
-		client.Close()
-		return nil, err
-	}
-	return (*Session)(s), nil
+	return (*Session)(s), err
 }
 
 // dialWithin returns opt's way of dialling, except that what is dialled while ctx lives ends

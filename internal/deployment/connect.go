@@ -13,13 +13,14 @@ import (
 )
 
 // Connect blocks until the session listens to its own channel and Redis has shown that locks can
-// work there, or ctx ends. After an error nothing of the session is left but the client.
+// work there, or ctx ends. After an error nothing of the session is left, but for a client of the
+// caller's and what is stuck in that.
 func (d *Deployment) Connect(ctx context.Context) error {
 	tried, err := d.connect(ctx)
 	if err != nil {
 		d.Record.Drop(Farewell)
-		d.Run.Close()
-		_ = d.hub.Close()
+		d.cfg.Life.Stop()
+		d.cfg.Life.Farewell(Farewell, d.Close, d.Conn.Sever) // a dial may be under way, which only that ends
 		return err
 	}
 	await(ctx, tried)
@@ -33,7 +34,7 @@ func (d *Deployment) connect(ctx context.Context) (tried <-chan struct{}, err er
 		return nil, fmt.Errorf("ping: %w", lockerr.Unavailable(err))
 	}
 	if err := d.listen(ctx); err != nil {
-		return nil, err
+		return nil, lockerr.Unavailable(err)
 	}
 	if d.opt.Direct != nil && !d.Inbox.Deaf() {
 		tried = d.Run.UseDirect(d.opt.Direct, func(ctx context.Context, direct rueidis.Client) bool {

@@ -85,7 +85,6 @@ type limits struct {
 func New(ctx context.Context, client rueidis.Client, cfg config.Config, opt deployment.Options) (*Session, error) {
 	s := newSession(client, cfg, opt)
 	if err := s.redis.Connect(ctx); err != nil {
-		s.life.Stop()
 		return nil, fmt.Errorf("new session: %w", err)
 	}
 	s.pollPause = cfg.PollPause()
