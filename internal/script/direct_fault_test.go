@@ -77,7 +77,7 @@ func TestDirectEndsAtEachByte(t *testing.T) {
 // A context ends when a part of the reply has come: the call ends at once, and what is sent next waits for
 // the rest, or for a while if there comes none.
 func TestDirectIsLeftAtEachByteOfAReply(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		for at := range len(":1\r\n") {
 			for _, comes := range []bool{true, false} {
 				r, re := relayed(t, s, 30*time.Second)
@@ -105,6 +105,7 @@ func TestDirectIsLeftAtEachByteOfAReply(t *testing.T) {
 // Neither the end of a context nor that of the time for an answer leaves something behind that is sent
 // later: Redis would execute it after what was sent since.
 func TestDirectSendsNothingBehindItsEnd(t *testing.T) {
+	t.Parallel()
 	const fits = sendBuffer * 3 / 4 // in the buffer of the client's socket; the relay takes less
 	for name, c := range map[string]struct {
 		size  int

@@ -26,6 +26,7 @@ func wantFree(t *testing.T, r *script.Runner) {
 // However a call over the direct connection ends, it is not under way afterwards, and the next ones are
 // executed, over each connection.
 func TestDirectIsFreeAfterEachEnd(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, r *script.Runner, re *relay){
 		"answered": func(t *testing.T, r *script.Runner, _ *relay) {
 			locktest.Must(t, r.Run(t.Context(), appending("first")).Error())
@@ -65,6 +66,7 @@ func TestDirectIsFreeAfterEachEnd(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := redistest.Real(t)
 			r, re := relayed(t, s, 30*time.Second)
 			end(t, r, re)

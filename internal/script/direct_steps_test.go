@@ -103,6 +103,7 @@ func TestDirectTakesNoAnswerThatCameBefore(t *testing.T) {
 // A server answers nothing for longer than what was given up holds others back: it executes that before what
 // came later nonetheless, since it has got both.
 func TestDirectKeepsTheOrderOfAServerThatStalls(t *testing.T) {
+	t.Parallel()
 	s := redistest.Real(t)
 	p := faulttest.New(t, s.Addr)
 	r := runnerBy(t, s, p.Option(s.Option()), func(ctx context.Context, _ string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
@@ -127,7 +128,7 @@ func TestDirectKeepsTheOrderOfAServerThatStalls(t *testing.T) {
 // Contexts end at any time: what a call says of its command is true, and no command is executed behind a
 // later one.
 func TestDirectRandomEnds(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		for i := range 8 {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()

@@ -62,6 +62,7 @@ func runnerBy(t *testing.T, s *redistest.Server, opt rueidis.ClientOption, dial 
 
 // Whatever connection a command was given up on, one that is sent later is executed later.
 func TestOrderIsKeptBehindWhatWasGivenUp(t *testing.T) {
+	t.Parallel()
 	type sender = func(*script.Runner, context.Context, script.Command) rueidis.RedisResult
 	for name, c := range map[string]struct {
 		send      sender
@@ -74,7 +75,7 @@ func TestOrderIsKeptBehindWhatWasGivenUp(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+			redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 				r, p := runner(t, s)
 				held := faulttest.HasArg("first")
 				if c.forgotten {
