@@ -43,6 +43,7 @@ type waiter struct {
 	wake     queue.Wake
 	queued   bool
 	asking   bool  // an attempt is under way, or a subscription
+	trying   int32 // how often it counts in lock.trying: once or not at all
 	outside  bool  // it lies in no section of the session; known once it waits
 	hopeless error // why it waits in vain; nil as far as is known
 	arrived  int   // its number among those who have queued
@@ -86,19 +87,25 @@ func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []lockopt.Opti
 			a = &acquisition{waiter: waiter{wake: make(queue.Wake, 1)}}
 		}
 		a.request = r
-		t := s.trace
-		if t != nil {
-			t.AcquireStart(ctx, &a.traced, about(a.prim, a.named, a.n), !a.wait)
+		if s.trace != nil {
+			s.trace.AcquireStart(ctx, &a.traced, about(a.prim, a.named, a.n), !a.wait)
 		}
+		returned := false
+		defer func() {
+			if !returned && a.lock != nil {
+				s.life.Background.Go(a.abort)
+			}
+		}()
 		hold, section, err = h.acquire(a, sections)
+		returned = true
 		if a.tries.stuck {
 			s.outage.Leave(&a.tries.stuck)
 		}
 		if a.suspect != nil {
 			a.unblocked()
 		}
-		if t != nil {
-			a.traceEnd(t, hold, err)
+		if s.trace != nil {
+			a.traceEnd(s.trace, hold, err)
 		}
 		select {
 		case <-a.wake:
@@ -234,15 +241,15 @@ func (a *acquisition) outermost() (x *section, err error) {
 		}
 		g, err = a.loop()
 	default:
-		l.trying++
+		l.trying, a.trying = l.trying+1, 1
 		g, err = a.try()
-		l.trying--
+		l.trying, a.trying = l.trying-1, 0
 	}
 	if x := a.given.Load(); x != nil {
 		return a.accept(x)
 	}
 	if err != nil {
-		return nil, a.fail(err)
+		return nil, a.sleepBehind(a.fail(err))
 	}
 	if a.kind.Unleased {
 		a.claim.retire(finished)
@@ -256,10 +263,28 @@ func (a *acquisition) outermost() (x *section, err error) {
 }
 
 // errAgain has acquire begin anew. What the acquisition was about to enter has ended meanwhile; or a
-// TryLock of a named owner has slept before a further attempt, and another caller of that name may have
-// come in or have begun to ask. While it sleeps it has no claim: those would wait for that until it
-// wakes up.
+// TryLock has slept before a further attempt. While it sleeps the lock knows nothing of it: other callers of
+// its name would wait for it until it wakes up.
 var errAgain = errors.New("rlock: again")
+
+// abort takes back what a call has begun whose goroutine ends in code of the caller's, as a Backoff, by a
+// panic or runtime.Goexit. It has a goroutine of its own: if it is the machine that panics, a mutex may be
+// held for good. No mutex may be held.
+func (a *acquisition) abort() {
+	l := a.lock
+	l.s.outage.Leave(&a.tries.stuck)
+	a.unblocked()
+	if l.s.trace != nil {
+		a.traceEnd(l.s.trace, nil, ErrNotAcquired)
+	}
+	l.mu.Lock()
+	l.trying -= a.trying
+	a.tries.MayHaveRun = a.tries.MayHaveRun || a.asking
+	_ = a.fail(nil)
+	if x := a.given.Load(); x != nil {
+		_ = x.first.Unlock()
+	}
+}
 
 // Do runs fn while holding what the handle locks, which is something.
 func (h *Handle) Do(ctx context.Context, n int, fn func(context.Context) error, opts []lockopt.Option) (err error) {

@@ -167,11 +167,11 @@ func (a *acquisition) whyStopped(err error) error {
 		return err
 	}
 	a.lock.unlock()
-	defer a.lock.mu.Lock()
-	if a.done() {
-		return a.ended()
+	if err = lockerr.ErrNoAnswer; a.done() { // else rueidis was connecting with the context of another caller
+		err = a.ended()
 	}
-	return lockerr.ErrNoAnswer // rueidis was connecting with the context of another caller
+	a.lock.mu.Lock()
+	return err
 }
 
 // ended says why the waiting ended with the caller's context, or with the time that Wait gave.

@@ -25,19 +25,14 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 	case c.state != asking:
 		c.expire(now)
 	case !a.wait && (c.flight != flying || c.run != nil): // the owner itself waits for it
-		if err = ErrNotAcquired; a.opts.Retry == nil {
-			break
-		}
-		if err = a.sleepBefore(); err == nil {
-			err = errAgain
-		}
+		err = ErrNotAcquired
 	default: // it waits, or a TryLock of it asks, and this caller waits for the outcome
 		if e := a.awaitEarlier(c); e != nil {
 			err = e
 		}
 	}
 	l.unlock()
-	return nil, nil, err
+	return nil, nil, a.sleepBehind(err)
 }
 
 // awaitEarlier waits until no command of the claim is under way; a TryLock, of a claim that asks, for the

@@ -7,33 +7,14 @@ import (
 	"relock/internal/lockopt"
 )
 
-// try is TryLock: one attempt, and the further ones of [lockopt.Retry]. The lock's mutex must be
-// held; it is released meanwhile and held again at the end.
-func (a *acquisition) try() (g grant, err error) {
-	for {
-		others := a.lock.queue.First != nil
-		if others && (a.kind.Permits && !a.kind.Passes || a.kind.Queues && a.named == "") {
-			// A large request could be starved by small ones; and a fair queue's waiters, some of
-			// whom may not be in Redis yet, would be overtaken.
-			err = ErrNotAcquired
-		} else {
-			g, err = a.tryOnce()
-		}
-		if err != ErrNotAcquired || a.opts.Retry == nil {
-			return g, err
-		}
-		if err = a.sleepBefore(); err != nil {
-			return g, err
-		}
-		if a.named != "" {
-			return g, errAgain
-		}
-	}
-}
-
-// tryOnce asks once, or as long as the outcome is not known. The lock's mutex must be held; it
+// try is TryLock: it asks once, or as long as the outcome is not known. The lock's mutex must be held; it
 // is released meanwhile and held again at the end.
-func (a *acquisition) tryOnce() (grant, error) {
+func (a *acquisition) try() (grant, error) {
+	if a.lock.queue.First != nil && (a.kind.Permits && !a.kind.Passes || a.kind.Queues && a.named == "") {
+		// A large request could be starved by small ones; and a fair queue's waiters, some of
+		// whom may not be in Redis yet, would be overtaken.
+		return grant{}, ErrNotAcquired
+	}
 	for {
 		if a.lock.state != lockOpen {
 			return grant{}, ErrClosed
@@ -56,19 +37,18 @@ func (a *acquisition) tryOnce() (grant, error) {
 	}
 }
 
-// sleepBefore sleeps before a further attempt of a TryLock, or says why there is none.
-// The lock's mutex must be held; it is released meanwhile and held again at the end.
-func (a *acquisition) sleepBefore() error {
+// sleepBehind sleeps behind an attempt of [lockopt.Retry] that was refused, by err, and returns errAgain, or
+// says why there is no further one; any other error it returns. It runs code of the caller's: no mutex may
+// be held.
+func (a *acquisition) sleepBehind(err error) error {
+	if err != ErrNotAcquired || a.opts.Retry == nil {
+		return err
+	}
 	s, until := a.lock.s, never
 	if a.opts.Bounded && a.opts.Wait < lockopt.Longest {
 		until = a.start + a.opts.Wait
 	}
-	if a.named != "" {
-		a.disown()
-	}
 	a.tries.refused++
-	a.lock.unlock()
-	defer a.lock.mu.Lock()
 	d, ok := a.opts.Retry.Next(a.tries.refused)
 	if !ok || d >= until-s.now() {
 		return ErrNotAcquired
@@ -85,5 +65,5 @@ func (a *acquisition) sleepBefore() error {
 	if a.done() {
 		return a.ended()
 	}
-	return nil
+	return errAgain
 }
