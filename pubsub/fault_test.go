@@ -135,7 +135,7 @@ func TestListenTellsThatTheServerIsAway(t *testing.T) {
 }
 
 func TestBlackHoleIsNoticed(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		client, p := through(t, s, func(o *rueidis.ClientOption) {
 			o.Dialer.KeepAlive = 50 * time.Millisecond
 			// Long enough for a busy machine to connect in, and far less than patience.
@@ -157,24 +157,24 @@ func TestBlackHoleIsNoticed(t *testing.T) {
 }
 
 func TestHubClosesInSilence(t *testing.T) {
-	t.Parallel()
-	s := redistest.Real(t)
-	client, p := through(t, s)
-	h := newHub(t, client)
-	mustListen(t, h, redistest.Name(t))
-	p.BlackHole(true)
-	defer p.BlackHole(false)
-	begin := time.Now()
-	if err := h.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(begin); took > soon {
-		t.Errorf("Close took %v", took)
-	}
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		client, p := through(t, s)
+		h := newHub(t, client)
+		mustListen(t, h, redistest.Name(t))
+		p.BlackHole(true)
+		defer p.BlackHole(false)
+		begin := time.Now()
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took > soon {
+			t.Errorf("Close took %v", took)
+		}
+	})
 }
 
 func TestRefusedChannelFailsAndHeals(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		client, p := through(t, s)
 		const retry = 300 * time.Millisecond
 		h := newHub(t, client, pubsub.RefusalRetry(retry))
@@ -263,7 +263,7 @@ func TestOneRefusedChannelDoesNotFailTheOthers(t *testing.T) {
 
 // A server that is up but not ready says so; the hub asks again.
 func TestServerThatIsNotReadyIsAskedAgain(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		client, p := through(t, s)
 		h := newHub(t, client)
 		p.RefuseCommand("SUBSCRIBE", "MASTERDOWN not now")

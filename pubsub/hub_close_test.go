@@ -16,7 +16,7 @@ import (
 func TestListenGivesUpWithItsContext(t *testing.T) {
 	t.Parallel()
 	s := redistest.Real(t)
-	h := newHub(t, s.Client(t))
+	h := newHub(t, s.Client(t), pubsub.Linger(time.Millisecond))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := h.Listen(ctx, redistest.Name(t)); !errors.Is(err, context.Canceled) {
@@ -59,26 +59,32 @@ func TestUnusableHubSaysSo(t *testing.T) {
 }
 
 func TestCloseFailsBlockedListens(t *testing.T) {
-	t.Parallel()
-	s := redistest.Real(t)
-	h := newHub(t, s.Client(t))
-	l := mustListen(t, h, redistest.Name(t))
-	s.Pause()
-	defer s.Resume()
-	failed := make(chan error, 1)
-	go func() {
-		_, err := h.Listen(context.Background(), redistest.Name(t))
-		failed <- err
-	}()
-	redistest.Eventually(t, soon, "the Listen is under way", func() bool { return h.Channels() == 2 })
-	if err := h.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-failed; !errors.Is(err, pubsub.ErrClosed) {
-		t.Errorf("blocked Listen: %v", err)
-	}
-	receiveMissed(t, l.C())
-	l.Close()
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		client, p := through(t, s)
+		h := newHub(t, client)
+		l := mustListen(t, h, redistest.Name(t))
+		if s.IsMini() {
+			p.BlackHole(true)
+			defer p.BlackHole(false)
+		} else {
+			s.Pause()
+			defer s.Resume()
+		}
+		failed := make(chan error, 1)
+		go func() {
+			_, err := h.Listen(context.Background(), redistest.Name(t))
+			failed <- err
+		}()
+		redistest.Eventually(t, soon, "the Listen is under way", func() bool { return h.Channels() == 2 })
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-failed; !errors.Is(err, pubsub.ErrClosed) {
+			t.Errorf("blocked Listen: %v", err)
+		}
+		receiveMissed(t, l.C())
+		l.Close()
+	})
 }
 
 func TestClientMayBeClosedFirst(t *testing.T) {

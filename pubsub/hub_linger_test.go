@@ -126,7 +126,7 @@ func TestManyChannelsShareOneConnection(t *testing.T) {
 		// Twenty thousand goroutines that want to run at once may leave the readers of the connections
 		// no time for longer than a server may be silent. That is not what this is about.
 		client := s.Client(t, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = time.Minute })
-		h := newHub(t, client, watch, pubsub.Silence(time.Minute))
+		h := newHub(t, client, watch, pubsub.Silence(time.Minute), pubsub.Linger(50*time.Millisecond))
 		prefix := redistest.Name(t)
 		if !s.IsMini() {
 			s.ResetStats(t)
