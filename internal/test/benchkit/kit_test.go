@@ -202,7 +202,7 @@ func TestJainAndPercentiles(t *testing.T) {
 // Every kind of ours keeps to what it is said to let in. A busy machine may let the first one in
 // when the window is over.
 func TestOursTakeTurns(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		for _, kind := range benchkit.Ours() {
 			h, err := kind.Open(t.Context(), benchkit.Env{Addr: s.Addr})
 			if err != nil {

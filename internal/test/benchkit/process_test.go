@@ -25,7 +25,7 @@ func TestProcessesThatLockNothingAreSeen(t *testing.T) {
 }
 
 func TestProcessesTakeTurns(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		for _, kind := range []string{"rlock", "fairlock"} {
 			began, ended := false, false
 			res, err := benchkit.RunProcesses(job(t, kind, s.Addr),
@@ -39,7 +39,7 @@ func TestProcessesTakeTurns(t *testing.T) {
 
 // What begin counts is what there was before the first round, however late it is.
 func TestProcessesLockNothingBeforeTheWindow(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		locked := false
 		res, err := benchkit.RunProcesses(job(t, "rlock", s.Addr), func() error {
 			for end := time.Now().Add(short); time.Now().Before(end) && !locked; {
