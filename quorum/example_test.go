@@ -3,39 +3,25 @@ package quorum_test
 import (
 	"context"
 	"fmt"
-	"time"
-
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/rueidis"
 
 	"relock/quorum"
+	"relock/relocktest"
 	"relock/rlock"
 )
 
 // One lock on three Redises, of which one goes down. A new deployment grants its first lock one
-// lease after it was first asked, here 1 s.
+// lease after it was first asked; these three are made to look as if they had served for longer.
 func Example() {
 	ctx := context.Background()
 	var sessions []*rlock.Session
-	var servers []*miniredis.Miniredis
+	var servers []*relocktest.Redis
 	for range 3 {
-		server, err := miniredis.Run() // stands for a Redis
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		session, err := rlock.Dial(ctx, rueidis.ClientOption{InitAddress: []string{server.Addr()}, ForceSingleClient: true},
-			rlock.Config{Lease: time.Second, ReleaseTimeout: time.Second})
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		defer server.Close()
-		defer session.Close()
-		server.ClockTTL(true)
+		session, server, done := relocktest.Open() // rlock.Dial opens one on a Redis of yours
+		defer done()
+		_ = server.Miniredis().Set("relock_quorum_life", " 1")
 		sessions, servers = append(sessions, session), append(servers, server)
 	}
-	servers[2].Close()
+	servers[2].Stop()
 
 	report := quorum.New(sessions, "nightly report")
 	err := report.Do(ctx, func(ctx context.Context) error {
