@@ -60,14 +60,16 @@ func ExampleMutex_Waiters() {
 	_, hold, _ := m.Lock(ctx)
 	defer hold.Unlock()
 
+	waiting, giveUp := context.WithCancel(ctx)
 	left := make(chan error)
 	go func() {
-		_, _, err := m.Lock(ctx, rlock.Wait(200*time.Millisecond))
+		_, _, err := m.Lock(waiting)
 		left <- err
 	}()
 	waitFor(m, 1)
 	n, err := m.Waiters(ctx)
 	fmt.Println(n, err)
+	giveUp()
 	fmt.Println(errors.Is(<-left, rlock.ErrNotAcquired))
 	n, err = m.Waiters(ctx)
 	fmt.Println(n, err)

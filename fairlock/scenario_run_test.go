@@ -156,11 +156,12 @@ func TestEnqueueAfterItsRunIsOver(t *testing.T) {
 // another session that came later, in its own order, and nobody has to come again.
 func TestAForcedRunKeepsItsPlace(t *testing.T) {
 	t.Parallel()
-	for _, forced := range []bool{true, false} {
-		t.Run(fmt.Sprint("forced=", forced), func(t *testing.T) {
-			each(t, func(t *testing.T, s *redistest.Server) { keepsItsPlace(t, s, forced) })
-		})
-	}
+	t.Run("forced", func(t *testing.T) {
+		each(t, func(t *testing.T, s *redistest.Server) { keepsItsPlace(t, s, true) })
+	})
+	t.Run("lost", func(t *testing.T) { // which the clock tells
+		redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) { keepsItsPlace(t, s, false) })
+	})
 }
 
 // A line is callers that go on one by one when they are told to.
