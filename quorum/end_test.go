@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,4 +133,42 @@ func TestVotesThatComeBehindALoss(t *testing.T) {
 			return true
 		})
 	}
+}
+
+// A register is a context that knows how much was derived from it and has not ended.
+type register struct {
+	context.Context
+	done chan struct{}
+	open atomic.Int64
+}
+
+func (r *register) Done() <-chan struct{} { return r.done }
+func (r *register) Value(any) any         { return nil }
+
+// AfterFunc is what package context asks for where there is one.
+func (r *register) AfterFunc(func()) (stop func() bool) {
+	r.open.Add(1)
+	return sync.OnceValue(func() bool {
+		r.open.Add(-1)
+		return true
+	})
+}
+
+// A Lock leaves nothing behind in its caller's context, which may live for as long as the process.
+func TestNothingStaysInTheCallersContext(t *testing.T) {
+	each(t, func(t *testing.T, all []*redistest.Server) {
+		ctx := within(t, 30*time.Second)
+		sessions := dial(t, all, slow())
+		m, other := quorum.New(sessions, "x"), quorum.New(sessions, "x")
+		for what, opts := range map[string][]rlock.LockOption{
+			"no option": nil, "Wait": {rlock.Wait(time.Minute)}, "Retry": {rlock.Retry(rlock.Linear(time.Millisecond))},
+		} {
+			own := &register{Context: ctx, done: make(chan struct{})}
+			_, h := lock(t, own, m, opts...)
+			_, _, err := other.Lock(own, rlock.Wait(20*time.Millisecond))
+			locktest.Is(t, what+": a Lock that is refused", err, rlock.ErrNotAcquired)
+			locktest.Must(t, h.Unlock())
+			redistest.Eventually(t, 10*time.Second, what+": nothing to be left", func() bool { return own.open.Load() == 0 })
+		}
+	})
 }

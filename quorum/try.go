@@ -28,10 +28,11 @@ func (t *try) acquire(ctx context.Context) (*section, error) {
 		return t.round(ctx)
 	}
 	waiting, cancel := context.WithCancel(ctx)
-	if !t.deadline.IsZero() {
-		waiting, cancel = context.WithDeadline(ctx, t.deadline)
-	}
 	defer cancel()
+	if !t.deadline.IsZero() {
+		waiting, cancel = context.WithDeadline(waiting, t.deadline)
+		defer cancel()
+	}
 	select {
 	case m.turn <- struct{}{}:
 		defer func() { <-m.turn }()
