@@ -113,11 +113,7 @@ func (s *Server) ServeTLS(tb testing.TB, how TLS) (addr string) {
 	if len(was) == 0 {
 		tb.Skip("SKIPPED: the server program was built without TLS")
 	}
-	port, err := freePort()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	settings := how.settings(tb, tb.TempDir(), port)
+	settings := how.settings(tb, tb.TempDir())
 	tb.Cleanup(func() { // it may serve other tests
 		_ = set("tls-port", "0")
 		for _, c := range settings {
@@ -129,12 +125,35 @@ func (s *Server) ServeTLS(tb testing.TB, how TLS) (addr string) {
 			tb.Fatalf("%s: %v", c[0], err)
 		}
 	}
+	var port int
+	var err error
+	for range startTries {
+		if port, err = freePort(); err == nil {
+			err = set("tls-port", strconv.Itoa(port))
+		}
+		if err == nil {
+			break
+		}
+	}
+	if err == nil { // now it reads all of that
+		err = set("tls-protocols", how.versions())
+	}
+	if err != nil {
+		tb.Fatalf("speak TLS: %v", err)
+	}
 	return address(port)
 }
 
-// settings are those of a redis-server, whose files are in dir. The last one has it read them all, since it
-// is not what it was before.
-func (how TLS) settings(tb testing.TB, dir string, port int) [][2]string {
+// versions are those that a redis-server is to speak.
+func (how TLS) versions() string {
+	if how.Version == 0 {
+		return "TLSv1.2 TLSv1.3"
+	}
+	return strings.ReplaceAll(tls.VersionName(how.Version), "TLS ", "TLSv")
+}
+
+// settings are those of a redis-server before it speaks TLS, whose files are in dir.
+func (how TLS) settings(tb testing.TB, dir string) [][2]string {
 	cert := how.certificate(tb)
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 	if err != nil {
@@ -147,12 +166,9 @@ func (how TLS) settings(tb testing.TB, dir string, port int) [][2]string {
 		}
 		return path
 	}
-	ask, versions := "no", "TLSv1.2 TLSv1.3"
+	ask := "no"
 	if how.Clients {
 		ask = "yes"
-	}
-	if how.Version != 0 {
-		versions = strings.ReplaceAll(tls.VersionName(how.Version), "TLS ", "TLSv")
 	}
 	return [][2]string{
 		{"tls-port", "0"},
@@ -161,8 +177,6 @@ func (how TLS) settings(tb testing.TB, dir string, port int) [][2]string {
 		{"tls-key-file", file("key", "PRIVATE KEY", key)},
 		{"tls-ca-cert-file", file("ca", "CERTIFICATE", how.Authority.cert.Raw)},
 		{"tls-auth-clients", ask},
-		{"tls-port", strconv.Itoa(port)},
-		{"tls-protocols", versions},
 	}
 }
 
