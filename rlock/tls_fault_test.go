@@ -1,0 +1,119 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// A context ends a call at once while nothing comes over TLS, and what may have been acquired is released behind
+// it.
+func TestTLSCallEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	x, p := secureProxied(t, s)
+	x.opt.ConnWriteTimeout = time.Minute // else that would end the call too
+	name, ctx := redistest.Name(t), within(t, time.Minute)
+	m := rlock.New(x.dial(t, rlock.Config{}), name)
+	for _, request := range []bool{true, false} {
+		lockOnce(t, m)
+		p.Reset()
+		hold := p.HoldReply
+		if request {
+			hold = p.HoldRequest
+		}
+		seen, release := hold(faultRuns(t, "acquire"))
+		ctx, cancel := context.WithCancel(ctx)
+		locked := faultGoLock(m, ctx)
+		locktest.Get(t, seen, 10*time.Second, "the command")
+		cancel()
+		if got := locktest.Get(t, locked, 10*time.Second, "the Lock to end"); !errors.Is(got.err, context.Canceled) {
+			t.Fatalf("Lock returned %v", got.err)
+		}
+		release()
+		redistest.Eventually(t, 10*time.Second, "the release", func() bool { return faultSent(t, p, "release") > 0 })
+		redistest.Eventually(t, 10*time.Second, "the lock to be free", func() bool { return faultFree(t, s, name) })
+		lockOnce(t, m) // and nothing comes later
+	}
+}
+
+// A waiter is woken by a message over TLS, also over a connection that was made anew.
+func TestTLSWaiterIsWoken(t *testing.T) {
+	t.Parallel()
+	s := redistest.Real(t)
+	x, p := secureProxied(t, s)
+	name := redistest.Name(t)
+	holder, waiter := rlock.New(dial(t, s, topoSlow()), name), rlock.New(x.dial(t, topoSlow()), name)
+	ctx := within(t, time.Minute)
+	subscribed := func() (at string) { // by which connection
+		list, err := s.Do(t, "CLIENT", "LIST", "TYPE", "pubsub").ToString()
+		must(t, err)
+		for line := range strings.Lines(list) {
+			if strings.Contains(line, " sub=2 ") { // the session's own channel and the lock's
+				_, at, _ = strings.Cut(line, " addr=")
+				at, _, _ = strings.Cut(at, " ")
+			}
+		}
+		return at
+	}
+	var last string
+	for _, cut := range []bool{false, true} {
+		_, h, err := holder.Lock(ctx)
+		must(t, err)
+		w := topoLock(ctx, waiter)
+		redistest.Eventually(t, topoPatience, "the subscription", func() bool { last = subscribed(); return last != "" })
+		if cut {
+			p.Cut()
+			redistest.Eventually(t, topoPatience, "a new subscription", func() bool { at := subscribed(); return at != "" && at != last })
+		}
+		w.waits(t)
+		must(t, h.Unlock())
+		w.granted(t, topoPatience)
+		must(t, w.hold.Unlock())
+	}
+}
+
+// A Cluster that speaks TLS also among its nodes tells its clients the ports for that.
+func TestTLSCluster(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	s := redistest.Real(t, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf")
+	a := redistest.NewAuthority(t)
+	addr := s.ServeTLS(t, redistest.TLS{Authority: a})
+	_, port, _ := net.SplitHostPort(addr)
+	must(t, s.Do(t, "CONFIG", "SET", "tls-cluster", "yes").Error())
+	must(t, s.Do(t, "CONFIG", "SET", "cluster-announce-tls-port", port).Error())
+	must(t, s.Do(t, "CLUSTER", "ADDSLOTSRANGE", "0", "16383").Error())
+	redistest.Eventually(t, topoPatience, "the cluster to be up", func() bool {
+		info, err := s.Do(t, "CLUSTER", "INFO").ToString()
+		return err == nil && strings.Contains(info, "cluster_state:ok")
+	})
+	x := secure(s, addr, a.Client())
+	x.opt.ForceSingleClient = false
+	ctx, name := within(t, time.Minute), redistest.Name(t)
+	holder, waiter := rlock.New(x.dial(t, topoSlow()), name), rlock.New(x.dial(t, topoSlow()), name)
+	_, h, err := holder.Lock(ctx)
+	must(t, err)
+	w := topoLock(ctx, waiter)
+	redistest.Eventually(t, topoPatience, "the subscription", func() bool {
+		channels, err := s.Do(t, "PUBSUB", "SHARDCHANNELS").AsStrSlice()
+		must(t, err)
+		return slices.Contains(channels, topoChannel(name))
+	})
+	must(t, h.Unlock())
+	w.granted(t, topoPatience)
+	must(t, w.hold.Unlock())
+	list, err := s.Do(t, "CLIENT", "LIST").ToString()
+	must(t, err)
+	if strings.Count(list, " laddr="+addr+" ") != strings.Count(list, " laddr=")-1 {
+		t.Errorf("more than this test's own connection does without TLS:\n%s", list)
+	}
+}
