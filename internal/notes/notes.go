@@ -50,10 +50,16 @@ func (n *Notifier) add(fn func(), most int) {
 }
 
 func (n *Notifier) run() {
+	over := false
+	defer func() {
+		if !over { // a function has called runtime.Goexit, as a hook of a test that fails
+			go n.run()
+		}
+	}()
 	for {
 		n.mu.Lock()
 		if len(n.queue) == 0 {
-			n.queue, n.running = nil, false
+			n.queue, n.running, over = nil, false, true
 			n.mu.Unlock()
 			return
 		}

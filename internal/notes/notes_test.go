@@ -3,6 +3,7 @@ package notes_test
 import (
 	"bytes"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +45,23 @@ func TestBlockedNoteCostsOnlyWhatMayBeDropped(t *testing.T) {
 		t.Errorf("%d ran, want %d, in order", len(got), len(want))
 	}
 	wait(t, n.Told()) // it begins anew when it had nothing to do
+}
+
+// A function that ends its goroutine costs no other: else nothing would be told any more, and all of it kept.
+func TestNoteThatEndsItsGoroutine(t *testing.T) {
+	var n notes.Notifier
+	entered, resume := make(chan struct{}), make(chan struct{})
+	n.Add(func() {
+		close(entered)
+		<-resume
+		runtime.Goexit()
+	})
+	wait(t, entered)
+	told := n.Told() // behind it
+	close(resume)
+	wait(t, told)
+	n.Add(runtime.Goexit)
+	wait(t, n.Told())
 }
 
 // The caller's handler decides what it takes, and knows nothing of the detour.
