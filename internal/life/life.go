@@ -76,19 +76,22 @@ func (l *Life) Leave() {
 }
 
 // EnterWith is Enter for a call with a context that has not ended. It runs code of the caller's
-// context. Errors: also [lockerr.ErrNilContext], and ctx's.
+// context, and has entered nothing meanwhile: that code may block, or end the goroutine. Errors: also
+// [lockerr.ErrNilContext], and ctx's.
 func (l *Life) EnterWith(ctx context.Context) error {
 	if ctx == nil {
 		return lockerr.ErrNilContext
 	}
-	if err := l.Enter(); err != nil {
-		return err
-	}
+	var ended error
 	if ctx.Err() != nil {
-		l.Leave()
-		return lockerr.OfContext(ctx)
+		ended = lockerr.OfContext(ctx)
 	}
-	return nil
+	err := l.Enter()
+	if err == nil && ended != nil {
+		l.Leave()
+		err = ended
+	}
+	return err
 }
 
 // Go runs fn in a goroutine of the session. Its context ends when ctx does or when Close begins;
