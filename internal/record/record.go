@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/json"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,6 +44,11 @@ type Record struct {
 	ttl           time.Duration
 	started       string       // by Redis's clock; "" as long as it was not written
 	due           atomic.Int64 // when it is to be written again, as a time.Duration; never while it is
+
+	// mu is held while it is written again or deleted: of commands over two connections the first to be
+	// sent may be the last to run.
+	mu      sync.Mutex
+	dropped bool // it is not written any more
 }
 
 // leastTTL is for how long a record outlives its process at least. It is written again every
@@ -82,14 +88,21 @@ func (r *Record) Wrote(reply rueidis.RedisResult) {
 // Tick has the record written again in the background if that is due, and returns when to call it
 // again. It is called by one goroutine at a time.
 func (r *Record) Tick(now time.Duration) (next time.Duration) {
-	if time.Duration(r.due.Load()) <= now {
-		r.due.Store(int64(schedule.Never))
-		r.cfg.Background.Go(r.rewrite)
+	next = time.Duration(r.due.Load())
+	if next > now {
+		return next
 	}
-	return time.Duration(r.due.Load())
+	r.due.Store(int64(schedule.Never))
+	r.cfg.Background.Go(r.rewrite)
+	return schedule.Never
 }
 
 func (r *Record) rewrite() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dropped {
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.cfg.Context, r.cfg.Timeout)
 	defer cancel()
 	client := r.cfg.Client
@@ -112,6 +125,9 @@ func (r *Record) Drop(most time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	r.cfg.Background.Go(func() {
 		defer cancel()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.dropped = true
 		_ = r.cfg.Client.Do(ctx, r.cfg.Client.B().Del().Key(r.cfg.Key).Build()).Error()
 	})
 	<-ctx.Done()

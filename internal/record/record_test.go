@@ -23,21 +23,22 @@ type session struct {
 	now    time.Duration
 	wake   chan time.Duration // what WakeAt was called with
 	failed chan string        // what Failed was called with
+
+	background background.Group
 }
 
 func begin(t *testing.T, s *redistest.Server, label string, lease time.Duration) *session {
 	t.Helper()
 	ctx, end := context.WithCancel(context.Background())
-	var background background.Group
 	ses := &session{client: s.Client(t), key: "relock_session:" + redistest.Name(t), now: time.Hour,
 		wake: make(chan time.Duration, 1), failed: make(chan string, 1)}
 	ses.Record = record.New(record.Config{
-		Key: ses.key, Label: label, Lease: lease, Timeout: 10 * time.Second, Client: ses.client, Context: ctx, Background: &background,
+		Key: ses.key, Label: label, Lease: lease, Timeout: 10 * time.Second, Client: ses.client, Context: ctx, Background: &ses.background,
 		Clock:  func() time.Duration { return ses.now },
 		WakeAt: func(at time.Duration) { ses.wake <- at },
 		Failed: func(what string, err error) { ses.failed <- what },
 	})
-	t.Cleanup(func() { end(); background.Wait() })
+	t.Cleanup(func() { end(); ses.background.Wait() })
 	return ses
 }
 
@@ -96,6 +97,9 @@ func TestRecordSaysWhoTheSessionIs(t *testing.T) {
 		if ses.Drop(20 * time.Second); time.Since(began) > 10*time.Second {
 			t.Errorf("to delete it took %v", time.Since(began))
 		}
+		ses.now = 3 * time.Hour
+		ses.Tick(ses.now) // the watchdog comes by once more
+		ses.background.Wait()
 		if there, err := s.Do(t, "EXISTS", ses.key).AsBool(); there || err != nil {
 			t.Errorf("left behind: %v, %v", there, err)
 		}
