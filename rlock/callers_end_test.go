@@ -52,19 +52,15 @@ func TestABackoffThatEndsItsGoroutine(t *testing.T) {
 				return time.Millisecond
 			}
 			ses := dial(t, s, rlock.Config{})
-			polls := dial(t, s, rlock.Config{Polling: backoff})
 			name := redistest.Name(t) + how
 			for what, c := range map[string]struct {
-				ses     *rlock.Session
 				m, held locktest.Mutex
 				ctx     context.Context
 				opts    []rlock.LockOption
 			}{
-				"Retry":            {ses, rlock.New(ses, name), rlock.New(other, name), ctx, []rlock.LockOption{rlock.Retry(backoff)}},
-				"Retry of a name":  {ses, rlock.New(ses, name), rlock.New(other, name), rlock.WithOwner(ctx, "me"), []rlock.LockOption{rlock.Retry(backoff)}},
-				"Retry, fair":      {ses, fairlock.New(ses, name+"fair"), fairlock.New(other, name+"fair"), ctx, []rlock.LockOption{rlock.Retry(backoff)}},
-				"Polling":          {polls, rlock.New(polls, name), rlock.New(other, name), ctx, nil},
-				"Polling, bounded": {polls, rlock.New(polls, name), rlock.New(other, name), ctx, []rlock.LockOption{rlock.Wait(time.Minute)}},
+				"Retry":           {rlock.New(ses, name), rlock.New(other, name), ctx, []rlock.LockOption{rlock.Retry(backoff)}},
+				"Retry of a name": {rlock.New(ses, name), rlock.New(other, name), rlock.WithOwner(ctx, "me"), []rlock.LockOption{rlock.Retry(backoff)}},
+				"Retry, fair":     {fairlock.New(ses, name+"fair"), fairlock.New(other, name+"fair"), ctx, []rlock.LockOption{rlock.Retry(backoff)}},
 			} {
 				_, h, err := c.held.Lock(ctx)
 				must(t, err)
@@ -73,64 +69,13 @@ func TestABackoffThatEndsItsGoroutine(t *testing.T) {
 					t.Errorf("%s, %s: Lock has returned", how, what)
 				}
 				armed.Store(false)
-				noCalls(t, c.ses, how+", "+what)
+				noCalls(t, ses, how+", "+what)
 				must(t, h.Unlock())
 				_, h, err = c.m.Lock(ctx)
 				must(t, err)
 				must(t, h.Unlock())
 			}
 			must(t, ses.Close())
-			must(t, polls.Close())
 		}
-	})
-}
-
-// endsAt is a context that ends the goroutine that asks for its error for the n-th time.
-type endsAt struct {
-	context.Context
-	asked atomic.Int64
-	n     int64
-	end   func()
-}
-
-func (c *endsAt) Err() error {
-	if c.asked.Add(1) == c.n {
-		c.end()
-	}
-	return c.Context.Err()
-}
-
-// The same for a context of the caller's own, wherever on its way a call asks it.
-func TestAContextThatEndsItsGoroutine(t *testing.T) {
-	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		ctx, ses, other := within(t, time.Minute), dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
-		for how, end := range endings {
-			name := redistest.Name(t) + how
-			for what, c := range map[string]struct{ mine, others locktest.Mutex }{
-				"plain": {rlock.New(ses, name), rlock.New(other, name)},
-				"fair":  {fairlock.New(ses, name+"fair"), fairlock.New(other, name+"fair")},
-			} {
-				for _, wait := range []time.Duration{0, 20 * time.Millisecond} {
-					_, h, err := c.others.Lock(ctx)
-					must(t, err)
-					n := int64(1)
-					for !returns(func() {
-						_, _, err := c.mine.Lock(&endsAt{Context: ctx, n: n, end: end}, rlock.Wait(wait))
-						locktest.Is(t, "Lock", err, rlock.ErrNotAcquired)
-					}) {
-						noCalls(t, ses, how+", "+what)
-						n++
-					}
-					if n < 2 {
-						t.Errorf("%s, %s: the context was asked %d times", how, what, n)
-					}
-					must(t, h.Unlock())
-					_, h, err = c.mine.Lock(ctx)
-					must(t, err)
-					must(t, h.Unlock())
-				}
-			}
-		}
-		must(t, ses.Close())
 	})
 }

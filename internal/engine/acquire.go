@@ -43,7 +43,6 @@ type waiter struct {
 	wake     queue.Wake
 	queued   bool
 	asking   bool  // an attempt is under way, or a subscription
-	trying   int32 // how often it counts in lock.trying: once or not at all
 	outside  bool  // it lies in no section of the session; known once it waits
 	hopeless error // why it waits in vain; nil as far as is known
 	arrived  int   // its number among those who have queued
@@ -90,14 +89,7 @@ func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []lockopt.Opti
 		if s.trace != nil {
 			s.trace.AcquireStart(ctx, &a.traced, about(a.prim, a.named, a.n), !a.wait)
 		}
-		returned := false
-		defer func() {
-			if !returned && a.lock != nil {
-				s.life.Background.Go(a.abort)
-			}
-		}()
 		hold, section, err = h.acquire(a, sections)
-		returned = true
 		if a.tries.stuck {
 			s.outage.Leave(&a.tries.stuck)
 		}
@@ -241,9 +233,9 @@ func (a *acquisition) outermost() (x *section, err error) {
 		}
 		g, err = a.loop()
 	default:
-		l.trying, a.trying = l.trying+1, 1
+		l.trying++
 		g, err = a.try()
-		l.trying, a.trying = l.trying-1, 0
+		l.trying--
 	}
 	if x := a.given.Load(); x != nil {
 		return a.accept(x)
@@ -266,25 +258,6 @@ func (a *acquisition) outermost() (x *section, err error) {
 // TryLock has slept before a further attempt. While it sleeps the lock knows nothing of it: other callers of
 // its name would wait for it until it wakes up.
 var errAgain = errors.New("rlock: again")
-
-// abort takes back what a call has begun whose goroutine ends in code of the caller's, as a Backoff, by a
-// panic or runtime.Goexit. It has a goroutine of its own: if it is the machine that panics, a mutex may be
-// held for good. No mutex may be held.
-func (a *acquisition) abort() {
-	l := a.lock
-	l.s.outage.Leave(&a.tries.stuck)
-	a.unblocked()
-	if l.s.trace != nil {
-		a.traceEnd(l.s.trace, nil, ErrNotAcquired)
-	}
-	l.mu.Lock()
-	l.trying -= a.trying
-	a.tries.MayHaveRun = a.tries.MayHaveRun || a.asking
-	_ = a.fail(nil)
-	if x := a.given.Load(); x != nil {
-		_ = x.first.Unlock()
-	}
-}
 
 // Do runs fn while holding what the handle locks, which is something.
 func (h *Handle) Do(ctx context.Context, n int, fn func(context.Context) error, opts []lockopt.Option) (err error) {
