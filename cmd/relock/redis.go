@@ -33,6 +33,9 @@ func (g *global) option() (rueidis.ClientOption, error) {
 		// The URL may have a password, so it is not repeated.
 		return opt, usage("--redis (or %s) is no valid URL: %v; it must be like redis://user:password@host:6379/0", environment, redact(err))
 	}
+	if err := secure(&opt, g.url()); err != nil {
+		return opt, err
+	}
 	opt.AlwaysPipelining = true
 	opt.PipelineMultiplex = -1
 	opt.DisableCache = true

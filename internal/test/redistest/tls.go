@@ -85,6 +85,37 @@ func (a *Authority) Client(certs ...tls.Certificate) *tls.Config {
 	return &tls.Config{RootCAs: a.pool(), Certificates: certs, MinVersion: tls.VersionTLS12}
 }
 
+// Files returns the names of files with the authority's certificate, and with one of a client and its key.
+func (a *Authority) Files(tb testing.TB) (ca, cert, key string) {
+	tb.Helper()
+	dir := tb.TempDir()
+	cert, key = pems(tb, dir, a.Certificate(tb))
+	return a.file(tb, dir), cert, key
+}
+
+func (a *Authority) file(tb testing.TB, dir string) string {
+	return writePEM(tb, filepath.Join(dir, "ca"), "CERTIFICATE", a.cert.Raw)
+}
+
+// pems writes a certificate and its key to files in dir.
+func pems(tb testing.TB, dir string, c tls.Certificate) (cert, key string) {
+	tb.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return writePEM(tb, filepath.Join(dir, "cert"), "CERTIFICATE", c.Certificate[0]),
+		writePEM(tb, filepath.Join(dir, "key"), "PRIVATE KEY", der)
+}
+
+func writePEM(tb testing.TB, name, kind string, der []byte) string {
+	tb.Helper()
+	if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return name
+}
+
 // TLS is how a server speaks TLS.
 type TLS struct {
 	Authority *Authority
@@ -154,18 +185,7 @@ func (how TLS) versions() string {
 
 // settings are those of a redis-server before it speaks TLS, whose files are in dir.
 func (how TLS) settings(tb testing.TB, dir string) [][2]string {
-	cert := how.certificate(tb)
-	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	file := func(name, kind string, der []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-			tb.Fatal(err)
-		}
-		return path
-	}
+	cert, key := pems(tb, dir, how.certificate(tb))
 	ask := "no"
 	if how.Clients {
 		ask = "yes"
@@ -173,9 +193,9 @@ func (how TLS) settings(tb testing.TB, dir string) [][2]string {
 	return [][2]string{
 		{"tls-port", "0"},
 		{"tls-protocols", ""},
-		{"tls-cert-file", file("cert", "CERTIFICATE", cert.Certificate[0])},
-		{"tls-key-file", file("key", "PRIVATE KEY", key)},
-		{"tls-ca-cert-file", file("ca", "CERTIFICATE", how.Authority.cert.Raw)},
+		{"tls-cert-file", cert},
+		{"tls-key-file", key},
+		{"tls-ca-cert-file", how.Authority.file(tb, dir)},
 		{"tls-auth-clients", ask},
 	}
 }
