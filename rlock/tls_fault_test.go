@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"slices"
@@ -43,6 +44,45 @@ func TestTLSCallEndsWithItsContext(t *testing.T) {
 		redistest.Eventually(t, 10*time.Second, "the lock to be free", func() bool { return faultFree(t, s, name) })
 		lockOnce(t, m) // and nothing comes later
 	}
+}
+
+// A server accepts connections and never answers the handshake: Dial ends with its context. If only the direct
+// connection's handshake gets no answer, the session works without one, and Close does not wait for it.
+func TestTLSHandshakeWithoutAnAnswer(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer silent.Close()
+	s, a := redistest.Mini(t), redistest.NewAuthority(t)
+	const limit = time.Minute // without an end of its own the handshake would take as long
+	x := secure(s, silent.Addr().String(), a.Client())
+	x.opt.Dialer.Timeout = limit
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	dialled := faultGo(func() error { _, err := rlock.Dial(ctx, x.opt, rlock.Config{}); return err })
+	err = locktest.Get(t, dialled, limit/2, "Dial")
+	locktest.Is(t, "Dial", err, rlock.ErrUnavailable)
+	locktest.Is(t, "Dial", err, context.DeadlineExceeded)
+
+	x = secure(s, s.ServeTLS(t, redistest.TLS{Authority: a}), a.Client())
+	x.opt.Dialer.Timeout = limit
+	ended := make(chan error, 1)
+	x.opt.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
+		direct := x.shakes.Load() == 2
+		if direct {
+			addr = silent.Addr().String()
+		}
+		conn, err := (&tls.Dialer{NetDialer: d, Config: tc}).DialContext(ctx, "tcp", addr)
+		if direct {
+			ended <- err
+		}
+		return conn, err
+	}
+	ses := x.dial(t, rlock.Config{})
+	lockOnce(t, rlock.New(ses, redistest.Name(t)))
+	must(t, locktest.Get(t, faultGo(ses.Close), limit/2, "Close"))
+	locktest.Is(t, "the handshake", locktest.Get(t, ended, limit/2, "the end of the handshake"), context.Canceled)
 }
 
 // A waiter is woken by a message over TLS, also over a connection that was made anew.
