@@ -56,14 +56,13 @@ func (s *Session) close() error {
 // The attempt of a claim that asks may not have been written yet: its goroutine has looked at its
 // context, and was taken off its core. A release that is sent now could come before it, and the
 // lock would stand for a lease. So such a claim is left to the goroutine that asks, unless that has
-// not come back in time: last says so.
+// not come back in time: last says so. A claim whose sections end here is released when their contexts have
+// been cancelled; Close overtakes an Unlock that is cancelling those of its own, since it may be called there.
 func (l *lock) close(last bool) {
 	l.mu.Lock()
-	if l.state == lockDead {
-		l.unlock()
-		return
+	if l.state != lockDead { // else it is idle
+		l.state = lockClosed
 	}
-	l.state = lockClosed
 	for a := range l.queue.All() {
 		a.wake.Up()
 		l.interrupt(a)
@@ -71,20 +70,25 @@ func (l *lock) close(last bool) {
 			a.giveUp() // was refused, as a rule: then there is nothing to release
 		}
 	}
-	for c := l.claims; c != nil; {
-		next := c.next
+	for c, next := l.claims, l.claims; c != nil; c = next {
+		next = c.next
 		switch {
 		case c.state == asking && !last && c.flight == flying:
-		case c.state == asking:
+		case c.state == asking, c.state == held && c.sections == nil:
 			c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
 		case c.state == held:
 			for x := c.sections; x != nil; x = c.sections {
 				x.endTraces(locktrace.HoldClosed)
 				x.end(closed)
 			}
-			c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
+			l.later(func() {
+				l.mu.Lock()
+				if c.state == held {
+					c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
+				}
+				l.unlock()
+			})
 		}
-		c = next
 	}
 	l.unlock()
 }

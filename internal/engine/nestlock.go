@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -27,9 +28,7 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 	case !a.wait && (c.flight != flying || c.run != nil): // the owner itself waits for it
 		err = ErrNotAcquired
 	default: // it waits, or a TryLock of it asks, and this caller waits for the outcome
-		if e := a.awaitEarlier(c); e != nil {
-			err = e
-		}
+		err = cmp.Or(a.awaitEarlier(c), err)
 	}
 	l.unlock()
 	return nil, nil, a.sleepBehind(err)
