@@ -65,7 +65,10 @@ func TestLoweredLimitTakesEffectWhilePermitsArePassedOn(t *testing.T) {
 		cfg.Trace = &rlock.Trace{HandedOver: func(locktrace.HandedOver) { handedOver.Add(1) }}
 		c := gather(t, semaphore.New(dial(t, s, cfg), "x", 3), 12, 2*time.Millisecond)
 		defer c.leave()
-		redistest.Eventually(t, 10*time.Second, "three inside, and permits to be passed on", func() bool {
+		defer func() {
+			t.Logf("at most %d were inside, %d were served, %d permits were passed on", c.most.Load(), c.served.Load(), handedOver.Load())
+		}()
+		redistest.Eventually(t, 30*time.Second, "three inside, and permits to be passed on", func() bool {
 			return c.most.Load() == 3 && handedOver.Load() > 10
 		})
 		must(t, semaphore.New(dial(t, s, slow()), "x", 3).SetLimit(within(t, 10*time.Second), 1))
