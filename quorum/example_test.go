@@ -22,6 +22,7 @@ func Example() {
 		sessions, servers = append(sessions, session), append(servers, server)
 	}
 	servers[2].Stop()
+	defer servers[2].Resume() // before the sessions end, which would wait for it
 
 	report := quorum.New(sessions, "nightly report")
 	err := report.Do(ctx, func(ctx context.Context) error {

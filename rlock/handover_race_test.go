@@ -58,8 +58,10 @@ func TestHandOverIsFirstComeFirstServed(t *testing.T) {
 // sessions, some of which nest, panic, or are unlocked by another goroutine.
 func TestHandOverExclusion(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		var sessions []*rlock.Session
 		for _, limit := range []int{-1, 0, 1, 3} {
 			a, b := newStage(t, s, rlock.Config{HandOverLimit: limit}), newStage(t, s, rlock.Config{HandOverLimit: limit})
+			sessions = append(sessions, a.ses, b.ses)
 			const workers = 12
 			rounds := redistest.Rounds(24)
 			counter := 0
@@ -96,8 +98,8 @@ func TestHandOverExclusion(t *testing.T) {
 			if n := a.count() + b.count(); (n > 0) != (limit >= 0) {
 				t.Errorf("limit %d: %d hand-overs in memory", limit, n)
 			}
-			nothingLeft(t, s, a.ses, b.ses)
 		}
+		nothingLeft(t, s, sessions...) // it waits until nothing is listened to any more
 	})
 }
 

@@ -130,13 +130,13 @@ func TestShareClose(t *testing.T) {
 // alone, counted from outside.
 func TestShareExclusion(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		for _, limit := range []int{0, -1} {
+		for name, limit := range map[string]int{"sharing": 0, "alone": -1} {
 			total := locktest.Cycles(t, s, 3000)
 			ctx := within(t, 2*time.Minute)
 			var inside, done atomic.Int64
 			var wg sync.WaitGroup
 			for range 2 {
-				m := rwlock.New(dial(t, s, rlock.Config{HandOverLimit: limit}), "x")
+				m := rwlock.New(dial(t, s, rlock.Config{HandOverLimit: limit}), name)
 				for g := range 32 {
 					wg.Go(func() {
 						for n := g; done.Add(1) <= total && !t.Failed(); n++ {
@@ -162,8 +162,8 @@ func TestShareExclusion(t *testing.T) {
 				}
 			}
 			wg.Wait()
-			nothingLeft(t, s)
 		}
+		nothingLeft(t, s) // it waits until nothing is listened to any more
 	})
 }
 

@@ -184,7 +184,7 @@ func TestUnlockBesideAReaderThatAbandonsAndLoses(t *testing.T) {
 // A reader is given a section beside another one, and its context ends before its RLock returns, while the
 // Unlock of the other one cancels contexts: that Unlock releases the hold.
 func TestUnlockBesideAReaderThatComesTooLate(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		session := locktest.Dial(t, s, rlock.Config{})
 		m := rwlock.New(session, "x")
 		waiting := func(n int) {
