@@ -20,7 +20,7 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 		a := dial(t, s, short(s))
 		m := fairlock.New(a, "x")
 		first := lock(t, ctx, m)
-		const k = 5
+		const k = 9
 		var kill []func()
 		for i := range k {
 			kill = append(kill, startChild(t, s, "x"))
@@ -34,8 +34,9 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 		unlock(t, first)
 		l := granted(t, next, patience, "the live one")
 		t.Logf("behind %d killed processes: %v", k, l.at.Sub(began))
-		if d := l.at.Sub(began); d > fairlock.QueueLease(a) {
-			t.Errorf("the live one had to wait for %v after the release, want one QueueLease, %v, at most", d, fairlock.QueueLease(a))
+		// If each dead one had its quarter of a QueueLease, these would make more than two.
+		if d, most := l.at.Sub(began), fairlock.QueueLease(a); d > most+most/2 {
+			t.Errorf("the live one had to wait for %v after the release, want one QueueLease, %v, at most", d, most)
 		}
 		unlock(t, l)
 	})
