@@ -20,23 +20,29 @@ func TestKilledWaitersAreSkipped(t *testing.T) {
 		a := dial(t, s, short(s))
 		m := fairlock.New(a, "x")
 		first := lock(t, ctx, m)
-		const k = 9
+		const k = 5
 		var kill []func()
 		for i := range k {
 			kill = append(kill, startChild(t, s, "x"))
 			queued(t, m, i+1)
 		}
 		next := goQueued(t, ctx, fairlock.New(dial(t, s, short(s)), "x"), k+1)
+		listening := func() int {
+			channels, err := s.Do(t, "PUBSUB", "CHANNELS").AsStrSlice()
+			must(t, err)
+			return len(channels)
+		}
+		before := listening()
 		for _, fn := range kill {
 			fn()
 		}
+		redistest.Eventually(t, patience, "Redis to know of the end of each", func() bool { return listening() <= before-k })
 		began := time.Now()
 		unlock(t, first)
 		l := granted(t, next, patience, "the live one")
 		t.Logf("behind %d killed processes: %v", k, l.at.Sub(began))
-		// If each dead one had its quarter of a QueueLease, these would make more than two.
-		if d, most := l.at.Sub(began), fairlock.QueueLease(a); d > most+most/2 {
-			t.Errorf("the live one had to wait for %v after the release, want one QueueLease, %v, at most", d, most)
+		if d := l.at.Sub(began); d > fairlock.QueueLease(a) {
+			t.Errorf("the live one had to wait for %v after the release, want one QueueLease, %v, at most", d, fairlock.QueueLease(a))
 		}
 		unlock(t, l)
 	})

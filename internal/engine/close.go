@@ -70,7 +70,7 @@ func (l *lock) close(last bool) {
 			a.giveUp() // was refused, as a rule: then there is nothing to release
 		}
 	}
-	for c, next := l.claims, l.claims; c != nil; c = next {
+	for c, next := l.claims, (*claim)(nil); c != nil; c = next {
 		next = c.next
 		switch {
 		case c.state == asking && !last && c.flight == flying:
