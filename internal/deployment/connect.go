@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/clienterr"
 	"relock/internal/keyname"
-	"relock/internal/lockerr"
 	"relock/internal/probe"
 )
 
@@ -31,10 +31,10 @@ func (d *Deployment) Connect(ctx context.Context) error {
 // and nil if it is not.
 func (d *Deployment) connect(ctx context.Context) (tried <-chan struct{}, err error) {
 	if err := probe.Ping(ctx, d.Client); err != nil {
-		return nil, fmt.Errorf("ping: %w", lockerr.Unavailable(err))
+		return nil, fmt.Errorf("ping: %w", clienterr.Unavailable(err))
 	}
 	if err := d.listen(ctx); err != nil {
-		return nil, lockerr.Unavailable(err)
+		return nil, clienterr.Unavailable(err)
 	}
 	if d.opt.Direct != nil && !d.Inbox.Deaf() {
 		tried = d.Run.UseDirect(d.opt.Direct, func(ctx context.Context, direct rueidis.Client) bool {

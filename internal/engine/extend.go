@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"relock/internal/clienterr"
 	"relock/internal/idgen"
 	"relock/internal/lockerr"
 	"relock/internal/lockopt"
@@ -115,9 +116,9 @@ func (h *Hold) notExtended(ctx context.Context, err error) error {
 	case ended != nil:
 		return ended
 	case ctx.Err() != nil:
-		return lockerr.CutOff(ctx, err)
+		return clienterr.CutOff(ctx, err)
 	}
-	return lockerr.Unavailable(err)
+	return clienterr.Unavailable(err)
 }
 
 // extension returns the command that moves the end of the hold to d from now. Until the answer

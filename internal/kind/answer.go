@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/lockerr"
+	"relock/internal/clienterr"
 	"relock/internal/script"
 )
 
@@ -38,7 +38,7 @@ func (a *Answer) Decode(r rueidis.RedisResult, k *Kind, op *Op) error {
 	case err != nil && script.IsContext(err):
 		return err
 	case err != nil:
-		return lockerr.Unavailable(err)
+		return clienterr.Unavailable(err)
 	case len(reply) == 1 && k.Permits:
 		switch free := reply[0]; {
 		case free < 0:

@@ -1,5 +1,5 @@
-// Package lockerr has the errors that callers of all locks see, and makes their texts: what the
-// client said, how a context ended, which lock it was about.
+// Package lockerr has the errors that callers of all locks see, and makes their texts: how a context
+// ended, which lock it was about.
 package lockerr
 
 import (
@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-
-	"relock/internal/script"
 )
 
 // The errors that callers see; package rlock documents them.
@@ -32,35 +30,6 @@ var (
 	// ErrNoAnswer is an attempt that the end of a context has cut off.
 	ErrNoAnswer = fmt.Errorf("%w: no answer", ErrUnavailable)
 )
-
-// Unavailable marks the client's error of an attempt with [ErrUnavailable], if Redis did not
-// answer it or cannot serve. Every error of the client that a caller gets to see has passed
-// here.
-func Unavailable(err error) error {
-	switch {
-	case errors.Is(err, ErrUnavailable) || !script.Unavailable(err):
-		return err
-	case script.Denied(err):
-		return denial{err}
-	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
-}
-
-// A denial is a refusal by the server's ACL. It matches [ErrUnavailable], and its text does not say
-// that Redis could not be reached: an operator has to allow something.
-type denial struct{ err error }
-
-func (d denial) Error() string   { return "rlock: Redis does not allow it: " + d.err.Error() }
-func (d denial) Unwrap() []error { return []error{ErrUnavailable, d.err} }
-
-// CutOff is the error of a call whose context ended before Redis answered; last is the
-// client's error of the last attempt.
-func CutOff(ctx context.Context, last error) error {
-	if script.IsContext(last) {
-		last = ErrNoAnswer
-	}
-	return fmt.Errorf("%w (%w)", OfContext(ctx), Unavailable(last))
-}
 
 // NotAcquired explains a wait that ended because of ctx. lastErr, if any, is the client's
 // error of the last attempt, so that "Redis is unreachable" can be told from "another

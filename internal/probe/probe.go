@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/clienterr"
 	"relock/internal/keyname"
 	"relock/internal/lockerr"
 	"relock/internal/script"
@@ -81,7 +82,7 @@ func (s Server) verdict(err error) error {
 	case s.Cluster && script.Unavailable(err):
 		return nil // the node of the probe's slot is down, and locks of other slots may work
 	default:
-		return lockerr.Unavailable(err)
+		return clienterr.Unavailable(err)
 	}
-	return fmt.Errorf("%w: %s: %w", lockerr.ErrConfig, remedy, lockerr.Unavailable(err))
+	return fmt.Errorf("%w: %s: %w", lockerr.ErrConfig, remedy, clienterr.Unavailable(err))
 }

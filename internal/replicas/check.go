@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"relock/internal/clienterr"
 	"relock/internal/lockerr"
 	"relock/internal/script"
 )
@@ -36,7 +37,7 @@ func (a *Asker) Check(ctx context.Context, cluster bool, log *slog.Logger) error
 	case cluster:
 		return nil // one node does not answer, and others may
 	default:
-		return lockerr.Unavailable(err)
+		return clienterr.Unavailable(err)
 	}
-	return fmt.Errorf("%w: %s: %w", lockerr.ErrConfig, remedy, lockerr.Unavailable(err))
+	return fmt.Errorf("%w: %s: %w", lockerr.ErrConfig, remedy, clienterr.Unavailable(err))
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/lockerr"
+	"relock/internal/clienterr"
 	"relock/internal/script"
 )
 
@@ -57,9 +57,9 @@ func (s *Sender) Release(ctx context.Context, cmds ...ReleaseCommand) (r Release
 			r.Receivers = reply[2]
 			continue
 		case script.Classify(err) == script.Refused:
-			err = lockerr.Unavailable(err)
+			err = clienterr.Unavailable(err)
 		default:
-			err = fmt.Errorf("not confirmed within the release timeout: %w", lockerr.Unavailable(err))
+			err = fmt.Errorf("not confirmed within the release timeout: %w", clienterr.Unavailable(err))
 		}
 		errs = errors.Join(errs, err)
 		r.Unconfirmed = append(r.Unconfirmed, cmd.Command)

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/backoff"
-	"relock/internal/lockerr"
+	"relock/internal/clienterr"
 	"relock/internal/script"
 )
 
@@ -56,9 +56,9 @@ func (s *Sender) Call(ctx context.Context, bound time.Duration, cmd script.Comma
 	case err == nil:
 		return reply, nil
 	case script.Classify(err) == script.Refused:
-		return reply, lockerr.Unavailable(err)
+		return reply, clienterr.Unavailable(err)
 	case ctx.Err() != nil:
-		return reply, lockerr.CutOff(ctx, err)
+		return reply, clienterr.CutOff(ctx, err)
 	}
-	return reply, fmt.Errorf("no answer within %v: %w", bound, lockerr.Unavailable(err))
+	return reply, fmt.Errorf("no answer within %v: %w", bound, clienterr.Unavailable(err))
 }

@@ -1,0 +1,40 @@
+// Package clienterr makes the errors that callers see of those of the client.
+package clienterr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"relock/internal/lockerr"
+	"relock/internal/script"
+)
+
+// Unavailable marks the client's error of an attempt with [lockerr.ErrUnavailable], if Redis did not
+// answer it or cannot serve. Every error of the client that a caller gets to see has passed
+// here.
+func Unavailable(err error) error {
+	switch {
+	case errors.Is(err, lockerr.ErrUnavailable) || !script.Unavailable(err):
+		return err
+	case script.Denied(err):
+		return denial{err}
+	}
+	return fmt.Errorf("%w: %w", lockerr.ErrUnavailable, err)
+}
+
+// A denial is a refusal by the server's ACL. It matches [lockerr.ErrUnavailable], and its text does not say
+// that Redis could not be reached: an operator has to allow something.
+type denial struct{ err error }
+
+func (d denial) Error() string   { return "rlock: Redis does not allow it: " + d.err.Error() }
+func (d denial) Unwrap() []error { return []error{lockerr.ErrUnavailable, d.err} }
+
+// CutOff is the error of a call whose context ended before Redis answered; last is the
+// client's error of the last attempt.
+func CutOff(ctx context.Context, last error) error {
+	if script.IsContext(last) {
+		last = lockerr.ErrNoAnswer
+	}
+	return fmt.Errorf("%w (%w)", lockerr.OfContext(ctx), Unavailable(last))
+}
