@@ -122,9 +122,9 @@ func TestSessionLeavesWhatIsNoPrimary(t *testing.T) {
 				}
 				must(t, waiter.hold.Unlock())
 				must(t, h.Unlock())
-				if next.Count("SUBSCRIBE") == 0 {
-					t.Error("the session does not listen at the new server")
-				}
+				redistest.Eventually(t, topoPatience, "the session listens at the new server", func() bool {
+					return next.Count("SUBSCRIBE") > 0
+				})
 			})
 		})
 	}
