@@ -158,7 +158,7 @@ func TestDirectSendsNothingBehindItsEnd(t *testing.T) {
 // The time for the last answer passes while nothing is sent: the connection serves on.
 func TestDirectServesAfterAnIdleTime(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
-		const timeout = 600 * time.Millisecond
+		const timeout = time.Second
 		r, re := relayed(t, s, timeout)
 		for i := range 2 {
 			time.Sleep(time.Duration(i) * timeout * 3 / 2) // the time is what this is about

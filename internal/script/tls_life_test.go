@@ -83,7 +83,7 @@ func TestTLSRefusedHandshake(t *testing.T) {
 func TestTLSServesAfterAnIdleTime(t *testing.T) {
 	redistest.SkipShort(t)
 	versions(t, func(t *testing.T, x *secured) {
-		const timeout = 800 * time.Millisecond
+		const timeout = 2 * time.Second
 		r, re := x.runner(t, timeout)
 		wantDirect(t, r, re)
 		time.Sleep(timeout * 3 / 2) // the time is what this is about
