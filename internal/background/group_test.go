@@ -9,7 +9,7 @@ import (
 	"relock/internal/background"
 )
 
-// Wait ends when the last goroutine has, whoever began it; also for several that wait.
+// Wait returns to each of its callers when the last goroutine has ended, also one that another goroutine began.
 func TestWaitEndsWithTheLastGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g background.Group
