@@ -133,33 +133,7 @@ func TestDirectRandomEnds(t *testing.T) {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
 				r, key := runnerBy(t, s, s.Option(), straight), "x"+strconv.Itoa(i)
-				run := func(ctx context.Context, what string) error {
-					return r.Run(ctx, script.Command{Script: appendScript, Keys: []string{key}, Args: []string{what}}).Error()
-				}
-				for n := range redistest.Rounds(20) {
-					redistest.Eventually(t, 10*time.Second, "a direct connection", func() bool {
-						locktest.Must(t, run(t.Context(), "one"))
-						return r.HasDirect()
-					})
-					locktest.Must(t, s.Do(t, "DEL", key).Error())
-					first, second := "first "+strconv.Itoa(n), "second "+strconv.Itoa(n)
-					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(1000))*time.Microsecond)
-					err := run(ctx, first)
-					cancel()
-					if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("the error is %v", err)
-					}
-					locktest.Must(t, run(t.Context(), second))
-					got, errList := s.Do(t, "LRANGE", key, "0", "-1").AsStrSlice()
-					locktest.Must(t, errList)
-					want := []string{first, second}
-					if err != nil && len(got) == 1 {
-						want = want[1:]
-					}
-					if !slices.Equal(got, want) {
-						t.Errorf("executed %q behind %v", got, err)
-					}
-				}
+				randomEnds(t, s, r, key, redistest.Rounds(20))
 			})
 		}
 	})
@@ -186,4 +160,36 @@ func TestDirectRandomClose(t *testing.T) {
 			}
 		}
 	})
+}
+
+// randomEnds runs commands on key whose contexts end at any time, each with one behind it.
+func randomEnds(t *testing.T, s *redistest.Server, r *script.Runner, key string, rounds int) {
+	t.Helper()
+	run := func(ctx context.Context, what string) error {
+		return r.Run(ctx, script.Command{Script: appendScript, Keys: []string{key}, Args: []string{what}}).Error()
+	}
+	for n := range rounds {
+		redistest.Eventually(t, 10*time.Second, "a direct connection", func() bool {
+			locktest.Must(t, run(t.Context(), "one"))
+			return r.HasDirect()
+		})
+		locktest.Must(t, s.Do(t, "DEL", key).Error())
+		first, second := "first "+strconv.Itoa(n), "second "+strconv.Itoa(n)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(1000))*time.Microsecond)
+		err := run(ctx, first)
+		cancel()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the error is %v", err)
+		}
+		locktest.Must(t, run(t.Context(), second))
+		got, errList := s.Do(t, "LRANGE", key, "0", "-1").AsStrSlice()
+		locktest.Must(t, errList)
+		want := []string{first, second}
+		if err != nil && len(got) == 1 {
+			want = want[1:]
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("executed %q behind %v", got, err)
+		}
+	}
 }

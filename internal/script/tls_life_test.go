@@ -1,10 +1,6 @@
 package script_test
 
 import (
-	"context"
-	"errors"
-	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -103,34 +99,7 @@ func TestTLSRandomEnds(t *testing.T) {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
 				r, _ := x.runner(t, 30*time.Second)
-				key := "x" + strconv.Itoa(i)
-				run := func(ctx context.Context, what string) error {
-					return r.Run(ctx, script.Command{Script: appendScript, Keys: []string{key}, Args: []string{what}}).Error()
-				}
-				for n := range 9 {
-					redistest.Eventually(t, 10*time.Second, "a direct connection", func() bool {
-						locktest.Must(t, run(t.Context(), "one"))
-						return r.HasDirect()
-					})
-					locktest.Must(t, x.Do(t, "DEL", key).Error())
-					first, second := "first "+strconv.Itoa(n), "second "+strconv.Itoa(n)
-					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(1000))*time.Microsecond)
-					err := run(ctx, first)
-					cancel()
-					if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("the error is %v", err)
-					}
-					locktest.Must(t, run(t.Context(), second))
-					got, errList := x.Do(t, "LRANGE", key, "0", "-1").AsStrSlice()
-					locktest.Must(t, errList)
-					want := []string{first, second}
-					if err != nil && len(got) == 1 {
-						want = want[1:]
-					}
-					if !slices.Equal(got, want) {
-						t.Errorf("executed %q behind %v", got, err)
-					}
-				}
+				randomEnds(t, x.Server, r, "x"+strconv.Itoa(i), 9)
 			})
 		}
 	})
