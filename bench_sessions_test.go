@@ -1,0 +1,278 @@
+package relock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"relock/fairlock"
+	"relock/internal/test/benchkit"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// The benchmarks in this file have one goroutine in each of n sessions, which are as n processes:
+// each has its own connections, and nothing passes in memory. An iteration is one window of two
+// seconds, or of RELOCK_SESSIONS_WINDOW; -benchtime says how many.
+
+// sessionsKinds are what they compare.
+var sessionsKinds = []struct {
+	name  string
+	mutex func(s *rlock.Session, name string) *rlock.Mutex
+}{
+	{"rlock", func(s *rlock.Session, name string) *rlock.Mutex { return rlock.New(s, name) }},
+	{"fairlock", func(s *rlock.Session, name string) *rlock.Mutex { return fairlock.New(s, name).Mutex }},
+}
+
+// BenchmarkSessions is what one lock costs when n sessions want it all the time. The figures, for
+// each acquisition and its release:
+//
+//   - scripts/acq are the scripts that the sessions send, and inner/acq what these scripts call.
+//     subs/acq are the subscriptions that come and go.
+//   - server-µs/acq is the server's CPU time by its own account.
+//   - x-alone is the rate as a part of what one session makes in the same run, a quarter of a
+//     second on either side of each window.
+//   - jain is Jain's index of the sessions' shares (1: all alike), and starved are the sessions
+//     that got nothing.
+//   - µs-p99 and µs-max are waits, with those that the end of a window cuts off. p99-turns is the
+//     first as a part of the time in which each session has one turn.
+//   - %-possible is the rate as a part of what the sections' length allows.
+func BenchmarkSessions(b *testing.B) {
+	for _, kind := range sessionsKinds {
+		b.Run(kind.name, func(b *testing.B) {
+			for _, n := range []int{1, 4, 16, 32, 128, 512} {
+				b.Run(fmt.Sprint("n=", n), func(b *testing.B) {
+					for _, section := range []time.Duration{0, 5 * time.Millisecond} {
+						b.Run(fmt.Sprint("section=", section), func(b *testing.B) { inSessions(b, kind.mutex, n, section) })
+					}
+				})
+			}
+		})
+	}
+}
+
+// sessionsWindow is how long one window is.
+func sessionsWindow(b *testing.B) time.Duration {
+	text := os.Getenv("RELOCK_SESSIONS_WINDOW")
+	if text == "" {
+		return usualWindow
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return d
+}
+
+const (
+	aloneEachSide = 250 * time.Millisecond // that one session is measured, before a window and behind it
+	sessionsStart = 250 * time.Millisecond // that the sessions compete before a window begins
+)
+
+func inSessions(b *testing.B, mutex func(*rlock.Session, string) *rlock.Mutex, n int, section time.Duration) {
+	s := redistest.Real(b)
+	var mutexes []*rlock.Mutex
+	for _, ses := range openMany(b, s, n) {
+		mutexes = append(mutexes, mutex(ses, "x"))
+	}
+	window := sessionsWindow(b)
+	crowd := newCrowd(s, mutexes, section)
+	alone := newCrowd(s, mutexes[:1], section)
+	alone.run(b, aloneEachSide) // nothing is loaded or made for the first time from here on
+	alone = newCrowd(s, mutexes[:1], section)
+	for b.Loop() {
+		alone.run(b, aloneEachSide)
+		crowd.run(b, window)
+		alone.run(b, aloneEachSide)
+	}
+	crowd.report(b)
+	b.ReportMetric(crowd.rate()/alone.rate(), "x-alone")
+	b.ReportMetric(alone.rate(), "alone/s")
+}
+
+// openMany opens n sessions at once, and closes them at once in the end.
+func openMany(b *testing.B, s *redistest.Server, n int) []*rlock.Session {
+	return dialMany(b, n, func() (*rlock.Session, error) {
+		return rlock.Dial(context.Background(), s.Option(), rlock.Config{})
+	})
+}
+
+func dialMany(b *testing.B, n int, dial func() (*rlock.Session, error)) []*rlock.Session {
+	b.Helper()
+	sessions := make([]*rlock.Session, n)
+	errs := make([]error, n)
+	each := func(do func(i int)) {
+		var wg sync.WaitGroup
+		next := atomic.Int64{}
+		for range min(n, 32) {
+			wg.Go(func() {
+				for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+					do(i)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	b.Cleanup(func() {
+		each(func(i int) {
+			if sessions[i] != nil {
+				errs[i] = sessions[i].Close()
+			}
+		})
+		if err := errors.Join(errs...); err != nil {
+			b.Error(err)
+		}
+	})
+	each(func(i int) { sessions[i], errs[i] = dial() })
+	if err := errors.Join(errs...); err != nil {
+		b.Fatal(err)
+	}
+	return sessions
+}
+
+// A crowd is goroutines that want one lock, and what they have seen in all windows so far.
+type crowd struct {
+	server  *redistest.Server
+	mutexes []*rlock.Mutex // one for each goroutine
+	section time.Duration
+	gate    *benchkit.Gate
+
+	result               benchkit.Result
+	scripts, inner, subs int
+	cpu                  time.Duration
+}
+
+func newCrowd(s *redistest.Server, mutexes []*rlock.Mutex, section time.Duration) *crowd {
+	c := &crowd{server: s, mutexes: mutexes, section: section, gate: benchkit.NewGate()}
+	c.result.PerWorker = make([]int, len(mutexes))
+	return c
+}
+
+// run has all of them compete for one window. Nobody waits any more when it returns.
+func (c *crowd) run(b *testing.B, window time.Duration) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var open atomic.Bool // rounds that begin now count
+	counts, waits := make([]int, len(c.mutexes)), make([][]time.Duration, len(c.mutexes))
+	inside := make([]time.Duration, len(c.mutexes))
+	var wg sync.WaitGroup
+	for i, m := range c.mutexes {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				began := time.Now()
+				_, h, err := m.Lock(ctx)
+				entered := time.Now()
+				counted := open.Load()
+				if err != nil && ctx.Err() == nil {
+					b.Error(err)
+					cancel()
+				}
+				if err != nil {
+					// Its wait was at least as long.
+					waits[i] = append(waits[i], entered.Sub(began))
+					return
+				}
+				c.gate.Enter(true, 0)
+				if c.section > 0 {
+					time.Sleep(c.section)
+				}
+				c.gate.Leave(true)
+				if counted {
+					counts[i]++
+					waits[i] = append(waits[i], entered.Sub(began))
+					inside[i] += time.Since(entered)
+				}
+				if err := h.Unlock(); err != nil {
+					b.Error(err)
+					cancel()
+				}
+			}
+		})
+	}
+	pass(ctx, sessionsStart)
+	c.server.ResetStats(b)
+	used, began := cpu(b, c.server), time.Now()
+	open.Store(true)
+	pass(ctx, window)
+	open.Store(false)
+	c.result.Elapsed += time.Since(began)
+	c.cpu += cpu(b, c.server) - used
+	c.count(c.server.Commands(b))
+	cancel()
+	wg.Wait()
+	for i, n := range counts {
+		c.result.Ops += n
+		c.result.PerWorker[i] += n
+		c.result.Waits = append(c.result.Waits, waits[i]...)
+		c.result.Inside += inside[i]
+	}
+	if n := c.gate.Violations(); n > 0 {
+		b.Errorf("mutual exclusion was violated %d times", n)
+	}
+	if b.Failed() {
+		b.FailNow()
+	}
+}
+
+// pass lets the time pass, unless ctx ends.
+func pass(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// count takes in the server's counts, in which a script and what it calls stand side by side.
+func (c *crowd) count(calls map[string]int) {
+	for name, n := range calls {
+		switch command, _, _ := strings.Cut(name, "|"); command {
+		case "evalsha", "eval":
+			c.scripts += n
+		case "subscribe", "unsubscribe", "ssubscribe", "sunsubscribe":
+			c.subs += n
+		case "info", "config", "hello", "ping", "client", "script":
+			// These are ours, or belong to connections.
+		default:
+			c.inner += n
+		}
+	}
+}
+
+func (c *crowd) rate() float64 { return c.result.Rate() }
+
+func (c *crowd) report(b *testing.B) {
+	res, n := c.result, float64(len(c.mutexes))
+	starved := 0
+	for _, got := range res.PerWorker {
+		if got == 0 {
+			starved++
+		}
+	}
+	p99 := res.Wait(0.99)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(res.Rate(), "acq/s")
+	b.ReportMetric(res.PerOp(float64(c.scripts)), "scripts/acq")
+	b.ReportMetric(res.PerOp(float64(c.inner)), "inner/acq")
+	b.ReportMetric(res.PerOp(float64(c.subs)), "subs/acq")
+	b.ReportMetric(res.PerOp(float64(c.cpu.Nanoseconds())/1000), "server-µs/acq")
+	b.ReportMetric(res.Jain(), "jain")
+	b.ReportMetric(float64(starved), "starved")
+	b.ReportMetric(float64(slices.Min(res.PerWorker)), "least")
+	b.ReportMetric(float64(p99.Microseconds()), "µs-p99")
+	b.ReportMetric(float64(res.Wait(1).Microseconds()), "µs-max")
+	b.ReportMetric(p99.Seconds()*res.Rate()/n, "p99-turns")
+	if c.section > 0 {
+		b.ReportMetric(100*res.Rate()*c.section.Seconds(), "%-possible")
+		b.ReportMetric(100*res.Share(), "%-inside")
+	}
+}
