@@ -20,7 +20,8 @@ import (
 
 // The benchmarks in this file have one goroutine in each of n sessions, which are as n processes:
 // each has its own connections, and nothing passes in memory. An iteration is one window of two
-// seconds, or of RELOCK_SESSIONS_WINDOW; -benchtime says how many.
+// seconds, or of RELOCK_SESSIONS_WINDOW, and longer where sections are long; -benchtime says how
+// many.
 
 // sessionsKinds are what they compare.
 var sessionsKinds = []struct {
@@ -58,17 +59,17 @@ func BenchmarkSessions(b *testing.B) {
 	}
 }
 
-// sessionsWindow is how long one window is.
-func sessionsWindow(b *testing.B) time.Duration {
-	text := os.Getenv("RELOCK_SESSIONS_WINDOW")
-	if text == "" {
-		return usualWindow
+// sessionsWindow is how long one window is: long enough for six turns of each session, since
+// shares that are small whole numbers differ even where the lock is fair.
+func sessionsWindow(b *testing.B, n int, section time.Duration) time.Duration {
+	d := usualWindow
+	if text := os.Getenv("RELOCK_SESSIONS_WINDOW"); text != "" {
+		var err error
+		if d, err = time.ParseDuration(text); err != nil {
+			b.Fatal(err)
+		}
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return d
+	return max(d, time.Duration(6*n)*(section+section/8)) // a sleep takes longer than it is told
 }
 
 const (
@@ -82,7 +83,7 @@ func inSessions(b *testing.B, mutex func(*rlock.Session, string) *rlock.Mutex, n
 	for _, ses := range openMany(b, s, n) {
 		mutexes = append(mutexes, mutex(ses, "x"))
 	}
-	window := sessionsWindow(b)
+	window := sessionsWindow(b, n, section)
 	crowd := newCrowd(s, mutexes, section)
 	alone := newCrowd(s, mutexes[:1], section)
 	alone.run(b, aloneEachSide) // nothing is loaded or made for the first time from here on
