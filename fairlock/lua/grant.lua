@@ -9,7 +9,7 @@
 --   fencing token outlives the lock, if it has an end
 -- KEYS[4] the ids of holds: set, ends with the lock  KEYS[5] the fencing token, if used: an integer
 -- ARGV[1] channel  ARGV[2] publish  ARGV[3] what makes a session's channel out of its id
--- ARGV[4] counts, of PUBLISH  ARGV[5] the QueueLease of the caller, in ms
+-- ARGV[4] counts, of PUBLISH and PUBSUB  ARGV[5] the QueueLease of the caller, in ms
 -- The message, on the channel of the session that is let in:
 --   'grant:<now>:<token>:<how many tokens>:<last>:<position>:<length of entry>:<entry><key>'
 -- An entry is "<length of session, 5 digits><session>" and, for a private owner, what its id has
@@ -40,9 +40,17 @@ local function leave(entry)
     settle(entry)
   end
 end
+-- unheard reports that a message to a session would find no listener. The script asks before it
+-- publishes: after a failover a session may listen at a replica, which this does not count but which
+-- passes messages on. A session counts as listening where the server does not tell, or not of all nodes.
+local function unheard(session, life)
+  if ARGV[4] ~= '1' or string.sub(life, 1, 1) == 'd' then return false end
+  return redis.pcall('PUBSUB', 'NUMSUB', ARGV[3] .. session)[2] == 0
+end
 -- grant gives the free lock to the first entry whose session is alive, tells that, and returns it,
--- or nil. Entries of dead sessions leave the queue; those of one that is silent, or cannot be told,
--- keep their positions until it counts as dead. Those in `mine` are not told: their session asks.
+-- or nil. A grant that was published stands. Entries of dead sessions leave the queue; those of a
+-- session that is silent, or unheard, keep their positions until it counts as dead. Those in `mine`
+-- are not told: their session asks.
 local function grant(mine)
   -- While the slot moves the lock cannot be made here, and its next call goes to the other node.
   if type(redis.pcall('EXISTS', KEYS[1])) == 'table' then return nil end
@@ -67,30 +75,32 @@ local function grant(mine)
       redis.call('HDEL', KEYS[3], entry)
     elseif lease - (keeps - now) > lease * 11 / 24 then
       stays = true
+    elseif not (mine and mine[entry]) and unheard(session, life) then
+      -- As silent as one that missed two heartbeats, until it is heard of again.
+      local till = string.format('%.0f', now + math.floor(lease * 13 / 24) - 1)
+      redis.call('HSET', KEYS[3], 's' .. session, string.sub(life, 1, 14) .. till)
+      stays = true
     else
       local n, last = tonumber(string.sub(run, 4, 13)) or 1, tonumber(string.sub(run, 14)) or 0
       local fenced = string.sub(run, 2, 2) == 'f'
       local token = fenced and redis.pcall('INCRBY', KEYS[5], n) or 0
       stuck = type(token) == 'table'
-      if fenced and not stuck then outlive(KEYS[5], math.ceil(lease / 4), got[3]) end
-      if not stuck and not (mine and mine[entry])
-          and redis.call('PUBLISH', ARGV[3] .. session, 'grant:' .. string.format(
-            '%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:', now, token, n, last, tonumber(top[2]), #entry)
-            .. entry .. KEYS[1]) == 0 and ARGV[4] == '1' and string.sub(life, 1, 1) ~= 'd' then
-        -- As silent as one that missed two heartbeats, until it is heard of again.
-        local till = string.format('%.0f', now + math.floor(lease * 13 / 24) - 1)
-        redis.call('HSET', KEYS[3], 's' .. session, string.sub(life, 1, 14) .. till)
-        stays = true
-      elseif not stuck then
+      if not stuck then
         given = entry
         local owner, id = owner_of(entry, cut, string.sub(run, 3, 3) == 'n')
         local ttl = string.format('%.0f', math.ceil(lease / 4))
+        if fenced then outlive(KEYS[5], ttl, got[3]) end
         redis.call('HSET', KEYS[1], owner, 1)
         redis.call('PEXPIRE', KEYS[1], ttl)
         if id then
           redis.call('DEL', KEYS[4]) -- ids of an earlier life
           redis.call('SADD', KEYS[4], id)
           redis.call('PEXPIRE', KEYS[4], ttl)
+        end
+        if not (mine and mine[entry]) then
+          redis.call('PUBLISH', ARGV[3] .. session, 'grant:' .. string.format(
+            '%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:', now, token, n, last, tonumber(top[2]), #entry)
+            .. entry .. KEYS[1])
         end
       end
     end

@@ -42,3 +42,16 @@ func (s *Server) Follow(tb testing.TB, master *Server) {
 	tb.Helper()
 	must(tb, s, "REPLICAOF", "127.0.0.1", portOf(master.Addr))
 }
+
+// FailOver hands the master's part over to a replica as an operator plans it, without a loss: it
+// returns when the replica is the master, and the server its replica and in step. Connections to the
+// server stay open, and what is subscribed there hears what the new master publishes.
+func (s *Server) FailOver(tb testing.TB, replica *Server) {
+	tb.Helper()
+	must(tb, s, "FAILOVER", "TO", "127.0.0.1", portOf(replica.Addr))
+	Eventually(tb, topologyTimeout, "the replica is the master", func() bool {
+		text, _ := replica.Do(tb, "INFO", "replication").ToString()
+		return strings.Contains(text, "role:master")
+	})
+	inStep(tb, replica, []*Server{s})
+}
