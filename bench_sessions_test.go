@@ -12,9 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"relock/fairlock"
 	"relock/internal/test/benchkit"
 	"relock/internal/test/redistest"
+	"relock/internal/test/slownet"
 	"relock/rlock"
 )
 
@@ -80,7 +83,7 @@ const (
 func inSessions(b *testing.B, mutex func(*rlock.Session, string) *rlock.Mutex, n int, section time.Duration) {
 	s := redistest.Real(b)
 	var mutexes []*rlock.Mutex
-	for _, ses := range openMany(b, s, n) {
+	for _, ses := range openMany(b, n, s.Option()) {
 		mutexes = append(mutexes, mutex(ses, "x"))
 	}
 	window := sessionsWindow(b, n, section)
@@ -94,18 +97,60 @@ func inSessions(b *testing.B, mutex func(*rlock.Session, string) *rlock.Mutex, n
 		alone.run(b, aloneEachSide)
 	}
 	crowd.report(b)
-	b.ReportMetric(crowd.rate()/alone.rate(), "x-alone")
-	b.ReportMetric(alone.rate(), "alone/s")
+	b.ReportMetric(crowd.result.Rate()/alone.result.Rate(), "x-alone")
+	b.ReportMetric(alone.result.Rate(), "alone/s")
+}
+
+// BenchmarkHandOverFar is how long a lock takes from session to session through a network that
+// takes its time, when n sessions want it all the time. round-trips is the time of an acquisition
+// in round trips of a plain GET through the same proxy, before each window and behind it.
+func BenchmarkHandOverFar(b *testing.B) {
+	for _, kind := range sessionsKinds {
+		b.Run(kind.name, func(b *testing.B) {
+			for _, trip := range []time.Duration{time.Millisecond, 3 * time.Millisecond} {
+				for _, n := range []int{2, 4, 16} {
+					b.Run(fmt.Sprint("trip=", trip, "/n=", n), func(b *testing.B) { farSessions(b, kind.mutex, n, trip) })
+				}
+			}
+		})
+	}
+}
+
+func farSessions(b *testing.B, mutex func(*rlock.Session, string) *rlock.Mutex, n int, trip time.Duration) {
+	s := redistest.Real(b)
+	far := s.Option()
+	far.InitAddress = []string{slownet.New(b, s.Addr, trip).Addr()}
+	var mutexes []*rlock.Mutex
+	for _, ses := range openMany(b, n, far) {
+		mutexes = append(mutexes, mutex(ses, "x"))
+	}
+	plain := s.Client(b, func(o *rueidis.ClientOption) { o.InitAddress = far.InitAddress })
+	ctx := context.Background()
+	trips, took := 0, time.Duration(0)
+	travel := func() {
+		began := time.Now()
+		for ; time.Since(began) < aloneEachSide; trips++ {
+			if err := plain.Do(ctx, plain.B().Get().Key("nothing").Build()).Error(); !rueidis.IsRedisNil(err) {
+				b.Fatal(err)
+			}
+		}
+		took += time.Since(began)
+	}
+	newCrowd(s, mutexes[:1], 0).run(b, aloneEachSide) // nothing is loaded for the first time from here on
+	crowd := newCrowd(s, mutexes, 0)
+	for b.Loop() {
+		travel()
+		crowd.run(b, sessionsWindow(b, n, 0))
+		travel()
+	}
+	crowd.report(b)
+	one := took.Seconds() / float64(trips)
+	b.ReportMetric(1/crowd.result.Rate()/one, "round-trips")
+	b.ReportMetric(1e6*one, "µs-round-trip")
 }
 
 // openMany opens n sessions at once, and closes them at once in the end.
-func openMany(b *testing.B, s *redistest.Server, n int) []*rlock.Session {
-	return dialMany(b, n, func() (*rlock.Session, error) {
-		return rlock.Dial(context.Background(), s.Option(), rlock.Config{})
-	})
-}
-
-func dialMany(b *testing.B, n int, dial func() (*rlock.Session, error)) []*rlock.Session {
+func openMany(b *testing.B, n int, opt rueidis.ClientOption) []*rlock.Session {
 	b.Helper()
 	sessions := make([]*rlock.Session, n)
 	errs := make([]error, n)
@@ -131,7 +176,7 @@ func dialMany(b *testing.B, n int, dial func() (*rlock.Session, error)) []*rlock
 			b.Error(err)
 		}
 	})
-	each(func(i int) { sessions[i], errs[i] = dial() })
+	each(func(i int) { sessions[i], errs[i] = rlock.Dial(context.Background(), opt, rlock.Config{}) })
 	if err := errors.Join(errs...); err != nil {
 		b.Fatal(err)
 	}
@@ -248,8 +293,6 @@ func (c *crowd) count(calls map[string]int) {
 		}
 	}
 }
-
-func (c *crowd) rate() float64 { return c.result.Rate() }
 
 func (c *crowd) report(b *testing.B) {
 	res, n := c.result, float64(len(c.mutexes))
