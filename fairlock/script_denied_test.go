@@ -56,3 +56,46 @@ func TestAGrantStandsWhereWhoListensIsNotTold(t *testing.T) {
 		t.Errorf("Redis has %q, want %q", got, want)
 	}
 }
+
+// A user who may not publish on the channels of sessions frees the lock. The first waiter, which
+// cannot be told, keeps its place, no second one overtakes it, and nothing of a grant is left.
+func TestAUserWhoMayNotTellTheFirstWaiterFreesTheLock(t *testing.T) {
+	for what, c := range map[string]struct{ entry, flags string }{
+		"private": {e1, run1},
+		"fenced":  {e1, fenced},
+		"named":   {en, named},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := redistest.Real(t)
+			state := append(waiting(fresh, c.entry, c.flags, e2, run1), "HSET lock A9 1", "SET token 41")
+			for _, cmd := range set(state...) {
+				must(t, s.Do(t, cmd...).Error())
+			}
+			free := locktest.Hears(t, s, "ch")
+			run := runAs(t, s, "resetchannels", "&ch")
+			check := func(step, script string, args []string, want string) {
+				t.Helper()
+				if reply, err := run(script, args); reply != want || err != nil {
+					t.Errorf("%s: replied %s, %v; want %s", step, reply, err, want)
+				}
+				must(t, s.Do(t, "DEL", "token").Error()) // one was drawn for nothing
+				want = "queue<" + c.entry + " " + e2 + "> " + known(fresh, c.entry+":"+c.flags+"3", e2+":"+run1+"3")
+				if got := locktest.Describe(t, s); got != want {
+					t.Errorf("%s: Redis has %q, want %q", step, got, want)
+				}
+			}
+			check("release", "release", args("A9", "00001A9"), "[0 1 -1]")
+			if got := locktest.Get(t, free, patience, "that the lock is free"); got != "0" {
+				t.Errorf("heard %q", got)
+			}
+			check("resend", "release", args("A9", "00001A9"), "[0 0 -1]")
+			check("a caller that does not wait", "acquire", try("A5", "0", ""), "[0 -1 0 0]")
+			if reply, err := run("heartbeat", args("A", life, c.entry)); err != nil {
+				t.Errorf("the first waiter's heartbeat: %s, %v", reply, err)
+			}
+			if n, err := s.Do(t, "HLEN", "lock").AsInt64(); n != 1 || err != nil {
+				t.Errorf("the lock has %d owners after the first waiter's heartbeat, %v", n, err)
+			}
+		})
+	}
+}

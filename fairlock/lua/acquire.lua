@@ -82,7 +82,9 @@ end
 if entry == '' then
   bad = refused(redis.pcall('ZCARD', KEYS[2]), ': the queue')
   if bad then return bad end
-  if free and not grant() and ARGV[17] ~= '-1' then -- those that wait have died, or are passed over
+  local given, mute
+  if free then given, mute = grant() end
+  if free and not given and not mute and ARGV[17] ~= '-1' then -- the waiters have died, or are passed over
     taken, bad = take()
     return taken or (refused(bad, no_token))
   end

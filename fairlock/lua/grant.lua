@@ -50,13 +50,14 @@ end
 -- grant gives the free lock to the first entry whose session is alive, tells that, and returns it,
 -- or nil. A grant that was published stands. Entries of dead sessions leave the queue; those of a
 -- session that is silent, or unheard, keep their positions until it counts as dead. Those in `mine`
--- are not told: their session asks.
+-- are not told: their session asks. If Redis lets this user tell nobody, the lock stays free, the entry
+-- keeps its place for the next heartbeat of its session, and the second result is true.
 local function grant(mine)
   -- While the slot moves the lock cannot be made here, and its next call goes to the other node.
   if type(redis.pcall('EXISTS', KEYS[1])) == 'table' then return nil end
   local clock = redis.call('TIME')
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-  local back, given, gone, stuck = {}, nil, nil, nil -- back: what goes back to its position
+  local back, given, gone, stuck, mute = {}, nil, nil, nil, nil -- back: what goes back to its position
   while not given and not stuck do
     local top = redis.pcall('ZPOPMIN', KEYS[2])
     -- A server that takes no writes now ends the script.
@@ -97,10 +98,13 @@ local function grant(mine)
           redis.call('SADD', KEYS[4], id)
           redis.call('PEXPIRE', KEYS[4], ttl)
         end
-        if not (mine and mine[entry]) then
-          redis.call('PUBLISH', ARGV[3] .. session, 'grant:' .. string.format(
-            '%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:', now, token, n, last, tonumber(top[2]), #entry)
-            .. entry .. KEYS[1])
+        mute = not (mine and mine[entry]) and type(redis.pcall('PUBLISH', ARGV[3] .. session,
+          'grant:' .. string.format('%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:', now, token, n, last,
+            tonumber(top[2]), #entry) .. entry .. KEYS[1])) == 'table'
+        if mute then
+          given, stuck = nil, true
+          redis.call('HDEL', KEYS[1], owner)
+          if id then redis.call('DEL', KEYS[4]) end
         end
       end
     end
@@ -109,5 +113,5 @@ local function grant(mine)
   for _, top in ipairs(back) do redis.call('ZADD', KEYS[2], top[2], top[1]) end
   if back[1] and redis.pcall('PTTL', KEYS[2]) == -1 then keep() end
   if given or gone then settle(given or gone) end
-  return given
+  return given, mute
 end
