@@ -34,7 +34,7 @@ func TestACLBlocksAgree(t *testing.T) {
 var byClient = []string{"hello", "client|setinfo", "role", "asking", "cluster|slots", "cluster|shards"}
 
 var (
-	inLua     = regexp.MustCompile(`\b(?:p?call|each)\(\s*(\S+?)[,)]`)
+	inLua     = regexp.MustCompile(`\b(?:p?call|each)\(\s*('PUBSUB', '[A-Z]+'|\S+?)[,)]`)
 	inBuilder = regexp.MustCompile(`\bB\(\)\.([A-Z][a-z]+)([A-Z][a-z]+)?\(`)
 	inWords   = regexp.MustCompile(`"(ACL|CLIENT|CLUSTER|PUBSUB)"(?:, |\)\.Args?\()"([A-Z]+)"`) // as Arbitrary and pubsub's ask take them
 )
@@ -44,7 +44,7 @@ func sent(t *testing.T, file, text string) (all []string) {
 	t.Helper()
 	if path.Ext(file) == ".lua" {
 		for _, m := range inLua.FindAllStringSubmatch(text, -1) {
-			switch word := strings.Trim(m[1], "'"); {
+			switch word := strings.ReplaceAll(strings.Trim(m[1], "'"), "', '", "|"); {
 			case strings.HasPrefix(word, "ARGV["): // how the deployment publishes
 				all = append(all, "publish", "spublish")
 			case word == "command": // of each.lua, whose callers name it
