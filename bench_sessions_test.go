@@ -43,8 +43,8 @@ var sessionsKinds = []struct {
 //   - server-µs/acq is the server's CPU time by its own account.
 //   - x-alone is the rate as a part of what one session makes in the same run, a quarter of a
 //     second on either side of each window.
-//   - jain is Jain's index of the sessions' shares (1: all alike), and starved are the sessions
-//     that got nothing.
+//   - jain is Jain's index of the sessions' shares (1: all alike). starved are the sessions that
+//     got nothing, and %-served the others.
 //   - µs-p99 and µs-max are waits, with those that the end of a window cuts off. p99-turns is the
 //     first as a part of the time in which each session has one turn.
 //   - %-possible is the rate as a part of what the sections' length allows.
@@ -311,6 +311,7 @@ func (c *crowd) report(b *testing.B) {
 	b.ReportMetric(res.PerOp(float64(c.cpu.Nanoseconds())/1000), "server-µs/acq")
 	b.ReportMetric(res.Jain(), "jain")
 	b.ReportMetric(float64(starved), "starved")
+	b.ReportMetric(100*(1-float64(starved)/n), "%-served")
 	b.ReportMetric(float64(slices.Min(res.PerWorker)), "least")
 	b.ReportMetric(float64(p99.Microseconds()), "µs-p99")
 	b.ReportMetric(float64(res.Wait(1).Microseconds()), "µs-max")

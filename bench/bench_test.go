@@ -68,7 +68,7 @@ func TestRunWritesADocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| **rlock** |", "| **rwlock-read**, ", "waiters |", "redis-server 7"} {
+	for _, want := range []string{"| **rlock** |", "| **rwlock-read**, ", "| **rlock**, 128 |", "waiters |", "redis-server 7"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the document does not say %q", want)
 		}
@@ -78,7 +78,7 @@ func TestRunWritesADocument(t *testing.T) {
 			t.Errorf("the document says %q", bad)
 		}
 	}
-	for _, name := range []string{pictureOne, pictureFour, pictureWaits} {
+	for _, name := range []string{pictureOne, pictureFour, pictureSessions, pictureSessionWaits, pictureWaits} {
 		picture, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || !strings.Contains(string(picture), "<svg") {
 			t.Errorf("%s: %d bytes, %v", name, len(picture), err)

@@ -22,6 +22,7 @@ func document(r *Report, path string) error {
 		"costs":    costs,
 		"waits":    waitTable,
 		"handover": handOverTable,
+		"sessions": sessionsTable,
 		"waiting":  waitingTable,
 		"others":   othersTable,
 		"goals":    goalTable,
@@ -39,6 +40,7 @@ func document(r *Report, path string) error {
 		"Costs":   []benchkit.Scene{benchkit.Alone, benchkit.Same64, benchkit.Four16},
 		"Waits64": benchkit.Same64, "Waits4": benchkit.Four16,
 		"Slices": r.Slices, "PictureOne": pictureOne, "PictureFour": pictureFour, "PictureWaits": pictureWaits,
+		"PictureSessions": pictureSessions, "PictureSessionWaits": pictureSessionWaits,
 	})
 	if closed := f.Close(); err == nil {
 		err = closed
@@ -161,6 +163,29 @@ func handOverTable(cols []*Column) string {
 		}
 		t.add(name(col), span(benchkit.Percentile(col.HandOver, 0.5)),
 			span(benchkit.Percentile(col.HandOver, 0.99)), span(benchkit.Percentile(col.HandOver, 1)))
+	}
+	return t.String()
+}
+
+// sessionsTable is a line for each number of sessions, so that it can be seen what grows with them.
+func sessionsTable(cols []*Column) string {
+	var t table
+	t.add("", "rate", "commands", "99 % within", "longest of all", "evenness", "never let in", "gave up")
+	for _, col := range cols {
+		for _, sc := range inSessions {
+			cell := col.Cells[sc.Name]
+			if cell == nil {
+				continue
+			}
+			never := 0
+			for _, n := range cell.PerWorker {
+				if n == 0 {
+					never++
+				}
+			}
+			t.add(fmt.Sprintf("%s, %d", name(col), sc.Sessions), rate(cell), fmt.Sprintf("%.0f", cell.Ran),
+				span(cell.Wait(0.99)), span(cell.Wait(1)), fmt.Sprintf("%.2f", cell.Jain()), fmt.Sprint(never), fmt.Sprint(cell.GaveUp))
+		}
 	}
 	return t.String()
 }

@@ -11,9 +11,11 @@ import (
 
 // The pictures, in the folder that the document is in.
 const (
-	pictureOne   = "throughput-one-process.svg"
-	pictureFour  = "throughput-four-processes.svg"
-	pictureWaits = "waits.svg"
+	pictureOne          = "throughput-one-process.svg"
+	pictureFour         = "throughput-four-processes.svg"
+	pictureSessions     = "throughput-sessions.svg"
+	pictureSessionWaits = "waits-sessions.svg"
+	pictureWaits        = "waits.svg"
 )
 
 const (
@@ -38,11 +40,17 @@ func colour(name string) string {
 
 // pictures draws them all into the folder.
 func pictures(r *Report, dir string) error {
-	if err := throughput(r, inOne, "goroutines of one process, one lock", filepath.Join(dir, pictureOne)); err != nil {
-		return err
-	}
-	if err := throughput(r, inFour, "goroutines of four processes, one lock", filepath.Join(dir, pictureFour)); err != nil {
-		return err
+	sessions := "sessions of one goroutine each, one lock"
+	p99 := func(c *benchkit.Cell) float64 { return millis(c.Wait(0.99)) }
+	for _, c := range []chart{
+		{throughput, (*benchkit.Cell).Ratio, "goroutines of one process, one lock", inOne, pictureOne},
+		{throughput, (*benchkit.Cell).Ratio, "goroutines of four processes, one lock", inFour, pictureFour},
+		{throughput, (*benchkit.Cell).Ratio, sessions, inSessions, pictureSessions},
+		{"milliseconds within which 99 % of the rounds were let in", p99, sessions, inSessions, pictureSessionWaits},
+	} {
+		if err := c.draw(r, dir); err != nil {
+			return err
+		}
 	}
 	return waits(r, benchkit.Four16, filepath.Join(dir, pictureWaits))
 }
@@ -74,51 +82,68 @@ func (s scale) ticks() (all []float64) {
 
 func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// throughput draws the rate over the number of goroutines, both scales logarithmic. What is
-// nothing, or not there, has no place on such a scale.
-func throughput(r *Report, scenes []benchkit.Scene, what, path string) error {
-	var keys []key
-	var ratios []float64
-	for _, col := range r.Compared {
-		was := len(ratios)
-		for _, sc := range scenes {
-			if cell := col.Cells[sc.Name]; cell != nil && cell.Ratio() > 0 {
-				ratios = append(ratios, cell.Ratio())
-			}
+// throughput is the title of the charts of rates.
+const throughput = "acquisitions, as a part of the floor"
+
+// A chart draws a value over the number of goroutines, both scales logarithmic. What is nothing, or
+// not there, has no place on such a scale.
+type chart struct {
+	title  string
+	value  func(*benchkit.Cell) float64
+	what   string // that there are more and more of
+	scenes []benchkit.Scene
+	file   string
+}
+
+// points are the values of a kind, by the number of goroutines.
+func (c chart) points(col *Column) (all [][2]float64) {
+	for _, sc := range c.scenes {
+		if cell := col.Cells[sc.Name]; cell != nil && cell.Ops > 0 && c.value(cell) > 0 {
+			all = append(all, [2]float64{goroutines(sc), c.value(cell)})
 		}
-		if len(ratios) > was {
+	}
+	return all
+}
+
+func (c chart) draw(r *Report, dir string) error {
+	var keys []key
+	var values []float64
+	for _, col := range r.Compared {
+		points := c.points(col)
+		for _, at := range points {
+			values = append(values, at[1])
+		}
+		if len(points) > 0 {
 			keys = append(keys, key{col.Name, circle, colour(col.Name), lineWidth(col)})
 		}
 	}
-	if len(ratios) == 0 {
+	if len(values) == 0 {
 		return nil // an empty logarithmic scale cannot be drawn
 	}
 	const top = margin + titleSize + 20
 	const bottom = top + plotHeight
-	y := decades(ratios, bottom, top)
+	y := decades(values, bottom, top)
 	left := margin
 	for _, v := range y.ticks() {
 		left = max(left, margin+widthOf(plain(v), textSize)+8)
 	}
-	x := scale{goroutines(scenes[0]), goroutines(scenes[len(scenes)-1]), left + 16, pictureWidth - margin - 16}
+	x := scale{goroutines(c.scenes[0]), goroutines(c.scenes[len(c.scenes)-1]), left + 16, pictureWidth - margin - 16}
 	p := &svg{width: pictureWidth}
-	p.sized(margin, margin+titleSize/2, begins, titleSize, "acquisitions, as a part of the floor")
+	p.sized(margin, margin+titleSize/2, begins, titleSize, c.title)
 	for _, v := range y.ticks() {
 		p.line(left, y.at(v), pictureWidth-margin, y.at(v), faint, 1)
 		p.text(left-8, y.at(v)+textSize/3, ends, plain(v))
 	}
-	for _, sc := range scenes {
+	for _, sc := range c.scenes {
 		at := x.at(goroutines(sc))
 		p.line(at, top, at, bottom, faint, 1)
 		p.text(at, bottom+20, middle, plain(goroutines(sc)))
 	}
-	p.text((left+pictureWidth-margin)/2, bottom+44, middle, what)
+	p.text((left+pictureWidth-margin)/2, bottom+44, middle, c.what)
 	for _, col := range r.Compared {
-		var points [][2]float64
-		for _, sc := range scenes {
-			if cell := col.Cells[sc.Name]; cell != nil && cell.Ratio() > 0 {
-				points = append(points, [2]float64{x.at(goroutines(sc)), y.at(cell.Ratio())})
-			}
+		points := c.points(col)
+		for i, at := range points {
+			points[i] = [2]float64{x.at(at[0]), y.at(at[1])}
 		}
 		p.path(points, colour(col.Name), lineWidth(col))
 		for _, at := range points {
@@ -126,7 +151,7 @@ func throughput(r *Report, scenes []benchkit.Scene, what, path string) error {
 		}
 	}
 	p.height = p.legend(keys, margin, pictureWidth-margin, bottom+78) + margin
-	return p.save(path)
+	return p.save(filepath.Join(dir, c.file))
 }
 
 func lineWidth(col *Column) float64 {

@@ -27,9 +27,15 @@ var (
 	oneSuite      = suite{"..", "OneLock/fairlock/64", "1s"}
 	fourSuite     = suite{"..", "Processes/fairlock/4x16/0s", "1s"}
 	permitsSuite  = suite{"..", "Permits", "1s"}
-	handOverSuite = suite{"..", "HandOver", "1s"}
+	handOverSuite = suite{"..", "HandOver$", "1s"}
+	sessionsSuite = suite{"..", "Sessions/.*/n=(4|128|512)$/section=0s", "1x"} // of 2 s each, as the next two
+	sectionsSuite = suite{"..", "Sessions/.*/n=32$/section=5ms", "1x"}
+	farSuite      = suite{"..", "HandOverFar/.*/trip=3ms", "1x"}
 
-	suites = []suite{aloneSuite, insideSuite, ownSuite, oneSuite, fourSuite, permitsSuite, handOverSuite}
+	suites = []suite{
+		aloneSuite, insideSuite, ownSuite, oneSuite, fourSuite, permitsSuite, handOverSuite,
+		sessionsSuite, sectionsSuite, farSuite,
+	}
 )
 
 // command is how a reader runs the suite.
@@ -49,14 +55,14 @@ type goal struct {
 	suite  suite
 	name   string // of the benchmark in the suite, behind its first name; "" for that alone
 	unit   string
-	per    string // the unit of what it is divided by; "": nothing
+	per    string // the unit of what it is divided by, of the same benchmark or "name unit"; "": nothing
 }
 
 // fairBefore is what fairlock did under contention when its queue in Redis held each waiter alone,
 // as a part of the floor.
 const fairBefore = 0.34
 
-var goals = []goal{
+var goals = append([]goal{
 	{"alone: rlock, of redsync's rate", 1.0, false, aloneSuite, "", "rlock/s", "redsync/s"},
 	{"alone: rlock, of redsync's server CPU", 1.3, true, aloneSuite, "", "rlock-server-µs", "redsync-server-µs"},
 	{"alone: fairlock, of rlock's rate", 0.8, false, aloneSuite, "", "fairlock/s", "rlock/s"},
@@ -76,6 +82,29 @@ var goals = []goal{
 	{"hand-over after idleness: rlock, in round trips", 2.3, true, handOverSuite, "rlock", "µs-p50", "µs-round-trip"},
 	{"hand-over after idleness: fairlock, in round trips", 1.9, true, handOverSuite, "fairlock", "µs-p50", "µs-round-trip"},
 	{"semaphore, 64 goroutines on 8 permits: of the floor", 10, false, permitsSuite, "", "ops/s", "floor/s"},
+}, goalsOfSessions()...)
+
+// goalsOfSessions say that what a release costs does not depend on how many sessions wait.
+func goalsOfSessions() (all []goal) {
+	for _, kind := range []string{"rlock", "fairlock"} {
+		in := func(n int) string { return fmt.Sprintf("%s/n=%d/section=0s", kind, n) }
+		for _, n := range []int{4, 128, 512} {
+			all = append(all,
+				goal{fmt.Sprintf("%d sessions: %s, of one session's rate", n, kind), 0.4, false, sessionsSuite, in(n), "x-alone", ""},
+				goal{fmt.Sprintf("%d sessions: %s, commands that its scripts call", n, kind), 16, true, sessionsSuite, in(n), "inner/acq", ""})
+		}
+		all = append(all,
+			goal{fmt.Sprintf("512 sessions: %s, of the rate of 4", kind), 0.7, false, sessionsSuite, in(512), "acq/s", "Sessions/" + in(4) + " acq/s"},
+			goal{fmt.Sprintf("128 sessions: %s, Jain's index", kind), 0.99, false, sessionsSuite, in(128), "jain", ""},
+			goal{fmt.Sprintf("128 sessions: %s, %% of them that were let in", kind), 100, false, sessionsSuite, in(128), "%-served", ""},
+			goal{fmt.Sprintf("128 sessions: %s, 99 %% wait, in turns of all", kind), 3, true, sessionsSuite, in(128), "p99-turns", ""},
+			goal{fmt.Sprintf("32 sessions, 5 ms inside: %s, %% of the time somebody is", kind), 85, false, sectionsSuite, kind + "/n=32/section=5ms", "%-inside", ""})
+		for _, n := range []int{2, 4, 16} {
+			all = append(all, goal{fmt.Sprintf("%d sessions, 3 ms away: %s, in round trips", n, kind), 1.3, true, farSuite,
+				fmt.Sprintf("%s/trip=3ms/n=%d", kind, n), "round-trips", ""})
+		}
+	}
+	return all
 }
 
 // Measured is a goal with what the slices gave: the best of them, which decides, and the median. Both
@@ -176,6 +205,7 @@ func (f figures) read(out []byte) {
 // slice, for the speed of a machine changes from one to the next.
 func (f figures) of(g goal) (v float64, ok bool) {
 	name, _, _ := strings.Cut(g.suite.pattern, "/")
+	name = strings.TrimSuffix(name, "$")
 	if g.name != "" {
 		name += "/" + g.name
 	}
@@ -183,7 +213,11 @@ func (f figures) of(g goal) (v float64, ok bool) {
 	if !ok || g.per == "" {
 		return v, ok
 	}
-	per := f[name+" "+g.per]
+	other := name + " " + g.per
+	if strings.Contains(g.per, " ") {
+		other = g.per
+	}
+	per := f[other]
 	return v / per, per != 0
 }
 
@@ -203,7 +237,7 @@ func goalTable(all []Measured) string {
 				best = part(m.Best) + ", missed"
 			}
 		}
-		t.add(m.what, bound+fmt.Sprintf("%.3g", m.bound), best, median, "`"+m.suite.command()+"`")
+		t.add(m.what, bound+fmt.Sprintf("%.3g", m.bound), best, median, "`"+strings.ReplaceAll(m.suite.command(), "|", `\|`)+"`")
 	}
 	return t.String()
 }

@@ -51,7 +51,10 @@ var (
 		benchkit.Four16,
 		{Name: "4 processes of 64, one lock", Workers: 64, Processes: 4},
 	}
-	further = []benchkit.Scene{benchkit.OwnKeys64, benchkit.Four16Ms}
+	further    = []benchkit.Scene{benchkit.OwnKeys64, benchkit.Four16Ms}
+	inSessions = []benchkit.Scene{
+		benchkit.InSessions(4), benchkit.InSessions(32), benchkit.InSessions(128),
+	}
 	waiting = []benchkit.Scene{
 		benchkit.Waiting(8), benchkit.Waiting(100), benchkit.Waiting(1000), benchkit.Waiting(10_000),
 	}
@@ -69,7 +72,12 @@ func measureAll(ctx context.Context, h *host, c config) *Report {
 		if ours {
 			scenes = append(scenes, waiting...)
 		}
-		if k.Name == inMemory.Name {
+		switch k.Name {
+		case "rlock", "fairlock", "redsync", "rueidislock":
+			scenes = append(scenes, inSessions...)
+		case redisson.Name:
+			scenes = append(scenes, javaSessions()...)
+		case inMemory.Name:
 			scenes = append(slices.Clone(inOne), benchkit.OwnKeys64)
 		}
 		if col := r.measureKind(ctx, h, c, k, scenes, ours); col != nil {

@@ -24,9 +24,10 @@ import (
 var redisson = benchkit.Kind{Name: "Redisson", Sends: []string{"evalsha", "eval", "subscribe", "unsubscribe"}}
 
 const (
-	javaProgram = "../interop/redisson/peer"
-	javaStart   = time.Minute      // for a Java machine to come up, on a busy host
-	javaDrain   = 30 * time.Second // for those that wait when a window ends
+	javaProcesses = 4 // at most; that many are started
+	javaProgram   = "../interop/redisson/peer"
+	javaStart     = time.Minute      // for a Java machine to come up, on a busy host
+	javaDrain     = 30 * time.Second // for those that wait when a window ends
 )
 
 // javaWarm is for how long each of three scenes warms the Java processes up: the first thousands of
@@ -44,7 +45,7 @@ func startJVMs(h *host, addr string) (*jvms, error) {
 		return nil, fmt.Errorf("%w: %w", errLeftOut, err)
 	}
 	j := &jvms{}
-	for range 4 {
+	for range javaProcesses {
 		one, err := startJVM(h, path, addr)
 		if err != nil {
 			return nil, err
@@ -66,13 +67,26 @@ func (j *jvms) measure(ctx context.Context, base *benchkit.Base, sc benchkit.Sce
 	cell, err := base.MeasureBy(ctx, redisson, sc, window, func(begin, end func() error) (benchkit.Result, error) {
 		return j.run(sc, window, begin, end)
 	})
-	cell.Commands++ // the DEL, see redisson
+	cell.Commands++ // the DEL, see redisson; Ran has it
 	return cell, err
+}
+
+// javaSessions are the scenes of sessions for which there are processes: each has one client.
+func javaSessions() (all []benchkit.Scene) {
+	for _, sc := range inSessions {
+		if sc.Sessions <= javaProcesses {
+			all = append(all, sc)
+		}
+	}
+	return all
 }
 
 // run puts the processes into the scene. begin and end, which may be nil, are called at the ends
 // of the window.
 func (j *jvms) run(sc benchkit.Scene, window time.Duration, begin, end func() error) (res benchkit.Result, err error) {
+	if sc.Sessions > 0 {
+		sc.Processes, sc.Workers = sc.Sessions, 1
+	}
 	dir, err := os.MkdirTemp("", "relock-bench-")
 	if err != nil {
 		return res, err

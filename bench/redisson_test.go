@@ -35,6 +35,7 @@ func TestRedissonIsMeasured(t *testing.T) {
 	const window = 400 * time.Millisecond
 	for _, sc := range []benchkit.Scene{
 		{Name: "own", Workers: 3, OwnKeys: true}, {Name: "four", Workers: 2, Processes: 4, Work: time.Millisecond},
+		javaSessions()[0],
 	} {
 		c, err := j.measure(t.Context(), base, sc, window)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,27 +64,38 @@ func (b *Base) Ceiling(ctx context.Context, d time.Duration, goroutines int) (fl
 	return b.rate(ctx, d, goroutines)
 }
 
-// Sent returns how often the server has run the commands with those names since it began.
-// What scripts call is counted too, so only names that no script calls make sense.
-func (b *Base) Sent(ctx context.Context, names []string) (int, error) {
+// ofConnections are the commands that set up connections and keep them alive, and those by which
+// the server is asked about itself.
+var ofConnections = []string{"auth", "client", "command", "config", "hello", "info", "ping", "script", "select"}
+
+// Counts returns how many commands the server has run since it began: those whose names are among
+// sends, and all but those of connections. What scripts call is counted too, so only names that no
+// script calls make sense among sends.
+func (b *Base) Counts(ctx context.Context, sends []string) (sent, ran int, err error) {
 	fields, err := b.info(ctx, "commandstats")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	sum := 0
-	for _, name := range names {
-		stats, ran := fields["cmdstat_"+name]
-		if !ran {
+	for field, stats := range fields {
+		name, ok := strings.CutPrefix(field, "cmdstat_")
+		if !ok {
 			continue
 		}
 		calls, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
 		n, err := strconv.Atoi(calls)
 		if err != nil {
-			return 0, fmt.Errorf("benchkit: INFO commandstats: %s: %q: %w", name, stats, err)
+			return 0, 0, fmt.Errorf("benchkit: INFO commandstats: %s: %q: %w", name, stats, err)
 		}
-		sum += n
+		command, _, _ := strings.Cut(name, "|")
+		switch {
+		case slices.Contains(sends, name):
+			sent += n
+			ran += n
+		case !slices.Contains(ofConnections, command):
+			ran += n
+		}
 	}
-	return sum, nil
+	return sent, ran, nil
 }
 
 // CPU returns the time that the server says its processor has spent on it.

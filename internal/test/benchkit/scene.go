@@ -38,11 +38,18 @@ func Waiting(n int) Scene {
 	return Scene{Name: fmt.Sprint(n, " waiters"), Workers: n, Sessions: 4, AllWait: true}
 }
 
+// InSessions is the scene of n sessions with one goroutine each, which are as n processes: the
+// lock goes through Redis at each hand-over.
+func InSessions(n int) Scene {
+	return Scene{Name: fmt.Sprint(n, " sessions of 1, one lock"), Workers: n, Sessions: n}
+}
+
 // Cell is what one kind did in one scene.
 type Cell struct {
 	Result
 	Scene    Scene
 	Commands float64 // sent to Redis for each round; negative for what does not run on it
+	Ran      float64 // that Redis ran for each round, with what scripts call; negative as Commands
 	CPU      float64 // µs of the server for each round, by its own account; negative as Commands
 	Base     float64 // pairs a second, in the same minute: the floor, or the ceiling with OwnKeys
 }
@@ -62,6 +69,7 @@ func (c Cell) Report(report func(value float64, unit string)) {
 	report(c.PerOp(float64(c.Bytes)), "B/op")
 	if c.Commands >= 0 {
 		report(c.Commands, "cmds/op")
+		report(c.Ran, "ran/op")
 		report(c.CPU, "server-µs/op")
 	}
 	base := "floor"
@@ -110,16 +118,16 @@ func (b *Base) Measure(ctx context.Context, k Kind, addr string, sc Scene, windo
 // MeasureBy is Measure for a kind that other code puts into the scene, as one that runs in
 // processes that are not ours. run calls begin and end at the ends of the window.
 func (b *Base) MeasureBy(ctx context.Context, k Kind, sc Scene, window time.Duration, run func(begin, end func() error) (Result, error)) (Cell, error) {
-	cell := Cell{Scene: sc, Commands: -1, CPU: -1}
+	cell := Cell{Scene: sc, Commands: -1, Ran: -1, CPU: -1}
 	before, err := b.of(ctx, sc, window/4)
 	if err != nil {
 		return cell, err
 	}
-	var sent [2]int
+	var sent, ran [2]int
 	var used [2]time.Duration
 	count := func(i int) func() error {
 		return func() (err error) {
-			if sent[i], err = b.Sent(ctx, k.Sends); err == nil {
+			if sent[i], ran[i], err = b.Counts(ctx, k.Sends); err == nil {
 				used[i], err = b.CPU(ctx)
 			}
 			return err
@@ -146,6 +154,7 @@ func (b *Base) MeasureBy(ctx context.Context, k Kind, sc Scene, window time.Dura
 	cell.Base = (before + after) / 2
 	if len(k.Sends) > 0 {
 		cell.Commands = cell.PerOp(float64(sent[1] - sent[0]))
+		cell.Ran = cell.PerOp(float64(ran[1] - ran[0]))
 		cell.CPU = cell.PerOp(float64((used[1] - used[0]).Nanoseconds()) / 1000)
 	}
 	return cell, err
