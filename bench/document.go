@@ -170,7 +170,7 @@ func handOverTable(cols []*Column) string {
 // sessionsTable is a line for each number of sessions, so that it can be seen what grows with them.
 func sessionsTable(cols []*Column) string {
 	var t table
-	t.add("", "rate", "commands", "99 % within", "longest of all", "evenness", "never let in", "gave up")
+	t.add("", "rate", "commands", "99 % within", "longest of all", "evenness", "got nothing", "gave up")
 	for _, col := range cols {
 		for _, sc := range inSessions {
 			cell := col.Cells[sc.Name]
