@@ -112,7 +112,7 @@ func (n *names) state() script.Command {
 func (n *names) forceUnlock(owners []string) script.Command {
 	return script.Command{
 		Script: forceUnlockScript, Keys: []string{n.lock.Key(), n.readers(), n.writers()},
-		Args: append([]string{n.Channel(), n.lock.Publish, inbox.Prefix}, owners...),
+		Args: append([]string{n.Channel(), n.lock.Publish, inbox.Prefix, n.lock.Counts}, owners...),
 	}
 }
 

@@ -15,6 +15,9 @@ func (t *Tokens) Reserving(n int) int {
 	return n
 }
 
+// Asked returns the least number that an attempt ever asked for; 0: none did.
+func (t *Tokens) Asked() int { return t.reserved }
+
 // Exactly notes that the next answer, or message, is about n tokens, whatever was asked for before.
 func (t *Tokens) Exactly(n int) { t.reserved = n }
 

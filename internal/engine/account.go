@@ -16,7 +16,16 @@ func (c *claim) needAccount() *account.Account {
 }
 
 // op is what the claim's commands have in common.
-func (c *claim) op() Op { return Op{Owner: c.ownerID(), N: int(c.n)} }
+func (c *claim) op() Op {
+	op := Op{Owner: c.ownerID(), N: int(c.n)}
+	if c.kind.Lines {
+		op.Line.Named = true
+		if c.state == asking {
+			op.Line.Head = c.entryHead()
+		}
+	}
+	return op
+}
 
 // awaitAnswer waits until no command of the claim is under way, and returns false if ctx ends first.
 // A claim that asks counts as having one under way between two attempts too, but not for a TryLock

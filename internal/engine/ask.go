@@ -18,23 +18,15 @@ func (a *acquisition) ask() (grant, error) {
 	if a.claim != nil && a.claim.state != asking { // it was ended behind an attempt, as by a forced unlock
 		a.disown()
 	}
-	if a.claim == nil {
-		a.claim = l.newClaim(a)
-	}
+	a.prepare()
 	c, op := a.claim, &a.op
-	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease, Private: c.num != 0}
-	op.Wait = a.queued && l.queue.First == &a.node
-	op.Next = k.Permits && op.Wait && a.node.Next() != nil
-	if c.account != nil {
-		op.ID, op.ByIDs = c.account.FirstID(k), c.account.ByIDs()
-	}
 	if k.Queues && l.queue.First != nil {
 		// A TryLock of a named owner, which would pass the session's waiters: with a position it does
 		// no more than re-enter.
 		op.Position = new(Position)
 	}
-	if k.Fenced {
-		op.Tokens = c.needAccount().Reserving(l.wantTokens(a))
+	if a.standsInLine() {
+		a.inLine()
 	}
 	if l.lobby != nil && op.Wait {
 		l.lobby.asks()
@@ -65,6 +57,24 @@ func (a *acquisition) ask() (grant, error) {
 		a.giveUp() // Close has left it to this goroutine
 	}
 	return g, err
+}
+
+// prepare makes the attempt that is about to be sent, and its claim if need be.
+func (a *acquisition) prepare() {
+	l, k := a.lock, a.kind
+	if a.claim == nil {
+		a.claim = l.newClaim(a)
+	}
+	c, op := a.claim, &a.op
+	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease, Private: c.num != 0}
+	op.Wait = a.queued && l.queue.First == &a.node
+	op.Next = k.Permits && op.Wait && a.node.Next() != nil
+	if c.account != nil {
+		op.ID, op.ByIDs = c.account.FirstID(k), c.account.ByIDs()
+	}
+	if k.Fenced {
+		op.Tokens = c.needAccount().Reserving(l.wantTokens(a))
+	}
 }
 
 // underWay reports whether the answer to an attempt is awaited.

@@ -51,6 +51,7 @@ type lease struct {
 	// unknown outcome, an inner release that was not confirmed, or a change of side.
 	pinned  bool
 	stopped bool // not renewed, since no context of a section wanted it
+	asks    bool // it cannot be given the lock by another's release, since it wants a lease of its own
 }
 
 type claimState uint8
@@ -74,7 +75,7 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 // newClaim makes a claim for an acquisition, on the lock's list before anything is sent.
 func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, target: a.target, next: l.claims}
-	c.n, c.renewAt, c.safeLease = int32(a.n), never, a.safeLease
+	c.n, c.renewAt, c.safeLease, c.asks = int32(a.n), never, a.safeLease, a.opts.Lease > 0
 	if a.named != "" {
 		c.account = account.New(c.prim, a.named)
 	} else {
@@ -137,6 +138,9 @@ func (c *claim) retire(to claimState) {
 	}
 	if c.run != nil {
 		l.endRun(c)
+	}
+	if l.lobby != nil {
+		l.lobby.place.Over(c)
 	}
 }
 

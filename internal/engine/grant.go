@@ -96,6 +96,7 @@ func (a *acquisition) admit(g grant) *section {
 	if k.Exclusive || k.Permits {
 		c.passUntil = now + queue.Slice
 		if l.lobby != nil {
+			l.lobby.place.Over(c)
 			l.beginSlice(c, now)
 		}
 	}

@@ -49,8 +49,11 @@ func (l *lock) handOver(c *claim, now time.Duration) bool {
 		return l.serveNext(c, now)
 	}
 	a := l.queue.Front()
-	if l.state != lockOpen || !c.kind.HandsOver || !c.entrable(now) || !a.wants(c, now) {
+	if l.state != lockOpen || !c.kind.HandsOver || !a.wants(c, now) {
 		return false
+	}
+	if !c.entrable(now) {
+		return l.pausesFor(c, now)
 	}
 	if a.asking && !(c.kind.Permits && a.underWay()) || !l.inSlice(c, now) {
 		return false

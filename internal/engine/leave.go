@@ -24,6 +24,9 @@ func (a *acquisition) leave(won *grant) {
 	}
 	defer l.unpark()
 	next := l.queue.First.Of
+	if wasFront && won == nil {
+		a.bequeath(next)
+	}
 	if wasFront {
 		next.wake.Up() // it has to look after the messages and the clock from now on
 	}
@@ -82,7 +85,8 @@ func (a *acquisition) giveUp() <-chan struct{} {
 	k := a.kind
 	registered := c.account != nil && c.account.Registered
 	late := a.tries.MayCome && k.Unleased // it would take for ever; the release leaves word
-	if !a.tries.MayHaveRun && !registered && !late {
+	stands := c.lock.lobby != nil && c.lock.lobby.place.Claim == c
+	if !a.tries.MayHaveRun && !registered && !late && !stands {
 		c.retire(finished)
 		c.forget()
 		return nil
@@ -92,7 +96,7 @@ func (a *acquisition) giveUp() <-chan struct{} {
 		most = a.lock.s.cfg.AnswerTime()
 	}
 	c.endBy(a.lock.s.now()+most, gone)
-	if k.Registers || a.tries.Midway { // callers that are denied again and again must not be quicker than the cleanup
+	if k.Registers || stands || a.tries.Midway { // callers that are denied again and again must not be quicker than the cleanup
 		return gone
 	}
 	return nil

@@ -13,7 +13,8 @@ type lobby struct {
 	// listener hears of releases. It is there from the first refusal until no caller waits.
 	listener *pubsub.Listener
 
-	look queue.Look // of the front
+	look  queue.Look // of the front
+	place place      // in the line of the lock
 
 	// answered: Redis has answered the last attempt of a waiter, or that was given up before Redis had
 	// the time to: see attempts.Grace.
@@ -42,6 +43,7 @@ func (a *acquisition) enterLobby() {
 		m.Doubt()
 		l.nudge()
 	}
+	l.confirmSoon()
 	if l.share != nil && a.kind.Exclusive { // a writer waits
 		l.share.passUntil = min(l.share.passUntil, a.start+joinBeforeWriter)
 	}
@@ -124,7 +126,7 @@ func (l *lock) beginSlice(c *claim, now time.Duration) {
 // nextLook returns when the front asks Redis, if no claim of this session holds the lock.
 func (l *lock) nextLook() time.Duration {
 	b := l.lobby
-	return b.look.Next(b.listener != nil || l.polled(), b.turns.Yielded())
+	return b.look.Next(b.listener != nil || b.place.Claim != nil || l.polled(), b.turns.Yielded())
 }
 
 // polled reports whether the front has been refused in a session that polls: then it asks when its

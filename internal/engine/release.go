@@ -98,11 +98,17 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 		c.leaveQueue()
 	}
 	listening := l.lobby != nil && l.lobby.listener != nil
-	if listening {
+	op := c.op()
+	op.Line.Listens = listening
+	anew := l.enterAnew(c)
+	if anew != nil {
+		op.Line.Enter = anew.entryHead() + anew.ownerID()
+	} else if listening {
 		l.settle(c, now)
 	}
 	var buf [2]resend.ReleaseCommand
-	cmds := c.account.Releases(buf[:0], c.prim, Op{Owner: c.ownerID(), N: int(c.n)})
+	cmds := c.account.Releases(buf[:0], c.prim, op)
+	doubts := s.redis.Conn.Doubts.Load()
 	l.unlock()
 
 	var tell func(err error, gone bool)
@@ -117,8 +123,17 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	l.mu.Lock()
 	settled := listening && l.holder != c
 	c.retire(finished)
-	if b := l.lobby; b != nil && r.Receivers >= 0 {
+	switch b := l.lobby; {
+	case b == nil:
+	case r.Line.Others:
+		b.turns.Released(s.now(), s.now()-now, max(r.Receivers, 1))
+		b.turns.Taken()
+	case r.Receivers >= 0:
 		b.released(s.now(), s.now()-now, r.Receivers, listening)
+	}
+	if anew != nil {
+		l.enteredAnew(anew, &r, now, doubts, err)
+		settled = settled || anew.state == asking && r.Line.Position > 0
 	}
 	// What was settled brings a message: a nudge would cost one attempt more.
 	if l.queue.First != nil && l.holder == nil && (!settled || err != nil || r.Lost) {

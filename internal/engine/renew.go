@@ -194,6 +194,9 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 			c.doubts, asked = doubts, sent
 		case a.Alive[i] == 1:
 			c.confirmed(sent, item.lease, doubts)
+			if b := c.lock.lobby; b != nil && b.place.Given == c {
+				b.place.Given = nil
+			}
 			item.prolong()
 			asked = sent
 		case c.account != nil && c.account.Changes != item.changes:

@@ -129,11 +129,18 @@ func (l *lock) serveNext(c *claim, now time.Duration) bool {
 }
 
 // paused reports whether the claim is a run that waits for a renewal.
-func (c *claim) paused() bool { return c.run != nil && c.run.paused }
+func (c *claim) paused() bool {
+	b := c.lock.lobby
+	return c.run != nil && c.run.paused || b != nil && b.place.Pause == c
+}
 
 // resume goes on with a run that a renewal has confirmed.
 func (c *claim) resume(now time.Duration) {
 	if c.state != held || !c.paused() {
+		return
+	}
+	if c.run == nil {
+		c.resumeInLine(now)
 		return
 	}
 	c.run.paused = false

@@ -23,6 +23,7 @@ import (
 	"relock/internal/idgen"
 	"relock/internal/inbox"
 	"relock/internal/keyname"
+	"relock/internal/kind"
 	"relock/internal/life"
 	"relock/internal/lockerr"
 	"relock/internal/notes"
@@ -52,7 +53,9 @@ type Session struct {
 	calls    calls.Session
 	// spare has acquisitions for reuse. It is the session's own, since a channel must not leave the
 	// bubble in which a test with a made-up clock has made it.
-	spare sync.Pool
+	spare     sync.Pool
+	plainHead string // what most entries in lines begin with
+	liner     atomic.Pointer[kind.Liner]
 	life  *life.Life
 	limits
 }
@@ -103,13 +106,15 @@ func newSession(client rueidis.Client, cfg config.Config, opt deployment.Options
 	} else {
 		s.owners.Store(idgen.RandomBase()) // an earlier process's holds may still stand
 	}
+	w := s.want()
+	s.plainHead = w.Head()
 	s.log = slog.New(s.notes.Handler(cfg.Logger.Handler()))
 	s.trace = tracing.New(tracing.Guard(cfg.Trace, s.log), s.now)
 	s.outage = outage.New(s.now, s.log)
 	s.unrenewed = outage.NewRenewals[*claim](s.now, s.log)
 	s.locks = registry.New[lock](keptLocks)
 	s.schedule = schedule.New(func(c *claim) *schedule.Slot { return &c.slot })
-	heard := &inbox.Handlers{Missed: s.recheck, Grant: s.hearGrant, Revoked: s.revoke, Log: s.log,
+	heard := &inbox.Handlers{Missed: s.recheck, Grant: func(m string) bool { return s.hearGrant(m) || s.hearLine(m) }, Revoked: s.revoke, Log: s.log,
 		Seek: func(m string) error { return s.deadlocks.Hear(m) }} // which is made below
 	s.redis = deployment.New(client, deployment.Config{Session: s.id, Prefix: cfg.Prefix, Label: cfg.Label, Lease: cfg.Lease,
 		Timeout: cfg.ReleaseTimeout, Replicas: replicas.Asker{Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: cfg.AnswerTime()},

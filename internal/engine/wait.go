@@ -32,7 +32,7 @@ func (a *acquisition) loop() (grant, error) {
 			return grant{}, ErrClosed
 		// While a claim of this session holds the lock, the front waits for that to be passed on,
 		// released or lost.
-		case !queues && (askAnyway || l.queue.First == &a.node && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook())):
+		case !queues && !a.asking && (askAnyway || l.queue.First == &a.node && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook())):
 			askAnyway = false
 			g, err := a.ask()
 			if err == nil && g.Status == granted && a.claim.state == asking {
@@ -105,6 +105,9 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 		}
 		return g.never(a.prim), true
 	case l.queue.First != &a.node:
+		return nil, false
+	case a.kind.Lines && g.Position > 0:
+		a.stands(g)
 		return nil, false
 	}
 	// A refusal may be older than a release that the session has sent meanwhile: then it does
@@ -182,7 +185,7 @@ func (a *acquisition) park() (timedOut bool, err error) {
 		if b.listener != nil {
 			messages = b.listener.C()
 		}
-		if l.holder == nil {
+		if l.holder == nil && !a.asking {
 			if sleep = l.nextLook() - l.s.now(); sleep <= 0 { // the time to yield may have ended just now
 				return false, nil // given is nil: the mutex was held all along
 			}

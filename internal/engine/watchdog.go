@@ -97,6 +97,9 @@ func (s *Session) recheck() {
 		for c := l.claims; c != nil; c = c.next {
 			c.askSoon(s.now())
 		}
+		if l.lobby != nil && l.lobby.place.Claim != nil {
+			l.nudge()
+		}
 		l.unlockBehind()
 	}
 	s.fair.due.SetAll(s.now())

@@ -48,6 +48,10 @@ type Kind struct {
 	// Queues: waiters queue in Redis. The primitive is a [Queuer].
 	Queues bool
 
+	// Lines: waiting sessions stand in a line in Redis, each with one entry for the caller in front. The
+	// primitive is a [Liner].
+	Lines bool
+
 	// Permits: each acquisition is for a number of permits, cannot be re-entered, and
 	// leaves the owner of the context as it is. The replies of the acquire script have two
 	// elements more, see [Primitive].
@@ -183,6 +187,28 @@ type Queuer interface {
 	Unconfirmed() time.Duration
 }
 
+// Liner is a Primitive whose waiting sessions stand in a line in Redis. The reply of its acquire script to
+// a caller that has entered the line is {0, milliseconds, Redis's time in ms, position}; the milliseconds
+// are what is left of the lease if the entry is the first of the line, else -1. That of its release
+// script is, where others stand in the line, {0, 1, receivers, position, Redis's time in ms}, where the
+// position is that of Op.Line.Enter, 0 if it has not entered.
+type Liner interface {
+	Primitive
+
+	// Dismiss is the script call that gives back what an entry of the session was given, or takes it
+	// out of the line of any lock of this sort: by what the entry begins with, and its owner.
+	Dismiss(n keyname.Names, head, owner string) script.Command
+}
+
+// A Line is what a command says of the line of its lock.
+type Line struct {
+	Named   bool   // release: the line is looked at
+	Head    string // what the own entry begins with, the owner being the rest; "": there is none
+	Enter   string // release: the entry that the session enters anew; "": none
+	Again   bool   // acquire: the own entry may stand in the line
+	Listens bool   // the session may listen to the lock's channel
+}
+
 // A Position is what an attempt of a Queuer says of a run.
 type Position = fairqueue.Position
 
@@ -209,6 +235,7 @@ type Op struct {
 
 	Move
 	Place
+	Line Line
 
 	Ends     []string      // release: the ids of the holds that end; needless with All, but for marks
 	Keep     time.Duration // release: what the holds that stay deserve; 0: leave the TTL

@@ -34,7 +34,7 @@ func TestFencedAcquirePassesOnWhatTheServerSays(t *testing.T) {
 		// The words before Redis 7.2, and those of Redis 7.2 and of Valkey.
 		{"can't run this command|no permissions to run", args("ACL SETUSER default -incrby"), args("ACL SETUSER default +incrby")},
 	} {
-		for what, a := range map[string][]string{"private": args("me", "30000", "1", "0"), "named": args("me", "30000", "1", "0", "a")} {
+		for what, a := range map[string][]string{"private": args("me", "30000", "", "1", "0"), "named": args("me", "30000", "", "1", "0", "a")} {
 			keys := token
 			if what == "named" {
 				keys = all

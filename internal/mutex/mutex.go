@@ -27,21 +27,23 @@ var (
 )
 
 var (
-	plainKind  = kind.Kind{Family: "mutex", Exclusive: true, HandsOver: true}
-	fencedKind = kind.Kind{Family: "mutex", Exclusive: true, HandsOver: true, Fenced: true}
+	plainKind  = kind.Kind{Family: "mutex", Exclusive: true, HandsOver: true, Lines: true}
+	fencedKind = kind.Kind{Family: "mutex", Exclusive: true, HandsOver: true, Lines: true, Fenced: true}
 )
 
 // Primitive is the lock of one name. It is small, since a session may hold a great many:
-// but for the channel, which each release names, nothing derived from the name is kept.
+// but for the channel and the line, which each release names, nothing derived from the name is kept.
 type Primitive struct {
 	names keyname.Names
 	Fencing
 	channel string
+	keys    [2]string // of the lock and of its line, which each command of a waiting caller names
 }
 
 var _ interface {
 	kind.Leased
 	kind.Blocker
+	kind.Liner
 } = (*Primitive)(nil)
 
 // Fencing says which fencing tokens a lock has.
@@ -52,7 +54,8 @@ type Fencing struct {
 
 // New returns the primitive of that name.
 func New(n keyname.Names, f Fencing) *Primitive {
-	return &Primitive{names: n, Fencing: f, channel: n.Prefixed("redisson_lock__channel")}
+	return &Primitive{names: n, Fencing: f, channel: n.Prefixed("redisson_lock__channel"),
+		keys: [2]string{n.Key(), n.Prefixed("relock_line1")}}
 }
 
 // Kind: exclusive, and handed over in memory.
@@ -72,6 +75,9 @@ func (p *Primitive) Channel() string { return p.channel }
 // IDs is the key of the set of ids of holds.
 func (p *Primitive) IDs() string { return p.names.Prefixed("relock_holds") }
 
+// Line is the key of the line of sessions that wait.
+func (p *Primitive) Line() string { return p.keys[1] }
+
 // Token is the key of the fencing token: "redisson_lock_token:{name}".
 func (p *Primitive) Token() string { return p.names.Prefixed("redisson_lock_token") }
 
@@ -88,6 +94,10 @@ func (p *Primitive) withToken(keys []string) []string {
 // Acquire is acquire.lua.
 func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	keys := p.names.Keys[:]
+	inLine := op.Line.Head != ""
+	if inLine {
+		keys = p.keys[:]
+	}
 	if op.ID != "" {
 		keys = p.withIDs(keys)
 	}
@@ -95,27 +105,83 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 		keys = p.withToken(keys)
 	}
 	args := append(make([]string, 0, 6), op.Owner, script.Millis(op.Lease))
-	if len(keys) > 1 { // else the rest says nothing
+	again := inLine && (op.Line.Again || op.Line.Listens)
+	rest := again || op.ID != "" || op.Tokens > 0 || p.Ends > 0 // else it says nothing
+	if inLine || rest {
+		args = append(args, op.Line.Head)
+	}
+	if rest {
 		args = append(args, strconv.Itoa(op.Tokens), strconv.Itoa(op.Held), op.ID)
 	}
-	if p.Ends > 0 {
+	switch {
+	case p.Ends > 0:
 		args = append(args, script.Millis(p.Ends))
+	case again:
+		args = append(args, "")
 	}
-	return script.Command{Script: acquireScript, Keys: keys, Args: args}
+	if again {
+		args = append(args, script.Flag(op.Line.Again), script.Flag(op.Line.Listens),
+			p.channel, p.names.Publish, p.names.Counts, inbox.Prefix)
+	}
+	cmd := script.Command{Script: acquireScript, Keys: keys, Args: args}
+	if inLine {
+		cmd.Fewer = acquireWithoutLine
+	}
+	return cmd
+}
+
+// acquireWithoutLine is an acquire script call that names no line.
+func acquireWithoutLine(c script.Command) script.Command {
+	c.Keys = append(c.Keys[:1:1], c.Keys[2:]...)
+	c.Args = append([]string(nil), c.Args...)
+	c.Args[2], c.Fewer = "", nil
+	return c
 }
 
 // Release is release.lua.
 func (p *Primitive) Release(op *kind.Op) script.Command {
-	keys, counts := p.names.Keys[:], p.names.Counts
-	if op.ByIDs || !op.All {
+	keys, counts, prefix := p.names.Keys[:], p.names.Counts, ""
+	if op.Line.Named {
+		keys, prefix = p.keys[:], inbox.Prefix
+	}
+	byIDs := op.ByIDs || !op.All
+	if byIDs {
 		keys = p.withIDs(keys)
 	}
-	args := []string{op.Owner, p.channel, p.names.Publish, counts}
+	tokens := p.Fenced && op.Line.Named
+	if tokens {
+		keys = p.withToken(keys)
+	}
+	args := []string{op.Owner, p.channel, p.names.Publish, counts, prefix}
+	if l := &op.Line; byIDs || tokens || l.Head != "" || l.Enter != "" || l.Listens {
+		args = append(args, script.Flag(byIDs), script.Flag(tokens), l.Head, l.Enter, script.Flag(l.Listens))
+	}
 	if !op.All {
 		args = append(args, script.Millis(op.Keep), script.Flag(op.Private), strconv.Itoa(len(op.Ends)))
 		args = append(append(args, op.Ends...), op.IDs...)
 	}
-	return script.Command{Script: releaseScript, Keys: keys, Args: args}
+	cmd := script.Command{Script: releaseScript, Keys: keys, Args: args}
+	if op.Line.Named {
+		cmd.Fewer = releaseWithoutLine
+	}
+	return cmd
+}
+
+// releaseWithoutLine is a release script call that names neither line nor tokens.
+func releaseWithoutLine(c script.Command) script.Command {
+	c.Keys = append(c.Keys[:1:1], c.Keys[2:]...)
+	c.Args = append([]string(nil), c.Args...)
+	c.Args[4], c.Fewer = "", nil
+	if len(c.Args) > 6 && c.Args[6] == "1" {
+		c.Keys, c.Args[6] = c.Keys[:len(c.Keys)-1], "0"
+	}
+	return c
+}
+
+// Dismiss releases what an entry of this session was given, or takes it out of the line.
+func (*Primitive) Dismiss(n keyname.Names, head, owner string) script.Command {
+	private := head[0] != 'n' // else the lock cannot have been given to it
+	return New(n, Fencing{}).Release(&kind.Op{Owner: owner, All: private, Private: private, Line: kind.Line{Named: true, Head: head}})
 }
 
 // Extend is extend.lua.
@@ -171,7 +237,7 @@ func (p *Primitive) State() script.Command {
 // ForceUnlock is force_unlock.lua.
 func (p *Primitive) ForceUnlock(owners []string) script.Command {
 	return script.Command{
-		Script: forceUnlockScript, Keys: p.names.Keys[:],
-		Args: append([]string{p.channel, p.names.Publish, inbox.Prefix}, owners...),
+		Script: forceUnlockScript, Keys: p.keys[:],
+		Args: append([]string{p.channel, p.names.Publish, inbox.Prefix, p.names.Counts}, owners...),
 	}
 }

@@ -23,25 +23,27 @@ const (
 )
 
 var (
-	kase  = locktest.Case
-	setup = locktest.Setup
-	args  = locktest.Args
-	lock  = locktest.Keys("lock")
-	ids   = locktest.Keys("lock", "ids")
-	token = locktest.Keys("lock", "token")
-	all   = locktest.Keys("lock", "ids", "token")
-	enter = args("me", "30000")                // acquire: the first hold of a private owner
-	draw  = args("me", "30000", "3", "0")      // the same, with three tokens
-	byID  = args("me", "30000", "0", "0", "a") // a named owner
-	more  = args("me", "30000", "0", "1", "a") // one more hold
-	end   = args("me", "ch", "PUBLISH", "1")   // release
-	one   = ends("0", "1", "a")                // release by id
+	kase   = locktest.Case
+	setup  = locktest.Setup
+	args   = locktest.Args
+	lock   = locktest.Keys("lock")
+	ids    = locktest.Keys("lock", "ids")
+	token  = locktest.Keys("lock", "token")
+	all    = locktest.Keys("lock", "ids", "token")
+	enter  = args("me", "30000")                      // acquire: the first hold of a private owner
+	draw   = args("me", "30000", "", "3", "0")        // the same, with three tokens
+	byID   = args("me", "30000", "", "0", "0", "a")   // a named owner
+	more   = args("me", "30000", "", "0", "1", "a")   // one more hold
+	end    = args("me", "ch", "PUBLISH", "1", "")     // release
+	endAll = append(end[:5:5], "1", "0", "", "", "0") // the same, and the ids
+	line   = locktest.Keys("lock", "line")
+	one    = ends("0", "1", "a") // release by id
 
 )
 
 // ends are the arguments of release.lua for a named owner.
 func ends(keep string, more ...string) []string {
-	return append(args("me", "ch", "PUBLISH", "1", keep, "0"), more...)
+	return append(args("me", "ch", "PUBLISH", "1", "", "1", "0", "", "", "0", keep, "0"), more...)
 }
 
 var scriptCases = []locktest.ScriptCase{
@@ -64,13 +66,13 @@ var scriptCases = []locktest.ScriptCase{
 	kase("an owner enters by id", "acquire", nil, ids, byID, "[1 1 0 1]", "[1 1 0 0]", "ids(a) lock{me:1}"),
 	kase("a hold by id is counted once", "acquire", setup(held2, ttl, "SADD ids b"), ids, more, "[1 3 0 1]", "[1 3 0 0]", "ids(a b) lock{me:3}"),
 	kase("a named owner is in elsewhere", "acquire", setup(held1, ttl, "SADD ids b"), ids, byID, "[1 2 0 1]", "[1 2 0 0]", "ids(a b) lock{me:2}"),
-	kase("a named owner that is in elsewhere keeps the token", "acquire", setup(held1, ttl, "SADD ids b", "SET token 7"), all, args("me", "30000", "1", "0", "a"), "[1 2 7 1]", "[1 2 7 0]", "ids(a b) lock{me:2} token=7"),
-	kase("tokens are reserved where a named owner enters", "acquire", setup("SET token 7"), all, args("me", "30000", "2", "0", "a"), "[1 1 9 1]", "[1 1 9 0]", "ids(a) lock{me:1} token=9"),
-	kase("tokens are reserved by a further hold, once", "acquire", setup(held1, ttl, "SET token 7"), all, args("me", "30000", "2", "1", "a"), "[1 2 9 1]", "[1 2 9 0]", "ids(a) lock{me:2} token=9"),
-	kase("the first tokens of those that end", "acquire", nil, token, args("me", "30000", "3", "0", "", "5000"), "[1 1 3 1]", "[1 1 3 0]", "lock{me:1} token=3"),
-	kase("tokens that end are drawn by id", "acquire", setup("SET token 7"), all, args("me", "30000", "2", "0", "a", "5000"), "[1 1 9 1]", "[1 1 9 0]", "ids(a) lock{me:1} token=9"),
-	kase("a further hold keeps a token that ends", "acquire", setup(held1, ttl, "SET token 7"), all, args("me", "30000", "0", "1", "a", "5000"), "[1 2 0 1]", "[1 2 0 0]", "ids(a) lock{me:2} token=7"),
-	kase("an unusable token changes nothing by id", "acquire", setup("SET token x"), all, args("me", "30000", "1", "0", "a"), wrong, wrong, "token=x"),
+	kase("a named owner that is in elsewhere keeps the token", "acquire", setup(held1, ttl, "SADD ids b", "SET token 7"), all, args("me", "30000", "", "1", "0", "a"), "[1 2 7 1]", "[1 2 7 0]", "ids(a b) lock{me:2} token=7"),
+	kase("tokens are reserved where a named owner enters", "acquire", setup("SET token 7"), all, args("me", "30000", "", "2", "0", "a"), "[1 1 9 1]", "[1 1 9 0]", "ids(a) lock{me:1} token=9"),
+	kase("tokens are reserved by a further hold, once", "acquire", setup(held1, ttl, "SET token 7"), all, args("me", "30000", "", "2", "1", "a"), "[1 2 9 1]", "[1 2 9 0]", "ids(a) lock{me:2} token=9"),
+	kase("the first tokens of those that end", "acquire", nil, token, args("me", "30000", "", "3", "0", "", "5000"), "[1 1 3 1]", "[1 1 3 0]", "lock{me:1} token=3"),
+	kase("tokens that end are drawn by id", "acquire", setup("SET token 7"), all, args("me", "30000", "", "2", "0", "a", "5000"), "[1 1 9 1]", "[1 1 9 0]", "ids(a) lock{me:1} token=9"),
+	kase("a further hold keeps a token that ends", "acquire", setup(held1, ttl, "SET token 7"), all, args("me", "30000", "", "0", "1", "a", "5000"), "[1 2 0 1]", "[1 2 0 0]", "ids(a) lock{me:2} token=7"),
+	kase("an unusable token changes nothing by id", "acquire", setup("SET token x"), all, args("me", "30000", "", "1", "0", "a"), wrong, wrong, "token=x"),
 	kase("another owner is refused", "acquire", setup(other, forever), ids, byID, "[0 forever 0 0]", "[0 forever 0 0]", "lock{other:1}"),
 	kase("a further hold on a lost lock is no hold", "acquire", nil, ids, more, "[-1 0 0 0]", "[-1 0 0 0]", ""),
 	kase("a further hold on another's lock is lost", "acquire", setup(other), ids, more, "[-1 0 0 0]", "[-1 0 0 0]", "lock{other:1}"),
@@ -78,17 +80,17 @@ var scriptCases = []locktest.ScriptCase{
 	kase("another type is not entered", "acquire", setup("SET lock x"), ids, byID, wrong, wrong, "lock=x"),
 
 	kase("the lock is free", "release", setup(held1, ttl), lock, end, "0", "[0 0 -1]", ""),
-	kase("whatever the count", "release", setup(held3, ttl, "SADD ids a b"), ids, end, "0", "[0 0 -1]", ""),
+	kase("whatever the count", "release", setup(held3, ttl, "SADD ids a b"), ids, endAll, "0", "[0 0 -1]", ""),
 	kase("a late nested hold does not keep it", "release", setup(held2, ttl), lock, end, "0", "[0 0 -1]", ""),
-	kase("the count may be unknown", "release", setup(held1, ttl), lock, args("me", "ch", "PUBLISH", "0"), "-1", "[0 0 -1]", ""),
-	kase("another owner's hold is not released", "release", setup(other, "SADD ids a"), ids, end, "[0 0 -1]", "[0 0 -1]", "ids(a) lock{other:1}"),
+	kase("the count may be unknown", "release", setup(held1, ttl), lock, args("me", "ch", "PUBLISH", "0", ""), "-1", "[0 0 -1]", ""),
+	kase("another owner's hold is not released", "release", setup(other, "SADD ids a"), ids, endAll, "[0 0 -1]", "[0 0 -1]", "ids(a) lock{other:1}"),
 	kase("a foreign field stays", "release", setup("HSET lock me 1 other 1", ttl), lock, end, "0", "[0 0 -1]", "lock{other:1}"),
 	kase("nothing is there", "release", nil, lock, end, "[0 0 -1]", "[0 0 -1]", ""),
-	kase("another type is left alone", "release", setup("SET lock x"), ids, end, "[0 0 -1]", "[0 0 -1]", "lock=x"),
+	kase("another type is left alone", "release", setup("SET lock x"), ids, endAll, "[0 0 -1]", "[0 0 -1]", "lock=x"),
 
 	kase("a hold by id ends", "release", setup(held3, ttl, "SADD ids a b"), ids, one, "[2 1 -1]", "[2 0 -1]", "ids(b) lock{me:2}"),
 	kase("the last hold by id frees", "release", setup(held1, ttl, "SADD ids a"), ids, one, "[0 1 0]", "[0 0 -1]", ""),
-	kase("the count may be unknown", "release", setup(held1, ttl, "SADD ids a"), ids, args("me", "ch", "PUBLISH", "0", "0", "0", "1", "a"), "[0 1 -1]", "[0 0 -1]", ""),
+	kase("the count may be unknown", "release", setup(held1, ttl, "SADD ids a"), ids, args("me", "ch", "PUBLISH", "0", "", "1", "0", "", "", "0", "0", "0", "1", "a"), "[0 1 -1]", "[0 0 -1]", ""),
 	kase("several holds by id end at once", "release", setup(held2, ttl, "SADD ids a b"), ids, ends("0", "2", "b", "a"), "[0 1 0]", "[0 0 -1]", ""),
 	kase("a hold of an earlier life is not released", "release", setup(held1, ttl, "SADD ids b"), ids, one, "[1 0 -1]", "[1 0 -1]", "ids(b) lock{me:1}"),
 	kase("a hold that was never taken is not released", "release", setup(held1, ttl), ids, one, "[1 0 -1]", "[1 0 -1]", "lock{me:1}"),
@@ -116,13 +118,13 @@ var scriptCases = []locktest.ScriptCase{
 	kase("nothing is extended", "extend", setup(other), lock, args("me", "90000", "1", "0", "e", "0", "0"), "0", "0", "lock{other:1}"),
 	kase("another type is not extended", "extend", setup("SET lock x"), lock, args("me", "90000", "1", "0", "e", "0", "0"), "0", "0", "lock=x"),
 
-	kase("any hold is forced", "force_unlock", setup(held2, ttl), lock, args("ch", "PUBLISH", "s:", "you", "me"), "[me]", "[]", ""),
-	kase("who holds it is told, and nothing changed", "force_unlock", setup(held2, ttl), lock, args("ch", "PUBLISH", "s:"), "[me]", "[me]", "lock{me:2}"),
-	kase("another owner than the one that is meant is not forced", "force_unlock", setup(held2, ttl), lock, args("ch", "PUBLISH", "s:", "you"), "[]", "[]", "lock{me:2}"),
-	kase("what is no lock is not forced", "force_unlock", setup("HSET lock name bob", forever), lock, args("ch", "PUBLISH", "s:", "name"), wrong, wrong, "lock{name:bob}"),
-	kase("a lock without a TTL is not forced", "force_unlock", setup(held2), lock, args("ch", "PUBLISH", "s:", "me"), wrong, wrong, "lock{me:2}"),
-	kase("another kind of lock is not forced", "force_unlock", setup("HSET lock mode read me 1", forever), lock, args("ch", "PUBLISH", "s:", "me"), wrong, wrong, "lock{me:1 mode:read}"),
-	kase("another type is not forced", "force_unlock", setup("SET lock x"), lock, args("ch", "PUBLISH", "s:"), wrong, wrong, "lock=x"),
+	kase("any hold is forced", "force_unlock", setup(held2, ttl), line, args("ch", "PUBLISH", "s:", "1", "you", "me"), "[me]", "[]", ""),
+	kase("who holds it is told, and nothing changed", "force_unlock", setup(held2, ttl), line, args("ch", "PUBLISH", "s:", "1"), "[me]", "[me]", "lock{me:2}"),
+	kase("another owner than the one that is meant is not forced", "force_unlock", setup(held2, ttl), line, args("ch", "PUBLISH", "s:", "1", "you"), "[]", "[]", "lock{me:2}"),
+	kase("what is no lock is not forced", "force_unlock", setup("HSET lock name bob", forever), line, args("ch", "PUBLISH", "s:", "1", "name"), wrong, wrong, "lock{name:bob}"),
+	kase("a lock without a TTL is not forced", "force_unlock", setup(held2), line, args("ch", "PUBLISH", "s:", "1", "me"), wrong, wrong, "lock{me:2}"),
+	kase("another kind of lock is not forced", "force_unlock", setup("HSET lock mode read me 1", forever), line, args("ch", "PUBLISH", "s:", "1", "me"), wrong, wrong, "lock{me:1 mode:read}"),
+	kase("another type is not forced", "force_unlock", setup("SET lock x"), line, args("ch", "PUBLISH", "s:", "1"), wrong, wrong, "lock=x"),
 	kase("a lock is described", "state", setup(held2, forever), lock, nil, "[forever me 2]", "[forever me 2]", "lock{me:2}"),
 	kase("a free lock is described", "state", nil, lock, nil, "[-2]", "[-2]", ""),
 	kase("what is no lock is not described", "state", setup("HSET lock name bob", forever), lock, nil, wrong, wrong, "lock{name:bob}"),
@@ -161,7 +163,7 @@ func eval(t testing.TB, s *redistest.Server, script string, keys []string, args 
 // a TTL. The end comes closer only where all that is counted is this session's.
 func TestScriptsKeepTheLongerLease(t *testing.T) {
 	private := func(keep string, more ...string) []string {
-		return append(args("me", "ch", "PUBLISH", "1", keep, "1"), more...)
+		return append(args("me", "ch", "PUBLISH", "1", "", "1", "0", "", "", "0", keep, "1"), more...)
 	}
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, step := range []struct {
@@ -171,8 +173,8 @@ func TestScriptsKeepTheLongerLease(t *testing.T) {
 		}{
 			{"outer", "acquire", lock, args("me", "60000"), 59000, 60000},
 			{"a resend with more", "acquire", lock, args("me", "70000"), 69000, 70000},
-			{"a shorter inner one", "acquire", ids, args("me", "5000", "0", "1", "a"), 58000, 70000},
-			{"a longer inner one", "acquire", ids, args("me", "90000", "0", "2", "b"), 89000, 90000},
+			{"a shorter inner one", "acquire", ids, args("me", "5000", "", "0", "1", "a"), 58000, 70000},
+			{"a longer inner one", "acquire", ids, args("me", "90000", "", "0", "2", "b"), 89000, 90000},
 			{"a renewal", "renew", ids, args("30000", "me", ""), 88000, 90000},
 			{"a question", "renew", lock, args("0", "me"), 88000, 90000},
 			{"unlock of what was not there", "release", ids, private("50000", "1", "x"), 88000, 90000},
@@ -186,14 +188,14 @@ func TestScriptsKeepTheLongerLease(t *testing.T) {
 			{"a resend where the TTL is lost", "acquire", lock, args("me", "60000"), 58000, 60000},
 			{"a late extension, void", "extend", ids, args("me", "90000", "1", "0", "f", "1", "0", "e"), 88000, 90000},
 			{"when it comes", "extend", ids, args("me", "1000", "1", "0", "e", "0", "0"), 88000, 90000},
-			{"one more hold", "acquire", ids, args("me", "1000", "0", "1", "v"), 88000, 90000},
+			{"one more hold", "acquire", ids, args("me", "1000", "", "0", "1", "v"), 88000, 90000},
 			{"another, and an unlock is void", "extend", ids, args("me", "80000", "1", "0", "g", "1", "0", "v"), 78000, 80000},
 			{"when that comes", "release", ids, private("1000", "1", "v"), 77000, 80000},
-			{"the end of that life", "release", ids, end, -2, -2},
-			{"a named owner", "acquire", ids, args("me", "60000", "0", "0", "a"), 58000, 60000},
-			{"it is in elsewhere", "acquire", ids, args("me", "90000", "0", "0", "else"), 88000, 90000},
+			{"the end of that life", "release", ids, endAll, -2, -2},
+			{"a named owner", "acquire", ids, args("me", "60000", "", "0", "0", "a"), 58000, 60000},
+			{"it is in elsewhere", "acquire", ids, args("me", "90000", "", "0", "0", "else"), 88000, 90000},
 			{"an extension that would cut another's", "extend", ids, args("me", "1000", "0", "0", "e", "0", "0", "a"), 88000, 90000},
-			{"one more, further away", "acquire", ids, args("me", "30000", "0", "1", "b"), 88000, 90000},
+			{"one more, further away", "acquire", ids, args("me", "30000", "", "0", "1", "b"), 88000, 90000},
 			{"an unlock that would cut another's", "release", ids, ends("50000", "1", "b", "a"), 87000, 90000},
 			{"an extension further away", "extend", ids, args("me", "99000", "0", "0", "e", "0", "0", "a"), 98000, 99000},
 			{"an unlock elsewhere", "release", ids, ends("70000", "1", "else", "a"), 69000, 70000},
@@ -228,20 +230,20 @@ func TestTokenOutlivesTheLock(t *testing.T) {
 			keys, args   []string
 			want         int64 // s
 		}{
-			{"the first hold", "acquire", token, args("me", "60000", "1", "0", "", "5000"), 65},
+			{"the first hold", "acquire", token, args("me", "60000", "", "1", "0", "", "5000"), 65},
 			{"a renewal", "renew_fenced", token, args("90000", "=me", "5000"), 95},
 			{"a question", "renew_fenced", token, args("0", "=me", "20000"), 110},
 			{"a renewal with ids", "renew_fenced", all, args("100000", "=me", "", "20000"), 120},
-			{"a longer inner hold", "acquire", all, args("me", "200000", "0", "1", "a", "20000"), 220},
-			{"a shorter one", "acquire", all, args("me", "1000", "0", "2", "b", "20000"), 220},
+			{"a longer inner hold", "acquire", all, args("me", "200000", "", "0", "1", "a", "20000"), 220},
+			{"a shorter one", "acquire", all, args("me", "1000", "", "0", "2", "b", "20000"), 220},
 			{"an extension", "extend", all, args("me", "300000", "1", "0", "e", "0", "20000"), 320},
 			{"an extension without ids", "extend", token, args("me", "400000", "1", "1", "", "0", "20000"), 420},
 			{"an extension closer", "extend", all, args("me", "10000", "1", "0", "f", "0", "20000"), 420},
 			{"a token that another process has made", "", nil, args("PERSIST", "token"), -1},
 			{"a renewal of that", "renew_fenced", token, args("30000", "=me", "5000"), 35},
 			{"one that has no end here", "renew", lock, args("90000", "me"), 35},
-			{"the end of that life", "release", ids, end, 35},
-			{"the next", "acquire", token, args("you", "60000", "1", "0", "", "5000"), 65},
+			{"the end of that life", "release", ids, endAll, 35},
+			{"the next", "acquire", token, args("you", "60000", "", "1", "0", "", "5000"), 65},
 			{"a lock that is gone", "renew_fenced", token, args("90000", "=me", "5000"), 65},
 		} {
 			if step.script == "" {
@@ -273,7 +275,7 @@ func TestReleasesTellReceivers(t *testing.T) {
 			tells  bool
 		}{
 			{"release", args(held1), end, "1", true},
-			{"release", args(held1), args("me", "ch", "PUBLISH", "0"), "-1", true},
+			{"release", args(held1), args("me", "ch", "PUBLISH", "0", ""), "-1", true},
 			{"release", args(other), end, "[0 0 -1]", false},
 			{"release", args("HSET lock me 1 other 1"), end, "1", true},
 			{"release", args(held1, "SADD ids a"), one, "[0 1 1]", true},

@@ -78,7 +78,9 @@ func (t *Turns) Pass(now, end time.Duration, limit int) bool {
 	return false
 }
 
-// alone reports whether the last release was heard by no other session.
+// Alone reports whether the last release was heard by no other session.
+func (t *Turns) Alone() bool { return t.alone() }
+
 func (t *Turns) alone() bool { return t.counted && t.others == 0 }
 
 // yield leaves the lock to others, from now on.

@@ -21,7 +21,15 @@ type ReleaseCommand struct {
 type Released struct {
 	Lost        bool             // a known hold was not there, and no earlier run of the command can be why
 	Receivers   int64            // of the last that answered, -1 if none did; see kind.Primitive
+	Line        Line
 	Unconfirmed []script.Command // those that were refused, or got no answer
+}
+
+// A Line is what a release script has found in the line of its lock, see kind.Liner.
+type Line struct {
+	Others   bool  // other sessions stand there
+	Position int64 // of the session's own new entry; 0: there is none
+	At       int64 // Redis's time in ms
 }
 
 // Release sends the commands that release what has one owner, one after the other, each until it is
@@ -29,7 +37,7 @@ type Released struct {
 func (s *Sender) Release(ctx context.Context, cmds ...ReleaseCommand) (r Released, errs error) {
 	r.Receivers = -1
 	for _, cmd := range cmds {
-		var buf [3]int64
+		var buf [5]int64
 		var reply []int64
 		resent := false
 		try := func() (err error) {
@@ -42,6 +50,8 @@ func (s *Sender) Release(ctx context.Context, cmds ...ReleaseCommand) (r Release
 				resent = resent || script.Classify(err) == script.Unknown && !errors.Is(err, rueidis.ErrClosing)
 			case len(reply) == 1:
 				reply = append(reply[:0], 0, 1, reply[0])
+			case len(reply) == 5:
+				r.Line = Line{true, reply[3], reply[4]}
 			case len(reply) != 3:
 				err = fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
 			}

@@ -81,6 +81,9 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 			if res.Error() != nil {
 				r.heard(res)
 			}
+			if c.Fewer != nil && IsTryAgain(res.Error()) {
+				return r.Run(ctx, c.Fewer(c))
+			}
 			return res
 		}
 	}
@@ -100,6 +103,9 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 	}
 	if !ok || r.conn.suspect.Load() {
 		r.heard(res)
+	}
+	if !ok && c.Fewer != nil && IsTryAgain(res.Error()) {
+		return r.Run(ctx, c.Fewer(c))
 	}
 	return res
 }
@@ -204,6 +210,9 @@ func (r *Runner) send(ctx context.Context, cs []Command) []rueidis.RedisResult {
 	for i, res := range results {
 		if isNoScript(res) {
 			again = append(again, i)
+		}
+		if cs[i].Fewer != nil && IsTryAgain(res.Error()) {
+			results[i] = r.Run(ctx, cs[i].Fewer(cs[i]))
 		}
 	}
 	if again == nil {

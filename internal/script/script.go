@@ -43,6 +43,9 @@ func (sc *Script) Source() string { return sc.src }
 type Command struct {
 	Script     *Script
 	Keys, Args []string
+	// Fewer makes the command that is sent while the slot of the keys moves, and Redis does not serve
+	// them together: with fewer keys. nil: there is none.
+	Fewer func(Command) Command
 }
 
 // Numbers appends the elements of a reply to buf, which may be on the caller's stack: the

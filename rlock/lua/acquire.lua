@@ -1,30 +1,66 @@
--- acquire.lua: one more hold for an owner; one that is there already is not counted again.
--- KEYS[1] the lock: hash, owner -> holds
--- KEYS[2] with an id: set of the ids of such holds, and x<id> for each void extension; lives and dies
---   with the lock, so that an id never speaks of a later life of it
--- KEYS[i] the last one, with tokens or ARGV[6]: the fencing token, an integer
+-- acquire.lua: one more hold for an owner; one that is there already is not counted again. A caller that
+-- waits enters the line of the lock if another owner holds it, or others wait; see line.lua.
+-- KEYS[1] the lock: hash, owner -> holds  KEYS[2] with an entry: the line
+-- KEYS[i] next, with an id: set of the ids of such holds, and x<id> for each void extension; lives and
+--   dies with the lock, so that an id never speaks of a later life of it
+-- KEYS[i] the last one, with tokens or ARGV[7]: the fencing token, an integer
 -- ARGV[1] owner  ARGV[2] lease in ms, at least
--- ARGV[3] how many fencing tokens to reserve; left out with what follows if that says nothing
--- ARGV[4] holds that this session has of the owner already; 0: none that could be lost
--- ARGV[5] id of the hold; '' for the first one of a private owner, which is there or not
--- ARGV[6] for how many ms the fencing token outlives the lock; left out: it has no end
+-- ARGV[3] what stands in front of the owner in its entry; '' or left out: it does not wait in the line
+-- ARGV[4] how many fencing tokens to reserve; left out with what follows if that says nothing
+-- ARGV[5] holds that this session has of the owner already; 0: none that could be lost
+-- ARGV[6] id of the hold; '' for the first one of a private owner, which is there or not
+-- ARGV[7] for how many ms the fencing token outlives the lock; '': it has no end
+-- ARGV[8] 1: its entry may be in the line; left out with what follows: no  ARGV[9] 1: the session may listen to the lock's channel
+-- ARGV[10] channel  ARGV[11] publish  ARGV[12] counts  ARGV[13] what makes a session's channel of its id
 -- Returns 1, for {1, 1, 0, 1}, or {1, holds, highest token reserved or 0, changed}: granted
---   {0, PTTL, 0, 0}: held by another owner; {-1, 0, 0, 0}: the holds of ARGV[4] are gone
+--   {0, PTTL, 0, 0}: held by another owner; {-1, 0, 0, 0}: the holds of ARGV[5] are gone
+--   {0, ms, Redis's time in ms, position}: it stands in the line. ms is the PTTL if it is the first, else -1
+-- Publishes the messages of line.lua
 local owner, lease = ARGV[1], ARGV[2]
-if not ARGV[3] and redis.call('EXISTS', KEYS[1]) == 0 then
+if not ARGV[4] and redis.call('EXISTS', KEYS[1], KEYS[2] or KEYS[1]) == 0 then
   redis.call('HSET', KEYS[1], owner, '1') -- free, and neither ids nor tokens are asked for
   redis.call('PEXPIRE', KEYS[1], lease)
   return 1
 end
--- include refused, no_lock, outlive
-local tokens, before, id = ARGV[3] or '0', ARGV[4] or '0', ARGV[5] ~= '' and ARGV[5]
+-- include refused, no_lock, outlive, line
+local tokens, before, id = ARGV[4] or '0', ARGV[5] or '0', ARGV[6] ~= '' and ARGV[6]
+local ends = ARGV[7] ~= '' and ARGV[7]
+local entry = ARGV[3] and ARGV[3] ~= '' and ARGV[3] .. owner
+local ids = KEYS[entry and 3 or 2]
 local held = redis.pcall('HGET', KEYS[1], owner)
 if type(held) == 'table' then return (refused(held)) end
 held = tonumber(held or 0) or 0
 local ttl = redis.call('PTTL', KEYS[1])
 if held <= 0 and before ~= '0' then return {-1, 0, 0, 0} end
-if held <= 0 and ttl ~= -2 then return (no_lock()) or {0, ttl, 0, 0} end
-local counted = held > 0 and (not id or redis.call('SISMEMBER', KEYS[2], id) == 1)
+if held <= 0 and ttl ~= -2 and (not entry or ttl == -1) then return (no_lock()) or {0, ttl, 0, 0} end
+local heads = entry and held <= 0 and redis.pcall('ZRANGE', KEYS[2], 0, 1)
+if heads and heads.err then return (refused(heads, ': the line')) end
+if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
+  if ttl ~= -2 and not is_entry(heads[1]) then
+    local bad = no_lock()
+    if bad then return bad end
+  end
+  local us, now = clock()
+  local position = ARGV[8] == '1' and tonumber(redis.call('ZSCORE', KEYS[2], entry) or us) or us
+  if position >= PASSED then position = position - PASSED end -- it was passed over, and is heard of again
+  enter(entry, position, now, ARGV[9] == '1')
+  if not is_entry(heads[1]) then
+    heads[1] = entry
+    redis.call('PEXPIRE', KEYS[2], 600000)
+  end
+  if ttl ~= -2 then
+    return {0, (heads[1] == entry) and ttl or -1, now, position}
+  end
+  -- The lock is free, and others stand in front: it is left to the one that was called, for a while.
+  local called = (tonumber(redis.call('ZSCORE', KEYS[2], 'c') or 0)) - CALLED
+  if called > now then return {0, called - now, now, position} end
+  if not ARGV[8] then return {0, 0, now, position} end -- it is to ask again, and to say all
+  local at = {channel = ARGV[10], publish = ARGV[11], counts = ARGV[12], prefix = ARGV[13],
+    token = tokens ~= '0' and KEYS[#KEYS]}
+  local first = admit(redis.call('ZRANGE', KEYS[2], 0, 1), at, us, now, nil, entry)
+  if first and first ~= entry then return {0, -1, now, position} end
+end
+local counted = held > 0 and (not id or redis.call('SISMEMBER', ids, id) == 1)
 -- The tokens come first: if their key is unusable, nothing has been changed yet. A named
 -- owner that comes back into its own lock keeps the token that it entered with.
 local token = 0
@@ -35,14 +71,18 @@ if tokens ~= '0' then
   token = tonumber(token or 0) or 0
 end
 if not counted then
-  if id and held <= 0 then redis.call('DEL', KEYS[2]) end -- ids of an earlier life
-  if id then redis.call('SADD', KEYS[2], id) end
+  if id and held <= 0 then redis.call('DEL', ids) end -- ids of an earlier life
+  if id then redis.call('SADD', ids, id) end
   held = redis.call('HINCRBY', KEYS[1], owner, 1)
 end
 if ttl < tonumber(lease) then
   ttl = lease
   redis.call('PEXPIRE', KEYS[1], ttl)
 end
-if id then redis.call('PEXPIRE', KEYS[2], ttl) end
-outlive(KEYS[#KEYS], ttl, ARGV[6])
+if id then redis.call('PEXPIRE', ids, ttl) end
+outlive(KEYS[#KEYS], ttl, ends)
+if entry and (ARGV[8] == '1' or heads and heads[1]) then -- what may stand in the line is served
+  heads = redis.call('ZRANGE', KEYS[2], 0, 1)
+  take_off(entry, is_entry(heads[heads[1] == entry and 2 or 1]))
+end
 return {1, held, token, counted and 0 or 1}

@@ -1,28 +1,68 @@
 -- release.lua: ends holds that have ids, and takes back acquisitions whose outcome is unknown; the
--- lock is free when the owner has no hold left. Without ids it ends all that a private owner has,
--- whatever its count: a nested acquisition that came late must not keep the lock.
--- KEYS[1] the lock, KEYS[2] the ids, if the claim has made some: see acquire.lua; deleted at the end
+-- lock is free when the owner has no hold left: then the first of the line has it. Without ids it ends
+-- all that a private owner has, whatever its count: a nested acquisition that came late must not keep
+-- the lock. A session whose callers wait can enter the line anew in the run that ends its hold.
+-- KEYS[1] the lock  KEYS[2] with ARGV[5]: the line, see line.lua
+-- KEYS[i] next, with ARGV[6]: the ids, see acquire.lua; deleted at the end
+-- KEYS[i] the last one, with ARGV[7]: the fencing token
 -- ARGV[1] owner  ARGV[2] channel  ARGV[3] publish  ARGV[4] counts
--- ARGV[5] the TTL in ms that holds which stay deserve; 0 leaves it; left out like the rest: no ids
--- ARGV[6] 1: the owner is private  ARGV[7] how many ids follow of holds that end
--- ARGV[8] and more: those, see end_holds; then, of a named owner and with a TTL, those that stay
--- Returns receivers, for {0, 1, receivers}; or {holds left, changed, receivers}
--- Publishes '0' when the lock became free. (Where a broken client has left a field in vain.)
-local ended = not ARGV[5] and redis.pcall('HDEL', KEYS[1], ARGV[1])
-if ended == 1 then
-  if KEYS[2] then redis.call('DEL', KEYS[2]) end
-  local receivers = redis.call(ARGV[3], ARGV[2], '0')
-  return ARGV[4] == '1' and receivers or -1
+-- ARGV[5] what makes a session's channel of its id; '': there is no line
+-- ARGV[6] 1: the claim may have made the ids; left out like the rest: no  ARGV[7] 1: there are tokens
+-- ARGV[8] what stands in front of the owner in its entry, which may be in the line; '': none
+-- ARGV[9] the entry that the session enters anew, or ''
+-- ARGV[10] 1: the session may listen to the lock's channel
+-- ARGV[11] the TTL in ms that holds which stay deserve; 0 leaves it; left out like the rest: no ids
+-- ARGV[12] 1: the owner is private  ARGV[13] how many ids follow of holds that end
+-- ARGV[14] and more: those, see end_holds; then, of a named owner and with a TTL, those that stay
+-- Returns receivers, for {0, 1, receivers}; or {holds left, changed, receivers}; or, where others stand in
+--   the line, {0, 1, receivers, position, Redis's time in ms}: that of the entry of ARGV[9], 0 without one
+-- Publishes the messages of line.lua, and '0' when the lock became free. (Where a broken client has left a
+--   field in vain.)
+local line = ARGV[5] ~= '' and KEYS[2]
+local heads = line and redis.pcall('ZRANGE', line, 0, 1)
+local ended
+if not ARGV[11] and not (heads and heads[1]) then
+  ended = redis.pcall('HDEL', KEYS[1], ARGV[1])
+  if ended == 1 then
+    if ARGV[6] == '1' then redis.call('DEL', KEYS[line and 3 or 2]) end
+    local receivers = redis.call(ARGV[3], ARGV[2], '0')
+    return ARGV[4] == '1' and receivers or -1
+  end
 end
--- include refused, end_holds
+-- include refused, end_holds, line
+local at = {channel = ARGV[2], publish = ARGV[3], counts = ARGV[4], prefix = ARGV[5],
+  token = ARGV[7] == '1' and KEYS[#KEYS]}
+local ids = KEYS[line and 3 or 2]
 local held = ended or redis.pcall('HGET', KEYS[1], ARGV[1])
 local bad, gone = refused(held)
 if bad and not gone then return bad end
+if line and ARGV[8] and ARGV[8] ~= '' then
+  leave(ARGV[8] .. ARGV[1], at)
+  heads = redis.pcall('ZRANGE', line, 0, 1)
+end
 if bad or (tonumber(held or 0) or 0) <= 0 then
-  for i = 8, not bad and ARGV[7] and 7 + ARGV[7] or 0 do redis.pcall('SREM', KEYS[2], ARGV[i]) end
+  for i = 14, not bad and ARGV[13] and 13 + ARGV[13] or 0 do redis.pcall('SREM', ids, ARGV[i]) end
   return {0, 0, -1} -- the ids, if they are still there, speak of an earlier life
 end
-local reply = end_holds(KEYS[2], ARGV[1], tonumber(held), 8, 8 + ARGV[7], ARGV[5], ARGV[6])
-if reply then return reply end
-local receivers = redis.call(ARGV[3], ARGV[2], '0')
-return {0, 1, ARGV[4] == '1' and receivers or -1}
+if ARGV[11] then
+  local reply = end_holds(ids, ARGV[1], tonumber(held), 14, 14 + ARGV[13], ARGV[11], ARGV[12])
+  if reply then return reply end
+elseif ARGV[6] == '1' then
+  redis.call('DEL', ids)
+end
+local given, others, position, us, now = false, nil, 0, 0, 0
+if heads and is_entry(heads[1]) then
+  us, now = clock()
+  local anew = ARGV[9] and ARGV[9] ~= ''
+  others, given = admit(heads, at, us, now, ARGV[1], nil, anew)
+  if others and anew then
+    position = us
+    enter(ARGV[9], us, now, ARGV[10] == '1')
+  end
+else
+  redis.call('HDEL', KEYS[1], ARGV[1])
+end
+local receivers = given and -1 or redis.call(ARGV[3], ARGV[2], '0')
+if not given and ARGV[4] ~= '1' then receivers = -1 end
+if others then return {0, 1, receivers, position, now} end
+return {0, 1, receivers}

@@ -1,0 +1,286 @@
+package engine
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"relock/internal/cleanup"
+	"relock/internal/kind"
+	"relock/internal/resend"
+	"relock/internal/script"
+	"relock/internal/waiting"
+)
+
+// The line: of each lock that sessions wait for, Redis has a line of their entries. A session has one entry
+// for a lock, for the claim of the caller in front of its queue: that caller's attempt enters it, and
+// looks after it at each poll floor. A release gives the lock to the first entry, or calls it, and tells its
+// session; package waiting and line.lua of package script have the formats.
+
+// place is how the session stands in the line of a lock.
+type place = waiting.Place[claim]
+
+// want is what all entries of the session say.
+func (s *Session) want() waiting.Want {
+	return waiting.Want{Session: s.id, Lease: s.givenFor(), Life: waiting.Life(s.cfg.PollFloor)}
+}
+
+// givenFor is for how long Redis keeps a lock for a session that it was given to by another's release.
+func (s *Session) givenFor() time.Duration { return min(waiting.GrantLease, s.cfg.QueueLease/4) }
+
+// entryHead is what stands in front of the owner in the entry of a claim that asks.
+func (c *claim) entryHead() string {
+	s := c.lock.s
+	if c.num != 0 && !c.asks && !c.kind.Fenced {
+		return s.plainHead
+	}
+	w := s.want()
+	w.Named, w.Asks = c.num == 0, c.asks
+	if c.kind.Fenced {
+		w.Tokens = c.account.Asked()
+	}
+	return w.Head()
+}
+
+// standsInLine reports whether the caller's attempts enter the line of its lock: it is the front, and its
+// session can be told.
+func (a *acquisition) standsInLine() bool {
+	return a.kind.Lines && a.op.Wait && !a.lock.s.redis.Inbox.Deaf()
+}
+
+// inLine completes an attempt of a caller that stands in the line.
+func (a *acquisition) inLine() {
+	l, c := a.lock, a.claim
+	if l.s.liner.Load() == nil {
+		p := a.prim.(kind.Liner)
+		l.s.liner.Store(&p)
+	}
+	a.op.Line.Head = c.entryHead()
+	if b := l.lobby; b != nil {
+		a.op.Line.Again = b.place.Claim == c || a.tries.MayHaveRun || a.tries.MayCome
+		a.op.Line.Listens = b.listener != nil
+	}
+}
+
+// stands takes in that a caller was refused and stands in the line, or that its session has entered it anew.
+func (a *acquisition) stands(g grant) {
+	l, now := a.lock, a.lock.s.now()
+	b := l.needLobby()
+	p := &b.place
+	p.Stands(a.claim, now, g.Value >= 0)
+	p.Clock.Read(g.sent, g.Token, g.doubts)
+	b.turns.Taken()
+	l.lookAfter(g.Value)
+	if m := p.Told; m != nil {
+		p.Told = nil
+		l.given(a.claim, m)
+		return
+	}
+	if p.First == 0 || b.listener != nil {
+		return
+	}
+	if at := p.First + waiting.FirstPatience; at > now {
+		b.look.At = min(b.look.At, at)
+		return
+	}
+	a.listen() // others than the sessions of the line may have the lock: these only publish
+}
+
+// hearLine takes a message of a script to an entry of the session. What was given to one that the session
+// does not know is given back at once, and one that is called and not known leaves the line; not while
+// the session closes, for then the release of each entry is on its way, and Close waits for those alone.
+func (s *Session) hearLine(payload string) bool {
+	m, ok := waiting.Parse(payload, s.id)
+	if !ok {
+		return false
+	}
+	known := false
+	for _, l := range s.locks.Find("", m.Key) {
+		l.mu.Lock()
+		known = l.told(&m) || known
+		l.unlockBehind()
+	}
+	if known || s.life.Closing.Err() != nil {
+		return true
+	}
+	if p := s.liner.Load(); p != nil {
+		s.cleanup.Add(cleanup.Job{Name: m.Key, Cmds: []script.Command{(*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner)}, Until: s.now() + s.givenFor()})
+	}
+	return true
+}
+
+// told takes a message to an entry, and reports whether the session knows that.
+func (l *lock) told(m *waiting.Message) bool {
+	c := l.claimOfEntry(m)
+	switch {
+	case c == nil:
+		return false
+	case c.state != asking:
+	case m.Granted:
+		l.given(c, m)
+	default:
+		b := l.needLobby()
+		b.look.Soon, b.look.At = m.After == 0, min(b.look.At, l.s.now()+m.After)
+		l.callUp()
+	}
+	return true
+}
+
+// claimOfEntry returns the claim that an entry is for; nil if there is none.
+func (l *lock) claimOfEntry(m *waiting.Message) *claim {
+	if m.Head[0] == 'n' {
+		return l.claimOf(m.Owner)
+	}
+	number, ok := strings.CutPrefix(m.Owner, l.s.id+":")
+	num, err := strconv.ParseUint(number, 10, 64)
+	for c := l.claims; ok && err == nil && c != nil; c = c.next {
+		if c.num == num {
+			return c
+		}
+	}
+	return nil
+}
+
+// given takes in that a script has given the lock to a claim that asks. It goes to the caller that the claim
+// is for; while an attempt of that is on its way, the answer decides: a grant counts by itself, and a
+// refusal is older. What cannot be trusted is asked for, and so is what replicas are to acknowledge.
+func (l *lock) given(c *claim, m *waiting.Message) {
+	s, b, a := l.s, l.needLobby(), l.queue.Front()
+	if a == nil || a.claim != c {
+		c.end(nil) // its callers have gone
+		return
+	}
+	if c.flight == flying {
+		b.place.Told = m
+		return
+	}
+	now, doubts := s.now(), s.redis.Conn.Doubts.Load()
+	at, known := b.place.Clock.When(m.At, now, doubts)
+	kept := s.givenFor()
+	if !known || now >= at+trustIn(kept)/2 || s.cfg.Replicas > 0 || l.state != lockOpen || a.hopeless != nil {
+		l.nudge()
+		return
+	}
+	if m.Token > 0 {
+		c.needAccount().Exactly(m.Tokens)
+	}
+	g := grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token}, sent: at, doubts: doubts,
+		unconfirmed: kept, until: at + trustIn(min(kept, c.safeLease))}
+	x := a.admit(g)
+	b.place.Given = c
+	a.claim = nil
+	l.dequeue(a)
+	if l.queue.First == nil && s.cfg.Replicas == 0 {
+		c.renewAt = now + waiting.ConfirmAfter
+		c.reschedule()
+	}
+	a.deliver(x)
+	l.callUp()
+}
+
+// confirmSoon has a claim that was given to the session confirmed at once: another caller waits for it.
+func (l *lock) confirmSoon() {
+	if b := l.lobby; b != nil && b.place.Given != nil && b.place.Given == l.holder && l.holder.renewAt != awaited {
+		l.holder.askSoon(l.s.now())
+	}
+}
+
+// pausesFor reports whether a claim without a section waits for a renewal: the lock was given to it, and too
+// little of the trust is left for the next caller until that is confirmed.
+func (l *lock) pausesFor(c *claim, now time.Duration) bool {
+	b := l.lobby
+	if b == nil || b.place.Given != c || c.state != held || c.pinned || now >= c.trust || l.s.cfg.HandOverLimit < 0 {
+		return false
+	}
+	b.place.Pause = c
+	if c.renewAt != awaited {
+		c.stopped, c.renewAt = false, now
+	}
+	c.reschedule()
+	return true
+}
+
+// resumeInLine goes on with a claim that waited for a renewal.
+func (c *claim) resumeInLine(now time.Duration) {
+	l := c.lock
+	l.lobby.place.Pause = nil
+	switch {
+	case l.queue.First == nil || !l.handOver(c, now):
+		c.end(nil)
+	case l.s.trace != nil && !c.paused():
+		l.s.notify(c.traceHandedOver)
+	}
+}
+
+// enterAnew prepares the front of the queue to enter the line by the release of a claim; nil if it does not:
+// nobody waits, or no other session does as far as is known, or the front asks by itself.
+func (l *lock) enterAnew(c *claim) *claim {
+	a := l.queue.Front()
+	if a == nil || !c.kind.Lines || l.state != lockOpen || a.asking || a.claim != nil || a.hopeless != nil ||
+		l.s.redis.Inbox.Deaf() || l.needLobby().turns.Alone() {
+		return nil
+	}
+	a.prepare()
+	a.op.Line.Head = a.claim.entryHead()
+	a.asking, a.claim.flight, a.tries.MayHaveRun = true, flying, true
+	return a.claim
+}
+
+// enteredAnew takes in what became of that.
+func (l *lock) enteredAnew(c *claim, r *resend.Released, sent time.Duration, doubts uint32, err error) {
+	c.flight = landed
+	if c.state != asking { // it was ended meanwhile: perhaps before it has entered
+		if err != nil || r.Lost || r.Line.Position > 0 {
+			c.dismissEntry()
+		}
+		return
+	}
+	if c.account != nil {
+		c.account.CallUp()
+	}
+	a := l.queue.Front()
+	switch {
+	case l.state != lockOpen:
+		c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
+		return
+	case a == nil || a.claim != c:
+		c.end(nil)
+		return
+	}
+	a.asking = false
+	b := l.needLobby()
+	if err != nil || r.Lost || r.Line.Others && r.Line.Position == 0 {
+		b.look.Soon = true // it may stand there
+		a.wake.Up()
+		return
+	}
+	a.tries.MayHaveRun = false
+	if r.Line.Position > 0 {
+		g := grant{sent: sent, doubts: doubts}
+		g.Value, g.Token = -1, r.Line.At
+		a.stands(g)
+	}
+}
+
+// dismissEntry takes out of the line, in the background, what a claim that is over may have there.
+func (c *claim) dismissEntry() {
+	s := c.lock.s
+	cmd := c.prim.(kind.Liner).Dismiss(*c.prim.Names(), c.entryHead(), c.ownerID())
+	s.cleanup.Add(cleanup.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: s.now() + s.cfg.ReleaseTimeout})
+}
+
+// bequeath gives the claim of a front that leaves, and its place in the line, to the next caller, if that
+// wants the same.
+func (a *acquisition) bequeath(next *acquisition) {
+	c, l := a.claim, a.lock
+	if c == nil || c.state != asking || l.lobby == nil || next.claim != nil || next.asking || next.hopeless != nil ||
+		a.kind != next.kind || a.named != "" || next.named != "" || a.opts.Lease > 0 || next.opts.Lease > 0 {
+		return
+	}
+	if c.flight != flying && (l.lobby.place.Claim != c || a.tries.MayHaveRun || a.tries.MayCome) {
+		return
+	}
+	next.claim, next.op, next.asking = c, a.op, c.flight == flying
+	next.tries.MayHaveRun = c.flight == flying
+	a.claim, a.asking, a.tries.MayHaveRun = nil, false, false
+}

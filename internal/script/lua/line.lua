@@ -1,0 +1,176 @@
+-- The line of a lock: the sessions that wait for it, in the order of arrival. It needs `refused`.
+-- KEYS[1] the lock; KEYS[2] the line: sorted set. Its members, by score:
+--   an entry -> its position, Redis's time in µs at its arrival; PASSED more: it was passed over
+--   "s<session>" -> ALIVE less until when that is taken for alive, in ms
+--   "l<session>" -> LISTENS less until when that may listen to the lock's channel, in ms
+--   "c" -> CALLED and until when the lock is left to the entry that was called, in ms
+-- An entry is 20 letters, and the owner:
+--   1: g, the lock may be given to it; a, its session is called, and asks; n, so too, and the owner is
+--   named  2-4: fencing tokens that it
+--   wants  5-8: for how many ms the lock is given  9-15: for how many ms its session is taken for
+--   alive after each sign of life  16-20: length of the session, which comes next: as the beginning
+--   of a private owner, or in front of a named one
+-- The messages, on the channel of a session: 'granted:<now>:<token>:<tokens>:<length of
+--   entry>:<entry><key>', it has the lock; 'called:<ms>:<length of entry>:<entry><key>', it may ask then
+-- include int
+-- Scores that come again only fall (ZADD LT): so an entry keeps its position, and times only grow.
+local PASSED, ALIVE, LISTENS, CALLED = 2e15, 5e15, 6e15, 8e15
+
+-- clock returns Redis's time in µs and in ms.
+local function clock()
+  local t = redis.call('TIME')
+  return t[1] * 1000000 + t[2], t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+local function is_entry(member)
+  local c = member and string.sub(member, 1, 1)
+  return c == 'g' or c == 'a' or c == 'n'
+end
+
+-- number reads some digits; not every Lua takes leading zeros for nothing by itself.
+local function number(entry, from, to) return tonumber(string.sub(entry, from, to), 10) end
+
+local function session_of(entry) return string.sub(entry, 21, 20 + number(entry, 16, 20)) end
+
+-- enter puts an entry in the line, or keeps it there, and notes that its session is alive.
+local function enter(entry, us, now, listens)
+  local session = session_of(entry)
+  local alive = int(ALIVE - now - number(entry, 9, 15))
+  if listens then
+    redis.call('ZADD', KEYS[2], 'LT', int(us), entry, alive, 's' .. session, int(LISTENS - now - 2000), 'l' .. session)
+  else
+    redis.call('ZADD', KEYS[2], 'LT', int(us), entry, alive, 's' .. session)
+  end
+  if us % 256 == 0 then redis.call('PEXPIRE', KEYS[2], 600000) end
+end
+
+-- take_off takes an entry out of the line, which goes with the last one; more says that there are others.
+local function take_off(entry, more)
+  if more then
+    redis.call('ZREM', KEYS[2], entry, 'c')
+  else
+    redis.call('DEL', KEYS[2])
+  end
+end
+
+-- call tells the session of an entry that it may ask, so many ms later.
+local function call(prefix, entry, ms)
+  redis.pcall('PUBLISH', prefix .. session_of(entry), 'called:' .. ms .. ':' .. #entry .. ':' .. entry .. KEYS[1])
+end
+
+-- courtesy says whether the lock is left to others than the line's sessions this time: as often as they
+-- are due. Of the listeners of the lock's channel those are no others that say so in the line.
+local function courtesy(listeners, us, now)
+  if listeners <= 0 then return false end
+  local ours = redis.call('ZCOUNT', KEYS[2], '(' .. int(ALIVE), '(' .. int(LISTENS - now))
+  local others = listeners - ours
+  return others > 0 and us % (others + redis.call('ZCOUNT', KEYS[2], '0', '(' .. int(PASSED))) < others
+end
+
+-- listeners_of returns how many connections listen to the channel of a session, 1 if that is not known,
+-- and how many to the lock's channel, 0 if that is not known. In a Cluster NUMSUB tells of one node only.
+local function listeners_of(session, at)
+  local sharded, n = at.publish == 'SPUBLISH', nil
+  if sharded then
+    n = redis.pcall('PUBSUB', 'SHARDNUMSUB', at.channel)
+  elseif at.counts == '1' then
+    n = redis.pcall('PUBSUB', 'NUMSUB', at.prefix .. session, at.channel)
+  end
+  if not n or n.err then return 1, 0 end
+  return sharded and 1 or tonumber(n[2]), tonumber(n[#n])
+end
+
+-- first_alive returns the first entry whose session is there, the member behind it, and how many
+-- connections listen to the lock's channel. Entries of sessions that are silent, or that nobody listens
+-- for, are moved behind the others, once; those of dead ones go.
+local function first_alive(heads, mine, at, now)
+  for _ = 1, 16 do
+    local entry = heads[1]
+    if not is_entry(entry) then break end
+    if entry == mine then return entry, heads[2], 0 end
+    local session, life = session_of(entry), number(entry, 9, 15)
+    local alive = ALIVE - tonumber(redis.call('ZSCORE', KEYS[2], 's' .. session) or ALIVE)
+    local hear, listeners = listeners_of(session, at)
+    if alive >= now and hear > 0 then return entry, heads[2], listeners end
+    if alive + life < now then
+      redis.call('ZREM', KEYS[2], entry, 's' .. session)
+    else
+      local position = tonumber(redis.call('ZSCORE', KEYS[2], entry))
+      if position >= PASSED then break end
+      redis.call('ZADD', KEYS[2], int(position + PASSED), entry)
+    end
+    heads = redis.call('ZRANGE', KEYS[2], 0, 1)
+  end
+  return nil
+end
+
+-- give makes the owner of an entry the owner of the lock, and tells its session. It returns false, and has
+-- changed nothing, if the entry cannot be given the lock here, or its session cannot be told.
+local function give(entry, at, now)
+  local n, token = number(entry, 2, 4), 0
+  if string.sub(entry, 1, 1) ~= 'g' or n > 0 and not at.token then return false end
+  local owner = string.sub(entry, 21)
+  local written = redis.pcall('HSET', KEYS[1], owner, '1')
+  if type(written) == 'table' then return false end
+  if n > 0 then
+    token = redis.pcall('INCRBY', at.token, n)
+    if type(token) == 'table' then
+      redis.call('HDEL', KEYS[1], owner)
+      return false
+    end
+  end
+  redis.call('PEXPIRE', KEYS[1], number(entry, 5, 8))
+  local told = redis.pcall('PUBLISH', at.prefix .. session_of(entry),
+    'granted:' .. int(now) .. ':' .. int(token) .. ':' .. n .. ':' .. #entry .. ':' .. entry .. KEYS[1])
+  if type(told) == 'table' then
+    redis.call('HDEL', KEYS[1], owner)
+    return false
+  end
+  return true
+end
+
+-- admit lets the first entry in when the lock comes free, or is: it gives the lock to it, or calls it and
+-- leaves the lock free. heads are the first two members of the line; leaving, if not nil, is the field of
+-- the owner that leaves, which goes when the next one stands there; mine is the entry of a caller that
+-- asks, which is not told. stays says that the line has another entry besides. It returns the entry that
+-- may have the lock, and whether that was given to it.
+local function admit(heads, at, us, now, leaving, mine, stays)
+  local entry, second, listeners = first_alive(heads, mine, at, now)
+  local given = false
+  if entry == mine then return entry, false end
+  if entry then
+    local open = courtesy(listeners, us, now)
+    given = not open and give(entry, at, now)
+    if given then
+      take_off(entry, stays or is_entry(second))
+    else
+      local ms = open and 1 or 0
+      call(at.prefix, entry, ms)
+      if is_entry(second) then call(at.prefix, second, ms + 5) end
+      redis.call('ZADD', KEYS[2], int(CALLED + now + ms + 5), 'c')
+    end
+  end
+  if leaving then redis.call('HDEL', KEYS[1], leaving) end
+  return entry, given
+end
+
+-- leave takes the entry of a caller that waits no more out of the line. If it was the first, the next one
+-- has the lock if that is free, and else is told that it is the first.
+local function leave(entry, at)
+  local heads = redis.pcall('ZRANGE', KEYS[2], 0, 1)
+  if heads.err then return end
+  if heads[1] ~= entry then
+    redis.call('ZREM', KEYS[2], entry)
+    return
+  end
+  take_off(entry, is_entry(heads[2]))
+  if not is_entry(heads[2]) then return end
+  if redis.call('EXISTS', KEYS[1]) == 0 then
+    local us, now = clock()
+    if not select(2, admit(redis.call('ZRANGE', KEYS[2], 0, 1), at, us, now)) then
+      redis.call(at.publish, at.channel, '0')
+    end
+  else
+    call(at.prefix, heads[2], 0)
+  end
+end

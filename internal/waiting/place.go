@@ -1,0 +1,89 @@
+package waiting
+
+import "time"
+
+const (
+	// GrantLease is for how long Redis keeps a lock for a session to which a script has given it, until that
+	// is heard of, at most. A process that stopped meanwhile costs the others so much.
+	GrantLease = 1250 * time.Millisecond
+
+	// ConfirmAfter is after how long a section on a lock that was given is confirmed by a renewal, if no
+	// other caller of the session waits for the lock: shorter sections are released before.
+	ConfirmAfter = 10 * time.Millisecond
+
+	// Silent is after how many pauses between two signs of life a session counts as silent.
+	Silent = 2.5
+
+	// leastLife keeps a session whose poll floor is short from being passed over when it is late.
+	leastLife = time.Second
+
+	// FirstPatience is for how long a session is the first of a line before it listens to the lock's
+	// channel: on that others than the line's sessions say that they have left.
+	FirstPatience = 5 * time.Millisecond
+)
+
+// Life is for how long a session that is heard of every so often counts as alive.
+func Life(every time.Duration) time.Duration {
+	return max(time.Duration(Silent*float64(every)), leastLife)
+}
+
+// A Place is what a session remembers of its entry in the line of one lock. C is the claim that the entry is
+// for. The zero value stands in no line. It is guarded by the mutex of the lock.
+type Place[C any] struct {
+	Claim *C            // that stands in the line, as far as is known; nil: none
+	First time.Duration // since when it is the first, as far as is known; 0: it is not
+	Told  *Message      // that the lock was given to it, while an attempt of it was on its way
+	Given *C            // that has the lock by such a message, and was not confirmed since
+	Pause *C            // that is held without a section until then: callers wait for it
+	Clock Clock
+}
+
+// Stands notes that the claim stands in the line, by the answer to an attempt; first says whether it is the
+// first.
+func (p *Place[C]) Stands(c *C, now time.Duration, first bool) {
+	switch {
+	case p.Claim != c, !first:
+		p.First = 0
+	}
+	p.Claim = c
+	if first && p.First == 0 {
+		p.First = now
+	}
+}
+
+// Over notes that a claim is over: nothing that was known of its place counts any more.
+func (p *Place[C]) Over(c *C) {
+	if p.Claim == c {
+		p.Claim, p.First, p.Told = nil, 0, nil
+	}
+	if p.Given == c {
+		p.Given = nil
+	}
+	if p.Pause == c {
+		p.Pause = nil
+	}
+}
+
+// A Clock tells by the session's clock when Redis did something, of which only Redis's own time is
+// known. The zero value knows nothing.
+type Clock struct {
+	asked  time.Duration // when Redis's clock was asked for,
+	ms     int64         // and what it said
+	doubts uint32        // the session's count then
+}
+
+// Read takes in what Redis's clock said when it was asked for at a time.
+func (c *Clock) Read(asked time.Duration, ms int64, doubts uint32) {
+	if ms > 0 {
+		c.asked, c.ms, c.doubts = asked, ms, doubts
+	}
+}
+
+// When returns when that was which happened at ms by Redis's clock, or earlier. Since that clock was
+// read, at least as much time has passed here since it was asked for. It is not known if the clock was read
+// under another count of doubts, for another server may have another clock; nor if it would be later than
+// now, for then the clock of Redis has leapt.
+func (c *Clock) When(ms int64, now time.Duration, doubts uint32) (at time.Duration, known bool) {
+	at = c.asked + time.Duration(ms-c.ms-1)*time.Millisecond
+	return at, c.ms > 0 && c.doubts == doubts && at <= now
+}
