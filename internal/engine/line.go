@@ -71,19 +71,21 @@ func (a *acquisition) stands(g grant) {
 	p.Clock.Read(g.sent, g.Token, g.doubts)
 	b.turns.Taken()
 	l.lookAfter(g.Value)
-	if m := p.Told; m != nil {
-		p.Told = nil
-		l.given(a.claim, m)
+	if m := p.Told; m != nil && p.To == a.claim {
+		p.Told, p.To = nil, nil
+		l.hear(a.claim, m)
 		return
 	}
-	if p.First == 0 || b.listener != nil {
-		return
+	if p.First > 0 && b.listener == nil {
+		b.look.At = min(b.look.At, p.First+waiting.FirstPatience)
 	}
-	if at := p.First + waiting.FirstPatience; at > now {
-		b.look.At = min(b.look.At, at)
-		return
-	}
-	a.listen() // others than the sessions of the line may have the lock: these only publish
+}
+
+// listensFirst reports whether the front listens to the lock's channel before it asks: others than the
+// sessions of the line may have the lock, and these only publish there.
+func (l *lock) listensFirst() bool {
+	b := l.lobby
+	return b != nil && b.listener == nil && b.place.First > 0 && l.s.now() >= b.place.First+waiting.FirstPatience
 }
 
 // hearLine takes a message of a script to an entry of the session. What was given to one that the session
@@ -115,15 +117,29 @@ func (l *lock) told(m *waiting.Message) bool {
 	switch {
 	case c == nil:
 		return false
-	case c.state != asking:
+	case c.state == asking:
+		l.hear(c, m)
+	}
+	return true
+}
+
+// hear takes in what a script says to a claim that asks. While an attempt of that is on its way, the answer
+// decides: a grant counts by itself, and a refusal is older than the message.
+func (l *lock) hear(c *claim, m *waiting.Message) {
+	b, a := l.needLobby(), l.queue.Front()
+	switch {
+	case a == nil || a.claim != c:
+		if m.Granted {
+			c.end(nil) // its callers have gone
+		}
+	case c.flight == flying:
+		b.place.Told, b.place.To = m, c
 	case m.Granted:
 		l.given(c, m)
 	default:
-		b := l.needLobby()
 		b.look.Soon, b.look.At = m.After == 0, min(b.look.At, l.s.now()+m.After)
 		l.callUp()
 	}
-	return true
 }
 
 // claimOfEntry returns the claim that an entry is for; nil if there is none.
@@ -141,19 +157,10 @@ func (l *lock) claimOfEntry(m *waiting.Message) *claim {
 	return nil
 }
 
-// given takes in that a script has given the lock to a claim that asks. It goes to the caller that the claim
-// is for; while an attempt of that is on its way, the answer decides: a grant counts by itself, and a
-// refusal is older. What cannot be trusted is asked for, and so is what replicas are to acknowledge.
+// given takes in that a script has given the lock to the claim of the front. What cannot be trusted is asked
+// for, and so is what replicas are to acknowledge.
 func (l *lock) given(c *claim, m *waiting.Message) {
-	s, b, a := l.s, l.needLobby(), l.queue.Front()
-	if a == nil || a.claim != c {
-		c.end(nil) // its callers have gone
-		return
-	}
-	if c.flight == flying {
-		b.place.Told = m
-		return
-	}
+	s, b, a := l.s, l.lobby, l.queue.Front()
 	now, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	at, known := b.place.Clock.When(m.At, now, doubts)
 	kept := s.givenFor()

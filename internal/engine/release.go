@@ -125,9 +125,10 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	c.retire(finished)
 	switch b := l.lobby; {
 	case b == nil:
-	case r.Line.Others:
+	case r.Line.Others: // then it brings no message, unless to those who stand in the line
 		b.turns.Released(s.now(), s.now()-now, max(r.Receivers, 1))
 		b.turns.Taken()
+		settled = b.place.Claim != nil
 	case r.Receivers >= 0:
 		b.released(s.now(), s.now()-now, r.Receivers, listening)
 	}

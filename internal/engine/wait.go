@@ -33,6 +33,10 @@ func (a *acquisition) loop() (grant, error) {
 		// While a claim of this session holds the lock, the front waits for that to be passed on,
 		// released or lost.
 		case !queues && !a.asking && (askAnyway || l.queue.First == &a.node && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook())):
+			if l.queue.First == &a.node && l.listensFirst() {
+				a.listen()
+				continue
+			}
 			askAnyway = false
 			g, err := a.ask()
 			if err == nil && g.Status == granted && a.claim.state == asking {
@@ -249,6 +253,7 @@ func (a *acquisition) listen() {
 	l.mu.Lock()
 	a.asking = false
 	if err != nil {
+		b.look.Soon, b.place.First = true, l.s.now()
 		return
 	}
 	a.tries.unsubscribed = 0

@@ -32,7 +32,8 @@ func Life(every time.Duration) time.Duration {
 type Place[C any] struct {
 	Claim *C            // that stands in the line, as far as is known; nil: none
 	First time.Duration // since when it is the first, as far as is known; 0: it is not
-	Told  *Message      // that the lock was given to it, while an attempt of it was on its way
+	Told  *Message      // what was said to a claim while an attempt of that was on its way
+	To    *C            // that claim
 	Given *C            // that has the lock by such a message, and was not confirmed since
 	Pause *C            // that is held without a section until then: callers wait for it
 	Clock Clock
@@ -54,7 +55,10 @@ func (p *Place[C]) Stands(c *C, now time.Duration, first bool) {
 // Over notes that a claim is over: nothing that was known of its place counts any more.
 func (p *Place[C]) Over(c *C) {
 	if p.Claim == c {
-		p.Claim, p.First, p.Told = nil, 0, nil
+		p.Claim, p.First = nil, 0
+	}
+	if p.To == c {
+		p.Told, p.To = nil, nil
 	}
 	if p.Given == c {
 		p.Given = nil
