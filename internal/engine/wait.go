@@ -252,8 +252,12 @@ func (a *acquisition) listen() {
 	}
 	l.mu.Lock()
 	a.asking = false
-	if err != nil {
+	switch {
+	case err != nil:
 		b.look.Soon, b.place.First = true, l.s.now()
+		return
+	case !a.queued: // the lock was given to it meanwhile, by a message
+		l.later(sub.Close)
 		return
 	}
 	a.tries.unsubscribed = 0
