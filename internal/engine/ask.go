@@ -73,7 +73,9 @@ func (a *acquisition) prepare() {
 		op.ID, op.ByIDs = c.account.FirstID(k), c.account.ByIDs()
 	}
 	if k.Fenced {
-		op.Tokens = c.needAccount().Reserving(l.wantTokens(a))
+		if op.Tokens = c.needAccount().Asked(); op.Tokens == 0 || !k.Lines { // the entry of a claim stays the same
+			op.Tokens = c.account.Reserving(l.wantTokens(a))
+		}
 	}
 }
 

@@ -69,6 +69,7 @@ func (a *acquisition) stands(g grant) {
 	p := &b.place
 	p.Stands(a.claim, now, g.Value >= 0)
 	p.Clock.Read(g.sent, g.Token, g.doubts)
+	b.answered = true
 	b.turns.Taken()
 	l.lookAfter(g.Value)
 	if m := p.Told; m != nil && p.To == a.claim {

@@ -171,6 +171,10 @@ func IsTryAgain(err error) bool {
 	return ok && strings.HasPrefix(re.Error(), "TRYAGAIN")
 }
 
+// FewerKeys reports whether Redis may take the command with fewer keys: a slot moves, or this user may not
+// use all of them.
+func FewerKeys(err error) bool { return IsTryAgain(err) || DeniedKeys(err) }
+
 // IsContext reports whether err is how a call ends whose context ended.
 func IsContext(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)

@@ -81,7 +81,7 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 			if res.Error() != nil {
 				r.heard(res)
 			}
-			if c.Fewer != nil && IsTryAgain(res.Error()) {
+			if c.Fewer != nil && FewerKeys(res.Error()) {
 				return r.Run(ctx, c.Fewer(c))
 			}
 			return res
@@ -104,7 +104,7 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 	if !ok || r.conn.suspect.Load() {
 		r.heard(res)
 	}
-	if !ok && c.Fewer != nil && IsTryAgain(res.Error()) {
+	if !ok && c.Fewer != nil && FewerKeys(res.Error()) {
 		return r.Run(ctx, c.Fewer(c))
 	}
 	return res
@@ -211,7 +211,7 @@ func (r *Runner) send(ctx context.Context, cs []Command) []rueidis.RedisResult {
 		if isNoScript(res) {
 			again = append(again, i)
 		}
-		if cs[i].Fewer != nil && IsTryAgain(res.Error()) {
+		if cs[i].Fewer != nil && FewerKeys(res.Error()) {
 			results[i] = r.Run(ctx, cs[i].Fewer(cs[i]))
 		}
 	}

@@ -43,8 +43,8 @@ func (sc *Script) Source() string { return sc.src }
 type Command struct {
 	Script     *Script
 	Keys, Args []string
-	// Fewer makes the command that is sent while the slot of the keys moves, and Redis does not serve
-	// them together: with fewer keys. nil: there is none.
+	// Fewer makes the command that is sent where Redis does not serve the keys together, since their slot
+	// moves, or does not let this user at all of them: one with fewer keys. nil: there is none.
 	Fewer func(Command) Command
 }
 

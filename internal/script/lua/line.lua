@@ -2,7 +2,8 @@
 -- KEYS[1] the lock; KEYS[2] the line: sorted set. Its members, by score:
 --   an entry -> its position, Redis's time in µs at its arrival; PASSED more: it was passed over
 --   "s<session>" -> ALIVE less until when that is taken for alive, in ms
---   "l<session>" -> LISTENS less until when that may listen to the lock's channel, in ms
+--   "l<session>" -> LISTENS less until when that surely listens to the lock's channel, in ms: shorter than
+--     a channel lingers that is not listened to any more, since who listens beside them must not starve
 --   "c" -> CALLED and until when the lock is left to the entry that was called, in ms
 -- An entry is 20 letters, and the owner:
 --   1: g, the lock may be given to it; a, its session is called, and asks; n, so too, and the owner is
@@ -37,7 +38,7 @@ local function enter(entry, us, now, listens)
   local session = session_of(entry)
   local alive = int(ALIVE - now - number(entry, 9, 15))
   if listens then
-    redis.call('ZADD', KEYS[2], 'LT', int(us), entry, alive, 's' .. session, int(LISTENS - now - 2000), 'l' .. session)
+    redis.call('ZADD', KEYS[2], 'LT', int(us), entry, alive, 's' .. session, int(LISTENS - now - 450), 'l' .. session)
   else
     redis.call('ZADD', KEYS[2], 'LT', int(us), entry, alive, 's' .. session)
   end
