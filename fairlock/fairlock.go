@@ -2,10 +2,8 @@ package fairlock
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
-	"relock/internal/calls"
 	"relock/internal/engine"
 	"relock/internal/facade"
 	"relock/internal/mutex"
@@ -74,14 +72,5 @@ func (m *Mutex) Locker(ctx context.Context) sync.Locker { return m.base().Locker
 // counted until it has been silent for its session's Config.QueueLease. Waiters blocks for one
 // round trip; the answer may be out of date when it returns.
 func (m *Mutex) Waiters(ctx context.Context) (int, error) {
-	if m == nil {
-		return 0, fmt.Errorf("waiters: %w: the mutex is nil", rlock.ErrArgument)
-	}
-	handle := (*engine.Handle)(m.Mutex)
-	if _, err := facade.PrimitiveFor(handle, "waiters"); err != nil {
-		return 0, err
-	}
-	var n int64
-	err := handle.Calls().Call(ctx, "waiters", m.p.waiters(), calls.Integer(&n))
-	return int(n), err
+	return m.base().Waiters(ctx)
 }

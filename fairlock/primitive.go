@@ -200,7 +200,7 @@ func (p *primitive) ForceUnlock(owners []string) script.Command {
 	return p.command(forceUnlockScript, append([]string{idgen.Request()}, owners...)...)
 }
 
-// waiters is waiters.lua.
-func (p *primitive) waiters() script.Command {
+// Waiters is waiters.lua.
+func (p *primitive) Waiters() script.Command {
 	return script.Command{Script: waitersScript, Keys: []string{p.waiting()}}
 }

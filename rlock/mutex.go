@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/calls"
 	"relock/internal/engine"
 	"relock/internal/facade"
 	"relock/internal/mutex"
@@ -130,6 +131,20 @@ func decodeState(r rueidis.RedisResult) (State, error) {
 		st.Owners[owner] = n
 	}
 	return st, nil
+}
+
+// Waiters returns how many callers of all sessions wait for the mutex, as of each session's last look,
+// which is no older than its Config.PollFloor. Callers of sessions that cannot be told anything, and
+// Redisson's, are not among them. It blocks for one round trip.
+func (m *Mutex) Waiters(ctx context.Context) (int, error) {
+	handle := (*engine.Handle)(m)
+	p, err := facade.PrimitiveFor(handle, "waiters")
+	if err != nil {
+		return 0, err
+	}
+	var n int64
+	err = handle.Calls().Call(ctx, "waiters", p.Waiters(), calls.Integer(&n))
+	return int(n), err
 }
 
 // ForceUnlock, for operators, ends any owner's hold, whatever its count, and wakes a waiter. A

@@ -51,7 +51,6 @@ type lease struct {
 	// unknown outcome, an inner release that was not confirmed, or a change of side.
 	pinned  bool
 	stopped bool // not renewed, since no context of a section wanted it
-	asks    bool // it cannot be given the lock by another's release, since it wants a lease of its own
 }
 
 type claimState uint8
@@ -75,7 +74,7 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 // newClaim makes a claim for an acquisition, on the lock's list before anything is sent.
 func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, target: a.target, next: l.claims}
-	c.n, c.renewAt, c.safeLease, c.asks = int32(a.n), never, a.safeLease, a.opts.Lease > 0
+	c.n, c.renewAt, c.safeLease, c.pinned = int32(a.n), never, a.safeLease, a.opts.Lease > 0
 	if a.named != "" {
 		c.account = account.New(c.prim, a.named)
 	} else {

@@ -31,11 +31,11 @@ func (s *Session) givenFor() time.Duration { return min(waiting.GrantLease, s.cf
 // entryHead is what stands in front of the owner in the entry of a claim that asks.
 func (c *claim) entryHead() string {
 	s := c.lock.s
-	if c.num != 0 && !c.asks && !c.kind.Fenced {
+	if c.num != 0 && !c.pinned && !c.kind.Fenced {
 		return s.plainHead
 	}
 	w := s.want()
-	w.Named, w.Asks = c.num == 0, c.asks
+	w.Named, w.Asks = c.num == 0, c.pinned // a lease of its own
 	if c.kind.Fenced {
 		w.Tokens = c.account.Asked()
 	}
@@ -60,6 +60,20 @@ func (a *acquisition) inLine() {
 		a.op.Line.Again = b.place.Claim == c || a.tries.MayHaveRun || a.tries.MayCome
 		a.op.Line.Listens = b.listener != nil
 	}
+	a.op.Line.Waiting = l.tellWaiting()
+}
+
+// mostWaiting is how many callers of a session are counted, at most: each time that it enters the line.
+const mostWaiting = 10_000
+
+// tellWaiting returns how many callers wait, if Redis is to be told: it takes that there is one. It counts them.
+func (l *lock) tellWaiting() int {
+	n := l.queue.Len(mostWaiting)
+	if l.lobby == nil || n == l.lobby.place.Said || n <= 1 && l.lobby.place.Said == 0 {
+		return 0
+	}
+	l.lobby.place.Said = n
+	return n
 }
 
 // stands takes in that a caller was refused and stands in the line, or that its session has entered it anew.
@@ -229,7 +243,7 @@ func (l *lock) enterAnew(c *claim) *claim {
 		return nil
 	}
 	a.prepare()
-	a.op.Line.Head = a.claim.entryHead()
+	a.op.Line.Head, a.op.Line.Waiting = a.claim.entryHead(), l.tellWaiting()
 	a.asking, a.claim.flight, a.tries.MayHaveRun = true, flying, true
 	return a.claim
 }

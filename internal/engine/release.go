@@ -102,7 +102,8 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	op.Line.Listens = listening
 	anew := l.enterAnew(c)
 	if anew != nil {
-		op.Line.Enter = anew.entryHead() + anew.ownerID()
+		front := &l.queue.Front().op.Line
+		op.Line.Enter, op.Line.Waiting = front.Head+anew.ownerID(), front.Waiting
 	} else if listening {
 		l.settle(c, now)
 	}

@@ -56,7 +56,7 @@ type Session struct {
 	spare     sync.Pool
 	plainHead string // what most entries in lines begin with
 	liner     atomic.Pointer[kind.Liner]
-	life  *life.Life
+	life      *life.Life
 	limits
 }
 

@@ -24,6 +24,9 @@ type Primitive interface {
 	// State replies with the TTL in ms, followed by each owner and its count.
 	State() script.Command
 
+	// Waiters replies with how many callers wait.
+	Waiters() script.Command
+
 	// ForceUnlock is for engine.Handle.ForceUnlock.
 	ForceUnlock(owners []string) script.Command
 }

@@ -207,6 +207,7 @@ type Line struct {
 	Enter   string // release: the entry that the session enters anew; "": none
 	Again   bool   // acquire: the own entry may stand in the line
 	Listens bool   // the session may listen to the lock's channel
+	Waiting int    // how many callers wait; 0: as was said before
 }
 
 // A Position is what an attempt of a Queuer says of a run.

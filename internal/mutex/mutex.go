@@ -22,6 +22,7 @@ var (
 	extendScript      = script.Load(lua.Files, "extend.lua")
 	renewScript       = script.Load(lua.Files, "renew.lua")
 	renewFencedScript = script.Load(lua.Files, "renew_fenced.lua")
+	waitersScript     = script.Load(lua.Files, "waiters.lua")
 	stateScript       = script.Load(lua.Files, "state.lua")
 	forceUnlockScript = script.Load(lua.Files, "force_unlock.lua")
 )
@@ -105,7 +106,7 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 		keys = p.withToken(keys)
 	}
 	args := append(make([]string, 0, 6), op.Owner, script.Millis(op.Lease))
-	again := inLine && (op.Line.Again || op.Line.Listens)
+	again := inLine && (op.Line.Again || op.Line.Listens || op.Line.Waiting > 0)
 	rest := again || op.ID != "" || op.Tokens > 0 || p.Ends > 0 // else it says nothing
 	if inLine || rest {
 		args = append(args, op.Line.Head)
@@ -121,7 +122,7 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	}
 	if again {
 		args = append(args, script.Flag(op.Line.Again), script.Flag(op.Line.Listens),
-			p.channel, p.names.Publish, p.names.Counts, inbox.Prefix)
+			p.channel, p.names.Publish, p.names.Counts, inbox.Prefix, strconv.Itoa(op.Line.Waiting))
 	}
 	cmd := script.Command{Script: acquireScript, Keys: keys, Args: args}
 	if inLine {
@@ -154,7 +155,7 @@ func (p *Primitive) Release(op *kind.Op) script.Command {
 	}
 	args := []string{op.Owner, p.channel, p.names.Publish, counts, prefix}
 	if l := &op.Line; byIDs || tokens || l.Head != "" || l.Enter != "" || l.Listens {
-		args = append(args, script.Flag(byIDs), script.Flag(tokens), l.Head, l.Enter, script.Flag(l.Listens))
+		args = append(args, script.Flag(byIDs), script.Flag(tokens), l.Head, l.Enter, script.Flag(l.Listens), strconv.Itoa(l.Waiting))
 	}
 	if !op.All {
 		args = append(args, script.Millis(op.Keep), script.Flag(op.Private), strconv.Itoa(len(op.Ends)))
@@ -232,6 +233,11 @@ func (p *Primitive) Blockers(fields map[string]string) []string {
 // State is state.lua.
 func (p *Primitive) State() script.Command {
 	return script.Command{Script: stateScript, Keys: p.names.Keys[:]}
+}
+
+// Waiters is waiters.lua.
+func (p *Primitive) Waiters() script.Command {
+	return script.Command{Script: waitersScript, Keys: p.keys[1:]}
 }
 
 // ForceUnlock is force_unlock.lua.

@@ -13,6 +13,14 @@ type Queue[T any] struct {
 	First *Node[T] // the link of the waiter in front, nil if there is none; to be read only
 }
 
+// Len counts the waiters, up to so many.
+func (q *Queue[T]) Len(most int) (n int) {
+	for at := q.First; at != nil && n < most; at = at.next {
+		n++
+	}
+	return n
+}
+
 // Node is one waiter's link. Of must be set before the node is pushed.
 type Node[T any] struct {
 	Of   *T

@@ -19,8 +19,8 @@ type ReleaseCommand struct {
 
 // Released is what release scripts answered.
 type Released struct {
-	Lost        bool             // a known hold was not there, and no earlier run of the command can be why
-	Receivers   int64            // of the last that answered, -1 if none did; see kind.Primitive
+	Lost        bool  // a known hold was not there, and no earlier run of the command can be why
+	Receivers   int64 // of the last that answered, -1 if none did; see kind.Primitive
 	Line        Line
 	Unconfirmed []script.Command // those that were refused, or got no answer
 }

@@ -36,6 +36,7 @@ type Place[C any] struct {
 	To    *C            // that claim
 	Given *C            // that has the lock by such a message, and was not confirmed since
 	Pause *C            // that is held without a section until then: callers wait for it
+	Said  int           // how many callers wait, as Redis was told last; 0: nothing was said
 	Clock Clock
 }
 
@@ -55,7 +56,7 @@ func (p *Place[C]) Stands(c *C, now time.Duration, first bool) {
 // Over notes that a claim is over: nothing that was known of its place counts any more.
 func (p *Place[C]) Over(c *C) {
 	if p.Claim == c {
-		p.Claim, p.First = nil, 0
+		p.Claim, p.First, p.Said = nil, 0, 0
 	}
 	if p.To == c {
 		p.Told, p.To = nil, nil

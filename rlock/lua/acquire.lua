@@ -12,6 +12,7 @@
 -- ARGV[7] for how many ms the fencing token outlives the lock; '': it has no end
 -- ARGV[8] 1: its entry may be in the line; left out with what follows: no  ARGV[9] 1: the session may listen to the lock's channel
 -- ARGV[10] channel  ARGV[11] publish  ARGV[12] counts  ARGV[13] what makes a session's channel of its id
+-- ARGV[14] how many callers of the session wait; 0: as was said before
 -- Returns 1, for {1, 1, 0, 1}, or {1, holds, highest token reserved or 0, changed}: granted
 --   {0, PTTL, 0, 0}: held by another owner; {-1, 0, 0, 0}: the holds of ARGV[5] are gone
 --   {0, ms, Redis's time in ms, position}: it stands in the line. ms is the PTTL if it is the first, else -1
@@ -43,7 +44,7 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   local us, now = clock()
   local position = ARGV[8] == '1' and tonumber(redis.call('ZSCORE', KEYS[2], entry) or us) or us
   if position >= PASSED then position = position - PASSED end -- it was passed over, and is heard of again
-  enter(entry, position, now, ARGV[9] == '1')
+  enter(entry, position, now, ARGV[9] == '1', ARGV[14])
   if not is_entry(heads[1]) then
     heads[1] = entry
     redis.call('PEXPIRE', KEYS[2], 600000)

@@ -10,10 +10,10 @@
 -- ARGV[6] 1: the claim may have made the ids; left out like the rest: no  ARGV[7] 1: there are tokens
 -- ARGV[8] what stands in front of the owner in its entry, which may be in the line; '': none
 -- ARGV[9] the entry that the session enters anew, or ''
--- ARGV[10] 1: the session may listen to the lock's channel
--- ARGV[11] the TTL in ms that holds which stay deserve; 0 leaves it; left out like the rest: no ids
--- ARGV[12] 1: the owner is private  ARGV[13] how many ids follow of holds that end
--- ARGV[14] and more: those, see end_holds; then, of a named owner and with a TTL, those that stay
+-- ARGV[10] 1: the session may listen to the lock's channel  ARGV[11] how many of its callers wait
+-- ARGV[12] the TTL in ms that holds which stay deserve; 0 leaves it; left out like the rest: no ids
+-- ARGV[13] 1: the owner is private  ARGV[14] how many ids follow of holds that end
+-- ARGV[15] and more: those, see end_holds; then, of a named owner and with a TTL, those that stay
 -- Returns receivers, for {0, 1, receivers}; or {holds left, changed, receivers}; or, where others stand in
 --   the line, {0, 1, receivers, position, Redis's time in ms}: that of the entry of ARGV[9], 0 without one
 -- Publishes the messages of line.lua, and '0' when the lock became free. (Where a broken client has left a
@@ -21,7 +21,7 @@
 local line = ARGV[5] ~= '' and KEYS[2]
 local heads = line and redis.pcall('ZRANGE', line, 0, 1)
 local ended
-if not ARGV[11] and not (heads and heads[1]) then
+if not ARGV[12] and not (heads and heads[1]) then
   ended = redis.pcall('HDEL', KEYS[1], ARGV[1])
   if ended == 1 then
     if ARGV[6] == '1' then redis.call('DEL', KEYS[line and 3 or 2]) end
@@ -41,11 +41,11 @@ if line and ARGV[8] and ARGV[8] ~= '' then
   heads = redis.pcall('ZRANGE', line, 0, 1)
 end
 if bad or (tonumber(held or 0) or 0) <= 0 then
-  for i = 14, not bad and ARGV[13] and 13 + ARGV[13] or 0 do redis.pcall('SREM', ids, ARGV[i]) end
+  for i = 15, not bad and ARGV[14] and 14 + ARGV[14] or 0 do redis.pcall('SREM', ids, ARGV[i]) end
   return {0, 0, -1} -- the ids, if they are still there, speak of an earlier life
 end
-if ARGV[11] then
-  local reply = end_holds(ids, ARGV[1], tonumber(held), 14, 14 + ARGV[13], ARGV[11], ARGV[12])
+if ARGV[12] then
+  local reply = end_holds(ids, ARGV[1], tonumber(held), 15, 15 + ARGV[14], ARGV[12], ARGV[13])
   if reply then return reply end
 elseif ARGV[6] == '1' then
   redis.call('DEL', ids)
@@ -57,7 +57,7 @@ if heads and is_entry(heads[1]) then
   others, given = admit(heads, at, us, now, ARGV[1], nil, anew)
   if others and anew then
     position = us
-    enter(ARGV[9], us, now, ARGV[10] == '1')
+    enter(ARGV[9], us, now, ARGV[10] == '1', ARGV[11])
   end
 else
   redis.call('HDEL', KEYS[1], ARGV[1])

@@ -4,6 +4,7 @@
 --   "s<session>" -> ALIVE less until when that is taken for alive, in ms
 --   "l<session>" -> LISTENS less until when that surely listens to the lock's channel, in ms: shorter than
 --     a channel lingers that is not listened to any more, since who listens beside them must not starve
+--   "w<session>" -> WAITING and how many callers of the session wait; without it one
 --   "c" -> CALLED and until when the lock is left to the entry that was called, in ms
 -- An entry is 20 letters, and the owner:
 --   1: g, the lock may be given to it; a, its session is called, and asks; n, so too, and the owner is
@@ -15,7 +16,7 @@
 --   entry>:<entry><key>', it has the lock; 'called:<ms>:<length of entry>:<entry><key>', it may ask then
 -- include int
 -- Scores that come again only fall (ZADD LT): so an entry keeps its position, and times only grow.
-local PASSED, ALIVE, LISTENS, CALLED = 2e15, 5e15, 6e15, 8e15
+local PASSED, ALIVE, LISTENS, CALLED, WAITING = 2e15, 5e15, 6e15, 8e15, 8.6e15
 
 -- clock returns Redis's time in µs and in ms.
 local function clock()
@@ -33,8 +34,9 @@ local function number(entry, from, to) return tonumber(string.sub(entry, from, t
 
 local function session_of(entry) return string.sub(entry, 21, 20 + number(entry, 16, 20)) end
 
--- enter puts an entry in the line, or keeps it there, and notes that its session is alive.
-local function enter(entry, us, now, listens)
+-- enter puts an entry in the line, or keeps it there, and notes that its session is alive, whether that
+-- listens to the lock's channel, and how many of its callers wait, unless that is nil or '0'.
+local function enter(entry, us, now, listens, waiting)
   local session = session_of(entry)
   local alive = int(ALIVE - now - number(entry, 9, 15))
   if listens then
@@ -42,13 +44,14 @@ local function enter(entry, us, now, listens)
   else
     redis.call('ZADD', KEYS[2], 'LT', int(us), entry, alive, 's' .. session)
   end
+  if waiting and waiting ~= '0' then redis.call('ZADD', KEYS[2], int(WAITING + waiting), 'w' .. session) end
   if us % 256 == 0 then redis.call('PEXPIRE', KEYS[2], 600000) end
 end
 
 -- take_off takes an entry out of the line, which goes with the last one; more says that there are others.
 local function take_off(entry, more)
   if more then
-    redis.call('ZREM', KEYS[2], entry, 'c')
+    redis.call('ZREM', KEYS[2], entry, 'c', 'w' .. session_of(entry))
   else
     redis.call('DEL', KEYS[2])
   end
@@ -94,7 +97,7 @@ local function first_alive(heads, mine, at, now)
     local hear, listeners = listeners_of(session, at)
     if alive >= now and hear > 0 then return entry, heads[2], listeners end
     if alive + life < now then
-      redis.call('ZREM', KEYS[2], entry, 's' .. session)
+      redis.call('ZREM', KEYS[2], entry, 's' .. session, 'w' .. session)
     else
       local position = tonumber(redis.call('ZSCORE', KEYS[2], entry))
       if position >= PASSED then break end
@@ -161,7 +164,7 @@ local function leave(entry, at)
   local heads = redis.pcall('ZRANGE', KEYS[2], 0, 1)
   if heads.err then return end
   if heads[1] ~= entry then
-    redis.call('ZREM', KEYS[2], entry)
+    redis.call('ZREM', KEYS[2], entry, 'w' .. session_of(entry))
     return
   end
   take_off(entry, is_entry(heads[2]))
