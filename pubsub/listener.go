@@ -94,9 +94,19 @@ func deliverAll(ls []*Listener, m Message) {
 // server's error; the dial error when the server cannot be reached. After any of
 // them Listen may simply be called again.
 func (h *Hub) Listen(ctx context.Context, channel string) (*Listener, error) {
+	return h.listenC(ctx, channel, false)
+}
+
+// ListenBroadcast is Listen by a plain SUBSCRIBE also in a Cluster, where a PUBLISH on any node reaches
+// the subscribers of all nodes.
+func (h *Hub) ListenBroadcast(ctx context.Context, channel string) (*Listener, error) {
+	return h.listenC(ctx, channel, true)
+}
+
+func (h *Hub) listenC(ctx context.Context, channel string, broadcast bool) (*Listener, error) {
 	l := &Listener{hub: h, c: make(chan Message, 1), idx: -1}
 	l.fn = l.coalesce
-	return h.listen(ctx, channel, false, l)
+	return h.listen(ctx, channel, broadcast, l)
 }
 
 // ListenFunc is Listen for callers that need every payload: fn is called for each

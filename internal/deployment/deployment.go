@@ -107,6 +107,14 @@ func (d *Deployment) Listen(ctx context.Context, channel string) (*pubsub.Listen
 	return d.hub.Listen(ctx, channel)
 }
 
+// ListenEverywhere subscribes to a channel on which scripts publish so that each node of a Cluster hears it.
+func (d *Deployment) ListenEverywhere(ctx context.Context, channel string) (*pubsub.Listener, error) {
+	if d.cfg.Polls {
+		return nil, errPolls
+	}
+	return d.hub.ListenBroadcast(ctx, channel)
+}
+
 var errPolls = errors.New("rlock: the session polls: Config.Polling is set")
 
 // Fields returns the hash that stands under a key.

@@ -53,7 +53,7 @@ func (l *lock) dequeue(a *acquisition) {
 // desert ends the subscription: the last waiter has gone.
 func (l *lock) desert() {
 	if unused := l.lobby.listener; unused != nil {
-		l.lobby.listener = nil
+		l.lobby.listener, l.lobby.everywhere = nil, false
 		l.later(unused.Close)
 	}
 }

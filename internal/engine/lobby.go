@@ -10,8 +10,11 @@ import (
 
 // A lobby is what a lock needs only when callers wait, or something is put off. It is guarded by the lock's mutex.
 type lobby struct {
-	// listener hears of releases. It is there from the first refusal until no caller waits.
-	listener *pubsub.Listener
+	// listener hears of releases. It is there until no caller waits: from the first refusal, or, for a front
+	// that stands in the line, from when that has been the first for a moment.
+	listener    *pubsub.Listener
+	everywhere  bool // it hears what is published on any node of a Cluster
+	mustHearAll bool // it is to be replaced by one that does
 
 	look  queue.Look // of the front
 	place place      // in the line of the lock

@@ -113,6 +113,9 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 	case a.kind.Lines && g.Position > 0:
 		a.stands(g)
 		return nil, false
+	case a.op.Line.Head != "" && l.s.Cluster(): // its slot moves: locks are made at one node, and heard of at another
+		b := l.needLobby()
+		b.mustHearAll, b.everywhere = !b.everywhere, true
 	}
 	// A refusal may be older than a release that the session has sent meanwhile: then it does
 	// not say that others took what came free, and the next look is as that release left it.
@@ -230,15 +233,20 @@ func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (me
 func (a *acquisition) listen() {
 	l := a.lock
 	b := l.needLobby()
-	if b.listener != nil || l.holder != nil {
+	if l.holder != nil || b.listener != nil && !b.mustHearAll {
 		return
 	}
+	everywhere := b.mustHearAll
 	a.asking = true // nothing is handed to it meanwhile: it would not notice
 	l.unlock()
 	ctx, cancel := a.bounded(a.ctx)
 	// A server that does not answer must not keep the front from looking.
 	ctx, stop := context.WithTimeout(ctx, l.s.cfg.PollFloor)
-	sub, err := l.s.redis.Listen(ctx, a.prim.Channel())
+	subscribe := l.s.redis.Listen
+	if everywhere {
+		subscribe = l.s.redis.ListenEverywhere
+	}
+	sub, err := subscribe(ctx, a.prim.Channel())
 	stop()
 	cancel()
 	if err != nil && !a.done() {
@@ -261,7 +269,10 @@ func (a *acquisition) listen() {
 		return
 	}
 	a.tries.unsubscribed = 0
-	b.listener = sub
+	if b.listener != nil {
+		l.later(b.listener.Close)
+	}
+	b.listener, b.mustHearAll = sub, false
 	// What was published before the confirmation is unknown; it does not matter if a claim of
 	// this session has got the lock meanwhile.
 	b.look.Soon = b.look.Soon || l.holder == nil

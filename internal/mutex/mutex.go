@@ -173,6 +173,9 @@ func releaseWithoutLine(c script.Command) script.Command {
 	c.Keys = append(c.Keys[:1:1], c.Keys[2:]...)
 	c.Args = append([]string(nil), c.Args...)
 	c.Args[4], c.Fewer = "", nil
+	if c.Args[2] == "SPUBLISH" { // those who wait at the other node hear it too
+		c.Args[3] = "b"
+	}
 	if len(c.Args) > 6 && c.Args[6] == "1" {
 		c.Keys, c.Args[6] = c.Keys[:len(c.Keys)-1], "0"
 	}

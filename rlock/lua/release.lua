@@ -5,7 +5,7 @@
 -- KEYS[1] the lock  KEYS[2] with ARGV[5]: the line, see line.lua
 -- KEYS[i] next, with ARGV[6]: the ids, see acquire.lua; deleted at the end
 -- KEYS[i] the last one, with ARGV[7]: the fencing token
--- ARGV[1] owner  ARGV[2] channel  ARGV[3] publish  ARGV[4] counts
+-- ARGV[1] owner  ARGV[2] channel  ARGV[3] publish  ARGV[4] counts; b: PUBLISH tells all nodes besides
 -- ARGV[5] what makes a session's channel of its id; '': there is no line
 -- ARGV[6] 1: the claim may have made the ids; left out like the rest: no  ARGV[7] 1: there are tokens
 -- ARGV[8] what stands in front of the owner in its entry, which may be in the line; '': none
@@ -26,6 +26,7 @@ if not ARGV[12] and not (heads and heads[1]) then
   if ended == 1 then
     if ARGV[6] == '1' then redis.call('DEL', KEYS[line and 3 or 2]) end
     local receivers = redis.call(ARGV[3], ARGV[2], '0')
+    if ARGV[4] == 'b' then redis.call('PUBLISH', ARGV[2], '0') end
     return ARGV[4] == '1' and receivers or -1
   end
 end
@@ -63,6 +64,7 @@ else
   redis.call('HDEL', KEYS[1], ARGV[1])
 end
 local receivers = given and -1 or redis.call(ARGV[3], ARGV[2], '0')
-if not given and ARGV[4] ~= '1' then receivers = -1 end
+if ARGV[4] == 'b' then redis.call('PUBLISH', ARGV[2], '0') end
+if ARGV[4] ~= '1' then receivers = -1 end
 if others then return {0, 1, receivers, position, now} end
 return {0, 1, receivers}
