@@ -45,9 +45,10 @@ func sent(t *testing.T, file, text string) (all []string) {
 	if path.Ext(file) == ".lua" {
 		for _, m := range inLua.FindAllStringSubmatch(text, -1) {
 			switch word := strings.ReplaceAll(strings.Trim(m[1], "'"), "', '", "|"); {
-			case strings.HasPrefix(word, "ARGV["): // how the deployment publishes
+			case strings.HasPrefix(word, "ARGV["), word == "at.publish": // how the deployment publishes
 				all = append(all, "publish", "spublish")
 			case word == "command": // of each.lua, whose callers name it
+			case word == "prefix", word == "at.prefix": // of the call in line.lua, which tells a session
 			case word == m[1]:
 				t.Errorf("%s: which command is %s?", file, word)
 			default:
