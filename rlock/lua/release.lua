@@ -45,6 +45,7 @@ if bad or (tonumber(held or 0) or 0) <= 0 then
   for i = 15, not bad and ARGV[14] and 14 + ARGV[14] or 0 do redis.pcall('SREM', ids, ARGV[i]) end
   return {0, 0, -1} -- the ids, if they are still there, speak of an earlier life
 end
+local leaving = not ARGV[12] and ARGV[1] -- else the key goes with the last id; while a slot moves it is not asked for then
 if ARGV[12] then
   local reply = end_holds(ids, ARGV[1], tonumber(held), 15, 15 + ARGV[14], ARGV[12], ARGV[13])
   if reply then return reply end
@@ -55,13 +56,13 @@ local given, others, position, us, now = false, nil, 0, 0, 0
 if heads and is_entry(heads[1]) then
   us, now = clock()
   local anew = ARGV[9] and ARGV[9] ~= ''
-  others, given = admit(heads, at, us, now, ARGV[1], nil, anew)
+  others, given = admit(heads, at, us, now, leaving, nil, anew)
   if others and anew then
     position = us
     enter(ARGV[9], us, now, ARGV[10] == '1', ARGV[11])
   end
-else
-  redis.call('HDEL', KEYS[1], ARGV[1])
+elseif leaving then
+  redis.call('HDEL', KEYS[1], leaving)
 end
 local receivers = given and -1 or redis.call(ARGV[3], ARGV[2], '0')
 if ARGV[4] == 'b' then redis.call('PUBLISH', ARGV[2], '0') end
