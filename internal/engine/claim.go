@@ -50,7 +50,7 @@ type lease struct {
 	// pinned: never passed on. It has had a hold with a fixed lease or abandoned, a nested command of
 	// unknown outcome, an inner release that was not confirmed, or a change of side.
 	pinned  bool
-	stopped bool // not renewed, since no context of a section wanted it
+	stopped bool // not renewed, since no context of a section wanted it; asking: its session is a slow taker
 }
 
 type claimState uint8
@@ -75,6 +75,7 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, target: a.target, next: l.claims}
 	c.n, c.renewAt, c.safeLease, c.pinned = int32(a.n), never, a.safeLease, a.opts.Lease > 0
+	c.stopped = a.kind.Lines && l.s.slowUntil.Load() > int64(l.s.now())
 	if a.named != "" {
 		c.account = account.New(c.prim, a.named)
 	} else {

@@ -83,6 +83,7 @@ func (s *Session) acknowledged(ctx context.Context, g *grant, p Primitive, op *O
 func (a *acquisition) admit(g grant) *section {
 	l, c, s, k := a.lock, a.claim, a.lock.s, a.kind
 	now := s.now()
+	c.stopped = false
 	c.state, c.trust, c.doubts = held, g.until, g.doubts
 	if c.safeLease != never {
 		c.expose(g.sent + cmp.Or(g.unconfirmed, a.lease))

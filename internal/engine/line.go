@@ -31,10 +31,11 @@ func (s *Session) givenFor() time.Duration { return min(waiting.GrantLease, s.cf
 // entryHead is what stands in front of the owner in the entry of a claim that asks.
 func (c *claim) entryHead() string {
 	s := c.lock.s
-	if c.num != 0 && !c.pinned && !c.kind.Fenced {
+	if c.num != 0 && !c.pinned && !c.kind.Fenced && !c.stopped {
 		return s.plainHead
 	}
 	w := s.want()
+	w.Slow = c.stopped
 	w.Named, w.Asks = c.num == 0, c.pinned // a lease of its own
 	if c.kind.Fenced {
 		w.Tokens = c.account.Asked()
@@ -83,9 +84,13 @@ func (a *acquisition) stands(g grant) {
 	p := &b.place
 	p.Stands(a.claim, now, g.Value >= 0)
 	p.Clock.Read(g.sent, g.Token, g.doubts)
+	p.Trip = now - g.sent
 	b.answered = true
 	b.turns.Taken()
 	l.lookAfter(g.Value)
+	if a.claim.stopped {
+		b.look.At = min(b.look.At, now+waiting.SlowLook)
+	}
 	if m := p.Told; m != nil && p.To == a.claim {
 		p.Told, p.To = nil, nil
 		l.hear(a.claim, m)
@@ -182,6 +187,9 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 	if !known || now >= at+trustIn(kept)/2 || s.cfg.Replicas > 0 || l.state != lockOpen || a.hopeless != nil {
 		l.nudge()
 		return
+	}
+	if now-at > max(waiting.SlowTaker, 2*b.place.Trip) {
+		s.slowUntil.Store(int64(now + waiting.SlowFor))
 	}
 	if m.Token > 0 {
 		c.needAccount().Exactly(m.Tokens)

@@ -14,6 +14,7 @@ import (
 type Want struct {
 	Session string
 	Named   bool // the owner is named: another process may hold under it
+	Slow    bool // its session takes long to follow a message: see SlowFor
 	Asks    bool // the lock cannot be given to it, for there is more to say: it is called, and asks
 	Tokens  int  // fencing tokens, at most 999
 	// Lease is for how long the lock is given before the session is heard of, at most 9999 ms.
@@ -30,6 +31,8 @@ func (w *Want) Head() string {
 		flag, session = "n", w.Session
 	case w.Asks:
 		flag = "a"
+	case w.Slow:
+		flag = "z"
 	}
 	ms := func(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 	return fmt.Sprintf("%s%03d%04d%07d%05d%s", flag, w.Tokens, min(ms(w.Lease), 9999), min(ms(w.Life), 9999999), len(w.Session), session)

@@ -11,6 +11,14 @@ const (
 	// other caller of the session waits for the lock: shorter sections are released before.
 	ConfirmAfter = 10 * time.Millisecond
 
+	// SlowFor is for how long a session that has taken longer than SlowTaker from a message to its section
+	// counts as a slow taker: as one that runs for 10 of every 100 ms. The lock is given to it while it runs
+	// only: it asks every SlowLook, and releases pass it by when they have not heard of it just now.
+	SlowFor  = time.Second
+	SlowLook = 2 * time.Millisecond
+	// SlowTaker is at least twice a round trip.
+	SlowTaker = 5 * time.Millisecond
+
 	// Silent is after how many pauses between two signs of life a session counts as silent.
 	Silent = 2.5
 
@@ -38,6 +46,7 @@ type Place[C any] struct {
 	Pause *C            // that is held without a section until then: callers wait for it
 	Said  int           // how many callers wait, as Redis was told last; 0: nothing was said
 	Clock Clock
+	Trip  time.Duration // how long the last answer took
 }
 
 // Stands notes that the claim stands in the line, by the answer to an attempt; first says whether it is the

@@ -5,9 +5,10 @@
 --   "l<session>" -> LISTENS less until when that surely listens to the lock's channel, in ms: shorter than
 --     a channel lingers that is not listened to any more, since who listens beside them must not starve
 --   "w<session>" -> WAITING and how many callers of the session wait; without it one
+--   "p<session>" -> PASSED_BY and since when it is, being a slow taker, in ms
 --   "c" -> CALLED and until when the lock is left to the entry that was called, in ms
 -- An entry is 20 letters, and the owner:
---   1: g, the lock may be given to it; a, its session is called, and asks; n, so too, and the owner is
+--   1: g, the lock may be given to it; z, too, but its session is a slow taker, see dozes; a, its session is called, and asks; n, so too, and the owner is
 --   named  2-4: fencing tokens that it
 --   wants  5-8: for how many ms the lock is given  9-15: for how many ms its session is taken for
 --   alive after each sign of life  16-20: length of the session, which comes next: as the beginning
@@ -16,7 +17,9 @@
 --   entry>:<entry><key>', it has the lock; 'called:<ms>:<length of entry>:<entry><key>', it may ask then
 -- include int
 -- Scores that come again only fall (ZADD LT): so an entry keeps its position, and times only grow.
-local PASSED, ALIVE, LISTENS, CALLED, WAITING = 2e15, 5e15, 6e15, 8e15, 8.6e15
+local PASSED, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING = 2e15, 5e15, 6e15, 7e15, 8e15, 8.6e15
+-- A process that was heard of so short a time ago runs; a slow taker waits no longer than that as the first.
+local AWAKE_MS, SLOW_MS = 3, 100
 
 -- clock returns Redis's time in µs and in ms.
 local function clock()
@@ -26,7 +29,7 @@ end
 
 local function is_entry(member)
   local c = member and string.sub(member, 1, 1)
-  return c == 'g' or c == 'a' or c == 'n'
+  return c == 'g' or c == 'z' or c == 'a' or c == 'n'
 end
 
 -- number reads some digits; not every Lua takes leading zeros for nothing by itself.
@@ -51,7 +54,7 @@ end
 -- take_off takes an entry out of the line, which goes with the last one; more says that there are others.
 local function take_off(entry, more)
   if more then
-    redis.call('ZREM', KEYS[2], entry, 'c', 'w' .. session_of(entry))
+    redis.call('ZREM', KEYS[2], entry, 'c', 'w' .. session_of(entry), 'p' .. session_of(entry))
   else
     redis.call('DEL', KEYS[2])
   end
@@ -84,35 +87,51 @@ local function listeners_of(session, at)
   return sharded and 1 or tonumber(n[2]), tonumber(n[#n])
 end
 
--- first_alive returns the first entry whose session is there, the member behind it, and how many
--- connections listen to the lock's channel. Entries of sessions that are silent, or that nobody listens
--- for, are moved behind the others, once; those of dead ones go.
+-- dozes says whether the lock is not given to the entry of a slow taker yet: its session was not heard of
+-- just now, and it has not been passed by for SLOW_MS. Redis notes when that began.
+local function dozes(entry, session, heard, now)
+  if string.sub(entry, 1, 1) ~= 'z' or now - heard <= AWAKE_MS then return false end
+  local since = redis.call('ZSCORE', KEYS[2], 'p' .. session)
+  if not since then redis.call('ZADD', KEYS[2], int(PASSED_BY + now), 'p' .. session) end
+  return now - (tonumber(since or PASSED_BY + now) - PASSED_BY) < SLOW_MS
+end
+
+-- first_alive returns the first entry whose session is there, whether the line has others, the member
+-- behind it, and how many connections listen to the lock's channel. Entries of sessions that are silent, or
+-- that nobody listens for, are moved behind the others, once; those of dead ones go. A slow taker that
+-- dozes is passed by, unless there is no other.
 local function first_alive(heads, mine, at, now)
+  local passed, dozing, listeners_then = 0, nil, 0
   for _ = 1, 16 do
-    local entry = heads[1]
+    local entry, second = heads[1], heads[2]
     if not is_entry(entry) then break end
-    if entry == mine then return entry, heads[2], 0 end
+    if entry == mine then return entry, passed > 0 or is_entry(second), second, 0 end
     local session, life = session_of(entry), number(entry, 9, 15)
     local alive = ALIVE - tonumber(redis.call('ZSCORE', KEYS[2], 's' .. session) or ALIVE)
     local hear, listeners = listeners_of(session, at)
-    if alive >= now and hear > 0 then return entry, heads[2], listeners end
-    if alive + life < now then
+    if alive >= now and hear > 0 then
+      if not dozes(entry, session, alive - life, now) then
+        return entry, passed > 0 or is_entry(second), second, listeners
+      end
+      passed, dozing, listeners_then = passed + 1, dozing or entry, listeners
+    elseif alive + life < now then
       redis.call('ZREM', KEYS[2], entry, 's' .. session, 'w' .. session)
     else
       local position = tonumber(redis.call('ZSCORE', KEYS[2], entry))
       if position >= PASSED then break end
       redis.call('ZADD', KEYS[2], int(position + PASSED), entry)
     end
-    heads = redis.call('ZRANGE', KEYS[2], 0, 1)
+    heads = redis.call('ZRANGE', KEYS[2], passed, passed + 1)
   end
-  return nil
+  return dozing, passed > 1, nil, listeners_then
 end
 
 -- give makes the owner of an entry the owner of the lock, and tells its session. It returns false, and has
 -- changed nothing, if the entry cannot be given the lock here, or its session cannot be told.
 local function give(entry, at, now)
   local n, token = number(entry, 2, 4), 0
-  if string.sub(entry, 1, 1) ~= 'g' or n > 0 and not at.token then return false end
+  local letter = string.sub(entry, 1, 1)
+  if letter ~= 'g' and letter ~= 'z' or n > 0 and not at.token then return false end
   local owner = string.sub(entry, 21)
   local written = redis.pcall('HSET', KEYS[1], owner, '1')
   if type(written) == 'table' then return false end
@@ -139,14 +158,14 @@ end
 -- asks, which is not told. stays says that the line has another entry besides. It returns the entry that
 -- may have the lock, and whether that was given to it.
 local function admit(heads, at, us, now, leaving, mine, stays)
-  local entry, second, listeners = first_alive(heads, mine, at, now)
+  local entry, more, second, listeners = first_alive(heads, mine, at, now)
   local given = false
   if entry == mine then return entry, false end
   if entry then
     local open = courtesy(listeners, us, now)
     given = not open and give(entry, at, now)
     if given then
-      take_off(entry, stays or is_entry(second))
+      take_off(entry, stays or more)
     else
       local ms = open and 1 or 0
       call(at.prefix, entry, ms)
