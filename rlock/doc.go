@@ -11,9 +11,11 @@
 //   - Retries are idempotent: a script that is sent twice never acquires or releases twice. An
 //     acquisition whose outcome is unknown is released in the background. A release never touches
 //     the lock of a later owner.
-//   - A waiter sleeps until a message announces the release, at most for Config.PollFloor: a lost one
-//     costs no more. However many wait, a session sends one attempt at a time; named
-//     owners, TryLock and Retry ask besides.
+//   - A waiter sleeps until a message says that it has the lock, or that it may ask. It sleeps at most
+//     for Config.PollFloor, so a lost message costs no more. However many callers wait, a session sends
+//     one attempt at a time; named owners, TryLock and Retry ask besides.
+//   - Sessions that wait stand in a line in Redis, in the order of arrival. Unlock grants the lock to the
+//     first of them, and costs the same however many wait.
 //
 // # What is not
 //
@@ -24,7 +26,12 @@
 //     its context has ended. Use a fencing token: [Hold.Token].
 //   - Clocks: owners may overlap if Redis's runs 3.4 % faster than the process's monotonic one
 //     (5 % with leases up to 20 s). The time of day does not matter.
-//   - Order: the fastest process gets a released lock. Package fairlock queues.
+//   - Order of callers: a session passes the lock on among its own callers for a time slice before the
+//     next session has it. TryLock, sessions that poll and Redisson's clients stand in no line.
+//     docs/guarantees.md says when they come in. Package fairlock keeps the order of callers.
+//   - The first milliseconds of a granted hold: Redis keeps what an Unlock has granted to another session
+//     for 1.25 s, until that session renews it. It does so after 10 ms, or at once if another of its
+//     callers waits. A stall of more than a second before that ends the section with ErrLost.
 //
 // # Owners and nested calls
 //
@@ -43,7 +50,8 @@
 // # Hand-over in memory
 //
 // Unlock passes the lock to the session's next waiter without asking Redis, for a time slice of
-// 10 ms, or 100 ms if no other session listens. Then other sessions go first. [Lease], [WithOwner] and a Config.HandOverLimit of -1 exclude that. Such an Unlock
-// returns nil unless the session knows that the lock is lost. If it was lost unnoticed, the section
-// that is open by then ends with ErrLost.
+// 10 ms, or 100 ms while no other session waits, as far as is known. Then Unlock enters the session at the
+// end of the line. [Lease], [WithOwner] and a Config.HandOverLimit of -1 exclude hand-over. An Unlock that
+// hands the lock over returns nil unless the session knows that the lock is lost. If it was lost
+// unnoticed, the section that is open by then ends with ErrLost.
 package rlock
