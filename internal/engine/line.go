@@ -88,7 +88,7 @@ func (a *acquisition) stands(g grant) {
 	b.answered = true
 	b.turns.Taken()
 	l.lookAfter(g.Value)
-	if a.claim.stopped {
+	if a.claim.stopped && p.First > 0 && int64(now) < l.s.slowUntil.Load() {
 		b.look.At = min(b.look.At, now+waiting.SlowLook)
 	}
 	if m := p.Told; m != nil && p.To == a.claim {

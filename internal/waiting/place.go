@@ -15,7 +15,7 @@ const (
 	// counts as a slow taker: as one that runs for 10 of every 100 ms. The lock is given to it while it runs
 	// only: it asks every SlowLook, and releases pass it by when they have not heard of it just now.
 	SlowFor  = time.Second
-	SlowLook = 2 * time.Millisecond
+	SlowLook = 500 * time.Microsecond
 	// SlowTaker is at least twice a round trip.
 	SlowTaker = 5 * time.Millisecond
 

@@ -19,7 +19,7 @@
 -- Scores that come again only fall (ZADD LT): so an entry keeps its position, and times only grow.
 local PASSED, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING = 2e15, 5e15, 6e15, 7e15, 8e15, 8.6e15
 -- A process that was heard of so short a time ago runs; a slow taker waits no longer than that as the first.
-local AWAKE_MS, SLOW_MS = 3, 100
+local AWAKE_MS, SLOW_MS = 1, 100
 
 -- clock returns Redis's time in µs and in ms.
 local function clock()
@@ -88,11 +88,15 @@ local function listeners_of(session, at)
 end
 
 -- dozes says whether the lock is not given to the entry of a slow taker yet: its session was not heard of
--- just now, and it has not been passed by for SLOW_MS. Redis notes when that began.
-local function dozes(entry, session, heard, now)
+-- just now, and it has not been passed by for SLOW_MS. When that begins it is called, and then asks again
+-- and again as long as it runs.
+local function dozes(entry, session, heard, at, now)
   if string.sub(entry, 1, 1) ~= 'z' or now - heard <= AWAKE_MS then return false end
   local since = redis.call('ZSCORE', KEYS[2], 'p' .. session)
-  if not since then redis.call('ZADD', KEYS[2], int(PASSED_BY + now), 'p' .. session) end
+  if not since then
+    redis.call('ZADD', KEYS[2], int(PASSED_BY + now), 'p' .. session)
+    call(at.prefix, entry, 0)
+  end
   return now - (tonumber(since or PASSED_BY + now) - PASSED_BY) < SLOW_MS
 end
 
@@ -110,7 +114,7 @@ local function first_alive(heads, mine, at, now)
     local alive = ALIVE - tonumber(redis.call('ZSCORE', KEYS[2], 's' .. session) or ALIVE)
     local hear, listeners = listeners_of(session, at)
     if alive >= now and hear > 0 then
-      if not dozes(entry, session, alive - life, now) then
+      if not dozes(entry, session, alive - life, at, now) then
         return entry, passed > 0 or is_entry(second), second, listeners
       end
       passed, dozing, listeners_then = passed + 1, dozing or entry, listeners
