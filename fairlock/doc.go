@@ -15,8 +15,14 @@
 //     that gives up leaves the queue at once.
 //   - Dead waiters do not hold up the others: a live waiter has the lock within one QueueLease of
 //     the release, however many died in front of it. Where Redis can tell that no connection
-//     received the message (on a single node), the next waiter has it at once. Else the lock
-//     waits a quarter of a QueueLease for the first dead waiter, and skips all that are silent.
+//     listens for the waiter's session (on a single node), the next waiter has it at once. Else the
+//     lock waits a quarter of a QueueLease for the first dead waiter, and skips all that are silent.
+//   - A grant that was published is never taken back: a waiter that hears of it late, by way of a
+//     replica in a planned failover, is still the only owner.
+//
+// [relock/rlock] also serves waiting sessions in the order of arrival. This package adds the order of
+// callers: a caller that comes later is never served first because its session has the lock, as in a
+// time slice there, and TryLock never overtakes.
 //
 // # Runs
 //
@@ -40,7 +46,9 @@
 //     lose the lock.
 //   - Speed: an entry of its own costs a round trip for each section, so rlock.Mutex costs Redis
 //     less where a lock is contended for by Lease or WithOwner. A session that is not allowed to
-//     subscribe learns of a grant with its next heartbeat.
+//     subscribe learns of a grant with its next heartbeat. Where the user of the releasing session may not
+//     publish on the channels of sessions, the lock comes free, and the first waiter has it with its next
+//     heartbeat.
 //   - Clocks that leap: a grant is trusted from the time of Redis at the grant. The session
 //     translates that by the last heartbeat to its monotonic clock. A renewal confirms it at once.
 //     If Redis's clock leaps forward while the message is delayed, that trust can be too long by
