@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
@@ -108,17 +109,17 @@ func TestHandOverNotToAWaiterWithALostReply(t *testing.T) {
 			redistest.Eventually(t, 10*time.Second, "it is refused, listens, and is refused again", func() bool {
 				return st.refusals() >= 2
 			})
-			st.p.DropMessages(true) // so that it sleeps on when the lock is free
-			must(t, block.Unlock())
+			// Nobody is told: the waiter sleeps on while the lock is free, and does not have it by a grant.
+			must(t, s.Do(t, "DEL", st.name).Error())
 			_, h, err := st.m.TryLock(st.ctx)
 			must(t, err)
 			st.ses.Unhurried(st.name)
-			st.p.DropMessages(false)
 			must(t, h.Unlock())
 			must(t, st.in(failed).hold.Unlock())
 			if n := st.count(); n != 0 {
 				t.Errorf("%s lost: %d hand-overs in memory", fault, n)
 			}
+			locktest.Is(t, "Unlock", block.Unlock(), rlock.ErrLost)
 			nothingLeft(t, s, st.ses, other)
 		}
 	})

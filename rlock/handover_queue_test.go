@@ -51,13 +51,14 @@ func TestHandOverToAWaiterWhoSubscribes(t *testing.T) {
 		defer confirm()
 		b := st.queue(st.ctx)
 		locktest.Get(t, seen, 5*time.Second, "the subscription")
-		must(t, block.Unlock())
+		must(t, s.Do(t, "DEL", st.name).Error()) // a release would give the lock to the waiter
 		_, h, err := st.m.TryLock(st.ctx)
 		must(t, err)
 		st.ses.Unhurried(st.name)
 		must(t, h.Unlock())
 		confirm()
 		must(t, st.in(b).hold.Unlock())
+		locktest.Is(t, "Unlock", block.Unlock(), rlock.ErrLost)
 		nothingLeft(t, s, st.ses, other)
 	})
 }

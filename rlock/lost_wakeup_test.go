@@ -10,8 +10,9 @@ import (
 	"relock/rlock"
 )
 
-// The front of the queue is woken by a release, and Redis cannot serve its attempts. When it leaves, the
-// next one asks at once: no other message comes, and the clock would have it ask an hour later.
+// The front of the queue is called by a release, and Redis cannot serve its attempts. When it leaves, the
+// next one asks at once: no other message comes, and the clock would have it ask an hour later. The
+// release names no key of tokens, so it cannot give the lock to a caller that wants one, and calls it.
 func TestAWakeUpOfAFrontThatLeavesIsNotLost(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		cfg := rlock.Config{Lease: time.Hour, PollFloor: time.Hour}
@@ -20,7 +21,7 @@ func TestAWakeUpOfAFrontThatLeavesIsNotLost(t *testing.T) {
 		failed, failure := faultFailed()
 		trace.Attempt, cfg.Trace = failed.Attempt, trace
 		ses, p := faultDial(t, s, cfg)
-		m := rlock.New(ses, name)
+		m := rlock.New(ses, name, rlock.Fenced())
 		_, h, err := rlock.New(other, name).Lock(within(t, time.Minute))
 		must(t, err)
 		ctx, cancel := context.WithCancel(within(t, time.Minute))
@@ -29,7 +30,8 @@ func TestAWakeUpOfAFrontThatLeavesIsNotLost(t *testing.T) {
 		locktest.Get(t, waiting, 10*time.Second, "the front")
 		next := faultGoLock(m, within(t, time.Minute))
 		locktest.Get(t, waiting, 10*time.Second, "the next one")
-		subscribed(t, s, 2)
+		subscribed(t, s, 2) // the first of the line for long: then it has asked once more
+		redistest.Eventually(t, 10*time.Second, "the front has asked", func() bool { return faultSent(t, p, "acquire") == 2 })
 		quiet(t, ses)
 		p.RefuseCommand("EVALSHA", "OOM command not allowed")
 		must(t, h.Unlock())
@@ -40,5 +42,7 @@ func TestAWakeUpOfAFrontThatLeavesIsNotLost(t *testing.T) {
 		got := locktest.Get(t, next, 30*time.Second, "the next one")
 		must(t, got.err)
 		must(t, got.hold.Unlock())
+		must(t, s.Do(t, "DEL", "redisson_lock_token:{"+name+"}").Error())
+		nothingLeft(t, s, ses, other)
 	})
 }

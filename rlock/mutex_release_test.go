@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -156,7 +157,9 @@ func TestForceUnlockFreesAnyOwnersHold(t *testing.T) {
 			_, h, err := rlock.New(b, "x").Lock(ctx)
 			in <- errors.Join(err, h.Unlock())
 		}()
-		redistest.Eventually(t, 5*time.Second, "the waiter to listen", func() bool { return len(s.Channels(t)) == 3 })
+		redistest.Eventually(t, 5*time.Second, "the waiter to stand in the line", func() bool {
+			return slices.Contains(s.Keys(t), "relock_line1:{x}")
+		})
 		if was, err := rlock.New(b, "x").ForceUnlock(ctx); !was || err != nil {
 			t.Errorf("ForceUnlock: %v, %v", was, err)
 		}

@@ -181,7 +181,7 @@ func TestNoSubscriptionIsLeftByAHandOver(t *testing.T) {
 		defer release()
 		waiter := queueUp(t, ses, name, within(t, 30*time.Second))
 		locktest.Get(t, seen, 5*time.Second, "the subscription")
-		must(t, x.Unlock())
+		must(t, s.Do(t, "DEL", name).Error()) // a release would give the lock to the waiter
 		_, h, err := m.TryLock(within(t, 30*time.Second))
 		must(t, err)
 		ses.RunFor(name, time.Hour)
@@ -190,6 +190,7 @@ func TestNoSubscriptionIsLeftByAHandOver(t *testing.T) {
 		w := locktest.Get(t, waiter, 5*time.Second, "the waiter")
 		must(t, w.err)
 		must(t, w.hold.Unlock())
+		locktest.Is(t, "Unlock", x.Unlock(), rlock.ErrLost)
 		redistest.Eventually(t, 10*time.Second, "empty books, and no subscription", func() bool {
 			_, _, lines, _, active := ses.Books()
 			return lines == 0 && active == 0 && len(s.Channels(t)) == 2

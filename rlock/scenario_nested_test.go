@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -114,15 +115,17 @@ func TestALongNestedLeaseIsNotInherited(t *testing.T) {
 	})
 }
 
-// The release of an ordinary lock names one key, and so cannot be split between two nodes while
-// a slot moves; one that has had nested holds names that of their ids too.
-func TestAnOrdinaryReleaseNamesOneKey(t *testing.T) {
+// The release of an ordinary lock names the lock and its line; one that has had nested holds names the key
+// of their ids too. No other key can be split from the lock while a slot moves; the line can, and then the
+// release is sent again without it, see TestAHalfMovedSlotHandsPlainLocksOverByMessage.
+func TestAnOrdinaryReleaseNamesLockAndLine(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		st := newStage(t, s, rlock.Config{})
 		keys := func() string {
 			for _, line := range slices.Backward(st.p.Log()) {
 				if cmd := strings.Fields(line); faultRuns(t, "release")(cmd) {
-					return cmd[2]
+					n, _ := strconv.Atoi(cmd[2])
+					return strings.Join(cmd[2:3+n], " ")
 				}
 			}
 			return ""
@@ -130,16 +133,16 @@ func TestAnOrdinaryReleaseNamesOneKey(t *testing.T) {
 		_, h := st.lock(st.ctx)
 		in := st.handOver(h, st.queue(st.ctx))
 		must(t, in.hold.Unlock())
-		if n := keys(); n != "1" {
-			t.Errorf("the release names %q keys, want 1", n)
+		if n := keys(); n != "2 "+st.name+" relock_line1:{"+st.name+"}" {
+			t.Errorf("the release names %q, want the lock and its line", n)
 		}
 		section, h := st.lock(st.ctx)
 		_, nested, err := st.m.Lock(section)
 		must(t, err)
 		must(t, nested.Unlock())
 		must(t, h.Unlock())
-		if n := keys(); n != "2" {
-			t.Errorf("the release after a nested hold names %q keys, want 2", n)
+		if n := keys(); n != "3 "+st.name+" relock_line1:{"+st.name+"} relock_holds:{"+st.name+"}" {
+			t.Errorf("the release after a nested hold names %q, want the lock, its line, and the ids", n)
 		}
 		nothingLeft(t, s, st.ses)
 	})
