@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
@@ -109,34 +110,63 @@ func TestFaultWaiterOutlivesARestart(t *testing.T) {
 	})
 }
 
-// A line of waiters, and the one in front is cancelled just when its attempt is on its
-// way: what woke it is not lost for those behind.
+// A queue of waiters, and the one in front is cancelled just when its attempt is on its way, for a
+// release has called it; or just when the message is on its way that grants it the lock. What woke it,
+// or was given to it, is not lost for those behind. A release names no key of tokens unless its own claim
+// has some: so it calls a fenced waiter.
 func TestFaultCancelledFrontPassesTheWakeUpOn(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		trace, waiting := locktest.Waiting()
-		ses, p := faultDial(t, s, rlock.Config{Trace: trace, PollFloor: 20 * time.Second})
-		holder := dial(t, s, rlock.Config{})
-		ctx := within(t, 60*time.Second)
-		name := redistest.Name(t)
-		m := rlock.New(ses, name)
-		_, h, err := rlock.New(holder, name).Lock(ctx)
-		must(t, err)
-		first, cancel := context.WithCancel(ctx)
-		defer cancel()
-		front := faultGoLock(m, first)
-		locktest.Get(t, waiting, 5*time.Second, "the front waits")
-		back := faultGoLock(m, ctx)
-		locktest.Get(t, waiting, 5*time.Second, "the one behind waits")
-		seen, release := p.HoldReply(faultRuns(t, "acquire"))
-		defer release()
-		must(t, h.Unlock())
-		locktest.Get(t, seen, 5*time.Second, "the front's attempt")
-		cancel()
-		locktest.Is(t, "the front's Lock", locktest.Get(t, front, 5*time.Second, "the front's Lock").err, rlock.ErrNotAcquired, context.Canceled)
-		release()
-		got := locktest.Get(t, back, 5*time.Second, "the Lock of the one behind")
-		must(t, got.err)
-		must(t, got.hold.Unlock())
+		for _, granted := range []bool{false, true} {
+			trace, waiting := locktest.Waiting()
+			ses, p := faultDial(t, s, rlock.Config{Trace: trace, PollFloor: 20 * time.Second})
+			holder := dial(t, s, rlock.Config{})
+			ctx := within(t, 60*time.Second)
+			name := redistest.Name(t)
+			m := rlock.New(ses, name)
+			if !granted {
+				m = rlock.New(ses, name, rlock.Fenced())
+			}
+			_, h, err := rlock.New(holder, name).Lock(ctx)
+			must(t, err)
+			_, aside, err := rlock.New(holder, name+"2").Lock(ctx)
+			must(t, err)
+			first, cancel := context.WithCancel(ctx)
+			defer cancel()
+			front := faultGoLock(m, first)
+			locktest.Get(t, waiting, 5*time.Second, "the front waits")
+			subscribed(t, s, 2)
+			redistest.Eventually(t, 5*time.Second, "the front has asked once more", func() bool { return faultSent(t, p, "acquire") == 2 })
+			back := faultGoLock(m, ctx)
+			locktest.Get(t, waiting, 5*time.Second, "the one behind waits")
+			var seen <-chan struct{}
+			var release func()
+			if granted { // what follows on the subscriber's connection is held back behind this
+				seen, release = p.HoldReply(faulttest.Is("SUBSCRIBE"))
+				over, stop := context.WithCancel(ctx)
+				defer stop()
+				asideToo := faultGoLock(rlock.New(ses, name+"2"), over)
+				locktest.Get(t, seen, 5*time.Second, "another subscription")
+				defer func() {
+					stop()
+					locktest.Get(t, asideToo, 5*time.Second, "the other waiter")
+				}()
+			} else {
+				seen, release = p.HoldReply(faultRuns(t, "acquire"))
+			}
+			defer release()
+			must(t, h.Unlock())
+			if granted && faultFree(t, s, name) {
+				t.Error("the release granted the lock to nobody")
+			}
+			locktest.Get(t, seen, 5*time.Second, "the front's attempt, or its grant")
+			cancel()
+			locktest.Is(t, "the front's Lock", locktest.Get(t, front, 5*time.Second, "the front's Lock").err, rlock.ErrNotAcquired, context.Canceled)
+			release()
+			got := locktest.Get(t, back, 5*time.Second, "the Lock of the one behind")
+			must(t, got.err)
+			must(t, got.hold.Unlock())
+			must(t, aside.Unlock())
+		}
 	})
 }
 

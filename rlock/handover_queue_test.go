@@ -2,6 +2,8 @@ package rlock_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -63,83 +65,84 @@ func TestHandOverToAWaiterWhoSubscribes(t *testing.T) {
 	})
 }
 
-// After a slice the lock is left to others, and the message of the own release is no news.
-// That of the next one is, also when both arrive together while the front asks Redis.
+// After a slice the release gives the lock to another session, and enters the next caller anew. The grant
+// that the other's release brings is heard, also when it is there before the answer that says that the
+// caller stands in the line: that of the release, or of an attempt of the front.
 func TestHandOverTheReleaseAfterASliceIsHeard(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		tried := 0
-		for round := 0; round < 20 && tried < 3; round++ {
-			if releaseAfterASlice(t, s) {
-				tried++
-			}
-		}
-		if tried == 0 {
-			t.Error("no release ever came before the question of the front")
+		for range 3 {
+			releaseAfterASlice(t, s, "release")
+			releaseAfterASlice(t, s, "acquire")
 		}
 	})
 }
 
-// releaseAfterASlice reports whether the release of the slice came before the question of the front,
-// and so the next one was to be heard.
-func releaseAfterASlice(t *testing.T, s *redistest.Server) (heard bool) {
+// releaseAfterASlice holds back the answer of that script until the next grant was heard.
+func releaseAfterASlice(t *testing.T, s *redistest.Server, script string) {
+	t.Helper()
 	st := newStage(t, s, rlock.Config{HandOverLimit: 1, PollFloor: time.Minute})
 	other := dial(t, s, rlock.Config{PollFloor: time.Minute})
-	theirs, channel := rlock.New(other, st.name), faultLockChannel(st.name)
+	theirs := rlock.New(other, st.name)
 	_, block, err := theirs.Lock(st.ctx)
 	must(t, err)
-	a, b, c := st.queue(st.ctx), st.queue(st.ctx), st.queue(st.ctx)
-	awaitListeners(t, s, channel, 1)
-	must(t, block.Unlock())
-	in := st.in(a)
-	d := faultGoLock(theirs, st.ctx)
-	awaitListeners(t, s, channel, 2)
-	st.ses.Unhurried(st.name)
-	in = st.handOver(in.hold, b)
-	st.stands("1")
 	signal, _, err := rlock.New(st.ses, st.name+"3").Lock(st.ctx)
 	must(t, err)
 
-	// What follows on the subscriber's connection is held back behind this.
-	_, aside, err := rlock.New(other, st.name+"2").Lock(st.ctx)
-	must(t, err)
-	seen, release := st.p.HoldReply(faulttest.Is("SUBSCRIBE"))
-	defer release()
-	asideToo := faultGoLock(rlock.New(st.ses, st.name+"2"), st.ctx)
-	locktest.Get(t, seen, 5*time.Second, "another subscription")
-
-	// The front looks when the time for the others is over; its question is kept until one
-	// of them has got the lock, so that it is certainly refused.
-	asks, ask := st.p.HoldRequest(faultRuns(t, "acquire"))
-	defer ask()
-	asked, answer := st.p.HoldReply(faultRuns(t, "acquire"))
-	defer answer()
-	unlocked := faultGo(in.hold.Unlock) // the second: that is as far as the limit goes
-	locktest.Get(t, asks, 5*time.Second, "the front looks")
-	select {
-	case err := <-unlocked:
-		must(t, err)
-		theirTurn := st.in(d)
-		ask()
-		locktest.Get(t, asked, 5*time.Second, "the front is refused")
-		heard = true
-		must(t, theirTurn.hold.Unlock())
-		release()
-		_, err = rlock.New(other, st.name+"3").ForceUnlock(st.ctx)
-		must(t, err)
-		locktest.Ends(t, signal, 5*time.Second, rlock.ErrLost) // this was told after the release
-		answer()
-		must(t, st.in(c).hold.Unlock())
-	case <-time.After(time.Second): // the release is kept as well, behind the question
-		ask()
-		answer()
-		release()
-		must(t, locktest.Get(t, unlocked, 5*time.Second, "the release"))
-		st.inAndOut(c, d)
+	var c <-chan faultLocked
+	var unlocked <-chan error
+	var ran <-chan struct{}
+	answer := func() {}
+	if script == "acquire" {
+		ran, answer = st.p.HoldReply(faultRuns(t, script))
+		defer answer()
+		c = st.queue(st.ctx)
+		st.reached(ran)
+	} else {
+		a, b := st.queue(st.ctx), st.queue(st.ctx)
+		c = st.queue(st.ctx)
+		awaitInLine(t, s, st.name, st.ses)
+		must(t, block.Unlock())
+		in := st.in(a)
+		d := faultGoLock(theirs, st.ctx)
+		awaitInLine(t, s, st.name, other)
+		st.ses.Unhurried(st.name)
+		in = st.handOver(in.hold, b)
+		st.stands("1")
+		ran, answer = st.p.HoldReply(faultRuns(t, script))
+		defer answer()
+		unlocked = faultGo(in.hold.Unlock) // the second: that is as far as the limit goes
+		st.reached(ran)
+		block = st.in(d).hold
 	}
-	must(t, aside.Unlock())
-	must(t, st.in(asideToo).hold.Unlock())
-	return heard
+	awaitInLine(t, s, st.name, st.ses)
+	must(t, block.Unlock())
+	if owner := onlyOwner(t, st); !ofSession(st.ses, owner) {
+		t.Errorf("the release gave the lock to %q", owner)
+	}
+	_, err = rlock.New(other, st.name+"3").ForceUnlock(st.ctx)
+	must(t, err)
+	locktest.Ends(t, signal, 5*time.Second, rlock.ErrLost) // this was told after the grant
+	st.outside(c, "the front, whose answer is still to come")
+	answer()
+	if unlocked != nil {
+		must(t, locktest.Get(t, unlocked, 5*time.Second, "the release"))
+	}
+	must(t, st.in(c).hold.Unlock())
 }
+
+// awaitInLine waits until a session stands in the line of a lock.
+func awaitInLine(t *testing.T, s *redistest.Server, name string, ses *rlock.Session) {
+	t.Helper()
+	redistest.Eventually(t, 5*time.Second, "the session to stand in the line", func() bool {
+		members, err := s.Do(t, "ZRANGE", faultLine(name), "0", "-1").AsStrSlice()
+		return err == nil && slices.ContainsFunc(members, func(m string) bool {
+			return strings.Contains("gzan", m[:1]) && strings.Contains(m, ses.ID())
+		})
+	})
+}
+
+// faultLine is the key of the line of a lock.
+func faultLine(name string) string { return "relock_line1:{" + name + "}" }
 
 // awaitListeners waits until so many sessions listen to the channel.
 func awaitListeners(t *testing.T, s *redistest.Server, channel string, n int64) {

@@ -49,10 +49,15 @@ func attempts() (trace *rlock.Trace, failed, refused chan struct{}) {
 }
 
 // An acquire reserves tokens for the waiters that there are, its answer is lost, and it is sent
-// again when there are more. Each section has a token of its own, greater than all before.
+// again when there are more. Each section has a token of its own, greater than all before. The same if
+// a release has granted the lock and has reserved them, and its message is lost.
 func TestAResentAcquireUsesNoTokenTwice(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		for _, more := range []int{0, 1, 3} {
+		for _, c := range []struct {
+			more    int
+			granted bool
+		}{{0, false}, {1, false}, {3, false}, {0, true}, {1, true}, {3, true}} {
+			more := c.more
 			trace, failed, refused := attempts()
 			ses, p := faultDial(t, s, rlock.Config{PollFloor: time.Minute, Trace: trace})
 			other := dial(t, s, rlock.Config{})
@@ -87,22 +92,39 @@ func TestAResentAcquireUsesNoTokenTwice(t *testing.T) {
 			for range 2 { // before it listens, and when it does
 				locktest.Get(t, refused, 5*time.Second, "a refusal")
 			}
-			ran, answer := p.HoldReply(faultRuns(t, "acquire"))
-			must(t, h.Unlock())
-			locktest.Get(t, ran, 5*time.Second, "the attempt has run")
+			answer := func() {}
+			if c.granted {
+				p.DropMessages(true)
+				must(t, h.Unlock())
+				if faultFree(t, s, name) {
+					t.Error("the release granted the lock to nobody")
+				}
+			} else {
+				var ran <-chan struct{}
+				ran, answer = p.HoldReply(faultRuns(t, "acquire"))
+				must(t, s.Do(t, "DEL", name).Error()) // as its lease that is over: a release would grant the lock
+				must(t, s.Do(t, "PUBLISH", faultLockChannel(name), "0").Error())
+				locktest.Get(t, ran, 5*time.Second, "the attempt has run")
+			}
 			p.Refuse(true) // the answer is lost, and nothing else gets through
+			p.DropMessages(false)
 			answer()
-			locktest.Get(t, failed, 5*time.Second, "the attempt fails")
+			if !c.granted {
+				locktest.Get(t, failed, 5*time.Second, "the attempt fails")
+			}
 			for range more {
 				enter()
 			}
 			p.Refuse(false)
 			through := make(chan struct{})
 			go func() { wg.Wait(); close(through) }()
-			// Their own looks at the TTL come 30 s later.
+			// Their own looks at the TTL come 30 s later. (Who missed a grant looks when it is back.)
 			locktest.Get(t, through, 5*time.Second+s.Slack(), "all get in, one after the other")
 			if !slices.IsSorted(tokens) || len(slices.Compact(slices.Clone(tokens))) != len(tokens) {
-				t.Errorf("%d more waiters: tokens %v", more, tokens)
+				t.Errorf("%d more waiters, granted by a release %v: tokens %v", more, c.granted, tokens)
+			}
+			if !c.granted {
+				locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
 			}
 			must(t, s.Do(t, "DEL", "redisson_lock_token:{"+name+"}").Error())
 			nothingLeft(t, s, ses, other)
