@@ -69,9 +69,9 @@ func subscribed(t *testing.T, s *redistest.Server, sessions int) {
 	redistest.Eventually(t, 5*time.Second, "a subscription", func() bool { return len(s.Channels(t)) > sessions })
 }
 
-// A session leaves the lock to others for a moment after it had it for long, and the message
-// of its own release is no news then. If the one in front has asked Redis before that
-// release came there, the message is the only wake-up.
+// A session that nobody else has listened to leaves the lock to others for a moment after it had it for
+// long: its release enters nobody anew, for its front asks by itself. If the front has asked Redis before
+// that release came there, it stands in the line, and the message of the release is the only wake-up.
 func TestTheReleaseThatComesAfterTheYieldIsHeard(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
 		trace, refused := refusals()
@@ -83,8 +83,14 @@ func TestTheReleaseThatComesAfterTheYieldIsHeard(t *testing.T) {
 		first := queueUp(t, ses, name, within(t, 30*time.Second))
 		subscribed(t, s, 2)
 		second := queueUp(t, ses, name, within(t, 30*time.Second))
+		third := queueUp(t, ses, name, within(t, 30*time.Second))
 		must(t, x.Unlock())
 		a := locktest.Get(t, first, 5*time.Second, "the first")
+		must(t, a.err)
+		redistest.Eventually(t, 5*time.Second, "what was granted is confirmed", func() bool { return a.hold.Remaining() > time.Minute })
+		ses.RunFor(name, -time.Hour)
+		must(t, a.hold.Unlock()) // this one counts who else listens: nobody
+		a = locktest.Get(t, second, 5*time.Second, "the second, by its own attempt")
 		must(t, a.err)
 		for len(refused) > 0 {
 			<-refused
@@ -97,7 +103,7 @@ func TestTheReleaseThatComesAfterTheYieldIsHeard(t *testing.T) {
 		locktest.Get(t, refused, 5*time.Second, "the attempt when the lock was left to others for long enough")
 		release()
 		must(t, locktest.Get(t, unlocked, 5*time.Second, "Unlock"))
-		b := locktest.Get(t, second, 10*time.Second, "the second owner, of a lock that is free")
+		b := locktest.Get(t, third, 10*time.Second, "the third owner, of a lock that is free")
 		must(t, b.err)
 		must(t, b.hold.Unlock())
 	})
