@@ -66,9 +66,10 @@ type request struct {
 // tries is what an acquisition remembers of its attempts.
 type tries struct {
 	attempts.Log
-	stuck        bool // is counted by s.outage
-	refused      int  // in a session that polls, or with Retry
-	unsubscribed int  // failed subscriptions in a row
+	stuck        bool          // is counted by s.outage
+	refused      int           // in a session that polls, or with Retry
+	pause        time.Duration // for how long such a caller has slept last
+	unsubscribed int           // failed subscriptions in a row
 }
 
 // Lock acquires what the handle locks, n permits of it if it has permits; wait false is TryLock.

@@ -25,8 +25,11 @@ func (a *acquisition) ask() (grant, error) {
 		// no more than re-enter.
 		op.Position = new(Position)
 	}
-	if a.standsInLine() {
+	switch {
+	case a.standsInLine():
 		a.inLine()
+	case k.Lines && a.tries.pause > 0:
+		a.books()
 	}
 	if l.lobby != nil && op.Wait {
 		l.lobby.asks()

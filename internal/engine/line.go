@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"relock/internal/backoff"
 	"relock/internal/cleanup"
 	"relock/internal/kind"
 	"relock/internal/resend"
@@ -62,6 +63,25 @@ func (a *acquisition) inLine() {
 		a.op.Line.Listens = b.listener != nil
 	}
 	a.op.Line.Waiting = l.tellWaiting()
+}
+
+// books completes the attempt of a caller that polls: it says when it comes again, if it sleeps for as long
+// as the last time, so that a release of then can leave the lock to it. The longer it has waited, the longer
+// before that.
+func (a *acquisition) books() {
+	now, line := a.lock.s.now(), &a.op.Line
+	line.Books, line.ComesIn = a.lock.s.id, a.tries.pause+time.Millisecond
+	line.Window = min(2*time.Millisecond+(now-a.start)/5, waiting.MostWindow, line.ComesIn)
+}
+
+// nextPause returns for how long a caller that was refused once more sleeps. It runs code of the caller's: no
+// mutex may be held.
+func (a *acquisition) nextPause(b backoff.Backoff) (d time.Duration, ok bool) {
+	a.tries.refused++
+	if d, ok = b.Next(a.tries.refused); ok {
+		a.tries.pause = d
+	}
+	return d, ok
 }
 
 // mostWaiting is how many callers of a session are counted, at most: each time that it enters the line.

@@ -48,8 +48,7 @@ func (a *acquisition) sleepBehind(err error) error {
 	if a.opts.Bounded && a.opts.Wait < lockopt.Longest {
 		until = a.start + a.opts.Wait
 	}
-	a.tries.refused++
-	d, ok := a.opts.Retry.Next(a.tries.refused)
+	d, ok := a.nextPause(a.opts.Retry)
 	if !ok || d >= until-s.now() {
 		return ErrNotAcquired
 	}

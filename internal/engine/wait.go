@@ -165,9 +165,8 @@ func (a *acquisition) disown() {
 // released meanwhile and held again at the end.
 func (a *acquisition) pollAgain(ms int64) bool {
 	l := a.lock
-	a.tries.refused++
 	l.unlock()
-	d, ok := l.s.cfg.Polling.Next(a.tries.refused)
+	d, ok := a.nextPause(l.s.cfg.Polling)
 	l.mu.Lock()
 	if ms >= 0 && ms < d.Milliseconds() {
 		d = time.Duration(ms+1) * time.Millisecond // PTTL is rounded down

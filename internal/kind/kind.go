@@ -208,6 +208,9 @@ type Line struct {
 	Again   bool   // acquire: the own entry may stand in the line
 	Listens bool   // the session may listen to the lock's channel
 	Waiting int    // how many callers wait; 0: as was said before
+	// Books: acquire: a session that polls comes again after ComesIn; for Window before that the lock is to be left to it
+	Books           string
+	ComesIn, Window time.Duration
 }
 
 // A Position is what an attempt of a Queuer says of a run.

@@ -95,7 +95,10 @@ func (p *Primitive) withToken(keys []string) []string {
 // Acquire is acquire.lua.
 func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	keys := p.names.Keys[:]
-	inLine := op.Line.Head != ""
+	inLine, head := op.Line.Head != "" || op.Line.Books != "", op.Line.Head
+	if op.Line.Books != "" {
+		head = "b"
+	}
 	if inLine {
 		keys = p.keys[:]
 	}
@@ -106,10 +109,10 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 		keys = p.withToken(keys)
 	}
 	args := append(make([]string, 0, 6), op.Owner, script.Millis(op.Lease))
-	again := inLine && (op.Line.Again || op.Line.Listens || op.Line.Waiting > 0)
+	again := inLine && (op.Line.Books != "" || op.Line.Again || op.Line.Listens || op.Line.Waiting > 0)
 	rest := again || op.ID != "" || op.Tokens > 0 || p.Ends > 0 // else it says nothing
 	if inLine || rest {
-		args = append(args, op.Line.Head)
+		args = append(args, head)
 	}
 	if rest {
 		args = append(args, strconv.Itoa(op.Tokens), strconv.Itoa(op.Held), op.ID)
@@ -123,6 +126,9 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	if again {
 		args = append(args, script.Flag(op.Line.Again), script.Flag(op.Line.Listens),
 			p.channel, p.names.Publish, p.names.Counts, inbox.Prefix, strconv.Itoa(op.Line.Waiting))
+	}
+	if op.Line.Books != "" {
+		args = append(args, op.Line.Books, script.Millis(op.Line.ComesIn), script.Millis(op.Line.Window))
 	}
 	cmd := script.Command{Script: acquireScript, Keys: keys, Args: args}
 	if inLine {

@@ -19,6 +19,9 @@ const (
 	// SlowTaker is at least twice a round trip.
 	SlowTaker = 5 * time.Millisecond
 
+	// MostWindow is for how long the lock is left to a session that polls, at most, before it comes.
+	MostWindow = 100 * time.Millisecond
+
 	// Silent is after how many pauses between two signs of life a session counts as silent.
 	Silent = 2.5
 

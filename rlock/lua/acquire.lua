@@ -13,6 +13,8 @@
 -- ARGV[8] 1: its entry may be in the line; left out with what follows: no  ARGV[9] 1: the session may listen to the lock's channel
 -- ARGV[10] channel  ARGV[11] publish  ARGV[12] counts  ARGV[13] what makes a session's channel of its id
 -- ARGV[14] how many callers of the session wait; 0: as was said before
+-- ARGV[15] to ARGV[17], where ARGV[3] is b: it polls; its session, in how many ms it comes again, and for
+--   how many before the lock is to be left to it
 -- Returns 1, for {1, 1, 0, 1}, or {1, holds, highest token reserved or 0, changed}: granted
 --   {0, PTTL, 0, 0}: held by another owner; {-1, 0, 0, 0}: the holds of ARGV[5] are gone
 --   {0, ms, Redis's time in ms, position}: it stands in the line. ms is the PTTL if it is the first, else -1
@@ -26,16 +28,30 @@ end
 -- include refused, no_lock, outlive, line
 local tokens, before, id = ARGV[4] or '0', ARGV[5] or '0', ARGV[6] ~= '' and ARGV[6]
 local ends = ARGV[7] ~= '' and ARGV[7]
-local entry = ARGV[3] and ARGV[3] ~= '' and ARGV[3] .. owner
+local entry, books = ARGV[3] and ARGV[3] ~= '' and ARGV[3] .. owner, ARGV[3] == 'b'
 local ids = KEYS[entry and 3 or 2]
+if books then entry = nil end
 local held = redis.pcall('HGET', KEYS[1], owner)
 if type(held) == 'table' then return (refused(held)) end
 held = tonumber(held or 0) or 0
 local ttl = redis.call('PTTL', KEYS[1])
 if held <= 0 and before ~= '0' then return {-1, 0, 0, 0} end
-if held <= 0 and ttl ~= -2 and (not entry or ttl == -1) then return (no_lock()) or {0, ttl, 0, 0} end
-local heads = entry and held <= 0 and redis.pcall('ZRANGE', KEYS[2], 0, 1)
+if held <= 0 and ttl ~= -2 and (not entry or ttl == -1) then
+  if books and ttl ~= -1 then book(ARGV[15], tonumber(ARGV[16]), tonumber(ARGV[17]), select(2, clock())) end
+  return (no_lock()) or {0, ttl, 0, 0}
+end
+local heads, booking
+if entry and held <= 0 then heads, booking = entries(0) end
 if heads and heads.err then return (refused(heads, ': the line')) end
+if booking and ttl == -2 and not is_entry(heads[1]) then -- nobody else stands there
+  local us, now = clock()
+  local ms = due(booking, now)
+  if ms then
+    enter(entry, us, now, ARGV[9] == '1', ARGV[14])
+    redis.call('ZADD', KEYS[2], int(CALLED + now + ms), 'c')
+    return {0, ms, now, us}
+  end
+end
 if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   if ttl ~= -2 and not is_entry(heads[1]) then
     local bad = no_lock()
@@ -58,7 +74,7 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   if not ARGV[8] then return {0, 0, now, position} end -- it is to ask again, and to say all
   local at = {channel = ARGV[10], publish = ARGV[11], counts = ARGV[12], prefix = ARGV[13],
     token = tokens ~= '0' and KEYS[#KEYS]}
-  local first = admit(redis.call('ZRANGE', KEYS[2], 0, 1), at, us, now, nil, entry)
+  local first = admit(entries(0), at, us, now, nil, entry)
   if first and first ~= entry then return {0, -1, now, position} end
 end
 local counted = held > 0 and (not id or redis.call('SISMEMBER', ids, id) == 1)
@@ -83,7 +99,7 @@ end
 if id then redis.call('PEXPIRE', ids, ttl) end
 outlive(KEYS[#KEYS], ttl, ends)
 if entry and (ARGV[8] == '1' or heads and heads[1]) then -- what may stand in the line is served
-  heads = redis.call('ZRANGE', KEYS[2], 0, 1)
-  take_off(entry, is_entry(heads[heads[1] == entry and 2 or 1]))
+  heads, booking = entries(0)
+  take_off(entry, booking or is_entry(heads[heads[1] == entry and 2 or 1]))
 end
 return {1, held, token, counted and 0 or 1}

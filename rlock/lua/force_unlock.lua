@@ -25,7 +25,7 @@ for _, field in ipairs(fields) do
 end
 local reply = revoke(owners, 5, ARGV[3], unpack(KEYS, 1, sides and 3 or 1))
 if reply then return reply end
-local heads = not sides and redis.pcall('ZRANGE', KEYS[2], 0, 1)
+local heads = not sides and entries(0)
 if heads and is_entry(heads[1]) then
   local at = {channel = ARGV[1], publish = ARGV[2], prefix = ARGV[3], counts = ARGV[4]}
   local us, now = clock()

@@ -20,7 +20,7 @@
 --   field in vain.)
 local line = ARGV[5] ~= '' and KEYS[2]
 local heads = line and redis.pcall('ZRANGE', line, 0, 1)
-local ended
+local ended, booking
 if not ARGV[12] and not (heads and heads[1]) then
   ended = redis.pcall('HDEL', KEYS[1], ARGV[1])
   if ended == 1 then
@@ -31,6 +31,7 @@ if not ARGV[12] and not (heads and heads[1]) then
   end
 end
 -- include refused, end_holds, line
+if heads and heads[1] and string.sub(heads[1], 1, 1) == 'b' then heads, booking = entries(0) end
 local at = {channel = ARGV[2], publish = ARGV[3], counts = ARGV[4], prefix = ARGV[5],
   token = ARGV[7] == '1' and KEYS[#KEYS]}
 local ids = KEYS[line and 3 or 2]
@@ -39,7 +40,7 @@ local bad, gone = refused(held)
 if bad and not gone then return bad end
 if line and ARGV[8] and ARGV[8] ~= '' then
   leave(ARGV[8] .. ARGV[1], at)
-  heads = redis.pcall('ZRANGE', line, 0, 1)
+  heads, booking = entries(0)
 end
 if bad or (tonumber(held or 0) or 0) <= 0 then
   for i = 15, not bad and ARGV[14] and 14 + ARGV[14] or 0 do redis.pcall('SREM', ids, ARGV[i]) end
@@ -56,13 +57,14 @@ local given, others, position, us, now = false, nil, 0, 0, 0
 if heads and is_entry(heads[1]) then
   us, now = clock()
   local anew = ARGV[9] and ARGV[9] ~= ''
-  others, given = admit(heads, at, us, now, leaving, nil, anew)
+  others, given = admit(heads, at, us, now, leaving, nil, anew, booking)
   if others and anew then
     position = us
     enter(ARGV[9], us, now, ARGV[10] == '1', ARGV[11])
   end
-elseif leaving then
-  redis.call('HDEL', KEYS[1], leaving)
+else
+  if leaving then redis.call('HDEL', KEYS[1], leaving) end
+  if heads and not booking then redis.call('DEL', line) end -- nobody stands there any more
 end
 local receivers = given and -1 or redis.call(ARGV[3], ARGV[2], '0')
 if ARGV[4] == 'b' then redis.call('PUBLISH', ARGV[2], '0') end

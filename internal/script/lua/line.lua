@@ -1,5 +1,7 @@
 -- The line of a lock: the sessions that wait for it, in the order of arrival. It needs `refused`.
 -- KEYS[1] the lock; KEYS[2] the line: sorted set. Its members, by score:
+--   "b<session>" -> BOOKED and, in µs, from when the lock is left to that session, which polls, and for how
+--     many ms as thousandths: it comes at the end of them
 --   an entry -> its position, Redis's time in µs at its arrival; PASSED more: it was passed over
 --   "s<session>" -> ALIVE less until when that is taken for alive, in ms
 --   "l<session>" -> LISTENS less until when that surely listens to the lock's channel, in ms: shorter than
@@ -17,7 +19,7 @@
 --   entry>:<entry><key>', it has the lock; 'called:<ms>:<length of entry>:<entry><key>', it may ask then
 -- include int
 -- Scores that come again only fall (ZADD LT): so an entry keeps its position, and times only grow.
-local PASSED, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING = 2e15, 5e15, 6e15, 7e15, 8e15, 8.6e15
+local BOOKED, PASSED, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING = -9e15, 2e15, 5e15, 6e15, 7e15, 8e15, 8.6e15
 -- A process that was heard of so short a time ago runs; a slow taker waits no longer than that as the first.
 local AWAKE_MS, SLOW_MS = 1, 100
 
@@ -31,6 +33,32 @@ local function is_entry(member)
   local c = member and string.sub(member, 1, 1)
   return c == 'g' or c == 'z' or c == 'a' or c == 'n'
 end
+
+-- entries returns two entries of the line, from the n-th on, and what follows where there are no more; the
+-- second result is a booking, if there is one and n is 0.
+local function entries(n)
+  local heads = redis.pcall('ZRANGE', KEYS[2], n, n + 1)
+  if heads.err or not heads[1] or n == 0 and string.sub(heads[1], 1, 1) ~= 'b' then return heads, nil end
+  return redis.call('ZRANGEBYSCORE', KEYS[2], '0', '+inf', 'LIMIT', n, 2), n == 0 and heads[1]
+end
+
+-- book leaves a round to a session that polls: it comes again so many ms later, and what comes free in so
+-- many ms before is left to it.
+local function book(session, ms, window, now)
+  local from = now + ms - window
+  redis.call('ZADD', KEYS[2], int(BOOKED + from * 1000 + window), 'b' .. session)
+  if redis.call('PTTL', KEYS[2]) < ms + 5000 then redis.call('PEXPIRE', KEYS[2], ms + 5000) end
+end
+
+-- due returns for how many ms the lock is left to a session that has booked; nil if it is not.
+local function due(booking, now)
+  local v = tonumber(redis.call('ZSCORE', KEYS[2], booking)) - BOOKED
+  local from, window = math.floor(v / 1000), v % 1000
+  if now < from then return nil end
+  redis.call('ZREM', KEYS[2], booking)
+  return now <= from + window and from + window - now + 3 or nil
+end
+
 
 -- number reads some digits; not every Lua takes leading zeros for nothing by itself.
 local function number(entry, from, to) return tonumber(string.sub(entry, from, to), 10) end
@@ -125,7 +153,7 @@ local function first_alive(heads, mine, at, now)
       if position >= PASSED then break end
       redis.call('ZADD', KEYS[2], int(position + PASSED), entry)
     end
-    heads = redis.call('ZRANGE', KEYS[2], passed, passed + 1)
+    heads = entries(passed)
   end
   return dozing, passed > 1, nil, listeners_then
 end
@@ -159,19 +187,19 @@ end
 -- admit lets the first entry in when the lock comes free, or is: it gives the lock to it, or calls it and
 -- leaves the lock free. heads are the first two members of the line; leaving, if not nil, is the field of
 -- the owner that leaves, which goes when the next one stands there; mine is the entry of a caller that
--- asks, which is not told. stays says that the line has another entry besides. It returns the entry that
--- may have the lock, and whether that was given to it.
-local function admit(heads, at, us, now, leaving, mine, stays)
+-- asks, which is not told. stays says that the line has another entry besides; booking is of a session that
+-- polls, if there is one. It returns the entry that may have the lock, and whether that was given to it.
+local function admit(heads, at, us, now, leaving, mine, stays, booking)
   local entry, more, second, listeners = first_alive(heads, mine, at, now)
   local given = false
   if entry == mine then return entry, false end
   if entry then
-    local open = courtesy(listeners, us, now)
+    local open = booking and due(booking, now) or courtesy(listeners, us, now) and 1
     given = not open and give(entry, at, now)
     if given then
-      take_off(entry, stays or more)
+      take_off(entry, stays or more or booking)
     else
-      local ms = open and 1 or 0
+      local ms = open or 0
       call(at.prefix, entry, ms)
       if is_entry(second) then call(at.prefix, second, ms + 5) end
       redis.call('ZADD', KEYS[2], int(CALLED + now + ms + 5), 'c')
@@ -184,17 +212,17 @@ end
 -- leave takes the entry of a caller that waits no more out of the line. If it was the first, the next one
 -- has the lock if that is free, and else is told that it is the first.
 local function leave(entry, at)
-  local heads = redis.pcall('ZRANGE', KEYS[2], 0, 1)
+  local heads, booking = entries(0)
   if heads.err then return end
   if heads[1] ~= entry then
     redis.call('ZREM', KEYS[2], entry, 'w' .. session_of(entry))
     return
   end
-  take_off(entry, is_entry(heads[2]))
+  take_off(entry, booking or is_entry(heads[2]))
   if not is_entry(heads[2]) then return end
   if redis.call('EXISTS', KEYS[1]) == 0 then
     local us, now = clock()
-    if not select(2, admit(redis.call('ZRANGE', KEYS[2], 0, 1), at, us, now)) then
+    if not select(2, admit(entries(0), at, us, now)) then
       redis.call(at.publish, at.channel, '0')
     end
   else
