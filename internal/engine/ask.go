@@ -57,6 +57,9 @@ func (a *acquisition) ask() (grant, error) {
 		c.needAccount().Registered = true
 	}
 	if l.state == lockClosed {
+		if err == nil && k.Lines && g.Position > 0 {
+			l.needLobby().place.Stands(c, l.s.now(), false)
+		}
 		a.giveUp() // Close has left it to this goroutine
 	}
 	return g, err

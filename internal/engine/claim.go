@@ -139,6 +139,9 @@ func (c *claim) retire(to claimState) {
 	if c.run != nil {
 		l.endRun(c)
 	}
+	if (to == lostStanding || to == leftStanding) && c.kind.Lines && c.num != 0 {
+		c.stoodStill()
+	}
 	if l.lobby != nil {
 		l.lobby.place.Over(c)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"relock/internal/calls"
 	"relock/internal/keyname"
+	"relock/internal/kind"
 )
 
 // A Handle is what a caller holds of one lock of one session: made without I/O, safe for
@@ -34,6 +35,9 @@ func NewHandle(s *Session, names *keyname.Names, p Primitive, err error) Handle 
 	var d *calls.Session
 	if s != nil {
 		d = &s.calls
+		if liner, ok := p.(kind.Liner); ok && s.liner.Load() == nil { // an earlier process of this id may have waited
+			s.liner.Store(&liner)
+		}
 	}
 	t := target{prim: p}
 	if p != nil {

@@ -179,6 +179,7 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 	x.end(released)
 	if !c.sectionClosed(now) {
 		c.end(nil)
+		l.nudge()
 	}
 	l.unlock()
 	return nil, ended

@@ -32,6 +32,8 @@ func (a *acquisition) leave(won *grant) {
 	}
 	k := a.kind
 	switch {
+	case k.Lines && wasFront && won == nil && next.claim == nil && l.holder == nil:
+		l.nudge() // it does not stand in the line
 	case k.Exclusive && (won != nil || k == next.kind || l.holder != nil):
 		// It keeps the next one out, or what kept it out does the same to the next one.
 	case won != nil && wasFront && won.Sized && won.Free < int64(next.n): // what is left is not enough for it

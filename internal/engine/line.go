@@ -53,10 +53,6 @@ func (a *acquisition) standsInLine() bool {
 // inLine completes an attempt of a caller that stands in the line.
 func (a *acquisition) inLine() {
 	l, c := a.lock, a.claim
-	if l.s.liner.Load() == nil {
-		p := a.prim.(kind.Liner)
-		l.s.liner.Store(&p)
-	}
 	a.op.Line.Head = c.entryHead()
 	if b := l.lobby; b != nil {
 		a.op.Line.Again = b.place.Claim == c || a.tries.MayHaveRun || a.tries.MayCome
@@ -108,6 +104,9 @@ func (a *acquisition) stands(g grant) {
 	b.answered = true
 	b.turns.Taken()
 	l.lookAfter(g.Value)
+	if g.doubts != l.s.redis.Conn.Doubts.Load() { // a message may have been lost meanwhile
+		b.look.Soon = true
+	}
 	if a.claim.stopped && p.First > 0 && int64(now) < l.s.slowUntil.Load() {
 		b.look.At = min(b.look.At, now+waiting.SlowLook)
 	}
@@ -136,7 +135,7 @@ func (s *Session) hearLine(payload string) bool {
 	if !ok {
 		return false
 	}
-	known := false
+	known := m.Head[0] != 'n' && s.standsStill(m.Owner)
 	for _, l := range s.locks.Find("", m.Key) {
 		l.mu.Lock()
 		known = l.told(&m) || known
@@ -146,10 +145,45 @@ func (s *Session) hearLine(payload string) bool {
 		return true
 	}
 	if p := s.liner.Load(); p != nil {
-		s.cleanup.Add(cleanup.Job{Name: m.Key, Cmds: []script.Command{(*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner)}, Until: s.now() + s.givenFor()})
+		s.cleanup.Add(cleanup.Job{Name: m.Key, Cmds: []script.Command{(*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted)}, Until: s.now() + s.givenFor()})
 	}
 	return true
 }
+
+// stoodStill notes that a claim which is over may stand in Redis, as one that was abandoned: a message for its
+// entry that comes late is no reason to end it.
+func (c *claim) stoodStill() {
+	s, now := c.lock.s, c.lock.s.now()
+	s.standing.Range(func(num, until any) bool {
+		if until.(time.Duration) < now {
+			s.standing.Delete(num)
+		}
+		return true
+	})
+	s.standing.Store(c.num, c.latestEnd(now))
+}
+
+// standsStill reports whether an owner is one of those.
+func (s *Session) standsStill(owner string) bool {
+	number, ok := strings.CutPrefix(owner, s.id+":")
+	num, err := strconv.ParseUint(number, 10, 64)
+	until, stands := s.standing.Load(num)
+	return ok && err == nil && stands && s.now() < until.(time.Duration)
+}
+
+// admitMore sends a release again as long as the script has not looked at all entries: so many sessions that
+// stood in front have died.
+func (s *Session) admitMore(cmd resend.ReleaseCommand) {
+	for range mostAgain {
+		r, err := s.redis.Sender.Release(s.releaseLimit.At(s.now()), resend.ReleaseCommand{Command: cmd.Command})
+		if err != nil || r.Line.Position >= 0 {
+			return
+		}
+	}
+}
+
+// mostAgain bounds that: each time 16 entries are looked at.
+const mostAgain = 1000
 
 // told takes a message to an entry, and reports whether the session knows that.
 func (l *lock) told(m *waiting.Message) bool {
@@ -177,7 +211,7 @@ func (l *lock) hear(c *claim, m *waiting.Message) {
 	case m.Granted:
 		l.given(c, m)
 	default:
-		b.look.Soon, b.look.At = m.After == 0, min(b.look.At, l.s.now()+m.After)
+		b.look.Soon, b.look.At = b.look.Soon || m.After == 0, min(b.look.At, l.s.now()+m.After)
 		l.callUp()
 	}
 }
@@ -230,7 +264,7 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 
 // confirmSoon has a claim that was given to the session confirmed at once: another caller waits for it.
 func (l *lock) confirmSoon() {
-	if b := l.lobby; b != nil && b.place.Given != nil && b.place.Given == l.holder && l.holder.renewAt != awaited {
+	if b := l.lobby; b != nil && b.place.Given != nil && b.place.Given == l.holder && (l.holder.stopped || l.holder.renewAt != awaited) {
 		l.holder.askSoon(l.s.now())
 	}
 }
@@ -243,7 +277,7 @@ func (l *lock) pausesFor(c *claim, now time.Duration) bool {
 		return false
 	}
 	b.place.Pause = c
-	if c.renewAt != awaited {
+	if c.stopped || c.renewAt != awaited {
 		c.stopped, c.renewAt = false, now
 	}
 	c.reschedule()
@@ -257,6 +291,7 @@ func (c *claim) resumeInLine(now time.Duration) {
 	switch {
 	case l.queue.First == nil || !l.handOver(c, now):
 		c.end(nil)
+		l.nudge()
 	case l.s.trace != nil && !c.paused():
 		l.s.notify(c.traceHandedOver)
 	}
@@ -280,7 +315,7 @@ func (l *lock) enterAnew(c *claim) *claim {
 func (l *lock) enteredAnew(c *claim, r *resend.Released, sent time.Duration, doubts uint32, err error) {
 	c.flight = landed
 	if c.state != asking { // it was ended meanwhile: perhaps before it has entered
-		if err != nil || r.Lost || r.Line.Position > 0 {
+		if err != nil || r.Lost || r.Resent || r.Line.Position > 0 {
 			c.dismissEntry()
 		}
 		return
@@ -299,7 +334,7 @@ func (l *lock) enteredAnew(c *claim, r *resend.Released, sent time.Duration, dou
 	}
 	a.asking = false
 	b := l.needLobby()
-	if err != nil || r.Lost || r.Line.Others && r.Line.Position == 0 {
+	if err != nil || r.Lost || r.Resent || r.Line.Others && r.Line.Position <= 0 {
 		b.look.Soon = true // it may stand there
 		a.wake.Up()
 		return
@@ -315,7 +350,7 @@ func (l *lock) enteredAnew(c *claim, r *resend.Released, sent time.Duration, dou
 // dismissEntry takes out of the line, in the background, what a claim that is over may have there.
 func (c *claim) dismissEntry() {
 	s := c.lock.s
-	cmd := c.prim.(kind.Liner).Dismiss(*c.prim.Names(), c.entryHead(), c.ownerID())
+	cmd := c.prim.(kind.Liner).Dismiss(*c.prim.Names(), c.entryHead(), c.ownerID(), c.num != 0)
 	s.cleanup.Add(cleanup.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: s.now() + s.cfg.ReleaseTimeout})
 }
 

@@ -40,6 +40,7 @@ func (c *claim) lose(reason string, gone bool) {
 	}
 	if c.paused() || c.parked() {
 		c.end(nil)
+		c.lock.nudge()
 		return
 	}
 	for c.sections != nil { // there are none if an Unlock has closed the last one, and cancels its contexts

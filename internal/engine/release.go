@@ -133,6 +133,9 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	case r.Receivers >= 0:
 		b.released(s.now(), s.now()-now, r.Receivers, listening)
 	}
+	if r.Line.Position < 0 {
+		s.life.Background.Go(func() { s.admitMore(cmds[len(cmds)-1]) })
+	}
 	if anew != nil {
 		l.enteredAnew(anew, &r, now, doubts, err)
 		settled = settled || anew.state == asking && r.Line.Position > 0

@@ -77,7 +77,8 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], t
 		// A caller that has come or gone since then counts as one that wants it.
 		// A claim without a section is just being passed on or released.
 		sections := c.count()
-		wanted := c.paused() || sections > 0 && (len(item.alive) > 0 || item.all != sections)
+		given := c.lock.lobby != nil && c.lock.lobby.place.Given == c // and not confirmed: it has no full lease yet
+		wanted := c.paused() || given && sections > 0 || sections > 0 && (len(item.alive) > 0 || item.all != sections)
 		if !wanted && (sections == 0 || !c.checked(fixed)) {
 			c.stopped = true // a caller that enters the claim later has it renewed again
 			if s.unrenewed.On.Load() {

@@ -24,6 +24,7 @@ func (s *Session) revoke(owner, key string) {
 					}
 				case c.state == asking:
 					c.end(nil) // no section opens on it: the caller asks again
+					l.nudge()
 				default:
 					c.lose("it was force-unlocked", true)
 				}

@@ -54,6 +54,7 @@ type Session struct {
 	// spare has acquisitions for reuse. It is the session's own, since a channel must not leave the
 	// bubble in which a test with a made-up clock has made it.
 	spare     sync.Pool
+	standing  sync.Map     // until when claims that are over may stand in Redis, by the number of their owner
 	slowUntil atomic.Int64 // until when it counts as a slow taker, see waiting.SlowFor
 	plainHead string       // what most entries in lines begin with
 	liner     atomic.Pointer[kind.Liner]

@@ -195,9 +195,9 @@ type Queuer interface {
 type Liner interface {
 	Primitive
 
-	// Dismiss is the script call that gives back what an entry of the session was given, or takes it
-	// out of the line of any lock of this sort: by what the entry begins with, and its owner.
-	Dismiss(n keyname.Names, head, owner string) script.Command
+	// Dismiss is the script call that takes an entry of the session out of the line of any lock of this
+	// sort, by what the entry begins with and its owner; given: and gives back what it was given.
+	Dismiss(n keyname.Names, head, owner string, given bool) script.Command
 }
 
 // A Line is what a command says of the line of its lock.

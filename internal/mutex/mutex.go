@@ -99,6 +99,7 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	if op.Line.Books != "" {
 		head = "b"
 	}
+	head = p.entry(head)
 	if inLine {
 		keys = p.keys[:]
 	}
@@ -137,6 +138,15 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	return cmd
 }
 
+// entry is how an entry begins: where the fencing tokens have an end, another's release cannot see to that, and so
+// the session is called, and asks.
+func (p *Primitive) entry(head string) string {
+	if p.Ends > 0 && head != "" && (head[0] == 'g' || head[0] == 'z') {
+		return "a" + head[1:]
+	}
+	return head
+}
+
 // acquireWithoutLine is an acquire script call that names no line.
 func acquireWithoutLine(c script.Command) script.Command {
 	c.Keys = append(c.Keys[:1:1], c.Keys[2:]...)
@@ -161,7 +171,7 @@ func (p *Primitive) Release(op *kind.Op) script.Command {
 	}
 	args := []string{op.Owner, p.channel, p.names.Publish, counts, prefix}
 	if l := &op.Line; byIDs || tokens || l.Head != "" || l.Enter != "" || l.Listens {
-		args = append(args, script.Flag(byIDs), script.Flag(tokens), l.Head, l.Enter, script.Flag(l.Listens), strconv.Itoa(l.Waiting))
+		args = append(args, script.Flag(byIDs), script.Flag(tokens), p.entry(l.Head), p.entry(l.Enter), script.Flag(l.Listens), strconv.Itoa(l.Waiting))
 	}
 	if !op.All {
 		args = append(args, script.Millis(op.Keep), script.Flag(op.Private), strconv.Itoa(len(op.Ends)))
@@ -189,9 +199,9 @@ func releaseWithoutLine(c script.Command) script.Command {
 }
 
 // Dismiss releases what an entry of this session was given, or takes it out of the line.
-func (*Primitive) Dismiss(n keyname.Names, head, owner string) script.Command {
-	private := head[0] != 'n' // else the lock cannot have been given to it
-	return New(n, Fencing{}).Release(&kind.Op{Owner: owner, All: private, Private: private, Line: kind.Line{Named: true, Head: head}})
+func (*Primitive) Dismiss(n keyname.Names, head, owner string, given bool) script.Command {
+	// One that was not given the lock may have it by now: that is not touched.
+	return New(n, Fencing{}).Release(&kind.Op{Owner: owner, All: given, Private: given, Line: kind.Line{Named: true, Head: head}})
 }
 
 // Extend is extend.lua.
@@ -249,10 +259,17 @@ func (p *Primitive) Waiters() script.Command {
 	return script.Command{Script: waitersScript, Keys: p.keys[1:]}
 }
 
+// forceWithoutLine is a force_unlock script call that names no line.
+func forceWithoutLine(c script.Command) script.Command {
+	c.Keys, c.Fewer = c.Keys[:1:1], nil
+	return c
+}
+
 // ForceUnlock is force_unlock.lua.
 func (p *Primitive) ForceUnlock(owners []string) script.Command {
 	return script.Command{
 		Script: forceUnlockScript, Keys: p.keys[:],
-		Args: append([]string{p.channel, p.names.Publish, inbox.Prefix, p.names.Counts}, owners...),
+		Args:  append([]string{p.channel, p.names.Publish, inbox.Prefix, p.names.Counts}, owners...),
+		Fewer: forceWithoutLine,
 	}
 }

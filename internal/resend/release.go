@@ -19,6 +19,7 @@ type ReleaseCommand struct {
 
 // Released is what release scripts answered.
 type Released struct {
+	Resent      bool  // some were sent more than once: a reply tells of the last run
 	Lost        bool  // a known hold was not there, and no earlier run of the command can be why
 	Receivers   int64 // of the last that answered, -1 if none did; see kind.Primitive
 	Line        Line
@@ -61,6 +62,7 @@ func (s *Sender) Release(ctx context.Context, cmds ...ReleaseCommand) (r Release
 		if err != nil {
 			err = again(ctx, err, try)
 		}
+		r.Resent = r.Resent || resent
 		switch {
 		case err == nil:
 			r.Lost = r.Lost || cmd.Known && reply[1] == 0 && !resent

@@ -47,7 +47,7 @@ if booking and ttl == -2 and not is_entry(heads[1]) then -- nobody else stands t
   local us, now = clock()
   local ms = due(booking, now)
   if ms then
-    enter(entry, us, now, ARGV[9] == '1', ARGV[14])
+    enter(entry, us, us, now, ARGV[9] == '1', ARGV[14])
     redis.call('ZADD', KEYS[2], int(CALLED + now + ms), 'c')
     return {0, ms, now, us}
   end
@@ -60,7 +60,7 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   local us, now = clock()
   local position = ARGV[8] == '1' and tonumber(redis.call('ZSCORE', KEYS[2], entry) or us) or us
   if position >= PASSED then position = position - PASSED end -- it was passed over, and is heard of again
-  enter(entry, position, now, ARGV[9] == '1', ARGV[14])
+  enter(entry, position, us, now, ARGV[9] == '1', ARGV[14], ARGV[8] == '1')
   if not is_entry(heads[1]) then
     heads[1] = entry
     redis.call('PEXPIRE', KEYS[2], 600000)
@@ -71,6 +71,11 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   -- The lock is free, and others stand in front: it is left to the one that was called, for a while.
   local called = (tonumber(redis.call('ZSCORE', KEYS[2], 'c') or 0)) - CALLED
   if called > now then return {0, called - now, now, position} end
+  if called > 0 then -- it was called, and has not come: the next one gets in, until it looks
+    local first, score = heads[1], tonumber(redis.call('ZSCORE', KEYS[2], heads[1]))
+    if first ~= entry and score < PASSED then redis.call('ZADD', KEYS[2], int(score + PASSED), first) end
+    redis.call('ZREM', KEYS[2], 'c')
+  end
   if not ARGV[8] then return {0, 0, now, position} end -- it is to ask again, and to say all
   local at = {channel = ARGV[10], publish = ARGV[11], counts = ARGV[12], prefix = ARGV[13],
     token = tokens ~= '0' and KEYS[#KEYS]}

@@ -1,7 +1,7 @@
 -- force_unlock.lua: ends the holds of every owner of a lock, plain or read-write (both sides), tells
 -- the sessions of those owners, and lets the next one in. It names those that are meant, so that a run
 -- that comes late leaves later ones alone. The owners' ids and timeout keys are left to end with their TTL.
--- KEYS[1] the lock: hash; deleted  KEYS[2] of a plain lock: the line, see line.lua
+-- KEYS[1] the lock: hash; deleted  KEYS[2] of a plain lock: the line, see line.lua, unless it cannot be named
 -- KEYS[2] and KEYS[3] of a read-write lock: deleted too, see owner.lua there
 -- ARGV[1] channel  ARGV[2] publish  ARGV[3] what makes a session's channel out of its id  ARGV[4] counts
 -- ARGV[5] and more: the owners that are meant; without any nothing is changed
@@ -25,7 +25,7 @@ for _, field in ipairs(fields) do
 end
 local reply = revoke(owners, 5, ARGV[3], unpack(KEYS, 1, sides and 3 or 1))
 if reply then return reply end
-local heads = not sides and entries(0)
+local heads = not sides and KEYS[2] and entries(0)
 if heads and is_entry(heads[1]) then
   local at = {channel = ARGV[1], publish = ARGV[2], prefix = ARGV[3], counts = ARGV[4]}
   local us, now = clock()

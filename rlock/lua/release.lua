@@ -15,7 +15,8 @@
 -- ARGV[13] 1: the owner is private  ARGV[14] how many ids follow of holds that end
 -- ARGV[15] and more: those, see end_holds; then, of a named owner and with a TTL, those that stay
 -- Returns receivers, for {0, 1, receivers}; or {holds left, changed, receivers}; or, where others stand in
---   the line, {0, 1, receivers, position, Redis's time in ms}: that of the entry of ARGV[9], 0 without one
+--   the line, {0, 1, receivers, position, Redis's time in ms}: that of the entry of ARGV[9], 0 without one;
+--   -1: there may be more to be let in, see line.lua: it is to be sent again
 -- Publishes the messages of line.lua, and '0' when the lock became free. (Where a broken client has left a
 --   field in vain.)
 local line = ARGV[5] ~= '' and KEYS[2]
@@ -44,6 +45,12 @@ if line and ARGV[8] and ARGV[8] ~= '' then
 end
 if bad or (tonumber(held or 0) or 0) <= 0 then
   for i = 15, not bad and ARGV[14] and 14 + ARGV[14] or 0 do redis.pcall('SREM', ids, ARGV[i]) end
+  local _, given, again
+  if heads and is_entry(heads[1]) and redis.call('EXISTS', KEYS[1]) == 0 then -- the line goes on
+    local us, now = clock()
+    _, given, again = admit(heads, at, us, now, nil, nil, false, booking)
+  end
+  if again then return {0, 0, -1, -1, 0} end
   return {0, 0, -1} -- the ids, if they are still there, speak of an earlier life
 end
 local leaving = not ARGV[12] and ARGV[1] -- else the key goes with the last id; while a slot moves it is not asked for then
@@ -56,12 +63,15 @@ end
 local given, others, position, us, now = false, nil, 0, 0, 0
 if heads and is_entry(heads[1]) then
   us, now = clock()
-  local anew = ARGV[9] and ARGV[9] ~= ''
-  others, given = admit(heads, at, us, now, leaving, nil, anew, booking)
-  if others and anew then
-    position = us
-    enter(ARGV[9], us, now, ARGV[10] == '1', ARGV[11])
+  if string.sub(heads[1], 21) == ARGV[1] then -- its own: it got in while the line could not be named
+    redis.call('ZREM', line, heads[1])
+    heads, booking = entries(0)
   end
+  local anew = ARGV[9] and ARGV[9] ~= ''
+  local again
+  others, given, again = admit(heads, at, us, now, leaving, nil, anew, booking)
+  if others and anew and pcall(enter, ARGV[9], us, us, now, ARGV[10] == '1', ARGV[11]) then position = us end
+  if again then others, position = true, -1 end
 else
   if leaving then redis.call('HDEL', KEYS[1], leaving) end
   if heads and not booking then redis.call('DEL', line) end -- nobody stands there any more

@@ -19,7 +19,7 @@
 --   entry>:<entry><key>', it has the lock; 'called:<ms>:<length of entry>:<entry><key>', it may ask then
 -- include int
 -- Scores that come again only fall (ZADD LT): so an entry keeps its position, and times only grow.
-local BOOKED, PASSED, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING = -9e15, 2e15, 5e15, 6e15, 7e15, 8e15, 8.6e15
+local BOOKED, PASSED, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING = -9e15, 2.4e15, 5e15, 6e15, 7e15, 8e15, 8.6e15
 -- A process that was heard of so short a time ago runs; a slow taker waits no longer than that as the first.
 local AWAKE_MS, SLOW_MS = 1, 100
 
@@ -67,16 +67,21 @@ local function session_of(entry) return string.sub(entry, 21, 20 + number(entry,
 
 -- enter puts an entry in the line, or keeps it there, and notes that its session is alive, whether that
 -- listens to the lock's channel, and how many of its callers wait, unless that is nil or '0'.
-local function enter(entry, us, now, listens, waiting)
+local function enter(entry, position, us, now, listens, waiting, look)
   local session = session_of(entry)
   local alive = int(ALIVE - now - number(entry, 9, 15))
   if listens then
-    redis.call('ZADD', KEYS[2], 'LT', int(us), entry, alive, 's' .. session, int(LISTENS - now - 450), 'l' .. session)
+    redis.call('ZADD', KEYS[2], 'LT', int(position), entry, alive, 's' .. session, int(LISTENS - now - 450), 'l' .. session)
   else
-    redis.call('ZADD', KEYS[2], 'LT', int(us), entry, alive, 's' .. session)
+    redis.call('ZADD', KEYS[2], 'LT', int(position), entry, alive, 's' .. session)
   end
   if waiting and waiting ~= '0' then redis.call('ZADD', KEYS[2], int(WAITING + waiting), 'w' .. session) end
-  if us % 256 == 0 then redis.call('PEXPIRE', KEYS[2], 600000) end
+  if look or us % 256 == 0 then -- now and then; what was said of sessions that are not heard of any more goes too
+    redis.call('PEXPIRE', KEYS[2], 600000)
+    redis.call('ZREMRANGEBYSCORE', KEYS[2], int(ALIVE - now + 10000), int(ALIVE))
+    redis.call('ZREMRANGEBYSCORE', KEYS[2], int(LISTENS - now + 10000), int(LISTENS))
+    redis.call('ZREMRANGEBYSCORE', KEYS[2], int(PASSED_BY), int(PASSED_BY + now - 10000))
+  end
 end
 
 -- take_off takes an entry out of the line, which goes with the last one; more says that there are others.
@@ -122,7 +127,7 @@ local function dozes(entry, session, heard, at, now)
   if string.sub(entry, 1, 1) ~= 'z' or now - heard <= AWAKE_MS then return false end
   local since = redis.call('ZSCORE', KEYS[2], 'p' .. session)
   if not since then
-    redis.call('ZADD', KEYS[2], int(PASSED_BY + now), 'p' .. session)
+    redis.pcall('ZADD', KEYS[2], int(PASSED_BY + now), 'p' .. session)
     call(at.prefix, entry, 0)
   end
   return now - (tonumber(since or PASSED_BY + now) - PASSED_BY) < SLOW_MS
@@ -134,10 +139,11 @@ end
 -- dozes is passed by, unless there is no other.
 local function first_alive(heads, mine, at, now)
   local passed, dozing, listeners_then = 0, nil, 0
-  for _ = 1, 16 do
+  for i = 1, 17 do
+    if i == 17 then return nil, true end
     local entry, second = heads[1], heads[2]
     if not is_entry(entry) then break end
-    if entry == mine then return entry, passed > 0 or is_entry(second), second, 0 end
+    if mine and entry == mine then return entry, passed > 0 or is_entry(second), second, 0 end
     local session, life = session_of(entry), number(entry, 9, 15)
     local alive = ALIVE - tonumber(redis.call('ZSCORE', KEYS[2], 's' .. session) or ALIVE)
     local hear, listeners = listeners_of(session, at)
@@ -150,12 +156,12 @@ local function first_alive(heads, mine, at, now)
       redis.call('ZREM', KEYS[2], entry, 's' .. session, 'w' .. session)
     else
       local position = tonumber(redis.call('ZSCORE', KEYS[2], entry))
-      if position >= PASSED then break end
-      redis.call('ZADD', KEYS[2], int(position + PASSED), entry)
+      local moved = position < PASSED and redis.pcall('ZADD', KEYS[2], int(position + PASSED), entry)
+      if type(moved) ~= 'number' then break end -- once; or Redis has no memory
     end
     heads = entries(passed)
   end
-  return dozing, passed > 1, nil, listeners_then
+  return dozing, dozing and is_entry(entries(0)[2]), nil, listeners_then
 end
 
 -- give makes the owner of an entry the owner of the lock, and tells its session. It returns false, and has
@@ -188,11 +194,12 @@ end
 -- leaves the lock free. heads are the first two members of the line; leaving, if not nil, is the field of
 -- the owner that leaves, which goes when the next one stands there; mine is the entry of a caller that
 -- asks, which is not told. stays says that the line has another entry besides; booking is of a session that
--- polls, if there is one. It returns the entry that may have the lock, and whether that was given to it.
+-- polls, if there is one. It returns the entry that may have the lock, whether that was given to it, and
+-- whether there may be more that were not looked at: then it is to be sent again.
 local function admit(heads, at, us, now, leaving, mine, stays, booking)
   local entry, more, second, listeners = first_alive(heads, mine, at, now)
   local given = false
-  if entry == mine then return entry, false end
+  if mine and entry == mine then return entry, false end
   if entry then
     local open = booking and due(booking, now) or courtesy(listeners, us, now) and 1
     given = not open and give(entry, at, now)
@@ -202,11 +209,11 @@ local function admit(heads, at, us, now, leaving, mine, stays, booking)
       local ms = open or 0
       call(at.prefix, entry, ms)
       if is_entry(second) then call(at.prefix, second, ms + 5) end
-      redis.call('ZADD', KEYS[2], int(CALLED + now + ms + 5), 'c')
+      redis.pcall('ZADD', KEYS[2], int(CALLED + now + ms + 5), 'c')
     end
   end
   if leaving then redis.call('HDEL', KEYS[1], leaving) end
-  return entry, given
+  return entry, given, not entry and more
 end
 
 -- leave takes the entry of a caller that waits no more out of the line. If it was the first, the next one
@@ -215,10 +222,11 @@ local function leave(entry, at)
   local heads, booking = entries(0)
   if heads.err then return end
   if heads[1] ~= entry then
-    redis.call('ZREM', KEYS[2], entry, 'w' .. session_of(entry))
+    redis.call('ZREM', KEYS[2], entry, 's' .. session_of(entry), 'w' .. session_of(entry))
     return
   end
   take_off(entry, booking or is_entry(heads[2]))
+  redis.pcall('ZREM', KEYS[2], 's' .. session_of(entry))
   if not is_entry(heads[2]) then return end
   if redis.call('EXISTS', KEYS[1]) == 0 then
     local us, now = clock()
