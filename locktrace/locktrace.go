@@ -32,8 +32,10 @@ import (
 //   - ReleaseStart and ReleaseEnd enclose the round trip of an Unlock, if it needs one.
 //   - A Subscription that is connected is lost or closed later.
 //
+// A Line event begins nothing: it has no end.
+//
 // Hooks of a call run in that call, and it waits for them. All others run one at a time in a
-// goroutine of the session: Lost, Renewed, Subscription, and HoldEnd unless an Unlock or Abandon
+// goroutine of the session: Lost, Renewed, Subscription, Line, and HoldEnd unless an Unlock or Abandon
 // has ended the hold. Close waits up to 250 ms for these, so that gauges are 0 when it returns.
 // A hook must be quick, and must not call the session or its locks. One that panics counts as one
 // that has returned, for the lock that it was told of would have no owner else: the Logger is told.
@@ -67,6 +69,8 @@ type Trace struct {
 	Renewed func(e Renewed)
 	// Subscription: the state of a subscription has changed.
 	Subscription func(e Subscription)
+	// Line: a message has told the session of its place in the line of a lock.
+	Line func(e Line)
 }
 
 // The events of a Trace. The package documentation explains Name, Kind, Owner and N.
@@ -168,6 +172,14 @@ type (
 		Node  string
 		Err   error
 	}
+
+	// Line is a message to a session that waits in the line of a lock. The release of another
+	// session sends it, or the session that stood in front and waits no more. The message counts when
+	// it arrives, also if no caller of the session waits any more.
+	Line struct {
+		Name, Kind string
+		What       LineEvent
+	}
 )
 
 // Outcome is how a call ended that wanted a lock.
@@ -193,6 +205,7 @@ const (
 	GrantRedis  Grant = "redis"  // Redis granted it to this caller
 	GrantMemory Grant = "memory" // a caller of the same session passed it on, or a section was re-entered without Redis
 	GrantShared Grant = "shared" // the caller joined the read hold of another one
+	GrantLine   Grant = "line"   // another session gave the lock, which the session stood in line for: see LineGranted
 )
 
 // HoldReason is why a hold has ended.
@@ -205,6 +218,23 @@ const (
 	HoldClosed    HoldReason = "closed"    // the session was closed
 	HoldExpired   HoldReason = "expired"   // its fixed lease is over
 	HoldAbandoned HoldReason = "abandoned" // Hold.Abandon
+)
+
+// LineEvent is what a session is told while it stands in the line of a lock. Sessions that wait for a
+// plain mutex stand in a line in Redis.
+type LineEvent string
+
+// The messages of a line, as words that can be the values of a label.
+const (
+	// LineGranted: another session has given the lock to this one. A caller that gets it so has
+	// GrantLine. A message that came too late to be trusted makes the caller ask Redis instead, and its
+	// AcquireEnd says GrantRedis then.
+	LineGranted LineEvent = "granted"
+	// LineCalled: the session may ask for the lock now.
+	LineCalled LineEvent = "called"
+	// LineOpen: the session may ask after a delay of some milliseconds. Until then the lock is left to others:
+	// to clients that stand in no line, as Redisson's, or to the session in front of this one.
+	LineOpen LineEvent = "open"
 )
 
 // SubscriptionState is what has become of the connection on which a session listens.

@@ -135,6 +135,7 @@ func (s *Session) hearLine(payload string) bool {
 	if !ok {
 		return false
 	}
+	s.traceLine(&m)
 	known := m.Head[0] != 'n' && s.standsStill(m.Owner)
 	for _, l := range s.locks.Find("", m.Key) {
 		l.mu.Lock()
@@ -251,6 +252,7 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 	g := grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token}, sent: at, doubts: doubts,
 		unconfirmed: kept, until: at + trustIn(min(kept, c.safeLease))}
 	x := a.admit(g)
+	a.traceGiven()
 	b.place.Given = c
 	a.claim = nil
 	l.dequeue(a)

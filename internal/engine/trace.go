@@ -5,6 +5,7 @@ import (
 
 	"relock/internal/holds"
 	"relock/internal/tracing"
+	"relock/internal/waiting"
 	"relock/locktrace"
 	"relock/pubsub"
 )
@@ -48,6 +49,29 @@ func (c *claim) traceAttempt(g grant, err error) {
 
 // traceHandedOver tells the hooks that the claim was passed on in memory.
 func (c *claim) traceHandedOver() { c.lock.s.trace.HandedOver(c.about()) }
+
+// traceGiven notes for the hooks that a message has let the caller in. The lock's mutex must be held.
+func (a *acquisition) traceGiven() { a.traced.Grant = locktrace.GrantLine }
+
+// traceLine tells the hooks of a message of a line, later: a mutex may be held.
+func (s *Session) traceLine(m *waiting.Message) {
+	t := s.trace
+	if t == nil {
+		return
+	}
+	names := s.NamesOf(m.Key)
+	e := locktrace.Line{Name: names.Name(), Kind: "mutex", What: locktrace.LineCalled}
+	if p := s.liner.Load(); p != nil {
+		e.Kind = (*p).Kind().HookName()
+	}
+	switch {
+	case m.Granted:
+		e.What = locktrace.LineGranted
+	case m.After > 0:
+		e.What = locktrace.LineOpen
+	}
+	s.notify(func() { t.Line(e) })
+}
 
 // subscriptionChanged is called under the hub's mutex.
 func (s *Session) subscriptionChanged(e pubsub.Event) {

@@ -30,6 +30,7 @@ func Guard(hooks *locktrace.Trace, log *slog.Logger) *locktrace.Trace {
 		Lost:         guardEvent("Lost", hooks.Lost, log),
 		Renewed:      guardEvent("Renewed", hooks.Renewed, log),
 		Subscription: guardEvent("Subscription", hooks.Subscription, log),
+		Line:         guardEvent("Line", hooks.Line, log),
 	}
 }
 

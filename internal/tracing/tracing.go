@@ -127,3 +127,10 @@ func (t *Tracer) Subscription(e locktrace.Subscription) {
 		t.hooks.Subscription(e)
 	}
 }
+
+// Line tells of a message to a session that stands in a line.
+func (t *Tracer) Line(e locktrace.Line) {
+	if t != nil && t.hooks.Line != nil {
+		t.hooks.Line(e)
+	}
+}

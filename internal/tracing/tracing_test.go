@@ -153,6 +153,7 @@ func TestNoHooks(t *testing.T) {
 		tr.Renewed(locktrace.Renewed{})
 		tr.Lost(locktrace.Lost{})
 		tr.Subscription(locktrace.Subscription{})
+		tr.Line(locktrace.Line{})
 		tr.Waiting(&c, about)
 	}
 	tr := tracing.New(new(locktrace.Trace), clock())
