@@ -172,15 +172,17 @@ func (s *Session) standsStill(owner string) bool {
 	return ok && err == nil && stands && s.now() < until.(time.Duration)
 }
 
-// admitMore sends a release again as long as the script has not looked at all entries: so many sessions that
-// stood in front have died.
-func (s *Session) admitMore(cmd resend.ReleaseCommand) {
-	for range mostAgain {
-		r, err := s.redis.Sender.Release(s.releaseLimit.At(s.now()), resend.ReleaseCommand{Command: cmd.Command})
-		if err != nil || r.Line.Position >= 0 {
-			return
+// admitMore has a release sent again in the background as long as the script has not looked at all entries: so
+// many sessions that stood in front have died.
+func (s *Session) admitMore(cmd script.Command) {
+	s.life.Background.Go(func() {
+		for range mostAgain {
+			r, err := s.redis.Sender.Release(s.releaseLimit.At(s.now()), resend.ReleaseCommand{Command: cmd})
+			if err != nil || r.Line.Position >= 0 {
+				return
+			}
 		}
-	}
+	})
 }
 
 // mostAgain bounds that: each time 16 entries are looked at.

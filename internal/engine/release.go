@@ -134,7 +134,7 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 		b.released(s.now(), s.now()-now, r.Receivers, listening)
 	}
 	if r.Line.Position < 0 {
-		s.life.Background.Go(func() { s.admitMore(cmds[len(cmds)-1]) })
+		s.admitMore(cmds[len(cmds)-1].Command)
 	}
 	if anew != nil {
 		l.enteredAnew(anew, &r, now, doubts, err)

@@ -118,8 +118,8 @@ func TestReleaseOfAll(t *testing.T) {
 		{"short", nil, "return 3", resend.Released{Receivers: 3}},
 		{"gone", nil, "return {0, 0, -1}", resend.Released{Lost: true, Receivers: -1}},
 		{"gone, and never sent before", []error{errDial}, "return {0, 0, -1}", resend.Released{Lost: true, Receivers: -1}},
-		{"gone, perhaps by the first attempt", []error{errBreak}, "return {0, 0, -1}", resend.Released{Receivers: -1}},
-		{"gone, perhaps by the attempt before the last", []error{errBreak, errDial}, "return {0, 0, -1}", resend.Released{Receivers: -1}},
+		{"gone, perhaps by the first attempt", []error{errBreak}, "return {0, 0, -1}", resend.Released{Resent: true, Receivers: -1}},
+		{"gone, perhaps by the attempt before the last", []error{errBreak, errDial}, "return {0, 0, -1}", resend.Released{Resent: true, Receivers: -1}},
 		{"gone in a failover", []error{rueidis.ErrClosing}, "return {0, 0, -1}", resend.Released{Lost: true, Receivers: -1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -47,7 +47,8 @@ if booking and ttl == -2 and not is_entry(heads[1]) then -- nobody else stands t
   local us, now = clock()
   local ms = due(booking, now)
   if ms then
-    enter(entry, us, us, now, ARGV[9] == '1', ARGV[14])
+    local bad = enter(entry, us, us, now, ARGV[9] == '1', ARGV[14])
+    if bad then return (refused(bad, ': the line')) end
     redis.call('ZADD', KEYS[2], int(CALLED + now + ms), 'c')
     return {0, ms, now, us}
   end
@@ -60,7 +61,8 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   local us, now = clock()
   local position = ARGV[8] == '1' and tonumber(redis.call('ZSCORE', KEYS[2], entry) or us) or us
   if position >= PASSED then position = position - PASSED end -- it was passed over, and is heard of again
-  enter(entry, position, us, now, ARGV[9] == '1', ARGV[14], ARGV[8] == '1')
+  local bad = enter(entry, position, us, now, ARGV[9] == '1', ARGV[14], ARGV[8] == '1')
+  if bad then return (refused(bad, ': the line')) end
   if not is_entry(heads[1]) then
     heads[1] = entry
     redis.call('PEXPIRE', KEYS[2], 600000)

@@ -70,7 +70,7 @@ if heads and is_entry(heads[1]) then
   local anew = ARGV[9] and ARGV[9] ~= ''
   local again
   others, given, again = admit(heads, at, us, now, leaving, nil, anew, booking)
-  if others and anew and pcall(enter, ARGV[9], us, us, now, ARGV[10] == '1', ARGV[11]) then position = us end
+  if others and anew and not enter(ARGV[9], us, us, now, ARGV[10] == '1', ARGV[11]) then position = us end
   if again then others, position = true, -1 end
 else
   if leaving then redis.call('HDEL', KEYS[1], leaving) end

@@ -66,15 +66,17 @@ local function number(entry, from, to) return tonumber(string.sub(entry, from, t
 local function session_of(entry) return string.sub(entry, 21, 20 + number(entry, 16, 20)) end
 
 -- enter puts an entry in the line, or keeps it there, and notes that its session is alive, whether that
--- listens to the lock's channel, and how many of its callers wait, unless that is nil or '0'.
+-- listens to the lock's channel, and how many of its callers wait, unless that is nil or '0'. It returns why Redis does not take it, or nil.
 local function enter(entry, position, us, now, listens, waiting, look)
   local session = session_of(entry)
   local alive = int(ALIVE - now - number(entry, 9, 15))
+  local done
   if listens then
-    redis.call('ZADD', KEYS[2], 'LT', int(position), entry, alive, 's' .. session, int(LISTENS - now - 450), 'l' .. session)
+    done = redis.pcall('ZADD', KEYS[2], 'LT', int(position), entry, alive, 's' .. session, int(LISTENS - now - 450), 'l' .. session)
   else
-    redis.call('ZADD', KEYS[2], 'LT', int(position), entry, alive, 's' .. session)
+    done = redis.pcall('ZADD', KEYS[2], 'LT', int(position), entry, alive, 's' .. session)
   end
+  if type(done) == 'table' then return done end
   if waiting and waiting ~= '0' then redis.call('ZADD', KEYS[2], int(WAITING + waiting), 'w' .. session) end
   if look or us % 256 == 0 then -- now and then; what was said of sessions that are not heard of any more goes too
     redis.call('PEXPIRE', KEYS[2], 600000)
