@@ -20,6 +20,7 @@
 //	relock.renewals                 counter        claims whose renewal was answered, or was not
 //	relock.subscription.connections up-down        connections that listen now
 //	relock.subscription.events      counter        changes of state of subscriptions
+//	relock.line.events              counter        messages to sessions that stand in the line of a lock
 //
 // # Attributes
 //
@@ -27,11 +28,12 @@
 //	relock.lock.name          only with WithLockName
 //	relock.nested             whether the owner had the lock already: acquires, holds
 //	relock.acquire.outcome    acquired, refused, timeout, cancelled, unavailable, closed, deadlock, failed: acquires
-//	relock.acquire.grant      redis, memory, shared: acquires that got the lock
+//	relock.acquire.grant      redis, memory, shared, line: acquires that got the lock
 //	relock.attempt.result     granted, refused, error: attempts
 //	relock.hold.end           released, lost, closed, expired, abandoned: relock.hold.duration
 //	relock.result             ok, error: releases and renewals
 //	relock.subscription.state connected, lost, closed, refused, polling: relock.subscription.events
+//	relock.line.event         granted, called, open: relock.line.events
 //
 // # Spans
 //

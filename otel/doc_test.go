@@ -12,9 +12,9 @@ func TestDocumentationListsTheWords(t *testing.T) {
 	must(t, err)
 	hooks, err := os.ReadFile("../locktrace/locktrace.go")
 	must(t, err)
-	attributes := map[string]string{"Outcome": "acquire.outcome", "Grant": "acquire.grant", "HoldReason": "hold.end", "SubscriptionState": "subscription.state"}
-	words := regexp.MustCompile(`(Outcome|Grant|HoldReason|SubscriptionState) += "(\w+)"`).FindAllStringSubmatch(string(hooks), -1)
-	if len(words) < 15 {
+	attributes := map[string]string{"Outcome": "acquire.outcome", "Grant": "acquire.grant", "HoldReason": "hold.end", "SubscriptionState": "subscription.state", "LineEvent": "line.event"}
+	words := regexp.MustCompile(`(Outcome|Grant|HoldReason|SubscriptionState|LineEvent) += "(\w+)"`).FindAllStringSubmatch(string(hooks), -1)
+	if len(words) < 25 {
 		t.Errorf("%d words were found; there are more", len(words))
 	}
 	for _, w := range words {

@@ -10,7 +10,7 @@ import (
 type instruments struct {
 	acquiring, holding, releasing, renewing metric.Float64Histogram
 
-	acquires, attempts, lost, renewals, events metric.Int64Counter
+	acquires, attempts, lost, renewals, events, lines metric.Int64Counter
 
 	waiters, holds, connections metric.Int64UpDownCounter
 }
@@ -46,6 +46,7 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 		lost:        counter("relock.hold.lost", "{hold}", "Holds that were lost."),
 		renewals:    counter("relock.renewals", "{claim}", "Claims whose renewal was answered, or was not."),
 		events:      counter("relock.subscription.events", "{event}", "Changes of state of subscriptions."),
+		lines:       counter("relock.line.events", "{event}", "Messages to sessions that stand in the line of a lock."),
 		waiters:     gauge("relock.waiters", "{caller}", "Callers that wait for a release now."),
 		holds:       gauge("relock.holds", "{hold}", "Holds that stand now."),
 		connections: gauge("relock.subscription.connections", "{connection}", "Connections that listen now."),

@@ -30,6 +30,7 @@ const (
 	keyEnd     = attribute.Key("relock.hold.end")
 	keyResult  = attribute.Key("relock.result")
 	keyState   = attribute.Key("relock.subscription.state")
+	keyLine    = attribute.Key("relock.line.event")
 )
 
 // Option adjusts what [New] returns.
@@ -101,7 +102,7 @@ func (r *recorder) trace() *rlock.Trace {
 		AcquireStart: r.acquireStart, Waiting: r.waiting, AcquireEnd: r.acquireEnd,
 		HoldStart: r.holdStart, HoldEnd: r.holdEnd,
 		ReleaseStart: r.releaseStart, ReleaseEnd: r.releaseEnd,
-		Attempt: r.attempt, Renewed: r.renewed, Subscription: r.subscription,
+		Attempt: r.attempt, Renewed: r.renewed, Subscription: r.subscription, Line: r.line,
 	}
 }
 
@@ -217,4 +218,8 @@ func (r *recorder) subscription(e locktrace.Subscription) {
 		r.connections.Add(ctx, -1)
 	}
 	r.events.Add(ctx, 1, set(keyState.String(string(e.State))))
+}
+
+func (r *recorder) line(e locktrace.Line) {
+	r.lines.Add(context.Background(), 1, set(r.about(e.Name, e.Kind, keyLine.String(string(e.What)))...))
 }

@@ -17,6 +17,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"relock/locktrace"
 	"relock/otel"
 	"relock/relocktest"
 	"relock/rlock"
@@ -32,6 +33,7 @@ type stage struct {
 	reader *metric.ManualReader
 	spans  *tracetest.SpanRecorder
 	tracer *sdktrace.TracerProvider
+	trace  *rlock.Trace
 }
 
 func newStage(t *testing.T, cfg rlock.Config, opts ...otel.Option) *stage {
@@ -40,7 +42,7 @@ func newStage(t *testing.T, cfg rlock.Config, opts ...otel.Option) *stage {
 	opts = append(opts, otel.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(s.reader))), otel.WithTracerProvider(s.tracer))
 	trace, err := otel.New(opts...)
 	must(t, err)
-	cfg.Trace = trace
+	cfg.Trace, s.trace = trace, trace
 	s.ses = s.redis.Session(t, cfg)
 	return s
 }
@@ -211,6 +213,52 @@ func TestWaiters(t *testing.T) {
 		if got := s.sum("relock.acquire.duration"); got < 0.03 {
 			t.Errorf("the waits add up to %v s, and one was 30 ms", got)
 		}
+	})
+}
+
+// Messages of the line are counted by what they say, and so is the lock that another session has given.
+func TestLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, rlock.Config{}, otel.WithLockName(func(name string) string { return name }))
+		holder := rlock.New(s.redis.Session(t, rlock.Config{}), "job")
+		wait := func(opts ...rlock.LockOption) {
+			_, h, err := holder.Lock(t.Context())
+			must(t, err)
+			next := make(chan error)
+			go func() {
+				_, h, err := rlock.New(s.ses, "job").Lock(t.Context(), opts...)
+				if err == nil {
+					err = h.Unlock()
+				}
+				next <- err
+			}()
+			s.redis.AwaitWaiters(t, "job", 1)
+			time.Sleep(100 * time.Millisecond) // its attempts have ended by then
+			must(t, h.Unlock())
+			must(t, <-next)
+		}
+		wait()
+		wait()
+		wait(rlock.Lease(10 * time.Second)) // it is not given such a lock, and asks
+		const job = mutex + ",relock.lock.name=job"
+		s.is(map[string]int64{
+			"relock.line.events{relock.line.event=granted," + job + "}":                                                   2,
+			"relock.line.events{relock.line.event=called," + job + "}":                                                    1,
+			"relock.acquires{relock.acquire.grant=line,relock.acquire.outcome=acquired," + job + ",relock.nested=false}":  2,
+			"relock.acquires{relock.acquire.grant=redis,relock.acquire.outcome=acquired," + job + ",relock.nested=false}": 1,
+		}, "relock.acquire.duration", "relock.attempts", "relock.hold.duration", "relock.release.duration", "relock.subscription.connections",
+			"relock.subscription.events", "relock.renewals", "relock.renewal.duration")
+	})
+}
+
+// A round of the line that is left to others is counted apart. The hook is called by hand: it depends on
+// Redis's clock when there is one.
+func TestOpenRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, rlock.Config{})
+		s.trace.Line(locktrace.Line{Name: "job", Kind: "mutex", What: locktrace.LineOpen})
+		s.is(map[string]int64{"relock.line.events{relock.line.event=open," + mutex + "}": 1},
+			"relock.subscription.connections", "relock.subscription.events")
 	})
 }
 
