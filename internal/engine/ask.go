@@ -25,11 +25,8 @@ func (a *acquisition) ask() (grant, error) {
 		// no more than re-enter.
 		op.Position = new(Position)
 	}
-	switch {
-	case a.standsInLine():
+	if k.Lines {
 		a.inLine()
-	case k.Lines && a.tries.pause > 0:
-		a.books()
 	}
 	if l.lobby != nil && op.Wait {
 		l.lobby.asks()

@@ -32,9 +32,6 @@ func (s *Session) givenFor() time.Duration { return min(waiting.GrantLease, s.cf
 // entryHead is what stands in front of the owner in the entry of a claim that asks.
 func (c *claim) entryHead() string {
 	s := c.lock.s
-	if c.num != 0 && !c.pinned && !c.kind.Fenced && !c.stopped {
-		return s.plainHead
-	}
 	w := s.want()
 	w.Slow = c.stopped
 	w.Named, w.Asks = c.num == 0, c.pinned // a lease of its own
@@ -44,21 +41,25 @@ func (c *claim) entryHead() string {
 	return w.Head()
 }
 
-// standsInLine reports whether the caller's attempts enter the line of its lock: it is the front, and its
-// session can be told.
-func (a *acquisition) standsInLine() bool {
-	return a.kind.Lines && a.op.Wait && !a.lock.s.redis.Inbox.Deaf()
-}
-
-// inLine completes an attempt of a caller that stands in the line.
+// inLine completes the attempt of a front: it enters the line of its lock, or stands there. A session that cannot
+// be told, and a TryLock, which does not wait, may book a round instead.
 func (a *acquisition) inLine() {
 	l, c := a.lock, a.claim
-	a.op.Line.Head = c.entryHead()
+	if !a.op.Wait || l.s.redis.Inbox.Deaf() {
+		if a.tries.pause > 0 {
+			a.books()
+		}
+		return
+	}
+	a.op.Line.Head = l.s.plainHead
+	if c.num == 0 || c.pinned || c.stopped || c.kind.Fenced {
+		a.op.Line.Head = c.entryHead()
+	}
 	if b := l.lobby; b != nil {
 		a.op.Line.Again = b.place.Claim == c || a.tries.MayHaveRun || a.tries.MayCome
 		a.op.Line.Listens = b.listener != nil
+		a.op.Line.Waiting = l.tellWaiting()
 	}
-	a.op.Line.Waiting = l.tellWaiting()
 }
 
 // books completes the attempt of a caller that polls: it says when it comes again, if it sleeps for as long
@@ -86,7 +87,7 @@ const mostWaiting = 10_000
 // tellWaiting returns how many callers wait, if Redis is to be told: it takes that there is one. It counts them.
 func (l *lock) tellWaiting() int {
 	n := l.queue.Len(mostWaiting)
-	if l.lobby == nil || n == l.lobby.place.Said || n <= 1 && l.lobby.place.Said == 0 {
+	if n == l.lobby.place.Said || n <= 1 && l.lobby.place.Said == 0 {
 		return 0
 	}
 	l.lobby.place.Said = n
@@ -124,7 +125,7 @@ func (a *acquisition) stands(g grant) {
 // sessions of the line may have the lock, and these only publish there.
 func (l *lock) listensFirst() bool {
 	b := l.lobby
-	return b != nil && b.listener == nil && b.place.First > 0 && l.s.now() >= b.place.First+waiting.FirstPatience
+	return b.listener == nil && b.place.First > 0 && l.s.now() >= b.place.First+waiting.FirstPatience
 }
 
 // hearLine takes a message of a script to an entry of the session. What was given to one that the session
@@ -302,10 +303,10 @@ func (c *claim) resumeInLine(now time.Duration) {
 }
 
 // enterAnew prepares the front of the queue to enter the line by the release of a claim; nil if it does not:
-// nobody waits, or no other session does as far as is known, or the front asks by itself.
+// no other session waits as far as is known, or the front asks by itself.
 func (l *lock) enterAnew(c *claim) *claim {
 	a := l.queue.Front()
-	if a == nil || !c.kind.Lines || l.state != lockOpen || a.asking || a.claim != nil || a.hopeless != nil ||
+	if !c.kind.Lines || l.state != lockOpen || a.asking || a.claim != nil || a.hopeless != nil ||
 		l.s.redis.Inbox.Deaf() || l.needLobby().turns.Alone() {
 		return nil
 	}

@@ -98,9 +98,12 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 		c.leaveQueue()
 	}
 	listening := l.lobby != nil && l.lobby.listener != nil
-	op := c.op()
-	op.Line.Listens = listening
-	anew := l.enterAnew(c)
+	op := Op{Owner: c.ownerID(), N: int(c.n)}
+	op.Line.Named, op.Line.Listens = c.kind.Lines, listening
+	var anew *claim
+	if l.queue.First != nil {
+		anew = l.enterAnew(c)
+	}
 	if anew != nil {
 		front := &l.queue.Front().op.Line
 		op.Line.Enter, op.Line.Waiting = front.Head+anew.ownerID(), front.Waiting

@@ -99,7 +99,9 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	if op.Line.Books != "" {
 		head = "b"
 	}
-	head = p.entry(head)
+	if p.Ends > 0 {
+		head = p.entry(head)
+	}
 	if inLine {
 		keys = p.keys[:]
 	}

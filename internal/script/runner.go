@@ -78,11 +78,11 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 			} else {
 				res = d.fail(ctx, l, res)
 			}
-			if res.Error() != nil {
+			if err := res.Error(); err != nil {
 				r.heard(res)
-			}
-			if c.Fewer != nil && FewerKeys(res.Error()) {
-				return r.Run(ctx, c.Fewer(c))
+				if c.Fewer != nil && FewerKeys(err) {
+					return r.Run(ctx, c.Fewer(c))
+				}
 			}
 			return res
 		}
@@ -211,7 +211,7 @@ func (r *Runner) send(ctx context.Context, cs []Command) []rueidis.RedisResult {
 		if isNoScript(res) {
 			again = append(again, i)
 		}
-		if cs[i].Fewer != nil && FewerKeys(res.Error()) {
+		if err := res.Error(); err != nil && cs[i].Fewer != nil && FewerKeys(err) {
 			results[i] = r.Run(ctx, cs[i].Fewer(cs[i]))
 		}
 	}

@@ -13,8 +13,8 @@
 -- ARGV[8] 1: its entry may be in the line; left out with what follows: no  ARGV[9] 1: the session may listen to the lock's channel
 -- ARGV[10] channel  ARGV[11] publish  ARGV[12] counts  ARGV[13] what makes a session's channel of its id
 -- ARGV[14] how many callers of the session wait; 0: as was said before
--- ARGV[15] to ARGV[17], where ARGV[3] is b: it polls; its session, in how many ms it comes again, and for
---   how many before the lock is to be left to it
+-- ARGV[15] where ARGV[3] is b, it polls: its session  ARGV[16] in how many ms it comes again
+-- ARGV[17] for how many ms before that the lock is to be left to it
 -- Returns 1, for {1, 1, 0, 1}, or {1, holds, highest token reserved or 0, changed}: granted
 --   {0, PTTL, 0, 0}: held by another owner; {-1, 0, 0, 0}: the holds of ARGV[5] are gone
 --   {0, ms, Redis's time in ms, position}: it stands in the line. ms is the PTTL if it is the first, else -1
