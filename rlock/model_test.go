@@ -40,6 +40,7 @@ func mutexKind(opts ...rlock.MutexOption) modeltest.MutexKind {
 	return modeltest.MutexKind{
 		Key:    "model",
 		Fenced: len(opts) > 0,
+		Line:   "relock_line1:{model}",
 		New:    func(s *rlock.Session) modeltest.Locker { return rlock.New(s, "model", opts...) },
 		Books: func(s *rlock.Session) string {
 			held, asking, locks, scheduled, active := s.Books()

@@ -25,6 +25,7 @@ type Locker interface {
 type MutexKind struct {
 	Key    string // of the lock: a hash, owner -> holds
 	Fenced bool   // it draws tokens
+	Line   string // key of the line of sessions that wait; "": it has none
 	New    func(*rlock.Session) Locker
 
 	// Books, if not nil, says what a session still keeps account of when all is given

@@ -101,6 +101,9 @@ func (m *Mutex) granted(c *Call, d *lockCall, ended []*Call) {
 	h := &hold{Hold: d.h, ctx: c.Ctx, cancel: c.Cancel, section: d.in, own: d.lease > 0 && d.in.derived(), byName: d.named, counted: true}
 	if t == nil {
 		t = &claim{seat: seat, life: seat.Life, owner: owner, ctx: c.Ctx}
+		if enters && from == nil && d.mayBeGranted() {
+			t.granted = now
+		}
 		m.claims = append(m.claims, t)
 	}
 	h.t = t

@@ -73,7 +73,7 @@ func (m *Mutex) checkLease() {
 	for _, t := range m.by {
 		if t.renews() {
 			m.mayLast(now.Add(m.w.Config.Lease))
-			if ttl < trusted(m.w.Config.Lease)/2 {
+			if ttl < trusted(m.w.Config.Lease)/2 && !m.unconfirmed(t, ttl) {
 				m.w.Failf("%s is renewed, and has %v to live", m.owner, ttl)
 			}
 		}

@@ -25,6 +25,9 @@ type claim struct {
 	// lease ends by itself in memory, and the owner is renewed meanwhile.
 	local bool
 
+	granted   time.Time // when the lock was granted to it by another's release, perhaps; zero: it was not
+	confirmed bool      // that is so long ago that its full lease is there
+
 	dead   bool      // its process was killed
 	doomed bool      // its life of the lock is over; it learns of it
 	notice time.Time // until then, if it still asks,

@@ -89,6 +89,7 @@ func (m *Mutex) endLife(at time.Time, told bool) {
 }
 
 func (m *Mutex) Check(ended []*Call) {
+	m.confirmed()
 	m.expire()
 	for _, c := range ended {
 		if d, ok := c.Data.(*forceCall); ok {
@@ -120,6 +121,7 @@ func (m *Mutex) Check(ended []*Call) {
 	m.checkRedis()
 	m.checkWaiting()
 	m.checkQueue(ended)
+	m.checkLine()
 	m.forgetHandOvers()
 	m.claims = slices.DeleteFunc(m.claims, func(t *claim) bool {
 		inUse := func(h *hold) bool { return h.counted || !h.spent && !t.dead }
