@@ -10,7 +10,7 @@ import (
 
 // discover goes a piece further through the keys, and asks which channels have subscribers.
 func (p *sampler) discover(ctx context.Context) error {
-	names := make([][]string, len(p.scans))
+	names, lined := make([][]string, len(p.scans)), make([][]string, len(p.scans))
 	steps := make([]int, len(p.scans))
 	all := make([]node, len(p.scans))
 	for i, s := range p.scans {
@@ -19,14 +19,19 @@ func (p *sampler) discover(ctx context.Context) error {
 	err := onNodes(all, func(i int, n node) error {
 		s := p.scans[i]
 		for range scansAtOnce {
+			into := &names[i]
+			if s.kind == passLines {
+				into = &lined[i]
+			}
 			some, done, err := s.step(ctx)
 			steps[i]++
 			if err != nil {
 				return err
 			}
-			names[i] = append(names[i], some...)
+			*into = append(*into, some...)
 			if done {
 				p.scans[i] = newScan(n, s.pattern) // from the beginning, at the next refresh
+				p.scans[i].lines = true
 				break
 			}
 		}
@@ -42,6 +47,12 @@ func (p *sampler) discover(ctx context.Context) error {
 	for i := range names {
 		p.sent += steps[i]
 		p.watch(names[i], false)
+		p.watch(lined[i], true)
+		for _, name := range lined[i] {
+			if w := p.watched[name]; w != nil && w.Kind == "" { // it is free, or was not looked at yet
+				w.Kind = kindMutex
+			}
+		}
 	}
 	p.watch(waited, true)
 	return nil

@@ -54,10 +54,7 @@ func list(g *global, cmd *cobra.Command, pattern string) error {
 		locks = append(locks, slices.DeleteFunc(some, func(l *Lock) bool { return !l.held() })...)
 	}
 	slices.SortFunc(locks, func(a, b *Lock) int { return strings.Compare(a.Name, b.Name) })
-	if _, err := s.countListeners(ctx, locks); err != nil {
-		return err
-	}
-	if _, err := s.countQueues(ctx, locks); err != nil {
+	if _, err := s.countWaiters(ctx, locks); err != nil {
 		return err
 	}
 	s.label(ctx, locks)

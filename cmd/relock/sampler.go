@@ -49,7 +49,7 @@ type Totals struct {
 }
 
 // A sampler follows the locks of a deployment. It finds them by SCAN, a bounded piece at each
-// refresh, and by the channels that waiters subscribe to. It subscribes to none itself: a
+// refresh, and by the channels that waiters subscribe to; a lock that is only waited for, by its line. It subscribes to none itself: a
 // further subscriber would count as a waiting session, and hold up those that hand over.
 type sampler struct {
 	*server
@@ -72,7 +72,9 @@ func newSampler(ctx context.Context, s *server, pattern string, track int) *samp
 		found: map[string]bool{}, watched: map[string]*Watched{}, refreshed: time.Now(), scripts: -1,
 	}
 	for _, n := range masters(ctx, s.client) {
-		p.scans = append(p.scans, newScan(n, pattern))
+		s := newScan(n, pattern)
+		s.lines = true
+		p.scans = append(p.scans, s)
 	}
 	return p
 }
@@ -141,7 +143,7 @@ func (w *Watched) saw(l *Lock) {
 	if l.Kind == "" { // free: what it was is still true of it
 		l.Kind = w.Kind
 	}
-	l.Wait, l.Queue = w.Wait, w.Queue
+	l.Wait, l.Queue, l.Line = w.Wait, w.Queue, w.Line
 	w.Lock = *l
 }
 
@@ -153,12 +155,10 @@ func (p *sampler) totals(ctx context.Context) (*Totals, error) {
 			locks = append(locks, &w.Lock)
 		}
 	}
-	for _, count := range []func(context.Context, []*Lock) (int, error){p.countListeners, p.countQueues} {
-		sent, err := count(ctx, locks)
-		p.sent += sent
-		if err != nil {
-			return nil, err
-		}
+	sent, err := p.countWaiters(ctx, locks)
+	p.sent += sent
+	if err != nil {
+		return nil, err
 	}
 	now := time.Now()
 	passed := now.Sub(p.refreshed).Seconds()

@@ -16,13 +16,14 @@ const scanCount = 1000
 const permitsSuffix = ":timeout"
 
 // helper matches the keys that stand beside a lock, and are none.
-var helper = regexp.MustCompile(`^(relock|redisson)_[a-z_]+:`)
+var helper = regexp.MustCompile(`^(relock|redisson)_[a-z_]+[0-9]*:`)
 
 // A scan goes through the keys of one node, and finds what may be a lock. It never blocks
 // Redis: each step is one SCAN of scanCount keys.
 type scan struct {
 	node
-	kind    string // the type of keys that this pass is about
+	kind    string // what this pass is about: a type of keys, or lines
+	lines   bool   // a pass is for the lines too, of locks that nobody may hold
 	cursor  uint64
 	pattern string
 	match   *regexp.Regexp
@@ -35,31 +36,52 @@ func newScan(n node, pattern string) *scan {
 
 // step asks once, and returns the names that were found. done says that all keys were seen.
 // The first pass is for hashes, which are locks under their own names; the second for the
-// permits of semaphores.
+// permits of semaphores; the third, if there is one, for the lines of plain locks.
 func (s *scan) step(ctx context.Context) (names []string, done bool, err error) {
-	match := s.pattern
-	if s.kind == "zset" {
+	match, of := s.pattern, s.kind
+	switch s.kind {
+	case "zset":
 		match = "*" + permitsSuffix
+	case passLines:
+		match, of = linePrefix+":*", "zset"
 	}
-	entry, err := s.Do(ctx, s.B().Scan().Cursor(s.cursor).Match(match).Count(scanCount).Type(s.kind).Build()).AsScanEntry()
+	entry, err := s.Do(ctx, s.B().Scan().Cursor(s.cursor).Match(match).Count(scanCount).Type(of).Build()).AsScanEntry()
 	if err != nil {
 		return nil, false, fmt.Errorf("scan: %w", err)
 	}
 	for _, key := range entry.Elements {
 		name := key
-		if s.kind == "zset" {
+		switch s.kind {
+		case "zset":
 			name = semaphoreName(key)
+		case passLines:
+			name = lineName(key)
 		}
 		if name != "" && !helper.MatchString(name) && s.match.MatchString(name) {
 			names = append(names, name)
 		}
 	}
 	s.cursor = entry.Cursor
-	if s.cursor == 0 && s.kind == "hash" {
+	switch {
+	case s.cursor != 0:
+		return names, false, nil
+	case s.kind == "hash":
 		s.kind = "zset"
 		return names, false, nil
+	case s.kind == "zset" && s.lines:
+		s.kind = passLines
+		return names, false, nil
 	}
-	return names, s.cursor == 0, nil
+	return names, true, nil
+}
+
+// passLines is the kind of a pass for the lines of plain locks.
+const passLines = "line"
+
+// lineName returns which lock a line is of.
+func lineName(key string) string {
+	_, tagged, _ := strings.Cut(key, ":")
+	return semaphoreName(tagged + permitsSuffix)
 }
 
 // semaphoreName returns whose permits a key has: "x" of "{x}:timeout", by Redisson's rule.

@@ -18,8 +18,9 @@ import (
 // Shown is what show prints: a Lock with all its owners, and who waits.
 type Shown struct {
 	Lock
-	Held    bool  `json:"held"`
-	Writers int64 `json:"waiting_writers"` // of a rwlock: writers that keep new readers out
+	Held    bool     `json:"held"`
+	Writers int64    `json:"waiting_writers"` // of a rwlock: writers that keep new readers out
+	InLine  []InLine `json:"line_sessions"`   // of a plain lock, in the order of the line
 }
 
 func newShow(g *global) *cobra.Command {
@@ -27,7 +28,8 @@ func newShow(g *global) *cobra.Command {
 		Use:   "show NAME",
 		Short: "Show one lock: kind, owners, leases, waiters",
 		Long: `Show one lock: its kind, all its owners with their processes, their holds, what is
-left of the lease, and who waits.
+left of the lease, and who waits: of a plain lock the sessions in its line, in their order.
+A session is silent if it was not heard of for so long that its callers do not count.
 
 A free lock leaves nothing in Redis, so its kind is not known then. The exit code is 0 for
 a free lock too.`,
@@ -108,8 +110,18 @@ func (s *server) show(ctx context.Context, name string) (*Shown, error) {
 	if err := s.waitersOf(ctx, &shown.Lock); err != nil {
 		return nil, err
 	}
+	if shown.InLine = []InLine{}; l.Kind == kindMutex || l.Kind == "" {
+		now, err := s.now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if shown.InLine, _, err = s.line(ctx, name, now); err != nil {
+			return nil, err
+		}
+	}
 	shown.Token, _ = s.client.Do(ctx, s.client.B().Get().Key(s.style.Prefix("redisson_lock_token", name)).Build()).AsInt64()
 	s.label(ctx, []*Lock{&shown.Lock})
+	s.labelLine(ctx, shown.InLine)
 	return shown, nil
 }
 
@@ -161,14 +173,12 @@ func (s *server) waitersOf(ctx context.Context, l *Lock) error {
 	}
 	for _, kind := range kinds {
 		one := []*Lock{{Name: l.Name, Kind: kind}}
-		if _, err := s.countListeners(ctx, one); err != nil {
-			return err
-		}
-		if _, err := s.countQueues(ctx, one); err != nil {
+		if _, err := s.countWaiters(ctx, one); err != nil {
 			return err
 		}
 		l.Wait += one[0].Wait
 		l.Queue += one[0].Queue
+		l.Line += one[0].Line
 	}
 	return nil
 }
@@ -200,13 +210,22 @@ func (l *Shown) print(w io.Writer) error {
 		rows = append(rows, []string{"token", strconv.FormatInt(l.Token, 10) + " (the highest drawn)"})
 	}
 	rows = append(rows, []string{"waiting", l.waitingText()})
-	if err := table(w, rows); err != nil || !l.Held {
-		return err
+	err := table(w, rows)
+	if err == nil && l.Held {
+		err = below(w, l.ownerRows())
 	}
+	if err == nil && len(l.InLine) > 0 {
+		err = below(w, lineRows(l.InLine))
+	}
+	return err
+}
+
+// below writes one more table.
+func below(w io.Writer, rows [][]string) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	return l.printOwners(w)
+	return table(w, rows)
 }
 
 // leaseText prints what is left of a lease.
@@ -220,6 +239,9 @@ func leaseText(ttl int64) string {
 // waitingText prints who waits.
 func (l *Shown) waitingText() string {
 	parts := []string{fmt.Sprintf("%d sessions listen for the release", l.Wait)}
+	if l.Line > 0 {
+		parts = append(parts, fmt.Sprintf("%d callers in the line", l.Line))
+	}
 	if l.Queue > 0 {
 		parts = append(parts, fmt.Sprintf("%d waiters in the fair queue", l.Queue))
 	}
@@ -229,8 +251,8 @@ func (l *Shown) waitingText() string {
 	return strings.Join(parts, ", ")
 }
 
-// printOwners writes one line for each owner.
-func (l *Shown) printOwners(w io.Writer) error {
+// ownerRows are the rows that show the owners.
+func (l *Shown) ownerRows() [][]string {
 	rows := [][]string{{"PROCESS", "RUNNING", "VERSION", "HOLDS", "OWNER"}}
 	for _, o := range l.Owner {
 		row := []string{"not known", "-", "-"}
@@ -239,5 +261,5 @@ func (l *Shown) printOwners(w io.Writer) error {
 		}
 		rows = append(rows, append(row, strconv.FormatInt(o.Holds, 10), printable(o.ID)))
 	}
-	return table(w, rows)
+	return rows
 }

@@ -32,7 +32,8 @@ func newTop(g *global) *cobra.Command {
 		Short: "Watch the most contended and the hottest locks, live",
 		Long: `Watch the most contended and the hottest locks, live.
 
-WAITING counts the sessions that wait and the waiters in a fair queue; HELD is the share of
+WAITING counts the callers in the line of a plain lock, the waiters in a fair queue, and the
+sessions that wait elsewhere; HELD is the share of
 samples in which the lock was held; CHANGES/s is how often its owner changed, at least: top
 samples, and does not see every lock and unlock. Sections that follow one another inside a
 process have one owner.

@@ -39,18 +39,18 @@ func TestCluster(t *testing.T) {
 	held, sem := holders(t, cluster, c)
 	waiter := c.start("run", "lock:7", "--", "echo", "next")
 	settles(t, "13 locks, 1 waiting", func() string {
-		var waiting int64
+		var waiting int
 		all := decode[[]lock](c, "ls", "lock:*")
 		for _, l := range all {
-			waiting += l.Waiting
+			waiting += l.Line
 		}
 		return fmt.Sprintf("%d locks, %d waiting", len(all), waiting)
 	})
-	if l := decode[lock](c, "show", "lock:7"); !l.Held || l.Waiting != 1 {
+	if l := decode[lock](c, "show", "lock:7"); !l.Held || l.Line != 1 {
 		t.Errorf("lock:7 is %+v", l)
 	}
 	last := refreshes(c, "-n", "2", "--interval", "200ms")
-	if len(last.Top) != clusterLocks+1 || last.Top[0].Name != "lock:7" || last.Top[0].Waiting != 1 {
+	if len(last.Top) != clusterLocks+1 || last.Top[0].Name != "lock:7" || last.Top[0].Line != 1 {
 		t.Errorf("top has %d locks, first %+v", len(last.Top), last.Top)
 	}
 	c.want(0, "force", "lock:7")

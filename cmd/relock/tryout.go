@@ -66,6 +66,7 @@ func tryOut(ctx context.Context, client rueidis.Client, prefix string) []Finding
 			})
 		},
 		func() Finding { return t.messages(ctx) },
+		func() Finding { return t.counts(ctx) },
 		func() Finding { return t.label(ctx) },
 	}
 	// At the same time, since each waits for as long as it may if Redis does not serve.
@@ -182,6 +183,29 @@ func (t trial) messages(ctx context.Context) Finding {
 		return warn(check, fmt.Sprintf("one did not arrive within %v, on %s channels", tryTimeout, kind),
 			"look at what is between: proxies often drop messages; until then waiters poll every 2 s")
 	}
+}
+
+// counts looks whether the release of a plain lock may ask who listens, before it gives the lock to a session.
+func (t trial) counts(ctx context.Context) Finding {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	const check = "listeners"
+	hub := pubsub.NewHub(t.client)
+	defer hub.Close()
+	sharded, err := hub.Sharded(ctx)
+	if err != nil {
+		return warn(check, "it cannot be told which channels are in use: "+err.Error(), aclRemedy)
+	}
+	channel, how := t.style.Prefix("redisson_lock__channel", t.base), "numsub"
+	ask := t.client.B().PubsubNumsub().Channel(channel).Build()
+	if sharded {
+		ask, how = t.client.B().PubsubShardnumsub().Channel(channel).Build(), "shardnumsub"
+	}
+	if err := t.client.Do(ctx, ask).Error(); err != nil {
+		return warn(check, "a release cannot ask who listens: a lock may be given to a session that has gone, and stands still for up to 1.25 s; "+
+			"Redisson's clients get no turns while sessions wait: "+err.Error(), "allow +pubsub|"+how)
+	}
+	return ok(check, "a release may ask who listens")
 }
 
 // label looks whether a session can say who it is.

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	"relock/fairlock"
+	"relock/rlock"
 )
 
 // channels are what waiters of each kind of lock listen on, as Redisson names them.
@@ -20,8 +22,21 @@ var channels = map[string]string{
 // channelsAtOnce bounds how many channels one PUBSUB NUMSUB asks for.
 const channelsAtOnce = 500
 
-// countListeners adds how many connections listen for each lock's release: one for each
-// session that waits. It returns how many commands that took.
+// countWaiters adds who waits for each lock. A session counts once: in the line of a plain lock, if it stands
+// there, or as one that listens. It returns how many commands that took.
+func (s *server) countWaiters(ctx context.Context, locks []*Lock) (sent int, err error) {
+	for _, count := range []func(context.Context, []*Lock) (int, error){s.countListeners, s.countQueues, s.forgetOwn} {
+		n, err := count(ctx, locks)
+		sent += n
+		if err != nil {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// countListeners adds how many connections listen for each lock's release: one for each session that waits
+// for another lock than a plain one, and one of a plain lock's line. It returns how many commands that took.
 func (s *server) countListeners(ctx context.Context, locks []*Lock) (sent int, err error) {
 	all := nodes(s.client)
 	for part := range slices.Chunk(locks, channelsAtOnce) {
@@ -59,7 +74,8 @@ func (s *server) countListeners(ctx context.Context, locks []*Lock) (sent int, e
 // queuesAtOnce bounds how many queue lengths are asked for at the same time.
 const queuesAtOnce = 16
 
-// countQueues adds the lengths of the fair queues. It returns how many commands that took.
+// countQueues adds the lengths of the fair queues, and the callers in the lines of plain locks. It returns
+// how many commands that took.
 func (s *server) countQueues(ctx context.Context, locks []*Lock) (sent int, err error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -68,13 +84,14 @@ func (s *server) countQueues(ctx context.Context, locks []*Lock) (sent int, err 
 		if l.Kind != kindMutex {
 			continue
 		}
-		sent++
+		sent += 2
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			n, e := fairlock.New(s.session, l.Name).Waiters(ctx)
-			l.Queue = n
-			if e != nil {
+			queued, err1 := fairlock.New(s.session, l.Name).Waiters(ctx)
+			inLine, err2 := rlock.New(s.session, l.Name).Waiters(ctx)
+			l.Queue, l.Line = queued, inLine
+			if e := errors.Join(err1, err2); e != nil {
 				mu.Lock()
 				err = e
 				mu.Unlock()
