@@ -73,14 +73,17 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   -- The lock is free, and others stand in front: it is left to the one that was called, for a while.
   local called = (tonumber(redis.call('ZSCORE', KEYS[2], 'c') or 0)) - CALLED
   if called > now then return {0, called - now, now, position} end
-  if called > 0 then -- it was called, and has not come: the next one gets in, until it looks
-    local first, score = heads[1], tonumber(redis.call('ZSCORE', KEYS[2], heads[1]))
-    if first ~= entry and score < PASSED then redis.call('ZADD', KEYS[2], int(score + PASSED), first) end
-    redis.call('ZREM', KEYS[2], 'c')
-  end
   if not ARGV[8] then return {0, 0, now, position} end -- it is to ask again, and to say all
   local at = {channel = ARGV[10], publish = ARGV[11], counts = ARGV[12], prefix = ARGV[13],
     token = tokens ~= '0' and KEYS[#KEYS]}
+  if now - called < 1000 then -- it was called just before, and has not come: others get in until it looks
+    local score = tonumber(redis.call('ZSCORE', KEYS[2], heads[1]))
+    if heads[1] ~= entry and score < PASSED then
+      redis.call('ZADD', KEYS[2], int(score + PASSED), heads[1])
+      call(at.prefix, heads[1], 0)
+    end
+    redis.call('ZREM', KEYS[2], 'c')
+  end
   local first = admit(entries(0), at, us, now, nil, entry)
   if first and first ~= entry then return {0, -1, now, position} end
 end

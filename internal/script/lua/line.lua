@@ -224,11 +224,10 @@ local function leave(entry, at)
   local heads, booking = entries(0)
   if heads.err then return end
   if heads[1] ~= entry then
-    redis.call('ZREM', KEYS[2], entry, 's' .. session_of(entry), 'w' .. session_of(entry))
+    redis.call('ZREM', KEYS[2], entry, 'w' .. session_of(entry)) -- another of the session may have come since
     return
   end
   take_off(entry, booking or is_entry(heads[2]))
-  redis.pcall('ZREM', KEYS[2], 's' .. session_of(entry))
   if not is_entry(heads[2]) then return end
   if redis.call('EXISTS', KEYS[1]) == 0 then
     local us, now = clock()
