@@ -30,8 +30,7 @@ func (p *sampler) discover(ctx context.Context) error {
 			}
 			*into = append(*into, some...)
 			if done {
-				p.scans[i] = newScan(n, s.pattern) // from the beginning, at the next refresh
-				p.scans[i].lines = true
+				p.scans[i] = newScan(n, s.pattern, true) // from the beginning, at the next refresh
 				break
 			}
 		}

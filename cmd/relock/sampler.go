@@ -72,9 +72,7 @@ func newSampler(ctx context.Context, s *server, pattern string, track int) *samp
 		found: map[string]bool{}, watched: map[string]*Watched{}, refreshed: time.Now(), scripts: -1,
 	}
 	for _, n := range masters(ctx, s.client) {
-		s := newScan(n, pattern)
-		s.lines = true
-		p.scans = append(p.scans, s)
+		p.scans = append(p.scans, newScan(n, pattern, true))
 	}
 	return p
 }

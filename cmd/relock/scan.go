@@ -29,9 +29,10 @@ type scan struct {
 	match   *regexp.Regexp
 }
 
-// newScan returns a scan for names that match the pattern, a glob as SCAN takes it.
-func newScan(n node, pattern string) *scan {
-	return &scan{node: n, kind: "hash", pattern: pattern, match: glob(pattern)}
+// newScan returns a scan for names that match the pattern, a glob as SCAN takes it; lines has it look for the
+// lines of plain locks too.
+func newScan(n node, pattern string, lines bool) *scan {
+	return &scan{node: n, kind: "hash", lines: lines, pattern: pattern, match: glob(pattern)}
 }
 
 // step asks once, and returns the names that were found. done says that all keys were seen.
@@ -100,7 +101,7 @@ func scanAll(ctx context.Context, client rueidis.Client, pattern string) ([]stri
 	all := masters(ctx, client)
 	found := make([][]string, len(all))
 	err := onNodes(all, func(i int, n node) error {
-		s := newScan(n, pattern)
+		s := newScan(n, pattern, false)
 		for {
 			names, done, err := s.step(ctx)
 			if err != nil {
