@@ -33,7 +33,7 @@ func (a *acquisition) loop() (grant, error) {
 		// While a claim of this session holds the lock, the front waits for that to be passed on,
 		// released or lost.
 		case !queues && !a.asking && (askAnyway || l.queue.First == &a.node && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook())):
-			if l.lobby != nil && l.queue.First == &a.node && l.listensFirst() {
+			if l.lobby != nil && l.holder == nil && l.queue.First == &a.node && l.listensFirst() {
 				a.listen()
 				continue
 			}
