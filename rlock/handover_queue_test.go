@@ -91,7 +91,7 @@ func releaseAfterASlice(t *testing.T, s *redistest.Server, script string) {
 	var c <-chan faultLocked
 	var unlocked <-chan error
 	var ran <-chan struct{}
-	answer := func() {}
+	var answer func()
 	if script == "acquire" {
 		ran, answer = st.p.HoldReply(faultRuns(t, script))
 		defer answer()
@@ -143,31 +143,6 @@ func awaitInLine(t *testing.T, s *redistest.Server, name string, ses *rlock.Sess
 
 // faultLine is the key of the line of a lock.
 func faultLine(name string) string { return "relock_line1:{" + name + "}" }
-
-// awaitListeners waits until so many sessions listen to the channel.
-func awaitListeners(t *testing.T, s *redistest.Server, channel string, n int64) {
-	t.Helper()
-	redistest.Eventually(t, 5*time.Second, "the sessions listen", func() bool {
-		m, err := s.Do(t, "PUBSUB", "NUMSUB", channel).AsIntMap()
-		return err == nil && m[channel] == n
-	})
-}
-
-// inAndOut has two waiters get the lock and release it, in whichever order.
-func (st *stage) inAndOut(a, b <-chan faultLocked) {
-	st.t.Helper()
-	for range 2 {
-		var got faultLocked
-		select {
-		case got = <-a:
-		case got = <-b:
-		case <-time.After(10 * time.Second):
-			st.t.Fatal("neither waiter is let in")
-		}
-		must(st.t, got.err)
-		must(st.t, got.hold.Unlock())
-	}
-}
 
 // onlyOwner returns who holds the lock by Redis's word.
 func onlyOwner(t *testing.T, st *stage) string {

@@ -106,6 +106,11 @@ func (l *lock) wantTokens(a *acquisition) int {
 // that of a section around it, with the time that Wait gave, and with the session. It runs code of the
 // caller's context.
 func (a *acquisition) bounded(ctx context.Context) (bounded context.Context, cancel context.CancelFunc) {
+	return a.boundedAs(ctx, a.queued)
+}
+
+// boundedAs is bounded for a caller that stands in the queue or does not: it may be let in meanwhile.
+func (a *acquisition) boundedAs(ctx context.Context, queued bool) (bounded context.Context, cancel context.CancelFunc) {
 	s := a.lock.s
 	switch {
 	case ctx.Done() == nil && !a.wait && a.tries.Failures == 0:
@@ -117,7 +122,7 @@ func (a *acquisition) bounded(ctx context.Context) (bounded context.Context, can
 	default:
 		bounded, cancel = context.WithCancel(ctx)
 	}
-	if !a.queued { // Close does not find it
+	if !queued { // Close does not find it
 		end := cancel
 		stop := context.AfterFunc(s.life.Closing, end)
 		return bounded, func() { stop(); end() }

@@ -238,7 +238,7 @@ func (a *acquisition) listen() {
 	everywhere := b.mustHearAll
 	a.asking = true // nothing is handed to it meanwhile: it would not notice
 	l.unlock()
-	ctx, cancel := a.bounded(a.ctx)
+	ctx, cancel := a.boundedAs(a.ctx, true) // the lock may be given to it meanwhile
 	// A server that does not answer must not keep the front from looking.
 	ctx, stop := context.WithTimeout(ctx, l.s.cfg.PollFloor)
 	subscribe := l.s.redis.Listen
