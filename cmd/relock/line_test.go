@@ -107,6 +107,8 @@ func TestTopFindsALine(t *testing.T) {
 		for _, key := range []string{"relock_line1:{x}", "relock_line1:{a}b"} {
 			must(t, s.Do(t, "ZADD", key, fmt.Sprint(time.Now().UnixMicro()), entry("one", 7), alive, "sone").Error())
 		}
+		silent := strconv.FormatInt(5e15-time.Now().Add(-time.Second).UnixMilli(), 10)
+		must(t, s.Do(t, "ZADD", "relock_line1:{x}", fmt.Sprint(time.Now().UnixMicro()), entry("two", 8), silent, "stwo").Error())
 		last := refreshes(newCLI(t, s), "-n", "2", "--interval", "100ms")
 		if len(last.Top) != 2 || last.Top[0].Name != "x" && last.Top[1].Name != "x" || last.Top[0].Line != 1 || last.Top[1].Line != 1 || last.Top[0].Kind != "mutex" {
 			t.Errorf("in view are %+v", last.Top)
@@ -114,7 +116,7 @@ func TestTopFindsALine(t *testing.T) {
 		if l := decode[[]lock](newCLI(t, s), "ls"); len(l) != 0 {
 			t.Errorf("ls lists locks that nobody holds: %+v", l)
 		}
-		if l := decode[lock](newCLI(t, s), "show", "x"); l.Held || l.Line != 1 || len(l.InLine) != 1 {
+		if l := decode[lock](newCLI(t, s), "show", "x"); l.Held || l.Line != 1 || len(l.InLine) != 2 || l.InLine[0].Silent || !l.InLine[1].Silent {
 			t.Errorf("show has %+v", l)
 		}
 	})

@@ -98,6 +98,11 @@ func TestTop(t *testing.T) {
 		if byName["fair"] != 0 || byName["stuck"] != 1 || fair.Queue != 6 || stuck.Line != 5 || stuck.Waiting != 0 {
 			t.Errorf("first are %+v and %+v", last.Top[0], last.Top[1])
 		}
+		for i := 0; i < 5 && hot.Changes < 1; i++ { // on a busy machine it stands free at many samples
+			for _, l := range refreshes(c, "-n", "6", "--interval", "300ms", "hot").Top {
+				hot = l
+			}
+		}
 		if hot.Changes < 1 {
 			t.Errorf("the owners of %q change %.2f times a second", hot.Name, hot.Changes)
 		}
