@@ -61,7 +61,7 @@ func (p *Place[C]) Stands(c *C, now time.Duration, first bool) {
 	}
 	p.Claim = c
 	if first && p.First == 0 {
-		p.First = now
+		p.First = max(now, 1) // 0 is none
 	}
 }
 
