@@ -103,6 +103,19 @@ func (h *Hub) ListenBroadcast(ctx context.Context, channel string) (*Listener, e
 	return h.listenC(ctx, channel, true)
 }
 
+// Subscribed reports whether the server delivers what is published on a channel: also for a moment after
+// the last listener has left, see [Linger].
+func (h *Hub) Subscribed(channel string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, sharded := range []bool{false, true} {
+		if ch := h.channels[chanKey{name: channel, sharded: sharded}]; ch != nil && ch.state == confirmed {
+			return true
+		}
+	}
+	return false
+}
+
 func (h *Hub) listenC(ctx context.Context, channel string, broadcast bool) (*Listener, error) {
 	l := &Listener{hub: h, c: make(chan Message, 1), idx: -1}
 	l.fn = l.coalesce

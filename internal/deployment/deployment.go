@@ -115,6 +115,9 @@ func (d *Deployment) ListenEverywhere(ctx context.Context, channel string) (*pub
 	return d.hub.ListenBroadcast(ctx, channel)
 }
 
+// Hears reports whether the session's connection is one that hears a channel.
+func (d *Deployment) Hears(channel string) bool { return d.hub.Subscribed(channel) }
+
 var errPolls = errors.New("rlock: the session polls: Config.Polling is set")
 
 // Fields returns the hash that stands under a key.

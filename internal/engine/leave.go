@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"relock/internal/life"
+	"relock/internal/waiting"
 )
 
 // leave takes the caller out of the queue. won is the grant, nil if there is none.
@@ -56,6 +57,7 @@ func (l *lock) dequeue(a *acquisition) {
 func (l *lock) desert() {
 	if unused := l.lobby.listener; unused != nil {
 		l.lobby.listener, l.lobby.everywhere = nil, false
+		l.s.deserted.Store(int64(l.s.now() + waiting.Linger))
 		l.later(unused.Close)
 	}
 }

@@ -57,9 +57,16 @@ func (a *acquisition) inLine() {
 	}
 	if b := l.lobby; b != nil {
 		a.op.Line.Again = b.place.Claim == c || a.tries.MayHaveRun || a.tries.MayCome
-		a.op.Line.Listens = b.listener != nil
 		a.op.Line.Waiting = l.tellWaiting()
 	}
+	if l.lobby != nil || l.s.deserted.Load() > int64(l.s.now()) {
+		a.op.Line.Listens = l.hears(a.prim)
+	}
+}
+
+// hears reports whether a script counts the session among the listeners of the lock's channel.
+func (l *lock) hears(p Primitive) bool {
+	return l.lobby != nil && l.lobby.listener != nil || l.s.deserted.Load() > int64(l.s.now()) && l.s.redis.Hears(p.Channel())
 }
 
 // books completes the attempt of a caller that polls: it says when it comes again, if it sleeps for as long

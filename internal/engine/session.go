@@ -55,6 +55,7 @@ type Session struct {
 	// bubble in which a test with a made-up clock has made it.
 	spare     sync.Pool
 	standing  sync.Map     // until when claims that are over may stand in Redis, by the number of their owner
+	deserted  atomic.Int64 // until when a channel may be subscribed to although nobody listens: see lock.hears
 	slowUntil atomic.Int64 // until when it counts as a slow taker, see waiting.SlowFor
 	plainHead string       // what most entries in lines begin with
 	liner     atomic.Pointer[kind.Liner]

@@ -19,6 +19,9 @@ const (
 	// SlowTaker is at least twice a round trip.
 	SlowTaker = 5 * time.Millisecond
 
+	// Linger is longer than a channel stays subscribed to behind its last listener: twice pubsub.DefaultLinger.
+	Linger = 1100 * time.Millisecond
+
 	// MostWindow is for how long the lock is left to a session that polls, at most, before it comes.
 	MostWindow = 100 * time.Millisecond
 

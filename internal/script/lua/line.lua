@@ -102,9 +102,12 @@ end
 
 -- courtesy says whether the lock is left to others than the line's sessions this time: as often as they
 -- are due. Of the listeners of the lock's channel those are no others that say so in the line.
-local function courtesy(listeners, us, now)
+local function courtesy(listeners, entry, at, us, now)
   if listeners <= 0 then return false end
   local ours = redis.call('ZCOUNT', KEYS[2], '(' .. int(ALIVE), '(' .. int(LISTENS - now))
+  local first = redis.call('ZSCORE', KEYS[2], 'l' .. session_of(entry))
+  if first and LISTENS - first <= now and LISTENS - first > now - 2500 then ours = ours + 1 end -- it goes on
+  if at.listens and ours == 0 then ours = 1 end -- the session that leaves
   local others = listeners - ours
   return others > 0 and us % (others + redis.call('ZCOUNT', KEYS[2], '0', '(' .. int(PASSED))) < others
 end
@@ -155,7 +158,7 @@ local function first_alive(heads, mine, at, now)
       end
       passed, dozing, listeners_then = passed + 1, dozing or entry, listeners
     elseif alive + life < now then
-      redis.call('ZREM', KEYS[2], entry, 's' .. session, 'w' .. session)
+      redis.call('ZREM', KEYS[2], entry, 's' .. session, 'w' .. session, 'l' .. session, 'p' .. session)
     else
       local position = tonumber(redis.call('ZSCORE', KEYS[2], entry))
       local moved = position < PASSED and redis.pcall('ZADD', KEYS[2], int(position + PASSED), entry)
@@ -203,7 +206,7 @@ local function admit(heads, at, us, now, leaving, mine, stays, booking)
   local given = false
   if mine and entry == mine then return entry, false end
   if entry then
-    local open = booking and due(booking, now) or courtesy(listeners, us, now) and 1
+    local open = booking and due(booking, now) or courtesy(listeners, entry, at, us, now) and 1
     given = not open and give(entry, at, now)
     if given then
       take_off(entry, stays or more or booking)
