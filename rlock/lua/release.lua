@@ -33,7 +33,7 @@ if not ARGV[12] and not (heads and heads[1]) then
 end
 -- include refused, end_holds, line
 if heads and heads[1] and string.sub(heads[1], 1, 1) == 'b' then heads, booking = entries(0) end
-local at = {listens = ARGV[10] == '1', channel = ARGV[2], publish = ARGV[3], counts = ARGV[4], prefix = ARGV[5],
+local at = {listens = ARGV[10] == '1', owner = ARGV[1], channel = ARGV[2], publish = ARGV[3], counts = ARGV[4], prefix = ARGV[5],
   token = ARGV[7] == '1' and KEYS[#KEYS]}
 local ids = KEYS[line and 3 or 2]
 local held = ended or redis.pcall('HGET', KEYS[1], ARGV[1])

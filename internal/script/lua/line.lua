@@ -105,9 +105,11 @@ end
 local function courtesy(listeners, entry, at, us, now)
   if listeners <= 0 then return false end
   local ours = redis.call('ZCOUNT', KEYS[2], '(' .. int(ALIVE), '(' .. int(LISTENS - now))
-  local first = redis.call('ZSCORE', KEYS[2], 'l' .. session_of(entry))
-  if first and LISTENS - first <= now and LISTENS - first > now - 2500 then ours = ours + 1 end -- it goes on
-  if at.listens and ours == 0 then ours = 1 end -- the session that leaves
+  local function until_when(session) return LISTENS - (redis.call('ZSCORE', KEYS[2], 'l' .. session) or LISTENS) end
+  local first = until_when(session_of(entry))
+  if first <= now and first > now - 2500 then ours = ours + 1 end -- it goes on
+  local leaving = at.listens and string.match(at.owner, '^(.+):%d+$')
+  if leaving and until_when(leaving) <= now then ours = ours + 1 end
   local others = listeners - ours
   return others > 0 and us % (others + redis.call('ZCOUNT', KEYS[2], '0', '(' .. int(PASSED))) < others
 end
