@@ -5,6 +5,7 @@ import (
 
 	"relock/internal/life"
 	"relock/internal/waiting"
+	"relock/pubsub"
 )
 
 // leave takes the caller out of the queue. won is the grant, nil if there is none.
@@ -57,9 +58,14 @@ func (l *lock) dequeue(a *acquisition) {
 func (l *lock) desert() {
 	if unused := l.lobby.listener; unused != nil {
 		l.lobby.listener, l.lobby.everywhere = nil, false
-		l.s.deserted.Store(int64(l.s.now() + waiting.Linger))
-		l.later(unused.Close)
+		l.unlisten(unused)
 	}
+}
+
+// unlisten ends a subscription, which lingers for a while.
+func (l *lock) unlisten(sub *pubsub.Listener) {
+	l.s.deserted.Store(int64(l.s.now() + waiting.Linger))
+	l.later(sub.Close)
 }
 
 // fail takes back what a failed acquisition has done. The lock's mutex must be held; it is

@@ -264,7 +264,7 @@ func (a *acquisition) listen() {
 		b.look.Soon, b.place.First = true, l.s.now()
 		return
 	case !a.queued: // the lock was given to it meanwhile, by a message
-		l.later(sub.Close)
+		l.unlisten(sub)
 		return
 	}
 	a.tries.unsubscribed = 0
