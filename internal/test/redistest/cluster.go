@@ -1,8 +1,10 @@
 package redistest
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -77,7 +79,37 @@ func NewCluster(tb testing.TB) *Cluster {
 		}
 		return true
 	})
+	c.awaitMessages(tb)
 	return c
+}
+
+// awaitMessages waits until each node hears what is published at each other one. CLUSTER NODES calls a
+// link connected as soon as a node tries to connect, and the node at its other end throws messages away
+// as long as it does not know who sends them.
+func (c *Cluster) awaitMessages(tb testing.TB) {
+	tb.Helper()
+	const channel = "redistest"
+	for _, to := range c.nodes {
+		conn, err := net.Dial("tcp", to.Addr)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, command("SUBSCRIBE", channel)); err != nil {
+			tb.Fatal(err)
+		}
+		var heard []byte
+		for _, from := range c.nodes {
+			Eventually(tb, topologyTimeout, to.Addr+" hears what is published at "+from.Addr, func() bool {
+				must(tb, from, "PUBLISH", channel, "from "+from.Addr+".")
+				_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+				some := make([]byte, 4096)
+				n, _ := conn.Read(some)
+				heard = append(heard, some[:n]...)
+				return bytes.Contains(heard, []byte("from "+from.Addr+"."))
+			})
+		}
+	}
 }
 
 // linked reports whether the node has a link to every other one.
