@@ -86,21 +86,22 @@ func TestKeyOfAnotherType(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		m := fairlock.New(dial(t, s, rlock.Config{}), "x")
-		for _, key := range []string{"x", "relock_queue:{x}", "relock_waiters:{x}"} {
+		for _, key := range []string{"x", "relock_line1:{x}"} {
 			must(t, s.Do(t, "SET", key, "a string").Error())
-			if key != "x" { // else nobody needs the helper keys
+			if key != "x" { // else nobody needs the line
 				must(t, s.Do(t, "HSET", "x", "somebody", "1").Error())
+				must(t, s.Do(t, "PEXPIRE", "x", locktest.Forever).Error())
 			}
 			before := locktest.Describe(t, s)
 			errs := map[string]error{}
 			_, _, errs["Lock"] = m.Lock(ctx)
 			_, _, errs["Lock by name"] = m.Lock(rlock.WithOwner(ctx, "me"), rlock.Lease(time.Minute))
-			_, errs["ForceUnlock"] = m.ForceUnlock(ctx)
 			switch key {
 			case "x":
+				_, errs["ForceUnlock"] = m.ForceUnlock(ctx)
 				_, _, errs["TryLock"] = m.TryLock(ctx)
 				_, errs["State"] = m.State(ctx)
-			case "relock_waiters:{x}":
+			default:
 				_, errs["Waiters"] = m.Waiters(ctx)
 			}
 			for what, err := range errs {

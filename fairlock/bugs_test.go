@@ -146,14 +146,14 @@ func TestUnusableTokenIsAnError(t *testing.T) {
 // A waiter is told when what it waits for is no lock any more.
 func TestWaiterIsToldOfAnotherType(t *testing.T) {
 	t.Parallel()
-	for _, key := range []string{"x", "relock_queue:{x}", "relock_waiters:{x}"} {
+	for _, key := range []string{"x", "relock_line1:{x}"} {
 		t.Run(key, func(t *testing.T) {
 			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 				ctx := within(t, patience)
 				a := dial(t, s, short(s))
 				m := fairlock.New(a, "x")
-				_, err := s.Do(t, "HSET", "x", "somebody", "1").AsInt64()
-				must(t, err)
+				must(t, s.Do(t, "HSET", "x", "somebody", "1").Error())
+				must(t, s.Do(t, "PEXPIRE", "x", "3600000").Error())
 				next := goQueued(t, ctx, m, 1)
 				must(t, s.Do(t, "SET", key, "a string").Error())
 				l := locktest.Get(t, next, patience, "Lock returns")
@@ -217,7 +217,7 @@ func TestHeartbeatsOfASessionAreSentTogether(t *testing.T) {
 	pause(3 * time.Second) // to get in step
 	proxy.Reset()
 	pause(4 * time.Second)
-	if n := locktest.Sent(proxy, runs("heartbeat")); n > 8 {
+	if n := locktest.Sent(proxy, runs("look")); n > 8 {
 		t.Errorf("%d heartbeats in 4 s for 30 waiters of one session, want one a second", n)
 	} else {
 		t.Logf("%d heartbeats in 4 s", n)

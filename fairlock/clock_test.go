@@ -94,7 +94,7 @@ func TestScriptsTakeNoClientTime(t *testing.T) {
 		must(t, nested.Unlock())
 		next := goQueued(t, ctx, m, 1)
 		last := goQueued(t, ctx, m, 2, rlock.Lease(time.Minute))
-		redistest.Eventually(t, patience, "a heartbeat", func() bool { return locktest.Sent(proxy, runs("heartbeat")) > 0 })
+		redistest.Eventually(t, patience, "a heartbeat", func() bool { return locktest.Sent(proxy, runs("look")) > 0 })
 		_, _, err = m.TryLock(ctx)
 		is(t, "TryLock", err, rlock.ErrNotAcquired)
 		_, err = m.ForceUnlock(ctx)

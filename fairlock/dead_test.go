@@ -84,7 +84,7 @@ func TestSilentWaitersAreSkippedAndQueueAgain(t *testing.T) {
 				})
 				unlock(t, l)
 				l = lock(t, ctx, m)
-				if n, err := s.Do(t, "ZCARD", "relock_queue:{x}").AsInt64(); err != nil || n != 0 {
+				if n, err := s.Do(t, "ZCOUNT", "relock_line1:{x}", "0", "4.8e15").AsInt64(); err != nil || n != 0 {
 					t.Fatalf("%d of the dead are in the queue, %v", n, err)
 				}
 				proxy.BlackHole(false)

@@ -15,7 +15,6 @@ import (
 // the same types and errors, and is a handle like that. Safe for concurrent use.
 type Mutex struct {
 	*rlock.Mutex
-	p *primitive // nil if the handle has an error
 }
 
 // New returns the fair mutex with that name, as [rlock.New] does and with the same options.
@@ -26,12 +25,7 @@ func New(s *rlock.Session, name string, opts ...rlock.MutexOption) *Mutex {
 	if err == nil {
 		err = bad
 	}
-	if err != nil { // a primitive that only has the name to tell
-		m := facade.NewMutex(session, mutex.New(names, o.Fencing), err)
-		return &Mutex{Mutex: (*rlock.Mutex)(m)}
-	}
-	p := newPrimitive(session, names, o.Fencing)
-	return &Mutex{Mutex: (*rlock.Mutex)(facade.NewMutex(session, p, nil)), p: p}
+	return &Mutex{(*rlock.Mutex)(facade.NewMutex(session, mutex.NewFair(names, o.Fencing), err))}
 }
 
 // base is the Mutex that does the work; nil, which reports itself, if m is nil.

@@ -169,7 +169,7 @@ func nothingLeft(t testing.TB, s *redistest.Server, keep ...string) {
 
 // runs returns a matcher, for a proxy, for the calls of one of the scripts.
 func runs(name string) func(cmd []string) bool {
-	return locktest.Runs(fairlock.ScriptSources()[name])
+	return locktest.Runs(script.Load(lua.Files, name+".lua").Source())
 }
 
 // renews is that for the renewals, whose script is not of this package.

@@ -51,7 +51,7 @@ func TestGrantMessageAfterALoss(t *testing.T) {
 		b, proxy := dialProxy(t, s, rlock.Config{Lease: 4 * time.Second, QueueLease: 16 * time.Second, PollFloor: time.Hour})
 		first := lock(t, ctx, m)
 		next := goQueued(t, ctx, fairlock.New(b, "x"), 1)
-		entries, err := s.Do(t, "ZRANGE", "relock_queue:{x}", "0", "0").AsStrSlice()
+		entries, err := s.Do(t, "ZRANGE", "relock_line1:{x}", "0", "0").AsStrSlice()
 		must(t, err)
 		unlock(t, first)
 		l := granted(t, next, patience, "the waiter")
@@ -64,7 +64,7 @@ func TestGrantMessageAfterALoss(t *testing.T) {
 		must(t, s.Do(t, "HSET", "x", l.hold.Owner(), "1").Error())
 		must(t, s.Do(t, "PEXPIRE", "x", "60000").Error())
 		message := func(entry, key string) {
-			payload := fmt.Sprintf("grant:%d:0:0:1:1:%d:%s%s", time.Now().UnixMilli(), len(entry), entry, key)
+			payload := fmt.Sprintf("granted:%d:0:0:1:1:%d:%s%s", time.Now().UnixMilli(), len(entry), entry, key)
 			must(t, s.Do(t, "PUBLISH", "relock_session:"+b.ID(), payload).Error())
 		}
 		message(entries[0], "x")

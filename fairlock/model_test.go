@@ -1,6 +1,8 @@
 package fairlock_test
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,28 +38,36 @@ func mutexKind(opts ...rlock.MutexOption) modeltest.MutexKind {
 		Fenced:  len(opts) > 0,
 		Fair:    true,
 		Queue:   queueOf,
-		Helpers: []string{"relock_queue:{model}", "relock_waiters:{model}"},
+		Helpers: []string{"relock_line1:{model}"},
 		Ids:     "relock_holds:{model}",
 		New:     func(s *rlock.Session) modeltest.Locker { return fairlock.New(s, "model", opts...) },
 	}
 }
 
-// queueOf takes the entries in Redis apart, see lua/grant.lua: a place for each waiter of a run.
+// queueOf takes the line in Redis apart, see line.lua: a place for each waiter of an entry.
 func queueOf(m *miniredis.Miniredis) (places []modeltest.Place) {
-	members, _ := m.ZMembers("relock_queue:{model}")
-	for _, entry := range members {
-		length, _ := strconv.Atoi(entry[:5])
-		session, rest := entry[5:5+length], entry[5+length:]
-		owner := session + rest
-		if strings.HasPrefix(rest, "#") {
-			owner = rest[1+32:]
+	const passed, waiting = 2.4e15, 8.6e15
+	scores, _ := m.SortedSet("relock_line1:{model}")
+	var entries []string
+	for member, score := range scores {
+		if strings.Contains("defhi", member[:1]) && score < 2*passed {
+			entries = append(entries, member)
 		}
-		n, p := 1, modeltest.Place{Session: session, Owner: owner}
-		if run := m.HGet("relock_waiters:{model}", entry); run != "" { // else it was deleted
-			n, _ = strconv.Atoi(run[3:13])
-			p.Known, p.Shares = true, run[0] == 'o'
+	}
+	position := func(entry string) float64 { // one that was passed over comes back to its own
+		if score := scores[entry]; score >= passed {
+			return score - passed
 		}
-		for range n {
+		return scores[entry]
+	}
+	slices.SortFunc(entries, func(a, b string) int { return cmp.Compare(position(a), position(b)) })
+	for _, entry := range entries {
+		length, _ := strconv.Atoi(entry[15:20])
+		p := modeltest.Place{Session: entry[20 : 20+length], Owner: entry[20:], Known: true, Shares: entry[0] == 'f'}
+		if entry[0] == 'i' {
+			p.Owner = entry[20+length+32:]
+		}
+		for range max(1, int(scores["w"+entry]-waiting)) {
 			places = append(places, p)
 		}
 	}

@@ -2,9 +2,7 @@ package fairlock_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
-	"time"
 
 	"relock/fairlock"
 	"relock/internal/test/locktest"
@@ -89,43 +87,6 @@ func TestCloseGivesBackWhatAnOvertakenCallGets(t *testing.T) {
 		})
 		release()
 		must(t, locktest.Get(t, closed, patience, "Close returns"))
-		nothingLeft(t, s)
-	})
-}
-
-// A named owner's run is let in by its session's heartbeat and, as if that of another session had
-// been as quick, by a message. The call that the heartbeat has asked for comes when the run was
-// released and the owner has the lock in another session: that hold is left alone.
-func TestAnOvertakenCallOfANamedOwnerTakesNoHoldOfAnotherSession(t *testing.T) {
-	each(t, func(t *testing.T, s *redistest.Server) {
-		ctx := within(t, patience)
-		me := rlock.WithOwner(ctx, "me")
-		cfg := silent()
-		cfg.PollFloor = 20 * time.Millisecond
-		a := dial(t, s, silent())
-		b, client := locktest.DialGated(t, s, cfg)
-		first := lock(t, ctx, rlock.New(a, "x"))
-		m := fairlock.New(a, "x")
-		next := goQueued(t, me, fairlock.New(b, "x"), 1)
-		entries, err := s.Do(t, "ZRANGE", "relock_queue:{x}", "0", "0").AsStrSlice()
-		must(t, err)
-		seen, release := client.Hold(runs("acquire"))
-		defer release()
-		unlock(t, first) // a plain mutex lets no run in
-		locktest.Get(t, seen, patience, "the call that the heartbeat has asked for is about to be written")
-		clock, err := s.Do(t, "TIME").AsIntSlice()
-		must(t, err)
-		payload := fmt.Sprintf("grant:%d:0:0:1:1:%d:%sx", clock[0]*1000+clock[1]/1000, len(entries[0]), entries[0])
-		must(t, s.Do(t, "PUBLISH", "relock_session:"+b.ID(), payload).Error())
-		unlock(t, granted(t, next, patience, "the named owner"))
-		here := lock(t, me, m)
-		release()
-		other := goQueued(t, ctx, fairlock.New(b, "x"), 1) // which the session sends behind the answer
-		redistest.Eventually(t, patience, "the owner to have its own hold and no other", func() bool {
-			return count(t, m, "me") == 1
-		})
-		unlock(t, here)
-		unlock(t, granted(t, other, patience, "the next waiter"))
 		nothingLeft(t, s)
 	})
 }

@@ -32,7 +32,7 @@ func TestUnlockByAUserWhoMayNotTellTheNextKeepsThePlaces(t *testing.T) {
 	mute, b := dialMute(t, s, silent()), dial(t, s, silent())
 	m := fairlock.New(b, "x")
 	places := func() string {
-		all, err := s.Do(t, "ZRANGE", "relock_queue:{x}", "0", "-1", "WITHSCORES").ToAny()
+		all, err := s.Do(t, "ZRANGEBYSCORE", "relock_line1:{x}", "0", "2.4e15", "WITHSCORES").ToAny()
 		must(t, err)
 		return fmt.Sprint(all)
 	}

@@ -227,7 +227,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 	case a.wait:
 		a.node.Of, a.queued = a, true
 		l.queue.Push(&a.node)
-		if a.kind.Queues {
+		if a.kind.Fair {
 			a.queueUp()
 		} else if l.lobby != nil || l.queue.First != &a.node { // else it is alone, as mostly
 			a.enterLobby()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"relock/internal/attempts"
+	"relock/internal/kind"
 	"relock/internal/lockerr"
 	"relock/internal/replicas"
 	"relock/internal/script"
@@ -20,12 +21,12 @@ func (a *acquisition) ask() (grant, error) {
 	}
 	a.prepare()
 	c, op := a.claim, &a.op
-	if k.Queues && l.queue.First != nil {
-		// A TryLock of a named owner, which would pass the session's waiters: with a position it does
-		// no more than re-enter.
-		op.Position = new(Position)
-	}
-	if k.Lines {
+	switch {
+	case k.Fair && l.queue.First != nil: // a TryLock of a named owner, which would pass the session's waiters
+		op.Line.Head = kind.Reenter
+	case k.Fair:
+		op.Line.Head = kind.InTurn
+	case k.Lines:
 		a.inLine()
 	}
 	if l.lobby != nil && op.Wait {

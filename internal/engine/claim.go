@@ -23,7 +23,7 @@ type claim struct {
 	num      uint64           // of its private owner; 0 if the owner is named
 	account  *account.Account // nil for a private claim with one hold, which has no id
 	sections *section         // the open ones
-	run      *run             // of a Queuer: the waiters that it is for; nil for a TryLock
+	run      *run             // of a fair lock: the waiters that it is for; nil for a TryLock
 
 	next, prev *claim // of lock.claims
 
@@ -75,7 +75,7 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, target: a.target, next: l.claims}
 	c.n, c.renewAt, c.safeLease, c.pinned = int32(a.n), never, a.safeLease, a.opts.Lease > 0
-	c.stopped = a.kind.Lines && l.s.slowUntil.Load() > int64(l.s.now())
+	c.stopped = a.kind.Lines && !a.kind.Fair && l.s.slowUntil.Load() > int64(l.s.now())
 	if a.named != "" {
 		c.account = account.New(c.prim, a.named)
 	} else {

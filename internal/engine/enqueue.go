@@ -131,7 +131,7 @@ func (c *claim) call() *runCall {
 	e.op.ID = c.account.FirstID(k)
 	e.op.ByIDs = e.op.ID != ""
 	if k.Fenced {
-		e.op.Tokens = c.needAccount().Reserving(max(at.Waiting, 1))
+		e.op.Tokens = c.needAccount().Reserving(min(max(at.Waiting, 1), maxTokens)) // no more than its entry asks for
 	}
 	return e
 }
@@ -147,7 +147,7 @@ func (l *lock) answered(calls []*runCall) (failed bool) {
 			e.err = errLate
 		}
 		if e.err == nil && e.g.Status == refused {
-			l.nextHeartbeat(e.g.sent, e.g.Value, e.g.Token)
+			l.nextLookOfRuns(e.g.sent, e.g.Value, e.g.Token, e.g.doubts)
 		}
 		l.noteCall(e)
 		if c.state != asking { // it was granted by a message, or has ended

@@ -4,9 +4,10 @@ import (
 	"time"
 
 	"relock/internal/fairqueue"
+	"relock/internal/waiting"
 )
 
-// Waiters that queue in Redis; see Queuer. The queue holds runs, and a run is one claim. How runs
+// Waiters that queue in Redis; see [kind.Kind.Fair]. The line holds runs, and a run is one claim. How runs
 // gather waiters, join each other and replace each other is package fairqueue's; its comment
 // draws the phases. This is what the phases are to a claim:
 //
@@ -28,6 +29,7 @@ import (
 type run struct {
 	fairqueue.Run[claim, acquisition]
 	lease  time.Duration // of a run of one with a fixed lease; 0: the session's
+	id     string        // of the hold of a named owner
 	paused bool          // held without a section, until a renewal confirms it
 	err    error         // of the last attempt
 }
@@ -57,15 +59,27 @@ func (a *acquisition) gathersWith() any {
 // newRun makes a run with its claim, for a waiter and what gathers with it.
 func (l *lock) newRun(a *acquisition) *fairqueue.Run[claim, acquisition] {
 	c := l.newClaim(a)
-	c.run = &run{lease: a.opts.Lease}
+	c.run = &run{lease: a.opts.Lease, id: c.account.FirstID(c.kind)}
 	r := &c.run.Run
-	r.Of, r.Kind, r.Entry = c, a.gathersWith(), c.queuer().Entry(c.ownerID(), c.account.FirstID(c.kind))
-	l.s.fair.add(c)
+	r.Of, r.Kind = c, a.gathersWith()
+	s := l.s
+	w := waiting.Want{Session: s.id, Fair: true, Named: c.num == 0, ID: c.run.id, Alone: r.Kind == nil,
+		Deaf: s.redis.Inbox.Deaf(), Lease: s.givenFor(), Life: s.cfg.QueueLease / 2}
+	if p, ok := c.prim.(interface{ Asks() bool }); ok {
+		w.Asks = p.Asks()
+	}
+	switch {
+	case w.Deaf: // it learns of the lock when it looks
+		w.Lease = s.cfg.QueueLease / 4
+	case c.kind.Fenced && r.Kind != nil:
+		w.Tokens = maxTokens
+	}
+	if c.kind.Fenced && r.Kind == nil {
+		w.Tokens = 1
+	}
+	r.Entry = w.Head() + c.ownerID()
 	return r
 }
-
-// queuer is the primitive of a run's claim.
-func (c *claim) queuer() Queuer { return c.prim.(Queuer) }
 
 // queueUp has a waiter queue in Redis. The lock's mutex must be held; it may be released meanwhile, and
 // is held again at the end.

@@ -9,20 +9,20 @@ import (
 	"relock/internal/script"
 )
 
-// heartbeatBatch is how many entries one script call asks about.
-const heartbeatBatch = 200
+// lookBatch is how many entries one script call asks about.
+const lookBatch = 50
 
-// nextHeartbeat notes an answer about the lock's entries, and so when to ask again at the latest. ms
+// nextLookOfRuns notes an answer about the lock's entries, and so when to ask again at the latest. ms
 // is after how many milliseconds it is worth while, -1 if that is not known; clock is Redis's, 0 if
 // the answer has none.
-func (l *lock) nextHeartbeat(asked time.Duration, ms, clock int64) {
+func (l *lock) nextLookOfRuns(asked time.Duration, ms, clock int64, doubts uint32) {
 	s := l.s
-	l.line.Clock.Read(asked, clock)
+	l.needLobby().place.Clock.Read(asked, clock, doubts)
 	at := asked + s.cfg.HeartbeatEvery()
 	if ms >= 0 {
 		at = min(at, asked+time.Duration(ms+1)*time.Millisecond)
 	}
-	s.fair.due.Set(l, max(at, s.now()+backoff.Least))
+	s.looks.Set(l, max(at, s.now()+backoff.Least))
 	s.schedule.WakeAt(at)
 }
 
@@ -32,16 +32,16 @@ func (s *Session) heartbeat(due []*lock) {
 	var cmds []script.Command
 	for _, l := range due {
 		l.mu.Lock()
-		for _, b := range l.line.Heartbeats(heartbeatBatch) {
+		for _, b := range l.line.Heartbeats(lookBatch) {
 			beats = append(beats, b)
-			cmds = append(cmds, b.Of().queuer().Heartbeat(b.Entries()))
+			cmds = append(cmds, b.Of().prim.(Liner).Look(b.Entries()))
 		}
 		l.unlockBehind()
 	}
 	if len(cmds) == 0 {
 		return
 	}
-	asked := s.now()
+	asked, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	ctx, cancel := context.WithTimeout(s.life.Context, max(s.cfg.HeartbeatEvery(), 10*time.Millisecond))
 	defer cancel()
 	for i, r := range s.redis.Run.Multi(ctx, cmds) {
@@ -50,10 +50,11 @@ func (s *Session) heartbeat(due []*lock) {
 		l.mu.Lock()
 		if err != nil && script.Classify(err) != script.Refused {
 			at := s.now() + backoff.Jitter(max(s.cfg.HeartbeatEvery()/4, 10*time.Millisecond))
-			s.fair.due.Set(l, at)
+			s.looks.Set(l, at)
 			s.schedule.WakeAt(at)
 		} else {
-			l.nextHeartbeat(asked, beats[i].Answered(asked, reply), 0)
+			soonest, clock := beats[i].Answered(reply)
+			l.nextLookOfRuns(asked, soonest, clock, doubts)
 			l.press()
 		}
 		l.unlockBehind()

@@ -34,6 +34,7 @@ func (a *acquisition) leave(won *grant) {
 	}
 	k := a.kind
 	switch {
+	case k.Fair: // it leaves its run
 	case k.Lines && wasFront && won == nil && l.holder == nil && (next.claim == nil || l.lobby == nil || l.lobby.place.Claim != next.claim && !next.asking):
 		l.nudge() // it does not stand in the line
 	case k.Exclusive && (won != nil || k == next.kind || l.holder != nil):

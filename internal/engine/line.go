@@ -32,6 +32,12 @@ func (s *Session) givenFor() time.Duration { return min(waiting.GrantLease, s.cf
 // entryHead is what stands in front of the owner in the entry of a claim that asks.
 func (c *claim) entryHead() string {
 	s := c.lock.s
+	switch {
+	case c.run != nil:
+		return strings.TrimSuffix(c.run.Entry, c.ownerID())
+	case c.kind.Fair: // a TryLock
+		return ""
+	}
 	w := s.want()
 	w.Slow = c.stopped
 	w.Named, w.Asks = c.num == 0, c.pinned // a lease of its own
@@ -144,7 +150,7 @@ func (s *Session) hearLine(payload string) bool {
 		return false
 	}
 	s.traceLine(&m)
-	known := m.Head[0] != 'n' && s.standsStill(m.Owner)
+	known := !m.Named() && s.standsStill(m.Owner)
 	for _, l := range s.locks.Find("", m.Key) {
 		l.mu.Lock()
 		known = l.told(&m) || known
@@ -202,7 +208,10 @@ func (l *lock) told(m *waiting.Message) bool {
 	switch {
 	case c == nil:
 		return false
-	case c.state == asking:
+	case c.state != asking:
+	case c.run != nil:
+		l.hearRun(c, m)
+	default:
 		l.hear(c, m)
 	}
 	return true
@@ -229,7 +238,7 @@ func (l *lock) hear(c *claim, m *waiting.Message) {
 
 // claimOfEntry returns the claim that an entry is for; nil if there is none.
 func (l *lock) claimOfEntry(m *waiting.Message) *claim {
-	if m.Head[0] == 'n' {
+	if m.Named() {
 		return l.claimOf(m.Owner)
 	}
 	number, ok := strings.CutPrefix(m.Owner, l.s.id+":")
@@ -266,12 +275,17 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 	b.place.Given = c
 	a.claim = nil
 	l.dequeue(a)
-	if l.queue.First == nil && s.cfg.Replicas == 0 {
-		c.renewAt = now + waiting.ConfirmAfter
-		c.reschedule()
+	if l.queue.First == nil {
+		c.confirmLater(now)
 	}
 	a.deliver(x)
 	l.callUp()
+}
+
+// confirmLater has a claim that was given to the session confirmed when its section has lasted for a while.
+func (c *claim) confirmLater(now time.Duration) {
+	c.renewAt = now + waiting.ConfirmAfter
+	c.reschedule()
 }
 
 // confirmSoon has a claim that was given to the session confirmed at once: another caller waits for it.
@@ -313,7 +327,7 @@ func (c *claim) resumeInLine(now time.Duration) {
 // no other session waits as far as is known, or the front asks by itself.
 func (l *lock) enterAnew(c *claim) *claim {
 	a := l.queue.Front()
-	if !c.kind.Lines || l.state != lockOpen || a.asking || a.claim != nil || a.hopeless != nil ||
+	if !c.kind.HandsOver || !c.kind.Lines || l.state != lockOpen || a.asking || a.claim != nil || a.hopeless != nil ||
 		l.s.redis.Inbox.Deaf() || l.needLobby().turns.Alone() {
 		return nil
 	}

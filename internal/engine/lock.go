@@ -26,7 +26,7 @@ type lock struct {
 	holder *claim
 	share  *claim // that the session's readers may join
 	lobby  *lobby // nil until a caller has to wait, or something is put off
-	line   *line  // of a Queuer, once a caller had to wait
+	line   *line  // of a fair lock, once a caller had to wait
 }
 
 type lockState uint8

@@ -43,6 +43,10 @@ func (l *lock) overtaken(e *runCall) {
 // dismiss releases in the background what the entry of a run has in Redis.
 func (c *claim) dismiss() {
 	s, r := c.lock.s, c.run
-	cmd := c.queuer().Dismiss(c.lock.Key(), r.Entry)
-	s.cleanup.Add(cleanup.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: s.now() + max(s.cfg.Lease, r.lease)})
+	op := Op{Owner: c.ownerID(), Private: c.num != 0, All: c.num != 0}
+	if !op.Private {
+		op.Ends, op.ByIDs = []string{r.id}, true
+	}
+	op.Line.Named, op.Line.Head = true, c.entryHead()
+	s.cleanup.Add(cleanup.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{c.prim.Release(&op)}, Until: s.now() + max(s.cfg.Lease, r.lease)})
 }

@@ -7,7 +7,7 @@ type (
 	Kind      = kind.Kind
 	Primitive = kind.Primitive
 	Leased    = kind.Leased
-	Queuer    = kind.Queuer
+	Liner     = kind.Liner
 	Position  = kind.Position
 	Op        = kind.Op
 )

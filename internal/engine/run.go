@@ -1,60 +1,29 @@
 package engine
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"relock/internal/cleanup"
-	"relock/internal/fairqueue"
 	"relock/internal/kind"
-	"relock/internal/script"
+	"relock/internal/waiting"
 )
 
-// The fair queue is what a session knows of all its runs.
-type fairQueue struct {
-	due fairqueue.Due[*lock] // its mutex comes after those of the locks
-	// entries has the claims by their entries, until they are gone: a lost one stays while it may stand.
-	entries sync.Map
-	any     atomic.Pointer[Queuer] // for entries that the session does not know
-}
-
-func (f *fairQueue) add(c *claim) {
-	f.entries.Store(c.run.Entry, c)
-	if f.any.Load() == nil {
-		q := c.queuer()
-		f.any.Store(&q)
-	}
-}
-
-// hearGrant takes the message of a script that has let a run in. A grant to an entry that the
-// session does not know is given back at once; not while the session closes, for then the release
-// of each entry is on its way, and Close waits for those alone.
-func (s *Session) hearGrant(payload string) bool {
-	m, ok := fairqueue.ParseGrant(payload)
-	if !ok {
-		return false
-	}
-	known, ok := s.fair.entries.Load(m.Entry)
-	if !ok {
-		if q := s.fair.any.Load(); q != nil && s.life.Closing.Err() == nil {
-			s.cleanup.Add(cleanup.Job{Name: m.Key, Cmds: []script.Command{(*q).Dismiss(m.Key, m.Entry)}, Until: s.now() + (*q).Unconfirmed()})
-		}
-		return true
-	}
-	c := known.(*claim)
-	l := c.lock
-	l.mu.Lock()
-	if c.state == asking {
+// hearRun takes in what a script says to a run that asks: it has the lock, or is called.
+func (l *lock) hearRun(c *claim, m *waiting.Message) {
+	switch {
+	case m.Granted:
 		l.letIn(c, m)
+	case m.After == 0:
+		c.run.SendNow()
+		l.press()
+	default:
+		l.s.looks.Set(l, l.s.now()+m.After)
+		l.s.schedule.WakeAt(l.s.now() + m.After)
 	}
-	l.unlockBehind()
-	return true
 }
 
 // letIn begins a run that Redis has let in, or asks, if the message cannot be trusted. A fixed
 // lease begins now, and so needs a word with Redis, and so do replicas that are to acknowledge it.
-func (l *lock) letIn(c *claim, m fairqueue.Grant) {
+func (l *lock) letIn(c *claim, m *waiting.Message) {
 	r := c.run
 	if joined := r.LetIn(m.Last, m.Position); joined != nil {
 		joined.retire(finished)
@@ -72,14 +41,14 @@ func (l *lock) letIn(c *claim, m fairqueue.Grant) {
 }
 
 // grantOf makes a grant of a message, if that can be trusted for a while.
-func (c *claim) grantOf(m fairqueue.Grant) (grant, bool) {
+func (c *claim) grantOf(m *waiting.Message) (grant, bool) {
 	l, s := c.lock, c.lock.s
-	given, known := l.line.Clock.When(m.At)
-	given = min(given, s.now())
-	kept := c.queuer().Unconfirmed()
-	g := grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token}, sent: given, unconfirmed: kept,
-		until: given + trustIn(min(kept, c.safeLease)), doubts: s.redis.Conn.Doubts.Load()}
-	return g, known && s.now() < given+trustIn(kept)/2
+	now, doubts := s.now(), s.redis.Conn.Doubts.Load()
+	at, known := l.needLobby().place.Clock.When(m.At, now, doubts)
+	kept := s.givenFor()
+	g := grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token}, sent: at, unconfirmed: kept,
+		until: at + trustIn(min(kept, c.safeLease)), doubts: doubts}
+	return g, known && now < at+trustIn(kept)/2
 }
 
 // begin opens the first section of a run that has the lock, for its waiters up to a number.
@@ -97,6 +66,9 @@ func (l *lock) begin(c *claim, g grant, until int64) {
 	r.Tell()
 	a.claim = nil
 	l.dequeue(a)
+	if g.unconfirmed > 0 && r.Waiting() == 0 {
+		c.confirmLater(l.s.now())
+	}
 	a.deliver(x)
 }
 
@@ -180,9 +152,6 @@ func (c *claim) leaveQueue() {
 
 // endRun sees to the waiters that a run leaves behind when its claim is retired.
 func (l *lock) endRun(c *claim) {
-	if c.state != lostStanding { // else a late grant message would release it under its section
-		l.s.fair.entries.CompareAndDelete(c.run.Entry, c)
-	}
 	if c.flight == overtaken {
 		c.flight = landed
 		c.dismiss()

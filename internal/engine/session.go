@@ -20,6 +20,7 @@ import (
 	"relock/internal/deadline"
 	"relock/internal/deadlock"
 	"relock/internal/deployment"
+	"relock/internal/fairqueue"
 	"relock/internal/idgen"
 	"relock/internal/inbox"
 	"relock/internal/keyname"
@@ -67,7 +68,7 @@ type Session struct {
 type chores struct {
 	schedule  *schedule.Schedule[*claim]
 	cleanup   *cleanup.Cleanup
-	fair      fairQueue
+	looks     fairqueue.Due[*lock] // of the entries of fair locks; its mutex comes after those of the locks
 	deadlocks *deadlock.Watch
 }
 
@@ -117,7 +118,7 @@ func newSession(client rueidis.Client, cfg config.Config, opt deployment.Options
 	s.unrenewed = outage.NewRenewals[*claim](s.now, s.log)
 	s.locks = registry.New[lock](keptLocks)
 	s.schedule = schedule.New(func(c *claim) *schedule.Slot { return &c.slot })
-	heard := &inbox.Handlers{Missed: s.recheck, Grant: func(m string) bool { return s.hearGrant(m) || s.hearLine(m) }, Revoked: s.revoke, Log: s.log,
+	heard := &inbox.Handlers{Missed: s.recheck, Grant: s.hearLine, Revoked: s.revoke, Log: s.log,
 		Seek: func(m string) error { return s.deadlocks.Hear(m) }} // which is made below
 	s.redis = deployment.New(client, deployment.Config{Session: s.id, Prefix: cfg.Prefix, Label: cfg.Label, Lease: cfg.Lease,
 		Timeout: cfg.ReleaseTimeout, Replicas: replicas.Asker{Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: cfg.AnswerTime()},

@@ -10,7 +10,7 @@ import (
 // try is TryLock: it asks once, or as long as the outcome is not known. The lock's mutex must be held; it
 // is released meanwhile and held again at the end.
 func (a *acquisition) try() (grant, error) {
-	if a.lock.queue.First != nil && (a.kind.Permits && !a.kind.Passes || a.kind.Queues && a.named == "") {
+	if a.lock.queue.First != nil && (a.kind.Permits && !a.kind.Passes || a.kind.Fair && a.named == "") {
 		// A large request could be starved by small ones; and a fair queue's waiters, some of
 		// whom may not be in Redis yet, would be overtaken.
 		return grant{}, ErrNotAcquired

@@ -16,7 +16,7 @@ import (
 // asking to its run. A section may have been handed over at the end, whatever is returned: a.given says
 // so. The lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) loop() (grant, error) {
-	l, queues := a.lock, a.kind.Queues
+	l, queues := a.lock, a.kind.Fair
 	// A named owner may hold the lock elsewhere already, and the queue may be waiting for
 	// just that hold to end. So it asks once when it has queued, wherever it stands, and again
 	// each poll floor until its turn has come.
@@ -183,7 +183,7 @@ func (a *acquisition) pollAgain(ms int64) bool {
 func (a *acquisition) park() (timedOut bool, err error) {
 	l := a.lock
 	var messages <-chan pubsub.Message
-	sleep, queues := never, a.kind.Queues
+	sleep, queues := never, a.kind.Fair
 	if a.named != "" && !queues {
 		sleep = l.s.cfg.PollFloor
 	}

@@ -19,7 +19,7 @@ func (s *Session) watch(now time.Duration) (next time.Duration) {
 		c.reschedule()
 		l.unlockBehind()
 	}
-	silent, next := s.fair.due.Take(now, s.cfg.HeartbeatEvery()/2)
+	silent, next := s.looks.Take(now, s.cfg.HeartbeatEvery()/2)
 	if len(ask) > 0 {
 		s.life.Background.Go(func() { s.renew(ask) })
 	}
@@ -102,7 +102,7 @@ func (s *Session) recheck() {
 		}
 		l.unlockBehind()
 	}
-	s.fair.due.SetAll(s.now())
+	s.looks.SetAll(s.now())
 	s.schedule.WakeAt(s.now())
 }
 

@@ -1,9 +1,6 @@
 package fairqueue
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // A Heartbeat is one question to Redis about runs whose entries stand in the queue, which keeps them
 // there.
@@ -38,16 +35,15 @@ func (h Heartbeat[R, W]) Entries() []string {
 	return entries
 }
 
-// Answered takes in what Redis said when it was asked at a time: for each of the entries the
-// milliseconds after which to ask at the latest, -1 if unknown; or 0 if the run is to be sent at
-// once, for its call will say why; and behind those Redis's time in ms. It returns the least of
-// those milliseconds. Any other number of answers, as none, says that Redis refuses the question:
-// then all are sent.
-func (h Heartbeat[R, W]) Answered(asked time.Duration, answers []int64) (soonest int64) {
+// Answered takes in what Redis said: for each of the entries the milliseconds after which to ask at the
+// latest, -1 if unknown; or 0 if the run is to be sent at once, for its call will say why; and behind those
+// Redis's time in ms, which is returned with the least of those milliseconds. Any other number of answers, as
+// none, says that Redis refuses the question: then all are sent.
+func (h Heartbeat[R, W]) Answered(answers []int64) (soonest, clock int64) {
 	soonest = -1
 	refused := len(answers) != len(h.runs)+1
 	if !refused {
-		h.line.Clock.Read(asked, answers[len(h.runs)])
+		clock = answers[len(h.runs)]
 	}
 	for i, r := range h.runs {
 		switch {
@@ -58,25 +54,5 @@ func (h Heartbeat[R, W]) Answered(asked time.Duration, answers []int64) (soonest
 			soonest = answers[i]
 		}
 	}
-	return soonest
-}
-
-// A Clock tells by the session's clock when Redis did something, of which only Redis's own time is
-// known. The zero value knows nothing.
-type Clock struct {
-	asked time.Duration // when Redis's clock was asked for,
-	ms    int64         // and what it said
-}
-
-// Read takes in what Redis's clock said when it was asked for at a time; 0: nothing.
-func (c *Clock) Read(asked time.Duration, ms int64) {
-	if ms > 0 {
-		c.asked, c.ms = asked, ms
-	}
-}
-
-// When returns when that was which happened at ms by Redis's clock, or earlier. Since that clock
-// was read, at least as much time has passed here since it was asked for.
-func (c *Clock) When(ms int64) (at time.Duration, known bool) {
-	return c.asked + time.Duration(ms-c.ms-1)*time.Millisecond, c.ms > 0
+	return soonest, clock
 }

@@ -37,7 +37,6 @@ import (
 type Line[R, W any] struct {
 	// Sending says that a call is on its way, or about to be.
 	Sending bool
-	Clock   Clock
 
 	runs    queue.Queue[Run[R, W]] // those that are not over
 	number  int64                  // of the waiter that came last

@@ -31,7 +31,7 @@ func TestWaitersOfOneKindGather(t *testing.T) {
 	if a.Run != runs[0] || alone.Run != runs[1] || other.Run != runs[2] {
 		t.Error("a waiter does not know its run")
 	}
-	if got, want := runs[0].Call(), (fairqueue.Position{Entry: "entry1", Last: 2, Waiting: 2, Open: true}); got != want {
+	if got, want := runs[0].Call(), (fairqueue.Position{Entry: "entry1", Last: 2, Waiting: 2}); got != want {
 		t.Errorf("the call says %+v, want %+v", got, want)
 	}
 	if got, want := runs[1].Call(), (fairqueue.Position{Entry: "entry2", Last: 3, Waiting: 1}); got != want {

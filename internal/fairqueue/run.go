@@ -58,7 +58,6 @@ type Position struct {
 	Last    int64  // number of the last waiter
 	Waiting int    // how many wait
 	Joined  int    // how many do together with those of Join
-	Open    bool   // more may join
 	Before  int64  // the position that the run had before; 0: it gets one at the end
 }
 
@@ -82,7 +81,7 @@ func (r *Run[R, W]) send() {
 // Call returns what the call says that is about to be sent for a run.
 func (r *Run[R, W]) Call() Position {
 	n := r.line
-	p := Position{Entry: r.Entry, Last: r.last, Waiting: r.waiting, Open: r.Kind != nil}
+	p := Position{Entry: r.Entry, Last: r.last, Waiting: r.waiting}
 	switch r.phase {
 	case gathering:
 		if t := n.tail; t != nil && r.Kind != nil && r.position == 0 && t.phase == queued && t.Kind == r.Kind {

@@ -14,7 +14,7 @@ type Answer struct {
 	Status   int64
 	Value    int64 // holds, or milliseconds to wait (kinds with permits: those, if Sized)
 	Token    int64
-	Position int64 // of a Queuer's entry
+	Position int64 // of an entry in the line; of a fair lock 0: it has joined another one
 	Free     int64 // permits that are left for others
 	Limit    int64 // the most that one request may be for; below 0: anything
 	Sized    bool  // Free and Limit were told, and Value is known

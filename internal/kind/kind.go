@@ -45,12 +45,12 @@ type Kind struct {
 	// Shares: sections of several callers may be open on one claim at a time.
 	Shares bool
 
-	// Queues: waiters queue in Redis. The primitive is a [Queuer].
-	Queues bool
-
 	// Lines: waiting sessions stand in a line in Redis, each with one entry for the caller in front. The
 	// primitive is a [Liner].
 	Lines bool
+
+	// Fair: all callers stand in the line: a session has an entry there for each run of them. Implies Lines.
+	Fair bool
 
 	// Permits: each acquisition is for a number of permits, cannot be re-entered, and
 	// leaves the owner of the context as it is. The replies of the acquire script have two
@@ -152,53 +152,34 @@ type Refuser interface {
 	Never(code int64) error
 }
 
-// Queuer is a Primitive whose waiters queue in Redis, so that one order holds for all sessions.
-// Its queue holds runs: an entry is a number of waiters of one session who are served by one
-// claim, and the session numbers its waiters. Its scripts let the first run in themselves and
-// tell its session on the session's own channel, with the message
+// Liner is a Primitive whose waiting sessions stand in a line in Redis. Its scripts let the first of them in:
+// they give it the lock, or call it, and tell its session on the session's own channel; package waiting has
+// the messages, and line.lua of package script the line.
 //
-//	grant:<Redis's time in ms>:<token>:<tokens>:<last>:<position>:<length of entry>:<entry><key>
-//
-// where last is the number of the last waiter of the run, and token the highest of so many
-// tokens. So the run has the lock with no further round trip; the session confirms it by a
-// renewal, until when Redis keeps it for no longer than Unconfirmed.
-//
-// An attempt with Op.Position that is refused has queued. Its reply is {0, ms, Redis's time in ms,
-// position}; a position of 0 says that the run has joined the entry Op.Position.Join. Release takes an
-// entry out of the queue too.
-type Queuer interface {
-	Primitive
-
-	// Entry is the name of the entry of an owner; id is that of a named owner's hold.
-	Entry(owner, id string) string
-
-	// Heartbeat is the script call that keeps the session's entries for one Config.QueueLease
-	// more, and lets the first run in if the lock is free. Its reply has a number for each
-	// entry: 0, ask now (it is not in the queue, or has the lock), or the milliseconds after
-	// which to ask at the latest, -1 if unknown; and at the end Redis's time in ms.
-	Heartbeat(entries []string) script.Command
-
-	// Dismiss is the script call that gives back what an entry of the session was granted
-	// under a key of this kind. The entry may be of another lock than the Queuer.
-	Dismiss(key, entry string) script.Command
-
-	// Unconfirmed is for how long Redis keeps the lock for a run whose session was not heard
-	// of since the grant.
-	Unconfirmed() time.Duration
-}
-
-// Liner is a Primitive whose waiting sessions stand in a line in Redis. The reply of its acquire script to
-// a caller that has entered the line is {0, milliseconds, Redis's time in ms, position}; the milliseconds
-// are what is left of the lease if the entry is the first of the line, else -1. That of its release
+// The reply of its acquire script to a caller that has entered the line is {0, milliseconds, Redis's time in
+// ms, position}; the milliseconds are what is left of the lease if the entry is the first of the line, else -1.
+// A position of 0 says that a fair run has joined the entry Op.Position.Join. The reply of its release
 // script is, where others stand in the line, {0, 1, receivers, position, Redis's time in ms}, where the
 // position is that of Op.Line.Enter, 0 if it has not entered.
 type Liner interface {
 	Primitive
 
+	// Look is the script call by which a session is heard of, which keeps its fair entries in the line, and
+	// lets the first one in if the lock is free. Its reply has a number for each entry: 0, ask now (it is not
+	// in the line, or may have the lock), or the milliseconds after which to ask at the latest, -1 if unknown;
+	// and at the end Redis's time in ms.
+	Look(entries []string) script.Command
+
 	// Dismiss is the script call that takes an entry of the session out of the line of any lock of this
 	// sort, by what the entry begins with and its owner; given: and gives back what it was given.
 	Dismiss(n keyname.Names, head, owner string, given bool) script.Command
 }
+
+// What an attempt says instead of what its entry begins with if it does not wait in the line of a fair lock.
+const (
+	InTurn  = "o" // it lets those in who wait, and has the lock only if there are none
+	Reenter = "r" // callers of its session wait: it has the lock only if its owner has it already
+)
 
 // A Line is what a command says of the line of its lock.
 type Line struct {
@@ -213,7 +194,7 @@ type Line struct {
 	ComesIn, Window time.Duration
 }
 
-// A Position is what an attempt of a Queuer says of a run.
+// A Position is what an attempt for a fair lock says of a run.
 type Position = fairqueue.Position
 
 // Op is one command of a claim.
@@ -243,7 +224,7 @@ type Op struct {
 
 	Ends     []string      // release: the ids of the holds that end; needless with All, but for marks
 	Keep     time.Duration // release: what the holds that stay deserve; 0: leave the TTL
-	Position *Position     // acquire, of a Queuer: where the run queues if it is refused
+	Position *Position     // acquire, of a fair lock: where the run stands if it is refused
 	Lease    time.Duration // acquire, extend: the least time to live; Unleased: see Memory
 	// Tokens is how many tokens to reserve (acquire, Fenced); 0: the claim has one. More than 1 only
 	// where HandsOver, or for a run of the fair queue.
@@ -262,7 +243,7 @@ type Known struct {
 
 // A Place is what an acquisition says of its place in the queue of the session.
 type Place struct {
-	Wait bool // the caller is in front, and will wait if it is refused; not set for a Queuer, see Position
+	Wait bool // the caller is in front, and will wait if it is refused; not set for a fair lock, see Position
 	Next bool // Permits: also, another caller waits behind it
 }
 

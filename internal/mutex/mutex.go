@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"relock/internal/inbox"
@@ -25,11 +26,15 @@ var (
 	waitersScript     = script.Load(lua.Files, "waiters.lua")
 	stateScript       = script.Load(lua.Files, "state.lua")
 	forceUnlockScript = script.Load(lua.Files, "force_unlock.lua")
+	lookScript        = script.Load(lua.Files, "look.lua")
 )
 
 var (
 	plainKind  = kind.Kind{Family: "mutex", Exclusive: true, HandsOver: true, Lines: true}
 	fencedKind = kind.Kind{Family: "mutex", Exclusive: true, HandsOver: true, Lines: true, Fenced: true}
+
+	fairKind       = kind.Kind{Family: "fair", Exclusive: true, Lines: true, Fair: true}
+	fairFencedKind = kind.Kind{Family: "fair", Exclusive: true, Lines: true, Fair: true, Fenced: true}
 )
 
 // Primitive is the lock of one name. It is small, since a session may hold a great many:
@@ -37,6 +42,7 @@ var (
 type Primitive struct {
 	names keyname.Names
 	Fencing
+	fair    bool // all callers stand in the line
 	channel string
 	keys    [2]string // of the lock and of its line, which each command of a waiting caller names
 }
@@ -59,12 +65,25 @@ func New(n keyname.Names, f Fencing) *Primitive {
 		keys: [2]string{n.Key(), n.Prefixed("relock_line1")}}
 }
 
-// Kind: exclusive, and handed over in memory.
+// NewFair returns the primitive of the fair lock of that name.
+func NewFair(n keyname.Names, f Fencing) *Primitive {
+	p := New(n, f)
+	p.fair = true
+	return p
+}
+
+// Kind: exclusive, and handed over in memory; or fair.
 func (p *Primitive) Kind() *kind.Kind {
-	if p.Fenced {
+	switch {
+	case p.fair && p.Fenced:
+		return &fairFencedKind
+	case p.fair:
+		return &fairKind
+	case p.Fenced:
 		return &fencedKind
+	default:
+		return &plainKind
 	}
-	return &plainKind
 }
 
 // Names are those of the lock.
@@ -94,6 +113,9 @@ func (p *Primitive) withToken(keys []string) []string {
 
 // Acquire is acquire.lua.
 func (p *Primitive) Acquire(op *kind.Op) script.Command {
+	if op.Position != nil || op.Line.Head == kind.InTurn || op.Line.Head == kind.Reenter {
+		return p.acquireFair(op)
+	}
 	keys := p.names.Keys[:]
 	inLine, head := op.Line.Head != "" || op.Line.Books != "", op.Line.Head
 	if op.Line.Books != "" {
@@ -105,12 +127,7 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	if inLine {
 		keys = p.keys[:]
 	}
-	if op.ID != "" {
-		keys = p.withIDs(keys)
-	}
-	if op.Tokens > 0 || p.Ends > 0 {
-		keys = p.withToken(keys)
-	}
+	keys = p.helpers(keys, op)
 	args := append(make([]string, 0, 6), op.Owner, script.Millis(op.Lease))
 	again := inLine && (op.Line.Books != "" || op.Line.Again || op.Line.Listens || op.Line.Waiting > 0)
 	rest := again || op.ID != "" || op.Tokens > 0 || p.Ends > 0 // else it says nothing
@@ -140,14 +157,62 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	return cmd
 }
 
+// helpers appends the helper keys that an acquisition needs to others.
+func (p *Primitive) helpers(keys []string, op *kind.Op) []string {
+	if op.ID != "" {
+		keys = p.withIDs(keys)
+	}
+	if op.Tokens > 0 || p.Ends > 0 {
+		keys = p.withToken(keys)
+	}
+	return keys
+}
+
+// acquireFair is acquire.lua for a caller of a fair lock: one that stands in the line, or does not wait. Where
+// Redis does not serve lock and line together it waits until it does, for it must not overtake.
+func (p *Primitive) acquireFair(op *kind.Op) script.Command {
+	head, tokens, ends := op.Line.Head, "", ""
+	at := op.Position
+	if at != nil {
+		head = strings.TrimSuffix(at.Entry, op.Owner)
+	} else {
+		at = new(kind.Position)
+	}
+	if op.Tokens > 0 || op.ID != "" || p.Ends > 0 || head == kind.Reenter {
+		tokens = strconv.Itoa(op.Tokens)
+	}
+	if p.Ends > 0 {
+		ends = script.Millis(p.Ends)
+	}
+	args := []string{op.Owner, script.Millis(op.Lease), head, tokens, strconv.Itoa(op.Held), op.ID, ends,
+		"1", "0", p.channel, p.names.Publish, p.names.Counts, inbox.Prefix}
+	if op.Position != nil {
+		args = append(args, strconv.Itoa(at.Waiting), at.Join, script.Itoa(at.Last), script.Itoa(at.Before), strconv.Itoa(at.Joined))
+	}
+	return script.Command{Script: acquireScript, Keys: p.helpers(p.keys[:], op), Args: args}
+}
+
+// Look is look.lua.
+func (p *Primitive) Look(entries []string) script.Command {
+	keys := p.keys[:]
+	if p.Fenced {
+		keys = p.withToken(keys)
+	}
+	args := []string{p.channel, p.names.Publish, p.names.Counts, inbox.Prefix, script.Flag(p.Fenced)}
+	return script.Command{Script: lookScript, Keys: keys, Args: append(args, entries...)}
+}
+
 // entry is how an entry begins: where the fencing tokens have an end, another's release cannot see to that, and so
 // the session is called, and asks.
 func (p *Primitive) entry(head string) string {
-	if p.Ends > 0 && head != "" && (head[0] == 'g' || head[0] == 'z') {
+	if p.Asks() && head != "" && (head[0] == 'g' || head[0] == 'z') {
 		return "a" + head[1:]
 	}
 	return head
 }
+
+// Asks reports whether the session of a waiter is called, and asks, since its fencing tokens have an end.
+func (p *Primitive) Asks() bool { return p.Ends > 0 }
 
 // acquireWithoutLine is an acquire script call that names no line.
 func acquireWithoutLine(c script.Command) script.Command {

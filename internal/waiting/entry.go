@@ -13,10 +13,14 @@ import (
 // A Want is what the caller in front wants, as far as scripts must know it.
 type Want struct {
 	Session string
-	Named   bool // the owner is named: another process may hold under it
-	Slow    bool // its session takes long to follow a message: see SlowFor
-	Asks    bool // the lock cannot be given to it, for there is more to say: it is called, and asks
-	Tokens  int  // fencing tokens, at most 999
+	Named   bool   // the owner is named: another process may hold under it
+	Slow    bool   // its session takes long to follow a message: see SlowFor
+	Asks    bool   // the lock cannot be given to it, for there is more to say: it is called, and asks
+	Fair    bool   // it stands for callers of a fair lock, who are served in their order
+	Alone   bool   // fair: for one caller, and no other may join
+	Deaf    bool   // fair: its session hears nothing, and learns of what it was given when it looks
+	ID      string // fair: of the hold of a named owner, 32 letters
+	Tokens  int    // fencing tokens, at most 999
 	// Lease is for how long the lock is given before the session is heard of, at most 9999 ms.
 	Lease time.Duration
 	// Life is for how long the session counts as alive after each sign of life.
@@ -27,6 +31,16 @@ type Want struct {
 func (w *Want) Head() string {
 	flag, session := "g", ""
 	switch {
+	case w.Fair && w.Named:
+		flag, session = "i", w.Session+w.ID
+	case w.Fair && w.Asks:
+		flag = "e"
+	case w.Fair && w.Deaf:
+		flag = "d"
+	case w.Fair && w.Alone:
+		flag = "h"
+	case w.Fair:
+		flag = "f"
 	case w.Named:
 		flag, session = "n", w.Session
 	case w.Asks:
@@ -38,8 +52,10 @@ func (w *Want) Head() string {
 	return fmt.Sprintf("%s%03d%04d%07d%05d%s", flag, w.Tokens, min(ms(w.Lease), 9999), min(ms(w.Life), 9999999), len(w.Session), session)
 }
 
-// headLength is that of what every entry begins with.
-const headLength = 20
+const (
+	headLength = 20 // of what every entry begins with
+	idLength   = 32 // of a hold's id, see idgen.Request
+)
 
 // A Message is what a script says to the session of an entry.
 type Message struct {
@@ -48,13 +64,15 @@ type Message struct {
 	At      int64         // granted: by Redis's clock, in ms
 	Token   int64         // granted: the highest
 	Tokens  int           // granted: how many
-	Head    string        // what the entry begins with
-	Owner   string        // the rest of it
-	Key     string        // of the lock
+	// Granted, of a fair entry: the number of the last caller who is let in, and the position that it had.
+	Last, Position int64
+	Head           string // what the entry begins with
+	Owner          string // the rest of it
+	Key            string // of the lock
 }
 
-// Parse takes a message apart that is for a session: "granted:<now>:<token>:<tokens>:<length of
-// entry>:<entry><key>", or "called:<ms>:<length of entry>:<entry><key>". It reports whether the text is
+// Parse takes a message apart that is for a session: "granted:<now>:<token>:<tokens>:<last>:<position>:<length
+// of entry>:<entry><key>", or "called:<ms>:<length of entry>:<entry><key>". It reports whether the text is
 // one.
 func Parse(text, session string) (m Message, ok bool) {
 	rest, granted := strings.CutPrefix(text, "granted:")
@@ -63,8 +81,8 @@ func Parse(text, session string) (m Message, ok bool) {
 			return m, false
 		}
 	}
-	var n [4]int64
-	first := 2
+	var n [6]int64
+	first := 4
 	if granted {
 		first = 0
 	}
@@ -76,22 +94,32 @@ func Parse(text, session string) (m Message, ok bool) {
 			return m, false
 		}
 	}
-	length := n[3]
+	length := n[5]
 	if length < headLength || length > int64(len(rest)) {
 		return m, false
 	}
 	entry, key := rest[:length], rest[length:]
 	m = Message{Granted: granted, Key: key, Head: entry[:headLength], Owner: entry[headLength:]}
 	if granted {
-		m.At, m.Token, m.Tokens = n[0], n[1], int(n[2])
+		m.At, m.Token, m.Tokens, m.Last, m.Position = n[0], n[1], int(n[2]), n[3], n[4]
 	} else {
-		m.After = time.Duration(n[2]) * time.Millisecond
+		m.After = time.Duration(n[4]) * time.Millisecond
 	}
-	if entry[0] == 'n' {
-		if m.Owner, ok = strings.CutPrefix(m.Owner, session); !ok {
+	if !m.Named() {
+		return m, true
+	}
+	if m.Owner, ok = strings.CutPrefix(m.Owner, session); !ok {
+		return m, false
+	}
+	m.Head += session
+	if entry[0] == 'i' {
+		if len(m.Owner) < idLength {
 			return m, false
 		}
-		m.Head += session
+		m.Head, m.Owner = m.Head+m.Owner[:idLength], m.Owner[idLength:]
 	}
 	return m, true
 }
+
+// Named reports whether the owner is named.
+func (m *Message) Named() bool { return m.Head[0] == 'n' || m.Head[0] == 'i' }

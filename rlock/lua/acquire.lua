@@ -5,32 +5,39 @@
 --   dies with the lock, so that an id never speaks of a later life of it
 -- KEYS[i] the last one, with tokens or ARGV[7]: the fencing token, an integer
 -- ARGV[1] owner  ARGV[2] lease in ms, at least
--- ARGV[3] what stands in front of the owner in its entry; '' or left out: it does not wait in the line
--- ARGV[4] how many fencing tokens to reserve; left out with what follows if that says nothing
+-- ARGV[3] what stands in front of the owner in its entry; '' or left out: it does not wait in the line; b: it
+--   polls; o: of a fair lock, it does not wait and lets nobody wait for it either; r: it only re-enters
+-- ARGV[4] how many fencing tokens to reserve; '', or left out with what follows: nor is there an id
 -- ARGV[5] holds that this session has of the owner already; 0: none that could be lost
 -- ARGV[6] id of the hold; '' for the first one of a private owner, which is there or not
 -- ARGV[7] for how many ms the fencing token outlives the lock; '': it has no end
 -- ARGV[8] 1: its entry may be in the line; left out with what follows: no  ARGV[9] 1: the session may listen to the lock's channel
 -- ARGV[10] channel  ARGV[11] publish  ARGV[12] counts  ARGV[13] what makes a session's channel of its id
--- ARGV[14] how many callers of the session wait; 0: as was said before
--- ARGV[15] where ARGV[3] is b, it polls: its session  ARGV[16] in how many ms it comes again
+-- ARGV[14] how many callers of the session, of a fair entry how many of it, wait; 0: as was said before
+-- ARGV[15] where ARGV[3] is b: its session  ARGV[16] in how many ms it comes again
 -- ARGV[17] for how many ms before that the lock is to be left to it
+-- ARGV[15] of a fair entry: the entry of the session to join if that is the last of the line, or ''
+-- ARGV[16] the number of the entry's last caller: that is said, and never added to  ARGV[17] its position before, or 0
+-- ARGV[18] how many callers wait then of the entry of ARGV[15]
 -- Returns 1, for {1, 1, 0, 1}, or {1, holds, highest token reserved or 0, changed}: granted
 --   {0, PTTL, 0, 0}: held by another owner; {-1, 0, 0, 0}: the holds of ARGV[5] are gone
 --   {0, ms, Redis's time in ms, position}: it stands in the line. ms is the PTTL if it is the first, else -1
+--   {0, -1, Redis's time in ms, 0}: it has joined the entry of ARGV[15]
 -- Publishes the messages of line.lua
 local owner, lease = ARGV[1], ARGV[2]
-if not ARGV[4] and redis.call('EXISTS', KEYS[1], KEYS[2] or KEYS[1]) == 0 then
+if (ARGV[4] or '') == '' and redis.call('EXISTS', KEYS[1], KEYS[2] or KEYS[1]) == 0 then
   redis.call('HSET', KEYS[1], owner, '1') -- free, and neither ids nor tokens are asked for
   redis.call('PEXPIRE', KEYS[1], lease)
   return 1
 end
--- include refused, no_lock, outlive, line
-local tokens, before, id = ARGV[4] or '0', ARGV[5] or '0', ARGV[6] ~= '' and ARGV[6]
+-- include refused, no_lock, outlive, line, join
+local head, before, id = ARGV[3] or '', ARGV[5] or '0', (ARGV[6] or '') ~= '' and ARGV[6]
+local tokens = (ARGV[4] or '') ~= '' and ARGV[4] or '0'
 local ends = ARGV[7] ~= '' and ARGV[7]
-local entry, books = ARGV[3] and ARGV[3] ~= '' and ARGV[3] .. owner, ARGV[3] == 'b'
-local ids = KEYS[entry and 3 or 2]
-if books then entry = nil end
+local books, orderly = head == 'b', head == 'o' or head == 'r'
+local entry = head ~= '' and not books and not orderly and head .. owner
+local fair = entry and is_fair(entry)
+local ids = KEYS[head ~= '' and 3 or 2]
 local held = redis.pcall('HGET', KEYS[1], owner)
 if type(held) == 'table' then return (refused(held)) end
 held = tonumber(held or 0) or 0
@@ -40,9 +47,21 @@ if held <= 0 and ttl ~= -2 and (not entry or ttl == -1) then
   if books and ttl ~= -1 then book(ARGV[15], tonumber(ARGV[16]), tonumber(ARGV[17]), select(2, clock())) end
   return (no_lock()) or {0, ttl, 0, 0}
 end
+local at = {channel = ARGV[10], publish = ARGV[11], counts = ARGV[12], prefix = ARGV[13],
+  token = tokens ~= '0' and KEYS[#KEYS]}
 local heads, booking
-if entry and held <= 0 then heads, booking = entries(0) end
+if (entry or orderly) and held <= 0 then heads, booking = entries(0) end
 if heads and heads.err then return (refused(heads, ': the line')) end
+if orderly and held <= 0 then
+  local us, now = clock()
+  local waiting = is_entry(heads[1])
+  if waiting and called_until() <= now then
+    local first, _, again = admit(heads, at, us, now, nil, nil, false, booking)
+    waiting = first or again -- else those who waited have died
+  end
+  if waiting or head == 'r' then return {0, -1, 0, 0} end
+  heads, booking = nil, nil
+end
 if booking and ttl == -2 and not is_entry(heads[1]) then -- nobody else stands there
   local us, now = clock()
   local ms = due(booking, now)
@@ -59,33 +78,40 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
     if bad then return bad end
   end
   local us, now = clock()
-  local position = ARGV[8] == '1' and tonumber(redis.call('ZSCORE', KEYS[2], entry) or us) or us
+  local position = (fair or ARGV[8] == '1') and redis.call('ZSCORE', KEYS[2], entry)
+  if fair and not position then
+    if joins(ARGV[15], tonumber(ARGV[16]), now, ARGV[18]) then return {0, -1, now, 0} end
+    position = behind(tonumber(ARGV[17]), us)
+  end
+  position = tonumber(position or us)
   if position >= PASSED then position = position - PASSED end -- it was passed over, and is heard of again
-  local bad = enter(entry, position, us, now, ARGV[9] == '1', ARGV[14], ARGV[8] == '1')
+  local bad = enter(entry, position, us, now, ARGV[9] == '1', ARGV[14], ARGV[8] == '1', fair and ARGV[16])
   if bad then return (refused(bad, ': the line')) end
   if not is_entry(heads[1]) then
     heads[1] = entry
-    redis.call('PEXPIRE', KEYS[2], 600000)
+  elseif fair then
+    heads = entries(0)
   end
   if ttl ~= -2 then
     return {0, (heads[1] == entry) and ttl or -1, now, position}
   end
-  -- The lock is free, and others stand in front: it is left to the one that was called, for a while.
-  local called = (tonumber(redis.call('ZSCORE', KEYS[2], 'c') or 0)) - CALLED
-  if called > now then return {0, called - now, now, position} end
-  if not ARGV[8] then return {0, 0, now, position} end -- it is to ask again, and to say all
-  local at = {channel = ARGV[10], publish = ARGV[11], counts = ARGV[12], prefix = ARGV[13],
-    token = tokens ~= '0' and KEYS[#KEYS]}
-  if now - called < 1000 then -- it was called just before, and has not come: others get in until it looks
-    local score = tonumber(redis.call('ZSCORE', KEYS[2], heads[1]))
-    if heads[1] ~= entry and score < PASSED then
-      redis.call('ZADD', KEYS[2], int(score + PASSED), heads[1])
-      call(at.prefix, heads[1], 0)
+  if heads[1] ~= entry then
+    -- The lock is free, and others stand in front: it is left to the one that was called, for a while.
+    local called = called_until()
+    if called > now then return {0, called - now, now, position} end
+    if not ARGV[8] then return {0, 0, now, position} end -- it is to ask again, and to say all
+    if now - called < 1000 then -- it was called just before, and has not come: others get in until it looks
+      local score = tonumber(redis.call('ZSCORE', KEYS[2], heads[1]))
+      if score < PASSED then
+        redis.call('ZADD', KEYS[2], int(score + PASSED), heads[1])
+        call(at.prefix, heads[1], 0)
+      end
+      redis.call('ZREM', KEYS[2], 'c')
     end
-    redis.call('ZREM', KEYS[2], 'c')
+    local first, _, again = admit(entries(0), at, us, now, nil, {[entry] = true})
+    if first and first ~= entry then return {0, -1, now, position} end
+    if fair and again then return {0, 0, now, position} end
   end
-  local first = admit(entries(0), at, us, now, nil, entry)
-  if first and first ~= entry then return {0, -1, now, position} end
 end
 local counted = held > 0 and (not id or redis.call('SISMEMBER', ids, id) == 1)
 -- The tokens come first: if their key is unusable, nothing has been changed yet. A named
@@ -102,7 +128,8 @@ if not counted then
   if id then redis.call('SADD', ids, id) end
   held = redis.call('HINCRBY', KEYS[1], owner, 1)
 end
-if ttl < tonumber(lease) then
+-- What was given to a fair entry is this hold's alone until it is taken up, and may end before.
+if ttl < tonumber(lease) or fair and counted and held == 1 and not id and ttl <= number(entry, 5, 8) then
   ttl = lease
   redis.call('PEXPIRE', KEYS[1], ttl)
 end

@@ -6,20 +6,25 @@
 --   "s<session>" -> ALIVE less until when that is taken for alive, in ms
 --   "l<session>" -> LISTENS less until when that surely listens to the lock's channel, in ms: shorter than
 --     a channel lingers that is not listened to any more, since who listens beside them must not starve
---   "w<session>" -> WAITING and how many callers of the session wait; without it one
+--   "w<session>", of a fair entry "w<entry>" -> WAITING and how many callers wait; without it one
 --   "p<session>" -> PASSED_BY and since when it is, being a slow taker, in ms
+--   "#<entry>" -> NUMBER and, of a fair entry, the number of its last caller
 --   "c" -> CALLED and until when the lock is left to the entry that was called, in ms
 -- An entry is 20 letters, and the owner:
---   1: g, the lock may be given to it; z, too, but its session is a slow taker, see dozes; a, its session is called, and asks; n, so too, and the owner is
---   named  2-4: fencing tokens that it
---   wants  5-8: for how many ms the lock is given  9-15: for how many ms its session is taken for
---   alive after each sign of life  16-20: length of the session, which comes next: as the beginning
---   of a private owner, or in front of a named one
--- The messages, on the channel of a session: 'granted:<now>:<token>:<tokens>:<length of
---   entry>:<entry><key>', it has the lock; 'called:<ms>:<length of entry>:<entry><key>', it may ask then
+--   1: g, the lock may be given to it; z, too, but its session is a slow taker, see dozes; a, its session is
+--     called, and asks; n, so too, and the owner is named. Of a fair lock, which leaves no round to others
+--     and passes no slow taker by: f, given, and other callers may join it; h, given; d, given although its
+--     session hears nothing; e, called; i, so too, and named
+--   2-4: fencing tokens that it wants  5-8: for how many ms the lock is given  9-15: for how many ms its
+--     session is taken for alive after each sign of life  16-20: length of the session, which comes next: as
+--     the beginning of a private owner; or in front of a named one, for i with the id of the hold, 32 letters
+-- The messages, on the channel of a session: 'granted:<now>:<token>:<tokens>:<last>:<position>:<length of
+--   entry>:<entry><key>', it has the lock, of a fair entry the callers up to the last one;
+--   'called:<ms>:<length of entry>:<entry><key>', it may ask then
 -- include int
 -- Scores that come again only fall (ZADD LT): so an entry keeps its position, and times only grow.
-local BOOKED, PASSED, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING = -9e15, 2.4e15, 5e15, 6e15, 7e15, 8e15, 8.6e15
+local BOOKED, PASSED, NUMBER, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING =
+  -9e15, 2.4e15, 4.85e15, 5e15, 6e15, 7e15, 8e15, 8.6e15
 -- A process that was heard of so short a time ago runs; a slow taker waits no longer than that as the first.
 local AWAKE_MS, SLOW_MS = 1, 100
 
@@ -29,10 +34,9 @@ local function clock()
   return t[1] * 1000000 + t[2], t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
-local function is_entry(member)
-  local c = member and string.sub(member, 1, 1)
-  return c == 'g' or c == 'z' or c == 'a' or c == 'n'
-end
+local function is_fair(entry) return string.find(entry, '^[defhi]') ~= nil end
+
+local function is_entry(member) return member and string.find(member, '^[gzandefhi]') ~= nil end
 
 -- entries returns two entries of the line, from the n-th on, and what follows where there are no more; the
 -- second result is a booking, if there is one and n is 0.
@@ -59,17 +63,36 @@ local function due(booking, now)
   return now <= from + window and from + window - now + 3 or nil
 end
 
-
 -- number reads some digits; not every Lua takes leading zeros for nothing by itself.
 local function number(entry, from, to) return tonumber(string.sub(entry, from, to), 10) end
 
 local function session_of(entry) return string.sub(entry, 21, 20 + number(entry, 16, 20)) end
 
+-- owner_of returns the owner of an entry.
+local function owner_of(entry)
+  local from = 21
+  if string.find(entry, '^[ni]') then from = from + number(entry, 16, 20) end
+  if string.sub(entry, 1, 1) == 'i' then from = from + 32 end
+  return string.sub(entry, from)
+end
+
+-- marks returns the members of the line that speak of an entry besides; c may speak of any.
+local function marks(entry, session)
+  if is_fair(entry) then return '#' .. entry, 'w' .. entry end
+  return 'w' .. session, 'p' .. session
+end
+
+-- keep lets the line live for longer than an entry may be silent.
+local function keep(life)
+  if redis.call('PTTL', KEYS[2]) < 2 * life then redis.call('PEXPIRE', KEYS[2], 3 * life) end
+end
+
 -- enter puts an entry in the line, or keeps it there, and notes that its session is alive, whether that
--- listens to the lock's channel, and how many of its callers wait, unless that is nil or '0'. It returns why Redis does not take it, or nil.
-local function enter(entry, position, us, now, listens, waiting, look)
-  local session = session_of(entry)
-  local alive = int(ALIVE - now - number(entry, 9, 15))
+-- listens to the lock's channel, and how many of its callers wait, unless that is nil or '0'; of a fair entry
+-- also the number of the last of them. It returns why Redis does not take it, or nil.
+local function enter(entry, position, us, now, listens, waiting, look, last)
+  local session, life = session_of(entry), number(entry, 9, 15)
+  local alive = int(ALIVE - now - life)
   local done
   if listens then
     done = redis.pcall('ZADD', KEYS[2], 'LT', int(position), entry, alive, 's' .. session, int(LISTENS - now - 450), 'l' .. session)
@@ -77,10 +100,13 @@ local function enter(entry, position, us, now, listens, waiting, look)
     done = redis.pcall('ZADD', KEYS[2], 'LT', int(position), entry, alive, 's' .. session)
   end
   if type(done) == 'table' then return done end
-  if waiting and waiting ~= '0' then redis.call('ZADD', KEYS[2], int(WAITING + waiting), 'w' .. session) end
+  if waiting and waiting ~= '0' then
+    redis.call('ZADD', KEYS[2], int(WAITING + waiting), 'w' .. (last and entry or session))
+  end
+  if last then redis.call('ZADD', KEYS[2], int(NUMBER + last), '#' .. entry) end
+  keep(life)
   if look or us % 256 == 0 then -- now and then; what was said of sessions that are not heard of any more goes too
-    redis.call('PEXPIRE', KEYS[2], 600000)
-    redis.call('ZREMRANGEBYSCORE', KEYS[2], int(ALIVE - now + 10000), int(ALIVE))
+    redis.call('ZREMRANGEBYSCORE', KEYS[2], int(ALIVE - now + math.max(10000, life)), int(ALIVE))
     redis.call('ZREMRANGEBYSCORE', KEYS[2], int(LISTENS - now + 10000), int(LISTENS))
     redis.call('ZREMRANGEBYSCORE', KEYS[2], int(PASSED_BY), int(PASSED_BY + now - 10000))
   end
@@ -89,11 +115,14 @@ end
 -- take_off takes an entry out of the line, which goes with the last one; more says that there are others.
 local function take_off(entry, more)
   if more then
-    redis.call('ZREM', KEYS[2], entry, 'c', 'w' .. session_of(entry), 'p' .. session_of(entry))
+    redis.call('ZREM', KEYS[2], entry, 'c', marks(entry, session_of(entry)))
   else
     redis.call('DEL', KEYS[2])
   end
 end
+
+-- called_until returns until when the lock is left to the entry that was called, in ms.
+local function called_until() return (tonumber(redis.call('ZSCORE', KEYS[2], 'c') or 0)) - CALLED end
 
 -- call tells the session of an entry that it may ask, so many ms later.
 local function call(prefix, entry, ms)
@@ -150,17 +179,17 @@ local function first_alive(heads, mine, at, now)
     if i == 17 then return nil, true end
     local entry, second = heads[1], heads[2]
     if not is_entry(entry) then break end
-    if mine and entry == mine then return entry, passed > 0 or is_entry(second), second, 0 end
+    if mine and mine[entry] then return entry, passed > 0 or is_entry(second), second, 0 end
     local session, life = session_of(entry), number(entry, 9, 15)
     local alive = ALIVE - tonumber(redis.call('ZSCORE', KEYS[2], 's' .. session) or ALIVE)
     local hear, listeners = listeners_of(session, at)
-    if alive >= now and hear > 0 then
+    if alive >= now and (hear > 0 or string.sub(entry, 1, 1) == 'd') then
       if not dozes(entry, session, alive - life, at, now) then
         return entry, passed > 0 or is_entry(second), second, listeners
       end
       passed, dozing, listeners_then = passed + 1, dozing or entry, listeners
     elseif alive + life < now then
-      redis.call('ZREM', KEYS[2], entry, 's' .. session, 'w' .. session, 'l' .. session, 'p' .. session)
+      redis.call('ZREM', KEYS[2], entry, 's' .. session, 'l' .. session, marks(entry, session))
     else
       local position = tonumber(redis.call('ZSCORE', KEYS[2], entry))
       local moved = position < PASSED and redis.pcall('ZADD', KEYS[2], int(position + PASSED), entry)
@@ -174,11 +203,15 @@ end
 -- give makes the owner of an entry the owner of the lock, and tells its session. It returns false, and has
 -- changed nothing, if the entry cannot be given the lock here, or its session cannot be told.
 local function give(entry, at, now)
-  local n, token = number(entry, 2, 4), 0
-  local letter = string.sub(entry, 1, 1)
-  if letter ~= 'g' and letter ~= 'z' or n > 0 and not at.token then return false end
+  local n, token, last, position = number(entry, 2, 4), 0, 0, 0
+  if not string.find(entry, '^[gzfhd]') or n > 0 and not at.token then return false end
   local owner = string.sub(entry, 21)
   local written = redis.pcall('HSET', KEYS[1], owner, '1')
+  if type(written) == 'table' then
+    -- A server without memory lets a script write that has written what needs none.
+    redis.call('ZREM', KEYS[2], 'c')
+    written = redis.pcall('HSET', KEYS[1], owner, '1')
+  end
   if type(written) == 'table' then return false end
   if n > 0 then
     token = redis.pcall('INCRBY', at.token, n)
@@ -188,9 +221,14 @@ local function give(entry, at, now)
     end
   end
   redis.call('PEXPIRE', KEYS[1], number(entry, 5, 8))
-  local told = redis.pcall('PUBLISH', at.prefix .. session_of(entry),
-    'granted:' .. int(now) .. ':' .. int(token) .. ':' .. n .. ':' .. #entry .. ':' .. entry .. KEYS[1])
-  if type(told) == 'table' then
+  if is_fair(entry) then
+    last = (redis.call('ZSCORE', KEYS[2], '#' .. entry) or NUMBER) - NUMBER
+    position = tonumber(redis.call('ZSCORE', KEYS[2], entry))
+    if position >= PASSED then position = position - PASSED end
+  end
+  local told = redis.pcall('PUBLISH', at.prefix .. session_of(entry), 'granted:' .. int(now) .. ':' .. int(token)
+    .. ':' .. n .. ':' .. int(last) .. ':' .. int(position) .. ':' .. #entry .. ':' .. entry .. KEYS[1])
+  if type(told) == 'table' and string.sub(entry, 1, 1) ~= 'd' then
     redis.call('HDEL', KEYS[1], owner)
     return false
   end
@@ -199,16 +237,16 @@ end
 
 -- admit lets the first entry in when the lock comes free, or is: it gives the lock to it, or calls it and
 -- leaves the lock free. heads are the first two members of the line; leaving, if not nil, is the field of
--- the owner that leaves, which goes when the next one stands there; mine is the entry of a caller that
--- asks, which is not told. stays says that the line has another entry besides; booking is of a session that
+-- the owner that leaves, which goes when the next one stands there; mine are the entries of a session that
+-- asks, which is not told, or nil. stays says that the line has another entry besides; booking is of a session that
 -- polls, if there is one. It returns the entry that may have the lock, whether that was given to it, and
 -- whether there may be more that were not looked at: then it is to be sent again.
 local function admit(heads, at, us, now, leaving, mine, stays, booking)
   local entry, more, second, listeners = first_alive(heads, mine, at, now)
   local given = false
-  if mine and entry == mine then return entry, false end
+  if entry and mine and mine[entry] then return entry, false end
   if entry then
-    local open = booking and due(booking, now) or courtesy(listeners, entry, at, us, now) and 1
+    local open = not is_fair(entry) and (booking and due(booking, now) or courtesy(listeners, entry, at, us, now) and 1)
     given = not open and give(entry, at, now)
     if given then
       take_off(entry, stays or more or booking)
@@ -229,7 +267,7 @@ local function leave(entry, at)
   local heads, booking = entries(0)
   if heads.err then return end
   if heads[1] ~= entry then
-    redis.call('ZREM', KEYS[2], entry, 'w' .. session_of(entry)) -- another of the session may have come since
+    redis.call('ZREM', KEYS[2], entry, marks(entry, session_of(entry))) -- another of the session may have come since
     return
   end
   take_off(entry, booking or is_entry(heads[2]))

@@ -17,22 +17,26 @@ import (
 func (m *Mutex) grantLease() time.Duration { return min(waiting.GrantLease, m.w.Config.QueueLease/4) }
 
 // unconfirmed reports whether a claim has come by a grant and need not be confirmed yet: only for so short a
-// time may its lock have so little to live. It is confirmed at once if others of its process wait.
+// time may its lock have so little to live. That of a plain lock is confirmed at once if others of its process
+// wait, that of a fair one if others of its run do.
 func (m *Mutex) unconfirmed(t *claim, ttl time.Duration) bool {
 	age := time.Since(t.granted)
-	return m.kind.Line != "" && !t.granted.IsZero() && age < waiting.ConfirmAfter && ttl >= m.grantLease()-age &&
-		!slices.ContainsFunc(m.w.Waiting(), func(c *Call) bool {
+	return m.lined() && !t.granted.IsZero() && age < waiting.ConfirmAfter && ttl >= m.grantLease()-age &&
+		(m.kind.Fair || !slices.ContainsFunc(m.w.Waiting(), func(c *Call) bool {
 			_, ok := c.Data.(*lockCall)
 			return ok && c.Actor.Seat == t.seat
-		})
+		}))
 }
+
+// lined reports whether releases may grant the lock.
+func (m *Mutex) lined() bool { return m.kind.Line != "" || m.kind.Fair }
 
 // confirmed notes that the locks were confirmed that had been granted so long ago. That is done once whatever
 // has become of the section's context: the grant's lease is shorter than what was asked for.
 func (m *Mutex) confirmed() {
 	for _, t := range m.by {
 		at := t.granted.Add(waiting.ConfirmAfter)
-		if m.kind.Line == "" || t.granted.IsZero() || t.confirmed || t.over != nil || t.dead || time.Now().Before(at) {
+		if !m.lined() || t.granted.IsZero() || t.confirmed || t.over != nil || t.dead || time.Now().Before(at) {
 			continue
 		}
 		t.confirmed = true

@@ -1,0 +1,57 @@
+-- look.lua: a sign of life of a session, which keeps its fair entries in the line; and, should the lock be
+-- free (its lease has ended, or the session that it was given to did not come), the first of the line is let in.
+-- KEYS[1] the lock  KEYS[2] the line, see line.lua  KEYS[3] with ARGV[5]: the fencing token
+-- ARGV[1] channel  ARGV[2] publish  ARGV[3] counts  ARGV[4] what makes a session's channel of its id
+-- ARGV[5] 1: there are tokens  ARGV[6] and more: entries of the session, at most 50
+-- Returns for each entry the ms after which to come again at the latest, -1: unknown, 0: ask by acquire.lua,
+--   for it is not in the line, or may have the lock; and last Redis's time in ms
+-- Publishes the messages of line.lua, unless the entry that may have the lock is among those of ARGV
+-- include refused, line
+local held = redis.pcall('HLEN', KEYS[1])
+local bad = refused(held, ': the lock') or refused(redis.pcall('ZCARD', KEYS[2]), ': the line')
+if bad then return bad end
+local us, now = clock()
+local mine, looks = {}, true
+for i = 6, #ARGV do
+  local entry = ARGV[i]
+  local position = tonumber(redis.call('ZSCORE', KEYS[2], entry) or nil)
+  if position then
+    mine[entry] = true
+    local back = position >= PASSED -- it was passed over, and is heard of again
+    if back then position = position - PASSED end
+    if looks or back then
+      enter(entry, position, us, now, false, nil, looks) -- (or Redis has no memory)
+      looks = false
+    end
+  end
+end
+local at = {channel = ARGV[1], publish = ARGV[2], counts = ARGV[3], prefix = ARGV[4], token = ARGV[5] == '1' and KEYS[3]}
+local ms = -1
+if held > 0 then
+  ms = redis.call('PTTL', KEYS[1])
+  ms = ms == -2 and 1 or ms -- where time passes inside a script (miniredis) the lock may have ended
+end
+local heads, booking = entries(0)
+local wanted = nil
+if held == 0 and is_entry(heads[1]) then
+  local called = called_until()
+  if called > now then
+    ms = called - now
+  else
+    local first, given, again = admit(heads, at, us, now, nil, mine, false, booking)
+    if first and not given then wanted = first end
+    if again then ms = 1 end
+  end
+end
+local reply = {}
+for i = 6, #ARGV do
+  local entry = ARGV[i]
+  local came = mine[entry] and string.sub(entry, 1, 1) == 'i' and redis.call('HEXISTS', KEYS[1], owner_of(entry)) == 1
+  if not mine[entry] or entry == wanted or came then
+    reply[#reply + 1] = 0
+  else
+    reply[#reply + 1] = (entry == heads[1] or ms ~= -1 and held == 0) and ms or -1
+  end
+end
+reply[#reply + 1] = now
+return reply
