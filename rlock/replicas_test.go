@@ -178,7 +178,7 @@ func TestReplicasOfAFairGrant(t *testing.T) {
 		in <- h
 	}()
 	redistest.Eventually(t, replPatience, "the other session queues", func() bool {
-		n, err := master.Do(t, "EXISTS", "relock_queue:{"+name+"}").AsInt64()
+		n, err := master.Do(t, "EXISTS", "relock_line1:{"+name+"}").AsInt64()
 		return n == 1 && err == nil
 	})
 	replicas[0].Pause()

@@ -131,7 +131,7 @@ func (c *claim) call() *runCall {
 	e.op.ID = c.account.FirstID(k)
 	e.op.ByIDs = e.op.ID != ""
 	if k.Fenced {
-		e.op.Tokens = c.needAccount().Reserving(min(max(at.Waiting, 1), maxTokens)) // no more than its entry asks for
+		e.op.Tokens = c.needAccount().Reserving(max(at.Waiting, 1))
 	}
 	return e
 }

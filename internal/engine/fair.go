@@ -72,7 +72,7 @@ func (l *lock) newRun(a *acquisition) *fairqueue.Run[claim, acquisition] {
 	case w.Deaf: // it learns of the lock when it looks
 		w.Lease = s.cfg.QueueLease / 4
 	case c.kind.Fenced && r.Kind != nil:
-		w.Tokens = maxTokens
+		w.Tokens = waiting.AsManyAsWait
 	}
 	if c.kind.Fenced && r.Kind == nil {
 		w.Tokens = 1

@@ -127,7 +127,9 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	if inLine {
 		keys = p.keys[:]
 	}
-	keys = p.helpers(keys, op)
+	if op.ID != "" || op.Tokens > 0 || p.Ends > 0 {
+		keys = p.helpers(keys, op)
+	}
 	args := append(make([]string, 0, 6), op.Owner, script.Millis(op.Lease))
 	again := inLine && (op.Line.Books != "" || op.Line.Again || op.Line.Listens || op.Line.Waiting > 0)
 	rest := again || op.ID != "" || op.Tokens > 0 || p.Ends > 0 // else it says nothing

@@ -20,12 +20,15 @@ type Want struct {
 	Alone   bool   // fair: for one caller, and no other may join
 	Deaf    bool   // fair: its session hears nothing, and learns of what it was given when it looks
 	ID      string // fair: of the hold of a named owner, 32 letters
-	Tokens  int    // fencing tokens, at most 999
+	Tokens  int    // fencing tokens, fewer than 999, or AsManyAsWait
 	// Lease is for how long the lock is given before the session is heard of, at most 9999 ms.
 	Lease time.Duration
 	// Life is for how long the session counts as alive after each sign of life.
 	Life time.Duration
 }
+
+// AsManyAsWait is the Tokens of a fair entry that others may join: it gets one for each of its callers.
+const AsManyAsWait = 999
 
 // Head is what stands in front of the owner in an entry.
 func (w *Want) Head() string {

@@ -15,7 +15,7 @@
 --     called, and asks; n, so too, and the owner is named. Of a fair lock, which leaves no round to others
 --     and passes no slow taker by: f, given, and other callers may join it; h, given; d, given although its
 --     session hears nothing; e, called; i, so too, and named
---   2-4: fencing tokens that it wants  5-8: for how many ms the lock is given  9-15: for how many ms its
+--   2-4: fencing tokens that it wants; of a fair entry 999: as many as callers wait  5-8: for how many ms the lock is given  9-15: for how many ms its
 --     session is taken for alive after each sign of life  16-20: length of the session, which comes next: as
 --     the beginning of a private owner; or in front of a named one, for i with the id of the hold, 32 letters
 -- The messages, on the channel of a session: 'granted:<now>:<token>:<tokens>:<last>:<position>:<length of
@@ -205,6 +205,7 @@ end
 local function give(entry, at, now)
   local n, token, last, position = number(entry, 2, 4), 0, 0, 0
   if not string.find(entry, '^[gzfhd]') or n > 0 and not at.token then return false end
+  if n == 999 then n = math.max(1, (redis.call('ZSCORE', KEYS[2], 'w' .. entry) or WAITING) - WAITING) end
   local owner = string.sub(entry, 21)
   local written = redis.pcall('HSET', KEYS[1], owner, '1')
   if type(written) == 'table' then
@@ -227,7 +228,7 @@ local function give(entry, at, now)
     if position >= PASSED then position = position - PASSED end
   end
   local told = redis.pcall('PUBLISH', at.prefix .. session_of(entry), 'granted:' .. int(now) .. ':' .. int(token)
-    .. ':' .. n .. ':' .. int(last) .. ':' .. int(position) .. ':' .. #entry .. ':' .. entry .. KEYS[1])
+    .. ':' .. int(n) .. ':' .. int(last) .. ':' .. int(position) .. ':' .. #entry .. ':' .. entry .. KEYS[1])
   if type(told) == 'table' and string.sub(entry, 1, 1) ~= 'd' then
     redis.call('HDEL', KEYS[1], owner)
     return false
