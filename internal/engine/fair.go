@@ -65,9 +65,6 @@ func (l *lock) newRun(a *acquisition) *fairqueue.Run[claim, acquisition] {
 	s := l.s
 	w := waiting.Want{Session: s.id, Fair: true, Named: c.num == 0, ID: c.run.id, Alone: r.Kind == nil,
 		Deaf: s.redis.Inbox.Deaf(), Lease: s.givenFor(), Life: s.cfg.QueueLease / 2}
-	if p, ok := c.prim.(interface{ Asks() bool }); ok {
-		w.Asks = p.Asks()
-	}
 	switch {
 	case w.Deaf: // it learns of the lock when it looks
 		w.Lease = s.cfg.QueueLease / 4
@@ -77,7 +74,7 @@ func (l *lock) newRun(a *acquisition) *fairqueue.Run[claim, acquisition] {
 	if c.kind.Fenced && r.Kind == nil {
 		w.Tokens = 1
 	}
-	r.Entry = w.Head() + c.ownerID()
+	r.Entry = c.prim.(Liner).Entry(w.Head()) + c.ownerID()
 	return r
 }
 

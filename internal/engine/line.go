@@ -44,7 +44,7 @@ func (c *claim) entryHead() string {
 	if c.kind.Fenced {
 		w.Tokens = c.account.Asked()
 	}
-	return w.Head()
+	return c.prim.(kind.Liner).Entry(w.Head())
 }
 
 // inLine completes the attempt of a front: it enters the line of its lock, or stands there. A session that cannot
@@ -390,6 +390,9 @@ func (a *acquisition) bequeath(next *acquisition) {
 	}
 	if c.flight != flying && (l.lobby.place.Claim != c || a.tries.MayHaveRun || a.tries.MayCome) {
 		return
+	}
+	if head := l.s.plainHead; c.prim.(kind.Liner).Entry(head) != next.prim.(kind.Liner).Entry(head) {
+		return // its tokens have an end, and those of the claim have none, or the other way round
 	}
 	next.claim, next.op, next.asking = c, a.op, c.flight == flying
 	next.tries.MayHaveRun = c.flight == flying

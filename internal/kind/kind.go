@@ -170,6 +170,10 @@ type Liner interface {
 	// and at the end Redis's time in ms.
 	Look(entries []string) script.Command
 
+	// Entry is how an entry of this lock begins, by how one of any lock does. What is sent has it as it is: an
+	// entry that a release enters may be of another Primitive of the name.
+	Entry(head string) string
+
 	// Dismiss is the script call that takes an entry of the session out of the line of any lock of this
 	// sort, by what the entry begins with and its owner; given: and gives back what it was given.
 	Dismiss(n keyname.Names, head, owner string, given bool) script.Command

@@ -121,9 +121,6 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	if op.Line.Books != "" {
 		head = "b"
 	}
-	if p.Ends > 0 {
-		head = p.entry(head)
-	}
 	if inLine {
 		keys = p.keys[:]
 	}
@@ -204,17 +201,20 @@ func (p *Primitive) Look(entries []string) script.Command {
 	return script.Command{Script: lookScript, Keys: keys, Args: append(args, entries...)}
 }
 
-// entry is how an entry begins: where the fencing tokens have an end, another's release cannot see to that, and so
+// Entry is how an entry begins: where the fencing tokens have an end, another's release cannot see to that, and so
 // the session is called, and asks.
-func (p *Primitive) entry(head string) string {
-	if p.Asks() && head != "" && (head[0] == 'g' || head[0] == 'z') {
+func (p *Primitive) Entry(head string) string {
+	switch {
+	case p.Ends == 0 || head == "":
+	case strings.Contains("gz", head[:1]):
 		return "a" + head[1:]
+	case strings.Contains("fhd", head[:1]):
+		return "e" + head[1:]
 	}
 	return head
 }
-
-// Asks reports whether the session of a waiter is called, and asks, since its fencing tokens have an end.
-func (p *Primitive) Asks() bool { return p.Ends > 0 }
+	return head
+}
 
 // acquireWithoutLine is an acquire script call that names no line.
 func acquireWithoutLine(c script.Command) script.Command {
@@ -240,7 +240,7 @@ func (p *Primitive) Release(op *kind.Op) script.Command {
 	}
 	args := []string{op.Owner, p.channel, p.names.Publish, counts, prefix}
 	if l := &op.Line; byIDs || tokens || l.Head != "" || l.Enter != "" || l.Listens {
-		args = append(args, script.Flag(byIDs), script.Flag(tokens), p.entry(l.Head), p.entry(l.Enter), script.Flag(l.Listens), strconv.Itoa(l.Waiting))
+		args = append(args, script.Flag(byIDs), script.Flag(tokens), l.Head, l.Enter, script.Flag(l.Listens), strconv.Itoa(l.Waiting))
 	}
 	if !op.All {
 		args = append(args, script.Millis(op.Keep), script.Flag(op.Private), strconv.Itoa(len(op.Ends)))

@@ -36,8 +36,6 @@ func (w *Want) Head() string {
 	switch {
 	case w.Fair && w.Named:
 		flag, session = "i", w.Session+w.ID
-	case w.Fair && w.Asks:
-		flag = "e"
 	case w.Fair && w.Deaf:
 		flag = "d"
 	case w.Fair && w.Alone:
