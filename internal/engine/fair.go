@@ -64,7 +64,7 @@ func (l *lock) newRun(a *acquisition) *fairqueue.Run[claim, acquisition] {
 	r.Of, r.Kind = c, a.gathersWith()
 	s := l.s
 	w := waiting.Want{Session: s.id, Fair: true, Named: c.num == 0, ID: c.run.id, Alone: r.Kind == nil,
-		Deaf: s.redis.Inbox.Deaf(), Lease: s.givenFor(), Life: s.cfg.QueueLease / 2}
+		Deaf: s.redis.Inbox.Deaf(), Lease: min(s.givenFor(), s.cfg.QueueLease/4), Life: s.cfg.QueueLease / 2}
 	switch {
 	case w.Deaf: // it learns of the lock when it looks
 		w.Lease = s.cfg.QueueLease / 4

@@ -27,7 +27,8 @@ func (s *Session) want() waiting.Want {
 }
 
 // givenFor is for how long Redis keeps a lock for a session that it was given to by another's release.
-func (s *Session) givenFor() time.Duration { return min(waiting.GrantLease, s.cfg.QueueLease/4) }
+// Queues of fair locks are another thing: see Config.QueueLease.
+func (s *Session) givenFor() time.Duration { return min(waiting.GrantLease, s.cfg.Lease) }
 
 // entryHead is what stands in front of the owner in the entry of a claim that asks.
 func (c *claim) entryHead() string {
@@ -255,36 +256,44 @@ func (l *lock) claimOfEntry(m *waiting.Message) *claim {
 // for, and so is what replicas are to acknowledge.
 func (l *lock) given(c *claim, m *waiting.Message) {
 	s, b, a := l.s, l.lobby, l.queue.Front()
-	now, doubts := s.now(), s.redis.Conn.Doubts.Load()
-	at, known := b.place.Clock.When(m.At, now, doubts)
-	kept := s.givenFor()
-	if !known || now >= at+trustIn(kept)/2 || s.cfg.Replicas > 0 || l.state != lockOpen || a.hopeless != nil {
+	g, ok := c.grantOf(m)
+	if !ok || s.cfg.Replicas > 0 || l.state != lockOpen || a.hopeless != nil {
 		l.nudge()
 		return
 	}
-	if now-at > max(waiting.SlowTaker, 2*b.place.Trip) {
+	now := s.now()
+	if now-g.sent > max(waiting.SlowTaker, 2*b.place.Trip) {
 		s.slowUntil.Store(int64(now + waiting.SlowFor))
 	}
 	if m.Token > 0 {
 		c.needAccount().Exactly(m.Tokens)
 	}
-	g := grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token}, sent: at, doubts: doubts,
-		unconfirmed: kept, until: at + trustIn(min(kept, c.safeLease))}
 	x := a.admit(g)
 	a.traceGiven()
 	b.place.Given = c
 	a.claim = nil
 	l.dequeue(a)
 	if l.queue.First == nil {
-		c.confirmLater(now)
+		c.confirmLater(now, m.Lease)
 	}
 	a.deliver(x)
 	l.callUp()
 }
 
-// confirmLater has a claim that was given to the session confirmed when its section has lasted for a while.
-func (c *claim) confirmLater(now time.Duration) {
-	c.renewAt = now + waiting.ConfirmAfter
+// grantOf makes a grant of a message, if that can be trusted for a while.
+func (c *claim) grantOf(m *waiting.Message) (g grant, ok bool) {
+	l, s := c.lock, c.lock.s
+	now, doubts := s.now(), s.redis.Conn.Doubts.Load()
+	at, known := l.needLobby().place.Clock.When(m.At, now, doubts)
+	g = grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token}, sent: at, doubts: doubts,
+		unconfirmed: m.Lease, until: at + trustIn(min(m.Lease, c.safeLease))}
+	return g, known && now < at+trustIn(m.Lease)/2
+}
+
+// confirmLater has a claim that was given to the session, for so long, confirmed when its section has lasted for a
+// while.
+func (c *claim) confirmLater(now, lease time.Duration) {
+	c.renewAt = now + min(waiting.ConfirmAfter, lease/3)
 	c.reschedule()
 }
 

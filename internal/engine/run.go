@@ -3,7 +3,6 @@ package engine
 import (
 	"time"
 
-	"relock/internal/kind"
 	"relock/internal/waiting"
 )
 
@@ -40,17 +39,6 @@ func (l *lock) letIn(c *claim, m *waiting.Message) {
 	l.begin(c, g, m.Last)
 }
 
-// grantOf makes a grant of a message, if that can be trusted for a while.
-func (c *claim) grantOf(m *waiting.Message) (grant, bool) {
-	l, s := c.lock, c.lock.s
-	now, doubts := s.now(), s.redis.Conn.Doubts.Load()
-	at, known := l.needLobby().place.Clock.When(m.At, now, doubts)
-	kept := s.givenFor()
-	g := grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token}, sent: at, unconfirmed: kept,
-		until: at + trustIn(min(kept, c.safeLease)), doubts: doubts}
-	return g, known && now < at+trustIn(kept)/2
-}
-
 // begin opens the first section of a run that has the lock, for its waiters up to a number.
 func (l *lock) begin(c *claim, g grant, until int64) {
 	r := c.run
@@ -67,7 +55,7 @@ func (l *lock) begin(c *claim, g grant, until int64) {
 	a.claim = nil
 	l.dequeue(a)
 	if g.unconfirmed > 0 && r.Waiting() == 0 {
-		c.confirmLater(l.s.now())
+		c.confirmLater(l.s.now(), g.unconfirmed)
 	}
 	a.deliver(x)
 }

@@ -213,8 +213,6 @@ func (p *Primitive) Entry(head string) string {
 	}
 	return head
 }
-	return head
-}
 
 // acquireWithoutLine is an acquire script call that names no line.
 func acquireWithoutLine(c script.Command) script.Command {

@@ -65,6 +65,7 @@ type Message struct {
 	At      int64         // granted: by Redis's clock, in ms
 	Token   int64         // granted: the highest
 	Tokens  int           // granted: how many
+	Lease   time.Duration // granted: for how long
 	// Granted, of a fair entry: the number of the last caller who is let in, and the position that it had.
 	Last, Position int64
 	Head           string // what the entry begins with
@@ -102,6 +103,11 @@ func Parse(text, session string) (m Message, ok bool) {
 	entry, key := rest[:length], rest[length:]
 	m = Message{Granted: granted, Key: key, Head: entry[:headLength], Owner: entry[headLength:]}
 	if granted {
+		lease, err := strconv.Atoi(m.Head[4:8])
+		if err != nil {
+			return m, false
+		}
+		m.Lease = time.Duration(lease) * time.Millisecond
 		m.At, m.Token, m.Tokens, m.Last, m.Position = n[0], n[1], int(n[2]), n[3], n[4]
 	} else {
 		m.After = time.Duration(n[4]) * time.Millisecond
