@@ -23,7 +23,7 @@ type place = waiting.Place[claim]
 
 // want is what all entries of the session say.
 func (s *Session) want() waiting.Want {
-	return waiting.Want{Session: s.id, Lease: s.givenFor(), Life: waiting.Life(s.cfg.PollFloor)}
+	return waiting.Want{Session: s.id, Lease: s.givenFor(), Life: waiting.Life(min(s.cfg.PollFloor, waiting.LongestLook))}
 }
 
 // givenFor is for how long Redis keeps a lock for a session that it was given to by another's release.

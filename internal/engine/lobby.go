@@ -5,6 +5,7 @@ import (
 
 	"relock/internal/kind"
 	"relock/internal/queue"
+	"relock/internal/waiting"
 	"relock/pubsub"
 )
 
@@ -95,7 +96,7 @@ func (l *lock) settle(c *claim, now time.Duration) {
 	if !permits { // of permits, those of others may come free before
 		l.holder = nil
 		b.drain()
-		b.look.At = now + l.s.cfg.PollFloor
+		b.look.At = now + l.pollFloor()
 	}
 	if y := b.turns.Yielded(); y > now {
 		b.look.At = y
@@ -140,7 +141,15 @@ func (l *lock) polled() bool {
 }
 
 // lookAfter has the front look again when Redis said that it is worth while, in so many milliseconds.
-func (l *lock) lookAfter(ms int64) { l.needLobby().look.After(l.s.now(), l.s.cfg.PollFloor, ms) }
+func (l *lock) lookAfter(ms int64) { l.needLobby().look.After(l.s.now(), l.pollFloor(), ms) }
+
+// pollFloor is how long the front sleeps without a message, at most.
+func (l *lock) pollFloor() time.Duration {
+	if l.lobby.place.Claim != nil {
+		return min(l.s.cfg.PollFloor, waiting.LongestLook)
+	}
+	return l.s.cfg.PollFloor
+}
 
 // hearLimit ends the waits of the callers that want more than the limit in the answer to the front.
 // They would hear of it only at their own attempts, which may be long to come.

@@ -31,6 +31,10 @@ const (
 	// leastLife keeps a session whose poll floor is short from being passed over when it is late.
 	leastLife = time.Second
 
+	// LongestLook is after how long a session in a line is heard of again at the latest: Redis keeps a line for
+	// 10 min, which is as long as the Life of such a session.
+	LongestLook = 4 * time.Minute
+
 	// FirstPatience is for how long a session is the first of a line before it listens to the lock's
 	// channel: on that others than the line's sessions say that they have left.
 	FirstPatience = 5 * time.Millisecond
