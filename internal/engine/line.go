@@ -99,9 +99,10 @@ func (a *acquisition) nextPause(b backoff.Backoff) (d time.Duration, ok bool) {
 const mostWaiting = 10_000
 
 // tellWaiting returns how many callers wait, if Redis is to be told: it takes that there is one. It counts them.
+// Redis is told again what it was told before: it may have lost the line meanwhile.
 func (l *lock) tellWaiting() int {
 	n := l.queue.Len(mostWaiting)
-	if n == l.lobby.place.Said || n <= 1 && l.lobby.place.Said == 0 {
+	if n <= 1 && l.lobby.place.Said == 0 {
 		return 0
 	}
 	l.lobby.place.Said = n
