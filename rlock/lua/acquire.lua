@@ -55,7 +55,7 @@ if heads and heads.err then return (refused(heads, ': the line')) end
 if orderly and held <= 0 then
   local us, now = clock()
   local waiting = is_entry(heads[1])
-  if waiting and called_until() <= now then
+  if waiting and called_until(now) <= now then
     local first, _, again = admit(heads, at, us, now, nil, nil, false, booking)
     waiting = first or again -- else those who waited have died
   end
@@ -97,7 +97,7 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   end
   if heads[1] ~= entry then
     -- The lock is free, and others stand in front: it is left to the one that was called, for a while.
-    local called = called_until()
+    local called = called_until(now)
     if called > now then return {0, called - now, now, position} end
     if not ARGV[8] then return {0, 0, now, position} end -- it is to ask again, and to say all
     if now - called < 1000 then -- it was called just before, and has not come: others get in until it looks

@@ -34,7 +34,7 @@ end
 local heads, booking = entries(0)
 local wanted = nil
 if held == 0 and is_entry(heads[1]) then
-  local called = called_until()
+  local called = called_until(now)
   if called > now then
     ms = called - now
   else

@@ -121,8 +121,12 @@ local function take_off(entry, more)
   end
 end
 
--- called_until returns until when the lock is left to the entry that was called, in ms.
-local function called_until() return (tonumber(redis.call('ZSCORE', KEYS[2], 'c') or 0)) - CALLED end
+-- called_until returns until when the lock is left to the entry that was called, in ms; 0: to none, or Redis's
+-- clock has leapt back since.
+local function called_until(now)
+  local called = (tonumber(redis.call('ZSCORE', KEYS[2], 'c') or 0)) - CALLED
+  return called < now + 1000 and called or 0
+end
 
 -- call tells the session of an entry that it may ask, so many ms later.
 local function call(prefix, entry, ms)
