@@ -17,9 +17,9 @@ import (
 // it changes nothing on a key that is not there: Redis looks at permissions before it looks at values.
 var samples = [...]string{
 	"EXISTS k", "TIME", "DEL k", "PEXPIRE k 1", "PERSIST k", "PTTL k", "GET k", "SET k v NX XX", "INCRBY k x", "DECRBY k x",
-	"HGET k f", "HMGET k f", "HSET k f v f", "HEXISTS k f", "HLEN k", "HINCRBY k f x", "HDEL k f", "HKEYS k", "HGETALL k", "HSCAN k 0",
+	"HGET k f", "HMGET k f", "HSET k f v f", "HEXISTS k f", "HLEN k", "HINCRBY k f x", "HDEL k f", "HKEYS k", "HGETALL k",
 	"SREM k m", "SISMEMBER k m", "SMEMBERS k", "SCARD k",
-	"ZADD k x m", "ZREM k m", "ZPOPMIN k", "ZSCORE k m", "ZCARD k", "ZCOUNT k 0 1", "ZRANGE k 0 1", "ZREVRANGE k 0 1",
+	"ZADD k x m", "ZREM k m", "ZSCORE k m", "ZCARD k", "ZCOUNT k 0 1", "ZRANGE k 0 1", "ZREVRANGE k 0 1", "ZREVRANGEBYSCORE k 1 0",
 	"ZRANGEBYSCORE k 0 1", "ZREMRANGEBYSCORE k 0 1",
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 
-	"relock/fairlock"
 	"relock/rlock"
 	"relock/rwlock"
 	"relock/semaphore"
@@ -85,7 +84,7 @@ func (s *server) force(ctx context.Context, name, owner string) (*Forced, error)
 	forced := &Forced{Name: name, Kind: l.Kind, Owners: l.Owner}
 	switch l.Kind {
 	case kindMutex:
-		forced.Forced, err = s.forceMutex(ctx, name)
+		forced.Forced, err = rlock.New(s.session, name).ForceUnlock(ctx)
 	case kindRW:
 		forced.Forced, err = rwlock.New(s.session, name).ForceUnlock(ctx)
 	}
@@ -123,15 +122,6 @@ func (s *server) forcePermits(ctx context.Context, l *Lock, owner string) (*Forc
 	s.label(ctx, []*Lock{l})
 	forced.Forced, forced.Owners = true, l.Owner
 	return forced, nil
-}
-
-// forceMutex lets the next waiter in: that of the fair queue, if there is one.
-func (s *server) forceMutex(ctx context.Context, name string) (bool, error) {
-	fair := fairlock.New(s.session, name)
-	if queued, err := fair.Waiters(ctx); err == nil && queued > 0 {
-		return fair.ForceUnlock(ctx)
-	}
-	return rlock.New(s.session, name).ForceUnlock(ctx)
 }
 
 func (f *Forced) String() string {

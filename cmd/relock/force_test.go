@@ -40,7 +40,7 @@ func TestForce(t *testing.T) {
 			})
 			eventually(t, "a waiter of "+name, func() bool {
 				l := decode[lock](c, "show", name)
-				return l.Waiting+int64(l.Queue+l.Line) > 0
+				return l.Waiting+int64(l.Line) > 0
 			})
 			if r := c.want(0, "force", name); r.out != name+" was taken from web-3:4711\n" {
 				t.Errorf("force says %q", r.out)

@@ -9,10 +9,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// linePrefix begins the name of the key that has the line of a plain lock: the sessions that wait for it.
+// linePrefix begins the name of the key that has the line of a plain or fair lock: who waits for it.
 const linePrefix = "relock_line1"
 
-// InLine is a session in the line of a plain lock.
+// InLine is an entry in the line of a plain or fair lock.
 type InLine struct {
 	Session string   `json:"session"`
 	Callers int64    `json:"callers"` // how many of its callers wait, as of its last look
@@ -22,15 +22,15 @@ type InLine struct {
 
 // The scores of a line say what a member is about; line.lua of package script has the layout.
 const (
-	lineEntries = 5e15 // scores of entries are not negative, and lower than this less a time in ms
-	lineAlive   = 5e15 // less until when a session is alive, in ms
-	lineListens = 6e15 // less until when it surely listens, in ms
+	lineEntries = 4.85e15 // scores of entries are not negative, and lower than this
+	lineAlive   = 5e15    // less until when a session is alive, in ms
+	lineListens = 6e15    // less until when it surely listens, in ms
 	lineWaiting = 8.6e15
 	entryHead   = 20  // letters in front of an entry's session
 	listensFor  = 450 // ms for which a session says that it listens
 )
 
-// line returns the sessions in the line of a plain lock, in their order, by Redis's time in ms. own is how many
+// line returns the entries in the line of a lock, in their order, by Redis's time in ms. own is how many
 // sessions of the line listen to the lock's channel, or did a moment ago.
 func (s *server) line(ctx context.Context, name string, now int64) (all []InLine, own int64, err error) {
 	key := s.style.Prefix(linePrefix, name)
@@ -58,7 +58,11 @@ func parseLine(members []rueidis.ZScore, now int64) (all []InLine, own int64) {
 		if v, ok := score["s"+session]; ok {
 			e.Silent = int64(lineAlive-v) < now
 		}
-		if v, ok := score["w"+session]; ok {
+		counted := "w" + session
+		if isFair(z.Member) { // a session has an entry for each run of its callers
+			counted = "w" + z.Member
+		}
+		if v, ok := score[counted]; ok {
 			e.Callers = max(1, int64(v-lineWaiting))
 		}
 		lives[session] = life
@@ -84,7 +88,7 @@ func parseLine(members []rueidis.ZScore, now int64) (all []InLine, own int64) {
 // reports whether the member is an entry.
 func entryOf(z rueidis.ZScore) (session string, life int64, ok bool) {
 	m := z.Member
-	if len(m) <= entryHead || !strings.ContainsRune("gzan", rune(m[0])) || z.Score < 0 || z.Score >= lineEntries {
+	if len(m) <= entryHead || !strings.ContainsRune("gzandefhi", rune(m[0])) || z.Score < 0 || z.Score >= lineEntries {
 		return "", 0, false
 	}
 	life, err1 := strconv.ParseInt(m[8:15], 10, 64)
@@ -94,6 +98,9 @@ func entryOf(z rueidis.ZScore) (session string, life int64, ok bool) {
 	}
 	return m[entryHead : entryHead+length], life, true
 }
+
+// isFair reports whether an entry is of callers of a fair lock.
+func isFair(entry string) bool { return strings.ContainsRune("defhi", rune(entry[0])) }
 
 // forgetOwn takes those listeners of the lock's channel out of the count whose sessions stand in the line:
 // their callers count there. It returns how many commands that took.

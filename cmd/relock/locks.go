@@ -35,8 +35,8 @@ type Lock struct {
 	Limit *int64  `json:"limit,omitempty"`  // of a semaphore
 	Token int64   `json:"token,omitempty"`  // the highest fencing token drawn
 	Wait  int64   `json:"waiting_sessions"` // subscribers of the lock's channel, without those in the line
-	Queue int     `json:"fair_queue"`       // waiters in the queue of a fair lock
-	Line  int     `json:"line"`             // callers in the line of a plain lock
+	Line  int     `json:"line"`             // callers in the line of a plain or fair lock
+	Fair  bool    `json:"fair"`             // the first of them waits for a fair lock
 }
 
 // Owner is one that holds a lock.
@@ -62,8 +62,8 @@ func (l *Lock) signature() string {
 	return strings.Join(ids, "\x00")
 }
 
-// waiters is how many sessions wait, and callers in a queue or in the line, as far as can be counted.
-func (l *Lock) waiters() int64 { return l.Wait + int64(l.Queue) + int64(l.Line) }
+// waiters is how many sessions wait, and callers in the line, as far as can be counted.
+func (l *Lock) waiters() int64 { return l.Wait + int64(l.Line) }
 
 // perLock is how many commands read sends for a name.
 const perLock = 6

@@ -27,7 +27,7 @@ type lock struct {
 	Limit   *int64  `json:"limit"`
 	Token   int64   `json:"token"`
 	Waiting int64   `json:"waiting_sessions"`
-	Queue   int     `json:"fair_queue"`
+	Fair    bool    `json:"fair"`
 	Line    int     `json:"line"`
 	InLine  []struct {
 		Session string `json:"session"`
@@ -121,9 +121,9 @@ func TestLs(t *testing.T) {
 		inBackground(t, func(ctx context.Context) error { _, _, err := rlock.New(dial(t, s), "a:mutex").Lock(ctx); return err })
 		inBackground(t, func(ctx context.Context) error { _, _, err := fairlock.New(dial(t, s), "a:fair").Lock(ctx); return err })
 		want := strings.Join([]string{
-			"a:fair mutex  1 owners web-3:4711 waiting 0+1+0", "a:mutex mutex  1 owners web-3:4711 waiting 0+0+1",
-			"a:read rwlock read 2 owners  waiting 0+0+0", "a:semaphore semaphore  1 owners web-3:4711 waiting 0+0+0",
-			"a:write rwlock write 1 owners web-3:4711 waiting 0+0+0",
+			"a:fair mutex  1 owners web-3:4711 waiting 0+1, fair true", "a:mutex mutex  1 owners web-3:4711 waiting 0+1, fair false",
+			"a:read rwlock read 2 owners  waiting 0+0, fair false", "a:semaphore semaphore  1 owners web-3:4711 waiting 0+0, fair false",
+			"a:write rwlock write 1 owners web-3:4711 waiting 0+0, fair false",
 		}, "\n")
 		settles(t, want, func() string {
 			var got []string
@@ -132,7 +132,7 @@ func TestLs(t *testing.T) {
 				if p := l.Owners[0].Process; p != nil {
 					label = p.Label
 				}
-				got = append(got, fmt.Sprintf("%s %s %s %d owners %s waiting %d+%d+%d", l.Name, l.Kind, l.Mode, l.Count, label, l.Waiting, l.Queue, l.Line))
+				got = append(got, fmt.Sprintf("%s %s %s %d owners %s waiting %d+%d, fair %v", l.Name, l.Kind, l.Mode, l.Count, label, l.Waiting, l.Line, l.Fair))
 				if l.TTL < 1 || l.TTL > 31_000 {
 					t.Errorf("%s has a lease of %d ms", l.Name, l.TTL)
 				}
@@ -218,15 +218,15 @@ func TestShow(t *testing.T) {
 			return err
 		})
 		for name, want := range map[string]string{
-			"a:mutex":     "mutex /1 owners, 2 holds/token true/waiting 0+0+0+1",
-			"a:fair":      "mutex /1 owners, 1 holds/token false/waiting 0+2+0+0",
-			"a:read":      "rwlock read/2 owners, 1 holds/token false/waiting 1+0+1+0",
-			"a:write":     "rwlock write/1 owners, 2 holds/token false/waiting 0+0+0+0",
-			"a:semaphore": "semaphore /1 owners, 2 holds/token false/waiting 1+0+0+0/3 of 5",
+			"a:mutex":     "mutex /1 owners, 2 holds/token true/waiting 0+0+1, fair false",
+			"a:fair":      "mutex /1 owners, 1 holds/token false/waiting 0+0+2, fair true",
+			"a:read":      "rwlock read/2 owners, 1 holds/token false/waiting 1+1+0, fair false",
+			"a:write":     "rwlock write/1 owners, 2 holds/token false/waiting 0+0+0, fair false",
+			"a:semaphore": "semaphore /1 owners, 2 holds/token false/waiting 1+0+0, fair false/3 of 5",
 		} {
 			settles(t, want, func() string {
 				l := decode[lock](c, "show", name)
-				got := fmt.Sprintf("%s %s/%d owners, %d holds/token %v/waiting %d+%d+%d+%d", l.Kind, l.Mode, len(l.Owners), l.Owners[0].Holds, l.Token > 0, l.Waiting, l.Queue, l.Writers, l.Line)
+				got := fmt.Sprintf("%s %s/%d owners, %d holds/token %v/waiting %d+%d+%d, fair %v", l.Kind, l.Mode, len(l.Owners), l.Owners[0].Holds, l.Token > 0, l.Waiting, l.Writers, l.Line, l.Fair)
 				if l.Limit != nil {
 					got += fmt.Sprintf("/%d of %d", *l.Free, *l.Limit)
 				}

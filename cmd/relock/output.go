@@ -59,7 +59,7 @@ func (l *Lock) kindText() string {
 	switch {
 	case l.Kind == kindRW && l.Mode != "":
 		return kindRW + " (" + l.Mode + ")"
-	case l.Kind == kindMutex && l.Queue > 0:
+	case l.Kind == kindMutex && l.Fair:
 		return kindMutex + " (fair)"
 	case l.Kind == "":
 		return "-"

@@ -141,7 +141,7 @@ func (w *Watched) saw(l *Lock) {
 	if l.Kind == "" { // free: what it was is still true of it
 		l.Kind = w.Kind
 	}
-	l.Wait, l.Queue, l.Line = w.Wait, w.Queue, w.Line
+	l.Wait, l.Line, l.Fair = w.Wait, w.Line, w.Fair
 	w.Lock = *l
 }
 

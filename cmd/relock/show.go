@@ -20,7 +20,7 @@ type Shown struct {
 	Lock
 	Held    bool     `json:"held"`
 	Writers int64    `json:"waiting_writers"` // of a rwlock: writers that keep new readers out
-	InLine  []InLine `json:"line_sessions"`   // of a plain lock, in the order of the line
+	InLine  []InLine `json:"line_sessions"`   // of a plain or fair lock, in the order of the line
 }
 
 func newShow(g *global) *cobra.Command {
@@ -177,8 +177,8 @@ func (s *server) waitersOf(ctx context.Context, l *Lock) error {
 			return err
 		}
 		l.Wait += one[0].Wait
-		l.Queue += one[0].Queue
 		l.Line += one[0].Line
+		l.Fair = l.Fair || one[0].Fair
 	}
 	return nil
 }
@@ -241,9 +241,6 @@ func (l *Shown) waitingText() string {
 	parts := []string{fmt.Sprintf("%d sessions listen for the release", l.Wait)}
 	if l.Line > 0 {
 		parts = append(parts, fmt.Sprintf("%d callers in the line", l.Line))
-	}
-	if l.Queue > 0 {
-		parts = append(parts, fmt.Sprintf("%d waiters in the fair queue", l.Queue))
 	}
 	if l.Writers > 0 {
 		parts = append(parts, fmt.Sprintf("%d writers wait for readers to leave", l.Writers))

@@ -95,7 +95,7 @@ func TestTop(t *testing.T) {
 			t.Fatalf("in view are %+v", last.Top)
 		}
 		fair, stuck, hot, idle := last.Top[byName["fair"]], last.Top[byName["stuck"]], last.Top[byName["hot"]], last.Top[byName["idle"]]
-		if byName["fair"] != 0 || byName["stuck"] != 1 || fair.Queue != 6 || stuck.Line != 5 || stuck.Waiting != 0 {
+		if byName["fair"] != 0 || byName["stuck"] != 1 || fair.Line != 6 || !fair.Fair || stuck.Line != 5 || stuck.Waiting != 0 {
 			t.Errorf("first are %+v and %+v", last.Top[0], last.Top[1])
 		}
 		for i := 0; i < 5 && hot.Changes < 1; i++ { // on a busy machine it stands free at many samples

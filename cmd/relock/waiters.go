@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"relock/fairlock"
 	"relock/rlock"
 )
 
@@ -25,7 +24,7 @@ const channelsAtOnce = 500
 // countWaiters adds who waits for each lock. A session counts once: in the line of a plain lock, if it stands
 // there, or as one that listens. It returns how many commands that took.
 func (s *server) countWaiters(ctx context.Context, locks []*Lock) (sent int, err error) {
-	for _, count := range []func(context.Context, []*Lock) (int, error){s.countListeners, s.countQueues, s.forgetOwn} {
+	for _, count := range []func(context.Context, []*Lock) (int, error){s.countListeners, s.countLines, s.forgetOwn} {
 		n, err := count(ctx, locks)
 		sent += n
 		if err != nil {
@@ -71,15 +70,14 @@ func (s *server) countListeners(ctx context.Context, locks []*Lock) (sent int, e
 	return sent, nil
 }
 
-// queuesAtOnce bounds how many queue lengths are asked for at the same time.
-const queuesAtOnce = 16
+// linesAtOnce bounds how many lines are asked for at the same time.
+const linesAtOnce = 16
 
-// countQueues adds the lengths of the fair queues, and the callers in the lines of plain locks. It returns
-// how many commands that took.
-func (s *server) countQueues(ctx context.Context, locks []*Lock) (sent int, err error) {
+// countLines adds the callers in the lines of plain and fair locks. It returns how many commands that took.
+func (s *server) countLines(ctx context.Context, locks []*Lock) (sent int, err error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, queuesAtOnce)
+	slots := make(chan struct{}, linesAtOnce)
 	for _, l := range locks {
 		if l.Kind != kindMutex {
 			continue
@@ -88,9 +86,9 @@ func (s *server) countQueues(ctx context.Context, locks []*Lock) (sent int, err 
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			queued, err1 := fairlock.New(s.session, l.Name).Waiters(ctx)
-			inLine, err2 := rlock.New(s.session, l.Name).Waiters(ctx)
-			l.Queue, l.Line = queued, inLine
+			var err1, err2 error
+			l.Line, err1 = rlock.New(s.session, l.Name).Waiters(ctx)
+			l.Fair, err2 = s.firstIsFair(ctx, l.Name)
 			if e := errors.Join(err1, err2); e != nil {
 				mu.Lock()
 				err = e
@@ -100,4 +98,11 @@ func (s *server) countQueues(ctx context.Context, locks []*Lock) (sent int, err 
 	}
 	wg.Wait()
 	return sent, err
+}
+
+// firstIsFair reports whether the first of the line waits for a fair lock.
+func (s *server) firstIsFair(ctx context.Context, name string) (bool, error) {
+	key := s.style.Prefix(linePrefix, name)
+	first, err := s.client.Do(ctx, s.client.B().Zrangebyscore().Key(key).Min("0").Max("+inf").Limit(0, 1).Build()).AsStrSlice()
+	return len(first) > 0 && isFair(first[0]), err
 }
