@@ -34,7 +34,7 @@ func block(tb testing.TB, match string) []string {
 func TestDocumentedPermissionsSuffice(t *testing.T) {
 	t.Parallel()
 	s := redistest.Real(t, "--appendonly", "yes")
-	acl := slices.Concat(redistest.DocumentedACL(t), block(t, "+scan +type"))
+	acl := slices.Concat(redistest.DocumentedACL(t), block(t, "+scan +type +hscan"))
 	must(t, s.Do(t, acl...).Error())
 	c := cli{t, "redis://locks:secret@" + s.Addr}
 	r := c.start("run", "app:x", "--", "sh", "-c", "echo in; sleep 1000")
@@ -64,7 +64,7 @@ func TestDoctorFindsThatAskingIsRefused(t *testing.T) {
 			must(t, cluster.Node(addr).Do(t, args...).Error())
 		}
 	}
-	onAll(slices.Concat(redistest.DocumentedACL(t), block(t, "+scan +type"))...)
+	onAll(slices.Concat(redistest.DocumentedACL(t), block(t, "+scan +type +hscan"))...)
 	c := cli{t, "redis://locks:secret@" + cluster.Addrs[0]}
 	asking := func() (ok, refused int) {
 		t.Helper()
@@ -143,7 +143,7 @@ type restricted struct {
 }
 
 func newRestricted(t *testing.T) *restricted {
-	u := &restricted{t: t, s: redistest.Real(t), acl: slices.Concat(redistest.DocumentedACL(t), block(t, "+scan +type"))}
+	u := &restricted{t: t, s: redistest.Real(t), acl: slices.Concat(redistest.DocumentedACL(t), block(t, "+scan +type +hscan"))}
 	must(t, u.s.Do(t, u.acl...).Error())
 	u.c = cli{t, "redis://locks:secret@" + u.s.Addr}
 	return u
@@ -234,7 +234,7 @@ func TestDoctorFindsThatRoleIsRefused(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewSentinel(t)
 	master := s.Node(s.MasterAddr(t))
-	must(t, master.Do(t, slices.Concat(redistest.DocumentedACL(t), block(t, "+scan +type"))...).Error())
+	must(t, master.Do(t, slices.Concat(redistest.DocumentedACL(t), block(t, "+scan +type +hscan"))...).Error())
 	c := cli{t, "redis://locks:secret@" + s.SentinelAddrs[0] + "?master_set=" + s.MasterName}
 	for _, f := range examine(c, 0, "--name", "app:doctor") {
 		if f.Level == "fail" || strings.Contains(f.Finding, "NOPERM") {
