@@ -45,7 +45,7 @@ func TestDoctorGivesASessionItsOwnTime(t *testing.T) {
 	t.Parallel()
 	s := redistest.Real(t, "--appendonly", "yes")
 	p := faulttest.New(t, s.Addr)
-	for i := range time.Duration(33) { // without a silence that the client takes for the end of the connection
+	for i := range time.Duration(32) { // without a silence that the client takes for the end of the connection
 		p.DelayReply((i+1)*100*time.Millisecond, ofCommands)
 	}
 	p.DelayReply(2*time.Second, func(cmd []string) bool { return strings.HasPrefix(cmd[0], "EVAL") }) // of the session

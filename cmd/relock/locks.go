@@ -87,7 +87,7 @@ func (s *server) read(ctx context.Context, names []string) ([]*Lock, error) {
 			b.Pttl().Key(name).Build(),
 			b.Hlen().Key(name).Build(),
 			b.Hget().Key(name).Field("mode").Build(),
-			b.Hscan().Key(name).Cursor(0).Count(someOwners).Build(),
+			s.client.B().Hscan().Key(name).Cursor(0).Count(someOwners).Build(),
 			b.Get().Key(name).Build(),
 			b.Zrangebyscore().Key(permits).Min(from).Max("+inf").Withscores().Limit(0, someOwners).Build())
 	}
