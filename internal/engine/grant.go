@@ -19,7 +19,7 @@ type grant struct {
 	doubts         uint32        // the session's count at that time
 	until          time.Duration // until when what the attempt asks for could be trusted
 	unacknowledged bool          // replicas were asked to acknowledge it, and did not
-	// unconfirmed is for how long Redis keeps what a Queuer's message has granted.
+	// unconfirmed is for how long Redis keeps what another's release has granted.
 	unconfirmed time.Duration
 }
 

@@ -74,7 +74,7 @@ if heads and is_entry(heads[1]) then
   if again then others, position = true, -1 end
 else
   if leaving then redis.call('HDEL', KEYS[1], leaving) end
-  if heads and not booking then redis.call('DEL', line) end -- nobody stands there any more
+  if heads and not heads.err and not booking then redis.call('DEL', line) end -- nobody stands there any more
 end
 local receivers = given and -1 or redis.call(ARGV[3], ARGV[2], '0')
 if ARGV[4] == 'b' then redis.call('PUBLISH', ARGV[2], '0') end

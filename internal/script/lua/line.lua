@@ -182,7 +182,11 @@ local function first_alive(heads, mine, at, now)
   for i = 1, 17 do
     if i == 17 then return nil, true end
     local entry, second = heads[1], heads[2]
-    if not is_entry(entry) then break end
+    if not is_entry(entry) then
+      -- With its last entry a line goes; what is left speaks of the dead, unless it is a booking.
+      if passed == 0 and string.sub(redis.call('ZRANGE', KEYS[2], 0, 0)[1] or '', 1, 1) ~= 'b' then redis.call('DEL', KEYS[2]) end
+      break
+    end
     if mine and mine[entry] then return entry, passed > 0 or is_entry(second), second, 0 end
     local session, life = session_of(entry), number(entry, 9, 15)
     local alive = ALIVE - tonumber(redis.call('ZSCORE', KEYS[2], 's' .. session) or ALIVE)
