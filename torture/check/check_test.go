@@ -91,6 +91,51 @@ var checks = []struct {
 	{"a surprise", worker.Mutex, []oracle.Entry{{Kind: oracle.Odd}}, nil, nil, "surprises"},
 }
 
+// waited is a section that stood after a wait from from to to.
+func waited(from, to time.Duration) []oracle.Entry {
+	return []oracle.Entry{with(visit(to, to+s/1000), func(e *oracle.Entry) { e.Call = from })}
+}
+
+// The costs are 1 s for one session, 3 s for several, 500 ms for a look, 500 ms to recover; the lease is 4 s,
+// and 2 s need no cause.
+var waits = []struct {
+	name   string
+	a, b   []oracle.Entry
+	faults []nemesis.Fault
+	ok     bool
+}{
+	{"a short one", waited(10*s, 11*s), nil, nil, true},
+	{"one without a cause", waited(10*s, 13*s), nil, nil, false},
+	{"while the servers failed", waited(10*s, 17*s), nil, []nemesis.Fault{{Worker: nemesis.All, Begin: 11 * s, End: 14 * s}}, true},
+	{"long after they had failed", waited(10*s, 21*s), nil, []nemesis.Fault{{Worker: nemesis.All, Begin: 11 * s, End: 14 * s}}, false},
+	{"while a server was busy", waited(10*s, 16*s), nil, []nemesis.Fault{{Worker: nemesis.All, Busy: true, Begin: 11 * s, End: 14 * s}}, false},
+	{"while the caller was cut off", waited(10*s, 17*s), nil, []nemesis.Fault{{Worker: 0, Gone: 1, Begin: 11 * s, End: 14 * s}}, true},
+	{"while another was slow", waited(10*s, 17*s), nil, []nemesis.Fault{{Worker: 1, Begin: 11 * s, End: 14 * s}}, true},
+	{"while another was gone", waited(10*s, 17*s), nil, []nemesis.Fault{{Worker: 1, Gone: 1, Begin: 11 * s, End: 17 * s}}, false},
+	{"as long as one that is gone costs", waited(10*s, 14*s), nil, []nemesis.Fault{{Worker: 1, Gone: 1, Begin: 11 * s, End: 17 * s}}, true},
+	{"as long as many that are gone cost", waited(10*s, 16*s), nil, []nemesis.Fault{{Worker: 1, Gone: 9, Begin: 11 * s, End: 17 * s}}, true},
+	{"while one had the lock that is gone", waited(10*s, 17*s), []oracle.Entry{visit(10*s, 12*s)}, []nemesis.Fault{{Worker: 1, Gone: 1, Begin: 11 * s, End: 17 * s}}, true},
+}
+
+// A crowd's waits are explained by what faults cost, and by nothing else.
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	for _, w := range waits {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			got := check.Run(&check.Round{
+				Locks:     []worker.Lock{{Kind: worker.Mutex, Name: "x"}},
+				Processes: []check.Process{{Worker: 0, Session: "a", Lease: 4 * s, Entries: w.a}, {Worker: 1, Session: "b", Lease: 4 * s, Entries: w.b}},
+				Faults:    w.faults, MaxLease: 4 * s,
+				Costs: &check.Costs{Grant: s, Together: 3 * s, Look: s / 2},
+			}).Violations
+			if ok := len(got) == 0; ok != w.ok {
+				t.Errorf("found %v", got)
+			}
+		})
+	}
+}
+
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	for _, c := range checks {

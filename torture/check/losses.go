@@ -63,7 +63,6 @@ func (c *checker) harmless(v *visit) func(*nemesis.Fault) bool {
 
 // calmStretch is the longest time without anything that disturbs a process.
 func (c *checker) calmStretch(p *Process, from, to time.Duration, harmless func(*nemesis.Fault) bool) (longest time.Duration) {
-	type span struct{ from, to time.Duration }
 	var bad []span
 	for _, f := range c.Faults {
 		if (f.Worker < 0 || f.Worker == p.Worker) && !harmless(&f) {

@@ -29,6 +29,7 @@ type Round struct {
 	Minority  int           // how many servers may fail at the same time without harm to a quorum
 	CalmFrom  time.Duration // from then on nothing was made to fail
 	Counters  map[int]int64 // what the counters had in the end
+	Costs     *Costs        // of faults for those that wait; nil: waits are not checked
 }
 
 // Violation is something that must not be.
@@ -95,6 +96,7 @@ func Run(r *Round) Result {
 		c.exclusion(i)
 		c.tokens(i)
 		c.order(i)
+		c.waits(i)
 		c.sum(i)
 	}
 	c.losses()

@@ -23,6 +23,10 @@ type Fault struct {
 	Late       bool // commands may be delivered long after their sender has given up
 	Pause      bool // the worker did not run
 	Killed     bool // the worker was killed
+	Busy       bool // nothing was made to fail: the machine was busy
+	// Gone is how many sessions were not heard of from the beginning on, with this worker or with others
+	// that failed at the same moment. 0: what the worker said may have come through, or come late.
+	Gone int
 }
 
 // Journal is what has been done. Its methods are safe for concurrent use.

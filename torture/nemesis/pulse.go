@@ -34,7 +34,7 @@ func Pulse(ctx context.Context, addr string, j *Journal) {
 		}
 		now := oracle.Now()
 		if now-last > every+late {
-			j.Past(Fault{Name: "a server did not answer in time", Worker: All, Servers: []string{addr}, Begin: last, End: now})
+			j.Past(Fault{Name: "a server did not answer in time", Worker: All, Busy: true, Servers: []string{addr}, Begin: last, End: now})
 		}
 		last = now
 	}
