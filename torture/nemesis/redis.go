@@ -46,26 +46,31 @@ type fault struct {
 // Run makes faults until ctx ends, and leaves everything healed.
 func (r *Redis) Run(ctx context.Context) {
 	faults := r.faults()
-	total := 0
-	for _, f := range faults {
-		total += f.weight
-	}
 	r.masters, r.looked = r.Set.Leaders(), oracle.Now()
 	// The hardest one first, for a short run may have few.
 	if r.Set.Topology == servers.Several && pause(ctx, 2*r.Lease) {
 		r.make(faults[len(faults)-1])
 	}
 	for pause(ctx, 300*time.Millisecond+r.upTo(2*time.Second)) {
-		n := r.Rnd.IntN(total)
-		for _, f := range faults {
-			if n -= f.weight; n < 0 {
-				r.make(f)
-				break
-			}
-		}
+		r.makeOne(faults)
 	}
 	r.Set.Settle()
 	r.look(false)
+}
+
+// makeOne makes one of the faults, by their weights.
+func (r *Redis) makeOne(faults []fault) {
+	total := 0
+	for _, f := range faults {
+		total += f.weight
+	}
+	n := r.Rnd.IntN(total)
+	for _, f := range faults {
+		if n -= f.weight; n < 0 {
+			r.make(f)
+			return
+		}
+	}
 }
 
 // make makes one fault.
@@ -127,7 +132,8 @@ func (r *Redis) faults() []fault {
 		}
 	case servers.Cluster:
 		all = append(all,
-			fault{name: "slot migration", weight: 6, run: r.migrate},
+			fault{name: "slot migration", weight: 4, run: r.migrate},
+			fault{name: "slot migration that stood still", weight: 4, run: r.migrateHalf},
 			fault{name: "CLUSTER FAILOVER (in step)", weight: 3, run: r.handOver, moves: true})
 		if r.Loss {
 			all = append(all,
@@ -264,10 +270,4 @@ func (r *Redis) becomesMaster(n *redistest.Server) {
 		name, _ := role[0].ToString()
 		return name == "master"
 	})
-}
-
-func (r *Redis) migrate(*Fault) {
-	slot := r.Slots[r.Rnd.IntN(len(r.Slots))]
-	masters := r.Set.Masters()
-	r.Set.Cluster.MigrateSlot(r.tb, slot, masters[r.Rnd.IntN(len(masters))].Addr)
 }
