@@ -205,3 +205,18 @@ func (s *Set) Keys() iter.Seq2[string, *redistest.Server] {
 		}
 	}
 }
+
+// Ordinary makes the nodes of a Cluster refuse sharded channels, as those before Redis 7 do, until what it
+// returns is called. A node that was restarted knows them again.
+func (s *Set) Ordinary() (sharded func()) {
+	s.tb.Helper()
+	rules := func(rules ...string) {
+		for _, n := range s.Nodes {
+			if err := n.Do(s.tb, append([]string{"ACL", "SETUSER", "default"}, rules...)...).Error(); err != nil {
+				s.tb.Fatalf("%s: ACL SETUSER: %v", n.Addr, err)
+			}
+		}
+	}
+	rules("-ssubscribe", "-spublish", "-pubsub|shardnumsub")
+	return func() { rules("+@all") }
+}
