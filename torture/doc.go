@@ -6,6 +6,10 @@
 // has to get each lock, all end, and nothing may be left in Redis. What the workers saw is
 // written down outside of Redis, and compared with what the locks promise.
 //
+// A round with a crowd is one of 64 sessions that all stand in the line of one plain and of one fair lock.
+// There one fault is made at a time, with quiet behind it, and no call may wait for longer than the
+// fault is known to cost.
+//
 //	oracle    what workers write down, in files that survive kill -9
 //	worker    one process: random operations on all kinds of lock
 //	servers   Redis: standalone, Sentinel, Cluster, several servers for quorums
@@ -13,11 +17,13 @@
 //	nemesis   what fails, and when it did
 //	check     the promises
 //	history   small histories of operations, checked for linearizability
+//	plan.go   what a round consists of; crowd.go for one with a crowd
 //	round.go  one round, from the first server to the result
 //	report.go the numbers of all rounds
 //
 // The test of this package is the program: go test runs rounds for about two minutes,
-// make torture as long as it is told to. It prints a seed, which decides what the nemeses and
+// make torture as long as it is told to. RELOCK_TORTURE_ROUNDS=crowd leaves out the rounds without a
+// crowd, and mixed those with one. It prints a seed, which decides what the nemeses and
 // the workers choose. What the processes do at the same time it does not decide, so a seed
 // that failed once may need a few runs to fail again; it is kept in seeds_test.go.
 package torture

@@ -59,6 +59,9 @@ func (p *process) Network() *proxy.Proxy { return p.network }
 // Lease is that of the worker's session.
 func (p *process) Lease() time.Duration { return p.job.Lease }
 
+// Sessions is how many the worker has.
+func (p *process) Sessions() int { return max(p.job.Sessions, 1) }
+
 // Respawn starts the worker, for the first time or again.
 func (p *process) Respawn() {
 	p.mu.Lock()

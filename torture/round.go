@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,80 +17,6 @@ import (
 	"relock/torture/servers"
 	"relock/torture/worker"
 )
-
-// Plan is one round.
-type Plan struct {
-	Topology string
-	Seed     uint64
-	Chaos    time.Duration // for how long things fail
-	Calm     time.Duration // for how long the workers go on afterwards
-	Loss     bool          // faults that lose data are among them
-	Workers  int
-	Each     int // goroutines of a worker
-}
-
-func (p Plan) String() string {
-	return fmt.Sprintf("%s, seed %d, %v of faults, forced loss of data: %v", p.Topology, p.Seed, p.Chaos, p.Loss)
-}
-
-// The bounds of a round, lenient towards a busy machine.
-const (
-	startWithin = 90 * time.Second // a worker that is started amid a fault may try for a minute
-	probeWait   = 40 * time.Second // the longest lease, and as much again for the queue
-	endWithin   = 60 * time.Second
-)
-
-// leases of the sessions, in the order of the workers. A lock of a dead worker stands for as
-// long.
-var leases = []time.Duration{2 * time.Second, 2 * time.Second, 3 * time.Second, 8 * time.Second, 8 * time.Second, 8 * time.Second}
-
-// quorumLease is that of all sessions if they are of several servers: it must be the same. A
-// server gives no votes for as long after a restart.
-const quorumLease = 2 * time.Second
-
-// leases returns those of the sessions, in the order of the workers.
-func (p Plan) leases() []time.Duration {
-	if p.Topology == servers.Several {
-		return []time.Duration{quorumLease}
-	}
-	return leases
-}
-
-// probeWait bounds an attempt after the faults. Callers of a quorum have no queue: each has to be
-// the fastest once.
-func (p Plan) probeWait() time.Duration {
-	if p.Topology == servers.Several {
-		return 2 * probeWait
-	}
-	return probeWait
-}
-
-// locks are few, so that workers meet. Those that are no quorums are on the first of several
-// servers.
-func (p Plan) locks() []worker.Lock {
-	if p.Topology == servers.Several {
-		return []worker.Lock{
-			{Kind: worker.Quorum, Name: "quorum"},
-			{Kind: worker.Quorum, Name: "quorum-2"},
-			{Kind: worker.Mutex, Name: "plain"},
-			{Kind: worker.Fenced, Name: "fenced"},
-			{Kind: worker.Quorum, Name: "long-quorum", Long: true},
-		}
-	}
-	return []worker.Lock{
-		{Kind: worker.Mutex, Name: "plain"},
-		{Kind: worker.Mutex, Name: "plain-{tag}"},
-		{Kind: worker.Fenced, Name: "fenced"},
-		{Kind: worker.Fair, Name: "fair"},
-		{Kind: worker.FairToken, Name: "fair-fenced"},
-		{Kind: worker.RW, Name: "rw"},
-		{Kind: worker.Semaphore, Name: "permits", Limit: 3},
-		{Kind: worker.Counter, Name: "counter", Limit: 20},
-		{Kind: worker.Mutex, Name: "long", Long: true},
-		{Kind: worker.Fenced, Name: "long-fenced", Long: true},
-		{Kind: worker.RW, Name: "long-rw", Long: true},
-	}
-}
 
 // round is a round that runs.
 type round struct {
@@ -129,6 +54,9 @@ func Run(tb testing.TB, set *servers.Set, p Plan) *Outcome {
 	for _, m := range set.Masters() {
 		m.FlushAll(tb)
 	}
+	if p.Ordinary {
+		defer set.Ordinary()()
+	}
 	defer func() {
 		for _, w := range r.procs {
 			w.end()
@@ -142,7 +70,7 @@ func Run(tb testing.TB, set *servers.Set, p Plan) *Outcome {
 		r.calm()
 	}
 	o := &Outcome{Plan: p, Fails: r.fails}
-	in := check.Round{Locks: r.locks, Faults: r.journal.Faults(), MaxLease: p.maxLease(), CalmFrom: calm, Minority: set.Minority()}
+	in := check.Round{Locks: r.locks, Faults: r.journal.Faults(), MaxLease: p.maxLease(), CalmFrom: calm, Minority: set.Minority(), Costs: p.costs()}
 	for _, w := range r.procs {
 		all, err := w.read()
 		if err != nil {
@@ -169,8 +97,6 @@ func (r *round) pulses() (stop func()) {
 	}
 }
 
-func (p Plan) maxLease() time.Duration { return slices.Max(p.leases()) }
-
 // start starts the workers, and makes the counters.
 func (r *round) start() bool {
 	for i, l := range r.locks {
@@ -193,6 +119,7 @@ func (r *round) start() bool {
 			Standalone: r.set.Topology == servers.Standalone, Several: r.set.Topology == servers.Several, Locks: r.locks,
 			Lease: leases[i%len(leases)], Goroutines: r.Each,
 			Invariants: (r.Seed+uint64(i))%2 == 0, ProbeWait: r.probeWait(),
+			PollFloor: r.pollFloor(), QueueLease: r.queueLease(), Crowd: r.Crowd > 0, Sessions: r.sessions(i),
 		}
 		if (r.Seed/2+uint64(i))%4 == 0 {
 			job.HandOver = -1
@@ -230,6 +157,30 @@ const lanes = 3
 func (r *round) chaos() {
 	ctx, stop := context.WithTimeout(context.Background(), r.Chaos)
 	defer stop()
+	redis := r.redis()
+	if r.Crowd > 0 {
+		r.crowd(redis).Run(ctx)
+	} else {
+		r.disorder(ctx, redis)
+	}
+	// The last fault refuses every renewal once. What the sessions hold they have to keep all
+	// the same, since nothing fails afterwards.
+	redis.RefuseWrites(r.maxLease()/3 + 200*time.Millisecond)
+}
+
+// redis returns what makes the servers fail.
+func (r *round) redis() *nemesis.Redis {
+	redis := nemesis.NewRedis(r.tb, r.set, r.journal, rand.New(rand.NewPCG(r.Seed, 0)))
+	redis.Loss, redis.Lease = r.Loss, r.maxLease()
+	redis.Holder = r.holder
+	for _, l := range r.locks {
+		redis.Slots = append(redis.Slots, redistest.Slot(l.Name))
+	}
+	return redis
+}
+
+// disorder lets servers and workers fail at the same time.
+func (r *round) disorder(ctx context.Context, redis *nemesis.Redis) {
 	var wg sync.WaitGroup
 	for lane := range lanes {
 		n := &nemesis.Workers{
@@ -241,17 +192,8 @@ func (r *round) chaos() {
 		}
 		wg.Go(func() { n.Run(ctx) })
 	}
-	redis := nemesis.NewRedis(r.tb, r.set, r.journal, rand.New(rand.NewPCG(r.Seed, 0)))
-	redis.Loss, redis.Lease = r.Loss, r.maxLease()
-	redis.Holder = r.holder
-	for _, l := range r.locks {
-		redis.Slots = append(redis.Slots, redistest.Slot(l.Name))
-	}
 	redis.Run(ctx)
 	wg.Wait()
-	// The last fault refuses every renewal once. What the sessions hold they have to keep all
-	// the same, since nothing fails afterwards.
-	redis.RefuseWrites(r.maxLease()/3 + 200*time.Millisecond)
 }
 
 // holder returns the network of a worker that is inside a long section, nil if none is.
@@ -269,7 +211,7 @@ func (r *round) calm() {
 	for _, w := range r.procs {
 		w.tell(worker.Calm)
 	}
-	time.Sleep(r.Calm)
+	time.Sleep(r.calmFor())
 	for _, w := range r.procs {
 		w.await(worker.Tried, time.Duration(len(r.locks))*r.probeWait())
 	}

@@ -18,7 +18,8 @@ type Process interface {
 	Continue()
 	Network() *proxy.Proxy
 	Lease() time.Duration
-	Inside() bool // a section that lasts long, so that what fails now shows
+	Sessions() int // how many it has
+	Inside() bool  // a section that lasts long, so that what fails now shows
 }
 
 // Workers makes worker processes and their network fail, one fault at a time. Several of them
@@ -31,10 +32,7 @@ type Workers struct {
 
 // Run makes faults until ctx ends, and leaves everything healed.
 func (w *Workers) Run(ctx context.Context) {
-	kinds := []func(i int){
-		w.kill, w.kill, w.stop, w.stop, w.slow, w.cut, w.cut, w.slowThenCut, w.slowThenCut, w.slowThenCut,
-		w.oneWay, w.reset, w.reset, w.late, w.late, w.refuse,
-	}
+	kinds := w.kinds()
 	numbers := slices.Sorted(maps.Keys(w.Processes))
 	// The hardest one first, for a short run may have few.
 	if pause(ctx, time.Second) {
@@ -43,6 +41,14 @@ func (w *Workers) Run(ctx context.Context) {
 	for pause(ctx, w.upTo(time.Second)) {
 		kind, first := kinds[w.Rnd.IntN(len(kinds))], w.Rnd.IntN(len(numbers))
 		kind(w.victim(numbers, first))
+	}
+}
+
+// kinds are the faults, those that come more often more than once.
+func (w *Workers) kinds() []func(i int) {
+	return []func(i int){
+		w.kill, w.kill, w.stop, w.stop, w.slow, w.cut, w.cut, w.slowThenCut, w.slowThenCut, w.slowThenCut,
+		w.oneWay, w.reset, w.reset, w.late, w.late, w.refuse,
 	}
 }
 
@@ -71,7 +77,7 @@ func (w *Workers) during(f Fault, d time.Duration, heal func()) {
 }
 
 func (w *Workers) kill(i int) {
-	note := w.Journal.Begin(Fault{Name: "kill -9 of a worker", Worker: i, Killed: true})
+	note := w.Journal.Begin(Fault{Name: "kill -9 of a worker", Worker: i, Killed: true, Gone: w.Processes[i].Sessions()})
 	w.Processes[i].Kill()
 	time.Sleep(w.upTo(500 * time.Millisecond))
 	w.Journal.End(note)
@@ -83,7 +89,7 @@ func (w *Workers) stop(i int) {
 	p := w.Processes[i]
 	d := w.upTo(min(2*p.Lease(), 6*time.Second))
 	// The fault begins before the signal, and ends after it.
-	note := w.Journal.Begin(Fault{Name: "SIGSTOP of a worker", Worker: i, Pause: true})
+	note := w.Journal.Begin(Fault{Name: "SIGSTOP of a worker", Worker: i, Pause: true, Gone: p.Sessions()})
 	p.Stop()
 	time.Sleep(d)
 	p.Continue()
@@ -91,8 +97,11 @@ func (w *Workers) stop(i int) {
 }
 
 func (w *Workers) network(name string, i int, r proxy.Rule, d time.Duration) {
-	n := w.Processes[i].Network()
-	note := w.Journal.Begin(Fault{Name: name, Worker: i})
+	n, f := w.Processes[i].Network(), Fault{Name: name, Worker: i}
+	if r.CutUp {
+		f.Gone = w.Processes[i].Sessions()
+	}
+	note := w.Journal.Begin(f)
 	n.Set(r)
 	time.Sleep(d)
 	n.Set(proxy.Rule{})
@@ -156,7 +165,7 @@ func (w *Workers) late(i int) {
 
 func (w *Workers) refuse(i int) {
 	n := w.Processes[i].Network()
-	note := w.Journal.Begin(Fault{Name: "network: no new connections", Worker: i})
+	note := w.Journal.Begin(Fault{Name: "network: no new connections", Worker: i, Gone: w.Processes[i].Sessions()})
 	n.Set(proxy.Rule{Refuse: true})
 	n.Reset()
 	time.Sleep(w.upTo(2 * time.Second))

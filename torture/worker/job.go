@@ -53,9 +53,13 @@ type Job struct {
 	MasterName string // of Sentinel; "" without
 	Standalone bool
 	Several    bool // each server is all by itself; a session for each, and quorums of all
+	Sessions   int  // of the process, if the servers are not Several; 0: one
+	Crowd      bool // each session has a caller for each lock, which does nothing else
 	Locks      []Lock
 	Lease      time.Duration
 	HandOver   int // Config.HandOverLimit
+	PollFloor  time.Duration
+	QueueLease time.Duration
 	Goroutines int
 	Invariants bool          // assert the machine's invariants at each step
 	ProbeWait  time.Duration // bound of an attempt after the faults
@@ -80,14 +84,9 @@ func (j *Job) config(i int) rlock.Config {
 	if i > 0 {
 		id = fmt.Sprintf("%s.%d", id, i)
 	}
-	floor := time.Duration(0)
-	if j.Several { // others look soon whether the votes that are left are a majority
-		floor = 200 * time.Millisecond
-	}
 	return rlock.Config{
-		PollFloor: floor,
-		ID:        id, Lease: j.Lease, HandOverLimit: j.HandOver,
-		QueueLease: 2 * time.Second, ReleaseTimeout: 3 * time.Second,
+		ID: id, Lease: j.Lease, HandOverLimit: j.HandOver,
+		PollFloor: j.PollFloor, QueueLease: j.QueueLease, ReleaseTimeout: 3 * time.Second,
 	}
 }
 

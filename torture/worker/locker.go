@@ -32,22 +32,23 @@ type locker interface {
 	lock(ctx context.Context, a attempt) (context.Context, held, error)
 }
 
-func (w *worker) locker(spec *Lock) locker {
+// locker returns the lock as callers of the session see it.
+func (w *worker) locker(s *rlock.Session, spec *Lock) locker {
 	switch spec.Kind {
 	case Fenced:
-		return mutex{rlock.New(w.session, spec.Name, rlock.Fenced())}
+		return mutex{rlock.New(s, spec.Name, rlock.Fenced())}
 	case Fair:
-		return mutex{fairlock.New(w.session, spec.Name)}
+		return mutex{fairlock.New(s, spec.Name)}
 	case FairToken:
-		return mutex{fairlock.New(w.session, spec.Name, rlock.Fenced())}
+		return mutex{fairlock.New(s, spec.Name, rlock.Fenced())}
 	case RW:
-		return readWrite{rwlock.New(w.session, spec.Name)}
+		return readWrite{rwlock.New(s, spec.Name)}
 	case Semaphore:
-		return permits{semaphore.New(w.session, spec.Name, spec.Limit)}
+		return permits{semaphore.New(s, spec.Name, spec.Limit)}
 	case Quorum:
 		return votes{w.quorums[spec.Name]}
 	}
-	return mutex{rlock.New(w.session, spec.Name)}
+	return mutex{rlock.New(s, spec.Name)}
 }
 
 func ofHold(h *rlock.Hold) held {

@@ -35,8 +35,8 @@ const (
 type worker struct {
 	*Job
 	log     *oracle.Log
-	session *rlock.Session // of the first server, or of all of them
-	all     []*rlock.Session
+	all     []*rlock.Session         // in the order of the servers, if each is all by itself
+	callers []*rlock.Session         // those that locks are taken in which are no quorums
 	quorums map[string]*quorum.Mutex // whose callers share a queue, by name
 	calm    atomic.Bool
 }
@@ -57,9 +57,8 @@ func (j *Job) run() error {
 	running, stop := context.WithCancel(context.Background())
 	defer stop()
 	var wg sync.WaitGroup
-	for i := range j.Goroutines {
-		g := &goroutine{worker: w, rnd: rand.New(rand.NewPCG(j.Seed, uint64(i))), running: running}
-		g.share(i == 0)
+	for i, g := range w.goroutines() {
+		g.worker, g.rnd, g.running = w, rand.New(rand.NewPCG(j.Seed, uint64(i))), running
 		wg.Go(g.work)
 	}
 	in := bufio.NewReader(os.Stdin)
@@ -80,9 +79,22 @@ func (j *Job) run() error {
 	}
 }
 
+// goroutines are the callers of this worker.
+func (w *worker) goroutines() (all []*goroutine) {
+	if w.Crowd {
+		return w.crowd()
+	}
+	for i := range w.Goroutines {
+		g := &goroutine{session: w.callers[0]}
+		g.share(w.Locks, i == 0)
+		all = append(all, g)
+	}
+	return all
+}
+
 // connect makes the sessions, and the handles that goroutines share.
 func (w *worker) connect() error {
-	groups := [][]string{w.Servers}
+	groups := slices.Repeat([][]string{w.Servers}, max(w.Sessions, 1))
 	if w.Several {
 		groups = slices.Collect(slices.Chunk(w.Servers, 1))
 	}
@@ -93,7 +105,10 @@ func (w *worker) connect() error {
 		}
 		w.all = append(w.all, s)
 	}
-	w.session, w.quorums = w.all[0], map[string]*quorum.Mutex{}
+	w.callers, w.quorums = w.all, map[string]*quorum.Mutex{}
+	if w.Several {
+		w.callers = w.all[:1]
+	}
 	for _, l := range w.Locks {
 		if l.Kind == Quorum {
 			w.quorums[l.Name] = quorum.New(w.all, l.Name)
@@ -132,15 +147,24 @@ func (w *worker) end() error {
 	return nil
 }
 
-// probe tries each lock once.
+// probe has each session try each lock once.
 func (w *worker) probe() {
+	var wg sync.WaitGroup
+	for _, s := range w.callers {
+		wg.Go(func() { w.probeBy(s) })
+	}
+	wg.Wait()
+	fmt.Println(Tried)
+}
+
+func (w *worker) probeBy(s *rlock.Session) {
 	for i := range w.Locks {
 		spec := &w.Locks[i]
 		if spec.Kind == Counter {
 			continue // it may be empty for good
 		}
 		rec := w.log.Begin(oracle.Probe, 0, i, 0, 1, 0)
-		_, h, err := w.locker(spec).lock(context.Background(), attempt{n: 1, opts: []rlock.LockOption{rlock.Wait(w.ProbeWait)}})
+		_, h, err := w.locker(s, spec).lock(context.Background(), attempt{n: 1, opts: []rlock.LockOption{rlock.Wait(w.ProbeWait)}})
 		rec.Returned()
 		if err != nil {
 			rec.Settle(oracle.Refused)
@@ -152,7 +176,6 @@ func (w *worker) probe() {
 			fmt.Fprintf(os.Stderr, "%s: unlock of the probe of %s: %v\n", w.Session, spec.Name, err)
 		}
 	}
-	fmt.Println(Tried)
 }
 
 // odd notes what must never happen.

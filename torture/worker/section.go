@@ -17,6 +17,7 @@ const tick = 4 * time.Millisecond
 // goroutine is one caller in a worker.
 type goroutine struct {
 	*worker
+	session *rlock.Session
 	rnd     *rand.Rand
 	running context.Context
 	mine    []int // the locks that this goroutine takes, by their numbers
@@ -24,8 +25,8 @@ type goroutine struct {
 
 // share gives the first goroutine of a worker the locks with long sections, and the others
 // the rest.
-func (g *goroutine) share(first bool) {
-	for i, l := range g.Locks {
+func (g *goroutine) share(locks []Lock, first bool) {
+	for i, l := range locks {
 		if l.Long == first {
 			g.mine = append(g.mine, i)
 		}
@@ -36,6 +37,9 @@ func (g *goroutine) work() {
 	for g.running.Err() == nil {
 		i := g.mine[g.rnd.IntN(len(g.mine))]
 		switch {
+		case g.Crowd:
+			g.pass(i)
+			continue
 		case g.Locks[i].Kind == Counter:
 			g.count(i)
 		case !g.Locks[i].Long && g.chance(10):
@@ -68,7 +72,7 @@ func (g *goroutine) section(parent context.Context, i int) {
 	ctx, done, owner := g.context(parent, spec, flags)
 	defer done()
 	rec := g.log.Begin(oracle.Section, 0, i, owner, int64(a.n), flags)
-	l := g.locker(spec)
+	l := g.locker(g.session, spec)
 	ctx, h, err := l.lock(ctx, a)
 	rec.Returned()
 	if err != nil {

@@ -48,7 +48,7 @@ func (g *goroutine) together() {
 	flags |= oracle.Joint
 	for _, i := range chosen {
 		a, side := g.amount(&g.Locks[i])
-		parts = append(parts, part(g.locker(&g.Locks[i]), a))
+		parts = append(parts, part(g.locker(g.session, &g.Locks[i]), a))
 		rec = append(rec, g.log.Begin(oracle.Section, 0, i, 0, int64(a.n), flags|side))
 	}
 	ctx, done := g.running, func() {}
