@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,7 +41,7 @@ func (r *round) leftovers(in *check.Round) {
 		left = left[:0]
 		for key, node := range r.set.Keys() {
 			if !ends(key) && !r.over(node, key) {
-				left = append(left, key)
+				left = append(left, r.describe(node, key))
 			}
 		}
 		if len(left) == 0 || time.Now().After(deadline) {
@@ -49,9 +50,23 @@ func (r *round) leftovers(in *check.Round) {
 	}
 	if len(left) > 0 {
 		slices.Sort(left)
-		r.failed("keys that do not end: %q", left)
+		r.failed("keys that do not end:\n\t%s", strings.Join(left, "\n\t"))
 	}
 	r.remembered(len(in.Processes))
+}
+
+// describe says what stands under a key, and for how long.
+func (r *round) describe(node *redistest.Server, key string) string {
+	kind, _ := node.Do(r.tb, "TYPE", key).ToString()
+	ttl, _ := node.Do(r.tb, "PTTL", key).AsInt64()
+	var all any
+	switch kind {
+	case "hash":
+		all, _ = node.Do(r.tb, "HGETALL", key).AsStrMap()
+	case "zset":
+		all, _ = node.Do(r.tb, "ZRANGE", key, "0", "-1", "WITHSCORES").AsZScores()
+	}
+	return fmt.Sprintf("%s, a %s with a TTL of %d ms: %v", key, kind, ttl, all)
 }
 
 const (

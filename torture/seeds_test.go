@@ -23,6 +23,10 @@ var failedOnce = []struct {
 		"the same, of permits and of readers",
 		torture.Plan{Topology: servers.Cluster, Seed: 402449718, Chaos: 30 * time.Second},
 	},
+	{
+		"the line of a plain lock stays behind when all sessions have closed",
+		torture.Plan{Topology: servers.Standalone, Seed: 852151339, Chaos: 30 * time.Second, Crowd: crowd},
+	},
 }
 
 // TestTortureSeedsThatFailed runs them all again. It takes a minute for each, so it runs only
@@ -36,6 +40,9 @@ func TestTortureSeedsThatFailed(t *testing.T) {
 		t.Run(f.why, func(t *testing.T) {
 			p := f.Plan
 			p.Calm, p.Workers, p.Each = calm, workers, goroutines
+			if p.Crowd > 0 {
+				p.Workers = crowdWorkers
+			}
 			run(t, report, servers.Start(t, p.Topology), p)
 		})
 	}
