@@ -41,10 +41,10 @@ test-servers: ## all tests on other servers as well: Redis 6.2, Valkey 9, and SE
 stress: ## the random tests, for longer: make stress CYCLES=5000000 (default: 1 000 000)
 	RELOCK_STRESS=$(or $(CYCLES),1000000) go test -race -timeout 3h -run 'Random' -v ./...
 
-torture: ## locks amid faults: make torture DURATION=1h SEED=7 TOPOLOGY=standalone|sentinel|cluster|several
+torture: ## locks amid faults: make torture DURATION=1h SEED=7 TOPOLOGY=standalone|sentinel|cluster|several ROUNDS=crowd|mixed
 	@command -v redis-server >/dev/null || { echo "make torture: no redis-server on PATH" >&2; exit 1; }
 	cd torture && RELOCK_REQUIRE_REDIS=1 RELOCK_TORTURE_DURATION=$(DURATION) RELOCK_TORTURE_SEED=$(SEED) \
-		RELOCK_TORTURE_TOPOLOGY=$(TOPOLOGY) go test -count=1 -timeout 0 -run 'TestTorture' -v .
+		RELOCK_TORTURE_TOPOLOGY=$(TOPOLOGY) RELOCK_TORTURE_ROUNDS=$(ROUNDS) go test -count=1 -timeout 0 -run 'TestTorture' -v .
 
 interop: export RELOCK_REDISSON := $(or $(REDISSON),$(RELOCK_REDISSON))
 interop: export RELOCK_REQUIRE_REDIS := 1
