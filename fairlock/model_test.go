@@ -47,9 +47,13 @@ func mutexKind(opts ...rlock.MutexOption) modeltest.MutexKind {
 // queueOf takes the line in Redis apart, see line.lua: a place for each waiter of an entry.
 func queueOf(m *miniredis.Miniredis) (places []modeltest.Place) {
 	const passed, waiting = 2.4e15, 8.6e15
-	scores, _ := m.SortedSet("relock_line1:{model}")
+	const line = "relock_line1:{model}"
+	members, _ := m.ZMembers(line)
+	scores := map[string]float64{}
 	var entries []string
-	for member, score := range scores {
+	for _, member := range members {
+		score, _ := m.ZScore(line, member)
+		scores[member] = score
 		if strings.Contains("defhi", member[:1]) && score < 2*passed {
 			entries = append(entries, member)
 		}

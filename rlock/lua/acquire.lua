@@ -137,6 +137,6 @@ if id then redis.call('PEXPIRE', ids, ttl) end
 outlive(KEYS[#KEYS], ttl, ends)
 if entry and (ARGV[8] == '1' or heads and heads[1]) then -- what may stand in the line is served
   heads, booking = entries(0)
-  take_off(entry, booking or is_entry(heads[heads[1] == entry and 2 or 1]))
+  if not heads.err then take_off(entry, booking or is_entry(heads[heads[1] == entry and 2 or 1])) end
 end
 return {1, held, token, counted and 0 or 1}
