@@ -26,6 +26,7 @@ type ScriptCase struct {
 	again  string
 	state  string
 	rest   string // see Rest
+	moving string // see Moving
 }
 
 // Case makes a case of a script's name in the sources, of commands that set up the state
@@ -33,7 +34,7 @@ type ScriptCase struct {
 // (the same, but for "changed"), and of what Redis has after each (see Describe). All of
 // it in one line, so that cases can be read as a table.
 func Case(name, script string, setup [][]string, keys, args []string, first, again, state string) ScriptCase {
-	return ScriptCase{name, script, setup, keys, args, first, again, state, ""}
+	return ScriptCase{name, script, setup, keys, args, first, again, state, "", ""}
 }
 
 // Setup splits commands at blanks.
