@@ -8,5 +8,6 @@ func ScriptSources() map[string]string {
 		"acquire": acquireScript.Source(), "release": releaseScript.Source(),
 		"extend": extendScript.Source(), "renew": renewScript.Source(), "renew_fenced": renewFencedScript.Source(),
 		"state": stateScript.Source(), "force_unlock": forceUnlockScript.Source(),
+		"look": lookScript.Source(), "waiters": waitersScript.Source(),
 	}
 }

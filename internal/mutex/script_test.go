@@ -133,18 +133,18 @@ var scriptCases = []locktest.ScriptCase{
 }
 
 func TestScriptsAreSafeToRunTwice(t *testing.T) {
-	locktest.RunScripts(t, mutex.ScriptSources(), scriptCases)
+	locktest.RunScripts(t, timeless(), allCases(), byName)
 }
 
 // A server that takes no writes has said nothing about a lock (11.1).
 func TestScriptsPassErrorsOn(t *testing.T) {
-	locktest.RefuseWrites(t, mutex.ScriptSources(), scriptCases)
+	locktest.RefuseWrites(t, timeless(), allCases())
 }
 
 // While the slot of a lock moves a script is refused, or does what it does elsewhere.
 func TestScriptsWhileTheirSlotMoves(t *testing.T) {
 	t.Parallel()
-	locktest.WhileASlotMoves(t, mutex.ScriptSources(), scriptCases)
+	locktest.WhileASlotMoves(t, timeless(), allCases(), byName)
 }
 
 func TestScriptHeaders(t *testing.T) { locktest.CheckHeaders(t, mutex.ScriptSources()) }

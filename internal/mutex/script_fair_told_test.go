@@ -1,0 +1,265 @@
+package mutex_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/internal/waiting"
+)
+
+// begin makes a state on a server that holds nothing else.
+func begin(t *testing.T, s *redistest.Server, cmds ...string) {
+	t.Helper()
+	s.FlushAll(t)
+	for _, cmd := range setup(cmds...) {
+		locktest.Must(t, s.Do(t, cmd...).Error())
+	}
+}
+
+// granted is what the session of an entry is told that has the lock, but for the time.
+func granted(name string, token int64, tokens int, last, position int64) waiting.Message {
+	head, _, owner := of(name)
+	return waiting.Message{Granted: true, Token: token, Tokens: tokens, Lease: 9999 * time.Millisecond, Last: last, Position: position,
+		Head: head, Owner: owner, Key: "lock"}
+}
+
+// mayAsk is what the session of an entry is told that is called.
+func mayAsk(name string, after time.Duration) waiting.Message {
+	head, _, owner := of(name)
+	return waiting.Message{After: after, Head: head, Owner: owner, Key: "lock"}
+}
+
+// Whoever lets an entry in tells its session: how many callers are in, and the tokens that they have.
+func TestASessionIsToldWhatItsEntryWasGiven(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		hears := locktest.Hears(t, s, "s:A")
+		for _, c := range []struct {
+			what, script string
+			keys, args   []string
+			state        []string
+			want         []waiting.Message
+		}{
+			{"a release", "release", line, free("me"), stand("f1", mine...), []waiting.Message{granted("f1", 0, 0, 3, 1)}},
+			{"a release to one caller", "release", line, free("me"), stand("fb h1", append(mine, heard("B", dead))...), []waiting.Message{granted("h1", 0, 0, 4, 2)}},
+			{"a release to a plain entry", "release", line, free("me"), stand("g1", mine...), []waiting.Message{granted("g1", 0, 0, 0, 0)}},
+			{"a release to one who was passed over", "release", line, free("me"), append(mine, at(later, "f1", 4850000000000005, "#f1"), heard("A", fresh)), []waiting.Message{granted("f1", 0, 0, 5, 1)}},
+			{"a release with tokens for all", "release", lineToken, freeFenced("me"), stand("ft", append(mine, "SET token 7")...), []waiting.Message{granted("ft", 9, 2, 3, 1)}},
+			{"a release with tokens for one", "release", lineToken, freeFenced("me"), stand("ht", append(mine, "SET token 7")...), []waiting.Message{granted("ht", 9, 2, 3, 1)}},
+			{"a release to one who asks", "release", line, free("me"), stand("e1", mine...), []waiting.Message{mayAsk("e1", 0)}},
+			{"a release to a named owner, and others behind", "release", line, free("me"), stand("i1 f1", mine...), []waiting.Message{mayAsk("i1", 0), mayAsk("f1", 5*time.Millisecond)}},
+			{"a TryLock", "acquire", line, try("o", "B1"), stand("f1"), []waiting.Message{granted("f1", 0, 0, 3, 1)}},
+			{"a caller behind", "acquire", line, come("fb"), stand("f1"), []waiting.Message{granted("f1", 0, 0, 3, 1)}},
+			{"another's look", "look", line, looks("fb"), stand("f1 fb"), []waiting.Message{granted("f1", 0, 0, 3, 1)}},
+			{"its own look", "look", line, looks("f1"), stand("f1 fb"), nil},
+			{"a lock that is taken away", "force_unlock", line, force("me"), stand("f1", mine...), []waiting.Message{granted("f1", 0, 0, 3, 1)}},
+			{"a caller that leaves a free lock", "release", line, leave("fb"), stand("fb f1"), []waiting.Message{granted("f1", 0, 0, 4, 2)}},
+			{"a caller that leaves a lock that is held", "release", line, leave("fb"), stand("fb f1", byOther...), []waiting.Message{mayAsk("f1", 0)}},
+			{"a release to one that hears nothing", "release", line, free("me"), stand("d1", mine...), []waiting.Message{granted("d1", 0, 0, 3, 1)}},
+		} {
+			begin(t, s, c.state...)
+			eval(t, s, c.script, c.keys, c.args...)
+			locktest.Must(t, s.Do(t, "PUBLISH", "s:A", "end").Error())
+			var got []waiting.Message
+			for text := locktest.Get(t, hears, 10*time.Second, c.what); text != "end"; text = locktest.Get(t, hears, 10*time.Second, c.what) {
+				m, ok := waiting.Parse(text, "A")
+				if !ok || m.Granted != (m.At > 0) {
+					t.Errorf("%s told %q", c.what, text)
+				}
+				m.At = 0
+				got = append(got, m)
+			}
+			if fmt.Sprint(got) != fmt.Sprint(c.want) {
+				t.Errorf("%s told %+v, want %+v", c.what, got, c.want)
+			}
+		}
+	})
+}
+
+// What a release gives ends soon, and may be for longer than the caller's own lease: taking it up sets the
+// end anew. No other lease gets shorter by it.
+func TestWhatWasGivenIsTakenUpWithExactlyItsOwnLease(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for _, c := range []struct {
+			what     string
+			state    []string
+			keys     []string
+			name     string
+			lease    string
+			from, to int64
+		}{
+			{"a longer lease", args("HSET lock A1 1", "PEXPIRE lock 9000"), line, "f1", "30000", 28000, 30000},
+			{"a shorter lease", args("HSET lock A1 1", "PEXPIRE lock 9000"), line, "f1", "5000", 3000, 5000},
+			{"a shorter lease, with tokens", args("HSET lock A5 1", "PEXPIRE lock 9000", "SET token 7"), lineToken, "ft", "5000", 3000, 5000},
+			{"what was taken up before", args("HSET lock A1 1", "PEXPIRE lock 60000"), line, "f1", "30000", 58000, 60000},
+			{"a nested hold that came before", args("HSET lock A1 2", "PEXPIRE lock 9000"), line, "f1", "3000", 7000, 9000},
+			{"a named owner that is in elsewhere", args("HSET lock ann 1", "PEXPIRE lock 9000", "SADD ids old"), lineIDs, "i1", "3000", 7000, 9000},
+			{"a named owner that sends twice", args("HSET lock ann 1", "PEXPIRE lock 9000", "SADD ids "+idN), lineIDs, "i1", "3000", 7000, 9000},
+		} {
+			begin(t, s, c.state...)
+			eval(t, s, "acquire", c.keys, with(come(c.name), 1, c.lease)...)
+			if ms, err := s.Do(t, "PTTL", "lock").AsInt64(); err != nil || ms < c.from || ms > c.to {
+				t.Errorf("%s: the lock lives for %d ms, %v; want %d to %d", c.what, ms, err, c.from, c.to)
+			}
+		}
+	})
+}
+
+// A grant ends soon unless it is taken up, and the line outlives a silence of its sessions.
+func TestAGrantAndTheLineHaveAnEnd(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		begin(t, s, stand("f1", mine...)...)
+		eval(t, s, "release", line, free("me")...)
+		eval(t, s, "acquire", line, come("fb")...)
+		for key, want := range map[string]int64{"lock": 9999, "line": 3000000} {
+			if ms, err := s.Do(t, "PTTL", key).AsInt64(); err != nil || ms > want || ms < want-2000 {
+				t.Errorf("the %s lives for %d ms, %v; want %d", key, ms, err, want)
+			}
+		}
+	})
+}
+
+// A session that was silent when its turn came has the old place again when it is heard of, and the next turn.
+func TestWhoWasPassedOverAndLooksHasTheOldPlace(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		begin(t, s, stand("fb f1 fc", append(mine, "ZREM line sB", heard("B", silent))...)...)
+		see := func(step, want string) {
+			t.Helper()
+			if got := byName(locktest.Describe(t, s)); got != want {
+				t.Errorf("after %s Redis has %q, want %q", step, got, want)
+			}
+		}
+		if n := eval(t, s, "waiters", line[1:]); n != "7" {
+			t.Errorf("%s callers wait while a session is silent", n)
+		}
+		eval(t, s, "release", line, free("me")...)
+		see("the release", "line<fc fb #fb #fc sA sC sB wfb wfc> lock{A1:1}")
+		eval(t, s, "look", line, looks("fb")...)
+		see("the look", "line<fb fc #fb #fc sA sC sB wfb wfc> lock{A1:1}")
+		if n := eval(t, s, "waiters", line[1:]); n != "6" {
+			t.Errorf("%s callers wait when the session is heard of", n)
+		}
+		eval(t, s, "release", line, free("A1")...)
+		see("the next release", "line<fc #fc sA sC sB wfc> lock{B1:1}")
+	})
+}
+
+// calledAt runs a script when an entry was called so many ms ago, or is to come in so many. The time is Redis's own
+// in the same run, so that none passes between.
+func calledAt(t *testing.T, s *redistest.Server, ms int, script string, args []string) string {
+	t.Helper()
+	src := fmt.Sprintf(`do
+  local t = redis.call('TIME')
+  redis.call('ZADD', KEYS[2], string.format('%%.0f', %d + t[1] * 1000 + math.floor(t[2] / 1000) + %d), 'c')
+end
+`, called, ms)
+	m, err := s.Do(t, append(append([]string{"EVAL", src + timeless()[script], "2"}, line...), args...)...).ToAny()
+	locktest.Must(t, err)
+	return fmt.Sprint(m)
+}
+
+// The lock is left to who was called, for a while: whoever comes, does not wait or looks meanwhile is told for
+// how long, and takes nothing.
+func TestAFreeLockIsLeftToWhoWasCalled(t *testing.T) {
+	left := regexp.MustCompile(`^\[(0 )?[4-9]\d\d ~`)
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for _, c := range []struct {
+			what, script string
+			args         []string
+			tells        bool
+			want         string
+		}{
+			{"who comes", "acquire", come("fb"), true, "line<e1 fb #e1 #fb sA sB c we1 wfb>"},
+			{"who comes with a plain entry", "acquire", with(come("gb")[:14], 8, "1"), true, "line<e1 gb #e1 sA sB lB c we1 wB>"},
+			{"who does not wait", "acquire", try("o", "C1"), false, "line<e1 #e1 sA c we1>"},
+			{"who looks", "look", looks("e1"), true, "line<e1 #e1 sA c we1>"},
+		} {
+			begin(t, s, stand("e1")...)
+			got := calledAt(t, s, 900, c.script, c.args)
+			if !c.tells && got != "[0 -1 0 0]" || c.tells && !left.MatchString(got) {
+				t.Errorf("%s is told %s", c.what, got)
+			}
+			if got := byName(locktest.Describe(t, s)); got != c.want {
+				t.Errorf("after %s Redis has %q, want %q", c.what, got, c.want)
+			}
+		}
+	})
+}
+
+// Redis's clock may leap back: then a call that seems to count for years counts for nothing.
+func TestACallOfALaterTimeCountsForNothing(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		begin(t, s, stand("e1")...)
+		if got := calledAt(t, s, 1000000, "look", looks("e1")); got != "[0 ~]" {
+			t.Errorf("a look of who was called is told %s", got)
+		}
+		if got := calledAt(t, s, 1000000, "acquire", try("o", "C1")); got != "[0 -1 0 0]" {
+			t.Errorf("a TryLock is told %s", got)
+		}
+		begin(t, s, stand("f1")...)
+		if got := calledAt(t, s, 1000000, "acquire", try("o", "C1")); got != "[0 -1 0 0]" {
+			t.Errorf("a TryLock is told %s", got)
+		}
+		if got, want := byName(locktest.Describe(t, s)), "lock{A1:1}"; got != want {
+			t.Errorf("after a TryLock Redis has %q, want %q", got, want)
+		}
+	})
+}
+
+// Who was called and does not come holds nobody up, and has the old place when it looks.
+func TestWhoWasCalledAndDoesNotComeIsPassedOver(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		begin(t, s, stand("e1")...)
+		if got := calledAt(t, s, -10, "acquire", come("fb")); got != "[1 1 0 1]" {
+			t.Errorf("who came is told %s", got)
+		}
+		if got := byName(locktest.Describe(t, s)); got != "line<e1 #e1 sA sB we1> lock{B1:1}" {
+			t.Errorf("Redis has %q", got)
+		}
+		eval(t, s, "look", line, looks("e1")...)
+		if at, err := s.Do(t, "ZSCORE", "line", entries["e1"]).AsFloat64(); err != nil || at != 1 {
+			t.Errorf("after the look it stands at %v, %v", at, err)
+		}
+	})
+}
+
+// A script looks at so many entries at most. Those of killed sessions hide nobody: it is sent again.
+func TestALongRowOfTheDeadIsClearedByAFewRuns(t *testing.T) {
+	var killed []string
+	for i := range 40 {
+		killed = append(killed, at(i+1, entry("f", 0, fmt.Sprintf("Z%02d", i))))
+	}
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for _, c := range []struct {
+			what, script string
+			keys, args   []string
+			state        []string
+			again, last  string // replies begin so
+			want         string
+		}{
+			{"a release", "release", line, free("me"), append(mine, at(99, "f1"), heard("A", fresh)), "[0 ", "[0 0 -1]", "lock{A1:1}"},
+			{"a caller that leaves", "release", line, leave("fb"), append(mine[:0:0], at(99, "f1"), heard("A", fresh)), "[0 0 -1 -1 0]", "[0 0 -1]", "lock{A1:1}"},
+			{"a caller that comes", "acquire", line, come("fb"), nil, "[0 0 ", "[1 1 0 ", "lock{B1:1}"},
+			{"a caller that does not wait", "acquire", line, try("o", "B1"), nil, "[0 -1 0 0]", "[1 1 0 1]", "lock{B1:1}"},
+			{"a look", "look", line, looks("fb"), append(mine[:0:0], at(99, "f1", 100, "fb"), heard("A", fresh), heard("B", fresh)), "[1 ", "[-1 ", "line<fb sA sB> lock{A1:1}"},
+		} {
+			begin(t, s, append(append([]string(nil), killed...), c.state...)...)
+			for runs := 1; ; runs++ {
+				got := eval(t, s, c.script, c.keys, c.args...)
+				if n, err := s.Do(t, "EXISTS", "lock").AsInt64(); err != nil || runs == 4 || n == 1 && byName(locktest.Describe(t, s)) == c.want {
+					if !strings.HasPrefix(got, c.last) || err != nil || runs == 4 {
+						t.Errorf("%s: run %d replied %s, %v; Redis has %q", c.what, runs, got, err, byName(locktest.Describe(t, s)))
+					}
+					break
+				}
+				if !strings.HasPrefix(got, c.again) {
+					t.Errorf("%s: run %d replied %s, want %s", c.what, runs, got, c.again)
+				}
+			}
+		}
+	})
+}
