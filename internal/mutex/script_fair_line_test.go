@@ -34,6 +34,7 @@ var fairReleases = []locktest.ScriptCase{
 	kase("another's lock lets nobody in", "release", state(stand("f1"), byOther...), line, free("me"), "[0 0 -1]", "[0 0 -1]", "line<f1 #f1 sA wf1> lock{other:1}"),
 	kase("a lock that was lost lets the first in", "release", state(stand("f1 fb")), line, free("me"), "[0 0 -1]", "[0 0 -1]", "line<fb #fb sA sB wfb> lock{A1:1}"),
 	kase("a line of another type is no line", "release", state(mine, "SET line x"), line, free("me"), "-1", "[0 0 -1]", "line=x"),
+	kase("a line of another type stays at the end of a hold by id", "release", state(mineA, "SET line x"), lineIDs, freeOne("me"), "[0 1 -1]", "[0 0 -1]", "line=x"),
 	kase("another type of lock lets nobody in", "release", state(stand("f1"), "SET lock x"), line, free("me"), "[0 0 -1]", "[0 0 -1]", "line<f1 #f1 sA wf1> lock=x"),
 
 	kase("a caller leaves the line", "release", state(stand("fb f1"), byOther...), line, leave("f1"), "[0 0 -1]", "[0 0 -1]", "line<fb #fb sA sB wfb> lock{other:1}"),

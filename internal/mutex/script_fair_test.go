@@ -53,6 +53,7 @@ var fairAcquires = []locktest.ScriptCase{
 	kase("who hears nothing is overtaken, and stays", "acquire", state(stand("fb")), line, with(come("f1"), 11, "1"), "[1 1 0 1]", "[1 1 0 0]", "line<fb #fb sB sA wfb> lock{A1:1}"),
 
 	kase("what was given is taken up", "acquire", setup("HSET lock A1 1", "PEXPIRE lock 9000"), line, come("f1"), "[1 1 0 0]", "[1 1 0 0]", "lock{A1:1}"),
+	kase("what was given is taken up beside a line of another type", "acquire", setup("HSET lock A1 1", "PEXPIRE lock 9000", "SET line x"), line, come("f1"), "[1 1 0 0]", "[1 1 0 0]", "line=x lock{A1:1}"),
 	kase("what was given is taken up with its tokens", "acquire", setup("HSET lock A5 1", "PEXPIRE lock 9000", "SET token 44"), lineToken, come("ft"), "[1 1 44 0]", "[1 1 44 0]", "lock{A5:1} token=44"),
 	kase("a fair caller reserves tokens once", "acquire", setup("SET token 41"), lineToken, come("ft"), "[1 1 43 1]", "[1 1 43 0]", "lock{A5:1} token=43"),
 	kase("the first draws its tokens, and nobody else's", "acquire", state(stand("ft fb"), "SET token 41"), lineToken, come("ft"), "[1 1 43 1]", "[1 1 43 0]", "line<fb #fb sA sB wfb> lock{A5:1} token=43"),
