@@ -58,6 +58,8 @@ var fairAcquires = []locktest.ScriptCase{
 	kase("a fair caller reserves tokens once", "acquire", setup("SET token 41"), lineToken, come("ft"), "[1 1 43 1]", "[1 1 43 0]", "lock{A5:1} token=43"),
 	kase("the first draws its tokens, and nobody else's", "acquire", state(stand("ft fb"), "SET token 41"), lineToken, come("ft"), "[1 1 43 1]", "[1 1 43 0]", "line<fb #fb sA sB wfb> lock{A5:1} token=43"),
 	kase("an unusable token lets the first not in", "acquire", state(stand("ft"), "SET token x"), lineToken, come("ft"), wrong, wrong, "line<ft #ft sA wft> token=x"),
+	kase("an unusable token leaves no entry of a new caller", "acquire", state(stand("fb"), heard("B", dead), "SET token x"), lineToken, come("ft"), wrong, wrong, "token=x"),
+	kase("an unusable token of a new caller keeps the first not out", "acquire", state(stand("fb d1"), "SET token x"), lineToken, with(come("ft"), 11, "1"), "[0 -1 ~ ~]", "[0 ~ ~ ~]", "line<ft fb #fb #ft sA sB wfb wft> lock{A6:1} token=x"),
 	kase("a named owner that got in elsewhere leaves the line", "acquire", state(stand("i1 fb"), "HSET lock ann 1", forever, "SADD ids a"), lineIDs, come("i1"), "[1 2 0 1]", "[1 2 0 0]", "ids(id a) line<fb #fb sA sB wfb> lock{ann:2}"),
 	kase("a named owner that is first takes what is free", "acquire", state(stand("i1"), called1), lineIDs, come("i1"), "[1 1 0 1]", "[1 1 0 0]", "ids(id) lock{ann:1}"),
 }

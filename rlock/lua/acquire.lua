@@ -49,7 +49,7 @@ if held <= 0 and ttl ~= -2 and (not entry or ttl == -1) then
 end
 local at = {channel = ARGV[10], publish = ARGV[11], counts = ARGV[12], prefix = ARGV[13],
   token = tokens ~= '0' and KEYS[#KEYS]}
-local heads, booking
+local heads, booking, came
 if (entry or orderly) and held <= 0 then heads, booking = entries(0) end
 if heads and heads.err then return (refused(heads, ': the line')) end
 if orderly and held <= 0 then
@@ -79,6 +79,7 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   end
   local us, now = clock()
   local position = (fair or ARGV[8] == '1') and redis.call('ZSCORE', KEYS[2], entry)
+  came = not position
   if fair and not position then
     if joins(ARGV[15], tonumber(ARGV[16]), now, ARGV[18]) then return {0, -1, now, 0} end
     position = behind(tonumber(ARGV[17]), us)
@@ -114,13 +115,16 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   end
 end
 local counted = held > 0 and (not id or redis.call('SISMEMBER', ids, id) == 1)
--- The tokens come first: if their key is unusable, nothing has been changed yet. A named
+-- The tokens come first: if their key is unusable, the lock has not been changed yet. A named
 -- owner that comes back into its own lock keeps the token that it entered with.
 local token = 0
 if tokens ~= '0' then
   local enters = held <= 0 or (before ~= '0' and not counted)
   token = enters and redis.pcall('INCRBY', KEYS[#KEYS], tokens) or redis.pcall('GET', KEYS[#KEYS])
-  if type(token) == 'table' then return (refused(token, ': the fencing token is not an integer')) end
+  if type(token) == 'table' then
+    if came then leave(entry, at) end -- it stood there in vain
+    return (refused(token, ': the fencing token is not an integer'))
+  end
   token = tonumber(token or 0) or 0
 end
 if not counted then
