@@ -29,6 +29,8 @@ var fairReleases = []locktest.ScriptCase{
 	kase("who alone does not hear keeps the place", "release", state(stand("fb"), mine...), line, with(free("me"), 3, "1"), "[0 1 0]", "[0 0 -1]", "line<fb #fb sB wfb>"),
 	kase("who was passed over is let in when nobody else waits", "release", state(mine, at(later, "fb"), heard("B", fresh)), line, free("me"), "[0 1 -1 0 ~]", "[0 0 -1]", "lock{B1:1}"),
 	kase("the dead leave the line", "release", state(stand("fb f1"), append(mine, heard("B", dead))...), line, free("me"), "[0 1 -1 0 ~]", "[0 0 -1]", "lock{A1:1}"),
+	kase("nobody waits but the dead", "release", state(stand("fb fc"), append(mine, heard("B", dead), heard("C", dead))...), line, free("me"), "[0 1 -1]", "[0 0 -1]", ""),
+	kase("nobody waits but the dead at the end of a hold by id", "release", state(stand("fb"), append(mineA, heard("B", dead))...), lineIDs, freeOne("me"), "[0 1 -1]", "[0 0 -1]", ""),
 	kase("the last hold by id lets the first in", "release", state(stand("f1"), mineA...), lineIDs, freeOne("me"), "[0 1 -1 0 ~]", "[0 0 -1]", "lock{A1:1}").Moving("line<f1 #f1 sA c wf1>"),
 	kase("an inner hold lets nobody in", "release", state(stand("f1"), "HSET lock me 2", forever, "SADD ids a b"), lineIDs, freeOne("me"), "[1 1 -1]", "[1 0 -1]", "ids(b) line<f1 #f1 sA wf1> lock{me:1}"),
 	kase("another's lock lets nobody in", "release", state(stand("f1"), byOther...), line, free("me"), "[0 0 -1]", "[0 0 -1]", "line<f1 #f1 sA wf1> lock{other:1}"),
@@ -49,6 +51,7 @@ var fairReleases = []locktest.ScriptCase{
 	kase("a lock that is taken away goes to the first", "force_unlock", state(stand("f1 fb"), mine...), line, force("me"), "[me]", "[]", "line<fb #fb sA sB wfb> lock{A1:1}").Moving("line<f1 fb #f1 #fb sA sB c wf1 wfb>"),
 	kase("a lock that is taken away is left to the first that wants tokens", "force_unlock", state(stand("ft"), append(mine, called1)...), line, force("me"), "[me]", "[]", "line<ft #ft sA c wft>"),
 	kase("a lock that is taken away passes over who hears nothing", "force_unlock", state(stand("f1"), mine...), line, with(force("me"), 3, "1"), "[me]", "[]", "line<f1 #f1 sA wf1>"),
+	kase("a lock that is taken away where only dead ones wait is free", "force_unlock", state(stand("fb"), append(mine, heard("B", dead))...), line, force("me"), "[me]", "[]", ""),
 	kase("another that is meant lets nobody in", "force_unlock", state(stand("f1"), mine...), line, force("you"), "[]", "[]", "line<f1 #f1 sA wf1> lock{me:1}"),
 }
 

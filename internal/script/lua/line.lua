@@ -183,8 +183,10 @@ local function first_alive(heads, mine, at, now)
     if i == 17 then return nil, true end
     local entry, second = heads[1], heads[2]
     if not is_entry(entry) then
-      -- With its last entry a line goes; what is left speaks of the dead, unless it is a booking.
-      if passed == 0 and string.sub(redis.call('ZRANGE', KEYS[2], 0, 0)[1] or '', 1, 1) ~= 'b' then redis.call('DEL', KEYS[2]) end
+      -- With its last entry a line goes; what is left speaks of the dead, unless it is a booking. While the slot
+      -- moves Redis does not speak of a line that is gone.
+      local rest = passed == 0 and redis.pcall('ZRANGE', KEYS[2], 0, 0)
+      if rest and rest[1] and string.sub(rest[1], 1, 1) ~= 'b' then redis.call('DEL', KEYS[2]) end
       break
     end
     if mine and mine[entry] then return entry, passed > 0 or is_entry(second), second, 0 end
