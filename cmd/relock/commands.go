@@ -19,7 +19,7 @@ var samples = [...]string{
 	"EXISTS k", "TIME", "DEL k", "PEXPIRE k 1", "PERSIST k", "PTTL k", "GET k", "SET k v NX XX", "INCRBY k x", "DECRBY k x",
 	"HGET k f", "HMGET k f", "HSET k f v f", "HEXISTS k f", "HLEN k", "HINCRBY k f x", "HDEL k f", "HKEYS k", "HGETALL k",
 	"SREM k m", "SISMEMBER k m", "SMEMBERS k", "SCARD k",
-	"ZADD k x m", "ZREM k m", "ZSCORE k m", "ZCARD k", "ZCOUNT k 0 1", "ZRANGE k 0 1", "ZREVRANGE k 0 1", "ZREVRANGEBYSCORE k 1 0",
+	"ZADD k x m", "ZREM k m", "ZSCORE k m", "ZMSCORE k m", "ZCARD k", "ZCOUNT k 0 1", "ZRANGE k 0 1", "ZREVRANGE k 0 1", "ZREVRANGEBYSCORE k 1 0",
 	"ZRANGEBYSCORE k 0 1", "ZREMRANGEBYSCORE k 0 1",
 }
 

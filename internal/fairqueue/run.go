@@ -59,6 +59,7 @@ type Position struct {
 	Waiting int    // how many wait
 	Joined  int    // how many do together with those of Join
 	Before  int64  // the position that the run had before; 0: it gets one at the end
+	Again   bool   // the entry may stand in the queue
 }
 
 // Waiting returns how many wait.
@@ -81,7 +82,7 @@ func (r *Run[R, W]) send() {
 // Call returns what the call says that is about to be sent for a run.
 func (r *Run[R, W]) Call() Position {
 	n := r.line
-	p := Position{Entry: r.Entry, Last: r.last, Waiting: r.waiting}
+	p := Position{Entry: r.Entry, Last: r.last, Waiting: r.waiting, Again: r.phase > gathering}
 	switch r.phase {
 	case gathering:
 		if t := n.tail; t != nil && r.Kind != nil && r.position == 0 && t.phase == queued && t.Kind == r.Kind {

@@ -184,9 +184,13 @@ func (p *Primitive) acquireFair(op *kind.Op) script.Command {
 		ends = script.Millis(p.Ends)
 	}
 	args := []string{op.Owner, script.Millis(op.Lease), head, tokens, strconv.Itoa(op.Held), op.ID, ends,
-		"1", "0", p.channel, p.names.Publish, p.names.Counts, inbox.Prefix}
+		script.Flag(op.Position == nil || at.Again), "0", p.channel, p.names.Publish, p.names.Counts, inbox.Prefix}
 	if op.Position != nil {
-		args = append(args, strconv.Itoa(at.Waiting), at.Join, script.Itoa(at.Last), script.Itoa(at.Before), strconv.Itoa(at.Joined))
+		waiting := at.Waiting
+		if waiting == 1 && !at.Again {
+			waiting = 0 // one is what Redis takes it to be
+		}
+		args = append(args, strconv.Itoa(waiting), at.Join, script.Itoa(at.Last), script.Itoa(at.Before), strconv.Itoa(at.Joined))
 	}
 	return script.Command{Script: acquireScript, Keys: p.helpers(p.keys[:], op), Args: args}
 }

@@ -24,11 +24,14 @@
 --   {0, ms, Redis's time in ms, position}: it stands in the line. ms is the PTTL if it is the first, else -1
 --   {0, -1, Redis's time in ms, 0}: it has joined the entry of ARGV[15]
 -- Publishes the messages of line.lua
-local owner, lease = ARGV[1], ARGV[2]
-if (ARGV[4] or '') == '' and redis.call('EXISTS', KEYS[1], KEYS[2] or KEYS[1]) == 0 then
-  redis.call('HSET', KEYS[1], owner, '1') -- free, and neither ids nor tokens are asked for
-  redis.call('PEXPIRE', KEYS[1], lease)
-  return 1
+local owner, lease, there = ARGV[1], ARGV[2], nil
+if (ARGV[4] or '') == '' then
+  there = redis.call('EXISTS', KEYS[1], KEYS[2] or KEYS[1])
+  if there == 0 then
+    redis.call('HSET', KEYS[1], owner, '1') -- free, and neither ids nor tokens are asked for
+    redis.call('PEXPIRE', KEYS[1], lease)
+    return 1
+  end
 end
 -- include refused, no_lock, outlive, line, join
 local head, before, id = ARGV[3] or '', ARGV[5] or '0', (ARGV[6] or '') ~= '' and ARGV[6]
@@ -41,7 +44,18 @@ local ids = KEYS[head ~= '' and 3 or 2]
 local held = redis.pcall('HGET', KEYS[1], owner)
 if type(held) == 'table' then return (refused(held)) end
 held = tonumber(held or 0) or 0
-local ttl = redis.call('PTTL', KEYS[1])
+-- Of a caller that comes behind others, while the lock is held, no more needs to be known.
+local heads, booking, came, tail
+local new = entry and ARGV[8] ~= '1' and (not fair or ARGV[17] == '0')
+if (entry or orderly) and held <= 0 then
+  if fair and new then
+    tail = last_of_line()
+    heads = (tail.err or tail[1]) and tail
+  end
+  if not heads then heads, booking = entries(0) end
+end
+if heads and heads.err then return (refused(heads, ': the line')) end
+local ttl = there == 2 and new and heads and is_entry(heads[1]) and 0 or redis.call('PTTL', KEYS[1])
 if held <= 0 and before ~= '0' then return {-1, 0, 0, 0} end
 if held <= 0 and ttl ~= -2 and (not entry or ttl == -1) then
   if books and ttl ~= -1 then book(ARGV[15], tonumber(ARGV[16]), tonumber(ARGV[17]), select(2, clock())) end
@@ -49,9 +63,6 @@ if held <= 0 and ttl ~= -2 and (not entry or ttl == -1) then
 end
 local at = {channel = ARGV[10], publish = ARGV[11], counts = ARGV[12], prefix = ARGV[13],
   token = tokens ~= '0' and KEYS[#KEYS]}
-local heads, booking, came
-if (entry or orderly) and held <= 0 then heads, booking = entries(0) end
-if heads and heads.err then return (refused(heads, ': the line')) end
 if orderly and held <= 0 then
   local us, now = clock()
   local waiting = is_entry(heads[1])
@@ -78,11 +89,12 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
     if bad then return bad end
   end
   local us, now = clock()
-  local position = (fair or ARGV[8] == '1') and redis.call('ZSCORE', KEYS[2], entry)
+  local position = ARGV[8] == '1' and redis.call('ZSCORE', KEYS[2], entry)
   came = not position
   if fair and not position then
-    if joins(ARGV[15], tonumber(ARGV[16]), now, ARGV[18]) then return {0, -1, now, 0} end
-    position = behind(tonumber(ARGV[17]), us)
+    tail = tail or last_of_line()
+    if joins(ARGV[15], tail, tonumber(ARGV[16]), now, ARGV[18]) then return {0, -1, now, 0} end
+    position = behind(tonumber(ARGV[17]), tail, us)
   end
   position = tonumber(position or us)
   if position >= PASSED then position = position - PASSED end -- it was passed over, and is heard of again
@@ -90,7 +102,7 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   if bad then return (refused(bad, ': the line')) end
   if not is_entry(heads[1]) then
     heads[1] = entry
-  elseif fair then
+  elseif fair and not new then
     heads = entries(0)
   end
   if ttl ~= -2 then

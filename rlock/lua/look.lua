@@ -7,6 +7,12 @@
 --   for it is not in the line, or may have the lock; and last Redis's time in ms
 -- Publishes the messages of line.lua, unless the entry that may have the lock is among those of ARGV
 -- include refused, line
+
+-- is_held reports whether the owner that an i entry names has the lock.
+local function is_held(entry)
+  return redis.call('HEXISTS', KEYS[1], string.sub(entry, 21 + number(entry, 16, 20) + 32)) == 1
+end
+
 local held = redis.pcall('HLEN', KEYS[1])
 local bad = refused(held, ': the lock') or refused(redis.pcall('ZCARD', KEYS[2]), ': the line')
 if bad then return bad end
@@ -46,7 +52,7 @@ end
 local reply = {}
 for i = 6, #ARGV do
   local entry = ARGV[i]
-  local came = mine[entry] and string.sub(entry, 1, 1) == 'i' and redis.call('HEXISTS', KEYS[1], owner_of(entry)) == 1
+  local came = mine[entry] and string.sub(entry, 1, 1) == 'i' and is_held(entry)
   if not mine[entry] or entry == wanted or came then
     reply[#reply + 1] = 0
   else

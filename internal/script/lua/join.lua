@@ -1,13 +1,13 @@
--- What a fair entry needs besides, in order to come into the line. It needs line.
+-- What a fair entry needs besides, in order to come into the line. It needs line. tail is the last entry of the
+-- line that was not passed over, and its position; empty if there is none.
 
 -- joins says whether the callers of an entry have come into another one of their session, up to a number: that
 -- has them already, or is the last of the line.
-local function joins(other, last, now, waiting)
+local function joins(other, tail, last, now, waiting)
   if other == '' then return false end
-  local known = redis.call('ZSCORE', KEYS[2], '#' .. other)
-  if not known then return false end
-  if known - NUMBER < last then
-    local tail = redis.call('ZREVRANGEBYSCORE', KEYS[2], '(' .. int(PASSED), '0', 'LIMIT', 0, 1)
+  local known = redis.call('ZMSCORE', KEYS[2], other, '#' .. other)
+  if not known[1] then return false end
+  if (known[2] or NUMBER + 1) - NUMBER < last then
     if tail[1] ~= other then return false end
     redis.call('ZADD', KEYS[2], int(NUMBER + last), '#' .. other, int(WAITING + waiting), 'w' .. other)
   end
@@ -15,9 +15,12 @@ local function joins(other, last, now, waiting)
   return true
 end
 
+-- last_of_line returns the tail.
+local function last_of_line()
+  return redis.pcall('ZREVRANGEBYSCORE', KEYS[2], '(' .. int(PASSED), '0', 'WITHSCORES', 'LIMIT', 0, 1)
+end
+
 -- behind returns the position of an entry that is new: the one that it had before, or the end of the line.
-local function behind(before, us)
-  if before > 0 then return before end
-  local tail = redis.call('ZREVRANGEBYSCORE', KEYS[2], '(' .. int(PASSED), '0', 'WITHSCORES', 'LIMIT', 0, 1)
-  return math.max(us, (tonumber(tail[2]) or 0) + 1)
+local function behind(before, tail, us)
+  return before > 0 and before or math.max(us, (tonumber(tail[2]) or 0) + 1)
 end

@@ -8,7 +8,7 @@
 --     a channel lingers that is not listened to any more, since who listens beside them must not starve
 --   "w<session>", of a fair entry "w<entry>" -> WAITING and how many callers wait; without it one
 --   "p<session>" -> PASSED_BY and since when it is, being a slow taker, in ms
---   "#<entry>" -> NUMBER and, of a fair entry, the number of its last caller
+--   "#<entry>" -> NUMBER and, of a fair entry, the number of its last caller; without it one
 --   "c" -> CALLED and until when the lock is left to the entry that was called, in ms
 -- An entry is 20 letters, and the owner:
 --   1: g, the lock may be given to it; z, too, but its session is a slow taker, see dozes; a, its session is
@@ -68,14 +68,6 @@ local function number(entry, from, to) return tonumber(string.sub(entry, from, t
 
 local function session_of(entry) return string.sub(entry, 21, 20 + number(entry, 16, 20)) end
 
--- owner_of returns the owner of an entry.
-local function owner_of(entry)
-  local from = 21
-  if string.find(entry, '^[ni]') then from = from + number(entry, 16, 20) end
-  if string.sub(entry, 1, 1) == 'i' then from = from + 32 end
-  return string.sub(entry, from)
-end
-
 -- marks returns the members of the line that speak of an entry besides; c may speak of any.
 local function marks(entry, session)
   if is_fair(entry) then return '#' .. entry, 'w' .. entry end
@@ -103,7 +95,7 @@ local function enter(entry, position, us, now, listens, waiting, look, last)
   if waiting and waiting ~= '0' then
     redis.call('ZADD', KEYS[2], int(WAITING + waiting), 'w' .. (last and entry or session))
   end
-  if last then redis.call('ZADD', KEYS[2], int(NUMBER + last), '#' .. entry) end
+  if last and last ~= '1' then redis.call('ZADD', KEYS[2], int(NUMBER + last), '#' .. entry) end
   keep(life)
   if look or us % 256 == 0 then -- now and then; what was said of sessions that are not heard of any more goes too
     redis.call('ZREMRANGEBYSCORE', KEYS[2], int(ALIVE - now + math.max(10000, life)), int(ALIVE))
@@ -128,9 +120,10 @@ local function called_until(now)
   return called < now + 1000 and called or 0
 end
 
--- call tells the session of an entry that it may ask, so many ms later.
+-- call tells the session of an entry that it may ask, so many ms later, if this user may.
 local function call(prefix, entry, ms)
-  redis.pcall('PUBLISH', prefix .. session_of(entry), 'called:' .. ms .. ':' .. #entry .. ':' .. entry .. KEYS[1])
+  local told = redis.pcall('PUBLISH', prefix .. session_of(entry), 'called:' .. ms .. ':' .. #entry .. ':' .. entry .. KEYS[1])
+  return type(told) ~= 'table'
 end
 
 -- courtesy says whether the lock is left to others than the line's sessions this time: as often as they
@@ -174,9 +167,10 @@ local function dozes(entry, session, heard, at, now)
 end
 
 -- first_alive returns the first entry whose session is there, whether the line has others, the member
--- behind it, and how many connections listen to the lock's channel. Entries of sessions that are silent, or
--- that nobody listens for, are moved behind the others, once; those of dead ones go. A slow taker that
--- dozes is passed by, unless there is no other.
+-- behind it, how many connections listen to the lock's channel, and of a fair entry its position, the number
+-- of its last caller and how many wait, as scores. Entries of sessions that are silent, or that nobody listens
+-- for, are moved behind the others, once; those of dead ones go. A slow taker that dozes is passed by, unless
+-- there is no other.
 local function first_alive(heads, mine, at, now)
   local passed, dozing, listeners_then = 0, nil, 0
   for i = 1, 17 do
@@ -191,11 +185,17 @@ local function first_alive(heads, mine, at, now)
     end
     if mine and mine[entry] then return entry, passed > 0 or is_entry(second), second, 0 end
     local session, life = session_of(entry), number(entry, 9, 15)
-    local alive = ALIVE - tonumber(redis.call('ZSCORE', KEYS[2], 's' .. session) or ALIVE)
+    local scores
+    if is_fair(entry) then
+      scores = redis.call('ZMSCORE', KEYS[2], 's' .. session, entry, '#' .. entry, 'w' .. entry)
+    else
+      scores = {redis.call('ZSCORE', KEYS[2], 's' .. session)}
+    end
+    local alive = ALIVE - tonumber(scores[1] or ALIVE)
     local hear, listeners = listeners_of(session, at)
     if alive >= now and (hear > 0 or string.sub(entry, 1, 1) == 'd') then
       if not dozes(entry, session, alive - life, at, now) then
-        return entry, passed > 0 or is_entry(second), second, listeners
+        return entry, passed > 0 or is_entry(second), second, listeners, scores
       end
       passed, dozing, listeners_then = passed + 1, dozing or entry, listeners
     elseif alive + life < now then
@@ -212,10 +212,10 @@ end
 
 -- give makes the owner of an entry the owner of the lock, and tells its session. It returns false, and has
 -- changed nothing, if the entry cannot be given the lock here, or its session cannot be told.
-local function give(entry, at, now)
+local function give(entry, at, now, scores)
   local n, token, last, position = number(entry, 2, 4), 0, 0, 0
   if not string.find(entry, '^[gzfhd]') or n > 0 and not at.token then return false end
-  if n == 999 then n = math.max(1, (redis.call('ZSCORE', KEYS[2], 'w' .. entry) or WAITING) - WAITING) end
+  if n == 999 then n = math.max(1, (scores[4] or WAITING) - WAITING) end
   local owner = string.sub(entry, 21)
   local written = redis.pcall('HSET', KEYS[1], owner, '1')
   if type(written) == 'table' then
@@ -233,8 +233,7 @@ local function give(entry, at, now)
   end
   redis.call('PEXPIRE', KEYS[1], number(entry, 5, 8))
   if is_fair(entry) then
-    last = (redis.call('ZSCORE', KEYS[2], '#' .. entry) or NUMBER) - NUMBER
-    position = tonumber(redis.call('ZSCORE', KEYS[2], entry))
+    last, position = (scores[3] or NUMBER + 1) - NUMBER, tonumber(scores[2])
     if position >= PASSED then position = position - PASSED end
   end
   local told = redis.pcall('PUBLISH', at.prefix .. session_of(entry), 'granted:' .. int(now) .. ':' .. int(token)
@@ -253,19 +252,18 @@ end
 -- polls, if there is one. It returns the entry that may have the lock, whether that was given to it, and
 -- whether there may be more that were not looked at: then it is to be sent again.
 local function admit(heads, at, us, now, leaving, mine, stays, booking)
-  local entry, more, second, listeners = first_alive(heads, mine, at, now)
+  local entry, more, second, listeners, scores = first_alive(heads, mine, at, now)
   local given = false
   if entry and mine and mine[entry] then return entry, false end
   if entry then
     local open = not is_fair(entry) and (booking and due(booking, now) or courtesy(listeners, entry, at, us, now) and 1)
-    given = not open and give(entry, at, now)
+    given = not open and give(entry, at, now, scores)
     if given then
       take_off(entry, stays or more or booking)
     else
       local ms = open or 0
-      call(at.prefix, entry, ms)
+      if call(at.prefix, entry, ms) then redis.pcall('ZADD', KEYS[2], int(CALLED + now + ms + 5), 'c') end
       if is_entry(second) then call(at.prefix, second, ms + 5) end
-      redis.pcall('ZADD', KEYS[2], int(CALLED + now + ms + 5), 'c')
     end
   end
   if leaving then redis.call('HDEL', KEYS[1], leaving) end
