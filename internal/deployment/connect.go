@@ -69,6 +69,7 @@ func (d *Deployment) begin(ctx context.Context) error {
 	if err := server.Verdict(results[:last]); err != nil {
 		return err
 	}
+	d.Mute = server.Mute(results[:last])
 	return d.Replicas.Check(ctx, d.Space.Cluster, d.cfg.Logger)
 }
 

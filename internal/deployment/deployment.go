@@ -59,6 +59,7 @@ type Deployment struct {
 	Replicas replicas.Asker
 	Inbox    *inbox.Box
 	Record   *record.Record
+	Mute     bool // this user may not publish on the channels of sessions
 
 	cfg Config
 	opt Options

@@ -131,16 +131,23 @@ func (a *acquisition) stands(g grant) {
 		l.hear(a.claim, m)
 		return
 	}
-	if p.First > 0 && b.listener == nil {
-		b.look.At = min(b.look.At, p.First+waiting.FirstPatience)
+	if b.listener == nil {
+		switch {
+		case l.s.redis.Mute:
+			b.look.Soon = true
+		case p.First > 0:
+			b.look.At = min(b.look.At, p.First+waiting.FirstPatience)
+		}
 	}
 }
 
 // listensFirst reports whether the front listens to the lock's channel before it asks: others than the
-// sessions of the line may have the lock, and these only publish there.
+// sessions of the line may have the lock, and these only publish there. So does this session if it may not
+// tell others anything, and those of the same user probably do.
 func (l *lock) listensFirst() bool {
 	b := l.lobby
-	return b.listener == nil && b.place.First > 0 && l.s.now() >= b.place.First+waiting.FirstPatience
+	first := b.place.First > 0 && l.s.now() >= b.place.First+waiting.FirstPatience
+	return b.listener == nil && (first || l.s.redis.Mute && b.place.Claim != nil)
 }
 
 // hearLine takes a message of a script to an entry of the session. What was given to one that the session

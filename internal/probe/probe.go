@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/clienterr"
+	"relock/internal/inbox"
 	"relock/internal/keyname"
 	"relock/internal/lockerr"
 	"relock/internal/script"
@@ -33,13 +34,21 @@ type Server struct {
 
 // Commands returns what to ask, for one round trip.
 func (s Server) Commands() []script.Command {
-	own := s.Prefix + "relock_probe:" + rand.Text() // without a prefix the documented ACL allows it
+	random := rand.Text()
+	own := s.Prefix + "relock_probe:" + random // without a prefix the documented ACL allows it
 	channel := keyname.Style{Cluster: s.Cluster}.Prefix("redisson_lock__channel", own)
-	cmds := []script.Command{{Script: probeScript, Keys: []string{own}, Args: []string{channel, s.Publish}}}
+	cmds := []script.Command{{Script: probeScript, Keys: []string{own}, Args: []string{channel, s.Publish, inbox.Prefix + random}}}
 	if !s.Cluster {
 		cmds = append(cmds, script.Command{Script: crossScript, Keys: []string{"relock_probe:{a}", "relock_probe:{b}"}})
 	}
 	return cmds
+}
+
+// Mute reports whether the replies to Commands say that this user may not publish on the channels of other
+// sessions, so that it can neither grant them a lock nor call them.
+func (s Server) Mute(replies []rueidis.RedisResult) bool {
+	n, err := replies[0].AsInt64()
+	return err == nil && n == 2
 }
 
 // Verdict returns what the replies to Commands say: [lockerr.ErrConfig] with what to do about a

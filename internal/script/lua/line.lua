@@ -97,7 +97,7 @@ local function enter(entry, position, us, now, listens, waiting, look, last)
   end
   if last and last ~= '1' then redis.call('ZADD', KEYS[2], int(NUMBER + last), '#' .. entry) end
   keep(life)
-  if look or us % 256 == 0 then -- now and then; what was said of sessions that are not heard of any more goes too
+  if look or us % 1024 == 0 then -- now and then; what was said of sessions that are not heard of any more goes too
     redis.call('ZREMRANGEBYSCORE', KEYS[2], int(ALIVE - now + math.max(10000, life)), int(ALIVE))
     redis.call('ZREMRANGEBYSCORE', KEYS[2], int(LISTENS - now + 10000), int(LISTENS))
     redis.call('ZREMRANGEBYSCORE', KEYS[2], int(PASSED_BY), int(PASSED_BY + now - 10000))
