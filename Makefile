@@ -71,7 +71,7 @@ bench: ## benchmarks against a real redis-server, with ratios to plain round tri
 bench-peers: ## the same beside other libraries, to docs/performance.md (up to 15 minutes; etcd, a JDK and Maven for all rows)
 	cd bench && go run .
 
-calls: ## the functions of ours that an uncontended Lock and Unlock run
+calls: ## the functions of ours that each path runs: uncontended, in one session, two sessions, fair, a renewal
 	go test -count=1 -v ./internal/test/calls
 
 lint: ## vet, gofmt and staticcheck
