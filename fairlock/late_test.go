@@ -12,7 +12,7 @@ import (
 	"relock/rlock"
 )
 
-// A session closes while the call that queues a run is just being written: the release comes
+// A session closes while the attempt that queues a run is just being written: the release comes
 // behind it, so that nothing stays in the queue.
 func TestCloseWhileARunIsBeingQueued(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
@@ -24,15 +24,13 @@ func TestCloseWhileARunIsBeingQueued(t *testing.T) {
 		seen, release := client.Hold(runs("acquire"))
 		defer release()
 		two := goLock(ctx, fairlock.New(b, "x"))
-		locktest.Get(t, seen, patience, "the second waiter's call is about to be written")
-		closed := make(chan error, 1)
-		go func() { closed <- b.Close() }()
-		for i, c := range []<-chan locked{one, two} {
-			is(t, fmt.Sprint("waiter ", i), locktest.Get(t, c, patience, "Lock returns").err, rlock.ErrClosed)
-		}
+		locktest.Get(t, seen, patience, "the second waiter's attempt is about to be written")
+		closed := goClose(b)
+		is(t, "the first waiter", locktest.Get(t, one, patience, "Lock returns").err, rlock.ErrClosed)
 		queued(t, m, 0)
 		release()
 		must(t, locktest.Get(t, closed, patience, "Close returns"))
+		is(t, "the second waiter", locktest.Get(t, two, patience, "Lock returns").err, rlock.ErrClosed)
 		if n, err := m.Waiters(ctx); err != nil || n != 0 {
 			t.Errorf("%d waiters, %v, after the session has closed", n, err)
 		}

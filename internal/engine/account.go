@@ -33,7 +33,7 @@ func (c *claim) op() Op {
 // held again at the end.
 func (c *claim) awaitAnswer(ctx context.Context, tries bool) bool {
 	l := c.lock
-	for c.account != nil && c.account.Busy() && !(tries && c.state == asking && c.flight != flying) {
+	for c.account != nil && c.account.Busy() && !(tries && c.state == asking && !c.flying) {
 		free := c.account.Freed()
 		l.unlock()
 		select {

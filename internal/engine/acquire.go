@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"relock/internal/attempts"
-	"relock/internal/fairqueue"
 	"relock/internal/lockerr"
 	"relock/internal/lockopt"
 	"relock/internal/owner"
 	"relock/internal/queue"
 	"relock/internal/stdcontext"
 	"relock/internal/tracing"
+	"relock/internal/waiting"
 	"relock/locktrace"
 )
 
@@ -46,7 +46,7 @@ type waiter struct {
 	outside  bool  // it lies in no section of the session; known once it waits
 	hopeless error // why it waits in vain; nil as far as is known
 	arrived  int   // its number among those who have queued
-	member   fairqueue.Member[claim, acquisition]
+	member   waiting.Member[claim, acquisition]
 }
 
 // A request is what the caller wants.
@@ -228,7 +228,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 		a.node.Of, a.queued = a, true
 		l.queue.Push(&a.node)
 		if a.kind.Fair {
-			a.queueUp()
+			l.arrive(a)
 		} else if l.lobby != nil || l.queue.First != &a.node { // else it is alone, as mostly
 			a.enterLobby()
 		}

@@ -32,13 +32,13 @@ func (a *acquisition) ask() (grant, error) {
 	if l.lobby != nil && op.Wait {
 		l.lobby.asks()
 	}
-	a.asking, c.flight = true, flying
+	a.asking, c.flying = true, true
 	l.unlock()
 	ctx, cancel := a.bounded(a.ctx)
 	g, err := a.attempt(ctx, c)
 	cancel()
 	l.mu.Lock()
-	a.asking, c.flight = false, landed
+	a.asking, c.flying = false, false
 	if c.account != nil {
 		c.account.CallUp()
 	}
@@ -63,6 +63,19 @@ func (a *acquisition) ask() (grant, error) {
 	return g, err
 }
 
+// attempt runs the acquire script with a.op once, for a claim. An error means that the lock is not
+// known to be held. It runs the hooks: no mutex may be held.
+func (a *acquisition) attempt(ctx context.Context, c *claim) (grant, error) {
+	a.traced.Attempts++
+	e := attempt{c: c, target: a.target, op: &a.op}
+	a.lock.s.send(ctx, &e)
+	if e.err == nil && e.Status == granted && a.ctx.Err() != nil {
+		// The race of the end against the grant is decided for the end.
+		e.err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
+	}
+	return e.grant, e.err
+}
+
 // prepare makes the attempt that is about to be sent, and its claim if need be.
 func (a *acquisition) prepare() {
 	l, k := a.lock, a.kind
@@ -84,7 +97,7 @@ func (a *acquisition) prepare() {
 }
 
 // underWay reports whether the answer to an attempt is awaited.
-func (a *acquisition) underWay() bool { return a.claim != nil && a.claim.flight == flying }
+func (a *acquisition) underWay() bool { return a.claim != nil && a.claim.flying }
 
 // maxTokens bounds how many fencing tokens one acquisition reserves.
 const maxTokens = 256

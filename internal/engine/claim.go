@@ -46,7 +46,7 @@ type lease struct {
 	doubts    uint32        // what the session's count was when that command was sent
 
 	state  claimState
-	flight flight
+	flying bool // an attempt for it is on its way: what ends the claim must come after that
 	// pinned: never passed on. It has had a hold with a fixed lease or abandoned, a nested command of
 	// unknown outcome, an inner release that was not confirmed, or a change of side.
 	pinned  bool

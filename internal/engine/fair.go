@@ -1,15 +1,19 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
-	"relock/internal/fairqueue"
+	"relock/internal/attempts"
+	"relock/internal/backoff"
+	"relock/internal/cleanup"
+	"relock/internal/script"
 	"relock/internal/waiting"
 )
 
-// Waiters that queue in Redis; see [kind.Kind.Fair]. The line holds runs, and a run is one claim. How runs
-// gather waiters, join each other and replace each other is package fairqueue's; its comment
-// draws the phases. This is what the phases are to a claim:
+// Callers who wait for a fair lock; see [kind.Kind.Fair]. All of them stand in the line of the lock: its
+// entries are runs, and a run is one claim. How runs gather waiters, join each other and replace each other is
+// in package waiting, with a drawing of the phases. This is what the phases are to a claim:
 //
 //   - Gathering: the claim is asking, and Redis knows nothing of it. Waiters that take no lease of
 //     their own and name no owner gather; each other waiter is a run of one.
@@ -22,20 +26,19 @@ import (
 //   - Over: the claim is releasing, or gone. What is left is a new run, at the old position.
 //
 // A waiter stands in lock.queue too: there Close, Shutdown, the outage, a TryLock and the registry
-// see that callers wait. Its order is that of its run.
+// see that callers wait. Its order is that of its run. The first waiter of a run asks Redis about it.
 
 // A run is what a claim has besides if its waiters queue in Redis. It is guarded by the lock's
 // mutex.
 type run struct {
-	fairqueue.Run[claim, acquisition]
-	lease  time.Duration // of a run of one with a fixed lease; 0: the session's
-	id     string        // of the hold of a named owner
-	paused bool          // held without a section, until a renewal confirms it
-	err    error         // of the last attempt
+	waiting.Run[claim, acquisition]
+	lease time.Duration // of a run of one with a fixed lease; 0: the session's
+	id    string        // of the hold of a named owner
+	err   error         // of the last attempt
 }
 
 // A line is the runs of a lock.
-type line = fairqueue.Line[claim, acquisition]
+type line = waiting.Line[claim, acquisition]
 
 // arrive puts a waiter into a run.
 func (l *lock) arrive(a *acquisition) {
@@ -44,7 +47,7 @@ func (l *lock) arrive(a *acquisition) {
 	}
 	a.member.Of = a
 	if !l.line.Arrive(&a.member, a.gathersWith()) {
-		l.line.Open(&a.member, l.newRun(a))
+		l.line.Open(&a.member, l.newRun(a), l.s.now())
 	}
 }
 
@@ -57,7 +60,7 @@ func (a *acquisition) gathersWith() any {
 }
 
 // newRun makes a run with its claim, for a waiter and what gathers with it.
-func (l *lock) newRun(a *acquisition) *fairqueue.Run[claim, acquisition] {
+func (l *lock) newRun(a *acquisition) *waiting.Run[claim, acquisition] {
 	c := l.newClaim(a)
 	c.run = &run{lease: a.opts.Lease, id: c.account.FirstID(c.kind)}
 	r := &c.run.Run
@@ -65,37 +68,111 @@ func (l *lock) newRun(a *acquisition) *fairqueue.Run[claim, acquisition] {
 	s := l.s
 	w := waiting.Want{Session: s.id, Fair: true, Named: c.num == 0, ID: c.run.id, Alone: r.Kind == nil,
 		Deaf: s.redis.Inbox.Deaf(), Lease: min(s.givenFor(), s.cfg.QueueLease/4), Life: s.cfg.QueueLease / 2}
-	switch {
-	case w.Deaf: // it learns of the lock when it looks
+	if w.Deaf { // it learns of the lock when it looks
 		w.Lease = s.cfg.QueueLease / 4
-	case c.kind.Fenced && r.Kind != nil:
-		w.Tokens = waiting.AsManyAsWait
 	}
-	if c.kind.Fenced && r.Kind == nil {
+	switch {
+	case !c.kind.Fenced:
+	case w.Alone || w.Deaf:
 		w.Tokens = 1
+	default:
+		w.Tokens = waiting.AsManyAsWait
 	}
 	r.Entry = c.prim.(Liner).Entry(w.Head()) + c.ownerID()
 	return r
 }
 
-// queueUp has a waiter queue in Redis. The lock's mutex must be held; it may be released meanwhile, and
-// is held again at the end.
-func (a *acquisition) queueUp() {
-	l := a.lock
-	l.arrive(a)
-	switch n := l.line; {
-	case n.Sending:
-	case n.Gathers():
-		l.sendPending()
-	default: // by the caller itself, which has nothing else to do
-		calls := l.nextCalls()
-		l.unlock()
-		ctx, cancel := a.bounded(a.ctx)
-		l.s.sendCalls(ctx, calls)
-		cancel()
-		l.mu.Lock()
-		l.callsAnswered(calls)
-		a.traced.Attempts++
+// askForRun sends the attempt of the run whose first waiter the caller is, and takes in what becomes of it. The
+// caller may be let in meanwhile. The lock's mutex must be held; it is released meanwhile and held again at the
+// end.
+func (a *acquisition) askForRun() {
+	l, c := a.lock, a.member.Run.Of
+	n, e := l.line, c.attempt()
+	n.Asking, c.flying = true, true
+	l.unlock()
+	ctx, cancel := a.bounded(a.ctx)
+	l.s.send(ctx, e)
+	cancel()
+	l.mu.Lock()
+	n.Asking, c.flying = false, false
+	a.traced.Attempts++
+	a.tries.Note(&attempts.Outcome{Err: e.err, Granted: e.Status == granted, Unacknowledged: e.unacknowledged, Sent: e.sent, Now: l.s.now(),
+		Others: e.op.Position.Again && c.run.err == nil})
+	a.tries.Disown() // it is the run's
+	if e.err != nil || a.tries.stuck || l.s.outage.On.Load() {
+		a.noteOutage(e.err)
+	}
+	l.settled(e, a.tries.Failures)
+	l.callRuns()
+}
+
+// settled takes in the answer to an attempt for a run, or its lack, after so many failures in a row.
+func (l *lock) settled(e *attempt, failures int) {
+	c, r := e.c, e.c.run
+	if e.err == nil && e.Status == refused {
+		l.nextLookOfRuns(e.sent, e.Value, e.Token, e.doubts)
+	}
+	switch {
+	case c.state != asking: // it was ended meanwhile, or its waiters are those of another run
+		r.Tell()
+		if e.unknown() || e.err == nil && (e.Status == granted || e.Position > 0) {
+			c.dismiss()
+		}
+		return
+	case l.state != lockOpen:
+		c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
+		return
+	}
+	r.err = nil
+	switch {
+	case e.err == nil && e.Status == granted:
+		l.begin(c, e.grant, e.op.Position.Last)
+	case e.err == nil && e.Status == refused:
+		c.meet(r.Settled(e.Position))
+	case e.err == nil || script.Classify(e.err) == script.Refused:
+		l.turnAway(e)
+	default:
+		if !script.IsContext(e.err) { // that its caller's ended is no news
+			r.err = e.err
+		}
+		r.AskAt(l.s.now() + backoff.Doubling(failures, l.s.pauseAfter()))
+	}
+	if m := r.Told; m != nil && c.state == asking {
+		r.Told = nil
+		l.hearRun(c, m)
+	}
+}
+
+// turnAway tells the waiters of a run that Redis refuses it for good.
+func (l *lock) turnAway(e *attempt) {
+	c, err := e.c, e.err
+	if err == nil {
+		err = e.never(c.prim)
+	}
+	waiters, fate, left := c.run.Refused()
+	for _, a := range waiters {
+		a.hopeless = err
+		a.wake.Up()
+	}
+	if script.Midway(e.err) { // it may have the lock, or an entry
+		c.meet(waiting.Lives, left)
+		c.endBy(l.s.now()+l.s.cfg.AnswerTime(), c.run.TellAllBut())
+		return
+	}
+	c.meet(fate, left)
+}
+
+// callRuns wakes the waiter that is to ask Redis about its run now, if there is one.
+func (l *lock) callRuns() {
+	if r := l.line.Due(l.s.now()); r != nil {
+		r.First().Of.wake.Up()
+	}
+}
+
+// callFirst wakes the first waiter of a run, if it has one: it asks at another time than it thinks.
+func (r *run) callFirst() {
+	if w := r.First(); w != nil {
+		w.Of.wake.Up()
 	}
 }
 
@@ -103,18 +180,42 @@ func (a *acquisition) queueUp() {
 // nil if Redis need not know.
 func (a *acquisition) leaveRun() <-chan struct{} {
 	l, c := a.lock, a.member.Run.Of
-	told, fate := a.member.Leave(c.flight == flying)
-	c.meet(fate)
-	l.press()
+	told, fate, left := a.member.Leave(c.flying)
+	c.meet(fate, left)
+	c.run.callFirst()
+	l.callRuns()
 	return told
 }
 
-// meet does with the claim of a run what follows from the run's fate.
-func (c *claim) meet(f fairqueue.Fate) {
+// meet does with the claim of a run what follows from the run's fate, and ends left, if that is not nil.
+func (c *claim) meet(f waiting.Fate, left *claim) {
+	if left != nil {
+		left.end(left.run.TellAllBut())
+	}
 	switch f {
-	case fairqueue.Ends:
+	case waiting.Ends:
 		c.end(c.run.TellAllBut())
-	case fairqueue.Gone:
+	case waiting.Gone:
 		c.retire(finished)
 	}
+}
+
+// runErr is why Redis could not be asked about the caller's run, as far as the caller does not know itself.
+func (a *acquisition) runErr() error {
+	if r := a.member.Run; r != nil {
+		return cmp.Or(a.tries.Err, r.Of.run.err)
+	}
+	return a.tries.Err
+}
+
+// dismiss releases in the background what a run that is over may have in Redis: its attempt may have come later
+// than its release.
+func (c *claim) dismiss() {
+	s, r := c.lock.s, c.run
+	op := Op{Owner: c.ownerID(), Private: c.num != 0, All: c.num != 0}
+	if !op.Private {
+		op.Ends, op.ByIDs = []string{r.id}, true
+	}
+	op.Line.Named, op.Line.Head = true, c.entryHead()
+	s.cleanup.Add(cleanup.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{c.prim.Release(&op)}, Until: s.now() + max(s.cfg.Lease, r.lease)})
 }

@@ -2,12 +2,9 @@ package engine
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"time"
 
 	"relock/internal/kind"
-	"relock/internal/lockerr"
 	"relock/internal/queue"
 	"relock/internal/script"
 )
@@ -37,46 +34,6 @@ func (g grant) never(p Primitive) error {
 		return r.Never(g.Value)
 	}
 	return script.ErrShape
-}
-
-// errLate is why a grant counts for nothing: the answer, or the hooks that were told of it, took longer
-// than the lease that it grants.
-var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of", ErrUnavailable)
-
-// attempt runs the acquire script with a.op once, for a claim. An error means that the lock is not
-// known to be held. It runs the hooks: no mutex may be held.
-func (a *acquisition) attempt(ctx context.Context, c *claim) (grant, error) {
-	s := c.lock.s
-	a.traced.Attempts++
-	g := grant{sent: s.now(), doubts: s.redis.Conn.Doubts.Load()}
-	g.until = g.sent + trustIn(min(a.lease, a.safeLease))
-	err := g.Decode(s.redis.Run.Run(ctx, a.prim.Acquire(&a.op)), a.kind, &a.op)
-	if err == nil && s.cfg.Replicas > 0 {
-		err = s.acknowledged(ctx, &g, a.prim, &a.op)
-	}
-	if err == nil && g.Status == granted && a.ctx.Err() != nil {
-		// The race of the end against the grant is decided for the end.
-		err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
-	}
-	if s.trace != nil {
-		c.traceAttempt(g, err)
-	}
-	if err == nil && g.Status == granted && s.now() >= g.until {
-		err = errLate
-	}
-	return g, err
-}
-
-// acknowledged waits until Config.Replicas replicas have acknowledged what was granted, if
-// anything was; see [replicas.Asker.Granted].
-func (s *Session) acknowledged(ctx context.Context, g *grant, p Primitive, op *Op) error {
-	leased, ok := p.(Leased)
-	if !ok || g.Status != granted { // what is not leased has no holder
-		return nil
-	}
-	err := s.redis.Replicas.Granted(ctx, leased, op)
-	g.unacknowledged = err != nil
-	return err
 }
 
 // admit makes a section of a grant.

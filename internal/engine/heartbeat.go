@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"relock/internal/backoff"
-	"relock/internal/fairqueue"
 	"relock/internal/script"
+	"relock/internal/waiting"
 )
 
 // lookBatch is how many entries one script call asks about.
@@ -28,7 +28,7 @@ func (l *lock) nextLookOfRuns(asked time.Duration, ms, clock int64, doubts uint3
 
 // heartbeat lets Redis hear of the session's entries of some locks.
 func (s *Session) heartbeat(due []*lock) {
-	var beats []fairqueue.Heartbeat[claim, acquisition]
+	var beats []waiting.Heartbeat[claim, acquisition]
 	var cmds []script.Command
 	for _, l := range due {
 		l.mu.Lock()
@@ -55,7 +55,7 @@ func (s *Session) heartbeat(due []*lock) {
 		} else {
 			soonest, clock := beats[i].Answered(reply)
 			l.nextLookOfRuns(asked, soonest, clock, doubts)
-			l.press()
+			l.callRuns()
 		}
 		l.unlockBehind()
 	}

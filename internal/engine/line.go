@@ -235,7 +235,7 @@ func (l *lock) hear(c *claim, m *waiting.Message) {
 		if m.Granted {
 			c.end(nil) // its callers have gone
 		}
-	case c.flight == flying:
+	case c.flying:
 		b.place.Told, b.place.To = m, c
 	case m.Granted:
 		l.given(c, m)
@@ -319,16 +319,30 @@ func (l *lock) pausesFor(c *claim, now time.Duration) bool {
 	if b == nil || b.place.Given != c || c.state != held || c.pinned || now >= c.trust || l.s.cfg.HandOverLimit < 0 {
 		return false
 	}
-	b.place.Pause = c
+	c.pause(now)
+	return true
+}
+
+// pause keeps a claim without a section until a renewal has confirmed it.
+func (c *claim) pause(now time.Duration) {
+	c.lock.needLobby().place.Pause = c
 	if c.stopped || c.renewAt != awaited {
 		c.stopped, c.renewAt = false, now
 	}
 	c.reschedule()
-	return true
 }
 
-// resumeInLine goes on with a claim that waited for a renewal.
-func (c *claim) resumeInLine(now time.Duration) {
+// paused reports whether the claim waits for that.
+func (c *claim) paused() bool {
+	b := c.lock.lobby
+	return b != nil && b.place.Pause == c
+}
+
+// resume goes on with a claim that a renewal has confirmed.
+func (c *claim) resume(now time.Duration) {
+	if c.state != held || !c.paused() {
+		return
+	}
 	l := c.lock
 	l.lobby.place.Pause = nil
 	switch {
@@ -342,7 +356,10 @@ func (c *claim) resumeInLine(now time.Duration) {
 
 // enterAnew prepares the front of the queue to enter the line by the release of a claim; nil if it does not:
 // no other session waits as far as is known, or the front asks by itself.
-func (l *lock) enterAnew(c *claim) *claim {
+func (l *lock) enterAnew(c *claim, op *Op) *claim {
+	if c.run != nil {
+		return l.requeueBy(c.run, op)
+	}
 	a := l.queue.Front()
 	if !c.kind.HandsOver || !c.kind.Lines || l.state != lockOpen || a.asking || a.claim != nil || a.hopeless != nil ||
 		l.s.redis.Inbox.Deaf() || l.needLobby().turns.Alone() {
@@ -350,13 +367,18 @@ func (l *lock) enterAnew(c *claim) *claim {
 	}
 	a.prepare()
 	a.op.Line.Head, a.op.Line.Waiting = a.claim.entryHead(), l.tellWaiting()
-	a.asking, a.claim.flight, a.tries.MayHaveRun = true, flying, true
+	a.asking, a.claim.flying, a.tries.MayHaveRun = true, true, true
+	op.Line.Enter, op.Line.Waiting = a.op.Line.Head+a.claim.ownerID(), a.op.Line.Waiting
 	return a.claim
 }
 
 // enteredAnew takes in what became of that.
 func (l *lock) enteredAnew(c *claim, r *resend.Released, sent time.Duration, doubts uint32, err error) {
-	c.flight = landed
+	if c.run != nil {
+		l.requeued(c, r, sent, doubts, err)
+		return
+	}
+	c.flying = false
 	if c.state != asking { // it was ended meanwhile: perhaps before it has entered
 		if err != nil || r.Lost || r.Resent || r.Line.Position > 0 {
 			c.dismissEntry()
@@ -405,13 +427,13 @@ func (a *acquisition) bequeath(next *acquisition) {
 		a.kind != next.kind || a.named != "" || next.named != "" || a.opts.Lease > 0 || next.opts.Lease > 0 {
 		return
 	}
-	if c.flight != flying && (l.lobby.place.Claim != c || a.tries.MayHaveRun || a.tries.MayCome) {
+	if !c.flying && (l.lobby.place.Claim != c || a.tries.MayHaveRun || a.tries.MayCome) {
 		return
 	}
 	if head := l.s.plainHead; c.prim.(kind.Liner).Entry(head) != next.prim.(kind.Liner).Entry(head) {
 		return // its tokens have an end, and those of the claim have none, or the other way round
 	}
-	next.claim, next.op, next.asking = c, a.op, c.flight == flying
-	next.tries.MayHaveRun = c.flight == flying
+	next.claim, next.op, next.asking = c, a.op, c.flying
+	next.tries.MayHaveRun = c.flying
 	a.claim, a.asking, a.tries.MayHaveRun = nil, false, false
 }

@@ -94,20 +94,14 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	if s.unrenewed.On.Load() {
 		s.unrenewed.Over(c, false)
 	}
-	if c.run != nil {
-		c.leaveQueue()
-	}
 	listening := l.lobby != nil && l.lobby.listener != nil
 	op := Op{Owner: c.ownerID(), N: int(c.n)}
 	op.Line.Named, op.Line.Listens = c.kind.Lines, listening || c.kind.Lines && !c.kind.Fair && s.deserted.Load() > int64(now) && l.hears(c.prim)
 	var anew *claim
 	if l.queue.First != nil {
-		anew = l.enterAnew(c)
+		anew = l.enterAnew(c, &op)
 	}
-	if anew != nil {
-		front := &l.queue.Front().op.Line
-		op.Line.Enter, op.Line.Waiting = front.Head+anew.ownerID(), front.Waiting
-	} else if listening {
+	if anew == nil && listening {
 		l.settle(c, now)
 	}
 	var buf [2]resend.ReleaseCommand

@@ -1,22 +1,24 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
+	"relock/internal/resend"
 	"relock/internal/waiting"
 )
 
-// hearRun takes in what a script says to a run that asks: it has the lock, or is called.
+// hearRun takes in what a script says to a run that asks: it has the lock, or is called. While an attempt is on
+// its way the answer comes first.
 func (l *lock) hearRun(c *claim, m *waiting.Message) {
 	switch {
+	case c.flying:
+		c.run.Told = m
 	case m.Granted:
 		l.letIn(c, m)
-	case m.After == 0:
-		c.run.SendNow()
-		l.press()
 	default:
-		l.s.looks.Set(l, l.s.now()+m.After)
-		l.s.schedule.WakeAt(l.s.now() + m.After)
+		c.run.AskAt(l.s.now() + m.After)
+		c.run.callFirst()
 	}
 }
 
@@ -29,8 +31,8 @@ func (l *lock) letIn(c *claim, m *waiting.Message) {
 	}
 	g, ok := c.grantOf(m)
 	if !ok || r.lease > 0 || l.s.cfg.Replicas > 0 {
-		r.SendNow()
-		l.press()
+		r.AskNow()
+		r.callFirst()
 		return
 	}
 	if m.Token > 0 {
@@ -76,11 +78,7 @@ func (l *lock) serveNext(c *claim, now time.Duration) bool {
 	case c.kind.Fenced && !c.account.HasToken():
 		return false
 	case !c.entrable(now):
-		r.paused = true
-		if c.stopped || c.renewAt != awaited {
-			c.stopped, c.renewAt = false, now
-			c.reschedule()
-		}
+		c.pause(now)
 		return true
 	}
 	r.Remove(&a.member)
@@ -88,63 +86,50 @@ func (l *lock) serveNext(c *claim, now time.Duration) bool {
 	return true
 }
 
-// paused reports whether the claim is a run that waits for a renewal.
-func (c *claim) paused() bool {
-	b := c.lock.lobby
-	return c.run != nil && c.run.paused || b != nil && b.place.Pause == c
-}
-
-// resume goes on with a run that a renewal has confirmed.
-func (c *claim) resume(now time.Duration) {
-	if c.state != held || !c.paused() {
-		return
-	}
-	if c.run == nil {
-		c.resumeInLine(now)
-		return
-	}
-	c.run.paused = false
-	switch l := c.lock; {
-	case !l.serveNext(c, now):
-		c.end(nil)
-	case !c.run.paused:
-		l.s.notify(c.traceHandedOver)
-	}
-}
-
-// requeue ends a run, and makes a new one of the waiters that are left, if there are any.
-func (l *lock) requeue(r *run) (made bool) {
+// requeue ends a run, and makes a new one, which is returned, of the waiters that are left, if there are any.
+func (l *lock) requeue(r *run) *run {
 	r.End()
 	if r.Waiting() == 0 || l.state != lockOpen {
-		return false
+		return nil
 	}
-	r.Replace(l.newRun(r.First().Of))
-	return true
-}
-
-// leaveQueue sees to the waiters that a run leaves behind when its claim is about to be released.
-// They queue before, so that no other comes in between. The lock's mutex must be held; it may be
-// released meanwhile, and is held again at the end.
-func (c *claim) leaveQueue() {
-	l := c.lock
-	if !l.requeue(c.run) || l.line.Sending { // then it goes with the next call, which may come too late
-		l.press()
-		return
-	}
-	calls := l.nextCalls()
-	l.unlock()
-	l.s.sendCalls(l.s.releaseLimit.At(l.s.now()), calls)
-	l.mu.Lock()
-	l.callsAnswered(calls)
+	next := l.newRun(r.First().Of)
+	r.Replace(next)
+	return next.Of.run
 }
 
 // endRun sees to the waiters that a run leaves behind when its claim is retired.
 func (l *lock) endRun(c *claim) {
-	if c.flight == overtaken {
-		c.flight = landed
-		c.dismiss()
-	}
 	l.requeue(c.run)
-	l.press()
 	c.run.Tell()
+	l.callRuns()
 }
+
+// requeueBy has the waiters that a run leaves behind enter the line again at their place, by the release of its
+// claim; it returns nil if there are none.
+func (l *lock) requeueBy(r *run, op *Op) *claim {
+	next := l.requeue(r)
+	if next == nil {
+		l.callRuns() // those that gather need not wait for this one any more
+		return nil
+	}
+	at := next.Call()
+	op.Line.Enter, op.Line.Waiting, op.Position = at.Entry, at.Waiting, &at
+	next.Of.flying = true
+	return next.Of
+}
+
+// requeued takes in what became of that.
+func (l *lock) requeued(c *claim, r *resend.Released, sent time.Duration, doubts uint32, err error) {
+	c.flying = false
+	e := attempt{c: c, grant: grant{sent: sent, doubts: doubts}}
+	e.Value, e.Token, e.Position = -1, r.Line.At, r.Line.Position
+	if err != nil || r.Lost || r.Resent || e.Position <= 0 {
+		c.run.AskNow()
+		e.err = errNotHeard
+	}
+	l.settled(&e, 0)
+	l.callRuns()
+}
+
+// errNotHeard says that it is not known whether a release has entered a run.
+var errNotHeard = fmt.Errorf("%w: the release before it was not confirmed", ErrUnavailable)

@@ -20,7 +20,6 @@ import (
 	"relock/internal/deadline"
 	"relock/internal/deadlock"
 	"relock/internal/deployment"
-	"relock/internal/fairqueue"
 	"relock/internal/idgen"
 	"relock/internal/inbox"
 	"relock/internal/keyname"
@@ -35,6 +34,7 @@ import (
 	"relock/internal/requestid"
 	"relock/internal/schedule"
 	"relock/internal/tracing"
+	"relock/internal/waiting"
 	"relock/pubsub"
 )
 
@@ -68,7 +68,7 @@ type Session struct {
 type chores struct {
 	schedule  *schedule.Schedule[*claim]
 	cleanup   *cleanup.Cleanup
-	looks     fairqueue.Due[*lock] // of the entries of fair locks; its mutex comes after those of the locks
+	looks     waiting.Due[*lock] // of the entries of fair locks; its mutex comes after those of the locks
 	deadlocks *deadlock.Watch
 }
 

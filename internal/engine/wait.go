@@ -30,6 +30,9 @@ func (a *acquisition) loop() (grant, error) {
 			return grant{}, a.hopeless
 		case l.state != lockOpen:
 			return grant{}, ErrClosed
+		case queues && l.line.Leads(&a.member, l.s.now()):
+			a.askForRun()
+			continue
 		// While a claim of this session holds the lock, the front waits for that to be passed on,
 		// released or lost.
 		case !queues && !a.asking && (askAnyway || l.queue.First == &a.node && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook())):
@@ -143,7 +146,7 @@ func (a *acquisition) failed(err *error) bool {
 		a.disown()
 	}
 	l.unlock()
-	over := a.done() || !refusal && a.backOff(a.tries.Failures, min(l.s.cfg.PollFloor, time.Second))
+	over := a.done() || !refusal && a.backOff(a.tries.Failures, l.s.pauseAfter())
 	if over {
 		*err = a.ended()
 	}
@@ -184,7 +187,12 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	l := a.lock
 	var messages <-chan pubsub.Message
 	sleep, queues := never, a.kind.Fair
-	if a.named != "" && !queues {
+	switch r := a.member.Run; {
+	case r != nil && r.First() == &a.member:
+		if at := r.NextAsk(); at > l.s.now() { // else another run comes first
+			sleep = at - l.s.now()
+		}
+	case a.named != "" && !queues:
 		sleep = l.s.cfg.PollFloor
 	}
 	if b := l.lobby; l.queue.First == &a.node && b != nil && !queues {
@@ -203,9 +211,7 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	over := !given && a.done()
 	if over && queues { // what is known of Redis is known of the run
 		l.mu.Lock()
-		if r := a.member.Run; r != nil {
-			a.tries.Err = r.Of.run.err
-		}
+		a.tries.Err = a.runErr()
 		l.unlock()
 	}
 	if over {

@@ -6,9 +6,9 @@ package kind
 import (
 	"time"
 
-	"relock/internal/fairqueue"
 	"relock/internal/keyname"
 	"relock/internal/script"
+	"relock/internal/waiting"
 )
 
 // Kind is how one kind of lock differs for the machine. The zero value is a lock that many
@@ -199,7 +199,7 @@ type Line struct {
 }
 
 // A Position is what an attempt for a fair lock says of a run.
-type Position = fairqueue.Position
+type Position = waiting.Position
 
 // Op is one command of a claim.
 type Op struct {
@@ -228,7 +228,7 @@ type Op struct {
 
 	Ends     []string      // release: the ids of the holds that end; needless with All, but for marks
 	Keep     time.Duration // release: what the holds that stay deserve; 0: leave the TTL
-	Position *Position     // acquire, of a fair lock: where the run stands if it is refused
+	Position *Position     // acquire, of a fair lock: where the run stands if it is refused; release: that of Line.Enter
 	Lease    time.Duration // acquire, extend: the least time to live; Unleased: see Memory
 	// Tokens is how many tokens to reserve (acquire, Fenced); 0: the claim has one. More than 1 only
 	// where HandsOver, or for a run of the fair queue.

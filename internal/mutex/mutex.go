@@ -241,8 +241,14 @@ func (p *Primitive) Release(op *kind.Op) script.Command {
 		keys = p.withToken(keys)
 	}
 	args := []string{op.Owner, p.channel, p.names.Publish, counts, prefix}
-	if l := &op.Line; byIDs || tokens || l.Head != "" || l.Enter != "" || l.Listens {
+	if l := &op.Line; byIDs || tokens || op.Position != nil || l.Head != "" || l.Enter != "" || l.Listens {
 		args = append(args, script.Flag(byIDs), script.Flag(tokens), l.Head, l.Enter, script.Flag(l.Listens), strconv.Itoa(l.Waiting))
+	}
+	switch at := op.Position; {
+	case at != nil:
+		args = append(args, script.Itoa(at.Before), script.Itoa(at.Last))
+	case !op.All:
+		args = append(args, "", "")
 	}
 	if !op.All {
 		args = append(args, script.Millis(op.Keep), script.Flag(op.Private), strconv.Itoa(len(op.Ends)))

@@ -3,6 +3,7 @@ package mutex_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -133,14 +134,19 @@ func freeFenced(owner string) []string { return append(free(owner), "0", "1", ""
 func leave(name string) []string {
 	head, _, owner := of(name)
 	if name == "i1" {
-		return append(free(owner), "1", "0", head, "", "0", "0", "0", "0", "0")
+		return append(free(owner), "1", "0", head, "", "0", "0", "", "", "0", "0", "0")
 	}
 	return append(free(owner), "0", "0", head, "", "0", "0")
 }
 
+// again are those of a release that enters a run of two callers at a place, the last of them the third of its session.
+func again(name string, place int) []string {
+	return append(free("me"), "0", "0", "", entries[name], "0", "2", strconv.Itoa(place), "3")
+}
+
 // freeOne are those for one hold by id, a.
 func freeOne(owner string) []string {
-	return append(free(owner), "1", "0", "", "", "0", "0", "0", "0", "1", "a")
+	return append(free(owner), "1", "0", "", "", "0", "0", "", "", "0", "0", "1", "a")
 }
 
 // looks are the arguments of look.lua.

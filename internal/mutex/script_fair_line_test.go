@@ -39,6 +39,11 @@ var fairReleases = []locktest.ScriptCase{
 	kase("a line of another type stays at the end of a hold by id", "release", state(mineA, "SET line x"), lineIDs, freeOne("me"), "[0 1 -1]", "[0 0 -1]", "line=x"),
 	kase("another type of lock lets nobody in", "release", state(stand("f1"), "SET lock x"), line, free("me"), "[0 0 -1]", "[0 0 -1]", "line<f1 #f1 sA wf1> lock=x"),
 
+	kase("a run comes in again at its place, and is let in", "release", state(mine), line, again("f1", 1), "[0 1 -1 1 ~]", "[0 0 -1]", "lock{A1:1}"),
+	kase("a run comes in again at its place, before others", "release", state(stand("fb"), mine...), line, again("f1", 0), "[0 1 -1 0 ~]", "[0 0 -1]", "line<fb #fb sB sA wfb> lock{A1:1}"),
+	kase("a run comes in again at its place, behind others", "release", state(stand("fb"), mine...), line, again("f1", 9), "[0 1 -1 9 ~]", "[0 0 -1]", "line<f1 #f1 sB sA wf1> lock{B1:1}"),
+	kase("a run does not come in again where its lock is another's", "release", state(byOther), line, again("f1", 1), "[0 0 -1]", "[0 0 -1]", "lock{other:1}"),
+	kase("a run does not come in again where the line is none", "release", state(mine, "SET line x"), line, again("f1", 1), "[0 1 -1]", "[0 0 -1]", "line=x"),
 	kase("a caller leaves the line", "release", state(stand("fb f1"), byOther...), line, leave("f1"), "[0 0 -1]", "[0 0 -1]", "line<fb #fb sA sB wfb> lock{other:1}"),
 	kase("the first leaves the line", "release", state(stand("f1 fb"), byOther...), line, leave("f1"), "[0 0 -1]", "[0 0 -1]", "line<fb #fb sA sB wfb> lock{other:1}"),
 	kase("the only one leaves the line", "release", state(stand("f1"), byOther...), line, leave("f1"), "[0 0 -1]", "[0 0 -1]", "lock{other:1}"),

@@ -40,7 +40,7 @@ var partialCalls = map[string]struct {
 	"a release":                   {"release", line, free("me")},
 	"a release that draws tokens": {"release", lineToken, freeFenced("me")},
 	"a release by id":             {"release", lineIDs, freeOne("me")},
-	"a release of all by id":      {"release", lineIDs, append(with(freeOne("me"), 13, "2"), "b")},
+	"a release of all by id":      {"release", lineIDs, append(with(freeOne("me"), 15, "2"), "b")},
 	"a caller that leaves":        {"release", line, leave("f1")},
 	"a named caller that leaves":  {"release", lineIDs, leave("i1")},
 	"a look":                      {"look", line, looks("f1", "f2")},

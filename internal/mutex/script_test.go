@@ -43,7 +43,7 @@ var (
 
 // ends are the arguments of release.lua for a named owner.
 func ends(keep string, more ...string) []string {
-	return append(args("me", "ch", "PUBLISH", "1", "", "1", "0", "", "", "0", "0", keep, "0"), more...)
+	return append(args("me", "ch", "PUBLISH", "1", "", "1", "0", "", "", "0", "0", "", "", keep, "0"), more...)
 }
 
 var scriptCases = []locktest.ScriptCase{
@@ -90,7 +90,7 @@ var scriptCases = []locktest.ScriptCase{
 
 	kase("a hold by id ends", "release", setup(held3, ttl, "SADD ids a b"), ids, one, "[2 1 -1]", "[2 0 -1]", "ids(b) lock{me:2}"),
 	kase("the last hold by id frees", "release", setup(held1, ttl, "SADD ids a"), ids, one, "[0 1 0]", "[0 0 -1]", ""),
-	kase("the count may be unknown", "release", setup(held1, ttl, "SADD ids a"), ids, args("me", "ch", "PUBLISH", "0", "", "1", "0", "", "", "0", "0", "0", "0", "1", "a"), "[0 1 -1]", "[0 0 -1]", ""),
+	kase("the count may be unknown", "release", setup(held1, ttl, "SADD ids a"), ids, args("me", "ch", "PUBLISH", "0", "", "1", "0", "", "", "0", "0", "", "", "0", "0", "1", "a"), "[0 1 -1]", "[0 0 -1]", ""),
 	kase("several holds by id end at once", "release", setup(held2, ttl, "SADD ids a b"), ids, ends("0", "2", "b", "a"), "[0 1 0]", "[0 0 -1]", ""),
 	kase("a hold of an earlier life is not released", "release", setup(held1, ttl, "SADD ids b"), ids, one, "[1 0 -1]", "[1 0 -1]", "ids(b) lock{me:1}"),
 	kase("a hold that was never taken is not released", "release", setup(held1, ttl), ids, one, "[1 0 -1]", "[1 0 -1]", "lock{me:1}"),
@@ -163,7 +163,7 @@ func eval(t testing.TB, s *redistest.Server, script string, keys []string, args 
 // a TTL. The end comes closer only where all that is counted is this session's.
 func TestScriptsKeepTheLongerLease(t *testing.T) {
 	private := func(keep string, more ...string) []string {
-		return append(args("me", "ch", "PUBLISH", "1", "", "1", "0", "", "", "0", "0", keep, "1"), more...)
+		return append(args("me", "ch", "PUBLISH", "1", "", "1", "0", "", "", "0", "0", "", "", keep, "1"), more...)
 	}
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, step := range []struct {

@@ -11,9 +11,11 @@
 -- ARGV[8] what stands in front of the owner in its entry, which may be in the line; '': none
 -- ARGV[9] the entry that the session enters anew, or ''
 -- ARGV[10] 1: the session may listen to the lock's channel  ARGV[11] how many of its callers wait
--- ARGV[12] the TTL in ms that holds which stay deserve; 0 leaves it; left out like the rest: no ids
--- ARGV[13] 1: the owner is private  ARGV[14] how many ids follow of holds that end
--- ARGV[15] and more: those, see end_holds; then, of a named owner and with a TTL, those that stay
+-- ARGV[12] of a fair entry of ARGV[9]: its place, at which it comes in before anybody is let in; '', or left out
+--   like the rest: it comes in behind  ARGV[13] the number of its last caller
+-- ARGV[14] the TTL in ms that holds which stay deserve; 0 leaves it; left out like the rest: no ids
+-- ARGV[15] 1: the owner is private  ARGV[16] how many ids follow of holds that end
+-- ARGV[17] and more: those, see end_holds; then, of a named owner and with a TTL, those that stay
 -- Returns receivers, for {0, 1, receivers}; or {holds left, changed, receivers}; or, where others stand in
 --   the line, {0, 1, receivers, position, Redis's time in ms}: that of the entry of ARGV[9], 0 without one;
 --   -1: there may be more to be let in, see line.lua: it is to be sent again
@@ -44,7 +46,7 @@ if line and ARGV[8] and ARGV[8] ~= '' then
   heads, booking = entries(0)
 end
 if bad or (tonumber(held or 0) or 0) <= 0 then
-  for i = 15, not bad and ARGV[14] and 14 + ARGV[14] or 0 do redis.pcall('SREM', ids, ARGV[i]) end
+  for i = 17, not bad and ARGV[16] and 16 + ARGV[16] or 0 do redis.pcall('SREM', ids, ARGV[i]) end
   local _, given, again
   if heads and is_entry(heads[1]) and redis.call('EXISTS', KEYS[1]) == 0 then -- the line goes on
     local us, now = clock()
@@ -53,24 +55,28 @@ if bad or (tonumber(held or 0) or 0) <= 0 then
   if again then return {0, 0, -1, -1, 0} end
   return {0, 0, -1} -- the ids, if they are still there, speak of an earlier life
 end
-local leaving = not ARGV[12] and ARGV[1] -- else the key goes with the last id; while a slot moves it is not asked for then
-if ARGV[12] then
-  local reply = end_holds(ids, ARGV[1], tonumber(held), 15, 15 + ARGV[14], ARGV[12], ARGV[13])
+local leaving = not ARGV[14] and ARGV[1] -- else the key goes with the last id; while a slot moves it is not asked for then
+if ARGV[14] then
+  local reply = end_holds(ids, ARGV[1], tonumber(held), 17, 17 + ARGV[16], ARGV[14], ARGV[15])
   if reply then return reply end
 elseif ARGV[6] == '1' then
   redis.call('DEL', ids)
 end
 local given, others, position, us, now = false, nil, 0, 0, 0
+local anew, place = (ARGV[9] or '') ~= '' and ARGV[9], line and tonumber(ARGV[12] or '')
+if place or heads and is_entry(heads[1]) then us, now = clock() end
+if place and not enter(anew, place, us, now, false, ARGV[11], false, ARGV[13]) then
+  position, anew = place, nil
+  heads, booking = entries(0)
+end
 if heads and is_entry(heads[1]) then
-  us, now = clock()
   if string.sub(heads[1], 21) == ARGV[1] then -- its own: it got in while the line could not be named
     redis.call('ZREM', line, heads[1])
     heads, booking = entries(0)
   end
-  local anew = ARGV[9] and ARGV[9] ~= ''
   local again
   others, given, again = admit(heads, at, us, now, leaving, nil, anew, booking)
-  if others and anew and not enter(ARGV[9], us, us, now, ARGV[10] == '1', ARGV[11]) then position = us end
+  if others and anew and not enter(anew, us, us, now, ARGV[10] == '1', ARGV[11]) then position = us end
   if again then others, position = true, -1 end
 else
   if leaving then redis.call('HDEL', KEYS[1], leaving) end

@@ -1,16 +1,17 @@
-package fairqueue_test
+package waiting_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
-	"relock/internal/fairqueue"
+	"relock/internal/waiting"
 )
 
 type (
-	run    = fairqueue.Run[entry, string]
-	member = fairqueue.Member[entry, string]
+	run    = waiting.Run[entry, string]
+	member = waiting.Member[entry, string]
 )
 
 // An entry is what a test keeps of a run.
@@ -23,7 +24,7 @@ var plain, fenced = &kind{}, &kind{}
 
 // session is a session with one lock, as far as the queue is concerned.
 type session struct {
-	fairqueue.Line[entry, string]
+	waiting.Line[entry, string]
 	opened int
 }
 
@@ -38,19 +39,30 @@ func (s *session) newRun(k any) *run {
 func (s *session) arrive(who string, k any) *member {
 	m := &member{Of: &who}
 	if !s.Arrive(m, k) {
-		s.Open(m, s.newRun(k))
+		s.Open(m, s.newRun(k), 0)
 	}
 	return m
 }
 
-// call collects the one run that is to be sent, and returns it with what is said of it.
-func (s *session) call(t *testing.T) (*run, fairqueue.Position) {
+// later is when nobody gathers any more.
+const later = time.Second
+
+// call returns the run that Redis is asked about next, with what is said of it.
+func (s *session) call(t *testing.T) (*run, waiting.Position) {
 	t.Helper()
-	runs := s.Collect(10)
-	if len(runs) != 1 {
-		t.Fatalf("%d runs are to be sent, want 1", len(runs))
+	r := s.Due(later)
+	if r == nil {
+		t.Fatal("Redis is to be asked about no run")
 	}
-	return runs[0], runs[0].Call()
+	return r, r.Call()
+}
+
+// nothingDue checks that Redis is to be asked about no run.
+func (s *session) nothingDue(t *testing.T, when string) {
+	t.Helper()
+	if r := s.Due(later); r != nil {
+		t.Errorf("%s: Redis is to be asked about %s", when, r.Entry)
+	}
 }
 
 // queue has a waiter come and queue, with a position.
@@ -58,14 +70,29 @@ func (s *session) queue(t *testing.T, who string, position int64) (*member, *run
 	t.Helper()
 	m := s.arrive(who, plain)
 	r, _ := s.call(t)
-	fate(t, "a run with a position", r.Settled(position), fairqueue.Lives)
+	lives(t, "a run with a position")(r.Settled(position))
 	return m, r
 }
 
-func fate(t *testing.T, what string, got, want fairqueue.Fate) {
+func fate(t *testing.T, what string, got, want waiting.Fate) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: fate %d, want %d", what, got, want)
+	}
+}
+
+// lives, ends and gone check what becomes of a run, and that no other one ends with it.
+func lives(t *testing.T, what string) func(waiting.Fate, *entry) { return becomes(t, what, waiting.Lives) }
+func ends(t *testing.T, what string) func(waiting.Fate, *entry)  { return becomes(t, what, waiting.Ends) }
+func gone(t *testing.T, what string) func(waiting.Fate, *entry)  { return becomes(t, what, waiting.Gone) }
+
+func becomes(t *testing.T, what string, want waiting.Fate) func(waiting.Fate, *entry) {
+	return func(got waiting.Fate, left *entry) {
+		t.Helper()
+		fate(t, what, got, want)
+		if left != nil {
+			t.Errorf("%s: another run, %s, ends too", what, left.run.Entry)
+		}
 	}
 }
 

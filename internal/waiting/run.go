@@ -1,6 +1,11 @@
-package fairqueue
+package waiting
 
-import "relock/internal/queue"
+import (
+	"time"
+
+	"relock/internal/queue"
+	"relock/internal/schedule"
+)
 
 // A phase is how far a run has come; the comment of the package draws them.
 type phase uint8
@@ -31,16 +36,17 @@ const (
 type Run[R, W any] struct {
 	Of    *R
 	Entry string
-	Kind  any // what its waiters have in common; nil: no other waiter may come into it
+	Kind  any      // what its waiters have in common; nil: no other waiter may come into it
+	Told  *Message // what was said to it while an attempt was on its way
 
 	line     *Line[R, W]
 	phase    phase
-	pending  bool  // it is to be sent
-	position int64 // in the queue, 0: not known
-	last     int64 // number of the last waiter
-	until    int64 // in: up to which waiter Redis has let it in
-	said     int64 // the number that Redis was told last
-	waiting  int   // how many wait
+	askAt    time.Duration // when its first waiter asks Redis about it; schedule.Never: when something happens
+	position int64         // in the queue, 0: not known
+	last     int64         // number of the last waiter
+	until    int64         // in: up to which waiter Redis has let it in
+	said     int64         // the number that Redis was told last
+	waiting  int           // how many wait
 	members  queue.Queue[Member[R, W]]
 	node     queue.Node[Run[R, W]] // of the line's runs, until it is over
 
@@ -65,23 +71,28 @@ type Position struct {
 // Waiting returns how many wait.
 func (r *Run[R, W]) Waiting() int { return r.waiting }
 
-// SendNow has the run sent, at once.
-func (r *Run[R, W]) SendNow() {
-	r.send()
-	r.line.urgent = true
-}
+// AskNow has Redis asked about the run at once.
+func (r *Run[R, W]) AskNow() { r.askAt = 0 }
 
-// send has the run sent with the next call.
-func (r *Run[R, W]) send() {
-	if !r.pending {
-		r.pending = true
-		r.line.pending = append(r.line.pending, r)
-	}
-}
+// AskAt has Redis asked about the run at a time, or earlier if that was agreed before.
+func (r *Run[R, W]) AskAt(at time.Duration) { r.askAt = min(r.askAt, at) }
 
-// Call returns what the call says that is about to be sent for a run.
+// NextAsk returns when Redis is asked about the run, if no other attempt is in the way.
+func (r *Run[R, W]) NextAsk() time.Duration { return r.askAt }
+
+// asksAnew reports whether there is more to be said of the run than was said last.
+func (r *Run[R, W]) asksAnew() bool { return r.askAt != schedule.Never }
+
+// enters reports whether the run has no place yet that it keeps.
+func (r *Run[R, W]) enters() bool { return r.phase < queued && r.position == 0 }
+
+// Call returns what the attempt says that is about to be sent for a run.
 func (r *Run[R, W]) Call() Position {
 	n := r.line
+	r.askAt = schedule.Never
+	if n.gathering == r {
+		n.gathering = nil
+	}
 	p := Position{Entry: r.Entry, Last: r.last, Waiting: r.waiting, Again: r.phase > gathering}
 	switch r.phase {
 	case gathering:
@@ -105,48 +116,52 @@ func (r *Run[R, W]) Call() Position {
 }
 
 // Settled takes in the answer that the run has a position in the queue, or, with a position of 0, that
-// it has joined the other one.
-func (r *Run[R, W]) Settled(position int64) Fate {
-	t := r.joins
-	r.joins = nil
-	if t != nil && t.joiner == r {
-		t.joiner = nil
-	}
-	if t != nil && position == 0 {
+// it has joined the other one. left is a run that ends because of that: it had no waiter, but could have
+// been joined.
+func (r *Run[R, W]) Settled(position int64) (f Fate, left *R) {
+	if t := r.joins; t != nil && position == 0 {
+		r.joins = nil
+		if t.joiner == r {
+			t.joiner = nil
+		}
 		r.merge(t)
-		return Gone
+		return Gone, nil
 	}
+	left = r.part()
 	r.phase, r.position = queued, position
 	switch {
 	case r.waiting == 0: // all have left meanwhile
-		return Ends
-	case !r.pending: // else some have left since the call was sent
+		return Ends, left
+	case !r.asksAnew(): // else some have left since the attempt was sent
 		r.Tell()
 	}
-	return Lives
+	return Lives, left
 }
 
-// Unanswered takes in that a call got no answer, and whether the run is to be put back. A run
-// without a waiter is not sent again, unless it may have taken waiters along to another one.
-func (r *Run[R, W]) Unanswered() (back bool, f Fate) {
-	if r.waiting == 0 && r.joins == nil {
-		return false, Ends
+// part notes that the run joins no other one any more, and returns that if nobody waits for it.
+func (r *Run[R, W]) part() (left *R) {
+	t := r.joins
+	r.joins = nil
+	if t == nil || t.joiner != r {
+		return nil
 	}
-	back, r.pending = !r.pending, true
-	return back, Lives
+	if t.joiner = nil; t.waiting == 0 && t.phase <= queued {
+		return t.Of
+	}
+	return nil
 }
 
 // Refused takes in that Redis refuses the run for good. It no longer has the waiters, which are
-// returned.
-func (r *Run[R, W]) Refused() (waiters []*W, f Fate) {
+// returned. left is as for Settled.
+func (r *Run[R, W]) Refused() (waiters []*W, f Fate, left *R) {
 	for m := r.First(); m != nil; m = r.First() {
 		waiters = append(waiters, m.Of)
 		r.Remove(m)
 	}
-	if r.phase == queued {
-		return waiters, Ends
+	if f = Gone; r.phase == queued {
+		f = Ends
 	}
-	return waiters, Gone
+	return waiters, f, r.part()
 }
 
 // LetIn takes in a message that the run was let in, at a position and up to the waiter with that
@@ -174,8 +189,8 @@ func (r *Run[R, W]) merge(t *Run[R, W]) {
 	r.moveTo(t)
 	// Some may have left meanwhile; or what was sent for the other run behind the call by which
 	// this one has joined it has Redis count it no further than before.
-	if (r.pending || len(r.told) > 0 || t.said < t.last) && t.phase < in {
-		t.SendNow()
+	if (r.asksAnew() || len(r.told) > 0 || t.said < t.last) && t.phase < in {
+		t.AskNow()
 	}
 	t.told, r.told = append(t.told, r.told...), nil
 	if r.line.tail == r {
@@ -196,25 +211,30 @@ func (r *Run[R, W]) Next(can func(*W) bool) *W {
 	return nil
 }
 
-// End notes that the run's claim ends. Waiters that are left need another run, see Replace.
+// End notes that the run's claim ends. Waiters that are left need another run, see Replace. Those that
+// gather wait no longer if there is no other run.
 func (r *Run[R, W]) End() {
-	if r.phase < over {
-		r.phase = over
-		r.line.runs.Remove(&r.node)
+	if r.phase == over {
+		return
+	}
+	n := r.line
+	r.phase = over
+	n.runs.Remove(&r.node)
+	if n.gathering == r {
+		n.gathering = nil
+	}
+	if n.gathering != nil && !n.busy() {
+		n.gathering.AskNow()
 	}
 }
 
 // Replace moves the waiters of a run that cannot go on to a new one. That gets the old position,
-// before all that came later, and is sent before all others.
+// before all that came later.
 func (r *Run[R, W]) Replace(next *Run[R, W]) {
-	n := r.line
-	n.enter(next)
+	r.line.enter(next)
 	next.position = max(r.position, 1)
 	r.moveTo(next)
 	r.heir = next
-	next.pending = true
-	n.pending = append([]*Run[R, W]{next}, n.pending...)
-	n.urgent = true
 }
 
 // Tell tells the waiters that have left that Redis knows.

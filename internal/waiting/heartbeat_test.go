@@ -1,14 +1,14 @@
-package fairqueue_test
+package waiting_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"relock/internal/fairqueue"
+	"relock/internal/waiting"
 )
 
-func heard(all []fairqueue.Heartbeat[entry, string]) (entries []string) {
+func heard(all []waiting.Heartbeat[entry, string]) (entries []string) {
 	for _, h := range all {
 		entries = append(entries, strings.Join(h.Entries(), " "))
 	}
@@ -24,14 +24,14 @@ func TestWhichRunsRedisMustHearOf(t *testing.T) {
 	in.Begin(2)
 	over.End()
 	over.End() // which changes nothing
-	s.arrive("asked", fenced)
-	s.call(t)
 	_, last := s.queue(t, "d", 10)
-	s.arrive("gathering", plain)
 	if got := heard(s.Heartbeats(10)); !slices.Equal(got, []string{queued.Entry + " " + last.Entry}) {
 		t.Errorf("Redis hears of %q, want the two that queue", got)
 	}
 	_, more := s.queue(t, "e", 11)
+	s.arrive("asked", fenced)
+	s.call(t)
+	s.arrive("gathering", plain)
 	if got := heard(s.Heartbeats(2)); !slices.Equal(got, []string{queued.Entry + " " + last.Entry, more.Entry}) {
 		t.Errorf("with two at a time it hears of %q", got)
 	}
@@ -70,11 +70,13 @@ func TestWhatRedisSaysOfRunsThatItHearsOf(t *testing.T) {
 		if known := len(answers) == 5; known != (clock == 9000) {
 			t.Errorf("after %v Redis's time is %d", tc.answers, clock)
 		}
-		if urgent := s.Urgent(); urgent != (tc.sent > 0) {
-			t.Errorf("after %v it is urgent: %v", tc.answers, urgent)
+		sent := 0
+		for r := s.Due(later); r != nil; r = s.Due(later) {
+			r.Call()
+			sent++
 		}
-		if sent := s.Collect(10); len(sent) != tc.sent {
-			t.Errorf("after %v %d runs are sent, want %d", tc.answers, len(sent), tc.sent)
+		if sent != tc.sent {
+			t.Errorf("after %v Redis is asked about %d runs, want %d", tc.answers, sent, tc.sent)
 		}
 	}
 }

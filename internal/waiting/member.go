@@ -1,4 +1,4 @@
-package fairqueue
+package waiting
 
 import "relock/internal/queue"
 
@@ -39,26 +39,28 @@ func (r *Run[R, W]) moveTo(t *Run[R, W]) {
 	t.last = max(t.last, r.last)
 }
 
-// Leave takes a waiter that gives up out of its run; flying says that a call for the run is on its
-// way. The channel is closed when Redis knows; it is nil if Redis need not know.
-func (m *Member[R, W]) Leave(flying bool) (told <-chan struct{}, f Fate) {
+// Leave takes a waiter that gives up out of its run; flying says that an attempt for the run is on its
+// way. The channel is closed when Redis knows; it is nil if Redis need not know. left is as for Settled.
+func (m *Member[R, W]) Leave(flying bool) (told <-chan struct{}, f Fate, left *R) {
 	r := m.Run
 	r.Remove(m)
 	switch {
 	case r.phase > queued, r.phase == gathering && r.waiting > 0:
-		return nil, Lives
-	case r.waiting > 0, flying, r.phase == asked && r.joins != nil, r.joiner != nil:
-		// Others wait; or a release could run before what is on its way, or take away waiters
-		// that have just joined.
-		if r.waiting > 0 || !flying {
-			r.SendNow()
-		}
+		return nil, Lives, nil
+	case r.waiting > 0:
+		r.AskNow() // the others say that they are fewer
+	case flying, r.joiner != nil:
+		// A release could run before what is on its way, or take away waiters that have just joined.
 	case r.phase == gathering:
-		return nil, Gone
+		return nil, Gone, nil
 	default:
 		f = Ends
+		if t := r.joins; t != nil && t.waiting > 0 {
+			t.AskNow() // Redis may have counted those that were about to join it
+		}
+		left = r.part()
 	}
-	left := make(chan struct{})
-	r.told = append(r.told, left)
-	return left, f
+	gone := make(chan struct{})
+	r.told = append(r.told, gone)
+	return gone, f, left
 }

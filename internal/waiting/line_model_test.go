@@ -1,4 +1,4 @@
-package fairqueue_test
+package waiting_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"relock/internal/fairqueue"
+	"relock/internal/waiting"
 )
 
 // Whatever happens, each waiter that is neither served nor gone stands in one run that is not over
@@ -21,14 +21,16 @@ func TestNoWaiterIsLost(t *testing.T) {
 	}
 }
 
-// A model plays Redis, and a session with claims. Its queue is served by one other lock owner.
+// A model plays Redis, and a session with claims. Its line is served by one other lock owner.
 type model struct {
 	session
 	t      *testing.T
 	rnd    *rand.Rand
 	all    []*member // who waits
-	flying []*run
-	redis  []*known // the queue
+	flying *run      // about which an attempt is on its way: Redis has run it,
+	answer int64     // and answers this
+	told   *known    // what was said to that run meanwhile: it has the lock
+	redis  []*known  // the line
 	runs   []*run
 	in     *run
 	clock  int64
@@ -81,28 +83,28 @@ func (m *model) step() {
 		m.clock++
 		w := &member{Of: &who}
 		if !m.Arrive(w, k) {
-			m.Open(w, m.newRun(k))
+			m.Open(w, m.newRun(k), 0)
 		}
 		m.all = append(m.all, w)
-	case n < 4 && len(m.all) > 0: // one leaves
+	case n < 4 && len(m.all) > 0: // one leaves, but not one whose attempt is on its way
 		w := m.all[m.rnd.IntN(len(m.all))]
 		r := w.Run
-		_, f := w.Leave(slices.Contains(m.flying, r))
+		if r == m.flying && r.First() == w {
+			return
+		}
+		_, f, left := w.Leave(r == m.flying)
 		m.drop(w)
-		m.meet(r, f)
+		m.meet(r, f, left)
 		if r == m.in && r.Waiting() == 0 {
 			m.over(r)
 		}
-	case n < 7 && m.flying == nil: // calls are sent, and their answers may get lost
-		m.flying = m.Collect(3)
-		var positions []int64
-		for _, r := range m.flying {
-			positions = append(positions, m.enqueue(r.Call()))
+	case n < 7 && m.flying == nil: // an attempt is sent
+		if r := m.Due(later); r != nil {
+			m.flying, m.Asking = r, true
+			m.answer = m.enqueue(r.Call())
 		}
-		if m.rnd.IntN(3) == 0 {
-			m.grant()
-		}
-		m.answer(positions, m.rnd.IntN(3) == 0)
+	case n < 7: // its answer comes, or is lost
+		m.answered(m.rnd.IntN(3) == 0)
 	case n < 8:
 		m.grant()
 	case n < 9 && m.in != nil: // one is served
@@ -125,7 +127,7 @@ func (m *model) drop(w *member) {
 }
 
 // enqueue is what acquire.lua does for a lock that is held.
-func (m *model) enqueue(p fairqueue.Position) int64 {
+func (m *model) enqueue(p waiting.Position) int64 {
 	_, own := m.find(p.Entry)
 	j, other := m.find(p.Join)
 	switch {
@@ -152,15 +154,22 @@ func (m *model) enqueue(p fairqueue.Position) int64 {
 
 // grant lets the first entry in, by a message.
 func (m *model) grant() {
-	if m.in != nil || len(m.redis) == 0 {
+	if m.in != nil || m.told != nil || len(m.redis) == 0 {
 		return
 	}
 	k := m.redis[0]
 	m.redis = m.redis[1:]
 	r := m.run(k.entry)
-	if r == nil || r.Phase() > fairqueue.Queued {
-		return // it is given back
+	switch {
+	case r == nil || r.Phase() > waiting.Queued: // it is given back
+	case r == m.flying:
+		m.told = k
+	default:
+		m.letIn(r, k)
 	}
+}
+
+func (m *model) letIn(r *run, k *known) {
 	if joined := r.LetIn(k.last, k.position); joined != nil {
 		m.over(joined.run)
 	}
@@ -170,30 +179,30 @@ func (m *model) grant() {
 	}
 }
 
-func (m *model) answer(positions []int64, lost bool) {
-	var again []*run
-	for i, r := range m.flying {
-		switch {
-		case r.Phase() > fairqueue.Queued:
-			if k, known := m.find(r.Entry); known != nil {
-				m.redis = slices.Delete(m.redis, k, k+1) // what came behind its release is given back
-			}
-		case lost:
-			back, f := r.Unanswered()
-			if back {
-				again = append(again, r)
-			}
-			m.meet(r, f)
-		default:
-			m.meet(r, r.Settled(positions[i]))
+func (m *model) answered(lost bool) {
+	r, told := m.flying, m.told
+	m.flying, m.told, m.Asking = nil, nil, false
+	switch {
+	case r.Phase() > waiting.Queued:
+		if i, k := m.find(r.Entry); k != nil {
+			m.redis = slices.Delete(m.redis, i, i+1) // what came behind its release is given back
 		}
+	case lost:
+		r.AskNow()
+	default:
+		f, left := r.Settled(m.answer)
+		m.meet(r, f, left)
 	}
-	m.PutBack(again)
-	m.flying = nil
+	if told != nil && r.Phase() <= waiting.Queued {
+		m.letIn(r, told)
+	}
 }
 
-func (m *model) meet(r *run, f fairqueue.Fate) {
-	if f != fairqueue.Lives {
+func (m *model) meet(r *run, f waiting.Fate, left *entry) {
+	if left != nil {
+		m.over(left.run)
+	}
+	if f != waiting.Lives {
 		r.TellAllBut()
 		m.over(r)
 	}
@@ -214,15 +223,15 @@ func (m *model) over(r *run) {
 }
 
 func (m *model) check() {
-	waiting, queued := 0, []string{}
+	stand, queued := 0, []string{}
 	for _, h := range m.Heartbeats(3) {
 		queued = append(queued, h.Entries()...)
 	}
 	for _, r := range m.runs {
-		if slices.Contains(queued, r.Entry) != (r.Phase() == fairqueue.Queued) {
+		if slices.Contains(queued, r.Entry) != (r.Phase() == waiting.Queued) {
 			m.t.Fatalf("%s in phase %d, Redis hears of it: %v", r.Entry, r.Phase(), slices.Contains(queued, r.Entry))
 		}
-		waiting += r.Waiting()
+		stand += r.Waiting()
 		last := int64(0)
 		for w := r.First(); w != nil; w = w.Next() {
 			if w.Run != r || w.Number() <= last {
@@ -230,15 +239,21 @@ func (m *model) check() {
 			}
 			last = w.Number()
 		}
-		if r.Phase() == fairqueue.Over && r.Waiting() > 0 {
+		if r.Phase() == waiting.Over && r.Waiting() > 0 {
 			m.t.Fatalf("%s is over and has waiters", r.Entry)
 		}
-		// What is said of it once more is true, if nothing is to be sent.
-		if _, k := m.find(r.Entry); k != nil && r.Phase() == fairqueue.Queued && !m.Pending() && k.last < last {
+		if r.Phase() != waiting.Queued || m.flying != nil || m.Due(later) != nil {
+			continue
+		}
+		// What was said of it last is true, if there is nothing more to be said.
+		if _, k := m.find(r.Entry); k != nil && k.last < last {
 			m.t.Fatalf("Redis counts %s up to %d, and waiter %d stands there", r.Entry, k.last, last)
 		}
+		if r.Waiting() == 0 {
+			m.t.Fatalf("%s stands in the line for nobody", r.Entry)
+		}
 	}
-	if waiting != len(m.all) {
-		m.t.Fatalf("%d stand in runs, %d wait", waiting, len(m.all))
+	if stand != len(m.all) {
+		m.t.Fatalf("%d stand in runs, %d wait", stand, len(m.all))
 	}
 }

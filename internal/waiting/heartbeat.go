@@ -1,4 +1,4 @@
-package fairqueue
+package waiting
 
 import "slices"
 
@@ -36,9 +36,9 @@ func (h Heartbeat[R, W]) Entries() []string {
 }
 
 // Answered takes in what Redis said: for each of the entries the milliseconds after which to ask at the
-// latest, -1 if unknown; or 0 if the run is to be sent at once, for its call will say why; and behind those
+// latest, -1 if unknown; or 0 if Redis is to be asked about the run at once, for the answer will say why; and behind those
 // Redis's time in ms, which is returned with the least of those milliseconds. Any other number of answers, as
-// none, says that Redis refuses the question: then all are sent.
+// none, says that Redis refuses the question: then it is asked about each run.
 func (h Heartbeat[R, W]) Answered(answers []int64) (soonest, clock int64) {
 	soonest = -1
 	refused := len(answers) != len(h.runs)+1
@@ -49,7 +49,7 @@ func (h Heartbeat[R, W]) Answered(answers []int64) (soonest, clock int64) {
 		switch {
 		case r.phase > queued: // since the question was sent
 		case refused || answers[i] == 0:
-			r.SendNow()
+			r.AskNow()
 		case answers[i] > 0 && (soonest < 0 || answers[i] < soonest):
 			soonest = answers[i]
 		}

@@ -1,4 +1,4 @@
-package fairqueue
+package waiting
 
 import (
 	"sync"

@@ -1,10 +1,10 @@
-package fairqueue_test
+package waiting_test
 
 import (
 	"strings"
 	"testing"
 
-	"relock/internal/fairqueue"
+	"relock/internal/waiting"
 )
 
 // What cannot go on has a new run, at the old position and before all others. What joined the old one
@@ -20,19 +20,14 @@ func TestReplacedRunsKeepTheirPlaces(t *testing.T) {
 	first.End()
 	next := s.newRun(plain)
 	first.Replace(next)
-	if !s.Urgent() || a.Run != next {
-		t.Errorf("urgent: %v; the waiter is in %s", s.Urgent(), a.Run.Entry)
+	if a.Run != next {
+		t.Errorf("the waiter is in %s", a.Run.Entry)
 	}
 	s.arrive("d", plain)
-	runs := s.Collect(10)
-	if len(runs) != 2 || runs[0] != next {
-		t.Fatalf("%d runs are to be sent, and the one with the old position is not the first", len(runs))
-	}
-	want(t, runs[1], "c d")
-	if p := next.Call(); p.Before != 7 || p.Join != "" || p.Last != 1 {
+	if r, p := s.call(t); r != next || p.Before != 7 || p.Join != "" || p.Last != 1 {
 		t.Errorf("the call says %+v", p)
 	}
-	fate(t, "joined what was replaced", joins.Settled(0), fairqueue.Gone)
+	gone(t, "joined what was replaced")(joins.Settled(0))
 	want(t, next, "a b")
 	if p := next.Call(); p.Before != 7 || p.Last != 2 || p.Waiting != 2 {
 		t.Errorf("the call says %+v", p)
@@ -52,8 +47,8 @@ func TestLaterWaitersDoNotGetAnOldPlace(t *testing.T) {
 	if late := s.arrive("b", plain); late.Run == next {
 		t.Error("a later waiter gets the old position")
 	}
-	if p := s.Collect(1)[0].Call(); p.Before != 1 {
-		t.Errorf("the call says %+v", p)
+	if r, p := s.call(t); r != next || p.Before != 1 {
+		t.Errorf("the attempt for %s says %+v", r.Entry, p)
 	}
 }
 
@@ -65,7 +60,7 @@ func TestJoiningWhatIsOver(t *testing.T) {
 	joins, _ := s.call(t)
 	first.Remove(a)
 	first.End()
-	fate(t, "joined what is over", joins.Settled(0), fairqueue.Gone)
+	gone(t, "joined what is over")(joins.Settled(0))
 	want(t, joins, "b")
 	joins.End()
 	next := s.newRun(plain)
@@ -83,54 +78,62 @@ func TestAWaiterLeaves(t *testing.T) {
 		name    string
 		prepare func(s *session) *member
 		flying  bool
-		fate    fairqueue.Fate
+		fate    waiting.Fate
 		told    bool // there is something to wait for
-		sent    bool // the run is sent once more
+		sent    bool // Redis is asked about a run once more
 	}{
-		{"gathering", func(s *session) *member { return s.arrive("a", plain) }, false, fairqueue.Gone, false, false},
+		{"gathering", func(s *session) *member { return s.arrive("a", plain) }, false, waiting.Gone, false, false},
 		{"gathering with another", func(s *session) *member {
 			m := s.arrive("a", plain)
 			s.arrive("x", plain)
 			return m
-		}, false, fairqueue.Lives, false, false},
+		}, false, waiting.Lives, false, false},
 		{"asked", func(s *session) *member {
 			m := s.arrive("a", plain)
 			s.call(t)
 			return m
-		}, true, fairqueue.Lives, true, false},
+		}, true, waiting.Lives, true, false},
 		{"asked, no answer", func(s *session) *member {
 			m := s.arrive("a", plain)
-			r, _ := s.call(t)
-			r.Unanswered()
+			s.call(t)
 			return m
-		}, false, fairqueue.Ends, true, false},
+		}, false, waiting.Ends, true, false},
 		{"may have joined", func(s *session) *member {
 			s.queue(t, "x", 7)
 			m := s.arrive("a", plain)
 			s.call(t)
 			return m
-		}, false, fairqueue.Lives, true, true},
+		}, false, waiting.Ends, true, true},
 		{"may have been joined", func(s *session) *member {
 			m, _ := s.queue(t, "a", 7)
 			s.arrive("x", plain)
 			s.call(t)
 			return m
-		}, false, fairqueue.Lives, true, true},
+		}, false, waiting.Lives, true, false},
+		{"queued with another", func(s *session) *member {
+			m := s.arrive("a", plain)
+			s.arrive("x", plain)
+			r, _ := s.call(t)
+			r.Settled(7)
+			return m
+		}, false, waiting.Lives, true, true},
 		{"queued", func(s *session) *member {
 			m, _ := s.queue(t, "a", 7)
 			return m
-		}, false, fairqueue.Ends, true, false},
+		}, false, waiting.Ends, true, false},
 		{"let in", func(s *session) *member {
 			m, r := s.queue(t, "a", 7)
 			r.Begin(1)
 			return m
-		}, false, fairqueue.Lives, false, false},
+		}, false, waiting.Lives, false, false},
 	} {
 		var s session
 		m := tc.prepare(&s)
-		told, f := m.Leave(tc.flying)
-		if f != tc.fate || (told != nil) != tc.told || s.Urgent() != tc.sent || m.Run != nil {
-			t.Errorf("%s: fate %d, told %v, sent %v", tc.name, f, told != nil, s.Urgent())
+		r := m.Run
+		told, f, left := m.Leave(tc.flying)
+		sent := s.Due(later) != nil && s.Due(later).Waiting() > 0 && r.Phase() > 0
+		if f != tc.fate || (told != nil) != tc.told || sent != tc.sent || m.Run != nil || left != nil {
+			t.Errorf("%s: fate %d, told %v, sent %v, left %v", tc.name, f, told != nil, sent, left)
 		}
 	}
 }
@@ -141,8 +144,8 @@ func TestAWaiterThatLeavesIsTold(t *testing.T) {
 	a := s.arrive("a", plain)
 	s.arrive("b", plain)
 	r, _ := s.call(t)
-	told, f := a.Leave(true)
-	fate(t, "one of two leaves", f, fairqueue.Lives)
+	told, f, _ := a.Leave(true)
+	fate(t, "one of two leaves", f, waiting.Lives)
 	r.Settled(7)
 	if isClosed(told) {
 		t.Fatal("told by a call that was sent before")
@@ -163,20 +166,16 @@ func TestAWaiterThatLeavesIsToldByTheRunThatItHasJoined(t *testing.T) {
 	b := s.arrive("b", plain)
 	s.arrive("c", plain)
 	joins, _ := s.call(t)
-	told, _ := b.Leave(true)
-	fate(t, "joined", joins.Settled(0), fairqueue.Gone)
+	told, _, _ := b.Leave(true)
+	gone(t, "joined")(joins.Settled(0))
+	joins.End()
 	want(t, first, "a c")
-	var sent *run
-	for _, r := range s.Collect(10) {
-		if r == first {
-			sent = r
-		}
+	sent, p := s.call(t)
+	if sent != first || isClosed(told) {
+		t.Fatalf("Redis is asked about the run that was joined: %v, told before: %v", sent == first, isClosed(told))
 	}
-	if sent == nil || isClosed(told) {
-		t.Fatalf("the run that was joined is sent: %v, told before: %v", sent != nil, isClosed(told))
-	}
-	if p := first.Call(); p.Waiting != 2 || p.Last != 3 {
-		t.Errorf("the call says %+v", p)
+	if p.Waiting != 2 || p.Last != 3 {
+		t.Errorf("the attempt says %+v", p)
 	}
 	first.Settled(7)
 	if !isClosed(told) {
@@ -190,9 +189,9 @@ func TestAllHaveLeftBeforeTheAnswer(t *testing.T) {
 	var s session
 	a, b := s.arrive("a", plain), s.arrive("b", plain)
 	r, _ := s.call(t)
-	first, _ := a.Leave(true)
-	second, _ := b.Leave(true)
-	fate(t, "nobody is left", r.Settled(7), fairqueue.Ends)
+	first, _, _ := a.Leave(true)
+	second, _, _ := b.Leave(true)
+	ends(t, "nobody is left")(r.Settled(7))
 	last := r.TellAllBut()
 	if last != second || !isClosed(first) || isClosed(second) {
 		t.Errorf("the one that left last is told: %v, the other one: %v", isClosed(second), isClosed(first))
@@ -201,9 +200,7 @@ func TestAllHaveLeftBeforeTheAnswer(t *testing.T) {
 	if r.TellAllBut() != nil {
 		t.Error("the same waiter is told twice")
 	}
-	if s.Pending() && len(s.Collect(10)) > 0 {
-		t.Error("a run that is over is sent")
-	}
+	s.nothingDue(t, "the run is over")
 }
 
 // A run that Redis refuses for good loses its waiters. An entry that it had is taken away.
@@ -212,13 +209,13 @@ func TestRefused(t *testing.T) {
 		var s session
 		a, b := s.arrive("a", plain), s.arrive("b", plain)
 		r, _ := s.call(t)
-		wants := fairqueue.Gone
+		wants := waiting.Gone
 		if queued {
 			r.Settled(7)
-			wants = fairqueue.Ends
+			wants = waiting.Ends
 		}
-		who, f := r.Refused()
-		fate(t, "refused", f, wants)
+		who, f, left := r.Refused()
+		becomes(t, "refused", wants)(f, left)
 		if len(who) != 2 || who[0] != a.Of || who[1] != b.Of || a.Run != nil || r.Waiting() != 0 {
 			t.Errorf("%d waiters are turned away", len(who))
 		}

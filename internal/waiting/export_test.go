@@ -1,4 +1,4 @@
-package fairqueue
+package waiting
 
 // The phases that the model tells apart.
 const (
@@ -8,4 +8,3 @@ const (
 
 func (r *Run[R, W]) Phase() phase     { return r.phase }
 func (m *Member[R, W]) Number() int64 { return m.number }
-func (n *Line[R, W]) Urgent() bool    { return n.urgent }

@@ -1,4 +1,4 @@
-package fairqueue_test
+package waiting_test
 
 import (
 	"math"
@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/fairqueue"
+	"relock/internal/waiting"
 )
 
 // takes takes what is due at a time, and 10 after it.
-func takes(t *testing.T, d *fairqueue.Due[string], now time.Duration, next time.Duration, want ...string) {
+func takes(t *testing.T, d *waiting.Due[string], now time.Duration, next time.Duration, want ...string) {
 	t.Helper()
 	got, at := d.Take(now, 10)
 	slices.Sort(got)
@@ -22,7 +22,7 @@ func takes(t *testing.T, d *fairqueue.Due[string], now time.Duration, next time.
 // What is due soon goes along with what is due, and a time that was agreed stays unless an earlier
 // one comes.
 func TestDue(t *testing.T) {
-	var d fairqueue.Due[string]
+	var d waiting.Due[string]
 	takes(t, &d, 0, math.MaxInt64)
 	d.Set("a", 100)
 	d.Set("a", 120)
@@ -38,7 +38,7 @@ func TestDue(t *testing.T) {
 
 // What may have been missed is asked for at once.
 func TestDueAllAtOnce(t *testing.T) {
-	var d fairqueue.Due[string]
+	var d waiting.Due[string]
 	d.SetAll(5)
 	d.Set("a", 100)
 	takes(t, &d, 95, 100)

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"relock/internal/script"
+)
+
+// An attempt is one run of an acquire script for a claim, and its answer.
+type attempt struct {
+	c *claim
+	*target
+	op *Op
+	grant
+	err error // if there is one, the lock is not known to be held
+}
+
+// send sends an attempt, and takes in the answer. It runs the hooks: no mutex may be held.
+func (s *Session) send(ctx context.Context, e *attempt) {
+	e.sent, e.doubts = s.now(), s.redis.Conn.Doubts.Load()
+	e.until = e.sent + trustIn(min(e.op.Lease, e.c.safeLease))
+	e.err = e.Decode(s.redis.Run.Run(ctx, e.prim.Acquire(e.op)), e.kind, e.op)
+	if e.err == nil && s.cfg.Replicas > 0 {
+		e.err = s.acknowledged(ctx, &e.grant, e.prim, e.op)
+	}
+	if s.trace != nil {
+		e.c.traceAttempt(e.grant, e.err)
+	}
+	if e.err == nil && e.Status == granted && s.now() >= e.until {
+		e.err = errLate
+	}
+}
+
+// errLate is why a grant counts for nothing: the answer, or the hooks that were told of it, took longer
+// than the lease that it grants.
+var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of", ErrUnavailable)
+
+// acknowledged waits until Config.Replicas replicas have acknowledged what was granted, if
+// anything was; see [replicas.Asker.Granted].
+func (s *Session) acknowledged(ctx context.Context, g *grant, p Primitive, op *Op) error {
+	leased, ok := p.(Leased)
+	if !ok || g.Status != granted { // what is not leased has no holder
+		return nil
+	}
+	err := s.redis.Replicas.Granted(ctx, leased, op)
+	g.unacknowledged = err != nil
+	return err
+}
+
+// unknown reports whether Redis may have run the attempt, or may run it yet.
+func (e *attempt) unknown() bool {
+	return e.err != nil && (script.Classify(e.err) == script.Unknown || script.Midway(e.err))
+}
+
+// attempt returns what is to be sent for a run. It goes on without the acquisition that sends it: that may be
+// let in meanwhile.
+func (c *claim) attempt() *attempt {
+	s, r, at := c.lock.s, c.run, c.run.Call()
+	op := &Op{Owner: c.ownerID(), N: int(c.n), Lease: min(s.cfg.Lease, c.safeLease), Private: c.num != 0, Position: &at}
+	if r.lease > 0 {
+		op.Lease = r.lease
+	}
+	op.ID = c.account.FirstID(c.kind)
+	op.ByIDs = op.ID != ""
+	if c.kind.Fenced {
+		op.Tokens = c.needAccount().Reserving(max(at.Waiting, 1))
+	}
+	return &attempt{c: c, target: c.target, op: op}
+}
+
+// pauseAfter is for how long no further attempt is made after so many in a row had no answer, at most.
+func (s *Session) pauseAfter() time.Duration { return min(s.cfg.PollFloor, time.Second) }

@@ -1,0 +1,111 @@
+package waiting
+
+import (
+	"time"
+
+	"relock/internal/queue"
+)
+
+// The runs of a session that wait for a fair lock. The line in Redis holds entries. An entry of a fair lock is
+// a run: waiters of one session that are served one after the other, under one owner.
+//
+//		Gathering ──Call──▶ Asked ──Settled──▶ Queued ──Begin──▶ In ──End──▶ Over
+//		    │                 │                   │                             │
+//		    └─ no waiter left ┴── or joined: ─────┘          waiters are left: a new run Replaces it
+//		             Over                                    at its old position
+//
+//	  - Gathering: Redis knows nothing of the run. Waiters of the same kind come into it.
+//	  - Asked: an attempt is on its way, or its outcome is unknown: then it is sent again, the same.
+//	    Either the run has an entry of its own afterwards, or, where the session's last entry was
+//	    the last of the line, its waiters have joined that: they are the waiters of the other run
+//	    from then on.
+//	  - Queued: the entry stands in Redis.
+//	  - In: Redis has let the run in, and its waiters are served.
+//	  - Over: its claim ends, or has ended.
+//
+// The first waiter of a run asks Redis about it. An attempt tells the number of the last waiter of a run and
+// how many wait, and never adds. One attempt for a lock is on its way at a time, so that what it says is true
+// when it is sent; and one that is sent twice says the same twice. A waiter that leaves has Redis asked about
+// its run.
+
+// A Line is the runs of one session for one lock. R is what the session keeps of a run besides, W
+// is a waiter. The zero value is empty. It is guarded by the mutex of the lock.
+type Line[R, W any] struct {
+	// Asking says that an attempt is on its way.
+	Asking bool
+
+	runs      queue.Queue[Run[R, W]] // those that are not over
+	number    int64                  // of the waiter that came last
+	gathering *Run[R, W]             // the run that was opened last, as long as Redis was not asked about it
+	tail      *Run[R, W]             // the run that was sent last
+}
+
+// gatherFor is for how long at most waiters gather while their session has other waiters in the
+// line, or is being served. It is what makes runs long: the waiters of a run that come back one
+// by one, and those of several runs, find each other. Without it a lock that several sessions
+// contend for would pass from one waiter of one session to one of the next, for ever.
+const gatherFor = 2 * time.Millisecond
+
+// Arrive puts a waiter into the run that gathers, and reports whether there is one of its kind. A
+// waiter of the kind nil stands alone.
+func (n *Line[R, W]) Arrive(m *Member[R, W], kind any) bool {
+	if r := n.gathering; r != nil && kind != nil && r.Kind == kind {
+		n.admit(m, r)
+		return true
+	}
+	return false
+}
+
+// Open puts a waiter into a run of its own, which begins to gather.
+func (n *Line[R, W]) Open(m *Member[R, W], r *Run[R, W], now time.Duration) {
+	if n.busy() {
+		r.askAt = now + gatherFor
+	}
+	n.enter(r)
+	n.gathering = r
+	n.admit(m, r)
+}
+
+// enter makes a run one of those that are not over.
+func (n *Line[R, W]) enter(r *Run[R, W]) {
+	r.line, r.node.Of = n, r
+	n.runs.Push(&r.node)
+}
+
+func (n *Line[R, W]) admit(m *Member[R, W], r *Run[R, W]) {
+	n.number++
+	m.number, r.last = n.number, n.number
+	r.push(m)
+}
+
+// busy reports whether Redis is asked about a run of the session, or it stands in the line or is served:
+// waiters that have just come wait for others then.
+func (n *Line[R, W]) busy() bool {
+	for r := range n.runs.All() {
+		if r.phase > gathering {
+			return true
+		}
+	}
+	return false
+}
+
+// Due returns the run that Redis is to be asked about now; nil if there is none, or an attempt is on its way.
+// Runs come into the line in the order in which they were opened.
+func (n *Line[R, W]) Due(now time.Duration) *Run[R, W] {
+	if n.Asking {
+		return nil
+	}
+	enters := false
+	for r := range n.runs.All() {
+		if r.phase <= queued && r.waiting > 0 && r.askAt <= now && !(enters && r.enters()) {
+			return r
+		}
+		enters = enters || r.enters() && r.waiting > 0
+	}
+	return nil
+}
+
+// Leads reports whether the waiter is to ask Redis about its run now.
+func (n *Line[R, W]) Leads(m *Member[R, W], now time.Duration) bool {
+	return m.Run != nil && m.Run.First() == m && m.Run.askAt <= now && n.Due(now) == m.Run
+}
