@@ -135,7 +135,9 @@ func TestFaultCancelledFrontPassesTheWakeUpOn(t *testing.T) {
 			front := faultGoLock(m, first)
 			locktest.Get(t, waiting, 5*time.Second, "the front waits")
 			subscribed(t, s, 2)
-			redistest.Eventually(t, 5*time.Second, "the front has asked once more", func() bool { return faultSent(t, p, "acquire") == 2 })
+			redistest.Eventually(t, 5*time.Second, "Redis knows that the front listens", func() bool {
+				return s.Do(t, "ZSCORE", "relock_line1:{"+name+"}", "l"+ses.ID()).Error() == nil
+			})
 			back := faultGoLock(m, ctx)
 			locktest.Get(t, waiting, 5*time.Second, "the one behind waits")
 			var seen <-chan struct{}

@@ -22,7 +22,8 @@ type Schedule[T any] struct {
 	due   []entry[T]    // a binary heap: the next one is in front
 	armed time.Duration // when Run wakes up; Never is what it begins with
 	asked time.Duration // when else it must, by what was asked since it was armed last
-	kick  chan struct{} // capacity 1: wakes Run
+	timer *time.Timer   // wakes Run, once that has begun
+	clock func() time.Duration
 }
 
 // A Slot is where an item stands in its Schedule, whose mutex guards it. Each item has one,
@@ -36,21 +37,22 @@ type entry[T any] struct {
 
 // New returns an empty Schedule of items that have a Slot each.
 func New[T any](slot func(of T) *Slot) *Schedule[T] {
-	return &Schedule[T]{slot: slot, armed: Never, asked: Never, kick: make(chan struct{}, 1)}
+	return &Schedule[T]{slot: slot, armed: Never, asked: Never}
 }
 
 // Run calls visit at once, when an item is due, and at the time that visit has returned last or
 // WakeAt was told, until ctx ends. It runs with no mutex held. There must be one Run at a time.
 func (s *Schedule[T]) Run(ctx context.Context, clock func() time.Duration, visit func(now time.Duration) (next time.Duration)) {
-	timer := time.NewTimer(time.Hour)
+	timer := time.NewTimer(Never)
 	defer timer.Stop()
+	s.mu.Lock()
+	s.timer, s.clock = timer, clock
+	s.mu.Unlock()
 	for {
 		now := clock()
-		next := visit(now)
-		timer.Reset(s.arm(now, next) - clock())
+		s.arm(now, visit(now))
 		select {
 		case <-timer.C:
-		case <-s.kick:
 		case <-ctx.Done():
 			return
 		}
@@ -131,27 +133,26 @@ func (s *Schedule[T]) Len() int {
 	return len(s.due)
 }
 
-// wake arms Run for an earlier time. The mutex must be held.
+// wake arms Run for a time. The mutex must be held.
 func (s *Schedule[T]) wake(at time.Duration) {
-	s.armed = at
-	select {
-	case s.kick <- struct{}{}:
-	default:
+	if s.armed = at; s.timer != nil { // else Run will visit at once, and arm itself
+		s.timer.Reset(at - s.clock())
 	}
 }
 
-// arm returns when Run must wake up, at the latest at a given time. A time for which it was armed
+// arm has Run wake up at a given time at the latest. A time for which it was armed
 // before, and that is not over, stays: else each item that is set and removed again, on a
 // schedule that has nothing else, would wake it.
-func (s *Schedule[T]) arm(now, latest time.Duration) time.Duration {
+func (s *Schedule[T]) arm(now, latest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.armed <= now {
 		s.armed = Never
 	}
-	s.armed, s.asked = min(s.armed, latest, s.asked), Never
+	at := min(s.armed, latest, s.asked)
+	s.asked = Never
 	if len(s.due) > 0 {
-		s.armed = min(s.armed, s.due[0].at)
+		at = min(at, s.due[0].at)
 	}
-	return s.armed
+	s.wake(at)
 }
