@@ -34,7 +34,7 @@ func (a *acquisition) ask() (grant, error) {
 	}
 	a.asking, c.flying = true, true
 	l.unlock()
-	ctx, cancel := a.bounded(a.ctx)
+	ctx, cancel := a.bounded(a.ctx, a.queued)
 	g, err := a.attempt(ctx, c)
 	cancel()
 	l.mu.Lock()
@@ -117,14 +117,9 @@ func (l *lock) wantTokens(a *acquisition) int {
 }
 
 // bounded returns a context for what the acquisition sends: it ends with ctx, which is the caller's or
-// that of a section around it, with the time that Wait gave, and with the session. It runs code of the
-// caller's context.
-func (a *acquisition) bounded(ctx context.Context) (bounded context.Context, cancel context.CancelFunc) {
-	return a.boundedAs(ctx, a.queued)
-}
-
-// boundedAs is bounded for a caller that stands in the queue or does not: it may be let in meanwhile.
-func (a *acquisition) boundedAs(ctx context.Context, queued bool) (bounded context.Context, cancel context.CancelFunc) {
+// that of a section around it, with the time that Wait gave, and with the session. queued says that the caller
+// stands in the queue: it may be let in meanwhile. It runs code of the caller's context.
+func (a *acquisition) bounded(ctx context.Context, queued bool) (bounded context.Context, cancel context.CancelFunc) {
 	s := a.lock.s
 	switch {
 	case ctx.Done() == nil && !a.wait && a.tries.Failures == 0:

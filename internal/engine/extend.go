@@ -160,7 +160,7 @@ func (a *acquisition) voidLate(c *claim) error {
 	}
 	op := c.prepareExtend(side, time.Millisecond, true)
 	a.lock.unlock()
-	ctx, cancel := a.bounded(a.ctx)
+	ctx, cancel := a.bounded(a.ctx, a.queued)
 	r := a.lock.s.redis.Sender.Extend(ctx, c.sidesOf()[side].(Leased), &op)
 	if r.Err != nil && ctx.Err() != nil {
 		r.Err = a.ended()

@@ -90,7 +90,7 @@ func (a *acquisition) askForRun() {
 	n, e := l.line, c.attempt()
 	n.Asking, c.flying = true, true
 	l.unlock()
-	ctx, cancel := a.bounded(a.ctx)
+	ctx, cancel := a.bounded(a.ctx, true)
 	l.s.send(ctx, e)
 	cancel()
 	l.mu.Lock()

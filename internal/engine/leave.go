@@ -18,13 +18,15 @@ func (a *acquisition) leave(won *grant) {
 	l.queue.Remove(&a.node)
 	a.queued = false
 	if l.queue.First == nil {
-		if l.lobby != nil {
-			l.desert()
+		l.desert()
+		if a.kind.Permits {
 			l.unpark()
 		}
 		return
 	}
-	defer l.unpark()
+	if a.kind.Permits {
+		defer l.unpark()
+	}
 	next := l.queue.First.Of
 	if wasFront && won == nil {
 		a.bequeath(next)
@@ -50,16 +52,16 @@ func (a *acquisition) leave(won *grant) {
 func (l *lock) dequeue(a *acquisition) {
 	l.queue.Remove(&a.node)
 	a.queued = false
-	if l.lobby != nil && l.queue.First == nil {
+	if l.queue.First == nil {
 		l.desert()
 	}
 }
 
-// desert ends the subscription: the last waiter has gone.
+// desert ends the subscription, if there is one: the last waiter has gone.
 func (l *lock) desert() {
-	if unused := l.lobby.listener; unused != nil {
-		l.lobby.listener, l.lobby.everywhere = nil, false
-		l.unlisten(unused)
+	if b := l.lobby; b != nil && b.listener != nil {
+		l.unlisten(b.listener)
+		b.listener, b.everywhere = nil, false
 	}
 }
 

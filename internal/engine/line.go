@@ -11,6 +11,7 @@ import (
 	"relock/internal/resend"
 	"relock/internal/script"
 	"relock/internal/waiting"
+	"relock/locktrace"
 )
 
 // The line: of each lock that sessions wait for, Redis has a line of their entries. A session has one entry
@@ -158,14 +159,16 @@ func (s *Session) hearLine(payload string) bool {
 	if !ok {
 		return false
 	}
-	s.traceLine(&m)
-	known := !m.Named() && s.standsStill(m.Owner)
+	if s.trace != nil {
+		s.traceLine(&m)
+	}
+	known := false
 	for _, l := range s.locks.Find("", m.Key) {
 		l.mu.Lock()
 		known = l.told(&m) || known
 		l.unlockBehind()
 	}
-	if known || s.life.Closing.Err() != nil {
+	if known || s.life.Closing.Err() != nil || !m.Named() && s.standsStill(m.Owner) {
 		return true
 	}
 	if p := s.liner.Load(); p != nil {
@@ -277,7 +280,7 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 		c.needAccount().Exactly(m.Tokens)
 	}
 	x := a.admit(g)
-	a.traceGiven()
+	a.traced.Grant = locktrace.GrantLine
 	b.place.Given = c
 	a.claim = nil
 	l.dequeue(a)

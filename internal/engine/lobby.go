@@ -96,7 +96,7 @@ func (l *lock) settle(c *claim, now time.Duration) {
 	if !permits { // of permits, those of others may come free before
 		l.holder = nil
 		b.drain()
-		b.look.At = now + l.pollFloor()
+		b.look.At = now + l.s.cfg.PollFloor
 	}
 	if y := b.turns.Yielded(); y > now {
 		b.look.At = y
@@ -141,14 +141,12 @@ func (l *lock) polled() bool {
 }
 
 // lookAfter has the front look again when Redis said that it is worth while, in so many milliseconds.
-func (l *lock) lookAfter(ms int64) { l.needLobby().look.After(l.s.now(), l.pollFloor(), ms) }
-
-// pollFloor is how long the front sleeps without a message, at most.
-func (l *lock) pollFloor() time.Duration {
-	if l.lobby.place.Claim != nil {
-		return min(l.s.cfg.PollFloor, waiting.LongestLook)
+func (l *lock) lookAfter(ms int64) {
+	b, floor := l.needLobby(), l.s.cfg.PollFloor
+	if b.place.Claim != nil {
+		floor = min(floor, waiting.LongestLook)
 	}
-	return l.s.cfg.PollFloor
+	b.look.After(l.s.now(), floor, ms)
 }
 
 // hearLimit ends the waits of the callers that want more than the limit in the answer to the front.

@@ -49,13 +49,15 @@ func (a *acquisition) awaitEarlier(c *claim) error {
 	if !l.s.inSection(a.ctx) { // Shutdown does not find it in the queue
 		defer context.AfterFunc(l.s.life.Drains, stop)()
 	}
-	ctx, cancel := a.bounded(own)
+	ctx, cancel := a.bounded(own, a.queued)
 	defer cancel()
 	l.mu.Lock()
 	answered := c.awaitAnswer(ctx, true)
 	if answered && a.wait && c.state == asking { // the owner was refused, and waits, and so does this caller
 		l.unlock()
-		a.traceWaiting(c)
+		if l.s.trace != nil {
+			a.traceWaiting(c)
+		}
 		l.mu.Lock()
 		answered = c.awaitAnswer(ctx, false)
 	}
@@ -220,7 +222,7 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 	l := a.lock
 	l.unlock()
 	own, release := x.contexts(a.ctx).Bound(a.ctx)
-	ctx, cancel := a.bounded(own)
+	ctx, cancel := a.bounded(own, a.queued)
 	for {
 		g, err = a.attempt(ctx, x.claim)
 		l.mu.Lock()

@@ -19,15 +19,13 @@ func about(p Primitive, owner string, n int) tracing.About {
 	return tracing.About{Name: p.Names().Name(), Kind: p.Kind().HookName(), Owner: owner, N: max(n, 1)}
 }
 
-// traceWaiting tells the hooks that the caller waits, by a claim if it has one.
+// traceWaiting tells the hooks, of which there are some, that the caller waits, by a claim if it has one.
 func (a *acquisition) traceWaiting(c *claim) {
-	if t := a.lock.s.trace; t != nil {
-		owner := a.named
-		if c != nil {
-			owner = c.ownerID()
-		}
-		t.Waiting(&a.traced, about(a.prim, owner, a.n))
+	owner := a.named
+	if c != nil {
+		owner = c.ownerID()
 	}
+	a.lock.s.trace.Waiting(&a.traced, about(a.prim, owner, a.n))
 }
 
 // traceEnd tells the hooks, of which there are some, that the call ends, and that its hold begins
@@ -50,16 +48,9 @@ func (c *claim) traceAttempt(g grant, err error) {
 // traceHandedOver tells the hooks that the claim was passed on in memory.
 func (c *claim) traceHandedOver() { c.lock.s.trace.HandedOver(c.about()) }
 
-// traceGiven notes for the hooks that a message has let the caller in. The lock's mutex must be held.
-func (a *acquisition) traceGiven() { a.traced.Grant = locktrace.GrantLine }
-
-// traceLine tells the hooks of a message of a line, later: a mutex may be held.
+// traceLine tells the hooks, of which there are some, of a message of a line, later: a mutex may be held.
 func (s *Session) traceLine(m *waiting.Message) {
-	t := s.trace
-	if t == nil {
-		return
-	}
-	names := s.NamesOf(m.Key)
+	t, names := s.trace, s.NamesOf(m.Key)
 	e := locktrace.Line{Name: names.Name(), Kind: "mutex", What: locktrace.LineCalled}
 	if p := s.liner.Load(); p != nil {
 		e.Kind = (*p).Kind().HookName()

@@ -74,9 +74,14 @@ func (a *acquisition) aboutToWait() error {
 		c = r.Of
 	}
 	l.unlock()
-	a.traceWaiting(c)
-	outside := !l.s.inSection(a.ctx)
-	a.mayBlock()
+	if l.s.trace != nil {
+		a.traceWaiting(c)
+	}
+	outside := true
+	if a.ctx.Value(sectionKey{}) != nil || a.opts.Keeps != nil {
+		outside = !l.s.inSection(a.ctx)
+		a.mayBlock()
+	}
 	l.mu.Lock()
 	a.outside = outside
 	if outside && l.s.life.Draining.Load() {
@@ -91,7 +96,7 @@ func (a *acquisition) aboutToWait() error {
 func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 	l := a.lock
 	refusal := err == nil && g.Status == refused
-	if a.claim.state == asking && (err != nil || refusal) {
+	if a.kind.Permits && a.claim.state == asking && (err != nil || refusal) {
 		if refusal {
 			a.hearLimit(g)
 		}
@@ -244,7 +249,7 @@ func (a *acquisition) listen() {
 	everywhere := b.mustHearAll
 	a.asking = true // nothing is handed to it meanwhile: it would not notice
 	l.unlock()
-	ctx, cancel := a.boundedAs(a.ctx, true) // the lock may be given to it meanwhile
+	ctx, cancel := a.bounded(a.ctx, true) // the lock may be given to it meanwhile
 	// A server that does not answer must not keep the front from looking.
 	ctx, stop := context.WithTimeout(ctx, l.s.cfg.PollFloor)
 	subscribe := l.s.redis.Listen

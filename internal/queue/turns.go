@@ -55,11 +55,11 @@ type Turns struct {
 
 // Begin notes that Redis has granted the lock, and returns when the slice ends.
 func (t *Turns) Begin(now time.Duration) (end time.Duration) {
-	if t.left && !t.alone() {
+	if t.left && !t.Alone() {
 		t.untaken++
 	}
 	t.passes, t.yielded, t.sent, t.owed, t.left, t.echo = 0, 0, 0, 0, false, false
-	if t.alone() {
+	if t.Alone() {
 		return now + SliceAlone
 	}
 	return now + Slice
@@ -79,9 +79,7 @@ func (t *Turns) Pass(now, end time.Duration, limit int) bool {
 }
 
 // Alone reports whether the last release was heard by no other session.
-func (t *Turns) Alone() bool { return t.alone() }
-
-func (t *Turns) alone() bool { return t.counted && t.others == 0 }
+func (t *Turns) Alone() bool { return t.counted && t.others == 0 }
 
 // yield leaves the lock to others, from now on.
 func (t *Turns) yield(now time.Duration) {
@@ -91,7 +89,7 @@ func (t *Turns) yield(now time.Duration) {
 
 func (t *Turns) yieldFor() time.Duration {
 	d := yieldTime
-	if !t.alone() {
+	if !t.Alone() {
 		d = max(d*time.Duration(min(max(t.others, 1), yieldOthers)), yieldTrips*t.trip)
 		if n := t.untaken % yieldPatience; n <= yieldSteps {
 			d <<= n
@@ -116,16 +114,16 @@ func (t *Turns) Released(now, trip time.Duration, others int64) {
 	if t.left {
 		t.owed = max(0, others-1)
 	}
-	t.arrived(now)
+	if t.sent > 0 {
+		t.arrived(now)
+	}
 }
 
 // arrived notes that the session's own release has reached Redis: only from now on is the lock there
 // for others.
 func (t *Turns) arrived(now time.Duration) {
-	if t.sent > 0 {
-		t.sent = 0
-		t.yielded = max(t.yielded, now+t.yieldFor())
-	}
+	t.sent = 0
+	t.yielded = max(t.yielded, now+t.yieldFor())
 }
 
 // Expect notes that the session's own release is about to be sent, and its message still to come. The
@@ -142,7 +140,9 @@ func (t *Turns) Expect(now time.Duration) {
 // left to the others once more.
 func (t *Turns) Heard(now time.Duration) (news bool) {
 	if t.echo {
-		t.arrived(now)
+		if t.sent > 0 {
+			t.arrived(now)
+		}
 		t.echo = false
 		return false
 	}

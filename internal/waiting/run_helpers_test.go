@@ -82,9 +82,15 @@ func fate(t *testing.T, what string, got, want waiting.Fate) {
 }
 
 // lives, ends and gone check what becomes of a run, and that no other one ends with it.
-func lives(t *testing.T, what string) func(waiting.Fate, *entry) { return becomes(t, what, waiting.Lives) }
-func ends(t *testing.T, what string) func(waiting.Fate, *entry)  { return becomes(t, what, waiting.Ends) }
-func gone(t *testing.T, what string) func(waiting.Fate, *entry)  { return becomes(t, what, waiting.Gone) }
+func lives(t *testing.T, what string) func(waiting.Fate, *entry) {
+	return becomes(t, what, waiting.Lives)
+}
+func ends(t *testing.T, what string) func(waiting.Fate, *entry) {
+	return becomes(t, what, waiting.Ends)
+}
+func gone(t *testing.T, what string) func(waiting.Fate, *entry) {
+	return becomes(t, what, waiting.Gone)
+}
 
 func becomes(t *testing.T, what string, want waiting.Fate) func(waiting.Fate, *entry) {
 	return func(got waiting.Fate, left *entry) {
