@@ -117,3 +117,16 @@ func TestALateInnerUnlockDoesNotCutALaterExtend(t *testing.T) {
 		nothingLeft(t, s)
 	})
 }
+
+// A ForceUnlock runs twice, and the same owner name has the lock again by then, in another session: the new
+// hold stays. (Scenario 30)
+func TestAForceUnlockThatRunsTwiceLeavesTheSameOwnersNextHold(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		operator, p := dialProxy(t, s, silent())
+		locktest.Forced{
+			First: fairlock.New(dial(t, s, silent()), "x").Lock,
+			Next:  fairlock.New(dial(t, s, silent()), "x").Lock,
+			Force: fairlock.New(operator, "x").ForceUnlock, Proxy: p, Runs: runs("force_unlock"),
+		}.StaysTheNext(t, s)
+	})
+}

@@ -163,3 +163,17 @@ func TestALateForceUnlockLeavesTheNextOwner(t *testing.T) {
 		must(t, next.Unlock())
 	})
 }
+
+// A ForceUnlock runs twice, and the same owner name has the lock again by then, in another session: the new
+// hold stays. (Scenario 30)
+func TestAForceUnlockThatRunsTwiceLeavesTheSameOwnersNextHold(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		operator, p := faultDial(t, s, rlock.Config{})
+		name := redistest.Name(t)
+		locktest.Forced{
+			First: rlock.New(dial(t, s, rlock.Config{}), name).Lock,
+			Next:  rlock.New(dial(t, s, rlock.Config{}), name).Lock,
+			Force: rlock.New(operator, name).ForceUnlock, Proxy: p, Runs: faultRuns(t, "force_unlock"),
+		}.StaysTheNext(t, s)
+	})
+}

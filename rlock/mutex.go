@@ -149,10 +149,11 @@ func (m *Mutex) Waiters(ctx context.Context) (int, error) {
 
 // ForceUnlock, for operators, ends any owner's hold, whatever its count, and wakes a waiter. A
 // holder of this library is told at once, and its section ends with [ErrLost]; a Redisson holder
-// notices when it unlocks. A later holder is left alone, also by a command that arrives late,
-// unless it has the same owner id. ForceUnlock blocks for four round trips, one if the lock is
-// free. It reports whether it ended a hold: perhaps false after a lost reply. After [ErrUnavailable]
-// the hold may stand.
+// notices when it unlocks. A later holder is left alone, also by a command that arrives late or runs
+// again after a lost reply; one with the same owner id only if the command has run before, and not while
+// the slot of a Cluster moves. ForceUnlock blocks for four round trips, one if the lock is free. It
+// reports whether it ended a hold: perhaps false after a lost reply while the slot moves. After
+// [ErrUnavailable] the hold may stand.
 func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	handle := (*engine.Handle)(m)
 	p, err := facade.PrimitiveFor(handle, "force unlock")

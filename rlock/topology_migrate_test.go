@@ -19,6 +19,7 @@ func TestTopologyMigration(t *testing.T) {
 	t.Run("WakeUpPublishedMidway", func(t *testing.T) { topoMidwayWakeUp(t, c) })
 	t.Run("MidwayHoldersAreRenewed", func(t *testing.T) { topoMidwayRenewed(t, c) })
 	t.Run("MidwayManyKeys", func(t *testing.T) { topoMidwayManyKeys(t, c) })
+	t.Run("MidwayForceUnlock", func(t *testing.T) { topoMidwayForceUnlock(t, c) })
 	t.Run("MidwayUnlockByID", func(t *testing.T) { topoMidwayUnlockByID(t, c) })
 	// Last, because it takes long enough for the goroutines of the others' clients.
 	t.Run("HolderIsRenewed", func(t *testing.T) { topoHolderRenewed(t, c) })
@@ -220,6 +221,27 @@ func topoMidwayManyKeys(t *testing.T, c *redistest.Cluster) {
 	}
 	must(t, plain.hold.Unlock())
 	must(t, shared.hold.Unlock())
+}
+
+// A ForceUnlock does not wait until the slot has moved: it goes without its mark, which is on neither node.
+func topoMidwayForceUnlock(t *testing.T, c *redistest.Cluster) {
+	ctx := within(t, time.Minute)
+	a, operator := topoDial(t, c.Option(), topoSlow()), topoDial(t, c.Option(), topoSlow())
+	for _, moved := range []bool{false, true} {
+		name := topoNameOn(t, c, c.Addrs[0])
+		_, h, err := rlock.New(a, name).Lock(ctx)
+		must(t, err)
+		m := topoBegin(t, c, redistest.Slot(name), c.Addrs[1])
+		if moved {
+			m.move(t, name)
+		}
+		found, err := rlock.New(operator, name).ForceUnlock(ctx)
+		if err != nil || !found {
+			t.Errorf("the lock has moved: %v; ForceUnlock: %v, %v", moved, found, err)
+		}
+		m.end(t)
+		topoIs(t, "Unlock", h.Unlock(), rlock.ErrLost)
+	}
 }
 
 // The last hold of a named owner takes the last of its ids out. The key of the ids is gone then, and in

@@ -93,3 +93,16 @@ func TestALateForceUnlockLeavesTheNextOwners(t *testing.T) {
 		is(t, "Unlock of the hold that was forced", stuck.Unlock(), rlock.ErrLost)
 	})
 }
+
+// A ForceUnlock runs twice, and the same owner name has a hold again by then, in another session: the new
+// hold stays. (Scenario 30)
+func TestAForceUnlockThatRunsTwiceLeavesTheSameOwnersNextHold(t *testing.T) {
+	sides(t, func(t *testing.T, s *redistest.Server, side func(*rwlock.RWMutex) lockFunc, _, _ string) {
+		operator, p := locktest.DialProxy(t, s, slow)
+		locktest.Forced{
+			First: side(rwlock.New(dial(t, s, slow), "x")),
+			Next:  side(rwlock.New(dial(t, s, slow), "x")),
+			Force: rwlock.New(operator, "x").ForceUnlock, Proxy: p, Runs: calls("force_unlock"),
+		}.StaysTheNext(t, s)
+	})
+}

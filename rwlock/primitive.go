@@ -109,11 +109,11 @@ func (n *names) state() script.Command {
 }
 
 // forceUnlock is force_unlock.lua of rlock.
-func (n *names) forceUnlock(owners []string) script.Command {
-	return script.Command{
-		Script: forceUnlockScript, Keys: []string{n.lock.Key(), n.readers(), n.writers()},
-		Args: append([]string{n.Channel(), n.lock.Publish, inbox.Prefix, n.lock.Counts}, owners...),
-	}
+func (n *names) forceUnlock(f *kind.Force) script.Command {
+	return f.Command(script.Command{
+		Script: forceUnlockScript, Keys: n.keys(0),
+		Args: []string{n.Channel(), n.lock.Publish, inbox.Prefix, n.lock.Counts, "1"},
+	}, n.lock.Prefixed("relock_forced"))
 }
 
 // release is a script call with the keys and arguments of ending.lua.

@@ -35,6 +35,7 @@ var (
 	acqW    = locktest.Keys("lock", "R", "W", "H")
 	relR    = locktest.Keys("lock", "R", "W", "T1", "H")
 	relW    = locktest.Keys("lock", "R", "W", "T1", "H")
+	withM   = locktest.Keys("lock", "R", "W", "mark") // force_unlock
 	args    = locktest.Args
 	setup   = locktest.Setup
 	kase    = locktest.Case
@@ -52,6 +53,9 @@ var (
 	endLeft = args("me", "ch", "PUBLISH", "1", "2", "0", "0", "1", "0", "a")      // all, and the mark of an attempt
 	endOnly = args("me", "ch", "PUBLISH", "1")                                    // all, and there were no ids
 )
+
+// force are the arguments of force_unlock, with a mark.
+var force = args("ch", "PUBLISH", "s:", "1", "1", "60000", "you", "me")
 
 const wrong = "WRONGTYPE"
 
@@ -198,14 +202,19 @@ var otherCases = []locktest.ScriptCase{
 	kase("nothing is extended", "extend", setup(reader), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "e", "0", "a"), "0", "0", "lock{me:1 mode:read}"),
 	kase("another type is not extended", "extend", setup("SET lock x"), locktest.Keys("lock", "R", "H"), args("me", "90000", "w", "0", "0", "e", "0", "a"), "0", "0", "lock=x"),
 
-	kase("any reader is forced", "force_unlock", setup(reader, meLives, marked, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "you", "me"), "[me]", "[]", ""),
-	kase("a writer is forced, both sides at once", "force_unlock", setup("HSET lock mode write me:write 1 me 2", meLives, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "you", "me"), "[me]", "[]", ""),
-	kase("who holds it is told, and nothing changed", "force_unlock", setup(reader, meLives, marked, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1"), "[me]", "[me]", "R<me> W<w9> lock{me:1 mode:read}"),
-	kase("another owner than the one that is meant is not forced", "force_unlock", setup(reader, meLives, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "you"), "[]", "[]", "R<me> lock{me:1 mode:read}"),
-	kase("what is no lock is not forced", "force_unlock", setup("HSET lock name bob", forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "name"), wrong, wrong, "lock{name:bob}"),
-	kase("a lock without a TTL is not forced", "force_unlock", setup(reader, meLives), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "me"), wrong, wrong, "R<me> lock{me:1 mode:read}"),
-	kase("another type is not forced", "force_unlock", setup("SET lock x"), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1"), wrong, wrong, "lock=x"),
-	kase("another kind of lock is not forced", "force_unlock", setup(plain), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1"), wrong, wrong, "lock{you:1}"),
+	kase("any reader is forced", "force_unlock", setup(reader, meLives, marked, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0", "you", "me"), "[me]", "[]", ""),
+	kase("a writer is forced, both sides at once", "force_unlock", setup("HSET lock mode write me:write 1 me 2", meLives, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0", "you", "me"), "[me]", "[]", ""),
+	kase("who holds it is told, and nothing changed", "force_unlock", setup(reader, meLives, marked, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0"), "[me]", "[me]", "R<me> W<w9> lock{me:1 mode:read}"),
+	kase("another owner than the one that is meant is not forced", "force_unlock", setup(reader, meLives, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0", "you"), "[]", "[]", "R<me> lock{me:1 mode:read}"),
+	kase("what is no lock is not forced", "force_unlock", setup("HSET lock name bob", forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0", "name"), wrong, wrong, "lock{name:bob}"),
+	kase("a lock without a TTL is not forced", "force_unlock", setup(reader, meLives), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0", "me"), wrong, wrong, "R<me> lock{me:1 mode:read}"),
+	kase("another type is not forced", "force_unlock", setup("SET lock x"), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0"), wrong, wrong, "lock=x"),
+	kase("another kind of lock is not forced", "force_unlock", setup(plain), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0"), wrong, wrong, "lock{you:1}"),
+	kase("a second run ends nothing, also where the same owner reads again", "force_unlock", setup(reader, meLives, forever, "SADD mark me"), withM, force, "[me]", "[me]", "R<me> lock{me:1 mode:read} mark(me)"),
+	kase("a forced unlock leaves a mark of all owners", "force_unlock", setup("HSET lock mode write me:write 1 me 2", meLives, marked, forever), withM, force, "[me]", "[me]", "mark(me)"),
+	kase("who was not meant leaves no mark", "force_unlock", setup(foreign, forever), withM, force, "[]", "[]", "lock{java:2 mode:read}"),
+	kase("a free lock leaves no mark", "force_unlock", nil, withM, force, "[]", "[]", ""),
+	kase("what stands at the mark and is none is told", "force_unlock", setup(reader, meLives, forever, "SET mark x"), withM, force, wrong, wrong, "R<me> lock{me:1 mode:read} mark=x"),
 
 	kase("a read lock is described, without the dead", "state", setup("HSET lock mode read me 2 you 1", meLives, youOver, forever), locktest.Keys("lock", "R"), nil, "[read forever me 2]", "[read forever me 2]", "R<you me> lock{me:2 mode:read you:1}"),
 	kase("a write lock is described, side by side", "state", setup("HSET lock mode write me:write 2 me 2", meLives, forever), locktest.Keys("lock", "R"), nil, "[write forever me 2 me 2]", "[write forever me 2 me 2]", "R<me> lock{me:2 me:write:2 mode:write}"),

@@ -8,6 +8,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/idgen"
+	"relock/internal/kind"
 	"relock/internal/life"
 	"relock/internal/lockerr"
 	"relock/internal/requestid"
@@ -67,14 +69,17 @@ func (h *Handle) CallOnce(ctx context.Context, op string, cmd func(id string) sc
 // the script that does it: without owners it changes nothing; else it ends all holds if one of those
 // owners has one. Either way it returns the owners that it found.
 //
-// So a command that arrives late, when other owners have the lock, leaves those alone.
-func (h *Handle) ForceUnlock(ctx context.Context, force func(owners []string) script.Command) (owners []string, err error) {
+// So a command that arrives late, when other owners have the lock, leaves those alone. One that runs
+// a second time leaves its own owners alone too, for as long as the script remembers the request.
+func (h *Handle) ForceUnlock(ctx context.Context, force func(*kind.Force) script.Command) (owners []string, err error) {
 	decode := func(r rueidis.RedisResult) (err error) {
 		owners, err = r.AsStrSlice()
 		return err
 	}
-	if err = h.Call(ctx, "force unlock", force(nil), decode); err == nil && len(owners) > 0 {
-		err = h.Call(ctx, "force unlock", force(owners), decode)
+	if err = h.Call(ctx, "force unlock", force(new(kind.Force)), decode); err == nil && len(owners) > 0 {
+		// It is sent again for no longer than Bound. What is under way then has the rest of the time.
+		f := &kind.Force{Owners: owners, ID: idgen.Request(), Remembered: h.session.Bound + kind.Memory}
+		err = h.Call(ctx, "force unlock", force(f), decode)
 	}
 	if err != nil {
 		return nil, err

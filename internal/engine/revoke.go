@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"relock/internal/kind"
 	"relock/internal/script"
 )
 
@@ -37,7 +38,7 @@ func (s *Session) revoke(owner, key string) {
 
 // ForceUnlock ends every owner's holds of the lock, and tells the sessions that may hold under
 // them; force is as for [calls.Handle.ForceUnlock].
-func (h *Handle) ForceUnlock(ctx context.Context, force func(owners []string) script.Command) (bool, error) {
+func (h *Handle) ForceUnlock(ctx context.Context, force func(*kind.Force) script.Command) (bool, error) {
 	s := h.s
 	if h.err == nil && s.life.Enter() == nil { // if not, the call says why; Close waits for the telling too
 		defer s.life.Leave()

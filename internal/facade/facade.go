@@ -28,7 +28,7 @@ type Primitive interface {
 	Waiters() script.Command
 
 	// ForceUnlock is for engine.Handle.ForceUnlock.
-	ForceUnlock(owners []string) script.Command
+	ForceUnlock(f *kind.Force) script.Command
 }
 
 // NewMutex returns the handle of a mutex. err, if any, is what each of its operations returns.

@@ -336,17 +336,17 @@ func (p *Primitive) Waiters() script.Command {
 	return script.Command{Script: waitersScript, Keys: p.keys[1:]}
 }
 
-// forceWithoutLine is a force_unlock script call that names no line.
+// forceWithoutLine is a force_unlock script call that names neither mark nor line.
 func forceWithoutLine(c script.Command) script.Command {
 	c.Keys, c.Fewer = c.Keys[:1:1], nil
 	return c
 }
 
 // ForceUnlock is force_unlock.lua.
-func (p *Primitive) ForceUnlock(owners []string) script.Command {
-	return script.Command{
+func (p *Primitive) ForceUnlock(f *kind.Force) script.Command {
+	return f.Command(script.Command{
 		Script: forceUnlockScript, Keys: p.keys[:],
-		Args:  append([]string{p.channel, p.names.Publish, inbox.Prefix, p.names.Counts}, owners...),
+		Args:  []string{p.channel, p.names.Publish, inbox.Prefix, p.names.Counts, "0"},
 		Fewer: forceWithoutLine,
-	}
+	}, p.names.Prefixed("relock_forced"))
 }

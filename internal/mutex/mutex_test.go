@@ -49,6 +49,8 @@ func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
 		{"an entry of a named owner that nobody wants", p.Dismiss(names("x"), "n"+head[1:], "o", false), "[x relock_line1:{x} relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1 relock_session: 1 0 n" + head[1:] + "  0 0   0 0 0]"},
 		{"release of one", p.Release(&kind.Op{Owner: "o", Private: true, ByIDs: true, Ends: []string{"i"}, Keep: d, Known: kind.Known{Held: 1}}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1  1 0   0 0   1500 1 1 i]"},
 		{"release of a named owner", p.Release(&kind.Op{Owner: "o", ByIDs: true, Ends: []string{"i"}, Keep: d, Known: kind.Known{Held: 1, IDs: []string{"j"}}}), "[x relock_holds:{x}]", "[o redisson_lock__channel:{x} PUBLISH 1  1 0   0 0   1500 0 1 i j]"},
+		{"a question who holds it", p.ForceUnlock(new(kind.Force)), "[x relock_line1:{x}]", "[redisson_lock__channel:{x} PUBLISH relock_session: 1 0 0]"},
+		{"a forced unlock", p.ForceUnlock(&kind.Force{Owners: []string{"o", "i"}, ID: "r", Remembered: d}), "[x relock_line1:{x} relock_forced:{x}:r]", "[redisson_lock__channel:{x} PUBLISH relock_session: 1 0 1500 o i]"},
 		{"extension", p.Extend(&kind.Op{Owner: "o", Private: true, Lease: d, ID: "e"}), "[x relock_holds:{x}]", "[o 1500 1 0 e 0 0]"},
 		{"extension that voids others", p.Extend(&kind.Op{Owner: "o", Private: true, Lease: d, ID: "e", Move: kind.Move{Void: []string{"c", "d"}}}), "[x relock_holds:{x}]", "[o 1500 1 0 e 2 0 c d]"},
 		{"extension while a slot moves", p.Extend(&kind.Op{Owner: "o", Private: true, Lease: d, Move: kind.Move{Away: true}}), "[x]", "[o 1500 1 1  0 0]"},
@@ -122,6 +124,20 @@ func TestCommandsGoWithoutTheLine(t *testing.T) {
 	} {
 		if cmd.Fewer != nil {
 			t.Errorf("%s names no line, and can go without", what)
+		}
+	}
+}
+
+// While a slot moves a forced unlock goes without its mark, so that the line is still served; and then without
+// the line, if that is not there either.
+func TestAForcedUnlockGoesWithFewerKeys(t *testing.T) {
+	cmd := mutex.New(names("x"), mutex.Fencing{}).ForceUnlock(&kind.Force{Owners: []string{"o"}, ID: "r", Remembered: time.Minute})
+	for _, want := range []string{"[x relock_line1:{x} relock_forced:{x}:r] 60000", "[x relock_line1:{x}] 0", "[x] 0"} {
+		if got := fmt.Sprint(cmd.Keys, " ", cmd.Args[5]); got != want || cmd.Args[6] != "o" {
+			t.Errorf("keys and TTL %s, args %q; want %s", got, cmd.Args, want)
+		}
+		if cmd.Fewer != nil {
+			cmd = cmd.Fewer(cmd)
 		}
 	}
 }

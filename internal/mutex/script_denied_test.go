@@ -149,3 +149,31 @@ func TestALookIsAnsweredByAServerThatTakesNoWrites(t *testing.T) {
 		t.Errorf("Redis has %q, and had %q", after, before)
 	}
 }
+
+// A forced unlock ends the holds also where it can leave no mark, and no mark is left without an end.
+func TestAForcedUnlockByWhoMayNotLeaveAMark(t *testing.T) {
+	s := redistest.Real(t)
+	for _, rule := range []string{"-sadd", "-pexpire"} {
+		begin(t, s, mine...)
+		if got, err := runAs(t, s, rule)("force_unlock", lineMark, marked); got != "[me]" || err != nil {
+			t.Errorf("%s: replied %s, %v", rule, got, err)
+		}
+		if got := locktest.Describe(t, s); got != "" {
+			t.Errorf("%s: Redis has %q", rule, got)
+		}
+	}
+}
+
+// A server without memory takes the mark of a forced unlock, which has made room before.
+func TestAForcedUnlockWithoutMemoryLeavesItsMark(t *testing.T) {
+	s := redistest.Real(t)
+	begin(t, s, mine...)
+	locktest.Must(t, s.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
+	t.Cleanup(func() { locktest.Must(t, s.Do(t, "CONFIG", "SET", "maxmemory", "0").Error()) })
+	if got := eval(t, s, "force_unlock", lineMark, marked...); got != "[me]" {
+		t.Errorf("replied %s", got)
+	}
+	if got := locktest.Describe(t, s); got != "mark(me)" {
+		t.Errorf("Redis has %q", got)
+	}
+}

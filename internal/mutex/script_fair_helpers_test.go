@@ -159,7 +159,9 @@ func looks(names ...string) []string {
 }
 
 // force are the arguments of force_unlock.lua.
-func force(owners ...string) []string { return append(args("ch", "PUBLISH", "s:", "0"), owners...) }
+func force(owners ...string) []string {
+	return append(args("ch", "PUBLISH", "s:", "0", "0", "0"), owners...)
+}
 
 // with returns arguments of which one is another.
 func with(a []string, i int, value string) []string {

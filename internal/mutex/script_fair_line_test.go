@@ -57,6 +57,8 @@ var fairReleases = []locktest.ScriptCase{
 	kase("a lock that is taken away is left to the first that wants tokens", "force_unlock", state(stand("ft"), append(mine, called1)...), line, force("me"), "[me]", "[]", "line<ft #ft sA c wft>"),
 	kase("a lock that is taken away passes over who hears nothing", "force_unlock", state(stand("f1"), mine...), line, with(force("me"), 3, "1"), "[me]", "[]", "line<f1 #f1 sA wf1>"),
 	kase("a lock that is taken away where only dead ones wait is free", "force_unlock", state(stand("fb"), append(mine, heard("B", dead))...), line, force("me"), "[me]", "[]", ""),
+	kase("a lock that is taken away goes to the first once", "force_unlock", state(stand("f1 fb"), mine...), lineMark, with(force("me"), 5, "60000"), "[me]", "[me]", "line<fb #fb sA sB wfb> lock{A1:1} mark(me)"),
+	kase("a second run lets nobody in", "force_unlock", state(stand("f1"), append(mine, "SADD mark me")...), lineMark, with(force("me"), 5, "60000"), "[me]", "[me]", "line<f1 #f1 sA wf1> lock{me:1} mark(me)"),
 	kase("another that is meant lets nobody in", "force_unlock", state(stand("f1"), mine...), line, force("you"), "[]", "[]", "line<f1 #f1 sA wf1> lock{me:1}"),
 }
 

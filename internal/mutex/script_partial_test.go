@@ -36,7 +36,7 @@ func fairCommands() map[string]script.Command {
 		"a release":         p.Release(&kind.Op{Owner: "A9", All: true, Private: true, Line: kind.Line{Named: true}}),
 		"a release by id":   p.Release(&kind.Op{Owner: "A9", Private: true, ByIDs: true, Ends: []string{"i"}, Keep: time.Second, Line: kind.Line{Named: true}}),
 		"a look":            p.Look([]string{fairEntry}),
-		"a forced unlock":   p.ForceUnlock([]string{"A9"}),
+		"a forced unlock":   p.ForceUnlock(&kind.Force{Owners: []string{"A9"}, ID: "r", Remembered: time.Minute}),
 		"a count":           p.Waiters(),
 		"an entry is taken": p.Dismiss(names("x"), fairEntry[:20], "A1", true),
 	}
@@ -50,7 +50,7 @@ func TestScriptsAnswerOnAnyPartialState(t *testing.T) {
 		locktest.Must(t, err)
 		return clock[0] + "000"
 	}
-	const lock, line, ids, token = "x", "relock_line1:{x}", "relock_holds:{x}", "redisson_lock_token:{x}"
+	const lock, line, ids, token, mark = "x", "relock_line1:{x}", "relock_holds:{x}", "redisson_lock_token:{x}", "relock_forced:{x}:r"
 	locks := []string{"", "SET x s", "HSET x A9 1;PEXPIRE x 60000", "HSET x A1 1;PEXPIRE x 1000", "HSET x other 2;PEXPIRE x 60000", "HSET x ann text;PEXPIRE x 60000"}
 	fresh := "ZADD " + line + " 5 " + fairEntry + ";PEXPIRE " + line + " 60000"
 	lines := []string{"", "SET " + line + " s", fresh, fresh + ";ZADD " + line + " ALIVE sA 4850000000000001 #" + fairEntry, "ZADD " + line + " ALIVE sA;PEXPIRE " + line + " 60000"}
@@ -76,7 +76,7 @@ func TestScriptsAnswerOnAnyPartialState(t *testing.T) {
 						if err != nil && !strings.Contains(err.Error(), "WRONGTYPE") {
 							t.Fatalf("%s with %q, %q, %q: %v", what, first, second, third, err)
 						}
-						for _, key := range []string{lock, line, ids} {
+						for _, key := range []string{lock, line, ids, mark} {
 							made := !strings.Contains(first+";"+second+";"+third, "SET "+key+" s")
 							if ttl, err := s.Do(t, "PTTL", key).AsInt64(); err != nil || made && ttl == -1 {
 								t.Fatalf("%s with %q, %q, %q leaves %s without an end: %s", what, first, second, third, key, locktest.Describe(t, s))

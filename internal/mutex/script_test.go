@@ -39,6 +39,8 @@ var (
 	line   = locktest.Keys("lock", "line")
 	one    = ends("0", "1", "a") // release by id
 
+	lineMark = locktest.Keys("lock", "line", "mark")
+	marked   = args("ch", "PUBLISH", "s:", "1", "0", "60000", "you", "me") // force_unlock, with a mark
 )
 
 // ends are the arguments of release.lua for a named owner.
@@ -118,13 +120,19 @@ var scriptCases = []locktest.ScriptCase{
 	kase("nothing is extended", "extend", setup(other), lock, args("me", "90000", "1", "0", "e", "0", "0"), "0", "0", "lock{other:1}"),
 	kase("another type is not extended", "extend", setup("SET lock x"), lock, args("me", "90000", "1", "0", "e", "0", "0"), "0", "0", "lock=x"),
 
-	kase("any hold is forced", "force_unlock", setup(held2, ttl), line, args("ch", "PUBLISH", "s:", "1", "you", "me"), "[me]", "[]", ""),
-	kase("who holds it is told, and nothing changed", "force_unlock", setup(held2, ttl), line, args("ch", "PUBLISH", "s:", "1"), "[me]", "[me]", "lock{me:2}"),
-	kase("another owner than the one that is meant is not forced", "force_unlock", setup(held2, ttl), line, args("ch", "PUBLISH", "s:", "1", "you"), "[]", "[]", "lock{me:2}"),
-	kase("what is no lock is not forced", "force_unlock", setup("HSET lock name bob", forever), line, args("ch", "PUBLISH", "s:", "1", "name"), wrong, wrong, "lock{name:bob}"),
-	kase("a lock without a TTL is not forced", "force_unlock", setup(held2), line, args("ch", "PUBLISH", "s:", "1", "me"), wrong, wrong, "lock{me:2}"),
-	kase("another kind of lock is not forced", "force_unlock", setup("HSET lock mode read me 1", forever), line, args("ch", "PUBLISH", "s:", "1", "me"), wrong, wrong, "lock{me:1 mode:read}"),
-	kase("another type is not forced", "force_unlock", setup("SET lock x"), line, args("ch", "PUBLISH", "s:", "1"), wrong, wrong, "lock=x"),
+	kase("any hold is forced", "force_unlock", setup(held2, ttl), line, args("ch", "PUBLISH", "s:", "1", "0", "0", "you", "me"), "[me]", "[]", ""),
+	kase("who holds it is told, and nothing changed", "force_unlock", setup(held2, ttl), line, args("ch", "PUBLISH", "s:", "1", "0", "0"), "[me]", "[me]", "lock{me:2}"),
+	kase("another owner than the one that is meant is not forced", "force_unlock", setup(held2, ttl), line, args("ch", "PUBLISH", "s:", "1", "0", "0", "you"), "[]", "[]", "lock{me:2}"),
+	kase("what is no lock is not forced", "force_unlock", setup("HSET lock name bob", forever), line, args("ch", "PUBLISH", "s:", "1", "0", "0", "name"), wrong, wrong, "lock{name:bob}"),
+	kase("a lock without a TTL is not forced", "force_unlock", setup(held2), line, args("ch", "PUBLISH", "s:", "1", "0", "0", "me"), wrong, wrong, "lock{me:2}"),
+	kase("another kind of lock is not forced", "force_unlock", setup("HSET lock mode read me 1", forever), line, args("ch", "PUBLISH", "s:", "1", "0", "0", "me"), wrong, wrong, "lock{me:1 mode:read}"),
+	kase("another type is not forced", "force_unlock", setup("SET lock x"), line, args("ch", "PUBLISH", "s:", "1", "0", "0"), wrong, wrong, "lock=x"),
+	kase("a second run ends nothing, also where the same owner has the lock again", "force_unlock", setup(held2, ttl, "SADD mark me"), lineMark, marked, "[me]", "[me]", "lock{me:2} mark(me)"),
+	kase("a second run ends nothing of another kind of lock", "force_unlock", setup("HSET lock mode read me 1", forever, "SADD mark me"), lineMark, marked, "[me]", "[me]", "lock{me:1 mode:read} mark(me)"),
+	kase("a forced unlock leaves a mark", "force_unlock", setup(held2, ttl), lineMark, marked, "[me]", "[me]", "mark(me)"),
+	kase("who was not meant leaves no mark", "force_unlock", setup(other, ttl), lineMark, marked, "[]", "[]", "lock{other:1}"),
+	kase("a free lock leaves no mark", "force_unlock", nil, lineMark, marked, "[]", "[]", ""),
+	kase("what stands at the mark and is none is told", "force_unlock", setup(held2, ttl, "SET mark x"), lineMark, marked, wrong, wrong, "lock{me:2} mark=x"),
 	kase("a lock is described", "state", setup(held2, forever), lock, nil, "[forever me 2]", "[forever me 2]", "lock{me:2}"),
 	kase("a free lock is described", "state", nil, lock, nil, "[-2]", "[-2]", ""),
 	kase("what is no lock is not described", "state", setup("HSET lock name bob", forever), lock, nil, wrong, wrong, "lock{name:bob}"),

@@ -1,16 +1,24 @@
 -- force_unlock.lua: ends the holds of every owner of a lock, plain or read-write (both sides), tells
 -- the sessions of those owners, and lets the next one in. It names those that are meant, so that a run
--- that comes late leaves later ones alone. The owners' ids and timeout keys are left to end with their TTL.
+-- that comes late leaves later ones alone. Where one that is meant may have the lock again, a mark tells a
+-- second run that the first has done it. The owners' ids and timeout keys are left to end with their TTL.
 -- KEYS[1] the lock: hash; deleted  KEYS[2] of a plain lock: the line, see line.lua, unless it cannot be named
 -- KEYS[2] and KEYS[3] of a read-write lock: deleted too, see owner.lua there
+-- KEYS[i] the last one, with ARGV[6]: the mark of this request: set of the owners that it ended; expires
 -- ARGV[1] channel  ARGV[2] publish  ARGV[3] what makes a session's channel out of its id  ARGV[4] counts
--- ARGV[5] and more: the owners that are meant; without any nothing is changed
--- Returns the owners; none if it is free or others hold it; WRONGTYPE also for another kind of lock
+-- ARGV[5] 1: the lock is a read-write lock  ARGV[6] for how many ms the mark stays; 0: none can be named
+-- ARGV[7] and more: the owners that are meant; without any nothing is changed
+-- Returns the owners, of a second run those that the first has ended; none if it is free or others hold
+--   it; WRONGTYPE also for another kind of lock, and if what stands at the mark is none
 -- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions; then the
 --   message of line.lua, or '0' on the lock's, of a read-write lock '1' before it, see release_write.lua.
 -- include refused, revoke, no_lock, line
-local fields, sides = redis.pcall('HKEYS', KEYS[1]), #KEYS > 2
-local bad, both = refused(fields), nil
+local mark = ARGV[6] ~= '0' and KEYS[#KEYS] or nil
+local ended = mark and redis.pcall('SMEMBERS', mark) or {}
+local bad, both = refused(ended), nil
+if bad or #ended > 0 then return bad or ended end
+local fields, sides = redis.pcall('HKEYS', KEYS[1]), ARGV[5] == '1'
+bad = refused(fields)
 if bad or #fields == 0 then return bad or fields end
 bad, both = no_lock()
 if bad or both ~= sides then
@@ -23,7 +31,7 @@ for _, field in ipairs(fields) do
     seen[owner], owners[#owners + 1] = true, owner
   end
 end
-local reply = revoke(owners, 5, ARGV[3], unpack(KEYS, 1, sides and 3 or 1))
+local reply = revoke(owners, 7, ARGV[3], {unpack(KEYS, 1, sides and 3 or 1)}, mark, ARGV[6])
 if reply then return reply end
 local heads = not sides and KEYS[2] and entries(0)
 if heads and is_entry(heads[1]) then

@@ -15,15 +15,17 @@ func (s *Server) FlushAll(tb testing.TB) {
 	}
 }
 
-// Keys returns all keys, sorted, but for the records by which sessions say who they are.
+// Keys returns all keys, sorted, but for those that [LockKeys] leaves out.
 func (s *Server) Keys(tb testing.TB) []string {
 	tb.Helper()
 	return LockKeys(s.sorted(tb, "KEYS", "*"))
 }
 
-// LockKeys returns keys without the records of sessions.
+// LockKeys returns keys without the records of sessions, and the marks that a ForceUnlock leaves for minutes.
 func LockKeys(keys []string) []string {
-	return slices.DeleteFunc(keys, func(key string) bool { return strings.HasPrefix(key, "relock_session:") })
+	return slices.DeleteFunc(keys, func(key string) bool {
+		return strings.HasPrefix(key, "relock_session:") || strings.HasPrefix(key, "relock_forced:")
+	})
 }
 
 // Channels returns the channels that somebody is subscribed to, sorted. Shard
