@@ -16,8 +16,9 @@ type grant struct {
 	doubts         uint32        // the session's count at that time
 	until          time.Duration // until when what the attempt asks for could be trusted
 	unacknowledged bool          // replicas were asked to acknowledge it, and did not
-	// unconfirmed is for how long Redis keeps what another's release has granted.
-	unconfirmed time.Duration
+	// unconfirmed is for how long Redis keeps what another's release has granted, and confirmAt when that is to be
+	// confirmed by a renewal.
+	unconfirmed, confirmAt time.Duration
 }
 
 // The statuses of a grant.
@@ -63,8 +64,11 @@ func (a *acquisition) admit(g grant) *section {
 		c.needAccount().Reserved(g.Token)
 		x.token.Store(c.draw())
 	}
-	if g.unconfirmed > 0 || g.doubts != s.redis.Conn.Doubts.Load() {
+	switch {
+	case g.doubts != s.redis.Conn.Doubts.Load():
 		c.renewAt = g.sent // Redis is asked at once
+	case g.unconfirmed > 0:
+		c.renewAt = g.confirmAt
 	}
 	c.renewAfter(g.sent)
 	if m := c.account; m != nil {

@@ -18,7 +18,9 @@ func (a *acquisition) leave(won *grant) {
 	l.queue.Remove(&a.node)
 	a.queued = false
 	if l.queue.First == nil {
-		l.desert()
+		if l.lobby != nil {
+			l.desert()
+		}
 		if a.kind.Permits {
 			l.unpark()
 		}
@@ -52,14 +54,14 @@ func (a *acquisition) leave(won *grant) {
 func (l *lock) dequeue(a *acquisition) {
 	l.queue.Remove(&a.node)
 	a.queued = false
-	if l.queue.First == nil {
+	if l.queue.First == nil && l.lobby != nil {
 		l.desert()
 	}
 }
 
 // desert ends the subscription, if there is one: the last waiter has gone.
 func (l *lock) desert() {
-	if b := l.lobby; b != nil && b.listener != nil {
+	if b := l.lobby; b.listener != nil {
 		l.unlisten(b.listener)
 		b.listener, b.everywhere = nil, false
 	}

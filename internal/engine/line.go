@@ -279,14 +279,14 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 	if m.Token > 0 {
 		c.needAccount().Exactly(m.Tokens)
 	}
+	if a.node.Next() == nil {
+		g.confirmLater(now)
+	}
 	x := a.admit(g)
 	a.traced.Grant = locktrace.GrantLine
 	b.place.Given = c
 	a.claim = nil
 	l.dequeue(a)
-	if l.queue.First == nil {
-		c.confirmLater(now, m.Lease)
-	}
 	a.deliver(x)
 	l.callUp()
 }
@@ -301,11 +301,10 @@ func (c *claim) grantOf(m *waiting.Message) (g grant, ok bool) {
 	return g, known && now < at+trustIn(m.Lease)/2
 }
 
-// confirmLater has a claim that was given to the session, for so long, confirmed when its section has lasted for a
-// while.
-func (c *claim) confirmLater(now, lease time.Duration) {
-	c.renewAt = now + min(waiting.ConfirmAfter, lease/3)
-	c.reschedule()
+// confirmLater has what a message has granted confirmed when the section has lasted for a while: nobody else of
+// the session waits for it. Else that is done at once.
+func (g *grant) confirmLater(now time.Duration) {
+	g.confirmAt = now + min(waiting.ConfirmAfter, g.unconfirmed/3)
 }
 
 // confirmSoon has a claim that was given to the session confirmed at once: another caller waits for it.

@@ -217,6 +217,9 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 	if failure != nil {
 		s.unrenewed.Tell(failure)
 	}
+	if s.trace == nil {
+		return
+	}
 	took := s.now() - sent
 	s.notify(func() { s.trace.Renewed(locktrace.Renewed{Claims: claims, Took: took, Err: a.Err}) })
 }

@@ -51,14 +51,14 @@ func (l *lock) begin(c *claim, g grant, until int64) {
 		return
 	}
 	a.claim, a.op.ID = c, c.account.FirstID(c.kind)
+	if r.Waiting() == 1 {
+		g.confirmLater(l.s.now())
+	}
 	x := a.admit(g)
 	r.Remove(&a.member)
 	r.Tell()
 	a.claim = nil
 	l.dequeue(a)
-	if g.unconfirmed > 0 && r.Waiting() == 0 {
-		c.confirmLater(l.s.now(), g.unconfirmed)
-	}
 	a.deliver(x)
 }
 
