@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"time"
+
+	"relock/internal/cleanup"
+	"relock/internal/kind"
+	"relock/internal/resend"
+	"relock/internal/script"
+)
+
+// admitMore has a release sent again in the background as long as the script has not looked at all entries: so
+// many sessions that stood in front have died.
+func (s *Session) admitMore(cmd script.Command) {
+	s.life.Background.Go(func() {
+		for range mostAgain {
+			r, err := s.redis.Sender.Release(s.releaseLimit.At(s.now()), resend.ReleaseCommand{Command: cmd})
+			if err != nil || r.Line.Position >= 0 {
+				return
+			}
+		}
+	})
+}
+
+// mostAgain bounds that: each time 16 entries are looked at.
+const mostAgain = 1000
+
+// enterAnew prepares the front of the queue to enter the line by the release of a claim; nil if it does not:
+// no other session waits as far as is known, or the front asks by itself.
+func (l *lock) enterAnew(c *claim, op *Op) *claim {
+	if c.run != nil {
+		return l.requeueBy(c.run, op)
+	}
+	a := l.queue.Front()
+	if !c.kind.HandsOver || !c.kind.Lines || l.state != lockOpen || a.asking || a.claim != nil || a.hopeless != nil ||
+		l.s.redis.Inbox.Deaf() || l.needLobby().turns.Alone() {
+		return nil
+	}
+	a.prepare()
+	a.op.Line.Head, a.op.Line.Waiting = a.claim.entryHead(), l.tellWaiting()
+	a.asking, a.claim.flying, a.tries.MayHaveRun = true, true, true
+	op.Line.Enter, op.Line.Waiting = a.op.Line.Head+a.claim.ownerID(), a.op.Line.Waiting
+	return a.claim
+}
+
+// enteredAnew takes in what became of that.
+func (l *lock) enteredAnew(c *claim, r *resend.Released, sent time.Duration, doubts uint32, err error) {
+	if c.run != nil {
+		l.requeued(c, r, sent, doubts, err)
+		return
+	}
+	c.flying = false
+	if c.state != asking { // it was ended meanwhile: perhaps before it has entered
+		if err != nil || r.Lost || r.Resent || r.Line.Position > 0 {
+			c.dismissEntry()
+		}
+		return
+	}
+	if c.account != nil {
+		c.account.CallUp()
+	}
+	a := l.queue.Front()
+	switch {
+	case l.state != lockOpen:
+		c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
+		return
+	case a == nil || a.claim != c:
+		c.end(nil)
+		return
+	}
+	a.asking = false
+	b := l.needLobby()
+	if err != nil || r.Lost || r.Resent || r.Line.Others && r.Line.Position <= 0 {
+		b.look.Soon = true // it may stand there
+		a.wake.Up()
+		return
+	}
+	a.tries.MayHaveRun = false
+	if r.Line.Position > 0 {
+		g := grant{sent: sent, doubts: doubts}
+		g.Value, g.Token = -1, r.Line.At
+		a.stands(g)
+	}
+}
+
+// dismissEntry takes out of the line, in the background, what a claim that is over may have there.
+func (c *claim) dismissEntry() {
+	s := c.lock.s
+	cmd := c.prim.(kind.Liner).Dismiss(*c.prim.Names(), c.entryHead(), c.ownerID(), c.num != 0)
+	s.cleanup.Add(cleanup.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: s.now() + s.cfg.ReleaseTimeout})
+}
+
+// bequeath gives the claim of a front that leaves, and its place in the line, to the next caller, if that
+// wants the same.
+func (a *acquisition) bequeath(next *acquisition) {
+	c, l := a.claim, a.lock
+	if c == nil || c.state != asking || l.lobby == nil || next.claim != nil || next.asking || next.hopeless != nil ||
+		a.kind != next.kind || a.named != "" || next.named != "" || a.opts.Lease > 0 || next.opts.Lease > 0 {
+		return
+	}
+	if !c.flying && (l.lobby.place.Claim != c || a.tries.MayHaveRun || a.tries.MayCome) {
+		return
+	}
+	if head := l.s.plainHead; c.prim.(kind.Liner).Entry(head) != next.prim.(kind.Liner).Entry(head) {
+		return // its tokens have an end, and those of the claim have none, or the other way round
+	}
+	next.claim, next.op, next.asking = c, a.op, c.flying
+	next.tries.MayHaveRun = c.flying
+	a.claim, a.asking, a.tries.MayHaveRun = nil, false, false
+}

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"relock/internal/cleanup"
+	"relock/internal/kind"
+	"relock/internal/script"
+	"relock/internal/waiting"
+	"relock/locktrace"
+)
+
+// What scripts say to a session in whose line they let somebody in, see package waiting.
+
+// hearLine takes a message of a script to an entry of the session. What was given to one that the session
+// does not know is given back at once, and one that is called and not known leaves the line; not while
+// the session closes, for then the release of each entry is on its way, and Close waits for those alone.
+func (s *Session) hearLine(payload string) bool {
+	m, ok := waiting.Parse(payload, s.id)
+	if !ok {
+		return false
+	}
+	if s.trace != nil {
+		s.traceLine(&m)
+	}
+	known := false
+	for _, l := range s.locks.Find("", m.Key) {
+		l.mu.Lock()
+		known = l.told(&m) || known
+		l.unlockBehind()
+	}
+	if known || s.life.Closing.Err() != nil || !m.Named() && s.standsStill(m.Owner) {
+		return true
+	}
+	if p := s.liner.Load(); p != nil {
+		s.cleanup.Add(cleanup.Job{Name: m.Key, Cmds: []script.Command{(*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted)}, Until: s.now() + s.givenFor()})
+	}
+	return true
+}
+
+// stoodStill notes that a claim which is over may stand in Redis, as one that was abandoned: a message for its
+// entry that comes late is no reason to end it.
+func (c *claim) stoodStill() {
+	s, now := c.lock.s, c.lock.s.now()
+	s.standing.Range(func(num, until any) bool {
+		if until.(time.Duration) < now {
+			s.standing.Delete(num)
+		}
+		return true
+	})
+	s.standing.Store(c.num, c.latestEnd(now))
+}
+
+// standsStill reports whether an owner is one of those.
+func (s *Session) standsStill(owner string) bool {
+	number, ok := strings.CutPrefix(owner, s.id+":")
+	num, err := strconv.ParseUint(number, 10, 64)
+	until, stands := s.standing.Load(num)
+	return ok && err == nil && stands && s.now() < until.(time.Duration)
+}
+
+// told takes a message to an entry, and reports whether the session knows that.
+func (l *lock) told(m *waiting.Message) bool {
+	c := l.claimOfEntry(m)
+	switch {
+	case c == nil:
+		return false
+	case c.state != asking:
+	case c.run != nil:
+		l.hearRun(c, m)
+	default:
+		l.hear(c, m)
+	}
+	return true
+}
+
+// hear takes in what a script says to a claim that asks. While an attempt of that is on its way, the answer
+// decides: a grant counts by itself, and a refusal is older than the message.
+func (l *lock) hear(c *claim, m *waiting.Message) {
+	b, a := l.needLobby(), l.queue.Front()
+	switch {
+	case a == nil || a.claim != c:
+		if m.Granted {
+			c.end(nil) // its callers have gone
+		}
+	case c.flying:
+		b.place.Told, b.place.To = m, c
+	case m.Granted:
+		l.given(c, m)
+	default:
+		b.look.Soon, b.look.At = b.look.Soon || m.After == 0, min(b.look.At, l.s.now()+m.After)
+		l.callUp()
+	}
+}
+
+// claimOfEntry returns the claim that an entry is for; nil if there is none.
+func (l *lock) claimOfEntry(m *waiting.Message) *claim {
+	if m.Named() {
+		return l.claimOf(m.Owner)
+	}
+	number, ok := strings.CutPrefix(m.Owner, l.s.id+":")
+	num, err := strconv.ParseUint(number, 10, 64)
+	for c := l.claims; ok && err == nil && c != nil; c = c.next {
+		if c.num == num {
+			return c
+		}
+	}
+	return nil
+}
+
+// given takes in that a script has given the lock to the claim of the front. What cannot be trusted is asked
+// for, and so is what replicas are to acknowledge.
+func (l *lock) given(c *claim, m *waiting.Message) {
+	s, b, a := l.s, l.lobby, l.queue.Front()
+	g, ok := c.grantOf(m)
+	if !ok || s.cfg.Replicas > 0 || l.state != lockOpen || a.hopeless != nil {
+		l.nudge()
+		return
+	}
+	now := s.now()
+	if now-g.sent > max(waiting.SlowTaker, 2*b.place.Trip) {
+		s.slowUntil.Store(int64(now + waiting.SlowFor))
+	}
+	if m.Token > 0 {
+		c.needAccount().Exactly(m.Tokens)
+	}
+	if a.node.Next() == nil {
+		g.confirmLater(now)
+	}
+	x := a.admit(g)
+	a.traced.Grant = locktrace.GrantLine
+	b.place.Given = c
+	a.claim = nil
+	l.dequeue(a)
+	a.deliver(x)
+	l.callUp()
+}
+
+// grantOf makes a grant of a message, if that can be trusted for a while.
+func (c *claim) grantOf(m *waiting.Message) (g grant, ok bool) {
+	l, s := c.lock, c.lock.s
+	now, doubts := s.now(), s.redis.Conn.Doubts.Load()
+	at, known := l.needLobby().place.Clock.When(m.At, now, doubts)
+	g = grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token}, sent: at, doubts: doubts,
+		unconfirmed: m.Lease, until: at + trustIn(min(m.Lease, c.safeLease))}
+	return g, known && now < at+trustIn(m.Lease)/2
+}
+
+// confirmLater has what a message has granted confirmed when the section has lasted for a while: nobody else of
+// the session waits for it. Else that is done at once.
+func (g *grant) confirmLater(now time.Duration) {
+	g.confirmAt = now + min(waiting.ConfirmAfter, g.unconfirmed/3)
+}
+
+// confirmSoon has a claim that was given to the session confirmed at once: another caller waits for it.
+func (l *lock) confirmSoon() {
+	if b := l.lobby; b != nil && b.place.Given != nil && b.place.Given == l.holder && (l.holder.stopped || l.holder.renewAt != awaited) {
+		l.holder.askSoon(l.s.now())
+	}
+}
