@@ -110,7 +110,10 @@ func (a *acquisition) askForRun() {
 func (l *lock) settled(e *attempt, failures int) {
 	c, r := e.c, e.c.run
 	if e.err == nil && e.Status == refused {
-		l.nextLookOfRuns(e.sent, e.Value, e.Token, e.doubts)
+		l.needLobby().place.Clock.Read(e.sent, e.Token, e.doubts)
+		at := l.s.nextLook(e.sent, e.Value)
+		r.LookAt(at)
+		l.lookLater(at)
 	}
 	switch {
 	case c.state != asking: // it was ended meanwhile, or its waiters are those of another run

@@ -12,36 +12,44 @@ import (
 // lookBatch is how many entries one script call asks about.
 const lookBatch = 50
 
-// nextLookOfRuns notes an answer about the lock's entries, and so when to ask again at the latest. ms
-// is after how many milliseconds it is worth while, -1 if that is not known; clock is Redis's, 0 if
-// the answer has none.
-func (l *lock) nextLookOfRuns(asked time.Duration, ms, clock int64, doubts uint32) {
-	s := l.s
-	l.needLobby().place.Clock.Read(asked, clock, doubts)
+// nextLook returns when Redis is to hear of an entry of a fair lock again that it was asked about at a time,
+// and said that it is worth while in so many milliseconds, -1 if that is not known.
+func (s *Session) nextLook(asked time.Duration, ms int64) time.Duration {
 	at := asked + s.cfg.HeartbeatEvery()
 	if ms >= 0 {
 		at = min(at, asked+time.Duration(ms+1)*time.Millisecond)
 	}
-	s.looks.Set(l, max(at, s.now()+backoff.Least))
-	s.schedule.WakeAt(at)
+	return max(at, s.now()+backoff.Least)
+}
+
+// lookLater has the watchdog see to the looks of a fair lock's entries at a time, or earlier.
+func (l *lock) lookLater(at time.Duration) {
+	if at != never {
+		l.s.looks.Set(l, at)
+		l.s.schedule.WakeAt(at)
+	}
 }
 
 // heartbeat lets Redis hear of the session's entries of some locks.
 func (s *Session) heartbeat(due []*lock) {
 	var beats []waiting.Heartbeat[claim, acquisition]
 	var cmds []script.Command
+	asked, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	for _, l := range due {
 		l.mu.Lock()
-		for _, b := range l.line.Heartbeats(lookBatch) {
+		now := l.line.Heartbeats(asked+s.cfg.HeartbeatEvery()/2, lookBatch)
+		for _, b := range now {
 			beats = append(beats, b)
 			cmds = append(cmds, b.Of().prim.(Liner).Look(b.Entries()))
+		}
+		if now == nil {
+			l.lookLater(l.line.NextLook())
 		}
 		l.unlockBehind()
 	}
 	if len(cmds) == 0 {
 		return
 	}
-	asked, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	ctx, cancel := context.WithTimeout(s.life.Context, max(s.cfg.HeartbeatEvery(), 10*time.Millisecond))
 	defer cancel()
 	for i, r := range s.redis.Run.Multi(ctx, cmds) {
@@ -49,12 +57,11 @@ func (s *Session) heartbeat(due []*lock) {
 		l := beats[i].Of().lock
 		l.mu.Lock()
 		if err != nil && script.Classify(err) != script.Refused {
-			at := s.now() + backoff.Jitter(max(s.cfg.HeartbeatEvery()/4, 10*time.Millisecond))
-			s.looks.Set(l, at)
-			s.schedule.WakeAt(at)
+			l.lookLater(s.now() + backoff.Jitter(max(s.cfg.HeartbeatEvery()/4, 10*time.Millisecond)))
 		} else {
-			soonest, clock := beats[i].Answered(reply)
-			l.nextLookOfRuns(asked, soonest, clock, doubts)
+			clock := beats[i].Answered(reply, func(ms int64) time.Duration { return s.nextLook(asked, ms) })
+			l.needLobby().place.Clock.Read(asked, clock, doubts)
+			l.lookLater(l.line.NextLook())
 			l.callRuns()
 		}
 		l.unlockBehind()

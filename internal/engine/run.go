@@ -109,7 +109,6 @@ func (l *lock) endRun(c *claim) {
 func (l *lock) requeueBy(r *run, op *Op) *claim {
 	next := l.requeue(r)
 	if next == nil {
-		l.callRuns() // those that gather need not wait for this one any more
 		return nil
 	}
 	at := next.Call()

@@ -100,6 +100,9 @@ func (s *Session) recheck() {
 		if l.lobby != nil && l.lobby.place.Claim != nil {
 			l.nudge()
 		}
+		if l.line != nil {
+			l.line.LookNow()
+		}
 		l.unlockBehind()
 	}
 	s.looks.SetAll(s.now())

@@ -1,26 +1,48 @@
 package waiting
 
-import "slices"
+import (
+	"slices"
+	"time"
 
-// A Heartbeat is one question to Redis about runs whose entries stand in the queue, which keeps them
+	"relock/internal/schedule"
+)
+
+// A Heartbeat is one question to Redis about runs whose entries stand in the line, which keeps them
 // there.
 type Heartbeat[R, W any] struct {
-	line *Line[R, W]
 	runs []*Run[R, W]
 }
 
-// Heartbeats returns those that Redis must hear now, each of so many runs at most.
-func (n *Line[R, W]) Heartbeats(most int) (all []Heartbeat[R, W]) {
+// Heartbeats returns those that Redis must hear until a time, each of so many runs at most.
+func (n *Line[R, W]) Heartbeats(until time.Duration, most int) (all []Heartbeat[R, W]) {
 	var runs []*Run[R, W]
 	for r := range n.runs.All() {
-		if r.phase == queued {
+		if r.phase == queued && r.lookAt <= until {
 			runs = append(runs, r)
 		}
 	}
 	for some := range slices.Chunk(runs, most) {
-		all = append(all, Heartbeat[R, W]{n, some})
+		all = append(all, Heartbeat[R, W]{some})
 	}
 	return all
+}
+
+// NextLook returns when Redis must hear of a run next.
+func (n *Line[R, W]) NextLook() time.Duration {
+	at := schedule.Never
+	for r := range n.runs.All() {
+		if r.phase == queued {
+			at = min(at, r.lookAt)
+		}
+	}
+	return at
+}
+
+// LookNow has Redis hear of all runs at once.
+func (n *Line[R, W]) LookNow() {
+	for r := range n.runs.All() {
+		r.lookAt = 0
+	}
 }
 
 // Of returns what the session keeps of the first of the runs.
@@ -35,12 +57,11 @@ func (h Heartbeat[R, W]) Entries() []string {
 	return entries
 }
 
-// Answered takes in what Redis said: for each of the entries the milliseconds after which to ask at the
-// latest, -1 if unknown; or 0 if Redis is to be asked about the run at once, for the answer will say why; and behind those
-// Redis's time in ms, which is returned with the least of those milliseconds. Any other number of answers, as
-// none, says that Redis refuses the question: then it is asked about each run.
-func (h Heartbeat[R, W]) Answered(answers []int64) (soonest, clock int64) {
-	soonest = -1
+// Answered takes in what Redis said: for each of the entries the milliseconds after which it is to hear of that
+// again at the latest, -1 if unknown; or 0 if Redis is to be asked about the run at once, for the answer will say
+// why; and behind those Redis's time in ms, which is returned. Any other number of answers, as none, says that
+// Redis refuses the question: then it is asked about each run. next makes a time of the milliseconds.
+func (h Heartbeat[R, W]) Answered(answers []int64, next func(ms int64) time.Duration) (clock int64) {
 	refused := len(answers) != len(h.runs)+1
 	if !refused {
 		clock = answers[len(h.runs)]
@@ -50,9 +71,10 @@ func (h Heartbeat[R, W]) Answered(answers []int64) (soonest, clock int64) {
 		case r.phase > queued: // since the question was sent
 		case refused || answers[i] == 0:
 			r.AskNow()
-		case answers[i] > 0 && (soonest < 0 || answers[i] < soonest):
-			soonest = answers[i]
+			r.lookAt = next(-1)
+		default:
+			r.lookAt = next(answers[i])
 		}
 	}
-	return soonest, clock
+	return clock
 }

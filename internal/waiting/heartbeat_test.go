@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"relock/internal/waiting"
 )
@@ -25,15 +26,36 @@ func TestWhichRunsRedisMustHearOf(t *testing.T) {
 	over.End()
 	over.End() // which changes nothing
 	_, last := s.queue(t, "d", 10)
-	if got := heard(s.Heartbeats(10)); !slices.Equal(got, []string{queued.Entry + " " + last.Entry}) {
+	if got := heard(s.Heartbeats(later, 10)); !slices.Equal(got, []string{queued.Entry + " " + last.Entry}) {
 		t.Errorf("Redis hears of %q, want the two that queue", got)
 	}
 	_, more := s.queue(t, "e", 11)
 	s.arrive("asked", fenced)
 	s.call(t)
 	s.arrive("gathering", plain)
-	if got := heard(s.Heartbeats(2)); !slices.Equal(got, []string{queued.Entry + " " + last.Entry, more.Entry}) {
+	if got := heard(s.Heartbeats(later, 2)); !slices.Equal(got, []string{queued.Entry + " " + last.Entry, more.Entry}) {
 		t.Errorf("with two at a time it hears of %q", got)
+	}
+}
+
+// Redis hears of the runs of which it must hear until then; of all when a message may have been lost.
+func TestRedisHearsOfWhatIsDue(t *testing.T) {
+	var s session
+	_, first := s.queue(t, "a", 7)
+	s.arrive("alone", nil)
+	second, _ := s.call(t)
+	second.Settled(8)
+	first.LookAt(5)
+	second.LookAt(9)
+	if got := heard(s.Heartbeats(6, 10)); !slices.Equal(got, []string{first.Entry}) {
+		t.Errorf("Redis hears of %q, want the first alone", got)
+	}
+	if at := s.NextLook(); at != 5 {
+		t.Errorf("the next look is at %v, want 5 ns", at)
+	}
+	s.LookNow()
+	if got := heard(s.Heartbeats(0, 10)); !slices.Equal(got, []string{first.Entry + " " + second.Entry}) {
+		t.Errorf("Redis hears of %q, want both", got)
 	}
 }
 
@@ -57,15 +79,25 @@ func TestWhatRedisSaysOfRunsThatItHearsOf(t *testing.T) {
 		for _, who := range []string{"a", "b", "c", "d"} {
 			_, last = s.queue(t, who, 7)
 		}
-		beat := s.Heartbeats(10)[0]
+		beat := s.Heartbeats(later, 10)[0]
 		last.Begin(4) // meanwhile: what was said of it no longer counts
 		answers := tc.answers
 		if answers != nil {
 			answers = append(answers, 0, 9000)
 		}
-		got, clock := beat.Answered(answers)
-		if got != tc.soonest {
-			t.Errorf("after %v the soonest is %d, want %d", tc.answers, got, tc.soonest)
+		const unknown = time.Hour
+		clock := beat.Answered(answers, func(ms int64) time.Duration {
+			if ms < 0 {
+				return unknown
+			}
+			return time.Duration(ms) * time.Millisecond
+		})
+		want := unknown
+		if tc.soonest >= 0 {
+			want = time.Duration(tc.soonest) * time.Millisecond
+		}
+		if got := s.NextLook(); got != want {
+			t.Errorf("after %v the next look is at %v, want %v", tc.answers, got, want)
 		}
 		if known := len(answers) == 5; known != (clock == 9000) {
 			t.Errorf("after %v Redis's time is %d", tc.answers, clock)

@@ -224,7 +224,7 @@ func (m *model) over(r *run) {
 
 func (m *model) check() {
 	stand, queued := 0, []string{}
-	for _, h := range m.Heartbeats(3) {
+	for _, h := range m.Heartbeats(later, 3) {
 		queued = append(queued, h.Entries()...)
 	}
 	for _, r := range m.runs {

@@ -42,6 +42,7 @@ type Run[R, W any] struct {
 	line     *Line[R, W]
 	phase    phase
 	askAt    time.Duration // when its first waiter asks Redis about it; schedule.Never: when something happens
+	lookAt   time.Duration // queued: when Redis must hear of it
 	position int64         // in the queue, 0: not known
 	last     int64         // number of the last waiter
 	until    int64         // in: up to which waiter Redis has let it in
@@ -76,6 +77,9 @@ func (r *Run[R, W]) AskNow() { r.askAt = 0 }
 
 // AskAt has Redis asked about the run at a time, or earlier if that was agreed before.
 func (r *Run[R, W]) AskAt(at time.Duration) { r.askAt = min(r.askAt, at) }
+
+// LookAt has Redis hear of the run at a time.
+func (r *Run[R, W]) LookAt(at time.Duration) { r.lookAt = at }
 
 // NextAsk returns when Redis is asked about the run, if no other attempt is in the way.
 func (r *Run[R, W]) NextAsk() time.Duration { return r.askAt }
