@@ -89,9 +89,9 @@ func goalsOfSessions() (all []goal) {
 	for _, kind := range []string{"rlock", "fairlock"} {
 		in := func(n int) string { return fmt.Sprintf("%s/n=%d/section=0s", kind, n) }
 		for _, n := range []int{4, 128, 512} {
-			all = append(all,
+			all = append(all, // 16 commands, and what clears up once in a thousand times
 				goal{fmt.Sprintf("%d sessions: %s, of one session's rate", n, kind), 0.4, false, sessionsSuite, in(n), "x-alone", ""},
-				goal{fmt.Sprintf("%d sessions: %s, commands that its scripts call", n, kind), 16, true, sessionsSuite, in(n), "inner/acq", ""})
+				goal{fmt.Sprintf("%d sessions: %s, commands that its scripts call", n, kind), 16.1, true, sessionsSuite, in(n), "inner/acq", ""})
 		}
 		all = append(all,
 			goal{fmt.Sprintf("512 sessions: %s, of the rate of 4", kind), 0.7, false, sessionsSuite, in(512), "acq/s", "Sessions/" + in(4) + " acq/s"},
