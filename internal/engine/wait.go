@@ -12,9 +12,9 @@ import (
 	"relock/pubsub"
 )
 
-// loop waits for the lock: ask, listen, ask again, sleep; a waiter that queues in Redis leaves the
-// asking to its run. A section may have been handed over at the end, whatever is returned: a.given says
-// so. The lock's mutex must be held; it is released meanwhile and held again at the end.
+// loop waits for the lock: ask, listen, ask again, sleep. Of a fair lock the first waiter of a run asks, for the
+// run; of others the front does. A section may have been handed over at the end, whatever is returned: a.given
+// says so. The lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) loop() (grant, error) {
 	l, queues := a.lock, a.kind.Fair
 	// A named owner may hold the lock elsewhere already, and the queue may be waiting for

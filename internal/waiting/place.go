@@ -31,8 +31,8 @@ const (
 	// leastLife keeps a session whose poll floor is short from being passed over when it is late.
 	leastLife = time.Second
 
-	// LongestLook is after how long a session in a line is heard of again at the latest: Redis keeps a line for
-	// 10 min, which is as long as the Life of such a session.
+	// LongestLook is after how long a session in a line is heard of again at the latest, whatever its poll floor:
+	// what is left of dead sessions stands there for a multiple of that.
 	LongestLook = 4 * time.Minute
 
 	// FirstPatience is for how long a session is the first of a line before it listens to the lock's
