@@ -17,6 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	benchkit.Child(benchkit.Ours())
+	beSlow()
 	redistest.Main(m)
 }
 

@@ -28,13 +28,14 @@ var (
 	fourSuite     = suite{"..", "Processes/fairlock/4x16/0s", "1s"}
 	permitsSuite  = suite{"..", "Permits", "1s"}
 	handOverSuite = suite{"..", "HandOver$", "1s"}
-	sessionsSuite = suite{"..", "Sessions/.*/n=(4|128|512)$/section=0s", "1x"} // of 2 s each, as the next two
+	sessionsSuite = suite{"..", "Sessions/.*/n=(4|128|512)$/section=0s", "1x"} // of 2 s each, as the next three
 	sectionsSuite = suite{"..", "Sessions/.*/n=32$/section=5ms", "1x"}
 	farSuite      = suite{"..", "HandOverFar/.*/trip=3ms", "1x"}
+	slowSuite     = suite{"..", "SlowProcess/rlock", "1x"}
 
 	suites = []suite{
 		aloneSuite, insideSuite, ownSuite, oneSuite, fourSuite, permitsSuite, handOverSuite,
-		sessionsSuite, sectionsSuite, farSuite,
+		sessionsSuite, sectionsSuite, farSuite, slowSuite,
 	}
 )
 
@@ -104,7 +105,8 @@ func goalsOfSessions() (all []goal) {
 				fmt.Sprintf("%s/trip=3ms/n=%d", kind, n), "round-trips", ""})
 		}
 	}
-	return all
+	return append(all, goal{"one of 16 processes runs for 10 of 100 ms: rlock, the rate of the others, of that beside a free one",
+		0.7, false, slowSuite, "rlock", "x-free", ""})
 }
 
 // Measured is a goal with what the slices gave: the best of them, which decides, and the median. Both
