@@ -32,7 +32,7 @@ func (c *claim) sectionClosed(now time.Duration) (goesOn bool) {
 		c.leaveStanding()
 	case c.account != nil && c.account.Owing > 0: // others have lost it
 		c.retire(lostStanding)
-	case l.queue.First != nil && l.handOver(c, now):
+	case l.queue.First != nil && l.handOver(c, now): // mostly nobody waits
 		if l.s.trace != nil && !c.paused() {
 			l.later(c.traceHandedOver)
 		}
@@ -42,32 +42,50 @@ func (c *claim) sectionClosed(now time.Duration) (goesOn bool) {
 	return true
 }
 
-// handOver opens the next section on a claim whose last section has closed, for the caller in
-// front of the queue, of which there is one, and reports whether it did.
+// handOver opens the next section on a claim whose last section has closed, for the caller whose turn it is, or
+// keeps the claim for that caller: until a renewal has confirmed it, or the caller has the answer that it waits for. It
+// reports false if the claim is to be released.
 func (l *lock) handOver(c *claim, now time.Duration) bool {
-	if c.run != nil {
-		return l.serveNext(c, now)
-	}
-	a := l.queue.Front()
-	if l.state != lockOpen || !c.kind.HandsOver || !a.wants(c, now) {
+	a := l.heir(c, now)
+	switch {
+	case a == nil:
 		return false
-	}
-	if !c.entrable(now) {
-		return l.pausesFor(c, now)
-	}
-	if a.asking && !(c.kind.Permits && a.underWay()) || !l.inSlice(c, now) {
+	case !c.entrable(now):
+		if !c.mayPause(now) {
+			return false
+		}
+		c.pause(now)
+	case c.run != nil:
+		c.run.Remove(&a.member)
+		l.give(c, a, now)
+	case a.asking && !(c.kind.Permits && a.underWay()) || !l.inSlice(c, now):
 		return false
-	}
-	if a.asking {
+	case a.asking:
 		b := l.needLobby()
 		b.parked = append(b.parked, c)
-		return true
-	}
-	l.give(c, a, now)
-	if l.holder == nil { // other permits may come free meanwhile: the next front listens
-		l.callUp()
+	default:
+		l.give(c, a, now)
+		if l.holder == nil { // other permits may come free meanwhile: the next front listens
+			l.callUp()
+		}
 	}
 	return true
+}
+
+// heir returns the caller that a claim can be passed on to, as far as Redis and the time are not concerned: the
+// next one of a run, else the front of the queue. It is nil if there is none.
+func (l *lock) heir(c *claim, now time.Duration) *acquisition {
+	a := l.queue.Front()
+	switch r := c.run; {
+	case a == nil || l.state != lockOpen:
+		return nil
+	case r == nil && c.kind.HandsOver && a.wants(c, now):
+		return a
+	case r == nil || r.Kind == nil || c.pinned || c.kind.Fenced && !c.account.HasToken():
+		return nil
+	default:
+		return r.next(now)
+	}
 }
 
 // inSlice notes one more hand-over, if the time slice is not over. When it is, a session that

@@ -4,18 +4,16 @@ import (
 	"time"
 )
 
-// pausesFor reports whether a claim without a section waits for a renewal: the lock was given to it, and too
-// little of the trust is left for the next caller until that is confirmed.
-func (l *lock) pausesFor(c *claim, now time.Duration) bool {
-	b := l.lobby
-	if b == nil || b.place.Given != c || c.state != held || c.pinned || now >= c.trust || l.s.cfg.HandOverLimit < 0 {
-		return false
-	}
-	c.pause(now)
-	return true
+// A claim pauses, without a section, until a renewal has confirmed it: too little of its trust is left for the
+// next caller. Redis has given it to the session by another's release, or it is a run's.
+
+// mayPause reports whether a claim may do so.
+func (c *claim) mayPause(now time.Duration) bool {
+	b := c.lock.lobby
+	return (c.run != nil || b != nil && b.place.Given == c) && c.state == held && !c.pinned && now < c.trust && c.lock.s.cfg.HandOverLimit >= 0
 }
 
-// pause keeps a claim without a section until a renewal has confirmed it.
+// pause has it do so.
 func (c *claim) pause(now time.Duration) {
 	c.lock.needLobby().place.Pause = c
 	if c.stopped || c.renewAt != awaited {
@@ -38,7 +36,7 @@ func (c *claim) resume(now time.Duration) {
 	l := c.lock
 	l.lobby.place.Pause = nil
 	switch {
-	case l.queue.First == nil || !l.handOver(c, now):
+	case !l.handOver(c, now):
 		c.end(nil)
 		l.nudge()
 	case l.s.trace != nil && !c.paused():

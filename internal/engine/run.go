@@ -67,25 +67,6 @@ func (r *run) next(now time.Duration) *acquisition {
 	return r.Next(func(a *acquisition) bool { return a.hopeless == nil && (a.deadline == 0 || now < a.deadline) })
 }
 
-// serveNext opens the next section of a run, or pauses it until a renewal has confirmed the claim;
-// it reports false if the run has no waiter left or cannot go on.
-func (l *lock) serveNext(c *claim, now time.Duration) bool {
-	r := c.run
-	a := r.next(now)
-	switch {
-	case a == nil || l.state != lockOpen || c.state != held || c.pinned || r.Kind == nil || now >= c.trust:
-		return false
-	case c.kind.Fenced && !c.account.HasToken():
-		return false
-	case !c.entrable(now):
-		c.pause(now)
-		return true
-	}
-	r.Remove(&a.member)
-	l.give(c, a, now)
-	return true
-}
-
 // requeue ends a run, and makes a new one, which is returned, of the waiters that are left, if there are any.
 func (l *lock) requeue(r *run) *run {
 	r.End()

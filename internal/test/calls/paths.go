@@ -45,7 +45,7 @@ var Paths = []Path{
 		prepare: func(t *testing.T) func() { return pairs(t, true) }},
 
 	// A caller waits for another of its session, and is passed the lock on in memory.
-	{Name: "contended in one session", Most: 77, Runs: []string{"*lock.handOver"}, Not: []string{"*Session.hearLine"},
+	{Name: "contended in one session", Most: 78, Runs: []string{"*lock.handOver"}, Not: []string{"*Session.hearLine"},
 		prepare: func(t *testing.T) func() {
 			m := rlock.New(locktest.Dial(t, redistest.BubbleMini(t), rlock.Config{}), "x")
 			return func() { inTurn(t, m, m, 0) }
