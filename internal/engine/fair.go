@@ -138,7 +138,7 @@ func (l *lock) settled(e *attempt, failures int) {
 		if !script.IsContext(e.err) { // that its caller's ended is no news
 			r.err = e.err
 		}
-		r.AskAt(l.s.now() + backoff.Doubling(failures, l.s.pauseAfter()))
+		c.meet(r.Unanswered(l.s.now() + backoff.Doubling(failures, l.s.pauseAfter())))
 	}
 	if m := r.Told; m != nil && c.state == asking {
 		r.Told = nil

@@ -188,7 +188,8 @@ func (m *model) answered(lost bool) {
 			m.redis = slices.Delete(m.redis, i, i+1) // what came behind its release is given back
 		}
 	case lost:
-		r.AskNow()
+		f, left := r.Unanswered(0)
+		m.meet(r, f, left)
 	default:
 		f, left := r.Settled(m.answer)
 		m.meet(r, f, left)

@@ -240,7 +240,7 @@ func TestUnansweredAttemptsAreSentAgain(t *testing.T) {
 	s.arrive("b", plain)
 	r, before := s.call(t)
 	s.arrive("c", fenced)
-	r.AskAt(10 * time.Millisecond)
+	lives(t, "without an answer")(r.Unanswered(10 * time.Millisecond))
 	if due := s.Due(5 * time.Millisecond); due != nil {
 		t.Errorf("Redis is asked about %s before the pause is over", due.Entry)
 	}
@@ -249,6 +249,15 @@ func TestUnansweredAttemptsAreSentAgain(t *testing.T) {
 	if again != r || p != before {
 		t.Errorf("the attempt for %s says %+v, and before for %s %+v", again.Entry, p, r.Entry, before)
 	}
+}
+
+// A run whose waiters have all left while its attempt was on its way ends, answer or not.
+func TestAnUnansweredRunThatNobodyWaitsForEnds(t *testing.T) {
+	var s session
+	a := s.arrive("a", plain)
+	r, _ := s.call(t)
+	a.Leave(true)
+	ends(t, "without an answer and waiters")(r.Unanswered(0))
 }
 
 // A run that may have joined another ends when its last waiter leaves, and Redis is asked about the other one,

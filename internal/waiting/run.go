@@ -155,6 +155,16 @@ func (r *Run[R, W]) part() (left *R) {
 	return nil
 }
 
+// Unanswered takes in that an attempt had no answer: it is sent again at a time, unless all waiters have left
+// meanwhile. left is as for Settled.
+func (r *Run[R, W]) Unanswered(again time.Duration) (f Fate, left *R) {
+	if r.waiting == 0 {
+		return Ends, r.part()
+	}
+	r.AskAt(again)
+	return Lives, nil
+}
+
 // Refused takes in that Redis refuses the run for good. It no longer has the waiters, which are
 // returned. left is as for Settled.
 func (r *Run[R, W]) Refused() (waiters []*W, f Fate, left *R) {
