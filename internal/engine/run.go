@@ -6,6 +6,7 @@ import (
 
 	"relock/internal/resend"
 	"relock/internal/waiting"
+	"relock/locktrace"
 )
 
 // hearRun takes in what a script says to a run that asks: it has the lock, or is called. While an attempt is on
@@ -55,6 +56,9 @@ func (l *lock) begin(c *claim, g grant, until int64) {
 		g.confirmLater(l.s.now())
 	}
 	x := a.admit(g)
+	if g.unconfirmed > 0 {
+		a.traced.Grant = locktrace.GrantLine
+	}
 	r.Remove(&a.member)
 	r.Tell()
 	a.claim = nil
