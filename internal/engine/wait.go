@@ -194,8 +194,12 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	sleep, queues := never, a.kind.Fair
 	switch r := a.member.Run; {
 	case r != nil && r.First() == &a.member:
-		if at := r.NextAsk(); at > l.s.now() { // else another run comes first
-			sleep = at - l.s.now()
+		now := l.s.now()
+		if l.line.Leads(&a.member, now) { // the time to ask may have come just now
+			return false, nil // given is nil: the mutex was held all along
+		}
+		if at := r.NextAsk(); at > now { // else another run comes first
+			sleep = at - now
 		}
 	case a.named != "" && !queues:
 		sleep = l.s.cfg.PollFloor
