@@ -227,6 +227,42 @@ func TestWhoWasCalledAndDoesNotComeIsPassedOver(t *testing.T) {
 	})
 }
 
+// Whoever comes passes over the one that was called, not those who wait behind it: these are let in.
+func TestWhoComesPassesOverNobodyButWhoWasCalled(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		begin(t, s, stand("e1 fb")...)
+		calledAt(t, s, -10, "acquire", with(come("fc"), 7, "0"))
+		if got := byName(locktest.Describe(t, s)); got != "line<fc e1 #e1 #fc sA sB sC we1 wfc> lock{B1:1}" {
+			t.Errorf("Redis has %q", got)
+		}
+	})
+}
+
+// A run of the first caller of a session is joined, and then asks again for itself alone: what the line says of it is
+// that of the last word in both, so that it can be joined once more.
+func TestTheLastWordOfARunCounts(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		begin(t, s, append(byOther, "DEL token")...)
+		one := with(with(with(come("f2"), 13, "0"), 15, "1"), 7, "0")
+		two := with(with(with(join("f1", "f2"), 15, "3"), 17, "3"), 7, "0")
+		says := func(what string, last, wait float64) {
+			t.Helper()
+			n, _ := s.Do(t, "ZSCORE", "line", "#"+entries["f2"]).AsFloat64()
+			w, _ := s.Do(t, "ZSCORE", "line", "w"+entries["f2"]).AsFloat64()
+			if n != 4.85e15+last || w != 8.6e15+wait {
+				t.Errorf("%s the last is %.0f of %.0f", what, n-4.85e15, w-8.6e15)
+			}
+		}
+		eval(t, s, "acquire", line, one...)
+		eval(t, s, "acquire", line, two...)
+		says("joined,", 3, 3)
+		eval(t, s, "acquire", line, with(with(one, 13, "1"), 7, "1")...)
+		says("alone,", 1, 1)
+		eval(t, s, "acquire", line, two...)
+		says("joined again,", 3, 3)
+	})
+}
+
 // A script looks at so many entries at most. Those of killed sessions hide nobody: it is sent again.
 func TestALongRowOfTheDeadIsClearedByAFewRuns(t *testing.T) {
 	var killed []string

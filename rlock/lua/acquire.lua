@@ -55,7 +55,7 @@ if (entry or orderly) and held <= 0 then
   if not heads then heads, booking = entries(0) end
 end
 if heads and heads.err then return (refused(heads, ': the line')) end
-local ttl = there == 2 and new and heads and is_entry(heads[1]) and 0 or redis.call('PTTL', KEYS[1])
+local ttl = there == 2 and new and heads and is_entry(heads[1]) and (not fair or heads == tail) and 0 or redis.call('PTTL', KEYS[1])
 if held <= 0 and before ~= '0' then return {-1, 0, 0, 0} end
 if held <= 0 and ttl ~= -2 and (not entry or ttl == -1) then
   if books and ttl ~= -1 then book(ARGV[15], tonumber(ARGV[16]), tonumber(ARGV[17]), select(2, clock())) end
@@ -102,7 +102,7 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   if bad then return (refused(bad, ': the line')) end
   if not is_entry(heads[1]) then
     heads[1] = entry
-  elseif fair and not new then
+  elseif fair and (ttl == -2 or heads ~= tail) then -- else others stand in front, and that is all it need know
     heads = entries(0)
   end
   if ttl ~= -2 then

@@ -95,7 +95,7 @@ local function enter(entry, position, us, now, listens, waiting, look, last)
   if waiting and waiting ~= '0' then
     redis.call('ZADD', KEYS[2], int(WAITING + waiting), 'w' .. (last and entry or session))
   end
-  if last and last ~= '1' then redis.call('ZADD', KEYS[2], int(NUMBER + last), '#' .. entry) end
+  if last and (look or last ~= '1') then redis.call('ZADD', KEYS[2], int(NUMBER + last), '#' .. entry) end
   keep(life)
   if look or us % 1024 == 0 then -- now and then; what was said of sessions that are not heard of any more goes too
     redis.call('ZREMRANGEBYSCORE', KEYS[2], int(ALIVE - now + math.max(10000, life)), int(ALIVE))
