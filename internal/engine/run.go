@@ -98,13 +98,13 @@ func (l *lock) requeueBy(r *run, op *Op) *claim {
 	}
 	at := next.Call()
 	op.Line.Enter, op.Line.Waiting, op.Position = at.Entry, at.Waiting, &at
-	next.Of.flying = true
+	next.Entering, next.Of.flying = true, true
 	return next.Of
 }
 
 // requeued takes in what became of that.
 func (l *lock) requeued(c *claim, r *resend.Released, sent time.Duration, doubts uint32, err error) {
-	c.flying = false
+	c.run.Entering, c.flying = false, false
 	e := attempt{c: c, grant: grant{sent: sent, doubts: doubts}}
 	e.Value, e.Token, e.Position = -1, r.Line.At, r.Line.Position
 	if err != nil || r.Lost || r.Resent || e.Position <= 0 {
@@ -112,6 +112,9 @@ func (l *lock) requeued(c *claim, r *resend.Released, sent time.Duration, doubts
 		e.err = errNotHeard
 	}
 	l.settled(&e, 0)
+	if l.s.redis.Inbox.Deaf() { // no message says that it was let in
+		c.run.AskNow()
+	}
 	l.callRuns()
 }
 

@@ -97,7 +97,7 @@ func (n *Line[R, W]) Due(now time.Duration) *Run[R, W] {
 	}
 	enters := false
 	for r := range n.runs.All() {
-		if r.phase <= queued && r.waiting > 0 && r.askAt <= now && !(enters && r.enters()) {
+		if r.phase <= queued && r.waiting > 0 && r.askAt <= now && !r.Entering && !(enters && r.enters()) {
 			return r
 		}
 		enters = enters || r.enters() && r.waiting > 0

@@ -39,6 +39,10 @@ type Run[R, W any] struct {
 	Kind  any      // what its waiters have in common; nil: no other waiter may come into it
 	Told  *Message // what was said to it while an attempt was on its way
 
+	// Entering says that a release is on its way that enters it. No attempt for it may be meanwhile: the answer to
+	// the release would come behind what that brings.
+	Entering bool
+
 	line     *Line[R, W]
 	phase    phase
 	askAt    time.Duration // when its first waiter asks Redis about it; schedule.Never: when something happens

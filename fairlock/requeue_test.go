@@ -1,0 +1,148 @@
+package fairlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"relock/fairlock"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// left has a run of a session whose first caller is inside, and whose hold has had a fixed lease besides: the
+// others cannot be served under the same owner, and so its Unlock enters them anew. Each has a context of its own.
+func left(t *testing.T, ctx context.Context, m, fair *fairlock.Mutex, n int) (inside locked, rest []<-chan locked,
+	leave []func()) {
+	t.Helper()
+	first := lock(t, ctx, m)
+	next := goQueued(t, ctx, fair, 1)
+	for i := range n {
+		brief, cancel := context.WithCancel(ctx)
+		t.Cleanup(cancel)
+		rest, leave = append(rest, goQueued(t, brief, fair, i+2)), append(leave, cancel)
+	}
+	unlock(t, first)
+	inside = granted(t, next, patience, "the first of the run")
+	unlock(t, lock(t, inside.ctx, fair, rlock.Lease(time.Minute)))
+	return inside, rest, leave
+}
+
+func goUnlock(l locked) <-chan error {
+	c := make(chan error, 1)
+	go func() { c <- l.hold.Unlock() }()
+	return c
+}
+
+// The answer to a release that has entered a run comes late, and a caller of that run leaves meanwhile. The one
+// that has the lock by then keeps it.
+func TestALateAnswerToAReleaseLeavesTheRunThatItEntered(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		m := fairlock.New(dial(t, s, silent()), "x")
+		b, client := locktest.DialGated(t, s, silent())
+		fair := fairlock.New(b, "x")
+		inside, rest, leave := left(t, ctx, m, fair, 2)
+		seen, release := client.HoldAnswer(runs("release"))
+		t.Cleanup(release)
+		ends := goUnlock(inside)
+		locktest.Get(t, seen, patience, "the release has run")
+		leave[1]()
+		is(t, "the waiter that leaves", locktest.Get(t, rest[1], patience, "Lock returns").err, context.Canceled)
+		pause(200 * time.Millisecond)
+		release()
+		must(t, locktest.Get(t, ends, patience, "Unlock returns"))
+		l := granted(t, rest[0], patience, "the one that is left")
+		pause(300 * time.Millisecond)
+		_, h, err := m.TryLock(ctx)
+		if err == nil {
+			t.Error("another has the lock besides", h.Owner())
+		}
+		is(t, "TryLock of another", err, rlock.ErrNotAcquired)
+		unlock(t, l)
+		nothingLeft(t, s)
+	})
+}
+
+// All callers of such a run leave while the release is on its way, whose answer is lost: nothing is left behind.
+func TestARunThatALostReleaseEnteredLeavesNothing(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		m := fairlock.New(dial(t, s, silent()), "x")
+		p := newProxy(t, s)
+		b := dialVia(t, s, p, silent())
+		inside, rest, leave := left(t, ctx, m, fairlock.New(b, "x"), 1)
+		p.DropReply(runs("release"))
+		seen, release := p.HoldReply(runs("release")) // when it is sent again
+		t.Cleanup(release)
+		ends := goUnlock(inside)
+		locktest.Get(t, seen, patience, "the release has run")
+		leave[0]()
+		is(t, "the waiter that leaves", locktest.Get(t, rest[0], patience, "Lock returns").err, context.Canceled)
+		release()
+		must(t, locktest.Get(t, ends, patience, "Unlock returns"))
+		l := lock(t, ctx, m)
+		unlock(t, l)
+		nothingLeft(t, s)
+	})
+}
+
+// The same where the hold is lost, so that the release enters nobody: the run is over, and later callers wait for
+// none to gather.
+func TestARunThatNoReleaseEnteredLeavesNothing(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		m := fairlock.New(dial(t, s, silent()), "x")
+		b, client := locktest.DialGated(t, s, silent())
+		fair := fairlock.New(b, "x")
+		inside, rest, leave := left(t, ctx, m, fair, 1)
+		must(t, s.Do(t, "DEL", "x").Error())
+		seen, release := client.HoldAnswer(runs("release"))
+		t.Cleanup(release)
+		ends := goUnlock(inside)
+		locktest.Get(t, seen, patience, "the release has run")
+		leave[0]()
+		is(t, "the waiter that leaves", locktest.Get(t, rest[0], patience, "Lock returns").err, context.Canceled)
+		release()
+		is(t, "Unlock", locktest.Get(t, ends, patience, "Unlock returns"), rlock.ErrLost)
+		least := time.Hour
+		for range 50 {
+			began := time.Now()
+			l := lock(t, ctx, fair)
+			least = min(least, time.Since(began))
+			unlock(t, l)
+		}
+		if least >= 2*time.Millisecond {
+			t.Errorf("a Lock takes %v at least: it waits for others of a run that is over", least)
+		}
+		nothingLeft(t, s)
+	})
+}
+
+// A session that may not subscribe hears of no message: callers that its own release has entered anew are served at
+// once all the same.
+func TestARunOfADeafSessionIsServedAtOnce(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		redistest.SkipShort(t) // until a look
+		ctx := within(t, 2*time.Minute)
+		proxy := newProxy(t, s)
+		proxy.RefuseCommand("SUBSCRIBE", "NOPERM no channels for you")
+		cfg := rlock.Config{Lease: time.Hour, QueueLease: 3 * time.Minute, PollFloor: 8 * time.Second}
+		fair := fairlock.New(dialVia(t, s, proxy, cfg), "x")
+		other := lock(t, ctx, fairlock.New(dial(t, s, silent()), "x"))
+		one := goQueued(t, ctx, fair, 1)
+		two := goQueued(t, ctx, fair, 2)
+		unlock(t, other)
+		l := granted(t, one, time.Minute, "the first of the run")
+		unlock(t, lock(t, l.ctx, fair, rlock.Lease(time.Minute))) // so that the claim is not passed on
+		began := time.Now()
+		unlock(t, l)
+		l = granted(t, two, time.Minute, "the second")
+		if d := l.at.Sub(began); d >= cfg.PollFloor/2 {
+			t.Errorf("it took %v, as long as till a look", d)
+		}
+		unlock(t, l)
+		nothingLeft(t, s)
+	})
+}
