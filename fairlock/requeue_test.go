@@ -146,3 +146,32 @@ func TestARunOfADeafSessionIsServedAtOnce(t *testing.T) {
 		nothingLeft(t, s)
 	})
 }
+
+// Fencing tokens of such a session grow too, whoever draws them.
+func TestTokensOfADeafSessionGrow(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		proxy := newProxy(t, s)
+		proxy.RefuseCommand("SUBSCRIBE", "NOPERM no channels for you")
+		fair := fairlock.New(dialVia(t, s, proxy, short(s)), "x", rlock.Fenced())
+		other := lock(t, ctx, fairlock.New(dial(t, s, silent()), "x", rlock.Fenced()))
+		last := other.hold.Token()
+		run := []<-chan locked{goLock(ctx, fair), goLock(ctx, fair), goLock(ctx, fair)}
+		queued(t, fair, 3)
+		unlock(t, other)
+		for range run {
+			var l locked
+			select {
+			case l = <-run[0]:
+			case l = <-run[1]:
+			case l = <-run[2]:
+			}
+			must(t, l.err)
+			if l.hold.Token() <= last {
+				t.Errorf("token %d behind %d", l.hold.Token(), last)
+			}
+			last = l.hold.Token()
+			unlock(t, l)
+		}
+	})
+}

@@ -73,7 +73,7 @@ func (l *lock) newRun(a *acquisition) *waiting.Run[claim, acquisition] {
 	}
 	switch {
 	case !c.kind.Fenced:
-	case w.Alone || w.Deaf:
+	case w.Alone:
 		w.Tokens = 1
 	default:
 		w.Tokens = waiting.AsManyAsWait
