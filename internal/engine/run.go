@@ -17,9 +17,13 @@ func (l *lock) hearRun(c *claim, m *waiting.Message) {
 		c.run.Told = m
 	case m.Granted:
 		l.letIn(c, m)
-	default:
-		c.run.AskAt(l.s.now() + m.After)
+	case m.After == 0:
+		c.run.AskNow()
 		c.run.callFirst()
+	default: // the one in front was called: Redis hears of this one, which calls that one again, and overtakes nobody
+		at := l.s.now() + m.After
+		c.run.LookAt(at)
+		l.lookLater(at)
 	}
 }
 
