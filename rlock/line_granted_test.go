@@ -1,0 +1,190 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"relock/internal/test/faulttest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/locktrace"
+	"relock/rlock"
+)
+
+// The tests of this file are those of a lock that was granted by another session's release: the session has
+// not asked for it. Redis keeps such a lock for a short time only until it is confirmed (scenario 28).
+
+// grantLease is for how long Redis keeps a lock that was granted by another's release until it is confirmed.
+const grantLease = 1250 * time.Millisecond
+
+// byGrant has another session's release grant a lock to a session that was configured with the Trace of
+// granting. It checks that the lock came by the line.
+func byGrant(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, name string, came <-chan locktrace.Grant) faultLocked {
+	t.Helper()
+	_, h, err := rlock.New(dial(t, s, rlock.Config{}), name).Lock(ctx)
+	must(t, err)
+	next := faultGoLock(rlock.New(ses, name), ctx)
+	awaitInLine(t, s, name, ses)
+	must(t, h.Unlock())
+	got := locktest.Get(t, next, 10*time.Second, "the lock that was granted")
+	must(t, got.err)
+	if from := locktest.Get(t, came, 10*time.Second, "where the lock came from"); from != locktrace.GrantLine {
+		t.Errorf("the lock came from %q, want it granted by the other's release", from)
+	}
+	return got
+}
+
+// granting tells where each lock of a session came from.
+func granting() (*rlock.Trace, <-chan locktrace.Grant) {
+	c := make(chan locktrace.Grant, 100)
+	return &rlock.Trace{AcquireEnd: func(_ context.Context, e locktrace.AcquireEnd) {
+		if e.Err == nil {
+			c <- e.Grant
+		}
+	}}, c
+}
+
+// A lock that was granted by another's release is as safe as one that was asked for: it has a full lease 20 ms
+// later, and survives a network that is silent for half a lease, and one that is cut for 60 % of it.
+func TestAGrantedLockSurvivesAnOutage(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		lease := s.Slowed(3 * time.Second) // half of it is longer than a grant's lease
+		type outage struct {
+			begins, lasts time.Duration
+			set           func(p *faulttest.Proxy, on bool)
+		}
+		var all []outage
+		for _, begins := range []time.Duration{20 * time.Millisecond, 700 * time.Millisecond} {
+			all = append(all, outage{begins, lease / 2, (*faulttest.Proxy).BlackHole}, outage{begins, lease * 6 / 10, (*faulttest.Proxy).Refuse})
+		}
+		locktest.Together(t, all, func(o outage) {
+			trace, came := granting()
+			ses, p := faultDial(t, s, rlock.Config{Lease: lease, Trace: trace})
+			name := redistest.Name(t)
+			got := byGrant(t, s, within(t, 90*time.Second), ses, name, came)
+			faultStays(t, got.ctx, o.begins)
+			// A busy machine may be later. Then the outage begins when the lock has its full lease.
+			redistest.Eventually(t, s.Slack(), "a full lease", func() bool {
+				return got.hold.Remaining() > lease*9/10-time.Since(got.at)
+			})
+			if d := time.Since(got.at); redistest.MadeUpClock() && d != o.begins {
+				t.Errorf("the lock had its full lease %v after the grant, and not within %v", d, o.begins)
+			}
+			o.set(p, true)
+			faultStays(t, got.ctx, o.lasts)
+			o.set(p, false)
+			faultStays(t, got.ctx, 2*lease)
+			if n := faultCount(t, s, name, got.hold.Owner()); n != "1" {
+				t.Errorf("count %q", n)
+			}
+			must(t, got.hold.Unlock())
+			if !faultFree(t, s, name) {
+				t.Error("not free")
+			}
+		})
+	})
+}
+
+// Redis stands still as a whole for half a lease, on a lock that was granted 20 or 700 ms before.
+func TestAGrantedLockSurvivesAStalledServer(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		if !s.CanPause() {
+			t.Skip("miniredis cannot be paused")
+		}
+		redistest.SkipShort(t)
+		lease := s.Slowed(3 * time.Second)
+		for _, begins := range []time.Duration{20 * time.Millisecond, 700 * time.Millisecond} {
+			trace, came := granting()
+			ses := dial(t, s, rlock.Config{Lease: lease, Trace: trace})
+			name := redistest.Name(t)
+			got := byGrant(t, s, within(t, 90*time.Second), ses, name, came)
+			faultStays(t, got.ctx, begins)
+			redistest.Eventually(t, s.Slack(), "a full lease", func() bool {
+				return got.hold.Remaining() > lease*9/10-time.Since(got.at)
+			})
+			s.Pause()
+			faultStays(t, got.ctx, lease/2)
+			s.Resume()
+			faultStays(t, got.ctx, lease/2)
+			if n := faultCount(t, s, name, got.hold.Owner()); n != "1" {
+				t.Errorf("count %q", n)
+			}
+			must(t, got.hold.Unlock())
+		}
+	})
+}
+
+// Redis goes away in the first moment after the grant: the lock is lost cleanly. Its section ends with ErrLost
+// before the grant's lease is over, and before another session has the lock; what arrives late harms nobody.
+func TestAGrantedLockIsLostCleanlyBeforeItIsConfirmed(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		stalls := locktest.WatchStalls(t)
+		trace, came := granting()
+		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: 500 * time.Millisecond, Trace: trace})
+		name, ctx := redistest.Name(t), within(t, 60*time.Second)
+		_, release := p.HoldRequest(faultRuns(t, "renew")) // also if this goroutine is late
+		defer release()
+		got := byGrant(t, s, ctx, ses, name, came)
+		p.BlackHole(true)
+		ended := make(chan time.Time, 1)
+		context.AfterFunc(got.ctx, func() { ended <- time.Now() })
+		if left := got.hold.Remaining(); left > grantLease*19/20 {
+			t.Errorf("the hold is trusted for %v, and nobody has confirmed it", left)
+		}
+		next := locktest.Get(t, faultGoLock(rlock.New(dial(t, s, rlock.Config{}), name), ctx), 30*time.Second, "another session's Lock")
+		must(t, next.err)
+		if got.ctx.Err() == nil && stalls.Longest() < grantLease/100 {
+			t.Error("another session has the lock while the section goes on")
+		}
+		locktest.Ends(t, got.ctx, s.Slack(), rlock.ErrLost)
+		at := locktest.Get(t, ended, s.Slack(), "the end")
+		if d := at.Sub(got.at); d > grantLease && stalls.Longest() < grantLease/100 {
+			t.Errorf("the section ended %v after the grant; its lease is %v", d, grantLease)
+		}
+		locktest.Is(t, "Unlock", got.hold.Unlock(), rlock.ErrLost)
+		p.BlackHole(false)
+		release()
+		faultStays(t, next.ctx, 700*time.Millisecond)
+		if n := faultCount(t, s, name, next.hold.Owner()); n != "1" {
+			t.Errorf("the next owner's count is %q", n)
+		}
+		must(t, next.hold.Unlock())
+	})
+}
+
+// A lock that was granted passes on in memory when it is confirmed, and not before: the next section of the session
+// has at least half of a full lease, as after a hand-over of a lock that was asked for.
+func TestAGrantedLockIsHandedOverWhenItIsConfirmed(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		st := newStage(t, s, rlock.Config{Lease: 20 * time.Second})
+		_, block, err := rlock.New(dial(t, s, rlock.Config{}), st.name).Lock(st.ctx)
+		must(t, err)
+		first := st.queue(st.ctx)
+		second := st.queue(st.ctx)
+		awaitInLine(t, s, st.name, st.ses)
+		seen, release := st.p.HoldRequest(faultRuns(t, "renew"))
+		defer release()
+		must(t, block.Unlock())
+		in := st.in(first)
+		st.ses.Unhurried(st.name)
+		st.reached(seen) // it is confirmed at once, for another one waits
+		must(t, in.hold.Unlock())
+		quiet(t, st.ses)
+		faultStays(t, st.ctx, 100*time.Millisecond)
+		st.outside(second, "before Redis has confirmed the lock")
+		if st.count() != 0 {
+			t.Errorf("%d hand-overs before that", st.count())
+		}
+		release()
+		got := st.in(second)
+		if got.hold.Owner() != in.hold.Owner() {
+			t.Error("it was not handed over in memory")
+		}
+		if left := got.hold.Remaining(); left < 19*time.Second/2 {
+			t.Errorf("the next section is trusted for %v, which is less than half of a lease", left)
+		}
+		must(t, got.hold.Unlock())
+		nothingLeft(t, s, st.ses)
+	})
+}
