@@ -1,0 +1,128 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// foreignHolds has a client that knows no line, as Redisson, hold a lock for a while.
+func foreignHolds(t *testing.T, s *redistest.Server, name string, lease time.Duration) {
+	t.Helper()
+	must(t, s.Do(t, "HSET", name, "8743c9c0-0795-4907-87fd-6c719a6b4586:1", "1").Error())
+	must(t, s.Do(t, "PEXPIRE", name, fmt.Sprint(lease.Milliseconds())).Error())
+}
+
+// foreignLeaves has it release the lock.
+func foreignLeaves(t *testing.T, s *redistest.Server, name string) {
+	t.Helper()
+	must(t, s.Do(t, "HDEL", name, "8743c9c0-0795-4907-87fd-6c719a6b4586:1").Error())
+	must(t, s.Do(t, "PUBLISH", faultLockChannel(name), "0").Error())
+}
+
+// The first of a line leaves, again and again, while a client that knows no line has the lock, and releases it or
+// crashes. The session behind it has been told that it is the first: it hears of the release, and knows when the
+// lease ends. Its own look is an hour away (scenario 32).
+func TestTheSecondHearsOfAForeignReleaseWhenTheFirstHasLeft(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what   string
+		rounds int  // how often the first leaves
+		inLine bool // the one that has left waits once more when the lock comes free
+		crash  bool
+	}{
+		{"it has left just now", 1, false, false},
+		{"it has left often", 5, false, false},
+		{"it waits once more", 3, true, false},
+		{"the holder has crashed", 1, false, true},
+		{"the holder has crashed, and it waits once more", 3, true, true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				cfg := rlock.Config{PollFloor: time.Hour}
+				hasty, patient := dial(t, s, cfg), dial(t, s, cfg)
+				name, ctx := redistest.Name(t), within(t, time.Minute)
+				const lease = 2 * time.Second // of the one that crashes
+				foreignHolds(t, s, name, time.Hour)
+				leaves := func() <-chan faultLocked {
+					return faultGoLock(rlock.New(hasty, name), ctx, rlock.Wait(50*time.Millisecond))
+				}
+				left := leaves()
+				awaitInLine(t, s, name, hasty)
+				faultStays(t, ctx, time.Millisecond) // in a bubble both would come at the same time, and stand in any order
+				if c.crash {
+					foreignHolds(t, s, name, lease)
+				}
+				ends := time.Now().Add(lease)
+				next := faultGoLock(rlock.New(patient, name), ctx)
+				awaitInLine(t, s, name, patient)
+				for i := range c.rounds {
+					if i > 0 {
+						left = leaves()
+					}
+					locktest.Is(t, "the first's Lock", locktest.Get(t, left, 10*time.Second, "the first").err, rlock.ErrNotAcquired)
+				}
+				if c.inLine {
+					left = leaves()
+					awaitInLine(t, s, name, hasty)
+				}
+				if !c.crash {
+					ends = time.Now()
+					foreignLeaves(t, s, name)
+				}
+				got := locktest.Get(t, next, lease+s.Slack(), "the second's Lock")
+				must(t, got.err)
+				if d := got.at.Sub(ends); d > s.Slack() {
+					t.Errorf("it has the lock %v after that came free", d)
+				}
+				must(t, got.hold.Unlock())
+				if c.inLine {
+					if l := locktest.Get(t, left, 10*time.Second, "the other"); l.err == nil {
+						must(t, l.hold.Unlock())
+					} else {
+						locktest.Is(t, "the other's Lock", l.err, rlock.ErrNotAcquired)
+					}
+				}
+				nothingLeft(t, s, hasty, patient)
+			})
+		})
+	}
+}
+
+// As before, but each session of the line gives up in its turn while the lock is held, also the one that has just
+// become the first. The last one hears of the release.
+func TestTheLastHearsOfAForeignReleaseWhenAllInFrontHaveLeft(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		cfg := rlock.Config{PollFloor: time.Hour}
+		name, ctx := redistest.Name(t), within(t, time.Minute)
+		foreignHolds(t, s, name, time.Hour)
+		var all []<-chan faultLocked
+		var leave []context.CancelFunc
+		for range 4 {
+			ses := dial(t, s, cfg)
+			own, cancel := context.WithCancel(ctx)
+			defer cancel()
+			all, leave = append(all, faultGoLock(rlock.New(ses, name), own)), append(leave, cancel)
+			awaitInLine(t, s, name, ses)
+			faultStays(t, ctx, time.Millisecond) // in a bubble all would come at the same time, and stand in any order
+		}
+		last := len(all) - 1
+		for i, c := range all[:last] {
+			leave[i]()
+			locktest.Is(t, "the first's Lock", locktest.Get(t, c, 10*time.Second, "the first").err, context.Canceled)
+		}
+		began := time.Now()
+		foreignLeaves(t, s, name)
+		got := locktest.Get(t, all[last], s.Slack(), "the last one's Lock")
+		must(t, got.err)
+		if d := got.at.Sub(began); d > s.Slack() {
+			t.Errorf("it has the lock %v after that came free", d)
+		}
+		must(t, got.hold.Unlock())
+	})
+}
