@@ -1,0 +1,151 @@
+package rlock_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// An anew is a release that enters its session's next caller in the line, since another session waits.
+type anew struct {
+	*stage
+	other  *rlock.Session
+	hold   *rlock.Hold
+	behind <-chan faultLocked // the other session's caller
+	back   <-chan faultLocked // the one that the release enters
+	leave  context.CancelFunc
+}
+
+func newAnew(t *testing.T, s *redistest.Server) *anew {
+	t.Helper()
+	cfg := rlock.Config{PollFloor: time.Hour, HandOverLimit: -1}
+	a := &anew{stage: newStage(t, s, cfg), other: dial(t, s, cfg)}
+	_, a.hold = a.lock(a.ctx)
+	a.behind = faultGoLock(rlock.New(a.other, a.name), a.ctx)
+	awaitInLine(t, s, a.name, a.other)
+	own, leave := context.WithCancel(a.ctx)
+	t.Cleanup(leave)
+	a.leave, a.back = leave, a.queue(own)
+	return a
+}
+
+// stand checks how many entries the session has in the line.
+func (a *anew) stand(want int, when string) {
+	a.t.Helper()
+	if all := entriesOf(a.t, a.s, a.name, a.ses); len(all) != want {
+		a.t.Errorf("%s the session has %d entries, want %d: %q", when, len(all), want, all)
+	}
+}
+
+// owned checks that the owner of a hold has the lock, alone and once.
+func (a *anew) owned(by faultLocked, when string) {
+	a.t.Helper()
+	if h := a.hash(); len(h) != 1 || h[by.hold.Owner()] != "1" || by.ctx.Err() != nil {
+		a.t.Errorf("%s the lock is %v, want it to be of %q once; the section's end: %v", when, h, by.hold.Owner(), by.ctx.Err())
+	}
+}
+
+// A release that enters its session anew gets lost, is sent again, and the first one arrives late: at any moment
+// it enters nobody, and ends nothing. The caller who waits has one entry, and is served by message (scenario 46).
+func TestALateReleaseEntersNobodyAnew(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		for _, moment := range []string{"while the next has the lock", "when the caller has left", "while the caller has the lock",
+			"when the lock is free", "while a third session has the lock"} {
+			a := newAnew(t, s)
+			late := locktest.DropLate(a.p, enters(t), nil)
+			must(t, a.hold.Unlock())
+			in := a.in(a.behind)
+			arrive := func(by *faultLocked, entries int) {
+				late.Arrive(t, s)
+				a.stand(entries, moment)
+				if by != nil {
+					a.owned(*by, moment)
+				} else if h := a.hash(); len(h) != 0 {
+					t.Errorf("%s it is %v", moment, h)
+				}
+			}
+			awaitInLine(t, s, a.name, a.ses)
+			if moment == "while the next has the lock" {
+				arrive(&in, 1)
+			}
+			if moment == "when the caller has left" {
+				a.leave()
+				locktest.Is(t, "the caller's Lock", locktest.Get(t, a.back, 5*time.Second, "the caller").err, context.Canceled)
+				quiet(t, a.ses)
+				a.stand(0, moment)
+				arrive(&in, 0)
+				must(t, in.hold.Unlock())
+			} else {
+				must(t, in.hold.Unlock())
+				got := a.in(a.back)
+				if moment == "while the caller has the lock" {
+					arrive(&got, 0)
+				}
+				must(t, got.hold.Unlock())
+			}
+			switch moment {
+			case "when the lock is free":
+				arrive(nil, 0)
+			case "while a third session has the lock":
+				section, h, err := rlock.New(dial(t, s, rlock.Config{}), a.name).Lock(a.ctx)
+				must(t, err)
+				third := faultLocked{ctx: section, hold: h}
+				arrive(&third, 0)
+				must(t, h.Unlock())
+			}
+			if left := a.losses(); len(left) > 0 {
+				t.Errorf("%s: lost: %q", moment, left)
+			}
+			nothingLeft(t, s, a.ses, a.other)
+		}
+	})
+}
+
+// The release has run, and its answer is lost: it is sent again at once, and runs twice. The caller stands in the
+// line once, and gone is what it waited in if it has left meanwhile.
+func TestAReleaseThatRunsTwiceEntersItsSessionOnce(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		for _, leaves := range []bool{false, true} {
+			a := newAnew(t, s)
+			seen, answer := a.p.HoldReply(enters(t))
+			defer answer()
+			a.p.DropReply(enters(t))
+			unlocked := faultGo(a.hold.Unlock)
+			a.reached(seen)
+			in := a.in(a.behind)
+			a.stand(1, "when the release has run")
+			if leaves {
+				a.leave()
+				locktest.Is(t, "the caller's Lock", locktest.Get(t, a.back, 5*time.Second, "the caller").err, context.Canceled)
+			}
+			a.p.Cut() // the answer is lost
+			answer()
+			must(t, locktest.Get(t, unlocked, 10*time.Second, "Unlock"))
+			quiet(t, a.ses)
+			a.owned(in, "when it has run twice")
+			if leaves {
+				a.stand(0, "when its caller has left")
+				must(t, in.hold.Unlock())
+			} else {
+				a.stand(1, "when it has run twice")
+				must(t, in.hold.Unlock())
+				must(t, a.in(a.back).hold.Unlock())
+			}
+			nothingLeft(t, s, a.ses, a.other)
+		}
+	})
+}
+
+// enters matches the release that has an entry to be entered: after its script, the number of its keys, and those,
+// that is the ninth argument.
+func enters(t *testing.T) func(cmd []string) bool {
+	release := faultRuns(t, "release")
+	return func(cmd []string) bool {
+		return release(cmd) && slices.ContainsFunc(cmd, func(arg string) bool { return len(arg) > 20 && arg[0] == 'g' && arg[1] == '0' })
+	}
+}

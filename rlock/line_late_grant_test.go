@@ -1,0 +1,208 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// A lateGrant is a lock that was granted to a session which has not heard of it yet: its network is silent. All
+// looks are an hour away.
+type lateGrant struct {
+	*stage
+	other *rlock.Session
+	front <-chan faultLocked // the caller that it was granted for
+	leave context.CancelFunc
+}
+
+// newLateGrant has others wait in the session, and then one in other, before the lock is granted.
+func newLateGrant(t *testing.T, s *redistest.Server, others func(g *lateGrant)) (g *lateGrant, behind <-chan faultLocked) {
+	t.Helper()
+	cfg := rlock.Config{PollFloor: time.Hour}
+	holder := dial(t, s, cfg)
+	g = &lateGrant{stage: newStage(t, s, cfg), other: dial(t, s, cfg)}
+	_, h, err := rlock.New(holder, g.name).Lock(g.ctx)
+	must(t, err)
+	own, leave := context.WithCancel(g.ctx)
+	t.Cleanup(leave)
+	g.leave = leave
+	g.front = g.queue(own)
+	awaitInLine(t, s, g.name, g.ses)
+	faultStays(t, g.ctx, time.Millisecond) // in a bubble both would come at the same time, and stand in any order
+	others(g)
+	behind = faultGoLock(rlock.New(g.other, g.name), g.ctx)
+	awaitInLine(t, s, g.name, g.other)
+	faultStays(t, g.ctx, 100*time.Millisecond) // nothing is on its way any more
+	g.p.BlackHole(true)
+	must(t, h.Unlock())
+	if owner := onlyOwner(t, g.stage); !ofSession(g.ses, owner) {
+		t.Fatalf("%q has the lock, want an owner of the session that stands in front", owner)
+	}
+	return g, behind
+}
+
+// cancelled has the caller go that the lock was granted for, and then the message come.
+func (g *lateGrant) cancelled() {
+	g.t.Helper()
+	g.leave()
+	locktest.Is(g.t, "the front's Lock", locktest.Get(g.t, g.front, 10*time.Second, "the front").err, rlock.ErrNotAcquired, context.Canceled)
+	g.p.BlackHole(false)
+}
+
+// at once returns what a waiter gets, which must be the lock, and not by the end of the grant's lease.
+func (g *lateGrant) atOnce(c <-chan faultLocked, began time.Time, who string) *rlock.Hold {
+	g.t.Helper()
+	got := locktest.Get(g.t, c, g.s.Slack(), who)
+	must(g.t, got.err)
+	if d := got.at.Sub(began); d > g.s.Slack() {
+		g.t.Errorf("%s has the lock after %v", who, d)
+	}
+	return got.hold
+}
+
+// The caller has just been cancelled: the next one of its session that wants the same has what was granted, before
+// another session has it. One that wants something else has it soon, as the other session has.
+func TestAGrantForACancelledCallerServesTheNextOfItsSession(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		var next <-chan faultLocked
+		g, behind := newLateGrant(t, s, func(g *lateGrant) { next = g.queue(g.ctx) })
+		granted := onlyOwner(t, g.stage)
+		g.cancelled()
+		h := g.atOnce(next, time.Now(), "the next of the session")
+		if h.Owner() != granted {
+			t.Errorf("it has the lock as %q, and it was granted to %q", h.Owner(), granted)
+		}
+		g.outside(behind, "the other session's Lock")
+		must(t, h.Unlock())
+		must(t, g.atOnce(behind, time.Now(), "the other session").Unlock())
+		nothingLeft(t, s, g.ses, g.other)
+	})
+}
+
+func TestAGrantForACancelledCallerIsFreeForCallersThatWantAnother(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		owner string
+		opts  []rlock.LockOption
+		kind  []rlock.MutexOption
+	}{
+		"nobody":             {},
+		"fenced":             {kind: []rlock.MutexOption{rlock.Fenced()}},
+		"named":              {owner: "order-17"},
+		"a lease of its own": {opts: []rlock.LockOption{rlock.Lease(time.Minute)}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				var next <-chan faultLocked
+				g, behind := newLateGrant(t, s, func(g *lateGrant) {
+					if what != "nobody" {
+						ctx := g.ctx
+						if c.owner != "" {
+							ctx = rlock.WithOwner(ctx, c.owner)
+						}
+						next = g.queueFor(rlock.New(g.ses, g.name, c.kind...), ctx, c.opts...)
+					}
+				})
+				g.cancelled()
+				began := time.Now()
+				if next == nil {
+					must(t, g.atOnce(behind, began, "the other session").Unlock())
+					nothingLeft(t, s, g.ses, g.other)
+					return
+				}
+				first, second := behind, next
+				select { // either may be the first
+				case l := <-behind:
+					again := make(chan faultLocked, 1)
+					again <- l
+					first = again
+				case l := <-next:
+					again := make(chan faultLocked, 1)
+					again <- l
+					first, second = again, behind
+				case <-time.After(s.Slack()):
+					t.Fatal("nobody has the lock that was granted to a caller who has gone")
+				}
+				must(t, g.atOnce(first, began, "the first").Unlock())
+				must(t, g.atOnce(second, time.Now(), "the second").Unlock())
+				if c.kind == nil { // fencing tokens stay
+					nothingLeft(t, s, g.ses, g.other)
+				}
+			})
+		})
+	}
+}
+
+// The session is closing: what was granted to it is free for the next session as soon as it can say so.
+func TestAGrantForASessionThatClosesIsFreeForTheNext(t *testing.T) {
+	t.Parallel()
+	for _, callers := range []int{1, 3} {
+		t.Run(fmt.Sprint(callers, " callers"), func(t *testing.T) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				var own []<-chan faultLocked
+				g, behind := newLateGrant(t, s, func(g *lateGrant) {
+					for range callers - 1 {
+						own = append(own, g.queue(g.ctx))
+					}
+				})
+				closed := faultGo(g.ses.Close)
+				for _, c := range append(own, g.front) {
+					locktest.Is(t, "a waiter's Lock", locktest.Get(t, c, 10*time.Second, "a waiter").err, rlock.ErrClosed)
+				}
+				g.outside(behind, "the other session's Lock")
+				g.p.BlackHole(false)
+				must(t, g.atOnce(behind, time.Now(), "the other session").Unlock())
+				must(t, locktest.Get(t, closed, 10*time.Second, "Close"))
+				nothingLeft(t, s, g.other)
+			})
+		})
+	}
+}
+
+// Callers are cancelled just when the lock is granted to them: whichever comes first, the next of the session and
+// the other session have it without a look.
+func TestACancelRacesAGrant(t *testing.T) {
+	faultEach(t, func(t *testing.T, s *redistest.Server) {
+		cfg := rlock.Config{PollFloor: time.Hour}
+		holder, ses, other := dial(t, s, cfg), dial(t, s, cfg), dial(t, s, cfg)
+		ctx := within(t, time.Minute)
+		for i := range redistest.Rounds(60) {
+			name := redistest.Name(t)
+			_, h, err := rlock.New(holder, name).Lock(ctx)
+			must(t, err)
+			own, leave := context.WithCancel(ctx)
+			defer leave()
+			waiting := []<-chan faultLocked{faultGoLock(rlock.New(ses, name), own)}
+			awaitInLine(t, s, name, ses)
+			if i%2 == 0 {
+				waiting = append(waiting, queueUp(t, ses, name, ctx))
+			}
+			waiting = append(waiting, faultGoLock(rlock.New(other, name), ctx))
+			awaitInLine(t, s, name, other)
+			unlocked := faultGo(h.Unlock)
+			time.AfterFunc(time.Duration(i)*10*time.Microsecond, leave)
+			done := make(chan error, len(waiting))
+			for n, c := range waiting { // the next of the session and the other come in any order
+				go func() {
+					l := <-c
+					if l.err == nil {
+						l.err = l.hold.Unlock()
+					} else if n == 0 { // it was cancelled
+						l.err = nil
+					}
+					done <- l.err
+				}()
+			}
+			for range waiting {
+				must(t, locktest.Get(t, done, 10*time.Second, fmt.Sprint("a waiter of round ", i)))
+			}
+			must(t, <-unlocked)
+		}
+		nothingLeft(t, s, holder, ses, other)
+	})
+}
