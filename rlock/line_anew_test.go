@@ -107,7 +107,7 @@ func TestALateReleaseEntersNobodyAnew(t *testing.T) {
 }
 
 // The release has run, and its answer is lost: it is sent again at once, and runs twice. The caller stands in the
-// line once, and gone is what it waited in if it has left meanwhile.
+// line once, and not at all if it has left meanwhile.
 func TestAReleaseThatRunsTwiceEntersItsSessionOnce(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		for _, leaves := range []bool{false, true} {
@@ -141,8 +141,34 @@ func TestAReleaseThatRunsTwiceEntersItsSessionOnce(t *testing.T) {
 	})
 }
 
-// enters matches the release that has an entry to be entered: after its script, the number of its keys, and those,
-// that is the ninth argument.
+// The caller whom a release enters leaves before the release has run. When both are over, nobody's entry stands in
+// the line, and the next owner keeps the lock.
+func TestAReleaseThatComesBehindItsCallersEndLeavesNoEntry(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		for _, lost := range []bool{false, true} {
+			a := newAnew(t, s)
+			seen, goOn := a.p.HoldRequest(enters(t))
+			defer goOn()
+			unlocked := faultGo(a.hold.Unlock)
+			a.reached(seen)
+			a.leave()
+			locktest.Is(t, "the caller's Lock", locktest.Get(t, a.back, 5*time.Second, "the caller").err, context.Canceled)
+			if lost {
+				a.p.Cut() // the release is sent again, and the first one comes all the same
+			}
+			goOn()
+			must(t, locktest.Get(t, unlocked, 10*time.Second, "Unlock"))
+			in := a.in(a.behind)
+			quiet(t, a.ses)
+			a.stand(0, "when its caller has left")
+			a.owned(in, "when its caller has left")
+			must(t, in.hold.Unlock())
+			nothingLeft(t, s, a.ses, a.other)
+		}
+	})
+}
+
+// enters matches the release that has an entry in its arguments, which is to be entered.
 func enters(t *testing.T) func(cmd []string) bool {
 	release := faultRuns(t, "release")
 	return func(cmd []string) bool {

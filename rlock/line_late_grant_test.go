@@ -54,7 +54,7 @@ func (g *lateGrant) cancelled() {
 	g.p.BlackHole(false)
 }
 
-// at once returns what a waiter gets, which must be the lock, and not by the end of the grant's lease.
+// atOnce returns what a waiter gets, which must be the lock, and not by the end of the grant's lease.
 func (g *lateGrant) atOnce(c <-chan faultLocked, began time.Time, who string) *rlock.Hold {
 	g.t.Helper()
 	got := locktest.Get(g.t, c, g.s.Slack(), who)
@@ -66,7 +66,7 @@ func (g *lateGrant) atOnce(c <-chan faultLocked, began time.Time, who string) *r
 }
 
 // The caller has just been cancelled: the next one of its session that wants the same has what was granted, before
-// another session has it. One that wants something else has it soon, as the other session has.
+// another session has it (scenario 31).
 func TestAGrantForACancelledCallerServesTheNextOfItsSession(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		var next <-chan faultLocked
@@ -84,6 +84,8 @@ func TestAGrantForACancelledCallerServesTheNextOfItsSession(t *testing.T) {
 	})
 }
 
+// The other callers of the session want something else, or there are none. They have the lock without a look, and so
+// has the other session, in any order.
 func TestAGrantForACancelledCallerIsFreeForCallersThatWantAnother(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
