@@ -18,31 +18,47 @@ import (
 // grantLease is for how long Redis keeps a lock that was granted by another's release until it is confirmed.
 const grantLease = 1250 * time.Millisecond
 
-// byGrant has another session's release grant a lock to a session that was configured with the Trace of
-// granting. It checks that the lock came by the line.
-func byGrant(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, name string, came <-chan locktrace.Grant) faultLocked {
+// A granting session knows how often it was refused, and where each lock of it came from.
+type granting struct {
+	refused chan struct{}
+	came    chan locktrace.Grant
+}
+
+func newGranting() *granting {
+	return &granting{make(chan struct{}, 100), make(chan locktrace.Grant, 100)}
+}
+
+func (g *granting) trace() *rlock.Trace {
+	return &rlock.Trace{
+		Attempt: func(e locktrace.Attempt) {
+			if e.Err == nil && !e.Granted {
+				g.refused <- struct{}{}
+			}
+		},
+		AcquireEnd: func(_ context.Context, e locktrace.AcquireEnd) {
+			if e.Err == nil {
+				g.came <- e.Grant
+			}
+		},
+	}
+}
+
+// lock has another session's release grant a lock to the session, which must not have asked for it at that time.
+func (g *granting) lock(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, name string) faultLocked {
 	t.Helper()
 	_, h, err := rlock.New(dial(t, s, rlock.Config{}), name).Lock(ctx)
 	must(t, err)
 	next := faultGoLock(rlock.New(ses, name), ctx)
-	awaitInLine(t, s, name, ses)
+	for range 2 { // the first of the line asks again when it listens
+		locktest.Get(t, g.refused, 10*time.Second, "a refusal")
+	}
 	must(t, h.Unlock())
 	got := locktest.Get(t, next, 10*time.Second, "the lock that was granted")
 	must(t, got.err)
-	if from := locktest.Get(t, came, 10*time.Second, "where the lock came from"); from != locktrace.GrantLine {
+	if from := locktest.Get(t, g.came, 10*time.Second, "where the lock came from"); from != locktrace.GrantLine {
 		t.Errorf("the lock came from %q, want it granted by the other's release", from)
 	}
 	return got
-}
-
-// granting tells where each lock of a session came from.
-func granting() (*rlock.Trace, <-chan locktrace.Grant) {
-	c := make(chan locktrace.Grant, 100)
-	return &rlock.Trace{AcquireEnd: func(_ context.Context, e locktrace.AcquireEnd) {
-		if e.Err == nil {
-			c <- e.Grant
-		}
-	}}, c
 }
 
 // A lock that was granted by another's release is as safe as one that was asked for: it has a full lease 20 ms
@@ -59,10 +75,10 @@ func TestAGrantedLockSurvivesAnOutage(t *testing.T) {
 			all = append(all, outage{begins, lease / 2, (*faulttest.Proxy).BlackHole}, outage{begins, lease * 6 / 10, (*faulttest.Proxy).Refuse})
 		}
 		locktest.Together(t, all, func(o outage) {
-			trace, came := granting()
-			ses, p := faultDial(t, s, rlock.Config{Lease: lease, Trace: trace})
+			g := newGranting()
+			ses, p := faultDial(t, s, rlock.Config{Lease: lease, Trace: g.trace()})
 			name := redistest.Name(t)
-			got := byGrant(t, s, within(t, 90*time.Second), ses, name, came)
+			got := g.lock(t, s, within(t, 90*time.Second), ses, name)
 			faultStays(t, got.ctx, o.begins)
 			// A busy machine may be later. Then the outage begins when the lock has its full lease.
 			redistest.Eventually(t, s.Slack(), "a full lease", func() bool {
@@ -95,10 +111,10 @@ func TestAGrantedLockSurvivesAStalledServer(t *testing.T) {
 		redistest.SkipShort(t)
 		lease := s.Slowed(3 * time.Second)
 		for _, begins := range []time.Duration{20 * time.Millisecond, 700 * time.Millisecond} {
-			trace, came := granting()
-			ses := dial(t, s, rlock.Config{Lease: lease, Trace: trace})
+			g := newGranting()
+			ses := dial(t, s, rlock.Config{Lease: lease, Trace: g.trace()})
 			name := redistest.Name(t)
-			got := byGrant(t, s, within(t, 90*time.Second), ses, name, came)
+			got := g.lock(t, s, within(t, 90*time.Second), ses, name)
 			faultStays(t, got.ctx, begins)
 			redistest.Eventually(t, s.Slack(), "a full lease", func() bool {
 				return got.hold.Remaining() > lease*9/10-time.Since(got.at)
@@ -120,12 +136,12 @@ func TestAGrantedLockSurvivesAStalledServer(t *testing.T) {
 func TestAGrantedLockIsLostCleanlyBeforeItIsConfirmed(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		stalls := locktest.WatchStalls(t)
-		trace, came := granting()
-		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: 500 * time.Millisecond, Trace: trace})
+		g := newGranting()
+		ses, p := faultDial(t, s, rlock.Config{ReleaseTimeout: 500 * time.Millisecond, Trace: g.trace()})
 		name, ctx := redistest.Name(t), within(t, 60*time.Second)
 		_, release := p.HoldRequest(faultRuns(t, "renew")) // also if this goroutine is late
 		defer release()
-		got := byGrant(t, s, ctx, ses, name, came)
+		got := g.lock(t, s, ctx, ses, name)
 		p.BlackHole(true)
 		ended := make(chan time.Time, 1)
 		context.AfterFunc(got.ctx, func() { ended <- time.Now() })
@@ -153,6 +169,12 @@ func TestAGrantedLockIsLostCleanlyBeforeItIsConfirmed(t *testing.T) {
 	})
 }
 
+// settled waits until the session is the first of the line, has asked again when it listens, and so asks no more.
+func (st *stage) settled() {
+	st.t.Helper()
+	redistest.Eventually(st.t, 10*time.Second, "a second refusal", func() bool { return st.refusals() >= 2 })
+}
+
 // A lock that was granted passes on in memory when it is confirmed, and not before: the next section of the session
 // has at least half of a full lease, as after a hand-over of a lock that was asked for.
 func TestAGrantedLockIsHandedOverWhenItIsConfirmed(t *testing.T) {
@@ -161,8 +183,8 @@ func TestAGrantedLockIsHandedOverWhenItIsConfirmed(t *testing.T) {
 		_, block, err := rlock.New(dial(t, s, rlock.Config{}), st.name).Lock(st.ctx)
 		must(t, err)
 		first := st.queue(st.ctx)
+		st.settled()
 		second := st.queue(st.ctx)
-		awaitInLine(t, s, st.name, st.ses)
 		seen, release := st.p.HoldRequest(faultRuns(t, "renew"))
 		defer release()
 		must(t, block.Unlock())

@@ -32,8 +32,7 @@ func newLateGrant(t *testing.T, s *redistest.Server, others func(g *lateGrant)) 
 	t.Cleanup(leave)
 	g.leave = leave
 	g.front = g.queue(own)
-	awaitInLine(t, s, g.name, g.ses)
-	faultStays(t, g.ctx, time.Millisecond) // in a bubble both would come at the same time, and stand in any order
+	g.settled()
 	others(g)
 	behind = faultGoLock(rlock.New(g.other, g.name), g.ctx)
 	awaitInLine(t, s, g.name, g.other)
