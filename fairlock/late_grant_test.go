@@ -59,7 +59,7 @@ func TestAGrantThatComesWhileTheSessionClosesIsNoFailure(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, patience)
 		c := &lastClient{Client: s.Client(t), record: "relock_session:late", begun: make(chan struct{}), sent: make(chan struct{})}
-		const gone = "f000125000000000000004late:7"
+		const gone = "f0001250000000000004late:7"
 		channel, grant := c.record, fmt.Sprintf("granted:1:0:0:1:1:%d:%s%s", len(gone), gone, "x")
 		c.last = func() {
 			if n, err := s.Do(t, "PUBLISH", channel, grant).AsInt64(); err != nil || n != 1 {

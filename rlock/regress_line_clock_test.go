@@ -22,7 +22,7 @@ func TestALeapOfTheClockLeavesNoLockToADeadSession(t *testing.T) {
 		now := seconds * 1000
 		later := now + time.Hour.Milliseconds()
 		number := func(n int64) string { return strconv.FormatInt(n, 10) }
-		must(t, s.Do(t, "ZADD", faultLine("x"), number(now*1000), "g000125000050000000004dead:1",
+		must(t, s.Do(t, "ZADD", faultLine("x"), number(now*1000), "g0001250000500000004dead:1",
 			number(5e15-later), "sdead", number(8e15+later), "c").Error())
 		must(t, s.Do(t, "PEXPIRE", faultLine("x"), "600000").Error())
 		got := locktest.Get(t, faultGoLock(rlock.New(ses, "x"), within(t, 10*time.Second)), 15*time.Second, "Lock")
