@@ -133,7 +133,7 @@ func TestIdleWaitersAreQuiet(t *testing.T) {
 			sent, heartbeats := proxy.Count(), locktest.Sent(proxy, runs("look"))
 			t.Logf("%d waiters sent %d commands in %v", n, sent, d)
 			batches := (n + 49) / 50
-			if sent > batches*5+1 || sent != heartbeats {
+			if sent > batches*5+1 || sent > heartbeats { // one more heartbeat may have come since sent was read
 				t.Errorf("%d waiters sent %d commands in %v, %d of them heartbeats; want less than one a second for each 200", n, sent, d, heartbeats)
 			}
 			if sent < 4 {

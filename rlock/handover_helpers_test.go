@@ -24,7 +24,8 @@ type passes struct {
 	owner string
 	lost  []string
 
-	refused int // attempts
+	listens   func() bool // whether a session listens to the lock's channel; nil: it does not matter
+	listening int         // refusals that were answered when one did
 
 	onPass func() // called at each hand-over, if not nil
 }
@@ -43,7 +44,9 @@ func (p *passes) trace() *rlock.Trace {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if e.Err == nil && !e.Granted {
-				p.refused++
+				if p.listens != nil && p.listens() {
+					p.listening++
+				}
 			}
 		},
 		HandedOver: func(locktrace.HandedOver) {
@@ -75,11 +78,12 @@ func (p *passes) last() string {
 	return p.owner
 }
 
-// refusals returns how often Redis has refused the lock.
-func (p *passes) refusals() int {
+// settled reports whether a waiter that is the first of the line has nothing more to ask: it has listened to the lock's
+// channel, and was refused again then.
+func (p *passes) settled() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.refused
+	return p.listening > 0
 }
 
 func (p *passes) losses() []string {
@@ -103,6 +107,10 @@ type stage struct {
 func newStage(t *testing.T, s *redistest.Server, cfg rlock.Config) *stage {
 	t.Helper()
 	st := &stage{t: t, s: s, ctx: within(t, 60*time.Second), name: redistest.Name(t)}
+	st.listens = func() bool {
+		channels, err := s.Do(t, "PUBSUB", "CHANNELS", faultLockChannel(st.name)).AsStrSlice()
+		return err == nil && len(channels) == 1
+	}
 	cfg.Trace = st.trace()
 	st.ses, st.p = faultDial(t, s, cfg)
 	st.m = rlock.New(st.ses, st.name)

@@ -169,10 +169,10 @@ func TestAGrantedLockIsLostCleanlyBeforeItIsConfirmed(t *testing.T) {
 	})
 }
 
-// settled waits until the session is the first of the line, has asked again when it listens, and so asks no more.
-func (st *stage) settled() {
+// asksNoMore waits until the session is the first of the line, and has asked again when it listens.
+func (st *stage) asksNoMore() {
 	st.t.Helper()
-	redistest.Eventually(st.t, 10*time.Second, "a second refusal", func() bool { return st.refusals() >= 2 })
+	redistest.Eventually(st.t, 10*time.Second, "a refusal of a waiter that listens", st.settled)
 }
 
 // A lock that was granted passes on in memory when it is confirmed, and not before: the next section of the session
@@ -183,7 +183,7 @@ func TestAGrantedLockIsHandedOverWhenItIsConfirmed(t *testing.T) {
 		_, block, err := rlock.New(dial(t, s, rlock.Config{}), st.name).Lock(st.ctx)
 		must(t, err)
 		first := st.queue(st.ctx)
-		st.settled()
+		st.asksNoMore()
 		second := st.queue(st.ctx)
 		seen, release := st.p.HoldRequest(faultRuns(t, "renew"))
 		defer release()

@@ -32,7 +32,7 @@ func newLateGrant(t *testing.T, s *redistest.Server, others func(g *lateGrant)) 
 	t.Cleanup(leave)
 	g.leave = leave
 	g.front = g.queue(own)
-	g.settled()
+	g.asksNoMore()
 	others(g)
 	behind = faultGoLock(rlock.New(g.other, g.name), g.ctx)
 	awaitInLine(t, s, g.name, g.other)

@@ -17,13 +17,9 @@ func (l *lock) hearRun(c *claim, m *waiting.Message) {
 		c.run.Told = m
 	case m.Granted:
 		l.letIn(c, m)
-	case m.After == 0:
-		c.run.AskNow()
+	default: // with a time: the one in front was called, and this one may pass it if it has not come by then
+		c.run.AskAt(l.s.now() + m.After)
 		c.run.callFirst()
-	default: // the one in front was called: Redis hears of this one, which calls that one again, and overtakes nobody
-		at := l.s.now() + m.After
-		c.run.LookAt(at)
-		l.lookLater(at)
 	}
 }
 

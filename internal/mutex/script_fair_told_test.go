@@ -51,7 +51,7 @@ func TestASessionIsToldWhatItsEntryWasGiven(t *testing.T) {
 			{"a release with tokens for all", "release", lineToken, freeFenced("me"), stand("ft", append(mine, "SET token 7")...), []waiting.Message{granted("ft", 9, 2, 3, 1)}},
 			{"a release with tokens for one", "release", lineToken, freeFenced("me"), stand("ht", append(mine, "SET token 7")...), []waiting.Message{granted("ht", 9, 2, 3, 1)}},
 			{"a release to one who asks", "release", line, free("me"), stand("e1", mine...), []waiting.Message{mayAsk("e1", 0)}},
-			{"a release to a named owner, and others behind", "release", line, free("me"), stand("i1 f1", mine...), []waiting.Message{mayAsk("i1", 0), mayAsk("f1", 5*time.Millisecond)}},
+			{"a release to a named owner, and others behind", "release", line, free("me"), stand("i1 f1", mine...), []waiting.Message{mayAsk("i1", 0), mayAsk("f1", 250*time.Millisecond)}},
 			{"a TryLock", "acquire", line, try("o", "B1"), stand("f1"), []waiting.Message{granted("f1", 0, 0, 3, 1)}},
 			{"a caller behind", "acquire", line, come("fb"), stand("f1"), []waiting.Message{granted("f1", 0, 0, 3, 1)}},
 			{"another's look", "look", line, looks("fb"), stand("f1 fb"), []waiting.Message{granted("f1", 0, 0, 3, 1)}},

@@ -27,6 +27,9 @@ local BOOKED, PASSED, NUMBER, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING =
   -9e15, 2.4e15, 4.85e15, 5e15, 6e15, 7e15, 8e15, 8.6e15
 -- A process that was heard of so short a time ago runs; a slow taker waits no longer than that as the first.
 local AWAKE_MS, SLOW_MS = 1, 100
+-- For how long the lock is left to an entry that was called. A fair line keeps its order for a process that is
+-- slow, and one that has stopped costs a fifth of what one costs that was given the lock.
+local PATIENCE_MS, FAIR_PATIENCE_MS = 5, 250
 
 -- clock returns Redis's time in µs and in ms.
 local function clock()
@@ -124,6 +127,23 @@ end
 local function call(prefix, entry, ms)
   local told = redis.pcall('PUBLISH', prefix .. session_of(entry), 'called:' .. ms .. ':' .. #entry .. ':' .. entry .. KEYS[1])
   return type(told) ~= 'table'
+end
+
+-- call_in_turn calls an entry that is not given the lock, and leaves that to it for a while; and those behind
+-- it, each when the one in front of it has had its time, up to one that would be given the lock: else nobody
+-- would come if several sessions in a row have stopped.
+local function call_in_turn(prefix, entry, second, now, ms)
+  local patience = is_fair(entry) and FAIR_PATIENCE_MS or PATIENCE_MS
+  if call(prefix, entry, ms) then redis.pcall('ZADD', KEYS[2], int(CALLED + now + ms + patience), 'c') end
+  local behind = {second}
+  for i = 1, 16 do
+    local next = behind[i]
+    if not is_entry(next) then return end
+    ms = ms + patience
+    call(prefix, next, ms)
+    if string.find(next, '^[gzfhd]') then return end
+    if i == 1 then behind = redis.call('ZRANGEBYSCORE', KEYS[2], redis.call('ZSCORE', KEYS[2], next), '+inf', 'LIMIT', 0, 16) end
+  end
 end
 
 -- courtesy says whether the lock is left to others than the line's sessions this time: as often as they
@@ -261,9 +281,7 @@ local function admit(heads, at, us, now, leaving, mine, stays, booking)
     if given then
       take_off(entry, stays or more or booking)
     else
-      local ms = open or 0
-      if call(at.prefix, entry, ms) then redis.pcall('ZADD', KEYS[2], int(CALLED + now + ms + 5), 'c') end
-      if is_entry(second) then call(at.prefix, second, ms + 5) end
+      call_in_turn(at.prefix, entry, second, now, open or 0)
     end
   end
   if leaving then redis.call('HDEL', KEYS[1], leaving) end
