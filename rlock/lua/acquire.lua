@@ -33,7 +33,8 @@ if (ARGV[4] or '') == '' then
     return 1
   end
 end
--- include refused, no_lock, outlive, line, join
+local LINE = KEYS[2]
+-- include refused, no_lock, outlive, admit, join
 local head, before, id = ARGV[3] or '', ARGV[5] or '0', (ARGV[6] or '') ~= '' and ARGV[6]
 local tokens = (ARGV[4] or '') ~= '' and ARGV[4] or '0'
 local ends = ARGV[7] ~= '' and ARGV[7]
@@ -58,13 +59,13 @@ if heads and heads.err then return (refused(heads, ': the line')) end
 local ttl = there == 2 and new and heads and is_entry(heads[1]) and (not fair or heads == tail) and 0 or redis.call('PTTL', KEYS[1])
 if held <= 0 and before ~= '0' then return {-1, 0, 0, 0} end
 if held <= 0 and ttl ~= -2 and (not entry or ttl == -1) then
-  if books and ttl ~= -1 then book(ARGV[15], tonumber(ARGV[16]), tonumber(ARGV[17]), select(2, clock())) end
+  if books and ttl ~= -1 then book(ARGV[15], tonumber(ARGV[16]), tonumber(ARGV[17]), select(2, time())) end
   return (no_lock()) or {0, ttl, 0, 0}
 end
 local at = {channel = ARGV[10], publish = ARGV[11], counts = ARGV[12], prefix = ARGV[13],
   token = tokens ~= '0' and KEYS[#KEYS]}
 if orderly and held <= 0 then
-  local us, now = clock()
+  local us, now = time()
   local waiting = is_entry(heads[1])
   if waiting and called_until(now) <= now then
     local first, _, again = admit(heads, at, us, now, nil, nil, false, booking)
@@ -74,12 +75,12 @@ if orderly and held <= 0 then
   heads, booking = nil, nil
 end
 if booking and ttl == -2 and not is_entry(heads[1]) then -- nobody else stands there
-  local us, now = clock()
+  local us, now = time()
   local ms = due(booking, now)
   if ms then
     local bad = enter(entry, us, us, now, ARGV[9] == '1', ARGV[14])
     if bad then return (refused(bad, ': the line')) end
-    redis.call('ZADD', KEYS[2], int(CALLED + now + ms), 'c')
+    redis.call('ZADD', LINE, int(CALLED + now + ms), 'c')
     return {0, ms, now, us}
   end
 end
@@ -88,8 +89,8 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
     local bad = no_lock()
     if bad then return bad end
   end
-  local us, now = clock()
-  local position = ARGV[8] == '1' and redis.call('ZSCORE', KEYS[2], entry)
+  local us, now = time()
+  local position = ARGV[8] == '1' and redis.call('ZSCORE', LINE, entry)
   came = not position
   if fair and not position then
     tail = tail or last_of_line()
@@ -113,14 +114,7 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
     local called = called_until(now)
     if called > now then return {0, called - now, now, position} end
     if not ARGV[8] then return {0, 0, now, position} end -- it is to ask again, and to say all
-    if now - called < 1000 then -- it was called just before, and has not come: others get in until it looks
-      local score = tonumber(redis.call('ZSCORE', KEYS[2], heads[1]))
-      if score < PASSED then
-        redis.call('ZADD', KEYS[2], int(score + PASSED), heads[1])
-        call(at.prefix, heads[1], 0)
-      end
-      redis.call('ZREM', KEYS[2], 'c')
-    end
+    pass_over(heads[1], at.prefix, called, now)
     local first, _, again = admit(entries(0), at, us, now, nil, {[entry] = true})
     if first and first ~= entry then return {0, -1, now, position} end
     if fair and again then return {0, 0, now, position} end

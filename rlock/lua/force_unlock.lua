@@ -12,7 +12,8 @@
 --   it; WRONGTYPE also for another kind of lock, and if what stands at the mark is none
 -- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions; then the
 --   message of line.lua, or '0' on the lock's, of a read-write lock '1' before it, see release_write.lua.
--- include refused, revoke, no_lock, line
+local LINE = KEYS[2]
+-- include refused, revoke, no_lock, admit
 local mark = ARGV[6] ~= '0' and KEYS[#KEYS] or nil
 local ended = mark and redis.pcall('SMEMBERS', mark) or {}
 local bad, both = refused(ended), nil
@@ -33,10 +34,10 @@ for _, field in ipairs(fields) do
 end
 local reply = revoke(owners, 7, ARGV[3], {unpack(KEYS, 1, sides and 3 or 1)}, mark, ARGV[6])
 if reply then return reply end
-local heads = not sides and KEYS[2] and entries(0)
+local heads = not sides and LINE and entries(0)
 if heads and is_entry(heads[1]) then
   local at = {channel = ARGV[1], publish = ARGV[2], prefix = ARGV[3], counts = ARGV[4]}
-  local us, now = clock()
+  local us, now = time()
   local _, given = admit(heads, at, us, now)
   if given then return owners end
 end

@@ -6,7 +6,8 @@
 -- Returns for each entry the ms after which to come again at the latest, -1: unknown, 0: ask by acquire.lua,
 --   for it is not in the line, or may have the lock; and last Redis's time in ms
 -- Publishes the messages of line.lua, unless the entry that may have the lock is among those of ARGV
--- include refused, line
+local LINE = KEYS[2]
+-- include refused, admit
 
 -- is_held reports whether the owner that an i entry names has the lock.
 local function is_held(entry)
@@ -14,13 +15,13 @@ local function is_held(entry)
 end
 
 local held = redis.pcall('HLEN', KEYS[1])
-local bad = refused(held, ': the lock') or refused(redis.pcall('ZCARD', KEYS[2]), ': the line')
+local bad = refused(held, ': the lock') or refused(redis.pcall('ZCARD', LINE), ': the line')
 if bad then return bad end
-local us, now = clock()
+local us, now = time()
 local mine, looks = {}, true
 for i = 6, #ARGV do
   local entry = ARGV[i]
-  local position = tonumber(redis.call('ZSCORE', KEYS[2], entry) or nil)
+  local position = tonumber(redis.call('ZSCORE', LINE, entry) or nil)
   if position then
     mine[entry] = true
     local back = position >= PASSED -- it was passed over, and is heard of again

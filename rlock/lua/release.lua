@@ -33,7 +33,8 @@ if not ARGV[12] and not (heads and heads[1]) then
     return ARGV[4] == '1' and receivers or -1
   end
 end
--- include refused, end_holds, line
+local LINE = KEYS[2]
+-- include refused, end_holds, admit
 if heads and heads[1] and string.sub(heads[1], 1, 1) == 'b' then heads, booking = entries(0) end
 local at = {listens = ARGV[10] == '1', owner = ARGV[1], channel = ARGV[2], publish = ARGV[3], counts = ARGV[4], prefix = ARGV[5],
   token = ARGV[7] == '1' and KEYS[#KEYS]}
@@ -49,7 +50,7 @@ if bad or (tonumber(held or 0) or 0) <= 0 then
   for i = 17, not bad and ARGV[16] and 16 + ARGV[16] or 0 do redis.pcall('SREM', ids, ARGV[i]) end
   local _, given, again
   if heads and is_entry(heads[1]) and redis.call('EXISTS', KEYS[1]) == 0 then -- the line goes on
-    local us, now = clock()
+    local us, now = time()
     _, given, again = admit(heads, at, us, now, nil, nil, false, booking)
   end
   if again then return {0, 0, -1, -1, 0} end
@@ -64,7 +65,7 @@ elseif ARGV[6] == '1' then
 end
 local given, others, position, us, now = false, nil, 0, 0, 0
 local anew, place = (ARGV[9] or '') ~= '' and ARGV[9], line and tonumber(ARGV[12] or '')
-if place or heads and is_entry(heads[1]) then us, now = clock() end
+if place or heads and is_entry(heads[1]) then us, now = time() end
 if place and not enter(anew, place, us, now, false, ARGV[11], false, ARGV[13]) then
   position, anew = place, nil
   heads, booking = entries(0)

@@ -5,19 +5,19 @@
 -- has them already, or is the last of the line.
 local function joins(other, tail, last, now, waiting)
   if other == '' then return false end
-  local known = redis.call('ZMSCORE', KEYS[2], other, '#' .. other)
+  local known = redis.call('ZMSCORE', LINE, other, '#' .. other)
   if not known[1] then return false end
   if (known[2] or NUMBER + 1) - NUMBER < last then
     if tail[1] ~= other then return false end
-    redis.call('ZADD', KEYS[2], int(NUMBER + last), '#' .. other, int(WAITING + waiting), 'w' .. other)
+    redis.call('ZADD', LINE, int(NUMBER + last), '#' .. other, int(WAITING + waiting), 'w' .. other)
   end
-  redis.call('ZADD', KEYS[2], 'LT', int(ALIVE - now - number(other, 9, 15)), 's' .. session_of(other))
+  redis.call('ZADD', LINE, 'LT', int(ALIVE - now - number(other, 9, 15)), 's' .. session_of(other))
   return true
 end
 
 -- last_of_line returns the tail.
 local function last_of_line()
-  return redis.pcall('ZREVRANGEBYSCORE', KEYS[2], '(' .. int(PASSED), '0', 'WITHSCORES', 'LIMIT', 0, 1)
+  return redis.pcall('ZREVRANGEBYSCORE', LINE, '(' .. int(PASSED), '0', 'WITHSCORES', 'LIMIT', 0, 1)
 end
 
 -- behind returns the position of an entry that is new: the one that it had before, or the end of the line.

@@ -1,0 +1,81 @@
+-- How an exclusive lock lets in those who stand in its line: it is given to the first of them, or that is called.
+-- include line
+
+-- give makes the owner of an entry the owner of the lock, and tells its session. It returns false, and has
+-- changed nothing, if the entry cannot be given the lock here, or its session cannot be told.
+local function give(entry, at, now, scores)
+  local n, token, last, position = number(entry, 2, 4), 0, 0, 0
+  if not string.find(entry, '^[gzfhd]') or n > 0 and not at.token then return false end
+  if n == 999 then n = math.max(1, (scores[4] or WAITING) - WAITING) end
+  local owner = string.sub(entry, 21)
+  local written = redis.pcall('HSET', KEYS[1], owner, '1')
+  if type(written) == 'table' then
+    -- A server without memory lets a script write that has written what needs none.
+    redis.call('ZREM', LINE, 'c')
+    written = redis.pcall('HSET', KEYS[1], owner, '1')
+  end
+  if type(written) == 'table' then return false end
+  if n > 0 then
+    token = redis.pcall('INCRBY', at.token, n)
+    if type(token) == 'table' then
+      redis.call('HDEL', KEYS[1], owner)
+      return false
+    end
+  end
+  redis.call('PEXPIRE', KEYS[1], number(entry, 5, 8))
+  if is_fair(entry) then
+    last, position = (scores[3] or NUMBER + 1) - NUMBER, tonumber(scores[2])
+    if position >= PASSED then position = position - PASSED end
+  end
+  local told = redis.pcall('PUBLISH', at.prefix .. session_of(entry), 'granted:' .. int(now) .. ':' .. int(token)
+    .. ':' .. int(n) .. ':' .. int(last) .. ':' .. int(position) .. ':' .. #entry .. ':' .. entry .. KEYS[1])
+  if type(told) == 'table' and string.sub(entry, 1, 1) ~= 'd' then
+    redis.call('HDEL', KEYS[1], owner)
+    return false
+  end
+  return true
+end
+
+-- admit lets the first entry in when the lock comes free, or is: it gives the lock to it, or calls it and
+-- leaves the lock free. heads are the first two members of the line; leaving, if not nil, is the field of
+-- the owner that leaves, which goes when the next one stands there; mine are the entries of a session that
+-- asks, which is not told, or nil. stays says that the line has another entry besides; booking is of a session that
+-- polls, if there is one. It returns the entry that may have the lock, whether that was given to it, and
+-- whether there may be more that were not looked at: then it is to be sent again.
+local function admit(heads, at, us, now, leaving, mine, stays, booking)
+  local entry, more, second, listeners, scores = first_alive(heads, mine, at, now)
+  local given = false
+  if entry and mine and mine[entry] then return entry, false end
+  if entry then
+    local open = not is_fair(entry) and (booking and due(booking, now) or courtesy(listeners, entry, at, us, now) and 1)
+    given = not open and give(entry, at, now, scores)
+    if given then
+      take_off(entry, stays or more or booking)
+    else
+      call_in_turn(at.prefix, entry, second, now, open or 0)
+    end
+  end
+  if leaving then redis.call('HDEL', KEYS[1], leaving) end
+  return entry, given, not entry and more
+end
+
+-- leave takes the entry of a caller that waits no more out of the line. If it was the first, the next one
+-- has the lock if that is free, and else is told that it is the first.
+local function leave(entry, at)
+  local heads, booking = entries(0)
+  if heads.err then return end
+  if heads[1] ~= entry then
+    redis.call('ZREM', LINE, entry, marks(entry, session_of(entry))) -- another of the session may have come since
+    return
+  end
+  take_off(entry, booking or is_entry(heads[2]))
+  if not is_entry(heads[2]) then return end
+  if redis.call('EXISTS', KEYS[1]) == 0 then
+    local us, now = time()
+    if not select(2, admit(entries(0), at, us, now)) then
+      redis.call(at.publish, at.channel, '0')
+    end
+  else
+    call(at.prefix, heads[2], 0)
+  end
+end
