@@ -40,7 +40,7 @@ func (c *Counter) TrySet(ctx context.Context, permits int) (bool, error) {
 	if err := c.usable("try set", atLeast("permits", permits, 0)); err != nil {
 		return false, err
 	}
-	made, err := c.change(ctx, "try set", trySetScript, c.publishing(permits)...)
+	made, err := c.publish(ctx, "try set", trySetScript, permits)
 	return made == 1, err
 }
 
@@ -74,7 +74,7 @@ func (c *Counter) Release(ctx context.Context, n int) error {
 	if err := c.usable("release", atLeast("n", n, 1)); err != nil {
 		return err
 	}
-	_, err := c.change(ctx, "release", addScript, c.publishing(n)...)
+	_, err := c.publish(ctx, "release", addScript, n)
 	return err
 }
 
@@ -88,7 +88,7 @@ func (c *Counter) Add(ctx context.Context, n int) error {
 	if err := c.usable("add", atLeast("n", n, -most)); err != nil {
 		return err
 	}
-	_, err := c.change(ctx, "add", addScript, c.publishing(n)...)
+	_, err := c.publish(ctx, "add", addScript, n)
 	return err
 }
 
@@ -134,10 +134,13 @@ func (c *Counter) usable(op string, bad error) error {
 	return c.handle.Calls().Check(op, bad)
 }
 
-// publishing returns the arguments of a script that changes the counter by n, or to n, and
-// publishes.
-func (c *Counter) publishing(n int) []string {
-	return []string{script.Itoa(int64(n)), c.p.Channel(), c.p.Names().Publish}
+// publish runs a script that changes the counter by n, or to n, once, and lets in those who wait.
+func (c *Counter) publish(ctx context.Context, op string, sc *script.Script, n int) (reply int64, err error) {
+	names := c.p.Names()
+	err = c.handle.Calls().CallOnce(ctx, op, func(id string) script.Command {
+		return c.p.lined(c.p.once(sc, c.p.keys(), id, script.Itoa(int64(n)), c.p.Channel(), names.Publish, names.Counts))
+	}, calls.Integer(&reply))
+	return reply, err
 }
 
 // change runs a script that must count once.

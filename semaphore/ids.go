@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"relock/internal/inbox"
+	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -49,8 +51,12 @@ func (m *Semaphore) ReleaseByID(ctx context.Context, ids ...string) error {
 	if err != nil {
 		return err
 	}
-	args := append([]string{m.p.Channel(), m.p.key.Publish, m.p.kept(0)}, raw...)
-	cmd := script.Command{Script: releaseByIDScript, Keys: m.p.keys(), Args: args}
+	args := append([]string{m.p.Channel(), m.p.key.Publish, m.p.kept(0), m.p.key.Counts, inbox.Prefix}, raw...)
+	cmd := script.Command{Script: releaseByIDScript, Keys: append(m.p.keys(), m.p.line()), Args: args, Fewer: func(c script.Command) script.Command {
+		c.Keys, c.Args, c.Fewer = c.Keys[:2:2], slices.Clone(c.Args), nil
+		c.Args[4] = ""
+		return c
+	}}
 	var done int64
 	resent := false // then an earlier run may be why they are gone
 	err = m.handle.Calls().Call(ctx, op, cmd, func(r rueidis.RedisResult) (err error) {

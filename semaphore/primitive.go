@@ -3,15 +3,19 @@ package semaphore
 import (
 	"embed"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/inbox"
 	"relock/internal/keyname"
 	"relock/internal/kind"
 	"relock/internal/permitid"
 	"relock/internal/requestid"
 	"relock/internal/script"
+	"relock/internal/waiting"
 )
 
 //go:embed lua/*.lua
@@ -31,7 +35,7 @@ var (
 const timeouts = "timeout"
 
 // permitsKind: many claims hold it together, each for itself.
-var permitsKind = kind.Kind{Family: "semaphore", Permits: true, HandsOver: true}
+var permitsKind = kind.Kind{Family: "semaphore", Permits: true, HandsOver: true, Lines: true, Sort: waiting.OfPermits}
 
 // names are what both kinds of semaphore are called in Redis. The channel is kept once it
 // is known; a session may hold a great many semaphores, so the rest is not.
@@ -68,6 +72,7 @@ type permits struct {
 
 var _ interface {
 	kind.Leased
+	kind.Liner
 	kind.Refuser
 } = (*permits)(nil)
 
@@ -91,6 +96,43 @@ func (p *permits) Never(limit int64) error {
 // keys are the free permits and the taken ones.
 func (p *permits) keys() []string { return []string{p.key.Key(), p.key.Suffixed(timeouts)} }
 
+// line is the key of the line of sessions that wait.
+func (n *names) line() string { return n.key.Prefixed("relock_line1") }
+
+// Entry is how an entry begins.
+func (*names) Entry(head string) string { return head }
+
+// Dismiss gives back the permits that an entry of this session was given, or takes it out of the line.
+func (*names) Dismiss(n keyname.Names, head, owner string, given bool) script.Command {
+	op := kind.Op{Owner: owner, Line: kind.Line{Named: true, Head: head}}
+	if given {
+		op.N, _ = strconv.Atoi(head[1:4])
+	}
+	return (&permits{names: names{key: n}}).Release(&op)
+}
+
+// waitArgs appends what an attempt says of the line, if it waits there or polls.
+func (n *names) waitArgs(args []string, op *kind.Op) []string {
+	l := &op.Line
+	switch {
+	case l.Books != "":
+		return append(args, "b", "0", "0", n.key.Counts, inbox.Prefix, "0", l.Books, script.Millis(l.ComesIn), script.Millis(l.Window))
+	case l.Head != "":
+		return append(args, l.Head, script.Flag(l.Again), script.Flag(l.Listens), n.key.Counts, inbox.Prefix,
+			strconv.Itoa(l.Waiting), op.Owner, "", "")
+	}
+	return append(args, "")
+}
+
+// withoutLine makes an acquire script call without the line of one with it, whose i-th argument is the head.
+func withoutLine(i, rest int) func(c script.Command) script.Command {
+	return func(c script.Command) script.Command {
+		c.Keys = c.Keys[: len(c.Keys)-1 : len(c.Keys)-1]
+		c.Args, c.Fewer = slices.Concat(c.Args[:i], []string{""}, c.Args[i+1+rest:]), nil
+		return c
+	}
+}
+
 // kept is for how many ms from now the scripts keep the semaphore at least: for its end, and for
 // a lease that is given now. It is 0 if the semaphore has no end.
 func (p *permits) kept(lease time.Duration) string {
@@ -102,17 +144,40 @@ func (p *permits) kept(lease time.Duration) string {
 
 // Acquire is acquire.lua. When the next permit expires matters only to a caller behind this one.
 func (p *permits) Acquire(op *kind.Op) script.Command {
-	args := make([]string, 0, 6+op.N)
-	args = append(args, script.Millis(op.Lease), script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish, p.kept(op.Lease),
-		script.Flag(op.Next))
-	return script.Command{Script: acquireScript, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
+	args := make([]string, 0, 15+op.N)
+	args = p.waitArgs(append(args, script.Millis(op.Lease), script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish, p.kept(op.Lease),
+		script.Flag(op.Next)), op)
+	cmd := script.Command{Script: acquireScript, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
+	if args[6] != "" {
+		cmd.Keys, cmd.Fewer = append(cmd.Keys, p.line()), withoutLine(6, 8)
+	}
+	return cmd
 }
 
 // Release is release.lua. A claim ends whole.
 func (p *permits) Release(op *kind.Op) script.Command {
-	args := make([]string, 0, 4+op.N)
-	args = append(args, p.Channel(), p.key.Publish, p.key.Counts, p.kept(0))
-	return script.Command{Script: releaseScript, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
+	args := make([]string, 0, 8+op.N)
+	args = append(args, p.Channel(), p.key.Publish, p.key.Counts, p.kept(0), inbox.Prefix, op.Line.Head, op.Owner, script.Flag(op.Line.Listens))
+	return script.Command{Script: releaseScript, Keys: append(p.keys(), p.line()), Args: permitid.Append(args, op.Owner, op.N), Fewer: releaseWithoutLine}
+}
+
+// releaseWithoutLine is a release script call that does not name the line.
+func releaseWithoutLine(c script.Command) script.Command {
+	c.Keys, c.Args, c.Fewer = c.Keys[:2:2], slices.Clone(c.Args), nil
+	c.Args[4], c.Args[5] = "", ""
+	if c.Args[1] == "SPUBLISH" { // those who wait at the other node hear it too
+		c.Args[2] = "b"
+	}
+	return c
+}
+
+// lined names the line besides in a call whose last argument before the line's is counts.
+func (n *names) lined(c script.Command) script.Command {
+	fewer := c
+	fewer.Args = slices.Concat(c.Args, []string{""})
+	c.Keys, c.Args = slices.Concat(c.Keys, []string{n.line()}), slices.Concat(c.Args, []string{inbox.Prefix})
+	c.Fewer = func(script.Command) script.Command { return fewer }
+	return c
 }
 
 // Extend is extend.lua.
@@ -139,26 +204,26 @@ func (p *permits) RenewArgs(op *kind.Op) (keys, args []string) {
 
 // state is state.lua.
 func (p *permits) state() script.Command {
-	return script.Command{Script: stateScript, Keys: append(p.keys(), p.counter()), Args: []string{
-		script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish,
-	}}
+	return p.lined(script.Command{Script: stateScript, Keys: append(p.keys(), p.counter()), Args: []string{
+		script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish, p.key.Counts,
+	}})
 }
 
 // setLimit is set_limit.lua.
 func (p *permits) setLimit(limit int, id string) script.Command {
 	_, number := requestid.Split(id)
-	return script.Command{Script: setLimitScript, Keys: p.changeKeys(), Args: []string{
+	return p.lined(script.Command{Script: setLimitScript, Keys: p.changeKeys(), Args: []string{
 		script.Itoa(int64(limit)), p.Channel(), p.key.Publish, number, script.Millis(p.s.Config().RequestMemory()),
-		p.kept(p.s.Config().Lease),
-	}}
+		p.kept(p.s.Config().Lease), p.key.Counts,
+	}})
 }
 
 // deletion is delete.lua.
 func (p *permits) deletion(id string) script.Command {
 	_, number := requestid.Split(id)
-	return script.Command{Script: deleteScript, Keys: p.changeKeys(), Args: []string{
+	return p.lined(script.Command{Script: deleteScript, Keys: p.changeKeys(), Args: []string{
 		number, script.Millis(p.s.Config().RequestMemory()), p.Channel(), p.key.Publish,
-	}}
+	}})
 }
 
 // changeKeys are the keys of the scripts that change the semaphore as a whole.

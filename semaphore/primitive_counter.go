@@ -1,14 +1,18 @@
 package semaphore
 
 import (
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/inbox"
 	"relock/internal/keyname"
 	"relock/internal/kind"
 	"relock/internal/requestid"
 	"relock/internal/script"
+	"relock/internal/waiting"
 )
 
 var (
@@ -22,7 +26,7 @@ var (
 )
 
 // countKind: what is taken belongs to no owner.
-var countKind = kind.Kind{Family: "counter", Permits: true, Unleased: true}
+var countKind = kind.Kind{Family: "counter", Permits: true, Unleased: true, Lines: true, Sort: waiting.OfPermits}
 
 // count is the primitive of a counter.
 type count struct {
@@ -32,7 +36,7 @@ type count struct {
 	made atomic.Pointer[[]string]
 }
 
-var _ kind.Primitive = (*count)(nil)
+var _ kind.Liner = (*count)(nil)
 
 // newCount returns the primitive of that name.
 func newCount(s *engine.Session, n keyname.Names, end time.Duration) *count {
@@ -69,12 +73,35 @@ func (p *count) once(sc *script.Script, keys []string, id string, args ...string
 
 // Acquire is take.lua.
 func (p *count) Acquire(op *kind.Op) script.Command {
-	return p.once(takeScript, p.keys(), op.ID, script.Itoa(int64(op.N)))
+	args := []string{script.Itoa(int64(op.N))}
+	l := &op.Line
+	switch {
+	case l.Books != "":
+		args = append(args, "b", "0", "0", p.Channel(), p.key.Publish, p.key.Counts, inbox.Prefix, "0", l.Books,
+			script.Millis(l.ComesIn), script.Millis(l.Window))
+	case l.Head != "":
+		args = append(args, l.Head, script.Flag(l.Again), script.Flag(l.Listens), p.Channel(), p.key.Publish, p.key.Counts,
+			inbox.Prefix, strconv.Itoa(l.Waiting), op.Owner)
+	default:
+		return p.once(takeScript, p.keys(), op.ID, args[0], "")
+	}
+	cmd := p.once(takeScript, slices.Concat(p.keys(), []string{p.line()}), op.ID, args...)
+	cmd.Fewer = func(c script.Command) script.Command {
+		c.Keys, c.Args, c.Fewer = c.Keys[:3:3], append(c.Args[:5:5], ""), nil
+		return c
+	}
+	return cmd
 }
 
 // Release is untake.lua: it takes back a request whose outcome is unknown.
 func (p *count) Release(op *kind.Op) script.Command {
 	k := p.keys()
-	return p.once(untakeScript, []string{k[0], k[2]}, op.Ends[0],
-		p.Channel(), p.key.Publish, p.key.Counts)
+	cmd := p.once(untakeScript, []string{k[0], k[2], p.line()}, op.Ends[0],
+		p.Channel(), p.key.Publish, p.key.Counts, inbox.Prefix, op.Line.Head, op.Owner)
+	cmd.Fewer = func(c script.Command) script.Command {
+		c.Keys, c.Args, c.Fewer = c.Keys[:2:2], slices.Clone(c.Args), nil
+		c.Args[7] = ""
+		return c
+	}
+	return cmd
 }

@@ -32,7 +32,7 @@ func (l *lock) enterAnew(c *claim, op *Op) *claim {
 		return l.requeueBy(c.run, op)
 	}
 	a := l.queue.Front()
-	if !c.kind.HandsOver || !c.kind.Lines || l.state != lockOpen || a.asking || a.claim != nil || a.hopeless != nil ||
+	if !c.kind.HandsOver || !c.kind.Lines || c.kind.Permits || l.state != lockOpen || a.asking || a.claim != nil || a.hopeless != nil ||
 		l.s.redis.Inbox.Deaf() || l.needLobby().turns.Alone() {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (c *claim) dismissEntry() {
 func (a *acquisition) bequeath(next *acquisition) {
 	c, l := a.claim, a.lock
 	if c == nil || c.state != asking || l.lobby == nil || next.claim != nil || next.asking || next.hopeless != nil ||
-		a.kind != next.kind || a.named != "" || next.named != "" || a.opts.Lease > 0 || next.opts.Lease > 0 {
+		a.kind != next.kind || a.n != next.n || a.named != "" || next.named != "" || a.opts.Lease > 0 || next.opts.Lease > 0 {
 		return
 	}
 	if !c.flying && (l.lobby.place.Claim != c || a.tries.MayHaveRun || a.tries.MayCome) {

@@ -35,8 +35,8 @@ func NewHandle(s *Session, names *keyname.Names, p Primitive, err error) Handle 
 	var d *calls.Session
 	if s != nil {
 		d = &s.calls
-		if liner, ok := p.(kind.Liner); ok && s.liner.Load() == nil { // an earlier process of this id may have waited
-			s.liner.Store(&liner)
+		if liner, ok := p.(kind.Liner); ok && s.liners[p.Kind().Sort].Load() == nil { // an earlier process of this id may have waited
+			s.liners[p.Kind().Sort].Store(&liner)
 		}
 	}
 	t := target{prim: p}

@@ -130,6 +130,9 @@ func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 	x := c.enter(a, now)
 	x.token.Store(c.draw())
 	l.dequeue(a)
+	if next := l.queue.Front(); next != nil && c.kind.Permits { // its place in the line stays the session's
+		a.bequeath(next)
+	}
 	a.giveUp() // the claim was refused: nothing of it stands, but for a mark
 	a.claim = nil
 	a.deliver(x)

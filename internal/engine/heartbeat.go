@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"relock/internal/backoff"
+	"relock/internal/kind"
 	"relock/internal/script"
 	"relock/internal/waiting"
 )
@@ -40,7 +41,7 @@ func (s *Session) heartbeat(due []*lock) {
 		now := l.line.Heartbeats(asked+s.cfg.HeartbeatEvery()/2, lookBatch)
 		for _, b := range now {
 			beats = append(beats, b)
-			cmds = append(cmds, b.Of().prim.(Liner).Look(b.Entries()))
+			cmds = append(cmds, b.Of().prim.(kind.FairLiner).Look(b.Entries()))
 		}
 		if now == nil {
 			l.lookLater(l.line.NextLook())

@@ -43,8 +43,6 @@ func (a *acquisition) leave(won *grant) {
 		l.nudge() // it does not stand in the line
 	case k.Exclusive && (won != nil || k == next.kind || l.holder != nil):
 		// It keeps the next one out, or what kept it out does the same to the next one.
-	case won != nil && wasFront && won.Sized && won.Free < int64(next.n): // what is left is not enough for it
-		l.lookAfter(won.Value)
 	case won != nil || wasFront:
 		l.nudge() // what let this one in, or was not enough for it, may let in the next one
 	}

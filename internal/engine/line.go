@@ -38,8 +38,11 @@ func (c *claim) entryHead() string {
 	w := s.want()
 	w.Slow = c.stopped
 	w.Named, w.Asks = c.num == 0, c.pinned // a lease of its own
-	if c.kind.Fenced {
+	switch {
+	case c.kind.Fenced:
 		w.Tokens = c.account.Asked()
+	case c.kind.Permits:
+		w.Permits, w.Asks = int(c.n), w.Asks || c.kind.Unleased
 	}
 	return c.prim.(kind.Liner).Entry(w.Head())
 }
@@ -55,7 +58,7 @@ func (a *acquisition) inLine() {
 		return
 	}
 	a.op.Line.Head = l.s.plainHead
-	if c.num == 0 || c.pinned || c.stopped || c.kind.Fenced {
+	if c.num == 0 || c.pinned || c.stopped || c.kind.Fenced || c.kind.Permits {
 		a.op.Line.Head = c.entryHead()
 	}
 	if b := l.lobby; b != nil {

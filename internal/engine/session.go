@@ -59,7 +59,7 @@ type Session struct {
 	deserted  atomic.Int64 // until when a channel may be subscribed to although nobody listens: see lock.hears
 	slowUntil atomic.Int64 // until when it counts as a slow taker, see waiting.SlowFor
 	plainHead string       // what most entries in lines begin with
-	liner     atomic.Pointer[kind.Liner]
+	liners    [waiting.Sorts]atomic.Pointer[kind.Liner]
 	life      *life.Life
 	limits
 }

@@ -34,7 +34,7 @@ func (s *Session) hearLine(payload string) bool {
 	if known || s.life.Closing.Err() != nil || !m.Named() && s.standsStill(m.Owner) {
 		return true
 	}
-	if p := s.liner.Load(); p != nil {
+	if p := s.liners[m.Sort()].Load(); p != nil {
 		s.cleanup.Add(cleanup.Job{Name: m.Key, Cmds: []script.Command{(*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted)}, Until: s.now() + s.givenFor()})
 	}
 	return true

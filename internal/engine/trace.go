@@ -52,7 +52,7 @@ func (c *claim) traceHandedOver() { c.lock.s.trace.HandedOver(c.about()) }
 func (s *Session) traceLine(m *waiting.Message) {
 	t, names := s.trace, s.NamesOf(m.Key)
 	e := locktrace.Line{Name: names.Name(), Kind: "mutex", What: locktrace.LineCalled}
-	if p := s.liner.Load(); p != nil {
+	if p := s.liners[m.Sort()].Load(); p != nil {
 		e.Kind = (*p).Kind().HookName()
 	}
 	switch {

@@ -46,10 +46,12 @@ type Kind struct {
 	Shares bool
 
 	// Lines: waiting sessions stand in a line in Redis, each with one entry for the caller in front. The
-	// primitive is a [Liner].
+	// primitive is a [Liner]. Sort is that of the line.
 	Lines bool
+	Sort  waiting.Sort
 
-	// Fair: all callers stand in the line: a session has an entry there for each run of them. Implies Lines.
+	// Fair: all callers stand in the line: a session has an entry there for each run of them. Implies Lines, and that
+	// the primitive is a [FairLiner].
 	Fair bool
 
 	// Permits: each acquisition is for a number of permits, cannot be re-entered, and
@@ -164,12 +166,6 @@ type Refuser interface {
 type Liner interface {
 	Primitive
 
-	// Look is the script call by which a session is heard of, which keeps its fair entries in the line, and
-	// lets the first one in if the lock is free. Its reply has a number for each entry: 0, ask now (it is not
-	// in the line, or may have the lock), or the milliseconds after which to ask at the latest, -1 if unknown;
-	// and at the end Redis's time in ms.
-	Look(entries []string) script.Command
-
 	// Entry is how an entry of this lock begins, by how one of any lock does. What is sent has it as it is: an
 	// entry that a release enters may be of another Primitive of the name.
 	Entry(head string) string
@@ -177,6 +173,17 @@ type Liner interface {
 	// Dismiss is the script call that takes an entry of the session out of the line of any lock of this
 	// sort, by what the entry begins with and its owner; given: and gives back what it was given.
 	Dismiss(n keyname.Names, head, owner string, given bool) script.Command
+}
+
+// FairLiner is a Liner whose callers all stand in the line.
+type FairLiner interface {
+	Liner
+
+	// Look is the script call by which a session is heard of, which keeps its fair entries in the line, and
+	// lets the first one in if the lock is free. Its reply has a number for each entry: 0, ask now (it is not
+	// in the line, or may have the lock), or the milliseconds after which to ask at the latest, -1 if unknown;
+	// and at the end Redis's time in ms.
+	Look(entries []string) script.Command
 }
 
 // What an attempt says instead of what its entry begins with if it does not wait in the line of a fair lock.

@@ -50,7 +50,7 @@ type Primitive struct {
 var _ interface {
 	kind.Leased
 	kind.Blocker
-	kind.Liner
+	kind.FairLiner
 } = (*Primitive)(nil)
 
 // Fencing says which fencing tokens a lock has.

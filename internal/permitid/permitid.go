@@ -3,7 +3,7 @@
 package permitid
 
 import (
-	"crypto/sha256"
+	"crypto/sha1"
 	"encoding/binary"
 	"strings"
 	"sync/atomic"
@@ -16,8 +16,8 @@ import (
 // that finds 16 bytes in Redis can say which permits were acquired together, and by which
 // session:
 //
-//	4 bytes  of the hash of the session's id: only told apart among the sessions that live
-//	8 bytes  of the hash of the owner's id, which has the session's id in it
+//	4 bytes  of the SHA-1 of the session's id: only told apart among the sessions that live
+//	8 bytes  of the SHA-1 of the owner's id, which has the session's id in it
 //	4 bytes  the number of the permit, from 0, big-endian
 //
 // The first two parts are what keeps owners apart: 96 bits across sessions and 64 within one,
@@ -43,7 +43,7 @@ func Append(ids []string, owner string, n int) []string {
 		last = &mark{strings.Clone(session), Mark(session)}
 		marked.Store(last)
 	}
-	hash := sha256.Sum256([]byte(owner))
+	hash := sha1.Sum([]byte(owner))
 	id := make([]byte, Size)
 	copy(id, last.mark)
 	copy(id[sessionSize:ownerSize], hash[:])
@@ -66,7 +66,7 @@ func Session(owner string) (id string, ok bool) {
 
 // Mark returns what the ids of a session's permits begin with.
 func Mark(session string) string {
-	hash := sha256.Sum256([]byte(session))
+	hash := sha1.Sum([]byte(session))
 	return string(hash[:sessionSize])
 }
 

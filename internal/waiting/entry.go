@@ -20,6 +20,7 @@ type Want struct {
 	Alone   bool   // fair: for one caller, and no other may join
 	Deaf    bool   // fair: its session hears nothing, and learns of what it was given when it looks
 	ID      string // fair: of the hold of a named owner, 32 letters
+	Permits int    // how many, of a semaphore or a counter; 0: it is a lock
 	Tokens  int    // fencing tokens, fewer than 999, or AsManyAsWait
 	// Lease is for how long the lock is given before the session is heard of, at most 9999 ms.
 	Lease time.Duration
@@ -30,10 +31,30 @@ type Want struct {
 // AsManyAsWait is the Tokens of a fair entry that others may join: it gets one for each of its callers.
 const AsManyAsWait = 999
 
+// MostGiven is for how many permits one entry may be that is given them: all are written by another's release. Those
+// for more are called.
+const MostGiven = 64
+
+// A Sort is a sort of locks whose lines a session must tell apart by what is said to it.
+type Sort uint8
+
+// The sorts, and how many there are.
+const (
+	OfMutexes Sort = iota
+	OfPermits
+	Sorts
+)
+
 // Head is what stands in front of the owner in an entry.
 func (w *Want) Head() string {
-	flag, session := "g", ""
+	flag, session, n := "g", "", w.Tokens
 	switch {
+	case w.Permits > MostGiven, w.Permits > 0 && w.Asks:
+		return fmt.Sprintf("C%07d%07d%05d", w.Permits, min(millis(w.Life), 9999999), len(w.Session))
+	case w.Permits > 0 && w.Slow:
+		flag, n = "Q", w.Permits
+	case w.Permits > 0:
+		flag, n = "P", w.Permits
 	case w.Fair && w.Named:
 		flag, session = "i", w.Session+w.ID
 	case w.Fair && w.Deaf:
@@ -49,9 +70,10 @@ func (w *Want) Head() string {
 	case w.Slow:
 		flag = "z"
 	}
-	ms := func(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
-	return fmt.Sprintf("%s%03d%04d%07d%05d%s", flag, w.Tokens, min(ms(w.Lease), 9999), min(ms(w.Life), 9999999), len(w.Session), session)
+	return fmt.Sprintf("%s%03d%04d%07d%05d%s", flag, n, min(millis(w.Lease), 9999), min(millis(w.Life), 9999999), len(w.Session), session)
 }
+
+func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 const (
 	headLength = 20 // of what every entry begins with
@@ -126,6 +148,14 @@ func Parse(text, session string) (m Message, ok bool) {
 		m.Head, m.Owner = m.Head+m.Owner[:idLength], m.Owner[idLength:]
 	}
 	return m, true
+}
+
+// Sort is that of the lock.
+func (m *Message) Sort() Sort {
+	if strings.Contains("PQC", m.Head[:1]) {
+		return OfPermits
+	}
+	return OfMutexes
 }
 
 // Named reports whether the owner is named.

@@ -1,23 +1,34 @@
 -- acquire.lua: gives a request permits, all or none. One that is there already is not taken again.
--- KEYS[1], KEYS[2] see permits.lua  ARGV[1] lease in ms  ARGV[2] the limit of a new semaphore
--- ARGV[3] channel  ARGV[4] publish  ARGV[5] see keep.lua
--- ARGV[6] 1: the reply tells when the next of all expires; 0: it need not  ARGV[7] and more: the ids
+-- A caller that waits enters the line if it cannot have them, or others wait; see serve.lua.
+-- KEYS[1], KEYS[2] see permits.lua  KEYS[3] with ARGV[7]: the line
+-- ARGV[1] lease in ms  ARGV[2] the limit of a new semaphore  ARGV[3] channel  ARGV[4] publish  ARGV[5] see keep.lua
+-- ARGV[6] 1: the reply tells when the next of all expires; 0: it need not
+-- ARGV[7] what stands in front of the owner in its entry; '': it does not wait in the line, and the ids follow; b: it
+--   polls  ARGV[8] 1: its entry may be in the line  ARGV[9] 1: the session may listen to the lock's channel
+-- ARGV[10] counts  ARGV[11] what makes a session's channel of its id  ARGV[12] how many callers of it wait; 0: as before
+-- ARGV[13] the owner, for b the session  ARGV[14] for b: in how many ms it comes again  ARGV[15] for how many ms
+--   before that the permits are to be left to it  ARGV[16] and more: the ids
 -- Returns {1, ms, 0, changed, free, -1}: granted, for the lease at least; free are left (below 0: the
 --   limit was lowered), and the next of all expires in ms (-1: none)
 --   free: short for that, if no others are taken or ARGV[6] is 0; -ms: short for that, of free 0
 --   {0, ms, 0, 0, free, limit}: not enough are free; {-2, limit, 0, 0}: the limit is less than that
--- Publishes how many permits are free, if some are, and permits had expired or the semaphore is new.
-local n, value, at = #ARGV - 6, redis.pcall('GET', KEYS[1]), redis.call('TIME')
+--   {0, ms, Redis's time in ms, position, free, limit}: it stands in the line; ms is -1 if it need not look before
+-- Publishes how many permits are free, if some are, and permits had expired or the semaphore is new; and
+--   the messages of line.lua.
+local first_id = ARGV[7] == '' and 8 or 16
+local waits = first_id == 16 and ARGV[7] ~= 'b'
+local n, value, t = #ARGV - first_id + 1, redis.pcall('GET', KEYS[1]), redis.call('TIME')
 local ends, free, added = redis.call('PTTL', KEYS[2]), tonumber(value) or 0, 0
 -- Mostly enough are free, none expires within this second, and the semaphore has no end. What Redis
 -- does not take for an integer it refuses to count down. (It is slow to write a score into a reply.)
 if free >= n and value >= '1' and free < 1e15 and ARGV[5] == '0'
     and redis.call('PTTL', KEYS[1]) == -1 and (ends == -2
-    or ends == -1 and redis.pcall('ZCOUNT', KEYS[2], '-inf', at[1] .. '999') == 0) then
+    or ends == -1 and redis.pcall('ZCOUNT', KEYS[2], '-inf', t[1] .. '999') == 0)
+    and not (waits and redis.call('EXISTS', KEYS[3]) == 1) then
   free = redis.pcall('DECRBY', KEYS[1], n == 1 and '1' or n)
   if type(free) == 'number' then
-    local expiry = string.format('%d', at[1] * 1000 + at[2] / 1000 + 1 + ARGV[1])
-    for i = 7, #ARGV do
+    local expiry = string.format('%d', t[1] * 1000 + t[2] / 1000 + 1 + ARGV[1])
+    for i = first_id, #ARGV do
       local one = redis.pcall('ZADD', KEYS[2], 'NX', expiry, ARGV[i])
       if type(one) == 'table' then -- this user may not: then not even the first
         redis.call('INCRBY', KEYS[1], n)
@@ -28,14 +39,17 @@ if free >= n and value >= '1' and free < 1e15 and ARGV[5] == '0'
     if added == n and (ends == -2 or ARGV[6] == '0') then return free end
     if added == n then
       local lowest = redis.call('ZRANGE', KEYS[2], '0', '0', 'WITHSCORES')
-      local ms = lowest[2] - at[1] * 1000 - math.floor(at[2] / 1000)
+      local ms = lowest[2] - t[1] * 1000 - math.floor(t[2] / 1000)
       return free == 0 and -ms or {1, ms, 0, 1, free, -1}
     end
     redis.call('INCRBY', KEYS[1], n - added) -- an earlier run has taken them
+    added = 0
   end
 end
--- include clock, keep, permits
-local expiry = now + 1 + ARGV[1]
+local LINE = waits and KEYS[3]
+-- include clock, keep, permits, serve
+local us, expiry = t[1] * 1000000 + t[2], now + 1 + ARGV[1]
+local at = {channel = ARGV[3], publish = ARGV[4], counts = ARGV[10], prefix = ARGV[11]}
 local new, tell = not value, back > 0 or not value
 if new then
   value = tonumber(ARGV[2]) - taken -- permits of one whose counter was deleted still count
@@ -43,18 +57,28 @@ elseif back > 0 then
   value = redis.call('INCRBY', KEYS[1], int(back))
 end
 local alive = 0 -- of those that an earlier run has granted
-for i = 7, redis.call('ZSCORE', KEYS[2], ARGV[7]) and #ARGV or 0 do
+for i = first_id, redis.call('ZSCORE', KEYS[2], ARGV[first_id]) and #ARGV or 0 do
   alive = alive + (redis.call('ZSCORE', KEYS[2], ARGV[i]) and 1 or 0)
 end
 local granted, limit = alive == n or value >= n, value + taken
+local entry, heads = waits and ARGV[7] .. ARGV[13], LINE and entries(0) or {}
+if heads.err then return (refused(heads, ': the line')) end
 if not granted and n > limit then
+  if entry and heads[1] then off(entry, n) end
   if tell and not new and value > 0 then redis.call(ARGV[4], ARGV[3], int(value)) end
   return {-2, limit, 0, 0}
 end
 if new then redis.call('SET', KEYS[1], int(value)) end
+local position, first, again = 0, true, nil
+if entry and alive < n and (not granted or is_entry(heads[1])) then
+  local bad
+  bad, value, granted, again, position, first =
+    wait_in_line(entry, heads, value, limit, at, us, now, ARGV[8] == '1', ARGV[9], ARGV[12])
+  if bad then return bad end
+end
 if granted then
   if alive < n then value = redis.call('DECRBY', KEYS[1], int(n - alive)) end
-  for i = 7, #ARGV do
+  for i = first_id, #ARGV do
     local one = redis.pcall('ZADD', KEYS[2], 'GT', int(expiry), ARGV[i]) -- never sooner
     if type(one) == 'table' then
       redis.call('INCRBY', KEYS[1], int(n - alive))
@@ -63,9 +87,21 @@ if granted then
     added = added + one
   end
   keep(tonumber(ARGV[5]))
+  if entry and (heads[1] or position > 0) then
+    off(entry, n)
+    value = serve(value, limit, at, us, now)
+  end
+  position = 0
+elseif first_id == 16 and not waits then
+  LINE = KEYS[3]
+  book(ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15]), now)
 end
 if tell and value > 0 then redis.call(ARGV[4], ARGV[3], int(value)) end
+if position > 0 and not first then return {0, again or -1, now, position, value, limit} end
 local lowest = redis.call('ZRANGE', KEYS[2], '0', '0', 'WITHSCORES')
 local ms = (tonumber(lowest[2] or 0) or 0) - now
 if ms <= 0 or ms + now >= 922337203685477 then ms = -1 end -- Redisson's expiry of one without a lease
-return {granted and 1 or 0, ms, 0, added > 0 and 1 or 0, value, granted and -1 or limit}
+if position > 0 then
+  return {0, (not again or ms >= 0 and ms < again) and ms or again, now, position, value, limit}
+end
+return {granted and 1 or 0, ms, 0, granted and added > 0 and 1 or 0, value, granted and -1 or limit}

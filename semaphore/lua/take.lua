@@ -1,12 +1,42 @@
--- take.lua: takes n from a counter that has n. A refused request leaves nothing, and may be resent.
+-- take.lua: takes n from a counter that has n. A refused request leaves nothing but its entry in the line, and may
+-- be resent. A caller that waits enters the line if the counter has less, or others wait; see serve.lua.
 -- KEYS[1] to KEYS[3], ARGV[1] to ARGV[4] see counter.lua; the outcome is n, or 'undone'  ARGV[5] n
+-- KEYS[4] with ARGV[6]: the line  ARGV[6] what stands in front of the owner in its entry; '': it does not wait in the
+--   line, and the rest is left out; b: it polls  ARGV[7] 1: its entry may be in the line
+-- ARGV[8] 1: the session may listen to the channel  ARGV[9] channel  ARGV[10] publish  ARGV[11] counts
+-- ARGV[12] what makes a session's channel of its id  ARGV[13] how many callers of it wait; 0: as before
+-- ARGV[14] the owner, for b the session  ARGV[15] for b: in how many ms it comes again
+-- ARGV[16] for b: for how many ms before that the counter is to be left to it
 -- Returns {1, -1, 0, changed, free, -1}: granted; {0, -1, 0, 0, free, -1}: it has less, or was undone
--- include counter
-local free, bad = tonumber(value or 0) or 0, nil
+--   {0, ms, Redis's time in ms, position, free, -1}: it stands in the line; ms is -1 if it need not look before
+-- Publishes the messages of line.lua
+local LINE = ARGV[6] ~= '' and KEYS[4]
+-- include counter, serve
+local n, free, entry = tonumber(ARGV[5]), tonumber(value or 0) or 0, LINE and ARGV[6] ~= 'b' and ARGV[6] .. ARGV[14]
+local heads = entry and entries(0)
 if outcome then
   renew()
+  if entry and heads[1] then off(entry, n) end
   return {outcome == 'undone' and 0 or 1, -1, 0, 0, free, -1}
 end
-if free < tonumber(ARGV[5]) then return {0, -1, 0, 0, free, -1} end
+local at = {channel = ARGV[9], publish = ARGV[10], counts = ARGV[11], prefix = ARGV[12]}
+if entry and (free < n or heads[1]) then
+  if heads.err then return (refused(heads, ': the line')) end
+  local us, now = time()
+  local bad, _, granted, again, position =
+    wait_in_line(entry, heads, free, math.huge, at, us, now, ARGV[7] == '1', ARGV[8], ARGV[13])
+  if bad then return bad end
+  if not granted then return {0, again or -1, now, position, free, -1} end
+end
+if free < n then
+  if LINE and not entry then book(ARGV[14], tonumber(ARGV[15]), tonumber(ARGV[16]), select(2, time())) end
+  return {0, -1, 0, 0, free, -1}
+end
+local bad
 free, bad = change(ARGV[5], 'DECRBY', ARGV[5])
-return bad or {1, -1, 0, 1, free, -1}
+if bad then return bad end
+if entry and heads[1] or entry and redis.pcall('EXISTS', LINE) == 1 then
+  off(entry, n)
+  let_in(free, math.huge, at)
+end
+return {1, -1, 0, 1, free, -1}

@@ -1,14 +1,22 @@
 -- untake.lua: gives back what take.lua took for a request; should that run later, it takes nothing.
 -- KEYS[1] the counter: integer; not made anew if it was deleted  KEYS[2] the requests, see counter.lua
--- ARGV[1], ARGV[2], ARGV[3], ARGV[4] see there  ARGV[5] channel  ARGV[6] publish  ARGV[7] counts
+-- KEYS[3] with ARGV[8]: the line  ARGV[1], ARGV[2], ARGV[3], ARGV[4] see there  ARGV[5] channel  ARGV[6] publish
+-- ARGV[7] counts  ARGV[8] what makes a session's channel of its id; '': there is no line
+-- ARGV[9] what stands in front of the owner in an entry, which leaves the line; '': none  ARGV[10] the owner
 -- Returns {0, changed, receivers}; changed is 0 if nothing was given back
--- Publishes the new value, or 0 if it is below 0, if something was given back.
--- include refused, integer
+-- Publishes the new value, or 0 if it is below 0, if something was given back; and the messages of line.lua.
+local LINE = ARGV[8] ~= '' and KEYS[3]
+-- include refused, integer, serve
 local value, last = redis.pcall('GET', KEYS[1]), redis.pcall('HGET', KEYS[2], ARGV[1])
 local bad, gone = refused(last)
 if gone then return {0, 0, -1} end -- no request of ours
 if not bad then bad, gone = refused(value) end
 if bad and not gone then return bad end
+local at = {channel = ARGV[5], publish = ARGV[6], counts = ARGV[7], prefix = ARGV[8]}
+if LINE and ARGV[9] ~= '' and redis.pcall('EXISTS', LINE) == 1 then
+  off(ARGV[9] .. ARGV[10], 2)
+  let_in(tonumber(value or 0) or 0, math.huge, at)
+end
 local number, outcome = string.match(last or '', '^(%d+):(.*)$')
 if number and tonumber(number) > tonumber(ARGV[2]) then
   return {0, 0, -1} -- a later request has the slot: this one was ended before
@@ -25,5 +33,6 @@ if type(value) == 'table' then
   return value
 end
 if ARGV[4] ~= '0' then redis.pcall('PEXPIRE', KEYS[1], ARGV[4]) end
+let_in(value, math.huge, at)
 local receivers = redis.call(ARGV[6], ARGV[5], string.format('%.0f', math.max(value, 0)))
 return refused(ends) or {0, 1, ARGV[7] == '1' and receivers or -1}

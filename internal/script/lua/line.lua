@@ -77,8 +77,8 @@ local function marks(entry, session)
   return 'w' .. session, 'p' .. session
 end
 
--- keep lets the line live for longer than an entry may be silent.
-local function keep(life)
+-- keep_line lets it live for longer than an entry may be silent.
+local function keep_line(life)
   if redis.call('PTTL', LINE) < 2 * life then redis.call('PEXPIRE', LINE, 3 * life) end
 end
 
@@ -99,7 +99,7 @@ local function enter(entry, position, us, now, listens, waiting, look, last)
     redis.call('ZADD', LINE, int(WAITING + waiting), 'w' .. (last and entry or session))
   end
   if last and (look or last ~= '1') then redis.call('ZADD', LINE, int(NUMBER + last), '#' .. entry) end
-  keep(life)
+  keep_line(life)
   if look or us % 1024 == 0 then -- now and then; what was said of sessions that are not heard of any more goes too
     redis.call('ZREMRANGEBYSCORE', LINE, int(ALIVE - now + math.max(10000, life)), int(ALIVE))
     redis.call('ZREMRANGEBYSCORE', LINE, int(LISTENS - now + 10000), int(LISTENS))
