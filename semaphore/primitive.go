@@ -156,8 +156,9 @@ func (p *permits) Acquire(op *kind.Op) script.Command {
 
 // Release is release.lua. A claim ends whole.
 func (p *permits) Release(op *kind.Op) script.Command {
-	args := make([]string, 0, 8+op.N)
-	args = append(args, p.Channel(), p.key.Publish, p.key.Counts, p.kept(0), inbox.Prefix, op.Line.Head, op.Owner, script.Flag(op.Line.Listens))
+	args := make([]string, 0, 9+op.N)
+	args = append(args, p.Channel(), p.key.Publish, p.key.Counts, p.kept(0), inbox.Prefix, op.Line.Head, op.Owner, script.Flag(op.Line.Listens),
+		script.Flag(op.Line.Yields))
 	return script.Command{Script: releaseScript, Keys: append(p.keys(), p.line()), Args: permitid.Append(args, op.Owner, op.N), Fewer: releaseWithoutLine}
 }
 

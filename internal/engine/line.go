@@ -117,8 +117,10 @@ func (a *acquisition) stands(g grant) {
 	p.Clock.Read(g.sent, g.Token, g.doubts)
 	p.Trip = now - g.sent
 	b.answered = true
-	b.turns.Taken()
-	l.lookAfter(g.Value)
+	if !b.turns.Expecting() { // else a release that the session has sent meanwhile says when it looks
+		b.turns.Taken()
+		l.lookAfter(g.Value)
+	}
 	if g.doubts != l.s.redis.Conn.Doubts.Load() { // a message may have been lost meanwhile
 		b.look.Soon = true
 	}

@@ -101,7 +101,8 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	if l.queue.First != nil {
 		anew = l.enterAnew(c, &op)
 	}
-	if anew == nil && listening {
+	op.Line.Yields = c.kind.Permits && l.queue.First != nil && l.needLobby().turns.Yielded() > now
+	if anew == nil && (listening || op.Line.Yields) {
 		l.settle(c, now)
 	}
 	var buf [2]resend.ReleaseCommand

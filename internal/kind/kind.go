@@ -199,6 +199,7 @@ type Line struct {
 	Enter   string // release: the entry that the session enters anew; "": none
 	Again   bool   // acquire: the own entry may stand in the line
 	Listens bool   // the session may listen to the lock's channel
+	Yields  bool   // release: what comes free is left to those who do not stand in the line
 	Waiting int    // how many callers wait; 0: as was said before
 	// Books: acquire: a session that polls comes again after ComesIn; for Window before that the lock is to be left to it
 	Books           string

@@ -5,13 +5,15 @@
 -- ARGV[1] channel  ARGV[2] publish  ARGV[3] counts; b: PUBLISH tells all nodes besides  ARGV[4] see keep.lua
 -- ARGV[5] what makes a session's channel of its id; '': there is no line
 -- ARGV[6] what stands in front of the owner in an entry, which may be in the line; '': none  ARGV[7] the owner
--- ARGV[8] 1: the session may listen to the lock's channel  ARGV[9] and more: the ids
+-- ARGV[8] 1: the session may listen to the lock's channel
+-- ARGV[9] 1: the session has had them for longer than its share: it leaves them to those who do not stand in the line
+-- ARGV[10] and more: the ids
 -- Returns receivers, for {0, 1, receivers}; or {0, 0, receivers} if not all were there; or, where others stand in
 --   the line, {0, 1 or 0, receivers, 0, 0}
 -- Publishes the messages of line.lua; and how many permits are free, if some are and some were given back.
 local value, given = redis.pcall('GET', KEYS[1]), 0
 local bad = type(value) == 'table' and value
-for i = 9, bad and 0 or #ARGV do
+for i = 10, bad and 0 or #ARGV do
   local removed = redis.pcall('ZREM', KEYS[2], ARGV[i])
   if type(removed) == 'table' then bad = removed else given = given + removed end
 end
@@ -27,7 +29,7 @@ if value and given > 0 then
       local receivers = value > 0 and redis.call(ARGV[2], ARGV[1], value)
       if ARGV[3] == 'b' and value > 0 then redis.call('PUBLISH', ARGV[1], value) end
       receivers = ARGV[3] == '1' and receivers or -1
-      return given == #ARGV - 8 and receivers or {0, 0, receivers}
+      return given == #ARGV - 9 and receivers or {0, 0, receivers}
     end
   else
     bad = value
@@ -36,15 +38,17 @@ end
 local LINE = ARGV[5] ~= '' and KEYS[3]
 -- include refused, keep, serve
 local answer, gone = refused(bad)
-if answer and not gone and given == #ARGV - 8 then
+if answer and not gone and given == #ARGV - 9 then
   -- This user may not count them: they come back as permits that have expired.
-  for i = 9, #ARGV do redis.pcall('ZADD', KEYS[2], '0', ARGV[i]) end
+  for i = 10, #ARGV do redis.pcall('ZADD', KEYS[2], '0', ARGV[i]) end
 end
 if answer and not gone then return answer end
-local heads, receivers, whole = LINE and entries(0), -1, value and not bad and given == #ARGV - 8 and 1 or 0
+local heads, receivers, whole = LINE and entries(0), -1, value and not bad and given == #ARGV - 9 and 1 or 0
 if heads and heads[1] and ARGV[6] ~= '' then off(ARGV[6] .. ARGV[7], size(ARGV[6])) end
 value = tonumber(value or nil) or 0 -- gone: it was deleted, or is of another type
-if heads and heads[1] and value > 0 then
+if ARGV[9] == '1' and heads and heads[1] and string.sub(ARGV[7], 1, #session_of(heads[1]) + 1) == session_of(heads[1]) .. ':' then
+  if given > 0 and value > 0 then receivers = redis.call(ARGV[2], ARGV[1], int(value)) end
+elseif heads and heads[1] and value > 0 then
   local us, now = time()
   value = serve(value, math.huge, {listens = ARGV[8] == '1', owner = ARGV[7], channel = ARGV[1], publish = ARGV[2],
     counts = ARGV[3], prefix = ARGV[5]}, us, now)
