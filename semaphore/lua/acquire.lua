@@ -43,7 +43,6 @@ if free >= n and value >= '1' and free < 1e15 and ARGV[5] == '0'
       return free == 0 and -ms or {1, ms, 0, 1, free, -1}
     end
     redis.call('INCRBY', KEYS[1], n - added) -- an earlier run has taken them
-    added = 0
   end
 end
 local LINE = waits and KEYS[3]
