@@ -35,8 +35,8 @@ func has(free int, expiry string, ids ...string) [][]string {
 }
 
 var (
-	get2 = args("30000", "5", "ch", "PUBLISH", "0", "1", "me:1", "me:2")
-	put2 = args("ch", "PUBLISH", "1", "0", "me:1", "me:2")
+	get2 = args("30000", "5", "ch", "PUBLISH", "0", "1", "", "me:1", "me:2")
+	put2 = args("ch", "PUBLISH", "1", "0", "", "", "me", "0", "0", "me:1", "me:2")
 )
 
 // extend returns the arguments of an extension of two permits, with its id and those of commands
@@ -48,9 +48,9 @@ func extend(lease, closer, id string, void ...string) []string {
 var semaphoreCases = []locktest.ScriptCase{
 	run("a new semaphore", "acquire", nil, both, get2, "[1 30001 0 1 3 -1]", "[1 30001 0 0 3 -1]", "s=3 z<me:1 me:2>"),
 	run("from what is free", "acquire", has(4, inf, "x:1"), both, get2, "[1 30001 0 1 2 -1]", "[1 30001 0 0 2 -1]", "s=2 z<me:1 me:2 x:1>"),
-	run("and it is not asked when the next expires", "acquire", has(4, inf, "x:1"), both, args("30000", "5", "ch", "PUBLISH", "0", "0", "me:1", "me:2"), "2", "[1 30001 0 0 2 -1]", "s=2 z<me:1 me:2 x:1>"),
+	run("and it is not asked when the next expires", "acquire", has(4, inf, "x:1"), both, args("30000", "5", "ch", "PUBLISH", "0", "0", "", "me:1", "me:2"), "2", "[1 30001 0 0 2 -1]", "s=2 z<me:1 me:2 x:1>"),
 	run("the last ones, and others are taken", "acquire", has(2, inf, "x:1"), both, get2, "-30001", "[1 30001 0 0 0 -1]", "s=0 z<me:1 me:2 x:1>"),
-	run("for a very long time", "acquire", has(4, inf, "x:1"), both, args("9000000000", "5", "ch", "PUBLISH", "0", "1", "me:1", "me:2"), "[1 9000000001 0 1 2 -1]", "[1 9000000001 0 0 2 -1]", "s=2 z<me:1 me:2 x:1>"),
+	run("for a very long time", "acquire", has(4, inf, "x:1"), both, args("9000000000", "5", "ch", "PUBLISH", "0", "1", "", "me:1", "me:2"), "[1 9000000001 0 1 2 -1]", "[1 9000000001 0 0 2 -1]", "s=2 z<me:1 me:2 x:1>"),
 	run("the last ones", "acquire", has(2, inf), both, get2, "0", "[1 30001 0 0 0 -1]", "s=0 z<me:1 me:2>"),
 	run("no others are taken", "acquire", has(9, inf), both, get2, "7", "[1 30001 0 0 7 -1]", "s=7 z<me:1 me:2>"),
 	run("too few are free", "acquire", has(1, inf, "x:1"), both, get2, "[0 -1 0 0 1 2]", "[0 -1 0 0 1 2]", "s=1 z<x:1>"),
@@ -58,11 +58,11 @@ var semaphoreCases = []locktest.ScriptCase{
 	run("less than none", "acquire", has(-1, inf, "x:1", "x:2", "x:3"), both, get2, "[0 -1 0 0 -1 2]", "[0 -1 0 0 -1 2]", "s=-1 z<x:1 x:2 x:3>"),
 	run("more than the limit", "acquire", has(1, inf), both, get2, "[-2 1 0 0]", "[-2 1 0 0]", "s=1"),
 	run("more than a limit that was lowered", "acquire", has(-1, inf, "x:1", "x:2"), both, get2, "[-2 1 0 0]", "[-2 1 0 0]", "s=-1 z<x:1 x:2>"),
-	run("more than a new limit", "acquire", nil, both, args("30000", "1", "ch", "PUBLISH", "0", "1", "me:1", "me:2"), "[-2 1 0 0]", "[-2 1 0 0]", ""),
+	run("more than a new limit", "acquire", nil, both, args("30000", "1", "ch", "PUBLISH", "0", "1", "", "me:1", "me:2"), "[-2 1 0 0]", "[-2 1 0 0]", ""),
 	run("granted before the limit was lowered", "acquire", has(-1, inf, "me:1", "me:2"), both, get2, "[1 -1 0 0 -1 -1]", "[1 -1 0 0 -1 -1]", "s=-1 z<me:1 me:2>"),
 	run("all expired ones come back", "acquire", has(0, "5", "x:1", "x:2", "x:3"), both, get2, "[1 30001 0 1 1 -1]", "[1 30001 0 0 1 -1]", "s=1 z<me:1 me:2>").Rest("1"),
 	run("enough are free, and expired ones come back", "acquire", has(4, "5", "x:1"), both, get2, "[1 30001 0 1 3 -1]", "[1 30001 0 0 3 -1]", "s=3 z<me:1 me:2>").Rest("3"),
-	run("expired ones come back for the next", "acquire", has(0, "5", "x:1"), both, args("1", "5", "ch", "PUBLISH", "0", "1", "me:1", "me:2"), "[-2 1 0 0]", "[-2 1 0 0]", "s=1"),
+	run("expired ones come back for the next", "acquire", has(0, "5", "x:1"), both, args("1", "5", "ch", "PUBLISH", "0", "1", "", "me:1", "me:2"), "[-2 1 0 0]", "[-2 1 0 0]", "s=1"),
 	run("its own that expired are taken anew", "acquire", has(0, "5", "me:1", "me:2"), both, get2, "[1 30001 0 1 0 -1]", "[1 30001 0 0 0 -1]", "s=0 z<me:1 me:2>").Rest("0"),
 	run("what is there of it is not taken twice", "acquire", has(4, inf, "me:1"), both, get2, "[1 30001 0 1 3 -1]", "[1 30001 0 0 3 -1]", "s=3 z<me:2 me:1>"),
 	run("the rest of it is taken from the last", "acquire", has(1, inf, "me:1"), both, get2, "[0 -1 0 0 1 2]", "[0 -1 0 0 1 2]", "s=1 z<me:1>"),
@@ -76,7 +76,7 @@ var semaphoreCases = []locktest.ScriptCase{
 
 	run("they come back", "release", has(1, inf, "me:1", "me:2", "x:1"), both, put2, "0", "[0 0 -1]", "s=3 z<x:1>"),
 	run("below the limit that was lowered", "release", has(-5, inf, "me:1", "me:2"), both, put2, "-1", "[0 0 -1]", "s=-3"),
-	run("the count may be unknown", "release", has(1, inf, "me:1", "me:2"), both, args("ch", "PUBLISH", "0", "0", "me:1", "me:2"), "-1", "[0 0 -1]", "s=3"),
+	run("the count may be unknown", "release", has(1, inf, "me:1", "me:2"), both, args("ch", "PUBLISH", "0", "0", "", "", "me", "0", "0", "me:1", "me:2"), "-1", "[0 0 -1]", "s=3"),
 	run("expired ones that nobody has got", "release", has(1, "5", "me:1", "me:2"), both, put2, "0", "[0 0 -1]", "s=3"),
 	run("those that are left", "release", has(1, inf, "me:1"), both, put2, "[0 0 0]", "[0 0 -1]", "s=2"),
 	run("nor another's", "release", has(1, inf, "x:1", "x:2"), both, put2, "[0 0 -1]", "[0 0 -1]", "s=1 z<x:1 x:2>"),
@@ -99,13 +99,13 @@ var semaphoreCases = []locktest.ScriptCase{
 	run("in the place of others", "extend", has(1, inf, "me:1", "me:2"), keys("s", "z", "m"), extend("90000", "1", "a", "b", "c"), "1", "1", "m(xb xc) s=1 z<me:1 me:2>"),
 	run("one that was replaced", "extend", append(has(1, inf, "me:1", "me:2"), strings.Fields("SADD m xa")), keys("s", "z", "m"), extend("90000", "1", "a"), "1", "1", "m(xa) s=1 z<me:1 me:2>"),
 
-	run("they come back", "release_by_id", has(1, inf, "a", "b", "x"), both, args("ch", "PUBLISH", "0", "a", "b"), "1", "0", "s=3 z<x>"),
-	run("all or none", "release_by_id", has(1, inf, "a"), both, args("ch", "PUBLISH", "0", "a", "b"), "0", "0", "s=1 z<a>"),
-	run("expired", "release_by_id", has(1, "5", "a"), both, args("ch", "PUBLISH", "0", "a"), "0", "0", "s=1 z<a>"),
-	run("deleted", "release_by_id", set("ZADD z "+inf+" a"), both, args("ch", "PUBLISH", "0", "a"), "0", "0", "z<a>"),
-	run("another type", "release_by_id", set("HSET s a 1"), both, args("ch", "PUBLISH", "0", "a"), "WRONGTYPE", "WRONGTYPE", "s{a:1}"),
-	run("another type of permits", "release_by_id", set("SET s 5", "SET z x"), both, args("ch", "PUBLISH", "0", "a"), "WRONGTYPE", "WRONGTYPE", "s=5 z=x"),
-	run("no integer", "release_by_id", set("SET s x", "ZADD z "+inf+" a"), both, args("ch", "PUBLISH", "0", "a"), "WRONGTYPE", "WRONGTYPE", "s=x z<a>"),
+	run("they come back", "release_by_id", has(1, inf, "a", "b", "x"), both, args("ch", "PUBLISH", "0", "1", "", "a", "b"), "1", "0", "s=3 z<x>"),
+	run("all or none", "release_by_id", has(1, inf, "a"), both, args("ch", "PUBLISH", "0", "1", "", "a", "b"), "0", "0", "s=1 z<a>"),
+	run("expired", "release_by_id", has(1, "5", "a"), both, args("ch", "PUBLISH", "0", "1", "", "a"), "0", "0", "s=1 z<a>"),
+	run("deleted", "release_by_id", set("ZADD z "+inf+" a"), both, args("ch", "PUBLISH", "0", "1", "", "a"), "0", "0", "z<a>"),
+	run("another type", "release_by_id", set("HSET s a 1"), both, args("ch", "PUBLISH", "0", "1", "", "a"), "WRONGTYPE", "WRONGTYPE", "s{a:1}"),
+	run("another type of permits", "release_by_id", set("SET s 5", "SET z x"), both, args("ch", "PUBLISH", "0", "1", "", "a"), "WRONGTYPE", "WRONGTYPE", "s=5 z=x"),
+	run("no integer", "release_by_id", set("SET s x", "ZADD z "+inf+" a"), both, args("ch", "PUBLISH", "0", "1", "", "a"), "WRONGTYPE", "WRONGTYPE", "s=x z<a>"),
 
 	run("they get a new end", "extend_by_id", has(1, inf, "a", "b"), keys("s", "z", "e"), args("90000", "0", "7", "60000", "a", "b"), "1", "1", "e=7 s=1 z<a b>"),
 	run("all or none", "extend_by_id", has(1, inf, "a"), keys("s", "z", "e"), args("90000", "0", "7", "60000", "a", "b"), "0", "0", "s=1 z<a>"),
@@ -115,33 +115,33 @@ var semaphoreCases = []locktest.ScriptCase{
 	run("another type", "extend_by_id", set("HSET s a 1"), keys("s", "z", "e"), args("90000", "0", "7", "60000", "a"), "WRONGTYPE", "WRONGTYPE", "s{a:1}"),
 	run("another type of permits", "extend_by_id", set("SET s 5", "SET z x"), keys("s", "z", "e"), args("90000", "0", "7", "60000", "a"), "WRONGTYPE", "WRONGTYPE", "s=5 z=x"),
 
-	run("free and in all", "state", has(2, inf, "x:1"), stateKeys, args("5", "ch", "PUBLISH"), "[2 3]", "[2 3]", "s=2 z<x:1>"),
-	run("expired ones come back", "state", has(2, "5", "x:1"), stateKeys, args("5", "ch", "PUBLISH"), "[3 3]", "[3 3]", "s=3"),
-	run("nothing is there", "state", nil, stateKeys, args("5", "ch", "PUBLISH"), "[5 5]", "[5 5]", ""),
-	run("the counter is gone", "state", set("ZADD z "+inf+" x:1"), stateKeys, args("5", "ch", "PUBLISH"), "[4 5]", "[4 5]", "z<x:1>"),
-	run("another type", "state", set("HSET s a 1"), stateKeys, args("5", "ch", "PUBLISH"), "WRONGTYPE", "WRONGTYPE", "s{a:1}"),
-	run("another type of permits", "state", set("SET s 5", "SET z x"), stateKeys, args("5", "ch", "PUBLISH"), "WRONGTYPE", "WRONGTYPE", "s=5 z=x"),
+	run("free and in all", "state", has(2, inf, "x:1"), stateKeys, args("5", "ch", "PUBLISH", "1", ""), "[2 3]", "[2 3]", "s=2 z<x:1>"),
+	run("expired ones come back", "state", has(2, "5", "x:1"), stateKeys, args("5", "ch", "PUBLISH", "1", ""), "[3 3]", "[3 3]", "s=3"),
+	run("nothing is there", "state", nil, stateKeys, args("5", "ch", "PUBLISH", "1", ""), "[5 5]", "[5 5]", ""),
+	run("the counter is gone", "state", set("ZADD z "+inf+" x:1"), stateKeys, args("5", "ch", "PUBLISH", "1", ""), "[4 5]", "[4 5]", "z<x:1>"),
+	run("another type", "state", set("HSET s a 1"), stateKeys, args("5", "ch", "PUBLISH", "1", ""), "WRONGTYPE", "WRONGTYPE", "s{a:1}"),
+	run("another type of permits", "state", set("SET s 5", "SET z x"), stateKeys, args("5", "ch", "PUBLISH", "1", ""), "WRONGTYPE", "WRONGTYPE", "s=5 z=x"),
 
-	run("of a new one", "set_limit", nil, limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0"), "5", "5", "l=7 s=5"),
-	run("up", "set_limit", has(0, inf, "x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0"), "4", "4", "l=7 s=4 z<x:1>"),
-	run("the same", "set_limit", has(4, inf, "x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0"), "4", "4", "l=7 s=4 z<x:1>"),
-	run("the same, and one expires", "set_limit", has(4, "5", "x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0"), "5", "5", "l=7 s=5"),
-	run("below what is taken", "set_limit", has(4, inf, "x:1"), limitKeys, args("0", "ch", "PUBLISH", "7", "60000", "0"), "-1", "-1", "l=7 s=-1 z<x:1>"),
-	run("the counter is gone", "set_limit", set("ZADD z "+inf+" x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0"), "4", "4", "l=7 s=4 z<x:1>"),
-	run("another type", "set_limit", set("HSET s a 1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0"), "WRONGTYPE", "WRONGTYPE", "s{a:1}"),
-	run("another type of permits", "set_limit", set("SET s 5", "SET z x"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0"), "WRONGTYPE", "WRONGTYPE", "s=5 z=x"),
-	run("after an earlier one", "set_limit", append(has(4, inf, "x:1"), strings.Fields("SET l 6")), limitKeys, args("3", "ch", "PUBLISH", "7", "60000", "0"), "2", "2", "l=7 s=2 z<x:1>"),
-	run("later than a later one", "set_limit", append(has(4, inf, "x:1"), strings.Fields("SET l 10")), limitKeys, args("3", "ch", "PUBLISH", "7", "60000", "0"), "4", "4", "l=10 s=4 z<x:1>"),
-	run("again, and another session has set it since", "set_limit", append(has(4, "5", "x:1"), strings.Fields("SET l 7")), limitKeys, args("3", "ch", "PUBLISH", "7", "60000", "0"), "5", "5", "l=7 s=5"),
-	run("of a counter's name", "set_limit", set("SET s 5", "HSET c 3 7:1"), limitKeys, args("3", "ch", "PUBLISH", "7", "60000", "0"), "WRONGTYPE", "WRONGTYPE", "c{3:7:1} s=5"),
-	run("it was deleted since", "set_limit", set("SET l 10"), limitKeys, args("3", "ch", "PUBLISH", "7", "60000", "0"), "3", "3", "l=10"),
-	run("with its permits", "delete", has(1, inf, "x:1"), limitKeys, args("7", "60000", "ch", "PUBLISH"), "1", "0", "l=7"),
-	run("nothing is there", "delete", nil, limitKeys, args("7", "60000", "ch", "PUBLISH"), "1", "0", "l=7"),
-	run("later than a later one", "delete", append(has(1, inf, "x:1"), strings.Fields("SET l 8")), limitKeys, args("7", "60000", "ch", "PUBLISH"), "0", "0", "l=8 s=1 z<x:1>"),
-	run("another type", "delete", set("HSET s a 1"), limitKeys, args("7", "60000", "ch", "PUBLISH"), "WRONGTYPE", "WRONGTYPE", "s{a:1}"),
-	run("another type of permits", "delete", set("SET s 5", "SET z x"), limitKeys, args("7", "60000", "ch", "PUBLISH"), "WRONGTYPE", "WRONGTYPE", "s=5 z=x"),
-	run("of a counter's name", "delete", set("SET s 5", "HSET c 3 7:1"), limitKeys, args("7", "60000", "ch", "PUBLISH"), "WRONGTYPE", "WRONGTYPE", "c{3:7:1} s=5"),
-	run("of a counter's name", "state", set("SET s 5", "HSET c 3 7:1"), stateKeys, args("5", "ch", "PUBLISH"), "WRONGTYPE", "WRONGTYPE", "c{3:7:1} s=5"),
+	run("of a new one", "set_limit", nil, limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "5", "5", "l=7 s=5"),
+	run("up", "set_limit", has(0, inf, "x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "4", "4", "l=7 s=4 z<x:1>"),
+	run("the same", "set_limit", has(4, inf, "x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "4", "4", "l=7 s=4 z<x:1>"),
+	run("the same, and one expires", "set_limit", has(4, "5", "x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "5", "5", "l=7 s=5"),
+	run("below what is taken", "set_limit", has(4, inf, "x:1"), limitKeys, args("0", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "-1", "-1", "l=7 s=-1 z<x:1>"),
+	run("the counter is gone", "set_limit", set("ZADD z "+inf+" x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "4", "4", "l=7 s=4 z<x:1>"),
+	run("another type", "set_limit", set("HSET s a 1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "WRONGTYPE", "WRONGTYPE", "s{a:1}"),
+	run("another type of permits", "set_limit", set("SET s 5", "SET z x"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "WRONGTYPE", "WRONGTYPE", "s=5 z=x"),
+	run("after an earlier one", "set_limit", append(has(4, inf, "x:1"), strings.Fields("SET l 6")), limitKeys, args("3", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "2", "2", "l=7 s=2 z<x:1>"),
+	run("later than a later one", "set_limit", append(has(4, inf, "x:1"), strings.Fields("SET l 10")), limitKeys, args("3", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "4", "4", "l=10 s=4 z<x:1>"),
+	run("again, and another session has set it since", "set_limit", append(has(4, "5", "x:1"), strings.Fields("SET l 7")), limitKeys, args("3", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "5", "5", "l=7 s=5"),
+	run("of a counter's name", "set_limit", set("SET s 5", "HSET c 3 7:1"), limitKeys, args("3", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "WRONGTYPE", "WRONGTYPE", "c{3:7:1} s=5"),
+	run("it was deleted since", "set_limit", set("SET l 10"), limitKeys, args("3", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "3", "3", "l=10"),
+	run("with its permits", "delete", has(1, inf, "x:1"), limitKeys, args("7", "60000", "ch", "PUBLISH", ""), "1", "0", "l=7"),
+	run("nothing is there", "delete", nil, limitKeys, args("7", "60000", "ch", "PUBLISH", ""), "1", "0", "l=7"),
+	run("later than a later one", "delete", append(has(1, inf, "x:1"), strings.Fields("SET l 8")), limitKeys, args("7", "60000", "ch", "PUBLISH", ""), "0", "0", "l=8 s=1 z<x:1>"),
+	run("another type", "delete", set("HSET s a 1"), limitKeys, args("7", "60000", "ch", "PUBLISH", ""), "WRONGTYPE", "WRONGTYPE", "s{a:1}"),
+	run("another type of permits", "delete", set("SET s 5", "SET z x"), limitKeys, args("7", "60000", "ch", "PUBLISH", ""), "WRONGTYPE", "WRONGTYPE", "s=5 z=x"),
+	run("of a counter's name", "delete", set("SET s 5", "HSET c 3 7:1"), limitKeys, args("7", "60000", "ch", "PUBLISH", ""), "WRONGTYPE", "WRONGTYPE", "c{3:7:1} s=5"),
+	run("of a counter's name", "state", set("SET s 5", "HSET c 3 7:1"), stateKeys, args("5", "ch", "PUBLISH", "1", ""), "WRONGTYPE", "WRONGTYPE", "c{3:7:1} s=5"),
 }
 
 func TestScriptsAreSafeToRunTwice(t *testing.T) {
@@ -214,9 +214,9 @@ func TestScriptsNeverShortenALease(t *testing.T) {
 			args         []string
 			from, to     int64
 		}{
-			{"acquired", "acquire", args("60000", "5", "ch", "PUBLISH", "0", "1", "me:1", "me:2"), 50000, 60001},
-			{"sent again with less", "acquire", args("5000", "5", "ch", "PUBLISH", "0", "1", "me:1", "me:2"), 50000, 60001},
-			{"sent again with more", "acquire", args("90000", "5", "ch", "PUBLISH", "0", "1", "me:1", "me:2"), 80000, 90001},
+			{"acquired", "acquire", args("60000", "5", "ch", "PUBLISH", "0", "1", "", "me:1", "me:2"), 50000, 60001},
+			{"sent again with less", "acquire", args("5000", "5", "ch", "PUBLISH", "0", "1", "", "me:1", "me:2"), 50000, 60001},
+			{"sent again with more", "acquire", args("90000", "5", "ch", "PUBLISH", "0", "1", "", "me:1", "me:2"), 80000, 90001},
 			{"renewed with less", "renew", args("30000", "2", "0", "me:1", "me:2"), 80000, 90001},
 			{"asked for", "renew", args("0", "2", "0", "me:1", "me:2"), 80000, 90001},
 			{"renewed with more", "renew", args("120000", "2", "0", "me:1", "me:2"), 110000, 120001},
@@ -235,7 +235,7 @@ func TestScriptsNeverShortenALease(t *testing.T) {
 		// to one that is let in.
 		for i, owner := range []string{"x", "y"} {
 			var status, ms, b, c, free, limit int64
-			reply := eval(t, s, "acquire", both, "5000", "5", "ch", "PUBLISH", "0", "1", owner+":1", owner+":2", owner+":3")
+			reply := eval(t, s, "acquire", both, "5000", "5", "ch", "PUBLISH", "0", "1", "", owner+":1", owner+":2", owner+":3")
 			if i == 0 {
 				_, err := fmt.Sscanf(reply, "-%d", &ms)
 				must(t, err)
@@ -250,9 +250,9 @@ func TestScriptsNeverShortenALease(t *testing.T) {
 		}
 		// A semaphore with an end takes its permits along, and keeps it with a new limit.
 		must(t, s.Do(t, "PEXPIRE", "s", "70000").Error())
-		eval(t, s, "release", both, "ch", "PUBLISH", "1", "0", "x:1", "x:2", "x:3")
-		eval(t, s, "acquire", both, "5000", "5", "ch", "PUBLISH", "0", "1", "y:1")
-		eval(t, s, "set_limit", limitKeys, "9", "ch", "PUBLISH", "7", "60000", "0")
+		eval(t, s, "release", both, "ch", "PUBLISH", "1", "0", "", "", "me", "0", "0", "x:1", "x:2", "x:3")
+		eval(t, s, "acquire", both, "5000", "5", "ch", "PUBLISH", "0", "1", "", "y:1")
+		eval(t, s, "set_limit", limitKeys, "9", "ch", "PUBLISH", "7", "60000", "0", "1", "")
 		for _, key := range both {
 			ttl, err := s.Do(t, "PTTL", key).AsInt64()
 			must(t, err)
@@ -267,9 +267,9 @@ func TestScriptsNeverShortenALease(t *testing.T) {
 func TestManyExpiredAtOnce(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for script, call := range map[string][]string{
-			"acquire":   args("30000", "9000", "ch", "PUBLISH", "0", "1", "me:1"),
-			"state":     args("9000", "ch", "PUBLISH"),
-			"set_limit": args("9000", "ch", "PUBLISH", "7", "60000", "0"),
+			"acquire":   args("30000", "9000", "ch", "PUBLISH", "0", "1", "", "me:1"),
+			"state":     args("9000", "ch", "PUBLISH", "1", ""),
+			"set_limit": args("9000", "ch", "PUBLISH", "7", "60000", "0", "1", ""),
 		} {
 			s.FlushAll(t)
 			must(t, s.Do(t, "SET", "s", "0").Error())
@@ -298,7 +298,7 @@ func TestMessages(t *testing.T) {
 			want         string // "" for none
 		}{
 			{"a new semaphore has some left", "acquire", nil, both, get2, "3"},
-			{"a new semaphore has none left", "acquire", nil, both, args("30000", "2", "ch", "PUBLISH", "0", "1", "me:1", "me:2"), ""},
+			{"a new semaphore has none left", "acquire", nil, both, args("30000", "2", "ch", "PUBLISH", "0", "1", "", "me:1", "me:2"), ""},
 			{"acquired", "acquire", has(5, inf), both, get2, ""},
 			{"refused", "acquire", has(1, inf, "x:1"), both, get2, ""},
 			{"expired ones leave some", "acquire", has(0, "5", "x:1", "x:2", "x:3"), both, get2, "1"},
@@ -307,21 +307,21 @@ func TestMessages(t *testing.T) {
 			{"released", "release", has(1, inf, "me:1", "me:2"), both, put2, "3"},
 			{"released, and none is free", "release", has(-2, inf, "me:1", "me:2"), both, put2, ""},
 			{"nothing released", "release", has(1, inf, "x:1"), both, put2, ""},
-			{"asked", "state", has(1, inf, "x:1"), stateKeys, args("5", "ch", "PUBLISH"), ""},
-			{"asked, and some expired", "state", has(1, "5", "x:1"), stateKeys, args("5", "ch", "PUBLISH"), "2"},
-			{"limit up", "set_limit", has(0, inf, "x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0"), "4"},
-			{"the same limit", "set_limit", has(4, inf, "x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0"), ""},
-			{"the limit is lowered to what was free before one expired", "set_limit", has(2, "5", "x:1"), limitKeys, args("2", "ch", "PUBLISH", "7", "60000", "0"), "2"},
-			{"limit far down", "set_limit", has(4, inf, "x:1"), limitKeys, args("0", "ch", "PUBLISH", "7", "60000", "0"), "0"},
-			{"deleted", "delete", has(2, inf, "x:1"), limitKeys, args("7", "60000", "ch", "PUBLISH"), "3"},
-			{"counter taken from", "take", set("SET c 5"), req, once("2"), ""},
+			{"asked", "state", has(1, inf, "x:1"), stateKeys, args("5", "ch", "PUBLISH", "1", ""), ""},
+			{"asked, and some expired", "state", has(1, "5", "x:1"), stateKeys, args("5", "ch", "PUBLISH", "1", ""), "2"},
+			{"limit up", "set_limit", has(0, inf, "x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "4"},
+			{"the same limit", "set_limit", has(4, inf, "x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0", "1", ""), ""},
+			{"the limit is lowered to what was free before one expired", "set_limit", has(2, "5", "x:1"), limitKeys, args("2", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "2"},
+			{"limit far down", "set_limit", has(4, inf, "x:1"), limitKeys, args("0", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "0"},
+			{"deleted", "delete", has(2, inf, "x:1"), limitKeys, args("7", "60000", "ch", "PUBLISH", ""), "3"},
+			{"counter taken from", "take", set("SET c 5"), req, once("2", ""), ""},
 			{"counter given back", "untake", set("SET c 5", "HSET r 3 7:2"), undoing, back, "7"},
-			{"counter up", "add", set("SET c 5"), req, once("2", "ch", "PUBLISH"), "7"},
-			{"counter far down", "add", set("SET c 5"), req, once("-7", "ch", "PUBLISH"), "0"},
-			{"counter up twice", "add", set("SET c 5", "HSET r 3 7:1"), req, once("2", "ch", "PUBLISH"), ""},
+			{"counter up", "add", set("SET c 5"), req, once("2", "ch", "PUBLISH", "1", ""), "7"},
+			{"counter far down", "add", set("SET c 5"), req, once("-7", "ch", "PUBLISH", "1", ""), "0"},
+			{"counter up twice", "add", set("SET c 5", "HSET r 3 7:1"), req, once("2", "ch", "PUBLISH", "1", ""), ""},
 			{"counter drained", "drain", set("SET c 5"), req, once(), ""},
-			{"counter set", "try_set", nil, req, once("2", "ch", "PUBLISH"), "2"},
-			{"counter not set", "try_set", set("SET c 5"), req, once("2", "ch", "PUBLISH"), ""},
+			{"counter set", "try_set", nil, req, once("2", "ch", "PUBLISH", "1", ""), "2"},
+			{"counter not set", "try_set", set("SET c 5"), req, once("2", "ch", "PUBLISH", "1", ""), ""},
 		} {
 			s.FlushAll(t)
 			for _, cmd := range c.setup {
