@@ -12,7 +12,7 @@
 --   limit was lowered), and the next of all expires in ms (-1: none)
 --   free: short for that, if no others are taken or ARGV[6] is 0; -ms: short for that, of free 0
 --   {0, ms, 0, 0, free, limit}: not enough are free; {-2, limit, 0, 0}: the limit is less than that
---   {0, ms, Redis's time in ms, position, free, limit}: it stands in the line; ms is -1 if it need not look before
+--   {0, ms, Redis's time in ms, position, free, limit}: it stands in the line; ms is -1 if it is not the first; or NEVER
 -- Publishes how many permits are free, if some are, and permits had expired or the semaphore is new; and
 --   the messages of line.lua.
 local first_id = ARGV[7] == '' and 8 or 16
@@ -63,15 +63,18 @@ local granted, limit = alive == n or value >= n, value + taken
 local entry, heads = waits and ARGV[7] .. ARGV[13], LINE and entries(0) or {}
 if heads.err then return (refused(heads, ': the line')) end
 if not granted and n > limit then
-  if entry and heads[1] then off(entry, n) end
+  if entry and heads[1] then
+    leave(entry, n, heads[1] == entry)
+    if not new then value = let_in(value, limit, at, heads[1] == entry and entry) end
+  end
   if tell and not new and value > 0 then redis.call(ARGV[4], ARGV[3], int(value)) end
   return {-2, limit, 0, 0}
 end
 if new then redis.call('SET', KEYS[1], int(value)) end
-local position, first, again = 0, true, nil
+local position, first = 0, heads[1] == entry
 if entry and alive < n and (not granted or is_entry(heads[1])) then
   local bad
-  bad, value, granted, again, position, first =
+  bad, value, granted, position, first =
     wait_in_line(entry, heads, value, limit, at, us, now, ARGV[8] == '1', ARGV[9], ARGV[12])
   if bad then return bad end
 end
@@ -87,8 +90,8 @@ if granted then
   end
   keep(tonumber(ARGV[5]))
   if entry and (heads[1] or position > 0) then
-    off(entry, n)
-    value = serve(value, limit, at, us, now)
+    leave(entry, n, true)
+    value = let_in(value, limit, at, first and entry)
   end
   position = 0
 elseif first_id == 16 and not waits then
@@ -96,11 +99,11 @@ elseif first_id == 16 and not waits then
   book(ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15]), now)
 end
 if tell and value > 0 then redis.call(ARGV[4], ARGV[3], int(value)) end
-if position > 0 and not first then return {0, again or -1, now, position, value, limit} end
+if position > 0 and not first then return {0, -1, now, position, value, limit} end
 local lowest = redis.call('ZRANGE', KEYS[2], '0', '0', 'WITHSCORES')
 local ms = (tonumber(lowest[2] or 0) or 0) - now
 if ms <= 0 or ms + now >= 922337203685477 then ms = -1 end -- Redisson's expiry of one without a lease
 if position > 0 then
-  return {0, (not again or ms >= 0 and ms < again) and ms or again, now, position, value, limit}
+  return {0, ms < 0 and NEVER or ms, now, position, value, limit}
 end
 return {granted and 1 or 0, ms, 0, granted and added > 0 and 1 or 0, value, granted and -1 or limit}

@@ -44,14 +44,18 @@ if answer and not gone and given == #ARGV - 9 then
 end
 if answer and not gone then return answer end
 local heads, receivers, whole = LINE and entries(0), -1, value and not bad and given == #ARGV - 9 and 1 or 0
-if heads and heads[1] and ARGV[6] ~= '' then off(ARGV[6] .. ARGV[7], size(ARGV[6])) end
+local was = false
+if heads and heads[1] and ARGV[6] ~= '' then
+  local entry = ARGV[6] .. ARGV[7]
+  was = heads[1] == entry and entry
+  leave(entry, size(entry), was)
+end
 value = tonumber(value or nil) or 0 -- gone: it was deleted, or is of another type
 if ARGV[9] == '1' and heads and heads[1] and string.sub(ARGV[7], 1, #session_of(heads[1]) + 1) == session_of(heads[1]) .. ':' then
   if given > 0 and value > 0 then receivers = redis.call(ARGV[2], ARGV[1], int(value)) end
-elseif heads and heads[1] and value > 0 then
-  local us, now = time()
-  value = serve(value, math.huge, {listens = ARGV[8] == '1', owner = ARGV[7], channel = ARGV[1], publish = ARGV[2],
-    counts = ARGV[3], prefix = ARGV[5]}, us, now)
+elseif heads and heads[1] then
+  value = let_in(value, math.huge, {listens = ARGV[8] == '1', owner = ARGV[7], channel = ARGV[1], publish = ARGV[2],
+    counts = ARGV[3], prefix = ARGV[5]}, was)
   if given > 0 and value > 0 then receivers = redis.call(ARGV[2], ARGV[1], int(value)) end
 end
 if ARGV[3] ~= '1' then receivers = -1 end

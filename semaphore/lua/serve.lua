@@ -3,6 +3,10 @@
 -- Besides, "k<entry>" -> KEPT and since when an entry that is the first is for more than is free, in ms.
 -- include line
 local KEPT = 8.2e15
+-- Who comes to be the first asks so much later if it is that still: as long as it would wait before it listens.
+local FIRST_MS = 5
+-- In the reply to the first of the line: what time can bring to it is not known. It is longer than any poll floor.
+local NEVER = 2e9
 
 -- size returns for how many permits an entry is.
 local function size(entry) return number(entry, 2, string.sub(entry, 1, 1) == 'C' and 8 or 4) end
@@ -60,74 +64,90 @@ local function give(entry, n, at, now)
   return true
 end
 
--- off takes an entry out of the line, which goes with the last one; more says that there are others, nil that
--- this is not known.
-local function off(entry, n, more)
-  if n > 1 then redis.call('ZREM', LINE, 'k' .. entry) end
-  take_off(entry, more ~= false)
-  local rest = more == nil and redis.pcall('ZRANGE', LINE, 0, 0)
-  if rest and rest[1] and not is_entry(rest[1]) and string.sub(rest[1], 1, 1) ~= 'b' then redis.call('DEL', LINE) end
+-- leave takes an entry out of the line, which goes with the last one. free says that what was left to the one that
+-- was called is left to it no more.
+local function leave(entry, n, free)
+  redis.call('ZREM', LINE, entry, free and 'c' or '', n > 1 and 'k' .. entry or '', marks(entry, session_of(entry)))
+  local rest = redis.pcall('ZRANGE', LINE, 0, 0)
+  if rest[1] and not is_entry(rest[1]) and string.sub(rest[1], 1, 1) ~= 'b' then redis.call('DEL', LINE) end
 end
 
 -- serve lets in whom it can of so many permits that are free, at most 16. own is the entry of a session that asks,
--- which is not told; or nil. It returns how many are free then; whether own may have its permits now; and
--- after how many ms own is to ask again, if that is known.
-local function serve(free, limit, at, us, now, own)
-  local mine, from = own and {[own] = true}, 0
+-- which is not given them; or nil. The first of the line listens to the channel, and knows when a permit expires: one
+-- that comes to be the first, and still is after a moment, asks. was is an entry that was the first and has left; or
+-- nil. It returns how many are free then; and whether own may have its permits now.
+local function serve(free, limit, at, us, now, own, was)
+  local mine, from, left, head = own and {[own] = true}, 0, was, nil
+  local granted = false
   for _ = 1, 16 do
     if free <= 0 then break end
     local heads, booking = entries(from)
     if heads.err then break end
+    was = was or heads[1]
     local entry, more, second, listeners = first_alive(heads, mine, at, now, from)
     if not entry then break end
+    if from == 0 then head = entry end
     local n = size(entry)
     if n > free then
+      local ms = 0
       if n > limit then
         call(at.prefix, entry, 0) -- it hears why
       elseif from == 0 then
-        local ms = kept_for(entry, now)
-        if ms > 0 then
-          if second ~= own and is_entry(second) then call_who_fits(entry, free, at.prefix, ms) end
-          return free, false, entry ~= own and ms or nil
-        end
+        ms = kept_for(entry, now)
+      end
+      if ms > 0 then
+        if is_entry(second) then call_who_fits(entry, free, at.prefix, ms) end
+        if own and own ~= entry and size(own) <= free then call(at.prefix, own, ms) end
+        break
       end
       from = from + 1
     elseif entry == own then
-      return free, true
+      granted = true
+      break
     else
       local called = called_until(now)
-      if called > now then return free, false, called - now end
+      if called > now then
+        if own and own ~= head then call(at.prefix, own, called - now) end
+        head, left = was, nil
+        break
+      end
       if own and called > 0 and from == 0 and now - called < 1000 then
         pass_over(entry, at.prefix, called, now)
       else
         local open = from == 0 and (booking and due(booking, now) or courtesy(listeners, entry, at, us, now) and 1)
         if open or not give(entry, n, at, now) then
           call_in_turn(at.prefix, entry, second, now, open or 0)
-          return free, false
+          head, left = was, nil
+          break
         end
         free = free - n
-        off(entry, n, (more or from > 0 or booking) and true or false)
+        if n > 1 then redis.call('ZREM', LINE, 'k' .. entry) end
+        take_off(entry, more or from > 0 or booking)
+        if from == 0 then head = second end
       end
     end
   end
-  return free, false
+  if left and not head then head = entries(0)[1] end
+  if head ~= was and head ~= own and is_entry(head) then call(at.prefix, head, FIRST_MS) end
+  return free, granted
 end
 
 -- wait_in_line has an entry wait, or keeps it there, and serves those who stand there. It returns an error to
--- answer, or false; then what serve does, and the entry's position.
+-- answer, or false; then what serve does, the entry's position, and whether it is the first.
 local function wait_in_line(entry, heads, free, limit, at, us, now, again, listens, waiting)
   local position = again and tonumber(redis.call('ZSCORE', LINE, entry) or nil) or us
   if position >= PASSED then position = position - PASSED end -- it was passed over, and is heard of again
   local bad = enter(entry, position, us, now, listens == '1', waiting, again)
   if bad then return (refused(bad, ': the line')) end
-  local left, granted, ms = serve(free, limit, at, us, now, entry)
-  local first = not is_entry(heads[1]) or heads[1] == entry
-  return false, left, granted, ms, position, first
+  local left, granted = serve(free, limit, at, us, now, entry)
+  local first = not is_entry(heads[1]) or heads[1] == entry or entries(0)[1] == entry
+  return false, left, granted, position, first
 end
 
--- let_in serves those who stand in the line, if there is one, and returns how many are free then.
-local function let_in(free, limit, at)
-  if not LINE or free <= 0 or redis.pcall('EXISTS', LINE) ~= 1 then return free end
+-- let_in serves those who stand in the line, if there is one, and returns how many are free then. was is the entry
+-- of the first, if that has left.
+local function let_in(free, limit, at, was)
+  if not LINE or free <= 0 and not was or redis.pcall('EXISTS', LINE) ~= 1 then return free end
   local us, now = time()
-  return (serve(free, limit, at, us, now))
+  return (serve(free, limit, at, us, now, nil, was))
 end

@@ -8,7 +8,7 @@
 -- ARGV[14] the owner, for b the session  ARGV[15] for b: in how many ms it comes again
 -- ARGV[16] for b: for how many ms before that the counter is to be left to it
 -- Returns {1, -1, 0, changed, free, -1}: granted; {0, -1, 0, 0, free, -1}: it has less, or was undone
---   {0, ms, Redis's time in ms, position, free, -1}: it stands in the line; ms is -1 if it need not look before
+--   {0, ms, Redis's time in ms, position, free, -1}: it stands in the line; ms is -1 if it is not the first, or NEVER
 -- Publishes the messages of line.lua
 local LINE = ARGV[6] ~= '' and KEYS[4]
 -- include counter, serve
@@ -16,17 +16,22 @@ local n, free, entry = tonumber(ARGV[5]), tonumber(value or 0) or 0, LINE and AR
 local heads = entry and entries(0)
 if outcome then
   renew()
-  if entry and heads[1] then off(entry, n) end
+  if entry and heads[1] then
+    leave(entry, n, heads[1] == entry)
+    let_in(free, math.huge, {channel = ARGV[9], publish = ARGV[10], counts = ARGV[11], prefix = ARGV[12]}, heads[1] == entry and entry)
+  end
   return {outcome == 'undone' and 0 or 1, -1, 0, 0, free, -1}
 end
+local first = heads and heads[1] == entry
 local at = {channel = ARGV[9], publish = ARGV[10], counts = ARGV[11], prefix = ARGV[12]}
 if entry and (free < n or heads[1]) then
   if heads.err then return (refused(heads, ': the line')) end
   local us, now = time()
-  local bad, _, granted, again, position =
+  local bad, _, granted, position
+  bad, _, granted, position, first =
     wait_in_line(entry, heads, free, math.huge, at, us, now, ARGV[7] == '1', ARGV[8], ARGV[13])
   if bad then return bad end
-  if not granted then return {0, again or -1, now, position, free, -1} end
+  if not granted then return {0, first and NEVER or -1, now, position, free, -1} end
 end
 if free < n then
   if LINE and not entry then book(ARGV[14], tonumber(ARGV[15]), tonumber(ARGV[16]), select(2, time())) end
@@ -36,7 +41,7 @@ local bad
 free, bad = change(ARGV[5], 'DECRBY', ARGV[5])
 if bad then return bad end
 if entry and heads[1] or entry and redis.pcall('EXISTS', LINE) == 1 then
-  off(entry, n)
-  let_in(free, math.huge, at)
+  leave(entry, n, true)
+  let_in(free, math.huge, at, first and entry)
 end
 return {1, -1, 0, 1, free, -1}

@@ -13,9 +13,11 @@ if gone then return {0, 0, -1} end -- no request of ours
 if not bad then bad, gone = refused(value) end
 if bad and not gone then return bad end
 local at = {channel = ARGV[5], publish = ARGV[6], counts = ARGV[7], prefix = ARGV[8]}
-if LINE and ARGV[9] ~= '' and redis.pcall('EXISTS', LINE) == 1 then
-  off(ARGV[9] .. ARGV[10], 2)
-  let_in(tonumber(value or 0) or 0, math.huge, at)
+local heads = LINE and ARGV[9] ~= '' and entries(0)
+if heads and heads[1] then
+  local entry = ARGV[9] .. ARGV[10]
+  leave(entry, 2, heads[1] == entry)
+  let_in(tonumber(value or 0) or 0, math.huge, at, heads[1] == entry and entry)
 end
 local number, outcome = string.match(last or '', '^(%d+):(.*)$')
 if number and tonumber(number) > tonumber(ARGV[2]) then
