@@ -120,7 +120,8 @@ func TestExpiredPermitsLetWaitersIn(t *testing.T) {
 }
 
 // A caller that comes while the answer to the only one is awaited asks for itself when it has come:
-// what that answer leaves is not enough for it, and it does not tell when the next permit expires.
+// what that answer leaves is not enough for it, and it does not tell when the next permit expires. (The only one
+// has a lease of its own: it is called by the release, and asks.)
 func TestExpiredPermitsLetInWhoCameDuringAnAttempt(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		st := newStage(t, s, 3, slow())
@@ -129,7 +130,7 @@ func TestExpiredPermitsLetInWhoCameDuringAnAttempt(t *testing.T) {
 		must(t, err)
 		_, p, err := other.Acquire(st.ctx, 2)
 		must(t, err)
-		first := st.queue(st.ctx, 1)
+		first := st.queue(st.ctx, 1, rlock.Lease(time.Hour))
 		soon := fmt.Sprint(time.Now().Add(1700 * time.Millisecond).UnixMilli())
 		must(t, s.Do(t, "ZADD", zset("x"), soon, raw(dead)[0]).Error())
 		seen, release := st.p.HoldReply(locktest.Runs(src["acquire"]))

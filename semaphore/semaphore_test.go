@@ -102,13 +102,8 @@ func TestReleaseOfManyWakesEnough(t *testing.T) {
 				locktest.Get(t, waiting, 10*time.Second, "everybody to wait")
 			}
 		}
-		redistest.Eventually(t, 10*time.Second, "three to listen", func() bool {
-			r, err := s.Do(t, "PUBSUB", "NUMSUB", channel("x")).ToArray()
-			must(t, err)
-			n, err := r[1].AsInt64()
-			must(t, err)
-			return n == sessions
-		})
+		awaitInLine(t, s, "x", sessions)
+		redistest.Eventually(t, 10*time.Second, "the first to listen", func() bool { return listeners(t, s, "x") == 1 })
 		must(t, p.Release())
 		var held []*semaphore.Permits
 		for range 6 {
