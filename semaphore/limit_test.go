@@ -9,6 +9,7 @@ import (
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 	"relock/semaphore"
 )
@@ -171,6 +172,8 @@ func TestStaleLimitIsHeldAgainstNobody(t *testing.T) {
 
 func staleLimit(t *testing.T, s *redistest.Server, name string, raised bool) {
 	trace, waiting := locktest.Waiting()
+	asked := make(chan struct{}, 100)
+	trace.Attempt = func(locktrace.Attempt) { asked <- struct{}{} }
 	cfg := slow()
 	cfg.Trace = trace
 	ses, p := locktest.DialProxy(t, s, cfg)
@@ -180,6 +183,9 @@ func staleLimit(t *testing.T, s *redistest.Server, name string, raised bool) {
 	must(t, err)
 	first := acquire(ctx, semaphore.New(ses, name, 5), 2)
 	locktest.Get(t, waiting, 10*time.Second, "the first")
+	for range 2 { // the first of the line asks again when it listens
+		locktest.Get(t, asked, 10*time.Second, "the first to have asked")
+	}
 	seen, release := p.HoldReply(locktest.Runs(src["acquire"]))
 	must(t, other.SetLimit(ctx, 2))
 	locktest.Get(t, seen, 10*time.Second, "the answer to the first")

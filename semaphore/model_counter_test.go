@@ -133,7 +133,9 @@ func (m *counterModel) acquire(r *rand.Rand, a *modeltest.Actor) *modeltest.Call
 }
 
 // Gone: no session owns anything, but what it has asked for stays remembered for a while.
-func (m *counterModel) Gone(*modeltest.Seat, bool) { m.gone = append(m.gone, time.Now()) }
+func (m *counterModel) Gone(_ *modeltest.Seat, killed bool) {
+	m.gone, m.killed = append(m.gone, time.Now()), m.killed || killed
+}
 
 func (m *counterModel) Release() bool { return m.cancelFirst() }
 func (m *counterModel) Left()         {}
@@ -157,13 +159,16 @@ func (m *counterModel) Check(ended []*modeltest.Call) {
 		}
 	}
 	m.checkRedis()
+	m.readLine()
 	for _, c := range m.overdue() {
 		m.w.Failf("%v: %s still waits", c.Actor, c.Text)
 	}
 	for _, c := range m.waiting(nil) {
 		d := c.Data.(*takeCall)
-		if m.calm() && m.waiting(c.Actor.Seat)[0] == c && d.n <= m.value {
-			m.w.Failf("%v: %s waits, and there are %d", c.Actor, c.Text, m.value)
+		if m.calm() && m.waiting(c.Actor.Seat)[0] == c && d.n > 0 {
+			if wrong := m.mustGetIn(c, m.value); wrong != "" {
+				m.w.Failf("%v: %s waits, and %s", c.Actor, c.Text, wrong)
+			}
 		}
 	}
 }

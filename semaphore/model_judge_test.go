@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"relock/internal/test/modeltest"
+	"relock/internal/waiting"
 	"relock/rlock"
 	"relock/semaphore"
 )
@@ -132,7 +133,7 @@ func (m *permitModel) setEnded(c *modeltest.Call, d *setCall, ended []*modeltest
 	switch {
 	case d.again:
 	case d.d == 0:
-		s.spent = true
+		s.spent, m.left = true, now
 		m.spent = append(m.spent[max(0, len(m.spent)-9):], s)
 		switch {
 		case heir: // granted sees to it
@@ -179,7 +180,7 @@ func (m *permitModel) granted(c *modeltest.Call, d *acquireCall) (handedOver boo
 	if d.try && d.n > d.free || d.n != d.p.N() {
 		m.w.Failf("%s got %d permits; %d were free", c.Text, d.p.N(), d.free)
 	}
-	s := &permitSet{p: d.p, seat: c.Actor.Seat, life: c.Life, n: d.n, ctx: c.Ctx, cancel: c.Cancel, section: d.in,
+	s := &permitSet{p: d.p, mayBeGranted: !d.try && d.lease == 0, seat: c.Actor.Seat, life: c.Life, n: d.n, ctx: c.Ctx, cancel: c.Cancel, section: d.in,
 		lease: m.w.Config.Lease, there: true, granted: now}
 	if d.lease > 0 {
 		s.fixed, s.lease, s.end = true, d.lease, now.Add(trusted(d.lease))
@@ -207,7 +208,8 @@ func (m *permitModel) handedOver(c *modeltest.Call, d *acquireCall, s *permitSet
 	old := m.sets[i]
 	m.sets = slices.Delete(m.sets, i, i+1)
 	s.granted, s.asked, s.expires = old.granted, old.asked, old.expires
-	s.there, s.missing = old.there, old.missing
+	s.there, s.missing, s.byLine, s.mayBeGranted = old.there, old.missing, old.byLine, false
+	s.lease = old.lease
 	m.passes[c.Actor.Seat.Session]++
 	passes := m.passes[c.Actor.Seat.Session]
 	switch {
@@ -252,12 +254,24 @@ func (m *permitModel) checkRedis(redis stored) {
 // checkExpiry compares the model with the time when Redis takes a set away.
 func (m *permitModel) checkExpiry(s *permitSet, at time.Time) {
 	latest := time.Now().Add(m.w.Config.Lease + 2*time.Millisecond)
+	if s.byLine && !at.Equal(s.expires) && s.asked.IsZero() { // it was confirmed
+		s.byLine, s.lease = false, m.w.Config.Lease
+	}
 	renewed := !s.fixed && !s.dead && !s.spent && s.over == nil && s.ctx.Err() == nil && m.exists
 	switch {
+	case !s.asked.IsZero() && s.mayBeGranted && !at.Before(s.granted.Add(waiting.GrantLease)) && !at.After(s.granted.Add(waiting.GrantLease+2*time.Millisecond)):
+		s.byLine, s.lease = true, waiting.GrantLease // another's release has given them
 	case !s.asked.IsZero():
 		if at.Before(s.asked) || at.After(s.asked.Add(2*time.Millisecond)) {
 			m.w.Failf("the %v expire at %v, want %v", s, at, s.asked)
 		}
+	case s.byLine && !s.dead && !s.spent && s.over == nil && m.exists && m.w.Calm(m.w.Config.Lease):
+		// They are confirmed after a moment, whatever has become of the section's context; at once if another caller of
+		// the process waits.
+		if age := time.Since(s.granted); age > waiting.ConfirmAfter || age > 0 && len(m.waiting(s.seat)) > 0 {
+			m.w.Failf("the %v were granted %v ago, and are not confirmed", s, age)
+		}
+	case s.byLine:
 	case renewed && (at.Before(s.expires) || at.After(latest) || time.Until(at) < m.w.Config.Lease/2):
 		m.w.Failf("the %v are renewed, and have %v to live, after %v", s, time.Until(at), time.Until(s.expires))
 	case !renewed && !at.Equal(s.expires) && (s.fixed || s.dead || s.spent):
@@ -311,13 +325,12 @@ func (m *permitModel) checkSection(s *permitSet) {
 // checkWaiting: nobody waits for longer than he must.
 func (m *permitModel) checkWaiting() {
 	floor := m.w.Config.PollFloor + 2*time.Millisecond
+	m.readLine()
 	told := m.calm() && (m.untold.IsZero() || time.Since(m.untold) > floor)
 	free := m.limit(0)
 	for _, s := range m.sets {
 		// Whoever is in front knows of the next expiry what Redis said when he last looked.
-		ago := time.Since(s.expires)
-		known := ago > 2*time.Millisecond && (s.lease > floor || ago > floor)
-		if s.there && !known {
+		if s.there && !m.knows(s.lease, time.Since(s.expires)) {
 			free -= s.n
 		}
 	}
@@ -334,8 +347,10 @@ func (m *permitModel) checkWaiting() {
 			m.w.Failf("%v: %s waits for a semaphore that does not exist", c.Actor, c.Text)
 		case d.n > m.total:
 			m.w.Failf("%v: %s waits, and the limit is %d", c.Actor, c.Text, m.total)
-		case d.n <= free:
-			m.w.Failf("%v: %s waits, and %d permits are free", c.Actor, c.Text, free)
+		default:
+			if wrong := m.mustGetIn(c, free); wrong != "" {
+				m.w.Failf("%v: %s waits, and %s", c.Actor, c.Text, wrong)
+			}
 		}
 	}
 }

@@ -53,8 +53,11 @@ func (r *request) excused(c *modeltest.Call) bool {
 }
 
 type queue struct {
-	w     *modeltest.World
-	drawn int // requests
+	w      *modeltest.World
+	drawn  int // requests
+	line   line
+	left   time.Time // when something was given back last
+	killed bool      // a process was: what speaks of it may outlive its entry
 }
 
 // waiting returns the requests that wait in the process on seat, or in all, oldest first.

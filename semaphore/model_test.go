@@ -68,6 +68,9 @@ type permitSet struct {
 	missing time.Time // since when they are deleted
 	mayGo   bool      // a release in the background may or may not find them
 
+	mayBeGranted bool // by another's release: it waited, and has no lease of its own
+	byLine       bool // it was, and was not confirmed since
+
 	over  error // how the section ended; nil while it lasts
 	spent bool  // released by the caller
 	dead  bool  // the process was killed
@@ -358,7 +361,7 @@ func (m *permitModel) Gone(seat *modeltest.Seat, killed bool) {
 	for _, s := range m.held(seat) {
 		switch {
 		case killed:
-			s.dead = true
+			s.dead, m.killed = true, true
 		case s.over == nil:
 			s.over = rlock.ErrClosed
 			s.there = s.there && !s.alive()
