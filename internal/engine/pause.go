@@ -10,6 +10,9 @@ import (
 // mayPause reports whether a claim may do so.
 func (c *claim) mayPause(now time.Duration) bool {
 	b := c.lock.lobby
+	if c.kind.Permits && b != nil && b.place.Pause != nil && b.place.Pause != c { // one at a time
+		return false
+	}
 	return (c.run != nil || b != nil && b.place.Given == c) && c.state == held && !c.pinned && now < c.trust && c.lock.s.cfg.HandOverLimit >= 0
 }
 

@@ -1,0 +1,40 @@
+package semaphore_test
+
+import (
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+	"relock/semaphore"
+)
+
+// Permits that were granted to a session pass on in memory when they are confirmed, and wait for that without a
+// section. One set of them waits at a time: what others of the session release meanwhile goes back to Redis, and none
+// is forgotten.
+func TestPermitsThatWaitToBeConfirmedAreNotForgotten(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		st := newStage(t, s, 2, rlock.Config{PollFloor: time.Hour})
+		other := semaphore.New(dial(t, s, slow()), "x", 2)
+		_, one, err := other.Acquire(st.ctx, 1)
+		must(t, err)
+		_, two, err := other.Acquire(st.ctx, 1)
+		must(t, err)
+		first := st.queue(st.ctx, 1)
+		must(t, one.Release())
+		a := st.in(first)
+		second := st.queue(st.ctx, 1)
+		locktest.Get(t, st.refused, 10*time.Second, "the second to stand in the line")
+		third := st.queue(st.ctx, 1)
+		_, release := st.p.HoldReply(locktest.Runs(src["renew"]))
+		defer release()
+		must(t, a.p.Release()) // its permit waits to be confirmed, for the second
+		must(t, two.Release())
+		b := st.in(second) // granted meanwhile
+		must(t, b.p.Release())
+		release()
+		must(t, st.in(third).p.Release())
+		redistest.Eventually(t, 5*time.Second, "all permits to be back", func() bool { return taken(t, s, "x") == 0 && value(t, s, "x") == "2" })
+	})
+}
