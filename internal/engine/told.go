@@ -158,9 +158,14 @@ func (g *grant) confirmLater(now time.Duration) {
 	g.confirmAt = now + min(waiting.ConfirmAfter, g.unconfirmed/3)
 }
 
-// confirmSoon has a claim that was given to the session confirmed at once: another caller waits for it.
+// confirmSoon has a claim that was given to the session confirmed at once: another caller waits for it. Of permits
+// that is the last one.
 func (l *lock) confirmSoon() {
-	if b := l.lobby; b != nil && b.place.Given != nil && b.place.Given == l.holder && (l.holder.stopped || l.holder.renewAt != awaited) {
-		l.holder.askSoon(l.s.now())
+	if l.lobby == nil || l.lobby.place.Given == nil {
+		return
+	}
+	c := l.lobby.place.Given
+	if (c == l.holder || c.kind.Permits) && (c.stopped || c.renewAt != awaited) {
+		c.askSoon(l.s.now())
 	}
 }
