@@ -150,6 +150,9 @@ func (m *counterModel) Check(ended []*modeltest.Call) {
 			m.w.Failf("%s returned %d, %v, want %d", c.Text, d.got, c.Err, d.want)
 		case !d.bad:
 			m.value += d.by
+			if d.by > 0 {
+				m.gave = time.Now()
+			}
 			m.exists = m.exists || d.makes
 		}
 	}

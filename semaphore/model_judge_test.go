@@ -133,7 +133,7 @@ func (m *permitModel) setEnded(c *modeltest.Call, d *setCall, ended []*modeltest
 	switch {
 	case d.again:
 	case d.d == 0:
-		s.spent, m.left = true, now
+		s.spent, m.left, m.gave = true, now, now
 		m.spent = append(m.spent[max(0, len(m.spent)-9):], s)
 		switch {
 		case heir: // granted sees to it

@@ -29,6 +29,7 @@ type line struct {
 	called  time.Time // until when permits are left to the entry that was called
 	first   string    // the first entry of a session that is there,
 	since   time.Time // and since when it is that, as far as was seen
+	dead    bool      // one that has died stands in front of that, which does not know yet that it is the first
 }
 
 const lineKey = "relock_line1:{" + modelName + "}"
@@ -83,7 +84,7 @@ func (q *queue) readLine() {
 		case s == nil:
 			continue
 		case first == "":
-			first = m
+			first, l.dead = m, len(l.entries) > 1
 		}
 		if live[e.session] && q.calm() {
 			q.w.Failf("the line has two entries of a session: %q", members)
@@ -114,6 +115,8 @@ func (q *queue) mustGetIn(c *modeltest.Call, free int) string {
 	}
 	for _, e := range q.line.entries[:max(i, 0)] {
 		switch {
+		case q.seat(e) == nil && !q.gave.After(q.line.since) && time.Since(q.line.since) <= q.w.Config.PollFloor:
+			return "" // it has died, and nobody has looked since
 		case q.seat(e) == nil: // passed over
 		case e.n <= free: // that comes first, and is looked at by itself
 			return ""
@@ -157,5 +160,5 @@ func passes(kept time.Time) bool {
 // expired so long ago: it asks when it has come to be the first, and from then on at each poll floor.
 func (q *queue) knows(lease, ago time.Duration) bool {
 	floor := q.w.Config.PollFloor + 2*time.Millisecond
-	return ago > floor || ago > 2*time.Millisecond && lease > floor && time.Since(q.line.since) > waiting.FirstPatience+2*time.Millisecond
+	return ago > floor || ago > 2*time.Millisecond && lease > floor && !q.line.dead && time.Since(q.line.since) > waiting.FirstPatience+2*time.Millisecond
 }

@@ -56,7 +56,8 @@ type queue struct {
 	w      *modeltest.World
 	drawn  int // requests
 	line   line
-	left   time.Time // when something was given back last
+	gave   time.Time // when something was given back last
+	left   time.Time // when permits were, of which a session may have had more than its share
 	killed bool      // a process was: what speaks of it may outlive its entry
 }
 
