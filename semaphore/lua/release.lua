@@ -51,7 +51,7 @@ if heads and heads[1] and ARGV[6] ~= '' then
   leave(entry, size(entry), was)
 end
 value = tonumber(value or nil) or 0 -- gone: it was deleted, or is of another type
-if ARGV[9] == '1' and heads and heads[1] and string.sub(ARGV[7], 1, #session_of(heads[1]) + 1) == session_of(heads[1]) .. ':' then
+if ARGV[9] == '1' and heads and is_entry(heads[1]) and string.sub(ARGV[7], 1, #session_of(heads[1]) + 1) == session_of(heads[1]) .. ':' then
   if given > 0 and value > 0 then receivers = redis.call(ARGV[2], ARGV[1], int(value)) end
 elseif heads and heads[1] then
   value = let_in(value, math.huge, {listens = ARGV[8] == '1', owner = ARGV[7], channel = ARGV[1], publish = ARGV[2],
