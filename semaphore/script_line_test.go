@@ -136,9 +136,9 @@ var lineCases = []locktest.ScriptCase{
 	run("it is not enough", "release", stand(has(0, inf, "me:1", "me:2", "x:1"), "A3 B1"), withLine, frees, "[0 1 -1 0 0]", "[0 0 -1 0 0]", "line<A3 B1 sA sB kA3> s=2 z<x:1>"),
 	run("it calls for more than 64", "release", stand(has(70, inf, "me:1", "me:2"), "cA65 B1"), withLine, frees, "[0 1 -1 0 0]", "[0 0 -1 0 0]", "line<cA65 B1 sA sB c> s=72"),
 	run("its session waits, and leaves it to others", "release", stand(has(0, inf, "me:1", "me:2"), "A1 B1"), withLine, share("A:7"), "[0 1 -1 0 0]", "[0 0 -1 0 0]", "line<A1 B1 sA sB> s=2"),
-	run("another session waits", "release", stand(has(0, inf, "me:1", "me:2"), "B1 A1"), withLine, share("A:7"), "[0 1 -1 0 0]", "[0 0 -1]", "s=0 z<A1.0 B1.0>"),
+	run("another session waits", "release", stand(has(0, inf, "me:1", "me:2"), "B1 A1"), withLine, share("A:7"), "[0 1 -1 0 0]", "[0 0 -1]", "s=0 z<A1.0 B1.0>").Moving("line<B1 A1 sA sB c> s=2"),
 	run("a session that polls waits", "release", append(has(0, inf, "me:1", "me:2"), []string{"ZADD", "line", "-8999999999999999", "bA", fmt.Sprint(fresh), "sA"}), withLine, share("A:7"), "[0 1 -1]", "[0 0 -1]", "line<bA sA> s=2"),
-	run("the first has died", "release", stand(has(0, inf, "me:1", "me:2"), "A1 B1", fmt.Sprint(dead), "sA"), withLine, frees, "[0 1 -1 0 0]", "[0 0 -1]", "s=1 z<B1.0>"),
+	run("the first has died", "release", stand(has(0, inf, "me:1", "me:2"), "A1 B1", fmt.Sprint(dead), "sA"), withLine, frees, "[0 1 -1 0 0]", "[0 0 -1]", "s=1 z<B1.0>").Moving("line<B1 sB c> s=2"),
 	run("the first leaves", "release", stand(has(0, inf, "x:1"), "A2 B1"), withLine, leaves("A2"), "[0 0 -1 0 0]", "[0 0 -1 0 0]", "line<B1 sA sB> s=0 z<x:1>"),
 	run("the first leaves what it kept", "release", stand(has(1, inf, "x:1"), "A2 B1", "8200000000000001", "k"+entry("A2")), withLine, leaves("A2"), "[0 0 -1 0 0]", "[0 0 -1]", "s=0 z<B1.0 x:1>"),
 	run("the last leaves", "release", stand(has(1, inf, "x:1"), "A2"), withLine, leaves("A2"), "[0 0 -1 0 0]", "[0 0 -1]", "s=1 z<x:1>"),
@@ -218,4 +218,11 @@ func TestSessionsAreToldWhatTheirEntriesWereGiven(t *testing.T) {
 			}
 		}
 	})
+}
+
+// While the slot moves they are refused, or do what they do elsewhere; but where the last permit has been given back,
+// they call an entry instead: nothing can be granted there.
+func TestLineScriptsWhileTheirSlotMoves(t *testing.T) {
+	t.Parallel()
+	locktest.WhileASlotMoves(t, timeless(), lineCases, entryNames.Replace)
 }
