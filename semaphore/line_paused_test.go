@@ -38,3 +38,28 @@ func TestPermitsThatWaitToBeConfirmedAreNotForgotten(t *testing.T) {
 		redistest.Eventually(t, 5*time.Second, "all permits to be back", func() bool { return taken(t, s, "x") == 0 && value(t, s, "x") == "2" })
 	})
 }
+
+// What was granted to a caller that was alone is confirmed after 10 ms; at once if another caller joins it.
+func TestAJoiningCallerHasGrantedPermitsConfirmed(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		st := newStage(t, s, 1, rlock.Config{PollFloor: time.Hour})
+		_, one, err := semaphore.New(dial(t, s, slow()), "x", 1).Acquire(st.ctx, 1)
+		must(t, err)
+		first := st.queue(st.ctx, 1)
+		must(t, one.Release())
+		a := st.in(first)
+		renewed := func() bool { return locktest.Sent(st.p, locktest.Runs(src["renew"])) > 0 }
+		if redistest.MadeUpClock() && renewed() {
+			t.Error("it was confirmed before somebody joined")
+		}
+		second := st.queue(st.ctx, 1)
+		for range 5 {
+			pass(t, time.Millisecond)
+		}
+		if redistest.MadeUpClock() && !renewed() {
+			t.Error("it was not confirmed when somebody joined")
+		}
+		must(t, a.p.Release())
+		must(t, st.in(second).p.Release())
+	})
+}

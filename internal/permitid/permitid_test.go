@@ -19,7 +19,7 @@ func TestIDsNeverChange(t *testing.T) {
 		t.Fatalf("appended: %q", got)
 	}
 	for i, id := range got[1:] {
-		if h := hex.EncodeToString([]byte(id)); h != "c6816090646ea8d1f421989d"+want[i] {
+		if h := hex.EncodeToString([]byte(id)); h != "ff0e6a90b3a01441302840d5"+want[i] {
 			t.Errorf("id %d is %s", i, h)
 		}
 	}
