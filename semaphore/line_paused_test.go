@@ -31,7 +31,7 @@ func TestPermitsThatWaitToBeConfirmedAreNotForgotten(t *testing.T) {
 		defer release()
 		must(t, a.p.Release()) // its permit waits to be confirmed, for the second
 		must(t, two.Release())
-		b := st.in(second) // granted meanwhile
+		b := st.in(second)         // granted meanwhile
 		back := start(b.p.Release) // if its permit does not wait too, the answer comes behind the one that is held
 		pass(t, 5*time.Millisecond)
 		release()
