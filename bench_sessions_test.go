@@ -19,6 +19,7 @@ import (
 	"relock/internal/test/redistest"
 	"relock/internal/test/slownet"
 	"relock/rlock"
+	"relock/semaphore"
 )
 
 // The benchmarks in this file have one goroutine in each of n sessions, which are as n processes:
@@ -28,11 +29,29 @@ import (
 
 // sessionsKinds are what they compare.
 var sessionsKinds = []struct {
-	name  string
-	mutex func(s *rlock.Session, name string) *rlock.Mutex
+	name string
+	at   int // how many are inside at a time; 0: one
+	open func(s *rlock.Session, name string) locker
 }{
-	{"rlock", func(s *rlock.Session, name string) *rlock.Mutex { return rlock.New(s, name) }},
-	{"fairlock", func(s *rlock.Session, name string) *rlock.Mutex { return fairlock.New(s, name).Mutex }},
+	{"rlock", 0, func(s *rlock.Session, name string) locker { return mutexLocker(rlock.New(s, name)) }},
+	{"fairlock", 0, func(s *rlock.Session, name string) locker { return mutexLocker(fairlock.New(s, name).Mutex) }},
+	{"semaphore", 4, func(s *rlock.Session, name string) locker {
+		m := semaphore.New(s, name, 4)
+		return func(ctx context.Context) (func() error, error) {
+			_, p, err := m.Acquire(ctx, 1)
+			return p.Release, err
+		}
+	}},
+}
+
+// A locker acquires, and returns what releases.
+type locker func(ctx context.Context) (release func() error, err error)
+
+func mutexLocker(m *rlock.Mutex) locker {
+	return func(ctx context.Context) (func() error, error) {
+		_, h, err := m.Lock(ctx)
+		return h.Unlock, err
+	}
 }
 
 // BenchmarkSessions is what one lock costs when n sessions want it all the time. The figures, for
@@ -54,7 +73,7 @@ func BenchmarkSessions(b *testing.B) {
 			for _, n := range []int{1, 4, 16, 32, 128, 512} {
 				b.Run(fmt.Sprint("n=", n), func(b *testing.B) {
 					for _, section := range []time.Duration{0, 5 * time.Millisecond} {
-						b.Run(fmt.Sprint("section=", section), func(b *testing.B) { inSessions(b, kind.mutex, n, section) })
+						b.Run(fmt.Sprint("section=", section), func(b *testing.B) { inSessions(b, kind.at, kind.open, n, section) })
 					}
 				})
 			}
@@ -80,17 +99,17 @@ const (
 	sessionsStart = 250 * time.Millisecond // that the sessions compete before a window begins
 )
 
-func inSessions(b *testing.B, mutex func(*rlock.Session, string) *rlock.Mutex, n int, section time.Duration) {
+func inSessions(b *testing.B, at int, open func(*rlock.Session, string) locker, n int, section time.Duration) {
 	s := redistest.Real(b)
-	var mutexes []*rlock.Mutex
+	var lockers []locker
 	for _, ses := range openMany(b, n, s.Option()) {
-		mutexes = append(mutexes, mutex(ses, "x"))
+		lockers = append(lockers, open(ses, "x"))
 	}
 	window := sessionsWindow(b, n, section)
-	crowd := newCrowd(s, mutexes, section)
-	alone := newCrowd(s, mutexes[:1], section)
+	crowd := newCrowd(s, at, lockers, section)
+	alone := newCrowd(s, at, lockers[:1], section)
 	alone.run(b, aloneEachSide) // nothing is loaded or made for the first time from here on
-	alone = newCrowd(s, mutexes[:1], section)
+	alone = newCrowd(s, at, lockers[:1], section)
 	for b.Loop() {
 		alone.run(b, aloneEachSide)
 		crowd.run(b, window)
@@ -109,20 +128,20 @@ func BenchmarkHandOverFar(b *testing.B) {
 		b.Run(kind.name, func(b *testing.B) {
 			for _, trip := range []time.Duration{time.Millisecond, 3 * time.Millisecond} {
 				for _, n := range []int{2, 4, 16} {
-					b.Run(fmt.Sprint("trip=", trip, "/n=", n), func(b *testing.B) { farSessions(b, kind.mutex, n, trip) })
+					b.Run(fmt.Sprint("trip=", trip, "/n=", n), func(b *testing.B) { farSessions(b, kind.at, kind.open, n, trip) })
 				}
 			}
 		})
 	}
 }
 
-func farSessions(b *testing.B, mutex func(*rlock.Session, string) *rlock.Mutex, n int, trip time.Duration) {
+func farSessions(b *testing.B, at int, open func(*rlock.Session, string) locker, n int, trip time.Duration) {
 	s := redistest.Real(b)
 	far := s.Option()
 	far.InitAddress = []string{slownet.New(b, s.Addr, trip).Addr()}
-	var mutexes []*rlock.Mutex
+	var lockers []locker
 	for _, ses := range openMany(b, n, far) {
-		mutexes = append(mutexes, mutex(ses, "x"))
+		lockers = append(lockers, open(ses, "x"))
 	}
 	plain := s.Client(b, func(o *rueidis.ClientOption) { o.InitAddress = far.InitAddress })
 	ctx := context.Background()
@@ -136,8 +155,8 @@ func farSessions(b *testing.B, mutex func(*rlock.Session, string) *rlock.Mutex, 
 		}
 		took += time.Since(began)
 	}
-	newCrowd(s, mutexes[:1], 0).run(b, aloneEachSide) // nothing is loaded for the first time from here on
-	crowd := newCrowd(s, mutexes, 0)
+	newCrowd(s, at, lockers[:1], 0).run(b, aloneEachSide) // nothing is loaded for the first time from here on
+	crowd := newCrowd(s, at, lockers, 0)
 	for b.Loop() {
 		travel()
 		crowd.run(b, sessionsWindow(b, n, 0))
@@ -186,7 +205,8 @@ func openMany(b *testing.B, n int, opt rueidis.ClientOption) []*rlock.Session {
 // A crowd is goroutines that want one lock, and what they have seen in all windows so far.
 type crowd struct {
 	server  *redistest.Server
-	mutexes []*rlock.Mutex // one for each goroutine
+	at      int      // how many are inside at a time; 0: one
+	lockers []locker // one for each goroutine
 	section time.Duration
 	gate    *benchkit.Gate
 
@@ -195,9 +215,9 @@ type crowd struct {
 	cpu                  time.Duration
 }
 
-func newCrowd(s *redistest.Server, mutexes []*rlock.Mutex, section time.Duration) *crowd {
-	c := &crowd{server: s, mutexes: mutexes, section: section, gate: benchkit.NewGate()}
-	c.result.PerWorker = make([]int, len(mutexes))
+func newCrowd(s *redistest.Server, at int, lockers []locker, section time.Duration) *crowd {
+	c := &crowd{server: s, at: at, lockers: lockers, section: section, gate: benchkit.NewGate()}
+	c.result.PerWorker = make([]int, len(lockers))
 	return c
 }
 
@@ -207,14 +227,14 @@ func (c *crowd) run(b *testing.B, window time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var open atomic.Bool // rounds that begin now count
-	counts, waits := make([]int, len(c.mutexes)), make([][]time.Duration, len(c.mutexes))
-	inside := make([]time.Duration, len(c.mutexes))
+	counts, waits := make([]int, len(c.lockers)), make([][]time.Duration, len(c.lockers))
+	inside := make([]time.Duration, len(c.lockers))
 	var wg sync.WaitGroup
-	for i, m := range c.mutexes {
+	for i, m := range c.lockers {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				began := time.Now()
-				_, h, err := m.Lock(ctx)
+				release, err := m(ctx)
 				entered := time.Now()
 				counted := open.Load()
 				if err != nil && ctx.Err() == nil {
@@ -226,17 +246,17 @@ func (c *crowd) run(b *testing.B, window time.Duration) {
 					waits[i] = append(waits[i], entered.Sub(began))
 					return
 				}
-				c.gate.Enter(true, 0)
+				c.gate.Enter(c.at == 0, c.at)
 				if c.section > 0 {
 					time.Sleep(c.section)
 				}
-				c.gate.Leave(true)
+				c.gate.Leave(c.at == 0)
 				if counted {
 					counts[i]++
 					waits[i] = append(waits[i], entered.Sub(began))
 					inside[i] += time.Since(entered)
 				}
-				if err := h.Unlock(); err != nil {
+				if err := release(); err != nil {
 					b.Error(err)
 					cancel()
 				}
@@ -295,7 +315,7 @@ func (c *crowd) count(calls map[string]int) {
 }
 
 func (c *crowd) report(b *testing.B) {
-	res, n := c.result, float64(len(c.mutexes))
+	res, n := c.result, float64(len(c.lockers))
 	starved := 0
 	for _, got := range res.PerWorker {
 		if got == 0 {
@@ -317,7 +337,7 @@ func (c *crowd) report(b *testing.B) {
 	b.ReportMetric(float64(res.Wait(1).Microseconds()), "µs-max")
 	b.ReportMetric(p99.Seconds()*res.Rate()/n, "p99-turns")
 	if c.section > 0 {
-		b.ReportMetric(100*res.Rate()*c.section.Seconds(), "%-possible")
+		b.ReportMetric(100*res.Rate()*c.section.Seconds()/float64(max(c.at, 1)), "%-possible")
 		b.ReportMetric(100*res.Share(), "%-inside")
 	}
 }

@@ -28,13 +28,13 @@ func BenchmarkSlowProcess(b *testing.B) {
 	for _, kind := range sessionsKinds {
 		b.Run(kind.name, func(b *testing.B) {
 			s := redistest.Real(b)
-			var mutexes []*rlock.Mutex
+			var lockers []locker
 			for _, ses := range openMany(b, 15, s.Option()) {
-				mutexes = append(mutexes, kind.mutex(ses, "x"))
+				lockers = append(lockers, kind.open(ses, "x"))
 			}
 			slow := startSlow(b, kind.name, s.Addr)
-			newCrowd(s, mutexes, 0).run(b, aloneEachSide) // nothing is loaded for the first time from here on
-			free, beside := newCrowd(s, mutexes, 0), newCrowd(s, mutexes, 0)
+			newCrowd(s, kind.at, lockers, 0).run(b, aloneEachSide) // nothing is loaded for the first time from here on
+			free, beside := newCrowd(s, kind.at, lockers, 0), newCrowd(s, kind.at, lockers, 0)
 			got := 0
 			for b.Loop() {
 				free.run(b, usualWindow)
@@ -146,17 +146,17 @@ func beSlow() {
 		if k.name != kind {
 			continue
 		}
-		m, n := k.mutex(ses, "x"), 0
+		lock, n := k.open(ses, "x"), 0
 		for {
 			select {
 			case <-asked:
 				fmt.Println(n)
 			default:
 			}
-			_, h, err := m.Lock(ctx)
+			release, err := lock(ctx)
 			if err == nil {
 				n++
-				err = h.Unlock()
+				err = release()
 			}
 			if err != nil {
 				panic(err)

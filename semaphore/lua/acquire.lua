@@ -18,11 +18,11 @@
 local first_id = ARGV[7] == '' and 8 or 16
 local waits = first_id == 16 and ARGV[7] ~= 'b'
 local n, value, t = #ARGV - first_id + 1, redis.pcall('GET', KEYS[1]), redis.call('TIME')
-local ends, free, added = redis.call('PTTL', KEYS[2]), tonumber(value) or 0, 0
+local free, added, ends, heads = tonumber(value) or 0, 0, nil, nil
 -- Mostly enough are free, none expires within this second, and the semaphore has no end. What Redis
 -- does not take for an integer it refuses to count down. (It is slow to write a score into a reply.)
-if free >= n and value >= '1' and free < 1e15 and ARGV[5] == '0'
-    and redis.call('PTTL', KEYS[1]) == -1 and (ends == -2
+if free >= n and value >= '1' and free < 1e15 and ARGV[5] == '0' then ends = redis.call('PTTL', KEYS[2]) end
+if ends and redis.call('PTTL', KEYS[1]) == -1 and (ends == -2
     or ends == -1 and redis.pcall('ZCOUNT', KEYS[2], '-inf', t[1] .. '999') == 0)
     and not (waits and redis.call('EXISTS', KEYS[3]) == 1) then
   free = redis.pcall('DECRBY', KEYS[1], n == 1 and '1' or n)
@@ -46,9 +46,9 @@ if free >= n and value >= '1' and free < 1e15 and ARGV[5] == '0'
   end
 end
 local LINE = waits and KEYS[3]
--- include clock, keep, permits, serve
+-- include refused, keep, serve, behind, clock, permits
 local us, expiry = t[1] * 1000000 + t[2], now + 1 + ARGV[1]
-local at = {channel = ARGV[3], publish = ARGV[4], counts = ARGV[10], prefix = ARGV[11]}
+local at = {channel = ARGV[3], publish = ARGV[4], counts = ARGV[10], prefix = ARGV[11], ends = ARGV[5] ~= '0'}
 local new, tell = not value, back > 0 or not value
 if new then
   value = tonumber(ARGV[2]) - taken -- permits of one whose counter was deleted still count
@@ -60,7 +60,8 @@ for i = first_id, redis.call('ZSCORE', KEYS[2], ARGV[first_id]) and #ARGV or 0 d
   alive = alive + (redis.call('ZSCORE', KEYS[2], ARGV[i]) and 1 or 0)
 end
 local granted, limit = alive == n or value >= n, value + taken
-local entry, heads = waits and ARGV[7] .. ARGV[13], LINE and entries(0) or {}
+local entry = waits and ARGV[7] .. ARGV[13]
+heads = heads or LINE and entries(0) or {}
 if heads.err then return (refused(heads, ': the line')) end
 if not granted and n > limit then
   if entry and heads[1] then

@@ -11,7 +11,7 @@
 -- Returns receivers, for {0, 1, receivers}; or {0, 0, receivers} if not all were there; or, where others stand in
 --   the line, {0, 1 or 0, receivers, 0, 0}
 -- Publishes the messages of line.lua; and how many permits are free, if some are and some were given back.
-local value, given = redis.pcall('GET', KEYS[1]), 0
+local value, given, heads = redis.pcall('GET', KEYS[1]), 0, nil
 local bad = type(value) == 'table' and value
 for i = 10, bad and 0 or #ARGV do
   local removed = redis.pcall('ZREM', KEYS[2], ARGV[i])
@@ -24,8 +24,8 @@ if value and given > 0 then
       redis.call('PEXPIRE', KEYS[1], ARGV[4])
       redis.pcall('PEXPIRE', KEYS[2], ARGV[4]) -- perhaps gone with the last, and the slot moves
     end
-    local line = ARGV[5] ~= '' and redis.pcall('EXISTS', KEYS[3])
-    if line ~= 1 then
+    heads = ARGV[5] ~= '' and redis.pcall('ZRANGE', KEYS[3], 0, 1)
+    if not heads or not heads[1] then
       local receivers = value > 0 and redis.call(ARGV[2], ARGV[1], value)
       if ARGV[3] == 'b' and value > 0 then redis.call('PUBLISH', ARGV[1], value) end
       receivers = ARGV[3] == '1' and receivers or -1

@@ -60,7 +60,7 @@ local function give(entry, n, at, now)
     redis.call('INCRBY', KEYS[1], int(n))
     return false
   end
-  keep(0)
+  if at.ends then keep(0) end
   return true
 end
 
@@ -81,7 +81,8 @@ local function serve(free, limit, at, us, now, own, was)
   local granted = false
   for _ = 1, 16 do
     if free <= 0 then break end
-    local heads, booking = entries(from)
+    local booking
+    if not heads or string.sub(heads[1] or '', 1, 1) == 'b' then heads, booking = entries(from) end
     if heads.err then break end
     was = was or heads[1]
     local entry, more, second, listeners = first_alive(heads, mine, at, now, from)

@@ -118,8 +118,8 @@ end
 
 -- called_until returns until when the lock is left to the entry that was called, in ms; 0: to none, or Redis's
 -- clock has leapt back since.
-local function called_until(now)
-  local called = (tonumber(redis.call('ZSCORE', LINE, 'c') or 0)) - CALLED
+local function called_until(now, score)
+  local called = (tonumber(score or redis.call('ZSCORE', LINE, 'c') or 0)) - CALLED
   return called < now + 1000 and called or 0
 end
 
@@ -200,7 +200,7 @@ end
 
 -- first_alive returns the first entry whose session is there, whether the line has others, the member
 -- behind it, how many connections listen to the lock's channel, and of a fair entry its position, the number
--- of its last caller and how many wait, as scores. Entries of sessions that are silent, or that nobody listens
+-- of its last caller and how many wait, as scores; of one for permits the score of c. Entries of sessions that are silent, or that nobody listens
 -- for, are moved behind the others, once; those of dead ones go. A slow taker that dozes is passed by, unless
 -- there is no other.
 local function first_alive(heads, mine, at, now, from)
@@ -221,6 +221,8 @@ local function first_alive(heads, mine, at, now, from)
     local scores
     if is_fair(entry) then
       scores = redis.call('ZMSCORE', LINE, 's' .. session, entry, '#' .. entry, 'w' .. entry)
+    elseif string.find(entry, '^[PQC]') then
+      scores = redis.call('ZMSCORE', LINE, 's' .. session, 'c')
     else
       scores = {redis.call('ZSCORE', LINE, 's' .. session)}
     end
