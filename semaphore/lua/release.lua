@@ -43,19 +43,27 @@ if answer and not gone and given == #ARGV - 9 then
   for i = 10, #ARGV do redis.pcall('ZADD', KEYS[2], '0', ARGV[i]) end
 end
 if answer and not gone then return answer end
-local heads, receivers, whole = LINE and entries(0), -1, value and not bad and given == #ARGV - 9 and 1 or 0
+if LINE and not heads or heads and heads[1] and not is_entry(heads[1]) then heads = LINE and entries(0) end
+local known, receivers, whole = heads, -1, value and not bad and given == #ARGV - 9 and 1 or 0
 local was = false
 if heads and heads[1] and ARGV[6] ~= '' then
   local entry = ARGV[6] .. ARGV[7]
   was = heads[1] == entry and entry
   leave(entry, size(entry), was)
+  known = nil
 end
 value = tonumber(value or nil) or 0 -- gone: it was deleted, or is of another type
 if ARGV[9] == '1' and heads and is_entry(heads[1]) and string.sub(ARGV[7], 1, #session_of(heads[1]) + 1) == session_of(heads[1]) .. ':' then
   if given > 0 and value > 0 then receivers = redis.call(ARGV[2], ARGV[1], int(value)) end
 elseif heads and heads[1] then
-  value = let_in(value, math.huge, {listens = ARGV[8] == '1', owner = ARGV[7], channel = ARGV[1], publish = ARGV[2],
-    counts = ARGV[3], prefix = ARGV[5]}, was)
+  local at = {listens = ARGV[8] == '1', owner = ARGV[7], channel = ARGV[1], publish = ARGV[2], counts = ARGV[3],
+    prefix = ARGV[5], ends = ARGV[4] ~= '0'}
+  if known and is_entry(known[1]) then
+    local us, now = time()
+    value = serve(value, math.huge, at, us, now, nil, was, known)
+  else
+    value = let_in(value, math.huge, at, was)
+  end
   if given > 0 and value > 0 then receivers = redis.call(ARGV[2], ARGV[1], int(value)) end
 end
 if ARGV[3] ~= '1' then receivers = -1 end

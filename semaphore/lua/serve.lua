@@ -75,17 +75,19 @@ end
 -- serve lets in whom it can of so many permits that are free, at most 16. own is the entry of a session that asks,
 -- which is not given them; or nil. The first of the line listens to the channel, and knows when a permit expires: one
 -- that comes to be the first, and still is after a moment, asks. was is an entry that was the first and has left; or
--- nil. It returns how many are free then; and whether own may have its permits now.
-local function serve(free, limit, at, us, now, own, was)
+-- nil. known are the first two members of the line, or nil. It returns how many are free then; and whether own may
+-- have its permits now.
+local function serve(free, limit, at, us, now, own, was, known)
   local mine, from, left, head = own and {[own] = true}, 0, was, nil
   local granted = false
   for _ = 1, 16 do
     if free <= 0 then break end
-    local booking
-    if not heads or string.sub(heads[1] or '', 1, 1) == 'b' then heads, booking = entries(from) end
+    local heads, booking = known, nil
+    known = nil
+    if not heads then heads, booking = entries(from) end
     if heads.err then break end
     was = was or heads[1]
-    local entry, more, second, listeners = first_alive(heads, mine, at, now, from)
+    local entry, more, second, listeners, scores = first_alive(heads, mine, at, now, from)
     if not entry then break end
     if from == 0 then head = entry end
     local n = size(entry)
@@ -106,7 +108,7 @@ local function serve(free, limit, at, us, now, own, was)
       granted = true
       break
     else
-      local called = called_until(now)
+      local called = called_until(now, scores and (scores[2] or 0))
       if called > now then
         if own and own ~= head then call(at.prefix, own, called - now) end
         head, left = was, nil
