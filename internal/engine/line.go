@@ -117,9 +117,10 @@ func (a *acquisition) stands(g grant) {
 	p.Clock.Read(g.sent, g.Token, g.doubts)
 	p.Trip = now - g.sent
 	b.answered = true
-	if !b.turns.Expecting() { // else a release that the session has sent meanwhile says when it looks
-		b.turns.Taken()
-		l.lookAfter(g.Value)
+	b.turns.Taken()
+	l.lookAfter(g.Value)
+	if b.leftAt >= g.sent { // the session has left permits to others meanwhile, of which nobody tells it
+		b.look.At = min(b.look.At, max(b.leftUntil, now))
 	}
 	if g.doubts != l.s.redis.Conn.Doubts.Load() { // a message may have been lost meanwhile
 		b.look.Soon = true

@@ -24,10 +24,11 @@ type lobby struct {
 	// the time to: see attempts.Grace.
 	answered bool
 
-	turns    queue.Turns
-	parked   []*claim    // permits that wait for the front's answer, see parked.go
-	limit    queue.Limit // of a kind with permits, as the front heard last
-	deferred []func()
+	turns             queue.Turns
+	leftAt, leftUntil time.Duration // when the session has left permits to others last, and until when
+	parked            []*claim      // permits that wait for the front's answer, see parked.go
+	limit             queue.Limit   // of a kind with permits, as the front heard last
+	deferred          []func()
 }
 
 // needLobby returns l.lobby, made if need be.
@@ -99,7 +100,7 @@ func (l *lock) settle(c *claim, now time.Duration) {
 		b.look.At = now + l.s.cfg.PollFloor
 	}
 	if y := b.turns.Yielded(); y > now {
-		b.look.At = y
+		b.look.At, b.leftAt, b.leftUntil = y, now, y
 	}
 	b.turns.Expect(now)
 	l.callUp()

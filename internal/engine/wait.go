@@ -96,6 +96,12 @@ func (a *acquisition) aboutToWait() error {
 func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 	l := a.lock
 	refusal := err == nil && g.Status == refused
+	stands := refusal && a.kind.Lines && g.Position > 0 && l.queue.First == &a.node && a.claim.state == asking
+	if stands {
+		if a.stands(g); a.given.Load() != nil { // by a message that came before the answer
+			return nil, false
+		}
+	}
 	if a.kind.Permits && a.claim.state == asking && (err != nil || refusal) {
 		if refusal {
 			a.hearLimit(g)
@@ -121,8 +127,7 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 		return g.never(a.prim), true
 	case l.queue.First != &a.node:
 		return nil, false
-	case a.kind.Lines && g.Position > 0:
-		a.stands(g)
+	case stands:
 		return nil, false
 	case a.op.Line.Head != "" && l.s.Cluster(): // its slot moves: locks are made at one node, and heard of at another
 		b := l.needLobby()
