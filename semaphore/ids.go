@@ -52,7 +52,7 @@ func (m *Semaphore) ReleaseByID(ctx context.Context, ids ...string) error {
 		return err
 	}
 	args := append([]string{m.p.Channel(), m.p.key.Publish, m.p.kept(0), m.p.key.Counts, inbox.Prefix}, raw...)
-	cmd := script.Command{Script: releaseByIDScript, Keys: append(m.p.keys(), m.p.line()), Args: args, Fewer: func(c script.Command) script.Command {
+	cmd := script.Command{Script: releaseByIDScript, Keys: m.p.keysAndLine(), Args: args, Fewer: func(c script.Command) script.Command {
 		c.Keys, c.Args, c.Fewer = c.Keys[:2:2], slices.Clone(c.Args), nil
 		c.Args[4] = ""
 		return c

@@ -37,25 +37,34 @@ const timeouts = "timeout"
 // permitsKind: many claims hold it together, each for itself.
 var permitsKind = kind.Kind{Family: "semaphore", Permits: true, HandsOver: true, Lines: true, Sort: waiting.OfPermits}
 
-// names are what both kinds of semaphore are called in Redis. The channel is kept once it
-// is known; a session may hold a great many semaphores, so the rest is not.
+// names are what both kinds of semaphore are called in Redis. What each command names is kept once it
+// is known.
 type names struct {
-	key     keyname.Names
-	channel atomic.Pointer[string]
+	key   keyname.Names
+	texts atomic.Pointer[texts]
+}
+
+// texts are names that are built when a command first needs them.
+type texts struct {
+	channel string
+	permits [3]string // the keys of the free permits, of the taken ones and of the line
+}
+
+func (n *names) built() *texts {
+	t := n.texts.Load()
+	if t == nil {
+		t = &texts{channel: n.key.Prefixed("redisson_sc"),
+			permits: [3]string{n.key.Key(), n.key.Suffixed(timeouts), n.key.Prefixed("relock_line1")}}
+		n.texts.Store(t)
+	}
+	return t
 }
 
 // Names are those of the semaphore.
 func (n *names) Names() *keyname.Names { return &n.key }
 
 // Channel is Redisson's: "redisson_sc:{name}".
-func (n *names) Channel() string {
-	if c := n.channel.Load(); c != nil {
-		return *c
-	}
-	c := n.key.Prefixed("redisson_sc")
-	n.channel.Store(&c)
-	return c
-}
+func (n *names) Channel() string { return n.built().channel }
 
 // permits is the primitive of a semaphore. Each claim is an owner of its own, and the ids of
 // its permits come from the owner: so nothing has to be remembered for a command to be
@@ -94,10 +103,13 @@ func (p *permits) Never(limit int64) error {
 }
 
 // keys are the free permits and the taken ones.
-func (p *permits) keys() []string { return []string{p.key.Key(), p.key.Suffixed(timeouts)} }
+func (p *permits) keys() []string { return p.built().permits[:2:2] }
+
+// keysAndLine are those and the line.
+func (p *permits) keysAndLine() []string { return p.built().permits[:] }
 
 // line is the key of the line of sessions that wait.
-func (n *names) line() string { return n.key.Prefixed("relock_line1") }
+func (n *names) line() string { return n.built().permits[2] }
 
 // Entry is how an entry begins.
 func (*names) Entry(head string) string { return head }
@@ -124,13 +136,10 @@ func (n *names) waitArgs(args []string, op *kind.Op) []string {
 	return append(args, "")
 }
 
-// withoutLine makes an acquire script call without the line of one with it, whose i-th argument is the head.
-func withoutLine(i, rest int) func(c script.Command) script.Command {
-	return func(c script.Command) script.Command {
-		c.Keys = c.Keys[: len(c.Keys)-1 : len(c.Keys)-1]
-		c.Args, c.Fewer = slices.Concat(c.Args[:i], []string{""}, c.Args[i+1+rest:]), nil
-		return c
-	}
+// acquireWithoutLine is an acquire script call that does not name the line.
+func acquireWithoutLine(c script.Command) script.Command {
+	c.Keys, c.Args, c.Fewer = c.Keys[:2:2], slices.Concat(c.Args[:6], []string{""}, c.Args[15:]), nil
+	return c
 }
 
 // kept is for how many ms from now the scripts keep the semaphore at least: for its end, and for
@@ -149,7 +158,7 @@ func (p *permits) Acquire(op *kind.Op) script.Command {
 		script.Flag(op.Next)), op)
 	cmd := script.Command{Script: acquireScript, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
 	if args[6] != "" {
-		cmd.Keys, cmd.Fewer = append(cmd.Keys, p.line()), withoutLine(6, 8)
+		cmd.Keys, cmd.Fewer = p.keysAndLine(), acquireWithoutLine
 	}
 	return cmd
 }
@@ -159,7 +168,7 @@ func (p *permits) Release(op *kind.Op) script.Command {
 	args := make([]string, 0, 9+op.N)
 	args = append(args, p.Channel(), p.key.Publish, p.key.Counts, p.kept(0), inbox.Prefix, op.Line.Head, op.Owner, script.Flag(op.Line.Listens),
 		script.Flag(op.Line.Yields))
-	return script.Command{Script: releaseScript, Keys: append(p.keys(), p.line()), Args: permitid.Append(args, op.Owner, op.N), Fewer: releaseWithoutLine}
+	return script.Command{Script: releaseScript, Keys: p.keysAndLine(), Args: permitid.Append(args, op.Owner, op.N), Fewer: releaseWithoutLine}
 }
 
 // releaseWithoutLine is a release script call that does not name the line.

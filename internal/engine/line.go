@@ -58,7 +58,10 @@ func (a *acquisition) inLine() {
 		return
 	}
 	a.op.Line.Head = l.s.plainHead
-	if c.num == 0 || c.pinned || c.stopped || c.kind.Fenced || c.kind.Permits {
+	switch {
+	case c.kind.Permits && a.n == 1 && !c.pinned && !c.stopped && !c.kind.Unleased:
+		a.op.Line.Head = l.s.oneHead
+	case c.num == 0 || c.pinned || c.stopped || c.kind.Fenced || c.kind.Permits:
 		a.op.Line.Head = c.entryHead()
 	}
 	if b := l.lobby; b != nil {

@@ -59,6 +59,7 @@ type Session struct {
 	deserted  atomic.Int64 // until when a channel may be subscribed to although nobody listens: see lock.hears
 	slowUntil atomic.Int64 // until when it counts as a slow taker, see waiting.SlowFor
 	plainHead string       // what most entries in lines begin with
+	oneHead   string       // and those for one permit
 	liners    [waiting.Sorts]atomic.Pointer[kind.Liner]
 	life      *life.Life
 	limits
@@ -112,6 +113,8 @@ func newSession(client rueidis.Client, cfg config.Config, opt deployment.Options
 	}
 	w := s.want()
 	s.plainHead = w.Head()
+	w.Permits = 1
+	s.oneHead = w.Head()
 	s.log = slog.New(s.notes.Handler(cfg.Logger.Handler()))
 	s.trace = tracing.New(tracing.Guard(cfg.Trace, s.log), s.now)
 	s.outage = outage.New(s.now, s.log)
