@@ -131,13 +131,7 @@ func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 	x.token.Store(c.draw())
 	l.dequeue(a)
 	if next := l.queue.Front(); next != nil && c.kind.Permits { // its place in the line stays the session's
-		heir := a.claim
 		a.bequeath(next)
-		if p := &l.needLobby().place; p.To != nil && p.To == heir && next.claim == heir && !heir.flying {
-			m := p.Told // what was said to it during the attempt that has just been answered
-			p.Told, p.To = nil, nil
-			defer l.hear(heir, m)
-		}
 	}
 	a.giveUp() // the claim was refused: nothing of it stands, but for a mark
 	a.claim = nil

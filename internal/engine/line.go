@@ -122,7 +122,7 @@ func (a *acquisition) stands(g grant) {
 	b.answered = true
 	b.turns.Taken()
 	l.lookAfter(g.Value)
-	if b.leftAt >= g.sent { // the session has left permits to others meanwhile, of which nobody tells it
+	if b.leftUntil > 0 && b.leftAt >= g.sent { // the session has left permits to others meanwhile, of which nobody tells it
 		b.look.At = min(b.look.At, max(b.leftUntil, now))
 	}
 	if g.doubts != l.s.redis.Conn.Doubts.Load() { // a message may have been lost meanwhile

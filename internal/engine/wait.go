@@ -105,9 +105,6 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 	if a.kind.Permits && a.claim.state == asking && (err != nil || refusal) {
 		if refusal {
 			a.hearLimit(g)
-			if g.Position > 0 && l.queue.First == &a.node { // if it is served otherwise, its entry must leave the line
-				l.needLobby().place.Stands(a.claim, l.s.now(), g.Value >= 0)
-			}
 		}
 		if l.unpark(); a.given.Load() != nil {
 			return nil, false

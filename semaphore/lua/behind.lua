@@ -2,7 +2,7 @@
 -- enters the line. See there; t is Redis's time.
 if waits and type(value) == 'string' and free < n and ARGV[8] ~= '1' then
   heads = entries(0)
-  if is_entry(heads[1]) and redis.pcall('ZSCORE', KEYS[2], ARGV[first_id]) == false then
+  if is_entry(heads[1]) and heads[1] ~= ARGV[7] .. ARGV[13] and redis.pcall('ZSCORE', KEYS[2], ARGV[first_id]) == false then
     local us, now, limit = t[1] * 1000000 + t[2], t[1] * 1000 + math.floor(t[2] / 1000), free + redis.call('ZCARD', KEYS[2])
     if n <= limit then
       local bad = enter(ARGV[7] .. ARGV[13], us, us, now, ARGV[9] == '1', ARGV[12])
