@@ -73,10 +73,8 @@ func measureAll(ctx context.Context, h *host, c config) *Report {
 			scenes = append(scenes, waiting...)
 		}
 		switch k.Name {
-		case "rlock", "fairlock", "redsync", "rueidislock":
+		case "rlock", "fairlock", "redsync", "rueidislock", redisson.Name:
 			scenes = append(scenes, inSessions...)
-		case redisson.Name:
-			scenes = append(scenes, javaSessions()...)
 		case inMemory.Name:
 			scenes = append(slices.Clone(inOne), benchkit.OwnKeys64)
 		}

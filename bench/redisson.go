@@ -71,21 +71,14 @@ func (j *jvms) measure(ctx context.Context, base *benchkit.Base, sc benchkit.Sce
 	return cell, err
 }
 
-// javaSessions are the scenes of sessions for which there are processes: each has one client.
-func javaSessions() (all []benchkit.Scene) {
-	for _, sc := range inSessions {
-		if sc.Sessions <= javaProcesses {
-			all = append(all, sc)
-		}
-	}
-	return all
-}
-
 // run puts the processes into the scene. begin and end, which may be nil, are called at the ends
 // of the window.
 func (j *jvms) run(sc benchkit.Scene, window time.Duration, begin, end func() error) (res benchkit.Result, err error) {
-	if sc.Sessions > 0 {
-		sc.Processes, sc.Workers = sc.Sessions, 1
+	in := j.all[:max(1, sc.Processes)]
+	for _, one := range in {
+		if err := one.open(max(1, sc.Sessions)); err != nil {
+			return res, err
+		}
 	}
 	dir, err := os.MkdirTemp("", "relock-bench-")
 	if err != nil {
@@ -102,7 +95,7 @@ func (j *jvms) run(sc benchkit.Scene, window time.Duration, begin, end func() er
 		defer gate.Close()
 		defer func() { res.Violations = gate.Violations() }()
 	}
-	for _, one := range j.all[:max(1, sc.Processes)] {
+	for _, one := range in {
 		err = errors.Join(err, one.send("bench", "lock", "bench", "bench", strconv.Itoa(sc.Workers),
 			strconv.FormatInt(window.Milliseconds(), 10), strconv.FormatInt(sc.Work.Microseconds(), 10), own, path))
 	}
@@ -113,7 +106,7 @@ func (j *jvms) run(sc benchkit.Scene, window time.Duration, begin, end func() er
 	if end != nil && err == nil {
 		err = end()
 	}
-	for _, one := range j.all[:max(1, sc.Processes)] {
+	for _, one := range in {
 		a, bad := one.answer(javaDrain)
 		if bad == nil {
 			bad = addRounds(&res, a.value, window)
@@ -231,6 +224,16 @@ func startJVM(h *host, classPath, addr string) (*jvm, error) {
 	}
 	p.version = strings.TrimSuffix(strings.TrimPrefix(hello[1], "redisson-"), ".jar")
 	return p, nil
+}
+
+// open has the process have so many clients, which its threads share evenly: a client is what a
+// session is to us.
+func (p *jvm) open(clients int) error {
+	err := p.send("bench", "lock", "bench", "clients", strconv.Itoa(clients))
+	if err == nil {
+		_, err = p.answer(javaStart)
+	}
+	return err
 }
 
 func (p *jvm) send(fields ...string) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func TestRedissonIsMeasured(t *testing.T) {
 	const window = 400 * time.Millisecond
 	for _, sc := range []benchkit.Scene{
 		{Name: "own", Workers: 3, OwnKeys: true}, {Name: "four", Workers: 2, Processes: 4, Work: time.Millisecond},
-		javaSessions()[0],
+		benchkit.InSessions(6),
 	} {
 		c, err := j.measure(t.Context(), base, sc, window)
 		if err != nil {
@@ -48,6 +49,10 @@ func TestRedissonIsMeasured(t *testing.T) {
 			t.Errorf("%s: %d rounds in %v, each with %.2f commands and %.2f µs of the server", sc.Name, c.Ops, c.Elapsed, c.Commands, c.CPU)
 		}
 	}
+	// A session is a client of its own, with connections of its own, and goes when it is not needed any more.
+	if n := connections(t, s, j.all[0], 6) - connections(t, s, j.all[0], 1); n < 5*2 {
+		t.Errorf("six sessions have %d connections more than one", n)
+	}
 	// The gate in memory that the processes share lets one in at a time.
 	res, err := j.run(benchkit.Scene{Workers: 2, Processes: 4, Work: 5 * time.Millisecond}, window, nil, nil)
 	if err != nil || res.Violations != 0 {
@@ -57,6 +62,19 @@ func TestRedissonIsMeasured(t *testing.T) {
 	if err != nil || len(took) != 3 || slices.Min(took) <= 0 {
 		t.Errorf("hand-over: %v, %v", took, err)
 	}
+}
+
+// connections returns how many the server has while a process has so many clients.
+func connections(t *testing.T, s *redistest.Server, p *jvm, clients int) (n int) {
+	t.Helper()
+	if err := p.open(clients); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.Do(t, "CLIENT", "LIST").ToString()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(list, "\n")
 }
 
 // A report that is no report is an error, and one of a thread that was never let in is none.

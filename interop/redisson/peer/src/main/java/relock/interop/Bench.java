@@ -13,14 +13,15 @@ import org.redisson.api.RLock;
 
 /**
  * Threads that take a lock and release it, again and again for a time, as the goroutines of
- * internal/test/benchkit do: rounds count that enter before the time is over, waits are those of
- * all rounds, and a gate in memory that all processes share sees who is inside.
+ * internal/test/benchkit do; they share the clients of this process evenly. Rounds count that enter
+ * before the time is over, waits are those of all rounds, and a gate in memory that all processes
+ * share sees who is inside.
  */
 final class Bench {
     private static final VarHandle LONGS = MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
     private static final long WRITER = 1L << 32;
 
-    private final Operations operations;
+    private final Clients clients;
     private final String kind;
     private final String name;
     private final int threads;
@@ -30,8 +31,8 @@ final class Bench {
     private final String gatePath; // empty: nothing is checked
 
     /** Arguments: threads, window in ms, work in µs, 1 for a lock each, the gate's file. */
-    Bench(Operations operations, String kind, String name, String[] args) {
-        this.operations = operations;
+    Bench(Clients clients, String kind, String name, String[] args) {
+        this.clients = clients;
         this.kind = kind;
         this.name = name;
         this.threads = Integer.parseInt(args[0]);
@@ -50,6 +51,7 @@ final class Bench {
         long began = System.nanoTime();
         for (int i = 0; i < threads; i++) {
             int me = i;
+            Operations operations = clients.of(me);
             Thread thread = new Thread(() -> {
                 try {
                     reports[me] = work(operations.lock(kind, own ? name + "-" + me : name), gate, began);

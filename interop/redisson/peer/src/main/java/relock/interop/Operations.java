@@ -12,9 +12,11 @@ import org.redisson.api.RedissonClient;
 
 /** What can be asked of Redisson's locks. Times are milliseconds, -1 stands for none. */
 final class Operations {
+    private final Clients clients;
     private final RedissonClient redisson;
 
-    Operations(RedissonClient redisson) {
+    Operations(Clients clients, RedissonClient redisson) {
+        this.clients = clients;
         this.redisson = redisson;
     }
 
@@ -23,7 +25,11 @@ final class Operations {
             return new Stress(redisson, this, kind, name, args).run();
         }
         if (operation.equals("bench")) {
-            return new Bench(this, kind, name, args).run();
+            return new Bench(clients, kind, name, args).run();
+        }
+        if (operation.equals("clients")) { // how many: more are opened or closed
+            clients.open(count(args[0]));
+            return "";
         }
         if (operation.equals("owner")) { // what this thread is called in Redis
             return redisson.getId() + ":" + Thread.currentThread().getId();

@@ -14,7 +14,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Semaphore;
 import org.redisson.Redisson;
-import org.redisson.api.RedissonClient;
 import org.redisson.config.BaseConfig;
 import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
@@ -37,14 +36,14 @@ import org.redisson.misc.ReclosableLatch;
  * process ends with its standard input.
  */
 public final class Peer {
-    private final RedissonClient redisson;
+    private final Clients clients;
     private final Operations operations;
     private final PrintStream out;
     private final Map<String, Worker> workers = new ConcurrentHashMap<>();
 
-    private Peer(RedissonClient redisson, PrintStream out) {
-        this.redisson = redisson;
-        this.operations = new Operations(redisson);
+    private Peer(Clients clients, PrintStream out) {
+        this.clients = clients;
+        this.operations = clients.of(0);
         this.out = out;
     }
 
@@ -53,8 +52,8 @@ public final class Peer {
 
     public static void main(String[] args) throws Exception {
         PrintStream out = new PrintStream(new java.io.FileOutputStream(java.io.FileDescriptor.out), false, StandardCharsets.UTF_8);
-        Peer peer = new Peer(Redisson.create(config(args)), out);
-        peer.say("ready\t" + jar() + "\t" + peer.redisson.getId());
+        Peer peer = new Peer(new Clients(config(args)), out);
+        peer.say("ready\t" + jar() + "\t" + peer.clients.first().getId());
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             peer.handle(line.split("\t", -1));
