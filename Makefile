@@ -53,7 +53,7 @@ interop: ## the locks against the real Redisson, REDISSON=3.50.0 for another ver
 	@for tool in redis-server javac mvn; do command -v $$tool >/dev/null || \
 		{ echo "make interop: no $$tool on PATH; it needs redis-server, a JDK (17 or later) and Maven" >&2; exit 1; }; done
 	cd interop/redisson && go test -count=1 -timeout 30m -parallel 8 -run Matrix .
-	cd interop/redisson && go test -count=1 -run 'Stress|HandOver' -v .
+	cd interop/redisson && go test -count=1 -run 'Stress|HandOver|Shares' -v .
 
 cli: ## the command line, to bin/relock
 	cd cmd/relock && go build -o ../../bin/relock .
