@@ -33,6 +33,7 @@ var entries = map[string]string{
 	"h1": entry("h", 0, "A3"), "ht": entry("h", 2, "A4"), "ft": entry("f", 999, "A5"), // these want tokens
 	"d1": entry("d", 0, "A6"), "e1": entry("e", 0, "A7"), "i1": entry("i", 0, "A"+idN+"ann"),
 	"g1": entry("g", 0, "A8"), "gb": entry("g", 0, "B8"), // of a plain lock
+	"z1": entry("z", 0, "A9"), "ab": entry("a", 0, "B9"),
 }
 
 // An entry gives the lock for 9.999 s and keeps its session alive for a thousand.
@@ -85,7 +86,7 @@ func heard(session, until string) string {
 func stand(names string, more ...string) (cmds []string) {
 	for i, name := range strings.Fields(names) {
 		_, session, _ := of(name)
-		if name[0] == 'g' {
+		if strings.Contains("gza", name[:1]) {
 			cmds = append(cmds, at(i+1, name))
 		} else {
 			cmds = append(cmds, at(i+1, name, 4850000000000003+i, "#"+name, 8600000000000002+i, "w"+name))

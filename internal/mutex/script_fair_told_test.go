@@ -34,6 +34,9 @@ func mayAsk(name string, after time.Duration) waiting.Message {
 	return waiting.Message{After: after, Head: head, Owner: owner, Key: "lock"}
 }
 
+// dozing is in the line while the session A is a slow taker that was not heard of just now, and is passed by.
+var dozing = []string{at(alive-time.Now().UnixMilli()-900_000, "sA", 7e15+time.Now().Add(time.Minute).UnixMilli(), "pA")}
+
 // Whoever lets an entry in tells its session: how many callers are in, and the tokens that they have.
 func TestASessionIsToldWhatItsEntryWasGiven(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
@@ -60,6 +63,7 @@ func TestASessionIsToldWhatItsEntryWasGiven(t *testing.T) {
 			{"a caller that leaves a free lock", "release", line, leave("fb"), stand("fb f1"), []waiting.Message{granted("f1", 0, 0, 4, 2)}},
 			{"a caller that leaves a lock that is held", "release", line, leave("fb"), stand("fb f1", byOther...), []waiting.Message{mayAsk("f1", 0)}},
 			{"a release to one that hears nothing", "release", line, free("me"), stand("d1", mine...), []waiting.Message{granted("d1", 0, 0, 3, 1)}},
+			{"a release that passes a slow taker by, and leaves the lock free", "release", line, free("me"), stand("z1 ab", append(mine, dozing...)...), []waiting.Message{mayAsk("z1", 0)}},
 		} {
 			begin(t, s, c.state...)
 			eval(t, s, c.script, c.keys, c.args...)

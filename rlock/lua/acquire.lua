@@ -98,12 +98,13 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
     position = behind(tonumber(ARGV[17]), tail, us)
   end
   position = tonumber(position or us)
-  if position >= PASSED then position = position - PASSED end -- it was passed over, and is heard of again
+  local back = position >= PASSED -- it was passed over, and is heard of again: it may be the first now
+  if back then position = position - PASSED end
   local bad = enter(entry, position, us, now, ARGV[9] == '1', ARGV[14], ARGV[8] == '1', fair and ARGV[16])
   if bad then return (refused(bad, ': the line')) end
   if not is_entry(heads[1]) then
     heads[1] = entry
-  elseif fair and (ttl == -2 or heads ~= tail) then -- else others stand in front, and that is all it need know
+  elseif back or fair and (ttl == -2 or heads ~= tail) then -- else others stand in front, and that is all it need know
     heads = entries(0)
   end
   if ttl ~= -2 then
