@@ -68,7 +68,9 @@ type tries struct {
 	attempts.Log
 	stuck        bool          // is counted by s.outage
 	refused      int           // in a session that polls, or with Retry
-	pause        time.Duration // for how long such a caller has slept last
+	pause        time.Duration // for how long such a caller has slept last, or, in a session that is deaf, sleeps next
+	sent         time.Duration // when its last attempt was sent,
+	trip         time.Duration // and how long it took from there to the pause behind it
 	unsubscribed int           // failed subscriptions in a row
 }
 

@@ -38,7 +38,7 @@ func (a *acquisition) ask() (grant, error) {
 	g, err := a.attempt(ctx, c)
 	cancel()
 	l.mu.Lock()
-	a.asking, c.flying = false, false
+	a.asking, c.flying, a.tries.sent = false, false, g.sent
 	if c.account != nil {
 		c.account.CallUp()
 	}

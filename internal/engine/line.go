@@ -79,11 +79,11 @@ func (l *lock) hears(p Primitive) bool {
 }
 
 // books completes the attempt of a caller that polls: it says when it comes again, if it sleeps for as long
-// as the last time, so that a release of then can leave the lock to it. The longer it has waited, the longer
-// before that.
+// as the last time and the network takes as long, so that a release of then can leave the lock to it. The longer it
+// has waited, the longer before that.
 func (a *acquisition) books() {
 	now, line := a.lock.s.now(), &a.op.Line
-	line.Books, line.ComesIn = a.lock.s.id, a.tries.pause+time.Millisecond
+	line.Books, line.ComesIn = a.lock.s.id, a.tries.trip+a.tries.pause+time.Millisecond
 	line.Window = min(2*time.Millisecond+(now-a.start)/5, waiting.MostWindow, line.ComesIn)
 }
 
@@ -91,6 +91,7 @@ func (a *acquisition) books() {
 // mutex may be held.
 func (a *acquisition) nextPause(b backoff.Backoff) (d time.Duration, ok bool) {
 	a.tries.refused++
+	a.tries.trip = a.lock.s.now() - a.tries.sent
 	if d, ok = b.Next(a.tries.refused); ok {
 		a.tries.pause = d
 	}
