@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,5 +74,35 @@ func TestACallerThatSleepsBetweenAttemptsGetsInBesideALine(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// A session that may not subscribe stands in no line, for nobody can tell it anything: it asks by the clock. It has the
+// lock again and again beside four sessions that use that without a pause, and they go on (scenario 37).
+func TestASessionThatMayNotSubscribeGetsItsTurns(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		_, p := faultDial(t, s, rlock.Config{})
+		p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
+		deaf := faultDialVia(t, s, p, rlock.Config{})
+		r := newContest(t, s)
+		r.join(4, time.Millisecond)
+		r.turns(50)
+		before := r.sections.Load()
+		longest := r.getsIn(func(ctx context.Context, name string) (context.Context, *rlock.Hold, error) {
+			return rlock.New(deaf, name).Lock(ctx)
+		})
+		t.Logf("it had the lock within %v; the others had it %d times", longest, r.sections.Load()-before)
+		if entries := entriesOf(t, s, r.name, deaf); len(entries) > 0 {
+			t.Errorf("it stands in the line: %q", entries)
+		}
+		var turns atomic.Int64
+		r.loop(rlock.New(deaf, r.name), time.Millisecond, &turns)
+		before = r.sections.Load()
+		redistest.Eventually(t, 30*time.Second, "turns of the deaf session in a loop", func() bool { return turns.Load() >= 10 })
+		if n := r.sections.Load() - before; s.IsMini() && n < 50 {
+			t.Errorf("the others had the lock %d times beside 10 turns of it", n)
+		}
+		r.end()
+		nothingLeft(t, s, deaf)
 	})
 }

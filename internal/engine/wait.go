@@ -274,8 +274,7 @@ func (a *acquisition) listen() {
 			l.s.cfg.Logger.Debug("relock: no subscription, polling instead", "name", name, "error", err)
 			l.s.trace.Subscription(locktrace.Subscription{State: locktrace.SubscriptionPolling, Err: err})
 		})
-		a.backOff(a.tries.unsubscribed, l.s.cfg.PollFloor)
-		a.tries.unsubscribed++
+		a.pauseUnsubscribed()
 	}
 	l.mu.Lock()
 	a.asking = false
@@ -295,6 +294,22 @@ func (a *acquisition) listen() {
 	// What was published before the confirmation is unknown; it does not matter if a claim of
 	// this session has got the lock meanwhile.
 	b.look.Soon = b.look.Soon || l.holder == nil
+}
+
+// pauseUnsubscribed pauses after a subscription that failed. A session that is deaf polls: the attempt before has
+// booked a round at the end of this pause, so how long the next one is must be known by then. No mutex may be held.
+func (a *acquisition) pauseUnsubscribed() {
+	s := a.lock.s
+	d := backoff.Doubling(a.tries.unsubscribed, s.cfg.PollFloor)
+	a.tries.unsubscribed++
+	if s.redis.Inbox.Deaf() {
+		told := a.tries.pause
+		a.tries.pause, a.tries.trip = d, s.now()-a.tries.sent
+		if told > 0 {
+			d = told
+		}
+	}
+	a.sleep(d, nil)
 }
 
 // backOff pauses after the n-th failure, jittered, doubling from 10 ms to most, and reports
