@@ -146,7 +146,6 @@ var lineCases = []locktest.ScriptCase{
 
 	run("it has less: it enters", "take", set("SET c 1"), countLine, takes("cA2"), "[0 "+never+" ~ ~ 1 -1]", "[0 "+never+" ~ ~ 1 -1]", "c=1 line<cA2 sA kcA2>"),
 	run("behind another", "take", stand(set("SET c 1"), "cA2"), countLine, takes("cB1"), "[0 -1 ~ ~ 1 -1]", "[0 -1 ~ ~ 1 -1]", "c=1 line<cA2 cB1 sA sB kcA2>"),
-	run("another was called", "take", stand(set("SET c 1"), "cA1"), countLine, takes("cB1"), "[0 -1 ~ ~ 1 -1]", "[0 -1 ~ ~ 1 -1]", "c=1 line<cA1 cB1 sA sB c>"),
 	run("it takes, and the next is called", "take", stand(set("SET c 2"), "cA1 cB1"), countLine, takes("cA1"), "[1 -1 0 1 1 -1]", "[1 -1 0 0 1 -1]", "c=1 line<cB1 sA sB c> r{3:7:1}"),
 	run("it takes, and nobody waits", "take", stand(set("SET c 2"), "cA1"), countLine, takes("cA1"), "[1 -1 0 1 1 -1]", "[1 -1 0 0 1 -1]", "c=1 r{3:7:1}"),
 	run("it leaves", "untake", stand(set("SET c 1"), "cA2 cB1"), locktest.Keys("c", "r", "line"),
