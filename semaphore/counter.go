@@ -117,6 +117,14 @@ func (c *Counter) Delete(ctx context.Context) error {
 // if Add has taken more away than there was. The answer may be out of date when it returns.
 func (c *Counter) Available(ctx context.Context) (int, error) { return c.value(ctx, "available") }
 
+// Waiters returns how many callers of all sessions wait, as [Semaphore.Waiters] does.
+func (c *Counter) Waiters(ctx context.Context) (int, error) {
+	if err := c.usable("waiters", nil); err != nil {
+		return 0, err
+	}
+	return c.p.waiters(ctx, c.handle.Calls())
+}
+
 func (c *Counter) value(ctx context.Context, op string) (int, error) {
 	if err := c.usable(op, nil); err != nil {
 		return 0, err

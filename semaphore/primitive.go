@@ -1,6 +1,7 @@
 package semaphore
 
 import (
+	"context"
 	"embed"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"relock/internal/calls"
 	"relock/internal/engine"
 	"relock/internal/inbox"
 	"relock/internal/keyname"
@@ -16,6 +18,7 @@ import (
 	"relock/internal/requestid"
 	"relock/internal/script"
 	"relock/internal/waiting"
+	"relock/rlock/lua"
 )
 
 //go:embed lua/*.lua
@@ -29,6 +32,7 @@ var (
 	stateScript    = script.Load(luaFiles, "lua/state.lua")
 	setLimitScript = script.Load(luaFiles, "lua/set_limit.lua")
 	deleteScript   = script.Load(luaFiles, "lua/delete.lua")
+	waitersScript  = script.Load(lua.Files, "waiters.lua")
 )
 
 // timeouts is the suffix of the key of the taken permits.
@@ -110,6 +114,13 @@ func (p *permits) keysAndLine() []string { return p.built().permits[:] }
 
 // line is the key of the line of sessions that wait.
 func (n *names) line() string { return n.built().permits[2] }
+
+// waiters asks through a handle how many callers wait.
+func (n *names) waiters(ctx context.Context, h *calls.Handle) (int, error) {
+	var count int64
+	err := h.Call(ctx, "waiters", script.Command{Script: waitersScript, Keys: []string{n.line()}}, calls.Integer(&count))
+	return int(count), err
+}
 
 // Entry is how an entry begins.
 func (*names) Entry(head string) string { return head }

@@ -161,6 +161,16 @@ func (m *Semaphore) Available(ctx context.Context) (int, error) {
 	return max(0, free), err
 }
 
+// Waiters returns how many callers of all sessions wait for permits, as of each session's last look, which is no
+// older than its Config.PollFloor. Callers of sessions that cannot be told anything, and Redisson's, are not among
+// them. It blocks for one round trip.
+func (m *Semaphore) Waiters(ctx context.Context) (int, error) {
+	if err := m.usable("waiters"); err != nil {
+		return 0, err
+	}
+	return m.p.waiters(ctx, m.handle.Calls())
+}
+
 // Limit asks Redis, in one round trip, for the limit: the one that New was given, if this is the
 // first use. The answer may be out of date when it returns.
 func (m *Semaphore) Limit(ctx context.Context) (int, error) {

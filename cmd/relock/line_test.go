@@ -12,6 +12,7 @@ import (
 
 	"relock/internal/test/redistest"
 	"relock/rlock"
+	"relock/semaphore"
 )
 
 // entry is one of a session in a line.
@@ -146,4 +147,36 @@ func TestDoctorFindsThatNobodyCanBeCounted(t *testing.T) {
 	if f := level(); f.Level != "warn" || f.Remedy != "allow +pubsub|numsub" {
 		t.Errorf("after %s: %+v", refused, f)
 	}
+}
+
+// show and ls have the line of a semaphore too.
+func TestShowTheLineOfASemaphore(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		_, _, err := semaphore.New(dial(t, s), "x", 100).Acquire(within(t), 100)
+		must(t, err)
+		c := newCLI(t, s)
+		line := func() string {
+			var all []string
+			for _, e := range decode[lock](c, "show", "x").InLine {
+				if e.Process != nil {
+					all = append(all, fmt.Sprintf("%s %d", e.Process.Label, e.Callers))
+				}
+			}
+			return strings.Join(all, ", ")
+		}
+		want := ""
+		for i, n := range []int{1, 100} { // so many are not granted by a release: their session is called
+			label := fmt.Sprintf("web-%d", i+1)
+			session := dialAs(t, s, label)
+			inBackground(t, func(ctx context.Context) error {
+				_, _, err := semaphore.New(session, "x", 100).Acquire(ctx, n)
+				return err
+			})
+			want = strings.TrimPrefix(want+", "+label+" 1", ", ")
+			settles(t, want, line)
+		}
+		if l := decode[[]lock](c, "ls")[0]; l.Line != 2 {
+			t.Errorf("ls has %+v", l)
+		}
+	})
 }

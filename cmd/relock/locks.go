@@ -35,7 +35,7 @@ type Lock struct {
 	Limit *int64  `json:"limit,omitempty"`  // of a semaphore
 	Token int64   `json:"token,omitempty"`  // the highest fencing token drawn
 	Wait  int64   `json:"waiting_sessions"` // subscribers of the lock's channel, without those in the line
-	Line  int     `json:"line"`             // callers in the line of a plain or fair lock
+	Line  int     `json:"line"`             // callers in the line
 	Fair  bool    `json:"fair"`             // the first of them waits for a fair lock
 }
 

@@ -20,7 +20,7 @@ type Shown struct {
 	Lock
 	Held    bool     `json:"held"`
 	Writers int64    `json:"waiting_writers"` // of a rwlock: writers that keep new readers out
-	InLine  []InLine `json:"line_sessions"`   // of a plain or fair lock, in the order of the line
+	InLine  []InLine `json:"line_sessions"`   // in the order of the line
 }
 
 func newShow(g *global) *cobra.Command {
@@ -110,7 +110,7 @@ func (s *server) show(ctx context.Context, name string) (*Shown, error) {
 	if err := s.waitersOf(ctx, &shown.Lock); err != nil {
 		return nil, err
 	}
-	if shown.InLine = []InLine{}; l.Kind == kindMutex || l.Kind == "" {
+	if shown.InLine = []InLine{}; l.Kind == "" || hasLine(l.Kind) {
 		now, err := s.now(ctx)
 		if err != nil {
 			return nil, err
@@ -177,7 +177,7 @@ func (s *server) waitersOf(ctx context.Context, l *Lock) error {
 			return err
 		}
 		l.Wait += one[0].Wait
-		l.Line += one[0].Line
+		l.Line = max(l.Line, one[0].Line) // a name has one line
 		l.Fair = l.Fair || one[0].Fair
 	}
 	return nil

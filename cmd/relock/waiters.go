@@ -73,13 +73,18 @@ func (s *server) countListeners(ctx context.Context, locks []*Lock) (sent int, e
 // linesAtOnce bounds how many lines are asked for at the same time.
 const linesAtOnce = 16
 
-// countLines adds the callers in the lines of plain and fair locks. It returns how many commands that took.
+// hasLine reports whether the sessions that wait for a lock of the kind stand in a line.
+func hasLine(kind string) bool {
+	return kind == kindMutex || kind == kindSemaphore || kind == kindCounter
+}
+
+// countLines adds the callers in the lines. It returns how many commands that took.
 func (s *server) countLines(ctx context.Context, locks []*Lock) (sent int, err error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, linesAtOnce)
 	for _, l := range locks {
-		if l.Kind != kindMutex {
+		if !hasLine(l.Kind) {
 			continue
 		}
 		sent += 2

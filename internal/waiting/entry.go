@@ -48,9 +48,10 @@ const (
 // Head is what stands in front of the owner in an entry.
 func (w *Want) Head() string {
 	flag, session, n := "g", "", w.Tokens
+	ms := func(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 	switch {
 	case w.Permits > MostGiven, w.Permits > 0 && w.Asks:
-		return fmt.Sprintf("C%07d%07d%05d", w.Permits, min(millis(w.Life), 9999999), len(w.Session))
+		return fmt.Sprintf("C%07d%07d%05d", w.Permits, min(ms(w.Life), 9999999), len(w.Session))
 	case w.Permits > 0 && w.Slow:
 		flag, n = "Q", w.Permits
 	case w.Permits > 0:
@@ -70,10 +71,8 @@ func (w *Want) Head() string {
 	case w.Slow:
 		flag = "z"
 	}
-	return fmt.Sprintf("%s%03d%04d%07d%05d%s", flag, n, min(millis(w.Lease), 9999), min(millis(w.Life), 9999999), len(w.Session), session)
+	return fmt.Sprintf("%s%03d%04d%07d%05d%s", flag, n, min(ms(w.Lease), 9999), min(ms(w.Life), 9999999), len(w.Session), session)
 }
-
-func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 const (
 	headLength = 20 // of what every entry begins with
