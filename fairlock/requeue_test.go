@@ -8,6 +8,7 @@ import (
 	"relock/fairlock"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -94,9 +95,12 @@ func TestARunThatNoReleaseEnteredLeavesNothing(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, time.Minute)
 		m := fairlock.New(dial(t, s, silent()), "x")
-		b, client := locktest.DialGated(t, s, silent())
+		cfg, renewed := silent(), make(chan struct{}, 100)
+		cfg.Trace = &rlock.Trace{Renewed: func(locktrace.Renewed) { renewed <- struct{}{} }}
+		b, client := locktest.DialGated(t, s, cfg)
 		fair := fairlock.New(b, "x")
 		inside, rest, leave := left(t, ctx, m, fair, 1)
+		locktest.Get(t, renewed, patience, "what was granted is confirmed") // else that may notice the loss first
 		must(t, s.Do(t, "DEL", "x").Error())
 		seen, release := client.HoldAnswer(runs("release"))
 		t.Cleanup(release)

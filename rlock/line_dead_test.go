@@ -142,10 +142,11 @@ func TestFiveHundredDeadSessionsCostEachOnce(t *testing.T) {
 			}
 			later := 0
 			for range 30 {
-				later = max(later, c.passOn())
+				later += c.passOn()
 			}
-			t.Logf("%s: the usual hand-over costs %d commands, to pass them over %d, later %d at most", what, usual, first, later)
-			if later > usual+inOneScript {
+			later /= 30 // a look, or what is tidied up now and then, may come between
+			t.Logf("%s: the usual hand-over costs %d commands, to pass them over %d, later %d", what, usual, first, later)
+			if later > usual+inOneScript/2 {
 				t.Errorf("%s: later a hand-over costs %d commands, %d without them", what, later, usual)
 			}
 			c.end()
