@@ -54,9 +54,10 @@ func TestAMonitorCostsNoOpenRounds(t *testing.T) {
 		})
 		before := r.open.Load()
 		r.turns(200)
-		if n := r.open.Load() - before; n < 20 { // one of four or five
+		if n := r.open.Load() - before; s.IsMini() && n < 20 { // one of four or five
 			t.Errorf("beside a listener of the lock's channel %d rounds of 200 were left open", n)
 		}
+		redistest.Eventually(t, 30*time.Second, "a round that is left open", func() bool { return r.open.Load() > before })
 		r.end()
 	})
 }
@@ -80,7 +81,7 @@ func TestSessionsThatHaveListenedAMomentAgoLeaveNoRoundsOpen(t *testing.T) {
 			}
 			r.isClosed(fmt.Sprint(n, " sessions"))
 			r.end()
-			if listening < 4 {
+			if listening == 0 || s.IsMini() && listening < 4 {
 				t.Errorf("%d sessions: somebody listened to the lock's channel at %d of 10 times; this test is about that", n, listening)
 			}
 		}
