@@ -29,8 +29,11 @@
 //   - A request is granted whole or not at all. Requests of one session for one name are served in
 //     the order of arrival, whatever they ask for: a large one is not starved by small ones behind
 //     it, and TryAcquire does not overtake.
-//   - A message wakes a waiter when permits become free, and the clock when the next ones expire.
-//     A lost message costs no more than Config.PollFloor.
+//   - Sessions that wait stand in a line, each with one request, and are served in the order of arrival. What
+//     comes free is given to the first by the script that frees it, whichever process runs that; how many wait
+//     does not matter. A first one that wants more than is free keeps what comes free for 1 s; then what fits may
+//     pass for 1 s; then for 2 s, 4 s and so on up to 32 s, with 1 s in between.
+//   - The clock wakes a waiter when permits expire. A lost message costs no more than Config.PollFloor.
 //
 // Released permits pass to the next waiter of the session in memory, if that one wants exactly as
 // many, for the time slice that package rlock describes. Else they go back to Redis. Permits with
@@ -38,7 +41,8 @@
 //
 // # What is not
 //
-//   - Order between processes: a large request can be starved by small ones of another process.
+//   - Strict order: a session passes permits on among its callers for a slice, TryAcquire takes what is free, and
+//     Redisson's clients, which know no line, have rounds of their own.
 //   - Failover and pauses: as in package rlock. There is no fencing token.
 //   - Late delivery: a request for permits that a proxy delivers after its caller was told of a
 //     failure takes them until the lease ends. A Counter remembers requests for three minutes; a
