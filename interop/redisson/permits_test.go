@@ -129,6 +129,7 @@ func permitsSeveralAtOnce(t *testing.T, e *env) {
 	ids := j.do("permits", name, "acquire", "4", ms(time.Minute))
 	waiter := s.acquires(t, name, m, 3)
 	s2 := e.session(t, patient)
+	s2.behind = true
 	other := s2.acquires(t, name, semaphore.New(s2.Session, name, 5), 1)
 	j.want("true", "permits", name, "release", ids)
 	locktest.Must(t, wokenPermits(t, waiter).p.Release())

@@ -68,6 +68,7 @@ func counterJavaGivesGoWaits(t *testing.T, e *env) {
 
 	// One message for several waiters, of one session and of another.
 	s2 := e.session(t, patient)
+	s2.behind = true
 	first, other := s.takes(t, name, c, 1), s2.takes(t, name, semaphore.NewCounter(s2.Session, name), 1)
 	second := make(chan error, 1)
 	go func() { second <- c.Acquire(context.Background(), 1) }()
