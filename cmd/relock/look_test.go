@@ -222,7 +222,7 @@ func TestShow(t *testing.T) {
 			"a:fair":      "mutex /1 owners, 1 holds/token false/waiting 0+0+2, fair true",
 			"a:read":      "rwlock read/2 owners, 1 holds/token false/waiting 1+1+0, fair false",
 			"a:write":     "rwlock write/1 owners, 2 holds/token false/waiting 0+0+0, fair false",
-			"a:semaphore": "semaphore /1 owners, 2 holds/token false/waiting 1+0+0, fair false/3 of 5",
+			"a:semaphore": "semaphore /1 owners, 2 holds/token false/waiting 0+0+1, fair false/3 of 5",
 		} {
 			settles(t, want, func() string {
 				l := decode[lock](c, "show", name)

@@ -119,7 +119,7 @@ func TestForcePermits(t *testing.T) {
 			next <- err
 			return err
 		})
-		eventually(t, "a waiter", func() bool { return decode[lock](c, "show", "x").Waiting > 0 })
+		eventually(t, "a waiter in the line", func() bool { return decode[lock](c, "show", "x").Line > 0 })
 		if r := c.want(0, "force", "x", "--owner", goes.IDs()[0][:24]); r.out != "x was taken from web-3:4711\n" {
 			t.Errorf("force says %q", r.out)
 		}
