@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -106,6 +107,15 @@ func (c *circle) passOn() int {
 	return commands(c.t, c.s) - before
 }
 
+// costs returns what so many hand-overs cost.
+func (c *circle) costs(n int) (all []int) {
+	c.t.Helper()
+	for range n {
+		all = append(all, c.passOn())
+	}
+	return all
+}
+
 // end lets each session have the lock once more.
 func (c *circle) end() {
 	c.t.Helper()
@@ -124,30 +134,31 @@ func TestFiveHundredDeadSessionsCostEachOnce(t *testing.T) {
 		const dead, inOneScript = 500, 16
 		for what, silent := range map[string]time.Duration{"just died": 0, "silent for a while": 7 * time.Second, "silent for long": time.Minute} {
 			c := newCircle(t, s, 3)
-			usual := 0
-			for range 9 {
-				usual = max(usual, c.passOn())
-			}
+			usual := c.costs(9)
 			deadEntries(t, s, c.name, dead, silent)
 			releaser := c.in.p
 			releases := faultSent(t, releaser, "release")
 			first := c.passOn()
 			releases = faultSent(t, releaser, "release") - releases
-			if least := dead / inOneScript; releases < least || releases > least+4 {
+			// A session that asks meanwhile, as on a busy machine, has the lock before all are passed over.
+			if least := dead / inOneScript; s.IsMini() && (releases < least || releases > least+4) {
 				t.Errorf("%s: %d releases have passed %d entries over, want %d in each", what, releases, dead, inOneScript)
 			}
+			later := c.costs(30)
+			t.Logf("%s: usually a hand-over costs %d commands, to pass them over %d, later %d", what, slices.Max(usual), first, later)
 			// Of each: who listens, when it was heard of, its position, its new one, and which come next.
-			if most := dead*6 + releases*30; first > most {
-				t.Errorf("%s: to pass %d entries over has cost %d commands, want %d at most", what, dead, first, most)
+			total := first
+			for _, n := range later {
+				total += n
 			}
-			later := 0
-			for range 30 {
-				later += c.passOn()
+			if most := dead*6 + 80*(dead/inOneScript+len(later)); total > most {
+				t.Errorf("%s: %d hand-overs past %d entries have cost %d commands, want %d at most", what, len(later)+1, dead, total, most)
 			}
-			later /= 30 // a look, or what is tidied up now and then, may come between
-			t.Logf("%s: the usual hand-over costs %d commands, to pass them over %d, later %d", what, usual, first, later)
-			if later > usual+inOneScript/2 {
-				t.Errorf("%s: later a hand-over costs %d commands, %d without them", what, later, usual)
+			if n := slices.Min(later); n > slices.Max(usual) {
+				t.Errorf("%s: later a hand-over costs %d commands at least, without them %d", what, n, slices.Max(usual))
+			}
+			if n := slices.Max(later); s.IsMini() && n > slices.Max(usual)+inOneScript {
+				t.Errorf("%s: later a hand-over costs %d commands, without them %d", what, n, slices.Max(usual))
 			}
 			c.end()
 		}

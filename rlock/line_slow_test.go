@@ -65,6 +65,9 @@ func (sc *slowScene) served(t *testing.T) {
 // behind it has the lock. It is not starved: when it was passed by for 100 ms the next release gives it the lock (scenario 40).
 func TestASlowTakerIsPassedByForAWhile(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		if !s.IsMini() {
+			t.Skip("who is slow by the wall clock of a busy machine is chance")
+		}
 		sc := newSlowScene(t, s)
 		behind := dial(t, s, rlock.Config{PollFloor: time.Hour})
 		second := faultGoLock(rlock.New(behind, sc.name), sc.ctx)
