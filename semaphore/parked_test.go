@@ -45,3 +45,35 @@ func TestAPermitThatWaitedTooLongForTheFrontIsNotLost(t *testing.T) {
 		}
 	})
 }
+
+// A permit comes free while the caller in front is asking, and waits for the answer; and another session's release
+// gives that caller a permit meanwhile. It takes that one, and the other goes back: nobody else of the session waits.
+func TestAPermitThatWaitsForTheFrontGoesBackIfTheFrontIsGivenAnother(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		told := make(chan struct{}, 10)
+		cfg := slow()
+		cfg.Trace = &rlock.Trace{Line: func(locktrace.Line) { told <- struct{}{} }}
+		ses, client := locktest.DialGated(t, s, cfg)
+		m := semaphore.New(ses, "x", 2)
+		_, ours, err := m.Acquire(ctx, 1)
+		must(t, err)
+		_, theirs, err := semaphore.New(dial(t, s, slow()), "x", 2).Acquire(ctx, 1)
+		must(t, err)
+		seen, answer := client.HoldAnswer(locktest.Runs(src["acquire"]))
+		next := acquire(ctx, m, 1)
+		locktest.Get(t, seen, 10*time.Second, "the attempt of the front has run")
+		semaphore.SliceFor(ses, "x", time.Hour)
+		must(t, theirs.Release())
+		locktest.Get(t, told, 10*time.Second, "what was given to the front")
+		must(t, ours.Release())
+		if n := taken(t, s, "x"); n != 2 {
+			t.Fatalf("%d permits are out, want both: one waits for the answer", n)
+		}
+		answer()
+		g := locktest.Get(t, next, 10*time.Second, "the front")
+		must(t, g.err)
+		redistest.Eventually(t, 10*time.Second, "the other permit to be back", func() bool { return taken(t, s, "x") == 1 })
+		must(t, g.p.Release())
+	})
+}

@@ -97,18 +97,18 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 	l := a.lock
 	refusal := err == nil && g.Status == refused
 	stands := refusal && a.kind.Lines && g.Position > 0 && l.queue.First == &a.node && a.claim.state == asking
-	if stands {
-		if a.stands(g); a.given.Load() != nil { // by a message that came before the answer
-			return nil, false
-		}
+	answered := a.kind.Permits && a.claim.state == asking && (err != nil || refusal)
+	if answered && refusal {
+		a.hearLimit(g)
 	}
-	if a.kind.Permits && a.claim.state == asking && (err != nil || refusal) {
-		if refusal {
-			a.hearLimit(g)
-		}
-		if l.unpark(); a.given.Load() != nil {
-			return nil, false
-		}
+	if stands {
+		a.stands(g)
+	}
+	if answered {
+		l.unpark()
+	}
+	if a.given.Load() != nil { // by a message that came before the answer, or in memory
+		return nil, false
 	}
 	switch {
 	case a.claim.state != asking: // it was ended meanwhile: the next attempt is another claim's
