@@ -65,17 +65,17 @@ heads = heads or LINE and entries(0) or {}
 if heads.err then return (refused(heads, ': the line')) end
 if not granted and n > limit then
   if entry and heads[1] then
-    leave(entry, n, heads[1] == entry)
+    leave(entry, heads[1] == entry)
     if not new then value = let_in(value, limit, at, heads[1] == entry and entry) end
   end
   if tell and not new and value > 0 then redis.call(ARGV[4], ARGV[3], int(value)) end
   return {-2, limit, 0, 0}
 end
 if new then redis.call('SET', KEYS[1], int(value)) end
-local position, first = 0, heads[1] == entry
+local position, first, more = 0, heads[1] == entry, false
 if entry and alive < n and (not granted or is_entry(heads[1])) then
   local bad
-  bad, value, granted, position, first =
+  bad, value, granted, more, position, first =
     wait_in_line(entry, heads, value, limit, at, us, now, ARGV[8] == '1', ARGV[9], ARGV[12])
   if bad then return bad end
 end
@@ -91,7 +91,7 @@ if granted then
   end
   keep(tonumber(ARGV[5]))
   if entry and (heads[1] or position > 0) then
-    leave(entry, n, true)
+    leave(entry, true)
     value = let_in(value, limit, at, first and entry)
   end
   position = 0
@@ -100,7 +100,7 @@ elseif first_id == 16 and not waits then
   book(ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15]), now)
 end
 if tell and value > 0 then redis.call(ARGV[4], ARGV[3], int(value)) end
-if position > 0 and not first then return {0, -1, now, position, value, limit} end
+if position > 0 and (more or not first) then return {0, more and 1 or -1, now, position, value, limit} end
 local lowest = redis.call('ZRANGE', KEYS[2], '0', '0', 'WITHSCORES')
 local ms = (tonumber(lowest[2] or 0) or 0) - now
 if ms <= 0 or ms + now >= 922337203685477 then ms = -1 end -- Redisson's expiry of one without a lease

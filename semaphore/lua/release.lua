@@ -49,7 +49,7 @@ local was = false
 if heads and heads[1] and ARGV[6] ~= '' then
   local entry = ARGV[6] .. ARGV[7]
   was = heads[1] == entry and entry
-  leave(entry, size(entry), was)
+  leave(entry, was)
   known = nil
 end
 value = tonumber(value or nil) or 0 -- gone: it was deleted, or is of another type

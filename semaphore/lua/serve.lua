@@ -66,20 +66,27 @@ end
 
 -- leave takes an entry out of the line, which goes with the last one. free says that what was left to the one that
 -- was called is left to it no more.
-local function leave(entry, n, free)
-  redis.call('ZREM', LINE, entry, free and 'c' or '', n > 1 and 'k' .. entry or '', marks(entry, session_of(entry)))
-  local rest = redis.pcall('ZRANGE', LINE, 0, 0)
-  if rest[1] and not is_entry(rest[1]) and string.sub(rest[1], 1, 1) ~= 'b' then redis.call('DEL', LINE) end
+local function leave(entry, free)
+  redis.call('ZREM', LINE, entry, free and 'c' or '', marks(entry, session_of(entry)))
+  sweep()
+end
+
+-- call_last has the one ask that came last, of those who hear it: more of the dead stand in front than one script
+-- looks at, and each attempt looks at more.
+local function call_last(prefix)
+  for _, entry in ipairs(redis.call('ZREVRANGEBYSCORE', LINE, '(' .. int(PASSED), '0', 'LIMIT', 0, 16)) do
+    if (call(prefix, entry, 0) or 0) > 0 then return end
+  end
 end
 
 -- serve lets in whom it can of so many permits that are free, at most 16. own is the entry of a session that asks,
 -- which is not given them; or nil. The first of the line listens to the channel, and knows when a permit expires: one
 -- that comes to be the first, and still is after a moment, asks. was is an entry that was the first and has left; or
 -- nil. known are the first two members of the line, or nil. It returns how many are free then; and whether own may
--- have its permits now.
+-- have its permits now, or is to ask again at once.
 local function serve(free, limit, at, us, now, own, was, known)
   local mine, from, left, head = own and {[own] = true}, 0, was, nil
-  local granted = false
+  local granted, again = false, false
   for _ = 1, 16 do
     if free <= 0 then break end
     local heads, booking = known, nil
@@ -88,7 +95,11 @@ local function serve(free, limit, at, us, now, own, was, known)
     if heads.err then break end
     was = was or heads[1]
     local entry, more, second, listeners, scores = first_alive(heads, mine, at, now, from)
-    if not entry then break end
+    if not entry then
+      again = more
+      if more and not own then call_last(at.prefix) end
+      break
+    end
     if from == 0 then head = entry end
     local n = size(entry)
     if n > free then
@@ -124,7 +135,6 @@ local function serve(free, limit, at, us, now, own, was, known)
           break
         end
         free = free - n
-        if n > 1 then redis.call('ZREM', LINE, 'k' .. entry) end
         take_off(entry, more or from > 0 or booking)
         if from == 0 then head = second end
       end
@@ -132,7 +142,7 @@ local function serve(free, limit, at, us, now, own, was, known)
   end
   if left and not head then head = entries(0)[1] end
   if head ~= was and head ~= own and is_entry(head) then call(at.prefix, head, FIRST_MS) end
-  return free, granted
+  return free, granted, again
 end
 
 -- wait_in_line has an entry wait, or keeps it there, and serves those who stand there. It returns an error to
@@ -142,9 +152,9 @@ local function wait_in_line(entry, heads, free, limit, at, us, now, again, liste
   if position >= PASSED then position = position - PASSED end -- it was passed over, and is heard of again
   local bad = enter(entry, position, us, now, listens == '1', waiting, again)
   if bad then return (refused(bad, ': the line')) end
-  local left, granted = serve(free, limit, at, us, now, entry)
+  local left, granted, more = serve(free, limit, at, us, now, entry)
   local first = not is_entry(heads[1]) or heads[1] == entry or entries(0)[1] == entry
-  return false, left, granted, position, first
+  return false, left, granted, more, position, first
 end
 
 -- let_in serves those who stand in the line, if there is one, and returns how many are free then. was is the entry

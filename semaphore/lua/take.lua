@@ -17,7 +17,7 @@ local heads = entry and entries(0)
 if outcome then
   renew()
   if entry and heads[1] then
-    leave(entry, n, heads[1] == entry)
+    leave(entry, heads[1] == entry)
     let_in(free, math.huge, {channel = ARGV[9], publish = ARGV[10], counts = ARGV[11], prefix = ARGV[12]}, heads[1] == entry and entry)
   end
   return {outcome == 'undone' and 0 or 1, -1, 0, 0, free, -1}
@@ -27,11 +27,11 @@ local at = {channel = ARGV[9], publish = ARGV[10], counts = ARGV[11], prefix = A
 if entry and (free < n or heads[1]) then
   if heads.err then return (refused(heads, ': the line')) end
   local us, now = time()
-  local bad, _, granted, position
-  bad, _, granted, position, first =
+  local bad, _, granted, more, position
+  bad, _, granted, more, position, first =
     wait_in_line(entry, heads, free, math.huge, at, us, now, ARGV[7] == '1', ARGV[8], ARGV[13])
   if bad then return bad end
-  if not granted then return {0, first and NEVER or -1, now, position, free, -1} end
+  if not granted then return {0, more and 1 or first and NEVER or -1, now, position, free, -1} end
 end
 if free < n then
   if LINE and not entry then book(ARGV[14], tonumber(ARGV[15]), tonumber(ARGV[16]), select(2, time())) end
@@ -41,7 +41,7 @@ local bad
 free, bad = change(ARGV[5], 'DECRBY', ARGV[5])
 if bad then return bad end
 if entry and heads[1] or entry and redis.pcall('EXISTS', LINE) == 1 then
-  leave(entry, n, true)
+  leave(entry, true)
   let_in(free, math.huge, at, first and entry)
 end
 return {1, -1, 0, 1, free, -1}

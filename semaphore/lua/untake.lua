@@ -16,7 +16,7 @@ local at = {channel = ARGV[5], publish = ARGV[6], counts = ARGV[7], prefix = ARG
 local heads = LINE and ARGV[9] ~= '' and entries(0)
 if heads and heads[1] then
   local entry = ARGV[9] .. ARGV[10]
-  leave(entry, 2, heads[1] == entry)
+  leave(entry, heads[1] == entry)
   let_in(tonumber(value or 0) or 0, math.huge, at, heads[1] == entry and entry)
 end
 local number, outcome = string.match(last or '', '^(%d+):(.*)$')

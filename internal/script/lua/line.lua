@@ -9,6 +9,7 @@
 --   "w<session>", of a fair entry "w<entry>" -> WAITING and how many callers wait; without it one
 --   "p<session>" -> PASSED_BY and since when it is, being a slow taker, in ms
 --   "#<entry>" -> NUMBER and, of a fair entry, the number of its last caller; without it one
+--   "k<entry>", of permits, see serve.lua of semaphore
 --   "c" -> CALLED and until when the lock is left to the entry that was called, in ms
 -- An entry is 20 letters, and the owner:
 --   1: g, the lock may be given to it; z, too, but its session is a slow taker, see dozes; a, its session is
@@ -74,7 +75,15 @@ local function session_of(entry) return string.sub(entry, 21, 20 + number(entry,
 -- marks returns the members of the line that speak of an entry besides; c may speak of any.
 local function marks(entry, session)
   if is_fair(entry) then return '#' .. entry, 'w' .. entry end
+  if string.find(entry, '^[PQC]') then return 'w' .. session, 'p' .. session, 'k' .. entry end
   return 'w' .. session, 'p' .. session
+end
+
+-- sweep deletes a line in which no entry stands any more: what is left speaks of the dead, unless it is a booking.
+-- While the slot moves Redis does not speak of a line that is gone.
+local function sweep()
+  local rest = redis.pcall('ZRANGE', LINE, 0, 0)
+  if rest[1] and not is_entry(rest[1]) and string.sub(rest[1], 1, 1) ~= 'b' then redis.call('DEL', LINE) end
 end
 
 -- keep_line lets it live for longer than an entry may be silent.
@@ -123,10 +132,11 @@ local function called_until(now, score)
   return called < now + 1000 and called or 0
 end
 
--- call tells the session of an entry that it may ask, so many ms later, if this user may.
+-- call tells the session of an entry that it may ask, so many ms later, and returns how many heard that; false if
+-- this user may not.
 local function call(prefix, entry, ms)
   local told = redis.pcall('PUBLISH', prefix .. session_of(entry), 'called:' .. ms .. ':' .. #entry .. ':' .. entry .. KEYS[1])
-  return type(told) ~= 'table'
+  return type(told) ~= 'table' and told
 end
 
 -- pass_over moves the first entry behind the others if it was called just before, until then, and has not come:
@@ -210,10 +220,7 @@ local function first_alive(heads, mine, at, now, from)
     if i == 17 then return nil, true end
     local entry, second = heads[1], heads[2]
     if not is_entry(entry) then
-      -- With its last entry a line goes; what is left speaks of the dead, unless it is a booking. While the slot
-      -- moves Redis does not speak of a line that is gone.
-      local rest = passed + from == 0 and redis.pcall('ZRANGE', LINE, 0, 0)
-      if rest and rest[1] and string.sub(rest[1], 1, 1) ~= 'b' then redis.call('DEL', LINE) end
+      if passed + from == 0 then sweep() end
       break
     end
     if mine and mine[entry] then return entry, passed > 0 or is_entry(second), second, 0 end
