@@ -33,7 +33,7 @@ var entries = map[string]string{
 	"h1": entry("h", 0, "A3"), "ht": entry("h", 2, "A4"), "ft": entry("f", 999, "A5"), // these want tokens
 	"d1": entry("d", 0, "A6"), "e1": entry("e", 0, "A7"), "i1": entry("i", 0, "A"+idN+"ann"),
 	"g1": entry("g", 0, "A8"), "gb": entry("g", 0, "B8"), // of a plain lock
-	"z1": entry("z", 0, "A9"), "ab": entry("a", 0, "B9"),
+	"z1": entry("z", 0, "A9"), "z2": entry("z", 0, "A10"), "z3": entry("z", 0, "A11"), "z4": entry("z", 0, "A12"), "ab": entry("a", 0, "B9"),
 }
 
 // An entry gives the lock for 9.999 s and keeps its session alive for a thousand.

@@ -64,6 +64,8 @@ func TestASessionIsToldWhatItsEntryWasGiven(t *testing.T) {
 			{"a caller that leaves a lock that is held", "release", line, leave("fb"), stand("fb f1", byOther...), []waiting.Message{mayAsk("f1", 0)}},
 			{"a release to one that hears nothing", "release", line, free("me"), stand("d1", mine...), []waiting.Message{granted("d1", 0, 0, 3, 1)}},
 			{"a release that passes a slow taker by, and leaves the lock free", "release", line, free("me"), stand("z1 ab", append(mine, dozing...)...), []waiting.Message{mayAsk("z1", 0)}},
+			{"a release where three in a row are slow", "release", line, free("me"), stand("z1 z2 z3 gb", append(mine, dozing...)...), nil},
+			{"a release where four in a row are slow", "release", line, free("me"), stand("z1 z2 z3 z4 gb", append(mine, dozing...)...), []waiting.Message{granted("z1", 0, 0, 0, 0)}},
 		} {
 			begin(t, s, c.state...)
 			eval(t, s, c.script, c.keys, c.args...)
