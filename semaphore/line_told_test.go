@@ -120,9 +120,6 @@ func TestWhatChangesACounterConcernsTheWholeLine(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-				if !s.IsMini() {
-					t.Skip("who is called, and does not come for 5 ms of the wall clock, is passed over")
-				}
 				ctx := within(t, time.Minute)
 				waitCtx, stop := context.WithCancel(ctx)
 				defer stop()

@@ -2,7 +2,6 @@ package semaphore
 
 import (
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -73,18 +72,11 @@ func (p *count) once(sc *script.Script, keys []string, id string, args ...string
 
 // Acquire is take.lua.
 func (p *count) Acquire(op *kind.Op) script.Command {
-	args := []string{script.Itoa(int64(op.N))}
-	l := &op.Line
-	switch {
-	case l.Books != "":
-		args = append(args, "b", "0", "0", p.Channel(), p.key.Publish, p.key.Counts, inbox.Prefix, "0", l.Books,
-			script.Millis(l.ComesIn), script.Millis(l.Window))
-	case l.Head != "":
-		args = append(args, l.Head, script.Flag(l.Again), script.Flag(l.Listens), p.Channel(), p.key.Publish, p.key.Counts,
-			inbox.Prefix, strconv.Itoa(l.Waiting), op.Owner)
-	default:
-		return p.once(takeScript, p.keys(), op.ID, args[0], "")
+	args := p.waitArgs([]string{script.Itoa(int64(op.N))}, op)
+	if args[1] == "" {
+		return p.once(takeScript, p.keys(), op.ID, args...)
 	}
+	args = append(args, p.Channel(), p.key.Publish)
 	cmd := p.once(takeScript, slices.Concat(p.keys(), []string{p.line()}), op.ID, args...)
 	cmd.Fewer = func(c script.Command) script.Command {
 		c.Keys, c.Args, c.Fewer = c.Keys[:3:3], append(c.Args[:5:5], ""), nil

@@ -82,7 +82,7 @@ func size(name string) (n int) { fmt.Sscan(strings.TrimLeft(name, "cABC"), &n); 
 // takes are those of take.lua, leaves those of release.lua, and frees those of a release of me:1 and me:2.
 func takes(name string) []string {
 	e := entry(name)
-	return once(fmt.Sprint(size(name)), e[:20], "0", "0", "ch", "PUBLISH", "0", "s:", "0", e[20:])
+	return once(fmt.Sprint(size(name)), e[:20], "0", "0", "0", "s:", "0", e[20:], "", "", "ch", "PUBLISH")
 }
 
 func leaves(name string) []string {

@@ -50,12 +50,8 @@ local function give(entry, n, at, now)
     ids[#ids + 1] = id .. string.char(0, 0, 0, i)
     args[#args + 1], args[#args + 2] = expiry, ids[#ids]
   end
-  local told = redis.pcall('ZADD', KEYS[2], unpack(args))
-  if type(told) ~= 'table' then
-    told = redis.pcall('PUBLISH', at.prefix .. session_of(entry), 'granted:' .. int(now) .. ':0:0:0:0:' .. #entry .. ':'
-      .. entry .. KEYS[1])
-  end
-  if type(told) == 'table' then
+  local written = redis.pcall('ZADD', KEYS[2], unpack(args))
+  if type(written) == 'table' or not tell_given(at.prefix, entry, now, 0, 0, 0, 0) then
     redis.pcall('ZREM', KEYS[2], unpack(ids))
     redis.call('INCRBY', KEYS[1], int(n))
     return false

@@ -27,9 +27,7 @@ local function give(entry, at, now, scores)
     last, position = (scores[3] or NUMBER + 1) - NUMBER, tonumber(scores[2])
     if position >= PASSED then position = position - PASSED end
   end
-  local told = redis.pcall('PUBLISH', at.prefix .. session_of(entry), 'granted:' .. int(now) .. ':' .. int(token)
-    .. ':' .. int(n) .. ':' .. int(last) .. ':' .. int(position) .. ':' .. #entry .. ':' .. entry .. KEYS[1])
-  if type(told) == 'table' and string.sub(entry, 1, 1) ~= 'd' then
+  if not tell_given(at.prefix, entry, now, token, n, last, position) and string.sub(entry, 1, 1) ~= 'd' then
     redis.call('HDEL', KEYS[1], owner)
     return false
   end

@@ -140,6 +140,13 @@ local function call(prefix, entry, ms)
   return type(told) ~= 'table' and told
 end
 
+-- tell_given tells the session of an entry that it has what it waits for, and returns false if this user may not.
+local function tell_given(prefix, entry, now, token, tokens, last, position)
+  local told = redis.pcall('PUBLISH', prefix .. session_of(entry), 'granted:' .. int(now) .. ':' .. int(token) .. ':'
+    .. int(tokens) .. ':' .. int(last) .. ':' .. int(position) .. ':' .. #entry .. ':' .. entry .. KEYS[1])
+  return type(told) ~= 'table'
+end
+
 -- pass_over moves the first entry behind the others if it was called just before, until then, and has not come:
 -- others get in until it looks.
 local function pass_over(first, prefix, called, now)
