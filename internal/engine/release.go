@@ -100,8 +100,8 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	var anew *claim
 	if l.queue.First != nil {
 		anew = l.enterAnew(c, &op)
+		op.Line.Yields = c.kind.Permits && l.needLobby().turns.Yielded() > now
 	}
-	op.Line.Yields = c.kind.Permits && l.queue.First != nil && l.needLobby().turns.Yielded() > now
 	if anew == nil && (listening || op.Line.Yields) {
 		l.settle(c, now)
 	}

@@ -135,7 +135,7 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 	a.claim = nil
 	l.dequeue(a)
 	a.deliver(x)
-	if c.kind.Permits { // other permits may come free meanwhile: the next front enters the line, whether it listens or not
+	if l.holder == nil { // other permits may come free meanwhile: the next front enters the line, whether it listens or not
 		l.nudge()
 		return
 	}
