@@ -151,7 +151,7 @@ func TestARunOfADeafSessionIsServedAtOnce(t *testing.T) {
 	})
 }
 
-// Fencing tokens of such a session grow too, whoever draws them.
+// Fencing tokens of a session that hears nothing grow too, whichever session's script draws them.
 func TestTokensOfADeafSessionGrow(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, time.Minute)
