@@ -2,6 +2,7 @@ package semaphore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -121,5 +122,16 @@ func TestReleasesAtMaxmemory(t *testing.T) {
 	must(t, leased.Release())
 	must(t, c.Release(ctx, 2))
 	available(t, ctx, c, 3)
+	available(t, ctx, m, 3)
+	for _, n := range []int{1, 2} {
+		if _, _, err := m.TryAcquire(ctx, n); !errors.Is(err, rlock.ErrUnavailable) || !strings.Contains(err.Error(), "OOM") {
+			t.Errorf("TryAcquire of %d at the limit: %v, want ErrUnavailable and OOM", n, err)
+		}
+		waits, stop := context.WithTimeout(ctx, 100*time.Millisecond)
+		if _, _, err := m.Acquire(waits, n); !errors.Is(err, rlock.ErrUnavailable) || !strings.Contains(err.Error(), "OOM") {
+			t.Errorf("Acquire of %d at the limit: %v, want ErrUnavailable and OOM", n, err)
+		}
+		stop()
+	}
 	available(t, ctx, m, 3)
 }

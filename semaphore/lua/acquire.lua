@@ -25,8 +25,8 @@ if free >= n and value >= '1' and free < 1e15 and ARGV[5] == '0' then ends = red
 if ends and redis.call('PTTL', KEYS[1]) == -1 and (ends == -2
     or ends == -1 and redis.pcall('ZCOUNT', KEYS[2], '-inf', t[1] .. '999') == 0)
     and not (waits and redis.call('EXISTS', KEYS[3]) == 1) then
-  free = redis.pcall('DECRBY', KEYS[1], n == 1 and '1' or n)
-  if type(free) == 'number' then
+  local left = redis.pcall('DECRBY', KEYS[1], n == 1 and '1' or n)
+  if type(left) == 'number' then
     local expiry = string.format('%d', t[1] * 1000 + t[2] / 1000 + 1 + ARGV[1])
     for i = first_id, #ARGV do
       local one = redis.pcall('ZADD', KEYS[2], 'NX', expiry, ARGV[i])
@@ -36,11 +36,11 @@ if ends and redis.call('PTTL', KEYS[1]) == -1 and (ends == -2
       end
       added = added + one
     end
-    if added == n and (ends == -2 or ARGV[6] == '0') then return free end
+    if added == n and (ends == -2 or ARGV[6] == '0') then return left end
     if added == n then
       local lowest = redis.call('ZRANGE', KEYS[2], '0', '0', 'WITHSCORES')
       local ms = lowest[2] - t[1] * 1000 - math.floor(t[2] / 1000)
-      return free == 0 and -ms or {1, ms, 0, 1, free, -1}
+      return left == 0 and -ms or {1, ms, 0, 1, left, -1}
     end
     redis.call('INCRBY', KEYS[1], n - added) -- an earlier run has taken them
   end
