@@ -19,6 +19,7 @@ import (
 	"relock/internal/test/redistest"
 	"relock/internal/test/slownet"
 	"relock/rlock"
+	"relock/rwlock"
 	"relock/semaphore"
 )
 
@@ -35,6 +36,13 @@ var sessionsKinds = []struct {
 }{
 	{"rlock", 0, func(s *rlock.Session, name string) locker { return mutexLocker(rlock.New(s, name)) }},
 	{"fairlock", 0, func(s *rlock.Session, name string) locker { return mutexLocker(fairlock.New(s, name).Mutex) }},
+	{"rwlock-write", 0, func(s *rlock.Session, name string) locker {
+		m := rwlock.New(s, name)
+		return func(ctx context.Context) (func() error, error) {
+			_, h, err := m.Lock(ctx)
+			return h.Unlock, err
+		}
+	}},
 	{"semaphore", 4, func(s *rlock.Session, name string) locker {
 		m := semaphore.New(s, name, 4)
 		return func(ctx context.Context) (func() error, error) {

@@ -99,12 +99,12 @@ func (c *circle) next() {
 // has run for that.
 func (c *circle) passOn() int {
 	c.t.Helper()
-	before, last := commands(c.t, c.s), c.in
+	before, last := locktest.Commands(c.t, c.s), c.in
 	must(c.t, last.release())
 	c.next()
 	c.lock(last)
 	c.stands(last)
-	return commands(c.t, c.s) - before
+	return locktest.Commands(c.t, c.s) - before
 }
 
 // costs returns what so many hand-overs cost.

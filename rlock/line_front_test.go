@@ -51,6 +51,8 @@ func TestANamedFrontDoesNotSpinWhileItsSessionHoldsTheLock(t *testing.T) {
 		st.p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
 		bob := st.queue(rlock.WithOwner(st.ctx, "bob"))
 		redistest.Eventually(t, 10*time.Second, "it polls", func() bool { return faultSent(t, st.p, "acquire") >= 6 })
+		sent := faultSent(t, st.p, "acquire") // it has just asked, and so does not get in before the TryLock
+		redistest.Eventually(t, 10*time.Second, "it asks once more", func() bool { return faultSent(t, st.p, "acquire") > sent })
 		must(t, s.Do(t, "DEL", st.name).Error())
 		section, h, err := st.m.TryLock(st.ctx)
 		must(t, err)

@@ -8,8 +8,12 @@
 //   - Each read hold in Redis has a lease of its own. A reader that crashed ends no other reader's
 //     hold, and blocks a writer until its own lease ends, plus at most Config.PollFloor.
 //   - Readers do not starve a writer. While a writer waits, new readers queue behind it. The
-//     writer enters when the current readers have left. After it, waiting readers and writers
-//     have an equal chance; waiting readers enter together.
+//     writer enters when the current readers have left. After it, readers that wait enter together,
+//     before the next writer. That is a phase-fair lock (Brandenburg and Anderson, 2010), but for a
+//     reader that takes longer than a millisecond to ask: it may wait for one writer more.
+//   - Writers of all sessions enter in the order of arrival: they stand in a line in Redis, and a
+//     release has one of them ask, however many wait. One that was called and does not come within
+//     5 ms is passed over.
 //   - Goroutines of one session that wait for one lock, readers and writers alike, are served in
 //     the order of arrival. Exceptions: a named owner ([rlock.WithOwner]) asks Redis once before
 //     it queues, and readers may join others of their session that are inside.
@@ -46,7 +50,8 @@
 //     Config.RedissonWatchdog to Java's lockWatchdogTimeout if that is not 30 s. A Java reader
 //     that died is noticed when a writer asks or the last reader of this library leaves.
 //   - Dead writers: a writer that dies while it waits keeps new readers out for two of its
-//     Config.PollFloor and a second at most. Once the lock is free it is a second at most.
+//     Config.PollFloor and a second at most, and for as long as others are inside. Where a server
+//     does not tell who listens it keeps them out of a free lock for a second.
 //   - Fixed leases: if a write hold runs out before a read hold of the same owner is unlocked,
 //     the lock stays a write lock until then, for this owner alone.
 //   - Names: give a read-write lock a name of its own. On the name of another kind of lock it

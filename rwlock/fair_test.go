@@ -138,7 +138,7 @@ func TestWriterThatGivesUpLetsReadersIn(t *testing.T) {
 				opts[0] = rlock.Wait(300 * time.Millisecond)
 			}
 			w := goLock(waitCtx, b.Lock, opts...)
-			redistest.Eventually(t, 5*time.Second, "the writer's mark", func() bool { return marks(t, s, "x") == 1 })
+			redistest.Eventually(t, 5*time.Second, "the writer's mark", func() bool { return writersWaiting(t, s, "x") == 1 })
 			reader := goLock(ctx, c.RLock)
 			if how == "cancel" {
 				listening(t, s, "x", 2)
@@ -147,7 +147,7 @@ func TestWriterThatGivesUpLetsReadersIn(t *testing.T) {
 			}
 			err := locktest.Get(t, w, 5*time.Second, "the writer's Lock").err
 			is(t, "the writer's Lock", err, rlock.ErrNotAcquired)
-			if n := marks(t, s, "x"); n != 0 {
+			if n := writersWaiting(t, s, "x"); n != 0 {
 				t.Errorf("%s: %d marks when Lock has returned", how, n)
 			}
 			must(t, in(t, reader, 5*time.Second, how+": the reader").hold.Unlock())
@@ -173,12 +173,12 @@ func TestOneOfTwoWaitingWritersGivesUp(t *testing.T) {
 		waitCtx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		w1, w2 := goLock(waitCtx, b.Lock), goLock(ctx, c.Lock)
-		redistest.Eventually(t, 5*time.Second, "two marks", func() bool { return marks(t, s, "x") == 2 })
+		redistest.Eventually(t, 5*time.Second, "two marks", func() bool { return writersWaiting(t, s, "x") == 2 })
 		cancel()
 		if err := locktest.Get(t, w1, 5*time.Second, "the first writer").err; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		if n := marks(t, s, "x"); n != 1 {
+		if n := writersWaiting(t, s, "x"); n != 1 {
 			t.Errorf("%d marks, want 1", n)
 		}
 		refused(t, ctx, rwlock.New(dial(t, s, slow), "x").TryRLock, "a reader while the second writer waits")
@@ -188,20 +188,22 @@ func TestOneOfTwoWaitingWritersGivesUp(t *testing.T) {
 	})
 }
 
-// The mark of a writer whose process died while it waited keeps readers out for a moment
-// only: the lock is free, and they do not wait for the whole of the mark.
+// A writer whose process died while it waited keeps readers out for as long as others are inside only: it is not heard
+// of any more, or nobody listens for it.
 func TestDeadWaitingWriterDelaysReadersBriefly(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		first, m := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
-		_, r := hold(t, ctx, first.RLock)
-		must(t, s.Do(t, "ZADD", "relock_writers:{x}", "9999999999999", "dead").Error())
-		must(t, s.Do(t, "PEXPIRE", "relock_writers:{x}", "600000").Error())
-		refused(t, ctx, m.TryRLock, "a reader behind a mark")
-		must(t, r.Unlock())
-		refused(t, ctx, m.TryRLock, "a reader just after, the writer may come")
-		reader := in(t, goLock(ctx, m.RLock), 5*time.Second, "a reader")
-		must(t, reader.hold.Unlock())
+		for _, heard := range []string{"4999999999999000", "4990000000000000"} { // never, and until long from now
+			_, r := hold(t, ctx, first.RLock)
+			must(t, s.Do(t, "ZADD", "relock_line1:{x}", "100", yours+"you", heard, "syou", "8409999999999999", "m").Error())
+			must(t, s.Do(t, "PEXPIRE", "relock_line1:{x}", "600000").Error())
+			refused(t, ctx, m.TryRLock, "a reader behind a writer")
+			must(t, r.Unlock())
+			reader := in(t, goLock(ctx, m.RLock), 5*time.Second, "a reader")
+			must(t, reader.hold.Unlock())
+			must(t, s.Do(t, "DEL", "relock_line1:{x}").Error())
+		}
 		nothingLeft(t, s)
 	})
 }
@@ -217,9 +219,9 @@ func TestWaitingWriterKeepsItsMark(t *testing.T) {
 		ctx := within(t, 30*time.Second)
 		_, r := hold(t, ctx, a.RLock)
 		w := goLock(ctx, b.Lock)
-		redistest.Eventually(t, 5*time.Second, "the writer's mark", func() bool { return marks(t, s, "x") == 1 })
-		if got := pttl(t, s, "relock_writers:{x}"); got > 2*floor+time.Second {
-			t.Errorf("the mark lives for %v; if its writer dies, readers wait that long", got)
+		redistest.Eventually(t, 5*time.Second, "the writer's mark", func() bool { return writersWaiting(t, s, "x") == 1 })
+		if until, ok := markUntil(t, s, "x"); !ok || time.Until(until) > 2*floor+time.Second {
+			t.Errorf("the mark lives until %v; if its writer dies, readers wait that long", until)
 		}
 		until := time.Now().Add(2 * time.Second)
 		redistest.Eventually(t, 5*time.Second, "time to pass, longer than a mark lives", func() bool {

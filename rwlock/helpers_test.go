@@ -80,12 +80,29 @@ func listening(t testing.TB, s *redistest.Server, name string, n int64) {
 	})
 }
 
-// marks returns how many writers of ours are known to wait.
-func marks(t testing.TB, s *redistest.Server, name string) int64 {
+// writersWaiting returns how many writers stand in the line.
+func writersWaiting(t testing.TB, s *redistest.Server, name string) int64 {
 	t.Helper()
-	n, err := s.Do(t, "ZCARD", "relock_writers:{"+name+"}").AsInt64()
+	members, err := s.Do(t, "ZRANGE", "relock_line1:{"+name+"}", "0", "-1").AsStrSlice()
 	must(t, err)
+	n := int64(0)
+	for _, m := range members {
+		if m[0] == 'W' || m[0] == 'N' {
+			n++
+		}
+	}
 	return n
+}
+
+// markUntil returns until when a waiting writer keeps readers out; ok: there is a mark.
+func markUntil(t testing.TB, s *redistest.Server, name string) (until time.Time, ok bool) {
+	t.Helper()
+	score, err := s.Do(t, "ZSCORE", "relock_line1:{"+name+"}", "m").AsFloat64()
+	if rueidis.IsRedisNil(err) {
+		return until, false
+	}
+	must(t, err)
+	return time.UnixMilli(int64(score - 8.4e15)), true
 }
 
 // field returns what the lock's hash has, "" for nothing.

@@ -16,7 +16,7 @@ func TestRandomAgainstModel(t *testing.T) {
 	t.Parallel()
 	modeltest.Run(t, modeltest.Config{Seeds: 8, Session: rlock.Config{HandOverLimit: -1}}, func(w *modeltest.World) modeltest.Model {
 		return modeltest.NewRW(w, modeltest.RWKind{
-			Key: "model", Readers: "relock_readers:{model}", Marks: "relock_writers:{model}", Timeout: "{model}:",
+			Key: "model", Readers: "relock_readers:{model}", Line: "relock_line1:{model}", Timeout: "{model}:",
 			Upgrade: rwlock.ErrUpgrade,
 			New:     func(s *rlock.Session) modeltest.RWLocker { return rwlock.New(s, "model") },
 			State: func(ctx context.Context, s *rlock.Session) (string, map[string]int, error) {

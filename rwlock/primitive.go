@@ -3,6 +3,8 @@ package rwlock
 import (
 	"embed"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"relock/internal/keyname"
 	"relock/internal/kind"
 	"relock/internal/script"
+	"relock/internal/waiting"
 	"relock/rlock/lua"
 )
 
@@ -31,8 +34,9 @@ var (
 var (
 	// Readers share.
 	readKind = kind.Kind{Family: "rw", Name: "read", Side: 0, Shares: true}
-	// A writer is alone, and readers know by a mark that one waits.
-	writeKind = kind.Kind{Family: "rw", Name: "write", Side: 1, ByID: true, Exclusive: true, Registers: true, HandsOver: true}
+	// A writer is alone, and those that wait stand in a line.
+	writeKind = kind.Kind{Family: "rw", Name: "write", Side: 1, ByID: true, Exclusive: true, HandsOver: true,
+		Lines: true, Sort: waiting.OfWriters}
 )
 
 // names are what both sides of one lock share.
@@ -46,7 +50,7 @@ type names struct {
 type texts struct {
 	channel string
 	readers string // key of our readers' expiries
-	writers string // key of the marks of waiting writers
+	line    string // key of the line of waiting writers
 	ids     string // what the key of an owner's ids begins with
 	timeout string // what the names of readers' timeout keys begin with
 }
@@ -69,7 +73,7 @@ func (n *names) built() *texts {
 	if t == nil {
 		t = &texts{
 			channel: n.lock.Prefixed("redisson_rwlock"),
-			readers: n.lock.Prefixed("relock_readers"), writers: n.lock.Prefixed("relock_writers"),
+			readers: n.lock.Prefixed("relock_readers"), line: n.lock.Prefixed("relock_line1"),
 			ids: n.lock.Prefixed("relock_holds") + ":", timeout: n.lock.Suffixed(""),
 		}
 		n.texts.Store(t)
@@ -78,7 +82,7 @@ func (n *names) built() *texts {
 }
 
 func (n *names) readers() string         { return n.built().readers }
-func (n *names) writers() string         { return n.built().writers }
+func (n *names) line() string            { return n.built().line }
 func (n *names) ids(owner string) string { return n.built().ids + owner }
 func (n *names) timeout() string         { return n.built().timeout }
 
@@ -90,9 +94,9 @@ func (n *names) timeouts(keys []string, owner string, first, last int) []string 
 	return keys
 }
 
-// keys are the lock, the readers and the marks, with room for some more.
+// keys are the lock, the readers and the line, with room for some more.
 func (n *names) keys(more int) []string {
-	return append(make([]string, 0, 3+more), n.lock.Key(), n.readers(), n.writers())
+	return append(make([]string, 0, 3+more), n.lock.Key(), n.readers(), n.line())
 }
 
 // heldArgs appends what an acquisition says of the holds that Redis must know already.
@@ -116,21 +120,21 @@ func (n *names) forceUnlock(f *kind.Force) script.Command {
 	}, n.lock.Prefixed("relock_forced"))
 }
 
-// release is a script call with the keys and arguments of ending.lua.
-func (n *names) release(sc *script.Script, op *kind.Op, timeouts int) script.Command {
+// release is a script call with the keys and arguments of ending.lua; line is what a writer says of the line.
+func (n *names) release(sc *script.Script, op *kind.Op, timeouts int, line ...string) script.Command {
 	keys := n.timeouts(n.keys(1+timeouts), op.Owner, 1, 1)
 	if op.ByIDs {
 		keys = n.timeouts(append(keys, n.ids(op.Owner)), op.Owner, 2, timeouts)
 	}
-	args := []string{op.Owner, n.Channel(), n.lock.Publish, n.lock.Counts}
+	args := []string{op.Owner, n.Channel(), n.lock.Publish, n.lock.Counts, inbox.Prefix}
 	if !op.All || op.ByIDs {
-		args = n.endingArgs(args, op)
+		args = n.endingArgs(args, op, line)
 	}
 	return script.Command{Script: sc, Keys: keys, Args: args}
 }
 
 // endingArgs appends which holds end and which stay.
-func (n *names) endingArgs(args []string, op *kind.Op) []string {
+func (n *names) endingArgs(args []string, op *kind.Op, line []string) []string {
 	owner := "0"
 	switch {
 	case op.All:
@@ -140,7 +144,7 @@ func (n *names) endingArgs(args []string, op *kind.Op) []string {
 	}
 	args = append(args, owner, script.Millis(op.Keep),
 		script.Itoa(int64(op.Other)), script.Itoa(int64(len(op.Ends))), script.Itoa(int64(len(op.IDs))))
-	return append(append(append(args, op.Ends...), op.IDs...), op.OtherIDs...)
+	return slices.Concat(args, line, op.Ends, op.IDs, op.OtherIDs)
 }
 
 // extend is extend.lua for one side.
@@ -223,6 +227,7 @@ var _ interface {
 	kind.Leased
 	kind.Blocker
 	kind.Refuser
+	kind.Liner
 } = (*writeSide)(nil)
 
 // Kind is that of writers.
@@ -235,10 +240,37 @@ func (w *writeSide) Acquire(op *kind.Op) script.Command {
 	if op.Wait {
 		mark = script.Millis(2 * w.pollFloor)
 	}
-	return script.Command{
-		Script: acquireWriteScript, Keys: append(w.keys(1), w.ids(op.Owner)),
-		Args: heldArgs([]string{op.Owner, script.Millis(op.Lease), op.ID, mark, w.timeout()}, op),
+	args := []string{op.Owner, script.Millis(op.Lease), op.ID, mark, w.timeout()}
+	if op.Line.Head == "" {
+		args = heldArgs(args, op)
+	} else {
+		args = append(args, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), writerEntry(op.Line.Head),
+			script.Flag(op.Line.Again), script.Flag(op.Line.Listens), strconv.Itoa(op.Line.Waiting),
+			w.Channel(), w.lock.Publish, w.lock.Counts, inbox.Prefix)
 	}
+	return script.Command{Script: acquireWriteScript, Keys: append(w.keys(1), w.ids(op.Owner)), Args: args}
+}
+
+// Entry is how an entry begins: a writer is called, and asks, for the key of its ids is not known to others.
+func (*writeSide) Entry(head string) string { return writerEntry(head) }
+
+func writerEntry(head string) string {
+	switch {
+	case head == "":
+		return ""
+	case head[0] == 'n':
+		return "N" + head[1:]
+	case head[0] == 'N':
+		return head
+	default:
+		return "W" + head[1:]
+	}
+}
+
+// Dismiss takes an entry out of the line; a writer is never given anything.
+func (*writeSide) Dismiss(n keyname.Names, head, owner string, _ bool) script.Command {
+	_, w := newSides(n, 0)
+	return w.Release(&kind.Op{Owner: owner, Line: kind.Line{Head: head}})
 }
 
 // Never is what acquire_write.lua refuses for good.
@@ -260,7 +292,11 @@ func (w *writeSide) Blockers(fields map[string]string) (owners []string) {
 }
 
 // Release is release_write.lua.
-func (w *writeSide) Release(op *kind.Op) script.Command { return w.release(releaseWriteScript, op, 1) }
+func (w *writeSide) Release(op *kind.Op) script.Command {
+	at := &op.Line
+	return w.release(releaseWriteScript, op, 1,
+		writerEntry(at.Head), at.Enter, script.Flag(at.Listens), strconv.Itoa(at.Waiting))
+}
 
 // Extend is extend.lua.
 func (w *writeSide) Extend(op *kind.Op) script.Command { return w.extend(op, "w", 0) }

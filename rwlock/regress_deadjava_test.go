@@ -45,10 +45,7 @@ func TestLastReaderLeavesNoDeadRedissonReaders(t *testing.T) {
 		_, r = hold(t, ctx, m.RLock, rlock.Lease(time.Minute))
 		dead.wants(javaReadLock, 50*time.Millisecond, "nil")
 		waiting := goLock(ctx, w.Lock)
-		redistest.Eventually(t, 5*time.Second, "the writer's mark", func() bool {
-			n, err := s.Do(t, "ZCARD", "relock_writers:{x}").AsInt64()
-			return err == nil && n == 1
-		})
+		redistest.Eventually(t, 5*time.Second, "the writer in the line", func() bool { return writersWaiting(t, s, "x") == 1 })
 		listening(t, s, "x", 1)
 		over()
 		must(t, r.Unlock())

@@ -20,7 +20,7 @@ func TestDeadWriterAfterExpiry(t *testing.T) {
 		ctx := within(t, 20*time.Second)
 		hold(t, ctx, a.RLock, rlock.Lease(5*time.Second))
 		goLock(ctx, rwlock.New(ses, "x").Lock)
-		redistest.Eventually(t, 5*time.Second, "mark", func() bool { return marks(t, s, "x") == 1 })
+		redistest.Eventually(t, 5*time.Second, "mark", func() bool { return writersWaiting(t, s, "x") == 1 })
 		p.BlackHole(true)
 		redistest.Eventually(t, 10*time.Second, "free", func() bool { return pttl(t, s, "x") < 0 })
 		free := time.Now()

@@ -33,9 +33,9 @@ func TestReadLeasesAreRoundedUp(t *testing.T) {
 			{"acquire", nil, step{src["acquire_read"], "5", "lock", "R", "W", "T1", "H", "me", "7001", "a"}},
 			{"extend", readsTwice, step{src["extend"], "4", "lock", "R", "H", "T1", "me", "7000", "r", "0", "0", "e", "0", "a", "b"}},
 			{"renew", readsTwice[:1], step{src["renew"], "4", "lock", "R", "H", "T1", "7000", "r4:me"}},
-			{"unlock of another", readsTwice, step{src["release_read"], "5", "lock", "R", "W", "T1", "H", "me", "ch", "PUBLISH", "1", "0", "7000", "0", "1", "1", "b", "a"}},
-			{"downgrade", readsInWrite, step{src["release_write"], "5", "lock", "R", "W", "T1", "H", "me", "ch", "PUBLISH", "1", "0", "7000", "1", "1", "0", "b", "a"}},
-			{"downgrade of a long read", append(readsInWrite, step{"ZADD", "R", forEver, "me"}), step{src["release_write"], "5", "lock", "R", "W", "T1", "H", "me", "ch", "PUBLISH", "1", "0", "7000", "1", "1", "0", "b", "a"}},
+			{"unlock of another", readsTwice, step{src["release_read"], "5", "lock", "R", "W", "T1", "H", "me", "ch", "PUBLISH", "1", "s:", "0", "7000", "0", "1", "1", "b", "a"}},
+			{"downgrade", readsInWrite, step{src["release_write"], "5", "lock", "R", "W", "T1", "H", "me", "ch", "PUBLISH", "1", "s:", "0", "7000", "1", "1", "0", "", "", "0", "0", "b", "a"}},
+			{"downgrade of a long read", append(readsInWrite, step{"ZADD", "R", forEver, "me"}), step{src["release_write"], "5", "lock", "R", "W", "T1", "H", "me", "ch", "PUBLISH", "1", "s:", "0", "7000", "1", "1", "0", "", "", "0", "0", "b", "a"}},
 		} {
 			for range 20 {
 				s.FlushAll(t)

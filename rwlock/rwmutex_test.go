@@ -262,7 +262,7 @@ func TestClose(t *testing.T) {
 		rsection, rr := hold(t, ctx, r.RLock)
 		_, foreign := hold(t, ctx, other.RLock)
 		waiting := []<-chan locked{goLock(ctx, w.RLock), goLock(ctx, r.Lock)}
-		redistest.Eventually(t, 5*time.Second, "the mark of the writer", func() bool { return marks(t, s, "r") == 1 })
+		redistest.Eventually(t, 5*time.Second, "the mark of the writer", func() bool { return writersWaiting(t, s, "r") == 1 })
 		must(t, sa.Close())
 		for _, c := range waiting {
 			is(t, "a waiter's Lock", locktest.Get(t, c, 5*time.Second, "a waiter").err, rlock.ErrClosed)

@@ -129,7 +129,7 @@ func TestDowngradedClaimIsNotEntered(t *testing.T) {
 			t.Error("another reader has joined the downgraded claim")
 		}
 		writer := m.next(t, ctx)
-		redistest.Eventually(t, 5*time.Second, "the writer to be refused", func() bool { return marks(t, s, "x") == 1 })
+		redistest.Eventually(t, 5*time.Second, "the writer to be refused", func() bool { return writersWaiting(t, s, "x") == 1 })
 		must(t, beside.Unlock())
 		notIn(t, writer, "the downgraded reader is left")
 		if section.Err() != nil {

@@ -24,7 +24,7 @@ func TestADowngradeToAShorterLeaseTouchesNoTimeoutKey(t *testing.T) {
 	locktest.Must(t, err)
 	t.Cleanup(client.Close)
 	release := client.B().Arbitrary("EVAL", rwlock.ScriptSources()["release_write"], strconv.Itoa(len(relW))).Keys(relW...).
-		Args("me", "ch", "PUBLISH", "1", "2", "10000", "1", "1", "0", "a").Build()
+		Args(endingW(ending("2", "10000", "1", "1", "0", "a"), "", "")...).Build()
 	if err := client.Do(t.Context(), release).Error(); err != nil {
 		t.Errorf("the write side was not released: %v", err)
 	}

@@ -23,8 +23,8 @@ const gone int64 = -2
 var extR, extW = locktest.Keys("lock", "R", "H", "T1"), locktest.Keys("lock", "R", "H")
 
 // moveEnds are the arguments of a release that leaves keep ms to what stays.
-func moveEnds(keep, owner, other string, ids ...string) []string {
-	return append(args("me", "ch", "PUBLISH", "1", owner, keep, other), ids...)
+func moveEnds(keep, owner, other, ends, stay string, ids ...string) []string {
+	return ending(owner, keep, other, ends, stay, ids...)
 }
 
 // readersMove shortens and extends what readers hold.
@@ -55,17 +55,17 @@ func writersMove() []moveStep {
 		{"a named writer", "acquire_write", acqW, args("me", "60000", "a", "0", ""), 60000, gone},
 		{"the same elsewhere", "acquire_write", acqW, args("me", "90000", "else", "0", ""), 90000, gone},
 		{"a cut of what is another's", "extend", extW, args("me", "10000", "w", "0", "0", "e", "0", "a"), 90000, gone},
-		{"an unlock that leaves it alone", "release_write", relW, moveEnds("70000", "0", "0", "1", "1", "else", "a"), 70000, gone},
+		{"an unlock that leaves it alone", "release_write", relW, endingW(moveEnds("70000", "0", "0", "1", "1", "else", "a"), "", ""), 70000, gone},
 		{"a cut of its own", "extend", extW, args("me", "20000", "w", "0", "0", "e", "0", "a"), 20000, gone},
-		{"the last unlock", "release_write", relW, end, gone, gone},
+		{"the last unlock", "release_write", relW, endingW(end, "", ""), gone, gone},
 
 		{"a private writer", "acquire_write", acqW, args("me", "60000", "a", "0", ""), 60000, gone},
 		{"one more that came late", "acquire_write", acqW, args("me", "60000", "b", "0", "", "1", "0"), 60000, gone},
 		{"a cut", "extend", extW, args("me", "20000", "w", "1", "0", "e", "0"), 20000, gone},
 		{"an extension", "extend", extW, args("me", "80000", "w", "1", "0", "e", "0"), 80000, gone},
-		{"an unlock", "release_write", relW, moveEnds("50000", "1", "0", "1", "0", "b"), 50000, gone},
+		{"an unlock", "release_write", relW, endingW(moveEnds("50000", "1", "0", "1", "0", "b"), "", ""), 50000, gone},
 		{"a read inside", "acquire_read", acqR, args("me", "30001", "c", "0", "1"), 50000, 30001},
-		{"the write side ends", "release_write", relW, args("me", "ch", "PUBLISH", "1", "2", "40000", "1", "0", "0"), 40001, 40001},
+		{"the write side ends", "release_write", relW, endingW(ending("2", "40000", "1", "0", "0"), "", ""), 40001, 40001},
 		{"the read side ends", "release_read", relR, endAll, gone, gone},
 	}
 }
@@ -83,8 +83,8 @@ func fixedLeasesMove() []moveStep {
 		{"one more", "acquire_write", acqW, args("me", "60000", "v", "0", "", "1", "0"), 60000, gone},
 		{"two commands are void", "extend", extW, args("me", "80000", "w", "1", "0", "f", "2", "e", "v"), 80000, gone},
 		{"the late extension", "extend", extW, args("me", "10000", "w", "1", "0", "e", "0"), 80000, gone},
-		{"the late unlock", "release_write", relW, moveEnds("10000", "1", "0", "1", "0", "v"), 80000, gone},
-		{"the last unlock", "release_write", relW, endAll, gone, gone},
+		{"the late unlock", "release_write", relW, endingW(moveEnds("10000", "1", "0", "1", "0", "v"), "", ""), 80000, gone},
+		{"the last unlock", "release_write", relW, endingW(endAll, "", ""), gone, gone},
 	}
 }
 

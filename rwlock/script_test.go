@@ -26,7 +26,7 @@ const (
 	youLive  = "ZADD R 9999999999999 you"
 	meOver   = "ZADD R 1 me"
 	youOver  = "ZADD R 1 you"
-	marked   = "ZADD W 9999999999999 w9"
+	marked   = "ZADD W 8409999999999999 m" // writers.lua has the scores
 )
 
 var (
@@ -47,17 +47,39 @@ var (
 	moreW   = args("me", "30000", "a", "0", "", "1", "0")
 	acrossW = args("me", "30000", "a", "0", "", "0", "1")
 	waitW   = args("me", "30000", "a", "4000", "")
-	end     = args("me", "ch", "PUBLISH", "1", "0", "0", "0", "1", "0", "a")      // release, of a named owner
-	two     = args("me", "ch", "PUBLISH", "1", "0", "0", "0", "2", "0", "b", "a") // two holds of it
-	endAll  = args("me", "ch", "PUBLISH", "1", "2", "0", "0", "0", "0")           // all of a private owner
-	endLeft = args("me", "ch", "PUBLISH", "1", "2", "0", "0", "1", "0", "a")      // all, and the mark of an attempt
-	endOnly = args("me", "ch", "PUBLISH", "1")                                    // all, and there were no ids
+	end     = ending("0", "0", "0", "1", "0", "a")      // release, of a named owner
+	two     = ending("0", "0", "0", "2", "0", "b", "a") // two holds of it
+	endAll  = ending("2", "0", "0", "0", "0")           // all of a private owner
+	endOnly = args("me", "ch", "PUBLISH", "1", "s:")    // all, and there were no ids
 )
+
+// ending are the arguments of a release of readers.
+func ending(whose, keep, other, ends, stay string, ids ...string) []string {
+	return append(args("me", "ch", "PUBLISH", "1", "s:", whose, keep, other, ends, stay), ids...)
+}
+
+// endingW are those of a writer's release: it has an entry that begins with head, and its session enters another one.
+func endingW(read []string, head, enter string) []string {
+	return slices.Concat(read[:10], args(head, enter, "0", "0"), read[10:])
+}
+
+// uncounted are those of a release where nobody knows how many have heard a message.
+func uncounted(args []string) []string {
+	args = slices.Clone(args)
+	args[3] = "0"
+	return args
+}
 
 // force are the arguments of force_unlock, with a mark.
 var force = args("ch", "PUBLISH", "s:", "1", "1", "60000", "you", "me")
 
 const wrong = "WRONGTYPE"
+
+// What entries begin with: of a session named like the owner. A session is alive for 1 s.
+const mine, yours = "W00012500001000" + "00002", "W00012500001000" + "00003"
+
+// lineW are the arguments of acquire_write of a caller that waits, and stands in the line.
+var lineW = append(args("me", "30000", "a", "4000", "", "0", "0"), mine, "1", "0", "0", "ch", "PUBLISH", "1", "s:")
 
 var acquireCases = []locktest.ScriptCase{
 	kase("a free lock is read", "acquire_read", nil, acqR, first, "1", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
@@ -68,12 +90,12 @@ var acquireCases = []locktest.ScriptCase{
 	kase("readers share with Redisson's", "acquire_read", setup(foreign, forever), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{java:2 me:1 mode:read}"),
 	kase("a further hold is counted once", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "W", "T2", "H"), more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T2=1 lock{me:2 mode:read}"),
 	kase("a writer keeps readers out", "acquire_read", setup(stranger, forever), acqR, args("me", "30001", "a"), "[0 forever 0 0]", "[0 forever 0 0]", "lock{mode:write you:write:1}"),
-	kase("a waiting writer keeps readers out", "acquire_read", setup("HSET lock mode read you 1", youLive, marked, forever), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "R<you> W<w9> lock{mode:read you:1}"),
-	kase("a waiting writer comes first on a free lock", "acquire_read", setup(marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "W<w9>"),
-	kase("a mark that is over keeps nobody out", "acquire_read", setup("ZADD W 1 w9"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 W<w9> lock{me:1 mode:read}"),
+	kase("a waiting writer keeps readers out", "acquire_read", setup("HSET lock mode read you 1", youLive, marked, forever), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "R<you> W<m> lock{mode:read you:1}"),
+	kase("a waiting writer comes first on a free lock", "acquire_read", setup(marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "W<m>"),
+	kase("a mark that is over keeps nobody out", "acquire_read", setup("ZADD W 8400000000000001 m"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 W<m> lock{me:1 mode:read}"),
 	kase("the first timeout key speaks for all", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "W", "T3", "H", "T1"), args("me", "30001", "a", "2", "0"), "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 T3=1 lock{me:2 mode:read}"),
-	kase("a mark does not stop a nested hold", "acquire_read", setup(reader, meLives, "SADD H rb", marked), acqR, more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 W<w9> lock{me:2 mode:read}"),
-	kase("a mark does not stop the writer's own read", "acquire_read", setup(writer, "SADD H wb", marked), acqR, across, "[1 1 0 1]", "[1 1 0 1]", "H(ra wb) R<me> T1=1 W<w9> lock{me:1 me:write:1 mode:write}"),
+	kase("a mark does not stop a nested hold", "acquire_read", setup(reader, meLives, "SADD H rb", marked), acqR, more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 W<m> lock{me:2 mode:read}"),
+	kase("a mark does not stop the writer's own read", "acquire_read", setup(writer, "SADD H wb", marked), acqR, across, "[1 1 0 1]", "[1 1 0 1]", "H(ra wb) R<me> T1=1 W<m> lock{me:1 me:write:1 mode:write}"),
 	kase("what is over does not count", "acquire_read", setup(reader, meOver, ttl, "SADD H rb"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("what is over, with its score, does not either", "acquire_read", setup(reader, ttl, "SADD H rb"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("a reader whose score is gone is found by its key", "acquire_read", setup(reader, ttl, "SADD H rb", "SET T1 1"), acqR, first, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 lock{me:2 mode:read}"),
@@ -106,7 +128,9 @@ var acquireCases = []locktest.ScriptCase{
 	kase("an upgrade of a lost hold is lost", "acquire_write", nil, acqW, acrossW, "[-1 0 0 0]", "[-1 0 0 0]", ""),
 	kase("a further hold on a lost lock is no hold", "acquire_write", setup(reader, meLives), acqW, moreW, "[-1 0 0 0]", "[-1 0 0 0]", "R<me> lock{me:1 mode:read}"),
 	kase("a writer's field in a read lock is no hold", "acquire_write", setup("HSET lock mode read me:write 1 you 1", youLive), acqW, moreW, "[-1 0 0 0]", "[-1 0 0 0]", "R<you> lock{me:write:1 mode:read you:1}"),
-	kase("a writer that gets in takes its mark away", "acquire_write", setup("ZADD W 9999999999999 a", marked), acqW, waitW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) W<w9> lock{me:write:1 mode:write}"),
+	kase("a writer that gets in as the last one leaves no line", "acquire_write", setup("ZADD W 100 "+mine+"me", marked), acqW, lineW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) lock{me:write:1 mode:write}"),
+	kase("a writer that gets in leaves the line to others", "acquire_write", setup("ZADD W 100 "+mine+"me 200 "+yours+"you", marked), acqW, lineW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) W<"+yours+"you> lock{me:write:1 mode:write}"),
+	kase("a writer behind another's call", "acquire_write", setup("ZADD W 100 "+yours+"you 300 "+mine+"me 4990000000000000 syou 4990000000000000 sme 8009999999999999 c"), acqW, lineW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) W<"+yours+"you sme syou> lock{me:write:1 mode:write}"),
 	kase("a lock without a TTL is no lock", "acquire_write", setup(foreign), acqW, waitW, wrong, wrong, "lock{java:2 mode:read}"),
 	kase("a field that is no count is no lock", "acquire_write", setup("HSET lock name bob", forever), acqW, waitW, wrong, wrong, "lock{name:bob}"),
 	kase("several fields without a mode are no lock", "acquire_write", setup("HSET lock mode dark a 1", forever), acqW, waitW, wrong, wrong, "lock{a:1 mode:dark}"),
@@ -125,7 +149,7 @@ var releaseCases = []locktest.ScriptCase{
 	kase("another reader keeps it", "release_read", setup(readers, meLives, youLive, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
 	kase("Redisson's reader keeps it", "release_read", setup("HSET lock mode read me 1 java 1", "SET java:rwlock_timeout:1 1 PX 60000", meLives, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1 -1]", "[0 0 -1]", "java:rwlock_timeout:1=1 lock{java:1 mode:read}"),
 	kase("a dead reader of Redisson's does not", "release_read", setup("HSET lock mode read me 1 java 1", meLives, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1 0]", "[0 0 -1]", ""),
-	kase("a dead reader of Redisson's is left to a waiting writer", "release_read", setup("HSET lock mode read me 1 java 1", meLives, ttl, marked, "SADD H ra", "SET T1 1"), relR, end, "[0 1 -1]", "[0 0 -1]", "W<w9> lock{java:1 mode:read}"),
+	kase("a dead reader of Redisson's is left to a waiting writer", "release_read", setup("HSET lock mode read me 1 java 1", meLives, ttl, marked, "SADD H ra", "SET T1 1"), relR, end, "[0 1 -1]", "[0 0 -1]", "W<m> lock{java:1 mode:read}"),
 	kase("a dead reader of Redisson's stays as long as one of ours", "release_read", setup("HSET lock mode read me 1 java 1 you 1", meLives, youLive, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1 -1]", "[0 0 -1]", "R<you> lock{java:1 mode:read you:1}"),
 	kase("a dead reader does not", "release_read", setup(readers, meLives, youOver, ttl, "SADD H ra", "SET T1 1"), relR, end, "[0 1 0]", "[0 0 -1]", ""),
 	kase("a nested hold keeps it", "release_read", setup(nested, meLives, ttl, "SADD H ra rb", "SET T1 1", "SET T2 1"), locktest.Keys("lock", "R", "W", "T1", "H", "T2"), end, "[1 1 -1]", "[1 0 -1]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
@@ -145,7 +169,7 @@ var releaseCases = []locktest.ScriptCase{
 	kase("a private reader without ids ends", "release_read", setup(reader, meLives, ttl, "SET T1 1"), acqP, endOnly, "0", "[0 0 -1]", ""),
 	kase("a private reader without ids ends beside another", "release_read", setup(readers, meLives, youLive, ttl, "SET T1 1"), acqP, endOnly, "[0 1 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
 	kase("a private reader without ids ends, whatever its count", "release_read", setup(nested, meLives, ttl, "SET T1 1", "SET T2 1"), acqP, endOnly, "[0 1 0]", "[0 0 -1]", ""),
-	kase("a private reader without ids ends, and a writer waits", "release_read", setup(reader, meLives, ttl, marked, "SET T1 1"), acqP, endOnly, "[0 1 0]", "[0 0 -1]", "W<w9>"),
+	kase("a private reader without ids ends, and a writer waits", "release_read", setup(reader, meLives, ttl, marked, "SET T1 1"), acqP, endOnly, "[0 1 0]", "[0 0 -1]", "W<m>"),
 	kase("a private reader without ids is lost", "release_read", setup("HSET lock mode read you 1", youLive, ttl), acqP, endOnly, "[0 0 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
 	kase("a private reader without ids whose lock was deleted", "release_read", setup(meLives, "SET T1 1"), acqP, endOnly, "[0 0 -1]", "[0 0 -1]", ""),
 	kase("a private reader under another type is lost", "release_read", setup("SET lock x"), acqP, endOnly, "[0 0 -1]", "[0 0 -1]", "lock=x"),
@@ -153,27 +177,29 @@ var releaseCases = []locktest.ScriptCase{
 	kase("all of a private reader ends, and another's hold stays", "release_read", setup("HSET lock mode read me 2 you 1", meLives, youLive, ttl, "SADD H ra rb", "SET T1 1"), relR, endAll, "[0 1 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
 	kase("all of a private owner's reads end, and its write stays", "release_read", setup("HSET lock mode write me:write 1 me 2", meLives, ttl, "SADD H ra rb wc", "SET T1 1"), relR, endAll, "[0 1 -1]", "[0 0 -1]", "H(wc) lock{me:write:1 mode:write}"),
 	kase("a private owner that is lost has nothing to end", "release_read", setup("HSET lock mode read you 1", youLive, ttl), relR, endAll, "[0 0 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
-	kase("the count may be unknown", "release_read", setup(reader, meLives, ttl), relR, args("me", "ch", "PUBLISH", "0", "2", "0", "0", "0", "0"), "-1", "[0 0 -1]", ""),
+	kase("the count may be unknown", "release_read", setup(reader, meLives, ttl), relR, uncounted(endAll), "-1", "[0 0 -1]", ""),
 
-	kase("all of a private writer ends, whatever the ids", "release_write", setup("HSET lock mode write me:write 3", ttl, "SADD H wa", marked), relW, endAll, "0", "[0 0 -1]", ""),
-	kase("all of a private writer ends, and its reads stay", "release_write", setup("HSET lock mode write me:write 2 me 1", meLives, ttl, "SADD H wa wb rc", "SET T1 1"), relW, endAll, "[0 1 0]", "[0 0 -1]", "H(rc) R<me> T1=1 lock{me:1 mode:read}"),
-	kase("the mark of a private writer that leaves is taken back", "release_write", setup("HSET lock mode read you 1", youLive, "ZADD W 9999999999999 a", marked), relW, endLeft, "[0 0 -1]", "[0 0 -1]", "R<you> W<w9> lock{mode:read you:1}"),
-	kase("the count may be unknown", "release_write", setup(writer, ttl, "SADD H wa"), relW, args("me", "ch", "PUBLISH", "0", "0", "0", "0", "1", "0", "a"), "[0 1 -1]", "[0 0 -1]", ""),
-	kase("the writer frees the lock, and the marks go", "release_write", setup(writer, ttl, "SADD H wa", marked), relW, end, "[0 1 0]", "[0 0 -1]", ""),
-	kase("a nested hold keeps it", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb", marked), relW, end, "[1 1 -1]", "[1 0 -1]", "H(wb) W<w9> lock{me:write:1 mode:write}"),
-	kase("several holds end at once", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb"), relW, two, "[0 1 0]", "[0 0 -1]", ""),
-	kase("a downgrade", "release_write", setup(both, meLives, ttl, "SADD H wa rb", "SET T1 1", marked), relW, end, "[0 1 0]", "[0 0 -1]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
-	kase("what is over is no downgrade", "release_write", setup(both, meOver, ttl, "SADD H wa rb", "SET T1 1", marked), relW, end, "[0 1 0]", "[0 0 -1]", ""),
-	kase("what is over, with its score, is none either", "release_write", setup(both, ttl, "SADD H wa rb"), relW, end, "[0 1 0]", "[0 0 -1]", ""),
-	kase("a reader whose score is gone is found by its key", "release_write", setup(both, ttl, "SADD H wa rb", "SET T1 1"), relW, end, "[0 1 0]", "[0 0 -1]", "H(rb) T1=1 lock{me:1 mode:read}"),
-	kase("a mark is taken back", "release_write", setup("HSET lock mode read you 1", youLive, "ZADD W 9999999999999 a", marked), relW, end, "[0 0 -1]", "[0 0 -1]", "R<you> W<w9> lock{mode:read you:1}"),
-	kase("a hold of an earlier life is not released", "release_write", setup(writer, "SADD H wb"), relW, end, "[1 0 -1]", "[1 0 -1]", "H(wb) lock{me:write:1 mode:write}"),
-	kase("a read hold is not a write hold", "release_write", setup(both, "SADD H ra wb"), relW, end, "[1 0 -1]", "[1 0 -1]", "H(ra wb) lock{me:1 me:write:1 mode:write}"),
-	kase("somebody else's hold is not released", "release_write", setup(stranger, "SADD H wa"), relW, end, "[0 0 -1]", "[0 0 -1]", "lock{mode:write you:write:1}"),
-	kase("another type is left alone", "release_write", setup("SET lock x"), relW, end, "[0 0 -1]", "[0 0 -1]", "lock=x"),
-	kase("readers of another type change nothing", "release_write", setup(writer, "SET R x", "SADD H wa"), relW, end, wrong, wrong, "H(wa) R=x lock{me:write:1 mode:write}"),
-	kase("marks of another type change nothing", "release_write", setup(writer, "SET W x", "SADD H wa"), relW, end, wrong, wrong, "H(wa) W=x lock{me:write:1 mode:write}"),
-	kase("ids of another type change nothing", "release_write", setup(writer, "SET H x"), relW, end, wrong, wrong, "H=x lock{me:write:1 mode:write}"),
+	kase("all of a private writer ends, whatever the ids", "release_write", setup("HSET lock mode write me:write 3", ttl, "SADD H wa", marked), relW, endingW(endAll, "", ""), "[0 1 0]", "[0 0 -1]", ""),
+	kase("all of a private writer ends, and no writer waits", "release_write", setup(writer, ttl, "SADD H wa"), relW, endingW(endAll, "", ""), "0", "[0 0 -1]", ""),
+	kase("all of a private writer ends, and its reads stay", "release_write", setup("HSET lock mode write me:write 2 me 1", meLives, ttl, "SADD H wa wb rc", "SET T1 1"), relW, endingW(endAll, "", ""), "[0 1 0]", "[0 0 -1]", "H(rc) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("the entry of a private writer that leaves is taken out of the line", "release_write", setup("HSET lock mode read you 1", youLive, "ZADD W 100 "+mine+"me 200 "+yours+"you 4990000000000000 syou", marked), relW, uncounted(endingW(ending("2", "0", "0", "1", "0", "a"), mine, "")), "[0 0 -1]", "[0 0 -1]", "R<you> W<"+yours+"you syou m> lock{mode:read you:1}"),
+	kase("a writer that nobody listens for keeps no reader out any more", "release_write", setup("HSET lock mode read you 1", youLive, "ZADD W 100 "+mine+"me 200 "+yours+"you 4990000000000000 syou", marked), relW, endingW(ending("2", "0", "0", "1", "0", "a"), mine, ""), "[0 0 -1]", "[0 0 -1]", "R<you> W<"+yours+"you syou> lock{mode:read you:1}"),
+	kase("the last writer that leaves the line lets readers in", "release_write", setup("HSET lock mode read you 1", youLive, "ZADD W 100 "+mine+"me", marked), relW, endingW(ending("2", "0", "0", "1", "0", "a"), mine, ""), "[0 0 -1]", "[0 0 -1]", "R<you> lock{mode:read you:1}"),
+	kase("the count may be unknown", "release_write", setup(writer, ttl, "SADD H wa"), relW, uncounted(endingW(end, "", "")), "[0 1 -1]", "[0 0 -1]", ""),
+	kase("the writer frees the lock, and the marks go", "release_write", setup(writer, ttl, "SADD H wa", marked), relW, endingW(end, "", ""), "[0 1 0]", "[0 0 -1]", ""),
+	kase("a nested hold keeps it", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb", marked), relW, endingW(end, "", ""), "[1 1 -1]", "[1 0 -1]", "H(wb) W<m> lock{me:write:1 mode:write}"),
+	kase("several holds end at once", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb"), relW, endingW(two, "", ""), "[0 1 0]", "[0 0 -1]", ""),
+	kase("a downgrade", "release_write", setup(both, meLives, ttl, "SADD H wa rb", "SET T1 1", marked), relW, endingW(end, "", ""), "[0 1 0]", "[0 0 -1]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("what is over is no downgrade", "release_write", setup(both, meOver, ttl, "SADD H wa rb", "SET T1 1", marked), relW, endingW(end, "", ""), "[0 1 0]", "[0 0 -1]", ""),
+	kase("what is over, with its score, is none either", "release_write", setup(both, ttl, "SADD H wa rb"), relW, endingW(end, "", ""), "[0 1 0]", "[0 0 -1]", ""),
+	kase("a reader whose score is gone is found by its key", "release_write", setup(both, ttl, "SADD H wa rb", "SET T1 1"), relW, endingW(end, "", ""), "[0 1 0]", "[0 0 -1]", "H(rb) T1=1 lock{me:1 mode:read}"),
+	kase("a hold of an earlier life is not released", "release_write", setup(writer, "SADD H wb"), relW, endingW(end, "", ""), "[1 0 -1]", "[1 0 -1]", "H(wb) lock{me:write:1 mode:write}"),
+	kase("a read hold is not a write hold", "release_write", setup(both, "SADD H ra wb"), relW, endingW(end, "", ""), "[1 0 -1]", "[1 0 -1]", "H(ra wb) lock{me:1 me:write:1 mode:write}"),
+	kase("somebody else's hold is not released", "release_write", setup(stranger, "SADD H wa"), relW, endingW(end, "", ""), "[0 0 -1]", "[0 0 -1]", "lock{mode:write you:write:1}"),
+	kase("another type is left alone", "release_write", setup("SET lock x"), relW, endingW(end, "", ""), "[0 0 -1]", "[0 0 -1]", "lock=x"),
+	kase("readers of another type change nothing", "release_write", setup(writer, "SET R x", "SADD H wa"), relW, endingW(end, "", ""), wrong, wrong, "H(wa) R=x lock{me:write:1 mode:write}"),
+	kase("marks of another type change nothing", "release_write", setup(writer, "SET W x", "SADD H wa"), relW, endingW(end, "", ""), wrong, wrong, "H(wa) W=x lock{me:write:1 mode:write}"),
+	kase("ids of another type change nothing", "release_write", setup(writer, "SET H x"), relW, endingW(end, "", ""), wrong, wrong, "H=x lock{me:write:1 mode:write}"),
 }
 
 var otherCases = []locktest.ScriptCase{
@@ -204,7 +230,7 @@ var otherCases = []locktest.ScriptCase{
 
 	kase("any reader is forced", "force_unlock", setup(reader, meLives, marked, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0", "you", "me"), "[me]", "[]", ""),
 	kase("a writer is forced, both sides at once", "force_unlock", setup("HSET lock mode write me:write 1 me 2", meLives, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0", "you", "me"), "[me]", "[]", ""),
-	kase("who holds it is told, and nothing changed", "force_unlock", setup(reader, meLives, marked, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0"), "[me]", "[me]", "R<me> W<w9> lock{me:1 mode:read}"),
+	kase("who holds it is told, and nothing changed", "force_unlock", setup(reader, meLives, marked, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0"), "[me]", "[me]", "R<me> W<m> lock{me:1 mode:read}"),
 	kase("another owner than the one that is meant is not forced", "force_unlock", setup(reader, meLives, forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0", "you"), "[]", "[]", "R<me> lock{me:1 mode:read}"),
 	kase("what is no lock is not forced", "force_unlock", setup("HSET lock name bob", forever), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0", "name"), wrong, wrong, "lock{name:bob}"),
 	kase("a lock without a TTL is not forced", "force_unlock", setup(reader, meLives), locktest.Keys("lock", "R", "W"), args("ch", "PUBLISH", "s:", "1", "1", "0", "me"), wrong, wrong, "R<me> lock{me:1 mode:read}"),

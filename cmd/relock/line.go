@@ -9,10 +9,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// linePrefix begins the name of the key that has the line of a plain or fair lock: who waits for it.
+// linePrefix begins the name of the key that has the line of a lock: who waits for it.
 const linePrefix = "relock_line1"
 
-// InLine is an entry in the line of a lock, a semaphore or a counter.
+// InLine is an entry in the line of a lock, of the writers of a read-write lock, a semaphore or a counter.
 type InLine struct {
 	Session string   `json:"session"`
 	Callers int64    `json:"callers"` // how many of its callers wait, as of its last look
@@ -88,7 +88,7 @@ func parseLine(members []rueidis.ZScore, now int64) (all []InLine, own int64) {
 // reports whether the member is an entry.
 func entryOf(z rueidis.ZScore) (session string, life int64, ok bool) {
 	m := z.Member
-	if len(m) <= entryHead || !strings.ContainsRune("gzandefhiPQC", rune(m[0])) || z.Score < 0 || z.Score >= lineEntries {
+	if len(m) <= entryHead || !strings.ContainsRune("gzandefhiPQCWN", rune(m[0])) || z.Score < 0 || z.Score >= lineEntries {
 		return "", 0, false
 	}
 	life, err1 := strconv.ParseInt(m[8:15], 10, 64)

@@ -19,7 +19,7 @@ import (
 type Shown struct {
 	Lock
 	Held    bool     `json:"held"`
-	Writers int64    `json:"waiting_writers"` // of a rwlock: writers that keep new readers out
+	Writers int64    `json:"waiting_writers"` // of a rwlock: those of its writers that wait
 	InLine  []InLine `json:"line_sessions"`   // in the order of the line
 }
 
@@ -93,7 +93,6 @@ func (s *server) show(ctx context.Context, name string) (*Shown, error) {
 		if st, err = rwlock.New(s.session, name).State(ctx); err == nil {
 			shown.Mode = st.Mode
 			shown.setOwners(st.Owners, st.TTL.Milliseconds())
-			shown.Writers, err = s.waitingWriters(ctx, name)
 		}
 	case kindSemaphore:
 		var now int64
@@ -109,6 +108,9 @@ func (s *server) show(ctx context.Context, name string) (*Shown, error) {
 	shown.Held = shown.held()
 	if err := s.waitersOf(ctx, &shown.Lock); err != nil {
 		return nil, err
+	}
+	if l.Kind == kindRW {
+		shown.Writers = int64(shown.Line)
 	}
 	if shown.InLine = []InLine{}; l.Kind == "" || hasLine(l.Kind) {
 		now, err := s.now(ctx)
@@ -147,21 +149,6 @@ func (s *server) permits(ctx context.Context, name string) (now int64, scores []
 		return 0, nil, fmt.Errorf("read %q: %w", name, err)
 	}
 	return now, scores, nil
-}
-
-// waitingWriters counts the marks of writers that wait for readers to leave.
-func (s *server) waitingWriters(ctx context.Context, name string) (int64, error) {
-	now, err := s.now(ctx)
-	if err != nil {
-		return 0, err
-	}
-	marks := s.client.B().Zcount().Key(s.style.Prefix("relock_writers", name)).
-		Min(strconv.FormatInt(now+1, 10)).Max("+inf").Build()
-	n, err := s.client.Do(ctx, marks).AsInt64()
-	if err != nil {
-		return 0, fmt.Errorf("count waiting writers: %w", err)
-	}
-	return n, nil
 }
 
 // waitersOf counts the waiters of one lock. Where it is free its kind is not known, and
@@ -239,11 +226,11 @@ func leaseText(ttl int64) string {
 // waitingText prints who waits.
 func (l *Shown) waitingText() string {
 	parts := []string{fmt.Sprintf("%d sessions listen for the release", l.Wait)}
-	if l.Line > 0 {
+	switch {
+	case l.Writers > 0:
+		parts = append(parts, fmt.Sprintf("%d writers in the line", l.Writers))
+	case l.Line > 0:
 		parts = append(parts, fmt.Sprintf("%d callers in the line", l.Line))
-	}
-	if l.Writers > 0 {
-		parts = append(parts, fmt.Sprintf("%d writers wait for readers to leave", l.Writers))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -73,9 +73,9 @@ func (s *server) countListeners(ctx context.Context, locks []*Lock) (sent int, e
 // linesAtOnce bounds how many lines are asked for at the same time.
 const linesAtOnce = 16
 
-// hasLine reports whether the sessions that wait for a lock of the kind stand in a line.
+// hasLine reports whether the sessions that wait for a lock of the kind stand in a line; of a read-write lock its writers do.
 func hasLine(kind string) bool {
-	return kind == kindMutex || kind == kindSemaphore || kind == kindCounter
+	return kind == kindMutex || kind == kindRW || kind == kindSemaphore || kind == kindCounter
 }
 
 // countLines adds the callers in the lines. It returns how many commands that took.

@@ -38,7 +38,6 @@ type Account struct {
 	// up without an answer. Before the lock is trusted for longer Redis is told to ignore them.
 	late []string
 
-	Registered bool          // an attempt may have left a mark of a waiter
 	Stands     time.Duration // of an exposed claim: until when Redis may keep the lock
 	Owing      int32         // lost sections that are not unlocked yet: they may just be noticing
 	cancelling int32         // sections that were closed, and whose contexts are being cancelled
@@ -241,9 +240,9 @@ func (m *Account) Releases(cmds []resend.ReleaseCommand, p kind.Primitive, op ki
 	op.ByIDs = m.byIDs
 	for side, of := range m.sides {
 		known := m.Counted(p.Kind(), side) > 0
-		// Beside the holds that are counted Redis may have some whose end is not confirmed, some
-		// that may come late, or the mark of a waiter.
-		if of.prim == nil || !known && len(of.ending) == 0 && !of.stray && !(m.Registered && of.prim.Kind().Registers) {
+		// Beside the holds that are counted Redis may have some whose end is not confirmed, and some that
+		// may come late.
+		if of.prim == nil || !known && len(of.ending) == 0 && !of.stray {
 			continue
 		}
 		if op.Ends = slices.Concat(of.ids, of.ending); op.All || len(op.Ends) > 0 {

@@ -148,15 +148,6 @@ func TestReleasesOfWhatMayComeLate(t *testing.T) {
 		[]string{"side 0 of o ends [b] byIDs, stay 0[] 0[] for 0s: may be gone"})
 }
 
-// What a waiter leaves in Redis is released too, where the kind registers its waiters.
-func TestReleasesOfAMark(t *testing.T) {
-	marks := &lock{kind.Kind{Registers: true, ByID: true}}
-	m := account.New(marks, "")
-	same(t, "no mark", releases(m, marks), []string(nil))
-	m.Registered = true
-	same(t, "a mark", releases(m, marks), []string{"side 0 of o ends [] all private: may be gone"})
-}
-
 // Redis is told to ignore what may bring the end of the lock closer, until it has taken note of that.
 func TestLateCommandsAreVoided(t *testing.T) {
 	m := account.New(read, "")

@@ -32,8 +32,8 @@ func (l *lock) enterAnew(c *claim, op *Op) *claim {
 		return l.requeueBy(c.run, op)
 	}
 	a := l.queue.Front()
-	if !c.kind.HandsOver || !c.kind.Lines || c.kind.Permits || l.state != lockOpen || a.asking || a.claim != nil || a.hopeless != nil ||
-		l.s.redis.Inbox.Deaf() || l.needLobby().turns.Alone() {
+	if !c.kind.HandsOver || !c.kind.Lines || c.kind.Permits || !a.kind.Lines || l.state != lockOpen || a.asking ||
+		a.claim != nil || a.hopeless != nil || l.s.redis.Inbox.Deaf() || l.needLobby().turns.Alone() {
 		return nil
 	}
 	a.prepare()
@@ -94,7 +94,7 @@ func (c *claim) dismissEntry() {
 // wants the same.
 func (a *acquisition) bequeath(next *acquisition) {
 	c, l := a.claim, a.lock
-	if c == nil || c.state != asking || l.lobby == nil || next.claim != nil || next.asking || next.hopeless != nil ||
+	if c == nil || !a.kind.Lines || c.state != asking || l.lobby == nil || next.claim != nil || next.asking || next.hopeless != nil ||
 		a.kind != next.kind || a.n != next.n || a.named != "" || next.named != "" || a.opts.Lease > 0 || next.opts.Lease > 0 {
 		return
 	}

@@ -51,9 +51,6 @@ func (a *acquisition) ask() (grant, error) {
 	if err != nil || a.tries.stuck || l.s.outage.On.Load() {
 		a.noteOutage(err)
 	}
-	if err == nil && k.Registers && g.Status == refused && op.Wait {
-		c.needAccount().Registered = true
-	}
 	if l.state == lockClosed {
 		if err == nil && k.Lines && g.Position > 0 {
 			l.needLobby().place.Stands(c, l.s.now(), false)

@@ -72,7 +72,6 @@ func (a *acquisition) admit(g grant) *section {
 	}
 	c.renewAfter(g.sent)
 	if m := c.account; m != nil {
-		m.Registered = false
 		m.Keep(&x.first.held, a.op.ID)
 		m.Answered()
 	}

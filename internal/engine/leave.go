@@ -96,10 +96,9 @@ func (a *acquisition) giveUp() <-chan struct{} {
 		return nil
 	}
 	k := a.kind
-	registered := c.account != nil && c.account.Registered
 	late := a.tries.MayCome && k.Unleased // it would take for ever; the release leaves word
 	stands := c.lock.lobby != nil && c.lock.lobby.place.Claim == c
-	if !a.tries.MayHaveRun && !registered && !late && !stands {
+	if !a.tries.MayHaveRun && !late && !stands {
 		c.retire(finished)
 		c.forget()
 		return nil
@@ -109,7 +108,7 @@ func (a *acquisition) giveUp() <-chan struct{} {
 		most = a.lock.s.cfg.AnswerTime()
 	}
 	c.endBy(a.lock.s.now()+most, gone)
-	if k.Registers || stands || a.tries.Midway { // callers that are denied again and again must not be quicker than the cleanup
+	if stands || a.tries.Midway { // callers that are denied again and again must not be quicker than the cleanup
 		return gone
 	}
 	return nil

@@ -67,11 +67,6 @@ type Kind struct {
 	// Passes: a grant takes nothing from others, as to pass an open latch, so that a TryLock asks
 	// although others wait.
 	Passes bool
-
-	// Registers: an attempt with Op.Wait that is refused leaves something in Redis for the
-	// waiter. Its Release takes that away, and is sent whenever the waiter leaves without
-	// the lock. Needs ids.
-	Registers bool
 }
 
 // HookName is what hooks are told.

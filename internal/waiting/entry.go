@@ -42,6 +42,7 @@ type Sort uint8
 const (
 	OfMutexes Sort = iota
 	OfPermits
+	OfWriters // of read-write locks
 	Sorts
 )
 
@@ -151,11 +152,15 @@ func Parse(text, session string) (m Message, ok bool) {
 
 // Sort is that of the lock.
 func (m *Message) Sort() Sort {
-	if strings.Contains("PQC", m.Head[:1]) {
+	switch m.Head[0] {
+	case 'P', 'Q', 'C':
 		return OfPermits
+	case 'W', 'N':
+		return OfWriters
+	default:
+		return OfMutexes
 	}
-	return OfMutexes
 }
 
 // Named reports whether the owner is named.
-func (m *Message) Named() bool { return m.Head[0] == 'n' || m.Head[0] == 'i' }
+func (m *Message) Named() bool { return m.Head[0] == 'n' || m.Head[0] == 'N' || m.Head[0] == 'i' }

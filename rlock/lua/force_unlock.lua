@@ -3,7 +3,7 @@
 -- that comes late leaves later ones alone. Where one that is meant may have the lock again, a mark tells a
 -- second run that the first has done it. The owners' ids and timeout keys are left to end with their TTL.
 -- KEYS[1] the lock: hash; deleted  KEYS[2] of a plain lock: the line, see line.lua, unless it cannot be named
--- KEYS[2] and KEYS[3] of a read-write lock: deleted too, see owner.lua there
+-- KEYS[2] of a read-write lock: deleted too, and KEYS[3] its line, see owner.lua there
 -- KEYS[i] the last one, with ARGV[6]: the mark of this request: set of the owners that it ended; expires
 -- ARGV[1] channel  ARGV[2] publish  ARGV[3] what makes a session's channel out of its id  ARGV[4] counts
 -- ARGV[5] 1: the lock is a read-write lock  ARGV[6] for how many ms the mark stays; 0: none can be named
@@ -12,13 +12,14 @@
 --   it; WRONGTYPE also for another kind of lock, and if what stands at the mark is none
 -- Publishes 'lost:<length of owner>:<owner><key>' on the channels of the owners' sessions; then the
 --   message of line.lua, or '0' on the lock's, of a read-write lock '1' before it, see release_write.lua.
-local LINE = KEYS[2]
+local sides = ARGV[5] == '1'
+local LINE = KEYS[sides and 3 or 2]
 -- include refused, revoke, no_lock, admit
 local mark = ARGV[6] ~= '0' and KEYS[#KEYS] or nil
 local ended = mark and redis.pcall('SMEMBERS', mark) or {}
 local bad, both = refused(ended), nil
 if bad or #ended > 0 then return bad or ended end
-local fields, sides = redis.pcall('HKEYS', KEYS[1]), ARGV[5] == '1'
+local fields = redis.pcall('HKEYS', KEYS[1])
 bad = refused(fields)
 if bad or #fields == 0 then return bad or fields end
 bad, both = no_lock()
@@ -32,9 +33,10 @@ for _, field in ipairs(fields) do
     seen[owner], owners[#owners + 1] = true, owner
   end
 end
-local reply = revoke(owners, 7, ARGV[3], {unpack(KEYS, 1, sides and 3 or 1)}, mark, ARGV[6])
+local reply = revoke(owners, 7, ARGV[3], {unpack(KEYS, 1, sides and 2 or 1)}, mark, ARGV[6])
 if reply then return reply end
-local heads = not sides and LINE and entries(0)
+local heads = LINE and entries(0)
+if sides then redis.pcall('ZREM', LINE, 'm') end -- see writers.lua
 if heads and is_entry(heads[1]) then
   local at = {channel = ARGV[1], publish = ARGV[2], prefix = ARGV[3], counts = ARGV[4]}
   local us, now = time()

@@ -1,5 +1,5 @@
 -- acquire_read.lua: one more hold of the read side for an owner. A reader waits while a writer holds
--- the lock, or while the mark of a waiting writer is live, whom readers without end would keep out. An
+-- the lock, or while the mark of a waiting writer is live, see mark.lua, whom readers without end would keep out. An
 -- owner that is in already always gets in, or nested holds would deadlock.
 -- KEYS[1] to KEYS[3], ARGV[1] see owner.lua  KEYS[5] with an id: the ids
 -- KEYS[4] the reader's timeout key for this hold: Redisson's readers look for it when they leave
@@ -23,9 +23,9 @@ if not ARGV[4] and call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0
   call('SET', KEYS[4], '1', 'PX', left)
   return 1
 end
--- include owner, no_lock
+-- include owner, no_lock, mark
 local id, before, across = ARGV[3], ARGV[4] or '0', ARGV[5] or '0'
-local mark = redis.pcall('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')
+local mark = redis.pcall('ZSCORE', KEYS[3], 'm')
 local counted = id and redis.pcall('SISMEMBER', KEYS[5], 'r' .. id)
 bad = bad or refused(mark) or refused(counted)
 if bad then return bad end
@@ -42,13 +42,13 @@ if reads <= 0 and writes <= 0 then
   -- A writer's, another kind of lock, or none at all.
   local none = not free and ((no_lock()) or mode ~= 'read' and {0, redis.call('PTTL', KEYS[1]), 0, 0})
   if none then return none end
-  if mark[2] and tonumber(mark[2]) > now then
-    local left = redis.call('PTTL', KEYS[3])
+  if mark and marked_until(mark) > now then
+    local left = math.min(marked_until(mark) - now, redis.call('PTTL', KEYS[3]))
     if free and left > 1000 then
       left = 1000 -- the writers that wait have a moment, if they live
-      redis.call('PEXPIRE', KEYS[3], left)
+      redis.pcall('ZADD', KEYS[3], int(MARKED + now + left), 'm')
     end
-    return {0, math.min(mark[2] - now, left), 0, 0}
+    return {0, left, 0, 0}
   end
   if id then redis.call('DEL', KEYS[5]) end -- ids of an earlier life
   if fields[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end

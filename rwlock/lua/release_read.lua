@@ -1,16 +1,18 @@
 -- release_read.lua: ends holds of the read side, and takes back acquisitions of it whose outcome is
 -- unknown. It costs the same however many readers of ours there are, but when the one that was to stay
 -- longest leaves: see all_ours. The last of ours to leave looks at Redisson's, as those do each time.
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10], Returns: see ending.lua  KEYS[6] and more: timeout keys
--- Publishes '0' when the lock became free, or a waiting writer must see whether Redisson's readers live
+-- KEYS[1] to KEYS[5], ARGV[1] and more, Returns: see ending.lua  KEYS[6] and more: timeout keys
+-- Publishes '0' when the lock became free, or a waiting writer must see whether Redisson's readers live; and the
+--   messages of line.lua
 local call, lock = redis.call, KEYS[1]
-if (ARGV[5] or '2') == '2' and not KEYS[6] and redis.pcall('HLEN', lock) == 2
+if (ARGV[6] or '2') == '2' and not KEYS[6] and redis.pcall('HLEN', lock) == 2
     and call('HGET', lock, ARGV[1]) == '1' and call('EXISTS', KEYS[3]) == 0 then
   -- The mode and one hold are all there is, and no writer waits.
   call('DEL', unpack(KEYS))
   local receivers = call(ARGV[3], ARGV[2], '0')
   return ARGV[4] == '1' and receivers or -1
 end
+local LINE, IDS = KEYS[3], 11
 -- include ending, readers, all_ours
 local ended = take_out('r', reads, writes, kept)
 if reads <= 0 then -- The hash was deleted under it; what went along with it goes too.
@@ -64,19 +66,25 @@ local here, ours = redis.call('HLEN', KEYS[1]) - 1, tonumber(redis.pcall('ZCARD'
 local left = 0 -- ms until the last reader's lease is over; 0: not known
 if ours == here and here > 0 then
   left = last[2] - now
-elseif ours == 0 and here > 0 and held == 0 and marks == 0 then
-  -- (The key of the marks is missing, see readers.lua.)
+elseif ours == 0 and here > 0 and held == 0 and waits == 0 then
+  -- (The key of the line is missing, see readers.lua.)
   left = alive(string.sub(KEYS[4], 1, #KEYS[4] - #(ARGV[1] .. ':rwlock_timeout:1')))
   here = left and here or 0
 elseif ours == 0 and here > 0 and held == 0 then
+  call_writer(at, now)
   publish('0')
 end
 if here == 0 then
   redis.call('DEL', KEYS[1])
   remove(KEYS[2])
-  -- Writers that wait have a moment to come before later readers; a short one, for they may have died.
-  if marks > 0 and redis.call('PTTL', KEYS[3]) > 1000 then redis.call('PEXPIRE', KEYS[3], 1000) end
-  return {0, 1, publish('0')}
+  local next, more
+  if waits > 0 then
+    next, more = call_writer(at, now)
+    fade(redis.call('ZSCORE', LINE, 'm'), now)
+  end
+  local receivers = publish('0')
+  if next or more then return {0, 1, receivers, more and -1 or 0, now} end
+  return {0, 1, receivers}
 end
 -- The lock need not outlive the last of them.
 if left > 0 and redis.call('PTTL', KEYS[1]) > left and (ours == 0 or all_ours(here)) then

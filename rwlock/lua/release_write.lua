@@ -1,29 +1,36 @@
 -- release_write.lua: ends holds of the write side, and takes back acquisitions of it whose outcome is
--- unknown, with the marks that they left. If the owner has read holds too, and their lease is not
--- over, the lock becomes a read lock. Either way waiting readers get their chance now: the marks of
--- the writers that wait are taken away, and come back when those are refused again.
--- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10] (none is left out), Returns: see ending.lua
+-- unknown, with their entries in the line. If the owner has read holds too, and their lease is not
+-- over, the lock becomes a read lock. Either way waiting readers get their chance now, and the first writer
+-- is called: see writers.lua.
+-- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10] (none is left out), ARGV[15] and more, Returns: see ending.lua
+-- ARGV[11] what stands in front of the owner in its entry, which may be in the line; '': none
+-- ARGV[12] the entry that the session enters anew, or ''
+-- ARGV[13] 1: the session may listen to the lock's channel  ARGV[14] how many of its callers wait; 0: as before
 -- Publishes '1' when no writer is left, and '0' behind it if that may have been heard: a waiter of
 --   Redisson that is just asking takes no notice of the first, and would sleep until the lease that it
---   saw ends. '1' alone when the last mark of a waiting writer goes while readers may come in
-if ARGV[5] == '2' and redis.pcall('HLEN', KEYS[1]) == 2
+--   saw ends. '1' alone when the last waiting writer leaves the line while readers may come in; and
+--   the messages of line.lua
+if ARGV[6] == '2' and ARGV[11] == '' and redis.call('EXISTS', KEYS[3]) == 0 and redis.pcall('HLEN', KEYS[1]) == 2
     and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1 then
-  -- The mode and the write side of this owner are all there is.
-  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[5])
+  -- The mode and the write side of this owner are all there is, and no writer waits.
+  redis.call('DEL', KEYS[1], KEYS[2], KEYS[5])
   local receivers = redis.call(ARGV[3], ARGV[2], '1')
   if receivers == 0 and ARGV[4] == '1' then return 0 end
   redis.call(ARGV[3], ARGV[2], '0')
   return ARGV[4] == '1' and receivers or -1
 end
+local LINE, IDS = KEYS[3], 15
 -- include ending
+at.listens = ARGV[13] == '1'
 local ended = take_out('w', writes, reads, kept)
-local unmarked = each('ZREM', KEYS[3], '', 10, marks > 0 and kept - 1 or 0)
+if ARGV[11] ~= '' and waits > 0 and leave_line(ARGV[11] .. ARGV[1], at, now) and mode ~= 'write' then publish('1') end
 if writes <= 0 or ended == 0 then
   if writes <= 0 and reads <= 0 then remove(ids) end -- of a life of the lock that is over
-  if unmarked > 0 and mode ~= 'write' then
-    local mark = redis.pcall('ZREVRANGE', KEYS[3], 0, 0, 'WITHSCORES')
-    if (tonumber(mark[2]) or 0) <= now then publish('1') end
+  local more = false
+  if waits > 0 and redis.call('EXISTS', KEYS[1]) == 0 and called_until(now) <= now then
+    more = select(2, call_writer(at, now)) -- the line goes on
   end
+  if more then return {writes, 0, -1, -1, now} end
   return {writes, 0, -1}
 end
 local ttl = redis.call('PTTL', KEYS[1])
@@ -39,7 +46,7 @@ expiry = before
 if reads > 0 and alone and (private or each('SISMEMBER', ids, 'r', others, #ARGV) == reads) then
   expiry = math.min(expiry, now + 1 + keep) -- all that is left is this session's
 end
-if tonumber(ARGV[7]) > 0 and reads > 0 then
+if tonumber(ARGV[8]) > 0 and reads > 0 then
   -- Its holder has trusted the lock for as long as the write side was good for.
   expiry = math.max(expiry, now + 1 + (keep == 0 and ttl or held > 0 and 0 or math.min(keep, ttl)))
 end
@@ -60,7 +67,6 @@ if reads > 0 and expiry <= now and (expiry > 0 or redis.call('EXISTS', KEYS[4]) 
   remove(KEYS[4], ids)
   reads = 0
 end
-remove(KEYS[3])
 if redis.call('HLEN', KEYS[1]) == 1 then
   redis.call('DEL', KEYS[1])
   remove(KEYS[2], ids)
@@ -68,6 +74,12 @@ else
   redis.call('HSET', KEYS[1], 'mode', 'read')
   if reads > 0 and expiry > now then redis.call('PEXPIRE', KEYS[1], int(expiry - now)) end
 end
+if waits > 0 then redis.call('ZREM', LINE, 'm') end
 local receivers = publish('1')
 if receivers ~= 0 then publish('0') end
+if waits == 0 then return {0, 1, receivers} end
+local next, more = call_writer(at, now, true)
+local position, us = more and -1 or 0, clock[1] * 1000000 + clock[2]
+if next and ARGV[12] ~= '' and not enter(ARGV[12], us, us, now, at.listens, ARGV[14]) then position = us end
+if next or more then return {0, 1, receivers, position, now} end
 return {0, 1, receivers}

@@ -15,7 +15,8 @@
 --   1: g, the lock may be given to it; z, too, but its session is a slow taker, see dozes; a, its session is
 --     called, and asks; n, so too, and the owner is named. Of a fair lock, which leaves no round to others
 --     and passes no slow taker by: f, given, and other callers may join it; h, given; d, given although its
---     session hears nothing; e, called; i, so too, and named. Of permits: P, given; Q, too, of a slow taker; C, called
+--     session hears nothing; e, called; i, so too, and named. Of permits: P, given; Q, too, of a slow taker; C, called.
+--      Of writers: W, called; N, so too, and named
 --   2-4: fencing tokens that it wants; of a fair entry 999: as many as callers wait; or permits, of C in 2-8  5-8: for how many ms the lock is given  9-15: for how many ms its
 --     session is taken for alive after each sign of life  16-20: length of the session, which comes next: as
 --     the beginning of a private owner; or in front of a named one, for i with the id of the hold, 32 letters
@@ -41,7 +42,7 @@ end
 
 local function is_fair(entry) return string.find(entry, '^[defhi]') ~= nil end
 
-local function is_entry(member) return member and string.find(member, '^[gzandefhiPQC]') ~= nil end
+local function is_entry(member) return member and string.find(member, '^[gzandefhiPQCWN]') ~= nil end
 
 -- entries returns two entries of the line, from the n-th on, and what follows where there are no more; the
 -- second result is a booking, if there is one and n is 0.
@@ -171,22 +172,27 @@ local function call_in_turn(prefix, entry, second, now, ms)
     if not is_entry(next) then return end
     ms = ms + patience
     call(prefix, next, ms)
-    if string.find(next, '^[gzfhdPQ]') then return end
+    if string.find(next, '^[gzfhdPQWN]') then return end
     if i == 1 then behind = redis.call('ZRANGEBYSCORE', LINE, redis.call('ZSCORE', LINE, next), '+inf', 'LIMIT', 0, 16) end
   end
 end
 
--- courtesy says whether the lock is left to others than the line's sessions this time: as often as they
--- are due. Of the listeners of the lock's channel those are no others that say so in the line.
-local function courtesy(listeners, entry, at, us, now)
-  if listeners <= 0 then return false end
+-- others_listen returns how many of the listeners of the lock's channel are others than the line's sessions: those say
+-- in the line that they listen.
+local function others_listen(listeners, entry, at, now)
+  if listeners <= 0 then return 0 end
   local ours = redis.call('ZCOUNT', LINE, '(' .. int(ALIVE), '(' .. int(LISTENS - now))
   local function until_when(session) return LISTENS - (redis.call('ZSCORE', LINE, 'l' .. session) or LISTENS) end
   local first = until_when(session_of(entry))
   if first <= now and first > now - 2500 then ours = ours + 1 end -- it goes on
   local leaving = at.listens and string.match(at.owner, '^(.+):%d+$')
   if leaving and until_when(leaving) <= now then ours = ours + 1 end
-  local others = listeners - ours
+  return math.max(0, listeners - ours)
+end
+
+-- courtesy says whether the lock is left to those others this time: as often as they are due.
+local function courtesy(listeners, entry, at, us, now)
+  local others = others_listen(listeners, entry, at, now)
   return others > 0 and us % (others + redis.call('ZCOUNT', LINE, '0', '(' .. int(PASSED))) < others
 end
 

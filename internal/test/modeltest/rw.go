@@ -25,7 +25,7 @@ type RWLocker interface {
 type RWKind struct {
 	Key     string // of the lock: a hash: mode, owner -> read holds, owner:write -> write holds
 	Readers string // a zset: owner -> when its lease ends, in ms
-	Marks   string // a zset: attempt of a waiting writer -> when its mark ends, in ms
+	Line    string // of the writers that wait: a zset; m -> 8.4e15 and when their mark ends, in ms
 	Timeout string // what the names of the readers' timeout keys begin with
 
 	Upgrade error // for who has the read side and asks for the write side
@@ -82,6 +82,7 @@ type rwSeen struct {
 	reads, writes map[string]int // owner -> holds
 	expiries      map[string]time.Time
 	marks         map[string]time.Time // those that are not over
+	line          []string             // the entries of writers
 	marked        map[string]time.Time // when they were first seen like this
 }
 

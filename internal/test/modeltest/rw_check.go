@@ -56,14 +56,13 @@ func (m *RW) read(now time.Time) rwSeen {
 		score, _ := r.ZScore(m.kind.Readers, owner)
 		s.expiries[owner] = time.UnixMilli(int64(score))
 	}
-	marks, _ := r.ZMembers(m.kind.Marks)
-	for _, id := range marks {
-		score, _ := r.ZScore(m.kind.Marks, id)
-		until := time.UnixMilli(int64(score))
-		if ends := now.Add(r.TTL(m.kind.Marks)); ends.Before(until) {
-			until = ends
-		}
-		if until.After(now) {
+	members, _ := r.ZMembers(m.kind.Line)
+	for _, id := range members {
+		score, _ := r.ZScore(m.kind.Line, id)
+		switch until := time.UnixMilli(int64(score - 8.4e15)); {
+		case strings.ContainsRune("WN", rune(id[0])):
+			s.line = append(s.line, id)
+		case id == "m" && until.After(now):
 			s.marks[id], s.marked[id] = until, now
 		}
 	}
@@ -296,15 +295,16 @@ func (m *RW) checkTimeouts(l *life) {
 	}
 }
 
-// checkMarks: each waiting writer that has asked has one, and nobody else has.
+// checkMarks: readers are kept out if a writer waits for others since long, and not by one that has gone. Each that has
+// asked stands in the line, and nobody else does.
 func (m *RW) checkMarks() {
 	if !m.calm() {
 		return
 	}
 	now, floor := time.Now(), m.w.Config.PollFloor+2*time.Millisecond
 	calls, writers := m.waiting()
-	if !now.Before(m.marksEnd()) && len(m.seen.marks) > writers {
-		m.w.Failf("%d writers are marked as waiting, and %d wait", len(m.seen.marks), writers)
+	if !now.Before(m.marksEnd()) && writers == 0 && len(m.seen.marks) > 0 {
+		m.w.Failf("readers are kept out, and no writer waits")
 	}
 	marked := 0
 	for _, c := range calls {
@@ -314,8 +314,11 @@ func (m *RW) checkMarks() {
 			marked++
 		}
 	}
-	if len(m.seen.marks) < marked {
-		m.w.Failf("%d writers are marked as waiting, and %d wait for readers since long", len(m.seen.marks), marked)
+	if marked > 0 && len(m.seen.marks) == 0 {
+		m.w.Failf("readers are not kept out, and %d writers wait for them since long", marked)
+	}
+	if len(m.seen.line) < marked {
+		m.w.Failf("%d writers stand in the line, and %d wait since long", len(m.seen.line), marked)
 	}
 }
 

@@ -1,0 +1,96 @@
+package locktest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// A LockFunc is the Lock of a mutex, or that of a side of a read-write lock.
+type LockFunc = func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error)
+
+// A Circle is sessions that pass a lock on from one to the next.
+type Circle struct {
+	Lock    func(*rlock.Session) LockFunc
+	Channel string // of the lock
+	Want    int    // how many commands a hand-over is to cost: no more are made when one does
+}
+
+// Cost has so many sessions pass the lock on, and returns how many commands Redis runs for the cheapest hand-over, the
+// scripts included: one session releases the lock and waits for it once more, and the next one has it.
+func (c Circle) Cost(t *testing.T, s *redistest.Server, n int) int {
+	t.Helper()
+	trace, waiting := Waiting()
+	ctx, end := context.WithCancel(Within(t, time.Minute))
+	// Who enters says by what channel it is told to unlock, and lock once more.
+	entered, left := make(chan chan<- struct{}, n), make(chan error, n)
+	for range n {
+		lock := c.Lock(Dial(t, s, rlock.Config{Trace: trace, QueueLease: time.Hour, PollFloor: time.Hour}))
+		go func() {
+			pass := make(chan struct{})
+			for {
+				_, h, err := lock(ctx)
+				if err != nil {
+					left <- err
+					return
+				}
+				entered <- pass
+				<-pass
+				Must(t, h.Unlock())
+			}
+		}()
+	}
+	get := func() chan<- struct{} {
+		return Get(t, entered, 20*time.Second, "the next one to have the lock")
+	}
+	waits := func(who string) { Get(t, waiting, 20*time.Second, who) }
+	in := get()
+	for range n - 1 {
+		waits("the others to wait")
+	}
+	passOn := func() {
+		in <- struct{}{}
+		in = get()
+		waits("the one before to wait again")
+	}
+	// Who is the first for 5 ms listens to the lock's channel, and for a while after that: nobody is in this circle.
+	for listens := true; listens; time.Sleep(time.Millisecond) {
+		passOn()
+		n, err := s.Do(t, "PUBSUB", "NUMSUB", c.Channel).AsIntMap()
+		Must(t, err)
+		listens = n[c.Channel] > 0
+
+	}
+	cheapest := 1 << 30
+	for i, began := 0, time.Now(); i < 64 || i < 10_000 && cheapest > c.Want && time.Since(began) < 10*time.Second; i++ {
+		before := Commands(t, s)
+		passOn()
+		cheapest = min(cheapest, Commands(t, s)-before)
+	}
+	end()
+	in <- struct{}{}
+	for range n {
+		Get(t, left, 20*time.Second, "all to leave")
+	}
+	return cheapest
+}
+
+// Commands returns how many commands the server has run, those of scripts and the scripts themselves, but for those
+// by which it is asked that.
+func Commands(t *testing.T, s *redistest.Server) (n int) {
+	t.Helper()
+	if s.IsMini() {
+		return s.Mini.CommandCount()
+	}
+	for name, calls := range s.Commands(t) {
+		switch name {
+		case "info", "ping", "hello", "client|setinfo":
+		default:
+			n += calls
+		}
+	}
+	return n
+}

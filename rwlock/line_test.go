@@ -1,0 +1,171 @@
+package rwlock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/locktrace"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// far is of sessions whose looks are so far away that a test would notice one.
+var far = rlock.Config{PollFloor: time.Hour}
+
+// stand has writers of so many sessions stand in the line, one behind the other. Each says when it is in, and leaves
+// when it is told.
+func stand(t *testing.T, ctx context.Context, s *redistest.Server, sessions []*rlock.Session, name string) (in []<-chan locked) {
+	t.Helper()
+	for i, ses := range sessions {
+		in = append(in, goLock(ctx, rwlock.New(ses, name).Lock))
+		redistest.Eventually(t, 10*time.Second, "the writer in the line", func() bool { return writersWaiting(t, s, name) == int64(i+1) })
+		busy(ctx, time.Millisecond) // in a bubble two would come at the same time, and stand in any order
+	}
+	return in
+}
+
+// Writers of several sessions get in in the order of arrival. A release has one of them ask, and whoever is not its turn
+// asks once in all: when it came.
+func TestWritersOfManySessionsGetInInTheirOrder(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		attempts := make(chan struct{}, 1000)
+		cfg := far
+		cfg.Trace = &rlock.Trace{Attempt: func(locktrace.Attempt) { attempts <- struct{}{} }}
+		ctx, name := within(t, 30*time.Second), redistest.Name(t)
+		_, h := hold(t, ctx, rwlock.New(dial(t, s, far), name).Lock)
+		var sessions []*rlock.Session
+		for range 8 {
+			sessions = append(sessions, dial(t, s, cfg))
+		}
+		in := stand(t, ctx, s, sessions, name)
+		for i, c := range in {
+			must(t, h.Unlock())
+			got := locktest.Get(t, c, 5*time.Second, fmt.Sprintf("writer %d", i+1))
+			must(t, got.err)
+			for _, later := range in[i+1:] {
+				notIn(t, later, "one that came later")
+			}
+			h = got.hold
+		}
+		must(t, h.Unlock())
+		// The first one listens to the lock's channel after a while, and asks then. In real time one behind may have been
+		// called besides: a section has taken 5 ms.
+		if n := len(attempts) - 1; n > 2*len(in) && (s.IsMini() || n > 3*len(in)) {
+			t.Errorf("%d writers have asked %d times, want twice each", len(in), n)
+		}
+		nothingLeft(t, s)
+	})
+}
+
+// writerCommands are three scripts, and what they call: the release, the attempt of the writer that it has called, and
+// that of the one that has left, which waits again.
+const writerCommands = 3 + 46
+
+// What the write side costs that passes from session to session does not depend on how many wait for it.
+func TestAWritersHandOverCostsTheSameHoweverManySessionsWait(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		c := locktest.Circle{
+			Channel: "redisson_rwlock:{x}", Want: writerCommands,
+			Lock: func(s *rlock.Session) locktest.LockFunc { return rwlock.New(s, "x").Lock },
+		}
+		few, many := c.Cost(t, s, 4), c.Cost(t, s, 64)
+		if few > writerCommands || many > writerCommands {
+			t.Errorf("with 4 sessions a hand-over costs %d commands, with 64 %d; want %d", few, many, writerCommands)
+		}
+	})
+}
+
+// The session of the writer in front is stopped, or cut off without a word: the one behind it is in 5 ms after the
+// release.
+func TestTheWriterBehindOneThatIsSilentGetsIn(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, name := within(t, 30*time.Second), redistest.Name(t)
+		silent, p := locktest.DialProxy(t, s, far)
+		_, h := hold(t, ctx, rwlock.New(dial(t, s, far), name).Lock)
+		in := stand(t, ctx, s, []*rlock.Session{silent, dial(t, s, far)}, name)
+		p.BlackHole(true)
+		began := time.Now()
+		must(t, h.Unlock())
+		second := locktest.Get(t, in[1], 10*time.Second, "the second writer")
+		must(t, second.err)
+		if d := time.Since(began); d < 4*time.Millisecond || d > 5*time.Millisecond+s.Slack() {
+			t.Errorf("the second is in after %v, want 5 ms, which are left to the first", d)
+		}
+		p.BlackHole(false)
+		must(t, second.hold.Unlock())
+		must(t, locktest.Get(t, in[0], 10*time.Second, "the first writer").hold.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
+// However readers leave, the first writer is told: by their release, by a forced unlock, by a downgrade that is
+// unlocked. Until then it keeps later readers out, also those that come behind a downgrade.
+func TestTheFirstWriterIsToldThatReadersHaveLeft(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		for how, free := range map[string]func(ctx context.Context, m *rwlock.RWMutex, h *rlock.Hold) error{
+			"Unlock": func(_ context.Context, _ *rwlock.RWMutex, h *rlock.Hold) error { return h.Unlock() },
+			"ForceUnlock": func(ctx context.Context, m *rwlock.RWMutex, _ *rlock.Hold) error {
+				_, err := m.ForceUnlock(ctx)
+				return err
+			},
+		} {
+			for _, downgrade := range []bool{false, true} {
+				ctx, name := within(t, 30*time.Second), redistest.Name(t)
+				m, other := rwlock.New(dial(t, s, far), name), rwlock.New(dial(t, s, far), name)
+				section, own := ctx, (*rlock.Hold)(nil)
+				if downgrade {
+					section, own = hold(t, ctx, m.Lock)
+				}
+				_, h := hold(t, section, m.RLock)
+				in := stand(t, ctx, s, []*rlock.Session{dial(t, s, far)}, name)
+				if downgrade {
+					must(t, own.Unlock())
+				}
+				redistest.Eventually(t, 5*time.Second, how+": the writer to keep readers out", func() bool {
+					_, ok := markUntil(t, s, name)
+					return ok
+				})
+				refused(t, ctx, other.TryRLock, how+": a reader behind a writer")
+				must(t, free(ctx, m, h))
+				got := locktest.Get(t, in[0], 5*time.Second, how+": the writer")
+				must(t, got.err)
+				must(t, got.hold.Unlock())
+				if how == "Unlock" { // a forced unlock leaves the readers' helper keys to their TTL
+					nothingLeft(t, s)
+				}
+				s.FlushAll(t)
+			}
+		}
+	})
+}
+
+// An entry that its session does not know, as of an attempt that came late, leaves the line when it is called, and the
+// writer behind it gets in.
+func TestAnEntryThatItsSessionDoesNotKnowLeavesTheLine(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		for _, owner := range []string{":999", "order-17"} {
+			ctx, name := within(t, 30*time.Second), redistest.Name(t)
+			ses, behind := dial(t, s, far), dial(t, s, far)
+			_, h := hold(t, ctx, rwlock.New(ses, name).Lock)
+			flag := "W"
+			if owner[0] != ':' {
+				flag = "N"
+			}
+			entry := fmt.Sprintf("%s00012509999999%05d%s%s", flag, len(ses.ID()), ses.ID(), owner)
+			must(t, s.Do(t, "ZADD", "relock_line1:{"+name+"}", "100", entry, fmt.Sprint(int64(5e15)-time.Now().Add(time.Hour).UnixMilli()), "s"+ses.ID()).Error())
+			must(t, s.Do(t, "PEXPIRE", "relock_line1:{"+name+"}", "600000").Error())
+			in := goLock(ctx, rwlock.New(behind, name).Lock)
+			redistest.Eventually(t, 10*time.Second, "both in the line", func() bool { return writersWaiting(t, s, name) == 2 })
+			must(t, h.Unlock())
+			got := locktest.Get(t, in, 5*time.Second, "the writer behind it")
+			must(t, got.err)
+			redistest.Eventually(t, 5*time.Second, "the entry to leave the line", func() bool { return writersWaiting(t, s, name) == 0 })
+			must(t, got.hold.Unlock())
+			nothingLeft(t, s)
+		}
+	})
+}

@@ -1,0 +1,67 @@
+-- writers.lua: the writers that wait stand in the line, one entry for each session, and are called one after the
+-- other. A writer that leaves takes the mark away: the readers that wait have their chance, and the next
+-- writer, which is called, marks the lock again if it finds them inside; the last of them calls it then.
+-- LINE, which the script has set, is the line; at is what line.lua asks for.
+-- include mark, line
+
+-- keep_out leaves the mark for so many ms, or longer if it lives for longer.
+local function keep_out(ms, now)
+  local until_when = math.max(now + ms, marked_until(redis.call('ZSCORE', LINE, 'm')) or 0)
+  if type(redis.pcall('ZADD', LINE, int(MARKED + until_when), 'm')) == 'table' then return end -- Redis has no memory
+  if redis.call('PTTL', LINE) < until_when - now then redis.call('PEXPIRE', LINE, int(until_when - now)) end
+end
+
+-- fade has the mark live for a second at most: the writers that wait have that long to come, if they live.
+local function fade(score, now)
+  if score and marked_until(score) > now + 1000 then redis.pcall('ZADD', LINE, int(MARKED + now + 1000), 'm') end
+end
+
+-- call_writer calls the first writer that is alive, and returns it; and true if there may be more that were not looked
+-- at. Where readers may come in, those who listen have a ms to do so before: mostly they are the readers that wait.
+local function call_writer(at, now, readers)
+  local heads = entries(0)
+  if heads.err or not is_entry(heads[1]) then return nil, false end
+  local entry, more, second, listeners = first_alive(heads, nil, at, now)
+  if entry then call_in_turn(at.prefix, entry, second, now, readers and others_listen(listeners, entry, at, now) > 0 and 1 or 0) end
+  return entry, not entry and more
+end
+
+-- leave_line takes the entry of a writer that waits no more out of the line. If it was the first, the next one is told
+-- that it is that now. If none is alive any more the mark goes: then it returns true if there was one.
+local function leave_line(entry, at, now)
+  local heads = entries(0)
+  if heads.err then return false end
+  local score = redis.call('ZSCORE', LINE, 'm')
+  redis.call('ZREM', LINE, entry, marks(entry, session_of(entry)))
+  local next, more = first_alive(entries(0), nil, at, now)
+  if next and heads[1] == entry then
+    redis.call('ZREM', LINE, 'c')
+    call(at.prefix, next, 0)
+  end
+  if next or more then return false end
+  redis.pcall('ZREM', LINE, 'm')
+  return score and true
+end
+
+-- wait_in_line has the entry of a writer wait, or keeps it there. left is for how long others keep the lock in ms,
+-- -1: not known; nil: it is free. It returns what to answer; nil if the writer may come in.
+local function wait_in_line(entry, heads, left, at, us, now, again, waiting)
+  local position = again and tonumber(redis.call('ZSCORE', LINE, entry) or nil) or us
+  local back = position >= PASSED -- it was passed over, and is heard of again
+  if back then position = position - PASSED end
+  local bad = enter(entry, position, us, now, at.listens, waiting, again)
+  if bad then return (refused(bad, ': the line')) end
+  if back or not is_entry(heads[1]) then heads = entries(0) end
+  if left then return {0, heads[1] == entry and left or -1, now, position} end
+  if heads[1] == entry then return nil end
+  local called = called_until(now)
+  if called > now then -- the lock is left to the one that was called; the next one comes then
+    if heads[2] == entry or not is_entry(heads[2]) then call(at.prefix, entry, called - now) end
+    return {0, -1, now, position}
+  end
+  pass_over(heads[1], at.prefix, called, now)
+  local first, more, second = first_alive(entries(0), {[entry] = true}, at, now)
+  if first == entry then return nil end
+  if first then call_in_turn(at.prefix, first, second, now, 0) end
+  return {0, not first and more and 1 or -1, now, position}
+end
