@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -43,6 +44,17 @@ var sessionsKinds = []struct {
 			return h.Unlock, err
 		}
 	}},
+	{"rwlock-mixed", 1000, func(s *rlock.Session, name string) locker { // one of ten is a writer
+		m, n := rwlock.New(s, name), rand.IntN(10)
+		return func(ctx context.Context) (func() error, error) {
+			lock := m.RLock
+			if n++; n%10 == 0 {
+				lock = m.Lock
+			}
+			_, h, err := lock(ctx)
+			return h.Unlock, err
+		}
+	}},
 	{"semaphore", 4, func(s *rlock.Session, name string) locker {
 		m := semaphore.New(s, name, 4)
 		return func(ctx context.Context) (func() error, error) {
@@ -78,7 +90,7 @@ func mutexLocker(m *rlock.Mutex) locker {
 func BenchmarkSessions(b *testing.B) {
 	for _, kind := range sessionsKinds {
 		b.Run(kind.name, func(b *testing.B) {
-			for _, n := range []int{1, 4, 16, 32, 128, 512} {
+			for _, n := range []int{1, 4, 16, 32, 64, 128, 512} {
 				b.Run(fmt.Sprint("n=", n), func(b *testing.B) {
 					for _, section := range []time.Duration{0, 5 * time.Millisecond} {
 						b.Run(fmt.Sprint("section=", section), func(b *testing.B) { inSessions(b, kind.at, kind.open, n, section) })
