@@ -12,8 +12,9 @@
 //     before the next writer. That is a phase-fair lock (Brandenburg and Anderson, 2010), but for a
 //     reader that takes longer than a millisecond to ask: it may wait for one writer more.
 //   - Writers of all sessions enter in the order of arrival: they stand in a line in Redis, and a
-//     release has one of them ask, however many wait. One that was called and does not come within
-//     5 ms is passed over.
+//     release gives the lock to the first, however many wait. What package rlock says of granted
+//     holds is true of it. Where readers wait, and of named owners and fixed leases, a release
+//     calls it instead; one that does not come within 5 ms is passed over.
 //   - Goroutines of one session that wait for one lock, readers and writers alike, are served in
 //     the order of arrival. Exceptions: a named owner ([rlock.WithOwner]) asks Redis once before
 //     it queues, and readers may join others of their session that are inside.

@@ -87,7 +87,7 @@ func writersWaiting(t testing.TB, s *redistest.Server, name string) int64 {
 	must(t, err)
 	n := int64(0)
 	for _, m := range members {
-		if m[0] == 'W' || m[0] == 'N' {
+		if strings.ContainsRune("VUWN", rune(m[0])) {
 			n++
 		}
 	}

@@ -3,6 +3,8 @@ package rwlock_test
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,10 +20,10 @@ var far = rlock.Config{PollFloor: time.Hour}
 
 // stand has writers of so many sessions stand in the line, one behind the other. Each says when it is in, and leaves
 // when it is told.
-func stand(t *testing.T, ctx context.Context, s *redistest.Server, sessions []*rlock.Session, name string) (in []<-chan locked) {
+func stand(t *testing.T, ctx context.Context, s *redistest.Server, sessions []*rlock.Session, name string, opts ...rlock.LockOption) (in []<-chan locked) {
 	t.Helper()
 	for i, ses := range sessions {
-		in = append(in, goLock(ctx, rwlock.New(ses, name).Lock))
+		in = append(in, goLock(ctx, rwlock.New(ses, name).Lock, opts...))
 		redistest.Eventually(t, 10*time.Second, "the writer in the line", func() bool { return writersWaiting(t, s, name) == int64(i+1) })
 		busy(ctx, time.Millisecond) // in a bubble two would come at the same time, and stand in any order
 	}
@@ -61,9 +63,9 @@ func TestWritersOfManySessionsGetInInTheirOrder(t *testing.T) {
 	})
 }
 
-// writerCommands are three scripts, and what they call: the release, the attempt of the writer that it has called, and
-// that of the one that has left, which waits again.
-const writerCommands = 3 + 46
+// writerCommands are two scripts, and what they call: the release, which gives the lock to the next writer, and the attempt
+// of the one that has left, which waits again.
+const writerCommands = 2 + 27
 
 // What the write side costs that passes from session to session does not depend on how many wait for it.
 func TestAWritersHandOverCostsTheSameHoweverManySessionsWait(t *testing.T) {
@@ -79,14 +81,155 @@ func TestAWritersHandOverCostsTheSameHoweverManySessionsWait(t *testing.T) {
 	})
 }
 
-// The session of the writer in front is stopped, or cut off without a word: the one behind it is in 5 ms after the
-// release.
+// A writer that was given the lock by another's release has all that others have: it nests on both sides, keeps the lock
+// when an inner hold ends, is confirmed for a whole lease, and may be downgraded, in either order of its unlocks.
+func TestAWriterThatWasGivenTheLock(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		for _, downgrade := range []bool{false, true} {
+			for _, nestsFirst := range []bool{false, true} {
+				ctx, name := within(t, 30*time.Second), redistest.Name(t)
+				grants := make(chan locktrace.Grant, 10)
+				cfg := far
+				cfg.Trace = &rlock.Trace{AcquireEnd: func(_ context.Context, e locktrace.AcquireEnd) { grants <- e.Grant }}
+				ses, other := dial(t, s, cfg), rwlock.New(dial(t, s, far), name)
+				_, h := hold(t, ctx, other.Lock)
+				in := stand(t, ctx, s, []*rlock.Session{ses}, name)
+				must(t, h.Unlock())
+				got := locktest.Get(t, in[0], 5*time.Second, "the writer")
+				must(t, got.err)
+				// (In real time it may have begun to listen just now, and have been called instead.)
+				if g := locktest.Get(t, grants, time.Second, "the hook"); g != locktrace.GrantLine && s.IsMini() {
+					t.Errorf("the lock was had by %v, want by the line", g)
+				}
+				m := rwlock.New(ses, name)
+				redistest.Eventually(t, 5*time.Second, "it to be confirmed", func() bool { return pttl(t, s, name) > 10*time.Second })
+				var inner *rlock.Hold
+				if nestsFirst {
+					_, inner = hold(t, got.ctx, m.Lock)
+				}
+				_, read := hold(t, got.ctx, m.RLock)
+				if nestsFirst {
+					must(t, inner.Unlock())
+				}
+				refused(t, ctx, other.TryRLock, "a reader beside a writer")
+				if downgrade {
+					must(t, got.hold.Unlock())
+					if f := field(t, s, name, got.hold.Owner()+":write"); f != "" {
+						t.Errorf("downgraded, it has %s write holds", f)
+					}
+					_, r := hold(t, ctx, other.TryRLock)
+					must(t, r.Unlock())
+					refused(t, ctx, other.TryLock, "a writer beside a reader")
+					must(t, read.Unlock())
+				} else {
+					must(t, read.Unlock())
+					refused(t, ctx, other.TryRLock, "a reader beside a writer")
+					must(t, got.hold.Unlock())
+				}
+				_, r := hold(t, ctx, other.TryLock)
+				must(t, r.Unlock())
+				nothingLeft(t, s)
+			}
+		}
+	})
+}
+
+// Of sessions with several callers, too, a release has one of them ask at most: who is not the first does not listen to
+// the lock's channel, whatever it did before.
+func TestSessionsWithSeveralWritersDoNotAskInVain(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, cancel := context.WithCancel(within(t, 60*time.Second))
+		name := redistest.Name(t)
+		var attempts, sections atomic.Int64
+		cfg := rlock.Config{PollFloor: time.Minute, Trace: &rlock.Trace{Attempt: func(locktrace.Attempt) { attempts.Add(1) }}}
+		var all sync.WaitGroup
+		for range 16 {
+			m := rwlock.New(dial(t, s, cfg), name)
+			for range 3 {
+				all.Go(func() {
+					for {
+						section, h, err := m.Lock(ctx)
+						if err != nil {
+							return
+						}
+						busy(section, 3*time.Millisecond)
+						sections.Add(1)
+						_ = h.Unlock() // the section may have ended with ctx
+					}
+				})
+			}
+		}
+		busy(ctx, time.Second)
+		before, of := attempts.Load(), sections.Load()
+		busy(ctx, 2*time.Second)
+		if a, n := attempts.Load()-before, sections.Load()-of; n == 0 || a > 2*n {
+			t.Errorf("%d attempts for %d sections, want two each at most", a, n)
+		}
+		cancel()
+		all.Wait()
+	})
+}
+
+// A writer of a session that polls stands in no line. It keeps readers out as long as it waits, and no longer.
+func TestAPollingWriterThatGivesUpLetsReadersIn(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, name := within(t, 30*time.Second), redistest.Name(t)
+		polls := dial(t, s, rlock.Config{Polling: func(int) time.Duration { return 20 * time.Millisecond }})
+		m, other := rwlock.New(dial(t, s, rlock.Config{}), name), rwlock.New(dial(t, s, rlock.Config{}), name)
+		_, h := hold(t, ctx, m.RLock)
+		waits, stop := context.WithCancel(ctx)
+		writer := goLock(waits, rwlock.New(polls, name).Lock)
+		redistest.Eventually(t, 5*time.Second, "the writer to keep readers out", func() bool {
+			_, ok := markUntil(t, s, name)
+			return ok
+		})
+		refused(t, ctx, other.TryRLock, "a reader behind a writer")
+		stop()
+		is(t, "the writer", locktest.Get(t, writer, 5*time.Second, "the writer").err, context.Canceled)
+		began := time.Now()
+		_, r := hold(t, ctx, other.RLock)
+		if d := time.Since(began); d > 500*time.Millisecond {
+			t.Errorf("a reader beside a reader waited %v, and no writer waits", d)
+		}
+		must(t, r.Unlock())
+		must(t, h.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
+// A writer that was given the lock while its caller gave up gives it back: the next one has it at once.
+func TestAWriterThatGivesUpPassesOnWhatItIsGiven(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		for range 20 {
+			ctx, name := within(t, 30*time.Second), redistest.Name(t)
+			own, cancel := context.WithCancel(ctx)
+			_, h := hold(t, ctx, rwlock.New(dial(t, s, far), name).Lock)
+			first := stand(t, own, s, []*rlock.Session{dial(t, s, far)}, name)[0]
+			second := goLock(ctx, rwlock.New(dial(t, s, far), name).Lock)
+			redistest.Eventually(t, 10*time.Second, "the second", func() bool { return writersWaiting(t, s, name) == 2 })
+			freed := make(chan error, 1)
+			go func() { freed <- h.Unlock() }()
+			cancel()
+			must(t, locktest.Get(t, freed, 5*time.Second, "Unlock"))
+			if got := locktest.Get(t, first, 5*time.Second, "the first"); got.err == nil {
+				must(t, got.hold.Unlock())
+			}
+			got := locktest.Get(t, second, 5*time.Second, "the second")
+			must(t, got.err)
+			must(t, got.hold.Unlock())
+			nothingLeft(t, s)
+		}
+	})
+}
+
+// The session of the writer in front is stopped, or cut off without a word, and the writer has a lease of its own, so that
+// it is called: the one behind it is in 5 ms after the release.
 func TestTheWriterBehindOneThatIsSilentGetsIn(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx, name := within(t, 30*time.Second), redistest.Name(t)
 		silent, p := locktest.DialProxy(t, s, far)
 		_, h := hold(t, ctx, rwlock.New(dial(t, s, far), name).Lock)
-		in := stand(t, ctx, s, []*rlock.Session{silent, dial(t, s, far)}, name)
+		in := stand(t, ctx, s, []*rlock.Session{silent, dial(t, s, far)}, name, rlock.Lease(time.Minute))
 		p.BlackHole(true)
 		began := time.Now()
 		must(t, h.Unlock())

@@ -36,7 +36,7 @@ var (
 	readKind = kind.Kind{Family: "rw", Name: "read", Side: 0, Shares: true}
 	// A writer is alone, and those that wait stand in a line.
 	writeKind = kind.Kind{Family: "rw", Name: "write", Side: 1, ByID: true, Exclusive: true, HandsOver: true,
-		Lines: true, Sort: waiting.OfWriters}
+		Lines: true, Marks: true, Sort: waiting.OfWriters}
 )
 
 // names are what both sides of one lock share.
@@ -104,7 +104,7 @@ func heldArgs(args []string, op *kind.Op) []string {
 	if op.Held == 0 && op.Other == 0 {
 		return args
 	}
-	return append(args, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)))
+	return append(args, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.First)
 }
 
 // state is state.lua.
@@ -127,7 +127,7 @@ func (n *names) release(sc *script.Script, op *kind.Op, timeouts int, line ...st
 		keys = n.timeouts(append(keys, n.ids(op.Owner)), op.Owner, 2, timeouts)
 	}
 	args := []string{op.Owner, n.Channel(), n.lock.Publish, n.lock.Counts, inbox.Prefix}
-	if !op.All || op.ByIDs {
+	if !op.All || op.ByIDs || len(line) > 0 {
 		args = n.endingArgs(args, op, line)
 	}
 	return script.Command{Script: sc, Keys: keys, Args: args}
@@ -240,37 +240,38 @@ func (w *writeSide) Acquire(op *kind.Op) script.Command {
 	if op.Wait {
 		mark = script.Millis(2 * w.pollFloor)
 	}
+	keys := w.keys(1)
+	if op.ID != "" {
+		keys = append(keys, w.ids(op.Owner))
+	}
 	args := []string{op.Owner, script.Millis(op.Lease), op.ID, mark, w.timeout()}
 	if op.Line.Head == "" {
 		args = heldArgs(args, op)
 	} else {
-		args = append(args, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), writerEntry(op.Line.Head),
+		args = append(args, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.First, writerEntry(op.Line.Head),
 			script.Flag(op.Line.Again), script.Flag(op.Line.Listens), strconv.Itoa(op.Line.Waiting),
 			w.Channel(), w.lock.Publish, w.lock.Counts, inbox.Prefix)
 	}
-	return script.Command{Script: acquireWriteScript, Keys: append(w.keys(1), w.ids(op.Owner)), Args: args}
+	return script.Command{Script: acquireWriteScript, Keys: keys, Args: args}
 }
 
-// Entry is how an entry begins: a writer is called, and asks, for the key of its ids is not known to others.
+// Entry is how an entry begins.
 func (*writeSide) Entry(head string) string { return writerEntry(head) }
 
+// writerEntries are the letters of a writer's entry, by those of a plain lock's.
+var writerEntries = strings.NewReplacer("g", "V", "z", "U", "a", "W", "n", "N")
+
 func writerEntry(head string) string {
-	switch {
-	case head == "":
+	if head == "" {
 		return ""
-	case head[0] == 'n':
-		return "N" + head[1:]
-	case head[0] == 'N':
-		return head
-	default:
-		return "W" + head[1:]
 	}
+	return writerEntries.Replace(head[:1]) + head[1:]
 }
 
-// Dismiss takes an entry out of the line; a writer is never given anything.
-func (*writeSide) Dismiss(n keyname.Names, head, owner string, _ bool) script.Command {
+// Dismiss gives back what an entry was given, or takes it out of the line.
+func (*writeSide) Dismiss(n keyname.Names, head, owner string, given bool) script.Command {
 	_, w := newSides(n, 0)
-	return w.Release(&kind.Op{Owner: owner, Line: kind.Line{Head: head}})
+	return w.Release(&kind.Op{Owner: owner, All: given, Private: given, Line: kind.Line{Head: head}})
 }
 
 // Never is what acquire_write.lua refuses for good.

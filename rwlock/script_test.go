@@ -79,7 +79,7 @@ const wrong = "WRONGTYPE"
 const mine, yours = "W00012500001000" + "00002", "W00012500001000" + "00003"
 
 // lineW are the arguments of acquire_write of a caller that waits, and stands in the line.
-var lineW = append(args("me", "30000", "a", "4000", "", "0", "0"), mine, "1", "0", "0", "ch", "PUBLISH", "1", "s:")
+var lineW = append(args("me", "30000", "a", "4000", "", "0", "0", ""), mine, "1", "0", "0", "ch", "PUBLISH", "1", "s:")
 
 var acquireCases = []locktest.ScriptCase{
 	kase("a free lock is read", "acquire_read", nil, acqR, first, "1", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),

@@ -29,7 +29,7 @@ func TestEveryKeyHasATTL(t *testing.T) {
 			}
 		}
 		section, w := hold(t, ctx, a.Lock)
-		check("write", 2, 20*time.Second)
+		check("write", 1, 20*time.Second)
 		_, r := hold(t, section, a.RLock, rlock.Lease(time.Minute))
 		check("read under it", 4, time.Minute)
 		must(t, w.Unlock())

@@ -88,7 +88,7 @@ func parseLine(members []rueidis.ZScore, now int64) (all []InLine, own int64) {
 // reports whether the member is an entry.
 func entryOf(z rueidis.ZScore) (session string, life int64, ok bool) {
 	m := z.Member
-	if len(m) <= entryHead || !strings.ContainsRune("gzandefhiPQCWN", rune(m[0])) || z.Score < 0 || z.Score >= lineEntries {
+	if len(m) <= entryHead || !strings.ContainsRune("gzandefhiPQCVUWN", rune(m[0])) || z.Score < 0 || z.Score >= lineEntries {
 		return "", 0, false
 	}
 	life, err1 := strconv.ParseInt(m[8:15], 10, 64)

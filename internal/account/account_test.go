@@ -127,8 +127,14 @@ func TestSurplusOfAPrivateOwner(t *testing.T) {
 // A side of which nothing is known to stand is released only if something may come late.
 func TestReleasesOfWhatMayComeLate(t *testing.T) {
 	m := account.New(byID, "")
-	m.Begin(&byID.kind, "a")
-	nest(m, byID, write, "b")
+	same(t, "the first hold has no id", m.FirstID(&byID.kind), "")
+	op := kind.Op{ID: "b", First: "a"}
+	m.Nest(&byID.kind, write, &op)
+	same(t, "until there is another one", []any{m.FirstID(&byID.kind), m.Counted(&byID.kind, 0), op.First}, []any{"a", 1, "a"})
+	op = kind.Op{ID: "c", First: "x"}
+	m.Nest(&byID.kind, write, &op)
+	same(t, "which names it again", op.First, "a")
+	m.Ended(1, []string{"c"})
 	m.Ended(1, []string{"b"})
 	if cmds := releases(m, byID); len(cmds) != 1 {
 		t.Errorf("a side without holds is released: %q", cmds)

@@ -58,6 +58,8 @@ type Job struct {
 	Done func(err error)
 	// Gone is closed behind Done, and whenever Done is not called. May be nil.
 	Gone chan struct{}
+	// Spare: the job may be dropped after Stop, without being counted: what it ends is told of by another job too.
+	Spare bool
 }
 
 // New returns a Cleanup that has nothing to do.
@@ -69,7 +71,9 @@ func (q *Cleanup) Add(j Job) {
 	defer q.mu.Unlock()
 	switch {
 	case q.stopped:
-		q.unconfirmed++
+		if !j.Spare {
+			q.unconfirmed++
+		}
 		j.gone()
 	case len(j.Cmds) == 0:
 		j.gone()

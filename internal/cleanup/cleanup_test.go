@@ -242,7 +242,7 @@ func TestManyJobs(t *testing.T) {
 	})
 }
 
-// What has nothing to send, or comes after Stop, is over at once; the latter is unconfirmed.
+// What has nothing to send, or comes after Stop, is over at once; the latter is unconfirmed, unless it is to spare.
 func TestNothingIsSent(t *testing.T) {
 	test(t, func(t *testing.T, q *cleanup.Cleanup, r *redis) {
 		j, done := job(time.Hour)
@@ -253,6 +253,11 @@ func TestNothingIsSent(t *testing.T) {
 		late, doneLate := job(time.Hour, "a")
 		if q.Add(late); !isGone(late) || q.Unconfirmed() != 1 {
 			t.Error("a job after Stop is not over at once, or does not count as given up")
+		}
+		spare, _ := job(time.Hour, "a")
+		spare.Spare = true
+		if q.Add(spare); !isGone(spare) || q.Unconfirmed() != 1 {
+			t.Error("a spare job after Stop is not over at once, or counts as given up")
 		}
 		synctest.Wait()
 		if len(done)+len(doneLate) > 0 || len(r.sent) > 0 {

@@ -82,7 +82,7 @@ func (l *lock) newClaim(a *acquisition) *claim {
 		c.num = l.s.owners.Add(1)
 	}
 	k := a.kind
-	if k.ByID || k.Unleased || a.named != "" { // the first hold has an id
+	if k.Unleased || a.named != "" { // the first hold has an id
 		c.needAccount().Begin(k, l.s.newID(k))
 	}
 	if l.claims != nil {

@@ -78,6 +78,13 @@ func (l *lock) hears(p Primitive) bool {
 	return l.lobby != nil && l.lobby.listener != nil || l.s.deserted.Load() > int64(l.s.now()) && l.s.redis.Hears(p.Channel())
 }
 
+// frontLines reports whether the front of the queue, if there is one, stands in a line: else it listens as those do
+// who stand in none.
+func (l *lock) frontLines() bool {
+	a := l.queue.Front()
+	return a == nil || a.kind.Lines
+}
+
 // books completes the attempt of a caller that polls: it says when it comes again, if it sleeps for as long
 // as the last time and the network takes as long, so that a release of then can leave the lock to it. The longer it
 // has waited, the longer before that.
@@ -137,13 +144,13 @@ func (a *acquisition) stands(g grant) {
 		l.hear(a.claim, m)
 		return
 	}
-	if b.listener == nil {
-		switch {
-		case l.s.redis.Mute:
-			b.look.Soon = true
-		case p.First > 0:
-			b.look.At = min(b.look.At, p.First+waiting.FirstPatience)
-		}
+	switch {
+	case b.listener == nil && l.s.redis.Mute:
+		b.look.Soon = true
+	case b.listener == nil && p.First > 0:
+		b.look.At = min(b.look.At, p.First+waiting.FirstPatience)
+	case b.listener != nil && p.First == 0 && !l.s.redis.Mute && !b.everywhere:
+		l.desert() // it is called: what each release says to all would have it ask in vain
 	}
 }
 

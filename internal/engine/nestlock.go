@@ -209,6 +209,9 @@ func (a *acquisition) prepareNested(c *claim) {
 		m.Exactly(1)
 		a.op.Tokens = 1
 	}
+	if c.kind.ByID && c.num != 0 {
+		a.op.First = idgen.Request()
+	}
 	c.pinned = m.Nest(c.kind, a.prim, &a.op) || c.pinned
 	if c.safeLease == never && a.safeLease != never {
 		m.Stands = max(m.Stands, c.trust+time.Second) // what was granted stands for longer than it is trusted from now on

@@ -96,7 +96,7 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	}
 	listening := l.lobby != nil && l.lobby.listener != nil
 	op := Op{Owner: c.ownerID(), N: int(c.n)}
-	op.Line.Named, op.Line.Listens = c.kind.Lines, listening || c.kind.Lines && !c.kind.Fair && s.deserted.Load() > int64(now) && l.hears(c.prim)
+	op.Line.Named, op.Line.Listens = c.kind.Lines, listening && l.frontLines() || c.kind.Lines && !c.kind.Fair && s.deserted.Load() > int64(now) && l.hears(c.prim)
 	var anew *claim
 	if l.queue.First != nil {
 		anew = l.enterAnew(c, &op)

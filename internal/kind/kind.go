@@ -35,7 +35,8 @@ type Kind struct {
 	// Fenced: a section has a fencing token, and a claim reserves several.
 	Fenced bool
 
-	// ByID: every hold has an id, also the first one of a private owner.
+	// ByID: the first hold of a private owner gets an id too, when its owner takes another hold: it may be ended before
+	// one of the other side.
 	ByID bool
 
 	// HandsOver: the claim may pass to the front of the session's queue in memory. Runs of the fair
@@ -67,6 +68,10 @@ type Kind struct {
 	// Passes: a grant takes nothing from others, as to pass an open latch, so that a TryLock asks
 	// although others wait.
 	Passes bool
+
+	// Marks: a caller that waits without an entry in the line, as one that polls, may leave something in Redis
+	// too; its Release takes that away.
+	Marks bool
 }
 
 // HookName is what hooks are told.
@@ -208,7 +213,8 @@ type Position = waiting.Position
 type Op struct {
 	Owner string
 	N     int    // permits
-	ID    string // acquire: of the hold; "" for the first hold of a private owner, unless ByID. Extend: of the command
+	ID    string // acquire: of the hold; "" for the first hold of a private owner. Extend: of the command
+	First string // acquire, of a nested hold where the kind of the first is ByID: the id that the first one gets, if it has none
 
 	Known
 

@@ -155,7 +155,7 @@ func (m *Message) Sort() Sort {
 	switch m.Head[0] {
 	case 'P', 'Q', 'C':
 		return OfPermits
-	case 'W', 'N':
+	case 'V', 'U', 'W', 'N':
 		return OfWriters
 	default:
 		return OfMutexes

@@ -5,7 +5,8 @@
 -- KEYS[4] the reader's timeout key for this hold: Redisson's readers look for it when they leave
 -- KEYS[6] its first timeout key, if that is another: it is there however many holds a named owner has
 -- ARGV[2] the lease in ms and 1, see clock.lua  ARGV[3] id of the hold, see acquire.lua of rlock
--- ARGV[4] read holds of it that this session has  ARGV[5] write holds; both left out if none
+-- ARGV[4] read holds of it that this session has  ARGV[5] write holds; both left out with the rest if none
+-- ARGV[6] id of the first write hold of a private owner, which gets it now; ''
 -- Returns {1, holds, 0, 1}: granted; 1: short for {1, 1, 0, 1}; {-1, 0, 0, 0}: those holds are gone
 --   {0, ms, 0, 0}: refused; PTTL, or what is left of a writer's mark
 local call = redis.call
@@ -68,6 +69,7 @@ local left = int(expiry - now)
 local ttl = int(math.max(redis.call('PTTL', KEYS[1]), expiry - now))
 redis.call('PEXPIRE', KEYS[1], ttl)
 redis.call('PEXPIRE', KEYS[2], ttl)
+if (ARGV[6] or '') ~= '' then redis.call('SADD', KEYS[5], 'w' .. ARGV[6]) end
 if id then redis.call('PEXPIRE', KEYS[5], ttl) end
 redis.call('SET', KEYS[4], '1', 'PX', left)
 if KEYS[6] then redis.call('SET', KEYS[6], '1', 'PX', left) end

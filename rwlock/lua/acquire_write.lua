@@ -1,37 +1,41 @@
 -- acquire_write.lua: one more hold of the write side for an owner. A writer is alone, but for read
 -- holds of its own taken later. Readers whose lease is over are thrown out; Redisson's once none of
--- ours is left. (The key of the ids is missing then, as readers.lua asks: the owner is not in yet.)
+-- ours is left. (The key of our readers is missing then, as readers.lua asks.)
 -- A caller that waits enters the line of the writers if others are inside, or stand there; see writers.lua.
--- KEYS[1] to KEYS[3], ARGV[1] see owner.lua  KEYS[4] the ids
--- ARGV[2] lease in ms  ARGV[3] id of the hold  ARGV[5] what the names of timeout keys begin with
+-- KEYS[1] to KEYS[3], ARGV[1] see owner.lua  KEYS[4] with an id: the ids
+-- ARGV[2] lease in ms  ARGV[3] id of the hold; '' for the first one of a private owner, which is there or not
 -- ARGV[4] twice the ms after which a refused writer looks again, for the mark that it leaves; 0: none
+-- ARGV[5] what the names of timeout keys begin with
 -- ARGV[6] write holds of it that this session has  ARGV[7] read holds; both left out with the rest if none
--- ARGV[8] what stands in front of the owner in its entry; '' or left out with the rest: it is not in the line
--- ARGV[9] 1: its entry may be there  ARGV[10] 1: the session may listen to the lock's channel
--- ARGV[11] how many callers of it wait; 0: as before  ARGV[12] channel  ARGV[13] publish  ARGV[14] counts
--- ARGV[15] what makes a session's channel of its id
+-- ARGV[8] id of the first hold of a private owner, which gets it now; ''
+-- ARGV[9] what stands in front of the owner in its entry; '' or left out with the rest: it is not in the line
+-- ARGV[10] 1: its entry may be there  ARGV[11] 1: the session may listen to the lock's channel
+-- ARGV[12] how many callers of it wait; 0: as before  ARGV[13] channel  ARGV[14] publish  ARGV[15] counts
+-- ARGV[16] what makes a session's channel of its id
 -- Returns 1: granted, short for {1, 1, 0, 1}; {1, holds, 0, 1}: granted, for the lease at least
 --   {0, ms, 0, 0}: refused; PTTL, or until the last reader's lease ends; -1: not known
 --   {0, ms, Redis's time in ms, position}: it stands in the line; ms is -1 if it is not the first
 --   {-1, 0, 0, 0}: those of ARGV[6] or ARGV[7] are gone; {-2, 1, 0, 0}: it has the read side alone
 -- Publishes the messages of line.lua
-local id, before, across = ARGV[3], ARGV[6] or '0', ARGV[7] or '0'
-if before == '0' and across == '0' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4]) == 0 then
+local before, across, ids = ARGV[6] or '0', ARGV[7] or '0', KEYS[4]
+if before == '0' and across == '0' and redis.call('EXISTS', unpack(KEYS)) == 0 then
   local lease = ARGV[2] -- free, and nothing is left of an earlier life
   redis.call('HSET', KEYS[1], 'mode', 'write', ARGV[1] .. ':write', '1')
   redis.call('PEXPIRE', KEYS[1], lease)
-  redis.call('SADD', KEYS[4], 'w' .. id)
-  redis.call('PEXPIRE', KEYS[4], lease)
+  if ids then
+    redis.call('SADD', ids, 'w' .. ARGV[3])
+    redis.call('PEXPIRE', ids, lease)
+  end
   return 1
 end
 local LINE = KEYS[3]
 -- include owner, readers, no_lock, writers
 local heads = redis.pcall('ZRANGE', LINE, 0, 1)
-local counted = redis.pcall('SISMEMBER', KEYS[4], 'w' .. id)
+local counted = ids and redis.pcall('SISMEMBER', ids, 'w' .. ARGV[3])
 bad = bad or refused(heads) or refused(counted)
 if bad then return bad end
 if (writes <= 0 and before ~= '0') or (reads <= 0 and across ~= '0') then return {-1, 0, 0, 0} end
-local entry = (ARGV[8] or '') ~= '' and ARGV[8] .. ARGV[1]
+local entry = (ARGV[9] or '') ~= '' and ARGV[9] .. ARGV[1]
 if writes <= 0 then
   if reads > 0 and (across ~= '0' or not expiry or expiry > now) then return {-2, 1, 0, 0} end
   local taken = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0)
@@ -51,8 +55,8 @@ if writes <= 0 then
   end
   local reply = nil
   if entry and (left or is_entry(heads[1]) and heads[1] ~= entry) then
-    local at = {listens = ARGV[10] == '1', owner = ARGV[1], channel = ARGV[12], publish = ARGV[13], counts = ARGV[14], prefix = ARGV[15]}
-    reply = wait_in_line(entry, heads, left, at, clock[1] * 1000000 + clock[2], now, ARGV[9] == '1', ARGV[11])
+    local at = {listens = ARGV[11] == '1', owner = ARGV[1], channel = ARGV[13], publish = ARGV[14], counts = ARGV[15], prefix = ARGV[16]}
+    reply = wait_in_line(entry, heads, left, at, clock[1] * 1000000 + clock[2], now, ARGV[10] == '1', ARGV[12])
     heads[1] = heads[1] or entry
   elseif left then
     reply = {0, left, 0, 0}
@@ -63,16 +67,17 @@ if writes <= 0 then
     keep_out(1000 + (left >= 0 and math.min(live, 2 * left) or live), now)
   end
   if reply then return reply end
-  redis.call('DEL', KEYS[1], KEYS[2], KEYS[4]) -- what is left of an earlier life
+  redis.call('DEL', KEYS[1], KEYS[2], ids or KEYS[1]) -- what is left of an earlier life
   redis.call('HSET', KEYS[1], 'mode', 'write')
 end
 if writes <= 0 or counted == 0 then
-  redis.call('SADD', KEYS[4], 'w' .. id)
+  if ids then redis.call('SADD', ids, 'w' .. ARGV[3]) end
   writes = redis.call('HINCRBY', KEYS[1], ARGV[1] .. ':write', 1)
 end
 local ttl = int(math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])))
 redis.call('PEXPIRE', KEYS[1], ttl)
-redis.call('PEXPIRE', KEYS[4], ttl)
+if (ARGV[8] or '') ~= '' then redis.call('SADD', ids, 'w' .. ARGV[8]) end
+if ids then redis.call('PEXPIRE', ids, ttl) end
 if entry and heads[1] then
   heads = entries(0)
   if is_entry(heads[heads[1] == entry and 2 or 1]) then

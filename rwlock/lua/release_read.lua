@@ -2,7 +2,7 @@
 -- unknown. It costs the same however many readers of ours there are, but when the one that was to stay
 -- longest leaves: see all_ours. The last of ours to leave looks at Redisson's, as those do each time.
 -- KEYS[1] to KEYS[5], ARGV[1] and more, Returns: see ending.lua  KEYS[6] and more: timeout keys
--- Publishes '0' when the lock became free, or a waiting writer must see whether Redisson's readers live; and the
+-- Publishes '0' when the lock became free and was given to no writer, or a waiting writer must see whether Redisson's readers live; and the
 --   messages of line.lua
 local call, lock = redis.call, KEYS[1]
 if (ARGV[6] or '2') == '2' and not KEYS[6] and redis.pcall('HLEN', lock) == 2
@@ -75,14 +75,12 @@ elseif ours == 0 and here > 0 and held == 0 then
   publish('0')
 end
 if here == 0 then
-  redis.call('DEL', KEYS[1])
+  local next, more, given
+  if waits > 0 then next, more, given = let_writer_in(at, now, 0) end
+  if not given then redis.call('DEL', KEYS[1]) end
   remove(KEYS[2])
-  local next, more
-  if waits > 0 then
-    next, more = call_writer(at, now)
-    fade(redis.call('ZSCORE', LINE, 'm'), now)
-  end
-  local receivers = publish('0')
+  if waits > 0 and not given then fade(redis.call('ZSCORE', LINE, 'm'), now) end
+  local receivers = given and -1 or publish('0')
   if next or more then return {0, 1, receivers, more and -1 or 0, now} end
   return {0, 1, receivers}
 end

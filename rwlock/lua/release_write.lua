@@ -1,7 +1,7 @@
 -- release_write.lua: ends holds of the write side, and takes back acquisitions of it whose outcome is
 -- unknown, with their entries in the line. If the owner has read holds too, and their lease is not
--- over, the lock becomes a read lock. Either way waiting readers get their chance now, and the first writer
--- is called: see writers.lua.
+-- over, the lock becomes a read lock. Either way waiting readers get their chance now; where there are none
+-- the first writer is given the lock: see writers.lua.
 -- KEYS[1] to KEYS[5], ARGV[1] to ARGV[10] (none is left out), ARGV[15] and more, Returns: see ending.lua
 -- ARGV[11] what stands in front of the owner in its entry, which may be in the line; '': none
 -- ARGV[12] the entry that the session enters anew, or ''
@@ -13,7 +13,7 @@
 if ARGV[6] == '2' and ARGV[11] == '' and redis.call('EXISTS', KEYS[3]) == 0 and redis.pcall('HLEN', KEYS[1]) == 2
     and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1 then
   -- The mode and the write side of this owner are all there is, and no writer waits.
-  redis.call('DEL', KEYS[1], KEYS[2], KEYS[5])
+  redis.call('DEL', KEYS[1], KEYS[2], KEYS[5] or KEYS[1])
   local receivers = redis.call(ARGV[3], ARGV[2], '1')
   if receivers == 0 and ARGV[4] == '1' then return 0 end
   redis.call(ARGV[3], ARGV[2], '0')
@@ -67,18 +67,22 @@ if reads > 0 and expiry <= now and (expiry > 0 or redis.call('EXISTS', KEYS[4]) 
   remove(KEYS[4], ids)
   reads = 0
 end
+local next, given, more
 if redis.call('HLEN', KEYS[1]) == 1 then
-  redis.call('DEL', KEYS[1])
+  next, more, given = let_writer_in(at, now, 1)
+  if not given then redis.call('DEL', KEYS[1]) end
   remove(KEYS[2], ids)
 else
   redis.call('HSET', KEYS[1], 'mode', 'read')
   if reads > 0 and expiry > now then redis.call('PEXPIRE', KEYS[1], int(expiry - now)) end
+  next, more = call_writer(at, now)
 end
-if waits > 0 then redis.call('ZREM', LINE, 'm') end
-local receivers = publish('1')
-if receivers ~= 0 then publish('0') end
-if waits == 0 then return {0, 1, receivers} end
-local next, more = call_writer(at, now, true)
+local receivers = -1
+if not given then
+  if waits > 0 then redis.call('ZREM', LINE, 'm') end
+  receivers = publish('1')
+  if receivers ~= 0 then publish('0') end
+end
 local position, us = more and -1 or 0, clock[1] * 1000000 + clock[2]
 if next and ARGV[12] ~= '' and not enter(ARGV[12], us, us, now, at.listens, ARGV[14]) then position = us end
 if next or more then return {0, 1, receivers, position, now} end

@@ -1,6 +1,6 @@
--- writers.lua: the writers that wait stand in the line, one entry for each session, and are called one after the
--- other. A writer that leaves takes the mark away: the readers that wait have their chance, and the next
--- writer, which is called, marks the lock again if it finds them inside; the last of them calls it then.
+-- writers.lua: the writers that wait stand in the line, one entry for each session, and are given the lock one after the
+-- other, or called. A writer that leaves takes the mark away: the readers that wait have their chance, and the next
+-- writer, which is called, marks the lock again if it finds them inside; the last of them lets it in then.
 -- LINE, which the script has set, is the line; at is what line.lua asks for.
 -- include mark, line
 
@@ -17,13 +17,45 @@ local function fade(score, now)
 end
 
 -- call_writer calls the first writer that is alive, and returns it; and true if there may be more that were not looked
--- at. Where readers may come in, those who listen have a ms to do so before: mostly they are the readers that wait.
-local function call_writer(at, now, readers)
+-- at.
+local function call_writer(at, now)
   local heads = entries(0)
   if heads.err or not is_entry(heads[1]) then return nil, false end
-  local entry, more, second, listeners = first_alive(heads, nil, at, now)
-  if entry then call_in_turn(at.prefix, entry, second, now, readers and others_listen(listeners, entry, at, now) > 0 and 1 or 0) end
+  local entry, more, second = first_alive(heads, nil, at, now)
+  if entry then call_in_turn(at.prefix, entry, second, now, 0) end
   return entry, not entry and more
+end
+
+-- give makes the owner of an entry the writer of a lock that nobody has, and tells its session. If it returns false
+-- the lock is to be deleted. An owner without a name has one hold, and no id.
+local function give(entry, at, now)
+  if not string.find(entry, '^[VU]') then return false end
+  local field = string.sub(entry, 21) .. ':write'
+  if type(redis.pcall('HSET', KEYS[1], 'mode', 'write', field, '1')) == 'table' then return false end
+  redis.call('PEXPIRE', KEYS[1], number(entry, 5, 8))
+  return tell_given(at.prefix, entry, now, 0, 0, 0, 0)
+end
+
+-- let_writer_in gives a lock that nobody has any more to the first writer that is alive. Where others than the line's
+-- sessions listen, or where that is not known, it calls the writer, ms later: mostly they are readers that wait. It
+-- returns that writer; true if there may be more that were not looked at; and whether it has the lock.
+local function let_writer_in(at, now, ms)
+  local heads = entries(0)
+  if heads.err or not is_entry(heads[1]) then return nil, false, false end
+  local entry, more, second, listeners = first_alive(heads, nil, at, now)
+  if not entry then return nil, more, false end
+  local known = at.publish == 'SPUBLISH' or at.counts == '1'
+  local others = others_listen(listeners, entry, at, now)
+  if not known or others > 0 or not give(entry, at, now) then
+    call_in_turn(at.prefix, entry, second, now, others > 0 and ms or 0)
+    return entry, false, false
+  end
+  if more then
+    redis.call('ZREM', LINE, entry, 'c', 'm', marks(entry, session_of(entry)))
+  else
+    redis.call('DEL', LINE)
+  end
+  return entry, false, true
 end
 
 -- leave_line takes the entry of a writer that waits no more out of the line. If it was the first, the next one is told

@@ -16,7 +16,7 @@
 --     called, and asks; n, so too, and the owner is named. Of a fair lock, which leaves no round to others
 --     and passes no slow taker by: f, given, and other callers may join it; h, given; d, given although its
 --     session hears nothing; e, called; i, so too, and named. Of permits: P, given; Q, too, of a slow taker; C, called.
---      Of writers: W, called; N, so too, and named
+--      Of writers: V, given; U, too, of a slow taker; W, called; N, so too, and named
 --   2-4: fencing tokens that it wants; of a fair entry 999: as many as callers wait; or permits, of C in 2-8  5-8: for how many ms the lock is given  9-15: for how many ms its
 --     session is taken for alive after each sign of life  16-20: length of the session, which comes next: as
 --     the beginning of a private owner; or in front of a named one, for i with the id of the hold, 32 letters
@@ -42,7 +42,7 @@ end
 
 local function is_fair(entry) return string.find(entry, '^[defhi]') ~= nil end
 
-local function is_entry(member) return member and string.find(member, '^[gzandefhiPQCWN]') ~= nil end
+local function is_entry(member) return member and string.find(member, '^[gzandefhiPQCVUWN]') ~= nil end
 
 -- entries returns two entries of the line, from the n-th on, and what follows where there are no more; the
 -- second result is a booking, if there is one and n is 0.
@@ -172,7 +172,7 @@ local function call_in_turn(prefix, entry, second, now, ms)
     if not is_entry(next) then return end
     ms = ms + patience
     call(prefix, next, ms)
-    if string.find(next, '^[gzfhdPQWN]') then return end
+    if string.find(next, '^[gzfhdPQVUWN]') then return end
     if i == 1 then behind = redis.call('ZRANGEBYSCORE', LINE, redis.call('ZSCORE', LINE, next), '+inf', 'LIMIT', 0, 16) end
   end
 end
@@ -213,7 +213,7 @@ end
 -- just now, and it has not been passed by for SLOW_MS. When that begins it is called, and then asks again
 -- and again as long as it runs.
 local function dozes(entry, session, heard, at, now)
-  if not string.find(entry, '^[zQ]') or now - heard <= AWAKE_MS then return false end
+  if not string.find(entry, '^[zQU]') or now - heard <= AWAKE_MS then return false end
   local since = redis.call('ZSCORE', LINE, 'p' .. session)
   if not since then
     redis.pcall('ZADD', LINE, int(PASSED_BY + now), 'p' .. session)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"relock/internal/waiting"
 	"relock/rlock"
 )
 
@@ -60,7 +62,7 @@ func (m *RW) read(now time.Time) rwSeen {
 	for _, id := range members {
 		score, _ := r.ZScore(m.kind.Line, id)
 		switch until := time.UnixMilli(int64(score - 8.4e15)); {
-		case strings.ContainsRune("WN", rune(id[0])):
+		case strings.ContainsRune("VUWN", rune(id[0])):
 			s.line = append(s.line, id)
 		case id == "m" && until.After(now):
 			s.marks[id], s.marked[id] = until, now
@@ -242,6 +244,33 @@ func (m *RW) checkLeases() {
 	}
 }
 
+// unconfirmed reports whether a writer has come in by a grant and need not be confirmed yet: see Mutex.unconfirmed.
+func (m *RW) unconfirmed(t *claim, left time.Duration) bool {
+	age := time.Since(t.granted)
+	return !t.granted.IsZero() && age < waiting.ConfirmAfter && left >= min(waiting.GrantLease, m.w.Config.Lease)-age-time.Millisecond &&
+		!slices.ContainsFunc(m.w.Waiting(), func(c *Call) bool {
+			d, ok := c.Data.(*rwCall)
+			return ok && d.write && c.Actor.Seat == t.seat
+		})
+}
+
+// confirmed notes that what was granted so long ago was confirmed: see Mutex.confirmed.
+func (m *RW) confirmed() {
+	for _, l := range m.lives {
+		for _, t := range l.by {
+			at := t.granted.Add(waiting.ConfirmAfter)
+			if t.granted.IsZero() || t.confirmed || t.over != nil || t.dead || time.Now().Before(at) {
+				continue
+			}
+			t.confirmed = true
+			l.mayLast(at.Add(m.w.Config.Lease))
+			if m.w.Redis.HGet(m.kind.Key, l.owner+":write") != "" {
+				l.expires = time.Now().Add(m.w.Redis.TTL(m.kind.Key))
+			}
+		}
+	}
+}
+
 // checkLease compares one owner's.
 func (m *RW) checkLease(l *life) {
 	now, left := time.Now(), time.Until(l.expires)
@@ -250,7 +279,7 @@ func (m *RW) checkLease(l *life) {
 	for _, t := range l.by {
 		if t.renews() {
 			l.mayLast(now.Add(m.w.Config.Lease))
-			if left < m.w.Config.Lease/2 {
+			if left < m.w.Config.Lease/2 && !m.unconfirmed(t, left) {
 				m.w.Failf("%s is renewed, and has %v to live", l.owner, left)
 			}
 		}

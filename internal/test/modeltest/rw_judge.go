@@ -11,6 +11,7 @@ import (
 )
 
 func (m *RW) Check(ended []*Call) {
+	m.confirmed()
 	for _, l := range m.lives { // also by a reader that learns of its loss by that very renewal
 		m.mislead(l)
 	}
@@ -348,6 +349,9 @@ func (m *RW) granted(c *Call, d *rwCall) {
 	h := d.hold(c)
 	if t == nil {
 		t = &claim{seat: c.Actor.Seat, life: c.Actor.Seat.Life, owner: owner, ctx: c.Ctx, local: d.owner == "" && !d.write && d.lease == 0}
+		if d.write && d.mayBeGranted() {
+			t.granted = now
+		}
 		m.claims = append(m.claims, t)
 	}
 	h.t = t
