@@ -203,10 +203,11 @@ var releaseCases = []locktest.ScriptCase{
 }
 
 var otherCases = []locktest.ScriptCase{
-	kase("both sides are renewed, each for itself", "renew", setup(both, ttl, "HSET read mode read me 1", "HSET req mode read you 1", "SET str x", "ZADD Q 1 me"),
+	kase("both sides are renewed, each for itself", "renew", setup("HSET lock mode write me:write 1 me 2", ttl, "HSET read mode read me 1", "HSET req mode read you 1", "SET str x", "ZADD Q 1 me"),
 		locktest.Keys("lock", "R", "H", "T1", "T2", "lock", "H", "read", "R2", "req", "Q", "lock", "str", "R", "req"),
 		args("30000", "r5:me", "w2:me:write", "r2:me", "r2:me", "w1:you:write", "r2:me", "w1:me:write"),
-		"[1 1 1 0 0 0 0]", "[1 1 1 0 0 0 0]", "R<me> R2<me> T1=1 T2=1 lock{me:1 me:write:1 mode:write} read{me:1 mode:read} req{mode:read you:1} str=x"),
+		"[1 1 1 0 0 0 0]", "[1 1 1 0 0 0 0]", "R<me> R2<me> T1=1 T2=1 lock{me:2 me:write:1 mode:write} read{me:1 mode:read} req{mode:read you:1} str=x"),
+	kase("what ended while its renewal was on its way stays ended", "renew", setup(reader, ttl, meLives, "SADD H ra"), locktest.Keys("lock", "R", "H", "T1", "T2"), args("30000", "r5:me"), "[1]", "[1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("a question changes nothing", "renew", setup(reader, ttl), locktest.Keys("lock", "R", "H", "T1", "lock"), args("0", "r4:me", "w1:me:write"), "[1 0]", "[1 0]", "lock{me:1 mode:read}"),
 	kase("a reader under another's write is lost", "renew", setup("HSET lock mode write you:write 1 me 1"), locktest.Keys("lock", "R"), args("30000", "r2:me"), "[0]", "[0]", "lock{me:1 mode:write you:write:1}"),
 

@@ -31,7 +31,10 @@ local function reader(first, count, owner)
   redis.call('PEXPIRE', readers, int(math.max(redis.call('PTTL', readers), ttl))) -- others may be in for longer
   if lease == 0 then return 1 end
   if count > 2 then redis.call('PEXPIRE', KEYS[first + 2], ttl) end
-  for i = first + 3, first + count - 1 do redis.call('SET', KEYS[i], '1', 'PX', int(left)) end
+  -- (A hold may have ended since this was sent, and its key with it.)
+  for i = first + 3, math.min(first + count - 1, first + 2 + (tonumber(fields[2]) or 0)) do
+    redis.call('SET', KEYS[i], '1', 'PX', int(left))
+  end
   return 1
 end
 local function writer(first, count, field)
