@@ -2,9 +2,7 @@ package rwlock
 
 import (
 	"embed"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -13,7 +11,6 @@ import (
 	"relock/internal/keyname"
 	"relock/internal/kind"
 	"relock/internal/script"
-	"relock/internal/waiting"
 	"relock/rlock/lua"
 )
 
@@ -31,13 +28,8 @@ var (
 	stateScript        = script.Load(luaFiles, "lua/state.lua")
 )
 
-var (
-	// Readers share.
-	readKind = kind.Kind{Family: "rw", Name: "read", Side: 0, Shares: true}
-	// A writer is alone, and those that wait stand in a line.
-	writeKind = kind.Kind{Family: "rw", Name: "write", Side: 1, ByID: true, Exclusive: true, HandsOver: true,
-		Lines: true, Marks: true, Sort: waiting.OfWriters}
-)
+// readKind is that of readers, who share.
+var readKind = kind.Kind{Family: "rw", Name: "read", Side: 0, Shares: true}
 
 // names are what both sides of one lock share.
 type names struct {
@@ -218,95 +210,4 @@ func (r *readSide) RenewArgs(op *kind.Op) (keys, args []string) {
 		keys = r.timeouts(append(keys, r.ids(op.Owner)), op.Owner, 1, op.Held)
 	}
 	return keys, []string{"r" + script.Itoa(int64(len(keys))) + ":" + op.Owner}
-}
-
-// writeSide is the primitive of writers.
-type writeSide struct{ *names }
-
-var _ interface {
-	kind.Leased
-	kind.Blocker
-	kind.Refuser
-	kind.Liner
-} = (*writeSide)(nil)
-
-// Kind is that of writers.
-func (*writeSide) Kind() *kind.Kind { return &writeKind }
-
-// Acquire is acquire_write.lua. The mark of a writer that waits is good for twice the time
-// after which that looks again, so it is never over before.
-func (w *writeSide) Acquire(op *kind.Op) script.Command {
-	mark := "0"
-	if op.Wait {
-		mark = script.Millis(2 * w.pollFloor)
-	}
-	keys := w.keys(1)
-	if op.ID != "" {
-		keys = append(keys, w.ids(op.Owner))
-	}
-	args := []string{op.Owner, script.Millis(op.Lease), op.ID, mark, w.timeout()}
-	if op.Line.Head == "" {
-		args = heldArgs(args, op)
-	} else {
-		args = append(args, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.First, writerEntry(op.Line.Head),
-			script.Flag(op.Line.Again), script.Flag(op.Line.Listens), strconv.Itoa(op.Line.Waiting),
-			w.Channel(), w.lock.Publish, w.lock.Counts, inbox.Prefix)
-	}
-	return script.Command{Script: acquireWriteScript, Keys: keys, Args: args}
-}
-
-// Entry is how an entry begins.
-func (*writeSide) Entry(head string) string { return writerEntry(head) }
-
-// writerEntries are the letters of a writer's entry, by those of a plain lock's.
-var writerEntries = strings.NewReplacer("g", "V", "z", "U", "a", "W", "n", "N")
-
-func writerEntry(head string) string {
-	if head == "" {
-		return ""
-	}
-	return writerEntries.Replace(head[:1]) + head[1:]
-}
-
-// Dismiss gives back what an entry was given, or takes it out of the line.
-func (*writeSide) Dismiss(n keyname.Names, head, owner string, given bool) script.Command {
-	_, w := newSides(n, 0)
-	return w.Release(&kind.Op{Owner: owner, All: given, Private: given, Line: kind.Line{Head: head}})
-}
-
-// Never is what acquire_write.lua refuses for good.
-func (*writeSide) Never(code int64) error {
-	if code != 1 {
-		return fmt.Errorf("%w: refused with code %d", script.ErrShape, code)
-	}
-	return fmt.Errorf("%w: unlock it first, or take the write side first and then the read side", ErrUpgrade)
-}
-
-// Blockers are the readers and the writer.
-func (w *writeSide) Blockers(fields map[string]string) (owners []string) {
-	for field := range fields {
-		if field != "mode" {
-			owners = append(owners, strings.TrimSuffix(field, ":write"))
-		}
-	}
-	return owners
-}
-
-// Release is release_write.lua.
-func (w *writeSide) Release(op *kind.Op) script.Command {
-	at := &op.Line
-	return w.release(releaseWriteScript, op, 1,
-		writerEntry(at.Head), at.Enter, script.Flag(at.Listens), strconv.Itoa(at.Waiting))
-}
-
-// Extend is extend.lua.
-func (w *writeSide) Extend(op *kind.Op) script.Command { return w.extend(op, "w", 0) }
-
-// RenewArgs are the lock and the ids that go along with it.
-func (w *writeSide) RenewArgs(op *kind.Op) (keys, args []string) {
-	keys = w.lock.Keys[:]
-	if op.ByIDs {
-		keys = []string{w.lock.Key(), w.ids(op.Owner)}
-	}
-	return keys, []string{"w" + script.Itoa(int64(len(keys))) + ":" + op.Owner + ":write"}
 }
