@@ -36,7 +36,7 @@ func TestUncontendedPairAllocatesLittle(t *testing.T) {
 			}
 		})
 		if redistest.Race { // what the pools drop
-			c.most += 4
+			c.most += 6
 		}
 		if got > c.most {
 			t.Errorf("%s: Lock and Unlock allocated %v times, want at most %v", c.name, got, c.most)
