@@ -9,8 +9,9 @@
 //     hold, and blocks a writer until its own lease ends, plus at most Config.PollFloor.
 //   - Readers do not starve a writer. While a writer waits, new readers queue behind it. The
 //     writer enters when the current readers have left. After it, readers that wait enter together,
-//     before the next writer. That is a phase-fair lock (Brandenburg and Anderson, 2010), but for a
-//     reader that takes longer than a millisecond to ask: it may wait for one writer more.
+//     before the next writer. That is a phase-fair lock (Brandenburg and Anderson, 2010), but for
+//     readers that take long to ask: the first of them has a millisecond, the others have five.
+//     Who is later may wait for one writer more.
 //   - Writers of all sessions enter in the order of arrival: they stand in a line in Redis, and a
 //     release gives the lock to the first, however many wait. What package rlock says of granted
 //     holds is true of it. Where readers wait, and of named owners and fixed leases, a release

@@ -142,6 +142,7 @@ func TestWriterThatGivesUpLetsReadersIn(t *testing.T) {
 			reader := goLock(ctx, c.RLock)
 			if how == "cancel" {
 				listening(t, s, "x", 2)
+				busy(ctx, 100*time.Millisecond) // no attempt is on its way
 				notIn(t, reader, "a writer waits")
 				cancel()
 			}
@@ -174,6 +175,7 @@ func TestOneOfTwoWaitingWritersGivesUp(t *testing.T) {
 		defer cancel()
 		w1, w2 := goLock(waitCtx, b.Lock), goLock(ctx, c.Lock)
 		redistest.Eventually(t, 5*time.Second, "two marks", func() bool { return writersWaiting(t, s, "x") == 2 })
+		busy(ctx, 100*time.Millisecond) // no attempt is on its way, which could come behind the end of its caller
 		cancel()
 		if err := locktest.Get(t, w1, 5*time.Second, "the first writer").err; !errors.Is(err, context.Canceled) {
 			t.Error(err)

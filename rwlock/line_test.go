@@ -67,16 +67,68 @@ func TestWritersOfManySessionsGetInInTheirOrder(t *testing.T) {
 // of the one that has left, which waits again.
 const writerCommands = 2 + 27
 
+// Phases take turns: readers that wait come in together when a writer leaves, before the next one of the line, and that
+// before readers that have come since (scenario 41).
+func TestReadersAndWritersTakeTurns(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		if !s.IsMini() {
+			t.Skip("a busy machine may take longer than the 5 ms for which readers come first")
+		}
+		ctx, name := within(t, 30*time.Second), redistest.Name(t)
+		trace, waits := locktest.Waiting()
+		var writers, readers []*rlock.Session
+		for range 4 {
+			writers = append(writers, dial(t, s, far))
+			readers = append(readers, dial(t, s, rlock.Config{PollFloor: time.Hour, Trace: trace}))
+		}
+		other := rwlock.New(dial(t, s, far), name) // its readers join no others
+		_, w := hold(t, ctx, other.Lock)
+		waiting := stand(t, ctx, s, writers, name)
+		for i, next := range waiting {
+			var phase []<-chan locked
+			for _, ses := range readers {
+				phase = append(phase, goLock(ctx, rwlock.New(ses, name).RLock))
+			}
+			for range phase {
+				locktest.Get(t, waits, 5*time.Second, "the readers to wait")
+			}
+			must(t, w.Unlock())
+			var reads []*rlock.Hold
+			for _, c := range phase {
+				reads = append(reads, in(t, c, 5*time.Second, fmt.Sprintf("a reader before writer %d", i+1)).hold)
+			}
+			notIn(t, next, "a writer beside readers")
+			redistest.Eventually(t, 5*time.Second, "the writer to keep readers out", func() bool {
+				_, ok := markUntil(t, s, name)
+				return ok
+			})
+			busy(ctx, 10*time.Millisecond) // the moment for those that waited is over
+			refused(t, ctx, other.TryRLock, "a reader that comes later")
+			for _, r := range reads {
+				must(t, r.Unlock())
+			}
+			w = in(t, next, 5*time.Second, "the writer").hold
+		}
+		must(t, w.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
 // What the write side costs that passes from session to session does not depend on how many wait for it.
 func TestAWritersHandOverCostsTheSameHoweverManySessionsWait(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		c := locktest.Circle{
-			Channel: "redisson_rwlock:{x}", Want: writerCommands,
+			Channel: "redisson_rwlock:{x}", Want: writerCommands + 4,
 			Lock: func(s *rlock.Session) locktest.LockFunc { return rwlock.New(s, "x").Lock },
 		}
 		few, many := c.Cost(t, s, 4), c.Cost(t, s, 64)
-		if few > writerCommands || many > writerCommands {
-			t.Errorf("with 4 sessions a hand-over costs %d commands, with 64 %d; want %d", few, many, writerCommands)
+		// A busy machine takes 5 ms for a hand-over: then the first writer listens to the channel, and is called.
+		most := writerCommands
+		if !s.IsMini() {
+			most += 4
+		}
+		if few > most || many > most {
+			t.Errorf("with 4 sessions a hand-over costs %d commands, with 64 %d; want %d", few, many, most)
 		}
 	})
 }
@@ -194,6 +246,7 @@ func TestTheFirstWriterIsToldThatReadersHaveLeft(t *testing.T) {
 					_, ok := markUntil(t, s, name)
 					return ok
 				})
+				busy(ctx, 10*time.Millisecond) // the moment for readers that waited for a downgrade is over
 				refused(t, ctx, other.TryRLock, how+": a reader behind a writer")
 				must(t, free(ctx, m, h))
 				got := locktest.Get(t, in[0], 5*time.Second, how+": the writer")

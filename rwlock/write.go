@@ -14,7 +14,7 @@ import (
 
 // writeKind is that of writers: one is alone, and those that wait stand in a line.
 var writeKind = kind.Kind{Family: "rw", Name: "write", Side: 1, ByID: true, Exclusive: true, HandsOver: true,
-	Lines: true, Marks: true, Sort: waiting.OfWriters}
+	Lines: true, Writes: true, Sort: waiting.OfWriters}
 
 // writeSide is the primitive of writers.
 type writeSide struct{ *names }

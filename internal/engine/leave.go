@@ -98,7 +98,7 @@ func (a *acquisition) giveUp() <-chan struct{} {
 	k := a.kind
 	late := a.tries.MayCome && k.Unleased // it would take for ever; the release leaves word
 	stands := c.lock.lobby != nil && c.lock.lobby.place.Claim == c
-	stands = stands || k.Marks && a.op.Wait && a.op.Line.Head == "" // it polls, and may have left a mark
+	stands = stands || k.Writes && a.op.Wait && a.op.Line.Head == "" // it polls, and may have left a mark
 	if !a.tries.MayHaveRun && !late && !stands {
 		c.retire(finished)
 		c.forget()

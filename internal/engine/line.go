@@ -149,8 +149,8 @@ func (a *acquisition) stands(g grant) {
 		b.look.Soon = true
 	case b.listener == nil && p.First > 0:
 		b.look.At = min(b.look.At, p.First+waiting.FirstPatience)
-	case b.listener != nil && p.First == 0 && !l.s.redis.Mute && !b.everywhere:
-		l.desert() // it is called: what each release says to all would have it ask in vain
+	case b.listener != nil && a.kind.Writes && p.First == 0 && !l.s.redis.Mute && !b.everywhere:
+		l.desert() // it is told: what each release says to readers would have it ask in vain
 	}
 }
 

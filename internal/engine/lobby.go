@@ -67,11 +67,21 @@ func (l *lock) hearRelease() {
 	b := l.needLobby()
 	// No release can be meant while a claim of this session holds the lock: then the message
 	// is an echo.
-	if l.holder == nil && b.turns.Heard(l.s.now()) {
-		b.look.Soon = true
-		l.callUp()
+	now := l.s.now()
+	if l.holder != nil || !b.turns.Heard(now) {
+		return
 	}
+	if a := l.queue.Front(); a != nil && a.kind.Writes && b.place.Claim == a.claim && a.claim != nil {
+		b.look.At = min(b.look.At, now+readersFirst)
+	} else {
+		b.look.Soon = true
+	}
+	l.callUp()
 }
+
+// readersFirst is for how long a writer that is the first of its line leaves the lock to readers when it has heard of a
+// release on the lock's channel: longer than the millisecond for which a release has it called.
+const readersFirst = 2 * time.Millisecond
 
 // drain throws away a message that is already there: it was published before what the caller is
 // going to do, which will see what the message speaks of.

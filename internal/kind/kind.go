@@ -69,9 +69,10 @@ type Kind struct {
 	// although others wait.
 	Passes bool
 
-	// Marks: a caller that waits without an entry in the line, as one that polls, may leave something in Redis
-	// too; its Release takes that away.
-	Marks bool
+	// Writes: readers wait for the lock too, who stand in no line. What a release says on the lock's channel is for them
+	// first; and a writer that waits without an entry, as one that polls, leaves a mark in Redis, which its
+	// Release takes away.
+	Writes bool
 }
 
 // HookName is what hooks are told.

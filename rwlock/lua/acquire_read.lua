@@ -26,9 +26,9 @@ if not ARGV[4] and call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0
 end
 -- include owner, no_lock, mark
 local id, before, across = ARGV[3], ARGV[4] or '0', ARGV[5] or '0'
-local mark = redis.pcall('ZSCORE', KEYS[3], 'm')
+local marks = redis.pcall('ZMSCORE', KEYS[3], 'm', 't')
 local counted = id and redis.pcall('SISMEMBER', KEYS[5], 'r' .. id)
-bad = bad or refused(mark) or refused(counted)
+bad = bad or refused(marks) or refused(counted)
 if bad then return bad end
 if (reads <= 0 and before ~= '0') or (writes <= 0 and across ~= '0') then return {-1, 0, 0, 0} end
 -- The owner's holds, of other sessions, may be over, though they are still there. Where
@@ -43,7 +43,8 @@ if reads <= 0 and writes <= 0 then
   -- A writer's, another kind of lock, or none at all.
   local none = not free and ((no_lock()) or mode ~= 'read' and {0, redis.call('PTTL', KEYS[1]), 0, 0})
   if none then return none end
-  if mark and marked_until(mark) > now then
+  local mark = marks[1]
+  if mark and marked_until(mark) > now and tonumber(marks[2] or 0) - GATE < now then
     local left = math.min(marked_until(mark) - now, redis.call('PTTL', KEYS[3]))
     if free and left > 1000 then
       left = 1000 -- the writers that wait have a moment, if they live

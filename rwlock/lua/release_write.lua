@@ -76,6 +76,7 @@ else
   redis.call('HSET', KEYS[1], 'mode', 'read')
   if reads > 0 and expiry > now then redis.call('PEXPIRE', KEYS[1], int(expiry - now)) end
   next, more = call_writer(at, now)
+  if next then open_gate(now) end
 end
 local receivers = -1
 if not given then

@@ -3,6 +3,11 @@
 -- writer, which is called, marks the lock again if it finds them inside; the last of them lets it in then.
 -- LINE, which the script has set, is the line; at is what line.lua asks for.
 -- include mark, line
+-- For so long readers come in that waited for a writer, whichever of them comes first: they are as many processes.
+local GATE_MS = 5
+
+-- open_gate lets them.
+local function open_gate(now) redis.pcall('ZADD', LINE, int(GATE + now + GATE_MS), 't') end
 
 -- keep_out leaves the mark for so many ms, or longer if it lives for longer.
 local function keep_out(ms, now)
@@ -47,6 +52,7 @@ local function let_writer_in(at, now, ms)
   local known = at.publish == 'SPUBLISH' or at.counts == '1'
   local others = others_listen(listeners, entry, at, now)
   if not known or others > 0 or not give(entry, at, now) then
+    if ms > 0 and (others > 0 or not known) then open_gate(now) end
     call_in_turn(at.prefix, entry, second, now, others > 0 and ms or 0)
     return entry, false, false
   end

@@ -25,7 +25,7 @@ type RWLocker interface {
 type RWKind struct {
 	Key     string // of the lock: a hash: mode, owner -> read holds, owner:write -> write holds
 	Readers string // a zset: owner -> when its lease ends, in ms
-	Line    string // of the writers that wait: a zset; m -> 8.4e15 and when their mark ends, in ms
+	Line    string // of the writers that wait: a zset; m -> 8.4e15 and when their mark ends, in ms; t -> 8.5e15 and until when it counts for nothing
 	Timeout string // what the names of the readers' timeout keys begin with
 
 	Upgrade error // for who has the read side and asks for the write side
@@ -83,6 +83,7 @@ type rwSeen struct {
 	expiries      map[string]time.Time
 	marks         map[string]time.Time // those that are not over
 	line          []string             // the entries of writers
+	gate          time.Time            // until when readers come in whoever waits
 	marked        map[string]time.Time // when they were first seen like this
 }
 

@@ -64,6 +64,8 @@ func (m *RW) read(now time.Time) rwSeen {
 		switch until := time.UnixMilli(int64(score - 8.4e15)); {
 		case strings.ContainsRune("VUWN", rune(id[0])):
 			s.line = append(s.line, id)
+		case id == "t":
+			s.gate = time.UnixMilli(int64(score - 8.5e15))
 		case id == "m" && until.After(now):
 			s.marks[id], s.marked[id] = until, now
 		}

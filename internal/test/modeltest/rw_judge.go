@@ -325,7 +325,7 @@ func (m *RW) granted(c *Call, d *rwCall) {
 	case t != nil && t.local:
 		m.nested(c, d, t)
 		return
-	case (l == nil || l.lapsed()) && !d.write && !m.stirred && m.seen.closed(now) && now.Sub(m.freeSince(&m.seen)) < time.Second:
+	case (l == nil || l.lapsed()) && !d.write && !m.stirred && m.seen.closed(now) && now.After(m.seen.gate) && now.Sub(m.freeSince(&m.seen)) < time.Second:
 		// Of a lock that is free a mark keeps readers out for a second: whichever writer left it
 		// may have died.
 		m.w.Failf("%s got in, and a writer waits", c.Text)
