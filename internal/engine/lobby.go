@@ -71,16 +71,16 @@ func (l *lock) hearRelease() {
 	if l.holder != nil || !b.turns.Heard(now) {
 		return
 	}
-	if a := l.queue.Front(); a != nil && a.kind.Writes && b.place.Claim == a.claim && a.claim != nil {
-		b.look.At = min(b.look.At, now+readersFirst)
-	} else {
-		b.look.Soon = true
+	// A release of this library that leaves the lock to readers for a moment has said before when its first writer is
+	// to come.
+	if a := l.queue.Front(); a != nil && a.kind.Writes && b.look.At > now && b.look.At <= now+readersFirst {
+		return
 	}
+	b.look.Soon = true
 	l.callUp()
 }
 
-// readersFirst is for how long a writer that is the first of its line leaves the lock to readers when it has heard of a
-// release on the lock's channel: longer than the millisecond for which a release has it called.
+// readersFirst is longer than the millisecond for which such a release leaves the lock to readers.
 const readersFirst = 2 * time.Millisecond
 
 // drain throws away a message that is already there: it was published before what the caller is
