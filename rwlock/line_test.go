@@ -65,7 +65,7 @@ func TestWritersOfManySessionsGetInInTheirOrder(t *testing.T) {
 
 // writerCommands are two scripts, and what they call: the release, which gives the lock to the next writer, and the attempt
 // of the one that has left, which waits again.
-const writerCommands = 2 + 27
+const writerCommands = 2 + 24
 
 // Phases take turns: readers that wait come in together when a writer leaves, before the next one of the line, and that
 // before readers that have come since (scenario 41).

@@ -39,11 +39,12 @@ local entry = (ARGV[9] or '') ~= '' and ARGV[9] .. ARGV[1]
 if writes <= 0 then
   if reads > 0 and (across ~= '0' or not expiry or expiry > now) then return {-2, 1, 0, 0} end
   local taken = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0)
-  bad = taken and (no_lock())
+  local ttl = taken and redis.call('PTTL', KEYS[1])
+  bad = taken and (ttl == -1 or mode ~= 'read' and mode ~= 'write') and (no_lock())
   if bad then return bad end
   -- For how long others keep the lock, in ms: a writer, another kind of lock; or readers.
-  local left = taken and mode ~= 'read' and redis.call('PTTL', KEYS[1]) or nil
-  local behind_readers = taken and not left
+  local behind_readers = taken and mode == 'read'
+  local left = taken and not behind_readers and ttl or nil
   if behind_readers then
     while bury(now, 500) == 500 do end
     local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')

@@ -33,8 +33,8 @@ if writes <= 0 or ended == 0 then
   if more then return {writes, 0, -1, -1, now} end
   return {writes, 0, -1}
 end
-local ttl = redis.call('PTTL', KEYS[1])
 local held = math.max(writes - ended, 0)
+local ttl = (held > 0 or reads > 0) and redis.call('PTTL', KEYS[1]) or 0
 local alone = keep > 0 and (private or each('SISMEMBER', ids, 'w', kept, others - 1) == held)
 if held > 0 then
   redis.call('HINCRBY', KEYS[1], ARGV[1] .. ':write', -ended)
