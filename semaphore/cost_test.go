@@ -95,7 +95,11 @@ func contend(t *testing.T, s *redistest.Server, limit, n int) {
 	got := p.Count("EVALSHA")
 	t.Logf("limit %d, %d waiters: %.2f scripts for one to get in and out", limit, n, float64(got)/float64(n))
 	// With more than one inside, a message may come just after what it tells of was taken.
-	if spare := min(limit-1, 1) * (n/4 + limit); got > 2*n+spare {
+	spare := min(limit-1, 1) * (n/4 + limit)
+	if !s.IsMini() { // on a busy machine the front is the first for so long that it listens, and asks once more
+		spare += n
+	}
+	if got > 2*n+spare {
 		t.Errorf("%d acquisitions sent %d scripts", n, got)
 	}
 }
