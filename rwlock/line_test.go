@@ -114,6 +114,25 @@ func TestReadersAndWritersTakeTurns(t *testing.T) {
 	})
 }
 
+// The last reader that leaves lets the first writer in, which need not listen to the lock's channel for that.
+func TestTheLastReaderLetsTheFirstWriterIn(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, name := within(t, 30*time.Second), redistest.Name(t)
+		_, r := hold(t, ctx, rwlock.New(dial(t, s, far), name).RLock)
+		in := goLock(ctx, rwlock.New(dial(t, s, far), name).Lock)
+		redistest.Eventually(t, 10*time.Second, "the writer in the line", func() bool { return writersWaiting(t, s, name) == 1 })
+		began := time.Now()
+		must(t, r.Unlock())
+		got := locktest.Get(t, in, 5*time.Second, "the writer")
+		must(t, got.err)
+		if d := time.Since(began); s.IsMini() && d > time.Millisecond {
+			t.Errorf("the writer is in after %v: it has found out by itself", d)
+		}
+		must(t, got.hold.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
 // What the write side costs that passes from session to session does not depend on how many wait for it.
 func TestAWritersHandOverCostsTheSameHoweverManySessionsWait(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {

@@ -26,7 +26,7 @@ const (
 	youLive  = "ZADD R 9999999999999 you"
 	meOver   = "ZADD R 1 me"
 	youOver  = "ZADD R 1 you"
-	marked   = "ZADD W 8409999999999999 m" // writers.lua has the scores
+	marked   = "ZADD W 8409999999999999 m" // mark.lua has the scores
 )
 
 var (
@@ -91,6 +91,7 @@ var acquireCases = []locktest.ScriptCase{
 	kase("a further hold is counted once", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "W", "T2", "H"), more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T2=1 lock{me:2 mode:read}"),
 	kase("a writer keeps readers out", "acquire_read", setup(stranger, forever), acqR, args("me", "30001", "a"), "[0 forever 0 0]", "[0 forever 0 0]", "lock{mode:write you:write:1}"),
 	kase("a waiting writer keeps readers out", "acquire_read", setup("HSET lock mode read you 1", youLive, marked, forever), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "R<you> W<m> lock{mode:read you:1}"),
+	kase("a waiting writer keeps those readers in no wait that waited for one that has left", "acquire_read", setup("HSET lock mode read you 1", youLive, marked+" 8509999999999999 t", forever), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me you> T1=1 W<m t> lock{me:1 mode:read you:1}"),
 	kase("a waiting writer comes first on a free lock", "acquire_read", setup(marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "W<m>"),
 	kase("a mark that is over keeps nobody out", "acquire_read", setup("ZADD W 8400000000000001 m"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 W<m> lock{me:1 mode:read}"),
 	kase("the first timeout key speaks for all", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "W", "T3", "H", "T1"), args("me", "30001", "a", "2", "0"), "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 T3=1 lock{me:2 mode:read}"),
@@ -299,6 +300,21 @@ func TestScriptsBuryManyReaders(t *testing.T) {
 			if got := locktest.Describe(t, s); got != want {
 				t.Errorf("%s left %.200s, want %s", script, got, want)
 			}
+		}
+	})
+}
+
+// Where nobody knows who listens to the lock's channel the next writer is called, and readers come in for a moment
+// whoever waits.
+func TestAReleaseThatCannotCountListenersOpensTheGate(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for _, cmd := range setup(writer, ttl, "ZADD W 200 "+yours+"you 4990000000000000 syou", marked) {
+			must(t, s.Do(t, cmd...).Error())
+		}
+		cmd := append([]string{"EVAL", rwlock.ScriptSources()["release_write"], strconv.Itoa(len(relW))}, relW...)
+		must(t, s.Do(t, append(cmd, uncounted(endingW(endAll, "", ""))...)...).Error())
+		if got, want := locktest.Describe(t, s), "W<"+yours+"you syou c t>"; got != want {
+			t.Errorf("it left %s, want %s", got, want)
 		}
 	})
 }
