@@ -117,6 +117,10 @@ var acquireCases = []locktest.ScriptCase{
 
 	kase("a free lock is written", "acquire_write", nil, acqW, firstW, "1", "[1 1 0 1]", "H(wa) lock{me:write:1 mode:write}"),
 	kase("a further hold is counted once", "acquire_write", setup(writer, "SADD H wb"), acqW, moreW, "[1 2 0 1]", "[1 2 0 1]", "H(wa wb) lock{me:write:2 mode:write}"),
+	kase("the first hold of a private writer has no id", "acquire_write", nil, locktest.Keys("lock", "R", "W"), args("me", "30000", "", "0", ""), "1", "[1 1 0 1]", "lock{me:write:1 mode:write}"),
+	kase("a private writer that was given the lock meanwhile is not counted again", "acquire_write", setup(writer, "PEXPIRE lock 1250"), locktest.Keys("lock", "R", "W"), append(args("me", "30000", "", "4000", "", "0", "0", ""), lineW[8:]...), "[1 1 0 1]", "[1 1 0 1]", "lock{me:write:1 mode:write}"),
+	kase("the first hold gets its id with a write", "acquire_write", setup(writer), acqW, args("me", "30000", "a", "0", "", "1", "0", "f"), "[1 2 0 1]", "[1 2 0 1]", "H(wa wf) lock{me:write:2 mode:write}"),
+	kase("the first hold gets its id with a read", "acquire_read", setup(writer), acqR, args("me", "30001", "a", "0", "1", "f"), "[1 1 0 1]", "[1 1 0 1]", "H(ra wf) R<me> T1=1 lock{me:1 me:write:1 mode:write}"),
 	kase("a further hold keeps the read side", "acquire_write", setup(both, meLives, "SADD H wb rc"), acqW, moreW, "[1 2 0 1]", "[1 2 0 1]", "H(rc wa wb) R<me> lock{me:1 me:write:2 mode:write}"),
 	kase("a writer keeps writers out", "acquire_write", setup(stranger, forever), acqW, waitW, "[0 forever 0 0]", "[0 forever 0 0]", "lock{mode:write you:write:1}"),
 	kase("readers without a lease of ours are found by their keys", "acquire_write", setup(foreign, "SET java:rwlock_timeout:1 1", forever), acqW, firstW, "[0 forever 0 0]", "[0 forever 0 0]", "java:rwlock_timeout:1=1 lock{java:2 mode:read}"),

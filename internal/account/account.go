@@ -2,8 +2,8 @@
 // command is sent that brings it there until it is confirmed that it is not there; and from these it
 // makes the commands of the claim. Of a section's holds it knows which are unlocked, and it sends nothing.
 //
-// Each hold has an id, but for the first one of a private owner, which gets one with the next if its kind is ByID. Those of a named
-// owner tell its holds from those that other sessions have under the same name. Those of a private owner
+// Each hold has an id, but for the first one of a private owner, which gets one with the next if its kind is ByID.
+// Those of a named owner tell its holds from those that other sessions have under the same name. Those of a private owner
 // are there since a command that is sent twice must count once; they are alike, and which of them stands
 // for which hold does not matter.
 package account
@@ -31,7 +31,8 @@ type Account struct {
 	holds map[*holds.Hold]string // of a named owner, the id of each hold that is not unlocked
 	sides [2]side
 	byIDs bool // the key of the ids may have been made
-	named bool // the first hold of a private owner has an id
+	// firstHasID: the first hold of a private owner has one.
+	firstHasID bool
 	// Changes counts the changes of what the sides have.
 	Changes int
 
@@ -84,7 +85,7 @@ func (m *Account) Begin(k *kind.Kind, id string) {
 // kind k.
 func (m *Account) Counted(k *kind.Kind, side int) int {
 	n := 0
-	if m.private() && k.Side == side && !(m != nil && m.named) {
+	if m.private() && k.Side == side && !(m != nil && m.firstHasID) {
 		n = 1
 	}
 	if m != nil {
@@ -101,6 +102,9 @@ func (m *Account) Sides(p kind.Primitive) (prims [2]kind.Primitive) {
 	prims[p.Kind().Side] = p
 	return prims
 }
+
+// FirstNeedsID reports whether the first hold, which is of kind k, is to get an id with the next one.
+func (m *Account) FirstNeedsID(k *kind.Kind) bool { return k.ByID && m.private() && !m.firstHasID }
 
 // FirstID returns the id of the first hold, which is of kind k; "" if it has none.
 func (m *Account) FirstID(k *kind.Kind) string {
@@ -176,9 +180,9 @@ func (m *Account) Nest(k *kind.Kind, p kind.Primitive, op *kind.Op) (newSide boo
 	at := p.Kind().Side
 	op.Known = kind.Known{Held: m.Counted(k, at), Other: m.Counted(k, 1-at)}
 	op.All, op.ByIDs = m.private(), true
-	if op.First != "" && !m.named {
-		m.named, m.sides[k.Side].ids = true, []string{op.First}
-	} else if op.First = ""; m.named && len(m.sides[k.Side].ids) > 0 {
+	if op.First != "" && !m.firstHasID {
+		m.firstHasID, m.sides[k.Side].ids = true, []string{op.First}
+	} else if op.First = ""; m.firstHasID && len(m.sides[k.Side].ids) > 0 {
 		op.First = m.sides[k.Side].ids[0] // an earlier command that was to name it may not have run
 	}
 	of := &m.sides[at]

@@ -209,7 +209,7 @@ func (a *acquisition) prepareNested(c *claim) {
 		m.Exactly(1)
 		a.op.Tokens = 1
 	}
-	if c.kind.ByID && c.num != 0 {
+	if m.FirstNeedsID(c.kind) {
 		a.op.First = idgen.Request()
 	}
 	c.pinned = m.Nest(c.kind, a.prim, &a.op) || c.pinned

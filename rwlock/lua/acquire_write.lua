@@ -81,10 +81,6 @@ if (ARGV[8] or '') ~= '' then redis.call('SADD', ids, 'w' .. ARGV[8]) end
 if ids then redis.call('PEXPIRE', ids, ttl) end
 if entry and heads[1] then
   heads = entries(0)
-  if is_entry(heads[heads[1] == entry and 2 or 1]) then
-    redis.call('ZREM', LINE, entry, 'c', 'm', marks(entry, session_of(entry)))
-  elseif heads[1] then
-    redis.call('DEL', LINE)
-  end
+  if heads[1] then take_writer_off(entry, is_entry(heads[heads[1] == entry and 2 or 1])) end
 end
 return {1, writes, 0, 1}

@@ -2,8 +2,8 @@
 -- unknown. It costs the same however many readers of ours there are, but when the one that was to stay
 -- longest leaves: see all_ours. The last of ours to leave looks at Redisson's, as those do each time.
 -- KEYS[1] to KEYS[5], ARGV[1] and more, Returns: see ending.lua  KEYS[6] and more: timeout keys
--- Publishes '0' when the lock became free and was given to no writer, or a waiting writer must see whether Redisson's readers live; and the
---   messages of line.lua
+-- Publishes '0' when the lock became free and was given to no writer, or a waiting writer must see whether
+--   Redisson's readers live; and the messages of line.lua
 local call, lock = redis.call, KEYS[1]
 if (ARGV[6] or '2') == '2' and not KEYS[6] and redis.pcall('HLEN', lock) == 2
     and call('HGET', lock, ARGV[1]) == '1' and call('EXISTS', KEYS[3]) == 0 then

@@ -80,7 +80,7 @@ else
 end
 local receivers = -1
 if not given then
-  if waits > 0 then redis.call('ZREM', LINE, 'm') end
+  if waits > 0 then redis.pcall('ZREM', LINE, 'm') end
   receivers = publish('1')
   if receivers ~= 0 then publish('0') end
 end

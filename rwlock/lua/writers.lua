@@ -41,6 +41,15 @@ local function give(entry, at, now)
   return tell_given(at.prefix, entry, now, 0, 0, 0, 0)
 end
 
+-- take_writer_off takes the entry of a writer that comes in off the line, which goes with the last one.
+local function take_writer_off(entry, more)
+  if more then
+    redis.call('ZREM', LINE, entry, 'c', 'm', marks(entry, session_of(entry)))
+  else
+    redis.call('DEL', LINE)
+  end
+end
+
 -- let_writer_in gives a lock that nobody has any more to the first writer that is alive. Where others than the line's
 -- sessions listen, or where that is not known, it calls the writer, ms later: mostly they are readers that wait. It
 -- returns that writer; true if there may be more that were not looked at; and whether it has the lock.
@@ -56,11 +65,7 @@ local function let_writer_in(at, now, ms)
     call_in_turn(at.prefix, entry, second, now, others > 0 and ms or 0)
     return entry, false, false
   end
-  if more then
-    redis.call('ZREM', LINE, entry, 'c', 'm', marks(entry, session_of(entry)))
-  else
-    redis.call('DEL', LINE)
-  end
+  take_writer_off(entry, more)
   return entry, false, true
 end
 
