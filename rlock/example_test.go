@@ -245,6 +245,22 @@ func ExampleMutex_Locker() {
 	// Output: in
 }
 
+// Two replicas start the same job at about the same time; one of them runs it, however short it is.
+func ExampleAtLeast() {
+	session, _, done := relocktest.Open()
+	defer done()
+	job := func(replica string) func(context.Context) error {
+		return func(context.Context) error { fmt.Println(replica, "runs it"); return nil }
+	}
+	m, ctx := rlock.New(session, "nightly"), context.Background()
+	fmt.Println(m.Do(ctx, job("a"), rlock.Wait(0), rlock.AtLeast(time.Minute)))
+	fmt.Println(m.Do(ctx, job("b"), rlock.Wait(0), rlock.AtLeast(time.Minute)))
+	// Output:
+	// a runs it
+	// <nil>
+	// lock "nightly": rlock: not acquired
+}
+
 // Extend moves the end of a fixed lease, for work that knows how long it takes.
 func ExampleHold_Extend() {
 	session, _, done := relocktest.Open()

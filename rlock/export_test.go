@@ -45,6 +45,11 @@ func (s *Session) FairWaitersOf(name string) int {
 	return (*engine.Session)(s).WaitersOf("fair", name)
 }
 
+// SideWaitersOf returns how many do so for the read-write lock of that name.
+func (s *Session) SideWaitersOf(name string) int {
+	return (*engine.Session)(s).WaitersOf("rw", name)
+}
+
 // Unhurried lets the time slice that has begun with the hold of name go on for an hour, so that
 // a test may take its time between two hand-overs.
 func (s *Session) Unhurried(name string) { s.RunFor(name, time.Hour) }

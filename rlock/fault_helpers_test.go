@@ -55,7 +55,7 @@ func faultOption(s *redistest.Server, p *faulttest.Proxy) rueidis.ClientOption {
 // faultSources are the scripts in lua/ as they are sent: with what they include.
 var faultSources = func() map[string]string {
 	src := map[string]string{}
-	for _, name := range []string{"acquire", "release", "extend", "renew", "state", "force_unlock"} {
+	for _, name := range []string{"acquire", "release", "extend", "leave", "renew", "state", "force_unlock"} {
 		src[name] = script.Load(lua.Files, name+".lua").Source()
 	}
 	return src
@@ -143,6 +143,7 @@ type faultLocked struct {
 
 // lockable is a lock of any kind.
 type lockable interface {
+	TryLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error)
 	Lock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error)
 }
 

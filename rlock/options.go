@@ -39,6 +39,21 @@ func Wait(d time.Duration) LockOption { return lockopt.Wait(d) }
 // context that ends with it.
 func Lease(d time.Duration) LockOption { return lockopt.Lease(d) }
 
+// AtLeast has the lock stand until d (at least 1 ms) after it was acquired: an Unlock before leaves it standing for
+// the rest of d, and nobody else enters it until then. It is ShedLock's lockAtLeastFor, for jobs that several processes
+// start at about the same time and that one of them shall run: d must exceed how far apart they start, by their clocks,
+// and be shorter than the interval. [Lease] is the counterpart of lockAtMostFor; d must not exceed it.
+//
+// Such an Unlock costs one round trip as any other, and sets the end of the lock in Redis, which counts from there: no
+// process needs to live on for it. What is left standing has nobody inside: the hold and its context have ended.
+// [Session.Close] and Shutdown leave it too, also if the section is still open; [Mutex.ForceUnlock] ends it. The lock is
+// passed on to no other caller in memory. A process that dies inside leaves the lock for its lease, be that longer or
+// shorter than d. An owner that [WithOwner] names gets in again all the same, as into any lock of its own; if other
+// sessions hold the lock under that name too, it may stand for as long as their lease. Nested holds count
+// together: the latest end of theirs holds. It is for plain and fair locks and the write side of a read-write lock, which
+// a downgrade does not open to readers before; elsewhere it is [ErrArgument].
+func AtLeast(d time.Duration) LockOption { return lockopt.AtLeast(d) }
+
 // Retry makes a Lock, TryLock or Do a series of attempts: after each refusal it sleeps as b says
 // and asks again, without queue or messages. It gives up with [ErrNotAcquired] when b does
 // ([Limit]), or with [Wait] or ctx.

@@ -23,6 +23,7 @@ var (
 	releaseReadScript  = script.Load(luaFiles, "lua/release_read.lua")
 	releaseWriteScript = script.Load(luaFiles, "lua/release_write.lua")
 	extendScript       = script.Load(luaFiles, "lua/extend.lua")
+	leaveWriteScript   = script.Load(luaFiles, "lua/leave_write.lua")
 	renewScript        = script.Load(luaFiles, "lua/renew.lua")
 	forceUnlockScript  = script.Load(lua.Files, "force_unlock.lua")
 	stateScript        = script.Load(luaFiles, "lua/state.lua")

@@ -36,6 +36,7 @@ var (
 	relR    = locktest.Keys("lock", "R", "W", "T1", "H")
 	relW    = locktest.Keys("lock", "R", "W", "T1", "H")
 	withM   = locktest.Keys("lock", "R", "W", "mark") // force_unlock
+	leaveW  = locktest.Keys("lock", "R", "W", "H")
 	args    = locktest.Args
 	setup   = locktest.Setup
 	kase    = locktest.Case
@@ -82,6 +83,14 @@ const mine, yours = "W00012500001000" + "00002", "W00012500001000" + "00003"
 var lineW = append(args("me", "30000", "a", "4000", "", "0", "0", ""), mine, "1", "0", "0", "ch", "PUBLISH", "1", "s:")
 
 var acquireCases = []locktest.ScriptCase{
+	kase("a write lock is left standing", "leave_write", setup(writer, ttl), leaveW[:3], args("me", "5000", "1", "ch", "PUBLISH", "s:"), "[1 1 -1]", "[1 1 -1]", "lock{me:write:1 mode:write}"),
+	kase("a named writer leaves its own", "leave_write", setup(writer, ttl, "SADD H wa"), leaveW, args("me", "5000", "0", "ch", "PUBLISH", "s:", "a"), "[1 1 -1]", "[1 1 -1]", "H(wa) lock{me:write:1 mode:write}"),
+	kase("holds of an earlier life cannot be left", "leave_write", setup(writer, ttl, "SADD H wb"), leaveW, args("me", "5000", "0", "ch", "PUBLISH", "s:", "a"), "[0 0 -1]", "[0 0 -1]", "H(wb) lock{me:write:1 mode:write}"),
+	kase("a reader leaves nothing", "leave_write", setup(reader, ttl, meLives), leaveW[:3], args("me", "5000", "1", "ch", "PUBLISH", "s:"), "[0 0 -1]", "[0 0 -1]", "R<me> lock{me:1 mode:read}"),
+	kase("another's lock cannot be left", "leave_write", setup(stranger, ttl), leaveW[:3], args("me", "5000", "1", "ch", "PUBLISH", "s:"), "[0 0 -1]", "[0 0 -1]", "lock{mode:write you:write:1}"),
+	kase("ids of another type leave nothing", "leave_write", setup(writer, ttl, "SET H x"), leaveW, args("me", "5000", "0", "ch", "PUBLISH", "s:", "a"), wrong, wrong, "H=x lock{me:write:1 mode:write}"),
+	kase("another type cannot be left", "leave_write", setup("SET lock x"), leaveW[:3], args("me", "5000", "1", "ch", "PUBLISH", "s:"), "[0 0 -1]", "[0 0 -1]", "lock=x"),
+
 	kase("a free lock is read", "acquire_read", nil, acqR, first, "1", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("the first hold of a private owner has no id", "acquire_read", nil, acqP, private, "1", "[1 1 0 1]", "R<me> T1=1 lock{me:1 mode:read}"),
 	kase("a private reader comes in beside others", "acquire_read", setup("HSET lock mode read you 1", youLive, forever), acqP, private, "[1 1 0 1]", "[1 1 0 1]", "R<me you> T1=1 lock{me:1 mode:read you:1}"),

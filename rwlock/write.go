@@ -20,7 +20,7 @@ var writeKind = kind.Kind{Family: "rw", Name: "write", Side: 1, ByID: true, Excl
 type writeSide struct{ *names }
 
 var _ interface {
-	kind.Leased
+	kind.Leaver
 	kind.Blocker
 	kind.Refuser
 	kind.Liner
@@ -93,6 +93,19 @@ func (w *writeSide) Release(op *kind.Op) script.Command {
 	at := &op.Line
 	return w.release(releaseWriteScript, op, 1,
 		writerEntry(at.Head), at.Enter, script.Flag(at.Listens), strconv.Itoa(at.Waiting))
+}
+
+// Leave is leave_write.lua.
+func (w *writeSide) Leave(op *kind.Op) script.Command {
+	keys := w.keys(1)
+	if op.ByIDs || !op.Private {
+		keys = append(keys, w.ids(op.Owner))
+	}
+	args := []string{op.Owner, script.Millis(op.Lease), script.Flag(op.Private), w.Channel(), w.lock.Publish, inbox.Prefix}
+	if !op.Private {
+		args = append(args, op.Ends...)
+	}
+	return script.Command{Script: leaveWriteScript, Keys: keys, Args: args}
 }
 
 // Extend is extend.lua.

@@ -10,20 +10,14 @@ import (
 	"relock/rlock"
 )
 
-// oncePer runs job in one of the processes that call it in the same interval. The interval is
-// longer than the job, and longer than the clocks of the processes differ.
+// oncePer runs job in one of the processes that call it in the same interval, which exceeds how far their clocks are
+// apart.
 func oncePer(ctx context.Context, interval time.Duration, m *rlock.Mutex, job func(context.Context) error) error {
-	section, hold, err := m.TryLock(ctx, rlock.Lease(interval))
-	switch {
-	case errors.Is(err, rlock.ErrNotAcquired):
+	err := m.Do(ctx, job, rlock.Wait(0), rlock.AtLeast(interval))
+	if errors.Is(err, rlock.ErrNotAcquired) {
 		return nil // another process runs it, or has run it
-	case err != nil:
-		return err
 	}
-	if err := job(section); err != nil {
-		return errors.Join(err, hold.Unlock()) // the next process may try
-	}
-	return hold.Abandon() // the lock stays until the interval is over
+	return err
 }
 
 // A job that cron starts on each of three replicas.

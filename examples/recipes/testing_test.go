@@ -32,7 +32,7 @@ func TestNewsletterGoesOutEveryMinute(t *testing.T) {
 		m := rlock.New(relocktest.Session(t), "newsletter")
 		sent := 0
 		for range 3 {
-			err := oncePer(t.Context(), time.Minute, m, func(context.Context) error { sent++; return nil })
+			err := oncePer(t.Context(), 55*time.Second, m, func(context.Context) error { sent++; return nil })
 			if err != nil {
 				t.Fatal(err)
 			}

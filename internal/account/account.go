@@ -44,6 +44,7 @@ type Account struct {
 	Owing      int32         // lost sections that are not unlocked yet: they may just be noticing
 	cancelling int32         // sections that were closed, and whose contexts are being cancelled
 	Left       time.Duration // until when a hold that was abandoned leaves the lock standing; 0: there is none
+	AtLeast    time.Duration // until when the lock stands though its last hold was unlocked before; 0: no longer than that
 
 	Tokens
 	turn
@@ -240,12 +241,13 @@ func (m *Account) Cancel(n int32) {
 func (m *Account) Cancels() bool { return m != nil && m.cancelling > 0 }
 
 // Releases appends the commands that end all that may stand, each being op with what one side has; the
-// first hold was taken with p. They need no earlier answer, since they name all of it.
+// first hold was taken with p. They need no earlier answer, since they name all of it. With an op.Lease they leave
+// standing for so long what can be left.
 func (m *Account) Releases(cmds []resend.ReleaseCommand, p kind.Primitive, op kind.Op) []resend.ReleaseCommand {
 	op.Private = m == nil || m.owner == ""
 	op.All = op.Private
 	if m == nil {
-		return append(cmds, resend.ReleaseCommand{Command: p.Release(&op), Known: true})
+		return append(cmds, resend.ReleaseCommand{Command: release(p, &op), Known: true})
 	}
 	op.ByIDs = m.byIDs
 	for side, of := range m.sides {
@@ -256,10 +258,18 @@ func (m *Account) Releases(cmds []resend.ReleaseCommand, p kind.Primitive, op ki
 			continue
 		}
 		if op.Ends = slices.Concat(of.ids, of.ending); op.All || len(op.Ends) > 0 {
-			cmds = append(cmds, resend.ReleaseCommand{Command: of.prim.Release(&op), Known: known})
+			cmds = append(cmds, resend.ReleaseCommand{Command: release(of.prim, &op), Known: known})
 		}
 	}
 	return cmds
+}
+
+// release is the command that ends what stands of a side, or leaves it standing for op.Lease.
+func release(p kind.Primitive, op *kind.Op) script.Command {
+	if l, ok := p.(kind.Leaver); ok && op.Lease > 0 {
+		return l.Leave(op)
+	}
+	return p.Release(op)
 }
 
 // Partial returns the command, which is op completed, that ends holds of one side while others stay, for

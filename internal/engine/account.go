@@ -51,8 +51,11 @@ func (c *claim) awaitAnswer(ctx context.Context, tries bool) bool {
 func (c *claim) sidesOf() [2]Primitive { return c.account.Sides(c.prim) }
 
 // surplus takes the ids of a side off the account that the holds of a section do not need, and
-// returns them: they are to be ended.
+// returns them: they are to be ended. Those of a side that is to stand for a while yet stay to the end.
 func (c *claim) surplus(side int, x *section) []string {
+	if p := c.sidesOf()[side]; p != nil && leaves(p) && c.missing(c.lock.s.now()) > 0 {
+		return nil
+	}
 	return c.account.Surplus(c.kind, side, x.holds.Needed(side))
 }
 
@@ -69,7 +72,7 @@ func (c *claim) draw() int64 {
 func (c *claim) latestEnd(now time.Duration) time.Duration {
 	at := max(now+c.lock.s.cfg.Lease, c.trust+time.Second)
 	if c.account != nil {
-		at = max(at, c.account.Stands+time.Second)
+		at = max(at, c.account.Stands+time.Second, c.account.AtLeast+time.Second)
 	}
 	return at
 }

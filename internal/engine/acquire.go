@@ -137,6 +137,8 @@ func (h *Handle) request(ctx context.Context, n int, wait bool, opts []lockopt.O
 	case err != nil:
 	case k.Unleased && r.opts.Lease > 0:
 		err = fmt.Errorf("%w: Lease has no meaning here; nothing is leased", ErrArgument)
+	case r.opts.AtLeast > 0 && !leaves(h.prim):
+		err = fmt.Errorf("%w: AtLeast has no meaning here; it is for plain and fair locks, and for the write side", ErrArgument)
 	case !k.Permits:
 		if innermost := ctx.Value(owner.Key{}); innermost != nil { // else ctx has nothing of this package's
 			sections, r.named, err = s.lineage(innermost, k.Family, h.names)

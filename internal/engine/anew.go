@@ -95,7 +95,7 @@ func (c *claim) dismissEntry() {
 func (a *acquisition) bequeath(next *acquisition) {
 	c, l := a.claim, a.lock
 	if c == nil || !a.kind.Lines || c.state != asking || l.lobby == nil || next.claim != nil || next.asking || next.hopeless != nil ||
-		a.kind != next.kind || a.n != next.n || a.named != "" || next.named != "" || a.opts.Lease > 0 || next.opts.Lease > 0 {
+		a.kind != next.kind || a.n != next.n || a.named != "" || next.named != "" || a.opts.Alone() || next.opts.Alone() {
 		return
 	}
 	if !c.flying && (l.lobby.place.Claim != c || a.tries.MayHaveRun || a.tries.MayCome) {

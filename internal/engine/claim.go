@@ -74,7 +74,7 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 // newClaim makes a claim for an acquisition, on the lock's list before anything is sent.
 func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, target: a.target, next: l.claims}
-	c.n, c.renewAt, c.safeLease, c.pinned = int32(a.n), never, a.safeLease, a.opts.Lease > 0
+	c.n, c.renewAt, c.safeLease, c.pinned = int32(a.n), never, a.safeLease, a.opts.Alone()
 	c.stopped = a.kind.Lines && !a.kind.Fair && l.s.slowUntil.Load() > int64(l.s.now())
 	if a.named != "" {
 		c.account = account.New(c.prim, a.named)
@@ -163,6 +163,10 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 	if a.opts.Lease > 0 {
 		c.pinned = true
 		x.first.fix(began, a.opts.Lease)
+	}
+	if d := a.opts.AtLeast; d > 0 {
+		c.pinned = true
+		c.standAtLeast(d)
 	}
 	end := never
 	if c.kind.Shares {

@@ -22,10 +22,12 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 		return
 	}
 	var cmds []script.Command
-	for _, cmd := range c.account.Releases(nil, c.prim, c.op()) {
+	op := c.op()
+	op.Lease = c.missing(c.lock.s.now())
+	for _, cmd := range c.account.Releases(nil, c.prim, op) {
 		cmds = append(cmds, cmd.Command)
 	}
-	c.retire(finished)
+	c.retire(ended(op.Lease))
 	c.lock.s.cleanup.Add(cleanup.Job{
 		Name: c.prim.Names().Name(), Cmds: cmds, Until: until, Gone: done,
 		Done: func(error) { c.forget() },

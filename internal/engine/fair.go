@@ -53,7 +53,7 @@ func (l *lock) arrive(a *acquisition) {
 
 // gathersWith is what the waiters have in common that may stand in one run with a; nil: none may.
 func (a *acquisition) gathersWith() any {
-	if a.named != "" || a.opts.Lease > 0 || a.lock.s.cfg.HandOverLimit < 0 {
+	if a.named != "" || a.opts.Alone() || a.lock.s.cfg.HandOverLimit < 0 {
 		return nil
 	}
 	return a.kind

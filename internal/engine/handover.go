@@ -109,7 +109,7 @@ func (a *acquisition) mayEnter(c *claim, now time.Duration) bool { return !a.ask
 // wants reports whether the caller only waits, for the same as the claim has.
 func (a *acquisition) wants(c *claim, now time.Duration) bool {
 	return a.wait && a.queued && !a.tries.MayHaveRun && !a.tries.MayCome && a.hopeless == nil &&
-		a.named == "" && a.opts.Lease == 0 && a.kind == c.kind && a.n == int(c.n) &&
+		a.named == "" && !a.opts.Alone() && a.kind == c.kind && a.n == int(c.n) &&
 		(a.deadline == 0 || now < a.deadline) && (!a.kind.Fenced || c.account.HasToken())
 }
 
@@ -196,6 +196,9 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 		return nil, ended
 	}
 	// The caller has gone: the claim is passed on or released, as if it had held the lock.
+	if c.account != nil {
+		c.account.AtLeast = 0 // nothing was done under it
+	}
 	x.holds.Remove(&x.first.held)
 	x.end(released)
 	if !c.sectionClosed(now) {

@@ -138,6 +138,10 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 		c.pinned = true
 		h.fix(g.sent, a.opts.Lease)
 	}
+	if d := a.opts.AtLeast; d > 0 {
+		c.pinned = true
+		c.standAtLeast(d)
+	}
 	if x.token.Load() == 0 && g.Token > 0 {
 		x.token.Store(g.Token)
 	}

@@ -98,11 +98,12 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	op := Op{Owner: c.ownerID(), N: int(c.n)}
 	op.Line.Named, op.Line.Listens = c.kind.Lines, listening && l.frontLines() || c.kind.Lines && !c.kind.Fair && s.deserted.Load() > int64(now) && l.hears(c.prim)
 	var anew *claim
-	if l.queue.First != nil {
+	op.Lease = c.missing(now)
+	if l.queue.First != nil && op.Lease == 0 {
 		anew = l.enterAnew(c, &op)
 		op.Line.Yields = c.kind.Permits && l.needLobby().turns.Yielded() > now
 	}
-	if anew == nil && (listening || op.Line.Yields) {
+	if anew == nil && op.Lease == 0 && (listening || op.Line.Yields) {
 		l.settle(c, now)
 	}
 	var buf [2]resend.ReleaseCommand
@@ -121,7 +122,7 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 
 	l.mu.Lock()
 	settled := listening && l.holder != c
-	c.retire(finished)
+	c.retire(ended(op.Lease))
 	switch b := l.lobby; {
 	case b == nil:
 	case r.Line.Others: // then it brings no message, unless to those who stand in the line

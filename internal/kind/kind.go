@@ -142,6 +142,16 @@ type Leased interface {
 	RenewArgs(op *Op) (keys, args []string)
 }
 
+// Leaver is a Primitive whose lock can be left standing when its last hold is unlocked.
+type Leaver interface {
+	Leased
+
+	// Leave is the script that has the lock stand for Op.Lease from now, as if Op.Owner were still inside, though nobody
+	// renews it, and tells those who wait. Of a named owner Op.Ends are the ids of its holds. Its reply is that of the
+	// release script. It need not be run for a hold that was lost.
+	Leave(op *Op) script.Command
+}
+
 // Blocker is a Primitive whose lock is a hash of owners, all of whom must leave before a caller
 // whom it keeps out can enter. Waits for others are no part of a deadlock that is found.
 type Blocker interface {
@@ -239,7 +249,7 @@ type Op struct {
 	Ends     []string      // release: the ids of the holds that end; needless with All, but for marks
 	Keep     time.Duration // release: what the holds that stay deserve; 0: leave the TTL
 	Position *Position     // acquire, of a fair lock: where the run stands if it is refused; release: that of Line.Enter
-	Lease    time.Duration // acquire, extend: the least time to live; Unleased: see Memory
+	Lease    time.Duration // acquire, extend: the least time to live; Unleased: see Memory. Leave: the time to live
 	// Tokens is how many tokens to reserve (acquire, Fenced); 0: the claim has one. More than 1 only
 	// where HandsOver, or for a run of the fair queue.
 	Tokens int

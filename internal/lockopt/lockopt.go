@@ -15,6 +15,9 @@ import (
 // enough from where sums of durations overflow.
 const Longest = 100 * 365 * 24 * time.Hour
 
+// Alone reports whether what is acquired is for this one caller, and not passed on in memory.
+func (o *Options) Alone() bool { return o.Lease > 0 || o.AtLeast > 0 }
+
 // Option is one option.
 type Option func(*Options)
 
@@ -23,6 +26,7 @@ type Options struct {
 	Wait    time.Duration   // if Bounded: how long it may wait
 	Bounded bool            // Wait was given
 	Lease   time.Duration   // fixed lease; 0: the watchdog renews
+	AtLeast time.Duration   // for how long the lock stands, also if it is unlocked before
 	Retry   backoff.Backoff // nil: no series of attempts
 	Keeps   context.Context // see [Keeps]
 
@@ -38,6 +42,9 @@ func Collect(opts []Option) (Options, error) {
 			return Options{}, fmt.Errorf("%w: a nil LockOption", lockerr.ErrArgument)
 		}
 		opt(&o)
+	}
+	if o.AtLeast > o.Lease && o.Lease > 0 {
+		o.bad(fmt.Sprintf("AtLeast(%v) with Lease(%v); a lock cannot stand for longer than its lease", o.AtLeast, o.Lease))
 	}
 	if o.err != nil {
 		return Options{}, o.err
@@ -69,6 +76,16 @@ func Lease(d time.Duration) Option {
 			o.bad(fmt.Sprintf("Lease(%v); it must be at least 1ms and at most %v", d, Longest))
 		}
 		o.Lease = d
+	}
+}
+
+// AtLeast leaves the lock standing for a while if it is unlocked soon.
+func AtLeast(d time.Duration) Option {
+	return func(o *Options) {
+		if d < time.Millisecond || d > Longest {
+			o.bad(fmt.Sprintf("AtLeast(%v); it must be at least 1ms and at most %v", d, Longest))
+		}
+		o.AtLeast = d
 	}
 }
 

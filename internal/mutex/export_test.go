@@ -6,7 +6,7 @@ package mutex
 func ScriptSources() map[string]string {
 	return map[string]string{
 		"acquire": acquireScript.Source(), "release": releaseScript.Source(),
-		"extend": extendScript.Source(), "renew": renewScript.Source(), "renew_fenced": renewFencedScript.Source(),
+		"extend": extendScript.Source(), "leave": leaveScript.Source(), "renew": renewScript.Source(), "renew_fenced": renewFencedScript.Source(),
 		"state": stateScript.Source(), "force_unlock": forceUnlockScript.Source(),
 		"look": lookScript.Source(), "waiters": waitersScript.Source(),
 	}

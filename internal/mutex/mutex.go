@@ -21,6 +21,7 @@ var (
 	acquireScript     = script.Load(lua.Files, "acquire.lua")
 	releaseScript     = script.Load(lua.Files, "release.lua")
 	extendScript      = script.Load(lua.Files, "extend.lua")
+	leaveScript       = script.Load(lua.Files, "leave.lua")
 	renewScript       = script.Load(lua.Files, "renew.lua")
 	renewFencedScript = script.Load(lua.Files, "renew_fenced.lua")
 	waitersScript     = script.Load(lua.Files, "waiters.lua")
@@ -48,7 +49,7 @@ type Primitive struct {
 }
 
 var _ interface {
-	kind.Leased
+	kind.Leaver
 	kind.Blocker
 	kind.FairLiner
 } = (*Primitive)(nil)
@@ -295,6 +296,34 @@ func (p *Primitive) Extend(op *kind.Op) script.Command {
 	return script.Command{
 		Script: extendScript, Keys: keys, Args: append(append(args, op.Void...), op.IDs...),
 	}
+}
+
+// Leave is leave.lua.
+func (p *Primitive) Leave(op *kind.Op) script.Command {
+	keys, ends, byIDs := p.keys[:], time.Duration(0), op.ByIDs || !op.Private
+	if byIDs {
+		keys = p.withIDs(keys)
+	}
+	if p.Ends > 0 {
+		keys, ends = p.withToken(keys), p.Ends
+	}
+	args := []string{op.Owner, script.Millis(op.Lease), script.Flag(op.Private), script.Flag(byIDs), script.Millis(ends),
+		p.channel, p.names.Publish, inbox.Prefix}
+	if !op.Private {
+		args = append(args, op.Ends...)
+	}
+	return script.Command{Script: leaveScript, Keys: keys, Args: args, Fewer: leaveWithoutLine}
+}
+
+// leaveWithoutLine is a leave script call that names neither line nor token.
+func leaveWithoutLine(c script.Command) script.Command {
+	c.Keys = append(c.Keys[:1:1], c.Keys[2:]...)
+	c.Args = append([]string(nil), c.Args...)
+	c.Args[7], c.Fewer = "", nil
+	if c.Args[4] != "0" {
+		c.Keys, c.Args[4] = c.Keys[:len(c.Keys)-1], "0"
+	}
+	return c
 }
 
 // RenewScript is renew.lua, or renew_fenced.lua.

@@ -120,6 +120,15 @@ var scriptCases = []locktest.ScriptCase{
 	kase("nothing is extended", "extend", setup(other), lock, args("me", "90000", "1", "0", "e", "0", "0"), "0", "0", "lock{other:1}"),
 	kase("another type is not extended", "extend", setup("SET lock x"), lock, args("me", "90000", "1", "0", "e", "0", "0"), "0", "0", "lock=x"),
 
+	kase("a lock is left standing", "leave", setup(held1, ttl), line, args("me", "5000", "1", "0", "0", "ch", "PUBLISH", "s:"), "[1 1 -1]", "[1 1 -1]", "lock{me:1}"),
+	kase("a lock without a line is left standing", "leave", setup(held1, ttl), lock, args("me", "5000", "1", "0", "0", "ch", "PUBLISH", ""), "[1 1 -1]", "[1 1 -1]", "lock{me:1}"),
+	kase("all that is there is left", "leave", setup(held3, ttl, "SADD ids a b", "SET token 7"), locktest.Keys("lock", "line", "ids", "token"), args("me", "5000", "1", "1", "5000", "ch", "PUBLISH", "s:"), "[3 1 -1]", "[3 1 -1]", "ids(a b) lock{me:3} token=7"),
+	kase("a named owner leaves its own", "leave", setup(held2, ttl, "SADD ids a b"), ids, args("me", "5000", "0", "1", "0", "ch", "PUBLISH", "", "a", "b"), "[2 1 -1]", "[2 1 -1]", "ids(a b) lock{me:2}"),
+	kase("holds of an earlier life cannot be left", "leave", setup(held1, ttl, "SADD ids b"), ids, args("me", "5000", "0", "1", "0", "ch", "PUBLISH", "", "a"), "[0 0 -1]", "[0 0 -1]", "ids(b) lock{me:1}"),
+	kase("another's lock cannot be left", "leave", setup(other, ttl), line, args("me", "5000", "1", "0", "0", "ch", "PUBLISH", "s:"), "[0 0 -1]", "[0 0 -1]", "lock{other:1}"),
+	kase("another type cannot be left", "leave", setup("SET lock x"), line, args("me", "5000", "1", "0", "0", "ch", "PUBLISH", "s:"), "[0 0 -1]", "[0 0 -1]", "lock=x"),
+	kase("ids of another type leave nothing", "leave", setup(held1, ttl, "SET ids x"), ids, args("me", "5000", "0", "1", "0", "ch", "PUBLISH", "", "a"), wrong, wrong, "ids=x lock{me:1}"),
+
 	kase("any hold is forced", "force_unlock", setup(held2, ttl), line, args("ch", "PUBLISH", "s:", "1", "0", "0", "you", "me"), "[me]", "[]", ""),
 	kase("who holds it is told, and nothing changed", "force_unlock", setup(held2, ttl), line, args("ch", "PUBLISH", "s:", "1", "0", "0"), "[me]", "[me]", "lock{me:2}"),
 	kase("another owner than the one that is meant is not forced", "force_unlock", setup(held2, ttl), line, args("ch", "PUBLISH", "s:", "1", "0", "0", "you"), "[]", "[]", "lock{me:2}"),
@@ -208,6 +217,11 @@ func TestScriptsKeepTheLongerLease(t *testing.T) {
 			{"an extension further away", "extend", ids, args("me", "99000", "0", "0", "e", "0", "0", "a"), 98000, 99000},
 			{"an unlock elsewhere", "release", ids, ends("70000", "1", "else", "a"), 69000, 70000},
 			{"an extension of its own", "extend", ids, args("me", "20000", "0", "0", "e", "0", "0", "a"), 19000, 20000},
+			{"it is left, for longer", "leave", ids, args("me", "50000", "0", "1", "0", "ch", "PUBLISH", "", "a"), 49000, 50000},
+			{"it is left", "leave", ids, args("me", "20000", "0", "1", "0", "ch", "PUBLISH", "", "a"), 19000, 20000},
+			{"it is in elsewhere", "acquire", ids, args("me", "60000", "", "0", "0", "else"), 58000, 60000},
+			{"what another holds too is left", "leave", ids, args("me", "20000", "0", "1", "0", "ch", "PUBLISH", "", "a"), 57000, 60000},
+			{"that ends", "release", ids, ends("20000", "1", "else", "a"), 19000, 20000},
 			{"an id of an earlier life beside it", "", lock, args("HSET", "lock", "me", "2"), 18000, 20000},
 			{"a count that is another's", "extend", ids, args("me", "1000", "0", "0", "e", "0", "0", "a", "old"), 18000, 20000},
 		} {
