@@ -34,13 +34,24 @@ func eachAtLeast(t *testing.T, fn func(t *testing.T, s *redistest.Server, ctx co
 	}
 }
 
+// kindOf is the name of the kind of a lock among those.
+func kindOf(m lockable) string {
+	switch m.(type) {
+	case *fairlock.Mutex:
+		return "fair"
+	case *rwlock.RWMutex:
+		return "write side"
+	}
+	return "plain"
+}
+
 // waitsOf reports whether a caller of the session waits for the lock.
 func waitsOf(ses *rlock.Session, m lockable) func() bool {
 	return func() bool {
-		switch m.(type) {
-		case *fairlock.Mutex:
+		switch kindOf(m) {
+		case "fair":
 			return ses.FairWaitersOf("x") == 1
-		case *rwlock.RWMutex:
+		case "write side":
 			return ses.SideWaitersOf("x") == 1
 		}
 		return ses.WaitersOf("x") == 1
@@ -260,10 +271,13 @@ func TestAtLeastRefused(t *testing.T) {
 		ses, ctx := dial(t, s, rlock.Config{}), within(t, 10*time.Second)
 		m, rw := rlock.New(ses, "x"), rwlock.New(ses, "y")
 		for name, lock := range map[string]func() error{
-			"too short":  func() error { _, _, err := m.Lock(ctx, rlock.AtLeast(time.Microsecond)); return err },
-			"negative":   func() error { _, _, err := m.TryLock(ctx, rlock.AtLeast(-time.Second)); return err },
-			"over lease": func() error { _, _, err := m.Lock(ctx, rlock.Lease(time.Second), rlock.AtLeast(2*time.Second)); return err },
-			"read side":  func() error { _, _, err := rw.RLock(ctx, rlock.AtLeast(time.Second)); return err },
+			"too short": func() error { _, _, err := m.Lock(ctx, rlock.AtLeast(time.Microsecond)); return err },
+			"negative":  func() error { _, _, err := m.TryLock(ctx, rlock.AtLeast(-time.Second)); return err },
+			"over lease": func() error {
+				_, _, err := m.Lock(ctx, rlock.Lease(time.Second), rlock.AtLeast(2*time.Second))
+				return err
+			},
+			"read side": func() error { _, _, err := rw.RLock(ctx, rlock.AtLeast(time.Second)); return err },
 			"permits": func() error {
 				_, _, err := semaphore.New(ses, "z", 1).Acquire(ctx, 1, rlock.AtLeast(time.Second))
 				return err

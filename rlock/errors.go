@@ -2,6 +2,20 @@ package rlock
 
 import "relock/internal/lockerr"
 
+// A TakenError says who has the lock: the error of a TryLock, or of a Lock with [Wait] or [Retry], that was refused has
+// one in its chain, and matches [ErrNotAcquired]:
+//
+//	var taken *rlock.TakenError
+//	if errors.As(err, &taken) {
+//		log.Printf("%s is held by %s for %v yet", taken.Name, taken.Owner, taken.TTL)
+//	}
+//
+// It costs no round trip of its own. Name is what New was given. Owner had the lock when it was refused last, as it
+// stands in the lock's hash, one of them if there are several; it may have gone since. It is "" where the refusal did not
+// say: for permits, where others that wait were in front, or if Redis did not answer. TTL is what was left of that
+// owner's lease, 0 if Owner is "".
+type TakenError = lockerr.TakenError
+
 // The errors of this package and of those built on it, wrapped with the operation and the lock's
 // name: match them with [errors.Is]. Any operation may return [ErrArgument], [ErrName],
 // [ErrClosed], [ErrUnavailable], Redis's own error (WRONGTYPE), or ctx's alone if ctx was done

@@ -254,11 +254,12 @@ func ExampleAtLeast() {
 	}
 	m, ctx := rlock.New(session, "nightly"), context.Background()
 	fmt.Println(m.Do(ctx, job("a"), rlock.Wait(0), rlock.AtLeast(time.Minute)))
-	fmt.Println(m.Do(ctx, job("b"), rlock.Wait(0), rlock.AtLeast(time.Minute)))
+	err := m.Do(ctx, job("b"), rlock.Wait(0), rlock.AtLeast(time.Minute))
+	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
 	// Output:
 	// a runs it
 	// <nil>
-	// lock "nightly": rlock: not acquired
+	// true
 }
 
 // Extend moves the end of a fixed lease, for work that knows how long it takes.

@@ -46,7 +46,7 @@ func (w *writeSide) Acquire(op *kind.Op) script.Command {
 	} else {
 		args = append(args, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.First, writerEntry(op.Line.Head),
 			script.Flag(op.Line.Again), script.Flag(op.Line.Listens), strconv.Itoa(op.Line.Waiting),
-			w.Channel(), w.lock.Publish, w.lock.Counts, inbox.Prefix)
+			w.Channel(), w.lock.Publish, w.lock.Counts, inbox.Prefix, script.Flag(op.Line.Tells))
 	}
 	return script.Command{Script: acquireWriteScript, Keys: keys, Args: args}
 }

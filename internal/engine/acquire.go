@@ -71,6 +71,7 @@ type tries struct {
 	pause        time.Duration // for how long such a caller has slept last, or, in a session that is deaf, sleeps next
 	sent         time.Duration // when its last attempt was sent,
 	trip         time.Duration // and how long it took from there to the pause behind it
+	holder       holder        // who had the lock at the last refusal
 	unsubscribed int           // failed subscriptions in a row
 }
 
@@ -92,7 +93,9 @@ func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []lockopt.Opti
 		if s.trace != nil {
 			s.trace.AcquireStart(ctx, &a.traced, about(a.prim, a.named, a.n), !a.wait)
 		}
-		hold, section, err = h.acquire(a, sections)
+		if hold, section, err = h.acquire(a, sections); err != nil {
+			err = a.taken(err)
+		}
 		if a.tries.stuck {
 			s.outage.Leave(&a.tries.stuck)
 		}

@@ -51,6 +51,9 @@ func (a *acquisition) ask() (grant, error) {
 	if err != nil || a.tries.stuck || l.s.outage.On.Load() {
 		a.noteOutage(err)
 	}
+	if err == nil && g.Status == refused {
+		a.refusedBy(&g)
+	}
 	if l.state == lockClosed {
 		if err == nil && k.Lines && g.Position > 0 {
 			l.needLobby().place.Stands(c, l.s.now(), false)

@@ -62,6 +62,9 @@ func (c *claim) attempt() *attempt {
 	if r.lease > 0 {
 		op.Lease = r.lease
 	}
+	if first := c.run.First(); first != nil {
+		op.Line.Tells = first.Of.opts.Bounded
+	}
 	op.ID = c.account.FirstID(c.kind)
 	op.ByIDs = op.ID != ""
 	if c.kind.Fenced {

@@ -110,7 +110,11 @@ func (a *acquisition) askForRun() {
 func (l *lock) settled(e *attempt, failures int) {
 	c, r := e.c, e.c.run
 	if e.err == nil && e.Status == refused {
-		l.needLobby().place.Clock.Read(e.sent, e.Token, e.doubts)
+		b := l.needLobby()
+		b.place.Clock.Read(e.sent, e.Token, e.doubts)
+		if e.Owner != "" {
+			b.holder = holderOf(&e.grant, l.s.now())
+		}
 		at := l.s.nextLook(e.sent, e.Value)
 		r.LookAt(at)
 		l.lookLater(at)

@@ -74,6 +74,7 @@ func (l *lock) unlisten(sub *pubsub.Listener) {
 // fail takes back what a failed acquisition has done. The lock's mutex must be held; it is
 // released.
 func (a *acquisition) fail(err error) error {
+	a.noteHolder()
 	a.leave(nil)
 	gone := a.giveUp()
 	if a.member.Run != nil {

@@ -57,7 +57,7 @@ func (a *acquisition) inLine() {
 		}
 		return
 	}
-	a.op.Line.Head = l.s.plainHead
+	a.op.Line.Head, a.op.Line.Tells = l.s.plainHead, a.opts.Bounded
 	switch {
 	case c.kind.Permits && a.n == 1 && !c.pinned && !c.stopped && !c.kind.Unleased:
 		a.op.Line.Head = l.s.oneHead

@@ -28,6 +28,7 @@ type lobby struct {
 	leftAt, leftUntil time.Duration // when the session has left permits to others last, and until when
 	parked            []*claim      // permits that wait for the front's answer, see parked.go
 	limit             queue.Limit   // of a kind with permits, as the front heard last
+	holder            holder        // who had the lock when the session was refused last
 	deferred          []func()
 }
 

@@ -14,10 +14,12 @@ type Answer struct {
 	Status   int64
 	Value    int64 // holds, or milliseconds to wait (kinds with permits: those, if Sized)
 	Token    int64
-	Position int64 // of an entry in the line; of a fair lock 0: it has joined another one
-	Free     int64 // permits that are left for others
-	Limit    int64 // the most that one request may be for; below 0: anything
-	Sized    bool  // Free and Limit were told, and Value is known
+	Position int64  // of an entry in the line; of a fair lock 0: it has joined another one
+	Free     int64  // permits that are left for others
+	Limit    int64  // the most that one request may be for; below 0: anything
+	Sized    bool   // Free and Limit were told, and Value is known
+	Owner    string // who is inside, of a refusal that tells it,
+	Left     int64  // and for how many ms, if that is not in Value
 }
 
 // The statuses of an Answer, as the scripts return them.
@@ -33,7 +35,7 @@ const (
 // for, the caller knows.
 func (a *Answer) Decode(r rueidis.RedisResult, k *Kind, op *Op) error {
 	var buf [6]int64
-	reply, err := script.Numbers(buf[:0], r)
+	reply, owner, err := script.NumbersAndText(buf[:0], r, 4)
 	switch {
 	case err != nil && script.IsContext(err):
 		return err
@@ -50,12 +52,14 @@ func (a *Answer) Decode(r rueidis.RedisResult, k *Kind, op *Op) error {
 		}
 	case len(reply) == 1 && reply[0] == Granted:
 		reply = append(reply, 1, 0, 1)
+	case owner != "" && len(reply) == 5:
+		a.Left, reply = reply[4], reply[:4]
 	case len(reply) != 4 && len(reply) != 6:
 		return fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
 	}
 	if a.Sized = len(reply) == 6; a.Sized {
 		a.Free, a.Limit = reply[4], reply[5]
 	}
-	a.Status, a.Value, a.Token, a.Position = reply[0], reply[1], reply[2], reply[3]
+	a.Status, a.Value, a.Token, a.Position, a.Owner = reply[0], reply[1], reply[2], reply[3], owner
 	return nil
 }

@@ -89,7 +89,8 @@ func (k *Kind) HookName() string {
 // The reply of the acquire script is
 //
 //	{1, holds, token, changed}  granted, for at least Op.Lease; the highest token reserved
-//	{0, milliseconds, 0, 0}     refused; look again then (-1: unknown)
+//	{0, milliseconds, 0, 0}     refused; look again then (-1: unknown). A fifth element, a text, is who is inside;
+//	                            a sixth, for how many ms, if that is not the second
 //	{-1, 0, 0, 0}               what Op.Held and Op.Other count is not held
 //	{-2, code, 0, 0}            never, however long one waits: see [Refuser]
 //
@@ -212,6 +213,7 @@ type Line struct {
 	Listens bool   // the session may listen to the lock's channel
 	Yields  bool   // release: what comes free is left to those who do not stand in the line
 	Waiting int    // how many callers wait; 0: as was said before
+	Tells   bool   // acquire, of an entry: who is inside is to be told; without an entry it always is, if that is known
 	// Books: acquire: a session that polls comes again after ComesIn; for Window before that the lock is to be left to it
 	Books           string
 	ComesIn, Window time.Duration

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // The errors that callers see; package rlock documents them.
@@ -59,6 +60,34 @@ func OfContext(ctx context.Context) error {
 	}
 	return fmt.Errorf("%w (%v)", err, cause)
 }
+
+// A TakenError says who has what a caller was refused; package rlock documents it.
+type TakenError struct {
+	Name  string
+	Owner string
+	TTL   time.Duration
+
+	err error
+}
+
+// Taken makes a TakenError of why the wait ended. An empty owner is one that is not known.
+func Taken(name, owner string, ttl time.Duration, err error) *TakenError {
+	return &TakenError{name, owner, ttl, err}
+}
+
+// Error is the text of why the wait ended, and the owner.
+func (e *TakenError) Error() string {
+	switch {
+	case e.err == nil: // made by hand, as in a test
+		return ErrNotAcquired.Error()
+	case e.Owner == "":
+		return e.err.Error()
+	}
+	return fmt.Sprintf("%v; owner %s has it", e.err, Quote(e.Owner))
+}
+
+// Unwrap returns why the wait ended.
+func (e *TakenError) Unwrap() error { return cmp.Or(e.err, ErrNotAcquired) }
 
 // Wrap puts the operation and the lock's name in front of what went wrong.
 func Wrap(op, name string, err error) error {

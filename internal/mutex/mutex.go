@@ -129,7 +129,7 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 		keys = p.helpers(keys, op)
 	}
 	args := append(make([]string, 0, 6), op.Owner, script.Millis(op.Lease))
-	again := inLine && (op.Line.Books != "" || op.Line.Again || op.Line.Listens || op.Line.Waiting > 0)
+	again := inLine && (op.Line.Books != "" || op.Line.Again || op.Line.Listens || op.Line.Waiting > 0 || op.Line.Tells)
 	rest := again || op.ID != "" || op.Tokens > 0 || p.Ends > 0 // else it says nothing
 	if inLine || rest {
 		args = append(args, head)
@@ -147,8 +147,11 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 		args = append(args, script.Flag(op.Line.Again), script.Flag(op.Line.Listens),
 			p.channel, p.names.Publish, p.names.Counts, inbox.Prefix, strconv.Itoa(op.Line.Waiting))
 	}
-	if op.Line.Books != "" {
+	switch {
+	case op.Line.Books != "":
 		args = append(args, op.Line.Books, script.Millis(op.Line.ComesIn), script.Millis(op.Line.Window))
+	case op.Line.Tells:
+		args = append(args, "1")
 	}
 	cmd := script.Command{Script: acquireScript, Keys: keys, Args: args}
 	if inLine {
@@ -191,7 +194,7 @@ func (p *Primitive) acquireFair(op *kind.Op) script.Command {
 		if waiting == 1 && !at.Again {
 			waiting = 0 // one is what Redis takes it to be
 		}
-		args = append(args, strconv.Itoa(waiting), at.Join, script.Itoa(at.Last), script.Itoa(at.Before), strconv.Itoa(at.Joined))
+		args = append(args, strconv.Itoa(waiting), at.Join, script.Itoa(at.Last), script.Itoa(at.Before), strconv.Itoa(at.Joined), script.Flag(op.Line.Tells))
 	}
 	return script.Command{Script: acquireScript, Keys: p.helpers(p.keys[:], op), Args: args}
 }

@@ -69,15 +69,15 @@ var fairAcquires = []locktest.ScriptCase{
 // Callers that do not wait.
 var fairTries = []locktest.ScriptCase{
 	kase("who does not wait takes a free lock", "acquire", nil, line, try("o", "A1"), "1", "[1 1 0 0]", "lock{A1:1}"),
-	kase("who does not wait is refused what is held", "acquire", state(stand("fb"), byOther...), line, try("o", "A1"), "[0 forever 0 0]", "[0 forever 0 0]", "line<fb #fb sB wfb> lock{other:1}"),
-	kase("who does not wait lets the first in", "acquire", state(stand("fb fc")), line, try("o", "A1"), "[0 -1 0 0]", "[0 ~ 0 0]", "line<fc #fc sB sC wfc> lock{B1:1}"),
+	kase("who does not wait is refused what is held", "acquire", state(stand("fb"), byOther...), line, try("o", "A1"), "[0 forever 0 0 other]", "[0 forever 0 0 other]", "line<fb #fb sB wfb> lock{other:1}"),
+	kase("who does not wait lets the first in", "acquire", state(stand("fb fc")), line, try("o", "A1"), "[0 -1 0 0]", "[0 ~ 0 0 B1]", "line<fc #fc sB sC wfc> lock{B1:1}"),
 	kase("who does not wait calls the first that asks", "acquire", state(stand("e1"), called1), line, try("o", "A1"), "[0 -1 0 0]", "[0 -1 0 0]", "line<e1 #e1 sA c we1>"),
 	kase("who does not wait calls the first that wants tokens", "acquire", state(stand("ft"), called1), line, try("o", "A1"), "[0 -1 0 0]", "[0 -1 0 0]", "line<ft #ft sA c wft>"),
-	kase("who does not wait draws the tokens of the first", "acquire", state(stand("ht"), "SET token 7"), lineToken, with(try("o", "A1"), 3, "1"), "[0 -1 0 0]", "[0 ~ 0 0]", "lock{A4:1} token=9"),
+	kase("who does not wait draws the tokens of the first", "acquire", state(stand("ht"), "SET token 7"), lineToken, with(try("o", "A1"), 3, "1"), "[0 -1 0 0]", "[0 ~ 0 0 A4]", "lock{A4:1} token=9"),
 	kase("who does not wait takes what dead ones waited for", "acquire", state(stand("fb fc"), heard("B", dead), heard("C", dead)), line, try("o", "A1"), "[1 1 0 1]", "[1 1 0 0]", "lock{A1:1}"),
 	kase("who does not wait takes what those wait for who hear nothing", "acquire", state(stand("fb")), line, with(try("o", "A1"), 11, "1"), "[1 1 0 1]", "[1 1 0 0]", "line<fb #fb sB wfb> lock{A1:1}"),
 	kase("who holds it enters once more", "acquire", state(stand("fb"), "HSET lock ann 1", forever, "SADD ids old"), lineIDs, try("r", "ann"), "[1 2 0 1]", "[1 2 0 0]", "ids(a old) line<fb #fb sB wfb> lock{ann:2}"),
 	kase("who only re-enters takes nothing that is free", "acquire", nil, lineIDs, try("r", "ann"), "[0 -1 0 0]", "[0 -1 0 0]", ""),
-	kase("who only re-enters is refused what is held", "acquire", state(byOther), lineIDs, try("r", "ann"), "[0 forever 0 0]", "[0 forever 0 0]", "lock{other:1}"),
-	kase("who only re-enters lets the first in", "acquire", state(stand("fb")), lineIDs, try("r", "ann"), "[0 -1 0 0]", "[0 ~ 0 0]", "lock{B1:1}"),
+	kase("who only re-enters is refused what is held", "acquire", state(byOther), lineIDs, try("r", "ann"), "[0 forever 0 0 other]", "[0 forever 0 0 other]", "lock{other:1}"),
+	kase("who only re-enters lets the first in", "acquire", state(stand("fb")), lineIDs, try("r", "ann"), "[0 -1 0 0]", "[0 ~ 0 0 B1]", "lock{B1:1}"),
 }

@@ -50,11 +50,11 @@ func ends(keep string, more ...string) []string {
 
 var scriptCases = []locktest.ScriptCase{
 	kase("a free lock is taken", "acquire", nil, lock, enter, "1", "[1 1 0 0]", "lock{me:1}"),
-	kase("another owner's lock is refused", "acquire", setup(other, forever), lock, enter, "[0 forever 0 0]", "[0 forever 0 0]", "lock{other:1}"),
+	kase("another owner's lock is refused", "acquire", setup(other, forever), lock, enter, "[0 forever 0 0 other]", "[0 forever 0 0 other]", "lock{other:1}"),
 	kase("a late nested hold is no other first one", "acquire", setup(held2, ttl), lock, enter, "[1 2 0 0]", "[1 2 0 0]", "lock{me:2}"),
 	kase("tokens are reserved once", "acquire", setup("SET token 41"), token, draw, "[1 1 44 1]", "[1 1 44 0]", "lock{me:1} token=44"),
 	kase("the first tokens", "acquire", nil, token, draw, "[1 1 3 1]", "[1 1 3 0]", "lock{me:1} token=3"),
-	kase("a refused caller reserves none", "acquire", setup(other, "SET token 41", forever), token, draw, "[0 forever 0 0]", "[0 forever 0 0]", "lock{other:1} token=41"),
+	kase("a refused caller reserves none", "acquire", setup(other, "SET token 41", forever), token, draw, "[0 forever 0 0 other]", "[0 forever 0 0 other]", "lock{other:1} token=41"),
 	kase("an unusable token changes nothing", "acquire", setup("SET token x"), token, draw, wrong, wrong, "token=x"),
 	kase("a token of another type changes nothing", "acquire", setup("HSET token a 1"), token, draw, wrong, wrong, "token{a:1}"),
 	kase("a token that cannot be counted up changes nothing", "acquire", setup("SET token 9223372036854775805"), token, draw, wrong, wrong, "token=9223372036854775805"),
@@ -75,7 +75,7 @@ var scriptCases = []locktest.ScriptCase{
 	kase("tokens that end are drawn by id", "acquire", setup("SET token 7"), all, args("me", "30000", "", "2", "0", "a", "5000"), "[1 1 9 1]", "[1 1 9 0]", "ids(a) lock{me:1} token=9"),
 	kase("a further hold keeps a token that ends", "acquire", setup(held1, ttl, "SET token 7"), all, args("me", "30000", "", "0", "1", "a", "5000"), "[1 2 0 1]", "[1 2 0 0]", "ids(a) lock{me:2} token=7"),
 	kase("an unusable token changes nothing by id", "acquire", setup("SET token x"), all, args("me", "30000", "", "1", "0", "a"), wrong, wrong, "token=x"),
-	kase("another owner is refused", "acquire", setup(other, forever), ids, byID, "[0 forever 0 0]", "[0 forever 0 0]", "lock{other:1}"),
+	kase("another owner is refused", "acquire", setup(other, forever), ids, byID, "[0 forever 0 0 other]", "[0 forever 0 0 other]", "lock{other:1}"),
 	kase("a further hold on a lost lock is no hold", "acquire", nil, ids, more, "[-1 0 0 0]", "[-1 0 0 0]", ""),
 	kase("a further hold on another's lock is lost", "acquire", setup(other), ids, more, "[-1 0 0 0]", "[-1 0 0 0]", "lock{other:1}"),
 	kase("ids of an earlier life do not count", "acquire", setup("SADD ids a b"), ids, byID, "[1 1 0 1]", "[1 1 0 0]", "ids(a) lock{me:1}"),

@@ -52,26 +52,38 @@ type Command struct {
 // replies of scripts are short, and there is one for each operation. A single number counts
 // as a reply of one element: a table costs Redis a good part of what a short script does.
 func Numbers(buf []int64, r rueidis.RedisResult) ([]int64, error) {
+	numbers, _, err := NumbersAndText(buf, r, -1)
+	return numbers, err
+}
+
+// NumbersAndText is Numbers for a reply whose element at a place, from 0 on, may be there, and is a text then.
+func NumbersAndText(buf []int64, r rueidis.RedisResult, place int) (numbers []int64, text string, err error) {
 	m, err := r.ToMessage()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if m.IsInt64() {
 		n, err := m.AsInt64()
-		return append(buf, n), err
+		return append(buf, n), "", err
 	}
 	elements, err := m.ToArray()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for i := range elements {
+		if i == place && elements[i].IsString() {
+			if text, err = elements[i].ToString(); err != nil {
+				return nil, "", err
+			}
+			continue
+		}
 		n, err := elements[i].AsInt64()
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		buf = append(buf, n)
 	}
-	return buf, nil
+	return buf, text, nil
 }
 
 // Itoa formats an integer for a script argument.

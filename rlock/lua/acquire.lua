@@ -19,9 +19,11 @@
 -- ARGV[15] of a fair entry: the entry of the session to join if that is the last of the line, or ''
 -- ARGV[16] the number of the entry's last caller: that is said, and never added to  ARGV[17] its position before, or 0
 -- ARGV[18] how many callers wait then of the entry of ARGV[15]
+-- ARGV[19], but ARGV[15] of an entry that is not fair, 1: who holds the lock is to be told
 -- Returns 1, for {1, 1, 0, 1}, or {1, holds, highest token reserved or 0, changed}: granted
---   {0, PTTL, 0, 0}: held by another owner; {-1, 0, 0, 0}: the holds of ARGV[5] are gone
---   {0, ms, Redis's time in ms, position}: it stands in the line. ms is the PTTL if it is the first, else -1
+--   {0, PTTL, 0, 0, owner}: held by that owner; {-1, 0, 0, 0}: the holds of ARGV[5] are gone
+--   {0, ms, Redis's time in ms, position}, and the owner and the PTTL if that is to be told: it stands in the line.
+--   ms is the PTTL if it is the first, else -1
 --   {0, -1, Redis's time in ms, 0}: it has joined the entry of ARGV[15]
 -- Publishes the messages of line.lua
 local owner, lease, there = ARGV[1], ARGV[2], nil
@@ -60,7 +62,8 @@ local ttl = there == 2 and new and heads and is_entry(heads[1]) and (not fair or
 if held <= 0 and before ~= '0' then return {-1, 0, 0, 0} end
 if held <= 0 and ttl ~= -2 and (not entry or ttl == -1) then
   if books and ttl ~= -1 then book(ARGV[15], tonumber(ARGV[16]), tonumber(ARGV[17]), select(2, time())) end
-  return (no_lock()) or {0, ttl, 0, 0}
+  local bad, _, whose = no_lock()
+  return bad or {0, ttl, 0, 0, whose}
 end
 local at = {channel = ARGV[10], publish = ARGV[11], counts = ARGV[12], prefix = ARGV[13],
   token = tokens ~= '0' and KEYS[#KEYS]}
@@ -85,9 +88,11 @@ if booking and ttl == -2 and not is_entry(heads[1]) then -- nobody else stands t
   end
 end
 if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
-  if ttl ~= -2 and not is_entry(heads[1]) then
-    local bad = no_lock()
+  local tells, whose = ARGV[fair and 19 or 15] == '1', nil
+  if ttl ~= -2 and (tells or not is_entry(heads[1])) then
+    local bad, _, owner = no_lock()
     if bad then return bad end
+    whose = tells and owner or nil
   end
   local us, now = time()
   local position = ARGV[8] == '1' and redis.call('ZSCORE', LINE, entry)
@@ -108,7 +113,7 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
     heads = entries(0)
   end
   if ttl ~= -2 then
-    return {0, (heads[1] == entry) and ttl or -1, now, position}
+    return {0, (heads[1] == entry) and ttl or -1, now, position, whose, whose and redis.call('PTTL', KEYS[1]) or nil}
   end
   if heads[1] ~= entry then
     -- The lock is free, and others stand in front: it is left to the one that was called, for a while.

@@ -8,7 +8,7 @@
 -- ARGV[4] read holds of it that this session has  ARGV[5] write holds; both left out with the rest if none
 -- ARGV[6] id of the first write hold of a private owner, which gets it now; ''
 -- Returns {1, holds, 0, 1}: granted; 1: short for {1, 1, 0, 1}; {-1, 0, 0, 0}: those holds are gone
---   {0, ms, 0, 0}: refused; PTTL, or what is left of a writer's mark
+--   {0, ms, 0, 0}: refused; PTTL, and then the owner who is inside; or what is left of a writer's mark
 local call = redis.call
 if not ARGV[4] and call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0
     and not (ARGV[3] and call('EXISTS', KEYS[5]) == 1) then
@@ -24,7 +24,7 @@ if not ARGV[4] and call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0
   call('SET', KEYS[4], '1', 'PX', left)
   return 1
 end
--- include owner, no_lock, mark
+-- include owner, no_lock, mark, inside
 local id, before, across = ARGV[3], ARGV[4] or '0', ARGV[5] or '0'
 local marks = redis.pcall('ZMSCORE', KEYS[3], 'm', 't')
 local counted = id and redis.pcall('SISMEMBER', KEYS[5], 'r' .. id)
@@ -41,7 +41,7 @@ if reads <= 0 and writes <= 0 then
   local size = redis.call('HLEN', KEYS[1])
   local free = size == 0 or (mode and size == 1) -- the mode alone is what a broken client left
   -- A writer's, another kind of lock, or none at all.
-  local none = not free and ((no_lock()) or mode ~= 'read' and {0, redis.call('PTTL', KEYS[1]), 0, 0})
+  local none = not free and ((no_lock()) or mode ~= 'read' and {0, redis.call('PTTL', KEYS[1]), 0, 0, inside()})
   if none then return none end
   local mark = marks[1]
   if mark and marked_until(mark) > now and tonumber(marks[2] or 0) - GATE < now then

@@ -11,10 +11,11 @@
 -- ARGV[9] what stands in front of the owner in its entry; '' or left out with the rest: it is not in the line
 -- ARGV[10] 1: its entry may be there  ARGV[11] 1: the session may listen to the lock's channel
 -- ARGV[12] how many callers of it wait; 0: as before  ARGV[13] channel  ARGV[14] publish  ARGV[15] counts
--- ARGV[16] what makes a session's channel of its id
+-- ARGV[16] what makes a session's channel of its id  ARGV[17] 1: who is inside is to be told, as without an entry
 -- Returns 1: granted, short for {1, 1, 0, 1}; {1, holds, 0, 1}: granted, for the lease at least
 --   {0, ms, 0, 0}: refused; PTTL, or until the last reader's lease ends; -1: not known
 --   {0, ms, Redis's time in ms, position}: it stands in the line; ms is -1 if it is not the first
+--   Either may have one more element, an owner who is inside, and the latter then for how many ms
 --   {-1, 0, 0, 0}: those of ARGV[6] or ARGV[7] are gone; {-2, 1, 0, 0}: it has the read side alone
 -- Publishes the messages of line.lua
 local before, across, ids = ARGV[6] or '0', ARGV[7] or '0', KEYS[4]
@@ -29,7 +30,7 @@ if before == '0' and across == '0' and redis.call('EXISTS', unpack(KEYS)) == 0 t
   return 1
 end
 local LINE = KEYS[3]
--- include owner, readers, no_lock, writers
+-- include owner, readers, no_lock, inside, writers
 local heads = redis.pcall('ZRANGE', LINE, 0, 1)
 local counted = ids and redis.pcall('SISMEMBER', ids, 'w' .. ARGV[3])
 bad = bad or refused(heads) or refused(counted)
@@ -44,7 +45,7 @@ if writes <= 0 then
   if bad then return bad end
   -- For how long others keep the lock, in ms: a writer, another kind of lock; or readers.
   local behind_readers = taken and mode == 'read'
-  local left = taken and not behind_readers and ttl or nil
+  local left, whose = taken and not behind_readers and ttl or nil, nil
   if behind_readers then
     while bury(now, 500) == 500 do end
     local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
@@ -53,6 +54,7 @@ if writes <= 0 then
       last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
     end
     left = last[1] and last[2] - now or redis.call('HLEN', KEYS[1]) > 1 and alive(ARGV[5]) or nil
+    whose = last[1]
   end
   local reply = nil
   if entry and (left or is_entry(heads[1]) and heads[1] ~= entry) then
@@ -61,6 +63,10 @@ if writes <= 0 then
     heads[1] = heads[1] or entry
   elseif left then
     reply = {0, left, 0, 0}
+  end
+  if reply and left and not reply.err and (not entry or ARGV[17] == '1') then
+    reply[5] = behind_readers and whose or not behind_readers and inside() or nil
+    reply[6] = reply[5] and entry and left or nil
   end
   local live = tonumber(ARGV[4])
   if left and behind_readers and live > 0 then

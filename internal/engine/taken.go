@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"errors"
+	"time"
+
+	"relock/internal/lockerr"
+)
+
+// A holder is who had a lock when a caller was refused, and when that lease was to end; the zero value: it was not
+// told.
+type holder struct {
+	owner string
+	until time.Duration
+}
+
+// holderOf returns what a refusal that has just come says of it.
+func holderOf(g *grant, now time.Duration) holder {
+	ms := max(g.Value, 0)
+	if g.Left > 0 {
+		ms = g.Left
+	}
+	return holder{g.Owner, now + time.Duration(ms)*time.Millisecond}
+}
+
+// refusedBy keeps what a refusal says: for the caller that has asked, and, if it waits, for those behind it. The
+// lock's mutex must be held.
+func (a *acquisition) refusedBy(g *grant) {
+	if g.Owner == "" {
+		return
+	}
+	a.tries.holder = holderOf(g, a.lock.s.now())
+	if a.queued && a.lock.lobby != nil {
+		a.lock.lobby.holder = a.tries.holder
+	}
+}
+
+// tells reports whether the caller's error is to say who has the lock: it asks once, or waits for so long.
+func (a *acquisition) tells() bool { return !a.wait || a.opts.Bounded || a.opts.Retry != nil }
+
+// noteHolder finds out who has the lock, before the caller leaves the queue. The lock's mutex must be held.
+func (a *acquisition) noteHolder() {
+	l := a.lock
+	if !a.tells() {
+		return
+	}
+	if c := l.holder; c != nil && c.state == held {
+		a.tries.holder = holder{c.ownerID(), c.trust}
+		return
+	}
+	if l.lobby != nil && a.tries.holder.owner == "" {
+		a.tries.holder = l.lobby.holder
+	}
+}
+
+// taken puts who has the lock into the error of a caller that asked once, or waited for so long.
+func (a *acquisition) taken(err error) error {
+	if !a.tells() || !errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrDeadlock) {
+		return err
+	}
+	h, left := a.tries.holder, time.Duration(0)
+	if h.owner != "" {
+		left = max(0, h.until-a.lock.s.now())
+	}
+	return lockerr.Taken(a.prim.Names().Name(), h.owner, left, err)
+}
