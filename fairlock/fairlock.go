@@ -2,6 +2,7 @@ package fairlock
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"relock/internal/engine"
@@ -17,7 +18,8 @@ type Mutex struct {
 	*rlock.Mutex
 }
 
-// New returns the fair mutex with that name, as [rlock.New] does and with the same options.
+// New returns the fair mutex with that name, as [rlock.New] does and with the same options, but for [rlock.Keep], which
+// is [rlock.ErrArgument]: who comes first is served first, in whatever session.
 func New(s *rlock.Session, name string, opts ...rlock.MutexOption) *Mutex {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
@@ -25,7 +27,10 @@ func New(s *rlock.Session, name string, opts ...rlock.MutexOption) *Mutex {
 	if err == nil {
 		err = bad
 	}
-	return &Mutex{(*rlock.Mutex)(facade.NewMutex(session, mutex.NewFair(names, o.Fencing), err))}
+	if err == nil && o.Keeps {
+		err = fmt.Errorf("%w: Keep on a fair lock; it is for plain locks and the write side of a read-write lock", rlock.ErrArgument)
+	}
+	return &Mutex{(*rlock.Mutex)(facade.NewMutex(session, mutex.NewFair(names, o.Fencing), 0, err))}
 }
 
 // base is the Mutex that does the work; nil, which reports itself, if m is nil.

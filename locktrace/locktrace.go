@@ -205,6 +205,7 @@ const (
 	GrantRedis  Grant = "redis"  // Redis granted it to this caller
 	GrantMemory Grant = "memory" // a caller of the same session passed it on, or a section was re-entered without Redis
 	GrantShared Grant = "shared" // the caller joined the read hold of another one
+	GrantKept   Grant = "kept"   // the session had kept it since its last section: see rlock.Keep
 	GrantLine   Grant = "line"   // another session gave the lock, which the session stood in line for: see LineGranted
 )
 

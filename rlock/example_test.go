@@ -262,6 +262,23 @@ func ExampleAtLeast() {
 	// true
 }
 
+// A service routes the requests for an account to one process, which keeps the account's lock: of a hundred requests the
+// first one asks Redis.
+func ExampleKeep() {
+	session, _, done := relocktest.Open()
+	defer done()
+	account, ctx := rlock.New(session, "account:7", rlock.Keep(10*time.Second)), context.Background()
+	for range 100 {
+		err := account.Do(ctx, func(context.Context) error { return nil }) // serve the request
+		if err != nil {
+			fmt.Println(err)
+		}
+	}
+	state, _ := rlock.New(session, "account:7").State(ctx)
+	fmt.Println(len(state.Owners), "owner, although nobody is inside")
+	// Output: 1 owner, although nobody is inside
+}
+
 // Extend moves the end of a fixed lease, for work that knows how long it takes.
 func ExampleHold_Extend() {
 	session, _, done := relocktest.Open()

@@ -30,7 +30,10 @@ func New(s *Session, name string, opts ...MutexOption) *Mutex {
 	if err == nil {
 		err = bad
 	}
-	return (*Mutex)(facade.NewMutex(session, mutex.New(names, o.Fencing), err))
+	if err == nil {
+		err = o.CheckKeep(session)
+	}
+	return (*Mutex)(facade.NewMutex(session, mutex.New(names, o.Fencing), o.Keep, err))
 }
 
 // Name returns the name that New was given, without Config.Prefix.

@@ -27,6 +27,28 @@ func FencedFor(d time.Duration) MutexOption {
 	return func(o *mutexOptions) { o.Fenced, o.Ends, o.HasEnd = true, d, true }
 }
 
+// Keep has the session keep the lock for up to d (from 1 ms to half of Config.Lease) after its last Unlock, until another
+// session wants it: a Lock of the session meanwhile costs no command, nor does its Unlock. It is for names that one process
+// uses again and again, as those of a service whose requests are routed by key. Others ask for the lock back, and have it
+// within a round trip more than otherwise; a session that is asked again and again keeps the lock less often.
+//
+// What it costs:
+//
+//   - A process that dies leaves the lock for its lease, though nobody was inside.
+//   - Redisson's clients, and those of earlier versions, cannot ask. They wait for d at most after the last Unlock; while
+//     the session goes on using the lock it passes through Redis about once in d.
+//   - A TryLock elsewhere is refused, but asks for the lock back.
+//   - While a lock is kept it is renewed: a script each third of the lease.
+//
+// Named owners, and holds with [Lease] or [AtLeast], are not kept, and if the session keeps the lock it gives it back
+// before they ask. [Session.Close] and Shutdown give back what is kept. If a kept lock is lost nobody's section ends, and
+// behind a reconnect it is not entered before Redis has confirmed it. With [Fenced] each section has a token of its own,
+// of 64 more that are reserved with the lock. Handles with and without Keep of one name share what is kept. It needs
+// Config.HandOverLimit not to be -1. The idea is that of the delegations of NFS, and of Chubby.
+func Keep(d time.Duration) MutexOption {
+	return func(o *mutexOptions) { o.Keep, o.Keeps = d, true }
+}
+
 // LockOption is an option of one Lock, TryLock or Do.
 type LockOption = lockopt.Option
 

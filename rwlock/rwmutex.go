@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/engine"
+	"relock/internal/facade"
 	"relock/internal/lockerr"
 	"relock/rlock"
 )
@@ -24,16 +25,29 @@ type RWMutex struct {
 }
 
 // New returns the read-write lock with that name. It does no I/O: the first operation reports an
-// empty name ([rlock.ErrName]) or a nil session ([rlock.ErrArgument]).
-func New(s *rlock.Session, name string) *RWMutex {
+// empty name ([rlock.ErrName]), a nil session ([rlock.ErrArgument]) or an option that is not [rlock.Keep], which is for
+// the write side ([rlock.ErrArgument]).
+func New(s *rlock.Session, name string, opts ...rlock.MutexOption) *RWMutex {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
+	o, bad := facade.Collect(opts)
+	switch {
+	case err != nil:
+	case bad != nil:
+		err = bad
+	case o.Fenced:
+		err = fmt.Errorf("%w: Fenced on a read-write lock; its only option is Keep", rlock.ErrArgument)
+	default:
+		err = o.CheckKeep(session)
+	}
 	floor := rlock.DefaultPollFloor
 	if err == nil {
 		floor = session.Config().PollFloor
 	}
 	read, write := newSides(names, floor)
-	return &RWMutex{handle: engine.NewHandle(session, read.Names(), read, err), writer: engine.NewHandle(session, write.Names(), write, err), read: read}
+	m := &RWMutex{handle: engine.NewHandle(session, read.Names(), read, err), writer: engine.NewHandle(session, write.Names(), write, err), read: read}
+	m.writer.KeepFor(o.Keep)
+	return m
 }
 
 // Name returns the name that New was given, without Config.Prefix; "" for a zero value.

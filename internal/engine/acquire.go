@@ -225,6 +225,14 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 func (a *acquisition) outermost() (x *section, err error) {
 	l := a.lock
 	var g grant
+	if l.lobby != nil && l.lobby.keeper != nil {
+		if x, err = a.reuse(); x != nil {
+			l.unlock()
+		}
+		if x != nil || err != nil {
+			return x, err
+		}
+	}
 	switch {
 	case l.share != nil && a.mayShare(l.share, l.s.now()):
 		x = l.share.enter(a, l.s.now())

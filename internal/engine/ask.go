@@ -53,6 +53,7 @@ func (a *acquisition) ask() (grant, error) {
 	}
 	if err == nil && g.Status == refused {
 		a.refusedBy(&g)
+		a.askBack(&g)
 	}
 	if l.state == lockClosed {
 		if err == nil && k.Lines && g.Position > 0 {
@@ -106,6 +107,9 @@ const maxTokens = 256
 // for each caller behind it that the claim may be passed on to.
 func (l *lock) wantTokens(a *acquisition) int {
 	n := 1
+	if a.keep > 0 {
+		n += keptTokens
+	}
 	if a.queued && l.s.cfg.HandOverLimit >= 0 {
 		for w := a.node.Next(); w != nil && n < maxTokens; w = w.node.Next() {
 			if w.kind.Fenced {

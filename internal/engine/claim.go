@@ -93,13 +93,18 @@ func (l *lock) newClaim(a *acquisition) *claim {
 }
 
 // ownerID returns the owner as it stands in Redis. That of a private one is
-// "<session id>:<number>", the shape of Redisson's "<client id>:<thread id>".
+// "<session id>:<number>", the shape of Redisson's "<client id>:<thread id>". A number that begins with a 0 says that the
+// session may keep the lock, and can be asked for it.
 func (c *claim) ownerID() string {
 	if c.num == 0 {
 		return c.account.Owner()
 	}
 	var buf [64]byte // enough for a UUID, so that only the string is allocated
-	return string(strconv.AppendUint(append(append(buf[:0], c.lock.s.id...), ':'), c.num, 10))
+	id := append(append(buf[:0], c.lock.s.id...), ':')
+	if c.keep > 0 {
+		id = append(id, '0')
+	}
+	return string(strconv.AppendUint(id, c.num, 10))
 }
 
 // retire takes a claim off the lock's list: nothing of it stands, or what may stand is
@@ -132,6 +137,9 @@ func (c *claim) retire(to claimState) {
 	}
 	if l.share == c {
 		l.share = nil
+	}
+	if c.kept() {
+		l.lobby.keeper.claim = nil
 	}
 	if c.account != nil {
 		c.account.Answered()

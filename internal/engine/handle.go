@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"relock/internal/calls"
 	"relock/internal/keyname"
@@ -24,6 +25,7 @@ type Handle struct {
 type target struct {
 	prim Primitive // nil: nothing, or the handle is a zero value
 	kind *Kind
+	keep time.Duration // for how long the session keeps a lock that it has left; 0: not at all
 }
 
 // NewHandle returns a handle that locks p; if that is nil, a handle for calls. err, if any, is what

@@ -36,6 +36,7 @@ func (c *claim) sectionClosed(now time.Duration) (goesOn bool) {
 		if l.s.trace != nil && !c.paused() {
 			l.later(c.traceHandedOver)
 		}
+	case c.keep > 0 && c.keepOn(now):
 	default:
 		return false
 	}

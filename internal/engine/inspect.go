@@ -128,7 +128,7 @@ func (l *lock) check() {
 		panic(fmt.Sprintf("relock: %s, claim of %s in state %d: ", l.Key(), c.ownerID(), c.state) + fmt.Sprintf(format, args...))
 	}
 	owners := map[uint64]bool{}
-	if l.idle() && (l.lobby != nil || l.holder != nil || l.share != nil || l.line != nil && !reflect.ValueOf(*l.line).IsZero()) {
+	if l.idle() && (l.lobby.rest() != nil && l.lobby.keeper.claim != nil || l.lobby != nil && l.lobby.rest() == nil || l.holder != nil || l.share != nil || l.line != nil && !reflect.ValueOf(*l.line).IsZero()) {
 		panic(fmt.Sprintf("relock: %s is idle, and has something left: %+v", l.Key(), l.lobby))
 	}
 	for c := l.claims; c != nil; c = c.next {

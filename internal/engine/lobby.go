@@ -9,7 +9,7 @@ import (
 	"relock/pubsub"
 )
 
-// A lobby is what a lock needs only when callers wait, or something is put off. It is guarded by the lock's mutex.
+// A lobby is what a lock needs only when callers wait, something is put off, or the session keeps it. It is guarded by the lock's mutex.
 type lobby struct {
 	// listener hears of releases. It is there until no caller waits: from the first refusal, or, for a front
 	// that stands in the line, from when that has been the first for a moment.
@@ -29,6 +29,7 @@ type lobby struct {
 	parked            []*claim      // permits that wait for the front's answer, see parked.go
 	limit             queue.Limit   // of a kind with permits, as the front heard last
 	holder            holder        // who had the lock when the session was refused last
+	keeper            *keeper       // of a lock that the session may keep; nil until it has
 	deferred          []func()
 }
 

@@ -24,9 +24,9 @@ type lock struct {
 	// holder is one that holds exclusively; while it is released too, if the session does not listen
 	// for the message: see settle.
 	holder *claim
-	share  *claim // that the session's readers may join
-	lobby  *lobby // nil until a caller has to wait, or something is put off
-	line   *line  // of a fair lock, once a caller had to wait
+	share  *claim  // that the session's readers may join
+	lobby  *lobby  // nil until a caller has to wait, or something is put off
+	line   *line   // of a fair lock, once a caller had to wait
 }
 
 type lockState uint8
@@ -53,7 +53,7 @@ func (l *lock) unlock() {
 	}
 	leaves := l.state != lockOpen || l.s.life.Draining.Load() || l.s.locks.Crowded.Load()
 	if (leaves || l.lobby != nil || l.line != nil) && l.idle() {
-		l.lobby = nil
+		l.lobby = l.lobby.rest()
 		if l.line != nil {
 			*l.line = line{} // not nil: what was sent for an earlier run may still be answered
 		}

@@ -38,6 +38,10 @@ func (c *claim) lose(reason string, gone bool) {
 	if c.state != held {
 		return
 	}
+	if c.kept() { // nobody loses anything
+		c.end(nil)
+		return
+	}
 	if c.paused() || c.parked() {
 		c.end(nil)
 		c.lock.nudge()

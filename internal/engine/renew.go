@@ -78,7 +78,7 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], t
 		// A claim without a section is just being passed on or released.
 		sections := c.count()
 		given := c.lock.lobby != nil && c.lock.lobby.place.Given == c // and not confirmed: it has no full lease yet
-		wanted := c.paused() || given && sections > 0 || sections > 0 && (len(item.alive) > 0 || item.all != sections)
+		wanted := c.paused() || c.kept() || given && sections > 0 || sections > 0 && (len(item.alive) > 0 || item.all != sections)
 		if !wanted && (sections == 0 || !c.checked(fixed)) {
 			c.stopped = true // a caller that enters the claim later has it renewed again
 			if s.unrenewed.On.Load() {
@@ -96,7 +96,7 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], t
 		for side, p := range c.sidesOf() {
 			switch {
 			case p == nil:
-			case c.liveOn(side) > 0 || c.paused():
+			case c.liveOn(side) > 0 || c.paused() || c.kept():
 				of := item
 				of.side = side
 				of.addTo(&round, Op{ByIDs: c.account.ByIDs()})

@@ -121,7 +121,7 @@ func newSession(client rueidis.Client, cfg config.Config, opt deployment.Options
 	s.unrenewed = outage.NewRenewals[*claim](s.now, s.log)
 	s.locks = registry.New[lock](keptLocks)
 	s.schedule = schedule.New(func(c *claim) *schedule.Slot { return &c.slot })
-	heard := &inbox.Handlers{Missed: s.recheck, Grant: s.hearLine, Revoked: s.revoke, Log: s.log,
+	heard := &inbox.Handlers{Missed: s.recheck, Grant: s.hearLine, Revoked: s.revoke, Wanted: s.askedBack, Log: s.log,
 		Seek: func(m string) error { return s.deadlocks.Hear(m) }} // which is made below
 	s.redis = deployment.New(client, deployment.Config{Session: s.id, Prefix: cfg.Prefix, Label: cfg.Label, Lease: cfg.Lease,
 		Timeout: cfg.ReleaseTimeout, Replicas: replicas.Asker{Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: cfg.AnswerTime()},

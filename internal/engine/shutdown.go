@@ -30,6 +30,7 @@ func (s *Session) drain() {
 	s.life.Drain()
 	for _, l := range s.locks.All() {
 		l.mu.Lock()
+		l.giveBack()
 		for a := range l.queue.All() {
 			if a.outside {
 				a.hopeless = ErrClosed // so that nothing is handed to it either

@@ -12,6 +12,9 @@ func (s *Session) watch(now time.Duration) (next time.Duration) {
 		l := c.lock
 		l.mu.Lock()
 		c.expire(now)
+		if c.kept() && l.lobby.keeper.until <= now {
+			l.giveBack()
+		}
 		if c.state == held && c.renewAt <= now {
 			c.renewAt = awaited
 			ask = append(ask, c)
@@ -50,6 +53,9 @@ func (c *claim) renewAfter(asked time.Duration) {
 		return
 	}
 	due, lease := c.trust, min(s.cfg.Lease, c.safeLease)
+	if c.kept() {
+		due = min(due, c.lock.lobby.keeper.until)
+	}
 	// A claim between two sections is renewed for the next; shortest is of the fixed leases that are
 	// worth a look.
 	renewed, shortest := c.sections == nil, never
@@ -85,7 +91,7 @@ func (c *claim) renewed() bool {
 			return true
 		}
 	}
-	return c.paused()
+	return c.paused() || c.kept()
 }
 
 // recheck has Redis asked about every claim at once: the session was not listening for a

@@ -31,10 +31,20 @@ type Primitive interface {
 	ForceUnlock(f *kind.Force) script.Command
 }
 
-// NewMutex returns the handle of a mutex. err, if any, is what each of its operations returns.
-func NewMutex(s *engine.Session, p Primitive, err error) *engine.Handle {
+// NewMutex returns the handle of a mutex, which the session keeps for keep, if that is not 0. err, if any, is what each
+// of its operations returns.
+func NewMutex(s *engine.Session, p Primitive, keep time.Duration, err error) *engine.Handle {
 	h := engine.NewHandle(s, p.Names(), p, err)
+	h.KeepFor(keep)
 	return &h
+}
+
+// CheckKeep checks the option Keep of a lock that can be kept. Errors: lockerr.ErrArgument.
+func (o *MutexOptions) CheckKeep(s *engine.Session) error {
+	if most := s.Config().Lease / 2; o.Keeps && (o.Keep < time.Millisecond || o.Keep > most) {
+		return fmt.Errorf("%w: Keep(%v); it must be at least 1ms and at most half of Config.Lease, %v", lockerr.ErrArgument, o.Keep, most)
+	}
+	return nil
 }
 
 // PrimitiveOf returns what m, which NewMutex has made, locks. It is an error if m is a zero value.
@@ -59,7 +69,9 @@ func PrimitiveFor(m *engine.Handle, op string) (Primitive, error) {
 // MutexOptions are what an rlock.MutexOption may set.
 type MutexOptions struct {
 	mutex.Fencing
-	HasEnd bool // Fencing.Ends was given
+	HasEnd bool          // Fencing.Ends was given
+	Keep   time.Duration // for how long the session keeps the lock
+	Keeps  bool          // Keep was given
 }
 
 // Collect applies the options of a mutex. Errors: lockerr.ErrArgument for a nil option, and for

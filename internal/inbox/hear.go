@@ -15,7 +15,8 @@ type Handlers struct {
 	Grant   func(payload string) bool // reports whether the message is of a fair lock
 	Seek    func(payload string) error
 	Revoked func(owner, key string)
-	Log     *slog.Logger // hears of what makes no sense
+	Wanted  func(owner, key string) // another session asks for a lock that this one may keep
+	Log     *slog.Logger            // hears of what makes no sense
 }
 
 // Hear takes a message.
@@ -29,6 +30,10 @@ func (h *Handlers) Hear(m pubsub.Message) {
 			h.Log.Warn("relock: bad message on the session's channel", "error", err)
 		}
 	default:
+		if w, ok := ParseWanted(m.Payload); ok {
+			h.Wanted(w.Owner, w.Key)
+			return
+		}
 		r, ok := ParseRevocation(m.Payload)
 		if !ok {
 			h.Log.Warn("relock: unknown message on the session's channel", "payload", m.Payload)

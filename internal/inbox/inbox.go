@@ -70,17 +70,39 @@ func tellNode(ctx context.Context, node rueidis.Client, message string) error {
 type Revocation struct{ Owner, Key string }
 
 // String is the text of the message.
-func (r Revocation) String() string {
-	return "lost:" + strconv.Itoa(len(r.Owner)) + ":" + r.Owner + r.Key
-}
+func (r Revocation) String() string { return ofOwner("lost:", r.Owner, r.Key) }
 
 // ParseRevocation is the opposite of String.
 func ParseRevocation(text string) (r Revocation, ok bool) {
-	rest, ok := strings.CutPrefix(text, "lost:")
+	r.Owner, r.Key, ok = parseOfOwner("lost:", text)
+	return r, ok
+}
+
+// A Wanted is the message that others wait for the lock of a key, which the session of the owner may keep. Its text is
+// "wanted:<length of owner>:<owner><key>"; wanted.lua makes it too.
+type Wanted struct{ Owner, Key string }
+
+// String is the text of the message.
+func (w Wanted) String() string { return ofOwner("wanted:", w.Owner, w.Key) }
+
+// ParseWanted is the opposite of String.
+func ParseWanted(text string) (w Wanted, ok bool) {
+	w.Owner, w.Key, ok = parseOfOwner("wanted:", text)
+	return w, ok
+}
+
+// ofOwner makes the text of a message that is about the hold of an owner.
+func ofOwner(begins, owner, key string) string {
+	return begins + strconv.Itoa(len(owner)) + ":" + owner + key
+}
+
+// parseOfOwner is the opposite.
+func parseOfOwner(begins, text string) (owner, key string, ok bool) {
+	rest, ok := strings.CutPrefix(text, begins)
 	length, rest, ok2 := strings.Cut(rest, ":")
 	n, err := strconv.Atoi(length)
 	if !ok || !ok2 || err != nil || n < 0 || n > len(rest) {
-		return Revocation{}, false
+		return "", "", false
 	}
-	return Revocation{rest[:n], rest[n:]}, true
+	return rest[:n], rest[n:], true
 }

@@ -25,7 +25,7 @@
 --   {0, ms, Redis's time in ms, position}, and the owner and the PTTL if that is to be told: it stands in the line.
 --   ms is the PTTL if it is the first, else -1
 --   {0, -1, Redis's time in ms, 0}: it has joined the entry of ARGV[15]
--- Publishes the messages of line.lua
+-- Publishes the messages of line.lua, and that of wanted.lua where the caller is the first of the line
 local owner, lease, there = ARGV[1], ARGV[2], nil
 if (ARGV[4] or '') == '' then
   there = redis.call('EXISTS', KEYS[1], KEYS[2] or KEYS[1])
@@ -36,7 +36,7 @@ if (ARGV[4] or '') == '' then
   end
 end
 local LINE = KEYS[2]
--- include refused, no_lock, outlive, admit, join
+-- include refused, no_lock, wanted, outlive, admit, join
 local head, before, id = ARGV[3] or '', ARGV[5] or '0', (ARGV[6] or '') ~= '' and ARGV[6]
 local tokens = (ARGV[4] or '') ~= '' and ARGV[4] or '0'
 local ends = ARGV[7] ~= '' and ARGV[7]
@@ -89,9 +89,11 @@ if booking and ttl == -2 and not is_entry(heads[1]) then -- nobody else stands t
 end
 if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   local tells, whose = ARGV[fair and 19 or 15] == '1', nil
-  if ttl ~= -2 and (tells or not is_entry(heads[1])) then
+  local first = not is_entry(heads[1]) or heads[1] == entry
+  if ttl ~= -2 and (tells or first) then
     local bad, _, owner = no_lock()
     if bad then return bad end
+    if first then wanted(owner, at.prefix) end
     whose = tells and owner or nil
   end
   local us, now = time()

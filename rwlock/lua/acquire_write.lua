@@ -17,7 +17,7 @@
 --   {0, ms, Redis's time in ms, position}: it stands in the line; ms is -1 if it is not the first
 --   Either may have one more element, an owner who is inside, and the latter then for how many ms
 --   {-1, 0, 0, 0}: those of ARGV[6] or ARGV[7] are gone; {-2, 1, 0, 0}: it has the read side alone
--- Publishes the messages of line.lua
+-- Publishes the messages of line.lua, and that of wanted.lua where the caller is the first of the line
 local before, across, ids = ARGV[6] or '0', ARGV[7] or '0', KEYS[4]
 if before == '0' and across == '0' and redis.call('EXISTS', unpack(KEYS)) == 0 then
   local lease = ARGV[2] -- free, and nothing is left of an earlier life
@@ -30,7 +30,7 @@ if before == '0' and across == '0' and redis.call('EXISTS', unpack(KEYS)) == 0 t
   return 1
 end
 local LINE = KEYS[3]
--- include owner, readers, no_lock, inside, writers
+-- include owner, readers, no_lock, inside, wanted, writers
 local heads = redis.pcall('ZRANGE', LINE, 0, 1)
 local counted = ids and redis.pcall('SISMEMBER', ids, 'w' .. ARGV[3])
 bad = bad or refused(heads) or refused(counted)
@@ -61,6 +61,7 @@ if writes <= 0 then
     local at = {listens = ARGV[11] == '1', owner = ARGV[1], channel = ARGV[13], publish = ARGV[14], counts = ARGV[15], prefix = ARGV[16]}
     reply = wait_in_line(entry, heads, left, at, clock[1] * 1000000 + clock[2], now, ARGV[10] == '1', ARGV[12])
     heads[1] = heads[1] or entry
+    if left and not behind_readers and heads[1] == entry then wanted(inside(), at.prefix) end
   elseif left then
     reply = {0, left, 0, 0}
   end

@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"relock/internal/inbox"
+	"relock/locktrace"
+)
+
+// A session may keep a lock that it has left: the claim stays held, without a section, and the next Lock of the session
+// opens one in memory. Others ask for the lock back: the script that has the first entry come into the line of a lock
+// tells the session of its holder, if the holder's owner id says that it may be kept; and so does a session that was
+// refused and stands in no line. A kept claim is released then, which lets the first of the line in, and one in use is
+// not kept when its section ends.
+//
+// Chubby (Burrows, OSDI 2006, 2.7), NFS delegations and the lock managers of VMS and GFS2 cache locks in this way. As in
+// GFS2, a lock that bounces between sessions is kept less often.
+
+// A keeper is what a lock has besides once its session has kept it. It is guarded by the lock's mutex.
+type keeper struct {
+	claim  *claim        // the one that is kept, and that no section is open on; nil: none is
+	until  time.Duration // until when
+	num    uint64        // of the claim that was kept last, or was asked for: its owner's
+	since  time.Duration // when that was kept for the first time
+	wanted bool          // it was asked back
+	reused bool          // a section was opened on it
+	bounce int           // how many claims in a row were asked back that nobody here had used again
+	skip   int           // how many claims are not to be kept, since they would be asked back
+}
+
+// mostSkipped bounds how many claims in a row are not kept although the handle says so: the next one finds out whether
+// the lock still bounces, which costs one hand-over about one round trip.
+const mostSkipped = 64
+
+// keptTokens is how many fencing tokens are reserved besides with a claim that may be kept: one for each section that is
+// opened on it again.
+const keptTokens = 64
+
+// keeps reports whether the owner id of a claim says that it may be kept.
+func keeps(ownerID string) bool {
+	i := strings.LastIndexByte(ownerID, ':')
+	return i >= 0 && strings.HasPrefix(ownerID[i+1:], "0")
+}
+
+// KeepFor has the session keep what the handle locks, for d at most after it was left; 0: it does not. It is called
+// before the handle is used.
+func (h *Handle) KeepFor(d time.Duration) { h.keep = d }
+
+// kept reports whether the claim is one that is kept.
+func (c *claim) kept() bool {
+	b := c.lock.lobby
+	return b != nil && b.keeper != nil && b.keeper.claim == c
+}
+
+// keepOn keeps a claim whose last section has closed, if it may be kept: nobody of the session waits, and as far as is
+// known nobody elsewhere. Others than the sessions of this library cannot ask for it back, so a claim that goes on
+// being used passes through Redis once in that time.
+func (c *claim) keepOn(now time.Duration) bool {
+	l, s := c.lock, c.lock.s
+	if c.keep == 0 || l.queue.First != nil || l.state != lockOpen || s.life.Draining.Load() || s.redis.Inbox.Deaf() ||
+		!c.entrable(now) || c.kind.Fenced && !c.account.HasToken() {
+		return false
+	}
+	k := c.keeper(now)
+	if k.wanted || now-k.since >= c.keep {
+		return false
+	}
+	k.claim, k.until = c, now+c.keep
+	c.reschedule()
+	return true
+}
+
+// keeper returns the keeper of the claim's lock, made if need be, which tells of this claim from now on.
+func (c *claim) keeper(now time.Duration) *keeper {
+	b := c.lock.needLobby()
+	if b.keeper == nil {
+		b.keeper = new(keeper)
+	}
+	k := b.keeper
+	if k.num != c.num {
+		k.num, k.since, k.wanted, k.reused = c.num, now, k.skip > 0, false
+		k.skip = max(0, k.skip-1)
+	}
+	return k
+}
+
+// rest is what is left of a lobby when the lock is idle: how often the lock has bounced lately, if it has.
+func (b *lobby) rest() *lobby {
+	if b == nil || b.keeper == nil || b.keeper.bounce == 0 {
+		return nil
+	}
+	return &lobby{keeper: b.keeper}
+}
+
+// askedBack notes that another session wants the claim. In a row of claims that nobody here has used again, each is
+// followed by twice as many that are not kept.
+func (k *keeper) askedBack() {
+	if k.wanted {
+		return
+	}
+	k.wanted = true
+	if k.reused {
+		return
+	}
+	k.bounce++
+	k.skip = min(mostSkipped, 1<<min(k.bounce, 10)-1)
+}
+
+// reuse opens a section for a caller on the claim that the session keeps; nil if there is none. One that the caller
+// cannot have is released: then it returns errAgain, and the lock's mutex is released too.
+func (a *acquisition) reuse() (x *section, err error) {
+	l, now := a.lock, a.lock.s.now()
+	k := l.lobby.keeper
+	if k.claim == nil {
+		return nil, nil
+	}
+	c := k.claim
+	k.claim = nil
+	if now < k.until && a.kind == c.kind && a.named == "" && !a.opts.Alone() && c.entrable(now) {
+		k.reused, k.bounce = true, 0
+		x = c.enter(a, now)
+		x.token.Store(c.draw())
+		c.reschedule()
+		a.traced.Grant = locktrace.GrantKept
+		return x, nil
+	}
+	if c.trust <= now {
+		c.end(nil)
+		return nil, nil
+	}
+	_ = c.release(now, nil) // what became of it concerns nobody
+	return nil, errAgain
+}
+
+// giveBack releases what the session keeps of the lock, if it keeps it, in the background.
+func (l *lock) giveBack() {
+	if b := l.lobby; b != nil && b.keeper != nil && b.keeper.claim != nil {
+		b.keeper.claim.end(nil)
+		l.nudge()
+	}
+}
+
+// askedBack hears that another session wants a lock that this one may keep.
+func (s *Session) askedBack(owner, key string) {
+	for _, l := range s.locks.Find("", key) {
+		l.mu.Lock()
+		for c := l.claims; c != nil; c = c.next {
+			if c.keep == 0 || c.state != held || c.ownerID() != owner {
+				continue
+			}
+			c.keeper(s.now()).askedBack()
+			if c.kept() {
+				l.giveBack()
+			}
+			break
+		}
+		l.unlockBehind()
+	}
+}
+
+// askBack asks the session of an owner that may keep the lock for it, where no script has done so: the caller was
+// refused, and stands in no line. The lock's mutex must be held.
+func (a *acquisition) askBack(g *grant) {
+	s := a.lock.s
+	i := strings.LastIndexByte(g.Owner, ':')
+	if g.Position > 0 || !keeps(g.Owner) || g.Owner[:i] == s.id {
+		return
+	}
+	text := inbox.Wanted{Owner: g.Owner, Key: a.prim.Names().Key()}.String()
+	session := g.Owner[:i]
+	s.life.Background.Go(func() {
+		ctx, cancel := context.WithTimeout(s.life.Closing, s.cfg.TryTimeout())
+		defer cancel()
+		if err := s.redis.Tell(ctx, session, text); err != nil && s.life.Closing.Err() == nil {
+			s.log.Debug("relock: a session that may keep a lock could not be asked for it", "session", session, "error", err)
+		}
+	})
+}
