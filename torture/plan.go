@@ -84,6 +84,9 @@ func (p Plan) locks() []worker.Lock {
 	return []worker.Lock{
 		{Kind: worker.Mutex, Name: "plain"},
 		{Kind: worker.Mutex, Name: "plain-{tag}"},
+		{Kind: worker.Mutex, Name: "kept", Kept: true},
+		{Kind: worker.Fenced, Name: "kept-fenced", Kept: true},
+		{Kind: worker.RW, Name: "kept-rw", Kept: true},
 		{Kind: worker.Fenced, Name: "fenced"},
 		{Kind: worker.Fair, Name: "fair"},
 		{Kind: worker.FairToken, Name: "fair-fenced"},

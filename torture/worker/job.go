@@ -41,6 +41,8 @@ type Lock struct {
 	// Long: sections that last about as long as leases. A goroutine of each worker takes
 	// no others, so that some worker is always inside and others always wait.
 	Long bool
+	// Kept: sessions keep the lock, or its write side, for a quarter of a lease.
+	Kept bool
 }
 
 // Job is what one worker process does.

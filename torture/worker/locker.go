@@ -34,21 +34,25 @@ type locker interface {
 
 // locker returns the lock as callers of the session see it.
 func (w *worker) locker(s *rlock.Session, spec *Lock) locker {
+	var keep []rlock.MutexOption
+	if spec.Kept {
+		keep = append(keep, rlock.Keep(w.Lease/4))
+	}
 	switch spec.Kind {
 	case Fenced:
-		return mutex{rlock.New(s, spec.Name, rlock.Fenced())}
+		return mutex{rlock.New(s, spec.Name, append(keep, rlock.Fenced())...)}
 	case Fair:
 		return mutex{fairlock.New(s, spec.Name)}
 	case FairToken:
 		return mutex{fairlock.New(s, spec.Name, rlock.Fenced())}
 	case RW:
-		return readWrite{rwlock.New(s, spec.Name)}
+		return readWrite{rwlock.New(s, spec.Name, keep...)}
 	case Semaphore:
 		return permits{semaphore.New(s, spec.Name, spec.Limit)}
 	case Quorum:
 		return votes{w.quorums[spec.Name]}
 	}
-	return mutex{rlock.New(s, spec.Name)}
+	return mutex{rlock.New(s, spec.Name, keep...)}
 }
 
 func ofHold(h *rlock.Hold) held {
