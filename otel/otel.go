@@ -72,9 +72,9 @@ func New(opts ...Option) (*rlock.Trace, error) {
 	case r.name == nil:
 		return nil, errors.New("relock/otel: WithLockName(nil): leave the option out to record no names")
 	}
-	r.tracer = r.tracers.Tracer(scope)
+	r.tracer = r.tracers.Tracer(scope, trace.WithInstrumentationVersion(rlock.Version))
 	var err error
-	if r.instruments, err = newInstruments(r.meters.Meter(scope)); err != nil {
+	if r.instruments, err = newInstruments(r.meters.Meter(scope, metric.WithInstrumentationVersion(rlock.Version))); err != nil {
 		return nil, fmt.Errorf("relock/otel: %w", err)
 	}
 	for _, s := range []locktrace.SubscriptionState{locktrace.SubscriptionConnected, locktrace.SubscriptionLost,

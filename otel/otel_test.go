@@ -367,6 +367,28 @@ func TestSpans(t *testing.T) {
 	})
 }
 
+// Backends tell by the scope which version of the hooks has recorded what.
+func TestScopeHasTheVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, rlock.Config{})
+		must(t, rlock.New(s.ses, "x").Do(t.Context(), func(context.Context) error { return nil }))
+		synctest.Wait()
+		var rm metricdata.ResourceMetrics
+		must(t, s.reader.Collect(t.Context(), &rm))
+		if scope := rm.ScopeMetrics[0].Scope; scope.Name != "relock/otel" || scope.Version != rlock.Version {
+			t.Errorf("the meter is %s %q", scope.Name, scope.Version)
+		}
+		for _, span := range s.spans.Ended() {
+			if scope := span.InstrumentationScope(); scope.Name != "relock/otel" || scope.Version != rlock.Version {
+				t.Errorf("the tracer is %s %q", scope.Name, scope.Version)
+			}
+		}
+		if len(s.spans.Ended()) == 0 {
+			t.Error("no span has ended")
+		}
+	})
+}
+
 // The names of locks are recorded only as the user's function says.
 func TestLockName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

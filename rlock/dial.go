@@ -81,7 +81,8 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	if client.Mode() != rueidis.ClientModeStandalone {
 		direct = nil
 	}
-	s, err := engine.New(ctx, client, checked, deployment.Options{Connection: conn, OwnsClient: true, Direct: direct, Scout: scout})
+	s, err := engine.New(ctx, client, checked, deployment.Options{Version: Version,
+		Connection: conn, OwnsClient: true, Direct: direct, Scout: scout})
 	return (*Session)(s), err
 }
 

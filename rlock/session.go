@@ -34,7 +34,7 @@ func NewSession(ctx context.Context, client rueidis.Client, cfg Config) (*Sessio
 	if err != nil {
 		return nil, fmt.Errorf("new session: %w", err)
 	}
-	s, err := engine.New(ctx, client, checked, deployment.Options{})
+	s, err := engine.New(ctx, client, checked, deployment.Options{Version: Version})
 	return (*Session)(s), err
 }
 

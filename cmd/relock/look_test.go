@@ -237,7 +237,7 @@ func TestShow(t *testing.T) {
 			})
 		}
 		p := decode[lock](c, "show", "a:mutex").Owners[0].Process
-		if p == nil || p.Label != "web-3:4711" || p.Version == "" || p.Started == 0 {
+		if p == nil || p.Label != "web-3:4711" || p.Version != rlock.Version || p.Started == 0 {
 			t.Errorf("the owner's process is %+v", p)
 		}
 		text := c.want(0, "show", "a:mutex").out

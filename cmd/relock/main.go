@@ -9,10 +9,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"relock/rlock"
 )
 
 // environment names the variable that stands in for --redis.
@@ -61,7 +62,7 @@ func newRoot(g *global) *cobra.Command {
 
 Exit codes: 64 wrong usage, 69 Redis unavailable, 70 any other error,
 75 not acquired, 79 lock lost. 'relock run' otherwise exits as its command does.`,
-		Version:       version(),
+		Version:       rlock.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
@@ -75,16 +76,23 @@ Exit codes: 64 wrong usage, 69 Redis unavailable, 70 any other error,
 		"?addr=host:port for further nodes of a Cluster, ?master_set=name for Sentinel\n"+
 		"(default $"+environment+", else redis://127.0.0.1:6379)")
 	flags.BoolVar(&g.json, "json", false, "print JSON, also for errors")
-	root.AddCommand(newRun(g), newList(g), newShow(g), newTop(g), newForce(g), newDoctor(g))
+	root.AddCommand(newRun(g), newList(g), newShow(g), newTop(g), newForce(g), newDoctor(g), newVersion(g))
 	return root
 }
 
-// version is that of the module, if it was built from one.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+func newVersion(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of relock",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if g.json {
+				return writeJSON(cmd.OutOrStdout(), map[string]string{"version": rlock.Version})
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), rlock.Version)
+			return err
+		},
 	}
-	return "(devel)"
 }
 
 // url is the address in use. The default is not the flag's, so that a password in the

@@ -243,3 +243,18 @@ func (g gate) open(tb testing.TB) { tb.Helper(); must(tb, os.Remove(string(g))) 
 func (g gate) behind(script string) []string {
 	return []string{"--", "sh", "-c", `echo in; while [ -e "$0" ]; do sleep 0.02; done; ` + script, string(g)}
 }
+
+// All that tells a version tells the same.
+func TestVersion(t *testing.T) {
+	c := cli{t, "redis://127.0.0.1:1"} // it asks no server
+	if out := c.want(0, "version").out; out != rlock.Version+"\n" {
+		t.Errorf("version prints %q", out)
+	}
+	if v := decode[struct{ Version string }](c, "version").Version; v != rlock.Version {
+		t.Errorf("version --json has %q", v)
+	}
+	if out := c.want(0, "--version").out; !strings.Contains(out, rlock.Version) {
+		t.Errorf("--version prints %q", out)
+	}
+	c.want(64, "version", "x")
+}

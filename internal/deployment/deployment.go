@@ -41,8 +41,9 @@ type Config struct {
 	Changed func(pubsub.Event)   // hears of the subscriptions; called under the hub's mutex
 }
 
-// Options are what only the maker of the client knows.
+// Options are what only the package that users see knows.
 type Options struct {
+	Version    string             // of the module, for the session's record
 	Connection *script.Connection // that the client's dial function tells; nil: none does
 	OwnsClient bool               // Close closes the client
 	Direct     *script.Direct     // nil: there is none
@@ -91,8 +92,8 @@ func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 			_, err := d.hub.ListenFunc(ctx, channel, true, cfg.Told)
 			return err
 		}}
-	d.Record = record.New(record.Config{Key: channel, Label: cfg.Label, Lease: cfg.Lease, Timeout: cfg.Timeout,
-		Client: client, Context: cfg.Life.Context, Background: &cfg.Life.Background, Clock: cfg.Clock, WakeAt: cfg.WakeAt,
+	d.Record = record.New(record.Config{Key: channel, Label: cfg.Label, Version: opt.Version,
+		Lease: cfg.Lease, Timeout: cfg.Timeout, Client: client, Context: cfg.Life.Context, Background: &cfg.Life.Background, Clock: cfg.Clock, WakeAt: cfg.WakeAt,
 		Failed: func(what string, err error) {
 			cfg.Log.Debug("relock: the session's record was not "+what, "key", channel, "error", err)
 		}})

@@ -6,7 +6,6 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +26,7 @@ var recordScript = script.Load(scripts, "lua/record.lua")
 type Config struct {
 	Key        string
 	Label      string
+	Version    string        // of the module
 	Lease      time.Duration // of the session's locks
 	Timeout    time.Duration // of one command
 	Client     rueidis.Client
@@ -58,7 +58,7 @@ const leastTTL = 3 * time.Minute
 // New returns a record that has not been written yet.
 func New(cfg Config) *Record {
 	quoted, _ := json.Marshal(cfg.Label) // of strings: it cannot fail
-	number, _ := json.Marshal(version())
+	number, _ := json.Marshal(cfg.Version)
 	r := &Record{
 		cfg:    cfg,
 		before: `{"label":` + string(quoted) + `,"started":`, after: `,"version":` + string(number) + `}`,
@@ -131,18 +131,4 @@ func (r *Record) Drop(most time.Duration) {
 		_ = r.cfg.Client.Do(ctx, r.cfg.Client.B().Del().Key(r.cfg.Key).Build()).Error()
 	})
 	<-ctx.Done()
-}
-
-// version returns the version of this module, as far as the program knows it.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(devel)"
-	}
-	for _, m := range append(info.Deps, &info.Main) {
-		if m.Path == "relock" && m.Version != "" {
-			return m.Version
-		}
-	}
-	return "(devel)"
 }

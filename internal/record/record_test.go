@@ -33,7 +33,7 @@ func begin(t *testing.T, s *redistest.Server, label string, lease time.Duration)
 	ses := &session{client: s.Client(t), key: "relock_session:" + redistest.Name(t), now: time.Hour,
 		wake: make(chan time.Duration, 1), failed: make(chan string, 1)}
 	ses.Record = record.New(record.Config{
-		Key: ses.key, Label: label, Lease: lease, Timeout: 10 * time.Second, Client: ses.client, Context: ctx, Background: &ses.background,
+		Key: ses.key, Label: label, Version: "7.8.9", Lease: lease, Timeout: 10 * time.Second, Client: ses.client, Context: ctx, Background: &ses.background,
 		Clock:  func() time.Duration { return ses.now },
 		WakeAt: func(at time.Duration) { ses.wake <- at },
 		Failed: func(what string, err error) { ses.failed <- what },
@@ -71,7 +71,7 @@ func TestRecordSaysWhoTheSessionIs(t *testing.T) {
 		for range 2 { // the command may be sent twice
 			ses.write(t)
 			p := read()
-			if p.Label != label || p.Version == "" || p.Started < first {
+			if p.Label != label || p.Version != "7.8.9" || p.Started < first {
 				t.Errorf("read %+v", p)
 			}
 			first = p.Started
