@@ -87,9 +87,14 @@ func TestGoBlocksAreCompiled(t *testing.T) {
 
 // Examples are to be copied, so they use nothing that other modules cannot import.
 func TestExamplesImportNothingInternal(t *testing.T) {
+	mod, err := fs.ReadFile(root, "go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, _, _ := strings.Cut(strings.TrimPrefix(string(mod), "module "), "\n")
 	for name, text := range compiled(t) {
 		isExample := strings.HasSuffix(name, "example_test.go") || strings.Contains(text, "\nfunc Example")
-		if isExample && strings.Contains(text, `"relock/internal/`) {
+		if isExample && strings.Contains(text, `"`+module+`/internal/`) {
 			t.Errorf("%s imports an internal package", name)
 		}
 	}
