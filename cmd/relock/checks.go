@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -101,7 +100,7 @@ func checkRole(f facts, mode rueidis.ClientMode) Finding {
 		return fail("role", fmt.Sprintf("a replica of %s:%s, which refuses to write", f["master_host"], f["master_port"]),
 			"give --redis the master, or the Sentinels with ?master_set=")
 	case replicas > 0:
-		return ok("role", "master with %d replicas; a failover can lose what was locked just before", replicas)
+		return ok("role", "master with %s; a failover can lose what was locked just before", count(replicas, "replica", "replicas"))
 	}
 	return ok("role", "master without replicas")
 }
@@ -143,7 +142,7 @@ func checkPersistence(f facts) Finding {
 
 func checkConnections(f facts) Finding {
 	if n := f.number("rejected_connections"); n > 0 {
-		return warn("connections", fmt.Sprintf("%d connections were refused since the server started, for lack of room (maxclients %s)", n, f["maxclients"]),
+		return warn("connections", fmt.Sprintf("%s refused since the server started, for lack of room (maxclients %s)", count(n, "connection was", "connections were"), f["maxclients"]),
 			"raise maxclients; a session needs two connections to each node that it uses")
 	}
 	return ok("connections", "%s of %s in use, none was refused", f["connected_clients"], f["maxclients"])
@@ -174,5 +173,5 @@ func checkCluster(ctx context.Context, n node) Finding {
 		return fail("cluster", fmt.Sprintf("the state is %q, and %s of 16384 slots are served", f["cluster_state"], f["cluster_slots_ok"]),
 			"bring the missing masters back, or give their slots to others (redis-cli --cluster fix)")
 	}
-	return ok("cluster", "all slots are served by %s masters", strings.TrimSpace(f["cluster_size"]))
+	return ok("cluster", "all slots are served by %s", count(f.number("cluster_size"), "master", "masters"))
 }

@@ -169,7 +169,13 @@ func TestRunJobControl(t *testing.T) {
 // startTerminal runs a command in a terminal of its own.
 func startTerminal(tb testing.TB, cmd *exec.Cmd) *terminal {
 	tb.Helper()
-	f, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 100})
+	return startTerminalOf(tb, cmd, 100)
+}
+
+// startTerminalOf is startTerminal with as many columns.
+func startTerminalOf(tb testing.TB, cmd *exec.Cmd, columns uint16) *terminal {
+	tb.Helper()
+	f, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: columns})
 	must(tb, err)
 	return watchTerminal(tb, cmd, f)
 }

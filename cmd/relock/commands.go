@@ -97,7 +97,7 @@ func (r *rehearsal) run(ctx context.Context, lines []string) {
 		commands[i] = cmd.Build()
 	}
 	for i, reply := range r.client.DoMulti(ctx, commands...) {
-		name, _, _ := strings.Cut(lines[i], " ")
+		name := commandName(lines[i])
 		switch err := reply.Error(); {
 		case script.DeniedKeys(err) || deniedChannel(err): // the trials of locks and messages find that
 		case script.Denied(err) && !r.refuses(name):
@@ -106,6 +106,32 @@ func (r *rehearsal) run(ctx context.Context, lines []string) {
 			r.failed = err
 		}
 	}
+}
+
+// commandName is how an ACL calls the command of a line.
+func commandName(line string) string {
+	words := strings.Fields(line)
+	if words[0] == "PUBSUB" {
+		return words[0] + "|" + words[1]
+	}
+	return words[0]
+}
+
+// looks are the commands that ls and top send besides, each so that it finds little.
+var looks = []string{"SCAN 0 COUNT 1", "HSCAN k 0", "PUBSUB CHANNELS x", "PUBSUB SHARDCHANNELS x"}
+
+// checkLooks names the commands that the command line needs beside what locks need, and the ACL refuses.
+func checkLooks(ctx context.Context, client rueidis.Client, base string) Finding {
+	const check = "command line"
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	r := rehearsal{client: client, key: base}
+	r.run(ctx, looks)
+	if r.refused != nil {
+		return warn(check, "locks do not need it, but ls and top do: the ACL does not let this user run "+strings.Join(r.refused, ", "),
+			"allow +"+strings.ToLower(strings.Join(r.refused, " +")))
+	}
+	return ok(check, "ls, show and top are allowed")
 }
 
 // deniedChannel reports whether err is the answer of a server that does not let this user at the

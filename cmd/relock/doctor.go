@@ -109,6 +109,9 @@ func doctor(g *global, name string) ([]Finding, error) {
 // checkUser says whom the rest is true of.
 func checkUser(ctx context.Context, client rueidis.Client) Finding {
 	user, err := client.Do(ctx, client.B().AclWhoami().Build()).ToString()
+	if script.Denied(err) {
+		return warn("user", "it is not known for which user the checks below hold: "+err.Error(), "allow +acl|whoami")
+	}
 	if err != nil {
 		return ok("user", "not known: %v", err)
 	}

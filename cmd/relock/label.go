@@ -18,9 +18,22 @@ import (
 
 // process is what a session says of itself.
 type process struct {
-	Label   string `json:"label"`
-	Started int64  `json:"started"` // Unix milliseconds
-	Version string `json:"version"`
+	Label   string    `json:"label"`
+	Started time.Time `json:"started"`
+	Version string    `json:"version"`
+}
+
+// parseProcess reads what a session has written, or returns nil.
+func parseProcess(text string) *process {
+	var p struct {
+		Label   string
+		Started int64 // Unix milliseconds
+		Version string
+	}
+	if json.Unmarshal([]byte(text), &p) != nil || p.Label == "" {
+		return nil
+	}
+	return &process{p.Label, time.UnixMilli(p.Started).UTC(), p.Version}
 }
 
 // sessionPrefix begins the name of a session's own channel, and that of the key under which it
@@ -72,10 +85,8 @@ func (k *labels) load(ctx context.Context, client rueidis.Client, owners []Owner
 		return
 	}
 	for i, r := range client.DoMulti(ctx, cmds...) {
-		text, err := r.ToString()
-		var p process
-		if err == nil && json.Unmarshal([]byte(text), &p) == nil && p.Label != "" {
-			k.processes[ids[i]] = &p
+		if text, err := r.ToString(); err == nil {
+			k.processes[ids[i]] = parseProcess(text)
 		}
 	}
 }
@@ -114,7 +125,7 @@ func permitOwner(id string) (owner, mark string) {
 
 // age returns how long the process has been running, for people.
 func (p *process) age() string {
-	return time.Since(time.UnixMilli(p.Started)).Truncate(time.Second).String()
+	return time.Since(p.Started).Truncate(time.Second).String()
 }
 
 // printable replaces what would control a terminal: names and labels are other people's.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"relock/internal/script"
 )
 
 // The kinds of lock, as they are printed.
@@ -37,6 +39,9 @@ type Lock struct {
 	Wait  int64   `json:"waiting_sessions"` // subscribers of the lock's channel, without those in the line
 	Line  int     `json:"line"`             // callers in the line
 	Fair  bool    `json:"fair"`             // the first of them waits for a fair lock
+
+	denied error // the ACL does not let this user read it
+	exists bool  // its key does
 }
 
 // Owner is one that holds a lock.
@@ -47,6 +52,11 @@ type Owner struct {
 	Process *process `json:"process,omitempty"`
 
 	mark string // of permits: that of the session, or ""
+}
+
+// errOther says that a key is no lock.
+func errOther(name, kind string) error {
+	return fmt.Errorf("the key %q is no lock: it is a %s of another program", name, kind)
 }
 
 // held reports whether there is an owner.
@@ -95,19 +105,33 @@ func (s *server) read(ctx context.Context, names []string) ([]*Lock, error) {
 	locks := make([]*Lock, len(names))
 	for i, name := range names {
 		r := replies[perLock*i:]
-		if err := r[0].Error(); err != nil {
+		l := &Lock{Name: name, Owner: []Owner{}}
+		locks[i] = l
+		ttl, err := r[0].AsInt64()
+		switch {
+		case script.DeniedKeys(err):
+			l.denied = fmt.Errorf("read %q: %w", name, err)
+			continue
+		case err != nil:
 			return nil, fmt.Errorf("read %q: %w", name, err)
 		}
-		l := &Lock{Name: name, Owner: []Owner{}}
-		ttl, _ := r[0].AsInt64()
+		l.exists = ttl != noKey
 		switch size, err := r[1].AsInt64(); {
 		case err == nil && size > 0:
 			mode, _ := r[2].ToString()
-			l.readHash(size, max(ttl, 0), mode, r[3])
+			fields, err := fieldsOf(r[3])
+			if script.Denied(err) && len(names) == 1 { // a user who may take locks may do this
+				fields, err = s.client.Do(ctx, b.Hgetall().Key(name).Build()).AsStrMap()
+			}
+			if script.Denied(err) {
+				return nil, fmt.Errorf("read %q: %w", name, err)
+			}
+			if err == nil {
+				l.readHash(size, max(ttl, 0), mode, fields)
+			}
 		case err != nil: // another type: a string may be a semaphore
 			l.readPermits(now, r[4], r[5])
 		}
-		locks[i] = l
 	}
 	return locks, s.countPermits(ctx, from, locks)
 }
@@ -121,15 +145,26 @@ func (s *server) now(ctx context.Context) (int64, error) {
 	return parts[0]*1000 + parts[1]/1000, nil
 }
 
-// readHash decodes a mutex or a read-write lock. A hash with something else in it is no lock.
-func (l *Lock) readHash(size, ttl int64, mode string, r rueidis.RedisResult) {
+// noKey is what PTTL says of a key that is not there.
+const noKey = -2
+
+// fieldsOf returns what HSCAN has read of a hash.
+func fieldsOf(r rueidis.RedisResult) (map[string]string, error) {
 	entry, err := r.AsScanEntry()
-	if err != nil || ttl == 0 {
+	fields := make(map[string]string, len(entry.Elements)/2)
+	for i := 0; i+1 < len(entry.Elements); i += 2 {
+		fields[entry.Elements[i]] = entry.Elements[i+1]
+	}
+	return fields, err
+}
+
+// readHash decodes a mutex or a read-write lock. A hash with something else in it is no lock.
+func (l *Lock) readHash(size, ttl int64, mode string, fields map[string]string) {
+	if ttl == 0 {
 		return // without an end it is no lock: each has a lease
 	}
 	holds := map[string]int64{}
-	for i := 0; i+1 < len(entry.Elements); i += 2 {
-		field, value := entry.Elements[i], entry.Elements[i+1]
+	for field, value := range fields {
 		if field == "mode" {
 			continue
 		}

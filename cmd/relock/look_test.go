@@ -46,9 +46,15 @@ type owner struct {
 	Holds   int64  `json:"holds"`
 	Process *struct {
 		Label   string `json:"label"`
-		Started int64  `json:"started"`
+		Started string `json:"started"`
 		Version string `json:"version"`
 	} `json:"process"`
+}
+
+// recent reports whether a text is a time in RFC 3339, of the last hour.
+func recent(text string) bool {
+	at, err := time.Parse(time.RFC3339, text)
+	return err == nil && time.Since(at).Abs() < time.Hour
 }
 
 func names(locks []lock) (all []string) {
@@ -237,16 +243,16 @@ func TestShow(t *testing.T) {
 			})
 		}
 		p := decode[lock](c, "show", "a:mutex").Owners[0].Process
-		if p == nil || p.Label != "web-3:4711" || p.Version != rlock.Version || p.Started == 0 {
+		if p == nil || p.Label != "web-3:4711" || p.Version != rlock.Version || !recent(p.Started) {
 			t.Errorf("the owner's process is %+v", p)
 		}
 		text := c.want(0, "show", "a:mutex").out
-		for _, want := range []string{"web-3:4711", p.Version, session.ID() + ":", "0 sessions listen", "1 callers in the line", "the highest drawn"} {
+		for _, want := range []string{"web-3:4711", p.Version, session.ID() + ":", "0 sessions listen", "1 caller in the line", "the highest drawn"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("no %q in\n%s", want, text)
 			}
 		}
-		if text := c.want(0, "show", "a:read").out; !strings.Contains(text, "not known") || !strings.Contains(text, "1 writers in the line") {
+		if text := c.want(0, "show", "a:read").out; !strings.Contains(text, "not known") || !strings.Contains(text, "1 writer in the line") {
 			t.Errorf("show says %s", text)
 		}
 	})

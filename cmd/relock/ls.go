@@ -45,13 +45,21 @@ func list(g *global, cmd *cobra.Command, pattern string) error {
 	if err != nil {
 		return err
 	}
-	locks := []*Lock{}
+	locks, denied := []*Lock{}, 0
 	for part := range slices.Chunk(names, readAtOnce) {
 		some, err := s.read(ctx, part)
 		if err != nil {
 			return err
 		}
+		for _, l := range some {
+			if l.denied != nil {
+				denied++
+			}
+		}
 		locks = append(locks, slices.DeleteFunc(some, func(l *Lock) bool { return !l.held() })...)
+	}
+	if denied > 0 {
+		g.note(count(denied, "key was", "keys were") + " left out: the ACL does not let this user read them; give a PATTERN that it allows")
 	}
 	slices.SortFunc(locks, func(a, b *Lock) int { return strings.Compare(a.Name, b.Name) })
 	if _, err := s.countWaiters(ctx, locks); err != nil {
@@ -68,6 +76,7 @@ func list(g *global, cmd *cobra.Command, pattern string) error {
 			left(l.TTL), strconv.FormatInt(l.waiters(), 10), whoHolds(l),
 		})
 	}
+	fit(rows, terminalWidth(), 0, 5)
 	return table(cmd.OutOrStdout(), rows)
 }
 

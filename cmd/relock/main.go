@@ -44,10 +44,17 @@ func execute() int {
 		return code
 	}
 	if g.json {
-		_ = json.NewEncoder(os.Stderr).Encode(map[string]any{"error": err.Error(), "exit": code})
+		fields := map[string]any{"error": err.Error(), "exit": code}
+		if text := remedy(err); text != "" {
+			fields["remedy"] = text
+		}
+		_ = json.NewEncoder(os.Stderr).Encode(fields)
 		return code
 	}
 	fmt.Fprintf(os.Stderr, "relock: %v\n", err)
+	if text := remedy(err); text != "" {
+		fmt.Fprintf(os.Stderr, "→ %s\n", text)
+	}
 	if code == exitUsage {
 		fmt.Fprintf(os.Stderr, "Try '%s --help'.\n", cmd.CommandPath())
 	}
@@ -116,7 +123,7 @@ func interruptible() (context.Context, context.CancelFunc) {
 func exactlyOneName(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) != 1:
-		return fmt.Errorf("%d names were given; this command is about exactly one lock", len(args))
+		return fmt.Errorf("%s given; this command is about exactly one lock", count(len(args), "name was", "names were"))
 	case args[0] == "":
 		return errors.New("the name is empty; a name has at least one byte")
 	}

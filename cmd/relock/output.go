@@ -17,13 +17,21 @@ func writeJSON(w io.Writer, v any) error {
 
 // table prints rows in columns. The first one is the heading.
 func table(w io.Writer, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
 	for _, row := range rows {
 		if _, err := fmt.Fprintln(t, strings.Join(row, "\t")); err != nil {
 			return err
 		}
 	}
 	return t.Flush()
+}
+
+// count prints a number and what it is of.
+func count[N int | int64](n N, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 // who prints an owner: the label of its process, or else its id.

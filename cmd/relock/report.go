@@ -50,6 +50,15 @@ func (r reporter) line(what string, more ...any) {
 	_ = json.NewEncoder(os.Stderr).Encode(fields)
 }
 
+// note says on standard error what is missing from what is printed.
+func (g *global) note(text string) {
+	if g.json {
+		_ = json.NewEncoder(os.Stderr).Encode(map[string]any{"note": text})
+		return
+	}
+	fmt.Fprintf(os.Stderr, "relock: %s\n", text)
+}
+
 // logger is for what the session has to say: with --verbose only, since run reports what
 // matters itself.
 func (r reporter) logger() *slog.Logger {

@@ -78,7 +78,7 @@ func runArgs(cmd *cobra.Command, args []string) error {
 	case dash < 0:
 		return errors.New("there is no '--'; it is: relock run [FLAGS] NAME -- COMMAND [ARGUMENTS…]")
 	case dash != 1:
-		return fmt.Errorf("%d names stand before '--'; there must be exactly one", dash)
+		return fmt.Errorf("%s before '--'; there must be exactly one", count(dash, "name stands", "names stand"))
 	case args[0] == "":
 		return errors.New("the name is empty; a name has at least one byte")
 	case len(args) < 2:
@@ -94,6 +94,8 @@ func (f *runFlags) check() error {
 		return usage("--try and --wait exclude each other; --try is --wait 0")
 	case f.wait < 0:
 		return usage("--wait is %v; it must not be negative", f.wait)
+	case f.lease < time.Millisecond:
+		return usage("--lease is %v; it must be at least 1ms", f.lease)
 	case f.grace < 0:
 		return usage("--grace is %v; it must not be negative", f.grace)
 	case f.abandon && f.lock.permits > 0:

@@ -97,7 +97,7 @@ func (s *screen) draw() error {
 		width, height = 80, 24
 	}
 	s.last.sort(s.order)
-	lines := s.last.lines(s.order)
+	lines := s.last.lines(s.order, width)
 	lines[1] += "  (s: order, q: quit)"
 	var text strings.Builder
 	text.WriteString(home)

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 
+	"relock/internal/script"
 	"relock/rlock"
 	"relock/rwlock"
 )
@@ -61,18 +62,25 @@ func (s *server) inspect(ctx context.Context, name string) (*Lock, error) {
 		return nil, err
 	}
 	l := locks[0]
-	if l.Kind != "" {
-		return l, nil
+	if l.denied != nil || l.Kind != "" {
+		return l, l.denied
 	}
 	if l.Free != nil {
 		l.Kind = kindCounter
 		return l, nil
 	}
-	kind, err := s.client.Do(ctx, s.client.B().Type().Key(name).Build()).ToString()
-	if err == nil && kind != "none" {
-		err = fmt.Errorf("the key %q is no lock: it is a %s of another program", name, kind)
+	if !l.exists {
+		return l, nil
 	}
-	return l, err
+	switch kind, err := s.client.Do(ctx, s.client.B().Type().Key(name).Build()).ToString(); {
+	case script.Denied(err): // only the text would be the better for it
+		return l, errOther(name, "key")
+	case err != nil:
+		return l, err
+	case kind != "none": // it has just ended
+		return l, errOther(name, kind)
+	}
+	return l, nil
 }
 
 // show asks all that can be known of one lock.
@@ -225,12 +233,12 @@ func leaseText(ttl int64) string {
 
 // waitingText prints who waits.
 func (l *Shown) waitingText() string {
-	parts := []string{fmt.Sprintf("%d sessions listen for the release", l.Wait)}
+	parts := []string{count(l.Wait, "session listens for the release", "sessions listen for the release")}
 	switch {
 	case l.Writers > 0:
-		parts = append(parts, fmt.Sprintf("%d writers in the line", l.Writers))
+		parts = append(parts, count(l.Writers, "writer in the line", "writers in the line"))
 	case l.Line > 0:
-		parts = append(parts, fmt.Sprintf("%d callers in the line", l.Line))
+		parts = append(parts, count(l.Line, "caller in the line", "callers in the line"))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -120,15 +120,16 @@ func (f *topFlags) printer(g *global, w io.Writer) func(*Totals) error {
 		if g.json {
 			return json.NewEncoder(w).Encode(t)
 		}
-		_, err := io.WriteString(w, strings.Join(t.lines(f.order), "\n")+"\n\n")
+		_, err := io.WriteString(w, strings.Join(t.lines(f.order, 0), "\n")+"\n\n")
 		return err
 	}
 }
 
-// lines prints a refresh: two lines about the whole, and the table.
-func (t *Totals) lines(order string) []string {
+// lines prints a refresh: two lines about the whole, and the table, for lines of that width; 0: of any.
+func (t *Totals) lines(order string, width int) []string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "relock top  %s  %d locks in view, %d names found\n", t.Time.Format(time.TimeOnly), t.Locks, t.Found)
+	fmt.Fprintf(&text, "relock top  %s  %s in view, %s found\n", t.Time.Format(time.TimeOnly),
+		count(t.Locks, "lock", "locks"), count(t.Found, "name", "names"))
 	fmt.Fprintf(&text, "Redis runs %.0f scripts/s; top sends %.0f commands/s; by %s\n\n", t.Scripts, t.Commands, order)
 	rows := [][]string{{"NAME", "KIND", "WAITING", "HELD", "CHANGES/s", "TTL", "HELD BY"}}
 	for _, w := range t.Top {
@@ -137,6 +138,7 @@ func (t *Totals) lines(order string) []string {
 			fmt.Sprintf("%.0f%%", 100*w.Held), fmt.Sprintf("%.1f", w.Changes), left(w.TTL), whoHolds(&w.Lock),
 		})
 	}
+	fit(rows, width, 0, 6)
 	_ = table(&text, rows) // a strings.Builder does not fail
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 }

@@ -31,14 +31,18 @@ const aclRemedy = "give the user the permissions in docs/cli.md, or a --name tha
 // finds what no setting shows, above all a missing permission.
 func tryOut(ctx context.Context, client rueidis.Client, prefix string) []Finding {
 	base := prefix + ":" + strings.ToLower(rand.Text())
-	commands := checkCommands(ctx, client, base)
+	commands, looks := checkCommands(ctx, client, base), checkLooks(ctx, client, base)
 	connecting, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	session, err := rlock.NewSession(connecting, client, rlock.Config{Lease: tryLease})
 	if err != nil {
-		return []Finding{commands, noSession(connecting, client, err)}
+		return []Finding{commands, looks, noSession(connecting, client, err)}
 	}
 	defer session.Close()
+	if err := client.Do(connecting, client.B().Exists().Key(base).Build()).Error(); script.DeniedKeys(err) {
+		return []Finding{commands, looks, fail("name", fmt.Sprintf("no lock was tried: the ACL does not let this user at names that begin with %q", prefix),
+			"run relock doctor --name with what the names of locks begin with here")}
+	}
 	t := trial{client, session, base, keyname.Style{Cluster: client.Mode() == rueidis.ClientModeCluster}}
 	checks := []func() Finding{
 		func() Finding {
@@ -76,7 +80,7 @@ func tryOut(ctx context.Context, client rueidis.Client, prefix string) []Finding
 		wg.Go(func() { findings[i] = check() })
 	}
 	wg.Wait()
-	return append([]Finding{commands}, findings...)
+	return append([]Finding{commands, looks}, findings...)
 }
 
 // noSession says why there is no session. A client that may not ask for the slots of a Cluster takes

@@ -271,4 +271,3 @@ func sorted(text string) []string {
 	slices.Sort(lines)
 	return lines
 }
-
