@@ -2,10 +2,6 @@ package main
 
 import (
 	"context"
-	"slices"
-	"strings"
-
-	"github.com/redis/rueidis"
 )
 
 // discover goes a piece further through the keys, and asks which channels have subscribers.
@@ -43,6 +39,11 @@ func (p *sampler) discover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	latches, sent, err := awaitedLatches(ctx, p.client)
+	if err != nil {
+		return err
+	}
+	p.sent += sent
 	for i := range names {
 		p.sent += steps[i]
 		p.watch(names[i], false)
@@ -54,6 +55,12 @@ func (p *sampler) discover(ctx context.Context) error {
 		}
 	}
 	p.watch(waited, true)
+	p.watch(latches, true)
+	for _, name := range latches {
+		if w := p.watched[name]; w != nil && w.Kind == "" {
+			w.Kind = kindLatch
+		}
+	}
 	return nil
 }
 
@@ -91,26 +98,10 @@ func (p *sampler) makeRoom() bool {
 
 // waitedFor returns the names of locks whose channels have subscribers.
 func (p *sampler) waitedFor(ctx context.Context) ([]string, error) {
-	patterns := []string{"redisson_lock__channel:*", "redisson_rwlock:*", "redisson_sc:*"}
-	all := nodes(p.client)
-	found := make([][]string, len(all))
-	err := onNodes(all, func(i int, n node) error {
-		var cmds rueidis.Commands
-		for _, pattern := range patterns {
-			cmds = append(cmds, n.B().PubsubChannels().Pattern(pattern).Build(), n.B().PubsubShardchannels().Pattern(pattern).Build())
-		}
-		for k, r := range n.DoMulti(ctx, cmds...) {
-			channels, err := r.AsStrSlice()
-			if err != nil && k%2 == 0 { // sharded channels are of Redis 7 and later
-				return err
-			}
-			for _, c := range channels {
-				_, tagged, _ := strings.Cut(c, ":")
-				found[i] = append(found[i], semaphoreName(tagged+permitsSuffix))
-			}
-		}
-		return nil
-	})
-	p.sent += 2 * len(patterns) * len(all)
-	return slices.Concat(found...), err
+	channels, sent, err := listenedTo(ctx, p.client, "redisson_lock__channel:*", "redisson_rwlock:*", "redisson_sc:*")
+	p.sent += sent
+	for i, c := range channels {
+		channels[i] = channelName(c)
+	}
+	return channels, err
 }

@@ -73,6 +73,8 @@ func (s *server) force(ctx context.Context, name, owner string) (*Forced, error)
 	switch {
 	case l.Kind == kindCounter && owner == "":
 		return nil, usage("%q is a counter, or a semaphore with no permits out; force is for locks that are held", name)
+	case l.Kind == kindLatch:
+		return nil, usage("%q is a latch, which nobody holds: count it down in a program that knows the right number", name)
 	case l.Kind == kindSemaphore && owner == "":
 		return nil, usage("%q is a semaphore; force gives back the permits of one owner: --owner, as relock show prints it", name)
 	case owner != "" && (l.Kind == kindMutex || l.Kind == kindRW):
@@ -80,10 +82,13 @@ func (s *server) force(ctx context.Context, name, owner string) (*Forced, error)
 	case owner != "":
 		return s.forcePermits(ctx, l, owner)
 	}
+	if _, err := s.elections(ctx, []*Lock{l}); err != nil {
+		return nil, err
+	}
 	s.label(ctx, []*Lock{l})
 	forced := &Forced{Name: name, Kind: l.Kind, Owners: l.Owner}
 	switch l.Kind {
-	case kindMutex:
+	case kindMutex, kindElection:
 		forced.Forced, err = rlock.New(s.session, name).ForceUnlock(ctx)
 	case kindRW:
 		forced.Forced, err = rwlock.New(s.session, name).ForceUnlock(ctx)

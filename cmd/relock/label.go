@@ -21,6 +21,7 @@ type process struct {
 	Label   string    `json:"label"`
 	Started time.Time `json:"started"`
 	Version string    `json:"version"`
+	Lease   int64     `json:"lease_ms"` // of its locks, but for fixed ones
 }
 
 // parseProcess reads what a session has written, or returns nil.
@@ -29,11 +30,12 @@ func parseProcess(text string) *process {
 		Label   string
 		Started int64 // Unix milliseconds
 		Version string
+		Lease   int64 // milliseconds
 	}
 	if json.Unmarshal([]byte(text), &p) != nil || p.Label == "" {
 		return nil
 	}
-	return &process{p.Label, time.UnixMilli(p.Started).UTC(), p.Version}
+	return &process{p.Label, time.UnixMilli(p.Started).UTC(), p.Version, p.Lease}
 }
 
 // sessionPrefix begins the name of a session's own channel, and that of the key under which it
@@ -123,9 +125,9 @@ func permitOwner(id string) (owner, mark string) {
 	return hex.EncodeToString([]byte(part)), mark
 }
 
-// age returns how long the process has been running, for people.
-func (p *process) age() string {
-	return time.Since(p.Started).Truncate(time.Second).String()
+// age returns how long the process has been running at a time of Redis, for people.
+func (p *process) age(now int64) string {
+	return max(0, time.UnixMilli(now).Sub(p.Started)).Truncate(time.Second).String()
 }
 
 // printable replaces what would control a terminal: names and labels are other people's.

@@ -138,13 +138,13 @@ func (s *server) labelLine(ctx context.Context, line []InLine) {
 	}
 }
 
-// lineRows are the rows that show the line.
-func lineRows(line []InLine) [][]string {
+// lineRows are the rows that show the line, at a time of Redis.
+func lineRows(line []InLine, now int64) [][]string {
 	rows := [][]string{{"PLACE", "PROCESS", "RUNNING", "CALLERS", "STATE", "SESSION"}}
 	for i, e := range line {
 		row := []string{strconv.Itoa(i + 1), "not known", "-"}
 		if e.Process != nil {
-			row[1], row[2] = printable(e.Process.Label), e.Process.age()
+			row[1], row[2] = printable(e.Process.Label), e.Process.age(now)
 		}
 		state := "waits"
 		if e.Silent {

@@ -20,6 +20,8 @@ const (
 	kindRW        = "rwlock"
 	kindSemaphore = "semaphore"
 	kindCounter   = "counter"
+	kindElection  = "election"
+	kindLatch     = "latch"
 )
 
 // someOwners is how many owners of one lock a sample reads: a read lock may have thousands.
@@ -35,11 +37,16 @@ type Lock struct {
 	Owner []Owner `json:"owners"`           // some of them, or all
 	Free  *int64  `json:"free,omitempty"`   // of a semaphore or counter: free permits
 	Limit *int64  `json:"limit,omitempty"`  // of a semaphore
+	Left  *int64  `json:"count,omitempty"`  // of a latch: what it has to be counted down
 	Token int64   `json:"token,omitempty"`  // the highest fencing token drawn
 	Wait  int64   `json:"waiting_sessions"` // subscribers of the lock's channel, without those in the line
 	Line  int     `json:"line"`             // callers in the line
 	Fair  bool    `json:"fair"`             // the first of them waits for a fair lock
 
+	Leader *Leader `json:"leader,omitempty"` // of an election, as far as it was published
+
+	now    int64 // Redis's time of the look, in ms
+	seen   int64 // for how many ms top has seen this owner
 	denied error // the ACL does not let this user read it
 	exists bool  // its key does
 }
@@ -50,6 +57,8 @@ type Owner struct {
 	Holds   int64    `json:"holds"`
 	TTL     int64    `json:"ttl_ms,omitempty"` // of permits, which have leases of their own
 	Process *process `json:"process,omitempty"`
+	Least   int64    `json:"held_at_least_ms,omitempty"` // see since; 0: not known
+	Most    int64    `json:"held_at_most_ms,omitempty"`
 
 	mark string // of permits: that of the session, or ""
 }
@@ -105,7 +114,7 @@ func (s *server) read(ctx context.Context, names []string) ([]*Lock, error) {
 	locks := make([]*Lock, len(names))
 	for i, name := range names {
 		r := replies[perLock*i:]
-		l := &Lock{Name: name, Owner: []Owner{}}
+		l := &Lock{Name: name, Owner: []Owner{}, now: now}
 		locks[i] = l
 		ttl, err := r[0].AsInt64()
 		switch {
@@ -259,7 +268,7 @@ func (s *server) countPermits(ctx context.Context, from string, locks []*Lock) e
 	return nil
 }
 
-// label adds to each owner who it is.
+// label adds to each owner who it is, and how long it has held the lock.
 func (s *server) label(ctx context.Context, locks []*Lock) {
 	var owners []Owner
 	for _, l := range locks {
@@ -270,6 +279,7 @@ func (s *server) label(ctx context.Context, locks []*Lock) {
 		for i := range l.Owner {
 			l.Owner[i].Process = s.labels.of(l.Owner[i])
 		}
+		l.ages()
 	}
 }
 

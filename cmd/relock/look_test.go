@@ -29,7 +29,12 @@ type lock struct {
 	Waiting int64   `json:"waiting_sessions"`
 	Fair    bool    `json:"fair"`
 	Line    int     `json:"line"`
-	InLine  []struct {
+	Left    *int64  `json:"count"`
+	Leader  *struct {
+		Term  int64  `json:"term"`
+		Value string `json:"value"`
+	} `json:"leader"`
+	InLine []struct {
 		Session string `json:"session"`
 		Callers int    `json:"callers"`
 		Silent  bool   `json:"silent"`
@@ -44,6 +49,8 @@ type lock struct {
 type owner struct {
 	ID      string `json:"owner"`
 	Holds   int64  `json:"holds"`
+	Least   int64  `json:"held_at_least_ms"`
+	Most    int64  `json:"held_at_most_ms"`
 	Process *struct {
 		Label   string `json:"label"`
 		Started string `json:"started"`

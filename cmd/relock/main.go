@@ -83,7 +83,7 @@ Exit codes: 64 wrong usage, 69 Redis unavailable, 70 any other error,
 		"?addr=host:port for further nodes of a Cluster, ?master_set=name for Sentinel\n"+
 		"(default $"+environment+", else redis://127.0.0.1:6379)")
 	flags.BoolVar(&g.json, "json", false, "print JSON, also for errors")
-	root.AddCommand(newRun(g), newList(g), newShow(g), newTop(g), newForce(g), newDoctor(g), newVersion(g))
+	root.AddCommand(newRun(g), newList(g), newShow(g), newTop(g), newLeader(g), newForce(g), newDoctor(g), newVersion(g))
 	return root
 }
 

@@ -42,7 +42,10 @@ func who(o Owner) string {
 	return printable(o.ID)
 }
 
-// whoHolds prints a lock's owners in one cell.
+// mostOfValue is how much of a leader's value a table has.
+const mostOfValue = 60
+
+// whoHolds prints a lock's owners in one cell, of an election with the leader's value.
 func whoHolds(l *Lock) string {
 	if len(l.Owner) == 0 {
 		return "-"
@@ -50,6 +53,9 @@ func whoHolds(l *Lock) string {
 	text := who(l.Owner[0])
 	if l.Count > 1 {
 		text += fmt.Sprintf(" and %d more", l.Count-1)
+	}
+	if l.Leader != nil {
+		text += " (" + shortened(printable(l.Leader.Value), mostOfValue) + ")"
 	}
 	return text
 }
@@ -69,6 +75,8 @@ func (l *Lock) kindText() string {
 		return kindRW + " (" + l.Mode + ")"
 	case l.Kind == kindMutex && l.Fair:
 		return kindMutex + " (fair)"
+	case l.Kind == kindLatch && l.Left != nil:
+		return fmt.Sprintf("%s (%d left)", kindLatch, *l.Left)
 	case l.Kind == "":
 		return "-"
 	}

@@ -29,8 +29,10 @@ type Watched struct {
 	Lock
 	Held    float64 `json:"held_ratio"`         // share of the samples in which it was held
 	Changes float64 `json:"changes_per_second"` // of its owner; at least so many
+	Seen    int64   `json:"seen_held_ms"`       // for how long top has seen the owner that it has
 
-	last string // the owners at the last sample that had some
+	last  string // the owners at the last sample that had some
+	since int64  // Redis's time when it was first seen held by them without a break; 0: it is not held
 
 	changes float64
 	heldIn  float64
@@ -136,13 +138,22 @@ func (w *Watched) saw(l *Lock) {
 		if w.last != "" && now != w.last {
 			w.changes++
 		}
+		if now != w.last || w.since == 0 {
+			w.since = l.now
+		}
 		w.last = now
+		l.seen = l.now - w.since
+	} else {
+		w.since = 0
 	}
 	if l.Kind == "" { // free: what it was is still true of it
 		l.Kind = w.Kind
 	}
+	if l.Kind == kindLatch {
+		l.asLatch()
+	}
 	l.Wait, l.Line, l.Fair = w.Wait, w.Line, w.Fair
-	w.Lock = *l
+	w.Lock, w.Seen = *l, l.seen
 }
 
 // totals counts the waiters, drops what is over, and sorts.
@@ -153,10 +164,12 @@ func (p *sampler) totals(ctx context.Context) (*Totals, error) {
 			locks = append(locks, &w.Lock)
 		}
 	}
-	sent, err := p.countWaiters(ctx, locks)
-	p.sent += sent
-	if err != nil {
-		return nil, err
+	for _, ask := range []func(context.Context, []*Lock) (int, error){p.elections, p.countWaiters} {
+		sent, err := ask(ctx, locks)
+		p.sent += sent
+		if err != nil {
+			return nil, err
+		}
 	}
 	now := time.Now()
 	passed := now.Sub(p.refreshed).Seconds()

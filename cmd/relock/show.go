@@ -67,6 +67,13 @@ func (s *server) inspect(ctx context.Context, name string) (*Lock, error) {
 	}
 	if l.Free != nil {
 		l.Kind = kindCounter
+		as := []*Lock{{Name: name, Kind: kindLatch}}
+		if _, err := s.countListeners(ctx, as); err != nil {
+			return l, err
+		}
+		if as[0].Wait > 0 { // by its channel alone it is told from a counter
+			l.asLatch()
+		}
 		return l, nil
 	}
 	if !l.exists {
@@ -130,6 +137,9 @@ func (s *server) show(ctx context.Context, name string) (*Shown, error) {
 		}
 	}
 	shown.Token, _ = s.client.Do(ctx, s.client.B().Get().Key(s.style.Prefix("redisson_lock_token", name)).Build()).AsInt64()
+	if _, err := s.elections(ctx, []*Lock{&shown.Lock}); err != nil {
+		return nil, err
+	}
 	s.label(ctx, []*Lock{&shown.Lock})
 	s.labelLine(ctx, shown.InLine)
 	return shown, nil
@@ -164,7 +174,7 @@ func (s *server) permits(ctx context.Context, name string) (now int64, scores []
 func (s *server) waitersOf(ctx context.Context, l *Lock) error {
 	kinds := []string{l.Kind}
 	if l.Kind == "" {
-		kinds = []string{kindMutex, kindRW, kindSemaphore}
+		kinds = []string{kindMutex, kindRW, kindSemaphore, kindLatch}
 	}
 	for _, kind := range kinds {
 		one := []*Lock{{Name: l.Name, Kind: kind}}
@@ -183,7 +193,7 @@ func (l *Shown) print(w io.Writer) error {
 	rows := [][]string{{"name", printable(l.Name)}}
 	switch {
 	case l.Kind == kindCounter:
-		rows = append(rows, []string{"kind", "counter, or a semaphore with no permits out"})
+		rows = append(rows, []string{"kind", "counter, a latch that nobody waits for, or a semaphore with no permits out"})
 	case l.Kind == "":
 		rows = append(rows, []string{"kind", "not known while it is free"})
 	default:
@@ -192,6 +202,8 @@ func (l *Shown) print(w io.Writer) error {
 	switch {
 	case l.Held:
 		rows = append(rows, []string{"state", "held"}, []string{"lease", leaseText(l.TTL)})
+	case l.Left != nil:
+		rows = append(rows, []string{"count", strconv.FormatInt(*l.Left, 10)})
 	case l.Kind != kindCounter:
 		rows = append(rows, []string{"state", "free"})
 	}
@@ -200,6 +212,9 @@ func (l *Shown) print(w io.Writer) error {
 	}
 	if l.Limit != nil {
 		rows = append(rows, []string{"limit", strconv.FormatInt(*l.Limit, 10)})
+	}
+	if l.Leader != nil {
+		rows = append(rows, []string{"leader", printable(l.Leader.Value)}, []string{"term", strconv.FormatInt(l.Leader.Term, 10)})
 	}
 	if l.Token > 0 {
 		rows = append(rows, []string{"token", strconv.FormatInt(l.Token, 10) + " (the highest drawn)"})
@@ -210,7 +225,7 @@ func (l *Shown) print(w io.Writer) error {
 		err = below(w, l.ownerRows())
 	}
 	if err == nil && len(l.InLine) > 0 {
-		err = below(w, lineRows(l.InLine))
+		err = below(w, lineRows(l.InLine, l.now))
 	}
 	return err
 }
@@ -245,13 +260,13 @@ func (l *Shown) waitingText() string {
 
 // ownerRows are the rows that show the owners.
 func (l *Shown) ownerRows() [][]string {
-	rows := [][]string{{"PROCESS", "RUNNING", "VERSION", "HOLDS", "OWNER"}}
+	rows := [][]string{{"PROCESS", "RUNNING", "VERSION", "HOLDS", "HELD FOR", "OWNER"}}
 	for _, o := range l.Owner {
 		row := []string{"not known", "-", "-"}
 		if o.Process != nil {
-			row = []string{printable(o.Process.Label), o.Process.age(), printable(o.Process.Version)}
+			row = []string{printable(o.Process.Label), o.Process.age(l.now), printable(o.Process.Version)}
 		}
-		rows = append(rows, append(row, strconv.FormatInt(o.Holds, 10), printable(o.ID)))
+		rows = append(rows, append(row, strconv.FormatInt(o.Holds, 10), between(o.Least, o.Most), printable(o.ID)))
 	}
 	return rows
 }

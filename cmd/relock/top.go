@@ -131,14 +131,14 @@ func (t *Totals) lines(order string, width int) []string {
 	fmt.Fprintf(&text, "relock top  %s  %s in view, %s found\n", t.Time.Format(time.TimeOnly),
 		count(t.Locks, "lock", "locks"), count(t.Found, "name", "names"))
 	fmt.Fprintf(&text, "Redis runs %.0f scripts/s; top sends %.0f commands/s; by %s\n\n", t.Scripts, t.Commands, order)
-	rows := [][]string{{"NAME", "KIND", "WAITING", "HELD", "CHANGES/s", "TTL", "HELD BY"}}
+	rows := [][]string{{"NAME", "KIND", "WAITING", "HELD", "CHANGES/s", "TTL", "HELD FOR", "HELD BY"}}
 	for _, w := range t.Top {
 		rows = append(rows, []string{
 			printable(w.Name), w.kindText(), strconv.FormatInt(w.waiters(), 10),
-			fmt.Sprintf("%.0f%%", 100*w.Held), fmt.Sprintf("%.1f", w.Changes), left(w.TTL), whoHolds(&w.Lock),
+			fmt.Sprintf("%.0f%%", 100*w.Held), fmt.Sprintf("%.1f", w.Changes), left(w.TTL), w.heldFor(), whoHolds(&w.Lock),
 		})
 	}
-	fit(rows, width, 0, 6)
+	fit(rows, width, 0, 7)
 	_ = table(&text, rows) // a strings.Builder does not fail
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 }

@@ -103,7 +103,7 @@ func TestSentinel(t *testing.T) {
 	if all := decode[[]lock](c, "ls"); len(all) != 1 || all[0].Name != "x" {
 		t.Errorf("ls has %+v", all)
 	}
-	if l, text := level(t, examine(c, 0), "role"); l != "ok" || !strings.Contains(text, "1 replicas") {
+	if l, text := level(t, examine(c, 0), "role"); l != "ok" || !strings.Contains(text, "1 replica;") {
 		t.Errorf("role: %s %s", l, text)
 	}
 	s.WaitFailover(t, s.KillMaster())

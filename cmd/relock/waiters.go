@@ -16,6 +16,7 @@ var channels = map[string]string{
 	kindRW:        "redisson_rwlock",
 	kindSemaphore: "redisson_sc",
 	kindCounter:   "redisson_sc",
+	kindElection:  "redisson_lock__channel",
 }
 
 // channelsAtOnce bounds how many channels one PUBSUB NUMSUB asks for.
@@ -41,7 +42,9 @@ func (s *server) countListeners(ctx context.Context, locks []*Lock) (sent int, e
 	for part := range slices.Chunk(locks, channelsAtOnce) {
 		names := make([]string, len(part))
 		for i, l := range part {
-			names[i] = s.style.Prefix(channels[l.Kind], l.Name)
+			if names[i] = s.style.Prefix(channels[l.Kind], l.Name); l.Kind == kindLatch {
+				names[i] = latchChannel(s.style, l.Name)
+			}
 			l.Wait = 0
 		}
 		var mu sync.Mutex
@@ -76,7 +79,7 @@ const linesAtOnce = 16
 // hasLine reports whether the sessions that wait for a lock of the kind stand in a line; of a read-write lock
 // those do whose writers wait.
 func hasLine(kind string) bool {
-	return kind == kindMutex || kind == kindRW || kind == kindSemaphore || kind == kindCounter
+	return kind == kindMutex || kind == kindElection || kind == kindRW || kind == kindSemaphore || kind == kindCounter
 }
 
 // countLines adds the callers in the lines. It returns how many commands that took.

@@ -59,9 +59,10 @@ const leastTTL = 3 * time.Minute
 func New(cfg Config) *Record {
 	quoted, _ := json.Marshal(cfg.Label) // of strings: it cannot fail
 	number, _ := json.Marshal(cfg.Version)
+	lease := script.Millis(cfg.Lease)
 	r := &Record{
 		cfg:    cfg,
-		before: `{"label":` + string(quoted) + `,"started":`, after: `,"version":` + string(number) + `}`,
+		before: `{"label":` + string(quoted) + `,"started":`, after: `,"version":` + string(number) + `,"lease":` + lease + `}`,
 		ttl: max(leastTTL, 3*cfg.Lease),
 	}
 	r.due.Store(int64(schedule.Never))

@@ -57,6 +57,7 @@ func TestRecordSaysWhoTheSessionIs(t *testing.T) {
 			Label   string
 			Started int64
 			Version string
+			Lease   int64
 		}) {
 			text, err := ses.client.Do(t.Context(), ses.client.B().Get().Key(ses.key).Build()).ToString()
 			if err != nil {
@@ -71,7 +72,7 @@ func TestRecordSaysWhoTheSessionIs(t *testing.T) {
 		for range 2 { // the command may be sent twice
 			ses.write(t)
 			p := read()
-			if p.Label != label || p.Version != "7.8.9" || p.Started < first {
+			if p.Label != label || p.Version != "7.8.9" || p.Lease != time.Hour.Milliseconds() || p.Started < first {
 				t.Errorf("read %+v", p)
 			}
 			first = p.Started
