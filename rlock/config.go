@@ -1,6 +1,7 @@
 package rlock
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -58,7 +59,8 @@ type Config struct {
 	// under "relock_session:<session id>" while the session lives. Default "<host>:<pid>".
 	Label string
 	// Logger hears what no error can tell a caller: lost locks, deadlocks, releases that were never
-	// confirmed, refused subscriptions, outages. docs/operations.md lists it. Default: discard.
+	// confirmed, refused subscriptions, outages. docs/operations.md lists it. Default: the warnings and errors
+	// of that to [slog.Default]. To hear nothing, give one with [slog.DiscardHandler].
 	Logger *slog.Logger
 	Trace  *Trace // hooks for metrics and tests; default none
 }
@@ -95,17 +97,31 @@ func (c Config) checked() (config.Config, error) {
 	case c.HandOverLimit < -1:
 		return config.Config{}, fmt.Errorf("%w: HandOverLimit is %d; it must be positive, 0 for no bound but the time slice, or -1 for no hand-overs",
 			ErrConfig, c.HandOverLimit)
-	case len(c.Label) > maxLabel || !utf8.ValidString(c.Label):
-		return config.Config{}, fmt.Errorf("%w: Label is %s; it must be at most %d bytes of UTF-8", ErrConfig, lockerr.Quote(c.Label), maxLabel)
+	case len(c.Label) > maxLabel: // what is too long for a table is too long for a log
+		return config.Config{}, fmt.Errorf("%w: Label has %d bytes; it must have at most %d", ErrConfig, len(c.Label), maxLabel)
+	case !utf8.ValidString(c.Label):
+		return config.Config{}, fmt.Errorf("%w: Label is %s; it must be UTF-8", ErrConfig, lockerr.Quote(c.Label))
 	}
 	if c.Label == "" {
 		c.Label = defaultLabel()
 	}
 	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+		c.Logger = slog.New(warnings{slog.Default().Handler()})
 	}
 	return config.Config(c), nil
 }
+
+// warnings hands on what an operator who has not asked for a log must hear.
+type warnings struct{ slog.Handler }
+
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}
+
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{w.Handler.WithAttrs(attrs)}
+}
+func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
 
 // defaultLabel is "<host>:<pid>".
 func defaultLabel() string {

@@ -1,7 +1,9 @@
 package rlock_test
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -141,6 +143,41 @@ func TestReplicasAtStart(t *testing.T) {
 		}
 		replFree(t, s, name)
 	}
+}
+
+// Where no replica is connected, Dial warns, and each Lock that has waited says why in its error: also one that
+// stood behind another of its session, and asked nothing itself.
+func TestReplicasThatAreMissingAreNamed(t *testing.T) {
+	var log journal
+	former := slog.Default()
+	slog.SetDefault(log.logger())
+	defer slog.SetDefault(former)
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		name := redistest.Name(t)
+		before := log.count("fewer replicas are connected")
+		ses := topoDial(t, s.Option(), rlock.Config{Replicas: 1, ReplicaTimeout: replTimeout})
+		if log.count("fewer replicas are connected") != before+1 {
+			t.Error("Dial does not warn where there is no Logger")
+		}
+		first := make(chan error)
+		ctx, end := context.WithCancel(t.Context())
+		go func() {
+			_, _, err := rlock.New(ses, name).Lock(ctx)
+			first <- err
+		}()
+		redistest.Eventually(t, replPatience, "the first attempt", func() bool { return log.count("locks wait for it") > 0 })
+		_, _, err := rlock.New(ses, name).Lock(t.Context(), rlock.Wait(10*time.Millisecond))
+		if !errors.Is(err, rlock.ErrNotAcquired) || !replTells(err, "0 of 1 replicas") || !strings.Contains(err.Error(), "Config.Replicas") {
+			t.Errorf("behind another: %v", err)
+		}
+		end()
+		err = <-first
+		if !errors.Is(err, rlock.ErrNotAcquired) || !errors.Is(err, rlock.ErrUnavailable) || !strings.Contains(err.Error(), "Config.Replicas") {
+			t.Errorf("the first: %v", err)
+		}
+		replFree(t, s, name)
+		log.clear()
+	})
 }
 
 // What the documented ACL allows is enough, with +wait.

@@ -227,5 +227,10 @@ func TestSessionsRecord(t *testing.T) {
 		}
 		_, err := rlock.Dial(context.Background(), s.Option(), rlock.Config{Label: strings.Repeat("x", 201)})
 		locktest.Is(t, "a long label", err, rlock.ErrConfig)
+		if text := err.Error(); strings.Contains(text, "xxx") || !strings.Contains(text, "201 bytes") || !strings.Contains(text, "at most 200") {
+			t.Errorf("a long label: %s", text)
+		}
+		_, err = rlock.Dial(context.Background(), s.Option(), rlock.Config{Label: "a\xff"})
+		locktest.Is(t, "a label that is no text", err, rlock.ErrConfig)
 	})
 }

@@ -47,6 +47,13 @@ func (j *journal) count(text string) (n int) {
 	return n
 }
 
+// clear forgets all lines.
+func (j *journal) clear() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = nil
+}
+
 // operations are all that ask Redis, each once, on names that nobody else uses.
 func operations(ses *rlock.Session, name string) map[string]func(ctx context.Context) error {
 	m, f, rw := rlock.New(ses, name), fairlock.New(ses, name+"-fair"), rwlock.New(ses, name+"-rw")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -60,7 +61,7 @@ func (g *global) connect(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	session, err := rlock.NewSession(ctx, client, rlock.Config{})
+	session, err := rlock.NewSession(ctx, client, rlock.Config{Logger: slog.New(slog.DiscardHandler)}) // what it warns of, commands say themselves
 	if err != nil {
 		client.Close()
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -34,7 +35,7 @@ func tryOut(ctx context.Context, client rueidis.Client, prefix string) []Finding
 	commands, looks := checkCommands(ctx, client, base), checkLooks(ctx, client, base)
 	connecting, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	session, err := rlock.NewSession(connecting, client, rlock.Config{Lease: tryLease})
+	session, err := rlock.NewSession(connecting, client, rlock.Config{Lease: tryLease, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return []Finding{commands, looks, noSession(connecting, client, err)}
 	}

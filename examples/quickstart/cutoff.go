@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"relock/examples/internal/demo"
@@ -103,7 +104,8 @@ func cutOffHolder(ctx context.Context, redis *demo.Redis, lease time.Duration) (
 func openHolder(ctx context.Context, redis *demo.Redis, wire *demo.Wire, lease time.Duration) (*rlock.Session, <-chan struct{}, error) {
 	renewed := make(chan struct{}, 1)
 	session, err := rlock.Dial(ctx, wire.Through(redis.Option), rlock.Config{
-		Lease: lease,
+		Lease:  lease,
+		Logger: slog.New(slog.DiscardHandler), // it would warn of what is shown here
 		Trace: &rlock.Trace{Renewed: func(locktrace.Renewed) {
 			select {
 			case renewed <- struct{}{}:

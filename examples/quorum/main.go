@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -100,7 +101,8 @@ func (st *stage) open(ctx context.Context, start func() (server, error)) (end fu
 	for i := range st.locks {
 		var sessions []*rlock.Session
 		for _, server := range st.servers {
-			s, err := rlock.Dial(ctx, server.Option(), rlock.Config{Lease: lease, ReleaseTimeout: lease})
+			s, err := rlock.Dial(ctx, server.Option(), rlock.Config{Lease: lease, ReleaseTimeout: lease,
+				Logger: slog.New(slog.DiscardHandler)}) // it would warn of what is shown here
 			if err != nil {
 				return end, err
 			}

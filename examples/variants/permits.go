@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,7 +89,8 @@ func showCrash(ctx context.Context, redis *demo.Redis, lease time.Duration) (res
 	res.lease = lease
 	defer func() { err = errors.Join(err, remove(context.WithoutCancel(ctx), redis, "licences")) }()
 	wire := new(demo.Wire)
-	doomed, err := rlock.Dial(ctx, wire.Through(redis.Option), rlock.Config{Prefix: redis.Prefix, Lease: lease})
+	doomed, err := rlock.Dial(ctx, wire.Through(redis.Option), rlock.Config{Prefix: redis.Prefix, Lease: lease,
+		Logger: slog.New(slog.DiscardHandler)}) // it would warn of what is shown here
 	if err != nil {
 		return res, err
 	}

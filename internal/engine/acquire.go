@@ -117,7 +117,7 @@ func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []lockopt.Opti
 		if wait {
 			op = "lock"
 		}
-		return ctx, nil, opError(op, h.prim, err)
+		return ctx, nil, opError(op, h.prim, h.s.meanwhile(err))
 	}
 	return section, hold, nil
 }

@@ -24,7 +24,8 @@ type Watch struct {
 	mu      sync.Mutex // guards what follows, and changes of On
 	stuck   int        // Locks that wait and whose last attempt has failed
 	began   time.Duration
-	refused int // Locks that were denied and not told of
+	cause   error // that of the Lock with which it began
+	refused int   // Locks that were denied and not told of
 	denials limit
 }
 
@@ -63,9 +64,22 @@ func (w *Watch) Enter(stuck *bool, name string, err error) {
 	if w.stuck++; w.On.Load() {
 		return
 	}
-	w.began = w.clock()
+	w.began, w.cause = w.clock(), err
 	w.On.Store(true)
 	w.log.Warn("relock: Redis cannot serve; locks wait for it", "name", name, "error", err)
+}
+
+// Cause returns why Redis does not serve other Locks, as far as the Logger was told; nil if it does.
+func (w *Watch) Cause() error {
+	if !w.On.Load() {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stuck == 0 {
+		return nil
+	}
+	return w.cause
 }
 
 // Leave takes a Lock off the count, if it is counted: it was answered, or gives up.

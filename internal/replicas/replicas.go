@@ -52,7 +52,7 @@ type Runner interface {
 }
 
 // ErrNotYet is an acknowledgement that the end of a context has cut off.
-var ErrNotYet = fmt.Errorf("%w: no acknowledgement by replicas", lockerr.ErrUnavailable)
+var ErrNotYet = fmt.Errorf("%w: no acknowledgement yet by the replicas that Config.Replicas waits for", lockerr.ErrUnavailable)
 
 // errGone is a grant or an end that is not there when the replicas are asked.
 var errGone = errors.New("it was gone by then")
@@ -65,7 +65,7 @@ type TooFew struct {
 }
 
 func (e *TooFew) Error() string {
-	return fmt.Sprintf("%v: %d of %d replicas acknowledged it within %v", lockerr.ErrUnavailable, e.got, e.want, e.bound)
+	return fmt.Sprintf("%v: %d of %d replicas acknowledged it within %v, and Config.Replicas waits for %[3]d", lockerr.ErrUnavailable, e.got, e.want, e.bound)
 }
 
 func (e *TooFew) Unwrap() error { return lockerr.ErrUnavailable }

@@ -1,0 +1,39 @@
+package rlock_test
+
+import (
+	"log/slog"
+	"testing"
+
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// A session without a Logger tells slog.Default of what is wrong, and of nothing else.
+func TestWarningsGoToTheDefaultLogger(t *testing.T) {
+	var log journal
+	former := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	defer slog.SetDefault(former)
+	s := redistest.Mini(t)
+	ses := topoDial(t, s.Option(), rlock.Config{})
+	quiet := topoDial(t, s.Option(), rlock.Config{Logger: slog.New(slog.DiscardHandler)})
+	for name, ses := range map[string]*rlock.Session{"loud": ses, "quiet": quiet} {
+		ctx, _, err := rlock.New(ses, name).Lock(t.Context())
+		must(t, err)
+		if _, err := rlock.New(ses, name).ForceUnlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-ctx.Done()
+	}
+	redistest.Eventually(t, replPatience, "the warning", func() bool { return log.count("lock lost") == 1 })
+	must(t, ses.Close())
+	must(t, quiet.Close())
+	for _, level := range []string{"level=DEBUG", "level=INFO"} {
+		if log.count(level) > 0 {
+			t.Errorf("it tells of what is no warning: %q", log.lines)
+		}
+	}
+	if log.count("name=quiet") > 0 {
+		t.Error("a Logger that discards is not heeded")
+	}
+}
