@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -81,6 +82,8 @@ type permits struct {
 
 	// known is the limit in Redis by what this handle has heard.
 	known atomic.Int64
+	told  kind.Limit
+	mine  atomic.Bool // SetLimit was called on this handle: another limit than New's is no surprise
 }
 
 var _ interface {
@@ -95,6 +98,24 @@ func newPermits(s *engine.Session, n keyname.Names, limit int, end time.Duration
 	p := &permits{names: names{key: n}, s: s, limit: limit, end: end}
 	p.known.Store(int64(limit))
 	return p
+}
+
+// otherLimit warns, through a handle, of a limit in Redis that is not the one that New was given: one that was
+// changed in the code alone has no effect.
+func (p *permits) otherLimit(h *calls.Handle) func(limit int64, exact bool) {
+	return func(limit int64, exact bool) {
+		if p.mine.Load() {
+			return
+		}
+		key := "limit"
+		if !exact {
+			key = "least limit"
+		}
+		h.Once(func(log *slog.Logger) {
+			log.Warn("relock: the semaphore has another limit in Redis than New was given, and that in Redis holds",
+				"name", p.key.Name(), key, limit, "given", p.limit)
+		})
+	}
 }
 
 // Kind is that of permits.
@@ -167,6 +188,7 @@ func (p *permits) Acquire(op *kind.Op) script.Command {
 	args := make([]string, 0, 15+op.N)
 	args = p.waitArgs(append(args, script.Millis(op.Lease), script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish, p.kept(op.Lease),
 		script.Flag(op.Next)), op)
+	op.Limit = &p.told
 	cmd := script.Command{Script: acquireScript, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
 	if args[6] != "" {
 		cmd.Keys, cmd.Fewer = p.keysAndLine(), acquireWithoutLine

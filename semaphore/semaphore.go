@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/engine"
+	"relock/internal/kind"
 	"relock/internal/lockerr"
 	"relock/internal/lockopt"
 	"relock/internal/script"
@@ -25,7 +26,8 @@ type Semaphore struct {
 }
 
 // New returns the semaphore with that name. The limit is set in Redis on first use; later, the
-// limit in Redis wins, until [Semaphore.SetLimit] changes it for all processes. New does no I/O:
+// limit in Redis wins, until [Semaphore.SetLimit] changes it for all processes. The session's Logger is
+// warned once of a limit in Redis that shows to be another one. New does no I/O:
 // the first operation reports an empty name ([rlock.ErrName]), a nil session, a limit below 1 or a
 // bad option ([rlock.ErrArgument]).
 //
@@ -42,7 +44,9 @@ func New(s *rlock.Session, name string, limit int, opts ...Option) *Semaphore {
 		err = bad
 	}
 	p := newPermits(session, names, limit, o.end)
-	return &Semaphore{handle: engine.NewHandle(session, p.Names(), p, err), p: p}
+	m := &Semaphore{handle: engine.NewHandle(session, p.Names(), p, err), p: p}
+	p.told = kind.Limit{Given: int64(limit), Other: p.otherLimit(m.handle.Calls())}
+	return m
 }
 
 // Name returns the name that New was given, without Config.Prefix; "" for a zero value.
@@ -221,6 +225,7 @@ func (m *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	if err := atLeast("the limit", limit, 0); err != nil {
 		return m.wrap(op, err)
 	}
+	m.p.mine.Store(true)
 	err := m.handle.Calls().CallOnce(ctx, op, func(id string) script.Command { return m.p.setLimit(limit, id) },
 		func(r rueidis.RedisResult) error { return r.Error() })
 	if err == nil {

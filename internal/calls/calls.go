@@ -4,6 +4,7 @@ package calls
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -12,6 +13,7 @@ import (
 	"relock/internal/kind"
 	"relock/internal/life"
 	"relock/internal/lockerr"
+	"relock/internal/notes"
 	"relock/internal/requestid"
 	"relock/internal/resend"
 	"relock/internal/script"
@@ -23,6 +25,8 @@ type Session struct {
 	Sender   *resend.Sender
 	Requests *requestid.Pool
 	Bound    time.Duration // of a Call
+	Log      *slog.Logger  // it may be called under any mutex
+	Told     notes.Once    // names of which something was logged that is true once and for all
 }
 
 // A Handle is what a caller holds of something in Redis that has a name.
@@ -121,6 +125,14 @@ func Integer(to *int64) func(rueidis.RedisResult) error {
 	return func(r rueidis.RedisResult) (err error) {
 		*to, err = r.AsInt64()
 		return err
+	}
+}
+
+// Once runs warn with the session's Logger, once for each name of a session, of the first [notes.MostOnce].
+// Both may be under any mutex.
+func (h *Handle) Once(warn func(log *slog.Logger)) {
+	if h.err == nil && h.session.Told.First(h.name) {
+		warn(h.session.Log)
 	}
 }
 

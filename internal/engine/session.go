@@ -127,7 +127,7 @@ func newSession(client rueidis.Client, cfg config.Config, opt deployment.Options
 		Timeout: cfg.ReleaseTimeout, Replicas: replicas.Asker{Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: cfg.AnswerTime()},
 		Polls: cfg.Polling != nil, Logger: cfg.Logger, Log: s.log, Life: s.life, Clock: s.now, WakeAt: s.schedule.WakeAt,
 		Told: heard.Hear, Back: s.recheck, Changed: s.subscriptionChanged}, opt)
-	s.calls = calls.Session{Life: s.life, Sender: &s.redis.Sender, Requests: &s.requests, Bound: cfg.ReleaseTimeout}
+	s.calls = calls.Session{Life: s.life, Sender: &s.redis.Sender, Requests: &s.requests, Bound: cfg.ReleaseTimeout, Log: s.log}
 	s.cleanup = cleanup.New(cleanup.Config{Context: s.life.Context, Background: &s.life.Background,
 		Timeout: cfg.ReleaseTimeout, Clock: s.now, Send: s.redis.Run.Multi, Pause: backoff.Pause, Log: s.log})
 	s.deadlocks = deadlock.NewWatch(deadlock.Config{Session: s.id, Label: cfg.Label, Context: s.life.Closing,

@@ -30,6 +30,28 @@ const (
 	ForGood = -2
 )
 
+// A Limit is what a handle of permits takes the limit for.
+type Limit struct {
+	Given int64
+	// Other hears of another limit in Redis, or of one that is at least so high. It is called for each
+	// such reply, and must not block.
+	Other func(limit int64, exact bool)
+}
+
+// least compares it with what is known to be free and taken.
+func (l *Limit) least(n int64) {
+	if l != nil && n > l.Given {
+		l.Other(n, false)
+	}
+}
+
+// is compares it with the limit in Redis.
+func (l *Limit) is(n int64) {
+	if l != nil && n >= 0 && n != l.Given {
+		l.Other(n, true)
+	}
+}
+
 // Decode takes in the reply to op of a primitive of the kind. Errors: [script.ErrShape],
 // [lockerr.ErrUnavailable], Redis's own, or that of a context as it is: for how long Redis was waited
 // for, the caller knows.
@@ -42,6 +64,7 @@ func (a *Answer) Decode(r rueidis.RedisResult, k *Kind, op *Op) error {
 	case err != nil:
 		return clienterr.Unavailable(err)
 	case len(reply) == 1 && k.Permits:
+		op.Limit.least(reply[0] + int64(op.N))
 		switch free := reply[0]; {
 		case free < 0:
 			reply = append(reply[:0], Granted, -free, 0, 1, 0, -1)
@@ -61,5 +84,14 @@ func (a *Answer) Decode(r rueidis.RedisResult, k *Kind, op *Op) error {
 		a.Free, a.Limit = reply[4], reply[5]
 	}
 	a.Status, a.Value, a.Token, a.Position, a.Owner = reply[0], reply[1], reply[2], reply[3], owner
+	switch {
+	case op.Limit == nil:
+	case a.Status == ForGood:
+		op.Limit.is(a.Value)
+	case a.Sized && a.Status == Granted:
+		op.Limit.least(a.Free + int64(op.N))
+	case a.Sized:
+		op.Limit.is(a.Limit)
+	}
 	return nil
 }

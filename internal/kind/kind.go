@@ -252,6 +252,7 @@ type Op struct {
 	Keep     time.Duration // release: what the holds that stay deserve; 0: leave the TTL
 	Position *Position     // acquire, of a fair lock: where the run stands if it is refused; release: that of Line.Enter
 	Lease    time.Duration // acquire, extend: the least time to live; Unleased: see Memory. Leave: the time to live
+	Limit    *Limit        // acquire, of permits of a semaphore
 	// Tokens is how many tokens to reserve (acquire, Fenced); 0: the claim has one. More than 1 only
 	// where HandsOver, or for a run of the fair queue.
 	Tokens int
