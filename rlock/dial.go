@@ -22,8 +22,15 @@ import (
 // is a third of the default lease.
 const connTimeout = 3 * time.Second
 
+// The buffers of each connection. A command has a few hundred bytes and a reply less, so these hold what many
+// goroutines send at a time; rueidis's default of half a MiB each made a session of 2.9 MB.
+const (
+	readBuffer  = 8 << 10
+	writeBuffer = 40 << 10
+)
+
 // replicaConns is how many connections wait for replicas at a time: each waits a millisecond or so
-// as long as the replicas are in step, and has buffers of half a MiB. rueidis's default is 1024.
+// as long as the replicas are in step. rueidis's default is 1024.
 const replicaConns = 32
 
 // Dial is [NewSession] with a client of its own, made of opt with the settings that locks run best
@@ -61,6 +68,12 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	opt.Standalone.ReplicaAddress = nil
 	if opt.ConnWriteTimeout == 0 {
 		opt.ConnWriteTimeout = connTimeout
+	}
+	if opt.ReadBufferEachConn == 0 {
+		opt.ReadBufferEachConn = readBuffer
+	}
+	if opt.WriteBufferEachConn == 0 {
+		opt.WriteBufferEachConn = writeBuffer
 	}
 	if checked.Replicas > 0 && opt.BlockingPoolSize == 0 {
 		opt.BlockingPoolSize = replicaConns
