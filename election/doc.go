@@ -1,5 +1,6 @@
 // Package election elects one leader among the processes that stand for it, on Redis. The
-// others see who leads, with a value that the leader publishes: an address, say.
+// others see who leads, with a value that the leader publishes: an address, say. [Election.Campaign]
+// gives a context to work on; [Election.Run] calls back, as client-go's leader election does.
 //
 // # What is guaranteed
 //
@@ -14,9 +15,10 @@
 // Terms grow from leader to leader. A term is a fencing token, drawn by the script that makes
 // the leader.
 //
-// Observers see the leader that they find, and then each new one and each new value. They are
-// woken by message. A lost message, or a lost connection, costs them Config.PollFloor at most.
-// An observer that is slow misses leaders in between, never one that goes on leading.
+// Observers see the leader that they find, then each new one and each new value, and when nobody leads
+// any more. They are woken by message. A lost message, a lost connection, or a lease that has run
+// out costs them Config.PollFloor at most. An observer that is slow misses leaders in between, never one
+// that goes on leading.
 //
 // # What is not
 //
@@ -33,6 +35,6 @@
 //
 // The keys of a fair lock under the election's name, with its fencing token, and beside them
 // "relock_leader:{name}": the last leader, its term and value, without a TTL. It counts only
-// while the lock has that owner. "relock_election:{name}" is the channel. Operators end a
-// leadership by ForceUnlock of the fair lock.
+// while the lock has that owner. "relock_election:{name}" is the channel; observers
+// listen to that and to the lock's. Operators end a leadership by ForceUnlock of the fair lock.
 package election

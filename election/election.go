@@ -84,6 +84,7 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...rlock.Loc
 		}
 		l := &Leadership{election: e, hold: hold}
 		if err = p.publish(section, l, value); err == nil {
+			living.begin(e.seat(), reign{section, l})
 			return section, l, nil
 		}
 		lost := errors.Is(err, rlock.ErrLost) || section.Err() != nil
@@ -117,19 +118,27 @@ type Leader struct {
 // returns. Errors: [ErrNoLeader]; [rlock.ErrArgument], [rlock.ErrName], [rlock.ErrClosed],
 // [rlock.ErrUnavailable]; ctx's or Redis's own.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	if err := e.usable(ctx, "leader"); err != nil {
+	const op = "leader"
+	if err := e.usable(ctx, op); err != nil {
 		return Leader{}, err
 	}
-	var l Leader
+	l, _, err := e.look(ctx, op)
+	if err == nil && l.Owner == "" {
+		err = e.wrap(op, ErrNoLeader)
+	}
+	return l, err
+}
+
+// look asks Redis who leads: the zero Leader if nobody does, or if the leader has not published its
+// value yet, which unpublished tells.
+func (e *Election) look(ctx context.Context, op string) (l Leader, unpublished bool, err error) {
 	cmd := script.Command{Script: leaderScript, Keys: e.keys()}
-	err := e.handle.Calls().Call(ctx, "leader", cmd, func(r rueidis.RedisResult) error {
+	err = e.handle.Calls().Call(ctx, op, cmd, func(r rueidis.RedisResult) error {
 		reply, err := r.ToArray()
+		l, unpublished = Leader{}, len(reply) == 1
 		switch {
-		case err != nil:
+		case err != nil || len(reply) < 2:
 			return err
-		case len(reply) == 0:
-			l = Leader{}
-			return nil
 		case len(reply) != 3:
 			return fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
 		}
@@ -142,10 +151,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 		}
 		return nil
 	})
-	if err == nil && l.Owner == "" {
-		err = e.wrap("leader", ErrNoLeader)
-	}
-	return l, err
+	return l, unpublished, err
 }
 
 // keys are the lock and what its owner has published.
@@ -155,6 +161,9 @@ func (e *Election) keys() []string {
 
 // channel is where a leader tells that it has published something.
 func (e *Election) channel() string { return e.names.Prefixed("relock_election") }
+
+// released is the channel of the lock, where a release tells that there is no next leader.
+func (e *Election) released() string { return e.names.Prefixed("redisson_lock__channel") }
 
 // usable returns why the handle or the context cannot be used, if it cannot.
 func (e *Election) usable(ctx context.Context, op string) error {

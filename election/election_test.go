@@ -121,6 +121,14 @@ func TestBadInput(t *testing.T) {
 			is(t, what+": Leader", err, want)
 			_, err = e.Observe(ctx)
 			is(t, what+": Observe", err, want)
+			if err := e.Run(ctx, "v", election.Callbacks{OnNewLeader: func(election.Leader) {}}); want != context.Canceled {
+				is(t, what+": Run", err, want)
+			} else if err != nil { // it has ended as it should
+				t.Errorf("%s: Run: %v", what, err)
+			}
+			if e.IsLeader() {
+				t.Errorf("%s: it leads", what)
+			}
 		}
 		e := election.New(ses, "x")
 		try("nil", none, ctx, rlock.ErrArgument)
@@ -133,6 +141,7 @@ func TestBadInput(t *testing.T) {
 		try("ctx done", e, done, context.Canceled)
 		_, _, err := e.Campaign(rlock.WithOwner(ctx, "me"), "v")
 		is(t, "a named owner", err, rlock.ErrArgument)
+		is(t, "a named owner: Run", e.Run(rlock.WithOwner(ctx, "me"), "v", election.Callbacks{}), rlock.ErrArgument)
 		_, _, err = e.Campaign(ctx, "v", nil)
 		is(t, "a nil option", err, rlock.ErrArgument)
 		is(t, "Publish", nobody.Publish(ctx, "v"), rlock.ErrNotHeld)

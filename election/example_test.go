@@ -38,6 +38,47 @@ func Example() {
 	// true
 }
 
+// Run calls back, as client-go's leader election does.
+func ExampleElection_Run() {
+	session, _, done := relocktest.Open()
+	defer done()
+	ctx, stop := context.WithCancel(context.Background())
+	scheduler := election.New(session, "scheduler")
+
+	err := scheduler.Run(ctx, "10.0.0.1:8080", election.Callbacks{
+		OnStartedLeading: func(leading context.Context) {
+			fmt.Println("leading:", scheduler.IsLeader())
+			stop() // as a signal may do
+			<-leading.Done()
+			fmt.Println("cleaned up")
+		},
+		OnStoppedLeading: func() { fmt.Println("leading:", scheduler.IsLeader()) },
+	})
+	fmt.Println(err)
+	// Output:
+	// leading: true
+	// cleaned up
+	// leading: false
+	// <nil>
+}
+
+// A process serves a request itself if it leads.
+func ExampleElection_IsLeader() {
+	session, _, done := relocktest.Open()
+	defer done()
+	ctx := context.Background()
+	e := election.New(session, "scheduler")
+	fmt.Println(e.IsLeader())
+	_, leadership, _ := e.Campaign(ctx, "10.0.0.1:8080")
+	fmt.Println(e.IsLeader())
+	_ = leadership.Resign()
+	fmt.Println(e.IsLeader())
+	// Output:
+	// false
+	// true
+	// false
+}
+
 // Others follow the leader.
 func ExampleElection_Observe() {
 	session, _, done := relocktest.Open()
@@ -55,13 +96,18 @@ func ExampleElection_Observe() {
 		l := <-leaders
 		fmt.Println("term", l.Term, "is led by", l.Value)
 		_ = leadership.Resign()
+		if l = <-leaders; l == (election.Leader{}) {
+			fmt.Println("nobody leads")
+		}
 	}
 	cancel()
 	_, more := <-leaders
 	fmt.Println("more:", more)
 	// Output:
 	// term 1 is led by 10.0.0.1:8080
+	// nobody leads
 	// term 2 is led by 10.0.0.2:8080
+	// nobody leads
 	// more: false
 }
 

@@ -4,3 +4,10 @@ package election
 func ScriptSources() map[string]string {
 	return map[string]string{"publish": publishScript.Source(), "leader": leaderScript.Source()}
 }
+
+// Living returns how many seats have a leadership that has not ended.
+func Living() int {
+	living.mu.RLock()
+	defer living.mu.RUnlock()
+	return len(living.of)
+}

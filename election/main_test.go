@@ -2,6 +2,7 @@ package election_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if addr := os.Getenv(childAddr); addr != "" {
+		runChild(addr)
+	}
 	redistest.Main(m, "lua", "../rlock/lua", "../internal/probe/lua", "../internal/record/lua", "../internal/replicas/lua")
 }
 

@@ -8,9 +8,11 @@ import (
 	"relock/pubsub"
 )
 
-// Observe returns a channel that yields the leader, if there is one, and then each new leader
-// and each new value. It holds one: a leader that is not read is replaced by the next, so that a
-// slow reader gets the newest one. That there is no leader is not told; [Election.Leader] says it.
+// Observe returns a channel that yields the leader, if there is one, and then each new leader, each
+// new value, and the zero Leader when nobody leads any more: after a Resign without a further candidate
+// at once, after a loss when the lease in Redis is over. Between a leader and the next one that the
+// Resign has made nothing is yielded. The channel holds one: what is not read is replaced by what comes
+// next, so that a slow reader gets the newest.
 //
 // A message wakes the observer; after a lost connection, and each Config.PollFloor, it looks by
 // itself, so that nothing is missed for longer. The channel is closed when ctx ends or the
@@ -35,23 +37,17 @@ func (e *Election) Observe(ctx context.Context) (<-chan Leader, error) {
 
 func (e *Election) observe(ctx context.Context, c chan Leader) {
 	floor := e.handle.Session().Config().PollFloor
-	var listener *pubsub.Listener
-	var messages <-chan pubsub.Message
-	defer func() {
-		if listener != nil {
-			listener.Close()
-		}
-	}()
+	published, released := ear{e: e, channel: e.channel()}, ear{e: e, channel: e.released()}
+	defer published.close()
+	defer released.close()
 	timer := time.NewTimer(floor)
 	defer timer.Stop()
 	var last Leader
 	for ctx.Err() == nil {
-		if listener == nil { // before it looks, so that no change falls in between
-			if listener = e.listen(ctx, floor); listener != nil {
-				messages = listener.C()
-			}
-		}
-		if now, err := e.Leader(ctx); err == nil && now != last {
+		// Before it looks, so that no change falls in between.
+		news, ends := published.listen(ctx, floor), released.listen(ctx, floor)
+		// Of a leader that has not published yet a message will come.
+		if now, unpublished, err := e.look(ctx, "observe"); err == nil && !unpublished && now != last {
 			last = now
 			select {
 			case <-c: // not read yet, and out of date
@@ -62,20 +58,38 @@ func (e *Election) observe(ctx context.Context, c chan Leader) {
 		// Up to a tenth less, so that many observers do not look all at once for ever.
 		timer.Reset(floor - time.Duration(rand.Int64N(int64(floor)/10+1)))
 		select {
-		case <-messages:
+		case <-news:
+		case <-ends:
 		case <-timer.C:
 		case <-ctx.Done():
 		}
 	}
 }
 
-// listen subscribes, or returns nil: then the observer looks by the clock and tries again.
-func (e *Election) listen(ctx context.Context, floor time.Duration) *pubsub.Listener {
-	ctx, cancel := context.WithTimeout(ctx, floor)
-	defer cancel()
-	listener, err := e.handle.Session().Listen(ctx, e.channel())
-	if err != nil {
-		return nil
+// An ear is an observer's subscription to one channel.
+type ear struct {
+	e        *Election
+	channel  string
+	listener *pubsub.Listener
+}
+
+// listen subscribes, unless that has been done, and returns what is heard. If it cannot it returns
+// nil: then the observer looks by the clock and tries again.
+func (x *ear) listen(ctx context.Context, floor time.Duration) <-chan pubsub.Message {
+	if x.listener == nil {
+		ctx, cancel := context.WithTimeout(ctx, floor)
+		defer cancel()
+		listener, err := x.e.handle.Session().Listen(ctx, x.channel)
+		if err != nil {
+			return nil
+		}
+		x.listener = listener
 	}
-	return listener
+	return x.listener.C()
+}
+
+func (x *ear) close() {
+	if x.listener != nil {
+		x.listener.Close()
+	}
 }

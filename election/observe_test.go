@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"relock/election"
+	"relock/fairlock"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
@@ -41,6 +42,9 @@ func TestObserve(t *testing.T) {
 			observes(t, c, 2, "b")
 		}
 		must(t, e.l.Resign())
+		for _, c := range all {
+			observes(t, c, 0, "")
+		}
 		must(t, b.Close())
 		closed(t, early)
 		closed(t, theirs)
@@ -155,6 +159,77 @@ func TestShutdownWithAnObserver(t *testing.T) {
 		observes(t, c, 1, "b")
 		must(t, e.l.Resign())
 		must(t, locktest.Get(t, ended, patience, "Shutdown to end"))
-		closed(t, c)
+		for l := range c {
+			if l != (election.Leader{}) { // that nobody leads may be seen or not
+				t.Errorf("one more leader: %+v", l)
+			}
+		}
+	})
+}
+
+// An observer sees that nobody leads any more: by message after a Resign, a Close and a forced end, and
+// within a poll floor of the end of a lease.
+func TestObserveNobodyLeads(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		b := dial(t, s, slow())
+		c, err := election.New(b, "x").Observe(ctx)
+		must(t, err)
+		a := dial(t, s, slow())
+		ways := []func(l *election.Leadership){
+			func(l *election.Leadership) { must(t, l.Resign()) },
+			func(*election.Leadership) {
+				_, err := fairlock.New(b, "x").ForceUnlock(ctx)
+				must(t, err)
+			},
+			func(*election.Leadership) { must(t, a.Close()) },
+		}
+		for i, end := range ways {
+			e := leads(t, campaign(t, ctx, a, "a", 0), int64(i+1))
+			observes(t, c, int64(i+1), "a")
+			end(e.l)
+			observes(t, c, 0, "")
+			_ = e.l.Resign()
+		}
+
+		lease := s.Slowed(time.Second)
+		dies, proxy := locktest.DialProxy(t, s, rlock.Config{Lease: lease})
+		polls, err := election.New(dial(t, s, rlock.Config{PollFloor: lease / 5}), "x").Observe(ctx)
+		must(t, err)
+		leads(t, campaign(t, ctx, dies, "a", 0), int64(len(ways)+1))
+		observes(t, polls, int64(len(ways)+1), "a")
+		proxy.BlackHole(true)
+		observes(t, polls, 0, "")
+	})
+}
+
+// Between a leader and the next, who has not published its value yet, an observer does not see that nobody
+// leads, though it looks.
+func TestObserverWaitsForTheValueOfTheNextLeader(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		a := dial(t, s, slow())
+		b, pb := locktest.DialProxy(t, s, slow())
+		watcher, looks := locktest.DialProxy(t, s, rlock.Config{PollFloor: 20 * time.Millisecond})
+		first := leads(t, campaign(t, ctx, a, "a", 0), 1)
+		c, err := election.New(watcher, "x").Observe(ctx)
+		must(t, err)
+		observes(t, c, 1, "a")
+		second := campaign(t, ctx, b, "b", 1)
+		seen, release := pb.HoldRequest(locktest.Runs(src["publish"]))
+		must(t, first.l.Resign())
+		locktest.Get(t, seen, patience, "the value to be sent")
+		looks.Reset()
+		redistest.Eventually(t, patience, "the observer to look", func() bool {
+			return locktest.Sent(looks, locktest.Runs(src["leader"])) > 2
+		})
+		select {
+		case l := <-c:
+			t.Errorf("an observer sees %+v before the next leader's value", l)
+		default:
+		}
+		release()
+		leads(t, second, 2)
+		observes(t, c, 2, "b")
 	})
 }

@@ -54,7 +54,8 @@ func TestScripts(t *testing.T) {
 		run("another type of leader", "publish", set("HSET x me 1", "SET l 1"), two, me, "WRONGTYPE", "WRONGTYPE", "l=1 x{me:1}"),
 
 		run("one leads", "leader", set("HSET x me 1", "HSET l owner me term 7 revision 2 value w"), two, nil, "[me 7 w]", "[me 7 w]", "l{owner:me revision:2 term:7 value:w} x{me:1}"),
-		run("another leads, who has not published", "leader", set("HSET x you 1", "HSET l owner me term 7 revision 2 value w"), two, nil, "[]", "[]", "l{owner:me revision:2 term:7 value:w} x{you:1}"),
+		run("another leads, who has not published", "leader", set("HSET x you 1", "HSET l owner me term 7 revision 2 value w"), two, nil, "[1]", "[1]", "l{owner:me revision:2 term:7 value:w} x{you:1}"),
+		run("the first one leads, who has not published", "leader", set("HSET x you 1"), two, nil, "[1]", "[1]", "x{you:1}"),
 		run("the leader is gone", "leader", set("HSET l owner me term 7 revision 2 value w"), two, nil, "[]", "[]", "l{owner:me revision:2 term:7 value:w}"),
 		run("nobody ever led", "leader", nil, two, nil, "[]", "[]", ""),
 		run("another type", "leader", set("SET x 1", "HSET l owner me term 7 revision 2 value w"), two, nil, "WRONGTYPE", "WRONGTYPE", "l{owner:me revision:2 term:7 value:w} x=1"),

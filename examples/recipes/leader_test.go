@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"relock/election"
+	"relock/fairlock"
 	"relock/relocktest"
 	"relock/rlock"
 )
@@ -26,6 +27,44 @@ func lead(ctx context.Context, e *election.Election, address string, work func(c
 			return err
 		}
 	}
+}
+
+// leadAsClientGo is lead for those who know client-go: work runs while this process leads, and serve
+// is told the address of each new leader, "" if nobody leads.
+func leadAsClientGo(ctx context.Context, e *election.Election, address string, work func(ctx context.Context), serve func(leader string)) error {
+	for {
+		err := e.Run(ctx, address, election.Callbacks{
+			OnStartedLeading: work, // returns soon after its ctx has ended
+			OnNewLeader:      func(l election.Leader) { serve(l.Value) },
+		})
+		if !errors.Is(err, rlock.ErrLost) {
+			return err // nil: ctx has ended, and it has resigned
+		}
+	}
+}
+
+// A leadership that is lost is followed by another.
+func Example_leaderAsClientGo() {
+	session, _, done := relocktest.Open()
+	defer done()
+	scheduler := election.New(session, "scheduler")
+	ctx, stop := context.WithCancel(context.Background())
+	times := 0
+	served := make(chan string, 100)
+	err := leadAsClientGo(ctx, scheduler, "10.0.0.1:8080", func(leading context.Context) {
+		if times++; times == 2 {
+			stop()
+		} else if _, err := fairlock.New(session, "scheduler").ForceUnlock(ctx); err != nil {
+			fmt.Println(err)
+		}
+		<-leading.Done()
+		fmt.Println(context.Cause(leading))
+	}, func(leader string) { served <- leader })
+	fmt.Println(err, times)
+	// Output:
+	// rlock: lock lost
+	// context canceled
+	// <nil> 2
 }
 
 // The second candidate leads when the first one has failed.
