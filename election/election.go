@@ -48,6 +48,22 @@ func New(s *rlock.Session, name string) *Election {
 	}
 }
 
+// Name returns the name that New was given, without Config.Prefix; "" for a nil or zero Election.
+func (e *Election) Name() string {
+	if e == nil || e.lock == nil {
+		return ""
+	}
+	return e.names.Name()
+}
+
+// Session returns the session that New was given; nil for a nil or zero Election.
+func (e *Election) Session() *rlock.Session {
+	if e == nil || e.lock == nil {
+		return nil
+	}
+	return e.lock.Session()
+}
+
 // Campaign waits until the caller leads, and publishes value for it. Candidates are served in
 // the order of arrival.
 //

@@ -139,6 +139,9 @@ func TestBadInput(t *testing.T) {
 		done, cancel := context.WithCancel(ctx)
 		cancel()
 		try("ctx done", e, done, context.Canceled)
+		if e.Name() != "x" || e.Session() != ses || none.Name() != "" || none.Session() != nil {
+			t.Errorf("the names are %q and %q, the sessions %v and %v", e.Name(), none.Name(), e.Session(), none.Session())
+		}
 		_, _, err := e.Campaign(rlock.WithOwner(ctx, "me"), "v")
 		is(t, "a named owner", err, rlock.ErrArgument)
 		is(t, "a named owner: Run", e.Run(rlock.WithOwner(ctx, "me"), "v", election.Callbacks{}), rlock.ErrArgument)

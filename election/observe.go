@@ -9,10 +9,10 @@ import (
 )
 
 // Observe returns a channel that yields the leader, if there is one, and then each new leader, each
-// new value, and the zero Leader when nobody leads any more: after a Resign without a further candidate
-// at once, after a loss when the lease in Redis is over. Between a leader and the next one that the
-// Resign has made nothing is yielded. The channel holds one: what is not read is replaced by what comes
-// next, so that a slow reader gets the newest.
+// new value, and the zero Leader when nobody leads any more: after a Resign at once, after a loss when the
+// lease in Redis is over. A Resign that makes a candidate of another session the leader leaves no time
+// without one, and none is yielded; between candidates of one session there may be such a moment. The
+// channel holds one: what is not read is replaced by what comes next, so that a slow reader gets the newest.
 //
 // A message wakes the observer; after a lost connection, and each Config.PollFloor, it looks by
 // itself, so that nothing is missed for longer. The channel is closed when ctx ends or the

@@ -33,6 +33,20 @@ func parts(s *rlock.Session) (p struct {
 	return p
 }
 
+// Parts names each lock once, in the order of the keys.
+func TestParts(t *testing.T) {
+	s := dial(t, redistest.Mini(t), slow())
+	a, b := rlock.New(s, "a"), fairlock.New(s, "b")
+	if got := multilock.New(b, a, rlock.New(s, "a")).Parts(); !slices.Equal(got, []multilock.Part{a, b}) {
+		t.Errorf("Parts: %v, want %v and %v", got, a, b)
+	}
+	for what, m := range map[string]*multilock.Mutex{"nil": nil, "zero": {}, "none": multilock.New(), "a nil one": multilock.New(a, nil)} {
+		if got := m.Parts(); got != nil {
+			t.Errorf("Parts of %s: %v", what, got)
+		}
+	}
+}
+
 // Locks of every kind are taken together, keep others out, are re-entered on the context, and
 // leave nothing behind.
 func TestEveryKind(t *testing.T) {

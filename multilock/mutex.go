@@ -46,6 +46,18 @@ func New(parts ...Part) *Mutex {
 	return m
 }
 
+// Parts returns the locks in the order of their keys, each once; nil for a Mutex that New could not make.
+func (m *Mutex) Parts() []Part {
+	if m == nil || m.err != nil {
+		return nil
+	}
+	var parts []Part
+	for _, l := range m.locks {
+		parts = append(parts, l.Part)
+	}
+	return parts
+}
+
 var errNone = fmt.Errorf("%w: there are no locks; name at least one", rlock.ErrArgument)
 
 // Lock waits until all of the locks are held. It takes them one after the other, in the order

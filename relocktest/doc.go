@@ -4,11 +4,12 @@
 //
 //   - [Start] gives a real session on an embedded Redis (miniredis) in the test's own process.
 //     The locks are the real ones: they exclude, re-enter, expire and get lost as in
-//     production. [Redis.Lose] takes a lock away from its holder, and [Redis.Stop] makes Redis
-//     unreachable. [Redis.AwaitWaiters] lets a test go on when callers wait. In a
+//     production. [Redis.Lose] takes a lock away from its holder, as [Redis.LoseLeadership],
+//     [Redis.LosePermits] and [Redis.LoseAll] do for other kinds, and [Redis.Stop] makes Redis unreachable. [Redis.AwaitWaiters] lets a test go on when callers wait. In a
 //     testing/synctest bubble leases of minutes pass in no time.
 //   - [Fake] is a lock without Redis, for code that depends on the one-method interface [Doer].
-//     It refuses, or loses the section, when the test says so.
+//     It refuses, or loses the section, when the test says so. [FakeElection] is an election without
+//     Redis, for code that depends on [Candidate].
 //
 // [Open] is for Examples and programs, which have no testing.TB.
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"relock/election"
 	"relock/relocktest"
 	"relock/rlock"
 )
@@ -20,6 +21,26 @@ func (r Reports) Run(ctx context.Context) (string, error) {
 		return "another process writes it", nil
 	}
 	return written, err
+}
+
+// A test says who leads.
+func ExampleFakeElection() {
+	var e relocktest.FakeElection
+	ctx, stop := context.WithCancel(context.Background())
+	err := e.Run(ctx, "10.0.0.1:8080", election.Callbacks{
+		OnStartedLeading: func(leading context.Context) {
+			fmt.Println("leading:", e.IsLeader())
+			e.Elect(election.Leader{Value: "10.0.0.2:8080"})
+			<-leading.Done()
+			fmt.Println("leading:", e.IsLeader())
+		},
+	})
+	fmt.Println(errors.Is(err, rlock.ErrLost))
+	stop()
+	// Output:
+	// leading: true
+	// leading: false
+	// true
 }
 
 func ExampleFake() {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"relock/election"
 	"relock/relocktest"
 	"relock/rlock"
 )
@@ -57,5 +58,32 @@ func TestNothingIsWrittenWithoutTheLock(t *testing.T) {
 	err := store{&lock}.save(t.Context(), func() error { t.Error("it was written"); return nil })
 	if !errors.Is(err, rlock.ErrNotAcquired) {
 		t.Errorf("error %v, want ErrNotAcquired", err)
+	}
+}
+
+// server is application code that only the leader may write with.
+type server struct{ candidate relocktest.Candidate }
+
+func (s *server) run(ctx context.Context, address string) error {
+	return s.candidate.Run(ctx, address, election.Callbacks{})
+}
+
+func (s *server) write() error {
+	if !s.candidate.IsLeader() {
+		return errors.New("another server leads")
+	}
+	return nil
+}
+
+func TestStandbyDoesNotWrite(t *testing.T) {
+	var e relocktest.FakeElection
+	e.Elect(election.Leader{Value: "10.0.0.2:8080"})
+	s := &server{candidate: &e}
+	go s.run(t.Context(), "10.0.0.1:8080")
+	if err := e.AwaitCandidates(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.write(); err == nil {
+		t.Error("it writes beside another leader")
 	}
 }
