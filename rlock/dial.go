@@ -14,6 +14,7 @@ import (
 	"relock/internal/deployment"
 	"relock/internal/engine"
 	"relock/internal/lockerr"
+	"relock/internal/misfit"
 	"relock/internal/script"
 )
 
@@ -35,19 +36,18 @@ const replicaConns = 32
 
 // Dial is [NewSession] with a client of its own, made of opt with the settings that locks run best
 // with: docs/operations.md lists them. [Session.Close] closes it. Dial blocks and fails as
-// NewSession does, with [ErrConfig] also for an address that is a URL, TLS on one side only, and
-// refused options.
+// NewSession does, with [ErrConfig] also for an address that is a URL (see [DialURL]) or has no port, TLS on
+// one side only, and refused options.
 func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, error) {
+	return dial(ctx, opt, cfg, misfit.Options)
+}
+
+func dial(ctx context.Context, opt rueidis.ClientOption, cfg Config, words misfit.Words) (*Session, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("dial: %w", lockerr.ErrNilContext)
 	}
-	if len(opt.InitAddress) == 0 {
-		return nil, fmt.Errorf("dial: %w: InitAddress is empty; it must name a server", ErrConfig)
-	}
-	for _, addr := range opt.InitAddress {
-		if strings.Contains(addr, "://") {
-			return nil, fmt.Errorf("dial: %w: the address %.100q is a URL; it must be host:port, or give the options that rueidis.ParseURL makes of it", ErrConfig, redacted(addr))
-		}
+	if err := checkAddresses(opt); err != nil {
+		return nil, fmt.Errorf("dial: %w", err)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
@@ -82,14 +82,16 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	conn := script.NewConnection()
 	direct, scout := script.NewDirect(conn, opt, dialler(opt)), script.NewScout(conn, opt, dialler(opt))
 	var dialled atomic.Bool
-	opt.DialCtxFn = dialWithin(dialing, opt, conn, &dialled)
+	hurried, calm := misfit.Hurry(ctx, opt)
+	opt.DialCtxFn = dialWithin(dialing, hurried, conn, &dialled)
 	client, err := rueidis.NewClient(opt)
+	calm()
 	done()
 	switch {
 	case err != nil && !dialled.Load(): // nor did it look for a server
-		return nil, fmt.Errorf("dial: %w: the client refuses these ClientOptions: %w", ErrConfig, err)
+		return nil, fmt.Errorf("dial: %w: the client refuses what %s asks for: %w", ErrConfig, words.Source, err)
 	case err != nil:
-		return nil, fmt.Errorf("dial: %w", dialError(ctx, opt, err))
+		return nil, fmt.Errorf("dial: %w", misfit.Explain(ctx, opt, err, words))
 	}
 	if client.Mode() != rueidis.ClientModeStandalone {
 		direct = nil
@@ -97,6 +99,26 @@ func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, 
 	s, err := engine.New(ctx, client, checked, deployment.Options{Version: Version,
 		Connection: conn, OwnsClient: true, Direct: direct, Scout: scout})
 	return (*Session)(s), err
+}
+
+// checkAddresses refuses addresses that no server can have. What a dial function of the caller's makes of
+// an address is its own.
+func checkAddresses(opt rueidis.ClientOption) error {
+	if len(opt.InitAddress) == 0 {
+		return fmt.Errorf("%w: InitAddress is empty; it must name a server", ErrConfig)
+	}
+	for _, addr := range opt.InitAddress {
+		if strings.Contains(addr, "://") { // it may have a password, and is not repeated
+			return fmt.Errorf("%w: an address is a URL; it must be host:port; DialURL takes URLs", ErrConfig)
+		}
+		if opt.DialCtxFn != nil || opt.DialFn != nil {
+			continue
+		}
+		if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
+			return fmt.Errorf("%w: the address %.100q must be host:port, such as localhost:6379, or [::1]:6379", ErrConfig, addr)
+		}
+	}
+	return nil
 }
 
 // dialWithin returns opt's way of dialling, except that what is dialled while ctx lives ends

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +26,23 @@ func Example() {
 	// Output:
 	// selling
 	// error: <nil>
+}
+
+// The URL of the deployment comes from the environment.
+func ExampleDialURL() {
+	ctx := context.Background()
+	url := "redis://locks:se/cret@redis.example.com:6379" // a slash in a password is %2F
+	session, err := rlock.DialURL(ctx, url, rlock.Config{})
+	if errors.Is(err, rlock.ErrConfig) {
+		fmt.Println("bad config; the password is in the error:", strings.Contains(err.Error(), "cret"))
+		return
+	}
+	if err != nil {
+		return // ErrUnavailable: try again
+	}
+	defer session.Close()
+	// Output:
+	// bad config; the password is in the error: false
 }
 
 // A nested Lock on the context of a critical section re-enters, through any function

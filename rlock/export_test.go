@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/misfit"
 )
 
 // The window of the external tests into the machine.
@@ -14,9 +15,9 @@ const family = "mutex"
 // AskForTLS has Dial take up to d, until the test ends, to find out whether a server speaks TLS. The
 // test may not be parallel.
 func AskForTLS(t testing.TB, d time.Duration) {
-	before := tlsTimeout
-	t.Cleanup(func() { tlsTimeout = before })
-	tlsTimeout = d
+	before := misfit.Patience
+	t.Cleanup(func() { misfit.Patience = before })
+	misfit.Patience = d
 }
 
 // Books returns how much the session keeps account of; all 0 when nothing is held and no

@@ -127,8 +127,16 @@ func TestDialFindsAWrongAddress(t *testing.T) {
 	opt := s.Option()
 	opt.InitAddress = []string{"redis://me:secret@" + s.Addr}
 	_, err := rlock.Dial(within(t, 5*time.Second), opt, rlock.Config{})
-	if !errors.Is(err, rlock.ErrConfig) || !strings.Contains(err.Error(), "rueidis.ParseURL") || strings.Contains(err.Error(), "secret") {
+	if !errors.Is(err, rlock.ErrConfig) || !strings.Contains(err.Error(), "DialURL") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("URL: %v", err)
+	}
+	for _, addr := range []string{"localhost", "localhost:", "::1", "::1:6379", "/run/redis.sock", ""} {
+		opt = s.Option()
+		opt.InitAddress = append(opt.InitAddress, addr)
+		_, err := rlock.Dial(within(t, 5*time.Second), opt, rlock.Config{})
+		if !errors.Is(err, rlock.ErrConfig) || errors.Is(err, rlock.ErrUnavailable) || !strings.Contains(err.Error(), "must be host:port") {
+			t.Errorf("no port: %q: %v", addr, err)
+		}
 	}
 	opt = s.Option()
 	opt.TLSConfig = &tls.Config{InsecureSkipVerify: true}

@@ -82,7 +82,7 @@ The exit code is 1 if a check has failed; warnings are 0.`,
 func doctor(g *global, name string) ([]Finding, error) {
 	ctx, stop := interruptible()
 	defer stop()
-	client, err := g.dial()
+	client, err := g.dial(ctx)
 	if script.Denied(err) && strings.Contains(err.Error(), "NOPERM") {
 		// ROLE with Sentinel, say. A wrong password is Denied too, but no permission helps there.
 		return []Finding{fail("connect", err.Error(), aclRemedy)}, nil

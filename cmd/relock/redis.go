@@ -12,7 +12,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/keyname"
-	"relock/internal/script"
+	"relock/internal/misfit"
+	"relock/internal/redisurl"
 	"relock/rlock"
 )
 
@@ -27,37 +28,9 @@ type server struct {
 // silence is after how long without an answer a connection counts as dead.
 const silence = 3 * time.Second
 
-// option parses --redis. The settings are those that locks need; see [rlock.Dial].
-func (g *global) option() (rueidis.ClientOption, error) {
-	opt, err := rueidis.ParseURL(g.url())
-	if err != nil {
-		// The URL may have a password, so it is not repeated.
-		return opt, usage("--redis (or %s) is no valid URL: %v; it must be like redis://user:password@host:6379/0", environment, redact(err))
-	}
-	if err := secure(&opt, g.url()); err != nil {
-		return opt, err
-	}
-	opt.AlwaysPipelining = true
-	opt.PipelineMultiplex = -1
-	opt.DisableCache = true
-	if opt.ConnWriteTimeout == 0 {
-		opt.ConnWriteTimeout = silence
-	}
-	return opt, nil
-}
-
-// redact takes the URL out of an error of url.Parse.
-func redact(err error) string {
-	text := err.Error()
-	if strings.HasPrefix(text, "parse ") {
-		return text[strings.LastIndex(text, ": ")+2:]
-	}
-	return text
-}
-
 // connect makes the client, and the session through which locks are looked at.
 func (g *global) connect(ctx context.Context) (*server, error) {
-	client, err := g.dial()
+	client, err := g.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,22 +45,40 @@ func (g *global) connect(ctx context.Context) (*server, error) {
 	}, nil
 }
 
-// dial makes the client alone. It does not try again: a person who looks at a deployment
-// wants to know that a node does not answer.
-func (g *global) dial() (rueidis.Client, error) {
+// dial makes the client alone, with the settings that locks need; see [rlock.Dial]. It does not try again: a
+// person who looks at a deployment wants to know that a node does not answer.
+func (g *global) dial(ctx context.Context) (rueidis.Client, error) {
 	opt, err := g.option()
 	if err != nil {
 		return nil, err
 	}
-	opt.DisableRetry = true
-	client, err := rueidis.NewClient(opt)
-	if script.Unavailable(err) {
-		err = fmt.Errorf("%w: %w", rlock.ErrUnavailable, err)
+	opt.AlwaysPipelining = true
+	opt.PipelineMultiplex = -1
+	opt.DisableCache = true
+	if opt.ConnWriteTimeout == 0 {
+		opt.ConnWriteTimeout = silence
 	}
+	opt.DisableRetry = true
+	hurried, calm := misfit.Hurry(ctx, opt)
+	client, err := rueidis.NewClient(hurried)
+	calm()
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", strings.Join(opt.InitAddress, ", "), err)
+		return nil, fmt.Errorf("connect to %s: %w", strings.Join(opt.InitAddress, ", "), misfit.Explain(ctx, opt, err, misfit.URL))
 	}
 	return client, nil
+}
+
+// option parses the URL of Redis, and says where it stands if it is wrong.
+func (g *global) option() (rueidis.ClientOption, error) {
+	opt, err := redisurl.Parse(g.url())
+	if err != nil {
+		where := environment
+		if g.redis != "" {
+			where = "--redis"
+		}
+		err = fmt.Errorf("%s: %w", where, err)
+	}
+	return opt, err
 }
 
 func (s *server) close() {

@@ -154,8 +154,7 @@ func (r *runner) run() error {
 
 // acquire connects and takes the lock. A signal ends it: no command is there yet to get it.
 func (r *runner) acquire() (*rlock.Session, error) {
-	opt, err := r.global.option()
-	if err != nil {
+	if _, err := r.global.option(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -168,7 +167,7 @@ func (r *runner) acquire() (*rlock.Session, error) {
 		case <-stop:
 		}
 	}()
-	session, err := rlock.Dial(ctx, opt, r.config())
+	session, err := rlock.DialURL(ctx, r.global.url(), r.config())
 	if err == nil {
 		r.held, err = r.flags.take(ctx, session, r.name)
 		r.began = time.Now()

@@ -52,6 +52,7 @@ var exits = []exit{
 	{64, "run --permits 1 --limit 2 --abandon x -- true"},
 	{64, "run --label " + strings.Repeat("x", 201) + " x -- true"},
 	{64, "--redis nonsense run x -- true"},
+	{64, "--redis redis://127.0.0.1:1?mastr_set=x run x -- true"},
 	{64, "no-such-command"},
 	{69, "--redis redis://127.0.0.1:1 run x -- true"},
 }

@@ -35,9 +35,14 @@ func TestTLS(t *testing.T) {
 		{at("rediss", addr, url.Values{"cert": {cert}}), 64, "cert and key"},
 		{at("rediss", addr, url.Values{"sentinel_tls": {"perhaps"}}), 64, "sentinel_tls"},
 		{at("redis", addr, both), 64, "is for rediss://"},
+		{at("redis", addr, nil), 64, "speaks TLS only; begin the URL with rediss://"},
+		{at("rediss", s.Addr, nil), 64, "does not speak TLS; begin the URL with redis://"},
+		{at("rediss", s.Addr, url.Values{"master_set": {"x"}}), 64, "does not speak TLS; add sentinel_tls=false"},
 	} {
-		if r := c.want(c.code, "ls"); !strings.Contains(r.err, c.text) {
-			t.Errorf("%s: %s", c.url, r.err)
+		for _, args := range [][]string{{"ls"}, {"run", "x", "--", "true"}, {"doctor"}} {
+			if r := c.want(c.code, args...); !strings.Contains(r.err, c.text) {
+				t.Errorf("%s: %q: %s", c.url, args, r.err)
+			}
 		}
 	}
 	// What is asked is no Sentinel, and says so only if it was reached.
