@@ -43,13 +43,6 @@ func (r *runs) add(who int) {
 	r.at, r.who = append(r.at, time.Now()), append(r.who, who)
 }
 
-// first is when the first one began.
-func (r *runs) first() time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.at[0]
-}
-
 // beside awaits the next time of the test's clock that is so far behind a full second.
 func beside(second time.Duration) {
 	now := time.Now()
@@ -102,53 +95,6 @@ func TestEachTickIsRunOnce(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A process that dies while it runs the job leaves the lock for its lease. The times in between are skipped, in
-// all processes; after that each is run once again.
-func TestOneIsKilledInTheMiddle(t *testing.T) {
-	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
-		stalls := locktest.WatchStalls(t)
-		const lease, fatal = 3 * time.Second, 5
-		var ran runs
-		var all []gocron.Scheduler
-		var killed atomic.Int64 // when, in Unix nanoseconds
-		release := make(chan struct{})
-		beside(600 * time.Millisecond)
-		for i := range 3 {
-			ses, proxy := locktest.DialProxy(t, s, rlock.Config{Lease: lease})
-			all = append(all, schedule(t, 0, func() {
-				ran.add(i)
-				if time.Since(ran.first()) < fatal*time.Second-500*time.Millisecond {
-					return
-				}
-				if killed.CompareAndSwap(0, time.Now().UnixNano()) {
-					proxy.BlackHole(true)
-					<-release
-				}
-			}, gocron.WithDistributedLocker(relockgocron.NewLocker(ses))))
-		}
-		time.Sleep(ticks * time.Second)
-		close(release)
-		for _, s := range all {
-			must(t, s.Shutdown())
-		}
-		if stalls.Longest() >= 150*time.Millisecond {
-			return // the times of the runs say nothing then
-		}
-		died := time.Unix(0, killed.Load())
-		missing := ticks - len(ran.at)
-		t.Logf("%d runs of %d; the longest stall was %v", len(ran.at), ticks, stalls.Longest())
-		if least, most := 1, int(lease/time.Second); missing < least || missing > most {
-			t.Errorf("%d of %d times were skipped, want %d to %d: %v ran at %v", missing, ticks, least, most, ran.who, ran.at)
-		}
-		for i, at := range ran.at[1:] {
-			gap := at.Sub(ran.at[i])
-			if after := ran.at[i].Sub(died).Abs() < 500*time.Millisecond; after && gap > lease+time.Second+s.Slack() || !after && (gap > 1300*time.Millisecond || gap < 700*time.Millisecond) {
-				t.Errorf("run %d came %v behind the last; the process died at %v", i+1, gap, died)
-			}
-		}
-	})
 }
 
 // A job that takes longer than its interval is never run beside itself, in one process or in two.
