@@ -129,6 +129,7 @@ var semaphoreCases = []locktest.ScriptCase{
 	run("below what is taken", "set_limit", has(4, inf, "x:1"), limitKeys, args("0", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "-1", "-1", "l=7 s=-1 z<x:1>"),
 	run("the counter is gone", "set_limit", set("ZADD z "+inf+" x:1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "4", "4", "l=7 s=4 z<x:1>"),
 	run("another type", "set_limit", set("HSET s a 1"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "WRONGTYPE", "WRONGTYPE", "s{a:1}"),
+	run("another type of the number, and one has expired", "set_limit", append(has(4, "5", "x:1"), strings.Fields("HSET l a 1")), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "WRONGTYPE", "WRONGTYPE", "l{a:1} s=4 z<x:1>"),
 	run("another type of permits", "set_limit", set("SET s 5", "SET z x"), limitKeys, args("5", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "WRONGTYPE", "WRONGTYPE", "s=5 z=x"),
 	run("after an earlier one", "set_limit", append(has(4, inf, "x:1"), strings.Fields("SET l 6")), limitKeys, args("3", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "2", "2", "l=7 s=2 z<x:1>"),
 	run("later than a later one", "set_limit", append(has(4, inf, "x:1"), strings.Fields("SET l 10")), limitKeys, args("3", "ch", "PUBLISH", "7", "60000", "0", "1", ""), "4", "4", "l=10 s=4 z<x:1>"),

@@ -61,6 +61,7 @@ var scriptCases = []locktest.ScriptCase{
 	kase("a lock without a TTL is no lock", "acquire", setup(other), lock, enter, wrong, wrong, "lock{other:1}"),
 	kase("a field that is no count is no lock", "acquire", setup("HSET lock name bob", forever), lock, enter, wrong, wrong, "lock{name:bob}"),
 	kase("a field of ours that is no count is no lock", "acquire", setup("HSET lock me bob", forever), lock, enter, wrong, wrong, "lock{me:bob}"),
+	kase("what is no lock is not left to one that polls", "acquire", setup("HSET lock a 1 b 1", forever), line, args("me", "30000", "b", "0", "0", "", "", "0", "0", "ch", "PUBLISH", "1", "s:", "1", "A", "100", "50"), wrong, wrong, "lock{a:1 b:1}"),
 	kase("two owners are no lock", "acquire", setup("HSET lock a 1 b 1", forever), ids, byID, wrong, wrong, "lock{a:1 b:1}"),
 	kase("a read-write lock is waited for", "acquire", setup("HSET lock mode read b 1", forever), lock, enter, "[0 forever 0 0]", "[0 forever 0 0]", "lock{b:1 mode:read}"),
 	kase("another type changes nothing", "acquire", setup("SET lock x"), lock, enter, wrong, wrong, "lock=x"),

@@ -71,10 +71,11 @@ if not granted and n > limit then
   if tell and not new and value > 0 then redis.call(ARGV[4], ARGV[3], int(value)) end
   return {-2, limit, 0, 0}
 end
+local bad = first_id == 16 and not waits and not granted and refused(redis.pcall('ZCARD', KEYS[3]), ': the line')
+if bad then return bad end
 if new then redis.call('SET', KEYS[1], int(value)) end
 local position, first, more = 0, heads[1] == entry, false
 if entry and alive < n and (not granted or is_entry(heads[1])) then
-  local bad
   bad, value, granted, more, position, first =
     wait_in_line(entry, heads, value, limit, at, us, now, ARGV[8] == '1', ARGV[9], ARGV[12])
   if bad then return bad end

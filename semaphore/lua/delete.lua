@@ -6,11 +6,10 @@
 -- Publishes how many permits there were, if some, so that waiters make the semaphore anew;
 --   and calls the first of the line, which does.
 local LINE = ARGV[5] ~= '' and KEYS[5]
--- include no_counter, integer, serve
+-- include no_counter, last, integer, serve
 local value, taken = redis.pcall('GET', KEYS[1]), redis.pcall('ZCARD', KEYS[2])
 local bad = refused(value) or refused(taken)
 if bad then return bad end
-local last = redis.call('GET', KEYS[4])
 if last and tonumber(last) >= tonumber(ARGV[1]) then return 0 end
 redis.call('DEL', KEYS[1], KEYS[2])
 redis.call('SET', KEYS[4], ARGV[1], 'PX', ARGV[2])

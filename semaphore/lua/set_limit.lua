@@ -8,8 +8,8 @@
 -- Publishes how many are free, or 0 if below that, if the limit was changed, or permits had expired;
 --   and the messages of line.lua: also to those among the first hundred who want more than the limit
 local LINE = ARGV[8] ~= '' and KEYS[5]
--- include no_counter, clock, keep, permits, serve
-local free, last = ARGV[1] - taken, redis.call('GET', KEYS[4])
+-- include no_counter, last, clock, keep, permits, serve
+local free = ARGV[1] - taken
 if last and tonumber(last) >= tonumber(ARGV[4]) then
   if not value then return free end -- it was deleted since
   free = value + back

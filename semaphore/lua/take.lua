@@ -23,9 +23,9 @@ if outcome then
   end
   return {outcome == 'undone' and 0 or 1, -1, 0, 0, free, -1}
 end
+if heads and heads.err then return (refused(heads, ': the line')) end
 local first = heads and heads[1] == entry
 if entry and (free < n or heads[1]) then
-  if heads.err then return (refused(heads, ': the line')) end
   local us, now = time()
   local bad, _, granted, more, position
   bad, _, granted, more, position, first =
