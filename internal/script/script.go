@@ -39,6 +39,9 @@ func New(src string) *Script {
 // Source returns the Lua of the script, as it is sent.
 func (sc *Script) Source() string { return sc.src }
 
+// SHA is the SHA-1 of that, in hex digits, by which servers know the script.
+func (sc *Script) SHA() string { return sc.sha }
+
 // Command is one call of a script. All keys must be in one hash slot.
 type Command struct {
 	Script     *Script
