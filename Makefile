@@ -41,6 +41,12 @@ test-servers: ## all tests on other servers as well: Redis 6.2, Valkey 9, and SE
 stress: ## the random tests, for longer: make stress CYCLES=5000000 (default: 1 000 000)
 	RELOCK_STRESS=$(or $(CYCLES),1000000) go test -race -timeout 3h -run 'Random' -v ./...
 
+fuzz: ## scripts and parsers on random input: make fuzz FUZZTIME=10m (for each fuzz test; default: 1m)
+	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
+		for test in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$dir/*_test.go); do \
+			echo "$$dir $$test"; (cd $$dir && go test -run '^$$' -fuzz "^$$test\$$" -fuzztime $(or $(FUZZTIME),1m) .) || exit 1; \
+		done; done
+
 torture: ## locks amid faults: make torture DURATION=1h SEED=7 TOPOLOGY=standalone|sentinel|cluster|several ROUNDS=crowd|mixed
 	@command -v redis-server >/dev/null || { echo "make torture: no redis-server on PATH" >&2; exit 1; }
 	cd torture && RELOCK_REQUIRE_REDIS=1 RELOCK_TORTURE_DURATION=$(DURATION) RELOCK_TORTURE_SEED=$(SEED) \

@@ -266,6 +266,9 @@ func (c *conn) answer(v value, raw []byte, end bool) bool {
 	out := reply{raw: raw}
 	if p != nil && p.rule != nil {
 		out.hold = p.rule.hold
+		if p.rule.instead != "" {
+			out.raw = []byte(p.rule.instead)
+		}
 		if p.rule.delay > 0 {
 			out.until = time.Now().Add(p.rule.delay)
 		}

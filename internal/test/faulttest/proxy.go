@@ -34,8 +34,10 @@ type rule struct {
 	match func(cmd []string) bool
 	drop  bool
 	delay time.Duration
-	seen  chan struct{} // of a hold: closed when it has struck
-	hold  chan struct{} // of a hold: closed to let go
+	// instead is what the client gets in place of the reply; "": the reply
+	instead string
+	seen    chan struct{} // of a hold: closed when it has struck
+	hold    chan struct{} // of a hold: closed to let go
 }
 
 // New starts a proxy for the server at the address target. It passes everything

@@ -198,7 +198,11 @@ func (j *judgement) total(all map[string]image) string {
 				n += int64(all[name].size) / 2
 			}
 		default:
-			fmt.Fprint(&b, name, all[name])
+			is := all[name]
+			if !j.exact && is.ttl != "-1" {
+				is.ttl = ""
+			}
+			fmt.Fprint(&b, name, is)
 		}
 	}
 	return fmt.Sprint(n, b.String())

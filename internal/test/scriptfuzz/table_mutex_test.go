@@ -24,19 +24,19 @@ var mutexScripts = []scriptRow{
 		{as: (*world).bare, keys: k(lock), args: a(owner, lease)},
 		{as: (*world).bare, keys: k(lock, line), args: a(owner, lease, head("plain"))},
 		{keys: k(lock, ids2, token2), args: a(owner, lease, is(""), tokens, held, id, ends)},
-		{keys: k(lock, line, ids2, token2), args: a(owner, lease, head("plain"), tokens, held, id, ends, said, waiting)},
-		{keys: k(lock, line, ids2, token2), args: a(owner, lease, is("b"), tokens, held, id, ends, said, waiting, session, comesIn, window)},
+		{keys: k(lock, line, ids2, token2), args: a(owner, lease, head("plain"), tokens, held, id, ends, said, callers)},
+		{keys: k(lock, line, ids2, token2), args: a(owner, lease, is("b"), tokens, held, id, ends, said, callers, session, comesIn, window)},
 		{as: (*world).bare, keys: k(lock, ofFair), args: a(owner, lease, is("o"), is("", "0", "", "", "1", "0"), ch, publish, counts, ofSession)},
 		{keys: k(lock, ofFair, ids2, token2), args: a(owner, lease, is("r"), tokens, held, id, ends, is("1", "0"), ch, publish, counts, ofSession)},
-		{keys: k(lock, ofFair, ids2, token2), args: a(owner, lease, head("fair"), tokens, held, id, ends, said, waiting, place)},
+		{keys: k(lock, ofFair, ids2, token2), args: a(owner, lease, head("fair"), tokens, held, id, ends, said, callers, place)},
 	}},
 	{path: "rlock/lua/release.lua", reply: numbers(1, 5), vain: "WRONGTYPE", calls: []call{
 		{as: (*world).bare, keys: k(lock), args: a(owner, ch, publish, counts, is(""))},
 		{as: (*world).bare, keys: k(lock, line), args: a(owner, ch, publish, counts, ofSession)},
-		{keys: k(lock, line, released), args: a(owner, ch, publish, counts, ofSession, ownIDs, is("0"), orNone("plain"), anew("plain"), flag, waiting, is("", ""), endings)},
-		{keys: k(lock, line, released, token), args: a(owner, ch, publish, counts, ofSession, ownIDs, is("1"), orNone("plain"), anew("plain"), flag, waiting, optional(is("", ""), endings))},
+		{keys: k(lock, line, released), args: a(owner, ch, publish, counts, ofSession, ownIDs, is("0"), orNone("plain"), anew("plain"), flag, callers, is("", ""), endings)},
+		{keys: k(lock, line, released, token), args: a(owner, ch, publish, counts, ofSession, ownIDs, is("1"), orNone("plain"), anew("plain"), flag, callers, optional(is("", ""), endings))},
 		{as: (*world).private, keys: k(lock, ofFair, released), args: a(owner, ch, publish, counts, ofSession, ownIDs, is("0"), orNone("fair"), anewFair, optional(endings))},
-		{keys: k(lock, released), args: a(owner, ch, publish, counts, is(""), ownIDs, is("0"), orNone("plain"), anew("plain"), flag, waiting, is("", ""), endings)},
+		{keys: k(lock, released), args: a(owner, ch, publish, counts, is(""), ownIDs, is("0"), orNone("plain"), anew("plain"), flag, callers, is("", ""), endings)},
 	}},
 	{path: "rlock/lua/extend.lua", reply: numbers(1, 1), calls: []call{
 		{keys: k(lock, ids), args: a(owner, lease, private, flag, any1("", "e1"), twice(is("0"), "xv", "e2"))},
@@ -89,7 +89,7 @@ var anewFair = func(w *world) []string {
 	if w.once(2) {
 		entry, at = w.head("fair", w.session, false, 0)+w.session+":77", itoa(w.near()*1000)
 	}
-	return append([]string{entry}, append(join(w, a(flag, waiting)), at, w.of("1", "3"))...)
+	return append([]string{entry}, append(join(w, a(flag, callers)), at, w.of("1", "3"))...)
 }
 
 // twice are how many ids are void, what stands between that and the ids, these, and ids of holds.

@@ -29,7 +29,7 @@ var (
 
 // inLine is what an attempt says of the line, and of who waits there: it comes behind the head.
 func inLine(who ...args) args {
-	return func(w *world) []string { return join(w, append(a(flag, flag, counts, ofSession, waiting), who...)) }
+	return func(w *world) []string { return join(w, append(a(flag, flag, counts, ofSession, callers), who...)) }
 }
 
 // polls is what an attempt says that polls.

@@ -30,16 +30,16 @@ var sideScripts = []scriptRow{
 	{path: "rwlock/lua/acquire_write.lua", reply: numbers(1, 4), grants: sidesRole, calls: []call{
 		{as: (*world).bare, keys: k(sides, readers, writers), args: a(owner, lease, id, pollMark, timeoutPrefix)},
 		{as: withID, keys: k(sides, readers, writers, ofOwner), args: a(owner, lease, id, pollMark, timeoutPrefix, optional(held, any1("0", "1"), any1("", "w2")))},
-		{as: (*world).bare, keys: k(sides, readers, writers), args: a(owner, lease, id, pollMark, timeoutPrefix, is("0", "0", ""), head("writers"), flag, flag, waiting, ch, publish, counts, ofSession)},
-		{as: withID, keys: k(sides, readers, writers, ofOwner), args: a(owner, lease, id, pollMark, timeoutPrefix, held, any1("0", "1"), any1("", "w2"), head("writers"), flag, flag, waiting, ch, publish, counts, ofSession)},
+		{as: (*world).bare, keys: k(sides, readers, writers), args: a(owner, lease, id, pollMark, timeoutPrefix, is("0", "0", ""), head("writers"), flag, flag, callers, ch, publish, counts, ofSession)},
+		{as: withID, keys: k(sides, readers, writers, ofOwner), args: a(owner, lease, id, pollMark, timeoutPrefix, held, any1("0", "1"), any1("", "w2"), head("writers"), flag, flag, callers, ch, publish, counts, ofSession)},
 	}},
 	{path: "rwlock/lua/release_read.lua", reply: numbers(1, 5), calls: []call{
 		{as: (*world).bare, keys: k(sides, readers, writers, first), args: a(owner, ch, publish, counts, ofSession)},
 		{keys: k(sides, readers, writers, first, ofOwner, more), args: a(owner, ch, publish, counts, ofSession, whose, keep, any1("0", "1"), sideEndings())},
 	}},
 	{path: "rwlock/lua/release_write.lua", reply: numbers(1, 5), calls: []call{
-		{as: (*world).bare, keys: k(sides, readers, writers, first), args: a(owner, ch, publish, counts, ofSession, is("2", "0", "0", "0", "0"), orNone("writers"), anew("writers"), flag, waiting)},
-		{keys: k(sides, readers, writers, first, ofOwner), args: a(owner, ch, publish, counts, ofSession, whose, keep, any1("0", "1"), sideEndings(orNone("writers"), anew("writers"), flag, waiting))},
+		{as: (*world).bare, keys: k(sides, readers, writers, first), args: a(owner, ch, publish, counts, ofSession, is("2", "0", "0", "0", "0"), orNone("writers"), anew("writers"), flag, callers)},
+		{keys: k(sides, readers, writers, first, ofOwner), args: a(owner, ch, publish, counts, ofSession, whose, keep, any1("0", "1"), sideEndings(orNone("writers"), anew("writers"), flag, callers))},
 	}},
 	{path: "rwlock/lua/extend.lua", reply: numbers(1, 1), calls: []call{
 		{keys: k(sides, readers, ofOwner, first, more), args: a(owner, lease, is("r"), private, flag, any1("", "e1"), twice(is(), "xv", "e2"))},

@@ -85,7 +85,7 @@ var (
 	counts    = any1("0", "1")
 	ch        = any1(heard, "quiet") // the channel of the lock
 	ofSession = is(prefix)
-	waiting   = any1("0", "1", "3")
+	callers   = any1("0", "1", "3")
 	session   = one(func(w *world) string { return w.session })
 	private   = one(func(w *world) string { return map[bool]string{true: "0", false: "1"}[w.named] })
 	keep      = any1("0", "1000", "90000")
