@@ -52,7 +52,6 @@ func when(is func(*world) bool, k keys) keys {
 func hasID(w *world) bool     { return w.id != "" }
 func hasTokens(w *world) bool { return w.tokens > 0 || w.ends != "" }
 func hasIDs(w *world) bool    { return w.byIDs }
-func hasHeld(w *world) bool   { return w.held > 0 }
 
 var (
 	lock     = named("x", lockRole)
