@@ -47,6 +47,10 @@ fuzz: ## scripts and parsers on random input: make fuzz FUZZTIME=10m (for each f
 			echo "$$dir $$test"; (cd $$dir && go test -run '^$$' -fuzz "^$$test\$$" -fuzztime $(or $(FUZZTIME),1m) .) || exit 1; \
 		done; done
 
+simulate: ## sessions, faults and Redis in made-up time: make simulate SEEDS=1000 SEED=7 SESSIONS=100 MINUTES=10 KIND=plain|fair|rw|semaphore|mix
+	RELOCK_SIMULATE_SEEDS=$(or $(SEEDS),200) RELOCK_SIMULATE_SEED=$(or $(SEED),1) RELOCK_SIMULATE_SESSIONS=$(or $(SESSIONS),20) \
+		RELOCK_SIMULATE_MINUTES=$(or $(MINUTES),1) RELOCK_SIMULATE_KIND=$(KIND) go test -count=1 -timeout 0 -run TestSimulation ./internal/test/simulate
+
 torture: ## locks amid faults: make torture DURATION=1h SEED=7 TOPOLOGY=standalone|sentinel|cluster|several ROUNDS=crowd|mixed
 	@command -v redis-server >/dev/null || { echo "make torture: no redis-server on PATH" >&2; exit 1; }
 	cd torture && RELOCK_REQUIRE_REDIS=1 RELOCK_TORTURE_DURATION=$(DURATION) RELOCK_TORTURE_SEED=$(SEED) \

@@ -1,0 +1,11 @@
+// Package simulate runs the library itself, not a model of it, in made-up time: many sessions, an embedded Redis and
+// a network in memory, in the bubble of a synctest. Minutes take a second. It has tests only.
+//
+// A seed draws everything that is not the library: latencies, think times, how long sections last, with which options
+// callers wait and when they give up, and the faults: partitions, cut connections, a Redis that is silent or restarts,
+// processes that die, hosts far away. It replays those times; which of two goroutines runs first at the same instant
+// it does not decide. What must hold is checked from outside of the locks: see ledger_test.go.
+//
+// A process that is stopped as a whole cannot be simulated, since its timers would have to stop with it: its network
+// can. Nor does Redis forget anything here: what that costs is in docs/guarantees.md.
+package simulate

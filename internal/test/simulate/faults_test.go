@@ -1,0 +1,78 @@
+package simulate
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Faults strike from the first quarter of a run to its last; a third of the seeds have none.
+func (w *world) harm(length time.Duration) {
+	rng := w.rng(1)
+	if rng.IntN(3) == 0 {
+		return
+	}
+	time.Sleep(length / 4)
+	for until := time.Now().Add(length / 2); time.Now().Before(until); {
+		w.strike(rng)
+		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
+	}
+}
+
+// strike is one fault, from its beginning to its end.
+func (w *world) strike(rng *rand.Rand) {
+	h := w.pick(rng)
+	ms := func(least, most int) time.Duration {
+		return time.Duration(least+rng.IntN(most-least)) * time.Millisecond
+	}
+	switch rng.IntN(8) {
+	case 0: // the network between a host and Redis
+		w.during(h, func() { h.link.shut(); time.Sleep(ms(20, 8000)); h.link.open() })
+	case 1, 2: // the same, again and again: what a reply says is old when it comes
+		w.during(h, func() {
+			for range 2 + rng.IntN(5) {
+				h.link.shut()
+				time.Sleep(ms(100, 2500))
+				h.link.open()
+				time.Sleep(ms(1, 400))
+			}
+		})
+	case 3: // its connections
+		w.during(h, h.link.cut)
+	case 4: // far away for a while
+		w.during(h, func() { h.link.slowed(float64(10 + rng.IntN(200))); time.Sleep(ms(500, 6000)); h.link.slowed(1) })
+	case 5: // Redis is stopped
+		w.during(nil, func() { w.each((*link).shut); time.Sleep(ms(10, 3000)); w.each((*link).open) })
+	case 6: // Redis restarts, with its data
+		w.during(nil, func() {
+			w.each(func(l *link) { l.refuse(true); l.crash() })
+			time.Sleep(ms(1, 1500))
+			w.admin("SCRIPT", "FLUSH")
+			w.each(func(l *link) { l.refuse(false) })
+		})
+	default: // a process dies, and another one begins
+		w.during(h, func() {
+			w.ledger.dies(h)
+			w.forget(h)
+			h.link.refuse(true)
+			h.die()
+			h.link.cut()
+		})
+		w.begin()
+	}
+}
+
+// during runs a fault, of a host or, if that is nil, of Redis.
+func (w *world) during(h *host, fault func()) {
+	w.ledger.disturb(h, true)
+	fault()
+	w.ledger.disturb(h, false)
+}
+
+// each does something with the links of all that live.
+func (w *world) each(do func(*link)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, h := range w.hosts {
+		do(h.link)
+	}
+}

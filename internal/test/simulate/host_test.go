@@ -1,0 +1,124 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"relock/fairlock"
+	"relock/rlock"
+	"relock/rwlock"
+	"relock/semaphore"
+)
+
+// A host is one process: a session, the link to Redis, and goroutines that take locks.
+type host struct {
+	number int
+	world  *world
+	link   *link
+	ses    *rlock.Session
+	ctx    context.Context // ends when it dies
+	die    context.CancelFunc
+}
+
+// work takes locks until the time is over, or its process dies.
+func (h *host) work(rng *rand.Rand) {
+	w := h.world
+	for {
+		think := time.Duration(rng.ExpFloat64() * float64(w.think))
+		select {
+		case <-time.After(think):
+		case <-h.ctx.Done():
+			return
+		}
+		if !time.Now().Before(w.end) {
+			return
+		}
+		h.once(rng, w.wants(rng))
+	}
+}
+
+// once takes one lock, holds it for a while, and gives it back.
+func (h *host) once(rng *rand.Rand, what want) {
+	l := h.world.ledger
+	ctx, cancel := context.WithCancel(h.ctx)
+	defer cancel()
+	var opts []rlock.LockOption
+	switch rng.IntN(12) {
+	case 0:
+		opts = append(opts, rlock.Wait(time.Duration(rng.IntN(2000))*time.Millisecond))
+	case 1:
+		after := time.Duration(rng.IntN(3000)) * time.Millisecond
+		defer time.AfterFunc(after, cancel).Stop()
+	case 2:
+		what.leased = true
+		opts = append(opts, rlock.Lease(time.Duration(50+rng.IntN(3000))*time.Millisecond))
+	}
+	c := l.calls(h, what)
+	section, release, err := h.acquire(ctx, what, opts)
+	if err != nil {
+		l.leavesLine(c)
+		h.expected(c, err)
+		return
+	}
+	if !l.enters(c) {
+		return
+	}
+	hold := time.Duration(rng.ExpFloat64() * float64(h.world.hold))
+	if rng.IntN(40) == 0 {
+		hold = h.world.cfg.Lease * 3 / 2
+	}
+	var lost error
+	select {
+	case <-time.After(hold):
+	case <-section.Done():
+		lost = context.Cause(section)
+	}
+	if h.ctx.Err() != nil {
+		return // it has died
+	}
+	if lost != nil && errors.Is(lost, context.Canceled) {
+		lost = nil // the caller has given up, and the section with it
+	}
+	l.leaves(c, lost)
+	if err := release(); err != nil || lost != nil {
+		l.unknown(c)
+	}
+}
+
+// expected says whether an acquisition may end so.
+func (h *host) expected(c *caller, err error) {
+	l := h.world.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case errors.Is(err, rlock.ErrNotAcquired), errors.Is(err, rlock.ErrUnavailable), errors.Is(err, context.Canceled), h.ctx.Err() != nil:
+	default:
+		l.fault("%s got the error %v", c, err)
+	}
+}
+
+// acquire takes what is wanted.
+func (h *host) acquire(ctx context.Context, w want, opts []rlock.LockOption) (section context.Context, release func() error, err error) {
+	lock := rlock.New(h.ses, w.name).Lock
+	switch {
+	case w.kind == "semaphore":
+		section, p, err := semaphore.New(h.ses, w.name, w.limit).Acquire(ctx, w.n, opts...)
+		if err != nil {
+			return nil, nil, err
+		}
+		return section, p.Release, nil
+	case w.kind == "fair":
+		lock = fairlock.New(h.ses, w.name).Lock
+	case w.kind == "rw" && w.reads:
+		lock = rwlock.New(h.ses, w.name).RLock
+	case w.kind == "rw":
+		lock = rwlock.New(h.ses, w.name).Lock
+	}
+	section, hold, err := lock(ctx, opts...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return section, hold.Unlock, nil
+}
