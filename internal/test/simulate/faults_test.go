@@ -38,8 +38,17 @@ func (w *world) strike(rng *rand.Rand) {
 		})
 	case 3: // its connections
 		w.during(h, h.link.cut)
-	case 4: // far away for a while
-		w.during(h, func() { h.link.slowed(float64(10 + rng.IntN(200))); time.Sleep(ms(500, 6000)); h.link.slowed(1) })
+	case 4: // far away for a while, and perhaps cut off then, for longer than it can trust what it has
+		w.during(h, func() {
+			h.link.slowed(float64(10 + rng.IntN(300)))
+			time.Sleep(ms(200, 4000))
+			if rng.IntN(3) > 0 {
+				h.link.shut()
+				time.Sleep(w.cfg.Lease + ms(0, 2000))
+				h.link.open()
+			}
+			h.link.slowed(1)
+		})
 	case 5: // Redis is stopped
 		w.during(nil, func() { w.each((*link).shut); time.Sleep(ms(10, 3000)); w.each((*link).open) })
 	case 6: // Redis restarts, with its data

@@ -66,8 +66,8 @@ func (h *host) once(rng *rand.Rand, what want) {
 		return
 	}
 	hold := time.Duration(rng.ExpFloat64() * float64(h.world.hold))
-	if rng.IntN(40) == 0 {
-		hold = h.world.cfg.Lease * 3 / 2
+	if rng.IntN(30) == 0 {
+		hold = h.world.cfg.Lease * 2
 	}
 	var lost error
 	select {

@@ -50,7 +50,7 @@ type ledger struct {
 
 func newLedger() *ledger {
 	return &ledger{waiting: map[*caller]bool{}, inside: map[*caller]bool{}, freed: map[string]time.Time{}, dead: map[*host]bool{},
-		calm: time.Now(), slack: 100 * time.Millisecond, prompt: 600 * time.Millisecond}
+		calm: time.Now().Add(-settled), slack: 100 * time.Millisecond, prompt: 600 * time.Millisecond}
 }
 
 // fault notes what must not be. mu is held.
@@ -177,6 +177,22 @@ func (l *ledger) leaves(c *caller, lost error) {
 	if lost == nil {
 		l.freed[c.name] = time.Now()
 	}
+}
+
+// someInside returns the host of the caller that has come in last of those that are inside; nil if none is.
+func (l *ledger) someInside() *host {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var last *caller
+	for c := range l.inside {
+		if last == nil || c.id > last.id {
+			last = c
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	return last.host
 }
 
 // unknown says that what a caller had may stand in Redis for a while.

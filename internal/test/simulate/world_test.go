@@ -141,10 +141,14 @@ func (w *world) admin(cmd ...string) {
 	}
 }
 
-// pick returns a process that lives.
+// pick returns a process that lives: half of the time one that is inside of a lock.
 func (w *world) pick(rng *rand.Rand) *host {
+	inside := w.ledger.someInside()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if inside != nil && rng.IntN(2) == 0 {
+		return inside
+	}
 	return w.hosts[rng.IntN(len(w.hosts))]
 }
 
