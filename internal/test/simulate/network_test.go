@@ -108,7 +108,7 @@ type packet struct {
 
 // carry takes what one side sends to the other one, until that side ends; what is on its way then still arrives.
 func (p *pipe) carry(from, to net.Conn) {
-	queue, done := make(chan packet, 4096), make(chan struct{})
+	queue, done := make(chan packet, 256), make(chan struct{})
 	go func() {
 		defer close(done)
 		for next := range queue {

@@ -47,7 +47,7 @@ func newWorld(t *testing.T, seed uint64, kind string, sessions int, length time.
 	t.Cleanup(m.Close)
 	w := &world{t: t, seed: seed, kind: kind, mini: m, ledger: newLedger(), end: time.Now().Add(length), locks: 1 + sessions/50}
 	rng := w.rng(0)
-	w.think = time.Duration(200+rng.IntN(6000)) * time.Millisecond
+	w.think = time.Duration(200+rng.IntN(6000)) * time.Millisecond * time.Duration(1+sessions/200)
 	w.hold = time.Duration(1+rng.IntN(200)) * time.Millisecond
 	w.cfg = rlock.Config{Lease: []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second}[rng.IntN(3)],
 		ReleaseTimeout: 2 * time.Second, Logger: slog.New(slog.DiscardHandler)}
