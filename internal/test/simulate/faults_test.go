@@ -24,7 +24,7 @@ func (w *world) strike(rng *rand.Rand) {
 	ms := func(least, most int) time.Duration {
 		return time.Duration(least+rng.IntN(most-least)) * time.Millisecond
 	}
-	switch rng.IntN(8) {
+	switch rng.IntN(9) {
 	case 0: // the network between a host and Redis
 		w.during(h, func() { h.link.shut(); time.Sleep(ms(20, 8000)); h.link.open() })
 	case 1, 2: // the same, again and again: what a reply says is old when it comes
@@ -38,16 +38,17 @@ func (w *world) strike(rng *rand.Rand) {
 		})
 	case 3: // its connections
 		w.during(h, h.link.cut)
-	case 4: // far away for a while, and perhaps cut off then, for longer than it can trust what it has
+	case 4: // far away for a while
+		w.during(h, func() { h.link.slowed(float64(10 + rng.IntN(200))); time.Sleep(ms(500, 6000)); h.link.slowed(1) })
+	case 8: // what Redis replies comes late, and then not at all, for longer than that can be trusted
+		lease := w.cfg.Lease
 		w.during(h, func() {
-			h.link.slowed(float64(10 + rng.IntN(300)))
-			time.Sleep(ms(200, 4000))
-			if rng.IntN(3) > 0 {
-				h.link.shut()
-				time.Sleep(w.cfg.Lease + ms(0, 2000))
-				h.link.open()
-			}
-			h.link.slowed(1)
+			h.link.delays(lease * time.Duration(10+rng.IntN(15)) / 100)
+			time.Sleep(lease * time.Duration(20+rng.IntN(80)) / 100)
+			h.link.shut()
+			time.Sleep(lease * 3 / 2)
+			h.link.delays(0)
+			h.link.open()
 		})
 	case 5: // Redis is stopped
 		w.during(nil, func() { w.each((*link).shut); time.Sleep(ms(10, 3000)); w.each((*link).open) })

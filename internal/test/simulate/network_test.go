@@ -21,6 +21,7 @@ type link struct {
 	mu    sync.Mutex // guards what follows
 	rng   *rand.Rand
 	slow  float64        // how many times as long it takes
+	late  time.Duration  // for how much longer what Redis sends is on its way
 	gate  chan struct{}  // closed while the network passes on what is on its way
 	down  bool           // nobody is let in
 	pipes map[*pipe]bool // the connections
@@ -45,8 +46,8 @@ func (l *link) option() rueidis.ClientOption {
 	}
 }
 
-// lag draws for how long something is on its way: mostly the base and somewhat more, at times much longer.
-func (l *link) lag() time.Duration {
+// lag draws for how long something is on its way, to Redis or back: mostly the base and somewhat more, at times much longer.
+func (l *link) lag(back bool) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.constant > 0 {
@@ -56,7 +57,11 @@ func (l *link) lag() time.Duration {
 	if l.rng.IntN(200) == 0 {
 		d *= 5
 	}
-	return time.Duration(d*l.slow) + time.Duration(l.rng.IntN(1000))
+	total := time.Duration(d*l.slow) + time.Duration(l.rng.IntN(1000))
+	if back {
+		total += l.late
+	}
+	return total
 }
 
 // A pipe is one connection over the link.
@@ -68,7 +73,7 @@ type pipe struct {
 var errRefused = &net.OpError{Op: "dial", Net: "memory", Err: syscall.ECONNREFUSED}
 
 func (l *link) dial() (net.Conn, error) {
-	time.Sleep(2 * l.lag())
+	time.Sleep(l.lag(false) + l.lag(true))
 	l.pass()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +127,7 @@ func (p *pipe) carry(from, to net.Conn) {
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
-			if at := time.Now().Add(p.link.lag()); at.After(last) {
+			if at := time.Now().Add(p.link.lag(from == p.server)); at.After(last) {
 				last = at
 			}
 			queue <- packet{append([]byte(nil), buf[:n]...), last}
@@ -178,6 +183,13 @@ func (l *link) refuse(down bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = down
+}
+
+// delays has what Redis sends take so much longer.
+func (l *link) delays(late time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.late = late
 }
 
 func (l *link) slowed(factor float64) {
