@@ -12,6 +12,18 @@ import (
 // A shape tells what is wrong with a reply that is no error; "": nothing.
 type shape func(reply any) string
 
+// withOwner is the shape of at most four integers; an owner may follow, and then one more.
+func withOwner(reply any) string {
+	if all, ok := reply.([]any); ok && len(all) > 4 {
+		if _, ok := all[4].(string); !ok {
+			return fmt.Sprintf("%v is no owner", all[4])
+		}
+		reply = append(slices.Clone(all[:4]), all[5:]...)
+		return numbers(4, 5)(reply)
+	}
+	return numbers(1, 4)(reply)
+}
+
 // numbers is the shape of a list of so many integers. One integer may stand for a list of one.
 func numbers(least, most int) shape {
 	return func(reply any) string {

@@ -35,7 +35,7 @@ func (w *world) message(key string) string {
 	case 2:
 		return "called:" + n() + ":" + length + ":" + entry + key
 	case 3:
-		return fmt.Sprintf("lost:%s:%s%s", w.of(itoa(len(w.owner)), n()), w.owner, key)
+		return fmt.Sprintf("%s:%s:%s%s", w.of("lost", "wanted"), w.of(itoa(len(w.owner)), n()), w.owner, key)
 	case 4:
 		return "deadlock:" + w.of("1:s", "1:h", "1:c", "") + w.of("1:1", "0:", "5:x") + strings.Repeat("1:0", w.n(8)) + n()
 	default:

@@ -10,21 +10,21 @@ var comesIn, window = any1("100", "2000"), any1("10", "100")
 var said = func(w *world) []string { return join(w, a(flag, flag, ch, publish, counts, ofSession)) }
 
 // place is what the attempt of a fair entry says of it: an entry of its session to join or none, the number of its
-// last caller, its place before or 0, and how many wait then of the entry that it joins.
+// last caller, its place before or 0, how many wait then of the entry that it joins, and whether it is told who has the lock.
 var place = func(w *world) []string {
 	other := ""
 	if w.once(2) {
 		other = w.head("fair", w.session, false, 0) + w.session + ":30"
 	}
-	return []string{other, w.of("1", "2", "9"), w.of("0", itoa(w.near()*1000)), w.of("1", "4")}
+	return []string{other, w.of("1", "2", "9"), w.of("0", itoa(w.near()*1000)), w.of("1", "4"), w.flag()}
 }
 
 var mutexScripts = []scriptRow{
-	{path: "rlock/lua/acquire.lua", reply: numbers(1, 4), grants: lockRole, vain: "the fencing token", calls: []call{
+	{path: "rlock/lua/acquire.lua", reply: withOwner, grants: lockRole, vain: "the fencing token", calls: []call{
 		{as: (*world).bare, keys: k(lock), args: a(owner, lease)},
 		{as: (*world).bare, keys: k(lock, line), args: a(owner, lease, head("plain"))},
 		{keys: k(lock, ids2, token2), args: a(owner, lease, is(""), tokens, held, id, ends)},
-		{keys: k(lock, line, ids2, token2), args: a(owner, lease, head("plain"), tokens, held, id, ends, said, callers)},
+		{keys: k(lock, line, ids2, token2), args: a(owner, lease, head("plain"), tokens, held, id, ends, said, callers, optional(is("1")))},
 		{keys: k(lock, line, ids2, token2), args: a(owner, lease, is("b"), tokens, held, id, ends, said, callers, session, comesIn, window)},
 		{as: (*world).bare, keys: k(lock, ofFair), args: a(owner, lease, is("o"), is("", "0", "", "", "1", "0"), ch, publish, counts, ofSession)},
 		{keys: k(lock, ofFair, ids2, token2), args: a(owner, lease, is("r"), tokens, held, id, ends, is("1", "0"), ch, publish, counts, ofSession)},
@@ -37,6 +37,11 @@ var mutexScripts = []scriptRow{
 		{keys: k(lock, line, released, token), args: a(owner, ch, publish, counts, ofSession, ownIDs, is("1"), orNone("plain"), anew("plain"), flag, callers, optional(is("", ""), endings))},
 		{as: (*world).private, keys: k(lock, ofFair, released), args: a(owner, ch, publish, counts, ofSession, ownIDs, is("0"), orNone("fair"), anewFair, optional(endings))},
 		{keys: k(lock, released), args: a(owner, ch, publish, counts, is(""), ownIDs, is("0"), orNone("plain"), anew("plain"), flag, callers, is("", ""), endings)},
+	}},
+	{path: "rlock/lua/leave.lua", reply: numbers(3, 3), calls: []call{
+		{keys: k(lock, line, leavesIDs), args: a(owner, lease, private, leavesID, is("0"), ch, publish, ofSession, some(someID, otherID))},
+		{keys: k(lock, line, leavesIDs, token), args: a(owner, lease, private, leavesID, is("60000"), ch, publish, ofSession, some(someID, otherID))},
+		{keys: k(lock, leavesIDs), args: a(owner, lease, private, leavesID, is("0"), ch, publish, is(""), some(someID, otherID))},
 	}},
 	{path: "rlock/lua/extend.lua", reply: numbers(1, 1), calls: []call{
 		{keys: k(lock, ids), args: a(owner, lease, private, flag, any1("", "e1"), twice(is("0"), "xv", "e2"))},
@@ -74,6 +79,17 @@ var ownIDs = one(func(w *world) string {
 	}
 	return "0"
 })
+
+// A named owner that leaves names its ids.
+var (
+	leavesIDs = when(func(w *world) bool { return w.byIDs || w.named }, ids)
+	leavesID  = one(func(w *world) string {
+		if w.byIDs || w.named {
+			return "1"
+		}
+		return "0"
+	})
+)
 
 // endings are the ids of holds that end, and of those that stay. Without a key of ids there are none.
 var endings = func(w *world) []string {

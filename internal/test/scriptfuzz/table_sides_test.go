@@ -21,17 +21,17 @@ func withID(w *world) { w.id = someID }
 func again(w *world) { w.id, w.held = someID, 1+w.held }
 
 var sideScripts = []scriptRow{
-	{path: "rwlock/lua/acquire_read.lua", reply: numbers(1, 4), grants: sidesRole, calls: []call{
+	{path: "rwlock/lua/acquire_read.lua", reply: withOwner, grants: sidesRole, calls: []call{
 		{as: (*world).bare, keys: k(sides, readers, writers, next), args: a(owner, lease)},
 		{as: func(w *world) { withID(w); w.held = 0 }, keys: k(sides, readers, writers, next, ofOwner), args: a(owner, lease, id)},
 		{as: again, keys: k(sides, readers, writers, next, ofOwner, first), args: a(owner, lease, id, held, any1("0", "1"), any1("", "w2"))},
 		{as: func(w *world) { withID(w); w.held = 0 }, keys: k(sides, readers, writers, next, ofOwner), args: a(owner, lease, id, is("0", "1"), any1("", "w2"))},
 	}},
-	{path: "rwlock/lua/acquire_write.lua", reply: numbers(1, 4), grants: sidesRole, calls: []call{
+	{path: "rwlock/lua/acquire_write.lua", reply: withOwner, grants: sidesRole, calls: []call{
 		{as: (*world).bare, keys: k(sides, readers, writers), args: a(owner, lease, id, pollMark, timeoutPrefix)},
 		{as: withID, keys: k(sides, readers, writers, ofOwner), args: a(owner, lease, id, pollMark, timeoutPrefix, optional(held, any1("0", "1"), any1("", "w2")))},
-		{as: (*world).bare, keys: k(sides, readers, writers), args: a(owner, lease, id, pollMark, timeoutPrefix, is("0", "0", ""), head("writers"), flag, flag, callers, ch, publish, counts, ofSession)},
-		{as: withID, keys: k(sides, readers, writers, ofOwner), args: a(owner, lease, id, pollMark, timeoutPrefix, held, any1("0", "1"), any1("", "w2"), head("writers"), flag, flag, callers, ch, publish, counts, ofSession)},
+		{as: (*world).bare, keys: k(sides, readers, writers), args: a(owner, lease, id, pollMark, timeoutPrefix, is("0", "0", ""), head("writers"), flag, flag, callers, ch, publish, counts, ofSession, flag)},
+		{as: withID, keys: k(sides, readers, writers, ofOwner), args: a(owner, lease, id, pollMark, timeoutPrefix, held, any1("0", "1"), any1("", "w2"), head("writers"), flag, flag, callers, ch, publish, counts, ofSession, flag)},
 	}},
 	{path: "rwlock/lua/release_read.lua", reply: numbers(1, 5), calls: []call{
 		{as: (*world).bare, keys: k(sides, readers, writers, first), args: a(owner, ch, publish, counts, ofSession)},
@@ -40,6 +40,10 @@ var sideScripts = []scriptRow{
 	{path: "rwlock/lua/release_write.lua", reply: numbers(1, 5), calls: []call{
 		{as: (*world).bare, keys: k(sides, readers, writers, first), args: a(owner, ch, publish, counts, ofSession, is("2", "0", "0", "0", "0"), orNone("writers"), anew("writers"), flag, callers)},
 		{keys: k(sides, readers, writers, first, ofOwner), args: a(owner, ch, publish, counts, ofSession, whose, keep, any1("0", "1"), sideEndings(orNone("writers"), anew("writers"), flag, callers))},
+	}},
+	{path: "rwlock/lua/leave_write.lua", reply: numbers(3, 3), calls: []call{
+		{keys: k(sides, readers, writers, ofOwner), args: a(owner, lease, private, ch, publish, ofSession, some(someID, otherID))},
+		{as: (*world).bare, keys: k(sides, readers, writers), args: a(owner, lease, private, ch, publish, ofSession)},
 	}},
 	{path: "rwlock/lua/extend.lua", reply: numbers(1, 1), calls: []call{
 		{keys: k(sides, readers, ofOwner, first, more), args: a(owner, lease, is("r"), private, flag, any1("", "e1"), twice(is(), "xv", "e2"))},

@@ -45,7 +45,7 @@ func newWorld(data []byte, ms int64) *world {
 	w := &world{draw: draw{data}, ms: ms}
 	w.tidy = !w.once(3)
 	w.session, w.life = w.of(sessions...), w.of("0001000", "0012500", "0005000")
-	w.owner = w.session + ":" + w.of("1", "2", "30")
+	w.owner = w.session + ":" + w.of("1", "2", "30", "07")
 	if w.once(3) {
 		w.named, w.owner = true, w.of(names...)
 	}
