@@ -24,9 +24,9 @@ type lock struct {
 	// holder is one that holds exclusively; while it is released too, if the session does not listen
 	// for the message: see settle.
 	holder *claim
-	share  *claim  // that the session's readers may join
-	lobby  *lobby  // nil until a caller has to wait, or something is put off
-	line   *line   // of a fair lock, once a caller had to wait
+	share  *claim // that the session's readers may join
+	lobby  *lobby // nil until a caller has to wait, or something is put off
+	line   *line  // of a fair lock, once a caller had to wait
 }
 
 type lockState uint8
