@@ -23,6 +23,9 @@ type Hold engine.Hold
 // owner was touched. In a failover Unlock may return nil although the release was lost.
 func (h *Hold) Unlock() error { return (*engine.Hold)(h).Unlock() }
 
+// UnlockAsync is [Hold.Unlock] that sends the release and does not wait for the answer: a stub.
+func (h *Hold) UnlockAsync() { (*engine.Hold)(h).UnlockAsync() }
+
 // Extend gives a hold with a fixed lease ([Lease]) a new end: d from now, at least 1 ms, sooner or
 // later than the old one. The lock stays as long as the longest of the owner's holds. Extend blocks
 // for a round trip, and for Config.Replicas; in an outage until ctx or the hold ends.

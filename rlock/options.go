@@ -76,6 +76,11 @@ func Lease(d time.Duration) LockOption { return lockopt.Lease(d) }
 // a downgrade does not open to readers before; elsewhere it is [ErrArgument].
 func AtLeast(d time.Duration) LockOption { return lockopt.AtLeast(d) }
 
+// AsyncRelease has a Do end with [Hold.UnlockAsync] in place of [Hold.Unlock]: it returns what fn returns, without the
+// answer to its release, and what that says goes to Config.Logger and Config.Trace. It is for Do alone, of locks and of
+// semaphores: elsewhere it is [ErrArgument].
+func AsyncRelease() LockOption { return lockopt.Async() }
+
 // Retry makes a Lock, TryLock or Do a series of attempts: after each refusal it sleeps as b says
 // and asks again, without queue or messages. It gives up with [ErrNotAcquired] when b does
 // ([Limit]), or with [Wait] or ctx.

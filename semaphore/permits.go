@@ -27,6 +27,9 @@ func (p *Permits) Remaining() time.Duration { return (*engine.Hold)(p).Remaining
 // [rlock.ErrLost] also if one of several permits was taken away; the others were given back.
 func (p *Permits) Release() error { return (*engine.Hold)(p).Unlock() }
 
+// ReleaseAsync is [Permits.Release] without a wait for the answer, as [rlock.Hold.UnlockAsync] is Unlock.
+func (p *Permits) ReleaseAsync() { (*engine.Hold)(p).UnlockAsync() }
+
 // Extend gives permits with a fixed lease ([rlock.Lease]) a new end, as [rlock.Hold.Extend] does.
 func (p *Permits) Extend(ctx context.Context, d time.Duration) error {
 	return (*engine.Hold)(p).Extend(ctx, d)

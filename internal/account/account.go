@@ -44,6 +44,8 @@ type Account struct {
 	Owing      int32         // lost sections that are not unlocked yet: they may just be noticing
 	cancelling int32         // sections that were closed, and whose contexts are being cancelled
 	Left       time.Duration // until when a hold that was abandoned leaves the lock standing; 0: there is none
+	Leaves     bool          // the end of an inner hold is on its way, and no caller waits for it
+	Unsent     bool          // that of another one is to be sent when the command under way is answered
 	AtLeast    time.Duration // until when the lock stands though its last hold was unlocked before; 0: no longer than that
 
 	Tokens
@@ -225,6 +227,11 @@ func (m *Account) Extended(op *kind.Op, r *resend.Extended) {
 // Shortening notes that the command which ends those ids was given up, and may bring the end of the lock
 // closer when it arrives. The scripts know it by the first of the ids.
 func (m *Account) Shortening(ends []string) { m.late = append(m.late, ends[0]) }
+
+// Shortened takes back what Shortening has noted: the command is answered.
+func (m *Account) Shortened(ends []string) {
+	m.late = slices.DeleteFunc(m.late, func(id string) bool { return id == ends[0] })
+}
 
 // MayShorten reports whether a command may still arrive that brings the end of the lock closer.
 func (m *Account) MayShorten() bool { return m != nil && len(m.late) > 0 }

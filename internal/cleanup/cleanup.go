@@ -33,14 +33,16 @@ type Config struct {
 	Log   *slog.Logger // hears of what was given up; it must not block
 }
 
-// A Cleanup works off a queue of jobs, with one goroutine as long as there are any. Add and the
-// methods beside it wait for nothing but each other, and may be called with other mutexes held.
+// A Cleanup works off a queue of jobs, with one goroutine as long as there are any, and a few more for those that
+// are to leave at once. Add and the methods beside it wait for nothing but each other, and may be called with other
+// mutexes held; but for Return.
 type Cleanup struct {
 	cfg Config
 
 	mu          sync.Mutex
 	queue       []Job
-	taken       int           // jobs that the goroutine has taken off the queue and not done
+	first       departures
+	taken       int           // jobs that are off the queues and not done
 	running     bool          // the goroutine works the queue off
 	stopped     bool          // no job is taken any more
 	unconfirmed int           // jobs that were given up
@@ -56,10 +58,17 @@ type Job struct {
 	// the last error when some were given up. Not if there is no command, nor after Stop. May be
 	// nil.
 	Done func(err error)
+	// Heard is called as Done is, with each result of the i-th command; and Again, if the job goes on for want of an
+	// answer, with the last error. Both may be nil.
+	Heard func(i int, res rueidis.RedisResult)
+	Again func(err error)
 	// Gone is closed behind Done, and whenever Done is not called. May be nil.
 	Gone chan struct{}
 	// Spare: the job may be dropped after Stop, without being counted: what it ends is told of by another job too.
 	Spare bool
+
+	sent   []int // which of the job's commands Cmds are; nil: all
+	leaves bool  // it waits in the queue of departures; guarded by the mutex of the Cleanup
 }
 
 // New returns a Cleanup that has nothing to do.
@@ -78,11 +87,7 @@ func (q *Cleanup) Add(j Job) {
 	case len(j.Cmds) == 0:
 		j.gone()
 	default:
-		q.queue = append(q.queue, j)
-		if !q.running {
-			q.running = true
-			q.cfg.Background.Go(q.work)
-		}
+		q.enqueue(j)
 	}
 }
 
@@ -107,10 +112,7 @@ func (q *Cleanup) work() {
 			failures = 0
 			continue
 		}
-		q.mu.Lock()
-		q.queue = append(q.queue, again...)
-		q.taken -= len(again)
-		q.mu.Unlock()
+		q.retry(again)
 		failures++
 		if atOnce && failures == 1 {
 			continue
@@ -118,6 +120,26 @@ func (q *Cleanup) work() {
 		if q.cfg.Pause(q.cfg.Context, failures) != nil {
 			failures = 0 // the session ends, and so do the tries
 		}
+	}
+}
+
+// retry puts jobs that were taken back into the queue.
+func (q *Cleanup) retry(jobs []Job) {
+	if len(jobs) == 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.taken -= len(jobs)
+	q.enqueue(jobs...)
+}
+
+// enqueue puts jobs into the queue, and has it worked off. The mutex must be held.
+func (q *Cleanup) enqueue(jobs ...Job) {
+	q.queue = append(q.queue, jobs...)
+	if !q.running {
+		q.running = true
+		q.cfg.Background.Go(q.work)
 	}
 }
 
@@ -148,30 +170,51 @@ func (q *Cleanup) send(jobs []Job) (again []Job, atOnce bool) {
 	ctx, cancel := context.WithTimeout(q.cfg.Context, q.cfg.Timeout)
 	defer cancel()
 	results := q.cfg.Send(ctx, cmds)
-	now := q.cfg.Clock()
 	for _, j := range jobs {
-		var left []script.Command
-		var last error
-		for i, cmd := range j.Cmds {
-			err := results[i].Error()
-			if err == nil {
-				continue
-			}
-			last = err
-			if script.Unavailable(err) && now < j.Until && q.cfg.Context.Err() == nil {
-				atOnce = atOnce || script.IsContext(err) && ctx.Err() == nil
-				left = append(left, cmd)
-			}
-		}
+		last := q.hear(&j, results[:len(j.Cmds)])
 		results = results[len(j.Cmds):]
-		if left != nil {
-			j.Cmds = left
+		if last != nil {
+			atOnce = atOnce || script.IsContext(last) && ctx.Err() == nil
 			again = append(again, j)
-			continue
 		}
-		q.done(&j, last)
 	}
 	return again, atOnce
+}
+
+// hear takes in the results of a job's commands. It ends the job, or leaves it with those that are to be sent
+// again, and returns why.
+func (q *Cleanup) hear(j *Job, results []rueidis.RedisResult) (again error) {
+	now := q.cfg.Clock()
+	var left []script.Command
+	var sent []int
+	var last error
+	for i, cmd := range j.Cmds {
+		at := i
+		if j.sent != nil {
+			at = j.sent[i]
+		}
+		if j.Heard != nil {
+			j.Heard(at, results[i])
+		}
+		err := results[i].Error()
+		if err == nil {
+			continue
+		}
+		last = err
+		if script.Unavailable(err) && now < j.Until && q.cfg.Context.Err() == nil {
+			again = err
+			left, sent = append(left, cmd), append(sent, at)
+		}
+	}
+	if left == nil {
+		q.done(j, last)
+		return nil
+	}
+	j.Cmds, j.sent = left, sent
+	if j.Again != nil {
+		j.Again(again)
+	}
+	return again
 }
 
 // done ends a job, with the last error if it was given up.
@@ -193,7 +236,7 @@ func (q *Cleanup) done(j *Job, err error) {
 
 // signalIdle tells those that wait for it if nothing is left. The mutex must be held.
 func (q *Cleanup) signalIdle() {
-	if !q.running && q.idle != nil {
+	if q.idle != nil && !q.busy() {
 		close(q.idle)
 		q.idle = nil
 	}
@@ -215,8 +258,11 @@ func (q *Cleanup) Idle() <-chan struct{} {
 func (q *Cleanup) Busy() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.running
+	return q.busy()
 }
+
+// busy is Busy. The mutex must be held.
+func (q *Cleanup) busy() bool { return q.running || q.first.workers > 0 || q.taken > 0 }
 
 // Forgive has Unconfirmed count anew: what was given up before is over by now, or soon.
 func (q *Cleanup) Forgive() {
@@ -236,5 +282,5 @@ func (q *Cleanup) Stop() {
 func (q *Cleanup) Unconfirmed() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.unconfirmed + q.taken + len(q.queue)
+	return q.unconfirmed + q.taken + len(q.queue) + len(q.first.queue)
 }

@@ -25,6 +25,7 @@ type acquisition struct {
 	claim *claim // that it asks for; nil as long as it has not asked
 	op    Op     // the last attempt
 	tries tries
+	along []*departure // that its next attempt takes along, see async.go
 
 	// interrupt ends what the acquisition sends.
 	interrupt atomic.Pointer[context.CancelFunc]
@@ -140,6 +141,8 @@ func (h *Handle) request(ctx context.Context, n int, wait bool, opts []lockopt.O
 	case err != nil:
 	case k.Unleased && r.opts.Lease > 0:
 		err = fmt.Errorf("%w: Lease has no meaning here; nothing is leased", ErrArgument)
+	case k.Unleased && r.opts.Async:
+		err = fmt.Errorf("%w: AsyncRelease has no meaning here; nothing is held that could be released", ErrArgument)
 	case r.opts.AtLeast > 0 && !leaves(h.prim):
 		err = fmt.Errorf("%w: AtLeast has no meaning here; it is for plain and fair locks, and for the write side", ErrArgument)
 	case !k.Permits:
@@ -280,9 +283,14 @@ func (h *Handle) Do(ctx context.Context, n int, fn func(context.Context) error, 
 	if fn == nil {
 		return opError("do", h.prim, fmt.Errorf("%w: fn is nil", ErrArgument))
 	}
+	opts, async := lockopt.OfDo(opts)
 	section, hold, err := h.Lock(ctx, n, true, opts)
 	if err != nil {
 		return err
+	}
+	if async {
+		defer hold.UnlockAsync()
+		return fn(section)
 	}
 	// Deferred, so that it also runs when fn panics or calls runtime.Goexit; then the
 	// release's error is dropped, and the panic goes on.

@@ -32,6 +32,9 @@ func (a *acquisition) ask() (grant, error) {
 	if l.lobby != nil && op.Wait {
 		l.lobby.asks()
 	}
+	if l.leaving {
+		defer a.bring()()
+	}
 	a.asking, c.flying = true, true
 	l.unlock()
 	ctx, cancel := a.bounded(a.ctx, a.queued)
@@ -68,7 +71,7 @@ func (a *acquisition) ask() (grant, error) {
 // known to be held. It runs the hooks: no mutex may be held.
 func (a *acquisition) attempt(ctx context.Context, c *claim) (grant, error) {
 	a.traced.Attempts++
-	e := attempt{c: c, target: a.target, op: &a.op}
+	e := attempt{c: c, target: a.target, op: &a.op, along: a.along}
 	a.lock.s.send(ctx, &e)
 	if e.err == nil && e.Status == granted && a.ctx.Err() != nil {
 		// The race of the end against the grant is decided for the end.

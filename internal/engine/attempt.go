@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"relock/internal/script"
 )
 
@@ -12,7 +14,8 @@ import (
 type attempt struct {
 	c *claim
 	*target
-	op *Op
+	op    *Op
+	along []*departure // that are sent in front of it
 	grant
 	err error // if there is one, the lock is not known to be held
 }
@@ -21,7 +24,13 @@ type attempt struct {
 func (s *Session) send(ctx context.Context, e *attempt) {
 	e.sent, e.doubts = s.now(), s.redis.Conn.Doubts.Load()
 	e.until = e.sent + trustIn(min(e.op.Lease, e.c.safeLease))
-	e.err = e.Decode(s.redis.Run.Run(ctx, e.prim.Acquire(e.op)), e.kind, e.op)
+	var answer rueidis.RedisResult
+	if e.along == nil {
+		answer = s.redis.Run.Run(ctx, e.prim.Acquire(e.op))
+	} else {
+		answer = s.sendBehind(ctx, e.along, e.prim.Acquire(e.op))
+	}
+	e.err = e.Decode(answer, e.kind, e.op)
 	if e.err == nil && s.cfg.Replicas > 0 {
 		e.err = s.acknowledged(ctx, &e.grant, e.prim, e.op)
 	}

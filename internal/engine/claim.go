@@ -225,9 +225,12 @@ func (c *claim) expose(stands time.Duration) {
 // entrable reports whether another caller may enter the claim, as far as the claim itself is
 // concerned.
 func (c *claim) entrable(now time.Duration) bool {
-	return c.state == held && !c.pinned && c.num != 0 && !c.doubtful() &&
+	return c.state == held && !c.stays() && c.num != 0 && !c.doubtful() &&
 		c.trust-now >= trustIn(min(c.lock.s.cfg.Lease, c.safeLease))/2 && c.lock.s.cfg.HandOverLimit >= 0
 }
+
+// stays reports whether the claim is not passed on as things are.
+func (c *claim) stays() bool { return c.pinned || c.account != nil && c.account.Leaves }
 
 // countsHere reports whether the nested holds of the claim's sections are counted in memory only:
 // those of readers that share a claim.

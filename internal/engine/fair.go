@@ -88,6 +88,10 @@ func (l *lock) newRun(a *acquisition) *waiting.Run[claim, acquisition] {
 func (a *acquisition) askForRun() {
 	l, c := a.lock, a.member.Run.Of
 	n, e := l.line, c.attempt()
+	if l.leaving {
+		defer a.bring()()
+		e.along = a.along
+	}
 	n.Asking, c.flying = true, true
 	l.unlock()
 	ctx, cancel := a.bounded(a.ctx, true)

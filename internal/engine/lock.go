@@ -16,11 +16,12 @@ type lock struct {
 	s              *Session
 	*keyname.Names // of the handle that has used it first
 
-	mu     sync.Mutex
-	state  lockState
-	trying int32                    // calls of TryLock that are under way: they are not in the queue
-	queue  queue.Queue[acquisition] // callers that wait; the one in front asks Redis, and named owners: see loop
-	claims *claim                   // asking, held and releasing
+	mu      sync.Mutex
+	state   lockState
+	leaving bool                     // it has departures, see async.go
+	trying  int32                    // calls of TryLock that are under way: they are not in the queue
+	queue   queue.Queue[acquisition] // callers that wait; the one in front asks Redis, and named owners: see loop
+	claims  *claim                   // asking, held and releasing
 	// holder is one that holds exclusively; while it is released too, if the session does not listen
 	// for the message: see settle.
 	holder *claim

@@ -10,14 +10,16 @@ import (
 )
 
 // end is the Unlock of a hold that does not release the claim: its section has ended, has other holds, or
-// leaves the lock standing. The lock's mutex must be held; it is released meanwhile and held again at
-// the end.
-func (h *Hold) end(open bool, left int, d *tracing.Hold) error {
+// leaves the lock standing; async says that it does not wait for an answer. The lock's mutex must be held; it is
+// released meanwhile and held again at the end.
+func (h *Hold) end(open bool, left int, d *tracing.Hold, async bool) error {
 	switch x := h.section; {
 	case !open:
 		err := x.endedErr()
 		x.leaveLost()
 		return err
+	case left > 0 && async:
+		return h.leaveInner(d)
 	case left > 0:
 		return h.unlockInner(d)
 	default:
@@ -30,19 +32,9 @@ func (h *Hold) end(open bool, left int, d *tracing.Hold) error {
 // is released meanwhile and held again at the end.
 func (h *Hold) unlockInner(d *tracing.Hold) error {
 	x, c := h.section, h.section.claim
-	l, s := c.lock, c.lock.s
-	var err error
-	if h.held.RanOut {
-		err = ErrLost
-	}
-	c.pinned = c.pinned || l.holder == c && !c.excludes() // a downgrade: what is left lets others in
-	c.reschedule()
-	if h.held.Fixed != nil {
-		l.unlock()
-		h.held.EndContext(ErrReleased)
-		l.mu.Lock()
-	}
-	if c.account == nil || c.countsHere() {
+	s := c.lock.s
+	err, counted := h.endInner()
+	if !counted {
 		return err
 	}
 	ctx := s.releaseLimit.At(s.now())
@@ -58,6 +50,34 @@ func (h *Hold) unlockInner(d *tracing.Hold) error {
 	return err
 }
 
+// endInner ends a hold while its section goes on. counted says that Redis may count it; err, that it was lost before.
+// The lock's mutex must be held; it is released meanwhile and held again at the end.
+func (h *Hold) endInner() (err error, counted bool) {
+	c := h.section.claim
+	l := c.lock
+	if h.held.RanOut {
+		err = ErrLost
+	}
+	c.pinned = c.pinned || l.holder == c && !c.excludes() // a downgrade: what is left lets others in
+	c.reschedule()
+	if h.held.Fixed != nil {
+		l.unlock()
+		h.held.EndContext(ErrReleased)
+		l.mu.Lock()
+	}
+	return err, c.account != nil && !c.countsHere()
+}
+
+// keepFor is for how long the holds of a section need the lock, if all have fixed leases; else 0.
+func (c *claim) keepFor(x *section) time.Duration {
+	if x.holds.Held() != len(x.holds.Fixed()) {
+		return 0
+	}
+	now := c.lock.s.now()
+	_, ends := x.holds.LastFixed(nil)
+	return max(ends-now, c.account.Left-now, time.Millisecond)
+}
+
 // lostErr is ErrLost or ErrClosed if the section has ended otherwise than by its last Unlock.
 func (x *section) lostErr() error {
 	switch x.ctx.Ended() {
@@ -71,11 +91,7 @@ func (x *section) lostErr() error {
 // must be held; it is released meanwhile and held again at the end.
 func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold) error {
 	l, s := c.lock, c.lock.s
-	keep := time.Duration(0) // leave the TTL
-	if x.holds.Held() == len(x.holds.Fixed()) {
-		_, ends := x.holds.LastFixed(nil)
-		keep = max(ends-s.now(), c.account.Left-s.now(), time.Millisecond)
-	}
+	keep := c.keepFor(x)
 	var err error
 	c.account.Sending()
 	for side := range x.holds.Live {
@@ -115,6 +131,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 		}
 	}
 	c.account.Answered()
+	c.departUnsent(x)
 	c.vacate()
 	return err
 }

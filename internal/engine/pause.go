@@ -13,7 +13,7 @@ func (c *claim) mayPause(now time.Duration) bool {
 	if c.kind.Permits && b != nil && b.place.Pause != nil && b.place.Pause != c { // one at a time
 		return false
 	}
-	return (c.run != nil || b != nil && b.place.Given == c) && c.state == held && !c.pinned && now < c.trust && c.lock.s.cfg.HandOverLimit >= 0
+	return (c.run != nil || b != nil && b.place.Given == c) && c.state == held && !c.stays() && now < c.trust && c.lock.s.cfg.HandOverLimit >= 0
 }
 
 // pause has it do so.

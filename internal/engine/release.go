@@ -11,7 +11,10 @@ import (
 )
 
 // Unlock releases the hold; package rlock documents it.
-func (h *Hold) Unlock() (err error) {
+func (h *Hold) Unlock() error { return h.unlock(false) }
+
+// unlock is Unlock, or with async UnlockAsync, which returns errLeaves if a release is on its way.
+func (h *Hold) unlock(async bool) (err error) {
 	if h == nil || h.section == nil {
 		return fmt.Errorf("unlock: %w", ErrNotHeld)
 	}
@@ -23,6 +26,9 @@ func (h *Hold) Unlock() (err error) {
 		d, began = h.traced()
 	}
 	defer func() {
+		if err == errLeaves {
+			return
+		}
 		if d != nil {
 			d.Left(locktrace.HoldReleased, began, err)
 		}
@@ -43,7 +49,7 @@ func (h *Hold) Unlock() (err error) {
 	}
 	left := x.holds.Remove(&h.held)
 	if !open || left > 0 || c.account != nil && c.account.Left > 0 {
-		err = h.end(open, left, d)
+		err = h.end(open, left, d, async)
 		l.unlock()
 		return err
 	}
@@ -62,6 +68,8 @@ func (h *Hold) Unlock() (err error) {
 	case c.sectionClosed(now): // or was ended meanwhile: by Close, or by the Unlock of another section
 		l.unlock()
 		return nil
+	case async:
+		return c.depart(now, d)
 	}
 	return c.release(now, d)
 }
@@ -89,26 +97,9 @@ func (x *section) cancelFirst() {
 // released.
 func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	l, s := c.lock, c.lock.s
-	c.state = releasing
-	s.schedule.Set(c, never)
-	if s.unrenewed.On.Load() {
-		s.unrenewed.Over(c, false)
-	}
-	listening := l.lobby != nil && l.lobby.listener != nil
-	op := Op{Owner: c.ownerID(), N: int(c.n)}
-	op.Line.Named, op.Line.Listens = c.kind.Lines, listening && l.frontLines() || c.kind.Lines && !c.kind.Fair && s.deserted.Load() > int64(now) && l.hears(c.prim)
-	var anew *claim
-	op.Lease = c.missing(now)
-	if l.queue.First != nil && op.Lease == 0 {
-		anew = l.enterAnew(c, &op)
-		op.Line.Yields = c.kind.Permits && l.needLobby().turns.Yielded() > now
-	}
-	if anew == nil && op.Lease == 0 && (listening || op.Line.Yields) {
-		l.settle(c, now)
-	}
 	var buf [2]resend.ReleaseCommand
-	cmds := c.account.Releases(buf[:0], c.prim, op)
-	doubts := s.redis.Conn.Doubts.Load()
+	e := ending{c: c, now: now}
+	cmds := e.prepare(buf[:0])
 	l.unlock()
 
 	var tell func(err error, gone bool)
@@ -121,8 +112,53 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	}
 
 	l.mu.Lock()
-	settled := listening && l.holder != c
-	c.retire(ended(op.Lease))
+	err = e.answered(cmds, &r, err)
+	l.unlock()
+	return err
+}
+
+// An ending is the release of a claim, from when it is about to be sent until its answer.
+type ending struct {
+	c         *claim
+	now       time.Duration // when it began
+	missing   time.Duration // for how long the lock is left standing
+	listening bool          // the session hears what the release publishes
+	anew      *claim        // which the release enters in the line
+	doubts    uint32        // the session's count before it was sent
+	followed  bool          // an attempt of the caller in front was sent behind it
+}
+
+// prepare appends the commands, and notes what others are to know as long as the release is on its way.
+func (e *ending) prepare(cmds []resend.ReleaseCommand) []resend.ReleaseCommand {
+	c, now := e.c, e.now
+	l, s := c.lock, c.lock.s
+	c.state = releasing
+	s.schedule.Set(c, never)
+	if s.unrenewed.On.Load() {
+		s.unrenewed.Over(c, false)
+	}
+	e.listening = l.lobby != nil && l.lobby.listener != nil
+	op := Op{Owner: c.ownerID(), N: int(c.n)}
+	op.Line.Named, op.Line.Listens = c.kind.Lines, e.listening && l.frontLines() || c.kind.Lines && !c.kind.Fair && s.deserted.Load() > int64(now) && l.hears(c.prim)
+	e.missing = c.missing(now)
+	op.Lease = e.missing
+	if l.queue.First != nil && op.Lease == 0 {
+		e.anew = l.enterAnew(c, &op)
+		op.Line.Yields = c.kind.Permits && l.needLobby().turns.Yielded() > now
+	}
+	if e.anew == nil && op.Lease == 0 && (e.listening || op.Line.Yields) {
+		l.settle(c, now)
+	}
+	e.doubts = s.redis.Conn.Doubts.Load()
+	return c.account.Releases(cmds, c.prim, op)
+}
+
+// answered takes in the answer to the commands, or its lack, and returns the error of the Unlock.
+func (e *ending) answered(cmds []resend.ReleaseCommand, r *resend.Released, err error) error {
+	c, now := e.c, e.now
+	l, s := c.lock, c.lock.s
+	settled := e.listening && l.holder != c
+	c.retire(ended(e.missing))
 	switch b := l.lobby; {
 	case b == nil:
 	case r.Line.Others: // then it brings no message, unless to those who stand in the line
@@ -130,15 +166,16 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 		b.turns.Taken()
 		settled = b.place.Claim != nil
 	case r.Receivers >= 0:
-		b.released(s.now(), s.now()-now, r.Receivers, listening)
+		b.released(s.now(), s.now()-now, r.Receivers, e.listening)
 	}
 	if r.Line.Position < 0 {
 		s.admitMore(cmds[len(cmds)-1].Command)
 	}
-	if anew != nil {
-		l.enteredAnew(anew, &r, now, doubts, err)
-		settled = settled || anew.state == asking && r.Line.Position > 0
+	if e.anew != nil {
+		l.enteredAnew(e.anew, r, now, e.doubts, err)
+		settled = settled || e.anew.state == asking && r.Line.Position > 0
 	}
+	settled = settled || e.followed
 	// What was settled brings a message: a nudge would cost one attempt more.
 	if l.queue.First != nil && l.holder == nil && (!settled || err != nil || r.Lost) {
 		l.nudge()
@@ -146,7 +183,6 @@ func (c *claim) release(now time.Duration, d *tracing.Hold) error {
 	if len(r.Unconfirmed) > 0 {
 		s.cleanup.Add(cleanup.Job{Name: c.prim.Names().Name(), Cmds: r.Unconfirmed, Until: c.latestEnd(now)})
 	}
-	l.unlock()
 	if r.Lost && err == nil {
 		err = ErrLost
 		c.tellLost("it was gone when it was unlocked")

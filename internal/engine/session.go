@@ -54,7 +54,8 @@ type Session struct {
 	calls    calls.Session
 	// spare has acquisitions for reuse. It is the session's own, since a channel must not leave the
 	// bubble in which a test with a made-up clock has made it.
-	spare     sync.Pool
+	spare sync.Pool
+	departures
 	standing  sync.Map     // until when claims that are over may stand in Redis, by the number of their owner
 	deserted  atomic.Int64 // until when a channel may be subscribed to although nobody listens: see lock.hears
 	slowUntil atomic.Int64 // until when it counts as a slow taker, see waiting.SlowFor

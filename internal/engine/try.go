@@ -16,7 +16,13 @@ func (a *acquisition) try() (grant, error) {
 		return grant{}, ErrNotAcquired
 	}
 	for {
+		if a.lock.leaving {
+			if err := a.awaitAway(); err != nil {
+				return grant{}, err
+			}
+		}
 		if a.lock.state != lockOpen {
+			a.lock.putBack(a.along)
 			return grant{}, ErrClosed
 		}
 		g, err := a.ask()

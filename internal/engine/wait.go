@@ -30,12 +30,12 @@ func (a *acquisition) loop() (grant, error) {
 			return grant{}, a.hopeless
 		case l.state != lockOpen:
 			return grant{}, ErrClosed
-		case queues && l.line.Leads(&a.member, l.s.now()):
+		case queues && l.line.Leads(&a.member, l.s.now()) && (!l.releases() || a.follows()):
 			a.askForRun()
 			continue
 		// While a claim of this session holds the lock, the front waits for that to be passed on,
-		// released or lost.
-		case !queues && !a.asking && (askAnyway || l.queue.First == &a.node && l.holder == nil && (l.lobby == nil || l.s.now() >= l.nextLook())):
+		// released or lost; or goes with the release.
+		case !queues && !a.asking && (askAnyway || l.queue.First == &a.node && (l.lobby == nil || l.s.now() >= l.nextLook()) && (l.holder == nil || a.follows())):
 			if l.lobby != nil && l.holder == nil && l.queue.First == &a.node && l.listensFirst() {
 				a.listen()
 				continue
@@ -200,7 +200,7 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	switch r := a.member.Run; {
 	case r != nil && r.First() == &a.member:
 		now := l.s.now()
-		if l.line.Leads(&a.member, now) { // the time to ask may have come just now
+		if l.line.Leads(&a.member, now) && !l.releases() { // the time to ask may have come just now
 			return false, nil // given is nil: the mutex was held all along
 		}
 		if at := r.NextAsk(); at > now { // else another run comes first

@@ -29,6 +29,9 @@ type Options struct {
 	AtLeast time.Duration   // for how long the lock stands, also if it is unlocked before
 	Retry   backoff.Backoff // nil: no series of attempts
 	Keeps   context.Context // see [Keeps]
+	Async   bool            // the release at the end of a Do is not waited for
+
+	inDo bool // the call is a Do
 
 	err error // of the first bad option
 }
@@ -45,6 +48,9 @@ func Collect(opts []Option) (Options, error) {
 	}
 	if o.AtLeast > o.Lease && o.Lease > 0 {
 		o.bad(fmt.Sprintf("AtLeast(%v) with Lease(%v); a lock cannot stand for longer than its lease", o.AtLeast, o.Lease))
+	}
+	if o.Async && !o.inDo {
+		o.bad("AsyncRelease; it is an option of Do. Use UnlockAsync or ReleaseAsync to end what a Lock or Acquire has got")
 	}
 	if o.err != nil {
 		return Options{}, o.err
@@ -102,3 +108,24 @@ func Retry(b backoff.Backoff) Option {
 // Keeps is for a Lock whose caller gives up, when the wait lasts, what it holds beyond the sections
 // of ctx: only those make it a part of a deadlock.
 func Keeps(ctx context.Context) Option { return func(o *Options) { o.Keeps = ctx } }
+
+// Async has a Do not wait for the answer to its release.
+func Async() Option { return func(o *Options) { o.Async = true } }
+
+// OfDo returns the options of a Do, for its acquisition, and whether its release is not waited for. It asks for
+// nothing if there are none.
+func OfDo(opts []Option) (all []Option, async bool) {
+	if len(opts) == 0 {
+		return nil, false
+	}
+	var o Options
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
+	if o.Async {
+		opts = append(opts[:len(opts):len(opts)], func(o *Options) { o.inDo = true })
+	}
+	return opts, o.Async
+}

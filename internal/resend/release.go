@@ -38,43 +38,73 @@ type Line struct {
 func (s *Sender) Release(ctx context.Context, cmds ...ReleaseCommand) (r Released, errs error) {
 	r.Receivers = -1
 	for _, cmd := range cmds {
-		var buf [5]int64
-		var reply []int64
 		resent := false
-		try := func() (err error) {
-			reply, err = script.Numbers(buf[:0], s.Run(ctx, cmd.Command))
-			switch {
-			case err != nil:
-				// When rueidis closes a connection under a command it follows a failover. What the
-				// next server does not know was more likely lost there than released here, and a
-				// false Lost does no harm, a false success does.
-				resent = resent || script.Classify(err) == script.Unknown && !errors.Is(err, rueidis.ErrClosing)
-			case len(reply) == 1:
-				reply = append(reply[:0], 0, 1, reply[0])
-			case len(reply) == 5:
-				r.Line = Line{true, reply[3], reply[4]}
-			case len(reply) != 3:
-				err = fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
-			}
-			return err
-		}
+		try := func() error { return r.hear(cmd.Known, s.Run(ctx, cmd.Command), &resent) }
 		err := try()
 		if err != nil {
 			err = again(ctx, err, try)
 		}
 		r.Resent = r.Resent || resent
-		switch {
-		case err == nil:
-			r.Lost = r.Lost || cmd.Known && reply[1] == 0 && !resent
-			r.Receivers = reply[2]
-			continue
-		case script.Classify(err) == script.Refused:
-			err = clienterr.Unavailable(err)
-		default:
-			err = fmt.Errorf("not confirmed within the release timeout: %w", clienterr.Unavailable(err))
+		if err != nil {
+			errs = errors.Join(errs, notReleased(err))
+			r.Unconfirmed = append(r.Unconfirmed, cmd.Command)
 		}
-		errs = errors.Join(errs, err)
-		r.Unconfirmed = append(r.Unconfirmed, cmd.Command)
 	}
 	return r, errs
 }
+
+// hear takes in the result of one run of a command. resent says that an earlier run may have done what it is for,
+// and is set if this one may have.
+func (r *Released) hear(known bool, res rueidis.RedisResult, resent *bool) error {
+	var buf [5]int64
+	reply, err := script.Numbers(buf[:0], res)
+	switch {
+	case err != nil:
+		// When rueidis closes a connection under a command it follows a failover. What the
+		// next server does not know was more likely lost there than released here, and a
+		// false Lost does no harm, a false success does.
+		*resent = *resent || script.Classify(err) == script.Unknown && !errors.Is(err, rueidis.ErrClosing)
+		return err
+	case len(reply) == 1:
+		reply = append(reply[:0], 0, 1, reply[0])
+	case len(reply) == 5:
+		r.Line = Line{true, reply[3], reply[4]}
+	case len(reply) != 3:
+		return fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
+	}
+	r.Lost = r.Lost || known && reply[1] == 0 && !*resent
+	r.Receivers = reply[2]
+	return nil
+}
+
+// notReleased is the error of a release that was refused, or not answered in time, with the client's error.
+func notReleased(err error) error {
+	if script.Classify(err) == script.Refused {
+		return clienterr.Unavailable(err)
+	}
+	return fmt.Errorf("not confirmed within the release timeout: %w", clienterr.Unavailable(err))
+}
+
+// A Pending is a release whose commands are sent by its user, each until it is answered. It takes in the results,
+// as [Sender.Release] does.
+type Pending struct {
+	Released
+	Cmds   []ReleaseCommand
+	resent []bool // of each command: an earlier run may have done what it is for
+}
+
+// NewPending returns a release of which nothing was sent yet.
+func NewPending(cmds []ReleaseCommand) Pending {
+	return Pending{Released: Released{Receivers: -1}, Cmds: cmds, resent: make([]bool, len(cmds))}
+}
+
+// Hear takes in the result of a run of the i-th command.
+func (p *Pending) Hear(i int, res rueidis.RedisResult) {
+	if err := p.hear(p.Cmds[i].Known, res, &p.resent[i]); err != nil {
+		p.Resent = p.Resent || p.resent[i]
+	}
+}
+
+// Err is what the user is told of a release of which a command was refused, or has had no answer for the release
+// timeout, by the client's last error.
+func (p *Pending) Err(err error) error { return notReleased(err) }

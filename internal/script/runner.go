@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
@@ -93,7 +94,7 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 		}
 	}
 	if r.conn.suspect.Load() {
-		return r.multi(ctx, []Command{c})[0]
+		return r.multi(ctx, []Command{c}, false)[0]
 	}
 	before := r.lost.Load()
 	res := c.Script.alone.Exec(ctx, r.client, c.Keys, c.Args)
@@ -161,6 +162,16 @@ func (r *Runner) refused(err error) {
 // (mux._pipe waits for the one that dials). So as long as the connection is in doubt the
 // call has a goroutine of its own, which may end later than ctx.
 func (r *Runner) Multi(ctx context.Context, cs []Command) []rueidis.RedisResult {
+	return r.pipeline(ctx, cs, false)
+}
+
+// InOrder is [Runner.Multi], but the last command is executed behind the others whatever happens: if one of these had
+// to be sent again, because the server did not know its script or for its keys, the last one is too.
+func (r *Runner) InOrder(ctx context.Context, cs []Command) []rueidis.RedisResult {
+	return r.pipeline(ctx, cs, true)
+}
+
+func (r *Runner) pipeline(ctx context.Context, cs []Command, inOrder bool) []rueidis.RedisResult {
 	r.conn.flying.Add(1)
 	defer r.conn.flying.Add(-1)
 	if r.direct != nil {
@@ -168,18 +179,18 @@ func (r *Runner) Multi(ctx context.Context, cs []Command) []rueidis.RedisResult 
 			return failed(len(cs), err)
 		}
 	}
-	return r.multi(ctx, cs)
+	return r.multi(ctx, cs, inOrder)
 }
 
-func (r *Runner) multi(ctx context.Context, cs []Command) []rueidis.RedisResult {
+func (r *Runner) multi(ctx context.Context, cs []Command, inOrder bool) []rueidis.RedisResult {
 	if !r.conn.suspect.Load() {
-		return r.send(ctx, cs)
+		return r.send(ctx, cs, inOrder)
 	}
 	if err := ctx.Err(); err != nil { // the session may have closed meanwhile, which waits for no goroutine any more
 		return failed(len(cs), err)
 	}
 	answer := make(chan []rueidis.RedisResult, 1)
-	r.background.Go(func() { answer <- r.send(ctx, cs) })
+	r.background.Go(func() { answer <- r.send(ctx, cs, inOrder) })
 	select {
 	case results := <-answer:
 		return results
@@ -197,23 +208,29 @@ func failed(n int, err error) []rueidis.RedisResult {
 	return results
 }
 
-func (r *Runner) send(ctx context.Context, cs []Command) []rueidis.RedisResult {
+func (r *Runner) send(ctx context.Context, cs []Command, inOrder bool) []rueidis.RedisResult {
 	cmds := make(rueidis.Commands, len(cs))
 	for i, c := range cs {
 		cmds[i] = evalsha(r.client, c)
 	}
 	before := r.lost.Load()
 	results := r.client.DoMulti(ctx, cmds...)
-	r.settle(before, results[len(results)-1])
+	last := len(cs) - 1
+	r.settle(before, results[last])
 	r.heard(results[0])
 	var again []int
+	fewer := false // one was sent again with fewer keys, and the last one was not, behind it
 	for i, res := range results {
 		if isNoScript(res) {
 			again = append(again, i)
 		}
 		if err := res.Error(); err != nil && cs[i].Fewer != nil && FewerKeys(err) {
 			results[i] = r.Run(ctx, cs[i].Fewer(cs[i]))
+			fewer = i < last
 		}
+	}
+	if inOrder && (fewer || again != nil) && !slices.Contains(again, last) {
+		again = append(again, last)
 	}
 	if again == nil {
 		return results
