@@ -29,14 +29,15 @@ import (
 //     valid. Waiting comes at most once in between, and AcquireEnd.Waited then says so.
 //   - HoldStart follows the AcquireEnd of a call that got a hold. HoldEnd comes when the hold
 //     ends, for whatever reason. A hold that is lost first and unlocked later ends once.
-//   - ReleaseStart and ReleaseEnd enclose the round trip of an Unlock, if it needs one.
+//   - ReleaseStart and ReleaseEnd enclose the round trip of an Unlock, if it needs one; of an UnlockAsync they
+//     enclose its way until it is answered.
 //   - A Subscription that is connected is lost or closed later.
 //
 // A Line event begins nothing: it has no end.
 //
 // Hooks of a call run in that call, and it waits for them. All others run one at a time in a
-// goroutine of the session: Lost, Renewed, Subscription, Line, and HoldEnd unless an Unlock or Abandon
-// has ended the hold. Close waits up to 250 ms for these, so that gauges are 0 when it returns.
+// goroutine of the session: Lost, Renewed, Subscription, Line, HoldEnd unless an Unlock or Abandon
+// has ended the hold, and what follows from an UnlockAsync behind its ReleaseStart. Close waits up to 250 ms for these, so that gauges are 0 when it returns.
 // A hook must be quick, and must not call the session or its locks. One that panics counts as one
 // that has returned, for the lock that it was told of would have no owner else: the Logger is told.
 type Trace struct {

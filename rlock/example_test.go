@@ -323,3 +323,27 @@ func ExampleMutex_ForceUnlock() {
 	// map[who forgot to unlock:1]
 	// true <nil>
 }
+
+// A worker that takes a lock for each of many short steps need not wait for its releases: each goes with the next
+// Lock. The last one is on its way when the loop ends, and Close waits for it.
+func ExampleHold_UnlockAsync() {
+	session, _, done := relocktest.Open()
+	defer done()
+	m := rlock.New(session, "counter")
+
+	steps := 0
+	for range 3 {
+		_, hold, err := m.Lock(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		steps++
+		hold.UnlockAsync() // the section has ended
+	}
+	fmt.Println("steps:", steps)
+	fmt.Println("close:", session.Close())
+	// Output:
+	// steps: 3
+	// close: <nil>
+}

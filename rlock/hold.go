@@ -23,7 +23,21 @@ type Hold engine.Hold
 // owner was touched. In a failover Unlock may return nil although the release was lost.
 func (h *Hold) Unlock() error { return (*engine.Hold)(h).Unlock() }
 
-// UnlockAsync is [Hold.Unlock] that sends the release and does not wait for the answer: a stub.
+// UnlockAsync is [Hold.Unlock] without its answer: it ends the section at once, sends the release and returns. It blocks
+// for nothing but the code of the caller's contexts. The session's next Lock or TryLock of the name goes behind the
+// release in the same pipeline, so a goroutine that locks and unlocks again and again waits for one round trip a cycle
+// instead of two, with the same commands. If the release has left already, it waits for that first: then little is gained.
+//
+// The price is that nobody says how it went. What Unlock would have returned goes to Config.Logger, as a warning,
+// and to Config.Trace: [ErrLost] above all, which says that another owner may have been inside meanwhile, and that what
+// the section did should be undone. The context is no substitute: it ends only when the session notices. Until the
+// release is answered the lock may stand, also when UnlockAsync has returned: for a round trip as a rule. So use Unlock
+// where the answer decides something, as before a commit that relies on the lock, before the process exits without
+// [Session.Close], or before others are told that the lock is free. Resends, Close and Shutdown treat the release as
+// that of an Unlock which is under way; a process that dies before it was sent leaves the lock to its lease.
+//
+// A nil Hold is left alone; a second call is a warning. An inner hold ends the same way, and the owner's
+// next nested Lock waits for the answer.
 func (h *Hold) UnlockAsync() { (*engine.Hold)(h).UnlockAsync() }
 
 // Extend gives a hold with a fixed lease ([Lease]) a new end: d from now, at least 1 ms, sooner or

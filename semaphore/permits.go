@@ -27,7 +27,9 @@ func (p *Permits) Remaining() time.Duration { return (*engine.Hold)(p).Remaining
 // [rlock.ErrLost] also if one of several permits was taken away; the others were given back.
 func (p *Permits) Release() error { return (*engine.Hold)(p).Unlock() }
 
-// ReleaseAsync is [Permits.Release] without a wait for the answer, as [rlock.Hold.UnlockAsync] is Unlock.
+// ReleaseAsync is [Permits.Release] without its answer, as [rlock.Hold.UnlockAsync] is Unlock, at the same price: errors,
+// [rlock.ErrLost] above all, go to Config.Logger and Config.Trace. It does not block. The session's next Acquire of the
+// name goes behind the release; a TryAcquire counts the permits as free.
 func (p *Permits) ReleaseAsync() { (*engine.Hold)(p).UnlockAsync() }
 
 // Extend gives permits with a fixed lease ([rlock.Lease]) a new end, as [rlock.Hold.Extend] does.

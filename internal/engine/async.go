@@ -1,18 +1,13 @@
 package engine
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"relock/internal/cleanup"
 	"relock/internal/resend"
-	"relock/internal/script"
 	"relock/internal/tracing"
 	"relock/locktrace"
 )
@@ -56,12 +51,6 @@ type departure struct {
 
 	inner *section // of which it ends some holds, if it does not end the claim
 	parts []part   // for each command
-}
-
-// A part is the ids of a side that a command ends, while other holds stay.
-type part struct {
-	side int
-	ids  []string
 }
 
 // departures are those of a session by their locks. A lock that has some says so in leaving.
@@ -185,215 +174,5 @@ func (d *departure) settle(err error) {
 			d.tell(sent, gone)
 			d.trace.Left(locktrace.HoldReleased, d.now, err)
 		})
-	}
-}
-
-// takeAlong takes the departures of the lock that were not sent yet, for an attempt that is about to be sent. Those
-// that were are away.
-func (l *lock) takeAlong() (along, away []*departure) {
-	all, _ := l.departures()
-	for _, d := range all {
-		if l.s.cleanup.Take(&d.job) {
-			d.mine = true
-			along = append(along, d)
-		} else {
-			away = append(away, d)
-		}
-	}
-	return along, away
-}
-
-// putBack has departures leave after all that were taken along, but for those that were sent.
-func (l *lock) putBack(along []*departure) {
-	for _, d := range along {
-		if d.mine {
-			d.mine, d.followed = false, false
-			l.s.cleanup.Return(&d.job, nil)
-		}
-	}
-}
-
-// follows reports whether the caller in front can ask although a claim of its session holds the lock: that is being
-// released, and the release can be taken along.
-func (a *acquisition) follows() bool {
-	l := a.lock
-	if !l.releases() {
-		return false
-	}
-	along, _ := l.takeAlong()
-	if slices.ContainsFunc(along, func(d *departure) bool { return d.c == l.holder }) {
-		a.along = along
-		return true
-	}
-	l.putBack(along)
-	return false
-}
-
-// releases reports whether the claim that holds the lock is being released while it has departures.
-func (l *lock) releases() bool { return l.leaving && l.holder != nil && l.holder.state == releasing }
-
-// awaitAway has a TryLock wait for the departures that are away already and that it may be refused for. Others it
-// takes along. The lock's mutex must be held; it is released meanwhile and held again at the end.
-func (a *acquisition) awaitAway() error {
-	l := a.lock
-	_, last := l.departures()
-	for l.leaving {
-		along, away := l.takeAlong()
-		i := slices.IndexFunc(away, func(d *departure) bool {
-			return d.number <= last && (d.inner != nil || a.kind.Exclusive || d.c.kind.Exclusive || a.kind.Permits)
-		})
-		if i < 0 {
-			a.along = along
-			return nil
-		}
-		l.putBack(along)
-		d := away[i]
-		if d.gone == nil {
-			d.gone = make(chan struct{})
-		}
-		gone := d.gone
-		l.unlock()
-		ctx, cancel := a.bounded(a.ctx, a.queued)
-		answered := false
-		select {
-		case <-gone:
-			answered = true
-		case <-ctx.Done():
-		}
-		cancel()
-		var err error
-		if !answered {
-			err = a.ended()
-		}
-		l.mu.Lock()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// bring takes along what has not left yet, for the attempt that is about to be sent. What it returns is to be
-// deferred: it has leave what was not sent after all, also if code of the caller's context has ended the goroutine.
-func (a *acquisition) bring() (end func()) {
-	l := a.lock
-	if a.along == nil {
-		a.along, _ = l.takeAlong()
-	}
-	along := a.along
-	for _, d := range along {
-		d.followed = l.queue.First == &a.node
-	}
-	return func() {
-		a.along = nil
-		l.putBack(along)
-	}
-}
-
-// sendBehind sends an attempt behind the departures that it takes along, and takes in their answers. It runs the
-// hooks: no mutex may be held.
-func (s *Session) sendBehind(ctx context.Context, along []*departure, cmd script.Command) rueidis.RedisResult {
-	if err := ctx.Err(); err != nil {
-		return rueidis.NewErrorResult(err)
-	}
-	var cmds []script.Command
-	for _, d := range along {
-		cmds = append(cmds, d.job.Cmds...)
-	}
-	results := s.redis.Run.InOrder(ctx, append(cmds, cmd))
-	for _, d := range along {
-		n := len(d.Cmds)
-		d.mine = false
-		s.cleanup.Return(&d.job, results[:n])
-		results = results[n:]
-	}
-	return results[0]
-}
-
-// leaveInner is the UnlockAsync of a hold while its section goes on. The lock's mutex must be held; it is released
-// meanwhile and held again at the end.
-func (h *Hold) leaveInner(t *tracing.Hold) error {
-	err, counted := h.endInner()
-	switch c := h.section.claim; {
-	case !counted:
-	case c.account.Busy(): // with a command whose answer comes first
-		c.account.Unsent = true
-	case c.departSurplus(h.section, t):
-		err = cmp.Or(err, errLeaves)
-	}
-	return err
-}
-
-// departUnsent has leave what an UnlockAsync has left to the command that was awaited then.
-func (c *claim) departUnsent(x *section) {
-	if c.account.Unsent && !c.account.Busy() {
-		c.departSurplus(x, nil)
-	}
-}
-
-// departSurplus has the release of holds leave beyond those that the section has, and reports whether there are any.
-// The lock's mutex must be held; it may be released meanwhile, and is held again at the end.
-func (c *claim) departSurplus(x *section, t *tracing.Hold) bool {
-	if x.hasEnded() || c.state != held || x.holds.Held() == 0 {
-		return false
-	}
-	c.account.Unsent = false
-	d := &departure{ending: ending{c: c, now: c.lock.s.now()}, trace: t, inner: x}
-	keep := c.keepFor(x)
-	var cmds []resend.ReleaseCommand
-	for side := range x.holds.Live {
-		ends := c.surplus(side, x)
-		if len(ends) == 0 {
-			continue
-		}
-		if keep > 0 { // by the time that it runs, the holds that stay may deserve more
-			c.account.Shortening(ends)
-		}
-		d.parts = append(d.parts, part{side, ends})
-		cmds = append(cmds, resend.ReleaseCommand{Command: c.account.Partial(c.kind, side, ends, keep, c.op()), Known: true})
-	}
-	if cmds == nil {
-		return false
-	}
-	d.Pending = resend.NewPending(cmds)
-	c.account.Sending()
-	c.account.Leaves = true
-	d.leave()
-	return true
-}
-
-// innerAnswered is answered for holds that ended while their section went on.
-func (d *departure) innerAnswered(err error) error {
-	c, x := d.c, d.inner
-	m := c.account
-	m.Leaves = false
-	switch {
-	case err != nil:
-		c.pinned = true
-	case x.hasEnded() || c.state != held:
-		err = x.lostErr()
-	case d.Lost:
-		c.lose("it was gone when it was unlocked", true)
-		err = ErrLost
-	default:
-		d.confirmed()
-		if until, _ := x.holds.LastFixed(nil); x.holds.Held() == len(x.holds.Fixed()) {
-			c.trust = min(c.trust, until)
-			c.reschedule()
-		}
-	}
-	m.Answered()
-	if c.state == held {
-		c.departUnsent(x)
-		c.vacate()
-	}
-	return err
-}
-
-// confirmed notes that the holds of a departure are no longer in Redis.
-func (d *departure) confirmed() {
-	for _, p := range d.parts {
-		d.c.account.Ended(p.side, p.ids)
-		d.c.account.Shortened(p.ids)
 	}
 }

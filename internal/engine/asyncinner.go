@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"cmp"
+
+	"relock/internal/resend"
+	"relock/internal/tracing"
+)
+
+// The UnlockAsync of a hold whose section goes on. Until its release is answered, or the release timeout is over, it
+// is the command of the claim that is under way (I4): nested Locks and inner Unlocks wait for it.
+
+// A part is the ids of a side that a command ends, while other holds stay.
+type part struct {
+	side int
+	ids  []string
+}
+
+// leaveInner is the UnlockAsync of a hold while its section goes on. The lock's mutex must be held; it is released
+// meanwhile and held again at the end.
+func (h *Hold) leaveInner(t *tracing.Hold) error {
+	err, counted := h.endInner()
+	switch c := h.section.claim; {
+	case !counted:
+	case c.account.Busy(): // with a command whose answer comes first
+		c.account.Unsent = true
+	case c.departSurplus(h.section, t):
+		err = cmp.Or(err, errLeaves)
+	}
+	return err
+}
+
+// departUnsent has leave what an UnlockAsync has left to the command that was awaited then.
+func (c *claim) departUnsent(x *section) {
+	if c.account.Unsent && !c.account.Busy() {
+		c.departSurplus(x, nil)
+	}
+}
+
+// departSurplus has the release of holds leave beyond those that the section has, and reports whether there are any.
+// The lock's mutex must be held; it may be released meanwhile, and is held again at the end.
+func (c *claim) departSurplus(x *section, t *tracing.Hold) bool {
+	if x.hasEnded() || c.state != held || x.holds.Held() == 0 {
+		return false
+	}
+	c.account.Unsent = false
+	d := &departure{ending: ending{c: c, now: c.lock.s.now()}, trace: t, inner: x}
+	keep := c.keepFor(x)
+	var cmds []resend.ReleaseCommand
+	for side := range x.holds.Live {
+		ends := c.surplus(side, x)
+		if len(ends) == 0 {
+			continue
+		}
+		if keep > 0 { // by the time that it runs, the holds that stay may deserve more
+			c.account.Shortening(ends)
+		}
+		d.parts = append(d.parts, part{side, ends})
+		cmds = append(cmds, resend.ReleaseCommand{Command: c.account.Partial(c.kind, side, ends, keep, c.op()), Known: true})
+	}
+	if cmds == nil {
+		return false
+	}
+	d.Pending = resend.NewPending(cmds)
+	c.account.Sending()
+	c.account.Leaves = true
+	d.leave()
+	return true
+}
+
+// innerAnswered is answered for holds that ended while their section went on.
+func (d *departure) innerAnswered(err error) error {
+	c, x := d.c, d.inner
+	m := c.account
+	m.Leaves = false
+	switch {
+	case err != nil:
+		c.pinned = true
+	case x.hasEnded() || c.state != held:
+		err = x.lostErr()
+	case d.Lost:
+		c.lose("it was gone when it was unlocked", true)
+		err = ErrLost
+	default:
+		d.confirmed()
+		if until, _ := x.holds.LastFixed(nil); x.holds.Held() == len(x.holds.Fixed()) {
+			c.trust = min(c.trust, until)
+			c.reschedule()
+		}
+	}
+	m.Answered()
+	if c.state == held {
+		c.departUnsent(x)
+		c.vacate()
+	}
+	return err
+}
+
+// confirmed notes that the holds of a departure are no longer in Redis.
+func (d *departure) confirmed() {
+	for _, p := range d.parts {
+		d.c.account.Ended(p.side, p.ids)
+		d.c.account.Shortened(p.ids)
+	}
+}
