@@ -1,0 +1,128 @@
+// Package goredis makes the options of a session out of those that an application has for
+// github.com/redis/go-redis/v9, so that both reach the same Redis in the same way. It is a module of its
+// own, so that the locks do not need go-redis. A session has connections of its own: it does not
+// share those of a go-redis client.
+package goredis
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+
+	"relock/rlock"
+)
+
+// Options returns what [rlock.Dial] takes for what o says. It does no I/O.
+//
+//	Addrs                        InitAddress; 127.0.0.1:6379 without one; a path is a socket
+//	MasterName                   Sentinel.MasterSet
+//	SentinelUsername, -Password  Sentinel.Username, Sentinel.Password
+//	DB                           SelectDB, but for a Cluster, which has one database
+//	Username, Password           the same
+//	CredentialsProvider,         AuthCredentialsFn, in place of Username and Password
+//	CredentialsProviderContext
+//	TLSConfig                    TLSConfig, and Sentinel.TLSConfig: for servers and Sentinels
+//	Dialer                       DialCtxFn; as in go-redis TLSConfig has no effect beside it
+//	DialTimeout                  Dialer.Timeout, also of Sentinels
+//	ReadTimeout, WriteTimeout    ConnWriteTimeout: the longer of the two. Without any it is 3 s for a
+//	                             session, and it is never without end, as -1 is
+//	ClientName, Protocol 2       ClientName, AlwaysRESP2
+//	DisableIdentity              ClientSetInfo
+//	ReadBufferSize,              ReadBufferEachConn, WriteBufferEachConn
+//	WriteBufferSize
+//
+// [rlock.ErrConfig] says what cannot be: OnConnect, which is given a connection of go-redis, and
+// StreamingCredentialsProvider, for which CredentialsProviderContext can stand in. o may not be nil.
+//
+// The rest has no effect. A session has one connection for commands, so that there is no pool; it goes to
+// primaries, whatever ReadOnly, RouteByLatency and RouteRandomly say; it sends again what was not answered,
+// whatever MaxRetries is; and it finds out by itself whether a server is a Cluster. The time that a
+// connection may live (ConnMaxLifetime) must not be bounded for locks.
+func Options(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
+	var opt rueidis.ClientOption
+	switch {
+	case o == nil:
+		return opt, refuse("the UniversalOptions are nil; give those of the application's client")
+	case o.OnConnect != nil:
+		return opt, refuse("OnConnect is given a connection of go-redis; leave it out, and use Username, ClientName and the like")
+	case o.StreamingCredentialsProvider != nil:
+		return opt, refuse("StreamingCredentialsProvider changes the credentials of open connections; give CredentialsProviderContext, which is asked for each new one")
+	case o.Protocol != 0 && o.Protocol != 2 && o.Protocol != 3:
+		return opt, refuse("Protocol is %d; it must be 2 or 3, or 0 for 3", o.Protocol)
+	}
+	opt.InitAddress = append(opt.InitAddress, o.Addrs...)
+	if len(opt.InitAddress) == 0 {
+		opt.InitAddress = []string{"127.0.0.1:6379"}
+	}
+	if cluster := o.IsClusterMode || len(o.Addrs) > 1; o.MasterName != "" || !cluster {
+		opt.SelectDB = o.DB
+	}
+	opt.Sentinel.MasterSet = o.MasterName
+	opt.Sentinel.Username, opt.Sentinel.Password = o.SentinelUsername, o.SentinelPassword
+	opt.ClientName, opt.AlwaysRESP2 = o.ClientName, o.Protocol == 2
+	//lint:ignore SA1019 applications may still set it
+	if o.DisableIdentity || o.DisableIndentity {
+		opt.ClientSetInfo = rueidis.DisableClientSetInfo
+	}
+	opt.ReadBufferEachConn, opt.WriteBufferEachConn = max(0, o.ReadBufferSize), max(0, o.WriteBufferSize)
+	opt.ConnWriteTimeout = max(0, o.ReadTimeout, o.WriteTimeout)
+	opt.Dialer.Timeout = max(0, o.DialTimeout)
+	opt.Sentinel.Dialer.Timeout = opt.Dialer.Timeout
+	credentials(&opt, o)
+	dialling(&opt, o)
+	return opt, nil
+}
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("goredis: %w: "+format, append([]any{rlock.ErrConfig}, args...)...)
+}
+
+// credentials sets who the client is, by what go-redis would ask first.
+func credentials(opt *rueidis.ClientOption, o *redis.UniversalOptions) {
+	switch {
+	case o.CredentialsProviderContext != nil:
+		opt.AuthCredentialsFn = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+			username, password, err := o.CredentialsProviderContext(context.Background())
+			return rueidis.AuthCredentials{Username: username, Password: password}, err
+		}
+	case o.CredentialsProvider != nil:
+		opt.AuthCredentialsFn = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+			username, password := o.CredentialsProvider()
+			return rueidis.AuthCredentials{Username: username, Password: password}, nil
+		}
+	default:
+		opt.Username, opt.Password = o.Username, o.Password
+	}
+}
+
+// dialling sets how connections are made.
+func dialling(opt *rueidis.ClientOption, o *redis.UniversalOptions) {
+	switch {
+	case o.Dialer != nil:
+		opt.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return o.Dialer(ctx, network(addr), addr)
+		}
+	case strings.HasPrefix(opt.InitAddress[0], "/"):
+		opt.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return d.DialContext(ctx, network(addr), addr)
+		}
+	case o.TLSConfig != nil:
+		opt.TLSConfig = o.TLSConfig
+		if o.MasterName != "" {
+			opt.Sentinel.TLSConfig = o.TLSConfig
+		}
+	}
+}
+
+// network is what go-redis takes an address for.
+func network(addr string) string {
+	if strings.HasPrefix(addr, "/") {
+		return "unix"
+	}
+	return "tcp"
+}
