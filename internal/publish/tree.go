@@ -18,7 +18,7 @@ import (
 // published are the folders of the modules that have versions, in an order in which each needs only
 // those before it; unpublished are those of all others.
 var (
-	published   = []string{".", "otel", "cmd/relock"}
+	published   = []string{".", "otel", "gocron", "goredis", "cmd/relock"}
 	unpublished = []string{"bench", "examples/beside", "internal/publish", "interop/redisson", "otel/example", "torture"}
 )
 
