@@ -53,12 +53,13 @@ local new = entry and ARGV[8] ~= '1' and (not fair or ARGV[17] == '0')
 if (entry or orderly) and held <= 0 then
   if fair and new then
     tail = last_of_line()
-    heads = (tail.err or tail[1]) and tail
+    heads = (tail.err or tail[1] and tail[1] ~= entry) and tail
   end
   if not heads then heads, booking = entries(0) end
 end
 if heads and heads.err then return (refused(heads, ': the line')) end
-local ttl = there == 2 and new and heads and is_entry(heads[1]) and (not fair or heads == tail) and 0 or redis.call('PTTL', KEYS[1])
+local ttl = there == 2 and new and heads and is_entry(heads[1]) and heads[1] ~= entry and (not fair or heads == tail) and 0
+  or redis.call('PTTL', KEYS[1])
 if held <= 0 and before ~= '0' then return {-1, 0, 0, 0} end
 if held <= 0 and ttl ~= -2 and (not entry or ttl == -1) then
   local bad, _, whose = no_lock()

@@ -1,0 +1,144 @@
+package explore
+
+import (
+	"fmt"
+
+	"relock/internal/test/explore/memredis"
+)
+
+// The calm run from a state: no more faults, all that can happen happens in a fixed order, and time passes only if
+// there is nothing else. It must come to an end in which all have had their turn, within so many looks.
+
+// calmCost is what a calm run needs: looks, and steps in which time passes.
+type calmCost struct{ Looks, Waits int16 }
+
+func (c calmCost) plus(d calmCost) calmCost { return calmCost{c.Looks + d.Looks, c.Waits + d.Waits} }
+
+func (c calmCost) exceeds(most calmCost) bool { return c.Looks > most.Looks || c.Waits > most.Waits }
+
+func (c calmCost) max(d calmCost) calmCost {
+	return calmCost{max(c.Looks, d.Looks), max(c.Waits, d.Waits)}
+}
+
+func (c calmCost) String() string { return fmt.Sprintf("%d looks %d waits", c.Looks, c.Waits) }
+
+// calmCost is that of a step.
+func (s step) calmCost() (c calmCost) {
+	if s.look {
+		c.Looks = 1
+	}
+	if s.kind == pass {
+		c.Waits = 1
+	}
+	return c
+}
+
+// liveness follows the calm run from each state that was reached.
+func (x *explorer) liveness(r *Report) (wrong, story string) {
+	const open, walked, known = 0, 1, 2
+	costs, marks := make([]calmCost, len(x.calm)), make([]byte, len(x.calm))
+	memory := &calmMemory{x.h, make(map[key]calmCost)}
+	var way []int32
+	for n := range costs {
+		way = way[:0]
+		at := int32(n)
+		for marks[at] == open && x.calm[at] >= 0 {
+			marks[at] = walked
+			way = append(way, at)
+			at = x.calm[at]
+		}
+		switch {
+		case marks[at] == walked:
+			return "a waiter is never let in: the calm run goes round in a circle", x.set.story(append(x.path(at), x.calmSteps(at)...), x.in)
+		case marks[at] == open && x.calm[at] == unknown:
+			steps, cost, wrong := x.queue[int(at)-x.first].calm(x.in, memory)
+			if wrong != "" {
+				return wrong, x.set.story(append(x.path(at), steps...), x.in)
+			}
+			costs[at] = cost
+		}
+		marks[at] = known
+		for i := len(way) - 1; i >= 0; i-- {
+			costs[way[i]] = costs[at].plus(x.cost[way[i]])
+			at = way[i]
+			marks[at] = known
+		}
+		used := int(x.used[n])
+		r.Calm[used] = r.Calm[used].max(costs[n])
+		if most := x.set.calmMost[min(used, len(x.set.calmMost)-1)]; costs[n].exceeds(most) {
+			return fmt.Sprintf("a calm run needs %v, and not at most %v", costs[n], most),
+				x.set.story(append(x.path(int32(n)), x.calmSteps(int32(n))...), x.in)
+		}
+	}
+	return "", ""
+}
+
+// calmSteps are those of the calm run from a state; of one without an end some.
+func (x *explorer) calmSteps(at int32) []step {
+	w := x.set.begin()
+	for _, s := range x.path(at) {
+		w = w.copy()
+		w.take(s, x.in)
+	}
+	steps, _, wrong := w.calm(x.in, nil)
+	if wrong != "" {
+		steps = steps[:min(len(steps), 60)]
+	}
+	return steps
+}
+
+// calmStep is the next step of the calm run.
+func (w *world) calmStep() (step, bool) {
+	for _, s := range w.steps(nil) {
+		if s.cost == 0 {
+			return s, true
+		}
+	}
+	return step{}, false
+}
+
+// calmMemory remembers what calm runs need from states beyond those that were expanded.
+type calmMemory struct {
+	h      *hasher
+	beyond map[key]calmCost
+}
+
+// mostCalm is how many steps a calm run may have.
+const mostCalm = 500
+
+// calm takes the steps of the calm run to its end, and returns them, what they cost, and what was wrong.
+func (w *world) calm(in *memredis.Interpreter, m *calmMemory) (steps []step, cost calmCost, wrong string) {
+	type mark struct {
+		key  key
+		cost calmCost
+	}
+	var marks []mark
+	for !w.finished() {
+		if m != nil {
+			k := m.h.of(w)
+			if n, ok := m.beyond[k]; ok {
+				cost = cost.plus(n)
+				break
+			}
+			marks = append(marks, mark{k, cost})
+		}
+		s, ok := w.calmStep()
+		switch {
+		case !ok:
+			return steps, cost, "nothing can happen any more, and not all have done what they were to do"
+		case len(steps) > mostCalm:
+			return steps, cost, "a waiter is never let in: the calm run has no end"
+		}
+		cost = cost.plus(s.calmCost())
+		steps = append(steps, s)
+		w = w.copy()
+		w.take(s, in)
+		if wrong := w.check(); wrong != "" {
+			return steps, cost, wrong
+		}
+	}
+	for _, k := range marks {
+		m.beyond[k.key] = calmCost{cost.Looks - k.cost.Looks, cost.Waits - k.cost.Waits}
+	}
+	return steps, cost, ""
+}

@@ -1,0 +1,139 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+
+	"relock/internal/test/explore/memredis"
+)
+
+// check returns what is wrong with a state, "" if nothing is.
+func (w *world) check() string {
+	if w.wrong != "" {
+		return w.wrong
+	}
+	if what := w.exclusion(); what != "" {
+		return what
+	}
+	for k := range w.redis.Keys {
+		if k.End == 0 && !w.set.endless(k.Name) {
+			return "the key " + k.Name + " has no end"
+		}
+	}
+	return w.strays()
+}
+
+// exclusion holds what the clients trust against each other, and against Redis.
+func (w *world) exclusion() string {
+	now := w.now()
+	var inside [len(ids)]trust
+	permits := 0
+	for i, c := range w.clients {
+		t := c.trusts(now)
+		if t.mode == 0 || w.robbed[i] == t.num {
+			continue
+		}
+		inside[i] = t
+		if t.mode == 'p' {
+			permits += t.n
+		}
+		if !w.set.stands(w, i, t) {
+			return fmt.Sprintf("%s trusts %c:%d, which Redis does not have", who(i), ids[i], t.num)
+		}
+		for j := range i {
+			if o := inside[j]; o.mode == 'x' || t.mode == 'x' && o.mode != 0 {
+				return fmt.Sprintf("%s and %s are inside together", who(j), who(i))
+			}
+		}
+	}
+	if permits > w.set.limit {
+		return fmt.Sprintf("%d permits are taken of %d", permits, w.set.limit)
+	}
+	return ""
+}
+
+// strays returns what stands in Redis that belongs to no claim, when nothing is on its way.
+func (w *world) strays() string {
+	if w.taints&(ranLate|died) != 0 || len(w.late) > 0 {
+		return ""
+	}
+	for i := range w.wires {
+		if wi := &w.wires[i]; len(wi.cmds)+len(wi.answers)+len(wi.parcels) > 0 {
+			return ""
+		}
+	}
+	for _, owner := range w.set.owners(w) {
+		who, num, ok := claimOf(owner)
+		if !ok || w.clients[who].lives(num) {
+			continue
+		}
+		// One whose hold was deleted may be given the lock anew while it ends: for the short lease of a grant.
+		if w.taints&evicted == 0 || w.redis.End(w.set.key)-w.now() > w.set.grantLease {
+			return "the lock is left to " + owner + ", which is over"
+		}
+	}
+	for k := range w.redis.Keys {
+		for i := range k.Names {
+			if !isEntry(k.Names[i]) {
+				continue
+			}
+			owner := ownerOf(k.Names[i])
+			// One that was forced out may have entered the line anew before it heard: when its turn comes it is dismissed.
+			if who, num, ok := claimOf(owner); ok && !w.clients[who].lives(num) && w.taints&evicted == 0 {
+				return "the entry of " + owner + ", which is over, stands in the line"
+			}
+		}
+	}
+	for _, c := range w.clients {
+		if !c.over() {
+			return ""
+		}
+	}
+	for k := range w.redis.Keys {
+		if !w.set.endless(k.Name) && !strings.HasPrefix(k.Name, "relock_forced") && !w.set.remains(&k) && !(w.taints&evicted != 0 && (k.Names != nil || k.End-w.now() <= w.set.grantLease)) {
+			return "all is over, and " + k.Name + " is left"
+		}
+	}
+	return ""
+}
+
+// ownerOf is the owner of an entry of a private one.
+func ownerOf(entry string) string { return entry[20:] }
+
+func who(i int) string { return ids[i : i+1] }
+
+// dump tells what stands in Redis, in one line for each key.
+func dump(r *memredis.Redis) string {
+	var b strings.Builder
+	now := r.Millis()
+	for k := range r.Keys {
+		fmt.Fprintf(&b, "     %s", k.Name)
+		if k.End != 0 {
+			fmt.Fprintf(&b, " (%d ms)", k.End-now)
+		}
+		fmt.Fprintf(&b, ": %s%q", k.Text, k.Items)
+		for i, m := range k.Names {
+			fmt.Fprintf(&b, " %q=%s", m, meaning(m, k.Scores[i], now))
+		}
+		b.WriteByte('\n')
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// meaning is what a score of the line says.
+func meaning(m string, score float64, now int64) string {
+	if !isEntry(m) && m != "" && score > 1e15 {
+		for _, scores := range []map[byte]float64{untilScore, sinceScore} {
+			if base := scores[m[0]]; base != 0 {
+				return fmt.Sprintf("%+d ms", int64(score-base)-now)
+			}
+		}
+		if base := lessScore[m[0]]; base != 0 {
+			return fmt.Sprintf("%+d ms", int64(base-score)-now)
+		}
+		if base := countScore[m[0]]; base != 0 {
+			return fmt.Sprint(int64(score - base))
+		}
+	}
+	return fmt.Sprintf("%.0f", score)
+}

@@ -1,0 +1,347 @@
+package explore
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+	"strings"
+
+	"relock/internal/test/explore/memredis"
+)
+
+// A key tells states apart: 128 bits.
+type key [2]uint64
+
+// A hasher writes a world in a canonical form: times are told from now, and positions in the line by their order
+// alone. Sessions that do the same may change places.
+type hasher struct {
+	buf       []byte
+	now       int64
+	perm      [len(ids)]byte // the letter that stands for each session's
+	positions []int64
+	moments   []int64  // when replies were made and messages published, of which some clients know the order
+	lines     []string // of what is sorted first
+	seeds     [2]maphash.Seed
+}
+
+func newHasher() *hasher {
+	return &hasher{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+}
+
+// of returns the key of a world: the least of those of its permutations.
+func (h *hasher) of(w *world) key {
+	h.now = w.now()
+	h.collect(w)
+	var best key
+	for i, p := range w.set.perms {
+		for at, who := range p {
+			h.perm[who] = ids[at]
+		}
+		h.buf = h.buf[:0]
+		h.world(w, p)
+		k := key{maphash.Bytes(h.seeds[0], h.buf), maphash.Bytes(h.seeds[1], h.buf)}
+		if i == 0 || cmp.Or(cmp.Compare(k[0], best[0]), cmp.Compare(k[1], best[1])) < 0 {
+			best = k
+		}
+	}
+	return best
+}
+
+// collect gathers the positions that are in use.
+func (h *hasher) collect(w *world) {
+	h.positions = h.positions[:0]
+	for k := range w.redis.Keys {
+		for i, name := range k.Names {
+			if isEntry(name) && k.Scores[i] > 0 {
+				h.positions = append(h.positions, int64(place(k.Scores[i])))
+			}
+		}
+	}
+	gather := func(c *command) {
+		for _, a := range c.Args {
+			digits(a, func(n int64, long bool) {
+				if long {
+					h.positions = append(h.positions, n)
+				}
+			})
+		}
+	}
+	for i := range w.wires {
+		for _, c := range w.wires[i].cmds {
+			gather(c)
+		}
+		for _, p := range w.wires[i].parcels {
+			digits(p.text, func(n int64, long bool) {
+				if long {
+					h.positions = append(h.positions, n)
+				}
+			})
+		}
+		if p, ok := w.clients[i].(interface{ places(func(int64)) }); ok {
+			p.places(func(n int64) { h.positions = append(h.positions, n) })
+		}
+		for _, a := range w.wires[i].answers {
+			gather(a.command)
+			for _, e := range a.reply.Elems {
+				if e.Int > 1e15 {
+					h.positions = append(h.positions, e.Int)
+				}
+			}
+		}
+	}
+	for _, l := range w.late {
+		gather(l.command)
+	}
+	h.moments = h.moments[:0]
+	for i := range w.wires {
+		for _, a := range w.wires[i].answers {
+			h.moments = append(h.moments, a.us)
+		}
+		for _, p := range w.wires[i].parcels {
+			h.moments = append(h.moments, p.us)
+		}
+		w.clients[i].moments(func(us int64) { h.moments = append(h.moments, us) })
+	}
+	slices.Sort(h.moments)
+	h.moments = slices.Compact(h.moments)
+	slices.Sort(h.positions)
+	h.positions = slices.Compact(h.positions)
+}
+
+// passed is what line.lua adds to the position of an entry that was passed over.
+const passed = 2.4e15
+
+func place(score float64) float64 {
+	if score >= passed {
+		return score - passed
+	}
+	return score
+}
+
+// isEntry reports whether a member of the line is an entry.
+func isEntry(m string) bool { return len(m) > 20 && strings.IndexByte("gzandefhiPQCVUWN", m[0]) >= 0 }
+
+// digits calls fn for each run of 13 digits, a time, and of 16, a position.
+func digits(s string, fn func(n int64, long bool)) {
+	for i := 0; i < len(s); {
+		j, n := i, int64(0)
+		for j < len(s) && '0' <= s[j] && s[j] <= '9' {
+			n = n*10 + int64(s[j]-'0')
+			j++
+		}
+		if j-i == 13 || j-i == 16 {
+			fn(n, j-i == 16)
+		}
+		i = j + 1
+	}
+}
+
+func (h *hasher) byte(b byte) { h.buf = append(h.buf, b) }
+
+func (h *hasher) flag(b bool) {
+	if b {
+		h.byte(1)
+	} else {
+		h.byte(0)
+	}
+}
+
+func (h *hasher) num(n int64) { h.buf = binary.AppendVarint(h.buf, n) }
+
+// until writes a time that only counts as long as it is to come.
+func (h *hasher) until(ms int64) {
+	switch {
+	case ms == never:
+		h.num(-1)
+	default:
+		h.num(max(0, ms-h.now))
+	}
+}
+
+// since writes a time that counts for so many ms after it.
+func (h *hasher) since(ms, counts int64) { h.num(max(ms-h.now, -counts-1)) }
+
+// moment writes one by its place among all.
+func (h *hasher) moment(us int64) {
+	i, _ := slices.BinarySearch(h.moments, us)
+	h.num(int64(i))
+}
+
+// position writes a position by its place among all.
+func (h *hasher) position(n int64) {
+	i, _ := slices.BinarySearch(h.positions, n)
+	h.num(int64(i))
+}
+
+// text writes a text with the letters of the sessions changed, times and positions told as above.
+func (h *hasher) text(s string) {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c >= ids[0] && c <= ids[len(ids)-1]:
+			h.byte(h.perm[c-ids[0]])
+		case c == '1' && i+12 < len(s) && (i == 0 || s[i-1] < '0' || s[i-1] > '9'):
+			j, n := i, int64(0)
+			for j < len(s) && '0' <= s[j] && s[j] <= '9' {
+				n = n*10 + int64(s[j]-'0')
+				j++
+			}
+			switch j - i {
+			case 13:
+				h.since(n, 60_000)
+				i = j - 1
+			case 16:
+				h.position(n)
+				i = j - 1
+			default:
+				h.byte(c)
+			}
+		default:
+			h.byte(c)
+		}
+	}
+	h.byte(0xff)
+}
+
+// world writes everything, the sessions in the order of p.
+func (h *hasher) world(w *world, p []int) {
+	h.byte(byte(w.faults))
+	h.byte(byte(w.taints))
+	h.num(w.tokens)
+	for k := range w.redis.Keys {
+		h.key(&k)
+	}
+	h.byte(0xfe)
+	for _, who := range p {
+		wi := &w.wires[who]
+		h.byte(byte(wi.state))
+		h.byte(byte(w.robbed[who]))
+		w.clients[who].write(h)
+		for _, c := range wi.cmds {
+			h.command(c)
+		}
+		h.byte(0xfd)
+		for _, a := range wi.answers {
+			h.command(a.command)
+			h.reply(&a.reply)
+			h.flag(a.after)
+			h.moment(a.us)
+		}
+		h.byte(0xfd)
+		for _, m := range wi.parcels {
+			h.flag(m.fromLock)
+			h.text(m.text)
+			h.moment(m.us)
+		}
+		h.byte(0xfd)
+	}
+	h.sorted(len(w.late), func(i int) {
+		h.byte(h.perm[w.late[i].who])
+		h.command(w.late[i].command)
+	})
+	if w.judge != nil {
+		w.judge.write(h)
+	}
+}
+
+// sorted writes n things in an order that does not depend on theirs.
+func (h *hasher) sorted(n int, write func(i int)) {
+	from := len(h.buf)
+	h.lines = h.lines[:0]
+	for i := range n {
+		at := len(h.buf)
+		write(i)
+		h.lines = append(h.lines, string(h.buf[at:]))
+	}
+	h.buf = h.buf[:from]
+	slices.Sort(h.lines)
+	for _, l := range h.lines {
+		h.buf = append(h.buf, l...)
+	}
+	h.byte(0xfc)
+}
+
+func (h *hasher) command(c *command) {
+	h.byte(byte(c.what))
+	h.byte(byte(c.num))
+	h.byte(byte(c.anew))
+	h.flag(c.resent)
+	h.since(c.sent, 10_000)
+	for _, a := range c.Args {
+		h.text(a)
+	}
+}
+
+func (h *hasher) reply(r *memredis.Reply) {
+	h.byte(byte(r.Kind))
+	switch {
+	case r.Kind == memredis.Int && r.Int > 1e15:
+		h.position(r.Int)
+	case r.Kind == memredis.Int && r.Int > 1e12:
+		h.since(r.Int, 60_000)
+	case r.Kind == memredis.Int:
+		h.num(r.Int)
+	}
+	h.text(r.Text)
+	for i := range r.Elems {
+		h.reply(&r.Elems[i])
+	}
+}
+
+// key writes a key of Redis.
+func (h *hasher) key(k *memredis.Key) {
+	h.text(k.Name)
+	if k.End == 0 {
+		h.byte(0)
+	} else {
+		h.num(k.End - h.now + 1)
+	}
+	h.text(k.Text)
+	switch {
+	case k.Items != nil && strings.HasPrefix(k.Name, "relock_"): // a set
+		h.sorted(len(k.Items), func(i int) { h.text(k.Items[i]) })
+	case k.Items != nil:
+		h.sorted(len(k.Items)/2, func(i int) {
+			h.text(k.Items[2*i])
+			h.text(k.Items[2*i+1])
+		})
+	}
+	if k.Names != nil {
+		h.sorted(len(k.Names), func(i int) { h.member(k.Names[i], k.Scores[i]) })
+	}
+}
+
+// The scores of line.lua, serve.lua and mark.lua, by the letter that a member begins with: what is until a time,
+// what is less a time, what counts.
+var (
+	untilScore = map[byte]float64{'c': 8e15, 'm': 8.4e15, 't': 8.5e15}
+	sinceScore = map[byte]float64{'p': 7e15, 'k': 8.2e15}
+	lessScore  = map[byte]float64{'s': 5e15, 'l': 6e15}
+	countScore = map[byte]float64{'w': 8.6e15, '#': 4.85e15}
+)
+
+// member writes a member of a sorted set: of the line, or with its end.
+func (h *hasher) member(name string, score float64) {
+	if isEntry(name) {
+		h.text(name)
+		h.flag(score >= passed)
+		h.position(int64(place(score)))
+		return
+	}
+	h.text(name)
+	switch c := name[0]; {
+	case score > 1e15 && untilScore[c] != 0:
+		h.since(int64(score-untilScore[c]), 1000)
+	case score > 1e15 && sinceScore[c] != 0:
+		h.since(int64(score-sinceScore[c]), 70_000)
+	case score > 1e15 && lessScore[c] != 0:
+		h.since(int64(lessScore[c]-score), 11_000)
+	case score > 1e15 && countScore[c] != 0:
+		h.num(int64(score - countScore[c]))
+	case score > 1e12:
+		h.num(int64(score) - h.now)
+	default:
+		h.num(int64(score))
+	}
+}

@@ -1,0 +1,72 @@
+package explore
+
+import "fmt"
+
+// inOrder is the judge of a lock whose line is served in the order of arrival, as long as nothing has failed.
+type inOrder struct{}
+
+func (j inOrder) copy() judge { return j }
+func (inOrder) write(*hasher) {}
+
+func (inOrder) ran(w *world, who int8, c *command, before *world) string {
+	had := before.set.owners(before)
+	for _, owner := range w.set.owners(w) {
+		if contains(had, owner) {
+			continue
+		}
+		if first := before.firstWaiter(w); first != "" && !before.standsBefore(owner, first) {
+			return fmt.Sprintf("%s has the lock, and %s is the first of the line", owner, first)
+		}
+	}
+	return ""
+}
+
+// standsBefore reports whether an owner stands in the line, and not behind another one; one that was passed over has its
+// old place again when it is heard of.
+func (w *world) standsBefore(owner, other string) bool {
+	at := map[string]float64{}
+	for k := range w.redis.Keys {
+		for i, m := range k.Names {
+			if isEntry(m) {
+				at[ownerOf(m)] = place(k.Scores[i])
+			}
+		}
+	}
+	mine, ok := at[owner]
+	return ok && mine <= at[other]
+}
+
+// firstWaiter is the owner of the first entry in the line whose session is there and waits for it; "" if there is none,
+// or if an entry was called, which leaves the order to those who come.
+func (w *world) firstWaiter(of *world) (owner string) {
+	position := 0.0
+	marks := make(map[string]float64)
+	for k := range w.redis.Keys {
+		for i, m := range k.Names {
+			marks[m] = k.Scores[i]
+		}
+	}
+	if _, called := marks["c"]; called {
+		return ""
+	}
+	for m, score := range marks {
+		if !isEntry(m) || owner != "" && score > position {
+			continue
+		}
+		who, num, ok := claimOf(ownerOf(m))
+		heard := 5e15 - marks["s"+ids[who:who+1]]
+		if ok && of.wires[who].state == alive && of.clients[who].lives(num) && int64(heard) >= w.now() {
+			owner, position = ownerOf(m), score
+		}
+	}
+	return owner
+}
+
+func contains(all []string, s string) bool {
+	for _, a := range all {
+		if a == s {
+			return true
+		}
+	}
+	return false
+}

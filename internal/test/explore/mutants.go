@@ -1,0 +1,114 @@
+package explore
+
+import (
+	"strings"
+	"time"
+)
+
+// A flaw is what is wrong with a model on purpose.
+type flaw uint32
+
+const (
+	trustsFromReply flaw = 1 << iota // counts trust from when the answer came
+	noMargin
+	trustsFullLease // of what was given, as if that were of a full lease
+	trustsTold      // a message that is older than a refusal
+	forgetsRenewal
+	ignoresLoss // a renewal that says that the hold is gone
+	forgetsTold // a message that comes before the answer
+	neverLooks
+	leavesEntry
+	unlocksLate // its section goes on until the release was answered
+)
+
+func (f flaw) has(g flaw) bool { return f&g != 0 }
+
+// A mutant is something that is wrong on purpose: with scripts, or with the model.
+type mutant struct {
+	name     string
+	setups   []string // that are to find it
+	old, new string   // in scripts
+	flaw     flaw
+	sources  map[string]string
+}
+
+// of returns the source of a script as the mutant has it.
+func (m *mutant) of(src string) string {
+	if m.old == "" {
+		return src
+	}
+	changed, ok := m.sources[src]
+	if !ok {
+		changed = strings.ReplaceAll(src, m.old, m.new)
+		m.sources[src] = changed
+	}
+	return changed
+}
+
+// mutants are all that there are.
+func mutants() []*mutant {
+	plain, fenced := []string{"plain-2"}, []string{"plain-2-fenced"}
+	all := []*mutant{
+		{name: "an acquisition that is sent twice counts twice", setups: plain,
+			old: "local counted = held > 0 and (not id or redis.call('SISMEMBER', ids, id) == 1)", new: "local counted = false"},
+		{name: "an acquisition takes what is held", setups: plain, old: "if there == 0 then\n    redis.call('HSET'", new: "if true then\n    redis.call('HSET'"},
+		{name: "an acquisition sets no end", setups: fenced, old: "redis.call('PEXPIRE', KEYS[1], ttl)\nend\nif id", new: "end\nif id"},
+		{name: "an acquisition passes those who wait", setups: plain, old: "there = redis.call('EXISTS', KEYS[1], KEYS[2] or KEYS[1])", new: "there = redis.call('EXISTS', KEYS[1])"},
+		{name: "an entry that looks moves to the end", setups: []string{"plain-3"}, old: "'LT', int(position), entry, alive, 's' .. session)", new: "int(us), entry, alive, 's' .. session)"},
+		{name: "a look is no sign of life", setups: plain, old: "local alive = int(ALIVE - now - life)", new: "local alive = int(ALIVE - now - 1)"},
+		{name: "a grant takes no lock", setups: plain, old: "local written = redis.pcall('HSET', KEYS[1], owner, '1')", new: "local written = 1"},
+		{name: "a grant is told to nobody", setups: plain, old: "redis.pcall('PUBLISH', prefix .. session_of(entry), 'granted:'", new: "redis.pcall('PUBLISH', 'nobody', 'granted:'"},
+		{name: "a grant is for less than it says", setups: plain, old: "redis.call('PEXPIRE', KEYS[1], number(entry, 5, 8))", new: "redis.call('PEXPIRE', KEYS[1], 100)"},
+		{name: "a grant leaves the entry in the line", setups: plain, old: "  else\n    redis.call('DEL', LINE)\n  end\nend", new: "  end\nend"},
+		{name: "a grant leaves the one that leaves inside", setups: plain, old: "if leaving then redis.call('HDEL', KEYS[1], leaving) end\n  return entry", new: "return entry"},
+		{name: "a grant gives two the lock", setups: []string{"plain-3"}, old: "if given then\n      take_off", new: "if given then\n      if is_entry(second) then give(second, at, now, scores) end\n      take_off"},
+		{name: "a grant gives no new token", setups: fenced, old: "token = redis.pcall('INCRBY', at.token, n)", new: "token = redis.pcall('GET', at.token)"},
+		{name: "a release lets nobody in", setups: plain, old: "if heads and is_entry(heads[1]) then\n  if string.sub(heads[1], 21) == ARGV[1]", new: "if false then\n  if string.sub(heads[1], 21) == ARGV[1]"},
+		{name: "a release ends what others hold", setups: plain, old: "ended = redis.pcall('HDEL', KEYS[1], ARGV[1])", new: "ended = redis.pcall('DEL', KEYS[1])"},
+		{name: "a release ends nothing", setups: plain, old: "ended = redis.pcall('HDEL', KEYS[1], ARGV[1])", new: "ended = 1"},
+		{name: "one that leaves stays in the line", setups: plain, old: "take_off(entry, booking or is_entry(heads[2]))", new: ""},
+		{name: "a renewal renews nothing", setups: plain, old: "redis.call('PTTL', key) < lease then redis.call('PEXPIRE', key, lease) end", new: "false then return end"},
+		{name: "a renewal takes any owner for the right one", setups: plain, old: "redis.pcall('HEXISTS', key, owner)", new: "redis.pcall('EXISTS', key)"},
+		{name: "the model counts trust from the reply", setups: plain, flaw: trustsFromReply},
+		{name: "the model trusts without a margin", setups: plain, flaw: noMargin},
+		{name: "the model trusts a grant for a full lease", setups: plain, flaw: trustsFullLease},
+		{name: "the model forgets to renew", setups: plain, flaw: forgetsRenewal},
+		{name: "the model ignores that its hold is gone", setups: plain, flaw: ignoresLoss},
+		{name: "the model forgets a message that comes before the answer", setups: plain, flaw: forgetsTold},
+		{name: "the model trusts a message that is older than a refusal", setups: plain, flaw: trustsTold},
+		{name: "the model never looks", setups: plain, flaw: neverLooks},
+		{name: "the model leaves its entry behind", setups: plain, flaw: leavesEntry},
+		{name: "the model's section goes on behind its release", setups: plain, flaw: unlocksLate},
+	}
+	for _, m := range all {
+		m.sources = make(map[string]string)
+	}
+	return all
+}
+
+// Hunt explores the setups of a mutant, and returns what was found, and where.
+func (m *mutant) Hunt(most int, limit time.Duration) (r Report) {
+	for _, name := range m.setups {
+		set, err := setupOf(name)
+		if err != nil {
+			return Report{Wrong: ""}
+		}
+		set.mutant = m
+		for set.faults = range set.faults + 1 {
+			if r = set.Explore(most, limit); r.Wrong != "" {
+				return r
+			}
+		}
+	}
+	return r
+}
+
+// applied reports whether the mutant has changed a script that was run.
+func (m *mutant) applied() bool {
+	for from, to := range m.sources {
+		if from != to {
+			return true
+		}
+	}
+	return m.old == ""
+}

@@ -1,0 +1,183 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+
+	"relock/internal/keyname"
+	"relock/internal/kind"
+	"relock/internal/mutex"
+	"relock/internal/script"
+	"relock/internal/test/explore/memredis"
+	"relock/internal/waiting"
+)
+
+// failures says what may go wrong.
+type failures uint32
+
+func (f failures) has(k stepKind) bool { return f&(1<<k) != 0 }
+
+func failing(kinds ...stepKind) (f failures) {
+	for _, k := range kinds {
+		f |= 1 << k
+	}
+	return f
+}
+
+var allFailures = failing(loseReply, giveUp, loseMessage, stop, die, vanish, remove, force)
+
+// A setup is where an exploration begins: who there is, and what may go wrong.
+type setup struct {
+	name         string
+	key, channel string // of the lock
+	lease        int64
+	pollFloor    int64
+	life         int64 // for how long a session in the line counts as alive
+	grantLease   int64 // of what a release gives to another
+	limit        int   // of permits
+	faults       int8
+	mayFail      failures
+	calmMost     []calmCost // what a calm run may need, by how many faults have happened
+	perms        [][]int
+	clients      func(set *setup) []client
+	judge        func() judge
+	mutant       *mutant
+
+	owners  func(w *world) []string // who holds the lock, by Redis
+	stands  func(w *world, who int, t trust) bool
+	endless func(key string) bool
+	remains func(k *memredis.Key) bool // when all is over
+	force   func(owners []string) script.Command
+	// sameTwice compares the replies of two runs; told says that the first has told others something.
+	sameTwice func(c *command, first, second memredis.Reply, told bool) bool
+}
+
+// begin is the first state.
+func (set *setup) begin() *world {
+	w := &world{set: set, faults: set.faults, clients: set.clients(set)}
+	w.wires = make([]wire, len(w.clients))
+	w.redis.SetMicros(epoch * 1000)
+	if set.judge != nil {
+		w.judge = set.judge()
+	}
+	return w
+}
+
+// flaws are those of the mutant.
+func (set *setup) flaws() flaw {
+	if set.mutant == nil {
+		return 0
+	}
+	return set.mutant.flaw
+}
+
+// permutations of n clients that do the same.
+func permutations(n int) [][]int {
+	if n == 1 {
+		return [][]int{{0}}
+	}
+	var all [][]int
+	for _, p := range permutations(n - 1) {
+		for at := range n {
+			q := append(append(append([]int{}, p[:at]...), n-1), p[at:]...)
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// plain is a setup of a mutex: each session locks so many times.
+func plain(name string, faults int8, fenced, anew bool, rounds ...int8) *setup {
+	space := &keyname.Space{Publishing: keyname.Publishes(false, false)}
+	p := mutex.New(space.Names("lock"), mutex.Fencing{Fenced: fenced})
+	set := &setup{name: name, key: "lock", channel: p.Channel(), lease: 3000, pollFloor: 1000, grantLease: 1000, faults: faults, mayFail: allFailures,
+		calmMost: []calmCost{{int16(len(rounds)), 0}, {10, 20}, {14, 40}}, limit: 0}
+	set.life = waiting.Life(ms(set.pollFloor)).Milliseconds()
+	set.perms = [][]int{identity(len(rounds))}
+	if same(rounds) {
+		set.perms = permutations(len(rounds))
+	}
+	set.clients = func(set *setup) (all []client) {
+		for i, n := range rounds {
+			r := &role{who: int8(i), id: ids[i : i+1], prim: p, mode: 'x', tokens: fenced, anew: anew, renews: true, flaws: set.flaws()}
+			r.want = waiting.Want{Session: r.id, Lease: ms(set.grantLease), Life: ms(set.life)}
+			if fenced {
+				r.want.Tokens = 1
+			}
+			all = append(all, &locker{role: r, rounds: n})
+		}
+		return all
+	}
+	set.ofMutex(p)
+	set.judge = func() judge { return inOrder{} }
+	return set
+}
+
+// ofMutex is what all setups with a mutex's hash have in common.
+func (set *setup) ofMutex(p *mutex.Primitive) {
+	set.owners = func(w *world) []string { return w.redis.Fields("lock") }
+	set.stands = func(w *world, who int, t trust) bool {
+		_, ok := w.redis.Field("lock", fmt.Sprintf("%c:%d", ids[who], t.num))
+		return ok
+	}
+	set.endless = func(key string) bool { return key == p.Token() }
+	set.remains = func(*memredis.Key) bool { return false }
+	set.force = func(owners []string) script.Command {
+		return p.ForceUnlock(&kind.Force{Owners: owners, ID: "1", Remembered: ms(5000)})
+	}
+	set.sameTwice = func(c *command, a, b memredis.Reply, told bool) bool {
+		x, err := a.Numbers()
+		y, err2 := b.Numbers()
+		switch {
+		case err != nil || err2 != nil:
+			return false
+		case c.what == acquires && x[0] == 1: // but for changed
+			return y[0] == 1 && (len(x) == 1 || len(y) == 1 || x[1] == y[1] && x[2] == y[2])
+		case c.what == acquires && told: // it has let another in, and may be the first now
+			return y[0] == x[0]
+		case c.what == acquires: // but for the position and the time
+			return y[0] == x[0] && y[1] == x[1]
+		case c.what == releases || c.what == dismisses: // but for changed, the receivers and the line
+			return len(x) == 1 || x[0] == y[0]
+		}
+		return a.String() == b.String()
+	}
+}
+
+func identity(n int) []int {
+	p := make([]int, n)
+	for i := range p {
+		p[i] = i
+	}
+	return p
+}
+
+func same(rounds []int8) bool {
+	for _, n := range rounds {
+		if n != rounds[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// setups are all that there are.
+func setups() []*setup {
+	return []*setup{
+		plain("plain-2", 2, false, false, 1, 1),
+		plain("plain-2-fenced", 1, true, true, 2, 2),
+		plain("plain-2-again", 2, false, true, 2, 2),
+		plain("plain-3", 1, false, false, 1, 1, 1),
+	}
+}
+
+func setupOf(name string) (*setup, error) {
+	var names []string
+	for _, s := range setups() {
+		if s.name == name {
+			return s, nil
+		}
+		names = append(names, s.name)
+	}
+	return nil, fmt.Errorf("explore: there is no setup %q; there are %s", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,297 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+
+	"relock/internal/test/explore/memredis"
+)
+
+// A step is one thing that happens. Its order among the steps of a state is that of the calm run: the first
+// one that costs no fault.
+type step struct {
+	kind stepKind
+	who  int8
+	arg  int8 // of own: the client's code; of runLate: which one
+	cost int8
+	look bool
+}
+
+type stepKind int8
+
+const (
+	execute stepKind = iota
+	reply
+	message
+	own
+	runLate
+	resume
+	leisure // a client's own step that may wait
+	pass    // time passes
+	loseReply
+	giveUp
+	loseMessage
+	stop
+	die
+	vanish
+	remove
+	force
+)
+
+// steps lists what may happen in a state, in the order of the calm run.
+func (w *world) steps(buf []step) []step {
+	urgent := len(buf)
+	for i := range w.wires {
+		if len(w.wires[i].cmds) > 0 {
+			buf = append(buf, step{kind: execute, who: int8(i)})
+		}
+	}
+	for i := range w.wires {
+		if wi := &w.wires[i]; wi.state == alive && len(wi.answers) > 0 {
+			buf = append(buf, step{kind: reply, who: int8(i)})
+		}
+	}
+	for i := range w.wires {
+		if wi := &w.wires[i]; wi.state == alive && len(wi.parcels) > 0 {
+			buf = append(buf, step{kind: message, who: int8(i)})
+		}
+	}
+	var mine [8]ownStep
+	now := w.now()
+	for i := range w.clients {
+		if w.wires[i].state != alive {
+			continue
+		}
+		for _, o := range w.clients[i].own(now, mine[:0]) {
+			if o.prompt {
+				buf = append(buf, step{kind: own, who: int8(i), arg: o.code, look: o.look})
+			}
+		}
+	}
+	quiet := len(buf) == urgent
+	for i := range w.late {
+		buf = append(buf, step{kind: runLate, who: w.late[i].who, arg: int8(i)})
+	}
+	for i := range w.wires {
+		if w.wires[i].state == stopped {
+			buf = append(buf, step{kind: resume, who: int8(i)})
+		}
+	}
+	buf = w.leisurely(buf, now)
+	if quiet && w.nextTime() != never {
+		buf = append(buf, step{kind: pass})
+	}
+	return w.faultSteps(buf)
+}
+
+// leisurely appends the steps of clients that may wait, those that end something first.
+func (w *world) leisurely(buf []step, now int64) []step {
+	var mine [8]ownStep
+	from := len(buf)
+	for i := range w.clients {
+		if w.wires[i].state != alive {
+			continue
+		}
+		for _, o := range w.clients[i].own(now, mine[:0]) {
+			if !o.prompt && o.cost <= w.faults {
+				buf = append(buf, step{kind: leisure, who: int8(i), arg: o.code, cost: o.cost})
+			}
+		}
+	}
+	slices.SortStableFunc(buf[from:], func(a, b step) int {
+		if a.cost != b.cost {
+			return int(a.cost - b.cost)
+		}
+		return int(a.arg - b.arg)
+	})
+	return buf
+}
+
+// faultSteps appends what costs a fault.
+func (w *world) faultSteps(buf []step) []step {
+	if w.faults == 0 {
+		return buf
+	}
+	may := w.set.mayFail
+	for i := range w.wires {
+		who, wi := int8(i), &w.wires[i]
+		if wi.state == alive && len(wi.answers) > 0 && may.has(loseReply) {
+			buf = append(buf, step{kind: loseReply, who: who, cost: 1})
+		}
+		if wi.state == alive && len(wi.cmds) > 0 && may.has(giveUp) {
+			buf = append(buf, step{kind: giveUp, who: who, cost: 1})
+		}
+		if wi.state == alive && len(wi.parcels) > 0 && may.has(loseMessage) {
+			buf = append(buf, step{kind: loseMessage, who: who, cost: 1})
+		}
+		busy := wi.state == alive && !(w.clients[i].over() && len(wi.cmds)+len(wi.answers)+len(wi.parcels) == 0)
+		for _, k := range []stepKind{stop, die, vanish} {
+			if busy && may.has(k) {
+				buf = append(buf, step{kind: k, who: who, cost: 1})
+			}
+		}
+	}
+	if w.redis.Exists(w.set.key) {
+		for _, k := range []stepKind{remove, force} {
+			if may.has(k) {
+				buf = append(buf, step{kind: k, cost: 1})
+			}
+		}
+	}
+	return buf
+}
+
+// take has a step happen.
+func (w *world) take(s step, in *memredis.Interpreter) {
+	w.faults -= s.cost
+	wi := &w.wires[s.who]
+	switch s.kind {
+	case execute:
+		c := wi.cmds[0]
+		wi.cmds = wi.cmds[1:]
+		w.execute(s.who, c, in, true)
+	case runLate:
+		c := w.late[s.arg].command
+		w.late = slices.Delete(w.late, int(s.arg), int(s.arg)+1)
+		w.taints |= ranLate
+		w.execute(s.who, c, in, false)
+	case reply, loseReply:
+		a := wi.answers[0]
+		wi.answers = wi.answers[1:]
+		if s.kind == reply {
+			if a.after {
+				w.robbed[s.who] = 0
+			}
+			w.clients[s.who].answered(w, a.command, a.reply, a.us)
+		} else {
+			w.clients[s.who].unknown(w, a.command)
+		}
+	case giveUp:
+		c := wi.cmds[0]
+		wi.cmds = wi.cmds[1:]
+		w.late = append(w.late, lateCommand{s.who, c})
+		w.clients[s.who].unknown(w, c)
+	case message, loseMessage:
+		p := wi.parcels[0]
+		wi.parcels = wi.parcels[1:]
+		if s.kind == message {
+			w.clients[s.who].hear(w, p)
+		}
+	case own, leisure:
+		w.clients[s.who].act(w, s.arg)
+	case stop:
+		wi.state = stopped
+	case resume:
+		wi.state = alive
+	case die, vanish:
+		wi.state = map[stepKind]state{die: dead, vanish: vanished}[s.kind]
+		wi.answers, wi.parcels = nil, nil
+		w.taints |= died
+	case remove, force:
+		w.evict(s.kind, in)
+	case pass:
+		w.redis.SetMicros(w.nextTime() * 1000)
+	}
+}
+
+// execute runs a command of a client on Redis, a second time to see whether that changes anything, and puts the
+// answer on the wire, if anybody waits for that.
+func (w *world) execute(who int8, c *command, in *memredis.Interpreter, awaited bool) {
+	var before *world
+	if w.judge != nil {
+		before = &world{set: w.set, redis: w.redis.Copy()}
+	}
+	r := w.run(in, &c.Command)
+	if r.Kind == memredis.Error {
+		w.fail(fmt.Sprintf("Redis answers %s with %v", w.clients[who].sends(c), r))
+	}
+	again := world{set: w.set, redis: w.redis.Copy(), clients: w.clients, wires: w.wires}
+	second := again.run(in, &c.Command)
+	same := w.redis.Equal(&again.redis) && w.set.sameTwice(c, r, second, len(w.redis.Published) > 0)
+	if !same && !w.goesOn(c, r) {
+		w.fail(fmt.Sprintf("a second run of %s is not as the first: %v, then %v; from\n%s\nto\n%s",
+			w.clients[who].sends(c), r, second, dump(&w.redis), dump(&again.redis)))
+	}
+	if w.judge != nil {
+		if what := w.judge.ran(w, who, c, before); what != "" {
+			w.fail(what)
+		}
+	}
+	w.deliver()
+	wi := &w.wires[who]
+	if awaited && (wi.state == alive || wi.state == stopped) {
+		wi.answers = append(slices.Clip(wi.answers), answer{c, w.redis.Micros(), r, c.num == w.robbed[who]})
+	}
+}
+
+// goesOn reports whether an attempt was refused although the lock is free: it is left to another for a moment, or the
+// command is to be sent again. A second run may find that this is over.
+func (w *world) goesOn(c *command, r memredis.Reply) bool {
+	return c.what == acquires && r.Kind == memredis.Array && r.Elems[0].Int == 0 && !w.redis.Exists(w.set.key)
+}
+
+// evict deletes the lock, or forces its owners out.
+func (w *world) evict(how stepKind, in *memredis.Interpreter) {
+	w.taints |= evicted
+	owners := w.set.owners(w)
+	for _, o := range owners {
+		if who, num, ok := claimOf(o); ok && who < len(w.clients) {
+			w.robbed[who] = num
+		}
+	}
+	if how == remove {
+		w.redis.Delete(w.set.key)
+		return
+	}
+	c := w.set.force(owners)
+	if r := w.run(in, &c); r.Kind == memredis.Error {
+		w.fail(fmt.Sprintf("force_unlock.lua: %v", r))
+	}
+	w.deliver()
+}
+
+// nextTime is when the clock makes a difference next: never, if it does not.
+func (w *world) nextTime() int64 {
+	now, next := w.now(), int64(never)
+	at := func(ms int64) {
+		if ms > now && ms < next {
+			next = ms
+		}
+	}
+	for k := range w.redis.Keys {
+		if k.End != 0 {
+			at(k.End + 1)
+		}
+		for i, name := range k.Names {
+			w.memberTimes(name, k.Scores[i], at)
+		}
+	}
+	for i := range w.clients {
+		if w.wires[i].state == alive || w.wires[i].state == stopped {
+			at(w.clients[i].next(now))
+		}
+	}
+	return next
+}
+
+// memberTimes tells when a member of a sorted set begins to mean something else.
+func (w *world) memberTimes(name string, score float64, at func(int64)) {
+	if isEntry(name) || name == "" {
+		return
+	}
+	switch c := name[0]; {
+	case score > 1e15 && untilScore[c] != 0:
+		at(int64(score - untilScore[c]))
+	case score > 1e15 && lessScore[c] != 0:
+		until := int64(lessScore[c] - score)
+		at(until + 1)
+		if c == 's' {
+			at(until + w.set.life + 1)
+		}
+	case score > 1e15 && c == 'p':
+		at(int64(score-sinceScore[c]) + 100)
+	case score > 1e12 && score < 1e14: // permits, readers: with their end
+		at(int64(score))
+		at(int64(score) + 1)
+	}
+}
