@@ -1,10 +1,6 @@
 package explore
 
-import (
-	"fmt"
-
-	"relock/internal/test/explore/memredis"
-)
+import "fmt"
 
 // The calm run from a state: no more faults, all that can happen happens in a fixed order, and time passes only if
 // there is nothing else. It must come to an end in which all have had their turn, within so many looks.
@@ -37,7 +33,9 @@ func (s step) calmCost() (c calmCost) {
 func (x *explorer) liveness(r *Report) (wrong, story string) {
 	const open, walked, known = 0, 1, 2
 	costs, marks := make([]calmCost, len(x.calm)), make([]byte, len(x.calm))
-	memory := &calmMemory{x.h, make(map[key]calmCost)}
+	if wrong, story = x.beyond(costs, marks, known); wrong != "" {
+		return wrong, story
+	}
 	var way []int32
 	for n := range costs {
 		way = way[:0]
@@ -47,15 +45,8 @@ func (x *explorer) liveness(r *Report) (wrong, story string) {
 			way = append(way, at)
 			at = x.calm[at]
 		}
-		switch {
-		case marks[at] == walked:
-			return "a waiter is never let in: the calm run goes round in a circle", x.set.story(append(x.path(at), x.calmSteps(at)...), x.in)
-		case marks[at] == open && x.calm[at] == unknown:
-			steps, cost, wrong := x.queue[int(at)-x.first].calm(x.in, memory)
-			if wrong != "" {
-				return wrong, x.set.story(append(x.path(at), steps...), x.in)
-			}
-			costs[at] = cost
+		if marks[at] == walked {
+			return "a waiter is never let in: the calm run goes round in a circle", x.set.story(append(x.path(at), x.calmSteps(at)...), x.workers[0])
 		}
 		marks[at] = known
 		for i := len(way) - 1; i >= 0; i-- {
@@ -67,7 +58,28 @@ func (x *explorer) liveness(r *Report) (wrong, story string) {
 		r.Calm[used] = r.Calm[used].max(costs[n])
 		if most := x.set.calmMost[min(used, len(x.set.calmMost)-1)]; costs[n].exceeds(most) {
 			return fmt.Sprintf("a calm run needs %v, and not at most %v", costs[n], most),
-				x.set.story(append(x.path(int32(n)), x.calmSteps(int32(n))...), x.in)
+				x.set.story(append(x.path(int32(n)), x.calmSteps(int32(n))...), x.workers[0])
+		}
+	}
+	return "", ""
+}
+
+// beyond follows the calm runs from the states that were not expanded.
+func (x *explorer) beyond(costs []calmCost, marks []byte, known byte) (wrong, story string) {
+	memories := make(map[*worker]calmMemory)
+	for _, wo := range x.workers {
+		memories[wo] = make(calmMemory)
+	}
+	wrongs := make([]string, len(x.queue))
+	x.inParallel(len(x.queue), func(wo *worker, i int) {
+		at := x.first + i
+		_, costs[at], wrongs[i] = x.queue[i].calm(wo, memories[wo])
+		marks[at] = known
+	})
+	for i, wrong := range wrongs {
+		if wrong != "" {
+			steps, _, _ := x.queue[i].calm(x.workers[0], nil)
+			return wrong, x.set.story(append(x.path(int32(x.first+i)), steps...), x.workers[0])
 		}
 	}
 	return "", ""
@@ -78,9 +90,9 @@ func (x *explorer) calmSteps(at int32) []step {
 	w := x.set.begin()
 	for _, s := range x.path(at) {
 		w = w.copy()
-		w.take(s, x.in)
+		w.take(s, x.workers[0])
 	}
-	steps, _, wrong := w.calm(x.in, nil)
+	steps, _, wrong := w.calm(x.workers[0], nil)
 	if wrong != "" {
 		steps = steps[:min(len(steps), 60)]
 	}
@@ -97,17 +109,14 @@ func (w *world) calmStep() (step, bool) {
 	return step{}, false
 }
 
-// calmMemory remembers what calm runs need from states beyond those that were expanded.
-type calmMemory struct {
-	h      *hasher
-	beyond map[key]calmCost
-}
+// calmMemory is what calm runs need from states beyond those that were expanded.
+type calmMemory map[key]calmCost
 
 // mostCalm is how many steps a calm run may have.
 const mostCalm = 500
 
 // calm takes the steps of the calm run to its end, and returns them, what they cost, and what was wrong.
-func (w *world) calm(in *memredis.Interpreter, m *calmMemory) (steps []step, cost calmCost, wrong string) {
+func (w *world) calm(wo *worker, m calmMemory) (steps []step, cost calmCost, wrong string) {
 	type mark struct {
 		key  key
 		cost calmCost
@@ -115,8 +124,8 @@ func (w *world) calm(in *memredis.Interpreter, m *calmMemory) (steps []step, cos
 	var marks []mark
 	for !w.finished() {
 		if m != nil {
-			k := m.h.of(w)
-			if n, ok := m.beyond[k]; ok {
+			k := wo.h.of(w)
+			if n, ok := m[k]; ok {
 				cost = cost.plus(n)
 				break
 			}
@@ -132,13 +141,13 @@ func (w *world) calm(in *memredis.Interpreter, m *calmMemory) (steps []step, cos
 		cost = cost.plus(s.calmCost())
 		steps = append(steps, s)
 		w = w.copy()
-		w.take(s, in)
+		w.take(s, wo)
 		if wrong := w.check(); wrong != "" {
 			return steps, cost, wrong
 		}
 	}
 	for _, k := range marks {
-		m.beyond[k.key] = calmCost{cost.Looks - k.cost.Looks, cost.Waits - k.cost.Waits}
+		m[k.key] = calmCost{cost.Looks - k.cost.Looks, cost.Waits - k.cost.Waits}
 	}
 	return steps, cost, ""
 }

@@ -2,6 +2,10 @@ package explore
 
 import (
 	"fmt"
+	"hash/maphash"
+	"runtime"
+	"slices"
+	"sync"
 	"time"
 
 	"relock/internal/test/explore/memredis"
@@ -13,6 +17,7 @@ type Report struct {
 	States    int // that are distinct
 	Depth     int // steps that lead to the farthest of them, by the shortest way
 	Exhausted bool
+	Faults    int
 	Calm      [4]calmCost // the most that a calm run from a state needs, by how many faults have happened
 	Time      time.Duration
 	Wrong     string // what was found, "" if nothing was
@@ -25,24 +30,23 @@ func (r Report) String() string {
 	if r.Exhausted {
 		how = "exhausted"
 	}
-	return fmt.Sprintf("%-28s %9d states, depth %3d, %s, calm runs %v, %v", r.Name, r.States, r.Depth, how, r.Calm, r.Time.Round(10*time.Millisecond))
+	return fmt.Sprintf("%-16s %d faults %9d states, depth %3d, %-13s %8v, calm runs: %v", r.Name, r.Faults, r.States, r.Depth, how,
+		r.Time.Round(10*time.Millisecond), r.Calm[:r.Faults+1])
 }
 
 // An explorer remembers the states that were reached, breadth first. Their numbers are in the order in which
-// they were found.
+// they were found, which does not depend on how many processors there are.
 type explorer struct {
-	set    *setup
-	in     *memredis.Interpreter
-	h      *hasher
-	number map[key]int32
-	parent []int32
-	via    []step
-	calm   []int32 // the state that the calm run leads to; none: it is at its end; unknown: it was not looked at
-	cost   []calmCost
-	used   []int8 // faults
-	queue  []*world
-	first  int // the number of the first in the queue
-	steps  []step
+	set     *setup
+	workers []*worker
+	number  map[key]int32
+	parent  []int32
+	via     []step
+	calm    []int32 // the state that the calm run leads to; none: it is at its end; unknown: it was not looked at
+	cost    []calmCost
+	used    []int8 // faults
+	queue   []*world
+	first   int // the number of the first in the queue
 }
 
 const (
@@ -50,27 +54,58 @@ const (
 	unknown int32 = -2
 )
 
-// Explore explores a setup up to a number of states, or for a time.
+// A worker expands states. Each has an interpreter of its own.
+type worker struct {
+	set   *setup
+	in    *memredis.Interpreter
+	h     *hasher
+	steps []step
+	twice map[key]bool // what was run twice on such a Redis
+}
+
+func newWorker(set *setup, seeds [2]maphash.Seed) *worker {
+	return &worker{set: set, in: memredis.NewInterpreter(), h: &hasher{seeds: seeds}, twice: make(map[key]bool)}
+}
+
+// A successor is what a step leads to.
+type successor struct {
+	step
+	key   key
+	world *world // nil: its key is known
+	calm  bool   // the calm run may take it
+	wrong string
+}
+
+// chunk is how many states are expanded at a time.
+const chunk = 256
+
+// Explore explores a setup until so many states are known, or for a time.
 func (set *setup) Explore(most int, limit time.Duration) (r Report) {
 	began := time.Now()
-	x := &explorer{set: set, in: memredis.NewInterpreter(), h: newHasher(), number: make(map[key]int32)}
-	defer x.in.Close()
-	r.Name = set.name
+	x := &explorer{set: set, number: make(map[key]int32)}
+	seeds := [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+	for range runtime.GOMAXPROCS(0) {
+		x.workers = append(x.workers, newWorker(set, seeds))
+		defer x.workers[len(x.workers)-1].in.Close()
+	}
+	r.Name, r.Faults = set.name, int(set.faults)
 	w := set.begin()
-	x.add(w, none, step{})
+	x.add(&successor{key: x.workers[0].h.of(w), world: w}, none)
 	levelEnd := 1
-	for len(x.queue) > 0 && len(x.parent) < most && time.Since(began) < limit {
+	for len(x.queue) > 0 && len(x.parent) < most && time.Since(began) < limit && r.Wrong == "" {
 		if x.first == levelEnd {
 			levelEnd = len(x.parent)
 			r.Depth++
 		}
-		w, at := x.queue[0], int32(x.first)
-		x.queue[0] = nil
-		x.queue = x.queue[1:]
-		x.first++
-		if wrong, last := x.expand(w, at); wrong != "" {
-			r.Wrong, r.Story = wrong, set.story(append(x.path(at), last...), x.in)
-			break
+		n := min(chunk, len(x.queue), levelEnd-x.first)
+		found := x.expandAll(x.queue[:n])
+		at := x.first
+		clear(x.queue[:n])
+		x.queue, x.first = x.queue[n:], x.first+n
+		for i, all := range found {
+			if r.Wrong, r.Story = x.merge(int32(at+i), all); r.Wrong != "" {
+				break
+			}
 		}
 	}
 	r.States, r.Exhausted = len(x.parent), len(x.queue) == 0
@@ -81,43 +116,81 @@ func (set *setup) Explore(most int, limit time.Duration) (r Report) {
 	return r
 }
 
-// add gives a state a number, if it is new.
-func (x *explorer) add(w *world, from int32, via step) (n int32, isNew bool) {
-	k := x.h.of(w)
-	if n, ok := x.number[k]; ok {
-		return n, false
-	}
-	n = int32(len(x.parent))
-	x.number[k] = n
-	x.parent, x.via = append(x.parent, from), append(x.via, via)
-	x.calm, x.cost, x.used = append(x.calm, unknown), append(x.cost, calmCost{}), append(x.used, x.set.faults-w.faults)
-	x.queue = append(x.queue, w)
-	return n, true
+// expandAll takes each step that is possible in each of the states.
+func (x *explorer) expandAll(states []*world) [][]successor {
+	found := make([][]successor, len(states))
+	x.inParallel(len(states), func(wo *worker, i int) { found[i] = wo.expand(states[i], x.number) })
+	return found
 }
 
-// expand takes each step that is possible in a state. It returns what is wrong behind one of them, and that step.
-func (x *explorer) expand(w *world, at int32) (wrong string, last []step) {
-	x.steps = w.steps(x.steps[:0])
+// inParallel calls fn for 0 to n - 1, with the worker that does it.
+func (x *explorer) inParallel(n int, fn func(wo *worker, i int)) {
+	var all sync.WaitGroup
+	for first, wo := range x.workers {
+		all.Go(func() {
+			for i := first; i < n; i += len(x.workers) {
+				fn(wo, i)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// merge gives numbers to what was found behind a state. It returns what is wrong there, and the story of it.
+func (x *explorer) merge(at int32, found []successor) (wrong, story string) {
 	x.calm[at] = none
-	if len(x.steps) == 0 || w.finished() {
-		if wrong := w.end(); wrong != "" {
-			return wrong, nil
+	for i := range found {
+		s := &found[i]
+		if s.wrong != "" {
+			steps := x.path(at)
+			if s.world != nil {
+				steps = append(steps, s.step)
+			}
+			return s.wrong, x.set.story(steps, x.workers[0])
 		}
-	}
-	calm := !w.finished()
-	for _, s := range x.steps {
-		next := w.copy()
-		next.take(s, x.in)
-		if wrong := next.check(); wrong != "" {
-			return wrong, []step{s}
-		}
-		n, _ := x.add(next, at, s)
-		if calm && s.cost == 0 {
+		n := x.add(s, at)
+		if s.calm && x.calm[at] == none {
 			x.calm[at], x.cost[at] = n, s.calmCost()
-			calm = false
 		}
 	}
-	return "", nil
+	return "", ""
+}
+
+// add gives a state a number, if it is new.
+func (x *explorer) add(s *successor, from int32) int32 {
+	if n, ok := x.number[s.key]; ok {
+		return n
+	}
+	n := int32(len(x.parent))
+	x.number[s.key] = n
+	x.parent, x.via = append(x.parent, from), append(x.via, s.step)
+	x.calm, x.cost, x.used = append(x.calm, unknown), append(x.cost, calmCost{}), append(x.used, x.set.faults-s.world.faults)
+	x.queue = append(x.queue, s.world)
+	return n
+}
+
+// expand takes each step that is possible in a state. known is only read.
+func (wo *worker) expand(w *world, known map[key]int32) (found []successor) {
+	wo.steps = w.steps(wo.steps[:0])
+	finished := w.finished()
+	if len(wo.steps) == 0 && !finished {
+		return []successor{{wrong: "nothing can happen any more, and not all have done what they were to do"}}
+	}
+	found = make([]successor, 0, len(wo.steps))
+	for _, s := range wo.steps {
+		next := w.copy()
+		next.take(s, wo)
+		f := successor{step: s, world: next, wrong: next.check()}
+		if f.wrong == "" {
+			f.key = wo.h.of(next)
+			if _, ok := known[f.key]; ok {
+				f.world = nil
+			}
+		}
+		f.calm = s.cost == 0 && !finished
+		found = append(found, f)
+	}
+	return found
 }
 
 // path returns the steps that lead to a state.
@@ -125,9 +198,7 @@ func (x *explorer) path(n int32) (steps []step) {
 	for ; x.parent[n] != none; n = x.parent[n] {
 		steps = append(steps, x.via[n])
 	}
-	for i, j := 0, len(steps)-1; i < j; i, j = i+1, j-1 {
-		steps[i], steps[j] = steps[j], steps[i]
-	}
+	slices.Reverse(steps)
 	return steps
 }
 
@@ -146,12 +217,4 @@ func (w *world) finished() bool {
 		}
 	}
 	return len(w.late) == 0
-}
-
-// end returns what is wrong if nothing can happen any more.
-func (w *world) end() string {
-	if !w.finished() {
-		return "nothing can happen any more, and not all have done what they were to do"
-	}
-	return ""
 }

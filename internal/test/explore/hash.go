@@ -25,10 +25,6 @@ type hasher struct {
 	seeds     [2]maphash.Seed
 }
 
-func newHasher() *hasher {
-	return &hasher{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
-}
-
 // of returns the key of a world: the least of those of its permutations.
 func (h *hasher) of(w *world) key {
 	h.now = w.now()
@@ -40,12 +36,35 @@ func (h *hasher) of(w *world) key {
 		}
 		h.buf = h.buf[:0]
 		h.world(w, p)
-		k := key{maphash.Bytes(h.seeds[0], h.buf), maphash.Bytes(h.seeds[1], h.buf)}
+		k := h.sum()
 		if i == 0 || cmp.Or(cmp.Compare(k[0], best[0]), cmp.Compare(k[1], best[1])) < 0 {
 			best = k
 		}
 	}
 	return best
+}
+
+// ofRun returns a key of the run of a command on a Redis, before which all was as it says, with those of w who listen.
+func (h *hasher) ofRun(before, w *world, c *command) key {
+	h.now = before.now()
+	before.wires = []wire{{cmds: []*command{c}}}
+	h.collect(before)
+	copy(h.perm[:], ids)
+	h.buf = h.buf[:0]
+	for k := range before.redis.Keys {
+		h.key(&k)
+	}
+	for i := range w.wires {
+		h.byte(byte(w.wires[i].state))
+		h.flag(w.clients[i].listens())
+	}
+	h.text(c.Script.Source()[:40])
+	h.command(c)
+	return h.sum()
+}
+
+func (h *hasher) sum() key {
+	return key{maphash.Bytes(h.seeds[0], h.buf), maphash.Bytes(h.seeds[1], h.buf)}
 }
 
 // collect gathers the positions that are in use.
@@ -78,6 +97,9 @@ func (h *hasher) collect(w *world) {
 				}
 			})
 		}
+		if i >= len(w.clients) {
+			continue
+		}
 		if p, ok := w.clients[i].(interface{ places(func(int64)) }); ok {
 			p.places(func(n int64) { h.positions = append(h.positions, n) })
 		}
@@ -94,12 +116,15 @@ func (h *hasher) collect(w *world) {
 		gather(l.command)
 	}
 	h.moments = h.moments[:0]
-	for i := range w.wires {
+	for i := range w.clients {
 		for _, a := range w.wires[i].answers {
 			h.moments = append(h.moments, a.us)
 		}
 		for _, p := range w.wires[i].parcels {
 			h.moments = append(h.moments, p.us)
+		}
+		if w.robbed[i] != 0 {
+			h.moments = append(h.moments, w.robbedAt[i])
 		}
 		w.clients[i].moments(func(us int64) { h.moments = append(h.moments, us) })
 	}
@@ -162,6 +187,10 @@ func (h *hasher) until(ms int64) {
 // since writes a time that counts for so many ms after it.
 func (h *hasher) since(ms, counts int64) { h.num(max(ms-h.now, -counts-1)) }
 
+// forgotten is after how many ms it makes no difference how long ago a command was sent, and what it says of times: all
+// that it could be trusted for is over.
+const forgotten = 3_000
+
 // moment writes one by its place among all.
 func (h *hasher) moment(us int64) {
 	i, _ := slices.BinarySearch(h.moments, us)
@@ -189,7 +218,7 @@ func (h *hasher) text(s string) {
 			}
 			switch j - i {
 			case 13:
-				h.since(n, 60_000)
+				h.since(n, forgotten)
 				i = j - 1
 			case 16:
 				h.position(n)
@@ -217,6 +246,9 @@ func (h *hasher) world(w *world, p []int) {
 		wi := &w.wires[who]
 		h.byte(byte(wi.state))
 		h.byte(byte(w.robbed[who]))
+		if w.robbed[who] != 0 {
+			h.moment(w.robbedAt[who])
+		}
 		w.clients[who].write(h)
 		for _, c := range wi.cmds {
 			h.command(c)
@@ -225,7 +257,6 @@ func (h *hasher) world(w *world, p []int) {
 		for _, a := range wi.answers {
 			h.command(a.command)
 			h.reply(&a.reply)
-			h.flag(a.after)
 			h.moment(a.us)
 		}
 		h.byte(0xfd)
@@ -267,7 +298,7 @@ func (h *hasher) command(c *command) {
 	h.byte(byte(c.num))
 	h.byte(byte(c.anew))
 	h.flag(c.resent)
-	h.since(c.sent, 10_000)
+	h.since(c.sent, forgotten)
 	for _, a := range c.Args {
 		h.text(a)
 	}
@@ -279,7 +310,7 @@ func (h *hasher) reply(r *memredis.Reply) {
 	case r.Kind == memredis.Int && r.Int > 1e15:
 		h.position(r.Int)
 	case r.Kind == memredis.Int && r.Int > 1e12:
-		h.since(r.Int, 60_000)
+		h.since(r.Int, forgotten)
 	case r.Kind == memredis.Int:
 		h.num(r.Int)
 	}
@@ -336,7 +367,7 @@ func (h *hasher) member(name string, score float64) {
 	case score > 1e15 && sinceScore[c] != 0:
 		h.since(int64(score-sinceScore[c]), 70_000)
 	case score > 1e15 && lessScore[c] != 0:
-		h.since(int64(lessScore[c]-score), 11_000)
+		h.since(int64(lessScore[c]-score), 5_001)
 	case score > 1e15 && countScore[c] != 0:
 		h.num(int64(score - countScore[c]))
 	case score > 1e12:

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -29,7 +30,7 @@ type mutant struct {
 	setups   []string // that are to find it
 	old, new string   // in scripts
 	flaw     flaw
-	sources  map[string]string
+	sources  sync.Map // by the source as it is
 }
 
 // of returns the source of a script as the mutant has it.
@@ -37,18 +38,17 @@ func (m *mutant) of(src string) string {
 	if m.old == "" {
 		return src
 	}
-	changed, ok := m.sources[src]
+	changed, ok := m.sources.Load(src)
 	if !ok {
-		changed = strings.ReplaceAll(src, m.old, m.new)
-		m.sources[src] = changed
+		changed, _ = m.sources.LoadOrStore(src, strings.ReplaceAll(src, m.old, m.new))
 	}
-	return changed
+	return changed.(string)
 }
 
 // mutants are all that there are.
 func mutants() []*mutant {
 	plain, fenced := []string{"plain-2"}, []string{"plain-2-fenced"}
-	all := []*mutant{
+	return []*mutant{
 		{name: "an acquisition that is sent twice counts twice", setups: plain,
 			old: "local counted = held > 0 and (not id or redis.call('SISMEMBER', ids, id) == 1)", new: "local counted = false"},
 		{name: "an acquisition takes what is held", setups: plain, old: "if there == 0 then\n    redis.call('HSET'", new: "if true then\n    redis.call('HSET'"},
@@ -80,10 +80,6 @@ func mutants() []*mutant {
 		{name: "the model leaves its entry behind", setups: plain, flaw: leavesEntry},
 		{name: "the model's section goes on behind its release", setups: plain, flaw: unlocksLate},
 	}
-	for _, m := range all {
-		m.sources = make(map[string]string)
-	}
-	return all
 }
 
 // Hunt explores the setups of a mutant, and returns what was found, and where.
@@ -105,10 +101,10 @@ func (m *mutant) Hunt(most int, limit time.Duration) (r Report) {
 
 // applied reports whether the mutant has changed a script that was run.
 func (m *mutant) applied() bool {
-	for from, to := range m.sources {
-		if from != to {
-			return true
-		}
-	}
-	return m.old == ""
+	changed := m.old == ""
+	m.sources.Range(func(from, to any) bool {
+		changed = changed || from != to
+		return !changed
+	})
+	return changed
 }

@@ -2,9 +2,8 @@ package explore
 
 import (
 	"fmt"
+	"hash/maphash"
 	"strings"
-
-	"relock/internal/test/explore/memredis"
 )
 
 // String is the step in few words; [Replay] reads it.
@@ -57,14 +56,14 @@ func (w *world) tell(s step) string {
 
 // story is what happens in steps, numbered, with what Redis has after each that changes that; and at the end the
 // steps as [Replay] takes them.
-func (set *setup) story(steps []step, in *memredis.Interpreter) string {
+func (set *setup) story(steps []step, wo *worker) string {
 	var b strings.Builder
 	w := set.begin()
 	last := dump(&w.redis)
 	for i, s := range steps {
 		fmt.Fprintf(&b, "%3d. %s\n", i+1, w.tell(s))
 		w = w.copy()
-		w.take(s, in)
+		w.take(s, wo)
 		if d := dump(&w.redis); d != last && s.kind != pass {
 			last = d
 			b.WriteString(d + "\n")
@@ -91,8 +90,8 @@ func Replay(name string, steps []string) (wrong string, err error) {
 	if err != nil {
 		return "", err
 	}
-	in := memredis.NewInterpreter()
-	defer in.Close()
+	wo := newWorker(set, [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()})
+	defer wo.in.Close()
 	w := set.begin()
 	for i, text := range steps {
 		s, ok := w.find(text)
@@ -100,12 +99,12 @@ func Replay(name string, steps []string) (wrong string, err error) {
 			return "", fmt.Errorf("step %d, %q, is not possible", i+1, text)
 		}
 		w = w.copy()
-		w.take(s, in)
+		w.take(s, wo)
 		if what := w.check(); what != "" {
 			return fmt.Sprintf("step %d: %s", i+1, what), nil
 		}
 	}
-	_, _, what := w.calm(in, nil)
+	_, _, what := w.calm(wo, nil)
 	return what, nil
 }
 

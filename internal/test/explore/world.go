@@ -34,7 +34,6 @@ type answer struct {
 	*command
 	us    int64 // when it was executed
 	reply memredis.Reply
-	after bool // the hold of its claim had been deleted or forced before it was executed
 }
 
 // A parcel is a message on its way to a session.
@@ -64,17 +63,18 @@ type wire struct {
 
 // A world is one state of everything: Redis, the clients, and all that is on its way.
 type world struct {
-	set     *setup
-	redis   memredis.Redis
-	clients []client
-	wires   []wire
-	late    []lateCommand // given up by their clients, and not executed yet
-	faults  int8          // that may still happen
-	taints  taint
-	robbed  [len(ids)]int8 // the last claim of a client whose hold was deleted or forced, until it has heard of that or asked
-	tokens  int64          // the greatest with which a section has begun
-	judge   judge          // of the kind
-	wrong   string         // what a step has found to be wrong
+	set      *setup
+	redis    memredis.Redis
+	clients  []client
+	wires    []wire
+	late     []lateCommand // given up by their clients, and not executed yet
+	faults   int8          // that may still happen
+	taints   taint
+	robbed   [len(ids)]int8 // the last claim of a client whose hold was deleted or forced, until it has heard of that or asked
+	robbedAt [len(ids)]int64
+	tokens   int64  // the greatest with which a section has begun
+	judge    judge  // of the kind
+	wrong    string // what a step has found to be wrong
 }
 
 type lateCommand struct {
