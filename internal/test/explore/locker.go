@@ -25,6 +25,7 @@ const (
 	releases
 	dismisses // as releases; nobody waits for the answer
 	renews
+	looks
 )
 
 // The phases of a locker.
@@ -43,6 +44,7 @@ const (
 	unlock
 	begin
 	cancel
+	look
 )
 
 // A role is what does not change of a client.
@@ -58,6 +60,7 @@ type role struct {
 	renews bool
 	first  bool // it listens to the lock's channel when it has been the first for a moment
 	tries  bool // it does not wait
+	fair   bool // it waits for a fair lock
 	flaws  flaw // of mutants
 }
 
@@ -73,6 +76,9 @@ type locker struct {
 	first          int64 // since when it is the first, as far as is known; 0: it is not
 	soon           bool  // it asks at once
 	lookAt         int64
+	askAt          int64 // fair: when it was told to ask
+	looking        bool  // fair: a look is on its way
+	position       int64 // fair: in the line
 	read           bool  // Redis's clock was read
 	offset         int64 // by which the session's was less then
 	until, renewAt int64
@@ -100,8 +106,12 @@ func (c *locker) own(now int64, buf []ownStep) []ownStep {
 			buf = append(buf, ownStep{code: begin})
 		}
 	case asking:
-		if !c.flying && (c.soon || now >= c.lookAt) {
-			buf = append(buf, ownStep{code: ask, prompt: true, look: !c.soon})
+		switch {
+		case c.flying:
+		case c.soon || !c.fair && now >= c.lookAt || c.fair && now >= c.askAt:
+			buf = append(buf, ownStep{code: ask, prompt: true, look: !c.soon && !c.fair})
+		case c.fair && c.stands && !c.looking && now >= c.lookAt:
+			buf = append(buf, ownStep{code: look, prompt: true, look: true})
 		}
 		if !c.tries {
 			buf = append(buf, ownStep{code: cancel, cost: 1})
@@ -120,11 +130,11 @@ func (c *locker) own(now int64, buf []ownStep) []ownStep {
 
 func (c *locker) describe(code int8) string {
 	return [...]string{ask: "asks again", notice: "finds its lease over", renew: "sends a renewal", unlock: "unlocks",
-		begin: "begins to lock", cancel: "is cancelled"}[code]
+		begin: "begins to lock", cancel: "is cancelled", look: "looks"}[code]
 }
 
 func (c *locker) sends(m *command) string {
-	what := [...]string{acquires: "acquire", releases: "release", dismisses: "release in the background", renews: "renewal"}[m.what]
+	what := [...]string{acquires: "acquire", releases: "release", dismisses: "release in the background", renews: "renewal", looks: "look"}[m.what]
 	return what + " of " + c.owner(m.num)
 }
 
@@ -141,7 +151,7 @@ func (c *locker) act(w *world, code int8) {
 		}
 		c.attempt(w)
 	case cancel:
-		c.giveUp(w, true)
+		c.giveUp(w)
 		c.rest()
 	case unlock:
 		c.unlock(w)
@@ -151,6 +161,9 @@ func (c *locker) act(w *world, code int8) {
 		}
 		c.release(w, releases, c.num, "", 0)
 		c.phase = releasing
+	case look:
+		c.looking = true
+		w.send(c.who, &command{Command: c.prim.(kind.FairLiner).Look([]string{c.head() + c.owner(c.num)}), what: looks, num: c.num})
 	case renew:
 		c.renewing = true
 		keys, args := c.prim.RenewArgs(&kind.Op{Owner: c.owner(c.num), N: c.n, Private: true, Known: kind.Known{Held: 1}})
@@ -165,6 +178,7 @@ func (c *locker) act(w *world, code int8) {
 // newClaim begins to wait with a claim that Redis has not heard of.
 func (c *locker) newClaim(num int8) {
 	c.phase, c.num, c.mayHaveRun, c.stands, c.first, c.soon, c.lookAt = asking, num, false, false, 0, false, never
+	c.askAt, c.looking, c.position = never, false, 0
 	c.told = parcel{}
 }
 
@@ -182,11 +196,17 @@ func (c *locker) attempt(w *world) {
 	if c.tokens {
 		op.Tokens = 1
 	}
-	if !c.tries {
+	switch {
+	case c.fair:
+		op.Position = &waiting.Position{Entry: c.head() + c.owner(c.num), Last: int64(c.num), Waiting: 1, Again: c.stands || c.mayHaveRun}
+		if !c.stands {
+			op.Position.Before = c.position
+		}
+	case !c.tries:
 		op.Wait = true
 		op.Line = kind.Line{Head: c.head(), Again: c.stands || c.mayHaveRun, Listens: c.listening}
 	}
-	c.soon, c.flying = false, true
+	c.soon, c.flying, c.askAt = false, true, never
 	w.send(c.who, &command{Command: c.prim.Acquire(op), what: acquires, num: c.num})
 }
 
@@ -202,7 +222,7 @@ func (c *locker) release(w *world, what, num int8, head string, anew int8) {
 }
 
 // giveUp ends a claim that asks: what may stand of it is released.
-func (c *locker) giveUp(w *world, entry bool) {
+func (c *locker) giveUp(w *world) {
 	if !c.flying && !c.mayHaveRun && !c.stands {
 		return
 	}
@@ -238,9 +258,20 @@ func (c *locker) answered(w *world, m *command, r memredis.Reply, us int64) {
 		if m.num == c.num && c.phase == held {
 			c.renewed(w, m, n)
 		}
+	case looks:
+		if m.num == c.num && c.phase == asking {
+			c.looked(w, m, n, us)
+		}
 	case releases:
 		c.released(w, m, n, us)
 	}
+}
+
+// looked takes in the answer to a look: 0 is that it is to ask.
+func (c *locker) looked(w *world, m *command, n []int64, us int64) {
+	c.looking, c.read, c.offset, c.readAt = false, true, m.sent-n[1], us
+	c.soon = c.soon || n[0] == 0
+	c.lookAfter(w, m.sent, max(n[0], -1))
 }
 
 func (c *locker) renewed(w *world, m *command, n []int64) {
@@ -285,7 +316,12 @@ func (c *locker) attempted(w *world, m *command, n []int64, us int64) {
 	if a.Position > 0 {
 		c.standsNow(now, m.sent, a.Value, a.Token, us)
 	}
-	c.lookAfter(w, now, a.Value)
+	if c.fair {
+		c.position = a.Position
+		c.lookAfter(w, m.sent, a.Value)
+	} else {
+		c.lookAfter(w, now, a.Value)
+	}
 	if c.role.first && !c.listening && c.first > 0 {
 		c.lookAt = min(c.lookAt, c.first+waiting.FirstPatience.Milliseconds())
 	}
@@ -382,6 +418,12 @@ func (c *locker) unknown(w *world, m *command) {
 			c.renewing, c.renewAt = false, w.now()
 		}
 	default:
+		if m.what == looks { // the next one does as well
+			if m.num == c.num {
+				c.looking, c.lookAt = false, w.now()
+			}
+			return
+		}
 		again := *m
 		again.resent = true
 		w.send(c.who, &again)
@@ -414,6 +456,8 @@ func (c *locker) hear(w *world, p parcel) {
 		c.told = p
 	case m.Granted:
 		c.given(w, &m, p.us)
+	case c.fair:
+		c.askAt = min(c.askAt, w.now()+m.After.Milliseconds())
 	default:
 		c.soon = c.soon || m.After == 0
 		c.lookAt = min(c.lookAt, w.now()+m.After.Milliseconds())
@@ -453,9 +497,10 @@ func (c *locker) revoked(w *world, owner string) {
 	w.robbed[c.who] = 0
 	switch c.phase {
 	case asking:
-		c.giveUp(w, true)
+		c.giveUp(w)
+		position := c.position
 		c.newClaim(c.num + 1)
-		c.flying, c.soon = false, true
+		c.flying, c.soon, c.position = false, true, position
 	case held: // an attempt that came behind may have taken it anew
 		c.release(w, dismisses, c.num, "", 0)
 		c.rest()
@@ -468,7 +513,7 @@ func (c *locker) next(now int64) int64 {
 	switch c.phase {
 	case asking:
 		if !c.flying {
-			return c.lookAt
+			return min(c.lookAt, c.askAt)
 		}
 	case held:
 		if c.renews && !c.renewing {
@@ -500,6 +545,12 @@ func (c *locker) standing() int8 {
 	return 0
 }
 
+func (c *locker) places(at func(int64)) {
+	if c.phase == asking && c.position > 0 {
+		at(c.position)
+	}
+}
+
 func (c *locker) moments(at func(us int64)) {
 	if c.phase != held && c.read {
 		at(c.readAt)
@@ -523,6 +574,13 @@ func (c *locker) write(h *hasher) {
 			h.since(c.first, waiting.FirstPatience.Milliseconds())
 		}
 		h.until(c.lookAt)
+		if c.fair {
+			h.until(c.askAt)
+			h.flag(c.looking)
+			if c.position > 0 {
+				h.position(c.position)
+			}
+		}
 		h.flag(c.listening)
 		h.text(c.told.text)
 		h.moment(c.told.us)

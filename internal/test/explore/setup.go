@@ -86,22 +86,23 @@ func permutations(n int) [][]int {
 	return all
 }
 
-// plain is a setup of a mutex: each session locks so many times.
-func plain(name string, faults int8, fenced, anew bool, rounds ...int8) *setup {
+// A mutexOf is what differs among the setups of mutexes.
+type mutexOf struct{ fair, fenced, anew, listen bool }
+
+// mutexes is a setup in which each session locks so many times.
+func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *setup {
 	space := &keyname.Space{Publishing: keyname.Publishes(false, false)}
-	p := mutex.New(space.Names("lock"), mutex.Fencing{Fenced: fenced})
-	set := &setup{name: name, key: "lock", channel: p.Channel(), lease: 3000, pollFloor: 1000, grantLease: 1000, faults: faults, mayFail: allFailures,
-		calmMost: []calmCost{{int16(len(rounds)), 0}, {10, 20}, {14, 40}}, limit: 0}
-	set.life = waiting.Life(ms(set.pollFloor)).Milliseconds()
-	set.perms = [][]int{identity(len(rounds))}
-	if same(rounds) {
-		set.perms = permutations(len(rounds))
+	p := mutex.New(space.Names("lock"), mutex.Fencing{Fenced: of.fenced})
+	if of.fair {
+		p = mutex.NewFair(space.Names("lock"), mutex.Fencing{Fenced: of.fenced})
 	}
+	set := newSetup(name, faults, rounds)
+	set.key, set.channel = "lock", p.Channel()
 	set.clients = func(set *setup) (all []client) {
 		for i, n := range rounds {
-			r := &role{who: int8(i), id: ids[i : i+1], prim: p, mode: 'x', tokens: fenced, anew: anew, renews: true, flaws: set.flaws()}
-			r.want = waiting.Want{Session: r.id, Lease: ms(set.grantLease), Life: ms(set.life)}
-			if fenced {
+			r := &role{who: int8(i), id: ids[i : i+1], prim: p, mode: 'x', tokens: of.fenced, anew: of.anew, fair: of.fair, renews: true, flaws: set.flaws()}
+			r.want = waiting.Want{Session: r.id, Fair: of.fair, Lease: ms(set.grantLease), Life: ms(set.life)}
+			if of.fenced {
 				r.want.Tokens = 1
 			}
 			all = append(all, &locker{role: r, rounds: n})
@@ -110,6 +111,18 @@ func plain(name string, faults int8, fenced, anew bool, rounds ...int8) *setup {
 	}
 	set.ofMutex(p)
 	set.judge = func() judge { return inOrder{} }
+	return set
+}
+
+// newSetup has what all setups have in common: times that fit together, so that states come again.
+func newSetup(name string, faults int8, rounds []int8) *setup {
+	set := &setup{name: name, lease: 3000, pollFloor: 1000, grantLease: 1000, faults: faults, mayFail: allFailures,
+		calmMost: []calmCost{{int16(len(rounds)), 0}, {10, 20}, {14, 40}}}
+	set.life = waiting.Life(ms(set.pollFloor)).Milliseconds()
+	set.perms = [][]int{identity(len(rounds))}
+	if same(rounds) {
+		set.perms = permutations(len(rounds))
+	}
 	return set
 }
 
@@ -137,6 +150,8 @@ func (set *setup) ofMutex(p *mutex.Primitive) {
 			return y[0] == x[0]
 		case c.what == acquires: // but for the position and the time
 			return y[0] == x[0] && y[1] == x[1]
+		case c.what == looks && told:
+			return x[0] == 0 == (y[0] == 0)
 		case c.what == releases || c.what == dismisses: // but for changed, the receivers and the line
 			return len(x) == 1 || x[0] == y[0]
 		}
@@ -164,10 +179,13 @@ func same(rounds []int8) bool {
 // setups are all that there are.
 func setups() []*setup {
 	return []*setup{
-		plain("plain-2", 2, false, false, 1, 1),
-		plain("plain-2-fenced", 1, true, true, 2, 2),
-		plain("plain-2-again", 2, false, true, 2, 2),
-		plain("plain-3", 1, false, false, 1, 1, 1),
+		mutexes("plain-2", 2, mutexOf{}, 1, 1),
+		mutexes("plain-2-fenced", 1, mutexOf{fenced: true, anew: true}, 2, 2),
+		mutexes("plain-2-again", 2, mutexOf{anew: true}, 2, 2),
+		mutexes("plain-3", 1, mutexOf{}, 1, 1, 1),
+		mutexes("fair-2", 2, mutexOf{fair: true}, 1, 1),
+		mutexes("fair-2-fenced", 1, mutexOf{fair: true, fenced: true}, 2, 2),
+		mutexes("fair-3", 1, mutexOf{fair: true}, 1, 1, 1),
 	}
 }
 

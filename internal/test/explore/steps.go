@@ -159,7 +159,7 @@ func (w *world) take(s step, wo *worker) {
 		a := wi.answers[0]
 		wi.answers = wi.answers[1:]
 		if s.kind == reply {
-			if a.num == w.robbed[s.who] && a.us > w.robbedAt[s.who] {
+			if a.num == w.robbed[s.who] && a.us > w.robbedAt[s.who] && a.what != looks {
 				w.robbed[s.who] = 0
 			}
 			w.clients[s.who].answered(w, a.command, a.reply, a.us)

@@ -79,20 +79,20 @@ func (r Reply) String() string {
 	return "nil"
 }
 
-// Numbers are the integers of a reply: one, or an array of them.
+// Numbers are the integers of a reply: one, or those that an array begins with. Texts may follow.
 func (r Reply) Numbers() ([]int64, error) {
-	switch r.Kind {
-	case Int:
+	if r.Kind == Int {
 		return []int64{r.Int}, nil
-	case Array:
-		n := make([]int64, len(r.Elems))
-		for i, e := range r.Elems {
-			if e.Kind != Int {
-				return nil, fmt.Errorf("element %d of %v is no integer", i, r)
-			}
-			n[i] = e.Int
-		}
-		return n, nil
 	}
-	return nil, fmt.Errorf("%v are no integers", r)
+	if r.Kind != Array || len(r.Elems) == 0 || r.Elems[0].Kind != Int {
+		return nil, fmt.Errorf("%v are no integers", r)
+	}
+	n := make([]int64, 0, len(r.Elems))
+	for _, e := range r.Elems {
+		if e.Kind != Int {
+			break
+		}
+		n = append(n, e.Int)
+	}
+	return n, nil
 }
