@@ -20,6 +20,11 @@ func (w *world) check() string {
 			return "the key " + k.Name + " has no end"
 		}
 	}
+	if w.set.counts != nil {
+		if what := w.set.counts(w); what != "" {
+			return what
+		}
+	}
 	return w.strays()
 }
 
@@ -90,7 +95,7 @@ func (w *world) strays() string {
 		}
 	}
 	for k := range w.redis.Keys {
-		if !w.set.endless(k.Name) && !strings.HasPrefix(k.Name, "relock_forced") && !w.set.remains(&k) && !(w.taints&evicted != 0 && (k.Names != nil || k.End-w.now() <= w.set.grantLease)) {
+		if (!w.set.endless(k.Name) || k.Names != nil) && !strings.HasPrefix(k.Name, "relock_forced") && !w.set.remains(&k) && !(w.taints&evicted != 0 && (k.Names != nil || k.End-w.now() <= w.set.grantLease)) {
 			return "all is over, and " + k.Name + " is left"
 		}
 	}

@@ -64,7 +64,7 @@ type worker struct {
 }
 
 func newWorker(set *setup, seeds [2]maphash.Seed) *worker {
-	return &worker{set: set, in: memredis.NewInterpreter(), h: &hasher{seeds: seeds}, twice: make(map[key]bool)}
+	return &worker{set: set, in: memredis.NewInterpreter(), h: &hasher{seeds: seeds, alias: set.alias}, twice: make(map[key]bool)}
 }
 
 // A successor is what a step leads to.

@@ -23,6 +23,7 @@ type hasher struct {
 	moments   []int64  // when replies were made and messages published, of which some clients know the order
 	lines     []string // of what is sorted first
 	seeds     [2]maphash.Seed
+	alias     map[string]string // see setup
 }
 
 // of returns the key of a world: the least of those of its permutations.
@@ -300,6 +301,9 @@ func (h *hasher) command(c *command) {
 	h.flag(c.resent)
 	h.since(c.sent, forgotten)
 	for _, a := range c.Args {
+		if known, ok := h.alias[a]; ok {
+			a = known
+		}
 		h.text(a)
 	}
 }
@@ -358,6 +362,11 @@ func (h *hasher) member(name string, score float64) {
 		h.text(name)
 		h.flag(score >= passed)
 		h.position(int64(place(score)))
+		return
+	}
+	if known, ok := h.alias[name]; ok {
+		h.text(known)
+		h.num(int64(score) - h.now)
 		return
 	}
 	h.text(name)

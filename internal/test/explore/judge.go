@@ -9,12 +9,12 @@ func (j inOrder) copy() judge { return j }
 func (inOrder) write(*hasher) {}
 
 func (inOrder) ran(w *world, who int8, c *command, before *world) string {
-	had := before.set.owners(before)
-	for _, owner := range w.set.owners(w) {
+	had, has := before.set.owners(before), w.set.owners(w)
+	for _, owner := range has {
 		if contains(had, owner) {
 			continue
 		}
-		if first := before.firstWaiter(w); first != "" && !before.standsBefore(owner, first) {
+		if first := before.firstWaiter(w, has); first != "" && !before.standsBefore(owner, first) {
 			return fmt.Sprintf("%s has the lock, and %s is the first of the line", owner, first)
 		}
 	}
@@ -36,13 +36,17 @@ func (w *world) standsBefore(owner, other string) bool {
 	return ok && mine <= at[other]
 }
 
-// firstWaiter is the owner of the first entry in the line whose session is there and waits for it; "" if there is none,
-// or if an entry was called, which leaves the order to those who come.
-func (w *world) firstWaiter(of *world) (owner string) {
+// firstWaiter is the owner of the first entry in the line whose session is there and waits for it, but for those that are
+// in; "" if there is none, if an entry was called, which leaves the order to those who come, or if the first wants more
+// than is free, for which others may pass it.
+func (w *world) firstWaiter(of *world, in []string) (owner string) {
 	position := 0.0
 	marks := make(map[string]float64)
 	for k := range w.redis.Keys {
 		for i, m := range k.Names {
+			if k.Scores[i] > 1e15 && m[0] == 'k' {
+				return ""
+			}
 			marks[m] = k.Scores[i]
 		}
 	}
@@ -50,7 +54,7 @@ func (w *world) firstWaiter(of *world) (owner string) {
 		return ""
 	}
 	for m, score := range marks {
-		if !isEntry(m) || owner != "" && score > position {
+		if !isEntry(m) || contains(in, ownerOf(m)) || owner != "" && score > position {
 			continue
 		}
 		who, num, ok := claimOf(ownerOf(m))

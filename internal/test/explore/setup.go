@@ -43,6 +43,9 @@ type setup struct {
 	judge        func() judge
 	mutant       *mutant
 
+	alias   map[string]string       // what stands in Redis for what a person can read
+	free    func(w *world) bool     // something could be had
+	counts  func(w *world) string   // what is wrong with what Redis counts; nil: nothing is counted
 	owners  func(w *world) []string // who holds the lock, by Redis
 	stands  func(w *world, who int, t trust) bool
 	endless func(key string) bool
@@ -133,6 +136,7 @@ func (set *setup) ofMutex(p *mutex.Primitive) {
 		_, ok := w.redis.Field("lock", fmt.Sprintf("%c:%d", ids[who], t.num))
 		return ok
 	}
+	set.free = func(w *world) bool { return !w.redis.Exists(set.key) }
 	set.endless = func(key string) bool { return key == p.Token() }
 	set.remains = func(*memredis.Key) bool { return false }
 	set.force = func(owners []string) script.Command {
@@ -186,6 +190,9 @@ func setups() []*setup {
 		mutexes("fair-2", 2, mutexOf{fair: true}, 1, 1),
 		mutexes("fair-2-fenced", 1, mutexOf{fair: true, fenced: true}, 2, 2),
 		mutexes("fair-3", 1, mutexOf{fair: true}, 1, 1, 1),
+		semaphores("permits-2", 2, 1, []int8{1, 1}, 1, 1),
+		semaphores("permits-3", 1, 2, []int8{1, 1, 1}, 1, 1, 1),
+		semaphores("permits-sizes", 1, 2, []int8{1, 1, 1}, 1, 2, 1),
 	}
 }
 

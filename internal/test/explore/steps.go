@@ -131,7 +131,7 @@ func (w *world) faultSteps(buf []step) []step {
 			}
 		}
 	}
-	if w.redis.Exists(w.set.key) {
+	if w.redis.Exists(w.set.key) && (may.has(remove) || may.has(force)) {
 		for _, k := range []stepKind{remove, force} {
 			if may.has(k) {
 				buf = append(buf, step{kind: k, cost: 1})
@@ -232,7 +232,7 @@ func (w *world) runAgain(who int8, c *command, first memredis.Reply, in *memredi
 // goesOn reports whether an attempt was refused although the lock is free: it is left to another for a moment, or the
 // command is to be sent again. A second run may find that this is over.
 func (w *world) goesOn(c *command, r memredis.Reply) bool {
-	return c.what == acquires && r.Kind == memredis.Array && r.Elems[0].Int == 0 && !w.redis.Exists(w.set.key)
+	return c.what == acquires && r.Kind == memredis.Array && r.Elems[0].Int == 0 && w.set.free(w)
 }
 
 // evict deletes the lock, or forces its owners out.
