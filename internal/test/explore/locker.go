@@ -61,6 +61,7 @@ type role struct {
 	first  bool // it listens to the lock's channel when it has been the first for a moment
 	tries  bool // it does not wait
 	fair   bool // it waits for a fair lock
+	reads  bool // it is a reader: it stands in no line, and listens
 	flaws  flaw // of mutants
 }
 
@@ -188,7 +189,12 @@ func (c *locker) rest() {
 }
 
 // head is what stands in front of the owner in its entry.
-func (c *locker) head() string { return c.want.Head() }
+func (c *locker) head() string {
+	if c.reads {
+		return ""
+	}
+	return c.want.Head()
+}
 
 // attempt sends an attempt.
 func (c *locker) attempt(w *world) {
@@ -202,7 +208,7 @@ func (c *locker) attempt(w *world) {
 		if !c.stands {
 			op.Position.Before = c.position
 		}
-	case !c.tries:
+	case !c.tries && !c.reads:
 		op.Wait = true
 		op.Line = kind.Line{Head: c.head(), Again: c.stands || c.mayHaveRun, Listens: c.listening}
 	}
@@ -312,6 +318,9 @@ func (c *locker) attempted(w *world, m *command, n []int64, us int64) {
 	if c.tries && a.Position == 0 {
 		c.rest()
 		return
+	}
+	if c.reads && !c.listening { // it may have missed what was published before
+		c.listening, c.soon = true, true
 	}
 	if a.Position > 0 {
 		c.standsNow(now, m.sent, a.Value, a.Token, us)

@@ -12,7 +12,7 @@ func TestMutants(t *testing.T) {
 		if !strings.Contains(m.name, os.Getenv("MUTANT")) {
 			continue
 		}
-		r := m.Hunt(100000, time.Minute)
+		r := m.Hunt(40000, time.Minute)
 		if r.Wrong == "" || !m.applied() {
 			t.Errorf("NOT FOUND %s (applied: %v): %v", m.name, m.applied(), r)
 			continue

@@ -153,7 +153,7 @@ func (set *setup) ofMutex(p *mutex.Primitive) {
 		case c.what == acquires && told: // it has let another in, and may be the first now
 			return y[0] == x[0]
 		case c.what == acquires: // but for the position and the time
-			return y[0] == x[0] && y[1] == x[1]
+			return y[0] == x[0] && (y[1] == x[1] || x[1] == -1) // -1: it need not be told that it is the first
 		case c.what == looks && told:
 			return x[0] == 0 == (y[0] == 0)
 		case c.what == releases || c.what == dismisses: // but for changed, the receivers and the line
@@ -184,12 +184,16 @@ func same(rounds []int8) bool {
 func setups() []*setup {
 	return []*setup{
 		mutexes("plain-2", 2, mutexOf{}, 1, 1),
-		mutexes("plain-2-fenced", 1, mutexOf{fenced: true, anew: true}, 2, 2),
 		mutexes("plain-2-again", 2, mutexOf{anew: true}, 2, 2),
+		mutexes("plain-2-fenced", 1, mutexOf{fenced: true, anew: true}, 2, 2),
 		mutexes("plain-3", 1, mutexOf{}, 1, 1, 1),
 		mutexes("fair-2", 2, mutexOf{fair: true}, 1, 1),
 		mutexes("fair-2-fenced", 1, mutexOf{fair: true, fenced: true}, 2, 2),
 		mutexes("fair-3", 1, mutexOf{fair: true}, 1, 1, 1),
+		readWrites("rw-2", 2, "rw", 1, 1),
+		readWrites("rw-2-writers", 2, "ww", 1, 1),
+		readWrites("rw-3-readers", 1, "rrw", 1, 1, 1),
+		readWrites("rw-3-writers", 1, "rww", 1, 1, 1),
 		semaphores("permits-2", 2, 1, []int8{1, 1}, 1, 1),
 		semaphores("permits-3", 1, 2, []int8{1, 1, 1}, 1, 1, 1),
 		semaphores("permits-sizes", 1, 2, []int8{1, 1, 1}, 1, 2, 1),
