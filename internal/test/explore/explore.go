@@ -37,7 +37,7 @@ func (r Report) String() string {
 // An explorer remembers the states that were reached, breadth first. Their numbers are in the order in which
 // they were found, which does not depend on how many processors there are.
 type explorer struct {
-	set     *setup
+	set     *Setup
 	workers []*worker
 	number  map[key]int32
 	parent  []int32
@@ -56,14 +56,14 @@ const (
 
 // A worker expands states. Each has an interpreter of its own.
 type worker struct {
-	set   *setup
+	set   *Setup
 	in    *memredis.Interpreter
 	h     *hasher
 	steps []step
 	twice map[key]bool // what was run twice on such a Redis
 }
 
-func newWorker(set *setup, seeds [2]maphash.Seed) *worker {
+func newWorker(set *Setup, seeds [2]maphash.Seed) *worker {
 	return &worker{set: set, in: memredis.NewInterpreter(), h: &hasher{seeds: seeds, alias: set.alias}, twice: make(map[key]bool)}
 }
 
@@ -80,7 +80,7 @@ type successor struct {
 const chunk = 256
 
 // Explore explores a setup until so many states are known, or for a time.
-func (set *setup) Explore(most int, limit time.Duration) (r Report) {
+func (set *Setup) Explore(most int, limit time.Duration) (r Report) {
 	began := time.Now()
 	x := &explorer{set: set, number: make(map[key]int32)}
 	seeds := [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -88,7 +88,7 @@ func (set *setup) Explore(most int, limit time.Duration) (r Report) {
 		x.workers = append(x.workers, newWorker(set, seeds))
 		defer x.workers[len(x.workers)-1].in.Close()
 	}
-	r.Name, r.Faults = set.name, int(set.faults)
+	r.Name, r.Faults = set.Name, int(set.faults)
 	w := set.begin()
 	x.add(&successor{key: x.workers[0].h.of(w), world: w}, none)
 	levelEnd := 1

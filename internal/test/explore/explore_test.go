@@ -1,27 +1,91 @@
-package explore
+package explore_test
 
 import (
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"relock/internal/test/explore"
+	"relock/internal/test/redistest"
 )
 
-func TestTry(t *testing.T) {
-	most, _ := strconv.Atoi(os.Getenv("MOST"))
-	for _, set := range setups() {
-		if !strings.Contains(set.name, os.Getenv("SETUP")) {
+// states is how many states of a setup a test looks at. The rest is for make explore.
+func states() int {
+	switch {
+	case redistest.Race:
+		return 1000
+	case testing.Short():
+		return 2000
+	}
+	return 5000
+}
+
+// Nothing is wrong with the states that are reached first.
+func TestExplore(t *testing.T) {
+	for _, set := range explore.Setups() {
+		t.Run(set.Name, func(t *testing.T) {
+			if testing.Short() && !strings.Contains(set.Name, "-2") {
+				t.Skip("short")
+			}
+			r := set.Explore(states(), time.Minute)
+			t.Log(r)
+			if r.Wrong != "" {
+				t.Errorf("%s\n%s", r.Wrong, r.Story)
+			}
+		})
+	}
+}
+
+// As long as nothing fails there are few states of two sessions: all are looked at.
+func TestExploreWithoutFaults(t *testing.T) {
+	for _, set := range explore.Setups() {
+		if !strings.HasSuffix(set.Name, "-2") && !strings.HasSuffix(set.Name, "-2-writers") {
 			continue
 		}
-		if f := os.Getenv("FAULTS"); f != "" {
-			n, _ := strconv.Atoi(f)
-			set.faults = int8(n)
+		set = set.WithFaults(0)
+		if r := set.Explore(10_000, time.Minute); r.Wrong != "" || !r.Exhausted {
+			t.Errorf("%v: %s\n%s", r, r.Wrong, r.Story)
 		}
-		r := set.Explore(most, 4*time.Minute)
-		t.Log(r)
-		if r.Wrong != "" {
-			t.Errorf("%s\n%s", r.Wrong, r.Story)
+	}
+}
+
+// What is broken on purpose is found: one of each kind here, and all by make explore-mutants.
+func TestMutants(t *testing.T) {
+	for _, m := range explore.Mutants() {
+		if !m.Quick || testing.Short() && redistest.Race {
+			continue
 		}
+		r, found := m.Hunt(3000, time.Minute)
+		if !found {
+			t.Errorf("not found: %s: %v", m.Name, r)
+		}
+	}
+}
+
+// Stories of what was found.
+func TestStories(t *testing.T) {
+	for _, c := range []struct {
+		setup string
+		steps []string
+	}{
+		// The hold is forced while an attempt is on its way that takes the lock anew: once the session hears of the force it
+		// releases what it does not know to have.
+		{"plain-2", []string{"leisure X 4", "execute X 0", "lose-reply X 0", "own X 0", "force X 0", "execute X 0", "reply X 0", "message X 0"}},
+		// What was given is deleted, and a look finds the lock held by another: the message is older than that refusal.
+		{"plain-2-again", []string{"leisure X 4", "execute X 0", "reply X 0", "leisure Y 4", "execute Y 0", "reply Y 0", "pass X 0", "own Y 0",
+			"leisure X 3", "execute X 0", "delete X 0", "execute Y 0", "reply Y 0", "message Y 0"}},
+		// An attempt that enters the line runs twice: it hears both times what is left of the lease.
+		{"plain-2", []string{"leisure X 4", "execute X 0", "leisure Y 4", "execute Y 0"}},
+		// A session that was passed over looks, and has its old place again.
+		{"plain-3", []string{"leisure X 4", "execute X 0", "reply X 0", "leisure Y 4", "execute Y 0", "reply Y 0", "pass X 0", "own Y 0", "leisure X 3",
+			"leisure Z 4", "die Y 0", "execute X 0", "execute Z 0", "execute Y 0"}},
+	} {
+		wrong, err := explore.Replay(c.setup, c.steps)
+		if err != nil || wrong != "" {
+			t.Errorf("%s %q: %s, %v", c.setup, c.steps, wrong, err)
+		}
+	}
+	if _, err := explore.Replay("plain-2", []string{"reply X 0"}); err == nil {
+		t.Error("a step that is not possible was taken")
 	}
 }

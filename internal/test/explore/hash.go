@@ -23,7 +23,7 @@ type hasher struct {
 	moments   []int64  // when replies were made and messages published, of which some clients know the order
 	lines     []string // of what is sorted first
 	seeds     [2]maphash.Seed
-	alias     map[string]string // see setup
+	alias     map[string]string // see Setup
 }
 
 // of returns the key of a world: the least of those of its permutations.

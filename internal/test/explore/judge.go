@@ -37,14 +37,14 @@ func (w *world) standsBefore(owner, other string) bool {
 }
 
 // firstWaiter is the owner of the first entry in the line whose session is there and waits for it, but for those that are
-// in; "" if there is none, if an entry was called, which leaves the order to those who come, or if the first wants more
-// than is free, for which others may pass it.
+// in; "" if there is none, if an entry was called, which leaves the order to those who come, or if the first has
+// wanted more than is free for a second: then others may pass it.
 func (w *world) firstWaiter(of *world, in []string) (owner string) {
 	position := 0.0
 	marks := make(map[string]float64)
 	for k := range w.redis.Keys {
 		for i, m := range k.Names {
-			if k.Scores[i] > 1e15 && m[0] == 'k' {
+			if k.Scores[i] > 1e15 && m[0] == 'k' && w.now()-int64(k.Scores[i]-sinceScore['k']) >= 1000 {
 				return ""
 			}
 			marks[m] = k.Scores[i]

@@ -24,9 +24,10 @@ const (
 
 func (f flaw) has(g flaw) bool { return f&g != 0 }
 
-// A mutant is something that is wrong on purpose: with scripts, or with the model.
-type mutant struct {
-	name     string
+// A Mutant is something that is wrong on purpose: with scripts, or with the model.
+type Mutant struct {
+	Name     string
+	Quick    bool     // found among a few thousand states
 	setups   []string // that are to find it
 	old, new string   // in scripts
 	flaw     flaw
@@ -34,7 +35,7 @@ type mutant struct {
 }
 
 // of returns the source of a script as the mutant has it.
-func (m *mutant) of(src string) string {
+func (m *Mutant) of(src string) string {
 	if m.old == "" {
 		return src
 	}
@@ -45,80 +46,81 @@ func (m *mutant) of(src string) string {
 	return changed.(string)
 }
 
-// mutants are all that there are.
-func mutants() []*mutant {
+// Mutants are all that there are.
+func Mutants() []*Mutant {
 	plain, fenced := []string{"plain-2"}, []string{"plain-2-fenced"}
-	return []*mutant{
-		{name: "an acquisition that is sent twice counts twice", setups: plain,
+	return []*Mutant{
+		{Name: "an acquisition that is sent twice counts twice", Quick: true, setups: plain,
 			old: "local counted = held > 0 and (not id or redis.call('SISMEMBER', ids, id) == 1)", new: "local counted = false"},
-		{name: "an acquisition takes what is held", setups: plain, old: "if there == 0 then\n    redis.call('HSET'", new: "if true then\n    redis.call('HSET'"},
-		{name: "an acquisition sets no end", setups: fenced, old: "redis.call('PEXPIRE', KEYS[1], ttl)\nend\nif id", new: "end\nif id"},
-		{name: "an acquisition passes those who wait", setups: plain, old: "there = redis.call('EXISTS', KEYS[1], KEYS[2] or KEYS[1])", new: "there = redis.call('EXISTS', KEYS[1])"},
-		{name: "an entry that looks moves to the end", setups: []string{"plain-3"}, old: "'LT', int(position), entry, alive, 's' .. session)", new: "int(us), entry, alive, 's' .. session)"},
-		{name: "a look is no sign of life", setups: plain, old: "local alive = int(ALIVE - now - life)", new: "local alive = int(ALIVE - now - 1)"},
-		{name: "a grant takes no lock", setups: plain, old: "local written = redis.pcall('HSET', KEYS[1], owner, '1')", new: "local written = 1"},
-		{name: "a grant is told to nobody", setups: plain, old: "redis.pcall('PUBLISH', prefix .. session_of(entry), 'granted:'", new: "redis.pcall('PUBLISH', 'nobody', 'granted:'"},
-		{name: "a grant is for less than it says", setups: plain, old: "redis.call('PEXPIRE', KEYS[1], number(entry, 5, 8))", new: "redis.call('PEXPIRE', KEYS[1], 100)"},
-		{name: "a grant leaves the entry in the line", setups: plain, old: "  else\n    redis.call('DEL', LINE)\n  end\nend", new: "  end\nend"},
-		{name: "a grant leaves the one that leaves inside", setups: plain, old: "if leaving then redis.call('HDEL', KEYS[1], leaving) end\n  return entry", new: "return entry"},
-		{name: "a grant gives two the lock", setups: []string{"plain-3"}, old: "if given then\n      take_off", new: "if given then\n      if is_entry(second) then give(second, at, now, scores) end\n      take_off"},
-		{name: "a grant gives no new token", setups: fenced, old: "token = redis.pcall('INCRBY', at.token, n)", new: "token = redis.pcall('GET', at.token)"},
-		{name: "a release lets nobody in", setups: plain, old: "if heads and is_entry(heads[1]) then\n  if string.sub(heads[1], 21) == ARGV[1]", new: "if false then\n  if string.sub(heads[1], 21) == ARGV[1]"},
-		{name: "a release ends what others hold", setups: plain, old: "ended = redis.pcall('HDEL', KEYS[1], ARGV[1])", new: "ended = redis.pcall('DEL', KEYS[1])"},
-		{name: "a release ends nothing", setups: plain, old: "ended = redis.pcall('HDEL', KEYS[1], ARGV[1])", new: "ended = 1"},
-		{name: "one that leaves stays in the line", setups: plain, old: "take_off(entry, booking or is_entry(heads[2]))", new: ""},
-		{name: "a renewal renews nothing", setups: plain, old: "redis.call('PTTL', key) < lease then redis.call('PEXPIRE', key, lease) end", new: "false then return end"},
-		{name: "a renewal takes any owner for the right one", setups: plain, old: "redis.pcall('HEXISTS', key, owner)", new: "redis.pcall('EXISTS', key)"},
-		{name: "fair: a look keeps nothing", setups: []string{"fair-2"}, old: "enter(entry, position, us, now, false, nil, looks) -- (or", new: "-- (or"},
-		{name: "fair: a look lets nobody in", setups: []string{"fair-2"}, old: "if held == 0 and is_entry(heads[1]) then", new: "if false then"},
-		{name: "fair: a newcomer comes in first", setups: []string{"fair-3"}, old: "before > 0 and before or math.max(us, (tonumber(tail[2]) or 0) + 1)", new: "1"},
-		{name: "fair: a grant gives the last of the line the lock", setups: []string{"fair-3"}, old: "redis.call('ZRANGEBYSCORE', LINE, '0', '+inf', 'LIMIT', n, 2)", new: "redis.call('ZREVRANGEBYSCORE', LINE, '3e15', '0', 'LIMIT', n, 2)"},
-		{name: "permits: a release serves nobody", setups: []string{"permits-2"}, old: "value = serve(value, math.huge, at, us, now, nil, was, known)", new: ""},
-		{name: "permits: a release counts what is not there", setups: []string{"permits-2"}, old: "given = given + removed end", new: "given = given + 1 end"},
-		{name: "permits: a grant takes none", setups: []string{"permits-2"}, old: "local free = redis.pcall('DECRBY', KEYS[1], int(n))", new: "local free = 1"},
-		{name: "permits: one that is sent twice takes twice", setups: []string{"permits-3"}, old: "redis.call('INCRBY', KEYS[1], n - added)", new: ""},
-		{name: "permits: what has expired does not come back", setups: []string{"permits-2"}, old: "value = redis.call('INCRBY', KEYS[1], int(back))", new: "value = tonumber(value)"},
-		{name: "permits: a renewal renews nothing", setups: []string{"permits-2"}, old: "redis.call('ZADD', taken, how, int(expiry), ARGV[i])", new: ""},
-		{name: "permits: smaller requests pass at once", setups: []string{"permits-sizes"}, old: "while past >= keeps do", new: "do return 0 end\n  while past >= keeps do"},
-		{name: "rw: a reader comes in beside a writer", setups: []string{"rw-2"}, old: "mode ~= 'read' and {0, redis.call('PTTL', KEYS[1]), 0, 0, inside()}", new: "false"},
-		{name: "rw: a writer comes in beside readers", setups: []string{"rw-2"}, old: "local taken = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0)", new: "local taken = mode == 'write'"},
-		{name: "rw: a waiting writer keeps nobody out", setups: []string{"rw-3-readers"}, old: "if mark and marked_until(mark) > now and", new: "if false and"},
-		{name: "rw: a writer that leaves opens no gate", setups: []string{"rw-3-writers"}, old: "if ms > 0 and (others > 0 or not known) then open_gate(now) end", new: "others, known = 0, true"},
-		{name: "rw: the last reader lets no writer in", setups: []string{"rw-2"}, old: "if waits > 0 then next, more, given = let_writer_in(at, now, 0) end", new: ""},
-		{name: "rw: a reader's release leaves it inside", setups: []string{"rw-2"}, old: "if held == 0 then\n  redis.call('HDEL', KEYS[1], ARGV[1])", new: "if held == 0 then"},
-		{name: "rw: a reader's renewal renews nothing", setups: []string{"rw-2"}, old: "redis.call('PEXPIRE', lock, ttl) -- first", new: "do return 1 end -- first"},
-		{name: "the model counts trust from the reply", setups: plain, flaw: trustsFromReply},
-		{name: "the model trusts without a margin", setups: plain, flaw: noMargin},
-		{name: "the model trusts a grant for a full lease", setups: plain, flaw: trustsFullLease},
-		{name: "the model forgets to renew", setups: plain, flaw: forgetsRenewal},
-		{name: "the model ignores that its hold is gone", setups: plain, flaw: ignoresLoss},
-		{name: "the model forgets a message that comes before the answer", setups: plain, flaw: forgetsTold},
-		{name: "the model trusts a message that is older than a refusal", setups: plain, flaw: trustsTold},
-		{name: "the model never looks", setups: plain, flaw: neverLooks},
-		{name: "the model leaves its entry behind", setups: plain, flaw: leavesEntry},
-		{name: "the model's section goes on behind its release", setups: plain, flaw: unlocksLate},
+		{Name: "an acquisition takes what is held", Quick: true, setups: plain, old: "if there == 0 then\n    redis.call('HSET'", new: "if true then\n    redis.call('HSET'"},
+		{Name: "an acquisition sets no end", setups: fenced, old: "redis.call('PEXPIRE', KEYS[1], ttl)\nend\nif id", new: "end\nif id"},
+		{Name: "an acquisition passes those who wait", setups: plain, old: "there = redis.call('EXISTS', KEYS[1], KEYS[2] or KEYS[1])", new: "there = redis.call('EXISTS', KEYS[1])"},
+		{Name: "an entry that looks moves to the end", setups: []string{"plain-3"}, old: "'LT', int(position), entry, alive, 's' .. session)", new: "int(us), entry, alive, 's' .. session)"},
+		{Name: "a look is no sign of life", setups: plain, old: "local alive = int(ALIVE - now - life)", new: "local alive = int(ALIVE - now - 1)"},
+		{Name: "a grant takes no lock", Quick: true, setups: plain, old: "local written = redis.pcall('HSET', KEYS[1], owner, '1')", new: "local written = 1"},
+		{Name: "a grant is told to nobody", Quick: true, setups: plain, old: "redis.pcall('PUBLISH', prefix .. session_of(entry), 'granted:'", new: "redis.pcall('PUBLISH', 'nobody', 'granted:'"},
+		{Name: "a grant is for less than it says", setups: plain, old: "redis.call('PEXPIRE', KEYS[1], number(entry, 5, 8))", new: "redis.call('PEXPIRE', KEYS[1], 100)"},
+		{Name: "a grant leaves the entry in the line", setups: plain, old: "  else\n    redis.call('DEL', LINE)\n  end\nend", new: "  end\nend"},
+		{Name: "a grant leaves the one that leaves inside", setups: plain, old: "if leaving then redis.call('HDEL', KEYS[1], leaving) end\n  return entry", new: "return entry"},
+		{Name: "a grant gives two the lock", setups: []string{"plain-3"}, old: "if given then\n      take_off", new: "if given then\n      if is_entry(second) then give(second, at, now, scores) end\n      take_off"},
+		{Name: "a grant gives no new token", setups: fenced, old: "token = redis.pcall('INCRBY', at.token, n)", new: "token = redis.pcall('GET', at.token)"},
+		{Name: "a release lets nobody in", Quick: true, setups: plain, old: "if heads and is_entry(heads[1]) then\n  if string.sub(heads[1], 21) == ARGV[1]", new: "if false then\n  if string.sub(heads[1], 21) == ARGV[1]"},
+		{Name: "a release ends what others hold", setups: plain, old: "ended = redis.pcall('HDEL', KEYS[1], ARGV[1])", new: "ended = redis.pcall('DEL', KEYS[1])"},
+		{Name: "a release ends nothing", setups: plain, old: "ended = redis.pcall('HDEL', KEYS[1], ARGV[1])", new: "ended = 1"},
+		{Name: "one that leaves stays in the line", setups: plain, old: "take_off(entry, booking or is_entry(heads[2]))", new: ""},
+		{Name: "a renewal renews nothing", setups: plain, old: "redis.call('PTTL', key) < lease then redis.call('PEXPIRE', key, lease) end", new: "false then return end"},
+		{Name: "a renewal takes any owner for the right one", setups: plain, old: "redis.pcall('HEXISTS', key, owner)", new: "redis.pcall('EXISTS', key)"},
+		{Name: "fair: a look keeps nothing", Quick: true, setups: []string{"fair-2"}, old: "enter(entry, position, us, now, false, nil, looks) -- (or", new: "-- (or"},
+		{Name: "fair: a look lets nobody in", setups: []string{"fair-2"}, old: "if held == 0 and is_entry(heads[1]) then", new: "if false then"},
+		{Name: "fair: a newcomer comes in first", setups: []string{"fair-3"}, old: "before > 0 and before or math.max(us, (tonumber(tail[2]) or 0) + 1)", new: "1"},
+		{Name: "permits: a release serves nobody", setups: []string{"permits-2"}, old: "value = serve(value, math.huge, at, us, now, nil, was, known)", new: ""},
+		{Name: "permits: a release counts what is not there", setups: []string{"permits-2"}, old: "given = given + removed end", new: "given = given + 1 end"},
+		{Name: "permits: a grant takes none", Quick: true, setups: []string{"permits-2"}, old: "local free = redis.pcall('DECRBY', KEYS[1], int(n))", new: "local free = 1"},
+		{Name: "permits: one that is sent twice takes twice", setups: []string{"permits-3"}, old: "redis.call('INCRBY', KEYS[1], n - added)", new: ""},
+		{Name: "permits: what has expired does not come back", setups: []string{"permits-2"}, old: "value = redis.call('INCRBY', KEYS[1], int(back))", new: "value = tonumber(value)"},
+		{Name: "permits: a renewal renews nothing", setups: []string{"permits-2"}, old: "redis.call('ZADD', taken, how, int(expiry), ARGV[i])", new: ""},
+		{Name: "permits: smaller requests pass at once", setups: []string{"permits-sizes"}, old: "while past >= keeps do", new: "do return 0 end\n  while past >= keeps do"},
+		{Name: "rw: a reader comes in beside a writer", Quick: true, setups: []string{"rw-2"}, old: "mode ~= 'read' and {0, redis.call('PTTL', KEYS[1]), 0, 0, inside()}", new: "false"},
+		{Name: "rw: a writer comes in beside readers", setups: []string{"rw-2"}, old: "local taken = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0)", new: "local taken = mode == 'write'"},
+		{Name: "rw: a waiting writer keeps nobody out", setups: []string{"rw-3-readers"}, old: "if mark and marked_until(mark) > now and", new: "if false and"},
+		{Name: "rw: a writer that leaves opens no gate", setups: []string{"rw-3-turns"}, old: "if ms > 0 and (others > 0 or not known) then open_gate(now) end", new: "others, known = 0, true"},
+		{Name: "rw: the last reader lets no writer in", Quick: true, setups: []string{"rw-2"}, old: "if waits > 0 then next, more, given = let_writer_in(at, now, 0) end", new: ""},
+		{Name: "rw: a reader's release leaves it inside", setups: []string{"rw-2"}, old: "if held == 0 then\n  redis.call('HDEL', KEYS[1], ARGV[1])", new: "if held == 0 then"},
+		{Name: "rw: a reader's renewal renews nothing", setups: []string{"rw-2"}, old: "redis.call('PEXPIRE', lock, ttl) -- first", new: "do return 1 end -- first"},
+		{Name: "the model counts trust from the reply", Quick: true, setups: plain, flaw: trustsFromReply},
+		{Name: "the model trusts without a margin", setups: plain, flaw: noMargin},
+		{Name: "the model trusts a grant for a full lease", setups: plain, flaw: trustsFullLease},
+		{Name: "the model forgets to renew", setups: plain, flaw: forgetsRenewal},
+		{Name: "the model ignores that its hold is gone", setups: plain, flaw: ignoresLoss},
+		{Name: "the model forgets a message that comes before the answer", setups: plain, flaw: forgetsTold},
+		{Name: "the model trusts a message that is older than a refusal", setups: plain, flaw: trustsTold},
+		{Name: "the model never looks", setups: plain, flaw: neverLooks},
+		{Name: "the model leaves its entry behind", setups: plain, flaw: leavesEntry},
+		{Name: "the model's section goes on behind its release", setups: plain, flaw: unlocksLate},
 	}
 }
 
-// Hunt explores the setups of a mutant, and returns what was found, and where.
-func (m *mutant) Hunt(most int, limit time.Duration) (r Report) {
+// Hunt explores the setups of a mutant, with no fault first, and then with more. It returns what was found, and whether
+// that is something; a text that stands in no script any more finds nothing.
+func (m *Mutant) Hunt(most int, limit time.Duration) (r Report, found bool) {
 	for _, name := range m.setups {
 		set, err := setupOf(name)
 		if err != nil {
-			return Report{Wrong: ""}
+			return Report{Wrong: err.Error()}, false
 		}
 		set.mutant = m
-		for set.faults = range set.faults + 1 {
+		for n := range set.faults + 1 {
+			set.faults = n
 			if r = set.Explore(most, limit); r.Wrong != "" {
-				return r
+				return r, m.applied()
 			}
 		}
 	}
-	return r
+	return r, false
 }
 
 // applied reports whether the mutant has changed a script that was run.
-func (m *mutant) applied() bool {
+func (m *Mutant) applied() bool {
 	changed := m.old == ""
 	m.sources.Range(func(from, to any) bool {
 		changed = changed || from != to

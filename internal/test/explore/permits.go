@@ -70,7 +70,7 @@ var (
 )
 
 // semaphores is a setup in which each session takes so many permits, once.
-func semaphores(name string, faults int8, limit int, rounds []int8, sizes ...int) *setup {
+func semaphores(name string, faults int8, limit int, rounds []int8, sizes ...int) *Setup {
 	space := &keyname.Space{Publishing: keyname.Publishes(false, false)}
 	set := newSetup(name, faults, rounds)
 	p := &Permits{Names: space.Names("sem"), Limit: limit, Lease: set.lease}
@@ -90,7 +90,7 @@ func semaphores(name string, faults int8, limit int, rounds []int8, sizes ...int
 			}
 		}
 	}
-	set.clients = func(set *setup) (all []client) {
+	set.clients = func(set *Setup) (all []client) {
 		for i, n := range sizes {
 			r := &role{who: int8(i), id: ids[i : i+1], prim: p, mode: 'p', n: n, renews: true, flaws: set.flaws()}
 			r.want = waiting.Want{Session: r.id, Permits: n, Lease: ms(set.grantLease), Life: ms(set.life)}
@@ -103,7 +103,7 @@ func semaphores(name string, faults int8, limit int, rounds []int8, sizes ...int
 }
 
 // ofPermits is what is true of Redis's side of a semaphore.
-func (set *setup) ofPermits(p *Permits) {
+func (set *Setup) ofPermits(p *Permits) {
 	taken := func(w *world) (owners []string) {
 		for k := range w.redis.Keys {
 			for i, id := range k.Names {

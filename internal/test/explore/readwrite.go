@@ -107,7 +107,7 @@ func (w Writer) RenewArgs(op *kind.Op) (keys, args []string) {
 }
 
 // readWrites is a setup of a read-write lock: sides has an r for each reader and a w for each writer.
-func readWrites(name string, faults int8, sides string, rounds ...int8) *setup {
+func readWrites(name string, faults int8, sides string, rounds ...int8) *Setup {
 	space := &keyname.Space{Publishing: keyname.Publishes(false, false)}
 	set := newSetup(name, faults, rounds)
 	both := &Sides{Names: space.Names("lock"), PollFloor: ms(set.pollFloor)}
@@ -120,7 +120,7 @@ func readWrites(name string, faults int8, sides string, rounds ...int8) *setup {
 		}
 		return false
 	})
-	set.clients = func(set *setup) (all []client) {
+	set.clients = func(set *Setup) (all []client) {
 		for i, side := range sides {
 			r := &role{who: int8(i), id: ids[i : i+1], renews: true, flaws: set.flaws()}
 			if side == 'r' {
@@ -138,7 +138,7 @@ func readWrites(name string, faults int8, sides string, rounds ...int8) *setup {
 }
 
 // ofSides is what is true of Redis's side of a read-write lock.
-func (set *setup) ofSides(both *Sides) {
+func (set *Setup) ofSides(both *Sides) {
 	set.ofMutex(nil)
 	set.owners = func(w *world) (owners []string) {
 		for _, f := range w.redis.Fields("lock") {
@@ -173,6 +173,7 @@ func (set *setup) ofSides(both *Sides) {
 type phases struct {
 	passed [len(ids)]int8 // how many phases have begun since it was refused first
 	waits  [len(ids)]bool
+	bars   [len(ids)]bool // a writer that was refused for readers: it keeps out those that come later
 }
 
 func (p *phases) copy() judge {
@@ -184,6 +185,7 @@ func (p *phases) write(h *hasher) {
 	h.sorted(len(ids), func(i int) {
 		h.byte(h.perm[i])
 		h.flag(p.waits[i])
+		h.flag(p.bars[i])
 		h.byte(byte(p.passed[i]))
 	})
 }
@@ -198,11 +200,12 @@ func (p *phases) ran(w *world, who int8, c *command, before *world) string {
 		mine := ids[i:i+1] + ":" + strconv.Itoa(int(w.clients[i].(*locker).num))
 		p.waits[i] = p.waits[i] && !contains(has, mine)
 		if !p.waits[i] {
-			p.passed[i] = 0
+			p.passed[i], p.bars[i] = 0, false
 		}
 	}
 	if c.what == acquires && !contains(has, ids[who:who+1]+":"+strconv.Itoa(int(c.num))) {
 		p.waits[who] = true
+		p.bars[who] = p.bars[who] || !w.clients[who].(*locker).reads && w.mode() == "read"
 	}
 	for _, owner := range has {
 		in, _, ok := claimOf(owner)
@@ -213,11 +216,19 @@ func (p *phases) ran(w *world, who int8, c *command, before *world) string {
 		if first := before.firstWaiter(w, has); !reader && first != "" && !before.standsBefore(owner, first) {
 			return fmt.Sprintf("%s has the lock, and %s is the first of the line", owner, first)
 		}
+		if reader && slices.Contains(p.bars[:], true) && !before.gate() {
+			return owner + " has the read side, and a writer waits that was refused for readers before"
+		}
 		if reader && len(had) > 0 && before.mode() == "read" {
 			continue // the phase had begun
 		}
 		for i := range w.clients {
 			if !p.waits[i] || w.clients[i].(*locker).reads == reader {
+				continue
+			}
+			// A reader that does not listen yet is slow to ask; no newcomer knows of readers; and a look of the first
+			// writer that was on its way when the gate was opened lets it in.
+			if !reader && !(w.clients[i].listens() && before.standsBefore(owner, owner) && !before.gate()) {
 				continue
 			}
 			if p.passed[i]++; p.passed[i] > 1 {
@@ -226,6 +237,18 @@ func (p *phases) ran(w *world, who int8, c *command, before *world) string {
 		}
 	}
 	return ""
+}
+
+// gate reports whether readers come in for a moment although writers wait.
+func (w *world) gate() bool {
+	for k := range w.redis.Keys {
+		for i, m := range k.Names {
+			if m == "t" && int64(k.Scores[i]-untilScore['t']) >= w.now() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (w *world) mode() string {

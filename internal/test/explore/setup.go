@@ -26,9 +26,9 @@ func failing(kinds ...stepKind) (f failures) {
 
 var allFailures = failing(loseReply, giveUp, loseMessage, stop, die, vanish, remove, force)
 
-// A setup is where an exploration begins: who there is, and what may go wrong.
-type setup struct {
-	name         string
+// A Setup is where an exploration begins: who there is, and what may go wrong.
+type Setup struct {
+	Name         string
 	key, channel string // of the lock
 	lease        int64
 	pollFloor    int64
@@ -39,9 +39,9 @@ type setup struct {
 	mayFail      failures
 	calmMost     []calmCost // what a calm run may need, by how many faults have happened
 	perms        [][]int
-	clients      func(set *setup) []client
+	clients      func(set *Setup) []client
 	judge        func() judge
-	mutant       *mutant
+	mutant       *Mutant
 
 	alias   map[string]string       // what stands in Redis for what a person can read
 	free    func(w *world) bool     // something could be had
@@ -56,7 +56,7 @@ type setup struct {
 }
 
 // begin is the first state.
-func (set *setup) begin() *world {
+func (set *Setup) begin() *world {
 	w := &world{set: set, faults: set.faults, clients: set.clients(set)}
 	w.wires = make([]wire, len(w.clients))
 	w.redis.SetMicros(epoch * 1000)
@@ -66,8 +66,15 @@ func (set *setup) begin() *world {
 	return w
 }
 
+// WithFaults is the same setup with another number of faults that may happen.
+func (set *Setup) WithFaults(n int) *Setup {
+	other := *set
+	other.faults = int8(n)
+	return &other
+}
+
 // flaws are those of the mutant.
-func (set *setup) flaws() flaw {
+func (set *Setup) flaws() flaw {
 	if set.mutant == nil {
 		return 0
 	}
@@ -93,7 +100,7 @@ func permutations(n int) [][]int {
 type mutexOf struct{ fair, fenced, anew, listen bool }
 
 // mutexes is a setup in which each session locks so many times.
-func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *setup {
+func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *Setup {
 	space := &keyname.Space{Publishing: keyname.Publishes(false, false)}
 	p := mutex.New(space.Names("lock"), mutex.Fencing{Fenced: of.fenced})
 	if of.fair {
@@ -101,7 +108,7 @@ func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *setup {
 	}
 	set := newSetup(name, faults, rounds)
 	set.key, set.channel = "lock", p.Channel()
-	set.clients = func(set *setup) (all []client) {
+	set.clients = func(set *Setup) (all []client) {
 		for i, n := range rounds {
 			r := &role{who: int8(i), id: ids[i : i+1], prim: p, mode: 'x', tokens: of.fenced, anew: of.anew, fair: of.fair, renews: true, flaws: set.flaws()}
 			r.want = waiting.Want{Session: r.id, Fair: of.fair, Lease: ms(set.grantLease), Life: ms(set.life)}
@@ -118,8 +125,8 @@ func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *setup {
 }
 
 // newSetup has what all setups have in common: times that fit together, so that states come again.
-func newSetup(name string, faults int8, rounds []int8) *setup {
-	set := &setup{name: name, lease: 3000, pollFloor: 1000, grantLease: 1000, faults: faults, mayFail: allFailures,
+func newSetup(name string, faults int8, rounds []int8) *Setup {
+	set := &Setup{Name: name, lease: 3000, pollFloor: 1000, grantLease: 1000, faults: faults, mayFail: allFailures,
 		calmMost: []calmCost{{int16(len(rounds)), 0}, {10, 20}, {14, 40}}}
 	set.life = waiting.Life(ms(set.pollFloor)).Milliseconds()
 	set.perms = [][]int{identity(len(rounds))}
@@ -130,7 +137,7 @@ func newSetup(name string, faults int8, rounds []int8) *setup {
 }
 
 // ofMutex is what all setups with a mutex's hash have in common.
-func (set *setup) ofMutex(p *mutex.Primitive) {
+func (set *Setup) ofMutex(p *mutex.Primitive) {
 	set.owners = func(w *world) []string { return w.redis.Fields("lock") }
 	set.stands = func(w *world, who int, t trust) bool {
 		_, ok := w.redis.Field("lock", fmt.Sprintf("%c:%d", ids[who], t.num))
@@ -180,9 +187,9 @@ func same(rounds []int8) bool {
 	return true
 }
 
-// setups are all that there are.
-func setups() []*setup {
-	return []*setup{
+// Setups are all that there are.
+func Setups() []*Setup {
+	return []*Setup{
 		mutexes("plain-2", 2, mutexOf{}, 1, 1),
 		mutexes("plain-2-again", 2, mutexOf{anew: true}, 2, 2),
 		mutexes("plain-2-fenced", 1, mutexOf{fenced: true, anew: true}, 2, 2),
@@ -194,19 +201,20 @@ func setups() []*setup {
 		readWrites("rw-2-writers", 2, "ww", 1, 1),
 		readWrites("rw-3-readers", 1, "rrw", 1, 1, 1),
 		readWrites("rw-3-writers", 1, "rww", 1, 1, 1),
+		readWrites("rw-3-turns", 0, "rww", 1, 2, 1),
 		semaphores("permits-2", 2, 1, []int8{1, 1}, 1, 1),
 		semaphores("permits-3", 1, 2, []int8{1, 1, 1}, 1, 1, 1),
 		semaphores("permits-sizes", 1, 2, []int8{1, 1, 1}, 1, 2, 1),
 	}
 }
 
-func setupOf(name string) (*setup, error) {
+func setupOf(name string) (*Setup, error) {
 	var names []string
-	for _, s := range setups() {
-		if s.name == name {
+	for _, s := range Setups() {
+		if s.Name == name {
 			return s, nil
 		}
-		names = append(names, s.name)
+		names = append(names, s.Name)
 	}
 	return nil, fmt.Errorf("explore: there is no setup %q; there are %s", name, strings.Join(names, ", "))
 }

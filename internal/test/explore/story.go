@@ -56,7 +56,7 @@ func (w *world) tell(s step) string {
 
 // story is what happens in steps, numbered, with what Redis has after each that changes that; and at the end the
 // steps as [Replay] takes them.
-func (set *setup) story(steps []step, wo *worker) string {
+func (set *Setup) story(steps []step, wo *worker) string {
 	var b strings.Builder
 	w := set.begin()
 	last := dump(&w.redis)
@@ -72,7 +72,7 @@ func (set *setup) story(steps []step, wo *worker) string {
 	if what := w.check(); what != "" {
 		fmt.Fprintf(&b, "   Then %s.\n", what)
 	}
-	fmt.Fprintf(&b, "As a test:\n\t{%q, []string{", set.name)
+	fmt.Fprintf(&b, "As a test:\n\t{%q, []string{", set.Name)
 	for i, s := range steps {
 		if i > 0 {
 			b.WriteString(", ")

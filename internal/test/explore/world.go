@@ -63,7 +63,7 @@ type wire struct {
 
 // A world is one state of everything: Redis, the clients, and all that is on its way.
 type world struct {
-	set      *setup
+	set      *Setup
 	redis    memredis.Redis
 	clients  []client
 	wires    []wire

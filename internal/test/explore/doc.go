@@ -1,0 +1,32 @@
+// Package explore runs the Lua scripts of this module, as they are sent, in all orders of what can happen to two or
+// three sessions, and looks at each state that comes about. States that were seen before are not followed again.
+//
+// Redis is the one of package memredis. Sessions are models of a few hundred lines that follow the documented
+// protocol: they ask, stand in the line, look, are given the lock or called, renew, leave and release. Their
+// commands are those that the primitives build, on wires to Redis that keep their order.
+//
+// A step is one thing that happens: a client sends its next command, Redis executes one, an answer or a message
+// arrives, time passes up to where it makes a difference. The following steps are faults, of which a setup allows
+// one or two: an answer or a message is lost, a command is given up and executed later, a caller is cancelled, a process stops for a
+// while, dies, or vanishes without Redis noticing, the lock is deleted or forced. Time passes when no client has
+// anything to do; what keeps a client from it is a fault.
+//
+// In each state it must hold that
+//
+//   - at most one session trusts an exclusive lock, readers and writers are never together, permits are within the
+//     limit, and Redis has what a session trusts; but for a hold that was deleted or forced, until its session has
+//     heard of that or asked
+//   - tokens grow; each key has an end; nothing stands in Redis but of a claim that lives, and nothing at the end
+//   - a command that is run twice leaves the state as it is, and has the same answer but for what the header says
+//   - of those that are there and wait in the line the first is let in; a writer that waits for readers keeps later
+//     ones out, and a reader that listens is passed by one writer at most
+//   - the calm run from there, in which nothing fails any more, comes to an end in which all have had their turn,
+//     within so many looks; and with none, and in no time, as long as nothing has failed
+//
+// What is proved holds for the setups of [Setups] that are exhausted, and for the states that were reached of others. Not
+// modelled are hand-over in memory and callers that join another one's run, named owners and nested holds, fixed
+// leases, sessions that poll or hear nothing, Clusters and replicas, clients of Redisson, and clocks that run
+// differently. The model is not the engine: what the engine makes of the answers is for the tests of that.
+//
+// What is found is told as a story whose steps can be pasted into the table of TestStories.
+package explore
