@@ -24,7 +24,7 @@ func (w *world) strike(rng *rand.Rand) {
 	ms := func(least, most int) time.Duration {
 		return time.Duration(least+rng.IntN(most-least)) * time.Millisecond
 	}
-	switch rng.IntN(9) {
+	switch rng.IntN(11) {
 	case 0: // the network between a host and Redis
 		w.during(h, func() { h.link.shut(); time.Sleep(ms(20, 8000)); h.link.open() })
 	case 1, 2: // the same, again and again: what a reply says is old when it comes
@@ -40,7 +40,7 @@ func (w *world) strike(rng *rand.Rand) {
 		w.during(h, h.link.cut)
 	case 4: // far away for a while
 		w.during(h, func() { h.link.slowed(float64(10 + rng.IntN(200))); time.Sleep(ms(500, 6000)); h.link.slowed(1) })
-	case 8: // what Redis replies comes late, and then not at all, for longer than that can be trusted
+	case 8, 9, 10: // what Redis replies comes late, and then not at all, for longer than that can be trusted
 		lease := w.cfg.Lease
 		w.during(h, func() {
 			h.link.delays(lease * time.Duration(10+rng.IntN(15)) / 100)
