@@ -254,7 +254,7 @@ func (m *Account) Releases(cmds []resend.ReleaseCommand, p kind.Primitive, op ki
 	op.Private = m == nil || m.owner == ""
 	op.All = op.Private
 	if m == nil {
-		return append(cmds, resend.ReleaseCommand{Command: release(p, &op), Known: true})
+		return append(cmds, resend.ReleaseCommand{Command: p.Release(&op), Known: true})
 	}
 	op.ByIDs = m.byIDs
 	for side, of := range m.sides {

@@ -28,11 +28,3 @@ func (c *claim) missing(now time.Duration) time.Duration {
 	}
 	return max(c.account.AtLeast-now, time.Millisecond)
 }
-
-// ended is the state of a claim that is released, or left standing for so long.
-func ended(missing time.Duration) claimState {
-	if missing > 0 {
-		return leftStanding
-	}
-	return finished
-}

@@ -74,7 +74,7 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 // newClaim makes a claim for an acquisition, on the lock's list before anything is sent.
 func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, target: a.target, next: l.claims}
-	c.n, c.renewAt, c.safeLease, c.pinned = int32(a.n), never, a.safeLease, a.opts.Alone()
+	c.n, c.renewAt, c.safeLease, c.pinned = int32(a.n), never, a.safeLease, a.opts.Lease > 0 || a.opts.AtLeast > 0
 	c.stopped = a.kind.Lines && !a.kind.Fair && l.s.slowUntil.Load() > int64(l.s.now())
 	if a.named != "" {
 		c.account = account.New(c.prim, a.named)
@@ -138,7 +138,7 @@ func (c *claim) retire(to claimState) {
 	if l.share == c {
 		l.share = nil
 	}
-	if c.kept() {
+	if l.lobby != nil && c.kept() {
 		l.lobby.keeper.claim = nil
 	}
 	if c.account != nil {

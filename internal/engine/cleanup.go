@@ -27,7 +27,11 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 	for _, cmd := range c.account.Releases(nil, c.prim, op) {
 		cmds = append(cmds, cmd.Command)
 	}
-	c.retire(ended(op.Lease))
+	if op.Lease > 0 {
+		c.retire(leftStanding)
+	} else {
+		c.retire(finished)
+	}
 	c.lock.s.cleanup.Add(cleanup.Job{
 		Name: c.prim.Names().Name(), Cmds: cmds, Until: until, Gone: done,
 		Done: func(error) { c.forget() },

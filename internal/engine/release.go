@@ -140,8 +140,10 @@ func (e *ending) prepare(cmds []resend.ReleaseCommand) []resend.ReleaseCommand {
 	e.listening = l.lobby != nil && l.lobby.listener != nil
 	op := Op{Owner: c.ownerID(), N: int(c.n)}
 	op.Line.Named, op.Line.Listens = c.kind.Lines, e.listening && l.frontLines() || c.kind.Lines && !c.kind.Fair && s.deserted.Load() > int64(now) && l.hears(c.prim)
-	e.missing = c.missing(now)
-	op.Lease = e.missing
+	if c.account != nil {
+		e.missing = c.missing(now)
+		op.Lease = e.missing
+	}
 	if l.queue.First != nil && op.Lease == 0 {
 		e.anew = l.enterAnew(c, &op)
 		op.Line.Yields = c.kind.Permits && l.needLobby().turns.Yielded() > now
@@ -158,7 +160,11 @@ func (e *ending) answered(cmds []resend.ReleaseCommand, r *resend.Released, err 
 	c, now := e.c, e.now
 	l, s := c.lock, c.lock.s
 	settled := e.listening && l.holder != c
-	c.retire(ended(e.missing))
+	if e.missing > 0 {
+		c.retire(leftStanding)
+	} else {
+		c.retire(finished)
+	}
 	switch b := l.lobby; {
 	case b == nil:
 	case r.Line.Others: // then it brings no message, unless to those who stand in the line

@@ -53,7 +53,7 @@ func (c *claim) renewAfter(asked time.Duration) {
 		return
 	}
 	due, lease := c.trust, min(s.cfg.Lease, c.safeLease)
-	if c.kept() {
+	if c.lock.lobby != nil && c.kept() {
 		due = min(due, c.lock.lobby.keeper.until)
 	}
 	// A claim between two sections is renewed for the next; shortest is of the fixed leases that are

@@ -57,7 +57,7 @@ func (l *Limit) is(n int64) {
 // for, the caller knows.
 func (a *Answer) Decode(r rueidis.RedisResult, k *Kind, op *Op) error {
 	var buf [6]int64
-	reply, owner, err := script.NumbersAndText(buf[:0], r, 4)
+	reply, owner, err := script.Numbers(buf[:0], r, 4)
 	switch {
 	case err != nil && script.IsContext(err):
 		return err

@@ -177,7 +177,7 @@ func checkPartial(t *testing.T, call string, made, run, looked rueidis.RedisResu
 		// A number alone is short for a grant, or for a release that was one.
 		if _, bad := list.AsInt64(); bad != nil {
 			// A fifth element of a refusal is the owner.
-			if n, _, bad := script.NumbersAndText(nil, list, 4); bad != nil || !slices.Contains(want, len(n)) {
+			if n, _, bad := script.Numbers(nil, list, 4); bad != nil || !slices.Contains(want, len(n)) {
 				t.Errorf("%s: replied %v, %v; want %v integers", where, n, bad, want)
 			}
 		}

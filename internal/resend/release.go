@@ -57,7 +57,7 @@ func (s *Sender) Release(ctx context.Context, cmds ...ReleaseCommand) (r Release
 // and is set if this one may have.
 func (r *Released) hear(known bool, res rueidis.RedisResult, resent *bool) error {
 	var buf [5]int64
-	reply, err := script.Numbers(buf[:0], res)
+	reply, _, err := script.Numbers(buf[:0], res, -1)
 	switch {
 	case err != nil:
 		// When rueidis closes a connection under a command it follows a failover. What the

@@ -53,14 +53,9 @@ type Command struct {
 
 // Numbers appends the elements of a reply to buf, which may be on the caller's stack: the
 // replies of scripts are short, and there is one for each operation. A single number counts
-// as a reply of one element: a table costs Redis a good part of what a short script does.
-func Numbers(buf []int64, r rueidis.RedisResult) ([]int64, error) {
-	numbers, _, err := NumbersAndText(buf, r, -1)
-	return numbers, err
-}
-
-// NumbersAndText is Numbers for a reply whose element at a place, from 0 on, may be there, and is a text then.
-func NumbersAndText(buf []int64, r rueidis.RedisResult, place int) (numbers []int64, text string, err error) {
+// as a reply of one element: a table costs Redis a good part of what a short script does. The element at
+// place, from 0 on, may be a text if it is there, which is returned apart; below 0 none may.
+func Numbers(buf []int64, r rueidis.RedisResult, place int) (numbers []int64, text string, err error) {
 	m, err := r.ToMessage()
 	if err != nil {
 		return nil, "", err
