@@ -62,8 +62,8 @@ local ttl = there == 2 and new and heads and is_entry(heads[1]) and heads[1] ~= 
   or redis.call('PTTL', KEYS[1])
 if held <= 0 and before ~= '0' then return {-1, 0, 0, 0} end
 if held <= 0 and ttl ~= -2 and (not entry or ttl == -1) then
-  if books and ttl ~= -1 then book(ARGV[15], tonumber(ARGV[16]), tonumber(ARGV[17]), select(2, time())) end
   local bad, _, whose = no_lock()
+  if books and not bad then book(ARGV[15], tonumber(ARGV[16]), tonumber(ARGV[17]), select(2, time())) end
   return bad or {0, ttl, 0, 0, whose}
 end
 local at = {channel = ARGV[10], publish = ARGV[11], counts = ARGV[12], prefix = ARGV[13],
