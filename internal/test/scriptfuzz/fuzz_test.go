@@ -44,9 +44,10 @@ func FuzzScripts(f *testing.F) {
 	})
 }
 
-// walk is for how long each script is run on random states; cores has room for as many as run at a time.
-const walk = 2 * time.Second
+// walk is for how long each script is run on random states. The race detector has nothing to find there.
+var walk = map[bool]time.Duration{false: 2 * time.Second, true: 200 * time.Millisecond}[redistest.Race]
 
+// cores has room for as many as run at a time.
 var cores = make(chan struct{}, runtime.NumCPU())
 
 // Each script keeps what the package comment says on random states, always the same ones.

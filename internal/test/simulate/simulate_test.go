@@ -68,13 +68,13 @@ func simulate(t *testing.T, seed uint64, kind string, sessions int, length time.
 		w.ledger.entered, w.mini.CommandCount(), w.ledger.longest.Round(time.Millisecond))
 }
 
-// seedsHere is how many seeds a plain run of the tests has: some seconds, with the race detector a minute.
+// seedsHere is how many seeds a plain run of the tests has: less than a minute of one core, also with the race detector.
 func seedsHere() int {
 	switch {
+	case redistest.Race:
+		return 4
 	case testing.Short():
 		return 5
-	case redistest.Race:
-		return 15
 	}
 	return 25
 }

@@ -27,7 +27,7 @@ func TestCommandsAgainstAServer(t *testing.T) {
 	s := redistest.Real(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	var mine memredis.Redis
-	for i := range redistest.Rounds(6000) {
+	for i := range rounds(6000) {
 		args := randomCommand(rng)
 		mine.SetMicros(serverTime(t, s))
 		want := reply(s.Do(t, args...))
@@ -44,7 +44,7 @@ func TestScriptsAgainstAServer(t *testing.T) {
 		var mine memredis.Redis
 		in := memredis.NewInterpreter()
 		defer in.Close()
-		for i := range redistest.Rounds(4000) {
+		for i := range rounds(4000) {
 			c := randomScript(rng)
 			before := serverTime(t, s)
 			args := append([]string{"EVAL", c.Script.Source(), strconv.Itoa(len(c.Keys))}, append(c.Keys, c.Args...)...)
@@ -302,4 +302,12 @@ func randomScript(rng *rand.Rand) script.Command {
 	}
 	f := kind.Force{Owners: []string{owner}, ID: fmt.Sprint(rng.IntN(3)), Remembered: 100e9}
 	return p.ForceUnlock(&f)
+}
+
+// rounds is [redistest.Rounds], and a tenth of that with the race detector, which has nothing to find here.
+func rounds(n int) int {
+	if redistest.Race {
+		n /= 10
+	}
+	return redistest.Rounds(n)
 }
