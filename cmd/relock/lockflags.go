@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -75,11 +76,17 @@ func (f *runFlags) take(ctx context.Context, s *rlock.Session, name string) (*he
 	if f.abandon {
 		opts = append(opts, rlock.Lease(f.lease))
 	}
+	if f.atLeast > 0 {
+		opts = append(opts, rlock.AtLeast(f.atLeast))
+	}
 	if f.lock.permits > 0 {
 		return f.takePermits(ctx, s, name, opts)
 	}
 	lock := f.locker(s, name)
 	section, h, err := lock(ctx, opts...)
+	if taken := new(rlock.TakenError); errors.As(err, &taken) && taken.Owner != "" {
+		return nil, fmt.Errorf("%w, for %v yet; 'relock show %s' says more", err, taken.TTL.Round(time.Millisecond), name)
+	}
 	if err != nil {
 		return nil, err
 	}

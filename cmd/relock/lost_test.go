@@ -74,6 +74,35 @@ func TestRunLossIsNoticedAtTheEnd(t *testing.T) {
 	})
 }
 
+// With --at-least it stays until so long after it was acquired, and the lease is renewed as long as the command runs. Who is
+// refused is told who has it.
+func TestRunAtLeast(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		c := newCLI(t, s)
+		for _, kind := range []string{"", "--fair", "--write"} {
+			run := func(code int, args string, command ...string) result {
+				t.Helper()
+				flags := strings.Fields("run " + kind + " " + args + kind)
+				return c.want(code, slices.Concat(flags, []string{"--"}, command)...)
+			}
+			run(3, "--at-least 1m long", "sh", "-c", "exit 3")
+			refused := run(75, "--at-least 1m --try long", "true").err
+			if !strings.Contains(refused, "has it") || !strings.Contains(refused, "relock show long"+kind) {
+				t.Errorf("%q: the refusal says %q, and not who has the lock", kind, refused)
+			}
+			began := time.Now()
+			run(0, "--at-least 1500ms x", "true")
+			run(0, "x", "true")
+			if took := time.Since(began); took < 1500*time.Millisecond {
+				t.Errorf("%q: the lock was free after %v", kind, took)
+			}
+		}
+		for _, flags := range []string{"--at-least 0s", "--at-least 1s --abandon", "--at-least 1s --read", "--at-least 1s --permits 1 --limit 2"} {
+			c.want(64, slices.Concat([]string{"run"}, strings.Fields(flags), []string{"x", "--", "true"})...)
+		}
+	})
+}
+
 // With --abandon the lock stays when the command has ended, until its lease is over: once per
 // interval.
 func TestRunAbandon(t *testing.T) {

@@ -26,6 +26,7 @@ type runFlags struct {
 	try     bool
 	lease   time.Duration
 	grace   time.Duration
+	atLeast time.Duration
 	abandon bool
 	label   string
 	verbose bool
@@ -48,7 +49,7 @@ The command finds the lock's name in RELOCK_NAME, its owner in RELOCK_OWNER and,
 lock is lost they get TERM and, after --grace, KILL.`,
 		Example: `  relock run deploy -- ./deploy.sh
   relock run --try backup -- backup.sh              # exit code 75 if another host does it
-  relock run --abandon --try --lease 55s sync -- sync.sh   # cron, each minute, on one of n hosts
+  relock run --at-least 55s --try sync -- sync.sh   # cron, each minute, on one of n hosts
   relock run --permits 1 --limit 3 render -- render.sh     # at most 3 at once`,
 		Args: runArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,6 +66,7 @@ lock is lost they get TERM and, after --grace, KILL.`,
 	flags.DurationVar(&f.lease, "lease", rlock.DefaultLease, "how long the lock outlives a crash; with --abandon, the interval")
 	flags.DurationVar(&f.grace, "grace", defaultGrace, "time between TERM and KILL when the lock is lost")
 	flags.BoolVar(&f.abandon, "abandon", false, "keep the lock until --lease after it was acquired, also when the command has ended")
+	flags.DurationVar(&f.atLeast, "at-least", 0, "keep the lock until this long after it was acquired, also when the command has ended")
 	flags.StringVar(&f.label, "label", "", "what show and ls call this process (default <host>:<pid>)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what happens")
 	f.lock.register(flags)
@@ -98,6 +100,12 @@ func (f *runFlags) check() error {
 		return usage("--lease is %v; it must be at least 1ms", f.lease)
 	case f.grace < 0:
 		return usage("--grace is %v; it must not be negative", f.grace)
+	case f.lock.set("at-least") && f.atLeast < time.Millisecond:
+		return usage("--at-least is %v; it must be at least 1ms", f.atLeast)
+	case f.atLeast > 0 && f.abandon:
+		return usage("--at-least and --abandon exclude each other: the latter keeps the lock until --lease is over")
+	case f.atLeast > 0 && (f.lock.permits > 0 || f.lock.read):
+		return usage("--at-least is for plain and fair locks, and for the write side")
 	case f.abandon && f.lock.permits > 0:
 		return usage("--abandon is for locks; permits go back when the command ends")
 	}
