@@ -97,7 +97,7 @@ func permutations(n int) [][]int {
 }
 
 // A mutexOf is what differs among the setups of mutexes.
-type mutexOf struct{ fair, fenced, anew, listen bool }
+type mutexOf struct{ fair, fenced, anew bool }
 
 // mutexes is a setup in which each session locks so many times.
 func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *Setup {
