@@ -28,7 +28,7 @@
 //	relock.lock.name          only with WithLockName
 //	relock.nested             whether the owner had the lock already: acquires, holds
 //	relock.acquire.outcome    acquired, refused, timeout, cancelled, unavailable, closed, deadlock, failed: acquires
-//	relock.acquire.grant      redis, memory, shared, line: acquires that got the lock
+//	relock.acquire.grant      redis, memory, shared, kept, line: acquires that got the lock
 //	relock.attempt.result     granted, refused, error: attempts
 //	relock.hold.end           released, lost, closed, expired, abandoned: relock.hold.duration
 //	relock.result             ok, error: releases and renewals
