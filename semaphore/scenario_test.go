@@ -76,7 +76,7 @@ func TestLoweredLimitTakesEffectWhilePermitsArePassedOn(t *testing.T) {
 		redistest.Eventually(t, 10*time.Second, "those inside to leave", func() bool { return c.inside.Load() <= 1 })
 		c.most.Store(0)
 		before := c.served.Load()
-		redistest.Eventually(t, 10*time.Second, "more of them", func() bool { return c.served.Load() > before+100 })
+		redistest.Eventually(t, 30*time.Second, "more of them", func() bool { return c.served.Load() > before+100 })
 		if most := c.most.Load(); most != 1 {
 			t.Errorf("%d were inside at once, and the limit is 1", most)
 		}
