@@ -26,8 +26,8 @@ func (s *Session) revoke(owner, key string) {
 				case c.state == asking:
 					c.end(nil) // no section opens on it: the caller asks again
 					l.nudge()
-				default: // an attempt that ran behind the force may have taken it anew, which the Unlock gives back
-					c.lose("it was force-unlocked", false)
+				default:
+					c.lose("it was force-unlocked", true)
 				}
 			}
 			c = next
