@@ -109,7 +109,7 @@ func TestDashboardShowsTheRunningProgram(t *testing.T) {
 	late := time.Now().Add(30 * time.Second)
 	for at := time.Minute; time.Now().Before(late); at += time.Minute {
 		db.scrape(t, await(t, url), at)
-		if missing = board.missing(t, db, at); len(missing) == 0 {
+		if missing = board.missing(func(expr string) promql.Vector { return db.query(t, expr, at) }); len(missing) == 0 {
 			break
 		}
 	}
@@ -118,13 +118,12 @@ func TestDashboardShowsTheRunningProgram(t *testing.T) {
 	}
 }
 
-// missing returns what is asked for in vain at a time after zero.
-func (b dashboard) missing(t *testing.T, db *database, at time.Duration) (what []string) {
-	t.Helper()
+// missing returns what is asked for in vain of something that evaluates queries.
+func (b dashboard) missing(query func(expr string) promql.Vector) (what []string) {
 	for _, p := range b.Panels {
 		for _, q := range p.Targets {
 			expr := grafana.Replace(q.Expr)
-			found := db.query(t, expr, at)
+			found := query(expr)
 			if !slices.ContainsFunc(found, func(s promql.Sample) bool { return !math.IsNaN(s.F) }) {
 				what = append(what, fmt.Sprintf("%s: no numbers for %s: %v", p.Title, expr, found))
 			}
