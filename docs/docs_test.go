@@ -166,6 +166,29 @@ func TestPagesNamedInCodeExist(t *testing.T) {
 	}
 }
 
+var sourceNamed = regexp.MustCompile("`((?:[a-z]+/)*[a-z_]+\\.(?:go|lua)|internal/[a-z/]+)`")
+
+// Who works on the code follows its paths by the files that docs/architecture.md names.
+func TestArchitectureNamesFilesThatExist(t *testing.T) {
+	var paths strings.Builder
+	err := fs.WalkDir(root, ".", func(file string, d fs.DirEntry, err error) error {
+		paths.WriteString("/" + file + "\n")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := sourceNamed.FindAllStringSubmatch(pages(t)["docs/architecture.md"], -1)
+	for _, m := range named {
+		if !strings.Contains(paths.String(), "/"+m[1]+"\n") {
+			t.Errorf("there is no %s", m[1])
+		}
+	}
+	if len(named) < 100 {
+		t.Errorf("%d files are named; there are more", len(named))
+	}
+}
+
 // The README answers each of these questions with one click.
 func TestReadmeSaysWhatHappensWhen(t *testing.T) {
 	readme := pages(t)["README.md"]
