@@ -158,7 +158,7 @@ func TestUnlockAsyncAfterScriptFlush(t *testing.T) {
 			for what, take := range map[string]asyncTake{"Lock": k.lock, "TryLock": k.try} {
 				for _, along := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s %s along=%v", k.name, what, along), func(t *testing.T) {
-						st := &stage{passes: st.passes, t: t, s: s, p: st.p, ses: st.ses, ctx: st.ctx, name: redistest.Name(t)}
+						st := &stage{t: t, s: s, p: st.p, ses: st.ses, ctx: st.ctx, name: redistest.Name(t)}
 						_, end, err := k.lock(st.ctx)
 						must(t, err)
 						free := func() {}

@@ -21,6 +21,7 @@ func TestTopologyMigration(t *testing.T) {
 	t.Run("MidwayManyKeys", func(t *testing.T) { topoMidwayManyKeys(t, c) })
 	t.Run("MidwayForceUnlock", func(t *testing.T) { topoMidwayForceUnlock(t, c) })
 	t.Run("MidwayUnlockByID", func(t *testing.T) { topoMidwayUnlockByID(t, c) })
+	t.Run("UnlockAsyncFollows", func(t *testing.T) { topoUnlockAsync(t, c) })
 	// Last, because it takes long enough for the goroutines of the others' clients.
 	t.Run("HolderIsRenewed", func(t *testing.T) { topoHolderRenewed(t, c) })
 }
