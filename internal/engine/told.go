@@ -77,7 +77,8 @@ func (l *lock) told(m *waiting.Message) bool {
 }
 
 // hear takes in what a script says to a claim that asks. While an attempt of that is on its way, the answer
-// decides: a grant counts by itself, and a refusal is older than the message.
+// comes first: a grant counts by itself, and a refusal is heard before the message, by whose time it may be the
+// older or the younger of the two.
 func (l *lock) hear(c *claim, m *waiting.Message) {
 	b, a := l.needLobby(), l.queue.Front()
 	switch {

@@ -106,8 +106,9 @@ func (c *Clock) Read(asked time.Duration, ms int64, doubts uint32) {
 // When returns when that was which happened at ms by Redis's clock, or earlier. Since that clock was
 // read, at least as much time has passed here since it was asked for. It is not known if the clock was read
 // under another count of doubts, for another server may have another clock; nor if it would be later than
-// now, for then the clock of Redis has leapt.
+// now, for then the clock of Redis has leapt; nor if the clock has been read since, for what was true then may
+// be over: the reply with the later time was a refusal.
 func (c *Clock) When(ms int64, now time.Duration, doubts uint32) (at time.Duration, known bool) {
 	at = c.asked + time.Duration(ms-c.ms-1)*time.Millisecond
-	return at, c.ms > 0 && c.doubts == doubts && at <= now
+	return at, c.ms > 0 && c.doubts == doubts && at <= now && ms >= c.ms
 }

@@ -20,10 +20,13 @@ func TestWhenRedisDidSomething(t *testing.T) {
 		t.Errorf("20 ms later: %v, known: %v", at, known)
 	}
 	c.Read(7*time.Second, 2900, 1)
-	if at, _ := c.When(2890, time.Hour, 1); at != 7*time.Second-11*time.Millisecond {
-		t.Errorf("10 ms before the clock was read: %v", at)
+	if at, known := c.When(2900, time.Hour, 1); !known || at != 7*time.Second-time.Millisecond {
+		t.Errorf("in the millisecond in which the clock was read: %v, known: %v", at, known)
 	}
-	if _, known := c.When(2890, time.Hour, 2); known {
+	if _, known := c.When(2899, time.Hour, 1); known {
+		t.Error("known although Redis has been asked since: it may be over")
+	}
+	if _, known := c.When(2900, time.Hour, 2); known {
 		t.Error("known although the connection was made anew: another server may have another clock")
 	}
 	if _, known := c.When(9000, 8*time.Second, 1); known {

@@ -44,8 +44,11 @@ func FuzzScripts(f *testing.F) {
 	})
 }
 
-// walk is for how long each script is run on random states. The race detector has nothing to find there.
+// walk is for how long each script is run on random states, and leastRuns how often at least. The race detector has
+// nothing to find there.
 var walk = map[bool]time.Duration{false: 2 * time.Second, true: 200 * time.Millisecond}[redistest.Race]
+
+const leastRuns = 300
 
 // cores has room for as many as run at a time.
 var cores = make(chan struct{}, runtime.NumCPU())
@@ -60,7 +63,7 @@ func TestScriptsOnRandomStates(t *testing.T) {
 			defer func() { <-cores }()
 			r, rng := newRedis(t, redistest.Mini(t)), rand.NewChaCha8([32]byte{byte(i)})
 			data, runs := make([]byte, 250), 0
-			for end := time.Now().Add(walk); time.Now().Before(end); runs++ {
+			for end := time.Now().Add(walk); runs < leastRuns || time.Now().Before(end); runs++ {
 				_, _ = rng.Read(data)
 				if err := r.run(row, data); err != nil {
 					t.Fatal(err)
