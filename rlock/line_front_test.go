@@ -44,15 +44,17 @@ func TestANamedCallerThatBecomesTheFrontEntersTheLine(t *testing.T) {
 // mutex, and nobody of its session could unlock.
 func TestANamedFrontDoesNotSpinWhileItsSessionHoldsTheLock(t *testing.T) {
 	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		st := newStage(t, s, rlock.Config{PollFloor: time.Second}) // what follows an attempt is done before the next one
+		st := newStage(t, s, rlock.Config{PollFloor: 2 * time.Second}) // what follows an attempt is done before the next one
 		other := dial(t, s, rlock.Config{})
 		_, block, err := rlock.New(other, st.name).Lock(st.ctx)
 		must(t, err)
 		st.p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
 		bob := st.queue(rlock.WithOwner(st.ctx, "bob"))
 		redistest.Eventually(t, 10*time.Second, "it polls", func() bool { return faultSent(t, st.p, "acquire") >= 3 })
-		sent := faultSent(t, st.p, "acquire") // it has just asked, and so does not get in before the TryLock
-		redistest.Eventually(t, 10*time.Second, "it asks once more", func() bool { return faultSent(t, st.p, "acquire") > sent })
+		asked, answer := st.p.HoldReply(faultRuns(t, "acquire")) // it has just asked, and so does not get in before the TryLock
+		defer answer()
+		locktest.Get(t, asked, 10*time.Second, "one more attempt")
+		answer()
 		must(t, s.Do(t, "DEL", st.name).Error())
 		section, h, err := st.m.TryLock(st.ctx)
 		must(t, err)

@@ -37,7 +37,7 @@ func TestWritersOfManySessionsGetInInTheirOrder(t *testing.T) {
 		attempts := make(chan struct{}, 1000)
 		cfg := far
 		cfg.Trace = &rlock.Trace{Attempt: func(locktrace.Attempt) { attempts <- struct{}{} }}
-		ctx, name := within(t, 30*time.Second), redistest.Name(t)
+		ctx, name := within(t, 2*time.Minute), redistest.Name(t)
 		_, h := hold(t, ctx, rwlock.New(dial(t, s, far), name).Lock)
 		var sessions []*rlock.Session
 		for range 8 {
@@ -46,7 +46,7 @@ func TestWritersOfManySessionsGetInInTheirOrder(t *testing.T) {
 		in := stand(t, ctx, s, sessions, name)
 		for i, c := range in {
 			must(t, h.Unlock())
-			got := locktest.Get(t, c, 5*time.Second, fmt.Sprintf("writer %d", i+1))
+			got := locktest.Get(t, c, 20*time.Second, fmt.Sprintf("writer %d", i+1)) // a look is an hour away
 			must(t, got.err)
 			for _, later := range in[i+1:] {
 				notIn(t, later, "one that came later")

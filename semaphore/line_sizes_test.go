@@ -54,12 +54,12 @@ func TestSessionsGetPermitsInTheOrderOfArrival(t *testing.T) {
 			}
 			waits(t, "one more", in)
 		}
-		// Those that are inside leave one after the other. Two that get in at once may be heard of in any order.
+		// Those that are inside leave one after the other. Three that get in at once may be heard of in any order.
 		ordered, seen := next, map[int]bool{}
 		for i := range sizes {
 			for ; i >= ordered && !seen[i] || len(in) > 0; next++ {
 				j := locktest.Get(t, in, 10*time.Second, "the next in the line")
-				if seen[j] = true; j > next+1 || j < next-1 {
+				if seen[j] = true; j > next+2 || j < next-2 {
 					t.Fatalf("waiter %d got in, and it was the turn of %d", j, next)
 				}
 			}
