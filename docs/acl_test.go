@@ -12,20 +12,35 @@ import (
 	"relock/internal/test/redistest"
 )
 
-// The three blocks give the same rights, as far as each server knows them.
-func TestACLBlocksAgree(t *testing.T) {
-	without := func(words []string, unknown ...string) []string {
-		return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return slices.Contains(unknown, w) })
+// A generation of servers lacks what it does not know, and nothing else.
+func TestACLOfEachGeneration(t *testing.T) {
+	all, _ := redistest.ACL(t, redistest.NewServer)
+	for generation, unknown := range map[string][]string{
+		redistest.Redis62:   {"+spublish", "+ssubscribe", "+sunsubscribe"},
+		redistest.Redis70:   {"+client|setinfo"},
+		redistest.NewServer: nil,
+	} {
+		acl, without := redistest.ACL(t, generation)
+		if !slices.Equal(without, unknown) {
+			t.Errorf("%s does without %q, want %q", generation, without, unknown)
+		}
+		if want := slices.DeleteFunc(slices.Clone(all), func(w string) bool { return slices.Contains(unknown, w) }); !slices.Equal(acl, want) {
+			t.Errorf("%s:\n%q, want\n%q", generation, acl, want)
+		}
 	}
-	newest := redistest.ACLBlock(t, "Redis 7.2 and later, Valkey")
-	middle := redistest.ACLBlock(t, "Redis 7.0")
-	oldest := redistest.ACLBlock(t, "Redis 6.2")
-	if want := without(newest, "+client|setinfo"); !slices.Equal(middle, want) {
-		t.Errorf("Redis 7.0:\n%q, want\n%q", middle, want)
+}
+
+// The server that the tests run on takes the ACL, and none of the words that are left out for it.
+func TestServerTakesACL(t *testing.T) {
+	redistest.SkipShort(t)
+	s := redistest.Real(t)
+	if err := s.Do(t, redistest.DocumentedACL(t)...).Error(); err != nil {
+		t.Errorf("the ACL is refused: %v", err)
 	}
-	want := without(newest, "+spublish", "+ssubscribe", "+sunsubscribe", "+cluster|shards")
-	if got := without(oldest, "resetchannels"); !slices.Equal(got, want) {
-		t.Errorf("Redis 6.2:\n%q, want\n%q", got, want)
+	for _, word := range redistest.LeftOut(t) {
+		if s.Do(t, "ACL", "SETUSER", "locks", word).Error() == nil {
+			t.Errorf("the server takes %s, which is left out", word)
+		}
 	}
 }
 
@@ -116,7 +131,8 @@ func TestACLNamesWhatIsSent(t *testing.T) {
 	for _, c := range byClient {
 		needed[c] = "rueidis"
 	}
-	named := allowed(redistest.ACLBlock(t, "Redis 7.2 and later, Valkey"))
+	acl, _ := redistest.ACL(t, redistest.NewServer)
+	named := allowed(acl)
 	for c, file := range needed {
 		if !slices.Contains(named, c) {
 			t.Errorf("%s sends %s, which the ACL lacks", file, c)
