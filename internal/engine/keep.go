@@ -161,18 +161,25 @@ func (s *Session) askedBack(owner, key string) {
 }
 
 // askBack asks the session of an owner that may keep the lock for it, where no script has done so: the caller was
-// refused, and stands in no line. The lock's mutex must be held.
+// refused, and stands in no line. One message of a lock is on its way at a time: what the others would say, it says.
+// The lock's mutex must be held.
 func (a *acquisition) askBack(g *grant) {
-	s := a.lock.s
+	l, s := a.lock, a.lock.s
 	i := strings.LastIndexByte(g.Owner, ':')
-	if g.Position > 0 || !keeps(g.Owner) || g.Owner[:i] == s.id {
+	if g.Position > 0 || l.asksFor || !keeps(g.Owner) || g.Owner[:i] == s.id {
 		return
 	}
+	l.asksFor = true
 	text := inbox.Wanted{Owner: g.Owner, Key: a.prim.Names().Key()}.String()
 	session := g.Owner[:i]
 	s.life.Background.Go(func() {
 		ctx, cancel := context.WithTimeout(s.life.Closing, s.cfg.TryTimeout())
-		defer cancel()
+		defer func() {
+			cancel()
+			l.mu.Lock()
+			l.asksFor = false
+			l.mu.Unlock()
+		}()
 		if err := s.redis.Tell(ctx, session, text); err != nil && s.life.Closing.Err() == nil {
 			s.log.Debug("relock: a session that may keep a lock could not be asked for it", "session", session, "error", err)
 		}

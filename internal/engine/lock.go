@@ -19,6 +19,7 @@ type lock struct {
 	mu      sync.Mutex
 	state   lockState
 	leaving bool                     // it has departures, see async.go
+	asksFor bool                     // a session is being asked for it, see askBack
 	trying  int32                    // calls of TryLock that are under way: they are not in the queue
 	queue   queue.Queue[acquisition] // callers that wait; the one in front asks Redis, and named owners: see loop
 	claims  *claim                   // asking, held and releasing
