@@ -27,7 +27,7 @@ const connTimeout = 3 * time.Second
 // goroutines send at a time; rueidis's default of half a MiB each made a session of 2.9 MB.
 const (
 	readBuffer  = 8 << 10
-	writeBuffer = 40 << 10
+	writeBuffer = 32 << 10
 )
 
 // replicaConns is how many connections wait for replicas at a time: each waits a millisecond or so

@@ -68,7 +68,9 @@ func (c *claim) keepOn(now time.Duration) bool {
 		return false
 	}
 	k.claim, k.until = c, now+c.keep
-	c.reschedule()
+	if k.until < min(c.trust, c.renewAt) { // else the watchdog looks at the claim before
+		c.reschedule()
+	}
 	return true
 }
 
@@ -122,7 +124,6 @@ func (a *acquisition) reuse() (x *section, err error) {
 		k.reused, k.bounce = true, 0
 		x = c.enter(a, now)
 		x.token.Store(c.draw())
-		c.reschedule()
 		a.traced.Grant = locktrace.GrantKept
 		return x, nil
 	}
