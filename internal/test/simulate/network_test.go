@@ -111,12 +111,57 @@ type packet struct {
 	at    time.Time
 }
 
+// A flow is the packets that are on their way. It has room for all of them, as a network and the buffers of Redis
+// have: if miniredis had to wait until a message can leave, it would wait with the mutex that all of its clients need,
+// and made-up time stands still while one waits for a mutex.
+type flow struct {
+	mu      sync.Mutex
+	some    sync.Cond
+	packets []packet
+	ended   bool
+}
+
+func newFlow() *flow {
+	f := new(flow)
+	f.some.L = &f.mu
+	return f
+}
+
+func (f *flow) push(p packet) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.packets = append(f.packets, p)
+	f.some.Signal()
+}
+
+// end says that nothing will follow.
+func (f *flow) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	f.some.Signal()
+}
+
+// pop waits for the next packet; ok is false when there is none any more.
+func (f *flow) pop() (p packet, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.packets) == 0 && !f.ended {
+		f.some.Wait()
+	}
+	if len(f.packets) == 0 {
+		return p, false
+	}
+	p, f.packets = f.packets[0], f.packets[1:]
+	return p, true
+}
+
 // carry takes what one side sends to the other one, until that side ends; what is on its way then still arrives.
 func (p *pipe) carry(from, to net.Conn) {
-	queue, done := make(chan packet, 256), make(chan struct{})
+	queue, done := newFlow(), make(chan struct{})
 	go func() {
 		defer close(done)
-		for next := range queue {
+		for next, ok := queue.pop(); ok; next, ok = queue.pop() {
 			time.Sleep(time.Until(next.at))
 			p.link.pass()
 			_, _ = to.Write(next.bytes)
@@ -130,10 +175,10 @@ func (p *pipe) carry(from, to net.Conn) {
 			if at := time.Now().Add(p.link.lag(from == p.server)); at.After(last) {
 				last = at
 			}
-			queue <- packet{append([]byte(nil), buf[:n]...), last}
+			queue.push(packet{append([]byte(nil), buf[:n]...), last})
 		}
 		if err != nil {
-			close(queue)
+			queue.end()
 			<-done
 			return
 		}
