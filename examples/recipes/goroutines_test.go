@@ -16,7 +16,7 @@ func resize(ctx context.Context, album, index *rlock.Mutex, pictures []string, a
 		var wg sync.WaitGroup
 		for _, picture := range pictures {
 			wg.Go(func() {
-				own := rlock.WithoutOwner(ctx) // else all of them would be inside of index together
+				own := rlock.WithoutOwner(ctx) // else a named owner lets all of them in together
 				_ = index.Do(own, func(context.Context) error { add(picture); return nil })
 			})
 		}
