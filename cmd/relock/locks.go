@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,6 +60,7 @@ type Owner struct {
 	Process *process `json:"process,omitempty"`
 	Least   int64    `json:"held_at_least_ms,omitempty"` // see since; 0: not known
 	Most    int64    `json:"held_at_most_ms,omitempty"`
+	Kept    bool     `json:"may_be_kept,omitempty"` // its session may keep the lock, with or without a section
 
 	mark string // of permits: that of the session, or ""
 }
@@ -277,11 +279,17 @@ func (s *server) label(ctx context.Context, locks []*Lock) {
 	s.labels.load(ctx, s.client, owners)
 	for _, l := range locks {
 		for i := range l.Owner {
-			l.Owner[i].Process = s.labels.of(l.Owner[i])
+			o := &l.Owner[i]
+			o.Process = s.labels.of(*o)
+			o.Kept = l.Mode != "read" && keeps.MatchString(o.ID)
 		}
 		l.ages()
 	}
 }
+
+// keeps matches the owners of sessions that may keep the lock: rlock.Keep begins their number with a 0. Whether a section
+// is open is known to the session alone, since what it does with a lock that it keeps costs no command.
+var keeps = regexp.MustCompile(`^.+:0[0-9]+$`)
 
 // noEnd is a century in milliseconds. Redisson gives a permit without a lease a later end, which
 // is too long for a time.Duration.

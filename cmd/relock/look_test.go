@@ -51,6 +51,7 @@ type owner struct {
 	Holds   int64  `json:"holds"`
 	Least   int64  `json:"held_at_least_ms"`
 	Most    int64  `json:"held_at_most_ms"`
+	Kept    bool   `json:"may_be_kept"`
 	Process *struct {
 		Label   string `json:"label"`
 		Started string `json:"started"`

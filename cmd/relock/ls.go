@@ -26,7 +26,11 @@ A counter cannot be told from another integer, and is not listed; a latch is whi
 waited for.
 
 HELD FOR is how long the owner has held the lock, as far as it is known: at least since the
-lease was last renewed, and no longer than its process has been running.`,
+lease was last renewed, and no longer than its process has been running.
+
+"may be kept" stands at an owner whose session keeps the lock between its sections (rlock.Keep
+in Go): whether it is inside at the moment only that session knows. It gives the lock back when
+another one wants it.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pattern := "*"

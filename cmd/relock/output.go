@@ -45,6 +45,9 @@ func who(o Owner) string {
 // mostOfValue is how much of a leader's value a table has.
 const mostOfValue = 60
 
+// mayBeKept is said of an owner whose session may hold the lock without being inside.
+const mayBeKept = "may be kept"
+
 // whoHolds prints a lock's owners in one cell, of an election with the leader's value.
 func whoHolds(l *Lock) string {
 	if len(l.Owner) == 0 {
@@ -56,6 +59,9 @@ func whoHolds(l *Lock) string {
 	}
 	if l.Leader != nil {
 		text += " (" + shortened(printable(l.Leader.Value), mostOfValue) + ")"
+	}
+	if l.Owner[0].Kept {
+		text += " (" + mayBeKept + ")"
 	}
 	return text
 }

@@ -266,7 +266,11 @@ func (l *Shown) ownerRows() [][]string {
 		if o.Process != nil {
 			row = []string{printable(o.Process.Label), o.Process.age(l.now), printable(o.Process.Version)}
 		}
-		rows = append(rows, append(row, strconv.FormatInt(o.Holds, 10), between(o.Least, o.Most), printable(o.ID)))
+		id := printable(o.ID)
+		if o.Kept {
+			id += " (" + mayBeKept + ")"
+		}
+		rows = append(rows, append(row, strconv.FormatInt(o.Holds, 10), between(o.Least, o.Most), id))
 	}
 	return rows
 }
