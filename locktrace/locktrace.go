@@ -32,11 +32,13 @@ import (
 //   - ReleaseStart and ReleaseEnd enclose the round trip of an Unlock, if it needs one; of an UnlockAsync they
 //     enclose its way until it is answered.
 //   - A Subscription that is connected is lost or closed later.
+//   - A Kept with KeptBegins, for a lock that the session keeps (rlock.Keep), is followed by one with any other
+//     event but KeptWanted, when it is kept no longer.
 //
 // A Line event begins nothing: it has no end.
 //
 // Hooks of a call run in that call, and it waits for them. All others run one at a time in a
-// goroutine of the session: Lost, Renewed, Subscription, Line, HoldEnd unless an Unlock or Abandon
+// goroutine of the session: Lost, Renewed, Subscription, Line, Kept, HoldEnd unless an Unlock or Abandon
 // has ended the hold, and what follows from an UnlockAsync behind its ReleaseStart. Close waits up to 250 ms for these, so that gauges are 0 when it returns.
 // A hook must be quick, and must not call the session or its locks. One that panics counts as one
 // that has returned, for the lock that it was told of would have no owner else: the Logger is told.
@@ -72,6 +74,8 @@ type Trace struct {
 	Subscription func(e Subscription)
 	// Line: a message has told the session of its place in the line of a lock.
 	Line func(e Line)
+	// Kept: the session keeps a lock that it has left, keeps it no longer, or was asked for it.
+	Kept func(e Kept)
 }
 
 // The events of a Trace. The package documentation explains Name, Kind, Owner and N.
@@ -181,6 +185,12 @@ type (
 		Name, Kind string
 		What       LineEvent
 	}
+
+	// Kept tells of a lock that the session keeps without a section, as rlock.Keep has it.
+	Kept struct {
+		Name, Kind, Owner string
+		What              KeptEvent
+	}
 )
 
 // Outcome is how a call ended that wanted a lock.
@@ -237,6 +247,25 @@ const (
 	// LineOpen: the session may ask after a delay of some milliseconds. Until then the lock is left to others:
 	// to clients that stand in no line, as Redisson's, or to the session in front of this one.
 	LineOpen LineEvent = "open"
+)
+
+// KeptEvent is what happens to a lock that a session may keep.
+type KeptEvent string
+
+// The events, as words that can be the values of a label.
+const (
+	// KeptBegins: the last section has ended, and the session keeps the lock.
+	KeptBegins KeptEvent = "begins"
+	// KeptReused: a caller of the session has the lock again, without a command. Its AcquireEnd says GrantKept.
+	KeptReused KeptEvent = "reused"
+	// KeptWanted: another session has asked for the lock. If it is kept at that moment, a KeptGivenBack follows; if it is
+	// in use, it is not kept when its section ends.
+	KeptWanted KeptEvent = "wanted"
+	// KeptGivenBack: the lock is released, since another session wants it.
+	KeptGivenBack KeptEvent = "given back"
+	// KeptOver: the lock is released for another reason: its time is over, it was lost, a caller of the session
+	// cannot use it, or the session ends.
+	KeptOver KeptEvent = "over"
 )
 
 // SubscriptionState is what has become of the connection on which a session listens.

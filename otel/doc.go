@@ -21,6 +21,8 @@
 //	relock.subscription.connections up-down        connections that listen now
 //	relock.subscription.events      counter        changes of state of subscriptions
 //	relock.line.events              counter        messages to sessions that stand in the line of a lock
+//	relock.keep.locks               up-down        locks that are kept now, without a hold: see rlock.Keep
+//	relock.keep.events              counter        changes of locks that a session keeps, or may keep
 //
 // # Attributes
 //
@@ -34,6 +36,7 @@
 //	relock.result             ok, error: releases and renewals
 //	relock.subscription.state connected, lost, closed, refused, polling: relock.subscription.events
 //	relock.line.event         granted, called, open: relock.line.events
+//	relock.keep.event         begins, reused, wanted, given back, over: relock.keep.events
 //
 // # Spans
 //

@@ -10,9 +10,9 @@ import (
 type instruments struct {
 	acquiring, holding, releasing, renewing metric.Float64Histogram
 
-	acquires, attempts, lost, renewals, events, lines metric.Int64Counter
+	acquires, attempts, lost, renewals, events, lines, keeps metric.Int64Counter
 
-	waiters, holds, connections metric.Int64UpDownCounter
+	waiters, holds, connections, kept metric.Int64UpDownCounter
 }
 
 // buckets reach from a round trip in a data centre to a long job, in seconds.
@@ -47,6 +47,8 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 		renewals:    counter("relock.renewals", "{claim}", "Claims whose renewal was answered, or was not."),
 		events:      counter("relock.subscription.events", "{event}", "Changes of state of subscriptions."),
 		lines:       counter("relock.line.events", "{event}", "Messages to sessions that stand in the line of a lock."),
+		keeps:       counter("relock.keep.events", "{event}", "Changes of locks that a session keeps, or may keep."),
+		kept:        gauge("relock.keep.locks", "{lock}", "Locks that are kept now, without a hold."),
 		waiters:     gauge("relock.waiters", "{caller}", "Callers that wait for a release now."),
 		holds:       gauge("relock.holds", "{hold}", "Holds that stand now."),
 		connections: gauge("relock.subscription.connections", "{connection}", "Connections that listen now."),

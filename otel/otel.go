@@ -31,6 +31,7 @@ const (
 	keyResult  = attribute.Key("relock.result")
 	keyState   = attribute.Key("relock.subscription.state")
 	keyLine    = attribute.Key("relock.line.event")
+	keyKept    = attribute.Key("relock.keep.event")
 )
 
 // Option adjusts what [New] returns.
@@ -102,7 +103,7 @@ func (r *recorder) trace() *rlock.Trace {
 		AcquireStart: r.acquireStart, Waiting: r.waiting, AcquireEnd: r.acquireEnd,
 		HoldStart: r.holdStart, HoldEnd: r.holdEnd,
 		ReleaseStart: r.releaseStart, ReleaseEnd: r.releaseEnd,
-		Attempt: r.attempt, Renewed: r.renewed, Subscription: r.subscription, Line: r.line,
+		Attempt: r.attempt, Renewed: r.renewed, Subscription: r.subscription, Line: r.line, Kept: r.keptEvent,
 	}
 }
 
@@ -222,4 +223,15 @@ func (r *recorder) subscription(e locktrace.Subscription) {
 
 func (r *recorder) line(e locktrace.Line) {
 	r.lines.Add(context.Background(), 1, set(r.about(e.Name, e.Kind, keyLine.String(string(e.What)))...))
+}
+
+func (r *recorder) keptEvent(e locktrace.Kept) {
+	ctx := context.Background()
+	switch e.What {
+	case locktrace.KeptBegins:
+		r.kept.Add(ctx, 1, set(r.about(e.Name, e.Kind)...))
+	case locktrace.KeptReused, locktrace.KeptGivenBack, locktrace.KeptOver:
+		r.kept.Add(ctx, -1, set(r.about(e.Name, e.Kind)...))
+	}
+	r.keeps.Add(ctx, 1, set(r.about(e.Name, e.Kind, keyKept.String(string(e.What)))...))
 }

@@ -251,6 +251,43 @@ func TestLine(t *testing.T) {
 	})
 }
 
+// A lock that the session keeps is counted while it is kept, and what becomes of it.
+func TestKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, rlock.Config{})
+		m := rlock.New(s.ses, "job", rlock.Keep(time.Second))
+		lock := func(m *rlock.Mutex) {
+			_, h, err := m.Lock(t.Context())
+			must(t, err)
+			must(t, h.Unlock())
+			synctest.Wait() // the session's goroutine that tells the hooks
+		}
+		kept := func(want int64) {
+			t.Helper()
+			if n := s.numbers()["relock.keep.locks{"+mutex+"}"]; n != want {
+				t.Errorf("%d locks are kept, want %d", n, want)
+			}
+		}
+		lock(m)
+		lock(m)
+		kept(1)
+		lock(rlock.New(s.redis.Session(t, rlock.Config{}), "job"))
+		kept(0)
+		other := rlock.New(s.ses, "other", rlock.Keep(time.Second))
+		lock(other)
+		kept(1)
+		time.Sleep(1100 * time.Millisecond)
+		kept(0)
+		must(t, s.ses.Close())
+		want := map[string]int64{}
+		for event, n := range map[string]int64{"begins": 3, "reused": 1, "wanted": 1, "given back": 1, "over": 1} {
+			want["relock.keep.events{relock.keep.event="+event+","+mutex+"}"] = n
+		}
+		s.is(want, "relock.acquires", "relock.acquire.duration", "relock.attempts", "relock.hold.duration", "relock.release.duration",
+			"relock.subscription.events", "relock.renewals", "relock.renewal.duration")
+	})
+}
+
 // A round of the line that is left to others is counted apart. The hook is called by hand: it depends on
 // Redis's clock when there is one.
 func TestOpenRound(t *testing.T) {

@@ -52,7 +52,7 @@ func parseClaim(owner, key string) (c Claim, ok bool) {
 	return Claim{owner[:i], n, key}, err == nil && n > 0
 }
 
-// owner is the claim's owner as it stands in Redis.
+// owner is the claim's owner as it stands in Redis, but for the 0 in front of the number of one that may be kept.
 func (c Claim) owner() string { return c.Session + ":" + strconv.FormatUint(c.Number, 10) }
 
 // A Wait is one Lock that waits inside of open sections. Its ID is that of no other wait, and

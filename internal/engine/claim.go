@@ -139,7 +139,7 @@ func (c *claim) retire(to claimState) {
 		l.share = nil
 	}
 	if l.lobby != nil && c.kept() {
-		l.lobby.keeper.claim = nil
+		l.lobby.keeper.keepNoMore()
 	}
 	if c.account != nil {
 		c.account.Answered()

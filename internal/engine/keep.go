@@ -68,6 +68,7 @@ func (c *claim) keepOn(now time.Duration) bool {
 		return false
 	}
 	k.claim, k.until = c, now+c.keep
+	c.traceKept(locktrace.KeptBegins)
 	if k.until < min(c.trust, c.renewAt) { // else the watchdog looks at the claim before
 		c.reschedule()
 	}
@@ -119,20 +120,35 @@ func (a *acquisition) reuse() (x *section, err error) {
 		return nil, nil
 	}
 	c := k.claim
-	k.claim = nil
 	if now < k.until && a.kind == c.kind && a.named == "" && !a.opts.Alone() && c.entrable(now) {
-		k.reused, k.bounce = true, 0
+		k.claim, k.reused, k.bounce = nil, true, 0
+		c.traceKept(locktrace.KeptReused)
 		x = c.enter(a, now)
 		x.token.Store(c.draw())
 		a.traced.Grant = locktrace.GrantKept
 		return x, nil
 	}
+	k.keepNoMore()
 	if c.trust <= now {
 		c.end(nil)
 		return nil, nil
 	}
 	_ = c.release(now, nil) // what became of it concerns nobody
 	return nil, errAgain
+}
+
+// keepNoMore notes that the claim which is kept, if there is one, is about to end.
+func (k *keeper) keepNoMore() {
+	c := k.claim
+	if c == nil {
+		return
+	}
+	k.claim = nil
+	what := locktrace.KeptOver
+	if k.wanted {
+		what = locktrace.KeptGivenBack
+	}
+	c.traceKept(what)
 }
 
 // giveBack releases what the session keeps of the lock, if it keeps it, in the background.
@@ -151,6 +167,7 @@ func (s *Session) askedBack(owner, key string) {
 			if c.keep == 0 || c.state != held || c.ownerID() != owner {
 				continue
 			}
+			c.traceKept(locktrace.KeptWanted)
 			c.keeper(s.now()).askedBack()
 			if c.kept() {
 				l.giveBack()

@@ -64,6 +64,14 @@ func (s *Session) traceLine(m *waiting.Message) {
 	s.notify(func() { t.Line(e) })
 }
 
+// traceKept tells the hooks, if there are any, what happens to a claim that may be kept, later: a mutex may be held.
+func (c *claim) traceKept(what locktrace.KeptEvent) {
+	if t := c.lock.s.trace; t != nil {
+		e := locktrace.Kept{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), What: what}
+		c.lock.s.notes.AddSurely(func() { t.Kept(e) })
+	}
+}
+
 // subscriptionChanged is called under the hub's mutex.
 func (s *Session) subscriptionChanged(e pubsub.Event) {
 	if t := s.trace; t != nil {

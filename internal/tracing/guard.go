@@ -31,6 +31,7 @@ func Guard(hooks *locktrace.Trace, log *slog.Logger) *locktrace.Trace {
 		Renewed:      guardEvent("Renewed", hooks.Renewed, log),
 		Subscription: guardEvent("Subscription", hooks.Subscription, log),
 		Line:         guardEvent("Line", hooks.Line, log),
+		Kept:         guardEvent("Kept", hooks.Kept, log),
 	}
 }
 

@@ -128,6 +128,13 @@ func (t *Tracer) Subscription(e locktrace.Subscription) {
 	}
 }
 
+// Kept tells of a lock that may be kept.
+func (t *Tracer) Kept(e locktrace.Kept) {
+	if t != nil && t.hooks.Kept != nil {
+		t.hooks.Kept(e)
+	}
+}
+
 // Line tells of a message to a session that stands in a line.
 func (t *Tracer) Line(e locktrace.Line) {
 	if t != nil && t.hooks.Line != nil {
