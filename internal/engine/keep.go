@@ -64,7 +64,8 @@ func (c *claim) keepOn(now time.Duration) bool {
 		return false
 	}
 	k := c.keeper(now)
-	if k.wanted || now-k.since >= c.keep {
+	if k.wanted || c.keptLong(now) {
+		l.lobby.turns.LeaveToListeners(now)
 		return false
 	}
 	k.claim, k.until = c, now+c.keep
@@ -73,6 +74,13 @@ func (c *claim) keepOn(now time.Duration) bool {
 		c.reschedule()
 	}
 	return true
+}
+
+// keptLong reports whether the claim has to pass through Redis, for those who cannot ask for it. When it does, the lock
+// is left to them for a moment: the session would have it again before they have heard.
+func (c *claim) keptLong(now time.Duration) bool {
+	k := c.lock.lobby.keeper
+	return k != nil && k.num == c.num && now-k.since >= c.keep
 }
 
 // keeper returns the keeper of the claim's lock, made if need be, which tells of this claim from now on.
@@ -89,12 +97,17 @@ func (c *claim) keeper(now time.Duration) *keeper {
 	return k
 }
 
-// rest is what is left of a lobby when the lock is idle: how often the lock has bounced lately, if it has.
+// rest is what is left of the lobby of a lock that was kept when the lock is idle: how often it has bounced lately, if it
+// has, and whether others listen, to whom the next Lock may have to leave it.
 func (b *lobby) rest() *lobby {
-	if b == nil || b.keeper == nil || b.keeper.bounce == 0 {
-		return nil
+	switch {
+	case b == nil || b.keeper == nil:
+	case b.turns.Heeded():
+		return &lobby{keeper: b.keeper, turns: b.turns}
+	case b.keeper.bounce > 0:
+		return &lobby{keeper: b.keeper}
 	}
-	return &lobby{keeper: b.keeper}
+	return nil
 }
 
 // askedBack notes that another session wants the claim. In a row of claims that nobody here has used again, each is

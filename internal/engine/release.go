@@ -173,6 +173,9 @@ func (e *ending) answered(cmds []resend.ReleaseCommand, r *resend.Released, err 
 		settled = b.place.Claim != nil
 	case r.Receivers >= 0:
 		b.released(s.now(), s.now()-now, r.Receivers, e.listening)
+		if c.keep > 0 && c.keptLong(now) {
+			b.turns.LeaveToListeners(s.now())
+		}
 	}
 	if r.Line.Position < 0 {
 		s.admitMore(cmds[len(cmds)-1].Command)

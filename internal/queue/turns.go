@@ -171,5 +171,16 @@ func (t *Turns) Asked() { t.echo, t.sent = false, 0 }
 // Yielded is until when the session leaves the lock to others.
 func (t *Turns) Yielded() time.Duration { return max(t.yielded, t.sent) }
 
+// LeaveToListeners leaves the lock to those who listened at the last release, if any did. They ask when they have heard
+// the next one.
+func (t *Turns) LeaveToListeners(now time.Duration) {
+	if t.Heeded() {
+		t.yield(now)
+	}
+}
+
+// Heeded reports whether others have heard the last release.
+func (t *Turns) Heeded() bool { return t.counted && t.others > 0 }
+
 // LeaveFor leaves the lock to others for d from now on.
 func (t *Turns) LeaveFor(now, d time.Duration) { t.yielded = now + d }

@@ -17,7 +17,7 @@ func TestMatrix(t *testing.T) {
 			"lock": exclusiveRows(exclusives[0]), "fenced": exclusiveRows(exclusives[1]), "write": exclusiveRows(exclusives[2]),
 			"rw": rwRows, "tokens": tokenRows, "fair": fairRows,
 			"semaphore": semaphoreRows, "permits": permitsRows, "names": nameRows,
-			"latch": latchRows, "multi": multiRows,
+			"latch": latchRows, "multi": multiRows, "keep": keepRows(),
 		} {
 			for _, r := range rows {
 				t.Run(group+"/"+r.name, func(t *testing.T) {
