@@ -30,6 +30,7 @@ type runFlags struct {
 	abandon bool
 	label   string
 	verbose bool
+	refused int // the exit code if the lock is not acquired
 	lock    lockFlags
 }
 
@@ -49,7 +50,7 @@ The command finds the lock's name in RELOCK_NAME, its owner in RELOCK_OWNER and,
 lock is lost they get TERM and, after --grace, KILL.`,
 		Example: `  relock run deploy -- ./deploy.sh
   relock run --try backup -- backup.sh              # exit code 75 if another host does it
-  relock run --at-least 55s --try sync -- sync.sh   # cron, each minute, on one of n hosts
+  relock run --at-least 55s --try --conflict-exit-code 0 sync -- sync.sh   # cron, each minute, on one of n hosts
   relock run --permits 1 --limit 3 render -- render.sh     # at most 3 at once`,
 		Args: runArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -68,6 +69,7 @@ lock is lost they get TERM and, after --grace, KILL.`,
 	flags.BoolVar(&f.abandon, "abandon", false, "keep the lock until --lease after it was acquired, also when the command has ended")
 	flags.DurationVar(&f.atLeast, "at-least", 0, "keep the lock until this long after it was acquired, also when the command has ended")
 	flags.StringVar(&f.label, "label", "", "what show and ls call this process (default <host>:<pid>)")
+	flags.IntVar(&f.refused, "conflict-exit-code", exitNotAcquired, "exit code if the lock is not acquired; with 0, run says nothing of it")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what happens")
 	f.lock.register(flags)
 	return cmd
@@ -100,6 +102,8 @@ func (f *runFlags) check() error {
 		return usage("--lease is %v; it must be at least 1ms", f.lease)
 	case f.grace < 0:
 		return usage("--grace is %v; it must not be negative", f.grace)
+	case f.refused < 0 || f.refused > 255:
+		return usage("--conflict-exit-code is %d; it must be from 0 to 255", f.refused)
 	case f.lock.set("at-least") && f.atLeast < time.Millisecond:
 		return usage("--at-least is %v; it must be at least 1ms", f.atLeast)
 	case f.atLeast > 0 && f.abandon:
@@ -149,7 +153,7 @@ func (r *runner) run() error {
 		defer session.Close()
 	}
 	if err != nil {
-		return err
+		return r.notAcquired(err)
 	}
 	r.say.event("acquired", "owner", r.held.owner, "token", r.held.token)
 	c, err := startChild(path, r.command, r.environment())
@@ -189,6 +193,19 @@ func (r *runner) acquire() (*rlock.Session, error) {
 		err = cause
 	}
 	return session, err
+}
+
+// notAcquired is the error of a run without the lock. Where it is as good as success to the caller,
+// nothing is printed: cron sends by mail what a job says, and Kubernetes counts its failure.
+func (r *runner) notAcquired(err error) error {
+	switch {
+	case exitCode(err) != exitNotAcquired:
+		return err
+	case r.flags.refused == 0:
+		r.say.event("refused", "reason", err.Error())
+		return nil
+	}
+	return &exitError{r.flags.refused, err}
 }
 
 func (r *runner) config() rlock.Config {

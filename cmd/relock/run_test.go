@@ -27,6 +27,11 @@ var exits = []exit{
 	{75, "run --wait 3s taken -- true"}, // within which a busy machine answers: else it is 69
 	{75, "run --wait 0 taken -- true"},
 	{75, "run --fair --try taken -- true"},
+	{7, "run --try --conflict-exit-code 7 taken -- true"},
+	{70, "run --try --conflict-exit-code 7 list -- true"},
+	{3, "run --conflict-exit-code 7 x -- sh -c exit:3"},
+	{64, "run --conflict-exit-code 256 x -- true"},
+	{64, "run --conflict-exit-code -1 x -- true"},
 	{70, "run list -- true"},
 	{127, "run x -- relock-has-no-such-command"},
 	{64, "run x true"},
@@ -84,6 +89,13 @@ func TestRunExitCodes(t *testing.T) {
 		r := c.want(75, "--json", "run", "--try", "taken", "--", "true")
 		if !strings.Contains(r.err, `"exit":75`) || r.out != "" {
 			t.Errorf("the error is no JSON: %q, %q", r.err, r.out)
+		}
+		if r := c.want(0, "run", "--try", "--conflict-exit-code", "0", "taken", "--", "echo", "ran"); r.out+r.err != "" {
+			t.Errorf("with --conflict-exit-code 0 the refused run says %q, %q", r.out, r.err)
+		}
+		r = c.want(0, "--json", "run", "--try", "--conflict-exit-code", "0", "taken", "--", "true")
+		if !strings.Contains(r.err, `"event":"refused"`) || !strings.Contains(r.err, "not acquired") {
+			t.Errorf("with --json the refused run says %q", r.err)
 		}
 		must(t, h.Unlock())
 		if keys := s.Keys(t); strings.Join(keys, " ") != "list" {
