@@ -9,7 +9,7 @@ import (
 	"relock/rlock"
 )
 
-// Callbacks are what a [Election.Run] calls. Each may be nil. They run in the goroutines that
+// Callbacks are what an [Election.Run] calls. Each may be nil. They run in the goroutines that
 // are named below, one call of each at a time, and Run returns when all of them have returned.
 //
 // A panic in OnStartedLeading or OnNewLeader ends the process, as any panic of a goroutine does; that of

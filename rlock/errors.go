@@ -10,10 +10,10 @@ import "relock/internal/lockerr"
 //		log.Printf("%s is held by %s for %v yet", taken.Name, taken.Owner, taken.TTL)
 //	}
 //
-// It costs no round trip of its own. Name is what New was given. Owner had the lock when it was refused last, as it
-// stands in the lock's hash, one of them if there are several; it may have gone since. It is "" where the refusal did not
-// say: for permits, where others that wait were in front, or if Redis did not answer. TTL is what was left of that
-// owner's lease, 0 if Owner is "".
+// It costs no round trip of its own. Name is what New was given, without Config.Prefix. Owner had the lock when it was
+// refused last, as it stands in the lock's hash, one of them if there are several; it may have gone since. The command
+// "relock show" says which process that is. Owner is "" where the refusal did not say: for permits, where others that
+// wait were in front, or if Redis did not answer. TTL is what was left of that owner's lease, 0 if Owner is "".
 type TakenError = lockerr.TakenError
 
 // The errors of this package and of those built on it, wrapped with the operation and the lock's
