@@ -16,6 +16,9 @@ variants: ## the fair lock, the read-write lock and the semaphore at work
 together: ## transfers under two locks, behind a latch
 	go run ./examples/together
 
+keep: ## a sharded service that keeps its locks, and what that saves
+	go run ./examples/keep
+
 quorum: ## one lock on five Redises that go down one after the other
 	go run ./examples/quorum
 
