@@ -78,11 +78,11 @@ func (w *world) strays() string {
 		}
 	}
 	for k := range w.redis.Keys {
-		for i := range k.Names {
-			if !isEntry(k.Names[i]) {
+		for _, m := range k.Members {
+			if !isEntry(m.Name) {
 				continue
 			}
-			owner := ownerOf(k.Names[i])
+			owner := ownerOf(m.Name)
 			// One that was forced out may have entered the line anew before it heard: when its turn comes it is dismissed.
 			if who, num, ok := claimOf(owner); ok && !w.clients[who].lives(num) && w.taints&evicted == 0 {
 				return "the entry of " + owner + ", which is over, stands in the line"
@@ -95,7 +95,7 @@ func (w *world) strays() string {
 		}
 	}
 	for k := range w.redis.Keys {
-		left := (!w.set.endless(k.Name) || k.Names != nil) && !w.set.remains(&k)
+		left := (!w.set.endless(k.Name) || k.Members != nil) && !w.set.remains(&k)
 		if left && w.taints&evicted == 0 { // what went along with a lock that was deleted ends by itself
 			return "all is over, and " + k.Name + " is left"
 		}
@@ -118,8 +118,8 @@ func dump(r *memredis.Redis) string {
 			fmt.Fprintf(&b, " (%d ms)", k.End-now)
 		}
 		fmt.Fprintf(&b, ": %s%q", k.Text, k.Items)
-		for i, m := range k.Names {
-			fmt.Fprintf(&b, " %q=%s", m, meaning(m, k.Scores[i], now))
+		for _, m := range k.Members {
+			fmt.Fprintf(&b, " %q=%s", m.Name, meaning(m.Name, m.Score, now))
 		}
 		b.WriteByte('\n')
 	}

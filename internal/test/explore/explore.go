@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"relock/internal/test/explore/memredis"
 )
 
 // A Report is what an exploration has come to.
@@ -57,14 +55,24 @@ const (
 // A worker expands states. Each has an interpreter of its own.
 type worker struct {
 	set   *Setup
-	in    *memredis.Interpreter
+	runs  *runs
 	h     *hasher
 	steps []step
 	twice map[key]bool // what was run twice on such a Redis
 }
 
 func newWorker(set *Setup, seeds [2]maphash.Seed) *worker {
-	return &worker{set: set, in: memredis.NewInterpreter(), h: &hasher{seeds: seeds, alias: set.alias}, twice: make(map[key]bool)}
+	return &worker{set: set, runs: newRuns(), h: &hasher{seeds: seeds, alias: set.alias}, twice: make(map[key]bool)}
+}
+
+func (wo *worker) close() { wo.runs.in.Close() }
+
+// firstOfItsKind reports whether a command has not run on such a Redis before, but for the times.
+func (wo *worker) firstOfItsKind(before, w *world, c *command) bool {
+	k := wo.h.ofRun(before, w, c)
+	first := !wo.twice[k]
+	wo.twice[k] = true
+	return first
 }
 
 // A successor is what a step leads to.
@@ -83,10 +91,10 @@ const chunk = 256
 func (set *Setup) Explore(most int, limit time.Duration) (r Report) {
 	began := time.Now()
 	x := &explorer{set: set, number: make(map[key]int32)}
-	seeds := [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+	seeds := newSeeds()
 	for range runtime.GOMAXPROCS(0) {
 		x.workers = append(x.workers, newWorker(set, seeds))
-		defer x.workers[len(x.workers)-1].in.Close()
+		defer x.workers[len(x.workers)-1].close()
 	}
 	r.Name, r.Faults = set.Name, int(set.faults)
 	w := set.begin()

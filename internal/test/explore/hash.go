@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"hash/maphash"
@@ -19,9 +20,11 @@ type hasher struct {
 	buf       []byte
 	now       int64
 	perm      [len(ids)]byte // the letter that stands for each session's
+	perms     [][]int
 	positions []int64
 	moments   []int64  // when replies were made and messages published, of which some clients know the order
-	lines     []string // of what is sorted first
+	lines     [][2]int // where they stand that are sorted
+	plain     []byte   // how they stood
 	seeds     [2]maphash.Seed
 	alias     map[string]string // see Setup
 }
@@ -31,7 +34,11 @@ func (h *hasher) of(w *world) key {
 	h.now = w.now()
 	h.collect(w)
 	var best key
-	for i, p := range w.set.perms {
+	perms := w.set.perms
+	if len(perms) > 2 {
+		perms = h.inOrder(w)
+	}
+	for i, p := range perms {
 		for at, who := range p {
 			h.perm[who] = ids[at]
 		}
@@ -43,6 +50,28 @@ func (h *hasher) of(w *world) key {
 		}
 	}
 	return best
+}
+
+// inOrder returns the permutations of a world in which the clients stand in the order of what they look like alone, whatever
+// their letters: mostly that is one.
+func (h *hasher) inOrder(w *world) [][]int {
+	var alone [len(ids)]uint64
+	for who := range w.clients {
+		for other := range h.perm {
+			h.perm[other] = '-'
+		}
+		h.perm[who] = '+'
+		h.buf = h.buf[:0]
+		h.client(w, who)
+		alone[who] = maphash.Bytes(h.seeds[0], h.buf)
+	}
+	h.perms = h.perms[:0]
+	for _, p := range w.set.perms {
+		if slices.IsSortedFunc(p, func(a, b int) int { return cmp.Compare(alone[a], alone[b]) }) {
+			h.perms = append(h.perms, p)
+		}
+	}
+	return h.perms
 }
 
 // ofRun returns a key of the run of a command on a Redis, before which all was as it says, with those of w who listen.
@@ -64,17 +93,19 @@ func (h *hasher) ofRun(before, w *world, c *command) key {
 	return h.sum()
 }
 
-func (h *hasher) sum() key {
-	return key{maphash.Bytes(h.seeds[0], h.buf), maphash.Bytes(h.seeds[1], h.buf)}
+func (h *hasher) sum() key { return sum(&h.seeds, h.buf) }
+
+func sum(seeds *[2]maphash.Seed, b []byte) key {
+	return key{maphash.Bytes(seeds[0], b), maphash.Bytes(seeds[1], b)}
 }
 
 // collect gathers the positions that are in use.
 func (h *hasher) collect(w *world) {
 	h.positions = h.positions[:0]
 	for k := range w.redis.Keys {
-		for i, name := range k.Names {
-			if isEntry(name) && k.Scores[i] > 0 {
-				h.positions = append(h.positions, int64(place(k.Scores[i])))
+		for _, m := range k.Members {
+			if isEntry(m.Name) && m.Score > 0 {
+				h.positions = append(h.positions, int64(place(m.Score)))
 			}
 		}
 	}
@@ -244,29 +275,7 @@ func (h *hasher) world(w *world, p []int) {
 	}
 	h.byte(0xfe)
 	for _, who := range p {
-		wi := &w.wires[who]
-		h.byte(byte(wi.state))
-		h.byte(byte(w.robbed[who]))
-		if w.robbed[who] != 0 {
-			h.moment(w.robbedAt[who])
-		}
-		w.clients[who].write(h)
-		for _, c := range wi.cmds {
-			h.command(c)
-		}
-		h.byte(0xfd)
-		for _, a := range wi.answers {
-			h.command(a.command)
-			h.reply(&a.reply)
-			h.moment(a.us)
-		}
-		h.byte(0xfd)
-		for _, m := range wi.parcels {
-			h.flag(m.fromLock)
-			h.text(m.text)
-			h.moment(m.us)
-		}
-		h.byte(0xfd)
+		h.client(w, who)
 	}
 	h.sorted(len(w.late), func(i int) {
 		h.byte(h.perm[w.late[i].who])
@@ -277,6 +286,33 @@ func (h *hasher) world(w *world, p []int) {
 	}
 }
 
+// client writes a client and what is on its wire.
+func (h *hasher) client(w *world, who int) {
+	wi := &w.wires[who]
+	h.byte(byte(wi.state))
+	h.byte(byte(w.robbed[who]))
+	if w.robbed[who] != 0 {
+		h.moment(w.robbedAt[who])
+	}
+	w.clients[who].write(h)
+	for _, c := range wi.cmds {
+		h.command(c)
+	}
+	h.byte(0xfd)
+	for _, a := range wi.answers {
+		h.command(a.command)
+		h.reply(&a.reply)
+		h.moment(a.us)
+	}
+	h.byte(0xfd)
+	for _, m := range wi.parcels {
+		h.flag(m.fromLock)
+		h.text(m.text)
+		h.moment(m.us)
+	}
+	h.byte(0xfd)
+}
+
 // sorted writes n things in an order that does not depend on theirs.
 func (h *hasher) sorted(n int, write func(i int)) {
 	from := len(h.buf)
@@ -284,12 +320,16 @@ func (h *hasher) sorted(n int, write func(i int)) {
 	for i := range n {
 		at := len(h.buf)
 		write(i)
-		h.lines = append(h.lines, string(h.buf[at:]))
+		h.lines = append(h.lines, [2]int{at, len(h.buf)})
 	}
-	h.buf = h.buf[:from]
-	slices.Sort(h.lines)
-	for _, l := range h.lines {
-		h.buf = append(h.buf, l...)
+	if n > 1 {
+		h.plain = append(h.plain[:0], h.buf...)
+		line := func(l [2]int) []byte { return h.plain[l[0]:l[1]] }
+		slices.SortFunc(h.lines, func(a, b [2]int) int { return bytes.Compare(line(a), line(b)) })
+		h.buf = h.buf[:from]
+		for _, l := range h.lines {
+			h.buf = append(h.buf, line(l)...)
+		}
 	}
 	h.byte(0xfc)
 }
@@ -342,8 +382,8 @@ func (h *hasher) key(k *memredis.Key) {
 			h.text(k.Items[2*i+1])
 		})
 	}
-	if k.Names != nil {
-		h.sorted(len(k.Names), func(i int) { h.member(k.Names[i], k.Scores[i]) })
+	if k.Members != nil {
+		h.sorted(len(k.Members), func(i int) { h.member(k.Members[i].Name, k.Members[i].Score) })
 	}
 }
 

@@ -26,9 +26,9 @@ func (inOrder) ran(w *world, who int8, c *command, before *world) string {
 func (w *world) standsBefore(owner, other string) bool {
 	at := map[string]float64{}
 	for k := range w.redis.Keys {
-		for i, m := range k.Names {
-			if isEntry(m) {
-				at[ownerOf(m)] = place(k.Scores[i])
+		for _, m := range k.Members {
+			if isEntry(m.Name) {
+				at[ownerOf(m.Name)] = place(m.Score)
 			}
 		}
 	}
@@ -43,11 +43,11 @@ func (w *world) firstWaiter(of *world, in []string) (owner string) {
 	position := 0.0
 	marks := make(map[string]float64)
 	for k := range w.redis.Keys {
-		for i, m := range k.Names {
-			if k.Scores[i] > 1e15 && m[0] == 'k' && w.now()-int64(k.Scores[i]-sinceScore['k']) >= 1000 {
+		for _, m := range k.Members {
+			if m.Score > 1e15 && m.Name[0] == 'k' && w.now()-int64(m.Score-sinceScore['k']) >= 1000 {
 				return ""
 			}
-			marks[m] = k.Scores[i]
+			marks[m.Name] = m.Score
 		}
 	}
 	if _, called := marks["c"]; called {

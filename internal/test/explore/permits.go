@@ -106,8 +106,8 @@ func semaphores(name string, faults int8, limit int, rounds []int8, sizes ...int
 func (set *Setup) ofPermits(p *Permits) {
 	taken := func(w *world) (owners []string) {
 		for k := range w.redis.Keys {
-			for i, id := range k.Names {
-				if owner := set.alias[id]; owner != "" && k.Scores[i] > float64(w.now()) && !contains(owners, owner[:3]) {
+			for _, m := range k.Members {
+				if owner := set.alias[m.Name]; owner != "" && m.Score > float64(w.now()) && !contains(owners, owner[:3]) {
 					owners = append(owners, owner[:3])
 				}
 			}
@@ -134,7 +134,7 @@ func (set *Setup) ofPermits(p *Permits) {
 		n := 0
 		for k := range w.redis.Keys {
 			if k.Name == p.keys()[1] {
-				n = len(k.Names)
+				n = len(k.Members)
 			}
 		}
 		if f := free(w); n+f != p.Limit || f < 0 {

@@ -159,7 +159,7 @@ func (set *Setup) ofSides(both *Sides) {
 	}
 	set.endless = func(string) bool { return false }
 	set.remains = func(k *memredis.Key) bool { // the mark of a writer, or the gate for readers
-		return slices.Equal(k.Names, []string{"m"}) || slices.Equal(k.Names, []string{"t"})
+		return len(k.Members) == 1 && (k.Members[0].Name == "m" || k.Members[0].Name == "t")
 	}
 	set.force = func(owners []string) script.Command {
 		f := &kind.Force{Owners: owners, ID: "1", Remembered: ms(5000)}
@@ -242,8 +242,8 @@ func (p *phases) ran(w *world, who int8, c *command, before *world) string {
 // gate reports whether readers come in for a moment although writers wait.
 func (w *world) gate() bool {
 	for k := range w.redis.Keys {
-		for i, m := range k.Names {
-			if m == "t" && int64(k.Scores[i]-untilScore['t']) >= w.now() {
+		for _, m := range k.Members {
+			if m.Name == "t" && int64(m.Score-untilScore['t']) >= w.now() {
 				return true
 			}
 		}

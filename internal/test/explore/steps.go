@@ -188,7 +188,7 @@ func (w *world) take(s step, wo *worker) {
 		wi.answers, wi.parcels = nil, nil
 		w.taints |= died
 	case remove, force:
-		w.evict(s.kind, wo.in)
+		w.evict(s.kind, wo.runs)
 	case pass:
 		w.redis.SetMicros(w.nextTime() * 1000)
 	}
@@ -198,13 +198,12 @@ func (w *world) take(s step, wo *worker) {
 // answer on the wire, if anybody waits for that.
 func (w *world) execute(who int8, c *command, wo *worker, awaited bool) {
 	before := &world{set: w.set, redis: w.redis.Copy()}
-	r := w.run(wo.in, &c.Command)
+	r, known := w.run(wo.runs, &c.Command)
 	if r.Kind == memredis.Error {
 		w.fail(fmt.Sprintf("Redis answers %s with %v", w.clients[who].sends(c), r))
 	}
-	if k := wo.h.ofRun(before, w, c); !wo.twice[k] {
-		wo.twice[k] = true
-		w.runAgain(who, c, r, wo.in)
+	if !known && wo.firstOfItsKind(before, w, c) {
+		w.runAgain(who, c, r, wo.runs)
 	}
 	if w.judge != nil {
 		if what := w.judge.ran(w, who, c, before); what != "" {
@@ -219,9 +218,9 @@ func (w *world) execute(who int8, c *command, wo *worker, awaited bool) {
 }
 
 // runAgain runs a command a second time, on a copy, to see whether that changes anything.
-func (w *world) runAgain(who int8, c *command, first memredis.Reply, in *memredis.Interpreter) {
+func (w *world) runAgain(who int8, c *command, first memredis.Reply, rs *runs) {
 	again := world{set: w.set, redis: w.redis.Copy(), clients: w.clients, wires: w.wires}
-	second := again.run(in, &c.Command)
+	second, _ := again.run(rs, &c.Command)
 	same := w.redis.Equal(&again.redis) && w.set.sameTwice(c, first, second, len(w.redis.Published) > 0)
 	if !same && !w.goesOn(c, first) {
 		w.fail(fmt.Sprintf("a second run of %s is not as the first: %v, then %v; from\n%s\nto\n%s",
@@ -236,7 +235,7 @@ func (w *world) goesOn(c *command, r memredis.Reply) bool {
 }
 
 // evict deletes the lock, or forces its owners out.
-func (w *world) evict(how stepKind, in *memredis.Interpreter) {
+func (w *world) evict(how stepKind, rs *runs) {
 	w.taints |= evicted
 	owners := w.set.owners(w)
 	w.redis.SetMicros(w.redis.Micros() + 1)
@@ -250,7 +249,7 @@ func (w *world) evict(how stepKind, in *memredis.Interpreter) {
 		return
 	}
 	c := w.set.force(owners)
-	if r := w.run(in, &c); r.Kind == memredis.Error {
+	if r, _ := w.run(rs, &c); r.Kind == memredis.Error {
 		w.fail(fmt.Sprintf("force_unlock.lua: %v", r))
 	}
 	w.deliver()
@@ -268,8 +267,8 @@ func (w *world) nextTime() int64 {
 		if k.End != 0 {
 			at(k.End + 1)
 		}
-		for i, name := range k.Names {
-			w.memberTimes(name, k.Scores[i], at)
+		for _, m := range k.Members {
+			w.memberTimes(m.Name, m.Score, at)
 		}
 	}
 	for i := range w.clients {

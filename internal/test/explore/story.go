@@ -2,7 +2,6 @@ package explore
 
 import (
 	"fmt"
-	"hash/maphash"
 	"strings"
 )
 
@@ -90,8 +89,8 @@ func Replay(name string, steps []string) (wrong string, err error) {
 	if err != nil {
 		return "", err
 	}
-	wo := newWorker(set, [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()})
-	defer wo.in.Close()
+	wo := newWorker(set, newSeeds())
+	defer wo.close()
 	w := set.begin()
 	for i, text := range steps {
 		s, ok := w.find(text)

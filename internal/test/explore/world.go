@@ -139,17 +139,14 @@ func (w *world) listeners(channel string) (n int) {
 	return n
 }
 
-// run executes a script, and puts what it publishes on the wires.
-func (w *world) run(in *memredis.Interpreter, c *script.Command) memredis.Reply {
+// run executes a script. known says that this very run has been made before.
+func (w *world) run(rs *runs, c *script.Command) (r memredis.Reply, known bool) {
 	w.redis.SetMicros(w.redis.Micros() + 1)
-	w.redis.Listeners = w.listeners
 	src := c.Script.Source()
 	if w.set.mutant != nil {
 		src = w.set.mutant.of(src)
 	}
-	r := in.Run(&w.redis, src, c.Keys, c.Args)
-	w.redis.Listeners = nil
-	return r
+	return rs.run(w, src, c)
 }
 
 // deliver puts what was published on the wires.

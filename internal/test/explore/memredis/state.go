@@ -1,6 +1,8 @@
 package memredis
 
 import (
+	"encoding/binary"
+	"math"
 	"slices"
 	"strings"
 )
@@ -42,12 +44,13 @@ type value struct {
 	sort    sort
 	text    string
 	items   []string
-	members []member // sorted by score, then by name
+	members []Member // sorted by score, then by name
 }
 
-type member struct {
-	name  string
-	score float64
+// A Member is one of a sorted set.
+type Member struct {
+	Name  string
+	Score float64
 }
 
 // Copy returns a state that does not change with the other one.
@@ -130,12 +133,11 @@ func (r *Redis) Delete(name string) bool {
 
 // A Key is what a caller may see of one.
 type Key struct {
-	Name   string
-	End    int64    // in ms since 1970; 0: none
-	Text   string   // of a string
-	Items  []string // of a hash, a set or a list; must not be changed
-	Names  []string // of a sorted set
-	Scores []float64
+	Name    string
+	End     int64    // in ms since 1970; 0: none
+	Text    string   // of a string
+	Items   []string // of a hash, a set or a list; must not be changed
+	Members []Member // of a sorted set; must not be changed
 }
 
 // Keys calls yield for each key that is not over, sorted by name.
@@ -146,14 +148,36 @@ func (r *Redis) Keys(yield func(Key) bool) {
 		if e.end != 0 && now > e.end {
 			continue
 		}
-		k := Key{Name: e.name, End: e.end, Text: e.val.text, Items: e.val.items}
-		for _, m := range e.val.members {
-			k.Names, k.Scores = append(k.Names, m.name), append(k.Scores, m.score)
-		}
-		if !yield(k) {
+		if !yield(Key{Name: e.name, End: e.end, Text: e.val.text, Items: e.val.items, Members: e.val.members}) {
 			return
 		}
 	}
+}
+
+// AppendTo appends all that a script may see of the state: two states of which it is the same are alike to scripts.
+func (r *Redis) AppendTo(b []byte) []byte {
+	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+	b = binary.AppendVarint(b, r.us)
+	now := r.Millis()
+	for i := range r.keys {
+		e := &r.keys[i]
+		if e.end != 0 && now > e.end {
+			continue
+		}
+		text(e.name)
+		b = binary.AppendVarint(b, e.end)
+		b = append(b, byte(e.val.sort))
+		text(e.val.text)
+		b = binary.AppendUvarint(b, uint64(len(e.val.items)+len(e.val.members)))
+		for _, it := range e.val.items {
+			text(it)
+		}
+		for _, m := range e.val.members {
+			text(m.Name)
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(m.Score))
+		}
+	}
+	return b
 }
 
 // Field returns a field of a hash.

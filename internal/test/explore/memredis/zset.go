@@ -16,12 +16,12 @@ var zsetCommands = map[string]command{
 }
 
 func (v *value) member(name string) int {
-	return slices.IndexFunc(v.members, func(m member) bool { return m.name == name })
+	return slices.IndexFunc(v.members, func(m Member) bool { return m.Name == name })
 }
 
 func (v *value) sorted() {
-	slices.SortFunc(v.members, func(a, b member) int {
-		return cmp.Or(cmp.Compare(a.score, b.score), strings.Compare(a.name, b.name))
+	slices.SortFunc(v.members, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Score, b.Score), strings.Compare(a.Name, b.Name))
 	})
 }
 
@@ -60,11 +60,11 @@ func zadd(r *Redis, args []string) Reply {
 		name := rest[2*i+1]
 		switch at := v.member(name); {
 		case at < 0 && how != "XX":
-			v.members = append(v.members, member{name, score})
+			v.members = append(v.members, Member{name, score})
 			added++
-		case at < 0 || how == "NX", how == "LT" && score >= v.members[at].score, how == "GT" && score <= v.members[at].score:
+		case at < 0 || how == "NX", how == "LT" && score >= v.members[at].Score, how == "GT" && score <= v.members[at].Score:
 		default:
-			v.members[at].score = score
+			v.members[at].Score = score
 		}
 	}
 	v.sorted()
@@ -83,11 +83,11 @@ func zincrBy(r *Redis, args []string) Reply {
 	}
 	at := v.member(args[2])
 	if at < 0 {
-		v.members = append(v.members, member{args[2], 0})
+		v.members = append(v.members, Member{args[2], 0})
 		at = len(v.members) - 1
 	}
-	v.members[at].score += by
-	score := v.members[at].score
+	v.members[at].Score += by
+	score := v.members[at].Score
 	v.sorted()
 	r.put(args[0], v)
 	return bulk(formatScore(score))
@@ -99,7 +99,7 @@ func zrem(r *Redis, args []string) Reply {
 		return *bad
 	}
 	n := len(v.members)
-	v.members = slices.DeleteFunc(v.members, func(m member) bool { return slices.Contains(args[1:], m.name) })
+	v.members = slices.DeleteFunc(v.members, func(m Member) bool { return slices.Contains(args[1:], m.Name) })
 	n -= len(v.members)
 	r.put(args[0], v)
 	return integer(n)
@@ -110,7 +110,7 @@ func zcard(r *Redis, args []string) Reply { return size(r, args[0], zset, 1) }
 func (v *value) score(name string) Reply {
 	if v != nil {
 		if at := v.member(name); at >= 0 {
-			return bulk(formatScore(v.members[at].score))
+			return bulk(formatScore(v.members[at].Score))
 		}
 	}
 	return none
@@ -150,13 +150,13 @@ func parseBound(s string) (b bound, ok bool) {
 }
 
 // between returns the members from one bound to the other.
-func (v *value) between(low, high bound) []member {
+func (v *value) between(low, high bound) []Member {
 	if v == nil {
 		return nil
 	}
-	var in []member
+	var in []Member
 	for _, m := range v.members {
-		if (m.score > low.score || m.score == low.score && !low.open) && (m.score < high.score || m.score == high.score && !high.open) {
+		if (m.Score > low.score || m.Score == low.score && !low.open) && (m.Score < high.score || m.Score == high.score && !high.open) {
 			in = append(in, m)
 		}
 	}
@@ -164,7 +164,7 @@ func (v *value) between(low, high bound) []member {
 }
 
 // bounded looks up the members of a key between two bounds.
-func bounded(r *Redis, key, low, high string) ([]member, *Reply) {
+func bounded(r *Redis, key, low, high string) ([]Member, *Reply) {
 	from, ok := parseBound(low)
 	to, ok2 := parseBound(high)
 	if !ok || !ok2 {
@@ -195,7 +195,7 @@ func zremRangeByScore(r *Redis, args []string) Reply {
 	}
 	names := []string{args[0]}
 	for _, m := range in {
-		names = append(names, m.name)
+		names = append(names, m.Name)
 	}
 	return zrem(r, names)
 }
@@ -237,12 +237,12 @@ func byScore(r *Redis, args []string, low, high string, back bool) Reply {
 	return members(in, scores)
 }
 
-func members(in []member, scores bool) Reply {
+func members(in []Member, scores bool) Reply {
 	a := Reply{Kind: Array}
 	for _, m := range in {
-		a.Elems = append(a.Elems, bulk(m.name))
+		a.Elems = append(a.Elems, bulk(m.Name))
 		if scores {
-			a.Elems = append(a.Elems, bulk(formatScore(m.score)))
+			a.Elems = append(a.Elems, bulk(formatScore(m.Score)))
 		}
 	}
 	return a
