@@ -69,3 +69,58 @@ func TestOneMessageAtATimeAsksForAKeptLock(t *testing.T) {
 		redistest.Eventually(t, 5*time.Second, "the lock not to be kept", func() bool { return faultFree(t, s, name) })
 	})
 }
+
+// A session that was given the lock by the line does not keep it, however long it is inside: those who stand behind it there have asked nobody, and
+// would find out only when they look.
+func TestALockThatTheLineHasGivenIsNotKept(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		ctx, name := within(t, time.Minute), redistest.Name(t)
+		cfg := rlock.Config{PollFloor: 30 * time.Second}
+		_, h, err := rlock.New(dial(t, s, cfg), name).Lock(ctx)
+		must(t, err)
+		var waiters [3]<-chan faultLocked
+		for i := range waiters {
+			waiters[i] = faultGoLock(rlock.New(dial(t, s, cfg), name, rlock.Keep(5*time.Second)), ctx)
+			redistest.Eventually(t, 5*time.Second, "the waiter to stand in the line", func() bool {
+				n, err := s.Do(t, "ZCOUNT", "relock_line1:{"+name+"}", "0", "2400000000000000").AsInt64()
+				return err == nil && n == int64(i+1)
+			})
+		}
+		must(t, h.Unlock())
+		for _, w := range waiters {
+			got := locktest.Get(t, w, 3*time.Second, "the next waiter")
+			must(t, got.err)
+			redistest.Eventually(t, 5*time.Second, "the lock to be confirmed", func() bool { return pttlOf(t, s, name) > 5*time.Second })
+			must(t, got.hold.Unlock())
+		}
+	})
+}
+
+// A session that is asked for a lock before it has the answer by which it holds it does not keep it either.
+func TestALockThatIsAskedForBeforeTheAnswerIsNotKept(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		cfg := rlock.Config{PollFloor: 30 * time.Second}
+		ctx, name := within(t, time.Minute), redistest.Name(t)
+		ses, p := faultDial(t, s, cfg)
+		section, _, err := rlock.New(ses, name+"-other").Lock(ctx)
+		must(t, err)
+		seen, answer := p.HoldReply(faultRuns(t, "acquire"))
+		first := faultGoLock(rlock.New(ses, name, rlock.Keep(5*time.Second)), ctx)
+		locktest.Get(t, seen, 5*time.Second, "the acquisition")
+		theirs := dial(t, s, cfg)
+		second := faultGoLock(rlock.New(theirs, name), ctx)
+		redistest.Eventually(t, 5*time.Second, "the waiter to stand in the line", func() bool {
+			n, err := s.Do(t, "EXISTS", "relock_line1:{"+name+"}").AsInt64()
+			return err == nil && n == 1
+		})
+		_, err = rlock.New(theirs, name+"-other").ForceUnlock(ctx)
+		must(t, err)
+		locktest.Ends(t, section, 5*time.Second, rlock.ErrLost) // and messages come in their order
+		answer()
+		for _, w := range []<-chan faultLocked{first, second} {
+			got := locktest.Get(t, w, 3*time.Second, "the lock")
+			must(t, got.err)
+			must(t, got.hold.Unlock())
+		}
+	})
+}

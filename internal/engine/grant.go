@@ -52,6 +52,10 @@ func (a *acquisition) admit(g grant) *section {
 	if k.Exclusive {
 		l.holder = c
 	}
+	if c.keep > 0 && (g.unconfirmed > 0 || l.lobby != nil && l.lobby.place.Claim == c) {
+		// It has stood in the line, and those behind it have asked nobody.
+		c.keeper(now).wanted = true
+	}
 	if k.Exclusive || k.Permits {
 		c.passUntil = now + queue.Slice
 		if l.lobby != nil {

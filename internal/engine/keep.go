@@ -13,7 +13,7 @@ import (
 // opens one in memory. Others ask for the lock back: the script that has the first entry come into the line of a lock
 // tells the session of its holder, if the holder's owner id says that it may be kept; and so does a session that was
 // refused and stands in no line. A kept claim is released then, which lets the first of the line in, and one in use is
-// not kept when its section ends.
+// not kept when its section ends. Nor is one whose caller has stood in the line: others may stand there, behind it.
 //
 // Chubby (Burrows, OSDI 2006, 2.7), NFS delegations and the lock managers of VMS and GFS2 cache locks in this way. As in
 // GFS2, a lock that bounces between sessions is kept less often.
@@ -177,7 +177,8 @@ func (s *Session) askedBack(owner, key string) {
 	for _, l := range s.locks.Find("", key) {
 		l.mu.Lock()
 		for c := l.claims; c != nil; c = c.next {
-			if c.keep == 0 || c.state != held || c.ownerID() != owner {
+			// (The message may come before the answer by which the session has the lock.)
+			if c.keep == 0 || c.state != held && !c.flying || c.ownerID() != owner {
 				continue
 			}
 			c.traceKept(locktrace.KeptWanted)
