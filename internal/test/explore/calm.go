@@ -5,26 +5,39 @@ import "fmt"
 // The calm run from a state: no more faults, all that can happen happens in a fixed order, and time passes only if
 // there is nothing else. It must come to an end in which all have had their turn, within so many looks.
 
-// calmCost is what a calm run needs: looks, and steps in which time passes.
-type calmCost struct{ Looks, Waits int16 }
-
-func (c calmCost) plus(d calmCost) calmCost { return calmCost{c.Looks + d.Looks, c.Waits + d.Waits} }
-
-func (c calmCost) exceeds(most calmCost) bool { return c.Looks > most.Looks || c.Waits > most.Waits }
-
-func (c calmCost) max(d calmCost) calmCost {
-	return calmCost{max(c.Looks, d.Looks), max(c.Waits, d.Waits)}
+// calmCost is what a calm run needs: looks, steps in which time passes, and how many ms pass in those.
+type calmCost struct {
+	Looks, Waits int16
+	Ms           int32
 }
 
-func (c calmCost) String() string { return fmt.Sprintf("%d looks %d waits", c.Looks, c.Waits) }
+func (c calmCost) plus(d calmCost) calmCost {
+	return calmCost{c.Looks + d.Looks, c.Waits + d.Waits, c.Ms + d.Ms}
+}
 
-// calmCost is that of a step.
-func (s step) calmCost() (c calmCost) {
+func (c calmCost) less(d calmCost) calmCost {
+	return calmCost{c.Looks - d.Looks, c.Waits - d.Waits, c.Ms - d.Ms}
+}
+
+func (c calmCost) exceeds(most calmCost) bool {
+	return c.Looks > most.Looks || c.Waits > most.Waits || c.Ms > most.Ms
+}
+
+func (c calmCost) max(d calmCost) calmCost {
+	return calmCost{max(c.Looks, d.Looks), max(c.Waits, d.Waits), max(c.Ms, d.Ms)}
+}
+
+func (c calmCost) String() string {
+	return fmt.Sprintf("%d looks %d waits of %d ms", c.Looks, c.Waits, c.Ms)
+}
+
+// calmCost is that of a step from one state to the next.
+func (s step) calmCost(from, to *world) (c calmCost) {
 	if s.look {
 		c.Looks = 1
 	}
 	if s.kind == pass {
-		c.Waits = 1
+		c.Waits, c.Ms = 1, int32(to.now()-from.now())
 	}
 	return c
 }
@@ -56,12 +69,19 @@ func (x *explorer) liveness(r *Report) (wrong, story string) {
 		}
 		used := int(x.used[n])
 		r.Calm[used] = r.Calm[used].max(costs[n])
-		if most := x.set.calmMost[min(used, len(x.set.calmMost)-1)]; costs[n].exceeds(most) {
-			return fmt.Sprintf("a calm run needs %v, and not at most %v", costs[n], most),
-				x.set.story(append(x.path(int32(n)), x.calmSteps(int32(n))...), x.workers[0])
+		if wrong = x.set.tooLong(costs[n], used); wrong != "" {
+			return wrong, x.set.story(append(x.path(int32(n)), x.calmSteps(int32(n))...), x.workers[0])
 		}
 	}
 	return "", ""
+}
+
+// tooLong says that a calm run needs more than it may after so many faults; "" if it does not.
+func (set *Setup) tooLong(cost calmCost, faults int) string {
+	if most := set.calmMost[min(faults, len(set.calmMost)-1)]; cost.exceeds(most) {
+		return fmt.Sprintf("a calm run needs %v, and not at most %v", cost, most)
+	}
+	return ""
 }
 
 // beyond follows the calm runs from the states that were not expanded.
@@ -138,16 +158,17 @@ func (w *world) calm(wo *worker, m calmMemory) (steps []step, cost calmCost, wro
 		case len(steps) > mostCalm:
 			return steps, cost, "a waiter is never let in: the calm run has no end"
 		}
-		cost = cost.plus(s.calmCost())
 		steps = append(steps, s)
+		before := w
 		w = w.copy()
 		w.take(s, wo)
+		cost = cost.plus(s.calmCost(before, w))
 		if wrong := w.check(); wrong != "" {
 			return steps, cost, wrong
 		}
 	}
 	for _, k := range marks {
-		m[k.key] = calmCost{cost.Looks - k.cost.Looks, cost.Waits - k.cost.Waits}
+		m[k.key] = cost.less(k.cost)
 	}
 	return steps, cost, ""
 }

@@ -67,9 +67,11 @@ func (w *world) strays() string {
 			return ""
 		}
 	}
+	kept := false
 	for _, owner := range w.set.owners(w) {
 		who, num, ok := claimOf(owner)
 		if !ok || w.clients[who].lives(num) {
+			kept = true
 			continue
 		}
 		// One whose hold was deleted may be given the lock anew while it ends: for the short lease of a grant.
@@ -90,7 +92,7 @@ func (w *world) strays() string {
 		}
 	}
 	for _, c := range w.clients {
-		if !c.over() {
+		if kept || !c.over() {
 			return ""
 		}
 	}

@@ -17,6 +17,8 @@ type client interface {
 	listens() bool             // to the lock's channel
 	next(now int64) int64      // when its clock makes a difference next
 	over() bool                // it has done all that it was to do
+	claims() bool              // it has something, or is to have it
+	owner(num int8) string     // of its claim
 	trusts(now int64) trust    // what it believes to have
 	lives(num int8) bool       // the claim is its, and may stand in Redis
 	moments(at func(us int64)) // those of which the order makes a difference

@@ -81,6 +81,7 @@ type successor struct {
 	key   key
 	world *world // nil: its key is known
 	calm  bool   // the calm run may take it
+	needs calmCost
 	wrong string
 }
 
@@ -158,7 +159,7 @@ func (x *explorer) merge(at int32, found []successor) (wrong, story string) {
 		}
 		n := x.add(s, at)
 		if s.calm && x.calm[at] == none {
-			x.calm[at], x.cost[at] = n, s.calmCost()
+			x.calm[at], x.cost[at] = n, s.needs
 		}
 	}
 	return "", ""
@@ -188,7 +189,7 @@ func (wo *worker) expand(w *world, known map[key]int32) (found []successor) {
 	for _, s := range wo.steps {
 		next := w.copy()
 		next.take(s, wo)
-		f := successor{step: s, world: next, wrong: next.check()}
+		f := successor{step: s, world: next, wrong: next.check(), needs: s.calmCost(w, next)}
 		if f.wrong == "" {
 			f.key = wo.h.of(next)
 			if _, ok := known[f.key]; ok {

@@ -79,6 +79,16 @@ func TestStories(t *testing.T) {
 		// A session that was passed over looks, and has its old place again.
 		{"plain-3", []string{"leisure X 4", "execute X 0", "reply X 0", "leisure Y 4", "execute Y 0", "reply Y 0", "pass X 0", "own Y 0", "leisure X 3",
 			"leisure Z 4", "die Y 0", "execute X 0", "execute Z 0", "execute Y 0"}},
+		// A late release enters its session anew in the line, which has the lock by then: that is not before another one.
+		{"plain-2-again", []string{"leisure X 4", "leisure Y 4", "give-up X 0", "own X 0", "execute X 0", "reply X 0", "leisure X 3",
+			"give-up X 0", "execute X 0", "reply X 0", "own X 0", "late X 0", "execute X 0", "reply X 0", "late X 0", "execute Y 0",
+			"message X 0", "leisure X 3", "execute X 0"}},
+		// A session is asked for what it may keep before it has the answer by which it holds that.
+		{"keep-2", []string{"leisure X 4", "execute X 0", "leisure Y 4", "execute Y 0", "message X 0", "reply X 0", "reply Y 0", "leisure X 3"}},
+		// A session that may keep the lock is given it while another one stands behind it in the line, which has asked nobody.
+		{"keep-3", []string{"leisure X 4", "leisure Y 4", "leisure Z 4", "execute X 0", "execute Y 0", "execute Z 0", "reply X 0", "reply Y 0",
+			"reply Z 0", "message X 0", "leisure X 3", "execute X 0", "reply X 0", "message Y 0", "pass X 0", "own Y 2", "execute Y 0",
+			"reply Y 0", "leisure Y 3"}},
 	} {
 		wrong, err := explore.Replay(c.setup, c.steps)
 		if err != nil || wrong != "" {

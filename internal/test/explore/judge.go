@@ -11,10 +11,10 @@ func (inOrder) write(*hasher) {}
 func (inOrder) ran(w *world, who int8, c *command, before *world) string {
 	had, has := before.set.owners(before), w.set.owners(w)
 	for _, owner := range has {
-		if contains(had, owner) {
+		if in, _, ok := claimOf(owner); contains(had, owner) || ok && w.foreign(in) {
 			continue
 		}
-		if first := before.firstWaiter(w, has); first != "" && !before.standsBefore(owner, first) {
+		if first := before.firstWaiter(w, append(has, had...)); first != "" && !before.standsBefore(owner, first) {
 			return fmt.Sprintf("%s has the lock, and %s is the first of the line", owner, first)
 		}
 	}

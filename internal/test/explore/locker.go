@@ -34,6 +34,7 @@ const (
 	asking
 	held
 	releasing
+	keeping
 )
 
 // The steps of a locker's own, those first that the calm run takes first.
@@ -45,6 +46,7 @@ const (
 	begin
 	cancel
 	look
+	giveBack
 )
 
 // A role is what does not change of a client.
@@ -58,6 +60,7 @@ type role struct {
 	tokens bool
 	anew   bool // another caller waits behind: the release enters the next claim in the line
 	renews bool
+	keeps  bool // it keeps what it has left, unless another one wants it
 	first  bool // it listens to the lock's channel when it has been the first for a moment
 	tries  bool // it does not wait
 	fair   bool // it waits for a fair lock
@@ -87,7 +90,7 @@ type locker struct {
 	listening      bool
 	readAt         int64  // when, by the order of what Redis did
 	told           parcel // a message that waits for the answer to the attempt
-
+	kept
 }
 
 func (c *locker) copy() client {
@@ -98,7 +101,12 @@ func (c *locker) copy() client {
 // trustIn is for how long a lease may be trusted.
 func trustIn(lease int64) int64 { return lease - min((lease+19)/20, 1000) }
 
-func (c *locker) owner(num int8) string { return c.id + ":" + strconv.Itoa(int(num)) }
+func (c *locker) owner(num int8) string {
+	if c.keeps {
+		return c.id + ":0" + strconv.Itoa(int(num))
+	}
+	return c.id + ":" + strconv.Itoa(int(num))
+}
 
 func (c *locker) own(now int64, buf []ownStep) []ownStep {
 	switch c.phase {
@@ -125,13 +133,16 @@ func (c *locker) own(now int64, buf []ownStep) []ownStep {
 			buf = append(buf, ownStep{code: renew, prompt: true})
 		}
 		buf = append(buf, ownStep{code: unlock})
+	case keeping:
+		return c.ownKept(now, buf)
 	}
 	return buf
 }
 
 func (c *locker) describe(code int8) string {
 	return [...]string{ask: "asks again", notice: "finds its lease over", renew: "sends a renewal", unlock: "unlocks",
-		begin: "begins to lock", cancel: "is cancelled", look: "looks"}[code]
+		begin: "begins to lock", cancel: "is cancelled", look: "looks",
+		giveBack: "gives back what it has kept"}[code]
 }
 
 func (c *locker) sends(m *command) string {
@@ -144,10 +155,14 @@ func (c *locker) act(w *world, code int8) {
 	switch code {
 	case begin:
 		c.rounds--
+		if c.phase == keeping {
+			c.reuse(w)
+			return
+		}
 		c.newClaim(c.num + 1)
 		c.attempt(w)
 	case ask:
-		if c.role.first && c.first > 0 && now >= c.first+waiting.FirstPatience.Milliseconds() {
+		if c.role.first && !c.flaws.has(neverListens) && c.first > 0 && now >= c.first+waiting.FirstPatience.Milliseconds() {
 			c.listening = true
 		}
 		c.attempt(w)
@@ -156,6 +171,8 @@ func (c *locker) act(w *world, code int8) {
 		c.rest()
 	case unlock:
 		c.unlock(w)
+	case giveBack:
+		c.giveBack(w)
 	case notice:
 		if w.faults == w.set.faults {
 			w.fail(c.owner(c.num) + " is lost, and nothing has failed")
@@ -180,7 +197,7 @@ func (c *locker) act(w *world, code int8) {
 func (c *locker) newClaim(num int8) {
 	c.phase, c.num, c.mayHaveRun, c.stands, c.first, c.soon, c.lookAt = asking, num, false, false, 0, false, never
 	c.askAt, c.looking, c.position = never, false, 0
-	c.told = parcel{}
+	c.told, c.kept = parcel{}, kept{}
 }
 
 // rest ends a claim: the next one comes when it likes.
@@ -241,6 +258,9 @@ func (c *locker) giveUp(w *world) {
 
 // unlock sends the release of the hold.
 func (c *locker) unlock(w *world) {
+	if c.keep(w) {
+		return
+	}
 	anew := int8(0)
 	if c.anew && c.rounds > 0 {
 		anew = c.num + 1
@@ -261,7 +281,7 @@ func (c *locker) answered(w *world, m *command, r memredis.Reply, us int64) {
 			c.attempted(w, m, n, us)
 		}
 	case renews:
-		if m.num == c.num && c.phase == held {
+		if m.num == c.num && (c.phase == held || c.phase == keeping) {
 			c.renewed(w, m, n)
 		}
 	case looks:
@@ -382,6 +402,7 @@ func (c *locker) lookAfter(w *world, now, left int64) {
 
 // enter begins a section.
 func (c *locker) enter(w *world, until, renewAt, token int64) {
+	c.wanted = c.wanted || c.stands // those behind it in the line have asked nobody
 	c.rest()
 	c.phase, c.until, c.renewAt, c.renewing = held, until, renewAt, false
 	if c.tokens {
@@ -423,7 +444,7 @@ func (c *locker) unknown(w *world, m *command) {
 			c.flying, c.mayHaveRun, c.soon = false, true, true
 		}
 	case m.what == renews:
-		if m.num == c.num && c.phase == held {
+		if m.num == c.num && (c.phase == held || c.phase == keeping) {
 			c.renewing, c.renewAt = false, w.now()
 		}
 	default:
@@ -446,6 +467,10 @@ func (c *locker) hear(w *world, p parcel) {
 	}
 	if lost, ok := inbox.ParseRevocation(p.text); ok {
 		c.revoked(w, lost.Owner)
+		return
+	}
+	if wanted, ok := inbox.ParseWanted(p.text); ok {
+		c.askedBack(w, wanted.Owner)
 		return
 	}
 	m, ok := waiting.Parse(p.text, c.id)
@@ -510,7 +535,7 @@ func (c *locker) revoked(w *world, owner string) {
 		position := c.position
 		c.newClaim(c.num + 1)
 		c.flying, c.soon, c.position = false, true, position
-	case held: // an attempt that came behind may have taken it anew
+	case held, keeping: // an attempt that came behind may have taken it anew
 		c.release(w, dismisses, c.num, "", 0)
 		c.rest()
 	}
@@ -524,6 +549,8 @@ func (c *locker) next(now int64) int64 {
 		if !c.flying {
 			return min(c.lookAt, c.askAt)
 		}
+	case keeping:
+		return c.nextKept(now)
 	case held:
 		if c.renews && !c.renewing {
 			return min(c.until, max(c.renewAt, now+1))
@@ -533,7 +560,9 @@ func (c *locker) next(now int64) int64 {
 	return never
 }
 
-func (c *locker) over() bool { return c.phase == idle && c.rounds == 0 }
+func (c *locker) over() bool { return (c.phase == idle || c.phase == keeping) && c.rounds == 0 }
+
+func (c *locker) claims() bool { return c.phase != idle }
 
 func (c *locker) trusts(now int64) trust {
 	inside := c.phase == held || c.phase == releasing && c.flaws.has(unlocksLate)
@@ -561,7 +590,7 @@ func (c *locker) places(at func(int64)) {
 }
 
 func (c *locker) moments(at func(us int64)) {
-	if c.phase != held && c.read {
+	if c.phase != held && c.phase != keeping && c.read {
 		at(c.readAt)
 	}
 	if c.told.text != "" {
@@ -591,17 +620,19 @@ func (c *locker) write(h *hasher) {
 			}
 		}
 		h.flag(c.listening)
+		h.flag(c.wanted)
 		h.text(c.told.text)
 		h.moment(c.told.us)
-	case held:
+	case held, keeping:
 		h.until(c.until)
 		h.until(c.renewAt)
 		h.flag(c.renewing)
+		c.kept.write(h)
 	case releasing:
 		h.text(c.told.text)
 		h.moment(c.told.us)
 	}
-	if c.phase != held {
+	if c.phase != held && c.phase != keeping {
 		h.moment(c.readAt)
 	}
 	h.flag(c.read)

@@ -19,7 +19,11 @@ const (
 	forgetsTold // a message that comes before the answer
 	neverLooks
 	leavesEntry
-	unlocksLate // its section goes on until the release was answered
+	neverListens
+	ignoresWanted // what it keeps is wanted
+	forgetsWanted // it is inside, and is asked
+	reusesLate    // it opens a section on what it keeps and trusts no more, instead of giving it back
+	unlocksLate   // its section goes on until the release was answered
 )
 
 func (f flaw) has(g flaw) bool { return f&g != 0 }
@@ -87,6 +91,16 @@ func Mutants() []*Mutant {
 		{Name: "rw: the last reader lets no writer in", Quick: true, setups: []string{"rw-2"}, old: "if waits > 0 then next, more, given = let_writer_in(at, now, 0) end", new: ""},
 		{Name: "rw: a reader's release leaves it inside", setups: []string{"rw-2"}, old: "if held == 0 then\n  redis.call('HDEL', KEYS[1], ARGV[1])", new: "if held == 0 then"},
 		{Name: "rw: a reader's renewal renews nothing", setups: []string{"rw-2"}, old: "redis.call('PEXPIRE', lock, ttl) -- first", new: "do return 1 end -- first"},
+		{Name: "java: a release that leaves the lock free tells nobody", Quick: true, setups: []string{"plain-java"}, old: "local receivers = redis.call(ARGV[3], ARGV[2], '0')\n    if", new: "local receivers = 0\n    if"},
+		{Name: "java: a reader of ours has no timeout key", setups: []string{"rw-java-reader"}, old: "call('SET', KEYS[4], '1', 'PX', left)", new: "call('SET', KEYS[4], '1', 'PX', 1)"},
+		{Name: "java: the last reader takes no notice of Redisson's", setups: []string{"rw-java-reader"}, old: "elseif ours == 0 and here > 0 and held == 0 and waits == 0 then", new: "elseif ours == 0 and here > 0 and held == 0 and waits == 0 then here = 0"},
+		{Name: "java: a writer that leaves tells nobody", Quick: true, setups: []string{"rw-java-writer"}, old: "local receivers = redis.call(ARGV[3], ARGV[2], '1')\n", new: "local receivers = 0\n"},
+		{Name: "java: permits that come back are told to nobody", Quick: true, setups: []string{"permits-java"}, old: "local receivers = value > 0 and redis.call(ARGV[2], ARGV[1], value)", new: "local receivers = 0"},
+		{Name: "java: the first of the line does not listen", Quick: true, setups: []string{"plain-java"}, flaw: neverListens},
+		{Name: "keep: nobody is asked for what may be kept", Quick: true, setups: []string{"keep-2"}, old: "(prefix or 'relock_session:') .. session, 'wanted:'", new: "'nobody', 'wanted:'"},
+		{Name: "keep: one that is asked keeps the lock", Quick: true, setups: []string{"keep-2"}, flaw: ignoresWanted},
+		{Name: "keep: one that is asked while it is inside keeps the lock then", Quick: true, setups: []string{"keep-2"}, flaw: forgetsWanted},
+		{Name: "keep: a section is opened on a lock that is not trusted any more", setups: []string{"keep-2"}, flaw: reusesLate},
 		{Name: "the model counts trust from the reply", Quick: true, setups: plain, flaw: trustsFromReply},
 		{Name: "the model trusts without a margin", setups: plain, flaw: noMargin},
 		{Name: "the model trusts a grant for a full lease", setups: plain, flaw: trustsFullLease},

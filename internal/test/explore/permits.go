@@ -82,7 +82,7 @@ func semaphores(name string, faults int8, limit int, rounds []int8, sizes ...int
 		}
 	}
 	set.alias = make(map[string]string)
-	for i := range sizes {
+	for i := range ids {
 		for num := range 10 {
 			owner := ids[i:i+1] + ":" + strconv.Itoa(num)
 			for n, id := range permitid.Append(nil, owner, 4) {
@@ -100,6 +100,13 @@ func semaphores(name string, faults int8, limit int, rounds []int8, sizes ...int
 	}
 	set.ofPermits(p)
 	return set
+}
+
+// withJavaPermits adds a Java thread that wants one permit. To Redisson there are none of a semaphore that is not there.
+func (set *Setup) withJavaPermits() *Setup {
+	space := &keyname.Space{Publishing: keyname.Publishes(false, false)}
+	set.prepare = func(r *memredis.Redis) { r.Do("SET", set.key, strconv.Itoa(set.limit)) }
+	return set.withJava(javaPermits{&Permits{Names: space.Names("sem"), Limit: set.limit, Lease: set.lease}}, 'p', 1, 1)
 }
 
 // ofPermits is what is true of Redis's side of a semaphore.

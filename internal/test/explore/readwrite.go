@@ -106,12 +106,14 @@ func (w Writer) RenewArgs(op *kind.Op) (keys, args []string) {
 	return []string{w.Names.Key()}, []string{"w1:" + op.Owner + ":write"}
 }
 
-// readWrites is a setup of a read-write lock: sides has an r for each reader and a w for each writer.
+// readWrites is a setup of a read-write lock: sides has an r for each reader and a w for each writer, and behind those an R or W
+// if there is one of Java's.
 func readWrites(name string, faults int8, sides string, rounds ...int8) *Setup {
 	space := &keyname.Space{Publishing: keyname.Publishes(false, false)}
 	set := newSetup(name, faults, rounds)
 	both := &Sides{Names: space.Names("lock"), PollFloor: ms(set.pollFloor)}
 	set.key, set.channel = "lock", both.channel()
+	sides, java := strings.TrimRight(sides, "RW"), strings.TrimLeft(sides, "rw")
 	set.perms = slices.DeleteFunc(permutations(len(sides)), func(p []int) bool {
 		for at, who := range p {
 			if sides[at] != sides[who] || rounds[at] != rounds[who] {
@@ -134,6 +136,15 @@ func readWrites(name string, faults int8, sides string, rounds ...int8) *Setup {
 		return all
 	}
 	set.ofSides(both)
+	switch java {
+	case "R":
+		set.withJava(javaSide{both, true}, 'r', 0, 1)
+	case "W":
+		set.withJava(javaSide{both, false}, 'x', 0, 1)
+	}
+	if java != "" {
+		set.judge = nil // Java's come in as the lock is
+	}
 	return set
 }
 
@@ -149,7 +160,7 @@ func (set *Setup) ofSides(both *Sides) {
 		return owners
 	}
 	set.stands = func(w *world, who int, t trust) bool {
-		field := fmt.Sprintf("%c:%d", ids[who], t.num)
+		field := w.clients[who].owner(t.num)
 		if t.mode == 'x' {
 			field += ":write"
 		}
@@ -213,7 +224,7 @@ func (p *phases) ran(w *world, who int8, c *command, before *world) string {
 			continue
 		}
 		reader := w.clients[in].(*locker).reads
-		if first := before.firstWaiter(w, has); !reader && first != "" && !before.standsBefore(owner, first) {
+		if first := before.firstWaiter(w, append(has, had...)); !reader && first != "" && !before.standsBefore(owner, first) {
 			return fmt.Sprintf("%s has the lock, and %s is the first of the line", owner, first)
 		}
 		if reader && slices.Contains(p.bars[:], true) && !before.gate() {

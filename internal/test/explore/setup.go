@@ -35,6 +35,7 @@ type Setup struct {
 	life         int64 // for how long a session in the line counts as alive
 	grantLease   int64 // of what a release gives to another
 	limit        int   // of permits
+	others       bool  // others than sessions of this library wait as well
 	faults       int8
 	mayFail      failures
 	calmMost     []calmCost // what a calm run may need, by how many faults have happened
@@ -50,6 +51,7 @@ type Setup struct {
 	stands  func(w *world, who int, t trust) bool
 	endless func(key string) bool
 	remains func(k *memredis.Key) bool // when all is over
+	prepare func(r *memredis.Redis)    // what stands there before
 	force   func(owners []string) script.Command
 	// sameTwice compares the replies of two runs; told says that the first has told others something.
 	sameTwice func(c *command, first, second memredis.Reply, told bool) bool
@@ -60,6 +62,9 @@ func (set *Setup) begin() *world {
 	w := &world{set: set, faults: set.faults, clients: set.clients(set)}
 	w.wires = make([]wire, len(w.clients))
 	w.redis.SetMicros(epoch * 1000)
+	if set.prepare != nil {
+		set.prepare(&w.redis)
+	}
 	if set.judge != nil {
 		w.judge = set.judge()
 	}
@@ -97,7 +102,7 @@ func permutations(n int) [][]int {
 }
 
 // A mutexOf is what differs among the setups of mutexes.
-type mutexOf struct{ fair, fenced, anew bool }
+type mutexOf struct{ fair, fenced, anew, keep, java bool }
 
 // mutexes is a setup in which each session locks so many times.
 func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *Setup {
@@ -110,7 +115,7 @@ func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *Setup {
 	set.key, set.channel = "lock", p.Channel()
 	set.clients = func(set *Setup) (all []client) {
 		for i, n := range rounds {
-			r := &role{who: int8(i), id: ids[i : i+1], prim: p, mode: 'x', tokens: of.fenced, anew: of.anew, fair: of.fair, renews: true, flaws: set.flaws()}
+			r := &role{who: int8(i), id: ids[i : i+1], prim: p, mode: 'x', tokens: of.fenced, anew: of.anew, keeps: of.keep, fair: of.fair, renews: true, flaws: set.flaws()}
 			r.want = waiting.Want{Session: r.id, Fair: of.fair, Lease: ms(set.grantLease), Life: ms(set.life)}
 			if of.fenced {
 				r.want.Tokens = 1
@@ -121,13 +126,16 @@ func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *Setup {
 	}
 	set.ofMutex(p)
 	set.judge = func() judge { return inOrder{} }
+	if of.java {
+		set.withJava(javaMutex{p}, 'x', 0, 1)
+	}
 	return set
 }
 
 // newSetup has what all setups have in common: times that fit together, so that states come again.
 func newSetup(name string, faults int8, rounds []int8) *Setup {
 	set := &Setup{Name: name, lease: 3000, pollFloor: 1000, grantLease: 1000, faults: faults, mayFail: allFailures,
-		calmMost: []calmCost{{int16(len(rounds)), 0}, {10, 20}, {14, 40}}}
+		calmMost: []calmCost{{int16(len(rounds)), 0, 0}, {10, 20, 30_000}, {14, 40, 60_000}}}
 	set.life = waiting.Life(ms(set.pollFloor)).Milliseconds()
 	set.perms = [][]int{identity(len(rounds))}
 	if same(rounds) {
@@ -140,7 +148,7 @@ func newSetup(name string, faults int8, rounds []int8) *Setup {
 func (set *Setup) ofMutex(p *mutex.Primitive) {
 	set.owners = func(w *world) []string { return w.redis.Fields("lock") }
 	set.stands = func(w *world, who int, t trust) bool {
-		_, ok := w.redis.Field("lock", fmt.Sprintf("%c:%d", ids[who], t.num))
+		_, ok := w.redis.Field("lock", w.clients[who].owner(t.num))
 		return ok
 	}
 	set.free = func(w *world) bool { return !w.redis.Exists(set.key) }
@@ -205,6 +213,12 @@ func Setups() []*Setup {
 		semaphores("permits-2", 2, 1, []int8{1, 1}, 1, 1),
 		semaphores("permits-3", 1, 2, []int8{1, 1, 1}, 1, 1, 1),
 		semaphores("permits-sizes", 1, 2, []int8{1, 1, 1}, 1, 2, 1),
+		mutexes("keep-2", 2, mutexOf{keep: true}, 2, 2),
+		mutexes("keep-3", 1, mutexOf{keep: true}, 1, 1, 1),
+		mutexes("plain-java", 1, mutexOf{java: true}, 1, 1),
+		readWrites("rw-java-reader", 1, "rwR", 1, 1),
+		readWrites("rw-java-writer", 1, "rwW", 1, 1),
+		semaphores("permits-java", 1, 1, []int8{1, 1}, 1, 1).withJavaPermits(),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 type step struct {
 	kind stepKind
 	who  int8
-	arg  int8 // of own: the client's code; of runLate: which one
+	arg  int8 // of own: the client's code; of runLate: which one; of execute: the chance
 	cost int8
 	look bool
 }
@@ -44,6 +44,9 @@ func (w *world) steps(buf []step) []step {
 	for i := range w.wires {
 		if len(w.wires[i].cmds) > 0 {
 			buf = append(buf, step{kind: execute, who: int8(i)})
+			if w.set.others {
+				buf = append(buf, step{kind: execute, who: int8(i), arg: 1})
+			}
 		}
 	}
 	for i := range w.wires {
@@ -115,16 +118,16 @@ func (w *world) faultSteps(buf []step) []step {
 	may := w.set.mayFail
 	for i := range w.wires {
 		who, wi := int8(i), &w.wires[i]
-		if wi.state == alive && len(wi.answers) > 0 && may.has(loseReply) {
+		if wi.state == alive && len(wi.answers) > 0 && may.has(loseReply) && !w.foreign(i) {
 			buf = append(buf, step{kind: loseReply, who: who, cost: 1})
 		}
-		if wi.state == alive && len(wi.cmds) > 0 && may.has(giveUp) {
+		if wi.state == alive && len(wi.cmds) > 0 && may.has(giveUp) && !w.foreign(i) {
 			buf = append(buf, step{kind: giveUp, who: who, cost: 1})
 		}
 		if wi.state == alive && len(wi.parcels) > 0 && may.has(loseMessage) {
 			buf = append(buf, step{kind: loseMessage, who: who, cost: 1})
 		}
-		busy := wi.state == alive && !(w.clients[i].over() && len(wi.cmds)+len(wi.answers)+len(wi.parcels) == 0)
+		busy := wi.state == alive && !(w.clients[i].over() && !w.clients[i].claims() && len(wi.cmds)+len(wi.answers)+len(wi.parcels) == 0)
 		for _, k := range []stepKind{stop, die, vanish} {
 			if busy && may.has(k) {
 				buf = append(buf, step{kind: k, who: who, cost: 1})
@@ -149,12 +152,12 @@ func (w *world) take(s step, wo *worker) {
 	case execute:
 		c := wi.cmds[0]
 		wi.cmds = wi.cmds[1:]
-		w.execute(s.who, c, wo, true)
+		w.execute(s.who, c, wo, s.arg, true)
 	case runLate:
 		c := w.late[s.arg].command
 		w.late = slices.Delete(w.late, int(s.arg), int(s.arg)+1)
 		w.taints |= ranLate
-		w.execute(s.who, c, wo, false)
+		w.execute(s.who, c, wo, 0, false)
 	case reply, loseReply:
 		a := wi.answers[0]
 		wi.answers = wi.answers[1:]
@@ -196,14 +199,14 @@ func (w *world) take(s step, wo *worker) {
 
 // execute runs a command of a client on Redis, a second time to see whether that changes anything, and puts the
 // answer on the wire, if anybody waits for that.
-func (w *world) execute(who int8, c *command, wo *worker, awaited bool) {
+func (w *world) execute(who int8, c *command, wo *worker, chance int8, awaited bool) {
 	before := &world{set: w.set, redis: w.redis.Copy()}
-	r, known := w.run(wo.runs, &c.Command)
+	r, known := w.run(wo.runs, &c.Command, chance)
 	if r.Kind == memredis.Error {
 		w.fail(fmt.Sprintf("Redis answers %s with %v", w.clients[who].sends(c), r))
 	}
-	if !known && wo.firstOfItsKind(before, w, c) {
-		w.runAgain(who, c, r, wo.runs)
+	if !known && !c.foreign && wo.firstOfItsKind(before, w, c) {
+		w.runAgain(who, c, r, wo.runs, chance)
 	}
 	if w.judge != nil {
 		if what := w.judge.ran(w, who, c, before); what != "" {
@@ -218,9 +221,9 @@ func (w *world) execute(who int8, c *command, wo *worker, awaited bool) {
 }
 
 // runAgain runs a command a second time, on a copy, to see whether that changes anything.
-func (w *world) runAgain(who int8, c *command, first memredis.Reply, rs *runs) {
+func (w *world) runAgain(who int8, c *command, first memredis.Reply, rs *runs, chance int8) {
 	again := world{set: w.set, redis: w.redis.Copy(), clients: w.clients, wires: w.wires}
-	second, _ := again.run(rs, &c.Command)
+	second, _ := again.run(rs, &c.Command, chance)
 	same := w.redis.Equal(&again.redis) && w.set.sameTwice(c, first, second, len(w.redis.Published) > 0)
 	if !same && !w.goesOn(c, first) {
 		w.fail(fmt.Sprintf("a second run of %s is not as the first: %v, then %v; from\n%s\nto\n%s",
@@ -249,7 +252,7 @@ func (w *world) evict(how stepKind, rs *runs) {
 		return
 	}
 	c := w.set.force(owners)
-	if r, _ := w.run(rs, &c); r.Kind == memredis.Error {
+	if r, _ := w.run(rs, &c, 0); r.Kind == memredis.Error {
 		w.fail(fmt.Sprintf("force_unlock.lua: %v", r))
 	}
 	w.deliver()

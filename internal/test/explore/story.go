@@ -103,7 +103,10 @@ func Replay(name string, steps []string) (wrong string, err error) {
 			return fmt.Sprintf("step %d: %s", i+1, what), nil
 		}
 	}
-	_, _, what := w.calm(wo, nil)
+	_, cost, what := w.calm(wo, nil)
+	if what == "" {
+		what = set.tooLong(cost, int(set.faults-w.faults))
+	}
 	return what, nil
 }
 

@@ -22,11 +22,12 @@ const (
 // A command is a call of a script on its way to Redis, and what its session notes of it.
 type command struct {
 	script.Command
-	what   int8 // what it is for its client
-	num    int8 // of the claim
-	anew   int8 // of the claim that a release enters, 0: none
-	resent bool
-	sent   int64 // in ms
+	what    int8 // what it is for its client
+	num     int8 // of the claim
+	anew    int8 // of the claim that a release enters, 0: none
+	resent  bool
+	foreign bool  // of another library
+	sent    int64 // in ms
 }
 
 // An answer is on its way from Redis.
@@ -126,7 +127,7 @@ func (w *world) fail(what string) {
 // listeners is how many connections Redis believes to be subscribed.
 func (w *world) listeners(channel string) (n int) {
 	if id, ok := strings.CutPrefix(channel, inbox.Prefix); ok {
-		if who := strings.Index(ids, id); who >= 0 && who < len(w.wires) && w.wires[who].state != dead {
+		if who := strings.Index(ids, id); who >= 0 && who < len(w.wires) && w.wires[who].state != dead && !w.foreign(who) {
 			return 1
 		}
 		return 0
@@ -139,9 +140,23 @@ func (w *world) listeners(channel string) (n int) {
 	return n
 }
 
-// run executes a script. known says that this very run has been made before.
-func (w *world) run(rs *runs, c *script.Command) (r memredis.Reply, known bool) {
-	w.redis.SetMicros(w.redis.Micros() + 1)
+// moment is when the next command is executed. Where others than sessions wait, a script leaves the lock to them as often as
+// they are due: the remainder of the time by how many wait decides. With chance 0 it is left to one, and with 1, if
+// one or two sessions wait, it is not.
+func (w *world) moment(chance int8) int64 {
+	us := w.redis.Micros() + 1
+	if !w.set.others {
+		return us
+	}
+	for us%6 != 5*int64(chance) {
+		us++
+	}
+	return us
+}
+
+// run executes a script, when chance says. known says that this very run has been made before.
+func (w *world) run(rs *runs, c *script.Command, chance int8) (r memredis.Reply, known bool) {
+	w.redis.SetMicros(w.moment(chance))
 	src := c.Script.Source()
 	if w.set.mutant != nil {
 		src = w.set.mutant.of(src)
@@ -157,7 +172,7 @@ func (w *world) deliver() {
 			if w.wires[i].state == dead || w.wires[i].state == vanished {
 				continue
 			}
-			if own && id == ids[i:i+1] || !own && m.Channel == w.set.channel && w.clients[i].listens() {
+			if own && id == ids[i:i+1] && !w.foreign(i) || !own && m.Channel == w.set.channel && w.clients[i].listens() {
 				w.wires[i].parcels = append(slices.Clip(w.wires[i].parcels), parcel{m.Payload, w.redis.Micros(), !own})
 			}
 		}
