@@ -114,6 +114,45 @@ func TestReadersAndWritersTakeTurns(t *testing.T) {
 	})
 }
 
+// The first writer of the line asks by itself just when another one leaves: the readers that wait come in before it.
+func TestAWriterThatAsksWhenTheGateOpensComesBehindTheReaders(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		if !s.IsMini() {
+			t.Skip("a busy machine may take longer than the millisecond in which the writer asks")
+		}
+		ctx, name := within(t, 30*time.Second), redistest.Name(t)
+		trace, waits := locktest.Waiting()
+		answers := make(chan locktrace.Attempt, 100)
+		_, w := hold(t, ctx, rwlock.New(dial(t, s, far), name).Lock)
+		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: 100 * time.Millisecond, Trace: &rlock.Trace{Attempt: func(a locktrace.Attempt) { answers <- a }}})
+		next := stand(t, ctx, s, []*rlock.Session{ses}, name)[0]
+		reads, ofReader := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Hour, Trace: trace})
+		reader := goLock(ctx, rwlock.New(reads, name).RLock)
+		locktest.Get(t, waits, 5*time.Second, "the reader to wait")
+		busy(ctx, 20*time.Millisecond) // the writer listens by now, and has said so
+		for len(answers) > 0 {
+			<-answers
+		}
+		looks, look := p.HoldRequest(calls("acquire_write"))
+		defer look()
+		locktest.Get(t, looks, 5*time.Second, "a look of the writer")
+		tries, try := ofReader.HoldRequest(calls("acquire_read"))
+		defer try()
+		must(t, w.Unlock())
+		locktest.Get(t, tries, 5*time.Second, "the reader's attempt")
+		look()
+		if a := locktest.Get(t, answers, 5*time.Second, "the answer to the writer"); a.Granted {
+			t.Error("the writer is in before the reader that has waited for another one")
+		}
+		try()
+		r := in(t, reader, 5*time.Second, "the reader").hold
+		notIn(t, next, "a writer beside a reader")
+		must(t, r.Unlock())
+		must(t, in(t, next, 5*time.Second, "the writer").hold.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
 // The last reader that leaves lets the first writer in, which need not listen to the lock's channel for that.
 func TestTheLastReaderLetsTheFirstWriterIn(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {

@@ -6,8 +6,12 @@
 -- For so long readers come in that waited for a writer, whichever of them comes first: they are as many processes.
 local GATE_MS = 5
 
--- open_gate lets them.
+-- open_gate lets them; just_opened reports whether that was in this millisecond.
 local function open_gate(now) redis.pcall('ZADD', LINE, int(GATE + now + GATE_MS), 't') end
+local function just_opened(now)
+  local gate = redis.call('ZSCORE', LINE, 't')
+  return gate and tonumber(gate) - GATE - GATE_MS >= now
+end
 
 -- keep_out leaves the mark for so many ms, or longer if it lives for longer.
 local function keep_out(ms, now)
@@ -87,7 +91,8 @@ local function leave_line(entry, at, now)
 end
 
 -- wait_in_line has the entry of a writer wait, or keeps it there. left is for how long others keep the lock in ms,
--- -1: not known; nil: it is free. It returns what to answer; nil if the writer may come in.
+-- -1: not known; nil: it is free. It returns what to answer; nil if the writer may come in. The first one that asks by
+-- itself just when the gate was opened comes a millisecond later, as one that is called: it would pass by the readers.
 local function wait_in_line(entry, heads, left, at, us, now, again, waiting)
   local position = again and tonumber(redis.call('ZSCORE', LINE, entry) or nil) or us
   local back = position >= PASSED -- it was passed over, and is heard of again
@@ -96,7 +101,7 @@ local function wait_in_line(entry, heads, left, at, us, now, again, waiting)
   if bad then return (refused(bad, ': the line')) end
   if back or not is_entry(heads[1]) then heads = entries(0) end
   if left then return {0, heads[1] == entry and left or -1, now, position} end
-  if heads[1] == entry then return nil end
+  if heads[1] == entry then return just_opened(now) and {0, 1, now, position} or nil end
   local called = called_until(now)
   if called > now then -- the lock is left to the one that was called; the next one comes then
     if heads[2] == entry or not is_entry(heads[2]) then call(at.prefix, entry, called - now) end
