@@ -45,17 +45,19 @@ func (h *host) once(rng *rand.Rand, what want) {
 	ctx, cancel := context.WithCancel(h.ctx)
 	defer cancel()
 	var opts []rlock.LockOption
+	patience := 24 * time.Hour
 	switch rng.IntN(12) {
 	case 0:
-		opts = append(opts, rlock.Wait(time.Duration(rng.IntN(2000))*time.Millisecond))
+		patience = time.Duration(rng.IntN(2000)) * time.Millisecond
+		opts = append(opts, rlock.Wait(patience))
 	case 1:
-		after := time.Duration(rng.IntN(3000)) * time.Millisecond
-		defer time.AfterFunc(after, cancel).Stop()
+		patience = time.Duration(rng.IntN(3000)) * time.Millisecond
+		defer time.AfterFunc(patience, cancel).Stop()
 	case 2:
 		what.leased = true
 		opts = append(opts, rlock.Lease(time.Duration(50+rng.IntN(3000))*time.Millisecond))
 	}
-	c := l.calls(h, what)
+	c := l.calls(h, what, patience)
 	section, release, err := h.acquire(ctx, what, opts)
 	if err != nil {
 		l.leavesLine(c)

@@ -22,6 +22,7 @@ type caller struct {
 	id        int
 	host      *host
 	called    time.Time
+	givesUp   time.Time // when it leaves: others may come in while Redis hears of that
 	disturbed bool // something went wrong with its host, or with Redis, while it waited
 }
 
@@ -102,11 +103,11 @@ func (l *ledger) dies(h *host) {
 }
 
 // calls notes that a caller begins to wait.
-func (l *ledger) calls(h *host, w want) *caller {
+func (l *ledger) calls(h *host, w want, patience time.Duration) *caller {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.next++
-	c := &caller{want: w, id: l.next, host: h, called: time.Now(), disturbed: !l.calmFor(time.Now())}
+	c := &caller{want: w, id: l.next, host: h, called: time.Now(), givesUp: time.Now().Add(patience), disturbed: !l.calmFor(time.Now())}
 	l.waiting[c] = true
 	return c
 }
@@ -140,7 +141,8 @@ func (l *ledger) enters(c *caller) bool {
 		l.fault("%d permits of %q are taken, of %d, with those of %s", taken, c.name, c.limit, c)
 	}
 	for other := range l.waiting {
-		if c.kind == "fair" && other.name == c.name && !other.disturbed && other.called.Add(l.slack).Before(c.called) {
+		stays := !other.disturbed && time.Now().Before(other.givesUp)
+		if c.kind == "fair" && other.name == c.name && stays && other.called.Add(l.slack).Before(c.called) {
 			l.fault("%s of the fair lock %q has overtaken %s", c, c.name, other)
 		}
 	}
