@@ -23,7 +23,7 @@ type caller struct {
 	host      *host
 	called    time.Time
 	givesUp   time.Time // when it leaves: others may come in while Redis hears of that
-	disturbed bool // something went wrong with its host, or with Redis, while it waited
+	disturbed bool      // something went wrong with its host, or with Redis, while it waited
 }
 
 // A ledger knows from outside who waits for which lock and who is inside, and judges that:
