@@ -43,7 +43,7 @@ type javaRole struct {
 }
 
 // What a java's commands are, besides acquires and releases.
-const forgets int8 = looks + 1 // it deletes the latch of an unlock
+const forgets int8 = unnests + 1 // it deletes the latch of an unlock
 
 var (
 	javaScripts = "testdata/redisson/"

@@ -14,6 +14,9 @@ func (inOrder) ran(w *world, who int8, c *command, before *world) string {
 		if in, _, ok := claimOf(owner); contains(had, owner) || ok && w.foreign(in) {
 			continue
 		}
+		if c.what == nests {
+			return owner + " has the lock by a nested hold"
+		}
 		if first := before.firstWaiter(w, append(has, had...)); first != "" && !before.standsBefore(owner, first) {
 			return fmt.Sprintf("%s has the lock, and %s is the first of the line", owner, first)
 		}

@@ -26,6 +26,8 @@ const (
 	dismisses // as releases; nobody waits for the answer
 	renews
 	looks
+	nests
+	unnests
 )
 
 // The phases of a locker.
@@ -47,6 +49,8 @@ const (
 	cancel
 	look
 	giveBack
+	nestLock
+	nestUnlock
 )
 
 // A role is what does not change of a client.
@@ -60,6 +64,7 @@ type role struct {
 	tokens bool
 	anew   bool // another caller waits behind: the release enters the next claim in the line
 	renews bool
+	nests  bool // it locks once more inside
 	keeps  bool // it keeps what it has left, unless another one wants it
 	first  bool // it listens to the lock's channel when it has been the first for a moment
 	tries  bool // it does not wait
@@ -91,6 +96,7 @@ type locker struct {
 	readAt         int64  // when, by the order of what Redis did
 	told           parcel // a message that waits for the answer to the attempt
 	kept
+	nest int8 // what becomes of the nested hold
 }
 
 func (c *locker) copy() client {
@@ -132,7 +138,10 @@ func (c *locker) own(now int64, buf []ownStep) []ownStep {
 		if c.renews && !c.renewing && now >= c.renewAt {
 			buf = append(buf, ownStep{code: renew, prompt: true})
 		}
-		buf = append(buf, ownStep{code: unlock})
+		var free bool
+		if buf, free = c.ownNested(buf); free {
+			buf = append(buf, ownStep{code: unlock})
+		}
 	case keeping:
 		return c.ownKept(now, buf)
 	}
@@ -142,11 +151,12 @@ func (c *locker) own(now int64, buf []ownStep) []ownStep {
 func (c *locker) describe(code int8) string {
 	return [...]string{ask: "asks again", notice: "finds its lease over", renew: "sends a renewal", unlock: "unlocks",
 		begin: "begins to lock", cancel: "is cancelled", look: "looks",
-		giveBack: "gives back what it has kept"}[code]
+		giveBack: "gives back what it has kept", nestLock: "locks once more", nestUnlock: "leaves its nested hold"}[code]
 }
 
 func (c *locker) sends(m *command) string {
-	what := [...]string{acquires: "acquire", releases: "release", dismisses: "release in the background", renews: "renewal", looks: "look"}[m.what]
+	what := [...]string{acquires: "acquire", releases: "release", dismisses: "release in the background", renews: "renewal", looks: "look",
+		nests: "nested acquire", unnests: "release of the nested hold"}[m.what]
 	return what + " of " + c.owner(m.num)
 }
 
@@ -173,8 +183,12 @@ func (c *locker) act(w *world, code int8) {
 		c.unlock(w)
 	case giveBack:
 		c.giveBack(w)
+	case nestLock:
+		c.nestLock(w)
+	case nestUnlock:
+		c.nestUnlock(w)
 	case notice:
-		if w.faults == w.set.faults {
+		if w.faults == w.set.faults && c.renews {
 			w.fail(c.owner(c.num) + " is lost, and nothing has failed")
 		}
 		c.release(w, releases, c.num, "", 0)
@@ -184,11 +198,8 @@ func (c *locker) act(w *world, code int8) {
 		w.send(c.who, &command{Command: c.prim.(kind.FairLiner).Look([]string{c.head() + c.owner(c.num)}), what: looks, num: c.num})
 	case renew:
 		c.renewing = true
-		keys, args := c.prim.RenewArgs(&kind.Op{Owner: c.owner(c.num), N: c.n, Private: true, Known: kind.Known{Held: 1}})
 		if !c.flaws.has(forgetsRenewal) {
-			lease := strconv.FormatInt(w.set.lease, 10)
-			w.send(c.who, &command{Command: script.Command{Script: c.prim.RenewScript(), Keys: keys, Args: append([]string{lease}, args...)},
-				what: renews, num: c.num})
+			w.send(c.who, &command{Command: c.renewal(strconv.FormatInt(w.set.lease, 10)), what: renews, num: c.num})
 		}
 	}
 }
@@ -237,7 +248,7 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // release sends a release of all that a claim has; head, if it may stand in the line.
 func (c *locker) release(w *world, what, num int8, head string, anew int8) {
-	op := &kind.Op{Owner: c.owner(num), N: c.n, All: true, Private: true, Line: kind.Line{Named: true, Head: head, Listens: c.listening}}
+	op := &kind.Op{Owner: c.owner(num), N: c.n, All: true, Private: true, ByIDs: c.nests, Line: kind.Line{Named: true, Head: head, Listens: c.listening}}
 	if anew != 0 {
 		op.Line.Enter = c.head() + c.owner(anew)
 	}
@@ -288,6 +299,8 @@ func (c *locker) answered(w *world, m *command, r memredis.Reply, us int64) {
 		if m.num == c.num && c.phase == asking {
 			c.looked(w, m, n, us)
 		}
+	case nests, unnests:
+		c.nestAnswered(w, m, n)
 	case releases:
 		c.released(w, m, n, us)
 	}
@@ -404,6 +417,7 @@ func (c *locker) lookAfter(w *world, now, left int64) {
 func (c *locker) enter(w *world, until, renewAt, token int64) {
 	c.wanted = c.wanted || c.stands // those behind it in the line have asked nobody
 	c.rest()
+	c.nest = notNested
 	c.phase, c.until, c.renewAt, c.renewing = held, until, renewAt, false
 	if c.tokens {
 		if token <= w.tokens && w.robbed[c.who] != c.num {
@@ -447,6 +461,8 @@ func (c *locker) unknown(w *world, m *command) {
 		if m.num == c.num && (c.phase == held || c.phase == keeping) {
 			c.renewing, c.renewAt = false, w.now()
 		}
+	case m.what == nests || m.what == unnests:
+		c.nestAgain(w, m)
 	default:
 		if m.what == looks { // the next one does as well
 			if m.num == c.num {
@@ -627,6 +643,7 @@ func (c *locker) write(h *hasher) {
 		h.until(c.until)
 		h.until(c.renewAt)
 		h.flag(c.renewing)
+		h.byte(byte(c.nest))
 		c.kept.write(h)
 	case releasing:
 		h.text(c.told.text)

@@ -71,10 +71,10 @@ func (set *Setup) begin() *world {
 	return w
 }
 
-// WithFaults is the same setup with another number of faults that may happen.
+// WithFaults is the same setup with so many faults that may happen at most, and not more than there are.
 func (set *Setup) WithFaults(n int) *Setup {
 	other := *set
-	other.faults = int8(n)
+	other.faults = min(int8(n), set.faults)
 	return &other
 }
 
@@ -102,7 +102,7 @@ func permutations(n int) [][]int {
 }
 
 // A mutexOf is what differs among the setups of mutexes.
-type mutexOf struct{ fair, fenced, anew, keep, java bool }
+type mutexOf struct{ fair, fenced, anew, keep, nest, leased, java bool }
 
 // mutexes is a setup in which each session locks so many times.
 func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *Setup {
@@ -115,7 +115,7 @@ func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *Setup {
 	set.key, set.channel = "lock", p.Channel()
 	set.clients = func(set *Setup) (all []client) {
 		for i, n := range rounds {
-			r := &role{who: int8(i), id: ids[i : i+1], prim: p, mode: 'x', tokens: of.fenced, anew: of.anew, keeps: of.keep, fair: of.fair, renews: true, flaws: set.flaws()}
+			r := &role{who: int8(i), id: ids[i : i+1], prim: p, mode: 'x', tokens: of.fenced, anew: of.anew, keeps: of.keep, fair: of.fair, renews: !of.leased, nests: of.nest, flaws: set.flaws()}
 			r.want = waiting.Want{Session: r.id, Fair: of.fair, Lease: ms(set.grantLease), Life: ms(set.life)}
 			if of.fenced {
 				r.want.Tokens = 1
@@ -126,6 +126,11 @@ func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *Setup {
 	}
 	set.ofMutex(p)
 	set.judge = func() judge { return inOrder{} }
+	if of.nest {
+		// A late acquisition may bring back the hold of a lock that was deleted, and not the nested one: the release of
+		// that ends both, and the session hears of it by the answer.
+		set.mayFail &^= failing(remove, force)
+	}
 	if of.java {
 		set.withJava(javaMutex{p}, 'x', 0, 1)
 	}
@@ -171,6 +176,8 @@ func (set *Setup) ofMutex(p *mutex.Primitive) {
 			return y[0] == x[0] && (y[1] == x[1] || x[1] == -1) // -1: it need not be told that it is the first
 		case c.what == looks && told:
 			return x[0] == 0 == (y[0] == 0)
+		case c.what == nests || c.what == unnests:
+			return sameNested(x, y)
 		case c.what == releases || c.what == dismisses: // but for changed, the receivers and the line
 			return len(x) == 1 || x[0] == y[0]
 		}
@@ -213,6 +220,9 @@ func Setups() []*Setup {
 		semaphores("permits-2", 2, 1, []int8{1, 1}, 1, 1),
 		semaphores("permits-3", 1, 2, []int8{1, 1, 1}, 1, 1, 1),
 		semaphores("permits-sizes", 1, 2, []int8{1, 1, 1}, 1, 2, 1),
+		mutexes("plain-2-nested", 2, mutexOf{nest: true}, 1, 1),
+		mutexes("plain-2-leased", 2, mutexOf{leased: true}, 1, 1),
+		mutexes("fair-2-nested", 1, mutexOf{fair: true, nest: true}, 1, 1),
 		mutexes("keep-2", 2, mutexOf{keep: true}, 2, 2),
 		mutexes("keep-3", 1, mutexOf{keep: true}, 1, 1, 1),
 		mutexes("plain-java", 1, mutexOf{java: true}, 1, 1),

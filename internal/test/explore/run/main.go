@@ -17,6 +17,7 @@ func main() {
 	most := flag.Int("states", 1_000_000, "how many states of each setup are to be known, unless there are fewer")
 	limit := flag.Duration("limit", time.Hour, "for how long a setup is explored at most")
 	only := flag.String("only", "", "setups, or mutants, whose names contain this text")
+	faults := flag.Int("faults", -1, "how many faults may happen in a setup, at most as many as it says; below 0: as many")
 	mutants := flag.Bool("mutants", false, "break the scripts and the model on purpose, and see whether that is found")
 	flag.Parse()
 	debug.SetGCPercent(300)
@@ -30,6 +31,9 @@ func main() {
 	} else {
 		for _, set := range explore.Setups() {
 			if strings.Contains(set.Name, *only) {
+				if *faults >= 0 {
+					set = set.WithFaults(*faults)
+				}
 				failed = run(set, *most, *limit) || failed
 			}
 		}
