@@ -26,13 +26,12 @@
 //
 // In some setups a thread of Redisson takes turns with sessions, by the scripts of testdata/redisson; its holds have leases,
 // and none of its answers is lost, since Redisson does not send an acquisition again. In others sessions keep locks that
-// they have left, and give them back when they are asked.
+// they have left, and give them back when they are asked; or lock once more inside, or have leases that are not renewed.
 //
 // What is proved holds for the setups of [Setups] that are exhausted, and for the states that were reached of others. Not
-// modelled are hand-over in memory and callers that join another one's run, named owners and nested holds, fixed
-// leases, counters without leases, sessions that poll or hear nothing, Clusters and replicas, Redisson's fair locks and its
-// watchdog, and clocks that run differently. The model is not the engine: what the engine makes of the answers is for the
-// tests of that.
+// modelled are hand-over in memory and callers that join another one's run, named owners, counters without leases, sessions
+// that poll or hear nothing, Clusters and replicas, Redisson's fair locks and its watchdog, and clocks that run
+// differently. The model is not the engine: what the engine makes of the answers is for the tests of that.
 //
 // A run of a million states takes about a minute of one processor, and a GB: of a state that was expanded its key, the
 // step that led to it and the next one of its calm run are kept, and of one that was not the state itself.
