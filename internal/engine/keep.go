@@ -64,8 +64,11 @@ func (c *claim) keepOn(now time.Duration) bool {
 		return false
 	}
 	k := c.keeper(now)
-	if k.wanted || c.keptLong(now) {
+	if c.keptLong(now) {
 		l.lobby.turns.LeaveToListeners(now)
+		return false
+	}
+	if k.wanted {
 		return false
 	}
 	k.claim, k.until = c, now+c.keep
