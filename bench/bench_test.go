@@ -65,9 +65,11 @@ func TestRunWritesADocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "performance.md"))
-	if err != nil {
+	more, err2 := os.ReadFile(filepath.Join(dir, "figures.md"))
+	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
+	text = append(text, more...)
 	for _, want := range []string{"| **rlock** |", "| **rwlock-read**, ", "| **rlock**, 128 |", "waiters |", "redis-server 7"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the document does not say %q", want)
@@ -105,10 +107,12 @@ func TestBadArguments(t *testing.T) {
 func TestDocumentOfNothing(t *testing.T) {
 	dir := t.TempDir()
 	r := &Report{Compared: []*Column{{Name: "x", Cells: map[string]*benchkit.Cell{}}}, Notes: []string{"it failed."}}
-	if err := errors.Join(pictures(r, dir), document(r, filepath.Join(dir, "performance.md"))); err != nil {
+	if err := errors.Join(pictures(r, dir), documents(r, dir)); err != nil {
 		t.Fatal(err)
 	}
-	text, _ := os.ReadFile(filepath.Join(dir, "performance.md"))
+	page, _ := os.ReadFile(filepath.Join(dir, "performance.md"))
+	more, _ := os.ReadFile(filepath.Join(dir, "figures.md"))
+	text := append(page, more...)
 	if !strings.Contains(string(text), "- it failed.") || !strings.Contains(string(text), "| x | – |") {
 		t.Errorf("%s", text)
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/template"
@@ -15,9 +17,19 @@ import (
 //go:embed performance.md.tmpl
 var documentText string
 
-// document writes the whole of performance.md.
-func document(r *Report, path string) error {
-	t, err := template.New("performance.md").Funcs(template.FuncMap{
+//go:embed figures.md.tmpl
+var figuresText string
+
+// documents writes performance.md, and figures.md, which has the tables that most readers need not see.
+func documents(r *Report, dir string) error {
+	return errors.Join(
+		document(r, documentText, filepath.Join(dir, "performance.md")),
+		document(r, figuresText, filepath.Join(dir, "figures.md")))
+}
+
+// document writes one of them.
+func document(r *Report, text, path string) error {
+	t, err := template.New(filepath.Base(path)).Funcs(template.FuncMap{
 		"rates":    rates,
 		"costs":    costs,
 		"waits":    waitTable,
@@ -25,8 +37,9 @@ func document(r *Report, path string) error {
 		"sessions": sessionsTable,
 		"waiting":  waitingTable,
 		"others":   othersTable,
-		"goals":    goalTable,
-	}).Parse(documentText)
+		"goals":    mainGoals,
+		"more":     sessionGoals,
+	}).Parse(text)
 	if err != nil {
 		return fmt.Errorf("document: %w", err)
 	}

@@ -43,10 +43,10 @@ func pictures(r *Report, dir string) error {
 	sessions := "sessions of one goroutine each, one lock"
 	p99 := func(c *benchkit.Cell) float64 { return millis(c.Wait(0.99)) }
 	for _, c := range []chart{
-		{throughput, (*benchkit.Cell).Ratio, "goroutines of one process, one lock", inOne, pictureOne},
-		{throughput, (*benchkit.Cell).Ratio, "goroutines of four processes, one lock", inFour, pictureFour},
-		{throughput, (*benchkit.Cell).Ratio, sessions, inSessions, pictureSessions},
-		{"milliseconds within which 99 % of the rounds were let in", p99, sessions, inSessions, pictureSessionWaits},
+		{throughput, theFloor, (*benchkit.Cell).Ratio, "goroutines of one process, one lock", inOne, pictureOne},
+		{throughput, theFloor, (*benchkit.Cell).Ratio, "goroutines of four processes, one lock", inFour, pictureFour},
+		{throughput, theFloor, (*benchkit.Cell).Ratio, sessions, inSessions, pictureSessions},
+		{"milliseconds within which 99 % of the rounds were let in", "Both scales are logarithmic.", p99, sessions, inSessions, pictureSessionWaits},
 	} {
 		if err := c.draw(r, dir); err != nil {
 			return err
@@ -83,12 +83,19 @@ func (s scale) ticks() (all []float64) {
 func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // throughput is the title of the charts of rates.
-const throughput = "acquisitions, as a part of the floor"
+const throughput = "acquisitions a second, in multiples of the floor"
+
+// theFloor says below such a title what the floor is.
+const theFloor = "floor: one goroutine with SET NX PX and a compare-and-delete. Logarithmic scales."
+
+// apart is how far the marks of two kinds lie from each other that would hide each other else.
+const apart = 2 * markSize
 
 // A chart draws a value over the number of goroutines, both scales logarithmic. What is nothing, or
 // not there, has no place on such a scale.
 type chart struct {
 	title  string
+	below  string // what the reader has to know besides
 	value  func(*benchkit.Cell) float64
 	what   string // that there are more and more of
 	scenes []benchkit.Scene
@@ -120,16 +127,18 @@ func (c chart) draw(r *Report, dir string) error {
 	if len(values) == 0 {
 		return nil // an empty logarithmic scale cannot be drawn
 	}
-	const top = margin + titleSize + 20
+	const top = margin + titleSize + textSize + 28
 	const bottom = top + plotHeight
 	y := decades(values, bottom, top)
 	left := margin
 	for _, v := range y.ticks() {
 		left = max(left, margin+widthOf(plain(v), textSize)+8)
 	}
-	x := scale{goroutines(c.scenes[0]), goroutines(c.scenes[len(c.scenes)-1]), left + 16, pictureWidth - margin - 16}
+	room := 16 + apart*float64(len(keys)-1)/2
+	x := scale{goroutines(c.scenes[0]), goroutines(c.scenes[len(c.scenes)-1]), left + room, pictureWidth - margin - room}
 	p := &svg{width: pictureWidth}
 	p.sized(margin, margin+titleSize/2, begins, titleSize, c.title)
+	p.text(margin, margin+titleSize+textSize, begins, c.below)
 	for _, v := range y.ticks() {
 		p.line(left, y.at(v), pictureWidth-margin, y.at(v), faint, 1)
 		p.text(left-8, y.at(v)+textSize/3, ends, plain(v))
@@ -140,10 +149,16 @@ func (c chart) draw(r *Report, dir string) error {
 		p.text(at, bottom+20, middle, plain(goroutines(sc)))
 	}
 	p.text((left+pictureWidth-margin)/2, bottom+44, middle, c.what)
+	shown := 0
 	for _, col := range r.Compared {
 		points := c.points(col)
+		if len(points) == 0 {
+			continue
+		}
+		beside := apart * (float64(shown) - float64(len(keys)-1)/2)
+		shown++
 		for i, at := range points {
-			points[i] = [2]float64{x.at(at[0]), y.at(at[1])}
+			points[i] = [2]float64{x.at(at[0]) + beside, y.at(at[1])}
 		}
 		p.path(points, colour(col.Name), lineWidth(col))
 		for _, at := range points {
@@ -194,11 +209,11 @@ func waits(r *Report, sc benchkit.Scene, path string) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	const rowGap, top = 38.0, margin + titleSize + 20
+	const rowGap, top = 52.0, margin + titleSize + 20
 	bottom := top + rowGap*float64(len(rows))
 	x := decades(values, left+16, pictureWidth-margin-30)
 	p := &svg{width: pictureWidth}
-	p.sized(margin, margin+titleSize/2, begins, titleSize, "what the rounds waited: "+sc.Name)
+	p.sized(margin, margin+titleSize/2, begins, titleSize, "what the rounds waited, logarithmic: "+sc.Name)
 	for _, v := range x.ticks() {
 		p.line(x.at(v), top, x.at(v), bottom, faint, 1)
 		p.text(x.at(v), bottom+20, middle, plain(v))
@@ -211,8 +226,8 @@ func waits(r *Report, sc benchkit.Scene, path string) error {
 		first := x.at(millis(measures[0].of(res)))
 		last := x.at(millis(measures[len(measures)-1].of(res)))
 		p.line(first, y, last, y, faint, lineWidth(col)*2)
-		for _, m := range measures {
-			p.mark(m.mark, x.at(millis(m.of(res))), y, m.colour)
+		for j, m := range measures { // one below the other: they would hide each other else
+			p.mark(m.mark, x.at(millis(m.of(res))), y+apart*(float64(j)-float64(len(measures)-1)/2), m.colour)
 		}
 	}
 	var keys []key

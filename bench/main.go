@@ -1,5 +1,5 @@
 // The program bench measures this module's locks beside those of other libraries, in one
-// run on one machine, and writes what it found: ../docs/performance.md and its pictures.
+// run on one machine, and writes what it found: ../docs/performance.md, ../docs/figures.md and their pictures.
 //
 // It starts the servers that it needs: redis-server, which must be on PATH (or its path in
 // RELOCK_REDIS_SERVER), etcd, and Java processes with Redisson, for which it needs a JDK and Maven.
@@ -80,7 +80,7 @@ func run(c config) (err error) {
 	if err := pictures(report, c.out); err != nil {
 		return err
 	}
-	return document(report, filepath.Join(c.out, "performance.md"))
+	return documents(report, c.out)
 }
 
 // wanted says whether the kind is to be measured.

@@ -36,9 +36,14 @@ func FencedFor(d time.Duration) MutexOption {
 //
 //   - A process that dies leaves the lock for its lease, though nobody was inside.
 //   - Redisson's clients, and those of earlier versions, cannot ask. They wait for d at most after the last Unlock; while
-//     the session goes on using the lock it passes through Redis about once in d.
+//     the session goes on using the lock it passes through Redis about once in d, and is left to those who listen for it
+//     for up to 10 ms then. A client that wakes up later than that waits for the next time.
 //   - A TryLock elsewhere is refused, but asks for the lock back.
+//   - Whether the session is inside or only keeps the lock does not show in Redis: "relock ls" says "may be kept".
+//     Trace.Kept tells the session's own hooks.
 //   - While a lock is kept it is renewed: a script each third of the lease.
+//
+// A lock that is kept is part of no deadlock, and ForceUnlock ends it as any other.
 //
 // Named owners, and holds with [Lease] or [AtLeast], are not kept, and if the session keeps the lock it gives it back
 // before they ask. [Session.Close] and Shutdown give back what is kept. If a kept lock is lost nobody's section ends, and
