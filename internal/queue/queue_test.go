@@ -146,6 +146,30 @@ func TestYieldGrowsWhileNobodyTakesTheLock(t *testing.T) {
 	}
 }
 
+// What passes through Redis is left to those who listened, and to nobody if none did; and for longer, until one has
+// taken it.
+func TestLeavingToListeners(t *testing.T) {
+	var turns queue.Turns
+	if turns.LeaveToListeners(0); turns.Yielded() != 0 {
+		t.Error("it yields to others that it has not heard of")
+	}
+	turns.Released(0, ms/10, 0)
+	if turns.LeaveToListeners(0); turns.Yielded() != 0 || turns.Heeded() {
+		t.Error("it yields although no other listened")
+	}
+	turns.Released(0, ms/10, 1)
+	now, last := time.Duration(0), time.Duration(0)
+	for i := range 4 {
+		turns.LeaveToListeners(now)
+		yield := turns.Yielded() - now
+		if yield <= last || !turns.Heeded() {
+			t.Errorf("yield %d lasts %v, the one before %v; want it to grow", i, yield, last)
+		}
+		now, last = now+yield, yield
+		turns.Begin(now)
+	}
+}
+
 // usedSlice is a slice from now on that is used to its end, and the release that follows, which three
 // others will have heard. It returns when that was sent.
 func usedSlice(turns *queue.Turns, now time.Duration) (over time.Duration) {
