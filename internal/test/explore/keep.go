@@ -66,8 +66,8 @@ func (c *locker) ownKept(now int64, buf []ownStep) []ownStep {
 
 func (c *locker) nextKept(now int64) int64 {
 	next := min(c.to, c.until)
-	if !c.renewing {
-		next = min(next, max(c.renewAt, now+1))
+	if !c.renewing && c.renewAt > now {
+		next = min(next, c.renewAt)
 	}
 	return next
 }

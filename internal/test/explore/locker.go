@@ -568,8 +568,8 @@ func (c *locker) next(now int64) int64 {
 	case keeping:
 		return c.nextKept(now)
 	case held:
-		if c.renews && !c.renewing {
-			return min(c.until, max(c.renewAt, now+1))
+		if c.renews && !c.renewing && c.renewAt > now { // else it does that as soon as it runs
+			return min(c.until, c.renewAt)
 		}
 		return c.until
 	}
