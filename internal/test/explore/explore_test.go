@@ -49,6 +49,21 @@ func TestExploreWithoutFaults(t *testing.T) {
 	}
 }
 
+// Whatever one fault does to two sessions of a plain lock, wherever it comes: all states are looked at.
+func TestExploreOneFault(t *testing.T) {
+	if redistest.Race || testing.Short() {
+		t.Skip("20,000 states")
+	}
+	for _, set := range explore.Setups() {
+		if set.Name != "plain-2" {
+			continue
+		}
+		if r := set.WithFaults(1).Explore(100_000, time.Minute); r.Wrong != "" || !r.Exhausted {
+			t.Errorf("%v: %s\n%s", r, r.Wrong, r.Story)
+		}
+	}
+}
+
 // What is broken on purpose is found: one of each kind here, and all by make explore-mutants.
 func TestMutants(t *testing.T) {
 	for _, m := range explore.Mutants() {
