@@ -67,7 +67,7 @@ func (set *Setup) withJava(does javaLock, mode byte, n int, rounds int8) *Setup 
 	}
 	set.others = true
 	// The first of a line listens after a moment, and one that is left out for a moment in favour of others asks after that.
-	set.calmMost = []calmCost{{4, 4, 20}, {12, 24, 30_000}}
+	set.calmMost = []calmCost{{4, 4, 20}, {12, 24, 4000}}
 	return set
 }
 

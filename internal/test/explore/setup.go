@@ -140,7 +140,7 @@ func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *Setup {
 // newSetup has what all setups have in common: times that fit together, so that states come again.
 func newSetup(name string, faults int8, rounds []int8) *Setup {
 	set := &Setup{Name: name, lease: 3000, pollFloor: 1000, grantLease: 1000, faults: faults, mayFail: allFailures,
-		calmMost: []calmCost{{int16(len(rounds)), 0, 0}, {10, 20, 30_000}, {14, 40, 60_000}}}
+		calmMost: []calmCost{{int16(len(rounds)), 0, 0}, {10, 20, 4000}, {14, 40, 7000}}}
 	set.life = waiting.Life(ms(set.pollFloor)).Milliseconds()
 	set.perms = [][]int{identity(len(rounds))}
 	if same(rounds) {
