@@ -156,7 +156,6 @@ func waitTable(cols []*Column, sc benchkit.Scene) string {
 	for _, col := range cols {
 		cell := col.Cells[sc.Name]
 		if cell == nil {
-			t.add(name(col), nothing, nothing, nothing, nothing, nothing, nothing)
 			continue
 		}
 		t.add(name(col), span(cell.Wait(0.5)), span(cell.Wait(0.99)), span(cell.TypicalLongest()), span(cell.Wait(1)),
@@ -171,7 +170,6 @@ func handOverTable(cols []*Column) string {
 	t.add("", "half within", "99 % within", "longest")
 	for _, col := range cols {
 		if len(col.HandOver) == 0 {
-			t.add(name(col), nothing, nothing, nothing)
 			continue
 		}
 		t.add(name(col), span(benchkit.Percentile(col.HandOver, 0.5)),
