@@ -60,7 +60,7 @@ func TestPeersLock(t *testing.T) {
 func TestRunWritesADocument(t *testing.T) {
 	redistest.Real(t) // skips where there is none
 	dir := t.TempDir()
-	c := config{window: 50 * time.Millisecond, rounds: 2, only: []string{"rlock", "rwlock-read"}, out: dir}
+	c := config{window: 50 * time.Millisecond, rounds: 2, only: []string{"rlock", "rwlock-read"}, out: dir, tables: dir}
 	if err := run(c); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestBadArguments(t *testing.T) {
 func TestDocumentOfNothing(t *testing.T) {
 	dir := t.TempDir()
 	r := &Report{Compared: []*Column{{Name: "x", Cells: map[string]*benchkit.Cell{}}}, Notes: []string{"it failed."}}
-	if err := errors.Join(pictures(r, dir), documents(r, dir)); err != nil {
+	if err := errors.Join(pictures(r, dir), documents(r, dir, dir)); err != nil {
 		t.Fatal(err)
 	}
 	page, _ := os.ReadFile(filepath.Join(dir, "performance.md"))

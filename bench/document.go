@@ -20,11 +20,12 @@ var documentText string
 //go:embed figures.md.tmpl
 var figuresText string
 
-// documents writes performance.md, and figures.md, which has the tables that most readers need not see.
-func documents(r *Report, dir string) error {
+// documents writes performance.md to the documents, and figures.md, which has the tables that most readers need not
+// see, to another folder.
+func documents(r *Report, docs, tables string) error {
 	return errors.Join(
-		document(r, documentText, filepath.Join(dir, "performance.md")),
-		document(r, figuresText, filepath.Join(dir, "figures.md")))
+		document(r, documentText, filepath.Join(docs, "performance.md")),
+		document(r, figuresText, filepath.Join(tables, "figures.md")))
 }
 
 // document writes one of them.

@@ -1,5 +1,5 @@
 // The program bench measures this module's locks beside those of other libraries, in one
-// run on one machine, and writes what it found: ../docs/performance.md, ../docs/figures.md and their pictures.
+// run on one machine, and writes what it found: ../docs/performance.md, its pictures, and figures.md.
 //
 // It starts the servers that it needs: redis-server, which must be on PATH (or its path in
 // RELOCK_REDIS_SERVER), etcd, and Java processes with Redisson, for which it needs a JDK and Maven.
@@ -27,7 +27,8 @@ type config struct {
 	rounds int // of the hand-over
 	slices int // of the goals' benchmarks
 	only   []string
-	out    string
+	out    string // the folder of performance.md,
+	tables string // and of figures.md
 }
 
 func main() {
@@ -38,7 +39,8 @@ func main() {
 	flag.IntVar(&c.rounds, "rounds", 100, "how many hand-overs are measured")
 	flag.IntVar(&c.slices, "slices", 5, "how often the benchmarks of the goals are run; 0: leave them out")
 	flag.StringVar(&only, "only", "", "measure only these kinds, by name, separated by commas, and no goals")
-	flag.StringVar(&c.out, "out", filepath.Join("..", "docs"), "the folder to write to")
+	flag.StringVar(&c.out, "out", filepath.Join("..", "docs"), "the folder for performance.md")
+	flag.StringVar(&c.tables, "tables", ".", "the folder for figures.md")
 	flag.Parse()
 	if only != "" {
 		c.only, c.slices = strings.Split(only, ","), 0
@@ -80,7 +82,7 @@ func run(c config) (err error) {
 	if err := pictures(report, c.out); err != nil {
 		return err
 	}
-	return documents(report, c.out)
+	return documents(report, c.out, c.tables)
 }
 
 // wanted says whether the kind is to be measured.
