@@ -97,6 +97,9 @@ func (w *world) strays() string {
 		}
 	}
 	for k := range w.redis.Keys {
+		if k.End != 0 && k.End <= w.now() { // its end is in this very ms
+			continue
+		}
 		left := (!w.set.endless(k.Name) || k.Members != nil) && !w.set.remains(&k)
 		if left && w.taints&evicted == 0 { // what went along with a lock that was deleted ends by itself
 			return "all is over, and " + k.Name + " is left"
