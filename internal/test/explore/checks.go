@@ -74,6 +74,9 @@ func (w *world) strays() string {
 			kept = true
 			continue
 		}
+		if w.ending(w.redis.End(w.set.key)) {
+			continue
+		}
 		// One whose hold was deleted may be given the lock anew while it ends: for the short lease of a grant.
 		if w.taints&evicted == 0 || w.redis.End(w.set.key)-w.now() > w.set.grantLease {
 			return "the lock is left to " + owner + ", which is over"
@@ -97,7 +100,7 @@ func (w *world) strays() string {
 		}
 	}
 	for k := range w.redis.Keys {
-		if k.End != 0 && k.End <= w.now() { // its end is in this very ms
+		if w.ending(k.End) {
 			continue
 		}
 		left := (!w.set.endless(k.Name) || k.Members != nil) && !w.set.remains(&k)
@@ -107,6 +110,9 @@ func (w *world) strays() string {
 	}
 	return ""
 }
+
+// ending reports whether the end of a key, if it has one, is in this very ms.
+func (w *world) ending(end int64) bool { return end != 0 && end <= w.now() }
 
 // ownerOf is the owner of an entry of a private one.
 func ownerOf(entry string) string { return entry[20:] }

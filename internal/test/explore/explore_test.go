@@ -109,6 +109,11 @@ func TestStories(t *testing.T) {
 		// A writer throws out a reader whose lease is over in this very ms, and leaves the timeout key that ends with that.
 		{"rw-2", []string{"leisure X 4", "execute X 0", "stop X 0", "pass X 0", "resume X 0", "reply X 0", "own X 0", "leisure Y 4",
 			"execute Y 0", "execute X 0", "reply X 0", "reply Y 0", "leisure Y 3", "leisure X 5", "execute Y 0", "reply Y 0"}},
+		// A reader whose lease is over in this very ms asks again, is refused for a writer that waits, and is cancelled.
+		{"rw-2", []string{"leisure X 4", "execute X 0", "leisure Y 4", "execute Y 0", "reply Y 0", "stop X 0", "pass X 0",
+			"own Y 0", "execute Y 0", "reply Y 0", "pass X 0", "own Y 0", "execute Y 0", "reply Y 0", "pass X 0", "own Y 0",
+			"execute Y 0", "reply Y 0", "pass X 0", "resume X 0", "reply X 0", "own X 0", "execute X 0", "reply X 0",
+			"leisure X 5"}},
 	} {
 		wrong, err := explore.Replay(c.setup, c.steps)
 		if err != nil || wrong != "" {
