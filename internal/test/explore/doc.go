@@ -29,8 +29,8 @@
 // they have left, and give them back when they are asked; or lock once more inside, or have leases that are not renewed.
 //
 // What is proved holds for the setups of [Setups] that are exhausted, and for the states that were reached of others. Two
-// sessions of each kind that lock once are exhausted with one fault, by tens of thousands of states, and those of a plain lock
-// and of permits with two, by hundreds of thousands. Not
+// sessions that lock once are exhausted with two faults: 762,201 states of a plain lock, 1,018,400 of a fair one, 896,649 of
+// two writers, 422,305 of permits. A reader and a writer are exhausted with one fault, by 41,726 states. Not
 // modelled are hand-over in memory and callers that join another one's run, named owners, counters without leases, sessions
 // that poll or hear nothing, Clusters and replicas, Redisson's fair locks and its watchdog, and clocks that run
 // differently. The model is not the engine: what the engine makes of the answers is for the tests of that.
