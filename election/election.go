@@ -9,10 +9,10 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/fairlock"
-	"relock/internal/backoff"
+	"relock/internal/api"
+	"relock/internal/clock"
 	"relock/internal/engine"
 	"relock/internal/keyname"
-	"relock/internal/lockerr"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -93,7 +93,7 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...rlock.Loc
 		section, hold, err := e.lock.Lock(ctx, p.opts...)
 		if ended := ctx.Err(); last != nil && ended != nil && errors.Is(err, ended) && !errors.Is(err, rlock.ErrNotAcquired) {
 			// For Lock ctx had ended before the call; for the caller it has ended the wait.
-			err = e.wrap("lock", lockerr.NotAcquired(lockerr.OfContext(ctx), last))
+			err = e.wrap("lock", api.NotAcquired(api.OfContext(ctx), last))
 		}
 		if err != nil {
 			return ctx, nil, fmt.Errorf("%s: %w", op, err)
@@ -110,7 +110,7 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...rlock.Loc
 			return ctx, nil, err
 		case lost && ctx.Err() == nil && !p.over():
 			last = err
-			_ = backoff.Pause(ctx, n) // if ctx ends it, Lock says so
+			_ = clock.Pause(ctx, n) // if ctx ends it, Lock says so
 			p.next()
 		case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
 			return ctx, nil, fmt.Errorf("%w: %w: %w", rlock.ErrNotAcquired, ctx.Err(), err)
@@ -188,9 +188,9 @@ func (e *Election) usable(ctx context.Context, op string) error {
 	}
 	var bad error
 	if ctx == nil {
-		bad = lockerr.ErrNilContext
+		bad = api.ErrNilContext
 	}
 	return e.handle.Calls().Check(op, bad)
 }
 
-func (e *Election) wrap(op string, err error) error { return lockerr.Wrap(op, e.names.Name(), err) }
+func (e *Election) wrap(op string, err error) error { return api.Wrap(op, e.names.Name(), err) }

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	if addr := os.Getenv(childAddr); addr != "" {
 		runChild(addr)
 	}
-	redistest.Main(m, "lua", "../rlock/lua", "../internal/probe/lua", "../internal/record/lua", "../internal/replicas/lua")
+	redistest.Main(m, "lua", "../rlock/lua", "../internal/redis/lua")
 }
 
 // Short names for what the tests of all kinds of lock share.

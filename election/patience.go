@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"relock/internal/backoff"
-	"relock/internal/lockopt"
+	"relock/internal/api"
+	"relock/internal/clock"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -22,10 +22,10 @@ type patience struct {
 
 // newPatience is that of a Campaign with these options. What is wrong with them is for Lock to say.
 func newPatience(opts []rlock.LockOption) *patience {
-	o, err := lockopt.Collect(opts)
+	o, err := api.Collect(opts)
 	p := &patience{opts: opts, waits: err == nil && o.Retry == nil && !(o.Bounded && o.Wait == 0)}
 	if o.Bounded {
-		p.deadline = time.Now().Add(min(o.Wait, lockopt.Longest))
+		p.deadline = time.Now().Add(min(o.Wait, api.Longest))
 	}
 	return p
 }
@@ -45,7 +45,7 @@ func (p *patience) next() {
 func (p *patience) publish(section context.Context, l *Leadership, value string) error {
 	for n := 0; ; n++ {
 		err := l.publish(section, "campaign", value)
-		if !p.waits || !errors.Is(err, rlock.ErrUnavailable) || script.Denied(err) || p.over() || backoff.Pause(section, n) != nil {
+		if !p.waits || !errors.Is(err, rlock.ErrUnavailable) || script.Denied(err) || p.over() || clock.Pause(section, n) != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"relock/internal/engine"
-	"relock/internal/facade"
 	"relock/internal/mutex"
 	"relock/rlock"
 )
@@ -23,14 +22,14 @@ type Mutex struct {
 func New(s *rlock.Session, name string, opts ...rlock.MutexOption) *Mutex {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
-	o, bad := facade.Collect(opts)
+	o, bad := mutex.CollectOptions(opts)
 	if err == nil {
 		err = bad
 	}
 	if err == nil && o.Keeps {
 		err = fmt.Errorf("%w: Keep on a fair lock; it is for plain locks and the write side of a read-write lock", rlock.ErrArgument)
 	}
-	return &Mutex{(*rlock.Mutex)(facade.NewMutex(session, mutex.NewFair(names, o.Fencing), 0, err))}
+	return &Mutex{(*rlock.Mutex)(mutex.NewHandle(session, mutex.NewFair(names, o.Fencing), 0, err))}
 }
 
 // base is the Mutex that does the work; nil, which reports itself, if m is nil.

@@ -19,5 +19,5 @@ func TestMain(m *testing.M) {
 	if !given {
 		_ = flag.Set("test.parallel", "6")
 	}
-	redistest.Main(m, "../rlock/lua", "../internal/probe/lua", "../internal/record/lua", "../internal/replicas/lua")
+	redistest.Main(m, "../rlock/lua", "../internal/redis/lua")
 }

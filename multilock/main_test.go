@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redistest.Main(m, "lua", "../rlock/lua", "../internal/probe/lua", "../internal/record/lua", "../internal/replicas/lua")
+	redistest.Main(m, "lua", "../rlock/lua", "../internal/redis/lua")
 }
 
 // Short names for what the tests of all kinds of lock share.

@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"relock/internal/backoff"
-	"relock/internal/lockerr"
-	"relock/internal/lockopt"
+	"relock/internal/api"
+	"relock/internal/clock"
 	"relock/rlock"
 )
 
@@ -87,7 +86,7 @@ func (m *Mutex) Lock(ctx context.Context, opts ...rlock.LockOption) (context.Con
 // until one is refused. Then it releases the others and returns [rlock.ErrNotAcquired]; with
 // [rlock.Retry] it begins anew.
 func (m *Mutex) TryLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *Hold, error) {
-	if o, _ := lockopt.Collect(opts); o.Retry == nil {
+	if o, _ := api.Collect(opts); o.Retry == nil {
 		opts = append(opts[:len(opts):len(opts)], rlock.Wait(0))
 	}
 	return m.Lock(ctx, opts...)
@@ -126,14 +125,14 @@ type try struct {
 
 func (m *Mutex) lock(ctx context.Context, opts []rlock.LockOption) (context.Context, *Hold, error) {
 	began := time.Now()
-	o, err := lockopt.Collect(opts)
+	o, err := api.Collect(opts)
 	switch {
 	case m == nil || m.locks == nil && m.err == nil:
 		return nil, nil, fmt.Errorf("%w: the mutex is a zero value; make one with New", rlock.ErrArgument)
 	case m.err != nil:
 		return nil, nil, m.err
 	case ctx == nil:
-		return nil, nil, lockerr.ErrNilContext
+		return nil, nil, api.ErrNilContext
 	case err != nil:
 		return nil, nil, err
 	case ctx.Err() != nil:
@@ -150,11 +149,11 @@ func (m *Mutex) lock(ctx context.Context, opts []rlock.LockOption) (context.Cont
 		return t.series(ctx, o.Retry)
 	}
 	for bound := patience; ; bound = min(2*bound, time.Hour) {
-		section, h, again, err := t.round(ctx, backoff.Jitter(bound))
+		section, h, again, err := t.round(ctx, clock.Jitter(bound))
 		if err == nil || !again {
 			return section, h, err
 		}
-		if !t.pause(ctx, backoff.Jitter(min(bound/8, time.Second))) {
+		if !t.pause(ctx, clock.Jitter(min(bound/8, time.Second))) {
 			return nil, nil, over(ctx, err)
 		}
 	}
@@ -189,7 +188,7 @@ func (t *try) round(ctx context.Context, bound time.Duration) (section context.C
 // take takes the next lock.
 func (t *try) take(section context.Context, h *Hold, bound time.Duration) (context.Context, error) {
 	i := len(h.holds)
-	opts := append(t.opts[:len(t.opts):len(t.opts)], lockopt.Keeps(t.outer))
+	opts := append(t.opts[:len(t.opts):len(t.opts)], api.Keeps(t.outer))
 	if d, bounded := t.wait(i > 0, bound); bounded {
 		opts = append(opts[:len(opts):len(opts)], rlock.Wait(d))
 	}
@@ -226,5 +225,5 @@ func (t *try) pause(ctx context.Context, d time.Duration) bool {
 	if !t.deadline.IsZero() && time.Until(t.deadline) <= d {
 		return false
 	}
-	return backoff.Sleep(ctx, d) == nil
+	return clock.Sleep(ctx, d) == nil
 }

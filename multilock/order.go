@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"relock/internal/backoff"
+	"relock/internal/api"
+	"relock/internal/clock"
 	"relock/internal/engine"
-	"relock/internal/lockopt"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -16,7 +16,7 @@ import (
 // order returns the locks in the order in which they are taken. What the order depends on is
 // asked for once. While a Redis does not answer that, the caller waits as it does for a lock: the
 // end of a session turns it away, unless it lies in an open section there.
-func (m *Mutex) order(ctx context.Context, o lockopt.Options, deadline time.Time) ([]lock, error) {
+func (m *Mutex) order(ctx context.Context, o api.Options, deadline time.Time) ([]lock, error) {
 	if known := m.ordered.Load(); known != nil {
 		return *known, nil
 	}
@@ -30,7 +30,7 @@ func (m *Mutex) order(ctx context.Context, o lockopt.Options, deadline time.Time
 	})()
 	var last error // of the last question that was asked: to one behind the end of ctx there is no answer
 	for n := 0; ; n++ {
-		most := lockopt.Longest
+		most := api.Longest
 		switch {
 		case o.Bounded && o.Wait == 0:
 			most = time.Second // as a TryLock has
@@ -54,7 +54,7 @@ func (m *Mutex) order(ctx context.Context, o lockopt.Options, deadline time.Time
 		case o.Bounded && time.Until(deadline) <= 0:
 			return nil, over(ctx, unordered(began, err))
 		}
-		_ = backoff.Pause(asking, n)
+		_ = clock.Pause(asking, n)
 	}
 }
 

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"time"
 
-	"relock/internal/backoff"
+	"relock/internal/clock"
 	"relock/rlock"
 )
 
 // series is a Lock with Retry: rounds of one attempt at each lock, with the sleeps of b in between.
 // Any error but a refusal ends it.
-func (t *try) series(ctx context.Context, b backoff.Backoff) (context.Context, *Hold, error) {
+func (t *try) series(ctx context.Context, b clock.Backoff) (context.Context, *Hold, error) {
 	t.once, t.opts = true, nil // the locks are not told of Retry
 	if t.lease > 0 {
 		t.opts = append(t.opts, rlock.Lease(t.lease))

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"relock/internal/api"
 	"relock/internal/engine"
-	"relock/internal/lockerr"
-	"relock/internal/lockopt"
 	"relock/internal/mutex"
 	"relock/internal/script"
 	"relock/rlock"
@@ -118,7 +117,7 @@ func (m *Mutex) Lock(ctx context.Context, opts ...rlock.LockOption) (context.Con
 // if not [rlock.ErrUnavailable] with the clients' errors. Of several callers at the same time it may
 // be that none gets a majority.
 func (m *Mutex) TryLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *Hold, error) {
-	if o, _ := lockopt.Collect(opts); o.Retry == nil {
+	if o, _ := api.Collect(opts); o.Retry == nil {
 		opts = append(opts[:len(opts):len(opts)], rlock.Wait(0))
 	}
 	return m.enter(ctx, "try lock", opts)
@@ -155,14 +154,14 @@ func (m *Mutex) enter(ctx context.Context, op string, opts []rlock.LockOption) (
 
 // newTry checks the arguments of a Lock.
 func (m *Mutex) newTry(ctx context.Context, opts []rlock.LockOption) (*try, error) {
-	o, err := lockopt.Collect(opts)
+	o, err := api.Collect(opts)
 	switch {
 	case m == nil || m.turn == nil:
 		return nil, fmt.Errorf("%w: the mutex is a zero value; make one with New", rlock.ErrArgument)
 	case m.err != nil:
 		return nil, m.err
 	case ctx == nil:
-		return nil, lockerr.ErrNilContext
+		return nil, api.ErrNilContext
 	case err != nil:
 		return nil, err
 	case o.Lease > m.lease:

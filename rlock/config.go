@@ -9,9 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"relock/internal/config"
-	"relock/internal/lockerr"
-	"relock/internal/lockopt"
+	"relock/internal/api"
+	"relock/internal/engine"
 )
 
 // The defaults of Config.
@@ -70,7 +69,7 @@ const maxLabel = 200
 
 // checked returns c as the machine takes it: with its zero fields filled in, or ErrConfig that
 // names the first bad field.
-func (c Config) checked() (config.Config, error) {
+func (c Config) checked() (engine.Config, error) {
 	for _, f := range []struct {
 		name string
 		d    *time.Duration
@@ -86,21 +85,21 @@ func (c Config) checked() (config.Config, error) {
 		switch {
 		case *f.d == 0:
 			*f.d = f.def
-		case *f.d < time.Millisecond || *f.d > lockopt.Longest:
-			return config.Config{}, fmt.Errorf("%w: %s is %v; it must be at least 1ms and at most %v, or 0 for the default of %v",
-				ErrConfig, f.name, *f.d, lockopt.Longest, f.def)
+		case *f.d < time.Millisecond || *f.d > api.Longest:
+			return engine.Config{}, fmt.Errorf("%w: %s is %v; it must be at least 1ms and at most %v, or 0 for the default of %v",
+				ErrConfig, f.name, *f.d, api.Longest, f.def)
 		}
 	}
 	switch {
 	case c.Replicas < 0:
-		return config.Config{}, fmt.Errorf("%w: Replicas is %d; it must be how many replicas acknowledge an acquisition, or 0 for none", ErrConfig, c.Replicas)
+		return engine.Config{}, fmt.Errorf("%w: Replicas is %d; it must be how many replicas acknowledge an acquisition, or 0 for none", ErrConfig, c.Replicas)
 	case c.HandOverLimit < -1:
-		return config.Config{}, fmt.Errorf("%w: HandOverLimit is %d; it must be positive, 0 for no bound but the time slice, or -1 for no hand-overs",
+		return engine.Config{}, fmt.Errorf("%w: HandOverLimit is %d; it must be positive, 0 for no bound but the time slice, or -1 for no hand-overs",
 			ErrConfig, c.HandOverLimit)
 	case len(c.Label) > maxLabel: // what is too long for a table is too long for a log
-		return config.Config{}, fmt.Errorf("%w: Label has %d bytes; it must have at most %d", ErrConfig, len(c.Label), maxLabel)
+		return engine.Config{}, fmt.Errorf("%w: Label has %d bytes; it must have at most %d", ErrConfig, len(c.Label), maxLabel)
 	case !utf8.ValidString(c.Label):
-		return config.Config{}, fmt.Errorf("%w: Label is %s; it must be UTF-8", ErrConfig, lockerr.Quote(c.Label))
+		return engine.Config{}, fmt.Errorf("%w: Label is %s; it must be UTF-8", ErrConfig, api.Quote(c.Label))
 	}
 	if c.Label == "" {
 		c.Label = defaultLabel()
@@ -108,7 +107,7 @@ func (c Config) checked() (config.Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(warnings{slog.Default().Handler()})
 	}
-	return config.Config(c), nil
+	return engine.Config(c), nil
 }
 
 // warnings hands on what an operator who has not asked for a log must hear.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/deployment"
+	"relock/internal/api"
+	"relock/internal/connect"
 	"relock/internal/engine"
-	"relock/internal/lockerr"
-	"relock/internal/misfit"
+	"relock/internal/redis"
 	"relock/internal/script"
 )
 
@@ -39,12 +39,12 @@ const replicaConns = 32
 // NewSession does, with [ErrConfig] also for an address that is a URL (see [DialURL]) or has no port, TLS on
 // one side only, and refused options.
 func Dial(ctx context.Context, opt rueidis.ClientOption, cfg Config) (*Session, error) {
-	return dial(ctx, opt, cfg, misfit.Options)
+	return dial(ctx, opt, cfg, connect.Options)
 }
 
-func dial(ctx context.Context, opt rueidis.ClientOption, cfg Config, words misfit.Words) (*Session, error) {
+func dial(ctx context.Context, opt rueidis.ClientOption, cfg Config, words connect.Words) (*Session, error) {
 	if ctx == nil {
-		return nil, fmt.Errorf("dial: %w", lockerr.ErrNilContext)
+		return nil, fmt.Errorf("dial: %w", api.ErrNilContext)
 	}
 	if err := checkAddresses(opt); err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
@@ -82,7 +82,7 @@ func dial(ctx context.Context, opt rueidis.ClientOption, cfg Config, words misfi
 	conn := script.NewConnection()
 	direct, scout := script.NewDirect(conn, opt, dialler(opt)), script.NewScout(conn, opt, dialler(opt))
 	var dialled atomic.Bool
-	hurried, calm := misfit.Hurry(ctx, opt)
+	hurried, calm := connect.Hurry(ctx, opt)
 	opt.DialCtxFn = dialWithin(dialing, hurried, conn, &dialled)
 	client, err := rueidis.NewClient(opt)
 	calm()
@@ -91,12 +91,12 @@ func dial(ctx context.Context, opt rueidis.ClientOption, cfg Config, words misfi
 	case err != nil && !dialled.Load(): // nor did it look for a server
 		return nil, fmt.Errorf("dial: %w: the client refuses what %s asks for: %w", ErrConfig, words.Source, err)
 	case err != nil:
-		return nil, fmt.Errorf("dial: %w", misfit.Explain(ctx, opt, err, words))
+		return nil, fmt.Errorf("dial: %w", connect.Explain(ctx, opt, err, words))
 	}
 	if client.Mode() != rueidis.ClientModeStandalone {
 		direct = nil
 	}
-	s, err := engine.New(ctx, client, checked, deployment.Options{Version: Version,
+	s, err := engine.New(ctx, client, checked, redis.Options{Version: Version,
 		Connection: conn, OwnsClient: true, Direct: direct, Scout: scout})
 	return (*Session)(s), err
 }

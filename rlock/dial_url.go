@@ -4,8 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"relock/internal/misfit"
-	"relock/internal/redisurl"
+	"relock/internal/connect"
 )
 
 // DialURL is [Dial] with the options of a URL.
@@ -43,9 +42,9 @@ import (
 // a URL that is not like this, with what would be right; its text has no part of a password. Files that
 // cannot be read are ErrConfig too. Else those of Dial.
 func DialURL(ctx context.Context, url string, cfg Config) (*Session, error) {
-	opt, err := redisurl.Parse(url)
+	opt, err := connect.ParseURL(url)
 	if err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	return dial(ctx, opt, cfg, misfit.URL)
+	return dial(ctx, opt, cfg, connect.URL)
 }

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"relock/internal/connect"
 	"relock/internal/engine"
-	"relock/internal/misfit"
 )
 
 // The window of the external tests into the machine.
@@ -15,9 +15,9 @@ const family = "mutex"
 // AskForTLS has Dial take up to d, until the test ends, to find out whether a server speaks TLS. The
 // test may not be parallel.
 func AskForTLS(t testing.TB, d time.Duration) {
-	before := misfit.Patience
-	t.Cleanup(func() { misfit.Patience = before })
-	misfit.Patience = d
+	before := connect.Patience
+	t.Cleanup(func() { connect.Patience = before })
+	connect.Patience = d
 }
 
 // Books returns how much the session keeps account of; all 0 when nothing is held and no

@@ -4,9 +4,9 @@ import (
 	"context"
 	"sync"
 
+	"relock/internal/api"
 	"relock/internal/engine"
-	"relock/internal/facade"
-	"relock/internal/lockerr"
+	"relock/internal/mutex"
 )
 
 // Locker adapts the mutex to [sync.Locker]. Warning: it panics where Mutex returns an error. No Lock
@@ -46,9 +46,9 @@ func (l *locker) first() *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.holds) == 0 {
-		p, err := facade.PrimitiveOf((*engine.Handle)(l.m))
+		p, err := mutex.PrimitiveOf((*engine.Handle)(l.m))
 		if err == nil {
-			err = lockerr.Wrap("unlock", p.Names().Name(), ErrNotHeld)
+			err = api.Wrap("unlock", p.Names().Name(), ErrNotHeld)
 		}
 		panic(err)
 	}

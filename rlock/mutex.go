@@ -11,7 +11,6 @@ import (
 
 	"relock/internal/calls"
 	"relock/internal/engine"
-	"relock/internal/facade"
 	"relock/internal/mutex"
 	"relock/internal/script"
 )
@@ -26,19 +25,19 @@ type Mutex engine.Handle
 func New(s *Session, name string, opts ...MutexOption) *Mutex {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
-	o, bad := facade.Collect(opts)
+	o, bad := mutex.CollectOptions(opts)
 	if err == nil {
 		err = bad
 	}
 	if err == nil {
 		err = o.CheckKeep(session)
 	}
-	return (*Mutex)(facade.NewMutex(session, mutex.New(names, o.Fencing), o.Keep, err))
+	return (*Mutex)(mutex.NewHandle(session, mutex.New(names, o.Fencing), o.Keep, err))
 }
 
 // Name returns the name that New was given, without Config.Prefix.
 func (m *Mutex) Name() string {
-	p, err := facade.PrimitiveOf((*engine.Handle)(m))
+	p, err := mutex.PrimitiveOf((*engine.Handle)(m))
 	if err != nil {
 		return ""
 	}
@@ -99,7 +98,7 @@ type State struct {
 // State asks Redis, in a round trip, who holds the mutex, how deep, how long.
 func (m *Mutex) State(ctx context.Context) (State, error) {
 	handle := (*engine.Handle)(m)
-	p, err := facade.PrimitiveFor(handle, "state")
+	p, err := mutex.PrimitiveFor(handle, "state")
 	if err != nil {
 		return State{}, err
 	}
@@ -141,7 +140,7 @@ func decodeState(r rueidis.RedisResult) (State, error) {
 // Redisson's, are not among them. It blocks for one round trip.
 func (m *Mutex) Waiters(ctx context.Context) (int, error) {
 	handle := (*engine.Handle)(m)
-	p, err := facade.PrimitiveFor(handle, "waiters")
+	p, err := mutex.PrimitiveFor(handle, "waiters")
 	if err != nil {
 		return 0, err
 	}
@@ -159,7 +158,7 @@ func (m *Mutex) Waiters(ctx context.Context) (int, error) {
 // [ErrUnavailable] the hold may stand.
 func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	handle := (*engine.Handle)(m)
-	p, err := facade.PrimitiveFor(handle, "force unlock")
+	p, err := mutex.PrimitiveFor(handle, "force unlock")
 	if err != nil {
 		return false, err
 	}

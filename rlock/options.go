@@ -3,15 +3,15 @@ package rlock
 import (
 	"time"
 
-	"relock/internal/backoff"
-	"relock/internal/facade"
-	"relock/internal/lockopt"
+	"relock/internal/api"
+	"relock/internal/clock"
+	"relock/internal/mutex"
 )
 
 // MutexOption is an option of New.
 type MutexOption func(*mutexOptions)
 
-type mutexOptions = facade.MutexOptions
+type mutexOptions = mutex.Options
 
 // Fenced gives every section a fencing token: [Hold.Token]. The acquire script draws it, and those
 // of sections that the lock may be handed over to; unused ones are skipped. The highest stays under
@@ -55,16 +55,16 @@ func Keep(d time.Duration) MutexOption {
 }
 
 // LockOption is an option of one Lock, TryLock or Do.
-type LockOption = lockopt.Option
+type LockOption = api.Option
 
 // Wait bounds the waiting of one Lock, not its section: after d, at least 0, it ends with
 // [ErrNotAcquired]. 0 is one attempt, as by [Mutex.TryLock].
-func Wait(d time.Duration) LockOption { return lockopt.Wait(d) }
+func Wait(d time.Duration) LockOption { return api.Wait(d) }
 
 // Lease gives one acquisition a fixed lease of at least 1 ms, neither renewed nor handed over: the
 // hold ends d after it began, unless [Hold.Extend] moves the end. A nested hold with a lease has a
 // context that ends with it.
-func Lease(d time.Duration) LockOption { return lockopt.Lease(d) }
+func Lease(d time.Duration) LockOption { return api.Lease(d) }
 
 // AtLeast has the lock stand until d (at least 1 ms) after it was acquired: an Unlock before leaves it standing for
 // the rest of d, and nobody else enters it until then. It is ShedLock's lockAtLeastFor, for jobs that several processes
@@ -79,27 +79,27 @@ func Lease(d time.Duration) LockOption { return lockopt.Lease(d) }
 // sessions hold the lock under that name too, it may stand for as long as their lease. Nested holds count
 // together: the latest end of theirs holds. It is for plain and fair locks and the write side of a read-write lock, which
 // a downgrade does not open to readers before; elsewhere it is [ErrArgument].
-func AtLeast(d time.Duration) LockOption { return lockopt.AtLeast(d) }
+func AtLeast(d time.Duration) LockOption { return api.AtLeast(d) }
 
 // AsyncRelease has a Do end with [Hold.UnlockAsync] in place of [Hold.Unlock]: it returns what fn returns, without the
 // answer to its release, and what that says goes to Config.Logger and Config.Trace. It is for Do alone, of locks and of
 // semaphores: elsewhere it is [ErrArgument].
-func AsyncRelease() LockOption { return lockopt.Async() }
+func AsyncRelease() LockOption { return api.Async() }
 
 // Retry makes a Lock, TryLock or Do a series of attempts: after each refusal it sleeps as b says
 // and asks again, without queue or messages. It gives up with [ErrNotAcquired] when b does
 // ([Limit]), or with [Wait] or ctx.
-func Retry(b Backoff) LockOption { return lockopt.Retry(b) }
+func Retry(b Backoff) LockOption { return api.Retry(b) }
 
 // Backoff is a func(n int) time.Duration: for how long a caller that was refused n times (from 1) sleeps
 // before it asks again, at least 1 ms; below 0 it gives up. Several goroutines call it; it must not block.
-type Backoff = backoff.Backoff
+type Backoff = clock.Backoff
 
 // Linear sleeps for d each time, less up to half of it at random.
-func Linear(d time.Duration) Backoff { return backoff.Linear(d) }
+func Linear(d time.Duration) Backoff { return clock.Linear(d) }
 
 // Exponential is Linear with a d of first, twice first and so on, up to most.
-func Exponential(first, most time.Duration) Backoff { return backoff.Exponential(first, most) }
+func Exponential(first, most time.Duration) Backoff { return clock.Exponential(first, most) }
 
 // Limit is b for so many attempts, the first one included; then it gives up.
-func Limit(b Backoff, attempts int) Backoff { return backoff.Limit(b, attempts) }
+func Limit(b Backoff, attempts int) Backoff { return clock.Limit(b, attempts) }

@@ -6,9 +6,9 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/deployment"
+	"relock/internal/api"
 	"relock/internal/engine"
-	"relock/internal/lockerr"
+	"relock/internal/redis"
 )
 
 // Session ties a process to one Redis deployment, with all that its locks share. A service has one.
@@ -26,7 +26,7 @@ type Session engine.Session
 func NewSession(ctx context.Context, client rueidis.Client, cfg Config) (*Session, error) {
 	switch {
 	case ctx == nil:
-		return nil, fmt.Errorf("new session: %w", lockerr.ErrNilContext)
+		return nil, fmt.Errorf("new session: %w", api.ErrNilContext)
 	case client == nil:
 		return nil, fmt.Errorf("new session: %w: client is nil; it must be a rueidis.Client", ErrConfig)
 	}
@@ -34,7 +34,7 @@ func NewSession(ctx context.Context, client rueidis.Client, cfg Config) (*Sessio
 	if err != nil {
 		return nil, fmt.Errorf("new session: %w", err)
 	}
-	s, err := engine.New(ctx, client, checked, deployment.Options{Version: Version})
+	s, err := engine.New(ctx, client, checked, redis.Options{Version: Version})
 	return (*Session)(s), err
 }
 

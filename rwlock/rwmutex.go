@@ -8,9 +8,9 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/api"
 	"relock/internal/engine"
-	"relock/internal/facade"
-	"relock/internal/lockerr"
+	"relock/internal/mutex"
 	"relock/rlock"
 )
 
@@ -30,7 +30,7 @@ type RWMutex struct {
 func New(s *rlock.Session, name string, opts ...rlock.MutexOption) *RWMutex {
 	session := (*engine.Session)(s)
 	names, err := session.Names(name)
-	o, bad := facade.Collect(opts)
+	o, bad := mutex.CollectOptions(opts)
 	switch {
 	case err != nil:
 	case bad != nil:
@@ -155,9 +155,9 @@ func (m *RWMutex) check(ctx context.Context, op string) error {
 		return err
 	}
 	if id, _ := rlock.OwnerFrom(ctx); id == "mode" || strings.HasSuffix(id, ":write") {
-		return lockerr.Wrap(op, m.read.Names().Name(), fmt.Errorf(
+		return api.Wrap(op, m.read.Names().Name(), fmt.Errorf(
 			"%w: owner %s; in a read-write lock it must not be \"mode\" or end in \":write\", the names of fields of the lock",
-			rlock.ErrArgument, lockerr.Quote(id)))
+			rlock.ErrArgument, api.Quote(id)))
 
 	}
 	return nil

@@ -12,8 +12,7 @@ import (
 
 	"relock/internal/calls"
 	"relock/internal/engine"
-	"relock/internal/permitid"
-	"relock/internal/requestid"
+	"relock/internal/idgen"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -29,7 +28,7 @@ var (
 // memory keep their ids.
 func (p *Permits) IDs() []string {
 	h := (*engine.Hold)(p)
-	ids := permitid.Append(make([]string, 0, h.N()), h.Owner(), h.N())
+	ids := idgen.AppendPermits(make([]string, 0, h.N()), h.Owner(), h.N())
 	for i, id := range ids {
 		ids[i] = hex.EncodeToString([]byte(id))
 	}
@@ -89,7 +88,7 @@ func (m *Semaphore) ExtendByID(ctx context.Context, d time.Duration, ids ...stri
 	for {
 		var done int64
 		err := m.handle.Calls().CallOnce(ctx, op, func(id string) script.Command {
-			_, number := requestid.Split(id)
+			_, number := idgen.SplitRequest(id)
 			args := append([]string{script.Millis(d), m.p.kept(d), number, script.Millis(m.p.s.Config().RequestMemory())}, raw...)
 			return script.Command{Script: extendByIDScript, Keys: keys, Args: args}
 		}, calls.Integer(&done))
@@ -120,8 +119,8 @@ func (m *Semaphore) decode(op string, ids []string) (raw []string, err error) {
 	for _, id := range ids {
 		b, err := hex.DecodeString(id)
 		switch {
-		case err != nil || len(b) != permitid.Size:
-			err = fmt.Errorf("%w: the id is %.40q; it must be %d hex digits", rlock.ErrArgument, id, 2*permitid.Size)
+		case err != nil || len(b) != idgen.PermitSize:
+			err = fmt.Errorf("%w: the id is %.40q; it must be %d hex digits", rlock.ErrArgument, id, 2*idgen.PermitSize)
 		case seen[string(b)]:
 			err = fmt.Errorf("%w: the id %s is given twice", rlock.ErrArgument, id)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/permitid"
+	"relock/internal/idgen"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	if addr := os.Getenv(childAddr); addr != "" {
 		child(addr) // does not return
 	}
-	redistest.Main(m, "lua", "../internal/probe/lua", "../internal/record/lua", "../internal/replicas/lua")
+	redistest.Main(m, "lua", "../internal/redis/lua")
 }
 
 // Short names for what the tests of all kinds of lock share.
@@ -77,7 +77,7 @@ func taken(t testing.TB, s *redistest.Server, name string) int64 {
 }
 
 // raw returns the ids of permits as they stand in Redis.
-func raw(p *semaphore.Permits) []string { return permitid.Append(nil, p.Owner(), p.N()) }
+func raw(p *semaphore.Permits) []string { return idgen.AppendPermits(nil, p.Owner(), p.N()) }
 
 func zset(name string) string    { return "{" + name + "}:timeout" }
 func channel(name string) string { return "redisson_sc:{" + name + "}" }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"relock/internal/lockopt"
+	"relock/internal/api"
 	"relock/rlock"
 )
 
@@ -39,8 +39,8 @@ func collect(opts []Option) (o options, err error) {
 		}
 		opt(&o)
 	}
-	if o.hasEnd && (o.end < time.Second || o.end > lockopt.Longest) {
-		return o, fmt.Errorf("%w: Expire(%v); it must be at least 1s and at most %v", rlock.ErrArgument, o.end, lockopt.Longest)
+	if o.hasEnd && (o.end < time.Second || o.end > api.Longest) {
+		return o, fmt.Errorf("%w: Expire(%v); it must be at least 1s and at most %v", rlock.ErrArgument, o.end, api.Longest)
 	}
 	return o, nil
 }

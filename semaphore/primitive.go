@@ -12,11 +12,10 @@ import (
 
 	"relock/internal/calls"
 	"relock/internal/engine"
+	"relock/internal/idgen"
 	"relock/internal/inbox"
 	"relock/internal/keyname"
 	"relock/internal/kind"
-	"relock/internal/permitid"
-	"relock/internal/requestid"
 	"relock/internal/script"
 	"relock/internal/waiting"
 	"relock/rlock/lua"
@@ -189,7 +188,7 @@ func (p *permits) Acquire(op *kind.Op) script.Command {
 	args = p.waitArgs(append(args, script.Millis(op.Lease), script.Itoa(int64(p.limit)), p.Channel(), p.key.Publish, p.kept(op.Lease),
 		script.Flag(op.Next)), op)
 	op.Limit = &p.told
-	cmd := script.Command{Script: acquireScript, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
+	cmd := script.Command{Script: acquireScript, Keys: p.keys(), Args: idgen.AppendPermits(args, op.Owner, op.N)}
 	if args[6] != "" {
 		cmd.Keys, cmd.Fewer = p.keysAndLine(), acquireWithoutLine
 	}
@@ -201,7 +200,7 @@ func (p *permits) Release(op *kind.Op) script.Command {
 	args := make([]string, 0, 9+op.N)
 	args = append(args, p.Channel(), p.key.Publish, p.key.Counts, p.kept(0), inbox.Prefix, op.Line.Head, op.Owner, script.Flag(op.Line.Listens),
 		script.Flag(op.Line.Yields))
-	return script.Command{Script: releaseScript, Keys: p.keysAndLine(), Args: permitid.Append(args, op.Owner, op.N), Fewer: releaseWithoutLine}
+	return script.Command{Script: releaseScript, Keys: p.keysAndLine(), Args: idgen.AppendPermits(args, op.Owner, op.N), Fewer: releaseWithoutLine}
 }
 
 // releaseWithoutLine is a release script call that does not name the line.
@@ -232,7 +231,7 @@ func (p *permits) Extend(op *kind.Op) script.Command {
 	args := make([]string, 0, 5+op.N)
 	args = append(args, script.Millis(op.Lease), script.Flag(!op.Away && (op.All || op.Private)), p.kept(op.Lease),
 		op.ID, script.Itoa(int64(op.N)))
-	return script.Command{Script: extendScript, Keys: keys, Args: append(permitid.Append(args, op.Owner, op.N), op.Void...)}
+	return script.Command{Script: extendScript, Keys: keys, Args: append(idgen.AppendPermits(args, op.Owner, op.N), op.Void...)}
 }
 
 // RenewScript is renew.lua.
@@ -242,7 +241,7 @@ func (*permits) RenewScript() *script.Script { return renewScript }
 // bounds the permits that one renews.
 func (p *permits) RenewArgs(op *kind.Op) (keys, args []string) {
 	args = append(make([]string, 0, 2+op.N), script.Itoa(int64(op.N)), p.kept(p.s.Config().Lease))
-	return p.keys(), permitid.Append(args, op.Owner, op.N)
+	return p.keys(), idgen.AppendPermits(args, op.Owner, op.N)
 }
 
 // state is state.lua.
@@ -254,7 +253,7 @@ func (p *permits) state() script.Command {
 
 // setLimit is set_limit.lua.
 func (p *permits) setLimit(limit int, id string) script.Command {
-	_, number := requestid.Split(id)
+	_, number := idgen.SplitRequest(id)
 	return p.lined(script.Command{Script: setLimitScript, Keys: p.changeKeys(), Args: []string{
 		script.Itoa(int64(limit)), p.Channel(), p.key.Publish, number, script.Millis(p.s.Config().RequestMemory()),
 		p.kept(p.s.Config().Lease), p.key.Counts,
@@ -263,7 +262,7 @@ func (p *permits) setLimit(limit int, id string) script.Command {
 
 // deletion is delete.lua.
 func (p *permits) deletion(id string) script.Command {
-	_, number := requestid.Split(id)
+	_, number := idgen.SplitRequest(id)
 	return p.lined(script.Command{Script: deleteScript, Keys: p.changeKeys(), Args: []string{
 		number, script.Millis(p.s.Config().RequestMemory()), p.Channel(), p.key.Publish,
 	}})

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"relock/internal/engine"
+	"relock/internal/idgen"
 	"relock/internal/inbox"
 	"relock/internal/keyname"
 	"relock/internal/kind"
-	"relock/internal/requestid"
 	"relock/internal/script"
 	"relock/internal/waiting"
 )
@@ -63,7 +63,7 @@ func requestsKey(s *engine.Session, n *keyname.Names) string {
 
 // once returns a command that counts once for each request.
 func (p *count) once(sc *script.Script, keys []string, id string, args ...string) script.Command {
-	slot, number := requestid.Split(id)
+	slot, number := idgen.SplitRequest(id)
 	return script.Command{
 		Script: sc, Keys: keys,
 		Args: append([]string{slot, number, script.Millis(p.s.Config().RequestMemory()), script.Millis(p.end)}, args...),

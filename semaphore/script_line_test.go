@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/permitid"
+	"relock/internal/idgen"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/internal/waiting"
@@ -39,7 +39,7 @@ var entryNames = func() *strings.Replacer {
 		for _, n := range []int{1, 2, 3, 65} {
 			owner := fmt.Sprintf("%s:%d", session, n)
 			pairs = append(pairs, head("P", n)+owner, fmt.Sprint(session, n), head("C", n)+owner, fmt.Sprint("c", session, n))
-			for i, id := range permitid.Append(nil, owner, n) {
+			for i, id := range idgen.AppendPermits(nil, owner, n) {
 				pairs = append(pairs, id, fmt.Sprintf("%s%d.%d", session, n, i))
 			}
 		}
@@ -74,7 +74,7 @@ func come(name, again string) []string {
 	e := entry(name)
 	a := args("30000", "5", "ch", "PUBLISH", "0", "1", e[:20], again, "0", "0", "s:", "0", e[20:], "", "")
 	n := size(name)
-	return permitid.Append(a, e[20:], n)
+	return idgen.AppendPermits(a, e[20:], n)
 }
 
 func size(name string) (n int) { fmt.Sscan(strings.TrimLeft(name, "cABC"), &n); return n }
@@ -87,7 +87,7 @@ func takes(name string) []string {
 
 func leaves(name string) []string {
 	e := entry(name)
-	return permitid.Append(args("ch", "PUBLISH", "0", "0", "s:", e[:20], e[20:], "0", "0"), e[20:], size(name))
+	return idgen.AppendPermits(args("ch", "PUBLISH", "0", "0", "s:", e[:20], e[20:], "0", "0"), e[20:], size(name))
 }
 
 // share are those of a session that has had its permits for longer than its share.
@@ -124,7 +124,7 @@ var lineCases = []locktest.ScriptCase{
 	run("there are enough for both", "acquire", stand(has(3, inf, "x:1"), "A2"), withLine, come("B1", "0"), "[1 ~ 0 1 0 -1]", "[1 ~ 0 0 0 -1]", "s=0 z<A2.0 A2.1 B1.0 x:1>"),
 	run("it is granted, and nobody waits", "acquire", stand(has(2, inf, "x:1"), "A2"), withLine, come("A2", "1"), "[1 30001 0 1 0 -1]", "[1 30001 0 0 0 -1]", "s=0 z<A2.0 A2.1 x:1>"),
 	run("it is granted, and others wait", "acquire", stand(has(2, inf, "x:1"), "A2 B1"), withLine, come("A2", "1"), "[1 30001 0 1 0 -1]", "[1 30001 0 0 0 -1]", "line<B1 sA sB> s=0 z<A2.0 A2.1 x:1>"),
-	run("it was granted by another, and asks", "acquire", stand(has(0, inf, "x:1", permitid.Append(nil, "A:1", 1)[0]), "B1"), withLine, come("A1", "1"), "[1 -1 0 0 0 -1]", "[1 -1 0 0 0 -1]", "line<B1 sB> s=0 z<A1.0 x:1>"),
+	run("it was granted by another, and asks", "acquire", stand(has(0, inf, "x:1", idgen.AppendPermits(nil, "A:1", 1)[0]), "B1"), withLine, come("A1", "1"), "[1 -1 0 0 0 -1]", "[1 -1 0 0 0 -1]", "line<B1 sB> s=0 z<A1.0 x:1>"),
 	run("more than the limit leaves the line", "acquire", stand(has(0, inf, "x:1"), "A2 B1"), withLine, come("A2", "1"), "[-2 1 0 0]", "[-2 1 0 0]", "line<B1 sA sB> s=0 z<x:1>"),
 	run("and lets those behind in", "acquire", stand(has(1, inf), "A2 B1"), withLine, come("A2", "1"), "[-2 1 0 0]", "[-2 1 0 0]", "s=0 z<B1.0>"),
 	run("nobody listens for a dead one", "acquire", stand(has(1, inf, "x:1"), "A1 B1", fmt.Sprint(dead), "sA"), withLine, come("B1", "1"), "[1 30001 0 1 0 -1]", "[1 30001 0 0 0 -1]", "s=0 z<B1.0 x:1>"),

@@ -8,10 +8,9 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/api"
 	"relock/internal/engine"
 	"relock/internal/kind"
-	"relock/internal/lockerr"
-	"relock/internal/lockopt"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -125,7 +124,7 @@ func (m *Semaphore) wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return lockerr.Wrap(op, m.p.Names().Name(), err)
+	return api.Wrap(op, m.p.Names().Name(), err)
 }
 
 // possible returns why n permits can never be had, as far as that can be told before the
@@ -144,7 +143,7 @@ func (m *Semaphore) possible(ctx context.Context, op string, n int, wait bool, o
 	}
 	// The limit may have been raised in the meantime.
 	bound := m.handle.Session().Config().TryTimeout()
-	o, _ := lockopt.Collect(opts) // what is wrong with them the attempt says
+	o, _ := api.Collect(opts) // what is wrong with them the attempt says
 	if wait = wait && !(o.Bounded && o.Wait == 0); wait && o.Bounded {
 		bound = min(bound, o.Wait)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/permitid"
+	"relock/internal/idgen"
 	"relock/semaphore"
 )
 
@@ -60,7 +60,7 @@ func (k *labels) session(o Owner) string {
 	if o.mark != "" {
 		return k.marked[o.mark]
 	}
-	id, _ := permitid.Session(o.ID)
+	id, _ := idgen.SessionOfPermit(o.ID)
 	return id
 }
 
@@ -104,7 +104,7 @@ func (k *labels) findSessions(ctx context.Context, client rueidis.Client) {
 		defer mu.Unlock()
 		for _, c := range channels {
 			id := strings.TrimPrefix(c, sessionPrefix)
-			mark := permitid.Mark(id)
+			mark := idgen.PermitMark(id)
 			if other, taken := k.marked[mark]; taken && other != id {
 				id = "" // it may be either
 			}
@@ -118,7 +118,7 @@ func (k *labels) findSessions(ctx context.Context, client rueidis.Client) {
 // library belongs to the acquisition that it came with. One with a random id, as Redisson's, is
 // shown by that id as Java has it, and has no mark.
 func permitOwner(id string) (owner, mark string) {
-	mark, part, number, ok := permitid.Split(id)
+	mark, part, number, ok := idgen.SplitPermit(id)
 	if !ok || number >= semaphore.MaxAtOnce {
 		return hex.EncodeToString([]byte(id)), ""
 	}

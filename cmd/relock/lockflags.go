@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"relock/fairlock"
-	"relock/internal/permitid"
+	"relock/internal/idgen"
 	"relock/rlock"
 	"relock/rwlock"
 	"relock/semaphore"
@@ -141,6 +141,6 @@ func (f *runFlags) takePermits(ctx context.Context, s *rlock.Session, name strin
 	if err != nil {
 		return nil, err
 	}
-	owner, _ := permitOwner(permitid.Append(nil, p.Owner(), 1)[0])
+	owner, _ := permitOwner(idgen.AppendPermits(nil, p.Owner(), 1)[0])
 	return &held{ctx: section, owner: owner, release: p.Release}, nil
 }

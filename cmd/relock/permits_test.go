@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"relock/internal/permitid"
+	"relock/internal/idgen"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 	"relock/semaphore"
@@ -70,11 +70,11 @@ func TestShowPermits(t *testing.T) {
 func TestShowPermitsOfTwins(t *testing.T) {
 	seen := map[string]string{}
 	id := "session 0"
-	for i := 1; seen[permitid.Mark(id)] == ""; i++ { // a hundred thousand are about enough
-		seen[permitid.Mark(id)], id = id, fmt.Sprint("session ", i)
+	for i := 1; seen[idgen.PermitMark(id)] == ""; i++ { // a hundred thousand are about enough
+		seen[idgen.PermitMark(id)], id = id, fmt.Sprint("session ", i)
 	}
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
-		for _, id := range []string{seen[permitid.Mark(id)], id} {
+		for _, id := range []string{seen[idgen.PermitMark(id)], id} {
 			session, err := rlock.Dial(context.Background(), s.Option(), rlock.Config{ID: id, Label: "label of " + id})
 			must(t, err)
 			t.Cleanup(func() { must(t, session.Close()) })

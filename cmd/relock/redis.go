@@ -11,9 +11,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/connect"
 	"relock/internal/keyname"
-	"relock/internal/misfit"
-	"relock/internal/redisurl"
 	"relock/rlock"
 )
 
@@ -59,18 +58,18 @@ func (g *global) dial(ctx context.Context) (rueidis.Client, error) {
 		opt.ConnWriteTimeout = silence
 	}
 	opt.DisableRetry = true
-	hurried, calm := misfit.Hurry(ctx, opt)
+	hurried, calm := connect.Hurry(ctx, opt)
 	client, err := rueidis.NewClient(hurried)
 	calm()
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", strings.Join(opt.InitAddress, ", "), misfit.Explain(ctx, opt, err, misfit.URL))
+		return nil, fmt.Errorf("connect to %s: %w", strings.Join(opt.InitAddress, ", "), connect.Explain(ctx, opt, err, connect.URL))
 	}
 	return client, nil
 }
 
 // option parses the URL of Redis, and says where it stands if it is wrong.
 func (g *global) option() (rueidis.ClientOption, error) {
-	opt, err := redisurl.Parse(g.url())
+	opt, err := connect.ParseURL(g.url())
 	if err != nil {
 		where := environment
 		if g.redis != "" {

@@ -1,11 +1,3 @@
-// Package account keeps the books of a claim: what may stand in Redis under its owner, from before the
-// command is sent that brings it there until it is confirmed that it is not there; and from these it
-// makes the commands of the claim. Of a section's holds it knows which are unlocked, and it sends nothing.
-//
-// Each hold has an id, but for the first one of a private owner, which gets one with the next if its kind is ByID.
-// Those of a named owner tell its holds from those that other sessions have under the same name. Those of a private owner
-// are there since a command that is sent twice must count once; they are alike, and which of them stands
-// for which hold does not matter.
 package account
 
 import (
@@ -15,7 +7,7 @@ import (
 
 	"relock/internal/holds"
 	"relock/internal/kind"
-	"relock/internal/resend"
+	"relock/internal/redis"
 	"relock/internal/script"
 )
 
@@ -215,7 +207,7 @@ func (m *Account) Extension(k *kind.Kind, side int, op *kind.Op) {
 
 // Extended takes in what became of an extension: Redis ignores from now on what it was told to, and
 // a copy of the extension itself may still arrive.
-func (m *Account) Extended(op *kind.Op, r *resend.Extended) {
+func (m *Account) Extended(op *kind.Op, r *redis.Extended) {
 	if r.Voided {
 		m.late = slices.DeleteFunc(m.late, func(id string) bool { return slices.Contains(op.Void, id) })
 	}
@@ -250,11 +242,11 @@ func (m *Account) Cancels() bool { return m != nil && m.cancelling > 0 }
 // Releases appends the commands that end all that may stand, each being op with what one side has; the
 // first hold was taken with p. They need no earlier answer, since they name all of it. With an op.Lease they leave
 // standing for so long what can be left.
-func (m *Account) Releases(cmds []resend.ReleaseCommand, p kind.Primitive, op kind.Op) []resend.ReleaseCommand {
+func (m *Account) Releases(cmds []redis.ReleaseCommand, p kind.Primitive, op kind.Op) []redis.ReleaseCommand {
 	op.Private = m == nil || m.owner == ""
 	op.All = op.Private
 	if m == nil {
-		return append(cmds, resend.ReleaseCommand{Command: p.Release(&op), Known: true})
+		return append(cmds, redis.ReleaseCommand{Command: p.Release(&op), Known: true})
 	}
 	op.ByIDs = m.byIDs
 	for side, of := range m.sides {
@@ -265,7 +257,7 @@ func (m *Account) Releases(cmds []resend.ReleaseCommand, p kind.Primitive, op ki
 			continue
 		}
 		if op.Ends = slices.Concat(of.ids, of.ending); op.All || len(op.Ends) > 0 {
-			cmds = append(cmds, resend.ReleaseCommand{Command: release(of.prim, &op), Known: known})
+			cmds = append(cmds, redis.ReleaseCommand{Command: release(of.prim, &op), Known: known})
 		}
 	}
 	return cmds

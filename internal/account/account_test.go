@@ -10,7 +10,7 @@ import (
 	"relock/internal/holds"
 	"relock/internal/keyname"
 	"relock/internal/kind"
-	"relock/internal/resend"
+	"relock/internal/redis"
 	"relock/internal/script"
 )
 
@@ -168,18 +168,18 @@ func TestLateCommandsAreVoided(t *testing.T) {
 	if !m.Busy() {
 		t.Error("it is not awaited")
 	}
-	m.Extended(&kind.Op{ID: "x"}, &resend.Extended{Late: true})
+	m.Extended(&kind.Op{ID: "x"}, &redis.Extended{Late: true})
 	m.Shortening([]string{"y", "z"})
 	op := extend()
 	same(t, "to be ignored", op.Void, []string{"x", "y"})
 	if !op.ByIDs || !m.MayShorten() {
 		t.Error("the key of the ids is not named")
 	}
-	m.Extended(&op, &resend.Extended{})
+	m.Extended(&op, &redis.Extended{})
 	if !m.MayShorten() {
 		t.Error("an extension that was not answered counts")
 	}
-	m.Extended(&op, &resend.Extended{Voided: true})
+	m.Extended(&op, &redis.Extended{Voided: true})
 	if m.MayShorten() {
 		t.Error("what Redis ignores is still to be ignored")
 	}

@@ -9,24 +9,23 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/api"
 	"relock/internal/idgen"
 	"relock/internal/kind"
 	"relock/internal/life"
-	"relock/internal/lockerr"
-	"relock/internal/notes"
-	"relock/internal/requestid"
-	"relock/internal/resend"
+	"relock/internal/redis"
+	"relock/internal/report"
 	"relock/internal/script"
 )
 
 // A Session is what calls need of a session. All fields must be set.
 type Session struct {
 	Life     *life.Life // whose Close waits for the calls
-	Sender   *resend.Sender
-	Requests *requestid.Pool
+	Sender   *redis.Sender
+	Requests *idgen.Requests
 	Bound    time.Duration // of a Call
 	Log      *slog.Logger  // it may be called under any mutex
-	Told     notes.Once    // names of which something was logged that is true once and for all
+	Told     report.Once   // names of which something was logged that is true once and for all
 }
 
 // A Handle is what a caller holds of something in Redis that has a name.
@@ -40,8 +39,8 @@ type Handle struct {
 func NewHandle(s *Session, name string, err error) Handle { return Handle{s, name, err} }
 
 // Call runs a script that may run twice, until Redis answers or refuses it for good, ctx ends, or
-// the bound of the session is over. Errors: [lockerr.ErrClosed], ctx's error if it was done before
-// (nothing was sent), [lockerr.ErrUnavailable] (with ctx's error, if that ended it), Redis's own,
+// the bound of the session is over. Errors: [api.ErrClosed], ctx's error if it was done before
+// (nothing was sent), [api.ErrUnavailable] (with ctx's error, if that ended it), Redis's own,
 // else decode's, all with op and the name in front.
 func (h *Handle) Call(ctx context.Context, op string, cmd script.Command, decode func(rueidis.RedisResult) error) error {
 	if h.err != nil {
@@ -128,7 +127,7 @@ func Integer(to *int64) func(rueidis.RedisResult) error {
 	}
 }
 
-// Once runs warn with the session's Logger, once for each name of a session, of the first [notes.MostOnce].
+// Once runs warn with the session's Logger, once for each name of a session, of the first [report.MostOnce].
 // Both may be under any mutex.
 func (h *Handle) Once(warn func(log *slog.Logger)) {
 	if h.err == nil && h.session.Told.First(h.name) {
@@ -136,10 +135,10 @@ func (h *Handle) Once(warn func(log *slog.Logger)) {
 	}
 }
 
-func (h *Handle) wrap(op string, err error) error { return lockerr.Wrap(op, h.name, err) }
+func (h *Handle) wrap(op string, err error) error { return api.Wrap(op, h.name, err) }
 
 // Go runs fn in a goroutine of the session. Its context ends when ctx does or when Close
-// begins; Close waits for fn to return. Errors: [lockerr.ErrClosed], ctx's error if it is done, and
+// begins; Close waits for fn to return. Errors: [api.ErrClosed], ctx's error if it is done, and
 // the handle's own; then fn does not run.
 func (h *Handle) Go(ctx context.Context, fn func(ctx context.Context)) error {
 	if h.err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
+	"relock/internal/api"
 	"relock/internal/calls"
+	"relock/internal/idgen"
 	"relock/internal/life"
-	"relock/internal/lockerr"
-	"relock/internal/requestid"
-	"relock/internal/resend"
+	"relock/internal/redis"
 	"relock/internal/script"
 )
 
@@ -33,7 +33,7 @@ type session struct {
 
 func newSession(errs ...error) *session {
 	d := &session{errs: errs}
-	d.Session = calls.Session{Life: life.New(), Requests: new(requestid.Pool), Bound: time.Second, Sender: &resend.Sender{
+	d.Session = calls.Session{Life: life.New(), Requests: new(idgen.Requests), Bound: time.Second, Sender: &redis.Sender{
 		Run: func(context.Context, script.Command) rueidis.RedisResult {
 			var err error
 			if d.sent++; d.sent <= len(d.errs) {
@@ -77,9 +77,9 @@ func TestErrorsOfACall(t *testing.T) {
 		want error
 	}{
 		{"a bad handle", &unusable, t.Context(), errBad},
-		{"no context", newSession().handle(), nil, lockerr.ErrNilContext},
+		{"no context", newSession().handle(), nil, api.ErrNilContext},
 		{"a context that has ended", newSession().handle(), over, context.Canceled},
-		{"a closed session", closed.handle(), t.Context(), lockerr.ErrClosed},
+		{"a closed session", closed.handle(), t.Context(), api.ErrClosed},
 		{"a bad reply", newSession().handle(), t.Context(), script.ErrShape},
 	} {
 		ran := false
@@ -116,12 +116,12 @@ func TestBoundOfACall(t *testing.T) {
 		d := newSession(silent...)
 		start := time.Now()
 		err := d.handle().Call(t.Context(), "ask", script.Command{}, nothing)
-		if took := time.Since(start); !errors.Is(err, lockerr.ErrUnavailable) || took != time.Second {
+		if took := time.Since(start); !errors.Is(err, api.ErrUnavailable) || took != time.Second {
 			t.Errorf("%v after %v, want the desk's bound", err, took)
 		}
 		start = time.Now()
 		err = d.handle().CallWithin(t.Context(), time.Minute, "ask", script.Command{}, nothing)
-		if took := time.Since(start); !errors.Is(err, lockerr.ErrUnavailable) || took != time.Minute {
+		if took := time.Since(start); !errors.Is(err, api.ErrUnavailable) || took != time.Minute {
 			t.Errorf("%v after %v, want its own bound", err, took)
 		}
 	})

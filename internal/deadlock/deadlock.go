@@ -31,7 +31,7 @@ import (
 	"strings"
 	"time"
 
-	"relock/internal/lockerr"
+	"relock/internal/api"
 )
 
 // A Claim is what Redis has granted to one session for the lock of a key. The session has given
@@ -107,9 +107,9 @@ func (c Cycle) String() string {
 	var b strings.Builder
 	for i, s := range c {
 		next := c[(i+1)%len(c)]
-		fmt.Fprintf(&b, "%s (held by %s, %s) waits for ", lockerr.Quote(s.Wait.Key), lockerr.Quote(s.Holder.owner()), lockerr.Quote(next.Wait.Label))
+		fmt.Fprintf(&b, "%s (held by %s, %s) waits for ", api.Quote(s.Wait.Key), api.Quote(s.Holder.owner()), api.Quote(next.Wait.Label))
 	}
-	return b.String() + lockerr.Quote(c[0].Wait.Key)
+	return b.String() + api.Quote(c[0].Wait.Key)
 }
 
 // oneEach returns one wait for each side of a lock that some waits are for: the oldest, but first

@@ -2,10 +2,11 @@ package deadlock
 
 import (
 	"fmt"
+	"relock/internal/inbox"
 	"strconv"
 	"strings"
 
-	"relock/internal/lockerr"
+	"relock/internal/api"
 )
 
 // A message goes from session to session.
@@ -24,9 +25,6 @@ const (
 	confirm kind = 'c'
 )
 
-// Prefix begins each message.
-const Prefix = "deadlock:"
-
 // maxMessage bounds what is sent: names may be of any length.
 const maxMessage = 64 << 10
 
@@ -34,7 +32,7 @@ const maxMessage = 64 << 10
 // come fields, each as "<length>:<bytes>".
 func (m *message) encode() (string, bool) {
 	var b strings.Builder
-	b.WriteString(Prefix)
+	b.WriteString(inbox.Deadlock)
 	put := func(s string) { b.WriteString(strconv.Itoa(len(s)) + ":" + s) }
 	number := func(n uint64) { put(strconv.FormatUint(n, 10)) }
 	put(string(m.kind))
@@ -54,7 +52,7 @@ func (m *message) encode() (string, bool) {
 
 // parse is the opposite of encode.
 func parse(text string) (m message, err error) {
-	rest, ok := strings.CutPrefix(text, Prefix)
+	rest, ok := strings.CutPrefix(text, inbox.Deadlock)
 	if !ok || len(text) > maxMessage {
 		return m, fmt.Errorf("deadlock: not a message of at most %d bytes", maxMessage)
 	}
@@ -97,7 +95,7 @@ func (r *reader) text() (s string) {
 	length, rest, ok := strings.Cut(r.rest, ":")
 	n, err := strconv.ParseUint(length, 10, 32)
 	if !ok || err != nil || n > uint64(len(rest)) {
-		r.err = fmt.Errorf("deadlock: a field of %s bytes where %d are left", lockerr.Quote(length), len(rest))
+		r.err = fmt.Errorf("deadlock: a field of %s bytes where %d are left", api.Quote(length), len(rest))
 		return ""
 	}
 	r.rest = rest[n:]

@@ -3,6 +3,7 @@ package deadlock
 import (
 	"math"
 	"reflect"
+	"relock/internal/inbox"
 	"strings"
 	"testing"
 )
@@ -54,7 +55,7 @@ func TestBadMessages(t *testing.T) {
 			}
 		}
 	}
-	for _, bad := range []string{"", "grant:1", Prefix, Prefix + "1:s", Prefix + "-1:s", Prefix + "1:s1:x1:0", Prefix + "99999999999999999999:s"} {
+	for _, bad := range []string{"", "grant:1", inbox.Deadlock, inbox.Deadlock + "1:s", inbox.Deadlock + "-1:s", inbox.Deadlock + "1:s1:x1:0", inbox.Deadlock + "99999999999999999999:s"} {
 		if m, err := parse(bad); err == nil {
 			t.Errorf("%q is taken for %+v", bad, m)
 		}

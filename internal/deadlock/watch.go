@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"relock/internal/background"
-	"relock/internal/schedule"
+	"relock/internal/clock"
+	"relock/internal/life"
 )
 
 // A Suspect is one Lock that waits inside of open sections, and so may be part of a deadlock. Its
@@ -26,10 +26,10 @@ type Suspect interface {
 
 // Config is what a Watch needs of its session. All fields must be set.
 type Config struct {
-	Session    string            // its id
-	Label      string            // what the text of a cycle calls it
-	Context    context.Context   // when it ends nothing more is looked for
-	Background *background.Group // counts the goroutine that looks
+	Session    string          // its id
+	Label      string          // what the text of a cycle calls it
+	Context    context.Context // when it ends nothing more is looked for
+	Background *life.Group     // counts the goroutine that looks
 	Clock      func() time.Duration
 	WakeAt     func(at time.Duration) // has Seek called then
 
@@ -86,7 +86,7 @@ const (
 
 // NewWatch returns the Watch of a session.
 func NewWatch(cfg Config) *Watch {
-	w := &Watch{cfg: cfg, due: schedule.Never,
+	w := &Watch{cfg: cfg, due: clock.Never,
 		waits: map[string]*Waiting{}, inside: map[Claim]map[*Waiting]bool{}, sought: map[side]time.Duration{}}
 	w.chaser = newChaser((*watchHost)(w))
 	return w
@@ -152,7 +152,7 @@ func (w *Watch) remove(x *Waiting) {
 	}
 	if len(w.waits) == 0 {
 		clear(w.sought)
-		w.due = schedule.Never
+		w.due = clock.Never
 	}
 }
 
@@ -185,7 +185,7 @@ func (w *Watch) Seek(now time.Duration) (next time.Duration) {
 	if now < w.due {
 		return w.due
 	}
-	w.due = schedule.Never
+	w.due = clock.Never
 	maps.DeleteFunc(w.sought, func(_ side, at time.Duration) bool { return now-at >= seekAfter })
 	for _, x := range w.waits {
 		if x.watches[0] != w {
@@ -210,7 +210,7 @@ func (w *Watch) Seek(now time.Duration) (next time.Duration) {
 	return w.due
 }
 
-// Hear takes the text of a message of another session, which begins with Prefix.
+// Hear takes the text of a message of another session, which begins with [inbox.Deadlock].
 func (w *Watch) Hear(text string) error {
 	m, err := parse(text)
 	if err != nil {

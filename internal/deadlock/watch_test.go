@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"relock/internal/inbox"
 	"slices"
 	"strings"
 	"sync"
@@ -12,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"relock/internal/background"
-	"relock/internal/schedule"
+	"relock/internal/clock"
+	"relock/internal/life"
 )
 
 // A net is some sessions whose waits are what a test says.
@@ -61,7 +62,7 @@ func bubble(t *testing.T, fn func(t *testing.T, n *net), sessions ...string) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		n := &net{watches: map[string]*Watch{}, ctx: ctx, asked: map[string][]time.Duration{}, holds: map[string]string{}}
-		var background background.Group
+		var background life.Group
 		start := time.Now()
 		for _, id := range sessions {
 			wake := make(chan time.Duration, 100)
@@ -87,7 +88,7 @@ func bubble(t *testing.T, fn func(t *testing.T, n *net), sessions ...string) {
 func (n *net) keep(w *Watch, wake chan time.Duration) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for due := schedule.Never; ; {
+	for due := clock.Never; ; {
 		select {
 		case at := <-wake:
 			due = min(due, at)
@@ -217,7 +218,7 @@ func TestWatchSeeksEverMoreSeldom(t *testing.T) {
 		beside.waiting.Over()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if w := n.watches["s"]; w.Len() != 0 || len(w.inside) != 0 || len(w.sought) != 0 || w.due != schedule.Never {
+		if w := n.watches["s"]; w.Len() != 0 || len(w.inside) != 0 || len(w.sought) != 0 || w.due != clock.Never {
 			t.Error("what is over is still watched")
 		}
 		if got := n.times("s", other.Key); len(got) != 7 {
@@ -293,7 +294,7 @@ func TestWatchBoundsItsJobs(t *testing.T) {
 		if len(w.jobs) != maxJobs {
 			t.Errorf("%d jobs wait, want %d", len(w.jobs), maxJobs)
 		}
-		if err := w.Hear(Prefix + "nonsense"); err == nil {
+		if err := w.Hear(inbox.Deadlock + "nonsense"); err == nil {
 			t.Error("nonsense was taken for a message")
 		}
 		close(stalled)

@@ -7,13 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"relock/internal/attempts"
-	"relock/internal/lockerr"
-	"relock/internal/lockopt"
-	"relock/internal/owner"
-	"relock/internal/queue"
-	"relock/internal/stdcontext"
-	"relock/internal/tracing"
+	"relock/internal/account"
+	"relock/internal/api"
+	"relock/internal/holds"
+	"relock/internal/report"
 	"relock/internal/waiting"
 	"relock/locktrace"
 )
@@ -34,14 +31,14 @@ type acquisition struct {
 	given atomic.Pointer[section]
 
 	waiter
-	suspect *suspect     // if it waits inside of open sections
-	traced  tracing.Call // for the hooks
+	suspect *suspect    // if it waits inside of open sections
+	traced  report.Call // for the hooks
 }
 
 // A waiter is what an acquisition has while it waits. It is guarded by the lock's mutex.
 type waiter struct {
-	node     queue.Node[acquisition]
-	wake     queue.Wake
+	node     waiting.Node[acquisition]
+	wake     waiting.Wake
 	queued   bool
 	asking   bool  // an attempt is under way, or a subscription
 	outside  bool  // it lies in no section of the session; known once it waits
@@ -54,7 +51,7 @@ type waiter struct {
 type request struct {
 	*target
 	ctx       context.Context
-	opts      lockopt.Options
+	opts      api.Options
 	lease     time.Duration // how long the hold lives without a renewal
 	safeLease time.Duration // of the claim that it makes: see exposed.go
 	n         int
@@ -66,7 +63,7 @@ type request struct {
 
 // tries is what an acquisition remembers of its attempts.
 type tries struct {
-	attempts.Log
+	account.Attempts
 	stuck        bool          // is counted by s.outage
 	refused      int           // in a session that polls, or with Retry
 	pause        time.Duration // for how long such a caller has slept last, or, in a session that is deaf, sleeps next
@@ -79,7 +76,7 @@ type tries struct {
 // Lock acquires what the handle locks, n permits of it if it has permits; wait false is TryLock.
 // Errors name the operation and the lock, unless the handle is a zero value. With an error the context
 // is the one given, and the hold nil.
-func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []lockopt.Option) (section context.Context, hold *Hold, err error) {
+func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []api.Option) (section context.Context, hold *Hold, err error) {
 	if h == nil || h.prim == nil {
 		return ctx, nil, errZeroMutex
 	}
@@ -88,7 +85,7 @@ func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []lockopt.Opti
 		s := h.s
 		a, _ := s.spare.Get().(*acquisition)
 		if a == nil {
-			a = &acquisition{waiter: waiter{wake: make(queue.Wake, 1)}}
+			a = &acquisition{waiter: waiter{wake: make(waiting.Wake, 1)}}
 		}
 		a.request = r
 		if s.trace != nil {
@@ -125,17 +122,17 @@ func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []lockopt.Opti
 
 // request checks the arguments, and says what the caller wants and in which sections of the lock
 // ctx lies.
-func (h *Handle) request(ctx context.Context, n int, wait bool, opts []lockopt.Option) (r request, sections []*section, err error) {
+func (h *Handle) request(ctx context.Context, n int, wait bool, opts []api.Option) (r request, sections []*section, err error) {
 	switch {
 	case h.err != nil:
 		return r, nil, h.err
 	case ctx == nil:
-		return r, nil, lockerr.ErrNilContext
+		return r, nil, api.ErrNilContext
 	}
 	s, k := h.s, h.kind
 	r = request{target: &h.target, ctx: ctx, lease: s.cfg.Lease, n: n}
 	if len(opts) > 0 {
-		r.opts, err = lockopt.Collect(opts)
+		r.opts, err = api.Collect(opts)
 	}
 	switch {
 	case err != nil:
@@ -146,7 +143,7 @@ func (h *Handle) request(ctx context.Context, n int, wait bool, opts []lockopt.O
 	case r.opts.AtLeast > 0 && !leaves(h.prim):
 		err = fmt.Errorf("%w: AtLeast has no meaning here; it is for plain and fair locks, and for the write side", ErrArgument)
 	case !k.Permits:
-		if innermost := ctx.Value(owner.Key{}); innermost != nil { // else ctx has nothing of this package's
+		if innermost := ctx.Value(holds.OwnerKey{}); innermost != nil { // else ctx has nothing of this package's
 			sections, r.named, err = s.lineage(innermost, k.Family, h.names)
 		}
 	}
@@ -168,7 +165,7 @@ func (h *Handle) request(ctx context.Context, n int, wait bool, opts []lockopt.O
 	switch r.start = s.now(); {
 	case !r.wait:
 		r.deadline = r.start + s.cfg.TryTimeout()
-	case r.opts.Bounded && r.opts.Wait < lockopt.Longest:
+	case r.opts.Bounded && r.opts.Wait < api.Longest:
 		r.deadline = r.start + r.opts.Wait
 	}
 	return r, sections, nil
@@ -179,7 +176,7 @@ func (h *Handle) request(ctx context.Context, n int, wait bool, opts []lockopt.O
 func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Context, error) {
 	s := h.s
 	if a.ctx.Err() != nil {
-		return nil, nil, lockerr.OfContext(a.ctx)
+		return nil, nil, api.OfContext(a.ctx)
 	}
 	for {
 		if s.life.Draining.Load() && !s.inSection(a.ctx) {
@@ -216,7 +213,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 			return nil, nil, err
 		case x == nil: // a kind without leases: nothing is held
 			return nil, a.ctx, nil
-		case stdcontext.Foreign(a.ctx):
+		case holds.Foreign(a.ctx):
 			x.ctx.Make()
 		}
 		return &x.first, x, nil
@@ -279,11 +276,11 @@ func (a *acquisition) outermost() (x *section, err error) {
 var errAgain = errors.New("rlock: again")
 
 // Do runs fn while holding what the handle locks, which is something.
-func (h *Handle) Do(ctx context.Context, n int, fn func(context.Context) error, opts []lockopt.Option) (err error) {
+func (h *Handle) Do(ctx context.Context, n int, fn func(context.Context) error, opts []api.Option) (err error) {
 	if fn == nil {
 		return opError("do", h.prim, fmt.Errorf("%w: fn is nil", ErrArgument))
 	}
-	opts, async := lockopt.OfDo(opts)
+	opts, async := api.OfDo(opts)
 	section, hold, err := h.Lock(ctx, n, true, opts)
 	if err != nil {
 		return err

@@ -3,9 +3,8 @@ package engine
 import (
 	"time"
 
-	"relock/internal/cleanup"
 	"relock/internal/kind"
-	"relock/internal/resend"
+	"relock/internal/redis"
 	"relock/internal/script"
 )
 
@@ -14,7 +13,7 @@ import (
 func (s *Session) admitMore(cmd script.Command) {
 	s.life.Background.Go(func() {
 		for range mostAgain {
-			r, err := s.redis.Sender.Release(s.releaseLimit.At(s.now()), resend.ReleaseCommand{Command: cmd})
+			r, err := s.redis.Sender.Release(s.releaseLimit.At(s.now()), redis.ReleaseCommand{Command: cmd})
 			if err != nil || r.Line.Position >= 0 {
 				return
 			}
@@ -44,7 +43,7 @@ func (l *lock) enterAnew(c *claim, op *Op) *claim {
 }
 
 // enteredAnew takes in what became of that.
-func (l *lock) enteredAnew(c *claim, r *resend.Released, sent time.Duration, doubts uint32, err error) {
+func (l *lock) enteredAnew(c *claim, r *redis.Released, sent time.Duration, doubts uint32, err error) {
 	if c.run != nil {
 		l.requeued(c, r, sent, doubts, err)
 		return
@@ -87,7 +86,7 @@ func (l *lock) enteredAnew(c *claim, r *resend.Released, sent time.Duration, dou
 func (c *claim) dismissEntry() {
 	s := c.lock.s
 	cmd := c.prim.(kind.Liner).Dismiss(*c.prim.Names(), c.entryHead(), c.ownerID(), c.num != 0)
-	s.cleanup.Add(cleanup.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: s.now() + s.cfg.ReleaseTimeout})
+	s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: s.now() + s.cfg.ReleaseTimeout})
 }
 
 // bequeath gives the claim of a front that leaves, and its place in the line, to the next caller, if that

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"relock/internal/attempts"
+	"relock/internal/account"
+	"relock/internal/api"
 	"relock/internal/kind"
-	"relock/internal/lockerr"
-	"relock/internal/replicas"
+	"relock/internal/redis"
 	"relock/internal/script"
 )
 
@@ -46,7 +46,7 @@ func (a *acquisition) ask() (grant, error) {
 		c.account.CallUp()
 	}
 	waits := l.lobby != nil && a.queued
-	a.tries.Note(&attempts.Outcome{Err: err, Granted: g.Status == granted, Unacknowledged: g.unacknowledged, Sent: g.sent, Now: l.s.now(),
+	a.tries.Note(&account.Outcome{Err: err, Granted: g.Status == granted, Unacknowledged: g.unacknowledged, Sent: g.sent, Now: l.s.now(),
 		Others: waits && l.lobby.answered})
 	if waits {
 		l.lobby.answered = a.tries.Err == nil
@@ -75,7 +75,7 @@ func (a *acquisition) attempt(ctx context.Context, c *claim) (grant, error) {
 	a.lock.s.send(ctx, &e)
 	if e.err == nil && e.Status == granted && a.ctx.Err() != nil {
 		// The race of the end against the grant is decided for the end.
-		e.err = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
+		e.err = api.NotAcquired(api.OfContext(a.ctx), nil)
 	}
 	return e.grant, e.err
 }
@@ -190,7 +190,7 @@ func (a *acquisition) forgotten() bool {
 // stopsTrying says whether a TryLock shall stop after err. It goes on as long as the outcome is
 // unknown: asking again is the only way to learn it. What replicas lack is known.
 func (a *acquisition) stopsTrying(err error) bool {
-	if errors.As(err, new(*replicas.TooFew)) {
+	if errors.As(err, new(*redis.TooFew)) {
 		return true
 	}
 	return script.Classify(err) != script.Unknown || a.lock.s.now() >= a.deadline
@@ -203,7 +203,7 @@ func (a *acquisition) whyStopped(err error) error {
 		return err
 	}
 	a.lock.unlock()
-	if err = lockerr.ErrNoAnswer; a.done() { // else rueidis was connecting with the context of another caller
+	if err = api.ErrNoAnswer; a.done() { // else rueidis was connecting with the context of another caller
 		err = a.ended()
 	}
 	a.lock.mu.Lock()
@@ -217,16 +217,16 @@ func (a *acquisition) ended() error {
 	case a.lock.s.TurnsAway(a.ctx):
 		return ErrClosed
 	case a.ctx.Err() != nil:
-		return lockerr.NotAcquired(lockerr.OfContext(a.ctx), a.tries.Err)
+		return api.NotAcquired(api.OfContext(a.ctx), a.tries.Err)
 	}
 	if !a.wait {
 		err := a.tries.Err
 		if err == nil {
-			err = lockerr.ErrNoAnswer
+			err = api.ErrNoAnswer
 		}
 		return fmt.Errorf("gave up after %v: %w", a.lock.s.cfg.TryTimeout(), err)
 	}
-	return lockerr.NotAcquired(nil, a.tries.Err) // Wait is over
+	return api.NotAcquired(nil, a.tries.Err) // Wait is over
 }
 
 // done reports whether the caller's context or the time that Wait gave is over. It runs code

@@ -6,9 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"relock/internal/cleanup"
-	"relock/internal/resend"
-	"relock/internal/tracing"
+	"relock/internal/redis"
+	"relock/internal/report"
 	"relock/locktrace"
 )
 
@@ -39,14 +38,14 @@ func (c *claim) tellFailed(err error) {
 // hears results, which one goroutine does at a time: that of the clean-up, or a caller that has taken it along.
 type departure struct {
 	ending
-	resend.Pending
-	job    cleanup.Job
+	redis.Pending
+	job    redis.Job
 	number uint64
 	mine   bool          // the caller that looks at it has taken it along, and has not sent it
 	over   bool          // its answer was taken in, or the release timeout is over
 	gone   chan struct{} // made by those that wait for that
 
-	trace *tracing.Hold // what the hooks follow the hold by, if anything
+	trace *report.Hold // what the hooks follow the hold by, if anything
 	tell  func(err error, gone bool)
 
 	inner *section // of which it ends some holds, if it does not end the claim
@@ -91,9 +90,9 @@ func (l *lock) departures() (all []*departure, last uint64) {
 
 // depart has the release of a claim whose last section has closed leave. The lock's mutex must be held and is
 // released.
-func (c *claim) depart(now time.Duration, t *tracing.Hold) error {
+func (c *claim) depart(now time.Duration, t *report.Hold) error {
 	d := &departure{ending: ending{c: c, now: now}, trace: t}
-	d.Pending = resend.NewPending(d.prepare(nil))
+	d.Pending = redis.NewPending(d.prepare(nil))
 	if r := c.run; r != nil && r.Waiting() == 0 {
 		r.End() // the next caller need not wait for others to gather
 	}
@@ -113,7 +112,7 @@ func (d *departure) leave() {
 		l.mu.Lock()
 	}
 	j := &d.job
-	*j = cleanup.Job{Name: c.prim.Names().Name(), Until: c.latestEnd(d.now), Heard: d.Hear, Again: d.again, Done: d.done}
+	*j = redis.Job{Name: c.prim.Names().Name(), Until: c.latestEnd(d.now), Heard: d.Hear, Again: d.again, Done: d.done}
 	for _, cmd := range d.Cmds {
 		j.Cmds = append(j.Cmds, cmd.Command)
 	}

@@ -3,8 +3,8 @@ package engine
 import (
 	"cmp"
 
-	"relock/internal/resend"
-	"relock/internal/tracing"
+	"relock/internal/redis"
+	"relock/internal/report"
 )
 
 // The UnlockAsync of a hold whose section goes on. Until its release is answered, or the release timeout is over, it
@@ -18,7 +18,7 @@ type part struct {
 
 // leaveInner is the UnlockAsync of a hold while its section goes on. The lock's mutex must be held; it is released
 // meanwhile and held again at the end.
-func (h *Hold) leaveInner(t *tracing.Hold) error {
+func (h *Hold) leaveInner(t *report.Hold) error {
 	err, counted := h.endInner()
 	switch c := h.section.claim; {
 	case !counted:
@@ -39,14 +39,14 @@ func (c *claim) departUnsent(x *section) {
 
 // departSurplus has the release of holds leave beyond those that the section has, and reports whether there are any.
 // The lock's mutex must be held; it may be released meanwhile, and is held again at the end.
-func (c *claim) departSurplus(x *section, t *tracing.Hold) bool {
+func (c *claim) departSurplus(x *section, t *report.Hold) bool {
 	if x.hasEnded() || c.state != held || x.holds.Held() == 0 {
 		return false
 	}
 	c.account.Unsent = false
 	d := &departure{ending: ending{c: c, now: c.lock.s.now()}, trace: t, inner: x}
 	keep := c.keepFor(x)
-	var cmds []resend.ReleaseCommand
+	var cmds []redis.ReleaseCommand
 	for side := range x.holds.Live {
 		ends := c.surplus(side, x)
 		if len(ends) == 0 {
@@ -56,12 +56,12 @@ func (c *claim) departSurplus(x *section, t *tracing.Hold) bool {
 			c.account.Shortening(ends)
 		}
 		d.parts = append(d.parts, part{side, ends})
-		cmds = append(cmds, resend.ReleaseCommand{Command: c.account.Partial(c.kind, side, ends, keep, c.op()), Known: true})
+		cmds = append(cmds, redis.ReleaseCommand{Command: c.account.Partial(c.kind, side, ends, keep, c.op()), Known: true})
 	}
 	if cmds == nil {
 		return false
 	}
-	d.Pending = resend.NewPending(cmds)
+	d.Pending = redis.NewPending(cmds)
 	c.account.Sending()
 	c.account.Leaves = true
 	d.leave()

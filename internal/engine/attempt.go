@@ -47,7 +47,7 @@ func (s *Session) send(ctx context.Context, e *attempt) {
 var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of", ErrUnavailable)
 
 // acknowledged waits until Config.Replicas replicas have acknowledged what was granted, if
-// anything was; see [replicas.Asker.Granted].
+// anything was; see [redis.Asker.Granted].
 func (s *Session) acknowledged(ctx context.Context, g *grant, p Primitive, op *Op) error {
 	leased, ok := p.(Leased)
 	if !ok || g.Status != granted { // what is not leased has no holder

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"relock/internal/account"
+	"relock/internal/clock"
 	"relock/internal/holds"
-	"relock/internal/schedule"
 )
 
 // A claim is what Redis has granted, or is being asked to grant, to this session for one
@@ -41,7 +41,7 @@ type lease struct {
 	renewAt   time.Duration // when to ask Redis for another lease; awaited while it is asked
 	safeLease time.Duration // how much of a lease is left whatever another process does: see exposed.go
 	passUntil time.Duration // until when callers may enter: the slice, or the time to join
-	slot      schedule.Slot // in the schedule, which guards it
+	slot      clock.Slot    // in the schedule, which guards it
 	n         int32         // permits
 	doubts    uint32        // what the session's count was when that command was sent
 

@@ -3,7 +3,7 @@ package engine
 import (
 	"time"
 
-	"relock/internal/cleanup"
+	"relock/internal/redis"
 	"relock/internal/script"
 )
 
@@ -32,7 +32,7 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 	} else {
 		c.retire(finished)
 	}
-	c.lock.s.cleanup.Add(cleanup.Job{
+	c.lock.s.cleanup.Add(redis.Job{
 		Name: c.prim.Names().Name(), Cmds: cmds, Until: until, Gone: done,
 		Done: func(error) { c.forget() },
 	})
@@ -61,7 +61,7 @@ func (c *claim) endStray(side int, id string) {
 // tidy has a partial release done in the background.
 func (c *claim) tidy(side int, ends []string, cmd script.Command) {
 	l := c.lock
-	l.s.cleanup.Add(cleanup.Job{
+	l.s.cleanup.Add(redis.Job{
 		Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: c.latestEnd(l.s.now()),
 		Done: func(err error) {
 			if err == nil {

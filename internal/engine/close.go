@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"relock/internal/deployment"
 	"relock/internal/life"
+	"relock/internal/redis"
 	"relock/locktrace"
 )
 
@@ -31,18 +31,18 @@ func (s *Session) close() error {
 	life.Await(s.cleanup.Idle(), time.Until(until))
 
 	if left := time.Until(until); left > 0 && s.cleanup.Unconfirmed() == 0 { // else Redis does not answer, as a rule
-		s.redis.Record.Drop(min(left, deployment.Farewell))
+		s.redis.Record.Drop(min(left, redis.Farewell))
 	}
 	s.life.Stop()
 	s.cleanup.Stop()
 	// In a client of the caller's, and in the caller's DialCtxFn, a goroutine may be stuck that
 	// nothing can end: it is left behind, and ends when the client or that function gives up.
-	s.life.Farewell(deployment.Farewell, s.redis.Close, s.redis.Conn.Sever)
+	s.life.Farewell(redis.Farewell, s.redis.Close, s.redis.Conn.Sever)
 	s.unreserve()
 	s.releaseLimit.Stop()
 	s.attemptLimit.Stop()
 	if s.trace != nil {
-		life.Await(s.notes.Told(), deployment.Farewell)
+		life.Await(s.notes.Told(), redis.Farewell)
 	}
 	if n := s.cleanup.Unconfirmed(); n > 0 {
 		return fmt.Errorf("close: %w: %d releases were not confirmed; those locks end with their leases", ErrUnavailable, n)

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"relock/internal/deadlock"
+	"relock/internal/holds"
 	"relock/internal/kind"
-	"relock/internal/owner"
 )
 
 // A suspect is a Lock that waits inside of open sections: it may be part of a deadlock. All other
@@ -31,7 +31,7 @@ func (a *acquisition) mayBlock() {
 	var sections []*section
 	var in []deadlock.Claim
 	var watches []*deadlock.Watch
-	for x := range sectionsAround(ctx, owner.Key{}) { // not those outside of WithOwner and WithoutOwner
+	for x := range sectionsAround(ctx, holds.OwnerKey{}) { // not those outside of WithOwner and WithoutOwner
 		if x.claim.num != 0 && !x.hasEnded() {
 			sections = append(sections, x)
 			in = append(in, x.claim.forWatch())

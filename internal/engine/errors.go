@@ -5,19 +5,19 @@ import (
 	"fmt"
 	"strings"
 
-	"relock/internal/lockerr"
+	"relock/internal/api"
 )
 
 // The errors that nearly every file here returns.
 var (
-	ErrNotAcquired = lockerr.ErrNotAcquired
-	ErrNotHeld     = lockerr.ErrNotHeld
-	ErrLost        = lockerr.ErrLost
-	ErrReleased    = lockerr.ErrReleased
-	ErrClosed      = lockerr.ErrClosed
-	ErrArgument    = lockerr.ErrArgument
-	ErrUnavailable = lockerr.ErrUnavailable
-	ErrDeadlock    = lockerr.ErrDeadlock
+	ErrNotAcquired = api.ErrNotAcquired
+	ErrNotHeld     = api.ErrNotHeld
+	ErrLost        = api.ErrLost
+	ErrReleased    = api.ErrReleased
+	ErrClosed      = api.ErrClosed
+	ErrArgument    = api.ErrArgument
+	ErrUnavailable = api.ErrUnavailable
+	ErrDeadlock    = api.ErrDeadlock
 )
 
 // meanwhile adds to the error of a Lock that was not served why others of the session wait: it may have stood
@@ -37,5 +37,5 @@ func opError(op string, p Primitive, err error) error {
 	if p.Kind().Permits {
 		op = strings.NewReplacer("unlock", "release", "lock", "acquire").Replace(op)
 	}
-	return lockerr.Wrap(op, p.Names().Name(), err)
+	return api.Wrap(op, p.Names().Name(), err)
 }

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"relock/internal/clienterr"
+	"relock/internal/api"
 	"relock/internal/idgen"
-	"relock/internal/lockerr"
-	"relock/internal/lockopt"
-	"relock/internal/resend"
+	"relock/internal/redis"
+	"relock/internal/script"
 )
 
 // Extend gives a hold with a fixed lease a new end.
@@ -20,13 +19,13 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	var err error
 	switch {
 	case ctx == nil:
-		err = lockerr.ErrNilContext
-	case d < time.Millisecond || d > lockopt.Longest:
-		err = fmt.Errorf("%w: Extend by %v; it must be at least 1ms and at most %v", ErrArgument, d, lockopt.Longest)
+		err = api.ErrNilContext
+	case d < time.Millisecond || d > api.Longest:
+		err = fmt.Errorf("%w: Extend by %v; it must be at least 1ms and at most %v", ErrArgument, d, api.Longest)
 	case h.held.Fixed == nil:
 		err = fmt.Errorf("%w: Extend of a hold that the watchdog renews; it is for fixed leases", ErrArgument)
 	case ctx.Err() != nil:
-		err = lockerr.OfContext(ctx)
+		err = api.OfContext(ctx)
 	default:
 		err = h.extend(ctx, d)
 	}
@@ -74,7 +73,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 }
 
 // extended takes in what became of an extension of the hold by d.
-func (h *Hold) extended(d time.Duration, op *Op, r *resend.Extended) error {
+func (h *Hold) extended(d time.Duration, op *Op, r *redis.Extended) error {
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
 	l.mu.Lock()
@@ -117,9 +116,9 @@ func (h *Hold) notExtended(ctx context.Context, err error) error {
 	case ended != nil:
 		return ended
 	case ctx.Err() != nil:
-		return clienterr.CutOff(ctx, err)
+		return script.CutOff(ctx, err)
 	}
-	return clienterr.Unavailable(err)
+	return script.AsUnavailable(err)
 }
 
 // extension returns the command that moves the end of the hold to d from now. Until the answer

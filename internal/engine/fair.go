@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"time"
 
-	"relock/internal/attempts"
-	"relock/internal/backoff"
-	"relock/internal/cleanup"
+	"relock/internal/account"
+	"relock/internal/clock"
+	"relock/internal/redis"
 	"relock/internal/script"
 	"relock/internal/waiting"
 )
@@ -100,7 +100,7 @@ func (a *acquisition) askForRun() {
 	l.mu.Lock()
 	n.Asking, c.flying = false, false
 	a.traced.Attempts++
-	a.tries.Note(&attempts.Outcome{Err: e.err, Granted: e.Status == granted, Unacknowledged: e.unacknowledged, Sent: e.sent, Now: l.s.now(),
+	a.tries.Note(&account.Outcome{Err: e.err, Granted: e.Status == granted, Unacknowledged: e.unacknowledged, Sent: e.sent, Now: l.s.now(),
 		Others: e.op.Position.Again && c.run.err == nil})
 	a.tries.Disown() // it is the run's
 	if e.err != nil || a.tries.stuck || l.s.outage.On.Load() {
@@ -148,7 +148,7 @@ func (l *lock) settled(e *attempt, failures int) {
 		if !script.IsContext(e.err) { // that its caller's ended is no news
 			r.err = e.err
 		}
-		c.meet(r.Unanswered(l.s.now() + backoff.Doubling(failures, l.s.pauseAfter())))
+		c.meet(r.Unanswered(l.s.now() + clock.Doubling(failures, l.s.pauseAfter())))
 	}
 	if m := r.Told; m != nil && c.state == asking {
 		r.Told = nil
@@ -230,5 +230,5 @@ func (c *claim) dismiss() {
 		op.Ends, op.ByIDs = []string{r.id}, true
 	}
 	op.Line.Named, op.Line.Head = true, c.entryHead()
-	s.cleanup.Add(cleanup.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{c.prim.Release(&op)}, Until: s.now() + max(s.cfg.Lease, r.lease)})
+	s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{c.prim.Release(&op)}, Until: s.now() + max(s.cfg.Lease, r.lease)})
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"relock/internal/kind"
-	"relock/internal/queue"
 	"relock/internal/script"
+	"relock/internal/waiting"
 )
 
 // grant is the answer to an attempt.
@@ -57,7 +57,7 @@ func (a *acquisition) admit(g grant) *section {
 		c.keeper(now).wanted = true
 	}
 	if k.Exclusive || k.Permits {
-		c.passUntil = now + queue.Slice
+		c.passUntil = now + waiting.Slice
 		if l.lobby != nil {
 			l.lobby.place.Over(c)
 			l.beginSlice(c, now)

@@ -3,7 +3,7 @@ package engine
 import (
 	"time"
 
-	"relock/internal/lockerr"
+	"relock/internal/api"
 	"relock/locktrace"
 )
 
@@ -172,7 +172,7 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 	l, c := a.lock, x.claim
 	var ended error
 	if a.ctx.Err() != nil {
-		ended = lockerr.NotAcquired(lockerr.OfContext(a.ctx), nil)
+		ended = api.NotAcquired(api.OfContext(a.ctx), nil)
 	}
 	l.mu.Lock()
 	now := l.s.now()

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"relock/internal/backoff"
+	"relock/internal/clock"
 	"relock/internal/kind"
 	"relock/internal/script"
 	"relock/internal/waiting"
@@ -20,7 +20,7 @@ func (s *Session) nextLook(asked time.Duration, ms int64) time.Duration {
 	if ms >= 0 {
 		at = min(at, asked+time.Duration(ms+1)*time.Millisecond)
 	}
-	return max(at, s.now()+backoff.Least)
+	return max(at, s.now()+clock.Least)
 }
 
 // lookLater has the watchdog see to the looks of a fair lock's entries at a time, or earlier.
@@ -58,7 +58,7 @@ func (s *Session) heartbeat(due []*lock) {
 		l := beats[i].Of().lock
 		l.mu.Lock()
 		if err != nil && script.Classify(err) != script.Refused {
-			l.lookLater(s.now() + backoff.Jitter(max(s.cfg.HeartbeatEvery()/4, 10*time.Millisecond)))
+			l.lookLater(s.now() + clock.Jitter(max(s.cfg.HeartbeatEvery()/4, 10*time.Millisecond)))
 		} else {
 			clock := beats[i].Answered(reply, func(ms int64) time.Duration { return s.nextLook(asked, ms) })
 			l.needLobby().place.Clock.Read(asked, clock, doubts)

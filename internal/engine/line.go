@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"relock/internal/backoff"
+	"relock/internal/clock"
 	"relock/internal/kind"
 	"relock/internal/waiting"
 )
@@ -96,7 +96,7 @@ func (a *acquisition) books() {
 
 // nextPause returns for how long a caller that was refused once more sleeps. It runs code of the caller's: no
 // mutex may be held.
-func (a *acquisition) nextPause(b backoff.Backoff) (d time.Duration, ok bool) {
+func (a *acquisition) nextPause(b clock.Backoff) (d time.Duration, ok bool) {
 	a.tries.refused++
 	a.tries.trip = a.lock.s.now() - a.tries.sent
 	if d, ok = b.Next(a.tries.refused); ok {

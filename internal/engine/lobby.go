@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"relock/internal/kind"
-	"relock/internal/queue"
 	"relock/internal/waiting"
 	"relock/pubsub"
 )
@@ -17,17 +16,17 @@ type lobby struct {
 	everywhere  bool // it hears what is published on any node of a Cluster
 	mustHearAll bool // it is to be replaced by one that does
 
-	look  queue.Look // of the front
-	place place      // in the line of the lock
+	look  waiting.Look // of the front
+	place place        // in the line of the lock
 
 	// answered: Redis has answered the last attempt of a waiter, or that was given up before Redis had
 	// the time to: see attempts.Grace.
 	answered bool
 
-	turns             queue.Turns
+	turns             waiting.Turns
 	leftAt, leftUntil time.Duration // when the session has left permits to others last, and until when
 	parked            []*claim      // permits that wait for the front's answer, see parked.go
-	limit             queue.Limit   // of a kind with permits, as the front heard last
+	limit             waiting.Limit // of a kind with permits, as the front heard last
 	holder            holder        // who had the lock when the session was refused last
 	keeper            *keeper       // of a lock that the session may keep; nil until it has
 	deferred          []func()

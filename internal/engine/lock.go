@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"relock/internal/keyname"
-	"relock/internal/queue"
+	"relock/internal/waiting"
 )
 
 // A lock is what a session knows of one lock while it has claims on it or callers that wait for it. An
@@ -18,11 +18,11 @@ type lock struct {
 
 	mu      sync.Mutex
 	state   lockState
-	leaving bool                     // it has departures, see async.go
-	asksFor bool                     // a session is being asked for it, see askBack
-	trying  int32                    // calls of TryLock that are under way: they are not in the queue
-	queue   queue.Queue[acquisition] // callers that wait; the one in front asks Redis, and named owners: see loop
-	claims  *claim                   // asking, held and releasing
+	leaving bool                       // it has departures, see async.go
+	asksFor bool                       // a session is being asked for it, see askBack
+	trying  int32                      // calls of TryLock that are under way: they are not in the queue
+	queue   waiting.Queue[acquisition] // callers that wait; the one in front asks Redis, and named owners: see loop
+	claims  *claim                     // asking, held and releasing
 	// holder is one that holds exclusively; while it is released too, if the session does not listen
 	// for the message: see settle.
 	holder *claim

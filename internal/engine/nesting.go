@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 
-	"relock/internal/nestctx"
+	"relock/internal/holds"
 )
 
 // nestedContext returns the context of a nested Lock on ctx: it has ctx's values, and ends
@@ -15,7 +15,7 @@ func (x *section) nestedContext(ctx context.Context) context.Context {
 
 // contexts returns where contexts that are derived from ctx end with the section: nil if ctx does. It
 // runs code of the caller's contexts: no mutex may be held.
-func (x *section) contexts(ctx context.Context) *nestctx.Contexts {
+func (x *section) contexts(ctx context.Context) *holds.Contexts {
 	if ctx == context.Context(x) || ctx.Done() == x.Done() { // the section's, perhaps with values on top
 		return nil
 	}
@@ -23,7 +23,7 @@ func (x *section) contexts(ctx context.Context) *nestctx.Contexts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if why := x.ctx.Ended(); why != 0 { // its own are ended by what has closed it, which may be at it now
-		ended := new(nestctx.Contexts)
+		ended := new(holds.Contexts)
 		ended.End(why.Cause())
 		return ended
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"relock/internal/holds"
-	"relock/internal/lazyctx"
 )
 
 // The context of a nested Lock has ended if its section has been closed meanwhile, whatever that has
@@ -13,7 +12,7 @@ import (
 func TestANestedContextOfAClosedSectionHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	x := &section{ctx: lazyctx.Context{Parent: t.Context()}, claim: &claim{lock: &lock{}}}
+	x := &section{ctx: holds.Context{Parent: t.Context()}, claim: &claim{lock: &lock{}}}
 	before := x.nestedContext(ctx)
 	x.holds.Until = holds.Over
 	x.ctx.End(lost) // the section is closed, and its contexts are about to be cancelled

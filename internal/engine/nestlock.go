@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"relock/internal/attempts"
-	"relock/internal/backoff"
+	"relock/internal/account"
+	"relock/internal/clock"
 	"relock/internal/holds"
 	"relock/internal/idgen"
 	"relock/internal/kind"
@@ -233,7 +233,7 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 	for {
 		g, err = a.attempt(ctx, x.claim)
 		l.mu.Lock()
-		a.tries.Note(&attempts.Outcome{Err: err, Granted: g.Status == granted, Unacknowledged: g.unacknowledged, Sent: g.sent, Now: l.s.now()})
+		a.tries.Note(&account.Outcome{Err: err, Granted: g.Status == granted, Unacknowledged: g.unacknowledged, Sent: g.sent, Now: l.s.now()})
 		a.noteOutage(err)
 		l.unlock()
 		switch {
@@ -241,7 +241,7 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 		case ctx.Err() != nil || a.ctx.Err() != nil: // the first may be late to hear of the second
 			err = a.ended()
 		case script.Classify(err) == script.Refused || (!a.wait && a.stopsTrying(err)):
-		case backoff.Pause(ctx, a.tries.Failures) != nil:
+		case clock.Pause(ctx, a.tries.Failures) != nil:
 			err = a.ended()
 		default:
 			continue

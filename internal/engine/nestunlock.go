@@ -5,14 +5,14 @@ import (
 	"errors"
 	"time"
 
-	"relock/internal/resend"
-	"relock/internal/tracing"
+	"relock/internal/redis"
+	"relock/internal/report"
 )
 
 // end is the Unlock of a hold that does not release the claim: its section has ended, has other holds, or
 // leaves the lock standing; async says that it does not wait for an answer. The lock's mutex must be held; it is
 // released meanwhile and held again at the end.
-func (h *Hold) end(open bool, left int, d *tracing.Hold, async bool) error {
+func (h *Hold) end(open bool, left int, d *report.Hold, async bool) error {
 	switch x := h.section; {
 	case !open:
 		err := x.endedErr()
@@ -30,7 +30,7 @@ func (h *Hold) end(open bool, left int, d *tracing.Hold, async bool) error {
 
 // unlockInner is the Unlock of a hold while its section goes on. The lock's mutex must be held; it
 // is released meanwhile and held again at the end.
-func (h *Hold) unlockInner(d *tracing.Hold) error {
+func (h *Hold) unlockInner(d *report.Hold) error {
 	x, c := h.section, h.section.claim
 	s := c.lock.s
 	err, counted := h.endInner()
@@ -89,7 +89,7 @@ func (x *section) lostErr() error {
 
 // releaseSurplus sends the release of holds beyond those that the section has. The lock's mutex
 // must be held; it is released meanwhile and held again at the end.
-func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold) error {
+func (c *claim) releaseSurplus(ctx context.Context, x *section, d *report.Hold) error {
 	l, s := c.lock, c.lock.s
 	keep := c.keepFor(x)
 	var err error
@@ -105,7 +105,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *tracing.Hold)
 		cmd := c.account.Partial(c.kind, side, ends, keep, c.op())
 		l.unlock()
 		tell := d.ReleaseStart()
-		r, e := s.redis.Sender.Release(ctx, resend.ReleaseCommand{Command: cmd, Known: true})
+		r, e := s.redis.Sender.Release(ctx, redis.ReleaseCommand{Command: cmd, Known: true})
 		tell(e, r.Lost)
 		l.mu.Lock()
 		switch {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"iter"
 
+	"relock/internal/holds"
 	"relock/internal/keyname"
-	"relock/internal/owner"
 )
 
 // sectionKey is where a context keeps the innermost section that it lies in, for any owner: an
@@ -17,7 +17,7 @@ type sectionKey struct{}
 func (x *section) Around() context.Context { return x.ctx.Parent }
 
 // sectionsAround are those that ctx lies in, from the inside out, as far as the values under a key
-// lead: sectionKey{}, or owner.Key{}. It runs code of the caller's contexts: no mutex may be held.
+// lead: sectionKey{}, or holds.OwnerKey{}. It runs code of the caller's contexts: no mutex may be held.
 func sectionsAround(ctx context.Context, key any) iter.Seq[*section] {
 	return func(yield func(*section) bool) {
 		for x, ok := ctx.Value(key).(*section); ok && yield(x); x, ok = x.ctx.Parent.Value(key).(*section) {
@@ -42,8 +42,8 @@ func (s *Session) lineage(innermost any, family string, names *keyname.Names) (s
 			case !v.hasEnded():
 				return nil, "", fmt.Errorf("%w: this owner holds the name as another kind of lock; each kind needs names of its own", ErrArgument)
 			}
-			innermost = v.ctx.Parent.Value(owner.Key{})
-		case owner.Name:
+			innermost = v.ctx.Parent.Value(holds.OwnerKey{})
+		case holds.OwnerName:
 			return sections, string(v), v.Check()
 		default:
 			return sections, "", nil

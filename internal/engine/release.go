@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"relock/internal/cleanup"
-	"relock/internal/resend"
-	"relock/internal/tracing"
+	"relock/internal/redis"
+	"relock/internal/report"
 	"relock/locktrace"
 )
 
@@ -20,7 +19,7 @@ func (h *Hold) unlock(async bool) (err error) {
 	}
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
-	var d *tracing.Hold // what the hooks follow the hold by, if anything
+	var d *report.Hold // what the hooks follow the hold by, if anything
 	var began time.Duration
 	if s.trace != nil {
 		d, began = h.traced()
@@ -95,9 +94,9 @@ func (x *section) cancelFirst() {
 // release sends the release of a claim whose last section has closed, and waits for the
 // answer; d is what the hooks follow the hold by, if anything. The lock's mutex must be held and is
 // released.
-func (c *claim) release(now time.Duration, d *tracing.Hold) error {
+func (c *claim) release(now time.Duration, d *report.Hold) error {
 	l, s := c.lock, c.lock.s
-	var buf [2]resend.ReleaseCommand
+	var buf [2]redis.ReleaseCommand
 	e := ending{c: c, now: now}
 	cmds := e.prepare(buf[:0])
 	l.unlock()
@@ -129,7 +128,7 @@ type ending struct {
 }
 
 // prepare appends the commands, and notes what others are to know as long as the release is on its way.
-func (e *ending) prepare(cmds []resend.ReleaseCommand) []resend.ReleaseCommand {
+func (e *ending) prepare(cmds []redis.ReleaseCommand) []redis.ReleaseCommand {
 	c, now := e.c, e.now
 	l, s := c.lock, c.lock.s
 	c.state = releasing
@@ -156,7 +155,7 @@ func (e *ending) prepare(cmds []resend.ReleaseCommand) []resend.ReleaseCommand {
 }
 
 // answered takes in the answer to the commands, or its lack, and returns the error of the Unlock.
-func (e *ending) answered(cmds []resend.ReleaseCommand, r *resend.Released, err error) error {
+func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err error) error {
 	c, now := e.c, e.now
 	l, s := c.lock, c.lock.s
 	settled := e.listening && l.holder != c
@@ -190,7 +189,7 @@ func (e *ending) answered(cmds []resend.ReleaseCommand, r *resend.Released, err 
 		l.nudge()
 	}
 	if len(r.Unconfirmed) > 0 {
-		s.cleanup.Add(cleanup.Job{Name: c.prim.Names().Name(), Cmds: r.Unconfirmed, Until: c.latestEnd(now)})
+		s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: r.Unconfirmed, Until: c.latestEnd(now)})
 	}
 	if r.Lost && err == nil {
 		err = ErrLost

@@ -9,10 +9,10 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/backoff"
+	"relock/internal/account"
+	"relock/internal/clock"
 	"relock/internal/holds"
 	"relock/internal/keyname"
-	"relock/internal/renewal"
 	"relock/internal/script"
 	"relock/locktrace"
 )
@@ -41,7 +41,7 @@ func (s *Session) renew(claims []*claim) {
 	ctx, cancel := context.WithTimeout(s.life.Context, timeout)
 	defer cancel()
 	send := func(cmds []script.Command) []rueidis.RedisResult { return s.redis.Run.Multi(ctx, cmds) }
-	each := renewal.Round[renewalItem]{Most: 1}
+	each := account.Round[renewalItem]{Most: 1}
 	for _, a := range round.Send(send) {
 		if !a.OneByOne() {
 			s.renewalAnswered(a, sent, doubts)
@@ -64,7 +64,7 @@ func (s *Session) renew(claims []*claim) {
 // renewals sorts what is due into script calls, and returns how long to wait for the answers:
 // so long that there is time for two more tries while the claims can be trusted. It runs code
 // of the callers' contexts.
-func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], timeout time.Duration) {
+func (s *Session) renewals(claims []*claim) (round account.Round[renewalItem], timeout time.Duration) {
 	round.Most, timeout = renewBatch, s.cfg.Lease/3
 	for _, c := range claims {
 		item, fixed := c.wanted()
@@ -111,7 +111,7 @@ func (s *Session) renewals(claims []*claim) (round renewal.Round[renewalItem], t
 
 // addTo has one side of a claim asked for with a round; op says which keys to name. The lock's
 // mutex must be held.
-func (item *renewalItem) addTo(round *renewal.Round[renewalItem], op Op) {
+func (item *renewalItem) addTo(round *account.Round[renewalItem], op Op) {
 	c, slot := item.c, 0
 	if c.lock.s.redis.Space.Cluster {
 		slot = keyname.Slot(c.lock.Key())
@@ -174,7 +174,7 @@ func (c *claim) liveOn(side int) (n int) {
 }
 
 // renewalAnswered takes in the answer to a renewal that was sent at the given time.
-func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Duration, doubts uint32) {
+func (s *Session) renewalAnswered(a account.Answer[renewalItem], sent time.Duration, doubts uint32) {
 	claims := 0
 	var failure error
 	for i, item := range a.Items {
@@ -190,7 +190,7 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 		case a.Err != nil || a.Alive[i] < 0:
 			failure = cmp.Or(a.Err, errRenewalDenied)
 			s.unrenewed.Failed(c, item.side)
-			c.renewAt = min(c.renewAt, now+backoff.Jitter(max(min(s.cfg.Lease/20, (c.trust-now)/4), 10*time.Millisecond)))
+			c.renewAt = min(c.renewAt, now+clock.Jitter(max(min(s.cfg.Lease/20, (c.trust-now)/4), 10*time.Millisecond)))
 		case a.Alive[i] == 1 && item.lease == 0:
 			c.doubts, asked = doubts, sent
 		case a.Alive[i] == 1:
@@ -201,7 +201,7 @@ func (s *Session) renewalAnswered(a renewal.Answer[renewalItem], sent time.Durat
 			item.prolong()
 			asked = sent
 		case c.account != nil && c.account.Changes != item.changes:
-			c.renewAt = min(c.renewAt, now+backoff.Least) // what was asked for is not what there is now
+			c.renewAt = min(c.renewAt, now+clock.Least) // what was asked for is not what there is now
 		default:
 			c.lose("it was gone when it was renewed", true)
 		}

@@ -2,11 +2,10 @@ package engine
 
 import (
 	"relock/internal/idgen"
-	"relock/internal/requestid"
 )
 
 // Requests returns the session's requests for what is not leased.
-func (s *Session) Requests() *requestid.Pool { return &s.requests }
+func (s *Session) Requests() *idgen.Requests { return &s.requests }
 
 // forget ends the request of a claim without a lease: its outcome is known, or was taken back.
 // The lock's mutex must be held, unless the claim is over.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"relock/internal/resend"
+	"relock/internal/redis"
 	"relock/internal/waiting"
 	"relock/locktrace"
 )
@@ -103,7 +103,7 @@ func (l *lock) requeueBy(r *run, op *Op) *claim {
 }
 
 // requeued takes in what became of that.
-func (l *lock) requeued(c *claim, r *resend.Released, sent time.Duration, doubts uint32, err error) {
+func (l *lock) requeued(c *claim, r *redis.Released, sent time.Duration, doubts uint32, err error) {
 	c.run.Entering, c.flying = false, false
 	e := attempt{c: c, grant: grant{sent: sent, doubts: doubts}}
 	e.Value, e.Token, e.Position = -1, r.Line.At, r.Line.Position

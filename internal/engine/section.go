@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"relock/internal/holds"
-	"relock/internal/lazyctx"
-	"relock/internal/owner"
 )
 
 // A section is what one caller has: the context of its critical section and the holds in it,
@@ -17,7 +15,7 @@ import (
 //
 // The fields below the first group are guarded by the mutex of the claim's lock.
 type section struct {
-	ctx   lazyctx.Context // not embedded, as the holds: users have a section as a context
+	ctx   holds.Context // not embedded, as the holds: users have a section as a context
 	claim *claim
 	token atomic.Int64 // fencing token; 0 if there is none. A nested Lock may be the first to draw one
 
@@ -28,10 +26,10 @@ type section struct {
 
 // The endings of a section.
 const (
-	released        = lazyctx.Released
-	lost            = lazyctx.Lost
-	closed          = lazyctx.Closed
-	lostAndUnlocked = lazyctx.LostAndUnlocked
+	released        = holds.Released
+	lost            = holds.Lost
+	closed          = holds.Closed
+	lostAndUnlocked = holds.LostAndUnlocked
 )
 
 func (x *section) Deadline() (time.Time, bool) { return x.ctx.Deadline() }
@@ -42,7 +40,7 @@ func (x *section) String() string              { return "relock section of " + x
 // Value is that of the context.
 func (x *section) Value(key any) any {
 	switch key {
-	case owner.Key{}:
+	case holds.OwnerKey{}:
 		if x.claim.kind.Permits {
 			break // permits cannot be re-entered: the owner around them stays
 		}
@@ -71,7 +69,7 @@ func (x *section) endedErr() error {
 
 // close ends an open section, and reports whether there are contexts to be cancelled: by cancel,
 // without the mutex.
-func (x *section) close(why lazyctx.Ending) (cancel bool) {
+func (x *section) close(why holds.Ending) (cancel bool) {
 	cancel, x.holds.Until = x.ctx.End(why), holds.Over
 	if x.prev != nil {
 		x.prev.next = x.next
@@ -86,7 +84,7 @@ func (x *section) close(why lazyctx.Ending) (cancel bool) {
 }
 
 // end closes an open section, and has its contexts cancelled when the mutex is released.
-func (x *section) end(why lazyctx.Ending) {
+func (x *section) end(why holds.Ending) {
 	if x.close(why) {
 		x.claim.lock.later(x.cancel)
 	}

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 
-	"relock/internal/lockerr"
+	"relock/internal/api"
 )
 
 // Shutdown closes the session once its open sections have ended; package rlock documents it.
 func (s *Session) Shutdown(ctx context.Context) error {
 	err := s.usable()
 	if err == nil && ctx == nil {
-		err = lockerr.ErrNilContext
+		err = api.ErrNilContext
 	}
 	if err != nil {
 		return fmt.Errorf("shutdown: %w", err)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"relock/internal/lockerr"
+	"relock/internal/api"
 )
 
 // A holder is who had a lock when a caller was refused, and when that lease was to end; the zero value: it was not
@@ -62,5 +62,5 @@ func (a *acquisition) taken(err error) error {
 	if h.owner != "" {
 		left = max(0, h.until-a.lock.s.now())
 	}
-	return lockerr.Taken(a.prim.Names().Name(), h.owner, left, err)
+	return api.Taken(a.prim.Names().Name(), h.owner, left, err)
 }

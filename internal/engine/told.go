@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"relock/internal/cleanup"
 	"relock/internal/kind"
+	"relock/internal/redis"
 	"relock/internal/script"
 	"relock/internal/waiting"
 	"relock/locktrace"
@@ -35,7 +35,7 @@ func (s *Session) hearLine(payload string) bool {
 		return true
 	}
 	if p := s.liners[m.Sort()].Load(); p != nil {
-		s.cleanup.Add(cleanup.Job{Name: m.Key, Cmds: []script.Command{(*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted)}, Until: s.now() + s.givenFor(), Spare: true})
+		s.cleanup.Add(redis.Job{Name: m.Key, Cmds: []script.Command{(*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted)}, Until: s.now() + s.givenFor(), Spare: true})
 	}
 	return true
 }

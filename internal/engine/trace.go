@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"relock/internal/holds"
-	"relock/internal/tracing"
+	"relock/internal/report"
 	"relock/internal/waiting"
 	"relock/locktrace"
 	"relock/pubsub"
@@ -15,8 +15,8 @@ import (
 
 // about is what the hooks are told of a lock and an owner. That of an acquisition's claim is told only
 // when the caller has it, or waits for it.
-func about(p Primitive, owner string, n int) tracing.About {
-	return tracing.About{Name: p.Names().Name(), Kind: p.Kind().HookName(), Owner: owner, N: max(n, 1)}
+func about(p Primitive, owner string, n int) report.About {
+	return report.About{Name: p.Names().Name(), Kind: p.Kind().HookName(), Owner: owner, N: max(n, 1)}
 }
 
 // traceWaiting tells the hooks, of which there are some, that the caller waits, by a claim if it has one.
@@ -30,15 +30,15 @@ func (a *acquisition) traceWaiting(c *claim) {
 
 // traceEnd tells the hooks, of which there are some, that the call ends, and that its hold begins
 // if it got one.
-func (a *acquisition) traceEnd(t *tracing.Tracer, hold *Hold, err error) {
+func (a *acquisition) traceEnd(t *report.Tracer, hold *Hold, err error) {
 	owner := a.named
 	if hold != nil {
 		owner = hold.Owner()
 	}
-	t.AcquireEnd(a.ctx, &a.traced, about(a.prim, owner, a.n), tracing.OutcomeOf(err, !a.wait), hold != nil, err)
+	t.AcquireEnd(a.ctx, &a.traced, about(a.prim, owner, a.n), report.OutcomeOf(err, !a.wait), hold != nil, err)
 }
 
-func (c *claim) about() tracing.About { return about(c.prim, c.ownerID(), int(c.n)) }
+func (c *claim) about() report.About { return about(c.prim, c.ownerID(), int(c.n)) }
 
 // traceAttempt tells the hooks, of which there are some, of an answer to an attempt, or its lack.
 func (c *claim) traceAttempt(g grant, err error) {
@@ -98,7 +98,7 @@ func (x *section) endTraces(why locktrace.HoldReason) {
 
 // traced returns what the hooks follow the hold by, and the time: the hold is about to be
 // unlocked. It is nil without a Trace, or when the hold has ended. No mutex may be held.
-func (h *Hold) traced() (d *tracing.Hold, now time.Duration) {
+func (h *Hold) traced() (d *report.Hold, now time.Duration) {
 	l := h.section.claim.lock
 	if l.s.trace == nil {
 		return nil, 0

@@ -3,8 +3,8 @@ package engine
 import (
 	"context"
 
-	"relock/internal/backoff"
-	"relock/internal/lockopt"
+	"relock/internal/api"
+	"relock/internal/clock"
 )
 
 // try is TryLock: it asks once, or as long as the outcome is not known. The lock's mutex must be held; it
@@ -43,7 +43,7 @@ func (a *acquisition) try() (grant, error) {
 	}
 }
 
-// sleepBehind sleeps behind an attempt of [lockopt.Retry] that was refused, by err, and returns errAgain, or
+// sleepBehind sleeps behind an attempt of [api.Retry] that was refused, by err, and returns errAgain, or
 // says why there is no further one; any other error it returns. It runs code of the caller's: no mutex may
 // be held.
 func (a *acquisition) sleepBehind(err error) error {
@@ -51,7 +51,7 @@ func (a *acquisition) sleepBehind(err error) error {
 		return err
 	}
 	s, until := a.lock.s, never
-	if a.opts.Bounded && a.opts.Wait < lockopt.Longest {
+	if a.opts.Bounded && a.opts.Wait < api.Longest {
 		until = a.start + a.opts.Wait
 	}
 	d, ok := a.nextPause(a.opts.Retry)
@@ -65,7 +65,7 @@ func (a *acquisition) sleepBehind(err error) error {
 		end = s.life.Closing
 	}
 	defer context.AfterFunc(end, cancel)()
-	_ = backoff.Sleep(ctx, d)
+	_ = clock.Sleep(ctx, d)
 	a.deadline = s.now() + s.cfg.TryTimeout()
 	if a.done() {
 		return a.ended()

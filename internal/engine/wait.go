@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"relock/internal/backoff"
+	"relock/internal/clock"
 	"relock/internal/kind"
-	"relock/internal/queue"
 	"relock/internal/script"
+	"relock/internal/waiting"
 	"relock/locktrace"
 	"relock/pubsub"
 )
@@ -238,12 +238,12 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	return timedOut, err
 }
 
-// sleep is [queue.Sleep] until the time that Wait gave is over at the latest.
+// sleep is [waiting.Sleep] until the time that Wait gave is over at the latest.
 func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (message, timedOut bool) {
 	if a.deadline != 0 {
 		d = max(0, min(d, a.deadline-a.lock.s.now()))
 	}
-	return queue.Sleep(a.ctx, a.wake, messages, d)
+	return waiting.Sleep(a.ctx, a.wake, messages, d)
 }
 
 // listen subscribes, once for the lock. Where that fails the front polls: then the pause lies
@@ -300,7 +300,7 @@ func (a *acquisition) listen() {
 // booked a round at the end of this pause, so how long the next one is must be known by then. No mutex may be held.
 func (a *acquisition) pauseUnsubscribed() {
 	s := a.lock.s
-	d := backoff.Doubling(a.tries.unsubscribed, s.cfg.PollFloor)
+	d := clock.Doubling(a.tries.unsubscribed, s.cfg.PollFloor)
 	a.tries.unsubscribed++
 	if s.redis.Inbox.Deaf() {
 		told := a.tries.pause
@@ -315,6 +315,6 @@ func (a *acquisition) pauseUnsubscribed() {
 // backOff pauses after the n-th failure, jittered, doubling from 10 ms to most, and reports
 // whether the caller's context or Wait is over. A wake-up ends the pause.
 func (a *acquisition) backOff(n int, most time.Duration) (over bool) {
-	a.sleep(backoff.Doubling(n, most), nil)
+	a.sleep(clock.Doubling(n, most), nil)
 	return a.done()
 }

@@ -1,9 +1,3 @@
-// Package holds counts the holds of a section: the outermost one and the nested ones, those that the
-// watchdog renews and those with a fixed lease. From these it knows when the section ends. It knows
-// neither claims nor Redis.
-//
-// All of it is called with the mutex of the section's lock held, but for what runs code of the caller's
-// contexts. That reads what does not change any more once a hold has run out or its section has ended.
 package holds
 
 import (

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"relock/internal/clock"
 	"relock/internal/holds"
-	"relock/internal/schedule"
-	"relock/internal/tracing"
+	"relock/internal/report"
 )
 
 const never = time.Duration(1<<63 - 1)
@@ -69,11 +69,11 @@ func TestFirstFixed(t *testing.T) {
 		least           time.Duration
 		until, shortest time.Duration
 	}{
-		{&holds.Hold{}, 0, schedule.Never, schedule.Never},
+		{&holds.Hold{}, 0, clock.Never, clock.Never},
 		{fixed(1, 200), 200, 190, 200},
 		{fixed(0, 100), 101, 90, 200},
 		{fixed(0, 300), 100, 90, 100},
-		{fixed(1, 300), 301, 90, schedule.Never},
+		{fixed(1, 300), 301, 90, clock.Never},
 	} {
 		s.Add(c.h, never)
 		if until, shortest := s.FirstFixed(c.least); until != c.until || shortest != c.shortest {
@@ -194,8 +194,8 @@ func TestFollow(t *testing.T) {
 	if s.Trace(a) != nil || s.Unfollow(a) != nil || s.Followed() != nil {
 		t.Error("a hold is followed before anything is")
 	}
-	da, db := new(tracing.Hold), new(tracing.Hold)
-	for h, d := range map[*holds.Hold]*tracing.Hold{a: da, b: db} {
+	da, db := new(report.Hold), new(report.Hold)
+	for h, d := range map[*holds.Hold]*report.Hold{a: da, b: db} {
 		s.Add(h, time.Hour)
 		s.Follow(h, d)
 	}

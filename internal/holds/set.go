@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"relock/internal/nestctx"
-	"relock/internal/schedule"
-	"relock/internal/tracing"
+	"relock/internal/clock"
+	"relock/internal/report"
 )
 
 // A Set is the holds of one section. The zero value is empty.
@@ -26,13 +25,13 @@ const Over = time.Duration(-1)
 
 // Nested is what a section has besides its outermost hold and context: most have none of it.
 type Nested struct {
-	Fixed    []*Hold          // live holds with a fixed lease
-	Contexts nestctx.Contexts // of nested Locks; not guarded
-	callers  []caller         // that came in under the owner's name, not through the section
-	spent    [2]int32         // holds that have run out and are not unlocked, by side
-	entering [2]int32         // nested Locks that ask Redis, or wait to: they keep the section open
+	Fixed    []*Hold  // live holds with a fixed lease
+	Contexts Contexts // of nested Locks; not guarded
+	callers  []caller // that came in under the owner's name, not through the section
+	spent    [2]int32 // holds that have run out and are not unlocked, by side
+	entering [2]int32 // nested Locks that ask Redis, or wait to: they keep the section open
 
-	traces map[*Hold]*tracing.Hold // of holds that stand
+	traces map[*Hold]*report.Hold // of holds that stand
 }
 
 // A caller is a hold with a context of its own that wants the claim to be renewed.
@@ -126,16 +125,16 @@ func (s *Set) Remove(h *Hold) (left int) {
 
 // Follow has the hooks follow a hold as long as it stands. What takes it out, Unfollow or Remove, decides
 // how the hold has ended.
-func (s *Set) Follow(h *Hold, d *tracing.Hold) {
+func (s *Set) Follow(h *Hold, d *report.Hold) {
 	n := s.NeedNested()
 	if n.traces == nil {
-		n.traces = map[*Hold]*tracing.Hold{}
+		n.traces = map[*Hold]*report.Hold{}
 	}
 	n.traces[h] = d
 }
 
 // Trace returns what the hooks follow a hold by; nil if they do not, or if it has ended.
-func (s *Set) Trace(h *Hold) *tracing.Hold {
+func (s *Set) Trace(h *Hold) *report.Hold {
 	if s.Nested == nil {
 		return nil
 	}
@@ -143,7 +142,7 @@ func (s *Set) Trace(h *Hold) *tracing.Hold {
 }
 
 // Unfollow takes out what the hooks follow a hold by, and returns it.
-func (s *Set) Unfollow(h *Hold) *tracing.Hold {
+func (s *Set) Unfollow(h *Hold) *report.Hold {
 	d := s.Trace(h)
 	if d != nil {
 		delete(s.Nested.traces, h)
@@ -215,9 +214,9 @@ func (s *Set) LastFixed(but *Hold) (until, ends time.Duration) {
 }
 
 // FirstFixed returns until when the first of the fixed leases may be trusted, and the shortest of those
-// that are at least as long as least; both are [schedule.Never] if there are none.
+// that are at least as long as least; both are [clock.Never] if there are none.
 func (s *Set) FirstFixed(least time.Duration) (until, shortest time.Duration) {
-	until, shortest = schedule.Never, schedule.Never
+	until, shortest = clock.Never, clock.Never
 	for _, h := range s.Fixed() {
 		until = min(until, h.Until)
 		if d := h.Ends - h.Began; d >= least {

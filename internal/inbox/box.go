@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/background"
-	"relock/internal/backoff"
+	"relock/internal/clock"
+	"relock/internal/life"
 )
 
 // A Box is a session's subscription to its own channel. All fields must be set.
@@ -19,8 +19,8 @@ type Box struct {
 	Subscribe  func(context.Context) error // subscribes to its channel
 	Back       func()                      // called when it hears its channel again
 	Logger     *slog.Logger
-	Context    context.Context   // when it ends, nothing is tried any more
-	Background *background.Group // counts the goroutine
+	Context    context.Context // when it ends, nothing is tried any more
+	Background *life.Group     // counts the goroutine
 
 	deaf atomic.Bool
 }
@@ -52,7 +52,7 @@ func (b *Box) Open(ctx context.Context, err error) error {
 // RefusalRetry, not at each of these calls.
 func (b *Box) keepAsking() {
 	for b.Subscribe(b.Context) != nil {
-		if backoff.Sleep(b.Context, backoff.Jitter(RefusalRetry/5)) != nil {
+		if clock.Sleep(b.Context, clock.Jitter(RefusalRetry/5)) != nil {
 			return
 		}
 	}

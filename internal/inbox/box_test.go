@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"relock/internal/background"
 	"relock/internal/inbox"
+	"relock/internal/life"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 )
@@ -22,7 +22,7 @@ import (
 func boxed(t *testing.T, errs []error, fn func(b *inbox.Box, end context.CancelFunc, log *bytes.Buffer, back *atomic.Int32)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(context.Background())
-		var background background.Group
+		var background life.Group
 		var log bytes.Buffer
 		var back atomic.Int32
 		fn(&inbox.Box{Context: ctx, Background: &background, Logger: slog.New(slog.NewTextHandler(&log, nil)),

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"strings"
 
-	"relock/internal/deadlock"
 	"relock/pubsub"
 )
 
@@ -19,13 +18,16 @@ type Handlers struct {
 	Log     *slog.Logger            // hears of what makes no sense
 }
 
+// Deadlock is what each message begins with that package deadlock makes and reads.
+const Deadlock = "deadlock:"
+
 // Hear takes a message.
 func (h *Handlers) Hear(m pubsub.Message) {
 	switch {
 	case m.Missed:
 		h.Missed()
 	case m.Payload == Question || h.Grant(m.Payload):
-	case strings.HasPrefix(m.Payload, deadlock.Prefix):
+	case strings.HasPrefix(m.Payload, Deadlock):
 		if err := h.Seek(m.Payload); err != nil {
 			h.Log.Warn("relock: bad message on the session's channel", "error", err)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/background"
+	"relock/internal/life"
 )
 
 // Prefix is what the name of a session's own channel begins with; its id follows.
@@ -27,7 +27,7 @@ const broadcastTimeout = time.Second
 // TellAll sends a message to every session, whichever node it listens at, with a few commands to
 // each. It waits for a second at most, and calls failed with the error of each node that has said
 // no by then. What is still under way counts in background.
-func TellAll(ctx context.Context, client rueidis.Client, background *background.Group, message string, failed func(error)) {
+func TellAll(ctx context.Context, client rueidis.Client, background *life.Group, message string, failed func(error)) {
 	ctx, cancel := context.WithTimeout(ctx, broadcastTimeout)
 	defer cancel()
 	nodes := client.Nodes()

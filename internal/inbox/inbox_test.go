@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/background"
 	"relock/internal/inbox"
+	"relock/internal/life"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 )
@@ -22,7 +22,7 @@ func TestTell(t *testing.T) {
 		a, b := locktest.Hears(t, s, inbox.Prefix+"a"), locktest.Hears(t, s, inbox.Prefix+"b")
 		other := locktest.Hears(t, s, "other")
 		client := s.Client(t)
-		var background background.Group
+		var background life.Group
 		inbox.TellAll(t.Context(), client, &background, "all", func(err error) { t.Error(err) })
 		if err := inbox.Tell(t.Context(), client, "b", "one"); err != nil {
 			t.Error(err)
@@ -70,7 +70,7 @@ func TestTellAllDoesNotHang(t *testing.T) {
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), most)
 			defer cancel()
-			var background background.Group
+			var background life.Group
 			returned := make(chan struct{})
 			go func() {
 				defer close(returned)
@@ -93,7 +93,7 @@ func TestTellAllTellsWhatFailed(t *testing.T) {
 	client := s.Client(t)
 	s.Mini.SetError("ERR no")
 	t.Cleanup(func() { s.Mini.SetError("") })
-	var background background.Group
+	var background life.Group
 	var errs []error
 	inbox.TellAll(t.Context(), client, &background, "all", func(err error) { errs = append(errs, err) })
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "no") {

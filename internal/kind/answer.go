@@ -5,7 +5,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/clienterr"
 	"relock/internal/script"
 )
 
@@ -53,7 +52,7 @@ func (l *Limit) is(n int64) {
 }
 
 // Decode takes in the reply to op of a primitive of the kind. Errors: [script.ErrShape],
-// [lockerr.ErrUnavailable], Redis's own, or that of a context as it is: for how long Redis was waited
+// [api.ErrUnavailable], Redis's own, or that of a context as it is: for how long Redis was waited
 // for, the caller knows.
 func (a *Answer) Decode(r rueidis.RedisResult, k *Kind, op *Op) error {
 	var buf [6]int64
@@ -62,7 +61,7 @@ func (a *Answer) Decode(r rueidis.RedisResult, k *Kind, op *Op) error {
 	case err != nil && script.IsContext(err):
 		return err
 	case err != nil:
-		return clienterr.Unavailable(err)
+		return script.AsUnavailable(err)
 	case len(reply) == 1 && k.Permits:
 		op.Limit.least(reply[0] + int64(op.N))
 		switch free := reply[0]; {

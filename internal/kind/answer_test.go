@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/api"
 	"relock/internal/kind"
-	"relock/internal/lockerr"
 	"relock/internal/script"
 	"relock/internal/test/redistest"
 )
@@ -62,10 +62,10 @@ func TestDecodeOfWhatIsNoAnswer(t *testing.T) {
 			t.Errorf("an error of Redis: %v", err)
 		}
 	})
-	for sent, want := range map[error]error{errBreak: lockerr.ErrUnavailable, context.Canceled: context.Canceled} {
+	for sent, want := range map[error]error{errBreak: api.ErrUnavailable, context.Canceled: context.Canceled} {
 		var got kind.Answer
 		err := got.Decode(rueidis.NewErrorResult(sent), &kind.Kind{}, &kind.Op{})
-		if !errors.Is(err, want) || !errors.Is(err, sent) || sent == context.Canceled && errors.Is(err, lockerr.ErrUnavailable) {
+		if !errors.Is(err, want) || !errors.Is(err, sent) || sent == context.Canceled && errors.Is(err, api.ErrUnavailable) {
 			t.Errorf("%v became %v", sent, err)
 		}
 	}

@@ -62,7 +62,7 @@ type Kind struct {
 
 	// Unleased: a grant leaves nothing to renew or to release, and the caller gets no hold:
 	// a counting semaphore. Op.ID is that of a request, which the scripts remember for at
-	// least [Memory]: see package requestid. Implies Permits.
+	// least [Memory]: see package idgen. Implies Permits.
 	Unleased bool
 
 	// Passes: a grant takes nothing from others, as to pass an open latch, so that a TryLock asks

@@ -1,6 +1,3 @@
-// Package life is the life of a session: what its end has to wait for, and what ends with it. A
-// session is open; it may drain, when Shutdown waits for what is under way; it closes, when that is
-// ended; and it is over when no goroutine of it is left.
 package life
 
 import (
@@ -9,15 +6,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"relock/internal/background"
-	"relock/internal/lockerr"
+	"relock/internal/api"
 )
 
 // A Life is that of one session. Its mutex comes after those of locks, and none is taken under it.
 type Life struct {
-	Closing    context.Context  // ends when Close begins
-	Context    context.Context  // ends when nothing may go on in the background
-	Background background.Group // counts every goroutine of the session
+	Closing    context.Context // ends when Close begins
+	Context    context.Context // ends when nothing may go on in the background
+	Background Group           // counts every goroutine of the session
 
 	// Draining: the session shuts down, and serves only callers in open sections. Drains ends then.
 	Draining atomic.Bool
@@ -56,12 +52,12 @@ func (l *Life) Drain() {
 }
 
 // Enter begins something that Close waits for: a lock that the session has to do with, or a call
-// that concerns none. Leave ends it. Errors: [lockerr.ErrClosed] behind Refuse.
+// that concerns none. Leave ends it. Errors: [api.ErrClosed] behind Refuse.
 func (l *Life) Enter() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return lockerr.ErrClosed
+		return api.ErrClosed
 	}
 	l.inside++
 	return nil
@@ -77,14 +73,14 @@ func (l *Life) Leave() {
 
 // EnterWith is Enter for a call with a context that has not ended. It runs code of the caller's
 // context, and has entered nothing meanwhile: that code may block, or end the goroutine. Errors: also
-// [lockerr.ErrNilContext], and ctx's.
+// [api.ErrNilContext], and ctx's.
 func (l *Life) EnterWith(ctx context.Context) error {
 	if ctx == nil {
-		return lockerr.ErrNilContext
+		return api.ErrNilContext
 	}
 	var ended error
 	if ctx.Err() != nil {
-		ended = lockerr.OfContext(ctx)
+		ended = api.OfContext(ctx)
 	}
 	err := l.Enter()
 	if err == nil && ended != nil {
@@ -169,7 +165,7 @@ func (l *Life) Drained(ctx context.Context) error {
 		select {
 		case <-idle:
 		default:
-			return lockerr.OfContext(ctx)
+			return api.OfContext(ctx)
 		}
 	}
 	return nil

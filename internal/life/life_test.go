@@ -11,8 +11,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"relock/internal/api"
 	"relock/internal/life"
-	"relock/internal/lockerr"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -72,7 +72,7 @@ func TestNothingEntersBehindRefuse(t *testing.T) {
 		for what, err := range map[string]error{
 			"Enter": l.Enter(), "EnterWith": l.EnterWith(context.Background()), "Go": l.Go(context.Background(), never),
 		} {
-			if !errors.Is(err, lockerr.ErrClosed) {
+			if !errors.Is(err, api.ErrClosed) {
 				t.Errorf("%s: %v, want ErrClosed", what, err)
 			}
 		}
@@ -115,7 +115,7 @@ func TestEnterWithABadContext(t *testing.T) {
 		end(errors.New("no more"))
 		never := func(context.Context) { t.Error("it ran") }
 		for _, err := range []error{l.EnterWith(none), l.Go(none, never)} {
-			if !errors.Is(err, lockerr.ErrArgument) {
+			if !errors.Is(err, api.ErrArgument) {
 				t.Errorf("nil: %v", err)
 			}
 		}

@@ -7,5 +7,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redistest.Main(m, "../../rlock/lua", "../probe/lua", "../record/lua", "../replicas/lua")
+	redistest.Main(m, "../../rlock/lua", "../redis/lua")
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/background"
+	"relock/internal/life"
 )
 
 // Direct is a second connection, for the one who is alone: a command is written and its reply
@@ -30,7 +30,7 @@ type Direct struct {
 
 	// set by Runner.UseDirect
 	proves     func(context.Context, rueidis.Client) bool
-	background *background.Group
+	background *life.Group
 
 	link     atomic.Pointer[link] // nil: none is ready
 	underWay chan struct{}        // of size 1: full while a call is, or was given up and may still be executed

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/background"
+	"relock/internal/life"
 	"relock/internal/script"
 	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
@@ -47,7 +47,7 @@ func runnerBy(t *testing.T, s *redistest.Server, opt rueidis.ClientOption, dial 
 		t.Fatal(err)
 	}
 	conn := script.NewConnection()
-	var background background.Group
+	var background life.Group
 	r := script.NewRunner(client, conn, &background)
 	direct := script.NewDirect(conn, opt, dial)
 	locktest.Get(t, r.UseDirect(direct, func(context.Context, rueidis.Client) bool { return true }), 10*time.Second, "the connection")

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"time"
 
-	"relock/internal/background"
-	"relock/internal/backoff"
+	"relock/internal/clock"
+	"relock/internal/life"
 )
 
 // A session with one address follows a name: the name may lead to another server than before, as
@@ -43,7 +43,7 @@ type Follower struct {
 	Scout *Scout
 	// StillLoads asks the session's own server whether it loads. It may wait for that.
 	StillLoads func() bool
-	Background *background.Group // counts every goroutine of the session
+	Background *life.Group // counts every goroutine of the session
 }
 
 // Follow has connections end when Redis answers that it is no primary that serves: a new dial may
@@ -135,7 +135,7 @@ func (p *pauses) due(now time.Time) bool {
 		return false
 	}
 	p.pause, p.executed = min(max(2*p.pause, leavePause), leavePauseMost), false
-	p.next = now.Add(backoff.Jitter(p.pause))
+	p.next = now.Add(clock.Jitter(p.pause))
 	return true
 }
 

@@ -7,14 +7,14 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/background"
+	"relock/internal/life"
 )
 
 // A Runner sends the scripts of one session.
 type Runner struct {
 	client     rueidis.Client
 	conn       *Connection
-	background *background.Group
+	background *life.Group
 
 	direct  *Direct      // nil: there is none
 	lost    atomic.Int64 // calls of client that got no answer
@@ -22,7 +22,7 @@ type Runner struct {
 }
 
 // NewRunner returns a Runner whose goroutines count in background.
-func NewRunner(client rueidis.Client, conn *Connection, background *background.Group) *Runner {
+func NewRunner(client rueidis.Client, conn *Connection, background *life.Group) *Runner {
 	return &Runner{client: client, conn: conn, background: background}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/background"
+	"relock/internal/life"
 	"relock/internal/script"
 	"relock/internal/test/redistest"
 )
@@ -19,7 +19,7 @@ func TestAnUnknownScriptIsSentWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer client.Close()
-		var background background.Group
+		var background life.Group
 		defer background.Wait()
 		r := script.NewRunner(client, script.NewConnection(), &background)
 		for name, send := range map[string]func(context.Context, script.Command) rueidis.RedisResult{

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"relock/internal/schedule"
+	"relock/internal/clock"
 )
 
 // Due says when Redis must hear of which locks' entries. The zero value is empty. It is safe for
@@ -48,7 +48,7 @@ func (d *Due[L]) Take(now, soon time.Duration) (due []L, next time.Duration) {
 	if now < d.first {
 		return nil, d.first
 	}
-	d.first = schedule.Never
+	d.first = clock.Never
 	for l, at := range d.at {
 		if at <= now+soon {
 			delete(d.at, l)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"relock/internal/schedule"
+	"relock/internal/clock"
 )
 
 // A Heartbeat is one question to Redis about runs whose entries stand in the line, which keeps them
@@ -29,7 +29,7 @@ func (n *Line[R, W]) Heartbeats(until time.Duration, most int) (all []Heartbeat[
 
 // NextLook returns when Redis must hear of a run next.
 func (n *Line[R, W]) NextLook() time.Duration {
-	at := schedule.Never
+	at := clock.Never
 	for r := range n.runs.All() {
 		if r.phase == queued {
 			at = min(at, r.lookAt)

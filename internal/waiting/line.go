@@ -2,8 +2,6 @@ package waiting
 
 import (
 	"time"
-
-	"relock/internal/queue"
 )
 
 // The runs of a session that wait for a fair lock. The line in Redis holds entries. An entry of a fair lock is
@@ -34,10 +32,10 @@ type Line[R, W any] struct {
 	// Asking says that an attempt is on its way.
 	Asking bool
 
-	runs      queue.Queue[Run[R, W]] // those that are not over
-	number    int64                  // of the waiter that came last
-	gathering *Run[R, W]             // the run that was opened last, as long as Redis was not asked about it
-	tail      *Run[R, W]             // the run that was sent last
+	runs      Queue[Run[R, W]] // those that are not over
+	number    int64            // of the waiter that came last
+	gathering *Run[R, W]       // the run that was opened last, as long as Redis was not asked about it
+	tail      *Run[R, W]       // the run that was sent last
 }
 
 // gatherFor is for how long at most waiters gather while their session has other waiters in the

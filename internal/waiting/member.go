@@ -1,13 +1,11 @@
 package waiting
 
-import "relock/internal/queue"
-
 // A Member is a waiter's position in a run. Of must be set before it arrives.
 type Member[R, W any] struct {
 	Of     *W
 	Run    *Run[R, W] // nil: in none
 	number int64      // among the session's waiters for the lock
-	node   queue.Node[Member[R, W]]
+	node   Node[Member[R, W]]
 }
 
 // First returns the run's first waiter, nil if it has none.

@@ -3,8 +3,7 @@ package waiting
 import (
 	"time"
 
-	"relock/internal/queue"
-	"relock/internal/schedule"
+	"relock/internal/clock"
 )
 
 // A phase is how far a run has come; the comment of the package draws them.
@@ -45,15 +44,15 @@ type Run[R, W any] struct {
 
 	line     *Line[R, W]
 	phase    phase
-	askAt    time.Duration // when its first waiter asks Redis about it; schedule.Never: when something happens
+	askAt    time.Duration // when its first waiter asks Redis about it; clock.Never: when something happens
 	lookAt   time.Duration // queued: when Redis must hear of it
 	position int64         // in the queue, 0: not known
 	last     int64         // number of the last waiter
 	until    int64         // in: up to which waiter Redis has let it in
 	said     int64         // the number that Redis was told last
 	waiting  int           // how many wait
-	members  queue.Queue[Member[R, W]]
-	node     queue.Node[Run[R, W]] // of the line's runs, until it is over
+	members  Queue[Member[R, W]]
+	node     Node[Run[R, W]] // of the line's runs, until it is over
 
 	joins  *Run[R, W]      // asked: the run that this one may have joined
 	joiner *Run[R, W]      // the run that may have joined this one
@@ -89,7 +88,7 @@ func (r *Run[R, W]) LookAt(at time.Duration) { r.lookAt = at }
 func (r *Run[R, W]) NextAsk() time.Duration { return r.askAt }
 
 // asksAnew reports whether there is more to be said of the run than was said last.
-func (r *Run[R, W]) asksAnew() bool { return r.askAt != schedule.Never }
+func (r *Run[R, W]) asksAnew() bool { return r.askAt != clock.Never }
 
 // enters reports whether the run has no place yet that it keeps.
 func (r *Run[R, W]) enters() bool { return r.phase < queued && r.position == 0 }
@@ -97,7 +96,7 @@ func (r *Run[R, W]) enters() bool { return r.phase < queued && r.position == 0 }
 // Call returns what the attempt says that is about to be sent for a run.
 func (r *Run[R, W]) Call() Position {
 	n := r.line
-	r.askAt = schedule.Never
+	r.askAt = clock.Never
 	if n.gathering == r {
 		n.gathering = nil
 	}

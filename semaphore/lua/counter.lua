@@ -1,5 +1,5 @@
 -- counter.lua: how the scripts begin that change a counter, once for each request, see
--- internal/requestid. outcome is that of an earlier run, nil if there was none.
+-- internal/idgen. outcome is that of an earlier run, nil if there was none.
 -- KEYS[1] the counter: integer; keeps a TTL if it has one
 -- KEYS[2] '{NAME}:timeout': it exists while permits of a Semaphore of that name are taken
 -- KEYS[3] the requests of this session: hash, slot -> '<number>:<outcome>'; expires

@@ -37,7 +37,7 @@ local function call_who_fits(entry, free, prefix, ms)
 end
 
 -- give gives permits to an entry, and tells its session. It returns false, and has changed nothing, if they
--- cannot be given here, or the session cannot be told. The ids are those of package permitid.
+-- cannot be given here, or the session cannot be told. The ids are those of package idgen.
 local function give(entry, n, at, now)
   if not string.find(entry, '^[PQ]') then return false end
   local owner = string.sub(entry, 21)

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing/fstest"
 
+	"relock/internal/idgen"
 	"relock/internal/mutex"
-	"relock/internal/permitid"
 	"relock/internal/script"
 	"relock/internal/test/explore/memredis"
 )
@@ -273,11 +273,11 @@ const endless = "922337203685477"
 func (j javaPermits) lock(w *world, owner string) script.Command {
 	ms := func(at int64) string { return strconv.FormatInt(at, 10) }
 	return script.Command{Script: javaTakes, Keys: append(j.keys()[:2:2], j.channel()),
-		Args: permitid.Append([]string{"1", ms(w.now() + w.set.lease), ms(w.now()), endless, "PUBLISH"}, owner, 1)}
+		Args: idgen.AppendPermits([]string{"1", ms(w.now() + w.set.lease), ms(w.now()), endless, "PUBLISH"}, owner, 1)}
 }
 
 func (j javaPermits) unlock(w *world, owner string) script.Command {
-	args := append(permitid.Append(nil, owner, 1), "1", strconv.FormatInt(w.now(), 10), "PUBLISH")
+	args := append(idgen.AppendPermits(nil, owner, 1), "1", strconv.FormatInt(w.now(), 10), "PUBLISH")
 	return script.Command{Script: javaGives, Keys: []string{j.Names.Key(), j.channel(), j.keys()[1]}, Args: args}
 }
 

@@ -6,10 +6,10 @@ import (
 	"runtime"
 	"strconv"
 
+	"relock/internal/idgen"
 	"relock/internal/inbox"
 	"relock/internal/keyname"
 	"relock/internal/kind"
-	"relock/internal/permitid"
 	"relock/internal/script"
 	"relock/internal/test/explore/memredis"
 	"relock/internal/waiting"
@@ -45,14 +45,14 @@ func (p *Permits) Acquire(op *kind.Op) script.Command {
 	} else {
 		args, keys = append(args, ""), keys[:2]
 	}
-	return script.Command{Script: permitsAcquire, Keys: keys, Args: permitid.Append(args, op.Owner, op.N)}
+	return script.Command{Script: permitsAcquire, Keys: keys, Args: idgen.AppendPermits(args, op.Owner, op.N)}
 }
 
 // Release is release.lua of semaphore.
 func (p *Permits) Release(op *kind.Op) script.Command {
 	args := []string{p.channel(), p.Names.Publish, p.Names.Counts, "0", inbox.Prefix, op.Line.Head, op.Owner,
 		script.Flag(op.Line.Listens), script.Flag(op.Line.Yields)}
-	return script.Command{Script: permitsRelease, Keys: p.keys(), Args: permitid.Append(args, op.Owner, op.N)}
+	return script.Command{Script: permitsRelease, Keys: p.keys(), Args: idgen.AppendPermits(args, op.Owner, op.N)}
 }
 
 // RenewScript is renew.lua of semaphore.
@@ -60,7 +60,7 @@ func (p *Permits) RenewScript() *script.Script { return permitsRenew }
 
 // RenewArgs are those of a claim's permits.
 func (p *Permits) RenewArgs(op *kind.Op) (keys, args []string) {
-	return p.keys()[:2], permitid.Append([]string{strconv.Itoa(op.N), "0"}, op.Owner, op.N)
+	return p.keys()[:2], idgen.AppendPermits([]string{strconv.Itoa(op.N), "0"}, op.Owner, op.N)
 }
 
 var (
@@ -85,7 +85,7 @@ func semaphores(name string, faults int8, limit int, rounds []int8, sizes ...int
 	for i := range ids {
 		for num := range 10 {
 			owner := ids[i:i+1] + ":" + strconv.Itoa(num)
-			for n, id := range permitid.Append(nil, owner, 4) {
+			for n, id := range idgen.AppendPermits(nil, owner, 4) {
 				set.alias[id] = owner + "#" + strconv.Itoa(n)
 			}
 		}

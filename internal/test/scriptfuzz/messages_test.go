@@ -11,9 +11,8 @@ import (
 	"time"
 
 	"relock/fairlock"
+	"relock/internal/idgen"
 	"relock/internal/inbox"
-	"relock/internal/permitid"
-	"relock/internal/requestid"
 	"relock/internal/script"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
@@ -112,7 +111,7 @@ func TestMessagesThatMakeNoSense(t *testing.T) {
 func FuzzTexts(f *testing.F) {
 	for _, text := range []string{
 		"granted:1:0:0:0:0:24:g0001250000500000002S1:1x", "called:5:24:i0001250000500000002S1:1x", "lost:4:S1:1x", "deadlock:1:s1:11:0",
-		"S1:1", "0:5", strings.Repeat("\x00", permitid.Size), "@user_script: 1: -ERR", "Error running script @user_script: x: -OOM",
+		"S1:1", "0:5", strings.Repeat("\x00", idgen.PermitSize), "@user_script: 1: -ERR", "Error running script @user_script: x: -OOM",
 	} {
 		f.Add(text, "S1")
 	}
@@ -136,13 +135,13 @@ func FuzzTexts(f *testing.F) {
 		if h.Hear(pubsub.Message{Payload: text}); heard > 1 {
 			t.Errorf("%q was heard %d times", text, heard)
 		}
-		if id, ok := permitid.Session(text); ok && !strings.HasPrefix(text, id+":") {
+		if id, ok := idgen.SessionOfPermit(text); ok && !strings.HasPrefix(text, id+":") {
 			t.Errorf("%q is of session %q", text, id)
 		}
-		if mark, owner, _, ok := permitid.Split(text); ok && (!strings.HasPrefix(text, owner) || !strings.HasPrefix(owner, mark)) {
+		if mark, owner, _, ok := idgen.SplitPermit(text); ok && (!strings.HasPrefix(text, owner) || !strings.HasPrefix(owner, mark)) {
 			t.Errorf("%q: mark %q, owner %q", text, mark, owner)
 		}
-		if slot, number := requestid.Split(text); slot+":"+number != text && slot != text {
+		if slot, number := idgen.SplitRequest(text); slot+":"+number != text && slot != text {
 			t.Errorf("%q: slot %q, number %q", text, slot, number)
 		}
 		if got := script.Text(fmt.Errorf("%s", text)); !strings.HasSuffix(text, got) {

@@ -20,8 +20,8 @@ var otherScripts = []scriptRow{
 	}},
 	{path: "election/lua/leader.lua", reply: anything, calls: []call{{keys: k(lock, leaderKey)}}},
 	{path: "multilock/lua/deployment.lua", reply: text, calls: []call{{keys: k(named("relock_deployment", textRole)), args: a(is("d"))}}},
-	{path: "internal/probe/lua/probe.lua", reply: numbers(1, 1), calls: []call{{keys: k(named("relock_probe:1", probeRole)), args: a(ch, publish, is(prefix+"none"))}}},
-	{path: "internal/probe/lua/cross.lua", reply: numbers(1, 1), calls: []call{{keys: k(named("a", textRole), named("b", textRole))}}},
-	{path: "internal/replicas/lua/touch.lua", reply: numbers(1, 1), calls: []call{{keys: k(named("x", eitherRole))}}},
-	{path: "internal/record/lua/record.lua", reply: digits, calls: []call{{keys: k(named(prefix+"S1", &role{name: "record", ends: true, helper: true, types: []string{"string"}, state: textRole.state})), args: a(is("{", "}", "180000"))}}},
+	{path: "internal/redis/lua/probe.lua", reply: numbers(1, 1), calls: []call{{keys: k(named("relock_probe:1", probeRole)), args: a(ch, publish, is(prefix+"none"))}}},
+	{path: "internal/redis/lua/cross.lua", reply: numbers(1, 1), calls: []call{{keys: k(named("a", textRole), named("b", textRole))}}},
+	{path: "internal/redis/lua/touch.lua", reply: numbers(1, 1), calls: []call{{keys: k(named("x", eitherRole))}}},
+	{path: "internal/redis/lua/record.lua", reply: digits, calls: []call{{keys: k(named(prefix+"S1", &role{name: "record", ends: true, helper: true, types: []string{"string"}, state: textRole.state})), args: a(is("{", "}", "180000"))}}},
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"relock/internal/permitid"
+	"relock/internal/idgen"
 )
 
 // A world is what the arguments of a call and the states of its keys are made of: they speak of the same owners,
@@ -139,7 +139,7 @@ func (w *world) own(line string) string {
 }
 
 // permits are the ids of a request's permits.
-func (w *world) permits(owner string, n int) []string { return permitid.Append(nil, owner, n) }
+func (w *world) permits(owner string, n int) []string { return idgen.AppendPermits(nil, owner, n) }
 
 // field is the owner in a field of a lock: this one, if all fits together mostly.
 func (w *world) field() string {

@@ -1,0 +1,74 @@
+package account
+
+import (
+	"time"
+
+	"relock/internal/api"
+	"relock/internal/redis"
+	"relock/internal/script"
+)
+
+// A Attempts is of the attempts that one Lock has sent one after the other. The zero value is that of none.
+type Attempts struct {
+	Err        error // of the last one, nil if it was answered
+	Failures   int   // in a row
+	MayHaveRun bool  // one may have run whose outcome is not known, or has run: the last was granted, or was ended midway
+	MayCome    bool  // one whose outcome was never known may run late, even now
+	Midway     bool  // an ACL has ended one midway: what gives back what that has taken may be denied too
+
+	answered bool          // one was answered
+	doubted  time.Duration // when the first of those was sent whose outcome is not known
+}
+
+// An Outcome is what became of an attempt.
+type Outcome struct {
+	Err            error // nil: it was answered
+	Granted        bool  // Redis has granted it, whatever Err is
+	Unacknowledged bool  // and replicas were asked to acknowledge it, and did not
+	Others         bool  // Redis has answered another Lock just before
+	Sent, Now      time.Duration
+}
+
+// Grace is how long Redis may take to answer a caller that goes away meanwhile: if it has
+// answered that caller before, or the one before in the queue, it does not count as
+// unavailable.
+const Grace = 100 * time.Millisecond
+
+// Note takes in what became of an attempt.
+func (l *Attempts) Note(o *Outcome) {
+	l.answered = l.answered || o.Others
+	if o.Err == nil {
+		l.Err, l.answered, l.Failures, l.MayHaveRun = nil, true, 0, o.Granted
+		return
+	}
+	ended, late := script.IsContext(o.Err), o.Now-o.Sent >= Grace
+	switch {
+	case o.Unacknowledged && ended:
+		l.answered = true
+		if l.Err == nil && late { // else how many have acknowledged the attempt before
+			l.Err = redis.ErrNotYet
+		}
+	case o.Granted && ended:
+		l.Err, l.answered = nil, true
+	case !ended:
+		l.Err = o.Err
+	case l.Err == nil && (!l.answered || late):
+		l.Err = api.ErrNoAnswer
+	}
+	l.Failures++
+	unknown := script.Classify(o.Err) == script.Unknown
+	midway := script.Midway(o.Err)
+	l.Midway = l.Midway || midway
+	if unknown || midway {
+		if !l.MayHaveRun {
+			l.doubted = o.Sent
+		}
+		l.MayHaveRun, l.MayCome = true, l.MayCome || unknown
+	}
+}
+
+// Doubted returns when the first attempt was sent whose outcome is not known, if there is one.
+func (l *Attempts) Doubted() (sent time.Duration, unknown bool) { return l.doubted, l.MayHaveRun }
+
+// Disown forgets what may have run: it is another's business from now on.
+func (l *Attempts) Disown() { l.MayHaveRun, l.MayCome = false, false }

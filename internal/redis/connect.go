@@ -1,0 +1,90 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/keyname"
+	"relock/internal/script"
+)
+
+// Connect blocks until the session listens to its own channel and Redis has shown that locks can
+// work there, or ctx ends. After an error nothing of the session is left, but for a client of the
+// caller's and what is stuck in that.
+func (d *Deployment) Connect(ctx context.Context) error {
+	tried, err := d.connect(ctx)
+	if err != nil {
+		d.Record.Drop(Farewell)
+		d.cfg.Life.Stop()
+		d.cfg.Life.Farewell(Farewell, d.Close, d.Conn.Sever) // a dial may be under way, which only that ends
+		return err
+	}
+	await(ctx, tried)
+	return nil
+}
+
+// connect is Connect, but for the wait for a direct connection: tried is closed when that was tried,
+// and nil if it is not.
+func (d *Deployment) connect(ctx context.Context) (tried <-chan struct{}, err error) {
+	if err := Ping(ctx, d.Client); err != nil {
+		return nil, fmt.Errorf("ping: %w", script.AsUnavailable(err))
+	}
+	if err := d.listen(ctx); err != nil {
+		return nil, script.AsUnavailable(err)
+	}
+	if d.opt.Direct != nil && !d.Inbox.Deaf() {
+		tried = d.Run.UseDirect(d.opt.Direct, func(ctx context.Context, direct rueidis.Client) bool {
+			return d.Inbox.Reached(ctx, direct, d.Client)
+		})
+	}
+	d.Conn.Connected()
+	return tried, d.begin(ctx)
+}
+
+// listen finds out how releases are published here and subscribes to the session's own channel.
+func (d *Deployment) listen(ctx context.Context) error {
+	sharded, err := d.hub.Sharded(ctx)
+	if err == nil && sharded {
+		d.Space.Publishing = keyname.Publishes(d.Space.Cluster, true)
+	}
+	if d.cfg.Polls {
+		d.Inbox.Shut()
+		return ctx.Err()
+	}
+	return d.Inbox.Open(ctx, err)
+}
+
+// begin finds out in one round trip whether locks can work here, and writes the session's
+// record. What the server can never do is an error that says how to change that.
+func (d *Deployment) begin(ctx context.Context) error {
+	server := Server{Prefix: d.Space.Prefix, Cluster: d.Space.Cluster, Publish: d.Space.Publish}
+	cmds := append(server.Commands(), d.Record.Write())
+	results := d.Run.Multi(ctx, cmds)
+	last := len(results) - 1
+	d.Record.Wrote(results[last])
+	if err := server.Verdict(results[:last]); err != nil {
+		return err
+	}
+	d.Mute = server.Mute(results[:last])
+	return d.Replicas.Check(ctx, d.Space.Cluster, d.cfg.Logger)
+}
+
+// directPatience is how long Connect waits for the direct connection, which a session can do without.
+const directPatience = 250 * time.Millisecond
+
+// await waits a little until the direct connection was tried, if it is (tried is not nil): the
+// first Lock is to find it.
+func await(ctx context.Context, tried <-chan struct{}) {
+	if tried == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, directPatience)
+	defer cancel()
+	select {
+	case <-tried:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,151 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/inbox"
+	"relock/internal/keyname"
+	"relock/internal/life"
+	"relock/internal/script"
+	"relock/pubsub"
+)
+
+// Config is what a Deployment needs of its session. All fields must be set, but for Prefix, Label,
+// Replicas and Polls.
+type Config struct {
+	Session  string // its id
+	Prefix   string // of the names of locks
+	Label    string
+	Lease    time.Duration
+	Timeout  time.Duration // of a command that no caller waits for
+	Replicas Asker         // to which New adds Run
+	Polls    bool          // nothing is subscribed to
+	Logger   *slog.Logger  // for what the session's caller is to hear itself
+	Log      *slog.Logger  // for the rest: it may be called under a mutex
+	Life     *life.Life
+	Clock    func() time.Duration
+	WakeAt   func(at time.Duration) // has Record.Tick called then
+
+	Told    func(pubsub.Message) // hears the session's own channel; must not block
+	Back    func()               // called when the session hears its channel again
+	Changed func(pubsub.Event)   // hears of the subscriptions; called under the hub's mutex
+}
+
+// Options are what only the package that users see knows.
+type Options struct {
+	Version    string             // of the module, for the session's record
+	Connection *script.Connection // that the client's dial function tells; nil: none does
+	OwnsClient bool               // Close closes the client
+	Direct     *script.Direct     // nil: there is none
+	Scout      *script.Scout      // nil: there is none
+}
+
+// A Deployment is that of one session.
+type Deployment struct {
+	Client   rueidis.Client
+	Space    keyname.Space // its Publishing is how releases are published
+	Conn     *script.Connection
+	Run      *script.Runner
+	Sender   Sender
+	Replicas Asker
+	Inbox    *inbox.Box
+	Record   *Record
+	Mute     bool // this user may not publish on the channels of sessions
+
+	cfg Config
+	opt Options
+	hub *pubsub.Hub
+}
+
+// New returns a Deployment to which nothing has been sent yet.
+func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
+	d := &Deployment{Client: client, cfg: cfg, opt: opt, Conn: opt.Connection,
+		Space: keyname.Space{Prefix: cfg.Prefix, Cluster: client.Mode() == rueidis.ClientModeCluster},
+		hub: pubsub.NewHub(client, pubsub.Logger(cfg.Log),
+			pubsub.RefusalRetry(inbox.RefusalRetry), pubsub.Watch(cfg.Changed)),
+	}
+	d.Space.Publishing = keyname.Publishes(d.Space.Cluster, false) // until Redis has offered sharded channels
+	if d.Conn == nil {
+		d.Conn = script.NewConnection()
+	}
+	if client.Mode() == rueidis.ClientModeStandalone { // clients of the others follow a failover themselves
+		d.Conn.Follow(script.Follower{Resubscribe: d.hub.Reconnect, Scout: opt.Scout,
+			StillLoads: script.StillLoads(d.Conn, client), Background: &cfg.Life.Background})
+	}
+	d.Run = script.NewRunner(client, d.Conn, &cfg.Life.Background)
+	d.Sender = Sender{Run: d.Run.Run, Clock: cfg.Clock, Doubts: d.Conn.Doubts.Load}
+	d.Replicas = cfg.Replicas
+	d.Replicas.Run = d.Run
+	channel := inbox.Prefix + cfg.Session
+	d.Inbox = &inbox.Box{Session: cfg.Session, Logger: cfg.Logger, Context: cfg.Life.Context, Background: &cfg.Life.Background,
+		Back: cfg.Back, Subscribe: func(ctx context.Context) error {
+			_, err := d.hub.ListenFunc(ctx, channel, true, cfg.Told)
+			return err
+		}}
+	d.Record = NewRecord(RecordConfig{Key: channel, Label: cfg.Label, Version: opt.Version,
+		Lease: cfg.Lease, Timeout: cfg.Timeout, Client: client, Context: cfg.Life.Context, Background: &cfg.Life.Background, Clock: cfg.Clock, WakeAt: cfg.WakeAt,
+		Failed: func(what string, err error) {
+			cfg.Log.Debug("relock: the session's record was not "+what, "key", channel, "error", err)
+		}})
+	return d
+}
+
+// Listen subscribes to a channel on which scripts publish with [keyname.Space.Publish]. A session
+// that polls gets an error.
+func (d *Deployment) Listen(ctx context.Context, channel string) (*pubsub.Listener, error) {
+	if d.cfg.Polls {
+		return nil, errPolls
+	}
+	return d.hub.Listen(ctx, channel)
+}
+
+// ListenEverywhere subscribes to a channel on which scripts publish so that each node of a Cluster hears it.
+func (d *Deployment) ListenEverywhere(ctx context.Context, channel string) (*pubsub.Listener, error) {
+	if d.cfg.Polls {
+		return nil, errPolls
+	}
+	return d.hub.ListenBroadcast(ctx, channel)
+}
+
+// Hears reports whether the session's connection is one that hears a channel.
+func (d *Deployment) Hears(channel string) bool { return d.hub.Subscribed(channel) }
+
+var errPolls = errors.New("rlock: the session polls: Config.Polling is set")
+
+// Fields returns the hash that stands under a key.
+func (d *Deployment) Fields(ctx context.Context, key string) (map[string]string, error) {
+	return d.Client.Do(ctx, d.Client.B().Hgetall().Key(key).Build()).AsStrMap()
+}
+
+// Tell sends a message to a session.
+func (d *Deployment) Tell(ctx context.Context, session, message string) error {
+	return inbox.Tell(ctx, d.Client, session, message)
+}
+
+// Farewell bounds how long the end of a session waits for connections to end, in order and then by
+// force.
+const Farewell = 250 * time.Millisecond
+
+// Close ends the subscriptions, and the client if it is the session's.
+func (d *Deployment) Close() {
+	_ = d.hub.Close()
+	d.Run.Close()
+	if d.opt.OwnsClient {
+		d.Client.Close()
+	}
+}
+
+// Revoke tells the sessions that may hold a key under an owner that the lock was ended by force. An
+// owner may have been named by the caller, so it is not known which sessions those are. Forcing a lock is
+// rare, so it pays with a few commands here and nothing elsewhere; the script has told the session
+// that made the owner already. Where Redis does not allow it, the holder learns of it at its next renewal.
+func (d *Deployment) Revoke(ctx context.Context, owner, key string) {
+	inbox.TellAll(ctx, d.Client, &d.cfg.Life.Background, inbox.Revocation{Owner: owner, Key: key}.String(), func(err error) {
+		d.cfg.Log.Debug("relock: holders may learn of a forced unlock only at their next renewal", "error", err)
+	})
+}

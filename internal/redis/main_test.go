@@ -1,0 +1,9 @@
+package redis_test
+
+import (
+	"testing"
+
+	"relock/internal/test/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m, "lua") }

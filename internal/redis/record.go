@@ -1,0 +1,129 @@
+package redis
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/clock"
+	"relock/internal/life"
+	"relock/internal/script"
+)
+
+var recordScript = script.Load(scripts, "lua/record.lua")
+
+// RecordConfig is what a Record needs of its session. All fields must be set, but for the Label.
+type RecordConfig struct {
+	Key        string
+	Label      string
+	Version    string        // of the module
+	Lease      time.Duration // of the session's locks
+	Timeout    time.Duration // of one command
+	Client     rueidis.Client
+	Context    context.Context // when it ends, the record is not written any more
+	Background *life.Group     // counts the goroutines
+	Clock      func() time.Duration
+	WakeAt     func(at time.Duration)       // has Tick called then
+	Failed     func(what string, err error) // hears what has not worked; the session works without
+}
+
+// A Record is that of one session.
+type Record struct {
+	cfg           RecordConfig
+	before, after string // what stands in it beside the time when the session began
+	ttl           time.Duration
+	started       string       // by Redis's clock; "" as long as it was not written
+	due           atomic.Int64 // when it is to be written again, as a time.Duration; never while it is
+
+	// mu is held while it is written again or deleted: of commands over two connections the first to be
+	// sent may be the last to run.
+	mu      sync.Mutex
+	dropped bool // it is not written any more
+}
+
+// leastTTL is for how long a record outlives its process at least. It is written again every
+// third of it, which is a fraction of a percent of what an idle session sends.
+const leastTTL = 3 * time.Minute
+
+// NewRecord returns a record that has not been written yet.
+func NewRecord(cfg RecordConfig) *Record {
+	quoted, _ := json.Marshal(cfg.Label) // of strings: it cannot fail
+	number, _ := json.Marshal(cfg.Version)
+	lease := script.Millis(cfg.Lease)
+	r := &Record{
+		cfg:    cfg,
+		before: `{"label":` + string(quoted) + `,"started":`, after: `,"version":` + string(number) + `,"lease":` + lease + `}`,
+		ttl: max(leastTTL, 3*cfg.Lease),
+	}
+	r.due.Store(int64(clock.Never))
+	return r
+}
+
+// Write is the command that writes the record for the first time.
+func (r *Record) Write() script.Command {
+	return script.Command{Script: recordScript, Keys: []string{r.cfg.Key}, Args: []string{r.before, r.after, script.Millis(r.ttl)}}
+}
+
+// Wrote takes in the answer to Write. It must be called before the methods below. Where Redis
+// refuses the record there is none.
+func (r *Record) Wrote(reply rueidis.RedisResult) {
+	started, err := reply.ToString()
+	if err != nil { // of an error too the client returns a text
+		r.cfg.Failed("written", err)
+		return
+	}
+	r.started = started
+	r.due.Store(int64(r.cfg.Clock() + r.ttl/3))
+}
+
+// Tick has the record written again in the background if that is due, and returns when to call it
+// again. It is called by one goroutine at a time.
+func (r *Record) Tick(now time.Duration) (next time.Duration) {
+	next = time.Duration(r.due.Load())
+	if next > now {
+		return next
+	}
+	r.due.Store(int64(clock.Never))
+	r.cfg.Background.Go(r.rewrite)
+	return clock.Never
+}
+
+func (r *Record) rewrite() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dropped {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.cfg.Context, r.cfg.Timeout)
+	defer cancel()
+	client := r.cfg.Client
+	err := client.Do(ctx, client.B().Set().Key(r.cfg.Key).Value(r.before+r.started+r.after).Px(r.ttl).Build()).Error()
+	if err != nil {
+		r.cfg.Failed("renewed", err)
+	}
+	due := r.cfg.Clock() + r.ttl/3
+	r.due.Store(int64(due))
+	r.cfg.WakeAt(due)
+}
+
+// Drop deletes the record if it was written, and waits for that, for so long at most: if Redis does
+// not answer, its TTL does. The command has a goroutine of its own, since it may have to wait for
+// a connection whatever a context says.
+func (r *Record) Drop(most time.Duration) {
+	if r.started == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	r.cfg.Background.Go(func() {
+		defer cancel()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.dropped = true
+		_ = r.cfg.Client.Do(ctx, r.cfg.Client.B().Del().Key(r.cfg.Key).Build()).Error()
+	})
+	<-ctx.Done()
+}

@@ -1,0 +1,73 @@
+package report
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+
+	"relock/locktrace"
+)
+
+// Guard returns the hooks in a form that does not panic; nil for nil. A hook runs in the middle of a
+// call: a panic would leave what that call has begun, as a place in a queue or a lock that its caller
+// never got to see, and where callers recover from panics, as net/http does, nobody would take it
+// back. So the call goes on, as if the hook had returned (nil, if it begins something), and log is told,
+// in the goroutine of the hook: it must not block.
+func Guard(hooks *locktrace.Trace, log *slog.Logger) *locktrace.Trace {
+	if hooks == nil {
+		return nil
+	}
+	return &locktrace.Trace{
+		AcquireStart: guardStart("AcquireStart", hooks.AcquireStart, log),
+		Waiting:      guardEnd("Waiting", hooks.Waiting, log),
+		AcquireEnd:   guardEnd("AcquireEnd", hooks.AcquireEnd, log),
+		HoldStart:    guardStart("HoldStart", hooks.HoldStart, log),
+		HoldEnd:      guardEnd("HoldEnd", hooks.HoldEnd, log),
+		ReleaseStart: guardStart("ReleaseStart", hooks.ReleaseStart, log),
+		ReleaseEnd:   guardEnd("ReleaseEnd", hooks.ReleaseEnd, log),
+		Attempt:      guardEvent("Attempt", hooks.Attempt, log),
+		HandedOver:   guardEvent("HandedOver", hooks.HandedOver, log),
+		Lost:         guardEvent("Lost", hooks.Lost, log),
+		Renewed:      guardEvent("Renewed", hooks.Renewed, log),
+		Subscription: guardEvent("Subscription", hooks.Subscription, log),
+		Line:         guardEvent("Line", hooks.Line, log),
+		Kept:         guardEvent("Kept", hooks.Kept, log),
+	}
+}
+
+// caught is to be deferred itself, for recover asks who calls it.
+func caught(name string, log *slog.Logger) {
+	if v := recover(); v != nil {
+		log.Error("relock: a hook has panicked; the session goes on", "hook", name, "panic", v, "stack", string(debug.Stack()))
+	}
+}
+
+func guardStart[E any](name string, hook func(context.Context, E) context.Context, log *slog.Logger) func(context.Context, E) context.Context {
+	if hook == nil {
+		return nil
+	}
+	return func(ctx context.Context, e E) context.Context {
+		defer caught(name, log)
+		return hook(ctx, e)
+	}
+}
+
+func guardEnd[E any](name string, hook func(context.Context, E), log *slog.Logger) func(context.Context, E) {
+	if hook == nil {
+		return nil
+	}
+	return func(ctx context.Context, e E) {
+		defer caught(name, log)
+		hook(ctx, e)
+	}
+}
+
+func guardEvent[E any](name string, hook func(E), log *slog.Logger) func(E) {
+	if hook == nil {
+		return nil
+	}
+	return func(e E) {
+		defer caught(name, log)
+		hook(e)
+	}
+}

@@ -1,0 +1,55 @@
+package waiting
+
+// Limit is the most that one request may be for, by the last word from Redis. The zero value knows
+// none.
+type Limit struct {
+	known bool
+	most  int64 // below 0: anything
+	// doubted: a caller that wants more has come since the front asked, and may know of a
+	// higher limit.
+	doubted bool
+	arrived int // how many have queued
+	before  int // how many had when the front asked last
+}
+
+// Arrive numbers a caller that has just queued for n.
+func (m *Limit) Arrive(n int) (number int, allowed bool) {
+	m.arrived++
+	return m.arrived, m.allows(n)
+}
+
+// allows says whether n is not more than the limit, as far as known.
+func (m *Limit) allows(n int) bool { return !m.known || m.most < 0 || int64(n) <= m.most }
+
+// Asked notes that the front asks now.
+func (m *Limit) Asked() { m.before = m.arrived }
+
+// Doubt has the front ask whether the limit still holds.
+func (m *Limit) Doubt() { m.doubted = true }
+
+// Doubted reports whether the front shall ask that.
+func (m *Limit) Doubted() bool { return m.doubted }
+
+// Heard takes the limit in the answer to the front, and reports whether callers may have to leave
+// for it.
+func (m *Limit) Heard(most int64) bool {
+	if m.known && !m.doubted && m.most == most {
+		return false
+	}
+	m.known, m.most, m.doubted = true, most, false
+	return true
+}
+
+// Excludes reports whether the limit that was heard last is as true for the caller with a number,
+// who wants n, as for the front: it is if that caller waited when the front asked. One that came
+// later may know of a higher limit, and puts this one in doubt.
+func (m *Limit) Excludes(number, n int) bool {
+	switch {
+	case m.allows(n):
+		return false
+	case number <= m.before:
+		return true
+	}
+	m.doubted = true
+	return false
+}

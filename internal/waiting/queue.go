@@ -1,0 +1,84 @@
+package waiting
+
+import "iter"
+
+// queue.go, turns.go, look.go and limit.go decide which caller of a session asks Redis for a lock, and when: a FIFO queue
+// of waiters of which the one in front asks (named owners ask besides, and so does a TryLock, which
+// does not wait: package engine sees to these), the most that a request may be for, and the time
+// slices in which the session alternates with other sessions. It knows neither Redis nor locks, and
+// guards nothing by itself: the caller's mutex does.
+
+// Queue is a FIFO queue of waiters. The zero value is empty. A queue does not allocate: the
+// waiters bring their links along.
+type Queue[T any] struct {
+	First *Node[T] // the link of the waiter in front, nil if there is none; to be read only
+}
+
+// Len counts the waiters, up to so many.
+func (q *Queue[T]) Len(most int) (n int) {
+	for at := q.First; at != nil && n < most; at = at.next {
+		n++
+	}
+	return n
+}
+
+// Node is one waiter's link. Of must be set before the node is pushed.
+type Node[T any] struct {
+	Of   *T
+	next *Node[T] // nil at the end
+	prev *Node[T] // that of the front is the end, so that the queue is one pointer
+}
+
+// Front returns the waiter in front, nil if the queue is empty.
+func (q *Queue[T]) Front() *T {
+	if q.First == nil {
+		return nil
+	}
+	return q.First.Of
+}
+
+// All goes through the waiters in their order. The one that is at hand may be removed.
+func (q *Queue[T]) All() iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for n := q.First; n != nil; {
+			next := n.next
+			if !yield(n.Of) {
+				return
+			}
+			n = next
+		}
+	}
+}
+
+// Next returns the waiter behind n, nil at the end.
+func (n *Node[T]) Next() *T {
+	if n.next == nil {
+		return nil
+	}
+	return n.next.Of
+}
+
+// Push puts n at the end.
+func (q *Queue[T]) Push(n *Node[T]) {
+	if q.First == nil {
+		q.First, n.prev = n, n
+		return
+	}
+	n.prev, q.First.prev = q.First.prev, n
+	n.prev.next = n
+}
+
+// Remove takes n out.
+func (q *Queue[T]) Remove(n *Node[T]) {
+	if n.next != nil {
+		n.next.prev = n.prev
+	} else {
+		q.First.prev = n.prev
+	}
+	if n == q.First {
+		q.First = n.next
+	} else {
+		n.prev.next = n.next
+	}
+	n.next, n.prev = nil, nil
+}

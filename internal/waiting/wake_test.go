@@ -1,0 +1,68 @@
+package waiting_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"relock/internal/clock"
+	"relock/internal/waiting"
+)
+
+// What ends a Sleep is what it reports, and how long it took.
+func TestSleep(t *testing.T) {
+	for name, c := range map[string]struct {
+		d                 time.Duration
+		silent            bool // there are no messages to wait for
+		then              func(w waiting.Wake, messages chan<- int, end context.CancelFunc)
+		message, timedOut bool
+		took              time.Duration
+	}{
+		"time":                 {d: time.Minute, then: func(waiting.Wake, chan<- int, context.CancelFunc) {}, timedOut: true, took: time.Minute},
+		"woken":                {d: time.Minute, then: func(w waiting.Wake, _ chan<- int, _ context.CancelFunc) { w.Up() }, took: time.Second},
+		"woken for good":       {d: clock.Never, silent: true, then: func(w waiting.Wake, _ chan<- int, _ context.CancelFunc) { w.Up() }, took: time.Second},
+		"context":              {d: time.Minute, then: func(_ waiting.Wake, _ chan<- int, end context.CancelFunc) { end() }, took: time.Second},
+		"context, for good":    {d: clock.Never, silent: true, then: func(_ waiting.Wake, _ chan<- int, end context.CancelFunc) { end() }, took: time.Second},
+		"message":              {d: time.Minute, then: func(_ waiting.Wake, m chan<- int, _ context.CancelFunc) { m <- 1 }, message: true, took: time.Second},
+		"message, for good":    {d: clock.Never, then: func(_ waiting.Wake, m chan<- int, _ context.CancelFunc) { m <- 1 }, message: true, took: time.Second},
+		"the time is over now": {d: 0, then: func(waiting.Wake, chan<- int, context.CancelFunc) {}, timedOut: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, end := context.WithCancel(t.Context())
+				defer end()
+				w, messages := make(waiting.Wake, 1), make(chan int, 1)
+				var then sync.WaitGroup
+				then.Go(func() {
+					time.Sleep(time.Second)
+					c.then(w, messages, end)
+				})
+				defer then.Wait()
+				heard := messages
+				if c.silent {
+					heard = nil
+				}
+				began := time.Now()
+				message, timedOut := waiting.Sleep(ctx, w, heard, c.d)
+				if took := time.Since(began); message != c.message || timedOut != c.timedOut || took != c.took {
+					t.Errorf("message %v, timed out %v, after %v", message, timedOut, took)
+				}
+			})
+		})
+	}
+}
+
+// A caller that is woken before it sleeps does not sleep, and is woken once however often.
+func TestUpBeforeSleep(t *testing.T) {
+	w := make(waiting.Wake, 1)
+	w.Up()
+	w.Up()
+	if _, timedOut := waiting.Sleep[int](t.Context(), w, nil, time.Hour); timedOut {
+		t.Error("it slept")
+	}
+	if _, timedOut := waiting.Sleep[int](t.Context(), w, nil, time.Millisecond); !timedOut {
+		t.Error("it was woken twice")
+	}
+}
