@@ -176,6 +176,10 @@ func TestSessionsAreToldWhatTheirEntriesWereGiven(t *testing.T) {
 			return m
 		}
 		full := has(0, inf, "me:1", "me:2", "x:1")
+		slow := was("A2", "s", false, 5*time.Millisecond)
+		slow.Head = "Q" + slow.Head[1:]
+		// A was heard of a while ago, and has just been passed by.
+		doze := []string{"2", slow.Head + slow.Owner, fmt.Sprint(5000000000000000 - time.Now().UnixMilli() - 900_000), "sA", "7002999999999999", "pA"}
 		for _, c := range []struct {
 			what, script string
 			keys, args   []string
@@ -185,6 +189,7 @@ func TestSessionsAreToldWhatTheirEntriesWereGiven(t *testing.T) {
 			{"granted by a release", "release", withLine, frees, stand(full, "A2"), []waiting.Message{was("A2", "s", true, 0)}},
 			{"granted behind another", "release", withLine, frees, stand(full, "B1 A1"), []waiting.Message{was("A1", "s", true, 0)}},
 			{"the first, since another was granted", "release", withLine, frees, stand(full, "B2 A1"), []waiting.Message{was("A1", "s", false, 5*time.Millisecond)}},
+			{"a slow taker that is passed by, and the first", "release", withLine, frees, stand(full, "B1 C2", append([]string{"3", entry("C2")}, doze...)...), []waiting.Message{slow}},
 			{"not the first", "release", withLine, frees, stand(full, "B2 C1 A1"), nil},
 			{"called for more than 64", "release", withLine, frees, stand(has(70, inf, "me:1", "me:2"), "cA65"), []waiting.Message{was("cA65", "s", false, 0)}},
 			{"behind one that is called", "release", withLine, frees, stand(has(70, inf, "me:1", "me:2"), "cB65 A1"), []waiting.Message{was("A1", "s", false, 5*time.Millisecond)}},

@@ -82,7 +82,7 @@ end
 -- have its permits now, or is to ask again at once.
 local function serve(free, limit, at, us, now, own, was, known)
   local mine, from, left, head = own and {[own] = true}, 0, was, nil
-  local granted, again = false, false
+  local granted, again, dozing = false, false, false
   for _ = 1, 16 do
     if free <= 0 then break end
     local heads, booking = known, nil
@@ -96,7 +96,7 @@ local function serve(free, limit, at, us, now, own, was, known)
       if more and not own then call_last(at.prefix) end
       break
     end
-    if from == 0 then head = entry end
+    if from == 0 then head, dozing = entry, dozing or entry ~= heads[1] end
     local n = size(entry)
     if n > free then
       local ms = 0
@@ -136,7 +136,7 @@ local function serve(free, limit, at, us, now, own, was, known)
       end
     end
   end
-  if left and not head then head = entries(0)[1] end
+  if left and not head or dozing then head = entries(0)[1] end -- a slow taker that was passed by may be the first now
   if head ~= was and head ~= own and is_entry(head) then call(at.prefix, head, FIRST_MS) end
   return free, granted, again
 end
