@@ -3,6 +3,7 @@ package rwlock_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -150,6 +151,24 @@ func TestAWriterThatAsksWhenTheGateOpensComesBehindTheReaders(t *testing.T) {
 		must(t, r.Unlock())
 		must(t, in(t, next, 5*time.Second, "the writer").hold.Unlock())
 		nothingLeft(t, s)
+	})
+}
+
+// The clock of Redis has leapt back by an hour since a writer opened the gate: that keeps the next one out for no hour.
+// The line is written as mark.lua says, for a clock cannot be set.
+func TestALeapOfTheClockKeepsNoWriterOut(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, name := within(t, 30*time.Second), redistest.Name(t)
+		_, w := hold(t, ctx, rwlock.New(dial(t, s, far), name).Lock)
+		next := stand(t, ctx, s, []*rlock.Session{dial(t, s, rlock.Config{PollFloor: 100 * time.Millisecond})}, name)[0]
+		clock, err := s.Do(t, "TIME").AsStrSlice()
+		must(t, err)
+		seconds, err := strconv.ParseInt(clock[0], 10, 64)
+		must(t, err)
+		must(t, s.Do(t, "ZADD", "relock_line1:{"+name+"}", fmt.Sprint(int64(8.5e15)+seconds*1000+time.Hour.Milliseconds()), "t").Error())
+		must(t, s.Do(t, "DEL", name).Error())
+		must(t, in(t, next, 5*time.Second, "the writer").hold.Unlock())
+		locktest.Is(t, "Unlock", w.Unlock(), rlock.ErrLost)
 	})
 }
 

@@ -6,11 +6,12 @@
 -- For so long readers come in that waited for a writer, whichever of them comes first: they are as many processes.
 local GATE_MS = 5
 
--- open_gate lets them; just_opened reports whether that was in this millisecond.
+-- open_gate lets them; just_opened reports whether that was in this millisecond: one that lies ahead was opened before
+-- Redis's clock has leapt back, and keeps nobody out.
 local function open_gate(now) redis.pcall('ZADD', LINE, int(GATE + now + GATE_MS), 't') end
 local function just_opened(now)
   local gate = redis.call('ZSCORE', LINE, 't')
-  return gate and tonumber(gate) - GATE - GATE_MS >= now
+  return gate and tonumber(gate) - GATE - GATE_MS == now
 end
 
 -- keep_out leaves the mark for so many ms, or longer if it lives for longer.
