@@ -72,7 +72,11 @@ func TestAKeptLockInUseIsLeftToThoseWhoListen(t *testing.T) {
 		}
 		end()
 		must(t, locktest.Get(t, ended, 10*time.Second, "the session to stop"))
-		if n := cycles.Load(); n < 50 {
+		least := int64(6) // a turn of the other's, and how many there are beside is a matter of the machine
+		if s.IsMini() {
+			least = 50
+		}
+		if n := cycles.Load(); n < least {
 			t.Errorf("the session was in %d times only", n)
 		}
 	})
