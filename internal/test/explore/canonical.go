@@ -151,7 +151,7 @@ func (h *hasher) member(name string, score float64) {
 	}
 	if known, ok := h.alias[name]; ok {
 		h.text(known)
-		h.num(int64(score) - h.now)
+		h.expiry(score)
 		return
 	}
 	h.text(name)
@@ -165,8 +165,12 @@ func (h *hasher) member(name string, score float64) {
 	case score > 1e15 && countScore[c] != 0:
 		h.num(int64(score - countScore[c]))
 	case score > 1e12:
-		h.num(int64(score) - h.now)
+		h.expiry(score)
 	default:
 		h.num(int64(score))
 	}
 }
+
+// expiry writes when a reader or a permit expires. One that has expired stands there until a script throws it out, while others
+// are renewed for ever: scripts ask whether it has, and not how long ago that was.
+func (h *hasher) expiry(score float64) { h.since(int64(score), 0) }
