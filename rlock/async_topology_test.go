@@ -120,7 +120,7 @@ func TestUnlockAsyncInAFailover(t *testing.T) {
 	began := time.Now()
 	h.UnlockAsync()
 	beside.UnlockAsync()
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > cfg.ReleaseTimeout/2 { // as long as it would wait for an answer
 		t.Errorf("UnlockAsync took %v without a master", took)
 	}
 	locktest.Ends(t, section, time.Second, rlock.ErrReleased)

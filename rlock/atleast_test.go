@@ -147,7 +147,7 @@ func TestAtLeastOfNestedHolds(t *testing.T) {
 		must(t, err)
 		_, innermost, err := m.Lock(section, rlock.AtLeast(time.Second))
 		must(t, err)
-		waiter := faultGo(func() error { _, _, err := m.Lock(ctx, rlock.Wait(500*time.Millisecond)); return err })
+		waiter := faultGo(func() error { _, _, err := m.Lock(ctx, rlock.Wait(s.Slowed(500*time.Millisecond))); return err })
 		redistest.Eventually(t, 5*time.Second, "a caller to wait", waitsOf(ses, m))
 		must(t, inner.Unlock())
 		must(t, outer.Unlock())

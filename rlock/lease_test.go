@@ -15,9 +15,10 @@ func TestFixedLeaseEnds(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		a, b := dial(t, s, rlock.Config{}), dial(t, s, rlock.Config{})
 		ctx := within(t, 20*time.Second)
-		section, h, err := rlock.New(a, "x").Lock(ctx, rlock.Lease(400*time.Millisecond))
+		lease := s.Slowed(400 * time.Millisecond)
+		section, h, err := rlock.New(a, "x").Lock(ctx, rlock.Lease(lease))
 		must(t, err)
-		if left := h.Remaining(); left <= 0 || left > 380*time.Millisecond {
+		if left := h.Remaining(); left <= 0 || left > lease*19/20 {
 			t.Errorf("Remaining() = %v, want at most the lease less 5 %%", left)
 		}
 		_, other, err := rlock.New(b, "x").Lock(ctx)

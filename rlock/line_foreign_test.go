@@ -49,11 +49,13 @@ func TestTheSecondHearsOfAForeignReleaseWhenTheFirstHasLeft(t *testing.T) {
 				name, ctx := redistest.Name(t), within(t, time.Minute)
 				const lease = 2 * time.Second // of the one that crashes
 				foreignHolds(t, s, name, time.Hour)
-				leaves := func() <-chan faultLocked {
-					return faultGoLock(rlock.New(hasty, name), ctx, rlock.Wait(50*time.Millisecond))
+				waits := func() (<-chan faultLocked, context.CancelFunc) {
+					own, leave := context.WithCancel(ctx)
+					left := faultGoLock(rlock.New(hasty, name), own)
+					awaitInLine(t, s, name, hasty)
+					return left, leave
 				}
-				left := leaves()
-				awaitInLine(t, s, name, hasty)
+				left, leave := waits()
 				faultStays(t, ctx, time.Millisecond) // in a bubble both would come at the same time, and stand in any order
 				if c.crash {
 					foreignHolds(t, s, name, lease)
@@ -63,15 +65,18 @@ func TestTheSecondHearsOfAForeignReleaseWhenTheFirstHasLeft(t *testing.T) {
 				awaitInLine(t, s, name, patient)
 				for i := range c.rounds {
 					if i > 0 {
-						left = leaves()
+						left, leave = waits()
 					}
-					locktest.Is(t, "the first's Lock", locktest.Get(t, left, 10*time.Second, "the first").err, rlock.ErrNotAcquired)
+					leave()
+					locktest.Is(t, "the first's Lock", locktest.Get(t, left, 10*time.Second, "the first").err, context.Canceled)
 				}
 				if c.inLine {
-					left = leaves()
-					awaitInLine(t, s, name, hasty)
+					left, leave = waits()
+					defer leave()
 				}
-				if !c.crash {
+				if c.crash {
+					leave()
+				} else {
 					ends = time.Now()
 					foreignLeaves(t, s, name)
 				}
@@ -81,12 +86,13 @@ func TestTheSecondHearsOfAForeignReleaseWhenTheFirstHasLeft(t *testing.T) {
 					t.Errorf("it has the lock %v after that came free", d)
 				}
 				must(t, got.hold.Unlock())
-				if c.inLine {
-					if l := locktest.Get(t, left, 10*time.Second, "the other"); l.err == nil {
-						must(t, l.hold.Unlock())
-					} else {
-						locktest.Is(t, "the other's Lock", l.err, rlock.ErrNotAcquired)
-					}
+				switch {
+				case c.inLine && c.crash:
+					locktest.Is(t, "the other's Lock", locktest.Get(t, left, 10*time.Second, "the other").err, context.Canceled)
+				case c.inLine:
+					l := locktest.Get(t, left, 10*time.Second, "the other")
+					must(t, l.err)
+					must(t, l.hold.Unlock())
 				}
 				nothingLeft(t, s, hasty, patient)
 			})

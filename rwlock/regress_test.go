@@ -3,6 +3,7 @@ package rwlock_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,10 +21,11 @@ func TestJavaUnlockAfterShortFirstHold(t *testing.T) {
 		w := rwlock.New(dial(t, s, slow), "x")
 		ctx := within(t, 30*time.Second)
 		j := newJava(t, s, "x", 7)
-		section, r1 := hold(t, ctx, m.RLock, rlock.Lease(time.Second))
+		lease := s.Slowed(time.Second)
+		section, r1 := hold(t, ctx, m.RLock, rlock.Lease(lease))
 		_, r2 := hold(t, section, m.RLock, rlock.Lease(time.Minute))
 		must(t, r1.Unlock())
-		time.Sleep(1200 * time.Millisecond) // until the shorter lease is over
+		time.Sleep(lease + lease/5) // until the shorter lease is over
 		j.wants(javaReadLock, 30*time.Second, "nil")
 		got := j.run(javaReadUnlock, 30*time.Second)
 		_, _, err := w.TryLock(ctx)
@@ -38,8 +40,8 @@ func TestJavaUnlockSharedOwner(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		a, b := rwlock.New(dial(t, s, slow), "x"), rwlock.New(dial(t, s, slow), "x")
 		ctx := rlock.WithOwner(within(t, 30*time.Second), "me")
-		_, b1 := hold(t, ctx, b.RLock, rlock.Lease(300*time.Millisecond))
-		_, a1 := hold(t, ctx, a.RLock, rlock.Lease(300*time.Millisecond))
+		_, b1 := hold(t, ctx, b.RLock, rlock.Lease(10*time.Second))
+		_, a1 := hold(t, ctx, a.RLock, rlock.Lease(10*time.Second))
 		_, a2 := hold(t, ctx, a.RLock, rlock.Lease(time.Minute))
 		must(t, a1.Unlock())
 		must(t, b1.Unlock())
@@ -183,16 +185,18 @@ func TestSharedOwnersReaderGetsWritersLease(t *testing.T) {
 // Redisson's renewal sets the lock's TTL down; if its process dies then, ours stays.
 func TestJavaRenewalShortens(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		m := rwlock.New(dial(t, s, rlock.Config{Lease: 900 * time.Millisecond}), "x")
-		ctx := within(t, 20*time.Second)
+		redistest.SkipShort(t)
+		lease := s.Slowed(900 * time.Millisecond)
+		m := rwlock.New(dial(t, s, rlock.Config{Lease: lease}), "x")
+		ctx := within(t, time.Minute)
 		j := newJava(t, s, "x", 7)
 		section, r := hold(t, ctx, m.RLock, rlock.Lease(time.Minute))
-		j.wants(javaReadLock, 900*time.Millisecond, "nil")
-		must(t, s.Do(t, "PEXPIRE", "x", "900").Error()) // Java's renewal, then it dies
+		j.wants(javaReadLock, lease, "nil")
+		must(t, s.Do(t, "PEXPIRE", "x", strconv.FormatInt(lease.Milliseconds(), 10)).Error()) // Java's renewal, then it dies
 		select {
 		case <-section.Done():
 			t.Errorf("lost: %v, %v", context.Cause(section), r.Remaining())
-		case <-time.After(2500 * time.Millisecond):
+		case <-time.After(3 * lease):
 		}
 	})
 }
