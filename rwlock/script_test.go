@@ -3,7 +3,9 @@ package rwlock_test
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
@@ -328,6 +330,46 @@ func TestAReleaseThatCannotCountListenersOpensTheGate(t *testing.T) {
 		must(t, s.Do(t, append(cmd, uncounted(endingW(endAll, "", ""))...)...).Error())
 		if got, want := locktest.Describe(t, s), "W<"+yours+"you syou c t>"; got != want {
 			t.Errorf("it left %s, want %s", got, want)
+		}
+	})
+}
+
+// A slow taker that is passed by hears that it stands first all the same, whatever has made another the one that is
+// called: no other session hears when Redisson's clients leave.
+func TestASlowWriterThatIsPassedByHearsThatItIsTheFirst(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		hears := locktest.Hears(t, s, "s:abc")
+		locktest.Hears(t, s, "s:you")
+		slow := "U000125000600000" + "0003abc"                                              // alive for a minute after each sign of life
+		heard := strconv.FormatInt(5_000_000_000_000_000-time.Now().UnixMilli()-30_000, 10) // which was half a minute ago
+		line := "ZADD W 100 " + slow + " " + heard + " sabc 7002999999999999 pabc 200 " + yours + "you 4990000000000000 syou"
+		for what, c := range map[string]struct {
+			script string
+			keys   []string
+			args   []string
+			state  [][]string
+		}{
+			"a writer leaves the lock to a called one": {"release_write", relW, uncounted(endingW(endAll, "", "")), setup(writer, ttl, line)},
+			"a writer that had nothing calls one":      {"release_write", relW, uncounted(endingW(endAll, "", "")), setup(line)},
+			"the last but for a reader of Redisson's":  {"release_read", relR, endAll, setup("HSET lock mode read me 1 java 1", meLives, ttl, line)},
+			"a writer that waited leaves the line": {"release_write", relW, endingW(endAll, mine, ""),
+				setup(stranger, ttl, line, "ZADD W 50 "+mine+"me 4990000000000000 sme")},
+		} {
+			s.FlushAll(t)
+			for _, cmd := range c.state {
+				must(t, s.Do(t, cmd...).Error())
+			}
+			cmd := append([]string{"EVAL", rwlock.ScriptSources()[c.script], strconv.Itoa(len(c.keys))}, c.keys...)
+			must(t, s.Do(t, append(cmd, c.args...)...).Error())
+			must(t, s.Do(t, "PUBLISH", "s:abc", "end").Error())
+			var got []string
+			for text := ""; text != "end"; {
+				text = locktest.Get(t, hears, 10*time.Second, what)
+				got = append(got, text)
+			}
+			if len(got) != 2 || !strings.HasPrefix(got[0], "called:") || !strings.HasSuffix(got[0], ":"+slow+"lock") {
+				t.Errorf("%s: it heard %q, want one call; left: %s", what, got, locktest.Describe(t, s))
+			}
 		}
 	})
 }

@@ -32,7 +32,10 @@ local function call_writer(at, now)
   local heads = entries(0)
   if heads.err or not is_entry(heads[1]) then return nil, false end
   local entry, more, second = first_alive(heads, nil, at, now)
-  if entry then call_in_turn(at.prefix, entry, second, now, 0) end
+  if entry then
+    call_in_turn(at.prefix, entry, second, now, 0)
+    call_first(at.prefix, heads[1], entry, 0)
+  end
   return entry, not entry and more
 end
 
@@ -68,6 +71,7 @@ local function let_writer_in(at, now, ms)
   if not known or others > 0 or not give(entry, at, now) then
     if ms > 0 and (others > 0 or not known) then open_gate(now) end
     call_in_turn(at.prefix, entry, second, now, others > 0 and ms or 0)
+    call_first(at.prefix, heads[1], entry, others > 0 and ms or 0)
     return entry, false, false
   end
   take_writer_off(entry, more)
@@ -81,10 +85,12 @@ local function leave_line(entry, at, now)
   if heads.err then return false end
   local score = redis.call('ZSCORE', LINE, 'm')
   redis.call('ZREM', LINE, entry, marks(entry, session_of(entry)))
-  local next, more = first_alive(entries(0), nil, at, now)
+  local rest = entries(0)
+  local next, more = first_alive(rest, nil, at, now)
   if next and heads[1] == entry then
     redis.call('ZREM', LINE, 'c')
     call(at.prefix, next, 0)
+    call_first(at.prefix, rest[1], next, 0)
   end
   if next or more then return false end
   redis.pcall('ZREM', LINE, 'm')

@@ -51,9 +51,7 @@ local function admit(heads, at, us, now, leaving, mine, stays, booking)
       take_off(entry, stays or more or booking)
     else
       call_in_turn(at.prefix, entry, second, now, open or 0)
-      -- A slow taker that is passed by must know that it is the first: no other hears when those leave who come
-      -- in from outside of the line.
-      if heads[1] ~= entry and is_entry(heads[1]) then call(at.prefix, heads[1], open or 0) end
+      call_first(at.prefix, heads[1], entry, open or 0)
     end
   end
   if leaving then redis.call('HDEL', KEYS[1], leaving) end

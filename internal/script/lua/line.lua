@@ -160,6 +160,12 @@ local function pass_over(first, prefix, called, now)
   redis.call('ZREM', LINE, 'c')
 end
 
+-- call_first tells a slow taker that it stands first, if an entry behind it was called in its place: no other hears when
+-- those leave who come in from outside of the line. head is the first member of the line.
+local function call_first(prefix, head, entry, ms)
+  if head ~= entry and is_entry(head) then call(prefix, head, ms) end
+end
+
 -- call_in_turn calls an entry that is not given the lock, and leaves that to it for a while; and those behind
 -- it, each when the one in front of it has had its time, up to one that would be given the lock: else nobody
 -- would come if several sessions in a row have stopped.
