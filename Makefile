@@ -59,8 +59,8 @@ torture: ## locks amid faults: make torture DURATION=1h SEED=7 TOPOLOGY=standalo
 	cd torture && RELOCK_REQUIRE_REDIS=1 RELOCK_TORTURE_DURATION=$(DURATION) RELOCK_TORTURE_SEED=$(SEED) \
 		RELOCK_TORTURE_TOPOLOGY=$(TOPOLOGY) RELOCK_TORTURE_ROUNDS=$(ROUNDS) go test -count=1 -timeout 0 -run 'TestTorture' -v .
 
-explore: ## the scripts in all orders of what can happen to 2 or 3 sessions: make explore STATES=1000000 ONLY=plain FAULTS=1
-	go run ./internal/test/explore/run -states $(or $(STATES),1100000) -only "$(ONLY)" -faults $(or $(FAULTS),-1)
+explore: ## the scripts in all orders of what can happen to 2 or 3 sessions: make explore STATES=1000000 ONLY=plain FAULTS=1 LIMIT=5m
+	go run ./internal/test/explore/run -states $(or $(STATES),1300000) -limit $(or $(LIMIT),1h) -only "$(ONLY)" -faults $(or $(FAULTS),-1)
 
 explore-mutants: ## scripts and models broken on purpose, each of which the exploration must find
 	go run ./internal/test/explore/run -mutants -states $(or $(STATES),100000) -only "$(ONLY)"

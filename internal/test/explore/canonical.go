@@ -115,7 +115,7 @@ func (h *hasher) key(k *memredis.Key) {
 	if k.End == 0 {
 		h.byte(0)
 	} else {
-		h.num(k.End - h.now + 1)
+		h.num(min(k.End-h.now, farOff) + 1)
 	}
 	h.text(k.Text)
 	switch {

@@ -24,9 +24,11 @@
 //     within so many looks and so much time; in no time as long as nothing has failed, but for the few ms in which the first
 //     of a line begins to listen for Redisson's messages
 //
-// In some setups a thread of Redisson takes turns with sessions, by the scripts of testdata/redisson; its holds have leases,
-// and none of its answers is lost, since Redisson does not send an acquisition again. In others sessions keep locks that
-// they have left, and give them back when they are asked; or lock once more inside, or have leases that are not renewed.
+// In some setups a thread of Redisson takes turns with sessions, by the scripts of testdata/redisson; its holds have leases, or
+// its watchdog renews them, and none of its answers is lost, since Redisson does not send an acquisition again. In others
+// sessions keep locks that they have left, and give them back when they are asked; or lock once more inside, or have leases
+// that are not renewed; or name one owner, and are in together; or take from a counter, which knows neither owners nor leases:
+// there it must hold that nothing is lost or counted twice, and no session dies that has taken something.
 //
 // What is proved holds for the setups of [Setups] that are exhausted, and for the states that were reached of others. Two
 // sessions that lock once are exhausted with two faults: 762,201 states of a plain lock, 1,018,400 of a fair one, 896,649 of

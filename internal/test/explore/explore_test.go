@@ -53,9 +53,9 @@ func TestExploreWithoutFaults(t *testing.T) {
 // Whatever one fault does to two sessions that lock once, wherever it comes: all states are looked at.
 func TestExploreOneFault(t *testing.T) {
 	if redistest.Race || testing.Short() {
-		t.Skip("130,000 states")
+		t.Skip("140,000 states")
 	}
-	all := []string{"plain-2", "fair-2", "rw-2", "rw-2-writers", "permits-2"}
+	all := []string{"plain-2", "fair-2", "rw-2", "rw-2-writers", "permits-2", "counter-2", "named-2"}
 	for _, set := range explore.Setups() {
 		if !slices.Contains(all, set.Name) {
 			continue

@@ -220,6 +220,9 @@ func (h *hasher) since(ms, counts int64) { h.num(max(ms-h.now, -counts-1)) }
 // that it could be trusted for is over.
 const forgotten = 3_000
 
+// farOff is in how many ms nothing ends for a run: one that remembers its states does not come so far.
+const farOff = 1_000_000
+
 // moment writes one by its place among all.
 func (h *hasher) moment(us int64) {
 	i, _ := slices.BinarySearch(h.moments, us)

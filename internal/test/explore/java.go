@@ -1,13 +1,10 @@
 package explore
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"testing/fstest"
 
-	"relock/internal/idgen"
-	"relock/internal/mutex"
 	"relock/internal/script"
 	"relock/internal/test/explore/memredis"
 )
@@ -18,6 +15,11 @@ type javaLock interface {
 	unlock(w *world, owner string) script.Command
 	// locked reads the reply of lock: whether it has got in, and else in how many ms it asks again; below 0: when it hears.
 	locked(w *world, r memredis.Reply) (ok bool, wait int64)
+}
+
+// A renewed lock has no lease of its own: Redisson's watchdog renews it each third of one.
+type renewed interface {
+	renew(w *world, owner string) script.Command
 }
 
 // A java is a thread of a Java process that locks and unlocks by Redisson's scripts, a few times, with a lease. It asks, subscribes
@@ -32,6 +34,7 @@ type java struct {
 	woken         bool
 	lookAt        int64
 	until         int64
+	renewAt       int64 // never: there is no watchdog, or it has found the hold gone
 }
 
 // A javaRole is what does not change of one.
@@ -94,17 +97,20 @@ func (c *java) own(now int64, buf []ownStep) []ownStep {
 		}
 		buf = append(buf, ownStep{code: cancel, cost: 1})
 	case c.phase == held:
+		if now >= c.renewAt {
+			buf = append(buf, ownStep{code: renew, prompt: true})
+		}
 		buf = append(buf, ownStep{code: unlock})
 	}
 	return buf
 }
 
 func (c *java) describe(code int8) string {
-	return "(Java) " + map[int8]string{ask: "asks again", unlock: "unlocks", begin: "begins to lock", cancel: "waits no more"}[code]
+	return "(Java) " + map[int8]string{ask: "asks again", unlock: "unlocks", begin: "begins to lock", cancel: "waits no more", renew: "renews"}[code]
 }
 
 func (c *java) sends(m *command) string {
-	return map[int8]string{acquires: "lock", releases: "unlock", forgets: "DEL of the latch"}[m.what] + " of Java's " + c.owner(m.num)
+	return map[int8]string{acquires: "lock", releases: "unlock", forgets: "DEL of the latch", renews: "renewal"}[m.what] + " of Java's " + c.owner(m.num)
 }
 
 func (c *java) act(w *world, code int8) {
@@ -118,6 +124,9 @@ func (c *java) act(w *world, code int8) {
 		c.attempt(w)
 	case cancel:
 		c.phase, c.subscribed, c.woken = idle, false, false
+	case renew:
+		c.renewAt = never // the next time is a while after the answer
+		w.send(c.who, &command{Command: c.does.(renewed).renew(w, c.owner(c.num)), what: renews, num: c.num, foreign: true})
 	case unlock:
 		c.phase = releasing
 		w.send(c.who, &command{Command: c.does.unlock(w, c.owner(c.num)), what: releases, num: c.num, foreign: true})
@@ -137,12 +146,24 @@ func (c *java) answered(w *world, m *command, r memredis.Reply, _ int64) {
 		switch {
 		case ok:
 			c.phase, c.until, c.subscribed, c.woken = held, m.sent+w.set.lease, false, false
+			c.renewAt = never
+			if _, ok := c.does.(renewed); ok {
+				c.renewAt = w.now() + w.set.lease/3
+			}
 		case !c.subscribed:
 			c.subscribed, c.woken = true, true
 		case wait < 0:
 			c.lookAt = never
 		default:
 			c.lookAt = w.now() + wait + 1
+		}
+	case renews:
+		switch {
+		case c.phase != held || m.num != c.num:
+		case r.Int == 1:
+			c.until, c.renewAt = max(c.until, m.sent+w.set.lease), w.now()+w.set.lease/3
+		default: // Redisson does not tell the thread: what that does then is not ours
+			c.until = w.now()
 		}
 	case releases:
 		c.phase = idle
@@ -158,10 +179,12 @@ func (c *java) hear(_ *world, p parcel) { c.woken = c.woken || p.fromLock && c.p
 
 func (c *java) listens() bool { return c.subscribed }
 
-func (c *java) next(int64) int64 {
+func (c *java) next(now int64) int64 {
 	switch {
 	case c.phase == asking && !c.flying:
 		return c.lookAt
+	case c.phase == held && c.renewAt > now:
+		return min(c.until, c.renewAt)
 	case c.phase == held:
 		return c.until
 	}
@@ -199,96 +222,6 @@ func (c *java) write(h *hasher) {
 		}
 	case held:
 		h.until(c.until)
+		h.until(c.renewAt)
 	}
-}
-
-// nilOrTTL is how Redisson's locks answer: nil, or for how many ms another holds it.
-func nilOrTTL(r memredis.Reply) (ok bool, wait int64) { return r.Kind == memredis.Nil, r.Int }
-
-// latchLife is for how long the latch of an unlock stands, in ms; it is deleted before.
-const latchLife = "16000"
-
-// A javaMutex is RLock.
-type javaMutex struct{ *mutex.Primitive }
-
-var javaLocks, javaUnlocks = load(javaScripts + "lock.lua"), load(javaScripts + "unlock.lua")
-
-func (j javaMutex) latch(owner string) string {
-	return j.Names().Prefixed("redisson_unlock_latch") + ":" + owner
-}
-
-func (j javaMutex) lock(w *world, owner string) script.Command {
-	return script.Command{Script: javaLocks, Keys: []string{"lock"}, Args: []string{strconv.FormatInt(w.set.lease, 10), owner}}
-}
-
-func (j javaMutex) unlock(w *world, owner string) script.Command {
-	return script.Command{Script: javaUnlocks, Keys: []string{"lock", j.Channel(), j.latch(owner)},
-		Args: []string{"0", strconv.FormatInt(w.set.lease, 10), owner, "PUBLISH", latchLife}}
-}
-
-func (j javaMutex) locked(_ *world, r memredis.Reply) (bool, int64) { return nilOrTTL(r) }
-
-// A javaSide is a side of RReadWriteLock.
-type javaSide struct {
-	*Sides
-	reads bool
-}
-
-var (
-	javaReads, javaReadEnds   = load(javaScripts + "read_lock.lua"), load(javaScripts + "read_unlock.lua")
-	javaWrites, javaWriteEnds = load(javaScripts + "write_lock.lua"), load(javaScripts + "write_unlock.lua")
-)
-
-func (j javaSide) lock(w *world, owner string) script.Command {
-	lease := strconv.FormatInt(w.set.lease, 10)
-	if j.reads {
-		return script.Command{Script: javaReads, Keys: []string{"lock", j.timeouts(owner)}, Args: []string{lease, owner, owner + ":write"}}
-	}
-	return script.Command{Script: javaWrites, Keys: []string{"lock"}, Args: []string{lease, owner + ":write"}}
-}
-
-func (j javaSide) unlock(w *world, owner string) script.Command {
-	latch := j.Names.Prefixed("redisson_unlock_latch") + ":" + owner
-	if j.reads {
-		return script.Command{Script: javaReadEnds, Args: []string{"0", owner, "PUBLISH", latchLife},
-			Keys: []string{"lock", j.channel(), j.timeouts(owner), strings.TrimSuffix(j.Names.Suffixed(""), ":"), latch}}
-	}
-	return script.Command{Script: javaWriteEnds, Keys: []string{"lock", j.channel(), latch},
-		Args: []string{"1", strconv.FormatInt(w.set.lease, 10), owner + ":write", "PUBLISH", latchLife}}
-}
-
-// timeouts is what the timeout keys of an owner begin with.
-func (j javaSide) timeouts(owner string) string { return strings.TrimSuffix(j.timeout(owner), ":1") }
-
-func (j javaSide) locked(_ *world, r memredis.Reply) (bool, int64) { return nilOrTTL(r) }
-
-// A javaPermits is RPermitExpirableSemaphore.
-type javaPermits struct{ *Permits }
-
-var javaTakes, javaGives = load(javaScripts + "permit_acquire.lua"), load(javaScripts + "permit_release.lua")
-
-// endless is the expiry of a permit without a lease.
-const endless = "922337203685477"
-
-func (j javaPermits) lock(w *world, owner string) script.Command {
-	ms := func(at int64) string { return strconv.FormatInt(at, 10) }
-	return script.Command{Script: javaTakes, Keys: append(j.keys()[:2:2], j.channel()),
-		Args: idgen.AppendPermits([]string{"1", ms(w.now() + w.set.lease), ms(w.now()), endless, "PUBLISH"}, owner, 1)}
-}
-
-func (j javaPermits) unlock(w *world, owner string) script.Command {
-	args := append(idgen.AppendPermits(nil, owner, 1), "1", strconv.FormatInt(w.now(), 10), "PUBLISH")
-	return script.Command{Script: javaGives, Keys: []string{j.Names.Key(), j.channel(), j.keys()[1]}, Args: args}
-}
-
-func (j javaPermits) locked(w *world, r memredis.Reply) (ok bool, wait int64) {
-	at, waits := strings.CutPrefix(r.Text, ":")
-	if !waits {
-		return r.Text == "OK", -1
-	}
-	expiry, err := strconv.ParseInt(at, 10, 64)
-	if err != nil {
-		w.fail(fmt.Sprintf("Java does not understand %v", r))
-	}
-	return false, max(0, expiry-w.now())
 }

@@ -40,7 +40,7 @@ func (w *world) standsBefore(owner, other string) bool {
 }
 
 // firstWaiter is the owner of the first entry in the line whose session is there and waits for it, but for those that are
-// in; "" if there is none, if an entry was called, which leaves the order to those who come, or if the first has
+// in; "" if there is none, if an entry was called and has let its time pass, or if the first has
 // wanted more than is free for a second: then others may pass it.
 func (w *world) firstWaiter(of *world, in []string) (owner string) {
 	position := 0.0
@@ -53,7 +53,7 @@ func (w *world) firstWaiter(of *world, in []string) (owner string) {
 			marks[m.Name] = m.Score
 		}
 	}
-	if _, called := marks["c"]; called {
+	if called, is := marks["c"]; is && int64(called-untilScore['c']) <= w.now() {
 		return ""
 	}
 	for m, score := range marks {

@@ -102,7 +102,10 @@ func permutations(n int) [][]int {
 }
 
 // A mutexOf is what differs among the setups of mutexes.
-type mutexOf struct{ fair, fenced, anew, keep, nest, leased, java bool }
+type mutexOf struct {
+	fair, fenced, anew, keep, nest, leased, java, watchdog bool
+	named                                                  int // how many of the sessions have one owner's name
+}
 
 // mutexes is a setup in which each session locks so many times.
 func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *Setup {
@@ -131,8 +134,14 @@ func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *Setup {
 		// that ends both, and the session hears of it by the answer.
 		set.mayFail &^= failing(remove, force)
 	}
-	if of.java {
+	switch {
+	case of.watchdog:
+		set.withJava(javaKept{javaMutex{p}}, 'x', 0, 1)
+	case of.java:
 		set.withJava(javaMutex{p}, 'x', 0, 1)
+	}
+	if of.named > 0 {
+		set.withNames(p, of.named)
 	}
 	return set
 }
@@ -220,12 +229,18 @@ func Setups() []*Setup {
 		semaphores("permits-2", 2, 1, []int8{1, 1}, 1, 1),
 		semaphores("permits-3", 1, 2, []int8{1, 1, 1}, 1, 1, 1),
 		semaphores("permits-sizes", 1, 2, []int8{1, 1, 1}, 1, 2, 1),
+		counters("counter-2", 2, 1, []int8{1, 1}, 1, 1),
+		counters("counter-3", 1, 1, []int8{1, 1, 1}, 1, 1, 1),
+		counters("counter-sizes", 1, 2, []int8{1, 1, 1}, 1, 2, 1),
 		mutexes("plain-2-nested", 2, mutexOf{nest: true}, 1, 1),
 		mutexes("plain-2-leased", 2, mutexOf{leased: true}, 1, 1),
 		mutexes("fair-2-nested", 1, mutexOf{fair: true, nest: true}, 1, 1),
+		mutexes("named-2", 2, mutexOf{named: 2}, 1, 1),
+		mutexes("named-3", 1, mutexOf{named: 2}, 1, 1, 1),
 		mutexes("keep-2", 2, mutexOf{keep: true}, 2, 2),
 		mutexes("keep-3", 1, mutexOf{keep: true}, 1, 1, 1),
 		mutexes("plain-java", 1, mutexOf{java: true}, 1, 1),
+		mutexes("plain-watchdog", 1, mutexOf{watchdog: true}, 1, 1),
 		readWrites("rw-java-reader", 1, "rwR", 1, 1),
 		readWrites("rw-java-writer", 1, "rwW", 1, 1),
 		semaphores("permits-java", 1, 1, []int8{1, 1}, 1, 1).withJavaPermits(),

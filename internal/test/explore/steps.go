@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"relock/internal/test/explore/memredis"
 )
@@ -129,7 +130,7 @@ func (w *world) faultSteps(buf []step) []step {
 		}
 		busy := wi.state == alive && !(w.clients[i].over() && !w.clients[i].claims() && len(wi.cmds)+len(wi.answers)+len(wi.parcels) == 0)
 		for _, k := range []stepKind{stop, die, vanish} {
-			if busy && may.has(k) {
+			if busy && may.has(k) && (k == stop || w.mayGo(i)) {
 				buf = append(buf, step{kind: k, who: who, cost: 1})
 			}
 		}
@@ -142,6 +143,12 @@ func (w *world) faultSteps(buf []step) []step {
 		}
 	}
 	return buf
+}
+
+// mayGo reports whether a process may end here: one of which nobody would know what it has may not.
+func (w *world) mayGo(i int) bool {
+	c, ok := w.clients[i].(interface{ mayGo() bool })
+	return !ok || c.mayGo()
 }
 
 // take has a step happen.
@@ -202,7 +209,7 @@ func (w *world) take(s step, wo *worker) {
 func (w *world) execute(who int8, c *command, wo *worker, chance int8, awaited bool) {
 	before := &world{set: w.set, redis: w.redis.Copy()}
 	r, known := w.run(wo.runs, &c.Command, chance)
-	if r.Kind == memredis.Error {
+	if late := !awaited && strings.HasPrefix(r.Text, "LATE "); r.Kind == memredis.Error && !late {
 		w.fail(fmt.Sprintf("Redis answers %s with %v", w.clients[who].sends(c), r))
 	}
 	if !known && !c.foreign && wo.firstOfItsKind(before, w, c) {
@@ -256,50 +263,4 @@ func (w *world) evict(how stepKind, rs *runs) {
 		w.fail(fmt.Sprintf("force_unlock.lua: %v", r))
 	}
 	w.deliver()
-}
-
-// nextTime is when the clock makes a difference next: never, if it does not.
-func (w *world) nextTime() int64 {
-	now, next := w.now(), int64(never)
-	at := func(ms int64) {
-		if ms > now && ms < next {
-			next = ms
-		}
-	}
-	for k := range w.redis.Keys {
-		if k.End != 0 {
-			at(k.End + 1)
-		}
-		for _, m := range k.Members {
-			w.memberTimes(m.Name, m.Score, at)
-		}
-	}
-	for i := range w.clients {
-		if w.wires[i].state == alive || w.wires[i].state == stopped {
-			at(w.clients[i].next(now))
-		}
-	}
-	return next
-}
-
-// memberTimes tells when a member of a sorted set begins to mean something else.
-func (w *world) memberTimes(name string, score float64, at func(int64)) {
-	if isEntry(name) || name == "" {
-		return
-	}
-	switch c := name[0]; {
-	case score > 1e15 && untilScore[c] != 0:
-		at(int64(score - untilScore[c]))
-	case score > 1e15 && lessScore[c] != 0:
-		until := int64(lessScore[c] - score)
-		at(until + 1)
-		if c == 's' {
-			at(until + w.set.life + 1)
-		}
-	case score > 1e15 && c == 'p':
-		at(int64(score-sinceScore[c]) + 100)
-	case score > 1e12 && score < 1e14: // permits, readers: with their end
-		at(int64(score))
-		at(int64(score) + 1)
-	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	most := flag.Int("states", 1_100_000, "how many states of each setup are to be known, unless there are fewer")
+	most := flag.Int("states", 1_300_000, "how many states of each setup are to be known, unless there are fewer")
 	limit := flag.Duration("limit", time.Hour, "for how long a setup is explored at most")
 	only := flag.String("only", "", "setups, or mutants, whose names contain this text")
 	faults := flag.Int("faults", -1, "how many faults may happen in a setup, at most as many as it says; below 0: as many")
