@@ -103,7 +103,7 @@ func (w *world) finish() {
 	go func() { w.workers.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Minute):
+	case <-time.After(time.Until(w.end) + 10*time.Minute): // the faults may have ended long before the run does, if there are any
 		w.ledger.mu.Lock()
 		for c := range w.ledger.waiting {
 			w.ledger.fault("%s waits for %q for ever", c, c.name)
