@@ -40,10 +40,11 @@ func (w *world) standsBefore(owner, other string) bool {
 }
 
 // firstWaiter is the owner of the first entry in the line whose session is there and waits for it, but for those that are
-// in; "" if there is none, if an entry was called and has let its time pass, or if the first has
-// wanted more than is free for a second: then others may pass it.
+// in; "" if there is none, or if the first has wanted more than is free for a second: then others may pass it. An entry that
+// was called leaves the order to those who come, but one that is never given anything keeps its place for as long as what is
+// free is left to it.
 func (w *world) firstWaiter(of *world, in []string) (owner string) {
-	position := 0.0
+	position, asks := 0.0, false
 	marks := make(map[string]float64)
 	for k := range w.redis.Keys {
 		for _, m := range k.Members {
@@ -53,9 +54,7 @@ func (w *world) firstWaiter(of *world, in []string) (owner string) {
 			marks[m.Name] = m.Score
 		}
 	}
-	if called, is := marks["c"]; is && int64(called-untilScore['c']) <= w.now() {
-		return ""
-	}
+	called, calls := marks["c"]
 	for m, score := range marks {
 		if !isEntry(m) || contains(in, ownerOf(m)) || owner != "" && score > position {
 			continue
@@ -63,8 +62,11 @@ func (w *world) firstWaiter(of *world, in []string) (owner string) {
 		who, num, ok := claimOf(ownerOf(m))
 		heard := 5e15 - marks["s"+ids[who:who+1]]
 		if ok && of.wires[who].state == alive && of.clients[who].lives(num) && int64(heard) >= w.now() {
-			owner, position = ownerOf(m), score
+			owner, position, asks = ownerOf(m), score, m[0] == 'C' || m[0] == 'n'
 		}
+	}
+	if calls && !(asks && int64(called-untilScore['c']) > w.now()) {
+		return ""
 	}
 	return owner
 }
