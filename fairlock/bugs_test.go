@@ -9,6 +9,7 @@ import (
 	"relock/fairlock"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/internal/waiting"
 	"relock/rlock"
 )
 
@@ -57,9 +58,9 @@ func TestAttemptOnAFreeLockIsMadeAgain(t *testing.T) {
 // twentieth of the lease later.
 func TestUnconfirmedHoldIsRenewedAgainInTime(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		ctx := within(t, patience)
+		ctx, stalls := within(t, patience), locktest.WatchStalls(t)
 		trace, parked := locktest.Waiting()
-		cfg := rlock.Config{Lease: 5 * time.Minute, QueueLease: s.Slowed(rlock.DefaultQueueLease)} // claim: 1.25 s
+		cfg := rlock.Config{Lease: 5 * time.Minute} // claim: 1.25 s
 		a := dial(t, s, cfg)
 		cfg.Trace = trace
 		b, proxy := dialProxy(t, s, cfg)
@@ -70,8 +71,10 @@ func TestUnconfirmedHoldIsRenewedAgainInTime(t *testing.T) {
 		unlock(t, first)
 		l := granted(t, next, patience, "the waiter")
 		redistest.Eventually(t, patience, "the renewal to be sent again", func() bool {
-			if l.ctx.Err() != nil {
-				t.Fatalf("the hold ended: %v", context.Cause(l.ctx))
+			if cause := context.Cause(l.ctx); stalls.Excuse(cause, waiting.GrantLease) {
+				t.Skip("the machine stood still for too long to renew it in time; the bubble judges")
+			} else if cause != nil {
+				t.Fatalf("the hold ended: %v", cause)
 			}
 			return l.hold.Remaining() > time.Minute
 		})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"relock/internal/test/faulttest"
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/locktrace"
 	"relock/rlock"
@@ -349,7 +350,7 @@ func TestManyWaitersShareOneConnection(t *testing.T) {
 	// Ten thousand releases at once are confirmed when a busy machine gets to it.
 	holder := dial(t, s, rlock.Config{ReleaseTimeout: 2 * time.Minute})
 	ses := dial(t, s, rlock.Config{PollFloor: time.Minute, ReleaseTimeout: 2 * time.Minute})
-	ctx := within(t, 120*time.Second)
+	ctx, stalls := within(t, 120*time.Second), locktest.WatchStalls(t)
 	const n = 10_000
 	name := func(i int) string { return fmt.Sprint("n", i) }
 	holds := make([]*rlock.Hold, n)
@@ -366,7 +367,8 @@ func TestManyWaitersShareOneConnection(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if err := h.Unlock(); err != nil {
+			// What a message gives is lost if the machine stands still for as long as Redis keeps it.
+			if err := h.Unlock(); err != nil && !stalls.Excuse(err, grantLease) {
 				t.Error(err)
 			}
 		})

@@ -239,10 +239,11 @@ func TestRedissonWritersAndOursExclude(t *testing.T) {
 // reader must be among them for as long as it holds, renewed and after a downgrade too.
 func TestRedissonUnlockLeavesARenewedReader(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		m := rwlock.New(dial(t, s, rlock.Config{Lease: shortLease}), "x")
-		ctx := within(t, 30*time.Second)
+		lease := s.Slowed(1500 * time.Millisecond)
+		m := rwlock.New(dial(t, s, rlock.Config{Lease: lease}), "x")
+		ctx := within(t, 2*time.Minute)
 		section, r := hold(t, ctx, m.RLock)
-		outlivesJavaReaders(t, s, section)
+		outlivesJavaReaders(t, s, section, lease)
 		must(t, r.Unlock())
 		nothingLeft(t, s)
 
@@ -250,21 +251,19 @@ func TestRedissonUnlockLeavesARenewedReader(t *testing.T) {
 		_, r = hold(t, section, m.RLock)
 		_, r2 := hold(t, section, m.RLock)
 		must(t, w.Unlock())
-		outlivesJavaReaders(t, s, section)
+		outlivesJavaReaders(t, s, section, lease)
 		must(t, r.Unlock())
 		must(t, r2.Unlock())
 		nothingLeft(t, s)
 	})
 }
 
-const shortLease = 1500 * time.Millisecond
-
 // outlivesJavaReaders checks that a section stays while several leases pass and Java readers come
 // and go.
-func outlivesJavaReaders(t *testing.T, s *redistest.Server, section context.Context) {
+func outlivesJavaReaders(t *testing.T, s *redistest.Server, section context.Context, lease time.Duration) {
 	t.Helper()
 	j := newJava(t, s, "x", 7)
-	for until := time.Now().Add(10 * shortLease / 3); time.Now().Before(until); time.Sleep(shortLease / 100) {
+	for until := time.Now().Add(10 * lease / 3); time.Now().Before(until); time.Sleep(lease / 100) {
 		j.wants(javaReadLock, 30*time.Second, "nil")
 		j.wants(javaReadUnlock, 30*time.Second, "0")
 		if section.Err() != nil {

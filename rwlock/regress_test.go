@@ -185,7 +185,6 @@ func TestSharedOwnersReaderGetsWritersLease(t *testing.T) {
 // Redisson's renewal sets the lock's TTL down; if its process dies then, ours stays.
 func TestJavaRenewalShortens(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		redistest.SkipShort(t)
 		lease := s.Slowed(900 * time.Millisecond)
 		m := rwlock.New(dial(t, s, rlock.Config{Lease: lease}), "x")
 		ctx := within(t, time.Minute)

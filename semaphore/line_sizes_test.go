@@ -40,14 +40,18 @@ func TestSessionsGetPermitsInTheOrderOfArrival(t *testing.T) {
 			pass(t, time.Millisecond)
 		}
 		// What is released, and the waiters that it suffices for.
-		next := 0
+		next, began := 0, time.Now()
 		for _, step := range []struct{ release, in int }{{1, 1}, {1, 0}, {1, 0}, {1, 1}, {2, 1}} {
 			for range step.release {
 				must(t, held[0].Release())
 				held = held[1:]
 			}
 			for range step.in {
-				if i := locktest.Get(t, in, 10*time.Second, "the next in the line"); i != next {
+				i := locktest.Get(t, in, 10*time.Second, "the next in the line")
+				if !redistest.MadeUpClock() && time.Since(began) >= time.Second {
+					t.Skip("what comes free is kept for a large request for 1 s, and the machine takes longer; the bubble judges")
+				}
+				if i != next {
 					t.Fatalf("waiter %d got in, and it was the turn of %d", i, next)
 				}
 				next++

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"relock/internal/test/redistest"
+	"relock/internal/waiting"
 	"relock/rlock"
 )
 
@@ -23,30 +24,20 @@ type Circle struct {
 // scripts included: one session releases the lock and waits for it once more, and the next one has it.
 func (c Circle) Cost(t *testing.T, s *redistest.Server, n int) int {
 	t.Helper()
-	trace, waiting := Waiting()
+	trace, parked := Waiting()
+	stalls := WatchStalls(t)
 	ctx, end := context.WithCancel(Within(t, time.Minute))
+	defer end()
 	// Who enters says by what channel it is told to unlock, and lock once more.
-	entered, left := make(chan chan<- struct{}, n), make(chan error, n)
+	entered, left, lost := make(chan chan<- struct{}, n), make(chan error, n), make(chan struct{}, 1)
 	for range n {
 		lock := c.Lock(Dial(t, s, rlock.Config{Trace: trace, QueueLease: time.Hour, PollFloor: time.Hour}))
-		go func() {
-			pass := make(chan struct{})
-			for {
-				_, h, err := lock(ctx)
-				if err != nil {
-					left <- err
-					return
-				}
-				entered <- pass
-				<-pass
-				Must(t, h.Unlock())
-			}
-		}()
+		go func() { left <- turns(ctx, t, stalls, lock, entered, lost) }()
 	}
 	get := func() chan<- struct{} {
-		return Get(t, entered, 20*time.Second, "the next one to have the lock")
+		return getUnless(t, lost, entered, "the next one to have the lock")
 	}
-	waits := func(who string) { Get(t, waiting, 20*time.Second, who) }
+	waits := func(who string) { getUnless(t, lost, parked, who) }
 	in := get()
 	for range n - 1 {
 		waits("the others to wait")
@@ -81,11 +72,49 @@ func (c Circle) Cost(t *testing.T, s *redistest.Server, n int) int {
 		}
 	}
 	end()
-	in <- struct{}{}
 	for range n {
 		Get(t, left, 20*time.Second, "all to leave")
 	}
 	return cheapest
+}
+
+// turns locks and unlocks, when it is told to, until ctx ends, and returns what Lock says then. It tells of a lock that
+// was lost since the machine stood still.
+func turns(ctx context.Context, t *testing.T, stalls *Stalls, lock LockFunc, entered chan<- chan<- struct{}, lost chan<- struct{}) error {
+	pass := make(chan struct{})
+	for {
+		_, h, err := lock(ctx)
+		if err != nil {
+			return err
+		}
+		entered <- pass
+		select {
+		case <-pass:
+		case <-ctx.Done():
+		}
+		if err := h.Unlock(); stalls.Excuse(err, waiting.GrantLease) {
+			select {
+			case lost <- struct{}{}:
+			default:
+			}
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// getUnless is Get, but skips the test if what a message gave was lost: then the circle is broken, and who is in once more
+// did not wait.
+func getUnless[T any](t *testing.T, lost <-chan struct{}, c <-chan T, what string) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-lost:
+		t.Skip("the machine stood still for longer than a lock is kept that was given by a message")
+	case <-time.After(20 * time.Second):
+		t.Fatalf("not within 20s: %s", what)
+	}
+	return v
 }
 
 // Commands returns how many commands the server has run, those of scripts and the scripts themselves, but for those

@@ -1,9 +1,12 @@
 package locktest
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"relock/rlock"
 )
 
 // Stalls measures for how long at a time goroutines of this process do not get to run, as on a
@@ -39,6 +42,11 @@ func WatchStalls(t testing.TB) *Stalls {
 
 // Longest returns the longest of them so far.
 func (s *Stalls) Longest() time.Duration { return time.Duration(s.longest.Load()) }
+
+// Excuse reports whether err may be their doing: it says that a lock was lost, which Redis keeps for d at a time.
+func (s *Stalls) Excuse(err error, d time.Duration) bool {
+	return errors.Is(err, rlock.ErrLost) && s.Longest() >= d/10
+}
 
 // Reset forgets those so far.
 func (s *Stalls) Reset() { s.longest.Store(0) }
