@@ -51,7 +51,7 @@ func (c Circle) Cost(t *testing.T, s *redistest.Server, n int) int {
 			return true
 		}
 		select {
-		case <-waiting: // it may have waited before it came in
+		case <-parked: // it may have waited before it came in
 		default:
 		}
 		return false
@@ -62,7 +62,6 @@ func (c Circle) Cost(t *testing.T, s *redistest.Server, n int) int {
 		n, err := s.Do(t, "PUBSUB", "NUMSUB", c.Channel).AsIntMap()
 		Must(t, err)
 		listens = n[c.Channel] > 0
-
 	}
 	cheapest := 1 << 30
 	for i, began := 0, time.Now(); i < 64 || i < 2000 && cheapest > c.Want && time.Since(began) < 10*time.Second; i++ {
