@@ -16,7 +16,7 @@ import (
 // A counter has no owners and no leases. Redis remembers the last request of each slot of a session, by its number, and so
 // none counts twice. Those who wait are called, and ask: they are given nothing by another's release.
 
-// Counter is what package semaphore tells of a counter without an end.
+// Counter is what package semaphore tells of a counter without an end; its tests compare the two.
 type Counter struct{ Names keyname.Names }
 
 var (
