@@ -54,10 +54,15 @@ simulate: ## sessions, faults and Redis in made-up time: make simulate SEEDS=100
 	RELOCK_SIMULATE_SEEDS=$(or $(SEEDS),200) RELOCK_SIMULATE_SEED=$(or $(SEED),1) RELOCK_SIMULATE_SESSIONS=$(or $(SESSIONS),20) \
 		RELOCK_SIMULATE_MINUTES=$(or $(MINUTES),1) RELOCK_SIMULATE_KIND=$(KIND) go test -count=1 -timeout 0 -run TestSimulation ./internal/test/simulate
 
-torture: ## locks amid faults: make torture DURATION=1h SEED=7 TOPOLOGY=standalone|sentinel|cluster|several ROUNDS=crowd|mixed
+torture: ## locks amid faults: make torture DURATION=1h SEED=7 TOPOLOGY=standalone|replicas|sentinel|cluster|several ROUNDS=crowd|mixed|rush
 	@command -v redis-server >/dev/null || { echo "make torture: no redis-server on PATH" >&2; exit 1; }
 	cd torture && RELOCK_REQUIRE_REDIS=1 RELOCK_TORTURE_DURATION=$(DURATION) RELOCK_TORTURE_SEED=$(SEED) \
 		RELOCK_TORTURE_TOPOLOGY=$(TOPOLOGY) RELOCK_TORTURE_ROUNDS=$(ROUNDS) go test -count=1 -timeout 0 -run 'TestTorture' -v .
+
+histories: ## acquisitions amid faults on four topologies, all of them checked: make histories ACQUISITIONS=10000000 SEED=7 DURATION=1h REPORT=file
+	@command -v redis-server >/dev/null || { echo "make histories: no redis-server on PATH" >&2; exit 1; }
+	cd torture && RELOCK_REQUIRE_REDIS=1 RELOCK_TORTURE_ACQUISITIONS=$(or $(ACQUISITIONS),1000000) RELOCK_TORTURE_SEED=$(SEED) \
+		RELOCK_TORTURE_DURATION=$(DURATION) RELOCK_TORTURE_REPORT=$(if $(REPORT),$(abspath $(REPORT))) go test -count=1 -timeout 0 -run 'TestAcquisitionsAmidFaults' -v .
 
 explore: ## the scripts in all orders of what can happen to 2 or 3 sessions: make explore STATES=1000000 ONLY=plain FAULTS=1 LIMIT=5m
 	go run ./internal/test/explore/run -states $(or $(STATES),1300000) -limit $(or $(LIMIT),1h) -only "$(ONLY)" -faults $(or $(FAULTS),-1)

@@ -30,7 +30,7 @@ func (p Plan) pollFloor() time.Duration {
 	switch {
 	case p.Topology == servers.Several: // others look soon whether the votes that are left are a majority
 		return 200 * time.Millisecond
-	case p.Crowd > 0 && !p.Default:
+	case p.Rush, p.Crowd > 0 && !p.Default:
 		return crowdPollFloor
 	}
 	return rlock.DefaultPollFloor

@@ -30,7 +30,7 @@ func (r *round) leftovers(in *check.Round) {
 				session = "owner" // of any session
 			}
 			if !excused[session] {
-				r.failed("%s has %q, whose session was closed", key, owner)
+				r.failed("%s has %q, whose session was closed, at %.3f s:%s", key, owner, now.Seconds(), r.lately(in, now))
 			}
 		}
 	}
@@ -53,6 +53,16 @@ func (r *round) leftovers(in *check.Round) {
 		r.failed("keys that do not end:\n\t%s", strings.Join(left, "\n\t"))
 	}
 	r.remembered(len(in.Processes))
+}
+
+// lately says what failed shortly before a time.
+func (r *round) lately(in *check.Round, now time.Duration) (text string) {
+	for _, f := range in.Faults {
+		if now < f.End+10*time.Second {
+			text += fmt.Sprintf("\n\t%.3f to %.3f s: %s, of worker %d", f.Begin.Seconds(), f.End.Seconds(), f.Name, f.Worker)
+		}
+	}
+	return text
 }
 
 // describe says what stands under a key, and for how long.
@@ -113,16 +123,16 @@ func (r *round) over(node *redistest.Server, key string) bool {
 }
 
 // excused returns the sessions that may have left something: those that were killed within
-// their lease, and those of which a command was delivered late. A named owner is excused if
-// any session is.
+// their lease, those of which a command was delivered late, and all if Redis may have lost their releases. A
+// named owner is excused if any session is.
 func (r *round) excused(in *check.Round, now time.Duration) map[string]bool {
 	excused := map[string]bool{}
 	for _, f := range in.Faults {
 		for _, p := range in.Processes {
-			if f.Worker != p.Worker || f.End+p.Lease+2*time.Second < now {
+			if f.Worker >= 0 && f.Worker != p.Worker || f.End+p.Lease+2*time.Second < now {
 				continue
 			}
-			if f.Killed && p.Killed || f.Late {
+			if f.Killed && p.Killed || f.Late || f.Loss {
 				excused[p.Session] = true
 				excused["owner"] = true
 			}

@@ -18,6 +18,7 @@ type Plan struct {
 	Loss     bool          // faults that lose data are among them
 	Workers  int
 	Each     int  // goroutines of a worker
+	Rush     bool // callers pass locks on as fast as that goes, and their histories are checked
 	Crowd    int  // how many sessions stand in the line of each lock; 0: workers take all kinds of locks
 	Default  bool // with the default times of a line, which are longer than those of a short round
 	Ordinary bool // on a Cluster that has no sharded messages
@@ -27,6 +28,9 @@ func (p Plan) String() string {
 	text := fmt.Sprintf("%s, seed %d, %v of faults, forced loss of data: %v", p.Topology, p.Seed, p.Chaos, p.Loss)
 	if p.Crowd > 0 {
 		text += fmt.Sprintf(", a crowd of %d, default times: %v, ordinary messages: %v", p.Crowd, p.Default, p.Ordinary)
+	}
+	if p.Rush {
+		text += ", in a rush"
 	}
 	return text
 }
@@ -53,6 +57,8 @@ func (p Plan) leases() []time.Duration {
 		return []time.Duration{quorumLease}
 	case p.Crowd > 0:
 		return []time.Duration{crowdLease}
+	case p.Rush:
+		return []time.Duration{rushLease}
 	}
 	return leases
 }
@@ -70,6 +76,8 @@ func (p Plan) probeWait() time.Duration {
 // servers.
 func (p Plan) locks() []worker.Lock {
 	switch {
+	case p.Rush:
+		return rushed
 	case p.Crowd > 0:
 		return []worker.Lock{{Kind: worker.Mutex, Name: "plain"}, {Kind: worker.Fair, Name: "fair"}}
 	case p.Topology == servers.Several:

@@ -20,6 +20,9 @@ import (
 	"relock/torture/worker"
 )
 
+// maxWorkers is more than a round has.
+const maxWorkers = 1000
+
 // process is a worker that is started again after it was killed.
 type process struct {
 	number  int
@@ -69,6 +72,7 @@ func (p *process) Respawn() {
 	j := p.job
 	j.Session = fmt.Sprintf("w%dg%d", p.number, len(p.lives))
 	j.Seed += uint64(len(p.lives)) * 1000
+	j.Life = len(p.lives)*maxWorkers + p.number
 	j.Log = filepath.Join(p.dir, j.Session+".log")
 	l, err := start(j)
 	if err != nil {

@@ -19,6 +19,7 @@ type Report struct {
 	Violations []string
 	Tolerated  []string
 	Chaos      time.Duration
+	Seeds      []uint64
 }
 
 // NewReport returns an empty report.
@@ -33,11 +34,15 @@ func (r *Report) Add(o *Outcome) {
 		kind += ", data loss forced"
 	}
 	r.Rounds[kind]++
+	r.Seeds = append(r.Seeds, o.Plan.Seed)
 	r.Chaos += o.Plan.Chaos
 	for _, f := range o.Faults {
 		r.Faults[f.Name]++
 	}
 	for what, n := range o.Result.Counts {
+		if what == "acquisitions in histories" {
+			r.Counts[what+", "+kind] += n
+		}
 		if strings.HasPrefix(what, "slowest") {
 			r.Counts[what] = max(r.Counts[what], n)
 		} else {
@@ -68,6 +73,7 @@ func (r *Report) String() string {
 	}
 	table("rounds", r.Rounds)
 	fmt.Fprintf(&b, "time with faults: %v\n", r.Chaos)
+	fmt.Fprintf(&b, "seeds: %v\n", r.Seeds)
 	table("faults", r.Faults)
 	table("counted", r.Counts)
 	fmt.Fprintf(&b, "violations: %d\n", len(r.Violations))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +28,7 @@ type round struct {
 	journal *nemesis.Journal
 	locks   []worker.Lock
 	procs   []*process
+	dir     string // of what the workers write down
 
 	mu    sync.Mutex
 	fails []string
@@ -54,6 +57,8 @@ func Run(tb testing.TB, set *servers.Set, p Plan) *Outcome {
 	for _, m := range set.Masters() {
 		m.FlushAll(tb)
 	}
+	r.dir = tb.TempDir()
+	defer os.RemoveAll(r.dir) // a long run has many rounds
 	if p.Ordinary {
 		defer set.Ordinary()()
 	}
@@ -65,12 +70,13 @@ func Run(tb testing.TB, set *servers.Set, p Plan) *Outcome {
 	defer r.pulses()()
 	calm := time.Duration(0)
 	if r.start() {
-		r.chaos()
+		redis := r.chaos()
 		calm = oracle.Now()
 		r.calm()
+		redis.Look() // a busy machine may have had a failover since
 	}
 	o := &Outcome{Plan: p, Fails: r.fails}
-	in := check.Round{Locks: r.locks, Faults: r.journal.Faults(), MaxLease: p.maxLease(), CalmFrom: calm, Minority: set.Minority(), Costs: p.costs()}
+	in := check.Round{Locks: r.locks, Faults: r.journal.Faults(), MaxLease: p.maxLease(), CalmFrom: calm, Minority: set.Minority(), Costs: p.costs(), Histories: p.Rush}
 	for _, w := range r.procs {
 		all, err := w.read()
 		if err != nil {
@@ -79,6 +85,13 @@ func Run(tb testing.TB, set *servers.Set, p Plan) *Outcome {
 		in.Processes = append(in.Processes, all...)
 	}
 	in.Counters = r.counters()
+	sets, err := oracle.OpenSet(filepath.Join(r.dir, "set"), len(r.locks))
+	if err != nil {
+		r.failed("open the sets: %v", err)
+	}
+	for i := range r.locks {
+		in.Heads = append(in.Heads, sets.Head(i))
+	}
 	r.leftovers(&in)
 	o.Result, o.Faults, o.Fails = check.Run(&in), in.Faults, r.fails
 	return o
@@ -112,7 +125,7 @@ func (r *round) start() bool {
 	if r.set.Sentinel != nil {
 		master = r.set.Sentinel.MasterName
 	}
-	dir, leases := r.tb.TempDir(), r.leases()
+	leases := r.leases()
 	for i := range r.Workers {
 		job := worker.Job{
 			Seed: r.Seed + uint64(i), Servers: r.set.Clients, MasterName: master,
@@ -120,11 +133,9 @@ func (r *round) start() bool {
 			Lease: leases[i%len(leases)], Goroutines: r.Each,
 			Invariants: (r.Seed+uint64(i))%2 == 0, ProbeWait: r.probeWait(),
 			PollFloor: r.pollFloor(), QueueLease: r.queueLease(), Crowd: r.Crowd > 0, Sessions: r.sessions(i),
+			Rush: r.Rush, Number: i, Replicas: r.replicas(), Set: filepath.Join(r.dir, "set"), HandOver: r.handOver(i),
 		}
-		if (r.Seed/2+uint64(i))%4 == 0 {
-			job.HandOver = -1
-		}
-		w, err := newProcess(i, job, dir, r.failed)
+		w, err := newProcess(i, job, r.dir, r.failed)
 		if err != nil {
 			r.tb.Fatal(err)
 		}
@@ -150,11 +161,8 @@ func (r *round) owner(key string) *redistest.Server {
 	return r.set.Masters()[0]
 }
 
-// lanes is how many workers, or their networks, may fail at the same time, apart from Redis.
-const lanes = 3
-
-// chaos lets the nemeses work.
-func (r *round) chaos() {
+// chaos lets the nemeses work, and returns that of Redis.
+func (r *round) chaos() *nemesis.Redis {
 	ctx, stop := context.WithTimeout(context.Background(), r.Chaos)
 	defer stop()
 	redis := r.redis()
@@ -166,13 +174,14 @@ func (r *round) chaos() {
 	// The last fault refuses every renewal once. What the sessions hold they have to keep all
 	// the same, since nothing fails afterwards.
 	redis.RefuseWrites(r.maxLease()/3 + 200*time.Millisecond)
+	return redis
 }
 
 // redis returns what makes the servers fail.
 func (r *round) redis() *nemesis.Redis {
 	redis := nemesis.NewRedis(r.tb, r.set, r.journal, rand.New(rand.NewPCG(r.Seed, 0)))
 	redis.Loss, redis.Lease = r.Loss, r.maxLease()
-	redis.Holder = r.holder
+	redis.Holder, redis.Quiet = r.holder, 2*r.quietOfWorkers()
 	for _, l := range r.locks {
 		redis.Slots = append(redis.Slots, redistest.Slot(l.Name))
 	}
@@ -182,10 +191,12 @@ func (r *round) redis() *nemesis.Redis {
 // disorder lets servers and workers fail at the same time.
 func (r *round) disorder(ctx context.Context, redis *nemesis.Redis) {
 	var wg sync.WaitGroup
+	lanes := r.lanes()
 	for lane := range lanes {
 		n := &nemesis.Workers{
 			Processes: map[int]nemesis.Process{},
 			Journal:   r.journal, Rnd: rand.New(rand.NewPCG(r.Seed, uint64(lane)+1)),
+			Quiet: r.quietOfWorkers(),
 		}
 		for i := lane; i < len(r.procs); i += lanes {
 			n.Processes[i] = r.procs[i]

@@ -43,7 +43,7 @@ func TestTortureSeedsThatFailed(t *testing.T) {
 			if p.Crowd > 0 {
 				p.Workers = crowdWorkers
 			}
-			run(t, report, servers.Start(t, p.Topology), p)
+			report.Add(run(t, p, servers.Start(t, p.Topology)))
 		})
 	}
 	t.Logf("%v", report)

@@ -3,6 +3,7 @@ package torture_test
 import (
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -18,7 +19,10 @@ func TestMain(m *testing.M) {
 }
 
 // shortRun is for how long each topology is tortured without RELOCK_TORTURE_DURATION.
-const shortRun = 12 * time.Second
+const shortRun = 9 * time.Second
+
+// shortRush is the same for a round in a rush, which has some thousand acquisitions a second.
+const shortRush = 5 * time.Second
 
 // What all rounds have.
 const (
@@ -26,6 +30,9 @@ const (
 	workers    = 6
 	goroutines = 4
 )
+
+// rushers is how many callers a worker in a rush has for each lock.
+const rushers = 3
 
 // What all rounds with a crowd have.
 const (
@@ -36,9 +43,7 @@ const (
 // TestTorture runs rounds on each topology, with forced loss of data in every other round of a
 // long run, and in none of a short one. See the Makefile for how to make it long.
 func TestTorture(t *testing.T) {
-	seed := setting(t, "RELOCK_TORTURE_SEED", uint64(time.Now().UnixNano())%1_000_000_000, func(s string) (uint64, error) {
-		return strconv.ParseUint(s, 10, 64)
-	})
+	seed := setting(t, "RELOCK_TORTURE_SEED", newSeed(), parseSeed)
 	duration := setting(t, "RELOCK_TORTURE_DURATION", 0, time.ParseDuration)
 	topologies := servers.Topologies
 	if one := os.Getenv("RELOCK_TORTURE_TOPOLOGY"); one != "" && one != "all" {
@@ -59,30 +64,45 @@ func TestTorture(t *testing.T) {
 						p.Default = p.Crowd > 0 && i%4 >= 2
 						p.Ordinary = p.Ordinary && !p.Loss // a node that was killed comes back with sharded ones
 					}
-					run(t, report, set, p)
+					report.Add(run(t, p, set))
 				}
 			}
 		})
 	}
 }
 
-// plans are a round with all kinds of locks and one with a crowd, or the one that
-// RELOCK_TORTURE_ROUNDS names: mixed or crowd. A crowd is left out of several servers, whose quorums have
-// no line, and of a short run on Sentinel, where a master does not fail in it.
+// plans are a round with all kinds of locks, one in a rush and one with a crowd, or the one that
+// RELOCK_TORTURE_ROUNDS names: mixed, rush or crowd. Several servers have mixed rounds alone, since quorums have
+// no line. A short run leaves out what differs least from the rest.
 func plans(topology string, rnd *rand.Rand, long bool) (all []torture.Plan) {
 	only := os.Getenv("RELOCK_TORTURE_ROUNDS")
-	if p := plan(topology, rnd.Uint64N(1_000_000_000)); only != "crowd" {
-		all = append(all, p)
+	seeds := []uint64{rnd.Uint64N(1_000_000_000), rnd.Uint64N(1_000_000_000), rnd.Uint64N(1_000_000_000)}
+	wanted := func(rounds string, short ...string) bool {
+		return (only == "" || only == rounds) && (only != "" || long || slices.Contains(short, topology))
 	}
-	p := crowdPlan(topology, rnd.Uint64N(1_000_000_000))
-	if only != "mixed" && topology != servers.Several && (long || topology != servers.Sentinel) {
-		all = append(all, p)
+	if wanted("mixed", servers.Standalone, servers.Sentinel, servers.Cluster, servers.Several) {
+		all = append(all, plan(topology, seeds[0]))
+	}
+	if topology == servers.Several {
+		return all
+	}
+	if wanted("rush", servers.Standalone, servers.Replicas) {
+		all = append(all, rushPlan(topology, seeds[1]))
+	}
+	if wanted("crowd", servers.Standalone, servers.Cluster) {
+		all = append(all, crowdPlan(topology, seeds[2]))
 	}
 	return all
 }
 
 func plan(topology string, seed uint64) torture.Plan {
 	return torture.Plan{Topology: topology, Seed: seed, Chaos: shortRun, Calm: calm, Workers: workers, Each: goroutines}
+}
+
+func rushPlan(topology string, seed uint64) torture.Plan {
+	return torture.Plan{
+		Topology: topology, Seed: seed, Chaos: shortRush, Calm: time.Second, Workers: workers, Each: rushers, Rush: true,
+	}
 }
 
 func crowdPlan(topology string, seed uint64) torture.Plan {
@@ -93,11 +113,10 @@ func crowdPlan(topology string, seed uint64) torture.Plan {
 }
 
 // run runs a round and fails the test for what it finds.
-func run(t *testing.T, report *torture.Report, set *servers.Set, p torture.Plan) {
+func run(t *testing.T, p torture.Plan, set *servers.Set) *torture.Outcome {
 	t.Helper()
 	began := time.Now()
 	o := torture.Run(t, set, p)
-	report.Add(o)
 	bad := 0
 	for _, f := range o.Fails {
 		bad++
@@ -113,7 +132,12 @@ func run(t *testing.T, report *torture.Report, set *servers.Set, p torture.Plan)
 		}
 	}
 	t.Logf("%v: %d sections, %d faults, %d violations, %v", p, o.Result.Counts["sections"], len(o.Faults), bad, time.Since(began).Round(100*time.Millisecond))
+	return o
 }
+
+func newSeed() uint64 { return uint64(time.Now().UnixNano()) % 1_000_000_000 }
+
+func parseSeed(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }
 
 // setting returns the value of an environment variable, or a default.
 func setting[T any](t *testing.T, name string, without T, parse func(string) (T, error)) T {

@@ -29,6 +29,8 @@ type Round struct {
 	Minority  int           // how many servers may fail at the same time without harm to a quorum
 	CalmFrom  time.Duration // from then on nothing was made to fail
 	Counters  map[int]int64 // what the counters had in the end
+	Heads     []uint64      // of the sets in the end, for each lock; see oracle.Set
+	Histories bool          // porcupine has to find an order of all sections
 	Costs     *Costs        // of faults for those that wait; nil: waits are not checked
 }
 
@@ -74,13 +76,15 @@ func (v *visit) String() string {
 type checker struct {
 	*Round
 	res    Result
-	visits [][]visit // of each lock, in the order of entering
+	visits [][]visit           // of each lock, in the order of entering
+	stalls map[*Process][]span // when a process did not run, by its own watch or by what the nemesis did
 }
 
 // Run runs all checks.
 func Run(r *Round) Result {
 	c := &checker{Round: r, visits: make([][]visit, len(r.Locks))}
 	c.res.Counts = map[string]int{}
+	c.stalls = c.stopped()
 	for i := range r.Processes {
 		p := &r.Processes[i]
 		for _, e := range p.Entries {
@@ -98,6 +102,8 @@ func Run(r *Round) Result {
 		c.order(i)
 		c.waits(i)
 		c.sum(i)
+		c.set(i)
+		c.history(i)
 	}
 	c.losses()
 	c.outages()
@@ -165,22 +171,6 @@ func (c *checker) lossBefore(at time.Duration) bool {
 func (c *checker) anyLoss(from, to time.Duration) bool {
 	for _, f := range c.Faults {
 		if f.Loss && f.Begin <= to && from <= f.End {
-			return true
-		}
-	}
-	return false
-}
-
-// stalled reports whether the process did not run for some of the time, by its own watch or by
-// what the nemesis did.
-func (c *checker) stalled(p *Process, from, to time.Duration) bool {
-	for _, f := range c.Faults {
-		if f.Pause && f.Worker == p.Worker && f.Begin <= to && from <= f.End {
-			return true
-		}
-	}
-	for _, e := range p.Entries {
-		if e.Kind == oracle.Stall && e.Call <= to && from <= e.End {
 			return true
 		}
 	}

@@ -1,10 +1,6 @@
 package history
 
-import (
-	"time"
-
-	"github.com/anishathalye/porcupine"
-)
+import "github.com/anishathalye/porcupine"
 
 // counterOp is one call of a counter.
 type counterOp struct {
@@ -81,13 +77,4 @@ func stepCounter(state, input, output interface{}) []interface{} {
 		return []interface{}{counterState{s.value + op.n, s.out &^ (1 << op.i)}}
 	}
 	return nil
-}
-
-// forever is when an operation of unknown outcome has certainly ended.
-const forever = int64(1) << 62
-
-// Linearizable reports whether an order of the operations explains them, or that none was
-// found in time.
-func linearizable(m porcupine.Model, ops []porcupine.Operation) porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(m, ops, 30*time.Second)
 }

@@ -31,7 +31,7 @@ type recorder struct {
 func (r *recorder) add(client int, call time.Duration, in, out interface{}, open bool) {
 	end := int64(oracle.Now())
 	if open {
-		end = forever
+		end = int64(Forever)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +140,7 @@ func histories(t *testing.T) (seed uint64, n int) {
 // judge has porcupine check a history, and fails the test if no order explains it.
 func judge(t *testing.T, seed uint64, m porcupine.Model, r *recorder) {
 	t.Helper()
-	switch linearizable(m, r.ops) {
+	switch Explains(m, r.ops) {
 	case porcupine.Illegal:
 		t.Errorf("seed %d: no order explains these %d operations:", seed, len(r.ops))
 		for _, op := range r.ops {
@@ -231,7 +231,7 @@ func TestMutexHistoriesAreLinearizable(t *testing.T) {
 			}
 		})
 		ops += len(r.ops)
-		judge(t, seed+uint64(i), mutexModel(), r)
+		judge(t, seed+uint64(i), Lock(0, Held{}), r)
 	}
 	t.Logf("%d histories of %d operations, from seed %d on", n, ops, seed)
 }
@@ -243,7 +243,8 @@ func lockOnce(t *testing.T, r *recorder, id int, m *rlock.Mutex, rnd *rand.Rand)
 	if err != nil {
 		return // what it may have taken is taken back
 	}
-	r.add(id, call, mutexOp{true, id}, mutexReply{token: h.Token()}, false)
+	section := uint64(h.Token()) // no other has it
+	r.add(id, call, Op{Section: section, Token: h.Token()}, nil, false)
 	if rnd.IntN(3) == 0 {
 		time.Sleep(time.Duration(rnd.IntN(3)) * time.Millisecond)
 	}
@@ -252,5 +253,5 @@ func lockOnce(t *testing.T, r *recorder, id int, m *rlock.Mutex, rnd *rand.Rand)
 	if errors.Is(err, rlock.ErrLost) || errors.Is(err, rlock.ErrNotHeld) {
 		t.Errorf("a lock of 30 s was lost within a second: %v", err)
 	}
-	r.add(id, call, mutexOp{false, id}, mutexReply{unknown: err != nil}, err != nil)
+	r.add(id, call, Op{Section: section, Gives: true}, nil, err != nil)
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"relock/torture/oracle"
 	"relock/torture/proxy"
 )
 
@@ -23,7 +22,7 @@ type Crowd struct {
 // test's own goroutine.
 func (c *Crowd) Run(ctx context.Context) {
 	r := c.Redis
-	r.masters, r.looked = r.Set.Leaders(), oracle.Now()
+	r.Watch()
 	ofRedis, ofOne, numbers := r.faults(), c.kinds(), slices.Sorted(maps.Keys(c.Processes))
 	for wait := time.Second; pause(ctx, wait); wait = c.Quiet + c.upTo(c.Quiet/4) {
 		switch n := c.Rnd.IntN(10); {
@@ -36,7 +35,7 @@ func (c *Crowd) Run(ctx context.Context) {
 		}
 	}
 	r.Set.Settle()
-	r.look(false)
+	r.Look()
 }
 
 // some chooses from two of all to half of them.

@@ -22,6 +22,7 @@ type Redis struct {
 	Loss    bool                // faults that lose data are among them
 	Lease   time.Duration       // of the votes on several servers
 	Holder  func() *proxy.Proxy // the network of a worker in a long section, nil if there is none
+	Quiet   time.Duration       // the longest time without a fault
 
 	tb      testing.TB
 	masters string        // as they were at
@@ -46,17 +47,23 @@ type fault struct {
 // Run makes faults until ctx ends, and leaves everything healed.
 func (r *Redis) Run(ctx context.Context) {
 	faults := r.faults()
-	r.masters, r.looked = r.Set.Leaders(), oracle.Now()
+	r.Watch()
 	// The hardest one first, for a short run may have few.
 	if r.Set.Topology == servers.Several && pause(ctx, 2*r.Lease) {
 		r.make(faults[len(faults)-1])
 	}
-	for pause(ctx, 300*time.Millisecond+r.upTo(2*time.Second)) {
+	for pause(ctx, 300*time.Millisecond+r.upTo(r.Quiet)) {
 		r.makeOne(faults)
 	}
 	r.Set.Settle()
-	r.look(false)
+	r.Look()
 }
+
+// Watch begins to watch out for a failover that nobody asked for.
+func (r *Redis) Watch() { r.masters, r.looked = r.Set.Leaders(), oracle.Now() }
+
+// Look notes one that has been since Watch, or since it was called last.
+func (r *Redis) Look() { r.look(false) }
 
 // makeOne makes one of the faults, by their weights.
 func (r *Redis) makeOne(faults []fault) {
@@ -125,7 +132,7 @@ func (r *Redis) faults() []fault {
 			fault{name: "kill and restart with AOF", weight: 4, run: r.restart},
 			fault{name: "kill and restart without AOF", weight: 3, run: r.forget},
 			fault{name: "SIGSTOP of two, then a third without AOF", weight: 4, run: r.another})
-	case servers.Sentinel:
+	case servers.Sentinel, servers.Replicas:
 		if r.Loss {
 			all = append(all,
 				fault{name: "Sentinel failover: master killed", weight: 4, run: r.failover, loss: true, moves: true})
@@ -146,7 +153,7 @@ func (r *Redis) faults() []fault {
 // patience is for how long servers may be silent without a failover.
 func (r *Redis) patience() time.Duration {
 	switch r.Set.Topology {
-	case servers.Sentinel:
+	case servers.Sentinel, servers.Replicas:
 		return 250 * time.Millisecond
 	case servers.Cluster:
 		return 700 * time.Millisecond
@@ -229,7 +236,7 @@ func (r *Redis) RefuseWrites(d time.Duration) {
 		r.command(m, "CONFIG", "SET", "min-replicas-to-write", "0")
 	}
 	r.Journal.End(note)
-	r.look(false)
+	r.Look()
 }
 
 // failover kills a master, waits for its replica to take over, and starts the old one again,

@@ -28,6 +28,7 @@ type Workers struct {
 	Processes map[int]Process // by number
 	Journal   *Journal
 	Rnd       *rand.Rand
+	Quiet     time.Duration // the longest time without a fault
 }
 
 // Run makes faults until ctx ends, and leaves everything healed.
@@ -38,7 +39,7 @@ func (w *Workers) Run(ctx context.Context) {
 	if pause(ctx, time.Second) {
 		w.slowThenCut(numbers[0])
 	}
-	for pause(ctx, w.upTo(time.Second)) {
+	for pause(ctx, w.upTo(w.Quiet)) {
 		kind, first := kinds[w.Rnd.IntN(len(kinds))], w.Rnd.IntN(len(numbers))
 		kind(w.victim(numbers, first))
 	}

@@ -14,29 +14,40 @@ const recordSize = 128
 var _ = [1]struct{}{}[unsafe.Sizeof(Record{})-recordSize] // does not compile otherwise
 
 // capacity is how many records a file has room for. What is not written takes no space.
-const capacity = 1 << 19
+const capacity = 1 << 22
 
 // Log is the file of one process. Its methods are safe for concurrent use.
 type Log struct {
 	records []Record
+	first   uint64 // id of the first record, less 1
 	next    atomic.Int64
 }
 
-// Create makes the file of this process. It stays mapped until the process ends.
-func Create(path string) (*Log, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+// Create makes the file of this process. It stays mapped until the process ends. life is the number of
+// the process among all of a round, so that the ids of its records are its own.
+func Create(path string, life int) (*Log, error) {
+	mem, err := mapped(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, capacity*recordSize)
+	if err != nil {
+		return nil, err
+	}
+	return &Log{records: unsafe.Slice((*Record)(unsafe.Pointer(&mem[0])), capacity), first: uint64(life) << 32}, nil
+}
+
+// mapped maps a file of size bytes into memory, where it stays until the process ends.
+func mapped(path string, flags, size int) ([]byte, error) {
+	f, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // the mapping stays
-	if err := f.Truncate(capacity * recordSize); err != nil {
+	if err := f.Truncate(int64(size)); err != nil {
 		return nil, err
 	}
-	mem, err := syscall.Mmap(int(f.Fd()), 0, capacity*recordSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	mem, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("oracle: map %s: %w", path, err)
 	}
-	return &Log{records: unsafe.Slice((*Record)(unsafe.Pointer(&mem[0])), capacity)}, nil
+	return mem, nil
 }
 
 // Begin starts a record whose call begins now.
@@ -47,6 +58,7 @@ func (l *Log) Begin(k Kind, op Op, lock, owner int, n int64, flags uint8) *Recor
 	}
 	r := &l.records[i]
 	r.what.Store(uint64(lock)<<32 | uint64(uint32(owner)))
+	r.id.Store(l.first | uint64(i+1))
 	r.n.Store(n)
 	r.call.Store(int64(Now()))
 	r.head.Store(head(k, Pending, op, flags))

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 // die writes down a section and kills its own process.
 func die(path string) {
-	log, err := oracle.Create(path)
+	log, err := oracle.Create(path, 0)
 	if err != nil {
 		panic(err)
 	}
@@ -59,7 +59,7 @@ func TestRecordsSurviveKill(t *testing.T) {
 func TestInsideIsTheTimeBeforeTheQuestion(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "log")
-	log, err := oracle.Create(path)
+	log, err := oracle.Create(path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

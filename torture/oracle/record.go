@@ -70,7 +70,16 @@ type Record struct {
 	end  atomic.Int64  // when its end was noticed, or the call of Unlock began
 	over atomic.Int64  // when the call of Unlock returned
 	tok  atomic.Int64  // fencing token
-	_    [5]uint64     // fills two cache lines
+	change
+}
+
+// change is what a section did to the set of its lock, see Set.
+type change struct {
+	id       atomic.Uint64 // of this record among all of a round; never 0
+	saw      atomic.Uint64 // the head of the set when the section had begun
+	tried    atomic.Int64  // when the section was about to change the set; 0: it did not
+	replaced atomic.Uint64 // the head that its change has replaced; of a reader, the head at its end
+	added    atomic.Int64  // a time at which the section stood, after the change; 0: it was not seen to stand
 }
 
 func head(k Kind, o Outcome, op Op, flags uint8) uint64 {
@@ -127,6 +136,9 @@ type Entry struct {
 	Token   int64
 
 	Call, Got, In, Safe, Seen, End, Over time.Duration
+
+	ID, Saw, Replaced uint64 // see Set
+	Tried, Added      time.Duration
 }
 
 // Has reports whether a flag is set.
@@ -140,5 +152,6 @@ func (r *Record) read() Entry {
 		Lock: int(w >> 32), Owner: int(uint32(w)), N: r.n.Load(), Token: r.tok.Load(),
 		Call: at(&r.call), Got: at(&r.got), In: at(&r.in), Safe: at(&r.safe), Seen: at(&r.seen),
 		End: at(&r.end), Over: at(&r.over),
+		ID: r.id.Load(), Saw: r.saw.Load(), Replaced: r.replaced.Load(), Tried: at(&r.tried), Added: at(&r.added),
 	}
 }

@@ -19,12 +19,13 @@ import (
 const (
 	Standalone = "standalone"
 	Sentinel   = "sentinel"
+	Replicas   = "replicas" // as Sentinel, and each acquisition waits for the replica
 	Cluster    = "cluster"
 	Several    = "several"
 )
 
 // Topologies are all of them.
-var Topologies = []string{Standalone, Sentinel, Cluster, Several}
+var Topologies = []string{Standalone, Replicas, Sentinel, Cluster, Several}
 
 // settleTimeout bounds the wait for a healthy deployment after a fault.
 const settleTimeout = 90 * time.Second
@@ -50,7 +51,7 @@ func Start(tb testing.TB, topology string) *Set {
 		s.alone(1)
 	case Several:
 		s.alone(5)
-	case Sentinel:
+	case Sentinel, Replicas:
 		s.Sentinel = redistest.NewSentinel(tb)
 		master := s.Sentinel.MasterAddr(tb)
 		s.Nodes, s.Clients = []*redistest.Server{s.Sentinel.Node(master)}, s.Sentinel.SentinelAddrs

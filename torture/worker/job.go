@@ -43,13 +43,19 @@ type Lock struct {
 	Long bool
 	// Kept: sessions keep the lock, or its write side, for a quarter of a lease.
 	Kept bool
+	// Home: in a rush, callers of this worker, from 1 on, pass it on in memory, and others visit it. 0: it
+	// belongs to all alike.
+	Home int
 }
 
 // Job is what one worker process does.
 type Job struct {
 	Seed       uint64
 	Session    string // the session's id, by which Redis's content is attributed
+	Number     int    // of this worker, from 0 on
+	Life       int    // number of this process among all of the round
 	Log        string // path of the oracle's file
+	Set        string // path of the oracle's sets
 	Proxy      string // where all connections go through
 	Servers    []string
 	MasterName string // of Sentinel; "" without
@@ -57,11 +63,13 @@ type Job struct {
 	Several    bool // each server is all by itself; a session for each, and quorums of all
 	Sessions   int  // of the process, if the servers are not Several; 0: one
 	Crowd      bool // each session has a caller for each lock, which does nothing else
+	Rush       bool // callers of each lock pass it on as fast as that goes
 	Locks      []Lock
 	Lease      time.Duration
 	HandOver   int // Config.HandOverLimit
 	PollFloor  time.Duration
 	QueueLease time.Duration
+	Replicas   int // that acknowledge each acquisition
 	Goroutines int
 	Invariants bool          // assert the machine's invariants at each step
 	ProbeWait  time.Duration // bound of an attempt after the faults
@@ -89,6 +97,7 @@ func (j *Job) config(i int) rlock.Config {
 	return rlock.Config{
 		ID: id, Lease: j.Lease, HandOverLimit: j.HandOver,
 		PollFloor: j.PollFloor, QueueLease: j.QueueLease, ReleaseTimeout: 3 * time.Second,
+		Replicas: j.Replicas,
 	}
 }
 

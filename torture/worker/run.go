@@ -35,6 +35,7 @@ const (
 type worker struct {
 	*Job
 	log     *oracle.Log
+	set     *oracle.Set
 	all     []*rlock.Session         // in the order of the servers, if each is all by itself
 	callers []*rlock.Session         // those that locks are taken in which are no quorums
 	quorums map[string]*quorum.Mutex // whose callers share a queue, by name
@@ -43,12 +44,16 @@ type worker struct {
 
 func (j *Job) run() error {
 	engine.CheckInvariants(j.Invariants)
-	log, err := oracle.Create(j.Log)
+	log, err := oracle.Create(j.Log, j.Life)
+	if err != nil {
+		return err
+	}
+	set, err := oracle.OpenSet(j.Set, len(j.Locks))
 	if err != nil {
 		return err
 	}
 	go log.WatchStalls()
-	w := &worker{Job: j, log: log}
+	w := &worker{Job: j, log: log, set: set}
 	if err = w.connect(); err != nil {
 		return err
 	}
@@ -81,8 +86,11 @@ func (j *Job) run() error {
 
 // goroutines are the callers of this worker.
 func (w *worker) goroutines() (all []*goroutine) {
-	if w.Crowd {
+	switch {
+	case w.Crowd:
 		return w.crowd()
+	case w.Rush:
+		return w.rush()
 	}
 	for i := range w.Goroutines {
 		g := &goroutine{session: w.callers[0]}

@@ -20,7 +20,9 @@ type goroutine struct {
 	session *rlock.Session
 	rnd     *rand.Rand
 	running context.Context
-	mine    []int // the locks that this goroutine takes, by their numbers
+	mine    []int         // the locks that this goroutine takes, by their numbers
+	kept    locker        // in a rush, the one lock that it takes
+	rest    time.Duration // in a rush, the longest time from one section to the next
 }
 
 // share gives the first goroutine of a worker the locks with long sections, and the others
@@ -39,6 +41,9 @@ func (g *goroutine) work() {
 		switch {
 		case g.Crowd:
 			g.pass(i)
+			continue
+		case g.Rush:
+			g.hurry(i)
 			continue
 		case g.Locks[i].Kind == Counter:
 			g.count(i)
