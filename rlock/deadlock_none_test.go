@@ -31,12 +31,18 @@ func TestDeadlockCostsNothingBefore(t *testing.T) {
 		s0, p0 := locktest.DialProxy(t, s, unpolled())
 		s1, p1 := locktest.DialProxy(t, s, unpolled())
 		r := newRing(t, ctx, party{rlock.New(s0, "a"), rlock.New(s0, "b")}, party{rlock.New(s1, "b"), rlock.New(s1, "a")})
+		began, longest := time.Now(), time.Duration(0)
 		r.wait(0, rlock.Wait(400*time.Millisecond))
 		r.wait(1, rlock.Wait(400*time.Millisecond))
 		_, _, err := rlock.New(s0, "b").Lock(ctx, rlock.Wait(1500*time.Millisecond)) // in no section
 		locktest.Is(t, "a wait in no section", err, rlock.ErrNotAcquired)
 		for range 2 {
-			noVictim(t, locktest.Get(t, r.results, 20*time.Second, "the waits to end"))
+			got := locktest.Get(t, r.results, 20*time.Second, "the waits to end")
+			noVictim(t, got)
+			longest = max(longest, got.at.Sub(began))
+		}
+		if longest >= time.Second {
+			t.Skip("the machine has let them wait for longer than a second; the bubble judges")
 		}
 		for _, cmd := range append(p0.Log(), p1.Log()...) {
 			if strings.Contains(cmd, "deadlock:") || strings.HasPrefix(cmd, "HGETALL") {

@@ -127,7 +127,7 @@ func TestReleasesAtMaxmemory(t *testing.T) {
 		if _, _, err := m.TryAcquire(ctx, n); !errors.Is(err, rlock.ErrUnavailable) || !strings.Contains(err.Error(), "OOM") {
 			t.Errorf("TryAcquire of %d at the limit: %v, want ErrUnavailable and OOM", n, err)
 		}
-		waits, stop := context.WithTimeout(ctx, 100*time.Millisecond)
+		waits, stop := context.WithTimeout(ctx, time.Second) // for the answer to one attempt
 		if _, _, err := m.Acquire(waits, n); !errors.Is(err, rlock.ErrUnavailable) || !strings.Contains(err.Error(), "OOM") {
 			t.Errorf("Acquire of %d at the limit: %v, want ErrUnavailable and OOM", n, err)
 		}
