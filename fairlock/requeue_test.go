@@ -179,3 +179,47 @@ func TestTokensOfADeafSessionGrow(t *testing.T) {
 		}
 	})
 }
+
+// Redis has no memory when a release is to enter the callers that are left of a run, and lets it write only when it
+// has let another session in. It draws a token for each of them all the same, when it lets them in.
+func TestTokensOfARunThatEnteredWithoutMemoryGrow(t *testing.T) {
+	t.Parallel()
+	master, _ := redistest.NewReplicas(t, 1)
+	ctx := within(t, time.Minute)
+	m := fairlock.New(dial(t, master, silent()), "x", rlock.Fenced())
+	cfg := silent()
+	cfg.Replicas, cfg.HandOverLimit = 1, 1 // so that the session asks about what it is given, and hands it over once
+	fair := fairlock.New(dial(t, master, cfg), "x", rlock.Fenced())
+	first := lock(t, ctx, m)
+	var run []<-chan locked
+	for i := range 8 {
+		run = append(run, goQueued(t, ctx, fair, 1+i))
+	}
+	between := goQueued(t, ctx, m, 9)
+	unlock(t, first)
+	l := granted(t, run[0], patience, "the first of the run")
+	must(t, master.Do(t, "CONFIG", "SET", "maxmemory", "1").Error())
+	unlock(t, l)
+	for run = run[1:]; ; run = run[1:] { // as many as it hands over to
+		select {
+		case l = <-between:
+			must(t, l.err)
+		case l = <-run[0]:
+			must(t, l.err)
+			unlock(t, l)
+			continue
+		}
+		break
+	}
+	must(t, master.Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
+	last := l.hold.Token()
+	unlock(t, l)
+	for _, c := range run {
+		l := granted(t, c, patience, "a caller that was left")
+		if l.hold.Token() <= last {
+			t.Errorf("token %d behind %d", l.hold.Token(), last)
+		}
+		last = l.hold.Token()
+		unlock(t, l)
+	}
+}

@@ -77,7 +77,11 @@ if heads and is_entry(heads[1]) then
   end
   local again
   others, given, again = admit(heads, at, us, now, leaving, nil, anew, booking)
-  if others and anew and not enter(anew, us, us, now, ARGV[10] == '1', ARGV[11]) then position = us end
+  if others and anew then
+    -- A fair one gets here if Redis had no memory for it before anything was written: it keeps its place.
+    local comes = place or us
+    if not enter(anew, comes, us, now, not place and ARGV[10] == '1', ARGV[11], false, place and ARGV[13]) then position = comes end
+  end
   if again then others, position = true, -1 end
 else
   if leaving then redis.call('HDEL', KEYS[1], leaving) end
