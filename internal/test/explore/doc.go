@@ -32,7 +32,7 @@
 //
 // What is proved holds for the setups of [Setups] that are exhausted, and for the states that were reached of others. Two
 // sessions that lock once are exhausted with two faults: 762,201 states of a plain lock, 1,018,400 of a fair one, 896,653 of
-// two writers, some 1,276,600 of a reader and a writer, 417,627 of permits, 42,300 of a counter, and 86,803 of two that name
+// two writers, 1,276,624 of a reader and a writer, 417,627 of permits, 42,300 of a counter, and 86,803 of two that name
 // one owner. Three are with one fault: 1,072,553 of a plain lock, 213,689 of permits, 547,035 of a counter. Two sessions and
 // the watchdog are without faults, 63,013.
 //
