@@ -223,3 +223,29 @@ func TestTokensOfARunThatEnteredWithoutMemoryGrow(t *testing.T) {
 		unlock(t, l)
 	}
 }
+
+// A release has entered a run of two callers, which was given the lock for one of them, by a server that had no memory to
+// note how many they are; and no message says so. The session asks for two tokens, and does not take one that another
+// owner has been given for one of them.
+func TestTokensOfARunThatWasGivenFewerGrow(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		p := newProxy(t, s)
+		fair := fairlock.New(dialVia(t, s, p, short(s)), "x", rlock.Fenced())
+		other := fairlock.New(dial(t, s, silent()), "x", rlock.Fenced())
+		inside, rest, _ := left(t, ctx, other, fair, 2)
+		last, err := s.Do(t, "GET", "redisson_lock_token:{x}").AsInt64() // has been given to others
+		must(t, err)
+		p.DropMessages(true)
+		unlock(t, inside)
+		must(t, s.Do(t, "DECR", "redisson_lock_token:{x}").Error())
+		for _, c := range rest {
+			l := granted(t, c, patience, "the next one")
+			if l.hold.Token() <= last {
+				t.Errorf("token %d behind %d", l.hold.Token(), last)
+			}
+			last = l.hold.Token()
+			unlock(t, l)
+		}
+	})
+}

@@ -4,7 +4,8 @@ package account
 type Tokens struct {
 	next     int64 // the next one to be given out
 	left     int
-	reserved int // the least number that an attempt ever asked for
+	reserved int  // the least number that an attempt ever asked for
+	told     bool // by Redis
 }
 
 // Reserving notes that an attempt will ask for n tokens, and returns n.
@@ -19,7 +20,15 @@ func (t *Tokens) Reserving(n int) int {
 func (t *Tokens) Asked() int { return t.reserved }
 
 // Exactly notes that the next answer, or message, is about n tokens, whatever was asked for before.
-func (t *Tokens) Exactly(n int) { t.reserved = n }
+func (t *Tokens) Exactly(n int) { t.reserved, t.told = n, true }
+
+// Given notes that the claim had the lock before it asked: another's script has reserved its tokens, for as many callers
+// as that knew of. Unless a message has told that number, only the highest token is known to be the claim's.
+func (t *Tokens) Given() {
+	if !t.told {
+		t.reserved = 1
+	}
+}
 
 // Reserved takes in the highest token that Redis has reserved; 0: none. Of those below it the claim surely
 // has as many as the least number that was asked for.

@@ -137,6 +137,9 @@ func (l *lock) settled(e *attempt, failures int) {
 	r.err = nil
 	switch {
 	case e.err == nil && e.Status == granted:
+		if e.Token > 0 && e.Position == 0 { // it was counted before
+			c.needAccount().Given()
+		}
 		l.begin(c, e.grant, e.op.Position.Last)
 	case e.err == nil && e.Status == refused:
 		c.meet(r.Settled(e.Position))
