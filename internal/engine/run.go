@@ -30,14 +30,14 @@ func (l *lock) letIn(c *claim, m *waiting.Message) {
 	if joined := r.LetIn(m.Last, m.Position); joined != nil {
 		joined.retire(finished)
 	}
-	if m.Token > 0 {
-		c.needAccount().Exactly(m.Tokens)
-	}
 	g, ok := c.grantOf(m)
 	if !ok || r.lease > 0 || l.s.cfg.Replicas > 0 {
 		r.AskNow()
 		r.callFirst()
 		return
+	}
+	if m.Token > 0 {
+		c.needAccount().Exactly(m.Tokens)
 	}
 	l.begin(c, g, m.Last)
 }
