@@ -18,7 +18,8 @@ func TestASessionIsSmall(t *testing.T) {
 	redistest.SkipShort(t)
 	const mb = 1_000_000
 	t.Run("standalone", func(t *testing.T) { wantSize(t, 1*mb, redistest.Real(t).Addr) })
-	t.Run("cluster", func(t *testing.T) { wantSize(t, 2*mb, redistest.NewCluster(t).Addrs...) })
+	// (It is 1.92 MB; where an answer takes long a session has one connection more.)
+	t.Run("cluster", func(t *testing.T) { wantSize(t, 2*mb+mb/10, redistest.NewCluster(t).Addrs...) })
 }
 
 // wantSize opens sessions as an application does, and wants them to hold so many bytes each at most.
