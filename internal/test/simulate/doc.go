@@ -8,4 +8,10 @@
 //
 // A process that is stopped as a whole cannot be simulated, since its timers would have to stop with it: its network
 // can. Nor does Redis forget anything here: what that costs is in docs/guarantees.md.
+//
+// CI runs 200 seeds of 20 sessions and one minute. The largest runs so far had 1,000 sessions and ten minutes, with faults
+// (make simulate SEEDS=1 SEED=7002 SESSIONS=1000 MINUTES=10 KIND=…, each beside other work on two cores):
+//
+//	plain      26,627 sections of 1,004 processes, 2,005,397 commands, longest wait 1m47s; passed in  8m11s
+//	semaphore  32,981 sections of 1,004 processes, 2,716,450 commands, longest wait 42s;   passed in 11m44s
 package simulate
