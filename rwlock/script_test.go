@@ -352,6 +352,8 @@ func TestASlowWriterThatIsPassedByHearsThatItIsTheFirst(t *testing.T) {
 			"a writer leaves the lock to a called one": {"release_write", relW, uncounted(endingW(endAll, "", "")), setup(writer, ttl, line)},
 			"a writer that had nothing calls one":      {"release_write", relW, uncounted(endingW(endAll, "", "")), setup(line)},
 			"the last but for a reader of Redisson's":  {"release_read", relR, endAll, setup("HSET lock mode read me 1 java 1", meLives, ttl, line)},
+			"a writer further behind asks": {"acquire_write", acqW, lineW,
+				setup(line, "ZADD W 300 "+mine+"me 4990000000000000 sme")},
 			"a writer that waited leaves the line": {"release_write", relW, endingW(endAll, mine, ""),
 				setup(stranger, ttl, line, "ZADD W 50 "+mine+"me 4990000000000000 sme")},
 		} {

@@ -115,8 +115,12 @@ local function wait_in_line(entry, heads, left, at, us, now, again, waiting)
     return {0, -1, now, position}
   end
   pass_over(heads[1], at.prefix, called, now)
-  local first, more, second = first_alive(entries(0), {[entry] = true}, at, now)
+  heads = entries(0)
+  local first, more, second = first_alive(heads, {[entry] = true}, at, now)
   if first == entry then return nil end
-  if first then call_in_turn(at.prefix, first, second, now, 0) end
+  if first then
+    call_in_turn(at.prefix, first, second, now, 0)
+    call_first(at.prefix, heads[1], first, 0)
+  end
   return {0, not first and more and 1 or -1, now, position}
 end
