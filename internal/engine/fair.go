@@ -145,8 +145,6 @@ func (l *lock) settled(e *attempt, failures int) {
 		c.meet(r.Settled(e.Position))
 	case e.err == nil || script.Classify(e.err) == script.Refused:
 		l.turnAway(e)
-	case r.Waiting() == 0: // all have left while a release was to enter it: nobody asks again
-		c.meet(waiting.Ends, nil)
 	default:
 		if !script.IsContext(e.err) { // that its caller's ended is no news
 			r.err = e.err
