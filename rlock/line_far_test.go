@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 func farDial(t *testing.T, s *redistest.Server, trip time.Duration, cfg rlock.Config) *rlock.Session {
 	t.Helper()
 	opt := s.Option()
+	var passes sync.WaitGroup
+	t.Cleanup(passes.Wait) // behind the session's Close
 	if near := opt.DialCtxFn; near == nil {
 		opt.InitAddress = []string{slownet.New(t, opt.InitAddress[0], trip).Addr()}
 	} else {
@@ -26,8 +29,8 @@ func farDial(t *testing.T, s *redistest.Server, trip time.Duration, cfg rlock.Co
 				return nil, err
 			}
 			client, here := net.Pipe()
-			go farPass(server, here, trip/2)
-			go farPass(here, server, trip/2)
+			passes.Go(func() { farPass(server, here, trip/2) })
+			passes.Go(func() { farPass(here, server, trip/2) })
 			return client, nil
 		}
 	}
@@ -44,13 +47,15 @@ func farPass(from, to net.Conn, delay time.Duration) {
 		bytes []byte
 	}
 	way := make(chan parcel, 1<<16)
-	go func() {
+	var sent sync.WaitGroup
+	defer sent.Wait()
+	sent.Go(func() {
 		defer to.Close()
 		for p := range way {
 			time.Sleep(time.Until(p.due))
 			_, _ = to.Write(p.bytes)
 		}
-	}()
+	})
 	defer close(way)
 	defer from.Close()
 	for buf := make([]byte, 16<<10); ; {

@@ -115,7 +115,7 @@ func (l *lock) settled(e *attempt, failures int) {
 	c, r := e.c, e.c.run
 	if e.err == nil && e.Status == refused {
 		b := l.needLobby()
-		b.place.Clock.Read(e.sent, e.Token, e.doubts)
+		b.place.Clock.Read(e.sent, l.s.now(), e.Token, e.doubts)
 		if e.Owner != "" {
 			b.holder = holderOf(&e.grant, l.s.now())
 		}

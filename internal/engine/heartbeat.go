@@ -61,7 +61,7 @@ func (s *Session) heartbeat(due []*lock) {
 			l.lookLater(s.now() + clock.Jitter(max(s.cfg.HeartbeatEvery()/4, 10*time.Millisecond)))
 		} else {
 			clock := beats[i].Answered(reply, func(ms int64) time.Duration { return s.nextLook(asked, ms) })
-			l.needLobby().place.Clock.Read(asked, clock, doubts)
+			l.needLobby().place.Clock.Read(asked, s.now(), clock, doubts)
 			l.lookLater(l.line.NextLook())
 			l.callRuns()
 		}

@@ -125,8 +125,7 @@ func (a *acquisition) stands(g grant) {
 	b := l.needLobby()
 	p := &b.place
 	p.Stands(a.claim, now, g.Value >= 0)
-	p.Clock.Read(g.sent, g.Token, g.doubts)
-	p.Trip = now - g.sent
+	p.Clock.Read(g.sent, now, g.Token, g.doubts)
 	b.answered = true
 	b.turns.Taken()
 	l.lookAfter(g.Value)

@@ -121,7 +121,7 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 		return
 	}
 	now := s.now()
-	if now-g.sent > max(waiting.SlowTaker, 2*b.place.Trip) {
+	if now-g.sent > max(waiting.SlowTaker, 2*b.place.Clock.Trip) {
 		s.slowUntil.Store(int64(now + waiting.SlowFor))
 	}
 	if m.Token > 0 {
@@ -143,14 +143,16 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 	l.callUp()
 }
 
-// grantOf makes a grant of a message, if that can be trusted for a while.
+// grantOf makes a grant of a message, if that can be trusted until a renewal is answered. Its answer is waited for a
+// third of the time that is left, and takes two trips if Redis does not know the script: a session further away asks, and
+// has a full lease by the answer.
 func (c *claim) grantOf(m *waiting.Message) (g grant, ok bool) {
 	l, s := c.lock, c.lock.s
 	now, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	at, known := l.needLobby().place.Clock.When(m.At, now, doubts)
 	g = grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token}, sent: at, doubts: doubts,
 		unconfirmed: m.Lease, until: at + trustIn(min(m.Lease, c.safeLease))}
-	return g, known && now < at+trustIn(m.Lease)/2
+	return g, known && now < at+trustIn(m.Lease)/2 && g.until-now > 3*2*l.lobby.place.Clock.Trip
 }
 
 // confirmLater has what a message has granted confirmed when the section has lasted for a while: nobody else of

@@ -56,7 +56,6 @@ type Place[C any] struct {
 	Pause *C            // that is held without a section until then: callers wait for it
 	Said  int           // how many callers wait, as Redis was told last; 0: nothing was said
 	Clock Clock
-	Trip  time.Duration // how long the last answer took
 }
 
 // Stands notes that the claim stands in the line, by the answer to an attempt; first says whether it is the
@@ -91,13 +90,16 @@ func (p *Place[C]) Over(c *C) {
 // A Clock tells by the session's clock when Redis did something, of which only Redis's own time is
 // known. The zero value knows nothing.
 type Clock struct {
+	Trip   time.Duration // how long the last answer took
 	asked  time.Duration // when Redis's clock was asked for,
 	ms     int64         // and what it said
 	doubts uint32        // the session's count then
 }
 
-// Read takes in what Redis's clock said when it was asked for at a time.
-func (c *Clock) Read(asked time.Duration, ms int64, doubts uint32) {
+// Read takes in what Redis's clock said when it was asked for at a time, and when the answer came. An answer of 0 says
+// nothing of the clock.
+func (c *Clock) Read(asked, answered time.Duration, ms int64, doubts uint32) {
+	c.Trip = answered - asked
 	if ms > 0 {
 		c.asked, c.ms, c.doubts = asked, ms, doubts
 	}

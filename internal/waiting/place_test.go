@@ -14,12 +14,15 @@ func TestWhenRedisDidSomething(t *testing.T) {
 	if _, known := c.When(1000, time.Hour, 1); known {
 		t.Error("known before the clock was read")
 	}
-	c.Read(5*time.Second, 1000, 1)
-	c.Read(6*time.Second, 0, 1) // an answer without the time
+	c.Read(5*time.Second, 5*time.Second+20*time.Millisecond, 1000, 1)
+	c.Read(6*time.Second, 6*time.Second+30*time.Millisecond, 0, 1) // an answer without the time
+	if c.Trip != 30*time.Millisecond {
+		t.Errorf("the last answer took %v", c.Trip)
+	}
 	if at, known := c.When(1020, time.Hour, 1); !known || at != 5*time.Second+19*time.Millisecond {
 		t.Errorf("20 ms later: %v, known: %v", at, known)
 	}
-	c.Read(7*time.Second, 2900, 1)
+	c.Read(7*time.Second, 7*time.Second, 2900, 1)
 	if at, known := c.When(2900, time.Hour, 1); !known || at != 7*time.Second-time.Millisecond {
 		t.Errorf("in the millisecond in which the clock was read: %v, known: %v", at, known)
 	}
