@@ -28,7 +28,7 @@ func TestExploredCommands(t *testing.T) {
 	}
 	waits := kind.Op{Owner: "X:1", ID: "1:1", N: 2, Lease: 3 * time.Second, Private: true, Place: kind.Place{Wait: true},
 		Line: kind.Line{Head: "P0021000000250000001", Again: true, Listens: true}}
-	leaves := kind.Op{Owner: "X:1", N: 2, All: true, Private: true, Ends: []string{"1:1"}, Line: kind.Line{Named: true, Head: waits.Line.Head}}
+	leaves := kind.Op{Owner: "X:1", N: 2, All: true, Private: true, Ending: kind.Ending{Ends: []string{"1:1"}}, Line: kind.Line{Named: true, Head: waits.Line.Head}}
 	over := leaves
 	over.Line.Head = ""
 

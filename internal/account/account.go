@@ -32,16 +32,21 @@ type Account struct {
 	// up without an answer. Before the lock is trusted for longer Redis is told to ignore them.
 	late []string
 
-	Stands     time.Duration // of an exposed claim: until when Redis may keep the lock
-	Owing      int32         // lost sections that are not unlocked yet: they may just be noticing
-	cancelling int32         // sections that were closed, and whose contexts are being cancelled
-	Left       time.Duration // until when a hold that was abandoned leaves the lock standing; 0: there is none
-	Leaves     bool          // the end of an inner hold is on its way, and no caller waits for it
-	Unsent     bool          // that of another one is to be sent when the command under way is answered
-	AtLeast    time.Duration // until when the lock stands though its last hold was unlocked before; 0: no longer than that
+	Owing      int32 // lost sections that are not unlocked yet: they may just be noticing
+	cancelling int32 // sections that were closed, and whose contexts are being cancelled
+	Leaves     bool  // the end of an inner hold is on its way, and no caller waits for it
+	Unsent     bool  // that of another one is to be sent when the command under way is answered
 
+	standing
 	Tokens
 	turn
+}
+
+// standing is until when the lock stands in Redis for other reasons than its holds.
+type standing struct {
+	Stands  time.Duration // of an exposed claim: until when Redis may keep the lock
+	Left    time.Duration // until when a hold that was abandoned leaves the lock standing; 0: there is none
+	AtLeast time.Duration // until when the lock stands though its last hold was unlocked before; 0: no longer than that
 }
 
 // A side is what may stand of one side of the lock.

@@ -128,10 +128,10 @@ func TestSurplusOfAPrivateOwner(t *testing.T) {
 func TestReleasesOfWhatMayComeLate(t *testing.T) {
 	m := account.New(byID, "")
 	same(t, "the first hold has no id", m.FirstID(&byID.kind), "")
-	op := kind.Op{ID: "b", First: "a"}
+	op := kind.Op{ID: "b", Request: kind.Request{First: "a"}}
 	m.Nest(&byID.kind, write, &op)
 	same(t, "until there is another one", []any{m.FirstID(&byID.kind), m.Counted(&byID.kind, 0), op.First}, []any{"a", 1, "a"})
-	op = kind.Op{ID: "c", First: "x"}
+	op = kind.Op{ID: "c", Request: kind.Request{First: "x"}}
 	m.Nest(&byID.kind, write, &op)
 	same(t, "which names it again", op.First, "a")
 	m.Ended(1, []string{"c"})

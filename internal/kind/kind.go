@@ -227,7 +227,6 @@ type Op struct {
 	Owner string
 	N     int    // permits
 	ID    string // acquire: of the hold; "" for the first hold of a private owner. Extend: of the command
-	First string // acquire, of a nested hold where the kind of the first is ByID: the id that the first one gets, if it has none
 
 	Known
 
@@ -244,18 +243,29 @@ type Op struct {
 	// extension. While a slot of a Cluster moves, one that is missing has Redis refuse the call.
 	FewestKeys bool
 
+	Request
+	Ending
 	Move
 	Place
 	Line Line
 
-	Ends     []string      // release: the ids of the holds that end; needless with All, but for marks
-	Keep     time.Duration // release: what the holds that stay deserve; 0: leave the TTL
 	Position *Position     // acquire, of a fair lock: where the run stands if it is refused; release: that of Line.Enter
 	Lease    time.Duration // acquire, extend: the least time to live; Unleased: see Memory. Leave: the time to live
-	Limit    *Limit        // acquire, of permits of a semaphore
-	// Tokens is how many tokens to reserve (acquire, Fenced); 0: the claim has one. More than 1 only
+}
+
+// A Request is what an acquisition asks for beside the lock.
+type Request struct {
+	First string // of a nested hold where the kind of the first is ByID: the id that the first one gets, if it has none
+	Limit *Limit // of permits of a semaphore
+	// Tokens is how many fencing tokens to reserve (Fenced); 0: the claim has one. More than 1 only
 	// where HandsOver, or for a run of the fair queue.
 	Tokens int
+}
+
+// An Ending is which holds a release ends, and what becomes of the others.
+type Ending struct {
+	Ends []string      // the ids of the holds that end; needless with All, but for marks
+	Keep time.Duration // what the holds that stay deserve; 0: leave the TTL
 }
 
 // Known are the holds of an owner by this session's knowledge.

@@ -27,14 +27,14 @@ func fairCommands() map[string]script.Command {
 	joins := &kind.Position{Entry: fairEntry[:len(fairEntry)-1] + "2", Join: fairEntry, Last: 2, Waiting: 1, Joined: 2}
 	lines := kind.Line{Named: true, Head: fairEntry[:20]}
 	return map[string]script.Command{
-		"a waiter":          p.Acquire(&kind.Op{Owner: "A1", Lease: time.Minute, Tokens: 1, Position: place}),
-		"one that joins":    p.Acquire(&kind.Op{Owner: "A2", Lease: time.Minute, Tokens: 1, Position: joins}),
-		"a named waiter":    p.Acquire(&kind.Op{Owner: "ann", ID: "i", Lease: time.Minute, Tokens: 1, Position: &kind.Position{Entry: namedEntry, Last: 1, Waiting: 1}}),
-		"TryLock":           p.Acquire(&kind.Op{Owner: "A3", Lease: time.Minute, Tokens: 1, Line: kind.Line{Head: kind.InTurn}}),
+		"a waiter":          p.Acquire(&kind.Op{Owner: "A1", Lease: time.Minute, Request: kind.Request{Tokens: 1}, Position: place}),
+		"one that joins":    p.Acquire(&kind.Op{Owner: "A2", Lease: time.Minute, Request: kind.Request{Tokens: 1}, Position: joins}),
+		"a named waiter":    p.Acquire(&kind.Op{Owner: "ann", ID: "i", Lease: time.Minute, Request: kind.Request{Tokens: 1}, Position: &kind.Position{Entry: namedEntry, Last: 1, Waiting: 1}}),
+		"TryLock":           p.Acquire(&kind.Op{Owner: "A3", Lease: time.Minute, Request: kind.Request{Tokens: 1}, Line: kind.Line{Head: kind.InTurn}}),
 		"TryLock by name":   p.Acquire(&kind.Op{Owner: "ann", ID: "i", Lease: time.Minute, Line: kind.Line{Head: kind.Reenter}}),
 		"a waiter leaves":   p.Release(&kind.Op{Owner: "A1", All: true, Private: true, Line: lines}),
 		"a release":         p.Release(&kind.Op{Owner: "A9", All: true, Private: true, Line: kind.Line{Named: true}}),
-		"a release by id":   p.Release(&kind.Op{Owner: "A9", Private: true, ByIDs: true, Ends: []string{"i"}, Keep: time.Second, Line: kind.Line{Named: true}}),
+		"a release by id":   p.Release(&kind.Op{Owner: "A9", Private: true, ByIDs: true, Ending: kind.Ending{Ends: []string{"i"}, Keep: time.Second}, Line: kind.Line{Named: true}}),
 		"a look":            p.Look([]string{fairEntry}),
 		"a forced unlock":   p.ForceUnlock(&kind.Force{Owners: []string{"A9"}, ID: "r", Remembered: time.Minute}),
 		"a count":           p.Waiters(),

@@ -279,7 +279,7 @@ func randomScript(rng *rand.Rand) script.Command {
 	session := string(rune('A' + rng.IntN(3)))
 	owner := fmt.Sprintf("%s:%d", session, rng.IntN(2))
 	w := waiting.Want{Session: session, Fair: fair, Deaf: fair && rng.IntN(2) == 0, Tokens: 1, Lease: 1250e6, Life: 500e9}
-	op := &kind.Op{Owner: owner, Lease: 200e9, Private: true, Tokens: 1, Line: kind.Line{Named: true, Head: w.Head()}}
+	op := &kind.Op{Owner: owner, Lease: 200e9, Private: true, Request: kind.Request{Tokens: 1}, Line: kind.Line{Named: true, Head: w.Head()}}
 	if rng.IntN(4) == 0 {
 		op.ID, op.ByIDs = fmt.Sprintf("%032d", rng.IntN(2)), true
 	}
