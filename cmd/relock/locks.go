@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -46,7 +45,12 @@ type Lock struct {
 
 	Leader *Leader `json:"leader,omitempty"` // of an election, as far as it was published
 
-	now    int64 // Redis's time of the look, in ms
+	look
+}
+
+// A look is how a lock was seen, which is not printed as it is.
+type look struct {
+	now    int64 // Redis's time, in ms
 	seen   int64 // for how many ms top has seen this owner
 	denied error // the ACL does not let this user read it
 	exists bool  // its key does
@@ -116,7 +120,7 @@ func (s *server) read(ctx context.Context, names []string) ([]*Lock, error) {
 	locks := make([]*Lock, len(names))
 	for i, name := range names {
 		r := replies[perLock*i:]
-		l := &Lock{Name: name, Owner: []Owner{}, now: now}
+		l := &Lock{Name: name, Owner: []Owner{}, look: look{now: now}}
 		locks[i] = l
 		ttl, err := r[0].AsInt64()
 		switch {
@@ -205,69 +209,6 @@ func (l *Lock) readHash(size, ttl int64, mode string, fields map[string]string) 
 		l.Owner = append(l.Owner, Owner{ID: id, Holds: n})
 	}
 	slices.SortFunc(l.Owner, func(a, b Owner) int { return strings.Compare(a.ID, b.ID) })
-}
-
-// readPermits decodes a semaphore. Its key alone is an integer like any other: only permits
-// that are out tell it from one.
-func (l *Lock) readPermits(now int64, value, taken rueidis.RedisResult) {
-	free, err := value.AsInt64()
-	if err != nil {
-		return
-	}
-	l.Free = &free
-	scores, err := taken.AsZScores()
-	if err != nil || len(scores) == 0 {
-		return
-	}
-	l.Kind = kindSemaphore
-	l.addPermits(now, scores)
-}
-
-// addPermits groups permits by owner.
-func (l *Lock) addPermits(now int64, scores []rueidis.ZScore) {
-	at := map[string]int{}
-	for _, z := range scores {
-		id, mark := permitOwner(z.Member)
-		ttl := int64(z.Score) - now
-		l.TTL = max(l.TTL, ttl)
-		if i, ok := at[id]; ok {
-			l.Owner[i].Holds++
-			continue
-		}
-		at[id] = len(l.Owner)
-		l.Owner = append(l.Owner, Owner{ID: id, Holds: 1, TTL: ttl, mark: mark})
-	}
-	l.Count = len(l.Owner)
-}
-
-// countPermits adds the limits of semaphores. Permits that have expired count as free,
-// although they are given back by the next command only.
-func (s *server) countPermits(ctx context.Context, from string, locks []*Lock) error {
-	var of []*Lock
-	var cmds rueidis.Commands
-	for _, l := range locks {
-		if l.Kind == kindSemaphore {
-			of = append(of, l)
-			permits := s.style.Suffix(l.Name, "timeout")
-			cmds = append(cmds, s.client.B().Zcard().Key(permits).Build(),
-				s.client.B().Zcount().Key(permits).Min(from).Max("+inf").Build())
-		}
-	}
-	if len(of) == 0 {
-		return nil
-	}
-	replies := s.client.DoMulti(ctx, cmds...)
-	for i, l := range of {
-		taken, err1 := replies[2*i].AsInt64()
-		live, err2 := replies[2*i+1].AsInt64()
-		if err := errors.Join(err1, err2); err != nil {
-			return fmt.Errorf("read %q: %w", l.Name, err)
-		}
-		limit := *l.Free + taken
-		free := limit - live
-		l.Limit, l.Free = &limit, &free
-	}
-	return nil
 }
 
 // label adds to each owner who it is, and how long it has held the lock.

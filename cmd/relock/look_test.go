@@ -17,24 +17,31 @@ import (
 
 // lock is what ls and show print.
 type lock struct {
-	Name    string  `json:"name"`
-	Kind    string  `json:"kind"`
-	Mode    string  `json:"mode"`
-	TTL     int64   `json:"ttl_ms"`
-	Count   int     `json:"owners_count"`
-	Owners  []owner `json:"owners"`
-	Free    *int64  `json:"free"`
-	Limit   *int64  `json:"limit"`
-	Token   int64   `json:"token"`
-	Waiting int64   `json:"waiting_sessions"`
-	Fair    bool    `json:"fair"`
-	Line    int     `json:"line"`
-	Left    *int64  `json:"count"`
-	Leader  *struct {
+	Name   string  `json:"name"`
+	Kind   string  `json:"kind"`
+	Mode   string  `json:"mode"`
+	TTL    int64   `json:"ttl_ms"`
+	Count  int     `json:"owners_count"`
+	Owners []owner `json:"owners"`
+	Free   *int64  `json:"free"`
+	Limit  *int64  `json:"limit"`
+	Token  int64   `json:"token"`
+	Left   *int64  `json:"count"`
+	Held   bool    `json:"held"`
+	Leader *struct {
 		Term  int64  `json:"term"`
 		Value string `json:"value"`
 	} `json:"leader"`
-	InLine []struct {
+	queue
+}
+
+// queue is what they print of those who wait for a lock.
+type queue struct {
+	Waiting int64 `json:"waiting_sessions"`
+	Writers int64 `json:"waiting_writers"`
+	Fair    bool  `json:"fair"`
+	Line    int   `json:"line"`
+	InLine  []struct {
 		Session string `json:"session"`
 		Callers int    `json:"callers"`
 		Silent  bool   `json:"silent"`
@@ -42,8 +49,6 @@ type lock struct {
 			Label string `json:"label"`
 		} `json:"process"`
 	} `json:"line_sessions"`
-	Held    bool  `json:"held"`
-	Writers int64 `json:"waiting_writers"`
 }
 
 type owner struct {
