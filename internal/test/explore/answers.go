@@ -94,7 +94,7 @@ func (c *locker) attempted(w *world, m *command, n []int64, us int64) {
 	} else {
 		c.lookAfter(w, now, a.Value)
 	}
-	if c.role.first && !c.listening && c.first > 0 {
+	if c.listensFirst && !c.listening && c.first > 0 {
 		c.lookAt = min(c.lookAt, c.first+waiting.FirstPatience.Milliseconds())
 	}
 	c.hearTold(w)

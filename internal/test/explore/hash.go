@@ -96,7 +96,7 @@ func sum(seeds *[2]maphash.Seed, b []byte) key {
 	return key{maphash.Bytes(seeds[0], b), maphash.Bytes(seeds[1], b)}
 }
 
-// collect gathers the positions that are in use.
+// collect gathers the positions and the moments that are in use.
 func (h *hasher) collect(w *world) {
 	h.positions = h.positions[:0]
 	for k := range w.redis.Keys {
@@ -106,44 +106,55 @@ func (h *hasher) collect(w *world) {
 			}
 		}
 	}
-	gather := func(c *command) {
-		for _, a := range c.Args {
-			digits(a, func(n int64, long bool) {
-				if long {
-					h.positions = append(h.positions, n)
-				}
-			})
-		}
-	}
 	for i := range w.wires {
-		for _, c := range w.wires[i].cmds {
-			gather(c)
-		}
-		for _, p := range w.wires[i].parcels {
-			digits(p.text, func(n int64, long bool) {
-				if long {
-					h.positions = append(h.positions, n)
-				}
-			})
-		}
-		if i >= len(w.clients) {
-			continue
-		}
-		if p, ok := w.clients[i].(interface{ places(func(int64)) }); ok {
+		h.collectOnWire(&w.wires[i])
+	}
+	for _, c := range w.clients {
+		if p, ok := c.(interface{ places(func(int64)) }); ok {
 			p.places(func(n int64) { h.positions = append(h.positions, n) })
-		}
-		for _, a := range w.wires[i].answers {
-			gather(a.command)
-			for _, e := range a.reply.Elems {
-				if e.Int > 1e15 {
-					h.positions = append(h.positions, e.Int)
-				}
-			}
 		}
 	}
 	for _, l := range w.late {
-		gather(l.command)
+		h.collectIn(l.command)
 	}
+	slices.Sort(h.positions)
+	h.positions = slices.Compact(h.positions)
+	h.collectMoments(w)
+}
+
+// collectOnWire gathers the positions in what is on its way between a client and Redis.
+func (h *hasher) collectOnWire(on *wire) {
+	for _, c := range on.cmds {
+		h.collectIn(c)
+	}
+	for _, p := range on.parcels {
+		h.collectText(p.text)
+	}
+	for _, a := range on.answers {
+		h.collectIn(a.command)
+		for _, e := range a.reply.Elems {
+			if e.Int > 1e15 {
+				h.positions = append(h.positions, e.Int)
+			}
+		}
+	}
+}
+
+func (h *hasher) collectIn(c *command) {
+	for _, a := range c.Args {
+		h.collectText(a)
+	}
+}
+
+func (h *hasher) collectText(s string) {
+	digits(s, func(n int64, long bool) {
+		if long {
+			h.positions = append(h.positions, n)
+		}
+	})
+}
+
+func (h *hasher) collectMoments(w *world) {
 	h.moments = h.moments[:0]
 	for i := range w.clients {
 		for _, a := range w.wires[i].answers {
@@ -159,8 +170,6 @@ func (h *hasher) collect(w *world) {
 	}
 	slices.Sort(h.moments)
 	h.moments = slices.Compact(h.moments)
-	slices.Sort(h.positions)
-	h.positions = slices.Compact(h.positions)
 }
 
 // passed is what line.lua adds to the position of an entry that was passed over.

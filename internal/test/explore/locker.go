@@ -60,41 +60,61 @@ type role struct {
 	n      int  // permits; 0: it is a lock
 	mode   byte // of trust
 	tokens bool
-	anew   bool // another caller waits behind: the release enters the next claim in the line
-	renews bool
-	nests  bool // it locks once more inside
-	keeps  bool // it keeps what it has left, unless another one wants it
-	first  bool // it listens to the lock's channel when it has been the first for a moment
-	tries  bool // it does not wait
-	fair   bool // it waits for a fair lock
-	reads  bool // it is a reader: it stands in no line, and listens
-	flaws  flaw // of mutants
+	habits
+	flaws flaw // of mutants
+}
+
+// habits are how a client uses the lock.
+type habits struct {
+	anew         bool // another caller waits behind: the release enters the next claim in the line
+	renews       bool
+	nests        bool // it locks once more inside
+	keeps        bool // it keeps what it has left, unless another one wants it
+	listensFirst bool // it listens to the lock's channel when it has been the first for a moment
+	tries        bool // it does not wait
+	fair         bool // it waits for a fair lock
+	reads        bool // it is a reader: it stands in no line, and listens
 }
 
 // A locker is a session with one caller at a time, who waits in the line of the lock, holds it and releases it, a few
 // times. It is the model of a mutex's session, of a writer and of one that wants permits.
 type locker struct {
 	*role
-	phase, rounds  int8
-	num            int8 // of the claim
-	flying         bool // an attempt for it is on its way
-	mayHaveRun     bool
-	stands         bool  // it stands in the line, as far as is known
-	first          int64 // since when it is the first, as far as is known; 0: it is not
-	soon           bool  // it asks at once
-	lookAt         int64
-	askAt          int64 // fair: when it was told to ask
-	looking        bool  // fair: a look is on its way
-	position       int64 // fair: in the line
-	read           bool  // Redis's clock was read
-	offset         int64 // by which the session's was less then
-	until, renewAt int64
-	renewing       bool
-	listening      bool
-	readAt         int64  // when, by the order of what Redis did
-	told           parcel // a message that waits for the answer to the attempt
+	phase, rounds int8
+	num           int8 // of the claim
+	waiter
+	tenure
+	clock
+	listening bool
+	told      parcel // a message that waits for the answer to the attempt
 	kept
 	nest int8 // what becomes of the nested hold
+}
+
+// A waiter is what a locker knows of a claim that asks: of its attempts, and of its entry in the line.
+type waiter struct {
+	flying     bool // an attempt for it is on its way
+	mayHaveRun bool
+	stands     bool  // it stands in the line, as far as is known
+	first      int64 // since when it is the first, as far as is known; 0: it is not
+	soon       bool  // it asks at once
+	lookAt     int64
+	askAt      int64 // fair: when it was told to ask
+	looking    bool  // fair: a look is on its way
+	position   int64 // fair: in the line
+}
+
+// A tenure is until when a locker trusts the claim that it has.
+type tenure struct {
+	until, renewAt int64
+	renewing       bool
+}
+
+// A clock is what a locker knows of Redis's.
+type clock struct {
+	read   bool  // it was read
+	offset int64 // by which the session's was less then
+	readAt int64 // when, by the order of what Redis did
 }
 
 func (c *locker) copy() client {
@@ -170,7 +190,7 @@ func (c *locker) act(w *world, code int8) {
 		c.newClaim(c.num + 1)
 		c.attempt(w)
 	case ask:
-		if c.role.first && !c.flaws.has(neverListens) && c.first > 0 && now >= c.first+waiting.FirstPatience.Milliseconds() {
+		if c.listensFirst && !c.flaws.has(neverListens) && c.first > 0 && now >= c.first+waiting.FirstPatience.Milliseconds() {
 			c.listening = true
 		}
 		c.attempt(w)
@@ -204,8 +224,8 @@ func (c *locker) act(w *world, code int8) {
 
 // newClaim begins to wait with a claim that Redis has not heard of.
 func (c *locker) newClaim(num int8) {
-	c.phase, c.num, c.mayHaveRun, c.stands, c.first, c.soon, c.lookAt = asking, num, false, false, 0, false, never
-	c.askAt, c.looking, c.position = never, false, 0
+	c.phase, c.num = asking, num
+	c.waiter = waiter{flying: c.flying, lookAt: never, askAt: never}
 	c.told, c.kept = parcel{}, kept{}
 }
 

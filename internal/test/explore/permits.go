@@ -92,7 +92,7 @@ func semaphores(name string, faults int8, limit int, rounds []int8, sizes ...int
 	}
 	set.clients = func(set *Setup) (all []client) {
 		for i, n := range sizes {
-			r := &role{who: int8(i), id: ids[i : i+1], prim: p, mode: 'p', n: n, renews: true, flaws: set.flaws()}
+			r := &role{who: int8(i), id: ids[i : i+1], prim: p, mode: 'p', n: n, habits: habits{renews: true}, flaws: set.flaws()}
 			r.want = waiting.Want{Session: r.id, Permits: n, Lease: ms(set.grantLease), Life: ms(set.life)}
 			all = append(all, &locker{role: r, rounds: rounds[i]})
 		}

@@ -124,7 +124,7 @@ func readWrites(name string, faults int8, sides string, rounds ...int8) *Setup {
 	})
 	set.clients = func(set *Setup) (all []client) {
 		for i, side := range sides {
-			r := &role{who: int8(i), id: ids[i : i+1], renews: true, flaws: set.flaws()}
+			r := &role{who: int8(i), id: ids[i : i+1], habits: habits{renews: true}, flaws: set.flaws()}
 			if side == 'r' {
 				r.prim, r.mode, r.reads = Reader{both}, 'r', true
 			} else {

@@ -30,20 +30,39 @@ var allFailures = failing(loseReply, giveUp, loseMessage, stop, die, vanish, rem
 type Setup struct {
 	Name         string
 	key, channel string // of the lock
-	lease        int64
-	pollFloor    int64
-	life         int64 // for how long a session in the line counts as alive
-	grantLease   int64 // of what a release gives to another
-	limit        int   // of permits
-	others       bool  // others than sessions of this library wait as well
-	faults       int8
-	mayFail      failures
-	calmMost     []calmCost // what a calm run may need, by how many faults have happened
-	perms        [][]int
-	clients      func(set *Setup) []client
-	judge        func() judge
-	mutant       *Mutant
+	limit        int    // of permits
+	times
+	bounds
+	view
+	perms   [][]int
+	clients func(set *Setup) []client
+	others  bool // others than sessions of this library wait as well
+	judge   func() judge
+	mutant  *Mutant
 
+	prepare func(r *memredis.Redis) // what stands there before
+	force   func(owners []string) script.Command
+	// sameTwice compares the replies of two runs; told says that the first has told others something.
+	sameTwice func(c *command, first, second memredis.Reply, told bool) bool
+}
+
+// times are those of the sessions' options, in ms.
+type times struct {
+	lease      int64
+	pollFloor  int64
+	life       int64 // for how long a session in the line counts as alive
+	grantLease int64 // of what a release gives to another
+}
+
+// bounds are what may go wrong, and how much a run may need all the same.
+type bounds struct {
+	faults   int8
+	mayFail  failures
+	calmMost []calmCost // what a calm run may need, by how many faults have happened
+}
+
+// A view is how the checks read a kind of lock out of Redis.
+type view struct {
 	alias   map[string]string       // what stands in Redis for what a person can read
 	free    func(w *world) bool     // something could be had
 	counts  func(w *world) string   // what is wrong with what Redis counts; nil: nothing is counted
@@ -51,10 +70,6 @@ type Setup struct {
 	stands  func(w *world, who int, t trust) bool
 	endless func(key string) bool
 	remains func(k *memredis.Key) bool // when all is over
-	prepare func(r *memredis.Redis)    // what stands there before
-	force   func(owners []string) script.Command
-	// sameTwice compares the replies of two runs; told says that the first has told others something.
-	sameTwice func(c *command, first, second memredis.Reply, told bool) bool
 }
 
 // begin is the first state.
@@ -118,7 +133,7 @@ func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *Setup {
 	set.key, set.channel = "lock", p.Channel()
 	set.clients = func(set *Setup) (all []client) {
 		for i, n := range rounds {
-			r := &role{who: int8(i), id: ids[i : i+1], prim: p, mode: 'x', tokens: of.fenced, anew: of.anew, keeps: of.keep, fair: of.fair, renews: !of.leased, nests: of.nest, flaws: set.flaws()}
+			r := &role{who: int8(i), id: ids[i : i+1], prim: p, mode: 'x', tokens: of.fenced, habits: habits{anew: of.anew, keeps: of.keep, fair: of.fair, renews: !of.leased, nests: of.nest}, flaws: set.flaws()}
 			r.want = waiting.Want{Session: r.id, Fair: of.fair, Lease: ms(set.grantLease), Life: ms(set.life)}
 			if of.fenced {
 				r.want.Tokens = 1
@@ -148,8 +163,8 @@ func mutexes(name string, faults int8, of mutexOf, rounds ...int8) *Setup {
 
 // newSetup has what all setups have in common: times that fit together, so that states come again.
 func newSetup(name string, faults int8, rounds []int8) *Setup {
-	set := &Setup{Name: name, lease: 3000, pollFloor: 1000, grantLease: 1000, faults: faults, mayFail: allFailures,
-		calmMost: []calmCost{{int16(len(rounds)), 0, 0}, {10, 20, 4000}, {14, 40, 7000}}}
+	set := &Setup{Name: name, times: times{lease: 3000, pollFloor: 1000, grantLease: 1000}, bounds: bounds{faults: faults, mayFail: allFailures,
+		calmMost: []calmCost{{int16(len(rounds)), 0, 0}, {10, 20, 4000}, {14, 40, 7000}}}}
 	set.life = waiting.Life(ms(set.pollFloor)).Milliseconds()
 	set.perms = [][]int{identity(len(rounds))}
 	if same(rounds) {

@@ -10,13 +10,9 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/keyname"
-	"relock/internal/kind"
-	"relock/internal/mutex"
 	"relock/internal/script"
 	"relock/internal/test/explore/memredis"
 	"relock/internal/test/redistest"
-	"relock/internal/waiting"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -188,120 +184,6 @@ func same(got, want memredis.Reply, cmd string) bool {
 		}
 		return a == b || err == nil && err2 == nil && max(x-y, y-x) <= slack
 	})
-}
-
-// randomCommand is one of those that there are, on few keys, some of which are of another sort.
-func randomCommand(rng *rand.Rand) []string {
-	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
-	key := func() string { return pick("a", "b", "c", "d", "e") }
-	name := func() string { return pick("x", "y", "z", "7", "") }
-	num := func() string { return pick("0", "1", "-3", "12", "9007199254740991", "007", "no", "1.5") }
-	bound := func() string { return pick("-inf", "+inf", "(1", "0", "(5000", "12", "(-9e15", "3e15") }
-	score := func() string { return pick("1", "2", "-9e15", "8600000000000001", "12", "0.5", "no") }
-	index := func() string { return pick("0", "1", "-1", "-2", "5") }
-	switch rng.IntN(36) {
-	case 0:
-		return []string{"DEL", key(), key()}
-	case 1:
-		return []string{"EXISTS", key(), key(), key()}
-	case 2:
-		return []string{"PTTL", key()}
-	case 3:
-		return []string{"PEXPIRE", key(), pick("100000", "200000", "0", "-5", "x")}
-	case 4:
-		return []string{"PERSIST", key()}
-	case 5:
-		return []string{"GET", key()}
-	case 6:
-		return slices.Concat([]string{"SET", key(), num()}, [][]string{nil, {"PX", "300000"}, {"PX", "0"}, {"QX", "1"}}[rng.IntN(4)])
-	case 7:
-		return []string{pick("INCRBY", "DECRBY"), key(), pick("1", "5", "-2", "9223372036854775807", "x")}
-	case 8:
-		return []string{"HGET", key(), name()}
-	case 9, 10:
-		return []string{"HSET", key(), name(), num(), name(), num()}
-	case 11:
-		return []string{"HSET", key(), name()}
-	case 12:
-		return []string{"HDEL", key(), name(), name()}
-	case 13:
-		return []string{pick("HLEN", "HGETALL", "HKEYS", "SCARD", "ZCARD", "SMEMBERS", "LLEN"), key()}
-	case 14:
-		return []string{"HEXISTS", key(), name()}
-	case 15:
-		return []string{"HINCRBY", key(), name(), pick("1", "-1", "x", "100")}
-	case 16:
-		return []string{"HMGET", key(), name(), name()}
-	case 17:
-		return []string{"SADD", key(), name(), name()}
-	case 18:
-		return []string{"SREM", key(), name(), name()}
-	case 19:
-		return []string{"SISMEMBER", key(), name()}
-	case 20, 21, 22:
-		return slices.Concat([]string{"ZADD", key()}, [][]string{nil, {"LT"}, {"GT"}, {"XX"}}[rng.IntN(4)], []string{score(), name(), score(), name()})
-	case 23:
-		return []string{"ZREM", key(), name(), name()}
-	case 24:
-		return []string{"ZSCORE", key(), name()}
-	case 25:
-		return []string{"ZMSCORE", key(), name(), name()}
-	case 26:
-		return []string{"ZCOUNT", key(), bound(), bound()}
-	case 27:
-		return slices.Concat([]string{pick("ZRANGE", "ZREVRANGE"), key(), index(), index()}, [][]string{nil, {"WITHSCORES"}}[rng.IntN(2)])
-	case 28, 29:
-		return slices.Concat([]string{pick("ZRANGEBYSCORE", "ZREVRANGEBYSCORE"), key(), bound(), bound()},
-			[][]string{nil, {"WITHSCORES"}, {"LIMIT", "0", "2"}, {"WITHSCORES", "LIMIT", "1", "1"}}[rng.IntN(4)])
-	case 30:
-		return []string{"ZREMRANGEBYSCORE", key(), bound(), bound()}
-	case 31:
-		return []string{"RPUSH", key(), name(), name()}
-	case 32:
-		return []string{pick("LPOP", "TIME"), key()}
-	case 33:
-		return []string{"LINDEX", key(), index()}
-	case 34:
-		return []string{"LREM", key(), "0", name()}
-	}
-	return []string{"ZINCRBY", key(), pick("1", "-2", "0.5", "x"), name()}
-}
-
-// randomScript is a call of a script of a mutex for one of three owners.
-func randomScript(rng *rand.Rand) script.Command {
-	space := &keyname.Space{Publishing: keyname.Publishes(false, false)}
-	names := space.Names("lock")
-	fair := rng.IntN(2) == 0
-	p := mutex.New(names, mutex.Fencing{Fenced: true})
-	if fair {
-		p = mutex.NewFair(names, mutex.Fencing{Fenced: true})
-	}
-	session := string(rune('A' + rng.IntN(3)))
-	owner := fmt.Sprintf("%s:%d", session, rng.IntN(2))
-	w := waiting.Want{Session: session, Fair: fair, Deaf: fair && rng.IntN(2) == 0, Tokens: 1, Lease: 1250e6, Life: 500e9}
-	op := &kind.Op{Owner: owner, Lease: 200e9, Private: true, Request: kind.Request{Tokens: 1}, Line: kind.Line{Named: true, Head: w.Head()}}
-	if rng.IntN(4) == 0 {
-		op.ID, op.ByIDs = fmt.Sprintf("%032d", rng.IntN(2)), true
-	}
-	op.Line.Again, op.Line.Waiting = rng.IntN(2) == 0, rng.IntN(2)
-	switch rng.IntN(7) {
-	case 0, 1, 2:
-		if fair {
-			op.Position = &waiting.Position{Entry: w.Head() + owner, Last: int64(1 + rng.IntN(2)), Waiting: 1, Again: op.Line.Again}
-		}
-		return p.Acquire(op)
-	case 3, 4:
-		op.All = true
-		return p.Release(op)
-	case 5:
-		if fair {
-			return p.Look([]string{w.Head() + owner})
-		}
-		keys, args := p.RenewArgs(op)
-		return script.Command{Script: p.RenewScript(), Keys: keys, Args: append([]string{"200000"}, args...)}
-	}
-	f := kind.Force{Owners: []string{owner}, ID: fmt.Sprint(rng.IntN(3)), Remembered: 100e9}
-	return p.ForceUnlock(&f)
 }
 
 // rounds is [redistest.Rounds], and a tenth of that with the race detector, which has nothing to find here.
