@@ -121,21 +121,8 @@ func (r *round) start() bool {
 			r.tb.Fatalf("SET: %v", err)
 		}
 	}
-	master := ""
-	if r.set.Sentinel != nil {
-		master = r.set.Sentinel.MasterName
-	}
-	leases := r.leases()
 	for i := range r.Workers {
-		job := worker.Job{
-			Seed: r.Seed + uint64(i), Servers: r.set.Clients, MasterName: master,
-			Standalone: r.set.Topology == servers.Standalone, Several: r.set.Topology == servers.Several, Locks: r.locks,
-			Lease: leases[i%len(leases)], Goroutines: r.Each,
-			Invariants: (r.Seed+uint64(i))%2 == 0, ProbeWait: r.probeWait(),
-			PollFloor: r.pollFloor(), QueueLease: r.queueLease(), Crowd: r.Crowd > 0, Sessions: r.sessions(i),
-			Rush: r.Rush, Number: i, Replicas: r.replicas(), Set: filepath.Join(r.dir, "set"), HandOver: r.handOver(i),
-		}
-		w, err := newProcess(i, job, r.dir, r.failed)
+		w, err := newProcess(i, r.job(i), r.dir, r.failed)
 		if err != nil {
 			r.tb.Fatal(err)
 		}
@@ -151,6 +138,26 @@ func (r *round) start() bool {
 		}
 	}
 	return true
+}
+
+// job is that of a worker.
+func (r *round) job(i int) worker.Job {
+	leases := r.leases()
+	job := worker.Job{
+		Seed:    r.Seed + uint64(i),
+		Process: worker.Process{Number: i},
+		Deployment: worker.Deployment{Servers: r.set.Clients,
+			Standalone: r.set.Topology == servers.Standalone, Several: r.set.Topology == servers.Several},
+		Options: worker.Options{Lease: leases[i%len(leases)], HandOver: r.handOver(i),
+			PollFloor: r.pollFloor(), QueueLease: r.queueLease(), Replicas: r.replicas()},
+		Callers: worker.Callers{Sessions: r.sessions(i), Goroutines: r.Each, Crowd: r.Crowd > 0, Rush: r.Rush},
+		Locks:   r.locks, Set: filepath.Join(r.dir, "set"),
+		Invariants: (r.Seed+uint64(i))%2 == 0, ProbeWait: r.probeWait(),
+	}
+	if r.set.Sentinel != nil {
+		job.MasterName = r.set.Sentinel.MasterName
+	}
+	return job
 }
 
 // owner returns the node that has the key.

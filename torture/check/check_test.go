@@ -17,7 +17,7 @@ const s = time.Second
 func visit(in, safe time.Duration) oracle.Entry {
 	return oracle.Entry{
 		Kind: oracle.Section, Outcome: oracle.Released, N: 1,
-		Call: in, Got: in, In: in, Safe: safe, Seen: safe, End: safe, Over: safe,
+		Times: oracle.Times{Call: in, Got: in, In: in, Safe: safe, Seen: safe, End: safe, Over: safe},
 	}
 }
 
@@ -38,7 +38,7 @@ func token(n int64) func(*oracle.Entry) {
 	return func(e *oracle.Entry) { e.Token = n }
 }
 func count(op oracle.Op, n int64, o oracle.Outcome) oracle.Entry {
-	return oracle.Entry{Kind: oracle.Count, Op: op, N: n, Outcome: o, Call: s, Got: s}
+	return oracle.Entry{Kind: oracle.Count, Op: op, N: n, Outcome: o, Times: oracle.Times{Call: s, Got: s}}
 }
 
 // failing has each of the servers fail from 11 s to 14 s.
@@ -81,7 +81,7 @@ var checks = []struct {
 	{"a quorum lost when three of five servers failed", worker.Quorum, []oracle.Entry{with(visit(10*s, 14*s), lost)}, nil, failing("1", "2", "3"), ""},
 	{"a release that did not get through", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), late)}, nil, []nemesis.Fault{{Worker: nemesis.All, Begin: 14 * s, End: 16 * s}}, ""},
 	{"lost before the release", worker.Mutex, []oracle.Entry{with(visit(10*s, 14*s), late)}, nil, []nemesis.Fault{{Worker: nemesis.All, Begin: s, End: 2 * s}}, "no loss"},
-	{"not got afterwards", worker.Mutex, []oracle.Entry{{Kind: oracle.Probe, Outcome: oracle.Refused, Call: s, Got: 40 * s}}, nil, nil, "progress"},
+	{"not got afterwards", worker.Mutex, []oracle.Entry{{Kind: oracle.Probe, Outcome: oracle.Refused, Times: oracle.Times{Call: s, Got: 40 * s}}}, nil, nil, "progress"},
 	{"a sum", worker.Counter, []oracle.Entry{count(oracle.OpAcquire, 3, oracle.Done), count(oracle.OpRelease, 3, oracle.Unknown)}, nil, nil, ""},
 	{"a wrong sum", worker.Counter, []oracle.Entry{count(oracle.OpAcquire, 3, oracle.Refused)}, nil, nil, "counter sum"},
 	{"a call without end", worker.Mutex, []oracle.Entry{with(visit(40*s, 41*s), func(e *oracle.Entry) { e.Call = s })}, nil, nil, "calls end"},

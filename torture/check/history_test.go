@@ -32,7 +32,7 @@ func live(rnd *rand.Rand, kind worker.Kind, n int) *made {
 	now, token := 100*tick, int64(0)
 	for len(m.all) < n {
 		now += tick
-		e := oracle.Entry{Kind: oracle.Section, Outcome: oracle.Released, N: 1, ID: uint64(len(m.all) + 1)}
+		e := oracle.Entry{Kind: oracle.Section, Outcome: oracle.Released, N: 1, Change: oracle.Change{ID: uint64(len(m.all) + 1)}}
 		if kind == worker.Semaphore {
 			e.N = 1 + rnd.Int64N(int64(m.limit))
 		}

@@ -134,10 +134,18 @@ type Entry struct {
 	Owner   int // 0: a private owner
 	N       int64
 	Token   int64
+	Times
+	Change
+}
 
+// Times are those of a [Record].
+type Times struct {
 	Call, Got, In, Safe, Seen, End, Over time.Duration
+}
 
-	ID, Saw, Replaced uint64 // see Set
+// Change is what a section did to the set of its lock, see [Set].
+type Change struct {
+	ID, Saw, Replaced uint64
 	Tried, Added      time.Duration
 }
 
@@ -150,8 +158,7 @@ func (r *Record) read() Entry {
 	return Entry{
 		Kind: Kind(h), Outcome: Outcome(h >> 8), Op: Op(h >> 16), Flags: uint8(h >> 24),
 		Lock: int(w >> 32), Owner: int(uint32(w)), N: r.n.Load(), Token: r.tok.Load(),
-		Call: at(&r.call), Got: at(&r.got), In: at(&r.in), Safe: at(&r.safe), Seen: at(&r.seen),
-		End: at(&r.end), Over: at(&r.over),
-		ID: r.id.Load(), Saw: r.saw.Load(), Replaced: r.replaced.Load(), Tried: at(&r.tried), Added: at(&r.added),
+		Times:  Times{Call: at(&r.call), Got: at(&r.got), In: at(&r.in), Safe: at(&r.safe), Seen: at(&r.seen), End: at(&r.end), Over: at(&r.over)},
+		Change: Change{ID: r.id.Load(), Saw: r.saw.Load(), Replaced: r.replaced.Load(), Tried: at(&r.tried), Added: at(&r.added)},
 	}
 }

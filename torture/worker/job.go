@@ -50,29 +50,49 @@ type Lock struct {
 
 // Job is what one worker process does.
 type Job struct {
-	Seed       uint64
-	Session    string // the session's id, by which Redis's content is attributed
-	Number     int    // of this worker, from 0 on
-	Life       int    // number of this process among all of the round
-	Log        string // path of the oracle's file
-	Set        string // path of the oracle's sets
+	Seed uint64
+	Process
+	Deployment
+	Options
+	Callers
+	Locks      []Lock
+	Log        string        // path of the oracle's file
+	Set        string        // path of the oracle's sets
+	Invariants bool          // assert the machine's invariants at each step
+	ProbeWait  time.Duration // bound of an attempt after the faults
+}
+
+// Process says which one of the round it is.
+type Process struct {
+	Session string // the session's id, by which Redis's content is attributed
+	Number  int    // of this worker, from 0 on
+	Life    int    // number of this process among all of the round
+}
+
+// Deployment is where its Redis is.
+type Deployment struct {
 	Proxy      string // where all connections go through
 	Servers    []string
 	MasterName string // of Sentinel; "" without
 	Standalone bool
 	Several    bool // each server is all by itself; a session for each, and quorums of all
-	Sessions   int  // of the process, if the servers are not Several; 0: one
-	Crowd      bool // each session has a caller for each lock, which does nothing else
-	Rush       bool // callers of each lock pass it on as fast as that goes
-	Locks      []Lock
+}
+
+// Options are those of its sessions, see [rlock.Config].
+type Options struct {
 	Lease      time.Duration
 	HandOver   int // Config.HandOverLimit
 	PollFloor  time.Duration
 	QueueLease time.Duration
 	Replicas   int // that acknowledge each acquisition
+}
+
+// Callers are who takes the locks.
+type Callers struct {
+	Sessions   int  // of the process, if the servers are not Several; 0: one
 	Goroutines int
-	Invariants bool          // assert the machine's invariants at each step
-	ProbeWait  time.Duration // bound of an attempt after the faults
+	Crowd      bool // each session has a caller for each lock, which does nothing else
+	Rush       bool // callers of each lock pass it on as fast as that goes
 }
 
 // Option returns the client options of a job, for some of the servers.
