@@ -107,7 +107,7 @@ func TestSeedDecidesTheSteps(t *testing.T) {
 			w = world
 			w.play()
 			if w.Failed() {
-				t.Error(w.story())
+				t.Error(w.tell())
 			}
 		})
 		return steps
@@ -152,7 +152,7 @@ func TestAWaiterWhoseWaitEndsAsksForNothing(t *testing.T) {
 			}
 			w.giveBack()
 			if w.Failed() {
-				t.Error(w.story())
+				t.Error(w.tell())
 			}
 		})
 	}
@@ -173,7 +173,7 @@ func TestStoryOfAFailedRun(t *testing.T) {
 	inWorld(t, Config{}, 11, model, func(t *testing.T, world *World) {
 		w = world
 		w.play()
-		story := w.story()
+		story := w.tell()
 		for _, want := range []string{"seed 11, after step", "it was wrong", "something", "process 0.1 starts"} {
 			if !strings.Contains(story, want) {
 				t.Errorf("the story does not have %q:\n%s", want, story)

@@ -51,17 +51,7 @@ type MutexKind struct {
 type Mutex struct {
 	w    *World
 	kind MutexKind
-
-	// What Redis has. A life of the lock begins when an owner enters and ends when the
-	// key goes.
-	owner   string        // "" when free
-	since   time.Time     // when that owner entered, or when it became free
-	told    bool          // it became free by a release that was published
-	expires time.Time     // as Redis said last
-	latest  time.Time     // the latest end that anybody asked for in this life
-	slack   time.Duration // miniredis has nanoseconds, scripts have not: see checkRedis
-	shared  bool          // more than one claim had holds in this life
-	by      []*claim      // those with holds in this life
+	stay
 
 	claims []*claim
 	spent  []*hold             // unlocked
@@ -71,6 +61,19 @@ type Mutex struct {
 
 	mu     sync.Mutex
 	handed map[string]bool // owners whose claims were handed over in memory since the last look
+}
+
+// A stay is what Redis has. A life of the lock begins when an owner enters and ends when the
+// key goes.
+type stay struct {
+	owner   string        // "" when free
+	since   time.Time     // when that owner entered, or when it became free
+	told    bool          // it became free by a release that was published
+	expires time.Time     // as Redis said last
+	latest  time.Time     // the latest end that anybody asked for in this life
+	slack   time.Duration // miniredis has nanoseconds, scripts have not: see checkRedis
+	shared  bool          // more than one claim had holds in this life
+	by      []*claim      // those with holds in this life
 }
 
 // NewMutex returns the model of one mutex of that kind.

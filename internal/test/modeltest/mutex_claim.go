@@ -28,7 +28,12 @@ type claim struct {
 	granted   time.Time // when the lock was granted to it by another's release, perhaps; zero: it was not
 	confirmed bool      // that is so long ago that its full lease is there
 
-	dead   bool      // its process was killed
+	dead bool // its process was killed
+	doom
+}
+
+// A doom is the end of a claim that its session has yet to learn of.
+type doom struct {
 	doomed bool      // its life of the lock is over; it learns of it
 	notice time.Time // until then, if it still asks,
 	trust  time.Time // and until then if its context has ended

@@ -62,7 +62,7 @@ func (m *Mutex) turns(r *rand.Rand, seat *Seat) bool {
 // did not know. It learns of it as the section before it would have: claims are renewed again
 // from then on.
 func (m *Mutex) grantedInVain(c *Call, d *lockCall, from *claim) {
-	t := &claim{seat: c.Actor.Seat, life: c.Actor.Seat.Life, owner: from.owner, ctx: c.Ctx, doomed: true, notice: from.notice, trust: from.trust}
+	t := &claim{seat: c.Actor.Seat, life: c.Actor.Seat.Life, owner: from.owner, ctx: c.Ctx, doom: doom{doomed: true, notice: from.notice, trust: from.trust}}
 	if next := time.Now().Add(m.w.Config.Lease/3 + time.Millisecond); next.After(t.notice) {
 		t.notice = next
 	}

@@ -57,7 +57,7 @@ func Run(t *testing.T, cfg Config, newModel func(*World) Model) {
 				w.play()
 				w.tearDown()
 				if w.Failed() {
-					t.Errorf("%s\nplay it again with RELOCK_SEED=%d", w.story(), w.seed)
+					t.Errorf("%s\nplay it again with RELOCK_SEED=%d", w.tell(), w.seed)
 				}
 			})
 		})
@@ -99,7 +99,7 @@ func seeds(t *testing.T, cfg Config) (all []uint64) {
 func newWorld(cfg Config, seed uint64) *World {
 	w := &World{
 		Redis: miniredis.NewMiniRedis(), Config: cfg.Session,
-		seed: seed, steps: cfg.Steps, began: time.Now(), stir: make(chan struct{}, 1),
+		story: story{seed: seed, began: time.Now()}, steps: cfg.Steps, stir: make(chan struct{}, 1),
 	}
 	w.Redis.ClockTTL(true) // the bubble's clock; TIME in scripts follows it too
 	if w.Config.HandOverLimit == 0 {

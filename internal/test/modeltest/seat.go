@@ -112,3 +112,9 @@ func (w *World) kill(s *Seat) {
 		a.call = nil
 	}
 }
+
+func (l *link) connections() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.conns)
+}

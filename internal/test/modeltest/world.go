@@ -82,22 +82,27 @@ type World struct {
 	Seats  []*Seat
 	Keep   []string // keys that may be left in the end
 
-	seed   uint64
-	step   int
-	steps  int
-	began  time.Time
-	model  Model
-	stir   chan struct{} // capacity 1: something ended
-	down   sync.WaitGroup
-	log    []string
-	failed string
-	all    []*Call   // under way
-	cut    time.Time // when a process was last cut off for a moment
+	story
+	steps int
+	model Model
+	stir  chan struct{} // capacity 1: something ended
+	down  sync.WaitGroup
+	all   []*Call   // under way
+	cut   time.Time // when a process was last cut off for a moment
 
 	mu       sync.Mutex // guards what follows, and Call.Err and Call.done
 	ended    []*Call
 	closing  int // processes
 	closeErr error
+}
+
+// A story is what happened, for the message of a failed run.
+type story struct {
+	seed   uint64
+	step   int
+	began  time.Time
+	log    []string
+	failed string
 }
 
 // Calm reports whether no process was cut off within the last d. Whoever was may have
@@ -241,8 +246,8 @@ func (w *World) pass(d time.Duration) {
 	}
 }
 
-// story returns what happened, for the message of a failed run.
-func (w *World) story() string {
+// tell returns it as it is printed.
+func (s *story) tell() string {
 	return fmt.Sprintf("seed %d, after step %d: %s\nstep      at       what (process is seat.life)\n%s",
-		w.seed, w.step, w.failed, strings.Join(w.log, "\n"))
+		s.seed, s.step, s.failed, strings.Join(s.log, "\n"))
 }
