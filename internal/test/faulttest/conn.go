@@ -4,19 +4,9 @@ import (
 	"bufio"
 	"errors"
 	"net"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 )
-
-// reply is something on its way to the client.
-type reply struct {
-	raw   []byte
-	cut   bool          // in place of bytes: the end of the connection
-	until time.Time     // not before
-	hold  chan struct{} // not before it is closed; nil for at once
-}
 
 // conn is one client's connection and the one to the server that belongs to it.
 // Three goroutines serve it: requests reads from the client and writes to the
@@ -180,58 +170,12 @@ func (c *conn) request(cmd []string) (forward, alive bool) {
 	return true, true
 }
 
-// requested returns the proxy's own answer to the command, or the fault that is
-// to strike it before it is forwarded.
-func (p *Proxy) requested(cmd []string) (refusal string, r *rule) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if refusal = p.refused[strings.ToUpper(cmd[0])]; refusal != "" {
-		return refusal, nil
-	}
-	return "", take(&p.requests, cmd)
-}
-
-// forwarded counts the command and returns the fault that is to strike its reply.
-func (p *Proxy) forwarded(cmd []string) *rule {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.log = append(p.log, cmd)
-	return take(&p.replies, cmd)
-}
-
-// take removes and returns the first rule that matches the command.
-func take(rules *[]*rule, cmd []string) *rule {
-	i := slices.IndexFunc(*rules, func(r *rule) bool { return r.match(cmd) })
-	if i < 0 {
-		return nil
-	}
-	r := (*rules)[i]
-	*rules = slices.Delete(*rules, i, i+1)
-	return r
-}
-
 // sent notes a command, and delivers the proxy's own answer if it is its turn.
 func (c *conn) sent(p *pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.t.sent(p)
 	c.locals()
-}
-
-// locals queues the proxy's own answers whose turn has come. c.mu is held.
-func (c *conn) locals() {
-	for r := c.t.local(); r != nil; r = c.t.local() {
-		c.push(*r)
-	}
-}
-
-// push queues something for the client. c.mu is held.
-func (c *conn) push(r reply) {
-	c.out = append(c.out, r)
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
 }
 
 // answers reads what the server sends, until the server goes away or a reply is
@@ -283,53 +227,6 @@ func (c *conn) answer(v value, raw []byte, end bool) bool {
 	c.push(out)
 	c.locals()
 	return true
-}
-
-func (p *Proxy) dropsMessages() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.noMsgs
-}
-
-// deliver writes to the client what has been queued for it, each in its time.
-func (c *conn) deliver() {
-	for c.wait(c.wake) {
-		c.mu.Lock()
-		batch := c.out
-		c.out = nil
-		c.mu.Unlock()
-		for _, r := range batch {
-			if !c.hold(r) || !c.pass() {
-				return
-			}
-			if r.cut {
-				c.close()
-				return
-			}
-			// A client that has gone away does not end the connection: the
-			// commands that it has sent are still to reach the server.
-			_, _ = c.client.Write(r.raw)
-		}
-	}
-}
-
-// hold waits until the reply may pass. It returns false when the connection is
-// closed before.
-func (c *conn) hold(r reply) bool {
-	if r.hold != nil && !c.wait(r.hold) {
-		return false
-	}
-	if r.until.IsZero() {
-		return true
-	}
-	timer := time.NewTimer(time.Until(r.until))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-c.dead:
-		return false
-	}
 }
 
 // complain reports bytes that the proxy did not understand, as that makes

@@ -1,0 +1,118 @@
+package rwlock_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/locktrace"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// Phases take turns: readers that wait come in together when a writer leaves, before the next one of the line, and that
+// before readers that have come since (scenario 41).
+func TestReadersAndWritersTakeTurns(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		if !s.IsMini() {
+			t.Skip("a busy machine may take longer than the 5 ms for which readers come first")
+		}
+		ctx, name := within(t, 30*time.Second), redistest.Name(t)
+		trace, waits := locktest.Waiting()
+		var writers, readers []*rlock.Session
+		for range 4 {
+			writers = append(writers, dial(t, s, far))
+			readers = append(readers, dial(t, s, rlock.Config{PollFloor: time.Hour, Trace: trace}))
+		}
+		other := rwlock.New(dial(t, s, far), name) // its readers join no others
+		_, w := hold(t, ctx, other.Lock)
+		waiting := stand(t, ctx, s, writers, name)
+		for i, next := range waiting {
+			var phase []<-chan locked
+			for _, ses := range readers {
+				phase = append(phase, goLock(ctx, rwlock.New(ses, name).RLock))
+			}
+			for range phase {
+				locktest.Get(t, waits, 5*time.Second, "the readers to wait")
+			}
+			must(t, w.Unlock())
+			var reads []*rlock.Hold
+			for _, c := range phase {
+				reads = append(reads, in(t, c, 5*time.Second, fmt.Sprintf("a reader before writer %d", i+1)).hold)
+			}
+			notIn(t, next, "a writer beside readers")
+			redistest.Eventually(t, 5*time.Second, "the writer to keep readers out", func() bool {
+				_, ok := markUntil(t, s, name)
+				return ok
+			})
+			busy(ctx, 10*time.Millisecond) // the moment for those that waited is over
+			refused(t, ctx, other.TryRLock, "a reader that comes later")
+			for _, r := range reads {
+				must(t, r.Unlock())
+			}
+			w = in(t, next, 5*time.Second, "the writer").hold
+		}
+		must(t, w.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
+// The first writer of the line asks by itself just when another one leaves: the readers that wait come in before it.
+func TestAWriterThatAsksWhenTheGateOpensComesBehindTheReaders(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		if !s.IsMini() {
+			t.Skip("a busy machine may take longer than the millisecond in which the writer asks")
+		}
+		ctx, name := within(t, 30*time.Second), redistest.Name(t)
+		trace, waits := locktest.Waiting()
+		answers := make(chan locktrace.Attempt, 100)
+		_, w := hold(t, ctx, rwlock.New(dial(t, s, far), name).Lock)
+		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: 100 * time.Millisecond, Trace: &rlock.Trace{Attempt: func(a locktrace.Attempt) { answers <- a }}})
+		next := stand(t, ctx, s, []*rlock.Session{ses}, name)[0]
+		reads, ofReader := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Hour, Trace: trace})
+		reader := goLock(ctx, rwlock.New(reads, name).RLock)
+		locktest.Get(t, waits, 5*time.Second, "the reader to wait")
+		busy(ctx, 20*time.Millisecond) // the writer listens by now, and has said so
+		for len(answers) > 0 {
+			<-answers
+		}
+		looks, look := p.HoldRequest(calls("acquire_write"))
+		defer look()
+		locktest.Get(t, looks, 5*time.Second, "a look of the writer")
+		tries, try := ofReader.HoldRequest(calls("acquire_read"))
+		defer try()
+		must(t, w.Unlock())
+		locktest.Get(t, tries, 5*time.Second, "the reader's attempt")
+		look()
+		if a := locktest.Get(t, answers, 5*time.Second, "the answer to the writer"); a.Granted {
+			t.Error("the writer is in before the reader that has waited for another one")
+		}
+		try()
+		r := in(t, reader, 5*time.Second, "the reader").hold
+		notIn(t, next, "a writer beside a reader")
+		must(t, r.Unlock())
+		must(t, in(t, next, 5*time.Second, "the writer").hold.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
+// The clock of Redis has leapt back by an hour since a writer opened the gate: that keeps the next one out for no hour.
+// The line is written as mark.lua says, for a clock cannot be set.
+func TestALeapOfTheClockKeepsNoWriterOut(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, name := within(t, 30*time.Second), redistest.Name(t)
+		_, w := hold(t, ctx, rwlock.New(dial(t, s, far), name).Lock)
+		next := stand(t, ctx, s, []*rlock.Session{dial(t, s, rlock.Config{PollFloor: 100 * time.Millisecond})}, name)[0]
+		clock, err := s.Do(t, "TIME").AsStrSlice()
+		must(t, err)
+		seconds, err := strconv.ParseInt(clock[0], 10, 64)
+		must(t, err)
+		must(t, s.Do(t, "ZADD", "relock_line1:{"+name+"}", fmt.Sprint(int64(8.5e15)+seconds*1000+time.Hour.Milliseconds()), "t").Error())
+		must(t, s.Do(t, "DEL", name).Error())
+		must(t, in(t, next, 5*time.Second, "the writer").hold.Unlock())
+		locktest.Is(t, "Unlock", w.Unlock(), rlock.ErrLost)
+	})
+}
