@@ -169,7 +169,7 @@ func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err er
 	case r.Line.Others: // then it brings no message, unless to those who stand in the line
 		b.turns.Released(s.now(), s.now()-now, max(r.Receivers, 1))
 		b.turns.Taken()
-		settled = b.place.Claim != nil
+		settled = b.place.Lasts(now, s.want().Life)
 	case r.Receivers >= 0:
 		b.released(s.now(), s.now()-now, r.Receivers, e.listening)
 		if c.keep > 0 && c.keptLong(now) {
@@ -184,8 +184,9 @@ func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err er
 		settled = settled || e.anew.state == asking && r.Line.Position > 0
 	}
 	settled = settled || e.followed
-	// What was settled brings a message: a nudge would cost one attempt more.
-	if l.queue.First != nil && l.holder == nil && (!settled || err != nil || r.Lost) {
+	// What was settled brings a message: a nudge would cost one attempt more. Where the owner has other holds nothing came
+	// free, and the front asks, to stand in the line.
+	if l.queue.First != nil && l.holder == nil && (!settled || r.Stays || err != nil || r.Lost) {
 		l.nudge()
 	}
 	if len(r.Unconfirmed) > 0 {

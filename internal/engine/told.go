@@ -79,8 +79,14 @@ func (l *lock) told(m *waiting.Message) bool {
 // hear takes in what a script says to a claim that asks. While an attempt of that is on its way, the answer
 // comes first: a grant counts by itself, and a refusal is heard before the message, by whose time it may be the
 // older or the younger of the two.
+//
+// A session that is called has no hold that stands in Redis. If it thinks that it has, its front waits for the end of that:
+// so Redis is asked about it at once, and not at its next renewal.
 func (l *lock) hear(c *claim, m *waiting.Message) {
 	b, a := l.needLobby(), l.queue.Front()
+	if l.holder != nil && !m.Granted && m.After == 0 {
+		l.holder.askSoon(l.s.now())
+	}
 	switch {
 	case a == nil || a.claim != c:
 		if m.Granted {

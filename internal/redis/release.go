@@ -20,6 +20,7 @@ type ReleaseCommand struct {
 type Released struct {
 	Resent      bool  // some were sent more than once: a reply tells of the last run
 	Lost        bool  // a known hold was not there, and no earlier run of the command can be why
+	Stays       bool  // the owner has other holds by the last that answered, so nothing came free
 	Receivers   int64 // of the last that answered, -1 if none did; see kind.Primitive
 	Line        Line
 	Unconfirmed []script.Command // those that were refused, or got no answer
@@ -72,7 +73,7 @@ func (r *Released) hear(known bool, res rueidis.RedisResult, resent *bool) error
 		return fmt.Errorf("%w: %d elements", script.ErrShape, len(reply))
 	}
 	r.Lost = r.Lost || known && reply[1] == 0 && !*resent
-	r.Receivers = reply[2]
+	r.Stays, r.Receivers = reply[0] > 0, reply[2]
 	return nil
 }
 

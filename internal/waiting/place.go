@@ -71,6 +71,12 @@ func (p *Place[C]) Stands(c *C, now time.Duration, first bool) {
 	}
 }
 
+// Lasts reports whether the session still stands in the line, as far as is known: one that was not heard of for a life
+// may have been taken out, as one whose caller in front waits for another of the session.
+func (p *Place[C]) Lasts(now, life time.Duration) bool {
+	return p.Claim != nil && now-p.Clock.asked < life
+}
+
 // Over notes that a claim is over: nothing that was known of its place counts any more.
 func (p *Place[C]) Over(c *C) {
 	if p.Claim == c {

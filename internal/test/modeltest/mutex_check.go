@@ -123,7 +123,6 @@ func (m *Mutex) checkWaiting() {
 		mistaken := slices.ContainsFunc(m.claims, func(t *claim) bool {
 			return t.seat == c.Actor.Seat && t.doomed && t.over == nil
 		})
-		deaf := slices.ContainsFunc(m.claims, m.deaf)
 		switch {
 		case m.leaving(d):
 		case c.Ctx.Err() != nil:
@@ -131,19 +130,10 @@ func (m *Mutex) checkWaiting() {
 		case d.wait > 0 && now.Sub(c.Began) >= d.wait:
 			m.w.Failf("%v: %s still waits", c.Actor, c.Text)
 		case mistaken: // the session asks nobody while it thinks that it has the lock
-		case m.owner == "" && m.told && m.calm() && m.queueCalm() && !deaf && waited > yields:
+		case m.owner == "" && m.told && m.calm() && m.queueCalm() && waited > yields:
 			m.w.Failf("%v: %s waits, and the lock was released", c.Actor, c.Text)
 		case m.owner == "" && waited > floor, m.owner == d.owner && waited > floor:
 			m.w.Failf("%v: %s waits although nobody else has held the lock for %v", c.Actor, c.Text, waited)
 		}
 	}
-}
-
-// deaf reports whether a session thinks that it has the lock, though it has not since the key was deleted, and stands
-// in the line for a named owner: a release that calls it is not heard, and those behind go on with their next looks.
-func (m *Mutex) deaf(t *claim) bool {
-	return t.doomed && t.over == nil && slices.ContainsFunc(m.w.Waiting(), func(c *Call) bool {
-		d, ok := c.Data.(*lockCall)
-		return ok && c.Actor.Seat == t.seat && d.owner != ""
-	})
 }

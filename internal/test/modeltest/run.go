@@ -22,6 +22,7 @@ type Config struct {
 	Actors  int          // on each seat; default 3
 	Steps   int          // of a run; default 250
 	Seeds   int          // fixed seeds, 1 to that; default 20; with -short, 4 at most
+	Found   []uint64     // seeds that have found a defect once; not with -short, where they would not play the same
 	Session rlock.Config // of each session
 }
 
@@ -89,6 +90,9 @@ func seeds(t *testing.T, cfg Config) (all []uint64) {
 	}
 	for i := range fixed {
 		all = append(all, uint64(i+1))
+	}
+	if !testing.Short() {
+		all = append(all, cfg.Found...)
 	}
 	for range fresh {
 		all = append(all, rand.Uint64())
