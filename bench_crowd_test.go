@@ -38,39 +38,13 @@ func (c *crowd) run(b *testing.B, window time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var open atomic.Bool // rounds that begin now count
-	counts, waits := make([]int, len(c.lockers)), make([][]time.Duration, len(c.lockers))
-	inside := make([]time.Duration, len(c.lockers))
+	tallies := make([]tally, len(c.lockers))
 	var wg sync.WaitGroup
 	for i, m := range c.lockers {
 		wg.Go(func() {
-			for ctx.Err() == nil {
-				began := time.Now()
-				release, err := m(ctx)
-				entered := time.Now()
-				counted := open.Load()
-				if err != nil && ctx.Err() == nil {
-					b.Error(err)
-					cancel()
-				}
-				if err != nil {
-					// Its wait was at least as long.
-					waits[i] = append(waits[i], entered.Sub(began))
-					return
-				}
-				c.gate.Enter(c.at == 0, c.at)
-				if c.section > 0 {
-					time.Sleep(c.section)
-				}
-				c.gate.Leave(c.at == 0)
-				if counted {
-					counts[i]++
-					waits[i] = append(waits[i], entered.Sub(began))
-					inside[i] += time.Since(entered)
-				}
-				if err := release(); err != nil {
-					b.Error(err)
-					cancel()
-				}
+			if err := c.compete(ctx, m, &open, &tallies[i]); err != nil {
+				b.Error(err)
+				cancel()
 			}
 		})
 	}
@@ -85,11 +59,11 @@ func (c *crowd) run(b *testing.B, window time.Duration) {
 	c.count(c.server.Commands(b))
 	cancel()
 	wg.Wait()
-	for i, n := range counts {
-		c.result.Ops += n
-		c.result.PerWorker[i] += n
-		c.result.Waits = append(c.result.Waits, waits[i]...)
-		c.result.Inside += inside[i]
+	for i, t := range tallies {
+		c.result.Ops += t.rounds
+		c.result.PerWorker[i] += t.rounds
+		c.result.Waits = append(c.result.Waits, t.waits...)
+		c.result.Inside += t.inside
 	}
 	if n := c.gate.Violations(); n > 0 {
 		b.Errorf("mutual exclusion was violated %d times", n)
@@ -97,6 +71,45 @@ func (c *crowd) run(b *testing.B, window time.Duration) {
 	if b.Failed() {
 		b.FailNow()
 	}
+}
+
+// A tally is what one locker did in a window.
+type tally struct {
+	rounds int
+	waits  []time.Duration
+	inside time.Duration
+}
+
+// compete locks and releases again and again until ctx ends or something fails. Rounds count that begin while the window
+// is open.
+func (c *crowd) compete(ctx context.Context, lock locker, open *atomic.Bool, t *tally) error {
+	for ctx.Err() == nil {
+		began := time.Now()
+		release, err := lock(ctx)
+		entered := time.Now()
+		counted := open.Load()
+		if err != nil {
+			t.waits = append(t.waits, entered.Sub(began)) // its wait was at least as long
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		c.gate.Enter(c.at == 0, c.at)
+		if c.section > 0 {
+			time.Sleep(c.section)
+		}
+		c.gate.Leave(c.at == 0)
+		if counted {
+			t.rounds++
+			t.waits = append(t.waits, entered.Sub(began))
+			t.inside += time.Since(entered)
+		}
+		if err := release(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pass lets the time pass, unless ctx ends.

@@ -105,6 +105,26 @@ func TestResignHandsOver(t *testing.T) {
 	})
 }
 
+// refuses checks that each call of an election fails like that.
+func refuses(t *testing.T, what string, e *election.Election, ctx context.Context, want error) {
+	t.Helper()
+	_, l, err := e.Campaign(ctx, "v")
+	is(t, what+": Campaign", err, want)
+	is(t, what+": Resign", l.Resign(), rlock.ErrNotHeld)
+	_, err = e.Leader(ctx)
+	is(t, what+": Leader", err, want)
+	_, err = e.Observe(ctx)
+	is(t, what+": Observe", err, want)
+	if err := e.Run(ctx, "v", election.Callbacks{OnNewLeader: func(election.Leader) {}}); want != context.Canceled {
+		is(t, what+": Run", err, want)
+	} else if err != nil { // it has ended as it should
+		t.Errorf("%s: Run: %v", what, err)
+	}
+	if e.IsLeader() {
+		t.Errorf("%s: it leads", what)
+	}
+}
+
 // The wrong arguments are errors that change nothing; wrong receivers do not panic.
 func TestBadInput(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
@@ -112,33 +132,15 @@ func TestBadInput(t *testing.T) {
 		ses := dial(t, s, slow())
 		var none *election.Election
 		var nobody *election.Leadership
-		try := func(what string, e *election.Election, ctx context.Context, want error) {
-			t.Helper()
-			_, l, err := e.Campaign(ctx, "v")
-			is(t, what+": Campaign", err, want)
-			is(t, what+": Resign", l.Resign(), rlock.ErrNotHeld)
-			_, err = e.Leader(ctx)
-			is(t, what+": Leader", err, want)
-			_, err = e.Observe(ctx)
-			is(t, what+": Observe", err, want)
-			if err := e.Run(ctx, "v", election.Callbacks{OnNewLeader: func(election.Leader) {}}); want != context.Canceled {
-				is(t, what+": Run", err, want)
-			} else if err != nil { // it has ended as it should
-				t.Errorf("%s: Run: %v", what, err)
-			}
-			if e.IsLeader() {
-				t.Errorf("%s: it leads", what)
-			}
-		}
 		e := election.New(ses, "x")
-		try("nil", none, ctx, rlock.ErrArgument)
-		try("zero", new(election.Election), ctx, rlock.ErrArgument)
-		try("no session", election.New(nil, "x"), ctx, rlock.ErrArgument)
-		try("no name", election.New(ses, ""), ctx, rlock.ErrName)
-		try("nil context", e, nil, rlock.ErrArgument)
+		refuses(t, "nil", none, ctx, rlock.ErrArgument)
+		refuses(t, "zero", new(election.Election), ctx, rlock.ErrArgument)
+		refuses(t, "no session", election.New(nil, "x"), ctx, rlock.ErrArgument)
+		refuses(t, "no name", election.New(ses, ""), ctx, rlock.ErrName)
+		refuses(t, "nil context", e, nil, rlock.ErrArgument)
 		done, cancel := context.WithCancel(ctx)
 		cancel()
-		try("ctx done", e, done, context.Canceled)
+		refuses(t, "ctx done", e, done, context.Canceled)
 		if e.Name() != "x" || e.Session() != ses || none.Name() != "" || none.Session() != nil {
 			t.Errorf("the names are %q and %q, the sessions %v and %v", e.Name(), none.Name(), e.Session(), none.Session())
 		}
@@ -167,7 +169,7 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("the lock is held by %v", st.Owners)
 		}
 		must(t, ses.Close())
-		try("closed", e, ctx, rlock.ErrClosed)
+		refuses(t, "closed", e, ctx, rlock.ErrClosed)
 	})
 }
 

@@ -102,6 +102,51 @@ func TestHoldersThatWantMoreDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
+// traffic is callers who take permits again and again, for 20 ms each.
+type traffic struct {
+	mu    sync.Mutex
+	times []time.Time // when they entered
+	stops []context.CancelFunc
+	done  sync.WaitGroup
+}
+
+// begin lets some more come, who want n permits each.
+func (f *traffic) begin(t *testing.T, ctx context.Context, m *semaphore.Semaphore, callers, n int) {
+	until, stop := context.WithCancel(ctx)
+	f.stops = append(f.stops, stop)
+	for range callers {
+		f.done.Go(func() {
+			for until.Err() == nil {
+				_ = m.Do(until, n, func(context.Context) error {
+					f.mu.Lock()
+					f.times = append(f.times, time.Now())
+					f.mu.Unlock()
+					pass(t, 20*time.Millisecond)
+					return nil
+				})
+			}
+		})
+	}
+}
+
+// end stops all, and waits for them.
+func (f *traffic) end() {
+	for _, stop := range f.stops {
+		stop()
+	}
+	f.done.Wait()
+}
+
+// entered is how many came in in that time.
+func (f *traffic) entered(from, to time.Time) (n int) {
+	for _, at := range f.times {
+		if !at.Before(from) && at.Before(to) {
+			n++
+		}
+	}
+	return n
+}
+
 // A large request waits for what somebody keeps for long. Meanwhile others use what is free, in the time in which it is
 // not kept for the large one, and that is not starved by them (scenario 42).
 func TestALargeRequestNeitherStarvesNorIsStarved(t *testing.T) {
@@ -117,47 +162,23 @@ func TestALargeRequestNeitherStarvesNorIsStarved(t *testing.T) {
 		large := acquire(ctx, semaphore.New(dial(t, s, slow()), "x", limit), limit)
 		awaitInLine(t, s, "x", 1)
 		pass(t, time.Millisecond)
-		var mu sync.Mutex
-		var entered []time.Duration
-		until, stop := context.WithCancel(ctx)
-		var done sync.WaitGroup
+		var others traffic
 		for range sessions {
-			m := semaphore.New(dial(t, s, slow()), "x", limit)
-			for range each {
-				done.Go(func() {
-					for until.Err() == nil {
-						_ = m.Do(until, n, func(context.Context) error {
-							mu.Lock()
-							entered = append(entered, time.Since(began))
-							mu.Unlock()
-							pass(t, 20*time.Millisecond)
-							return nil
-						})
-					}
-				})
-			}
+			others.begin(t, ctx, semaphore.New(dial(t, s, slow()), "x", limit), each, n)
 		}
 		pass(t, 4500*time.Millisecond) // 1 s kept, 1 s not, 2 s kept, 1 s not, 4 s kept
 		must(t, held.Release())
 		released := time.Since(began)
 		g := locktest.Get(t, large, 20*time.Second, "the large request")
 		got := time.Since(began)
-		stop()
-		done.Wait()
+		others.end()
 		must(t, g.err)
 		must(t, g.p.Release())
 		most := 5*time.Second + 25*time.Millisecond + s.Slack()
 		if got > max(most, released+s.Slack()) {
 			t.Errorf("the large request had its permits after %v, want %v", got, most)
 		}
-		in := func(from, to time.Duration) (n int) {
-			for _, at := range entered {
-				if at >= from && at < to {
-					n++
-				}
-			}
-			return n
-		}
+		in := func(from, to time.Duration) int { return others.entered(began.Add(from), began.Add(to)) }
 		// Each of them enters about fifty times a second, if it may, and if the machine has the time.
 		least := sessions * each
 		if redistest.MadeUpClock() {

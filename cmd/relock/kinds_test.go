@@ -20,7 +20,7 @@ func TestElectionsAndLatches(t *testing.T) {
 	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
 		c, session := newCLI(t, s), dialAs(t, s, "db-1")
 		const value = "10.0.0.7:5432"
-		_, leads, err := election.New(session, "e:db").Campaign(within(t), value)
+		_, _, err := election.New(session, "e:db").Campaign(within(t), value)
 		must(t, err)
 		inBackground(t, func(ctx context.Context) error {
 			_, _, err := election.New(dial(t, s), "e:db").Campaign(ctx, "next")
@@ -74,7 +74,20 @@ func TestElectionsAndLatches(t *testing.T) {
 			t.Errorf("show prints\n%s", out)
 		}
 		c.want(64, "force", "l:ready")
+	})
+}
 
+// The leader of an election is what it has published, until it resigns.
+func TestLeader(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		c, session := newCLI(t, s), dial(t, s)
+		const value = "10.0.0.7:5432"
+		_, leads, err := election.New(session, "e:db").Campaign(within(t), value)
+		must(t, err)
+		inBackground(t, func(ctx context.Context) error {
+			_, _, err := election.New(dial(t, s), "e:db").Campaign(ctx, "next")
+			return err
+		})
 		if out := c.want(0, "leader", "e:db").out; out != value+"\n" {
 			t.Errorf("leader prints %q", out)
 		}

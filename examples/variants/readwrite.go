@@ -103,14 +103,20 @@ func showReadWrite(ctx context.Context, redis *demo.Redis) (r reading, err error
 	})
 	wg.Wait()
 	r.lanes, r.together, r.mixed = lanes, int(most.Load()), mixed.Load()
-	for _, l := range lanes[:readers] {
+	r.reads = begunAfter(lanes[:readers], r.entered)
+	return r, errs
+}
+
+// begunAfter counts the stays that began after a time.
+func begunAfter(lanes []lane, at time.Duration) (n int) {
+	for _, l := range lanes {
 		for _, s := range l.stays {
-			if s.in > r.entered {
-				r.reads++
+			if s.in > at {
+				n++
 			}
 		}
 	}
-	return r, errs
+	return n
 }
 
 // raise sets most to n if that is more.

@@ -63,6 +63,11 @@ func TestCommandsNameTheKeysThatTheyNeed(t *testing.T) {
 			t.Errorf("%s: keys %s, args %s\nwant keys %s, args %s", c.what, keys, args, c.keys, c.args)
 		}
 	}
+}
+
+// A renewal does too, and of these no more than what cannot be left out while a slot moves.
+func TestRenewalsNameTheKeysThatTheyNeed(t *testing.T) {
+	p, ends := mutex.New(names("x"), mutex.Fencing{}), mutex.New(names("x"), mutex.Fencing{Fenced: true, Ends: time.Minute})
 	for _, c := range []struct {
 		p            *mutex.Primitive
 		byIDs, alone bool

@@ -37,56 +37,63 @@ func eval(t testing.TB, s *redistest.Server, script string, keys []string, args 
 	return fmt.Sprint(m)
 }
 
+// A leaseStep is a script, or a command, and between how many ms the TTL of the lock is then.
+type leaseStep struct {
+	what, script string
+	keys, args   []string
+	from, to     int64
+}
+
+// private are the arguments of a release of some holds of a private owner.
+func private(keep string, more ...string) []string {
+	return append(args("me", "ch", "PUBLISH", "1", "", "1", "0", "", "", "0", "0", "", "", keep, "1"), more...)
+}
+
+var leaseSteps = []leaseStep{
+	{"outer", "acquire", lock, args("me", "60000"), 59000, 60000},
+	{"a resend with more", "acquire", lock, args("me", "70000"), 69000, 70000},
+	{"a shorter inner one", "acquire", ids, args("me", "5000", "", "0", "1", "a"), 58000, 70000},
+	{"a longer inner one", "acquire", ids, args("me", "90000", "", "0", "2", "b"), 89000, 90000},
+	{"a renewal", "renew", ids, args("30000", "me", ""), 88000, 90000},
+	{"a question", "renew", lock, args("0", "me"), 88000, 90000},
+	{"unlock of what was not there", "release", ids, private("50000", "1", "x"), 88000, 90000},
+	{"unlock of the longer one", "release", ids, private("60000", "1", "b"), 58000, 60000},
+	{"unlock that deserves more", "release", ids, private("99000", "1", "a"), 57000, 60000},
+	{"an extension closer", "extend", ids, args("me", "2000", "1", "0", "e", "0", "0"), 1000, 2000},
+	{"an extension", "extend", ids, args("me", "60000", "1", "0", "e", "0", "0"), 58000, 60000},
+	{"an extension that only moves away", "extend", ids, args("me", "1000", "1", "1", "e", "0", "0"), 57000, 60000},
+	{"a key that lost its TTL", "", lock, args("PERSIST", "lock"), -1, -1},
+	{"a question about that", "renew", lock, args("0", "me"), -1, -1},
+	{"a resend where the TTL is lost", "acquire", lock, args("me", "60000"), 58000, 60000},
+	{"a late extension, void", "extend", ids, args("me", "90000", "1", "0", "f", "1", "0", "e"), 88000, 90000},
+	{"when it comes", "extend", ids, args("me", "1000", "1", "0", "e", "0", "0"), 88000, 90000},
+	{"one more hold", "acquire", ids, args("me", "1000", "", "0", "1", "v"), 88000, 90000},
+	{"another, and an unlock is void", "extend", ids, args("me", "80000", "1", "0", "g", "1", "0", "v"), 78000, 80000},
+	{"when that comes", "release", ids, private("1000", "1", "v"), 77000, 80000},
+	{"the end of that life", "release", ids, endAll, -2, -2},
+	{"a named owner", "acquire", ids, args("me", "60000", "", "0", "0", "a"), 58000, 60000},
+	{"it is in elsewhere", "acquire", ids, args("me", "90000", "", "0", "0", "else"), 88000, 90000},
+	{"an extension that would cut another's", "extend", ids, args("me", "1000", "0", "0", "e", "0", "0", "a"), 88000, 90000},
+	{"one more, further away", "acquire", ids, args("me", "30000", "", "0", "1", "b"), 88000, 90000},
+	{"an unlock that would cut another's", "release", ids, ends("50000", "1", "b", "a"), 87000, 90000},
+	{"an extension further away", "extend", ids, args("me", "99000", "0", "0", "e", "0", "0", "a"), 98000, 99000},
+	{"an unlock elsewhere", "release", ids, ends("70000", "1", "else", "a"), 69000, 70000},
+	{"an extension of its own", "extend", ids, args("me", "20000", "0", "0", "e", "0", "0", "a"), 19000, 20000},
+	{"it is left, for longer", "leave", ids, args("me", "50000", "0", "1", "0", "ch", "PUBLISH", "", "a"), 49000, 50000},
+	{"it is left", "leave", ids, args("me", "20000", "0", "1", "0", "ch", "PUBLISH", "", "a"), 19000, 20000},
+	{"it is in elsewhere", "acquire", ids, args("me", "60000", "", "0", "0", "else"), 58000, 60000},
+	{"what another holds too is left", "leave", ids, args("me", "20000", "0", "1", "0", "ch", "PUBLISH", "", "a"), 57000, 60000},
+	{"that ends", "release", ids, ends("20000", "1", "else", "a"), 19000, 20000},
+	{"an id of an earlier life beside it", "", lock, args("HSET", "lock", "me", "2"), 18000, 20000},
+	{"a count that is another's", "extend", ids, args("me", "1000", "0", "0", "e", "0", "0", "a", "old"), 18000, 20000},
+}
+
 // A lease belongs to the acquisition: a nested shorter one does not cut the outer, and
 // releasing an inner hold never lengthens what is left (R24). No lock is ever without
 // a TTL. The end comes closer only where all that is counted is this session's.
 func TestScriptsKeepTheLongerLease(t *testing.T) {
-	private := func(keep string, more ...string) []string {
-		return append(args("me", "ch", "PUBLISH", "1", "", "1", "0", "", "", "0", "0", "", "", keep, "1"), more...)
-	}
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		for _, step := range []struct {
-			what, script string
-			keys, args   []string
-			from, to     int64
-		}{
-			{"outer", "acquire", lock, args("me", "60000"), 59000, 60000},
-			{"a resend with more", "acquire", lock, args("me", "70000"), 69000, 70000},
-			{"a shorter inner one", "acquire", ids, args("me", "5000", "", "0", "1", "a"), 58000, 70000},
-			{"a longer inner one", "acquire", ids, args("me", "90000", "", "0", "2", "b"), 89000, 90000},
-			{"a renewal", "renew", ids, args("30000", "me", ""), 88000, 90000},
-			{"a question", "renew", lock, args("0", "me"), 88000, 90000},
-			{"unlock of what was not there", "release", ids, private("50000", "1", "x"), 88000, 90000},
-			{"unlock of the longer one", "release", ids, private("60000", "1", "b"), 58000, 60000},
-			{"unlock that deserves more", "release", ids, private("99000", "1", "a"), 57000, 60000},
-			{"an extension closer", "extend", ids, args("me", "2000", "1", "0", "e", "0", "0"), 1000, 2000},
-			{"an extension", "extend", ids, args("me", "60000", "1", "0", "e", "0", "0"), 58000, 60000},
-			{"an extension that only moves away", "extend", ids, args("me", "1000", "1", "1", "e", "0", "0"), 57000, 60000},
-			{"a key that lost its TTL", "", lock, args("PERSIST", "lock"), -1, -1},
-			{"a question about that", "renew", lock, args("0", "me"), -1, -1},
-			{"a resend where the TTL is lost", "acquire", lock, args("me", "60000"), 58000, 60000},
-			{"a late extension, void", "extend", ids, args("me", "90000", "1", "0", "f", "1", "0", "e"), 88000, 90000},
-			{"when it comes", "extend", ids, args("me", "1000", "1", "0", "e", "0", "0"), 88000, 90000},
-			{"one more hold", "acquire", ids, args("me", "1000", "", "0", "1", "v"), 88000, 90000},
-			{"another, and an unlock is void", "extend", ids, args("me", "80000", "1", "0", "g", "1", "0", "v"), 78000, 80000},
-			{"when that comes", "release", ids, private("1000", "1", "v"), 77000, 80000},
-			{"the end of that life", "release", ids, endAll, -2, -2},
-			{"a named owner", "acquire", ids, args("me", "60000", "", "0", "0", "a"), 58000, 60000},
-			{"it is in elsewhere", "acquire", ids, args("me", "90000", "", "0", "0", "else"), 88000, 90000},
-			{"an extension that would cut another's", "extend", ids, args("me", "1000", "0", "0", "e", "0", "0", "a"), 88000, 90000},
-			{"one more, further away", "acquire", ids, args("me", "30000", "", "0", "1", "b"), 88000, 90000},
-			{"an unlock that would cut another's", "release", ids, ends("50000", "1", "b", "a"), 87000, 90000},
-			{"an extension further away", "extend", ids, args("me", "99000", "0", "0", "e", "0", "0", "a"), 98000, 99000},
-			{"an unlock elsewhere", "release", ids, ends("70000", "1", "else", "a"), 69000, 70000},
-			{"an extension of its own", "extend", ids, args("me", "20000", "0", "0", "e", "0", "0", "a"), 19000, 20000},
-			{"it is left, for longer", "leave", ids, args("me", "50000", "0", "1", "0", "ch", "PUBLISH", "", "a"), 49000, 50000},
-			{"it is left", "leave", ids, args("me", "20000", "0", "1", "0", "ch", "PUBLISH", "", "a"), 19000, 20000},
-			{"it is in elsewhere", "acquire", ids, args("me", "60000", "", "0", "0", "else"), 58000, 60000},
-			{"what another holds too is left", "leave", ids, args("me", "20000", "0", "1", "0", "ch", "PUBLISH", "", "a"), 57000, 60000},
-			{"that ends", "release", ids, ends("20000", "1", "else", "a"), 19000, 20000},
-			{"an id of an earlier life beside it", "", lock, args("HSET", "lock", "me", "2"), 18000, 20000},
-			{"a count that is another's", "extend", ids, args("me", "1000", "0", "0", "e", "0", "0", "a", "old"), 18000, 20000},
-		} {
+		for _, step := range leaseSteps {
 			if step.script == "" {
 				locktest.Must(t, s.Do(t, step.args...).Error())
 			} else {

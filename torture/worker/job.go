@@ -89,7 +89,7 @@ type Options struct {
 
 // Callers are who takes the locks.
 type Callers struct {
-	Sessions   int  // of the process, if the servers are not Several; 0: one
+	Sessions   int // of the process, if the servers are not Several; 0: one
 	Goroutines int
 	Crowd      bool // each session has a caller for each lock, which does nothing else
 	Rush       bool // callers of each lock pass it on as fast as that goes

@@ -37,19 +37,11 @@ func WhileASlotMoves(t *testing.T, sources map[string]string, cases []ScriptCase
 		return got
 	}
 	for _, k := range cases {
-		from.FlushAll(t)
-		for _, cmd := range k.setup {
-			cmd = slices.Clone(cmd)
-			cmd[1] = slotTag + cmd[1]
-			Must(t, from.Do(t, cmd...).Error())
-		}
-		eval := []string{"EVAL", sources[k.script], strconv.Itoa(len(k.keys))}
-		for _, key := range k.keys {
-			eval = append(eval, slotTag+key)
-		}
+		k.begin(t, from)
+		eval := k.tagged(sources[k.script])
 		before := state()
 		Must(t, from.Do(t, "CLUSTER", "SETSLOT", slot, "MIGRATING", target).Error())
-		got := reply(from, t, append(eval, k.args...))
+		got := reply(from, t, eval)
 		Must(t, from.Do(t, "CLUSTER", "SETSLOT", slot, "STABLE").Error())
 		after, want := state(), k.state
 		if k.moving != "" {
@@ -61,7 +53,7 @@ func WhileASlotMoves(t *testing.T, sources map[string]string, cases []ScriptCase
 				t.Errorf("%s/%s was refused, but Redis has %q, and had %q", k.script, k.name, after, before)
 			}
 		case strings.Contains(got, "non local key"):
-			again, want := reply(from, t, append(eval, k.args...)), k.again
+			again, want := reply(from, t, eval), k.again
 			switch {
 			case k.rest != "":
 				want = k.rest
@@ -80,6 +72,25 @@ func WhileASlotMoves(t *testing.T, sources map[string]string, cases []ScriptCase
 	if ran == 0 {
 		t.Error("all scripts were refused")
 	}
+}
+
+// begin has nothing stand on the node but what stands there before the script.
+func (c ScriptCase) begin(t *testing.T, on *redistest.Server) {
+	on.FlushAll(t)
+	for _, cmd := range c.setup {
+		cmd = slices.Clone(cmd)
+		cmd[1] = slotTag + cmd[1]
+		Must(t, on.Do(t, cmd...).Error())
+	}
+}
+
+// tagged is the command that runs the script, with all keys in the slot.
+func (c ScriptCase) tagged(source string) []string {
+	eval := []string{"EVAL", source, strconv.Itoa(len(c.keys))}
+	for _, key := range c.keys {
+		eval = append(eval, slotTag+key)
+	}
+	return append(eval, c.args...)
 }
 
 // Rest says what the second run replies to do the rest, where that is not what it replies when the first
