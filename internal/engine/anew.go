@@ -82,6 +82,34 @@ func (l *lock) enteredAnew(c *claim, r *redis.Released, sent time.Duration, doub
 	}
 }
 
+// enteredLate is what the clean-up does behind a release that had no answer in time, and that Redis has answered
+// now: it may have entered a claim just then which was over already. What ended that claim came too early to
+// find its entry. nil: it enters none.
+func (e *ending) enteredLate() (done func(error)) {
+	if e.anew == nil {
+		return nil
+	}
+	return func(err error) {
+		if err == nil {
+			l := e.c.lock
+			l.mu.Lock()
+			e.dismissLate()
+			l.unlockBehind()
+		}
+	}
+}
+
+// dismissLate takes back what such a release has entered.
+func (e *ending) dismissLate() {
+	switch c := e.anew; {
+	case c == nil || c.state != finished: // one that still asks ends behind this
+	case c.run != nil:
+		c.dismiss()
+	default:
+		c.dismissEntry()
+	}
+}
+
 // dismissEntry takes out of the line, in the background, what a claim that is over may have there.
 func (c *claim) dismissEntry() {
 	s := c.lock.s

@@ -149,6 +149,8 @@ func (d *departure) done(err error) {
 		d.settle(err)
 	case err == nil && d.inner != nil:
 		d.confirmed()
+	case err == nil:
+		d.dismissLate()
 	}
 	l.unlockBehind()
 }

@@ -190,7 +190,7 @@ func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err er
 		l.nudge()
 	}
 	if len(r.Unconfirmed) > 0 {
-		s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: r.Unconfirmed, Until: c.latestEnd(now)})
+		s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: r.Unconfirmed, Until: c.latestEnd(now), Done: e.enteredLate()})
 	}
 	if r.Lost && err == nil {
 		err = ErrLost
