@@ -26,8 +26,8 @@ func (r *round) leftovers(in *check.Round) {
 		for _, owner := range r.owners(node, key) {
 			session, _, _ := strings.Cut(owner, ":")
 			session, _, _ = strings.Cut(session, ".")
-			if strings.HasPrefix(session, "owner-") {
-				session = "owner" // of any session
+			if strings.HasPrefix(session, "owner-") || strings.HasSuffix(key, timeouts) {
+				session = "owner" // of any session: a permit's id says no more than a name
 			}
 			if !excused[session] {
 				r.failed("%s has %q, whose session was closed, at %.3f s:%s", key, owner, now.Seconds(), r.lately(in, now))
@@ -80,6 +80,8 @@ func (r *round) describe(node *redistest.Server, key string) string {
 }
 
 const (
+	// timeouts ends the keys of permits.
+	timeouts = ":timeout"
 	// requests begins the keys in which a counter's requests are remembered, one for each session.
 	requests = "relock_requests:"
 	// rememberedFor is for how long they are, with the ReleaseTimeout that the workers have.
@@ -115,7 +117,7 @@ func (r *round) permanent(key string) bool {
 // over reports whether the key has permits that have all expired: they are removed by the next
 // request for some.
 func (r *round) over(node *redistest.Server, key string) bool {
-	if !strings.HasSuffix(key, ":timeout") {
+	if !strings.HasSuffix(key, timeouts) {
 		return false
 	}
 	n, err := node.Do(r.tb, "ZCOUNT", key, "("+strconv.FormatInt(time.Now().UnixMilli(), 10), "+inf").AsInt64()
@@ -124,7 +126,7 @@ func (r *round) over(node *redistest.Server, key string) bool {
 
 // excused returns the sessions that may have left something: those that were killed within
 // their lease, those of which a command was delivered late, and all if Redis may have lost their releases. A
-// named owner is excused if any session is.
+// named owner and a permit are excused if any session is.
 func (r *round) excused(in *check.Round, now time.Duration) map[string]bool {
 	excused := map[string]bool{}
 	for _, f := range in.Faults {
