@@ -109,7 +109,7 @@ func (k Crowd) cost(t *testing.T, s *redistest.Server, crowd string, act CrowdAc
 	}
 	cancel()
 	c.end()
-	for round := range 8 {
+	for round := range 50 { // a busy machine takes the processor away in the middle of most scripts
 		c.restore()
 		again := false
 		for i, cmd := range scripts {
@@ -117,7 +117,7 @@ func (k Crowd) cost(t *testing.T, s *redistest.Server, crowd string, act CrowdAc
 			if round == 0 {
 				all = append(all, now)
 			}
-			again = again || round == 0 || now.commands != all[i].commands || min(now.took, all[i].took) >= crowdLongest
+			again = again || round == 0 || round < 8 && now.commands != all[i].commands || min(now.took, all[i].took) >= crowdLongest
 			all[i].commands = min(all[i].commands, now.commands)
 			all[i].took = min(all[i].took, now.took)
 		}
