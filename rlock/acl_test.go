@@ -48,10 +48,10 @@ func TestDocumentedACLIsEnough(t *testing.T) {
 		})
 	}
 	handed.Wait()
-	r := newRing(t, ctx, party{rlock.New(a, "y"), rwlock.New(a, "z")}, party{rwlock.New(b, "z"), rlock.New(b, "y")})
-	r.wait(0)
-	r.wait(1)
-	r.resolve(10 * time.Second)
+	r := locktest.NewRing(t, ctx, locktest.Party{Holds: rlock.New(a, "y"), Wants: rwlock.New(a, "z")}, locktest.Party{Holds: rwlock.New(b, "z"), Wants: rlock.New(b, "y")})
+	r.Wait(0)
+	r.Wait(1)
+	r.Resolve(10 * time.Second)
 	runVariants(t, ctx, a, b)
 	denied, err := s.Do(t, "ACL", "LOG").ToArray()
 	must(t, err)
@@ -129,7 +129,7 @@ func runVariants(t *testing.T, ctx context.Context, a, b *rlock.Session) {
 		in := make(chan error, 1)
 		go func() { in <- lock() }()
 		redistest.Eventually(t, 5*time.Second, what+": somebody to wait", func() bool {
-			_, pending, _, _, _ := b.Books()
+			_, pending, _, _, _ := locktest.Books(b)
 			return pending == 1
 		})
 		must(t, unlock())

@@ -14,15 +14,15 @@ import (
 	"relock/semaphore"
 )
 
-var atLeastKinds = map[string]func(s *rlock.Session) lockable{
-	"plain":      func(s *rlock.Session) lockable { return rlock.New(s, "x") },
-	"fenced":     func(s *rlock.Session) lockable { return rlock.New(s, "x", rlock.FencedFor(time.Minute)) },
-	"fair":       func(s *rlock.Session) lockable { return fairlock.New(s, "x") },
-	"write side": func(s *rlock.Session) lockable { return rwlock.New(s, "x") },
+var atLeastKinds = map[string]func(s *rlock.Session) locktest.Mutex{
+	"plain":      func(s *rlock.Session) locktest.Mutex { return rlock.New(s, "x") },
+	"fenced":     func(s *rlock.Session) locktest.Mutex { return rlock.New(s, "x", rlock.FencedFor(time.Minute)) },
+	"fair":       func(s *rlock.Session) locktest.Mutex { return fairlock.New(s, "x") },
+	"write side": func(s *rlock.Session) locktest.Mutex { return rwlock.New(s, "x") },
 }
 
 // eachAtLeast runs fn for each of those kinds, with two sessions.
-func eachAtLeast(t *testing.T, fn func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere lockable)) {
+func eachAtLeast(t *testing.T, fn func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere locktest.Mutex)) {
 	t.Parallel()
 	for name, of := range atLeastKinds {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func eachAtLeast(t *testing.T, fn func(t *testing.T, s *redistest.Server, ctx co
 }
 
 // kindOf is the name of the kind of a lock among those.
-func kindOf(m lockable) string {
+func kindOf(m locktest.Mutex) string {
 	switch m.(type) {
 	case *fairlock.Mutex:
 		return "fair"
@@ -46,15 +46,15 @@ func kindOf(m lockable) string {
 }
 
 // waitsOf reports whether a caller of the session waits for the lock.
-func waitsOf(ses *rlock.Session, m lockable) func() bool {
+func waitsOf(ses *rlock.Session, m locktest.Mutex) func() bool {
 	return func() bool {
 		switch kindOf(m) {
 		case "fair":
-			return ses.FairWaitersOf("x") == 1
+			return locktest.FairWaitersOf(ses, "x") == 1
 		case "write side":
-			return ses.SideWaitersOf("x") == 1
+			return locktest.SideWaitersOf(ses, "x") == 1
 		}
-		return ses.WaitersOf("x") == 1
+		return locktest.WaitersOf(ses, "x") == 1
 	}
 }
 
@@ -62,12 +62,12 @@ func waitsOf(ses *rlock.Session, m lockable) func() bool {
 // then, and not when they happen to look.
 func TestAtLeastLeavesTheLockStanding(t *testing.T) {
 	const d = 700 * time.Millisecond // shorter than a look
-	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, _ *rlock.Session, m, elsewhere lockable) {
+	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, _ *rlock.Session, m, elsewhere locktest.Mutex) {
 		began := time.Now()
 		section, h, err := m.Lock(ctx, rlock.AtLeast(d))
 		must(t, err)
 		got := time.Now()
-		waiter := faultGo(func() error {
+		waiter := locktest.Go(func() error {
 			_, h, err := elsewhere.Lock(ctx)
 			if err == nil {
 				err = h.Unlock()
@@ -80,7 +80,7 @@ func TestAtLeastLeavesTheLockStanding(t *testing.T) {
 		})
 		must(t, h.Unlock())
 		locktest.Ends(t, section, time.Second, rlock.ErrReleased)
-		if left := pttlOf(t, s, "x"); left > d || left < d-time.Since(began)-time.Millisecond {
+		if left := locktest.PTTL(t, s, "x"); left > d || left < d-time.Since(began)-time.Millisecond {
 			t.Errorf("the lock stands for %v yet, want what is left of %v", left, d)
 		}
 		_, _, err = m.TryLock(ctx)
@@ -97,7 +97,7 @@ func TestAtLeastLeavesTheLockStanding(t *testing.T) {
 
 // An Unlock after the time is like any other.
 func TestAtLeastIsOverWhenItsTimeIs(t *testing.T) {
-	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, _ *rlock.Session, m, elsewhere lockable) {
+	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, _ *rlock.Session, m, elsewhere locktest.Mutex) {
 		_, h, err := m.Lock(ctx, rlock.AtLeast(20*time.Millisecond))
 		must(t, err)
 		time.Sleep(21 * time.Millisecond)
@@ -110,12 +110,12 @@ func TestAtLeastIsOverWhenItsTimeIs(t *testing.T) {
 
 // It may be longer than the lease that the watchdog renews.
 func TestAtLeastMayExceedTheLease(t *testing.T) {
-	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere lockable) {
+	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere locktest.Mutex) {
 		_, h, err := m.Lock(ctx, rlock.AtLeast(time.Hour))
 		must(t, err)
 		must(t, h.Unlock())
 		must(t, ses.Close())
-		if left := pttlOf(t, s, "x"); left < 59*time.Minute || left > time.Hour {
+		if left := locktest.PTTL(t, s, "x"); left < 59*time.Minute || left > time.Hour {
 			t.Errorf("the lock stands for %v yet, want an hour", left)
 		}
 		_, _, err = elsewhere.TryLock(ctx)
@@ -125,13 +125,13 @@ func TestAtLeastMayExceedTheLease(t *testing.T) {
 
 // A session that closes with an open section leaves the lock as an Unlock does.
 func TestAtLeastOutlivesClose(t *testing.T) {
-	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere lockable) {
+	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere locktest.Mutex) {
 		section, h, err := m.Lock(ctx, rlock.AtLeast(10*time.Second))
 		must(t, err)
 		must(t, ses.Close())
 		locktest.Ends(t, section, time.Second, rlock.ErrClosed)
 		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrClosed)
-		if left := pttlOf(t, s, "x"); left < time.Second || left > 10*time.Second {
+		if left := locktest.PTTL(t, s, "x"); left < time.Second || left > 10*time.Second {
 			t.Errorf("the lock stands for %v yet, want what is left of 10s", left)
 		}
 	})
@@ -140,20 +140,20 @@ func TestAtLeastOutlivesClose(t *testing.T) {
 // Nested holds count together, in whatever order they are unlocked, and the longest time of theirs holds; the callers
 // of the session that wait are let in by Redis, and not in memory.
 func TestAtLeastOfNestedHolds(t *testing.T) {
-	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, _ lockable) {
+	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, _ locktest.Mutex) {
 		section, outer, err := m.Lock(ctx)
 		must(t, err)
 		_, inner, err := m.Lock(section, rlock.AtLeast(10*time.Second))
 		must(t, err)
 		_, innermost, err := m.Lock(section, rlock.AtLeast(time.Second))
 		must(t, err)
-		waiter := faultGo(func() error { _, _, err := m.Lock(ctx, rlock.Wait(s.Slowed(500*time.Millisecond))); return err })
+		waiter := locktest.Go(func() error { _, _, err := m.Lock(ctx, rlock.Wait(s.Slowed(500*time.Millisecond))); return err })
 		redistest.Eventually(t, 5*time.Second, "a caller to wait", waitsOf(ses, m))
 		must(t, inner.Unlock())
 		must(t, outer.Unlock())
 		must(t, innermost.Unlock())
 		locktest.Is(t, "the Lock that waits", locktest.Get(t, waiter, 5*time.Second, "it"), rlock.ErrNotAcquired)
-		if left := pttlOf(t, s, "x"); left < time.Second || left > 10*time.Second {
+		if left := locktest.PTTL(t, s, "x"); left < time.Second || left > 10*time.Second {
 			t.Errorf("the lock stands for %v yet, want what is left of 10s", left)
 		}
 	})
@@ -161,11 +161,11 @@ func TestAtLeastOfNestedHolds(t *testing.T) {
 
 // A Lock whose caller has gone when it was granted leaves nothing standing, and ForceUnlock ends what stands.
 func TestAtLeastIsForLocksThatWereTaken(t *testing.T) {
-	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere lockable) {
+	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere locktest.Mutex) {
 		_, h, err := elsewhere.Lock(ctx)
 		must(t, err)
 		waits, cancel := context.WithCancel(ctx)
-		waiter := faultGo(func() error { _, _, err := m.Lock(waits, rlock.AtLeast(time.Hour)); return err })
+		waiter := locktest.Go(func() error { _, _, err := m.Lock(waits, rlock.AtLeast(time.Hour)); return err })
 		redistest.Eventually(t, 5*time.Second, "a caller to wait", waitsOf(ses, m))
 		cancel()
 		locktest.Is(t, "Lock", locktest.Get(t, waiter, 5*time.Second, "it"), rlock.ErrNotAcquired, context.Canceled)
@@ -204,11 +204,11 @@ func (c *silentContext) Err() error {
 
 // A caller whose context has ended when it is let in by a message leaves nothing standing.
 func TestAtLeastOfACallerThatIsLetInTooLate(t *testing.T) {
-	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere lockable) {
+	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere locktest.Mutex) {
 		_, h, err := elsewhere.Lock(ctx)
 		must(t, err)
 		late := &silentContext{Context: ctx}
-		waiter := faultGo(func() error { _, _, err := m.Lock(late, rlock.AtLeast(time.Hour)); return err })
+		waiter := locktest.Go(func() error { _, _, err := m.Lock(late, rlock.AtLeast(time.Hour)); return err })
 		redistest.Eventually(t, 5*time.Second, "a caller to wait", waitsOf(ses, m))
 		redistest.Eventually(t, 5*time.Second, "the waiter to stand in the line", func() bool {
 			n, err := s.Do(t, "EXISTS", "relock_line1:{x}").AsInt64()
@@ -239,7 +239,7 @@ func TestAtLeastOfTheWriteSideOutlivesADowngrade(t *testing.T) {
 		_, _, err = m.TryRLock(ctx)
 		locktest.Is(t, "TryRLock of the session", err, rlock.ErrNotAcquired)
 		must(t, r.Unlock())
-		if left := pttlOf(t, s, "x"); left < 5*time.Second || left > 20*time.Second {
+		if left := locktest.PTTL(t, s, "x"); left < 5*time.Second || left > 20*time.Second {
 			t.Errorf("the lock stands for %v yet, want what is left of 20s", left)
 		}
 		_, _, err = elsewhere.TryRLock(ctx)
@@ -249,14 +249,14 @@ func TestAtLeastOfTheWriteSideOutlivesADowngrade(t *testing.T) {
 
 // An owner with a name gets in again, and holds of it elsewhere are not cut short.
 func TestAtLeastOfANamedOwner(t *testing.T) {
-	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, _ *rlock.Session, m, elsewhere lockable) {
+	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, _ *rlock.Session, m, elsewhere locktest.Mutex) {
 		ctx = rlock.WithOwner(ctx, "job")
 		_, h, err := m.Lock(ctx, rlock.AtLeast(5*time.Second))
 		must(t, err)
 		_, other, err := elsewhere.Lock(ctx)
 		must(t, err)
 		must(t, h.Unlock())
-		if left := pttlOf(t, s, "x"); left < 15*time.Second {
+		if left := locktest.PTTL(t, s, "x"); left < 15*time.Second {
 			t.Errorf("the hold in the other session ends in %v, want a lease of 30s", left)
 		}
 		must(t, other.Unlock())
@@ -294,13 +294,13 @@ func TestAtLeastRefused(t *testing.T) {
 
 // The reply to an Unlock that leaves the lock standing is lost: it runs twice, and the lock stands as long as it should.
 func TestAtLeastWhenTheReplyIsLost(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		st := newStage(t, s, rlock.Config{})
-		_, h, err := st.m.Lock(st.ctx, rlock.AtLeast(10*time.Second))
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		st := locktest.NewStage(t, s, rlock.Config{})
+		_, h, err := st.Mutex.Lock(st.Ctx, rlock.AtLeast(10*time.Second))
 		must(t, err)
-		st.p.DropReply(faultRuns(t, "leave"))
+		st.Proxy.DropReply(locktest.Calls(t, "leave"))
 		must(t, h.Unlock())
-		if left := pttlOf(t, s, st.name); left < time.Second || left > 10*time.Second {
+		if left := locktest.PTTL(t, s, st.Name); left < time.Second || left > 10*time.Second {
 			t.Errorf("the lock stands for %v yet, want what is left of 10s", left)
 		}
 	})

@@ -43,10 +43,10 @@ func TestBadArguments(t *testing.T) {
 	}{
 		{"empty name, Lock", lock(rlock.New(ses, ""), ctx), rlock.ErrName, "empty"},
 		{"empty name, Do", rlock.New(ses, "").Do(ctx, fn), rlock.ErrName, "empty"},
-		{"empty name, State", second(rlock.New(ses, "").State(ctx)), rlock.ErrName, "empty"},
-		{"empty name, ForceUnlock", second(rlock.New(ses, "").ForceUnlock(ctx)), rlock.ErrName, "empty"},
+		{"empty name, State", locktest.Second(rlock.New(ses, "").State(ctx)), rlock.ErrName, "empty"},
+		{"empty name, ForceUnlock", locktest.Second(rlock.New(ses, "").ForceUnlock(ctx)), rlock.ErrName, "empty"},
 		{"nil session", lock(rlock.New(nil, "x"), ctx), rlock.ErrArgument, "session is nil"},
-		{"nil session, State", second(rlock.New(nil, "x").State(ctx)), rlock.ErrArgument, "session is nil"},
+		{"nil session, State", locktest.Second(rlock.New(nil, "x").State(ctx)), rlock.ErrArgument, "session is nil"},
 		{"nil option of New", lock(rlock.New(ses, "x", nil), ctx), rlock.ErrArgument, "nil MutexOption"},
 		{"nil option of Lock", lock(ok, ctx, nil), rlock.ErrArgument, "nil LockOption"},
 		{"negative wait", lock(ok, ctx, rlock.Wait(-1)), rlock.ErrArgument, "Wait(-1ns)"},
@@ -57,8 +57,8 @@ func TestBadArguments(t *testing.T) {
 		{"empty owner", lock(ok, rlock.WithOwner(ctx, "")), rlock.ErrArgument, "empty id"},
 		{"nil fn", ok.Do(ctx, nil), rlock.ErrArgument, "fn is nil"},
 		{"nil ctx, Lock", lock(ok, nilCtx), rlock.ErrArgument, "ctx is nil"},
-		{"nil ctx, State", second(ok.State(nilCtx)), rlock.ErrArgument, "ctx is nil"},
-		{"nil ctx, ForceUnlock", second(ok.ForceUnlock(nilCtx)), rlock.ErrArgument, "ctx is nil"},
+		{"nil ctx, State", locktest.Second(ok.State(nilCtx)), rlock.ErrArgument, "ctx is nil"},
+		{"nil ctx, ForceUnlock", locktest.Second(ok.ForceUnlock(nilCtx)), rlock.ErrArgument, "ctx is nil"},
 		{"nil ctx, Extend", fixed.Extend(nilCtx, time.Second), rlock.ErrArgument, "ctx is nil"},
 		{"Extend by too little", fixed.Extend(ctx, time.Microsecond), rlock.ErrArgument, "at least 1ms"},
 		{"Extend of a renewed hold", auto.Extend(ctx, time.Minute), rlock.ErrArgument, "watchdog"},
@@ -83,8 +83,6 @@ var sentinels = []error{
 	rlock.ErrNotAcquired, rlock.ErrNotHeld, rlock.ErrLost, rlock.ErrReleased,
 	rlock.ErrClosed, rlock.ErrName, rlock.ErrConfig, rlock.ErrArgument,
 }
-
-func second[T any](_ T, err error) error { return err }
 
 func describeAll(t *testing.T, s *redistest.Server) string { return locktest.Describe(t, s) }
 

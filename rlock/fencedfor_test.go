@@ -119,18 +119,18 @@ func TestTokenOutlivesItsHolder(t *testing.T) {
 
 // Sections that are handed over in memory use tokens that are reserved, of a key with an end.
 func TestTokensWithAnEndAreHandedOver(t *testing.T) {
-	faultEach(t, func(t *testing.T, s *redistest.Server) {
-		st := newStage(t, s, rlock.Config{})
-		st.name = "x"
-		st.m = rlock.New(st.ses, st.name, rlock.FencedFor(time.Minute))
-		_, h := st.lock(st.ctx)
-		first, second, third := st.queue(st.ctx), st.queue(st.ctx), st.queue(st.ctx)
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		st := locktest.NewStage(t, s, rlock.Config{})
+		st.Name = "x"
+		st.Mutex = rlock.New(st.Session, st.Name, rlock.FencedFor(time.Minute))
+		_, h := st.Lock(st.Ctx)
+		first, second, third := st.Queue(st.Ctx), st.Queue(st.Ctx), st.Queue(st.Ctx)
 		must(t, h.Unlock()) // its acquire has reserved for itself only
-		a := st.in(first)
-		st.ses.Unhurried(st.name)
-		b := st.handOver(a.hold, second)
-		c := st.handOver(b.hold, third)
-		for i, got := range []*rlock.Hold{h, a.hold, b.hold, c.hold} {
+		a := st.In(first)
+		locktest.Unhurried(st.Session, st.Name)
+		b := st.HandOver(a.Hold, second)
+		c := st.HandOver(b.Hold, third)
+		for i, got := range []*rlock.Hold{h, a.Hold, b.Hold, c.Hold} {
 			if got.Token() != int64(i+1) {
 				t.Errorf("section %d has token %d", i+1, got.Token())
 			}
@@ -138,7 +138,7 @@ func TestTokensWithAnEndAreHandedOver(t *testing.T) {
 		if ttl := tokenLives(t, s); ttl < 60 || ttl > 90 {
 			t.Errorf("the token lives for %d s", ttl)
 		}
-		must(t, c.hold.Unlock())
+		must(t, c.Hold.Unlock())
 	})
 }
 
@@ -151,7 +151,7 @@ func TestTokenEndsThatCannotBe(t *testing.T) {
 		m := rlock.New(ses, "x", rlock.FencedFor(d))
 		for op, err := range map[string]error{
 			"Lock": func() error { _, _, err := m.Lock(ctx); return err }(), "TryLock": func() error { _, _, err := m.TryLock(ctx); return err }(),
-			"State": second(m.State(ctx)), "ForceUnlock": second(m.ForceUnlock(ctx)),
+			"State": locktest.Second(m.State(ctx)), "ForceUnlock": locktest.Second(m.ForceUnlock(ctx)),
 		} {
 			if !errors.Is(err, rlock.ErrArgument) || !strings.Contains(err.Error(), "FencedFor("+d.String()+"); it must be at least 1ms and at most") {
 				t.Errorf("%v: %s: %v", d, op, err)

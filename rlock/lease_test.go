@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
@@ -35,11 +36,11 @@ func TestFixedLeaseEnds(t *testing.T) {
 		if err := h.Unlock(); !errors.Is(err, rlock.ErrNotHeld) {
 			t.Errorf("second Unlock: %v", err)
 		}
-		if got := hget(t, s, "x", other.Owner()); got != "1" {
+		if got := locktest.Field(t, s, "x", other.Owner()); got != "1" {
 			t.Errorf("the successor's hold is %q", got)
 		}
 		must(t, other.Unlock())
-		nothingLeft(t, s, a, b)
+		locktest.NothingLeft(t, s, a, b)
 	})
 }
 
@@ -74,7 +75,7 @@ func TestInnerHoldsLeaveTheOuterLeaseAlone(t *testing.T) {
 			}
 			must(t, outer.Unlock())
 		}
-		nothingLeft(t, s, ses)
+		locktest.NothingLeft(t, s, ses)
 	})
 }
 
@@ -95,11 +96,11 @@ func TestNestedFixedLeaseEndsAlone(t *testing.T) {
 		if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) {
 			t.Errorf("Unlock of the inner hold: %v", err)
 		}
-		if got := hget(t, s, "x", outer.Owner()); got != "1" {
+		if got := locktest.Field(t, s, "x", outer.Owner()); got != "1" {
 			t.Errorf("count %q, want 1", got)
 		}
 		must(t, outer.Unlock())
-		nothingLeft(t, s, ses)
+		locktest.NothingLeft(t, s, ses)
 	})
 }
 
@@ -143,7 +144,7 @@ func TestExtend(t *testing.T) {
 		if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) {
 			t.Errorf("Unlock of a deleted lock: %v", err)
 		}
-		nothingLeft(t, s, ses)
+		locktest.NothingLeft(t, s, ses)
 	})
 }
 
@@ -183,10 +184,10 @@ func TestRenewalEndsWithTheOutermostContext(t *testing.T) {
 		if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) {
 			t.Errorf("Unlock one lease later: %v", err)
 		}
-		if got := hget(t, s, "x", other.Owner()); got != "1" {
+		if got := locktest.Field(t, s, "x", other.Owner()); got != "1" {
 			t.Errorf("the successor's hold is %q", got)
 		}
 		must(t, other.Unlock())
-		nothingLeft(t, s, a, b)
+		locktest.NothingLeft(t, s, a, b)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"relock/internal/test/locktest"
 	"relock/internal/test/modeltest"
 	"relock/rlock"
 )
@@ -48,7 +49,7 @@ func mutexKind(opts ...rlock.MutexOption) modeltest.MutexKind {
 		Line:   "relock_line1:{model}",
 		New:    func(s *rlock.Session) modeltest.Locker { return rlock.New(s, "model", opts...) },
 		Books: func(s *rlock.Session) string {
-			held, asking, locks, scheduled, active := s.Books()
+			held, asking, locks, scheduled, active := locktest.Books(s)
 			if held+asking+locks+scheduled+active == 0 {
 				return ""
 			}

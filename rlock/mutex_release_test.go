@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,24 +14,6 @@ import (
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
-
-// nothingLeft checks that no key, hold, waiter or subscription is left.
-func nothingLeft(t *testing.T, s *redistest.Server, sessions ...*rlock.Session) {
-	t.Helper()
-	redistest.Eventually(t, 10*time.Second, "everything to be given back", func() bool {
-		for _, ses := range sessions {
-			if held, asking, locks, scheduled, active := ses.Books(); held+asking+locks+scheduled+active != 0 {
-				return false
-			}
-		}
-		for _, c := range s.Channels(t) {
-			if !strings.HasPrefix(c, "relock_session:") {
-				return false
-			}
-		}
-		return len(s.Keys(t)) == 0
-	})
-}
 
 func TestDoReleasesOnPanicAndGoexit(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
@@ -47,13 +28,13 @@ func TestDoReleasesOnPanicAndGoexit(t *testing.T) {
 			}()
 			m.Do(ctx, func(context.Context) error { panic("boom") })
 		}()
-		nothingLeft(t, s, ses)
+		locktest.NothingLeft(t, s, ses)
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			m.Do(ctx, func(context.Context) error { runtime.Goexit(); return nil })
 		})
 		wg.Wait()
-		nothingLeft(t, s, ses)
+		locktest.NothingLeft(t, s, ses)
 
 		mine := errors.New("mine")
 		err := m.Do(ctx, func(context.Context) error { return mine })
@@ -95,7 +76,7 @@ func TestUnlockFromAnotherGoroutine(t *testing.T) {
 		if released.Load() != 1 || notHeld.Load() != 7 {
 			t.Errorf("%d released, %d not held", released.Load(), notHeld.Load())
 		}
-		nothingLeft(t, s, ses)
+		locktest.NothingLeft(t, s, ses)
 	})
 }
 
@@ -138,7 +119,7 @@ func TestLocker(t *testing.T) {
 		if err, _ := panics(rlock.New(ses, "x").Locker(over).Lock).(error); !errors.Is(err, context.Canceled) {
 			t.Errorf("Lock on a ctx that is over: %v", err)
 		}
-		nothingLeft(t, s, ses)
+		locktest.NothingLeft(t, s, ses)
 	})
 }
 
@@ -170,6 +151,6 @@ func TestForceUnlockFreesAnyOwnersHold(t *testing.T) {
 		if err := h.Unlock(); !errors.Is(err, rlock.ErrLost) {
 			t.Errorf("Unlock after ForceUnlock: %v", err)
 		}
-		nothingLeft(t, s, a, b)
+		locktest.NothingLeft(t, s, a, b)
 	})
 }

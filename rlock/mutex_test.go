@@ -11,16 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
-
-// hget returns a field of a hash, "" when it is not there.
-func hget(t testing.TB, s *redistest.Server, key, field string) string {
-	t.Helper()
-	v, _ := s.Do(t, "HGET", key, field).ToString()
-	return v
-}
 
 func TestLockStandsInRedisAsRedissonsRLock(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
@@ -39,12 +33,12 @@ func TestLockStandsInRedisAsRedissonsRLock(t *testing.T) {
 		if _, ok := rlock.OwnerFrom(ctx); ok {
 			t.Error("the context given has an owner")
 		}
-		if got := hget(t, s, "app:order", owner); got != "1" {
+		if got := locktest.Field(t, s, "app:order", owner); got != "1" {
 			t.Errorf("HGET = %q, want 1", got)
 		}
 		_, inner, err := m.Lock(section)
 		must(t, err)
-		if got := hget(t, s, "app:order", owner); got != "2" {
+		if got := locktest.Field(t, s, "app:order", owner); got != "2" {
 			t.Errorf("HGET inside a nested call = %q, want 2", got)
 		}
 		if inner.Owner() != owner {
@@ -56,7 +50,7 @@ func TestLockStandsInRedisAsRedissonsRLock(t *testing.T) {
 			t.Errorf("State = %+v", st)
 		}
 		must(t, inner.Unlock())
-		if got := hget(t, s, "app:order", owner); got != "1" {
+		if got := locktest.Field(t, s, "app:order", owner); got != "1" {
 			t.Errorf("HGET after the inner Unlock = %q, want 1", got)
 		}
 		must(t, outer.Unlock())
@@ -196,7 +190,7 @@ func TestExclusionFromOutside(t *testing.T) {
 		if counter != workers*rounds {
 			t.Errorf("counter %d, want %d", counter, workers*rounds)
 		}
-		nothingLeft(t, s, a, b)
+		locktest.NothingLeft(t, s, a, b)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
@@ -35,7 +36,7 @@ func TestTryLock(t *testing.T) {
 		_, h, err = rlock.New(b, "x").TryLock(ctx)
 		must(t, err)
 		must(t, h.Unlock())
-		nothingLeft(t, s, a, b)
+		locktest.NothingLeft(t, s, a, b)
 	})
 }
 
@@ -65,7 +66,7 @@ func TestWaitBoundsTheWaitingAlone(t *testing.T) {
 			}
 		}
 		must(t, h.Unlock())
-		nothingLeft(t, s, a, b)
+		locktest.NothingLeft(t, s, a, b)
 	})
 }
 
@@ -83,7 +84,7 @@ func TestContextEndsWhileWaiting(t *testing.T) {
 				_, _, err := rlock.New(ses, "x").Lock(ctx)
 				got <- err
 			}()
-			redistest.Eventually(t, 5*time.Second, "the waiter to wait", func() bool { return ses.WaitersOf("x") == 1 })
+			redistest.Eventually(t, 5*time.Second, "the waiter to wait", func() bool { return locktest.WaitersOf(ses, "x") == 1 })
 			cancel()
 			if err := <-got; !errors.Is(err, rlock.ErrNotAcquired) || !errors.Is(err, context.Canceled) {
 				t.Errorf("cancelled while waiting: %v", err)
@@ -99,6 +100,6 @@ func TestContextEndsWhileWaiting(t *testing.T) {
 			}
 		}
 		must(t, h.Unlock())
-		nothingLeft(t, s, a, b)
+		locktest.NothingLeft(t, s, a, b)
 	})
 }

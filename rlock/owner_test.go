@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
@@ -25,7 +26,7 @@ func TestNamedOwnerIsSharedBetweenSessions(t *testing.T) {
 			_, h, err := rlock.New(ses, "x").Lock(me)
 			must(t, err)
 			holds = append(holds, h)
-			if got := hget(t, s, "x", "request-1"); got != fmt.Sprint(i+1) {
+			if got := locktest.Field(t, s, "x", "request-1"); got != fmt.Sprint(i+1) {
 				t.Errorf("count %q after %d locks", got, i+1)
 			}
 		}
@@ -70,7 +71,7 @@ func TestPrivateOwnerIsNotPassedOn(t *testing.T) {
 			t.Errorf("owner %q a second time", far.Owner())
 		}
 		must(t, far.Unlock())
-		nothingLeft(t, s, a, b)
+		locktest.NothingLeft(t, s, a, b)
 	})
 }
 
@@ -91,7 +92,7 @@ func TestNamedOwnerPassesTheQueue(t *testing.T) {
 				}
 			})
 		}
-		redistest.Eventually(t, 5*time.Second, "the queue to stand", func() bool { return b.WaitersOf("x") == 3 })
+		redistest.Eventually(t, 5*time.Second, "the queue to stand", func() bool { return locktest.WaitersOf(b, "x") == 3 })
 		_, here, err := rlock.New(b, "x").Lock(me)
 		must(t, err)
 		must(t, here.Unlock())
@@ -106,7 +107,7 @@ func TestNamedOwnerPassesTheQueue(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		redistest.Eventually(t, 5*time.Second, "one in front", func() bool { return b.WaitersOf("x") == 1 })
+		redistest.Eventually(t, 5*time.Second, "one in front", func() bool { return locktest.WaitersOf(b, "x") == 1 })
 		in := make(chan error, 1)
 		go func() {
 			_, h, err := rlock.New(b, "x").Lock(me)
@@ -115,7 +116,7 @@ func TestNamedOwnerPassesTheQueue(t *testing.T) {
 			}
 			in <- err
 		}()
-		redistest.Eventually(t, 5*time.Second, "the owner in the queue", func() bool { return b.WaitersOf("x") == 2 })
+		redistest.Eventually(t, 5*time.Second, "the owner in the queue", func() bool { return locktest.WaitersOf(b, "x") == 2 })
 		// Hand the lock over inside Redis, so that nobody is woken.
 		must(t, s.Do(t, "EVAL", `redis.call('HDEL', KEYS[1], ARGV[1])
 			redis.call('HSET', KEYS[1], 'request-1', '1')
@@ -156,7 +157,7 @@ func TestGoroutinesOfOneSectionExcludeEachOtherElsewhere(t *testing.T) {
 		}
 		wg.Wait()
 		must(t, h.Unlock())
-		nothingLeft(t, s, ses)
+		locktest.NothingLeft(t, s, ses)
 	})
 }
 
@@ -195,7 +196,7 @@ func TestTryLockDoesNotWaitForItsOwnOwner(t *testing.T) {
 			}
 			in <- err
 		}()
-		redistest.Eventually(t, 5*time.Second, "the first to wait", func() bool { return a.WaitersOf("x") == 1 })
+		redistest.Eventually(t, 5*time.Second, "the first to wait", func() bool { return locktest.WaitersOf(a, "x") == 1 })
 		if _, _, err := rlock.New(a, "x").TryLock(me); !errors.Is(err, rlock.ErrNotAcquired) {
 			t.Errorf("TryLock: %v", err)
 		}
@@ -204,7 +205,7 @@ func TestTryLockDoesNotWaitForItsOwnOwner(t *testing.T) {
 		}
 		must(t, block.Unlock())
 		must(t, <-in)
-		nothingLeft(t, s, a, b)
+		locktest.NothingLeft(t, s, a, b)
 	})
 }
 

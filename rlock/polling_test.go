@@ -19,21 +19,13 @@ import (
 	"relock/semaphore"
 )
 
-// polls is a Config in which waiters look by the clock, at times that a test can tell.
-func polls() rlock.Config {
-	return rlock.Config{Lease: time.Hour, PollFloor: time.Hour, Polling: every(10 * time.Millisecond)}
-}
-
-// every is a Backoff without jitter.
-func every(d time.Duration) rlock.Backoff { return func(int) time.Duration { return d } }
-
 // A session that polls subscribes to nothing, and works where that is refused: each kind of lock
 // waits and is served, also the goroutines behind each other. (A waiter of a fair lock is served
 // at its next heartbeat.)
 func TestPollingSubscribesToNothing(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		ctx := locktest.Within(t, 30*time.Second)
-		cfg := polls()
+		cfg := locktest.Polls()
 		cfg.QueueLease = 200 * time.Millisecond
 		ses, p := locktest.DialProxy(t, s, cfg)
 		other := locktest.Dial(t, s, rlock.Config{})
@@ -89,7 +81,7 @@ func TestPollingFollowsTheBackoff(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := locktest.Within(t, time.Minute)
 		var told []int
-		cfg := polls()
+		cfg := locktest.Polls()
 		cfg.Polling = func(n int) time.Duration {
 			told = append(told, n)
 			if n == 4 {
@@ -97,7 +89,7 @@ func TestPollingFollowsTheBackoff(t *testing.T) {
 			}
 			return time.Duration(n) * 50 * time.Millisecond
 		}
-		ses, other := locktest.Dial(t, s, cfg), locktest.Dial(t, s, polls())
+		ses, other := locktest.Dial(t, s, cfg), locktest.Dial(t, s, locktest.Polls())
 		defer func() { locktest.Must(t, errors.Join(ses.Close(), other.Close())) }()
 		_, h, err := rlock.New(other, "x").Lock(ctx)
 		locktest.Must(t, err)
@@ -110,7 +102,7 @@ func TestPollingFollowsTheBackoff(t *testing.T) {
 		}
 		locktest.Must(t, h.Unlock())
 
-		cfg.Polling = every(time.Hour)
+		cfg.Polling = locktest.Every(time.Hour)
 		late := locktest.Dial(t, s, cfg)
 		defer func() { locktest.Must(t, late.Close()) }()
 		_, h, err = rlock.New(other, "x").Lock(ctx, rlock.Lease(500*time.Millisecond))
@@ -127,8 +119,8 @@ func TestPollingFollowsTheBackoff(t *testing.T) {
 func TestPollingSessionsAlternate(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		ctx, cancel := context.WithCancel(locktest.Within(t, 60*time.Second))
-		cfg := polls()
-		cfg.Polling = every(20 * time.Millisecond)
+		cfg := locktest.Polls()
+		cfg.Polling = locktest.Every(20 * time.Millisecond)
 		modest := rlock.New(locktest.Dial(t, s, cfg), "x")
 		var sections, waiting atomic.Int64
 		cfg.Trace = &rlock.Trace{
@@ -158,7 +150,7 @@ func TestPollingSessionsAlternate(t *testing.T) {
 		for range 6 {
 			n := sections.Load()
 			redistest.Eventually(t, 10*time.Second, "the others to have the lock", func() bool { return sections.Load() > n+100 })
-			_, h, err := modest.TryLock(ctx, rlock.Retry(rlock.Limit(every(20*time.Millisecond), 60)))
+			_, h, err := modest.TryLock(ctx, rlock.Retry(rlock.Limit(locktest.Every(20*time.Millisecond), 60)))
 			locktest.Must(t, err)
 			locktest.Must(t, h.Unlock())
 		}
@@ -175,7 +167,7 @@ func retrying(t *testing.T, s *redistest.Server) (ses, other *rlock.Session, att
 	attempts = new(atomic.Int32)
 	cfg := rlock.Config{Lease: time.Hour, PollFloor: time.Hour}
 	cfg.Trace = &rlock.Trace{Attempt: func(locktrace.Attempt) { attempts.Add(1) }}
-	ses, other = locktest.Dial(t, s, cfg), locktest.Dial(t, s, polls())
+	ses, other = locktest.Dial(t, s, cfg), locktest.Dial(t, s, locktest.Polls())
 	_, h, err := rlock.New(other, "x").Lock(locktest.Within(t, time.Minute))
 	locktest.Must(t, err)
 	attempts.Store(0)
@@ -192,19 +184,19 @@ func TestRetry(t *testing.T) {
 		for _, lock := range []func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error){m.TryLock, m.Lock} {
 			attempts.Store(0)
 			began := time.Now()
-			_, _, err := lock(ctx, rlock.Retry(rlock.Limit(every(50*time.Millisecond), 5)))
+			_, _, err := lock(ctx, rlock.Retry(rlock.Limit(locktest.Every(50*time.Millisecond), 5)))
 			locktest.Is(t, "five attempts", err, rlock.ErrNotAcquired)
 			if took := time.Since(began); attempts.Load() != 5 || took < 200*time.Millisecond {
 				t.Errorf("%d attempts in %v", attempts.Load(), took)
 			}
 			attempts.Store(0)
-			_, _, err = lock(ctx, rlock.Retry(every(40*time.Millisecond)), rlock.Wait(100*time.Millisecond))
+			_, _, err = lock(ctx, rlock.Retry(locktest.Every(40*time.Millisecond)), rlock.Wait(100*time.Millisecond))
 			locktest.Is(t, "Wait", err, rlock.ErrNotAcquired)
 			if n := attempts.Load(); n < 1 || n > 3 {
 				t.Errorf("%d attempts in 100 ms", n)
 			}
 			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-			_, _, err = lock(short, rlock.Retry(every(time.Hour)))
+			_, _, err = lock(short, rlock.Retry(locktest.Every(time.Hour)))
 			cancel()
 			locktest.Is(t, "the end of ctx", err, rlock.ErrNotAcquired, context.DeadlineExceeded)
 		}
@@ -226,7 +218,7 @@ func TestRetrySucceeds(t *testing.T) {
 			"plain": rlock.New(ses, "x").TryLock, "fair": fairlock.New(ses, "fair").TryLock,
 		} {
 			go func() {
-				_, h, err := lock(ctx, rlock.Retry(every(20*time.Millisecond)))
+				_, h, err := lock(ctx, rlock.Retry(locktest.Every(20*time.Millisecond)))
 				got[kind] <- errors.Join(err, h.Unlock())
 			}()
 		}
@@ -245,7 +237,7 @@ func TestRetryEndsWithTheSession(t *testing.T) {
 		defer func() { locktest.Must(t, errors.Join(h.Unlock(), other.Close())) }()
 		closed := make(chan error, 1)
 		go func() {
-			_, _, err := rlock.New(ses, "x").TryLock(locktest.Within(t, time.Minute), rlock.Retry(every(time.Hour)))
+			_, _, err := rlock.New(ses, "x").TryLock(locktest.Within(t, time.Minute), rlock.Retry(locktest.Every(time.Hour)))
 			closed <- err
 		}()
 		redistest.Eventually(t, 10*time.Second, "it to be refused", func() bool { return attempts.Load() > 0 })

@@ -80,7 +80,7 @@ func TestACallerOfANameThatSleepsHoldsUpNone(t *testing.T) {
 			got <- err
 		}()
 		<-sleeping
-		waiter := faultGo(func() error {
+		waiter := locktest.Go(func() error {
 			_, h, err := m.Lock(bob)
 			if err == nil {
 				err = h.Unlock()
@@ -141,7 +141,7 @@ func TestTryLocksOfANameAtOnce(t *testing.T) {
 		must(t, err)
 		seen, release := p.HoldReply(func(cmd []string) bool { return len(cmd) > 3 && cmd[3] == "x" })
 		refused := func() <-chan error {
-			return faultGo(func() error { _, _, err := m.TryLock(bob); return err })
+			return locktest.Go(func() error { _, _, err := m.TryLock(bob); return err })
 		}
 		first := refused()
 		locktest.Get(t, seen, 10*time.Second, "the first attempt")

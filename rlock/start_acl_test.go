@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"relock/internal/test/faulttest"
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
@@ -32,12 +33,12 @@ func TestStartUnderstandsEachServersRefusal(t *testing.T) {
 	} {
 		p := faulttest.New(t, s.Addr)
 		p.RefuseCommand("EVALSHA", text)
-		cannotWork(t, text, faultOption(s, p), rlock.Config{Prefix: "app:"}, remedy)
+		locktest.CannotWork(t, text, p.Option(s.Option()), rlock.Config{Prefix: "app:"}, remedy)
 		if remedy == commands {
-			cannotWork(t, text, faultOption(s, p), rlock.Config{}, remedy)
+			locktest.CannotWork(t, text, p.Option(s.Option()), rlock.Config{}, remedy)
 			continue
 		}
-		ses, err := rlock.Dial(within(t, 20*time.Second), faultOption(s, p), rlock.Config{})
+		ses, err := rlock.Dial(within(t, 20*time.Second), p.Option(s.Option()), rlock.Config{})
 		if err != nil {
 			t.Errorf("%s, without a prefix: %v", text, err)
 			continue

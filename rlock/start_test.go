@@ -24,31 +24,6 @@ import (
 	"relock/rlock"
 )
 
-// cannotWork checks that both ways to a session say what is wrong, and what to do.
-func cannotWork(t *testing.T, what string, opt rueidis.ClientOption, cfg rlock.Config, remedy string) {
-	t.Helper()
-	ctx := within(t, 20*time.Second)
-	ses, err := rlock.Dial(ctx, opt, cfg)
-	if err == nil {
-		must(t, ses.Close())
-	}
-	if !errors.Is(err, rlock.ErrConfig) || !strings.Contains(err.Error(), remedy) {
-		t.Errorf("%s, Dial: %v", what, err)
-	}
-	client, err := rueidis.NewClient(opt)
-	if err != nil {
-		return // there is no client to make a session of
-	}
-	defer client.Close()
-	ses, err = rlock.NewSession(ctx, client, cfg)
-	if err == nil {
-		must(t, ses.Close())
-	}
-	if !errors.Is(err, rlock.ErrConfig) || !strings.Contains(err.Error(), remedy) {
-		t.Errorf("%s, NewSession: %v", what, err)
-	}
-}
-
 // A server that can never run locks is found when the session begins, and the error says what
 // to do about it.
 func TestStartFindsAServerThatCannotWork(t *testing.T) {
@@ -63,11 +38,11 @@ func TestStartFindsAServerThatCannotWork(t *testing.T) {
 		opt.Username, opt.Password = name, "secret"
 		return opt
 	}
-	cannotWork(t, "no EVAL", user("-eval", "-evalsha"), rlock.Config{}, "+eval")
-	cannotWork(t, "no HINCRBY", user("-hincrby"), rlock.Config{}, "commands that docs/operations.md#acl lists")
-	cannotWork(t, "no PUBLISH", user("-publish"), rlock.Config{}, "+publish")
-	cannotWork(t, "no channel", user("resetchannels", "&relock_session:*"), rlock.Config{}, "channels that docs/operations.md#acl lists")
-	cannotWork(t, "no keys", user("resetkeys", "~other:*", "~relock_*"), rlock.Config{Prefix: "app:"}, `"app:"`)
+	locktest.CannotWork(t, "no EVAL", user("-eval", "-evalsha"), rlock.Config{}, "+eval")
+	locktest.CannotWork(t, "no HINCRBY", user("-hincrby"), rlock.Config{}, "commands that docs/operations.md#acl lists")
+	locktest.CannotWork(t, "no PUBLISH", user("-publish"), rlock.Config{}, "+publish")
+	locktest.CannotWork(t, "no channel", user("resetchannels", "&relock_session:*"), rlock.Config{}, "channels that docs/operations.md#acl lists")
+	locktest.CannotWork(t, "no keys", user("resetkeys", "~other:*", "~relock_*"), rlock.Config{Prefix: "app:"}, `"app:"`)
 
 	listen := []string{"-subscribe"}
 	if redistest.ServerVersion(t).Sharded() {
@@ -90,7 +65,7 @@ func TestStartFindsAServerThatCannotWork(t *testing.T) {
 	primary := redistest.Real(t)
 	_, port, _ := net.SplitHostPort(primary.Addr)
 	must(t, s.Do(t, "REPLICAOF", "127.0.0.1", port).Error())
-	cannotWork(t, "replica", s.Option(), rlock.Config{}, "replica")
+	locktest.CannotWork(t, "replica", s.Option(), rlock.Config{}, "replica")
 }
 
 func TestStartFindsANodeOfACluster(t *testing.T) {
@@ -106,15 +81,15 @@ func TestStartFindsANodeOfACluster(t *testing.T) {
 		info, err := node.Do(t, "CLUSTER", "INFO").ToString()
 		return err == nil && strings.Contains(info, "cluster_state:ok")
 	})
-	cannotWork(t, "a node of a Cluster", node.Option(), rlock.Config{}, "ForceSingleClient")
+	locktest.CannotWork(t, "a node of a Cluster", node.Option(), rlock.Config{}, "ForceSingleClient")
 }
 
 // A server of before Redis 6.2, whose scripts lack what those of this module need, is refused.
 func TestStartFindsAnOldVersion(t *testing.T) {
 	t.Parallel()
 	s := redistest.Old(t)
-	cannotWork(t, "an old server", s.Option(), rlock.Config{}, "older than Redis 6.2; use a later one")
-	cannotWork(t, "an old server, polled", s.Option(), rlock.Config{Polling: rlock.Linear(time.Second)}, "older than Redis 6.2; use a later one")
+	locktest.CannotWork(t, "an old server", s.Option(), rlock.Config{}, "older than Redis 6.2; use a later one")
+	locktest.CannotWork(t, "an old server, polled", s.Option(), rlock.Config{Polling: rlock.Linear(time.Second)}, "older than Redis 6.2; use a later one")
 	if left, err := s.Do(t, "KEYS", "*").AsStrSlice(); err != nil || len(left) > 0 {
 		t.Errorf("the server has %q, %v", left, err)
 	}
@@ -140,7 +115,7 @@ func TestDialFindsAWrongAddress(t *testing.T) {
 	}
 	opt = s.Option()
 	opt.TLSConfig = &tls.Config{InsecureSkipVerify: true}
-	cannotWork(t, "TLS to a plain server", opt, rlock.Config{}, "does not speak TLS")
+	locktest.CannotWork(t, "TLS to a plain server", opt, rlock.Config{}, "does not speak TLS")
 
 	ln, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate(t)}})
 	must(t, err)
@@ -157,7 +132,7 @@ func TestDialFindsAWrongAddress(t *testing.T) {
 	}()
 	opt = s.Option()
 	opt.InitAddress = []string{ln.Addr().String()}
-	cannotWork(t, "plain to a TLS server", opt, rlock.Config{}, "speaks TLS only")
+	locktest.CannotWork(t, "plain to a TLS server", opt, rlock.Config{}, "speaks TLS only")
 
 	ctx, cancel := context.WithCancel(within(t, 20*time.Second))
 	opt.DialCtxFn = func(dialing context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {

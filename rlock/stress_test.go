@@ -18,7 +18,7 @@ func TestRandomCyclesLeaveNothing(t *testing.T) {
 	st.Cycles = 100_000
 	st.Names = []string{"name-0", "name-1", "name-2", "name-3", "name-4"}
 	st.Left = func(t *testing.T, s *redistest.Server, sessions []*rlock.Session) {
-		nothingLeft(t, s, sessions...)
+		locktest.NothingLeft(t, s, sessions...)
 	}
 	st.Run(t)
 }
@@ -30,7 +30,7 @@ func TestRandomCyclesThatPoll(t *testing.T) {
 	st.Names = []string{"name-0", "name-1", "name-2"}
 	st.Config.Polling = rlock.Exponential(time.Millisecond, 10*time.Millisecond)
 	st.Left = func(t *testing.T, s *redistest.Server, sessions []*rlock.Session) {
-		nothingLeft(t, s, sessions...)
+		locktest.NothingLeft(t, s, sessions...)
 	}
 	st.Run(t)
 }

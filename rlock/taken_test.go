@@ -35,7 +35,7 @@ func takenBy(t *testing.T, what string, err error, owner string) {
 // Who was refused learns who has the lock: in another session or its own, at once or after a wait, in front or behind
 // others.
 func TestARefusalSaysWhoHasTheLock(t *testing.T) {
-	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere lockable) {
+	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere locktest.Mutex) {
 		_, h, err := elsewhere.Lock(ctx)
 		must(t, err)
 		_, _, err = m.TryLock(ctx)
@@ -53,7 +53,7 @@ func TestARefusalSaysWhoHasTheLock(t *testing.T) {
 
 		third := dial(t, s, rlock.Config{})
 		waits, stop := context.WithCancel(ctx)
-		waiter := faultGo(func() error { _, _, err := atLeastKinds[kindOf(m)](third).Lock(waits); return err })
+		waiter := locktest.Go(func() error { _, _, err := atLeastKinds[kindOf(m)](third).Lock(waits); return err })
 		redistest.Eventually(t, 5*time.Second, "another session to stand in the line", func() bool {
 			n, err := s.Do(t, "EXISTS", "relock_line1:{x}").AsInt64()
 			return err == nil && n == 1
@@ -68,7 +68,7 @@ func TestARefusalSaysWhoHasTheLock(t *testing.T) {
 
 // A caller that waits without a bound is told why its context has ended, and nothing else.
 func TestAWaitThatItsContextEndsIsNoTakenError(t *testing.T) {
-	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere lockable) {
+	eachAtLeast(t, func(t *testing.T, s *redistest.Server, ctx context.Context, ses *rlock.Session, m, elsewhere locktest.Mutex) {
 		_, h, err := elsewhere.Lock(ctx)
 		must(t, err)
 		ends, cancel := context.WithTimeout(ctx, 20*time.Millisecond)

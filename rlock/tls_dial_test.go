@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
@@ -95,8 +96,8 @@ func TestTLSDialWithCertificates(t *testing.T) {
 				x.opt.TLSConfig.ServerName = host
 			}
 			m := rlock.New(x.dial(t, rlock.Config{}), redistest.Name(t))
-			lockOnce(t, m)
-			lockOnce(t, m)
+			locktest.LockOnce(t, m)
+			locktest.LockOnce(t, m)
 			if n := x.shakes.Load(); n != 3 {
 				t.Errorf("%s: %d connections, want 3 with the direct one", host, n)
 			}

@@ -25,24 +25,24 @@ func TestTLSCallEndsWithItsContext(t *testing.T) {
 	name, ctx := redistest.Name(t), within(t, time.Minute)
 	m := rlock.New(x.dial(t, rlock.Config{}), name)
 	for _, request := range []bool{true, false} {
-		lockOnce(t, m)
+		locktest.LockOnce(t, m)
 		p.Reset()
 		hold := p.HoldReply
 		if request {
 			hold = p.HoldRequest
 		}
-		seen, release := hold(faultRuns(t, "acquire"))
+		seen, release := hold(locktest.Calls(t, "acquire"))
 		ctx, cancel := context.WithCancel(ctx)
-		locked := faultGoLock(m, ctx)
+		locked := locktest.GoLock(m, ctx)
 		locktest.Get(t, seen, 10*time.Second, "the command")
 		cancel()
-		if got := locktest.Get(t, locked, 10*time.Second, "the Lock to end"); !errors.Is(got.err, context.Canceled) {
-			t.Fatalf("Lock returned %v", got.err)
+		if got := locktest.Get(t, locked, 10*time.Second, "the Lock to end"); !errors.Is(got.Err, context.Canceled) {
+			t.Fatalf("Lock returned %v", got.Err)
 		}
 		release()
-		redistest.Eventually(t, 10*time.Second, "the release", func() bool { return faultSent(t, p, "release") > 0 })
-		redistest.Eventually(t, 10*time.Second, "the lock to be free", func() bool { return faultFree(t, s, name) })
-		lockOnce(t, m) // and nothing comes later
+		redistest.Eventually(t, 10*time.Second, "the release", func() bool { return locktest.CallsSent(t, p, "release") > 0 })
+		redistest.Eventually(t, 10*time.Second, "the lock to be free", func() bool { return locktest.Free(t, s, name) })
+		locktest.LockOnce(t, m) // and nothing comes later
 	}
 }
 
@@ -60,7 +60,7 @@ func TestTLSHandshakeWithoutAnAnswer(t *testing.T) {
 	x.opt.Dialer.Timeout = limit
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	dialled := faultGo(func() error { _, err := rlock.Dial(ctx, x.opt, rlock.Config{}); return err })
+	dialled := locktest.Go(func() error { _, err := rlock.Dial(ctx, x.opt, rlock.Config{}); return err })
 	err = locktest.Get(t, dialled, limit/2, "Dial")
 	locktest.Is(t, "Dial", err, rlock.ErrUnavailable)
 	locktest.Is(t, "Dial", err, context.DeadlineExceeded)
@@ -80,8 +80,8 @@ func TestTLSHandshakeWithoutAnAnswer(t *testing.T) {
 		return conn, err
 	}
 	ses := x.dial(t, rlock.Config{})
-	lockOnce(t, rlock.New(ses, redistest.Name(t)))
-	must(t, locktest.Get(t, faultGo(ses.Close), limit/2, "Close"))
+	locktest.LockOnce(t, rlock.New(ses, redistest.Name(t)))
+	must(t, locktest.Get(t, locktest.Go(ses.Close), limit/2, "Close"))
 	locktest.Is(t, "the handshake", locktest.Get(t, ended, limit/2, "the end of the handshake"), context.Canceled)
 }
 
@@ -91,7 +91,7 @@ func TestTLSWaiterIsWoken(t *testing.T) {
 	s := redistest.Real(t)
 	x, p := secureProxied(t, s)
 	name := redistest.Name(t)
-	holder, waiter := rlock.New(dial(t, s, topoSlow()), name), rlock.New(x.dial(t, topoSlow()), name)
+	holder, waiter := rlock.New(dial(t, s, locktest.Slow()), name), rlock.New(x.dial(t, locktest.Slow()), name)
 	ctx := within(t, time.Minute)
 	subscribed := func() (at string) { // by which connection
 		list, err := s.Do(t, "CLIENT", "LIST", "TYPE", "pubsub").ToString()
@@ -108,16 +108,16 @@ func TestTLSWaiterIsWoken(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		_, h, err := holder.Lock(ctx)
 		must(t, err)
-		w := topoLock(ctx, waiter)
-		redistest.Eventually(t, topoPatience, "the subscription", func() bool { last = subscribed(); return last != "" })
+		w := locktest.BeginLock(ctx, waiter)
+		redistest.Eventually(t, locktest.Patience, "the subscription", func() bool { last = subscribed(); return last != "" })
 		if cut {
 			p.Cut()
-			redistest.Eventually(t, topoPatience, "a new subscription", func() bool { at := subscribed(); return at != "" && at != last })
+			redistest.Eventually(t, locktest.Patience, "a new subscription", func() bool { at := subscribed(); return at != "" && at != last })
 		}
-		w.waits(t)
+		w.Waits(t)
 		must(t, h.Unlock())
-		w.granted(t, topoPatience)
-		must(t, w.hold.Unlock())
+		w.Granted(t, locktest.Patience)
+		must(t, w.Hold.Unlock())
 	}
 }
 
@@ -132,25 +132,25 @@ func TestTLSCluster(t *testing.T) {
 	must(t, s.Do(t, "CONFIG", "SET", "tls-cluster", "yes").Error())
 	must(t, s.Do(t, "CONFIG", "SET", "cluster-announce-tls-port", port).Error())
 	must(t, s.Do(t, "CLUSTER", "ADDSLOTSRANGE", "0", "16383").Error())
-	redistest.Eventually(t, topoPatience, "the cluster to be up", func() bool {
+	redistest.Eventually(t, locktest.Patience, "the cluster to be up", func() bool {
 		info, err := s.Do(t, "CLUSTER", "INFO").ToString()
 		return err == nil && strings.Contains(info, "cluster_state:ok")
 	})
 	x := secure(s, addr, a.Client())
 	x.opt.ForceSingleClient = false
 	ctx, name := within(t, time.Minute), redistest.Name(t)
-	holder, waiter := rlock.New(x.dial(t, topoSlow()), name), rlock.New(x.dial(t, topoSlow()), name)
+	holder, waiter := rlock.New(x.dial(t, locktest.Slow()), name), rlock.New(x.dial(t, locktest.Slow()), name)
 	_, h, err := holder.Lock(ctx)
 	must(t, err)
-	w := topoLock(ctx, waiter)
-	redistest.Eventually(t, topoPatience, "the subscription", func() bool {
+	w := locktest.BeginLock(ctx, waiter)
+	redistest.Eventually(t, locktest.Patience, "the subscription", func() bool {
 		channels, err := s.Do(t, "PUBSUB", "SHARDCHANNELS").AsStrSlice()
 		must(t, err)
-		return slices.Contains(channels, topoChannel(name))
+		return slices.Contains(channels, locktest.Channel(name))
 	})
 	must(t, h.Unlock())
-	w.granted(t, topoPatience)
-	must(t, w.hold.Unlock())
+	w.Granted(t, locktest.Patience)
+	must(t, w.Hold.Unlock())
 	list, err := s.Do(t, "CLIENT", "LIST").ToString()
 	must(t, err)
 	if strings.Count(list, " laddr="+addr+" ") != strings.Count(list, " laddr=")-1 {

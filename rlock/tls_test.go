@@ -89,7 +89,7 @@ func TestTLS(t *testing.T) {
 				x := secure(s, addr, a.Client())
 				m := rlock.New(x.dial(t, rlock.Config{}), redistest.Name(t))
 				for range 20 {
-					lockOnce(t, m)
+					locktest.LockOnce(t, m)
 				}
 				if x.shakes.Load() != 3 || x.version.Load() != uint32(version) {
 					t.Errorf("%d connections, the last one with %s", x.shakes.Load(), tls.VersionName(uint16(x.version.Load())))
@@ -121,7 +121,7 @@ func TestTLSUnlockBehindHandshakesThatFail(t *testing.T) {
 			_, _, err = rlock.New(ses, name+"2").TryLock(within(t, time.Minute))
 		}
 		locktest.Is(t, "TryLock", err, rlock.ErrUnavailable)
-		unlocked := faultGo(h.Unlock)
+		unlocked := locktest.Go(h.Unlock)
 		before := x.shakes.Load()
 		redistest.Eventually(t, time.Minute, "handshakes for the release", func() bool { return x.shakes.Load() > before+2 })
 		must(t, s.Do(t, "DEL", name).Error())

@@ -42,8 +42,14 @@ func Dial(t testing.TB, s *redistest.Server, cfg rlock.Config) *rlock.Session {
 // looked at.
 func DialProxy(t testing.TB, s *redistest.Server, cfg rlock.Config) (*rlock.Session, *faulttest.Proxy) {
 	t.Helper()
-	p, opt := faulttest.Of(t, s.Option())
-	ses, err := rlock.Dial(context.Background(), opt, cfg)
+	p, _ := faulttest.Of(t, s.Option())
+	return DialVia(t, s, p, cfg), p
+}
+
+// DialVia is DialProxy with a proxy that is there already.
+func DialVia(t testing.TB, s *redistest.Server, p *faulttest.Proxy, cfg rlock.Config) *rlock.Session {
+	t.Helper()
+	ses, err := rlock.Dial(context.Background(), p.Option(s.Option()), cfg)
 	Must(t, err)
 	t.Cleanup(func() {
 		p.BlackHole(false)
@@ -51,7 +57,23 @@ func DialProxy(t testing.TB, s *redistest.Server, cfg rlock.Config) (*rlock.Sess
 		_ = ses.Close()
 	})
 	p.Reset() // of what the session has sent to begin
-	return ses, p
+	return ses
+}
+
+// DialOption makes a session, closed when the test ends. Close's error is for the test
+// to judge: after a failover there may be releases that nobody can confirm.
+func DialOption(t testing.TB, o rueidis.ClientOption, cfg rlock.Config) *rlock.Session {
+	t.Helper()
+	s, err := rlock.Dial(Within(t, Patience), o, cfg)
+	if err != nil {
+		t.Fatalf("Dial: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Logf("Close: %v", err)
+		}
+	})
+	return s
 }
 
 // DialBubble makes a session on a miniredis that lives, as the session does, on the

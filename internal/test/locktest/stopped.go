@@ -38,3 +38,19 @@ func (s *Stop) wait() {
 		<-*c
 	}
 }
+
+// A LateContext is asked by a caller whether it has ended, and answers late.
+type LateContext struct {
+	context.Context
+	Slow          atomic.Bool
+	Asked, Answer chan struct{}
+}
+
+// Err answers late once it is told to.
+func (c *LateContext) Err() error {
+	if c.Slow.CompareAndSwap(true, false) {
+		close(c.Asked)
+		<-c.Answer
+	}
+	return c.Context.Err()
+}

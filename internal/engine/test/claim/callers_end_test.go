@@ -1,0 +1,81 @@
+package claim_test
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"relock/fairlock"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// endings are the ways in which code of the caller's ends the goroutine that it runs in.
+var endings = map[string]func(){"panic": func() { panic("on purpose") }, "Goexit": runtime.Goexit}
+
+// returns runs call in a goroutine of its own, and reports whether it has returned.
+func returns(call func()) (returned bool) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		defer func() { _ = recover() }()
+		call()
+		returned = true
+	}()
+	<-over
+	return returned
+}
+
+// noCalls waits until the session has to do with no lock.
+func noCalls(t *testing.T, ses *rlock.Session, what string) {
+	t.Helper()
+	redistest.Eventually(t, 10*time.Second, what+": nothing to be left of the call", func() bool {
+		held, asking, locks, scheduled, active := locktest.Books(ses)
+		return held+asking+locks+scheduled+active == 0
+	})
+}
+
+// A Backoff that panics, or ends its goroutine, in the middle of a call leaves nothing of it: else the next
+// callers of that name would wait for it, and so would Close, where the caller recovers.
+func TestABackoffThatEndsItsGoroutine(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, other := within(t, time.Minute), dial(t, s, rlock.Config{})
+		for how, end := range endings {
+			var armed atomic.Bool
+			backoff := func(int) time.Duration {
+				if armed.Load() {
+					end()
+				}
+				return time.Millisecond
+			}
+			ses := dial(t, s, rlock.Config{})
+			name := redistest.Name(t) + how
+			for what, c := range map[string]struct {
+				m, held locktest.Mutex
+				ctx     context.Context
+				opts    []rlock.LockOption
+			}{
+				"Retry":           {rlock.New(ses, name), rlock.New(other, name), ctx, []rlock.LockOption{rlock.Retry(backoff)}},
+				"Retry of a name": {rlock.New(ses, name), rlock.New(other, name), rlock.WithOwner(ctx, "me"), []rlock.LockOption{rlock.Retry(backoff)}},
+				"Retry, fair":     {fairlock.New(ses, name+"fair"), fairlock.New(other, name+"fair"), ctx, []rlock.LockOption{rlock.Retry(backoff)}},
+			} {
+				_, h, err := c.held.Lock(ctx)
+				must(t, err)
+				armed.Store(true)
+				if returns(func() { _, _, _ = c.m.Lock(c.ctx, c.opts...) }) {
+					t.Errorf("%s, %s: Lock has returned", how, what)
+				}
+				armed.Store(false)
+				noCalls(t, ses, how+", "+what)
+				must(t, h.Unlock())
+				_, h, err = c.m.Lock(ctx)
+				must(t, err)
+				must(t, h.Unlock())
+			}
+			must(t, ses.Close())
+		}
+	})
+}

@@ -1,0 +1,332 @@
+package fault_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"relock/internal/test/faulttest"
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+)
+
+// R9: the release ran, its reply got lost with the connection, and it is sent again.
+// Unlock is a success, and takes away one hold at each level, never two.
+func faultReleaseResend(t *testing.T, owner string, fault func(p *faulttest.Proxy, match func([]string) bool), opts ...rlock.LockOption) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := locktest.DialProxy(t, s, rlock.Config{})
+		ctx := within(t, 30*time.Second)
+		if owner != "" {
+			ctx = rlock.WithOwner(ctx, owner)
+		}
+		name := redistest.Name(t)
+		m := rlock.New(ses, name)
+		section := ctx
+		var outermost context.Context // a nested hold with a lease of its own has a section of its own
+		var holds []*rlock.Hold
+		for range 3 {
+			c, h, err := m.Lock(section, opts...)
+			must(t, err)
+			section, holds = c, append(holds, h)
+			if outermost == nil {
+				outermost = c
+			}
+		}
+		for left := 2; left >= 0; left-- {
+			p.Reset()
+			fault(p, locktest.Calls(t, "release"))
+			must(t, holds[left].Unlock())
+			want := ""
+			if left > 0 {
+				want = fmt.Sprint(left)
+			}
+			if n := locktest.Field(t, s, name, holds[left].Owner()); n != want {
+				t.Fatalf("%d holds left, but the count is %q", left, n)
+			}
+			if (outermost.Err() != nil) != (left == 0) {
+				t.Fatalf("%d holds left, and the section's end is: %v", left, context.Cause(outermost))
+			}
+			locktest.Is(t, "second Unlock", holds[left].Unlock(), rlock.ErrNotHeld)
+		}
+		if !locktest.Free(t, s, name) {
+			t.Fatal("not free")
+		}
+	})
+}
+
+func TestFaultLostReplyOfReleaseIsASuccess(t *testing.T) {
+	faultReleaseResend(t, "", (*faulttest.Proxy).DropReply)
+}
+
+func TestFaultLostReplyOfReleaseIsASuccessWithAFixedLease(t *testing.T) {
+	faultReleaseResend(t, "", (*faulttest.Proxy).DropReply, rlock.Lease(20*time.Second))
+}
+
+func TestFaultLostReplyOfReleaseIsASuccessForANamedOwner(t *testing.T) {
+	faultReleaseResend(t, "order-17", (*faulttest.Proxy).DropReply)
+}
+
+func TestFaultLostRequestOfReleaseIsASuccess(t *testing.T) {
+	faultReleaseResend(t, "", (*faulttest.Proxy).DropRequest)
+}
+
+func TestFaultLostRequestOfReleaseIsASuccessForANamedOwner(t *testing.T) {
+	faultReleaseResend(t, "order-17", (*faulttest.Proxy).DropRequest)
+}
+
+func TestFaultManyLostRepliesOfReleaseAreASuccess(t *testing.T) {
+	faultReleaseResend(t, "", func(p *faulttest.Proxy, match func([]string) bool) {
+		for range 3 {
+			p.DropReply(match)
+		}
+	})
+}
+
+// R9: while the reply of the release is on its way a successor gets in. The resend must
+// not touch it.
+func faultDuplicateRelease(t *testing.T, owner, successor string) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := locktest.DialProxy(t, s, rlock.Config{})
+		other := dial(t, s, rlock.Config{})
+		ctx := within(t, 30*time.Second)
+		lockCtx, nextCtx := ctx, ctx
+		if owner != "" {
+			lockCtx = rlock.WithOwner(ctx, owner)
+		}
+		if successor != "" {
+			nextCtx = rlock.WithOwner(ctx, successor)
+		}
+		name := redistest.Name(t)
+		_, h, err := rlock.New(ses, name).Lock(lockCtx)
+		must(t, err)
+		seen, release := p.HoldReply(locktest.Calls(t, "release"))
+		defer release()
+		unlocked := locktest.Go(h.Unlock)
+		locktest.Get(t, seen, 5*time.Second, "the release")
+		section, next, err := rlock.New(other, name).TryLock(nextCtx)
+		must(t, err)
+		p.Cut()
+		must(t, locktest.Get(t, unlocked, 5*time.Second, "Unlock"))
+		if n := locktest.CallsSent(t, p, "release"); n < 2 {
+			t.Fatalf("the release was sent %d times; this test is about two", n)
+		}
+		locktest.Is(t, "second Unlock", h.Unlock(), rlock.ErrNotHeld)
+		if n := locktest.Field(t, s, name, next.Owner()); n != "1" || section.Err() != nil {
+			t.Fatalf("the successor's count is %q, its section's end %v", n, section.Err())
+		}
+		must(t, next.Unlock())
+	})
+}
+
+func TestFaultDuplicateReleaseLeavesTheSuccessor(t *testing.T) { faultDuplicateRelease(t, "", "") }
+
+func TestFaultDuplicateReleaseOfANamedOwnerLeavesTheSuccessor(t *testing.T) {
+	faultDuplicateRelease(t, "order-17", "order-18")
+}
+
+func TestFaultDuplicateReleaseOfANamedOwnerLeavesItsNextHold(t *testing.T) {
+	faultDuplicateRelease(t, "order-17", "order-17")
+}
+
+// R9: a release that arrives only when the lease is over, and the name has a new owner.
+func TestFaultReleaseLaterThanTheLeaseLeavesTheSuccessor(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: 2800 * time.Millisecond})
+		other := dial(t, s, rlock.Config{})
+		ctx := within(t, 30*time.Second)
+		name := redistest.Name(t)
+		_, h, err := rlock.New(ses, name).Lock(ctx)
+		must(t, err)
+		seen, release := p.HoldRequest(locktest.Calls(t, "release"))
+		defer release()
+		unlocked := locktest.Go(h.Unlock)
+		locktest.Get(t, seen, 5*time.Second, "the release")
+		section, next, err := rlock.New(other, name).Lock(ctx)
+		must(t, err)
+		release()
+		// The release found another owner: the lock was lost before it ran.
+		locktest.Is(t, "Unlock", locktest.Get(t, unlocked, 5*time.Second, "Unlock"), rlock.ErrLost)
+		if n := locktest.Field(t, s, name, next.Owner()); n != "1" || section.Err() != nil {
+			t.Fatalf("the successor's count is %q, its section's end %v", n, section.Err())
+		}
+		must(t, next.Unlock())
+	})
+}
+
+// R9: a named owner lost its lock, since the network was cut for a lease, and has
+// entered it anew in another session. What the first session does to clean up must not
+// take that hold away: its holder would go on believing in it.
+func TestFaultCleanUpOfALostNamedHoldLeavesItsNextOne(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 900 * time.Millisecond
+		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: lease})
+		other := dial(t, s, rlock.Config{})
+		ctx := rlock.WithOwner(within(t, 30*time.Second), "order-17")
+		name := redistest.Name(t)
+		section, h, err := rlock.New(ses, name).Lock(ctx)
+		must(t, err)
+		p.Refuse(true)
+		locktest.Ends(t, section, lease+s.Slack(), rlock.ErrLost)
+		redistest.Eventually(t, lease+s.Slack(), "the lease is over", func() bool { return locktest.Free(t, s, name) })
+		next, h2, err := rlock.New(other, name).Lock(ctx)
+		must(t, err)
+		locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
+		p.Refuse(false)
+		for end := time.Now().Add(lease); time.Now().Before(end); {
+			locktest.Stays(t, next, 10*time.Millisecond)
+			if n := locktest.Field(t, s, name, "order-17"); n != "1" {
+				t.Fatalf("the next hold's count is %q", n)
+			}
+		}
+		must(t, h2.Unlock())
+	})
+}
+
+// R9: nothing answers. Unlock gives up within ReleaseTimeout, with the client's error,
+// and the release goes on in the background: when the network is back the lock gets
+// free long before its lease ends.
+type faultSilence struct {
+	owner  string
+	nested bool // the last of two Unlocks is looked at as well
+	on     func(p *faulttest.Proxy, on bool)
+	cut    time.Duration // how long after the Unlock
+	cfg    rlock.Config
+	opts   []rlock.LockOption
+}
+
+func (f faultSilence) run(t *testing.T) {
+	const timeout = 500 * time.Millisecond
+	f.cfg.ReleaseTimeout = timeout
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := locktest.DialProxy(t, s, f.cfg)
+		ctx := within(t, 30*time.Second)
+		if f.owner != "" {
+			ctx = rlock.WithOwner(ctx, f.owner)
+		}
+		name := redistest.Name(t)
+		m := rlock.New(ses, name)
+		section, h, err := m.Lock(ctx, f.opts...)
+		must(t, err)
+		left := ""
+		var outer *rlock.Hold
+		if f.nested {
+			outer, left = h, "1"
+			_, h, err = m.Lock(section, f.opts...)
+			must(t, err)
+		}
+		f.on(p, true)
+		from := time.Now()
+		err = h.Unlock()
+		if d := time.Since(from); d > timeout+s.Slack() {
+			t.Errorf("Unlock took %v; the release timeout is %v", d, timeout)
+		}
+		faultNoSentinel(t, "Unlock", err)
+		locktest.Is(t, "second Unlock", h.Unlock(), rlock.ErrNotHeld)
+		if f.nested {
+			locktest.Stays(t, section, f.cut)
+		} else {
+			locktest.Ends(t, section, s.Slack(), rlock.ErrReleased)
+			<-time.After(f.cut)
+		}
+		f.on(p, false)
+		redistest.Eventually(t, 5*time.Second, "the release in the background", func() bool {
+			return locktest.Field(t, s, name, h.Owner()) == left
+		})
+		if f.nested {
+			must(t, outer.Unlock())
+			if !locktest.Free(t, s, name) {
+				t.Fatal("not free")
+			}
+		}
+	})
+}
+
+func TestFaultUnlockWithoutAnAnswerReturnsInTime(t *testing.T) {
+	faultSilence{on: (*faulttest.Proxy).BlackHole}.run(t)
+}
+
+func TestFaultUnlockWithoutAConnectionIsMadeUpFor(t *testing.T) {
+	faultSilence{on: (*faulttest.Proxy).Refuse}.run(t)
+}
+
+func TestFaultUnlockWithoutAConnectionIsMadeUpForWithANamedOwner(t *testing.T) {
+	faultSilence{on: (*faulttest.Proxy).Refuse, owner: "order-17"}.run(t)
+}
+
+// A fixed lease may be longer than the session's: the background release must go on
+// until that ends, not until the session's would.
+func TestFaultUnlockWithoutAConnectionIsMadeUpForWithALongFixedLease(t *testing.T) {
+	faultSilence{
+		on: (*faulttest.Proxy).Refuse, cut: 1500 * time.Millisecond,
+		cfg: rlock.Config{Lease: 500 * time.Millisecond}, opts: []rlock.LockOption{rlock.Lease(time.Minute)},
+	}.run(t)
+}
+
+func TestFaultNestedUnlockWithoutAnAnswerIsMadeUpFor(t *testing.T) {
+	faultSilence{on: (*faulttest.Proxy).BlackHole, nested: true}.run(t)
+}
+
+func TestFaultNestedUnlockWithoutAConnectionIsMadeUpFor(t *testing.T) {
+	faultSilence{on: (*faulttest.Proxy).Refuse, nested: true}.run(t)
+}
+
+func TestFaultNestedUnlockWithoutAConnectionIsMadeUpForWithANamedOwner(t *testing.T) {
+	faultSilence{on: (*faulttest.Proxy).Refuse, nested: true, owner: "order-17"}.run(t)
+}
+
+// R9: however an inner release went wrong, the outer Unlock makes the lock free.
+func TestFaultOuterUnlockFreesTheLockAfterAnInnerOneGotNoAnswer(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := locktest.DialProxy(t, s, rlock.Config{ReleaseTimeout: 500 * time.Millisecond})
+		ctx := within(t, 30*time.Second)
+		for _, lockCtx := range []context.Context{ctx, rlock.WithOwner(ctx, "order-17")} {
+			name := redistest.Name(t)
+			m := rlock.New(ses, name)
+			section, h, err := m.Lock(lockCtx)
+			must(t, err)
+			_, h2, err := m.Lock(section)
+			must(t, err)
+			p.Refuse(true)
+			faultNoSentinel(t, "inner Unlock", h2.Unlock())
+			p.Refuse(false)
+			_, h3, err := m.Lock(section)
+			must(t, err)
+			must(t, h3.Unlock())
+			must(t, h.Unlock())
+			redistest.Eventually(t, 5*time.Second, "the lock is free", func() bool { return locktest.Free(t, s, name) })
+		}
+	})
+}
+
+// R9: the outer hold is unlocked while a nested Lock of the same owner is stuck in the
+// network. Unlock gives up in time; when the nested Lock has given up too and the
+// network is back, nothing is held.
+func TestFaultUnlockBehindAStuckNestedLockIsMadeUpFor(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		const timeout = 500 * time.Millisecond
+		ses, p := locktest.DialProxy(t, s, rlock.Config{ReleaseTimeout: timeout})
+		name := redistest.Name(t)
+		m := rlock.New(ses, name)
+		section, h, err := m.Lock(within(t, 30*time.Second))
+		must(t, err)
+		nested, cancel := context.WithCancel(section)
+		defer cancel()
+		seen, release := p.HoldReply(locktest.Calls(t, "acquire"))
+		defer release()
+		stuck := locktest.GoLock(m, nested)
+		locktest.Get(t, seen, 5*time.Second, "the nested attempt")
+		from := time.Now()
+		err = h.Unlock()
+		if d := time.Since(from); d > timeout+s.Slack() {
+			t.Errorf("Unlock took %v; the release timeout is %v", d, timeout)
+		}
+		faultNoSentinel(t, "Unlock", err)
+		cancel()
+		locktest.Is(t, "nested Lock", locktest.Get(t, stuck, 5*time.Second, "the nested Lock").Err, rlock.ErrNotAcquired, context.Canceled)
+		release()
+		redistest.Eventually(t, 5*time.Second, "the lock is free", func() bool { return locktest.Free(t, s, name) })
+		locktest.Ends(t, section, 5*time.Second, rlock.ErrReleased)
+	})
+}

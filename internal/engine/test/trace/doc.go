@@ -1,0 +1,2 @@
+// Package trace tests which hooks hear of what, and that each begin has one end.
+package trace
