@@ -30,6 +30,9 @@
 // that are not renewed; or name one owner, and are in together; or take from a counter, which knows neither owners nor leases:
 // there it must hold that nothing is lost or counted twice, and no session dies that has taken something.
 //
+// One run of them all (make explore STATES=1000000 LIMIT=5m, 28 min beside other work on two cores) exhausted 12 of the
+// 30 and knew a million states of each other one, 23,089,646 in all.
+//
 // What is proved holds for the setups of [Setups] that are exhausted, and for the states that were reached of others. Two
 // sessions that lock once are exhausted with two faults: 762,201 states of a plain lock, 1,018,400 of a fair one, 896,653 of
 // two writers, 1,276,624 of a reader and a writer, 417,627 of permits, 42,300 of a counter, and 86,803 of two that name
