@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"relock/internal/life"
-	"relock/internal/waiting"
-	"relock/pubsub"
 )
 
 // leave takes the caller out of the queue. won is the grant, nil if there is none.
@@ -55,20 +53,6 @@ func (l *lock) dequeue(a *acquisition) {
 	if l.queue.First == nil && l.lobby != nil {
 		l.desert()
 	}
-}
-
-// desert ends the subscription, if there is one: the last waiter has gone.
-func (l *lock) desert() {
-	if b := l.lobby; b.listener != nil {
-		l.unlisten(b.listener)
-		b.listener, b.everywhere = nil, false
-	}
-}
-
-// unlisten ends a subscription, which lingers for a while.
-func (l *lock) unlisten(sub *pubsub.Listener) {
-	l.s.deserted.Store(int64(l.s.now() + waiting.Linger))
-	l.later(sub.Close)
 }
 
 // fail takes back what a failed acquisition has done. The lock's mutex must be held; it is

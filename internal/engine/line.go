@@ -73,18 +73,6 @@ func (a *acquisition) inLine() {
 	}
 }
 
-// hears reports whether a script counts the session among the listeners of the lock's channel.
-func (l *lock) hears(p Primitive) bool {
-	return l.lobby != nil && l.lobby.listener != nil || l.s.deserted.Load() > int64(l.s.now()) && l.s.redis.Hears(p.Channel())
-}
-
-// frontLines reports whether the front of the queue, if there is one, stands in a line: else it listens as those do
-// who stand in none.
-func (l *lock) frontLines() bool {
-	a := l.queue.Front()
-	return a == nil || a.kind.Lines
-}
-
 // books completes the attempt of a caller that polls: it says when it comes again, if it sleeps for as long
 // as the last time and the network takes as long, so that a release of then can leave the lock to it. The longer it
 // has waited, the longer before that.
@@ -151,13 +139,4 @@ func (a *acquisition) stands(g grant) {
 	case b.listener != nil && a.kind.Writes && p.First == 0 && !l.s.redis.Mute && !b.everywhere:
 		l.desert() // it is told: what each release says to readers would have it ask in vain
 	}
-}
-
-// listensFirst reports whether the front listens to the lock's channel before it asks: others than the
-// sessions of the line may have the lock, and these only publish there. So does this session if it may not
-// tell others anything, and those of the same user probably do.
-func (l *lock) listensFirst() bool {
-	b := l.lobby
-	first := b.place.First > 0 && l.s.now() >= b.place.First+waiting.FirstPatience
-	return b.listener == nil && (first || l.s.redis.Mute && b.place.Claim != nil)
 }

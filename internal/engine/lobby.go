@@ -63,39 +63,6 @@ func (b *lobby) asks() {
 	b.limit.Asked()
 }
 
-// hearRelease takes a message of the lock's channel.
-func (l *lock) hearRelease() {
-	b := l.needLobby()
-	// No release can be meant while a claim of this session holds the lock: then the message
-	// is an echo.
-	now := l.s.now()
-	if l.holder != nil || !b.turns.Heard(now) {
-		return
-	}
-	// A release of this library that leaves the lock to readers for a moment has said before when its first writer is
-	// to come.
-	if a := l.queue.Front(); a != nil && a.kind.Writes && b.look.At > now && b.look.At <= now+readersFirst {
-		return
-	}
-	b.look.Soon = true
-	l.callUp()
-}
-
-// readersFirst is longer than the millisecond for which such a release leaves the lock to readers.
-const readersFirst = 2 * time.Millisecond
-
-// drain throws away a message that is already there: it was published before what the caller is
-// going to do, which will see what the message speaks of.
-func (b *lobby) drain() {
-	if b.listener == nil {
-		return
-	}
-	select {
-	case <-b.listener.C():
-	default:
-	}
-}
-
 // settle notes that the release of the holder, or of permits, is about to be sent: from here on
 // a message means that the lock may be free. There must be a subscription; else the waiters
 // wait for the answer.

@@ -1,14 +1,12 @@
 package engine
 
 import (
-	"context"
 	"time"
 
 	"relock/internal/clock"
 	"relock/internal/kind"
 	"relock/internal/script"
 	"relock/internal/waiting"
-	"relock/locktrace"
 	"relock/pubsub"
 )
 
@@ -244,72 +242,6 @@ func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (me
 		d = max(0, min(d, a.deadline-a.lock.s.now()))
 	}
 	return waiting.Sleep(a.ctx, a.wake, messages, d)
-}
-
-// listen subscribes, once for the lock. Where that fails the front polls: then the pause lies
-// here, and the next round tries to subscribe again. The lock's mutex must be held; it is released
-// meanwhile and held again at the end.
-func (a *acquisition) listen() {
-	l := a.lock
-	b := l.needLobby()
-	if l.holder != nil || b.listener != nil && !b.mustHearAll {
-		return
-	}
-	everywhere := b.mustHearAll
-	a.asking = true // nothing is handed to it meanwhile: it would not notice
-	l.unlock()
-	ctx, cancel := a.bounded(a.ctx, true) // the lock may be given to it meanwhile
-	// A server that does not answer must not keep the front from looking.
-	ctx, stop := context.WithTimeout(ctx, l.s.cfg.PollFloor)
-	subscribe := l.s.redis.Listen
-	if everywhere {
-		subscribe = l.s.redis.ListenEverywhere
-	}
-	sub, err := subscribe(ctx, a.prim.Channel())
-	stop()
-	cancel()
-	if err != nil && !a.done() {
-		name := a.prim.Names().Name()
-		l.s.notify(func() {
-			l.s.cfg.Logger.Debug("relock: no subscription, polling instead", "name", name, "error", err)
-			l.s.trace.Subscription(locktrace.Subscription{State: locktrace.SubscriptionPolling, Err: err})
-		})
-		a.pauseUnsubscribed()
-	}
-	l.mu.Lock()
-	a.asking = false
-	switch {
-	case err != nil:
-		b.look.Soon, b.place.First = true, l.s.now()
-		return
-	case !a.queued: // the lock was given to it meanwhile, by a message
-		l.unlisten(sub)
-		return
-	}
-	a.tries.unsubscribed = 0
-	if b.listener != nil {
-		l.later(b.listener.Close)
-	}
-	b.listener, b.mustHearAll = sub, false
-	// What was published before the confirmation is unknown; it does not matter if a claim of
-	// this session has got the lock meanwhile.
-	b.look.Soon = b.look.Soon || l.holder == nil
-}
-
-// pauseUnsubscribed pauses after a subscription that failed. A session that is deaf polls: the attempt before has
-// booked a round at the end of this pause, so how long the next one is must be known by then. No mutex may be held.
-func (a *acquisition) pauseUnsubscribed() {
-	s := a.lock.s
-	d := clock.Doubling(a.tries.unsubscribed, s.cfg.PollFloor)
-	a.tries.unsubscribed++
-	if s.redis.Inbox.Deaf() {
-		told := a.tries.pause
-		a.tries.pause, a.tries.trip = d, s.now()-a.tries.sent
-		if told > 0 {
-			d = told
-		}
-	}
-	a.sleep(d, nil)
 }
 
 // backOff pauses after the n-th failure, jittered, doubling from 10 ms to most, and reports
