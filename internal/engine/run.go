@@ -45,7 +45,7 @@ func (l *lock) letIn(c *claim, m *waiting.Message) {
 // begin opens the first section of a run that has the lock, for its waiters up to a number.
 func (l *lock) begin(c *claim, g grant, until int64) {
 	r := c.run
-	r.Begin(until)
+	c.meet(waiting.Lives, r.Begin(until))
 	a := r.next(l.s.now())
 	if a == nil { // they have left, or the run was shorter than they thought
 		c.end(nil)

@@ -215,8 +215,13 @@ func (r *Run[R, W]) merge(t *Run[R, W]) {
 	}
 }
 
-// Begin has the run served from now on, up to the waiter with that number.
-func (r *Run[R, W]) Begin(until int64) { r.phase, r.joins, r.until = in, nil, until }
+// Begin has the run served from now on, up to the waiter with that number. left is as for Settled: Redis may have lost the
+// line, and let in the run that was to join another one.
+func (r *Run[R, W]) Begin(until int64) (left *R) {
+	left = r.part()
+	r.phase, r.until = in, until
+	return left
+}
 
 // Next returns the first waiter that Redis has let in and that can be served; nil if there is none.
 func (r *Run[R, W]) Next(can func(*W) bool) *W {

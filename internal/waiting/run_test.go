@@ -71,6 +71,24 @@ func TestJoiningWhatIsOver(t *testing.T) {
 	}
 }
 
+// A run without waiters stays as long as another one may join it, and ends when that is let in by itself.
+func TestWhatIsNotJoinedEnds(t *testing.T) {
+	for what, end := range map[string]func(joins *run) *entry{
+		"let in by the answer": func(joins *run) *entry { return joins.Begin(2) },
+		"let in by a message":  func(joins *run) *entry { joins.LetIn(2, 9); return joins.Begin(2) },
+		"settled":              func(joins *run) *entry { _, left := joins.Settled(9); return left },
+	} {
+		var s session
+		a, first := s.queue(t, "a", 7)
+		s.arrive("b", plain)
+		joins, _ := s.call(t)
+		a.Leave(false)
+		if left := end(joins); left != first.Of {
+			t.Errorf("%s: %v is left, want the run that it has not joined", what, left)
+		}
+	}
+}
+
 // What becomes of a run when a waiter leaves, the last one as a rule, depends on what Redis knows
 // of it.
 func TestAWaiterLeaves(t *testing.T) {
