@@ -2,7 +2,6 @@ package locktest
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -155,7 +154,7 @@ func (c *CrowdScene) measure(cmd []string) (cost crowdCost) {
 			return cost
 		}
 	}
-	c.Fatal(fmt.Sprintf("the slow log has no script: %v", slow))
+	c.Fatalf("the slow log has no script: %v", slow)
 	return cost
 }
 
