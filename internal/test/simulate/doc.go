@@ -14,4 +14,5 @@
 //
 //	plain      26,627 sections of 1,004 processes, 2,005,397 commands, longest wait 1m47s; passed in  8m11s
 //	semaphore  32,981 sections of 1,004 processes, 2,716,450 commands, longest wait 42s;   passed in 11m44s
+//	fair, rw   both passed, in 6m27s and 5m07s, beside each other
 package simulate
