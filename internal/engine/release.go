@@ -158,7 +158,7 @@ func (e *ending) prepare(cmds []redis.ReleaseCommand) []redis.ReleaseCommand {
 func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err error) error {
 	c, now := e.c, e.now
 	l, s := c.lock, c.lock.s
-	settled := e.listening && l.holder != c
+	settled := e.listening && l.holder != c && e.anew == nil // a caller that it enters has looked at nothing meanwhile
 	if e.missing > 0 {
 		c.retire(leftStanding)
 	} else {
