@@ -68,10 +68,10 @@ func (l *lock) enteredAnew(c *claim, r *redis.Released, sent time.Duration, doub
 		return
 	}
 	a.asking = false
+	a.wake.Up() // it has to look after the messages and the clock from now on
 	b := l.needLobby()
 	if err != nil || r.Lost || r.Resent || r.Line.Others && r.Line.Position <= 0 {
 		b.look.Soon = true // it may stand there
-		a.wake.Up()
 		return
 	}
 	a.tries.MayHaveRun = false
