@@ -49,26 +49,28 @@ func (l *lock) enteredAnew(c *claim, r *redis.Released, sent time.Duration, doub
 		return
 	}
 	c.flying = false
-	if c.state != asking { // it was ended meanwhile: perhaps before it has entered
-		if err != nil || r.Lost || r.Resent || r.Line.Position > 0 {
-			c.dismissEntry()
-		}
-		return
-	}
 	if c.account != nil {
 		c.account.CallUp()
 	}
 	a := l.queue.Front()
+	waits := a != nil && a.claim == c
+	if waits {
+		a.asking = false
+		a.wake.Up() // it has to look after the messages and the clock from now on
+	}
 	switch {
+	case c.state != asking: // it was ended meanwhile: perhaps before it has entered
+		if err != nil || r.Lost || r.Resent || r.Line.Position > 0 {
+			c.dismissEntry()
+		}
+		return
 	case l.state != lockOpen:
 		c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
 		return
-	case a == nil || a.claim != c:
+	case !waits:
 		c.end(nil)
 		return
 	}
-	a.asking = false
-	a.wake.Up() // it has to look after the messages and the clock from now on
 	b := l.needLobby()
 	if err != nil || r.Lost || r.Resent || r.Line.Others && r.Line.Position <= 0 {
 		b.look.Soon = true // it may stand there
