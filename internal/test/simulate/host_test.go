@@ -83,10 +83,31 @@ func (h *host) once(rng *rand.Rand, what want) {
 	if lost != nil && errors.Is(lost, context.Canceled) {
 		lost = nil // the caller has given up, and the section with it
 	}
+	if lost == nil && what.downgrades {
+		release = h.downgrade(section, c, release, rng)
+	}
 	l.leaves(c, lost)
 	if err := release(); err != nil || lost != nil {
 		l.unknown(c)
 	}
+}
+
+// downgrade takes the read side inside of the write side, which it gives back, and stays for a while; half of the time
+// for none. It returns what gives back the rest.
+func (h *host) downgrade(section context.Context, c *caller, release func() error, rng *rand.Rand) func() error {
+	_, nested, err := rwlock.New(h.ses, c.name).RLock(section)
+	if err != nil {
+		return release
+	}
+	h.world.ledger.readsOn(c)
+	err = release()
+	if hold := time.Duration(rng.ExpFloat64() * float64(h.world.hold)); rng.IntN(2) == 0 {
+		select {
+		case <-time.After(hold):
+		case <-section.Done():
+		}
+	}
+	return func() error { return errors.Join(err, nested.Unlock()) }
 }
 
 // expected says whether an acquisition may end so.

@@ -8,12 +8,13 @@ import (
 
 // A want is what a caller waits for, or has: the name of a lock, and how much of it.
 type want struct {
-	kind   string
-	name   string
-	reads  bool
-	n      int // permits; 0: it is a lock
-	limit  int
-	leased bool // for a fixed time, which may end inside
+	kind       string
+	name       string
+	reads      bool
+	n          int // permits; 0: it is a lock
+	limit      int
+	leased     bool // for a fixed time, which may end inside
+	downgrades bool // a writer: it becomes a reader before it leaves
 }
 
 // A caller is one acquisition, from its call on.
@@ -158,6 +159,13 @@ func (l *ledger) enters(c *caller) bool {
 	delete(l.freed, c.name)
 	l.entered++
 	return true
+}
+
+// readsOn notes that a writer is going to be a reader from here on.
+func (l *ledger) readsOn(c *caller) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.reads = true
 }
 
 // leaves notes that a caller is inside no more: it releases, or it has lost what it had.

@@ -88,6 +88,7 @@ func (w *world) wants(rng *rand.Rand) want {
 	switch kind {
 	case "rw":
 		what.reads = rng.IntN(3) > 0
+		what.downgrades = !what.reads && rng.IntN(2) == 0
 	case "semaphore":
 		what.n, what.limit = 1+rng.IntN(2), 3
 	}
