@@ -34,6 +34,10 @@ func TestForceUnlockOfWhatAReleaseHasEntered(t *testing.T) {
 		if !found {
 			t.Error("the caller that was entered does not have the lock")
 		}
+		redistest.Eventually(t, 10*time.Second, "the session to have heard of it", func() bool {
+			_, asking, _, _, _ := locktest.Books(ses)
+			return asking == 0
+		})
 		answer()
 		must(t, locktest.Get(t, unlocked, 10*time.Second, "Unlock"))
 		got = locktest.Get(t, next, 20*time.Second, "the next Lock")
