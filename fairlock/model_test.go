@@ -27,7 +27,10 @@ func TestRandomAgainstModel(t *testing.T) {
 // The same with fencing tokens, and with more who wait.
 func TestRandomAgainstModelFenced(t *testing.T) {
 	t.Parallel()
-	modeltest.Run(t, modeltest.Config{Seeds: 3, Actors: 6}, func(w *modeltest.World) modeltest.Model {
+	found := []uint64{
+		4072148029322637960, // a fixed lease in a claim with a named owner is renewed until its trust ends
+	}
+	modeltest.Run(t, modeltest.Config{Seeds: 3, Actors: 6, Found: found}, func(w *modeltest.World) modeltest.Model {
 		return modeltest.NewMutex(w, mutexKind(rlock.Fenced()))
 	})
 }

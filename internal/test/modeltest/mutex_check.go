@@ -81,7 +81,10 @@ func (m *Mutex) checkLease() {
 			if t.over == nil && !t.dead && !h.spent && !h.fixed && h.ctx.Err() == nil {
 				m.mayLast(now.Add(m.w.Config.Lease)) // a caller of a named owner wants renewals
 			}
-			auto = auto || h.counted && !h.fixed
+			if t.local && h.ranOut() && h.counted && !h.spent && !t.dead {
+				m.mayLast(h.end.Add(m.w.Config.Lease)) // it was renewed until then
+			}
+			auto = auto || h.counted && (!h.fixed || t.local)
 			if h.counted && h.until.After(fixed) {
 				fixed = h.until
 			}
