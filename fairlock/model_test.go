@@ -28,7 +28,7 @@ func TestRandomAgainstModel(t *testing.T) {
 func TestRandomAgainstModelFenced(t *testing.T) {
 	t.Parallel()
 	found := []uint64{
-		4072148029322637960, // a fixed lease in a claim with a named owner is renewed until its trust ends
+		4072148029322637960, // a nested lock is renewed until the fixed lease around it ends, between two looks of the model
 	}
 	modeltest.Run(t, modeltest.Config{Seeds: 3, Actors: 6, Found: found}, func(w *modeltest.World) modeltest.Model {
 		return modeltest.NewMutex(w, mutexKind(rlock.Fenced()))

@@ -107,7 +107,7 @@ func (m *Mutex) granted(c *Call, d *lockCall, ended []*Call) {
 		m.claims = append(m.claims, t)
 	}
 	h.t = t
-	t.holds = append(t.holds, h)
+	t.holds = append(t.holds, h.watched())
 	if !slices.Contains(m.by, t) {
 		m.shared = len(m.by) > 0
 		m.by = append(m.by, t)

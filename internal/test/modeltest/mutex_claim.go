@@ -47,6 +47,7 @@ type hold struct {
 	*rlock.Hold
 	t       *claim
 	ctx     context.Context // given to its Lock
+	ended   time.Time       // when that ended; zero as long as it has not
 	cancel  context.CancelFunc
 	section *Section
 	own     bool // the section is its own, not the claim's
@@ -57,6 +58,12 @@ type hold struct {
 	until   time.Time // fixed: of its lease
 	counted bool      // by Redis
 	spent   bool      // unlocked
+}
+
+// watched has the hold note when its context ends, which may be between two looks of the model.
+func (h *hold) watched() *hold {
+	context.AfterFunc(h.ctx, func() { h.ended = time.Now() })
+	return h
 }
 
 // Owner is that of its claim.

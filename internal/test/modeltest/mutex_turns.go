@@ -66,7 +66,8 @@ func (m *Mutex) grantedInVain(c *Call, d *lockCall, from *claim) {
 	if next := time.Now().Add(m.w.Config.Lease/3 + time.Millisecond); next.After(t.notice) {
 		t.notice = next
 	}
-	t.holds = []*hold{{Hold: d.h, t: t, ctx: c.Ctx, cancel: c.Cancel, section: d.in}}
+	h := &hold{Hold: d.h, t: t, ctx: c.Ctx, cancel: c.Cancel, section: d.in}
+	t.holds = []*hold{h.watched()}
 	m.claims = append(m.claims, t)
 }
 
