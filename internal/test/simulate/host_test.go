@@ -71,20 +71,12 @@ func (h *host) once(rng *rand.Rand, what want) {
 	if rng.IntN(30) == 0 {
 		hold = h.world.cfg.Lease * 2
 	}
-	var lost error
-	select {
-	case <-time.After(hold):
-	case <-section.Done():
-		lost = context.Cause(section)
+	lost := stay(section, hold)
+	if h.ctx.Err() == nil && lost == nil && what.downgrades {
+		release, lost = h.downgrade(section, c, release, rng)
 	}
 	if h.ctx.Err() != nil {
 		return // it has died
-	}
-	if lost != nil && errors.Is(lost, context.Canceled) {
-		lost = nil // the caller has given up, and the section with it
-	}
-	if lost == nil && what.downgrades {
-		release = h.downgrade(section, c, release, rng)
 	}
 	l.leaves(c, lost)
 	if err := release(); err != nil || lost != nil {
@@ -93,21 +85,32 @@ func (h *host) once(rng *rand.Rand, what want) {
 }
 
 // downgrade takes the read side inside of the write side, which it gives back, and stays for a while; half of the time
-// for none. It returns what gives back the rest.
-func (h *host) downgrade(section context.Context, c *caller, release func() error, rng *rand.Rand) func() error {
+// for none. It returns what gives back the rest, and why the section has ended meanwhile, if it has.
+func (h *host) downgrade(section context.Context, c *caller, release func() error, rng *rand.Rand) (rest func() error, lost error) {
 	_, nested, err := rwlock.New(h.ses, c.name).RLock(section)
 	if err != nil {
-		return release
+		return release, nil
 	}
 	h.world.ledger.readsOn(c)
 	err = release()
 	if hold := time.Duration(rng.ExpFloat64() * float64(h.world.hold)); rng.IntN(2) == 0 {
-		select {
-		case <-time.After(hold):
-		case <-section.Done():
-		}
+		lost = stay(section, hold)
 	}
-	return func() error { return errors.Join(err, nested.Unlock()) }
+	return func() error { return errors.Join(err, nested.Unlock()) }, lost
+}
+
+// stay is a while inside of a section. It returns why that has ended meanwhile; nil if it has not, or if its caller has
+// given it up.
+func stay(section context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-section.Done():
+	}
+	if cause := context.Cause(section); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
 }
 
 // expected says whether an acquisition may end so.
