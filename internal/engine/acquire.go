@@ -37,14 +37,14 @@ type acquisition struct {
 
 // A waiter is what an acquisition has while it waits. It is guarded by the lock's mutex.
 type waiter struct {
-	node     waiting.Node[acquisition]
-	wake     waiting.Wake
-	queued   bool
-	asking   bool  // an attempt is under way, or a subscription
-	outside  bool  // it lies in no section of the session; known once it waits
-	hopeless error // why it waits in vain; nil as far as is known
-	arrived  int   // its number among those who have queued
-	member   waiting.Member[claim, acquisition]
+	node        waiting.Node[acquisition]
+	wake        waiting.Wake
+	queued      bool
+	subscribing bool
+	outside     bool  // it lies in no section of the session; known once it waits
+	hopeless    error // why it waits in vain; nil as far as is known
+	arrived     int   // its number among those who have queued
+	member      waiting.Member[claim, acquisition]
 }
 
 // A request is what the caller wants.

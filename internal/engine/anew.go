@@ -31,13 +31,13 @@ func (l *lock) enterAnew(c *claim, op *Op) *claim {
 		return l.requeueBy(c.run, op)
 	}
 	a := l.queue.Front()
-	if !c.kind.HandsOver || !c.kind.Lines || c.kind.Permits || !a.kind.Lines || l.state != lockOpen || a.asking ||
+	if !c.kind.HandsOver || !c.kind.Lines || c.kind.Permits || !a.kind.Lines || l.state != lockOpen || a.busy() ||
 		a.claim != nil || a.hopeless != nil || l.s.redis.Inbox.Deaf() || l.needLobby().turns.Alone() {
 		return nil
 	}
 	a.prepare()
 	a.op.Line.Head, a.op.Line.Waiting = a.claim.entryHead(), l.tellWaiting()
-	a.asking, a.claim.flying, a.tries.MayHaveRun = true, true, true
+	a.claim.flying, a.tries.MayHaveRun = true, true
 	op.Line.Enter, op.Line.Waiting = a.op.Line.Head+a.claim.ownerID(), a.op.Line.Waiting
 	return a.claim
 }
@@ -55,8 +55,7 @@ func (l *lock) enteredAnew(c *claim, r *redis.Released, sent time.Duration, doub
 	a := l.queue.Front()
 	waits := a != nil && a.claim == c
 	if waits {
-		a.asking = false
-		a.wake.Up() // it has to look after the messages and the clock from now on
+		a.wake.Up() // it was busy, and has to look after the messages and the clock from now on
 	}
 	switch {
 	case c.state != asking: // it was ended meanwhile: perhaps before it has entered
@@ -123,7 +122,7 @@ func (c *claim) dismissEntry() {
 // wants the same.
 func (a *acquisition) bequeath(next *acquisition) {
 	c, l := a.claim, a.lock
-	if c == nil || !a.kind.Lines || c.state != asking || l.lobby == nil || next.claim != nil || next.asking || next.hopeless != nil ||
+	if c == nil || !a.kind.Lines || c.state != asking || l.lobby == nil || next.claim != nil || next.busy() || next.hopeless != nil ||
 		a.kind != next.kind || a.n != next.n || a.named != "" || next.named != "" || a.opts.Alone() || next.opts.Alone() {
 		return
 	}
@@ -133,7 +132,7 @@ func (a *acquisition) bequeath(next *acquisition) {
 	if head := l.s.plainHead; c.prim.(kind.Liner).Entry(head) != next.prim.(kind.Liner).Entry(head) {
 		return // its tokens have an end, and those of the claim have none, or the other way round
 	}
-	next.claim, next.op, next.asking = c, a.op, c.flying
+	next.claim, next.op = c, a.op
 	next.tries.MayHaveRun = c.flying
-	a.claim, a.asking, a.tries.MayHaveRun = nil, false, false
+	a.claim, a.tries.MayHaveRun = nil, false
 }

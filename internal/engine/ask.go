@@ -35,13 +35,13 @@ func (a *acquisition) ask() (grant, error) {
 	if l.leaving {
 		defer a.bring()()
 	}
-	a.asking, c.flying = true, true
+	c.flying = true
 	l.unlock()
 	ctx, cancel := a.bounded(a.ctx, a.queued)
 	g, err := a.attempt(ctx, c)
 	cancel()
 	l.mu.Lock()
-	a.asking, c.flying, a.tries.sent = false, false, g.sent
+	c.flying, a.tries.sent = false, g.sent
 	if c.account != nil {
 		c.account.CallUp()
 	}
@@ -100,8 +100,12 @@ func (a *acquisition) prepare() {
 	}
 }
 
-// underWay reports whether the answer to an attempt is awaited.
+// underWay reports whether the answer to an attempt for its claim is awaited: one of its own, or a release of another
+// caller that enters the claim in the line.
 func (a *acquisition) underWay() bool { return a.claim != nil && a.claim.flying }
+
+// busy reports whether the caller can take nothing in now, but an answer that is on its way. Whoever ends that wakes it.
+func (a *acquisition) busy() bool { return a.subscribing || a.underWay() }
 
 // maxTokens bounds how many fencing tokens one acquisition reserves.
 const maxTokens = 256

@@ -66,7 +66,7 @@ func (l *lock) close(last bool) {
 	for a := range l.queue.All() {
 		a.wake.Up()
 		l.interrupt(a)
-		if !a.asking {
+		if !a.busy() {
 			a.giveUp() // was refused, as a rule: then there is nothing to release
 		}
 	}

@@ -59,9 +59,9 @@ func (l *lock) handOver(c *claim, now time.Duration) bool {
 	case c.run != nil:
 		c.run.Remove(&a.member)
 		l.give(c, a, now)
-	case a.asking && !(c.kind.Permits && a.underWay()) || !l.inSlice(c, now):
+	case a.busy() && !(c.kind.Permits && a.underWay()) || !l.inSlice(c, now):
 		return false
-	case a.asking:
+	case a.busy():
 		b := l.needLobby()
 		b.parked = append(b.parked, c)
 	default:
@@ -105,7 +105,7 @@ func (l *lock) inSlice(c *claim, now time.Duration) bool {
 
 // mayEnter reports whether the caller can go on with a claim of this session now: it wants it,
 // and Redis owes it no answer.
-func (a *acquisition) mayEnter(c *claim, now time.Duration) bool { return !a.asking && a.wants(c, now) }
+func (a *acquisition) mayEnter(c *claim, now time.Duration) bool { return !a.busy() && a.wants(c, now) }
 
 // wants reports whether the caller only waits, for the same as the claim has.
 func (a *acquisition) wants(c *claim, now time.Duration) bool {

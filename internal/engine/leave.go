@@ -37,7 +37,7 @@ func (a *acquisition) leave(won *grant) {
 	k := a.kind
 	switch {
 	case k.Fair: // it leaves its run
-	case k.Lines && wasFront && won == nil && l.holder == nil && (next.claim == nil || l.lobby == nil || l.lobby.place.Claim != next.claim && !next.asking):
+	case k.Lines && wasFront && won == nil && l.holder == nil && (next.claim == nil || l.lobby == nil || l.lobby.place.Claim != next.claim && !next.busy()):
 		l.nudge() // it does not stand in the line
 	case k.Exclusive && (won != nil || k == next.kind || l.holder != nil):
 		// It keeps the next one out, or what kept it out does the same to the next one.

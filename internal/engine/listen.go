@@ -32,7 +32,7 @@ func (a *acquisition) listen() {
 		return
 	}
 	everywhere := b.mustHearAll
-	a.asking = true // nothing is handed to it meanwhile: it would not notice
+	a.subscribing = true // nothing is handed to it meanwhile: it would not notice
 	l.unlock()
 	ctx, cancel := a.bounded(a.ctx, true) // the lock may be given to it meanwhile
 	// A server that does not answer must not keep the front from looking.
@@ -53,7 +53,7 @@ func (a *acquisition) listen() {
 		a.pauseUnsubscribed()
 	}
 	l.mu.Lock()
-	a.asking = false
+	a.subscribing = false
 	switch {
 	case err != nil:
 		b.look.Soon, b.place.First = true, l.s.now()

@@ -124,6 +124,7 @@ type ending struct {
 	listening bool          // the session hears what the release publishes
 	anew      *claim        // which the release enters in the line
 	doubts    uint32        // the session's count before it was sent
+	settled   bool          // what comes free is told by a message that the session hears
 	followed  bool          // an attempt of the caller in front was sent behind it
 }
 
@@ -150,6 +151,7 @@ func (e *ending) prepare(cmds []redis.ReleaseCommand) []redis.ReleaseCommand {
 	if e.anew == nil && op.Lease == 0 && (e.listening || op.Line.Yields) {
 		l.settle(c, now)
 	}
+	e.settled = e.listening && e.anew == nil && l.holder != c // a caller that it enters looks at nothing meanwhile
 	e.doubts = s.redis.Conn.Doubts.Load()
 	return c.account.Releases(cmds, c.prim, op)
 }
@@ -158,7 +160,6 @@ func (e *ending) prepare(cmds []redis.ReleaseCommand) []redis.ReleaseCommand {
 func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err error) error {
 	c, now := e.c, e.now
 	l, s := c.lock, c.lock.s
-	settled := e.listening && l.holder != c && e.anew == nil // a caller that it enters has looked at nothing meanwhile
 	if e.missing > 0 {
 		c.retire(leftStanding)
 	} else {
@@ -169,7 +170,7 @@ func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err er
 	case r.Line.Others: // then it brings no message, unless to those who stand in the line
 		b.turns.Released(s.now(), s.now()-now, max(r.Receivers, 1))
 		b.turns.Taken()
-		settled = b.place.Lasts(now, s.want().Life)
+		e.settled = b.place.Lasts(now, s.want().Life)
 	case r.Receivers >= 0:
 		b.released(s.now(), s.now()-now, r.Receivers, e.listening)
 		if c.keep > 0 && c.keptLong(now) {
@@ -181,12 +182,11 @@ func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err er
 	}
 	if e.anew != nil {
 		l.enteredAnew(e.anew, r, now, e.doubts, err)
-		settled = settled || e.anew.state == asking && r.Line.Position > 0
+		e.settled = e.settled || e.anew.state == asking && r.Line.Position > 0
 	}
-	settled = settled || e.followed
 	// What was settled brings a message: a nudge would cost one attempt more. Where the owner has other holds nothing came
 	// free, and the front asks, to stand in the line.
-	if l.queue.First != nil && l.holder == nil && (!settled || r.Stays || err != nil || r.Lost) {
+	if l.queue.First != nil && l.holder == nil && (!(e.settled || e.followed) || r.Stays || err != nil || r.Lost) {
 		l.nudge()
 	}
 	if len(r.Unconfirmed) > 0 {

@@ -33,7 +33,7 @@ func (a *acquisition) loop() (grant, error) {
 			continue
 		// While a claim of this session holds the lock, the front waits for that to be passed on,
 		// released or lost; or goes with the release.
-		case !queues && !a.asking && (askAnyway || l.queue.First == &a.node && (l.lobby == nil || l.s.now() >= l.nextLook()) && (l.holder == nil || a.follows())):
+		case !queues && !a.busy() && (askAnyway || l.queue.First == &a.node && (l.lobby == nil || l.s.now() >= l.nextLook()) && (l.holder == nil || a.follows())):
 			if l.lobby != nil && l.holder == nil && l.queue.First == &a.node && l.listensFirst() {
 				a.listen()
 				continue
@@ -211,7 +211,7 @@ func (a *acquisition) park() (timedOut bool, err error) {
 		if b.listener != nil {
 			messages = b.listener.C()
 		}
-		if l.holder == nil && !a.asking {
+		if l.holder == nil && !a.busy() {
 			if sleep = l.nextLook() - l.s.now(); sleep <= 0 { // the time to yield may have ended just now
 				return false, nil // given is nil: the mutex was held all along
 			}
