@@ -3,8 +3,6 @@ package claim_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,85 +41,6 @@ func TestTryLockIsNotRefusedByAnUnlockAsync(t *testing.T) {
 			})
 		}
 		locktest.Settled(t, ses)
-	})
-}
-
-// Callers of two sessions exclude each other with UnlockAsync as with Unlock, while replies and requests are lost, and
-// leave nothing.
-func TestUnlockAsyncExcludesInFaults(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		// On miniredis a command of a connection that was cut may run late: what it takes ends with its lease.
-		a, p := locktest.DialProxy(t, s, rlock.Config{Lease: 2 * time.Second})
-		b := dial(t, s, rlock.Config{})
-		ctx := within(t, time.Minute)
-		kinds := [][]locktest.AsyncKind{locktest.AsyncKinds(a, ""), locktest.AsyncKinds(b, "")}
-		var inside [5]atomic.Int32
-		var workers sync.WaitGroup
-		var done atomic.Int32
-		rounds := redistest.Rounds(60)
-		for w := range 6 {
-			rng := rand.New(rand.NewPCG(3, uint64(w)))
-			workers.Go(func() {
-				for range rounds {
-					i := rng.IntN(len(inside))
-					k := kinds[w%2][i]
-					take := k.Lock
-					if rng.IntN(4) == 0 {
-						take = k.Try
-					}
-					_, end, err := take(ctx)
-					if err != nil {
-						continue
-					}
-					if n := inside[i].Add(1); n != 1 {
-						t.Errorf("%s: %d are inside", k.Name, n)
-					}
-					if rng.IntN(3) == 0 {
-						time.Sleep(time.Duration(rng.IntN(300)) * time.Microsecond)
-					}
-					inside[i].Add(-1)
-					end()
-					done.Add(1)
-				}
-			})
-		}
-		rng := rand.New(rand.NewPCG(5, 7))
-		over := make(chan struct{})
-		go func() { workers.Wait(); close(over) }()
-		var at int32
-		for running := true; running; {
-			select {
-			case <-over:
-				running = false
-			case <-time.After(time.Duration(1+rng.IntN(20)) * time.Millisecond):
-				if n := done.Load(); n < at { // else faults come more quickly than callers recover from them
-					continue
-				}
-				at = done.Load() + 5
-				match := locktest.Calls(t, []string{"acquire", "release"}[rng.IntN(2)])
-				switch rng.IntN(3) {
-				case 0:
-					p.DropReply(match)
-				case 1:
-					p.DropRequest(match)
-				default:
-					p.Cut()
-				}
-			}
-		}
-		locktest.Settled(t, a)
-		locktest.Settled(t, b)
-		if n := done.Load(); int(n) < rounds {
-			t.Errorf("only %d sections", n)
-		}
-		for _, k := range kinds[1] {
-			_, end, err := k.Lock(ctx)
-			if err != nil {
-				t.Errorf("%s: not free: %v", k.Name, err)
-				continue
-			}
-			end()
-		}
 	})
 }
 

@@ -2,15 +2,12 @@ package claim_test
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
-	"relock/locktrace"
 	"relock/rlock"
 )
 
@@ -30,104 +27,6 @@ func TestAPlainClaimIsNotHandedToAFencedWaiter(t *testing.T) {
 		must(t, st.In(plain).Hold.Unlock())
 		if st.Count() != 0 {
 			t.Errorf("%d hand-overs", st.Count())
-		}
-	})
-}
-
-// attempts returns a Trace that tells of the attempts that got no answer, and of those that Redis
-// refused.
-func attempts() (trace *rlock.Trace, failed, refused chan struct{}) {
-	failed, refused = make(chan struct{}, 100), make(chan struct{}, 100)
-	return &rlock.Trace{Attempt: func(e locktrace.Attempt) {
-		switch {
-		case e.Err != nil:
-			failed <- struct{}{}
-		case !e.Granted:
-			refused <- struct{}{}
-		}
-	}}, failed, refused
-}
-
-// An acquire reserves tokens for the waiters that there are, its answer is lost, and it is sent
-// again when there are more. Each section has a token of its own, greater than all before. The same if
-// a release has granted the lock and has reserved them, and its message is lost.
-func TestAResentAcquireUsesNoTokenTwice(t *testing.T) {
-	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		for _, c := range []struct {
-			more    int
-			granted bool
-		}{{0, false}, {1, false}, {3, false}, {0, true}, {1, true}, {3, true}} {
-			more := c.more
-			trace, failed, refused := attempts()
-			ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Minute, Trace: trace})
-			other := dial(t, s, rlock.Config{})
-			name := redistest.Name(t)
-			ctx := within(t, 30*time.Second)
-			_, h, err := rlock.New(other, name, rlock.Fenced()).Lock(ctx)
-			must(t, err)
-			var wg sync.WaitGroup
-			var mu sync.Mutex
-			tokens := []int64{h.Token()}
-			enter := func() {
-				before := locktest.WaitersOf(ses, name)
-				wg.Go(func() {
-					_, h, err := rlock.New(ses, name, rlock.Fenced()).Lock(ctx)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					locktest.Unhurried(ses, name)
-					mu.Lock()
-					tokens = append(tokens, h.Token())
-					mu.Unlock()
-					if err := h.Unlock(); err != nil {
-						t.Error(err)
-					}
-				})
-				redistest.Eventually(t, 5*time.Second, "one more in the queue", func() bool { return locktest.WaitersOf(ses, name) > before })
-			}
-			for range 3 {
-				enter()
-			}
-			for range 2 { // before it listens, and when it does
-				locktest.Get(t, refused, 5*time.Second, "a refusal")
-			}
-			answer := func() {}
-			if c.granted {
-				p.DropMessages(true)
-				must(t, h.Unlock())
-				if locktest.Free(t, s, name) {
-					t.Error("the release granted the lock to nobody")
-				}
-			} else {
-				var ran <-chan struct{}
-				ran, answer = p.HoldReply(locktest.Calls(t, "acquire"))
-				must(t, s.Do(t, "DEL", name).Error()) // as its lease that is over: a release would grant the lock
-				must(t, s.Do(t, "PUBLISH", locktest.Channel(name), "0").Error())
-				locktest.Get(t, ran, 5*time.Second, "the attempt has run")
-			}
-			p.Refuse(true) // the answer is lost, and nothing else gets through
-			p.DropMessages(false)
-			answer()
-			if !c.granted {
-				locktest.Get(t, failed, 5*time.Second, "the attempt fails")
-			}
-			for range more {
-				enter()
-			}
-			p.Refuse(false)
-			through := make(chan struct{})
-			go func() { wg.Wait(); close(through) }()
-			// Their own looks at the TTL come 30 s later. (Who missed a grant looks when it is back.)
-			locktest.Get(t, through, 5*time.Second+s.Slack(), "all get in, one after the other")
-			if !slices.IsSorted(tokens) || len(slices.Compact(slices.Clone(tokens))) != len(tokens) {
-				t.Errorf("%d more waiters, granted by a release %v: tokens %v", more, c.granted, tokens)
-			}
-			if !c.granted {
-				locktest.Is(t, "Unlock", h.Unlock(), rlock.ErrLost)
-			}
-			must(t, s.Do(t, "DEL", "redisson_lock_token:{"+name+"}").Error())
-			locktest.NothingLeft(t, s, ses, other)
 		}
 	})
 }

@@ -35,36 +35,13 @@ func (f faultResend) run(t *testing.T) {
 			ctx = rlock.WithOwner(ctx, f.owner)
 		}
 		name := redistest.Name(t)
-		var mopts []rlock.MutexOption
-		if f.fenced {
-			mopts = append(mopts, rlock.Fenced())
-		}
-		var opts []rlock.LockOption
-		if f.fixed {
-			opts = append(opts, rlock.Lease(20*time.Second))
-		}
-		m := rlock.New(ses, name, mopts...)
-		lock := m.Lock
-		if f.try {
-			lock = m.TryLock
-		}
+		lock := f.lock(ses, name)
 		token := int64(0)
 		for round := range 3 {
 			var holds []*rlock.Hold
 			section := ctx
 			for depth := 1; depth <= 3; depth++ {
-				p.Reset()
-				f.fault(p, locktest.Calls(t, "acquire"))
-				c, h, err := lock(section, opts...)
-				for f.try && !s.IsMini() && errors.Is(err, rlock.ErrUnavailable) {
-					// Its second was over before a busy machine had connected again: what it took is given back.
-					redistest.Eventually(t, 20*time.Second, "the hold to be given back", func() bool {
-						return f.counts(t, s, name, holds)
-					})
-					p.Reset()
-					c, h, err = lock(section, opts...)
-				}
-				must(t, err)
+				c, h := f.take(t, s, p, name, holds, func() (context.Context, *rlock.Hold, error) { return lock(section) })
 				section, holds = c, append(holds, h)
 				if n := locktest.CallsSent(t, p, "acquire"); n > 2 {
 					t.Errorf("%d attempts", n)
@@ -80,18 +57,60 @@ func (f faultResend) run(t *testing.T) {
 					token = h.Token()
 				}
 			}
-			for i := len(holds) - 1; i >= 0; i-- {
-				must(t, holds[i].Unlock())
-				want := ""
-				if i > 0 {
-					want = fmt.Sprint(i)
-				}
-				if n := locktest.Field(t, s, name, holds[i].Owner()); n != want {
-					t.Fatalf("round %d: %d holds left, but the count is %q", round, i, n)
-				}
-			}
+			unlockOneByOne(t, s, name, round, holds)
 		}
 	})
+}
+
+// lock returns the call of Lock, or TryLock, with the options that f says.
+func (f faultResend) lock(ses *rlock.Session, name string) func(context.Context) (context.Context, *rlock.Hold, error) {
+	var mopts []rlock.MutexOption
+	if f.fenced {
+		mopts = append(mopts, rlock.Fenced())
+	}
+	var opts []rlock.LockOption
+	if f.fixed {
+		opts = append(opts, rlock.Lease(20*time.Second))
+	}
+	m := rlock.New(ses, name, mopts...)
+	if f.try {
+		return func(ctx context.Context) (context.Context, *rlock.Hold, error) { return m.TryLock(ctx, opts...) }
+	}
+	return func(ctx context.Context) (context.Context, *rlock.Hold, error) { return m.Lock(ctx, opts...) }
+}
+
+// take calls lock while the fault strikes its acquire. The proxy's log begins with that call.
+func (f faultResend) take(t *testing.T, s *redistest.Server, p *faulttest.Proxy, name string, holds []*rlock.Hold,
+	lock func() (context.Context, *rlock.Hold, error)) (context.Context, *rlock.Hold) {
+	t.Helper()
+	p.Reset()
+	f.fault(p, locktest.Calls(t, "acquire"))
+	section, h, err := lock()
+	for f.try && !s.IsMini() && errors.Is(err, rlock.ErrUnavailable) {
+		// Its second was over before a busy machine had connected again: what it took is given back.
+		redistest.Eventually(t, 20*time.Second, "the hold to be given back", func() bool {
+			return f.counts(t, s, name, holds)
+		})
+		p.Reset()
+		section, h, err = lock()
+	}
+	must(t, err)
+	return section, h
+}
+
+// unlockOneByOne ends the holds, the inner ones first. Each Unlock takes one off what Redis counts.
+func unlockOneByOne(t *testing.T, s *redistest.Server, name string, round int, holds []*rlock.Hold) {
+	t.Helper()
+	for i := len(holds) - 1; i >= 0; i-- {
+		must(t, holds[i].Unlock())
+		want := ""
+		if i > 0 {
+			want = fmt.Sprint(i)
+		}
+		if n := locktest.Field(t, s, name, holds[i].Owner()); n != want {
+			t.Fatalf("round %d: %d holds left, but the count is %q", round, i, n)
+		}
+	}
 }
 
 // counts reports whether Redis counts just these holds, of one owner.

@@ -21,31 +21,8 @@ func TestAKeptLockInUseIsLeftToThoseWhoListen(t *testing.T) {
 		const d = 300 * time.Millisecond
 		java := locktest.NewRedisson(t, s, "../../../../testdata/redisson", "redisson_lock__channel:{x}")
 		ses, ctx := dial(t, s, rlock.Config{PollFloor: time.Hour}), within(t, time.Minute)
-		m := rlock.New(ses, "x", rlock.Keep(d))
-		stop, ended := make(chan struct{}), make(chan error, 1)
-		end := sync.OnceFunc(func() { close(stop) })
+		end := usesAllTheTime(ctx, rlock.New(ses, "x", rlock.Keep(d)))
 		defer end()
-		var cycles atomic.Int64
-		go func() {
-			ended <- func() error {
-				for {
-					select {
-					case <-stop:
-						return nil
-					default:
-					}
-					_, h, err := m.Lock(ctx)
-					if err != nil {
-						return err
-					}
-					time.Sleep(5 * time.Millisecond) // so that a made-up clock goes on; nothing lies between Unlock and Lock
-					if err := h.Unlock(); err != nil {
-						return err
-					}
-					cycles.Add(1)
-				}
-			}()
-		}()
 		thread := java.Thread()
 		lock := func() (bool, time.Duration) {
 			time.Sleep(300 * time.Microsecond) // its way to Redis
@@ -70,7 +47,7 @@ func TestAKeptLockInUseIsLeftToThoseWhoListen(t *testing.T) {
 				t.Errorf("its unlock was answered %q", got)
 			}
 		}
-		end()
+		cycles, ended := end()
 		must(t, locktest.Get(t, ended, 10*time.Second, "the session to stop"))
 		least := int64(6) // a turn of the other's, and how many there are beside is a matter of the machine
 		if s.IsMini() {
@@ -79,5 +56,42 @@ func TestAKeptLockInUseIsLeftToThoseWhoListen(t *testing.T) {
 		if n := cycles.Load(); n < least {
 			t.Errorf("the session was in %d times only", n)
 		}
+	})
+}
+
+// usesAllTheTime locks and unlocks m again and again, until end is called. That tells how often it did, when ended
+// has had its value.
+func usesAllTheTime(ctx context.Context, m *rlock.Mutex) (end func() (cycles *atomic.Int64, ended <-chan error)) {
+	stop, over := make(chan struct{}), make(chan error, 1)
+	var n atomic.Int64
+	cycle := func() error {
+		_, h, err := m.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond) // so that a made-up clock goes on; nothing lies between Unlock and Lock
+		if err := h.Unlock(); err != nil {
+			return err
+		}
+		n.Add(1)
+		return nil
+	}
+	go func() {
+		for {
+			select {
+			case <-stop:
+				over <- nil
+				return
+			default:
+			}
+			if err := cycle(); err != nil {
+				over <- err
+				return
+			}
+		}
+	}()
+	return sync.OnceValues(func() (*atomic.Int64, <-chan error) {
+		close(stop)
+		return &n, over
 	})
 }
