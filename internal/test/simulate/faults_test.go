@@ -1,8 +1,14 @@
 package simulate
 
 import (
+	"context"
 	"math/rand/v2"
+	"strings"
 	"time"
+
+	"relock/fairlock"
+	"relock/rlock"
+	"relock/rwlock"
 )
 
 // Faults strike from the first quarter of a run to its last; a third of the seeds have none.
@@ -24,7 +30,7 @@ func (w *world) strike(rng *rand.Rand) {
 	ms := func(least, most int) time.Duration {
 		return time.Duration(least+rng.IntN(most-least)) * time.Millisecond
 	}
-	switch rng.IntN(11) {
+	switch rng.IntN(15) {
 	case 0: // the network between a host and Redis
 		w.during(h, func() { h.link.shut(); time.Sleep(ms(20, 8000)); h.link.open() })
 	case 1, 2: // the same, again and again: what a reply says is old when it comes
@@ -59,6 +65,10 @@ func (w *world) strike(rng *rand.Rand) {
 			w.admin("SCRIPT", "FLUSH")
 			w.each(func(l *link) { l.refuse(false) })
 		})
+	case 11, 12: // an operator forces a lock
+		w.without(w.lockName(rng), rng, func(ctx context.Context, name string) { w.force(ctx, h, name) })
+	case 13, 14: // somebody deletes its key
+		w.without(w.lockName(rng), rng, func(_ context.Context, name string) { w.admin("DEL", name) })
 	default: // a process dies, and another one begins
 		w.during(h, func() {
 			w.ledger.dies(h)
@@ -68,6 +78,49 @@ func (w *world) strike(rng *rand.Rand) {
 			h.link.cut()
 		})
 		w.begin()
+	}
+}
+
+// without has a lock taken from those who have it, a few times in a row, and lets go by for how long they may be wrong
+// about that: what they have heard last from Redis counts for a lease.
+func (w *world) without(name string, rng *rand.Rand, take func(ctx context.Context, name string)) {
+	if name == "" {
+		return
+	}
+	w.ledger.forces(name)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for range 1 + rng.IntN(50) {
+		take(ctx, name)
+		time.Sleep(time.Duration(rng.IntN(100)) * time.Millisecond)
+	}
+	time.Sleep(w.cfg.Lease + w.cfg.ReleaseTimeout)
+	w.ledger.trusts(name)
+}
+
+// force is what a host of a lock's kind does to it.
+func (w *world) force(ctx context.Context, h *host, name string) {
+	force := rlock.New(h.ses, name).ForceUnlock
+	switch kind, _, _ := strings.Cut(name, "-"); kind {
+	case "fair":
+		force = fairlock.New(h.ses, name).ForceUnlock
+	case "rw":
+		force = rwlock.New(h.ses, name).ForceUnlock
+	}
+	if _, err := force(ctx); err != nil {
+		w.t.Errorf("force %q by host %d: %v", name, h.number, err)
+	}
+}
+
+// lockName draws the name of a lock; "" where there are permits only.
+func (w *world) lockName(rng *rand.Rand) string {
+	if w.kind == "semaphore" {
+		return ""
+	}
+	for {
+		if what := w.wants(rng); what.kind != "semaphore" {
+			return what.name
+		}
 	}
 }
 

@@ -34,6 +34,9 @@ type caller struct {
 //     came so shortly one after the other that the network may have changed their order.
 //   - While nothing is disturbed, a lock that comes free, and that somebody waits for, is taken at once.
 //   - While nothing is disturbed, nobody loses what they hold.
+//
+// Of a lock that is forced or deleted nothing of this is judged until those who had it must have heard of that, or have
+// come to the end of their trust. Then nobody may be inside beside another.
 type ledger struct {
 	mu      sync.Mutex
 	next    int
@@ -43,6 +46,7 @@ type ledger struct {
 	calm    time.Time            // since when nothing is disturbed; zero: something is
 	active  int                  // how many disturbances go on
 	dead    map[*host]bool       // the processes that have died
+	forced  map[string]bool      // the locks that were forced or deleted a moment ago
 	slack   time.Duration        // within which arrivals may change their order
 	prompt  time.Duration        // within which a free lock is taken
 	faults  []string             // what must not be
@@ -51,7 +55,7 @@ type ledger struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{waiting: map[*caller]bool{}, inside: map[*caller]bool{}, freed: map[string]time.Time{}, dead: map[*host]bool{},
+	return &ledger{waiting: map[*caller]bool{}, inside: map[*caller]bool{}, freed: map[string]time.Time{}, dead: map[*host]bool{}, forced: map[string]bool{},
 		calm: time.Now().Add(-settled), slack: 100 * time.Millisecond, prompt: 600 * time.Millisecond}
 }
 
@@ -108,7 +112,7 @@ func (l *ledger) calls(h *host, w want, patience time.Duration) *caller {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.next++
-	c := &caller{want: w, id: l.next, host: h, called: time.Now(), givesUp: time.Now().Add(patience), disturbed: !l.calmFor(time.Now())}
+	c := &caller{want: w, id: l.next, host: h, called: time.Now(), givesUp: time.Now().Add(patience), disturbed: l.forced[w.name] || !l.calmFor(time.Now())}
 	l.waiting[c] = true
 	return c
 }
@@ -134,9 +138,7 @@ func (l *ledger) enters(c *caller) bool {
 			continue
 		}
 		taken += other.n
-		if c.n == 0 && !(c.reads && other.reads) {
-			l.fault("%s is inside %q, and so is %s", c, c.name, other)
-		}
+		l.judge(c, other)
 	}
 	if taken > c.limit {
 		l.fault("%d permits of %q are taken, of %d, with those of %s", taken, c.name, c.limit, c)
@@ -161,6 +163,39 @@ func (l *ledger) enters(c *caller) bool {
 	return true
 }
 
+// judge faults two that are inside of one lock and whom it excludes. mu is held.
+func (l *ledger) judge(c, other *caller) {
+	if c.n == 0 && !(c.reads && other.reads) && !l.forced[c.name] {
+		l.fault("%s is inside %q, and so is %s", c, c.name, other)
+	}
+}
+
+// forces says that a lock is going to be forced or deleted, so that those who have it are wrong about that for a while.
+// It may just have been given to one that waits, which then loses its place.
+func (l *ledger) forces(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forced[name] = true
+	delete(l.freed, name)
+	for c := range l.waiting {
+		c.disturbed = c.disturbed || c.name == name
+	}
+}
+
+// trusts says that this has come to an end.
+func (l *ledger) trusts(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.forced, name)
+	for c := range l.inside {
+		for other := range l.inside {
+			if c.id > other.id && c.name == name && other.name == name {
+				l.judge(c, other)
+			}
+		}
+	}
+}
+
 // readsOn notes that a writer is going to be a reader from here on.
 func (l *ledger) readsOn(c *caller) {
 	l.mu.Lock()
@@ -176,7 +211,7 @@ func (l *ledger) leaves(c *caller, lost error) {
 		return // its process has died
 	}
 	delete(l.inside, c)
-	if lost != nil && !c.leased && !l.calm.IsZero() && time.Since(l.calm) > settled {
+	if lost != nil && !c.leased && !l.forced[c.name] && !l.calm.IsZero() && time.Since(l.calm) > settled {
 		l.fault("%s has lost %q although nothing was disturbed: %v", c, c.name, lost)
 	}
 	for other := range l.inside {
@@ -184,7 +219,7 @@ func (l *ledger) leaves(c *caller, lost error) {
 			return
 		}
 	}
-	if lost == nil {
+	if lost == nil && !l.forced[c.name] {
 		l.freed[c.name] = time.Now()
 	}
 }
