@@ -95,19 +95,7 @@ func inProcess(b *testing.B, goroutines int) {
 		inside++
 		return h.Unlock()
 	}
-	weighted := semaphore.NewWeighted(1)
-	released := errors.New("released")
-	theirs := func() error {
-		section, cancel := context.WithCancelCause(ctx)
-		if err := weighted.Acquire(section, 1); err != nil {
-			cancel(err)
-			return err
-		}
-		inside++
-		cancel(released)
-		weighted.Release(1)
-		return nil
-	}
+	theirs := inWeighted(ctx, &inside)
 
 	redis, local := crowded{shares: make([]int64, goroutines)}, crowded{shares: make([]int64, goroutines)}
 	if err := ours(); err != nil { // the scripts are loaded
@@ -138,6 +126,23 @@ func inProcess(b *testing.B, goroutines int) {
 		c    *crowded
 	}{{"rlock", &redis}, {"weighted", &local}} {
 		of.c.report(b, of.name)
+	}
+}
+
+// inWeighted returns what goes through a lock that is in this process alone, and counts itself inside.
+func inWeighted(ctx context.Context, inside *int) func() error {
+	weighted := semaphore.NewWeighted(1)
+	released := errors.New("released")
+	return func() error {
+		section, cancel := context.WithCancelCause(ctx)
+		if err := weighted.Acquire(section, 1); err != nil {
+			cancel(err)
+			return err
+		}
+		*inside++
+		cancel(released)
+		weighted.Release(1)
+		return nil
 	}
 }
 

@@ -37,19 +37,11 @@ func TestWaitersKeepTheirPlacesForHours(t *testing.T) {
 		must(t, err)
 		in := make(chan int, 4)
 		for i, ses := range []*rlock.Session{b, a, b, b} {
-			go func() {
-				opts := []rlock.LockOption{}
-				if i == 2 {
-					opts = append(opts, rlock.Lease(time.Minute))
-				}
-				_, h, err := fairlock.New(ses, "x").Lock(ctx, opts...)
-				in <- i // before the next one can be in
-				if err != nil {
-					t.Error(err)
-				} else if err := h.Unlock(); err != nil {
-					t.Error(err)
-				}
-			}()
+			var opts []rlock.LockOption
+			if i == 2 {
+				opts = append(opts, rlock.Lease(time.Minute))
+			}
+			go passes(t, ctx, fairlock.New(ses, "x"), func() { in <- i }, opts...)
 			synctest.Wait()
 			time.Sleep(pause)
 		}
@@ -78,6 +70,17 @@ func TestWaitersKeepTheirPlacesForHours(t *testing.T) {
 			t.Errorf("left behind: %q", keys)
 		}
 	})
+}
+
+// passes locks m, calls in before the next one can be in, and unlocks.
+func passes(t *testing.T, ctx context.Context, m *fairlock.Mutex, in func(), opts ...rlock.LockOption) {
+	_, h, err := m.Lock(ctx, opts...)
+	in()
+	if err != nil {
+		t.Error(err)
+	} else if err := h.Unlock(); err != nil {
+		t.Error(err)
+	}
 }
 
 // No script is told a client's time: no argument of any command could be one (R21).

@@ -35,12 +35,7 @@ func TestBadArguments(t *testing.T) {
 	must(t, err)
 	before := describeAll(t, s)
 
-	for _, c := range []struct {
-		name string
-		err  error
-		want error
-		text string
-	}{
+	for _, c := range []refusal{
 		{"empty name, Lock", lock(rlock.New(ses, ""), ctx), rlock.ErrName, "empty"},
 		{"empty name, Do", rlock.New(ses, "").Do(ctx, fn), rlock.ErrName, "empty"},
 		{"empty name, State", locktest.Second(rlock.New(ses, "").State(ctx)), rlock.ErrName, "empty"},
@@ -63,20 +58,33 @@ func TestBadArguments(t *testing.T) {
 		{"Extend by too little", fixed.Extend(ctx, time.Microsecond), rlock.ErrArgument, "at least 1ms"},
 		{"Extend of a renewed hold", auto.Extend(ctx, time.Minute), rlock.ErrArgument, "watchdog"},
 	} {
-		if !errors.Is(c.err, c.want) || !strings.Contains(c.err.Error(), c.text) {
-			t.Errorf("%s: got %v; want %v with %q", c.name, c.err, c.want, c.text)
-		}
-		for _, e := range sentinels {
-			if e != c.want && errors.Is(c.err, e) {
-				t.Errorf("%s: also matches %v", c.name, e)
-			}
-		}
+		c.check(t)
 	}
 	if after := describeAll(t, s); after != before {
 		t.Errorf("Redis was changed:\n%s\n%s", before, after)
 	}
 	must(t, fixed.Unlock())
 	must(t, auto.Unlock())
+}
+
+// A refusal is the error of a call, and what it has to be.
+type refusal struct {
+	name string
+	err  error
+	want error  // and no other sentinel
+	text string // which the error has
+}
+
+func (r refusal) check(t *testing.T) {
+	t.Helper()
+	if !errors.Is(r.err, r.want) || !strings.Contains(r.err.Error(), r.text) {
+		t.Errorf("%s: got %v; want %v with %q", r.name, r.err, r.want, r.text)
+	}
+	for _, e := range sentinels {
+		if e != r.want && errors.Is(r.err, e) {
+			t.Errorf("%s: also matches %v", r.name, e)
+		}
+	}
 }
 
 var sentinels = []error{

@@ -58,18 +58,7 @@ func TestUnlocksOfThreeReadersAtOnce(t *testing.T) {
 					must(t, locktest.Get(t, unlocked[who], 10*time.Second, "Unlock"))
 				}
 			}
-			for range 2 {
-				select {
-				case l := <-writer:
-					must(t, l.err)
-					must(t, l.hold.Unlock())
-				case l := <-elsewhere:
-					must(t, l.err)
-					must(t, l.hold.Unlock())
-				case <-time.After(20 * time.Second):
-					t.Fatalf("order %v: a writer still waits", order)
-				}
-			}
+			bothWrite(t, writer, elsewhere, fmt.Sprint("order ", order))
 			if n := locktest.Sent(p, calls("release_read")); n != 1 {
 				t.Errorf("order %v: the hold was released %d times", order, n)
 			}
@@ -78,6 +67,22 @@ func TestUnlocksOfThreeReadersAtOnce(t *testing.T) {
 		must(t, other.Close())
 		nothingLeft(t, s)
 	})
+}
+
+// bothWrite: both writers get in, in any order, and unlock.
+func bothWrite(t *testing.T, one, other <-chan locked, what string) {
+	t.Helper()
+	for range 2 {
+		var l locked
+		select {
+		case l = <-one:
+		case l = <-other:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s: a writer still waits", what)
+		}
+		must(t, l.err)
+		must(t, l.hold.Unlock())
+	}
 }
 
 // What the goroutine of one reader's Unlock runs into while it cancels contexts, a panic or a Goexit,

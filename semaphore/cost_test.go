@@ -111,65 +111,77 @@ func TestGrantTellsTheNextWhetherToAsk(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, 5*time.Minute)
 		for _, kind := range []string{"semaphore", "counter"} {
-			for _, c := range []struct {
-				first, second, give int
-				attempts            string // whether each is granted
-				in                  int
-			}{
+			for _, c := range []twoWaiters{
 				{1, 1, 1, "true false", 1},
 				{2, 3, 4, "true false", 1},
 				{1, 3, 4, "true true", 2},
 				{3, 1, 4, "true true", 2},
 				{3, 1, 2, "false", 0},
 			} {
-				name := fmt.Sprint(kind, c.first, c.second, c.give)
-				attempts := make(chan string, 100)
-				trace, waiting := locktest.Waiting()
-				trace.Attempt = func(e locktrace.Attempt) { attempts <- fmt.Sprint(e.Granted) }
-				cfg := slow()
-				cfg.Trace = trace
-				ses := dial(t, s, cfg)
-				take, give := taker(t, ctx, s, ses, kind, name, c.give)
-				in := make(chan error, 2)
-				for _, n := range []int{c.first, c.second} {
-					go func() { in <- take(n) }()
-					locktest.Get(t, waiting, 10*time.Second, "a waiter")
-				}
-				for range 2 { // try, subscribe, try
-					locktest.Get(t, attempts, 10*time.Second, "the first attempts")
-				}
-				give()
-				for range c.in {
-					must(t, locktest.Get(t, in, 10*time.Second, name))
-				}
-				var got []string
-				for more := true; more; {
-					select {
-					case what := <-attempts:
-						got = append(got, what)
-					case <-time.After(100 * time.Millisecond): // nothing is to come
-						more = false
-					}
-				}
-				want, left := c.attempts, c.give-c.first*c.in
-				if kind == "semaphore" { // the release grants what the first wants
-					want = strings.TrimPrefix(want, "true ")
-				}
-				// What it leaves free is published besides: the session may hear that when it has asked already.
-				// A session of a busy machine may count as a slow taker, and then asks often.
-				if got := strings.Join(got, " "); redistest.MadeUpClock() && got != want && !(kind == "semaphore" && c.in == 1 && left > 0 && got == want+" false") {
-					t.Errorf("%s: attempts %s, want %s", name, got, want)
-				}
-				if c.in < 2 {
-					awaitInLine(t, s, name, 1)
-				}
-				must(t, ses.Close())
-				for range 2 - c.in {
-					is(t, name, locktest.Get(t, in, 10*time.Second, "the end"), rlock.ErrClosed)
-				}
+				c.check(t, ctx, s, kind)
 			}
 		}
 	})
+}
+
+// Of twoWaiters of one session, the first and the second want so many permits, and a release gives some.
+type twoWaiters struct {
+	first, second, give int
+	attempts            string // whether each is granted
+	in                  int    // how many of the two get in
+}
+
+func (c twoWaiters) check(t *testing.T, ctx context.Context, s *redistest.Server, kind string) {
+	t.Helper()
+	name := fmt.Sprint(kind, c.first, c.second, c.give)
+	attempts := make(chan string, 100)
+	trace, waiting := locktest.Waiting()
+	trace.Attempt = func(e locktrace.Attempt) { attempts <- fmt.Sprint(e.Granted) }
+	cfg := slow()
+	cfg.Trace = trace
+	ses := dial(t, s, cfg)
+	take, give := taker(t, ctx, s, ses, kind, name, c.give)
+	in := make(chan error, 2)
+	for _, n := range []int{c.first, c.second} {
+		go func() { in <- take(n) }()
+		locktest.Get(t, waiting, 10*time.Second, "a waiter")
+	}
+	for range 2 { // try, subscribe, try
+		locktest.Get(t, attempts, 10*time.Second, "the first attempts")
+	}
+	give()
+	for range c.in {
+		must(t, locktest.Get(t, in, 10*time.Second, name))
+	}
+	got, want, left := untilQuiet(attempts), c.attempts, c.give-c.first*c.in
+	if kind == "semaphore" { // the release grants what the first wants
+		want = strings.TrimPrefix(want, "true ")
+	}
+	// What it leaves free is published besides: the session may hear that when it has asked already.
+	// A session of a busy machine may count as a slow taker, and then asks often.
+	if redistest.MadeUpClock() && got != want && !(kind == "semaphore" && c.in == 1 && left > 0 && got == want+" false") {
+		t.Errorf("%s: attempts %s, want %s", name, got, want)
+	}
+	if c.in < 2 {
+		awaitInLine(t, s, name, 1)
+	}
+	must(t, ses.Close())
+	for range 2 - c.in {
+		is(t, name, locktest.Get(t, in, 10*time.Second, "the end"), rlock.ErrClosed)
+	}
+}
+
+// untilQuiet returns what the channel has had when nothing has come for 100 ms.
+func untilQuiet(c <-chan string) string {
+	var got []string
+	for {
+		select {
+		case what := <-c:
+			got = append(got, what)
+		case <-time.After(100 * time.Millisecond):
+			return strings.Join(got, " ")
+		}
+	}
 }
 
 // taker returns how to take from a semaphore or counter that has nothing free, and how

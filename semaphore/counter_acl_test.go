@@ -39,20 +39,7 @@ func TestAUserWhoMayNotChangesNoCounter(t *testing.T) {
 	s := redistest.Real(t)
 	ses, _, allow := narrowed(t, s)
 	ctx := within(t, time.Minute)
-	for what, op := range map[string]struct {
-		run  func(c *semaphore.Counter) error
-		then string // the value of a counter that had 5
-	}{
-		"acquire":      {func(c *semaphore.Counter) error { return c.Acquire(context.Background(), 2) }, "3"},
-		"try acquire":  {func(c *semaphore.Counter) error { return c.TryAcquire(ctx, 2) }, "3"},
-		"release":      {func(c *semaphore.Counter) error { return c.Release(ctx, 2) }, "7"},
-		"add below 0":  {func(c *semaphore.Counter) error { return c.Add(ctx, -2) }, "3"},
-		"drain":        {func(c *semaphore.Counter) error { _, err := c.Drain(ctx); return err }, "0"},
-		"delete":       {func(c *semaphore.Counter) error { return c.Delete(ctx) }, ""},
-		"try set, no":  {func(c *semaphore.Counter) error { _, err := c.TrySet(ctx, 9); return err }, "5"},
-		"with an end":  {func(c *semaphore.Counter) error { return c.Release(ctx, 2) }, "7"},
-		"take for now": {func(c *semaphore.Counter) error { return c.TryAcquire(ctx, 2) }, "3"},
-	} {
+	for what, op := range counterChanges(ctx) {
 		for _, forbidden := range [][]string{
 			{"-hset"}, {"-pexpire"}, {"-incrby"}, {"-decrby"}, {"-del"}, {"-set"}, {"-hdel"},
 			{"-incrby", "-decrby", "-hdel", "-del"},
@@ -78,23 +65,49 @@ func TestAUserWhoMayNotChangesNoCounter(t *testing.T) {
 				locktest.Is(t, name, err, rlock.ErrUnavailable)
 				want = "5"
 			}
-			redistest.Eventually(t, 10*time.Second, name+": what was given up is ended", func() bool {
-				return (*engine.Session)(ses).Counts().Cleaning == 0
-			})
-			if got, _ := s.Do(t, "GET", name).ToString(); got != want {
-				t.Errorf("%s: the value is %q, want %q", name, got, want)
-			}
-			redistest.Eventually(t, 10*time.Second, name+": all else has an end", func() bool {
-				for _, key := range s.Keys(t) {
-					if ttl, err := s.Do(t, "PTTL", key).AsInt64(); err == nil && key != name && ttl == -1 {
-						return false
-					}
-				}
-				return true
-			})
+			isLeft(t, s, ses, name, want)
 			s.FlushAll(t)
 		}
 	}
+}
+
+// A counterChange is an operation that changes a counter, or may.
+type counterChange struct {
+	run  func(c *semaphore.Counter) error
+	then string // the value of a counter that had 5
+}
+
+func counterChanges(ctx context.Context) map[string]counterChange {
+	return map[string]counterChange{
+		"acquire":      {func(c *semaphore.Counter) error { return c.Acquire(context.Background(), 2) }, "3"},
+		"try acquire":  {func(c *semaphore.Counter) error { return c.TryAcquire(ctx, 2) }, "3"},
+		"release":      {func(c *semaphore.Counter) error { return c.Release(ctx, 2) }, "7"},
+		"add below 0":  {func(c *semaphore.Counter) error { return c.Add(ctx, -2) }, "3"},
+		"drain":        {func(c *semaphore.Counter) error { _, err := c.Drain(ctx); return err }, "0"},
+		"delete":       {func(c *semaphore.Counter) error { return c.Delete(ctx) }, ""},
+		"try set, no":  {func(c *semaphore.Counter) error { _, err := c.TrySet(ctx, 9); return err }, "5"},
+		"with an end":  {func(c *semaphore.Counter) error { return c.Release(ctx, 2) }, "7"},
+		"take for now": {func(c *semaphore.Counter) error { return c.TryAcquire(ctx, 2) }, "3"},
+	}
+}
+
+// isLeft: when the session has ended what was given up, the counter has the value, and all other keys have an end.
+func isLeft(t *testing.T, s *redistest.Server, ses *rlock.Session, name, value string) {
+	t.Helper()
+	redistest.Eventually(t, 10*time.Second, name+": what was given up is ended", func() bool {
+		return (*engine.Session)(ses).Counts().Cleaning == 0
+	})
+	if got, _ := s.Do(t, "GET", name).ToString(); got != value {
+		t.Errorf("%s: the value is %q, want %q", name, got, value)
+	}
+	redistest.Eventually(t, 10*time.Second, name+": all else has an end", func() bool {
+		for _, key := range s.Keys(t) {
+			if ttl, err := s.Do(t, "PTTL", key).AsInt64(); err == nil && key != name && ttl == -1 {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // A caller goes away before it hears that it was granted permits: they are given back, though Redis does

@@ -73,28 +73,9 @@ func (m *counterModel) Ops() []modeltest.Op {
 			}
 			return true
 		})},
-		op("add", 6, func(r *rand.Rand, c *semaphore.Counter) (*countCall, string, func(context.Context) (int, error)) {
-			n := r.IntN(9) - 4
-			d := &countCall{by: n, makes: n != 0}
-			return d, fmt.Sprintf("Add(%d)", n), func(ctx context.Context) (int, error) { return 0, c.Add(ctx, n) }
-		}),
-		op("drain", 2, func(_ *rand.Rand, c *semaphore.Counter) (*countCall, string, func(context.Context) (int, error)) {
-			d := &countCall{by: -m.value, want: m.value}
-			return d, "Drain", c.Drain
-		}),
-		op("try set", 3, func(r *rand.Rand, c *semaphore.Counter) (*countCall, string, func(context.Context) (int, error)) {
-			n := r.IntN(7) - 1
-			d := &countCall{bad: n < 0}
-			if !m.exists && n >= 0 {
-				d.by, d.want, d.makes = n, 1, true
-			}
-			return d, fmt.Sprintf("TrySet(%d)", n), func(ctx context.Context) (int, error) {
-				if made, err := c.TrySet(ctx, n); made || err != nil {
-					return 1, err
-				}
-				return 0, nil
-			}
-		}),
+		op("add", 6, m.add),
+		op("drain", 2, m.drain),
+		op("try set", 3, m.trySet),
 		op("available", 3, func(_ *rand.Rand, c *semaphore.Counter) (*countCall, string, func(context.Context) (int, error)) {
 			return &countCall{want: m.value}, "Available", c.Available
 		}),
@@ -104,6 +85,30 @@ func (m *counterModel) Ops() []modeltest.Op {
 			m.exists, m.value = false, 0
 			return true
 		}},
+	}
+}
+
+func (m *counterModel) add(r *rand.Rand, c *semaphore.Counter) (*countCall, string, func(context.Context) (int, error)) {
+	n := r.IntN(9) - 4
+	d := &countCall{by: n, makes: n != 0}
+	return d, fmt.Sprintf("Add(%d)", n), func(ctx context.Context) (int, error) { return 0, c.Add(ctx, n) }
+}
+
+func (m *counterModel) drain(_ *rand.Rand, c *semaphore.Counter) (*countCall, string, func(context.Context) (int, error)) {
+	return &countCall{by: -m.value, want: m.value}, "Drain", c.Drain
+}
+
+func (m *counterModel) trySet(r *rand.Rand, c *semaphore.Counter) (*countCall, string, func(context.Context) (int, error)) {
+	n := r.IntN(7) - 1
+	d := &countCall{bad: n < 0}
+	if !m.exists && n >= 0 {
+		d.by, d.want, d.makes = n, 1, true
+	}
+	return d, fmt.Sprintf("TrySet(%d)", n), func(ctx context.Context) (int, error) {
+		if made, err := c.TrySet(ctx, n); made || err != nil {
+			return 1, err
+		}
+		return 0, nil
 	}
 }
 

@@ -167,14 +167,6 @@ func TestLineScriptsPassErrorsOn(t *testing.T) { locktest.RefuseWrites(t, timele
 func TestSessionsAreToldWhatTheirEntriesWereGiven(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		hears := locktest.Hears(t, s, "s:A")
-		was := func(name string, key string, granted bool, ms time.Duration) waiting.Message {
-			e := entry(name)
-			m := waiting.Message{Head: e[:20], Owner: e[20:], Key: key, Granted: granted, After: ms}
-			if granted {
-				m.Lease = 9999 * time.Millisecond
-			}
-			return m
-		}
 		full := has(0, inf, "me:1", "me:2", "x:1")
 		slow := was("A2", "s", false, 5*time.Millisecond)
 		slow.Head = "Q" + slow.Head[1:]
@@ -211,20 +203,37 @@ func TestSessionsAreToldWhatTheirEntriesWereGiven(t *testing.T) {
 			}
 			eval(t, s, c.script, c.keys, c.args...)
 			must(t, s.Do(t, "PUBLISH", "s:A", "end").Error())
-			var got []waiting.Message
-			for text := locktest.Get(t, hears, 10*time.Second, c.what); text != "end"; text = locktest.Get(t, hears, 10*time.Second, c.what) {
-				m, ok := waiting.Parse(text, "A")
-				if !ok || m.Granted != (m.At > 0) {
-					t.Errorf("%s: told %q", c.what, text)
-				}
-				m.At = 0
-				got = append(got, m)
-			}
+			got := toldUntilTheEnd(t, hears, c.what)
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("%s: told %+v, want %+v", c.what, got, c.want)
 			}
 		}
 	})
+}
+
+// was is the message to the session of an entry, but for its time.
+func was(name string, key string, granted bool, ms time.Duration) waiting.Message {
+	e := entry(name)
+	m := waiting.Message{Head: e[:20], Owner: e[20:], Key: key, Granted: granted, After: ms}
+	if granted {
+		m.Lease = 9999 * time.Millisecond
+	}
+	return m
+}
+
+// toldUntilTheEnd returns what the session A has been told until "end" was published. Grants alone have a time,
+// which is left out.
+func toldUntilTheEnd(t *testing.T, hears <-chan string, what string) (got []waiting.Message) {
+	t.Helper()
+	for text := locktest.Get(t, hears, 10*time.Second, what); text != "end"; text = locktest.Get(t, hears, 10*time.Second, what) {
+		m, ok := waiting.Parse(text, "A")
+		if !ok || m.Granted != (m.At > 0) {
+			t.Errorf("%s: told %q", what, text)
+		}
+		m.At = 0
+		got = append(got, m)
+	}
+	return got
 }
 
 // While the slot moves they are refused, or do what they do elsewhere; but where the last permit has been given back,

@@ -45,31 +45,36 @@ func (ses *recorded) write(t *testing.T) {
 	ses.Wrote(ses.client.Do(t.Context(), ses.client.B().Eval().Script(cmd.Script.Source()).Numkeys(1).Key(cmd.Keys...).Arg(cmd.Args...).Build()))
 }
 
+// content is what stands in Redis.
+type content struct {
+	Label   string
+	Started int64
+	Version string
+	Lease   int64
+}
+
+func (ses *recorded) read(t *testing.T) (c content) {
+	t.Helper()
+	text, err := ses.client.Do(t.Context(), ses.client.B().Get().Key(ses.key).Build()).ToString()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return c
+}
+
 // A record has what it was given, whatever is in the label, keeps the time at which the session
 // began, and ends with the session.
 func TestRecordSaysWhoTheSessionIs(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		const label = `web-1 "blue" \ ` + "\n"
 		ses := begin(t, s, label, time.Hour)
-		read := func() (p struct {
-			Label   string
-			Started int64
-			Version string
-			Lease   int64
-		}) {
-			text, err := ses.client.Do(t.Context(), ses.client.B().Get().Key(ses.key).Build()).ToString()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal([]byte(text), &p); err != nil {
-				t.Fatalf("%s: %v", text, err)
-			}
-			return p
-		}
 		first := int64(0)
 		for range 2 { // the command may be sent twice
 			ses.write(t)
-			p := read()
+			p := ses.read(t)
 			if p.Label != label || p.Version != "7.8.9" || p.Lease != time.Hour.Milliseconds() || p.Started < first {
 				t.Errorf("read %+v", p)
 			}
@@ -86,7 +91,7 @@ func TestRecordSaysWhoTheSessionIs(t *testing.T) {
 		if at := <-ses.wake; at != 3*time.Hour || ses.Tick(ses.now) != at {
 			t.Errorf("next time it is due at %v, and at %v", at, ses.Tick(ses.now))
 		}
-		if p := read(); p.Started != first || p.Label != label {
+		if p := ses.read(t); p.Started != first || p.Label != label {
 			t.Errorf("read %+v; it began at %d", p, first)
 		}
 		if ms, err := ses.client.Do(t.Context(), ses.client.B().Pttl().Key(ses.key).Build()).AsInt64(); err != nil || ms <= 2*time.Hour.Milliseconds() || ms > 3*time.Hour.Milliseconds() {

@@ -94,59 +94,31 @@ func TestWhatIsNotJoinedEnds(t *testing.T) {
 func TestAWaiterLeaves(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
-		prepare func(s *session) *member
+		prepare func(t *testing.T, s *session) *member
 		flying  bool
 		fate    waiting.Fate
 		told    bool // there is something to wait for
 		sent    bool // Redis is asked about a run once more
 	}{
-		{"gathering", func(s *session) *member { return s.arrive("a", plain) }, false, waiting.Gone, false, false},
-		{"gathering with another", func(s *session) *member {
-			m := s.arrive("a", plain)
-			s.arrive("x", plain)
-			return m
-		}, false, waiting.Lives, false, false},
-		{"asked", func(s *session) *member {
-			m := s.arrive("a", plain)
-			s.call(t)
-			return m
-		}, true, waiting.Lives, true, false},
-		{"asked, no answer", func(s *session) *member {
-			m := s.arrive("a", plain)
-			s.call(t)
-			return m
-		}, false, waiting.Ends, true, false},
-		{"may have joined", func(s *session) *member {
-			s.queue(t, "x", 7)
-			m := s.arrive("a", plain)
-			s.call(t)
-			return m
-		}, false, waiting.Ends, true, true},
-		{"may have been joined", func(s *session) *member {
-			m, _ := s.queue(t, "a", 7)
-			s.arrive("x", plain)
-			s.call(t)
-			return m
-		}, false, waiting.Lives, true, false},
-		{"queued with another", func(s *session) *member {
-			m := s.arrive("a", plain)
-			s.arrive("x", plain)
-			r, _ := s.call(t)
-			r.Settled(7)
-			return m
-		}, false, waiting.Lives, true, true},
-		{"queued", func(s *session) *member {
+		{"gathering", gathering, false, waiting.Gone, false, false},
+		{"gathering with another", gatheringWithAnother, false, waiting.Lives, false, false},
+		{"asked", asked, true, waiting.Lives, true, false},
+		{"asked, no answer", asked, false, waiting.Ends, true, false},
+		{"may have joined", mayHaveJoined, false, waiting.Ends, true, true},
+		{"may have been joined", mayHaveBeenJoined, false, waiting.Lives, true, false},
+		{"queued with another", queuedWithAnother, false, waiting.Lives, true, true},
+		{"queued", func(t *testing.T, s *session) *member {
 			m, _ := s.queue(t, "a", 7)
 			return m
 		}, false, waiting.Ends, true, false},
-		{"let in", func(s *session) *member {
+		{"let in", func(t *testing.T, s *session) *member {
 			m, r := s.queue(t, "a", 7)
 			r.Begin(1)
 			return m
 		}, false, waiting.Lives, false, false},
 	} {
 		var s session
-		m := tc.prepare(&s)
+		m := tc.prepare(t, &s)
 		r := m.Run
 		told, f, left := m.Leave(tc.flying)
 		sent := s.Due(later) != nil && s.Due(later).Waiting() > 0 && r.Phase() > 0
@@ -154,6 +126,41 @@ func TestAWaiterLeaves(t *testing.T) {
 			t.Errorf("%s: fate %d, told %v, sent %v, left %v", tc.name, f, told != nil, sent, left)
 		}
 	}
+}
+
+// The states in which the waiter "a" may be; another one is "x".
+
+func gathering(_ *testing.T, s *session) *member { return s.arrive("a", plain) }
+
+func gatheringWithAnother(_ *testing.T, s *session) *member {
+	m := s.arrive("a", plain)
+	s.arrive("x", plain)
+	return m
+}
+
+func asked(t *testing.T, s *session) *member {
+	m := s.arrive("a", plain)
+	s.call(t)
+	return m
+}
+
+func mayHaveJoined(t *testing.T, s *session) *member {
+	s.queue(t, "x", 7)
+	return asked(t, s)
+}
+
+func mayHaveBeenJoined(t *testing.T, s *session) *member {
+	m, _ := s.queue(t, "a", 7)
+	s.arrive("x", plain)
+	s.call(t)
+	return m
+}
+
+func queuedWithAnother(t *testing.T, s *session) *member {
+	m := gatheringWithAnother(t, s)
+	r, _ := s.call(t)
+	r.Settled(7)
+	return m
 }
 
 // A waiter that leaves others behind is told when a call has said so that was sent since.

@@ -87,11 +87,7 @@ func TestShutdownLetsSectionsEnd(t *testing.T) {
 		_, theirFair, err := fairlock.New(other, name+"f").Lock(ctx)
 		must(t, err)
 
-		wait := func(m locktest.Mutex, ctx context.Context) <-chan locktest.Locked {
-			c := locktest.GoLock(m, ctx)
-			locktest.Get(t, waiting, 10*time.Second, "a waiter")
-			return c
-		}
+		wait := func(m locktest.Mutex, ctx context.Context) <-chan locktest.Locked { return waits(t, ctx, m, waiting) }
 		plain := rlock.New(ses, name+"theirs")
 		var outside []<-chan locktest.Locked
 		for _, l := range []locktest.Mutex{m, plain, fair} {
@@ -111,11 +107,7 @@ func TestShutdownLetsSectionsEnd(t *testing.T) {
 		_, nested, err := m.Lock(section)
 		must(t, err)
 		must(t, errors.Join(theirs.Unlock(), theirFair.Unlock()))
-		for _, w := range []<-chan locktest.Locked{inside, insideFair} {
-			got := locktest.Get(t, w, 10*time.Second, "a waiter inside")
-			must(t, got.Err)
-			must(t, got.Hold.Unlock())
-		}
+		getIn(t, inside, insideFair)
 		if _, err := m.State(ctx); err != nil {
 			t.Errorf("State: %v", err)
 		}
@@ -126,6 +118,24 @@ func TestShutdownLetsSectionsEnd(t *testing.T) {
 		locktest.Is(t, "State", locktest.Second(m.State(ctx)), rlock.ErrClosed)
 		must(t, ses.Shutdown(ctx))
 	})
+}
+
+// waits has a caller of m wait, of which waiting tells.
+func waits[T any](t *testing.T, ctx context.Context, m locktest.Mutex, waiting <-chan T) <-chan locktest.Locked {
+	t.Helper()
+	c := locktest.GoLock(m, ctx)
+	locktest.Get(t, waiting, 10*time.Second, "a waiter")
+	return c
+}
+
+// getIn: all these get their lock, and unlock.
+func getIn(t *testing.T, waiters ...<-chan locktest.Locked) {
+	t.Helper()
+	for _, w := range waiters {
+		got := locktest.Get(t, w, 10*time.Second, "a waiter inside")
+		must(t, got.Err)
+		must(t, got.Hold.Unlock())
+	}
 }
 
 func third(_ context.Context, _ *rlock.Hold, err error) error { return err }

@@ -31,25 +31,7 @@ func TestALockThatIsDeniedMidwayLeavesNothing(t *testing.T) {
 	ses, err := rlock.Dial(ctx, opt, rlock.Config{})
 	must(t, err)
 	defer ses.Close()
-	type lock = func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error)
-	locks := map[string]lock{
-		"plain":     rlock.New(ses, "plain").Lock,
-		"plain try": rlock.New(ses, "plain try").TryLock,
-		"fenced":    rlock.New(ses, "fenced", rlock.Fenced()).Lock,
-		"fair":      fairlock.New(ses, "fair").Lock,
-		"fair try":  fairlock.New(ses, "fair try").TryLock,
-		"read":      rwlock.New(ses, "read").RLock,
-		"write":     rwlock.New(ses, "write").Lock,
-		"named": func(ctx context.Context, o ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
-			return rlock.New(ses, "named").Lock(rlock.WithOwner(ctx, "me"), o...)
-		},
-		"named read": func(ctx context.Context, o ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
-			return rwlock.New(ses, "named read").RLock(rlock.WithOwner(ctx, "me"), o...)
-		},
-		"named fair": func(ctx context.Context, o ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
-			return fairlock.New(ses, "named fair").Lock(rlock.WithOwner(ctx, "me"), o...)
-		},
-	}
+	locks := locksOfEachKind(ses)
 	for _, forbidden := range []string{"pexpire", "hset", "hincrby", "sadd", "zadd", "set"} {
 		allow("-" + forbidden)
 		for what, lock := range locks {
@@ -81,6 +63,31 @@ func TestALockThatIsDeniedMidwayLeavesNothing(t *testing.T) {
 	}
 }
 
+// lockCall is one of the calls that take a lock.
+type lockCall = func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error)
+
+// locksOfEachKind are calls that take a lock each, by their names.
+func locksOfEachKind(ses *rlock.Session) map[string]lockCall {
+	return map[string]lockCall{
+		"plain":     rlock.New(ses, "plain").Lock,
+		"plain try": rlock.New(ses, "plain try").TryLock,
+		"fenced":    rlock.New(ses, "fenced", rlock.Fenced()).Lock,
+		"fair":      fairlock.New(ses, "fair").Lock,
+		"fair try":  fairlock.New(ses, "fair try").TryLock,
+		"read":      rwlock.New(ses, "read").RLock,
+		"write":     rwlock.New(ses, "write").Lock,
+		"named": func(ctx context.Context, o ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
+			return rlock.New(ses, "named").Lock(rlock.WithOwner(ctx, "me"), o...)
+		},
+		"named read": func(ctx context.Context, o ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
+			return rwlock.New(ses, "named read").RLock(rlock.WithOwner(ctx, "me"), o...)
+		},
+		"named fair": func(ctx context.Context, o ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
+			return fairlock.New(ses, "named fair").Lock(rlock.WithOwner(ctx, "me"), o...)
+		},
+	}
+}
+
 // What is to be given back may be denied too. It is tried for a moment only: callers that are denied
 // again and again would pile up releases, for which Close waits.
 func TestWhatIsDeniedTwiceIsGivenUp(t *testing.T) {
@@ -97,7 +104,7 @@ func TestWhatIsDeniedTwiceIsGivenUp(t *testing.T) {
 	must(t, err)
 	defer ses.Close()
 	allow("-hset", "-hincrby", "-hdel", "-del")
-	for _, lock := range []func(context.Context, ...rlock.LockOption) (context.Context, *rlock.Hold, error){
+	for _, lock := range []lockCall{
 		rlock.New(ses, "plain").TryLock, fairlock.New(ses, "fair").TryLock, rwlock.New(ses, "rw").TryLock,
 	} {
 		for range 3 {

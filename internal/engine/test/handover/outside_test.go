@@ -78,11 +78,6 @@ func TestHandOverIsOneHoldInRedis(t *testing.T) {
 		defer ses.Close()
 		observer := locktest.DialBubble(t, m, rlock.Config{})
 		defer observer.Close()
-		look := func() rlock.State {
-			st, err := rlock.New(observer, "x").State(context.Background())
-			must(t, err)
-			return st
-		}
 		mutex := rlock.New(ses, "x")
 		_, h, err := mutex.Lock(context.Background())
 		must(t, err)
@@ -101,24 +96,7 @@ func TestHandOverIsOneHoldInRedis(t *testing.T) {
 		}
 		locktest.Unhurried(ses, "x")
 		must(t, h.Unlock())
-		seen := map[string]bool{}
-		for p.Count() < n {
-			st := look()
-			for owner, holds := range st.Owners {
-				if len(st.Owners) != 1 || holds != 1 || st.TTL <= 0 {
-					t.Fatalf("after %d hand-overs Redis has %v", p.Count(), st)
-				}
-				seen[owner] = true
-			}
-			if len(st.Owners) == 0 && p.Count() < n {
-				t.Fatalf("after %d hand-overs Redis has nobody", p.Count())
-			}
-			synctest.Wait()
-			if st := look(); p.Count() < n && st.Owners[p.Last()] != 1 {
-				t.Fatalf("Redis has %v, and %q is inside", st, p.Last())
-			}
-			time.Sleep(time.Microsecond)
-		}
+		seen := ownersSeen(t, rlock.New(observer, "x"), &p, n)
 		wg.Wait()
 		if len(seen) != 1 || p.Count() != n {
 			t.Errorf("%d owners were seen in %d hand-overs, want one", len(seen), p.Count())
@@ -127,6 +105,36 @@ func TestHandOverIsOneHoldInRedis(t *testing.T) {
 			t.Errorf("left in Redis: %q", keys)
 		}
 	})
+}
+
+// ownersSeen looks at a lock until it has been handed over n times, and returns the owners that Redis had. At each
+// moment that is one, with one hold, and the one that is inside.
+func ownersSeen(t *testing.T, m *rlock.Mutex, p *locktest.Passes, n int) (seen map[string]bool) {
+	t.Helper()
+	look := func() rlock.State {
+		st, err := m.State(context.Background())
+		must(t, err)
+		return st
+	}
+	seen = map[string]bool{}
+	for p.Count() < n {
+		st := look()
+		for owner, holds := range st.Owners {
+			if len(st.Owners) != 1 || holds != 1 || st.TTL <= 0 {
+				t.Fatalf("after %d hand-overs Redis has %v", p.Count(), st)
+			}
+			seen[owner] = true
+		}
+		if len(st.Owners) == 0 && p.Count() < n {
+			t.Fatalf("after %d hand-overs Redis has nobody", p.Count())
+		}
+		synctest.Wait()
+		if st := look(); p.Count() < n && st.Owners[p.Last()] != 1 {
+			t.Fatalf("Redis has %v, and %q is inside", st, p.Last())
+		}
+		time.Sleep(time.Microsecond)
+	}
+	return seen
 }
 
 // R1: the network goes silent between hand-overs. The section that is open then ends before

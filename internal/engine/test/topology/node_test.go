@@ -39,13 +39,7 @@ func TestTopologyNodeIsKilled(t *testing.T) {
 	t.Logf("the holder on the dead node knows after %v", took)
 	topoIs(t, "Unlock on the dead node", lostHold.Unlock(), rlock.ErrLost)
 
-	begin := time.Now()
-	_, _, err = rlock.New(b, locktest.NameOn(t, c, dead)).Lock(ctx, rlock.Wait(500*time.Millisecond))
-	topoIs(t, "Lock on the dead node", err, rlock.ErrNotAcquired)
-	if took := time.Since(begin); took > locktest.Patience {
-		t.Errorf("Lock on the dead node gave up after %v", took)
-	}
-	t.Logf("Lock on the dead node: %v", err)
+	topoGivesUp(t, ctx, rlock.New(b, locktest.NameOn(t, c, dead)))
 
 	// The others go on, by message, as if nothing had happened.
 	topoStays(t, 2*lease, section)
@@ -71,6 +65,18 @@ func TestTopologyNodeIsKilled(t *testing.T) {
 	t.Logf("the waiter on the dead node has the lock %v after its return", waitDead.Granted(t, locktest.Patience))
 	must(t, waitDead.Hold.Unlock())
 	topoPasses(t, c, dead, onDead, a, b)
+}
+
+// topoGivesUp: on a dead node a Lock ends when it is told to, and says that it has not acquired the lock.
+func topoGivesUp(t *testing.T, ctx context.Context, m *rlock.Mutex) {
+	t.Helper()
+	begin := time.Now()
+	_, _, err := m.Lock(ctx, rlock.Wait(500*time.Millisecond))
+	topoIs(t, "Lock on the dead node", err, rlock.ErrNotAcquired)
+	if took := time.Since(begin); took > locktest.Patience {
+		t.Errorf("Lock on the dead node gave up after %v", took)
+	}
+	t.Logf("Lock on the dead node: %v", err)
 }
 
 // topoPasses: a lock on this node goes from one session to another by message.
