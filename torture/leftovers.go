@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,7 +33,8 @@ func (r *round) leftovers(in *check.Round) {
 				session = "owner" // of any session: a permit's id says no more than a name
 			}
 			if !excused[session] && !(lost && r.given(node, key)) {
-				r.failed("%s has %q, whose session was closed, at %.3f s:%s", key, owner, now.Seconds(), r.lately(in, now))
+				r.failed("%s has %q, whose session was closed, at %.3f s:%s\n\t%s%s", key, owner, now.Seconds(), r.lately(in, now),
+					r.describe(node, key), r.story(in, session, key))
 			}
 		}
 	}
@@ -70,6 +72,28 @@ func (r *round) lately(in *check.Round, now time.Duration) (text string) {
 	for _, f := range in.Faults {
 		if now < f.End+10*time.Second || f.Loss {
 			text += fmt.Sprintf("\n\t%.3f to %.3f s: %s, of worker %d", f.Begin.Seconds(), f.End.Seconds(), f.Name, f.Worker)
+		}
+	}
+	return text
+}
+
+// story says what the sessions that may have left something did last with its lock.
+func (r *round) story(in *check.Round, session, key string) (text string) {
+	i := slices.IndexFunc(r.locks, func(l worker.Lock) bool { return key == l.Name || key == "{"+l.Name+"}"+timeouts || key == l.Name+timeouts })
+	for _, p := range in.Processes {
+		if i < 0 || session != "owner" && session != p.Session {
+			continue
+		}
+		var last []oracle.Entry
+		for _, e := range p.Entries {
+			if e.Lock == i {
+				last = append(last, e)
+			}
+		}
+		slices.SortFunc(last, func(a, b oracle.Entry) int { return cmp.Compare(a.Call, b.Call) })
+		for _, e := range last[max(0, len(last)-5):] {
+			text += fmt.Sprintf("\n\t%s: op %d, outcome %d, n %d, called %.3f, got %.3f, in %.3f, end %.3f, over %.3f", p.Session, e.Op, e.Outcome, e.N,
+				e.Call.Seconds(), e.Got.Seconds(), e.In.Seconds(), e.End.Seconds(), e.Over.Seconds())
 		}
 	}
 	return text
