@@ -115,74 +115,6 @@ func Example_lostLock() {
 	// unlock: unlock "job": rlock: lock lost
 }
 
-// A fencing token lets the resource itself refuse a holder that was paused past its
-// lease.
-func ExampleFenced() {
-	session, _, done := relocktest.Open()
-	defer done()
-	m := rlock.New(session, "file", rlock.Fenced())
-
-	highest := int64(0) // kept by the resource
-	write := func(token int64) error {
-		if token < highest {
-			return fmt.Errorf("stale writer: token %d after %d", token, highest)
-		}
-		highest = token
-		return nil
-	}
-
-	ctx := context.Background()
-	_, slow, _ := m.Lock(ctx)
-	m.ForceUnlock(ctx) // as if slow had been paused past its lease
-	_, next, _ := m.Lock(ctx)
-	fmt.Println(write(next.Token()))
-	fmt.Println(write(slow.Token()))
-	next.Unlock()
-	// Output:
-	// <nil>
-	// stale writer: token 1 after 2
-}
-
-// A named owner re-enters its lock from another process: here from another session.
-func ExampleWithOwner() {
-	session, redis, done := relocktest.Open()
-	defer done()
-	elsewhere, err := rlock.Dial(context.Background(), redis.Option(), rlock.Config{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer elsewhere.Close()
-
-	ctx := rlock.WithOwner(context.Background(), "request-81")
-	_, here, _ := rlock.New(session, "order").Lock(ctx)
-	_, there, err := rlock.New(elsewhere, "order").TryLock(ctx)
-	fmt.Println("re-entered:", err == nil)
-	there.Unlock()
-	here.Unlock()
-	// Output:
-	// re-entered: true
-}
-
-// WithoutOwner lets goroutines that work for one owner exclude each other.
-func ExampleWithoutOwner() {
-	session, _, done := relocktest.Open()
-	defer done()
-	m := rlock.New(session, "row:7")
-	ctx := rlock.WithOwner(context.Background(), "request-81")
-
-	_, hold, _ := m.Lock(ctx)
-	_, again, err := m.TryLock(ctx)
-	fmt.Println("with the owner:", err)
-	_, _, err = m.TryLock(rlock.WithoutOwner(ctx))
-	fmt.Println("without it:", errors.Is(err, rlock.ErrNotAcquired))
-	again.Unlock()
-	hold.Unlock()
-	// Output:
-	// with the owner: <nil>
-	// without it: true
-}
-
 // Two goroutines take two locks in opposite orders. One of them is told, and unlocks what it
 // holds: so the other goes on.
 func ExampleErrDeadlock() {
@@ -213,28 +145,6 @@ func ExampleErrDeadlock() {
 	// the other: <nil>
 }
 
-// Abandon leaves the lock standing until its lease is over: a job that runs once a minute,
-// however many processes try.
-func ExampleHold_Abandon() {
-	session, _, done := relocktest.Open()
-	defer done()
-	m := rlock.New(session, "newsletter")
-
-	for range 2 {
-		_, hold, err := m.TryLock(context.Background(), rlock.Lease(time.Minute))
-		if errors.Is(err, rlock.ErrNotAcquired) {
-			fmt.Println("it has run")
-			continue
-		}
-		fmt.Println("running")
-		fmt.Println("abandon:", hold.Abandon())
-	}
-	// Output:
-	// running
-	// abandon: <nil>
-	// it has run
-}
-
 // Close releases what is held and wakes waiters: the end of a service.
 func ExampleSession_Close() {
 	session, redis, done := relocktest.Open()
@@ -261,51 +171,6 @@ func ExampleMutex_Locker() {
 	defer l.Unlock()
 	fmt.Println("in")
 	// Output: in
-}
-
-// Two replicas start the same job at about the same time; one of them runs it, however short it is.
-func ExampleAtLeast() {
-	session, _, done := relocktest.Open()
-	defer done()
-	job := func(replica string) func(context.Context) error {
-		return func(context.Context) error { fmt.Println(replica, "runs it"); return nil }
-	}
-	m, ctx := rlock.New(session, "nightly"), context.Background()
-	fmt.Println(m.Do(ctx, job("a"), rlock.Wait(0), rlock.AtLeast(time.Minute)))
-	err := m.Do(ctx, job("b"), rlock.Wait(0), rlock.AtLeast(time.Minute))
-	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
-	// Output:
-	// a runs it
-	// <nil>
-	// true
-}
-
-// A service routes the requests for an account to one process, which keeps the account's lock: of a hundred requests the
-// first one asks Redis.
-func ExampleKeep() {
-	session, _, done := relocktest.Open()
-	defer done()
-	account, ctx := rlock.New(session, "account:7", rlock.Keep(10*time.Second)), context.Background()
-	for range 100 {
-		err := account.Do(ctx, func(context.Context) error { return nil }) // serve the request
-		if err != nil {
-			fmt.Println(err)
-		}
-	}
-	state, _ := rlock.New(session, "account:7").State(ctx)
-	fmt.Println(len(state.Owners), "owner, although nobody is inside")
-	// Output: 1 owner, although nobody is inside
-}
-
-// Extend moves the end of a fixed lease, for work that knows how long it takes.
-func ExampleHold_Extend() {
-	session, _, done := relocktest.Open()
-	defer done()
-	ctx := context.Background()
-	_, hold, _ := rlock.New(session, "batch").Lock(ctx, rlock.Lease(time.Second))
-	fmt.Println(hold.Extend(ctx, time.Minute), hold.Remaining() > 50*time.Second)
-	hold.Unlock()
-	// Output: <nil> true
 }
 
 // State and ForceUnlock are for operators.
