@@ -46,6 +46,19 @@ func goUnlock(l locked) <-chan error {
 	return c
 }
 
+// tokensGrow: these are let in, one after the other, each with a token behind that of the one before, and all behind last.
+func tokensGrow(t *testing.T, last int64, run []<-chan locked) {
+	t.Helper()
+	for _, c := range run {
+		l := granted(t, c, patience, "the next one")
+		if l.hold.Token() <= last {
+			t.Errorf("token %d behind %d", l.hold.Token(), last)
+		}
+		last = l.hold.Token()
+		unlock(t, l)
+	}
+}
+
 // The answer to a release that has entered a run comes late, and a caller of that run leaves meanwhile. The one
 // that has the lock by then keeps it.
 func TestALateAnswerToAReleaseLeavesTheRunThatItEntered(t *testing.T) {
@@ -223,14 +236,7 @@ func TestTokensOfARunThatEnteredWithoutMemoryGrow(t *testing.T) {
 	must(t, master.Do(t, "CONFIG", "SET", "maxmemory", "0").Error())
 	last := l.hold.Token()
 	unlock(t, l)
-	for _, c := range run {
-		l := granted(t, c, patience, "a caller that was left")
-		if l.hold.Token() <= last {
-			t.Errorf("token %d behind %d", l.hold.Token(), last)
-		}
-		last = l.hold.Token()
-		unlock(t, l)
-	}
+	tokensGrow(t, last, run)
 }
 
 // A release has entered a run of two callers, which was given the lock for one of them, by a server that had no memory to
@@ -248,13 +254,6 @@ func TestTokensOfARunThatWasGivenFewerGrow(t *testing.T) {
 		p.DropMessages(true)
 		unlock(t, inside)
 		must(t, s.Do(t, "DECR", "redisson_lock_token:{x}").Error())
-		for _, c := range rest {
-			l := granted(t, c, patience, "the next one")
-			if l.hold.Token() <= last {
-				t.Errorf("token %d behind %d", l.hold.Token(), last)
-			}
-			last = l.hold.Token()
-			unlock(t, l)
-		}
+		tokensGrow(t, last, rest)
 	})
 }

@@ -39,7 +39,11 @@ type Setup struct {
 	others  bool // others than sessions of this library wait as well
 	judge   func() judge
 	mutant  *Mutant
+	commands
+}
 
+// commands are what a kind of lock is prepared with and forced by, and how its replies compare.
+type commands struct {
 	prepare func(r *memredis.Redis) // what stands there before
 	force   func(owners []string) script.Command
 	// sameTwice compares the replies of two runs; told says that the first has told others something.

@@ -17,16 +17,21 @@ type Proxy struct {
 	ln     net.Listener             // nil: clients come by Option
 	wg     sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
-	conns    map[*conn]struct{}
-	closed   bool
-	refuse   bool
-	noMsgs   bool
+	mu     sync.Mutex // guards what follows
+	conns  map[*conn]struct{}
+	closed bool
+	faults
+	log [][]string
+}
+
+// faults are what a Proxy is told to do.
+type faults struct {
+	refuse   bool          // new connections
+	noMsgs   bool          // no message passes
 	gate     chan struct{} // closed while bytes may pass
 	requests []*rule
 	replies  []*rule
 	refused  map[string]string // command in upper case -> error line
-	log      [][]string
 }
 
 // rule is a fault that strikes once.
@@ -60,12 +65,11 @@ func New(tb testing.TB, target string) *Proxy {
 
 func newProxy(tb testing.TB, target string, dial func() (net.Conn, error)) *Proxy {
 	p := &Proxy{
-		tb:      tb,
-		target:  target,
-		dial:    dial,
-		conns:   map[*conn]struct{}{},
-		gate:    make(chan struct{}),
-		refused: map[string]string{},
+		tb:     tb,
+		target: target,
+		dial:   dial,
+		conns:  map[*conn]struct{}{},
+		faults: faults{gate: make(chan struct{}), refused: map[string]string{}},
 	}
 	close(p.gate)
 	return p
