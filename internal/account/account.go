@@ -32,10 +32,10 @@ type Account struct {
 	// up without an answer. Before the lock is trusted for longer Redis is told to ignore them.
 	late []string
 
-	Owing      int32 // lost sections that are not unlocked yet: they may just be noticing
-	cancelling int32 // sections that were closed, and whose contexts are being cancelled
-	Leaves     bool  // the end of an inner hold is on its way, and no caller waits for it
-	Unsent     bool  // that of another one is to be sent when the command under way is answered
+	LostSections int32 // lost sections that are not unlocked yet: they may just be noticing
+	cancelling   int32 // sections that were closed, and whose contexts are being cancelled
+	Leaves       bool  // the end of an inner hold is on its way, and no caller waits for it
+	Unsent       bool  // that of another one is to be sent when the command under way is answered
 
 	standing
 	Tokens
@@ -57,9 +57,9 @@ type side struct {
 	// ids, so that each is ended by one command, and "not there" means that it was lost. The
 	// last release names them too.
 	ending []string
-	// stray: a nested command was given up without an answer, and may still come; the last release
+	// unresolved: a nested command was given up without an answer, and may still come; the last release
 	// of a private owner looks here too.
-	stray bool
+	unresolved bool
 }
 
 // New returns the account of an owner whose first hold is taken with p; "" is a private one.
@@ -151,13 +151,13 @@ func (m *Account) Surplus(k *kind.Kind, side, needed int) (ends []string) {
 	return ends
 }
 
-// Stray notes that a nested hold of a side may come about although its command was given up: the last
+// MarkUnresolved notes that a nested hold of a side may come about although its command was given up: the last
 // release looks there.
-func (m *Account) Stray(side int) { m.sides[side].stray = true }
+func (m *Account) MarkUnresolved(side int) { m.sides[side].unresolved = true }
 
-// EndStray takes the id of such a hold off at once, to be ended by itself: an Unlock that ends one of the
+// EndUnresolved takes the id of such a hold off at once, to be ended by itself: an Unlock that ends one of the
 // ids takes "not there" for a loss.
-func (m *Account) EndStray(side int, id string) (ends []string) {
+func (m *Account) EndUnresolved(side int, id string) (ends []string) {
 	of := &m.sides[side]
 	of.ids = slices.DeleteFunc(of.ids, func(other string) bool { return other == id })
 	of.ending = append(of.ending, id)
@@ -258,7 +258,7 @@ func (m *Account) Releases(cmds []redis.ReleaseCommand, p kind.Primitive, op kin
 		known := m.Counted(p.Kind(), side) > 0
 		// Beside the holds that are counted Redis may have some whose end is not confirmed, and some that
 		// may come late.
-		if of.prim == nil || !known && len(of.ending) == 0 && !of.stray {
+		if of.prim == nil || !known && len(of.ending) == 0 && !of.unresolved {
 			continue
 		}
 		if op.Ends = slices.Concat(of.ids, of.ending); op.All || len(op.Ends) > 0 {

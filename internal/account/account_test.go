@@ -139,7 +139,7 @@ func TestReleasesOfWhatMayComeLate(t *testing.T) {
 	if cmds := releases(m, byID); len(cmds) != 1 {
 		t.Errorf("a side without holds is released: %q", cmds)
 	}
-	m.Stray(1)
+	m.MarkUnresolved(1)
 	if cmds := releases(m, byID); len(cmds) != 2 || cmds[1][len(cmds[1])-len("may be gone"):] != "may be gone" {
 		t.Errorf("a side on which a hold may come about: %q", cmds)
 	}
@@ -148,7 +148,7 @@ func TestReleasesOfWhatMayComeLate(t *testing.T) {
 	named.Ended(0, []string{"a"})
 	same(t, "a named owner of whom nothing stands", releases(named, read), []string(nil))
 	nest(named, read, read, "b")
-	same(t, "a stray hold has a command of its own", named.EndStray(0, "b"), []string{"b"})
+	same(t, "a stray hold has a command of its own", named.EndUnresolved(0, "b"), []string{"b"})
 	same(t, "and counts no more", named.Counted(&read.kind, 0), 0)
 	same(t, "the last release names it", releases(named, read),
 		[]string{"side 0 of o ends [b] byIDs, stay 0[] 0[] for 0s: may be gone"})
@@ -216,7 +216,7 @@ func TestTurn(t *testing.T) {
 	if !m.Awaited() || m.Freed() != free {
 		t.Error("two who wait do not wait for the same")
 	}
-	m.CallUp()
+	m.Wake()
 	<-free
 	if free = m.Freed(); !m.Busy() {
 		t.Error("to call up ends the command")

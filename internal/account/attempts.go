@@ -70,5 +70,5 @@ func (l *Attempts) Note(o *Outcome) {
 // Doubted returns when the first attempt was sent whose outcome is not known, if there is one.
 func (l *Attempts) Doubted() (sent time.Duration, unknown bool) { return l.doubted, l.MayHaveRun }
 
-// Disown forgets what may have run: it is another's business from now on.
-func (l *Attempts) Disown() { l.MayHaveRun, l.MayCome = false, false }
+// Forget forgets what may have run: it is another's business from now on.
+func (l *Attempts) Forget() { l.MayHaveRun, l.MayCome = false, false }

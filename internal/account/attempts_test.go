@@ -84,7 +84,7 @@ func TestUnknown(t *testing.T) {
 	if sent, _ := l.Doubted(); sent != 4 {
 		t.Errorf("the first in doubt was sent at %v", sent)
 	}
-	l.Disown()
+	l.Forget()
 	if l.MayHaveRun || l.MayCome {
 		t.Errorf("disowned: %+v", l)
 	}

@@ -5,7 +5,7 @@ type Tokens struct {
 	next     int64 // the next one to be given out
 	left     int
 	reserved int  // the least number that an attempt ever asked for
-	told     bool // by Redis
+	exact    bool // by Redis
 }
 
 // Reserving notes that an attempt will ask for n tokens, and returns n.
@@ -20,12 +20,12 @@ func (t *Tokens) Reserving(n int) int {
 func (t *Tokens) Asked() int { return t.reserved }
 
 // Exactly notes that the next answer, or message, is about n tokens, whatever was asked for before.
-func (t *Tokens) Exactly(n int) { t.reserved, t.told = n, true }
+func (t *Tokens) Exactly(n int) { t.reserved, t.exact = n, true }
 
 // Given notes that the claim had the lock before it asked: another's script has reserved its tokens, for as many callers
 // as that knew of. Unless a message has told that number, only the highest token is known to be the claim's.
 func (t *Tokens) Given() {
-	if !t.told {
+	if !t.exact {
 		t.reserved = 1
 	}
 }

@@ -26,11 +26,11 @@ func (t *turn) Awaited() bool { return t.free != nil }
 // Answered ends the command that is awaited: it was answered or given up.
 func (t *turn) Answered() {
 	t.busy = false
-	t.CallUp()
+	t.Wake()
 }
 
-// CallUp has those who wait look again.
-func (t *turn) CallUp() {
+// Wake has those who wait look again.
+func (t *turn) Wake() {
 	if t.free != nil {
 		close(t.free)
 		t.free = nil

@@ -40,7 +40,7 @@ func (h *Hold) abandon() error {
 		x.leaveLost()
 		return err
 	}
-	c.pinned = true
+	c.noHandOver = true
 	m := c.needAccount()
 	m.Left = max(m.Left, c.standsUntil(h))
 	if left == 0 {
@@ -72,5 +72,5 @@ func (x *section) leaveStanding() {
 // leaveStanding leaves to its lease what may stand of a claim.
 func (c *claim) leaveStanding() {
 	c.retire(leftStanding)
-	c.lock.nudge()
+	c.lock.askAtOnce()
 }

@@ -31,9 +31,9 @@ func (c *claim) op() Op {
 // A claim that asks counts as having one under way between two attempts too, but not for a TryLock
 // (tries), which would wait for a release. The lock's mutex must be held; it is released meanwhile and
 // held again at the end.
-func (c *claim) awaitAnswer(ctx context.Context, tries bool) bool {
+func (c *claim) awaitAnswer(ctx context.Context, try bool) bool {
 	l := c.lock
-	for c.account != nil && c.account.Busy() && !(tries && c.state == asking && !c.flying) {
+	for c.account != nil && c.account.Busy() && !(try && c.state == asking && !c.inFlight) {
 		free := c.account.Freed()
 		l.unlock()
 		select {

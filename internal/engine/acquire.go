@@ -18,11 +18,11 @@ import (
 // An acquisition is one call of Lock or TryLock. It is reused by later calls.
 type acquisition struct {
 	request
-	lock  *lock
-	claim *claim // that it asks for; nil as long as it has not asked
-	op    Op     // the last attempt
-	tries tries
-	along []*departure // that its next attempt takes along, see async.go
+	lock      *lock
+	claim     *claim // that it asks for; nil as long as it has not asked
+	op        Op     // the last attempt
+	attempts  attempts
+	piggyback []*asyncRelease // that its next attempt takes along, see async.go
 
 	// interrupt ends what the acquisition sends.
 	interrupt atomic.Pointer[context.CancelFunc]
@@ -42,7 +42,7 @@ type waiter struct {
 	queued      bool
 	subscribing bool
 	outside     bool  // it lies in no section of the session; known once it waits
-	hopeless    error // why it waits in vain; nil as far as is known
+	waitErr     error // why it waits in vain; nil as far as is known
 	arrived     int   // its number among those who have queued
 	member      waiting.Member[claim, acquisition]
 }
@@ -61,8 +61,8 @@ type request struct {
 	deadline  time.Duration // of Wait or of a TryLock; 0: none
 }
 
-// tries is what an acquisition remembers of its attempts.
-type tries struct {
+// attempts is what an acquisition remembers of its attempts.
+type attempts struct {
 	account.Attempts
 	stuck        bool          // is counted by s.outage
 	refused      int           // in a session that polls, or with Retry
@@ -94,8 +94,8 @@ func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []api.Option) 
 		if hold, section, err = h.acquire(a, sections); err != nil {
 			err = a.taken(err)
 		}
-		if a.tries.stuck {
-			s.outage.Leave(&a.tries.stuck)
+		if a.attempts.stuck {
+			s.outage.Leave(&a.attempts.stuck)
 		}
 		if a.suspect != nil {
 			a.unblocked()
@@ -225,7 +225,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 func (a *acquisition) outermost() (x *section, err error) {
 	l := a.lock
 	var g grant
-	if l.lobby != nil && l.lobby.keeper != nil {
+	if l.contention != nil && l.contention.keeper != nil {
 		if x, err = a.reuse(); x != nil {
 			l.unlock()
 		}
@@ -244,8 +244,8 @@ func (a *acquisition) outermost() (x *section, err error) {
 		l.queue.Push(&a.node)
 		if a.kind.Fair {
 			l.arrive(a)
-		} else if l.lobby != nil || l.queue.First != &a.node { // else it is alone, as mostly
-			a.enterLobby()
+		} else if l.contention != nil || l.queue.First != &a.node { // else it is alone, as mostly
+			a.enterContention()
 		}
 		g, err = a.loop()
 	default:
@@ -257,7 +257,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 		return a.accept(x)
 	}
 	if err != nil {
-		return nil, a.sleepBehind(a.fail(err))
+		return nil, a.sleepBeforeRetry(a.fail(err))
 	}
 	if a.kind.Unleased {
 		a.claim.retire(finished)

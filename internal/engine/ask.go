@@ -17,7 +17,7 @@ import (
 func (a *acquisition) ask() (grant, error) {
 	l, k := a.lock, a.kind
 	if a.claim != nil && a.claim.state != asking { // it was ended behind an attempt, as by a forced unlock
-		a.disown()
+		a.abandonClaim()
 	}
 	a.prepare()
 	c, op := a.claim, &a.op
@@ -29,29 +29,29 @@ func (a *acquisition) ask() (grant, error) {
 	case k.Lines:
 		a.inLine()
 	}
-	if l.lobby != nil && op.Wait {
-		l.lobby.asks()
+	if l.contention != nil && op.Wait {
+		l.contention.asks()
 	}
-	if l.leaving {
-		defer a.bring()()
+	if l.hasAsync {
+		defer a.attachPending()()
 	}
-	c.flying = true
+	c.inFlight = true
 	l.unlock()
 	ctx, cancel := a.bounded(a.ctx, a.queued)
 	g, err := a.attempt(ctx, c)
 	cancel()
 	l.mu.Lock()
-	c.flying, a.tries.sent = false, g.sent
+	c.inFlight, a.attempts.sent = false, g.sent
 	if c.account != nil {
-		c.account.CallUp()
+		c.account.Wake()
 	}
-	waits := l.lobby != nil && a.queued
-	a.tries.Note(&account.Outcome{Err: err, Granted: g.Status == granted, Unacknowledged: g.unacknowledged, Sent: g.sent, Now: l.s.now(),
-		Others: waits && l.lobby.answered})
+	waits := l.contention != nil && a.queued
+	a.attempts.Note(&account.Outcome{Err: err, Granted: g.Status == granted, Unacknowledged: g.unacknowledged, Sent: g.sent, Now: l.s.now(),
+		Others: waits && l.contention.answered})
 	if waits {
-		l.lobby.answered = a.tries.Err == nil
+		l.contention.answered = a.attempts.Err == nil
 	}
-	if err != nil || a.tries.stuck || l.s.outage.On.Load() {
+	if err != nil || a.attempts.stuck || l.s.outage.On.Load() {
 		a.noteOutage(err)
 	}
 	if err == nil && g.Status == refused {
@@ -60,7 +60,7 @@ func (a *acquisition) ask() (grant, error) {
 	}
 	if l.state == lockClosed {
 		if err == nil && k.Lines && g.Position > 0 {
-			l.needLobby().place.Stands(c, l.s.now(), false)
+			l.needContention().place.Stands(c, l.s.now(), false)
 		}
 		a.giveUp() // Close has left it to this goroutine
 	}
@@ -71,7 +71,7 @@ func (a *acquisition) ask() (grant, error) {
 // known to be held. It runs the hooks: no mutex may be held.
 func (a *acquisition) attempt(ctx context.Context, c *claim) (grant, error) {
 	a.traced.Attempts++
-	e := attempt{c: c, target: a.target, op: &a.op, along: a.along}
+	e := attempt{c: c, target: a.target, op: &a.op, piggyback: a.piggyback}
 	a.lock.s.send(ctx, &e)
 	if e.err == nil && e.Status == granted && a.ctx.Err() != nil {
 		// The race of the end against the grant is decided for the end.
@@ -102,7 +102,7 @@ func (a *acquisition) prepare() {
 
 // underWay reports whether the answer to an attempt for its claim is awaited: one of its own, or a release of another
 // caller that enters the claim in the line.
-func (a *acquisition) underWay() bool { return a.claim != nil && a.claim.flying }
+func (a *acquisition) underWay() bool { return a.claim != nil && a.claim.inFlight }
 
 // busy reports whether the caller can take nothing in now, but an answer that is on its way. Whoever ends that wakes it.
 func (a *acquisition) busy() bool { return a.subscribing || a.underWay() }
@@ -133,7 +133,7 @@ func (l *lock) wantTokens(a *acquisition) int {
 func (a *acquisition) bounded(ctx context.Context, queued bool) (bounded context.Context, cancel context.CancelFunc) {
 	s := a.lock.s
 	switch {
-	case ctx.Done() == nil && !a.wait && a.tries.Failures == 0:
+	case ctx.Done() == nil && !a.wait && a.attempts.Failures == 0:
 		return s.attemptLimit.At(s.now()), func() {}
 	case ctx.Done() == nil && a.deadline == 0:
 		return s.life.Closing, func() {}
@@ -159,12 +159,12 @@ func (a *acquisition) bounded(ctx context.Context, queued bool) (bounded context
 func (a *acquisition) noteOutage(err error) {
 	l := a.lock
 	if err == nil {
-		l.s.outage.Leave(&a.tries.stuck)
+		l.s.outage.Leave(&a.attempts.stuck)
 		l.s.outage.Answered()
 		return
 	}
-	if l.lobby != nil && l.queue.First == &a.node {
-		l.lobby.look.Soon = true // the attempt may have swallowed a wake-up; the next front must know
+	if l.contention != nil && l.queue.First == &a.node {
+		l.contention.next.Soon = true // the attempt may have swallowed a wake-up; the next front must know
 	}
 	if a.wait {
 		a.enterOutage(err)
@@ -180,14 +180,14 @@ func (a *acquisition) enterOutage(err error) {
 	case script.Denied(err):
 		s.outage.Denied(name, err)
 	default:
-		s.outage.Enter(&a.tries.stuck, name, err)
+		s.outage.Enter(&a.attempts.stuck, name, err)
 	}
 }
 
 // forgotten says that Redis may no longer remember an attempt with an unknown outcome: sent
 // again, it might count twice.
 func (a *acquisition) forgotten() bool {
-	sent, unknown := a.tries.Doubted()
+	sent, unknown := a.attempts.Doubted()
 	return unknown && a.kind.Unleased && a.lock.s.now() >= sent+trustIn(Memory)
 }
 
@@ -221,16 +221,16 @@ func (a *acquisition) ended() error {
 	case a.lock.s.TurnsAway(a.ctx):
 		return ErrClosed
 	case a.ctx.Err() != nil:
-		return api.NotAcquired(api.OfContext(a.ctx), a.tries.Err)
+		return api.NotAcquired(api.OfContext(a.ctx), a.attempts.Err)
 	}
 	if !a.wait {
-		err := a.tries.Err
+		err := a.attempts.Err
 		if err == nil {
 			err = api.ErrNoAnswer
 		}
 		return fmt.Errorf("gave up after %v: %w", a.lock.s.cfg.TryTimeout(), err)
 	}
-	return api.NotAcquired(nil, a.tries.Err) // Wait is over
+	return api.NotAcquired(nil, a.attempts.Err) // Wait is over
 }
 
 // done reports whether the caller's context or the time that Wait gave is over. It runs code

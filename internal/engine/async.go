@@ -21,22 +21,22 @@ func (h *Hold) UnlockAsync() {
 	if !h.valid() {
 		return
 	}
-	if err := h.unlock(true); err != nil && err != errLeaves {
-		h.section.claim.tellFailed(err)
+	if err := h.unlock(true); err != nil && err != errReleaseSent {
+		h.section.claim.reportFailed(err)
 	}
 }
 
-// errLeaves says that the release of a hold is on its way: what becomes of it is told later.
-var errLeaves = errors.New("rlock: the release is on its way")
+// errReleaseSent says that the release of a hold is on its way: what becomes of it is told later.
+var errReleaseSent = errors.New("rlock: the release is on its way")
 
-// tellFailed tells the logger what an Unlock would have returned.
-func (c *claim) tellFailed(err error) {
+// reportFailed tells the logger what an Unlock would have returned.
+func (c *claim) reportFailed(err error) {
 	c.lock.s.log.Warn("relock: an UnlockAsync has failed", "name", c.prim.Names().Name(), "owner", c.ownerID(), "error", err)
 }
 
-// A departure is a release that no caller waits for. It is guarded by the mutex of its claim's lock, but for what
+// A asyncRelease is a release that no caller waits for. It is guarded by the mutex of its claim's lock, but for what
 // hears results, which one goroutine does at a time: that of the clean-up, or a caller that has taken it along.
-type departure struct {
+type asyncRelease struct {
 	ending
 	redis.Pending
 	job    redis.Job
@@ -45,70 +45,70 @@ type departure struct {
 	over   bool          // its answer was taken in, or the release timeout is over
 	gone   chan struct{} // made by those that wait for that
 
-	trace *report.Hold // what the hooks follow the hold by, if anything
-	tell  func(err error, gone bool)
+	trace     *report.Hold // what the hooks follow the hold by, if anything
+	traceDone func(err error, gone bool)
 
 	inner *section // of which it ends some holds, if it does not end the claim
 	parts []part   // for each command
 }
 
-// departures are those of a session by their locks. A lock that has some says so in leaving.
-type departures struct {
+// asyncReleases are those of a session by their locks. A lock that has some says so in leaving.
+type asyncReleases struct {
 	mu   sync.Mutex
 	last uint64
-	of   map[*lock][]*departure
+	of   map[*lock][]*asyncRelease
 }
 
-func (s *departures) add(l *lock, d *departure) {
+func (s *asyncReleases) add(l *lock, d *asyncRelease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of == nil {
-		s.of = map[*lock][]*departure{}
+		s.of = map[*lock][]*asyncRelease{}
 	}
 	s.last++
 	d.number = s.last
-	s.of[l], l.leaving = append(s.of[l], d), true
+	s.of[l], l.hasAsync = append(s.of[l], d), true
 }
 
-func (s *departures) remove(l *lock, d *departure) {
+func (s *asyncReleases) remove(l *lock, d *asyncRelease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := slices.DeleteFunc(s.of[l], func(o *departure) bool { return o == d })
+	left := slices.DeleteFunc(s.of[l], func(o *asyncRelease) bool { return o == d })
 	if s.of[l] = left; len(left) == 0 {
 		delete(s.of, l)
-		l.leaving = false
+		l.hasAsync = false
 	}
 }
 
-// departures returns those of the lock, and the number of the last one of all.
-func (l *lock) departures() (all []*departure, last uint64) {
-	s := &l.s.departures
+// asyncReleases returns those of the lock, and the number of the last one of all.
+func (l *lock) asyncReleases() (all []*asyncRelease, last uint64) {
+	s := &l.s.asyncReleases
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.of[l]), s.last
 }
 
-// depart has the release of a claim whose last section has closed leave. The lock's mutex must be held and is
+// releaseAsync has the release of a claim whose last section has closed leave. The lock's mutex must be held and is
 // released.
-func (c *claim) depart(now time.Duration, t *report.Hold) error {
-	d := &departure{ending: ending{c: c, now: now}, trace: t}
+func (c *claim) releaseAsync(now time.Duration, t *report.Hold) error {
+	d := &asyncRelease{ending: ending{c: c, now: now}, trace: t}
 	d.Pending = redis.NewPending(d.prepare(nil))
 	if r := c.run; r != nil && r.Waiting() == 0 {
 		r.End() // the next caller need not wait for others to gather
 	}
-	d.leave()
+	d.send()
 	c.lock.unlock()
-	return errLeaves
+	return errReleaseSent
 }
 
-// leave has the commands of a departure sent. The lock's mutex must be held; it may be released meanwhile, and is held
+// send has the commands of a departure sent. The lock's mutex must be held; it may be released meanwhile, and is held
 // again at the end.
-func (d *departure) leave() {
+func (d *asyncRelease) send() {
 	c := d.c
 	l, s := c.lock, c.lock.s
 	if d.trace != nil {
 		l.unlock()
-		d.tell = d.trace.ReleaseStart()
+		d.traceDone = d.trace.ReleaseStart()
 		l.mu.Lock()
 	}
 	j := &d.job
@@ -116,29 +116,29 @@ func (d *departure) leave() {
 	for _, cmd := range d.Cmds {
 		j.Cmds = append(j.Cmds, cmd.Command)
 	}
-	s.departures.add(l, d)
+	s.asyncReleases.add(l, d)
 	if !s.cleanup.Leave(j) {
-		d.settle(ErrClosed)
-		c.tellFailed(ErrClosed)
+		d.finish(ErrClosed)
+		c.reportFailed(ErrClosed)
 	}
 }
 
 // again is told by the clean-up that the release goes on.
-func (d *departure) again(err error) {
+func (d *asyncRelease) again(err error) {
 	l := d.c.lock
 	l.mu.Lock()
 	d.followed = false // by nothing that still counts
 	if !d.over && l.s.now() >= d.now+l.s.cfg.ReleaseTimeout {
 		err = d.Err(err)
-		d.settle(err)
-		d.c.tellFailed(opError("unlock", d.c.prim, err))
+		d.finish(err)
+		d.c.reportFailed(opError("unlock", d.c.prim, err))
 	}
-	l.unlockBehind()
+	l.unlockInBackground()
 }
 
 // done is told by the clean-up that all was answered, or that it was given up, of which the clean-up has told the
 // logger.
-func (d *departure) done(err error) {
+func (d *asyncRelease) done(err error) {
 	l := d.c.lock
 	l.mu.Lock()
 	switch {
@@ -146,21 +146,21 @@ func (d *departure) done(err error) {
 		if err != nil {
 			err = d.Err(err)
 		}
-		d.settle(err)
+		d.finish(err)
 	case err == nil && d.inner != nil:
 		d.confirmed()
 	case err == nil:
 		d.dismissLate()
 	}
-	l.unlockBehind()
+	l.unlockInBackground()
 }
 
-// settle takes in the answer, or its lack, and tells the hooks.
-func (d *departure) settle(err error) {
+// finish takes in the answer, or its lack, and tells the hooks.
+func (d *asyncRelease) finish(err error) {
 	c := d.c
 	l, s, gone := c.lock, c.lock.s, d.Lost
 	d.over = true
-	s.departures.remove(l, d)
+	s.asyncReleases.remove(l, d)
 	if d.gone != nil {
 		close(d.gone)
 	}
@@ -172,7 +172,7 @@ func (d *departure) settle(err error) {
 	}
 	if d.trace != nil {
 		s.notes.AddSurely(func() {
-			d.tell(sent, gone)
+			d.traceDone(sent, gone)
 			d.trace.Left(locktrace.HoldReleased, d.now, err)
 		})
 	}

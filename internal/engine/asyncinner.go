@@ -16,35 +16,35 @@ type part struct {
 	ids  []string
 }
 
-// leaveInner is the UnlockAsync of a hold while its section goes on. The lock's mutex must be held; it is released
+// unlockInnerAsync is the UnlockAsync of a hold while its section goes on. The lock's mutex must be held; it is released
 // meanwhile and held again at the end.
-func (h *Hold) leaveInner(t *report.Hold) error {
+func (h *Hold) unlockInnerAsync(t *report.Hold) error {
 	err, counted := h.endInner()
 	switch c := h.section.claim; {
 	case !counted:
 	case c.account.Busy(): // with a command whose answer comes first
 		c.account.Unsent = true
-	case c.departSurplus(h.section, t):
-		err = cmp.Or(err, errLeaves)
+	case c.releaseSurplusAsync(h.section, t):
+		err = cmp.Or(err, errReleaseSent)
 	}
 	return err
 }
 
-// departUnsent has leave what an UnlockAsync has left to the command that was awaited then.
-func (c *claim) departUnsent(x *section) {
+// releaseUnsent has leave what an UnlockAsync has left to the command that was awaited then.
+func (c *claim) releaseUnsent(x *section) {
 	if c.account.Unsent && !c.account.Busy() {
-		c.departSurplus(x, nil)
+		c.releaseSurplusAsync(x, nil)
 	}
 }
 
-// departSurplus has the release of holds leave beyond those that the section has, and reports whether there are any.
+// releaseSurplusAsync has the release of holds leave beyond those that the section has, and reports whether there are any.
 // The lock's mutex must be held; it may be released meanwhile, and is held again at the end.
-func (c *claim) departSurplus(x *section, t *report.Hold) bool {
+func (c *claim) releaseSurplusAsync(x *section, t *report.Hold) bool {
 	if x.hasEnded() || c.state != held || x.holds.Held() == 0 {
 		return false
 	}
 	c.account.Unsent = false
-	d := &departure{ending: ending{c: c, now: c.lock.s.now()}, trace: t, inner: x}
+	d := &asyncRelease{ending: ending{c: c, now: c.lock.s.now()}, trace: t, inner: x}
 	keep := c.keepFor(x)
 	var cmds []redis.ReleaseCommand
 	for side := range x.holds.Live {
@@ -64,18 +64,18 @@ func (c *claim) departSurplus(x *section, t *report.Hold) bool {
 	d.Pending = redis.NewPending(cmds)
 	c.account.Sending()
 	c.account.Leaves = true
-	d.leave()
+	d.send()
 	return true
 }
 
 // innerAnswered is answered for holds that ended while their section went on.
-func (d *departure) innerAnswered(err error) error {
+func (d *asyncRelease) innerAnswered(err error) error {
 	c, x := d.c, d.inner
 	m := c.account
 	m.Leaves = false
 	switch {
 	case err != nil:
-		c.pinned = true
+		c.noHandOver = true
 	case x.hasEnded() || c.state != held:
 		err = x.lostErr()
 	case d.Lost:
@@ -90,14 +90,14 @@ func (d *departure) innerAnswered(err error) error {
 	}
 	m.Answered()
 	if c.state == held {
-		c.departUnsent(x)
-		c.vacate()
+		c.releaseUnsent(x)
+		c.clearHolder()
 	}
 	return err
 }
 
 // confirmed notes that the holds of a departure are no longer in Redis.
-func (d *departure) confirmed() {
+func (d *asyncRelease) confirmed() {
 	for _, p := range d.parts {
 		d.c.account.Ended(p.side, p.ids)
 		d.c.account.Shortened(p.ids)

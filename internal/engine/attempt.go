@@ -14,8 +14,8 @@ import (
 type attempt struct {
 	c *claim
 	*target
-	op    *Op
-	along []*departure // that are sent in front of it
+	op        *Op
+	piggyback []*asyncRelease // that are sent in front of it
 	grant
 	err error // if there is one, the lock is not known to be held
 }
@@ -25,10 +25,10 @@ func (s *Session) send(ctx context.Context, e *attempt) {
 	e.sent, e.doubts = s.now(), s.redis.Conn.Doubts.Load()
 	e.until = e.sent + trustIn(min(e.op.Lease, e.c.safeLease))
 	var answer rueidis.RedisResult
-	if e.along == nil {
+	if e.piggyback == nil {
 		answer = s.redis.Run.Run(ctx, e.prim.Acquire(e.op))
 	} else {
-		answer = s.sendBehind(ctx, e.along, e.prim.Acquire(e.op))
+		answer = s.sendPiggyback(ctx, e.piggyback, e.prim.Acquire(e.op))
 	}
 	e.err = e.Decode(answer, e.kind, e.op)
 	if e.err == nil && s.cfg.Replicas > 0 {

@@ -45,12 +45,12 @@ type lease struct {
 	n         int32         // permits
 	doubts    uint32        // what the session's count was when that command was sent
 
-	state  claimState
-	flying bool // an attempt for it is on its way: what ends the claim must come after that
-	// pinned: never passed on. It has had a hold with a fixed lease or abandoned, a nested command of
+	state    claimState
+	inFlight bool // an attempt for it is on its way: what ends the claim must come after that
+	// noHandOver: never passed on. It has had a hold with a fixed lease or abandoned, a nested command of
 	// unknown outcome, an inner release that was not confirmed, or a change of side.
-	pinned  bool
-	stopped bool // not renewed, since no context of a section wanted it; asking: its session is a slow taker
+	noHandOver bool
+	stopped    bool // not renewed, since no context of a section wanted it; asking: its session is a slow taker
 }
 
 type claimState uint8
@@ -74,7 +74,7 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 // newClaim makes a claim for an acquisition, on the lock's list before anything is sent.
 func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, target: a.target, next: l.claims}
-	c.n, c.renewAt, c.safeLease, c.pinned = int32(a.n), never, a.safeLease, a.opts.Lease > 0 || a.opts.AtLeast > 0
+	c.n, c.renewAt, c.safeLease, c.noHandOver = int32(a.n), never, a.safeLease, a.opts.Lease > 0 || a.opts.AtLeast > 0
 	c.stopped = a.kind.Lines && !a.kind.Fair && l.s.slowUntil.Load() > int64(l.s.now())
 	if a.named != "" {
 		c.account = account.New(c.prim, a.named)
@@ -138,8 +138,8 @@ func (c *claim) retire(to claimState) {
 	if l.share == c {
 		l.share = nil
 	}
-	if l.lobby != nil && c.kept() {
-		l.lobby.keeper.keepNoMore()
+	if l.contention != nil && c.kept() {
+		l.contention.keeper.keepNoMore()
 	}
 	if c.account != nil {
 		c.account.Answered()
@@ -148,10 +148,10 @@ func (c *claim) retire(to claimState) {
 		l.endRun(c)
 	}
 	if (to == lostStanding || to == leftStanding) && c.kind.Lines && c.num != 0 {
-		c.stoodStill()
+		c.noteStanding()
 	}
-	if l.lobby != nil {
-		l.lobby.place.Over(c)
+	if l.contention != nil {
+		l.contention.place.Over(c)
 	}
 }
 
@@ -169,11 +169,11 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 	c.sections = x
 	x.first = Hold{x, holds.Hold{Side: uint8(a.kind.Side)}}
 	if a.opts.Lease > 0 {
-		c.pinned = true
+		c.noHandOver = true
 		x.first.fix(began, a.opts.Lease)
 	}
 	if d := a.opts.AtLeast; d > 0 {
-		c.pinned = true
+		c.noHandOver = true
 		c.standAtLeast(d)
 	}
 	end := never
@@ -225,13 +225,13 @@ func (c *claim) expose(stands time.Duration) {
 // entrable reports whether another caller may enter the claim, as far as the claim itself is
 // concerned.
 func (c *claim) entrable(now time.Duration) bool {
-	return c.state == held && !c.stays() && c.num != 0 && !c.doubtful() &&
+	return c.state == held && !c.cannotHandOver() && c.num != 0 && !c.doubtful() &&
 		c.trust-now >= trustIn(min(c.lock.s.cfg.Lease, c.safeLease))/2 && c.lock.s.cfg.HandOverLimit >= 0
 }
 
-// stays reports whether the claim is not passed on as things are.
-func (c *claim) stays() bool { return c.pinned || c.account != nil && c.account.Leaves }
+// cannotHandOver reports whether the claim is not passed on as things are.
+func (c *claim) cannotHandOver() bool { return c.noHandOver || c.account != nil && c.account.Leaves }
 
 // countsHere reports whether the nested holds of the claim's sections are counted in memory only:
 // those of readers that share a claim.
-func (c *claim) countsHere() bool { return c.kind.Shares && c.num != 0 && !c.pinned }
+func (c *claim) countsHere() bool { return c.kind.Shares && c.num != 0 && !c.noHandOver }

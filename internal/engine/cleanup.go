@@ -38,28 +38,28 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 	})
 }
 
-// trim ends in the background what Redis may count beyond the holds that the claim's section has:
+// endSurplus ends in the background what Redis may count beyond the holds that the claim's section has:
 // it is open, and a nested Lock was about to be sent.
-func (c *claim) trim() {
+func (c *claim) endSurplus() {
 	x := c.sections
 	for side := range x.holds.Live {
 		if ends := c.surplus(side, x); len(ends) > 0 {
-			c.pinned = true
-			c.tidy(side, ends, c.account.Partial(c.kind, side, ends, 0, c.op()))
+			c.noHandOver = true
+			c.releasePart(side, ends, c.account.Partial(c.kind, side, ends, 0, c.op()))
 		}
 	}
-	c.vacate()
+	c.clearHolder()
 }
 
-// endStray ends in the background a nested hold that may have come about. It is off the ids at once:
+// endUnresolved ends in the background a nested hold that may have come about. It is off the ids at once:
 // an Unlock that ends one of those takes "not there" for a loss.
-func (c *claim) endStray(side int, id string) {
-	ends := c.account.EndStray(side, id)
-	c.tidy(side, ends, c.account.Partial(c.kind, side, ends, 0, c.op()))
+func (c *claim) endUnresolved(side int, id string) {
+	ends := c.account.EndUnresolved(side, id)
+	c.releasePart(side, ends, c.account.Partial(c.kind, side, ends, 0, c.op()))
 }
 
-// tidy has a partial release done in the background.
-func (c *claim) tidy(side int, ends []string, cmd script.Command) {
+// releasePart has a partial release done in the background.
+func (c *claim) releasePart(side int, ends []string, cmd script.Command) {
 	l := c.lock
 	l.s.cleanup.Add(redis.Job{
 		Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: c.latestEnd(l.s.now()),

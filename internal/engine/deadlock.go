@@ -77,7 +77,7 @@ func (x *suspect) LiesIn(c deadlock.Claim) bool {
 
 // lasts reports whether the caller waits. The mutex of its lock must be held.
 func (x *suspect) lasts() bool {
-	return !x.ended && x.a.queued && x.a.given.Load() == nil && x.a.hopeless == nil
+	return !x.ended && x.a.queued && x.a.given.Load() == nil && x.a.waitErr == nil
 }
 
 // Holders is for package deadlock.
@@ -104,11 +104,11 @@ func (x *suspect) Holders() (here []deadlock.Claim, blockers func(fields map[str
 func (x *suspect) End(c deadlock.Cycle) {
 	l := x.lock
 	l.mu.Lock()
-	defer l.unlockBehind()
+	defer l.unlockInBackground()
 	if !x.lasts() {
 		return
 	}
-	x.a.hopeless = fmt.Errorf("%w: %w: %s", ErrNotAcquired, ErrDeadlock, c)
+	x.a.waitErr = fmt.Errorf("%w: %w: %s", ErrNotAcquired, ErrDeadlock, c)
 	x.a.wake.Up()
 	l.s.log.Warn("relock: deadlock; this Lock ends", "name", x.a.prim.Names().Name(), "cycle", c.String())
 }

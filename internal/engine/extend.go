@@ -78,7 +78,7 @@ func (h *Hold) extended(d time.Duration, op *Op, r *redis.Extended) error {
 	l, s := c.lock, c.lock.s
 	l.mu.Lock()
 	defer l.unlock()
-	defer c.departUnsent(x)
+	defer c.releaseUnsent(x)
 	defer c.account.Answered()
 	c.account.Extended(op, r)
 	c.expire(s.now()) // it may have ended meanwhile, with the watchdog late to see it

@@ -88,44 +88,44 @@ func (l *lock) newRun(a *acquisition) *waiting.Run[claim, acquisition] {
 func (a *acquisition) askForRun() {
 	l, c := a.lock, a.member.Run.Of
 	n, e := l.line, c.attempt()
-	if l.leaving {
-		defer a.bring()()
-		e.along = a.along
+	if l.hasAsync {
+		defer a.attachPending()()
+		e.piggyback = a.piggyback
 	}
-	n.Asking, c.flying = true, true
+	n.Asking, c.inFlight = true, true
 	l.unlock()
 	ctx, cancel := a.bounded(a.ctx, true)
 	l.s.send(ctx, e)
 	cancel()
 	l.mu.Lock()
-	n.Asking, c.flying = false, false
+	n.Asking, c.inFlight = false, false
 	a.traced.Attempts++
-	a.tries.Note(&account.Outcome{Err: e.err, Granted: e.Status == granted, Unacknowledged: e.unacknowledged, Sent: e.sent, Now: l.s.now(),
+	a.attempts.Note(&account.Outcome{Err: e.err, Granted: e.Status == granted, Unacknowledged: e.unacknowledged, Sent: e.sent, Now: l.s.now(),
 		Others: e.op.Position.Again && c.run.err == nil})
-	a.tries.Disown() // it is the run's
-	if e.err != nil || a.tries.stuck || l.s.outage.On.Load() {
+	a.attempts.Forget() // it is the run's
+	if e.err != nil || a.attempts.stuck || l.s.outage.On.Load() {
 		a.noteOutage(e.err)
 	}
-	l.settled(e, a.tries.Failures)
-	l.callRuns()
+	l.runAnswered(e, a.attempts.Failures)
+	l.wakeDueRun()
 }
 
-// settled takes in the answer to an attempt for a run, or its lack, after so many failures in a row.
-func (l *lock) settled(e *attempt, failures int) {
+// runAnswered takes in the answer to an attempt for a run, or its lack, after so many failures in a row.
+func (l *lock) runAnswered(e *attempt, failures int) {
 	c, r := e.c, e.c.run
 	if e.err == nil && e.Status == refused {
-		b := l.needLobby()
-		b.place.Clock.Read(e.sent, l.s.now(), e.Token, e.doubts)
+		ct := l.needContention()
+		ct.place.Clock.Read(e.sent, l.s.now(), e.Token, e.doubts)
 		if e.Owner != "" {
-			b.holder = holderOf(&e.grant, l.s.now())
+			ct.holder = holderOf(&e.grant, l.s.now())
 		}
-		at := l.s.nextLook(e.sent, e.Value)
-		r.LookAt(at)
-		l.lookLater(at)
+		at := l.s.nextHeartbeat(e.sent, e.Value)
+		r.HeartbeatAt(at)
+		l.heartbeatLater(at)
 	}
 	switch {
 	case c.state != asking: // it was ended meanwhile, or its waiters are those of another run
-		r.Tell()
+		r.Acknowledge()
 		if e.unknown() || e.err == nil && (e.Status == granted || e.Position > 0) {
 			c.dismiss()
 		}
@@ -142,17 +142,17 @@ func (l *lock) settled(e *attempt, failures int) {
 		}
 		l.begin(c, e.grant, e.op.Position.Last)
 	case e.err == nil && e.Status == refused:
-		c.meet(r.Settled(e.Position))
+		c.apply(r.Answered(e.Position))
 	case e.err == nil || script.Classify(e.err) == script.Refused:
 		l.turnAway(e)
 	default:
 		if !script.IsContext(e.err) { // that its caller's ended is no news
 			r.err = e.err
 		}
-		c.meet(r.Unanswered(l.s.now() + clock.Doubling(failures, l.s.pauseAfter())))
+		c.apply(r.Unanswered(l.s.now() + clock.Doubling(failures, l.s.pauseAfter())))
 	}
-	if m := r.Told; m != nil && c.state == asking {
-		r.Told = nil
+	if m := r.Message; m != nil && c.state == asking {
+		r.Message = nil
 		l.hearRun(c, m)
 	}
 }
@@ -163,28 +163,28 @@ func (l *lock) turnAway(e *attempt) {
 	if err == nil {
 		err = e.never(c.prim)
 	}
-	waiters, fate, left := c.run.Refused()
+	waiters, act, left := c.run.Refused()
 	for _, a := range waiters {
-		a.hopeless = err
+		a.waitErr = err
 		a.wake.Up()
 	}
 	if script.Midway(e.err) { // it may have the lock, or an entry
-		c.meet(waiting.Lives, left)
-		c.endBy(l.s.now()+l.s.cfg.AnswerTime(), c.run.TellAllBut())
+		c.apply(waiting.KeepClaim, left)
+		c.endBy(l.s.now()+l.s.cfg.AnswerTime(), c.run.AcknowledgeAllButLast())
 		return
 	}
-	c.meet(fate, left)
+	c.apply(act, left)
 }
 
-// callRuns wakes the waiter that is to ask Redis about its run now, if there is one.
-func (l *lock) callRuns() {
+// wakeDueRun wakes the waiter that is to ask Redis about its run now, if there is one.
+func (l *lock) wakeDueRun() {
 	if r := l.line.Due(l.s.now()); r != nil {
 		r.First().Of.wake.Up()
 	}
 }
 
-// callFirst wakes the first waiter of a run, if it has one: it asks at another time than it thinks.
-func (r *run) callFirst() {
+// wakeFirst wakes the first waiter of a run, if it has one: it asks at another time than it thinks.
+func (r *run) wakeFirst() {
 	if w := r.First(); w != nil {
 		w.Of.wake.Up()
 	}
@@ -194,22 +194,22 @@ func (r *run) callFirst() {
 // nil if Redis need not know.
 func (a *acquisition) leaveRun() <-chan struct{} {
 	l, c := a.lock, a.member.Run.Of
-	told, fate, left := a.member.Leave(c.flying)
-	c.meet(fate, left)
-	c.run.callFirst()
-	l.callRuns()
-	return told
+	acked, act, left := a.member.Leave(c.inFlight)
+	c.apply(act, left)
+	c.run.wakeFirst()
+	l.wakeDueRun()
+	return acked
 }
 
-// meet does with the claim of a run what follows from the run's fate, and ends left, if that is not nil.
-func (c *claim) meet(f waiting.Fate, left *claim) {
+// apply does with the claim of a run what follows from the run's fate, and ends left, if that is not nil.
+func (c *claim) apply(act waiting.ClaimAction, left *claim) {
 	if left != nil {
-		left.end(left.run.TellAllBut())
+		left.end(left.run.AcknowledgeAllButLast())
 	}
-	switch f {
-	case waiting.Ends:
-		c.end(c.run.TellAllBut())
-	case waiting.Gone:
+	switch act {
+	case waiting.ReleaseClaim:
+		c.end(c.run.AcknowledgeAllButLast())
+	case waiting.DropClaim:
 		c.retire(finished)
 	}
 }
@@ -217,9 +217,9 @@ func (c *claim) meet(f waiting.Fate, left *claim) {
 // runErr is why Redis could not be asked about the caller's run, as far as the caller does not know itself.
 func (a *acquisition) runErr() error {
 	if r := a.member.Run; r != nil {
-		return cmp.Or(a.tries.Err, r.Of.run.err)
+		return cmp.Or(a.attempts.Err, r.Of.run.err)
 	}
-	return a.tries.Err
+	return a.attempts.Err
 }
 
 // dismiss releases in the background what a run that is over may have in Redis: its attempt may have come later

@@ -47,19 +47,19 @@ func (a *acquisition) admit(g grant) *section {
 		c.expose(g.sent + cmp.Or(g.unconfirmed, a.lease))
 	}
 	if !k.Permits && (l.claims != c || c.next != nil) {
-		l.belie(c)
+		l.loseOthers(c)
 	}
 	if k.Exclusive {
 		l.holder = c
 	}
-	if c.keep > 0 && (g.unconfirmed > 0 || l.lobby != nil && l.lobby.place.Claim == c) {
+	if c.keep > 0 && (g.unconfirmed > 0 || l.contention != nil && l.contention.place.Claim == c) {
 		// It has stood in the line, and those behind it have asked nobody.
 		c.keeper(now).wanted = true
 	}
 	if k.Exclusive || k.Permits {
 		c.passUntil = now + waiting.Slice
-		if l.lobby != nil {
-			l.lobby.place.Over(c)
+		if l.contention != nil {
+			l.contention.place.Over(c)
 			l.beginSlice(c, now)
 		}
 	}

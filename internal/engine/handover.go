@@ -30,10 +30,10 @@ func (c *claim) sectionClosed(now time.Duration) (goesOn bool) {
 	case c.sections != nil || c.state != held || c.account != nil && c.account.Cancels(): // others go on with it, or have ended it
 	case c.account != nil && c.account.Left > 0: // others have abandoned a hold, and have lost what was left
 		c.leaveStanding()
-	case c.account != nil && c.account.Owing > 0: // others have lost it
+	case c.account != nil && c.account.LostSections > 0: // others have lost it
 		c.retire(lostStanding)
 	case l.queue.First != nil && l.handOver(c, now): // mostly nobody waits
-		if l.s.trace != nil && !c.paused() {
+		if l.s.trace != nil && !c.awaitsRenewal() {
 			l.later(c.traceHandedOver)
 		}
 	case c.keep > 0 && c.keepOn(now):
@@ -47,42 +47,42 @@ func (c *claim) sectionClosed(now time.Duration) (goesOn bool) {
 // keeps the claim for that caller: until a renewal has confirmed it, or the caller has the answer that it waits for. It
 // reports false if the claim is to be released.
 func (l *lock) handOver(c *claim, now time.Duration) bool {
-	a := l.heir(c, now)
+	a := l.successor(c, now)
 	switch {
 	case a == nil:
 		return false
 	case !c.entrable(now):
-		if !c.mayPause(now) {
+		if !c.mayAwaitRenewal(now) {
 			return false
 		}
-		c.pause(now)
+		c.awaitRenewal(now)
 	case c.run != nil:
 		c.run.Remove(&a.member)
 		l.give(c, a, now)
 	case a.busy() && !(c.kind.Permits && a.underWay()) || !l.inSlice(c, now):
 		return false
 	case a.busy():
-		b := l.needLobby()
-		b.parked = append(b.parked, c)
+		ct := l.needContention()
+		ct.undelivered = append(ct.undelivered, c)
 	default:
 		l.give(c, a, now)
 		if l.holder == nil { // other permits may come free meanwhile: the next front listens
-			l.callUp()
+			l.wakeFront()
 		}
 	}
 	return true
 }
 
-// heir returns the caller that a claim can be passed on to, as far as Redis and the time are not concerned: the
+// successor returns the caller that a claim can be passed on to, as far as Redis and the time are not concerned: the
 // next one of a run, else the front of the queue. It is nil if there is none.
-func (l *lock) heir(c *claim, now time.Duration) *acquisition {
+func (l *lock) successor(c *claim, now time.Duration) *acquisition {
 	a := l.queue.Front()
 	switch r := c.run; {
 	case a == nil || l.state != lockOpen:
 		return nil
 	case r == nil && c.kind.HandsOver && a.wants(c, now):
 		return a
-	case r == nil || r.Kind == nil || c.pinned || c.kind.Fenced && !c.account.HasToken():
+	case r == nil || r.Kind == nil || c.noHandOver || c.kind.Fenced && !c.account.HasToken():
 		return nil
 	default:
 		return r.next(now)
@@ -93,7 +93,7 @@ func (l *lock) heir(c *claim, now time.Duration) *acquisition {
 // polls leaves the lock to the others for as long as one sleep of theirs may be: they hear of no
 // release.
 func (l *lock) inSlice(c *claim, now time.Duration) bool {
-	turns := &l.needLobby().turns
+	turns := &l.needContention().turns
 	if turns.Pass(now, c.passUntil, l.s.cfg.HandOverLimit) {
 		return true
 	}
@@ -109,7 +109,7 @@ func (a *acquisition) mayEnter(c *claim, now time.Duration) bool { return !a.bus
 
 // wants reports whether the caller only waits, for the same as the claim has.
 func (a *acquisition) wants(c *claim, now time.Duration) bool {
-	return a.wait && a.queued && !a.tries.MayHaveRun && !a.tries.MayCome && a.hopeless == nil &&
+	return a.wait && a.queued && !a.attempts.MayHaveRun && !a.attempts.MayCome && a.waitErr == nil &&
 		a.named == "" && !a.opts.Alone() && a.kind == c.kind && a.n == int(c.n) &&
 		(a.deadline == 0 || now < a.deadline) && (!a.kind.Fenced || c.account.HasToken())
 }
@@ -132,7 +132,7 @@ func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 	x.token.Store(c.draw())
 	l.dequeue(a)
 	if next := l.queue.Front(); next != nil && c.kind.Permits { // its place in the line stays the session's
-		a.bequeath(next)
+		a.passEntry(next)
 	}
 	a.giveUp() // the claim was refused: nothing of it stands, but for a mark
 	a.claim = nil
@@ -204,7 +204,7 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 	x.end(released)
 	if !c.sectionClosed(now) {
 		c.end(nil)
-		l.nudge()
+		l.askAtOnce()
 	}
 	l.unlock()
 	return nil, ended
@@ -214,7 +214,7 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 func (a *acquisition) again(now time.Duration) error {
 	a.unblocked()
 	a.given.Store(nil)
-	a.tries = tries{stuck: a.tries.stuck}
+	a.attempts = attempts{stuck: a.attempts.stuck}
 	a.traced.Grant = locktrace.GrantRedis
 	a.start = now
 	return errAgain
@@ -229,7 +229,7 @@ func (a *acquisition) mayShare(c *claim, now time.Duration) bool {
 // shareFrom lets readers join a claim that Redis has just granted, and takes in those that
 // wait.
 func (l *lock) shareFrom(c *claim, sent time.Duration) {
-	if c.pinned || c.num == 0 || l.s.cfg.HandOverLimit < 0 {
+	if c.noHandOver || c.num == 0 || l.s.cfg.HandOverLimit < 0 {
 		return
 	}
 	now := l.s.now()
@@ -242,5 +242,5 @@ func (l *lock) shareFrom(c *claim, sent time.Duration) {
 			l.give(c, a, now)
 		}
 	}
-	l.callUp()
+	l.wakeFront()
 }

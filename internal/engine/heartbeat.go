@@ -10,12 +10,12 @@ import (
 	"relock/internal/waiting"
 )
 
-// lookBatch is how many entries one script call asks about.
-const lookBatch = 50
+// heartbeatBatch is how many entries one script call asks about.
+const heartbeatBatch = 50
 
-// nextLook returns when Redis is to hear of an entry of a fair lock again that it was asked about at a time,
+// nextHeartbeat returns when Redis is to hear of an entry of a fair lock again that it was asked about at a time,
 // and said that it is worth while in so many milliseconds, -1 if that is not known.
-func (s *Session) nextLook(asked time.Duration, ms int64) time.Duration {
+func (s *Session) nextHeartbeat(asked time.Duration, ms int64) time.Duration {
 	at := asked + s.cfg.HeartbeatEvery()
 	if ms >= 0 {
 		at = min(at, asked+time.Duration(ms+1)*time.Millisecond)
@@ -23,10 +23,10 @@ func (s *Session) nextLook(asked time.Duration, ms int64) time.Duration {
 	return max(at, s.now()+clock.Least)
 }
 
-// lookLater has the watchdog see to the looks of a fair lock's entries at a time, or earlier.
-func (l *lock) lookLater(at time.Duration) {
+// heartbeatLater has the watchdog see to the looks of a fair lock's entries at a time, or earlier.
+func (l *lock) heartbeatLater(at time.Duration) {
 	if at != never {
-		l.s.looks.Set(l, at)
+		l.s.heartbeats.Set(l, at)
 		l.s.schedule.WakeAt(at)
 	}
 }
@@ -38,15 +38,15 @@ func (s *Session) heartbeat(due []*lock) {
 	asked, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	for _, l := range due {
 		l.mu.Lock()
-		now := l.line.Heartbeats(asked+s.cfg.HeartbeatEvery()/2, lookBatch)
+		now := l.line.Heartbeats(asked+s.cfg.HeartbeatEvery()/2, heartbeatBatch)
 		for _, b := range now {
 			beats = append(beats, b)
 			cmds = append(cmds, b.Of().prim.(kind.FairLiner).Look(b.Entries()))
 		}
 		if now == nil {
-			l.lookLater(l.line.NextLook())
+			l.heartbeatLater(l.line.NextHeartbeat())
 		}
-		l.unlockBehind()
+		l.unlockInBackground()
 	}
 	if len(cmds) == 0 {
 		return
@@ -58,13 +58,13 @@ func (s *Session) heartbeat(due []*lock) {
 		l := beats[i].Of().lock
 		l.mu.Lock()
 		if err != nil && script.Classify(err) != script.Refused {
-			l.lookLater(s.now() + clock.Jitter(max(s.cfg.HeartbeatEvery()/4, 10*time.Millisecond)))
+			l.heartbeatLater(s.now() + clock.Jitter(max(s.cfg.HeartbeatEvery()/4, 10*time.Millisecond)))
 		} else {
-			clock := beats[i].Answered(reply, func(ms int64) time.Duration { return s.nextLook(asked, ms) })
-			l.needLobby().place.Clock.Read(asked, s.now(), clock, doubts)
-			l.lookLater(l.line.NextLook())
-			l.callRuns()
+			clock := beats[i].Answered(reply, func(ms int64) time.Duration { return s.nextHeartbeat(asked, ms) })
+			l.needContention().place.Clock.Read(asked, s.now(), clock, doubts)
+			l.heartbeatLater(l.line.NextHeartbeat())
+			l.wakeDueRun()
 		}
-		l.unlockBehind()
+		l.unlockInBackground()
 	}
 }

@@ -95,8 +95,8 @@ func (s *Session) Yield(family, name string, d time.Duration) {
 		for c := l.claims; c != nil; c = c.next {
 			c.passUntil = 0
 		}
-		l.needLobby().turns.LeaveFor(s.now(), d)
-		l.callUp()
+		l.needContention().turns.LeaveFor(s.now(), d)
+		l.wakeFront()
 	})
 }
 
@@ -128,8 +128,8 @@ func (l *lock) check() {
 		panic(fmt.Sprintf("relock: %s, claim of %s in state %d: ", l.Key(), c.ownerID(), c.state) + fmt.Sprintf(format, args...))
 	}
 	owners := map[uint64]bool{}
-	if l.idle() && (l.lobby.rest() != nil && l.lobby.keeper.claim != nil || l.lobby != nil && l.lobby.rest() == nil || l.holder != nil || l.share != nil || l.line != nil && !reflect.ValueOf(*l.line).IsZero()) {
-		panic(fmt.Sprintf("relock: %s is idle, and has something left: %+v", l.Key(), l.lobby))
+	if l.idle() && (l.contention.idlePart() != nil && l.contention.keeper.claim != nil || l.contention != nil && l.contention.idlePart() == nil || l.holder != nil || l.share != nil || l.line != nil && !reflect.ValueOf(*l.line).IsZero()) {
+		panic(fmt.Sprintf("relock: %s is idle, and has something left: %+v", l.Key(), l.contention))
 	}
 	for c := l.claims; c != nil; c = c.next {
 		if c.state > releasing {

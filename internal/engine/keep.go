@@ -50,8 +50,8 @@ func (h *Handle) KeepFor(d time.Duration) { h.keep = d }
 
 // kept reports whether the claim is one that is kept.
 func (c *claim) kept() bool {
-	b := c.lock.lobby
-	return b != nil && b.keeper != nil && b.keeper.claim == c
+	ct := c.lock.contention
+	return ct != nil && ct.keeper != nil && ct.keeper.claim == c
 }
 
 // keepOn keeps a claim whose last section has closed, if it may be kept: nobody of the session waits, and as far as is
@@ -65,7 +65,7 @@ func (c *claim) keepOn(now time.Duration) bool {
 	}
 	k := c.keeper(now)
 	if c.keptLong(now) {
-		l.lobby.turns.LeaveToListeners(now)
+		l.contention.turns.LeaveToListeners(now)
 		return false
 	}
 	if k.wanted {
@@ -82,17 +82,17 @@ func (c *claim) keepOn(now time.Duration) bool {
 // keptLong reports whether the claim has to pass through Redis, for those who cannot ask for it. When it does, the lock
 // is left to them for a moment: the session would have it again before they have heard.
 func (c *claim) keptLong(now time.Duration) bool {
-	k := c.lock.lobby.keeper
+	k := c.lock.contention.keeper
 	return k != nil && k.num == c.num && now-k.since >= c.keep
 }
 
 // keeper returns the keeper of the claim's lock, made if need be, which tells of this claim from now on.
 func (c *claim) keeper(now time.Duration) *keeper {
-	b := c.lock.needLobby()
-	if b.keeper == nil {
-		b.keeper = new(keeper)
+	ct := c.lock.needContention()
+	if ct.keeper == nil {
+		ct.keeper = new(keeper)
 	}
-	k := b.keeper
+	k := ct.keeper
 	if k.num != c.num {
 		k.num, k.since, k.wanted, k.reused = c.num, now, k.skip > 0, false
 		k.skip = max(0, k.skip-1)
@@ -100,15 +100,15 @@ func (c *claim) keeper(now time.Duration) *keeper {
 	return k
 }
 
-// rest is what is left of the lobby of a lock that was kept when the lock is idle: how often it has bounced lately, if it
+// idlePart is what is left of the lobby of a lock that was kept when the lock is idle: how often it has bounced lately, if it
 // has, and whether others listen, to whom the next Lock may have to leave it.
-func (b *lobby) rest() *lobby {
+func (ct *contention) idlePart() *contention {
 	switch {
-	case b == nil || b.keeper == nil:
-	case b.turns.Heeded():
-		return &lobby{keeper: b.keeper, turns: b.turns}
-	case b.keeper.bounce > 0:
-		return &lobby{keeper: b.keeper}
+	case ct == nil || ct.keeper == nil:
+	case ct.turns.HeardByOthers():
+		return &contention{keeper: ct.keeper, turns: ct.turns}
+	case ct.keeper.bounce > 0:
+		return &contention{keeper: ct.keeper}
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (k *keeper) askedBack() {
 // cannot have is released: then it returns errAgain, and the lock's mutex is released too.
 func (a *acquisition) reuse() (x *section, err error) {
 	l, now := a.lock, a.lock.s.now()
-	k := l.lobby.keeper
+	k := l.contention.keeper
 	if k.claim == nil {
 		return nil, nil
 	}
@@ -169,9 +169,9 @@ func (k *keeper) keepNoMore() {
 
 // giveBack releases what the session keeps of the lock, if it keeps it, in the background.
 func (l *lock) giveBack() {
-	if b := l.lobby; b != nil && b.keeper != nil && b.keeper.claim != nil {
-		b.keeper.claim.end(nil)
-		l.nudge()
+	if ct := l.contention; ct != nil && ct.keeper != nil && ct.keeper.claim != nil {
+		ct.keeper.claim.end(nil)
+		l.askAtOnce()
 	}
 }
 
@@ -181,7 +181,7 @@ func (s *Session) askedBack(owner, key string) {
 		l.mu.Lock()
 		for c := l.claims; c != nil; c = c.next {
 			// (The message may come before the answer by which the session has the lock.)
-			if c.keep == 0 || c.state != held && !c.flying || c.ownerID() != owner {
+			if c.keep == 0 || c.state != held && !c.inFlight || c.ownerID() != owner {
 				continue
 			}
 			c.traceKept(locktrace.KeptWanted)
@@ -191,7 +191,7 @@ func (s *Session) askedBack(owner, key string) {
 			}
 			break
 		}
-		l.unlockBehind()
+		l.unlockInBackground()
 	}
 }
 

@@ -16,20 +16,20 @@ func (a *acquisition) leave(won *grant) {
 	l.queue.Remove(&a.node)
 	a.queued = false
 	if l.queue.First == nil {
-		if l.lobby != nil {
-			l.desert()
+		if l.contention != nil {
+			l.endSubscription()
 		}
 		if a.kind.Permits {
-			l.unpark()
+			l.deliverPermits()
 		}
 		return
 	}
 	if a.kind.Permits {
-		defer l.unpark()
+		defer l.deliverPermits()
 	}
 	next := l.queue.First.Of
 	if wasFront && won == nil {
-		a.bequeath(next)
+		a.passEntry(next)
 	}
 	if wasFront {
 		next.wake.Up() // it has to look after the messages and the clock from now on
@@ -37,12 +37,12 @@ func (a *acquisition) leave(won *grant) {
 	k := a.kind
 	switch {
 	case k.Fair: // it leaves its run
-	case k.Lines && wasFront && won == nil && l.holder == nil && (next.claim == nil || l.lobby == nil || l.lobby.place.Claim != next.claim && !next.busy()):
-		l.nudge() // it does not stand in the line
+	case k.Lines && wasFront && won == nil && l.holder == nil && (next.claim == nil || l.contention == nil || l.contention.place.Claim != next.claim && !next.busy()):
+		l.askAtOnce() // it does not stand in the line
 	case k.Exclusive && (won != nil || k == next.kind || l.holder != nil):
 		// It keeps the next one out, or what kept it out does the same to the next one.
 	case won != nil || wasFront:
-		l.nudge() // what let this one in, or was not enough for it, may let in the next one
+		l.askAtOnce() // what let this one in, or was not enough for it, may let in the next one
 	}
 }
 
@@ -50,8 +50,8 @@ func (a *acquisition) leave(won *grant) {
 func (l *lock) dequeue(a *acquisition) {
 	l.queue.Remove(&a.node)
 	a.queued = false
-	if l.queue.First == nil && l.lobby != nil {
-		l.desert()
+	if l.queue.First == nil && l.contention != nil {
+		l.endSubscription()
 	}
 }
 
@@ -81,20 +81,20 @@ func (a *acquisition) giveUp() <-chan struct{} {
 		return nil
 	}
 	k := a.kind
-	late := a.tries.MayCome && k.Unleased // it would take for ever; the release leaves word
-	stands := c.lock.lobby != nil && c.lock.lobby.place.Claim == c
+	late := a.attempts.MayCome && k.Unleased // it would take for ever; the release leaves word
+	stands := c.lock.contention != nil && c.lock.contention.place.Claim == c
 	stands = stands || k.Writes && a.op.Wait && a.op.Line.Head == "" // it polls, and may have left a mark
-	if !a.tries.MayHaveRun && !late && !stands {
+	if !a.attempts.MayHaveRun && !late && !stands {
 		c.retire(finished)
 		c.forget()
 		return nil
 	}
 	gone, most := make(chan struct{}), a.lease
-	if a.tries.Midway {
+	if a.attempts.Midway {
 		most = a.lock.s.cfg.AnswerTime()
 	}
 	c.endBy(a.lock.s.now()+most, gone)
-	if stands || a.tries.Midway { // callers that are denied again and again must not be quicker than the cleanup
+	if stands || a.attempts.Midway { // callers that are denied again and again must not be quicker than the cleanup
 		return gone
 	}
 	return nil

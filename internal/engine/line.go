@@ -19,7 +19,7 @@ type place = waiting.Place[claim]
 
 // want is what all entries of the session say.
 func (s *Session) want() waiting.Want {
-	return waiting.Want{Session: s.id, Lease: s.givenFor(), Life: waiting.Life(min(s.cfg.PollFloor, waiting.LongestLook))}
+	return waiting.Want{Session: s.id, Lease: s.givenFor(), Life: waiting.Life(min(s.cfg.PollFloor, waiting.LongestInterval))}
 }
 
 // givenFor is for how long Redis keeps a lock for a session that it was given to by another's release.
@@ -37,7 +37,7 @@ func (c *claim) entryHead() string {
 	}
 	w := s.want()
 	w.Slow = c.stopped
-	w.Named, w.Asks = c.num == 0, c.pinned // a lease of its own
+	w.Named, w.Asks = c.num == 0, c.noHandOver // a lease of its own
 	switch {
 	case c.kind.Fenced:
 		w.Tokens = c.account.Asked()
@@ -52,43 +52,43 @@ func (c *claim) entryHead() string {
 func (a *acquisition) inLine() {
 	l, c := a.lock, a.claim
 	if !a.op.Wait || l.s.redis.Inbox.Deaf() {
-		if a.tries.pause > 0 {
-			a.books()
+		if a.attempts.pause > 0 {
+			a.bookRound()
 		}
 		return
 	}
 	a.op.Line.Head, a.op.Line.Tells = l.s.plainHead, a.opts.Bounded
 	switch {
-	case c.kind.Permits && a.n == 1 && !c.pinned && !c.stopped && !c.kind.Unleased:
+	case c.kind.Permits && a.n == 1 && !c.noHandOver && !c.stopped && !c.kind.Unleased:
 		a.op.Line.Head = l.s.oneHead
-	case c.num == 0 || c.pinned || c.stopped || c.kind.Fenced || c.kind.Permits:
+	case c.num == 0 || c.noHandOver || c.stopped || c.kind.Fenced || c.kind.Permits:
 		a.op.Line.Head = c.entryHead()
 	}
-	if b := l.lobby; b != nil {
-		a.op.Line.Again = b.place.Claim == c || a.tries.MayHaveRun || a.tries.MayCome
-		a.op.Line.Waiting = l.tellWaiting()
+	if ct := l.contention; ct != nil {
+		a.op.Line.Again = ct.place.Claim == c || a.attempts.MayHaveRun || a.attempts.MayCome
+		a.op.Line.Waiting = l.waitingToReport()
 	}
-	if l.lobby != nil || l.s.deserted.Load() > int64(l.s.now()) {
+	if l.contention != nil || l.s.lingerUntil.Load() > int64(l.s.now()) {
 		a.op.Line.Listens = l.hears(a.prim)
 	}
 }
 
-// books completes the attempt of a caller that polls: it says when it comes again, if it sleeps for as long
+// bookRound completes the attempt of a caller that polls: it says when it comes again, if it sleeps for as long
 // as the last time and the network takes as long, so that a release of then can leave the lock to it. The longer it
 // has waited, the longer before that.
-func (a *acquisition) books() {
+func (a *acquisition) bookRound() {
 	now, line := a.lock.s.now(), &a.op.Line
-	line.Books, line.ComesIn = a.lock.s.id, a.tries.trip+a.tries.pause+time.Millisecond
+	line.Books, line.ComesIn = a.lock.s.id, a.attempts.trip+a.attempts.pause+time.Millisecond
 	line.Window = min(2*time.Millisecond+(now-a.start)/5, waiting.MostWindow, line.ComesIn)
 }
 
 // nextPause returns for how long a caller that was refused once more sleeps. It runs code of the caller's: no
 // mutex may be held.
 func (a *acquisition) nextPause(b clock.Backoff) (d time.Duration, ok bool) {
-	a.tries.refused++
-	a.tries.trip = a.lock.s.now() - a.tries.sent
-	if d, ok = b.Next(a.tries.refused); ok {
-		a.tries.pause = d
+	a.attempts.refused++
+	a.attempts.trip = a.lock.s.now() - a.attempts.sent
+	if d, ok = b.Next(a.attempts.refused); ok {
+		a.attempts.pause = d
 	}
 	return d, ok
 }
@@ -96,47 +96,47 @@ func (a *acquisition) nextPause(b clock.Backoff) (d time.Duration, ok bool) {
 // mostWaiting is how many callers of a session are counted, at most: each time that it enters the line.
 const mostWaiting = 10_000
 
-// tellWaiting returns how many callers wait, if Redis is to be told: it takes that there is one. It counts them.
+// waitingToReport returns how many callers wait, if Redis is to be told: it takes that there is one. It counts them.
 // Redis is told again what it was told before: it may have lost the line meanwhile.
-func (l *lock) tellWaiting() int {
+func (l *lock) waitingToReport() int {
 	n := l.queue.Len(mostWaiting)
-	if n <= 1 && l.lobby.place.Said == 0 {
+	if n <= 1 && l.contention.place.ReportedWaiting == 0 {
 		return 0
 	}
-	l.lobby.place.Said = n
+	l.contention.place.ReportedWaiting = n
 	return n
 }
 
 // stands takes in that a caller was refused and stands in the line, or that its session has entered it anew.
 func (a *acquisition) stands(g grant) {
 	l, now := a.lock, a.lock.s.now()
-	b := l.needLobby()
-	p := &b.place
+	ct := l.needContention()
+	p := &ct.place
 	p.Stands(a.claim, now, g.Value >= 0)
 	p.Clock.Read(g.sent, now, g.Token, g.doubts)
-	b.answered = true
-	b.turns.Taken()
-	l.lookAfter(g.Value)
-	if b.leftUntil > 0 && b.leftAt >= g.sent { // the session has left permits to others meanwhile, of which nobody tells it
-		b.look.At = min(b.look.At, max(b.leftUntil, now))
+	ct.answered = true
+	ct.turns.Taken()
+	l.attemptAfter(g.Value)
+	if ct.leftUntil > 0 && ct.leftAt >= g.sent { // the session has left permits to others meanwhile, of which nobody tells it
+		ct.next.At = min(ct.next.At, max(ct.leftUntil, now))
 	}
 	if g.doubts != l.s.redis.Conn.Doubts.Load() { // a message may have been lost meanwhile
-		b.look.Soon = true
+		ct.next.Soon = true
 	}
 	if a.claim.stopped && p.First > 0 && int64(now) < l.s.slowUntil.Load() {
-		b.look.At = min(b.look.At, now+waiting.SlowLook)
+		ct.next.At = min(ct.next.At, now+waiting.SlowInterval)
 	}
-	if m := p.Told; m != nil && p.To == a.claim {
-		p.Told, p.To = nil, nil
-		l.hear(a.claim, m)
+	if m := p.Message; m != nil && p.MessageTo == a.claim {
+		p.Message, p.MessageTo = nil, nil
+		l.hearClaim(a.claim, m)
 		return
 	}
 	switch {
-	case b.listener == nil && l.s.redis.Mute:
-		b.look.Soon = true
-	case b.listener == nil && p.First > 0:
-		b.look.At = min(b.look.At, p.First+waiting.FirstPatience)
-	case b.listener != nil && a.kind.Writes && p.First == 0 && !l.s.redis.Mute && !b.everywhere:
-		l.desert() // it is told: what each release says to readers would have it ask in vain
+	case ct.listener == nil && l.s.redis.Mute:
+		ct.next.Soon = true
+	case ct.listener == nil && p.First > 0:
+		ct.next.At = min(ct.next.At, p.First+waiting.FirstPatience)
+	case ct.listener != nil && a.kind.Writes && p.First == 0 && !l.s.redis.Mute && !ct.everywhere:
+		l.endSubscription() // it is told: what each release says to readers would have it ask in vain
 	}
 }

@@ -17,9 +17,9 @@ import (
 // sessions of the line may have the lock, and these only publish there. So does this session if it may not
 // tell others anything, and those of the same user probably do.
 func (l *lock) listensFirst() bool {
-	b := l.lobby
-	first := b.place.First > 0 && l.s.now() >= b.place.First+waiting.FirstPatience
-	return b.listener == nil && (first || l.s.redis.Mute && b.place.Claim != nil)
+	ct := l.contention
+	first := ct.place.First > 0 && l.s.now() >= ct.place.First+waiting.FirstPatience
+	return ct.listener == nil && (first || l.s.redis.Mute && ct.place.Claim != nil)
 }
 
 // listen subscribes, once for the lock. Where that fails the front polls: then the pause lies
@@ -27,11 +27,11 @@ func (l *lock) listensFirst() bool {
 // meanwhile and held again at the end.
 func (a *acquisition) listen() {
 	l := a.lock
-	b := l.needLobby()
-	if l.holder != nil || b.listener != nil && !b.mustHearAll {
+	ct := l.needContention()
+	if l.holder != nil || ct.listener != nil && !ct.mustHearAll {
 		return
 	}
-	everywhere := b.mustHearAll
+	everywhere := ct.mustHearAll
 	a.subscribing = true // nothing is handed to it meanwhile: it would not notice
 	l.unlock()
 	ctx, cancel := a.bounded(a.ctx, true) // the lock may be given to it meanwhile
@@ -56,33 +56,33 @@ func (a *acquisition) listen() {
 	a.subscribing = false
 	switch {
 	case err != nil:
-		b.look.Soon, b.place.First = true, l.s.now()
+		ct.next.Soon, ct.place.First = true, l.s.now()
 		return
 	case !a.queued: // the lock was given to it meanwhile, by a message
 		l.unlisten(sub)
 		return
 	}
-	a.tries.unsubscribed = 0
-	if b.listener != nil {
-		l.later(b.listener.Close)
+	a.attempts.unsubscribed = 0
+	if ct.listener != nil {
+		l.later(ct.listener.Close)
 	}
-	b.listener, b.mustHearAll = sub, false
+	ct.listener, ct.mustHearAll = sub, false
 	// What was published before the confirmation is unknown; it does not matter if a claim of
 	// this session has got the lock meanwhile.
-	b.look.Soon = b.look.Soon || l.holder == nil
+	ct.next.Soon = ct.next.Soon || l.holder == nil
 }
 
 // pauseUnsubscribed pauses after a subscription that failed. A session that is deaf polls: the attempt before has
 // booked a round at the end of this pause, so how long the next one is must be known by then. No mutex may be held.
 func (a *acquisition) pauseUnsubscribed() {
 	s := a.lock.s
-	d := clock.Doubling(a.tries.unsubscribed, s.cfg.PollFloor)
-	a.tries.unsubscribed++
+	d := clock.Doubling(a.attempts.unsubscribed, s.cfg.PollFloor)
+	a.attempts.unsubscribed++
 	if s.redis.Inbox.Deaf() {
-		told := a.tries.pause
-		a.tries.pause, a.tries.trip = d, s.now()-a.tries.sent
-		if told > 0 {
-			d = told
+		booked := a.attempts.pause
+		a.attempts.pause, a.attempts.trip = d, s.now()-a.attempts.sent
+		if booked > 0 {
+			d = booked
 		}
 	}
 	a.sleep(d, nil)
@@ -90,20 +90,20 @@ func (a *acquisition) pauseUnsubscribed() {
 
 // hearRelease takes a message of the lock's channel.
 func (l *lock) hearRelease() {
-	b := l.needLobby()
+	ct := l.needContention()
 	// No release can be meant while a claim of this session holds the lock: then the message
 	// is an echo.
 	now := l.s.now()
-	if l.holder != nil || !b.turns.Heard(now) {
+	if l.holder != nil || !ct.turns.Heard(now) {
 		return
 	}
 	// A release of this library that leaves the lock to readers for a moment has said before when its first writer is
 	// to come.
-	if a := l.queue.Front(); a != nil && a.kind.Writes && b.look.At > now && b.look.At <= now+readersFirst {
+	if a := l.queue.Front(); a != nil && a.kind.Writes && ct.next.At > now && ct.next.At <= now+readersFirst {
 		return
 	}
-	b.look.Soon = true
-	l.callUp()
+	ct.next.Soon = true
+	l.wakeFront()
 }
 
 // readersFirst is longer than the millisecond for which such a release leaves the lock to readers.
@@ -111,19 +111,19 @@ const readersFirst = 2 * time.Millisecond
 
 // drain throws away a message that is already there: it was published before what the caller is
 // going to do, which will see what the message speaks of.
-func (b *lobby) drain() {
-	if b.listener == nil {
+func (ct *contention) drain() {
+	if ct.listener == nil {
 		return
 	}
 	select {
-	case <-b.listener.C():
+	case <-ct.listener.C():
 	default:
 	}
 }
 
 // hears reports whether a script counts the session among the listeners of the lock's channel.
 func (l *lock) hears(p Primitive) bool {
-	return l.lobby != nil && l.lobby.listener != nil || l.s.deserted.Load() > int64(l.s.now()) && l.s.redis.Hears(p.Channel())
+	return l.contention != nil && l.contention.listener != nil || l.s.lingerUntil.Load() > int64(l.s.now()) && l.s.redis.Hears(p.Channel())
 }
 
 // frontLines reports whether the front of the queue, if there is one, stands in a line: else it listens as those do
@@ -133,16 +133,16 @@ func (l *lock) frontLines() bool {
 	return a == nil || a.kind.Lines
 }
 
-// desert ends the subscription, if there is one: the last waiter has gone.
-func (l *lock) desert() {
-	if b := l.lobby; b.listener != nil {
-		l.unlisten(b.listener)
-		b.listener, b.everywhere = nil, false
+// endSubscription ends the subscription, if there is one: the last waiter has gone.
+func (l *lock) endSubscription() {
+	if ct := l.contention; ct.listener != nil {
+		l.unlisten(ct.listener)
+		ct.listener, ct.everywhere = nil, false
 	}
 }
 
 // unlisten ends a subscription, which lingers for a while.
 func (l *lock) unlisten(sub *pubsub.Listener) {
-	l.s.deserted.Store(int64(l.s.now() + waiting.Linger))
+	l.s.lingerUntil.Store(int64(l.s.now() + waiting.Linger))
 	l.later(sub.Close)
 }

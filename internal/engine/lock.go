@@ -16,19 +16,19 @@ type lock struct {
 	s              *Session
 	*keyname.Names // of the handle that has used it first
 
-	mu      sync.Mutex
-	state   lockState
-	leaving bool                       // it has departures, see async.go
-	asksFor bool                       // a session is being asked for it, see askBack
-	trying  int32                      // calls of TryLock that are under way: they are not in the queue
-	queue   waiting.Queue[acquisition] // callers that wait; the one in front asks Redis, and named owners: see loop
-	claims  *claim                     // asking, held and releasing
+	mu       sync.Mutex
+	state    lockState
+	hasAsync bool                       // it has departures, see async.go
+	asksFor  bool                       // a session is being asked for it, see askBack
+	trying   int32                      // calls of TryLock that are under way: they are not in the queue
+	queue    waiting.Queue[acquisition] // callers that wait; the one in front asks Redis, and named owners: see loop
+	claims   *claim                     // asking, held and releasing
 	// holder is one that holds exclusively; while it is released too, if the session does not listen
 	// for the message: see settle.
-	holder *claim
-	share  *claim // that the session's readers may join
-	lobby  *lobby // nil until a caller has to wait, or something is put off
-	line   *line  // of a fair lock, once a caller had to wait
+	holder     *claim
+	share      *claim      // that the session's readers may join
+	contention *contention // nil until a caller has to wait, or something is put off
+	line       *line       // of a fair lock, once a caller had to wait
 }
 
 type lockState uint8
@@ -42,20 +42,20 @@ const (
 // later has fn called when the mutex is released: for what runs code of the caller's, as
 // cancelling contexts and tracing do.
 func (l *lock) later(fn func()) {
-	b := l.needLobby()
-	b.deferred = append(b.deferred, fn)
+	ct := l.needContention()
+	ct.deferred = append(ct.deferred, fn)
 }
 
 // unlock releases the mutex and does what was put off. Of an idle lock nothing is carried over to its
 // next users; it may leave the registry, so no other mutex of the order may be held.
 func (l *lock) unlock() {
 	var fns []func()
-	if l.lobby != nil {
-		fns, l.lobby.deferred = l.lobby.deferred, nil
+	if l.contention != nil {
+		fns, l.contention.deferred = l.contention.deferred, nil
 	}
 	leaves := l.state != lockOpen || l.s.life.Draining.Load() || l.s.locks.Crowded.Load()
-	if (leaves || l.lobby != nil || l.line != nil) && l.idle() {
-		l.lobby = l.lobby.rest()
+	if (leaves || l.contention != nil || l.line != nil) && l.idle() {
+		l.contention = l.contention.idlePart()
 		if l.line != nil {
 			*l.line = line{} // not nil: what was sent for an earlier run may still be answered
 		}
@@ -74,35 +74,35 @@ func (l *lock) unlock() {
 	}
 }
 
-// unlockBehind is unlock for goroutines that must not run the caller's code: each function
+// unlockInBackground is unlock for goroutines that must not run the caller's code: each function
 // that was put off runs in a goroutine of its own.
-func (l *lock) unlockBehind() {
-	if l.lobby != nil {
-		for _, fn := range l.lobby.deferred {
+func (l *lock) unlockInBackground() {
+	if l.contention != nil {
+		for _, fn := range l.contention.deferred {
 			l.s.life.Background.Go(fn)
 		}
-		l.lobby.deferred = nil
+		l.contention.deferred = nil
 	}
 	l.unlock()
 }
 
-// nudge lets the front ask at once.
-func (l *lock) nudge() {
+// askAtOnce lets the front ask at once.
+func (l *lock) askAtOnce() {
 	if l.queue.First != nil {
-		l.needLobby().look.Soon = true
-		l.callUp()
+		l.needContention().next.Soon = true
+		l.wakeFront()
 	}
 }
 
-// callUp wakes the waiter in front, if there is one.
-func (l *lock) callUp() {
+// wakeFront wakes the waiter in front, if there is one.
+func (l *lock) wakeFront() {
 	if a := l.queue.Front(); a != nil {
 		a.wake.Up()
 	}
 }
 
-// belie ends the claims that cannot stand any more, since Redis has let another one in.
-func (l *lock) belie(c *claim) {
+// loseOthers ends the claims that cannot stand any more, since Redis has let another one in.
+func (l *lock) loseOthers(c *claim) {
 	exclusive := c.kind.Exclusive
 	for o := l.claims; o != nil; {
 		next := o.next

@@ -42,9 +42,9 @@ func (c *claim) lose(reason string, gone bool) {
 		c.end(nil)
 		return
 	}
-	if c.paused() || c.parked() {
+	if c.awaitsRenewal() || c.undelivered() {
 		c.end(nil)
-		c.lock.nudge()
+		c.lock.askAtOnce()
 		return
 	}
 	for c.sections != nil { // there are none if an Unlock has closed the last one, and cancels its contexts
@@ -56,15 +56,15 @@ func (c *claim) lose(reason string, gone bool) {
 	} else { // a named owner's other holds may stand, each for itself, and other permits
 		c.retire(lostStanding)
 	}
-	l.later(func() { c.tellLost(reason) })
+	l.later(func() { c.reportLost(reason) })
 	if wasHolder || c.kind.Shares {
-		l.nudge()
+		l.askAtOnce()
 	}
 }
 
 // lose ends a section whose claim is lost, or whose own time is over.
 func (x *section) lose() {
-	x.claim.needAccount().Owing++
+	x.claim.needAccount().LostSections++
 	x.endTraces(locktrace.HoldLost)
 	x.end(lost)
 }
@@ -76,11 +76,11 @@ func (c *claim) loseSection(x *section, reason string) {
 		return
 	}
 	x.lose()
-	c.lock.later(func() { c.tellLost(reason) })
+	c.lock.later(func() { c.reportLost(reason) })
 }
 
-// tellLost tells the logger and the hooks of a loss.
-func (c *claim) tellLost(reason string) {
+// reportLost tells the logger and the hooks of a loss.
+func (c *claim) reportLost(reason string) {
 	s := c.lock.s
 	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
 	s.notify(func() { // one note for both, since many locks may be lost at a time
@@ -97,13 +97,13 @@ func (x *section) leaveLost() {
 		return
 	}
 	x.ctx.End(lostAndUnlocked)
-	c.account.Owing--
+	c.account.LostSections--
 	c.endLost()
 }
 
 // endLost releases what may still stand of a claim that was lost, once all its sections are unlocked.
 func (c *claim) endLost() {
-	if c.state == lostStanding && (c.account == nil || c.account.Owing == 0) && !c.account.Cancels() && c.lock.state != lockClosed {
+	if c.state == lostStanding && (c.account == nil || c.account.LostSections == 0) && !c.account.Cancels() && c.lock.state != lockClosed {
 		c.end(nil)
 		c.state = lostGone // an Unlock that still cancels its contexts is to see the loss
 	}

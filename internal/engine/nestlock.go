@@ -25,13 +25,13 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 		return a.nest(c.sections, true)
 	case c.state != asking:
 		c.expire(now)
-	case !a.wait && (!c.flying || c.run != nil): // the owner itself waits for it
+	case !a.wait && (!c.inFlight || c.run != nil): // the owner itself waits for it
 		err = ErrNotAcquired
 	default: // it waits, or a TryLock of it asks, and this caller waits for the outcome
 		err = cmp.Or(a.awaitEarlier(c), err)
 	}
 	l.unlock()
-	return nil, nil, a.sleepBehind(err)
+	return nil, nil, a.sleepBeforeRetry(err)
 }
 
 // awaitEarlier waits until no command of the claim is under way; a TryLock, of a claim that asks, for the
@@ -65,7 +65,7 @@ func (a *acquisition) awaitEarlier(c *claim) error {
 		return nil
 	}
 	if nested {
-		a.tries.Err = errEarlier
+		a.attempts.Err = errEarlier
 	}
 	l.unlock()
 	err := a.ended()
@@ -135,11 +135,11 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	}
 	c.confirmed(g.sent, a.lease, g.doubts)
 	if a.opts.Lease > 0 {
-		c.pinned = true
+		c.noHandOver = true
 		h.fix(g.sent, a.opts.Lease)
 	}
 	if d := a.opts.AtLeast; d > 0 {
-		c.pinned = true
+		c.noHandOver = true
 		c.standAtLeast(d)
 	}
 	if x.token.Load() == 0 && g.Token > 0 {
@@ -156,7 +156,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	}
 	c.stopped = false
 	c.renewAfter(g.sent)
-	c.trim() // of what was unlocked meanwhile by a caller that could not wait
+	c.endSurplus() // of what was unlocked meanwhile by a caller that could not wait
 	return nil
 }
 
@@ -192,11 +192,11 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	side := a.kind.Side
 	switch {
 	case err == nil:
-	case a.tries.MayHaveRun || a.tries.MayCome:
-		c.pinned = true
-		c.account.Stray(side)
+	case a.attempts.MayHaveRun || a.attempts.MayCome:
+		c.noHandOver = true
+		c.account.MarkUnresolved(side)
 		if !x.hasEnded() { // else all that may stand of the claim is ended
-			c.endStray(side, a.op.ID)
+			c.endUnresolved(side, a.op.ID)
 		}
 	default:
 		c.account.Ended(side, []string{a.op.ID})
@@ -216,7 +216,7 @@ func (a *acquisition) prepareNested(c *claim) {
 	if m.FirstNeedsID(c.kind) {
 		a.op.First = idgen.Request()
 	}
-	c.pinned = m.Nest(c.kind, a.prim, &a.op) || c.pinned
+	c.noHandOver = m.Nest(c.kind, a.prim, &a.op) || c.noHandOver
 	if c.safeLease == never && a.safeLease != never {
 		m.Stands = max(m.Stands, c.trust+time.Second) // what was granted stands for longer than it is trusted from now on
 	}
@@ -233,7 +233,7 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 	for {
 		g, err = a.attempt(ctx, x.claim)
 		l.mu.Lock()
-		a.tries.Note(&account.Outcome{Err: err, Granted: g.Status == granted, Unacknowledged: g.unacknowledged, Sent: g.sent, Now: l.s.now()})
+		a.attempts.Note(&account.Outcome{Err: err, Granted: g.Status == granted, Unacknowledged: g.unacknowledged, Sent: g.sent, Now: l.s.now()})
 		a.noteOutage(err)
 		l.unlock()
 		switch {
@@ -241,7 +241,7 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 		case ctx.Err() != nil || a.ctx.Err() != nil: // the first may be late to hear of the second
 			err = a.ended()
 		case script.Classify(err) == script.Refused || (!a.wait && a.stopsTrying(err)):
-		case clock.Pause(ctx, a.tries.Failures) != nil:
+		case clock.Pause(ctx, a.attempts.Failures) != nil:
 			err = a.ended()
 		default:
 			continue
@@ -263,7 +263,7 @@ func (x *section) undoNested() {
 	case x.hasEnded():
 		x.leaveLost()
 	case x.holds.Held() > 0:
-		c.trim()
+		c.endSurplus()
 	default:
 		if x.close(released) {
 			x.cancelFirst()

@@ -19,7 +19,7 @@ func (h *Hold) end(open bool, left int, d *report.Hold, async bool) error {
 		x.leaveLost()
 		return err
 	case left > 0 && async:
-		return h.leaveInner(d)
+		return h.unlockInnerAsync(d)
 	case left > 0:
 		return h.unlockInner(d)
 	default:
@@ -58,7 +58,7 @@ func (h *Hold) endInner() (err error, counted bool) {
 	if h.held.RanOut {
 		err = ErrLost
 	}
-	c.pinned = c.pinned || l.holder == c && !c.excludes() // a downgrade: what is left lets others in
+	c.noHandOver = c.noHandOver || l.holder == c && !c.excludes() // a downgrade: what is left lets others in
 	c.reschedule()
 	if h.held.Fixed != nil {
 		l.unlock()
@@ -104,18 +104,18 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *report.Hold) 
 		}
 		cmd := c.account.Partial(c.kind, side, ends, keep, c.op())
 		l.unlock()
-		tell := d.ReleaseStart()
+		traceDone := d.ReleaseStart()
 		r, e := s.redis.Sender.Release(ctx, redis.ReleaseCommand{Command: cmd, Known: true})
-		tell(e, r.Lost)
+		traceDone(e, r.Lost)
 		l.mu.Lock()
 		switch {
 		case e != nil:
 			err = e
-			c.pinned = true
+			c.noHandOver = true
 			if keep > 0 { // by the time that it runs, the holds that stay may deserve more
 				c.account.Shortening(ends)
 			}
-			c.tidy(side, ends, cmd)
+			c.releasePart(side, ends, cmd)
 		case x.hasEnded():
 			err = x.lostErr()
 		case r.Lost:
@@ -131,7 +131,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *report.Hold) 
 		}
 	}
 	c.account.Answered()
-	c.departUnsent(x)
-	c.vacate()
+	c.releaseUnsent(x)
+	c.clearHolder()
 	return err
 }

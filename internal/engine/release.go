@@ -25,7 +25,7 @@ func (h *Hold) unlock(async bool) (err error) {
 		d, began = h.traced()
 	}
 	defer func() {
-		if err == errLeaves {
+		if err == errReleaseSent {
 			return
 		}
 		if d != nil {
@@ -68,7 +68,7 @@ func (h *Hold) unlock(async bool) (err error) {
 		l.unlock()
 		return nil
 	case async:
-		return c.depart(now, d)
+		return c.releaseAsync(now, d)
 	}
 	return c.release(now, d)
 }
@@ -101,13 +101,13 @@ func (c *claim) release(now time.Duration, d *report.Hold) error {
 	cmds := e.prepare(buf[:0])
 	l.unlock()
 
-	var tell func(err error, gone bool)
+	var traceDone func(err error, gone bool)
 	if d != nil {
-		tell = d.ReleaseStart()
+		traceDone = d.ReleaseStart()
 	}
 	r, err := s.redis.Sender.Release(s.releaseLimit.At(now), cmds...)
-	if tell != nil {
-		tell(err, r.Lost)
+	if traceDone != nil {
+		traceDone(err, r.Lost)
 	}
 
 	l.mu.Lock()
@@ -118,14 +118,14 @@ func (c *claim) release(now time.Duration, d *report.Hold) error {
 
 // An ending is the release of a claim, from when it is about to be sent until its answer.
 type ending struct {
-	c         *claim
-	now       time.Duration // when it began
-	missing   time.Duration // for how long the lock is left standing
-	listening bool          // the session hears what the release publishes
-	anew      *claim        // which the release enters in the line
-	doubts    uint32        // the session's count before it was sent
-	settled   bool          // what comes free is told by a message that the session hears
-	followed  bool          // an attempt of the caller in front was sent behind it
+	c               *claim
+	now             time.Duration // when it began
+	missing         time.Duration // for how long the lock is left standing
+	listening       bool          // the session hears what the release publishes
+	entering        *claim        // which the release enters in the line
+	doubts          uint32        // the session's count before it was sent
+	messageExpected bool          // what comes free is told by a message that the session hears
+	followed        bool          // an attempt of the caller in front was sent behind it
 }
 
 // prepare appends the commands, and notes what others are to know as long as the release is on its way.
@@ -137,21 +137,21 @@ func (e *ending) prepare(cmds []redis.ReleaseCommand) []redis.ReleaseCommand {
 	if s.unrenewed.On.Load() {
 		s.unrenewed.Over(c, false)
 	}
-	e.listening = l.lobby != nil && l.lobby.listener != nil
+	e.listening = l.contention != nil && l.contention.listener != nil
 	op := Op{Owner: c.ownerID(), N: int(c.n)}
-	op.Line.Named, op.Line.Listens = c.kind.Lines, e.listening && l.frontLines() || c.kind.Lines && !c.kind.Fair && s.deserted.Load() > int64(now) && l.hears(c.prim)
+	op.Line.Named, op.Line.Listens = c.kind.Lines, e.listening && l.frontLines() || c.kind.Lines && !c.kind.Fair && s.lingerUntil.Load() > int64(now) && l.hears(c.prim)
 	if c.account != nil {
 		e.missing = c.missing(now)
 		op.Lease = e.missing
 	}
 	if l.queue.First != nil && op.Lease == 0 {
-		e.anew = l.enterAnew(c, &op)
-		op.Line.Yields = c.kind.Permits && l.needLobby().turns.Yielded() > now
+		e.entering = l.enterByRelease(c, &op)
+		op.Line.Yields = c.kind.Permits && l.needContention().turns.Yielded() > now
 	}
-	if e.anew == nil && op.Lease == 0 && (e.listening || op.Line.Yields) {
-		l.settle(c, now)
+	if e.entering == nil && op.Lease == 0 && (e.listening || op.Line.Yields) {
+		l.expectMessage(c, now)
 	}
-	e.settled = e.listening && e.anew == nil && l.holder != c // a caller that it enters looks at nothing meanwhile
+	e.messageExpected = e.listening && e.entering == nil && l.holder != c // a caller that it enters looks at nothing meanwhile
 	e.doubts = s.redis.Conn.Doubts.Load()
 	return c.account.Releases(cmds, c.prim, op)
 }
@@ -165,45 +165,45 @@ func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err er
 	} else {
 		c.retire(finished)
 	}
-	switch b := l.lobby; {
-	case b == nil:
+	switch ct := l.contention; {
+	case ct == nil:
 	case r.Line.Others: // then it brings no message, unless to those who stand in the line
-		b.turns.Released(s.now(), s.now()-now, max(r.Receivers, 1))
-		b.turns.Taken()
-		e.settled = b.place.Lasts(now, s.want().Life)
+		ct.turns.Released(s.now(), s.now()-now, max(r.Receivers, 1))
+		ct.turns.Taken()
+		e.messageExpected = ct.place.Lasts(now, s.want().Life)
 	case r.Receivers >= 0:
-		b.released(s.now(), s.now()-now, r.Receivers, e.listening)
+		ct.released(s.now(), s.now()-now, r.Receivers, e.listening)
 		if c.keep > 0 && c.keptLong(now) {
-			b.turns.LeaveToListeners(s.now())
+			ct.turns.LeaveToListeners(s.now())
 		}
 	}
 	if r.Line.Position < 0 {
 		s.admitMore(cmds[len(cmds)-1].Command)
 	}
-	if e.anew != nil {
-		l.enteredAnew(e.anew, r, now, e.doubts, err)
-		e.settled = e.settled || e.anew.state == asking && r.Line.Position > 0
+	if e.entering != nil {
+		l.enteredByRelease(e.entering, r, now, e.doubts, err)
+		e.messageExpected = e.messageExpected || e.entering.state == asking && r.Line.Position > 0
 	}
 	// What was settled brings a message: a nudge would cost one attempt more. Where the owner has other holds nothing came
 	// free, and the front asks, to stand in the line.
-	if l.queue.First != nil && l.holder == nil && (!(e.settled || e.followed) || r.Stays || err != nil || r.Lost) {
-		l.nudge()
+	if l.queue.First != nil && l.holder == nil && (!(e.messageExpected || e.followed) || r.Stays || err != nil || r.Lost) {
+		l.askAtOnce()
 	}
 	if len(r.Unconfirmed) > 0 {
 		s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: r.Unconfirmed, Until: c.latestEnd(now), Done: e.enteredLate()})
 	}
 	if r.Lost && err == nil {
 		err = ErrLost
-		c.tellLost("it was gone when it was unlocked")
+		c.reportLost("it was gone when it was unlocked")
 	}
 	return err
 }
 
-// vacate lets the session's other callers ask when nothing that the claim still has excludes
+// clearHolder lets the session's other callers ask when nothing that the claim still has excludes
 // them.
-func (c *claim) vacate() {
+func (c *claim) clearHolder() {
 	if l := c.lock; l.holder == c && !c.excludes() {
 		l.holder = nil
-		l.nudge()
+		l.askAtOnce()
 	}
 }

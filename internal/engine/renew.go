@@ -77,8 +77,8 @@ func (s *Session) renewals(claims []*claim) (round account.Round[renewalItem], t
 		// A caller that has come or gone since then counts as one that wants it.
 		// A claim without a section is just being passed on or released.
 		sections := c.count()
-		given := c.lock.lobby != nil && c.lock.lobby.place.Given == c // and not confirmed: it has no full lease yet
-		wanted := c.paused() || c.kept() || given && sections > 0 || sections > 0 && (len(item.alive) > 0 || item.all != sections)
+		given := c.lock.contention != nil && c.lock.contention.place.Given == c // and not confirmed: it has no full lease yet
+		wanted := c.awaitsRenewal() || c.kept() || given && sections > 0 || sections > 0 && (len(item.alive) > 0 || item.all != sections)
 		if !wanted && (sections == 0 || !c.checked(fixed)) {
 			c.stopped = true // a caller that enters the claim later has it renewed again
 			if s.unrenewed.On.Load() {
@@ -96,7 +96,7 @@ func (s *Session) renewals(claims []*claim) (round account.Round[renewalItem], t
 		for side, p := range c.sidesOf() {
 			switch {
 			case p == nil:
-			case c.liveOn(side) > 0 || c.paused() || c.kept():
+			case c.liveOn(side) > 0 || c.awaitsRenewal() || c.kept():
 				of := item
 				of.side = side
 				of.addTo(&round, Op{ByIDs: c.account.ByIDs()})
@@ -139,7 +139,7 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 	if c.account != nil {
 		item.changes = c.account.Changes
 	}
-	shared := c.kind.Shares && !c.pinned
+	shared := c.kind.Shares && !c.noHandOver
 	c.lock.unlock()
 	for _, w := range all {
 		if w.Fixed && shared || w.x.Err() == nil || w.Alive() {
@@ -195,8 +195,8 @@ func (s *Session) renewalAnswered(a account.Answer[renewalItem], sent time.Durat
 			c.doubts, asked = doubts, sent
 		case a.Alive[i] == 1:
 			c.confirmed(sent, item.lease, doubts)
-			if b := c.lock.lobby; b != nil && b.place.Given == c {
-				b.place.Given = nil
+			if ct := c.lock.contention; ct != nil && ct.place.Given == c {
+				ct.place.Given = nil
 			}
 			item.prolong()
 			asked = sent

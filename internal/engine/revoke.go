@@ -25,14 +25,14 @@ func (s *Session) revoke(owner, key string) {
 					}
 				case c.state == asking:
 					c.end(nil) // no section opens on it: the caller asks again
-					l.nudge()
+					l.askAtOnce()
 				default:
 					c.lose("it was force-unlocked", true)
 				}
 			}
 			c = next
 		}
-		l.unlockBehind()
+		l.unlockInBackground()
 	}
 }
 

@@ -13,13 +13,13 @@ import (
 // its way the answer comes first.
 func (l *lock) hearRun(c *claim, m *waiting.Message) {
 	switch {
-	case c.flying:
-		c.run.Told = m
+	case c.inFlight:
+		c.run.Message = m
 	case m.Granted:
 		l.letIn(c, m)
 	default: // with a time: the one in front was called, and this one may pass it if it has not come by then
 		c.run.AskAt(l.s.now() + m.After)
-		c.run.callFirst()
+		c.run.wakeFirst()
 	}
 }
 
@@ -33,7 +33,7 @@ func (l *lock) letIn(c *claim, m *waiting.Message) {
 	g, ok := c.grantOf(m)
 	if !ok || r.lease > 0 || l.s.cfg.Replicas > 0 {
 		r.AskNow()
-		r.callFirst()
+		r.wakeFirst()
 		return
 	}
 	if m.Token > 0 {
@@ -45,7 +45,7 @@ func (l *lock) letIn(c *claim, m *waiting.Message) {
 // begin opens the first section of a run that has the lock, for its waiters up to a number.
 func (l *lock) begin(c *claim, g grant, until int64) {
 	r := c.run
-	c.meet(waiting.Lives, r.Begin(until))
+	c.apply(waiting.KeepClaim, r.Begin(until))
 	a := r.next(l.s.now())
 	if a == nil { // they have left, or the run was shorter than they thought
 		c.end(nil)
@@ -60,7 +60,7 @@ func (l *lock) begin(c *claim, g grant, until int64) {
 		a.traced.Grant = locktrace.GrantLine
 	}
 	r.Remove(&a.member)
-	r.Tell()
+	r.Acknowledge()
 	a.claim = nil
 	l.dequeue(a)
 	a.deliver(x)
@@ -68,7 +68,7 @@ func (l *lock) begin(c *claim, g grant, until int64) {
 
 // next returns the waiter of a run that is served next; nil if there is none.
 func (r *run) next(now time.Duration) *acquisition {
-	return r.Next(func(a *acquisition) bool { return a.hopeless == nil && (a.deadline == 0 || now < a.deadline) })
+	return r.Next(func(a *acquisition) bool { return a.waitErr == nil && (a.deadline == 0 || now < a.deadline) })
 }
 
 // requeue ends a run, and makes a new one, which is returned, of the waiters that are left, if there are any.
@@ -85,8 +85,8 @@ func (l *lock) requeue(r *run) *run {
 // endRun sees to the waiters that a run leaves behind when its claim is retired.
 func (l *lock) endRun(c *claim) {
 	l.requeue(c.run)
-	c.run.Tell()
-	l.callRuns()
+	c.run.Acknowledge()
+	l.wakeDueRun()
 }
 
 // requeueBy has the waiters that a run leaves behind enter the line again at their place, by the release of its
@@ -98,24 +98,24 @@ func (l *lock) requeueBy(r *run, op *Op) *claim {
 	}
 	at := next.Call()
 	op.Line.Enter, op.Line.Waiting, op.Position = at.Entry, at.Waiting, &at
-	next.Entering, next.Of.flying = true, true
+	next.Entering, next.Of.inFlight = true, true
 	return next.Of
 }
 
 // requeued takes in what became of that.
 func (l *lock) requeued(c *claim, r *redis.Released, sent time.Duration, doubts uint32, err error) {
-	c.run.Entering, c.flying = false, false
+	c.run.Entering, c.inFlight = false, false
 	e := attempt{c: c, grant: grant{sent: sent, doubts: doubts}}
 	e.Value, e.Token, e.Position = -1, r.Line.At, r.Line.Position
 	if err != nil || r.Lost || r.Resent || e.Position <= 0 {
 		c.run.AskNow()
 		e.err = errNotHeard
 	}
-	l.settled(&e, 0)
+	l.runAnswered(&e, 0)
 	if l.s.redis.Inbox.Deaf() { // no message says that it was let in
 		c.run.AskNow()
 	}
-	l.callRuns()
+	l.wakeDueRun()
 }
 
 // errNotHeard says that it is not known whether a release has entered a run.

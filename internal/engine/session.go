@@ -46,23 +46,23 @@ type Session struct {
 	// spare has acquisitions for reuse. It is the session's own, since a channel must not leave the
 	// bubble in which a test with a made-up clock has made it.
 	spare sync.Pool
-	departures
-	standing  sync.Map     // until when claims that are over may stand in Redis, by the number of their owner
-	deserted  atomic.Int64 // until when a channel may be subscribed to although nobody listens: see lock.hears
-	slowUntil atomic.Int64 // until when it counts as a slow taker, see waiting.SlowFor
-	plainHead string       // what most entries in lines begin with
-	oneHead   string       // and those for one permit
-	liners    [waiting.Sorts]atomic.Pointer[kind.Liner]
-	life      *life.Life
+	asyncReleases
+	standing    sync.Map     // until when claims that are over may stand in Redis, by the number of their owner
+	lingerUntil atomic.Int64 // until when a channel may be subscribed to although nobody listens: see lock.hears
+	slowUntil   atomic.Int64 // until when it counts as a slow taker, see waiting.SlowFor
+	plainHead   string       // what most entries in lines begin with
+	oneHead     string       // and those for one permit
+	liners      [waiting.Sorts]atomic.Pointer[kind.Liner]
+	life        *life.Life
 	limits
 }
 
 // The chores are what a session does by itself, by the clock or in the background.
 type chores struct {
-	schedule  *clock.Schedule[*claim]
-	cleanup   *redis.Cleanup
-	looks     waiting.Due[*lock] // of the entries of fair locks; its mutex comes after those of the locks
-	deadlocks *deadlock.Watch
+	schedule   *clock.Schedule[*claim]
+	cleanup    *redis.Cleanup
+	heartbeats waiting.Due[*lock] // of the entries of fair locks; its mutex comes after those of the locks
+	deadlocks  *deadlock.Watch
 }
 
 // The reports are how a session speaks to the code of the caller.

@@ -29,36 +29,36 @@ func (a *acquisition) refusedBy(g *grant) {
 	if g.Owner == "" {
 		return
 	}
-	a.tries.holder = holderOf(g, a.lock.s.now())
-	if a.queued && a.lock.lobby != nil {
-		a.lock.lobby.holder = a.tries.holder
+	a.attempts.holder = holderOf(g, a.lock.s.now())
+	if a.queued && a.lock.contention != nil {
+		a.lock.contention.holder = a.attempts.holder
 	}
 }
 
-// tells reports whether the caller's error is to say who has the lock: it asks once, or waits for so long.
-func (a *acquisition) tells() bool { return !a.wait || a.opts.Bounded || a.opts.Retry != nil }
+// errNamesHolder reports whether the caller's error is to say who has the lock: it asks once, or waits for so long.
+func (a *acquisition) errNamesHolder() bool { return !a.wait || a.opts.Bounded || a.opts.Retry != nil }
 
 // noteHolder finds out who has the lock, before the caller leaves the queue. The lock's mutex must be held.
 func (a *acquisition) noteHolder() {
 	l := a.lock
-	if !a.tells() {
+	if !a.errNamesHolder() {
 		return
 	}
 	if c := l.holder; c != nil && c.state == held {
-		a.tries.holder = holder{c.ownerID(), c.trust}
+		a.attempts.holder = holder{c.ownerID(), c.trust}
 		return
 	}
-	if l.lobby != nil && a.tries.holder.owner == "" {
-		a.tries.holder = l.lobby.holder
+	if l.contention != nil && a.attempts.holder.owner == "" {
+		a.attempts.holder = l.contention.holder
 	}
 }
 
 // taken puts who has the lock into the error of a caller that asked once, or waited for so long.
 func (a *acquisition) taken(err error) error {
-	if !a.tells() || !errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrDeadlock) {
+	if !a.errNamesHolder() || !errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrDeadlock) {
 		return err
 	}
-	h, left := a.tries.holder, time.Duration(0)
+	h, left := a.attempts.holder, time.Duration(0)
 	if h.owner != "" {
 		left = max(0, h.until-a.lock.s.now())
 	}

@@ -16,13 +16,13 @@ func (a *acquisition) try() (grant, error) {
 		return grant{}, ErrNotAcquired
 	}
 	for {
-		if a.lock.leaving {
-			if err := a.awaitAway(); err != nil {
+		if a.lock.hasAsync {
+			if err := a.awaitSent(); err != nil {
 				return grant{}, err
 			}
 		}
 		if a.lock.state != lockOpen {
-			a.lock.putBack(a.along)
+			a.lock.returnPending(a.piggyback)
 			return grant{}, ErrClosed
 		}
 		g, err := a.ask()
@@ -43,10 +43,10 @@ func (a *acquisition) try() (grant, error) {
 	}
 }
 
-// sleepBehind sleeps behind an attempt of [api.Retry] that was refused, by err, and returns errAgain, or
+// sleepBeforeRetry sleeps behind an attempt of [api.Retry] that was refused, by err, and returns errAgain, or
 // says why there is no further one; any other error it returns. It runs code of the caller's: no mutex may
 // be held.
-func (a *acquisition) sleepBehind(err error) error {
+func (a *acquisition) sleepBeforeRetry(err error) error {
 	if err != ErrNotAcquired || a.opts.Retry == nil {
 		return err
 	}

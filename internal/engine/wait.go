@@ -19,22 +19,22 @@ func (a *acquisition) loop() (grant, error) {
 	// just that hold to end. So it asks once when it has queued, wherever it stands, and again
 	// each poll floor until its turn has come.
 	askAnyway := a.named != ""
-	told := false
+	announced := false
 	for {
 		switch {
 		case a.given.Load() != nil:
 			return grant{}, nil
-		case a.hopeless != nil:
-			return grant{}, a.hopeless
+		case a.waitErr != nil:
+			return grant{}, a.waitErr
 		case l.state != lockOpen:
 			return grant{}, ErrClosed
-		case queues && l.line.Leads(&a.member, l.s.now()) && (!l.releases() || a.follows()):
+		case queues && l.line.Leads(&a.member, l.s.now()) && (!l.releases() || a.canPiggyback()):
 			a.askForRun()
 			continue
 		// While a claim of this session holds the lock, the front waits for that to be passed on,
 		// released or lost; or goes with the release.
-		case !queues && !a.busy() && (askAnyway || l.queue.First == &a.node && (l.lobby == nil || l.s.now() >= l.nextLook()) && (l.holder == nil || a.follows())):
-			if l.lobby != nil && l.holder == nil && l.queue.First == &a.node && l.listensFirst() {
+		case !queues && !a.busy() && (askAnyway || l.queue.First == &a.node && (l.contention == nil || l.s.now() >= l.nextAttempt()) && (l.holder == nil || a.canPiggyback())):
+			if l.contention != nil && l.holder == nil && l.queue.First == &a.node && l.listensFirst() {
 				a.listen()
 				continue
 			}
@@ -48,14 +48,14 @@ func (a *acquisition) loop() (grant, error) {
 			}
 			continue
 		}
-		if !told {
-			told = true
+		if !announced {
+			announced = true
 			if err := a.aboutToWait(); err != nil {
 				return grant{}, err
 			}
 			continue
 		}
-		timedOut, err := a.park()
+		timedOut, err := a.waitForEvent()
 		if err != nil {
 			return grant{}, err
 		}
@@ -103,14 +103,14 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 		a.stands(g)
 	}
 	if answered {
-		l.unpark()
+		l.deliverPermits()
 	}
 	if a.given.Load() != nil { // by a message that came before the answer, or in memory
 		return nil, false
 	}
 	switch {
 	case a.claim.state != asking: // it was ended meanwhile: the next attempt is another claim's
-		a.disown()
+		a.abandonClaim()
 		return ErrClosed, l.state != lockOpen
 	case err != nil:
 		over = a.failed(&err)
@@ -125,21 +125,21 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 	case stands:
 		return nil, false
 	case a.op.Line.Head != "" && l.s.Cluster(): // its slot moves: locks are made at one node, and heard of at another
-		b := l.needLobby()
-		b.mustHearAll, b.everywhere = !b.everywhere, true
+		ct := l.needContention()
+		ct.mustHearAll, ct.everywhere = !ct.everywhere, true
 	}
 	// A refusal may be older than a release that the session has sent meanwhile: then it does
 	// not say that others took what came free, and the next look is as that release left it.
-	b := l.needLobby()
-	stale := b.turns.Expecting()
+	ct := l.needContention()
+	stale := ct.turns.Expecting()
 	if !stale {
-		b.turns.Taken()
+		ct.turns.Taken()
 	}
 	if l.s.cfg.Polling != nil {
 		return ErrNotAcquired, !a.pollAgain(g.Value)
 	}
 	if !stale {
-		l.lookAfter(g.Value)
+		l.attemptAfter(g.Value)
 	}
 	a.listen()
 	return nil, false
@@ -151,10 +151,10 @@ func (a *acquisition) failed(err *error) bool {
 	l := a.lock
 	refusal := script.Classify(*err) == script.Refused
 	if !refusal && a.forgotten() {
-		a.disown()
+		a.abandonClaim()
 	}
 	l.unlock()
-	over := a.done() || !refusal && a.backOff(a.tries.Failures, l.s.pauseAfter())
+	over := a.done() || !refusal && a.backOff(a.attempts.Failures, l.s.pauseAfter())
 	if over {
 		*err = a.ended()
 	}
@@ -162,12 +162,12 @@ func (a *acquisition) failed(err *error) bool {
 	return over || refusal
 }
 
-// disown gives up the claim that was asked for, which may stand in Redis; the acquisition goes
+// abandonClaim gives up the claim that was asked for, which may stand in Redis; the acquisition goes
 // on with another.
-func (a *acquisition) disown() {
+func (a *acquisition) abandonClaim() {
 	a.giveUp()
 	a.claim = nil
-	a.tries.Disown()
+	a.attempts.Forget()
 }
 
 // pollAgain says when the caller in front asks again, in a session that polls: when its
@@ -183,15 +183,15 @@ func (a *acquisition) pollAgain(ms int64) bool {
 		d = time.Duration(ms+1) * time.Millisecond // PTTL is rounded down
 	}
 	if ok && l.queue.First == &a.node {
-		l.needLobby().look.At = l.s.now() + d
+		l.needContention().next.At = l.s.now() + d
 	}
 	return ok
 }
 
-// park waits until there may be something to do: the acquisition came to the front, was woken,
+// waitForEvent waits until there may be something to do: the acquisition came to the front, was woken,
 // or it is time to look. It returns an error when the caller's context or Wait is over. The
 // lock's mutex must be held; it is released meanwhile and held again at the end.
-func (a *acquisition) park() (timedOut bool, err error) {
+func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 	l := a.lock
 	var messages <-chan pubsub.Message
 	sleep, queues := never, a.kind.Fair
@@ -207,12 +207,12 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	case a.named != "" && !queues:
 		sleep = l.s.cfg.PollFloor
 	}
-	if b := l.lobby; l.queue.First == &a.node && b != nil && !queues {
-		if b.listener != nil {
-			messages = b.listener.C()
+	if ct := l.contention; l.queue.First == &a.node && ct != nil && !queues {
+		if ct.listener != nil {
+			messages = ct.listener.C()
 		}
 		if l.holder == nil && !a.busy() {
-			if sleep = l.nextLook() - l.s.now(); sleep <= 0 { // the time to yield may have ended just now
+			if sleep = l.nextAttempt() - l.s.now(); sleep <= 0 { // the time to yield may have ended just now
 				return false, nil // given is nil: the mutex was held all along
 			}
 		}
@@ -223,7 +223,7 @@ func (a *acquisition) park() (timedOut bool, err error) {
 	over := !given && a.done()
 	if over && queues { // what is known of Redis is known of the run
 		l.mu.Lock()
-		a.tries.Err = a.runErr()
+		a.attempts.Err = a.runErr()
 		l.unlock()
 	}
 	if over {

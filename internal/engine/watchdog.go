@@ -12,17 +12,17 @@ func (s *Session) watch(now time.Duration) (next time.Duration) {
 		l := c.lock
 		l.mu.Lock()
 		c.expire(now)
-		if c.kept() && l.lobby.keeper.until <= now {
+		if c.kept() && l.contention.keeper.until <= now {
 			l.giveBack()
 		}
 		if c.state == held && c.renewAt <= now {
-			c.renewAt = awaited
+			c.renewAt = renewalUnderWay
 			ask = append(ask, c)
 		}
 		c.reschedule()
-		l.unlockBehind()
+		l.unlockInBackground()
 	}
-	silent, next := s.looks.Take(now, s.cfg.HeartbeatEvery()/2)
+	silent, next := s.heartbeats.Take(now, s.cfg.HeartbeatEvery()/2)
 	if len(ask) > 0 {
 		s.life.Background.Go(func() { s.renew(ask) })
 	}
@@ -32,10 +32,10 @@ func (s *Session) watch(now time.Duration) (next time.Duration) {
 	return min(next, s.redis.Record.Tick(now), s.deadlocks.Seek(now))
 }
 
-// awaited is the renewAt of a claim that Redis is being asked about: there is no other time for it
+// renewalUnderWay is the renewAt of a claim that Redis is being asked about: there is no other time for it
 // until the answer is here, or something else is heard of the claim. Should the answer be no reason to
 // ask again, it stays.
-const awaited = never - 1
+const renewalUnderWay = never - 1
 
 // reschedule tells the watchdog when to look at the claim again: never, unless it is held.
 func (c *claim) reschedule() { c.renewAfter(never) }
@@ -53,8 +53,8 @@ func (c *claim) renewAfter(asked time.Duration) {
 		return
 	}
 	due, lease := c.trust, min(s.cfg.Lease, c.safeLease)
-	if c.lock.lobby != nil && c.kept() {
-		due = min(due, c.lock.lobby.keeper.until)
+	if c.lock.contention != nil && c.kept() {
+		due = min(due, c.lock.contention.keeper.until)
 	}
 	// A claim between two sections is renewed for the next; shortest is of the fixed leases that are
 	// worth a look.
@@ -87,11 +87,11 @@ const minChecked = 100 * time.Millisecond
 // renewed reports whether the claim has a hold that the watchdog renews.
 func (c *claim) renewed() bool {
 	for x := c.sections; x != nil; x = x.next {
-		if x.holds.Renewed() > 0 || len(x.holds.Fixed()) > 0 && !c.pinned && c.kind.Shares {
+		if x.holds.Renewed() > 0 || len(x.holds.Fixed()) > 0 && !c.noHandOver && c.kind.Shares {
 			return true
 		}
 	}
-	return c.paused() || c.kept()
+	return c.awaitsRenewal() || c.kept()
 }
 
 // recheck has Redis asked about every claim at once: the session was not listening for a
@@ -103,15 +103,15 @@ func (s *Session) recheck() {
 		for c := l.claims; c != nil; c = c.next {
 			c.askSoon(s.now())
 		}
-		if l.lobby != nil && l.lobby.place.Claim != nil {
-			l.nudge()
+		if l.contention != nil && l.contention.place.Claim != nil {
+			l.askAtOnce()
 		}
 		if l.line != nil {
-			l.line.LookNow()
+			l.line.HeartbeatNow()
 		}
-		l.unlockBehind()
+		l.unlockInBackground()
 	}
-	s.looks.SetAll(s.now())
+	s.heartbeats.SetAll(s.now())
 	s.schedule.WakeAt(s.now())
 }
 

@@ -17,7 +17,7 @@ type Heartbeat[R, W any] struct {
 func (n *Line[R, W]) Heartbeats(until time.Duration, most int) (all []Heartbeat[R, W]) {
 	var runs []*Run[R, W]
 	for r := range n.runs.All() {
-		if r.phase == queued && r.lookAt <= until {
+		if r.phase == queued && r.heartbeatAt <= until {
 			runs = append(runs, r)
 		}
 	}
@@ -27,21 +27,21 @@ func (n *Line[R, W]) Heartbeats(until time.Duration, most int) (all []Heartbeat[
 	return all
 }
 
-// NextLook returns when Redis must hear of a run next.
-func (n *Line[R, W]) NextLook() time.Duration {
+// NextHeartbeat returns when Redis must hear of a run next.
+func (n *Line[R, W]) NextHeartbeat() time.Duration {
 	at := clock.Never
 	for r := range n.runs.All() {
 		if r.phase == queued {
-			at = min(at, r.lookAt)
+			at = min(at, r.heartbeatAt)
 		}
 	}
 	return at
 }
 
-// LookNow has Redis hear of all runs at once.
-func (n *Line[R, W]) LookNow() {
+// HeartbeatNow has Redis hear of all runs at once.
+func (n *Line[R, W]) HeartbeatNow() {
 	for r := range n.runs.All() {
-		r.lookAt = 0
+		r.heartbeatAt = 0
 	}
 }
 
@@ -71,9 +71,9 @@ func (h Heartbeat[R, W]) Answered(answers []int64, next func(ms int64) time.Dura
 		case r.phase > queued: // since the question was sent
 		case refused || answers[i] == 0:
 			r.AskNow()
-			r.lookAt = next(-1)
+			r.heartbeatAt = next(-1)
 		default:
-			r.lookAt = next(answers[i])
+			r.heartbeatAt = next(answers[i])
 		}
 	}
 	return clock

@@ -44,16 +44,16 @@ func TestRedisHearsOfWhatIsDue(t *testing.T) {
 	_, first := s.queue(t, "a", 7)
 	s.arrive("alone", nil)
 	second, _ := s.call(t)
-	second.Settled(8)
-	first.LookAt(5)
-	second.LookAt(9)
+	second.Answered(8)
+	first.HeartbeatAt(5)
+	second.HeartbeatAt(9)
 	if got := heard(s.Heartbeats(6, 10)); !slices.Equal(got, []string{first.Entry}) {
 		t.Errorf("Redis hears of %q, want the first alone", got)
 	}
-	if at := s.NextLook(); at != 5 {
+	if at := s.NextHeartbeat(); at != 5 {
 		t.Errorf("the next look is at %v, want 5 ns", at)
 	}
-	s.LookNow()
+	s.HeartbeatNow()
 	if got := heard(s.Heartbeats(0, 10)); !slices.Equal(got, []string{first.Entry + " " + second.Entry}) {
 		t.Errorf("Redis hears of %q, want both", got)
 	}
@@ -96,7 +96,7 @@ func TestWhatRedisSaysOfRunsThatItHearsOf(t *testing.T) {
 		if tc.soonest >= 0 {
 			want = time.Duration(tc.soonest) * time.Millisecond
 		}
-		if got := s.NextLook(); got != want {
+		if got := s.NextHeartbeat(); got != want {
 			t.Errorf("after %v the next look is at %v, want %v", tc.answers, got, want)
 		}
 		if known := len(answers) == 5; known != (clock == 9000) {

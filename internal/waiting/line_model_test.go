@@ -92,9 +92,9 @@ func (m *model) step() {
 		if r == m.flying && r.First() == w {
 			return
 		}
-		_, f, left := w.Leave(r == m.flying)
+		_, act, left := w.Leave(r == m.flying)
 		m.drop(w)
-		m.meet(r, f, left)
+		m.meet(r, act, left)
 		if r == m.in && r.Waiting() == 0 {
 			m.over(r)
 		}
@@ -188,23 +188,23 @@ func (m *model) answered(lost bool) {
 			m.redis = slices.Delete(m.redis, i, i+1) // what came behind its release is given back
 		}
 	case lost:
-		f, left := r.Unanswered(0)
-		m.meet(r, f, left)
+		act, left := r.Unanswered(0)
+		m.meet(r, act, left)
 	default:
-		f, left := r.Settled(m.answer)
-		m.meet(r, f, left)
+		act, left := r.Answered(m.answer)
+		m.meet(r, act, left)
 	}
 	if told != nil && r.Phase() <= waiting.Queued {
 		m.letIn(r, told)
 	}
 }
 
-func (m *model) meet(r *run, f waiting.Fate, left *entry) {
+func (m *model) meet(r *run, act waiting.ClaimAction, left *entry) {
 	if left != nil {
 		m.over(left.run)
 	}
-	if f != waiting.Lives {
-		r.TellAllBut()
+	if act != waiting.KeepClaim {
+		r.AcknowledgeAllButLast()
 		m.over(r)
 	}
 }
@@ -220,7 +220,7 @@ func (m *model) over(r *run) {
 	if r.Waiting() > 0 {
 		r.Replace(m.newRun(r.Kind))
 	}
-	r.Tell()
+	r.Acknowledge()
 }
 
 func (m *model) check() {

@@ -29,7 +29,7 @@ func TestWaitersOfOneKindGather(t *testing.T) {
 		if i > 0 {
 			s.nothingDue(t, "before the first has a place")
 		}
-		lives(t, who)(r.Settled(int64(i + 5)))
+		lives(t, who)(r.Answered(int64(i + 5)))
 		runs = append(runs, r)
 	}
 	s.nothingDue(t, "all stand in the line")
@@ -59,14 +59,14 @@ func TestWhenWaitersGather(t *testing.T) {
 			t.Errorf("%s: they gather for more than 2 ms", when)
 		}
 		r := m.Run
-		if _, f, _ := m.Leave(false); f == waiting.Gone {
+		if _, act, _ := m.Leave(false); act == waiting.DropClaim {
 			r.End()
 		}
 	}
 	gathers("nothing is there", false)
 	a := s.arrive("a", plain)
 	r, _ := s.call(t)
-	r.Settled(7)
+	r.Answered(7)
 	gathers("a run is in the line", true)
 	r.Begin(1)
 	r.Remove(a)
@@ -114,19 +114,19 @@ func TestARunJoinsTheOneBefore(t *testing.T) {
 			t.Errorf("the call says %+v", p)
 		}
 		if joins {
-			gone(t, "joined")(second.Settled(0))
+			gone(t, "joined")(second.Answered(0))
 			want(t, first, "a b")
 			want(t, second, "")
 		} else {
-			lives(t, "with a position of its own")(second.Settled(8))
+			lives(t, "with a position of its own")(second.Answered(8))
 			want(t, first, "a")
 			want(t, second, "b")
 			second.AskNow()
 			if _, p := s.call(t); p.Join != "" || p.Before != 0 {
 				t.Errorf("the second call for it says %+v", p)
 			}
-			_, f, _ := first.First().Leave(false)
-			fate(t, "the last waiter of a run that was not joined leaves", f, waiting.Ends)
+			_, act, _ := first.First().Leave(false)
+			fate(t, "the last waiter of a run that was not joined leaves", act, waiting.ReleaseClaim)
 		}
 		if (b.Run == first) != joins {
 			t.Error("the waiter does not know its run")
@@ -145,12 +145,12 @@ func TestWhatCannotBeJoined(t *testing.T) {
 		"of another kind": func(s *session) {
 			s.arrive("x", fenced)
 			r, _ := s.call(t)
-			r.Settled(5)
+			r.Answered(5)
 		},
 		"alone": func(s *session) {
 			s.arrive("x", nil)
 			r, _ := s.call(t)
-			r.Settled(5)
+			r.Answered(5)
 		},
 		"let in": func(s *session) {
 			_, r := s.queue(t, "x", 5)
@@ -165,13 +165,13 @@ func TestWhatCannotBeJoined(t *testing.T) {
 			r.End()
 			r.Replace(s.newRun(plain))
 			next, _ := s.call(t)
-			next.Settled(5)
+			next.Answered(5)
 		},
 		"not the last": func(s *session) {
 			s.queue(t, "x", 5)
 			s.arrive("y", nil)
 			r, _ := s.call(t)
-			r.Settled(6)
+			r.Answered(6)
 		},
 	} {
 		var s session
@@ -209,7 +209,7 @@ func TestAMessageOvertakesTheAnswerToAJoin(t *testing.T) {
 		want(t, first, "a")
 		first.End()
 		// Redis has it at a position of its own: else the message would have counted it.
-		lives(t, "the one that came too late")(second.Settled(8))
+		lives(t, "the one that came too late")(second.Answered(8))
 		want(t, second, "b")
 	}
 }
@@ -225,12 +225,12 @@ func TestAMessageThatIsAskedAbout(t *testing.T) {
 		t.Errorf("the attempt says %+v", p)
 	}
 	s.nothingDue(t, "it was sent")
-	r.Settled(9)
+	r.Answered(9)
 	s.arrive("b", plain)
 	s.call(t)
 	r.LetIn(1, 9) // without the one that was about to join
-	_, f, _ := a.Leave(false)
-	fate(t, "the last waiter of what was let in leaves", f, waiting.Ends)
+	_, act, _ := a.Leave(false)
+	fate(t, "the last waiter of what was let in leaves", act, waiting.ReleaseClaim)
 }
 
 // An attempt without an answer is sent again and says the same, before all that came later.
@@ -269,12 +269,12 @@ func TestTheLastWaiterOfARunThatMayHaveJoinedLeaves(t *testing.T) {
 		c := s.arrive("c", plain)
 		s.call(t)
 		if !others {
-			if _, f, left := b.Leave(false); f != waiting.Lives || left != nil {
-				t.Errorf("the last waiter of a run that may have been joined leaves: fate %d, %v", f, left)
+			if _, act, left := b.Leave(false); act != waiting.KeepClaim || left != nil {
+				t.Errorf("the last waiter of a run that may have been joined leaves: fate %d, %v", act, left)
 			}
 		}
-		_, f, left := c.Leave(false)
-		fate(t, "the run that may have joined", f, waiting.Ends)
+		_, act, left := c.Leave(false)
+		fate(t, "the run that may have joined", act, waiting.ReleaseClaim)
 		if ended := left == first.Of; ended == others {
 			t.Errorf("the run that may have been joined ends: %v, and others wait: %v", ended, others)
 		}
@@ -291,8 +291,8 @@ func TestARunWithoutWaitersWasNotJoined(t *testing.T) {
 	s.arrive("c", plain)
 	r, _ := s.call(t)
 	b.Leave(false)
-	f, left := r.Settled(8)
-	fate(t, "the run that did not join", f, waiting.Lives)
+	act, left := r.Answered(8)
+	fate(t, "the run that did not join", act, waiting.KeepClaim)
 	if left != first.Of {
 		t.Error("the run without waiters does not end")
 	}

@@ -39,26 +39,26 @@ func (r *Run[R, W]) moveTo(t *Run[R, W]) {
 
 // Leave takes a waiter that gives up out of its run; flying says that an attempt for the run is on its
 // way. The channel is closed when Redis knows; it is nil if Redis need not know. left is as for Settled.
-func (m *Member[R, W]) Leave(flying bool) (told <-chan struct{}, f Fate, left *R) {
+func (m *Member[R, W]) Leave(inFlight bool) (acked <-chan struct{}, act ClaimAction, left *R) {
 	r := m.Run
 	r.Remove(m)
 	switch {
 	case r.phase > queued, r.phase == gathering && r.waiting > 0:
-		return nil, Lives, nil
+		return nil, KeepClaim, nil
 	case r.waiting > 0:
 		r.AskNow() // the others say that they are fewer
-	case flying, r.joiner != nil:
+	case inFlight, r.joiner != nil:
 		// A release could run before what is on its way, or take away waiters that have just joined.
 	case r.phase == gathering:
-		return nil, Gone, nil
+		return nil, DropClaim, nil
 	default:
-		f = Ends
+		act = ReleaseClaim
 		if t := r.joins; t != nil && t.waiting > 0 {
 			t.AskNow() // Redis may have counted those that were about to join it
 		}
 		left = r.part()
 	}
 	gone := make(chan struct{})
-	r.told = append(r.told, gone)
-	return gone, f, left
+	r.acks = append(r.acks, gone)
+	return gone, act, left
 }

@@ -14,8 +14,8 @@ const (
 	// SlowFor is for how long a session that has taken longer than SlowTaker from a message to its section
 	// counts as a slow taker: as one that runs for 10 of every 100 ms. The lock is given to it while it runs
 	// only: it asks every SlowLook, and releases pass it by when they have not heard of it just now.
-	SlowFor  = time.Second
-	SlowLook = 500 * time.Microsecond
+	SlowFor      = time.Second
+	SlowInterval = 500 * time.Microsecond
 	// SlowTaker is at least twice a round trip.
 	SlowTaker = 5 * time.Millisecond
 
@@ -31,9 +31,9 @@ const (
 	// leastLife keeps a session whose poll floor is short from being passed over when it is late.
 	leastLife = time.Second
 
-	// LongestLook is after how long a session in a line is heard of again at the latest, whatever its poll floor:
+	// LongestInterval is after how long a session in a line is heard of again at the latest, whatever its poll floor:
 	// what is left of dead sessions stands there for a multiple of that.
-	LongestLook = 4 * time.Minute
+	LongestInterval = 4 * time.Minute
 
 	// FirstPatience is for how long a session is the first of a line before it listens to the lock's
 	// channel: on that others than the line's sessions say that they have left.
@@ -48,14 +48,14 @@ func Life(every time.Duration) time.Duration {
 // A Place is what a session remembers of its entry in the line of one lock. C is the claim that the entry is
 // for. The zero value stands in no line. It is guarded by the mutex of the lock.
 type Place[C any] struct {
-	Claim *C            // that stands in the line, as far as is known; nil: none
-	First time.Duration // since when it is the first, as far as is known; 0: it is not
-	Told  *Message      // what was said to a claim while an attempt of that was on its way
-	To    *C            // that claim
-	Given *C            // that has the lock by such a message, and was not confirmed since
-	Pause *C            // that is held without a section until then: callers wait for it
-	Said  int           // how many callers wait, as Redis was told last; 0: nothing was said
-	Clock Clock
+	Claim           *C            // that stands in the line, as far as is known; nil: none
+	First           time.Duration // since when it is the first, as far as is known; 0: it is not
+	Message         *Message      // what was said to a claim while an attempt of that was on its way
+	MessageTo       *C            // that claim
+	Given           *C            // that has the lock by such a message, and was not confirmed since
+	AwaitsRenewal   *C            // that is held without a section until then: callers wait for it
+	ReportedWaiting int           // how many callers wait, as Redis was told last; 0: nothing was said
+	Clock           Clock
 }
 
 // Stands notes that the claim stands in the line, by the answer to an attempt; first says whether it is the
@@ -80,16 +80,16 @@ func (p *Place[C]) Lasts(now, life time.Duration) bool {
 // Over notes that a claim is over: nothing that was known of its place counts any more.
 func (p *Place[C]) Over(c *C) {
 	if p.Claim == c {
-		p.Claim, p.First, p.Said = nil, 0, 0
+		p.Claim, p.First, p.ReportedWaiting = nil, 0, 0
 	}
-	if p.To == c {
-		p.Told, p.To = nil, nil
+	if p.MessageTo == c {
+		p.Message, p.MessageTo = nil, nil
 	}
 	if p.Given == c {
 		p.Given = nil
 	}
-	if p.Pause == c {
-		p.Pause = nil
+	if p.AwaitsRenewal == c {
+		p.AwaitsRenewal = nil
 	}
 }
 

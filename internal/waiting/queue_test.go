@@ -154,7 +154,7 @@ func TestLeavingToListeners(t *testing.T) {
 		t.Error("it yields to others that it has not heard of")
 	}
 	turns.Released(0, ms/10, 0)
-	if turns.LeaveToListeners(0); turns.Yielded() != 0 || turns.Heeded() {
+	if turns.LeaveToListeners(0); turns.Yielded() != 0 || turns.HeardByOthers() {
 		t.Error("it yields although no other listened")
 	}
 	turns.Released(0, ms/10, 1)
@@ -162,7 +162,7 @@ func TestLeavingToListeners(t *testing.T) {
 	for i := range 4 {
 		turns.LeaveToListeners(now)
 		yield := turns.Yielded() - now
-		if yield <= last || !turns.Heeded() {
+		if yield <= last || !turns.HeardByOthers() {
 			t.Errorf("yield %d lasts %v, the one before %v; want it to grow", i, yield, last)
 		}
 		now, last = now+yield, yield

@@ -18,46 +18,46 @@ const (
 	over
 )
 
-// A Fate says what becomes of a run's claim.
-type Fate uint8
+// A ClaimAction says what becomes of a run's claim.
+type ClaimAction uint8
 
 const (
-	// Lives: it goes on.
-	Lives Fate = iota
-	// Ends: what may stand of it in Redis is to be released.
-	Ends
-	// Gone: nothing of it stands.
-	Gone
+	// KeepClaim: it goes on.
+	KeepClaim ClaimAction = iota
+	// ReleaseClaim: what may stand of it in Redis is to be released.
+	ReleaseClaim
+	// DropClaim: nothing of it stands.
+	DropClaim
 )
 
 // A Run is waiters of one session that are served under one owner. Of, Entry and Kind are set
 // before it is used.
 type Run[R, W any] struct {
-	Of    *R
-	Entry string
-	Kind  any      // what its waiters have in common; nil: no other waiter may come into it
-	Told  *Message // what was said to it while an attempt was on its way
+	Of      *R
+	Entry   string
+	Kind    any      // what its waiters have in common; nil: no other waiter may come into it
+	Message *Message // what was said to it while an attempt was on its way
 
 	// Entering says that a release is on its way that enters it. No attempt for it may be meanwhile: the answer to
 	// the release would come behind what that brings.
 	Entering bool
 
-	line     *Line[R, W]
-	phase    phase
-	askAt    time.Duration // when its first waiter asks Redis about it; clock.Never: when something happens
-	lookAt   time.Duration // queued: when Redis must hear of it
-	position int64         // in the queue, 0: not known
-	last     int64         // number of the last waiter
-	until    int64         // in: up to which waiter Redis has let it in
-	said     int64         // the number that Redis was told last
-	waiting  int           // how many wait
-	members  Queue[Member[R, W]]
-	node     Node[Run[R, W]] // of the line's runs, until it is over
+	line        *Line[R, W]
+	phase       phase
+	askAt       time.Duration // when its first waiter asks Redis about it; clock.Never: when something happens
+	heartbeatAt time.Duration // queued: when Redis must hear of it
+	position    int64         // in the queue, 0: not known
+	last        int64         // number of the last waiter
+	until       int64         // in: up to which waiter Redis has let it in
+	reported    int64         // the number that Redis was told last
+	waiting     int           // how many wait
+	members     Queue[Member[R, W]]
+	node        Node[Run[R, W]] // of the line's runs, until it is over
 
-	joins  *Run[R, W]      // asked: the run that this one may have joined
-	joiner *Run[R, W]      // the run that may have joined this one
-	heir   *Run[R, W]      // the run that has replaced this one
-	told   []chan struct{} // closed when Redis has been told how many wait
+	joins     *Run[R, W]      // asked: the run that this one may have joined
+	joiner    *Run[R, W]      // the run that may have joined this one
+	successor *Run[R, W]      // the run that has replaced this one
+	acks      []chan struct{} // closed when Redis has been told how many wait
 }
 
 // A Position is what an attempt says of a run that queues. One without an entry says that there are
@@ -81,8 +81,8 @@ func (r *Run[R, W]) AskNow() { r.askAt = 0 }
 // AskAt has Redis asked about the run at a time, or earlier if that was agreed before.
 func (r *Run[R, W]) AskAt(at time.Duration) { r.askAt = min(r.askAt, at) }
 
-// LookAt has Redis hear of the run at a time.
-func (r *Run[R, W]) LookAt(at time.Duration) { r.lookAt = at }
+// HeartbeatAt has Redis hear of the run at a time.
+func (r *Run[R, W]) HeartbeatAt(at time.Duration) { r.heartbeatAt = at }
 
 // NextAsk returns when Redis is asked about the run, if no other attempt is in the way.
 func (r *Run[R, W]) NextAsk() time.Duration { return r.askAt }
@@ -114,35 +114,35 @@ func (r *Run[R, W]) Call() Position {
 	case asked:
 		p.Before = r.position
 	}
-	r.said = r.last
+	r.reported = r.last
 	if t := r.joins; t != nil {
 		p.Join, p.Joined = t.Entry, t.waiting+r.waiting
-		t.said = r.last
+		t.reported = r.last
 	}
 	return p
 }
 
-// Settled takes in the answer that the run has a position in the queue, or, with a position of 0, that
+// Answered takes in the answer that the run has a position in the queue, or, with a position of 0, that
 // it has joined the other one. left is a run that ends because of that: it had no waiter, but could have
 // been joined.
-func (r *Run[R, W]) Settled(position int64) (f Fate, left *R) {
+func (r *Run[R, W]) Answered(position int64) (act ClaimAction, left *R) {
 	if t := r.joins; t != nil && position == 0 {
 		r.joins = nil
 		if t.joiner == r {
 			t.joiner = nil
 		}
 		r.merge(t)
-		return Gone, nil
+		return DropClaim, nil
 	}
 	left = r.part()
 	r.phase, r.position = queued, position
 	switch {
 	case r.waiting == 0: // all have left meanwhile
-		return Ends, left
+		return ReleaseClaim, left
 	case !r.asksAnew(): // else some have left since the attempt was sent
-		r.Tell()
+		r.Acknowledge()
 	}
-	return Lives, left
+	return KeepClaim, left
 }
 
 // part notes that the run joins no other one any more, and returns that if nobody waits for it.
@@ -160,25 +160,25 @@ func (r *Run[R, W]) part() (left *R) {
 
 // Unanswered takes in that an attempt had no answer: it is sent again at a time, unless all waiters have left
 // meanwhile. left is as for Settled.
-func (r *Run[R, W]) Unanswered(again time.Duration) (f Fate, left *R) {
+func (r *Run[R, W]) Unanswered(again time.Duration) (act ClaimAction, left *R) {
 	if r.waiting == 0 {
-		return Ends, r.part()
+		return ReleaseClaim, r.part()
 	}
 	r.AskAt(again)
-	return Lives, nil
+	return KeepClaim, nil
 }
 
 // Refused takes in that Redis refuses the run for good. It no longer has the waiters, which are
 // returned. left is as for Settled.
-func (r *Run[R, W]) Refused() (waiters []*W, f Fate, left *R) {
+func (r *Run[R, W]) Refused() (waiters []*W, act ClaimAction, left *R) {
 	for m := r.First(); m != nil; m = r.First() {
 		waiters = append(waiters, m.Of)
 		r.Remove(m)
 	}
-	if f = Gone; r.phase == queued {
-		f = Ends
+	if act = DropClaim; r.phase == queued {
+		act = ReleaseClaim
 	}
-	return waiters, f, r.part()
+	return waiters, act, r.part()
 }
 
 // LetIn takes in a message that the run was let in, at a position and up to the waiter with that
@@ -196,8 +196,8 @@ func (r *Run[R, W]) LetIn(last, position int64) (joined *R) {
 // merge makes the waiters of a run those of another one that Redis has found them in, or of the
 // run that has replaced that. If it is over by now, they stay, and have its position.
 func (r *Run[R, W]) merge(t *Run[R, W]) {
-	for t.heir != nil {
-		t = t.heir
+	for t.successor != nil {
+		t = t.successor
 	}
 	if t.phase == over {
 		r.position = t.position
@@ -206,10 +206,10 @@ func (r *Run[R, W]) merge(t *Run[R, W]) {
 	r.moveTo(t)
 	// Some may have left meanwhile; or what was sent for the other run behind the call by which
 	// this one has joined it has Redis count it no further than before.
-	if (r.asksAnew() || len(r.told) > 0 || t.said < t.last) && t.phase < in {
+	if (r.asksAnew() || len(r.acks) > 0 || t.reported < t.last) && t.phase < in {
 		t.AskNow()
 	}
-	t.told, r.told = append(t.told, r.told...), nil
+	t.acks, r.acks = append(t.acks, r.acks...), nil
 	if r.line.tail == r {
 		r.line.tail = t
 	}
@@ -256,23 +256,23 @@ func (r *Run[R, W]) Replace(next *Run[R, W]) {
 	r.line.enter(next)
 	next.position = max(r.position, 1)
 	r.moveTo(next)
-	r.heir = next
+	r.successor = next
 }
 
-// Tell tells the waiters that have left that Redis knows.
-func (r *Run[R, W]) Tell() {
-	for _, told := range r.told {
-		close(told)
+// Acknowledge tells the waiters that have left that Redis knows.
+func (r *Run[R, W]) Acknowledge() {
+	for _, ack := range r.acks {
+		close(ack)
 	}
-	r.told = nil
+	r.acks = nil
 }
 
-// TellAllBut tells them too, but for the one that left last, if there is one: its channel is for
+// AcknowledgeAllButLast tells them too, but for the one that left last, if there is one: its channel is for
 // the caller to close.
-func (r *Run[R, W]) TellAllBut() (last chan struct{}) {
-	if n := len(r.told) - 1; n >= 0 {
-		last, r.told = r.told[n], r.told[:n]
+func (r *Run[R, W]) AcknowledgeAllButLast() (last chan struct{}) {
+	if n := len(r.acks) - 1; n >= 0 {
+		last, r.acks = r.acks[n], r.acks[:n]
 	}
-	r.Tell()
+	r.Acknowledge()
 	return last
 }

@@ -70,11 +70,11 @@ func (s *session) queue(t *testing.T, who string, position int64) (*member, *run
 	t.Helper()
 	m := s.arrive(who, plain)
 	r, _ := s.call(t)
-	lives(t, "a run with a position")(r.Settled(position))
+	lives(t, "a run with a position")(r.Answered(position))
 	return m, r
 }
 
-func fate(t *testing.T, what string, got, want waiting.Fate) {
+func fate(t *testing.T, what string, got, want waiting.ClaimAction) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: fate %d, want %d", what, got, want)
@@ -82,18 +82,18 @@ func fate(t *testing.T, what string, got, want waiting.Fate) {
 }
 
 // lives, ends and gone check what becomes of a run, and that no other one ends with it.
-func lives(t *testing.T, what string) func(waiting.Fate, *entry) {
-	return becomes(t, what, waiting.Lives)
+func lives(t *testing.T, what string) func(waiting.ClaimAction, *entry) {
+	return becomes(t, what, waiting.KeepClaim)
 }
-func ends(t *testing.T, what string) func(waiting.Fate, *entry) {
-	return becomes(t, what, waiting.Ends)
+func ends(t *testing.T, what string) func(waiting.ClaimAction, *entry) {
+	return becomes(t, what, waiting.ReleaseClaim)
 }
-func gone(t *testing.T, what string) func(waiting.Fate, *entry) {
-	return becomes(t, what, waiting.Gone)
+func gone(t *testing.T, what string) func(waiting.ClaimAction, *entry) {
+	return becomes(t, what, waiting.DropClaim)
 }
 
-func becomes(t *testing.T, what string, want waiting.Fate) func(waiting.Fate, *entry) {
-	return func(got waiting.Fate, left *entry) {
+func becomes(t *testing.T, what string, want waiting.ClaimAction) func(waiting.ClaimAction, *entry) {
+	return func(got waiting.ClaimAction, left *entry) {
 		t.Helper()
 		fate(t, what, got, want)
 		if left != nil {

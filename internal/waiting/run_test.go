@@ -27,7 +27,7 @@ func TestReplacedRunsKeepTheirPlaces(t *testing.T) {
 	if r, p := s.call(t); r != next || p.Before != 7 || p.Join != "" || p.Last != 1 {
 		t.Errorf("the call says %+v", p)
 	}
-	gone(t, "joined what was replaced")(joins.Settled(0))
+	gone(t, "joined what was replaced")(joins.Answered(0))
 	want(t, next, "a b")
 	if p := next.Call(); p.Before != 7 || p.Last != 2 || p.Waiting != 2 {
 		t.Errorf("the call says %+v", p)
@@ -60,7 +60,7 @@ func TestJoiningWhatIsOver(t *testing.T) {
 	joins, _ := s.call(t)
 	first.Remove(a)
 	first.End()
-	gone(t, "joined what is over")(joins.Settled(0))
+	gone(t, "joined what is over")(joins.Answered(0))
 	want(t, joins, "b")
 	joins.End()
 	next := s.newRun(plain)
@@ -76,7 +76,7 @@ func TestWhatIsNotJoinedEnds(t *testing.T) {
 	for what, end := range map[string]func(joins *run) *entry{
 		"let in by the answer": func(joins *run) *entry { return joins.Begin(2) },
 		"let in by a message":  func(joins *run) *entry { joins.LetIn(2, 9); return joins.Begin(2) },
-		"settled":              func(joins *run) *entry { _, left := joins.Settled(9); return left },
+		"settled":              func(joins *run) *entry { _, left := joins.Answered(9); return left },
 	} {
 		var s session
 		a, first := s.queue(t, "a", 7)
@@ -96,26 +96,26 @@ func TestAWaiterLeaves(t *testing.T) {
 		name    string
 		prepare func(t *testing.T, s *session) *member
 		flying  bool
-		fate    waiting.Fate
+		fate    waiting.ClaimAction
 		told    bool // there is something to wait for
 		sent    bool // Redis is asked about a run once more
 	}{
-		{"gathering", gathering, false, waiting.Gone, false, false},
-		{"gathering with another", gatheringWithAnother, false, waiting.Lives, false, false},
-		{"asked", asked, true, waiting.Lives, true, false},
-		{"asked, no answer", asked, false, waiting.Ends, true, false},
-		{"may have joined", mayHaveJoined, false, waiting.Ends, true, true},
-		{"may have been joined", mayHaveBeenJoined, false, waiting.Lives, true, false},
-		{"queued with another", queuedWithAnother, false, waiting.Lives, true, true},
+		{"gathering", gathering, false, waiting.DropClaim, false, false},
+		{"gathering with another", gatheringWithAnother, false, waiting.KeepClaim, false, false},
+		{"asked", asked, true, waiting.KeepClaim, true, false},
+		{"asked, no answer", asked, false, waiting.ReleaseClaim, true, false},
+		{"may have joined", mayHaveJoined, false, waiting.ReleaseClaim, true, true},
+		{"may have been joined", mayHaveBeenJoined, false, waiting.KeepClaim, true, false},
+		{"queued with another", queuedWithAnother, false, waiting.KeepClaim, true, true},
 		{"queued", func(t *testing.T, s *session) *member {
 			m, _ := s.queue(t, "a", 7)
 			return m
-		}, false, waiting.Ends, true, false},
+		}, false, waiting.ReleaseClaim, true, false},
 		{"let in", func(t *testing.T, s *session) *member {
 			m, r := s.queue(t, "a", 7)
 			r.Begin(1)
 			return m
-		}, false, waiting.Lives, false, false},
+		}, false, waiting.KeepClaim, false, false},
 	} {
 		var s session
 		m := tc.prepare(t, &s)
@@ -159,7 +159,7 @@ func mayHaveBeenJoined(t *testing.T, s *session) *member {
 func queuedWithAnother(t *testing.T, s *session) *member {
 	m := gatheringWithAnother(t, s)
 	r, _ := s.call(t)
-	r.Settled(7)
+	r.Answered(7)
 	return m
 }
 
@@ -170,15 +170,15 @@ func TestAWaiterThatLeavesIsTold(t *testing.T) {
 	s.arrive("b", plain)
 	r, _ := s.call(t)
 	told, f, _ := a.Leave(true)
-	fate(t, "one of two leaves", f, waiting.Lives)
-	r.Settled(7)
+	fate(t, "one of two leaves", f, waiting.KeepClaim)
+	r.Answered(7)
 	if isClosed(told) {
 		t.Fatal("told by a call that was sent before")
 	}
 	if _, p := s.call(t); p.Waiting != 1 || p.Last != 2 || p.Before != 0 {
 		t.Errorf("the call says %+v", p)
 	}
-	r.Settled(7)
+	r.Answered(7)
 	if !isClosed(told) {
 		t.Error("not told by the answer")
 	}
@@ -192,7 +192,7 @@ func TestAWaiterThatLeavesIsToldByTheRunThatItHasJoined(t *testing.T) {
 	s.arrive("c", plain)
 	joins, _ := s.call(t)
 	told, _, _ := b.Leave(true)
-	gone(t, "joined")(joins.Settled(0))
+	gone(t, "joined")(joins.Answered(0))
 	joins.End()
 	want(t, first, "a c")
 	sent, p := s.call(t)
@@ -202,7 +202,7 @@ func TestAWaiterThatLeavesIsToldByTheRunThatItHasJoined(t *testing.T) {
 	if p.Waiting != 2 || p.Last != 3 {
 		t.Errorf("the attempt says %+v", p)
 	}
-	first.Settled(7)
+	first.Answered(7)
 	if !isClosed(told) {
 		t.Error("not told by the answer")
 	}
@@ -216,13 +216,13 @@ func TestAllHaveLeftBeforeTheAnswer(t *testing.T) {
 	r, _ := s.call(t)
 	first, _, _ := a.Leave(true)
 	second, _, _ := b.Leave(true)
-	ends(t, "nobody is left")(r.Settled(7))
-	last := r.TellAllBut()
+	ends(t, "nobody is left")(r.Answered(7))
+	last := r.AcknowledgeAllButLast()
 	if last != second || !isClosed(first) || isClosed(second) {
 		t.Errorf("the one that left last is told: %v, the other one: %v", isClosed(second), isClosed(first))
 	}
 	r.End()
-	if r.TellAllBut() != nil {
+	if r.AcknowledgeAllButLast() != nil {
 		t.Error("the same waiter is told twice")
 	}
 	s.nothingDue(t, "the run is over")
@@ -234,10 +234,10 @@ func TestRefused(t *testing.T) {
 		var s session
 		a, b := s.arrive("a", plain), s.arrive("b", plain)
 		r, _ := s.call(t)
-		wants := waiting.Gone
+		wants := waiting.DropClaim
 		if queued {
-			r.Settled(7)
-			wants = waiting.Ends
+			r.Answered(7)
+			wants = waiting.ReleaseClaim
 		}
 		who, f, left := r.Refused()
 		becomes(t, "refused", wants)(f, left)

@@ -41,16 +41,16 @@ const (
 // from goroutine to goroutine in memory; then the session releases it and yields: none of its
 // goroutines asks for a moment. The zero value knows nothing of others.
 type Turns struct {
-	passes  int           // hand-overs in this slice
-	yielded time.Duration // until when the lock is left to others
-	trip    time.Duration // how long a release takes
-	counted bool          // a release has counted the others
-	others  int64         // how many heard it beside this session; below 0: not known
-	untaken int           // how often in a row no other session took what was left to it
-	owed    int64         // releases by others to let pass, one for each other listener
-	left    bool          // the lock was left to others, and none has taken it since
-	echo    bool          // the message of that release is still to come
-	sent    time.Duration // until when that release may be on its way to Redis; 0: it has got there
+	passes       int           // hand-overs in this slice
+	yielded      time.Duration // until when the lock is left to others
+	trip         time.Duration // how long a release takes
+	counted      bool          // a release has counted the others
+	others       int64         // how many heard it beside this session; below 0: not known
+	untaken      int           // how often in a row no other session took what was left to it
+	skipReleases int64         // releases by others to let pass, one for each other listener
+	left         bool          // the lock was left to others, and none has taken it since
+	echo         bool          // the message of that release is still to come
+	sent         time.Duration // until when that release may be on its way to Redis; 0: it has got there
 }
 
 // Begin notes that Redis has granted the lock, and returns when the slice ends.
@@ -58,7 +58,7 @@ func (t *Turns) Begin(now time.Duration) (end time.Duration) {
 	if t.left && !t.Alone() {
 		t.untaken++
 	}
-	t.passes, t.yielded, t.sent, t.owed, t.left, t.echo = 0, 0, 0, 0, false, false
+	t.passes, t.yielded, t.sent, t.skipReleases, t.left, t.echo = 0, 0, 0, 0, false, false
 	if t.Alone() {
 		return now + SliceAlone
 	}
@@ -83,7 +83,7 @@ func (t *Turns) Alone() bool { return t.counted && t.others == 0 }
 
 // yield leaves the lock to others, from now on.
 func (t *Turns) yield(now time.Duration) {
-	t.left, t.owed = true, max(0, t.others-1)
+	t.left, t.skipReleases = true, max(0, t.others-1)
 	t.yielded = now + t.yieldFor()
 }
 
@@ -112,7 +112,7 @@ func (t *Turns) Released(now, trip time.Duration, others int64) {
 		t.yielded = max(t.yielded, now+t.yieldFor()) // it was too short for what is known now
 	}
 	if t.left {
-		t.owed = max(0, others-1)
+		t.skipReleases = max(0, others-1)
 	}
 	if t.sent > 0 {
 		t.arrived(now)
@@ -147,8 +147,8 @@ func (t *Turns) Heard(now time.Duration) (news bool) {
 		return false
 	}
 	t.Taken()
-	if t.owed > 0 {
-		t.owed--
+	if t.skipReleases > 0 {
+		t.skipReleases--
 		t.yielded = now + min(max(yieldTime, yieldTrips*t.trip), yieldMost)
 	}
 	return true
@@ -174,13 +174,13 @@ func (t *Turns) Yielded() time.Duration { return max(t.yielded, t.sent) }
 // LeaveToListeners leaves the lock to those who listened at the last release, if any did. They ask when they have heard
 // the next one.
 func (t *Turns) LeaveToListeners(now time.Duration) {
-	if t.Heeded() {
+	if t.HeardByOthers() {
 		t.yield(now)
 	}
 }
 
-// Heeded reports whether others have heard the last release.
-func (t *Turns) Heeded() bool { return t.counted && t.others > 0 }
+// HeardByOthers reports whether others have heard the last release.
+func (t *Turns) HeardByOthers() bool { return t.counted && t.others > 0 }
 
 // LeaveFor leaves the lock to others for d from now on.
 func (t *Turns) LeaveFor(now, d time.Duration) { t.yielded = now + d }

@@ -7,9 +7,9 @@ import (
 	"relock/internal/clock"
 )
 
-// A Look is when the waiter in front asks Redis, as long as no claim of the session holds the lock. The
+// A NextAttempt is when the waiter in front asks Redis, as long as no claim of the session holds the lock. The
 // zero value: at once.
-type Look struct {
+type NextAttempt struct {
 	// Soon: at once. The front was woken, or a wake-up was taken by a front that left before it could
 	// follow it.
 	Soon bool
@@ -18,7 +18,7 @@ type Look struct {
 
 // Next returns when the front asks, but for the time that is left to others, which ends at yielded. It has
 // no reason to wait until At if it neither listens nor polls.
-func (k *Look) Next(waits bool, yielded time.Duration) time.Duration {
+func (k *NextAttempt) Next(waits bool, yielded time.Duration) time.Duration {
 	if k.Soon || !waits {
 		return yielded
 	}
@@ -27,7 +27,7 @@ func (k *Look) Next(waits bool, yielded time.Duration) time.Duration {
 
 // After has the front ask when the poll floor from now is over, or in so many milliseconds if Redis said
 // that it is worth while then (-1: Redis does not know).
-func (k *Look) After(now, floor time.Duration, ms int64) {
+func (k *NextAttempt) After(now, floor time.Duration, ms int64) {
 	// Up to a tenth less than the floor, so that the waiters of many sessions do not look
 	// all at once for ever.
 	sleep := floor - time.Duration(rand.Int64N(int64(floor)/10+1))

@@ -28,10 +28,10 @@ func (s *Session) hearLine(payload string) bool {
 	known := false
 	for _, l := range s.locks.Find("", m.Key) {
 		l.mu.Lock()
-		known = l.told(&m) || known
-		l.unlockBehind()
+		known = l.hearEntry(&m) || known
+		l.unlockInBackground()
 	}
-	if known || s.life.Closing.Err() != nil || !m.Named() && s.standsStill(m.Owner) {
+	if known || s.life.Closing.Err() != nil || !m.Named() && s.mayStand(m.Owner) {
 		return true
 	}
 	if p := s.liners[m.Sort()].Load(); p != nil {
@@ -40,9 +40,9 @@ func (s *Session) hearLine(payload string) bool {
 	return true
 }
 
-// stoodStill notes that a claim which is over may stand in Redis, as one that was abandoned: a message for its
+// noteStanding notes that a claim which is over may stand in Redis, as one that was abandoned: a message for its
 // entry that comes late is no reason to end it.
-func (c *claim) stoodStill() {
+func (c *claim) noteStanding() {
 	s, now := c.lock.s, c.lock.s.now()
 	s.standing.Range(func(num, until any) bool {
 		if until.(time.Duration) < now {
@@ -53,16 +53,16 @@ func (c *claim) stoodStill() {
 	s.standing.Store(c.num, c.latestEnd(now))
 }
 
-// standsStill reports whether an owner is one of those.
-func (s *Session) standsStill(owner string) bool {
+// mayStand reports whether an owner is one of those.
+func (s *Session) mayStand(owner string) bool {
 	number, ok := strings.CutPrefix(owner, s.id+":")
 	num, err := strconv.ParseUint(number, 10, 64)
 	until, stands := s.standing.Load(num)
 	return ok && err == nil && stands && s.now() < until.(time.Duration)
 }
 
-// told takes a message to an entry, and reports whether the session knows that.
-func (l *lock) told(m *waiting.Message) bool {
+// hearEntry takes a message to an entry, and reports whether the session knows that.
+func (l *lock) hearEntry(m *waiting.Message) bool {
 	c := l.claimOfEntry(m)
 	switch {
 	case c == nil:
@@ -71,19 +71,19 @@ func (l *lock) told(m *waiting.Message) bool {
 	case c.run != nil:
 		l.hearRun(c, m)
 	default:
-		l.hear(c, m)
+		l.hearClaim(c, m)
 	}
 	return true
 }
 
-// hear takes in what a script says to a claim that asks. While an attempt of that is on its way, the answer
+// hearClaim takes in what a script says to a claim that asks. While an attempt of that is on its way, the answer
 // comes first: a grant counts by itself, and a refusal is heard before the message, by whose time it may be the
 // older or the younger of the two.
 //
 // A session that is called has no hold that stands in Redis. If it thinks that it has, its front waits for the end of that:
 // so Redis is asked about it at once, and not at its next renewal.
-func (l *lock) hear(c *claim, m *waiting.Message) {
-	b, a := l.needLobby(), l.queue.Front()
+func (l *lock) hearClaim(c *claim, m *waiting.Message) {
+	ct, a := l.needContention(), l.queue.Front()
 	if l.holder != nil && !m.Granted && m.After == 0 {
 		l.holder.askSoon(l.s.now())
 	}
@@ -92,13 +92,13 @@ func (l *lock) hear(c *claim, m *waiting.Message) {
 		if m.Granted {
 			c.end(nil) // its callers have gone
 		}
-	case c.flying:
-		b.place.Told, b.place.To = m, c
+	case c.inFlight:
+		ct.place.Message, ct.place.MessageTo = m, c
 	case m.Granted:
 		l.given(c, m)
 	default:
-		b.look.Soon, b.look.At = b.look.Soon || m.After == 0, min(b.look.At, l.s.now()+m.After)
-		l.callUp()
+		ct.next.Soon, ct.next.At = ct.next.Soon || m.After == 0, min(ct.next.At, l.s.now()+m.After)
+		l.wakeFront()
 	}
 }
 
@@ -120,14 +120,14 @@ func (l *lock) claimOfEntry(m *waiting.Message) *claim {
 // given takes in that a script has given the lock to the claim of the front. What cannot be trusted is asked
 // for, and so is what replicas are to acknowledge.
 func (l *lock) given(c *claim, m *waiting.Message) {
-	s, b, a := l.s, l.lobby, l.queue.Front()
+	s, ct, a := l.s, l.contention, l.queue.Front()
 	g, ok := c.grantOf(m)
-	if !ok || s.cfg.Replicas > 0 || l.state != lockOpen || a.hopeless != nil {
-		l.nudge()
+	if !ok || s.cfg.Replicas > 0 || l.state != lockOpen || a.waitErr != nil {
+		l.askAtOnce()
 		return
 	}
 	now := s.now()
-	if now-g.sent > max(waiting.SlowTaker, 2*b.place.Clock.Trip) {
+	if now-g.sent > max(waiting.SlowTaker, 2*ct.place.Clock.Trip) {
 		s.slowUntil.Store(int64(now + waiting.SlowFor))
 	}
 	if m.Token > 0 {
@@ -138,15 +138,15 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 	}
 	x := a.admit(g)
 	a.traced.Grant = locktrace.GrantLine
-	b.place.Given = c
+	ct.place.Given = c
 	a.claim = nil
 	l.dequeue(a)
 	a.deliver(x)
 	if l.holder == nil { // other permits may come free meanwhile: the next front enters the line, whether it listens or not
-		l.nudge()
+		l.askAtOnce()
 		return
 	}
-	l.callUp()
+	l.wakeFront()
 }
 
 // grantOf makes a grant of a message, if that can be trusted until a renewal is answered. Its answer is waited for a
@@ -155,10 +155,10 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 func (c *claim) grantOf(m *waiting.Message) (g grant, ok bool) {
 	l, s := c.lock, c.lock.s
 	now, doubts := s.now(), s.redis.Conn.Doubts.Load()
-	at, known := l.needLobby().place.Clock.When(m.At, now, doubts)
+	at, known := l.needContention().place.Clock.When(m.At, now, doubts)
 	g = grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token}, sent: at, doubts: doubts,
 		unconfirmed: m.Lease, until: at + trustIn(min(m.Lease, c.safeLease))}
-	return g, known && now < at+trustIn(m.Lease)/2 && g.until-now > 3*2*l.lobby.place.Clock.Trip
+	return g, known && now < at+trustIn(m.Lease)/2 && g.until-now > 3*2*l.contention.place.Clock.Trip
 }
 
 // confirmLater has what a message has granted confirmed when the section has lasted for a while: nobody else of
@@ -170,11 +170,11 @@ func (g *grant) confirmLater(now time.Duration) {
 // confirmSoon has a claim that was given to the session confirmed at once: another caller waits for it. Of permits
 // that is the last one.
 func (l *lock) confirmSoon() {
-	if l.lobby == nil || l.lobby.place.Given == nil {
+	if l.contention == nil || l.contention.place.Given == nil {
 		return
 	}
-	c := l.lobby.place.Given
-	if (c == l.holder || c.kind.Permits) && (c.stopped || c.renewAt != awaited) {
+	c := l.contention.place.Given
+	if (c == l.holder || c.kind.Permits) && (c.stopped || c.renewAt != renewalUnderWay) {
 		c.askSoon(l.s.now())
 	}
 }

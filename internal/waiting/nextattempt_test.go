@@ -12,16 +12,16 @@ import (
 // lock is left to others.
 func TestNextLook(t *testing.T) {
 	for what, c := range map[string]struct {
-		look    waiting.Look
+		look    waiting.NextAttempt
 		waits   bool
 		yielded time.Duration
 		want    time.Duration
 	}{
-		"nothing known":       {waiting.Look{}, true, 0, 0},
-		"at its time":         {waiting.Look{At: 9}, true, 5, 9},
-		"left to others":      {waiting.Look{At: 3}, true, 5, 5},
-		"woken":               {waiting.Look{Soon: true, At: 9}, true, 5, 5},
-		"nothing to wait for": {waiting.Look{At: 9}, false, 5, 5},
+		"nothing known":       {waiting.NextAttempt{}, true, 0, 0},
+		"at its time":         {waiting.NextAttempt{At: 9}, true, 5, 9},
+		"left to others":      {waiting.NextAttempt{At: 3}, true, 5, 5},
+		"woken":               {waiting.NextAttempt{Soon: true, At: 9}, true, 5, 5},
+		"nothing to wait for": {waiting.NextAttempt{At: 9}, false, 5, 5},
 	} {
 		if got := c.look.Next(c.waits, c.yielded); got != c.want {
 			t.Errorf("%s: %v, want %v", what, got, c.want)
@@ -39,7 +39,7 @@ func TestLookAfter(t *testing.T) {
 		0:    {max(time.Millisecond, clock.Least), max(time.Millisecond, clock.Least)},
 	} {
 		for range 100 {
-			var k waiting.Look
+			var k waiting.NextAttempt
 			k.After(now, floor, ms)
 			if d := k.At - now; d < want[0] || d > want[1] {
 				t.Fatalf("%d ms: asks after %v, want %v to %v", ms, d, want[0], want[1])

@@ -24,33 +24,33 @@ func (s *Session) admitMore(cmd script.Command) {
 // mostAgain bounds that: each time 16 entries are looked at.
 const mostAgain = 1000
 
-// enterAnew prepares the front of the queue to enter the line by the release of a claim; nil if it does not:
+// enterByRelease prepares the front of the queue to enter the line by the release of a claim; nil if it does not:
 // no other session waits as far as is known, or the front asks by itself.
-func (l *lock) enterAnew(c *claim, op *Op) *claim {
+func (l *lock) enterByRelease(c *claim, op *Op) *claim {
 	if c.run != nil {
 		return l.requeueBy(c.run, op)
 	}
 	a := l.queue.Front()
 	if !c.kind.HandsOver || !c.kind.Lines || c.kind.Permits || !a.kind.Lines || l.state != lockOpen || a.busy() ||
-		a.claim != nil || a.hopeless != nil || l.s.redis.Inbox.Deaf() || l.needLobby().turns.Alone() {
+		a.claim != nil || a.waitErr != nil || l.s.redis.Inbox.Deaf() || l.needContention().turns.Alone() {
 		return nil
 	}
 	a.prepare()
-	a.op.Line.Head, a.op.Line.Waiting = a.claim.entryHead(), l.tellWaiting()
-	a.claim.flying, a.tries.MayHaveRun = true, true
+	a.op.Line.Head, a.op.Line.Waiting = a.claim.entryHead(), l.waitingToReport()
+	a.claim.inFlight, a.attempts.MayHaveRun = true, true
 	op.Line.Enter, op.Line.Waiting = a.op.Line.Head+a.claim.ownerID(), a.op.Line.Waiting
 	return a.claim
 }
 
-// enteredAnew takes in what became of that.
-func (l *lock) enteredAnew(c *claim, r *redis.Released, sent time.Duration, doubts uint32, err error) {
+// enteredByRelease takes in what became of that.
+func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration, doubts uint32, err error) {
 	if c.run != nil {
 		l.requeued(c, r, sent, doubts, err)
 		return
 	}
-	c.flying = false
+	c.inFlight = false
 	if c.account != nil {
-		c.account.CallUp()
+		c.account.Wake()
 	}
 	a := l.queue.Front()
 	waits := a != nil && a.claim == c
@@ -70,12 +70,12 @@ func (l *lock) enteredAnew(c *claim, r *redis.Released, sent time.Duration, doub
 		c.end(nil)
 		return
 	}
-	b := l.needLobby()
+	ct := l.needContention()
 	if err != nil || r.Lost || r.Resent || r.Line.Others && r.Line.Position <= 0 {
-		b.look.Soon = true // it may stand there
+		ct.next.Soon = true // it may stand there
 		return
 	}
-	a.tries.MayHaveRun = false
+	a.attempts.MayHaveRun = false
 	if r.Line.Position > 0 {
 		g := grant{sent: sent, doubts: doubts}
 		g.Value, g.Token = -1, r.Line.At
@@ -87,7 +87,7 @@ func (l *lock) enteredAnew(c *claim, r *redis.Released, sent time.Duration, doub
 // now: it may have entered a claim just then which was over already. What ended that claim came too early to
 // find its entry. nil: it enters none.
 func (e *ending) enteredLate() (done func(error)) {
-	if e.anew == nil {
+	if e.entering == nil {
 		return nil
 	}
 	return func(err error) {
@@ -95,14 +95,14 @@ func (e *ending) enteredLate() (done func(error)) {
 			l := e.c.lock
 			l.mu.Lock()
 			e.dismissLate()
-			l.unlockBehind()
+			l.unlockInBackground()
 		}
 	}
 }
 
 // dismissLate takes back what such a release has entered.
 func (e *ending) dismissLate() {
-	switch c := e.anew; {
+	switch c := e.entering; {
 	case c == nil || c.state != finished: // one that still asks ends behind this
 	case c.run != nil:
 		c.dismiss()
@@ -118,21 +118,21 @@ func (c *claim) dismissEntry() {
 	s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: s.now() + s.cfg.ReleaseTimeout})
 }
 
-// bequeath gives the claim of a front that leaves, and its place in the line, to the next caller, if that
+// passEntry gives the claim of a front that leaves, and its place in the line, to the next caller, if that
 // wants the same.
-func (a *acquisition) bequeath(next *acquisition) {
+func (a *acquisition) passEntry(next *acquisition) {
 	c, l := a.claim, a.lock
-	if c == nil || !a.kind.Lines || c.state != asking || l.lobby == nil || next.claim != nil || next.busy() || next.hopeless != nil ||
+	if c == nil || !a.kind.Lines || c.state != asking || l.contention == nil || next.claim != nil || next.busy() || next.waitErr != nil ||
 		a.kind != next.kind || a.n != next.n || a.named != "" || next.named != "" || a.opts.Alone() || next.opts.Alone() {
 		return
 	}
-	if !c.flying && (l.lobby.place.Claim != c || a.tries.MayHaveRun || a.tries.MayCome) {
+	if !c.inFlight && (l.contention.place.Claim != c || a.attempts.MayHaveRun || a.attempts.MayCome) {
 		return
 	}
 	if head := l.s.plainHead; c.prim.(kind.Liner).Entry(head) != next.prim.(kind.Liner).Entry(head) {
 		return // its tokens have an end, and those of the claim have none, or the other way round
 	}
 	next.claim, next.op = c, a.op
-	next.tries.MayHaveRun = c.flying
-	a.claim, a.tries.MayHaveRun = nil, false
+	next.attempts.MayHaveRun = c.inFlight
+	a.claim, a.attempts.MayHaveRun = nil, false
 }

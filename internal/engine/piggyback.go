@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/redis/rueidis"
+
+	"relock/internal/script"
+)
+
+// How an attempt takes along what an UnlockAsync has left to be sent: see async.go.
+
+// takePending takes the departures of the lock that were not sent yet, for an attempt that is about to be sent. Those
+// that were are away.
+func (l *lock) takePending() (pending, sent []*asyncRelease) {
+	all, _ := l.asyncReleases()
+	for _, d := range all {
+		if l.s.cleanup.Take(&d.job) {
+			d.mine = true
+			pending = append(pending, d)
+		} else {
+			sent = append(sent, d)
+		}
+	}
+	return pending, sent
+}
+
+// returnPending has departures leave after all that were taken along, but for those that were sent.
+func (l *lock) returnPending(pending []*asyncRelease) {
+	for _, d := range pending {
+		if d.mine {
+			d.mine, d.followed = false, false
+			l.s.cleanup.Return(&d.job, nil)
+		}
+	}
+}
+
+// canPiggyback reports whether the caller in front can ask although a claim of its session holds the lock: that is being
+// released, and the release can be taken along.
+func (a *acquisition) canPiggyback() bool {
+	l := a.lock
+	if !l.releases() {
+		return false
+	}
+	pending, _ := l.takePending()
+	if slices.ContainsFunc(pending, func(d *asyncRelease) bool { return d.c == l.holder }) {
+		a.piggyback = pending
+		return true
+	}
+	l.returnPending(pending)
+	return false
+}
+
+// releases reports whether the claim that holds the lock is being released while it has departures.
+func (l *lock) releases() bool { return l.hasAsync && l.holder != nil && l.holder.state == releasing }
+
+// awaitSent has a TryLock wait for the departures that are away already and that it may be refused for. Others it
+// takes along. The lock's mutex must be held; it is released meanwhile and held again at the end.
+func (a *acquisition) awaitSent() error {
+	l := a.lock
+	_, last := l.asyncReleases()
+	for l.hasAsync {
+		pending, sent := l.takePending()
+		i := slices.IndexFunc(sent, func(d *asyncRelease) bool {
+			return d.number <= last && (d.inner != nil || a.kind.Exclusive || d.c.kind.Exclusive || a.kind.Permits)
+		})
+		if i < 0 {
+			a.piggyback = pending
+			return nil
+		}
+		l.returnPending(pending)
+		d := sent[i]
+		if d.gone == nil {
+			d.gone = make(chan struct{})
+		}
+		gone := d.gone
+		l.unlock()
+		ctx, cancel := a.bounded(a.ctx, a.queued)
+		answered := false
+		select {
+		case <-gone:
+			answered = true
+		case <-ctx.Done():
+		}
+		cancel()
+		var err error
+		if !answered {
+			err = a.ended()
+		}
+		l.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attachPending takes along what has not left yet, for the attempt that is about to be sent. What it returns is to be
+// deferred: it has leave what was not sent after all, also if code of the caller's context has ended the goroutine.
+func (a *acquisition) attachPending() (end func()) {
+	l := a.lock
+	if a.piggyback == nil {
+		a.piggyback, _ = l.takePending()
+	}
+	pending := a.piggyback
+	for _, d := range pending {
+		d.followed = l.queue.First == &a.node
+	}
+	return func() {
+		a.piggyback = nil
+		l.returnPending(pending)
+	}
+}
+
+// sendPiggyback sends an attempt behind the departures that it takes along, and takes in their answers. It runs the
+// hooks: no mutex may be held.
+func (s *Session) sendPiggyback(ctx context.Context, pending []*asyncRelease, cmd script.Command) rueidis.RedisResult {
+	if err := ctx.Err(); err != nil {
+		return rueidis.NewErrorResult(err)
+	}
+	var cmds []script.Command
+	for _, d := range pending {
+		cmds = append(cmds, d.job.Cmds...)
+	}
+	results := s.redis.Run.InOrder(ctx, append(cmds, cmd))
+	for _, d := range pending {
+		n := len(d.Cmds)
+		d.mine = false
+		s.cleanup.Return(&d.job, results[:n])
+		results = results[n:]
+	}
+	return results[0]
+}
