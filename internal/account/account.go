@@ -28,14 +28,14 @@ type Account struct {
 	// Changes counts the changes of what the sides have.
 	Changes int
 
-	// late are the ids of commands that may bring the end of the lock closer, and were given
-	// up without an answer. Before the lock is trusted for longer Redis is told to ignore them.
+	// late are the ids of commands without an answer that may shorten the lease when they arrive. The
+	// session has Redis ignore them before it trusts the lock for longer.
 	late []string
 
-	LostSections int32 // lost sections that are not unlocked yet: they may just be noticing
+	LostSections int32 // sections that were lost, and are not unlocked yet: their callers may not have noticed
 	cancelling   int32 // sections that were closed, and whose contexts are being cancelled
-	Leaves       bool  // the end of an inner hold is on its way, and no caller waits for it
-	Unsent       bool  // that of another one is to be sent when the command under way is answered
+	Leaves       bool  // an inner hold is being released, and no caller waits for that
+	Unsent       bool  // another one is to be released when the command under way is answered
 
 	standing
 	Tokens
@@ -57,8 +57,8 @@ type side struct {
 	// ids, so that each is ended by one command, and "not there" means that it was lost. The
 	// last release names them too.
 	ending []string
-	// unresolved: a nested command was given up without an answer, and may still come; the last release
-	// of a private owner looks here too.
+	// unresolved: a nested command was given up without an answer, and may still arrive. So the last
+	// release of a private owner names this side too.
 	unresolved bool
 }
 
@@ -151,8 +151,8 @@ func (m *Account) Surplus(k *kind.Kind, side, needed int) (ends []string) {
 	return ends
 }
 
-// MarkUnresolved notes that a nested hold of a side may come about although its command was given up: the last
-// release looks there.
+// MarkUnresolved notes that a nested hold of a side may come about although its command was given up. The
+// last release names that side.
 func (m *Account) MarkUnresolved(side int) { m.sides[side].unresolved = true }
 
 // EndUnresolved takes the id of such a hold off at once, to be ended by itself: an Unlock that ends one of the
@@ -210,8 +210,8 @@ func (m *Account) Extension(k *kind.Kind, side int, op *kind.Op) {
 	op.ByIDs = m.byIDs
 }
 
-// Extended takes in what became of an extension: Redis ignores from now on what it was told to, and
-// a copy of the extension itself may still arrive.
+// Extended notes the outcome of an extension. Redis ignores the commands that the extension named from now
+// on. A copy of the extension itself may still arrive.
 func (m *Account) Extended(op *kind.Op, r *redis.Extended) {
 	if r.Voided {
 		m.late = slices.DeleteFunc(m.late, func(id string) bool { return slices.Contains(op.Void, id) })

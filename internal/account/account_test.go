@@ -148,7 +148,7 @@ func TestReleasesOfWhatMayComeLate(t *testing.T) {
 	named.Ended(0, []string{"a"})
 	same(t, "a named owner of whom nothing stands", releases(named, read), []string(nil))
 	nest(named, read, read, "b")
-	same(t, "a stray hold has a command of its own", named.EndUnresolved(0, "b"), []string{"b"})
+	same(t, "an unresolved hold has a command of its own", named.EndUnresolved(0, "b"), []string{"b"})
 	same(t, "and counts no more", named.Counted(&read.kind, 0), 0)
 	same(t, "the last release names it", releases(named, read),
 		[]string{"side 0 of o ends [b] byIDs, stay 0[] 0[] for 0s: may be gone"})

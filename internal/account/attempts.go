@@ -8,7 +8,7 @@ import (
 	"relock/internal/script"
 )
 
-// A Attempts is of the attempts that one Lock has sent one after the other. The zero value is that of none.
+// Attempts is the record of the attempts that one Lock has sent, one after the other. The zero value has none.
 type Attempts struct {
 	Err        error // of the last one, nil if it was answered
 	Failures   int   // in a row
@@ -29,12 +29,11 @@ type Outcome struct {
 	Sent, Now      time.Duration
 }
 
-// Grace is how long Redis may take to answer a caller that goes away meanwhile: if it has
-// answered that caller before, or the one before in the queue, it does not count as
-// unavailable.
+// Grace is how long Redis may take to answer an attempt whose caller leaves meanwhile. Within that time Redis
+// counts as available if it has answered an earlier attempt of that caller, or of the caller before it.
 const Grace = 100 * time.Millisecond
 
-// Note takes in what became of an attempt.
+// Note records the outcome of an attempt.
 func (l *Attempts) Note(o *Outcome) {
 	l.answered = l.answered || o.Others
 	if o.Err == nil {
@@ -70,5 +69,5 @@ func (l *Attempts) Note(o *Outcome) {
 // Doubted returns when the first attempt was sent whose outcome is not known, if there is one.
 func (l *Attempts) Doubted() (sent time.Duration, unknown bool) { return l.doubted, l.MayHaveRun }
 
-// Forget forgets what may have run: it is another's business from now on.
+// Forget drops the attempts that may have run: another claim accounts for them from now on.
 func (l *Attempts) Forget() { l.MayHaveRun, l.MayCome = false, false }

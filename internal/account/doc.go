@@ -3,7 +3,7 @@
 // makes the commands of the claim. Of a section's holds it knows which are unlocked, and it sends nothing.
 //
 // Each hold has an id, but for the first one of a private owner, which gets one with the next if its kind is ByID.
-// Those of a named owner tell its holds from those that other sessions have under the same name. Those of a private owner
+// The ids of a named owner distinguish its holds from those that other sessions have under the same name. Those of a private owner
 // are there since a command that is sent twice must count once; they are alike, and which of them stands
 // for which hold does not matter.
 //

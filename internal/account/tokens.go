@@ -5,7 +5,7 @@ type Tokens struct {
 	next     int64 // the next one to be given out
 	left     int
 	reserved int  // the least number that an attempt ever asked for
-	exact    bool // by Redis
+	exact    bool // a message from Redis, or a nested attempt, has fixed that number
 }
 
 // Reserving notes that an attempt will ask for n tokens, and returns n.
@@ -19,18 +19,18 @@ func (t *Tokens) Reserving(n int) int {
 // Asked returns the least number that an attempt ever asked for; 0: none did.
 func (t *Tokens) Asked() int { return t.reserved }
 
-// Exactly notes that the next answer, or message, is about n tokens, whatever was asked for before.
+// Exactly notes that the next grant carries n tokens: earlier requests do not count.
 func (t *Tokens) Exactly(n int) { t.reserved, t.exact = n, true }
 
-// Given notes that the claim had the lock before it asked: another's script has reserved its tokens, for as many callers
-// as that knew of. Unless a message has told that number, only the highest token is known to be the claim's.
+// Given notes that the claim had the lock before it asked: the script of another session has reserved its tokens, one
+// for each caller that the entry counted. Unless a message has said how many, only the highest is known to be the claim's.
 func (t *Tokens) Given() {
 	if !t.exact {
 		t.reserved = 1
 	}
 }
 
-// Reserved takes in the highest token that Redis has reserved; 0: none. Of those below it the claim surely
+// Reserved notes the highest token that Redis has reserved; 0: none. Of those below it the claim surely
 // has as many as the least number that was asked for.
 func (t *Tokens) Reserved(highest int64) {
 	if highest > 0 {

@@ -1,9 +1,9 @@
 package account
 
-// A turn is who may send a command that changes the account: one at a time is awaited.
+// A turn serialises the commands that change the account: one at a time is under way.
 type turn struct {
 	busy bool
-	free chan struct{} // closed when others may look again; nil if none waits
+	free chan struct{} // closed when the state has changed; nil if no caller waits
 }
 
 // Sending notes that a command is about to be sent and awaited.
@@ -12,7 +12,7 @@ func (t *turn) Sending() { t.busy = true }
 // Busy reports whether a command is awaited; of a claim that asks, also at each refusal.
 func (t *turn) Busy() bool { return t.busy }
 
-// Freed returns what is closed when those who wait may look again.
+// Freed returns a channel that is closed when the state has changed, so that waiting callers check it again.
 func (t *turn) Freed() <-chan struct{} {
 	if t.free == nil {
 		t.free = make(chan struct{})
@@ -20,7 +20,7 @@ func (t *turn) Freed() <-chan struct{} {
 	return t.free
 }
 
-// Awaited reports whether somebody waits.
+// Awaited reports whether a caller waits for that.
 func (t *turn) Awaited() bool { return t.free != nil }
 
 // Answered ends the command that is awaited: it was answered or given up.
@@ -29,7 +29,7 @@ func (t *turn) Answered() {
 	t.Wake()
 }
 
-// Wake has those who wait look again.
+// Wake has the waiting callers check the state again.
 func (t *turn) Wake() {
 	if t.free != nil {
 		close(t.free)

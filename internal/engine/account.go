@@ -28,8 +28,8 @@ func (c *claim) op() Op {
 }
 
 // awaitAnswer waits until no command of the claim is under way, and returns false if ctx ends first.
-// A claim that asks counts as having one under way between two attempts too, but not for a TryLock
-// (tries), which would wait for a release. The lock's mutex must be held; it is released meanwhile and
+// A claim that asks counts as having one under way between two attempts too. That does not hold for a
+// TryLock (try), which would wait for a release. The lock's mutex must be held; it is released meanwhile and
 // held again at the end.
 func (c *claim) awaitAnswer(ctx context.Context, try bool) bool {
 	l := c.lock
@@ -67,8 +67,8 @@ func (c *claim) draw() int64 {
 	return c.account.Draw()
 }
 
-// latestEnd returns when the lock is over in Redis at the latest, should nothing be heard of it any
-// more: a renewal may just be under way.
+// latestEnd returns when the lock ends in Redis at the latest if no further command for it is answered. A renewal
+// may be under way.
 func (c *claim) latestEnd(now time.Duration) time.Duration {
 	at := max(now+c.lock.s.cfg.Lease, c.trust+time.Second)
 	if c.account != nil {

@@ -22,7 +22,7 @@ type acquisition struct {
 	claim     *claim // that it asks for; nil as long as it has not asked
 	op        Op     // the last attempt
 	attempts  attempts
-	piggyback []*asyncRelease // that its next attempt takes along, see async.go
+	piggyback []*asyncRelease // that its next attempt sends in front of it, see async.go
 
 	// interrupt ends what the acquisition sends.
 	interrupt atomic.Pointer[context.CancelFunc]
@@ -42,7 +42,7 @@ type waiter struct {
 	queued      bool
 	subscribing bool
 	outside     bool  // it lies in no section of the session; known once it waits
-	waitErr     error // why it waits in vain; nil as far as is known
+	waitErr     error // why the wait ends without the lock; nil while it goes on
 	arrived     int   // its number among those who have queued
 	member      waiting.Member[claim, acquisition]
 }
@@ -61,14 +61,14 @@ type request struct {
 	deadline  time.Duration // of Wait or of a TryLock; 0: none
 }
 
-// attempts is what an acquisition remembers of its attempts.
+// attempts is what an acquisition remembers of the attempts that it has sent.
 type attempts struct {
 	account.Attempts
 	stuck        bool          // is counted by s.outage
 	refused      int           // in a session that polls, or with Retry
-	pause        time.Duration // for how long such a caller has slept last, or, in a session that is deaf, sleeps next
+	pause        time.Duration // its last sleep; in a session that cannot subscribe, the next one
 	sent         time.Duration // when its last attempt was sent,
-	trip         time.Duration // and how long it took from there to the pause behind it
+	trip         time.Duration // and the time from there to the pause after it
 	holder       holder        // who had the lock at the last refusal
 	unsubscribed int           // failed subscriptions in a row
 }
@@ -193,7 +193,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 			case x.standing(s.now()):
 				return a.nest(x, false)
 			default:
-				x.claim.expire(s.now()) // for good: this Lock is none of that section's any more
+				x.claim.expire(s.now()) // so that this Lock does not nest in it
 			}
 		}
 		if a.named != "" {
@@ -270,7 +270,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 	return x, nil
 }
 
-// errAgain has acquire begin anew. What the acquisition was about to enter has ended meanwhile; or a
+// errAgain has acquire start over. What the acquisition was about to enter has ended meanwhile; or a
 // TryLock has slept before a further attempt. While it sleeps the lock knows nothing of it: other callers of
 // its name would wait for it until it wakes up.
 var errAgain = errors.New("rlock: again")

@@ -16,7 +16,7 @@ import (
 // meanwhile and held again at the end.
 func (a *acquisition) ask() (grant, error) {
 	l, k := a.lock, a.kind
-	if a.claim != nil && a.claim.state != asking { // it was ended behind an attempt, as by a forced unlock
+	if a.claim != nil && a.claim.state != asking { // it was ended after an attempt, as by a forced unlock
 		a.abandonClaim()
 	}
 	a.prepare()
@@ -104,7 +104,8 @@ func (a *acquisition) prepare() {
 // caller that enters the claim in the line.
 func (a *acquisition) underWay() bool { return a.claim != nil && a.claim.inFlight }
 
-// busy reports whether the caller can take nothing in now, but an answer that is on its way. Whoever ends that wakes it.
+// busy reports whether the caller cannot be given the lock now: it subscribes, or awaits an answer. It is woken at
+// the end of that.
 func (a *acquisition) busy() bool { return a.subscribing || a.underWay() }
 
 // maxTokens bounds how many fencing tokens one acquisition reserves.
@@ -149,7 +150,7 @@ func (a *acquisition) bounded(ctx context.Context, queued bool) (bounded context
 	}
 	interrupt := cancel
 	a.interrupt.Store(&interrupt)
-	if s.life.Closing.Err() != nil { // Close has looked for interrupts already
+	if s.life.Closing.Err() != nil { // Close has called the interrupts already
 		cancel()
 	}
 	return bounded, cancel
@@ -172,7 +173,7 @@ func (a *acquisition) noteOutage(err error) {
 }
 
 // enterOutage counts a Lock that waits and whose last attempt has failed with err, if that says
-// that Redis does not serve. What the user is not allowed is told apart: no Lock waits for that.
+// that Redis does not serve. An error of the ACL is reported by itself: no Lock waits for that.
 func (a *acquisition) enterOutage(err error) {
 	s, name := a.lock.s, a.prim.Names().Name()
 	switch {
@@ -192,7 +193,7 @@ func (a *acquisition) forgotten() bool {
 }
 
 // stopsTrying says whether a TryLock shall stop after err. It goes on as long as the outcome is
-// unknown: asking again is the only way to learn it. What replicas lack is known.
+// unknown: asking again is the only way to learn it. If replicas have not acknowledged a grant, the outcome is known.
 func (a *acquisition) stopsTrying(err error) bool {
 	if errors.As(err, new(*redis.TooFew)) {
 		return true

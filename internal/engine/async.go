@@ -11,10 +11,10 @@ import (
 	"relock/locktrace"
 )
 
-// UnlockAsync: a release that no caller waits for is a departure. It leaves at once, in the background, unless an
-// attempt of the session for the same lock comes before: that takes it along, in front of itself in one pipeline. Its
-// answer is taken in before that of the attempt. Until it is answered, or the release timeout is over, its claim is
-// releasing, as that of an Unlock which another goroutine waits for.
+// UnlockAsync makes an async release: one that no caller waits for. The clean-up sends it in the background. If an
+// attempt of the session for the same lock is sent first, the release is piggybacked: both go in one pipeline, the
+// release in front, and its answer is handled before that of the attempt. The claim is releasing, as in an Unlock, until
+// the release is answered or the release timeout is over.
 
 // UnlockAsync is Unlock that does not wait; package rlock documents it.
 func (h *Hold) UnlockAsync() {
@@ -26,24 +26,24 @@ func (h *Hold) UnlockAsync() {
 	}
 }
 
-// errReleaseSent says that the release of a hold is on its way: what becomes of it is told later.
+// errReleaseSent says that the release of a hold is under way. Its outcome is reported later, to the logger and the hooks.
 var errReleaseSent = errors.New("rlock: the release is on its way")
 
-// reportFailed tells the logger what an Unlock would have returned.
+// reportFailed logs the error that an Unlock would have returned.
 func (c *claim) reportFailed(err error) {
 	c.lock.s.log.Warn("relock: an UnlockAsync has failed", "name", c.prim.Names().Name(), "owner", c.ownerID(), "error", err)
 }
 
-// A asyncRelease is a release that no caller waits for. It is guarded by the mutex of its claim's lock, but for what
-// hears results, which one goroutine does at a time: that of the clean-up, or a caller that has taken it along.
+// An asyncRelease is a release that no caller waits for. It is guarded by the mutex of its claim's lock, but for what
+// hears results, which one goroutine does at a time: that of the clean-up, or a caller that piggybacks it.
 type asyncRelease struct {
 	ending
 	redis.Pending
 	job    redis.Job
 	number uint64
-	mine   bool          // the caller that looks at it has taken it along, and has not sent it
-	over   bool          // its answer was taken in, or the release timeout is over
-	gone   chan struct{} // made by those that wait for that
+	mine   bool          // a caller has taken it to be piggybacked, and has not sent it
+	over   bool          // its answer was handled, or the release timeout is over
+	gone   chan struct{} // made by the callers that wait for that
 
 	trace     *report.Hold // what the hooks follow the hold by, if anything
 	traceDone func(err error, gone bool)
@@ -52,7 +52,7 @@ type asyncRelease struct {
 	parts []part   // for each command
 }
 
-// asyncReleases are those of a session by their locks. A lock that has some says so in leaving.
+// asyncReleases are those of a session by their locks. lock.hasAsync is true while a lock has some.
 type asyncReleases struct {
 	mu   sync.Mutex
 	last uint64
@@ -88,7 +88,7 @@ func (l *lock) asyncReleases() (all []*asyncRelease, last uint64) {
 	return slices.Clone(s.of[l]), s.last
 }
 
-// releaseAsync has the release of a claim whose last section has closed leave. The lock's mutex must be held and is
+// releaseAsync sends the release of a claim whose last section has closed, without waiting for the answer. The lock's mutex must be held and is
 // released.
 func (c *claim) releaseAsync(now time.Duration, t *report.Hold) error {
 	d := &asyncRelease{ending: ending{c: c, now: now}, trace: t}
@@ -101,7 +101,7 @@ func (c *claim) releaseAsync(now time.Duration, t *report.Hold) error {
 	return errReleaseSent
 }
 
-// send has the commands of a departure sent. The lock's mutex must be held; it may be released meanwhile, and is held
+// send hands the commands of an async release to the clean-up. The lock's mutex must be held; it may be released meanwhile, and is held
 // again at the end.
 func (d *asyncRelease) send() {
 	c := d.c
@@ -123,7 +123,7 @@ func (d *asyncRelease) send() {
 	}
 }
 
-// again is told by the clean-up that the release goes on.
+// again is called by the clean-up when it sends the release once more.
 func (d *asyncRelease) again(err error) {
 	l := d.c.lock
 	l.mu.Lock()
@@ -136,8 +136,7 @@ func (d *asyncRelease) again(err error) {
 	l.unlockInBackground()
 }
 
-// done is told by the clean-up that all was answered, or that it was given up, of which the clean-up has told the
-// logger.
+// done is called by the clean-up when all commands were answered, or when it gives up, which it has logged.
 func (d *asyncRelease) done(err error) {
 	l := d.c.lock
 	l.mu.Lock()
@@ -155,7 +154,7 @@ func (d *asyncRelease) done(err error) {
 	l.unlockInBackground()
 }
 
-// finish takes in the answer, or its lack, and tells the hooks.
+// finish handles the answer, or the error that stands for it, and calls the hooks.
 func (d *asyncRelease) finish(err error) {
 	c := d.c
 	l, s, gone := c.lock, c.lock.s, d.Lost

@@ -30,14 +30,14 @@ func (h *Hold) unlockInnerAsync(t *report.Hold) error {
 	return err
 }
 
-// releaseUnsent has leave what an UnlockAsync has left to the command that was awaited then.
+// releaseUnsent sends what an UnlockAsync could not send, since another command of the claim was under way.
 func (c *claim) releaseUnsent(x *section) {
 	if c.account.Unsent && !c.account.Busy() {
 		c.releaseSurplusAsync(x, nil)
 	}
 }
 
-// releaseSurplusAsync has the release of holds leave beyond those that the section has, and reports whether there are any.
+// releaseSurplusAsync sends the release of holds beyond those that the section has, and reports whether there are any.
 // The lock's mutex must be held; it may be released meanwhile, and is held again at the end.
 func (c *claim) releaseSurplusAsync(x *section, t *report.Hold) bool {
 	if x.hasEnded() || c.state != held || x.holds.Held() == 0 {
@@ -52,7 +52,7 @@ func (c *claim) releaseSurplusAsync(x *section, t *report.Hold) bool {
 		if len(ends) == 0 {
 			continue
 		}
-		if keep > 0 { // by the time that it runs, the holds that stay may deserve more
+		if keep > 0 { // the holds that stay may have longer leases by the time that it runs
 			c.account.Shortening(ends)
 		}
 		d.parts = append(d.parts, part{side, ends})
@@ -68,7 +68,7 @@ func (c *claim) releaseSurplusAsync(x *section, t *report.Hold) bool {
 	return true
 }
 
-// innerAnswered is answered for holds that ended while their section went on.
+// innerAnswered is answered, for an async release of holds whose section goes on.
 func (d *asyncRelease) innerAnswered(err error) error {
 	c, x := d.c, d.inner
 	m := c.account
@@ -96,7 +96,7 @@ func (d *asyncRelease) innerAnswered(err error) error {
 	return err
 }
 
-// confirmed notes that the holds of a departure are no longer in Redis.
+// confirmed notes that the holds of an async release are no longer in Redis.
 func (d *asyncRelease) confirmed() {
 	for _, p := range d.parts {
 		d.c.account.Ended(p.side, p.ids)

@@ -20,7 +20,7 @@ type attempt struct {
 	err error // if there is one, the lock is not known to be held
 }
 
-// send sends an attempt, and takes in the answer. It runs the hooks: no mutex may be held.
+// send sends an attempt, and decodes the answer. It runs the hooks: no mutex may be held.
 func (s *Session) send(ctx context.Context, e *attempt) {
 	e.sent, e.doubts = s.now(), s.redis.Conn.Doubts.Load()
 	e.until = e.sent + trustIn(min(e.op.Lease, e.c.safeLease))
@@ -42,7 +42,7 @@ func (s *Session) send(ctx context.Context, e *attempt) {
 	}
 }
 
-// errLate is why a grant counts for nothing: the answer, or the hooks that were told of it, took longer
+// errLate is why a grant counts for nothing: the answer, or a hook that it was reported to, took longer
 // than the lease that it grants.
 var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of", ErrUnavailable)
 

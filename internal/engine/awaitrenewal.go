@@ -4,10 +4,10 @@ import (
 	"time"
 )
 
-// A claim pauses, without a section, until a renewal has confirmed it: too little of its trust is left for the
-// next caller. Redis has given it to the session by another's release, or it is a run's.
+// A claim that has too little trust left for the next caller stays held, without a section, until a renewal has
+// confirmed it. Only two sorts of claims do so: those that another session's release has granted, and those of runs.
 
-// mayAwaitRenewal reports whether a claim may do so.
+// mayAwaitRenewal reports whether a claim is one of these, and can still be renewed and handed over.
 func (c *claim) mayAwaitRenewal(now time.Duration) bool {
 	ct := c.lock.contention
 	if c.kind.Permits && ct != nil && ct.place.AwaitsRenewal != nil && ct.place.AwaitsRenewal != c { // one at a time
@@ -16,7 +16,7 @@ func (c *claim) mayAwaitRenewal(now time.Duration) bool {
 	return (c.run != nil || ct != nil && ct.place.Given == c) && c.state == held && !c.cannotHandOver() && now < c.trust && c.lock.s.cfg.HandOverLimit >= 0
 }
 
-// awaitRenewal has it do so.
+// awaitRenewal has the claim renewed before its next section opens.
 func (c *claim) awaitRenewal(now time.Duration) {
 	c.lock.needContention().place.AwaitsRenewal = c
 	if c.stopped || c.renewAt != renewalUnderWay {
@@ -25,13 +25,13 @@ func (c *claim) awaitRenewal(now time.Duration) {
 	c.reschedule()
 }
 
-// awaitsRenewal reports whether the claim waits for that.
+// awaitsRenewal reports whether the claim waits for that renewal.
 func (c *claim) awaitsRenewal() bool {
 	ct := c.lock.contention
 	return ct != nil && ct.place.AwaitsRenewal == c
 }
 
-// resume goes on with a claim that a renewal has confirmed.
+// resume hands over a claim that waited for a renewal, which has confirmed it.
 func (c *claim) resume(now time.Duration) {
 	if c.state != held || !c.awaitsRenewal() {
 		return

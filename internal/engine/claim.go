@@ -38,16 +38,16 @@ type lease struct {
 	// trust is until when Redis surely keeps the lock: the lease, less a margin, from when
 	// the last confirmed command was sent.
 	trust     time.Duration
-	renewAt   time.Duration // when to ask Redis for another lease; awaited while it is asked
+	renewAt   time.Duration // when to ask Redis for another lease; renewalUnderWay while it is asked
 	safeLease time.Duration // how much of a lease is left whatever another process does: see exposed.go
-	passUntil time.Duration // until when callers may enter: the slice, or the time to join
+	passUntil time.Duration // until when callers may enter: the end of the slice, or of the time to join
 	slot      clock.Slot    // in the schedule, which guards it
 	n         int32         // permits
 	doubts    uint32        // what the session's count was when that command was sent
 
 	state    claimState
-	inFlight bool // an attempt for it is on its way: what ends the claim must come after that
-	// noHandOver: never passed on. It has had a hold with a fixed lease or abandoned, a nested command of
+	inFlight bool // an attempt for it is under way: the release of the claim must be sent after its answer
+	// noHandOver: it is never handed over. It has had a hold with a fixed lease or abandoned, a nested command of
 	// unknown outcome, an inner release that was not confirmed, or a change of side.
 	noHandOver bool
 	stopped    bool // not renewed, since no context of a section wanted it; asking: its session is a slow taker
@@ -57,7 +57,7 @@ type claimState uint8
 
 const (
 	asking       claimState = iota
-	held                    // granted; it has sections, waits for the next (paused, parked), or is about to be released
+	held                    // granted; it has sections, waits for the next (awaitsRenewal, undelivered), or is about to be released
 	releasing               // an Unlock is sending the release
 	finished                // ending in the background, or gone
 	lostStanding            // it may stand in Redis; it is released when its sections are unlocked
@@ -107,8 +107,8 @@ func (c *claim) ownerID() string {
 	return string(strconv.AppendUint(id, c.num, 10))
 }
 
-// retire takes a claim off the lock's list: nothing of it stands, or what may stand is
-// the cleanup's business from now on.
+// retire takes a claim off the lock's list: nothing of it stands, or the clean-up ends
+// what may stand.
 func (c *claim) retire(to claimState) {
 	l := c.lock
 	if c.state <= releasing {
@@ -132,7 +132,7 @@ func (c *claim) retire(to claimState) {
 	if l.holder == c {
 		l.holder = nil
 		if front := l.queue.First; front != nil {
-			front.Of.wake.Up() // it did not look after messages and the clock
+			front.Of.wake.Up() // while a claim held the lock it waited for neither messages nor its next attempt
 		}
 	}
 	if l.share == c {
@@ -229,7 +229,7 @@ func (c *claim) entrable(now time.Duration) bool {
 		c.trust-now >= trustIn(min(c.lock.s.cfg.Lease, c.safeLease))/2 && c.lock.s.cfg.HandOverLimit >= 0
 }
 
-// cannotHandOver reports whether the claim is not passed on as things are.
+// cannotHandOver reports whether the claim is not handed over: never, or not while an inner release is under way.
 func (c *claim) cannotHandOver() bool { return c.noHandOver || c.account != nil && c.account.Leaves }
 
 // countsHere reports whether the nested holds of the claim's sections are counted in memory only:

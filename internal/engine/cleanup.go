@@ -38,8 +38,8 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 	})
 }
 
-// endSurplus ends in the background what Redis may count beyond the holds that the claim's section has:
-// it is open, and a nested Lock was about to be sent.
+// endSurplus ends in the background the holds that Redis may count beyond those of the claim's section. The section
+// is open, and a nested Lock of it has ended.
 func (c *claim) endSurplus() {
 	x := c.sections
 	for side := range x.holds.Live {

@@ -53,8 +53,8 @@ func (s *Session) close() error {
 // close ends all that the session has to do with the lock: no caller enters any more, waiters
 // leave, sections end, and what may stand in Redis is released. A claim that was left stays.
 //
-// The attempt of a claim that asks may not have been written yet: its goroutine has looked at its
-// context, and was taken off its core. A release that is sent now could come before it, and the
+// The attempt of a claim that asks may not have been written yet: its goroutine has checked its
+// context, and was then descheduled. A release that is sent now could come before it, and the
 // lock would stand for a lease. So such a claim is left to the goroutine that asks, unless that has
 // not come back in time: last says so. A claim whose sections end here is released when their contexts have
 // been cancelled; Close overtakes an Unlock that is cancelling those of its own, since it may be called there.

@@ -52,7 +52,7 @@ func (c *Config) PollPause() time.Duration {
 	return d
 }
 
-// HeartbeatEvery is how often the session is heard of in the queue of a fair lock: every 5/24 of
+// HeartbeatEvery is the time between two heartbeats of a session in the line of a fair lock: 5/24 of
 // QueueLease, or poll floor. A session that missed two heartbeats, 11/24, is passed over; an
 // unconfirmed grant outlives one (QueueLease/4). So when everybody in front of a waiter has died, it
 // is in after 22/24 of a QueueLease at the latest: two heartbeats until they count as silent, one

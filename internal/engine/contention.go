@@ -8,7 +8,8 @@ import (
 	"relock/pubsub"
 )
 
-// A contention is what a lock needs only when callers wait, something is put off, or the session keeps it. It is guarded by the lock's mutex.
+// contention is the part of a lock's state that exists only while callers wait, a function is deferred, or the session
+// keeps the lock. It is guarded by the lock's mutex.
 type contention struct {
 	// listener hears of releases. It is there until no caller waits: from the first refusal, or, for a front
 	// that stands in the line, from when that has been the first for a moment.
@@ -19,20 +20,19 @@ type contention struct {
 	next  waiting.NextAttempt // of the front
 	place place               // in the line of the lock
 
-	// answered: Redis has answered the last attempt of a waiter, or that was given up before Redis had
-	// the time to: see attempts.Grace.
+	// answered: the last attempt of a waiter was answered, or its caller left within account.Grace.
 	answered bool
 
 	turns             waiting.Turns
 	leftAt, leftUntil time.Duration // when the session has left permits to others last, and until when
-	undelivered       []*claim      // permits that wait for the front's answer, see parked.go
+	undelivered       []*claim      // permits that wait for the front's answer, see undelivered.go
 	limit             waiting.Limit // of a kind with permits, as the front heard last
 	holder            holder        // who had the lock when the session was refused last
 	keeper            *keeper       // of a lock that the session may keep; nil until it has
 	deferred          []func()
 }
 
-// needContention returns l.lobby, made if need be.
+// needContention returns l.contention, made if need be.
 func (l *lock) needContention() *contention {
 	if l.contention == nil {
 		l.contention = new(contention)
@@ -40,8 +40,8 @@ func (l *lock) needContention() *contention {
 	return l.contention
 }
 
-// enterContention notes that the caller waits where others do, or did. If the lock was told of a limit
-// below what it wants, the front asks whether that still holds.
+// enterContention notes that the caller waits for a lock for which others wait, or waited. If the caller
+// wants more than the last limit of the permits, the front asks Redis whether the limit still holds.
 func (a *acquisition) enterContention() {
 	l := a.lock
 	m, allowed := &l.needContention().limit, false
@@ -64,8 +64,8 @@ func (ct *contention) asks() {
 }
 
 // expectMessage notes that the release of the holder, or of permits, is about to be sent: from here on
-// a message means that the lock may be free. There must be a subscription; else the waiters
-// wait for the answer.
+// a message means that the lock may be free. The session must be subscribed, or yield the permits; without
+// either the waiters wait for the answer.
 func (l *lock) expectMessage(c *claim, now time.Duration) {
 	ct := l.contention
 	permits := c.kind.Permits
@@ -84,8 +84,8 @@ func (l *lock) expectMessage(c *claim, now time.Duration) {
 	l.wakeFront()
 }
 
-// released takes in that Redis has heard of a release, how long that took, and how many connections have
-// heard its message: this session's among them, if it was listening.
+// released notes the answer to a release: how long it took, and how many connections have received its message.
+// This session's connection is one of them if it was listening.
 func (ct *contention) released(now, took time.Duration, receivers int64, listening bool) {
 	if listening && receivers > 0 {
 		receivers--
@@ -93,7 +93,7 @@ func (ct *contention) released(now, took time.Duration, receivers int64, listeni
 	ct.turns.Released(now, took, receivers)
 }
 
-// beginSlice begins the time slice of a claim where callers wait, or did.
+// beginSlice begins the slice of a claim for whose lock callers wait, or waited.
 func (l *lock) beginSlice(c *claim, now time.Duration) {
 	ct := l.contention
 	c.passUntil = ct.turns.Begin(now)
@@ -119,7 +119,8 @@ func (l *lock) polled() bool {
 	return l.s.cfg.Polling != nil && a != nil && a.attempts.refused > 0
 }
 
-// attemptAfter has the front look again when Redis said that it is worth while, in so many milliseconds.
+// attemptAfter schedules the front's next attempt: in ms milliseconds if Redis said that the lock may be free then, and
+// at the poll floor otherwise.
 func (l *lock) attemptAfter(ms int64) {
 	ct, floor := l.needContention(), l.s.cfg.PollFloor
 	if ct.place.Claim != nil {
@@ -128,8 +129,8 @@ func (l *lock) attemptAfter(ms int64) {
 	ct.next.After(l.s.now(), floor, ms)
 }
 
-// hearLimit ends the waits of the callers that want more than the limit in the answer to the front.
-// They would hear of it only at their own attempts, which may be long to come.
+// hearLimit ends the waits of the callers that want more permits than the limit in the answer to the front. Their
+// own first attempts, which would say so, may be a long time away.
 func (a *acquisition) hearLimit(g grant) {
 	l := a.lock
 	if !g.Sized || l.queue.First != &a.node {

@@ -12,7 +12,7 @@ import (
 // A suspect is a Lock that waits inside of open sections: it may be part of a deadlock. All other
 // Locks are of no interest here, and cost nothing.
 type suspect struct {
-	a        *acquisition // not to be looked at once ended is set, since it is reused
+	a        *acquisition // not to be read once ended is set, since it is reused
 	lock     *lock
 	sections []*section // open ones of private owners that the caller's context lies in, of whatever session
 	ended    bool       // guarded by the lock's mutex

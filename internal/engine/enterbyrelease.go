@@ -8,8 +8,8 @@ import (
 	"relock/internal/script"
 )
 
-// admitMore has a release sent again in the background as long as the script has not looked at all entries: so
-// many sessions that stood in front have died.
+// admitMore repeats a release in the background while its script has not reached a live entry: one run passes over at
+// most 16 entries of dead sessions.
 func (s *Session) admitMore(cmd script.Command) {
 	s.life.Background.Go(func() {
 		for range mostAgain {
@@ -21,11 +21,11 @@ func (s *Session) admitMore(cmd script.Command) {
 	})
 }
 
-// mostAgain bounds that: each time 16 entries are looked at.
+// mostAgain is how often that is repeated, at most.
 const mostAgain = 1000
 
-// enterByRelease prepares the front of the queue to enter the line by the release of a claim; nil if it does not:
-// no other session waits as far as is known, or the front asks by itself.
+// enterByRelease prepares the front of the queue to enter the line by the release of a claim, and returns the front's claim.
+// It returns nil if no other session is known to wait, or if the front asks by itself.
 func (l *lock) enterByRelease(c *claim, op *Op) *claim {
 	if c.run != nil {
 		return l.requeueBy(c.run, op)
@@ -42,7 +42,7 @@ func (l *lock) enterByRelease(c *claim, op *Op) *claim {
 	return a.claim
 }
 
-// enteredByRelease takes in what became of that.
+// enteredByRelease handles the outcome of that.
 func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration, doubts uint32, err error) {
 	if c.run != nil {
 		l.requeued(c, r, sent, doubts, err)
@@ -55,7 +55,7 @@ func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration,
 	a := l.queue.Front()
 	waits := a != nil && a.claim == c
 	if waits {
-		a.wake.Up() // it was busy, and has to look after the messages and the clock from now on
+		a.wake.Up() // it was busy, and waits for messages and for its next attempt from now on
 	}
 	switch {
 	case c.state != asking: // it was ended meanwhile: perhaps before it has entered
@@ -83,9 +83,9 @@ func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration,
 	}
 }
 
-// enteredLate is what the clean-up does behind a release that had no answer in time, and that Redis has answered
-// now: it may have entered a claim just then which was over already. What ended that claim came too early to
-// find its entry. nil: it enters none.
+// enteredLate returns what the clean-up does when Redis answers a release that had no answer in time. The release may
+// have entered a claim that was over already; the command that ended the claim ran before, and did not find the entry.
+// It returns nil if the release enters no claim.
 func (e *ending) enteredLate() (done func(error)) {
 	if e.entering == nil {
 		return nil
@@ -100,7 +100,7 @@ func (e *ending) enteredLate() (done func(error)) {
 	}
 }
 
-// dismissLate takes back what such a release has entered.
+// dismissLate removes the entry that such a release has made.
 func (e *ending) dismissLate() {
 	switch c := e.entering; {
 	case c == nil || c.state != finished: // one that still asks ends behind this
@@ -111,15 +111,15 @@ func (e *ending) dismissLate() {
 	}
 }
 
-// dismissEntry takes out of the line, in the background, what a claim that is over may have there.
+// dismissEntry removes in the background the entry that a claim which is over may have in the line.
 func (c *claim) dismissEntry() {
 	s := c.lock.s
 	cmd := c.prim.(kind.Liner).Dismiss(*c.prim.Names(), c.entryHead(), c.ownerID(), c.num != 0)
 	s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: s.now() + s.cfg.ReleaseTimeout})
 }
 
-// passEntry gives the claim of a front that leaves, and its place in the line, to the next caller, if that
-// wants the same.
+// passEntry gives the claim of a front that leaves, and its place in the line, to the next caller, if both want
+// the same.
 func (a *acquisition) passEntry(next *acquisition) {
 	c, l := a.claim, a.lock
 	if c == nil || !a.kind.Lines || c.state != asking || l.contention == nil || next.claim != nil || next.busy() || next.waitErr != nil ||

@@ -72,7 +72,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	return h.extended(d, &op, &r)
 }
 
-// extended takes in what became of an extension of the hold by d.
+// extended handles the outcome of an extension of the hold by d.
 func (h *Hold) extended(d time.Duration, op *Op, r *redis.Extended) error {
 	x, c := h.section, h.section.claim
 	l, s := c.lock, c.lock.s
@@ -167,7 +167,7 @@ func (a *acquisition) voidLate(c *claim) error {
 	}
 	cancel()
 	a.lock.mu.Lock()
-	r.Late = false // it moves the end away, and so does no harm late
+	r.Late = false // it can only lengthen the lease, so it does no harm late
 	c.account.Extended(&op, &r)
 	c.account.Answered()
 	return r.Err

@@ -17,12 +17,12 @@ import (
 //
 //   - Gathering: the claim is asking, and Redis knows nothing of it. Waiters that take no lease of
 //     their own and name no owner gather; each other waiter is a run of one.
-//   - Asked: the attempt is on its way, or its outcome is unknown.
-//   - Queued: heartbeats keep the entry in Redis; the session is told of the grant, with the
-//     number of the last waiter that Redis counts in the run.
+//   - Asked: the attempt is under way, or its outcome is unknown.
+//   - Queued: heartbeats keep the entry in Redis. The message of the grant has the number of the
+//     last waiter that Redis counts in the run.
 //   - In: the claim is held. The waiters are served in memory, in their order, one section after
-//     the other, with no time slice. While trust is short, or the claim in doubt, the run is
-//     paused until a renewal has confirmed it.
+//     the other, with no time slice. While trust is short, or the claim in doubt, the next
+//     section waits until a renewal has confirmed it.
 //   - Over: the claim is releasing, or gone. What is left is a new run, at the old position.
 //
 // A waiter stands in lock.queue too: there Close, Shutdown, the outage, a TryLock and the registry
@@ -68,7 +68,7 @@ func (l *lock) newRun(a *acquisition) *waiting.Run[claim, acquisition] {
 	s := l.s
 	w := waiting.Want{Session: s.id, Fair: true, Named: c.num == 0, ID: c.run.id, Alone: r.Kind == nil,
 		Deaf: s.redis.Inbox.Deaf(), Lease: min(s.givenFor(), s.cfg.QueueLease/4), Life: s.cfg.QueueLease / 2}
-	if w.Deaf { // it learns of the lock when it looks
+	if w.Deaf { // the answer to a heartbeat tells it that it has the lock
 		w.Lease = s.cfg.QueueLease / 4
 	}
 	switch {
@@ -82,7 +82,7 @@ func (l *lock) newRun(a *acquisition) *waiting.Run[claim, acquisition] {
 	return r
 }
 
-// askForRun sends the attempt of the run whose first waiter the caller is, and takes in what becomes of it. The
+// askForRun sends the attempt of the run whose first waiter the caller is, and handles the outcome. The
 // caller may be let in meanwhile. The lock's mutex must be held; it is released meanwhile and held again at the
 // end.
 func (a *acquisition) askForRun() {
@@ -110,7 +110,7 @@ func (a *acquisition) askForRun() {
 	l.wakeDueRun()
 }
 
-// runAnswered takes in the answer to an attempt for a run, or its lack, after so many failures in a row.
+// runAnswered handles the answer to an attempt for a run, or its error, after so many failures in a row.
 func (l *lock) runAnswered(e *attempt, failures int) {
 	c, r := e.c, e.c.run
 	if e.err == nil && e.Status == refused {
@@ -157,7 +157,7 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 	}
 }
 
-// turnAway tells the waiters of a run that Redis refuses it for good.
+// turnAway ends the waits of a run that Redis refuses for good.
 func (l *lock) turnAway(e *attempt) {
 	c, err := e.c, e.err
 	if err == nil {
@@ -183,14 +183,14 @@ func (l *lock) wakeDueRun() {
 	}
 }
 
-// wakeFirst wakes the first waiter of a run, if it has one: it asks at another time than it thinks.
+// wakeFirst wakes the first waiter of a run, if it has one: the time of its next attempt has changed.
 func (r *run) wakeFirst() {
 	if w := r.First(); w != nil {
 		w.Of.wake.Up()
 	}
 }
 
-// leaveRun takes a waiter that leaves off its run. The channel is closed when Redis knows; it is
+// leaveRun removes a waiter that leaves from its run. The channel is closed when Redis has been informed; it is
 // nil if Redis need not know.
 func (a *acquisition) leaveRun() <-chan struct{} {
 	l, c := a.lock, a.member.Run.Of
@@ -201,7 +201,7 @@ func (a *acquisition) leaveRun() <-chan struct{} {
 	return acked
 }
 
-// apply does with the claim of a run what follows from the run's fate, and ends left, if that is not nil.
+// apply does to the claim of a run what the change of the run asks for, and ends left, if that is not nil.
 func (c *claim) apply(act waiting.ClaimAction, left *claim) {
 	if left != nil {
 		left.end(left.run.AcknowledgeAllButLast())
@@ -214,7 +214,7 @@ func (c *claim) apply(act waiting.ClaimAction, left *claim) {
 	}
 }
 
-// runErr is why Redis could not be asked about the caller's run, as far as the caller does not know itself.
+// runErr is why Redis could not be asked about the caller's run: the error of the caller's last attempt, or of the run's.
 func (a *acquisition) runErr() error {
 	if r := a.member.Run; r != nil {
 		return cmp.Or(a.attempts.Err, r.Of.run.err)
@@ -222,8 +222,8 @@ func (a *acquisition) runErr() error {
 	return a.attempts.Err
 }
 
-// dismiss releases in the background what a run that is over may have in Redis: its attempt may have come later
-// than its release.
+// dismiss releases in the background what a run that is over may have in Redis: its attempt may have run after
+// its release.
 func (c *claim) dismiss() {
 	s, r := c.lock.s, c.run
 	op := Op{Owner: c.ownerID(), Private: c.num != 0, All: c.num != 0}

@@ -53,7 +53,7 @@ func (a *acquisition) admit(g grant) *section {
 		l.holder = c
 	}
 	if c.keep > 0 && (g.unconfirmed > 0 || l.contention != nil && l.contention.place.Claim == c) {
-		// It has stood in the line, and those behind it have asked nobody.
+		// It has stood in the line, and the sessions behind it have not asked for the lock back.
 		c.keeper(now).wanted = true
 	}
 	if k.Exclusive || k.Permits {

@@ -17,7 +17,7 @@ const (
 	joinFor = 10 * time.Millisecond
 
 	// joinBeforeWriter is the same once a writer of the session waits. It is more than nothing, for
-	// readers that join cost Redis no command, and writers that come meanwhile queue behind the first
+	// readers that join cost Redis no command, and writers that come meanwhile queue after the first
 	// and have the lock one after the other.
 	joinBeforeWriter = time.Millisecond
 )
@@ -32,7 +32,7 @@ func (c *claim) sectionClosed(now time.Duration) (goesOn bool) {
 		c.leaveStanding()
 	case c.account != nil && c.account.LostSections > 0: // others have lost it
 		c.retire(lostStanding)
-	case l.queue.First != nil && l.handOver(c, now): // mostly nobody waits
+	case l.queue.First != nil && l.handOver(c, now): // mostly no caller waits
 		if l.s.trace != nil && !c.awaitsRenewal() {
 			l.later(c.traceHandedOver)
 		}
@@ -73,8 +73,8 @@ func (l *lock) handOver(c *claim, now time.Duration) bool {
 	return true
 }
 
-// successor returns the caller that a claim can be passed on to, as far as Redis and the time are not concerned: the
-// next one of a run, else the front of the queue. It is nil if there is none.
+// successor returns the caller that a claim can be handed over to: the next one of a run, else the front of the
+// queue; nil if there is none. It does not check the claim's trust and slice.
 func (l *lock) successor(c *claim, now time.Duration) *acquisition {
 	a := l.queue.Front()
 	switch r := c.run; {
@@ -89,9 +89,8 @@ func (l *lock) successor(c *claim, now time.Duration) *acquisition {
 	}
 }
 
-// inSlice notes one more hand-over, if the time slice is not over. When it is, a session that
-// polls leaves the lock to the others for as long as one sleep of theirs may be: they hear of no
-// release.
+// inSlice notes one more hand-over, if the slice is not over. When it is, a session that polls leaves
+// the lock to other sessions for one poll pause: these may poll too, and hear of no release.
 func (l *lock) inSlice(c *claim, now time.Duration) bool {
 	turns := &l.needContention().turns
 	if turns.Pass(now, c.passUntil, l.s.cfg.HandOverLimit) {
@@ -103,11 +102,11 @@ func (l *lock) inSlice(c *claim, now time.Duration) bool {
 	return false
 }
 
-// mayEnter reports whether the caller can go on with a claim of this session now: it wants it,
-// and Redis owes it no answer.
+// mayEnter reports whether the caller can open a section on a claim of this session now: it wants the same,
+// and awaits no answer.
 func (a *acquisition) mayEnter(c *claim, now time.Duration) bool { return !a.busy() && a.wants(c, now) }
 
-// wants reports whether the caller only waits, for the same as the claim has.
+// wants reports whether the caller waits for what the claim has, and none of its attempts may have been granted.
 func (a *acquisition) wants(c *claim, now time.Duration) bool {
 	return a.wait && a.queued && !a.attempts.MayHaveRun && !a.attempts.MayCome && a.waitErr == nil &&
 		a.named == "" && !a.opts.Alone() && a.kind == c.kind && a.n == int(c.n) &&
@@ -134,7 +133,7 @@ func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 	if next := l.queue.Front(); next != nil && c.kind.Permits { // its place in the line stays the session's
 		a.passEntry(next)
 	}
-	a.giveUp() // the claim was refused: nothing of it stands, but for a mark
+	a.giveUp() // the caller's own claim was refused, and may have left only a mark in the line
 	a.claim = nil
 	a.deliver(x)
 }
@@ -187,7 +186,7 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 	case closed:
 		l.unlock()
 		return nil, ErrClosed
-	case lost: // on the way here. What may stand in Redis is released
+	case lost: // before the caller woke up. What may stand in Redis is released
 		x.holds.Remove(&x.first.held)
 		x.leaveLost()
 		l.unlock()
@@ -196,9 +195,9 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 		}
 		return nil, ended
 	}
-	// The caller has gone: the claim is passed on or released, as if it had held the lock.
+	// The caller does not take the section: the claim is handed over or released, as after an Unlock.
 	if c.account != nil {
-		c.account.AtLeast = 0 // nothing was done under it
+		c.account.AtLeast = 0 // no section has used it
 	}
 	x.holds.Remove(&x.first.held)
 	x.end(released)
@@ -210,7 +209,7 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 	return nil, ended
 }
 
-// again has a caller begin anew that was given what is lost already. No mutex may be held.
+// again has a caller start over whose section was lost before it woke up. No mutex may be held.
 func (a *acquisition) again(now time.Duration) error {
 	a.unblocked()
 	a.given.Store(nil)
@@ -226,7 +225,7 @@ func (a *acquisition) mayShare(c *claim, now time.Duration) bool {
 	return a.kind.Shares && a.named == "" && a.opts.Lease == 0 && now < c.passUntil && c.entrable(now)
 }
 
-// shareFrom lets readers join a claim that Redis has just granted, and takes in those that
+// shareFrom lets readers join a claim that Redis has just granted, and opens sections for those that
 // wait.
 func (l *lock) shareFrom(c *claim, sent time.Duration) {
 	if c.noHandOver || c.num == 0 || l.s.cfg.HandOverLimit < 0 {

@@ -13,8 +13,8 @@ import (
 // heartbeatBatch is how many entries one script call asks about.
 const heartbeatBatch = 50
 
-// nextHeartbeat returns when Redis is to hear of an entry of a fair lock again that it was asked about at a time,
-// and said that it is worth while in so many milliseconds, -1 if that is not known.
+// nextHeartbeat returns when to send the next heartbeat for an entry of a fair lock. The last one was sent at asked, and
+// Redis has answered that the next one is worth while in ms milliseconds, -1 if unknown.
 func (s *Session) nextHeartbeat(asked time.Duration, ms int64) time.Duration {
 	at := asked + s.cfg.HeartbeatEvery()
 	if ms >= 0 {
@@ -23,7 +23,7 @@ func (s *Session) nextHeartbeat(asked time.Duration, ms int64) time.Duration {
 	return max(at, s.now()+clock.Least)
 }
 
-// heartbeatLater has the watchdog see to the looks of a fair lock's entries at a time, or earlier.
+// heartbeatLater has the watchdog send heartbeats for a fair lock's entries at a time, or earlier.
 func (l *lock) heartbeatLater(at time.Duration) {
 	if at != never {
 		l.s.heartbeats.Set(l, at)
@@ -31,7 +31,7 @@ func (l *lock) heartbeatLater(at time.Duration) {
 	}
 }
 
-// heartbeat lets Redis hear of the session's entries of some locks.
+// heartbeat sends signs of life for the session's entries of some locks.
 func (s *Session) heartbeat(due []*lock) {
 	var beats []waiting.Heartbeat[claim, acquisition]
 	var cmds []script.Command

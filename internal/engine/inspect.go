@@ -8,8 +8,8 @@ import (
 	"relock/internal/holds"
 )
 
-// What tests see and set: by the clock alone they could not tell which caller waits, or when a
-// time slice is over.
+// What tests see and set: by the clock alone they could not know which caller waits, or when a
+// slice is over.
 
 // Counts is how much a session keeps account of; all 0 when nothing is held and no caller waits.
 type Counts struct {
@@ -122,7 +122,7 @@ var checking bool
 func CheckInvariants(on bool) { checking = on }
 
 // check panics if one of the invariants I2, I3 and I6 of docs/architecture.md does not hold, as far as
-// it looks.
+// it checks them.
 func (l *lock) check() {
 	fail := func(c *claim, format string, args ...any) {
 		panic(fmt.Sprintf("relock: %s, claim of %s in state %d: ", l.Key(), c.ownerID(), c.state) + fmt.Sprintf(format, args...))

@@ -26,7 +26,7 @@ type keeper struct {
 	since  time.Duration // when that was kept for the first time
 	wanted bool          // it was asked back
 	reused bool          // a section was opened on it
-	bounce int           // how many claims in a row were asked back that nobody here had used again
+	bounce int           // how many claims in a row were asked back before the session had used them again
 	skip   int           // how many claims are not to be kept, since they would be asked back
 }
 
@@ -54,8 +54,8 @@ func (c *claim) kept() bool {
 	return ct != nil && ct.keeper != nil && ct.keeper.claim == c
 }
 
-// keepOn keeps a claim whose last section has closed, if it may be kept: nobody of the session waits, and as far as is
-// known nobody elsewhere. Others than the sessions of this library cannot ask for it back, so a claim that goes on
+// keepOn keeps a claim whose last section has closed, if it may be kept: no caller of the session waits, and as far as is
+// known no other session. Others than the sessions of this library cannot ask for it back, so a claim that goes on
 // being used passes through Redis once in that time.
 func (c *claim) keepOn(now time.Duration) bool {
 	l, s := c.lock, c.lock.s
@@ -73,20 +73,20 @@ func (c *claim) keepOn(now time.Duration) bool {
 	}
 	k.claim, k.until = c, now+c.keep
 	c.traceKept(locktrace.KeptBegins)
-	if k.until < min(c.trust, c.renewAt) { // else the watchdog looks at the claim before
+	if k.until < min(c.trust, c.renewAt) { // else the watchdog visits the claim before
 		c.reschedule()
 	}
 	return true
 }
 
-// keptLong reports whether the claim has to pass through Redis, for those who cannot ask for it. When it does, the lock
-// is left to them for a moment: the session would have it again before they have heard.
+// keptLong reports whether the claim has to be released, for clients that cannot ask for it. Afterwards the lock is left
+// to them for a moment: else the session would have it again before they receive the message.
 func (c *claim) keptLong(now time.Duration) bool {
 	k := c.lock.contention.keeper
 	return k != nil && k.num == c.num && now-k.since >= c.keep
 }
 
-// keeper returns the keeper of the claim's lock, made if need be, which tells of this claim from now on.
+// keeper returns the keeper of the claim's lock, made if need be. It describes this claim from now on.
 func (c *claim) keeper(now time.Duration) *keeper {
 	ct := c.lock.needContention()
 	if ct.keeper == nil {
@@ -100,8 +100,8 @@ func (c *claim) keeper(now time.Duration) *keeper {
 	return k
 }
 
-// idlePart is what is left of the lobby of a lock that was kept when the lock is idle: how often it has bounced lately, if it
-// has, and whether others listen, to whom the next Lock may have to leave it.
+// idlePart is what an idle lock that was kept retains of its contention state: how often it has bounced lately, if it
+// has, and whether other sessions listen, to which the next Lock may have to leave it.
 func (ct *contention) idlePart() *contention {
 	switch {
 	case ct == nil || ct.keeper == nil:
@@ -113,7 +113,7 @@ func (ct *contention) idlePart() *contention {
 	return nil
 }
 
-// askedBack notes that another session wants the claim. In a row of claims that nobody here has used again, each is
+// askedBack notes that another session wants the claim. In a row of claims that the session has not used again, each is
 // followed by twice as many that are not kept.
 func (k *keeper) askedBack() {
 	if k.wanted {
@@ -149,7 +149,7 @@ func (a *acquisition) reuse() (x *section, err error) {
 		c.end(nil)
 		return nil, nil
 	}
-	_ = c.release(now, nil) // what became of it concerns nobody
+	_ = c.release(now, nil) // no caller waits for the outcome
 	return nil, errAgain
 }
 
@@ -196,7 +196,7 @@ func (s *Session) askedBack(owner, key string) {
 }
 
 // askBack asks the session of an owner that may keep the lock for it, where no script has done so: the caller was
-// refused, and stands in no line. One message of a lock is on its way at a time: what the others would say, it says.
+// refused, and stands in no line. One message of a lock is under way at a time: another one would say the same.
 // The lock's mutex must be held.
 func (a *acquisition) askBack(g *grant) {
 	l, s := a.lock, a.lock.s

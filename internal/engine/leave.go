@@ -32,7 +32,7 @@ func (a *acquisition) leave(won *grant) {
 		a.passEntry(next)
 	}
 	if wasFront {
-		next.wake.Up() // it has to look after the messages and the clock from now on
+		next.wake.Up() // it waits for messages and for its next attempt from now on
 	}
 	k := a.kind
 	switch {
@@ -55,7 +55,7 @@ func (l *lock) dequeue(a *acquisition) {
 	}
 }
 
-// fail takes back what a failed acquisition has done. The lock's mutex must be held; it is
+// fail undoes what a failed acquisition has done. The lock's mutex must be held; it is
 // released.
 func (a *acquisition) fail(err error) error {
 	a.noteHolder()
@@ -81,7 +81,7 @@ func (a *acquisition) giveUp() <-chan struct{} {
 		return nil
 	}
 	k := a.kind
-	late := a.attempts.MayCome && k.Unleased // it would take for ever; the release leaves word
+	late := a.attempts.MayCome && k.Unleased // what it takes has no lease; the release leaves a mark that stops it
 	stands := c.lock.contention != nil && c.lock.contention.place.Claim == c
 	stands = stands || k.Writes && a.op.Wait && a.op.Line.Head == "" // it polls, and may have left a mark
 	if !a.attempts.MayHaveRun && !late && !stands {
@@ -94,7 +94,7 @@ func (a *acquisition) giveUp() <-chan struct{} {
 		most = a.lock.s.cfg.AnswerTime()
 	}
 	c.endBy(a.lock.s.now()+most, gone)
-	if stands || a.attempts.Midway { // callers that are denied again and again must not be quicker than the cleanup
+	if stands || a.attempts.Midway { // a caller that is denied again and again must not send more than the clean-up ends
 		return gone
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 
 // The line: of each lock that sessions wait for, Redis has a line of their entries. A session has one entry
 // for a lock, for the claim of the caller in front of its queue: that caller's attempt enters it, and
-// looks after it at each poll floor. A release gives the lock to the first entry, or calls it, and tells its
+// is repeated at each poll floor. A release grants the lock to the first entry, or calls it, by a message to its
 // session; package waiting and line.lua of package script have the formats.
 
 // place is how the session stands in the line of a lock.
@@ -48,7 +48,7 @@ func (c *claim) entryHead() string {
 }
 
 // inLine completes the attempt of a front: it enters the line of its lock, or stands there. A session that cannot
-// be told, and a TryLock, which does not wait, may book a round instead.
+// subscribe, and a TryLock, which does not wait, may book a round instead.
 func (a *acquisition) inLine() {
 	l, c := a.lock, a.claim
 	if !a.op.Wait || l.s.redis.Inbox.Deaf() {
@@ -73,9 +73,9 @@ func (a *acquisition) inLine() {
 	}
 }
 
-// bookRound completes the attempt of a caller that polls: it says when it comes again, if it sleeps for as long
-// as the last time and the network takes as long, so that a release of then can leave the lock to it. The longer it
-// has waited, the longer before that.
+// bookRound completes the attempt of a caller that polls: it says when it will ask again, if it sleeps, and the network takes,
+// as long as the last time. A release shortly before that time leaves the lock to it. The longer the caller has waited,
+// the earlier releases do so.
 func (a *acquisition) bookRound() {
 	now, line := a.lock.s.now(), &a.op.Line
 	line.Books, line.ComesIn = a.lock.s.id, a.attempts.trip+a.attempts.pause+time.Millisecond
@@ -96,8 +96,8 @@ func (a *acquisition) nextPause(b clock.Backoff) (d time.Duration, ok bool) {
 // mostWaiting is how many callers of a session are counted, at most: each time that it enters the line.
 const mostWaiting = 10_000
 
-// waitingToReport returns how many callers wait, if Redis is to be told: it takes that there is one. It counts them.
-// Redis is told again what it was told before: it may have lost the line meanwhile.
+// waitingToReport returns how many callers wait; 0 if Redis need not be told, since it assumes one. A number that was
+// reported before is reported again: Redis may have lost the line meanwhile.
 func (l *lock) waitingToReport() int {
 	n := l.queue.Len(mostWaiting)
 	if n <= 1 && l.contention.place.ReportedWaiting == 0 {
@@ -107,7 +107,7 @@ func (l *lock) waitingToReport() int {
 	return n
 }
 
-// stands takes in that a caller was refused and stands in the line, or that its session has entered it anew.
+// stands notes that a caller was refused and stands in the line, or that a release of its session has entered it.
 func (a *acquisition) stands(g grant) {
 	l, now := a.lock, a.lock.s.now()
 	ct := l.needContention()
@@ -117,7 +117,7 @@ func (a *acquisition) stands(g grant) {
 	ct.answered = true
 	ct.turns.Taken()
 	l.attemptAfter(g.Value)
-	if ct.leftUntil > 0 && ct.leftAt >= g.sent { // the session has left permits to others meanwhile, of which nobody tells it
+	if ct.leftUntil > 0 && ct.leftAt >= g.sent { // the session has left permits to others meanwhile: no message says when these come free
 		ct.next.At = min(ct.next.At, max(ct.leftUntil, now))
 	}
 	if g.doubts != l.s.redis.Conn.Doubts.Load() { // a message may have been lost meanwhile
@@ -137,6 +137,6 @@ func (a *acquisition) stands(g grant) {
 	case ct.listener == nil && p.First > 0:
 		ct.next.At = min(ct.next.At, p.First+waiting.FirstPatience)
 	case ct.listener != nil && a.kind.Writes && p.First == 0 && !l.s.redis.Mute && !ct.everywhere:
-		l.endSubscription() // it is told: what each release says to readers would have it ask in vain
+		l.endSubscription() // the line informs it; the messages of releases, which are for readers, would have it ask in vain
 	}
 }

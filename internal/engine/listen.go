@@ -13,17 +13,17 @@ import (
 // The lock's channel: who is in front of the queue listens there, where others than the sessions of the line may have
 // the lock, until no caller waits.
 
-// listensFirst reports whether the front listens to the lock's channel before it asks: others than the
-// sessions of the line may have the lock, and these only publish there. So does this session if it may not
-// tell others anything, and those of the same user probably do.
+// listensFirst reports whether the front subscribes to the lock's channel before it asks: clients outside
+// the line may have the lock, and these publish only there. So does a session that may not send messages to
+// others, and then probably each session of the same Redis user.
 func (l *lock) listensFirst() bool {
 	ct := l.contention
 	first := ct.place.First > 0 && l.s.now() >= ct.place.First+waiting.FirstPatience
 	return ct.listener == nil && (first || l.s.redis.Mute && ct.place.Claim != nil)
 }
 
-// listen subscribes, once for the lock. Where that fails the front polls: then the pause lies
-// here, and the next round tries to subscribe again. The lock's mutex must be held; it is released
+// listen subscribes, once for the lock. Where that fails the front polls: it pauses
+// here, and subscribes again before its next attempt. The lock's mutex must be held; it is released
 // meanwhile and held again at the end.
 func (a *acquisition) listen() {
 	l := a.lock
@@ -72,8 +72,8 @@ func (a *acquisition) listen() {
 	ct.next.Soon = ct.next.Soon || l.holder == nil
 }
 
-// pauseUnsubscribed pauses after a subscription that failed. A session that is deaf polls: the attempt before has
-// booked a round at the end of this pause, so how long the next one is must be known by then. No mutex may be held.
+// pauseUnsubscribed pauses after a subscription that failed. A session that cannot subscribe polls: the attempt before has
+// booked a round at the end of this pause. The pause after the next attempt is chosen here, so that it can be booked too. No mutex may be held.
 func (a *acquisition) pauseUnsubscribed() {
 	s := a.lock.s
 	d := clock.Doubling(a.attempts.unsubscribed, s.cfg.PollFloor)
@@ -109,8 +109,8 @@ func (l *lock) hearRelease() {
 // readersFirst is longer than the millisecond for which such a release leaves the lock to readers.
 const readersFirst = 2 * time.Millisecond
 
-// drain throws away a message that is already there: it was published before what the caller is
-// going to do, which will see what the message speaks of.
+// drain discards a message that is already there: the command that the caller is going to send will see the
+// release that it announces.
 func (ct *contention) drain() {
 	if ct.listener == nil {
 		return

@@ -18,16 +18,16 @@ type lock struct {
 
 	mu       sync.Mutex
 	state    lockState
-	hasAsync bool                       // it has departures, see async.go
+	hasAsync bool                       // it has async releases, see async.go
 	asksFor  bool                       // a session is being asked for it, see askBack
 	trying   int32                      // calls of TryLock that are under way: they are not in the queue
 	queue    waiting.Queue[acquisition] // callers that wait; the one in front asks Redis, and named owners: see loop
 	claims   *claim                     // asking, held and releasing
-	// holder is one that holds exclusively; while it is released too, if the session does not listen
-	// for the message: see settle.
+	// holder is the claim that holds the lock exclusively, or nil. With a subscription it becomes nil
+	// when the release is sent (expectMessage), without one when the release is answered.
 	holder     *claim
 	share      *claim      // that the session's readers may join
-	contention *contention // nil until a caller has to wait, or something is put off
+	contention *contention // nil until a caller has to wait, or a function is deferred
 	line       *line       // of a fair lock, once a caller had to wait
 }
 
@@ -46,8 +46,8 @@ func (l *lock) later(fn func()) {
 	ct.deferred = append(ct.deferred, fn)
 }
 
-// unlock releases the mutex and does what was put off. Of an idle lock nothing is carried over to its
-// next users; it may leave the registry, so no other mutex of the order may be held.
+// unlock releases the mutex and runs the deferred functions. An idle lock drops its state, and may leave the
+// registry, so no other mutex of the order may be held.
 func (l *lock) unlock() {
 	var fns []func()
 	if l.contention != nil {
@@ -75,7 +75,7 @@ func (l *lock) unlock() {
 }
 
 // unlockInBackground is unlock for goroutines that must not run the caller's code: each function
-// that was put off runs in a goroutine of its own.
+// that was deferred runs in a goroutine of its own.
 func (l *lock) unlockInBackground() {
 	if l.contention != nil {
 		for _, fn := range l.contention.deferred {
@@ -86,7 +86,7 @@ func (l *lock) unlockInBackground() {
 	l.unlock()
 }
 
-// askAtOnce lets the front ask at once.
+// askAtOnce has the front ask Redis at once.
 func (l *lock) askAtOnce() {
 	if l.queue.First != nil {
 		l.needContention().next.Soon = true
@@ -101,7 +101,7 @@ func (l *lock) wakeFront() {
 	}
 }
 
-// loseOthers ends the claims that cannot stand any more, since Redis has let another one in.
+// loseOthers ends the claims that cannot stand any more, since Redis has granted c.
 func (l *lock) loseOthers(c *claim) {
 	exclusive := c.kind.Exclusive
 	for o := l.claims; o != nil; {

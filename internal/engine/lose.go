@@ -32,13 +32,13 @@ func (c *claim) expire(now time.Duration) {
 	}
 }
 
-// lose ends a held claim that can be trusted no longer. gone says that Redis has told so: then
-// nothing stands any more.
+// lose ends a held claim that can be trusted no longer. gone says that Redis has answered that the claim does not
+// stand any more.
 func (c *claim) lose(reason string, gone bool) {
 	if c.state != held {
 		return
 	}
-	if c.kept() { // nobody loses anything
+	if c.kept() { // no section is open, so no caller loses the lock
 		c.end(nil)
 		return
 	}
@@ -79,7 +79,7 @@ func (c *claim) loseSection(x *section, reason string) {
 	c.lock.later(func() { c.reportLost(reason) })
 }
 
-// reportLost tells the logger and the hooks of a loss.
+// reportLost reports a loss to the logger and the hooks.
 func (c *claim) reportLost(reason string) {
 	s := c.lock.s
 	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}

@@ -12,11 +12,11 @@ import (
 	"relock/locktrace"
 )
 
-// What scripts say to a session in whose line they let somebody in, see package waiting.
+// The messages of scripts to a session whose entry is granted the lock, or called; package waiting has their format.
 
-// hearLine takes a message of a script to an entry of the session. What was given to one that the session
-// does not know is given back at once, and one that is called and not known leaves the line; not while
-// the session closes, for then the release of each entry is on its way, and Close waits for those alone.
+// hearLine handles a message of a script to an entry of the session. If the session does not know the entry, a
+// granted lock is released at once, and a called entry is removed from the line. While the session closes it does
+// neither: the release of each entry is under way, and Close waits for those alone.
 func (s *Session) hearLine(payload string) bool {
 	m, ok := waiting.Parse(payload, s.id)
 	if !ok {
@@ -40,8 +40,8 @@ func (s *Session) hearLine(payload string) bool {
 	return true
 }
 
-// noteStanding notes that a claim which is over may stand in Redis, as one that was abandoned: a message for its
-// entry that comes late is no reason to end it.
+// noteStanding notes that a claim which is over may stand in Redis, as one that was abandoned: a late message for its
+// entry must not end it.
 func (c *claim) noteStanding() {
 	s, now := c.lock.s, c.lock.s.now()
 	s.standing.Range(func(num, until any) bool {
@@ -61,7 +61,7 @@ func (s *Session) mayStand(owner string) bool {
 	return ok && err == nil && stands && s.now() < until.(time.Duration)
 }
 
-// hearEntry takes a message to an entry, and reports whether the session knows that.
+// hearEntry handles a message to an entry of this lock, and reports whether the session knows the entry.
 func (l *lock) hearEntry(m *waiting.Message) bool {
 	c := l.claimOfEntry(m)
 	switch {
@@ -76,12 +76,11 @@ func (l *lock) hearEntry(m *waiting.Message) bool {
 	return true
 }
 
-// hearClaim takes in what a script says to a claim that asks. While an attempt of that is on its way, the answer
-// comes first: a grant counts by itself, and a refusal is heard before the message, by whose time it may be the
-// older or the younger of the two.
+// hearClaim handles a message to a claim that asks. While an attempt for the claim is under way, the message is kept
+// until the answer: a grant in the answer counts by itself, and after a refusal Redis's time in both says which is newer.
 //
-// A session that is called has no hold that stands in Redis. If it thinks that it has, its front waits for the end of that:
-// so Redis is asked about it at once, and not at its next renewal.
+// A called session has no hold in Redis. If it still has a claim that holds the lock, its front waits for the end of that
+// claim: so Redis is asked about the claim at once, and not at the next renewal.
 func (l *lock) hearClaim(c *claim, m *waiting.Message) {
 	ct, a := l.needContention(), l.queue.Front()
 	if l.holder != nil && !m.Granted && m.After == 0 {
@@ -90,7 +89,7 @@ func (l *lock) hearClaim(c *claim, m *waiting.Message) {
 	switch {
 	case a == nil || a.claim != c:
 		if m.Granted {
-			c.end(nil) // its callers have gone
+			c.end(nil) // its callers have left
 		}
 	case c.inFlight:
 		ct.place.Message, ct.place.MessageTo = m, c
@@ -117,8 +116,8 @@ func (l *lock) claimOfEntry(m *waiting.Message) *claim {
 	return nil
 }
 
-// given takes in that a script has given the lock to the claim of the front. What cannot be trusted is asked
-// for, and so is what replicas are to acknowledge.
+// given handles the message that a script has granted the lock to the claim of the front. If the message cannot be
+// trusted, or replicas are to acknowledge the grant, the front asks.
 func (l *lock) given(c *claim, m *waiting.Message) {
 	s, ct, a := l.s, l.contention, l.queue.Front()
 	g, ok := c.grantOf(m)
@@ -161,14 +160,14 @@ func (c *claim) grantOf(m *waiting.Message) (g grant, ok bool) {
 	return g, known && now < at+trustIn(m.Lease)/2 && g.until-now > 3*2*l.contention.place.Clock.Trip
 }
 
-// confirmLater has what a message has granted confirmed when the section has lasted for a while: nobody else of
-// the session waits for it. Else that is done at once.
+// confirmLater has a grant by message confirmed after a while, if its section is still open: no other caller of the
+// session waits for the lock. Otherwise it is confirmed at once.
 func (g *grant) confirmLater(now time.Duration) {
 	g.confirmAt = now + min(waiting.ConfirmAfter, g.unconfirmed/3)
 }
 
-// confirmSoon has a claim that was given to the session confirmed at once: another caller waits for it. Of permits
-// that is the last one.
+// confirmSoon has a claim that was given to the session confirmed at once: another caller waits for the lock. Of
+// several claims for permits, that is the one that was granted last.
 func (l *lock) confirmSoon() {
 	if l.contention == nil || l.contention.place.Given == nil {
 		return

@@ -27,7 +27,7 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 		c.expire(now)
 	case !a.wait && (!c.inFlight || c.run != nil): // the owner itself waits for it
 		err = ErrNotAcquired
-	default: // it waits, or a TryLock of it asks, and this caller waits for the outcome
+	default: // the owner waits, or a TryLock of it asks: this caller waits for the outcome
 		err = cmp.Or(a.awaitEarlier(c), err)
 	}
 	l.unlock()
@@ -42,7 +42,7 @@ func (a *acquisition) awaitEarlier(c *claim) error {
 		return nil
 	}
 	l := a.lock
-	nested := c.state == held // else the owner itself waits, for another one to release the lock
+	nested := c.state == held // else the owner itself waits for the lock
 	l.unlock()
 	own, stop := context.WithCancel(a.ctx)
 	defer stop()
@@ -156,7 +156,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	}
 	c.stopped = false
 	c.renewAfter(g.sent)
-	c.endSurplus() // of what was unlocked meanwhile by a caller that could not wait
+	c.endSurplus() // of holds that were unlocked meanwhile by a caller that could not wait
 	return nil
 }
 
@@ -195,7 +195,7 @@ func (a *acquisition) reenter(x *section) (g grant, err error) {
 	case a.attempts.MayHaveRun || a.attempts.MayCome:
 		c.noHandOver = true
 		c.account.MarkUnresolved(side)
-		if !x.hasEnded() { // else all that may stand of the claim is ended
+		if !x.hasEnded() { // else the claim ends, and all that may stand of it
 			c.endUnresolved(side, a.op.ID)
 		}
 	default:
@@ -238,7 +238,7 @@ func (a *acquisition) askNested(x *section) (g grant, err error) {
 		l.unlock()
 		switch {
 		case err == nil:
-		case ctx.Err() != nil || a.ctx.Err() != nil: // the first may be late to hear of the second
+		case ctx.Err() != nil || a.ctx.Err() != nil: // the first is derived from the second, and may end a little later
 			err = a.ended()
 		case script.Classify(err) == script.Refused || (!a.wait && a.stopsTrying(err)):
 		case clock.Pause(ctx, a.attempts.Failures) != nil:

@@ -39,7 +39,7 @@ func (h *Hold) unlockInner(d *report.Hold) error {
 	}
 	ctx := s.releaseLimit.At(s.now())
 	if !c.awaitAnswer(ctx, false) {
-		return errEarlier // the command that is under way sees to the rest, see undoNested
+		return errEarlier // the command that is under way ends the surplus: see undoNested
 	}
 	if x.hasEnded() || c.state != held || x.holds.Held() == 0 {
 		return errors.Join(err, x.lostErr())
@@ -112,7 +112,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *report.Hold) 
 		case e != nil:
 			err = e
 			c.noHandOver = true
-			if keep > 0 { // by the time that it runs, the holds that stay may deserve more
+			if keep > 0 { // the holds that stay may have longer leases by the time that it runs
 				c.account.Shortening(ends)
 			}
 			c.releasePart(side, ends, cmd)

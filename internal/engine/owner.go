@@ -28,8 +28,8 @@ func sectionsAround(ctx context.Context, key any) iter.Seq[*section] {
 // lineage returns what a context whose owner is innermost says about one lock of the session: the
 // sections of that lock that it lies in, from the inside out, and the named owner around them. It fails
 // if the context lies in an open section of another kind of lock under the same key, or if no owner can
-// have the name. Which of the sections have ended is for the caller to sort out: only the lock's mutex
-// tells. It runs code of the caller's contexts, so no mutex may be held.
+// have the name. The caller finds out which of the sections have ended: that needs the lock's
+// mutex. It runs code of the caller's contexts, so no mutex may be held.
 func (s *Session) lineage(innermost any, family string, names *keyname.Names) (sections []*section, named string, err error) {
 	for {
 		switch v := innermost.(type) {

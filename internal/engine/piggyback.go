@@ -9,10 +9,10 @@ import (
 	"relock/internal/script"
 )
 
-// How an attempt takes along what an UnlockAsync has left to be sent: see async.go.
+// How an attempt piggybacks the async releases of its lock, which are then sent in front of it: see async.go.
 
-// takePending takes the departures of the lock that were not sent yet, for an attempt that is about to be sent. Those
-// that were are away.
+// takePending takes the async releases of the lock that were not sent yet, for an attempt that is about to be sent. It
+// returns the others as sent.
 func (l *lock) takePending() (pending, sent []*asyncRelease) {
 	all, _ := l.asyncReleases()
 	for _, d := range all {
@@ -26,7 +26,7 @@ func (l *lock) takePending() (pending, sent []*asyncRelease) {
 	return pending, sent
 }
 
-// returnPending has departures leave after all that were taken along, but for those that were sent.
+// returnPending gives async releases back to the clean-up that takePending took, but for those that were sent.
 func (l *lock) returnPending(pending []*asyncRelease) {
 	for _, d := range pending {
 		if d.mine {
@@ -36,8 +36,8 @@ func (l *lock) returnPending(pending []*asyncRelease) {
 	}
 }
 
-// canPiggyback reports whether the caller in front can ask although a claim of its session holds the lock: that is being
-// released, and the release can be taken along.
+// canPiggyback reports whether the caller in front can ask although a claim of its session holds the lock: the
+// release of that claim is pending, and the attempt can piggyback it.
 func (a *acquisition) canPiggyback() bool {
 	l := a.lock
 	if !l.releases() {
@@ -52,11 +52,11 @@ func (a *acquisition) canPiggyback() bool {
 	return false
 }
 
-// releases reports whether the claim that holds the lock is being released while it has departures.
+// releases reports whether the claim that holds the lock is being released, and async releases of the lock are pending.
 func (l *lock) releases() bool { return l.hasAsync && l.holder != nil && l.holder.state == releasing }
 
-// awaitSent has a TryLock wait for the departures that are away already and that it may be refused for. Others it
-// takes along. The lock's mutex must be held; it is released meanwhile and held again at the end.
+// awaitSent has a TryLock wait for the async releases that were sent already and that it could be refused for. It
+// piggybacks the others. The lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) awaitSent() error {
 	l := a.lock
 	_, last := l.asyncReleases()
@@ -96,8 +96,8 @@ func (a *acquisition) awaitSent() error {
 	return nil
 }
 
-// attachPending takes along what has not left yet, for the attempt that is about to be sent. What it returns is to be
-// deferred: it has leave what was not sent after all, also if code of the caller's context has ended the goroutine.
+// attachPending attaches the async releases that were not sent yet to the attempt that is about to be sent. The caller
+// defers end, which gives back what was not sent after all, also if code of the caller's context ends the goroutine.
 func (a *acquisition) attachPending() (end func()) {
 	l := a.lock
 	if a.piggyback == nil {
@@ -113,7 +113,7 @@ func (a *acquisition) attachPending() (end func()) {
 	}
 }
 
-// sendPiggyback sends an attempt behind the departures that it takes along, and takes in their answers. It runs the
+// sendPiggyback sends an attempt behind the async releases that it piggybacks, and handles their answers. It runs the
 // hooks: no mutex may be held.
 func (s *Session) sendPiggyback(ctx context.Context, pending []*asyncRelease, cmd script.Command) rueidis.RedisResult {
 	if err := ctx.Err(); err != nil {

@@ -12,7 +12,7 @@ import (
 // Unlock releases the hold; package rlock documents it.
 func (h *Hold) Unlock() error { return h.unlock(false) }
 
-// unlock is Unlock, or with async UnlockAsync, which returns errLeaves if a release is on its way.
+// unlock is Unlock, or with async UnlockAsync, which returns errReleaseSent if a release is under way.
 func (h *Hold) unlock(async bool) (err error) {
 	if h == nil || h.section == nil {
 		return fmt.Errorf("unlock: %w", ErrNotHeld)
@@ -55,7 +55,7 @@ func (h *Hold) unlock(async bool) (err error) {
 	// Contexts are cancelled without the mutex, for that runs code of the caller's; and before
 	// anything else happens, so that no section begins before this one has seen its end.
 	if x.close(released) {
-		err = ErrLost // as the hooks hear if that code panics: the lock stands until its lease is over
+		err = ErrLost // the error that hooks get if that code panics: the lock stands until its lease is over
 		x.cancelFirst()
 		err, now = nil, s.now()
 	}
@@ -124,11 +124,11 @@ type ending struct {
 	listening       bool          // the session hears what the release publishes
 	entering        *claim        // which the release enters in the line
 	doubts          uint32        // the session's count before it was sent
-	messageExpected bool          // what comes free is told by a message that the session hears
+	messageExpected bool          // a message that the session receives says what comes free
 	followed        bool          // an attempt of the caller in front was sent behind it
 }
 
-// prepare appends the commands, and notes what others are to know as long as the release is on its way.
+// prepare appends the commands, and sets the state that other callers see while the release is under way.
 func (e *ending) prepare(cmds []redis.ReleaseCommand) []redis.ReleaseCommand {
 	c, now := e.c, e.now
 	l, s := c.lock, c.lock.s
@@ -151,12 +151,12 @@ func (e *ending) prepare(cmds []redis.ReleaseCommand) []redis.ReleaseCommand {
 	if e.entering == nil && op.Lease == 0 && (e.listening || op.Line.Yields) {
 		l.expectMessage(c, now)
 	}
-	e.messageExpected = e.listening && e.entering == nil && l.holder != c // a caller that it enters looks at nothing meanwhile
+	e.messageExpected = e.listening && e.entering == nil && l.holder != c // a caller that the release enters ignores messages meanwhile
 	e.doubts = s.redis.Conn.Doubts.Load()
 	return c.account.Releases(cmds, c.prim, op)
 }
 
-// answered takes in the answer to the commands, or its lack, and returns the error of the Unlock.
+// answered handles the answer to the commands, or the error that stands for it, and returns the error of the Unlock.
 func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err error) error {
 	c, now := e.c, e.now
 	l, s := c.lock, c.lock.s
@@ -167,7 +167,7 @@ func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err er
 	}
 	switch ct := l.contention; {
 	case ct == nil:
-	case r.Line.Others: // then it brings no message, unless to those who stand in the line
+	case r.Line.Others: // then its message goes only to sessions that stand in the line
 		ct.turns.Released(s.now(), s.now()-now, max(r.Receivers, 1))
 		ct.turns.Taken()
 		e.messageExpected = ct.place.Lasts(now, s.want().Life)
@@ -184,7 +184,7 @@ func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err er
 		l.enteredByRelease(e.entering, r, now, e.doubts, err)
 		e.messageExpected = e.messageExpected || e.entering.state == asking && r.Line.Position > 0
 	}
-	// What was settled brings a message: a nudge would cost one attempt more. Where the owner has other holds nothing came
+	// If a message is expected, askAtOnce would cost one attempt more. Where the owner has other holds nothing came
 	// free, and the front asks, to stand in the line.
 	if l.queue.First != nil && l.holder == nil && (!(e.messageExpected || e.followed) || r.Stays || err != nil || r.Lost) {
 		l.askAtOnce()
@@ -199,8 +199,8 @@ func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err er
 	return err
 }
 
-// clearHolder lets the session's other callers ask when nothing that the claim still has excludes
-// them.
+// clearHolder lets the session's other callers ask if none of the holds that the claim still has
+// excludes them.
 func (c *claim) clearHolder() {
 	if l := c.lock; l.holder == c && !c.excludes() {
 		l.holder = nil

@@ -17,8 +17,8 @@ import (
 	"relock/locktrace"
 )
 
-// renewBatch is from how many elements of its reply on a renewal script takes no further claim: a
-// plain claim has one, one with ids or a token that ends has more, one of n permits n + 2. Each
+// renewBatch: a renewal call takes no more claims once its reply would have so many elements. A plain
+// claim has one, one with ids or a token that ends has more, one of n permits has n + 2. Each
 // costs Redis about 2 µs, so a batch of plain claims stalls it for less than half a millisecond.
 const renewBatch = 200
 
@@ -26,15 +26,15 @@ const renewBatch = 200
 type renewalItem struct {
 	c       *claim
 	side    int
-	lease   time.Duration // 0: only asked
+	lease   time.Duration // 0: Redis is only asked whether it stands
 	changes int           // what Account.Changes was
 	alive   []*section    // whose contexts wanted it
 	all     int           // how many sections there were
 }
 
 // renew asks Redis for one lease more for each of the claims, many in one script. Where Redis
-// refuses that because of some key, it is asked with a call each, and without the keys that go
-// along with a lock: those can wait.
+// refuses that because of some key, each claim gets a call of its own, without the helper keys of
+// the lock: their renewal can wait.
 func (s *Session) renew(claims []*claim) {
 	sent, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	round, timeout := s.renewals(claims)
@@ -62,7 +62,7 @@ func (s *Session) renew(claims []*claim) {
 }
 
 // renewals sorts what is due into script calls, and returns how long to wait for the answers:
-// so long that there is time for two more tries while the claims can be trusted. It runs code
+// so long that there is time for two more attempts while the claims can be trusted. It runs code
 // of the callers' contexts.
 func (s *Session) renewals(claims []*claim) (round account.Round[renewalItem], timeout time.Duration) {
 	round.Most, timeout = renewBatch, s.cfg.Lease/3
@@ -75,9 +75,9 @@ func (s *Session) renewals(claims []*claim) (round account.Round[renewalItem], t
 			continue
 		}
 		// A caller that has come or gone since then counts as one that wants it.
-		// A claim without a section is just being passed on or released.
+		// A claim without a section is being handed over or released.
 		sections := c.count()
-		given := c.lock.contention != nil && c.lock.contention.place.Given == c // and not confirmed: it has no full lease yet
+		given := c.lock.contention != nil && c.lock.contention.place.Given == c // its grant is not confirmed: it has no full lease yet
 		wanted := c.awaitsRenewal() || c.kept() || given && sections > 0 || sections > 0 && (len(item.alive) > 0 || item.all != sections)
 		if !wanted && (sections == 0 || !c.checked(fixed)) {
 			c.stopped = true // a caller that enters the claim later has it renewed again
@@ -173,7 +173,7 @@ func (c *claim) liveOn(side int) (n int) {
 	return n
 }
 
-// renewalAnswered takes in the answer to a renewal that was sent at the given time.
+// renewalAnswered handles the answer to a renewal that was sent at the given time.
 func (s *Session) renewalAnswered(a account.Answer[renewalItem], sent time.Duration, doubts uint32) {
 	claims := 0
 	var failure error
@@ -184,7 +184,7 @@ func (s *Session) renewalAnswered(a account.Answer[renewalItem], sent time.Durat
 		}
 		c.lock.mu.Lock()
 		now, asked := s.now(), never
-		c.expire(now) // what is over stays over, also if the watchdog is late to see it
+		c.expire(now) // a claim whose trust is over stays lost, also if the watchdog has not seen it yet
 		switch {
 		case c.state != held:
 		case a.Err != nil || a.Alive[i] < 0:
@@ -201,7 +201,7 @@ func (s *Session) renewalAnswered(a account.Answer[renewalItem], sent time.Durat
 			item.prolong()
 			asked = sent
 		case c.account != nil && c.account.Changes != item.changes:
-			c.renewAt = min(c.renewAt, now+clock.Least) // what was asked for is not what there is now
+			c.renewAt = min(c.renewAt, now+clock.Least) // the renewal has asked for other holds than there are now
 		default:
 			c.lose("it was gone when it was renewed", true)
 		}
@@ -210,7 +210,7 @@ func (s *Session) renewalAnswered(a account.Answer[renewalItem], sent time.Durat
 			if s.unrenewed.On.Load() {
 				s.unrenewed.Answered(c, item.side)
 			}
-			c.resume(now) // after renewAt is set: a run that is still paused is asked about at once
+			c.resume(now) // after renewAt is set: a claim that still waits for a renewal is asked about at once
 		}
 		c.lock.unlock()
 	}
@@ -224,10 +224,10 @@ func (s *Session) renewalAnswered(a account.Answer[renewalItem], sent time.Durat
 	s.notify(func() { s.trace.Renewed(locktrace.Renewed{Claims: claims, Took: took, Err: a.Err}) })
 }
 
-// errRenewalDenied says that a script was not allowed to look at a lock.
+// errRenewalDenied says that the ACL has kept a script from reading a lock.
 var errRenewalDenied = errors.New("rlock: Redis does not allow a command of the script")
 
-// prolong passes what a renewal has earned on to the sections that wanted it.
+// prolong extends the sections that wanted a renewal to the trust that it has brought.
 func (item *renewalItem) prolong() {
 	c := item.c
 	if !c.kind.Shares {

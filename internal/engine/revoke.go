@@ -7,9 +7,9 @@ import (
 	"relock/internal/script"
 )
 
-// revoke ends the claim of an owner that was force-unlocked. For a private owner that is true
-// of its claim, whichever section is open by now. For a named owner Redis is asked, which takes
-// one round trip: the message may speak of an earlier hold.
+// revoke ends the claim of an owner that was force-unlocked. The claim of a private owner
+// is lost, whichever section is open by now. For a named owner Redis is asked, which takes one round
+// trip: the message may concern an earlier hold.
 func (s *Session) revoke(owner, key string) {
 	for _, l := range s.locks.Find("", key) {
 		l.mu.Lock()
@@ -36,11 +36,11 @@ func (s *Session) revoke(owner, key string) {
 	}
 }
 
-// ForceUnlock ends every owner's holds of the lock, and tells the sessions that may hold under
+// ForceUnlock ends every owner's holds of the lock, and informs the sessions that may hold under
 // them; force is as for [calls.Handle.ForceUnlock].
 func (h *Handle) ForceUnlock(ctx context.Context, force func(*kind.Force) script.Command) (bool, error) {
 	s := h.s
-	if h.err == nil && s.life.Enter() == nil { // if not, the call says why; Close waits for the telling too
+	if h.err == nil && s.life.Enter() == nil { // if not, the call says why; Close waits for the messages too
 		defer s.life.Leave()
 	}
 	owners, err := h.calls.ForceUnlock(ctx, force)

@@ -9,22 +9,22 @@ import (
 	"relock/locktrace"
 )
 
-// hearRun takes in what a script says to a run that asks: it has the lock, or is called. While an attempt is on
-// its way the answer comes first.
+// hearRun handles a message to a run that asks: the run has the lock, or is called. While an attempt is under
+// way the message is kept until the answer.
 func (l *lock) hearRun(c *claim, m *waiting.Message) {
 	switch {
 	case c.inFlight:
 		c.run.Message = m
 	case m.Granted:
 		l.letIn(c, m)
-	default: // with a time: the one in front was called, and this one may pass it if it has not come by then
+	default: // with a time: the run in front was called, and this one may pass it if it has not asked by then
 		c.run.AskAt(l.s.now() + m.After)
 		c.run.wakeFirst()
 	}
 }
 
-// letIn begins a run that Redis has let in, or asks, if the message cannot be trusted. A fixed
-// lease begins now, and so needs a word with Redis, and so do replicas that are to acknowledge it.
+// letIn begins a run that Redis has let in. If the message cannot be trusted, Redis is asked first. So it is
+// for a fixed lease, which begins now, and for replicas that are to acknowledge the grant.
 func (l *lock) letIn(c *claim, m *waiting.Message) {
 	r := c.run
 	if joined := r.LetIn(m.Last, m.Position); joined != nil {
@@ -47,7 +47,7 @@ func (l *lock) begin(c *claim, g grant, until int64) {
 	r := c.run
 	c.apply(waiting.KeepClaim, r.Begin(until))
 	a := r.next(l.s.now())
-	if a == nil { // they have left, or the run was shorter than they thought
+	if a == nil { // its waiters have left, or none of them can be served
 		c.end(nil)
 		return
 	}
@@ -82,15 +82,15 @@ func (l *lock) requeue(r *run) *run {
 	return next.Of.run
 }
 
-// endRun sees to the waiters that a run leaves behind when its claim is retired.
+// endRun makes a new run of the waiters that are left when the claim of their run is retired.
 func (l *lock) endRun(c *claim) {
 	l.requeue(c.run)
 	c.run.Acknowledge()
 	l.wakeDueRun()
 }
 
-// requeueBy has the waiters that a run leaves behind enter the line again at their place, by the release of its
-// claim; it returns nil if there are none.
+// requeueBy has the waiters that are left of a run enter the line again at their place, by the release of the run's
+// claim. It returns their claim, nil if no waiter is left.
 func (l *lock) requeueBy(r *run, op *Op) *claim {
 	next := l.requeue(r)
 	if next == nil {
@@ -102,7 +102,7 @@ func (l *lock) requeueBy(r *run, op *Op) *claim {
 	return next.Of
 }
 
-// requeued takes in what became of that.
+// requeued handles the outcome of that.
 func (l *lock) requeued(c *claim, r *redis.Released, sent time.Duration, doubts uint32, err error) {
 	c.run.Entering, c.inFlight = false, false
 	e := attempt{c: c, grant: grant{sent: sent, doubts: doubts}}
@@ -112,7 +112,7 @@ func (l *lock) requeued(c *claim, r *redis.Released, sent time.Duration, doubts 
 		e.err = errNotHeard
 	}
 	l.runAnswered(&e, 0)
-	if l.s.redis.Inbox.Deaf() { // no message says that it was let in
+	if l.s.redis.Inbox.Deaf() { // no message can say that it was let in
 		c.run.AskNow()
 	}
 	l.wakeDueRun()

@@ -48,7 +48,7 @@ type Session struct {
 	spare sync.Pool
 	asyncReleases
 	standing    sync.Map     // until when claims that are over may stand in Redis, by the number of their owner
-	lingerUntil atomic.Int64 // until when a channel may be subscribed to although nobody listens: see lock.hears
+	lingerUntil atomic.Int64 // until when a channel may stay subscribed without a listener: see lock.hears
 	slowUntil   atomic.Int64 // until when it counts as a slow taker, see waiting.SlowFor
 	plainHead   string       // what most entries in lines begin with
 	oneHead     string       // and those for one permit
@@ -171,7 +171,7 @@ func (s *Session) ID() string { return s.id }
 func (s *Session) Config() *Config { return &s.cfg }
 
 // CannotListen reports whether the session is not allowed to subscribe to its own channel, and
-// so cannot be told anything.
+// so cannot receive messages.
 func (s *Session) CannotListen() bool { return s.redis.Inbox.Deaf() }
 
 // Listen is [redis.Deployment.Listen].

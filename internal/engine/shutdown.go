@@ -33,7 +33,7 @@ func (s *Session) drain() {
 		l.giveBack()
 		for a := range l.queue.All() {
 			if a.outside {
-				a.waitErr = ErrClosed // so that nothing is handed to it either
+				a.waitErr = ErrClosed // so that no claim is handed over to it either
 			}
 			a.wake.Up()
 			l.interrupt(a) // a caller in a section just asks again

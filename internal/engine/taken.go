@@ -7,14 +7,14 @@ import (
 	"relock/internal/api"
 )
 
-// A holder is who had a lock when a caller was refused, and when that lease was to end; the zero value: it was not
-// told.
+// A holder is who had a lock when a caller was refused, and when that lease was to end. The zero value is
+// unknown.
 type holder struct {
 	owner string
 	until time.Duration
 }
 
-// holderOf returns what a refusal that has just come says of it.
+// holderOf returns the holder that a refusal names, which has just arrived.
 func holderOf(g *grant, now time.Duration) holder {
 	ms := max(g.Value, 0)
 	if g.Left > 0 {
@@ -23,7 +23,7 @@ func holderOf(g *grant, now time.Duration) holder {
 	return holder{g.Owner, now + time.Duration(ms)*time.Millisecond}
 }
 
-// refusedBy keeps what a refusal says: for the caller that has asked, and, if it waits, for those behind it. The
+// refusedBy keeps the holder that a refusal names: for the caller that has asked, and, if it waits, for those behind it. The
 // lock's mutex must be held.
 func (a *acquisition) refusedBy(g *grant) {
 	if g.Owner == "" {
@@ -35,10 +35,10 @@ func (a *acquisition) refusedBy(g *grant) {
 	}
 }
 
-// errNamesHolder reports whether the caller's error is to say who has the lock: it asks once, or waits for so long.
+// errNamesHolder reports whether the caller's error is to name the lock's holder: the caller asks once, or its wait is bounded.
 func (a *acquisition) errNamesHolder() bool { return !a.wait || a.opts.Bounded || a.opts.Retry != nil }
 
-// noteHolder finds out who has the lock, before the caller leaves the queue. The lock's mutex must be held.
+// noteHolder finds out the lock's holder, before the caller leaves the queue. The lock's mutex must be held.
 func (a *acquisition) noteHolder() {
 	l := a.lock
 	if !a.errNamesHolder() {
@@ -53,7 +53,7 @@ func (a *acquisition) noteHolder() {
 	}
 }
 
-// taken puts who has the lock into the error of a caller that asked once, or waited for so long.
+// taken adds the lock's holder to the error of a caller that asked once, or whose wait was bounded.
 func (a *acquisition) taken(err error) error {
 	if !a.errNamesHolder() || !errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrDeadlock) {
 		return err

@@ -13,13 +13,13 @@ import (
 // Hooks are called outside of every mutex, and never in the watchdog. Session.trace is nil without
 // a Trace.
 
-// about is what the hooks are told of a lock and an owner. That of an acquisition's claim is told only
+// about describes a lock and an owner for the hooks. The owner of an acquisition's claim is given only
 // when the caller has it, or waits for it.
 func about(p Primitive, owner string, n int) report.About {
 	return report.About{Name: p.Names().Name(), Kind: p.Kind().HookName(), Owner: owner, N: max(n, 1)}
 }
 
-// traceWaiting tells the hooks, of which there are some, that the caller waits, by a claim if it has one.
+// traceWaiting reports to the hooks, of which there are some, that the caller waits, by a claim if it has one.
 func (a *acquisition) traceWaiting(c *claim) {
 	owner := a.named
 	if c != nil {
@@ -28,7 +28,7 @@ func (a *acquisition) traceWaiting(c *claim) {
 	a.lock.s.trace.Waiting(&a.traced, about(a.prim, owner, a.n))
 }
 
-// traceEnd tells the hooks, of which there are some, that the call ends, and that its hold begins
+// traceEnd reports to the hooks, of which there are some, that the call ends, and that its hold begins
 // if it got one.
 func (a *acquisition) traceEnd(t *report.Tracer, hold *Hold, err error) {
 	owner := a.named
@@ -40,15 +40,15 @@ func (a *acquisition) traceEnd(t *report.Tracer, hold *Hold, err error) {
 
 func (c *claim) about() report.About { return about(c.prim, c.ownerID(), int(c.n)) }
 
-// traceAttempt tells the hooks, of which there are some, of an answer to an attempt, or its lack.
+// traceAttempt reports the answer to an attempt, or its error, to the hooks, of which there are some.
 func (c *claim) traceAttempt(g grant, err error) {
 	c.lock.s.trace.Attempt(c.about(), err == nil && g.Status == granted, err)
 }
 
-// traceHandedOver tells the hooks that the claim was passed on in memory.
+// traceHandedOver reports a hand-over of the claim to the hooks.
 func (c *claim) traceHandedOver() { c.lock.s.trace.HandedOver(c.about()) }
 
-// traceLine tells the hooks, of which there are some, of a message of a line, later: a mutex may be held.
+// traceLine reports a message of a line to the hooks, of which there are some. The hooks run later: a mutex may be held.
 func (s *Session) traceLine(m *waiting.Message) {
 	t, names := s.trace, s.NamesOf(m.Key)
 	e := locktrace.Line{Name: names.Name(), Kind: "mutex", What: locktrace.LineCalled}
@@ -64,7 +64,8 @@ func (s *Session) traceLine(m *waiting.Message) {
 	s.notify(func() { t.Line(e) })
 }
 
-// traceKept tells the hooks, if there are any, what happens to a claim that may be kept, later: a mutex may be held.
+// traceKept reports to the hooks, if there are any, what happens to a claim that may be kept. They run later: a mutex
+// may be held.
 func (c *claim) traceKept(what locktrace.KeptEvent) {
 	if t := c.lock.s.trace; t != nil {
 		e := locktrace.Kept{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), What: what}

@@ -43,8 +43,8 @@ func (a *acquisition) try() (grant, error) {
 	}
 }
 
-// sleepBeforeRetry sleeps behind an attempt of [api.Retry] that was refused, by err, and returns errAgain, or
-// says why there is no further one; any other error it returns. It runs code of the caller's: no mutex may
+// sleepBeforeRetry sleeps after an attempt of [api.Retry] that was refused, and returns errAgain, or why there is
+// no further attempt. It returns any other err as it is. It runs code of the caller's: no mutex may
 // be held.
 func (a *acquisition) sleepBeforeRetry(err error) error {
 	if err != ErrNotAcquired || a.opts.Retry == nil {

@@ -2,13 +2,13 @@ package engine
 
 import "slices"
 
-// Parked claims: permits that came free while the caller in front was asking Redis. It cannot be
-// given them then, for the answer may bring it others; and to release them would have Redis grant
-// the same permits to the same session a moment later, which again asks meanwhile. So they wait,
-// for a round trip at most: when the front has its answer they go to the callers in front, or to
-// Redis if these cannot take them.
+// Undelivered claims: permits that came free while the caller in front was asking Redis. The front cannot
+// be given them then, for the answer may bring it others. If the session released them, Redis would grant
+// the same permits to the same session a moment later, which again asks meanwhile. So the claims wait
+// for a round trip at most: when the front has its answer they are delivered to the callers in front, or
+// released if these cannot take them.
 
-// deliverPermits hands out what was parked, unless the front is asking again. The lock's mutex must be
+// deliverPermits hands out the undelivered permits, unless the front is asking again. The lock's mutex must be
 // held.
 func (l *lock) deliverPermits() {
 	ct := l.contention

@@ -11,8 +11,8 @@ import (
 )
 
 // loop waits for the lock: ask, listen, ask again, sleep. Of a fair lock the first waiter of a run asks, for the
-// run; of others the front does. A section may have been handed over at the end, whatever is returned: a.given
-// says so. The lock's mutex must be held; it is released meanwhile and held again at the end.
+// run; of other locks the front asks. Whatever loop returns, a section may have been handed over: then a.given is
+// set. The lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) loop() (grant, error) {
 	l, queues := a.lock, a.kind.Fair
 	// A named owner may hold the lock elsewhere already, and the queue may be waiting for
@@ -31,8 +31,8 @@ func (a *acquisition) loop() (grant, error) {
 		case queues && l.line.Leads(&a.member, l.s.now()) && (!l.releases() || a.canPiggyback()):
 			a.askForRun()
 			continue
-		// While a claim of this session holds the lock, the front waits for that to be passed on,
-		// released or lost; or goes with the release.
+		// While a claim of this session holds the lock, the front waits until the claim is handed over,
+		// released or lost; or it piggybacks the release.
 		case !queues && !a.busy() && (askAnyway || l.queue.First == &a.node && (l.contention == nil || l.s.now() >= l.nextAttempt()) && (l.holder == nil || a.canPiggyback())):
 			if l.contention != nil && l.holder == nil && l.queue.First == &a.node && l.listensFirst() {
 				a.listen()
@@ -63,8 +63,8 @@ func (a *acquisition) loop() (grant, error) {
 	}
 }
 
-// aboutToWait tells the hooks, the watch for deadlocks and Shutdown of a caller that is going to
-// wait. It runs code of the caller's. The lock's mutex must be held; it is released meanwhile and
+// aboutToWait announces a caller that is going to wait to the hooks, the watch for deadlocks and
+// Shutdown. It runs code of the caller's. The lock's mutex must be held; it is released meanwhile and
 // held again at the end.
 func (a *acquisition) aboutToWait() error {
 	l, c := a.lock, a.claim
@@ -88,8 +88,8 @@ func (a *acquisition) aboutToWait() error {
 	return nil
 }
 
-// denied sees to what follows from an answer that is no grant to the claim that asks, or from its
-// lack; over ends the wait, with why. The lock's mutex must be held; it is released meanwhile and held
+// denied handles an answer that is no grant to the claim that asks, or an error that stands for an
+// answer; over ends the wait, with why. The lock's mutex must be held; it is released meanwhile and held
 // again at the end.
 func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 	l := a.lock
@@ -124,12 +124,12 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 		return nil, false
 	case stands:
 		return nil, false
-	case a.op.Line.Head != "" && l.s.Cluster(): // its slot moves: locks are made at one node, and heard of at another
+	case a.op.Line.Head != "" && l.s.Cluster(): // its slot moves: one node has the lock, and another one publishes its releases
 		ct := l.needContention()
 		ct.mustHearAll, ct.everywhere = !ct.everywhere, true
 	}
 	// A refusal may be older than a release that the session has sent meanwhile: then it does
-	// not say that others took what came free, and the next look is as that release left it.
+	// not say that others took what came free, and the time of the next attempt stays as that release set it.
 	ct := l.needContention()
 	stale := ct.turns.Expecting()
 	if !stale {
@@ -162,8 +162,8 @@ func (a *acquisition) failed(err *error) bool {
 	return over || refusal
 }
 
-// abandonClaim gives up the claim that was asked for, which may stand in Redis; the acquisition goes
-// on with another.
+// abandonClaim ends the claim that was asked for, which may stand in Redis; the acquisition makes
+// another one.
 func (a *acquisition) abandonClaim() {
 	a.giveUp()
 	a.claim = nil
@@ -189,7 +189,7 @@ func (a *acquisition) pollAgain(ms int64) bool {
 }
 
 // waitForEvent waits until there may be something to do: the acquisition came to the front, was woken,
-// or it is time to look. It returns an error when the caller's context or Wait is over. The
+// or the time of the next attempt has come. It returns an error when the caller's context or Wait is over. The
 // lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 	l := a.lock
@@ -221,7 +221,7 @@ func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 	message, timedOut := a.sleep(sleep, messages)
 	given := a.given.Load() != nil
 	over := !given && a.done()
-	if over && queues { // what is known of Redis is known of the run
+	if over && queues { // the attempts belong to the run
 		l.mu.Lock()
 		a.attempts.Err = a.runErr()
 		l.unlock()

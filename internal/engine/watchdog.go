@@ -5,7 +5,7 @@ import "time"
 // watch is a round of the session's watchdog: one goroutine that ends what can no longer be
 // trusted, has the rest renewed, and keeps the waiters in Redis. It never waits for Redis itself,
 // nor runs code of the caller's, so that no claim is trusted too long because either hangs. It
-// looks at the claims that are due, and returns when the next round is to be at the latest.
+// visits the claims that are due, and returns when the next round is to be at the latest.
 func (s *Session) watch(now time.Duration) (next time.Duration) {
 	var ask []*claim
 	for c, ok := s.schedule.Due(now); ok; c, ok = s.schedule.Due(now) {
@@ -32,20 +32,19 @@ func (s *Session) watch(now time.Duration) (next time.Duration) {
 	return min(next, s.redis.Record.Tick(now), s.deadlocks.Seek(now))
 }
 
-// renewalUnderWay is the renewAt of a claim that Redis is being asked about: there is no other time for it
-// until the answer is here, or something else is heard of the claim. Should the answer be no reason to
-// ask again, it stays.
+// renewalUnderWay is the renewAt of a claim while a renewal is under way, so none is scheduled. It stays if the
+// answer schedules no other one.
 const renewalUnderWay = never - 1
 
-// reschedule tells the watchdog when to look at the claim again: never, unless it is held.
+// reschedule sets when the watchdog visits the claim next: never, unless the claim is held.
 func (c *claim) reschedule() { c.renewAfter(never) }
 
 // renewAfter has Redis asked about a held claim again after having been asked at a time: a third
 // of the lease later, unless it is to be asked sooner. Holds with a fixed lease are not
 // prolonged, but asked for, so that a lock that was deleted under them is noticed too; only
 // those whose lease another process may cut off are renewed up to their end. Times are rounded
-// to a common grid, so that locks taken one by one are renewed together. Then it tells the watchdog
-// when to look at the claim, which may also be when some of it ends.
+// to a common grid, so that locks taken one by one are renewed together. Then it sets when
+// the watchdog visits the claim next, which may also be the end of a hold or of the trust.
 func (c *claim) renewAfter(asked time.Duration) {
 	s := c.lock.s
 	if c.state != held {
@@ -56,8 +55,8 @@ func (c *claim) renewAfter(asked time.Duration) {
 	if c.lock.contention != nil && c.kept() {
 		due = min(due, c.lock.contention.keeper.until)
 	}
-	// A claim between two sections is renewed for the next; shortest is of the fixed leases that are
-	// worth a look.
+	// A claim between two sections is renewed for the next; shortest is the shortest fixed lease that
+	// is checked.
 	renewed, shortest := c.sections == nil, never
 	for x := c.sections; x != nil; x = x.next {
 		due = min(due, x.holds.Until)
@@ -81,7 +80,7 @@ func (c *claim) renewAfter(asked time.Duration) {
 	s.schedule.Set(c, min(due, c.renewAt))
 }
 
-// minChecked is the shortest fixed lease that is worth a look in the middle of it.
+// minChecked is the shortest fixed lease in the middle of which Redis is asked whether the lock still stands.
 const minChecked = 100 * time.Millisecond
 
 // renewed reports whether the claim has a hold that the watchdog renews.

@@ -7,15 +7,15 @@ import (
 	"relock/internal/clock"
 )
 
-// Due says when Redis must hear of which locks' entries. The zero value is empty. It is safe for
-// concurrent use: unlike runs, those of all locks of a session have one.
+// Due is the schedule of heartbeats: when the session must send one for the entries of which lock. The zero
+// value is empty. It is safe for concurrent use: all locks of a session share one.
 type Due[L comparable] struct {
 	mu    sync.Mutex
 	at    map[L]time.Duration
 	first time.Duration // not later than the earliest of them
 }
 
-// Set has a lock's entries heard of at a time, or earlier if that was agreed before.
+// Set schedules a heartbeat for a lock's entries at a time, unless an earlier one is scheduled.
 func (d *Due[L]) Set(l L, at time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -30,7 +30,7 @@ func (d *Due[L]) Set(l L, at time.Duration) {
 	}
 }
 
-// SetAll has the entries of all locks heard of at a time instead.
+// SetAll moves the heartbeats of all locks to a time.
 func (d *Due[L]) SetAll(at time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -39,9 +39,8 @@ func (d *Due[L]) SetAll(at time.Duration) {
 	}
 }
 
-// Take takes off the locks that are due, and returns when the next ones are. With the first of
-// them go all that are due soon after, so that those that came one by one are heard of together
-// from then on.
+// Take removes the locks that are due, and returns when the next ones are. It takes all that are due
+// soon after the first as well, so that locks that came one by one have their heartbeats together from then on.
 func (d *Due[L]) Take(now, soon time.Duration) (due []L, next time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

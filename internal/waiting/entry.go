@@ -1,5 +1,5 @@
-// Package waiting is what a session knows of the line of a lock: how its entry is written, what scripts
-// say to the session that it belongs to, and what that session remembers of its place. The line itself
+// Package waiting has what a session knows of the line of a lock: the format of entries and of the messages to
+// their sessions, the session's place in the line, its runs, and the queue of its callers. The line itself
 // stands in Redis; line.lua of package script has its layout.
 package waiting
 
@@ -14,15 +14,15 @@ import (
 type Want struct {
 	Session string
 	Named   bool   // the owner is named: another process may hold under it
-	Slow    bool   // its session takes long to follow a message: see SlowFor
-	Asks    bool   // the lock cannot be given to it, for there is more to say: it is called, and asks
+	Slow    bool   // its session reacts slowly to messages: see SlowFor
+	Asks    bool   // the entry does not say all that it wants, so it is called instead of granted, and asks
 	Fair    bool   // it stands for callers of a fair lock, who are served in their order
 	Alone   bool   // fair: for one caller, and no other may join
-	Deaf    bool   // fair: its session hears nothing, and learns of what it was given when it looks
+	Deaf    bool   // fair: its session receives no messages: the answer to a heartbeat says that it has the lock
 	ID      string // fair: of the hold of a named owner, 32 letters
 	Permits int    // how many, of a semaphore or a counter; 0: it is a lock
 	Tokens  int    // fencing tokens, fewer than 999, or AsManyAsWait
-	// Lease is for how long the lock is given before the session is heard of, at most 9999 ms.
+	// Lease is for how long the lock is granted until the session confirms it, at most 9999 ms.
 	Lease time.Duration
 	// Life is for how long the session counts as alive after each sign of life.
 	Life time.Duration
@@ -31,11 +31,11 @@ type Want struct {
 // AsManyAsWait is the Tokens of a fair entry that others may join: it gets one for each of its callers.
 const AsManyAsWait = 999
 
-// MostGiven is for how many permits one entry may be that is given them: all are written by another's release. Those
-// for more are called.
+// MostGiven is the most permits that an entry may want and be granted by another session's release, which writes each
+// of them. Entries for more are called.
 const MostGiven = 64
 
-// A Sort is a sort of locks whose lines a session must tell apart by what is said to it.
+// A Sort is a sort of locks. A message must show which sort of line it comes from.
 type Sort uint8
 
 // The sorts, and how many there are.
@@ -80,7 +80,7 @@ const (
 	idLength   = 32 // of a hold's id, see idgen.Request
 )
 
-// A Message is what a script says to the session of an entry.
+// A Message is a message of a script to the session of an entry.
 type Message struct {
 	Granted bool          // the entry's owner has the lock; else the session may ask
 	After   time.Duration // when it may ask

@@ -7,13 +7,13 @@ import (
 	"relock/internal/clock"
 )
 
-// A Heartbeat is one question to Redis about runs whose entries stand in the line, which keeps them
-// there.
+// A Heartbeat is one sign of life for runs whose entries stand in the line: it keeps them there, and asks Redis
+// how they stand.
 type Heartbeat[R, W any] struct {
 	runs []*Run[R, W]
 }
 
-// Heartbeats returns those that Redis must hear until a time, each of so many runs at most.
+// Heartbeats returns those that are due until a time, each of so many runs at most.
 func (n *Line[R, W]) Heartbeats(until time.Duration, most int) (all []Heartbeat[R, W]) {
 	var runs []*Run[R, W]
 	for r := range n.runs.All() {
@@ -27,7 +27,7 @@ func (n *Line[R, W]) Heartbeats(until time.Duration, most int) (all []Heartbeat[
 	return all
 }
 
-// NextHeartbeat returns when Redis must hear of a run next.
+// NextHeartbeat returns when the next one is due.
 func (n *Line[R, W]) NextHeartbeat() time.Duration {
 	at := clock.Never
 	for r := range n.runs.All() {
@@ -38,7 +38,7 @@ func (n *Line[R, W]) NextHeartbeat() time.Duration {
 	return at
 }
 
-// HeartbeatNow has Redis hear of all runs at once.
+// HeartbeatNow makes the heartbeats of all runs due at once.
 func (n *Line[R, W]) HeartbeatNow() {
 	for r := range n.runs.All() {
 		r.heartbeatAt = 0
@@ -48,7 +48,7 @@ func (n *Line[R, W]) HeartbeatNow() {
 // Of returns what the session keeps of the first of the runs.
 func (h Heartbeat[R, W]) Of() *R { return h.runs[0].Of }
 
-// Entries returns the entries that the question is about.
+// Entries returns the entries that the heartbeat is for.
 func (h Heartbeat[R, W]) Entries() []string {
 	entries := make([]string, len(h.runs))
 	for i, r := range h.runs {
@@ -57,10 +57,10 @@ func (h Heartbeat[R, W]) Entries() []string {
 	return entries
 }
 
-// Answered takes in what Redis said: for each of the entries the milliseconds after which it is to hear of that
-// again at the latest, -1 if unknown; or 0 if Redis is to be asked about the run at once, for the answer will say
-// why; and behind those Redis's time in ms, which is returned. Any other number of answers, as none, says that
-// Redis refuses the question: then it is asked about each run. next makes a time of the milliseconds.
+// Answered handles the reply: for each entry the milliseconds after which the next heartbeat is due at the latest,
+// -1 if unknown; or 0 if an attempt for the run is to be sent at once, whose answer says why. The last element is
+// Redis's time in ms, which is returned. A reply of any other length, or none, says that Redis refuses the
+// heartbeat: then an attempt is sent for each run. next converts the milliseconds to a time.
 func (h Heartbeat[R, W]) Answered(answers []int64, next func(ms int64) time.Duration) (clock int64) {
 	refused := len(answers) != len(h.runs)+1
 	if !refused {

@@ -51,7 +51,7 @@ func TestRedisHearsOfWhatIsDue(t *testing.T) {
 		t.Errorf("Redis hears of %q, want the first alone", got)
 	}
 	if at := s.NextHeartbeat(); at != 5 {
-		t.Errorf("the next look is at %v, want 5 ns", at)
+		t.Errorf("the next heartbeat is at %v, want 5 ns", at)
 	}
 	s.HeartbeatNow()
 	if got := heard(s.Heartbeats(0, 10)); !slices.Equal(got, []string{first.Entry + " " + second.Entry}) {
@@ -97,7 +97,7 @@ func TestWhatRedisSaysOfRunsThatItHearsOf(t *testing.T) {
 			want = time.Duration(tc.soonest) * time.Millisecond
 		}
 		if got := s.NextHeartbeat(); got != want {
-			t.Errorf("after %v the next look is at %v, want %v", tc.answers, got, want)
+			t.Errorf("after %v the next heartbeat is at %v, want %v", tc.answers, got, want)
 		}
 		if known := len(answers) == 5; known != (clock == 9000) {
 			t.Errorf("after %v Redis's time is %d", tc.answers, clock)

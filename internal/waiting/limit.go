@@ -1,12 +1,12 @@
 package waiting
 
-// Limit is the most that one request may be for, by the last word from Redis. The zero value knows
-// none.
+// Limit is how many permits one caller may want at most, by the last answer of Redis. The zero value
+// is unknown.
 type Limit struct {
 	known bool
 	most  int64 // below 0: anything
-	// doubted: a caller that wants more has come since the front asked, and may know of a
-	// higher limit.
+	// doubted: a caller that wants more has come since the front asked. The limit may have been raised
+	// before it came.
 	doubted bool
 	arrived int // how many have queued
 	before  int // how many had when the front asked last
@@ -30,8 +30,8 @@ func (m *Limit) Doubt() { m.doubted = true }
 // Doubted reports whether the front shall ask that.
 func (m *Limit) Doubted() bool { return m.doubted }
 
-// Heard takes the limit in the answer to the front, and reports whether callers may have to leave
-// for it.
+// Heard notes the limit in the answer to the front, and reports whether callers may have to be
+// refused for it.
 func (m *Limit) Heard(most int64) bool {
 	if m.known && !m.doubted && m.most == most {
 		return false
@@ -40,9 +40,9 @@ func (m *Limit) Heard(most int64) bool {
 	return true
 }
 
-// Excludes reports whether the limit that was heard last is as true for the caller with a number,
-// who wants n, as for the front: it is if that caller waited when the front asked. One that came
-// later may know of a higher limit, and puts this one in doubt.
+// Excludes reports whether the caller with a number, which wants n, can be refused: it wants more than
+// the limit, and it was waiting when the front asked for the limit. For a caller that came later the limit
+// may have been raised meanwhile: then the front is to ask again.
 func (m *Limit) Excludes(number, n int) bool {
 	switch {
 	case m.allows(n):

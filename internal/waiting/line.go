@@ -7,13 +7,13 @@ import (
 // The runs of a session that wait for a fair lock. The line in Redis holds entries. An entry of a fair lock is
 // a run: waiters of one session that are served one after the other, under one owner.
 //
-//		Gathering ──Call──▶ Asked ──Settled──▶ Queued ──Begin──▶ In ──End──▶ Over
+//		Gathering ──Call──▶ Asked ──Answered─▶ Queued ──Begin──▶ In ──End──▶ Over
 //		    │                 │                   │                             │
 //		    └─ no waiter left ┴── or joined: ─────┘          waiters are left: a new run Replaces it
 //		             Over                                    at its old position
 //
 //	  - Gathering: Redis knows nothing of the run. Waiters of the same kind come into it.
-//	  - Asked: an attempt is on its way, or its outcome is unknown: then it is sent again, the same.
+//	  - Asked: an attempt is under way, or its outcome is unknown: then the same attempt is sent again.
 //	    Either the run has an entry of its own afterwards, or, where the session's last entry was
 //	    the last of the line, its waiters have joined that: they are the waiters of the other run
 //	    from then on.
@@ -21,15 +21,14 @@ import (
 //	  - In: Redis has let the run in, and its waiters are served.
 //	  - Over: its claim ends, or has ended.
 //
-// The first waiter of a run asks Redis about it. An attempt tells the number of the last waiter of a run and
-// how many wait, and never adds. One attempt for a lock is on its way at a time, so that what it says is true
-// when it is sent; and one that is sent twice says the same twice. A waiter that leaves has Redis asked about
-// its run.
+// The first waiter of a run asks Redis about it. An attempt has the number of the run's last waiter and how many
+// wait, never a difference: so an attempt that is sent twice does no harm. One attempt for a lock is under way at
+// a time, so that its numbers are true when it is sent. When a waiter leaves, a further attempt is sent.
 
 // A Line is the runs of one session for one lock. R is what the session keeps of a run besides, W
 // is a waiter. The zero value is empty. It is guarded by the mutex of the lock.
 type Line[R, W any] struct {
-	// Asking says that an attempt is on its way.
+	// Asking says that an attempt is under way.
 	Asking bool
 
 	runs      Queue[Run[R, W]] // those that are not over
@@ -87,7 +86,7 @@ func (n *Line[R, W]) busy() bool {
 	return false
 }
 
-// Due returns the run that Redis is to be asked about now; nil if there is none, or an attempt is on its way.
+// Due returns the run that Redis is to be asked about now; nil if there is none, or an attempt is under way.
 // Runs come into the line in the order in which they were opened.
 func (n *Line[R, W]) Due(now time.Duration) *Run[R, W] {
 	if n.Asking {

@@ -24,16 +24,16 @@ func TestNoWaiterIsLost(t *testing.T) {
 // A model plays Redis, and a session with claims. Its line is served by one other lock owner.
 type model struct {
 	session
-	t      *testing.T
-	rnd    *rand.Rand
-	all    []*member // who waits
-	flying *run      // about which an attempt is on its way: Redis has run it,
-	answer int64     // and answers this
-	told   *known    // what was said to that run meanwhile: it has the lock
-	redis  []*known  // the line
-	runs   []*run
-	in     *run
-	clock  int64
+	t        *testing.T
+	rnd      *rand.Rand
+	all      []*member // who waits
+	inFlight *run      // about which an attempt is on its way: Redis has run it,
+	answer   int64     // and answers this
+	told     *known    // what was said to that run meanwhile: it has the lock
+	redis    []*known  // the line
+	runs     []*run
+	in       *run
+	clock    int64
 }
 
 // known is what Redis knows of an entry.
@@ -89,18 +89,18 @@ func (m *model) step() {
 	case n < 4 && len(m.all) > 0: // one leaves, but not one whose attempt is on its way
 		w := m.all[m.rnd.IntN(len(m.all))]
 		r := w.Run
-		if r == m.flying && r.First() == w {
+		if r == m.inFlight && r.First() == w {
 			return
 		}
-		_, act, left := w.Leave(r == m.flying)
+		_, act, left := w.Leave(r == m.inFlight)
 		m.drop(w)
-		m.meet(r, act, left)
+		m.apply(r, act, left)
 		if r == m.in && r.Waiting() == 0 {
 			m.over(r)
 		}
-	case n < 7 && m.flying == nil: // an attempt is sent
+	case n < 7 && m.inFlight == nil: // an attempt is sent
 		if r := m.Due(later); r != nil {
-			m.flying, m.Asking = r, true
+			m.inFlight, m.Asking = r, true
 			m.answer = m.enqueue(r.Call())
 		}
 	case n < 7: // its answer comes, or is lost
@@ -162,7 +162,7 @@ func (m *model) grant() {
 	r := m.run(k.entry)
 	switch {
 	case r == nil || r.Phase() > waiting.Queued: // it is given back
-	case r == m.flying:
+	case r == m.inFlight:
 		m.told = k
 	default:
 		m.letIn(r, k)
@@ -180,8 +180,8 @@ func (m *model) letIn(r *run, k *known) {
 }
 
 func (m *model) answered(lost bool) {
-	r, told := m.flying, m.told
-	m.flying, m.told, m.Asking = nil, nil, false
+	r, told := m.inFlight, m.told
+	m.inFlight, m.told, m.Asking = nil, nil, false
 	switch {
 	case r.Phase() > waiting.Queued:
 		if i, k := m.find(r.Entry); k != nil {
@@ -189,17 +189,17 @@ func (m *model) answered(lost bool) {
 		}
 	case lost:
 		act, left := r.Unanswered(0)
-		m.meet(r, act, left)
+		m.apply(r, act, left)
 	default:
 		act, left := r.Answered(m.answer)
-		m.meet(r, act, left)
+		m.apply(r, act, left)
 	}
 	if told != nil && r.Phase() <= waiting.Queued {
 		m.letIn(r, told)
 	}
 }
 
-func (m *model) meet(r *run, act waiting.ClaimAction, left *entry) {
+func (m *model) apply(r *run, act waiting.ClaimAction, left *entry) {
 	if left != nil {
 		m.over(left.run)
 	}
@@ -243,7 +243,7 @@ func (m *model) check() {
 		if r.Phase() == waiting.Over && r.Waiting() > 0 {
 			m.t.Fatalf("%s is over and has waiters", r.Entry)
 		}
-		if r.Phase() != waiting.Queued || m.flying != nil || m.Due(later) != nil {
+		if r.Phase() != waiting.Queued || m.inFlight != nil || m.Due(later) != nil {
 			continue
 		}
 		// What was said of it last is true, if there is nothing more to be said.

@@ -126,7 +126,7 @@ func TestARunJoinsTheOneBefore(t *testing.T) {
 				t.Errorf("the second call for it says %+v", p)
 			}
 			_, act, _ := first.First().Leave(false)
-			fate(t, "the last waiter of a run that was not joined leaves", act, waiting.ReleaseClaim)
+			checkAction(t, "the last waiter of a run that was not joined leaves", act, waiting.ReleaseClaim)
 		}
 		if (b.Run == first) != joins {
 			t.Error("the waiter does not know its run")
@@ -230,7 +230,7 @@ func TestAMessageThatIsAskedAbout(t *testing.T) {
 	s.call(t)
 	r.LetIn(1, 9) // without the one that was about to join
 	_, act, _ := a.Leave(false)
-	fate(t, "the last waiter of what was let in leaves", act, waiting.ReleaseClaim)
+	checkAction(t, "the last waiter of what was let in leaves", act, waiting.ReleaseClaim)
 }
 
 // An attempt without an answer is sent again and says the same, before all that came later.
@@ -270,11 +270,11 @@ func TestTheLastWaiterOfARunThatMayHaveJoinedLeaves(t *testing.T) {
 		s.call(t)
 		if !others {
 			if _, act, left := b.Leave(false); act != waiting.KeepClaim || left != nil {
-				t.Errorf("the last waiter of a run that may have been joined leaves: fate %d, %v", act, left)
+				t.Errorf("the last waiter of a run that may have been joined leaves: action %d, %v", act, left)
 			}
 		}
 		_, act, left := c.Leave(false)
-		fate(t, "the run that may have joined", act, waiting.ReleaseClaim)
+		checkAction(t, "the run that may have joined", act, waiting.ReleaseClaim)
 		if ended := left == first.Of; ended == others {
 			t.Errorf("the run that may have been joined ends: %v, and others wait: %v", ended, others)
 		}
@@ -292,7 +292,7 @@ func TestARunWithoutWaitersWasNotJoined(t *testing.T) {
 	r, _ := s.call(t)
 	b.Leave(false)
 	act, left := r.Answered(8)
-	fate(t, "the run that did not join", act, waiting.KeepClaim)
+	checkAction(t, "the run that did not join", act, waiting.KeepClaim)
 	if left != first.Of {
 		t.Error("the run without waiters does not end")
 	}

@@ -14,7 +14,7 @@ func (r *Run[R, W]) First() *Member[R, W] { return r.members.Front() }
 // Next returns the waiter behind m in its run, nil at the end.
 func (m *Member[R, W]) Next() *Member[R, W] { return m.node.Next() }
 
-// Remove takes a waiter out of its run, for it is served or needs no word with Redis.
+// Remove takes a waiter out of its run, for it is served, or Redis need not know that it leaves.
 func (r *Run[R, W]) Remove(m *Member[R, W]) {
 	r.members.Remove(&m.node)
 	r.waiting--
@@ -37,8 +37,8 @@ func (r *Run[R, W]) moveTo(t *Run[R, W]) {
 	t.last = max(t.last, r.last)
 }
 
-// Leave takes a waiter that gives up out of its run; flying says that an attempt for the run is on its
-// way. The channel is closed when Redis knows; it is nil if Redis need not know. left is as for Settled.
+// Leave removes a waiter that gives up from its run; inFlight says that an attempt for the run is under
+// way. The channel is closed when Redis has been informed; it is nil if Redis need not know. left is as for Answered.
 func (m *Member[R, W]) Leave(inFlight bool) (acked <-chan struct{}, act ClaimAction, left *R) {
 	r := m.Run
 	r.Remove(m)
@@ -46,9 +46,9 @@ func (m *Member[R, W]) Leave(inFlight bool) (acked <-chan struct{}, act ClaimAct
 	case r.phase > queued, r.phase == gathering && r.waiting > 0:
 		return nil, KeepClaim, nil
 	case r.waiting > 0:
-		r.AskNow() // the others say that they are fewer
+		r.AskNow() // so that Redis counts fewer
 	case inFlight, r.joiner != nil:
-		// A release could run before what is on its way, or take away waiters that have just joined.
+		// A release could run before the attempt that is under way, or remove waiters that have just joined.
 	case r.phase == gathering:
 		return nil, DropClaim, nil
 	default:

@@ -7,17 +7,16 @@ import (
 	"relock/internal/clock"
 )
 
-// A NextAttempt is when the waiter in front asks Redis, as long as no claim of the session holds the lock. The
+// NextAttempt is when the waiter in front asks Redis, as long as no claim of the session holds the lock. The
 // zero value: at once.
 type NextAttempt struct {
-	// Soon: at once. The front was woken, or a wake-up was taken by a front that left before it could
-	// follow it.
+	// Soon: at once. The front was woken, or an earlier front was woken and left before it could ask.
 	Soon bool
 	At   time.Duration // when it asks without that
 }
 
-// Next returns when the front asks, but for the time that is left to others, which ends at yielded. It has
-// no reason to wait until At if it neither listens nor polls.
+// Next returns when the front asks: not before yielded, until when the lock is left to other sessions. waits says
+// that the front listens or polls; otherwise it has no reason to wait until At.
 func (k *NextAttempt) Next(waits bool, yielded time.Duration) time.Duration {
 	if k.Soon || !waits {
 		return yielded
@@ -25,11 +24,11 @@ func (k *NextAttempt) Next(waits bool, yielded time.Duration) time.Duration {
 	return max(k.At, yielded)
 }
 
-// After has the front ask when the poll floor from now is over, or in so many milliseconds if Redis said
-// that it is worth while then (-1: Redis does not know).
+// After schedules the next attempt: after the poll floor, or in ms milliseconds if Redis said that the lock may be
+// free then and that is sooner (-1: Redis does not know).
 func (k *NextAttempt) After(now, floor time.Duration, ms int64) {
-	// Up to a tenth less than the floor, so that the waiters of many sessions do not look
-	// all at once for ever.
+	// Up to a tenth less than the floor, so that the waiters of many sessions do not go on asking
+	// at the same moment.
 	sleep := floor - time.Duration(rand.Int64N(int64(floor)/10+1))
 	if ms >= 0 && ms < sleep.Milliseconds() {
 		// PTTL is rounded down by up to a millisecond.

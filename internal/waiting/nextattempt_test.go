@@ -12,7 +12,7 @@ import (
 // lock is left to others.
 func TestNextLook(t *testing.T) {
 	for what, c := range map[string]struct {
-		look    waiting.NextAttempt
+		next    waiting.NextAttempt
 		waits   bool
 		yielded time.Duration
 		want    time.Duration
@@ -23,7 +23,7 @@ func TestNextLook(t *testing.T) {
 		"woken":               {waiting.NextAttempt{Soon: true, At: 9}, true, 5, 5},
 		"nothing to wait for": {waiting.NextAttempt{At: 9}, false, 5, 5},
 	} {
-		if got := c.look.Next(c.waits, c.yielded); got != c.want {
+		if got := c.next.Next(c.waits, c.yielded); got != c.want {
 			t.Errorf("%s: %v, want %v", what, got, c.want)
 		}
 	}

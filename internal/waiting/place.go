@@ -3,23 +3,23 @@ package waiting
 import "time"
 
 const (
-	// GrantLease is for how long Redis keeps a lock for a session to which a script has given it, until that
-	// is heard of, at most. A process that stopped meanwhile costs the others so much.
+	// GrantLease is the lease of a lock that a script has granted to another session, at most, until that session
+	// confirms it. A process that has stopped holds the others up for so long.
 	GrantLease = 1250 * time.Millisecond
 
-	// ConfirmAfter is after how long a section on a lock that was given is confirmed by a renewal, if no
+	// ConfirmAfter is after how long a section on a lock that was granted so is confirmed by a renewal, if no
 	// other caller of the session waits for the lock: shorter sections are released before.
 	ConfirmAfter = 10 * time.Millisecond
 
 	// SlowFor is for how long a session that has taken longer than SlowTaker from a message to its section
-	// counts as a slow taker: as one that runs for 10 of every 100 ms. The lock is given to it while it runs
-	// only: it asks every SlowLook, and releases pass it by when they have not heard of it just now.
+	// counts as a slow taker, such as a process that runs for 10 of every 100 ms. It gets the lock only while it
+	// runs: it asks every SlowInterval, and releases pass over it unless it has just asked.
 	SlowFor      = time.Second
 	SlowInterval = 500 * time.Microsecond
 	// SlowTaker is at least twice a round trip.
 	SlowTaker = 5 * time.Millisecond
 
-	// Linger is longer than a channel stays subscribed to behind its last listener: twice pubsub.DefaultLinger.
+	// Linger is longer than a channel stays subscribed after its last listener has left: twice pubsub.DefaultLinger.
 	Linger = 1100 * time.Millisecond
 
 	// MostWindow is for how long the lock is left to a session that polls, at most, before it comes.
@@ -31,16 +31,16 @@ const (
 	// leastLife keeps a session whose poll floor is short from being passed over when it is late.
 	leastLife = time.Second
 
-	// LongestInterval is after how long a session in a line is heard of again at the latest, whatever its poll floor:
-	// what is left of dead sessions stands there for a multiple of that.
+	// LongestInterval is the longest time between two signs of life of a session in a line, whatever its poll floor:
+	// entries of dead sessions stay for a multiple of that.
 	LongestInterval = 4 * time.Minute
 
 	// FirstPatience is for how long a session is the first of a line before it listens to the lock's
-	// channel: on that others than the line's sessions say that they have left.
+	// channel, on which clients outside the line publish their releases.
 	FirstPatience = 5 * time.Millisecond
 )
 
-// Life is for how long a session that is heard of every so often counts as alive.
+// Life is for how long a session counts as alive after each sign of life, if it sends one every so often.
 func Life(every time.Duration) time.Duration {
 	return max(time.Duration(Silent*float64(every)), leastLife)
 }
@@ -50,11 +50,11 @@ func Life(every time.Duration) time.Duration {
 type Place[C any] struct {
 	Claim           *C            // that stands in the line, as far as is known; nil: none
 	First           time.Duration // since when it is the first, as far as is known; 0: it is not
-	Message         *Message      // what was said to a claim while an attempt of that was on its way
+	Message         *Message      // that came for a claim while an attempt of the claim was under way
 	MessageTo       *C            // that claim
-	Given           *C            // that has the lock by such a message, and was not confirmed since
-	AwaitsRenewal   *C            // that is held without a section until then: callers wait for it
-	ReportedWaiting int           // how many callers wait, as Redis was told last; 0: nothing was said
+	Given           *C            // that was granted by a message, and was not confirmed since
+	AwaitsRenewal   *C            // that is held without a section until a renewal confirms it, for the next caller
+	ReportedWaiting int           // how many callers wait, by the last report to Redis; 0: none was sent
 	Clock           Clock
 }
 
@@ -71,13 +71,13 @@ func (p *Place[C]) Stands(c *C, now time.Duration, first bool) {
 	}
 }
 
-// Lasts reports whether the session still stands in the line, as far as is known: one that was not heard of for a life
-// may have been taken out, as one whose caller in front waits for another of the session.
+// Lasts reports whether the session still stands in the line, as far as is known. An entry without a sign of life for so
+// long may have been removed: the front sends none while another caller of the session holds the lock.
 func (p *Place[C]) Lasts(now, life time.Duration) bool {
 	return p.Claim != nil && now-p.Clock.asked < life
 }
 
-// Over notes that a claim is over: nothing that was known of its place counts any more.
+// Over forgets a claim that is over.
 func (p *Place[C]) Over(c *C) {
 	if p.Claim == c {
 		p.Claim, p.First, p.ReportedWaiting = nil, 0, 0
@@ -93,8 +93,8 @@ func (p *Place[C]) Over(c *C) {
 	}
 }
 
-// A Clock tells by the session's clock when Redis did something, of which only Redis's own time is
-// known. The zero value knows nothing.
+// A Clock translates times of Redis's clock to the session's clock. The zero value knows
+// nothing.
 type Clock struct {
 	Trip   time.Duration // how long the last answer took
 	asked  time.Duration // when Redis's clock was asked for,
@@ -102,8 +102,8 @@ type Clock struct {
 	doubts uint32        // the session's count then
 }
 
-// Read takes in what Redis's clock said when it was asked for at a time, and when the answer came. An answer of 0 says
-// nothing of the clock.
+// Read notes a reading of Redis's clock: when the command was sent, when the answer came, and the time in it. 0 is no
+// reading.
 func (c *Clock) Read(asked, answered time.Duration, ms int64, doubts uint32) {
 	c.Trip = answered - asked
 	if ms > 0 {
@@ -111,11 +111,10 @@ func (c *Clock) Read(asked, answered time.Duration, ms int64, doubts uint32) {
 	}
 }
 
-// When returns when that was which happened at ms by Redis's clock, or earlier. Since that clock was
-// read, at least as much time has passed here since it was asked for. It is not known if the clock was read
-// under another count of doubts, for another server may have another clock; nor if it would be later than
-// now, for then the clock of Redis has leapt; nor if the clock has been read since, for what was true then may
-// be over: the reply with the later time was a refusal.
+// When returns the session's time of an event that happened at ms by Redis's clock, or an earlier time: it counts
+// from when the reading was asked for. The time is not known in three cases. If the clock was read under another
+// count of doubts, another server may have another clock. If the result would be later than now, the clock of
+// Redis has leapt. If the clock has been read after ms, that reply was a refusal, so the event may be out of date.
 func (c *Clock) When(ms int64, now time.Duration, doubts uint32) (at time.Duration, known bool) {
 	at = c.asked + time.Duration(ms-c.ms-1)*time.Millisecond
 	return at, c.ms > 0 && c.doubts == doubts && at <= now && ms >= c.ms

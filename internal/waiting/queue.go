@@ -2,14 +2,14 @@ package waiting
 
 import "iter"
 
-// queue.go, turns.go, look.go and limit.go decide which caller of a session asks Redis for a lock, and when: a FIFO queue
-// of waiters of which the one in front asks (named owners ask besides, and so does a TryLock, which
-// does not wait: package engine sees to these), the most that a request may be for, and the time
+// queue.go, turns.go, nextattempt.go and limit.go decide which caller of a session asks Redis for a lock, and when: a FIFO queue
+// of waiters of which the one in front asks (named owners ask as well, and so does a TryLock, which
+// does not wait: package engine does that), the most that a request may be for, and the time
 // slices in which the session alternates with other sessions. It knows neither Redis nor locks, and
 // guards nothing by itself: the caller's mutex does.
 
 // Queue is a FIFO queue of waiters. The zero value is empty. A queue does not allocate: the
-// waiters bring their links along.
+// waiters contain their links.
 type Queue[T any] struct {
 	First *Node[T] // the link of the waiter in front, nil if there is none; to be read only
 }

@@ -18,7 +18,7 @@ const (
 	over
 )
 
-// A ClaimAction says what becomes of a run's claim.
+// A ClaimAction says what is to be done with the claim of a run.
 type ClaimAction uint8
 
 const (
@@ -36,20 +36,20 @@ type Run[R, W any] struct {
 	Of      *R
 	Entry   string
 	Kind    any      // what its waiters have in common; nil: no other waiter may come into it
-	Message *Message // what was said to it while an attempt was on its way
+	Message *Message // that came for it while an attempt was under way
 
-	// Entering says that a release is on its way that enters it. No attempt for it may be meanwhile: the answer to
-	// the release would come behind what that brings.
+	// Entering says that a release that enters the run is under way. No attempt for the run may be sent meanwhile:
+	// its answer could come before that of the release.
 	Entering bool
 
 	line        *Line[R, W]
 	phase       phase
-	askAt       time.Duration // when its first waiter asks Redis about it; clock.Never: when something happens
-	heartbeatAt time.Duration // queued: when Redis must hear of it
+	askAt       time.Duration // when its first waiter asks Redis about it; clock.Never: not until an event
+	heartbeatAt time.Duration // queued: when its next heartbeat is due
 	position    int64         // in the queue, 0: not known
 	last        int64         // number of the last waiter
 	until       int64         // in: up to which waiter Redis has let it in
-	reported    int64         // the number that Redis was told last
+	reported    int64         // the last waiter's number, as sent to Redis last
 	waiting     int           // how many wait
 	members     Queue[Member[R, W]]
 	node        Node[Run[R, W]] // of the line's runs, until it is over
@@ -57,7 +57,7 @@ type Run[R, W any] struct {
 	joins     *Run[R, W]      // asked: the run that this one may have joined
 	joiner    *Run[R, W]      // the run that may have joined this one
 	successor *Run[R, W]      // the run that has replaced this one
-	acks      []chan struct{} // closed when Redis has been told how many wait
+	acks      []chan struct{} // of waiters that have left; closed when Redis has been informed
 }
 
 // A Position is what an attempt says of a run that queues. One without an entry says that there are
@@ -81,19 +81,19 @@ func (r *Run[R, W]) AskNow() { r.askAt = 0 }
 // AskAt has Redis asked about the run at a time, or earlier if that was agreed before.
 func (r *Run[R, W]) AskAt(at time.Duration) { r.askAt = min(r.askAt, at) }
 
-// HeartbeatAt has Redis hear of the run at a time.
+// HeartbeatAt sets when the run's next heartbeat is due.
 func (r *Run[R, W]) HeartbeatAt(at time.Duration) { r.heartbeatAt = at }
 
 // NextAsk returns when Redis is asked about the run, if no other attempt is in the way.
 func (r *Run[R, W]) NextAsk() time.Duration { return r.askAt }
 
-// asksAnew reports whether there is more to be said of the run than was said last.
+// asksAnew reports whether another attempt is due since the last one was made.
 func (r *Run[R, W]) asksAnew() bool { return r.askAt != clock.Never }
 
 // enters reports whether the run has no place yet that it keeps.
 func (r *Run[R, W]) enters() bool { return r.phase < queued && r.position == 0 }
 
-// Call returns what the attempt says that is about to be sent for a run.
+// Call returns the contents of the attempt that is about to be sent for a run.
 func (r *Run[R, W]) Call() Position {
 	n := r.line
 	r.askAt = clock.Never
@@ -122,9 +122,9 @@ func (r *Run[R, W]) Call() Position {
 	return p
 }
 
-// Answered takes in the answer that the run has a position in the queue, or, with a position of 0, that
-// it has joined the other one. left is a run that ends because of that: it had no waiter, but could have
-// been joined.
+// Answered handles the answer that the run has a position in the queue, or, with a position of 0, that
+// it has joined the other one. left belongs to a run that ends now: it had no waiter, and was kept only because
+// this one could have joined it.
 func (r *Run[R, W]) Answered(position int64) (act ClaimAction, left *R) {
 	if t := r.joins; t != nil && position == 0 {
 		r.joins = nil
@@ -145,7 +145,7 @@ func (r *Run[R, W]) Answered(position int64) (act ClaimAction, left *R) {
 	return KeepClaim, left
 }
 
-// part notes that the run joins no other one any more, and returns that if nobody waits for it.
+// part notes that the run joins no other one any more, and returns that one if it has no waiter.
 func (r *Run[R, W]) part() (left *R) {
 	t := r.joins
 	r.joins = nil
@@ -158,8 +158,8 @@ func (r *Run[R, W]) part() (left *R) {
 	return nil
 }
 
-// Unanswered takes in that an attempt had no answer: it is sent again at a time, unless all waiters have left
-// meanwhile. left is as for Settled.
+// Unanswered notes that an attempt had no answer: it is sent again at a time, unless all waiters have left
+// meanwhile. left is as for Answered.
 func (r *Run[R, W]) Unanswered(again time.Duration) (act ClaimAction, left *R) {
 	if r.waiting == 0 {
 		return ReleaseClaim, r.part()
@@ -168,8 +168,8 @@ func (r *Run[R, W]) Unanswered(again time.Duration) (act ClaimAction, left *R) {
 	return KeepClaim, nil
 }
 
-// Refused takes in that Redis refuses the run for good. It no longer has the waiters, which are
-// returned. left is as for Settled.
+// Refused notes that Redis refuses the run for good. It returns the waiters, and the run loses
+// them. left is as for Answered.
 func (r *Run[R, W]) Refused() (waiters []*W, act ClaimAction, left *R) {
 	for m := r.First(); m != nil; m = r.First() {
 		waiters = append(waiters, m.Of)
@@ -181,9 +181,9 @@ func (r *Run[R, W]) Refused() (waiters []*W, act ClaimAction, left *R) {
 	return waiters, act, r.part()
 }
 
-// LetIn takes in a message that the run was let in, at a position and up to the waiter with that
-// number. If the call by which other waiters have joined it is on its way, they are in too: their
-// own run, which is returned, is gone.
+// LetIn handles a message that the run was let in, at a position and up to the waiter with that
+// number. If the attempt by which other waiters have joined it is under way, they are in too, and
+// their own run, which is returned, is gone.
 func (r *Run[R, W]) LetIn(last, position int64) (joined *R) {
 	if j := r.joiner; j != nil && j.phase < in && j.last <= last {
 		j.merge(r)
@@ -204,8 +204,8 @@ func (r *Run[R, W]) merge(t *Run[R, W]) {
 		return
 	}
 	r.moveTo(t)
-	// Some may have left meanwhile; or what was sent for the other run behind the call by which
-	// this one has joined it has Redis count it no further than before.
+	// Send it again if a waiter left while the join was under way, or if a later attempt for the other run
+	// had a lower last number.
 	if (r.asksAnew() || len(r.acks) > 0 || t.reported < t.last) && t.phase < in {
 		t.AskNow()
 	}
@@ -215,7 +215,7 @@ func (r *Run[R, W]) merge(t *Run[R, W]) {
 	}
 }
 
-// Begin has the run served from now on, up to the waiter with that number. left is as for Settled: Redis may have lost the
+// Begin has the run served from now on, up to the waiter with that number. left is as for Answered: Redis may have lost the
 // line, and let in the run that was to join another one.
 func (r *Run[R, W]) Begin(until int64) (left *R) {
 	left = r.part()
@@ -233,8 +233,8 @@ func (r *Run[R, W]) Next(can func(*W) bool) *W {
 	return nil
 }
 
-// End notes that the run's claim ends. Waiters that are left need another run, see Replace. Those that
-// gather wait no longer if there is no other run.
+// End notes that the run's claim ends. Waiters that are left need another run, see Replace. If no other run is
+// left, the run that gathers asks at once.
 func (r *Run[R, W]) End() {
 	if r.phase == over {
 		return
@@ -259,7 +259,7 @@ func (r *Run[R, W]) Replace(next *Run[R, W]) {
 	r.successor = next
 }
 
-// Acknowledge tells the waiters that have left that Redis knows.
+// Acknowledge notifies the waiters that have left: Redis has been informed.
 func (r *Run[R, W]) Acknowledge() {
 	for _, ack := range r.acks {
 		close(ack)
@@ -267,8 +267,8 @@ func (r *Run[R, W]) Acknowledge() {
 	r.acks = nil
 }
 
-// AcknowledgeAllButLast tells them too, but for the one that left last, if there is one: its channel is for
-// the caller to close.
+// AcknowledgeAllButLast notifies all of them but the one that left last, if there is one: the caller is to close
+// its channel, which is returned.
 func (r *Run[R, W]) AcknowledgeAllButLast() (last chan struct{}) {
 	if n := len(r.acks) - 1; n >= 0 {
 		last, r.acks = r.acks[n], r.acks[:n]

@@ -74,10 +74,10 @@ func (s *session) queue(t *testing.T, who string, position int64) (*member, *run
 	return m, r
 }
 
-func fate(t *testing.T, what string, got, want waiting.ClaimAction) {
+func checkAction(t *testing.T, what string, got, want waiting.ClaimAction) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s: fate %d, want %d", what, got, want)
+		t.Errorf("%s: action %d, want %d", what, got, want)
 	}
 }
 
@@ -95,7 +95,7 @@ func gone(t *testing.T, what string) func(waiting.ClaimAction, *entry) {
 func becomes(t *testing.T, what string, want waiting.ClaimAction) func(waiting.ClaimAction, *entry) {
 	return func(got waiting.ClaimAction, left *entry) {
 		t.Helper()
-		fate(t, what, got, want)
+		checkAction(t, what, got, want)
 		if left != nil {
 			t.Errorf("%s: another run, %s, ends too", what, left.run.Entry)
 		}
@@ -125,9 +125,9 @@ func want(t *testing.T, r *run, who string) {
 }
 
 // isClosed reports whether a waiter that left has been told.
-func isClosed(told <-chan struct{}) bool {
+func isClosed(acked <-chan struct{}) bool {
 	select {
-	case <-told:
+	case <-acked:
 		return true
 	default:
 		return false

@@ -93,12 +93,12 @@ func TestWhatIsNotJoinedEnds(t *testing.T) {
 // of it.
 func TestAWaiterLeaves(t *testing.T) {
 	for _, tc := range []struct {
-		name    string
-		prepare func(t *testing.T, s *session) *member
-		flying  bool
-		fate    waiting.ClaimAction
-		told    bool // there is something to wait for
-		sent    bool // Redis is asked about a run once more
+		name     string
+		prepare  func(t *testing.T, s *session) *member
+		inFlight bool
+		act      waiting.ClaimAction
+		acked    bool // there is something to wait for
+		sent     bool // Redis is asked about a run once more
 	}{
 		{"gathering", gathering, false, waiting.DropClaim, false, false},
 		{"gathering with another", gatheringWithAnother, false, waiting.KeepClaim, false, false},
@@ -120,10 +120,10 @@ func TestAWaiterLeaves(t *testing.T) {
 		var s session
 		m := tc.prepare(t, &s)
 		r := m.Run
-		told, f, left := m.Leave(tc.flying)
+		acked, act, left := m.Leave(tc.inFlight)
 		sent := s.Due(later) != nil && s.Due(later).Waiting() > 0 && r.Phase() > 0
-		if f != tc.fate || (told != nil) != tc.told || sent != tc.sent || m.Run != nil || left != nil {
-			t.Errorf("%s: fate %d, told %v, sent %v, left %v", tc.name, f, told != nil, sent, left)
+		if act != tc.act || (acked != nil) != tc.acked || sent != tc.sent || m.Run != nil || left != nil {
+			t.Errorf("%s: action %d, acked %v, sent %v, left %v", tc.name, act, acked != nil, sent, left)
 		}
 	}
 }
@@ -169,17 +169,17 @@ func TestAWaiterThatLeavesIsTold(t *testing.T) {
 	a := s.arrive("a", plain)
 	s.arrive("b", plain)
 	r, _ := s.call(t)
-	told, f, _ := a.Leave(true)
-	fate(t, "one of two leaves", f, waiting.KeepClaim)
+	acked, act, _ := a.Leave(true)
+	checkAction(t, "one of two leaves", act, waiting.KeepClaim)
 	r.Answered(7)
-	if isClosed(told) {
+	if isClosed(acked) {
 		t.Fatal("told by a call that was sent before")
 	}
 	if _, p := s.call(t); p.Waiting != 1 || p.Last != 2 || p.Before != 0 {
 		t.Errorf("the call says %+v", p)
 	}
 	r.Answered(7)
-	if !isClosed(told) {
+	if !isClosed(acked) {
 		t.Error("not told by the answer")
 	}
 }
@@ -191,19 +191,19 @@ func TestAWaiterThatLeavesIsToldByTheRunThatItHasJoined(t *testing.T) {
 	b := s.arrive("b", plain)
 	s.arrive("c", plain)
 	joins, _ := s.call(t)
-	told, _, _ := b.Leave(true)
+	acked, _, _ := b.Leave(true)
 	gone(t, "joined")(joins.Answered(0))
 	joins.End()
 	want(t, first, "a c")
 	sent, p := s.call(t)
-	if sent != first || isClosed(told) {
-		t.Fatalf("Redis is asked about the run that was joined: %v, told before: %v", sent == first, isClosed(told))
+	if sent != first || isClosed(acked) {
+		t.Fatalf("Redis is asked about the run that was joined: %v, told before: %v", sent == first, isClosed(acked))
 	}
 	if p.Waiting != 2 || p.Last != 3 {
 		t.Errorf("the attempt says %+v", p)
 	}
 	first.Answered(7)
-	if !isClosed(told) {
+	if !isClosed(acked) {
 		t.Error("not told by the answer")
 	}
 }
@@ -239,8 +239,8 @@ func TestRefused(t *testing.T) {
 			r.Answered(7)
 			wants = waiting.ReleaseClaim
 		}
-		who, f, left := r.Refused()
-		becomes(t, "refused", wants)(f, left)
+		who, act, left := r.Refused()
+		becomes(t, "refused", wants)(act, left)
 		if len(who) != 2 || who[0] != a.Of || who[1] != b.Of || a.Run != nil || r.Waiting() != 0 {
 			t.Errorf("%d waiters are turned away", len(who))
 		}

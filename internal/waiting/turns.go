@@ -31,7 +31,7 @@ const (
 
 	// tripSteps is in how many releases the round trip that the session reckons with grows to a
 	// longer one. A single release that took long would make for a yield about as long as a slice,
-	// which ends when another session's slice does: the lock would go to who asks at that moment,
+	// which ends when another session's slice does: the lock would go to a session that asks at that moment,
 	// instead of to the one whose turn it is.
 	tripSteps = 8
 )
@@ -50,7 +50,7 @@ type Turns struct {
 	skipReleases int64         // releases by others to let pass, one for each other listener
 	left         bool          // the lock was left to others, and none has taken it since
 	echo         bool          // the message of that release is still to come
-	sent         time.Duration // until when that release may be on its way to Redis; 0: it has got there
+	sent         time.Duration // until when that release may not have reached Redis; 0: it has
 }
 
 // Begin notes that Redis has granted the lock, and returns when the slice ends.
