@@ -182,6 +182,7 @@ func TestSessionsAreToldWhatTheirEntriesWereGiven(t *testing.T) {
 			{"granted behind another", "release", withLine, frees, stand(full, "B1 A1"), []waiting.Message{was("A1", "s", true, 0)}},
 			{"the first, since another was granted", "release", withLine, frees, stand(full, "B2 A1"), []waiting.Message{was("A1", "s", false, 5*time.Millisecond)}},
 			{"a slow taker that is passed by, and the first", "release", withLine, frees, stand(full, "B1 C2", append([]string{"3", entry("C2")}, doze...)...), []waiting.Message{slow}},
+			{"a slow taker that comes to be the first, and the next is called", "release", withLine, leaves("B2"), stand(has(70, inf), "B2 cC65", append([]string{"3", entry("cC65")}, doze...)...), []waiting.Message{slow}},
 			{"not the first", "release", withLine, frees, stand(full, "B2 C1 A1"), nil},
 			{"called for more than 64", "release", withLine, frees, stand(has(70, inf, "me:1", "me:2"), "cA65"), []waiting.Message{was("cA65", "s", false, 0)}},
 			{"behind one that is called", "release", withLine, frees, stand(has(70, inf, "me:1", "me:2"), "cB65 A1"), []waiting.Message{was("A1", "s", false, 5*time.Millisecond)}},

@@ -31,11 +31,8 @@ end
 local function call_writer(at, now)
   local heads = entries(0)
   if heads.err or not is_entry(heads[1]) then return nil, false end
-  local entry, more, second = first_alive(heads, nil, at, now)
-  if entry then
-    call_in_turn(at.prefix, entry, second, now, 0)
-    call_first(at.prefix, heads[1], entry, 0)
-  end
+  local entry, more, second, _, _, slow = first_alive(heads, nil, at, now)
+  if entry then call_in_turn(at.prefix, entry, second, now, 0, slow) end
   return entry, not entry and more
 end
 
@@ -64,14 +61,13 @@ end
 local function let_writer_in(at, now, ms)
   local heads = entries(0)
   if heads.err or not is_entry(heads[1]) then return nil, false, false end
-  local entry, more, second, listeners = first_alive(heads, nil, at, now)
+  local entry, more, second, listeners, _, slow = first_alive(heads, nil, at, now)
   if not entry then return nil, more, false end
   local known = at.publish == 'SPUBLISH' or at.counts == '1'
   local others = others_listen(listeners, entry, at, now)
   if not known or others > 0 or not give(entry, at, now) then
     if ms > 0 and (others > 0 or not known) then open_gate(now) end
-    call_in_turn(at.prefix, entry, second, now, others > 0 and ms or 0)
-    call_first(at.prefix, heads[1], entry, others > 0 and ms or 0)
+    call_in_turn(at.prefix, entry, second, now, others > 0 and ms or 0, slow)
     return entry, false, false
   end
   take_writer_off(entry, more)
@@ -85,12 +81,11 @@ local function leave_line(entry, at, now)
   if heads.err then return false end
   local score = redis.call('ZSCORE', LINE, 'm')
   redis.call('ZREM', LINE, entry, marks(entry, session_of(entry)))
-  local rest = entries(0)
-  local next, more = first_alive(rest, nil, at, now)
+  local next, more, _, _, _, slow = first_alive(entries(0), nil, at, now)
   if next and heads[1] == entry then
     redis.call('ZREM', LINE, 'c')
     call(at.prefix, next, 0)
-    call_first(at.prefix, rest[1], next, 0)
+    if slow then call(at.prefix, slow, 0) end
   end
   if next or more then return false end
   redis.pcall('ZREM', LINE, 'm')
@@ -115,12 +110,8 @@ local function wait_in_line(entry, heads, left, at, us, now, again, waiting)
     return {0, -1, now, position}
   end
   pass_over(heads[1], at.prefix, called, now)
-  heads = entries(0)
-  local first, more, second = first_alive(heads, {[entry] = true}, at, now)
+  local first, more, second, _, _, slow = first_alive(entries(0), {[entry] = true}, at, now)
   if first == entry then return nil end
-  if first then
-    call_in_turn(at.prefix, first, second, now, 0)
-    call_first(at.prefix, heads[1], first, 0)
-  end
+  if first then call_in_turn(at.prefix, first, second, now, 0, slow) end
   return {0, not first and more and 1 or -1, now, position}
 end

@@ -82,7 +82,7 @@ end
 -- have its permits now, or is to ask again at once.
 local function serve(free, limit, at, us, now, own, was, known)
   local mine, from, left, head = own and {[own] = true}, 0, was, nil
-  local granted, again, dozing = false, false, false
+  local granted, again = false, false
   for _ = 1, 16 do
     if free <= 0 then break end
     local heads, booking = known, nil
@@ -90,13 +90,13 @@ local function serve(free, limit, at, us, now, own, was, known)
     if not heads then heads, booking = entries(from) end
     if heads.err then break end
     was = was or heads[1]
-    local entry, more, second, listeners, scores = first_alive(heads, mine, at, now, from)
+    local entry, more, second, listeners, scores, slow = first_alive(heads, mine, at, now, from)
     if not entry then
       again = more
       if more and not own then call_last(at.prefix) end
       break
     end
-    if from == 0 then head, dozing = entry, dozing or entry ~= heads[1] end
+    if from == 0 then head = slow or entry end
     local n = size(entry)
     if n > free then
       local ms = 0
@@ -118,7 +118,7 @@ local function serve(free, limit, at, us, now, own, was, known)
       local called = called_until(now, scores and (scores[2] or 0))
       if called > now then
         if own and own ~= head then call(at.prefix, own, called - now) end
-        head, left = was, nil
+        if head == entry then head = was end -- it is called
         break
       end
       if own and called > 0 and from == 0 and now - called < 1000 then
@@ -127,16 +127,16 @@ local function serve(free, limit, at, us, now, own, was, known)
         local open = from == 0 and (booking and due(booking, now) or courtesy(listeners, entry, at, us, now) and 1)
         if open or not give(entry, n, at, now) then
           call_in_turn(at.prefix, entry, second, now, open or 0)
-          head, left = was, nil
+          if head == entry then head = was end -- it is called
           break
         end
         free = free - n
         take_off(entry, more or from > 0 or booking)
-        if from == 0 then head = second end
+        if from == 0 then head = slow or second or more and entries(0)[1] end
       end
     end
   end
-  if left and not head or dozing then head = entries(0)[1] end -- a slow taker that was passed by may be the first now
+  if left and not head then head = entries(0)[1] end
   if head ~= was and head ~= own and is_entry(head) then call(at.prefix, head, FIRST_MS) end
   return free, granted, again
 end

@@ -41,7 +41,7 @@ end
 -- polls, if there is one. It returns the entry that may have the lock, whether that was given to it, and
 -- whether there may be more that were not looked at: then it is to be sent again.
 local function admit(heads, at, us, now, leaving, mine, stays, booking)
-  local entry, more, second, listeners, scores = first_alive(heads, mine, at, now)
+  local entry, more, second, listeners, scores, slow = first_alive(heads, mine, at, now)
   local given = false
   if entry and mine and mine[entry] then return entry, false end
   if entry then
@@ -50,8 +50,7 @@ local function admit(heads, at, us, now, leaving, mine, stays, booking)
     if given then
       take_off(entry, stays or more or booking)
     else
-      call_in_turn(at.prefix, entry, second, now, open or 0)
-      call_first(at.prefix, heads[1], entry, open or 0)
+      call_in_turn(at.prefix, entry, second, now, open or 0, slow)
     end
   end
   if leaving then redis.call('HDEL', KEYS[1], leaving) end

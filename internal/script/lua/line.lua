@@ -160,16 +160,12 @@ local function pass_over(first, prefix, called, now)
   redis.call('ZREM', LINE, 'c')
 end
 
--- call_first tells a slow taker that it stands first, if an entry behind it was called in its place: no other hears when
--- those leave who come in from outside of the line. head is the first member of the line.
-local function call_first(prefix, head, entry, ms)
-  if head ~= entry and is_entry(head) then call(prefix, head, ms) end
-end
-
 -- call_in_turn calls an entry that is not given the lock, and leaves that to it for a while; and those behind
 -- it, each when the one in front of it has had its time, up to one that would be given the lock: else nobody
--- would come if several sessions in a row have stopped.
-local function call_in_turn(prefix, entry, second, now, ms)
+-- would come if several sessions in a row have stopped. It also calls the slow taker that stands first and was
+-- passed by, if there is one: only the first of the line listens for those who come in from outside of it.
+local function call_in_turn(prefix, entry, second, now, ms, slow)
+  if slow then call(prefix, slow, ms) end
   local patience = is_fair(entry) and FAIR_PATIENCE_MS or PATIENCE_MS
   if call(prefix, entry, ms) then redis.pcall('ZADD', LINE, int(CALLED + now + ms + patience), 'c') end
   local behind = {second}
@@ -230,9 +226,9 @@ end
 
 -- first_alive returns the first entry whose session is there, whether the line has others, the member
 -- behind it, how many connections listen to the lock's channel, and of a fair entry its position, the number
--- of its last caller and how many wait, as scores; of one for permits the score of c. Entries of sessions that are silent, or that nobody listens
--- for, are moved behind the others, once; those of dead ones go. A slow taker that dozes is passed by, unless
--- there is no other.
+-- of its last caller and how many wait, as scores; of one for permits the score of c; and last, if slow takers were
+-- passed by, the first of them. Entries of sessions that are silent, or that nobody listens for, are moved behind the
+-- others, once; those of dead ones go. A slow taker that dozes is passed by, unless there is no other.
 local function first_alive(heads, mine, at, now, from)
   from = from or 0
   local passed, dozing, listeners_then = 0, nil, 0
@@ -243,7 +239,7 @@ local function first_alive(heads, mine, at, now, from)
       if passed + from == 0 then sweep() end
       break
     end
-    if mine and mine[entry] then return entry, passed > 0 or is_entry(second), second, 0 end
+    if mine and mine[entry] then return entry, passed > 0 or is_entry(second), second, 0, nil, dozing end
     local session, life = session_of(entry), number(entry, 9, 15)
     local scores
     if is_fair(entry) then
@@ -257,7 +253,7 @@ local function first_alive(heads, mine, at, now, from)
     local hear, listeners = listeners_of(session, at)
     if alive >= now and (hear > 0 or string.sub(entry, 1, 1) == 'd') then
       if not dozes(entry, session, alive - life, at, now) then
-        return entry, passed > 0 or is_entry(second), second, listeners, scores
+        return entry, passed > 0 or is_entry(second), second, listeners, scores, dozing
       end
       passed, dozing, listeners_then = passed + 1, dozing or entry, listeners
       if passed >= MOST_DOZING then break end
