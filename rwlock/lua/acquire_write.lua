@@ -57,7 +57,7 @@ if writes <= 0 then
     whose = last[1]
   end
   local reply = nil
-  if entry and (left or is_entry(heads[1]) and (heads[1] ~= entry or just_opened(now))) then
+  if entry and (left or is_entry(heads[1])) then
     local at = {listens = ARGV[11] == '1', owner = ARGV[1], channel = ARGV[13], publish = ARGV[14], counts = ARGV[15], prefix = ARGV[16]}
     reply = wait_in_line(entry, heads, left, at, clock[1] * 1000000 + clock[2], now, ARGV[10] == '1', ARGV[12])
     heads[1] = heads[1] or entry

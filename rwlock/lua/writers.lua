@@ -96,6 +96,8 @@ end
 -- -1: not known; nil: it is free. It returns what to answer; nil if the writer may come in. The first one that asks by
 -- itself just when the gate was opened comes a millisecond later, as one that is called: it would pass by the readers.
 local function wait_in_line(entry, heads, left, at, us, now, again, waiting)
+  local first = not left and heads[1] == entry
+  if first and not just_opened(now) then return nil end
   local position = again and tonumber(redis.call('ZSCORE', LINE, entry) or nil) or us
   local back = position >= PASSED -- it was passed over, and is heard of again
   if back then position = position - PASSED end
@@ -103,7 +105,7 @@ local function wait_in_line(entry, heads, left, at, us, now, again, waiting)
   if bad then return (refused(bad, ': the line')) end
   if back or not is_entry(heads[1]) then heads = entries(0) end
   if left then return {0, heads[1] == entry and left or -1, now, position} end
-  if heads[1] == entry then return just_opened(now) and {0, 1, now, position} or nil end
+  if heads[1] == entry then return (first or just_opened(now)) and {0, 1, now, position} or nil end
   local called = called_until(now)
   if called > now then -- the lock is left to the one that was called; the next one comes then
     if heads[2] == entry or not is_entry(heads[2]) then call(at.prefix, entry, called - now) end
