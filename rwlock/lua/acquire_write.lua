@@ -56,18 +56,22 @@ if writes <= 0 then
     left = last[1] and last[2] - now or redis.call('HLEN', KEYS[1]) > 1 and alive(ARGV[5]) or nil
     whose = last[1]
   end
-  local reply = nil
+  local reply, tells = nil, not entry or ARGV[17] == '1'
   if entry and (left or is_entry(heads[1])) then
     local at = {listens = ARGV[11] == '1', owner = ARGV[1], channel = ARGV[13], publish = ARGV[14], counts = ARGV[15], prefix = ARGV[16]}
     reply = wait_in_line(entry, heads, left, at, clock[1] * 1000000 + clock[2], now, ARGV[10] == '1', ARGV[12])
     heads[1] = heads[1] or entry
-    if left and not behind_readers and heads[1] == entry then wanted(inside(), at.prefix) end
   elseif left then
     reply = {0, left, 0, 0}
   end
-  if reply and left and not reply.err and (not entry or ARGV[17] == '1') then
-    reply[5] = behind_readers and whose or not behind_readers and inside() or nil
-    reply[6] = reply[5] and entry and left or nil
+  local first = entry and heads[1] == entry
+  if left and not behind_readers and (first or tells) then
+    whose = inside()
+    if first then wanted(whose, ARGV[16]) end
+  end
+  if left and tells and not reply.err then
+    reply[5] = whose
+    reply[6] = whose and entry and left or nil
   end
   local live = tonumber(ARGV[4])
   if left and behind_readers and live > 0 then
