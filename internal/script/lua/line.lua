@@ -93,6 +93,13 @@ local function keep_line(life)
   if redis.call('PTTL', LINE) < 2 * life then redis.call('PEXPIRE', LINE, 3 * life) end
 end
 
+-- forget takes members out whose scores are from low to high, 64 at most: however many there are, they make no script
+-- slow, and the next ones take out the rest.
+local function forget(low, high)
+  local old = redis.call('ZRANGEBYSCORE', LINE, int(low), int(high), 'LIMIT', 0, 64)
+  if old[1] then redis.call('ZREM', LINE, unpack(old)) end
+end
+
 -- enter puts an entry in the line, or keeps it there, and notes that its session is alive, whether that
 -- listens to the lock's channel, and how many of its callers wait, unless that is nil or '0'; of a fair entry
 -- also the number of the last of them. It returns why Redis does not take it, or nil.
@@ -112,9 +119,9 @@ local function enter(entry, position, us, now, listens, waiting, look, last)
   if last and (look or last ~= '1') then redis.call('ZADD', LINE, int(NUMBER + last), '#' .. entry) end
   keep_line(life)
   if look or us % 1024 == 0 then -- now and then; what was said of sessions that are not heard of any more goes too
-    redis.call('ZREMRANGEBYSCORE', LINE, int(ALIVE - now + math.max(10000, life)), int(ALIVE))
-    redis.call('ZREMRANGEBYSCORE', LINE, int(LISTENS - now + 10000), int(LISTENS))
-    redis.call('ZREMRANGEBYSCORE', LINE, int(PASSED_BY), int(PASSED_BY + now - 10000))
+    forget(ALIVE - now + math.max(10000, life), ALIVE)
+    forget(LISTENS - now + 10000, LISTENS)
+    forget(PASSED_BY, PASSED_BY + now - 10000)
   end
 end
 
