@@ -6,8 +6,8 @@
 -- For so long readers come in that waited for a writer, whichever of them comes first: they are as many processes.
 local GATE_MS = 5
 
--- open_gate lets them; just_opened reports whether that was in this millisecond: one that lies ahead was opened before
--- Redis's clock has leapt back, and keeps nobody out.
+-- open_gate opens the gate to those readers. just_opened reports whether it was opened in this very millisecond. (A gate
+-- that was opened later than now is one from before Redis's clock leapt back, and keeps no writer out.)
 local function open_gate(now) redis.pcall('ZADD', LINE, int(GATE + now + GATE_MS), 't') end
 local function just_opened(now)
   local gate = redis.call('ZSCORE', LINE, 't')
@@ -46,7 +46,7 @@ local function give(entry, at, now)
   return tell_given(at.prefix, entry, now, 0, 0, 0, 0)
 end
 
--- take_writer_off takes the entry of a writer that comes in off the line, which goes with the last one.
+-- take_writer_off takes the entry of a writer that comes in off the line, and deletes the line if no others stand there.
 local function take_writer_off(entry, more)
   if more then
     redis.call('ZREM', LINE, entry, 'c', 'm', marks(entry, session_of(entry)))

@@ -60,8 +60,8 @@ local function give(entry, n, at, now)
   return true
 end
 
--- leave takes an entry out of the line, which goes with the last one. free says that what was left to the one that
--- was called is left to it no more.
+-- leave takes an entry out of the line, and deletes the line if no others stand there. free says that what is free is
+-- left no longer to the entry that was called.
 local function leave(entry, free)
   redis.call('ZREM', LINE, entry, free and 'c' or '', marks(entry, session_of(entry)))
   sweep()

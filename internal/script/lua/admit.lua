@@ -34,12 +34,16 @@ local function give(entry, at, now, scores)
   return true
 end
 
--- admit lets the first entry in when the lock comes free, or is: it gives the lock to it, or calls it and
--- leaves the lock free. heads are the first two members of the line; leaving, if not nil, is the field of
--- the owner that leaves, which goes when the next one stands there; mine are the entries of a session that
--- asks, which is not told, or nil. stays says that the line has another entry besides; booking is of a session that
--- polls, if there is one. It returns the entry that may have the lock, whether that was given to it, and
--- whether there may be more that were not looked at: then it is to be sent again.
+-- admit lets the first entry in when the lock comes free, or is free: it gives the lock to that entry, or calls it
+-- and leaves the lock free.
+--   heads: the first two members of the line
+--   leaving: the field of the owner that leaves, or nil; it is deleted after the next owner is written, so that the
+--     key of the lock never vanishes in between
+--   mine: the entries of the session that runs this script, or nil; one of them is returned, and neither given nor called
+--   stays: the line has another entry besides
+--   booking: the booking of a session that polls, or nil
+-- It returns the entry that may have the lock; whether the lock was given to it; and whether the script is to be sent
+-- again, since there may be more entries than it has looked at.
 local function admit(heads, at, us, now, leaving, mine, stays, booking)
   local entry, more, second, listeners, scores, slow = first_alive(heads, mine, at, now)
   local given = false
