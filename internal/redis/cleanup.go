@@ -56,7 +56,7 @@ type Job struct {
 	Again func(err error)
 	// Gone is closed behind Done, and whenever Done is not called. May be nil.
 	Gone chan struct{}
-	// Spare: the job may be dropped after Stop, without being counted: what it ends is told of by another job too.
+	// Spare: the job may be given up without being counted: what it ends is told of by another job too, or soon over.
 	Spare bool
 
 	sent   []int // which of the job's commands Cmds are; nil: all
@@ -213,7 +213,7 @@ func (q *Cleanup) hear(j *Job, results []rueidis.RedisResult) (again error) {
 func (q *Cleanup) done(j *Job, err error) {
 	q.mu.Lock()
 	q.taken--
-	if err != nil {
+	if err != nil && !j.Spare {
 		q.unconfirmed++
 	}
 	q.mu.Unlock()

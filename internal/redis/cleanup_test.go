@@ -160,7 +160,7 @@ func TestUnansweredIsSentAgain(t *testing.T) {
 }
 
 // A job is given up when what it ends is over by itself, when Redis refuses it, and when the
-// session ends: then it counts as unconfirmed, and Done gets the error.
+// session ends: then it counts as unconfirmed, unless it is to spare, and Done gets the error.
 func TestGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		err     error
@@ -194,6 +194,12 @@ func TestGivenUp(t *testing.T) {
 				}
 				if q.Forgive(); q.Unconfirmed() != 0 {
 					t.Error("it still counts after Forgive")
+				}
+				spare, _ := job(c.until, "a")
+				spare.Spare = true
+				q.Add(spare)
+				if <-spare.Gone; q.Unconfirmed() != 0 {
+					t.Error("a spare job counts")
 				}
 			})
 		})
