@@ -79,7 +79,9 @@ func (r *round) lately(in *check.Round, now time.Duration) (text string) {
 
 // story says what the sessions that may have left something did last with its lock.
 func (r *round) story(in *check.Round, session, key string) (text string) {
-	i := slices.IndexFunc(r.locks, func(l worker.Lock) bool { return key == l.Name || key == "{"+l.Name+"}"+timeouts || key == l.Name+timeouts })
+	i := slices.IndexFunc(r.locks, func(l worker.Lock) bool {
+		return key == l.Name || key == "{"+l.Name+"}"+timeouts || key == l.Name+timeouts
+	})
 	for _, p := range in.Processes {
 		if i < 0 || session != "owner" && session != p.Session {
 			continue
