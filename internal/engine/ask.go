@@ -56,7 +56,9 @@ func (a *acquisition) ask() (grant, error) {
 	}
 	if err == nil && g.Status == refused {
 		a.refusedBy(&g)
-		a.askBack(&g)
+		if g.Position <= 0 {
+			a.askBack(&g)
+		}
 	}
 	if l.state == lockClosed {
 		if err == nil && k.Lines && g.Position > 0 {
@@ -100,13 +102,12 @@ func (a *acquisition) prepare() {
 	}
 }
 
-// underWay reports whether the answer to an attempt for its claim is awaited: one of its own, or a release of another
-// caller that enters the claim in the line.
+// underWay reports whether the answer for its claim is awaited.
 func (a *acquisition) underWay() bool { return a.claim != nil && a.claim.inFlight }
 
 // busy reports whether the caller cannot be given the lock now: it subscribes, or awaits an answer. It is woken at
 // the end of that.
-func (a *acquisition) busy() bool { return a.subscribing || a.underWay() }
+func (a *acquisition) busy() bool { return a.subscribing || a.claim != nil && a.claim.inFlight }
 
 // maxTokens bounds how many fencing tokens one acquisition reserves.
 const maxTokens = 256

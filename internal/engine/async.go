@@ -149,7 +149,7 @@ func (d *asyncRelease) done(err error) {
 	case err == nil && d.inner != nil:
 		d.confirmed()
 	case err == nil:
-		d.dismissLate()
+		d.entering.dismissLate()
 	}
 	l.unlockInBackground()
 }

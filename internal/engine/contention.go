@@ -84,15 +84,6 @@ func (l *lock) expectMessage(c *claim, now time.Duration) {
 	l.wakeFront()
 }
 
-// released notes the answer to a release: how long it took, and how many connections have received its message.
-// This session's connection is one of them if it was listening.
-func (ct *contention) released(now, took time.Duration, receivers int64, listening bool) {
-	if listening && receivers > 0 {
-		receivers--
-	}
-	ct.turns.Released(now, took, receivers)
-}
-
 // beginSlice begins the slice of a claim for whose lock callers wait, or waited.
 func (l *lock) beginSlice(c *claim, now time.Duration) {
 	ct := l.contention

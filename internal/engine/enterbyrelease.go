@@ -87,22 +87,23 @@ func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration,
 // have entered a claim that was over already; the command that ended the claim ran before, and did not find the entry.
 // It returns nil if the release enters no claim.
 func (e *ending) enteredLate() (done func(error)) {
-	if e.entering == nil {
+	entering := e.entering // e stays off the heap
+	if entering == nil {
 		return nil
 	}
 	return func(err error) {
 		if err == nil {
-			l := e.c.lock
+			l := entering.lock
 			l.mu.Lock()
-			e.dismissLate()
+			entering.dismissLate()
 			l.unlockInBackground()
 		}
 	}
 }
 
-// dismissLate removes the entry that such a release has made.
-func (e *ending) dismissLate() {
-	switch c := e.entering; {
+// dismissLate removes the entry that a release has made for a claim that was over already. c may be nil.
+func (c *claim) dismissLate() {
+	switch {
 	case c == nil || c.state != finished: // one that still asks ends behind this
 	case c.run != nil:
 		c.dismiss()

@@ -201,7 +201,7 @@ func (s *Session) askedBack(owner, key string) {
 func (a *acquisition) askBack(g *grant) {
 	l, s := a.lock, a.lock.s
 	i := strings.LastIndexByte(g.Owner, ':')
-	if g.Position > 0 || l.asksFor || !keeps(g.Owner) || g.Owner[:i] == s.id {
+	if l.asksFor || !keeps(g.Owner) || g.Owner[:i] == s.id {
 		return
 	}
 	l.asksFor = true

@@ -16,7 +16,7 @@ func (a *acquisition) leave(won *grant) {
 	l.queue.Remove(&a.node)
 	a.queued = false
 	if l.queue.First == nil {
-		if l.contention != nil {
+		if l.contention != nil && l.contention.listener != nil {
 			l.endSubscription()
 		}
 		if a.kind.Permits {
@@ -50,7 +50,7 @@ func (a *acquisition) leave(won *grant) {
 func (l *lock) dequeue(a *acquisition) {
 	l.queue.Remove(&a.node)
 	a.queued = false
-	if l.queue.First == nil && l.contention != nil {
+	if l.queue.First == nil && l.contention != nil && l.contention.listener != nil {
 		l.endSubscription()
 	}
 }

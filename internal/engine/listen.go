@@ -133,12 +133,11 @@ func (l *lock) frontLines() bool {
 	return a == nil || a.kind.Lines
 }
 
-// endSubscription ends the subscription, if there is one: the last waiter has gone.
+// endSubscription ends the subscription, which there must be: the last waiter has gone.
 func (l *lock) endSubscription() {
-	if ct := l.contention; ct.listener != nil {
-		l.unlisten(ct.listener)
-		ct.listener, ct.everywhere = nil, false
-	}
+	ct := l.contention
+	l.unlisten(ct.listener)
+	ct.listener, ct.everywhere = nil, false
 }
 
 // unlisten ends a subscription, which lingers for a while.

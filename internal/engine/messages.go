@@ -132,8 +132,8 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 	if m.Token > 0 {
 		c.needAccount().Exactly(m.Tokens)
 	}
-	if a.node.Next() == nil {
-		g.confirmLater(now)
+	if a.node.Next() != nil {
+		g.confirmAt = 0 // at once: another caller waits for the hand-over
 	}
 	x := a.admit(g)
 	a.traced.Grant = locktrace.GrantLine
@@ -148,7 +148,8 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 	l.wakeFront()
 }
 
-// grantOf makes a grant of a message, if that can be trusted until a renewal is answered. Its answer is waited for a
+// grantOf makes a grant of a message, if that can be trusted until a renewal is answered. The renewal is sent after a
+// while, if the section is still open then, unless the caller of grantOf has it sent at once. Its answer is waited for a
 // third of the time that is left, and takes two trips if Redis does not know the script: a session further away asks, and
 // has a full lease by the answer.
 func (c *claim) grantOf(m *waiting.Message) (g grant, ok bool) {
@@ -156,14 +157,8 @@ func (c *claim) grantOf(m *waiting.Message) (g grant, ok bool) {
 	now, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	at, known := l.needContention().place.Clock.When(m.At, now, doubts)
 	g = grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token}, sent: at, doubts: doubts,
-		unconfirmed: m.Lease, until: at + trustIn(min(m.Lease, c.safeLease))}
+		unconfirmed: m.Lease, confirmAt: now + min(waiting.ConfirmAfter, m.Lease/3), until: at + trustIn(min(m.Lease, c.safeLease))}
 	return g, known && now < at+trustIn(m.Lease)/2 && g.until-now > 3*2*l.contention.place.Clock.Trip
-}
-
-// confirmLater has a grant by message confirmed after a while, if its section is still open: no other caller of the
-// session waits for the lock. Otherwise it is confirmed at once.
-func (g *grant) confirmLater(now time.Duration) {
-	g.confirmAt = now + min(waiting.ConfirmAfter, g.unconfirmed/3)
 }
 
 // confirmSoon has a claim that was given to the session confirmed at once: another caller waits for the lock. Of

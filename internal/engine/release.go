@@ -172,7 +172,11 @@ func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err er
 		ct.turns.Taken()
 		e.messageExpected = ct.place.Lasts(now, s.want().Life)
 	case r.Receivers >= 0:
-		ct.released(s.now(), s.now()-now, r.Receivers, e.listening)
+		others := r.Receivers
+		if e.listening && others > 0 {
+			others-- // the session's own connection
+		}
+		ct.turns.Released(s.now(), s.now()-now, others)
 		if c.keep > 0 && c.keptLong(now) {
 			ct.turns.LeaveToListeners(s.now())
 		}

@@ -52,8 +52,8 @@ func (l *lock) begin(c *claim, g grant, until int64) {
 		return
 	}
 	a.claim, a.op.ID = c, c.account.FirstID(c.kind)
-	if r.Waiting() == 1 {
-		g.confirmLater(l.s.now())
+	if r.Waiting() > 1 {
+		g.confirmAt = 0 // at once: another caller waits for the hand-over
 	}
 	x := a.admit(g)
 	if g.unconfirmed > 0 {
