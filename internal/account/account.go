@@ -128,8 +128,8 @@ func (m *Account) Keep(h *holds.Hold, id string) {
 	m.holds[h] = id
 }
 
-// Surplus takes the ids of a side off the account of which no hold is in need, of so many that are, and
-// returns them: they are to be ended. The first hold is of kind k.
+// Surplus takes ids of a side off the account until Redis counts no more holds than are needed, and returns them: they
+// are to be ended. The first hold is of kind k.
 func (m *Account) Surplus(k *kind.Kind, side, needed int) (ends []string) {
 	of := &m.sides[side]
 	n := min(m.Counted(k, side)-needed, len(of.ids))
@@ -155,7 +155,7 @@ func (m *Account) Surplus(k *kind.Kind, side, needed int) (ends []string) {
 // last release names that side.
 func (m *Account) MarkUnresolved(side int) { m.sides[side].unresolved = true }
 
-// EndUnresolved takes the id of such a hold off at once, to be ended by itself: an Unlock that ends one of the
+// EndUnresolved takes the id of a nested hold whose command was given up off at once, to be ended by itself: an Unlock that ends one of the
 // ids takes "not there" for a loss.
 func (m *Account) EndUnresolved(side int, id string) (ends []string) {
 	of := &m.sides[side]

@@ -86,7 +86,7 @@ func TestUnknown(t *testing.T) {
 	}
 	l.Forget()
 	if l.MayHaveRun || l.MayCome {
-		t.Errorf("disowned: %+v", l)
+		t.Errorf("forgotten: %+v", l)
 	}
 	l.Note(&account.Outcome{Granted: true})
 	if !l.MayHaveRun {

@@ -20,7 +20,7 @@ func (t *turn) Freed() <-chan struct{} {
 	return t.free
 }
 
-// Awaited reports whether a caller waits for that.
+// Awaited reports whether a caller waits for the state to change.
 func (t *turn) Awaited() bool { return t.free != nil }
 
 // Answered ends the command that is awaited: it was answered or given up.

@@ -12,7 +12,7 @@ import (
 // enough from where sums of durations overflow.
 const Longest = 100 * 365 * 24 * time.Hour
 
-// Alone reports whether what is acquired is for this one caller, and not passed on in memory.
+// Alone reports whether what is acquired is for this one caller, and not handed over in memory.
 func (o *Options) Alone() bool { return o.Lease > 0 || o.AtLeast > 0 }
 
 // Option is one option.

@@ -10,7 +10,7 @@ import (
 // Backoff says how long to sleep before the n-th further attempt; package rlock documents it.
 type Backoff func(n int) time.Duration
 
-// Least is the least time between two looks that nobody asked for. PTTL counts whole
+// Least is the least time between two attempts that no message has asked for. PTTL counts whole
 // milliseconds, so a shorter one would see the same.
 const Least = time.Millisecond
 

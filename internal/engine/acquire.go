@@ -22,7 +22,7 @@ type acquisition struct {
 	claim     *claim // that it asks for; nil as long as it has not asked
 	op        Op     // the last attempt
 	attempts  attempts
-	piggyback []*asyncRelease // that its next attempt sends in front of it, see async.go
+	piggyback []*asyncRelease // that its next attempt sends in front of it, see piggyback.go
 
 	// interrupt ends what the acquisition sends.
 	interrupt atomic.Pointer[context.CancelFunc]

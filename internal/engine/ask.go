@@ -113,7 +113,7 @@ func (a *acquisition) busy() bool { return a.subscribing || a.claim != nil && a.
 const maxTokens = 256
 
 // wantTokens returns how many fencing tokens an acquisition reserves: one for itself, and one
-// for each caller behind it that the claim may be passed on to.
+// for each caller behind it that the claim may be handed over to.
 func (l *lock) wantTokens(a *acquisition) int {
 	n := 1
 	if a.keep > 0 {

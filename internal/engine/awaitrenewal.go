@@ -7,7 +7,8 @@ import (
 // A claim that has too little trust left for the next caller stays held, without a section, until a renewal has
 // confirmed it. Only two sorts of claims do so: those that another session's release has granted, and those of runs.
 
-// mayAwaitRenewal reports whether a claim is one of these, and can still be renewed and handed over.
+// mayAwaitRenewal reports whether the claim was granted by another session's release, or is a run's, and can still be
+// renewed and handed over.
 func (c *claim) mayAwaitRenewal(now time.Duration) bool {
 	ct := c.lock.contention
 	if c.kind.Permits && ct != nil && ct.place.AwaitsRenewal != nil && ct.place.AwaitsRenewal != c { // one at a time
@@ -25,7 +26,7 @@ func (c *claim) awaitRenewal(now time.Duration) {
 	c.reschedule()
 }
 
-// awaitsRenewal reports whether the claim waits for that renewal.
+// awaitsRenewal reports whether the claim is held without a section until a renewal confirms it.
 func (c *claim) awaitsRenewal() bool {
 	ct := c.lock.contention
 	return ct != nil && ct.place.AwaitsRenewal == c

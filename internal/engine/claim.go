@@ -43,7 +43,7 @@ type lease struct {
 	passUntil time.Duration // until when callers may enter: the end of the slice, or of the time to join
 	slot      clock.Slot    // in the schedule, which guards it
 	n         int32         // permits
-	doubts    uint32        // what the session's count was when that command was sent
+	doubts    uint32        // the session's count of doubts (Conn.Doubts) when that command was sent
 
 	state    claimState
 	inFlight bool // an attempt for it is under way: the release of the claim must be sent after its answer
@@ -57,12 +57,12 @@ type claimState uint8
 
 const (
 	asking       claimState = iota
-	held                    // granted; it has sections, waits for the next (awaitsRenewal, undelivered), or is about to be released
+	held                    // granted; it has sections, waits for the next (awaitsRenewal, undelivered), is kept, or is about to be released
 	releasing               // an Unlock is sending the release
 	finished                // ending in the background, or gone
 	lostStanding            // it may stand in Redis; it is released when its sections are unlocked
-	lostGone                // Redis has said that it does not stand, or the cleanup ends it
-	leftStanding            // neither renewed nor passed on nor joined nor released
+	lostGone                // Redis has said that it does not stand, or the clean-up ends it
+	leftStanding            // neither renewed nor handed over nor joined nor released
 )
 
 // trustIn returns how much of a lease can be trusted: all but a margin of 5 %, at most 1 s,

@@ -7,7 +7,7 @@ import (
 	"relock/internal/script"
 )
 
-// What the cleanup ends in the background, since no caller waits for it: claims whose attempt was
+// What the clean-up ends in the background, since no caller waits for it: claims whose attempt was
 // abandoned or whose release was not confirmed, and surplus holds.
 
 // end ends a claim in the background, until the lock is over in Redis anyway; done, which may be nil, is

@@ -21,7 +21,7 @@ func (s *Session) admitMore(cmd script.Command) {
 	})
 }
 
-// mostAgain is how often that is repeated, at most.
+// mostAgain is how often admitMore repeats a release, at most.
 const mostAgain = 1000
 
 // enterByRelease prepares the front of the queue to enter the line by the release of a claim, and returns the front's claim.
@@ -42,7 +42,7 @@ func (l *lock) enterByRelease(c *claim, op *Op) *claim {
 	return a.claim
 }
 
-// enteredByRelease handles the outcome of that.
+// enteredByRelease handles the outcome of a release that was to enter a claim in the line.
 func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration, doubts uint32, err error) {
 	if c.run != nil {
 		l.requeued(c, r, sent, doubts, err)

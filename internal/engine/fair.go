@@ -28,8 +28,7 @@ import (
 // A waiter stands in lock.queue too: there Close, Shutdown, the outage, a TryLock and the registry
 // see that callers wait. Its order is that of its run. The first waiter of a run asks Redis about it.
 
-// A run is what a claim has besides if its waiters queue in Redis. It is guarded by the lock's
-// mutex.
+// A run is what a claim has besides if its waiters stand in the line as one entry. It is guarded by the lock's mutex.
 type run struct {
 	waiting.Run[claim, acquisition]
 	lease time.Duration // of a run of one with a fixed lease; 0: the session's

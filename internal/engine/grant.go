@@ -13,7 +13,7 @@ import (
 type grant struct {
 	kind.Answer
 	sent           time.Duration // when the attempt that was answered was sent
-	doubts         uint32        // the session's count at that time
+	doubts         uint32        // the session's count of doubts at that time
 	until          time.Duration // until when what the attempt asks for could be trusted
 	unacknowledged bool          // replicas were asked to acknowledge it, and did not
 	// unconfirmed is for how long Redis keeps what another's release has granted, and confirmAt when that is to be

@@ -118,7 +118,7 @@ func (s *Session) Suspects() int {
 // on before they make a session.
 var checking bool
 
-// CheckInvariants turns that on or off.
+// CheckInvariants turns the checks of the invariants on or off.
 func CheckInvariants(on bool) { checking = on }
 
 // check panics if one of the invariants I2, I3 and I6 of docs/architecture.md does not hold, as far as

@@ -67,7 +67,7 @@ func (a *acquisition) fail(err error) error {
 	a.lock.unlock()
 	if gone != nil {
 		// What should take one round trip is waited for, and no longer when Redis does not answer: a
-		// waiter that leaves should find itself gone from the queue in Redis.
+		// waiter that leaves should find itself gone from the line.
 		life.Await(gone, 100*time.Millisecond)
 	}
 	return err

@@ -35,7 +35,7 @@ func (a *acquisition) listen() {
 	a.subscribing = true // nothing is handed to it meanwhile: it would not notice
 	l.unlock()
 	ctx, cancel := a.bounded(a.ctx, true) // the lock may be given to it meanwhile
-	// A server that does not answer must not keep the front from looking.
+	// A server that does not answer must not keep the front from asking.
 	ctx, stop := context.WithTimeout(ctx, l.s.cfg.PollFloor)
 	subscribe := l.s.redis.Listen
 	if everywhere {

@@ -53,7 +53,7 @@ func (c *claim) noteStanding() {
 	s.standing.Store(c.num, c.latestEnd(now))
 }
 
-// mayStand reports whether an owner is one of those.
+// mayStand reports whether the claim of an owner is over and may still stand in Redis, see noteStanding.
 func (s *Session) mayStand(owner string) bool {
 	number, ok := strings.CutPrefix(owner, s.id+":")
 	num, err := strconv.ParseUint(number, 10, 64)

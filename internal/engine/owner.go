@@ -13,7 +13,7 @@ import (
 // owner that was named, or hidden, inside of a section does not lead out of it.
 type sectionKey struct{}
 
-// Around is for package owner.
+// Around is for package holds.
 func (x *section) Around() context.Context { return x.ctx.Parent }
 
 // sectionsAround are those that ctx lies in, from the inside out, as far as the values under a key

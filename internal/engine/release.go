@@ -73,7 +73,7 @@ func (h *Hold) unlock(async bool) (err error) {
 	return c.release(now, d)
 }
 
-// cancelFirst cancels the contexts of a section that was closed, before its claim is passed on or released:
+// cancelFirst cancels the contexts of a section that was closed, before its claim is handed over or released:
 // no other Unlock does that meanwhile. The lock's mutex must be held; it is released meanwhile and held
 // again at the end. It stays released if the goroutine ends in the code of a context, by a panic or
 // runtime.Goexit: then the other sections go on as if this one's contexts had ended.
@@ -123,7 +123,7 @@ type ending struct {
 	missing         time.Duration // for how long the lock is left standing
 	listening       bool          // the session hears what the release publishes
 	entering        *claim        // which the release enters in the line
-	doubts          uint32        // the session's count before it was sent
+	doubts          uint32        // the session's count of doubts before it was sent
 	messageExpected bool          // a message that the session receives says what comes free
 	followed        bool          // an attempt of the caller in front was sent behind it
 }

@@ -18,7 +18,7 @@ func (s *Session) revoke(owner, key string) {
 			if c.ownerID() == owner {
 				switch {
 				case c.num == 0:
-					c.doubts-- // unlike the session's count
+					c.doubts-- // unlike the session's count of doubts
 					c.askSoon(s.now())
 					if c.state == asking { // then it is asked about when it is granted
 						s.redis.Conn.Doubt()

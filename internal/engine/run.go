@@ -23,8 +23,8 @@ func (l *lock) hearRun(c *claim, m *waiting.Message) {
 	}
 }
 
-// letIn begins a run that Redis has let in. If the message cannot be trusted, Redis is asked first. So it is
-// for a fixed lease, which begins now, and for replicas that are to acknowledge the grant.
+// letIn begins a run that Redis has let in. Redis is asked first if the message cannot be trusted, if the lease is fixed,
+// since that begins now, and if replicas are to acknowledge the grant.
 func (l *lock) letIn(c *claim, m *waiting.Message) {
 	r := c.run
 	if joined := r.LetIn(m.Last, m.Position); joined != nil {
@@ -102,7 +102,7 @@ func (l *lock) requeueBy(r *run, op *Op) *claim {
 	return next.Of
 }
 
-// requeued handles the outcome of that.
+// requeued handles the outcome of a release that was to enter a run in the line.
 func (l *lock) requeued(c *claim, r *redis.Released, sent time.Duration, doubts uint32, err error) {
 	c.run.Entering, c.inFlight = false, false
 	e := attempt{c: c, grant: grant{sent: sent, doubts: doubts}}

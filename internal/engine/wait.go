@@ -14,7 +14,7 @@ import (
 // run; of other locks the front asks. Whatever loop returns, a section may have been handed over: then a.given is
 // set. The lock's mutex must be held; it is released meanwhile and held again at the end.
 func (a *acquisition) loop() (grant, error) {
-	l, queues := a.lock, a.kind.Fair
+	l, fair := a.lock, a.kind.Fair
 	// A named owner may hold the lock elsewhere already, and the queue may be waiting for
 	// just that hold to end. So it asks once when it has queued, wherever it stands, and again
 	// each poll floor until its turn has come.
@@ -28,12 +28,12 @@ func (a *acquisition) loop() (grant, error) {
 			return grant{}, a.waitErr
 		case l.state != lockOpen:
 			return grant{}, ErrClosed
-		case queues && l.line.Leads(&a.member, l.s.now()) && (!l.releases() || a.canPiggyback()):
+		case fair && l.line.Leads(&a.member, l.s.now()) && (!l.releases() || a.canPiggyback()):
 			a.askForRun()
 			continue
 		// While a claim of this session holds the lock, the front waits until the claim is handed over,
 		// released or lost; or it piggybacks the release.
-		case !queues && !a.busy() && (askAnyway || l.queue.First == &a.node && (l.contention == nil || l.s.now() >= l.nextAttempt()) && (l.holder == nil || a.canPiggyback())):
+		case !fair && !a.busy() && (askAnyway || l.queue.First == &a.node && (l.contention == nil || l.s.now() >= l.nextAttempt()) && (l.holder == nil || a.canPiggyback())):
 			if l.contention != nil && l.holder == nil && l.queue.First == &a.node && l.listensFirst() {
 				a.listen()
 				continue
@@ -194,7 +194,7 @@ func (a *acquisition) pollAgain(ms int64) bool {
 func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 	l := a.lock
 	var messages <-chan pubsub.Message
-	sleep, queues := never, a.kind.Fair
+	sleep, fair := never, a.kind.Fair
 	switch r := a.member.Run; {
 	case r != nil && r.First() == &a.member:
 		now := l.s.now()
@@ -204,10 +204,10 @@ func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 		if at := r.NextAsk(); at > now { // else another run comes first
 			sleep = at - now
 		}
-	case a.named != "" && !queues:
+	case a.named != "" && !fair:
 		sleep = l.s.cfg.PollFloor
 	}
-	if ct := l.contention; l.queue.First == &a.node && ct != nil && !queues {
+	if ct := l.contention; l.queue.First == &a.node && ct != nil && !fair {
 		if ct.listener != nil {
 			messages = ct.listener.C()
 		}
@@ -221,7 +221,7 @@ func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 	message, timedOut := a.sleep(sleep, messages)
 	given := a.given.Load() != nil
 	over := !given && a.done()
-	if over && queues { // the attempts belong to the run
+	if over && fair { // the attempts belong to the run
 		l.mu.Lock()
 		a.attempts.Err = a.runErr()
 		l.unlock()

@@ -3,7 +3,7 @@ package engine
 import "time"
 
 // watch is a round of the session's watchdog: one goroutine that ends what can no longer be
-// trusted, has the rest renewed, and keeps the waiters in Redis. It never waits for Redis itself,
+// trusted, has the rest renewed, and sends the heartbeats of fair locks' entries. It never waits for Redis itself,
 // nor runs code of the caller's, so that no claim is trusted too long because either hangs. It
 // visits the claims that are due, and returns when the next round is to be at the latest.
 func (s *Session) watch(now time.Duration) (next time.Duration) {
@@ -22,12 +22,12 @@ func (s *Session) watch(now time.Duration) (next time.Duration) {
 		c.reschedule()
 		l.unlockInBackground()
 	}
-	silent, next := s.heartbeats.Take(now, s.cfg.HeartbeatEvery()/2)
+	beats, next := s.heartbeats.Take(now, s.cfg.HeartbeatEvery()/2)
 	if len(ask) > 0 {
 		s.life.Background.Go(func() { s.renew(ask) })
 	}
-	if len(silent) > 0 {
-		s.life.Background.Go(func() { s.heartbeat(silent) })
+	if len(beats) > 0 {
+		s.life.Background.Go(func() { s.heartbeat(beats) })
 	}
 	return min(next, s.redis.Record.Tick(now), s.deadlocks.Seek(now))
 }

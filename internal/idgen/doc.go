@@ -1,6 +1,6 @@
 // Package idgen makes the random ids that stand in Redis: those of sessions,
 // and of holds and requests. An owner's id, "<session id>:<number>", is made
-// in claim.go; scripts and the packages engine and deadlock, and permits.go, take it
+// in claim.go of package engine; scripts and the packages engine and deadlock, and permits.go, take it
 // apart at the last colon, and fairlock relies on the session's id in front.
 // fairlock also relies on the length of Request, 32.
 //

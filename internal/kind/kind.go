@@ -39,7 +39,7 @@ type Kind struct {
 	// one of the other side.
 	ByID bool
 
-	// HandsOver: the claim may pass to the front of the session's queue in memory. Runs of the fair
+	// HandsOver: the claim may be handed over in memory to the front of the session's queue. Runs of the fair
 	// queue are passed on without it, within the run.
 	HandsOver bool
 
@@ -89,7 +89,7 @@ func (k *Kind) HookName() string {
 // The reply of the acquire script is
 //
 //	{1, holds, token, changed}  granted, for at least Op.Lease; the highest token reserved
-//	{0, milliseconds, 0, 0}     refused; look again then (-1: unknown). A fifth element, a text, is who is inside;
+//	{0, milliseconds, 0, 0}     refused; ask again then (-1: unknown). A fifth element, a text, is who is inside;
 //	                            a sixth, for how many ms, if that is not the second
 //	{-1, 0, 0, 0}               what Op.Held and Op.Other count is not held
 //	{-2, code, 0, 0}            never, however long one waits: see [Refuser]
@@ -208,7 +208,7 @@ const (
 type Line struct {
 	Named   bool   // release: the line is looked at
 	Head    string // what the own entry begins with, the owner being the rest; "": there is none
-	Enter   string // release: the entry that the session enters anew; "": none
+	Enter   string // release: the entry by which the session enters the line again; "": none
 	Again   bool   // acquire: the own entry may stand in the line
 	Listens bool   // the session may listen to the lock's channel
 	Yields  bool   // release: what comes free is left to those who do not stand in the line

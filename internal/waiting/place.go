@@ -99,7 +99,7 @@ type Clock struct {
 	Trip   time.Duration // how long the last answer took
 	asked  time.Duration // when Redis's clock was asked for,
 	ms     int64         // and what it said
-	doubts uint32        // the session's count then
+	doubts uint32        // the session's count of doubts then
 }
 
 // Read notes a reading of Redis's clock: when the command was sent, when the answer came, and the time in it. 0 is no

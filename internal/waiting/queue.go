@@ -5,8 +5,8 @@ import "iter"
 // queue.go, turns.go, nextattempt.go and limit.go decide which caller of a session asks Redis for a lock, and when: a FIFO queue
 // of waiters of which the one in front asks (named owners ask as well, and so does a TryLock, which
 // does not wait: package engine does that), the most that a request may be for, and the time
-// slices in which the session alternates with other sessions. It knows neither Redis nor locks, and
-// guards nothing by itself: the caller's mutex does.
+// slices in which the session alternates with other sessions. They know neither Redis nor locks, and
+// guard nothing by themselves: the caller's mutex does.
 
 // Queue is a FIFO queue of waiters. The zero value is empty. A queue does not allocate: the
 // waiters contain their links.

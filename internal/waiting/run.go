@@ -6,7 +6,7 @@ import (
 	"relock/internal/clock"
 )
 
-// A phase is how far a run has come; the comment of the package draws them.
+// A phase is how far a run has come; line.go draws them.
 type phase uint8
 
 // The phases, in their order.
@@ -46,7 +46,7 @@ type Run[R, W any] struct {
 	phase       phase
 	askAt       time.Duration // when its first waiter asks Redis about it; clock.Never: not until an event
 	heartbeatAt time.Duration // queued: when its next heartbeat is due
-	position    int64         // in the queue, 0: not known
+	position    int64         // in the line, 0: not known
 	last        int64         // number of the last waiter
 	until       int64         // in: up to which waiter Redis has let it in
 	reported    int64         // the last waiter's number, as sent to Redis last
@@ -60,16 +60,16 @@ type Run[R, W any] struct {
 	acks      []chan struct{} // of waiters that have left; closed when Redis has been informed
 }
 
-// A Position is what an attempt says of a run that queues. One without an entry says that there are
+// A Position is what an attempt says of a run in the line. One without an entry says that there are
 // waiters of the session before it: it may only re-enter a lock that its owner has.
 type Position struct {
 	Entry   string
-	Join    string // the entry to join if it is the last of the queue; "": none
+	Join    string // the entry to join if it is the last of the line; "": none
 	Last    int64  // number of the last waiter
 	Waiting int    // how many wait
 	Joined  int    // how many do together with those of Join
 	Before  int64  // the position that the run had before; 0: it gets one at the end
-	Again   bool   // the entry may stand in the queue
+	Again   bool   // the entry may stand in the line
 }
 
 // Waiting returns how many wait.
@@ -122,7 +122,7 @@ func (r *Run[R, W]) Call() Position {
 	return p
 }
 
-// Answered handles the answer that the run has a position in the queue, or, with a position of 0, that
+// Answered handles the answer that the run has a position in the line, or, with a position of 0, that
 // it has joined the other one. left belongs to a run that ends now: it had no waiter, and was kept only because
 // this one could have joined it.
 func (r *Run[R, W]) Answered(position int64) (act ClaimAction, left *R) {

@@ -3,7 +3,7 @@ package waiting
 import "time"
 
 const (
-	// Slice is for how long a session passes the lock on among its own goroutines while
+	// Slice is for how long a session hands the lock over among its own goroutines while
 	// others may wait. Passing the lock to another process costs some 0.3 ms, so this keeps
 	// what is lost by that at 3 %.
 	Slice = 10 * time.Millisecond

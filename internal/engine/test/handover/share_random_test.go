@@ -55,7 +55,7 @@ func TestShareRandomCycles(t *testing.T) {
 			t.Error("too few got in")
 		}
 		if n := unanswered.Load(); n > 0 && stalls.Longest() < 10*time.Millisecond {
-			t.Errorf("%d tries had no answer on a machine that is not busy", n)
+			t.Errorf("%d attempts had no answer on a machine that is not busy", n)
 		}
 		redistest.Eventually(t, 10*time.Second, "no key", func() bool { return len(s.Keys(t)) == 0 })
 		for _, ses := range sessions[:3] {
