@@ -172,6 +172,8 @@ func TestSessionsAreToldWhatTheirEntriesWereGiven(t *testing.T) {
 		slow.Head = "Q" + slow.Head[1:]
 		// A was heard of a while ago, and has just been passed by.
 		doze := []string{"2", slow.Head + slow.Owner, fmt.Sprint(5000000000000000 - time.Now().UnixMilli() - 900_000), "sA", "7002999999999999", "pA"}
+		// B was called, and has not been heard of since.
+		gone := []string{fmt.Sprint(int64(dead)), "sB", fmt.Sprint(8000000000000000 + time.Now().UnixMilli() + 900), "c"}
 		for _, c := range []struct {
 			what, script string
 			keys, args   []string
@@ -188,6 +190,7 @@ func TestSessionsAreToldWhatTheirEntriesWereGiven(t *testing.T) {
 			{"behind one that is called", "release", withLine, frees, stand(has(70, inf, "me:1", "me:2"), "cB65 A1"), []waiting.Message{was("A1", "s", false, 5*time.Millisecond)}},
 			{"behind one that keeps what comes free", "release", withLine, frees, stand(full, "B3 A1"), []waiting.Message{was("A1", "s", false, time.Second)}},
 			{"the first, since another has left", "release", withLine, leaves("B2"), stand(has(0, inf, "x:1"), "B2 A1"), []waiting.Message{was("A1", "s", false, 5*time.Millisecond)}},
+			{"the first has gone, and what was left to it is still left", "release", withLine, frees, stand(full, "B1 A1", gone...), []waiting.Message{was("A1", "s", false, 5*time.Millisecond)}},
 			{"granted what another has kept", "release", withLine, leaves("B2"), stand(has(1, inf, "x:1"), "B2 A1"), []waiting.Message{was("A1", "s", true, 0)}},
 			{"granted by one that comes", "acquire", withLine, come("B1", "0"), stand(has(2, inf, "x:1"), "A1"), []waiting.Message{was("A1", "s", true, 0)}},
 			{"granted by a new limit", "set_limit", append(limitKeys[:4:4], "line"), args("5", "ch", "PUBLISH", "7", "60000", "0", "0", "s:"), stand(full, "A2"), []waiting.Message{was("A2", "s", true, 0)}},

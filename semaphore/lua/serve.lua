@@ -118,7 +118,6 @@ local function serve(free, limit, at, us, now, own, was, known)
       local called = called_until(now, scores and (scores[2] or 0))
       if called > now then
         if own and own ~= head then call(at.prefix, own, called - now) end
-        if head == entry then head = was end -- it is called
         break
       end
       if own and called > 0 and from == 0 and now - called < 1000 then
