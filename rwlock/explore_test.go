@@ -21,7 +21,7 @@ func TestExploredCommands(t *testing.T) {
 			t.Errorf("%s: ours has %q %q, and that of explore %q %q", what, ours.Keys, ours.Args, theirs.Keys, theirs.Args)
 		}
 	}
-	asks := kind.Op{Owner: "X:1", Lease: 3 * time.Second, Private: true, Place: kind.Place{Wait: true}}
+	asks := kind.Op{Owner: "X:1", Lease: 3 * time.Second, Private: true, QueuePlace: kind.QueuePlace{Wait: true}}
 	waits := asks
 	waits.Line = kind.Line{Head: "g0001000000250000001", Again: true, Listens: true}
 	over := kind.Op{Owner: "X:1", All: true, Private: true, Line: kind.Line{Named: true, Listens: true}}

@@ -26,7 +26,7 @@ func TestExploredCommands(t *testing.T) {
 			t.Errorf("%s: ours has %q %q, and that of explore %q %q", what, ours.Keys, ours.Args, theirs.Keys, theirs.Args)
 		}
 	}
-	waits := kind.Op{Owner: "X:1", ID: "1:1", N: 2, Lease: 3 * time.Second, Private: true, Place: kind.Place{Wait: true},
+	waits := kind.Op{Owner: "X:1", ID: "1:1", N: 2, Lease: 3 * time.Second, Private: true, QueuePlace: kind.QueuePlace{Wait: true},
 		Line: kind.Line{Head: "P0021000000250000001", Again: true, Listens: true}}
 	leaves := kind.Op{Owner: "X:1", N: 2, All: true, Private: true, Ending: kind.Ending{Ends: []string{"1:1"}}, Line: kind.Line{Named: true, Head: waits.Line.Head}}
 	over := leaves

@@ -39,7 +39,7 @@ type Account struct {
 
 	standing
 	Tokens
-	turn
+	inflight
 }
 
 // standing is until when the lock stands in Redis for other reasons than its holds.

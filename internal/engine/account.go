@@ -53,7 +53,7 @@ func (c *claim) sidesOf() [2]Primitive { return c.account.Sides(c.prim) }
 // surplus takes the ids of a side off the account that the holds of a section do not need, and
 // returns them: they are to be ended. Those of a side that is to stand for a while yet stay to the end.
 func (c *claim) surplus(side int, x *section) []string {
-	if p := c.sidesOf()[side]; p != nil && leaves(p) && c.missing(c.lock.s.now()) > 0 {
+	if p := c.sidesOf()[side]; p != nil && leaves(p) && c.mustStand(c.lock.s.now()) > 0 {
 		return nil
 	}
 	return c.account.Surplus(c.kind, side, x.holds.Needed(side))

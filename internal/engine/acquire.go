@@ -92,7 +92,7 @@ func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []api.Option) 
 			s.trace.AcquireStart(ctx, &a.traced, about(a.prim, a.named, a.n), !a.wait)
 		}
 		if hold, section, err = h.acquire(a, sections); err != nil {
-			err = a.taken(err)
+			err = a.nameHolder(err)
 		}
 		if a.attempts.stuck {
 			s.outage.Leave(&a.attempts.stuck)
@@ -224,7 +224,7 @@ func (h *Handle) acquire(a *acquisition, sections []*section) (*Hold, context.Co
 // and is released. The section is nil if the kind has no leases.
 func (a *acquisition) outermost() (x *section, err error) {
 	l := a.lock
-	var g grant
+	var g answer
 	if l.contention != nil && l.contention.keeper != nil {
 		if x, err = a.reuse(); x != nil {
 			l.unlock()
@@ -261,7 +261,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 	}
 	if a.kind.Unleased {
 		a.claim.retire(finished)
-		a.claim.forget()
+		a.claim.endRequest()
 	} else {
 		x = a.admit(g)
 	}

@@ -14,7 +14,7 @@ import (
 
 // ask sends one attempt of an outermost Lock. The lock's mutex must be held; it is released
 // meanwhile and held again at the end.
-func (a *acquisition) ask() (grant, error) {
+func (a *acquisition) ask() (answer, error) {
 	l, k := a.lock, a.kind
 	if a.claim != nil && a.claim.state != asking { // it was ended after an attempt, as by a forced unlock
 		a.abandonClaim()
@@ -71,7 +71,7 @@ func (a *acquisition) ask() (grant, error) {
 
 // attempt runs the acquire script with a.op once, for a claim. An error means that the lock is not
 // known to be held. It runs the hooks: no mutex may be held.
-func (a *acquisition) attempt(ctx context.Context, c *claim) (grant, error) {
+func (a *acquisition) attempt(ctx context.Context, c *claim) (answer, error) {
 	a.traced.Attempts++
 	e := attempt{c: c, target: a.target, op: &a.op, piggyback: a.piggyback}
 	a.lock.s.send(ctx, &e)
@@ -79,7 +79,7 @@ func (a *acquisition) attempt(ctx context.Context, c *claim) (grant, error) {
 		// The race of the end against the grant is decided for the end.
 		e.err = api.NotAcquired(api.OfContext(a.ctx), nil)
 	}
-	return e.grant, e.err
+	return e.answer, e.err
 }
 
 // prepare makes the attempt that is about to be sent, and its claim if need be.

@@ -37,7 +37,7 @@ func (c *claim) reportFailed(err error) {
 // An asyncRelease is a release that no caller waits for. It is guarded by the mutex of its claim's lock, but for what
 // hears results, which one goroutine does at a time: that of the clean-up, or a caller that piggybacks it.
 type asyncRelease struct {
-	ending
+	claimRelease
 	redis.Pending
 	job    redis.Job
 	number uint64
@@ -91,7 +91,7 @@ func (l *lock) asyncReleases() (all []*asyncRelease, last uint64) {
 // releaseAsync sends the release of a claim whose last section has closed, without waiting for the answer. The lock's mutex must be held and is
 // released.
 func (c *claim) releaseAsync(now time.Duration, t *report.Hold) error {
-	d := &asyncRelease{ending: ending{c: c, now: now}, trace: t}
+	d := &asyncRelease{claimRelease: claimRelease{c: c, now: now}, trace: t}
 	d.Pending = redis.NewPending(d.prepare(nil))
 	if r := c.run; r != nil && r.Waiting() == 0 {
 		r.End() // the next caller need not wait for others to gather

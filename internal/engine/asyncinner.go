@@ -44,8 +44,8 @@ func (c *claim) releaseSurplusAsync(x *section, t *report.Hold) bool {
 		return false
 	}
 	c.account.Unsent = false
-	d := &asyncRelease{ending: ending{c: c, now: c.lock.s.now()}, trace: t, inner: x}
-	keep := c.keepFor(x)
+	d := &asyncRelease{claimRelease: claimRelease{c: c, now: c.lock.s.now()}, trace: t, inner: x}
+	keep := c.leaseForFixed(x)
 	var cmds []redis.ReleaseCommand
 	for side := range x.holds.Live {
 		ends := c.surplus(side, x)

@@ -21,8 +21,8 @@ func (c *claim) standAtLeast(d time.Duration) {
 	m.AtLeast = max(m.AtLeast, c.lock.s.now()+d)
 }
 
-// missing returns for how long the lock has yet to stand, at least 1 ms; 0 if it need not.
-func (c *claim) missing(now time.Duration) time.Duration {
+// mustStand returns for how long the lock has yet to stand, at least 1 ms; 0 if it need not.
+func (c *claim) mustStand(now time.Duration) time.Duration {
 	if c.account == nil || c.account.AtLeast <= now {
 		return 0
 	}

@@ -16,7 +16,7 @@ type attempt struct {
 	*target
 	op        *Op
 	piggyback []*asyncRelease // that are sent in front of it
-	grant
+	answer
 	err error // if there is one, the lock is not known to be held
 }
 
@@ -32,10 +32,10 @@ func (s *Session) send(ctx context.Context, e *attempt) {
 	}
 	e.err = e.Decode(answer, e.kind, e.op)
 	if e.err == nil && s.cfg.Replicas > 0 {
-		e.err = s.acknowledged(ctx, &e.grant, e.prim, e.op)
+		e.err = s.acknowledged(ctx, &e.answer, e.prim, e.op)
 	}
 	if s.trace != nil {
-		e.c.traceAttempt(e.grant, e.err)
+		e.c.traceAttempt(e.answer, e.err)
 	}
 	if e.err == nil && e.Status == granted && s.now() >= e.until {
 		e.err = errLate
@@ -48,7 +48,7 @@ var errLate = fmt.Errorf("%w: the reply came later than the lease it speaks of",
 
 // acknowledged waits until Config.Replicas replicas have acknowledged what was granted, if
 // anything was; see [redis.Asker.Granted].
-func (s *Session) acknowledged(ctx context.Context, g *grant, p Primitive, op *Op) error {
+func (s *Session) acknowledged(ctx context.Context, g *answer, p Primitive, op *Op) error {
 	leased, ok := p.(Leased)
 	if !ok || g.Status != granted { // what is not leased has no holder
 		return nil
@@ -63,10 +63,10 @@ func (e *attempt) unknown() bool {
 	return e.err != nil && (script.Classify(e.err) == script.Unknown || script.Midway(e.err))
 }
 
-// attempt returns what is to be sent for a run. It goes on without the acquisition that sends it: that may be
+// newRunAttempt makes the attempt for a run, and sends nothing. The attempt goes on without the acquisition that sends it: that may be
 // let in meanwhile.
-func (c *claim) attempt() *attempt {
-	s, r, at := c.lock.s, c.run, c.run.Call()
+func (c *claim) newRunAttempt() *attempt {
+	s, r, at := c.lock.s, c.run, c.run.BeginAttempt()
 	op := &Op{Owner: c.ownerID(), N: int(c.n), Lease: min(s.cfg.Lease, c.safeLease), Private: c.num != 0, Position: &at}
 	if r.lease > 0 {
 		op.Lease = r.lease

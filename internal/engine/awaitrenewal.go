@@ -14,7 +14,7 @@ func (c *claim) mayAwaitRenewal(now time.Duration) bool {
 	if c.kind.Permits && ct != nil && ct.place.AwaitsRenewal != nil && ct.place.AwaitsRenewal != c { // one at a time
 		return false
 	}
-	return (c.run != nil || ct != nil && ct.place.Given == c) && c.state == held && !c.cannotHandOver() && now < c.trust && c.lock.s.cfg.HandOverLimit >= 0
+	return (c.run != nil || ct != nil && ct.place.Unconfirmed == c) && c.state == held && !c.cannotHandOver() && now < c.trust && c.lock.s.cfg.HandOverLimit >= 0
 }
 
 // awaitRenewal has the claim renewed before its next section opens.

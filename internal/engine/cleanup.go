@@ -23,7 +23,7 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 	}
 	var cmds []script.Command
 	op := c.op()
-	op.Lease = c.missing(c.lock.s.now())
+	op.Lease = c.mustStand(c.lock.s.now())
 	for _, cmd := range c.account.Releases(nil, c.prim, op) {
 		cmds = append(cmds, cmd.Command)
 	}
@@ -34,7 +34,7 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 	}
 	c.lock.s.cleanup.Add(redis.Job{
 		Name: c.prim.Names().Name(), Cmds: cmds, Until: until, Gone: done,
-		Done: func(error) { c.forget() },
+		Done: func(error) { c.endRequest() },
 	})
 }
 

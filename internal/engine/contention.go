@@ -122,7 +122,7 @@ func (l *lock) attemptAfter(ms int64) {
 
 // hearLimit ends the waits of the callers that want more permits than the limit in the answer to the front. Their
 // own first attempts, which would say so, may be a long time away.
-func (a *acquisition) hearLimit(g grant) {
+func (a *acquisition) hearLimit(g answer) {
 	l := a.lock
 	if !g.Sized || l.queue.First != &a.node {
 		return
@@ -133,7 +133,7 @@ func (a *acquisition) hearLimit(g grant) {
 	}
 	for w := a.node.Next(); w != nil; w = w.node.Next() {
 		if m.Excludes(w.arrived, w.n) {
-			w.waitErr = grant{Answer: kind.Answer{Value: g.Limit}}.never(w.prim)
+			w.waitErr = answer{Answer: kind.Answer{Value: g.Limit}}.never(w.prim)
 			w.wake.Up()
 		}
 	}

@@ -77,7 +77,7 @@ func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration,
 	}
 	a.attempts.MayHaveRun = false
 	if r.Line.Position > 0 {
-		g := grant{sent: sent, doubts: doubts}
+		g := answer{sent: sent, doubts: doubts}
 		g.Value, g.Token = -1, r.Line.At
 		a.stands(g)
 	}
@@ -86,7 +86,7 @@ func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration,
 // enteredLate returns what the clean-up does when Redis answers a release that had no answer in time. The release may
 // have entered a claim that was over already; the command that ended the claim ran before, and did not find the entry.
 // It returns nil if the release enters no claim.
-func (e *ending) enteredLate() (done func(error)) {
+func (e *claimRelease) enteredLate() (done func(error)) {
 	entering := e.entering // e stays off the heap
 	if entering == nil {
 		return nil

@@ -36,17 +36,17 @@ type run struct {
 	err   error         // of the last attempt
 }
 
-// A line is the runs of a lock.
-type line = waiting.Line[claim, acquisition]
+// runs are those of the callers of one fair lock.
+type runs = waiting.Runs[claim, acquisition]
 
 // arrive puts a waiter into a run.
 func (l *lock) arrive(a *acquisition) {
-	if l.line == nil {
-		l.line = new(line)
+	if l.runs == nil {
+		l.runs = new(runs)
 	}
 	a.member.Of = a
-	if !l.line.Arrive(&a.member, a.gathersWith()) {
-		l.line.Open(&a.member, l.newRun(a), l.s.now())
+	if !l.runs.Arrive(&a.member, a.gathersWith()) {
+		l.runs.Open(&a.member, l.newRun(a), l.s.now())
 	}
 }
 
@@ -66,7 +66,7 @@ func (l *lock) newRun(a *acquisition) *waiting.Run[claim, acquisition] {
 	r.Of, r.Kind = c, a.gathersWith()
 	s := l.s
 	w := waiting.Want{Session: s.id, Fair: true, Named: c.num == 0, ID: c.run.id, Alone: r.Kind == nil,
-		Deaf: s.redis.Inbox.Deaf(), Lease: min(s.givenFor(), s.cfg.QueueLease/4), Life: s.cfg.QueueLease / 2}
+		Deaf: s.redis.Inbox.Deaf(), Lease: min(s.grantLease(), s.cfg.QueueLease/4), Life: s.cfg.QueueLease / 2}
 	if w.Deaf { // the answer to a heartbeat tells it that it has the lock
 		w.Lease = s.cfg.QueueLease / 4
 	}
@@ -86,7 +86,7 @@ func (l *lock) newRun(a *acquisition) *waiting.Run[claim, acquisition] {
 // end.
 func (a *acquisition) askForRun() {
 	l, c := a.lock, a.member.Run.Of
-	n, e := l.line, c.attempt()
+	n, e := l.runs, c.newRunAttempt()
 	if l.hasAsync {
 		defer a.attachPending()()
 		e.piggyback = a.piggyback
@@ -116,7 +116,7 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 		ct := l.needContention()
 		ct.place.Clock.Read(e.sent, l.s.now(), e.Token, e.doubts)
 		if e.Owner != "" {
-			ct.holder = holderOf(&e.grant, l.s.now())
+			ct.holder = holderOf(&e.answer, l.s.now())
 		}
 		at := l.s.nextHeartbeat(e.sent, e.Value)
 		r.HeartbeatAt(at)
@@ -139,7 +139,7 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 		if e.Token > 0 && e.Position == 0 { // it was counted before
 			c.needAccount().Given()
 		}
-		l.begin(c, e.grant, e.op.Position.Last)
+		l.begin(c, e.answer, e.op.Position.Last)
 	case e.err == nil && e.Status == refused:
 		c.apply(r.Answered(e.Position))
 	case e.err == nil || script.Classify(e.err) == script.Refused:
@@ -177,7 +177,7 @@ func (l *lock) turnAway(e *attempt) {
 
 // wakeDueRun wakes the waiter that is to ask Redis about its run now, if there is one.
 func (l *lock) wakeDueRun() {
-	if r := l.line.Due(l.s.now()); r != nil {
+	if r := l.runs.Due(l.s.now()); r != nil {
 		r.First().Of.wake.Up()
 	}
 }

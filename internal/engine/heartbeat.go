@@ -38,13 +38,13 @@ func (s *Session) heartbeat(due []*lock) {
 	asked, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	for _, l := range due {
 		l.mu.Lock()
-		now := l.line.Heartbeats(asked+s.cfg.HeartbeatEvery()/2, heartbeatBatch)
+		now := l.runs.Heartbeats(asked+s.cfg.HeartbeatEvery()/2, heartbeatBatch)
 		for _, b := range now {
 			beats = append(beats, b)
 			cmds = append(cmds, b.Of().prim.(kind.FairLiner).Look(b.Entries()))
 		}
 		if now == nil {
-			l.heartbeatLater(l.line.NextHeartbeat())
+			l.heartbeatLater(l.runs.NextHeartbeat())
 		}
 		l.unlockInBackground()
 	}
@@ -62,7 +62,7 @@ func (s *Session) heartbeat(due []*lock) {
 		} else {
 			clock := beats[i].Answered(reply, func(ms int64) time.Duration { return s.nextHeartbeat(asked, ms) })
 			l.needContention().place.Clock.Read(asked, s.now(), clock, doubts)
-			l.heartbeatLater(l.line.NextHeartbeat())
+			l.heartbeatLater(l.runs.NextHeartbeat())
 			l.wakeDueRun()
 		}
 		l.unlockInBackground()

@@ -128,7 +128,7 @@ func (l *lock) check() {
 		panic(fmt.Sprintf("relock: %s, claim of %s in state %d: ", l.Key(), c.ownerID(), c.state) + fmt.Sprintf(format, args...))
 	}
 	owners := map[uint64]bool{}
-	if l.idle() && (l.contention.idlePart() != nil && l.contention.keeper.claim != nil || l.contention != nil && l.contention.idlePart() == nil || l.holder != nil || l.share != nil || l.line != nil && !reflect.ValueOf(*l.line).IsZero()) {
+	if l.idle() && (l.contention.idlePart() != nil && l.contention.keeper.claim != nil || l.contention != nil && l.contention.idlePart() == nil || l.holder != nil || l.share != nil || l.runs != nil && !reflect.ValueOf(*l.runs).IsZero()) {
 		panic(fmt.Sprintf("relock: %s is idle, and has something left: %+v", l.Key(), l.contention))
 	}
 	for c := l.claims; c != nil; c = c.next {

@@ -198,7 +198,7 @@ func (s *Session) askedBack(owner, key string) {
 // askBack asks the session of an owner that may keep the lock for it, where no script has done so: the caller was
 // refused, and stands in no line. One message of a lock is under way at a time: another one would say the same.
 // The lock's mutex must be held.
-func (a *acquisition) askBack(g *grant) {
+func (a *acquisition) askBack(g *answer) {
 	l, s := a.lock, a.lock.s
 	i := strings.LastIndexByte(g.Owner, ':')
 	if l.asksFor || !keeps(g.Owner) || g.Owner[:i] == s.id {

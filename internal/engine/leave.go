@@ -7,7 +7,7 @@ import (
 )
 
 // leave takes the caller out of the queue. won is the grant, nil if there is none.
-func (a *acquisition) leave(won *grant) {
+func (a *acquisition) leave(won *answer) {
 	if !a.queued {
 		return
 	}
@@ -86,7 +86,7 @@ func (a *acquisition) giveUp() <-chan struct{} {
 	stands = stands || k.Writes && a.op.Wait && a.op.Line.Head == "" // it polls, and may have left a mark
 	if !a.attempts.MayHaveRun && !late && !stands {
 		c.retire(finished)
-		c.forget()
+		c.endRequest()
 		return nil
 	}
 	gone, most := make(chan struct{}), a.lease

@@ -19,12 +19,12 @@ type place = waiting.Place[claim]
 
 // want is what all entries of the session say.
 func (s *Session) want() waiting.Want {
-	return waiting.Want{Session: s.id, Lease: s.givenFor(), Life: waiting.Life(min(s.cfg.PollFloor, waiting.LongestInterval))}
+	return waiting.Want{Session: s.id, Lease: s.grantLease(), Life: waiting.Life(min(s.cfg.PollFloor, waiting.LongestInterval))}
 }
 
-// givenFor is for how long Redis keeps a lock for a session that it was given to by another's release.
+// grantLease is for how long Redis keeps a lock that another session's release has granted to this session.
 // Queues of fair locks are another thing: see Config.QueueLease.
-func (s *Session) givenFor() time.Duration { return min(waiting.GrantLease, s.cfg.Lease) }
+func (s *Session) grantLease() time.Duration { return min(waiting.GrantLease, s.cfg.Lease) }
 
 // entryHead is what stands in front of the owner in the entry of a claim that asks.
 func (c *claim) entryHead() string {
@@ -108,7 +108,7 @@ func (l *lock) waitingToReport() int {
 }
 
 // stands notes that a caller was refused and stands in the line, or that a release of its session has entered it.
-func (a *acquisition) stands(g grant) {
+func (a *acquisition) stands(g answer) {
 	l, now := a.lock, a.lock.s.now()
 	ct := l.needContention()
 	p := &ct.place

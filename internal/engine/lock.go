@@ -28,7 +28,7 @@ type lock struct {
 	holder     *claim
 	share      *claim      // that the session's readers may join
 	contention *contention // nil until a caller has to wait, or a function is deferred
-	line       *line       // of a fair lock, once a caller had to wait
+	runs       *runs       // of a fair lock, once a caller had to wait
 }
 
 type lockState uint8
@@ -54,10 +54,10 @@ func (l *lock) unlock() {
 		fns, l.contention.deferred = l.contention.deferred, nil
 	}
 	leaves := l.state != lockOpen || l.s.life.Draining.Load() || l.s.locks.Crowded.Load()
-	if (leaves || l.contention != nil || l.line != nil) && l.idle() {
+	if (leaves || l.contention != nil || l.runs != nil) && l.idle() {
 		l.contention = l.contention.idlePart()
-		if l.line != nil {
-			*l.line = line{} // not nil: what was sent for an earlier run may still be answered
+		if l.runs != nil {
+			*l.runs = runs{} // not nil: what was sent for an earlier run may still be answered
 		}
 	} else {
 		leaves = false

@@ -39,7 +39,7 @@ func (h *Handle) lockFor() (*lock, error) {
 // idle reports whether nothing keeps the lock. An attempt for a run does, although the run may be over:
 // Close waits for what is given back then.
 func (l *lock) idle() bool {
-	return l.claims == nil && l.queue.First == nil && l.trying == 0 && (l.line == nil || !l.line.Asking)
+	return l.claims == nil && l.queue.First == nil && l.trying == 0 && (l.runs == nil || !l.runs.Asking)
 }
 
 // remove takes the lock out of the registry if it is idle. No mutex may be held.

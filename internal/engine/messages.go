@@ -35,7 +35,7 @@ func (s *Session) hearLine(payload string) bool {
 		return true
 	}
 	if p := s.liners[m.Sort()].Load(); p != nil {
-		s.cleanup.Add(redis.Job{Name: m.Key, Cmds: []script.Command{(*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted)}, Until: s.now() + s.givenFor(), Spare: true})
+		s.cleanup.Add(redis.Job{Name: m.Key, Cmds: []script.Command{(*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted)}, Until: s.now() + s.grantLease(), Spare: true})
 	}
 	return true
 }
@@ -94,7 +94,7 @@ func (l *lock) hearClaim(c *claim, m *waiting.Message) {
 	case c.inFlight:
 		ct.place.Message, ct.place.MessageTo = m, c
 	case m.Granted:
-		l.given(c, m)
+		l.grantedByMessage(c, m)
 	default:
 		ct.next.Soon, ct.next.At = ct.next.Soon || m.After == 0, min(ct.next.At, l.s.now()+m.After)
 		l.wakeFront()
@@ -116,9 +116,9 @@ func (l *lock) claimOfEntry(m *waiting.Message) *claim {
 	return nil
 }
 
-// given handles the message that a script has granted the lock to the claim of the front. If the message cannot be
+// grantedByMessage handles the message that a script has granted the lock to the claim of the front. If the message cannot be
 // trusted, or replicas are to acknowledge the grant, the front asks.
-func (l *lock) given(c *claim, m *waiting.Message) {
+func (l *lock) grantedByMessage(c *claim, m *waiting.Message) {
 	s, ct, a := l.s, l.contention, l.queue.Front()
 	g, ok := c.grantOf(m)
 	if !ok || s.cfg.Replicas > 0 || l.state != lockOpen || a.waitErr != nil {
@@ -137,7 +137,7 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 	}
 	x := a.admit(g)
 	a.traced.Grant = locktrace.GrantLine
-	ct.place.Given = c
+	ct.place.Unconfirmed = c
 	a.claim = nil
 	l.dequeue(a)
 	a.deliver(x)
@@ -152,11 +152,11 @@ func (l *lock) given(c *claim, m *waiting.Message) {
 // while, if the section is still open then, unless the caller of grantOf has it sent at once. Its answer is waited for a
 // third of the time that is left, and takes two trips if Redis does not know the script: a session further away asks, and
 // has a full lease by the answer.
-func (c *claim) grantOf(m *waiting.Message) (g grant, ok bool) {
+func (c *claim) grantOf(m *waiting.Message) (g answer, ok bool) {
 	l, s := c.lock, c.lock.s
 	now, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	at, known := l.needContention().place.Clock.When(m.At, now, doubts)
-	g = grant{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token}, sent: at, doubts: doubts,
+	g = answer{Answer: kind.Answer{Status: granted, Value: 1, Token: m.Token}, sent: at, doubts: doubts,
 		unconfirmed: m.Lease, confirmAt: now + min(waiting.ConfirmAfter, m.Lease/3), until: at + trustIn(min(m.Lease, c.safeLease))}
 	return g, known && now < at+trustIn(m.Lease)/2 && g.until-now > 3*2*l.contention.place.Clock.Trip
 }
@@ -164,10 +164,10 @@ func (c *claim) grantOf(m *waiting.Message) (g grant, ok bool) {
 // confirmSoon has a claim that was given to the session confirmed at once: another caller waits for the lock. Of
 // several claims for permits, that is the one that was granted last.
 func (l *lock) confirmSoon() {
-	if l.contention == nil || l.contention.place.Given == nil {
+	if l.contention == nil || l.contention.place.Unconfirmed == nil {
 		return
 	}
-	c := l.contention.place.Given
+	c := l.contention.place.Unconfirmed
 	if (c == l.holder || c.kind.Permits) && (c.stopped || c.renewAt != renewalUnderWay) {
 		c.askSoon(l.s.now())
 	}

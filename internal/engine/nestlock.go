@@ -107,7 +107,7 @@ func (a *acquisition) nest(x *section, byName bool) (*Hold, context.Context, err
 func (a *acquisition) nestLocally(x *section, h *Hold) error {
 	c, now := x.claim, a.lock.s.now()
 	if a.kind != c.kind {
-		return grant{Answer: kind.Answer{Value: 1}}.never(a.prim) // what the script says to a reader that would write
+		return answer{Answer: kind.Answer{Value: 1}}.never(a.prim) // what the script says to a reader that would write
 	}
 	if a.opts.Lease > 0 {
 		h.fix(now, a.opts.Lease)
@@ -163,7 +163,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 // reenter has Redis count one more hold for the owner of a section, in a command of the claim that
 // no other one overlaps. The lock's mutex must be held; it is released meanwhile and held again at
 // the end.
-func (a *acquisition) reenter(x *section) (g grant, err error) {
+func (a *acquisition) reenter(x *section) (g answer, err error) {
 	c := x.claim
 	if err = a.awaitEarlier(c); err == nil {
 		err = a.voidLate(c)
@@ -225,7 +225,7 @@ func (a *acquisition) prepareNested(c *claim) {
 
 // askNested sends the attempt until it is answered, or the caller's context or the section ends.
 // The lock's mutex must be held; it is released meanwhile and held again at the end.
-func (a *acquisition) askNested(x *section) (g grant, err error) {
+func (a *acquisition) askNested(x *section) (g answer, err error) {
 	l := a.lock
 	l.unlock()
 	own, release := x.contexts(a.ctx).Bound(a.ctx)

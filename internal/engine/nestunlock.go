@@ -68,8 +68,8 @@ func (h *Hold) endInner() (err error, counted bool) {
 	return err, c.account != nil && !c.countsHere()
 }
 
-// keepFor is for how long the holds of a section need the lock, if all have fixed leases; else 0.
-func (c *claim) keepFor(x *section) time.Duration {
+// leaseForFixed is for how long the holds of a section need the lock, if all have fixed leases; else 0.
+func (c *claim) leaseForFixed(x *section) time.Duration {
 	if x.holds.Held() != len(x.holds.Fixed()) {
 		return 0
 	}
@@ -91,7 +91,7 @@ func (x *section) lostErr() error {
 // must be held; it is released meanwhile and held again at the end.
 func (c *claim) releaseSurplus(ctx context.Context, x *section, d *report.Hold) error {
 	l, s := c.lock, c.lock.s
-	keep := c.keepFor(x)
+	keep := c.leaseForFixed(x)
 	var err error
 	c.account.Sending()
 	for side := range x.holds.Live {

@@ -97,7 +97,7 @@ func (x *section) cancelFirst() {
 func (c *claim) release(now time.Duration, d *report.Hold) error {
 	l, s := c.lock, c.lock.s
 	var buf [2]redis.ReleaseCommand
-	e := ending{c: c, now: now}
+	e := claimRelease{c: c, now: now}
 	cmds := e.prepare(buf[:0])
 	l.unlock()
 
@@ -116,11 +116,11 @@ func (c *claim) release(now time.Duration, d *report.Hold) error {
 	return err
 }
 
-// An ending is the release of a claim, from when it is about to be sent until its answer.
-type ending struct {
+// A claimRelease is the release of a claim, from when it is about to be sent until its answer.
+type claimRelease struct {
 	c               *claim
 	now             time.Duration // when it began
-	missing         time.Duration // for how long the lock is left standing
+	mustStand       time.Duration // for how long the lock is left standing
 	listening       bool          // the session hears what the release publishes
 	entering        *claim        // which the release enters in the line
 	doubts          uint32        // the session's count of doubts before it was sent
@@ -129,7 +129,7 @@ type ending struct {
 }
 
 // prepare appends the commands, and sets the state that other callers see while the release is under way.
-func (e *ending) prepare(cmds []redis.ReleaseCommand) []redis.ReleaseCommand {
+func (e *claimRelease) prepare(cmds []redis.ReleaseCommand) []redis.ReleaseCommand {
 	c, now := e.c, e.now
 	l, s := c.lock, c.lock.s
 	c.state = releasing
@@ -141,8 +141,8 @@ func (e *ending) prepare(cmds []redis.ReleaseCommand) []redis.ReleaseCommand {
 	op := Op{Owner: c.ownerID(), N: int(c.n)}
 	op.Line.Named, op.Line.Listens = c.kind.Lines, e.listening && l.frontLines() || c.kind.Lines && !c.kind.Fair && s.lingerUntil.Load() > int64(now) && l.hears(c.prim)
 	if c.account != nil {
-		e.missing = c.missing(now)
-		op.Lease = e.missing
+		e.mustStand = c.mustStand(now)
+		op.Lease = e.mustStand
 	}
 	if l.queue.First != nil && op.Lease == 0 {
 		e.entering = l.enterByRelease(c, &op)
@@ -157,10 +157,10 @@ func (e *ending) prepare(cmds []redis.ReleaseCommand) []redis.ReleaseCommand {
 }
 
 // answered handles the answer to the commands, or the error that stands for it, and returns the error of the Unlock.
-func (e *ending) answered(cmds []redis.ReleaseCommand, r *redis.Released, err error) error {
+func (e *claimRelease) answered(cmds []redis.ReleaseCommand, r *redis.Released, err error) error {
 	c, now := e.c, e.now
 	l, s := c.lock, c.lock.s
-	if e.missing > 0 {
+	if e.mustStand > 0 {
 		c.retire(leftStanding)
 	} else {
 		c.retire(finished)

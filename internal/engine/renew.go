@@ -77,7 +77,7 @@ func (s *Session) renewals(claims []*claim) (round account.Round[renewalItem], t
 		// A caller that has come or gone since then counts as one that wants it.
 		// A claim without a section is being handed over or released.
 		sections := c.count()
-		given := c.lock.contention != nil && c.lock.contention.place.Given == c // its grant is not confirmed: it has no full lease yet
+		given := c.lock.contention != nil && c.lock.contention.place.Unconfirmed == c // its grant is not confirmed: it has no full lease yet
 		wanted := c.awaitsRenewal() || c.kept() || given && sections > 0 || sections > 0 && (len(item.alive) > 0 || item.all != sections)
 		if !wanted && (sections == 0 || !c.checked(fixed)) {
 			c.stopped = true // a caller that enters the claim later has it renewed again
@@ -195,8 +195,8 @@ func (s *Session) renewalAnswered(a account.Answer[renewalItem], sent time.Durat
 			c.doubts, asked = doubts, sent
 		case a.Alive[i] == 1:
 			c.confirmed(sent, item.lease, doubts)
-			if ct := c.lock.contention; ct != nil && ct.place.Given == c {
-				ct.place.Given = nil
+			if ct := c.lock.contention; ct != nil && ct.place.Unconfirmed == c {
+				ct.place.Unconfirmed = nil
 			}
 			item.prolong()
 			asked = sent

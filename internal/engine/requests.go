@@ -7,9 +7,9 @@ import (
 // Requests returns the session's requests for what is not leased.
 func (s *Session) Requests() *idgen.Requests { return &s.requests }
 
-// forget ends the request of a claim without a lease: its outcome is known, or was taken back.
+// endRequest ends the request of a claim without a lease: its outcome is known, or was taken back.
 // The lock's mutex must be held, unless the claim is over.
-func (c *claim) forget() {
+func (c *claim) endRequest() {
 	if c.kind.Unleased {
 		c.lock.s.requests.End(c.account.FirstID(c.kind))
 	}

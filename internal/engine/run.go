@@ -43,7 +43,7 @@ func (l *lock) letIn(c *claim, m *waiting.Message) {
 }
 
 // begin opens the first section of a run that has the lock, for its waiters up to a number.
-func (l *lock) begin(c *claim, g grant, until int64) {
+func (l *lock) begin(c *claim, g answer, until int64) {
 	r := c.run
 	c.apply(waiting.KeepClaim, r.Begin(until))
 	a := r.next(l.s.now())
@@ -96,7 +96,7 @@ func (l *lock) requeueBy(r *run, op *Op) *claim {
 	if next == nil {
 		return nil
 	}
-	at := next.Call()
+	at := next.BeginAttempt()
 	op.Line.Enter, op.Line.Waiting, op.Position = at.Entry, at.Waiting, &at
 	next.Entering, next.Of.inFlight = true, true
 	return next.Of
@@ -105,7 +105,7 @@ func (l *lock) requeueBy(r *run, op *Op) *claim {
 // requeued handles the outcome of a release that was to enter a run in the line.
 func (l *lock) requeued(c *claim, r *redis.Released, sent time.Duration, doubts uint32, err error) {
 	c.run.Entering, c.inFlight = false, false
-	e := attempt{c: c, grant: grant{sent: sent, doubts: doubts}}
+	e := attempt{c: c, answer: answer{sent: sent, doubts: doubts}}
 	e.Value, e.Token, e.Position = -1, r.Line.At, r.Line.Position
 	if err != nil || r.Lost || r.Resent || e.Position <= 0 {
 		c.run.AskNow()

@@ -61,7 +61,7 @@ type Session struct {
 type chores struct {
 	schedule   *clock.Schedule[*claim]
 	cleanup    *redis.Cleanup
-	heartbeats waiting.Due[*lock] // of the entries of fair locks; its mutex comes after those of the locks
+	heartbeats waiting.HeartbeatSchedule[*lock] // of the entries of fair locks; its mutex comes after those of the locks
 	deadlocks  *deadlock.Watch
 }
 

@@ -41,7 +41,7 @@ func (a *acquisition) traceEnd(t *report.Tracer, hold *Hold, err error) {
 func (c *claim) about() report.About { return about(c.prim, c.ownerID(), int(c.n)) }
 
 // traceAttempt reports the answer to an attempt, or its error, to the hooks, of which there are some.
-func (c *claim) traceAttempt(g grant, err error) {
+func (c *claim) traceAttempt(g answer, err error) {
 	c.lock.s.trace.Attempt(c.about(), err == nil && g.Status == granted, err)
 }
 

@@ -9,21 +9,21 @@ import (
 
 // try is TryLock: it asks once, or as long as the outcome is not known. The lock's mutex must be held; it
 // is released meanwhile and held again at the end.
-func (a *acquisition) try() (grant, error) {
+func (a *acquisition) try() (answer, error) {
 	if a.lock.queue.First != nil && (a.kind.Permits && !a.kind.Passes || a.kind.Fair && a.named == "") {
 		// A large request could be starved by small ones; and a fair queue's waiters, some of
 		// whom may not be in Redis yet, would be overtaken.
-		return grant{}, ErrNotAcquired
+		return answer{}, ErrNotAcquired
 	}
 	for {
 		if a.lock.hasAsync {
 			if err := a.awaitSent(); err != nil {
-				return grant{}, err
+				return answer{}, err
 			}
 		}
 		if a.lock.state != lockOpen {
 			a.lock.returnPending(a.piggyback)
-			return grant{}, ErrClosed
+			return answer{}, ErrClosed
 		}
 		g, err := a.ask()
 		switch {

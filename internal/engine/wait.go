@@ -13,7 +13,7 @@ import (
 // loop waits for the lock: ask, listen, ask again, sleep. Of a fair lock the first waiter of a run asks, for the
 // run; of other locks the front asks. Whatever loop returns, a section may have been handed over: then a.given is
 // set. The lock's mutex must be held; it is released meanwhile and held again at the end.
-func (a *acquisition) loop() (grant, error) {
+func (a *acquisition) loop() (answer, error) {
 	l, fair := a.lock, a.kind.Fair
 	// A named owner may hold the lock elsewhere already, and the queue may be waiting for
 	// just that hold to end. So it asks once when it has queued, wherever it stands, and again
@@ -23,12 +23,12 @@ func (a *acquisition) loop() (grant, error) {
 	for {
 		switch {
 		case a.given.Load() != nil:
-			return grant{}, nil
+			return answer{}, nil
 		case a.waitErr != nil:
-			return grant{}, a.waitErr
+			return answer{}, a.waitErr
 		case l.state != lockOpen:
-			return grant{}, ErrClosed
-		case fair && l.line.Leads(&a.member, l.s.now()) && (!l.releases() || a.canPiggyback()):
+			return answer{}, ErrClosed
+		case fair && l.runs.Leads(&a.member, l.s.now()) && (!l.releases() || a.canPiggyback()):
 			a.askForRun()
 			continue
 		// While a claim of this session holds the lock, the front waits until the claim is handed over,
@@ -51,13 +51,13 @@ func (a *acquisition) loop() (grant, error) {
 		if !announced {
 			announced = true
 			if err := a.aboutToWait(); err != nil {
-				return grant{}, err
+				return answer{}, err
 			}
 			continue
 		}
 		timedOut, err := a.waitForEvent()
 		if err != nil {
-			return grant{}, err
+			return answer{}, err
 		}
 		askAnyway = timedOut && a.named != ""
 	}
@@ -91,7 +91,7 @@ func (a *acquisition) aboutToWait() error {
 // denied handles an answer that is no grant to the claim that asks, or an error that stands for an
 // answer; over ends the wait, with why. The lock's mutex must be held; it is released meanwhile and held
 // again at the end.
-func (a *acquisition) denied(g grant, err error) (why error, over bool) {
+func (a *acquisition) denied(g answer, err error) (why error, over bool) {
 	l := a.lock
 	refusal := err == nil && g.Status == refused
 	stands := refusal && a.kind.Lines && g.Position > 0 && l.queue.First == &a.node && a.claim.state == asking
@@ -117,7 +117,7 @@ func (a *acquisition) denied(g grant, err error) (why error, over bool) {
 		return err, over
 	case g.Status == forGood:
 		if a.kind.Permits { // it is more than the limit, and so may others behind it be
-			a.hearLimit(grant{Answer: kind.Answer{Sized: true, Limit: g.Value}})
+			a.hearLimit(answer{Answer: kind.Answer{Sized: true, Limit: g.Value}})
 		}
 		return g.never(a.prim), true
 	case l.queue.First != &a.node:
@@ -198,7 +198,7 @@ func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 	switch r := a.member.Run; {
 	case r != nil && r.First() == &a.member:
 		now := l.s.now()
-		if l.line.Leads(&a.member, now) && !l.releases() { // the time to ask may have come just now
+		if l.runs.Leads(&a.member, now) && !l.releases() { // the time to ask may have come just now
 			return false, nil // given is nil: the mutex was held all along
 		}
 		if at := r.NextAsk(); at > now { // else another run comes first

@@ -105,8 +105,8 @@ func (s *Session) recheck() {
 		if l.contention != nil && l.contention.place.Claim != nil {
 			l.askAtOnce()
 		}
-		if l.line != nil {
-			l.line.HeartbeatNow()
+		if l.runs != nil {
+			l.runs.HeartbeatNow()
 		}
 		l.unlockInBackground()
 	}

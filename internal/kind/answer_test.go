@@ -21,7 +21,7 @@ var errBreak = errors.New("the connection broke")
 // Each shape of a reply that Primitive speaks of is taken in, short ones as what they stand for.
 func TestDecode(t *testing.T) {
 	lock, permits := &kind.Kind{}, &kind.Kind{Permits: true}
-	next := &kind.Op{Lease: time.Second, Place: kind.Place{Next: true}}
+	next := &kind.Op{Lease: time.Second, QueuePlace: kind.QueuePlace{Next: true}}
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, c := range []struct {
 			reply string // as a script returns it

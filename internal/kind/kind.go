@@ -246,7 +246,7 @@ type Op struct {
 	Request
 	Ending
 	Move
-	Place
+	QueuePlace
 	Line Line
 
 	Position *Position     // acquire, of a fair lock: where the run stands if it is refused; release: that of Line.Enter
@@ -278,8 +278,8 @@ type Known struct {
 	IDs, OtherIDs []string
 }
 
-// A Place is what an acquisition says of its place in the queue of the session.
-type Place struct {
+// A QueuePlace says where the caller of an acquisition stands in its session's queue.
+type QueuePlace struct {
 	Wait bool // the caller is in front, and will wait if it is refused; not set for a fair lock, see Position
 	Next bool // Permits: also, another caller waits behind it
 }

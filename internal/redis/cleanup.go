@@ -33,7 +33,7 @@ type Cleanup struct {
 
 	mu          sync.Mutex
 	queue       []Job
-	first       departures
+	first       firstSends
 	taken       int           // jobs that are off the queues and not done
 	running     bool          // the goroutine works the queue off
 	stopped     bool          // no job is taken any more
@@ -60,7 +60,7 @@ type Job struct {
 	Spare bool
 
 	sent   []int // which of the job's commands Cmds are; nil: all
-	leaves bool  // it waits in the queue of departures; guarded by the mutex of the Cleanup
+	leaves bool  // it waits in the queue of first sends; guarded by the mutex of the Cleanup
 }
 
 // NewCleanup returns a Cleanup that has nothing to do.

@@ -14,8 +14,8 @@ import (
 // mostAhead bounds the goroutines: so many pipelines are on their way before a job waits for an answer to others.
 const mostAhead = 4
 
-// departures are the jobs that leave at once. They are guarded by the mutex of the Cleanup.
-type departures struct {
+// firstSends are the jobs whose first attempt is sent at once. They are guarded by the mutex of the Cleanup.
+type firstSends struct {
 	queue   []*Job
 	workers int  // goroutines
 	coming  bool // one of them is about to look into the queue
@@ -34,7 +34,7 @@ func (q *Cleanup) Leave(j *Job) bool {
 	return true
 }
 
-// leave puts a job into the queue of departures. The mutex must be held.
+// leave puts a job into the queue of first sends. The mutex must be held.
 func (q *Cleanup) leave(j *Job) {
 	d := &q.first
 	j.leaves = true
@@ -44,7 +44,7 @@ func (q *Cleanup) leave(j *Job) {
 	}
 }
 
-// begin has a goroutine more look into the queue of departures, if there are not too many. The mutex must be held.
+// begin has a goroutine more look into the queue of first sends, if there are not too many. The mutex must be held.
 func (q *Cleanup) begin() {
 	if q.first.workers < mostAhead {
 		q.first.coming = true
@@ -98,7 +98,7 @@ func (q *Cleanup) workAhead() {
 	}
 }
 
-// takeAhead takes jobs off the queue of departures. If there are none, the goroutine must end.
+// takeAhead takes jobs off the queue of first sends. If there are none, the goroutine must end.
 func (q *Cleanup) takeAhead() (jobs []Job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

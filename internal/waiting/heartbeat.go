@@ -14,9 +14,9 @@ type Heartbeat[R, W any] struct {
 }
 
 // Heartbeats returns those that are due until a time, each of so many runs at most.
-func (n *Line[R, W]) Heartbeats(until time.Duration, most int) (all []Heartbeat[R, W]) {
+func (n *Runs[R, W]) Heartbeats(until time.Duration, most int) (all []Heartbeat[R, W]) {
 	var runs []*Run[R, W]
-	for r := range n.runs.All() {
+	for r := range n.queue.All() {
 		if r.phase == queued && r.heartbeatAt <= until {
 			runs = append(runs, r)
 		}
@@ -28,9 +28,9 @@ func (n *Line[R, W]) Heartbeats(until time.Duration, most int) (all []Heartbeat[
 }
 
 // NextHeartbeat returns when the next one is due.
-func (n *Line[R, W]) NextHeartbeat() time.Duration {
+func (n *Runs[R, W]) NextHeartbeat() time.Duration {
 	at := clock.Never
-	for r := range n.runs.All() {
+	for r := range n.queue.All() {
 		if r.phase == queued {
 			at = min(at, r.heartbeatAt)
 		}
@@ -39,8 +39,8 @@ func (n *Line[R, W]) NextHeartbeat() time.Duration {
 }
 
 // HeartbeatNow makes the heartbeats of all runs due at once.
-func (n *Line[R, W]) HeartbeatNow() {
-	for r := range n.runs.All() {
+func (n *Runs[R, W]) HeartbeatNow() {
+	for r := range n.queue.All() {
 		r.heartbeatAt = 0
 	}
 }

@@ -104,7 +104,7 @@ func TestWhatRedisSaysOfRunsThatItHearsOf(t *testing.T) {
 		}
 		sent := 0
 		for r := s.Due(later); r != nil; r = s.Due(later) {
-			r.Call()
+			r.BeginAttempt()
 			sent++
 		}
 		if sent != tc.sent {

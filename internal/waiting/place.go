@@ -52,7 +52,7 @@ type Place[C any] struct {
 	First           time.Duration // since when it is the first, as far as is known; 0: it is not
 	Message         *Message      // that came for a claim while an attempt of the claim was under way
 	MessageTo       *C            // that claim
-	Given           *C            // that was granted by a message, and was not confirmed since
+	Unconfirmed     *C            // that was granted by a message, and was not confirmed since
 	AwaitsRenewal   *C            // that is held without a section until a renewal confirms it, for the next caller
 	ReportedWaiting int           // how many callers wait, by the last report to Redis; 0: none was sent
 	Clock           Clock
@@ -85,8 +85,8 @@ func (p *Place[C]) Over(c *C) {
 	if p.MessageTo == c {
 		p.Message, p.MessageTo = nil, nil
 	}
-	if p.Given == c {
-		p.Given = nil
+	if p.Unconfirmed == c {
+		p.Unconfirmed = nil
 	}
 	if p.AwaitsRenewal == c {
 		p.AwaitsRenewal = nil

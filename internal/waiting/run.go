@@ -6,7 +6,7 @@ import (
 	"relock/internal/clock"
 )
 
-// A phase is how far a run has come; line.go draws them.
+// A phase is how far a run has come; runs.go draws them.
 type phase uint8
 
 // The phases, in their order.
@@ -42,7 +42,7 @@ type Run[R, W any] struct {
 	// its answer could come before that of the release.
 	Entering bool
 
-	line        *Line[R, W]
+	line        *Runs[R, W]
 	phase       phase
 	askAt       time.Duration // when its first waiter asks Redis about it; clock.Never: not until an event
 	heartbeatAt time.Duration // queued: when its next heartbeat is due
@@ -52,7 +52,7 @@ type Run[R, W any] struct {
 	reported    int64         // the last waiter's number, as sent to Redis last
 	waiting     int           // how many wait
 	members     Queue[Member[R, W]]
-	node        Node[Run[R, W]] // of the line's runs, until it is over
+	node        Node[Run[R, W]] // in the queue of Runs, until it is over
 
 	joins     *Run[R, W]      // asked: the run that this one may have joined
 	joiner    *Run[R, W]      // the run that may have joined this one
@@ -93,8 +93,8 @@ func (r *Run[R, W]) asksAnew() bool { return r.askAt != clock.Never }
 // enters reports whether the run has no place yet that it keeps.
 func (r *Run[R, W]) enters() bool { return r.phase < queued && r.position == 0 }
 
-// Call returns the contents of the attempt that is about to be sent for a run.
-func (r *Run[R, W]) Call() Position {
+// BeginAttempt notes that an attempt for the run is about to be sent, and returns what it says of the run.
+func (r *Run[R, W]) BeginAttempt() Position {
 	n := r.line
 	r.askAt = clock.Never
 	if n.gathering == r {
@@ -241,7 +241,7 @@ func (r *Run[R, W]) End() {
 	}
 	n := r.line
 	r.phase = over
-	n.runs.Remove(&r.node)
+	n.queue.Remove(&r.node)
 	if n.gathering == r {
 		n.gathering = nil
 	}

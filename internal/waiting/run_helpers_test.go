@@ -24,7 +24,7 @@ var plain, fenced = &kind{}, &kind{}
 
 // session is a session with one lock, as far as the queue is concerned.
 type session struct {
-	waiting.Line[entry, string]
+	waiting.Runs[entry, string]
 	opened int
 }
 
@@ -54,7 +54,7 @@ func (s *session) call(t *testing.T) (*run, waiting.Position) {
 	if r == nil {
 		t.Fatal("Redis is to be asked about no run")
 	}
-	return r, r.Call()
+	return r, r.BeginAttempt()
 }
 
 // nothingDue checks that Redis is to be asked about no run.

@@ -29,7 +29,7 @@ func TestReplacedRunsKeepTheirPlaces(t *testing.T) {
 	}
 	gone(t, "joined what was replaced")(joins.Answered(0))
 	want(t, next, "a b")
-	if p := next.Call(); p.Before != 7 || p.Last != 2 || p.Waiting != 2 {
+	if p := next.BeginAttempt(); p.Before != 7 || p.Last != 2 || p.Waiting != 2 {
 		t.Errorf("the call says %+v", p)
 	}
 }

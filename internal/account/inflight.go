@@ -1,19 +1,19 @@
 package account
 
-// A turn serialises the commands that change the account: one at a time is under way.
-type turn struct {
+// inflight serialises the commands that change the account: one at a time is under way.
+type inflight struct {
 	busy bool
 	free chan struct{} // closed when the state has changed; nil if no caller waits
 }
 
 // Sending notes that a command is about to be sent and awaited.
-func (t *turn) Sending() { t.busy = true }
+func (t *inflight) Sending() { t.busy = true }
 
 // Busy reports whether a command is awaited; of a claim that asks, also at each refusal.
-func (t *turn) Busy() bool { return t.busy }
+func (t *inflight) Busy() bool { return t.busy }
 
 // Freed returns a channel that is closed when the state has changed, so that waiting callers check it again.
-func (t *turn) Freed() <-chan struct{} {
+func (t *inflight) Freed() <-chan struct{} {
 	if t.free == nil {
 		t.free = make(chan struct{})
 	}
@@ -21,16 +21,16 @@ func (t *turn) Freed() <-chan struct{} {
 }
 
 // Awaited reports whether a caller waits for the state to change.
-func (t *turn) Awaited() bool { return t.free != nil }
+func (t *inflight) Awaited() bool { return t.free != nil }
 
 // Answered ends the command that is awaited: it was answered or given up.
-func (t *turn) Answered() {
+func (t *inflight) Answered() {
 	t.busy = false
 	t.Wake()
 }
 
 // Wake has the waiting callers check the state again.
-func (t *turn) Wake() {
+func (t *inflight) Wake() {
 	if t.free != nil {
 		close(t.free)
 		t.free = nil

@@ -101,7 +101,7 @@ func (m *model) step() {
 	case n < 7 && m.inFlight == nil: // an attempt is sent
 		if r := m.Due(later); r != nil {
 			m.inFlight, m.Asking = r, true
-			m.answer = m.enqueue(r.Call())
+			m.answer = m.enqueue(r.BeginAttempt())
 		}
 	case n < 7: // its answer comes, or is lost
 		m.answered(m.rnd.IntN(3) == 0)

@@ -10,7 +10,7 @@ import (
 )
 
 // takes takes what is due at a time, and 10 after it.
-func takes(t *testing.T, d *waiting.Due[string], now time.Duration, next time.Duration, want ...string) {
+func takes(t *testing.T, d *waiting.HeartbeatSchedule[string], now time.Duration, next time.Duration, want ...string) {
 	t.Helper()
 	got, at := d.Take(now, 10)
 	slices.Sort(got)
@@ -22,7 +22,7 @@ func takes(t *testing.T, d *waiting.Due[string], now time.Duration, next time.Du
 // What is due soon goes along with what is due, and a time that was agreed stays unless an earlier
 // one comes.
 func TestDue(t *testing.T) {
-	var d waiting.Due[string]
+	var d waiting.HeartbeatSchedule[string]
 	takes(t, &d, 0, math.MaxInt64)
 	d.Set("a", 100)
 	d.Set("a", 120)
@@ -38,7 +38,7 @@ func TestDue(t *testing.T) {
 
 // What may have been missed is asked for at once.
 func TestDueAllAtOnce(t *testing.T) {
-	var d waiting.Due[string]
+	var d waiting.HeartbeatSchedule[string]
 	d.SetAll(5)
 	d.Set("a", 100)
 	takes(t, &d, 95, 100)

@@ -7,9 +7,9 @@ import (
 // The runs of a session that wait for a fair lock. The line in Redis holds entries. An entry of a fair lock is
 // a run: waiters of one session that are served one after the other, under one owner.
 //
-//		Gathering ──Call──▶ Asked ──Answered─▶ Queued ──Begin──▶ In ──End──▶ Over
-//		    │                 │                   │                             │
-//		    └─ no waiter left ┴── or joined: ─────┘          waiters are left: a new run Replaces it
+//		Gathering ──BeginAttempt─▶ Asked ──Answered─▶ Queued ──Begin──▶ In ──End──▶ Over
+//		    │                        │                   │                      │
+//		    └─ no waiter left ───────┴── or joined: ─────┘   waiters are left: a new run Replaces it
 //		             Over                                    at its old position
 //
 //	  - Gathering: Redis knows nothing of the run. Waiters of the same kind come into it.
@@ -25,13 +25,13 @@ import (
 // wait, never a difference: so an attempt that is sent twice does no harm. One attempt for a lock is under way at
 // a time, so that its numbers are true when it is sent. When a waiter leaves, a further attempt is sent.
 
-// A Line is the runs of one session for one lock. R is what the session keeps of a run besides, W
+// Runs are the runs of one session for one fair lock. R is what the session keeps of a run besides, W
 // is a waiter. The zero value is empty. It is guarded by the mutex of the lock.
-type Line[R, W any] struct {
+type Runs[R, W any] struct {
 	// Asking says that an attempt is under way.
 	Asking bool
 
-	runs      Queue[Run[R, W]] // those that are not over
+	queue     Queue[Run[R, W]] // those that are not over
 	number    int64            // of the waiter that came last
 	gathering *Run[R, W]       // the run that was opened last, as long as Redis was not asked about it
 	tail      *Run[R, W]       // the run that was sent last
@@ -45,31 +45,31 @@ const gatherFor = 2 * time.Millisecond
 
 // Arrive puts a waiter into the run that gathers, and reports whether there is one of its kind. A
 // waiter of the kind nil stands alone.
-func (n *Line[R, W]) Arrive(m *Member[R, W], kind any) bool {
+func (n *Runs[R, W]) Arrive(m *Member[R, W], kind any) bool {
 	if r := n.gathering; r != nil && kind != nil && r.Kind == kind {
-		n.admit(m, r)
+		n.add(m, r)
 		return true
 	}
 	return false
 }
 
 // Open puts a waiter into a run of its own, which begins to gather.
-func (n *Line[R, W]) Open(m *Member[R, W], r *Run[R, W], now time.Duration) {
+func (n *Runs[R, W]) Open(m *Member[R, W], r *Run[R, W], now time.Duration) {
 	if n.busy() {
 		r.askAt = now + gatherFor
 	}
 	n.enter(r)
 	n.gathering = r
-	n.admit(m, r)
+	n.add(m, r)
 }
 
 // enter makes a run one of those that are not over.
-func (n *Line[R, W]) enter(r *Run[R, W]) {
+func (n *Runs[R, W]) enter(r *Run[R, W]) {
 	r.line, r.node.Of = n, r
-	n.runs.Push(&r.node)
+	n.queue.Push(&r.node)
 }
 
-func (n *Line[R, W]) admit(m *Member[R, W], r *Run[R, W]) {
+func (n *Runs[R, W]) add(m *Member[R, W], r *Run[R, W]) {
 	n.number++
 	m.number, r.last = n.number, n.number
 	r.push(m)
@@ -77,8 +77,8 @@ func (n *Line[R, W]) admit(m *Member[R, W], r *Run[R, W]) {
 
 // busy reports whether Redis is asked about a run of the session, or it stands in the line or is served:
 // waiters that have just come wait for others then.
-func (n *Line[R, W]) busy() bool {
-	for r := range n.runs.All() {
+func (n *Runs[R, W]) busy() bool {
+	for r := range n.queue.All() {
 		if r.phase > gathering {
 			return true
 		}
@@ -88,12 +88,12 @@ func (n *Line[R, W]) busy() bool {
 
 // Due returns the run that Redis is to be asked about now; nil if there is none, or an attempt is under way.
 // Runs come into the line in the order in which they were opened.
-func (n *Line[R, W]) Due(now time.Duration) *Run[R, W] {
+func (n *Runs[R, W]) Due(now time.Duration) *Run[R, W] {
 	if n.Asking {
 		return nil
 	}
 	enters := false
-	for r := range n.runs.All() {
+	for r := range n.queue.All() {
 		if r.phase <= queued && r.waiting > 0 && r.askAt <= now && !r.Entering && !(enters && r.enters()) {
 			return r
 		}
@@ -103,6 +103,6 @@ func (n *Line[R, W]) Due(now time.Duration) *Run[R, W] {
 }
 
 // Leads reports whether the waiter is to ask Redis about its run now.
-func (n *Line[R, W]) Leads(m *Member[R, W], now time.Duration) bool {
+func (n *Runs[R, W]) Leads(m *Member[R, W], now time.Duration) bool {
 	return m.Run != nil && m.Run.First() == m && m.Run.askAt <= now && n.Due(now) == m.Run
 }

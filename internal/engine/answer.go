@@ -9,8 +9,8 @@ import (
 	"relock/internal/waiting"
 )
 
-// grant is the answer to an attempt.
-type grant struct {
+// An answer is what Redis replied to an attempt: granted, refused, not held, or refused for good.
+type answer struct {
 	kind.Answer
 	sent           time.Duration // when the attempt that was answered was sent
 	doubts         uint32        // the session's count of doubts at that time
@@ -30,7 +30,7 @@ const (
 )
 
 // never returns the error of a grant that was refused for good.
-func (g grant) never(p Primitive) error {
+func (g answer) never(p Primitive) error {
 	if r, ok := p.(kind.Refuser); ok {
 		return r.Never(g.Value)
 	}
@@ -38,7 +38,7 @@ func (g grant) never(p Primitive) error {
 }
 
 // admit makes a section of a grant.
-func (a *acquisition) admit(g grant) *section {
+func (a *acquisition) admit(g answer) *section {
 	l, c, s, k := a.lock, a.claim, a.lock.s, a.kind
 	now := s.now()
 	c.stopped = false

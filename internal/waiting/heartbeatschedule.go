@@ -7,16 +7,16 @@ import (
 	"relock/internal/clock"
 )
 
-// Due is the schedule of heartbeats: when the session must send one for the entries of which lock. The zero
+// A HeartbeatSchedule says when the session must send a heartbeat for the entries of which lock. The zero
 // value is empty. It is safe for concurrent use: all locks of a session share one.
-type Due[L comparable] struct {
+type HeartbeatSchedule[L comparable] struct {
 	mu    sync.Mutex
 	at    map[L]time.Duration
 	first time.Duration // not later than the earliest of them
 }
 
 // Set schedules a heartbeat for a lock's entries at a time, unless an earlier one is scheduled.
-func (d *Due[L]) Set(l L, at time.Duration) {
+func (d *HeartbeatSchedule[L]) Set(l L, at time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.at == nil {
@@ -31,7 +31,7 @@ func (d *Due[L]) Set(l L, at time.Duration) {
 }
 
 // SetAll moves the heartbeats of all locks to a time.
-func (d *Due[L]) SetAll(at time.Duration) {
+func (d *HeartbeatSchedule[L]) SetAll(at time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for l := range d.at {
@@ -41,7 +41,7 @@ func (d *Due[L]) SetAll(at time.Duration) {
 
 // Take removes the locks that are due, and returns when the next ones are. It takes all that are due
 // soon after the first as well, so that locks that came one by one have their heartbeats together from then on.
-func (d *Due[L]) Take(now, soon time.Duration) (due []L, next time.Duration) {
+func (d *HeartbeatSchedule[L]) Take(now, soon time.Duration) (due []L, next time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if now < d.first {

@@ -15,7 +15,7 @@ type holder struct {
 }
 
 // holderOf returns the holder that a refusal names, which has just arrived.
-func holderOf(g *grant, now time.Duration) holder {
+func holderOf(g *answer, now time.Duration) holder {
 	ms := max(g.Value, 0)
 	if g.Left > 0 {
 		ms = g.Left
@@ -25,7 +25,7 @@ func holderOf(g *grant, now time.Duration) holder {
 
 // refusedBy keeps the holder that a refusal names: for the caller that has asked, and, if it waits, for those behind it. The
 // lock's mutex must be held.
-func (a *acquisition) refusedBy(g *grant) {
+func (a *acquisition) refusedBy(g *answer) {
 	if g.Owner == "" {
 		return
 	}
@@ -53,8 +53,8 @@ func (a *acquisition) noteHolder() {
 	}
 }
 
-// taken adds the lock's holder to the error of a caller that asked once, or whose wait was bounded.
-func (a *acquisition) taken(err error) error {
+// nameHolder adds the lock's holder to the error of a caller that asked once, or whose wait was bounded.
+func (a *acquisition) nameHolder(err error) error {
 	if !a.errNamesHolder() || !errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrDeadlock) {
 		return err
 	}
