@@ -78,12 +78,12 @@ func (m *Mutex) checkLease() {
 			}
 		}
 		for _, h := range t.holds {
-			switch {
+			switch ended := h.ended.Load(); {
 			case t.over != nil || t.dead || h.spent || h.fixed: // it wants no renewals, or cannot send them
-			case h.ended.IsZero():
+			case ended == nil:
 				m.mayLast(now.Add(m.w.Config.Lease))
 			default:
-				m.mayLast(h.ended.Add(m.w.Config.Lease)) // it was renewed until then
+				m.mayLast(ended.Add(m.w.Config.Lease)) // it was renewed until then
 			}
 			if t.local && h.ranOut() && h.counted && !h.spent && !t.dead {
 				m.mayLast(h.end.Add(m.w.Config.Lease)) // it was renewed until then

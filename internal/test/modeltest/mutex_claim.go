@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"relock/rlock"
@@ -46,8 +47,8 @@ type doom struct {
 type hold struct {
 	*rlock.Hold
 	t       *claim
-	ctx     context.Context // given to its Lock
-	ended   time.Time       // when that ended; zero as long as it has not
+	ctx     context.Context           // given to its Lock
+	ended   atomic.Pointer[time.Time] // when that ended; nil as long as it has not
 	cancel  context.CancelFunc
 	section *Section
 	own     bool // the section is its own, not the claim's
@@ -62,7 +63,10 @@ type hold struct {
 
 // watched has the hold note when its context ends, which may be between two looks of the model.
 func (h *hold) watched() *hold {
-	context.AfterFunc(h.ctx, func() { h.ended = time.Now() })
+	context.AfterFunc(h.ctx, func() {
+		now := time.Now()
+		h.ended.Store(&now)
+	})
 	return h
 }
 
