@@ -16,7 +16,10 @@ import (
 // taken permits add up to the limit whenever the world is quiet, and who may wait.
 func TestRandomAgainstModel(t *testing.T) {
 	t.Parallel()
-	modeltest.Run(t, modeltest.Config{Seeds: 8}, func(w *modeltest.World) modeltest.Model {
+	found := []uint64{
+		9562832940052757330, // Available takes back what has expired, and lets in who waits, before it counts
+	}
+	modeltest.Run(t, modeltest.Config{Seeds: 8, Found: found}, func(w *modeltest.World) modeltest.Model {
 		w.Keep = append(w.Keep, modelName, zset(modelName)) // Left looks at them
 		return &permitModel{queue: queue{w: w}, handles: map[handleKey]*semaphore.Semaphore{}, owners: map[string]bool{},
 			passes: map[*rlock.Session]int{}}
