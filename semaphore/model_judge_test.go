@@ -31,7 +31,7 @@ func (m *permitModel) Check(ended []*modeltest.Call) {
 				m.untold = time.Now()
 			}
 		case *availableCall:
-			if least := d.want - taken(ended); c.Err != nil || d.got > d.want || d.got < least {
+			if least := d.want - gotBy(ended); c.Err != nil || d.got > d.want || d.got < least {
 				m.w.Failf("%s returned %d, %v, want %d, or down to %d", c.Text, d.got, c.Err, d.want, least)
 			}
 		}
@@ -73,8 +73,8 @@ func (m *permitModel) Check(ended []*modeltest.Call) {
 	m.sets = slices.DeleteFunc(m.sets, func(s *permitSet) bool { return !s.there && (s.spent || s.dead) })
 }
 
-// taken is how many permits callers have got in this moment: where some had expired before, Available lets in who waits.
-func taken(ended []*modeltest.Call) (n int) {
+// gotBy is how many permits callers have got in this moment: where some had expired before, Available lets in who waits.
+func gotBy(ended []*modeltest.Call) (n int) {
 	for _, c := range ended {
 		if d, ok := c.Data.(*acquireCall); ok && c.Err == nil {
 			n += d.n
