@@ -120,6 +120,7 @@ var lineCases = []locktest.ScriptCase{
 	run("none is free: it enters", "acquire", has(0, inf, "x:1", "x:2"), withLine, come("A2", "0"), "[0 "+never+" ~ ~ 0 2]", "[0 "+never+" ~ ~ 0 2]", "line<A2 sA> s=0 z<x:1 x:2>"),
 	run("it stands there", "acquire", stand(has(0, inf, "x:1", "x:2"), "A2"), withLine, come("A2", "1"), "[0 "+never+" ~ 1 0 2]", "[0 "+never+" ~ 1 0 2]", "line<A2 sA> s=0 z<x:1 x:2>"),
 	run("behind another", "acquire", stand(has(0, inf, "x:1", "x:2"), "A2"), withLine, come("B1", "0"), "[0 -1 ~ ~ 0 2]", "[0 -1 ~ ~ 0 2]", "line<A2 B1 sA sB> s=0 z<x:1 x:2>"),
+	run("in front of one that was passed over", "acquire", append(stand(has(0, inf, "x:1", "x:2"), "A2"), []string{"ZADD", "line", "2400000000000001", entry("A2")}), withLine, come("B1", "0"), "[0 "+never+" ~ ~ 0 2]", "[0 "+never+" ~ ~ 0 2]", "line<B1 A2 sA sB> s=0 z<x:1 x:2>"),
 	run("behind one that keeps what is free", "acquire", stand(has(1, inf, "x:1"), "A2"), withLine, come("B1", "0"), "[0 -1 ~ ~ 1 2]", "[0 -1 ~ ~ 1 2]", "line<A2 B1 sA sB kA2> s=1 z<x:1>"),
 	run("there are enough for both", "acquire", stand(has(3, inf, "x:1"), "A2"), withLine, come("B1", "0"), "[1 ~ 0 1 0 -1]", "[1 ~ 0 0 0 -1]", "s=0 z<A2.0 A2.1 B1.0 x:1>"),
 	run("it is granted, and nobody waits", "acquire", stand(has(2, inf, "x:1"), "A2"), withLine, come("A2", "1"), "[1 30001 0 1 0 -1]", "[1 30001 0 0 0 -1]", "s=0 z<A2.0 A2.1 x:1>"),
