@@ -100,16 +100,16 @@ func (m *permitModel) made(ended []*modeltest.Call, redis stored) {
 
 func (m *permitModel) setEnded(c *modeltest.Call, d *setCall, ended []*modeltest.Call) {
 	s, now := d.s, time.Now()
-	heir := false
+	successor := false
 	for _, o := range ended {
 		a, ok := o.Data.(*acquireCall)
 		if !ok || d.d != 0 || d.again || s.over != nil || o.Actor.Seat != s.seat || a.n != s.n || a.try || s.fixed || a.lease > 0 {
 			continue
 		}
-		heir = heir || o.Err == nil && a.p.Owner() == s.p.Owner()
+		successor = successor || o.Err == nil && a.p.Owner() == s.p.Owner()
 		// The session does not know of the loss when it hands permits over, also to a caller
 		// that is cancelled in that moment.
-		if (heir || a.raced) && errors.Is(d.want, rlock.ErrLost) && s.p.N() == a.n {
+		if (successor || a.raced) && errors.Is(d.want, rlock.ErrLost) && s.p.N() == a.n {
 			d.or = nil
 		}
 	}
@@ -126,7 +126,7 @@ func (m *permitModel) setEnded(c *modeltest.Call, d *setCall, ended []*modeltest
 		s.spent, m.left, m.gave = true, now, now
 		m.spent = append(m.spent[max(0, len(m.spent)-9):], s)
 		switch {
-		case heir: // granted sees to it
+		case successor: // granted sees to it
 		case c.Err == nil, lost && s.over == nil && d.empty: // those of a deleted one are taken away
 			s.there = false
 		case lost:

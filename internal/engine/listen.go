@@ -140,7 +140,7 @@ func (l *lock) endSubscription() {
 	ct.listener, ct.everywhere = nil, false
 }
 
-// unlisten ends a subscription, which lingers for a while.
+// unlisten ends a subscription. The connection stays subscribed for waiting.Linger, in case another caller comes.
 func (l *lock) unlisten(sub *pubsub.Listener) {
 	l.s.lingerUntil.Store(int64(l.s.now() + waiting.Linger))
 	l.later(sub.Close)

@@ -3,8 +3,9 @@
 //
 // A seed draws everything that is not the library: latencies, think times, how long sections last, with which options
 // callers wait and when they give up, and the faults: partitions, cut connections, a Redis that is silent or restarts,
-// processes that die, hosts far away, locks that an operator forces or deletes. It replays those times; which of two goroutines runs first at the same instant
-// it does not decide. What must hold is checked from outside of the locks: see ledger_test.go.
+// processes that die, hosts far away, locks that an operator forces or deletes. It replays those times; which of two
+// goroutines runs first at the same instant it does not decide. What must hold is checked from outside of the locks:
+// see ledger_test.go.
 //
 // A process that is stopped as a whole cannot be simulated, since its timers would have to stop with it: its network
 // can. Nor does a failover lose anything here: what that costs is in docs/guarantees.md.
