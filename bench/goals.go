@@ -29,7 +29,7 @@ var (
 	permitsSuite  = suite{"..", "Permits", "1s"}
 	handOverSuite = suite{"..", "HandOver$", "1s"}
 	sessionsSuite = suite{"..", "Sessions/.*/n=(4|128|512)$/section=0s", "1x"} // of 2 s each, as the next three
-	sectionsSuite = suite{"..", "Sessions/.*/n=32$/section=5ms", "1x"}
+	sectionsSuite = suite{"..", "Sessions/.*/n=(32|64)$/section=5ms", "1x"}
 	farSuite      = suite{"..", "HandOverFar/.*/trip=3ms", "1x"}
 	slowSuite     = suite{"..", "SlowProcess/rlock", "1x"}
 	keptSuite     = suite{".", "Kept", "5x"}
@@ -111,6 +111,17 @@ func goalsOfSessions() (all []goal) {
 			all = append(all, goal{fmt.Sprintf("%d sessions, 3 ms away: %s, in round trips", n, kind), 1.3, true, farSuite,
 				fmt.Sprintf("%s/trip=3ms/n=%d", kind, n), "round-trips", ""})
 		}
+	}
+	in := func(kind string, n int) string { return fmt.Sprintf("%s/n=%d/section=0s", kind, n) }
+	for _, n := range []int{4, 128, 512} {
+		plain := "Sessions/" + in("rlock", n) + " acq/s"
+		all = append(all,
+			goal{fmt.Sprintf("%d sessions: write lock, of rlock's rate", n), 0.85, false, sessionsSuite, in("rwlock-write", n), "acq/s", plain},
+			goal{fmt.Sprintf("%d sessions: 4 permits, of rlock's rate", n), 2, false, sessionsSuite, in("semaphore", n), "acq/s", plain},
+			goal{fmt.Sprintf("%d sessions: 4 permits, commands that its scripts call", n), 20, true, sessionsSuite, in("semaphore", n), "inner/acq", ""})
+	}
+	for _, kind := range []string{"rwlock-write", "semaphore"} {
+		all = append(all, goal{fmt.Sprintf("512 sessions: %s, of the rate of 4", kind), 0.7, false, sessionsSuite, in(kind, 512), "acq/s", "Sessions/" + in(kind, 4) + " acq/s"})
 	}
 	return append(all, goal{"one of 16 processes runs for 10 of 100 ms: rlock, the rate of the others, of that beside a free one",
 		0.7, false, slowSuite, "rlock", "x-free", ""})
