@@ -29,7 +29,9 @@ func (c *conn) onMessage(m rueidis.PubSubMessage) {
 		}
 	}
 	h.mu.Unlock()
-	deliverAll(ls, Message{Payload: m.Message})
+	for _, l := range ls {
+		l.deliver(Message{Payload: m.Message})
+	}
 	clear(ls)
 	c.batch = ls
 }

@@ -30,7 +30,7 @@ func TestExploredCommands(t *testing.T) {
 		Line: kind.Line{Head: "P0021000000250000001", Again: true, Listens: true}}
 	leaves := kind.Op{Owner: "X:1", N: 2, All: true, Private: true, Ending: kind.Ending{Ends: []string{"1:1"}}, Line: kind.Line{Named: true, Head: waits.Line.Head}}
 	over := leaves
-	over.Line.Head = ""
+	over.Line.Head, over.Line.Others = "", true
 
 	p, ep := newPermits(s, n, 3, 0), &explore.Permits{Names: n, Limit: 3, Lease: 3000}
 	same("acquire", p.Acquire(&waits), ep.Acquire(&waits))

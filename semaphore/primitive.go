@@ -197,9 +197,11 @@ func (p *permits) Acquire(op *kind.Op) script.Command {
 
 // Release is release.lua. A claim ends whole.
 func (p *permits) Release(op *kind.Op) script.Command {
-	args := make([]string, 0, 9+op.N)
-	args = append(args, p.Channel(), p.key.Publish, p.key.Counts, p.kept(0), inbox.Prefix, op.Line.Head, op.Owner, script.Flag(op.Line.Listens),
-		script.Flag(op.Line.Yields))
+	args, listens := make([]string, 0, 9+op.N), ""
+	if l := &op.Line; l.Others || l.Listens {
+		listens = script.Flag(l.Listens)
+	}
+	args = append(args, p.Channel(), p.key.Publish, p.key.Counts, p.kept(0), inbox.Prefix, op.Line.Head, op.Owner, listens, script.Flag(op.Line.Yields))
 	return script.Command{Script: releaseScript, Keys: p.keysAndLine(), Args: idgen.AppendPermits(args, op.Owner, op.N), Fewer: releaseWithoutLine}
 }
 

@@ -124,9 +124,8 @@ func TestReleaseOfManyWakesEnough(t *testing.T) {
 		for _, p := range held {
 			must(t, p.Release())
 		}
-		if got := locktest.Describe(t, s); got != "x=6" {
-			t.Errorf("Redis has %s", got)
-		}
+		// A permit that a message has given to a session whose callers have all got theirs comes back in the background.
+		redistest.Eventually(t, 10*time.Second, "all six to be free", func() bool { return locktest.Describe(t, s) == "x=6" })
 	})
 }
 

@@ -42,7 +42,8 @@ func (a *acquisition) admit(g answer) *section {
 	l, c, s, k := a.lock, a.claim, a.lock.s, a.kind
 	now := s.now()
 	c.stopped = false
-	c.state, c.trust, c.doubts = held, g.until, g.doubts
+	c.become(held)
+	c.trust, c.doubts = g.until, g.doubts
 	if c.safeLease != never {
 		c.expose(g.sent + cmp.Or(g.unconfirmed, a.lease))
 	}

@@ -36,11 +36,14 @@ func (a *acquisition) ask() (answer, error) {
 		defer a.attachPending()()
 	}
 	c.inFlight = true
+	a.traced.Attempts++
+	e := attempt{c: c, target: a.target, op: op, piggyback: a.piggyback, caller: a.ctx}
 	l.unlock()
 	ctx, cancel := a.bounded(a.ctx, a.queued)
-	g, err := a.attempt(ctx, c)
+	l.s.send(ctx, &e)
 	cancel()
 	l.mu.Lock()
+	g, err := e.answer, e.err
 	c.inFlight, a.attempts.sent = false, g.sent
 	if c.account != nil {
 		c.account.Wake()
@@ -55,7 +58,9 @@ func (a *acquisition) ask() (answer, error) {
 		a.noteOutage(err)
 	}
 	if err == nil && g.Status == refused {
-		a.refusedBy(&g)
+		if g.Owner != "" {
+			a.refusedBy(&g)
+		}
 		if g.Position <= 0 {
 			a.askBack(&g)
 		}
@@ -67,19 +72,6 @@ func (a *acquisition) ask() (answer, error) {
 		a.giveUp() // Close has left it to this goroutine
 	}
 	return g, err
-}
-
-// attempt runs the acquire script with a.op once, for a claim. An error means that the lock is not
-// known to be held. It runs the hooks: no mutex may be held.
-func (a *acquisition) attempt(ctx context.Context, c *claim) (answer, error) {
-	a.traced.Attempts++
-	e := attempt{c: c, target: a.target, op: &a.op, piggyback: a.piggyback}
-	a.lock.s.send(ctx, &e)
-	if e.err == nil && e.Status == granted && a.ctx.Err() != nil {
-		// The race of the end against the grant is decided for the end.
-		e.err = api.NotAcquired(api.OfContext(a.ctx), nil)
-	}
-	return e.answer, e.err
 }
 
 // prepare makes the attempt that is about to be sent, and its claim if need be.

@@ -40,7 +40,7 @@ func (c *claim) releaseUnsent(x *section) {
 // releaseSurplusAsync sends the release of holds beyond those that the section has, and reports whether there are any.
 // The lock's mutex must be held; it may be released meanwhile, and is held again at the end.
 func (c *claim) releaseSurplusAsync(x *section, t *report.Hold) bool {
-	if x.hasEnded() || c.state != held || x.holds.Held() == 0 {
+	if x.ctx.HasEnded() || c.state != held || x.holds.Held() == 0 {
 		return false
 	}
 	c.account.Unsent = false
@@ -76,7 +76,7 @@ func (d *asyncRelease) innerAnswered(err error) error {
 	switch {
 	case err != nil:
 		c.noHandOver = true
-	case x.hasEnded() || c.state != held:
+	case x.ctx.HasEnded() || c.state != held:
 		err = x.lostErr()
 	case d.Lost:
 		c.lose("it was gone when it was unlocked", true)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/api"
 	"relock/internal/script"
 )
 
@@ -16,6 +17,7 @@ type attempt struct {
 	*target
 	op        *Op
 	piggyback []*asyncRelease // that are sent in front of it
+	caller    context.Context // a grant counts for nothing once it has ended; nil: for a run, which goes on without its caller
 	answer
 	err error // if there is one, the lock is not known to be held
 }
@@ -39,6 +41,10 @@ func (s *Session) send(ctx context.Context, e *attempt) {
 	}
 	if e.err == nil && e.Status == granted && s.now() >= e.until {
 		e.err = errLate
+	}
+	if e.err == nil && e.Status == granted && e.caller != nil && e.caller.Err() != nil {
+		// The race of the end against the grant is decided for the end.
+		e.err = api.NotAcquired(api.OfContext(e.caller), nil)
 	}
 }
 

@@ -53,18 +53,6 @@ type lease struct {
 	stopped    bool // not renewed, since no context of a section wanted it; asking: its session is a slow taker
 }
 
-type claimState uint8
-
-const (
-	asking       claimState = iota
-	held                    // granted; it has sections, waits for the next (awaitsRenewal, undelivered), is kept, or is about to be released
-	releasing               // an Unlock is sending the release
-	finished                // ending in the background, or gone
-	lostStanding            // it may stand in Redis; it is released when its sections are unlocked
-	lostGone                // Redis has said that it does not stand, or the clean-up ends it
-	leftStanding            // neither renewed nor handed over nor joined nor released
-)
-
 // trustIn returns how much of a lease can be trusted: all but a margin of 5 %, at most 1 s,
 // for clocks that do not run quite alike and for the time that it takes a section to notice
 // that its context has ended. It counts from when the command was sent, which is before
@@ -105,54 +93,6 @@ func (c *claim) ownerID() string {
 		id = append(id, '0')
 	}
 	return string(strconv.AppendUint(id, c.num, 10))
-}
-
-// retire takes a claim off the lock's list: nothing of it stands, or the clean-up ends
-// what may stand.
-func (c *claim) retire(to claimState) {
-	l := c.lock
-	if c.state <= releasing {
-		if c.prev != nil {
-			c.prev.next = c.next
-		} else {
-			l.claims = c.next
-		}
-		if c.next != nil {
-			c.next.prev = c.prev
-		}
-		c.next, c.prev = nil, nil
-	}
-	if c.state == held {
-		l.s.schedule.Set(c, never)
-		if l.s.unrenewed.On.Load() {
-			l.s.unrenewed.Over(c, to == lostStanding || to == lostGone)
-		}
-	}
-	c.state = to
-	if l.holder == c {
-		l.holder = nil
-		if front := l.queue.First; front != nil {
-			front.Of.wake.Up() // while a claim held the lock it waited for neither messages nor its next attempt
-		}
-	}
-	if l.share == c {
-		l.share = nil
-	}
-	if l.contention != nil && c.kept() {
-		l.contention.keeper.keepNoMore()
-	}
-	if c.account != nil {
-		c.account.Answered()
-	}
-	if c.run != nil {
-		l.endRun(c)
-	}
-	if (to == lostStanding || to == leftStanding) && c.kind.Lines && c.num != 0 {
-		c.noteStanding()
-	}
-	if l.contention != nil {
-		l.contention.place.Over(c)
-	}
 }
 
 // open opens a section on the claim, with its outermost hold, which began at a time.

@@ -27,9 +27,12 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 	for _, cmd := range c.account.Releases(nil, c.prim, op) {
 		cmds = append(cmds, cmd.Command)
 	}
-	if op.Lease > 0 {
+	switch {
+	case c.state == lostStanding:
+		c.retire(lostGone) // an Unlock that still cancels its contexts is to see the loss
+	case op.Lease > 0:
 		c.retire(leftStanding)
-	} else {
+	default:
 		c.retire(finished)
 	}
 	c.lock.s.cleanup.Add(redis.Job{

@@ -32,7 +32,7 @@ func (a *acquisition) mayBlock() {
 	var in []deadlock.Claim
 	var watches []*deadlock.Watch
 	for x := range sectionsAround(ctx, holds.OwnerKey{}) { // not those outside of WithOwner and WithoutOwner
-		if x.claim.num != 0 && !x.hasEnded() {
+		if x.claim.num != 0 && !x.ctx.HasEnded() {
 			sections = append(sections, x)
 			in = append(in, x.claim.forWatch())
 			watches = append(watches, x.claim.lock.s.deadlocks)
@@ -67,7 +67,7 @@ func (c *claim) forWatch() deadlock.Claim {
 
 // LiesIn is for package deadlock. The claim of an open section holds its lock.
 func (x *suspect) LiesIn(c deadlock.Claim) bool {
-	if !slices.ContainsFunc(x.sections, func(in *section) bool { return !in.hasEnded() && in.claim.forWatch() == c }) {
+	if !slices.ContainsFunc(x.sections, func(in *section) bool { return !in.ctx.HasEnded() && in.claim.forWatch() == c }) {
 		return false
 	}
 	x.lock.mu.Lock()

@@ -85,9 +85,9 @@ func (h *Hold) extended(d time.Duration, op *Op, r *redis.Extended) error {
 	switch {
 	case r.Err != nil:
 		return r.Err
-	case x.hasEnded() && h.held.Done: // unlocked meanwhile
+	case x.ctx.HasEnded() && h.held.Done: // unlocked meanwhile
 		return ErrNotHeld
-	case x.hasEnded():
+	case x.ctx.HasEnded():
 		return x.endedErr()
 	case h.held.RanOut:
 		return ErrLost

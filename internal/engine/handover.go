@@ -159,7 +159,7 @@ func (a *acquisition) accept(x *section) (*section, error) {
 	l, end := a.lock, min(x.claim.trust, x.holds.Until)
 	l.unlock()
 	// The context is asked first, for that is code of the caller's and may take its time.
-	if a.ctx.Err() == nil && !x.hasEnded() && l.s.now() < end {
+	if a.ctx.Err() == nil && !x.ctx.HasEnded() && l.s.now() < end {
 		return x, nil
 	}
 	return a.acceptLate(x)

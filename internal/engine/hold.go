@@ -51,7 +51,7 @@ func (h *Hold) Remaining() time.Duration {
 	x, c := h.section, h.section.claim
 	c.lock.mu.Lock()
 	defer c.lock.unlock()
-	if h.held.Done || h.held.RanOut || x.hasEnded() || c.state != held {
+	if h.held.Done || h.held.RanOut || x.ctx.HasEnded() || c.state != held {
 		return 0
 	}
 	end := min(c.trust, x.holds.Until)
@@ -68,11 +68,11 @@ func (h *Hold) standing(now time.Duration) error {
 	if h.held.Done {
 		return ErrNotHeld
 	}
-	if !x.hasEnded() && !x.standing(now) {
+	if !x.ctx.HasEnded() && !x.standing(now) {
 		x.claim.expire(now)
 	}
 	switch {
-	case x.hasEnded():
+	case x.ctx.HasEnded():
 		return x.endedErr()
 	case h.held.RanOut || h.held.Fixed != nil && h.held.Until <= now:
 		return ErrLost

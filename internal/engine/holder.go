@@ -26,9 +26,6 @@ func holderOf(g *answer, now time.Duration) holder {
 // refusedBy keeps the holder that a refusal names: for the caller that has asked, and, if it waits, for those behind it. The
 // lock's mutex must be held.
 func (a *acquisition) refusedBy(g *answer) {
-	if g.Owner == "" {
-		return
-	}
 	a.attempts.holder = holderOf(g, a.lock.s.now())
 	if a.queued && a.lock.contention != nil {
 		a.lock.contention.holder = a.attempts.holder

@@ -125,7 +125,7 @@ func CheckInvariants(on bool) { checking = on }
 // it checks them.
 func (l *lock) check() {
 	fail := func(c *claim, format string, args ...any) {
-		panic(fmt.Sprintf("relock: %s, claim of %s in state %d: ", l.Key(), c.ownerID(), c.state) + fmt.Sprintf(format, args...))
+		panic(fmt.Sprintf("relock: %s, claim of %s in state %v: ", l.Key(), c.ownerID(), c.state) + fmt.Sprintf(format, args...))
 	}
 	owners := map[uint64]bool{}
 	if l.idle() && (l.contention.idlePart() != nil && l.contention.keeper.claim != nil || l.contention != nil && l.contention.idlePart() == nil || l.holder != nil || l.share != nil || l.runs != nil && !reflect.ValueOf(*l.runs).IsZero()) {
@@ -142,7 +142,7 @@ func (l *lock) check() {
 		open := 0
 		for x := c.sections; x != nil; x = x.next {
 			open++
-			if x.hasEnded() || x.holds.Until == holds.Over || x.claim != c || x.holds.Live[0] < 0 || x.holds.Live[1] < 0 || x.holds.Held() == 0 {
+			if x.ctx.HasEnded() || x.holds.Until == holds.Over || x.claim != c || x.holds.Live[0] < 0 || x.holds.Live[1] < 0 || x.holds.Held() == 0 {
 				fail(c, "a section is on its list that is not open: ended %d, holds %v", x.ctx.Ended(), x.holds.Live)
 			}
 		}
@@ -162,6 +162,6 @@ func (l *lock) check() {
 // since time passes.
 func (c *claim) checkEntry(now time.Duration) {
 	if c.state != held || c.trust-now < trustIn(min(c.lock.s.cfg.Lease, c.safeLease))/3 || c.stopped {
-		panic(fmt.Sprintf("relock: I5: %s was entered in state %d with %v of trust left, stopped: %v", c.lock.Key(), c.state, c.trust-now, c.stopped))
+		panic(fmt.Sprintf("relock: I5: %s was entered in state %v with %v of trust left, stopped: %v", c.lock.Key(), c.state, c.trust-now, c.stopped))
 	}
 }

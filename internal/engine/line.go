@@ -2,6 +2,8 @@ package engine
 
 import (
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"relock/internal/clock"
@@ -16,6 +18,15 @@ import (
 
 // place is how the session stands in the line of a lock.
 type place = waiting.Place[claim]
+
+// lines is what a session knows for all lines that it stands in.
+type lines struct {
+	plainHead, oneHead string       // what most entries begin with, and those for one permit
+	standing           sync.Map     // until when claims that are over may stand in Redis, by the number of their owner
+	lingerUntil        atomic.Int64 // until when a channel may stay subscribed without a listener: see lock.hears
+	slowUntil          atomic.Int64 // until when the session counts as a slow taker, see waiting.SlowFor
+	liners             [waiting.Sorts]atomic.Pointer[kind.Liner]
+}
 
 // want is what all entries of the session say.
 func (s *Session) want() waiting.Want {

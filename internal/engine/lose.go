@@ -105,6 +105,5 @@ func (x *section) leaveLost() {
 func (c *claim) endLost() {
 	if c.state == lostStanding && (c.account == nil || c.account.LostSections == 0) && !c.account.Cancels() && c.lock.state != lockClosed {
 		c.end(nil)
-		c.state = lostGone // an Unlock that still cancels its contexts is to see the loss
 	}
 }

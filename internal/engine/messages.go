@@ -28,7 +28,14 @@ func (s *Session) hearLine(payload string) bool {
 	known := false
 	for _, l := range s.locks.Find("", m.Key) {
 		l.mu.Lock()
-		known = l.hearEntry(&m) || known
+		c := l.claimOfEntry(&m)
+		switch known = known || c != nil; {
+		case c == nil || c.state != asking:
+		case c.run != nil:
+			l.hearRun(c, &m)
+		default:
+			l.hearClaim(c, &m)
+		}
 		l.unlockInBackground()
 	}
 	if known || s.life.Closing.Err() != nil || !m.Named() && s.mayStand(m.Owner) {
@@ -59,21 +66,6 @@ func (s *Session) mayStand(owner string) bool {
 	num, err := strconv.ParseUint(number, 10, 64)
 	until, stands := s.standing.Load(num)
 	return ok && err == nil && stands && s.now() < until.(time.Duration)
-}
-
-// hearEntry handles a message to an entry of this lock, and reports whether the session knows the entry.
-func (l *lock) hearEntry(m *waiting.Message) bool {
-	c := l.claimOfEntry(m)
-	switch {
-	case c == nil:
-		return false
-	case c.state != asking:
-	case c.run != nil:
-		l.hearRun(c, m)
-	default:
-		l.hearClaim(c, m)
-	}
-	return true
 }
 
 // hearClaim handles a message to a claim that asks. While an attempt for the claim is under way, the message is kept

@@ -39,7 +39,7 @@ func (h *Hold) ownContext(ctx context.Context) context.Context {
 	own, cancel := context.WithCancelCause(ctx)
 	l := h.section.claim.lock
 	l.mu.Lock()
-	if !h.held.RanOut && !h.section.hasEnded() {
+	if !h.held.RanOut && !h.section.ctx.HasEnded() {
 		h.held.SetCancel(cancel)
 		l.unlock()
 		return own

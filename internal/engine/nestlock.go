@@ -179,7 +179,7 @@ func (a *acquisition) reenter(x *section) (g answer, err error) {
 	g, err = a.askNested(x)
 	c.expire(a.lock.s.now()) // it may have ended meanwhile, with the watchdog late to see it
 	switch {
-	case x.hasEnded(): // whatever Redis said
+	case x.ctx.HasEnded(): // whatever Redis said
 		err = x.endedErr()
 	case err == nil && g.Status == notHeld:
 		c.lose("it was gone when it was locked again", true)
@@ -195,7 +195,7 @@ func (a *acquisition) reenter(x *section) (g answer, err error) {
 	case a.attempts.MayHaveRun || a.attempts.MayCome:
 		c.noHandOver = true
 		c.account.MarkUnresolved(side)
-		if !x.hasEnded() { // else the claim ends, and all that may stand of it
+		if !x.ctx.HasEnded() { // else the claim ends, and all that may stand of it
 			c.endUnresolved(side, a.op.ID)
 		}
 	default:
@@ -231,7 +231,10 @@ func (a *acquisition) askNested(x *section) (g answer, err error) {
 	own, release := x.contexts(a.ctx).Bound(a.ctx)
 	ctx, cancel := a.bounded(own, a.queued)
 	for {
-		g, err = a.attempt(ctx, x.claim)
+		a.traced.Attempts++
+		e := attempt{c: x.claim, target: a.target, op: &a.op, caller: a.ctx}
+		l.s.send(ctx, &e)
+		g, err = e.answer, e.err
 		l.mu.Lock()
 		a.attempts.Note(&account.Outcome{Err: err, Granted: g.Status == granted, Unacknowledged: g.unacknowledged, Sent: g.sent, Now: l.s.now()})
 		a.noteOutage(err)
@@ -260,7 +263,7 @@ func (a *acquisition) askNested(x *section) (g answer, err error) {
 func (x *section) undoNested() {
 	c := x.claim
 	switch {
-	case x.hasEnded():
+	case x.ctx.HasEnded():
 		x.leaveLost()
 	case x.holds.Held() > 0:
 		c.endSurplus()

@@ -41,7 +41,7 @@ func (h *Hold) unlockInner(d *report.Hold) error {
 	if !c.awaitAnswer(ctx, false) {
 		return errEarlier // the command that is under way ends the surplus: see undoNested
 	}
-	if x.hasEnded() || c.state != held || x.holds.Held() == 0 {
+	if x.ctx.HasEnded() || c.state != held || x.holds.Held() == 0 {
 		return errors.Join(err, x.lostErr())
 	}
 	if e := c.releaseSurplus(ctx, x, d); e != nil {
@@ -95,7 +95,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *report.Hold) 
 	var err error
 	c.account.Sending()
 	for side := range x.holds.Live {
-		if x.hasEnded() { // the last Unlock releases the rest, and takes "not there" for lost
+		if x.ctx.HasEnded() { // the last Unlock releases the rest, and takes "not there" for lost
 			break
 		}
 		ends := c.surplus(side, x)
@@ -116,7 +116,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *report.Hold) 
 				c.account.Shortening(ends)
 			}
 			c.releasePart(side, ends, cmd)
-		case x.hasEnded():
+		case x.ctx.HasEnded():
 			err = x.lostErr()
 		case r.Lost:
 			c.lose("it was gone when it was unlocked", true)

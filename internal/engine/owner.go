@@ -39,7 +39,7 @@ func (s *Session) lineage(innermost any, family string, names *keyname.Names) (s
 			case l.s != s || l.Key() != names.Key():
 			case v.claim.kind.Family == family:
 				sections = append(sections, v)
-			case !v.hasEnded():
+			case !v.ctx.HasEnded():
 				return nil, "", fmt.Errorf("%w: this owner holds the name as another kind of lock; each kind needs names of its own", ErrArgument)
 			}
 			innermost = v.ctx.Parent.Value(holds.OwnerKey{})

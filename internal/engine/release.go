@@ -132,13 +132,14 @@ type claimRelease struct {
 func (e *claimRelease) prepare(cmds []redis.ReleaseCommand) []redis.ReleaseCommand {
 	c, now := e.c, e.now
 	l, s := c.lock, c.lock.s
-	c.state = releasing
+	c.become(releasing)
 	s.schedule.Set(c, never)
 	if s.unrenewed.On.Load() {
 		s.unrenewed.Over(c, false)
 	}
 	e.listening = l.contention != nil && l.contention.listener != nil
 	op := Op{Owner: c.ownerID(), N: int(c.n)}
+	op.Line.Others = l.contention != nil
 	op.Line.Named, op.Line.Listens = c.kind.Lines, e.listening && l.frontLines() || c.kind.Lines && !c.kind.Fair && s.lingerUntil.Load() > int64(now) && l.hears(c.prim)
 	if c.account != nil {
 		e.mustStand = c.mustStand(now)

@@ -234,7 +234,7 @@ func (item *renewalItem) prolong() {
 		return
 	}
 	for _, x := range item.alive {
-		if !x.hasEnded() && x.holds.Renewed() > 0 {
+		if !x.ctx.HasEnded() && x.holds.Renewed() > 0 {
 			x.holds.Until = max(x.holds.Until, c.trust)
 		}
 	}

@@ -51,9 +51,6 @@ func (x *section) Value(key any) any {
 	return x.ctx.Value(key)
 }
 
-// hasEnded reports whether the section has ended.
-func (x *section) hasEnded() bool { return x.ctx.Ended() != 0 }
-
 // standing reports whether the section is open: invariant I2.
 func (x *section) standing(now time.Duration) bool {
 	return x.claim.state == held && now < min(x.claim.trust, x.holds.Until)

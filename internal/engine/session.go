@@ -21,7 +21,6 @@ import (
 	"relock/internal/idgen"
 	"relock/internal/inbox"
 	"relock/internal/keyname"
-	"relock/internal/kind"
 	"relock/internal/life"
 	"relock/internal/redis"
 	"relock/internal/report"
@@ -31,11 +30,9 @@ import (
 
 // Session ties a process to one Redis deployment; package rlock documents it.
 type Session struct {
-	id        string
-	cfg       Config
-	now       func() time.Duration // since the session began, by the monotonic clock
-	owners    atomic.Uint64        // the number of the owner that was made last
-	unreserve func()               // WithOwner takes names of the shape of this session's own owners from then on
+	identity
+	cfg Config
+	now func() time.Duration // since the session began, by the monotonic clock
 
 	redis *redis.Deployment
 	chores
@@ -47,14 +44,16 @@ type Session struct {
 	// bubble in which a test with a made-up clock has made it.
 	spare sync.Pool
 	asyncReleases
-	standing    sync.Map     // until when claims that are over may stand in Redis, by the number of their owner
-	lingerUntil atomic.Int64 // until when a channel may stay subscribed without a listener: see lock.hears
-	slowUntil   atomic.Int64 // until when it counts as a slow taker, see waiting.SlowFor
-	plainHead   string       // what most entries in lines begin with
-	oneHead     string       // and those for one permit
-	liners      [waiting.Sorts]atomic.Pointer[kind.Liner]
-	life        *life.Life
+	lines
+	life *life.Life
 	limits
+}
+
+// The identity of a session is what its owners are made of.
+type identity struct {
+	id        string
+	owners    atomic.Uint64 // the number of the owner that was made last
+	unreserve func()        // WithOwner takes names of the shape of this session's own owners from then on
 }
 
 // The chores are what a session does by itself, by the clock or in the background.
@@ -95,7 +94,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt redis.Optio
 
 // newSession makes a session that has sent nothing yet.
 func newSession(client rueidis.Client, cfg Config, opt redis.Options) *Session {
-	s := &Session{id: cfg.ID, cfg: cfg, life: life.New(), requests: idgen.Requests{Client: idgen.Request()}}
+	s := &Session{identity: identity{id: cfg.ID}, cfg: cfg, life: life.New(), requests: idgen.Requests{Client: idgen.Request()}}
 	begun := time.Now()
 	s.now = func() time.Duration { return time.Since(begun) }
 	if s.id == "" {

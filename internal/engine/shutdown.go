@@ -52,7 +52,7 @@ func (s *Session) TurnsAway(ctx context.Context) bool {
 // caller's context: no mutex may be held.
 func (s *Session) inSection(ctx context.Context) bool {
 	for x := range sectionsAround(ctx, sectionKey{}) {
-		if x.claim.lock.s == s && !x.hasEnded() {
+		if x.claim.lock.s == s && !x.ctx.HasEnded() {
 			return true
 		}
 	}

@@ -39,6 +39,9 @@ type cancellation struct {
 // Ended returns why End was called; 0 if it was not.
 func (x *Context) Ended() Ending { return Ending(x.ended.Load()) }
 
+// HasEnded reports whether End was called.
+func (x *Context) HasEnded() bool { return x.ended.Load() != 0 }
+
 // End notes why the section has ended, and reports whether there is something that Cancel has to cancel.
 // It runs no code of the caller's.
 func (x *Context) End(why Ending) (asked bool) {
@@ -78,7 +81,7 @@ func (x *Context) Done() <-chan struct{} { return x.Make().Done() }
 
 // Err makes what can be cancelled if it is not nil.
 func (x *Context) Err() error {
-	if x.made.Load() == nil && x.Ended() == 0 && x.Parent.Err() == nil {
+	if x.made.Load() == nil && !x.HasEnded() && x.Parent.Err() == nil {
 		return nil
 	}
 	// Made now, so that the first reason stays the reason.

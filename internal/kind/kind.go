@@ -211,6 +211,7 @@ type Line struct {
 	Enter   string // release: the entry by which the session enters the line again; "": none
 	Again   bool   // acquire: the own entry may stand in the line
 	Listens bool   // the session may listen to the lock's channel
+	Others  bool   // release: others are known to wait, or did a moment ago
 	Yields  bool   // release: what comes free is left to those who do not stand in the line
 	Waiting int    // how many callers wait; 0: as was said before
 	Tells   bool   // acquire, of an entry: who is inside is to be told; without an entry it always is, if that is known

@@ -27,6 +27,8 @@ func (p *Primitive) Release(op *kind.Op) script.Command {
 	args := []string{op.Owner, p.channel, p.names.Publish, counts, prefix}
 	if l := &op.Line; byIDs || tokens || op.Position != nil || l.Head != "" || l.Enter != "" || l.Listens {
 		args = append(args, script.Flag(byIDs), script.Flag(tokens), l.Head, l.Enter, script.Flag(l.Listens), strconv.Itoa(l.Waiting))
+	} else if l.Others {
+		args = append(args, "0")
 	}
 	switch at := op.Position; {
 	case at != nil:

@@ -7,7 +7,7 @@
 -- KEYS[i] the last one, with ARGV[7]: the fencing token
 -- ARGV[1] owner  ARGV[2] channel  ARGV[3] publish  ARGV[4] counts; b: PUBLISH tells all nodes besides
 -- ARGV[5] what makes a session's channel of its id; '': there is no line
--- ARGV[6] 1: the claim may have made the ids; left out like the rest: no  ARGV[7] 1: there are tokens
+-- ARGV[6] 1: the claim may have made the ids; left out like the rest: no, and nobody is known to wait  ARGV[7] 1: there are tokens
 -- ARGV[8] what stands in front of the owner in its entry, which may be in the line; '': none
 -- ARGV[9] the entry that the session enters anew, or ''
 -- ARGV[10] 1: the session may listen to the lock's channel  ARGV[11] how many of its callers wait
@@ -22,7 +22,8 @@
 -- Publishes the messages of line.lua, and '0' when the lock became free. (Where a broken client has left a
 --   field in vain.)
 local line = ARGV[5] ~= '' and KEYS[2]
-local heads = line and redis.pcall('ZRANGE', line, 0, 1)
+local empty = line and not ARGV[6] and redis.pcall('EXISTS', line) == 0 -- that is asked quickly; if nobody is known to wait
+local heads = line and not empty and redis.pcall('ZRANGE', line, 0, 1)
 local ended, booking
 if not ARGV[12] and not (heads and heads[1]) then
   ended = redis.pcall('HDEL', KEYS[1], ARGV[1])

@@ -21,10 +21,13 @@ local n, value, t = #ARGV - first_id + 1, redis.pcall('GET', KEYS[1]), redis.cal
 local free, added, ends, heads = tonumber(value) or 0, 0, nil, nil
 -- Mostly enough are free, none expires within this second, and the semaphore has no end. What Redis
 -- does not take for an integer it refuses to count down. (It is slow to write a score into a reply.)
-if free >= n and value >= '1' and free < 1e15 and ARGV[5] == '0' then ends = redis.call('PTTL', KEYS[2]) end
+if free >= n and value >= '1' and free < 1e15 and ARGV[5] == '0' then
+  local there = redis.call('EXISTS', unpack(KEYS, 2, waits and 3 or 2))
+  ends = there == 0 and -2 or redis.call('PTTL', KEYS[2])
+  if there ~= (ends == -2 and 0 or 1) then ends = nil end -- there is a line
+end
 if ends and redis.call('PTTL', KEYS[1]) == -1 and (ends == -2
-    or ends == -1 and redis.pcall('ZCOUNT', KEYS[2], '-inf', t[1] .. '999') == 0)
-    and not (waits and redis.call('EXISTS', KEYS[3]) == 1) then
+    or ends == -1 and redis.pcall('ZCOUNT', KEYS[2], '-inf', t[1] .. '999') == 0) then
   local left = redis.pcall('DECRBY', KEYS[1], n == 1 and '1' or n)
   if type(left) == 'number' then
     local expiry = string.format('%d', t[1] * 1000 + t[2] / 1000 + 1 + ARGV[1])

@@ -5,7 +5,7 @@
 -- ARGV[1] channel  ARGV[2] publish  ARGV[3] counts; b: PUBLISH tells all nodes besides  ARGV[4] see keep.lua
 -- ARGV[5] what makes a session's channel of its id; '': there is no line
 -- ARGV[6] what stands in front of the owner in an entry, which may be in the line; '': none  ARGV[7] the owner
--- ARGV[8] 1: the session may listen to the lock's channel
+-- ARGV[8] 1: the session may listen to the lock's channel; '': no, and nobody is known to wait
 -- ARGV[9] 1: the session has had them for longer than its share: it leaves them to those who do not stand in the line
 -- ARGV[10] and more: the ids
 -- Returns receivers, for {0, 1, receivers}; or {0, 0, receivers} if not all were there; or, where others stand in
@@ -24,7 +24,8 @@ if value and given > 0 then
       redis.call('PEXPIRE', KEYS[1], ARGV[4])
       redis.pcall('PEXPIRE', KEYS[2], ARGV[4]) -- perhaps gone with the last, and the slot moves
     end
-    heads = ARGV[5] ~= '' and redis.pcall('ZRANGE', KEYS[3], 0, 1)
+    local asks = ARGV[5] ~= '' and (ARGV[8] ~= '' or redis.pcall('EXISTS', KEYS[3]) ~= 0) -- that is quicker
+    heads = asks and redis.pcall('ZRANGE', KEYS[3], 0, 1)
     if not heads or not heads[1] then
       local receivers = value > 0 and redis.call(ARGV[2], ARGV[1], value)
       if ARGV[3] == 'b' and value > 0 then redis.call('PUBLISH', ARGV[1], value) end

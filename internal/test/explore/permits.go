@@ -50,8 +50,11 @@ func (p *Permits) Acquire(op *kind.Op) script.Command {
 
 // Release is release.lua of semaphore.
 func (p *Permits) Release(op *kind.Op) script.Command {
-	args := []string{p.channel(), p.Names.Publish, p.Names.Counts, "0", inbox.Prefix, op.Line.Head, op.Owner,
-		script.Flag(op.Line.Listens), script.Flag(op.Line.Yields)}
+	listens := ""
+	if l := &op.Line; l.Others || l.Listens {
+		listens = script.Flag(l.Listens)
+	}
+	args := []string{p.channel(), p.Names.Publish, p.Names.Counts, "0", inbox.Prefix, op.Line.Head, op.Owner, listens, script.Flag(op.Line.Yields)}
 	return script.Command{Script: permitsRelease, Keys: p.keys(), Args: idgen.AppendPermits(args, op.Owner, op.N)}
 }
 

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A claimState is what has become of a claim; docs/architecture.md has the drawing.
+type claimState uint8
+
+const (
+	asking       claimState = iota
+	held                    // granted; it has sections, waits for the next (awaitsRenewal, undelivered), is kept, or is about to be released
+	releasing               // an Unlock is sending the release
+	finished                // ending in the background, or gone
+	lostStanding            // it may stand in Redis; it is released when its sections are unlocked
+	lostGone                // Redis has said that it does not stand, or the clean-up ends it
+	leftStanding            // neither renewed nor handed over nor joined nor released
+)
+
+// followers is the table of transitions: which states may follow each one. Of those that are missing nothing follows.
+var followers = [...][]claimState{
+	asking:       {held, finished, leftStanding},
+	held:         {releasing, finished, lostStanding, lostGone, leftStanding},
+	releasing:    {finished, leftStanding},
+	lostStanding: {lostGone},
+	leftStanding: nil,
+}
+
+func (s claimState) String() string {
+	return [...]string{"asking", "held", "releasing", "finished", "lostStanding", "lostGone", "leftStanding"}[s]
+}
+
+// become changes the state of the claim. Nothing else does.
+func (c *claim) become(to claimState) {
+	if checking && !slices.Contains(followers[c.state], to) {
+		panic(fmt.Sprintf("relock: claim of %s: %v cannot follow %v", c.ownerID(), to, c.state))
+	}
+	c.state = to
+}
+
+// retire takes a claim off the lock's list: nothing of it stands, or the clean-up ends
+// what may stand.
+func (c *claim) retire(to claimState) {
+	l := c.lock
+	if c.state <= releasing {
+		if c.prev != nil {
+			c.prev.next = c.next
+		} else {
+			l.claims = c.next
+		}
+		if c.next != nil {
+			c.next.prev = c.prev
+		}
+		c.next, c.prev = nil, nil
+	}
+	if c.state == held {
+		l.s.schedule.Set(c, never)
+		if l.s.unrenewed.On.Load() {
+			l.s.unrenewed.Over(c, to == lostStanding || to == lostGone)
+		}
+	}
+	c.become(to)
+	if l.holder == c {
+		l.holder = nil
+		if front := l.queue.First; front != nil {
+			front.Of.wake.Up() // while a claim held the lock it waited for neither messages nor its next attempt
+		}
+	}
+	if l.share == c {
+		l.share = nil
+	}
+	if l.contention != nil && c.kept() {
+		l.contention.keeper.keepNoMore()
+	}
+	if c.account != nil {
+		c.account.Answered()
+	}
+	if c.run != nil {
+		l.endRun(c)
+	}
+	if (to == lostStanding || to == leftStanding) && c.kind.Lines && c.num != 0 {
+		c.noteStanding()
+	}
+	if l.contention != nil {
+		l.contention.place.Over(c)
+	}
+}
