@@ -1,6 +1,7 @@
 package rwlock_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -111,6 +112,45 @@ func TestASlowWriterThatIsPassedByHearsThatItIsTheFirst(t *testing.T) {
 			}
 			if len(got) != 2 || !strings.HasPrefix(got[0], "called:") || !strings.HasSuffix(got[0], ":"+slow+"lock") {
 				t.Errorf("%s: it heard %q, want one call; left: %s", what, got, locktest.Describe(t, s))
+			}
+		}
+	})
+}
+
+// A writer that comes in front of writers that were passed over is the first: it is told when to ask, and a session that
+// keeps the lock hears that others want it.
+func TestAWriterInFrontOfThosePassedOverIsTheFirst(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		hears := locktest.Hears(t, s, "s:K")
+		first := slices.Clone(lineW)
+		first[9] = "0" // it has not been there
+		for what, c := range map[string]struct {
+			state []string
+			at    string // of the other writer
+			first bool
+		}{
+			"behind a writer":                       {args("HSET lock mode write K:01:write 1", ttl), "200", false},
+			"in front, while a writer is inside":    {args("HSET lock mode write K:01:write 1", ttl), "2400000000000200", true},
+			"behind another, while readers read":    {args("HSET lock mode read you 1", youLive, ttl), "200", false},
+			"in front of it, while readers read":    {args("HSET lock mode read you 1", youLive, ttl), "2400000000000200", true},
+			"in front, while a plain lock is there": {args("HSET lock K:01 1", ttl), "2400000000000200", true},
+		} {
+			s.FlushAll(t)
+			for _, cmd := range setup(append(c.state, "ZADD W "+c.at+" "+yours+"you 4990000000000000 syou")...) {
+				must(t, s.Do(t, cmd...).Error())
+			}
+			cmd := append([]string{"EVAL", rwlock.ScriptSources()["acquire_write"], strconv.Itoa(len(acqW))}, acqW...)
+			reply, err := s.Do(t, append(cmd, first...)...).AsIntSlice()
+			must(t, err)
+			if told := reply[1] > 0; reply[0] != 0 || len(reply) != 4 || told != c.first {
+				t.Errorf("%s: it was told %v", what, reply)
+			}
+			must(t, s.Do(t, "PUBLISH", "s:K", "end").Error())
+			wants := c.first && !slices.Contains(c.state, youLive)
+			if got := locktest.Get(t, hears, 10*time.Second, what); wants != (got == "wanted:4:K:01lock") {
+				t.Errorf("%s: the session of the owner hears %q", what, got)
+			} else if wants {
+				locktest.Get(t, hears, 10*time.Second, "the end")
 			}
 		}
 	})

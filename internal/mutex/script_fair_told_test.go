@@ -85,6 +85,37 @@ func TestASessionIsToldWhatItsEntryWasGiven(t *testing.T) {
 	})
 }
 
+// A session that keeps a lock hears that others want it from the first of the line, also where that stands in front of
+// entries that were passed over.
+func TestTheFirstOfTheLineWantsWhatASessionKeeps(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		hears := locktest.Hears(t, s, "s:K")
+		kept := args("HSET lock K:01 1", forever)
+		passedOver := append(kept, at(later, "gb"), heard("B", fresh))
+		for _, c := range []struct {
+			what  string
+			args  []string
+			state []string
+			wants bool
+		}{
+			{"a plain caller alone", with(come("g1")[:14], 7, "0"), kept, true},
+			{"a plain caller behind another", with(come("g1")[:14], 7, "0"), append(kept, stand("gb")...), false},
+			{"a plain caller in front of one that was passed over", with(come("g1")[:14], 7, "0"), passedOver, true},
+			{"a fair caller in front of one that was passed over", with(come("f1"), 7, "0"), passedOver, true},
+		} {
+			begin(t, s, c.state...)
+			eval(t, s, "acquire", line, c.args...)
+			locktest.Must(t, s.Do(t, "PUBLISH", "s:K", "end").Error())
+			got := locktest.Get(t, hears, 10*time.Second, c.what)
+			if wants := got == "wanted:4:K:01lock"; wants != c.wants {
+				t.Errorf("%s: its session hears %q", c.what, got)
+			} else if wants {
+				locktest.Get(t, hears, 10*time.Second, "the end")
+			}
+		}
+	})
+}
+
 // What a release gives ends soon, and may be for longer than the caller's own lease: taking it up sets the
 // end anew. No other lease gets shorter by it.
 func TestWhatWasGivenIsTakenUpWithExactlyItsOwnLease(t *testing.T) {

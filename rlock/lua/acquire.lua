@@ -48,17 +48,18 @@ local held = redis.pcall('HGET', KEYS[1], owner)
 if type(held) == 'table' then return (refused(held)) end
 held = tonumber(held or 0) or 0
 -- Of a caller that comes behind others, while the lock is held, no more needs to be known.
-local heads, booking, came, tail
+local heads, booking, ahead, came, tail
 local new = entry and ARGV[8] ~= '1' and (not fair or ARGV[17] == '0')
 if (entry or orderly) and held <= 0 then
   if fair and new then
     tail = last_of_line()
-    heads = (tail.err or tail[1] and tail[1] ~= entry) and tail
+    ahead = tail.err or tail[1] and tail[1] ~= entry
+    heads = ahead and tail
   end
-  if not heads then heads, booking = entries(0) end
+  if not heads then heads, booking, ahead = entries(0) end
 end
 if heads and heads.err then return (refused(heads, ': the line')) end
-local ttl = there == 2 and new and heads and is_entry(heads[1]) and heads[1] ~= entry and (not fair or heads == tail) and 0
+local ttl = there == 2 and new and ahead and heads[1] ~= entry and (not fair or heads == tail) and 0
   or redis.call('PTTL', KEYS[1])
 if held <= 0 and before ~= '0' then return {-1, 0, 0, 0} end
 if held <= 0 and ttl ~= -2 and (not entry or ttl == -1) then
@@ -90,7 +91,7 @@ if booking and ttl == -2 and not is_entry(heads[1]) then -- nobody else stands t
 end
 if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   local tells, whose = ARGV[fair and 19 or 15] == '1', nil
-  local first = not is_entry(heads[1]) or heads[1] == entry
+  local first = not ahead or heads[1] == entry
   if ttl ~= -2 and (tells or first) then
     local bad, _, owner = no_lock()
     if bad then return bad end
@@ -110,13 +111,12 @@ if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   if back then position = position - PASSED end
   local bad = enter(entry, position, us, now, ARGV[9] == '1', ARGV[14], ARGV[8] == '1', fair and ARGV[16])
   if bad then return (refused(bad, ': the line')) end
-  if not is_entry(heads[1]) then
-    heads[1] = entry
-  elseif back or fair and (ttl == -2 or heads ~= tail) then -- else others stand in front, and that is all it need know
+  if back or fair and (ttl == -2 or ahead and heads ~= tail) then -- it may have come in front of others
     heads = entries(0)
+    first = heads[1] == entry
   end
   if ttl ~= -2 then
-    return {0, (heads[1] == entry) and ttl or -1, now, position, whose, whose and redis.call('PTTL', KEYS[1]) or nil}
+    return {0, first and ttl or -1, now, position, whose, whose and redis.call('PTTL', KEYS[1]) or nil}
   end
   if heads[1] ~= entry then
     -- The lock is free, and others stand in front: it is left to the one that was called, for a while.

@@ -31,7 +31,7 @@ if before == '0' and across == '0' and redis.call('EXISTS', unpack(KEYS)) == 0 t
 end
 local LINE = KEYS[3]
 -- include owner, readers, no_lock, inside, wanted, writers
-local heads = redis.pcall('ZRANGE', LINE, 0, 1)
+local heads, booking, ahead = entries(0)
 local counted = ids and redis.pcall('SISMEMBER', ids, 'w' .. ARGV[3])
 bad = bad or refused(heads) or refused(counted)
 if bad then return bad end
@@ -59,12 +59,11 @@ if writes <= 0 then
   local reply, tells = nil, not entry or ARGV[17] == '1'
   if entry and (left or is_entry(heads[1])) then
     local at = {listens = ARGV[11] == '1', owner = ARGV[1], channel = ARGV[13], publish = ARGV[14], counts = ARGV[15], prefix = ARGV[16]}
-    reply = wait_in_line(entry, heads, left, at, clock[1] * 1000000 + clock[2], now, ARGV[10] == '1', ARGV[12])
-    heads[1] = heads[1] or entry
+    reply = wait_in_line(entry, heads, ahead, left, at, clock[1] * 1000000 + clock[2], now, ARGV[10] == '1', ARGV[12])
   elseif left then
     reply = {0, left, 0, 0}
   end
-  local first = entry and heads[1] == entry
+  local first = entry and (heads[1] == entry or not ahead)
   if left and not behind_readers and (first or tells) then
     whose = inside()
     if first then wanted(whose, ARGV[16]) end

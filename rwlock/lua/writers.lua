@@ -92,10 +92,11 @@ local function leave_line(entry, at, now)
   return score and true
 end
 
--- wait_in_line has the entry of a writer wait, or keeps it there. left is for how long others keep the lock in ms,
--- -1: not known; nil: it is free. It returns what to answer; nil if the writer may come in. The first one that asks by
--- itself just when the gate was opened comes a millisecond later, as one that is called: it would pass by the readers.
-local function wait_in_line(entry, heads, left, at, us, now, again, waiting)
+-- wait_in_line has the entry of a writer wait, or keeps it there. ahead: a newcomer comes behind the first of heads; left
+-- is for how long others keep the lock in ms, -1: not known; nil: it is free. It returns what to answer; nil if the
+-- writer may come in. The first one that asks by itself just when the gate was opened comes a millisecond later, as
+-- one that is called: it would pass by the readers.
+local function wait_in_line(entry, heads, ahead, left, at, us, now, again, waiting)
   local first = not left and heads[1] == entry
   if first and not just_opened(now) then return nil end
   local position = again and tonumber(redis.call('ZSCORE', LINE, entry) or nil) or us
@@ -103,7 +104,7 @@ local function wait_in_line(entry, heads, left, at, us, now, again, waiting)
   if back then position = position - PASSED end
   local bad = enter(entry, position, us, now, at.listens, waiting, again)
   if bad then return (refused(bad, ': the line')) end
-  if back or not is_entry(heads[1]) then heads = entries(0) end
+  if back then heads = entries(0) elseif not ahead then heads = {entry, heads[1]} end
   if left then return {0, heads[1] == entry and left or -1, now, position} end
   if heads[1] == entry then return (first or just_opened(now)) and {0, 1, now, position} or nil end
   local called = called_until(now)

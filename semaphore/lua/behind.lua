@@ -1,11 +1,9 @@
 -- What acquire.lua does for a request that comes behind others, of which those in front see to what expires: it
--- enters the line. See there; t is Redis's time. One that was passed over stands behind the request.
+-- enters the line. See there; t is Redis's time.
 if waits and type(value) == 'string' and free < n and ARGV[8] ~= '1' then
-  local two = redis.pcall('ZRANGE', LINE, 0, 1, 'WITHSCORES')
-  heads = two.err and two or {two[1], two[3]}
-  if heads[1] and string.sub(heads[1], 1, 1) == 'b' then heads = nil end -- a booking stands in front of all
-  if heads and is_entry(heads[1]) and tonumber(two[2]) < PASSED and heads[1] ~= ARGV[7] .. ARGV[13]
-      and redis.pcall('ZSCORE', KEYS[2], ARGV[first_id]) == false then
+  local booking, ahead
+  heads, booking, ahead = entries(0)
+  if ahead and heads[1] ~= ARGV[7] .. ARGV[13] and redis.pcall('ZSCORE', KEYS[2], ARGV[first_id]) == false then
     local us, now, limit = t[1] * 1000000 + t[2], t[1] * 1000 + math.floor(t[2] / 1000), free + redis.call('ZCARD', KEYS[2])
     if n <= limit then
       local bad = enter(ARGV[7] .. ARGV[13], us, us, now, ARGV[9] == '1', ARGV[12])

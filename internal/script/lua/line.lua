@@ -45,12 +45,15 @@ local function is_fair(entry) return string.find(entry, '^[defhi]') ~= nil end
 
 local function is_entry(member) return member and string.find(member, '^[gzandefhiPQCVUWN]') ~= nil end
 
--- entries returns two entries of the line, from the n-th on, and what follows where there are no more; the
--- second result is a booking, if there is one and n is 0.
+-- entries returns two entries of the line, from the n-th on, and what follows where there are no more. If n is 0 it
+-- also returns a booking, if there is one; and whether a newcomer comes behind the first of them. It does not if
+-- that was passed over, as then all were.
 local function entries(n)
-  local heads = n == 0 and redis.pcall('ZRANGE', LINE, 0, 1)
-  if heads and (heads.err or not heads[1] or string.sub(heads[1], 1, 1) ~= 'b') then return heads, nil end
-  return redis.call('ZRANGEBYSCORE', LINE, '0', '+inf', 'LIMIT', n, 2), heads and heads[1] or nil
+  local heads = n == 0 and redis.pcall('ZRANGE', LINE, 0, 1, 'WITHSCORES')
+  if heads and heads.err then return heads end
+  local booking = heads and string.sub(heads[1] or '', 1, 1) == 'b' and heads[1]
+  if booking or not heads then heads = redis.call('ZRANGEBYSCORE', LINE, '0', '+inf', 'WITHSCORES', 'LIMIT', n, 2) end
+  return {heads[1], heads[3]}, booking, heads[1] and tonumber(heads[2]) < PASSED
 end
 
 -- book leaves a round to a session that polls: it comes again so many ms later, and what comes free in so
