@@ -78,6 +78,9 @@ const mine, yours = "W00012500001000" + "00002", "W00012500001000" + "00003"
 // lineW are the arguments of acquire_write of a caller that waits, and stands in the line.
 var lineW = append(args("me", "30000", "a", "4000", "", "0", "0", ""), mine, "1", "0", "0", "ch", "PUBLISH", "1", "s:")
 
+// bookW are those of a caller that polls.
+var bookW = append(args("me", "30000", "a", "4000", "", "0", "0", ""), "b", "me", "2000", "100")
+
 var acquireCases = []locktest.ScriptCase{
 	kase("a write lock is left standing", "leave_write", setup(writer, ttl), leaveW[:3], args("me", "5000", "1", "ch", "PUBLISH", "s:"), "[1 1 -1]", "[1 1 -1]", "lock{me:write:1 mode:write}"),
 	kase("a named writer leaves its own", "leave_write", setup(writer, ttl, "SADD H wa"), leaveW, args("me", "5000", "0", "ch", "PUBLISH", "s:", "a"), "[1 1 -1]", "[1 1 -1]", "H(wa) lock{me:write:1 mode:write}"),
@@ -140,6 +143,10 @@ var acquireCases = []locktest.ScriptCase{
 	kase("a writer's field in a read lock is no hold", "acquire_write", setup("HSET lock mode read me:write 1 you 1", youLive), acqW, moreW, "[-1 0 0 0]", "[-1 0 0 0]", "R<you> lock{me:write:1 mode:read you:1}"),
 	kase("a writer that gets in as the last one leaves no line", "acquire_write", setup("ZADD W 100 "+mine+"me", marked), acqW, lineW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) lock{me:write:1 mode:write}"),
 	kase("a writer that gets in leaves the line to others", "acquire_write", setup("ZADD W 100 "+mine+"me 200 "+yours+"you", marked), acqW, lineW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) W<"+yours+"you> lock{me:write:1 mode:write}"),
+	kase("a writer that gets in leaves a booking for later", "acquire_write", setup("ZADD W -7000000000000000 byou 100 "+mine+"me", marked), acqW, lineW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) W<byou> lock{me:write:1 mode:write}"),
+	kase("a writer that polls books beside a writer", "acquire_write", setup(stranger, forever), acqW, bookW, "[0 forever 0 0 you]", "[0 forever 0 0 you]", "W<bme> lock{mode:write you:write:1}"),
+	kase("a writer that polls books beside readers, and keeps others out", "acquire_write", setup("HSET lock mode read java 2", "SET java:rwlock_timeout:1 1", forever), acqW, bookW, "[0 forever 0 0]", "[0 forever 0 0]", "W<bme m> java:rwlock_timeout:1=1 lock{java:2 mode:read}"),
+	kase("a writer that polls takes what is free", "acquire_write", setup("ZADD W -7000000000000000 byou 100 "+yours+"you"), acqW, bookW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) W<byou "+yours+"you> lock{me:write:1 mode:write}"),
 	kase("a writer behind another's call", "acquire_write", setup("ZADD W 100 "+yours+"you 300 "+mine+"me 4990000000000000 syou 4990000000000000 sme 8009999999999999 c"), acqW, lineW, "[1 1 0 1]", "[1 1 0 1]", "H(wa) W<"+yours+"you sme syou> lock{me:write:1 mode:write}"),
 	kase("a lock without a TTL is no lock", "acquire_write", setup(foreign), acqW, waitW, wrong, wrong, "lock{java:2 mode:read}"),
 	kase("a field that is no count is no lock", "acquire_write", setup("HSET lock name bob", forever), acqW, waitW, wrong, wrong, "lock{name:bob}"),

@@ -156,4 +156,47 @@ func TestAWriterInFrontOfThosePassedOverIsTheFirst(t *testing.T) {
 	})
 }
 
+// A release shortly before a writer that polls comes again leaves the lock to it: the first of the line is called for
+// when that has had its time. A newcomer that finds nobody in the line waits so long too.
+func TestTheLockIsLeftToAWriterThatHasBooked(t *testing.T) {
+	const now = `local t = redis.call('TIME')
+redis.call('ZADD', KEYS[3], string.format('%.0f', -9e15 + (t[1] * 1000 + math.floor(t[2] / 1000)) * 1000 + FROM * 1000 + 900), 'bx')
+`
+	newcomer := slices.Clone(lineW)
+	newcomer[9] = "0"
+	other := "ZADD W 200 V" + yours[1:] + "you 4990000000000000 syou"
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		hears := locktest.Hears(t, s, "s:you")
+		for _, c := range []struct {
+			what, script string
+			keys, args   []string
+			state        [][]string
+			from         string // in how many ms the booking begins
+			hears, left  string
+		}{
+			{"a writer leaves", "release_write", relW, endingW(endAll, "", ""), setup(writer, ttl, other), "0", "called:9", "W<V" + yours[1:] + "you syou c>"},
+			{"a writer leaves before that", "release_write", relW, endingW(endAll, "", ""), setup(writer, ttl, other), "5000", "granted:", "W<bx syou> lock{mode:write you:write:1}"},
+			{"a writer leaves behind it", "release_write", relW, endingW(endAll, "", ""), setup(writer, ttl, other), "-5000", "granted:", "W<syou> lock{mode:write you:write:1}"},
+			{"the last reader leaves", "release_read", relR, endAll, setup(reader, meLives, ttl, other), "0", "called:9", "W<V" + yours[1:] + "you syou c>"},
+			{"a writer comes", "acquire_write", acqW, newcomer, nil, "0", "", "W<" + mine + "me sme c>"},
+			{"a writer comes before that", "acquire_write", acqW, newcomer, nil, "5000", "", "H(wa) W<bx> lock{me:write:1 mode:write}"},
+		} {
+			s.FlushAll(t)
+			for _, cmd := range c.state {
+				must(t, s.Do(t, cmd...).Error())
+			}
+			cmd := append([]string{"EVAL", strings.ReplaceAll(now, "FROM", c.from) + rwlock.ScriptSources()[c.script], strconv.Itoa(len(c.keys))}, c.keys...)
+			must(t, s.Do(t, append(cmd, c.args...)...).Error())
+			if c.hears != "" {
+				if got := locktest.Get(t, hears, 10*time.Second, c.what); !strings.HasPrefix(got, c.hears) {
+					t.Errorf("%s: the first of the line hears %q, want %s", c.what, got, c.hears)
+				}
+			}
+			if got := locktest.Describe(t, s); got != c.left {
+				t.Errorf("%s: it left %s, want %s", c.what, got, c.left)
+			}
+		}
+	})
+}
+
 func TestScriptHeaders(t *testing.T) { locktest.CheckHeaders(t, rwlock.ScriptSources()) }

@@ -41,12 +41,18 @@ func (w *writeSide) Acquire(op *kind.Op) script.Command {
 		keys = append(keys, w.ids(op.Owner))
 	}
 	args := []string{op.Owner, script.Millis(op.Lease), op.ID, mark, w.timeout()}
-	if op.Line.Head == "" {
+	l := &op.Line
+	if l.Head == "" && l.Books == "" {
 		args = heldArgs(args, op)
 	} else {
-		args = append(args, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.First, writerEntry(op.Line.Head),
-			script.Flag(op.Line.Again), script.Flag(op.Line.Listens), strconv.Itoa(op.Line.Waiting),
-			w.Channel(), w.lock.Publish, w.lock.Counts, inbox.Prefix, script.Flag(op.Line.Tells))
+		args = append(args, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.First)
+	}
+	switch {
+	case l.Books != "":
+		args = append(args, "b", l.Books, script.Millis(l.ComesIn), script.Millis(l.Window))
+	case l.Head != "":
+		args = append(args, writerEntry(l.Head), script.Flag(l.Again), script.Flag(l.Listens), strconv.Itoa(l.Waiting),
+			w.Channel(), w.lock.Publish, w.lock.Counts, inbox.Prefix, script.Flag(l.Tells))
 	}
 	return script.Command{Script: acquireWriteScript, Keys: keys, Args: args}
 }

@@ -81,13 +81,8 @@ if orderly and held <= 0 then
 end
 if booking and ttl == -2 and not is_entry(heads[1]) then -- nobody else stands there
   local us, now = time()
-  local ms = due(booking, now)
-  if ms then
-    local bad = enter(entry, us, us, now, ARGV[9] == '1', ARGV[14])
-    if bad then return (refused(bad, ': the line')) end
-    redis.call('ZADD', LINE, int(CALLED + now + ms), 'c')
-    return {0, ms, now, us}
-  end
+  local reply = wait_for_booked(booking, entry, us, now, ARGV[9] == '1', ARGV[14])
+  if reply then return reply end
 end
 if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then
   local tells, whose = ARGV[fair and 19 or 15] == '1', nil

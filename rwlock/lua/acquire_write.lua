@@ -8,7 +8,9 @@
 -- ARGV[5] what the names of timeout keys begin with
 -- ARGV[6] write holds of it that this session has  ARGV[7] read holds; both left out with the rest if none
 -- ARGV[8] id of the first hold of a private owner, which gets it now; ''
--- ARGV[9] what stands in front of the owner in its entry; '' or left out with the rest: it is not in the line
+-- ARGV[9] what stands in front of the owner in its entry; '' or left out with the rest: it is not in the line; b: it
+--   polls, and ARGV[10] is its session, ARGV[11] in how many ms it comes again, ARGV[12] for how many ms before that
+--   the lock is to be left to it; or
 -- ARGV[10] 1: its entry may be there  ARGV[11] 1: the session may listen to the lock's channel
 -- ARGV[12] how many callers of it wait; 0: as before  ARGV[13] channel  ARGV[14] publish  ARGV[15] counts
 -- ARGV[16] what makes a session's channel of its id  ARGV[17] 1: who is inside is to be told, as without an entry
@@ -36,7 +38,8 @@ local counted = ids and redis.pcall('SISMEMBER', ids, 'w' .. ARGV[3])
 bad = bad or refused(heads) or refused(counted)
 if bad then return bad end
 if (writes <= 0 and before ~= '0') or (reads <= 0 and across ~= '0') then return {-1, 0, 0, 0} end
-local entry = (ARGV[9] or '') ~= '' and ARGV[9] .. ARGV[1]
+local books = ARGV[9] == 'b'
+local entry = not books and (ARGV[9] or '') ~= '' and ARGV[9] .. ARGV[1]
 if writes <= 0 then
   if reads > 0 and (across ~= '0' or not expiry or expiry > now) then return {-2, 1, 0, 0} end
   local taken = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0)
@@ -61,7 +64,10 @@ if writes <= 0 then
     local at = {listens = ARGV[11] == '1', owner = ARGV[1], channel = ARGV[13], publish = ARGV[14], counts = ARGV[15], prefix = ARGV[16]}
     reply = wait_in_line(entry, heads, ahead, left, at, clock[1] * 1000000 + clock[2], now, ARGV[10] == '1', ARGV[12])
   elseif left then
+    if books then book(ARGV[10], tonumber(ARGV[11]), tonumber(ARGV[12]), now) end
     reply = {0, left, 0, 0}
+  elseif entry and booking then
+    reply = wait_for_booked(booking, entry, clock[1] * 1000000 + clock[2], now, ARGV[11] == '1', ARGV[12])
   end
   local first = entry and (heads[1] == entry or not ahead)
   if left and not behind_readers and (first or tells) then
@@ -90,7 +96,7 @@ redis.call('PEXPIRE', KEYS[1], ttl)
 if (ARGV[8] or '') ~= '' then redis.call('SADD', ids, 'w' .. ARGV[8]) end
 if ids then redis.call('PEXPIRE', ids, ttl) end
 if entry and heads[1] then
-  heads = entries(0)
-  if heads[1] then take_writer_off(entry, is_entry(heads[heads[1] == entry and 2 or 1])) end
+  heads, booking = entries(0)
+  if heads[1] then take_writer_off(entry, booking or is_entry(heads[heads[1] == entry and 2 or 1])) end
 end
 return {1, writes, 0, 1}

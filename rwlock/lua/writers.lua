@@ -46,7 +46,7 @@ local function give(entry, at, now)
   return tell_given(at.prefix, entry, now, 0, 0, 0, 0)
 end
 
--- take_writer_off takes the entry of a writer that comes in off the line, and deletes the line if no others stand there.
+-- take_writer_off takes the entry of a writer that comes in off the line, and deletes the line unless more stands there.
 local function take_writer_off(entry, more)
   if more then
     redis.call('ZREM', LINE, entry, 'c', 'm', marks(entry, session_of(entry)))
@@ -56,21 +56,22 @@ local function take_writer_off(entry, more)
 end
 
 -- let_writer_in gives a lock that nobody has any more to the first writer that is alive. Where others than the line's
--- sessions listen, or where that is not known, it calls the writer, ms later: mostly they are readers that wait. It
--- returns that writer; true if there may be more that were not looked at; and whether it has the lock.
+-- sessions listen, or where that is not known, it calls the writer, ms later: mostly they are readers that wait. A writer
+-- that polls may have booked: then it calls the first one when that has had its time. It returns the first writer; true if there may be more that were not looked at; and whether it has the lock.
 local function let_writer_in(at, now, ms)
-  local heads = entries(0)
+  local heads, booking = entries(0)
   if heads.err or not is_entry(heads[1]) then return nil, false, false end
   local entry, more, second, listeners, _, slow = first_alive(heads, nil, at, now)
   if not entry then return nil, more, false end
   local known = at.publish == 'SPUBLISH' or at.counts == '1'
   local others = others_listen(listeners, entry, at, now)
-  if not known or others > 0 or not give(entry, at, now) then
+  local booked = booking and due(booking, now)
+  if booked or not known or others > 0 or not give(entry, at, now) then
     if ms > 0 and (others > 0 or not known) then open_gate(now) end
-    call_in_turn(at.prefix, entry, second, now, others > 0 and ms or 0, slow)
+    call_in_turn(at.prefix, entry, second, now, booked or others > 0 and ms or 0, slow)
     return entry, false, false
   end
-  take_writer_off(entry, more)
+  take_writer_off(entry, more or booking)
   return entry, false, true
 end
 

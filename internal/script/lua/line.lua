@@ -129,6 +129,17 @@ local function enter(entry, position, us, now, listens, waiting, look, last)
   end
 end
 
+-- wait_for_booked has a newcomer stand in a line in which there is nothing but a booking, if the lock is left to that
+-- now. It returns what to answer, or nil.
+local function wait_for_booked(booking, entry, us, now, listens, waiting)
+  local ms = due(booking, now)
+  if not ms then return nil end
+  local bad = enter(entry, us, us, now, listens, waiting)
+  if bad then return (refused(bad, ': the line')) end
+  redis.call('ZADD', LINE, int(CALLED + now + ms), 'c')
+  return {0, ms, now, us}
+end
+
 -- take_off takes an entry out of the line, which goes with the last one; more says that there are others.
 local function take_off(entry, more)
   if more then

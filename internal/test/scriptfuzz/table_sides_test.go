@@ -31,6 +31,7 @@ var sideScripts = []scriptRow{
 		{as: (*world).bare, keys: k(sides, readers, writers), args: a(owner, lease, id, pollMark, timeoutPrefix)},
 		{as: withID, keys: k(sides, readers, writers, ofOwner), args: a(owner, lease, id, pollMark, timeoutPrefix, optional(held, any1("0", "1"), any1("", "w2")))},
 		{as: (*world).bare, keys: k(sides, readers, writers), args: a(owner, lease, id, pollMark, timeoutPrefix, is("0", "0", ""), head("writers"), flag, flag, callers, ch, publish, counts, ofSession, flag)},
+		{as: withID, keys: k(sides, readers, writers, ofOwner), args: a(owner, lease, id, pollMark, timeoutPrefix, held, any1("0", "1"), any1("", "w2"), is("b"), session, comesIn, window)},
 		{as: withID, keys: k(sides, readers, writers, ofOwner), args: a(owner, lease, id, pollMark, timeoutPrefix, held, any1("0", "1"), any1("", "w2"), head("writers"), flag, flag, callers, ch, publish, counts, ofSession, flag)},
 	}},
 	{path: "rwlock/lua/release_read.lua", reply: numbers(1, 5), calls: []call{

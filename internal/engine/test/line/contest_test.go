@@ -11,7 +11,20 @@ import (
 	"relock/internal/test/redistest"
 	"relock/locktrace"
 	"relock/rlock"
+	"relock/rwlock"
 )
+
+// A locker is a lock that one caller has at a time.
+type locker interface {
+	Lock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error)
+	TryLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error)
+}
+
+// opener gives a session's handle of a lock.
+type opener func(*rlock.Session, string) locker
+
+func plainLock(ses *rlock.Session, name string) locker { return rlock.New(ses, name) }
+func writeLock(ses *rlock.Session, name string) locker { return rwlock.New(ses, name) }
 
 // A contest is some sessions that use one lock without a pause, each by one goroutine: somebody always waits in the
 // line. It counts what the line says to them.
@@ -19,6 +32,7 @@ type contest struct {
 	t                     *testing.T
 	s                     *redistest.Server
 	name                  string
+	lock                  opener
 	ctx                   context.Context
 	stop                  context.CancelFunc
 	wg                    sync.WaitGroup
@@ -26,10 +40,10 @@ type contest struct {
 	granted, called, open atomic.Int64
 }
 
-// newContest makes a contest of nobody.
+// newContest makes a contest of nobody, for a plain lock.
 func newContest(t *testing.T, s *redistest.Server) *contest {
 	t.Helper()
-	r := &contest{t: t, s: s, name: redistest.Name(t)}
+	r := &contest{t: t, s: s, name: redistest.Name(t), lock: plainLock}
 	r.ctx, r.stop = context.WithCancel(within(t, 2*time.Minute))
 	t.Cleanup(r.end)
 	return r
@@ -57,13 +71,12 @@ func (r *contest) trace() *rlock.Trace {
 func (r *contest) join(n int, inside time.Duration) {
 	r.t.Helper()
 	for range n {
-		m := rlock.New(dial(r.t, r.s, rlock.Config{Trace: r.trace()}), r.name)
-		r.loop(m, inside, &r.sections)
+		r.loop(r.lock(dial(r.t, r.s, rlock.Config{Trace: r.trace()}), r.name), inside, &r.sections)
 	}
 }
 
 // loop has one goroutine more at it, whose sections n counts.
-func (r *contest) loop(m *rlock.Mutex, inside time.Duration, n *atomic.Int64) {
+func (r *contest) loop(m locker, inside time.Duration, n *atomic.Int64) {
 	r.wg.Go(func() {
 		for r.ctx.Err() == nil {
 			_, h, err := m.Lock(r.ctx)

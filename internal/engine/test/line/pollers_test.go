@@ -18,7 +18,7 @@ const pollPause = 30 * time.Millisecond
 type poller func(ctx context.Context, name string) (context.Context, *rlock.Hold, error)
 
 // pollers are the ways to do that, over a network on which a round trip takes so long.
-func pollers(t *testing.T, s *redistest.Server, trip time.Duration) map[string]poller {
+func pollers(t *testing.T, s *redistest.Server, trip time.Duration, open opener) map[string]poller {
 	t.Helper()
 	cfg := locktest.Polls()
 	cfg.Polling = locktest.Every(pollPause)
@@ -26,13 +26,13 @@ func pollers(t *testing.T, s *redistest.Server, trip time.Duration) map[string]p
 	retry := rlock.Retry(locktest.Every(pollPause))
 	return map[string]poller{
 		"a session with Polling": func(ctx context.Context, name string) (context.Context, *rlock.Hold, error) {
-			return rlock.New(polling, name).Lock(ctx)
+			return open(polling, name).Lock(ctx)
 		},
 		"TryLock with Retry": func(ctx context.Context, name string) (context.Context, *rlock.Hold, error) {
-			return rlock.New(hearing, name).TryLock(ctx, retry)
+			return open(hearing, name).TryLock(ctx, retry)
 		},
 		"Lock with Retry": func(ctx context.Context, name string) (context.Context, *rlock.Hold, error) {
-			return rlock.New(hearing, name).Lock(ctx, retry)
+			return open(hearing, name).Lock(ctx, retry)
 		},
 	}
 }
@@ -59,51 +59,63 @@ func (r *contest) getsIn(lock poller) (longest time.Duration) {
 // caller that sleeps between its attempts hears of nothing. It has the lock within a second all the same, also where
 // a round trip is longer than a section, and the sessions of the line keep three quarters of their share (scenario 36).
 func TestACallerThatSleepsBetweenAttemptsGetsInBesideALine(t *testing.T) {
-	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		for _, trip := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond} {
-			for what, lock := range pollers(t, s, trip) {
-				r := newContest(t, s)
-				r.join(4, time.Millisecond)
-				r.turns(50)
-				began, before := time.Now(), r.sections.Load()
-				longest := r.getsIn(lock)
-				took, n := time.Since(began), r.sections.Load()-before
-				r.end()
-				t.Logf("%s, round trip %v: it had the lock within %v; the others %d times in %v", what, trip, longest, n, took)
-				if share := float64(n) * float64(time.Millisecond) / float64(took); s.IsMini() && share < 0.75 {
-					t.Errorf("%s, round trip %v: the sessions of the line had the lock for %.2f of the time", what, trip, share)
+	t.Parallel()
+	for kind, open := range map[string]opener{"plain": plainLock, "write": writeLock} {
+		t.Run(kind, func(t *testing.T) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				for _, trip := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond} {
+					for what, lock := range pollers(t, s, trip, open) {
+						r := newContest(t, s)
+						r.lock = open
+						r.join(4, time.Millisecond)
+						r.turns(50)
+						began, before := time.Now(), r.sections.Load()
+						longest := r.getsIn(lock)
+						took, n := time.Since(began), r.sections.Load()-before
+						r.end()
+						t.Logf("%s, round trip %v: it had the lock within %v; the others %d times in %v", what, trip, longest, n, took)
+						if share := float64(n) * float64(time.Millisecond) / float64(took); s.IsMini() && share < 0.75 {
+							t.Errorf("%s, round trip %v: the sessions of the line had the lock for %.2f of the time", what, trip, share)
+						}
+					}
 				}
-			}
-		}
-	})
+			})
+		})
+	}
 }
 
 // A session that may not subscribe stands in no line, for nobody can tell it anything: it asks by the clock. It has the
 // lock again and again beside four sessions that use that without a pause, and they go on (scenario 37).
 func TestASessionThatMayNotSubscribeGetsItsTurns(t *testing.T) {
-	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		_, p := locktest.DialProxy(t, s, rlock.Config{})
-		p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
-		deaf := locktest.DialVia(t, s, p, rlock.Config{})
-		r := newContest(t, s)
-		r.join(4, time.Millisecond)
-		r.turns(50)
-		before := r.sections.Load()
-		longest := r.getsIn(func(ctx context.Context, name string) (context.Context, *rlock.Hold, error) {
-			return rlock.New(deaf, name).Lock(ctx)
+	t.Parallel()
+	for kind, open := range map[string]opener{"plain": plainLock, "write": writeLock} {
+		t.Run(kind, func(t *testing.T) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				_, p := locktest.DialProxy(t, s, rlock.Config{})
+				p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
+				deaf := locktest.DialVia(t, s, p, rlock.Config{})
+				r := newContest(t, s)
+				r.lock = open
+				r.join(4, time.Millisecond)
+				r.turns(50)
+				before := r.sections.Load()
+				longest := r.getsIn(func(ctx context.Context, name string) (context.Context, *rlock.Hold, error) {
+					return open(deaf, name).Lock(ctx)
+				})
+				t.Logf("it had the lock within %v; the others had it %d times", longest, r.sections.Load()-before)
+				if entries := entriesOf(t, s, r.name, deaf); len(entries) > 0 {
+					t.Errorf("it stands in the line: %q", entries)
+				}
+				var turns atomic.Int64
+				r.loop(open(deaf, r.name), time.Millisecond, &turns)
+				before = r.sections.Load()
+				redistest.Eventually(t, 30*time.Second, "turns of the deaf session in a loop", func() bool { return turns.Load() >= 10 })
+				if n := r.sections.Load() - before; s.IsMini() && n < 50 {
+					t.Errorf("the others had the lock %d times beside 10 turns of it", n)
+				}
+				r.end()
+				locktest.NothingLeft(t, s, deaf)
+			})
 		})
-		t.Logf("it had the lock within %v; the others had it %d times", longest, r.sections.Load()-before)
-		if entries := entriesOf(t, s, r.name, deaf); len(entries) > 0 {
-			t.Errorf("it stands in the line: %q", entries)
-		}
-		var turns atomic.Int64
-		r.loop(rlock.New(deaf, r.name), time.Millisecond, &turns)
-		before = r.sections.Load()
-		redistest.Eventually(t, 30*time.Second, "turns of the deaf session in a loop", func() bool { return turns.Load() >= 10 })
-		if n := r.sections.Load() - before; s.IsMini() && n < 50 {
-			t.Errorf("the others had the lock %d times beside 10 turns of it", n)
-		}
-		r.end()
-		locktest.NothingLeft(t, s, deaf)
-	})
+	}
 }
