@@ -199,4 +199,21 @@ redis.call('ZADD', KEYS[3], string.format('%.0f', -9e15 + (t[1] * 1000 + math.fl
 	})
 }
 
+// A writer that has the lock while its entry still stands in the line gives both up: the next one has the lock.
+func TestAWriterThatLeavesIsNotGivenTheLockAnew(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		locktest.Hears(t, s, "s:me")
+		locktest.Hears(t, s, "s:you")
+		head, next := "V"+mine[1:], "V"+yours[1:]
+		for _, cmd := range setup(writer, ttl, "ZADD W 100 "+head+"me 200 "+next+"you 4990000000000000 sme 4990000000000000 syou") {
+			must(t, s.Do(t, cmd...).Error())
+		}
+		cmd := append([]string{"EVAL", rwlock.ScriptSources()["release_write"], strconv.Itoa(len(relW))}, relW...)
+		must(t, s.Do(t, append(cmd, endingW(endAll, head, "")...)...).Error())
+		if got, want := locktest.Describe(t, s), "lock{mode:write you:write:1}"; got != want {
+			t.Errorf("it left %s, want %s", got, want)
+		}
+	})
+}
+
 func TestScriptHeaders(t *testing.T) { locktest.CheckHeaders(t, rwlock.ScriptSources()) }

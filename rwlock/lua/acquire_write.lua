@@ -43,7 +43,10 @@ local entry = not books and (ARGV[9] or '') ~= '' and ARGV[9] .. ARGV[1]
 if writes <= 0 then
   if reads > 0 and (across ~= '0' or not expiry or expiry > now) then return {-2, 1, 0, 0} end
   local taken = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0)
-  local ttl = taken and redis.call('PTTL', KEYS[1])
+  local tells = not entry or ARGV[17] == '1'
+  -- Of a newcomer behind others, while a writer is inside, no more needs to be known.
+  local behind = mode == 'write' and ahead and heads[1] ~= entry and ARGV[10] ~= '1' and not tells
+  local ttl = taken and (behind and 0 or redis.call('PTTL', KEYS[1]))
   bad = taken and (ttl == -1 or mode ~= 'read' and mode ~= 'write') and (no_lock())
   if bad then return bad end
   -- For how long others keep the lock, in ms: a writer, another kind of lock; or readers.
@@ -59,7 +62,7 @@ if writes <= 0 then
     left = last[1] and last[2] - now or redis.call('HLEN', KEYS[1]) > 1 and alive(ARGV[5]) or nil
     whose = last[1]
   end
-  local reply, tells = nil, not entry or ARGV[17] == '1'
+  local reply
   if entry and (left or is_entry(heads[1])) then
     local at = {listens = ARGV[11] == '1', owner = ARGV[1], channel = ARGV[13], publish = ARGV[14], counts = ARGV[15], prefix = ARGV[16]}
     reply = wait_in_line(entry, heads, ahead, left, at, clock[1] * 1000000 + clock[2], now, ARGV[10] == '1', ARGV[12])

@@ -15,8 +15,9 @@
 --   there may be more to be called: it is to be sent again
 -- include owner, each, writers
 local ids, whose = KEYS[5], ARGV[6] or '2'
-local waits = redis.pcall('ZCARD', LINE)
-bad = bad or refused(waits) or refused(ids and redis.pcall('SCARD', ids))
+local heads, booking = entries(0)
+local waits = heads[1] or booking
+bad = bad or refused(heads) or refused(ids and redis.pcall('SCARD', ids))
 if gone then return {0, 0, -1} end -- so are the holds
 if bad then return bad end
 local keep, kept = tonumber(ARGV[7] or 0), IDS + (ARGV[9] or 0)

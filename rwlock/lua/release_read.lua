@@ -66,7 +66,7 @@ local here, ours = redis.call('HLEN', KEYS[1]) - 1, tonumber(redis.pcall('ZCARD'
 local left = 0 -- ms until the last reader's lease is over; 0: not known
 if ours == here and here > 0 then
   left = last[2] - now
-elseif ours == 0 and here > 0 and held == 0 and waits == 0 then
+elseif ours == 0 and here > 0 and held == 0 and not waits then
   -- (The key of the line is missing, see readers.lua.)
   left = alive(string.sub(KEYS[4], 1, #KEYS[4] - #(ARGV[1] .. ':rwlock_timeout:1')))
   here = left and here or 0
@@ -76,10 +76,10 @@ elseif ours == 0 and here > 0 and held == 0 then
 end
 if here == 0 then
   local next, more, given
-  if waits > 0 then next, more, given = let_writer_in(at, now, 0) end
+  if waits then next, more, given = let_writer_in(heads, booking, at, now, 0) end
   if not given then redis.call('DEL', KEYS[1]) end
   remove(KEYS[2])
-  if waits > 0 and not given then fade(redis.call('ZSCORE', LINE, 'm'), now) end
+  if waits and not given then fade(redis.call('ZSCORE', LINE, 'm'), now) end
   local receivers = given and -1 or publish('0')
   if next or more then return {0, 1, receivers, more and -1 or 0, now} end
   return {0, 1, receivers}

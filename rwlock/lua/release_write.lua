@@ -23,11 +23,14 @@ local LINE, IDS = KEYS[3], 15
 -- include ending
 at.listens = ARGV[13] == '1'
 local ended = take_out('w', writes, reads, kept)
-if ARGV[11] ~= '' and waits > 0 and leave_line(ARGV[11] .. ARGV[1], at, now) and mode ~= 'write' then publish('1') end
+if ARGV[11] ~= '' and waits then
+  if leave_line(ARGV[11] .. ARGV[1], at, now) and mode ~= 'write' then publish('1') end
+  heads, booking = entries(0) -- another may be the first now
+end
 if writes <= 0 or ended == 0 then
   if writes <= 0 and reads <= 0 then remove(ids) end -- of a life of the lock that is over
   local more = false
-  if waits > 0 and redis.call('EXISTS', KEYS[1]) == 0 and called_until(now) <= now then
+  if waits and redis.call('EXISTS', KEYS[1]) == 0 and called_until(now) <= now then
     more = select(2, call_writer(at, now)) -- the line goes on
   end
   if more then return {writes, 0, -1, -1, now} end
@@ -69,9 +72,12 @@ if reads > 0 and expiry <= now and (expiry > 0 or redis.call('EXISTS', KEYS[4]) 
 end
 local next, given, more
 if redis.call('HLEN', KEYS[1]) == 1 then
-  next, more, given = let_writer_in(at, now, 1)
-  if not given then redis.call('DEL', KEYS[1]) end
-  remove(KEYS[2], ids)
+  next, more, given = let_writer_in(heads, booking, at, now, 1)
+  if not given then
+    redis.call('DEL', KEYS[1])
+    remove(KEYS[2])
+  end
+  remove(ids)
 else
   redis.call('HSET', KEYS[1], 'mode', 'read')
   if reads > 0 and expiry > now then redis.call('PEXPIRE', KEYS[1], int(expiry - now)) end
@@ -80,7 +86,7 @@ else
 end
 local receivers = -1
 if not given then
-  if waits > 0 then redis.pcall('ZREM', LINE, 'm') end
+  if waits then redis.pcall('ZREM', LINE, 'm') end
   receivers = publish('1')
   if receivers ~= 0 then publish('0') end
 end

@@ -57,9 +57,9 @@ end
 
 -- let_writer_in gives a lock that nobody has any more to the first writer that is alive. Where others than the line's
 -- sessions listen, or where that is not known, it calls the writer, ms later: mostly they are readers that wait. A writer
--- that polls may have booked: then it calls the first one when that has had its time. It returns the first writer; true if there may be more that were not looked at; and whether it has the lock.
-local function let_writer_in(at, now, ms)
-  local heads, booking = entries(0)
+-- that polls may have booked: then it calls the first one when that has had its time. heads and booking are what entries
+-- returns. It returns the first writer; true if there may be more that were not looked at; and whether it has the lock.
+local function let_writer_in(heads, booking, at, now, ms)
   if heads.err or not is_entry(heads[1]) then return nil, false, false end
   local entry, more, second, listeners, _, slow = first_alive(heads, nil, at, now)
   if not entry then return nil, more, false end

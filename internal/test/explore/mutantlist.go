@@ -58,7 +58,7 @@ func rwMutants() []*Mutant {
 		{Name: "rw: a writer comes in beside readers", setups: []string{"rw-2"}, old: "local taken = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0)", new: "local taken = mode == 'write'"},
 		{Name: "rw: a waiting writer keeps nobody out", setups: []string{"rw-3-readers"}, old: "if mark and marked_until(mark) > now and", new: "if false and"},
 		{Name: "rw: a writer that leaves opens no gate", setups: []string{"rw-3-turns"}, old: "if ms > 0 and (others > 0 or not known) then open_gate(now) end", new: "others, known = 0, true"},
-		{Name: "rw: the last reader lets no writer in", Quick: true, setups: []string{"rw-2"}, old: "if waits > 0 then next, more, given = let_writer_in(at, now, 0) end", new: ""},
+		{Name: "rw: the last reader lets no writer in", Quick: true, setups: []string{"rw-2"}, old: "if waits then next, more, given = let_writer_in(heads, booking, at, now, 0) end", new: ""},
 		{Name: "rw: a reader's release leaves it inside", setups: []string{"rw-2"}, old: "if held == 0 then\n  redis.call('HDEL', KEYS[1], ARGV[1])", new: "if held == 0 then"},
 		{Name: "rw: a reader's renewal renews nothing", setups: []string{"rw-2"}, old: "redis.call('PEXPIRE', lock, ttl) -- first", new: "do return 1 end -- first"},
 	}
@@ -69,7 +69,7 @@ func javaMutants() []*Mutant {
 	return []*Mutant{
 		{Name: "java: a release that leaves the lock free tells nobody", Quick: true, setups: []string{"plain-java"}, old: "local receivers = redis.call(ARGV[3], ARGV[2], '0')\n    if", new: "local receivers = 0\n    if"},
 		{Name: "java: a reader of ours has no timeout key", setups: []string{"rw-java-reader"}, old: "call('SET', KEYS[4], '1', 'PX', left)", new: "call('SET', KEYS[4], '1', 'PX', 1)"},
-		{Name: "java: the last reader takes no notice of Redisson's", setups: []string{"rw-java-reader"}, old: "elseif ours == 0 and here > 0 and held == 0 and waits == 0 then", new: "elseif ours == 0 and here > 0 and held == 0 and waits == 0 then here = 0"},
+		{Name: "java: the last reader takes no notice of Redisson's", setups: []string{"rw-java-reader"}, old: "elseif ours == 0 and here > 0 and held == 0 and not waits then", new: "elseif ours == 0 and here > 0 and held == 0 and not waits then here = 0"},
 		{Name: "java: a writer that leaves tells nobody", Quick: true, setups: []string{"rw-java-writer"}, old: "local receivers = redis.call(ARGV[3], ARGV[2], '1')\n", new: "local receivers = 0\n"},
 		{Name: "java: permits that come back are told to nobody", Quick: true, setups: []string{"permits-java"}, old: "local receivers = value > 0 and redis.call(ARGV[2], ARGV[1], value)", new: "local receivers = 0"},
 		{Name: "java: the first of the line does not listen", Quick: true, setups: []string{"plain-java"}, flaw: neverListens},
