@@ -163,8 +163,9 @@ func (q *Cleanup) send(jobs []Job) (again []Job, atOnce bool) {
 	defer cancel()
 	results := q.cfg.Send(ctx, cmds)
 	for _, j := range jobs {
-		last := q.hear(&j, results[:len(j.Cmds)])
-		results = results[len(j.Cmds):]
+		n := len(j.Cmds) // hear leaves those that have no answer
+		last := q.hear(&j, results[:n])
+		results = results[n:]
 		if last != nil {
 			atOnce = atOnce || script.IsContext(last) && ctx.Err() == nil
 			again = append(again, j)

@@ -159,6 +159,37 @@ func TestUnansweredIsSentAgain(t *testing.T) {
 	})
 }
 
+// Each job of a pipeline hears of its own commands, also behind one of which a part got no answer: else one that got
+// none would pass for answered.
+func TestJobBehindAPartlyAnsweredOne(t *testing.T) {
+	test(t, func(t *testing.T, q *redis.Cleanup, r *answering) {
+		answer := make(chan struct{})
+		r.fails = func(_ context.Context, key string) error {
+			if key == "first" {
+				<-answer // the others come meanwhile, and have one pipeline
+			} else if len(r.sent) < 2 && key != "b" {
+				return errDial
+			}
+			return nil
+		}
+		first, _ := job(time.Hour, "first")
+		q.Add(first)
+		synctest.Wait()
+		partly, _ := job(time.Hour, "a", "b")
+		behind, done := job(time.Hour, "c")
+		q.Add(partly)
+		q.Add(behind)
+		close(answer)
+		if err := <-done; err != nil {
+			t.Errorf("the job behind ended with %v, want nil", err)
+		}
+		<-q.Idle()
+		if want := [][]string{{"first"}, {"a", "b", "c"}, {"a", "c"}}; !slices.EqualFunc(r.sent, want, slices.Equal) {
+			t.Errorf("sent %v, want %v", r.sent, want)
+		}
+	})
+}
+
 // A job is given up when what it ends is over by itself, when Redis refuses it, and when the
 // session ends: then it counts as unconfirmed, unless it is to spare, and Done gets the error.
 func TestGivenUp(t *testing.T) {
