@@ -72,3 +72,23 @@ func TestGoexitIsAnEnd(t *testing.T) {
 	g.Go(runtime.Goexit)
 	g.Wait()
 }
+
+// A group is idle at 0, and a channel of it stays closed whatever is counted later.
+func TestGroupCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g life.Group
+		if !over(g.Idle()) {
+			t.Error("an empty group is not idle")
+		}
+		g.Add(2)
+		first, second := g.Idle(), g.Idle()
+		if g.Add(-1); over(first) || g.Count() != 1 {
+			t.Error("it is idle at 1")
+		}
+		g.Add(-1)
+		g.Add(1)
+		if !over(first) || !over(second) || over(g.Idle()) {
+			t.Error("it was not idle at 0, or is at 1")
+		}
+	})
+}

@@ -23,17 +23,11 @@ type Life struct {
 	once                sync.Once
 	err                 error // of the first Close
 
-	mu sync.Mutex
-	entered
-}
+	inside  Group // what has entered and not left
+	awaited Group // what of that a session that drains waits for
 
-// entered is what has begun and not ended. It is guarded by the mutex.
-type entered struct {
-	closed bool          // nothing enters any more
-	inside int           // how much has entered and not left
-	aside  int           // how much of that a session that drains does not wait for
-	idle   chan struct{} // made by Idle, closed when nothing is inside
-	calm   chan struct{} // made by Drained, closed when nothing is inside but what is aside
+	mu     sync.Mutex
+	closed bool // nothing enters any more
 }
 
 // New returns the life of a session that is open.
@@ -59,16 +53,15 @@ func (l *Life) Enter() error {
 	if l.closed {
 		return api.ErrClosed
 	}
-	l.inside++
+	l.inside.Add(1)
+	l.awaited.Add(1)
 	return nil
 }
 
 // Leave ends what Enter has begun.
 func (l *Life) Leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.inside--
-	l.signal()
+	l.inside.Add(-1)
+	l.awaited.Add(-1)
 }
 
 // EnterWith is Enter for a call with a context that has not ended. It runs code of the caller's
@@ -107,10 +100,10 @@ func (l *Life) start(ctx context.Context, aside int, fn func(ctx context.Context
 	if err := l.EnterWith(ctx); err != nil {
 		return err
 	}
-	l.step(aside)
+	l.awaited.Add(-aside)
 	l.Background.Go(func() {
 		defer l.Leave()
-		defer l.step(-aside)
+		defer l.awaited.Add(aside)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(l.Closing, cancel)()
@@ -119,51 +112,19 @@ func (l *Life) start(ctx context.Context, aside int, fn func(ctx context.Context
 	return nil
 }
 
-// step adds to what is aside.
-func (l *Life) step(n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.aside += n
-	l.signal()
-}
-
-// signal wakes what waits for less to be inside. The mutex must be held.
-func (l *Life) signal() {
-	if l.inside == 0 && l.idle != nil {
-		close(l.idle)
-		l.idle = nil
-	}
-	if l.inside == l.aside && l.calm != nil {
-		close(l.calm)
-		l.calm = nil
-	}
-}
-
 // Idle returns a channel that is closed when nothing is inside.
-func (l *Life) Idle() <-chan struct{} { return l.wait(&l.idle) }
-
-// wait returns the channel at c, made if need be.
-func (l *Life) wait(c *chan struct{}) <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if *c == nil {
-		*c = make(chan struct{})
-	}
-	made := *c
-	l.signal()
-	return made
-}
+func (l *Life) Idle() <-chan struct{} { return l.inside.Idle() }
 
 // Drained waits until nothing is inside but what is aside, or Close begins, or ctx ends, whose error
 // it returns then.
 func (l *Life) Drained(ctx context.Context) error {
-	idle := l.wait(&l.calm)
+	calm := l.awaited.Idle()
 	select {
-	case <-idle:
+	case <-calm:
 	case <-l.Closing.Done():
 	case <-ctx.Done():
 		select {
-		case <-idle:
+		case <-calm:
 		default:
 			return api.OfContext(ctx)
 		}
