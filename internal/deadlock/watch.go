@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"relock/internal/clock"
@@ -26,20 +27,16 @@ type Suspect interface {
 
 // Config is what a Watch needs of its session. All fields must be set.
 type Config struct {
-	Session    string          // its id
-	Label      string          // what the text of a cycle calls it
-	Context    context.Context // when it ends nothing more is looked for
-	Background *life.Group     // counts the goroutine that looks
-	Clock      func() time.Duration
-	WakeAt     func(at time.Duration) // has Seek called then
+	life.Env        // its WakeAt has Seek called
+	Session  string // its id
+	Label    string // what the text of a cycle calls it
 
 	// Deaf says that the session cannot be told anything. Then it asks no other either.
 	Deaf func() bool
 	// Fields returns the hash that stands under a key.
 	Fields func(ctx context.Context, key string) (map[string]string, error)
 	// Tell sends the text of a message to a session. It may be lost: the next search makes up for it.
-	Tell   func(ctx context.Context, session, text string) error
-	Failed func(err error) // hears of errors of Tell
+	Tell func(ctx context.Context, session, text string) error
 }
 
 // A Watch is what one session knows of waits that may be part of a deadlock, and its part in
@@ -47,15 +44,14 @@ type Config struct {
 type Watch struct {
 	cfg    Config
 	chaser *chaser
+	begun  atomic.Uint64       // waits
+	jobs   *life.Queue[func()] // messages and searches
 
 	mu     sync.Mutex
-	begun  uint64                      // waits
 	waits  map[string]*Waiting         // of the session, and those that lie in its sections
 	inside map[Claim]map[*Waiting]bool // that lie in a section of a claim of the session
 	sought map[side]time.Duration      // when the session has just sought for a lock
 	due    time.Duration               // when it seeks next
-	jobs   []func()                    // messages and searches, done one after the other
-	busy   bool
 }
 
 // A Waiting is a wait that is watched.
@@ -86,7 +82,7 @@ const (
 
 // NewWatch returns the Watch of a session.
 func NewWatch(cfg Config) *Watch {
-	w := &Watch{cfg: cfg, due: clock.Never,
+	w := &Watch{cfg: cfg, due: clock.Never, jobs: life.OneByOne(cfg.Background.Go),
 		waits: map[string]*Waiting{}, inside: map[Claim]map[*Waiting]bool{}, sought: map[side]time.Duration{}}
 	w.chaser = newChaser((*watchHost)(w))
 	return w
@@ -97,12 +93,8 @@ func NewWatch(cfg Config) *Watch {
 // the sessions of these, as far as they are in this process.
 func (w *Watch) Begin(of Suspect, key, sideName string, in []Claim, others []*Watch) *Waiting {
 	at := onGrid(w.cfg.Clock() + seekAfter)
-	w.mu.Lock()
-	w.begun++
-	n := w.begun
-	w.mu.Unlock()
 	x := &Waiting{
-		wait: Wait{ID: waitID(time.Now(), w.cfg.Session, n), Session: w.cfg.Session, Key: key, Side: sideName, Label: w.cfg.Label},
+		wait: Wait{ID: waitID(time.Now(), w.cfg.Session, w.begun.Add(1)), Session: w.cfg.Session, Key: key, Side: sideName, Label: w.cfg.Label},
 		of:   of, in: in, watches: []*Watch{w}, seekAt: at, pause: seekAfter,
 	}
 	for _, o := range others {
@@ -113,7 +105,11 @@ func (w *Watch) Begin(of Suspect, key, sideName string, in []Claim, others []*Wa
 	for _, o := range x.watches {
 		o.add(x)
 	}
-	if w.arm(at) {
+	w.mu.Lock()
+	sooner := at < w.due
+	w.due = min(w.due, at)
+	w.mu.Unlock()
+	if sooner { // else the session is woken before
 		w.cfg.WakeAt(at)
 	}
 	w.chaser.Begun(x.wait)
@@ -154,18 +150,6 @@ func (w *Watch) remove(x *Waiting) {
 		clear(w.sought)
 		w.due = clock.Never
 	}
-}
-
-// arm has the session seek at a time, and reports whether it must be woken for that: nothing else
-// is due here before.
-func (w *Watch) arm(at time.Duration) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if at >= w.due {
-		return false
-	}
-	w.due = at
-	return true
 }
 
 // Len returns how many waits are watched.
@@ -216,36 +200,15 @@ func (w *Watch) Hear(text string) error {
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.look(func() { w.chaser.Handle(&m) })
 	return nil
 }
 
-// look has a job done in the background, after those before it. The mutex must be held.
+// look has a job done in the background, after those before it, unless the session ends before.
 func (w *Watch) look(job func()) {
-	if len(w.jobs) >= maxJobs || w.cfg.Context.Err() != nil {
-		return
-	}
-	w.jobs = append(w.jobs, job)
-	if !w.busy {
-		w.busy = true
-		w.cfg.Background.Go(w.work)
-	}
-}
-
-// work does the jobs, and ends when there are none.
-func (w *Watch) work() {
-	for {
-		w.mu.Lock()
-		if len(w.jobs) == 0 || w.cfg.Context.Err() != nil {
-			w.jobs, w.busy = nil, false
-			w.mu.Unlock()
-			return
+	w.jobs.Offer(func() {
+		if w.cfg.Context.Err() == nil {
+			job()
 		}
-		job := w.jobs[0]
-		w.jobs = w.jobs[1:]
-		w.mu.Unlock()
-		job()
-	}
+	}, maxJobs)
 }

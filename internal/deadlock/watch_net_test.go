@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -65,13 +66,15 @@ func bubble(t *testing.T, fn func(t *testing.T, n *net), sessions ...string) {
 		for _, id := range sessions {
 			wake := make(chan time.Duration, 100)
 			w := NewWatch(Config{
-				Session: id, Label: id, Context: ctx, Background: &background,
-				Clock:  func() time.Duration { return time.Since(start) },
-				WakeAt: func(at time.Duration) { wake <- at },
+				Env: life.Env{
+					Context: ctx, Background: &background, Log: slog.New(slog.DiscardHandler),
+					Clock:  func() time.Duration { return time.Since(start) },
+					WakeAt: func(at time.Duration) { wake <- at },
+				},
+				Session: id, Label: id,
 				Deaf:   func() bool { return n.deaf[id] },
 				Fields: func(_ context.Context, key string) (map[string]string, error) { return n.fields(id, key) },
 				Tell:   func(_ context.Context, session, text string) error { return n.tell(session, text) },
-				Failed: func(err error) { t.Log(err) },
 			})
 			n.watches[id] = w
 			background.Go(func() { n.keep(w, wake) })

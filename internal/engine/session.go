@@ -106,26 +106,25 @@ func newSession(client rueidis.Client, cfg Config, opt redis.Options) *Session {
 	s.plainHead = w.Head()
 	w.Permits = 1
 	s.oneHead = w.Head()
+	s.notes = report.NewNotifier()
 	s.log = slog.New(s.notes.Handler(cfg.Logger.Handler()))
 	s.trace = report.NewTracer(report.Guard(cfg.Trace, s.log), s.now)
 	s.outage = report.NewWatch(s.now, s.log)
 	s.unrenewed = report.NewRenewals[*claim](s.now, s.log)
 	s.locks = life.NewRegistry[lock](keptLocks)
 	s.schedule = clock.NewSchedule(func(c *claim) *clock.Slot { return &c.slot })
+	env := life.Env{Context: s.life.Context, Background: &s.life.Background, Clock: s.now, WakeAt: s.schedule.WakeAt, Log: s.log}
 	heard := &inbox.Handlers{Missed: s.recheck, Grant: s.hearLine, Revoked: s.revoke, Wanted: s.askedBack, Log: s.log,
 		Seek: func(m string) error { return s.deadlocks.Hear(m) }} // which is made below
 	s.redis = redis.New(client, redis.Config{Session: s.id, Prefix: cfg.Prefix, Label: cfg.Label, Lease: cfg.Lease,
 		Timeout: cfg.ReleaseTimeout, Replicas: redis.Asker{Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: cfg.AnswerTime()},
-		Polls: cfg.Polling != nil, Logger: cfg.Logger, Log: s.log, Life: s.life, Clock: s.now, WakeAt: s.schedule.WakeAt,
+		Polls: cfg.Polling != nil, Logger: cfg.Logger, Life: s.life, Env: env,
 		Told: heard.Hear, Back: s.recheck, Changed: s.subscriptionChanged}, opt)
 	s.calls = calls.Session{Life: s.life, Sender: &s.redis.Sender, Requests: &s.requests, Bound: cfg.ReleaseTimeout, Log: s.log}
-	s.cleanup = redis.NewCleanup(redis.CleanupConfig{Context: s.life.Context, Background: &s.life.Background,
-		Timeout: cfg.ReleaseTimeout, Clock: s.now, Send: s.redis.Run.Multi, Pause: clock.Pause, Log: s.log})
-	s.deadlocks = deadlock.NewWatch(deadlock.Config{Session: s.id, Label: cfg.Label, Context: s.life.Closing,
-		Background: &s.life.Background, Clock: s.now, WakeAt: s.schedule.WakeAt,
-		Deaf: s.redis.Inbox.Deaf, Fields: s.redis.Fields, Tell: s.redis.Tell, Failed: func(err error) {
-			s.log.Debug("relock: a search for a deadlock has ended early", "error", err)
-		}})
+	s.cleanup = redis.NewCleanup(env, cfg.ReleaseTimeout, s.redis.Run.Multi)
+	env.Context = s.life.Closing
+	s.deadlocks = deadlock.NewWatch(deadlock.Config{Env: env, Session: s.id, Label: cfg.Label,
+		Deaf: s.redis.Inbox.Deaf, Fields: s.redis.Fields, Tell: s.redis.Tell})
 	s.releaseLimit.Set(context.Background(), cfg.ReleaseTimeout)
 	s.attemptLimit.Set(s.life.Closing, cfg.TryTimeout())
 	return s

@@ -15,12 +15,11 @@ import (
 
 // A Box is a session's subscription to its own channel. All fields must be set.
 type Box struct {
-	Session    string                      // its id
-	Subscribe  func(context.Context) error // subscribes to its channel
-	Back       func()                      // called when it hears its channel again
-	Logger     *slog.Logger
-	Context    context.Context // when it ends, nothing is tried any more
-	Background *life.Group     // counts the goroutine
+	life.Env
+	Session   string                      // its id
+	Subscribe func(context.Context) error // subscribes to its channel
+	Back      func()                      // called when it hears its channel again
+	Logger    *slog.Logger                // for what the session's caller is to hear itself
 
 	deaf atomic.Bool
 }

@@ -25,7 +25,7 @@ func boxed(t *testing.T, errs []error, fn func(b *inbox.Box, end context.CancelF
 		var background life.Group
 		var log bytes.Buffer
 		var back atomic.Int32
-		fn(&inbox.Box{Context: ctx, Background: &background, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		fn(&inbox.Box{Env: life.Env{Context: ctx, Background: &background}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Back: func() { back.Add(1) },
 			Subscribe: func(context.Context) (err error) {
 				if len(errs) > 0 {

@@ -2,43 +2,37 @@ package redis
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/clock"
 	"relock/internal/life"
 	"relock/internal/script"
 )
 
-// CleanupConfig is what a Cleanup needs of its session. All fields must be set.
-type CleanupConfig struct {
-	Context    context.Context // when it ends, what is not answered is given up
-	Background *life.Group     // counts the goroutine
-	Timeout    time.Duration   // of one pipeline
-	Clock      func() time.Duration
-	// Send sends commands in one pipeline; the i-th result is that of the i-th command.
-	Send func(context.Context, []script.Command) []rueidis.RedisResult
-	// Pause sleeps before the n-th retry in a row, and returns an error when its context ends.
-	Pause func(ctx context.Context, n int) error
-	Log   *slog.Logger // hears of what was given up; it must not block
-}
-
 // A Cleanup works off a queue of jobs, with one goroutine as long as there are any, and a few more for those that
 // are to leave at once. Add and the methods beside it wait for nothing but each other, and may be called with other
 // mutexes held; but for Return.
+//
+// Jobs that are to leave at once wait in a queue of their own, which up to mostAhead goroutines work off: each has one
+// pipeline on its way, with all that was there when it came. What is not answered goes into the other queue, and is
+// sent again from there. Until a job is sent it may be taken by a caller that is about to send something itself: that
+// saves it a pipeline, and the caller a wait for the answer.
 type Cleanup struct {
-	cfg CleanupConfig
+	env      life.Env
+	timeout  time.Duration // of one pipeline
+	send     func(context.Context, []script.Command) []rueidis.RedisResult
+	queue    life.Queue[*Job]
+	first    life.Queue[*Job] // those that are to leave at once
+	busy     life.Group       // jobs, until Done has returned
+	failures int              // pipelines of queue in a row that were not answered; of its goroutine alone
 
-	mu          sync.Mutex
-	queue       []Job
-	first       firstSends
-	taken       int           // jobs that are off the queues and not done
-	running     bool          // the goroutine works the queue off
-	stopped     bool          // no job is taken any more
-	unconfirmed int           // jobs that were given up
-	idle        chan struct{} // made by Idle, closed when nothing is left
+	mu      sync.Mutex
+	stopped bool // no job is taken any more
+	left    int  // jobs that have no outcome yet
+	givenUp int
 }
 
 // A Job is some commands that must be answered, and whatever that is for.
@@ -59,28 +53,47 @@ type Job struct {
 	// Spare: the job may be given up without being counted: what it ends is told of by another job too, or soon over.
 	Spare bool
 
-	sent   []int // which of the job's commands Cmds are; nil: all
-	leaves bool  // it waits in the queue of first sends; guarded by the mutex of the Cleanup
+	sent []int // which of the job's commands Cmds are; nil: all
 }
 
-// NewCleanup returns a Cleanup that has nothing to do.
-func NewCleanup(cfg CleanupConfig) *Cleanup { return &Cleanup{cfg: cfg} }
+const (
+	// batch bounds how many jobs one pipeline is for.
+	batch = 256
+	// mostAhead bounds the goroutines of what is to leave at once: so many pipelines are on their way before a job waits
+	// for an answer to others.
+	mostAhead = 4
+)
+
+// NewCleanup returns a Cleanup that has nothing to do. When the context of env ends, what is not answered is given up.
+// send sends commands in one pipeline, for timeout at most; the i-th result is that of the i-th command.
+func NewCleanup(env life.Env, timeout time.Duration, send func(context.Context, []script.Command) []rueidis.RedisResult) *Cleanup {
+	q := &Cleanup{env: env, timeout: timeout, send: send}
+	q.queue = life.Queue[*Job]{Go: env.Background.Go, Work: q.work, Batch: batch, Most: 1}
+	q.first = life.Queue[*Job]{Go: env.Background.Go, Work: q.workAhead, Batch: batch, Most: mostAhead}
+	return q
+}
 
 // Add has a job done.
 func (q *Cleanup) Add(j Job) {
+	if len(j.Cmds) == 0 || !q.enter(&j) {
+		j.gone()
+		return
+	}
+	q.queue.Add(&j)
+}
+
+// enter counts a job that comes. It reports false after Stop: then the job counts as one that was given up.
+func (q *Cleanup) enter(j *Job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case q.stopped:
-		if !j.Spare {
-			q.unconfirmed++
-		}
-		j.gone()
-	case len(j.Cmds) == 0:
-		j.gone()
-	default:
-		q.enqueue(j)
+	case !q.stopped:
+		q.left++
+		q.busy.Add(1)
+	case !j.Spare:
+		q.givenUp++
 	}
+	return !q.stopped
 }
 
 func (j *Job) gone() {
@@ -89,82 +102,69 @@ func (j *Job) gone() {
 	}
 }
 
-// batch bounds how many jobs one pipeline is for.
-const batch = 256
+// Leave has a job done whose first attempt leaves at once. It reports false after Stop: then the job counts as one
+// that was given up, and no function of it is called. The job must have commands, and belongs to q until its Done.
+func (q *Cleanup) Leave(j *Job) bool {
+	if !q.enter(j) {
+		return false
+	}
+	q.first.Add(j)
+	return true
+}
 
-// work works the queue off, and ends when it is empty.
-func (q *Cleanup) work() {
-	for failures := 0; ; {
-		jobs := q.take()
-		if len(jobs) == 0 {
-			return
-		}
-		again, atOnce := q.send(jobs)
-		if len(again) == 0 {
-			failures = 0
-			continue
-		}
-		q.retry(again)
-		failures++
-		if atOnce && failures == 1 {
-			continue
-		}
-		if q.cfg.Pause(q.cfg.Context, failures) != nil {
-			failures = 0 // the session ends, and so do the tries
-		}
+// Take takes a job of Leave for a caller that sends it itself, and then has to call Return. It reports false if the
+// job was sent, or taken, already.
+func (q *Cleanup) Take(j *Job) bool {
+	return q.first.Remove(func(o *Job) bool { return o == j })
+}
+
+// Return ends what Take has begun, with the results of the job's commands, or nil if they were not sent: then the job
+// leaves after all, and no function of it is called. Else its functions are: no mutex may be held.
+func (q *Cleanup) Return(j *Job, results []rueidis.RedisResult) {
+	if results == nil {
+		q.first.Add(j)
+	} else if q.hear(j, results) != nil {
+		q.queue.Add(j)
 	}
 }
 
-// retry puts jobs that were taken back into the queue.
-func (q *Cleanup) retry(jobs []Job) {
-	if len(jobs) == 0 {
+// work sends jobs, and pauses if one of them is to be sent again.
+func (q *Cleanup) work(jobs []*Job) {
+	again, atOnce := q.sendAll(jobs)
+	if len(again) == 0 {
+		q.failures = 0
 		return
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.taken -= len(jobs)
-	q.enqueue(jobs...)
-}
-
-// enqueue puts jobs into the queue, and has it worked off. The mutex must be held.
-func (q *Cleanup) enqueue(jobs ...Job) {
-	q.queue = append(q.queue, jobs...)
-	if !q.running {
-		q.running = true
-		q.cfg.Background.Go(q.work)
+	q.queue.Add(again...)
+	q.failures++
+	if atOnce && q.failures == 1 {
+		return
+	}
+	if clock.Pause(q.env.Context, q.failures) != nil {
+		q.failures = 0 // the session ends, and so do the tries
 	}
 }
 
-// take takes jobs off the queue. If there are none, the goroutine must end.
-func (q *Cleanup) take() []Job {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := min(len(q.queue), batch)
-	if n == 0 {
-		q.queue, q.running = nil, false
-		q.signalIdle()
-		return nil
-	}
-	jobs := append([]Job(nil), q.queue[:n]...)
-	q.queue = q.queue[n:]
-	q.taken += n
-	return jobs
+// workAhead sends what is to leave at once.
+func (q *Cleanup) workAhead(jobs []*Job) {
+	again, _ := q.sendAll(jobs)
+	q.queue.Add(again...)
 }
 
-// send sends the commands of some jobs and returns what has to be sent again; atOnce, if it failed
+// sendAll sends the commands of some jobs and returns what has to be sent again; atOnce, if it failed
 // with another caller's context. rueidis connects with that of the first caller, and when that
 // one gives up, all that wait for the connection fail.
-func (q *Cleanup) send(jobs []Job) (again []Job, atOnce bool) {
+func (q *Cleanup) sendAll(jobs []*Job) (again []*Job, atOnce bool) {
 	var cmds []script.Command
 	for _, j := range jobs {
 		cmds = append(cmds, j.Cmds...)
 	}
-	ctx, cancel := context.WithTimeout(q.cfg.Context, q.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(q.env.Context, q.timeout)
 	defer cancel()
-	results := q.cfg.Send(ctx, cmds)
+	results := q.send(ctx, cmds)
 	for _, j := range jobs {
 		n := len(j.Cmds) // hear leaves those that have no answer
-		last := q.hear(&j, results[:n])
+		last := q.hear(j, results[:n])
 		results = results[n:]
 		if last != nil {
 			atOnce = atOnce || script.IsContext(last) && ctx.Err() == nil
@@ -177,7 +177,7 @@ func (q *Cleanup) send(jobs []Job) (again []Job, atOnce bool) {
 // hear takes in the results of a job's commands. It ends the job, or leaves it with those that are to be sent
 // again, and returns why.
 func (q *Cleanup) hear(j *Job, results []rueidis.RedisResult) (again error) {
-	now := q.cfg.Clock()
+	now := q.env.Clock()
 	var left []script.Command
 	var sent []int
 	var last error
@@ -194,7 +194,7 @@ func (q *Cleanup) hear(j *Job, results []rueidis.RedisResult) (again error) {
 			continue
 		}
 		last = err
-		if script.Unavailable(err) && now < j.Until && q.cfg.Context.Err() == nil {
+		if script.Unavailable(err) && now < j.Until && q.env.Context.Err() == nil {
 			again = err
 			left, sent = append(left, cmd), append(sent, at)
 		}
@@ -213,55 +213,32 @@ func (q *Cleanup) hear(j *Job, results []rueidis.RedisResult) (again error) {
 // done ends a job, with the last error if it was given up.
 func (q *Cleanup) done(j *Job, err error) {
 	q.mu.Lock()
-	q.taken--
+	q.left--
 	if err != nil && !j.Spare {
-		q.unconfirmed++
+		q.givenUp++
 	}
 	q.mu.Unlock()
 	if err != nil {
-		q.cfg.Log.Warn("relock: a release was never confirmed; the lock ends with its lease", "name", j.Name, "error", err)
+		q.env.Log.Warn("relock: a release was never confirmed; the lock ends with its lease", "name", j.Name, "error", err)
 	}
 	if j.Done != nil {
 		j.Done(err)
 	}
 	j.gone()
-}
-
-// signalIdle tells those that wait for it if nothing is left. The mutex must be held.
-func (q *Cleanup) signalIdle() {
-	if q.idle != nil && !q.busy() {
-		close(q.idle)
-		q.idle = nil
-	}
+	q.busy.Add(-1)
 }
 
 // Idle returns a channel that is closed when nothing is left to be done.
-func (q *Cleanup) Idle() <-chan struct{} {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.idle == nil {
-		q.idle = make(chan struct{})
-	}
-	idle := q.idle
-	q.signalIdle()
-	return idle
-}
+func (q *Cleanup) Idle() <-chan struct{} { return q.busy.Idle() }
 
 // Busy reports whether anything is left to be done.
-func (q *Cleanup) Busy() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.busy()
-}
-
-// busy is Busy. The mutex must be held.
-func (q *Cleanup) busy() bool { return q.running || q.first.workers > 0 || q.taken > 0 }
+func (q *Cleanup) Busy() bool { return q.busy.Count() > 0 }
 
 // Forgive has Unconfirmed count anew: what was given up before is over by now, or soon.
 func (q *Cleanup) Forgive() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.unconfirmed = 0
+	q.givenUp = 0
 }
 
 // Stop has every job given up that comes from now on.
@@ -275,5 +252,5 @@ func (q *Cleanup) Stop() {
 func (q *Cleanup) Unconfirmed() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.unconfirmed + q.taken + len(q.queue) + len(q.first.queue)
+	return q.givenUp + q.left
 }

@@ -31,25 +31,15 @@ type answering struct {
 	end   context.CancelFunc
 }
 
-// test runs fn with a Cleanup on a made-up clock, whose pauses are one second each.
+// test runs fn with a Cleanup on a made-up clock.
 func test(t *testing.T, fn func(t *testing.T, q *redis.Cleanup, r *answering)) {
 	synctest.Test(t, func(t *testing.T) {
 		var background life.Group
 		ctx, end := context.WithCancel(context.Background())
 		r, start := &answering{end: end}, time.Now()
-		fn(t, redis.NewCleanup(redis.CleanupConfig{
-			Context: ctx, Background: &background, Timeout: time.Second,
-			Clock: func() time.Duration { return time.Since(start) },
-			Log:   slog.New(slog.DiscardHandler),
-			Send:  r.send,
-			Pause: func(ctx context.Context, _ int) error {
-				select {
-				case <-time.After(time.Second):
-				case <-ctx.Done():
-				}
-				return ctx.Err()
-			},
-		}), r)
+		env := life.Env{Context: ctx, Background: &background, Log: slog.New(slog.DiscardHandler),
+			Clock: func() time.Duration { return time.Since(start) }}
+		fn(t, redis.NewCleanup(env, time.Second, r.send), r)
 		end()
 		background.Wait()
 	})
@@ -150,8 +140,13 @@ func TestUnansweredIsSentAgain(t *testing.T) {
 			t.Errorf("the job ended with %v, want nil", err)
 		}
 		<-q.Idle()
-		if want := [][]string{{"a", "b"}, {"b"}, {"b"}}; !slices.EqualFunc(r.sent, want, slices.Equal) {
-			t.Errorf("sent %v, want %v", r.sent, want)
+		if len(r.sent) < 3 || !slices.Equal(r.sent[0], []string{"a", "b"}) {
+			t.Errorf("sent %v, want a and b, and b again until it is answered", r.sent)
+		}
+		for _, again := range r.sent[1:] {
+			if !slices.Equal(again, []string{"b"}) {
+				t.Errorf("sent again: %v, want b alone", again)
+			}
 		}
 		if n := q.Unconfirmed(); n != 0 || q.Busy() {
 			t.Errorf("%d jobs unconfirmed, busy: %v", n, q.Busy())
@@ -250,7 +245,7 @@ func TestAnothersContext(t *testing.T) {
 		began := time.Now()
 		q.Add(j)
 		<-j.Gone
-		if took := time.Since(began); took != time.Second || len(r.sent) != 3 {
+		if took := time.Since(began); took == 0 || took > time.Second || len(r.sent) != 3 {
 			t.Errorf("%d pipelines in %v, want two at once and one after a pause", len(r.sent), took)
 		}
 	})

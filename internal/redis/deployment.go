@@ -25,11 +25,9 @@ type Config struct {
 	Timeout  time.Duration // of a command that no caller waits for
 	Replicas Asker         // to which New adds Run
 	Polls    bool          // nothing is subscribed to
-	Logger   *slog.Logger  // for what the session's caller is to hear itself
-	Log      *slog.Logger  // for the rest: it may be called under a mutex
+	Logger   *slog.Logger  // for what the session's caller is to hear itself; Env.Log is for the rest
 	Life     *life.Life
-	Clock    func() time.Duration
-	WakeAt   func(at time.Duration) // has Record.Tick called then
+	Env      life.Env // its WakeAt has Record.Tick called
 
 	Told    func(pubsub.Message) // hears the session's own channel; must not block
 	Back    func()               // called when the session hears its channel again
@@ -66,7 +64,7 @@ type Deployment struct {
 func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 	d := &Deployment{Client: client, cfg: cfg, opt: opt, Conn: opt.Connection,
 		Space: keyname.Space{Prefix: cfg.Prefix, Cluster: client.Mode() == rueidis.ClientModeCluster},
-		hub: pubsub.NewHub(client, pubsub.Logger(cfg.Log),
+		hub: pubsub.NewHub(client, pubsub.Logger(cfg.Env.Log),
 			pubsub.RefusalRetry(inbox.RefusalRetry), pubsub.Watch(cfg.Changed)),
 	}
 	d.Space.Publishing = keyname.Publishes(d.Space.Cluster, false) // until Redis has offered sharded channels
@@ -75,23 +73,19 @@ func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 	}
 	if client.Mode() == rueidis.ClientModeStandalone { // clients of the others follow a failover themselves
 		d.Conn.Follow(script.Follower{Resubscribe: d.hub.Reconnect, Scout: opt.Scout,
-			StillLoads: script.StillLoads(d.Conn, client), Background: &cfg.Life.Background})
+			StillLoads: script.StillLoads(d.Conn, client), Background: cfg.Env.Background})
 	}
-	d.Run = script.NewRunner(client, d.Conn, &cfg.Life.Background)
-	d.Sender = Sender{Run: d.Run.Run, Clock: cfg.Clock, Doubts: d.Conn.Doubts.Load}
+	d.Run = script.NewRunner(client, d.Conn, cfg.Env.Background)
+	d.Sender = Sender{Run: d.Run.Run, Clock: cfg.Env.Clock, Doubts: d.Conn.Doubts.Load}
 	d.Replicas = cfg.Replicas
 	d.Replicas.Run = d.Run
 	channel := inbox.Prefix + cfg.Session
-	d.Inbox = &inbox.Box{Session: cfg.Session, Logger: cfg.Logger, Context: cfg.Life.Context, Background: &cfg.Life.Background,
-		Back: cfg.Back, Subscribe: func(ctx context.Context) error {
-			_, err := d.hub.ListenFunc(ctx, channel, true, cfg.Told)
-			return err
-		}}
-	d.Record = NewRecord(RecordConfig{Key: channel, Label: cfg.Label, Version: opt.Version,
-		Lease: cfg.Lease, Timeout: cfg.Timeout, Client: client, Context: cfg.Life.Context, Background: &cfg.Life.Background, Clock: cfg.Clock, WakeAt: cfg.WakeAt,
-		Failed: func(what string, err error) {
-			cfg.Log.Debug("relock: the session's record was not "+what, "key", channel, "error", err)
-		}})
+	d.Inbox = &inbox.Box{Env: cfg.Env, Session: cfg.Session, Logger: cfg.Logger, Back: cfg.Back, Subscribe: func(ctx context.Context) error {
+		_, err := d.hub.ListenFunc(ctx, channel, true, cfg.Told)
+		return err
+	}}
+	d.Record = NewRecord(RecordConfig{Env: cfg.Env, Key: channel, Label: cfg.Label, Version: opt.Version,
+		Lease: cfg.Lease, Timeout: cfg.Timeout, Client: client})
 	return d
 }
 
@@ -145,7 +139,7 @@ func (d *Deployment) Close() {
 // rare, so it pays with a few commands here and nothing elsewhere; the script has told the session
 // that made the owner already. Where Redis does not allow it, the holder learns of it at its next renewal.
 func (d *Deployment) Revoke(ctx context.Context, owner, key string) {
-	inbox.TellAll(ctx, d.Client, &d.cfg.Life.Background, inbox.Revocation{Owner: owner, Key: key}.String(), func(err error) {
-		d.cfg.Log.Debug("relock: holders may learn of a forced unlock only at their next renewal", "error", err)
+	inbox.TellAll(ctx, d.Client, d.cfg.Env.Background, inbox.Revocation{Owner: owner, Key: key}.String(), func(err error) {
+		d.cfg.Env.Log.Debug("relock: holders may learn of a forced unlock only at their next renewal", "error", err)
 	})
 }

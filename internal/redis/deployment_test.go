@@ -31,8 +31,9 @@ func made(t *testing.T, s *redistest.Server, polls bool) *session {
 	start := time.Now()
 	x.Deployment = redis.New(s.Client(t), redis.Config{
 		Session: "me", Prefix: "app:", Label: "label", Lease: time.Minute, Timeout: time.Second,
-		Polls: polls, Logger: slog.New(slog.NewTextHandler(new(bytes.Buffer), nil)), Log: slog.New(slog.DiscardHandler), Life: x.life,
-		Clock: func() time.Duration { return time.Since(start) }, WakeAt: func(time.Duration) {},
+		Polls: polls, Logger: slog.New(slog.NewTextHandler(new(bytes.Buffer), nil)), Life: x.life,
+		Env: life.Env{Context: x.life.Context, Background: &x.life.Background, Log: slog.New(slog.DiscardHandler),
+			Clock: func() time.Duration { return time.Since(start) }, WakeAt: func(time.Duration) {}},
 		Told: func(m pubsub.Message) { x.told <- m.Payload }, Back: func() {}, Changed: func(pubsub.Event) {},
 	}, redis.Options{})
 	t.Cleanup(func() {

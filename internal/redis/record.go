@@ -18,17 +18,13 @@ var recordScript = script.Load(scripts, "lua/record.lua")
 
 // RecordConfig is what a Record needs of its session. All fields must be set, but for the Label.
 type RecordConfig struct {
-	Key        string
-	Label      string
-	Version    string        // of the module
-	Lease      time.Duration // of the session's locks
-	Timeout    time.Duration // of one command
-	Client     rueidis.Client
-	Context    context.Context // when it ends, the record is not written any more
-	Background *life.Group     // counts the goroutines
-	Clock      func() time.Duration
-	WakeAt     func(at time.Duration)       // has Tick called then
-	Failed     func(what string, err error) // hears what has not worked; the session works without
+	life.Env // its WakeAt has Tick called
+	Key      string
+	Label    string
+	Version  string        // of the module
+	Lease    time.Duration // of the session's locks
+	Timeout  time.Duration // of one command
+	Client   rueidis.Client
 }
 
 // A Record is that of one session.
@@ -73,11 +69,16 @@ func (r *Record) Write() script.Command {
 func (r *Record) Wrote(reply rueidis.RedisResult) {
 	started, err := reply.ToString()
 	if err != nil { // of an error too the client returns a text
-		r.cfg.Failed("written", err)
+		r.failed("written", err)
 		return
 	}
 	r.started = started
 	r.due.Store(int64(r.cfg.Clock() + r.ttl/3))
+}
+
+// failed tells what has not worked; the session works without.
+func (r *Record) failed(what string, err error) {
+	r.cfg.Log.Debug("relock: the session's record was not "+what, "key", r.cfg.Key, "error", err)
 }
 
 // Tick has the record written again in the background if that is due, and returns when to call it
@@ -103,7 +104,7 @@ func (r *Record) rewrite() {
 	client := r.cfg.Client
 	err := client.Do(ctx, client.B().Set().Key(r.cfg.Key).Value(r.before+r.started+r.after).Px(r.ttl).Build()).Error()
 	if err != nil {
-		r.cfg.Failed("renewed", err)
+		r.failed("renewed", err)
 	}
 	due := r.cfg.Clock() + r.ttl/3
 	r.due.Store(int64(due))

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // What blocks costs notes that may be dropped, and no others; the order stays.
 func TestBlockedNoteCostsOnlyWhatMayBeDropped(t *testing.T) {
-	var n report.Notifier
+	n := report.NewNotifier()
 	entered, resume := make(chan struct{}), make(chan struct{})
 	n.Add(func() { close(entered); <-resume })
 	wait(t, entered)
@@ -49,7 +49,7 @@ func TestBlockedNoteCostsOnlyWhatMayBeDropped(t *testing.T) {
 
 // A function that ends its goroutine costs no other: else nothing would be told any more, and all of it kept.
 func TestNoteThatEndsItsGoroutine(t *testing.T) {
-	var n report.Notifier
+	n := report.NewNotifier()
 	entered, resume := make(chan struct{}), make(chan struct{})
 	n.Add(func() {
 		close(entered)
@@ -66,7 +66,7 @@ func TestNoteThatEndsItsGoroutine(t *testing.T) {
 
 // The caller's handler decides what it takes, and knows nothing of the detour.
 func TestHandlerHandsOn(t *testing.T) {
-	var n report.Notifier
+	n := report.NewNotifier()
 	var out bytes.Buffer
 	log := slog.New(n.Handler(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo})))
 	log.Debug("not wanted")
