@@ -129,7 +129,7 @@ func (d *asyncRelease) again(err error) {
 	l.mu.Lock()
 	d.followed = false // by nothing that still counts
 	if !d.over && l.s.now() >= d.now+l.s.cfg.ReleaseTimeout {
-		err = d.Err(err)
+		err = redis.NotReleased(err)
 		d.finish(err)
 		d.c.reportFailed(opError("unlock", d.c.prim, err))
 	}
@@ -143,7 +143,7 @@ func (d *asyncRelease) done(err error) {
 	switch {
 	case !d.over:
 		if err != nil {
-			err = d.Err(err)
+			err = redis.NotReleased(err)
 		}
 		d.finish(err)
 	case err == nil && d.inner != nil:

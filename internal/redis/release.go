@@ -46,7 +46,7 @@ func (s *Sender) Release(ctx context.Context, cmds ...ReleaseCommand) (r Release
 		}
 		r.Resent = r.Resent || resent
 		if err != nil {
-			errs = errors.Join(errs, notReleased(err))
+			errs = errors.Join(errs, NotReleased(err))
 			r.Unconfirmed = append(r.Unconfirmed, cmd.Command)
 		}
 	}
@@ -77,8 +77,8 @@ func (r *Released) hear(known bool, res rueidis.RedisResult, resent *bool) error
 	return nil
 }
 
-// notReleased is the error of a release that was refused, or not answered in time, with the client's error.
-func notReleased(err error) error {
+// NotReleased is the error of a release that was refused, or not answered in time, with the client's error.
+func NotReleased(err error) error {
 	if script.Classify(err) == script.Refused {
 		return script.AsUnavailable(err)
 	}
@@ -104,7 +104,3 @@ func (p *Pending) Hear(i int, res rueidis.RedisResult) {
 		p.Resent = p.Resent || p.resent[i]
 	}
 }
-
-// Err is what the user is told of a release of which a command was refused, or has had no answer for the release
-// timeout, by the client's last error.
-func (p *Pending) Err(err error) error { return notReleased(err) }

@@ -9,7 +9,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/api"
-	"relock/internal/clock"
 	"relock/internal/kind"
 	"relock/internal/script"
 )
@@ -60,26 +59,21 @@ func (a *Asker) Granted(ctx context.Context, p kind.Leased, op *kind.Op) error {
 // the hold is trusted.
 func (a *Asker) Extend(ctx context.Context, s *Sender, p kind.Leased, op *kind.Op) Extended {
 	all := s.Extend(ctx, p, op)
-	var missing error // why it is not acknowledged; that ctx has ended tells less
-	for n := 0; a.Want > 0 && all.Err == nil && all.Alive; n++ {
-		there := kind.Op{Owner: op.Owner, N: op.N, Lease: op.Lease, Private: op.Private, ByIDs: op.ByIDs,
-			Known: kind.Known{Held: op.Held, IDs: op.IDs}, Move: kind.Move{Away: true}}
-		err := a.ask(ctx, p, &there, op.Lease)
-		if err == nil {
-			break
+	there := kind.Op{Owner: op.Owner, N: op.N, Lease: op.Lease, Private: op.Private, ByIDs: op.ByIDs,
+		Known: kind.Known{Held: op.Held, IDs: op.IDs}, Move: kind.Move{Away: true}}
+	acknowledged := func() error {
+		if a.Want == 0 || all.Err != nil || !all.Alive {
+			return all.Err
 		}
-		if missing == nil || !script.IsContext(err) {
-			missing = err
-		}
-		if ctx.Err() != nil || clock.Pause(ctx, n) != nil {
-			all.Err = missing
-			break
-		}
-		r := s.Extend(ctx, p, op) // it may have been lost with the server
-		r.Late, r.Voided = r.Late || all.Late, r.Voided || all.Voided
-		if all = r; script.IsContext(r.Err) {
-			all.Err = missing
-		}
+		return a.ask(ctx, p, &there, op.Lease)
+	}
+	if err := acknowledged(); err != nil && all.Err == nil {
+		all.Err = again(ctx, err, func() error {
+			before := all
+			all = s.Extend(ctx, p, op) // it may have been lost with the server
+			all.Late, all.Voided = all.Late || before.Late, all.Voided || before.Voided
+			return acknowledged()
+		})
 	}
 	return all
 }
