@@ -80,7 +80,7 @@ func (h *Hub) join(l *Listener, key chanKey) (<-chan error, error) {
 	// Placing it here rather than in the manager keeps a topology refresh, which
 	// blocks the manager, from delaying channels that do not need it.
 	if ch.state == unplaced && !h.place(ch, now) {
-		h.signal()
+		h.wake.Up()
 	}
 	if !h.managing {
 		h.managing = true
@@ -105,7 +105,7 @@ func (h *Hub) leave(l *Listener) {
 	if ch.state == unplaced {
 		if ch.refused == nil || !now.Before(ch.notBefore) { // else it is kept for the next Listen
 			h.forget(ch)
-			h.signal()
+			h.wake.Up()
 		}
 		return
 	}
@@ -116,7 +116,7 @@ func (h *Hub) leave(l *Listener) {
 		ch.inIdle = true
 		h.idle = append(h.idle, lingering{ch, now.Add(h.linger)})
 		if len(h.idle) == 1 {
-			h.signal()
+			h.wake.Up()
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (h *Hub) expire(now time.Time, earliest func(time.Time)) {
 		}
 		h.detach(ch)
 		h.forget(ch)
-		c.signal()
+		c.wake.Up()
 	}
 	h.idle = nil // let go of the array that the queue has walked through
 }
@@ -216,7 +216,7 @@ func (h *Hub) place(ch *channel, now time.Time) bool {
 	ch.conn, ch.state = c, queued
 	c.n++
 	c.subs = append(c.subs, ch)
-	c.signal()
+	c.wake.Up()
 	return true
 }
 

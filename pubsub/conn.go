@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"relock/internal/clock"
 )
 
 // conn is one life of one subscriber connection. When it is lost the conn ends, its
@@ -18,7 +20,7 @@ import (
 type conn struct {
 	hub  *Hub
 	addr string
-	wake chan struct{} // capacity 1: there is work, or awaiting has become 0
+	wake clock.Wake    // there is work, or awaiting has become 0
 	halt chan struct{} // closed by stop
 
 	// Guarded by hub.mu.
@@ -43,15 +45,7 @@ type awaited struct {
 }
 
 func newConn(h *Hub, addr string) *conn {
-	return &conn{hub: h, addr: addr, wake: make(chan struct{}, 1), halt: make(chan struct{})}
-}
-
-// signal makes run look for work. It never blocks.
-func (c *conn) signal() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+	return &conn{hub: h, addr: addr, wake: make(clock.Wake, 1), halt: make(chan struct{})}
 }
 
 // stop makes the connection end with an error, once no round is under way. Caller holds hub.mu.
@@ -195,6 +189,6 @@ func (c *conn) retire() bool {
 	if n := h.nodes[c.addr]; n != nil && n.conn == c {
 		delete(h.nodes, c.addr)
 	}
-	h.signal() // this may have been the last thing that kept the manager
+	h.wake.Up() // this may have been the last thing that kept the manager
 	return true
 }

@@ -60,7 +60,7 @@ func (c *conn) confirmed(key chanKey) {
 	// Counted also if the channel has no listener any more: what is counted is the
 	// server's answers to this round.
 	if c.awaiting--; c.awaiting <= 0 {
-		c.signal()
+		c.wake.Up()
 	}
 	if !c.proved {
 		c.proved, c.provedAt = true, time.Now()
@@ -102,7 +102,7 @@ func (c *conn) revoked(key chanKey) {
 		h.forget(ch)
 	}
 	h.mu.Unlock()
-	h.signal()
+	h.wake.Up()
 	deliverAll(missed, Message{Missed: true})
 }
 
@@ -137,7 +137,7 @@ func (c *conn) unaccepted(chs []*channel, v verdict, moved string, err error) {
 		failWaiting(ch, ch.refused)
 		// It stays, with or without listeners, to answer the next Listen.
 	}
-	h.signal()
+	h.wake.Up()
 }
 
 // lost is the end of a connection: its channels are placed anew, their listeners told.
@@ -198,6 +198,6 @@ func (h *Hub) lost(c *conn, err error) {
 		}
 	}
 	h.mu.Unlock()
-	h.signal()
+	h.wake.Up()
 	deliverAll(missed, Message{Missed: true})
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"relock/internal/clock"
 )
 
 // Hub shares subscriptions among all the listeners of a process: one connection per
@@ -49,7 +51,7 @@ type lifetime struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // Go only under Hub.mu while it is not closed
-	wake   chan struct{}  // capacity 1: there is something to manage
+	wake   clock.Wake     // there is something to manage
 }
 
 // sharding is whether channels are sharded.
@@ -79,7 +81,7 @@ func NewHub(client rueidis.Client, opts ...Option) *Hub {
 		unplaced: make(map[*channel]struct{}),
 		nodes:    make(map[string]*node),
 	}
-	h.wake, h.shardSem = make(chan struct{}, 1), make(chan struct{}, 1)
+	h.wake, h.shardSem = make(clock.Wake, 1), make(chan struct{}, 1)
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	for _, o := range opts {
 		o(h)
@@ -112,14 +114,6 @@ func (h *Hub) Close() error {
 	deliverAll(ls, Message{Missed: true})
 	h.wg.Wait()
 	return nil
-}
-
-// signal makes the manager look around. It never blocks.
-func (h *Hub) signal() {
-	select {
-	case h.wake <- struct{}{}:
-	default: // a wake-up is pending already
-	}
 }
 
 // manage is the hub's own goroutine: it places channels that have no connection,

@@ -3,8 +3,9 @@ package pubsub
 import (
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
+
+	"relock/internal/clock"
 )
 
 const (
@@ -20,8 +21,7 @@ const (
 
 const (
 	// Back-off of everything that is tried again: dialling a node, a channel whose
-	// slot is on the move, reading the topology.
-	minBackoff = 10 * time.Millisecond
+	// slot is on the move, reading the topology. It doubles from 10 ms up to this.
 	maxBackoff = time.Second
 
 	// maxTries bounds how often a channel is sent from node to node before the
@@ -106,12 +106,5 @@ func (h *Hub) tell(e Event) {
 	}
 }
 
-// backoff returns the pause after n failures in a row: doubling from minBackoff to
-// maxBackoff, the upper half of it at random.
-func backoff(n int) time.Duration {
-	d := maxBackoff
-	if n < 8 { // 10 ms << 7 is past the maximum already
-		d = min(maxBackoff, minBackoff<<max(0, n-1))
-	}
-	return d/2 + rand.N(d/2)
-}
+// backoff returns the pause after n failures in a row.
+func backoff(n int) time.Duration { return clock.Doubling(n-1, maxBackoff) }

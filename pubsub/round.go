@@ -35,7 +35,7 @@ func (c *conn) take() (unsubs, subs []*channel, empty bool) {
 	}
 	c.awaiting = len(subs)
 	if len(c.subs) > 0 {
-		c.signal() // stale ones only do not make the rest wait
+		c.wake.Up() // stale ones only do not make the rest wait
 	}
 	return unsubs, subs, c.n == 0
 }
@@ -77,7 +77,7 @@ func (c *conn) round(ctx context.Context, unsubs, subs []*channel) error {
 		if done {
 			// A wake-up received below may have meant work. One too many costs a
 			// look around, one too few a channel that is never subscribed.
-			c.signal()
+			c.wake.Up()
 			return nil
 		}
 		select {

@@ -9,6 +9,7 @@ import (
 
 	"relock/internal/account"
 	"relock/internal/api"
+	"relock/internal/clock"
 	"relock/internal/holds"
 	"relock/internal/report"
 	"relock/internal/waiting"
@@ -38,7 +39,7 @@ type acquisition struct {
 // A waiter is what an acquisition has while it waits. It is guarded by the lock's mutex.
 type waiter struct {
 	node        waiting.Node[acquisition]
-	wake        waiting.Wake
+	wake        clock.Wake
 	queued      bool
 	subscribing bool
 	outside     bool  // it lies in no section of the session; known once it waits
@@ -85,7 +86,7 @@ func (h *Handle) Lock(ctx context.Context, n int, wait bool, opts []api.Option) 
 		s := h.s
 		a, _ := s.spare.Get().(*acquisition)
 		if a == nil {
-			a = &acquisition{waiter: waiter{wake: make(waiting.Wake, 1)}}
+			a = &acquisition{waiter: waiter{wake: make(clock.Wake, 1)}}
 		}
 		a.request = r
 		if s.trace != nil {

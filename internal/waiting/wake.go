@@ -7,20 +7,9 @@ import (
 	"relock/internal/clock"
 )
 
-// A Wake is by which one caller that waits is woken: a channel with room for one.
-type Wake chan struct{}
-
-// Up wakes the caller, or lets its next Sleep return at once.
-func (w Wake) Up() {
-	select {
-	case w <- struct{}{}:
-	default:
-	}
-}
-
 // Sleep returns after d, which may be [clock.Never]; or earlier, when the caller is woken, its
 // context ends or a message comes. No mutex may be held.
-func Sleep[M any](ctx context.Context, w Wake, messages <-chan M, d time.Duration) (message, timedOut bool) {
+func Sleep[M any](ctx context.Context, w clock.Wake, messages <-chan M, d time.Duration) (message, timedOut bool) {
 	if d == clock.Never && messages == nil { // as mostly: a timer would cost more
 		select {
 		case <-w:

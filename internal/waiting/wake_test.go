@@ -16,24 +16,24 @@ func TestSleep(t *testing.T) {
 	for name, c := range map[string]struct {
 		d                 time.Duration
 		silent            bool // there are no messages to wait for
-		then              func(w waiting.Wake, messages chan<- int, end context.CancelFunc)
+		then              func(w clock.Wake, messages chan<- int, end context.CancelFunc)
 		message, timedOut bool
 		took              time.Duration
 	}{
-		"time":                 {d: time.Minute, then: func(waiting.Wake, chan<- int, context.CancelFunc) {}, timedOut: true, took: time.Minute},
-		"woken":                {d: time.Minute, then: func(w waiting.Wake, _ chan<- int, _ context.CancelFunc) { w.Up() }, took: time.Second},
-		"woken for good":       {d: clock.Never, silent: true, then: func(w waiting.Wake, _ chan<- int, _ context.CancelFunc) { w.Up() }, took: time.Second},
-		"context":              {d: time.Minute, then: func(_ waiting.Wake, _ chan<- int, end context.CancelFunc) { end() }, took: time.Second},
-		"context, for good":    {d: clock.Never, silent: true, then: func(_ waiting.Wake, _ chan<- int, end context.CancelFunc) { end() }, took: time.Second},
-		"message":              {d: time.Minute, then: func(_ waiting.Wake, m chan<- int, _ context.CancelFunc) { m <- 1 }, message: true, took: time.Second},
-		"message, for good":    {d: clock.Never, then: func(_ waiting.Wake, m chan<- int, _ context.CancelFunc) { m <- 1 }, message: true, took: time.Second},
-		"the time is over now": {d: 0, then: func(waiting.Wake, chan<- int, context.CancelFunc) {}, timedOut: true},
+		"time":                 {d: time.Minute, then: func(clock.Wake, chan<- int, context.CancelFunc) {}, timedOut: true, took: time.Minute},
+		"woken":                {d: time.Minute, then: func(w clock.Wake, _ chan<- int, _ context.CancelFunc) { w.Up() }, took: time.Second},
+		"woken for good":       {d: clock.Never, silent: true, then: func(w clock.Wake, _ chan<- int, _ context.CancelFunc) { w.Up() }, took: time.Second},
+		"context":              {d: time.Minute, then: func(_ clock.Wake, _ chan<- int, end context.CancelFunc) { end() }, took: time.Second},
+		"context, for good":    {d: clock.Never, silent: true, then: func(_ clock.Wake, _ chan<- int, end context.CancelFunc) { end() }, took: time.Second},
+		"message":              {d: time.Minute, then: func(_ clock.Wake, m chan<- int, _ context.CancelFunc) { m <- 1 }, message: true, took: time.Second},
+		"message, for good":    {d: clock.Never, then: func(_ clock.Wake, m chan<- int, _ context.CancelFunc) { m <- 1 }, message: true, took: time.Second},
+		"the time is over now": {d: 0, then: func(clock.Wake, chan<- int, context.CancelFunc) {}, timedOut: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, end := context.WithCancel(t.Context())
 				defer end()
-				w, messages := make(waiting.Wake, 1), make(chan int, 1)
+				w, messages := make(clock.Wake, 1), make(chan int, 1)
 				var then sync.WaitGroup
 				then.Go(func() {
 					time.Sleep(time.Second)
@@ -56,7 +56,7 @@ func TestSleep(t *testing.T) {
 
 // A caller that is woken before it sleeps does not sleep, and is woken once however often.
 func TestUpBeforeSleep(t *testing.T) {
-	w := make(waiting.Wake, 1)
+	w := make(clock.Wake, 1)
 	w.Up()
 	w.Up()
 	if _, timedOut := waiting.Sleep[int](t.Context(), w, nil, time.Hour); timedOut {

@@ -30,8 +30,9 @@ var order = []string{
 	"relock/internal/report",
 	"relock/internal/life",
 	"relock/internal/api",
+	"relock/pubsub",
 	"relock/internal/clock", "relock/internal/keyname", "relock/internal/idgen",
-	"relock/rlock/lua", "relock/pubsub", "relock/locktrace",
+	"relock/rlock/lua", "relock/locktrace",
 }
 
 // A package that imports one above it is how two of them become one. What stands in no row is new, and wants a place.
