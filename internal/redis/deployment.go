@@ -72,8 +72,7 @@ func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 		d.Conn = script.NewConnection()
 	}
 	if client.Mode() == rueidis.ClientModeStandalone { // clients of the others follow a failover themselves
-		d.Conn.Follow(script.Follower{Resubscribe: d.hub.Reconnect, Scout: opt.Scout,
-			StillLoads: script.StillLoads(d.Conn, client), Background: cfg.Env.Background})
+		d.Conn.Follow(client, d.hub.Reconnect, opt.Scout, cfg.Env.Background)
 	}
 	d.Run = script.NewRunner(client, d.Conn, cfg.Env.Background)
 	d.Sender = Sender{Run: d.Run.Run, Clock: cfg.Env.Clock, Doubts: d.Conn.Doubts.Load}

@@ -90,6 +90,12 @@ func reply(err error) (re *rueidis.RedisError, ok bool) {
 	return nil, false
 }
 
+// replies reports whether err is an error reply that begins with one of the codes.
+func replies(err error, codes []string) bool {
+	re, ok := reply(err)
+	return ok && says(re.Error(), codes)
+}
+
 // says reports whether the text of an error reply begins with one of the codes. The code "ERR"
 // is not in the text: rueidis takes it off.
 func says(text string, codes []string) bool {
@@ -133,20 +139,14 @@ var transient = []string{
 
 // noPrimary reports whether err is the answer of a server that is no primary, or loads its data:
 // after a failover it may be the old one.
-func noPrimary(err error) bool {
-	re, ok := reply(err)
-	return ok && says(re.Error(), replica)
-}
+func noPrimary(err error) bool { return replies(err, replica) }
 
 // replica are the error replies of a replica. It loads what its primary sends it when it begins
 // as one; without a link to a primary it may refuse everything.
 var replica = []string{"READONLY", "LOADING", "MASTERDOWN"}
 
 // loads reports whether err is the answer of a server that loads its data.
-func loads(err error) bool {
-	re, ok := reply(err)
-	return ok && says(re.Error(), loading)
-}
+func loads(err error) bool { return replies(err, loading) }
 
 var loading = []string{"LOADING"}
 
@@ -171,9 +171,9 @@ func IsTryAgain(err error) bool {
 	return ok && strings.HasPrefix(re.Error(), "TRYAGAIN")
 }
 
-// FewerKeys reports whether Redis may take the command with fewer keys: a slot moves, or this user may not
+// fewerKeys reports whether Redis may take the command with fewer keys: a slot moves, or this user may not
 // use all of them.
-func FewerKeys(err error) bool { return IsTryAgain(err) || DeniedKeys(err) }
+func fewerKeys(err error) bool { return IsTryAgain(err) || DeniedKeys(err) }
 
 // IsContext reports whether err is how a call ends whose context ended.
 func IsContext(err error) bool {

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"relock/internal/clock"
 	"relock/internal/life"
 )
@@ -24,9 +26,14 @@ const (
 	leavePauseMost = 4 * time.Second
 )
 
-// moves is when connections are made anew since the server is not the one to talk to.
+// moves is when connections are made anew since the server is not the one to talk to. The first four are set by
+// Follow.
 type moves struct {
-	Follower
+	resubscribe func() // nil: the connections are left as they are
+	scout       *Scout
+	client      rueidis.Client
+	background  *life.Group
+
 	leaving  atomic.Bool // no command has been seen to be executed since the server was none to talk to
 	scouting atomic.Bool // the scout is under way
 
@@ -34,21 +41,14 @@ type moves struct {
 	pauses
 }
 
-// A Follower is what following a name needs of a session.
-type Follower struct {
-	// Resubscribe has subscriptions made anew, over new connections; it must not block. nil: the
-	// connections are left as they are.
-	Resubscribe func()
-	// Scout finds out where the name leads now; nil: nothing can. Then a server that loads is not left.
-	Scout *Scout
-	// StillLoads asks the session's own server whether it loads. It may wait for that.
-	StillLoads func() bool
-	Background *life.Group // counts every goroutine of the session
-}
-
 // Follow has connections end when Redis answers that it is no primary that serves: a new dial may
 // lead to one. It is for a client of one address, and must be called before the first command.
-func (c *Connection) Follow(f Follower) { c.moves.Follower = f }
+// resubscribe has subscriptions made anew, over new connections; it must not block. scout finds out where the name
+// leads now; nil: nothing can. Then a server that loads is not left.
+func (c *Connection) Follow(client rueidis.Client, resubscribe func(), scout *Scout, background *life.Group) {
+	m := &c.moves
+	m.client, m.resubscribe, m.scout, m.background = client, resubscribe, scout, background
+}
 
 // leave ends all connections, if it is time for that; those that are made next may lead to another
 // server. One that loads its data may be a primary that comes back, or an old one that begins as a
@@ -57,15 +57,15 @@ func (c *Connection) Follow(f Follower) { c.moves.Follower = f }
 func (c *Connection) leave(loads bool) {
 	m := &c.moves
 	switch {
-	case m.Resubscribe == nil || !m.begin(time.Now()):
+	case m.resubscribe == nil || !m.begin(time.Now()):
 	case !loads:
 		c.depart()
-	case m.Scout == nil:
+	case m.scout == nil:
 		m.leaving.Store(true) // the client may find its way, and then the subscriptions follow: see arrived
 	case m.scouting.CompareAndSwap(false, true):
-		m.Background.Go(func() {
+		m.background.Go(func() {
 			defer m.scouting.Store(false)
-			if m.Scout.serves() && m.StillLoads() { // else it was this server, which has loaded meanwhile
+			if m.scout.serves() && c.stillLoads() { // else it was this server, which has loaded meanwhile
 				c.depart()
 			}
 		})
@@ -85,10 +85,10 @@ func (c *Connection) depart() {
 	c.Doubt()
 	open := c.connections() // before new ones are made
 	c.moves.leaving.Store(true)
-	c.moves.Resubscribe()
+	c.moves.resubscribe()
 	c.suspect.Store(true)
 	for _, conn := range open {
-		c.moves.Background.Go(func() { cut(conn) })
+		c.moves.background.Go(func() { cut(conn) })
 	}
 }
 
@@ -103,7 +103,7 @@ func (c *Connection) arrived() {
 		m.mu.Lock()
 		m.executed = true
 		m.mu.Unlock()
-		m.Resubscribe()
+		m.resubscribe()
 	}
 }
 

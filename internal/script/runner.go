@@ -81,7 +81,7 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 			}
 			if err := res.Error(); err != nil {
 				r.heard(res)
-				if c.Fewer != nil && FewerKeys(err) {
+				if c.Fewer != nil && fewerKeys(err) {
 					return r.Run(ctx, c.Fewer(c))
 				}
 			}
@@ -105,7 +105,7 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 	if !ok || r.conn.suspect.Load() {
 		r.heard(res)
 	}
-	if !ok && c.Fewer != nil && FewerKeys(res.Error()) {
+	if !ok && c.Fewer != nil && fewerKeys(res.Error()) {
 		return r.Run(ctx, c.Fewer(c))
 	}
 	return res
@@ -224,7 +224,7 @@ func (r *Runner) send(ctx context.Context, cs []Command, inOrder bool) []rueidis
 		if isNoScript(res) {
 			again = append(again, i)
 		}
-		if err := res.Error(); err != nil && cs[i].Fewer != nil && FewerKeys(err) {
+		if err := res.Error(); err != nil && cs[i].Fewer != nil && fewerKeys(err) {
 			results[i] = r.Run(ctx, cs[i].Fewer(cs[i]))
 			fewer = i < last
 		}

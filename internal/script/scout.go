@@ -55,11 +55,8 @@ func ask(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 
 var noScript = strings.Repeat("0", 40)
 
-// StillLoads returns what finds out whether the server of a client loads its data; no answer counts as
-// that.
-func StillLoads(conn *Connection, client rueidis.Client) func() bool {
-	return func() bool {
-		res := ask(conn.Life(), client)
-		return res.NonRedisError() != nil || loads(res.Error())
-	}
+// stillLoads asks the session's own server whether it loads its data; no answer counts as that.
+func (c *Connection) stillLoads() bool {
+	res := ask(c.life, c.moves.client)
+	return res.NonRedisError() != nil || loads(res.Error())
 }
