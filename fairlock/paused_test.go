@@ -77,7 +77,7 @@ func TestAPausedRunThatStaysInDoubtIsAskedAboutAtOnce(t *testing.T) {
 		la := granted(t, a, patience, "a")
 		locktest.Get(t, seen, patience, "the renewal")
 		unlock(t, la) // b waits for the answer, and what it says is in doubt by then
-		for _, r := range []inbox.Revocation{{Owner: "n", Key: "y"}, {Owner: hold.Owner(), Key: "z"}} {
+		for _, r := range []inbox.Note{{Kind: inbox.Lost, Owner: "n", Key: "y"}, {Kind: inbox.Lost, Owner: hold.Owner(), Key: "z"}} {
 			must(t, s.Do(t, "PUBLISH", inbox.Prefix+ses.ID(), r.String()).Error())
 		}
 		locktest.Get(t, other.Done(), patience, "the second message")

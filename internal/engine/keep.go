@@ -205,7 +205,7 @@ func (a *acquisition) askBack(g *answer) {
 		return
 	}
 	l.asksFor = true
-	text := inbox.Wanted{Owner: g.Owner, Key: a.prim.Names().Key()}.String()
+	text := inbox.Note{Kind: inbox.Wanted, Owner: g.Owner, Key: a.prim.Names().Key()}.String()
 	session := g.Owner[:i]
 	s.life.Background.Go(func() {
 		ctx, cancel := context.WithTimeout(s.life.Closing, s.cfg.TryTimeout())

@@ -32,15 +32,13 @@ func (h *Handlers) Hear(m pubsub.Message) {
 			h.Log.Warn("relock: bad message on the session's channel", "error", err)
 		}
 	default:
-		if w, ok := ParseWanted(m.Payload); ok {
-			h.Wanted(w.Owner, w.Key)
-			return
-		}
-		r, ok := ParseRevocation(m.Payload)
-		if !ok {
+		switch n, ok := ParseNote(m.Payload); {
+		case !ok:
 			h.Log.Warn("relock: unknown message on the session's channel", "payload", m.Payload)
-			return
+		case n.Kind == Wanted:
+			h.Wanted(n.Owner, n.Key)
+		default:
+			h.Revoked(n.Owner, n.Key)
 		}
-		h.Revoked(r.Owner, r.Key)
 	}
 }

@@ -33,6 +33,7 @@ func TestHear(t *testing.T) {
 			return nil
 		},
 		Revoked: func(owner, key string) { add("revoked", owner, key) },
+		Wanted:  func(owner, key string) { add("wanted", owner, key) },
 		Log:     slog.New(slog.NewTextHandler(log, nil)),
 	}
 	for _, c := range []struct {
@@ -44,7 +45,8 @@ func TestHear(t *testing.T) {
 		{pubsub.Message{Payload: "grant:1"}, "grant:1", ""},
 		{pubsub.Message{Payload: "deadlock:1"}, "deadlock:1", ""},
 		{pubsub.Message{Payload: "deadlock:bad"}, "deadlock:bad", "no such message"},
-		{pubsub.Message{Payload: inbox.Revocation{Owner: "a:1", Key: "x:y"}.String()}, "revoked a:1 x:y", ""},
+		{pubsub.Message{Payload: inbox.Note{Kind: inbox.Lost, Owner: "a:1", Key: "x:y"}.String()}, "revoked a:1 x:y", ""},
+		{pubsub.Message{Payload: inbox.Note{Kind: inbox.Wanted, Owner: "a:1", Key: "x:y"}.String()}, "wanted a:1 x:y", ""},
 		{pubsub.Message{Payload: "nonsense"}, "", "payload=nonsense"},
 	} {
 		heard = nil

@@ -65,44 +65,30 @@ func tellNode(ctx context.Context, node rueidis.Client, message string) error {
 	return errs
 }
 
-// A Revocation is the message that an owner was forced out of the lock of a key. Its text is
-// "lost:<length of owner>:<owner><key>"; force_unlock.lua makes it too.
-type Revocation struct{ Owner, Key string }
+// A Note is a message about the hold that an owner has of the lock of a key. Its text is
+// "<Kind>:<length of owner>:<owner><key>".
+type Note struct {
+	Kind       string // Lost or Wanted
+	Owner, Key string
+}
+
+const (
+	Lost   = "lost"   // the owner was forced out of the lock; force_unlock.lua says it too
+	Wanted = "wanted" // others wait for the lock, which the owner's session may keep; wanted.lua says it too
+)
 
 // String is the text of the message.
-func (r Revocation) String() string { return ofOwner("lost:", r.Owner, r.Key) }
-
-// ParseRevocation is the opposite of String.
-func ParseRevocation(text string) (r Revocation, ok bool) {
-	r.Owner, r.Key, ok = parseOfOwner("lost:", text)
-	return r, ok
+func (n Note) String() string {
+	return n.Kind + ":" + strconv.Itoa(len(n.Owner)) + ":" + n.Owner + n.Key
 }
 
-// A Wanted is the message that others wait for the lock of a key, which the session of the owner may keep. Its text is
-// "wanted:<length of owner>:<owner><key>"; wanted.lua makes it too.
-type Wanted struct{ Owner, Key string }
-
-// String is the text of the message.
-func (w Wanted) String() string { return ofOwner("wanted:", w.Owner, w.Key) }
-
-// ParseWanted is the opposite of String.
-func ParseWanted(text string) (w Wanted, ok bool) {
-	w.Owner, w.Key, ok = parseOfOwner("wanted:", text)
-	return w, ok
-}
-
-// ofOwner makes the text of a message that is about the hold of an owner.
-func ofOwner(begins, owner, key string) string {
-	return begins + strconv.Itoa(len(owner)) + ":" + owner + key
-}
-
-// parseOfOwner is the opposite.
-func parseOfOwner(begins, text string) (owner, key string, ok bool) {
-	rest, ok := strings.CutPrefix(text, begins)
-	length, rest, ok2 := strings.Cut(rest, ":")
-	n, err := strconv.Atoi(length)
-	if !ok || !ok2 || err != nil || n < 0 || n > len(rest) {
-		return "", "", false
+// ParseNote is the opposite of String.
+func ParseNote(text string) (n Note, ok bool) {
+	kind, rest, _ := strings.Cut(text, ":")
+	length, rest, ok := strings.Cut(rest, ":")
+	size, err := strconv.Atoi(length)
+	if kind != Lost && kind != Wanted || !ok || err != nil || size < 0 || size > len(rest) {
+		return Note{}, false
 	}
-	return rest[:n], rest[n:], true
+	return Note{kind, rest[:size], rest[size:]}, true
 }

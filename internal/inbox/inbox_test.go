@@ -101,22 +101,25 @@ func TestTellAllTellsWhatFailed(t *testing.T) {
 	}
 }
 
-// A revocation's text gives the owner and the key back, whatever these are.
-func TestRevocation(t *testing.T) {
-	for _, r := range []inbox.Revocation{
-		{}, {"owner:1", "key"}, {"owner:1", ""}, {"", "key"}, {"lost:3:a", ":::"}, {"\x00é", "7:\xff"}, {strings.Repeat("o", 1000), "12"},
+// A note's text gives the owner and the key back, whatever these are.
+func TestNote(t *testing.T) {
+	for _, n := range []inbox.Note{
+		{}, {Owner: "owner:1", Key: "key"}, {Owner: "owner:1"}, {Key: "key"}, {Owner: "lost:3:a", Key: ":::"},
+		{Owner: "\x00é", Key: "7:\xff"}, {Owner: strings.Repeat("o", 1000), Key: "12"},
 	} {
-		if got, ok := inbox.ParseRevocation(r.String()); !ok || got != r {
-			t.Errorf("%q became %q, %v", r, got, ok)
+		for _, n.Kind = range []string{inbox.Lost, inbox.Wanted} {
+			if got, ok := inbox.ParseNote(n.String()); !ok || got != n {
+				t.Errorf("%q became %q, %v", n, got, ok)
+			}
 		}
 	}
 }
 
 // Other texts are none.
-func TestNoRevocation(t *testing.T) {
-	for _, text := range []string{"", "lost:", "lost:1", "lost::a", "lost:-1:a", "lost:2:a", "gone:1:ab", "lost:x:ab"} {
-		if r, ok := inbox.ParseRevocation(text); ok {
-			t.Errorf("%q was taken for %v", text, r)
+func TestNoNote(t *testing.T) {
+	for _, text := range []string{"", "lost:", "lost:1", "lost::a", "lost:-1:a", "lost:2:a", "gone:1:ab", "lost:x:ab", "wanted", ":1:ab"} {
+		if n, ok := inbox.ParseNote(text); ok {
+			t.Errorf("%q was taken for %v", text, n)
 		}
 	}
 }

@@ -138,7 +138,7 @@ func (d *Deployment) Close() {
 // rare, so it pays with a few commands here and nothing elsewhere; the script has told the session
 // that made the owner already. Where Redis does not allow it, the holder learns of it at its next renewal.
 func (d *Deployment) Revoke(ctx context.Context, owner, key string) {
-	inbox.TellAll(ctx, d.Client, d.cfg.Env.Background, inbox.Revocation{Owner: owner, Key: key}.String(), func(err error) {
+	inbox.TellAll(ctx, d.Client, d.cfg.Env.Background, inbox.Note{Kind: inbox.Lost, Owner: owner, Key: key}.String(), func(err error) {
 		d.cfg.Env.Log.Debug("relock: holders may learn of a forced unlock only at their next renewal", "error", err)
 	})
 }

@@ -13,12 +13,11 @@ func (c *locker) hear(w *world, p parcel) {
 		c.soon = c.soon || c.phase == asking
 		return
 	}
-	if lost, ok := inbox.ParseRevocation(p.text); ok {
-		c.revoked(w, lost.Owner)
+	if n, ok := inbox.ParseNote(p.text); ok && n.Kind == inbox.Lost {
+		c.revoked(w, n.Owner)
 		return
-	}
-	if wanted, ok := inbox.ParseWanted(p.text); ok {
-		c.askedBack(w, wanted.Owner)
+	} else if ok {
+		c.askedBack(w, n.Owner)
 		return
 	}
 	m, ok := waiting.Parse(p.text, c.id)

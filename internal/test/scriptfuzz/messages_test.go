@@ -126,8 +126,8 @@ func FuzzTexts(f *testing.F) {
 			}
 			m.Sort()
 		}
-		if r, ok := inbox.ParseRevocation(text); ok {
-			if again, ok := inbox.ParseRevocation(r.String()); !ok || again != r || !strings.HasSuffix(text, r.Owner+r.Key) {
+		if r, ok := inbox.ParseNote(text); ok {
+			if again, ok := inbox.ParseNote(r.String()); !ok || again != r || !strings.HasSuffix(text, r.Owner+r.Key) {
 				t.Errorf("%q: %+v", text, r)
 			}
 		}
