@@ -8,7 +8,7 @@ import (
 	"relock/locktrace"
 )
 
-// Guard returns the hooks in a form that does not panic; nil for nil. A hook runs in the middle of a
+// Guard returns the hooks in a form in which all may be called, and do not panic; nil for nil. A hook runs in the middle of a
 // call: a panic would leave what that call has begun, as a place in a queue or a lock that its caller
 // never got to see, and where callers recover from panics, as net/http does, nobody would take it
 // back. So the call goes on, as if the hook had returned (nil, if it begins something), and log is told,
@@ -42,32 +42,34 @@ func caught(name string, log *slog.Logger) {
 	}
 }
 
+// guardStart returns a hook that returns a context in any case: ctx, if it has no other.
 func guardStart[E any](name string, hook func(context.Context, E) context.Context, log *slog.Logger) func(context.Context, E) context.Context {
-	if hook == nil {
-		return nil
-	}
-	return func(ctx context.Context, e E) context.Context {
+	return func(ctx context.Context, e E) (in context.Context) {
+		in = ctx
 		defer caught(name, log)
-		return hook(ctx, e)
+		if hook != nil {
+			if own := hook(ctx, e); own != nil {
+				in = own
+			}
+		}
+		return in
 	}
 }
 
 func guardEnd[E any](name string, hook func(context.Context, E), log *slog.Logger) func(context.Context, E) {
-	if hook == nil {
-		return nil
-	}
 	return func(ctx context.Context, e E) {
 		defer caught(name, log)
-		hook(ctx, e)
+		if hook != nil {
+			hook(ctx, e)
+		}
 	}
 }
 
 func guardEvent[E any](name string, hook func(E), log *slog.Logger) func(E) {
-	if hook == nil {
-		return nil
-	}
 	return func(e E) {
 		defer caught(name, log)
-		hook(e)
+		if hook != nil {
+			hook(e)
+		}
 	}
 }

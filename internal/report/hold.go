@@ -32,9 +32,7 @@ func (t *Tracer) NewHold(c *Call) *Hold {
 // start tells that the hold begins, and that it has ended if it has meanwhile.
 func (d *Hold) start(ctx context.Context, e locktrace.HoldStart) {
 	began := d.t.clock()
-	if hook := d.t.hooks.HoldStart; hook != nil {
-		ctx = with(ctx, hook(ctx, e))
-	}
+	ctx = d.t.hooks.HoldStart(ctx, e)
 	d.mu.Lock()
 	d.ctx, d.about, d.began = ctx, e, began
 	ended := d.why != ""
@@ -61,10 +59,8 @@ func (d *Hold) End(why locktrace.HoldReason, at time.Duration) bool {
 
 // Tell tells that the hold has ended.
 func (d *Hold) Tell() {
-	if hook := d.t.hooks.HoldEnd; hook != nil {
-		e := d.about
-		hook(d.ctx, locktrace.HoldEnd{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N, Nested: e.Nested, Reason: d.why, Held: d.held})
-	}
+	e := d.about
+	d.t.hooks.HoldEnd(d.ctx, locktrace.HoldEnd{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N, Nested: e.Nested, Reason: d.why, Held: d.held})
 }
 
 // Left tells of the end of a hold by a call that was for that, and that began at a time and returned
@@ -89,16 +85,12 @@ func (d *Hold) ReleaseStart() (end func(err error, gone bool)) {
 	if d == nil {
 		return func(error, bool) {}
 	}
-	hooks, e, ctx, began := d.t.hooks, d.about, d.ctx, d.t.clock()
-	if hooks.ReleaseStart != nil {
-		ctx = with(ctx, hooks.ReleaseStart(ctx, locktrace.ReleaseStart{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N}))
-	}
+	hooks, e, began := d.t.hooks, d.about, d.t.clock()
+	ctx := hooks.ReleaseStart(d.ctx, locktrace.ReleaseStart{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N})
 	return func(err error, gone bool) {
 		if gone && err == nil {
 			err = api.ErrLost
 		}
-		if hooks.ReleaseEnd != nil {
-			hooks.ReleaseEnd(ctx, locktrace.ReleaseEnd{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N, Took: d.t.clock() - began, Err: err})
-		}
+		hooks.ReleaseEnd(ctx, locktrace.ReleaseEnd{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N, Took: d.t.clock() - began, Err: err})
 	}
 }

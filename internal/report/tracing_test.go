@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -61,11 +62,16 @@ func clock() func() time.Duration {
 	return func() time.Duration { now += time.Second; return now }
 }
 
+// tracer returns a Tracer of hooks.
+func tracer(hooks *locktrace.Trace, clock func() time.Duration) *report.Tracer {
+	return report.NewTracer(report.Guard(hooks, slog.New(slog.DiscardHandler)), clock)
+}
+
 // Each end hook gets the context of its start, and the hold's is derived from the caller's; a
 // start hook that returns nil passes its own on.
 func TestOneCall(t *testing.T) {
 	var l log
-	tr, ctx := report.NewTracer(l.hooks(), clock()), context.Background()
+	tr, ctx := tracer(l.hooks(), clock()), context.Background()
 	var c report.Call
 	tr.AcquireStart(ctx, &c, about, false)
 	tr.Waiting(&c, about)
@@ -90,7 +96,7 @@ func TestOneCall(t *testing.T) {
 // A call that fails begins no hold, though one was made for it, and tells no grant.
 func TestFailedCall(t *testing.T) {
 	var l log
-	tr, ctx := report.NewTracer(l.hooks(), clock()), context.Background()
+	tr, ctx := tracer(l.hooks(), clock()), context.Background()
 	var c report.Call
 	tr.AcquireStart(ctx, &c, about, true)
 	h := tr.NewHold(&c)
@@ -107,10 +113,7 @@ func TestHoldEndsWhileItBegins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var l log
 			hooks := l.hooks()
-			tr, ctx := report.NewTracer(hooks, clock()), context.Background()
-			var c report.Call
-			tr.AcquireStart(ctx, &c, about, false)
-			h := tr.NewHold(&c)
+			var h *report.Hold
 			ends := func() {
 				if h.End(locktrace.HoldLost, time.Minute) {
 					t.Error("the end is told before the beginning")
@@ -123,6 +126,10 @@ func TestHoldEndsWhileItBegins(t *testing.T) {
 				}
 				return start(ctx, e)
 			}
+			tr, ctx := tracer(hooks, clock()), context.Background()
+			var c report.Call
+			tr.AcquireStart(ctx, &c, about, false)
+			h = tr.NewHold(&c)
 			if when == "AcquireEnd" {
 				ends()
 			}
@@ -142,7 +149,7 @@ func TestNoHooks(t *testing.T) {
 	if report.NewTracer(nil, clock()) != nil {
 		t.Fatal("a Tracer without hooks")
 	}
-	for _, tr := range []*report.Tracer{nil, report.NewTracer(new(locktrace.Trace), clock())} {
+	for _, tr := range []*report.Tracer{nil, tracer(new(locktrace.Trace), clock())} {
 		var c report.Call
 		tr.Attempt(about, true, nil)
 		tr.HandedOver(about)
@@ -152,7 +159,7 @@ func TestNoHooks(t *testing.T) {
 		tr.Line(locktrace.Line{})
 		tr.Waiting(&c, about)
 	}
-	tr := report.NewTracer(new(locktrace.Trace), clock())
+	tr := tracer(new(locktrace.Trace), clock())
 	var c report.Call
 	tr.AcquireStart(t.Context(), &c, about, false)
 	h := tr.NewHold(&c)
@@ -178,7 +185,7 @@ func TestLeft(t *testing.T) {
 	} {
 		var l log
 		var call report.Call
-		tr := report.NewTracer(l.hooks(), func() time.Duration { return time.Second })
+		tr := tracer(l.hooks(), func() time.Duration { return time.Second })
 		tr.AcquireStart(t.Context(), &call, about, false)
 		h := tr.NewHold(&call)
 		tr.AcquireEnd(t.Context(), &call, about, locktrace.OutcomeAcquired, true, nil)
@@ -204,7 +211,7 @@ func TestReleaseOfWhatIsGone(t *testing.T) {
 	} {
 		var got error
 		var call report.Call
-		tr := report.NewTracer(&locktrace.Trace{ReleaseEnd: func(_ context.Context, e locktrace.ReleaseEnd) { got = e.Err }},
+		tr := tracer(&locktrace.Trace{ReleaseEnd: func(_ context.Context, e locktrace.ReleaseEnd) { got = e.Err }},
 			func() time.Duration { return 0 })
 		tr.AcquireStart(t.Context(), &call, about, false)
 		h := tr.NewHold(&call)
