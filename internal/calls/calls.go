@@ -51,11 +51,11 @@ func (h *Handle) Call(ctx context.Context, op string, cmd script.Command, decode
 
 // CallWithin is Call with a bound of its own.
 func (h *Handle) CallWithin(ctx context.Context, bound time.Duration, op string, cmd script.Command, decode func(rueidis.RedisResult) error) error {
-	err := h.call(ctx, bound, cmd, decode)
-	if err != nil {
-		err = h.wrap(op, err)
+	err := h.err
+	if err == nil {
+		err = h.session.call(ctx, bound, cmd, decode)
 	}
-	return err
+	return h.wrap(op, err)
 }
 
 // CallOnce is Call for a script that remembers requests: cmd is given the id of one.
@@ -90,12 +90,7 @@ func (h *Handle) ForceUnlock(ctx context.Context, force func(*kind.Force) script
 	return owners, nil
 }
 
-// call is CallWithin without a name in front of errors.
-func (h *Handle) call(ctx context.Context, bound time.Duration, cmd script.Command, decode func(rueidis.RedisResult) error) error {
-	if h.err != nil {
-		return h.err
-	}
-	d := h.session
+func (d *Session) call(ctx context.Context, bound time.Duration, cmd script.Command, decode func(rueidis.RedisResult) error) error {
 	if err := d.Life.EnterWith(ctx); err != nil {
 		return err
 	}
@@ -110,13 +105,10 @@ func (h *Handle) call(ctx context.Context, bound time.Duration, cmd script.Comma
 // Check returns why an operation cannot be begun, with op and the name in front: the error of the
 // handle, or else bad, which is what is wrong with the arguments; nil if nothing is.
 func (h *Handle) Check(op string, bad error) error {
-	switch {
-	case h.err != nil:
-		return h.wrap(op, h.err)
-	case bad != nil:
-		return h.wrap(op, bad)
+	if h.err != nil {
+		bad = h.err
 	}
-	return nil
+	return h.wrap(op, bad)
 }
 
 // Integer decodes an integer, also one in decimal digits.
@@ -135,7 +127,13 @@ func (h *Handle) Once(warn func(log *slog.Logger)) {
 	}
 }
 
-func (h *Handle) wrap(op string, err error) error { return api.Wrap(op, h.name, err) }
+// wrap puts op and the name in front of an error; nil stays nil.
+func (h *Handle) wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return api.Wrap(op, h.name, err)
+}
 
 // Go runs fn in a goroutine of the session. Its context ends when ctx does or when Close
 // begins; Close waits for fn to return. Errors: [api.ErrClosed], ctx's error if it is done, and

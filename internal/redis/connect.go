@@ -15,33 +15,42 @@ import (
 // work there, or ctx ends. After an error nothing of the session is left, but for a client of the
 // caller's and what is stuck in that.
 func (d *Deployment) Connect(ctx context.Context) error {
-	tried, err := d.connect(ctx)
+	err := d.connect(ctx)
 	if err != nil {
 		d.Record.Drop(Farewell)
 		d.cfg.Life.Stop()
 		d.cfg.Life.Farewell(Farewell, d.Close, d.Conn.Sever) // a dial may be under way, which only that ends
-		return err
 	}
-	await(ctx, tried)
-	return nil
+	return err
 }
 
-// connect is Connect, but for the wait for a direct connection: tried is closed when that was tried,
-// and nil if it is not.
-func (d *Deployment) connect(ctx context.Context) (tried <-chan struct{}, err error) {
+// directPatience is how long Connect waits for the direct connection, which a session can do without.
+const directPatience = 250 * time.Millisecond
+
+func (d *Deployment) connect(ctx context.Context) error {
 	if err := Ping(ctx, d.Client); err != nil {
-		return nil, fmt.Errorf("ping: %w", script.AsUnavailable(err))
+		return fmt.Errorf("ping: %w", script.AsUnavailable(err))
 	}
 	if err := d.listen(ctx); err != nil {
-		return nil, script.AsUnavailable(err)
+		return script.AsUnavailable(err)
 	}
+	var tried <-chan struct{} // closed when the direct connection was tried; nil if it is not
 	if d.opt.Direct != nil && !d.Inbox.Deaf() {
 		tried = d.Run.UseDirect(d.opt.Direct, func(ctx context.Context, direct rueidis.Client) bool {
 			return d.Inbox.Reached(ctx, direct, d.Client)
 		})
 	}
 	d.Conn.Connected()
-	return tried, d.begin(ctx)
+	if err := d.begin(ctx); err != nil || tried == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, directPatience)
+	defer cancel()
+	select {
+	case <-tried: // the first Lock finds it
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // listen finds out how releases are published here and subscribes to the session's own channel.
@@ -70,21 +79,4 @@ func (d *Deployment) begin(ctx context.Context) error {
 	}
 	d.Mute = server.Mute(results[:last])
 	return d.Replicas.Check(ctx, d.Space.Cluster, d.cfg.Logger)
-}
-
-// directPatience is how long Connect waits for the direct connection, which a session can do without.
-const directPatience = 250 * time.Millisecond
-
-// await waits a little until the direct connection was tried, if it is (tried is not nil): the
-// first Lock is to find it.
-func await(ctx context.Context, tried <-chan struct{}) {
-	if tried == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, directPatience)
-	defer cancel()
-	select {
-	case <-tried:
-	case <-ctx.Done():
-	}
 }
