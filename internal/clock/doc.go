@@ -6,5 +6,7 @@
 // backoff.go has the pauses between attempts: those of a caller's Backoff, and the one that
 // follows a command without an answer.
 //
+// wake.go has by what one that waits is woken.
+//
 // deadline.go has the time limits of commands, at the price of a few timers a second.
 package clock
