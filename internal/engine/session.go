@@ -168,10 +168,6 @@ func (s *Session) ID() string { return s.id }
 // Config returns the configuration in use: the one given, with the defaults filled in.
 func (s *Session) Config() *Config { return &s.cfg }
 
-// CannotListen reports whether the session is not allowed to subscribe to its own channel, and
-// so cannot receive messages.
-func (s *Session) CannotListen() bool { return s.redis.Inbox.Deaf() }
-
 // Listen is [redis.Deployment.Listen].
 func (s *Session) Listen(ctx context.Context, channel string) (*pubsub.Listener, error) {
 	return s.redis.Listen(ctx, channel)
