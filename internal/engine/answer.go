@@ -16,6 +16,7 @@ type answer struct {
 	doubts         uint32        // the session's count of doubts at that time
 	until          time.Duration // until when what the attempt asks for could be trusted
 	unacknowledged bool          // replicas were asked to acknowledge it, and did not
+	parted         bool          // the attempt did not name the line, in which the claim may stand: see behind.go
 	// unconfirmed is for how long Redis keeps what another's release has granted, and confirmAt when that is to be
 	// confirmed by a renewal.
 	unconfirmed, confirmAt time.Duration
@@ -63,6 +64,9 @@ func (a *acquisition) admit(g answer) *section {
 			l.contention.place.Over(c)
 			l.beginSlice(c, now)
 		}
+	}
+	if g.parted {
+		l.needContention().place.Stay(c, a.op.Line.Head)
 	}
 	x := c.open(a, g.sent)
 	if k.Fenced || g.Token > 0 {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -27,11 +28,17 @@ func (s *Session) send(ctx context.Context, e *attempt) {
 	e.sent, e.doubts = s.now(), s.redis.Conn.Doubts.Load()
 	e.until = e.sent + trustIn(min(e.op.Lease, e.c.safeLease))
 	var answer rueidis.RedisResult
-	if e.piggyback == nil {
-		answer = s.redis.Run.Run(ctx, e.prim.Acquire(e.op))
-	} else {
-		answer = s.sendPiggyback(ctx, e.piggyback, e.prim.Acquire(e.op))
+	cmd := e.prim.Acquire(e.op)
+	var parted *atomic.Bool
+	if cmd.Fewer != nil && e.op.Line.Again {
+		parted = notePart(&cmd)
 	}
+	if e.piggyback == nil {
+		answer = s.redis.Run.Run(ctx, cmd)
+	} else {
+		answer = s.sendPiggyback(ctx, e.piggyback, cmd)
+	}
+	e.parted = parted != nil && parted.Load()
 	e.err = e.Decode(answer, e.kind, e.op)
 	if e.err == nil && s.cfg.Replicas > 0 {
 		e.err = s.acknowledged(ctx, &e.answer, e.prim, e.op)

@@ -83,6 +83,9 @@ func (c *claim) retire(to claimState) {
 		c.noteStanding()
 	}
 	if l.contention != nil {
+		if head, stands := l.contention.place.Behind[c]; stands {
+			c.takeOut(head)
+		}
 		l.contention.place.Over(c)
 	}
 }

@@ -25,6 +25,9 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 	op := c.op()
 	op.Lease = c.mustStand(c.lock.s.now())
 	for _, cmd := range c.account.Releases(nil, c.prim, op) {
+		if op.Line.Head != "" {
+			cmd.Command = c.wholly(cmd.Command, until)
+		}
 		cmds = append(cmds, cmd.Command)
 	}
 	switch {

@@ -29,6 +29,7 @@ func (s *Session) close() error {
 		l.close(true)
 	}
 	life.Await(s.cleanup.Idle(), time.Until(until))
+	life.Await(s.cleanup.Settled(), min(time.Until(until), settleFor))
 
 	if left := time.Until(until); left > 0 && s.cleanup.Unconfirmed() == 0 { // else Redis does not answer, as a rule
 		s.redis.Record.Drop(min(left, redis.Farewell))
@@ -49,6 +50,9 @@ func (s *Session) close() error {
 	}
 	return nil
 }
+
+// settleFor is for how long Close waits for a slot that moves, to take what it has left in lines out of them.
+const settleFor = time.Second
 
 // close ends all that the session has to do with the lock: no caller enters any more, waiters
 // leave, sections end, and what may stand in Redis is released. A claim that was left stays.

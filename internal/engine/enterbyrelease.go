@@ -115,8 +115,9 @@ func (c *claim) dismissLate() {
 // dismissEntry removes in the background the entry that a claim which is over may have in the line.
 func (c *claim) dismissEntry() {
 	s := c.lock.s
-	cmd := c.prim.(kind.Liner).Dismiss(*c.prim.Names(), c.entryHead(), c.ownerID(), c.num != 0)
-	s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: s.now() + s.cfg.ReleaseTimeout})
+	until := s.now() + s.cfg.ReleaseTimeout
+	cmd := c.wholly(c.prim.(kind.Liner).Dismiss(*c.prim.Names(), c.entryHead(), c.ownerID(), c.num != 0), until)
+	s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: until})
 }
 
 // passEntry gives the claim of a front that leaves, and its place in the line, to the next caller, if both want

@@ -230,5 +230,6 @@ func (c *claim) dismiss() {
 		op.Ends, op.ByIDs = []string{r.id}, true
 	}
 	op.Line.Named, op.Line.Head = true, c.entryHead()
-	s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{c.prim.Release(&op)}, Until: s.now() + max(s.cfg.Lease, r.lease)})
+	until := s.now() + max(s.cfg.Lease, r.lease)
+	s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{c.wholly(c.prim.Release(&op), until)}, Until: until})
 }

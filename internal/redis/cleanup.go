@@ -26,8 +26,9 @@ type Cleanup struct {
 	send     func(context.Context, []script.Command) []rueidis.RedisResult
 	queue    life.Queue[*Job]
 	first    life.Queue[*Job] // those that are to leave at once
-	busy     life.Group       // jobs, until Done has returned
-	failures int              // pipelines of queue in a row that were not answered; of its goroutine alone
+	wholes   wholes
+	busy     life.Group // jobs, until Done has returned
+	failures int        // pipelines of queue in a row that were not answered; of its goroutine alone
 
 	mu      sync.Mutex
 	stopped bool // no job is taken any more
@@ -70,6 +71,7 @@ func NewCleanup(env life.Env, timeout time.Duration, send func(context.Context, 
 	q := &Cleanup{env: env, timeout: timeout, send: send}
 	q.queue = life.Queue[*Job]{Go: env.Background.Go, Work: q.work, Batch: batch, Most: 1}
 	q.first = life.Queue[*Job]{Go: env.Background.Go, Work: q.workAhead, Batch: batch, Most: mostAhead}
+	q.wholes.queue = life.Queue[wholeCommand]{Go: env.Background.Go, Work: q.sendWholes, Batch: batch, Most: 1}
 	return q
 }
 

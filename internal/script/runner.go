@@ -82,7 +82,7 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 			if err := res.Error(); err != nil {
 				r.heard(res)
 				if c.Fewer != nil && fewerKeys(err) {
-					return r.Run(ctx, c.Fewer(c))
+					return r.Run(ctx, c.fewer(err))
 				}
 			}
 			return res
@@ -106,7 +106,7 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 		r.heard(res)
 	}
 	if !ok && c.Fewer != nil && fewerKeys(res.Error()) {
-		return r.Run(ctx, c.Fewer(c))
+		return r.Run(ctx, c.fewer(res.Error()))
 	}
 	return res
 }
@@ -225,7 +225,7 @@ func (r *Runner) send(ctx context.Context, cs []Command, inOrder bool) []rueidis
 			again = append(again, i)
 		}
 		if err := res.Error(); err != nil && cs[i].Fewer != nil && fewerKeys(err) {
-			results[i] = r.Run(ctx, cs[i].Fewer(cs[i]))
+			results[i] = r.Run(ctx, cs[i].fewer(err))
 			fewer = i < last
 		}
 	}

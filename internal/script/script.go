@@ -49,6 +49,16 @@ type Command struct {
 	// Fewer makes the command that is sent where Redis does not serve the keys together, since their slot
 	// moves, or does not let this user at all of them: one with fewer keys. nil: there is none.
 	Fewer func(Command) Command
+	// Parted is called before Fewer, if the slot moves: what the other keys have stays as it is. nil: nothing is.
+	Parted func()
+}
+
+// fewer returns the command that is sent in place of one that Redis has refused with err.
+func (c Command) fewer(err error) Command {
+	if c.Parted != nil && IsTryAgain(err) {
+		c.Parted()
+	}
+	return c.Fewer(c)
 }
 
 // Numbers appends the elements of a reply to buf, which may be on the caller's stack: the

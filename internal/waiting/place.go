@@ -54,6 +54,7 @@ type Place[C any] struct {
 	MessageTo       *C            // that claim
 	Unconfirmed     *C            // that was granted by a message, and was not confirmed since
 	AwaitsRenewal   *C            // that is held without a section until a renewal confirms it, for the next caller
+	Behind          map[*C]string // the claims whose entries stand in the line although Redis has let them in, and how these begin
 	ReportedWaiting int           // how many callers wait, by the last report to Redis; 0: none was sent
 	Clock           Clock
 }
@@ -69,6 +70,15 @@ func (p *Place[C]) Stands(c *C, now time.Duration, first bool) {
 	if first && p.First == 0 {
 		p.First = max(now, 1) // 0 is none
 	}
+}
+
+// Stay notes that Redis has let the claim in by an attempt that did not name the line. What its entry begins with
+// may be another thing for a claim that is in.
+func (p *Place[C]) Stay(c *C, head string) {
+	if p.Behind == nil {
+		p.Behind = map[*C]string{}
+	}
+	p.Behind[c] = head
 }
 
 // Lasts reports whether the session still stands in the line, as far as is known. An entry without a sign of life for so
@@ -91,6 +101,7 @@ func (p *Place[C]) Over(c *C) {
 	if p.AwaitsRenewal == c {
 		p.AwaitsRenewal = nil
 	}
+	delete(p.Behind, c)
 }
 
 // A Clock translates times of Redis's clock to the session's clock. The zero value knows

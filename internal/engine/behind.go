@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"relock/internal/kind"
+	"relock/internal/script"
+)
+
+// Entries that stay behind in the line. While a slot moves Redis may serve its keys one by one only: then scripts name
+// the lock alone, and an entry stays in the line although its caller has left, or has got the lock. A release
+// would give the lock to it later, which costs the others a moment while the session is open, and a grant's lease
+// once it has closed. So the clean-up takes such an entry out as soon as Redis serves lock and line together.
+
+// notePart has cmd note that it was sent without the line.
+func notePart(cmd *script.Command) *atomic.Bool {
+	parted := new(atomic.Bool)
+	cmd.Parted = func() { parted.Store(true) }
+	return parted
+}
+
+// wholly has a command that takes the entry of a claim out of the line sent once more, by itself, if it goes
+// without the line. The entry of a named owner gets no lock, and the owner may stand there anew later.
+func (c *claim) wholly(cmd script.Command, until time.Duration) script.Command {
+	if c.num == 0 || cmd.Fewer == nil {
+		return cmd
+	}
+	whole, s := cmd, c.lock.s
+	whole.Fewer = nil
+	cmd.Parted = sync.OnceFunc(func() { s.cleanup.Whole(whole, until) })
+	return cmd
+}
+
+// takeOut takes the entry of a claim out of the line that got the lock while that could not be named. The claim is over,
+// or is left standing.
+func (c *claim) takeOut(head string) {
+	if c.num == 0 {
+		return
+	}
+	cmd := c.prim.(kind.Liner).Dismiss(*c.prim.Names(), head, c.ownerID(), c.state == finished)
+	cmd.Fewer = nil
+	c.lock.s.cleanup.Whole(cmd, c.latestEnd(c.lock.s.now()))
+}
