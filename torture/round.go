@@ -32,8 +32,6 @@ type round struct {
 
 	mu    sync.Mutex
 	fails []string
-
-	behindClose int // locks that were given to sessions in the moment in which they closed
 }
 
 // failed notes what is wrong apart from what the checks find.
@@ -96,9 +94,6 @@ func Run(tb testing.TB, set *servers.Set, p Plan) *Outcome {
 	}
 	r.leftovers(&in)
 	o.Result, o.Faults, o.Fails = check.Run(&in), in.Faults, r.fails
-	if r.behindClose > 0 {
-		o.Result.Counts["locks given to a session that closes"] += r.behindClose
-	}
 	return o
 }
 
