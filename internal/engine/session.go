@@ -121,7 +121,7 @@ func newSession(client rueidis.Client, cfg Config, opt redis.Options) *Session {
 		Polls: cfg.Polling != nil, Logger: cfg.Logger, Life: s.life, Env: env,
 		Told: heard.Hear, Back: s.recheck, Changed: s.subscriptionChanged}, opt)
 	s.calls = calls.Session{Life: s.life, Sender: &s.redis.Sender, Requests: &s.requests, Bound: cfg.ReleaseTimeout, Log: s.log}
-	s.cleanup = redis.NewCleanup(env, cfg.ReleaseTimeout, s.redis.Run.Multi)
+	s.cleanup = redis.NewCleanup(env, cfg.ReleaseTimeout, s.redis.Run.Behind)
 	env.Context = s.life.Closing
 	s.deadlocks = deadlock.NewWatch(deadlock.Config{Env: env, Session: s.id, Label: cfg.Label,
 		Deaf: s.redis.Inbox.Deaf, Fields: s.redis.Fields, Tell: s.redis.Tell})

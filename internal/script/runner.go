@@ -19,6 +19,8 @@ type Runner struct {
 	direct  *Direct      // nil: there is none
 	lost    atomic.Int64 // calls of client that got no answer
 	settled atomic.Int64 // how many of them were sent before one that got an answer
+
+	stragglers life.Group
 }
 
 // NewRunner returns a Runner whose goroutines count in background.
@@ -190,12 +192,22 @@ func (r *Runner) multi(ctx context.Context, cs []Command, inOrder bool) []rueidi
 		return failed(len(cs), err)
 	}
 	answer := make(chan []rueidis.RedisResult, 1)
-	r.background.Go(func() { answer <- r.send(ctx, cs, inOrder) })
+	var over atomic.Bool // for one of the two: the goroutine has returned, or its caller has left
+	r.background.Go(func() {
+		answer <- r.send(ctx, cs, inOrder)
+		if over.Swap(true) {
+			r.stragglers.Add(-1)
+		}
+	})
 	select {
 	case results := <-answer:
 		return results
 	case <-ctx.Done():
 		r.lost.Add(1)
+		r.stragglers.Add(1)
+		if over.Swap(true) { // it has returned meanwhile
+			r.stragglers.Add(-1)
+		}
 		return failed(len(cs), ctx.Err())
 	}
 }
