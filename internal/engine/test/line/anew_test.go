@@ -168,6 +168,41 @@ func TestAReleaseThatComesBehindItsCallersEndLeavesNoEntry(t *testing.T) {
 	})
 }
 
+// So it is when the session closes meanwhile. Nobody would give back then what the next release gives to the entry.
+func TestAReleaseThatComesBehindCloseLeavesNoEntry(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		for _, lost := range []bool{false, true} {
+			a := newAnew(t, s)
+			reached, matches := make(chan struct{}), enters(t)
+			seen, goOn := (<-chan struct{})(reached), func() {}
+			if lost { // it is sent again in a moment, and what takes the entry out has run in vain by then
+				a.Proxy.DropRequest(func(cmd []string) bool {
+					found := matches(cmd)
+					if found {
+						close(reached)
+					}
+					return found
+				})
+			} else {
+				seen, goOn = a.Proxy.HoldRequest(matches)
+				defer goOn()
+			}
+			unlocked := locktest.Go(a.hold.Unlock)
+			a.Reached(seen)
+			closed := locktest.Go(a.Session.Close)
+			locktest.Is(t, "the caller's Lock", locktest.Get(t, a.back, 5*time.Second, "the caller").Err, rlock.ErrClosed)
+			goOn()
+			must(t, locktest.Get(t, unlocked, 10*time.Second, "Unlock"))
+			must(t, locktest.Get(t, closed, 10*time.Second, "Close"))
+			a.stand(0, "when it has closed")
+			in := a.In(a.behind)
+			a.owned(in, "when the session before has closed")
+			must(t, in.Hold.Unlock())
+			locktest.NothingLeft(t, s, a.other)
+		}
+	})
+}
+
 // enters matches the release that has an entry in its arguments, which is to be entered.
 func enters(t *testing.T) func(cmd []string) bool {
 	release := locktest.Calls(t, "release")
