@@ -43,6 +43,9 @@ func (c *claim) become(to claimState) {
 // what may stand.
 func (c *claim) retire(to claimState) {
 	l := c.lock
+	if c.state == lostStanding { // an Unlock that still cancels its contexts is to see the loss
+		to = lostGone
+	}
 	if c.state <= releasing {
 		if c.prev != nil {
 			c.prev.next = c.next

@@ -30,12 +30,9 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 		}
 		cmds = append(cmds, cmd.Command)
 	}
-	switch {
-	case c.state == lostStanding:
-		c.retire(lostGone) // an Unlock that still cancels its contexts is to see the loss
-	case op.Lease > 0:
+	if op.Lease > 0 {
 		c.retire(leftStanding)
-	default:
+	} else {
 		c.retire(finished)
 	}
 	c.lock.s.cleanup.Add(redis.Job{
