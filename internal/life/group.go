@@ -48,5 +48,5 @@ func (g *Group) Idle() <-chan struct{} {
 	return g.idle
 }
 
-// Wait waits until there is no goroutine. There may be one again when it returns.
+// Wait waits until the count is 0. It may have risen again by the time that Wait returns.
 func (g *Group) Wait() { <-g.Idle() }

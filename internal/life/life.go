@@ -9,7 +9,7 @@ import (
 	"relock/internal/api"
 )
 
-// A Life is that of one session. Its mutex comes after those of locks, and none is taken under it.
+// A Life is that of one session. Its mutex comes after those of locks, and none but those of Groups is taken under it.
 type Life struct {
 	Closing    context.Context // ends when Close begins
 	Context    context.Context // ends when nothing may go on in the background
