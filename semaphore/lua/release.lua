@@ -24,7 +24,7 @@ if value and given > 0 then
       redis.call('PEXPIRE', KEYS[1], ARGV[4])
       redis.pcall('PEXPIRE', KEYS[2], ARGV[4]) -- perhaps gone with the last, and the slot moves
     end
-    local asks = ARGV[5] ~= '' and (ARGV[8] ~= '' or redis.pcall('EXISTS', KEYS[3]) ~= 0) -- that is quicker
+    local asks = ARGV[5] ~= '' and (ARGV[8] ~= '' or redis.pcall('EXISTS', KEYS[3]) ~= 0) -- which is quicker than ZRANGE
     heads = asks and redis.pcall('ZRANGE', KEYS[3], 0, 1)
     if not heads or not heads[1] then
       local receivers = value > 0 and redis.call(ARGV[2], ARGV[1], value)
