@@ -30,8 +30,8 @@ func stand(t *testing.T, ctx context.Context, s *redistest.Server, sessions []*r
 	return in
 }
 
-// Writers of several sessions get in in the order of arrival. A release has one of them ask, and whoever is not its turn
-// asks once in all: when it came.
+// Writers of several sessions get in in the order of arrival. A release has one of them ask; a writer whose turn has not
+// come asks once in all: when it came.
 func TestWritersOfManySessionsGetInInTheirOrder(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		attempts := make(chan struct{}, 1000)

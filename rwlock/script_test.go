@@ -60,8 +60,8 @@ func TestScriptsBuryManyReaders(t *testing.T) {
 	})
 }
 
-// Where nobody knows who listens to the lock's channel the next writer is called, and readers come in for a moment
-// whoever waits.
+// Where nobody knows who listens to the lock's channel the next writer is called, and readers come in for a moment,
+// even if no reader has waited.
 func TestAReleaseThatCannotCountListenersOpensTheGate(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		for _, cmd := range setup(writer, ttl, "ZADD W 200 "+yours+"you 4990000000000000 syou", marked) {

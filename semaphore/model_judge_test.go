@@ -26,7 +26,7 @@ func (m *permitModel) Check(ended []*modeltest.Call) {
 			m.exists, m.total, m.highest = true, d.limit, max(m.highest, d.limit)
 			if d.reaps {
 				// TOLERATED: set_limit.lua tells nobody when as many permits had expired
-				// as the limit was lowered by. Whoever waits for more than the limit then
+				// as the limit was lowered by. A caller that waits for more than the limit then
 				// learns of it by the clock only.
 				m.untold = time.Now()
 			}

@@ -95,6 +95,8 @@ func share(owner string) []string {
 	return args("ch", "PUBLISH", "0", "0", "s:", "", owner, "0", "1", "me:1", "me:2")
 }
 
+var alone = args("ch", "PUBLISH", "0", "0", "s:", "", "me:1", "", "0", "me:1", "me:2") // of a session that knows of nobody who waits
+
 var frees = args("ch", "PUBLISH", "0", "0", "s:", "", "me:1", "0", "0", "me:1", "me:2")
 
 // timeless has what is counted by the clock read "~" in the replies of scripts.
@@ -135,6 +137,8 @@ var lineCases = []locktest.ScriptCase{
 
 	run("nobody waits", "release", has(1, inf, "me:1", "me:2"), withLine, frees, "-1", "[0 0 -1]", "s=3"),
 	run("it grants to two", "release", stand(has(0, inf, "me:1", "me:2", "x:1"), "A1 B1 C1"), withLine, frees, "[0 1 -1 0 0]", "[0 0 -1 0 0]", "line<C1 sA sB sC> s=0 z<A1.0 B1.0 x:1>"),
+	run("it grants to two, of whom its session knew nothing", "release", stand(has(0, inf, "me:1", "me:2", "x:1"), "A1 B1 C1"), withLine, alone, "[0 1 -1 0 0]", "[0 0 -1 0 0]", "line<C1 sA sB sC> s=0 z<A1.0 B1.0 x:1>"),
+	run("nobody waits, as its session has it", "release", has(1, inf, "me:1", "me:2"), withLine, alone, "-1", "[0 0 -1]", "s=3"),
 	run("it grants all", "release", stand(has(0, inf, "me:1", "me:2", "x:1"), "A2"), withLine, frees, "[0 1 -1 0 0]", "[0 0 -1]", "s=0 z<A2.0 A2.1 x:1>"),
 	run("it is not enough", "release", stand(has(0, inf, "me:1", "me:2", "x:1"), "A3 B1"), withLine, frees, "[0 1 -1 0 0]", "[0 0 -1 0 0]", "line<A3 B1 sA sB kA3> s=2 z<x:1>"),
 	run("it calls for more than 64", "release", stand(has(70, inf, "me:1", "me:2"), "cA65 B1"), withLine, frees, "[0 1 -1 0 0]", "[0 0 -1 0 0]", "line<cA65 B1 sA sB c> s=72"),

@@ -36,7 +36,7 @@ func mayAsk(name string, after time.Duration) waiting.Message {
 // dozing is in the line while the session A is a slow taker that was not heard of just now, and is passed by.
 var dozing = []string{at(alive-time.Now().UnixMilli()-900_000, "sA", 7e15+time.Now().Add(time.Minute).UnixMilli(), "pA")}
 
-// Whoever lets an entry in tells its session: how many callers are in, and the tokens that they have.
+// A script that lets an entry in tells its session how many callers are in, and which tokens they have.
 func TestASessionIsToldWhatItsEntryWasGiven(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		hears := locktest.Hears(t, s, "s:A")

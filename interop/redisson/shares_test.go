@@ -25,8 +25,9 @@ const (
 
 // TestShares has Go sessions of one goroutine each take a plain lock all the time, and three Java
 // threads with RLock. Java is one client among n + 1, for its threads listen together. It has a
-// quarter of an equal share of the turns at least, and the sessions keep three quarters of theirs, for
-// which the bound leaves a busy machine some room. None of them waits until it looks, 2 s later: the first of the line hears Java's releases.
+// quarter of an equal share of the turns at least, and the sessions keep three quarters of theirs, for which the bound
+// leaves a busy machine some room. None of them waits until it looks, 2 s later: the first of the line hears Java's
+// releases.
 //
 // Without work inside the sessions keep a third only: threads that the Java process has awake follow each other before
 // the first session of the line listens. How often they do depends on the machine: 0.43 to 0.55 were seen on one, more on

@@ -4,8 +4,8 @@
 --     many ms as thousandths: it comes at the end of them
 --   an entry -> its position, Redis's time in µs at its arrival; PASSED more: it was passed over
 --   "s<session>" -> ALIVE less until when that is taken for alive, in ms
---   "l<session>" -> LISTENS less until when that surely listens to the lock's channel, in ms: shorter than
---     a channel lingers that is not listened to any more, since who listens beside them must not starve
+--   "l<session>" -> LISTENS less until when that surely listens to the lock's channel, in ms: for less
+--     time than a channel stays subscribed that it has left, so that clients of others are counted rather too often
 --   "w<session>", of a fair entry "w<entry>" -> WAITING and how many callers wait; without it one
 --   "p<session>" -> PASSED_BY and since when it is, being a slow taker, in ms
 --   "#<entry>" -> NUMBER and, of a fair entry, the number of its last caller; without it one
