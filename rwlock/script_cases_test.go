@@ -78,8 +78,9 @@ const mine, yours = "W00012500001000" + "00002", "W00012500001000" + "00003"
 // lineW are the arguments of acquire_write of a caller that waits, and stands in the line.
 var lineW = append(args("me", "30000", "a", "4000", "", "0", "0", ""), mine, "1", "0", "0", "ch", "PUBLISH", "1", "s:")
 
-// bookW are those of a caller that polls.
+// bookW and bookR are those of callers that poll.
 var bookW = append(args("me", "30000", "a", "4000", "", "0", "0", ""), "b", "me", "2000", "100")
+var bookR = args("me", "30001", "a", "0", "0", "", "me", "2000", "100")
 
 var acquireCases = []locktest.ScriptCase{
 	kase("a write lock is left standing", "leave_write", setup(writer, ttl), leaveW[:3], args("me", "5000", "1", "ch", "PUBLISH", "s:"), "[1 1 -1]", "[1 1 -1]", "lock{me:write:1 mode:write}"),
@@ -100,6 +101,10 @@ var acquireCases = []locktest.ScriptCase{
 	kase("a writer keeps readers out", "acquire_read", setup(stranger, forever), acqR, args("me", "30001", "a"), "[0 forever 0 0 you]", "[0 forever 0 0 you]", "lock{mode:write you:write:1}"),
 	kase("a waiting writer keeps readers out", "acquire_read", setup("HSET lock mode read you 1", youLive, marked, forever), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "R<you> W<m> lock{mode:read you:1}"),
 	kase("a waiting writer keeps those readers in no wait that waited for one that has left", "acquire_read", setup("HSET lock mode read you 1", youLive, marked+" 8509999999999999 t", forever), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me you> T1=1 W<m t> lock{me:1 mode:read you:1}"),
+	kase("a reader that polls books beside a writer", "acquire_read", setup(stranger, forever), acqR, bookR, "[0 forever 0 0 you]", "[0 forever 0 0 you]", "W<b:me> lock{mode:write you:write:1}"),
+	kase("a reader that polls books behind a waiting writer", "acquire_read", setup("HSET lock mode read you 1", youLive, marked, "PEXPIRE W "+locktest.Forever, forever), acqR, bookR, "[0 forever 0 0]", "[0 forever 0 0]", "R<you> W<b:me m> lock{mode:read you:1}"),
+	kase("a private reader that polls takes what is free", "acquire_read", setup("ZADD W -7000000000000000 b:you"), acqP, args("me", "30001", "", "0", "0", "", "me", "2000", "100"), "[1 1 0 1]", "[1 1 0 1]", "R<me> T1=1 W<b:you> lock{me:1 mode:read}"),
+	kase("no reader books on what is no lock", "acquire_read", setup(foreign), acqR, bookR, wrong, wrong, "lock{java:2 mode:read}"),
 	kase("a waiting writer comes first on a free lock", "acquire_read", setup(marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "W<m>"),
 	kase("a mark that is over keeps nobody out", "acquire_read", setup("ZADD W 8400000000000001 m"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 W<m> lock{me:1 mode:read}"),
 	kase("the first timeout key speaks for all", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "W", "T3", "H", "T1"), args("me", "30001", "a", "2", "0"), "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T1=1 T3=1 lock{me:2 mode:read}"),

@@ -156,11 +156,12 @@ func TestAWriterInFrontOfThosePassedOverIsTheFirst(t *testing.T) {
 	})
 }
 
-// A release shortly before a writer that polls comes again leaves the lock to it: the first of the line is called for
-// when that has had its time. A newcomer that finds nobody in the line waits so long too.
-func TestTheLockIsLeftToAWriterThatHasBooked(t *testing.T) {
+// A release shortly before a writer that polls comes again leaves the lock to it, and that of a writer to a reader that
+// polls: the first of the line is called for when that has had its time. A newcomer that finds nobody in the line waits
+// so long too.
+func TestTheLockIsLeftToAPollerThatHasBooked(t *testing.T) {
 	const now = `local t = redis.call('TIME')
-redis.call('ZADD', KEYS[3], string.format('%.0f', -9e15 + (t[1] * 1000 + math.floor(t[2] / 1000)) * 1000 + FROM * 1000 + 900), 'bx')
+redis.call('ZADD', KEYS[3], string.format('%.0f', -9e15 + (t[1] * 1000 + math.floor(t[2] / 1000)) * 1000 + FROM * 1000 + 900), 'WHO')
 `
 	newcomer := slices.Clone(lineW)
 	newcomer[9] = "0"
@@ -171,21 +172,24 @@ redis.call('ZADD', KEYS[3], string.format('%.0f', -9e15 + (t[1] * 1000 + math.fl
 			what, script string
 			keys, args   []string
 			state        [][]string
-			from         string // in how many ms the booking begins
+			who, from    string // the booking, and in how many ms it begins
 			hears, left  string
 		}{
-			{"a writer leaves", "release_write", relW, endingW(endAll, "", ""), setup(writer, ttl, other), "0", "called:9", "W<V" + yours[1:] + "you syou c>"},
-			{"a writer leaves before that", "release_write", relW, endingW(endAll, "", ""), setup(writer, ttl, other), "5000", "granted:", "W<bx syou> lock{mode:write you:write:1}"},
-			{"a writer leaves behind it", "release_write", relW, endingW(endAll, "", ""), setup(writer, ttl, other), "-5000", "granted:", "W<syou> lock{mode:write you:write:1}"},
-			{"the last reader leaves", "release_read", relR, endAll, setup(reader, meLives, ttl, other), "0", "called:9", "W<V" + yours[1:] + "you syou c>"},
-			{"a writer comes", "acquire_write", acqW, newcomer, nil, "0", "", "W<" + mine + "me sme c>"},
-			{"a writer comes before that", "acquire_write", acqW, newcomer, nil, "5000", "", "H(wa) W<bx> lock{me:write:1 mode:write}"},
+			{"a writer leaves", "release_write", relW, endingW(endAll, "", ""), setup(writer, ttl, other), "bx", "0", "called:9", "W<V" + yours[1:] + "you syou c>"},
+			{"a writer leaves before that", "release_write", relW, endingW(endAll, "", ""), setup(writer, ttl, other), "bx", "5000", "granted:", "W<bx syou> lock{mode:write you:write:1}"},
+			{"a writer leaves behind it", "release_write", relW, endingW(endAll, "", ""), setup(writer, ttl, other), "bx", "-5000", "granted:", "W<syou> lock{mode:write you:write:1}"},
+			{"the last reader leaves", "release_read", relR, endAll, setup(reader, meLives, ttl, other), "bx", "0", "called:9", "W<V" + yours[1:] + "you syou c>"},
+			{"a writer leaves, and a reader comes", "release_write", relW, endingW(endAll, "", ""), setup(writer, ttl, other), "b:x", "0", "called:9", "W<V" + yours[1:] + "you syou c>"},
+			{"the last reader leaves, and another one comes", "release_read", relR, endAll, setup(reader, meLives, ttl, other), "b:x", "0", "granted:", "W<b:x syou> lock{mode:write you:write:1}"},
+			{"a writer comes, and a reader", "acquire_write", acqW, newcomer, nil, "b:x", "0", "", "W<" + mine + "me sme c>"},
+			{"a writer comes", "acquire_write", acqW, newcomer, nil, "bx", "0", "", "W<" + mine + "me sme c>"},
+			{"a writer comes before that", "acquire_write", acqW, newcomer, nil, "bx", "5000", "", "H(wa) W<bx> lock{me:write:1 mode:write}"},
 		} {
 			s.FlushAll(t)
 			for _, cmd := range c.state {
 				must(t, s.Do(t, cmd...).Error())
 			}
-			cmd := append([]string{"EVAL", strings.ReplaceAll(now, "FROM", c.from) + rwlock.ScriptSources()[c.script], strconv.Itoa(len(c.keys))}, c.keys...)
+			cmd := append([]string{"EVAL", strings.NewReplacer("FROM", c.from, "WHO", c.who).Replace(now) + rwlock.ScriptSources()[c.script], strconv.Itoa(len(c.keys))}, c.keys...)
 			must(t, s.Do(t, append(cmd, c.args...)...).Error())
 			if c.hears != "" {
 				if got := locktest.Get(t, hears, 10*time.Second, c.what); !strings.HasPrefix(got, c.hears) {

@@ -26,8 +26,12 @@ func (a *acquisition) ask() (answer, error) {
 		op.Line.Head = kind.Reenter
 	case k.Fair:
 		op.Line.Head = kind.InTurn
-	case k.Lines:
-		a.inLine()
+	case op.Wait && !l.s.redis.Inbox.Deaf():
+		if k.Lines {
+			a.inLine()
+		}
+	case a.attempts.pause > 0:
+		a.bookRound()
 	}
 	if l.contention != nil && op.Wait {
 		l.contention.asks()

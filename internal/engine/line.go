@@ -58,16 +58,9 @@ func (c *claim) entryHead() string {
 	return c.prim.(kind.Liner).Entry(w.Head())
 }
 
-// inLine completes the attempt of a front: it enters the line of its lock, or stands there. A session that cannot
-// subscribe, and a TryLock, which does not wait, may book a round instead.
+// inLine completes the attempt of a front: it enters the line of its lock, or stands there.
 func (a *acquisition) inLine() {
 	l, c := a.lock, a.claim
-	if !a.op.Wait || l.s.redis.Inbox.Deaf() {
-		if a.attempts.pause > 0 {
-			a.bookRound()
-		}
-		return
-	}
 	a.op.Line.Head, a.op.Line.Tells = l.s.plainHead, a.opts.Bounded
 	switch {
 	case c.kind.Permits && a.n == 1 && !c.noHandOver && !c.stopped && !c.kind.Unleased:
@@ -84,7 +77,8 @@ func (a *acquisition) inLine() {
 	}
 }
 
-// bookRound completes the attempt of a caller that polls: it says when it will ask again, if it sleeps, and the network takes,
+// bookRound completes the attempt of a caller that polls, as a TryLock does, and whoever waits in a session that cannot
+// subscribe: it says when it will ask again, if it sleeps, and the network takes,
 // as long as the last time. A release shortly before that time leaves the lock to it. The longer the caller has waited,
 // the earlier releases do so.
 func (a *acquisition) bookRound() {

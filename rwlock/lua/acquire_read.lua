@@ -4,9 +4,10 @@
 -- KEYS[1] to KEYS[3], ARGV[1] see owner.lua  KEYS[5] with an id: the ids
 -- KEYS[4] the reader's timeout key for this hold: Redisson's readers look for it when they leave
 -- KEYS[6] its first timeout key, if that is another: it is there however many holds a named owner has
--- ARGV[2] the lease in ms and 1, see clock.lua  ARGV[3] id of the hold, see acquire.lua of rlock
+-- ARGV[2] the lease in ms and 1, see clock.lua  ARGV[3] id of the hold, see acquire.lua of rlock; ''
 -- ARGV[4] read holds of it that this session has  ARGV[5] write holds; both left out with the rest if none
--- ARGV[6] id of the first write hold of a private owner, which gets it now; ''
+-- ARGV[6] id of the first write hold of a private owner, which gets it now; ''  ARGV[7] the session, if it polls
+-- ARGV[8] in how many ms it comes again  ARGV[9] for how many ms before that a writer is to leave the lock to it
 -- Returns {1, holds, 0, 1}: granted; 1: short for {1, 1, 0, 1}; {-1, 0, 0, 0}: those holds are gone
 --   {0, ms, 0, 0}: refused; PTTL, and then the owner who is inside; or what is left of a writer's mark
 local call = redis.call
@@ -24,8 +25,9 @@ if not ARGV[4] and call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0
   call('SET', KEYS[4], '1', 'PX', left)
   return 1
 end
--- include owner, no_lock, mark, inside
-local id, before, across = ARGV[3], ARGV[4] or '0', ARGV[5] or '0'
+local LINE = KEYS[3]
+-- include owner, no_lock, mark, inside, book
+local id, before, across = ARGV[3] ~= '' and ARGV[3], ARGV[4] or '0', ARGV[5] or '0'
 local marks = redis.pcall('ZMSCORE', KEYS[3], 'm', 't')
 local counted = id and redis.pcall('SISMEMBER', KEYS[5], 'r' .. id)
 bad = bad or refused(marks) or refused(counted)
@@ -42,9 +44,11 @@ if reads <= 0 and writes <= 0 then
   local free = size == 0 or (mode and size == 1) -- the mode alone is what a broken client left
   -- A writer's, another kind of lock, or none at all.
   local none = not free and ((no_lock()) or mode ~= 'read' and {0, redis.call('PTTL', KEYS[1]), 0, 0, inside()})
+  local mark = not none and marks[1]
+  local kept_out = mark and marked_until(mark) > now and tonumber(marks[2] or 0) - GATE < now
+  if ARGV[7] and (kept_out or none and not none.err) then book(':' .. ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9]), now) end
   if none then return none end
-  local mark = marks[1]
-  if mark and marked_until(mark) > now and tonumber(marks[2] or 0) - GATE < now then
+  if kept_out then
     local left = math.min(marked_until(mark) - now, redis.call('PTTL', KEYS[3]))
     if free and left > 1000 then
       left = 1000 -- the writers that wait have a moment, if they live

@@ -56,16 +56,17 @@ local function take_writer_off(entry, more)
 end
 
 -- let_writer_in gives a lock that nobody has any more to the first writer that is alive. Where others than the line's
--- sessions listen, or where that is not known, it calls the writer, ms later: mostly they are readers that wait. A writer
--- that polls may have booked: then it calls the first one when that has had its time. heads and booking are what entries
--- returns. It returns the first writer; true if there may be more that were not looked at; and whether it has the lock.
+-- sessions listen, or where that is not known, it calls the writer, ms later: mostly they are readers that wait. ms is 1
+-- if a writer leaves, else 0. A writer that polls may have booked, and has its time before the first one is called; a
+-- reader has so when a writer leaves, for else the mark keeps it out. heads and booking are what entries returns. It
+-- returns the first writer; true if there may be more that were not looked at; and whether it has the lock.
 local function let_writer_in(heads, booking, at, now, ms)
   if heads.err or not is_entry(heads[1]) then return nil, false, false end
   local entry, more, second, listeners, _, slow = first_alive(heads, nil, at, now)
   if not entry then return nil, more, false end
   local known = at.publish == 'SPUBLISH' or at.counts == '1'
   local others = others_listen(listeners, entry, at, now)
-  local booked = booking and due(booking, now)
+  local booked = booking and (ms > 0 or string.sub(booking, 2, 2) ~= ':') and due(booking, now)
   if booked or not known or others > 0 or not give(entry, at, now) then
     if ms > 0 and (others > 0 or not known) then open_gate(now) end
     call_in_turn(at.prefix, entry, second, now, booked or others > 0 and ms or 0, slow)

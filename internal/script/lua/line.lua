@@ -1,7 +1,7 @@
 -- The line of a lock: the sessions that wait for it, in the order of arrival. It needs `refused`.
 -- KEYS[1] the lock; LINE, which the script has set, the line: sorted set. Its members, by score:
 --   "b<session>" -> BOOKED and, in µs, from when the lock is left to that session, which polls, and for how
---     many ms as thousandths: it comes at the end of them
+--     many ms as thousandths: it comes at the end of them; "b:<session>", to its readers when a writer leaves
 --   an entry -> its position, Redis's time in µs at its arrival; PASSED more: it was passed over
 --   "s<session>" -> ALIVE less until when that is taken for alive, in ms
 --   "l<session>" -> LISTENS less until when that surely listens to the lock's channel, in ms: for less
@@ -24,10 +24,10 @@
 -- The messages, on the channel of a session: 'granted:<now>:<token>:<tokens>:<last>:<position>:<length of
 --   entry>:<entry><key>', it has the lock, of a fair entry the callers up to the last one;
 --   'called:<ms>:<length of entry>:<entry><key>', it may ask then
--- include int
+-- include book
 -- Scores that come again only fall (ZADD LT): so an entry keeps its position, and times only grow.
-local BOOKED, PASSED, NUMBER, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING =
-  -9e15, 2.4e15, 4.85e15, 5e15, 6e15, 7e15, 8e15, 8.6e15
+local PASSED, NUMBER, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING =
+  2.4e15, 4.85e15, 5e15, 6e15, 7e15, 8e15, 8.6e15
 -- A process that was heard of so short a time ago runs; a slow taker waits no longer than that as the first.
 -- Where so many in a row doze it is not one that is slow, and to look at more would cost each release dearly.
 local AWAKE_MS, SLOW_MS, MOST_DOZING = 1, 100, 4
@@ -54,14 +54,6 @@ local function entries(n)
   local booking = heads and string.sub(heads[1] or '', 1, 1) == 'b' and heads[1]
   if booking or not heads then heads = redis.call('ZRANGEBYSCORE', LINE, '0', '+inf', 'WITHSCORES', 'LIMIT', n, 2) end
   return {heads[1], heads[3]}, booking, heads[1] and tonumber(heads[2]) < PASSED
-end
-
--- book leaves a round to a session that polls: it comes again so many ms later, and what comes free in so
--- many ms before is left to it.
-local function book(session, ms, window, now)
-  local from = now + ms - window
-  redis.call('ZADD', LINE, int(BOOKED + from * 1000 + window), 'b' .. session)
-  if redis.call('PTTL', LINE) < ms + 5000 then redis.call('PEXPIRE', LINE, ms + 5000) end
 end
 
 -- due returns for how many ms the lock is left to a session that has booked; nil if it is not.

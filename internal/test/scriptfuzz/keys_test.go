@@ -150,7 +150,7 @@ func lineRole(kind string) *role {
 				put(passedBy+w.near(), "p"+s)
 			}
 			if w.once(6) {
-				put(booked+(w.near()*1000)+int64(w.n(100)), "b"+s)
+				put(booked+(w.near()*1000)+int64(w.n(100)), w.of("b", "b:")+s)
 			}
 		}
 		if w.once(3) {

@@ -25,6 +25,18 @@ type opener func(*rlock.Session, string) locker
 
 func plainLock(ses *rlock.Session, name string) locker { return rlock.New(ses, name) }
 func writeLock(ses *rlock.Session, name string) locker { return rwlock.New(ses, name) }
+func readLock(ses *rlock.Session, name string) locker  { return reader{rwlock.New(ses, name)} }
+
+// A reader is the read side of a lock.
+type reader struct{ m *rwlock.RWMutex }
+
+func (r reader) Lock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
+	return r.m.RLock(ctx, opts...)
+}
+
+func (r reader) TryLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
+	return r.m.TryRLock(ctx, opts...)
+}
 
 // A contest is some sessions that use one lock without a pause, each by one goroutine: somebody always waits in the
 // line. It counts what the line says to them.

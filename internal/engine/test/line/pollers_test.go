@@ -17,6 +17,13 @@ const pollPause = 30 * time.Millisecond
 // A poller takes a lock, and sleeps between its attempts.
 type poller func(ctx context.Context, name string) (context.Context, *rlock.Hold, error)
 
+// A duel is a kind of lock whose sessions use it without a pause, and one of callers that sleep between their attempts.
+type duel struct{ busy, sleepy opener }
+
+var duels = map[string]duel{
+	"plain": {plainLock, plainLock}, "write": {writeLock, writeLock}, "read beside writers": {writeLock, readLock},
+}
+
 // pollers are the ways to do that, over a network on which a round trip takes so long.
 func pollers(t *testing.T, s *redistest.Server, trip time.Duration, open opener) map[string]poller {
 	t.Helper()
@@ -60,13 +67,13 @@ func (r *contest) getsIn(lock poller) (longest time.Duration) {
 // a round trip is longer than a section, and the sessions of the line keep three quarters of their share (scenario 36).
 func TestACallerThatSleepsBetweenAttemptsGetsInBesideALine(t *testing.T) {
 	t.Parallel()
-	for kind, open := range map[string]opener{"plain": plainLock, "write": writeLock} {
+	for kind, d := range duels {
 		t.Run(kind, func(t *testing.T) {
 			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 				for _, trip := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond} {
-					for what, lock := range pollers(t, s, trip, open) {
+					for what, lock := range pollers(t, s, trip, d.sleepy) {
 						r := newContest(t, s)
-						r.lock = open
+						r.lock = d.busy
 						r.join(4, time.Millisecond)
 						r.turns(50)
 						began, before := time.Now(), r.sections.Load()
@@ -88,26 +95,26 @@ func TestACallerThatSleepsBetweenAttemptsGetsInBesideALine(t *testing.T) {
 // lock again and again beside four sessions that use that without a pause, and they go on (scenario 37).
 func TestASessionThatMayNotSubscribeGetsItsTurns(t *testing.T) {
 	t.Parallel()
-	for kind, open := range map[string]opener{"plain": plainLock, "write": writeLock} {
+	for kind, d := range duels {
 		t.Run(kind, func(t *testing.T) {
 			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 				_, p := locktest.DialProxy(t, s, rlock.Config{})
 				p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
 				deaf := locktest.DialVia(t, s, p, rlock.Config{})
 				r := newContest(t, s)
-				r.lock = open
+				r.lock = d.busy
 				r.join(4, time.Millisecond)
 				r.turns(50)
 				before := r.sections.Load()
 				longest := r.getsIn(func(ctx context.Context, name string) (context.Context, *rlock.Hold, error) {
-					return open(deaf, name).Lock(ctx)
+					return d.sleepy(deaf, name).Lock(ctx)
 				})
 				t.Logf("it had the lock within %v; the others had it %d times", longest, r.sections.Load()-before)
 				if entries := entriesOf(t, s, r.name, deaf); len(entries) > 0 {
 					t.Errorf("it stands in the line: %q", entries)
 				}
 				var turns atomic.Int64
-				r.loop(open(deaf, r.name), time.Millisecond, &turns)
+				r.loop(d.sleepy(deaf, r.name), time.Millisecond, &turns)
 				before = r.sections.Load()
 				redistest.Eventually(t, 30*time.Second, "turns of the deaf session in a loop", func() bool { return turns.Load() >= 10 })
 				if n := r.sections.Load() - before; s.IsMini() && n < 50 {
