@@ -99,6 +99,42 @@ func TestAWriterThatAsksWhenTheGateOpensComesBehindTheReaders(t *testing.T) {
 	})
 }
 
+// A session's writer stood first in the line, listened, and said so; a reader of that session waits behind it. When the
+// next session's writer leaves, the reader comes in before the one behind that: what the writer has said of the
+// session's subscription does not hide that a reader listens by it.
+func TestAReaderBehindAWriterOfItsSessionIsHeardOf(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, name := within(t, 30*time.Second), redistest.Name(t)
+		trace, waits := locktest.Waiting()
+		answers := make(chan locktrace.Attempt, 100)
+		trace.Attempt = func(a locktrace.Attempt) { answers <- a }
+		ses := dial(t, s, rlock.Config{PollFloor: time.Hour, Trace: trace})
+		_, w := hold(t, ctx, rwlock.New(dial(t, s, far), name).Lock)
+		waiting := stand(t, ctx, s, []*rlock.Session{ses, dial(t, s, far), dial(t, s, far)}, name)
+		redistest.Eventually(t, 5*time.Second, "the first writer to say that it listens", func() bool {
+			n, err := s.Do(t, "ZCOUNT", "relock_line1:{"+name+"}", "5900000000000000", "6000000000000000").ToInt64()
+			must(t, err)
+			return n == 1
+		})
+		reader := goLock(ctx, rwlock.New(ses, name).RLock)
+		for _, who := range []string{"the first writer", "the reader behind it"} {
+			locktest.Get(t, waits, 5*time.Second, who+" to wait")
+		}
+		must(t, w.Unlock())
+		must(t, in(t, waiting[0], 5*time.Second, "the first writer").hold.Unlock())
+		w = in(t, waiting[1], 5*time.Second, "the second writer").hold
+		for a := (locktrace.Attempt{}); a.Kind != "read"; {
+			a = locktest.Get(t, answers, 5*time.Second, "an attempt of the reader")
+		}
+		must(t, w.Unlock())
+		r := in(t, reader, 5*time.Second, "the reader").hold
+		notIn(t, waiting[2], "the third writer beside the reader")
+		must(t, r.Unlock())
+		must(t, in(t, waiting[2], 5*time.Second, "the third writer").hold.Unlock())
+		nothingLeft(t, s)
+	})
+}
+
 // The clock of Redis has leapt back by an hour since a writer opened the gate: that keeps the next one out for no hour.
 // The line is written as mark.lua says, for a clock cannot be set.
 func TestALeapOfTheClockKeepsNoWriterOut(t *testing.T) {

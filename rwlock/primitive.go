@@ -175,9 +175,11 @@ func (r *readSide) Acquire(op *kind.Op) script.Command {
 	if op.Held > 0 {
 		keys = r.timeouts(keys, op.Owner, 1, 1)
 	}
-	if l := &op.Line; l.Books != "" {
-		args = append(args[:2], op.ID, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.First,
-			l.Books, script.Millis(l.ComesIn), script.Millis(l.Window))
+	if l := &op.Line; l.Session != "" {
+		args = append(args[:2], op.ID, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.First, l.Session)
+		if !l.Listens {
+			args = append(args, script.Millis(l.ComesIn), script.Millis(l.Window))
+		}
 	}
 	return script.Command{Script: acquireReadScript, Keys: keys, Args: args}
 }

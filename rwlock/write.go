@@ -42,14 +42,14 @@ func (w *writeSide) Acquire(op *kind.Op) script.Command {
 	}
 	args := []string{op.Owner, script.Millis(op.Lease), op.ID, mark, w.timeout()}
 	l := &op.Line
-	if l.Head == "" && l.Books == "" {
+	if l.Head == "" && l.Session == "" {
 		args = heldArgs(args, op)
 	} else {
 		args = append(args, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.First)
 	}
 	switch {
-	case l.Books != "":
-		args = append(args, "b", l.Books, script.Millis(l.ComesIn), script.Millis(l.Window))
+	case l.Session != "":
+		args = append(args, "b", l.Session, script.Millis(l.ComesIn), script.Millis(l.Window))
 	case l.Head != "":
 		args = append(args, writerEntry(l.Head), script.Flag(l.Again), script.Flag(l.Listens), strconv.Itoa(l.Waiting),
 			w.Channel(), w.lock.Publish, w.lock.Counts, inbox.Prefix, script.Flag(l.Tells))

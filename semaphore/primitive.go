@@ -158,8 +158,8 @@ func (*names) Dismiss(n keyname.Names, head, owner string, given bool) script.Co
 func (n *names) waitArgs(args []string, op *kind.Op) []string {
 	l := &op.Line
 	switch {
-	case l.Books != "":
-		return append(args, "b", "0", "0", n.key.Counts, inbox.Prefix, "0", l.Books, script.Millis(l.ComesIn), script.Millis(l.Window))
+	case l.Session != "":
+		return append(args, "b", "0", "0", n.key.Counts, inbox.Prefix, "0", l.Session, script.Millis(l.ComesIn), script.Millis(l.Window))
 	case l.Head != "":
 		return append(args, l.Head, script.Flag(l.Again), script.Flag(l.Listens), n.key.Counts, inbox.Prefix,
 			strconv.Itoa(l.Waiting), op.Owner, "", "")

@@ -29,6 +29,8 @@ func (a *acquisition) ask() (answer, error) {
 	case op.Wait && !l.s.redis.Inbox.Deaf():
 		if k.Lines {
 			a.inLine()
+		} else if k.Shares && l.hears(a.prim) {
+			op.Line.Listens, op.Line.Session = true, l.s.id
 		}
 	case a.attempts.pause > 0:
 		a.bookRound()

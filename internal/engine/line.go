@@ -83,7 +83,7 @@ func (a *acquisition) inLine() {
 // the earlier releases do so.
 func (a *acquisition) bookRound() {
 	now, line := a.lock.s.now(), &a.op.Line
-	line.Books, line.ComesIn = a.lock.s.id, a.attempts.trip+a.attempts.pause+time.Millisecond
+	line.Session, line.ComesIn = a.lock.s.id, a.attempts.trip+a.attempts.pause+time.Millisecond
 	line.Window = min(2*time.Millisecond+(now-a.start)/5, waiting.MostWindow, line.ComesIn)
 }
 

@@ -215,8 +215,9 @@ type Line struct {
 	Yields  bool   // release: what comes free is left to those who do not stand in the line
 	Waiting int    // how many callers wait; 0: as was said before
 	Tells   bool   // acquire, of an entry: who is inside is to be told; without an entry it always is, if that is known
-	// Books: acquire: a session that polls comes again after ComesIn; for Window before that the lock is to be left to it
-	Books           string
+	// Session: acquire, of a caller that waits outside of the line. Its session polls, and comes again after ComesIn: for
+	// Window before that the lock is to be left to it. Or it Listens, as a reader does.
+	Session         string
 	ComesIn, Window time.Duration
 }
 

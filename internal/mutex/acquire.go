@@ -15,8 +15,8 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 		return p.acquireFair(op)
 	}
 	keys := p.names.Keys[:]
-	inLine, head := op.Line.Head != "" || op.Line.Books != "", op.Line.Head
-	if op.Line.Books != "" {
+	inLine, head := op.Line.Head != "" || op.Line.Session != "", op.Line.Head
+	if op.Line.Session != "" {
 		head = "b"
 	}
 	if inLine {
@@ -26,7 +26,7 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 		keys = p.helpers(keys, op)
 	}
 	args := append(make([]string, 0, 6), op.Owner, script.Millis(op.Lease))
-	again := inLine && (op.Line.Books != "" || op.Line.Again || op.Line.Listens || op.Line.Waiting > 0 || op.Line.Tells)
+	again := inLine && (op.Line.Session != "" || op.Line.Again || op.Line.Listens || op.Line.Waiting > 0 || op.Line.Tells)
 	rest := again || op.ID != "" || op.Tokens > 0 || p.Ends > 0 // else it says nothing
 	if inLine || rest {
 		args = append(args, head)
@@ -45,8 +45,8 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 			p.channel, p.names.Publish, p.names.Counts, inbox.Prefix, strconv.Itoa(op.Line.Waiting))
 	}
 	switch {
-	case op.Line.Books != "":
-		args = append(args, op.Line.Books, script.Millis(op.Line.ComesIn), script.Millis(op.Line.Window))
+	case op.Line.Session != "":
+		args = append(args, op.Line.Session, script.Millis(op.Line.ComesIn), script.Millis(op.Line.Window))
 	case op.Line.Tells:
 		args = append(args, "1")
 	}

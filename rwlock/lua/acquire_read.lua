@@ -6,28 +6,29 @@
 -- KEYS[6] its first timeout key, if that is another: it is there however many holds a named owner has
 -- ARGV[2] the lease in ms and 1, see clock.lua  ARGV[3] id of the hold, see acquire.lua of rlock; ''
 -- ARGV[4] read holds of it that this session has  ARGV[5] write holds; both left out with the rest if none
--- ARGV[6] id of the first write hold of a private owner, which gets it now; ''  ARGV[7] the session, if it polls
--- ARGV[8] in how many ms it comes again  ARGV[9] for how many ms before that a writer is to leave the lock to it
+-- ARGV[6] id of the first write hold of a private owner, which gets it now; ''
+-- ARGV[7] the session, if it may be refused  ARGV[8] in how many ms it comes again, if it polls; left out: it listens to
+--   the lock's channel, for readers  ARGV[9] for how many ms before it comes a writer is to leave the lock to it
 -- Returns {1, holds, 0, 1}: granted; 1: short for {1, 1, 0, 1}; {-1, 0, 0, 0}: those holds are gone
 --   {0, ms, 0, 0}: refused; PTTL, and then the owner who is inside; or what is left of a writer's mark
 local call = redis.call
-if not ARGV[4] and call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0
-    and not (ARGV[3] and call('EXISTS', KEYS[5]) == 1) then
+local id, before, across = ARGV[3] ~= '' and ARGV[3], ARGV[4] or '0', ARGV[5] or '0'
+if before == '0' and across == '0' and call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0
+    and not (id and call('EXISTS', KEYS[5]) == 1) then
   -- Free, no writer waits, and nothing is left of an earlier life.
   local lock, readers, owner, left = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
   local clock = call('TIME')
-  if ARGV[3] then call('SADD', KEYS[5], 'r' .. ARGV[3]) end -- before the hold, to end that by
+  if id then call('SADD', KEYS[5], 'r' .. ARGV[3]) end -- before the hold, to end that by
   call('HSET', lock, 'mode', 'read', owner, '1')
   call('PEXPIRE', lock, left)
   call('ZADD', readers, string.format('%d', clock[1] * 1000 + clock[2] / 1000 + left), owner)
   call('PEXPIRE', readers, left)
-  if ARGV[3] then call('PEXPIRE', KEYS[5], left) end
+  if id then call('PEXPIRE', KEYS[5], left) end
   call('SET', KEYS[4], '1', 'PX', left)
   return 1
 end
 local LINE = KEYS[3]
 -- include owner, no_lock, mark, inside, book
-local id, before, across = ARGV[3] ~= '' and ARGV[3], ARGV[4] or '0', ARGV[5] or '0'
 local marks = redis.pcall('ZMSCORE', KEYS[3], 'm', 't')
 local counted = id and redis.pcall('SISMEMBER', KEYS[5], 'r' .. id)
 bad = bad or refused(marks) or refused(counted)
@@ -46,7 +47,12 @@ if reads <= 0 and writes <= 0 then
   local none = not free and ((no_lock()) or mode ~= 'read' and {0, redis.call('PTTL', KEYS[1]), 0, 0, inside()})
   local mark = not none and marks[1]
   local kept_out = mark and marked_until(mark) > now and tonumber(marks[2] or 0) - GATE < now
-  if ARGV[7] and (kept_out or none and not none.err) then book(':' .. ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9]), now) end
+  local waits = ARGV[7] and (kept_out or none and not none.err)
+  if waits and ARGV[8] then
+    book(':' .. ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9]), now)
+  elseif waits then
+    redis.pcall('ZREM', LINE, 'l' .. ARGV[7]) -- it does not listen as the first of the line any more: see others_listen
+  end
   if none then return none end
   if kept_out then
     local left = math.min(marked_until(mark) - now, redis.call('PTTL', KEYS[3]))

@@ -27,7 +27,7 @@ var sideScripts = []scriptRow{
 		{as: again, keys: k(sides, readers, writers, next, ofOwner, first), args: a(owner, lease, id, held, any1("0", "1"), any1("", "w2"))},
 		{as: func(w *world) { withID(w); w.held = 0 }, keys: k(sides, readers, writers, next, ofOwner), args: a(owner, lease, id, is("0", "1"), any1("", "w2"))},
 		{as: (*world).bare, keys: k(sides, readers, writers, next), args: a(owner, lease, id, is("0", "0", ""), session, comesIn, window)},
-		{as: func(w *world) { withID(w); w.held = 0 }, keys: k(sides, readers, writers, next, ofOwner), args: a(owner, lease, id, is("0", "0", ""), session, comesIn, window)},
+		{as: func(w *world) { withID(w); w.held = 0 }, keys: k(sides, readers, writers, next, ofOwner), args: a(owner, lease, id, is("0", "0", ""), session, optional(comesIn, window))},
 	}},
 	{path: "rwlock/lua/acquire_write.lua", reply: withOwner, grants: sidesRole, calls: []call{
 		{as: (*world).bare, keys: k(sides, readers, writers), args: a(owner, lease, id, pollMark, timeoutPrefix)},
