@@ -99,6 +99,59 @@ func TestAWriterThatAsksWhenTheGateOpensComesBehindTheReaders(t *testing.T) {
 	})
 }
 
+// A writer leaves, or becomes a reader, while readers wait and no other writer does. One that comes before they have asked,
+// as the one that left in a loop, comes in behind them.
+func TestAWriterThatComesBackLetsReadersIn(t *testing.T) {
+	for _, c := range []struct {
+		what      string
+		owner     string // of the one that leaves; '': it has no name
+		downgrade bool
+	}{{"leaves", "", false}, {"a named one leaves", "me", false}, {"becomes a reader", "", true}} {
+		t.Run(c.what, func(t *testing.T) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				if !s.IsMini() {
+					t.Skip("a busy machine may take longer than the 5 ms for which readers come first")
+				}
+				ctx, name := within(t, 30*time.Second), redistest.Name(t)
+				owner := ctx
+				if c.owner != "" {
+					owner = rlock.WithOwner(ctx, c.owner)
+				}
+				answers := make(chan locktrace.Attempt, 100)
+				leaves := rwlock.New(dial(t, s, far), name)
+				section, w := hold(t, owner, leaves.Lock)
+				var downgraded *rlock.Hold
+				if c.downgrade {
+					_, downgraded = hold(t, section, leaves.RLock)
+				}
+				trace, waits := locktest.Waiting()
+				reads, ofReader := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Hour, Trace: trace})
+				reader := goLock(ctx, rwlock.New(reads, name).RLock)
+				locktest.Get(t, waits, 5*time.Second, "the reader to wait")
+				busy(ctx, 20*time.Millisecond) // it listens by now
+				tries, try := ofReader.HoldRequest(calls("acquire_read"))
+				defer try()
+				must(t, w.Unlock())
+				locktest.Get(t, tries, 5*time.Second, "the reader's attempt")
+				ses := dial(t, s, rlock.Config{PollFloor: time.Hour, Trace: &rlock.Trace{Attempt: func(a locktrace.Attempt) { answers <- a }}})
+				next := goLock(ctx, rwlock.New(ses, name).Lock)
+				if a := locktest.Get(t, answers, 5*time.Second, "the answer to the writer"); a.Granted {
+					t.Error("the writer is in before the reader that has waited for another one")
+				}
+				try()
+				r := in(t, reader, 5*time.Second, "the reader").hold
+				notIn(t, next, "a writer beside a reader")
+				must(t, r.Unlock())
+				if downgraded != nil {
+					must(t, downgraded.Unlock())
+				}
+				must(t, in(t, next, 5*time.Second, "the writer").hold.Unlock())
+				nothingLeft(t, s)
+			})
+		})
+	}
+}
+
 // A session's writer stood first in the line, listened, and said so; a reader of that session waits behind it. When the
 // next session's writer leaves, the reader comes in before the one behind that: what the writer has said of the
 // session's subscription does not hide that a reader listens by it.

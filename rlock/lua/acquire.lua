@@ -81,7 +81,7 @@ if orderly and held <= 0 then
 end
 if booking and ttl == -2 and not is_entry(heads[1]) then -- nobody else stands there
   local us, now = time()
-  local reply = wait_for_booked(booking, entry, us, now, ARGV[9] == '1', ARGV[14])
+  local reply = leave_to_others(due(booking, now), entry, us, now, ARGV[9] == '1', ARGV[14])
   if reply then return reply end
 end
 if heads and (ttl ~= -2 or is_entry(heads[1]) and heads[1] ~= entry) then

@@ -17,6 +17,11 @@ if ARGV[6] == '2' and ARGV[11] == '' and redis.call('EXISTS', KEYS[3]) == 0 and 
   local receivers = redis.call(ARGV[3], ARGV[2], '1')
   if receivers == 0 and ARGV[4] == '1' then return 0 end
   redis.call(ARGV[3], ARGV[2], '0')
+  if receivers > 0 then -- open_gate, see writers.lua, in a line that is over with that
+    local t = redis.call('TIME')
+    redis.pcall('ZADD', KEYS[3], string.format('%.0f', 8.5e15 + t[1] * 1000 + math.floor(t[2] / 1000) + 5), 't')
+    redis.pcall('PEXPIRE', KEYS[3], 6)
+  end
   return ARGV[4] == '1' and receivers or -1
 end
 local LINE, IDS = KEYS[3], 15
@@ -89,6 +94,10 @@ if not given then
   if waits then redis.pcall('ZREM', LINE, 'm') end
   receivers = publish('1')
   if receivers ~= 0 then publish('0') end
+  if receivers > 0 and not next then
+    open_gate(now)
+    if not waits then redis.pcall('PEXPIRE', LINE, GATE_MS + 1) end
+  end
 end
 local position, us = more and -1 or 0, clock[1] * 1000000 + clock[2]
 if next and ARGV[12] ~= '' and not enter(ARGV[12], us, us, now, at.listens, ARGV[14]) then position = us end

@@ -6,13 +6,15 @@
 -- For so long readers come in that waited for a writer, whichever of them comes first: they are as many processes.
 local GATE_MS = 5
 
--- open_gate opens the gate to those readers. just_opened reports whether it was opened in this very millisecond. (A gate
--- that was opened later than now is one from before Redis's clock leapt back, and keeps no writer out.)
+-- open_gate opens the gate to those readers. gate_open returns for how many ms more it is open, GATE_MS if it was opened
+-- in this very millisecond; or nil. (A gate that was opened later than now is one from before Redis's clock leapt back,
+-- and keeps no writer out.)
 local function open_gate(now) redis.pcall('ZADD', LINE, int(GATE + now + GATE_MS), 't') end
-local function just_opened(now)
-  local gate = redis.call('ZSCORE', LINE, 't')
-  return gate and tonumber(gate) - GATE - GATE_MS == now
+local function gate_open(now)
+  local ms = (redis.call('ZSCORE', LINE, 't') or 0) - GATE - now
+  return ms >= 0 and ms <= GATE_MS and ms or nil
 end
+local function just_opened(now) return gate_open(now) == GATE_MS end
 
 -- keep_out leaves the mark for so many ms, or longer if it lives for longer.
 local function keep_out(ms, now)

@@ -121,10 +121,9 @@ local function enter(entry, position, us, now, listens, waiting, look, last)
   end
 end
 
--- wait_for_booked has a newcomer stand in a line in which there is nothing but a booking, if the lock is left to that
--- now. It returns what to answer, or nil.
-local function wait_for_booked(booking, entry, us, now, listens, waiting)
-  local ms = due(booking, now)
+-- leave_to_others has a newcomer stand in a line in which no others stand, for the lock is left to somebody for ms; if
+-- that is not nil. It returns what to answer, or nil.
+local function leave_to_others(ms, entry, us, now, listens, waiting)
   if not ms then return nil end
   local bad = enter(entry, us, us, now, listens, waiting)
   if bad then return (refused(bad, ': the line')) end
