@@ -96,7 +96,7 @@ if not given then
   if receivers ~= 0 then publish('0') end
   if receivers > 0 and not next then
     open_gate(now)
-    if not waits then redis.pcall('PEXPIRE', LINE, GATE_MS + 1) end
+    sweep()
   end
 end
 local position, us = more and -1 or 0, clock[1] * 1000000 + clock[2]

@@ -77,11 +77,15 @@ local function marks(entry, session)
   return 'w' .. session, 'p' .. session
 end
 
--- sweep deletes a line in which no entry stands any more: what is left speaks of the dead, unless it is a booking.
--- While the slot moves Redis does not speak of a line that is gone.
+-- sweep deletes a line in which no entry stands any more: what is left speaks of the dead, unless it is a booking; or the
+-- gate of rwlock's readers, which is over in 5 ms. While the slot moves Redis does not speak of a line that is gone.
 local function sweep()
   local rest = redis.pcall('ZRANGE', LINE, 0, 0)
-  if rest[1] and not is_entry(rest[1]) and string.sub(rest[1], 1, 1) ~= 'b' then redis.call('DEL', LINE) end
+  if rest[1] == 't' then
+    redis.call('PEXPIRE', LINE, 6)
+  elseif rest[1] and not is_entry(rest[1]) and string.sub(rest[1], 1, 1) ~= 'b' then
+    redis.call('DEL', LINE)
+  end
 end
 
 -- keep_line lets it live for longer than an entry may be silent.

@@ -111,6 +111,8 @@ func (w Writer) RenewArgs(op *kind.Op) (keys, args []string) {
 func readWrites(name string, faults int8, sides string, rounds ...int8) *Setup {
 	space := &keyname.Space{Publishing: keyname.Publishes(false, false)}
 	set := newSetup(name, faults, rounds)
+	// A writer that comes just when another one has left leaves a millisecond to the readers that waited for that.
+	set.calmMost[0] = calmCost{int16(len(rounds)), int16(len(rounds)), int32(2 * len(rounds))}
 	both := &Sides{Names: space.Names("lock"), PollFloor: ms(set.pollFloor)}
 	set.key, set.channel = "lock", both.channel()
 	sides, java := strings.TrimRight(sides, "RW"), strings.TrimLeft(sides, "rw")
@@ -237,9 +239,9 @@ func (p *phases) ran(w *world, who int8, c *command, before *world) string {
 			if !p.waits[i] || w.clients[i].(*locker).reads == reader {
 				continue
 			}
-			// A reader that does not listen yet is slow to ask; no newcomer knows of readers; and a look of the first
-			// writer that was on its way when the gate was opened lets it in.
-			if !reader && !(w.clients[i].listens() && before.standsBefore(owner, owner) && !before.gate()) {
+			// A reader that does not listen yet is slow to ask; a newcomer knows of readers by an open gate alone; and a
+			// look of the first writer that was on its way when the gate was opened lets it in.
+			if !reader && !(w.clients[i].listens() && before.standsBefore(owner, owner) != before.gate()) {
 				continue
 			}
 			if p.passed[i]++; p.passed[i] > 1 {

@@ -244,6 +244,7 @@ func Setups() []*Setup {
 		readWrites("rw-2-writers", 2, "ww", 1, 1),
 		readWrites("rw-3-readers", 1, "rrw", 1, 1, 1),
 		readWrites("rw-3-writers", 1, "rww", 1, 1, 1),
+		readWrites("rw-2-turns", 0, "rw", 1, 3),
 		readWrites("rw-3-turns", 0, "rww", 1, 2, 1),
 		semaphores("permits-2", 2, 1, []int8{1, 1}, 1, 1),
 		semaphores("permits-3", 1, 2, []int8{1, 1, 1}, 1, 1, 1),
