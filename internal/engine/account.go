@@ -33,7 +33,7 @@ func (c *claim) op() Op {
 // held again at the end.
 func (c *claim) awaitAnswer(ctx context.Context, try bool) bool {
 	l := c.lock
-	for c.account != nil && c.account.Busy() && !(try && c.state == asking && !c.inFlight) {
+	for c.account != nil && c.account.Busy() && !(try && c.state == asking && c.awaits != anAnswer) {
 		free := c.account.Freed()
 		l.unlock()
 		select {
@@ -47,24 +47,13 @@ func (c *claim) awaitAnswer(ctx context.Context, try bool) bool {
 	return true
 }
 
-// sidesOf returns the primitive with which each side was taken.
-func (c *claim) sidesOf() [2]Primitive { return c.account.Sides(c.prim) }
-
 // surplus takes the ids of a side off the account that the holds of a section do not need, and
 // returns them: they are to be ended. Those of a side that is to stand for a while yet stay to the end.
 func (c *claim) surplus(side int, x *section) []string {
-	if p := c.sidesOf()[side]; p != nil && leaves(p) && c.mustStand(c.lock.s.now()) > 0 {
+	if p := c.account.Sides(c.prim)[side]; p != nil && leaves(p) && c.mustStand(c.lock.s.now()) > 0 {
 		return nil
 	}
 	return c.account.Surplus(c.kind, side, x.holds.Needed(side))
-}
-
-// draw returns the next fencing token of the claim; 0 if there is none.
-func (c *claim) draw() int64 {
-	if c.account == nil {
-		return 0
-	}
-	return c.account.Draw()
 }
 
 // latestEnd returns when the lock ends in Redis at the latest if no further command for it is answered. A renewal

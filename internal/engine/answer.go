@@ -71,7 +71,7 @@ func (a *acquisition) admit(g answer) *section {
 	x := c.open(a, g.sent)
 	if k.Fenced || g.Token > 0 {
 		c.needAccount().Reserved(g.Token)
-		x.token.Store(c.draw())
+		x.token.Store(c.account.Draw())
 	}
 	switch {
 	case g.doubts != s.redis.Conn.Doubts.Load():

@@ -41,7 +41,7 @@ func (a *acquisition) ask() (answer, error) {
 	if l.hasAsync {
 		defer a.attachPending()()
 	}
-	c.inFlight = true
+	c.awaits = anAnswer
 	a.traced.Attempts++
 	e := attempt{c: c, target: a.target, op: op, piggyback: a.piggyback, caller: a.ctx}
 	l.unlock()
@@ -50,7 +50,7 @@ func (a *acquisition) ask() (answer, error) {
 	cancel()
 	l.mu.Lock()
 	g, err := e.answer, e.err
-	c.inFlight, a.attempts.sent = false, g.sent
+	c.awaits, a.attempts.sent = nothing, g.sent
 	if c.account != nil {
 		c.account.Wake()
 	}
@@ -101,11 +101,13 @@ func (a *acquisition) prepare() {
 }
 
 // underWay reports whether the answer for its claim is awaited.
-func (a *acquisition) underWay() bool { return a.claim != nil && a.claim.inFlight }
+func (a *acquisition) underWay() bool { return a.claim != nil && a.claim.awaits == anAnswer }
 
 // busy reports whether the caller cannot be given the lock now: it subscribes, or awaits an answer. It is woken at
 // the end of that.
-func (a *acquisition) busy() bool { return a.subscribing || a.claim != nil && a.claim.inFlight }
+func (a *acquisition) busy() bool {
+	return a.subscribing || a.claim != nil && a.claim.awaits == anAnswer
+}
 
 // maxTokens bounds how many fencing tokens one acquisition reserves.
 const maxTokens = 256

@@ -11,39 +11,32 @@ import (
 // renewed and handed over.
 func (c *claim) mayAwaitRenewal(now time.Duration) bool {
 	ct := c.lock.contention
-	if c.kind.Permits && ct != nil && ct.place.AwaitsRenewal != nil && ct.place.AwaitsRenewal != c { // one at a time
-		return false
+	for o := c.lock.claims; o != nil && c.kind.Permits; o = o.next {
+		if o.awaits == aRenewal { // one at a time
+			return false
+		}
 	}
 	return (c.run != nil || ct != nil && ct.place.Unconfirmed == c) && c.state == held && !c.cannotHandOver() && now < c.trust && c.lock.s.cfg.HandOverLimit >= 0
 }
 
 // awaitRenewal has the claim renewed before its next section opens.
 func (c *claim) awaitRenewal(now time.Duration) {
-	c.lock.needContention().place.AwaitsRenewal = c
+	c.awaits = aRenewal
 	if c.stopped || c.renewAt != renewalUnderWay {
 		c.stopped, c.renewAt = false, now
 	}
 	c.reschedule()
 }
 
-// awaitsRenewal reports whether the claim is held without a section until a renewal confirms it.
-func (c *claim) awaitsRenewal() bool {
-	ct := c.lock.contention
-	return ct != nil && ct.place.AwaitsRenewal == c
-}
-
 // resume hands over a claim that waited for a renewal, which has confirmed it.
 func (c *claim) resume(now time.Duration) {
-	if c.state != held || !c.awaitsRenewal() {
-		return
-	}
 	l := c.lock
-	l.contention.place.AwaitsRenewal = nil
+	c.awaits = nothing
 	switch {
 	case !l.handOver(c, now):
 		c.end(nil)
 		l.askAtOnce()
-	case l.s.trace != nil && !c.awaitsRenewal():
+	case l.s.trace != nil && c.awaits != aRenewal:
 		l.s.notify(c.traceHandedOver)
 	}
 }

@@ -45,8 +45,8 @@ type lease struct {
 	n         int32         // permits
 	doubts    uint32        // the session's count of doubts (Conn.Doubts) when that command was sent
 
-	state    claimState
-	inFlight bool // an attempt for it is under way: the release of the claim must be sent after its answer
+	state  claimState
+	awaits awaited
 	// noHandOver: it is never handed over. It has had a hold with a fixed lease or abandoned, a nested command of
 	// unknown outcome, an inner release that was not confirmed, or a change of side.
 	noHandOver bool
@@ -132,13 +132,24 @@ func (c *claim) excludes() bool {
 	if c.account == nil || c.sections == nil {
 		return c.kind.Exclusive
 	}
-	for side, p := range c.sidesOf() {
+	for side, p := range c.account.Sides(c.prim) {
 		if p != nil && p.Kind().Exclusive && c.sections.holds.Live[side] > 0 {
 			return true
 		}
 	}
 	return false
 }
+
+// An awaited is what a claim waits for. If it is held, no section is open on it meanwhile, and it is renewed.
+type awaited uint8
+
+const (
+	nothing  awaited = iota
+	anAnswer         // asking: to an attempt for it; the release of the claim must be sent after that
+	theFront         // held: permits, until the caller in front has the answer to its attempt, see undelivered.go
+	aRenewal         // held: it is to be confirmed before the next section opens, see awaitrenewal.go
+	itsReuse         // held: the session keeps it, see keep.go
+)
 
 // doubtful reports whether the session may have missed that the claim ended, since the last
 // confirmed command was sent. No caller enters such a claim, and an Unlock asks Redis.

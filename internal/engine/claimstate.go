@@ -10,7 +10,7 @@ type claimState uint8
 
 const (
 	asking       claimState = iota
-	held                    // granted; it has sections, waits for the next (awaitsRenewal, undelivered), is kept, or is about to be released
+	held                    // granted; it has sections, awaits something, or is about to be released
 	releasing               // an Unlock is sending the release
 	finished                // ending in the background, or gone
 	lostStanding            // it may stand in Redis; it is released when its sections are unlocked
@@ -73,7 +73,7 @@ func (c *claim) retire(to claimState) {
 	if l.share == c {
 		l.share = nil
 	}
-	if l.contention != nil && c.kept() {
+	if c.awaits == itsReuse {
 		l.contention.keeper.keepNoMore()
 	}
 	if c.account != nil {

@@ -77,7 +77,7 @@ func (l *lock) close(last bool) {
 	for c, next := l.claims, (*claim)(nil); c != nil; c = next {
 		next = c.next
 		switch {
-		case c.state == asking && !last && c.inFlight:
+		case c.state == asking && !last && c.awaits == anAnswer:
 		case c.state == asking, c.state == held && c.sections == nil:
 			c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
 		case c.state == held:

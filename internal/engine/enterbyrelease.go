@@ -37,7 +37,7 @@ func (l *lock) enterByRelease(c *claim, op *Op) *claim {
 	}
 	a.prepare()
 	a.op.Line.Head, a.op.Line.Waiting = a.claim.entryHead(), l.waitingToReport()
-	a.claim.inFlight, a.attempts.MayHaveRun = true, true
+	a.claim.awaits, a.attempts.MayHaveRun = anAnswer, true
 	op.Line.Enter, op.Line.Waiting = a.op.Line.Head+a.claim.ownerID(), a.op.Line.Waiting
 	return a.claim
 }
@@ -48,7 +48,7 @@ func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration,
 		l.requeued(c, r, sent, doubts, err)
 		return
 	}
-	c.inFlight = false
+	c.awaits = nothing
 	if c.account != nil {
 		c.account.Wake()
 	}
@@ -128,13 +128,13 @@ func (a *acquisition) passEntry(next *acquisition) {
 		a.kind != next.kind || a.n != next.n || a.named != "" || next.named != "" || a.opts.Alone() || next.opts.Alone() {
 		return
 	}
-	if !c.inFlight && (l.contention.place.Claim != c || a.attempts.MayHaveRun || a.attempts.MayCome) {
+	if c.awaits != anAnswer && (l.contention.place.Claim != c || a.attempts.MayHaveRun || a.attempts.MayCome) {
 		return
 	}
 	if head := l.s.plainHead; c.prim.(kind.Liner).Entry(head) != next.prim.(kind.Liner).Entry(head) {
 		return // its tokens have an end, and those of the claim have none, or the other way round
 	}
 	next.claim, next.op = c, a.op
-	next.attempts.MayHaveRun = c.inFlight
+	next.attempts.MayHaveRun = c.awaits == anAnswer
 	a.claim, a.attempts.MayHaveRun = nil, false
 }

@@ -65,7 +65,7 @@ func (h *Hold) extend(ctx context.Context, d time.Duration) error {
 	op := h.extension(now, d)
 	l.unlock()
 
-	r := s.redis.Replicas.Extend(bounded, &s.redis.Sender, c.sidesOf()[h.held.Side].(Leased), &op)
+	r := s.redis.Replicas.Extend(bounded, &s.redis.Sender, c.account.Sides(c.prim)[h.held.Side].(Leased), &op)
 	if r.Err != nil {
 		r.Err = h.notExtended(ctx, r.Err)
 	}
@@ -161,7 +161,7 @@ func (a *acquisition) voidLate(c *claim) error {
 	op := c.prepareExtend(side, time.Millisecond, true)
 	a.lock.unlock()
 	ctx, cancel := a.bounded(a.ctx, a.queued)
-	r := a.lock.s.redis.Sender.Extend(ctx, c.sidesOf()[side].(Leased), &op)
+	r := a.lock.s.redis.Sender.Extend(ctx, c.account.Sides(c.prim)[side].(Leased), &op)
 	if r.Err != nil && ctx.Err() != nil {
 		r.Err = a.ended()
 	}

@@ -91,13 +91,13 @@ func (a *acquisition) askForRun() {
 		defer a.attachPending()()
 		e.piggyback = a.piggyback
 	}
-	n.Asking, c.inFlight = true, true
+	n.Asking, c.awaits = true, anAnswer
 	l.unlock()
 	ctx, cancel := a.bounded(a.ctx, true)
 	l.s.send(ctx, e)
 	cancel()
 	l.mu.Lock()
-	n.Asking, c.inFlight = false, false
+	n.Asking, c.awaits = false, nothing
 	a.traced.Attempts++
 	a.attempts.Note(&account.Outcome{Err: e.err, Granted: e.Status == granted, Unacknowledged: e.unacknowledged, Sent: e.sent, Now: l.s.now(),
 		Others: e.op.Position.Again && c.run.err == nil})
@@ -193,7 +193,7 @@ func (r *run) wakeFirst() {
 // nil if Redis need not know.
 func (a *acquisition) leaveRun() <-chan struct{} {
 	l, c := a.lock, a.member.Run.Of
-	acked, act, left := a.member.Leave(c.inFlight)
+	acked, act, left := a.member.Leave(c.awaits == anAnswer)
 	c.apply(act, left)
 	c.run.wakeFirst()
 	l.wakeDueRun()

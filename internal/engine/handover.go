@@ -33,7 +33,7 @@ func (c *claim) sectionClosed(now time.Duration) (goesOn bool) {
 	case c.account != nil && c.account.LostSections > 0: // others have lost it
 		c.retire(lostStanding)
 	case l.queue.First != nil && l.handOver(c, now): // mostly no caller waits
-		if l.s.trace != nil && !c.awaitsRenewal() {
+		if l.s.trace != nil && c.awaits != aRenewal {
 			l.later(c.traceHandedOver)
 		}
 	case c.keep > 0 && c.keepOn(now):
@@ -63,7 +63,7 @@ func (l *lock) handOver(c *claim, now time.Duration) bool {
 		return false
 	case a.busy():
 		ct := l.needContention()
-		ct.undelivered = append(ct.undelivered, c)
+		ct.undelivered, c.awaits = append(ct.undelivered, c), theFront
 	default:
 		l.give(c, a, now)
 		if l.holder == nil { // other permits may come free meanwhile: the next front listens
@@ -122,13 +122,17 @@ func (c *claim) enter(a *acquisition, now time.Duration) *section {
 	if checking {
 		c.checkEntry(now)
 	}
-	return c.open(a, now)
+	c.awaits = nothing
+	x := c.open(a, now)
+	if c.account != nil {
+		x.token.Store(c.account.Draw())
+	}
+	return x
 }
 
 // give opens a section of c for a caller in the queue and wakes it.
 func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 	x := c.enter(a, now)
-	x.token.Store(c.draw())
 	l.dequeue(a)
 	if next := l.queue.Front(); next != nil && c.kind.Permits { // its place in the line stays the session's
 		a.passEntry(next)

@@ -149,8 +149,11 @@ func (l *lock) check() {
 		if k := c.kind; open > 1 && !k.Shares {
 			fail(c, "I6: %d sections are open", open)
 		}
-		if open > 0 && c.state != held {
-			fail(c, "I2: sections are open")
+		if open > 0 && (c.state != held || c.awaits != nothing) {
+			fail(c, "I2: sections are open; it awaits %d", c.awaits)
+		}
+		if is := l.contention != nil && l.contention.keeper != nil && l.contention.keeper.claim == c; is != (c.awaits == itsReuse) {
+			fail(c, "it is kept: %v; it awaits %d", is, c.awaits)
 		}
 	}
 	if h := l.holder; h != nil && (h.lock != l || h.state > releasing || !h.kind.Exclusive) {

@@ -48,12 +48,6 @@ func keeps(ownerID string) bool {
 // before the handle is used.
 func (h *Handle) KeepFor(d time.Duration) { h.keep = d }
 
-// kept reports whether the claim is one that is kept.
-func (c *claim) kept() bool {
-	ct := c.lock.contention
-	return ct != nil && ct.keeper != nil && ct.keeper.claim == c
-}
-
 // keepOn keeps a claim whose last section has closed, if it may be kept: no caller of the session waits, and as far as is
 // known no other session. Others than the sessions of this library cannot ask for it back, so a claim that goes on
 // being used passes through Redis once in that time.
@@ -71,7 +65,7 @@ func (c *claim) keepOn(now time.Duration) bool {
 	if k.wanted {
 		return false
 	}
-	k.claim, k.until = c, now+c.keep
+	k.claim, k.until, c.awaits = c, now+c.keep, itsReuse
 	c.traceKept(locktrace.KeptBegins)
 	if k.until < min(c.trust, c.renewAt) { // else the watchdog visits the claim before
 		c.reschedule()
@@ -140,7 +134,6 @@ func (a *acquisition) reuse() (x *section, err error) {
 		k.claim, k.reused, k.bounce = nil, true, 0
 		c.traceKept(locktrace.KeptReused)
 		x = c.enter(a, now)
-		x.token.Store(c.draw())
 		a.traced.Grant = locktrace.GrantKept
 		return x, nil
 	}
@@ -159,7 +152,7 @@ func (k *keeper) keepNoMore() {
 	if c == nil {
 		return
 	}
-	k.claim = nil
+	k.claim, c.awaits = nil, nothing
 	what := locktrace.KeptOver
 	if k.wanted {
 		what = locktrace.KeptGivenBack
@@ -181,12 +174,12 @@ func (s *Session) askedBack(owner, key string) {
 		l.mu.Lock()
 		for c := l.claims; c != nil; c = c.next {
 			// (The message may come before the answer by which the session has the lock.)
-			if c.keep == 0 || c.state != held && !c.inFlight || c.ownerID() != owner {
+			if c.keep == 0 || c.state != held && c.awaits != anAnswer || c.ownerID() != owner {
 				continue
 			}
 			c.traceKept(locktrace.KeptWanted)
 			c.keeper(s.now()).askedBack()
-			if c.kept() {
+			if c.awaits == itsReuse {
 				l.giveBack()
 			}
 			break

@@ -12,15 +12,18 @@ func (c *claim) expire(now time.Duration) {
 		return
 	}
 	for x := c.sections; x != nil; {
-		next := x.next
-		for _, h := range x.holds.RunOut(now) {
-			x.endTrace(h, locktrace.HoldExpired)
-			if h.HasContext() {
-				c.lock.later(func() { h.EndContext(ErrLost) })
+		next, over := x.next, false
+		if x.holds.Nested != nil { // else it has no fixed leases
+			for _, h := range x.holds.RunOut(now) {
+				x.endTrace(h, locktrace.HoldExpired)
+				if h.HasContext() {
+					c.lock.later(func() { h.EndContext(ErrLost) })
+				}
 			}
+			over = x.holds.Held() == 0
 		}
 		switch {
-		case x.holds.Held() == 0:
+		case over:
 			c.loseSection(x, "its lease is over")
 		case c.trust > now && x.holds.Until <= now:
 			c.loseSection(x, "its lease was not renewed, since its context had ended")
@@ -38,11 +41,7 @@ func (c *claim) lose(reason string, gone bool) {
 	if c.state != held {
 		return
 	}
-	if c.kept() { // no section is open, so no caller loses the lock
-		c.end(nil)
-		return
-	}
-	if c.awaitsRenewal() || c.undelivered() {
+	if c.awaits != nothing { // no caller loses the lock
 		c.end(nil)
 		c.lock.askAtOnce()
 		return

@@ -83,7 +83,7 @@ func (l *lock) hearClaim(c *claim, m *waiting.Message) {
 		if m.Granted {
 			c.end(nil) // its callers have left
 		}
-	case c.inFlight:
+	case c.awaits == anAnswer:
 		ct.place.Message, ct.place.MessageTo = m, c
 	case m.Granted:
 		l.grantedByMessage(c, m)

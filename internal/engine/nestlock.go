@@ -25,7 +25,7 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 		return a.nest(c.sections, true)
 	case c.state != asking:
 		c.expire(now)
-	case !a.wait && (!c.inFlight || c.run != nil): // the owner itself waits for it
+	case !a.wait && (c.awaits != anAnswer || c.run != nil): // the owner itself waits for it
 		err = ErrNotAcquired
 	default: // the owner waits, or a TryLock of it asks: this caller waits for the outcome
 		err = cmp.Or(a.awaitEarlier(c), err)

@@ -43,14 +43,14 @@ func (s *Session) renew(claims []*claim) {
 	send := func(cmds []script.Command) []rueidis.RedisResult { return s.redis.Run.Multi(ctx, cmds) }
 	each := account.Round[renewalItem]{Most: 1}
 	for _, a := range round.Send(send) {
-		if !a.OneByOne() {
+		if a.Err == nil || !a.OneByOne() {
 			s.renewalAnswered(a, sent, doubts)
 			continue
 		}
 		for _, item := range slices.Compact(a.Items) {
 			c := item.c
 			c.lock.mu.Lock()
-			if c.state == held && c.sidesOf()[item.side] != nil {
+			if c.state == held && c.account.Sides(c.prim)[item.side] != nil {
 				item.addTo(&each, Op{FewestKeys: true})
 			}
 			c.lock.unlock()
@@ -74,12 +74,17 @@ func (s *Session) renewals(claims []*claim) (round account.Round[renewalItem], t
 			l.unlock()
 			continue
 		}
-		// A caller that has come or gone since then counts as one that wants it.
-		// A claim without a section is being handed over or released.
-		sections := c.count()
-		given := c.lock.contention != nil && c.lock.contention.place.Unconfirmed == c // its grant is not confirmed: it has no full lease yet
-		wanted := c.awaitsRenewal() || c.kept() || given && sections > 0 || sections > 0 && (len(item.alive) > 0 || item.all != sections)
-		if !wanted && (sections == 0 || !c.checked(fixed)) {
+		sections, live, renewed := 0, [2]int32{}, false
+		for x := c.sections; x != nil; x = x.next {
+			sections, renewed = sections+1, renewed || x.renewed()
+			live[0] += x.holds.Live[0]
+			live[1] += x.holds.Live[1]
+		}
+		given := l.contention != nil && l.contention.place.Unconfirmed == c // its grant is not confirmed: it has no full lease yet
+		// A caller that has come or gone since then counts as one that wants it. Redis is asked about others too: about one in
+		// doubt, one whose fixed leases nothing renews, and one that Redisson may cut off before their end.
+		wanted := c.awaits != nothing || sections > 0 && (given || len(item.alive) > 0 || item.all != sections)
+		if !wanted && (sections == 0 || !c.doubtful() && !(fixed && (!renewed || c.shortfall(s.now()) > 0))) {
 			c.stopped = true // a caller that enters the claim later has it renewed again
 			if s.unrenewed.On.Load() {
 				s.unrenewed.Over(c, false)
@@ -89,14 +94,15 @@ func (s *Session) renewals(claims []*claim) (round account.Round[renewalItem], t
 			continue
 		}
 		timeout = min(timeout, (c.trust-s.now())/3)
-		item.lease = c.shortfall(s.now())
-		if wanted && c.renewed() {
+		if wanted && (renewed || sections == 0) {
 			item.lease = min(s.cfg.Lease, c.safeLease)
+		} else {
+			item.lease = c.shortfall(s.now())
 		}
-		for side, p := range c.sidesOf() {
+		for side, p := range c.account.Sides(c.prim) {
 			switch {
 			case p == nil:
-			case c.liveOn(side) > 0 || c.awaitsRenewal() || c.kept():
+			case live[side] > 0 || sections == 0:
 				of := item
 				of.side = side
 				of.addTo(&round, Op{ByIDs: c.account.ByIDs()})
@@ -116,7 +122,7 @@ func (item *renewalItem) addTo(round *account.Round[renewalItem], op Op) {
 	if c.lock.s.redis.Space.Cluster {
 		slot = keyname.Slot(c.lock.Key())
 	}
-	p := c.sidesOf()[item.side].(Leased)
+	p := c.account.Sides(c.prim)[item.side].(Leased)
 	op.Owner, op.N, op.Held = c.ownerID(), int(c.n), c.account.Counted(c.kind, item.side)
 	keys, args := p.RenewArgs(&op)
 	round.Add(item, p.RenewScript(), item.lease, slot, keys, args)
@@ -126,14 +132,19 @@ func (item *renewalItem) addTo(round *account.Round[renewalItem], op Op) {
 // runs code of the callers' contexts, so no mutex may be held; sections may come and go meanwhile.
 func (c *claim) wanted() (item renewalItem, fixed bool) {
 	type wish struct {
-		x *section
-		holds.Wish
+		x       *section
+		fixed   bool // it has a hold with a fixed lease
+		callers []holds.Caller
 	}
 	var few [1]wish
 	all := few[:0]
 	c.lock.mu.Lock()
 	for x := c.sections; x != nil; x = x.next {
-		all = append(all, wish{x, x.holds.Wish()})
+		w := wish{x: x}
+		if n := x.holds.Nested; n != nil {
+			w.fixed, w.callers = len(n.Fixed) > 0, slices.Clone(n.Callers)
+		}
+		all = append(all, w)
 	}
 	item = renewalItem{c: c, all: len(all)}
 	if c.account != nil {
@@ -142,35 +153,13 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 	shared := c.kind.Shares && !c.noHandOver
 	c.lock.unlock()
 	for _, w := range all {
-		if w.Fixed && shared || w.x.Err() == nil || w.Alive() {
+		lives := func(c holds.Caller) bool { return c.Ctx.Err() == nil }
+		if w.fixed && shared || w.x.ctx.Err() == nil || slices.ContainsFunc(w.callers, lives) {
 			item.alive = append(item.alive, w.x)
 		}
-		fixed = fixed || w.Fixed
+		fixed = fixed || w.fixed
 	}
 	return item, fixed
-}
-
-// checked reports whether Redis is asked about the claim though no section wants it to be renewed;
-// fixed says that it has a fixed lease. So a claim in doubt is, one whose fixed leases nothing
-// renews, and one that Redisson may cut off before the end of a fixed lease.
-func (c *claim) checked(fixed bool) bool {
-	return c.doubtful() || fixed && (!c.renewed() || c.shortfall(c.lock.s.now()) > 0)
-}
-
-// count returns the number of open sections.
-func (c *claim) count() (n int) {
-	for x := c.sections; x != nil; x = x.next {
-		n++
-	}
-	return n
-}
-
-// liveOn returns how many holds of a side are live.
-func (c *claim) liveOn(side int) (n int) {
-	for x := c.sections; x != nil; x = x.next {
-		n += int(x.holds.Live[side])
-	}
-	return n
 }
 
 // renewalAnswered handles the answer to a renewal that was sent at the given time.
@@ -198,7 +187,11 @@ func (s *Session) renewalAnswered(a account.Answer[renewalItem], sent time.Durat
 			if ct := c.lock.contention; ct != nil && ct.place.Unconfirmed == c {
 				ct.place.Unconfirmed = nil
 			}
-			item.prolong()
+			for _, x := range item.alive { // those that wanted it have the trust that it has brought
+				if c.kind.Shares && !x.ctx.HasEnded() && x.holds.Renewed() > 0 {
+					x.holds.Until = max(x.holds.Until, c.trust)
+				}
+			}
 			asked = sent
 		case c.account != nil && c.account.Changes != item.changes:
 			c.renewAt = min(c.renewAt, now+clock.Least) // the renewal has asked for other holds than there are now
@@ -210,7 +203,9 @@ func (s *Session) renewalAnswered(a account.Answer[renewalItem], sent time.Durat
 			if s.unrenewed.On.Load() {
 				s.unrenewed.Answered(c, item.side)
 			}
-			c.resume(now) // after renewAt is set: a claim that still waits for a renewal is asked about at once
+			if c.awaits == aRenewal {
+				c.resume(now) // after renewAt is set: a claim that still waits for a renewal is asked about at once
+			}
 		}
 		c.lock.unlock()
 	}
@@ -226,16 +221,3 @@ func (s *Session) renewalAnswered(a account.Answer[renewalItem], sent time.Durat
 
 // errRenewalDenied says that the ACL has kept a script from reading a lock.
 var errRenewalDenied = errors.New("rlock: Redis does not allow a command of the script")
-
-// prolong extends the sections that wanted a renewal to the trust that it has brought.
-func (item *renewalItem) prolong() {
-	c := item.c
-	if !c.kind.Shares {
-		return
-	}
-	for _, x := range item.alive {
-		if !x.ctx.HasEnded() && x.holds.Renewed() > 0 {
-			x.holds.Until = max(x.holds.Until, c.trust)
-		}
-	}
-}

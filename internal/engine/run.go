@@ -13,7 +13,7 @@ import (
 // way the message is kept until the answer.
 func (l *lock) hearRun(c *claim, m *waiting.Message) {
 	switch {
-	case c.inFlight:
+	case c.awaits == anAnswer:
 		c.run.Message = m
 	case m.Granted:
 		l.letIn(c, m)
@@ -98,13 +98,13 @@ func (l *lock) requeueBy(r *run, op *Op) *claim {
 	}
 	at := next.BeginAttempt()
 	op.Line.Enter, op.Line.Waiting, op.Position = at.Entry, at.Waiting, &at
-	next.Entering, next.Of.inFlight = true, true
+	next.Entering, next.Of.awaits = true, anAnswer
 	return next.Of
 }
 
 // requeued handles the outcome of a release that was to enter a run in the line.
 func (l *lock) requeued(c *claim, r *redis.Released, sent time.Duration, doubts uint32, err error) {
-	c.run.Entering, c.inFlight = false, false
+	c.run.Entering, c.awaits = false, nothing
 	e := attempt{c: c, answer: answer{sent: sent, doubts: doubts}}
 	e.Value, e.Token, e.Position = -1, r.Line.At, r.Line.Position
 	if err != nil || r.Lost || r.Resent || e.Position <= 0 {

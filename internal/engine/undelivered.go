@@ -1,7 +1,5 @@
 package engine
 
-import "slices"
-
 // Undelivered claims: permits that came free while the caller in front was asking Redis. The front cannot
 // be given them then, for the answer may bring it others. If the session released them, Redis would grant
 // the same permits to the same session a moment later, which again asks meanwhile. So the claims wait
@@ -28,10 +26,4 @@ func (l *lock) deliverPermits() {
 			c.end(nil)
 		}
 	}
-}
-
-// undelivered reports whether the claim is permits that wait for the front's answer.
-func (c *claim) undelivered() bool {
-	ct := c.lock.contention
-	return c.sections == nil && ct != nil && slices.Contains(ct.undelivered, c)
 }

@@ -12,7 +12,7 @@ func (s *Session) watch(now time.Duration) (next time.Duration) {
 		l := c.lock
 		l.mu.Lock()
 		c.expire(now)
-		if c.kept() && l.contention.keeper.until <= now {
+		if c.awaits == itsReuse && l.contention.keeper.until <= now {
 			l.giveBack()
 		}
 		if c.state == held && c.renewAt <= now {
@@ -52,7 +52,7 @@ func (c *claim) renewAfter(asked time.Duration) {
 		return
 	}
 	due, lease := c.trust, min(s.cfg.Lease, c.safeLease)
-	if c.lock.contention != nil && c.kept() {
+	if c.awaits == itsReuse {
 		due = min(due, c.lock.contention.keeper.until)
 	}
 	// A claim between two sections is renewed for the next; shortest is the shortest fixed lease that
@@ -66,9 +66,9 @@ func (c *claim) renewAfter(asked time.Duration) {
 		}
 		until, d := x.holds.FirstFixed(min(minChecked, lease+1))
 		due, shortest = min(due, until), min(shortest, d)
-		renewed = renewed || x.holds.Renewed() > 0
+		renewed = renewed || x.renewed()
 	}
-	if asked != never && !renewed && !c.renewed() {
+	if asked != never && !renewed {
 		if lease = min(lease, shortest); shortest == never {
 			asked = never
 		}
@@ -83,14 +83,10 @@ func (c *claim) renewAfter(asked time.Duration) {
 // minChecked is the shortest fixed lease in the middle of which Redis is asked whether the lock still stands.
 const minChecked = 100 * time.Millisecond
 
-// renewed reports whether the claim has a hold that the watchdog renews.
-func (c *claim) renewed() bool {
-	for x := c.sections; x != nil; x = x.next {
-		if x.holds.Renewed() > 0 || len(x.holds.Fixed()) > 0 && !c.noHandOver && c.kind.Shares {
-			return true
-		}
-	}
-	return c.awaitsRenewal() || c.kept()
+// renewed reports whether the section has a hold that the watchdog renews.
+func (x *section) renewed() bool {
+	n := x.holds.Nested
+	return n == nil || x.holds.Renewed() > 0 || len(n.Fixed) > 0 && !x.claim.noHandOver && x.claim.kind.Shares
 }
 
 // recheck has Redis asked about every claim at once: the session was not listening for a

@@ -27,37 +27,17 @@ const Over = time.Duration(-1)
 type Nested struct {
 	Fixed    []*Hold  // live holds with a fixed lease
 	Contexts Contexts // of nested Locks; not guarded
-	callers  []caller // that came in under the owner's name, not through the section
+	Callers  []Caller // that came in under the owner's name, not through the section
 	spent    [2]int32 // holds that have run out and are not unlocked, by side
 	entering [2]int32 // nested Locks that ask Redis, or wait to: they keep the section open
 
 	traces map[*Hold]*report.Hold // of holds that stand
 }
 
-// A caller is a hold with a context of its own that wants the claim to be renewed.
-type caller struct {
-	hold *Hold
-	ctx  context.Context
-}
-
-// A Wish is what says whether a section is to be renewed, beside its own context.
-type Wish struct {
-	Fixed   bool // it has a hold with a fixed lease
-	callers []caller
-}
-
-// Wish returns the wish of a section that has not ended.
-func (s *Set) Wish() (w Wish) {
-	if n := s.Nested; n != nil {
-		w.Fixed, w.callers = len(n.Fixed) > 0, slices.Clone(n.callers)
-	}
-	return w
-}
-
-// Alive reports whether the context of a caller lives that came in under the owner's name. It runs code of
-// the callers' contexts: no mutex may be held.
-func (w Wish) Alive() bool {
-	return slices.ContainsFunc(w.callers, func(c caller) bool { return c.ctx.Err() == nil })
+// A Caller is a hold with a context of its own, which wants the claim to be renewed as long as that lives.
+type Caller struct {
+	Hold *Hold
+	Ctx  context.Context
 }
 
 // NeedNested returns s.Nested, made if need be.
@@ -99,7 +79,7 @@ func (s *Set) Add(h *Hold, end time.Duration) {
 // AddCaller notes that a hold was added by a caller with a context of its own.
 func (s *Set) AddCaller(h *Hold, ctx context.Context) {
 	n := s.NeedNested()
-	n.callers = append(n.callers, caller{h, ctx})
+	n.Callers = append(n.Callers, Caller{h, ctx})
 }
 
 // Remove takes a hold out of the count, and returns how many are left: see Held.
@@ -117,7 +97,7 @@ func (s *Set) Remove(h *Hold) (left int) {
 		n.spent[h.Side]--
 	case s.Until != Over:
 		n.Fixed = slices.DeleteFunc(n.Fixed, func(f *Hold) bool { return f == h })
-		n.callers = slices.DeleteFunc(n.callers, func(c caller) bool { return c.hold == h })
+		n.Callers = slices.DeleteFunc(n.Callers, func(c Caller) bool { return c.Hold == h })
 		s.Reset()
 	}
 	return s.Held()
@@ -227,12 +207,9 @@ func (s *Set) FirstFixed(least time.Duration) (until, shortest time.Duration) {
 }
 
 // RunOut takes the holds out of those that live whose fixed lease is over, and returns them: their
-// contexts are to be ended.
+// contexts are to be ended. There must be a Nested.
 func (s *Set) RunOut(now time.Duration) (over []*Hold) {
 	n := s.Nested
-	if n == nil {
-		return nil
-	}
 	n.Fixed = slices.DeleteFunc(n.Fixed, func(h *Hold) bool {
 		if h.Until > now {
 			return false

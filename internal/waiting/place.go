@@ -53,7 +53,6 @@ type Place[C any] struct {
 	Message         *Message      // that came for a claim while an attempt of the claim was under way
 	MessageTo       *C            // that claim
 	Unconfirmed     *C            // that was granted by a message, and was not confirmed since
-	AwaitsRenewal   *C            // that is held without a section until a renewal confirms it, for the next caller
 	Behind          map[*C]string // the claims whose entries stand in the line although Redis has let them in, and how these begin
 	ReportedWaiting int           // how many callers wait, by the last report to Redis; 0: none was sent
 	Clock           Clock
@@ -97,9 +96,6 @@ func (p *Place[C]) Over(c *C) {
 	}
 	if p.Unconfirmed == c {
 		p.Unconfirmed = nil
-	}
-	if p.AwaitsRenewal == c {
-		p.AwaitsRenewal = nil
 	}
 	delete(p.Behind, c)
 }
