@@ -100,9 +100,6 @@ func (a *acquisition) prepare() {
 	}
 }
 
-// underWay reports whether the answer for its claim is awaited.
-func (a *acquisition) underWay() bool { return a.claim != nil && a.claim.awaits == anAnswer }
-
 // busy reports whether the caller cannot be given the lock now: it subscribes, or awaits an answer. It is woken at
 // the end of that.
 func (a *acquisition) busy() bool {
@@ -166,7 +163,7 @@ func (a *acquisition) noteOutage(err error) {
 		return
 	}
 	if l.contention != nil && l.queue.First == &a.node {
-		l.contention.next.Soon = true // the attempt may have swallowed a wake-up; the next front must know
+		l.contention.next.soon = true // the attempt may have swallowed a wake-up; the next front must know
 	}
 	if a.wait {
 		a.enterOutage(err)

@@ -93,7 +93,7 @@ func (l *lock) asyncReleases() (all []*asyncRelease, last uint64) {
 func (c *claim) releaseAsync(now time.Duration, t *report.Hold) error {
 	d := &asyncRelease{claimRelease: claimRelease{c: c, now: now}, trace: t}
 	d.Pending = redis.NewPending(d.prepare(nil))
-	if r := c.run; r != nil && r.Waiting() == 0 {
+	if r := c.run; r != nil && r.Waiting == 0 {
 		r.End() // the next caller need not wait for others to gather
 	}
 	d.send()

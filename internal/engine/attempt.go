@@ -76,24 +76,5 @@ func (e *attempt) unknown() bool {
 	return e.err != nil && (script.Classify(e.err) == script.Unknown || script.Midway(e.err))
 }
 
-// newRunAttempt makes the attempt for a run, and sends nothing. The attempt goes on without the acquisition that sends it: that may be
-// let in meanwhile.
-func (c *claim) newRunAttempt() *attempt {
-	s, r, at := c.lock.s, c.run, c.run.BeginAttempt()
-	op := &Op{Owner: c.ownerID(), N: int(c.n), Lease: min(s.cfg.Lease, c.safeLease), Private: c.num != 0, Position: &at}
-	if r.lease > 0 {
-		op.Lease = r.lease
-	}
-	if first := c.run.First(); first != nil {
-		op.Line.Tells = first.Of.opts.Bounded
-	}
-	op.ID = c.account.FirstID(c.kind)
-	op.ByIDs = op.ID != ""
-	if c.kind.Fenced {
-		op.Tokens = c.needAccount().Reserving(max(at.Waiting, 1))
-	}
-	return &attempt{c: c, target: c.target, op: op}
-}
-
 // pauseAfter is for how long no further attempt is made after so many in a row had no answer, at most.
 func (s *Session) pauseAfter() time.Duration { return min(s.cfg.PollFloor, time.Second) }

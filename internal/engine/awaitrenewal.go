@@ -16,7 +16,7 @@ func (c *claim) mayAwaitRenewal(now time.Duration) bool {
 			return false
 		}
 	}
-	return (c.run != nil || ct != nil && ct.place.Unconfirmed == c) && c.state == held && !c.cannotHandOver() && now < c.trust && c.lock.s.cfg.HandOverLimit >= 0
+	return (c.run != nil || ct != nil && ct.place.Unconfirmed == c) && c.handsOver() && now < c.trust
 }
 
 // awaitRenewal has the claim renewed before its next section opens.

@@ -43,7 +43,9 @@ type lease struct {
 	passUntil time.Duration // until when callers may enter: the end of the slice, or of the time to join
 	slot      clock.Slot    // in the schedule, which guards it
 	n         int32         // permits
-	doubts    uint32        // the session's count of doubts (Conn.Doubts) when that command was sent
+	// doubts is the session's count of doubts (Conn.Doubts) when that command was sent. If that is another by now, the
+	// session may have missed that the claim ended: no caller enters it, and an Unlock asks Redis.
+	doubts uint32
 
 	state  claimState
 	awaits awaited
@@ -151,10 +153,6 @@ const (
 	itsReuse         // held: the session keeps it, see keep.go
 )
 
-// doubtful reports whether the session may have missed that the claim ended, since the last
-// confirmed command was sent. No caller enters such a claim, and an Unlock asks Redis.
-func (c *claim) doubtful() bool { return c.doubts != c.lock.s.redis.Conn.Doubts.Load() }
-
 // confirmed notes that Redis has granted the claim, or renewed it, by a command that was sent
 // at a time.
 func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
@@ -176,12 +174,14 @@ func (c *claim) expose(stands time.Duration) {
 // entrable reports whether another caller may enter the claim, as far as the claim itself is
 // concerned.
 func (c *claim) entrable(now time.Duration) bool {
-	return c.state == held && !c.cannotHandOver() && c.num != 0 && !c.doubtful() &&
-		c.trust-now >= trustIn(min(c.lock.s.cfg.Lease, c.safeLease))/2 && c.lock.s.cfg.HandOverLimit >= 0
+	return c.handsOver() && c.num != 0 && c.doubts == c.lock.s.redis.Conn.Doubts.Load() &&
+		c.trust-now >= trustIn(min(c.lock.s.cfg.Lease, c.safeLease))/2
 }
 
-// cannotHandOver reports whether the claim is not handed over: never, or not while an inner release is under way.
-func (c *claim) cannotHandOver() bool { return c.noHandOver || c.account != nil && c.account.Leaves }
+// handsOver reports whether the claim can be handed over if its trust suffices: not while an inner release is under way.
+func (c *claim) handsOver() bool {
+	return c.state == held && !c.noHandOver && (c.account == nil || !c.account.Leaves) && c.lock.s.cfg.HandOverLimit >= 0
+}
 
 // countsHere reports whether the nested holds of the claim's sections are counted in memory only:
 // those of readers that share a claim.

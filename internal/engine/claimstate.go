@@ -79,8 +79,10 @@ func (c *claim) retire(to claimState) {
 	if c.account != nil {
 		c.account.Answered()
 	}
-	if c.run != nil {
-		l.endRun(c)
+	if r := c.run; r != nil {
+		l.requeue(r) // the waiters that are left
+		r.Acknowledge()
+		l.wakeDueRun()
 	}
 	if (to == lostStanding || to == leftStanding) && c.kind.Lines && c.num != 0 {
 		c.noteStanding()

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"math/rand/v2"
 	"time"
 
+	"relock/internal/clock"
 	"relock/internal/kind"
 	"relock/internal/waiting"
 	"relock/pubsub"
@@ -17,8 +19,8 @@ type contention struct {
 	everywhere  bool // it hears what is published on any node of a Cluster
 	mustHearAll bool // it is to be replaced by one that does
 
-	next  waiting.NextAttempt // of the front
-	place place               // in the line of the lock
+	next  next  // attempt of the front
+	place place // in the line of the lock
 
 	// answered: the last attempt of a waiter was answered, or its caller left within account.Grace.
 	answered bool
@@ -30,6 +32,12 @@ type contention struct {
 	holder            holder        // who had the lock when the session was refused last
 	keeper            *keeper       // of a lock that the session may keep; nil until it has
 	deferred          []func()
+}
+
+// next is when the caller in front asks Redis, as long as no claim of the session holds the lock. The zero value: at once.
+type next struct {
+	soon bool          // at once: the front was woken, or an earlier front was woken and left before it could ask
+	at   time.Duration // when it asks without that
 }
 
 // needContention returns l.contention, made if need be.
@@ -58,7 +66,7 @@ func (a *acquisition) enterContention() {
 // asks notes that the front is about to ask.
 func (ct *contention) asks() {
 	ct.drain()
-	ct.next.Soon = false
+	ct.next.soon = false
 	ct.turns.Asked()
 	ct.limit.Asked()
 }
@@ -75,10 +83,10 @@ func (l *lock) expectMessage(c *claim, now time.Duration) {
 	if !permits { // of permits, those of others may come free before
 		l.holder = nil
 		ct.drain()
-		ct.next.At = now + l.s.cfg.PollFloor
+		ct.next.at = now + l.s.cfg.PollFloor
 	}
 	if y := ct.turns.Yielded(); y > now {
-		ct.next.At, ct.leftAt, ct.leftUntil = y, now, y
+		ct.next.at, ct.leftAt, ct.leftUntil = y, now, y
 	}
 	ct.turns.Expect(now)
 	l.wakeFront()
@@ -91,33 +99,38 @@ func (l *lock) beginSlice(c *claim, now time.Duration) {
 	if !c.kind.Exclusive {
 		return
 	}
-	ct.next.Soon = false
+	ct.next.soon = false
 	if l.s.cfg.Polling == nil {
-		ct.next.At = now + l.s.cfg.PollFloor
+		ct.next.at = now + l.s.cfg.PollFloor
 	}
 }
 
-// nextAttempt returns when the front asks Redis, if no claim of this session holds the lock.
-func (l *lock) nextAttempt() time.Duration {
-	ct := l.contention
-	return ct.next.Next(ct.listener != nil || ct.place.Claim != nil || l.polled(), ct.turns.Yielded())
+// nextAttempt returns when the caller, which is in front, asks Redis, if no claim of this session holds the lock: not
+// while that is left to others. A front that has not asked yet, or neither listens nor stands in the line nor was refused in
+// a session that polls, has no other reason to wait.
+func (a *acquisition) nextAttempt() time.Duration {
+	ct := a.lock.contention
+	waits := ct.listener != nil || ct.place.Claim != nil || a.lock.s.cfg.Polling != nil && a.attempts.refused > 0
+	if ct.next.soon || !waits {
+		return ct.turns.Yielded()
+	}
+	return max(ct.next.at, ct.turns.Yielded())
 }
 
-// polled reports whether the front has been refused in a session that polls: then it asks when its
-// Backoff says so. A front that has not asked yet does so at once.
-func (l *lock) polled() bool {
-	a := l.queue.Front()
-	return l.s.cfg.Polling != nil && a != nil && a.attempts.refused > 0
-}
-
-// attemptAfter schedules the front's next attempt: in ms milliseconds if Redis said that the lock may be free then, and
-// at the poll floor otherwise.
+// attemptAfter schedules the front's next attempt: at the poll floor, or in ms milliseconds if Redis said that the lock may
+// be free then and that is sooner (-1: Redis does not know).
 func (l *lock) attemptAfter(ms int64) {
-	ct, floor := l.needContention(), l.s.cfg.PollFloor
+	ct, sleep := l.needContention(), l.s.cfg.PollFloor
 	if ct.place.Claim != nil {
-		floor = min(floor, waiting.LongestInterval)
+		sleep = min(sleep, waiting.LongestInterval)
 	}
-	ct.next.After(l.s.now(), floor, ms)
+	// Up to a tenth less than the floor, so that the waiters of many sessions do not go on asking
+	// at the same moment.
+	sleep -= time.Duration(rand.Int64N(int64(sleep)/10 + 1))
+	if ms >= 0 && ms < sleep.Milliseconds() {
+		sleep = time.Duration(ms+1) * time.Millisecond // PTTL is rounded down by up to a millisecond
+	}
+	ct.next.at = l.s.now() + max(sleep, clock.Least)
 }
 
 // hearLimit ends the waits of the callers that want more permits than the limit in the answer to the front. Their

@@ -72,7 +72,7 @@ func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration,
 	}
 	ct := l.needContention()
 	if err != nil || r.Lost || r.Resent || r.Line.Others && r.Line.Position <= 0 {
-		ct.next.Soon = true // it may stand there
+		ct.next.soon = true // it may stand there
 		return
 	}
 	a.attempts.MayHaveRun = false

@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"cmp"
-	"time"
-
 	"relock/internal/account"
 	"relock/internal/clock"
 	"relock/internal/redis"
@@ -28,16 +25,12 @@ import (
 // A waiter stands in lock.queue too: there Close, Shutdown, the outage, a TryLock and the registry
 // see that callers wait. Its order is that of its run. The first waiter of a run asks Redis about it.
 
-// A run is what a claim has besides if its waiters stand in the line as one entry. It is guarded by the lock's mutex.
-type run struct {
-	waiting.Run[claim, acquisition]
-	lease time.Duration // of a run of one with a fixed lease; 0: the session's
-	id    string        // of the hold of a named owner
-	err   error         // of the last attempt
-}
-
-// runs are those of the callers of one fair lock.
-type runs = waiting.Runs[claim, acquisition]
+// A run is what a claim has besides if its waiters stand in the line as one entry, and runs are those of one lock. They
+// are guarded by the lock's mutex.
+type (
+	run  = waiting.Run[claim, acquisition]
+	runs = waiting.Runs[claim, acquisition]
+)
 
 // arrive puts a waiter into a run.
 func (l *lock) arrive(a *acquisition) {
@@ -45,9 +38,7 @@ func (l *lock) arrive(a *acquisition) {
 		l.runs = new(runs)
 	}
 	a.member.Of = a
-	if !l.runs.Arrive(&a.member, a.gathersWith()) {
-		l.runs.Open(&a.member, l.newRun(a), l.s.now())
-	}
+	l.runs.Arrive(&a.member, a.gathersWith(), l.s.now(), func() *run { return l.newRun(a) })
 }
 
 // gathersWith is what the waiters have in common that may stand in one run with a; nil: none may.
@@ -59,13 +50,12 @@ func (a *acquisition) gathersWith() any {
 }
 
 // newRun makes a run with its claim, for a waiter and what gathers with it.
-func (l *lock) newRun(a *acquisition) *waiting.Run[claim, acquisition] {
+func (l *lock) newRun(a *acquisition) *run {
 	c := l.newClaim(a)
-	c.run = &run{lease: a.opts.Lease, id: c.account.FirstID(c.kind)}
-	r := &c.run.Run
-	r.Of, r.Kind = c, a.gathersWith()
+	r := &run{Of: c, Kind: a.gathersWith(), Lease: a.opts.Lease, ID: c.account.FirstID(c.kind)}
+	c.run = r
 	s := l.s
-	w := waiting.Want{Session: s.id, Fair: true, Named: c.num == 0, ID: c.run.id, Alone: r.Kind == nil,
+	w := waiting.Want{Session: s.id, Fair: true, Named: c.num == 0, ID: r.ID, Alone: r.Kind == nil,
 		Deaf: s.redis.Inbox.Deaf(), Lease: min(s.grantLease(), s.cfg.QueueLease/4), Life: s.cfg.QueueLease / 2}
 	if w.Deaf { // the answer to a heartbeat tells it that it has the lock
 		w.Lease = s.cfg.QueueLease / 4
@@ -82,11 +72,20 @@ func (l *lock) newRun(a *acquisition) *waiting.Run[claim, acquisition] {
 }
 
 // askForRun sends the attempt of the run whose first waiter the caller is, and handles the outcome. The
-// caller may be let in meanwhile. The lock's mutex must be held; it is released meanwhile and held again at the
-// end.
+// caller may be let in meanwhile: the attempt goes on without it. The lock's mutex must be held; it is released
+// meanwhile and held again at the end.
 func (a *acquisition) askForRun() {
-	l, c := a.lock, a.member.Run.Of
-	n, e := l.runs, c.newRunAttempt()
+	l, n, r := a.lock, a.lock.runs, a.member.Run
+	c, at := r.Of, r.BeginAttempt()
+	op := &Op{Owner: c.ownerID(), N: int(c.n), Private: c.num != 0, Position: &at, ID: r.ID}
+	op.ByIDs, op.Lease, op.Line.Tells = op.ID != "", min(l.s.cfg.Lease, c.safeLease), a.opts.Bounded
+	if r.Lease > 0 {
+		op.Lease = r.Lease
+	}
+	if c.kind.Fenced {
+		op.Tokens = c.needAccount().Reserving(max(at.Waiting, 1))
+	}
+	e := &attempt{c: c, target: c.target, op: op}
 	if l.hasAsync {
 		defer a.attachPending()()
 		e.piggyback = a.piggyback
@@ -100,7 +99,7 @@ func (a *acquisition) askForRun() {
 	n.Asking, c.awaits = false, nothing
 	a.traced.Attempts++
 	a.attempts.Note(&account.Outcome{Err: e.err, Granted: e.Status == granted, Unacknowledged: e.unacknowledged, Sent: e.sent, Now: l.s.now(),
-		Others: e.op.Position.Again && c.run.err == nil})
+		Others: at.Again && r.Err == nil})
 	a.attempts.Forget() // it is the run's
 	if e.err != nil || a.attempts.stuck || l.s.outage.On.Load() {
 		a.noteOutage(e.err)
@@ -119,7 +118,7 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 			ct.holder = holderOf(&e.answer, l.s.now())
 		}
 		at := l.s.nextHeartbeat(e.sent, e.Value)
-		r.HeartbeatAt(at)
+		r.HeartbeatAt = at
 		l.heartbeatLater(at)
 	}
 	switch {
@@ -133,7 +132,7 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 		c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
 		return
 	}
-	r.err = nil
+	r.Err = nil
 	switch {
 	case e.err == nil && e.Status == granted:
 		if e.Token > 0 && e.Position == 0 { // it was counted before
@@ -146,7 +145,7 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 		l.turnAway(e)
 	default:
 		if !script.IsContext(e.err) { // that its caller's ended is no news
-			r.err = e.err
+			r.Err = e.err
 		}
 		c.apply(r.Unanswered(l.s.now() + clock.Doubling(failures, l.s.pauseAfter())))
 	}
@@ -182,9 +181,9 @@ func (l *lock) wakeDueRun() {
 	}
 }
 
-// wakeFirst wakes the first waiter of a run, if it has one: the time of its next attempt has changed.
-func (r *run) wakeFirst() {
-	if w := r.First(); w != nil {
+// wakeFirst wakes the first waiter of the claim's run, if it has one: the time of its next attempt has changed.
+func (c *claim) wakeFirst() {
+	if w := c.run.First(); w != nil {
 		w.Of.wake.Up()
 	}
 }
@@ -195,7 +194,7 @@ func (a *acquisition) leaveRun() <-chan struct{} {
 	l, c := a.lock, a.member.Run.Of
 	acked, act, left := a.member.Leave(c.awaits == anAnswer)
 	c.apply(act, left)
-	c.run.wakeFirst()
+	c.wakeFirst()
 	l.wakeDueRun()
 	return acked
 }
@@ -213,23 +212,15 @@ func (c *claim) apply(act waiting.ClaimAction, left *claim) {
 	}
 }
 
-// runErr is why Redis could not be asked about the caller's run: the error of the caller's last attempt, or of the run's.
-func (a *acquisition) runErr() error {
-	if r := a.member.Run; r != nil {
-		return cmp.Or(a.attempts.Err, r.Of.run.err)
-	}
-	return a.attempts.Err
-}
-
 // dismiss releases in the background what a run that is over may have in Redis: its attempt may have run after
 // its release.
 func (c *claim) dismiss() {
 	s, r := c.lock.s, c.run
 	op := Op{Owner: c.ownerID(), Private: c.num != 0, All: c.num != 0}
 	if !op.Private {
-		op.Ends, op.ByIDs = []string{r.id}, true
+		op.Ends, op.ByIDs = []string{r.ID}, true
 	}
 	op.Line.Named, op.Line.Head = true, c.entryHead()
-	until := s.now() + max(s.cfg.Lease, r.lease)
+	until := s.now() + max(s.cfg.Lease, r.Lease)
 	s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{c.wholly(c.prim.Release(&op), until)}, Until: until})
 }

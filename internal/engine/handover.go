@@ -59,7 +59,7 @@ func (l *lock) handOver(c *claim, now time.Duration) bool {
 	case c.run != nil:
 		c.run.Remove(&a.member)
 		l.give(c, a, now)
-	case a.busy() && !(c.kind.Permits && a.underWay()) || !l.inSlice(c, now):
+	case a.subscribing || a.busy() && !c.kind.Permits || !l.inSlice(c, now):
 		return false
 	case a.busy():
 		ct := l.needContention()
@@ -85,7 +85,7 @@ func (l *lock) successor(c *claim, now time.Duration) *acquisition {
 	case r == nil || r.Kind == nil || c.noHandOver || c.kind.Fenced && !c.account.HasToken():
 		return nil
 	default:
-		return r.next(now)
+		return c.nextOfRun(now)
 	}
 }
 
@@ -101,10 +101,6 @@ func (l *lock) inSlice(c *claim, now time.Duration) bool {
 	}
 	return false
 }
-
-// mayEnter reports whether the caller can open a section on a claim of this session now: it wants the same,
-// and awaits no answer.
-func (a *acquisition) mayEnter(c *claim, now time.Duration) bool { return !a.busy() && a.wants(c, now) }
 
 // wants reports whether the caller waits for what the claim has, and none of its attempts may have been granted.
 func (a *acquisition) wants(c *claim, now time.Duration) bool {
@@ -133,19 +129,24 @@ func (c *claim) enter(a *acquisition, now time.Duration) *section {
 // give opens a section of c for a caller in the queue and wakes it.
 func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 	x := c.enter(a, now)
-	l.dequeue(a)
-	if next := l.queue.Front(); next != nil && c.kind.Permits { // its place in the line stays the session's
+	if next := a.node.Next(); next != nil && c.kind.Permits { // its place in the line stays the session's
 		a.passEntry(next)
 	}
-	a.giveUp() // the caller's own claim was refused, and may have left only a mark in the line
-	a.claim = nil
+	if a.claim != nil { // it was refused, and may have left only a mark in the line
+		a.giveUp()
+	}
 	a.deliver(x)
 }
 
-// deliver has a caller that waits return with a section. From here on the acquisition may be
-// reused; a wake-up too many does no harm.
+// deliver takes a caller out of the queue that another goroutine has let in, and has it return with a section. From
+// here on the acquisition may be reused; a wake-up too many does no harm.
 func (a *acquisition) deliver(x *section) {
-	wake := a.wake
+	l, wake := a.lock, a.wake
+	l.queue.Remove(&a.node)
+	a.queued, a.claim = false, nil
+	if l.queue.First == nil && l.contention != nil && l.contention.listener != nil {
+		l.endSubscription()
+	}
 	a.given.Store(x)
 	wake.Up()
 }
@@ -241,7 +242,7 @@ func (l *lock) shareFrom(c *claim, sent time.Duration) {
 		switch {
 		case a.kind.Exclusive:
 			c.passUntil = min(c.passUntil, now+joinBeforeWriter)
-		case a.mayShare(c, now) && a.mayEnter(c, now):
+		case a.mayShare(c, now) && !a.busy() && a.wants(c, now):
 			l.give(c, a, now)
 		}
 	}

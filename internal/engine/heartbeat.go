@@ -41,7 +41,11 @@ func (s *Session) heartbeat(due []*lock) {
 		now := l.runs.Heartbeats(asked+s.cfg.HeartbeatEvery()/2, heartbeatBatch)
 		for _, b := range now {
 			beats = append(beats, b)
-			cmds = append(cmds, b.Of().prim.(kind.FairLiner).Look(b.Entries()))
+			entries := make([]string, len(b))
+			for i, r := range b {
+				entries[i] = r.Entry
+			}
+			cmds = append(cmds, b[0].Of.prim.(kind.FairLiner).Look(entries))
 		}
 		if now == nil {
 			l.heartbeatLater(l.runs.NextHeartbeat())
@@ -55,7 +59,7 @@ func (s *Session) heartbeat(due []*lock) {
 	defer cancel()
 	for i, r := range s.redis.Run.Multi(ctx, cmds) {
 		reply, err := r.AsIntSlice()
-		l := beats[i].Of().lock
+		l := beats[i][0].Of.lock
 		l.mu.Lock()
 		if err != nil && script.Classify(err) != script.Refused {
 			l.heartbeatLater(s.now() + clock.Jitter(max(s.cfg.HeartbeatEvery()/4, 10*time.Millisecond)))

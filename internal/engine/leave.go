@@ -46,15 +46,6 @@ func (a *acquisition) leave(won *answer) {
 	}
 }
 
-// dequeue takes a caller out of the queue that was let in by another goroutine.
-func (l *lock) dequeue(a *acquisition) {
-	l.queue.Remove(&a.node)
-	a.queued = false
-	if l.queue.First == nil && l.contention != nil && l.contention.listener != nil {
-		l.endSubscription()
-	}
-}
-
 // fail undoes what a failed acquisition has done. The lock's mutex must be held; it is
 // released.
 func (a *acquisition) fail(err error) error {

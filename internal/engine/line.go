@@ -123,13 +123,13 @@ func (a *acquisition) stands(g answer) {
 	ct.turns.Taken()
 	l.attemptAfter(g.Value)
 	if ct.leftUntil > 0 && ct.leftAt >= g.sent { // the session has left permits to others meanwhile: no message says when these come free
-		ct.next.At = min(ct.next.At, max(ct.leftUntil, now))
+		ct.next.at = min(ct.next.at, max(ct.leftUntil, now))
 	}
 	if g.doubts != l.s.redis.Conn.Doubts.Load() { // a message may have been lost meanwhile
-		ct.next.Soon = true
+		ct.next.soon = true
 	}
 	if a.claim.stopped && p.First > 0 && int64(now) < l.s.slowUntil.Load() {
-		ct.next.At = min(ct.next.At, now+waiting.SlowInterval)
+		ct.next.at = min(ct.next.at, now+waiting.SlowInterval)
 	}
 	if m := p.Message; m != nil && p.MessageTo == a.claim {
 		p.Message, p.MessageTo = nil, nil
@@ -138,9 +138,9 @@ func (a *acquisition) stands(g answer) {
 	}
 	switch {
 	case ct.listener == nil && l.s.redis.Mute:
-		ct.next.Soon = true
+		ct.next.soon = true
 	case ct.listener == nil && p.First > 0:
-		ct.next.At = min(ct.next.At, p.First+waiting.FirstPatience)
+		ct.next.at = min(ct.next.at, p.First+waiting.FirstPatience)
 	case ct.listener != nil && a.kind.Writes && p.First == 0 && !l.s.redis.Mute && !ct.everywhere:
 		l.endSubscription() // the line informs it; the messages of releases, which are for readers, would have it ask in vain
 	}

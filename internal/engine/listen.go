@@ -56,7 +56,7 @@ func (a *acquisition) listen() {
 	a.subscribing = false
 	switch {
 	case err != nil:
-		ct.next.Soon, ct.place.First = true, l.s.now()
+		ct.next.soon, ct.place.First = true, l.s.now()
 		return
 	case !a.queued: // the lock was given to it meanwhile, by a message
 		l.unlisten(sub)
@@ -69,7 +69,7 @@ func (a *acquisition) listen() {
 	ct.listener, ct.mustHearAll = sub, false
 	// What was published before the confirmation is unknown; it does not matter if a claim of
 	// this session has got the lock meanwhile.
-	ct.next.Soon = ct.next.Soon || l.holder == nil
+	ct.next.soon = ct.next.soon || l.holder == nil
 }
 
 // pauseUnsubscribed pauses after a subscription that failed. A session that cannot subscribe polls: the attempt before has
@@ -99,10 +99,10 @@ func (l *lock) hearRelease() {
 	}
 	// A release of this library that leaves the lock to readers for a moment has said before when its first writer is
 	// to come.
-	if a := l.queue.Front(); a != nil && a.kind.Writes && ct.next.At > now && ct.next.At <= now+readersFirst {
+	if a := l.queue.Front(); a != nil && a.kind.Writes && ct.next.at > now && ct.next.at <= now+readersFirst {
 		return
 	}
-	ct.next.Soon = true
+	ct.next.soon = true
 	l.wakeFront()
 }
 

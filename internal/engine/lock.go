@@ -89,7 +89,7 @@ func (l *lock) unlockInBackground() {
 // askAtOnce has the front ask Redis at once.
 func (l *lock) askAtOnce() {
 	if l.queue.First != nil {
-		l.needContention().next.Soon = true
+		l.needContention().next.soon = true
 		l.wakeFront()
 	}
 }

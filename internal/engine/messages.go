@@ -88,7 +88,7 @@ func (l *lock) hearClaim(c *claim, m *waiting.Message) {
 	case m.Granted:
 		l.grantedByMessage(c, m)
 	default:
-		ct.next.Soon, ct.next.At = ct.next.Soon || m.After == 0, min(ct.next.At, l.s.now()+m.After)
+		ct.next.soon, ct.next.at = ct.next.soon || m.After == 0, min(ct.next.at, l.s.now()+m.After)
 		l.wakeFront()
 	}
 }
@@ -130,8 +130,6 @@ func (l *lock) grantedByMessage(c *claim, m *waiting.Message) {
 	x := a.admit(g)
 	a.traced.Grant = locktrace.GrantLine
 	ct.place.Unconfirmed = c
-	a.claim = nil
-	l.dequeue(a)
 	a.deliver(x)
 	if l.holder == nil { // other permits may come free meanwhile: the next front enters the line, whether it listens or not
 		l.askAtOnce()

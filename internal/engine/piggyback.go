@@ -52,8 +52,8 @@ func (a *acquisition) canPiggyback() bool {
 	return false
 }
 
-// releases reports whether the claim that holds the lock is being released, and async releases of the lock are pending.
-func (l *lock) releases() bool { return l.hasAsync && l.holder != nil && l.holder.state == releasing }
+// releases reports whether the claim that holds the lock is being released.
+func (l *lock) releases() bool { return l.holder != nil && l.holder.state == releasing }
 
 // awaitSent has a TryLock wait for the async releases that were sent already and that it could be refused for. It
 // piggybacks the others. The lock's mutex must be held; it is released meanwhile and held again at the end.

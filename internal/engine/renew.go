@@ -84,7 +84,7 @@ func (s *Session) renewals(claims []*claim) (round account.Round[renewalItem], t
 		// A caller that has come or gone since then counts as one that wants it. Redis is asked about others too: about one in
 		// doubt, one whose fixed leases nothing renews, and one that Redisson may cut off before their end.
 		wanted := c.awaits != nothing || sections > 0 && (given || len(item.alive) > 0 || item.all != sections)
-		if !wanted && (sections == 0 || !c.doubtful() && !(fixed && (!renewed || c.shortfall(s.now()) > 0))) {
+		if !wanted && (sections == 0 || c.doubts == s.redis.Conn.Doubts.Load() && !(fixed && (!renewed || c.shortfall(s.now()) > 0))) {
 			c.stopped = true // a caller that enters the claim later has it renewed again
 			if s.unrenewed.On.Load() {
 				s.unrenewed.Over(c, false)

@@ -10,30 +10,26 @@ import (
 )
 
 // hearRun handles a message to a run that asks: the run has the lock, or is called. While an attempt is under
-// way the message is kept until the answer.
+// way the message is kept until the answer. If the run has the lock, Redis is asked first if the message cannot be trusted,
+// if the lease is fixed, since that begins now, and if replicas are to acknowledge the grant.
 func (l *lock) hearRun(c *claim, m *waiting.Message) {
+	r := c.run
 	switch {
 	case c.awaits == anAnswer:
-		c.run.Message = m
-	case m.Granted:
-		l.letIn(c, m)
-	default: // with a time: the run in front was called, and this one may pass it if it has not asked by then
-		c.run.AskAt(l.s.now() + m.After)
-		c.run.wakeFirst()
+		r.Message = m
+		return
+	case !m.Granted: // with a time: the run in front was called, and this one may pass it if it has not asked by then
+		r.AskAt(l.s.now() + m.After)
+		c.wakeFirst()
+		return
 	}
-}
-
-// letIn begins a run that Redis has let in. Redis is asked first if the message cannot be trusted, if the lease is fixed,
-// since that begins now, and if replicas are to acknowledge the grant.
-func (l *lock) letIn(c *claim, m *waiting.Message) {
-	r := c.run
 	if joined := r.LetIn(m.Last, m.Position); joined != nil {
 		joined.retire(finished)
 	}
 	g, ok := c.grantOf(m)
-	if !ok || r.lease > 0 || l.s.cfg.Replicas > 0 {
+	if !ok || r.Lease > 0 || l.s.cfg.Replicas > 0 {
 		r.AskNow()
-		r.wakeFirst()
+		c.wakeFirst()
 		return
 	}
 	if m.Token > 0 {
@@ -46,13 +42,13 @@ func (l *lock) letIn(c *claim, m *waiting.Message) {
 func (l *lock) begin(c *claim, g answer, until int64) {
 	r := c.run
 	c.apply(waiting.KeepClaim, r.Begin(until))
-	a := r.next(l.s.now())
+	a := c.nextOfRun(l.s.now())
 	if a == nil { // its waiters have left, or none of them can be served
 		c.end(nil)
 		return
 	}
-	a.claim, a.op.ID = c, c.account.FirstID(c.kind)
-	if r.Waiting() > 1 {
+	a.claim, a.op.ID = c, r.ID
+	if r.Waiting > 1 {
 		g.confirmAt = 0 // at once: another caller waits for the hand-over
 	}
 	x := a.admit(g)
@@ -61,32 +57,23 @@ func (l *lock) begin(c *claim, g answer, until int64) {
 	}
 	r.Remove(&a.member)
 	r.Acknowledge()
-	a.claim = nil
-	l.dequeue(a)
 	a.deliver(x)
 }
 
-// next returns the waiter of a run that is served next; nil if there is none.
-func (r *run) next(now time.Duration) *acquisition {
-	return r.Next(func(a *acquisition) bool { return a.waitErr == nil && (a.deadline == 0 || now < a.deadline) })
+// nextOfRun returns the waiter of the claim's run that is served next; nil if there is none.
+func (c *claim) nextOfRun(now time.Duration) *acquisition {
+	return c.run.Next(func(a *acquisition) bool { return a.waitErr == nil && (a.deadline == 0 || now < a.deadline) })
 }
 
 // requeue ends a run, and makes a new one, which is returned, of the waiters that are left, if there are any.
 func (l *lock) requeue(r *run) *run {
 	r.End()
-	if r.Waiting() == 0 || l.state != lockOpen {
+	if r.Waiting == 0 || l.state != lockOpen {
 		return nil
 	}
 	next := l.newRun(r.First().Of)
 	r.Replace(next)
-	return next.Of.run
-}
-
-// endRun makes a new run of the waiters that are left when the claim of their run is retired.
-func (l *lock) endRun(c *claim) {
-	l.requeue(c.run)
-	c.run.Acknowledge()
-	l.wakeDueRun()
+	return next
 }
 
 // requeueBy has the waiters that are left of a run enter the line again at their place, by the release of the run's

@@ -13,13 +13,13 @@ func (l *lock) deliverPermits() {
 	for ct != nil && len(ct.undelivered) > 0 {
 		c, a, now := ct.undelivered[0], l.queue.Front(), l.s.now()
 		idle := c.state == held && c.sections == nil
-		if idle && a != nil && a.underWay() && l.state == lockOpen && c.entrable(now) {
+		if idle && a != nil && a.busy() && !a.subscribing && l.state == lockOpen && c.entrable(now) {
 			return
 		}
 		ct.undelivered = ct.undelivered[1:]
 		switch {
 		case !idle: // it was lost, or the session closes
-		case a != nil && l.state == lockOpen && c.entrable(now) && a.mayEnter(c, now):
+		case a != nil && l.state == lockOpen && c.entrable(now) && !a.busy() && a.wants(c, now):
 			l.give(c, a, now)
 			l.wakeFront()
 		default:

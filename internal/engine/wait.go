@@ -1,12 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"relock/internal/clock"
 	"relock/internal/kind"
 	"relock/internal/script"
-	"relock/internal/waiting"
 	"relock/pubsub"
 )
 
@@ -28,12 +28,12 @@ func (a *acquisition) loop() (answer, error) {
 			return answer{}, a.waitErr
 		case l.state != lockOpen:
 			return answer{}, ErrClosed
-		case fair && l.runs.Leads(&a.member, l.s.now()) && (!l.releases() || a.canPiggyback()):
+		case fair && l.runs.Leads(&a.member, l.s.now()) && (!l.hasAsync || !l.releases() || a.canPiggyback()):
 			a.askForRun()
 			continue
 		// While a claim of this session holds the lock, the front waits until the claim is handed over,
 		// released or lost; or it piggybacks the release.
-		case !fair && !a.busy() && (askAnyway || l.queue.First == &a.node && (l.contention == nil || l.s.now() >= l.nextAttempt()) && (l.holder == nil || a.canPiggyback())):
+		case !fair && !a.busy() && (askAnyway || l.queue.First == &a.node && (l.contention == nil || l.s.now() >= a.nextAttempt()) && (l.holder == nil || l.hasAsync && a.canPiggyback())):
 			if l.contention != nil && l.holder == nil && l.queue.First == &a.node && l.listensFirst() {
 				a.listen()
 				continue
@@ -183,7 +183,7 @@ func (a *acquisition) pollAgain(ms int64) bool {
 		d = time.Duration(ms+1) * time.Millisecond // PTTL is rounded down
 	}
 	if ok && l.queue.First == &a.node {
-		l.needContention().next.At = l.s.now() + d
+		l.needContention().next.at = l.s.now() + d
 	}
 	return ok
 }
@@ -198,10 +198,10 @@ func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 	switch r := a.member.Run; {
 	case r != nil && r.First() == &a.member:
 		now := l.s.now()
-		if l.runs.Leads(&a.member, now) && !l.releases() { // the time to ask may have come just now
+		if l.runs.Leads(&a.member, now) && !(l.hasAsync && l.releases()) { // the time to ask may have come just now
 			return false, nil // given is nil: the mutex was held all along
 		}
-		if at := r.NextAsk(); at > now { // else another run comes first
+		if at := r.NextAsk; at > now { // else another run comes first
 			sleep = at - now
 		}
 	case a.named != "" && !fair:
@@ -212,7 +212,7 @@ func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 			messages = ct.listener.C()
 		}
 		if l.holder == nil && !a.busy() {
-			if sleep = l.nextAttempt() - l.s.now(); sleep <= 0 { // the time to yield may have ended just now
+			if sleep = a.nextAttempt() - l.s.now(); sleep <= 0 { // the time to yield may have ended just now
 				return false, nil // given is nil: the mutex was held all along
 			}
 		}
@@ -223,7 +223,9 @@ func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 	over := !given && a.done()
 	if over && fair { // the attempts belong to the run
 		l.mu.Lock()
-		a.attempts.Err = a.runErr()
+		if r := a.member.Run; r != nil {
+			a.attempts.Err = cmp.Or(a.attempts.Err, r.Err)
+		}
 		l.unlock()
 	}
 	if over {
@@ -236,12 +238,30 @@ func (a *acquisition) waitForEvent() (timedOut bool, err error) {
 	return timedOut, err
 }
 
-// sleep is [waiting.Sleep] until the time that Wait gave is over at the latest.
+// sleep returns after d, which may be never; or earlier, when the time that Wait gave is over, the caller is woken, its
+// context ends or a message comes. No mutex may be held.
 func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (message, timedOut bool) {
 	if a.deadline != 0 {
 		d = max(0, min(d, a.deadline-a.lock.s.now()))
 	}
-	return waiting.Sleep(a.ctx, a.wake, messages, d)
+	if d == never && messages == nil { // as mostly: a timer would cost more
+		select {
+		case <-a.wake:
+		case <-a.ctx.Done():
+		}
+		return false, false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-a.wake:
+	case <-a.ctx.Done():
+	case <-messages:
+		message = true
+	case <-timer.C:
+		timedOut = true
+	}
+	return message, timedOut
 }
 
 // backOff pauses after the n-th failure, jittered, doubling from 10 ms to most, and reports

@@ -9,20 +9,18 @@ import (
 
 // A Heartbeat is one sign of life for runs whose entries stand in the line: it keeps them there, and asks Redis
 // how they stand.
-type Heartbeat[R, W any] struct {
-	runs []*Run[R, W]
-}
+type Heartbeat[R, W any] []*Run[R, W]
 
 // Heartbeats returns those that are due until a time, each of so many runs at most.
 func (n *Runs[R, W]) Heartbeats(until time.Duration, most int) (all []Heartbeat[R, W]) {
 	var runs []*Run[R, W]
 	for r := range n.queue.All() {
-		if r.phase == queued && r.heartbeatAt <= until {
+		if r.phase == queued && r.HeartbeatAt <= until {
 			runs = append(runs, r)
 		}
 	}
 	for some := range slices.Chunk(runs, most) {
-		all = append(all, Heartbeat[R, W]{some})
+		all = append(all, some)
 	}
 	return all
 }
@@ -32,7 +30,7 @@ func (n *Runs[R, W]) NextHeartbeat() time.Duration {
 	at := clock.Never
 	for r := range n.queue.All() {
 		if r.phase == queued {
-			at = min(at, r.heartbeatAt)
+			at = min(at, r.HeartbeatAt)
 		}
 	}
 	return at
@@ -41,20 +39,8 @@ func (n *Runs[R, W]) NextHeartbeat() time.Duration {
 // HeartbeatNow makes the heartbeats of all runs due at once.
 func (n *Runs[R, W]) HeartbeatNow() {
 	for r := range n.queue.All() {
-		r.heartbeatAt = 0
+		r.HeartbeatAt = 0
 	}
-}
-
-// Of returns what the session keeps of the first of the runs.
-func (h Heartbeat[R, W]) Of() *R { return h.runs[0].Of }
-
-// Entries returns the entries that the heartbeat is for.
-func (h Heartbeat[R, W]) Entries() []string {
-	entries := make([]string, len(h.runs))
-	for i, r := range h.runs {
-		entries[i] = r.Entry
-	}
-	return entries
 }
 
 // Answered handles the reply: for each entry the milliseconds after which the next heartbeat is due at the latest,
@@ -62,18 +48,18 @@ func (h Heartbeat[R, W]) Entries() []string {
 // Redis's time in ms, which is returned. A reply of any other length, or none, says that Redis refuses the
 // heartbeat: then an attempt is sent for each run. next converts the milliseconds to a time.
 func (h Heartbeat[R, W]) Answered(answers []int64, next func(ms int64) time.Duration) (clock int64) {
-	refused := len(answers) != len(h.runs)+1
+	refused := len(answers) != len(h)+1
 	if !refused {
-		clock = answers[len(h.runs)]
+		clock = answers[len(h)]
 	}
-	for i, r := range h.runs {
+	for i, r := range h {
 		switch {
 		case r.phase > queued: // since the question was sent
 		case refused || answers[i] == 0:
 			r.AskNow()
-			r.heartbeatAt = next(-1)
+			r.HeartbeatAt = next(-1)
 		default:
-			r.heartbeatAt = next(answers[i])
+			r.HeartbeatAt = next(answers[i])
 		}
 	}
 	return clock

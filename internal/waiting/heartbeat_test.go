@@ -9,11 +9,18 @@ import (
 	"relock/internal/waiting"
 )
 
-func heard(all []waiting.Heartbeat[entry, string]) (entries []string) {
-	for _, h := range all {
-		entries = append(entries, strings.Join(h.Entries(), " "))
+func entries(h waiting.Heartbeat[entry, string]) (all []string) {
+	for _, r := range h {
+		all = append(all, r.Entry)
 	}
-	return entries
+	return all
+}
+
+func heard(all []waiting.Heartbeat[entry, string]) (heard []string) {
+	for _, h := range all {
+		heard = append(heard, strings.Join(entries(h), " "))
+	}
+	return heard
 }
 
 // Redis must hear of the runs that stand in its queue, and of no others.
@@ -45,8 +52,8 @@ func TestRedisHearsOfWhatIsDue(t *testing.T) {
 	s.arrive("alone", nil)
 	second, _ := s.call(t)
 	second.Answered(8)
-	first.HeartbeatAt(5)
-	second.HeartbeatAt(9)
+	first.HeartbeatAt = 5
+	second.HeartbeatAt = 9
 	if got := heard(s.Heartbeats(6, 10)); !slices.Equal(got, []string{first.Entry}) {
 		t.Errorf("Redis hears of %q, want the first alone", got)
 	}

@@ -17,7 +17,7 @@ func (m *Member[R, W]) Next() *Member[R, W] { return m.node.Next() }
 // Remove takes a waiter out of its run, for it is served, or Redis need not know that it leaves.
 func (r *Run[R, W]) Remove(m *Member[R, W]) {
 	r.members.Remove(&m.node)
-	r.waiting--
+	r.Waiting--
 	m.Run = nil
 }
 
@@ -25,7 +25,7 @@ func (r *Run[R, W]) Remove(m *Member[R, W]) {
 func (r *Run[R, W]) push(m *Member[R, W]) {
 	m.Run, m.node.Of = r, m
 	r.members.Push(&m.node)
-	r.waiting++
+	r.Waiting++
 }
 
 // moveTo makes the waiters of a run those of another, behind those that it has.
@@ -43,9 +43,9 @@ func (m *Member[R, W]) Leave(inFlight bool) (acked <-chan struct{}, act ClaimAct
 	r := m.Run
 	r.Remove(m)
 	switch {
-	case r.phase > queued, r.phase == gathering && r.waiting > 0:
+	case r.phase > queued, r.phase == gathering && r.Waiting > 0:
 		return nil, KeepClaim, nil
-	case r.waiting > 0:
+	case r.Waiting > 0:
 		r.AskNow() // so that Redis counts fewer
 	case inFlight, r.joiner != nil:
 		// A release could run before the attempt that is under way, or remove waiters that have just joined.
@@ -53,7 +53,7 @@ func (m *Member[R, W]) Leave(inFlight bool) (acked <-chan struct{}, act ClaimAct
 		return nil, DropClaim, nil
 	default:
 		act = ReleaseClaim
-		if t := r.joins; t != nil && t.waiting > 0 {
+		if t := r.joins; t != nil && t.Waiting > 0 {
 			t.AskNow() // Redis may have counted those that were about to join it
 		}
 		left = r.part()

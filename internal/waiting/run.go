@@ -30,29 +30,33 @@ const (
 	DropClaim
 )
 
-// A Run is waiters of one session that are served under one owner. Of, Entry and Kind are set
+// A Run is waiters of one session that are served under one owner. Of, Entry, Kind, Lease and ID are set
 // before it is used.
 type Run[R, W any] struct {
 	Of      *R
 	Entry   string
-	Kind    any      // what its waiters have in common; nil: no other waiter may come into it
-	Message *Message // that came for it while an attempt was under way
+	Kind    any           // what its waiters have in common; nil: no other waiter may come into it
+	Lease   time.Duration // of a run of one with a fixed lease; 0: the session's
+	ID      string        // of the hold of a named owner
+	Err     error         // of the last attempt
+	Message *Message      // that came for it while an attempt was under way
+
+	Waiting     int           // how many wait; to be read only
+	NextAsk     time.Duration // when its first waiter asks Redis about it; clock.Never: not until an event
+	HeartbeatAt time.Duration // queued: when its next heartbeat is due
 
 	// Entering says that a release that enters the run is under way. No attempt for the run may be sent meanwhile:
 	// its answer could come before that of the release.
 	Entering bool
 
-	line        *Runs[R, W]
-	phase       phase
-	askAt       time.Duration // when its first waiter asks Redis about it; clock.Never: not until an event
-	heartbeatAt time.Duration // queued: when its next heartbeat is due
-	position    int64         // in the line, 0: not known
-	last        int64         // number of the last waiter
-	until       int64         // in: up to which waiter Redis has let it in
-	reported    int64         // the last waiter's number, as sent to Redis last
-	waiting     int           // how many wait
-	members     Queue[Member[R, W]]
-	node        Node[Run[R, W]] // in the queue of Runs, until it is over
+	line     *Runs[R, W]
+	phase    phase
+	position int64 // in the line, 0: not known
+	last     int64 // number of the last waiter
+	until    int64 // in: up to which waiter Redis has let it in
+	reported int64 // the last waiter's number, as sent to Redis last
+	members  Queue[Member[R, W]]
+	node     Node[Run[R, W]] // in the queue of Runs, until it is over
 
 	joins     *Run[R, W]      // asked: the run that this one may have joined
 	joiner    *Run[R, W]      // the run that may have joined this one
@@ -72,35 +76,20 @@ type Position struct {
 	Again   bool   // the entry may stand in the line
 }
 
-// Waiting returns how many wait.
-func (r *Run[R, W]) Waiting() int { return r.waiting }
-
 // AskNow has Redis asked about the run at once.
-func (r *Run[R, W]) AskNow() { r.askAt = 0 }
+func (r *Run[R, W]) AskNow() { r.NextAsk = 0 }
 
 // AskAt has Redis asked about the run at a time, or earlier if that was agreed before.
-func (r *Run[R, W]) AskAt(at time.Duration) { r.askAt = min(r.askAt, at) }
-
-// HeartbeatAt sets when the run's next heartbeat is due.
-func (r *Run[R, W]) HeartbeatAt(at time.Duration) { r.heartbeatAt = at }
-
-// NextAsk returns when Redis is asked about the run, if no other attempt is in the way.
-func (r *Run[R, W]) NextAsk() time.Duration { return r.askAt }
-
-// asksAnew reports whether another attempt is due since the last one was made.
-func (r *Run[R, W]) asksAnew() bool { return r.askAt != clock.Never }
-
-// enters reports whether the run has no place yet that it keeps.
-func (r *Run[R, W]) enters() bool { return r.phase < queued && r.position == 0 }
+func (r *Run[R, W]) AskAt(at time.Duration) { r.NextAsk = min(r.NextAsk, at) }
 
 // BeginAttempt notes that an attempt for the run is about to be sent, and returns what it says of the run.
 func (r *Run[R, W]) BeginAttempt() Position {
 	n := r.line
-	r.askAt = clock.Never
+	r.NextAsk = clock.Never
 	if n.gathering == r {
 		n.gathering = nil
 	}
-	p := Position{Entry: r.Entry, Last: r.last, Waiting: r.waiting, Again: r.phase > gathering}
+	p := Position{Entry: r.Entry, Last: r.last, Waiting: r.Waiting, Again: r.phase > gathering}
 	switch r.phase {
 	case gathering:
 		if t := n.tail; t != nil && r.Kind != nil && r.position == 0 && t.phase == queued && t.Kind == r.Kind {
@@ -116,7 +105,7 @@ func (r *Run[R, W]) BeginAttempt() Position {
 	}
 	r.reported = r.last
 	if t := r.joins; t != nil {
-		p.Join, p.Joined = t.Entry, t.waiting+r.waiting
+		p.Join, p.Joined = t.Entry, t.Waiting+r.Waiting
 		t.reported = r.last
 	}
 	return p
@@ -137,9 +126,9 @@ func (r *Run[R, W]) Answered(position int64) (act ClaimAction, left *R) {
 	left = r.part()
 	r.phase, r.position = queued, position
 	switch {
-	case r.waiting == 0: // all have left meanwhile
+	case r.Waiting == 0: // all have left meanwhile
 		return ReleaseClaim, left
-	case !r.asksAnew(): // else some have left since the attempt was sent
+	case r.NextAsk == clock.Never: // else some have left since the attempt was sent
 		r.Acknowledge()
 	}
 	return KeepClaim, left
@@ -152,7 +141,7 @@ func (r *Run[R, W]) part() (left *R) {
 	if t == nil || t.joiner != r {
 		return nil
 	}
-	if t.joiner = nil; t.waiting == 0 && t.phase <= queued {
+	if t.joiner = nil; t.Waiting == 0 && t.phase <= queued {
 		return t.Of
 	}
 	return nil
@@ -161,7 +150,7 @@ func (r *Run[R, W]) part() (left *R) {
 // Unanswered notes that an attempt had no answer: it is sent again at a time, unless all waiters have left
 // meanwhile. left is as for Answered.
 func (r *Run[R, W]) Unanswered(again time.Duration) (act ClaimAction, left *R) {
-	if r.waiting == 0 {
+	if r.Waiting == 0 {
 		return ReleaseClaim, r.part()
 	}
 	r.AskAt(again)
@@ -206,7 +195,7 @@ func (r *Run[R, W]) merge(t *Run[R, W]) {
 	r.moveTo(t)
 	// Send it again if a waiter left while the join was under way, or if a later attempt for the other run
 	// had a lower last number.
-	if (r.asksAnew() || len(r.acks) > 0 || t.reported < t.last) && t.phase < in {
+	if (r.NextAsk != clock.Never || len(r.acks) > 0 || t.reported < t.last) && t.phase < in {
 		t.AskNow()
 	}
 	t.acks, r.acks = append(t.acks, r.acks...), nil

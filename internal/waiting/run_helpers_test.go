@@ -38,9 +38,7 @@ func (s *session) newRun(k any) *run {
 // arrive has a waiter come; of the kind nil it stands alone.
 func (s *session) arrive(who string, k any) *member {
 	m := &member{Of: &who}
-	if !s.Arrive(m, k) {
-		s.Open(m, s.newRun(k), 0)
-	}
+	s.Arrive(m, k, 0, func() *run { return s.newRun(k) })
 	return m
 }
 
@@ -111,8 +109,8 @@ func waiters(r *run) string {
 			all = append(all, "(who thinks to be elsewhere)")
 		}
 	}
-	if len(all) != r.Waiting() {
-		all = append(all, fmt.Sprintf("(counted as %d)", r.Waiting()))
+	if len(all) != r.Waiting {
+		all = append(all, fmt.Sprintf("(counted as %d)", r.Waiting))
 	}
 	return strings.Join(all, " ")
 }

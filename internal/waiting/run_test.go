@@ -121,7 +121,7 @@ func TestAWaiterLeaves(t *testing.T) {
 		m := tc.prepare(t, &s)
 		r := m.Run
 		acked, act, left := m.Leave(tc.inFlight)
-		sent := s.Due(later) != nil && s.Due(later).Waiting() > 0 && r.Phase() > 0
+		sent := s.Due(later) != nil && s.Due(later).Waiting > 0 && r.Phase() > 0
 		if act != tc.act || (acked != nil) != tc.acked || sent != tc.sent || m.Run != nil || left != nil {
 			t.Errorf("%s: action %d, acked %v, sent %v, left %v", tc.name, act, acked != nil, sent, left)
 		}
@@ -241,7 +241,7 @@ func TestRefused(t *testing.T) {
 		}
 		who, act, left := r.Refused()
 		becomes(t, "refused", wants)(act, left)
-		if len(who) != 2 || who[0] != a.Of || who[1] != b.Of || a.Run != nil || r.Waiting() != 0 {
+		if len(who) != 2 || who[0] != a.Of || who[1] != b.Of || a.Run != nil || r.Waiting != 0 {
 			t.Errorf("%d waiters are turned away", len(who))
 		}
 	}

@@ -43,36 +43,27 @@ type Runs[R, W any] struct {
 // contend for would pass from one waiter of one session to one of the next, for ever.
 const gatherFor = 2 * time.Millisecond
 
-// Arrive puts a waiter into the run that gathers, and reports whether there is one of its kind. A
-// waiter of the kind nil stands alone.
-func (n *Runs[R, W]) Arrive(m *Member[R, W], kind any) bool {
-	if r := n.gathering; r != nil && kind != nil && r.Kind == kind {
-		n.add(m, r)
-		return true
+// Arrive puts a waiter into the run that gathers, if that is of its kind, else into a new run, which begins to
+// gather. A waiter of the kind nil stands alone.
+func (n *Runs[R, W]) Arrive(m *Member[R, W], kind any, now time.Duration, newRun func() *Run[R, W]) {
+	r := n.gathering
+	if r == nil || kind == nil || r.Kind != kind {
+		r = newRun()
+		if n.busy() {
+			r.NextAsk = now + gatherFor
+		}
+		n.enter(r)
+		n.gathering = r
 	}
-	return false
-}
-
-// Open puts a waiter into a run of its own, which begins to gather.
-func (n *Runs[R, W]) Open(m *Member[R, W], r *Run[R, W], now time.Duration) {
-	if n.busy() {
-		r.askAt = now + gatherFor
-	}
-	n.enter(r)
-	n.gathering = r
-	n.add(m, r)
+	n.number++
+	m.number, r.last = n.number, n.number
+	r.push(m)
 }
 
 // enter makes a run one of those that are not over.
 func (n *Runs[R, W]) enter(r *Run[R, W]) {
 	r.line, r.node.Of = n, r
 	n.queue.Push(&r.node)
-}
-
-func (n *Runs[R, W]) add(m *Member[R, W], r *Run[R, W]) {
-	n.number++
-	m.number, r.last = n.number, n.number
-	r.push(m)
 }
 
 // busy reports whether Redis is asked about a run of the session, or it stands in the line or is served:
@@ -92,17 +83,18 @@ func (n *Runs[R, W]) Due(now time.Duration) *Run[R, W] {
 	if n.Asking {
 		return nil
 	}
-	enters := false
+	another := false // run is to come into the line first
 	for r := range n.queue.All() {
-		if r.phase <= queued && r.waiting > 0 && r.askAt <= now && !r.Entering && !(enters && r.enters()) {
+		enters := r.phase < queued && r.position == 0 // it has no place yet that it keeps
+		if r.phase <= queued && r.Waiting > 0 && r.NextAsk <= now && !r.Entering && !(another && enters) {
 			return r
 		}
-		enters = enters || r.enters() && r.waiting > 0
+		another = another || enters && r.Waiting > 0
 	}
 	return nil
 }
 
 // Leads reports whether the waiter is to ask Redis about its run now.
 func (n *Runs[R, W]) Leads(m *Member[R, W], now time.Duration) bool {
-	return m.Run != nil && m.Run.First() == m && m.Run.askAt <= now && n.Due(now) == m.Run
+	return m.Run != nil && m.Run.First() == m && m.Run.NextAsk <= now && n.Due(now) == m.Run
 }

@@ -82,9 +82,7 @@ func (m *model) step() {
 		who := fmt.Sprint("w", m.clock)
 		m.clock++
 		w := &member{Of: &who}
-		if !m.Arrive(w, k) {
-			m.Open(w, m.newRun(k), 0)
-		}
+		m.Arrive(w, k, 0, func() *run { return m.newRun(k) })
 		m.all = append(m.all, w)
 	case n < 4 && len(m.all) > 0: // one leaves, but not one whose attempt is on its way
 		w := m.all[m.rnd.IntN(len(m.all))]
@@ -95,7 +93,7 @@ func (m *model) step() {
 		_, act, left := w.Leave(r == m.inFlight)
 		m.drop(w)
 		m.apply(r, act, left)
-		if r == m.in && r.Waiting() == 0 {
+		if r == m.in && r.Waiting == 0 {
 			m.over(r)
 		}
 	case n < 7 && m.inFlight == nil: // an attempt is sent
@@ -174,7 +172,7 @@ func (m *model) letIn(r *run, k *known) {
 		m.over(joined.run)
 	}
 	r.Begin(k.last)
-	if m.in = r; r.Waiting() == 0 {
+	if m.in = r; r.Waiting == 0 {
 		m.over(r)
 	}
 }
@@ -217,7 +215,7 @@ func (m *model) over(r *run) {
 	if r.End(); r == m.in {
 		m.in = nil
 	}
-	if r.Waiting() > 0 {
+	if r.Waiting > 0 {
 		r.Replace(m.newRun(r.Kind))
 	}
 	r.Acknowledge()
@@ -226,13 +224,13 @@ func (m *model) over(r *run) {
 func (m *model) check() {
 	stand, queued := 0, []string{}
 	for _, h := range m.Heartbeats(later, 3) {
-		queued = append(queued, h.Entries()...)
+		queued = append(queued, entries(h)...)
 	}
 	for _, r := range m.runs {
 		if slices.Contains(queued, r.Entry) != (r.Phase() == waiting.Queued) {
 			m.t.Fatalf("%s in phase %d, Redis hears of it: %v", r.Entry, r.Phase(), slices.Contains(queued, r.Entry))
 		}
-		stand += r.Waiting()
+		stand += r.Waiting
 		last := int64(0)
 		for w := r.First(); w != nil; w = w.Next() {
 			if w.Run != r || w.Number() <= last {
@@ -240,7 +238,7 @@ func (m *model) check() {
 			}
 			last = w.Number()
 		}
-		if r.Phase() == waiting.Over && r.Waiting() > 0 {
+		if r.Phase() == waiting.Over && r.Waiting > 0 {
 			m.t.Fatalf("%s is over and has waiters", r.Entry)
 		}
 		if r.Phase() != waiting.Queued || m.inFlight != nil || m.Due(later) != nil {
@@ -250,7 +248,7 @@ func (m *model) check() {
 		if _, k := m.find(r.Entry); k != nil && k.last < last {
 			m.t.Fatalf("Redis counts %s up to %d, and waiter %d stands there", r.Entry, k.last, last)
 		}
-		if r.Waiting() == 0 {
+		if r.Waiting == 0 {
 			m.t.Fatalf("%s stands in the line for nobody", r.Entry)
 		}
 	}
