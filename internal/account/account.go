@@ -19,7 +19,7 @@ import (
 // Sides, FirstID, Releases; and ByIDs, Keep, MayShorten, Cancel and Cancels. The other methods need an
 // account.
 type Account struct {
-	owner string                 // if it is named
+	Owner string                 // if it is named; never changes
 	holds map[*holds.Hold]string // of a named owner, the id of each hold that is not unlocked
 	sides [2]side
 	byIDs bool // the key of the ids may have been made
@@ -64,21 +64,18 @@ type side struct {
 
 // New returns the account of an owner whose first hold is taken with p; "" is a private one.
 func New(p kind.Primitive, owner string) *Account {
-	m := &Account{owner: owner}
+	m := &Account{Owner: owner}
 	m.sides[p.Kind().Side].prim = p
 	return m
 }
 
-// Owner returns the owner if it is named.
-func (m *Account) Owner() string { return m.owner }
-
 // private reports whether the owner was made for this claim.
-func (m *Account) private() bool { return m == nil || m.owner == "" }
+func (m *Account) private() bool { return m == nil || m.Owner == "" }
 
 // Begin notes the id that the first hold is asked for with. The command of a named owner is awaited.
 func (m *Account) Begin(k *kind.Kind, id string) {
 	m.sides[k.Side].ids = []string{id}
-	m.byIDs, m.busy = true, !m.private()
+	m.byIDs, m.Busy = true, !m.private()
 }
 
 // Counted returns how many holds of a side Redis counts at most, for a claim whose first hold is of
@@ -102,9 +99,6 @@ func (m *Account) Sides(p kind.Primitive) (prims [2]kind.Primitive) {
 	prims[p.Kind().Side] = p
 	return prims
 }
-
-// FirstNeedsID reports whether the first hold, which is of kind k, is to get an id with the next one.
-func (m *Account) FirstNeedsID(k *kind.Kind) bool { return k.ByID && m.private() && !m.firstHasID }
 
 // FirstID returns the id of the first hold, which is of kind k; "" if it has none.
 func (m *Account) FirstID(k *kind.Kind) string {
@@ -194,7 +188,7 @@ func (m *Account) Nest(k *kind.Kind, p kind.Primitive, op *kind.Op) (newSide boo
 		of.prim = p
 	}
 	of.ids = append(of.ids, op.ID)
-	m.byIDs, m.busy = true, true
+	m.byIDs, m.Busy = true, true
 	return newSide
 }
 
@@ -205,7 +199,7 @@ func (m *Account) Extension(k *kind.Kind, side int, op *kind.Op) {
 	if !op.Private {
 		op.IDs = slices.Clone(m.sides[side].ids)
 	}
-	m.busy = true
+	m.Busy = true
 	m.byIDs = m.byIDs || len(op.Void) > 0
 	op.ByIDs = m.byIDs
 }
@@ -248,7 +242,7 @@ func (m *Account) Cancels() bool { return m != nil && m.cancelling > 0 }
 // first hold was taken with p. They need no earlier answer, since they name all of it. With an op.Lease they leave
 // standing for so long what can be left.
 func (m *Account) Releases(cmds []redis.ReleaseCommand, p kind.Primitive, op kind.Op) []redis.ReleaseCommand {
-	op.Private = m == nil || m.owner == ""
+	op.Private = m == nil || m.Owner == ""
 	op.All = op.Private
 	if m == nil {
 		return append(cmds, redis.ReleaseCommand{Command: p.Release(&op), Known: true})

@@ -165,7 +165,7 @@ func TestLateCommandsAreVoided(t *testing.T) {
 	if op := extend(); op.ByIDs || op.Void != nil || op.Held != 1 {
 		t.Errorf("an extension with nothing before it: %+v", op)
 	}
-	if !m.Busy() {
+	if !m.Busy {
 		t.Error("it is not awaited")
 	}
 	m.Extended(&kind.Op{ID: "x"}, &redis.Extended{Late: true})
@@ -209,7 +209,7 @@ func TestTokens(t *testing.T) {
 func TestTurn(t *testing.T) {
 	m := account.New(read, "o")
 	m.Begin(&read.kind, "a")
-	if !m.Busy() || m.Awaited() {
+	if !m.Busy || m.Awaited() {
 		t.Error("the first command of a named owner is not under way, or is awaited by others")
 	}
 	free := m.Freed()
@@ -218,12 +218,12 @@ func TestTurn(t *testing.T) {
 	}
 	m.Wake()
 	<-free
-	if free = m.Freed(); !m.Busy() {
+	if free = m.Freed(); !m.Busy {
 		t.Error("to call up ends the command")
 	}
 	m.Answered()
 	<-free
-	if m.Busy() || m.Awaited() {
+	if m.Busy || m.Awaited() {
 		t.Error("it is not over")
 	}
 }

@@ -16,8 +16,8 @@ type Attempts struct {
 	MayCome    bool  // one whose outcome was never known may run late, even now
 	Midway     bool  // an ACL has ended one midway: what gives back what that has taken may be denied too
 
+	Doubted  time.Duration // MayHaveRun: when the first of those was sent whose outcome is not known
 	answered bool          // one was answered
-	doubted  time.Duration // when the first of those was sent whose outcome is not known
 }
 
 // An Outcome is what became of an attempt.
@@ -60,14 +60,11 @@ func (l *Attempts) Note(o *Outcome) {
 	l.Midway = l.Midway || midway
 	if unknown || midway {
 		if !l.MayHaveRun {
-			l.doubted = o.Sent
+			l.Doubted = o.Sent
 		}
 		l.MayHaveRun, l.MayCome = true, l.MayCome || unknown
 	}
 }
-
-// Doubted returns when the first attempt was sent whose outcome is not known, if there is one.
-func (l *Attempts) Doubted() (sent time.Duration, unknown bool) { return l.doubted, l.MayHaveRun }
 
 // Forget drops the attempts that may have run: another claim accounts for them from now on.
 func (l *Attempts) Forget() { l.MayHaveRun, l.MayCome = false, false }

@@ -2,15 +2,9 @@ package account
 
 // inflight serialises the commands that change the account: one at a time is under way.
 type inflight struct {
-	busy bool
+	Busy bool          // a command is awaited, or about to be sent; of a claim that asks, also at each refusal
 	free chan struct{} // closed when the state has changed; nil if no caller waits
 }
-
-// Sending notes that a command is about to be sent and awaited.
-func (t *inflight) Sending() { t.busy = true }
-
-// Busy reports whether a command is awaited; of a claim that asks, also at each refusal.
-func (t *inflight) Busy() bool { return t.busy }
 
 // Freed returns a channel that is closed when the state has changed, so that waiting callers check it again.
 func (t *inflight) Freed() <-chan struct{} {
@@ -25,7 +19,7 @@ func (t *inflight) Awaited() bool { return t.free != nil }
 
 // Answered ends the command that is awaited: it was answered or given up.
 func (t *inflight) Answered() {
-	t.busy = false
+	t.Busy = false
 	t.Wake()
 }
 

@@ -4,8 +4,7 @@ package account
 type Tokens struct {
 	next     int64 // the next one to be given out
 	left     int
-	reserved int  // the least number that an attempt ever asked for
-	exact    bool // a message from Redis, or a nested attempt, has fixed that number
+	reserved int // the least number that an attempt ever asked for
 }
 
 // Reserving notes that an attempt will ask for n tokens, and returns n.
@@ -20,15 +19,7 @@ func (t *Tokens) Reserving(n int) int {
 func (t *Tokens) Asked() int { return t.reserved }
 
 // Exactly notes that the next grant carries n tokens: earlier requests do not count.
-func (t *Tokens) Exactly(n int) { t.reserved, t.exact = n, true }
-
-// Given notes that the claim had the lock before it asked: the script of another session has reserved its tokens, one
-// for each caller that the entry counted. Unless a message has said how many, only the highest is known to be the claim's.
-func (t *Tokens) Given() {
-	if !t.exact {
-		t.reserved = 1
-	}
-}
+func (t *Tokens) Exactly(n int) { t.reserved = n }
 
 // Reserved notes the highest token that Redis has reserved; 0: none. Of those below it the claim surely
 // has as many as the least number that was asked for.

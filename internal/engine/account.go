@@ -33,7 +33,7 @@ func (c *claim) op() Op {
 // held again at the end.
 func (c *claim) awaitAnswer(ctx context.Context, try bool) bool {
 	l := c.lock
-	for c.account != nil && c.account.Busy() && !(try && c.state == asking && c.awaits != anAnswer) {
+	for c.account != nil && c.account.Busy && !(try && c.state == asking && c.awaits != anAnswer) {
 		free := c.account.Freed()
 		l.unlock()
 		select {

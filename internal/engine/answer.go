@@ -60,9 +60,14 @@ func (a *acquisition) admit(g answer) *section {
 	}
 	if k.Exclusive || k.Permits {
 		c.passUntil = now + waiting.Slice
-		if l.contention != nil {
-			l.contention.place.Over(c)
-			l.beginSlice(c, now)
+		if ct := l.contention; ct != nil { // callers wait, or waited
+			ct.place.Over(c)
+			c.passUntil = ct.turns.Begin(now)
+			if k.Exclusive && s.cfg.Polling == nil {
+				ct.next = next{at: now + s.cfg.PollFloor}
+			} else if k.Exclusive {
+				ct.next.soon = false
+			}
 		}
 	}
 	if g.parted {

@@ -65,7 +65,9 @@ func (a *acquisition) ask() (answer, error) {
 	}
 	if err == nil && g.Status == refused {
 		if g.Owner != "" {
-			a.refusedBy(&g)
+			if a.attempts.holder = holderOf(&g, l.s.now()); waits { // for those behind it too
+				l.contention.holder = a.attempts.holder
+			}
 		}
 		if g.Position <= 0 {
 			a.askBack(&g)
@@ -154,7 +156,8 @@ func (a *acquisition) bounded(ctx context.Context, queued bool) (bounded context
 	return bounded, cancel
 }
 
-// noteOutage notes that Redis has answered an attempt, or that it has not.
+// noteOutage notes that Redis has answered an attempt, or, of a Lock that waits, that it does not serve. An error of the
+// ACL is reported by itself: no Lock waits for that.
 func (a *acquisition) noteOutage(err error) {
 	l := a.lock
 	if err == nil {
@@ -165,29 +168,19 @@ func (a *acquisition) noteOutage(err error) {
 	if l.contention != nil && l.queue.First == &a.node {
 		l.contention.next.soon = true // the attempt may have swallowed a wake-up; the next front must know
 	}
-	if a.wait {
-		a.enterOutage(err)
-	}
-}
-
-// enterOutage counts a Lock that waits and whose last attempt has failed with err, if that says
-// that Redis does not serve. An error of the ACL is reported by itself: no Lock waits for that.
-func (a *acquisition) enterOutage(err error) {
-	s, name := a.lock.s, a.prim.Names().Name()
-	switch {
-	case !errors.Is(err, ErrUnavailable) || s.life.Closing.Err() != nil:
+	switch name := a.prim.Names().Name(); {
+	case !a.wait || !errors.Is(err, ErrUnavailable) || l.s.life.Closing.Err() != nil:
 	case script.Denied(err):
-		s.outage.Denied(name, err)
+		l.s.outage.Denied(name, err)
 	default:
-		s.outage.Enter(&a.attempts.stuck, name, err)
+		l.s.outage.Enter(&a.attempts.stuck, name, err)
 	}
 }
 
 // forgotten says that Redis may no longer remember an attempt with an unknown outcome: sent
 // again, it might count twice.
 func (a *acquisition) forgotten() bool {
-	sent, unknown := a.attempts.Doubted()
-	return unknown && a.kind.Unleased && a.lock.s.now() >= sent+trustIn(Memory)
+	return a.attempts.MayHaveRun && a.kind.Unleased && a.lock.s.now() >= a.attempts.Doubted+trustIn(Memory)
 }
 
 // stopsTrying says whether a TryLock shall stop after err. It goes on as long as the outcome is

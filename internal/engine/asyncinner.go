@@ -22,7 +22,7 @@ func (h *Hold) unlockInnerAsync(t *report.Hold) error {
 	err, counted := h.endInner()
 	switch c := h.section.claim; {
 	case !counted:
-	case c.account.Busy(): // with a command whose answer comes first
+	case c.account.Busy: // with a command whose answer comes first
 		c.account.Unsent = true
 	case c.releaseSurplusAsync(h.section, t):
 		err = cmp.Or(err, errReleaseSent)
@@ -32,7 +32,7 @@ func (h *Hold) unlockInnerAsync(t *report.Hold) error {
 
 // releaseUnsent sends what an UnlockAsync could not send, since another command of the claim was under way.
 func (c *claim) releaseUnsent(x *section) {
-	if c.account.Unsent && !c.account.Busy() {
+	if c.account.Unsent && !c.account.Busy {
 		c.releaseSurplusAsync(x, nil)
 	}
 }
@@ -62,7 +62,7 @@ func (c *claim) releaseSurplusAsync(x *section, t *report.Hold) bool {
 		return false
 	}
 	d.Pending = redis.NewPending(cmds)
-	c.account.Sending()
+	c.account.Busy = true
 	c.account.Leaves = true
 	d.send()
 	return true

@@ -87,7 +87,7 @@ func (l *lock) newClaim(a *acquisition) *claim {
 // session may keep the lock, and can be asked for it.
 func (c *claim) ownerID() string {
 	if c.num == 0 {
-		return c.account.Owner()
+		return c.account.Owner
 	}
 	var buf [64]byte // enough for a UUID, so that only the string is allocated
 	id := append(append(buf[:0], c.lock.s.id...), ':')

@@ -92,19 +92,6 @@ func (l *lock) expectMessage(c *claim, now time.Duration) {
 	l.wakeFront()
 }
 
-// beginSlice begins the slice of a claim for whose lock callers wait, or waited.
-func (l *lock) beginSlice(c *claim, now time.Duration) {
-	ct := l.contention
-	c.passUntil = ct.turns.Begin(now)
-	if !c.kind.Exclusive {
-		return
-	}
-	ct.next.soon = false
-	if l.s.cfg.Polling == nil {
-		ct.next.at = now + l.s.cfg.PollFloor
-	}
-}
-
 // nextAttempt returns when the caller, which is in front, asks Redis, if no claim of this session holds the lock: not
 // while that is left to others. A front that has not asked yet, or neither listens nor stands in the line nor was refused in
 // a session that polls, has no other reason to wait.

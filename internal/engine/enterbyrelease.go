@@ -60,7 +60,7 @@ func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration,
 	switch {
 	case c.state != asking: // it was ended meanwhile: perhaps before it has entered
 		if err != nil || r.Lost || r.Resent || r.Line.Position > 0 {
-			c.dismissEntry()
+			c.dismiss()
 		}
 		return
 	case l.state != lockOpen:
@@ -101,23 +101,27 @@ func (e *claimRelease) enteredLate() (done func(error)) {
 	}
 }
 
-// dismissLate removes the entry that a release has made for a claim that was over already. c may be nil.
+// dismissLate dismisses a claim that was over before a release has entered it. c may be nil.
 func (c *claim) dismissLate() {
-	switch {
-	case c == nil || c.state != finished: // one that still asks ends behind this
-	case c.run != nil:
+	if c != nil && c.state == finished { // one that still asks ends behind this
 		c.dismiss()
-	default:
-		c.dismissEntry()
 	}
 }
 
-// dismissEntry removes in the background the entry that a claim which is over may have in the line.
-func (c *claim) dismissEntry() {
-	s := c.lock.s
-	until := s.now() + s.cfg.ReleaseTimeout
-	cmd := c.wholly(c.prim.(kind.Liner).Dismiss(*c.prim.Names(), c.entryHead(), c.ownerID(), c.num != 0), until)
-	s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{cmd}, Until: until})
+// dismiss releases in the background what a claim that is over may have in Redis, its entry in the line included: its
+// attempt, or the release that has entered it, may have run after its own release.
+func (c *claim) dismiss() {
+	s, now, op := c.lock.s, c.lock.s.now(), c.op()
+	op.Line.Head = c.entryHead()
+	until := c.latestEnd(now)
+	if r := c.run; r != nil {
+		until = max(until, now+r.Lease)
+	}
+	j := redis.Job{Name: c.prim.Names().Name(), Until: until}
+	for _, cmd := range c.account.Releases(nil, c.prim, op) {
+		j.Cmds = append(j.Cmds, c.wholly(cmd.Command, until))
+	}
+	s.cleanup.Add(j)
 }
 
 // passEntry gives the claim of a front that leaves, and its place in the line, to the next caller, if both want

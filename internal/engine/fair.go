@@ -3,7 +3,6 @@ package engine
 import (
 	"relock/internal/account"
 	"relock/internal/clock"
-	"relock/internal/redis"
 	"relock/internal/script"
 	"relock/internal/waiting"
 )
@@ -135,8 +134,8 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 	r.Err = nil
 	switch {
 	case e.err == nil && e.Status == granted:
-		if e.Token > 0 && e.Position == 0 { // it was counted before
-			c.needAccount().Given()
+		if e.Token > 0 && e.Position == 0 { // another's script has reserved the tokens before, and how many is not known
+			c.needAccount().Exactly(1)
 		}
 		l.begin(c, e.answer, e.op.Position.Last)
 	case e.err == nil && e.Status == refused:
@@ -210,17 +209,4 @@ func (c *claim) apply(act waiting.ClaimAction, left *claim) {
 	case waiting.DropClaim:
 		c.retire(finished)
 	}
-}
-
-// dismiss releases in the background what a run that is over may have in Redis: its attempt may have run after
-// its release.
-func (c *claim) dismiss() {
-	s, r := c.lock.s, c.run
-	op := Op{Owner: c.ownerID(), Private: c.num != 0, All: c.num != 0}
-	if !op.Private {
-		op.Ends, op.ByIDs = []string{r.ID}, true
-	}
-	op.Line.Named, op.Line.Head = true, c.entryHead()
-	until := s.now() + max(s.cfg.Lease, r.Lease)
-	s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: []script.Command{c.wholly(c.prim.Release(&op), until)}, Until: until})
 }

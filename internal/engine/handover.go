@@ -52,18 +52,20 @@ func (l *lock) handOver(c *claim, now time.Duration) bool {
 	case a == nil:
 		return false
 	case !c.entrable(now):
-		if !c.mayAwaitRenewal(now) {
-			return false
-		}
-		c.awaitRenewal(now)
+		return c.awaitRenewal(now)
 	case c.run != nil:
 		c.run.Remove(&a.member)
 		l.give(c, a, now)
-	case a.subscribing || a.busy() && !c.kind.Permits || !l.inSlice(c, now):
+	case a.subscribing || a.busy() && !c.kind.Permits:
+		return false
+	case !l.needContention().turns.Pass(now, c.passUntil, l.s.cfg.HandOverLimit): // the slice is over
+		// A session that polls leaves the lock to others for one poll pause: these may poll too, and hear of no release.
+		if turns := &l.contention.turns; l.s.pollPause > 0 && turns.Yielded() > now {
+			turns.LeaveFor(now, l.s.pollPause)
+		}
 		return false
 	case a.busy():
-		ct := l.needContention()
-		ct.undelivered, c.awaits = append(ct.undelivered, c), theFront
+		l.contention.undelivered, c.awaits = append(l.contention.undelivered, c), theFront
 	default:
 		l.give(c, a, now)
 		if l.holder == nil { // other permits may come free meanwhile: the next front listens
@@ -87,19 +89,6 @@ func (l *lock) successor(c *claim, now time.Duration) *acquisition {
 	default:
 		return c.nextOfRun(now)
 	}
-}
-
-// inSlice notes one more hand-over, if the slice is not over. When it is, a session that polls leaves
-// the lock to other sessions for one poll pause: these may poll too, and hear of no release.
-func (l *lock) inSlice(c *claim, now time.Duration) bool {
-	turns := &l.needContention().turns
-	if turns.Pass(now, c.passUntil, l.s.cfg.HandOverLimit) {
-		return true
-	}
-	if d := l.s.pollPause; d > 0 && turns.Yielded() > now {
-		turns.LeaveFor(now, d)
-	}
-	return false
 }
 
 // wants reports whether the caller waits for what the claim has, and none of its attempts may have been granted.

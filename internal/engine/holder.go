@@ -23,15 +23,6 @@ func holderOf(g *answer, now time.Duration) holder {
 	return holder{g.Owner, now + time.Duration(ms)*time.Millisecond}
 }
 
-// refusedBy keeps the holder that a refusal names: for the caller that has asked, and, if it waits, for those behind it. The
-// lock's mutex must be held.
-func (a *acquisition) refusedBy(g *answer) {
-	a.attempts.holder = holderOf(g, a.lock.s.now())
-	if a.queued && a.lock.contention != nil {
-		a.lock.contention.holder = a.attempts.holder
-	}
-}
-
 // errNamesHolder reports whether the caller's error is to name the lock's holder: the caller asks once, or its wait is bounded.
 func (a *acquisition) errNamesHolder() bool { return !a.wait || a.opts.Bounded || a.opts.Retry != nil }
 

@@ -126,13 +126,6 @@ func (l *lock) hears(p Primitive) bool {
 	return l.contention != nil && l.contention.listener != nil || l.s.lingerUntil.Load() > int64(l.s.now()) && l.s.redis.Hears(p.Channel())
 }
 
-// frontLines reports whether the front of the queue, if there is one, stands in a line: else it listens as those do
-// who stand in none.
-func (l *lock) frontLines() bool {
-	a := l.queue.Front()
-	return a == nil || a.kind.Lines
-}
-
 // endSubscription ends the subscription, which there must be: the last waiter has gone.
 func (l *lock) endSubscription() {
 	ct := l.contention

@@ -106,13 +106,10 @@ func (l *lock) loseOthers(c *claim) {
 	exclusive := c.kind.Exclusive
 	for o := l.claims; o != nil; {
 		next := o.next
-		if o != c && o.state == held && (exclusive || o == l.holder && o.excludes()) && !sameName(o, c) {
+		if o != c && o.state == held && (exclusive || o == l.holder && o.excludes()) &&
+			(o.num != 0 || c.num != 0 || o.account.Owner != c.account.Owner) {
 			o.lose("another owner was let in", true)
 		}
 		o = next
 	}
-}
-
-func sameName(a, b *claim) bool {
-	return a.num == 0 && b.num == 0 && a.account.Owner() == b.account.Owner()
 }

@@ -40,7 +40,7 @@ func (h *Hold) ownContext(ctx context.Context) context.Context {
 	l := h.section.claim.lock
 	l.mu.Lock()
 	if !h.held.RanOut && !h.section.ctx.HasEnded() {
-		h.held.SetCancel(cancel)
+		h.held.Cancel = cancel
 		l.unlock()
 		return own
 	}

@@ -38,7 +38,7 @@ func (a *acquisition) nestNamed(c *claim) (*Hold, context.Context, error) {
 // answer to the attempt that is. The lock's mutex must be held; it is released meanwhile and held
 // again at the end.
 func (a *acquisition) awaitEarlier(c *claim) error {
-	if c.account == nil || !c.account.Busy() {
+	if c.account == nil || !c.account.Busy {
 		return nil
 	}
 	l := a.lock
@@ -152,7 +152,8 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 	x.holds.Add(&h.held, end)
 	c.account.Keep(&h.held, a.op.ID)
 	if h.held.Fixed == nil && byName {
-		x.holds.AddCaller(&h.held, a.ctx)
+		n := x.holds.NeedNested()
+		n.Callers = append(n.Callers, holds.Caller{Hold: &h.held, Ctx: a.ctx})
 	}
 	c.stopped = false
 	c.renewAfter(g.sent)
@@ -213,7 +214,7 @@ func (a *acquisition) prepareNested(c *claim) {
 		m.Exactly(1)
 		a.op.Tokens = 1
 	}
-	if m.FirstNeedsID(c.kind) {
+	if c.kind.ByID && c.num != 0 { // Nest asks for it once
 		a.op.First = idgen.Request()
 	}
 	c.noHandOver = m.Nest(c.kind, a.prim, &a.op) || c.noHandOver

@@ -93,7 +93,7 @@ func (c *claim) releaseSurplus(ctx context.Context, x *section, d *report.Hold) 
 	l, s := c.lock, c.lock.s
 	keep := c.leaseForFixed(x)
 	var err error
-	c.account.Sending()
+	c.account.Busy = true
 	for side := range x.holds.Live {
 		if x.ctx.HasEnded() { // the last Unlock releases the rest, and takes "not there" for lost
 			break

@@ -54,7 +54,7 @@ func (s *Session) lineage(innermost any, family string, names *keyname.Names) (s
 // claimOf returns the claim of a named owner, nil if there is none.
 func (l *lock) claimOf(name string) *claim {
 	for c := l.claims; c != nil; c = c.next {
-		if c.num == 0 && c.account.Owner() == name && (c.state == asking || c.sections != nil) {
+		if c.num == 0 && c.account.Owner == name && (c.state == asking || c.sections != nil) {
 			return c
 		}
 	}

@@ -15,10 +15,12 @@ type Hold struct {
 
 // Fixed is what a hold with a fixed lease has.
 type Fixed struct {
-	Began  time.Duration           // when its acquisition was sent, or when it was handed over
-	Ends   time.Duration           // its end
-	Until  time.Duration           // until when it may be trusted, as that of a section
-	cancel context.CancelCauseFunc // of its own context; nil if it has none
+	Began time.Duration // when its acquisition was sent, or when it was handed over
+	Ends  time.Duration // its end
+	Until time.Duration // until when it may be trusted, as that of a section
+	// Cancel ends its own context; nil if it has none. It must not be set once the hold has run out, or its section
+	// has ended: from then on it is read without the mutex.
+	Cancel context.CancelCauseFunc
 }
 
 // Fix sets the end of a fixed lease: d after a time, of which so much can be trusted.
@@ -29,17 +31,13 @@ func (h *Hold) Fix(from, d, trusted time.Duration) {
 	h.Ends, h.Until = from+d, from+trusted
 }
 
-// SetCancel gives a hold with a fixed lease what ends the context of its own. It must not have run out, nor
-// its section have ended: from then on that is read without the mutex.
-func (h *Hold) SetCancel(cancel context.CancelCauseFunc) { h.cancel = cancel }
-
 // HasContext reports whether the hold has a context of its own.
-func (h *Hold) HasContext() bool { return h.Fixed != nil && h.cancel != nil }
+func (h *Hold) HasContext() bool { return h.Fixed != nil && h.Cancel != nil }
 
 // EndContext ends the hold's own context, if it has one. It runs code of the caller's contexts: no mutex
 // may be held.
 func (h *Hold) EndContext(cause error) {
 	if h.HasContext() {
-		h.cancel(cause)
+		h.Cancel(cause)
 	}
 }

@@ -149,11 +149,7 @@ func TestCallers(t *testing.T) {
 	var s holds.Set
 	one, other := &holds.Hold{}, &holds.Hold{}
 	add(&s, never, one, other)
-	s.AddCaller(one, t.Context())
-	s.AddCaller(other, t.Context())
-	if len(s.Nested.Callers) != 2 {
-		t.Errorf("%d callers, want 2", len(s.Nested.Callers))
-	}
+	s.NeedNested().Callers = []holds.Caller{{Hold: one, Ctx: t.Context()}, {Hold: other, Ctx: t.Context()}}
 	s.Remove(other)
 	if c := s.Nested.Callers; len(c) != 1 || c[0].Hold != one {
 		t.Errorf("%v is left, want the first one", c)
@@ -166,7 +162,7 @@ func TestCancel(t *testing.T) {
 	h, plain := fixed(0, 100), fixed(0, 100)
 	add(&s, never, h, plain)
 	own, cancel := context.WithCancelCause(t.Context())
-	h.SetCancel(cancel)
+	h.Cancel = cancel
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	nested := s.Nested.Contexts.Derive(ctx, "key", "value")

@@ -76,12 +76,6 @@ func (s *Set) Add(h *Hold, end time.Duration) {
 	}
 }
 
-// AddCaller notes that a hold was added by a caller with a context of its own.
-func (s *Set) AddCaller(h *Hold, ctx context.Context) {
-	n := s.NeedNested()
-	n.Callers = append(n.Callers, Caller{h, ctx})
-}
-
 // Remove takes a hold out of the count, and returns how many are left: see Held.
 func (s *Set) Remove(h *Hold) (left int) {
 	n := s.Nested

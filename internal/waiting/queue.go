@@ -2,7 +2,7 @@ package waiting
 
 import "iter"
 
-// queue.go, turns.go, nextattempt.go and limit.go decide which caller of a session asks Redis for a lock, and when: a FIFO queue
+// queue.go, turns.go and limit.go decide which caller of a session asks Redis for a lock, and when: a FIFO queue
 // of waiters of which the one in front asks (named owners ask as well, and so does a TryLock, which
 // does not wait: package engine does that), the most that a request may be for, and the time
 // slices in which the session alternates with other sessions. They know neither Redis nor locks, and
