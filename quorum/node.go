@@ -67,7 +67,7 @@ func (n *node) ask(ctx context.Context, bound time.Duration, opts []rlock.LockOp
 	}
 	cancel()
 	if hold != nil {
-		_ = hold.Unlock() // what is not confirmed is released in the background
+		_ = hold.Unlock(false) // what is not confirmed is released in the background
 	}
 	return nil, nil, err
 }

@@ -106,9 +106,9 @@ func (x *section) release() error {
 	answers := make(chan error, len(votes))
 	for _, v := range votes {
 		v.forget()
-		err := v.Calls().Go(context.Background(), func(context.Context) { answers <- v.Unlock() })
+		err := v.Calls().Go(context.Background(), func(context.Context) { answers <- v.Unlock(false) })
 		if err != nil { // the session is closed: so is the vote
-			answers <- v.Unlock()
+			answers <- v.Unlock(false)
 		}
 	}
 	x.stop()

@@ -112,7 +112,7 @@ func (t *try) round(ctx context.Context) (*section, error) {
 		err := n.Calls().Go(context.Background(), func(context.Context) {
 			vote, hold, err := n.ask(x.asking, m.bound, t.opts)
 			if err == nil && !x.take(n, vote, hold) {
-				_ = hold.Unlock() // it came too late; the release goes on in the background
+				_ = hold.Unlock(false) // it came too late; the release goes on in the background
 			}
 			answers <- named(i, err)
 		})

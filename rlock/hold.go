@@ -21,7 +21,7 @@ type Hold engine.Hold
 // Close; [ErrUnavailable] if no answer came in time: the release then goes on in the background
 // until Redis confirms it or the lease is over. After any error the hold has ended, and no later
 // owner was touched. In a failover Unlock may return nil although the release was lost.
-func (h *Hold) Unlock() error { return (*engine.Hold)(h).Unlock() }
+func (h *Hold) Unlock() error { return (*engine.Hold)(h).Unlock(false) }
 
 // UnlockAsync is [Hold.Unlock] without its answer: it ends the section at once, sends the release and returns. It blocks
 // for nothing but the code of the caller's contexts. The session's next Lock or TryLock of the name goes behind the

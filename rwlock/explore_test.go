@@ -39,13 +39,6 @@ func TestExploredCommands(t *testing.T) {
 	same("release of an entry", write.Release(&leaves), ew.Release(&leaves))
 	same("an entry that nobody waits for", write.Dismiss(n, leaves.Line.Head, "X:1", false),
 		ew.Release(&kind.Op{Owner: "X:1", Line: kind.Line{Head: leaves.Line.Head}}))
-	renewal := func(p interface {
-		RenewScript() *script.Script
-		RenewArgs(*kind.Op) (keys, args []string)
-	}) script.Command {
-		keys, args := p.RenewArgs(&holds)
-		return script.Command{Script: p.RenewScript(), Keys: keys, Args: args}
-	}
-	same("renewal of a reader", renewal(read), renewal(er))
-	same("renewal of a writer", renewal(write), renewal(ew))
+	same("renewal of a reader", read.Renew(&holds), er.Renew(&holds))
+	same("renewal of a writer", write.Renew(&holds), ew.Renew(&holds))
 }

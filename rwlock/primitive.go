@@ -151,9 +151,6 @@ func (n *names) extend(op *kind.Op, side string, timeouts int) script.Command {
 	}
 }
 
-// RenewScript is renew.lua, for both sides.
-func (n *names) RenewScript() *script.Script { return renewScript }
-
 // readSide is the primitive of readers.
 type readSide struct{ *names }
 
@@ -209,12 +206,12 @@ func (r *readSide) Release(op *kind.Op) script.Command {
 // speaks for all.
 func (r *readSide) Extend(op *kind.Op) script.Command { return r.extend(op, "r", max(1, op.Held)) }
 
-// RenewArgs are the lock, the readers and what goes along with a reader. While a slot of
-// a Cluster moves they are the first two, without which a reader would not be safe.
-func (r *readSide) RenewArgs(op *kind.Op) (keys, args []string) {
-	keys = []string{r.lock.Key(), r.readers()}
+// Renew is renew.lua: it names the lock, the readers and what goes along with a reader. While a slot of
+// a Cluster moves it names the first two, without which a reader would not be safe.
+func (r *readSide) Renew(op *kind.Op) script.Command {
+	keys := []string{r.lock.Key(), r.readers()}
 	if !op.FewestKeys {
 		keys = r.timeouts(append(keys, r.ids(op.Owner)), op.Owner, 1, op.Held)
 	}
-	return keys, []string{"r" + script.Itoa(int64(len(keys))) + ":" + op.Owner}
+	return script.Command{Script: renewScript, Keys: keys, Args: []string{"r" + script.Itoa(int64(len(keys))) + ":" + op.Owner}}
 }

@@ -117,11 +117,11 @@ func (w *writeSide) Leave(op *kind.Op) script.Command {
 // Extend is extend.lua.
 func (w *writeSide) Extend(op *kind.Op) script.Command { return w.extend(op, "w", 0) }
 
-// RenewArgs are the lock and the ids that go along with it.
-func (w *writeSide) RenewArgs(op *kind.Op) (keys, args []string) {
-	keys = w.lock.Keys[:]
+// Renew is renew.lua: it names the lock and the ids that go along with it.
+func (w *writeSide) Renew(op *kind.Op) script.Command {
+	keys := w.lock.Keys[:]
 	if op.ByIDs {
 		keys = []string{w.lock.Key(), w.ids(op.Owner)}
 	}
-	return keys, []string{"w" + script.Itoa(int64(len(keys))) + ":" + op.Owner + ":write"}
+	return script.Command{Script: renewScript, Keys: keys, Args: []string{"w" + script.Itoa(int64(len(keys))) + ":" + op.Owner + ":write"}}
 }

@@ -36,10 +36,7 @@ func TestExploredCommands(t *testing.T) {
 	same("acquire", p.Acquire(&waits), ep.Acquire(&waits))
 	same("release", p.Release(&over), ep.Release(&over))
 	same("release of an entry", p.Release(&leaves), ep.Release(&leaves))
-	keys, args := p.RenewArgs(&over)
-	renewed := script.Command{Script: p.RenewScript(), Keys: keys, Args: args}
-	keys, args = ep.RenewArgs(&over)
-	same("renew", renewed, script.Command{Script: ep.RenewScript(), Keys: keys, Args: args})
+	same("renew", p.Renew(&over), ep.Renew(&over))
 
 	const memory = 2 // of the arguments: longer there
 	c, ec := newCount(s, n, 0), &explore.Counter{Names: n}

@@ -25,7 +25,7 @@ func (p *Permits) Remaining() time.Duration { return (*engine.Hold)(p).Remaining
 // Release gives the permits back as [rlock.Hold.Unlock] releases a lock, and with the same errors,
 // or hands them over in memory if the session's next waiter wants exactly as many. It is
 // [rlock.ErrLost] also if one of several permits was taken away; the others were given back.
-func (p *Permits) Release() error { return (*engine.Hold)(p).Unlock() }
+func (p *Permits) Release() error { return (*engine.Hold)(p).Unlock(false) }
 
 // ReleaseAsync is [Permits.Release] without its answer, as [rlock.Hold.UnlockAsync] is Unlock, at the same price: errors,
 // [rlock.ErrLost] above all, go to Config.Logger and Config.Trace. It does not block. The session's next Acquire of the

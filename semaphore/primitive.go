@@ -236,14 +236,11 @@ func (p *permits) Extend(op *kind.Op) script.Command {
 	return script.Command{Script: extendScript, Keys: keys, Args: append(idgen.AppendPermits(args, op.Owner, op.N), op.Void...)}
 }
 
-// RenewScript is renew.lua.
-func (*permits) RenewScript() *script.Script { return renewScript }
-
-// RenewArgs has an arg for each permit, so that the session, which bounds the args of a script,
+// Renew is renew.lua. It has an arg for each permit, so that the session, which bounds the args of a script,
 // bounds the permits that one renews.
-func (p *permits) RenewArgs(op *kind.Op) (keys, args []string) {
-	args = append(make([]string, 0, 2+op.N), script.Itoa(int64(op.N)), p.kept(p.s.Config().Lease))
-	return p.keys(), idgen.AppendPermits(args, op.Owner, op.N)
+func (p *permits) Renew(op *kind.Op) script.Command {
+	args := append(make([]string, 0, 2+op.N), script.Itoa(int64(op.N)), p.kept(p.s.Config().Lease))
+	return script.Command{Script: renewScript, Keys: p.keys(), Args: idgen.AppendPermits(args, op.Owner, op.N)}
 }
 
 // state is state.lua.

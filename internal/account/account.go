@@ -53,10 +53,10 @@ type standing struct {
 type side struct {
 	prim kind.Primitive // which the side was taken with; nil: never taken
 	ids  []string       // of holds
-	// ending are the ids whose end was sent and is not confirmed. They are no longer among the
+	// unconfirmed are the ids whose end was sent and is not confirmed. They are no longer among the
 	// ids, so that each is ended by one command, and "not there" means that it was lost. The
 	// last release names them too.
-	ending []string
+	unconfirmed []string
 	// unresolved: a nested command was given up without an answer, and may still arrive. So the last
 	// release of a private owner names this side too.
 	unresolved bool
@@ -140,7 +140,7 @@ func (m *Account) Surplus(k *kind.Kind, side, needed int) (ends []string) {
 	stay := len(of.ids) - n
 	ends = slices.Clone(of.ids[stay:])
 	of.ids = of.ids[:stay]
-	of.ending = append(of.ending, ends...)
+	of.unconfirmed = append(of.unconfirmed, ends...)
 	m.Changes++
 	return ends
 }
@@ -154,7 +154,7 @@ func (m *Account) MarkUnresolved(side int) { m.sides[side].unresolved = true }
 func (m *Account) EndUnresolved(side int, id string) (ends []string) {
 	of := &m.sides[side]
 	of.ids = slices.DeleteFunc(of.ids, func(other string) bool { return other == id })
-	of.ending = append(of.ending, id)
+	of.unconfirmed = append(of.unconfirmed, id)
 	m.Changes++
 	return []string{id}
 }
@@ -164,7 +164,7 @@ func (m *Account) Ended(side int, ids []string) {
 	confirmed := func(id string) bool { return slices.Contains(ids, id) }
 	of := &m.sides[side]
 	of.ids = slices.DeleteFunc(of.ids, confirmed)
-	of.ending = slices.DeleteFunc(of.ending, confirmed)
+	of.unconfirmed = slices.DeleteFunc(of.unconfirmed, confirmed)
 	m.Changes++
 }
 
@@ -252,10 +252,10 @@ func (m *Account) Releases(cmds []redis.ReleaseCommand, p kind.Primitive, op kin
 		known := m.Counted(p.Kind(), side) > 0
 		// Beside the holds that are counted Redis may have some whose end is not confirmed, and some that
 		// may come late.
-		if of.prim == nil || !known && len(of.ending) == 0 && !of.unresolved {
+		if of.prim == nil || !known && len(of.unconfirmed) == 0 && !of.unresolved {
 			continue
 		}
-		if op.Ends = slices.Concat(of.ids, of.ending); op.All || len(op.Ends) > 0 {
+		if op.Ends = slices.Concat(of.ids, of.unconfirmed); op.All || len(op.Ends) > 0 {
 			cmds = append(cmds, redis.ReleaseCommand{Command: release(of.prim, &op), Known: known})
 		}
 	}

@@ -29,23 +29,22 @@ type call[T any] struct {
 	items []*T // one for each element of the reply
 }
 
-// Add adds a question: keep what keys and args say for a lease from now, 0 only asks. The reply will
-// have an element for each of the args. All keys of a call must be in one slot: in a Cluster slot is
-// theirs.
-func (r *Round[T]) Add(item *T, s *script.Script, lease time.Duration, slot int, keys, args []string) {
-	k := key{s, lease, slot}
+// Add adds a question: keep what part says for a lease from now, 0 only asks. The reply will have an element for
+// each of its Args. All keys of a call must be in one slot: in a Cluster slot is theirs.
+func (r *Round[T]) Add(item *T, lease time.Duration, slot int, part script.Command) {
+	k := key{part.Script, lease, slot}
 	c := r.open[k]
 	if c == nil || len(c.items) >= r.Most {
-		c = &call[T]{cmd: script.Command{Script: s, Args: []string{script.Millis(lease)}}}
+		c = &call[T]{cmd: script.Command{Script: part.Script, Args: []string{script.Millis(lease)}}}
 		if r.open == nil {
 			r.open = map[key]*call[T]{}
 		}
 		r.open[k] = c
 		r.calls = append(r.calls, c)
 	}
-	c.cmd.Keys = append(c.cmd.Keys, keys...)
-	c.cmd.Args = append(c.cmd.Args, args...)
-	for range args {
+	c.cmd.Keys = append(c.cmd.Keys, part.Keys...)
+	c.cmd.Args = append(c.cmd.Args, part.Args...)
+	for range part.Args {
 		c.items = append(c.items, item)
 	}
 }

@@ -57,7 +57,7 @@ func TestWhatGoesIntoOneCall(t *testing.T) {
 			{"d", one, time.Second, 8}, {"e", one, time.Second, 7}, {"f", one, time.Second, 7},
 			{"g", one, 0, 7},
 		} {
-			r.Add(&item{q.name}, q.script, q.lease, q.slot, []string{"{x}" + q.name}, []string{"1"})
+			r.Add(&item{q.name}, q.lease, q.slot, script.Command{Script: q.script, Keys: []string{"{x}" + q.name}, Args: []string{"1"}})
 		}
 		answers := r.Send(send)
 		var calls []string
@@ -101,7 +101,7 @@ func TestAnswersBelongToQuestions(t *testing.T) {
 			var alive []int64
 			for i, args := range tc.args {
 				q := &item{fmt.Sprint(i)}
-				r.Add(q, one, time.Second, 0, []string{"k" + q.name}, args)
+				r.Add(q, time.Second, 0, script.Command{Script: one, Keys: []string{"k" + q.name}, Args: args})
 				for _, arg := range args {
 					items = append(items, q)
 					if tc.err == "" {

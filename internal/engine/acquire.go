@@ -292,6 +292,6 @@ func (h *Handle) Do(ctx context.Context, n int, fn func(context.Context) error, 
 	}
 	// Deferred, so that it also runs when fn panics or calls runtime.Goexit; then the
 	// release's error is dropped, and the panic goes on.
-	defer func() { err = errors.Join(err, hold.Unlock()) }()
+	defer func() { err = errors.Join(err, hold.Unlock(false)) }()
 	return fn(section)
 }

@@ -21,7 +21,7 @@ func (h *Hold) UnlockAsync() {
 	if !h.valid() {
 		return
 	}
-	if err := h.unlock(true); err != nil && err != errReleaseSent {
+	if err := h.Unlock(true); err != nil && err != errReleaseSent {
 		h.section.claim.reportFailed(err)
 	}
 }

@@ -37,21 +37,16 @@ func (l *lock) arrive(a *acquisition) {
 		l.runs = new(runs)
 	}
 	a.member.Of = a
-	l.runs.Arrive(&a.member, a.gathersWith(), l.s.now(), func() *run { return l.newRun(a) })
-}
-
-// gathersWith is what the waiters have in common that may stand in one run with a; nil: none may.
-func (a *acquisition) gathersWith() any {
-	if a.named != "" || a.opts.Alone() || a.lock.s.cfg.HandOverLimit < 0 {
-		return nil
+	if a.named == "" && !a.opts.Alone() && l.s.cfg.HandOverLimit >= 0 {
+		a.member.Kind = a.kind
 	}
-	return a.kind
+	l.runs.Arrive(&a.member, l.s.now(), func() *run { return l.newRun(a) })
 }
 
 // newRun makes a run with its claim, for a waiter and what gathers with it.
 func (l *lock) newRun(a *acquisition) *run {
 	c := l.newClaim(a)
-	r := &run{Of: c, Kind: a.gathersWith(), Lease: a.opts.Lease, ID: c.account.FirstID(c.kind)}
+	r := &run{Of: c, Kind: a.member.Kind, Lease: a.opts.Lease, ID: c.account.FirstID(c.kind)}
 	c.run = r
 	s := l.s
 	w := waiting.Want{Session: s.id, Fair: true, Named: c.num == 0, ID: r.ID, Alone: r.Kind == nil,

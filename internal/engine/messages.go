@@ -38,7 +38,7 @@ func (s *Session) hearLine(payload string) bool {
 		}
 		l.unlockInBackground()
 	}
-	if known || s.life.Closing.Err() != nil || !m.Named() && s.mayStand(m.Owner) {
+	if known || s.life.Closing.Err() != nil || !m.Named && s.mayStand(m.Owner) {
 		return true
 	}
 	if p := s.liners[m.Sort()].Load(); p != nil {
@@ -95,7 +95,7 @@ func (l *lock) hearClaim(c *claim, m *waiting.Message) {
 
 // claimOfEntry returns the claim that an entry is for; nil if there is none.
 func (l *lock) claimOfEntry(m *waiting.Message) *claim {
-	if m.Named() {
+	if m.Named {
 		return l.claimOf(m.Owner)
 	}
 	number, ok := strings.CutPrefix(m.Owner, l.s.id+":")

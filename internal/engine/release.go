@@ -9,11 +9,9 @@ import (
 	"relock/locktrace"
 )
 
-// Unlock releases the hold; package rlock documents it.
-func (h *Hold) Unlock() error { return h.unlock(false) }
-
-// unlock is Unlock, or with async UnlockAsync, which returns errReleaseSent if a release is under way.
-func (h *Hold) unlock(async bool) (err error) {
+// Unlock releases the hold; package rlock documents it. With async it does not wait for an answer, and returns
+// errReleaseSent if a release is under way.
+func (h *Hold) Unlock(async bool) (err error) {
 	if h == nil || h.section == nil {
 		return fmt.Errorf("unlock: %w", ErrNotHeld)
 	}

@@ -124,8 +124,7 @@ func (item *renewalItem) addTo(round *account.Round[renewalItem], op Op) {
 	}
 	p := c.account.Sides(c.prim)[item.side].(Leased)
 	op.Owner, op.N, op.Held = c.ownerID(), int(c.n), c.account.Counted(c.kind, item.side)
-	keys, args := p.RenewArgs(&op)
-	round.Add(item, p.RenewScript(), item.lease, slot, keys, args)
+	round.Add(item, item.lease, slot, p.Renew(&op))
 }
 
 // wanted returns which sections of c want it to be renewed, and whether one has a fixed lease. It

@@ -13,17 +13,16 @@ import (
 // long section does not collect it.
 type Contexts struct {
 	mu    sync.Mutex
-	all   []ending
+	all   []child
 	over  bool
 	cause error
 }
 
-// An ending is what can be cancelled of some contexts.
-type ending struct {
-	parent <-chan struct{} // Done of what they were derived from
+// A child is what can be cancelled of contexts that were derived from others.
+type child struct {
+	cancellation
+	parent <-chan struct{} // Done of those
 	own    bool            // it is shared with no other: see Bound
-	ctx    context.Context
-	cancel context.CancelCauseFunc
 }
 
 // Derive returns a context with the values of ctx, but for one value, that ends with ctx or with End.
@@ -41,7 +40,7 @@ func (c *Contexts) Derive(ctx context.Context, key, value any) context.Context {
 		}
 	}
 	c.mu.Unlock() // while code of the caller's context runs, and so two may be made for one ctx
-	return &derived{ctx, c.add(ctx, ending{parent: done}).ctx, key, value}
+	return &derived{ctx, c.add(ctx, child{parent: done}).ctx, key, value}
 }
 
 // Bound returns a context that ends with ctx, with End or when it is released, of which nothing stays
@@ -50,22 +49,22 @@ func (c *Contexts) Bound(ctx context.Context) (bound context.Context, release fu
 	if c == nil {
 		return ctx, func() {}
 	}
-	e := c.add(ctx, ending{own: true})
+	e := c.add(ctx, child{own: true})
 	return e.ctx, func() {
 		e.cancel(nil)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.all = slices.DeleteFunc(c.all, func(o ending) bool { return o.ctx == e.ctx })
+		c.all = slices.DeleteFunc(c.all, func(o child) bool { return o.ctx == e.ctx })
 	}
 }
 
 // add makes what can be cancelled of a context, and takes it in unless End has come before.
-func (c *Contexts) add(ctx context.Context, e ending) ending {
+func (c *Contexts) add(ctx context.Context, e child) child {
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
 	c.mu.Lock()
 	over, cause := c.over, c.cause
 	if !over {
-		c.all = slices.DeleteFunc(c.all, func(e ending) bool { return e.ctx.Err() != nil })
+		c.all = slices.DeleteFunc(c.all, func(e child) bool { return e.ctx.Err() != nil })
 		c.all = append(c.all, e)
 	}
 	c.mu.Unlock()

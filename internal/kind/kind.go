@@ -135,12 +135,11 @@ type Leased interface {
 	// has not made; then Op.Away is set.
 	Extend(op *Op) script.Command
 
-	// RenewScript is the script that sees to it that many claims of this kind live for at
-	// least one lease from now: ARGV[1] is the lease in ms (0 only asks), followed for each
-	// claim by what RenewArgs returns. Its reply has a 1, 0 (lost) or -1
-	// (Redis does not allow the question) for each of those args.
-	RenewScript() *script.Script
-	RenewArgs(op *Op) (keys, args []string)
+	// Renew is one claim's part of a call of the script that sees to it that many claims of this
+	// kind live for at least one lease from now: ARGV[1] is the lease in ms (0 only asks), followed
+	// by the Args of each claim. Its reply has a 1, 0 (lost) or -1 (Redis does not allow the
+	// question) for each of those.
+	Renew(op *Op) script.Command
 }
 
 // Leaver is a Primitive whose lock can be left standing when its last hold is unlocked.

@@ -52,7 +52,7 @@ func (p *Primitive) Acquire(op *kind.Op) script.Command {
 	}
 	cmd := script.Command{Script: acquireScript, Keys: keys, Args: args}
 	if inLine {
-		cmd.Fewer = acquireWithoutLine
+		cmd.Fewer = func(c script.Command) script.Command { return withoutLine(c, 2, 0) }
 	}
 	return cmd
 }
@@ -94,14 +94,6 @@ func (p *Primitive) acquireFair(op *kind.Op) script.Command {
 		args = append(args, strconv.Itoa(waiting), at.Join, script.Itoa(at.Last), script.Itoa(at.Before), strconv.Itoa(at.Joined), script.Flag(op.Line.Tells))
 	}
 	return script.Command{Script: acquireScript, Keys: p.helpers(p.keys[:], op), Args: args}
-}
-
-// acquireWithoutLine is an acquire script call that names no line.
-func acquireWithoutLine(c script.Command) script.Command {
-	c.Keys = append(c.Keys[:1:1], c.Keys[2:]...)
-	c.Args = append([]string(nil), c.Args...)
-	c.Args[2], c.Fewer = "", nil
-	return c
 }
 
 // Look is look.lua.

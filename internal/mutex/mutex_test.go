@@ -80,8 +80,8 @@ func TestRenewalsNameTheKeysThatTheyNeed(t *testing.T) {
 		{ends, true, false, "[x relock_holds:{x} redisson_lock_token:{x}] [=o  60000]"},
 		{ends, true, true, "[x] [=o]"},
 	} {
-		keys, args := c.p.RenewArgs(&kind.Op{Owner: "o", ByIDs: c.byIDs, FewestKeys: c.alone, Known: kind.Known{Held: 2}})
-		if got := fmt.Sprint(keys, " ", args); got != c.want {
+		cmd := c.p.Renew(&kind.Op{Owner: "o", ByIDs: c.byIDs, FewestKeys: c.alone, Known: kind.Known{Held: 2}})
+		if got := fmt.Sprint(cmd.Keys, " ", cmd.Args); got != c.want {
 			t.Errorf("renewal: %s, want %s", got, c.want)
 		}
 	}

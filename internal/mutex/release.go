@@ -1,6 +1,7 @@
 package mutex
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -49,14 +50,20 @@ func (p *Primitive) Release(op *kind.Op) script.Command {
 
 // releaseWithoutLine is a release script call that names neither line nor tokens.
 func releaseWithoutLine(c script.Command) script.Command {
-	c.Keys = append(c.Keys[:1:1], c.Keys[2:]...)
-	c.Args = append([]string(nil), c.Args...)
-	c.Args[4], c.Fewer = "", nil
-	if c.Args[2] == "SPUBLISH" { // those who wait at the other node hear it too
+	if c = withoutLine(c, 4, 6); c.Args[2] == "SPUBLISH" { // those who wait at the other node hear it too
 		c.Args[3] = "b"
 	}
-	if len(c.Args) > 6 && c.Args[6] == "1" {
-		c.Keys, c.Args[6] = c.Keys[:len(c.Keys)-1], "0"
+	return c
+}
+
+// withoutLine is a script call that does not name the line, which the argument at line says that there is; nor the tokens,
+// if the argument at tokens says that there are some.
+func withoutLine(c script.Command, line, tokens int) script.Command {
+	c.Keys = slices.Delete(slices.Clone(c.Keys), 1, 2)
+	c.Args = slices.Clone(c.Args)
+	c.Args[line], c.Fewer = "", nil
+	if tokens > 0 && len(c.Args) > tokens && c.Args[tokens] != "0" {
+		c.Keys, c.Args[tokens] = c.Keys[:len(c.Keys)-1], "0"
 	}
 	return c
 }
@@ -81,16 +88,6 @@ func (p *Primitive) Leave(op *kind.Op) script.Command {
 	if !op.Private {
 		args = append(args, op.Ends...)
 	}
-	return script.Command{Script: leaveScript, Keys: keys, Args: args, Fewer: leaveWithoutLine}
-}
-
-// leaveWithoutLine is a leave script call that names neither line nor token.
-func leaveWithoutLine(c script.Command) script.Command {
-	c.Keys = append(c.Keys[:1:1], c.Keys[2:]...)
-	c.Args = append([]string(nil), c.Args...)
-	c.Args[7], c.Fewer = "", nil
-	if c.Args[4] != "0" {
-		c.Keys, c.Args[4] = c.Keys[:len(c.Keys)-1], "0"
-	}
-	return c
+	return script.Command{Script: leaveScript, Keys: keys, Args: args,
+		Fewer: func(c script.Command) script.Command { return withoutLine(c, 7, 4) }}
 }

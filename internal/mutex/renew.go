@@ -24,26 +24,18 @@ func (p *Primitive) Extend(op *kind.Op) script.Command {
 	}
 }
 
-// RenewScript is renew.lua, or renew_fenced.lua.
-func (p *Primitive) RenewScript() *script.Script {
+// Renew is renew.lua, or renew_fenced.lua: it names the lock and, if there are some, the ids that go along with it,
+// and a fencing token that has an end.
+func (p *Primitive) Renew(op *kind.Op) script.Command {
+	cmd := script.Command{Script: renewScript, Keys: p.names.Keys[:], Args: []string{op.Owner}}
 	if p.Ends > 0 {
-		return renewFencedScript
-	}
-	return renewScript
-}
-
-// RenewArgs are the lock and, if there are some, the ids that go along with it, and a fencing
-// token that has an end.
-func (p *Primitive) RenewArgs(op *kind.Op) (keys, args []string) {
-	keys, args = p.names.Keys[:], []string{op.Owner}
-	if p.Ends > 0 {
-		args[0] = "=" + op.Owner
+		cmd.Script, cmd.Args[0] = renewFencedScript, "="+op.Owner
 	}
 	if op.ByIDs && !op.FewestKeys {
-		keys, args = p.withIDs(keys), append(args, "")
+		cmd.Keys, cmd.Args = p.withIDs(cmd.Keys), append(cmd.Args, "")
 	}
 	if p.Ends > 0 && !op.FewestKeys {
-		keys, args = p.withToken(keys), append(args, script.Millis(p.Ends))
+		cmd.Keys, cmd.Args = p.withToken(cmd.Keys), append(cmd.Args, script.Millis(p.Ends))
 	}
-	return keys, args
+	return cmd
 }

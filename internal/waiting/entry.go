@@ -92,6 +92,7 @@ type Message struct {
 	Last, Position int64
 	Head           string // what the entry begins with
 	Owner          string // the rest of it
+	Named          bool   // the owner is named
 	Key            string // of the lock
 }
 
@@ -123,7 +124,7 @@ func Parse(text, session string) (m Message, ok bool) {
 		return m, false
 	}
 	entry, key := rest[:length], rest[length:]
-	m = Message{Granted: granted, Key: key, Head: entry[:headLength], Owner: entry[headLength:]}
+	m = Message{Granted: granted, Key: key, Head: entry[:headLength], Owner: entry[headLength:], Named: strings.Contains("nNi", entry[:1])}
 	if granted {
 		lease, err := strconv.Atoi(m.Head[4:8])
 		if err != nil {
@@ -134,7 +135,7 @@ func Parse(text, session string) (m Message, ok bool) {
 	} else {
 		m.After = time.Duration(n[4]) * time.Millisecond
 	}
-	if !m.Named() {
+	if !m.Named {
 		return m, true
 	}
 	if m.Owner, ok = strings.CutPrefix(m.Owner, session); !ok {
@@ -161,6 +162,3 @@ func (m *Message) Sort() Sort {
 		return OfMutexes
 	}
 }
-
-// Named reports whether the owner is named.
-func (m *Message) Named() bool { return m.Head[0] == 'n' || m.Head[0] == 'N' || m.Head[0] == 'i' }

@@ -1,8 +1,9 @@
 package waiting
 
-// A Member is a waiter's position in a run. Of must be set before it arrives.
+// A Member is a waiter's position in a run. Of and Kind must be set before it arrives.
 type Member[R, W any] struct {
 	Of     *W
+	Kind   any        // what those have in common that may stand in one run; nil: it stands alone
 	Run    *Run[R, W] // nil: in none
 	number int64      // among the session's waiters for the lock
 	node   Node[Member[R, W]]

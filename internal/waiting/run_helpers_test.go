@@ -37,8 +37,8 @@ func (s *session) newRun(k any) *run {
 
 // arrive has a waiter come; of the kind nil it stands alone.
 func (s *session) arrive(who string, k any) *member {
-	m := &member{Of: &who}
-	s.Arrive(m, k, 0, func() *run { return s.newRun(k) })
+	m := &member{Of: &who, Kind: k}
+	s.Arrive(m, 0, func() *run { return s.newRun(k) })
 	return m
 }
 

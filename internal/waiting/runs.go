@@ -44,10 +44,10 @@ type Runs[R, W any] struct {
 const gatherFor = 2 * time.Millisecond
 
 // Arrive puts a waiter into the run that gathers, if that is of its kind, else into a new run, which begins to
-// gather. A waiter of the kind nil stands alone.
-func (n *Runs[R, W]) Arrive(m *Member[R, W], kind any, now time.Duration, newRun func() *Run[R, W]) {
+// gather.
+func (n *Runs[R, W]) Arrive(m *Member[R, W], now time.Duration, newRun func() *Run[R, W]) {
 	r := n.gathering
-	if r == nil || kind == nil || r.Kind != kind {
+	if r == nil || m.Kind == nil || r.Kind != m.Kind {
 		r = newRun()
 		if n.busy() {
 			r.NextAsk = now + gatherFor

@@ -81,8 +81,8 @@ func (m *model) step() {
 		}
 		who := fmt.Sprint("w", m.clock)
 		m.clock++
-		w := &member{Of: &who}
-		m.Arrive(w, k, 0, func() *run { return m.newRun(k) })
+		w := &member{Of: &who, Kind: k}
+		m.Arrive(w, 0, func() *run { return m.newRun(k) })
 		m.all = append(m.all, w)
 	case n < 4 && len(m.all) > 0: // one leaves, but not one whose attempt is on its way
 		w := m.all[m.rnd.IntN(len(m.all))]

@@ -76,11 +76,8 @@ func (c *Counter) Release(op *kind.Op) script.Command {
 	return script.Command{Script: counterUntake, Keys: []string{c.Names.Key(), c.requests(op.Owner[:1]), c.line()}, Args: args}
 }
 
-// RenewScript is none: there is nothing to renew.
-func (*Counter) RenewScript() *script.Script { return nil }
-
-// RenewArgs are those of none.
-func (*Counter) RenewArgs(*kind.Op) (keys, args []string) { return nil, nil }
+// Renew is no command: there is nothing to renew.
+func (*Counter) Renew(*kind.Op) script.Command { return script.Command{} }
 
 // taken is how much the sessions have taken and not given back, as Redis remembers it, by the claims that have.
 func (c *Counter) taken(w *world) map[string]int {

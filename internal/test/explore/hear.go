@@ -26,7 +26,7 @@ func (c *locker) hear(w *world, p parcel) {
 		return
 	}
 	_, num, _ := claimOf(m.Owner)
-	if m.Named() {
+	if m.Named {
 		num = 1
 	}
 	entering := c.phase == releasing && num == c.num+1 && c.anew && c.rounds > 0

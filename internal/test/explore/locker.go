@@ -13,8 +13,7 @@ import (
 type liner interface {
 	Acquire(op *kind.Op) script.Command
 	Release(op *kind.Op) script.Command
-	RenewScript() *script.Script
-	RenewArgs(op *kind.Op) (keys, args []string)
+	Renew(op *kind.Op) script.Command
 }
 
 // What a locker's commands are.

@@ -35,11 +35,11 @@ func (n Named) Release(op *kind.Op) script.Command {
 	return n.Primitive.Release(&of)
 }
 
-// RenewArgs are the lock and the ids.
-func (n Named) RenewArgs(op *kind.Op) (keys, args []string) {
+// Renew names the lock and the ids.
+func (n Named) Renew(op *kind.Op) script.Command {
 	of := *op
 	of.Owner, of.Private, of.ByIDs = theName, false, true
-	return n.Primitive.RenewArgs(&of)
+	return n.Primitive.Renew(&of)
 }
 
 // withNames gives the claims of the first sessions of a setup one name.

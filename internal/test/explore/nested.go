@@ -86,6 +86,7 @@ func (c *locker) nestAgain(w *world, m *command) {
 
 // renewal is a command that renews the claim.
 func (c *locker) renewal(lease string) script.Command {
-	keys, args := c.prim.RenewArgs(&kind.Op{Owner: c.owner(c.num), N: c.n, Private: true, ByIDs: c.nest != notNested, Known: kind.Known{Held: 1}})
-	return script.Command{Script: c.prim.RenewScript(), Keys: keys, Args: append([]string{lease}, args...)}
+	cmd := c.prim.Renew(&kind.Op{Owner: c.owner(c.num), N: c.n, Private: true, ByIDs: c.nest != notNested, Known: kind.Known{Held: 1}})
+	cmd.Args = append([]string{lease}, cmd.Args...)
+	return cmd
 }

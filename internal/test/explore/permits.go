@@ -58,12 +58,9 @@ func (p *Permits) Release(op *kind.Op) script.Command {
 	return script.Command{Script: permitsRelease, Keys: p.keys(), Args: idgen.AppendPermits(args, op.Owner, op.N)}
 }
 
-// RenewScript is renew.lua of semaphore.
-func (p *Permits) RenewScript() *script.Script { return permitsRenew }
-
-// RenewArgs are those of a claim's permits.
-func (p *Permits) RenewArgs(op *kind.Op) (keys, args []string) {
-	return p.keys()[:2], idgen.AppendPermits([]string{strconv.Itoa(op.N), "0"}, op.Owner, op.N)
+// Renew is renew.lua of semaphore for a claim's permits.
+func (p *Permits) Renew(op *kind.Op) script.Command {
+	return script.Command{Script: permitsRenew, Keys: p.keys()[:2], Args: idgen.AppendPermits([]string{strconv.Itoa(op.N), "0"}, op.Owner, op.N)}
 }
 
 var (

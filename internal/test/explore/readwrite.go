@@ -92,18 +92,15 @@ func writerHead(head string) string {
 	return strings.NewReplacer("g", "V", "z", "U", "a", "W").Replace(head[:1]) + head[1:]
 }
 
-// RenewScript is that of both sides.
-func (*Sides) RenewScript() *script.Script { return sidesRenew }
-
-// RenewArgs are those of a reader.
-func (r Reader) RenewArgs(op *kind.Op) (keys, args []string) {
-	keys = []string{r.Names.Key(), r.Names.Prefixed("relock_readers"), r.Names.Prefixed("relock_holds") + ":" + op.Owner, r.timeout(op.Owner)}
-	return keys, []string{"r4:" + op.Owner}
+// Renew is that of a reader.
+func (r Reader) Renew(op *kind.Op) script.Command {
+	keys := []string{r.Names.Key(), r.Names.Prefixed("relock_readers"), r.Names.Prefixed("relock_holds") + ":" + op.Owner, r.timeout(op.Owner)}
+	return script.Command{Script: sidesRenew, Keys: keys, Args: []string{"r4:" + op.Owner}}
 }
 
-// RenewArgs are those of a writer.
-func (w Writer) RenewArgs(op *kind.Op) (keys, args []string) {
-	return []string{w.Names.Key()}, []string{"w1:" + op.Owner + ":write"}
+// Renew is that of a writer.
+func (w Writer) Renew(op *kind.Op) script.Command {
+	return script.Command{Script: sidesRenew, Keys: []string{w.Names.Key()}, Args: []string{"w1:" + op.Owner + ":write"}}
 }
 
 // readWrites is a setup of a read-write lock: sides has an r for each reader and a w for each writer, and behind those an R or W

@@ -124,8 +124,9 @@ func randomScript(rng *rand.Rand) script.Command {
 		if fair {
 			return p.Look([]string{w.Head() + owner})
 		}
-		keys, args := p.RenewArgs(op)
-		return script.Command{Script: p.RenewScript(), Keys: keys, Args: append([]string{"200000"}, args...)}
+		cmd := p.Renew(op)
+		cmd.Args = append([]string{"200000"}, cmd.Args...)
+		return cmd
 	}
 	f := kind.Force{Owners: []string{owner}, ID: fmt.Sprint(rng.IntN(3)), Remembered: 100e9}
 	return p.ForceUnlock(&f)
