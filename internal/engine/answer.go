@@ -71,7 +71,11 @@ func (a *acquisition) admit(g answer) *section {
 		}
 	}
 	if g.parted {
-		l.needContention().place.Stay(c, a.op.Line.Head)
+		p := &l.needContention().place
+		if p.Behind == nil {
+			p.Behind = map[*claim]string{}
+		}
+		p.Behind[c] = a.op.Line.Head // a claim that is in may want another one
 	}
 	x := c.open(a, g.sent)
 	if k.Fenced || g.Token > 0 {

@@ -16,9 +16,6 @@ import (
 // meanwhile and held again at the end.
 func (a *acquisition) ask() (answer, error) {
 	l, k := a.lock, a.kind
-	if a.claim != nil && a.claim.state != asking { // it was ended after an attempt, as by a forced unlock
-		a.abandonClaim()
-	}
 	a.prepare()
 	c, op := a.claim, &a.op
 	switch {
@@ -85,6 +82,9 @@ func (a *acquisition) ask() (answer, error) {
 // prepare makes the attempt that is about to be sent, and its claim if need be.
 func (a *acquisition) prepare() {
 	l, k := a.lock, a.kind
+	if a.claim != nil && a.claim.state != asking { // it was ended after an attempt, as by a forced unlock
+		a.abandonClaim()
+	}
 	if a.claim == nil {
 		a.claim = l.newClaim(a)
 	}

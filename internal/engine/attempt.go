@@ -44,7 +44,7 @@ func (s *Session) send(ctx context.Context, e *attempt) {
 		e.err = s.acknowledged(ctx, &e.answer, e.prim, e.op)
 	}
 	if s.trace != nil {
-		e.c.traceAttempt(e.answer, e.err)
+		s.trace.Attempt(e.c.about(), e.err == nil && e.Status == granted, e.err)
 	}
 	if e.err == nil && e.Status == granted && s.now() >= e.until {
 		e.err = errLate

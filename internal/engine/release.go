@@ -170,7 +170,9 @@ func (e *claimRelease) answered(cmds []redis.ReleaseCommand, r *redis.Released, 
 	case r.Line.Others: // then its message goes only to sessions that stand in the line
 		ct.turns.Released(s.now(), s.now()-now, max(r.Receivers, 1))
 		ct.turns.Taken()
-		e.messageExpected = ct.place.Lasts(now, s.want().Life)
+		// The session may have been removed from the line if it has sent no sign of life for long: the front sends none while
+		// another caller of the session holds the lock.
+		e.messageExpected = ct.place.Claim != nil && now-ct.place.Clock.Asked < s.want().Life
 	case r.Receivers >= 0:
 		others := r.Receivers
 		if e.listening && others > 0 {

@@ -40,11 +40,6 @@ func (a *acquisition) traceEnd(t *report.Tracer, hold *Hold, err error) {
 
 func (c *claim) about() report.About { return about(c.prim, c.ownerID(), int(c.n)) }
 
-// traceAttempt reports the answer to an attempt, or its error, to the hooks, of which there are some.
-func (c *claim) traceAttempt(g answer, err error) {
-	c.lock.s.trace.Attempt(c.about(), err == nil && g.Status == granted, err)
-}
-
 // traceHandedOver reports a hand-over of the claim to the hooks.
 func (c *claim) traceHandedOver() { c.lock.s.trace.HandedOver(c.about()) }
 

@@ -154,7 +154,11 @@ func (a *acquisition) failed(err *error) bool {
 		a.abandonClaim()
 	}
 	l.unlock()
-	over := a.done() || !refusal && a.backOff(a.attempts.Failures, l.s.pauseAfter())
+	over := a.done()
+	if !over && !refusal { // a wake-up ends the pause
+		a.sleep(clock.Doubling(a.attempts.Failures, l.s.pauseAfter()), nil)
+		over = a.done()
+	}
 	if over {
 		*err = a.ended()
 	}
@@ -262,11 +266,4 @@ func (a *acquisition) sleep(d time.Duration, messages <-chan pubsub.Message) (me
 		timedOut = true
 	}
 	return message, timedOut
-}
-
-// backOff pauses after the n-th failure, jittered, doubling from 10 ms to most, and reports
-// whether the caller's context or Wait is over. A wake-up ends the pause.
-func (a *acquisition) backOff(n int, most time.Duration) (over bool) {
-	a.sleep(clock.Doubling(n, most), nil)
-	return a.done()
 }

@@ -71,21 +71,6 @@ func (p *Place[C]) Stands(c *C, now time.Duration, first bool) {
 	}
 }
 
-// Stay notes that Redis has let the claim in by an attempt that did not name the line. What its entry begins with
-// may be another thing for a claim that is in.
-func (p *Place[C]) Stay(c *C, head string) {
-	if p.Behind == nil {
-		p.Behind = map[*C]string{}
-	}
-	p.Behind[c] = head
-}
-
-// Lasts reports whether the session still stands in the line, as far as is known. An entry without a sign of life for so
-// long may have been removed: the front sends none while another caller of the session holds the lock.
-func (p *Place[C]) Lasts(now, life time.Duration) bool {
-	return p.Claim != nil && now-p.Clock.asked < life
-}
-
 // Over forgets a claim that is over.
 func (p *Place[C]) Over(c *C) {
 	if p.Claim == c {
@@ -104,7 +89,7 @@ func (p *Place[C]) Over(c *C) {
 // nothing.
 type Clock struct {
 	Trip   time.Duration // how long the last answer took
-	asked  time.Duration // when Redis's clock was asked for,
+	Asked  time.Duration // when Redis's clock was asked for,
 	ms     int64         // and what it said
 	doubts uint32        // the session's count of doubts then
 }
@@ -114,7 +99,7 @@ type Clock struct {
 func (c *Clock) Read(asked, answered time.Duration, ms int64, doubts uint32) {
 	c.Trip = answered - asked
 	if ms > 0 {
-		c.asked, c.ms, c.doubts = asked, ms, doubts
+		c.Asked, c.ms, c.doubts = asked, ms, doubts
 	}
 }
 
@@ -123,6 +108,6 @@ func (c *Clock) Read(asked, answered time.Duration, ms int64, doubts uint32) {
 // count of doubts, another server may have another clock. If the result would be later than now, the clock of
 // Redis has leapt. If the clock has been read after ms, that reply was a refusal, so the event may be out of date.
 func (c *Clock) When(ms int64, now time.Duration, doubts uint32) (at time.Duration, known bool) {
-	at = c.asked + time.Duration(ms-c.ms-1)*time.Millisecond
+	at = c.Asked + time.Duration(ms-c.ms-1)*time.Millisecond
 	return at, c.ms > 0 && c.doubts == doubts && at <= now && ms >= c.ms
 }
