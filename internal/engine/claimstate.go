@@ -57,11 +57,11 @@ func (c *claim) retire(to claimState) {
 		}
 		c.next, c.prev = nil, nil
 	}
-	if c.state == held {
+	if c.state == held || c.run != nil {
 		l.s.schedule.Set(c, never)
-		if l.s.unrenewed.On.Load() {
-			l.s.unrenewed.Over(c, to == lostStanding || to == lostGone)
-		}
+	}
+	if c.state == held && l.s.unrenewed.On.Load() {
+		l.s.unrenewed.Over(c, to == lostStanding || to == lostGone)
 	}
 	c.become(to)
 	if l.holder == c {

@@ -111,9 +111,7 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 		if e.Owner != "" {
 			ct.holder = holderOf(&e.answer, l.s.now())
 		}
-		at := l.s.nextHeartbeat(e.sent, e.Value)
-		r.HeartbeatAt = at
-		l.heartbeatLater(at)
+		r.HeartbeatAt = l.s.nextHeartbeat(e.sent, e.Value)
 	}
 	switch {
 	case c.state != asking: // it was ended meanwhile, or its waiters are those of another run
@@ -135,6 +133,7 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 		l.begin(c, e.answer, e.op.Position.Last)
 	case e.err == nil && e.Status == refused:
 		c.apply(r.Answered(e.Position))
+		c.reschedule()
 	case e.err == nil || script.Classify(e.err) == script.Refused:
 		l.turnAway(e)
 	default:

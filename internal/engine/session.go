@@ -24,7 +24,6 @@ import (
 	"relock/internal/life"
 	"relock/internal/redis"
 	"relock/internal/report"
-	"relock/internal/waiting"
 	"relock/pubsub"
 )
 
@@ -58,10 +57,9 @@ type identity struct {
 
 // The chores are what a session does by itself, by the clock or in the background.
 type chores struct {
-	schedule   *clock.Schedule[*claim]
-	cleanup    *redis.Cleanup
-	heartbeats waiting.HeartbeatSchedule[*lock] // of the entries of fair locks; its mutex comes after those of the locks
-	deadlocks  *deadlock.Watch
+	schedule  *clock.Schedule[*claim]
+	cleanup   *redis.Cleanup
+	deadlocks *deadlock.Watch
 }
 
 // The reports are how a session speaks to the code of the caller.

@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"relock/internal/waiting"
+)
 
 // watch is a round of the session's watchdog: one goroutine that ends what can no longer be
 // trusted, has the rest renewed, and sends the heartbeats of fair locks' entries. It never waits for Redis itself,
@@ -8,6 +12,7 @@ import "time"
 // visits the claims that are due, and returns when the next round is to be at the latest.
 func (s *Session) watch(now time.Duration) (next time.Duration) {
 	var ask []*claim
+	var beats []waiting.Heartbeat[claim, acquisition]
 	for c, ok := s.schedule.Due(now); ok; c, ok = s.schedule.Due(now) {
 		l := c.lock
 		l.mu.Lock()
@@ -19,24 +24,31 @@ func (s *Session) watch(now time.Duration) (next time.Duration) {
 			c.renewAt = renewalUnderWay
 			ask = append(ask, c)
 		}
+		if c.run != nil && c.state == asking { // entries of the lock that need a heartbeat soon go along
+			for _, b := range l.runs.Heartbeats(now+s.cfg.HeartbeatEvery()/2, heartbeatBatch) {
+				beats = append(beats, b)
+				for _, r := range b {
+					r.Of.reschedule()
+				}
+			}
+		}
 		c.reschedule()
 		l.unlockInBackground()
 	}
-	beats, next := s.heartbeats.Take(now, s.cfg.HeartbeatEvery()/2)
 	if len(ask) > 0 {
 		s.life.Background.Go(func() { s.renew(ask) })
 	}
 	if len(beats) > 0 {
 		s.life.Background.Go(func() { s.heartbeat(beats) })
 	}
-	return min(next, s.redis.Record.Tick(now), s.deadlocks.Seek(now))
+	return min(s.redis.Record.Tick(now), s.deadlocks.Seek(now))
 }
 
 // renewalUnderWay is the renewAt of a claim while a renewal is under way, so none is scheduled. It stays if the
 // answer schedules no other one.
 const renewalUnderWay = never - 1
 
-// reschedule sets when the watchdog visits the claim next: never, unless the claim is held.
+// reschedule sets when the watchdog visits the claim next: never, unless the claim is held, or its run needs a heartbeat.
 func (c *claim) reschedule() { c.renewAfter(never) }
 
 // renewAfter has Redis asked about a held claim again after having been asked at a time: a third
@@ -48,7 +60,11 @@ func (c *claim) reschedule() { c.renewAfter(never) }
 func (c *claim) renewAfter(asked time.Duration) {
 	s := c.lock.s
 	if c.state != held {
-		s.schedule.Set(c, never)
+		at := never
+		if c.run != nil && c.state == asking {
+			at = c.run.NextHeartbeat()
+		}
+		s.schedule.Set(c, at)
 		return
 	}
 	due, lease := c.trust, min(s.cfg.Lease, c.safeLease)
@@ -97,17 +113,16 @@ func (s *Session) recheck() {
 		l.mu.Lock()
 		for c := l.claims; c != nil; c = c.next {
 			c.askSoon(s.now())
+			if c.run != nil && c.state == asking {
+				c.run.HeartbeatAt = 0
+				c.reschedule()
+			}
 		}
 		if l.contention != nil && l.contention.place.Claim != nil {
 			l.askAtOnce()
 		}
-		if l.runs != nil {
-			l.runs.HeartbeatNow()
-		}
 		l.unlockInBackground()
 	}
-	s.heartbeats.SetAll(s.now())
-	s.schedule.WakeAt(s.now())
 }
 
 // askSoon has Redis asked about a held claim at once; a claim that is asking is asked about as

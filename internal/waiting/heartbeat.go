@@ -11,11 +11,13 @@ import (
 // how they stand.
 type Heartbeat[R, W any] []*Run[R, W]
 
-// Heartbeats returns those that are due until a time, each of so many runs at most.
+// Heartbeats returns those that are due until a time, each of so many runs at most. They are due no more until they are
+// answered.
 func (n *Runs[R, W]) Heartbeats(until time.Duration, most int) (all []Heartbeat[R, W]) {
 	var runs []*Run[R, W]
 	for r := range n.queue.All() {
 		if r.phase == queued && r.HeartbeatAt <= until {
+			r.HeartbeatAt = clock.Never
 			runs = append(runs, r)
 		}
 	}
@@ -25,22 +27,12 @@ func (n *Runs[R, W]) Heartbeats(until time.Duration, most int) (all []Heartbeat[
 	return all
 }
 
-// NextHeartbeat returns when the next one is due.
-func (n *Runs[R, W]) NextHeartbeat() time.Duration {
-	at := clock.Never
-	for r := range n.queue.All() {
-		if r.phase == queued {
-			at = min(at, r.HeartbeatAt)
-		}
+// NextHeartbeat returns when that of the run is due: only while its entry stands in the line.
+func (r *Run[R, W]) NextHeartbeat() time.Duration {
+	if r.phase != queued {
+		return clock.Never
 	}
-	return at
-}
-
-// HeartbeatNow makes the heartbeats of all runs due at once.
-func (n *Runs[R, W]) HeartbeatNow() {
-	for r := range n.queue.All() {
-		r.HeartbeatAt = 0
-	}
+	return r.HeartbeatAt
 }
 
 // Answered handles the reply: for each entry the milliseconds after which the next heartbeat is due at the latest,

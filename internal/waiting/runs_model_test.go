@@ -225,6 +225,9 @@ func (m *model) check() {
 	stand, queued := 0, []string{}
 	for _, h := range m.Heartbeats(later, 3) {
 		queued = append(queued, entries(h)...)
+		for _, r := range h {
+			r.HeartbeatAt = 0 // as if it were due again
+		}
 	}
 	for _, r := range m.runs {
 		if slices.Contains(queued, r.Entry) != (r.Phase() == waiting.Queued) {
