@@ -11,6 +11,7 @@ import (
 	"relock/internal/api"
 	"relock/internal/clock"
 	"relock/internal/holds"
+	"relock/internal/kind"
 	"relock/internal/report"
 	"relock/internal/waiting"
 	"relock/locktrace"
@@ -152,7 +153,7 @@ func (h *Handle) request(ctx context.Context, n int, wait bool, opts []api.Optio
 	case err != nil:
 		return r, nil, err
 	case k.Unleased:
-		r.lease = Memory
+		r.lease = kind.Memory
 	case r.opts.Lease > 0:
 		r.lease = r.opts.Lease
 	}
@@ -266,7 +267,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 	} else {
 		x = a.admit(g)
 	}
-	a.leave(&g)
+	a.leave(true)
 	l.unlock()
 	return x, nil
 }

@@ -180,7 +180,7 @@ func (a *acquisition) noteOutage(err error) {
 // forgotten says that Redis may no longer remember an attempt with an unknown outcome: sent
 // again, it might count twice.
 func (a *acquisition) forgotten() bool {
-	return a.attempts.MayHaveRun && a.kind.Unleased && a.lock.s.now() >= a.attempts.Doubted+trustIn(Memory)
+	return a.attempts.MayHaveRun && a.kind.Unleased && a.lock.s.now() >= a.attempts.Doubted+trustIn(kind.Memory)
 }
 
 // stopsTrying says whether a TryLock shall stop after err. It goes on as long as the outcome is

@@ -3,6 +3,7 @@ package engine
 import (
 	"relock/internal/account"
 	"relock/internal/clock"
+	"relock/internal/kind"
 	"relock/internal/script"
 	"relock/internal/waiting"
 )
@@ -61,7 +62,7 @@ func (l *lock) newRun(a *acquisition) *run {
 	default:
 		w.Tokens = waiting.AsManyAsWait
 	}
-	r.Entry = c.prim.(Liner).Entry(w.Head()) + c.ownerID()
+	r.Entry = c.prim.(kind.Liner).Entry(w.Head()) + c.ownerID()
 	return r
 }
 

@@ -128,8 +128,9 @@ func (l *lock) check() {
 		panic(fmt.Sprintf("relock: %s, claim of %s in state %v: ", l.Key(), c.ownerID(), c.state) + fmt.Sprintf(format, args...))
 	}
 	owners := map[uint64]bool{}
-	if l.idle() && (l.contention.idlePart() != nil && l.contention.keeper.claim != nil || l.contention != nil && l.contention.idlePart() == nil || l.holder != nil || l.share != nil || l.runs != nil && !reflect.ValueOf(*l.runs).IsZero()) {
-		panic(fmt.Sprintf("relock: %s is idle, and has something left: %+v", l.Key(), l.contention))
+	ct := l.contention
+	if l.idle() && (ct != nil && (ct.keeper == nil || ct.keeper.claim != nil || ct.idlePart() == nil) || l.holder != nil || l.share != nil || l.runs != nil && !reflect.ValueOf(*l.runs).IsZero()) {
+		panic(fmt.Sprintf("relock: %s is idle, and has something left: %+v", l.Key(), ct))
 	}
 	for c := l.claims; c != nil; c = c.next {
 		if c.state > releasing {
@@ -152,7 +153,7 @@ func (l *lock) check() {
 		if open > 0 && (c.state != held || c.awaits != nothing) {
 			fail(c, "I2: sections are open; it awaits %d", c.awaits)
 		}
-		if is := l.contention != nil && l.contention.keeper != nil && l.contention.keeper.claim == c; is != (c.awaits == itsReuse) {
+		if is := ct != nil && ct.keeper != nil && ct.keeper.claim == c; is != (c.awaits == itsReuse) {
 			fail(c, "it is kept: %v; it awaits %d", is, c.awaits)
 		}
 	}

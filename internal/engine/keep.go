@@ -98,7 +98,6 @@ func (c *claim) keeper(now time.Duration) *keeper {
 // has, and whether other sessions listen, to which the next Lock may have to leave it.
 func (ct *contention) idlePart() *contention {
 	switch {
-	case ct == nil || ct.keeper == nil:
 	case ct.turns.HeardByOthers():
 		return &contention{keeper: ct.keeper, turns: ct.turns}
 	case ct.keeper.bounce > 0:

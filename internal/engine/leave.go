@@ -6,8 +6,8 @@ import (
 	"relock/internal/life"
 )
 
-// leave takes the caller out of the queue. won is the grant, nil if there is none.
-func (a *acquisition) leave(won *answer) {
+// leave takes the caller out of the queue; won: with the lock.
+func (a *acquisition) leave(won bool) {
 	if !a.queued {
 		return
 	}
@@ -28,7 +28,7 @@ func (a *acquisition) leave(won *answer) {
 		defer l.deliverPermits()
 	}
 	next := l.queue.First.Of
-	if wasFront && won == nil {
+	if wasFront && !won {
 		a.passEntry(next)
 	}
 	if wasFront {
@@ -37,11 +37,11 @@ func (a *acquisition) leave(won *answer) {
 	k := a.kind
 	switch {
 	case k.Fair: // it leaves its run
-	case k.Lines && wasFront && won == nil && l.holder == nil && (next.claim == nil || l.contention == nil || l.contention.place.Claim != next.claim && !next.busy()):
+	case k.Lines && wasFront && !won && l.holder == nil && (next.claim == nil || l.contention == nil || l.contention.place.Claim != next.claim && !next.busy()):
 		l.askAtOnce() // it does not stand in the line
-	case k.Exclusive && (won != nil || k == next.kind || l.holder != nil):
+	case k.Exclusive && (won || k == next.kind || l.holder != nil):
 		// It keeps the next one out, or what kept it out does the same to the next one.
-	case won != nil || wasFront:
+	case won || wasFront:
 		l.askAtOnce() // what let this one in, or was not enough for it, may let in the next one
 	}
 }
@@ -50,7 +50,7 @@ func (a *acquisition) leave(won *answer) {
 // released.
 func (a *acquisition) fail(err error) error {
 	a.noteHolder()
-	a.leave(nil)
+	a.leave(false)
 	gone := a.giveUp()
 	if a.member.Run != nil {
 		gone = a.leaveRun()

@@ -55,7 +55,11 @@ func (l *lock) unlock() {
 	}
 	leaves := l.state != lockOpen || l.s.life.Draining.Load() || l.s.locks.Crowded.Load()
 	if (leaves || l.contention != nil || l.runs != nil) && l.idle() {
-		l.contention = l.contention.idlePart()
+		if ct := l.contention; ct != nil && ct.keeper != nil {
+			l.contention = ct.idlePart()
+		} else {
+			l.contention = nil
+		}
 		if l.runs != nil {
 			*l.runs = runs{} // not nil: what was sent for an earlier run may still be answered
 		}

@@ -7,10 +7,5 @@ type (
 	Kind      = kind.Kind
 	Primitive = kind.Primitive
 	Leased    = kind.Leased
-	Liner     = kind.Liner
-	Position  = kind.Position
 	Op        = kind.Op
 )
-
-// Memory is [kind.Memory].
-const Memory = kind.Memory

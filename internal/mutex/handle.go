@@ -6,8 +6,6 @@ import (
 
 	"relock/internal/api"
 	"relock/internal/engine"
-	"relock/internal/kind"
-	"relock/internal/script"
 )
 
 // handle.go has what rlock.Mutex and fairlock.Mutex share and users do not see.
@@ -16,23 +14,9 @@ import (
 // its own. Users cannot: the fields have no exported names, and a defined type does not
 // inherit methods.
 
-// Lock is an exclusive lock in Redisson's hash.
-type Lock interface {
-	kind.Primitive
-
-	// State replies with the TTL in ms, followed by each owner and its count.
-	State() script.Command
-
-	// Waiters replies with how many callers wait.
-	Waiters() script.Command
-
-	// ForceUnlock is for engine.Handle.ForceUnlock.
-	ForceUnlock(f *kind.Force) script.Command
-}
-
 // NewHandle returns the handle of a mutex, which the session keeps for keep, if that is not 0. err, if any, is what each
 // of its operations returns.
-func NewHandle(s *engine.Session, p Lock, keep time.Duration, err error) *engine.Handle {
+func NewHandle(s *engine.Session, p *Primitive, keep time.Duration, err error) *engine.Handle {
 	h := engine.NewHandle(s, p.Names(), p, err)
 	h.KeepFor(keep)
 	return &h
@@ -47,17 +31,17 @@ func (o *Options) CheckKeep(s *engine.Session) error {
 }
 
 // PrimitiveOf returns what m, which NewHandle has made, locks. It is an error if m is a zero value.
-func PrimitiveOf(m *engine.Handle) (Lock, error) {
+func PrimitiveOf(m *engine.Handle) (*Primitive, error) {
 	p, err := m.Primitive()
 	if err != nil {
 		return nil, err
 	}
-	return p.(Lock), nil
+	return p.(*Primitive), nil
 }
 
 // PrimitiveFor is PrimitiveOf for an operation that is about to begin. It is an error also if m has
 // one.
-func PrimitiveFor(m *engine.Handle, op string) (Lock, error) {
+func PrimitiveFor(m *engine.Handle, op string) (*Primitive, error) {
 	p, err := PrimitiveOf(m)
 	if err == nil {
 		err = m.Calls().Check(op, nil)

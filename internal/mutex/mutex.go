@@ -115,12 +115,12 @@ func (p *Primitive) Blockers(fields map[string]string) []string {
 	return slices.Collect(maps.Keys(fields))
 }
 
-// State is state.lua.
+// State is state.lua: it replies with the TTL in ms, followed by each owner and its count.
 func (p *Primitive) State() script.Command {
 	return script.Command{Script: stateScript, Keys: p.names.Keys[:]}
 }
 
-// Waiters is waiters.lua.
+// Waiters is waiters.lua: it replies with how many callers wait.
 func (p *Primitive) Waiters() script.Command {
 	return script.Command{Script: waitersScript, Keys: p.keys[1:]}
 }
@@ -131,7 +131,7 @@ func forceWithoutLine(c script.Command) script.Command {
 	return c
 }
 
-// ForceUnlock is force_unlock.lua.
+// ForceUnlock is force_unlock.lua, for engine.Handle.ForceUnlock.
 func (p *Primitive) ForceUnlock(f *kind.Force) script.Command {
 	return f.Command(script.Command{
 		Script: forceUnlockScript, Keys: p.keys[:],
