@@ -65,6 +65,26 @@ func TestAReconnectingSessionKeepsItsPlace(t *testing.T) {
 	})
 }
 
+// A session that was away while the lock came free has it as soon as it is back: it sends the heartbeat at once that is due
+// in minutes.
+func TestASessionThatIsBackIsHeardOfAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, patience)
+		m := fairlock.New(dial(t, s, silent()), "x")
+		b, proxy := dialProxy(t, s, silent())
+		first := lock(t, ctx, m)
+		away := goQueued(t, ctx, fairlock.New(b, "x"), 1)
+		proxy.Refuse(true)
+		redistest.Eventually(t, patience, "Redis to see that the session has no connection", func() bool {
+			return !strings.Contains(strings.Join(s.Channels(t), " "), b.ID())
+		})
+		unlock(t, first)
+		proxy.Refuse(false)
+		unlock(t, granted(t, away, patience, "the waiter of the session that is back"))
+		nothingLeft(t, s)
+	})
+}
+
 // Waiters leave a run while another one of the session is about to join it: Redis counts all that
 // wait, whatever it is told first.
 func TestLeavingARunThatOthersAreAboutToJoin(t *testing.T) {

@@ -9,25 +9,21 @@ import (
 
 // Abandon ends the hold as Unlock does, but leaves the lock standing in Redis until its lease
 // is over: the claim is neither renewed nor entered nor released from now on.
-func (h *Hold) Abandon() error {
+func (h *Hold) Abandon() (err error) {
 	if !h.valid() {
 		return fmt.Errorf("abandon: %w", ErrNotHeld)
 	}
-	d, now := h.traced()
-	err := h.abandon()
-	d.Left(locktrace.HoldAbandoned, now, err)
-	if err != nil {
-		return opError("abandon", h.section.claim.prim, err)
-	}
-	return nil
-}
-
-func (h *Hold) abandon() error {
 	x, c := h.section, h.section.claim
 	l := c.lock
+	d, now := h.traced()
+	defer func() {
+		if d.Left(locktrace.HoldAbandoned, now, err); err != nil {
+			err = opError("abandon", c.prim, err)
+		}
+	}()
 	l.mu.Lock()
 	defer l.unlock()
-	err := h.standing(l.s.now())
+	err = h.standing(l.s.now())
 	if h.held.Done {
 		return err
 	}

@@ -47,11 +47,13 @@ func (l *lock) arrive(a *acquisition) {
 // newRun makes a run with its claim, for a waiter and what gathers with it.
 func (l *lock) newRun(a *acquisition) *run {
 	c := l.newClaim(a)
-	r := &run{Of: c, Kind: a.member.Kind, Lease: a.opts.Lease, ID: c.account.FirstID(c.kind)}
-	c.run = r
-	s := l.s
-	w := waiting.Want{Session: s.id, Fair: true, Named: c.num == 0, ID: r.ID, Alone: r.Kind == nil,
-		Deaf: s.redis.Inbox.Deaf(), Lease: min(s.grantLease(), s.cfg.QueueLease/4), Life: s.cfg.QueueLease / 2}
+	r := &run{Of: c, Kind: a.member.Kind, Lease: a.opts.Lease}
+	if c.run = r; c.num == 0 {
+		r.ID = c.account.FirstID(c.kind)
+	}
+	s, w := l.s, l.s.want()
+	w.Fair, w.Named, w.ID, w.Alone, w.Deaf = true, c.num == 0, r.ID, r.Kind == nil, s.redis.Inbox.Deaf()
+	w.Lease, w.Life = min(w.Lease, s.cfg.QueueLease/4), s.cfg.QueueLease/2
 	if w.Deaf { // the answer to a heartbeat tells it that it has the lock
 		w.Lease = s.cfg.QueueLease / 4
 	}

@@ -38,12 +38,6 @@ const mostSkipped = 64
 // opened on it again.
 const keptTokens = 64
 
-// keeps reports whether the owner id of a claim says that it may be kept.
-func keeps(ownerID string) bool {
-	i := strings.LastIndexByte(ownerID, ':')
-	return i >= 0 && strings.HasPrefix(ownerID[i+1:], "0")
-}
-
 // KeepFor has the session keep what the handle locks, for d at most after it was left; 0: it does not. It is called
 // before the handle is used.
 func (h *Handle) KeepFor(d time.Duration) { h.keep = d }
@@ -193,7 +187,7 @@ func (s *Session) askedBack(owner, key string) {
 func (a *acquisition) askBack(g *answer) {
 	l, s := a.lock, a.lock.s
 	i := strings.LastIndexByte(g.Owner, ':')
-	if l.asksFor || !keeps(g.Owner) || g.Owner[:i] == s.id {
+	if l.asksFor || i < 0 || !strings.HasPrefix(g.Owner[i+1:], "0") || g.Owner[:i] == s.id {
 		return
 	}
 	l.asksFor = true

@@ -28,14 +28,10 @@ type lines struct {
 	liners             [waiting.Sorts]atomic.Pointer[kind.Liner]
 }
 
-// want is what all entries of the session say.
+// want is what all entries of the session say, but for those of fair locks, for which Config.QueueLease counts.
 func (s *Session) want() waiting.Want {
-	return waiting.Want{Session: s.id, Lease: s.grantLease(), Life: waiting.Life(min(s.cfg.PollFloor, waiting.LongestInterval))}
+	return waiting.Want{Session: s.id, Lease: min(waiting.GrantLease, s.cfg.Lease), Life: waiting.Life(min(s.cfg.PollFloor, waiting.LongestInterval))}
 }
-
-// grantLease is for how long Redis keeps a lock that another session's release has granted to this session.
-// Queues of fair locks are another thing: see Config.QueueLease.
-func (s *Session) grantLease() time.Duration { return min(waiting.GrantLease, s.cfg.Lease) }
 
 // entryHead is what stands in front of the owner in the entry of a claim that asks.
 func (c *claim) entryHead() string {

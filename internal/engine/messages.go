@@ -42,7 +42,7 @@ func (s *Session) hearLine(payload string) bool {
 		return true
 	}
 	if p := s.liners[m.Sort()].Load(); p != nil {
-		s.cleanup.Add(redis.Job{Name: m.Key, Cmds: []script.Command{(*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted)}, Until: s.now() + s.grantLease(), Spare: true})
+		s.cleanup.Add(redis.Job{Name: m.Key, Cmds: []script.Command{(*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted)}, Until: s.now() + s.want().Lease, Spare: true})
 	}
 	return true
 }
