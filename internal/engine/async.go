@@ -48,8 +48,7 @@ type asyncRelease struct {
 	trace     *report.Hold // what the hooks follow the hold by, if anything
 	traceDone func(err error, gone bool)
 
-	inner *section // of which it ends some holds, if it does not end the claim
-	parts []part   // for each command
+	inner *innerRelease // if it does not end the claim
 }
 
 // asyncReleases are those of a session by their locks. lock.hasAsync is true while a lock has some.
@@ -147,7 +146,7 @@ func (d *asyncRelease) done(err error) {
 		}
 		d.finish(err)
 	case err == nil && d.inner != nil:
-		d.confirmed()
+		d.inner.confirmed()
 	case err == nil:
 		d.entering.dismissLate()
 	}
@@ -165,7 +164,7 @@ func (d *asyncRelease) finish(err error) {
 	}
 	sent := err
 	if d.inner != nil {
-		err = d.innerAnswered(err)
+		err = d.inner.answered(d.Lost, err)
 	} else {
 		err = d.answered(d.Cmds, &d.Released, err)
 	}

@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"time"
 
@@ -44,10 +44,20 @@ func (h *Hold) unlockInner(d *report.Hold) error {
 	if x.ctx.HasEnded() || c.state != held || x.holds.Held() == 0 {
 		return errors.Join(err, x.lostErr())
 	}
-	if e := c.releaseSurplus(ctx, x, d); e != nil {
-		err = e
+	e, cmds := x.releaseSurplus()
+	if cmds == nil {
+		c.clearHolder()
+		return err
 	}
-	return err
+	c.lock.unlock()
+	traceDone := d.ReleaseStart()
+	r, sent := s.redis.Sender.Release(ctx, cmds...)
+	traceDone(sent, r.Lost)
+	c.lock.mu.Lock()
+	if len(r.Unconfirmed) > 0 {
+		s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: r.Unconfirmed, Until: c.latestEnd(s.now()), Done: e.done})
+	}
+	return cmp.Or(e.answered(r.Lost, sent), err)
 }
 
 // endInner ends a hold while its section goes on. counted says that Redis may count it; err, that it was lost before.
@@ -87,51 +97,81 @@ func (x *section) lostErr() error {
 	return nil
 }
 
-// releaseSurplus sends the release of holds beyond those that the section has. The lock's mutex
-// must be held; it is released meanwhile and held again at the end.
-func (c *claim) releaseSurplus(ctx context.Context, x *section, d *report.Hold) error {
-	l, s := c.lock, c.lock.s
+// An innerRelease ends holds beyond those that a section has, which goes on. Until it is answered, or the release timeout
+// is over, it is the command of the claim that is under way (I4): nested Locks and inner Unlocks wait for it.
+type innerRelease struct {
+	section *section
+	parts   []part // for each command
+}
+
+// A part is the ids of a side that a command ends, while other holds stay.
+type part struct {
+	side int
+	ids  []string
+}
+
+// releaseSurplus prepares the release of holds beyond those that an open section has. It returns no commands if there
+// are none.
+func (x *section) releaseSurplus() (e *innerRelease, cmds []redis.ReleaseCommand) {
+	c := x.claim
+	c.account.Unsent, e = false, &innerRelease{section: x}
 	keep := c.leaseForFixed(x)
-	var err error
-	c.account.Busy = true
 	for side := range x.holds.Live {
-		if x.ctx.HasEnded() { // the last Unlock releases the rest, and takes "not there" for lost
-			break
-		}
 		ends := c.surplus(side, x)
 		if len(ends) == 0 {
 			continue
 		}
-		cmd := c.account.Partial(c.kind, side, ends, keep, c.op())
-		l.unlock()
-		traceDone := d.ReleaseStart()
-		r, e := s.redis.Sender.Release(ctx, redis.ReleaseCommand{Command: cmd, Known: true})
-		traceDone(e, r.Lost)
-		l.mu.Lock()
-		switch {
-		case e != nil:
-			err = e
-			c.noHandOver = true
-			if keep > 0 { // the holds that stay may have longer leases by the time that it runs
-				c.account.Shortening(ends)
-			}
-			c.releasePart(side, ends, cmd)
-		case x.ctx.HasEnded():
-			err = x.lostErr()
-		case r.Lost:
-			c.lose("it was gone when it was unlocked", true)
-			err = ErrLost
-		default:
-			c.account.Ended(side, ends)
-			if keep > 0 {
-				until, _ := x.holds.LastFixed(nil)
-				c.trust = min(c.trust, until)
-				c.reschedule()
-			}
+		if keep > 0 { // the holds that stay may have longer leases by the time that it runs
+			c.account.Shortening(ends)
+		}
+		e.parts = append(e.parts, part{side, ends})
+		cmds = append(cmds, redis.ReleaseCommand{Command: c.account.Partial(c.kind, side, ends, keep, c.op()), Known: true})
+	}
+	c.account.Busy = c.account.Busy || cmds != nil
+	return e, cmds
+}
+
+// answered handles the answer to the commands, or the error that stands for it, and returns the error of the Unlock.
+func (e *innerRelease) answered(gone bool, err error) error {
+	x, c := e.section, e.section.claim
+	c.account.Leaves = false
+	switch {
+	case err != nil:
+		c.noHandOver = true
+	case x.ctx.HasEnded() || c.state != held:
+		err = x.lostErr()
+	case gone:
+		c.lose("it was gone when it was unlocked", true)
+		err = ErrLost
+	default:
+		e.confirmed()
+		if until, _ := x.holds.LastFixed(nil); x.holds.Held() == len(x.holds.Fixed()) {
+			c.trust = min(c.trust, until)
+			c.reschedule()
 		}
 	}
 	c.account.Answered()
-	c.releaseUnsent(x)
-	c.clearHolder()
+	if c.state == held {
+		c.releaseUnsent(x)
+		c.clearHolder()
+	}
 	return err
+}
+
+// confirmed notes that the holds are no longer in Redis.
+func (e *innerRelease) confirmed() {
+	for _, p := range e.parts {
+		e.section.claim.account.Ended(p.side, p.ids)
+		e.section.claim.account.Shortened(p.ids)
+	}
+}
+
+// done is called by the clean-up, which has sent what was not confirmed.
+func (e *innerRelease) done(err error) {
+	if err == nil {
+		l := e.section.claim.lock
+		l.mu.Lock()
+		e.confirmed()
+		l.unlock()
+	}
 }
