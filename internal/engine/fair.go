@@ -114,7 +114,11 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 		if e.Owner != "" {
 			ct.holder = holderOf(&e.answer, l.s.now())
 		}
-		r.HeartbeatAt = l.s.nextHeartbeat(e.sent, e.Value)
+		every := l.s.cfg.HeartbeatEvery()
+		if l.s.pollPause > 0 {
+			every = min(every, l.s.pollPause)
+		}
+		r.Heartbeats, r.HeartbeatAt = 0, l.s.nextHeartbeat(e.sent, every, e.Value)
 	}
 	switch {
 	case c.state != asking: // it was ended meanwhile, or its waiters are those of another run

@@ -23,7 +23,7 @@ func TestHeartbeatsComeTogether(t *testing.T) {
 		{1001 * ms, 400, 1100 * ms},
 		{1001 * ms, 0, 1011 * ms},
 	} {
-		if got := s.nextHeartbeat(c.asked, c.ms); got != c.want {
+		if got := s.nextHeartbeat(c.asked, s.cfg.HeartbeatEvery(), c.ms); got != c.want {
 			t.Errorf("after one at %v, and %d ms: the next one is at %v, want %v", c.asked, c.ms, got, c.want)
 		}
 	}

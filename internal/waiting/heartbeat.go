@@ -18,6 +18,7 @@ func (n *Runs[R, W]) Heartbeats(until time.Duration, most int) (all []Heartbeat[
 	for r := range n.queue.All() {
 		if r.phase == queued && r.HeartbeatAt <= until {
 			r.HeartbeatAt = clock.Never
+			r.Heartbeats++
 			runs = append(runs, r)
 		}
 	}

@@ -44,6 +44,7 @@ type Run[R, W any] struct {
 	Waiting     int           // how many wait; to be read only
 	NextAsk     time.Duration // when its first waiter asks Redis about it; clock.Never: not until an event
 	HeartbeatAt time.Duration // queued: when its next heartbeat is due
+	Heartbeats  int           // how many were sent since the last attempt
 
 	// Entering says that a release that enters the run is under way. No attempt for the run may be sent meanwhile:
 	// its answer could come before that of the release.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"relock/fairlock"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
@@ -125,4 +126,66 @@ func TestASessionThatMayNotSubscribeGetsItsTurns(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A session that polls stands in the line of a fair lock, and hears nothing: it learns that it has the lock by its
+// Backoff, for as long as the others would wait for nothing. One whose Backoff grows asks the less often.
+func TestAPollerInAFairLineLearnsOfItsGrantByItsBackoff(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, name := within(t, time.Minute), redistest.Name(t)
+		cfg := rlock.Config{PollFloor: time.Hour, QueueLease: 20 * time.Second, Polling: locktest.Every(pollPause)}
+		busy := fairlock.New(dial(t, s, rlock.Config{}), name)
+		polls := fairlock.New(dial(t, s, cfg), name)
+		for range 5 {
+			_, h, err := busy.Lock(ctx)
+			must(t, err)
+			in := make(chan *rlock.Hold, 1)
+			go func() {
+				_, h, err := polls.Lock(ctx)
+				must(t, err)
+				in <- h
+			}()
+			redistest.Eventually(t, 10*time.Second, "the poller in the line", func() bool {
+				n, err := s.Do(t, "ZCARD", "relock_line1:{"+name+"}").ToInt64()
+				must(t, err)
+				return n > 0
+			})
+			time.Sleep(about(100 * time.Millisecond)) // at any moment between two of its looks
+			began := time.Now()
+			must(t, h.Unlock())
+			h = locktest.Get(t, in, 10*time.Second, "the poller inside")
+			if took := time.Since(began); took > pollPause+s.Slack() {
+				t.Errorf("it has learned after %v that it has the lock, and looks every %v", took, pollPause)
+			}
+			must(t, h.Unlock())
+		}
+	})
+}
+
+// The looks of a poller in a fair line are as far apart as its Backoff says, which is told how often it has looked.
+func TestAPollerInAFairLineLooksAsOftenAsItsBackoffSays(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, name := within(t, time.Minute), redistest.Name(t)
+		_, h, err := fairlock.New(dial(t, s, rlock.Config{}), name).Lock(ctx)
+		must(t, err)
+		told := make(chan int, 1000)
+		cfg := rlock.Config{PollFloor: time.Hour, QueueLease: 20 * time.Second, Polling: func(n int) time.Duration {
+			told <- n
+			return time.Duration(n) * 10 * time.Millisecond
+		}}
+		polls := dial(t, s, cfg)
+		in := make(chan *rlock.Hold, 1)
+		go func() {
+			_, h, err := fairlock.New(polls, name).Lock(ctx)
+			must(t, err)
+			in <- h
+		}()
+		for want := range 6 { // the first when the session began
+			if n := locktest.Get(t, told, 10*time.Second, "a look"); n != want+1 {
+				t.Errorf("its Backoff was asked for pause %d, want %d", n, want+1)
+			}
+		}
+		must(t, h.Unlock())
+		must(t, locktest.Get(t, in, 10*time.Second, "the poller inside").Unlock())
+	})
 }
