@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"relock/internal/kind"
-	"relock/internal/redis"
-	"relock/internal/script"
 	"relock/internal/waiting"
 	"relock/locktrace"
 )
@@ -42,7 +40,7 @@ func (s *Session) hearLine(payload string) bool {
 		return true
 	}
 	if p := s.liners[m.Sort()].Load(); p != nil {
-		s.cleanup.Add(redis.Job{Name: m.Key, Cmds: []script.Command{(*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted)}, Until: s.now() + s.want().Lease, Spare: true})
+		s.cleanup.AddSpare((*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted), s.now()+s.want().Lease)
 	}
 	return true
 }

@@ -26,14 +26,14 @@ type Cleanup struct {
 	send     func(context.Context, []script.Command) []rueidis.RedisResult
 	queue    life.Queue[*Job]
 	first    life.Queue[*Job] // those that are to leave at once
-	wholes   wholes
-	busy     life.Group // jobs, until Done has returned
-	failures int        // pipelines of queue in a row that were not answered; of its goroutine alone
+	aside    life.Queue[*Job] // spare ones whose slot moves
+	failures int              // pipelines of queue in a row that were not answered; of its goroutine alone
+	spare    life.Group       // spare jobs
 
 	mu      sync.Mutex
-	stopped bool // no job is taken any more
-	left    int  // jobs that have no outcome yet
-	givenUp int
+	stopped bool       // no job is taken any more
+	busy    life.Group // the other jobs, until Done has returned
+	givenUp int        // of those
 }
 
 // A Job is some commands that must be answered, and whatever that is for.
@@ -51,10 +51,9 @@ type Job struct {
 	Again func(err error)
 	// Gone is closed behind Done, and whenever Done is not called. May be nil.
 	Gone chan struct{}
-	// Spare: the job may be given up without being counted: what it ends is told of by another job too, or soon over.
-	Spare bool
 
-	sent []int // which of the job's commands Cmds are; nil: all
+	spare bool  // see AddSpare
+	sent  []int // which of the job's commands Cmds are; nil: all
 }
 
 const (
@@ -63,6 +62,9 @@ const (
 	// mostAhead bounds the goroutines of what is to leave at once: so many pipelines are on their way before a job waits
 	// for an answer to others.
 	mostAhead = 4
+	// movingPause is how long a spare job waits for its slot to have moved before it is sent again. Each attempt puts the
+	// session in doubt, and Close waits for one or two of these pauses.
+	movingPause = 500 * time.Millisecond
 )
 
 // NewCleanup returns a Cleanup that has nothing to do. When the context of env ends, what is not answered is given up.
@@ -71,7 +73,7 @@ func NewCleanup(env life.Env, timeout time.Duration, send func(context.Context, 
 	q := &Cleanup{env: env, timeout: timeout, send: send}
 	q.queue = life.Queue[*Job]{Go: env.Background.Go, Work: q.work, Batch: batch, Most: 1}
 	q.first = life.Queue[*Job]{Go: env.Background.Go, Work: q.workAhead, Batch: batch, Most: mostAhead}
-	q.wholes.queue = life.Queue[wholeCommand]{Go: env.Background.Go, Work: q.sendWholes, Batch: batch, Most: 1}
+	q.aside = life.Queue[*Job]{Go: env.Background.Go, Work: q.waitAside, Batch: batch, Most: 1}
 	return q
 }
 
@@ -84,18 +86,33 @@ func (q *Cleanup) Add(j Job) {
 	q.queue.Add(&j)
 }
 
+// AddSpare has a command executed that nobody misses if it is given up until then: what it ends is told of by another job
+// too, or soon over. It is given up without a word, and counts for Settled alone. While Redis serves its keys one by one
+// only, since their slot moves, it waits aside: its pauses hold up no other job.
+func (q *Cleanup) AddSpare(cmd script.Command, until time.Duration) {
+	q.Add(Job{Cmds: []script.Command{cmd}, Until: until, spare: true})
+}
+
 // enter counts a job that comes. It reports false after Stop: then the job counts as one that was given up.
 func (q *Cleanup) enter(j *Job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch {
-	case !q.stopped:
-		q.left++
-		q.busy.Add(1)
-	case !j.Spare:
-		q.givenUp++
+	if q.stopped {
+		q.count(j, 0, 1)
+		return false
 	}
-	return !q.stopped
+	q.count(j, 1, 0)
+	return true
+}
+
+// count notes that there are n more jobs, which are like j, and that so many were given up. The mutex must be held.
+func (q *Cleanup) count(j *Job, n, givenUp int) {
+	if j.spare {
+		q.spare.Add(n)
+		return
+	}
+	q.busy.Add(n)
+	q.givenUp += givenUp
 }
 
 func (j *Job) gone() {
@@ -153,8 +170,14 @@ func (q *Cleanup) workAhead(jobs []*Job) {
 	q.queue.Add(again...)
 }
 
-// sendAll sends the commands of some jobs and returns what has to be sent again; atOnce, if it failed
-// with another caller's context. rueidis connects with that of the first caller, and when that
+// waitAside has jobs sent again after a pause.
+func (q *Cleanup) waitAside(jobs []*Job) {
+	_ = clock.Sleep(q.env.Context, movingPause)
+	q.queue.Add(jobs...)
+}
+
+// sendAll sends the commands of some jobs and returns what has to be sent again and does not wait aside; atOnce, if it
+// failed with another caller's context. rueidis connects with that of the first caller, and when that
 // one gives up, all that wait for the connection fail.
 func (q *Cleanup) sendAll(jobs []*Job) (again []*Job, atOnce bool) {
 	var cmds []script.Command
@@ -168,7 +191,11 @@ func (q *Cleanup) sendAll(jobs []*Job) (again []*Job, atOnce bool) {
 		n := len(j.Cmds) // hear leaves those that have no answer
 		last := q.hear(j, results[:n])
 		results = results[n:]
-		if last != nil {
+		switch {
+		case last == nil:
+		case j.spare && script.IsTryAgain(last):
+			q.aside.Add(j)
+		default:
 			atOnce = atOnce || script.IsContext(last) && ctx.Err() == nil
 			again = append(again, j)
 		}
@@ -214,27 +241,28 @@ func (q *Cleanup) hear(j *Job, results []rueidis.RedisResult) (again error) {
 
 // done ends a job, with the last error if it was given up.
 func (q *Cleanup) done(j *Job, err error) {
-	q.mu.Lock()
-	q.left--
-	if err != nil && !j.Spare {
-		q.givenUp++
-	}
-	q.mu.Unlock()
-	if err != nil {
+	givenUp := 0
+	if err != nil && !j.spare {
+		givenUp = 1
 		q.env.Log.Warn("relock: a release was never confirmed; the lock ends with its lease", "name", j.Name, "error", err)
 	}
 	if j.Done != nil {
 		j.Done(err)
 	}
+	q.mu.Lock()
+	q.count(j, -1, givenUp)
+	q.mu.Unlock()
 	j.gone()
-	q.busy.Add(-1)
 }
 
-// Idle returns a channel that is closed when nothing is left to be done.
+// Idle returns a channel that is closed when nothing is left to be done, but for spare jobs.
 func (q *Cleanup) Idle() <-chan struct{} { return q.busy.Idle() }
 
+// Settled returns a channel that is closed when no spare job is left.
+func (q *Cleanup) Settled() <-chan struct{} { return q.spare.Idle() }
+
 // Busy reports whether anything is left to be done.
-func (q *Cleanup) Busy() bool { return q.busy.Count() > 0 }
+func (q *Cleanup) Busy() bool { return q.busy.Count()+q.spare.Count() > 0 }
 
 // Forgive has Unconfirmed count anew: what was given up before is over by now, or soon.
 func (q *Cleanup) Forgive() {
@@ -250,9 +278,9 @@ func (q *Cleanup) Stop() {
 	q.stopped = true
 }
 
-// Unconfirmed returns how many jobs were given up, or have no answer yet.
+// Unconfirmed returns how many jobs were given up, or are not over yet. Spare ones do not count.
 func (q *Cleanup) Unconfirmed() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.givenUp + q.left
+	return q.givenUp + q.busy.Count()
 }

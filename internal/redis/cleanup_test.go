@@ -221,10 +221,8 @@ func TestGivenUp(t *testing.T) {
 				if q.Forgive(); q.Unconfirmed() != 0 {
 					t.Error("it still counts after Forgive")
 				}
-				spare, _ := job(c.until, "a")
-				spare.Spare = true
-				q.Add(spare)
-				if <-spare.Gone; q.Unconfirmed() != 0 {
+				addSpare(q, c.until, "a")
+				if <-q.Settled(); q.Unconfirmed() != 0 {
 					t.Error("a spare job counts")
 				}
 			})
@@ -283,9 +281,7 @@ func TestNothingIsSent(t *testing.T) {
 		if q.Add(late); !isGone(late) || q.Unconfirmed() != 1 {
 			t.Error("a job after Stop is not over at once, or does not count as given up")
 		}
-		spare, _ := job(time.Hour, "a")
-		spare.Spare = true
-		if q.Add(spare); !isGone(spare) || q.Unconfirmed() != 1 {
+		if addSpare(q, time.Hour, "a"); !isSettled(q) || q.Unconfirmed() != 1 {
 			t.Error("a spare job after Stop is not over at once, or counts as given up")
 		}
 		synctest.Wait()

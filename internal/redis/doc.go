@@ -34,8 +34,6 @@
 // cleanup.go sends in the background what no caller waits for: releases of what may stand in
 // Redis, each until Redis answers, or until what it ends is over by itself.
 //
-// whole.go sends what Redis executes only when a slot of a Cluster has moved as a whole.
-//
 // On one connection a release runs behind what it releases. With a direct connection beside it,
 // it waits for that (see script.Direct). After a reconnection it runs behind too: the server
 // reads what was left in the old connection no later than the greeting of the new one. Only a

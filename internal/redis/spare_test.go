@@ -8,13 +8,25 @@ import (
 
 	"relock/internal/redis"
 	"relock/internal/script"
+	"relock/internal/test/redistest"
 )
 
-func whole(q *redis.Cleanup, until time.Duration, key string) {
-	q.Whole(script.Command{Keys: []string{key}}, until)
+func addSpare(q *redis.Cleanup, until time.Duration, key string) {
+	q.AddSpare(script.Command{Keys: []string{key}}, until)
 }
 
-// isSettled reports whether no command waits for a slot to have moved.
+// errMoving returns what Redis answers to a command whose slot is half moved.
+func errMoving(t *testing.T) error {
+	s := redistest.Mini(t)
+	s.Mini.SetError("TRYAGAIN Multiple keys request during rehashing of slot")
+	err := s.Do(t, "GET", "x").Error()
+	if s.Mini.SetError(""); !script.IsTryAgain(err) {
+		t.Fatalf("%v", err)
+	}
+	return err
+}
+
+// isSettled reports whether no spare job is left.
 func isSettled(q *redis.Cleanup) bool {
 	select {
 	case <-q.Settled():
@@ -26,12 +38,13 @@ func isSettled(q *redis.Cleanup) bool {
 
 // A command that Redis does not serve with all its keys is sent again until Redis does. It holds up no release, and is
 // none that Close reports.
-func TestACommandWaitsForAllItsKeys(t *testing.T) {
+func TestASpareJobWaitsForItsSlot(t *testing.T) {
+	moving := errMoving(t)
 	test(t, func(t *testing.T, q *redis.Cleanup, r *answering) {
 		served, moved := false, make(chan struct{})
 		r.fails = func(_ context.Context, key string) error {
 			if key == "moves" && !served {
-				return errDial
+				return moving
 			}
 			return nil
 		}
@@ -41,12 +54,13 @@ func TestACommandWaitsForAllItsKeys(t *testing.T) {
 			served = true
 			close(moved)
 		})
-		whole(q, time.Hour, "moves")
+		addSpare(q, time.Hour, "moves")
 		synctest.Wait()
 		release, done := job(time.Hour, "release")
+		began := time.Now()
 		q.Add(release)
-		if err := <-done; err != nil {
-			t.Error(err)
+		if err := <-done; err != nil || time.Since(began) > 0 {
+			t.Errorf("the release took %v: %v", time.Since(began), err)
 		}
 		select {
 		case <-moved:
@@ -69,20 +83,21 @@ func TestACommandWaitsForAllItsKeys(t *testing.T) {
 }
 
 // It is given up when its time is over, or when Redis has refused it for good: nobody is told.
-func TestACommandForAllItsKeysIsGivenUp(t *testing.T) {
+func TestASpareJobIsGivenUp(t *testing.T) {
+	moving := errMoving(t)
 	test(t, func(t *testing.T, q *redis.Cleanup, r *answering) {
 		r.fails = func(_ context.Context, key string) error {
 			if key == "refused" {
 				return errRefused
 			}
-			return errDial
+			return moving
 		}
-		whole(q, time.Hour, "refused")
+		addSpare(q, time.Hour, "refused")
 		synctest.Wait()
 		if !isSettled(q) || len(r.sent) != 1 {
 			t.Errorf("a command that was refused was sent %d times", len(r.sent))
 		}
-		whole(q, 1500*time.Millisecond, "moves")
+		addSpare(q, 1500*time.Millisecond, "moves")
 		<-q.Settled()
 		if n := len(r.sent); n < 3 || n > 5 {
 			t.Errorf("%d pipelines were sent until 1.5 s were over", n)
@@ -94,16 +109,17 @@ func TestACommandForAllItsKeysIsGivenUp(t *testing.T) {
 }
 
 // At the end of the session what is left is dropped.
-func TestCommandsForAllTheirKeysEndWithTheSession(t *testing.T) {
+func TestSpareJobsEndWithTheSession(t *testing.T) {
+	moving := errMoving(t)
 	test(t, func(t *testing.T, q *redis.Cleanup, r *answering) {
-		r.fails = func(context.Context, string) error { return errDial }
-		whole(q, time.Hour, "moves")
+		r.fails = func(context.Context, string) error { return moving }
+		addSpare(q, time.Hour, "moves")
 		synctest.Wait()
 		r.end()
 		<-q.Settled()
 		q.Stop()
 		n := len(r.sent)
-		whole(q, time.Hour, "late")
+		addSpare(q, time.Hour, "late")
 		time.Sleep(time.Minute)
 		if len(r.sent) != n {
 			t.Errorf("after the end were sent: %q", r.sent[n:])
