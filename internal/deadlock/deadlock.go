@@ -42,16 +42,6 @@ type Claim struct {
 	Key     string
 }
 
-// parseClaim returns the claim on a key of an owner, "<session>:<number>".
-func parseClaim(owner, key string) (c Claim, ok bool) {
-	i := strings.LastIndexByte(owner, ':')
-	if i <= 0 {
-		return Claim{}, false
-	}
-	n, err := strconv.ParseUint(owner[i+1:], 10, 64)
-	return Claim{owner[:i], n, key}, err == nil && n > 0
-}
-
 // owner is the claim's owner as it stands in Redis, but for the 0 in front of the number of one that may be kept.
 func (c Claim) owner() string { return c.Session + ":" + strconv.FormatUint(c.Number, 10) }
 

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"relock/internal/idgen"
 )
 
 const (
@@ -61,7 +63,8 @@ func (h *watchHost) Holders(wait Wait, ask bool) []Claim {
 		return nil
 	}
 	for _, owner := range blockers(fields) {
-		c, ok := parseClaim(owner, wait.Key)
+		session, number, ok := idgen.SplitOwner(owner)
+		c := Claim{session, number, wait.Key}
 		if ok && !slices.Contains(holders, c) && len(holders) < maxHolders {
 			holders = append(holders, c)
 		}

@@ -1,12 +1,10 @@
 package deadlock
 
 import (
-	"fmt"
-	"relock/internal/inbox"
 	"strconv"
 	"strings"
 
-	"relock/internal/api"
+	"relock/internal/inbox"
 )
 
 // A message goes from session to session.
@@ -28,12 +26,12 @@ const (
 // maxMessage bounds what is sent: names may be of any length.
 const maxMessage = 64 << 10
 
-// encode returns the text of a message, and false if it is too long to be sent. After the prefix
-// come fields, each as "<length>:<bytes>".
+// encode returns the text of a message, and false if it is too long to be sent. Behind the prefix
+// come fields.
 func (m *message) encode() (string, bool) {
 	var b strings.Builder
 	b.WriteString(inbox.Deadlock)
-	put := func(s string) { b.WriteString(strconv.Itoa(len(s)) + ":" + s) }
+	put := func(s string) { b.WriteString(inbox.Field(s)) }
 	number := func(n uint64) { put(strconv.FormatUint(n, 10)) }
 	put(string(m.kind))
 	number(m.nonce)
@@ -50,62 +48,46 @@ func (m *message) encode() (string, bool) {
 	return b.String(), b.Len() <= maxMessage
 }
 
-// parse is the opposite of encode.
-func parse(text string) (m message, err error) {
+// parse is the opposite of encode. It reports whether the text is a message.
+func parse(text string) (m message, ok bool) {
 	rest, ok := strings.CutPrefix(text, inbox.Deadlock)
 	if !ok || len(text) > maxMessage {
-		return m, fmt.Errorf("deadlock: not a message of at most %d bytes", maxMessage)
+		return message{}, false
 	}
 	r := reader{rest: rest}
 	k := r.text()
 	m.nonce = r.number()
 	m.at = int(min(r.number(), maxSteps+1))
-	for r.err == nil && r.rest != "" {
+	for !r.bad && r.rest != "" {
 		var s Step
 		s.Wait = Wait{ID: r.text(), Session: r.text(), Key: r.text(), Side: r.text(), Label: r.text()}
 		s.Holder = Claim{Session: r.text(), Number: r.number(), Key: s.Wait.Key}
 		m.steps = append(m.steps, s)
 	}
-	if r.err != nil {
-		return message{}, r.err
-	}
 	n := len(m.steps)
 	switch {
-	case n == 0 || n > maxSteps:
-		err = fmt.Errorf("deadlock: a message with %d steps", n)
+	case r.bad, n == 0, n > maxSteps:
 	case k == string(seek) && m.at == 0, k == string(hint) && m.at == 0 && n == 1, k == string(confirm) && 0 < m.at && m.at <= n:
 		m.kind = kind(k[0])
-		return m, nil
-	default:
-		err = fmt.Errorf("deadlock: a message of kind %q at %d of %d", k, m.at, n)
+		return m, true
 	}
-	return message{}, err
+	return message{}, false
 }
 
 // A reader takes fields off a text.
 type reader struct {
 	rest string
-	err  error
+	bad  bool // a field was none
 }
 
-func (r *reader) text() (s string) {
-	if r.err != nil {
-		return ""
-	}
-	length, rest, ok := strings.Cut(r.rest, ":")
-	n, err := strconv.ParseUint(length, 10, 32)
-	if !ok || err != nil || n > uint64(len(rest)) {
-		r.err = fmt.Errorf("deadlock: a field of %s bytes where %d are left", api.Quote(length), len(rest))
-		return ""
-	}
-	r.rest = rest[n:]
-	return rest[:n]
+func (r *reader) text() string {
+	s, rest, ok := inbox.CutField(r.rest)
+	r.rest, r.bad = rest, r.bad || !ok
+	return s
 }
 
 func (r *reader) number() uint64 {
 	n, err := strconv.ParseUint(r.text(), 10, 64)
-	if err != nil && r.err == nil {
-		r.err = fmt.Errorf("deadlock: %w", err)
-	}
+	r.bad = r.bad || err != nil
 	return n
 }

@@ -50,10 +50,10 @@ func (s *site) Tell(of Wait, session string, m *message) {
 	if s.history[of.ID] == nil {
 		s.w.t.Fatalf("%s sends on behalf of %v", s.id, of)
 	}
-	text, ok := m.encode()
-	parsed, err := parse(text)
-	if !ok || err != nil {
-		s.w.t.Fatal(text, err)
+	text, short := m.encode()
+	parsed, ok := parse(text)
+	if !short || !ok {
+		s.w.t.Fatal(text)
 	}
 	for _, to := range s.w.sessions {
 		if to.id == session {

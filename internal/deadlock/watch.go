@@ -2,6 +2,7 @@ package deadlock
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -196,9 +197,9 @@ func (w *Watch) Seek(now time.Duration) (next time.Duration) {
 
 // Hear takes the text of a message of another session, which begins with [inbox.Deadlock].
 func (w *Watch) Hear(text string) error {
-	m, err := parse(text)
-	if err != nil {
-		return err
+	m, ok := parse(text)
+	if !ok {
+		return fmt.Errorf("deadlock: no message of at most %d bytes, or of steps that make sense: %.100q", maxMessage, text)
 	}
 	w.look(func() { w.chaser.Handle(&m) })
 	return nil

@@ -1,10 +1,9 @@
 package engine
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
+	"relock/internal/idgen"
 	"relock/internal/kind"
 	"relock/internal/waiting"
 	"relock/locktrace"
@@ -23,10 +22,18 @@ func (s *Session) hearLine(payload string) bool {
 	if s.trace != nil {
 		s.traceLine(&m)
 	}
+	session, num, private := idgen.SplitOwner(m.Owner)
+	private = private && session == s.id && !m.Named
 	known := false
 	for _, l := range s.locks.Find("", m.Key) {
 		l.mu.Lock()
-		c := l.claimOfEntry(&m)
+		var c *claim // that the entry is for
+		if m.Named {
+			c = l.claimOf(m.Owner)
+		} else if private {
+			for c = l.claims; c != nil && c.num != num; c = c.next {
+			}
+		}
 		switch known = known || c != nil; {
 		case c == nil || c.state != asking:
 		case c.run != nil:
@@ -36,8 +43,11 @@ func (s *Session) hearLine(payload string) bool {
 		}
 		l.unlockInBackground()
 	}
-	if known || s.life.Closing.Err() != nil || !m.Named && s.mayStand(m.Owner) {
+	if known || s.life.Closing.Err() != nil {
 		return true
+	}
+	if until, stands := s.standing.Load(num); private && stands && s.now() < until.(time.Duration) {
+		return true // see noteStanding
 	}
 	if p := s.liners[m.Sort()].Load(); p != nil {
 		s.cleanup.AddSpare((*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted), s.now()+s.want().Lease)
@@ -56,14 +66,6 @@ func (c *claim) noteStanding() {
 		return true
 	})
 	s.standing.Store(c.num, c.latestEnd(now))
-}
-
-// mayStand reports whether the claim of an owner is over and may still stand in Redis, see noteStanding.
-func (s *Session) mayStand(owner string) bool {
-	number, ok := strings.CutPrefix(owner, s.id+":")
-	num, err := strconv.ParseUint(number, 10, 64)
-	until, stands := s.standing.Load(num)
-	return ok && err == nil && stands && s.now() < until.(time.Duration)
 }
 
 // hearClaim handles a message to a claim that asks. While an attempt for the claim is under way, the message is kept
@@ -89,21 +91,6 @@ func (l *lock) hearClaim(c *claim, m *waiting.Message) {
 		ct.next.soon, ct.next.at = ct.next.soon || m.After == 0, min(ct.next.at, l.s.now()+m.After)
 		l.wakeFront()
 	}
-}
-
-// claimOfEntry returns the claim that an entry is for; nil if there is none.
-func (l *lock) claimOfEntry(m *waiting.Message) *claim {
-	if m.Named {
-		return l.claimOf(m.Owner)
-	}
-	number, ok := strings.CutPrefix(m.Owner, l.s.id+":")
-	num, err := strconv.ParseUint(number, 10, 64)
-	for c := l.claims; ok && err == nil && c != nil; c = c.next {
-		if c.num == num {
-			return c
-		}
-	}
-	return nil
 }
 
 // grantedByMessage handles the message that a script has granted the lock to the claim of the front. If the message cannot be

@@ -1,7 +1,7 @@
 // Package idgen makes the random ids that stand in Redis: those of sessions,
-// and of holds and requests. An owner's id, "<session id>:<number>", is made
-// in claim.go of package engine; scripts and the packages engine and deadlock, and permits.go, take it
-// apart at the last colon, and fairlock relies on the session's id in front.
+// and of holds and requests. A private owner's id, "<session id>:<number>", is made
+// in claim.go of package engine; SplitOwner and scripts take it apart at the last
+// colon, and fairlock relies on the session's id in front.
 // fairlock also relies on the length of Request, 32.
 //
 // permits.go makes the ids under which a semaphore's permits stand in Redis, and takes

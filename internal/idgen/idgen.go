@@ -3,6 +3,8 @@ package idgen
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -10,6 +12,16 @@ import (
 // Session returns a random session id: a UUID v4, lower case, with dashes,
 // which is the shape of a Redisson client id.
 func Session() string { return uuid.NewString() }
+
+// SplitOwner takes apart the id of a private owner, "<session id>:<number>". ok is false for an id of another shape.
+func SplitOwner(id string) (session string, number uint64, ok bool) {
+	i := strings.LastIndexByte(id, ':')
+	if i < 1 {
+		return "", 0, false
+	}
+	number, err := strconv.ParseUint(id[i+1:], 10, 64)
+	return id[:i], number, err == nil && number > 0
+}
 
 // RandomBase returns a random starting number that leaves room for 2^52 owners
 // and stays an exact integer where numbers are doubles (Lua, JavaScript).

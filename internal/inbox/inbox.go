@@ -1,4 +1,10 @@
-// Package inbox has what sessions tell each other: each session listens to a channel of its own.
+// Package inbox has what sessions tell each other: each session listens to a channel of its own. Each text there is made
+// and parsed in one place:
+//
+//	granted:…, called:…  is made by line.lua of package script, and parsed by package waiting
+//	lost:…, wanted:…     is a Note, which scripts make too
+//	deadlock:…           is of package deadlock
+//	nothing              is a Question
 package inbox
 
 import (
@@ -65,8 +71,21 @@ func tellNode(ctx context.Context, node rueidis.Client, message string) error {
 	return errs
 }
 
-// A Note is a message about the hold that an owner has of the lock of a key. Its text is
-// "<Kind>:<length of owner>:<owner><key>".
+// Field is a part of a text, which may have any bytes: "<length>:<bytes>".
+func Field(s string) string { return strconv.Itoa(len(s)) + ":" + s }
+
+// CutField takes the Field off with which a text begins.
+func CutField(text string) (s, rest string, ok bool) {
+	length, rest, ok := strings.Cut(text, ":")
+	n, err := strconv.ParseUint(length, 10, 32)
+	if !ok || err != nil || n > uint64(len(rest)) {
+		return "", "", false
+	}
+	return rest[:n], rest[n:], true
+}
+
+// A Note is a message about the hold that an owner has of the lock of a key. Its text is "<Kind>:", the Field of the
+// owner, and the key.
 type Note struct {
 	Kind       string // Lost or Wanted
 	Owner, Key string
@@ -78,17 +97,14 @@ const (
 )
 
 // String is the text of the message.
-func (n Note) String() string {
-	return n.Kind + ":" + strconv.Itoa(len(n.Owner)) + ":" + n.Owner + n.Key
-}
+func (n Note) String() string { return n.Kind + ":" + Field(n.Owner) + n.Key }
 
 // ParseNote is the opposite of String.
 func ParseNote(text string) (n Note, ok bool) {
 	kind, rest, _ := strings.Cut(text, ":")
-	length, rest, ok := strings.Cut(rest, ":")
-	size, err := strconv.Atoi(length)
-	if kind != Lost && kind != Wanted || !ok || err != nil || size < 0 || size > len(rest) {
+	owner, key, ok := CutField(rest)
+	if kind != Lost && kind != Wanted || !ok {
 		return Note{}, false
 	}
-	return Note{kind, rest[:size], rest[size:]}, true
+	return Note{kind, owner, key}, true
 }

@@ -101,6 +101,22 @@ func TestTellAllTellsWhatFailed(t *testing.T) {
 	}
 }
 
+// A field gives its bytes back, whatever these are and whatever stands behind it.
+func TestField(t *testing.T) {
+	for _, s := range []string{"", "a", "3:abc", ":", "\x00\xff", strings.Repeat("x", 1000)} {
+		for _, behind := range []string{"", "1:", "b"} {
+			if got, rest, ok := inbox.CutField(inbox.Field(s) + behind); !ok || got != s || rest != behind {
+				t.Errorf("%q before %q became %q, %q, %v", s, behind, got, rest, ok)
+			}
+		}
+	}
+	for _, text := range []string{"", "1", "a", ":a", "1:", "2:a", "-1:a", "+1:a", "x:a", "4294967296:a", "99999999999999999999:a"} {
+		if s, rest, ok := inbox.CutField(text); ok {
+			t.Errorf("%q begins with %q before %q", text, s, rest)
+		}
+	}
+}
+
 // A note's text gives the owner and the key back, whatever these are.
 func TestNote(t *testing.T) {
 	for _, n := range []inbox.Note{
