@@ -199,7 +199,7 @@ func (w *Watch) Seek(now time.Duration) (next time.Duration) {
 func (w *Watch) Hear(text string) error {
 	m, ok := parse(text)
 	if !ok {
-		return fmt.Errorf("deadlock: no message of at most %d bytes, or of steps that make sense: %.100q", maxMessage, text)
+		return fmt.Errorf("deadlock: a message that makes no sense: %.100q", text)
 	}
 	w.look(func() { w.chaser.Handle(&m) })
 	return nil

@@ -83,8 +83,7 @@ func New(client rueidis.Client, cfg Config, opt Options) *Deployment {
 		_, err := d.hub.ListenFunc(ctx, channel, true, cfg.Told)
 		return err
 	}}
-	d.Record = NewRecord(RecordConfig{Env: cfg.Env, Key: channel, Label: cfg.Label, Version: opt.Version,
-		Lease: cfg.Lease, Timeout: cfg.Timeout, Client: client})
+	d.Record = NewRecord(client, &d.cfg, opt.Version)
 	return d
 }
 

@@ -41,8 +41,6 @@ func (s *Sender) Extend(ctx context.Context, p kind.Leased, op *kind.Op) (r Exte
 		r.Alive, r.Voided = alive == 1, named && alive == 1
 		return err
 	}
-	if r.Err = attempt(); r.Err != nil {
-		r.Err = again(ctx, r.Err, attempt)
-	}
+	r.Err = again(ctx, attempt(), attempt)
 	return r
 }

@@ -10,26 +10,17 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/clock"
-	"relock/internal/life"
+	"relock/internal/inbox"
 	"relock/internal/script"
 )
 
 var recordScript = script.Load(scripts, "lua/record.lua")
 
-// RecordConfig is what a Record needs of its session. All fields must be set, but for the Label.
-type RecordConfig struct {
-	life.Env // its WakeAt has Tick called
-	Key      string
-	Label    string
-	Version  string        // of the module
-	Lease    time.Duration // of the session's locks
-	Timeout  time.Duration // of one command
-	Client   rueidis.Client
-}
-
 // A Record is that of one session.
 type Record struct {
-	cfg           RecordConfig
+	cfg           *Config
+	client        rueidis.Client
+	key           string
 	before, after string // what stands in it beside the time when the session began
 	ttl           time.Duration
 	started       string       // by Redis's clock; "" as long as it was not written
@@ -45,13 +36,14 @@ type Record struct {
 // third of it, which is a fraction of a percent of what an idle session sends.
 const leastTTL = 3 * time.Minute
 
-// NewRecord returns a record that has not been written yet.
-func NewRecord(cfg RecordConfig) *Record {
+// NewRecord returns a record that has not been written yet. Of cfg it uses what describes the session, Timeout for one
+// command, and Env. version is that of the module.
+func NewRecord(client rueidis.Client, cfg *Config, version string) *Record {
 	quoted, _ := json.Marshal(cfg.Label) // of strings: it cannot fail
-	number, _ := json.Marshal(cfg.Version)
+	number, _ := json.Marshal(version)
 	lease := script.Millis(cfg.Lease)
 	r := &Record{
-		cfg:    cfg,
+		cfg: cfg, client: client, key: inbox.Prefix + cfg.Session,
 		before: `{"label":` + string(quoted) + `,"started":`, after: `,"version":` + string(number) + `,"lease":` + lease + `}`,
 		ttl: max(leastTTL, 3*cfg.Lease),
 	}
@@ -61,7 +53,7 @@ func NewRecord(cfg RecordConfig) *Record {
 
 // Write is the command that writes the record for the first time.
 func (r *Record) Write() script.Command {
-	return script.Command{Script: recordScript, Keys: []string{r.cfg.Key}, Args: []string{r.before, r.after, script.Millis(r.ttl)}}
+	return script.Command{Script: recordScript, Keys: []string{r.key}, Args: []string{r.before, r.after, script.Millis(r.ttl)}}
 }
 
 // Wrote takes in the answer to Write. It must be called before the methods below. Where Redis
@@ -73,12 +65,12 @@ func (r *Record) Wrote(reply rueidis.RedisResult) {
 		return
 	}
 	r.started = started
-	r.due.Store(int64(r.cfg.Clock() + r.ttl/3))
+	r.due.Store(int64(r.cfg.Env.Clock() + r.ttl/3))
 }
 
 // failed tells what has not worked; the session works without.
 func (r *Record) failed(what string, err error) {
-	r.cfg.Log.Debug("relock: the session's record was not "+what, "key", r.cfg.Key, "error", err)
+	r.cfg.Env.Log.Debug("relock: the session's record was not "+what, "key", r.key, "error", err)
 }
 
 // Tick has the record written again in the background if that is due, and returns when to call it
@@ -89,7 +81,7 @@ func (r *Record) Tick(now time.Duration) (next time.Duration) {
 		return next
 	}
 	r.due.Store(int64(clock.Never))
-	r.cfg.Background.Go(r.rewrite)
+	r.cfg.Env.Background.Go(r.rewrite)
 	return clock.Never
 }
 
@@ -99,16 +91,15 @@ func (r *Record) rewrite() {
 	if r.dropped {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.cfg.Context, r.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(r.cfg.Env.Context, r.cfg.Timeout)
 	defer cancel()
-	client := r.cfg.Client
-	err := client.Do(ctx, client.B().Set().Key(r.cfg.Key).Value(r.before+r.started+r.after).Px(r.ttl).Build()).Error()
+	err := r.client.Do(ctx, r.client.B().Set().Key(r.key).Value(r.before+r.started+r.after).Px(r.ttl).Build()).Error()
 	if err != nil {
 		r.failed("renewed", err)
 	}
-	due := r.cfg.Clock() + r.ttl/3
+	due := r.cfg.Env.Clock() + r.ttl/3
 	r.due.Store(int64(due))
-	r.cfg.WakeAt(due)
+	r.cfg.Env.WakeAt(due)
 }
 
 // Drop deletes the record if it was written, and waits for that, for so long at most: if Redis does
@@ -119,12 +110,12 @@ func (r *Record) Drop(most time.Duration) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), most)
-	r.cfg.Background.Go(func() {
+	r.cfg.Env.Background.Go(func() {
 		defer cancel()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.dropped = true
-		_ = r.cfg.Client.Do(ctx, r.cfg.Client.B().Del().Key(r.cfg.Key).Build()).Error()
+		_ = r.client.Do(ctx, r.client.B().Del().Key(r.key).Build()).Error()
 	})
 	<-ctx.Done()
 }

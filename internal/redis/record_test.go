@@ -38,16 +38,17 @@ func (l lines) Write(line []byte) (int, error) {
 func begin(t *testing.T, s *redistest.Server, label string, lease time.Duration) *recorded {
 	t.Helper()
 	ctx, end := context.WithCancel(context.Background())
-	ses := &recorded{client: s.Client(t), key: "relock_session:" + redistest.Name(t), now: time.Hour,
+	id := redistest.Name(t)
+	ses := &recorded{client: s.Client(t), key: "relock_session:" + id, now: time.Hour,
 		wake: make(chan time.Duration, 1), failed: make(lines, 1)}
-	ses.Record = redis.NewRecord(redis.RecordConfig{
+	ses.Record = redis.NewRecord(ses.client, &redis.Config{
 		Env: life.Env{Context: ctx, Background: &ses.background,
 			Clock:  func() time.Duration { return ses.now },
 			WakeAt: func(at time.Duration) { ses.wake <- at },
 			Log:    slog.New(slog.NewTextHandler(ses.failed, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		},
-		Key: ses.key, Label: label, Version: "7.8.9", Lease: lease, Timeout: 10 * time.Second, Client: ses.client,
-	})
+		Session: id, Label: label, Lease: lease, Timeout: 10 * time.Second,
+	}, "7.8.9")
 	t.Cleanup(func() { end(); ses.background.Wait() })
 	return ses
 }

@@ -20,7 +20,7 @@ type Sender struct {
 	Doubts func() uint32
 }
 
-// again calls try, which has failed with err, until it returns no error, or one by which Redis has refused
+// again calls try, which has returned err, until it returns no error, or one by which Redis has refused
 // for good, or ctx ends; it pauses before each call. The error is that of the last call, but for the
 // end of a context, which tells less than what came before.
 func again(ctx context.Context, err error, try func() error) error {
@@ -46,9 +46,7 @@ func (s *Sender) Call(ctx context.Context, bound time.Duration, cmd script.Comma
 		reply = s.Run(bounded, cmd)
 		return reply.Error()
 	}
-	if err = try(); err != nil {
-		err = again(bounded, err, try)
-	}
+	err = again(bounded, try(), try)
 	switch {
 	case err == nil:
 		return reply, nil

@@ -91,7 +91,7 @@ func reply(err error) (re *rueidis.RedisError, ok bool) {
 }
 
 // replies reports whether err is an error reply that begins with one of the codes.
-func replies(err error, codes []string) bool {
+func replies(err error, codes ...string) bool {
 	re, ok := reply(err)
 	return ok && says(re.Error(), codes)
 }
@@ -138,17 +138,12 @@ var transient = []string{
 }
 
 // noPrimary reports whether err is the answer of a server that is no primary, or loads its data:
-// after a failover it may be the old one.
-func noPrimary(err error) bool { return replies(err, replica) }
-
-// replica are the error replies of a replica. It loads what its primary sends it when it begins
+// after a failover it may be the old one. A replica loads what its primary sends it when it begins
 // as one; without a link to a primary it may refuse everything.
-var replica = []string{"READONLY", "LOADING", "MASTERDOWN"}
+func noPrimary(err error) bool { return replies(err, "READONLY", "LOADING", "MASTERDOWN") }
 
 // loads reports whether err is the answer of a server that loads its data.
-func loads(err error) bool { return replies(err, loading) }
-
-var loading = []string{"LOADING"}
+func loads(err error) bool { return replies(err, "LOADING") }
 
 // denied are the error replies of a server that does not let this user do something. An
 // operator has to change that, so a Lock does not wait for it. Before Redis 7.2 scripts get

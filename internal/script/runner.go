@@ -96,7 +96,7 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 		}
 	}
 	if r.conn.suspect.Load() {
-		return r.multi(ctx, []Command{c}, false)[0]
+		return r.multi(ctx, []Command{c})[0]
 	}
 	before := r.lost.Load()
 	res := c.Script.alone.Exec(ctx, r.client, c.Keys, c.Args)
@@ -164,16 +164,6 @@ func (r *Runner) refused(err error) {
 // (mux._pipe waits for the one that dials). So as long as the connection is in doubt the
 // call has a goroutine of its own, which may end later than ctx.
 func (r *Runner) Multi(ctx context.Context, cs []Command) []rueidis.RedisResult {
-	return r.pipeline(ctx, cs, false)
-}
-
-// InOrder is [Runner.Multi], but the last command is executed behind the others whatever happens: if one of these had
-// to be sent again, because the server did not know its script or for its keys, the last one is too.
-func (r *Runner) InOrder(ctx context.Context, cs []Command) []rueidis.RedisResult {
-	return r.pipeline(ctx, cs, true)
-}
-
-func (r *Runner) pipeline(ctx context.Context, cs []Command, inOrder bool) []rueidis.RedisResult {
 	r.conn.flying.Add(1)
 	defer r.conn.flying.Add(-1)
 	if r.direct != nil {
@@ -181,12 +171,19 @@ func (r *Runner) pipeline(ctx context.Context, cs []Command, inOrder bool) []rue
 			return failed(len(cs), err)
 		}
 	}
-	return r.multi(ctx, cs, inOrder)
+	return r.multi(ctx, cs)
 }
 
-func (r *Runner) multi(ctx context.Context, cs []Command, inOrder bool) []rueidis.RedisResult {
+// InOrder is [Runner.Multi], but the last command is executed behind the others whatever happens: if one of these had
+// to be sent again, because the server did not know its script or for its keys, the last one is too.
+func (r *Runner) InOrder(ctx context.Context, cs []Command) []rueidis.RedisResult {
+	cs[len(cs)-1].behind = true
+	return r.Multi(ctx, cs)
+}
+
+func (r *Runner) multi(ctx context.Context, cs []Command) []rueidis.RedisResult {
 	if !r.conn.suspect.Load() {
-		return r.send(ctx, cs, inOrder)
+		return r.send(ctx, cs)
 	}
 	if err := ctx.Err(); err != nil { // the session may have closed meanwhile, which waits for no goroutine any more
 		return failed(len(cs), err)
@@ -194,7 +191,7 @@ func (r *Runner) multi(ctx context.Context, cs []Command, inOrder bool) []rueidi
 	answer := make(chan []rueidis.RedisResult, 1)
 	var over atomic.Bool // for one of the two: the goroutine has returned, or its caller has left
 	r.background.Go(func() {
-		answer <- r.send(ctx, cs, inOrder)
+		answer <- r.send(ctx, cs)
 		if over.Swap(true) {
 			r.stragglers.Add(-1)
 		}
@@ -220,7 +217,7 @@ func failed(n int, err error) []rueidis.RedisResult {
 	return results
 }
 
-func (r *Runner) send(ctx context.Context, cs []Command, inOrder bool) []rueidis.RedisResult {
+func (r *Runner) send(ctx context.Context, cs []Command) []rueidis.RedisResult {
 	cmds := make(rueidis.Commands, len(cs))
 	for i, c := range cs {
 		cmds[i] = evalsha(r.client, c)
@@ -241,7 +238,7 @@ func (r *Runner) send(ctx context.Context, cs []Command, inOrder bool) []rueidis
 			fewer = i < last
 		}
 	}
-	if inOrder && (fewer || again != nil) && !slices.Contains(again, last) {
+	if cs[last].behind && (fewer || again != nil) && !slices.Contains(again, last) {
 		again = append(again, last)
 	}
 	if again == nil {

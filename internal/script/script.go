@@ -51,6 +51,8 @@ type Command struct {
 	Fewer func(Command) Command
 	// Parted is called before Fewer, if the slot moves: what the other keys have stays as it is. nil: nothing is.
 	Parted func()
+
+	behind bool // see Runner.InOrder
 }
 
 // fewer returns the command that is sent in place of one that Redis has refused with err.
