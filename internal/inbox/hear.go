@@ -10,9 +10,9 @@ import (
 // The Handlers are what a session does with the messages on its own channel. They must not block, nor
 // run code of the caller's. All must be set.
 type Handlers struct {
-	Missed  func()                    // messages may have been missed
-	Grant   func(payload string) bool // reports whether the message is of a fair lock
-	Seek    func(payload string) error
+	Missed  func()                     // messages may have been missed
+	Grant   func(payload string) bool  // reports whether the message is to an entry in the line of a lock
+	Seek    func(payload string) error // begins with Deadlock
 	Revoked func(owner, key string)
 	Wanted  func(owner, key string) // another session asks for a lock that this one may keep
 	Log     *slog.Logger            // hears of what makes no sense
