@@ -35,7 +35,6 @@ func (s *Session) close() error {
 		s.redis.Record.Drop(min(left, redis.Farewell))
 	}
 	s.life.Stop()
-	s.cleanup.Stop()
 	// In a client of the caller's, and in the caller's DialCtxFn, a goroutine may be stuck that
 	// nothing can end: it is left behind, and ends when the client or that function gives up.
 	s.life.Farewell(redis.Farewell, s.redis.Close, s.redis.Conn.Sever)

@@ -31,7 +31,6 @@ type Cleanup struct {
 	spare    life.Group       // spare jobs
 
 	mu      sync.Mutex
-	stopped bool       // no job is taken any more
 	busy    life.Group // the other jobs, until Done has returned
 	givenUp int        // of those
 }
@@ -42,8 +41,8 @@ type Job struct {
 	Cmds  []script.Command
 	Until time.Duration // by the clock: when there is nothing left to be released
 	// Done is called in the background, without a mutex, when all commands are answered, or with
-	// the last error when some were given up. Not if there is no command, nor after Stop. May be
-	// nil.
+	// the last error when some were given up. Not if there is no command, nor if the session has
+	// ended before. May be nil.
 	Done func(err error)
 	// Heard is called as Done is, with each result of the i-th command; and Again, if the job goes on for want of an
 	// answer, with the last error. Both may be nil.
@@ -67,7 +66,8 @@ const (
 	movingPause = 500 * time.Millisecond
 )
 
-// NewCleanup returns a Cleanup that has nothing to do. When the context of env ends, what is not answered is given up.
+// NewCleanup returns a Cleanup that has nothing to do. When the context of env ends, what is not answered is given up, and
+// what comes later.
 // send sends commands in one pipeline, for timeout at most; the i-th result is that of the i-th command.
 func NewCleanup(env life.Env, timeout time.Duration, send func(context.Context, []script.Command) []rueidis.RedisResult) *Cleanup {
 	q := &Cleanup{env: env, timeout: timeout, send: send}
@@ -93,11 +93,9 @@ func (q *Cleanup) AddSpare(cmd script.Command, until time.Duration) {
 	q.Add(Job{Cmds: []script.Command{cmd}, Until: until, spare: true})
 }
 
-// enter counts a job that comes. It reports false after Stop: then the job counts as one that was given up.
+// enter counts a job that comes. It reports false if the session has ended: then the job counts as one that was given up.
 func (q *Cleanup) enter(j *Job) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.stopped {
+	if q.env.Context.Err() != nil {
 		q.count(j, 0, 1)
 		return false
 	}
@@ -105,12 +103,14 @@ func (q *Cleanup) enter(j *Job) bool {
 	return true
 }
 
-// count notes that there are n more jobs, which are like j, and that so many were given up. The mutex must be held.
+// count notes that there are n more jobs, which are like j, and that so many were given up.
 func (q *Cleanup) count(j *Job, n, givenUp int) {
 	if j.spare {
 		q.spare.Add(n)
 		return
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.busy.Add(n)
 	q.givenUp += givenUp
 }
@@ -121,8 +121,9 @@ func (j *Job) gone() {
 	}
 }
 
-// Leave has a job done whose first attempt leaves at once. It reports false after Stop: then the job counts as one
-// that was given up, and no function of it is called. The job must have commands, and belongs to q until its Done.
+// Leave has a job done whose first attempt leaves at once. It reports false if the session has ended: then the
+// job counts as one that was given up, and no function of it is called. The job must have commands, and belongs to q
+// until its Done.
 func (q *Cleanup) Leave(j *Job) bool {
 	if !q.enter(j) {
 		return false
@@ -249,9 +250,7 @@ func (q *Cleanup) done(j *Job, err error) {
 	if j.Done != nil {
 		j.Done(err)
 	}
-	q.mu.Lock()
 	q.count(j, -1, givenUp)
-	q.mu.Unlock()
 	j.gone()
 }
 
@@ -269,13 +268,6 @@ func (q *Cleanup) Forgive() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.givenUp = 0
-}
-
-// Stop has every job given up that comes from now on.
-func (q *Cleanup) Stop() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.stopped = true
 }
 
 // Unconfirmed returns how many jobs were given up, or are not over yet. Spare ones do not count.

@@ -269,20 +269,20 @@ func TestManyJobs(t *testing.T) {
 	})
 }
 
-// What has nothing to send, or comes after Stop, is over at once; the latter is unconfirmed, unless it is to spare.
+// What has nothing to send, or comes after the end of the session, is over at once; the latter is unconfirmed, unless it is to spare.
 func TestNothingIsSent(t *testing.T) {
 	test(t, func(t *testing.T, q *redis.Cleanup, r *answering) {
 		j, done := job(time.Hour)
 		if q.Add(j); !isGone(j) || q.Unconfirmed() != 0 {
 			t.Error("a job without commands is not over at once, or counts as given up")
 		}
-		q.Stop()
+		r.end()
 		late, doneLate := job(time.Hour, "a")
 		if q.Add(late); !isGone(late) || q.Unconfirmed() != 1 {
-			t.Error("a job after Stop is not over at once, or does not count as given up")
+			t.Error("a job after the end is not over at once, or does not count as given up")
 		}
 		if addSpare(q, time.Hour, "a"); !isSettled(q) || q.Unconfirmed() != 1 {
-			t.Error("a spare job after Stop is not over at once, or counts as given up")
+			t.Error("a spare job after the end is not over at once, or counts as given up")
 		}
 		synctest.Wait()
 		if len(done)+len(doneLate) > 0 || len(r.sent) > 0 {

@@ -117,7 +117,6 @@ func TestSpareJobsEndWithTheSession(t *testing.T) {
 		synctest.Wait()
 		r.end()
 		<-q.Settled()
-		q.Stop()
 		n := len(r.sent)
 		addSpare(q, time.Hour, "late")
 		time.Sleep(time.Minute)
