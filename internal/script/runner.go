@@ -230,10 +230,11 @@ func (r *Runner) send(ctx context.Context, cs []Command) []rueidis.RedisResult {
 	var again []int
 	fewer := false // one was sent again with fewer keys, and the last one was not, behind it
 	for i, res := range results {
-		if isNoScript(res) {
+		err := res.Error()
+		switch re, ok := rueidis.IsRedisErr(err); {
+		case ok && re.IsNoScript():
 			again = append(again, i)
-		}
-		if err := res.Error(); err != nil && cs[i].Fewer != nil && fewerKeys(err) {
+		case err != nil && cs[i].Fewer != nil && fewerKeys(err):
 			results[i] = r.Run(ctx, cs[i].fewer(err))
 			fewer = i < last
 		}
@@ -261,9 +262,4 @@ func evalsha(client rueidis.Client, c Command) rueidis.Completed {
 
 func eval(client rueidis.Client, c Command) rueidis.Completed {
 	return client.B().Eval().Script(c.Script.src).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
-}
-
-func isNoScript(res rueidis.RedisResult) bool {
-	re, ok := rueidis.IsRedisErr(res.Error())
-	return ok && re.IsNoScript()
 }

@@ -66,7 +66,8 @@ func (r *Runner) together(ctx context.Context, cs []Command, n int, bound time.D
 		results := send(ctx, cmds...)
 		unknown := false
 		for _, res := range results[:len(cs)] {
-			unknown = unknown || isNoScript(res)
+			re, ok := rueidis.IsRedisErr(res.Error())
+			unknown = unknown || ok && re.IsNoScript()
 		}
 		if !unknown {
 			return results
