@@ -26,7 +26,7 @@ type Cleanup struct {
 	send     func(context.Context, []script.Command) []rueidis.RedisResult
 	queue    life.Queue[*Job]
 	first    life.Queue[*Job] // those that are to leave at once
-	aside    life.Queue[*Job] // spare ones whose slot moves
+	aside    life.Queue[*Job] // spare ones that wait for their slot to have moved
 	failures int              // pipelines of queue in a row that were not answered; of its goroutine alone
 	spare    life.Group       // spare jobs
 
@@ -66,9 +66,9 @@ const (
 	movingPause = 500 * time.Millisecond
 )
 
-// NewCleanup returns a Cleanup that has nothing to do. When the context of env ends, what is not answered is given up, and
-// what comes later.
-// send sends commands in one pipeline, for timeout at most; the i-th result is that of the i-th command.
+// NewCleanup returns a Cleanup that has nothing to do. When the context of env ends, the session has: what is not
+// answered is given up, and so is what comes later. send sends commands in one pipeline, for timeout at most; the i-th
+// result is that of the i-th command.
 func NewCleanup(env life.Env, timeout time.Duration, send func(context.Context, []script.Command) []rueidis.RedisResult) *Cleanup {
 	q := &Cleanup{env: env, timeout: timeout, send: send}
 	q.queue = life.Queue[*Job]{Go: env.Background.Go, Work: q.work, Batch: batch, Most: 1}
