@@ -64,7 +64,7 @@ var Paths = []Path{
 	// The same with the fair lock, whose waiter is heard of once and whose hold is renewed once meanwhile: a
 	// heartbeat is due after 100 ms, or up to 25 before that, and a renewal after 120, or up to 12 before. Longer
 	// times would do as well, but not a second: then the waiter's session looks for a deadlock.
-	{Name: "two sessions and the fair lock", Most: 157,
+	{Name: "two sessions and the fair lock", Most: 155,
 		Runs: []string{"*Session.hearLine", "*Session.heartbeat", "*Session.renew"}, Not: []string{"*Hub.watch", "*acquisition.listen"},
 		prepare: func(t *testing.T) func() {
 			a, b := two(t, rlock.Config{Lease: 360 * time.Millisecond, QueueLease: 480 * time.Millisecond})
@@ -74,7 +74,7 @@ var Paths = []Path{
 
 	// A hold is renewed once: that is due each third of its lease. A lease of some seconds would do as well,
 	// but then the hub looks after its connections meanwhile, which it does each second.
-	{Name: "renewal", Most: 49, Runs: []string{"*Session.renew"}, Not: []string{"*Hub.watch", "*Record.rewrite"},
+	{Name: "renewal", Most: 47, Runs: []string{"*Session.renew"}, Not: []string{"*Hub.watch", "*Record.rewrite"},
 		prepare: func(t *testing.T) func() {
 			const lease = 450 * time.Millisecond
 			m := rlock.New(locktest.Dial(t, redistest.BubbleMini(t), rlock.Config{Lease: lease}), "x")
