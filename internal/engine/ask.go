@@ -24,11 +24,7 @@ func (a *acquisition) ask() (answer, error) {
 	case k.Fair:
 		op.Line.Head = kind.InTurn
 	case op.Wait && !l.s.redis.Inbox.Deaf():
-		if k.Lines {
-			a.inLine()
-		} else if k.Shares && l.hears(a.prim) {
-			op.Line.Listens, op.Line.Session = true, l.s.id
-		}
+		a.inLine()
 	case a.attempts.pause > 0:
 		a.bookRound()
 	}

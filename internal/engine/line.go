@@ -54,9 +54,16 @@ func (c *claim) entryHead() string {
 	return c.prim.(kind.Liner).Entry(w.Head())
 }
 
-// inLine completes the attempt of a front: it enters the line of its lock, or stands there.
+// inLine completes the attempt of a front: it enters the line of its lock, or stands there. A reader, which stands in none,
+// may listen.
 func (a *acquisition) inLine() {
 	l, c := a.lock, a.claim
+	if !c.kind.Lines {
+		if c.kind.Shares && l.hears(a.prim) {
+			a.op.Line.Listens, a.op.Line.Session = true, l.s.id
+		}
+		return
+	}
 	a.op.Line.Head, a.op.Line.Tells = l.s.plainHead, a.opts.Bounded
 	switch {
 	case c.kind.Permits && a.n == 1 && !c.noHandOver && !c.stopped && !c.kind.Unleased:
