@@ -106,7 +106,11 @@ func TestAWriterThatComesBackLetsReadersIn(t *testing.T) {
 		what      string
 		owner     string // of the one that leaves; '': it has no name
 		downgrade bool
-	}{{"leaves", "", false}, {"a named one leaves", "me", false}, {"becomes a reader", "", true}} {
+		line      []string // what stands in the line besides
+	}{
+		{"leaves", "", false, nil}, {"a named one leaves", "me", false, nil}, {"becomes a reader", "", true, nil},
+		{"leaves, and another reader has booked", "", false, []string{"-6999999999999001", "b:x", "4990000000000000", "sx"}},
+	} {
 		t.Run(c.what, func(t *testing.T) {
 			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 				if !s.IsMini() {
@@ -131,6 +135,11 @@ func TestAWriterThatComesBackLetsReadersIn(t *testing.T) {
 				busy(ctx, 20*time.Millisecond) // it listens by now
 				tries, try := ofReader.HoldRequest(calls("acquire_read"))
 				defer try()
+				line := "relock_line1:{" + name + "}"
+				if c.line != nil {
+					must(t, s.Do(t, append([]string{"ZADD", line}, c.line...)...).Error())
+					must(t, s.Do(t, "PEXPIRE", line, "60000").Error())
+				}
 				must(t, w.Unlock())
 				locktest.Get(t, tries, 5*time.Second, "the reader's attempt")
 				ses := dial(t, s, rlock.Config{PollFloor: time.Hour, Trace: &rlock.Trace{Attempt: func(a locktrace.Attempt) { answers <- a }}})
@@ -146,6 +155,9 @@ func TestAWriterThatComesBackLetsReadersIn(t *testing.T) {
 					must(t, downgraded.Unlock())
 				}
 				must(t, in(t, next, 5*time.Second, "the writer").hold.Unlock())
+				if c.line != nil {
+					must(t, s.Do(t, "DEL", line).Error())
+				}
 				nothingLeft(t, s)
 			})
 		})

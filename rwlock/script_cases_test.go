@@ -105,6 +105,7 @@ var acquireCases = []locktest.ScriptCase{
 	kase("a reader that polls books behind a waiting writer", "acquire_read", setup("HSET lock mode read you 1", youLive, marked, "PEXPIRE W "+locktest.Forever, forever), acqR, bookR, "[0 forever 0 0]", "[0 forever 0 0]", "R<you> W<b:me m> lock{mode:read you:1}"),
 	kase("a reader that waits is not taken for the line's", "acquire_read", setup(stranger, "ZADD W 5000000000000000 lme 5000000000000001 lyou", forever), acqR, bookR[:7], "[0 forever 0 0 you]", "[0 forever 0 0 you]", "W<lyou> lock{mode:write you:write:1}"),
 	kase("a reader that may be refused reads a free lock", "acquire_read", nil, acqR, bookR[:7], "1", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("a reader that polls, and comes in, gives its booking up", "acquire_read", setup("ZADD W -7000000000000000 b:me -6900000000000000 byou"), acqR, bookR, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 W<byou> lock{me:1 mode:read}"),
 	kase("a private reader that polls takes what is free", "acquire_read", setup("ZADD W -7000000000000000 b:you"), acqP, args("me", "30001", "", "0", "0", "", "me", "2000", "100"), "[1 1 0 1]", "[1 1 0 1]", "R<me> T1=1 W<b:you> lock{me:1 mode:read}"),
 	kase("no reader books on what is no lock", "acquire_read", setup(foreign), acqR, bookR, wrong, wrong, "lock{java:2 mode:read}"),
 	kase("a waiting writer comes first on a free lock", "acquire_read", setup(marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "W<m>"),

@@ -203,6 +203,33 @@ redis.call('ZADD', KEYS[3], string.format('%.0f', -9e15 + (t[1] * 1000 + math.fl
 	})
 }
 
+// A writer that leaves opens the gate for others that listen, in a line that soon ends: not for its own session, which has
+// listened as the first of the line.
+func TestAWriterOpensTheGateForOthersThatListen(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		hears := locktest.Hears(t, s, "ch")
+		for what, ending := range map[string][]string{"all that it has": endAll, "a named hold": end} {
+			for listens, want := range map[string]string{"0": "W<t>", "1": ""} {
+				s.FlushAll(t)
+				for _, cmd := range setup(writer, ttl, "SADD H wa", "PEXPIRE H 60000") {
+					must(t, s.Do(t, cmd...).Error())
+				}
+				args := endingW(ending, "", "")
+				args[12] = listens
+				left := "return redis.call('PTTL', KEYS[3])" // in the same moment
+				cmd := append([]string{"EVAL", "local function run() " + rwlock.ScriptSources()["release_write"] + "\nend run() " + left, strconv.Itoa(len(relW))}, relW...)
+				ms, err := s.Do(t, append(cmd, args...)...).ToInt64()
+				must(t, err)
+				if (ms > 0) != (want != "") || ms > 6 {
+					t.Errorf("%s, its session listens: %s: the line lives for %d ms, want %q", what, listens, ms, want)
+				}
+				locktest.Get(t, hears, 10*time.Second, what)
+				locktest.Get(t, hears, 10*time.Second, what)
+			}
+		}
+	})
+}
+
 // A writer that has the lock while its entry still stands in the line gives both up: the next one has the lock.
 func TestAWriterThatLeavesIsNotGivenTheLockAnew(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

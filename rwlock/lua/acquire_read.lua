@@ -81,6 +81,7 @@ local ttl = int(math.max(redis.call('PTTL', KEYS[1]), expiry - now))
 redis.call('PEXPIRE', KEYS[1], ttl)
 redis.call('PEXPIRE', KEYS[2], ttl)
 if (ARGV[6] or '') ~= '' then redis.call('SADD', KEYS[5], 'w' .. ARGV[6]) end
+if ARGV[8] then redis.pcall('ZREM', LINE, 'b:' .. ARGV[7]) end -- it hides the bookings behind it
 if id then redis.call('PEXPIRE', KEYS[5], ttl) end
 redis.call('SET', KEYS[4], '1', 'PX', left)
 if KEYS[6] then redis.call('SET', KEYS[6], '1', 'PX', left) end

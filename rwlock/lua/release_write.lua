@@ -17,7 +17,7 @@ if ARGV[6] == '2' and ARGV[11] == '' and redis.call('EXISTS', KEYS[3]) == 0 and 
   local receivers = redis.call(ARGV[3], ARGV[2], '1')
   if receivers == 0 and ARGV[4] == '1' then return 0 end
   redis.call(ARGV[3], ARGV[2], '0')
-  if receivers > 0 then -- open_gate, see writers.lua, in a line that is over with that
+  if receivers > (ARGV[13] == '1' and 1 or 0) then -- open_gate, see writers.lua, in a line that is over with that
     local t = redis.call('TIME')
     redis.pcall('ZADD', KEYS[3], string.format('%.0f', 8.5e15 + t[1] * 1000 + math.floor(t[2] / 1000) + 5), 't')
     redis.pcall('PEXPIRE', KEYS[3], 6)
@@ -94,7 +94,7 @@ if not given then
   if waits then redis.pcall('ZREM', LINE, 'm') end
   receivers = publish('1')
   if receivers ~= 0 then publish('0') end
-  if receivers > 0 and not next then
+  if receivers > (at.listens and 1 or 0) and not next then -- others than this session listen
     open_gate(now)
     sweep()
   end
