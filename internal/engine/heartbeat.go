@@ -13,22 +13,9 @@ import (
 // heartbeatBatch is how many entries one script call asks about.
 const heartbeatBatch = 50
 
-// sleepAfter returns how long a session that polls sleeps after a beat, by which it learns that it has the lock. That is
-// code of the caller's: no mutex may be held.
-func (s *Session) sleepAfter(b waiting.Heartbeat[claim, acquisition]) time.Duration {
-	l := b[0].Of.lock
-	l.mu.Lock()
-	n := b[0].Heartbeats
-	l.unlockInBackground()
-	if d, ok := s.cfg.Polling.Next(n + 1); ok {
-		return d
-	}
-	return never
-}
-
 // nextHeartbeat returns when to send the next heartbeat for an entry of a fair lock, at most so long after the last
-// one, or the attempt, that was sent at asked. Redis has answered that it is worth while in ms milliseconds, -1 if unknown. Times are rounded to a common grid, so that locks that came one by one have their heartbeats together from
-// then on.
+// one, or the attempt, that was sent at asked. Redis has answered that it is worth while in ms milliseconds, -1 if
+// unknown. Times are rounded to a common grid, so that locks that came one by one have their heartbeats together.
 func (s *Session) nextHeartbeat(asked, every time.Duration, ms int64) time.Duration {
 	at := asked + every
 	at -= at % (every / 4)
@@ -54,10 +41,6 @@ func (s *Session) heartbeat(beats []waiting.Heartbeat[claim, acquisition]) {
 	for i, r := range s.redis.Run.Multi(ctx, cmds) {
 		reply, err := r.AsIntSlice()
 		beat, l := beats[i], beats[i][0].Of.lock
-		every := s.cfg.HeartbeatEvery()
-		if s.cfg.Polling != nil {
-			every = min(every, s.sleepAfter(beat))
-		}
 		l.mu.Lock()
 		if err != nil && script.Classify(err) != script.Refused {
 			again := s.now() + clock.Jitter(max(s.cfg.HeartbeatEvery()/4, 10*time.Millisecond))
@@ -65,11 +48,35 @@ func (s *Session) heartbeat(beats []waiting.Heartbeat[claim, acquisition]) {
 				r.HeartbeatAt = again
 			}
 		} else {
-			clock := beat.Answered(reply, func(ms int64) time.Duration { return s.nextHeartbeat(asked, every, ms) })
+			clock := beat.Answered(reply, func(ms int64) time.Duration { return s.nextHeartbeat(asked, s.cfg.HeartbeatEvery(), ms) })
 			l.needContention().place.Clock.Read(asked, s.now(), clock, doubts)
 			l.wakeDueRun()
 		}
 		for _, r := range beat {
+			r.Of.reschedule()
+		}
+		l.unlockInBackground()
+	}
+	if s.cfg.Polling != nil {
+		s.beatSooner(beats, asked)
+	}
+}
+
+// beatSooner has the next heartbeats sent when the Backoff of a session that polls says so: by them it learns that it has
+// the lock. The Backoff is code of the caller's, which may not return: they are scheduled already.
+func (s *Session) beatSooner(beats []waiting.Heartbeat[claim, acquisition], asked time.Duration) {
+	for _, beat := range beats {
+		l := beat[0].Of.lock
+		l.mu.Lock()
+		n := beat[0].Heartbeats
+		l.unlockInBackground()
+		sleep, ok := s.cfg.Polling.Next(n + 1)
+		if !ok {
+			continue
+		}
+		l.mu.Lock()
+		for _, r := range beat {
+			r.HeartbeatAt = min(r.HeartbeatAt, s.nextHeartbeat(asked, sleep, -1))
 			r.Of.reschedule()
 		}
 		l.unlockInBackground()

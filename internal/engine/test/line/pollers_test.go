@@ -189,3 +189,30 @@ func TestAPollerInAFairLineLooksAsOftenAsItsBackoffSays(t *testing.T) {
 		must(t, locktest.Get(t, in, 10*time.Second, "the poller inside").Unlock())
 	})
 }
+
+// The Backoff of a session that polls does not return: it learns of its grant by its signs of life all the same.
+func TestAPollerInAFairLineNeedsNoBackoffThatReturns(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		ctx, name := within(t, time.Minute), redistest.Name(t)
+		_, h, err := fairlock.New(dial(t, s, rlock.Config{}), name).Lock(ctx)
+		must(t, err)
+		asked, ends := make(chan struct{}, 1000), make(chan struct{})
+		polls := dial(t, s, rlock.Config{QueueLease: 500 * time.Millisecond, Polling: func(n int) time.Duration {
+			if n > 1 {
+				asked <- struct{}{}
+				<-ends
+			}
+			return time.Millisecond
+		}})
+		defer close(ends)
+		in := make(chan *rlock.Hold, 1)
+		go func() {
+			_, h, err := fairlock.New(polls, name).Lock(ctx)
+			must(t, err)
+			in <- h
+		}()
+		locktest.Get(t, asked, 10*time.Second, "the Backoff")
+		must(t, h.Unlock())
+		must(t, locktest.Get(t, in, 10*time.Second, "the poller inside").Unlock())
+	})
+}
