@@ -102,6 +102,7 @@ func (x *section) lostErr() error {
 type innerRelease struct {
 	section *section
 	parts   []part // for each command
+	cuts    bool   // Redis keeps the lock for no longer than the fixed leases of what stayed when it was prepared
 }
 
 // A part is the ids of a side that a command ends, while other holds stay.
@@ -123,6 +124,7 @@ func (x *section) releaseSurplus() (e *innerRelease, cmds []redis.ReleaseCommand
 		}
 		if keep > 0 { // the holds that stay may have longer leases by the time that it runs
 			c.account.Shortening(ends)
+			e.cuts = true
 		}
 		e.parts = append(e.parts, part{side, ends})
 		cmds = append(cmds, redis.ReleaseCommand{Command: c.account.Partial(c.kind, side, ends, keep, c.op()), Known: true})
@@ -145,7 +147,7 @@ func (e *innerRelease) answered(gone bool, err error) error {
 		err = ErrLost
 	default:
 		e.confirmed()
-		if until, _ := x.holds.LastFixed(nil); x.holds.Held() == len(x.holds.Fixed()) {
+		if until, _ := x.holds.LastFixed(nil); e.cuts || x.holds.Held() == len(x.holds.Fixed()) {
 			c.trust = min(c.trust, until)
 			c.reschedule()
 		}
