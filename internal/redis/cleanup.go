@@ -87,8 +87,8 @@ func (q *Cleanup) Add(j Job) {
 }
 
 // AddSpare has a command executed that nobody misses if it is given up until then: what it ends is told of by another job
-// too, or soon over. It is given up without a word, and counts for Settled alone. While Redis serves its keys one by one
-// only, since their slot moves, it waits aside: its pauses hold up no other job.
+// too, or soon over. It is given up without a word, and is in no report of Close. While Redis serves its keys one by one
+// only, since their slot moves, it waits aside: these pauses hold up no other job.
 func (q *Cleanup) AddSpare(cmd script.Command, until time.Duration) {
 	q.Add(Job{Cmds: []script.Command{cmd}, Until: until, spare: true})
 }
