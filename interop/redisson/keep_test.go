@@ -2,6 +2,7 @@ package redisson
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,7 +60,8 @@ func javaGetsKeptInUse(t *testing.T, e *env, java string, of func(*rlock.Session
 	name, th := redistest.Name(t), e.java.thread(t)
 	m := of(e.session(t, patient).Session, name, rlock.Keep(d))
 	ctx, stop := context.WithCancel(locktest.Within(t, time.Minute))
-	cycles, failed := 0, make(chan error, 1)
+	var cycles atomic.Int64
+	failed := make(chan error, 1)
 	go func() {
 		for ctx.Err() == nil {
 			_, h, err := m.Lock(context.WithoutCancel(ctx))
@@ -70,11 +72,13 @@ func javaGetsKeptInUse(t *testing.T, e *env, java string, of func(*rlock.Session
 				failed <- err
 				return
 			}
-			cycles++
+			cycles.Add(1)
 		}
 		failed <- nil
 	}()
 	for range 5 {
+		before := cycles.Load() // a thread that comes back at once may be in before the session hears of its Unlock
+		redistest.Eventually(t, wokenWithin, "the session to use the lock", func() bool { return cycles.Load() > before })
 		began := time.Now()
 		a := locktest.Get(t, th.start(java, name, "lock"), wokenWithin, "Java's turn")
 		locktest.Must(t, a.err)
@@ -83,8 +87,9 @@ func javaGetsKeptInUse(t *testing.T, e *env, java string, of func(*rlock.Session
 	}
 	stop()
 	locktest.Must(t, locktest.Get(t, failed, answerTimeout, "the Go side to end"))
-	if cycles < 1000 {
-		t.Errorf("Go has had the lock %d times only: it was not kept", cycles)
+	n := cycles.Load()
+	if n < 1000 {
+		t.Errorf("Go has had the lock %d times only: it was not kept", n)
 	}
-	t.Logf("Go has had the lock %d times meanwhile", cycles)
+	t.Logf("Go has had the lock %d times meanwhile", n)
 }
