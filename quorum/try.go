@@ -48,7 +48,7 @@ func (t *try) acquire(ctx context.Context) (*section, error) {
 	window := max(time.Since(began), time.Millisecond)
 	var news <-chan int
 	var ends <-chan struct{}
-	for n := 1; err != nil && ctx.Err() == nil && !hopeless(err); n++ {
+	for n := 1; err != nil && ctx.Err() == nil && !permanent(err); n++ {
 		if n == 1 { // a caller that need not wait does without
 			var stop func()
 			ends, stop = m.ends()
@@ -201,8 +201,8 @@ type forGood struct{ error }
 
 func (e forGood) Unwrap() error { return e.error }
 
-// hopeless reports whether no later round can succeed where one has failed with err.
-func hopeless(err error) bool { return errors.As(err, new(forGood)) }
+// permanent reports whether no later round can succeed where one has failed with err.
+func permanent(err error) bool { return errors.As(err, new(forGood)) }
 
 // listen subscribes to the releases on all nodes, until ctx ends. The channel gets the number of
 // a node for each release there, and when the subscription is confirmed: what was published

@@ -99,18 +99,21 @@ func TestAWriterThatAsksWhenTheGateOpensComesBehindTheReaders(t *testing.T) {
 	})
 }
 
+// comebacks are the ways in which a writer leaves before one comes back.
+var comebacks = []struct {
+	what      string
+	owner     string // of the one that leaves; '': it has no name
+	downgrade bool
+	line      []string // what stands in the line besides
+}{
+	{"leaves", "", false, nil}, {"a named one leaves", "me", false, nil}, {"becomes a reader", "", true, nil},
+	{"leaves, and another reader has booked", "", false, []string{"-6999999999999001", "b:x", "4990000000000000", "sx"}},
+}
+
 // A writer leaves, or becomes a reader, while readers wait and no other writer does. One that comes before they have asked,
 // as the one that left in a loop, comes in behind them.
 func TestAWriterThatComesBackLetsReadersIn(t *testing.T) {
-	for _, c := range []struct {
-		what      string
-		owner     string // of the one that leaves; '': it has no name
-		downgrade bool
-		line      []string // what stands in the line besides
-	}{
-		{"leaves", "", false, nil}, {"a named one leaves", "me", false, nil}, {"becomes a reader", "", true, nil},
-		{"leaves, and another reader has booked", "", false, []string{"-6999999999999001", "b:x", "4990000000000000", "sx"}},
-	} {
+	for _, c := range comebacks {
 		t.Run(c.what, func(t *testing.T) {
 			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 				if !s.IsMini() {

@@ -80,10 +80,9 @@ func (a *acquisition) inLine() {
 	}
 }
 
-// bookRound completes the attempt of a caller that polls, as a TryLock does, and whoever waits in a session that cannot
-// subscribe: it says when it will ask again, if it sleeps, and the network takes,
-// as long as the last time. A release shortly before that time leaves the lock to it. The longer the caller has waited,
-// the earlier releases do so.
+// bookRound completes the attempt of a caller that polls: a TryLock does, and a Lock in a session that cannot subscribe.
+// The attempt says when the caller will ask again, if it sleeps, and the network takes, as long as the last time. A release
+// shortly before that time leaves the lock to the caller. The longer that has waited, the earlier releases do so.
 func (a *acquisition) bookRound() {
 	now, line := a.lock.s.now(), &a.op.Line
 	line.Session, line.ComesIn = a.lock.s.id, a.attempts.trip+a.attempts.pause+time.Millisecond
