@@ -93,6 +93,7 @@ func TestSlowObserver(t *testing.T) {
 			observes(t, mine, 1, value)
 			observes(t, theirs, 1, value)
 		}
+		redistest.Eventually(t, patience, "one that is kept for it", func() bool { return len(early) == 1 })
 		must(t, b.Close())
 		left := 0
 		for range early {
