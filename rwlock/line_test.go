@@ -65,7 +65,7 @@ func TestWritersOfManySessionsGetInInTheirOrder(t *testing.T) {
 
 // writerCommands are two scripts, and what they call: the release, which gives the lock to the next writer, and the attempt
 // of the one that has left, which waits again.
-const writerCommands = 2 + 21
+const writerCommands = 2 + 22
 
 // The last reader that leaves lets the first writer in, which need not listen to the lock's channel for that.
 func TestTheLastReaderLetsTheFirstWriterIn(t *testing.T) {

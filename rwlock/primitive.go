@@ -11,6 +11,7 @@ import (
 	"relock/internal/keyname"
 	"relock/internal/kind"
 	"relock/internal/script"
+	"relock/internal/waiting"
 	"relock/rlock/lua"
 )
 
@@ -29,8 +30,8 @@ var (
 	stateScript        = script.Load(luaFiles, "lua/state.lua")
 )
 
-// readKind is that of readers, who share.
-var readKind = kind.Kind{Family: "rw", Name: "read", Side: 0, Shares: true}
+// readKind is that of readers, who share, and stand in the line of the writers.
+var readKind = kind.Kind{Family: "rw", Name: "read", Side: 0, Shares: true, Lines: true, Sort: waiting.OfReaders}
 
 // names are what both sides of one lock share.
 type names struct {
@@ -120,7 +121,7 @@ func (n *names) release(sc *script.Script, op *kind.Op, timeouts int, line ...st
 		keys = n.timeouts(append(keys, n.ids(op.Owner)), op.Owner, 2, timeouts)
 	}
 	args := []string{op.Owner, n.Channel(), n.lock.Publish, n.lock.Counts, inbox.Prefix}
-	if !op.All || op.ByIDs || len(line) > 0 {
+	if !op.All || op.ByIDs || len(line) > 0 || op.Line.Head != "" {
 		args = n.endingArgs(args, op, line)
 	}
 	return script.Command{Script: sc, Keys: keys, Args: args}
@@ -157,6 +158,7 @@ type readSide struct{ *names }
 var _ interface {
 	kind.Leased
 	kind.Blocker
+	kind.Liner
 } = (*readSide)(nil)
 
 // Kind is that of readers.
@@ -172,13 +174,35 @@ func (r *readSide) Acquire(op *kind.Op) script.Command {
 	if op.Held > 0 {
 		keys = r.timeouts(keys, op.Owner, 1, 1)
 	}
-	if l := &op.Line; l.Session != "" {
-		args = append(args[:2], op.ID, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.First, l.Session)
-		if !l.Listens {
-			args = append(args, script.Millis(l.ComesIn), script.Millis(l.Window))
+	if l := &op.Line; l.Session != "" || l.Head != "" {
+		args = append(args[:2], op.ID, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.First)
+		if l.Head != "" {
+			args = append(args, readerEntry(l.Head), script.Flag(l.Listens), inbox.Prefix, r.lock.Counts)
+		} else {
+			args = append(args, "b", l.Session, script.Millis(l.ComesIn), script.Millis(l.Window))
 		}
 	}
 	return script.Command{Script: acquireReadScript, Keys: keys, Args: args}
+}
+
+// Entry is how an entry begins.
+func (*readSide) Entry(head string) string { return readerEntry(head) }
+
+// readerEntry turns a plain lock's entry into a reader's, which is called in any case.
+func readerEntry(head string) string {
+	switch {
+	case head == "":
+		return ""
+	case head[0] == 'n' || head[0] == 'S':
+		return "S" + head[1:]
+	}
+	return "R" + head[1:]
+}
+
+// Dismiss takes an entry out of the line.
+func (*readSide) Dismiss(n keyname.Names, head, owner string, _ bool) script.Command {
+	r, _ := newSides(n, 0)
+	return r.Release(&kind.Op{Owner: owner, Private: true, Line: kind.Line{Head: head}})
 }
 
 // Blockers is the writer. A reader that waits behind a writer who waits too has none.
@@ -199,7 +223,11 @@ func (r *readSide) Release(op *kind.Op) script.Command {
 	if op.All {
 		timeouts++
 	}
-	return r.release(releaseReadScript, op, max(1, timeouts))
+	cmd := r.release(releaseReadScript, op, max(1, timeouts))
+	if len(cmd.Args) > 5 {
+		cmd.Args[5] += readerEntry(op.Line.Head)
+	}
+	return cmd
 }
 
 // Extend is extend.lua. Of named owners the first timeout key is enough: one that lives

@@ -80,7 +80,12 @@ var lineW = append(args("me", "30000", "a", "4000", "", "0", "0", ""), mine, "1"
 
 // bookW and bookR are those of callers that poll.
 var bookW = append(args("me", "30000", "a", "4000", "", "0", "0", ""), "b", "me", "2000", "100")
-var bookR = args("me", "30001", "a", "0", "0", "", "me", "2000", "100")
+var bookR = args("me", "30001", "a", "0", "0", "", "b", "me", "2000", "100")
+
+// lineR are the arguments of acquire_read of a caller that waits, and may stand in the line by an entry of readers.
+var lineR = append(args("me", "30001", "a", "0", "0", ""), reads, "0", "s:", "1")
+
+const reads = "R00012500001000" + "00002"
 
 var acquireCases = []locktest.ScriptCase{
 	kase("a write lock is left standing", "leave_write", setup(writer, ttl), leaveW[:3], args("me", "5000", "1", "ch", "PUBLISH", "s:"), "[1 1 -1]", "[1 1 -1]", "lock{me:write:1 mode:write}"),
@@ -100,13 +105,15 @@ var acquireCases = []locktest.ScriptCase{
 	kase("a further hold is counted once", "acquire_read", setup(reader, meLives, "SADD H rb"), locktest.Keys("lock", "R", "W", "T2", "H"), more, "[1 2 0 1]", "[1 2 0 1]", "H(ra rb) R<me> T2=1 lock{me:2 mode:read}"),
 	kase("a writer keeps readers out", "acquire_read", setup(stranger, forever), acqR, args("me", "30001", "a"), "[0 forever 0 0 you]", "[0 forever 0 0 you]", "lock{mode:write you:write:1}"),
 	kase("a waiting writer keeps readers out", "acquire_read", setup("HSET lock mode read you 1", youLive, marked, forever), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "R<you> W<m> lock{mode:read you:1}"),
-	kase("a waiting writer keeps those readers in no wait that waited for one that has left", "acquire_read", setup("HSET lock mode read you 1", youLive, marked+" 8509999999999999 t", forever), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me you> T1=1 W<m t> lock{me:1 mode:read you:1}"),
+	kase("a reader comes in for which the gate was opened", "acquire_read", setup("HSET lock mode read you 1", youLive, marked+" 8500000001000000 t 8800000001000000 "+reads+"me 8800000000900000 "+reads+"you", forever), acqR, lineR, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me you> T1=1 W<m t "+reads+"you> lock{me:1 mode:read you:1}"),
+	kase("a reader comes in that was late for the writer before", "acquire_read", setup("HSET lock mode read you 1", youLive, marked+" 8500000001000000 t 8700000000900000 "+reads+"me", forever), acqR, lineR, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me you> T1=1 W<m t> lock{me:1 mode:read you:1}"),
+	kase("readers that nobody hears for any more are called once", "acquire_read", setup("ZADD W 8800000001000001 "+reads+"me 8800000001000001 "+reads+"you 8500000001000000 t"), acqR, lineR, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("a reader that polls books beside a writer", "acquire_read", setup(stranger, forever), acqR, bookR, "[0 forever 0 0 you]", "[0 forever 0 0 you]", "W<b:me> lock{mode:write you:write:1}"),
 	kase("a reader that polls books behind a waiting writer", "acquire_read", setup("HSET lock mode read you 1", youLive, marked, "PEXPIRE W "+locktest.Forever, forever), acqR, bookR, "[0 forever 0 0]", "[0 forever 0 0]", "R<you> W<b:me m> lock{mode:read you:1}"),
-	kase("a reader that waits is not taken for the line's", "acquire_read", setup(stranger, "ZADD W 5000000000000000 lme 5000000000000001 lyou", forever), acqR, bookR[:7], "[0 forever 0 0 you]", "[0 forever 0 0 you]", "W<lyou> lock{mode:write you:write:1}"),
-	kase("a reader that may be refused reads a free lock", "acquire_read", nil, acqR, bookR[:7], "1", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
+	kase("a reader that does not wait stands in no line", "acquire_read", setup(stranger, "ZADD W 5000000000000000 lme 5000000000000001 lyou", forever), acqR, first, "[0 forever 0 0 you]", "[0 forever 0 0 you]", "W<lme lyou> lock{mode:write you:write:1}"),
+	kase("a reader that may be refused reads a free lock", "acquire_read", nil, acqR, lineR, "1", "[1 1 0 1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("a reader that polls, and comes in, gives its booking up", "acquire_read", setup("ZADD W -7000000000000000 b:me -6900000000000000 byou"), acqR, bookR, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 W<byou> lock{me:1 mode:read}"),
-	kase("a private reader that polls takes what is free", "acquire_read", setup("ZADD W -7000000000000000 b:you"), acqP, args("me", "30001", "", "0", "0", "", "me", "2000", "100"), "[1 1 0 1]", "[1 1 0 1]", "R<me> T1=1 W<b:you> lock{me:1 mode:read}"),
+	kase("a private reader that polls takes what is free", "acquire_read", setup("ZADD W -7000000000000000 b:you"), acqP, args("me", "30001", "", "0", "0", "", "b", "me", "2000", "100"), "[1 1 0 1]", "[1 1 0 1]", "R<me> T1=1 W<b:you> lock{me:1 mode:read}"),
 	kase("no reader books on what is no lock", "acquire_read", setup(foreign), acqR, bookR, wrong, wrong, "lock{java:2 mode:read}"),
 	kase("a waiting writer comes first on a free lock", "acquire_read", setup(marked), acqR, first, "[0 -1 0 0]", "[0 -1 0 0]", "W<m>"),
 	kase("a mark that is over keeps nobody out", "acquire_read", setup("ZADD W 8400000000000001 m"), acqR, first, "[1 1 0 1]", "[1 1 0 1]", "H(ra) R<me> T1=1 W<m> lock{me:1 mode:read}"),

@@ -58,10 +58,12 @@ func (a *acquisition) admit(g answer) *section {
 		// It has stood in the line, and the sessions behind it have not asked for the lock back.
 		c.keeper(now).wanted = true
 	}
+	if l.contention != nil { // callers wait, or waited
+		l.contention.place.Over(c)
+	}
 	if k.Exclusive || k.Permits {
 		c.passUntil = now + waiting.Slice
-		if ct := l.contention; ct != nil { // callers wait, or waited
-			ct.place.Over(c)
+		if ct := l.contention; ct != nil {
 			c.passUntil = ct.turns.Begin(now)
 			if k.Exclusive && s.cfg.Polling == nil {
 				ct.next = next{at: now + s.cfg.PollFloor}

@@ -65,7 +65,7 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, target: a.target, next: l.claims}
 	c.n, c.renewAt, c.safeLease, c.noHandOver = int32(a.n), never, a.safeLease, a.opts.Lease > 0 || a.opts.AtLeast > 0
-	c.stopped = a.kind.Lines && !a.kind.Fair && l.s.slowUntil.Load() > int64(l.s.now())
+	c.stopped = a.kind.Lines && !a.kind.Fair && !a.kind.Shares && l.s.slowUntil.Load() > int64(l.s.now())
 	if a.named != "" {
 		c.account = account.New(c.prim, a.named)
 	} else {

@@ -31,7 +31,7 @@ func (l *lock) enterByRelease(c *claim, op *Op) *claim {
 		return l.requeueBy(c.run, op)
 	}
 	a := l.queue.Front()
-	if !c.kind.HandsOver || !c.kind.Lines || c.kind.Permits || !a.kind.Lines || l.state != lockOpen || a.busy() ||
+	if !c.kind.HandsOver || !c.kind.Lines || c.kind.Permits || !a.kind.HandsOver || l.state != lockOpen || a.busy() ||
 		a.claim != nil || a.waitErr != nil || l.s.redis.Inbox.Deaf() || l.needContention().turns.Alone() {
 		return nil
 	}

@@ -54,14 +54,10 @@ func (c *claim) entryHead() string {
 	return c.prim.(kind.Liner).Entry(w.Head())
 }
 
-// inLine completes the attempt of a front: it enters the line of its lock, or stands there. A reader, which stands in none,
-// may listen.
+// inLine completes the attempt of a front: it enters the line of its lock, if there is one, or stands there.
 func (a *acquisition) inLine() {
 	l, c := a.lock, a.claim
 	if !c.kind.Lines {
-		if c.kind.Shares && l.hears(a.prim) {
-			a.op.Line.Listens, a.op.Line.Session = true, l.s.id
-		}
 		return
 	}
 	a.op.Line.Head, a.op.Line.Tells = l.s.plainHead, a.opts.Bounded
@@ -143,7 +139,7 @@ func (a *acquisition) stands(g answer) {
 		ct.next.soon = true
 	case ct.listener == nil && p.First > 0:
 		ct.next.at = min(ct.next.at, p.First+waiting.FirstPatience)
-	case ct.listener != nil && a.kind.Writes && p.First == 0 && !l.s.redis.Mute && !ct.everywhere:
-		l.endSubscription() // the line informs it; the messages of releases, which are for readers, would have it ask in vain
+	case ct.listener != nil && (a.kind.Writes || a.kind.Shares) && p.First == 0 && !l.s.redis.Mute && !ct.everywhere:
+		l.endSubscription() // the line informs it; the messages of releases, which are for others, would have it ask in vain
 	}
 }

@@ -106,8 +106,8 @@ func (l *lock) hearRelease() {
 	l.wakeFront()
 }
 
-// readersFirst is longer than the millisecond for which such a release leaves the lock to readers.
-const readersFirst = 2 * time.Millisecond
+// readersFirst is longer than the time for which such a release leaves the lock to readers.
+const readersFirst = 7 * time.Millisecond
 
 // drain discards a message that is already there: the command that the caller is going to send will see the
 // release that it announces.

@@ -69,9 +69,8 @@ type Kind struct {
 	// although others wait.
 	Passes bool
 
-	// Writes: readers wait for the lock too, who stand in no line. What a release says on the lock's channel is for them
-	// first; and a writer that waits without an entry, as one that polls, leaves a mark in Redis, which its
-	// Release takes away.
+	// Writes: readers wait for the lock too. What a release says on the lock's channel is for them first; and a writer
+	// that waits without an entry, as one that polls, leaves a mark in Redis, which its Release takes away.
 	Writes bool
 }
 
@@ -215,7 +214,7 @@ type Line struct {
 	Waiting int    // how many callers wait; 0: as was said before
 	Tells   bool   // acquire, of an entry: who is inside is to be told; without an entry it always is, if that is known
 	// Session: acquire, of a caller that waits outside of the line. Its session polls, and comes again after ComesIn: for
-	// Window before that the lock is to be left to it. Or it Listens, as a reader does.
+	// Window before that the lock is to be left to it.
 	Session         string
 	ComesIn, Window time.Duration
 }

@@ -43,6 +43,7 @@ const (
 	OfMutexes Sort = iota
 	OfPermits
 	OfWriters // of read-write locks
+	OfReaders
 	Sorts
 )
 
@@ -124,7 +125,7 @@ func Parse(text, session string) (m Message, ok bool) {
 		return m, false
 	}
 	entry, key := rest[:length], rest[length:]
-	m = Message{Granted: granted, Key: key, Head: entry[:headLength], Owner: entry[headLength:], Named: strings.Contains("nNi", entry[:1])}
+	m = Message{Granted: granted, Key: key, Head: entry[:headLength], Owner: entry[headLength:], Named: strings.Contains("nNSi", entry[:1])}
 	if granted {
 		lease, err := strconv.Atoi(m.Head[4:8])
 		if err != nil {
@@ -158,6 +159,8 @@ func (m *Message) Sort() Sort {
 		return OfPermits
 	case 'V', 'U', 'W', 'N':
 		return OfWriters
+	case 'R', 'S':
+		return OfReaders
 	default:
 		return OfMutexes
 	}

@@ -14,7 +14,7 @@
 --   message of line.lua, or '0' on the lock's, of a read-write lock '1' before it, see release_write.lua.
 local sides = ARGV[5] == '1'
 local LINE = KEYS[sides and 3 or 2]
--- include refused, revoke, no_lock, admit
+-- include refused, revoke, no_lock, admit, gate
 local mark = ARGV[6] ~= '0' and KEYS[#KEYS] or nil
 local ended = mark and redis.pcall('SMEMBERS', mark) or {}
 local bad, both = refused(ended), nil
@@ -36,7 +36,10 @@ end
 local reply = revoke(owners, 7, ARGV[3], {unpack(KEYS, 1, sides and 2 or 1)}, mark, ARGV[6])
 if reply then return reply end
 local heads = LINE and entries(0)
-if sides then redis.pcall('ZREM', LINE, 'm') end -- see writers.lua
+if sides and not heads.err then
+  redis.call('ZREM', LINE, 'm') -- see writers.lua
+  open_gate(ARGV[3], ARGV[4], select(2, time()))
+end
 if heads and is_entry(heads[1]) then
   local at = {channel = ARGV[1], publish = ARGV[2], prefix = ARGV[3], counts = ARGV[4]}
   local us, now = time()

@@ -69,8 +69,8 @@ if writes <= 0 then
   elseif left then
     if books then book(ARGV[10], tonumber(ARGV[11]), tonumber(ARGV[12]), now) end
     reply = {0, left, 0, 0}
-  elseif entry then -- a millisecond is for readers that waited for the last writer, who called no next one
-    local ms = booking and due(booking, now) or heads[1] and gate_open(now) and 1
+  elseif entry then
+    local ms = booking and due(booking, now) or heads[1] and expects(now)
     reply = leave_to_others(ms, entry, clock[1] * 1000000 + clock[2], now, ARGV[11] == '1', ARGV[12])
   end
   local first = entry and (heads[1] == entry or not ahead)

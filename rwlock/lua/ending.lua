@@ -3,7 +3,8 @@
 -- KEYS[4] the reader's first timeout key  KEYS[5] the ids; left out if the claim has made none
 -- ARGV[2] channel  ARGV[3] publish  ARGV[4] counts  ARGV[5] what makes a session's channel of its id
 -- ARGV[6] 0: the owner is named; 1: it is private; 2: all that it has on this side ends. Left out with
---   all that follow: 2, and nothing stays
+--   all that follow: 2, and nothing stays. Behind it, of a reader, what stands in front of the owner in its entry, if that
+--   may be in the line
 -- ARGV[7] the time to live in ms that all that stays deserves; 0 leaves it
 -- ARGV[8] the holds of the other side that this session keeps
 -- ARGV[9] how many ids of holds that end follow; ARGV[10] how many of holds of this side that stay
@@ -14,7 +15,7 @@
 --   line, {0, 1, receivers, position, Redis's time in ms}: that of the entry that was entered anew, or 0; -1:
 --   there may be more to be called: it is to be sent again
 -- include owner, each, writers
-local ids, whose = KEYS[5], ARGV[6] or '2'
+local ids, whose = KEYS[5], string.sub(ARGV[6] or '2', 1, 1)
 local heads, booking = entries(0)
 local waits = heads[1] or booking
 bad = bad or refused(heads) or refused(ids and redis.pcall('SCARD', ids))
@@ -26,7 +27,7 @@ local others, private = kept + (ARGV[10] or 0), whose ~= '0'
 local at = {owner = ARGV[1], channel = ARGV[2], publish = ARGV[3], counts = ARGV[4], prefix = ARGV[5]}
 -- take_out takes the ids of what ends on a side out of the set, and returns how many holds that is.
 local function take_out(side, held, across, kept)
-  if ARGV[6] and ARGV[6] ~= '2' then return each('SREM', ids, side, IDS, kept - 1) end
+  if whose ~= '2' then return each('SREM', ids, side, IDS, kept - 1) end
   for _, id in ipairs(ids and across > 0 and redis.call('SMEMBERS', ids) or {}) do
     if string.sub(id, 1, 1) == side then redis.call('SREM', ids, id) end
   end

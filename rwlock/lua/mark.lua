@@ -1,8 +1,6 @@
--- mark.lua: a writer that waits for readers keeps out later ones, by a mark in the line of the writers; but for a
--- moment after a writer has left, which is for the readers that waited for that.
+-- mark.lua: a writer that waits for readers keeps out later ones, by a mark in the line.
 -- KEYS[3] the line, see line.lua: "m" -> MARKED and until when the mark is live, in ms
---   "t" -> GATE and until when readers come in all the same, in ms
-local MARKED, GATE = 8.4e15, 8.5e15
+local MARKED = 8.4e15
 
 -- marked_until returns until when, of a score that ZSCORE gave; nil if there is none.
 local function marked_until(score) return score and tonumber(score) - MARKED or nil end

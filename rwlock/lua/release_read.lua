@@ -14,6 +14,7 @@ if (ARGV[6] or '2') == '2' and not KEYS[6] and redis.pcall('HLEN', lock) == 2
 end
 local LINE, IDS = KEYS[3], 11
 -- include ending, readers, all_ours
+if waits and #(ARGV[6] or '') > 1 then leave_gate(string.sub(ARGV[6], 2) .. ARGV[1], at.prefix) end
 local ended = take_out('r', reads, writes, kept)
 if reads <= 0 then -- The hash was deleted under it; what went along with it goes too.
   redis.call('ZREM', KEYS[2], ARGV[1])
@@ -71,12 +72,16 @@ elseif ours == 0 and here > 0 and held == 0 and not waits then
   left = alive(string.sub(KEYS[4], 1, #KEYS[4] - #(ARGV[1] .. ':rwlock_timeout:1')))
   here = left and here or 0
 elseif ours == 0 and here > 0 and held == 0 then
-  call_writer(at, now)
+  call_writer(at, now, 0)
   publish('0')
 end
 if here == 0 then
   local next, more, given
-  if waits then next, more, given = let_writer_in(heads, booking, at, now, 0) end
+  if waits and expects(now) then -- the writer comes when they should have come
+    next = is_entry(heads[1])
+  elseif waits then
+    next, more, given = let_writer_in(heads, booking, at, now, 0)
+  end
   if not given then redis.call('DEL', KEYS[1]) end
   remove(KEYS[2])
   if waits and not given then fade(redis.call('ZSCORE', LINE, 'm'), now) end

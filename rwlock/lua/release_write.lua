@@ -12,16 +12,11 @@
 --   the messages of line.lua
 if ARGV[6] == '2' and ARGV[11] == '' and redis.call('EXISTS', KEYS[3]) == 0 and redis.pcall('HLEN', KEYS[1]) == 2
     and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1 then
-  -- The mode and the write side of this owner are all there is, and no writer waits.
+  -- The mode and the write side of this owner are all there is, and nobody waits in the line.
   redis.call('DEL', KEYS[1], KEYS[2], KEYS[5] or KEYS[1])
   local receivers = redis.call(ARGV[3], ARGV[2], '1')
   if receivers == 0 and ARGV[4] == '1' then return 0 end
   redis.call(ARGV[3], ARGV[2], '0')
-  if receivers > (ARGV[13] == '1' and 1 or 0) then -- open_gate, see writers.lua, in a line that is over with that
-    local t = redis.call('TIME')
-    redis.pcall('ZADD', KEYS[3], string.format('%.0f', 8.5e15 + t[1] * 1000 + math.floor(t[2] / 1000) + 5), 't')
-    redis.pcall('PEXPIRE', KEYS[3], 6)
-  end
   return ARGV[4] == '1' and receivers or -1
 end
 local LINE, IDS = KEYS[3], 15
@@ -29,14 +24,17 @@ local LINE, IDS = KEYS[3], 15
 at.listens = ARGV[13] == '1'
 local ended = take_out('w', writes, reads, kept)
 if ARGV[11] ~= '' and waits then
-  if leave_line(ARGV[11] .. ARGV[1], at, now) and mode ~= 'write' then publish('1') end
+  if leave_line(ARGV[11] .. ARGV[1], at, now) and mode ~= 'write' then
+    open_gate(at.prefix, at.counts, now)
+    publish('1')
+  end
   heads, booking = entries(0) -- another may be the first now
 end
 if writes <= 0 or ended == 0 then
   if writes <= 0 and reads <= 0 then remove(ids) end -- of a life of the lock that is over
   local more = false
   if waits and redis.call('EXISTS', KEYS[1]) == 0 and called_until(now) <= now then
-    more = select(2, call_writer(at, now)) -- the line goes on
+    more = select(2, call_writer(at, now, 0)) -- the line goes on
   end
   if more then return {writes, 0, -1, -1, now} end
   return {writes, 0, -1}
@@ -75,9 +73,17 @@ if reads > 0 and expiry <= now and (expiry > 0 or redis.call('EXISTS', KEYS[4]) 
   remove(KEYS[4], ids)
   reads = 0
 end
-local next, given, more
+local next, given, more, marked
+local readers = waits and open_gate(at.prefix, at.counts, now) or 0
 if redis.call('HLEN', KEYS[1]) == 1 then
-  next, more, given = let_writer_in(heads, booking, at, now, 1)
+  if readers > 0 then
+    local booked = booking and due(booking, now)
+    next, more = call_writer(at, now, math.max(GATE_MS + 1, booked or 0))
+    marked = next and not booked
+    if marked then keep_out(1000, now) end
+  else
+    next, more, given = let_writer_in(heads, booking, at, now, 1)
+  end
   if not given then
     redis.call('DEL', KEYS[1])
     remove(KEYS[2])
@@ -86,16 +92,15 @@ if redis.call('HLEN', KEYS[1]) == 1 then
 else
   redis.call('HSET', KEYS[1], 'mode', 'read')
   if reads > 0 and expiry > now then redis.call('PEXPIRE', KEYS[1], int(expiry - now)) end
-  next, more = call_writer(at, now)
-  if next then open_gate(now) end
+  next, more = call_writer(at, now, 0)
 end
 local receivers = -1
 if not given then
-  if waits then redis.pcall('ZREM', LINE, 'm') end
   receivers = publish('1')
   if receivers ~= 0 then publish('0') end
-  if receivers > (at.listens and 1 or 0) and not next then -- others than this session listen
-    open_gate(now)
+  if receivers >= 0 then receivers = math.max(receivers, readers) end
+  if waits then
+    if not marked then redis.pcall('ZREM', LINE, 'm') end
     sweep()
   end
 end

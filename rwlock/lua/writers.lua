@@ -1,20 +1,8 @@
 -- writers.lua: the writers that wait stand in the line, one entry for each session, and are given the lock one after the
--- other, or called. A writer that leaves takes the mark away: the readers that wait have their chance, and the next
--- writer, which is called, marks the lock again if it finds them inside; the last of them lets it in then.
+-- other, or called. A writer that leaves opens the gate for the readers that wait, see gate.lua; the last of them lets
+-- the next writer in.
 -- LINE, which the script has set, is the line; at is what line.lua asks for.
--- include mark, line
--- For so long readers come in that waited for a writer, whichever of them comes first: they are as many processes.
-local GATE_MS = 5
-
--- open_gate opens the gate to those readers. gate_open returns for how many ms more it is open, GATE_MS if it was opened
--- in this very millisecond; or nil. (A gate that was opened later than now is one from before Redis's clock leapt back,
--- and keeps no writer out.)
-local function open_gate(now) redis.pcall('ZADD', LINE, int(GATE + now + GATE_MS), 't') end
-local function gate_open(now)
-  local ms = (redis.call('ZSCORE', LINE, 't') or 0) - GATE - now
-  return ms >= 0 and ms <= GATE_MS and ms or nil
-end
-local function just_opened(now) return gate_open(now) == GATE_MS end
+-- include mark, gate
 
 -- keep_out leaves the mark for so many ms, or longer if it lives for longer.
 local function keep_out(ms, now)
@@ -28,13 +16,13 @@ local function fade(score, now)
   if score and marked_until(score) > now + 1000 then redis.pcall('ZADD', LINE, int(MARKED + now + 1000), 'm') end
 end
 
--- call_writer calls the first writer that is alive, and returns it; and true if there may be more that were not looked
--- at.
-local function call_writer(at, now)
+-- call_writer calls the first writer that is alive, for some ms later, and returns it; and true if there may be more that
+-- were not looked at.
+local function call_writer(at, now, ms)
   local heads = entries(0)
   if heads.err or not is_entry(heads[1]) then return nil, false end
   local entry, more, second, _, _, slow = first_alive(heads, nil, at, now)
-  if entry then call_in_turn(at.prefix, entry, second, now, 0, slow) end
+  if entry then call_in_turn(at.prefix, entry, second, now, ms, slow) end
   return entry, not entry and more
 end
 
@@ -52,13 +40,15 @@ end
 local function take_writer_off(entry, more)
   if more then
     redis.call('ZREM', LINE, entry, 'c', 'm', marks(entry, session_of(entry)))
-  else
+  elseif redis.call('ZCOUNT', LINE, READ, '+inf') == 0 then
     redis.call('DEL', LINE)
+  else
+    redis.call('ZREM', LINE, entry, 'c', 'm', 't', marks(entry, session_of(entry)))
   end
 end
 
 -- let_writer_in gives a lock that nobody has any more to the first writer that is alive. Where others than the line's
--- sessions listen, or where that is not known, it calls the writer, ms later: mostly they are readers that wait. ms is 1
+-- sessions listen, or where that is not known, it calls the writer, ms later: they may be readers that wait. ms is 1
 -- if a writer leaves, else 0. A writer that polls may have booked, and has its time before the first one is called; a
 -- reader has so when a writer leaves, for else the mark keeps it out. heads and booking are what entries returns. It
 -- returns the first writer; true if there may be more that were not looked at; and whether it has the lock.
@@ -70,7 +60,6 @@ local function let_writer_in(heads, booking, at, now, ms)
   local others = others_listen(listeners, entry, at, now)
   local booked = booking and (ms > 0 or string.sub(booking, 2, 2) ~= ':') and due(booking, now)
   if booked or not known or others > 0 or not give(entry, at, now) then
-    if ms > 0 and (others > 0 or not known) then open_gate(now) end
     call_in_turn(at.prefix, entry, second, now, booked or others > 0 and ms or 0, slow)
     return entry, false, false
   end
@@ -98,11 +87,10 @@ end
 
 -- wait_in_line has the entry of a writer wait, or keeps it there. ahead: a newcomer comes behind the first of heads; left
 -- is for how long others keep the lock in ms, -1: not known; nil: it is free. It returns what to answer; nil if the
--- writer may come in. The first one that asks by itself just when the gate was opened comes a millisecond later, as
--- one that is called: it would pass by the readers.
+-- writer may come in. Readers that the gate was opened for come before.
 local function wait_in_line(entry, heads, ahead, left, at, us, now, again, waiting)
-  local first = not left and heads[1] == entry
-  if first and not just_opened(now) then return nil end
+  local ms = not left and expects(now)
+  if not left and not ms and heads[1] == entry then return nil end
   local position = again and tonumber(redis.call('ZSCORE', LINE, entry) or nil) or us
   local back = position >= PASSED -- it was passed over, and is heard of again
   if back then position = position - PASSED end
@@ -110,7 +98,7 @@ local function wait_in_line(entry, heads, ahead, left, at, us, now, again, waiti
   if bad then return (refused(bad, ': the line')) end
   if back then heads = entries(0) elseif not ahead then heads = {entry, heads[1]} end
   if left then return {0, heads[1] == entry and left or -1, now, position} end
-  if heads[1] == entry then return (first or just_opened(now)) and {0, 1, now, position} or nil end
+  if heads[1] == entry then return ms and {0, ms, now, position} or nil end
   local called = called_until(now)
   if called > now then -- the lock is left to the one that was called; the next one comes then
     if heads[2] == entry or not is_entry(heads[2]) then call(at.prefix, entry, called - now) end

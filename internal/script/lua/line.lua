@@ -9,7 +9,8 @@
 --   "w<session>", of a fair entry "w<entry>" -> WAITING and how many callers wait; without it one
 --   "p<session>" -> PASSED_BY and since when it is, being a slow taker, in ms
 --   "#<entry>" -> NUMBER and, of a fair entry, the number of its last caller; without it one
---   "k<entry>", of permits, see serve.lua of semaphore
+--   "k<entry>", of permits, see serve.lua of semaphore; "m", of writers, see mark.lua of rwlock; "t" and, from READ on,
+--     readers, see gate.lua
 --   "c" -> CALLED and until when the lock is left to the entry that was called, in ms
 -- An entry is 20 letters, and the owner:
 --   1: g, the lock may be given to it; z, too, but its session is a slow taker, see dozes; a, its session is
@@ -26,8 +27,8 @@
 --   'called:<ms>:<length of entry>:<entry><key>', it may ask then
 -- include book
 -- Scores that come again only fall (ZADD LT): so an entry keeps its position, and times only grow.
-local PASSED, NUMBER, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING =
-  2.4e15, 4.85e15, 5e15, 6e15, 7e15, 8e15, 8.6e15
+local PASSED, NUMBER, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING, READ =
+  2.4e15, 4.85e15, 5e15, 6e15, 7e15, 8e15, 8.6e15, '8.7e15'
 -- A process that was heard of so short a time ago runs; a slow taker waits no longer than that as the first.
 -- Where so many in a row doze it is not one that is slow, and to look at more would cost each release dearly.
 local AWAKE_MS, SLOW_MS, MOST_DOZING = 1, 100, 4
@@ -77,13 +78,11 @@ local function marks(entry, session)
   return 'w' .. session, 'p' .. session
 end
 
--- sweep deletes a line in which no entry stands any more: what is left speaks of the dead, unless it is a booking; or the
--- gate of rwlock's readers, which is over in 5 ms. While the slot moves Redis does not speak of a line that is gone.
+-- sweep deletes a line in which no entry stands any more: what is left speaks of the dead, unless it is a booking; or
+-- readers stand there, see gate.lua. While the slot moves Redis does not speak of a line that is gone.
 local function sweep()
   local rest = redis.pcall('ZRANGE', LINE, 0, 0)
-  if rest[1] == 't' then
-    redis.call('PEXPIRE', LINE, 6)
-  elseif rest[1] and not is_entry(rest[1]) and string.sub(rest[1], 1, 1) ~= 'b' then
+  if rest[1] and not is_entry(rest[1]) and string.sub(rest[1], 1, 1) ~= 'b' and redis.call('ZCOUNT', LINE, READ, '+inf') == 0 then
     redis.call('DEL', LINE)
   end
 end

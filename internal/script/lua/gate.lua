@@ -1,0 +1,76 @@
+-- The readers of a read-write lock that wait stand behind its writers in the line, with one entry for each session. A
+-- writer that leaves opens the gate: who stands there by then is called, and may come in although writers wait. Who comes
+-- later waits for the next writer to leave. LINE, which the script has set, is the line, see line.lua; it has besides
+--   an entry of readers -> READERS and since when it stands there, in ms; less LATE_BY: it was called, and did not come
+--     before the next writer. Its letter is R; S, the owner is named
+--   "t" -> OPENED and when the gate was opened last, in ms
+-- include line
+local READERS, LATE_BY, OPENED = 8.8e15, 1e14, 8.5e15
+-- For so long a writer leaves the lock to those who were called; and so many are called at once.
+local GATE_MS, MOST_CALLED = 5, 256
+
+-- opened_at returns when the gate was opened last, by the score of t; 0: never, or Redis's clock has leapt back since.
+local function opened_at(now, score)
+  local at = (tonumber(score or nil) or OPENED) - OPENED
+  return at <= now and at or 0
+end
+
+-- expects returns for how many ms more the lock is left to readers that were called; nil if all have come.
+local function expects(now)
+  local opened = opened_at(now, redis.call('ZSCORE', LINE, 't'))
+  local ms = opened + GATE_MS - now
+  return ms > 0 and redis.call('ZCOUNT', LINE, int(READERS), int(READERS + opened)) > 0 and ms or nil
+end
+
+-- open_gate opens it, and returns how many are to come.
+local function open_gate(prefix, counts, now)
+  local there = redis.call('ZRANGEBYSCORE', LINE, READ, int(READERS + now), 'WITHSCORES', 'LIMIT', 0, MOST_CALLED)
+  if not there[1] then return 0 end
+  local before, n = opened_at(now, redis.call('ZSCORE', LINE, 't')), 0
+  for i = 1, #there, 2 do
+    local entry, since = there[i], there[i + 1] - READERS
+    if call(prefix, entry, 0) == 0 and counts == '1' or since < now - 10000 - LATE_BY then
+      redis.call('ZREM', LINE, entry)
+    elseif since > before then
+      n = n + 1
+    elseif since > 0 then -- nobody waits for it any more
+      redis.pcall('ZADD', LINE, int(READERS + since - LATE_BY), entry)
+    end
+  end
+  if n > 0 then redis.pcall('ZADD', LINE, int(OPENED + now), 't') end
+  return n
+end
+
+-- may_come says whether the gate was opened for an entry of readers, by its score.
+local function may_come(score, now, opened)
+  return score and tonumber(score) <= READERS + opened_at(now, opened)
+end
+
+-- wait_for_writers has readers stand in the line. It returns why they cannot; or false, a position, and whether they are
+-- the first of those who wait for the same writer.
+local function wait_for_writers(entry, now, us, listens, score, opened)
+  local called = may_come(score, now, opened)
+  opened = opened_at(now, opened)
+  local since = math.max(now, opened + 1)
+  local bad = enter(entry, READERS + since, us, now, listens)
+  if bad then return bad end
+  if called then return false, since, true end
+  if score then since = score - READERS end
+  local first = redis.call('ZRANGEBYSCORE', LINE, '(' .. int(READERS + opened), '+inf', 'LIMIT', 0, 1)
+  return false, since, first[1] == entry
+end
+
+-- come_in takes readers off the line who have come in; and calls those who came later, unless a writer waits.
+local function come_in(entry, prefix, counts, now, writer_waits, opened)
+  redis.call('ZREM', LINE, entry)
+  if writer_waits then return end
+  if redis.call('ZCOUNT', LINE, '(' .. int(READERS + opened_at(now, opened)), '+inf') > 0 then open_gate(prefix, counts, now) end
+  sweep()
+end
+
+-- leave_gate takes readers off the line who wait no more; the next ones learn whether they are the first.
+local function leave_gate(entry, prefix)
+  if redis.call('ZREM', LINE, entry) == 0 then return end
+  local next = redis.call('ZRANGEBYSCORE', LINE, int(READERS), '+inf', 'LIMIT', 0, 1)
+  if next[1] then call(prefix, next[1], 0) else sweep() end
+end
