@@ -141,7 +141,7 @@ func TestWriterThatGivesUpLetsReadersIn(t *testing.T) {
 			redistest.Eventually(t, 5*time.Second, "the writer's mark", func() bool { return writersWaiting(t, s, "x") == 1 })
 			reader := goLock(ctx, c.RLock)
 			if how == "cancel" {
-				listening(t, s, "x", 2)
+				readersWait(t, s, "x", 1)
 				busy(ctx, 100*time.Millisecond) // no attempt is on its way
 				notIn(t, reader, "a writer waits")
 				cancel()

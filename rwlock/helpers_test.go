@@ -80,14 +80,22 @@ func listening(t testing.TB, s *redistest.Server, name string, n int64) {
 	})
 }
 
-// writersWaiting returns how many writers stand in the line.
-func writersWaiting(t testing.TB, s *redistest.Server, name string) int64 {
+// writersWaiting returns how many sessions stand in the line with writers.
+func writersWaiting(t testing.TB, s *redistest.Server, name string) int64 { return inLine(t, s, name, "VUWN") }
+
+// readersWait waits until so many sessions stand there with readers.
+func readersWait(t testing.TB, s *redistest.Server, name string, n int64) {
+	t.Helper()
+	redistest.Eventually(t, 10*time.Second, "readers in the line", func() bool { return inLine(t, s, name, "RS") == n })
+}
+
+// inLine returns how many entries begin with one of the letters.
+func inLine(t testing.TB, s *redistest.Server, name, letters string) (n int64) {
 	t.Helper()
 	members, err := s.Do(t, "ZRANGE", "relock_line1:{"+name+"}", "0", "-1").AsStrSlice()
 	must(t, err)
-	n := int64(0)
 	for _, m := range members {
-		if strings.ContainsRune("VUWN", rune(m[0])) {
+		if strings.ContainsRune(letters, rune(m[0])) {
 			n++
 		}
 	}

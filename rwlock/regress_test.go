@@ -65,7 +65,7 @@ func TestUpgradeSwallowsWakeup(t *testing.T) {
 		r := goLock(ctx, a.RLock)         // behind it
 		time.Sleep(50 * time.Millisecond) // most likely it stands in the line by then
 		rme := goLock(me, b.RLock)
-		listening(t, s, "x", 2)
+		readersWait(t, s, "x", 1)
 		time.Sleep(50 * time.Millisecond) // most likely it stands in the line by then
 		_, release := p.HoldRequest(calls("acquire_write"))
 		must(t, hx.Unlock())

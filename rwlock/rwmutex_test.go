@@ -63,7 +63,7 @@ func TestMessagesWakeWhoWaits(t *testing.T) {
 		for range 10 {
 			readers = append(readers, goLock(ctx, a.RLock), goLock(ctx, c.RLock))
 		}
-		listening(t, s, "x", 3)
+		readersWait(t, s, "x", 2)
 		must(t, writer.hold.Unlock())
 		for _, r := range readers {
 			must(t, in(t, r, 10*time.Second, "a reader, when the writer has left").hold.Unlock())
@@ -224,7 +224,7 @@ func TestForceUnlock(t *testing.T) {
 		writer := in(t, w, 5*time.Second, "the waiting writer")
 		_, nested := hold(t, writer.ctx, op.RLock)
 		waiting := []<-chan locked{goLock(ctx, a.RLock), goLock(ctx, b.RLock)}
-		listening(t, s, "x", 2)
+		readersWait(t, s, "x", 2)
 		force()
 		ends(t, writer.ctx, 5*time.Second, rlock.ErrLost)
 		is(t, "Unlock", writer.hold.Unlock(), rlock.ErrLost)

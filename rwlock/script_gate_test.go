@@ -94,6 +94,11 @@ func readersAt(since int64, who string) string {
 	return fmt.Sprint("ZADD W ", readersScore+since, " ", reads, who)
 }
 
+// readersOf are those of a session that is named like you, which came a moment later.
+func readersOf(you string) string {
+	return strings.Replace(readersAt(longAgo+2, you), reads, yoursR, 1)
+}
+
 var gateOpened = fmt.Sprint("ZADD W ", openedScore+longAgo, " t")
 
 // justOpened opens the gate in the moment in which the script runs.
@@ -117,7 +122,7 @@ func TestReadersStandInTheLine(t *testing.T) {
 				reply: fmt.Sprint("[0 -1 ", longAgo, " you ms]"), left: "sme " + reads + "ma " + meR},
 			{name: "behind one that waits, for those who came before the gate was opened come in", setup: append(readBeside, gateOpened, readersAt(longAgo+1, "me"), readersAt(longAgo, "ma")),
 				reply: fmt.Sprint("[0 ms ", longAgo+1, "]"), left: "sme m t " + reads + "ma " + meR},
-			{name: "it is called by the first one that comes in", setup: []string{readersAt(longAgo+1, "me"), strings.Replace(readersAt(longAgo+2, "you"), reads, yoursR, 1), gateOpened},
+			{name: "it is called by the first one that comes in", setup: []string{readersAt(longAgo+1, "me"), readersOf("you"), gateOpened},
 				reply: "[1 1 1]", left: "t " + youR, called: []string{"0 " + youR}},
 		} {
 			c.script, c.keys, c.args = "acquire_read", acqR, lineR
@@ -126,28 +131,25 @@ func TestReadersStandInTheLine(t *testing.T) {
 	})
 }
 
-// A writer that leaves, or gives up, calls the readers that stand in the line, and the next writer later; and says nothing
-// on the lock's channel, unless others listen there than the line's sessions.
+// A writer that leaves, or gives up, calls the readers that stand in the line; and the next writer, for later.
 func TestAWriterThatLeavesOpensTheGate(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		ears := newGateEars(t, s)
-		// The test listens to the lock's channel: as a session of the line, or as another one.
-		const ofTheLine = "ZADD W 5990000000000000 lsome"
-		beside := []string{writer, ttl, readersAt(longAgo, "me")}
+		beside, all := []string{writer, ttl, readersAt(longAgo, "me")}, []string{"1", "0"}
 		for _, c := range []gateStep{
-			{name: "it leaves", setup: append(beside, ofTheLine), script: "release_write", keys: relW, args: endingW(endAll, "", ""),
-				reply: "[0 1 -1]", left: "lsome t " + meR, called: []string{"0 " + meR}},
-			{name: "others listen", setup: beside, script: "release_write", keys: relW, args: endingW(endAll, "", ""),
-				reply: "[0 1 1]", left: "t " + meR, called: []string{"0 " + meR}, told: []string{"1", "0"}},
-			{name: "a writer waits", setup: append(beside, ofTheLine, youWait), script: "release_write", keys: relW, args: endingW(endAll, "", ""),
-				reply: "[0 1 -1 0]", left: yours + "you syou lsome c m t " + meR, called: []string{"0 " + meR, "6 " + yours + "you"}},
-			{name: "a reader was late at the gate before", setup: append(beside, ofTheLine, gateOpened), script: "release_write", keys: relW, args: endingW(endAll, "", ""),
-				reply: "[0 1 0]", left: "lsome t " + meR, called: []string{"0 " + meR}},
-			{name: "a waiting writer gives up", setup: append([]string{"HSET lock mode read you 1", youLive, forever, marked, readersAt(longAgo, "me"), "ZADD W 100 " + mine + "me"}, ofTheLine),
-				script: "release_write", keys: relW, args: endingW(endAll, mine, ""), reply: "[0 0 -1]", left: "lsome t " + meR,
+			{name: "it leaves", setup: beside, script: "release_write", keys: relW, args: endingW(endAll, "", ""),
+				reply: "[0 1 1]", left: "t " + meR, called: []string{"0 " + meR}, told: all},
+			{name: "a writer waits", setup: append(beside, youWait), script: "release_write", keys: relW, args: endingW(endAll, "", ""),
+				reply: "[0 1 1 0]", left: yours + "you syou c m t " + meR, called: []string{"0 " + meR, "6 " + yours + "you"}, told: all},
+			{name: "a reader was late at the gate before", setup: append(beside, gateOpened), script: "release_write", keys: relW, args: endingW(endAll, "", ""),
+				reply: "[0 1 1]", left: "t " + meR, called: []string{"0 " + meR}, told: all},
+			{name: "a waiting writer gives up", setup: []string{"HSET lock mode read you 1", youLive, forever, marked, readersAt(longAgo, "me"), "ZADD W 100 " + mine + "me"},
+				script: "release_write", keys: relW, args: endingW(endAll, mine, ""), reply: "[0 0 -1]", left: "t " + meR,
 				called: []string{"0 " + meR}, told: []string{"1"}},
-			{name: "the last reader, and another one is to come", setup: []string{reader, meLives, ttl, youWait, ofTheLine, marked, strings.Replace(readersAt(longAgo, "you"), reads, yoursR, 1)},
-				before: justOpened, script: "release_read", keys: relR, args: endAll, reply: "[0 1 -1 0]", left: yours + "you syou lsome m t " + youR},
+			{name: "the last reader, and another one is to come", setup: []string{reader, meLives, ttl, youWait, marked, readersOf("you")},
+				before: justOpened, script: "release_read", keys: relR, args: endAll, reply: "[0 1 1 0]", left: yours + "you syou m t " + youR, told: all[1:]},
+			{name: "a reader that waits gives up", setup: []string{stranger, forever, readersAt(longAgo, "me"), readersOf("you")},
+				script: "release_read", keys: relR, args: ending("2"+reads, "0", "0", "0", "0"), reply: "[0 0 -1]", left: youR, called: []string{"0 " + youR}},
 		} {
 			c.run(t, s, ears)
 		}

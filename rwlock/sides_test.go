@@ -64,7 +64,7 @@ func TestDowngradeWakesReaders(t *testing.T) {
 		section, w := hold(t, ctx, a.Lock)
 		_, r := hold(t, section, a.RLock)
 		waiting := []<-chan locked{goLock(ctx, b.RLock), goLock(ctx, b.RLock), goLock(ctx, c.RLock), goLock(ctx, a.RLock)}
-		listening(t, s, "x", 3) // this test, b and c: the writer's own session knows by itself
+		readersWait(t, s, "x", 2) // of b and c: the writer's own session knows by itself
 		must(t, w.Unlock())
 		var readers []*rlock.Hold
 		for _, c := range waiting {
