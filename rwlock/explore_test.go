@@ -33,12 +33,16 @@ func TestExploredCommands(t *testing.T) {
 	both := &explore.Sides{Names: n, PollFloor: time.Second}
 	er, ew := explore.Reader{Sides: both}, explore.Writer{Sides: both}
 	same("read", read.Acquire(&asks), er.Acquire(&asks))
+	same("read of one that waits", read.Acquire(&waits), er.Acquire(&waits))
 	same("end of a read", read.Release(&over), er.Release(&over))
 	same("write", write.Acquire(&waits), ew.Acquire(&waits))
 	same("end of a write", write.Release(&over), ew.Release(&over))
 	same("release of an entry", write.Release(&leaves), ew.Release(&leaves))
 	same("an entry that nobody waits for", write.Dismiss(n, leaves.Line.Head, "X:1", false),
 		ew.Release(&kind.Op{Owner: "X:1", Line: kind.Line{Head: leaves.Line.Head}}))
+	same("release of a reader's entry", read.Release(&leaves), er.Release(&leaves))
+	same("a reader's entry that nobody waits for", read.Dismiss(n, leaves.Line.Head, "X:1", false),
+		er.Release(&kind.Op{Owner: "X:1", Line: kind.Line{Head: leaves.Line.Head}}))
 	same("renewal of a reader", read.Renew(&holds), er.Renew(&holds))
 	same("renewal of a writer", write.Renew(&holds), ew.Renew(&holds))
 }

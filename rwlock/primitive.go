@@ -202,7 +202,7 @@ func readerEntry(head string) string {
 // Dismiss takes an entry out of the line.
 func (*readSide) Dismiss(n keyname.Names, head, owner string, _ bool) script.Command {
 	r, _ := newSides(n, 0)
-	return r.Release(&kind.Op{Owner: owner, Private: true, Line: kind.Line{Head: head}})
+	return r.Release(&kind.Op{Owner: owner, Line: kind.Line{Head: head}})
 }
 
 // Blockers is the writer. A reader that waits behind a writer who waits too has none.

@@ -82,9 +82,6 @@ func (c *locker) attempted(w *world, m *command, n []int64, us int64) {
 		c.rest()
 		return
 	}
-	if c.reads && !c.listening { // it may have missed what was published before
-		c.listening, c.soon = true, true
-	}
 	if a.Position > 0 {
 		c.standsNow(now, m.sent, a.Value, a.Token, us)
 	}

@@ -132,14 +132,17 @@ func (h *hasher) key(k *memredis.Key) {
 	}
 }
 
-// The scores of line.lua, serve.lua and mark.lua, by the letter that a member begins with: what is until a time,
+// The scores of line.lua, serve.lua, mark.lua and gate.lua, by the letter that a member begins with: what is until a time,
 // what is less a time, what counts.
 var (
-	untilScore = map[byte]float64{'c': 8e15, 'm': 8.4e15, 't': 8.5e15}
-	sinceScore = map[byte]float64{'p': 7e15, 'k': 8.2e15}
+	untilScore = map[byte]float64{'c': 8e15, 'm': 8.4e15}
+	sinceScore = map[byte]float64{'p': 7e15, 'k': 8.2e15, 't': 8.5e15, 'R': 8.8e15}
 	lessScore  = map[byte]float64{'s': 5e15, 'l': 6e15}
 	countScore = map[byte]float64{'w': 8.6e15, '#': 4.85e15}
 )
+
+// lateBy is less the score of readers that were called, and have not come.
+const lateBy = 1e14
 
 // member writes a member of a sorted set: of the line, or with its end.
 func (h *hasher) member(name string, score float64) {
@@ -159,6 +162,11 @@ func (h *hasher) member(name string, score float64) {
 	case score > 1e15 && untilScore[c] != 0:
 		h.since(int64(score-untilScore[c]), 1000)
 	case score > 1e15 && sinceScore[c] != 0:
+		late := c == 'R' && score < sinceScore[c]
+		h.flag(late)
+		if late {
+			score += lateBy
+		}
 		h.since(int64(score-sinceScore[c]), 70_000)
 	case score > 1e15 && lessScore[c] != 0:
 		h.since(int64(lessScore[c]-score), 5_001)

@@ -84,7 +84,7 @@ func (w *world) strays() string {
 	}
 	for k := range w.redis.Keys {
 		for _, m := range k.Members {
-			if !isEntry(m.Name) {
+			if !isEntry(m.Name) && !isReaders(m.Name) {
 				continue
 			}
 			owner := ownerOf(m.Name)

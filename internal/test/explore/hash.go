@@ -185,6 +185,9 @@ func place(score float64) float64 {
 // isEntry reports whether a member of the line is an entry.
 func isEntry(m string) bool { return len(m) > 20 && strings.IndexByte("gzandefhiPQCVUWN", m[0]) >= 0 }
 
+// isReaders reports whether a member of the line is an entry of readers.
+func isReaders(m string) bool { return len(m) > 20 && m[0] == 'R' }
+
 // digits calls fn for each run of 13 digits, a time, and of 16, a position.
 func digits(s string, fn func(n int64, long bool)) {
 	for i := 0; i < len(s); {

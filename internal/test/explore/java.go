@@ -64,7 +64,7 @@ func (set *Setup) withJava(does javaLock, mode byte, n int, rounds int8) *Setup 
 		all := ours(set)
 		for _, c := range all {
 			c := c.(*locker)
-			c.listensFirst = !c.reads
+			c.listensFirst = true
 		}
 		return append(all, &java{javaRole: &javaRole{who: int8(len(all)), does: does, mode: mode, n: n}, rounds: rounds})
 	}

@@ -72,7 +72,7 @@ type habits struct {
 	listensFirst bool // it listens to the lock's channel when it has been the first for a moment
 	tries        bool // it does not wait
 	fair         bool // it waits for a fair lock
-	reads        bool // it is a reader: it stands in no line, and listens
+	reads        bool // it is a reader
 }
 
 // A locker is a session with one caller at a time, who waits in the line of the lock, holds it and releases it, a few
@@ -234,12 +234,7 @@ func (c *locker) rest() {
 }
 
 // head is what stands in front of the owner in its entry.
-func (c *locker) head() string {
-	if c.reads {
-		return ""
-	}
-	return c.want.Head()
-}
+func (c *locker) head() string { return c.want.Head() }
 
 // attempt sends an attempt.
 func (c *locker) attempt(w *world) {
@@ -253,7 +248,7 @@ func (c *locker) attempt(w *world) {
 		if !c.stands {
 			op.Position.Before = c.position
 		}
-	case !c.tries && !c.reads:
+	case !c.tries:
 		op.Wait = true
 		op.Line = kind.Line{Head: c.head(), Again: c.stands || c.mayHaveRun, Listens: c.listening}
 	}

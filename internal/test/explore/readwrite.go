@@ -49,7 +49,11 @@ func (s *Sides) timeout(owner string) string {
 
 // Acquire is acquire_read.lua.
 func (r Reader) Acquire(op *kind.Op) script.Command {
-	return script.Command{Script: readAcquire, Keys: r.keys(r.timeout(op.Owner)), Args: []string{op.Owner, script.Millis(op.Lease + time.Millisecond)}}
+	args, l := []string{op.Owner, script.Millis(op.Lease + time.Millisecond)}, &op.Line
+	if l.Head != "" {
+		args = append(args, "", "0", "0", "", readerHead(l.Head), script.Flag(l.Listens), inbox.Prefix, r.Names.Counts)
+	}
+	return script.Command{Script: readAcquire, Keys: r.keys(r.timeout(op.Owner)), Args: args}
 }
 
 // Acquire is acquire_write.lua.
@@ -66,24 +70,35 @@ func (w Writer) Acquire(op *kind.Op) script.Command {
 	return script.Command{Script: writeAcquire, Keys: w.keys(), Args: args}
 }
 
-// Release is release_read.lua for all that an owner has.
+// Release is release_read.lua for all that an owner has, or for its entry.
 func (r Reader) Release(op *kind.Op) script.Command {
-	return script.Command{Script: readRelease, Keys: r.keys(r.timeout(op.Owner)), Args: r.about(op)}
+	args := r.about(op)
+	if op.Line.Head != "" {
+		args = append(args, whose(op)+readerHead(op.Line.Head), "0", "0", "0", "0")
+	}
+	return script.Command{Script: readRelease, Keys: r.keys(r.timeout(op.Owner)), Args: args}
 }
 
 // Release is release_write.lua for all that an owner has, or for its entry.
 func (w Writer) Release(op *kind.Op) script.Command {
-	whose, l := "0", &op.Line
-	if op.All {
-		whose = "2"
-	}
-	args := append(w.about(op), whose, "0", "0", "0", "0", writerHead(l.Head), l.Enter, script.Flag(l.Listens), strconv.Itoa(l.Waiting))
+	l := &op.Line
+	args := append(w.about(op), whose(op), "0", "0", "0", "0", writerHead(l.Head), l.Enter, script.Flag(l.Listens), strconv.Itoa(l.Waiting))
 	return script.Command{Script: writeRelease, Keys: w.keys(w.timeout(op.Owner)), Args: args}
 }
 
 func (s *Sides) about(op *kind.Op) []string {
 	return []string{op.Owner, s.channel(), s.Names.Publish, s.Names.Counts, inbox.Prefix}
 }
+
+// whose says what ends: all that a private owner has, or nothing but its entry.
+func whose(op *kind.Op) string {
+	if op.All {
+		return "2"
+	}
+	return "0"
+}
+
+func readerHead(head string) string { return "R" + head[1:] }
 
 func writerHead(head string) string {
 	if head == "" {
@@ -124,11 +139,10 @@ func readWrites(name string, faults int8, sides string, rounds ...int8) *Setup {
 	set.clients = func(set *Setup) (all []client) {
 		for i, side := range sides {
 			r := &role{who: int8(i), id: ids[i : i+1], habits: habits{renews: true}, flaws: set.flaws()}
+			r.want = waiting.Want{Session: r.id, Lease: ms(set.grantLease), Life: ms(set.life)}
+			r.prim, r.mode = Writer{both}, 'x'
 			if side == 'r' {
 				r.prim, r.mode, r.reads = Reader{both}, 'r', true
-			} else {
-				r.prim, r.mode = Writer{both}, 'x'
-				r.want = waiting.Want{Session: r.id, Lease: ms(set.grantLease), Life: ms(set.life)}
 			}
 			all = append(all, &locker{role: r, rounds: rounds[i]})
 		}
@@ -168,9 +182,7 @@ func (set *Setup) ofSides(both *Sides) {
 		return ok && (mode == "write") == (t.mode == 'x')
 	}
 	set.endless = func(string) bool { return false }
-	set.remains = func(k *memredis.Key) bool { // the mark of a writer, or the gate for readers
-		return len(k.Members) == 1 && (k.Members[0].Name == "m" || k.Members[0].Name == "t")
-	}
+	set.remains = func(k *memredis.Key) bool { return len(k.Members) == 1 && k.Members[0].Name == "m" } // of a writer
 	set.force = func(owners []string) script.Command {
 		f := &kind.Force{Owners: owners, ID: "1", Remembered: ms(5000)}
 		return f.Command(script.Command{Script: forceBoth, Keys: both.keys(),
@@ -226,7 +238,7 @@ func (p *phases) ran(w *world, who int8, c *command, before *world) string {
 		if first := before.firstWaiter(w, append(has, had...)); !reader && first != "" && !before.standsBefore(owner, first) {
 			return fmt.Sprintf("%s has the lock, and %s is the first of the line", owner, first)
 		}
-		if reader && slices.Contains(p.bars[:], true) && !before.gate() {
+		if reader && slices.Contains(p.bars[:], true) && !before.mayCome(owner) {
 			return owner + " has the read side, and a writer waits that was refused for readers before"
 		}
 		if reader && len(had) > 0 && before.mode() == "read" {
@@ -236,9 +248,7 @@ func (p *phases) ran(w *world, who int8, c *command, before *world) string {
 			if !p.waits[i] || w.clients[i].(*locker).reads == reader {
 				continue
 			}
-			// A reader that does not listen yet is slow to ask; a newcomer knows of readers by an open gate alone; and a
-			// look of the first writer that was on its way when the gate was opened lets it in.
-			if !reader && !(w.clients[i].listens() && before.standsBefore(owner, owner) != before.gate()) {
+			if !reader && before.isLate(w.clients[i].owner(w.clients[i].(*locker).num)) { // the writers wait no longer
 				continue
 			}
 			if p.passed[i]++; p.passed[i] > 1 {
@@ -249,16 +259,32 @@ func (p *phases) ran(w *world, who int8, c *command, before *world) string {
 	return ""
 }
 
-// gate reports whether readers come in for a moment although writers wait.
-func (w *world) gate() bool {
+// gate returns since when an owner stands in the line as a reader, and when the gate was opened last; 0: it does not, it was
+// not. One that is late stands there since before the gate was opened.
+func (w *world) gate(owner string) (since, opened int64) {
 	for k := range w.redis.Keys {
 		for _, m := range k.Members {
-			if m.Name == "t" && int64(m.Score-untilScore['t']) >= w.now() {
-				return true
+			switch {
+			case m.Name == "t":
+				opened = int64(m.Score - sinceScore['t'])
+			case isReaders(m.Name) && ownerOf(m.Name) == owner:
+				since = max(1, int64(m.Score-sinceScore['R']))
 			}
 		}
 	}
-	return false
+	return since, opened
+}
+
+// mayCome reports whether a reader comes in although writers wait.
+func (w *world) mayCome(owner string) bool {
+	since, opened := w.gate(owner)
+	return since > 0 && since <= opened
+}
+
+// isLate reports whether a reader stands in no line, or has not come in for as long as the lock was left to it.
+func (w *world) isLate(owner string) bool {
+	since, opened := w.gate(owner)
+	return since == 0 || since <= opened && w.now() >= opened+5
 }
 
 func (w *world) mode() string {

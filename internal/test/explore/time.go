@@ -40,6 +40,8 @@ func (w *world) memberTimes(name string, score float64, at func(int64)) {
 		if c == 's' {
 			at(until + w.set.life + 1)
 		}
+	case c == 't':
+		at(int64(score-sinceScore[c]) + 5)
 	case score > 1e15 && c == 'p':
 		at(int64(score-sinceScore[c]) + 100)
 	case score > 1e12 && score < 1e14: // permits, readers: with their end
