@@ -71,7 +71,7 @@ func javaMutants() []*Mutant {
 		{Name: "java: a release that leaves the lock free tells nobody", Quick: true, setups: []string{"plain-java"}, old: "local receivers = redis.call(ARGV[3], ARGV[2], '0')\n    if", new: "local receivers = 0\n    if"},
 		{Name: "java: a reader of ours has no timeout key", setups: []string{"rw-java-reader"}, old: "call('SET', KEYS[4], '1', 'PX', left)", new: "call('SET', KEYS[4], '1', 'PX', 1)"},
 		{Name: "java: the last reader takes no notice of Redisson's", setups: []string{"rw-java-reader"}, old: "elseif ours == 0 and here > 0 and held == 0 and not waits then", new: "elseif ours == 0 and here > 0 and held == 0 and not waits then here = 0"},
-		{Name: "java: a writer that leaves tells nobody", Quick: true, setups: []string{"rw-java-writer"}, old: "local receivers = redis.call(ARGV[3], ARGV[2], '1')\n", new: "local receivers = 0\n"},
+		{Name: "java: a writer that leaves tells nobody", Quick: true, setups: []string{"rw-java-2"}, old: "local receivers = redis.call(ARGV[3], ARGV[2], '1')\n", new: "local receivers = 0\n"},
 		{Name: "java: permits that come back are told to nobody", Quick: true, setups: []string{"permits-java"}, old: "local receivers = value > 0 and redis.call(ARGV[2], ARGV[1], value)", new: "local receivers = 0"},
 		{Name: "java: the first of the line does not listen", Quick: true, setups: []string{"plain-java"}, flaw: neverListens},
 		{Name: "java: the watchdog renews nothing", Quick: true, setups: []string{"plain-watchdog"}, old: "redis.call('pexpire', KEYS[1], ARGV[1])\nreturn 1", new: "return 1"},

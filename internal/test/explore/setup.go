@@ -263,6 +263,7 @@ func Setups() []*Setup {
 		mutexes("plain-watchdog", 1, mutexOf{watchdog: true}, 1, 1),
 		readWrites("rw-java-reader", 1, "rwR", 1, 1),
 		readWrites("rw-java-writer", 1, "rwW", 1, 1),
+		readWrites("rw-java-2", 1, "wW", 1),
 		semaphores("permits-java", 1, 1, []int8{1, 1}, 1, 1).withJavaPermits(),
 	}
 }

@@ -106,6 +106,7 @@ const (
 	booked, passed, number, alive = -9_000_000_000_000_000, 2_400_000_000_000_000, 4_850_000_000_000_000, 5_000_000_000_000_000
 	listens, passedBy, called     = 6_000_000_000_000_000, 7_000_000_000_000_000, 8_000_000_000_000_000
 	kept, marked, gate, waits     = 8_200_000_000_000_000, 8_400_000_000_000_000, 8_500_000_000_000_000, 8_600_000_000_000_000
+	lateReads, reads              = 8_700_000_000_000_000, 8_800_000_000_000_000
 )
 
 // lineRole is the line of a kind.
@@ -161,6 +162,19 @@ func lineRole(kind string) *role {
 		}
 		if kind == "writers" && w.once(3) {
 			put(gate+w.near(), "t")
+		}
+		for range w.n(4) {
+			if kind != "writers" {
+				break
+			}
+			entry, score := w.entry("readers"), int64(reads)
+			if w.once(3) {
+				entry = w.own("readers") + w.owner
+			}
+			if w.once(4) {
+				score = lateReads
+			}
+			put(score+w.near(), entry)
 		}
 		return add("ZADD", key, members)
 	}}

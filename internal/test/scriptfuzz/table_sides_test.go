@@ -26,8 +26,10 @@ var sideScripts = []scriptRow{
 		{as: func(w *world) { withID(w); w.held = 0 }, keys: k(sides, readers, writers, next, ofOwner), args: a(owner, lease, id)},
 		{as: again, keys: k(sides, readers, writers, next, ofOwner, first), args: a(owner, lease, id, held, any1("0", "1"), any1("", "w2"))},
 		{as: func(w *world) { withID(w); w.held = 0 }, keys: k(sides, readers, writers, next, ofOwner), args: a(owner, lease, id, is("0", "1"), any1("", "w2"))},
-		{as: (*world).bare, keys: k(sides, readers, writers, next), args: a(owner, lease, id, is("0", "0", ""), session, comesIn, window)},
-		{as: func(w *world) { withID(w); w.held = 0 }, keys: k(sides, readers, writers, next, ofOwner), args: a(owner, lease, id, is("0", "0", ""), session, optional(comesIn, window))},
+		{as: (*world).bare, keys: k(sides, readers, writers, next), args: a(owner, lease, id, is("0", "0", ""), is("b"), session, comesIn, window)},
+		{as: func(w *world) { withID(w); w.held = 0 }, keys: k(sides, readers, writers, next, ofOwner), args: a(owner, lease, id, is("0", "0", ""), is("b"), session, comesIn, window)},
+		{as: (*world).bare, keys: k(sides, readers, writers, next), args: a(owner, lease, id, is("0", "0", ""), head("readers"), flag, ofSession, counts)},
+		{as: func(w *world) { withID(w); w.held = 0 }, keys: k(sides, readers, writers, next, ofOwner), args: a(owner, lease, id, is("0", "0", ""), head("readers"), flag, ofSession, counts)},
 	}},
 	{path: "rwlock/lua/acquire_write.lua", reply: withOwner, grants: sidesRole, calls: []call{
 		{as: (*world).bare, keys: k(sides, readers, writers), args: a(owner, lease, id, pollMark, timeoutPrefix)},
@@ -38,6 +40,7 @@ var sideScripts = []scriptRow{
 	}},
 	{path: "rwlock/lua/release_read.lua", reply: numbers(1, 5), calls: []call{
 		{as: (*world).bare, keys: k(sides, readers, writers, first), args: a(owner, ch, publish, counts, ofSession)},
+		{as: (*world).bare, keys: k(sides, readers, writers, first), args: a(owner, ch, publish, counts, ofSession, one(func(w *world) string { return w.of("0", "2") + w.own("readers") }), is("0", "0", "0", "0"))},
 		{keys: k(sides, readers, writers, first, ofOwner, more), args: a(owner, ch, publish, counts, ofSession, whose, keep, any1("0", "1"), sideEndings())},
 	}},
 	{path: "rwlock/lua/release_write.lua", reply: numbers(1, 5), calls: []call{

@@ -95,7 +95,7 @@ func (w *world) anOwner() string {
 }
 
 // The letters of entries, by the kind of the line: those of private owners, then of named ones.
-var letters = map[string][2]string{"plain": {"gza", "n"}, "fair": {"fhde", "i"}, "permits": {"PQC", ""}, "counters": {"C", ""}, "writers": {"VUW", "N"}}
+var letters = map[string][2]string{"plain": {"gza", "n"}, "fair": {"fhde", "i"}, "permits": {"PQC", ""}, "counters": {"C", ""}, "writers": {"VUW", "N"}, "readers": {"R", "S"}}
 
 // head is what stands in front of an owner in an entry of a line.
 func (w *world) head(line, session string, named bool, n int) string {
@@ -132,7 +132,7 @@ func (w *world) own(line string) string {
 	if line == "permits" || line == "counters" {
 		n = w.permitN
 	}
-	if line == "writers" {
+	if line == "writers" || line == "readers" {
 		n = 0
 	}
 	return w.head(line, w.session, w.named, n)
