@@ -167,7 +167,7 @@ func (*readSide) Kind() *kind.Kind { return &readKind }
 // Acquire is acquire_read.lua.
 func (r *readSide) Acquire(op *kind.Op) script.Command {
 	keys := r.timeouts(r.keys(3), op.Owner, op.Held+1, op.Held+1)
-	args := []string{op.Owner, script.Millis(op.Lease + time.Millisecond)}
+	args := append(make([]string, 0, 10), op.Owner, script.Millis(op.Lease+time.Millisecond))
 	if op.ID != "" {
 		keys, args = append(keys, r.ids(op.Owner)), heldArgs(append(args, op.ID), op)
 	}
