@@ -12,10 +12,11 @@ import (
 // linePrefix begins the name of the key that has the line of a lock: who waits for it.
 const linePrefix = "relock_line1"
 
-// InLine is an entry in the line of a lock, of the writers of a read-write lock, a semaphore or a counter.
+// InLine is an entry in the line of a lock, a semaphore or a counter; of a read-write lock the readers come last.
 type InLine struct {
 	Session string   `json:"session"`
-	Callers int64    `json:"callers"` // how many of its callers wait, as of its last look
+	Callers int64    `json:"callers"` // how many of its callers wait, as of its last look; of readers 1
+	Reads   bool     `json:"reads,omitempty"`
 	Silent  bool     `json:"silent"`  // it was not heard of for so long that its callers do not count
 	Process *process `json:"process,omitempty"`
 }
@@ -26,6 +27,7 @@ const (
 	lineAlive   = 5e15    // less until when a session is alive, in ms
 	lineListens = 6e15    // less until when it surely listens, in ms
 	lineWaiting = 8.6e15
+	lineReaders = 8.7e15 // scores of readers' entries are not lower
 	entryHead   = 20  // letters in front of an entry's session
 	listensFor  = 450 // ms for which a session says that it listens
 )
@@ -54,7 +56,7 @@ func parseLine(members []rueidis.ZScore, now int64) (all []InLine, own int64) {
 		if !ok {
 			continue
 		}
-		e := InLine{Session: session, Callers: 1, Silent: true}
+		e := InLine{Session: session, Callers: 1, Silent: true, Reads: z.Score >= lineReaders}
 		if v, ok := score["s"+session]; ok {
 			e.Silent = int64(lineAlive-v) < now
 		}
@@ -62,7 +64,7 @@ func parseLine(members []rueidis.ZScore, now int64) (all []InLine, own int64) {
 		if isFair(z.Member) { // a session has an entry for each run of its callers
 			counted = "w" + z.Member
 		}
-		if v, ok := score[counted]; ok {
+		if v, ok := score[counted]; ok && !e.Reads {
 			e.Callers = max(1, int64(v-lineWaiting))
 		}
 		lives[session] = life
@@ -88,7 +90,11 @@ func parseLine(members []rueidis.ZScore, now int64) (all []InLine, own int64) {
 // reports whether the member is an entry.
 func entryOf(z rueidis.ZScore) (session string, life int64, ok bool) {
 	m := z.Member
-	if len(m) <= entryHead || !strings.ContainsRune("gzandefhiPQCVUWN", rune(m[0])) || z.Score < 0 || z.Score >= lineEntries {
+	if len(m) <= entryHead || z.Score < 0 {
+		return "", 0, false
+	}
+	reads, other := strings.ContainsRune("RS", rune(m[0])), strings.ContainsRune("gzandefhiPQCVUWN", rune(m[0]))
+	if !(other && z.Score < lineEntries) && !(reads && z.Score >= lineReaders) {
 		return "", 0, false
 	}
 	life, err1 := strconv.ParseInt(m[8:15], 10, 64)

@@ -232,6 +232,7 @@ func TestShow(t *testing.T) {
 			inBackground(t, func(ctx context.Context) error { _, _, err := fairlock.New(dial(t, s), "a:fair").Lock(ctx); return err })
 		}
 		inBackground(t, func(ctx context.Context) error { _, _, err := rwlock.New(dial(t, s), "a:read").Lock(ctx); return err })
+		inBackground(t, func(ctx context.Context) error { _, _, err := rwlock.New(dial(t, s), "a:write").RLock(ctx); return err })
 		inBackground(t, func(ctx context.Context) error {
 			_, _, err := semaphore.New(dial(t, s), "a:semaphore", 5).Acquire(ctx, 4)
 			return err
@@ -240,7 +241,7 @@ func TestShow(t *testing.T) {
 			"a:mutex":     "mutex /1 owners, 2 holds/token true/waiting 0+0+1, fair false",
 			"a:fair":      "mutex /1 owners, 1 holds/token false/waiting 0+0+2, fair true",
 			"a:read":      "rwlock read/2 owners, 1 holds/token false/waiting 0+1+1, fair false",
-			"a:write":     "rwlock write/1 owners, 2 holds/token false/waiting 0+0+0, fair false",
+			"a:write":     "rwlock write/1 owners, 2 holds/token false/waiting 0+0+1, fair false",
 			"a:semaphore": "semaphore /1 owners, 2 holds/token false/waiting 0+0+1, fair false/3 of 5",
 		} {
 			settles(t, want, func() string {
@@ -265,7 +266,7 @@ func TestShow(t *testing.T) {
 				t.Errorf("no %q in\n%s", want, text)
 			}
 		}
-		if text := c.want(0, "show", "a:read").out; !strings.Contains(text, "not known") || !strings.Contains(text, "1 writer in the line") {
+		if text := c.want(0, "show", "a:read").out; !strings.Contains(text, "not known") || !strings.Contains(text, "1 of them a writer") {
 			t.Errorf("show says %s", text)
 		}
 	})

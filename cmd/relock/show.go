@@ -124,9 +124,6 @@ func (s *server) show(ctx context.Context, name string) (*Shown, error) {
 	if err := s.waitersOf(ctx, &shown.Lock); err != nil {
 		return nil, err
 	}
-	if l.Kind == kindRW {
-		shown.Writers = int64(shown.Line)
-	}
 	if shown.InLine = []InLine{}; l.Kind == "" || hasLine(l.Kind) {
 		now, err := s.now(ctx)
 		if err != nil {
@@ -134,6 +131,11 @@ func (s *server) show(ctx context.Context, name string) (*Shown, error) {
 		}
 		if shown.InLine, _, err = s.line(ctx, name, now); err != nil {
 			return nil, err
+		}
+		for _, e := range shown.InLine {
+			if l.Kind == kindRW && !e.Reads && !e.Silent {
+				shown.Writers += e.Callers
+			}
 		}
 	}
 	shown.Token, _ = s.client.Do(ctx, s.client.B().Get().Key(s.style.Prefix("redisson_lock_token", name)).Build()).AsInt64()
@@ -249,11 +251,11 @@ func leaseText(ttl int64) string {
 // waitingText prints who waits.
 func (l *Shown) waitingText() string {
 	parts := []string{count(l.Wait, "session listens for the release", "sessions listen for the release")}
-	switch {
-	case l.Writers > 0:
-		parts = append(parts, count(l.Writers, "writer in the line", "writers in the line"))
-	case l.Line > 0:
+	if l.Line > 0 {
 		parts = append(parts, count(l.Line, "caller in the line", "callers in the line"))
+	}
+	if l.Writers > 0 {
+		parts = append(parts, count(l.Writers, "of them a writer", "of them writers"))
 	}
 	return strings.Join(parts, ", ")
 }

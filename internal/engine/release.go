@@ -138,8 +138,8 @@ func (e *claimRelease) prepare(cmds []redis.ReleaseCommand) []redis.ReleaseComma
 	e.listening = l.contention != nil && l.contention.listener != nil
 	op := Op{Owner: c.ownerID(), N: int(c.n)}
 	op.Line.Others = l.contention != nil
-	a := l.queue.First // if the caller stands in no line, it listens as all do who stand in none
-	op.Line.Named, op.Line.Listens = c.kind.Lines, e.listening && (a == nil || a.Of.kind.Lines) || c.kind.Lines && !c.kind.Fair && s.lingerUntil.Load() > int64(now) && l.hears(c.prim)
+	a := l.queue.First
+	op.Line.Named, op.Line.Listens = c.kind.Lines, e.listening || c.kind.Lines && !c.kind.Fair && s.lingerUntil.Load() > int64(now) && l.hears(c.prim)
 	if c.account != nil {
 		e.mustStand = c.mustStand(now)
 		op.Lease = e.mustStand

@@ -9,10 +9,10 @@ local score, n = {}, 0
 for i = 1, #all, 2 do score[all[i]] = tonumber(all[i + 1]) end
 for i = 1, #all, 2 do
   local entry = all[i]
-  if string.find(entry, '^[gzandefhiPQCVUWN]%d') then
+  if string.find(entry, '^[gzandefhiPQCVUWNRS]%d') then
     local session = string.sub(entry, 21, 20 + tonumber(string.sub(entry, 16, 20), 10))
     local alive = 5e15 - (score['s' .. session] or 5e15)
-    local counts = 'w' .. (string.find(entry, '^[defhi]') and entry or session)
+    local counts = string.find(entry, '^[RS]') and '' or 'w' .. (string.find(entry, '^[defhi]') and entry or session)
     if alive >= now then n = n + math.max(1, (score[counts] or 8.6e15) - 8.6e15) end
   end
 end
