@@ -76,8 +76,7 @@ func (s *server) countListeners(ctx context.Context, locks []*Lock) (sent int, e
 // linesAtOnce bounds how many lines are asked for at the same time.
 const linesAtOnce = 16
 
-// hasLine reports whether the sessions that wait for a lock of the kind stand in a line; of a read-write lock
-// those do whose writers wait.
+// hasLine reports whether the sessions that wait for a lock of the kind stand in a line.
 func hasLine(kind string) bool {
 	return kind == kindMutex || kind == kindElection || kind == kindRW || kind == kindSemaphore || kind == kindCounter
 }
