@@ -53,8 +53,8 @@ func TestAPrivateReaderSendsNoIDs(t *testing.T) {
 			ctx context.Context
 			all []int // how many keys and arguments each command has
 		}{
-			{"a private reader", ctx, []int{4 + 10, 4 + 5}},
-			{"a named one", rlock.WithOwner(ctx, "me"), []int{5 + 10, 5 + 11}},
+			{"a private reader", ctx, []int{4 + 11, 4 + 5}},
+			{"a named one", rlock.WithOwner(ctx, "me"), []int{5 + 11, 5 + 11}},
 		} {
 			p.Reset()
 			_, h := hold(t, c.ctx, m.RLock)

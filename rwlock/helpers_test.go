@@ -81,7 +81,9 @@ func listening(t testing.TB, s *redistest.Server, name string, n int64) {
 }
 
 // writersWaiting returns how many sessions stand in the line with writers.
-func writersWaiting(t testing.TB, s *redistest.Server, name string) int64 { return inLine(t, s, name, "VUWN") }
+func writersWaiting(t testing.TB, s *redistest.Server, name string) int64 {
+	return inLine(t, s, name, "VUWN")
+}
 
 // readersWait waits until so many sessions stand there with readers.
 func readersWait(t testing.TB, s *redistest.Server, name string, n int64) {

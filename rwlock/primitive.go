@@ -167,7 +167,7 @@ func (*readSide) Kind() *kind.Kind { return &readKind }
 // Acquire is acquire_read.lua.
 func (r *readSide) Acquire(op *kind.Op) script.Command {
 	keys := r.timeouts(r.keys(3), op.Owner, op.Held+1, op.Held+1)
-	args := append(make([]string, 0, 10), op.Owner, script.Millis(op.Lease+time.Millisecond))
+	args := append(make([]string, 0, 11), op.Owner, script.Millis(op.Lease+time.Millisecond))
 	if op.ID != "" {
 		keys, args = append(keys, r.ids(op.Owner)), heldArgs(append(args, op.ID), op)
 	}
@@ -177,7 +177,8 @@ func (r *readSide) Acquire(op *kind.Op) script.Command {
 	if l := &op.Line; l.Session != "" || l.Head != "" {
 		args = append(args[:2], op.ID, script.Itoa(int64(op.Held)), script.Itoa(int64(op.Other)), op.First)
 		if l.Head != "" {
-			args = append(args, readerEntry(l.Head), script.Flag(l.Listens), inbox.Prefix, r.lock.Counts)
+			args = append(args, readerEntry(l.Head), script.Flag(l.Listens), inbox.Prefix, r.lock.Counts,
+				script.Itoa(int64(l.Waited/time.Millisecond)))
 		} else {
 			args = append(args, "b", l.Session, script.Millis(l.ComesIn), script.Millis(l.Window))
 		}

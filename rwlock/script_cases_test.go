@@ -83,7 +83,7 @@ var bookW = append(args("me", "30000", "a", "4000", "", "0", "0", ""), "b", "me"
 var bookR = args("me", "30001", "a", "0", "0", "", "b", "me", "2000", "100")
 
 // lineR are the arguments of acquire_read of a caller that waits, and may stand in the line by an entry of readers.
-var lineR = append(args("me", "30001", "a", "0", "0", ""), reads, "0", "s:", "1")
+var lineR = append(args("me", "30001", "a", "0", "0", ""), reads, "0", "s:", "1", "0")
 
 const reads = "R00012500001000" + "00002"
 

@@ -118,10 +118,14 @@ func TestReadersStandInTheLine(t *testing.T) {
 		for _, c := range []gateStep{
 			{name: "behind a writer inside, the first", setup: []string{stranger, forever, readersAt(longAgo, "me")},
 				reply: fmt.Sprint("[0 ms ", longAgo, " you ms]"), left: "sme " + meR},
-			{name: "behind a writer inside, not the first", setup: []string{stranger, forever, readersAt(longAgo, "me"), readersAt(longAgo-1, "ma")},
-				reply: fmt.Sprint("[0 -1 ", longAgo, " you ms]"), left: "sme " + reads + "ma " + meR},
+			{name: "behind a writer inside, not the first", setup: []string{stranger, forever, readersAt(longAgo, "me"), readersAt(longAgo-1, "ma"), readersAt(longAgo-2, "mo")},
+				reply: fmt.Sprint("[0 -1 ", longAgo, " you ms]"), left: "sme " + reads + "mo " + reads + "ma " + meR},
 			{name: "behind one that waits, for those who came before the gate was opened come in", setup: append(readBeside, gateOpened, readersAt(longAgo+1, "me"), readersAt(longAgo, "ma")),
 				reply: fmt.Sprint("[0 ms ", longAgo+1, "]"), left: "sme m t " + reads + "ma " + meR},
+			{name: "behind a writer inside, the second", setup: []string{stranger, forever, readersAt(longAgo, "me"), readersAt(longAgo-1, "ma")},
+				reply: fmt.Sprint("[0 ms ", longAgo, " you ms]"), left: "sme " + reads + "ma " + meR},
+			{name: "no others come in with a writer's own read", setup: []string{writer, ttl, gateOpened, readersOf("you")},
+				reply: "[1 1 1]", left: "t " + youR},
 			{name: "it is called by the first one that comes in", setup: []string{readersAt(longAgo+1, "me"), readersOf("you"), gateOpened},
 				reply: "[1 1 1]", left: "t " + youR, called: []string{"0 " + youR}},
 		} {
@@ -149,7 +153,12 @@ func TestAWriterThatLeavesOpensTheGate(t *testing.T) {
 			{name: "the last reader, and another one is to come", setup: []string{reader, meLives, ttl, youWait, marked, readersOf("you")},
 				before: justOpened, script: "release_read", keys: relR, args: endAll, reply: "[0 1 1 0]", left: yours + "you syou m t " + youR, told: all[1:]},
 			{name: "a reader that waits gives up", setup: []string{stranger, forever, readersAt(longAgo, "me"), readersOf("you")},
-				script: "release_read", keys: relR, args: ending("2"+reads, "0", "0", "0", "0"), reply: "[0 0 -1]", left: youR, called: []string{"0 " + youR}},
+				script: "release_read", keys: relR, args: ending("2"+reads, "0", "0", "0", "0"), reply: "[0 0 -1]", left: youR},
+			{name: "the second one is told", setup: []string{stranger, forever, gateOpened, readersAt(longAgo, "mo"), readersAt(longAgo+1, "me"), readersAt(longAgo+1, "ma"), readersOf("you")},
+				script: "release_read", keys: relR, args: ending("2"+reads, "0", "0", "0", "0"), reply: "[0 0 -1]",
+				left: "t " + reads + "mo " + reads + "ma " + youR, called: []string{"0 " + youR}},
+			{name: "a mark stays", setup: []string{"HSET lock mode read you 1", youLive, forever, marked, readersAt(longAgo, "me")},
+				script: "release_read", keys: relR, args: ending("2"+reads, "0", "0", "0", "0"), reply: "[0 0 -1]", left: "m"},
 		} {
 			c.run(t, s, ears)
 		}

@@ -61,6 +61,7 @@ func (a *acquisition) inLine() {
 		return
 	}
 	a.op.Line.Head, a.op.Line.Tells = l.s.plainHead, a.opts.Bounded
+	a.op.Line.Waited = l.s.now() - a.start
 	switch {
 	case c.kind.Permits && a.n == 1 && !c.noHandOver && !c.stopped && !c.kind.Unleased:
 		a.op.Line.Head = l.s.oneHead

@@ -29,7 +29,9 @@ func (s *Session) hearLine(payload string) bool {
 		l.mu.Lock()
 		var c *claim // that the entry is for
 		if m.Named {
-			c = l.claimOf(m.Owner)
+			if c = l.claimOf(m.Owner); c != nil && c.kind.Sort != m.Sort() { // it waits for the other side by now
+				c = nil
+			}
 		} else if private {
 			for c = l.claims; c != nil && c.num != num; c = c.next {
 			}

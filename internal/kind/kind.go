@@ -217,6 +217,7 @@ type Line struct {
 	// Window before that the lock is to be left to it.
 	Session         string
 	ComesIn, Window time.Duration
+	Waited          time.Duration // acquire: for how long the caller waits
 }
 
 // A Position is what an attempt for a fair lock says of a run.

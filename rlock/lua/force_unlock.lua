@@ -38,7 +38,7 @@ if reply then return reply end
 local heads = LINE and entries(0)
 if sides and not heads.err then
   redis.call('ZREM', LINE, 'm') -- see writers.lua
-  open_gate(ARGV[3], ARGV[4], select(2, time()))
+  open_gate(READ, ARGV[3], ARGV[4], select(2, time()))
 end
 if heads and is_entry(heads[1]) then
   local at = {channel = ARGV[1], publish = ARGV[2], prefix = ARGV[3], counts = ARGV[4]}

@@ -12,7 +12,7 @@
 --   ARGV[8] is its session, ARGV[9] in how many ms it comes again, ARGV[10] for how many ms before that a writer is to
 --   leave the lock to it; or
 -- ARGV[8] 1: the session may listen to the lock's channel  ARGV[9] what makes a session's channel of its id
--- ARGV[10] counts
+-- ARGV[10] counts  ARGV[11] for how many ms it waits
 -- Returns {1, holds, 0, 1}: granted; 1: short for {1, 1, 0, 1}; {-1, 0, 0, 0}: those holds are gone
 --   {0, ms, 0, 0}: refused; PTTL, or what is left of a writer's mark; {0, ms, Redis's time in ms, position}: it stands in
 --   the line; ms is -1 if it is not the first. The owner who is inside may follow, and then for how many ms
@@ -53,7 +53,7 @@ if reads <= 0 and writes <= 0 then
   -- A writer's, another kind of lock, or none at all.
   local none = not free and ((no_lock()) or mode ~= 'read' and {0, redis.call('PTTL', KEYS[1]), 0, 0, inside()})
   local mark = not none and marks[1]
-  if mark and marked_until(mark) > now and not may_come(marks[3], now, marks[2]) then
+  if mark and marked_until(mark) > now and not (entry and may_come(marks[3], now, marks[2], ARGV[11])) then
     local left = math.min(marked_until(mark) - now, redis.call('PTTL', LINE))
     if free and left > 1000 then
       left = 1000 -- the writers that wait have a moment, if they live
@@ -92,7 +92,7 @@ redis.call('PEXPIRE', KEYS[2], ttl)
 if (ARGV[6] or '') ~= '' then redis.call('SADD', KEYS[5], 'w' .. ARGV[6]) end
 if ARGV[7] == 'b' then redis.pcall('ZREM', LINE, 'b:' .. ARGV[8]) end -- it hides the bookings behind it
 if entry and (marks[1] or marks[2] or marks[3]) then
-  come_in(entry, ARGV[9], ARGV[10], now, marks[1] and marked_until(marks[1]) > now, marks[2])
+  come_in(entry, ARGV[9], ARGV[10], now, mode == 'write' or marks[1] and marked_until(marks[1]) > now, marks[2])
 end
 if id then redis.call('PEXPIRE', KEYS[5], ttl) end
 redis.call('SET', KEYS[4], '1', 'PX', left)

@@ -6,7 +6,7 @@
 -- ARGV[i] i > 6: of a named owner, the ids of this session's holds of the write side
 -- Returns {holds, 1, -1}, or {0, 0, -1} if this session does not hold it (any more)
 -- Publishes '1' and '0', although the lock is not free: who waits asks once, and learns when it will be. The first
---   of the line, and of the readers there, is called for that time, see line.lua and gate.lua
+--   of the line, and the first two of the readers there, are called for that time, see line.lua and gate.lua
 local LINE = KEYS[3]
 -- include owner, each, gate
 bad = bad or refused(KEYS[4] and redis.pcall('SCARD', KEYS[4]))
@@ -25,6 +25,6 @@ redis.call(ARGV[5], ARGV[4], '1')
 redis.call(ARGV[5], ARGV[4], '0')
 local heads = entries(0)
 if not heads.err and is_entry(heads[1]) then call(ARGV[6], heads[1], int(ms + 1)) end
-local readers = heads[1] and redis.call('ZRANGEBYSCORE', LINE, READ, '+inf', 'LIMIT', 0, 1) or {}
-if readers[1] then call(ARGV[6], readers[1], int(ms + 1)) end
+local readers = heads[1] and redis.call('ZRANGEBYSCORE', LINE, int(READERS), '+inf', 'LIMIT', 0, 2) or {}
+for i = 1, #readers do call(ARGV[6], readers[i], int(ms + 1)) end
 return {writes, 1, -1}

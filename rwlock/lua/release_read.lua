@@ -14,7 +14,7 @@ if (ARGV[6] or '2') == '2' and not KEYS[6] and redis.pcall('HLEN', lock) == 2
 end
 local LINE, IDS = KEYS[3], 11
 -- include ending, readers, all_ours
-if waits and #(ARGV[6] or '') > 1 then leave_gate(string.sub(ARGV[6], 2) .. ARGV[1], at.prefix) end
+if waits and #(ARGV[6] or '') > 1 then leave_gate(string.sub(ARGV[6], 2) .. ARGV[1], at.prefix, now) end
 local ended = take_out('r', reads, writes, kept)
 if reads <= 0 then -- The hash was deleted under it; what went along with it goes too.
   redis.call('ZREM', KEYS[2], ARGV[1])

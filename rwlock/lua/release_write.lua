@@ -25,7 +25,7 @@ at.listens = ARGV[13] == '1'
 local ended = take_out('w', writes, reads, kept)
 if ARGV[11] ~= '' and waits then
   if leave_line(ARGV[11] .. ARGV[1], at, now) and mode ~= 'write' then
-    open_gate(at.prefix, at.counts, now)
+    open_gate(READ, at.prefix, at.counts, now)
     publish('1')
   end
   heads, booking = entries(0) -- another may be the first now
@@ -74,7 +74,7 @@ if reads > 0 and expiry <= now and (expiry > 0 or redis.call('EXISTS', KEYS[4]) 
   reads = 0
 end
 local next, given, more, marked
-local readers = waits and open_gate(at.prefix, at.counts, now) or 0
+local readers = waits and open_gate(READ, at.prefix, at.counts, now) or 0
 if redis.call('HLEN', KEYS[1]) == 1 then
   if readers > 0 then
     local booked = booking and due(booking, now)

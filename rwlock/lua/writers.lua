@@ -43,7 +43,7 @@ local function take_writer_off(entry, more)
   elseif redis.call('ZCOUNT', LINE, READ, '+inf') == 0 then
     redis.call('DEL', LINE)
   else
-    redis.call('ZREM', LINE, entry, 'c', 'm', 't', marks(entry, session_of(entry)))
+    redis.call('ZREM', LINE, entry, 'c', 'm', marks(entry, session_of(entry)))
   end
 end
 

@@ -22,9 +22,10 @@ local function expects(now)
   return ms > 0 and redis.call('ZCOUNT', LINE, int(READERS), int(READERS + opened)) > 0 and ms or nil
 end
 
--- open_gate opens it, and returns how many are to come.
-local function open_gate(prefix, counts, now)
-  local there = redis.call('ZRANGEBYSCORE', LINE, READ, int(READERS + now), 'WITHSCORES', 'LIMIT', 0, MOST_CALLED)
+-- open_gate opens it to those whose scores are from low on, and returns how many are to come. Of too many it calls some; the
+-- gate is open to these, and the first of them that comes in calls the next.
+local function open_gate(low, prefix, counts, now)
+  local there = redis.call('ZRANGEBYSCORE', LINE, low, '+inf', 'WITHSCORES', 'LIMIT', 0, MOST_CALLED)
   if not there[1] then return 0 end
   local before, n = opened_at(now, redis.call('ZSCORE', LINE, 't')), 0
   for i = 1, #there, 2 do
@@ -37,40 +38,54 @@ local function open_gate(prefix, counts, now)
       redis.pcall('ZADD', LINE, int(READERS + since - LATE_BY), entry)
     end
   end
-  if n > 0 then redis.pcall('ZADD', LINE, int(OPENED + now), 't') end
+  if n > 0 then
+    local at = #there == 2 * MOST_CALLED and math.min(now, there[#there] - READERS) or now
+    redis.pcall('ZADD', LINE, int(OPENED + at), 't')
+  end
   return n
 end
 
--- may_come says whether the gate was opened for an entry of readers, by its score.
-local function may_come(score, now, opened)
-  return score and tonumber(score) <= READERS + opened_at(now, opened)
+-- may_come says whether the gate was opened for readers, by the score of their entry; or for how many ms they have waited,
+-- if their session had another entry then.
+local function may_come(score, now, opened, waited)
+  opened = opened_at(now, opened)
+  return score and tonumber(score) <= READERS + opened or not score and now - waited < opened
 end
 
 -- wait_for_writers has readers stand in the line. It returns why they cannot; or false, a position, and whether they are
--- the first of those who wait for the same writer.
+-- the first of those who wait for the same writer, or the second: should a process die, another one knows when the lock
+-- is free.
 local function wait_for_writers(entry, now, us, listens, score, opened)
-  local called = may_come(score, now, opened)
   opened = opened_at(now, opened)
+  local called = score and tonumber(score) <= READERS + opened
   local since = math.max(now, opened + 1)
   local bad = enter(entry, READERS + since, us, now, listens)
   if bad then return bad end
-  if called then return false, since, true end
+  if called then -- it lives, and waits for the writer that is inside
+    redis.pcall('ZADD', LINE, int(READERS + since), entry)
+    return false, since, true
+  end
   if score then since = score - READERS end
-  local first = redis.call('ZRANGEBYSCORE', LINE, '(' .. int(READERS + opened), '+inf', 'LIMIT', 0, 1)
-  return false, since, first[1] == entry
+  local first = redis.call('ZRANGEBYSCORE', LINE, '(' .. int(READERS + opened), '+inf', 'LIMIT', 0, 2)
+  return false, since, first[1] == entry or first[2] == entry
 end
 
 -- come_in takes readers off the line who have come in; and calls those who came later, unless a writer waits.
 local function come_in(entry, prefix, counts, now, writer_waits, opened)
   redis.call('ZREM', LINE, entry)
   if writer_waits then return end
-  if redis.call('ZCOUNT', LINE, '(' .. int(READERS + opened_at(now, opened)), '+inf') > 0 then open_gate(prefix, counts, now) end
+  open_gate('(' .. int(READERS + opened_at(now, opened)), prefix, counts, now)
   sweep()
 end
 
--- leave_gate takes readers off the line who wait no more; the next ones learn whether they are the first.
-local function leave_gate(entry, prefix)
+-- leave_gate takes readers off the line who wait no more; those that come to be the second are told.
+local function leave_gate(entry, prefix, now)
   if redis.call('ZREM', LINE, entry) == 0 then return end
-  local next = redis.call('ZRANGEBYSCORE', LINE, int(READERS), '+inf', 'LIMIT', 0, 1)
-  if next[1] then call(prefix, next[1], 0) else sweep() end
+  local opened = opened_at(now, redis.call('ZSCORE', LINE, 't'))
+  local next = redis.call('ZRANGEBYSCORE', LINE, '(' .. int(READERS + opened), '+inf', 'LIMIT', 1, 1)
+  if next[1] then
+    call(prefix, next[1], 0)
+  elseif not redis.call('ZSCORE', LINE, 'm') then
+    sweep()
+  end
 end

@@ -57,7 +57,7 @@ func rwMutants() []*Mutant {
 		{Name: "rw: a reader comes in beside a writer", Quick: true, setups: []string{"rw-2"}, old: "mode ~= 'read' and {0, redis.call('PTTL', KEYS[1]), 0, 0, inside()}", new: "false"},
 		{Name: "rw: a writer comes in beside readers", setups: []string{"rw-2"}, old: "local taken = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0)", new: "local taken = mode == 'write'"},
 		{Name: "rw: a waiting writer keeps nobody out", setups: []string{"rw-3-readers"}, old: "if mark and marked_until(mark) > now", new: "if false"},
-		{Name: "rw: a writer that leaves opens no gate", setups: []string{"rw-3-turns"}, old: "local readers = waits and open_gate(at.prefix, at.counts, now) or 0", new: "local readers = 0"},
+		{Name: "rw: a writer that leaves opens no gate", setups: []string{"rw-3-turns"}, old: "local readers = waits and open_gate(READ, at.prefix, at.counts, now) or 0", new: "local readers = 0"},
 		{Name: "rw: a writer that comes back passes readers by", setups: []string{"rw-2-turns"}, old: " or heads[1] and expects(now)", new: ""},
 		{Name: "rw: the last reader lets no writer in", Quick: true, setups: []string{"rw-2"}, old: "next, more, given = let_writer_in(heads, booking, at, now, 0)", new: ""},
 		{Name: "rw: a reader's release leaves it inside", setups: []string{"rw-2"}, old: "if held == 0 then\n  redis.call('HDEL', KEYS[1], ARGV[1])", new: "if held == 0 then"},

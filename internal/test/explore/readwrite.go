@@ -51,7 +51,8 @@ func (s *Sides) timeout(owner string) string {
 func (r Reader) Acquire(op *kind.Op) script.Command {
 	args, l := []string{op.Owner, script.Millis(op.Lease + time.Millisecond)}, &op.Line
 	if l.Head != "" {
-		args = append(args, "", "0", "0", "", readerHead(l.Head), script.Flag(l.Listens), inbox.Prefix, r.Names.Counts)
+		args = append(args, "", "0", "0", "", readerHead(l.Head), script.Flag(l.Listens), inbox.Prefix, r.Names.Counts,
+			script.Itoa(int64(l.Waited/time.Millisecond)))
 	}
 	return script.Command{Script: readAcquire, Keys: r.keys(r.timeout(op.Owner)), Args: args}
 }

@@ -28,8 +28,8 @@ var sideScripts = []scriptRow{
 		{as: func(w *world) { withID(w); w.held = 0 }, keys: k(sides, readers, writers, next, ofOwner), args: a(owner, lease, id, is("0", "1"), any1("", "w2"))},
 		{as: (*world).bare, keys: k(sides, readers, writers, next), args: a(owner, lease, id, is("0", "0", ""), is("b"), session, comesIn, window)},
 		{as: func(w *world) { withID(w); w.held = 0 }, keys: k(sides, readers, writers, next, ofOwner), args: a(owner, lease, id, is("0", "0", ""), is("b"), session, comesIn, window)},
-		{as: (*world).bare, keys: k(sides, readers, writers, next), args: a(owner, lease, id, is("0", "0", ""), head("readers"), flag, ofSession, counts)},
-		{as: func(w *world) { withID(w); w.held = 0 }, keys: k(sides, readers, writers, next, ofOwner), args: a(owner, lease, id, is("0", "0", ""), head("readers"), flag, ofSession, counts)},
+		{as: (*world).bare, keys: k(sides, readers, writers, next), args: a(owner, lease, id, is("0", "0", ""), head("readers"), flag, ofSession, counts, any1("0", "3", "50000"))},
+		{as: func(w *world) { withID(w); w.held = 0 }, keys: k(sides, readers, writers, next, ofOwner), args: a(owner, lease, id, is("0", "0", ""), head("readers"), flag, ofSession, counts, any1("0", "3", "50000"))},
 	}},
 	{path: "rwlock/lua/acquire_write.lua", reply: withOwner, grants: sidesRole, calls: []call{
 		{as: (*world).bare, keys: k(sides, readers, writers), args: a(owner, lease, id, pollMark, timeoutPrefix)},
