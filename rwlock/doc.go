@@ -7,15 +7,15 @@
 //     rlock guarantees of a hold is true of both sides.
 //   - Each read hold in Redis has a lease of its own. A reader that crashed ends no other reader's
 //     hold, and blocks a writer until its own lease ends, plus at most Config.PollFloor.
-//   - Readers do not starve a writer. While a writer waits, new readers queue behind it. The
-//     writer enters when the current readers have left. After it, readers that wait enter together,
-//     before the next writer. That is a phase-fair lock (Brandenburg and Anderson, 2010), but for
-//     readers that take long to ask: the first of them has a millisecond, the others have five.
-//     Who is later may wait for one writer more.
+//   - Readers do not starve a writer, nor writers a reader. While a writer waits, new readers queue
+//     behind it. The writer enters when the current readers have left. After it, readers that wait
+//     enter together, before the next writer. That is a phase-fair lock (Brandenburg and Anderson,
+//     2010), but for readers that do not come within 5 ms when they are called: they may wait for
+//     one writer more.
 //   - Writers of all sessions enter in the order of arrival: they stand in a line in Redis, and a
 //     release gives the lock to the first, however many wait. What package rlock says of granted
-//     holds is true of it. Where readers wait, and of named owners and fixed leases, a release
-//     calls it instead; one that does not come within 5 ms is passed over.
+//     holds is true of it. One with an owner's name or a fixed lease is called instead; it is
+//     passed over if it does not come within 5 ms. Readers are always called.
 //   - Goroutines of one session that wait for one lock, readers and writers alike, are served in
 //     the order of arrival. Exceptions: a named owner ([rlock.WithOwner]) asks Redis once before
 //     it queues, and readers may join others of their session that are inside.
