@@ -17,7 +17,7 @@ type InLine struct {
 	Session string   `json:"session"`
 	Callers int64    `json:"callers"` // how many of its callers wait, as of its last look; of readers 1
 	Reads   bool     `json:"reads,omitempty"`
-	Silent  bool     `json:"silent"`  // it was not heard of for so long that its callers do not count
+	Silent  bool     `json:"silent"` // it was not heard of for so long that its callers do not count
 	Process *process `json:"process,omitempty"`
 }
 
@@ -28,8 +28,8 @@ const (
 	lineListens = 6e15    // less until when it surely listens, in ms
 	lineWaiting = 8.6e15
 	lineReaders = 8.7e15 // scores of readers' entries are not lower
-	entryHead   = 20  // letters in front of an entry's session
-	listensFor  = 450 // ms for which a session says that it listens
+	entryHead   = 20     // letters in front of an entry's session
+	listensFor  = 450    // ms for which a session says that it listens
 )
 
 // line returns the entries in the line of a lock, in their order, by Redis's time in ms. own is how many

@@ -128,6 +128,12 @@ func (h *hasher) key(k *memredis.Key) {
 		})
 	}
 	if k.Members != nil {
+		h.opened = 0
+		for _, m := range k.Members {
+			if m.Name == "t" {
+				h.opened = m.Score - sinceScore['t']
+			}
+		}
 		h.sorted(len(k.Members), func(i int) { h.member(k.Members[i].Name, k.Members[i].Score) })
 	}
 }
@@ -161,12 +167,17 @@ func (h *hasher) member(name string, score float64) {
 	switch c := name[0]; {
 	case score > 1e15 && untilScore[c] != 0:
 		h.since(int64(score-untilScore[c]), 1000)
-	case score > 1e15 && sinceScore[c] != 0:
-		late := c == 'R' && score < sinceScore[c]
-		h.flag(late)
-		if late {
-			score += lateBy
+	case isReaders(name):
+		since := score - sinceScore[c]
+		h.flag(since < 0)
+		h.flag(since <= h.opened)
+		if since < 0 {
+			since += lateBy
 		}
+		h.since(int64(since), 10) // it makes no difference, but for the order of three
+	case c == 't':
+		h.since(int64(h.opened), 10)
+	case score > 1e15 && sinceScore[c] != 0:
 		h.since(int64(score-sinceScore[c]), 70_000)
 	case score > 1e15 && lessScore[c] != 0:
 		h.since(int64(lessScore[c]-score), 5_001)

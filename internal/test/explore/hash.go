@@ -16,6 +16,7 @@ type key [2]uint64
 type hasher struct {
 	buf       []byte
 	now       int64
+	opened    float64        // when the gate was opened in the line that is written
 	perm      [len(ids)]byte // the letter that stands for each session's
 	perms     [][]int
 	positions []int64
