@@ -29,7 +29,7 @@ recipes: ## the recipes of docs/, also those that need other libraries (compiles
 	go test -count=1 ./docs ./examples/recipes
 	cd examples/beside && go test -count=1 .
 
-test: ## all tests, in three minutes on 2 cores; without redis-server, those on miniredis alone
+test: ## all tests, in six minutes on 2 cores; without redis-server, those on miniredis alone
 	go test ./...
 
 short: ## all tests on miniredis and the quick ones on a real Redis, in about 40 seconds on 2 cores
