@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"encoding/json"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,9 +25,9 @@ type Record struct {
 	started       string       // by Redis's clock; "" as long as it was not written
 	due           atomic.Int64 // when it is to be written again, as a time.Duration; never while it is
 
-	// mu is held while it is written again or deleted: of commands over two connections the first to be
-	// sent may be the last to run.
-	mu      sync.Mutex
+	// turn has room for one, who writes it again or deletes it: of commands over two connections the first to be
+	// sent may be the last to run. It is no mutex, for it is held while a command is under way.
+	turn    chan struct{}
 	dropped bool // it is not written any more
 }
 
@@ -45,7 +44,7 @@ func NewRecord(client rueidis.Client, cfg *Config, version string) *Record {
 	r := &Record{
 		cfg: cfg, client: client, key: inbox.Prefix + cfg.Session,
 		before: `{"label":` + string(quoted) + `,"started":`, after: `,"version":` + string(number) + `,"lease":` + lease + `}`,
-		ttl: max(leastTTL, 3*cfg.Lease),
+		ttl: max(leastTTL, 3*cfg.Lease), turn: make(chan struct{}, 1),
 	}
 	r.due.Store(int64(clock.Never))
 	return r
@@ -86,8 +85,8 @@ func (r *Record) Tick(now time.Duration) (next time.Duration) {
 }
 
 func (r *Record) rewrite() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.turn <- struct{}{}
+	defer func() { <-r.turn }()
 	if r.dropped {
 		return
 	}
@@ -112,8 +111,8 @@ func (r *Record) Drop(most time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	r.cfg.Env.Background.Go(func() {
 		defer cancel()
-		r.mu.Lock()
-		defer r.mu.Unlock()
+		r.turn <- struct{}{}
+		defer func() { <-r.turn }()
 		r.dropped = true
 		_ = r.client.Do(ctx, r.client.B().Del().Key(r.key).Build()).Error()
 	})
