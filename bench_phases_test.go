@@ -39,9 +39,10 @@ type phases struct {
 }
 
 // enter counts somebody who has got in. It returns what was counted before.
-func (p *phases) enter(write bool) {
+func (p *phases) enter(write bool) (writes, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	writes, n = p.writes, p.n
 	p.gate.Enter(write, 0)
 	if write || !p.reads {
 		p.n++
@@ -49,6 +50,7 @@ func (p *phases) enter(write bool) {
 	if p.reads = !write; write {
 		p.writes++
 	}
+	return writes, n
 }
 
 func (p *phases) now() (writes, n int) {
@@ -81,8 +83,7 @@ func (p *phases) compete(ctx context.Context, m *rwlock.RWMutex, section time.Du
 			}
 			return err
 		}
-		passed, phase := p.now()
-		p.enter(write)
+		passed, phase := p.enter(write)
 		if section > 0 {
 			time.Sleep(section)
 		}

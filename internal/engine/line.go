@@ -61,7 +61,6 @@ func (a *acquisition) inLine() {
 		return
 	}
 	a.op.Line.Head, a.op.Line.Tells = l.s.plainHead, a.opts.Bounded
-	a.op.Line.Waited = l.s.now() - a.start
 	switch {
 	case c.kind.Permits && a.n == 1 && !c.noHandOver && !c.stopped && !c.kind.Unleased:
 		a.op.Line.Head = l.s.oneHead
@@ -70,7 +69,7 @@ func (a *acquisition) inLine() {
 	}
 	if ct := l.contention; ct != nil {
 		a.op.Line.Again = ct.place.Claim == c || a.attempts.MayHaveRun || a.attempts.MayCome
-		a.op.Line.Waiting = l.waitingToReport()
+		a.op.Line.Waiting, a.op.Line.Waited = l.waitingToReport(), l.s.now()-a.start
 	}
 	if l.contention != nil || l.s.lingerUntil.Load() > int64(l.s.now()) {
 		a.op.Line.Listens = l.hears(a.prim)

@@ -38,17 +38,15 @@ end
 
 -- take_writer_off takes the entry of a writer that comes in off the line, and deletes the line unless more stands there.
 local function take_writer_off(entry, more)
-  if more then
+  if more or redis.call('ZCOUNT', LINE, READ, '+inf') > 0 then
     redis.call('ZREM', LINE, entry, 'c', 'm', marks(entry, session_of(entry)))
-  elseif redis.call('ZCOUNT', LINE, READ, '+inf') == 0 then
-    redis.call('DEL', LINE)
   else
-    redis.call('ZREM', LINE, entry, 'c', 'm', marks(entry, session_of(entry)))
+    redis.call('DEL', LINE)
   end
 end
 
 -- let_writer_in gives a lock that nobody has any more to the first writer that is alive. Where others than the line's
--- sessions listen, or where that is not known, it calls the writer, ms later: they may be readers that wait. ms is 1
+-- sessions listen, or where that is not known, it calls the writer, ms later: they may be Redisson's readers. ms is 1
 -- if a writer leaves, else 0. A writer that polls may have booked, and has its time before the first one is called; a
 -- reader has so when a writer leaves, for else the mark keeps it out. heads and booking are what entries returns. It
 -- returns the first writer; true if there may be more that were not looked at; and whether it has the lock.

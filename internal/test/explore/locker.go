@@ -82,7 +82,7 @@ type locker struct {
 	phase, rounds int8
 	num           int8 // of the claim
 	waiter
-	tenure
+	leased
 	clock
 	listening bool
 	told      parcel // a message that waits for the answer to the attempt
@@ -103,8 +103,8 @@ type waiter struct {
 	position   int64 // fair: in the line
 }
 
-// A tenure is until when a locker trusts the claim that it has.
-type tenure struct {
+// leased is until when a locker trusts the lease of the claim that it has, and when it renews that.
+type leased struct {
 	until, renewAt int64
 	renewing       bool
 }

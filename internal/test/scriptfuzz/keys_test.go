@@ -163,21 +163,25 @@ func lineRole(kind string) *role {
 		if kind == "writers" && w.once(3) {
 			put(gate+w.near(), "t")
 		}
-		for range w.n(4) {
-			if kind != "writers" {
-				break
-			}
-			entry, score := w.entry("readers"), int64(reads)
-			if w.once(3) {
-				entry = w.own("readers") + w.owner
-			}
-			if w.once(4) {
-				score = lateReads
-			}
-			put(score+w.near(), entry)
+		if kind == "writers" {
+			putReaders(w, put)
 		}
 		return add("ZADD", key, members)
 	}}
+}
+
+// putReaders puts entries of readers, some of which were called and have not come.
+func putReaders(w *world, put func(score int64, member string)) {
+	for range w.n(4) {
+		entry, score := w.entry("readers"), int64(reads)
+		if w.once(3) {
+			entry = w.own("readers") + w.owner
+		}
+		if w.once(4) {
+			score = lateReads
+		}
+		put(score+w.near(), entry)
+	}
 }
 
 var mutexLine, writersLine, permitsLine = lineRole("plain"), lineRole("writers"), lineRole("permits")
