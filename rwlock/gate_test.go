@@ -201,3 +201,22 @@ func now(t testing.TB, s *redistest.Server) int64 {
 	must(t, err)
 	return sec * 1000
 }
+
+// An entry of a named owner that wanted to read, and waits to write by now, is taken out of the line when it is called.
+func TestAReadersEntryOfAnOwnerThatWritesIsDismissed(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, name := within(t, 30*time.Second), redistest.Name(t)
+		_, w := hold(t, ctx, rwlock.New(dial(t, s, far), name).Lock)
+		ses := dial(t, s, far)
+		next := goLock(rlock.WithOwner(ctx, "me"), rwlock.New(ses, name).Lock)
+		redistest.Eventually(t, 5*time.Second, "the writer in the line", func() bool { return writersWaiting(t, s, name) == 1 })
+		entry := "S000125001500000" + fmt.Sprintf("%05d", len(ses.ID()))[1:] + ses.ID() + "me"
+		must(t, s.Do(t, "ZADD", "relock_line1:{"+name+"}", strconv.FormatInt(readersScore+now(t, s)-1000, 10), entry).Error())
+		readersWait(t, s, name, 1)
+		must(t, w.Unlock())
+		writer := in(t, next, 5*time.Second, "the writer")
+		readersWait(t, s, name, 0)
+		must(t, writer.hold.Unlock())
+		nothingLeft(t, s)
+	})
+}
