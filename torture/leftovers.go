@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"relock/internal/idgen"
 	"relock/internal/kind"
 	"relock/internal/test/redistest"
 	"relock/internal/waiting"
@@ -29,11 +30,13 @@ func (r *round) leftovers(in *check.Round) {
 		for _, owner := range r.owners(node, key) {
 			session, _, _ := strings.Cut(owner, ":")
 			session, _, _ = strings.Cut(session, ".")
-			if strings.HasPrefix(session, "owner-") || strings.HasSuffix(key, timeouts) {
-				session = "owner" // of any session: a permit's id says no more than a name
+			if strings.HasPrefix(session, "owner-") {
+				session = "owner" // of any session
+			} else if strings.HasSuffix(key, timeouts) {
+				session = sessionOfPermit(in, owner)
 			}
 			if !excused[session] && !(lost && r.given(node, key)) {
-				r.failed("%s has %q, whose session was closed, at %.3f s:%s\n\t%s%s", key, owner, now.Seconds(), r.lately(in, now),
+				r.failed("%s has %q of %s, a session that was closed, at %.3f s:%s\n\t%s%s", key, owner, session, now.Seconds(), r.lately(in, now),
 					r.describe(node, key), r.story(in, session, key))
 			}
 		}
@@ -57,6 +60,17 @@ func (r *round) leftovers(in *check.Round) {
 		r.failed("keys that do not end:\n\t%s", strings.Join(left, "\n\t"))
 	}
 	r.remembered(len(in.Processes))
+}
+
+// sessionOfPermit returns the session that has made a permit's id; "owner", of any, if none has.
+func sessionOfPermit(in *check.Round, id string) string {
+	mark, _, _, _ := idgen.SplitPermit(id)
+	for _, p := range in.Processes {
+		if idgen.PermitMark(p.Session) == mark {
+			return p.Session
+		}
+	}
+	return "owner"
 }
 
 // given reports whether a lock stands for no longer than a release gives it for. Such a lock may be left where data was
@@ -162,7 +176,7 @@ func (r *round) over(node *redistest.Server, key string) bool {
 
 // excused returns the sessions that may have left something: those that were killed within
 // their lease, those of which a command was delivered late, and all if Redis may have lost their releases. A
-// named owner and a permit are excused if any session is.
+// named owner is excused if any session is.
 func (r *round) excused(in *check.Round, now time.Duration) map[string]bool {
 	excused := map[string]bool{}
 	for _, f := range in.Faults {
@@ -179,8 +193,8 @@ func (r *round) excused(in *check.Round, now time.Duration) map[string]bool {
 	return excused
 }
 
-// owners returns who holds something by what stands under a key: the fields of a lock, the
-// permits of a semaphore.
+// owners returns who holds something by what stands under a key: the fields of a lock, the permits of a semaphore
+// that have not expired.
 func (r *round) owners(node *redistest.Server, key string) (owners []string) {
 	kind, _ := node.Do(r.tb, "TYPE", key).ToString()
 	var all []string
@@ -190,7 +204,7 @@ func (r *round) owners(node *redistest.Server, key string) (owners []string) {
 	case kind == "hash":
 		all, _ = node.Do(r.tb, "HKEYS", key).AsStrSlice()
 	case kind == "zset":
-		all, _ = node.Do(r.tb, "ZRANGE", key, "0", "-1").AsStrSlice()
+		all, _ = node.Do(r.tb, "ZRANGEBYSCORE", key, "("+strconv.FormatInt(time.Now().UnixMilli(), 10), "+inf").AsStrSlice()
 	}
 	for _, o := range all {
 		if o != "mode" {
