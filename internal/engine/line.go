@@ -22,6 +22,7 @@ type place = waiting.Place[claim]
 // lines is what a session knows for all lines that it stands in.
 type lines struct {
 	plainHead, oneHead string       // what most entries begin with, and those for one permit
+	calledHead         string       // the same, of a session that is called in any case: its readers
 	standing           sync.Map     // until when claims that are over may stand in Redis, by the number of their owner
 	lingerUntil        atomic.Int64 // until when a channel may stay subscribed without a listener: see lock.hears
 	slowUntil          atomic.Int64 // until when the session counts as a slow taker, see waiting.SlowFor
@@ -30,7 +31,16 @@ type lines struct {
 
 // want is what all entries of the session say, but for those of fair locks, for which Config.QueueLease counts.
 func (s *Session) want() waiting.Want {
-	return waiting.Want{Session: s.id, Lease: min(waiting.GrantLease, s.cfg.Lease), Life: waiting.Life(min(s.cfg.PollFloor, waiting.LongestInterval))}
+	return waiting.Want{Session: s.id, Lease: min(waiting.GrantLease, s.cfg.Lease),
+		Life: waiting.Life(min(s.cfg.PollFloor, waiting.LongestInterval)), Away: 2 * s.redis.Trip}
+}
+
+// makeHeads makes the heads of most entries, once it is known how far away Redis is.
+func (s *Session) makeHeads() {
+	plain := s.want()
+	one, called := plain, plain
+	one.Permits, called.Asks = 1, true
+	s.plainHead, s.oneHead, s.calledHead = plain.Head(), one.Head(), called.Head()
 }
 
 // entryHead is what stands in front of the owner in the entry of a claim that asks.
@@ -44,7 +54,7 @@ func (c *claim) entryHead() string {
 	}
 	w := s.want()
 	w.Slow = c.stopped
-	w.Named, w.Asks = c.num == 0, c.noHandOver // a lease of its own
+	w.Named, w.Asks = c.num == 0, c.noHandOver || c.kind.Shares // a lease of its own; or it is called in any case
 	switch {
 	case c.kind.Fenced:
 		w.Tokens = c.account.Asked()
@@ -66,6 +76,8 @@ func (a *acquisition) inLine() {
 		a.op.Line.Head = l.s.oneHead
 	case c.num == 0 || c.noHandOver || c.stopped || c.kind.Fenced || c.kind.Permits:
 		a.op.Line.Head = c.entryHead()
+	case c.kind.Shares:
+		a.op.Line.Head = l.s.calledHead
 	}
 	if ct := l.contention; ct != nil {
 		a.op.Line.Again = ct.place.Claim == c || a.attempts.MayHaveRun || a.attempts.MayCome

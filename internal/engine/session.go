@@ -84,6 +84,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt redis.Optio
 	if err := s.redis.Connect(ctx); err != nil {
 		return nil, fmt.Errorf("new session: %w", err)
 	}
+	s.makeHeads()
 	s.pollPause = cfg.PollPause()
 	s.unreserve = holds.ReserveOwners(s.id)
 	s.life.Background.Go(func() { s.schedule.Run(s.life.Context, s.now, s.watch) })
@@ -100,10 +101,6 @@ func newSession(client rueidis.Client, cfg Config, opt redis.Options) *Session {
 	} else {
 		s.owners.Store(idgen.RandomBase()) // an earlier process's holds may still stand
 	}
-	w := s.want()
-	s.plainHead = w.Head()
-	w.Permits = 1
-	s.oneHead = w.Head()
 	s.notes = report.NewNotifier()
 	s.log = slog.New(s.notes.Handler(cfg.Logger.Handler()))
 	s.trace = report.NewTracer(report.Guard(cfg.Trace, s.log), s.now)

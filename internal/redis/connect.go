@@ -28,9 +28,11 @@ func (d *Deployment) Connect(ctx context.Context) error {
 const directPatience = 250 * time.Millisecond
 
 func (d *Deployment) connect(ctx context.Context) error {
+	sent := d.cfg.Env.Clock()
 	if err := Ping(ctx, d.Client); err != nil {
 		return fmt.Errorf("ping: %w", script.AsUnavailable(err))
 	}
+	d.Trip = d.cfg.Env.Clock() - sent
 	if err := d.listen(ctx); err != nil {
 		return script.AsUnavailable(err)
 	}
@@ -71,7 +73,9 @@ func (d *Deployment) listen(ctx context.Context) error {
 func (d *Deployment) begin(ctx context.Context) error {
 	server := Server{Prefix: d.Space.Prefix, Cluster: d.Space.Cluster, Publish: d.Space.Publish}
 	cmds := append(server.Commands(), d.Record.Write())
+	sent := d.cfg.Env.Clock()
 	results := d.Run.Multi(ctx, cmds)
+	d.Trip = min(d.Trip, d.cfg.Env.Clock()-sent)
 	last := len(results) - 1
 	d.Record.Wrote(results[last])
 	if err := server.Verdict(results[:last]); err != nil {

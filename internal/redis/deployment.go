@@ -53,7 +53,8 @@ type Deployment struct {
 	Replicas Asker
 	Inbox    *inbox.Box
 	Record   *Record
-	Mute     bool // this user may not publish on the channels of sessions
+	Mute     bool          // this user may not publish on the channels of sessions
+	Trip     time.Duration // how long Redis took to answer while Connect ran, at the least
 
 	cfg Config
 	opt Options

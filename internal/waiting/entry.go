@@ -26,6 +26,8 @@ type Want struct {
 	Lease time.Duration
 	// Life is for how long the session counts as alive after each sign of life.
 	Life time.Duration
+	// Away is two round trips: for so long the lock is left to it, at least, once it was called. At most 999 ms.
+	Away time.Duration
 }
 
 // AsManyAsWait is the Tokens of a fair entry that others may join: it gets one for each of its callers.
@@ -51,6 +53,7 @@ const (
 func (w *Want) Head() string {
 	flag, session, n := "g", "", w.Tokens
 	ms := func(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+	away := int(min(ms(w.Away), 999))
 	switch {
 	case w.Permits > MostGiven, w.Permits > 0 && w.Asks:
 		return fmt.Sprintf("C%07d%07d%05d", w.Permits, min(ms(w.Life), 9999999), len(w.Session))
@@ -67,9 +70,9 @@ func (w *Want) Head() string {
 	case w.Fair:
 		flag = "f"
 	case w.Named:
-		flag, session = "n", w.Session
+		flag, session, n = "n", w.Session, away
 	case w.Asks:
-		flag = "a"
+		flag, n = "a", away
 	case w.Slow:
 		flag = "z"
 	}

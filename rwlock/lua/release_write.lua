@@ -74,13 +74,14 @@ if reads > 0 and expiry <= now and (expiry > 0 or redis.call('EXISTS', KEYS[4]) 
   reads = 0
 end
 local next, given, more, marked
-local readers = waits and open_gate(READ, at.prefix, at.counts, now) or 0
+local readers, coming = 0, 0
+if waits then readers, coming = open_gate(READ, at.prefix, at.counts, now) end
 if redis.call('HLEN', KEYS[1]) == 1 then
   if readers > 0 then
     local booked = booking and due(booking, now)
-    next, more = call_writer(at, now, math.max(GATE_MS + 1, booked or 0))
+    next, more = call_writer(at, now, math.max(coming + 1, booked or 0))
     marked = next and not booked
-    if marked then keep_out(1000, now) end
+    if marked then keep_out(1000 + coming, now) end
   else
     next, more, given = let_writer_in(heads, booking, at, now, 1)
   end

@@ -6,8 +6,8 @@
 --   "t" -> OPENED and when the gate was opened last, in ms
 -- include line
 local READERS, LATE_BY, OPENED = 8.8e15, 1e14, 8.5e15
--- For so long a writer leaves the lock to those who were called; and so many are called at once.
-local GATE_MS, MOST_CALLED = 5, 256
+-- So many are called at once.
+local MOST_CALLED = 256
 
 -- opened_at returns when the gate was opened last, by the score of t; 0: never, or Redis's clock has leapt back since.
 local function opened_at(now, score)
@@ -15,25 +15,30 @@ local function opened_at(now, score)
   return at <= now and at or 0
 end
 
--- expects returns for how many ms more the lock is left to readers that were called; nil if all have come.
+-- expects returns for how many ms more the lock is left to readers that were called; nil if all have come. Of many it
+-- looks at a few: when these have come, at the next.
 local function expects(now)
-  local opened = opened_at(now, redis.call('ZSCORE', LINE, 't'))
-  local ms = opened + GATE_MS - now
-  return ms > 0 and redis.call('ZCOUNT', LINE, int(READERS), int(READERS + opened)) > 0 and ms or nil
+  local opened, ms = opened_at(now, redis.call('ZSCORE', LINE, 't')), 0
+  if now - opened >= MOST_PATIENCE_MS then return nil end
+  for _, entry in ipairs(redis.call('ZRANGEBYSCORE', LINE, int(READERS), int(READERS + opened), 'LIMIT', 0, 16)) do
+    ms = math.max(ms, opened + patience(entry) - now)
+  end
+  return ms > 0 and ms or nil
 end
 
--- open_gate opens it to those whose scores are from low on, and returns how many are to come. Of too many it calls some; the
--- gate is open to these, and the first of them that comes in calls the next.
+-- open_gate opens it to those whose scores are from low on. It returns how many are to come, and how many ms the one that
+-- is furthest away has. Of too many it calls some; the gate is open to these, and the first of them that comes in calls
+-- the next.
 local function open_gate(low, prefix, counts, now)
   local there = redis.call('ZRANGEBYSCORE', LINE, low, '+inf', 'WITHSCORES', 'LIMIT', 0, MOST_CALLED)
-  if not there[1] then return 0 end
-  local before, n = opened_at(now, redis.call('ZSCORE', LINE, 't')), 0
+  if not there[1] then return 0, 0 end
+  local before, n, ms = opened_at(now, redis.call('ZSCORE', LINE, 't')), 0, 0
   for i = 1, #there, 2 do
     local entry, since = there[i], there[i + 1] - READERS
     if call(prefix, entry, 0) == 0 and counts == '1' or since < now - 10000 - LATE_BY then
       redis.call('ZREM', LINE, entry)
     elseif since > before then
-      n = n + 1
+      n, ms = n + 1, math.max(ms, patience(entry))
     elseif since > 0 then -- nobody waits for it any more
       redis.pcall('ZADD', LINE, int(READERS + since - LATE_BY), entry)
     end
@@ -42,7 +47,7 @@ local function open_gate(low, prefix, counts, now)
     local at = #there == 2 * MOST_CALLED and math.min(now, there[#there] - READERS) or now
     redis.pcall('ZADD', LINE, int(OPENED + at), 't')
   end
-  return n
+  return n, ms
 end
 
 -- may_come says whether the gate was opened for readers, by the score of their entry; or for how many ms they have waited,

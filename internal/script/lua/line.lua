@@ -19,7 +19,7 @@
 --     session hears nothing; e, called; i, so too, and named. Of permits: P, given; Q, too, of a slow taker; C, called.
 --      Of writers: V, given; U, too, of a slow taker; W, called; N, so too, and named
 --   2-4: how many fencing tokens it wants, of a fair entry 999 for as many as callers wait; or how many permits, of C
---     in 2-8  5-8: for how many ms the lock is given  9-15: for how many ms its session is taken for alive after each
+--     in 2-8; of a, n, W, N and readers in how many ms its session can come at the soonest, twice  5-8: for how many ms the lock is given  9-15: for how many ms its session is taken for alive after each
 --     sign of life  16-20: the length of the session, which comes next: as the beginning of a private owner; or in
 --     front of a named one, for i with the id of the hold, 32 letters
 -- The messages, on the channel of a session: 'granted:<now>:<token>:<tokens>:<last>:<position>:<length of
@@ -32,9 +32,8 @@ local PASSED, NUMBER, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING, READ =
 -- A process that was heard of so short a time ago runs; a slow taker waits no longer than that as the first.
 -- Where so many in a row doze it is not one that is slow, and to look at more would cost each release dearly.
 local AWAKE_MS, SLOW_MS, MOST_DOZING = 1, 100, 4
--- For how long the lock is left to an entry that was called. A fair line keeps its order for a process that is
--- slow, and one that has stopped costs a fifth of what one costs that was given the lock.
-local PATIENCE_MS, FAIR_PATIENCE_MS = 5, 250
+-- For how long the lock is left to an entry that was called, see patience.
+local PATIENCE_MS, FAIR_PATIENCE_MS, MOST_PATIENCE_MS = 5, 250, 999
 
 -- time returns Redis's in µs and in ms.
 local function time()
@@ -150,6 +149,14 @@ local function called_until(now, score)
   return called < now + 1000 and called or 0
 end
 
+-- patience returns for how many ms the lock is left to an entry that was called: longer for one that is far away. A fair
+-- line keeps its order for a process that is slow, and one that has stopped costs a fifth of what one costs that was
+-- given the lock.
+local function patience(entry)
+  if is_fair(entry) then return FAIR_PATIENCE_MS end
+  return string.find(entry, '^[anWNRS]') and math.max(PATIENCE_MS, number(entry, 2, 4)) or PATIENCE_MS
+end
+
 -- call tells the session of an entry that it may ask, so many ms later, and returns how many heard that; false if
 -- this user may not.
 local function call(prefix, entry, ms)
@@ -182,13 +189,12 @@ end
 -- passed by, if there is one: only the first of the line listens for those who come in from outside of it.
 local function call_in_turn(prefix, entry, second, now, ms, slow)
   if slow then call(prefix, slow, ms) end
-  local patience = is_fair(entry) and FAIR_PATIENCE_MS or PATIENCE_MS
-  if call(prefix, entry, ms) then redis.pcall('ZADD', LINE, int(CALLED + now + ms + patience), 'c') end
-  local behind = {second}
+  if call(prefix, entry, ms) then redis.pcall('ZADD', LINE, int(CALLED + now + ms + patience(entry)), 'c') end
+  local front, behind = entry, {second}
   for i = 1, 16 do
     local next = behind[i]
     if not is_entry(next) then return end
-    ms = ms + patience
+    front, ms = next, ms + patience(front)
     call(prefix, next, ms)
     if string.find(next, '^[gzfhdPQVUWN]') then return end
     if i == 1 then behind = redis.call('ZRANGEBYSCORE', LINE, redis.call('ZSCORE', LINE, next), '+inf', 'LIMIT', 0, 16) end
