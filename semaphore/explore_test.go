@@ -42,6 +42,6 @@ func TestExploredCommands(t *testing.T) {
 	c, ec := newCount(s, n, 0), &explore.Counter{Names: n}
 	same("take", c.Acquire(&waits), ec.Acquire(&waits), memory)
 	same("untake", c.Release(&leaves), ec.Release(&leaves), memory)
-	head := "C0000002000250000001"
+	head := "C0000200000250000001"
 	same("an entry that nobody waits for", c.Dismiss(n, head, "X:1", false), ec.Release(&kind.Op{Owner: "X:1", Line: kind.Line{Named: true, Head: head}}))
 }

@@ -1,6 +1,7 @@
 package semaphore_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -95,6 +96,25 @@ func TestACalledSessionThatHasStoppedHoldsNobodyUp(t *testing.T) {
 					t.Errorf("the one behind got in after %v, want 5 ms and an attempt", d)
 				}
 				waits(t, "the one that has stopped", first)
+			})
+		})
+	}
+}
+
+// A request for more than has room in an entry stands in the line as any other, up to the most that is allowed.
+func TestARequestForABillionIsCalled(t *testing.T) {
+	for _, n := range []int{9_999_999, 10_000_000, 60_466_176, 1<<31 + 5, 1 << 53} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				ctx, name := within(t, 30*time.Second), redistest.Name(t)
+				giver, c := semaphore.NewCounter(dial(t, s, slow()), name), semaphore.NewCounter(dial(t, s, slow()), name)
+				_, err := giver.TrySet(ctx, n-1)
+				must(t, err)
+				done := start(func() error { return c.Acquire(ctx, n) })
+				awaitInLine(t, s, name, 1)
+				must(t, giver.Release(ctx, 1))
+				must(t, locktest.Get(t, done, 10*time.Second, "the request"))
+				available(t, ctx, giver, 0)
 			})
 		})
 	}

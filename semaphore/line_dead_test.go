@@ -23,7 +23,7 @@ func TestManyDeadSessionsInFrontDoNotKeepPermitsIdle(t *testing.T) {
 				now := clock[0]*1000 - 1
 				for i := range 40 {
 					session := fmt.Sprintf("dead%d", i)
-					entry := fmt.Sprintf("C0000001%07d%05d%s:1", 5000, len(session), session)
+					entry := fmt.Sprintf("C0000100%07d%05d%s:1", 5000, len(session), session)
 					must(t, s.Do(t, "ZADD", "relock_line1:{x}", fmt.Sprint(now*1000+int64(i)), entry, fmt.Sprint(int64(5e15)-now+60000), "s"+session).Error())
 				}
 				must(t, s.Do(t, "PEXPIRE", "relock_line1:{x}", "600000").Error())

@@ -67,11 +67,12 @@ func (q *queue) readLine() {
 		if !strings.Contains("PQC", m[:1]) {
 			continue
 		}
-		digits := m[1:4]
+		digits, base := m[1:4], 10
 		if m[0] == 'C' {
-			digits = m[1:8]
+			digits, base = m[1:6], 36
 		}
-		n, err := strconv.Atoi(digits)
+		number, err := strconv.ParseInt(digits, base, 64)
+		n := int(number)
 		length, err2 := strconv.Atoi(m[15:20])
 		if err != nil || err2 != nil || length > len(m)-20 {
 			q.w.Failf("the line has the entry %q", m)

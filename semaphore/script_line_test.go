@@ -2,6 +2,7 @@ package semaphore_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,8 @@ const (
 // head returns what an entry begins with: it gives permits for 9.999 s and keeps its session alive for a thousand.
 func head(letter string, n int) string {
 	if letter == "C" {
-		return fmt.Sprintf("C%07d1000000%05d", n, 1)
+		digits := "0000" + strconv.FormatInt(int64(n), 36)
+		return fmt.Sprintf("C%s001000000%05d", digits[len(digits)-5:], 1)
 	}
 	return fmt.Sprintf("%s%03d99991000000%05d", letter, n, 1)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -42,7 +43,7 @@ type lease struct {
 	safeLease time.Duration // how much of a lease is left whatever another process does: see exposed.go
 	passUntil time.Duration // until when callers may enter: the end of the slice, or of the time to join
 	slot      clock.Slot    // in the schedule, which guards it
-	n         int32         // permits
+	n         int32         // permits; or of a counter more
 	// doubts is the session's count of doubts (Conn.Doubts) when that command was sent. If that is another by now, the
 	// session may have missed that the claim ended: no caller enters it, and an Unlock asks Redis.
 	doubts uint32
@@ -64,7 +65,7 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 // newClaim makes a claim for an acquisition, on the lock's list before anything is sent.
 func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, target: a.target, next: l.claims}
-	c.n, c.renewAt, c.safeLease, c.noHandOver = int32(a.n), never, a.safeLease, a.opts.Lease > 0 || a.opts.AtLeast > 0
+	c.n, c.renewAt, c.safeLease, c.noHandOver = int32(min(a.n, math.MaxInt32)), never, a.safeLease, a.opts.Lease > 0 || a.opts.AtLeast > 0
 	c.stopped = a.kind.Lines && !a.kind.Fair && !a.kind.Shares && l.s.slowUntil.Load() > int64(l.s.now())
 	if a.named != "" {
 		c.account = account.New(c.prim, a.named)

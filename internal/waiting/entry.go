@@ -56,7 +56,7 @@ func (w *Want) Head() string {
 	away := int(min(ms(w.Away), 999))
 	switch {
 	case w.Permits > MostGiven, w.Permits > 0 && w.Asks:
-		return fmt.Sprintf("C%07d%07d%05d", w.Permits, min(ms(w.Life), 9999999), len(w.Session))
+		return fmt.Sprintf("C%s%s%07d%05d", base36(w.Permits, 5), base36(away, 2), min(ms(w.Life), 9999999), len(w.Session))
 	case w.Permits > 0 && w.Slow:
 		flag, n = "Q", w.Permits
 	case w.Permits > 0:
@@ -77,6 +77,15 @@ func (w *Want) Head() string {
 		flag = "z"
 	}
 	return fmt.Sprintf("%s%03d%04d%07d%05d%s", flag, n, min(ms(w.Lease), 9999), min(ms(w.Life), 9999999), len(w.Session), session)
+}
+
+// base36 writes n, or the most that has room, as so many digits to base 36.
+func base36(n, digits int) string {
+	most := 1
+	for range digits {
+		most *= 36
+	}
+	return strconv.FormatInt(int64(most+min(n, most-1)), 36)[1:]
 }
 
 const (

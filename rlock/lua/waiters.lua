@@ -9,7 +9,7 @@ local score, n = {}, 0
 for i = 1, #all, 2 do score[all[i]] = tonumber(all[i + 1]) end
 for i = 1, #all, 2 do
   local entry = all[i]
-  if string.find(entry, '^[gzandefhiPQCVUWNRS]%d') then
+  if string.find(entry, '^[gzandefhiPQCVUWNRS]%w') then
     local session = string.sub(entry, 21, 20 + tonumber(string.sub(entry, 16, 20), 10))
     local alive = 5e15 - (score['s' .. session] or 5e15)
     local counts = string.find(entry, '^[RS]') and '' or 'w' .. (string.find(entry, '^[defhi]') and entry or session)

@@ -8,8 +8,10 @@ local FIRST_MS = 5
 -- In the reply to the first of the line: what time can bring to it is not known. It is longer than any poll floor.
 local NEVER = 2e9
 
--- size returns for how many permits an entry is.
-local function size(entry) return number(entry, 2, string.sub(entry, 1, 1) == 'C' and 8 or 4) end
+-- size returns for how many permits an entry is; of more than 60 million, which have no room in it, not all.
+local function size(entry)
+  return string.sub(entry, 1, 1) == 'C' and tonumber(string.sub(entry, 2, 6), 36) or number(entry, 2, 4)
+end
 
 -- kept_for returns for how many ms more the first entry, which is for more than is free, keeps what comes free
 -- for itself: 1 s, 2 s, 4 s and so on up to 32 s, with 1 s in between in which what fits may pass. Without

@@ -18,9 +18,10 @@
 --     and passes no slow taker by: f, given, and other callers may join it; h, given; d, given although its
 --     session hears nothing; e, called; i, so too, and named. Of permits: P, given; Q, too, of a slow taker; C, called.
 --      Of writers: V, given; U, too, of a slow taker; W, called; N, so too, and named
---   2-4: how many fencing tokens it wants, of a fair entry 999 for as many as callers wait; or how many permits, of C
---     in 2-8; of a, n, W, N and readers in how many ms its session can come at the soonest, twice  5-8: for how many ms the lock is given  9-15: for how many ms its session is taken for alive after each
---     sign of life  16-20: the length of the session, which comes next: as the beginning of a private owner; or in
+--   2-4: how many fencing tokens it wants, of a fair entry 999 for as many as callers wait; or how many permits; of a,
+--     n, W, N and readers for how many ms the lock is left to it, once it was called. C: 2-6 and 7-8, to base 36
+--   5-8: for how many ms the lock is given  9-15: for how many ms its session is taken for alive after each sign of
+--     life  16-20: the length of the session, which comes next: as the beginning of a private owner; or in
 --     front of a named one, for i with the id of the hold, 32 letters
 -- The messages, on the channel of a session: 'granted:<now>:<token>:<tokens>:<last>:<position>:<length of
 --   entry>:<entry><key>', it has the lock, of a fair entry the callers up to the last one;
@@ -154,6 +155,7 @@ end
 -- given the lock.
 local function patience(entry)
   if is_fair(entry) then return FAIR_PATIENCE_MS end
+  if string.sub(entry, 1, 1) == 'C' then return math.max(PATIENCE_MS, tonumber(string.sub(entry, 7, 8), 36)) end
   return string.find(entry, '^[anWNRS]') and math.max(PATIENCE_MS, number(entry, 2, 4)) or PATIENCE_MS
 end
 

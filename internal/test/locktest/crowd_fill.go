@@ -18,7 +18,7 @@ import (
 func waiterID(i int) string { return fmt.Sprintf("waiter%06d", i) }
 
 // entryHead is what an entry begins with, see line.lua.
-var entryHead = regexp.MustCompile(`^[A-Za-z]\d{19}$`)
+var entryHead = regexp.MustCompile(`^[A-Za-z][0-9a-z]{7}\d{12}$`)
 
 // fill makes a line in which n sessions stand, and returns its key. letter is what their entries begin with, if not as
 // those of the session that showed how to enter.

@@ -111,7 +111,7 @@ func (w *world) head(line, session string, named bool, n int) string {
 		n = 999
 	}
 	if letter == "C" {
-		return fmt.Sprintf("C%07d%s%05d", n, w.life, len(session))
+		return fmt.Sprintf("C%05d00%s%05d", n, w.life, len(session))
 	}
 	return fmt.Sprintf("%s%03d%04s%s%05d%s", letter, n, given, w.life, len(session), rest)
 }

@@ -10,6 +10,7 @@ import (
 	"relock/internal/test/redistest"
 	"relock/rlock"
 	"relock/rwlock"
+	"relock/semaphore"
 )
 
 // A session that is called, and not given the lock, has two round trips to come, however far away it is: it would else
@@ -80,7 +81,7 @@ func hold(m locktest.Mutex, ctx context.Context) (*rlock.Hold, error) {
 }
 
 // entryHead is what an entry begins with.
-var entryHead = regexp.MustCompile(`^[a-zA-Z][0-9]{19}`)
+var entryHead = regexp.MustCompile(`^[a-zA-Z][0-9a-z]{7}[0-9]{12}`)
 
 // stands waits until so many entries stand in the line.
 func stands(t *testing.T, s *redistest.Server, name string, n int) {
@@ -96,4 +97,58 @@ func stands(t *testing.T, s *redistest.Server, name string, n int) {
 		}
 		return got == n
 	})
+}
+
+// So has one that waits for a counter, and one that wants more permits than a release writes down for others.
+func TestAFarSessionThatWaitsForManyPermitsGetsItsTurn(t *testing.T) {
+	type take func(ses *rlock.Session, name string, ctx context.Context) (release func() error, err error)
+	for what, takes := range map[string]take{
+		"counter": func(ses *rlock.Session, name string, ctx context.Context) (func() error, error) {
+			counter := semaphore.NewCounter(ses, name)
+			return func() error { return counter.Release(ctx, 1) }, counter.Acquire(ctx, 1)
+		},
+		"permits": func(ses *rlock.Session, name string, ctx context.Context) (func() error, error) {
+			_, p, err := semaphore.New(ses, name, 70).Acquire(ctx, 70)
+			if err != nil {
+				return nil, err
+			}
+			return p.Release, nil
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				name, cfg, ctx := redistest.Name(t), calledConfig, within(t, time.Minute)
+				far, holder, near := farDial(t, s, 200*time.Millisecond, cfg), dial(t, s, cfg), dial(t, s, cfg)
+				if what == "counter" {
+					must(t, semaphore.NewCounter(holder, name).Release(ctx, 1)) // which makes it
+				}
+				release, err := takes(holder, name, ctx)
+				must(t, err)
+				type taken struct {
+					by      string
+					release func() error
+					err     error
+				}
+				in := make(chan taken, 2)
+				for i, by := range []string{"far", "near"} {
+					ses := []*rlock.Session{far, near}[i]
+					go func() {
+						release, err := takes(ses, name, ctx)
+						in <- taken{by, release, err}
+					}()
+					stands(t, s, name, i+1)
+					locktest.Stays(t, ctx, 300*time.Millisecond) // nothing is on its way any more
+				}
+				for _, want := range []string{"far", "near"} {
+					must(t, release())
+					got := locktest.Get(t, in, 10*time.Second, "the "+want+" session")
+					must(t, got.err)
+					if release = got.release; got.by != want {
+						t.Fatalf("the %s session got in, and it was the turn of the %s one", got.by, want)
+					}
+				}
+				must(t, release())
+			})
+		})
+	}
 }
