@@ -10,12 +10,12 @@
 //   - Readers do not starve a writer, nor writers a reader. While a writer waits, new readers queue
 //     behind it. The writer enters when the current readers have left. After it, readers that wait
 //     enter together, before the next writer. That is a phase-fair lock (Brandenburg and Anderson,
-//     2010), but for readers that do not come within 5 ms when they are called: they may wait for
-//     one writer more.
+//     2010), but for readers that do not come in time when they are called: they may wait for one
+//     writer more. They have 5 ms, or two round trips as their session measured them when it began.
 //   - Writers of all sessions enter in the order of arrival: they stand in a line in Redis, and a
 //     release gives the lock to the first, however many wait. What package rlock says of granted
 //     holds is true of it. One with an owner's name or a fixed lease is called instead; it is
-//     passed over if it does not come within 5 ms. Readers are always called.
+//     passed over if it does not come in that time. Readers are always called.
 //   - Goroutines of one session that wait for one lock, readers and writers alike, are served in
 //     the order of arrival. Exceptions: a named owner ([rlock.WithOwner]) asks Redis once before
 //     it queues, and readers may join others of their session that are inside.
