@@ -68,7 +68,7 @@ func (m *Mutex) Locker(ctx context.Context) sync.Locker { return m.base().Locker
 
 // Waiters returns how many callers, of all sessions, stand in the queue. A waiter that died is
 // counted until it has been silent for its session's Config.QueueLease. Waiters blocks for one
-// round trip; the answer may be out of date when it returns.
+// round trip, and one more for each 300 sessions or so that wait; the answer may be out of date when it returns.
 func (m *Mutex) Waiters(ctx context.Context) (int, error) {
 	return m.base().Waiters(ctx)
 }

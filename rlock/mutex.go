@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/calls"
 	"relock/internal/engine"
 	"relock/internal/mutex"
 	"relock/internal/script"
@@ -137,16 +136,14 @@ func decodeState(r rueidis.RedisResult) (State, error) {
 
 // Waiters returns how many callers of all sessions wait for the mutex, as of each session's last look,
 // which is no older than its Config.PollFloor. Callers of sessions that cannot be told anything, and
-// Redisson's, are not among them. It blocks for one round trip.
+// Redisson's, are not among them. It blocks for one round trip, and one more for each 300 sessions or so that wait.
 func (m *Mutex) Waiters(ctx context.Context) (int, error) {
 	handle := (*engine.Handle)(m)
 	p, err := mutex.PrimitiveFor(handle, "waiters")
 	if err != nil {
 		return 0, err
 	}
-	var n int64
-	err = handle.Calls().Call(ctx, "waiters", p.Waiters(), calls.Integer(&n))
-	return int(n), err
+	return handle.Calls().Waiters(ctx, p.Waiters)
 }
 
 // ForceUnlock, for operators, ends any owner's hold, whatever its count, and wakes a waiter. A

@@ -137,9 +137,9 @@ func (n *names) line() string { return n.built().permits[2] }
 
 // waiters asks through a handle how many callers wait.
 func (n *names) waiters(ctx context.Context, h *calls.Handle) (int, error) {
-	var count int64
-	err := h.Call(ctx, "waiters", script.Command{Script: waitersScript, Keys: []string{n.line()}}, calls.Integer(&count))
-	return int(count), err
+	return h.Waiters(ctx, func(from int64) script.Command {
+		return script.Command{Script: waitersScript, Keys: []string{n.line()}, Args: []string{script.Itoa(from)}}
+	})
 }
 
 // Entry is how an entry begins.

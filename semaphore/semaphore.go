@@ -166,7 +166,7 @@ func (m *Semaphore) Available(ctx context.Context) (int, error) {
 
 // Waiters returns how many callers of all sessions wait for permits, as of each session's last look, which is no
 // older than its Config.PollFloor. Callers of sessions that cannot be told anything, and Redisson's, are not among
-// them. It blocks for one round trip.
+// them. It blocks for one round trip, and one more for each 300 sessions or so that wait.
 func (m *Semaphore) Waiters(ctx context.Context) (int, error) {
 	if err := m.usable("waiters"); err != nil {
 		return 0, err

@@ -4,6 +4,7 @@ package calls
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -109,6 +110,27 @@ func (h *Handle) Check(op string, bad error) error {
 		bad = h.err
 	}
 	return h.wrap(op, bad)
+}
+
+// Waiters counts the callers that wait for a lock, part by part of its line: part is waiters.lua of rlock, with where the
+// part begins.
+func (h *Handle) Waiters(ctx context.Context, part func(from int64) script.Command) (int, error) {
+	var counted []int64
+	decode := func(r rueidis.RedisResult) (err error) {
+		if counted, err = r.AsIntSlice(); err == nil && len(counted) != 2 {
+			err = fmt.Errorf("%w: %d elements", script.ErrShape, len(counted))
+		}
+		return err
+	}
+	for n, next := 0, int64(0); ; {
+		if err := h.Call(ctx, "waiters", part(next), decode); err != nil {
+			return 0, err
+		}
+		n += int(counted[0])
+		if next = counted[1]; next == 0 {
+			return n, nil
+		}
+	}
 }
 
 // Integer decodes an integer, also one in decimal digits.

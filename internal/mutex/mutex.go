@@ -120,9 +120,9 @@ func (p *Primitive) State() script.Command {
 	return script.Command{Script: stateScript, Keys: p.names.Keys[:]}
 }
 
-// Waiters is waiters.lua: it replies with how many callers wait.
-func (p *Primitive) Waiters() script.Command {
-	return script.Command{Script: waitersScript, Keys: p.keys[1:]}
+// Waiters is waiters.lua, for [calls.Handle.Waiters].
+func (p *Primitive) Waiters(from int64) script.Command {
+	return script.Command{Script: waitersScript, Keys: p.keys[1:], Args: []string{script.Itoa(from)}}
 }
 
 // forceWithoutLine is a force_unlock script call that names neither mark nor line.

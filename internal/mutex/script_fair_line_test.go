@@ -77,10 +77,10 @@ var fairLooks = []locktest.ScriptCase{
 	kase("another type of lock is told", "look", state(stand("f1"), "SET lock x"), line, looks("f1"), wrong, wrong, "line<f1 #f1 sA wf1> lock=x"),
 	kase("another type of line is told", "look", state(byOther, "SET line x"), line, looks("f1"), wrong, wrong, "line=x lock{other:1}"),
 
-	kase("nobody waits", "waiters", nil, line[1:], nil, "0", "0", ""),
-	kase("the callers of all entries wait", "waiters", state(stand("f1 gb fb f2")), line[1:], nil, "12", "12", "line<f1 gb fb f2 #f1 #fb #f2 sA sB wf1 wfb wf2>"),
-	kase("plain callers are counted by session", "waiters", state(stand("g1 f1 gb"), at(8600000000000007, "wA")), line[1:], nil, "11", "11", "line<g1 f1 gb #f1 sA sB wf1 wA>"),
-	kase("the silent do not wait", "waiters", state(stand("f1 fb gb"), "ZREM line sB", heard("B", silent)), line[1:], nil, "2", "2", "line<f1 fb gb #f1 #fb sA sB wf1 wfb>"),
-	kase("an entry of which nothing is said does not wait", "waiters", setup(at(1, "f1")), line[1:], nil, "0", "0", "line<f1>"),
-	kase("a line of another type is told", "waiters", setup("SET line x"), line[1:], nil, wrong, wrong, "line=x"),
+	kase("nobody waits", "waiters", nil, line[1:], []string{"0"}, "[0 0]", "[0 0]", ""),
+	kase("the callers of all entries wait", "waiters", state(stand("f1 gb fb f2")), line[1:], []string{"0"}, "[12 0]", "[12 0]", "line<f1 gb fb f2 #f1 #fb #f2 sA sB wf1 wfb wf2>"),
+	kase("plain callers are counted by session", "waiters", state(stand("g1 f1 gb"), at(8600000000000007, "wA")), line[1:], []string{"0"}, "[11 0]", "[11 0]", "line<g1 f1 gb #f1 sA sB wf1 wA>"),
+	kase("the silent do not wait", "waiters", state(stand("f1 fb gb"), "ZREM line sB", heard("B", silent)), line[1:], []string{"0"}, "[2 0]", "[2 0]", "line<f1 fb gb #f1 #fb sA sB wf1 wfb>"),
+	kase("an entry of which nothing is said does not wait", "waiters", setup(at(1, "f1")), line[1:], []string{"0"}, "[0 0]", "[0 0]", "line<f1>"),
+	kase("a line of another type is told", "waiters", setup("SET line x"), line[1:], []string{"0"}, wrong, wrong, "line=x"),
 }

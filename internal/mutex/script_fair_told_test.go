@@ -169,14 +169,14 @@ func TestWhoWasPassedOverAndLooksHasTheOldPlace(t *testing.T) {
 				t.Errorf("after %s Redis has %q, want %q", step, got, want)
 			}
 		}
-		if n := eval(t, s, "waiters", line[1:]); n != "7" {
+		if n := eval(t, s, "waiters", line[1:], "0"); n != "[7 0]" {
 			t.Errorf("%s callers wait while a session is silent", n)
 		}
 		eval(t, s, "release", line, free("me")...)
 		see("the release", "line<fc fb #fb #fc sA sC sB wfb wfc> lock{A1:1}")
 		eval(t, s, "look", line, looks("fb")...)
 		see("the look", "line<fb fc #fb #fc sA sC sB wfb wfc> lock{A1:1}")
-		if n := eval(t, s, "waiters", line[1:]); n != "6" {
+		if n := eval(t, s, "waiters", line[1:], "0"); n != "[6 0]" {
 			t.Errorf("%s callers wait when the session is heard of", n)
 		}
 		eval(t, s, "release", line, free("A1")...)

@@ -37,7 +37,7 @@ func fairCommands() map[string]script.Command {
 		"a release by id":   p.Release(&kind.Op{Owner: "A9", Private: true, ByIDs: true, Ending: kind.Ending{Ends: []string{"i"}, Keep: time.Second}, Line: kind.Line{Named: true}}),
 		"a look":            p.Look([]string{fairEntry}),
 		"a forced unlock":   p.ForceUnlock(&kind.Force{Owners: []string{"A9"}, ID: "r", Remembered: time.Minute}),
-		"a count":           p.Waiters(),
+		"a count":           p.Waiters(0),
 		"an entry is taken": p.Dismiss(names("x"), fairEntry[:20], "A1", true),
 	}
 }

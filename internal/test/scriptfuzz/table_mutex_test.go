@@ -69,7 +69,10 @@ var mutexScripts = []scriptRow{
 		{keys: k(sides, readers, writers, mark), args: a(ch, publish, ofSession, counts, is("1", "65000"), owners)},
 	}},
 	{path: "rlock/lua/state.lua", reply: anything, calls: []call{{keys: k(lock)}, {keys: k(sides)}}},
-	{path: "rlock/lua/waiters.lua", reply: numbers(1, 1), calls: []call{{keys: k(line)}, {keys: k(ofFair)}, {keys: k(named("relock_line1:{x}", permitsLine))}, {keys: k(writers)}}},
+	{path: "rlock/lua/waiters.lua", reply: numbers(2, 2), calls: []call{
+		{keys: k(line), args: a(is("0", "3"))}, {keys: k(ofFair), args: a(is("0", "3"))},
+		{keys: k(named("relock_line1:{x}", permitsLine)), args: a(is("0"))}, {keys: k(writers), args: a(is("0"))},
+	}},
 }
 
 // ownIDs is 1 if the release names the key of ids.
