@@ -48,7 +48,7 @@ var partialCalls = map[string]struct {
 	"a look where all tell":       {"look", line, with(looks("fb"), 2, "1")},
 	"a look that draws tokens":    {"look", lineToken, with(looks("fb"), 4, "1")},
 	"a lock that is taken away":   {"force_unlock", line, force("me", "other")},
-	"a question how many wait":    {"waiters", line[1:], nil},
+	"a question how many wait":    {"waiters", line[1:], []string{"0"}},
 	"a caller whose turn it is":   {"acquire", line, with(come("fb"), 7, "1")},
 	"a caller that hears of it":   {"acquire", line, with(come("fc"), 11, "1")},
 	"a caller that was in front":  {"acquire", line, with(come("fc"), 16, "1")},
