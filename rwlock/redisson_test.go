@@ -106,15 +106,19 @@ func TestRedissonWritersAndOursExclude(t *testing.T) {
 func TestRedissonUnlockLeavesARenewedReader(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		lease := s.Slowed(1500 * time.Millisecond)
-		m := rwlock.New(dial(t, s, rlock.Config{Lease: lease}), "x")
-		ctx := within(t, 2*time.Minute)
-		section, r := hold(t, ctx, m.RLock)
+		section, r := hold(t, within(t, 2*time.Minute), rwlock.New(dial(t, s, rlock.Config{Lease: lease}), "x").RLock)
 		outlivesJavaReaders(t, s, section, lease)
 		must(t, r.Unlock())
 		nothingLeft(t, s)
+	})
+}
 
-		section, w := hold(t, ctx, m.Lock)
-		_, r = hold(t, section, m.RLock)
+func TestRedissonUnlockLeavesADowngradedReader(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		lease := s.Slowed(1500 * time.Millisecond)
+		m := rwlock.New(dial(t, s, rlock.Config{Lease: lease}), "x")
+		section, w := hold(t, within(t, 2*time.Minute), m.Lock)
+		_, r := hold(t, section, m.RLock)
 		_, r2 := hold(t, section, m.RLock)
 		must(t, w.Unlock())
 		outlivesJavaReaders(t, s, section, lease)
