@@ -21,12 +21,12 @@ type place = waiting.Place[claim]
 
 // lines is what a session knows for all lines that it stands in.
 type lines struct {
-	plainHead, oneHead string       // what most entries begin with, and those for one permit
-	calledHead         string       // the same, of a session that is called in any case: its readers
-	standing           sync.Map     // until when claims that are over may stand in Redis, by the number of their owner
-	lingerUntil        atomic.Int64 // until when a channel may stay subscribed without a listener: see lock.hears
-	slowUntil          atomic.Int64 // until when the session counts as a slow taker, see waiting.SlowFor
-	liners             [waiting.Sorts]atomic.Pointer[kind.Liner]
+	plainHead, oneHead  string       // what most entries begin with, and those for one permit
+	readHead, writeHead string       // the same, of readers and writers
+	standing            sync.Map     // until when claims that are over may stand in Redis, by the number of their owner
+	lingerUntil         atomic.Int64 // until when a channel may stay subscribed without a listener: see lock.hears
+	slowUntil           atomic.Int64 // until when the session counts as a slow taker, see waiting.SlowFor
+	liners              [waiting.Sorts]atomic.Pointer[kind.Liner]
 }
 
 // want is what all entries of the session say, but for those of fair locks, for which Config.QueueLease counts.
@@ -38,9 +38,9 @@ func (s *Session) want() waiting.Want {
 // makeHeads makes the heads of most entries, once it is known how far away Redis is.
 func (s *Session) makeHeads() {
 	plain := s.want()
-	one, called := plain, plain
-	one.Permits, called.Asks = 1, true
-	s.plainHead, s.oneHead, s.calledHead = plain.Head(), one.Head(), called.Head()
+	one, read, write := plain, plain, plain
+	one.Permits, read.Asks, write.Writes = 1, true, true
+	s.plainHead, s.oneHead, s.readHead, s.writeHead = plain.Head(), one.Head(), read.Head(), write.Head()
 }
 
 // entryHead is what stands in front of the owner in the entry of a claim that asks.
@@ -54,8 +54,11 @@ func (c *claim) entryHead() string {
 	}
 	w := s.want()
 	w.Slow = c.stopped
-	w.Named, w.Asks = c.num == 0, c.noHandOver || c.kind.Shares // a lease of its own; or it is called in any case
+	w.Named, w.Writes = c.num == 0, c.kind.Writes
+	w.Asks = c.noHandOver || c.kind.Shares // a lease of its own; or it is called in any case
 	switch {
+	case c.kind.Fenced && c.prim.(kind.Liner).Entry("g") != "g": // its tokens have an end: it is called
+		w.Asks = true
 	case c.kind.Fenced:
 		w.Tokens = c.account.Asked()
 	case c.kind.Permits:
@@ -77,7 +80,9 @@ func (a *acquisition) inLine() {
 	case c.num == 0 || c.noHandOver || c.stopped || c.kind.Fenced || c.kind.Permits:
 		a.op.Line.Head = c.entryHead()
 	case c.kind.Shares:
-		a.op.Line.Head = l.s.calledHead
+		a.op.Line.Head = l.s.readHead
+	case c.kind.Writes:
+		a.op.Line.Head = l.s.writeHead
 	}
 	if ct := l.contention; ct != nil {
 		a.op.Line.Again = ct.place.Claim == c || a.attempts.MayHaveRun || a.attempts.MayCome

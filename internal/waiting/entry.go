@@ -20,6 +20,7 @@ type Want struct {
 	Alone   bool   // fair: for one caller, and no other may join
 	Deaf    bool   // fair: its session receives no messages: the answer to a heartbeat says that it has the lock
 	ID      string // fair: of the hold of a named owner, 32 letters
+	Writes  bool   // a read-write lock: there are no tokens, and the entry says Away in their place
 	Permits int    // how many, of a semaphore or a counter; 0: it is a lock
 	Tokens  int    // fencing tokens, fewer than 999, or AsManyAsWait
 	// Lease is for how long the lock is granted until the session confirms it, at most 9999 ms.
@@ -75,6 +76,9 @@ func (w *Want) Head() string {
 		flag, n = "a", away
 	case w.Slow:
 		flag = "z"
+	}
+	if w.Writes {
+		n = away
 	}
 	return fmt.Sprintf("%s%03d%04d%07d%05d%s", flag, n, min(ms(w.Lease), 9999), min(ms(w.Life), 9999999), len(w.Session), session)
 }

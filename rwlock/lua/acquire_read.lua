@@ -55,8 +55,8 @@ if reads <= 0 and writes <= 0 then
   local mark = not none and marks[1]
   if mark and marked_until(mark) > now and not (entry and may_come(marks[3], now, marks[2], ARGV[11])) then
     local left = math.min(marked_until(mark) - now, redis.call('PTTL', LINE))
-    if free and left > 1000 then
-      left = 1000 -- the writers that wait have a moment, if they live
+    if free and now + left > moment(now) then
+      left = moment(now) - now
       redis.pcall('ZADD', LINE, int(MARKED + now + left), 'm')
     end
     none = {0, left, 0, 0}

@@ -77,8 +77,9 @@ elseif ours == 0 and here > 0 and held == 0 then
 end
 if here == 0 then
   local next, more, given
-  if waits and expects(now) then -- the writer comes when they should have come
-    next = is_entry(heads[1])
+  local ms = waits and expects(now)
+  if ms then -- the writer comes when they should have come
+    next, more = call_writer(at, now, ms + 1)
   elseif waits then
     next, more, given = let_writer_in(heads, booking, at, now, 0)
   end

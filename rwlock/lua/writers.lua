@@ -11,9 +11,9 @@ local function keep_out(ms, now)
   if redis.call('PTTL', LINE) < until_when - now then redis.call('PEXPIRE', LINE, int(until_when - now)) end
 end
 
--- fade has the mark live for a second at most: the writers that wait have that long to come, if they live.
+-- fade has the mark live for a moment at most: the writers that wait have that long to come, if they live.
 local function fade(score, now)
-  if score and marked_until(score) > now + 1000 then redis.pcall('ZADD', LINE, int(MARKED + now + 1000), 'm') end
+  if score and marked_until(score) > moment(now) then redis.pcall('ZADD', LINE, int(MARKED + moment(now)), 'm') end
 end
 
 -- call_writer calls the first writer that is alive, for some ms later, and returns it; and true if there may be more that

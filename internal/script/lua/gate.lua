@@ -26,6 +26,10 @@ local function expects(now)
   return ms > 0 and ms or nil
 end
 
+-- moment returns until when a mark is to live that is cut short: the writers that wait have a second from when the first
+-- of them may come.
+local function moment(now) return math.max(now + (expects(now) or 0), called_until(now)) + 1000 end
+
 -- open_gate opens it to those whose scores are from low on. It returns how many are to come, and how many ms the one that
 -- is furthest away has. Of too many it calls some; the gate is open to these, and the first of them that comes in calls
 -- the next.

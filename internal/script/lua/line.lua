@@ -19,7 +19,7 @@
 --     session hears nothing; e, called; i, so too, and named. Of permits: P, given; Q, too, of a slow taker; C, called.
 --      Of writers: V, given; U, too, of a slow taker; W, called; N, so too, and named
 --   2-4: how many fencing tokens it wants, of a fair entry 999 for as many as callers wait; or how many permits; of a,
---     n, W, N and readers for how many ms the lock is left to it, once it was called. C: 2-6 and 7-8, to base 36
+--     n, writers and readers for how many ms the lock is left to it, once it was called. C: 2-6 and 7-8, to base 36
 --   5-8: for how many ms the lock is given  9-15: for how many ms its session is taken for alive after each sign of
 --     life  16-20: the length of the session, which comes next: as the beginning of a private owner; or in
 --     front of a named one, for i with the id of the hold, 32 letters
@@ -147,7 +147,7 @@ end
 -- clock has leapt back since.
 local function called_until(now, score)
   local called = (tonumber(score or redis.call('ZSCORE', LINE, 'c') or 0)) - CALLED
-  return called < now + 1000 and called or 0
+  return called < now + 2 * MOST_PATIENCE_MS + 200 and called or 0 -- behind a booking, and readers that come before
 end
 
 -- patience returns for how many ms the lock is left to an entry that was called: longer for one that is far away. A fair
@@ -156,7 +156,7 @@ end
 local function patience(entry)
   if is_fair(entry) then return FAIR_PATIENCE_MS end
   if string.sub(entry, 1, 1) == 'C' then return math.max(PATIENCE_MS, tonumber(string.sub(entry, 7, 8), 36)) end
-  return string.find(entry, '^[anWNRS]') and math.max(PATIENCE_MS, number(entry, 2, 4)) or PATIENCE_MS
+  return string.find(entry, '^[anWNVURS]') and math.max(PATIENCE_MS, number(entry, 2, 4)) or PATIENCE_MS
 end
 
 -- call tells the session of an entry that it may ask, so many ms later, and returns how many heard that; false if
@@ -191,14 +191,15 @@ end
 -- passed by, if there is one: only the first of the line listens for those who come in from outside of it.
 local function call_in_turn(prefix, entry, second, now, ms, slow)
   if slow then call(prefix, slow, ms) end
-  if call(prefix, entry, ms) then redis.pcall('ZADD', LINE, int(CALLED + now + ms + patience(entry)), 'c') end
-  local front, behind = entry, {second}
+  local patient = slow and PATIENCE_MS or patience(entry) -- until then nobody is let in behind the slow taker, nor is it
+  if call(prefix, entry, ms) then redis.pcall('ZADD', LINE, int(CALLED + now + ms + patient), 'c') end
+  local behind = {second}
   for i = 1, 16 do
     local next = behind[i]
     if not is_entry(next) then return end
-    front, ms = next, ms + patience(front)
+    ms, patient = ms + patient, patience(next)
     call(prefix, next, ms)
-    if string.find(next, '^[gzfhdPQVUWN]') then return end
+    if string.find(next, '^[gzfhdPQVU]') then return end
     if i == 1 then behind = redis.call('ZRANGEBYSCORE', LINE, redis.call('ZSCORE', LINE, next), '+inf', 'LIMIT', 0, 16) end
   end
 end

@@ -18,23 +18,32 @@ import (
 func TestAFarSessionThatIsCalledGetsItsTurn(t *testing.T) {
 	plain := func(ses *rlock.Session, name string) locktest.Mutex { return rlock.New(ses, name) }
 	writer := func(ses *rlock.Session, name string) locktest.Mutex { return rwlock.New(ses, name) }
+	fenced := func(ses *rlock.Session, name string) locktest.Mutex {
+		return rlock.New(ses, name, rlock.FencedFor(time.Hour))
+	}
 	for what, c := range map[string]struct {
 		near, far func(ses *rlock.Session, name string) locktest.Mutex
 		owner     string
 		opts      []rlock.LockOption
+		others    string // whom Redisson's clients listen to
 	}{
-		"plain, named":               {plain, plain, "me", nil},
-		"plain, a lease of its own":  {plain, plain, "", []rlock.LockOption{rlock.Lease(time.Minute)}},
-		"writer, named":              {writer, writer, "me", nil},
-		"writer, a lease of its own": {writer, writer, "", []rlock.LockOption{rlock.Lease(time.Minute)}},
-		"reader":                     {writer, farReader, "", nil},
-		"reader, named":              {writer, farReader, "me", nil},
+		"plain, named":               {plain, plain, "me", nil, ""},
+		"plain, a lease of its own":  {plain, plain, "", []rlock.LockOption{rlock.Lease(time.Minute)}, ""},
+		"tokens with an end":         {fenced, fenced, "", nil, ""},
+		"writer, named":              {writer, writer, "me", nil, ""},
+		"writer, a lease of its own": {writer, writer, "", []rlock.LockOption{rlock.Lease(time.Minute)}, ""},
+		"writer beside Redisson":     {writer, writer, "", nil, "redisson_rwlock:"},
+		"reader":                     {writer, farReader, "", nil, ""},
+		"reader, named":              {writer, farReader, "me", nil, ""},
 	} {
 		t.Run(what, func(t *testing.T) {
 			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 				name, cfg := redistest.Name(t), calledConfig
 				ctx := within(t, time.Minute)
 				far := farDial(t, s, 200*time.Millisecond, cfg)
+				if c.others != "" {
+					locktest.Hears(t, s, c.others+"{"+name+"}")
+				}
 				holder, err := hold(c.near(dial(t, s, cfg), name), ctx)
 				must(t, err)
 				own := ctx
