@@ -44,7 +44,7 @@ type names struct {
 type texts struct {
 	channel string
 	readers string // key of our readers' expiries
-	line    string // key of the line of waiting writers
+	line    string // key of the line
 	ids     string // what the key of an owner's ids begins with
 	timeout string // what the names of readers' timeout keys begin with
 }

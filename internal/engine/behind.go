@@ -33,8 +33,8 @@ func (c *claim) wholly(cmd script.Command, until time.Duration) script.Command {
 	return cmd
 }
 
-// takeOut takes the entry of a claim out of the line that got the lock while that could not be named. The claim is over,
-// or is left standing.
+// takeOut takes the entry out of the line of a claim that got the lock by a command without the line's key, since the slot
+// was moving. The claim is over, or is left standing.
 func (c *claim) takeOut(head string) {
 	if c.num == 0 {
 		return

@@ -13,8 +13,8 @@ import (
 // contention is the part of a lock's state that exists only while callers wait, a function is deferred, or the session
 // keeps the lock. It is guarded by the lock's mutex.
 type contention struct {
-	// listener hears of releases. It is there until no caller waits: from the first refusal, or, for a front
-	// that stands in the line, from when that has been the first for a moment.
+	// listener hears of releases. It is there from the first refusal until no caller waits; for a front
+	// that stands in the line, while that is the first, but for a moment in the beginning.
 	listener    *pubsub.Listener
 	everywhere  bool // it hears what is published on any node of a Cluster
 	mustHearAll bool // it is to be replaced by one that does

@@ -25,7 +25,7 @@ func (s *Session) admitMore(cmd script.Command) {
 const mostAgain = 1000
 
 // enterByRelease prepares the front of the queue to enter the line by the release of a claim, and returns the front's claim.
-// It returns nil if no other session is known to wait, or if the front asks by itself.
+// It returns nil if it is known that no other session waits, or if the front asks by itself.
 func (l *lock) enterByRelease(c *claim, op *Op) *claim {
 	if c.run != nil {
 		return l.requeueBy(c.run, op)

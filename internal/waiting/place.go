@@ -13,13 +13,13 @@ const (
 
 	// SlowFor is for how long a session that has taken longer than SlowTaker from a message to its section
 	// counts as a slow taker, such as a process that runs for 10 of every 100 ms. It gets the lock only while it
-	// runs: it asks every SlowInterval, and releases pass over it unless it has just asked.
+	// runs: as the first it asks every SlowInterval, and releases pass it by unless it has just asked.
 	SlowFor      = time.Second
 	SlowInterval = 500 * time.Microsecond
-	// SlowTaker is at least twice a round trip.
+	// SlowTaker counts where two round trips are shorter.
 	SlowTaker = 5 * time.Millisecond
 
-	// Linger is longer than a channel stays subscribed after its last listener has left: twice pubsub.DefaultLinger.
+	// Linger is longer than a channel stays subscribed after its last listener has left: more than twice pubsub.DefaultLinger.
 	Linger = 1100 * time.Millisecond
 
 	// MostWindow is for how long the lock is left to a session that polls, at most, before it comes.

@@ -2,7 +2,7 @@
 -- is when the former end. bad is the error to answer; gone: the lock itself is of another type.
 -- KEYS[1] the lock: hash, mode -> read or write, owner -> its read holds, owner:write -> its writes
 -- KEYS[2] our readers: zset, owner -> when its holds expire, in ms of server time  ARGV[1] owner
--- KEYS[3] but for extend.lua: the line of the writers that wait: zset, see writers.lua
+-- KEYS[3] but for extend.lua: the line of those who wait: zset, see writers.lua and gate.lua
 -- and, each at its place, the ids of this owner's holds: set, r<id> and w<id>, and x<id> for each void
 -- extension; lives with them; and the reader's timeout keys, whose names end in 1, 2 and so on: strings
 -- include refused, clock, int

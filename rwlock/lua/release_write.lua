@@ -74,14 +74,14 @@ if reads > 0 and expiry <= now and (expiry > 0 or redis.call('EXISTS', KEYS[4]) 
   reads = 0
 end
 local next, given, more, marked
-local readers, coming = 0, 0
-if waits then readers, coming = open_gate(READ, at.prefix, at.counts, now) end
+local readers, readers_ms = 0, 0
+if waits then readers, readers_ms = open_gate(READ, at.prefix, at.counts, now) end
 if redis.call('HLEN', KEYS[1]) == 1 then
   if readers > 0 then
     local booked = booking and due(booking, now)
-    next, more = call_writer(at, now, math.max(coming + 1, booked or 0))
+    next, more = call_writer(at, now, math.max(readers_ms + 1, booked or 0))
     marked = next and not booked
-    if marked then keep_out(1000 + coming, now) end
+    if marked then keep_out(1000 + readers_ms, now) end
   else
     next, more, given = let_writer_in(heads, booking, at, now, 1)
   end

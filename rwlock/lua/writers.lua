@@ -11,9 +11,9 @@ local function keep_out(ms, now)
   if redis.call('PTTL', LINE) < until_when - now then redis.call('PEXPIRE', LINE, int(until_when - now)) end
 end
 
--- fade has the mark live for a moment at most: the writers that wait have that long to come, if they live.
+-- fade has the mark end at short_mark_end, if that is sooner: the writers that wait have that long to come, if they live.
 local function fade(score, now)
-  if score and marked_until(score) > moment(now) then redis.pcall('ZADD', LINE, int(MARKED + moment(now)), 'm') end
+  if score and marked_until(score) > short_mark_end(now) then redis.pcall('ZADD', LINE, int(MARKED + short_mark_end(now)), 'm') end
 end
 
 -- call_writer calls the first writer that is alive, for some ms later, and returns it; and true if there may be more that
@@ -39,14 +39,14 @@ end
 -- take_writer_off takes the entry of a writer that comes in off the line, and deletes the line unless more stands there.
 local function take_writer_off(entry, more)
   if more or redis.call('ZCOUNT', LINE, READ, '+inf') > 0 then
-    redis.call('ZREM', LINE, entry, 'c', 'm', marks(entry, session_of(entry)))
+    redis.call('ZREM', LINE, entry, 'c', 'm', marks(entry))
   else
     redis.call('DEL', LINE)
   end
 end
 
 -- let_writer_in gives a lock that nobody has any more to the first writer that is alive. Where others than the line's
--- sessions listen, or where that is not known, it calls the writer, ms later: they may be Redisson's readers. ms is 1
+-- sessions listen it calls the writer, ms later, for they may be Redisson's readers; where that is not known, at once. ms is 1
 -- if a writer leaves, else 0. A writer that polls may have booked, and has its time before the first one is called; a
 -- reader has so when a writer leaves, for else the mark keeps it out. heads and booking are what entries returns. It
 -- returns the first writer; true if there may be more that were not looked at; and whether it has the lock.
@@ -71,7 +71,7 @@ local function leave_line(entry, at, now)
   local heads = entries(0)
   if heads.err then return false end
   local score = redis.call('ZSCORE', LINE, 'm')
-  redis.call('ZREM', LINE, entry, marks(entry, session_of(entry)))
+  redis.call('ZREM', LINE, entry, marks(entry))
   local next, more, _, _, _, slow = first_alive(entries(0), nil, at, now)
   if next and heads[1] == entry then
     redis.call('ZREM', LINE, 'c')

@@ -6,7 +6,8 @@
 -- ARGV[5] what makes a session's channel of its id; '': there is no line
 -- ARGV[6] what stands in front of the owner in an entry, which may be in the line; '': none  ARGV[7] the owner
 -- ARGV[8] 1: the session may listen to the lock's channel; '': no, and nobody is known to wait
--- ARGV[9] 1: the session has had them for longer than its share: it leaves them to those who do not stand in the line
+-- ARGV[9] 1: the session has had them for longer than its share: if the first entry is its own too, it leaves
+--   them to those who do not stand in the line
 -- ARGV[10] and more: the ids
 -- Returns receivers, for {0, 1, receivers}; or {0, 0, receivers} if not all were there; or, where others stand in
 --   the line, {0, 1 or 0, receivers, 0, 0}

@@ -65,7 +65,7 @@ end
 -- leave takes an entry out of the line, and deletes the line if no others stand there. free says that what is free is
 -- left no longer to the entry that was called.
 local function leave(entry, free)
-  redis.call('ZREM', LINE, entry, free and 'c' or '', marks(entry, session_of(entry)))
+  redis.call('ZREM', LINE, entry, free and 'c' or '', marks(entry))
   sweep()
 end
 

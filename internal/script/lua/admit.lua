@@ -67,7 +67,7 @@ local function leave(entry, at)
   local heads, booking = entries(0)
   if heads.err then return end
   if heads[1] ~= entry then
-    redis.call('ZREM', LINE, entry, marks(entry, session_of(entry))) -- another of the session may have come since
+    redis.call('ZREM', LINE, entry, marks(entry)) -- another of the session may have come since
     return
   end
   take_off(entry, booking or is_entry(heads[2]))

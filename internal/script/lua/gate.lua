@@ -26,9 +26,9 @@ local function expects(now)
   return ms > 0 and ms or nil
 end
 
--- moment returns until when a mark is to live that is cut short: the writers that wait have a second from when the first
--- of them may come.
-local function moment(now) return math.max(now + (expects(now) or 0), called_until(now)) + 1000 end
+-- short_mark_end returns when a mark ends that is cut short: a second after the time is over that the readers have who were
+-- called, or the writer.
+local function short_mark_end(now) return math.max(now + (expects(now) or 0), called_until(now)) + 1000 end
 
 -- open_gate opens it to those whose scores are from low on. It returns how many are to come, and how many ms the one that
 -- is furthest away has. Of too many it calls some; the gate is open to these, and the first of them that comes in calls
@@ -43,7 +43,7 @@ local function open_gate(low, prefix, counts, now)
       redis.call('ZREM', LINE, entry)
     elseif since > before then
       n, ms = n + 1, math.max(ms, patience(entry))
-    elseif since > 0 then -- nobody waits for it any more
+    elseif since > 0 then -- it was called, and did not come: writers wait for it no more
       redis.pcall('ZADD', LINE, int(READERS + since - LATE_BY), entry)
     end
   end
@@ -54,11 +54,14 @@ local function open_gate(low, prefix, counts, now)
   return n, ms
 end
 
--- may_come says whether the gate was opened for readers, by the score of their entry; or for how many ms they have waited,
--- if their session had another entry then.
+-- was_called says whether the gate was opened since readers stand in the line, by the score of their entry.
+local function was_called(score, opened) return score and tonumber(score) <= READERS + opened end
+
+-- may_come says whether the gate was opened since readers began to wait: by the score of their entry; or, where their
+-- session had another entry then and score is nil, by the ms for which they have waited.
 local function may_come(score, now, opened, waited)
   opened = opened_at(now, opened)
-  return score and tonumber(score) <= READERS + opened or not score and now - waited < opened
+  return was_called(score, opened) or not score and now - waited < opened
 end
 
 -- wait_for_writers has readers stand in the line. It returns why they cannot; or false, a position, and whether they are
@@ -66,7 +69,7 @@ end
 -- is free.
 local function wait_for_writers(entry, now, us, listens, score, opened)
   opened = opened_at(now, opened)
-  local called = score and tonumber(score) <= READERS + opened
+  local called = was_called(score, opened)
   local since = math.max(now, opened + 1)
   local bad = enter(entry, READERS + since, us, now, listens)
   if bad then return bad end

@@ -30,8 +30,8 @@
 -- Scores that come again only fall (ZADD LT): so an entry keeps its position, and times only grow.
 local PASSED, NUMBER, ALIVE, LISTENS, PASSED_BY, CALLED, WAITING, READ =
   2.4e15, 4.85e15, 5e15, 6e15, 7e15, 8e15, 8.6e15, '8.7e15'
--- A process that was heard of so short a time ago runs; a slow taker waits no longer than that as the first.
--- Where so many in a row doze it is not one that is slow, and to look at more would cost each release dearly.
+-- A process that was heard of AWAKE_MS ago runs; a slow taker is passed by for SLOW_MS at most. Where MOST_DOZING in a row
+-- doze it is not one that is slow, and to look at more would cost each release dearly.
 local AWAKE_MS, SLOW_MS, MOST_DOZING = 1, 100, 4
 -- For how long the lock is left to an entry that was called, see patience.
 local PATIENCE_MS, FAIR_PATIENCE_MS, MOST_PATIENCE_MS = 5, 250, 999
@@ -57,7 +57,8 @@ local function entries(n)
   return {heads[1], heads[3]}, booking, heads[1] and tonumber(heads[2]) < PASSED
 end
 
--- due returns for how many ms the lock is left to a session that has booked; nil if it is not.
+-- due takes a booking off the line whose time has come, and returns for how many ms the lock is left to its session then;
+-- nil if it is not.
 local function due(booking, now)
   local v = tonumber(redis.call('ZSCORE', LINE, booking)) - BOOKED
   local from, window = math.floor(v / 1000), v % 1000
@@ -73,6 +74,7 @@ local function session_of(entry) return string.sub(entry, 21, 20 + number(entry,
 
 -- marks returns the members of the line that speak of an entry besides; c may speak of any.
 local function marks(entry, session)
+  session = session or session_of(entry)
   if is_fair(entry) then return '#' .. entry, 'w' .. entry end
   if string.find(entry, '^[PQC]') then return 'w' .. session, 'p' .. session, 'k' .. entry end
   return 'w' .. session, 'p' .. session
@@ -124,8 +126,8 @@ local function enter(entry, position, us, now, listens, waiting, look, last)
   end
 end
 
--- leave_to_others has a newcomer stand in a line in which no others stand, for the lock is left to somebody for ms; if
--- that is not nil. It returns what to answer, or nil.
+-- leave_to_others enters a newcomer where the lock is free and no entry stands in the line, but the lock is left to a
+-- booking, or to readers that were called, for ms; c says so. It does nothing if ms is nil. It returns what to answer, or nil.
 local function leave_to_others(ms, entry, us, now, listens, waiting)
   if not ms then return nil end
   local bad = enter(entry, us, us, now, listens, waiting)
@@ -137,7 +139,7 @@ end
 -- take_off takes an entry out of the line, which goes with the last one; more says that there are others.
 local function take_off(entry, more)
   if more then
-    redis.call('ZREM', LINE, entry, 'c', marks(entry, session_of(entry)))
+    redis.call('ZREM', LINE, entry, 'c', marks(entry))
   else
     redis.call('DEL', LINE)
   end
@@ -173,8 +175,8 @@ local function tell_given(prefix, entry, now, token, tokens, last, position)
   return type(told) ~= 'table'
 end
 
--- pass_over moves the first entry behind the others if it was called just before, until then, and has not come:
--- others get in until it looks.
+-- pass_over moves the first entry behind the others if the time that it had to come ended at called, less than a second
+-- ago. It is called again, and has its old position back when it asks.
 local function pass_over(first, prefix, called, now)
   if now - called >= 1000 then return end
   local score = tonumber(redis.call('ZSCORE', LINE, first))
@@ -191,7 +193,7 @@ end
 -- passed by, if there is one: only the first of the line listens for those who come in from outside of it.
 local function call_in_turn(prefix, entry, second, now, ms, slow)
   if slow then call(prefix, slow, ms) end
-  local patient = slow and PATIENCE_MS or patience(entry) -- until then nobody is let in behind the slow taker, nor is it
+  local patient = slow and PATIENCE_MS or patience(entry) -- until c ends nobody else is let in, the slow taker included
   if call(prefix, entry, ms) then redis.pcall('ZADD', LINE, int(CALLED + now + ms + patient), 'c') end
   local behind = {second}
   for i = 1, 16 do
@@ -211,13 +213,14 @@ local function others_listen(listeners, entry, at, now)
   local ours = redis.call('ZCOUNT', LINE, '(' .. int(ALIVE), '(' .. int(LISTENS - now))
   local function until_when(session) return LISTENS - (redis.call('ZSCORE', LINE, 'l' .. session) or LISTENS) end
   local first = until_when(session_of(entry))
-  if first <= now and first > now - 2500 then ours = ours + 1 end -- it goes on
+  if first <= now and first > now - 2500 then ours = ours + 1 end -- the first goes on listening
   local leaving = at.listens and string.match(at.owner, '^(.+):%d+$')
   if leaving and until_when(leaving) <= now then ours = ours + 1 end
   return math.max(0, listeners - ours)
 end
 
--- courtesy says whether the lock is left to those others this time: as often as they are due.
+-- courtesy decides by chance, from the µs, whether the lock is left to those others this time: as often as their share of
+-- all who wait.
 local function courtesy(listeners, entry, at, us, now)
   local others = others_listen(listeners, entry, at, now)
   return others > 0 and us % (others + redis.call('ZCOUNT', LINE, '0', '(' .. int(PASSED))) < others
@@ -236,9 +239,9 @@ local function listeners_of(session, at)
   return sharded and 1 or tonumber(n[2]), tonumber(n[#n])
 end
 
--- dozes says whether the lock is not given to the entry of a slow taker yet: its session was not heard of
--- just now, and it has not been passed by for SLOW_MS. When that begins it is called, and then asks again
--- and again as long as it runs.
+-- dozes says whether an entry is passed by this time: it is of a slow taker that was not heard of within AWAKE_MS, and has
+-- been passed by for less than SLOW_MS. When that begins it is called, and then asks again and again as long as its
+-- process runs.
 local function dozes(entry, session, heard, at, now)
   if not string.find(entry, '^[zQU]') or now - heard <= AWAKE_MS then return false end
   local since = redis.call('ZSCORE', LINE, 'p' .. session)
