@@ -127,14 +127,16 @@ func (l *lock) hears(p Primitive) bool {
 	return l.contention != nil && l.contention.listener != nil || l.s.lingerUntil.Load() > int64(l.s.now()) && l.s.redis.Hears(p.Channel())
 }
 
-// endSubscription ends the subscription, which there must be: the last waiter has gone, or the line informs those that are left.
+// endSubscription ends the subscription, which there must be: the last waiter has gone, or the line informs those that
+// are left.
 func (l *lock) endSubscription() {
 	ct := l.contention
 	l.unlisten(ct.listener)
 	ct.listener, ct.everywhere = nil, false
 }
 
-// unlisten ends a subscription. The connection stays subscribed for a while, waiting.Linger at most, in case another caller comes.
+// unlisten ends a subscription. The connection stays subscribed for a while, waiting.Linger at most, in case another
+// caller comes.
 func (l *lock) unlisten(sub *pubsub.Listener) {
 	l.s.lingerUntil.Store(int64(l.s.now() + waiting.Linger))
 	l.later(sub.Close)

@@ -11,7 +11,7 @@ var (
 	mineA = append(mine, "SADD ids a")
 )
 
-// Whoever has the lock leaves it to the first of the line.
+// A release lets in the first entry of the line, or calls its session.
 var fairReleases = []locktest.ScriptCase{
 	kase("nobody waits", "release", state(mine), line, free("me"), "-1", "[0 0 -1]", ""),
 	kase("an entry that others may join is let in", "release", state(stand("f1 fb"), mine...), line, free("me"), "[0 1 -1 0 ~]", "[0 0 -1]", "line<fb #fb sA sB wfb> lock{A1:1}"),

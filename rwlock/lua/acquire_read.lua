@@ -15,7 +15,8 @@
 -- ARGV[10] counts  ARGV[11] for how many ms it waits
 -- Returns {1, holds, 0, 1}: granted; 1: short for {1, 1, 0, 1}; {-1, 0, 0, 0}: those holds are gone
 --   {0, ms, 0, 0}: refused; PTTL, or what is left of a writer's mark; {0, ms, Redis's time in ms, position}: it stands in
---   the line; ms is -1 if it is not the first or second, and was not called. The owner who is inside may follow, and then for how many ms
+--   the line; ms is -1 if it is not the first or second, and was not called. The owner who is inside may follow, and then
+--   for how many ms
 -- Publishes the messages of line.lua, and that of wanted.lua where the caller is the first of the readers
 local call = redis.call
 local id, before, across = ARGV[3] ~= '' and ARGV[3], ARGV[4] or '0', ARGV[5] or '0'
@@ -55,8 +56,8 @@ if reads <= 0 and writes <= 0 then
   local mark = not none and marks[1]
   if mark and marked_until(mark) > now and not (entry and may_come(marks[3], now, marks[2], ARGV[11])) then
     local left = math.min(marked_until(mark) - now, redis.call('PTTL', LINE))
-    if free and now + left > short_mark_end(now) then
-      left = short_mark_end(now) - now
+    if free and left > 1000 then -- which is the least that short_mark_end leaves
+      left = math.min(left, short_mark_end(now) - now)
       redis.pcall('ZADD', LINE, int(MARKED + now + left), 'm')
     end
     none = {0, left, 0, 0}

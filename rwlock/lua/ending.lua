@@ -12,8 +12,8 @@
 --   an extension has voided the first; those of ARGV[10]; those of ARGV[8]: the latter two of a named owner, and
 --   with a time to live only
 -- Returns receivers, for {0, 1, receivers}; or {holds left, changed, receivers}; or, where a writer of the line is
---   let in, or more are to be looked at, {0, 1, receivers, position, Redis's time in ms}: that of the entry that was entered anew, or 0; -1:
---   there may be more to be called: it is to be sent again
+--   let in, or more are to be looked at, {0, 1, receivers, position, Redis's time in ms}: that of the entry that was
+--   entered anew, or 0; -1: there may be more to be called: it is to be sent again
 -- include owner, each, writers
 local ids, whose = KEYS[5], string.sub(ARGV[6] or '2', 1, 1)
 local heads, booking = entries(0)

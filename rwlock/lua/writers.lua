@@ -13,7 +13,9 @@ end
 
 -- fade has the mark end at short_mark_end, if that is sooner: the writers that wait have that long to come, if they live.
 local function fade(score, now)
-  if score and marked_until(score) > short_mark_end(now) then redis.pcall('ZADD', LINE, int(MARKED + short_mark_end(now)), 'm') end
+  local until_when = marked_until(score)
+  if not until_when or until_when <= now + 1000 then return end -- which is the least that short_mark_end leaves
+  redis.pcall('ZADD', LINE, int(MARKED + math.min(until_when, short_mark_end(now))), 'm')
 end
 
 -- call_writer calls the first writer that is alive, for some ms later, and returns it; and true if there may be more that

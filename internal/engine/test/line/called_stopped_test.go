@@ -1,7 +1,6 @@
 package line_test
 
 import (
-	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -99,23 +98,14 @@ func TestAReaderThatComesDoesNotPassWritersWhileOneIsWaitedFor(t *testing.T) {
 				must(t, before.Unlock())
 				reads := locktest.GoLock(farReader(dial(t, s, calledConfig), name), ctx)
 				stands(t, s, name, 3)
-				writer := locktest.Get(t, writes, 10*time.Second, "the writer")
-				must(t, writer.Err)
-				select {
-				case <-reads:
-					t.Error("the reader has passed the writer")
-				default:
-				}
-				must(t, writer.Hold.Unlock())
-				reader := locktest.Get(t, reads, 10*time.Second, "the reader")
-				must(t, reader.Err)
-				must(t, reader.Hold.Unlock())
+				inTurn(t, writes, reads)
 			})
 		})
 	}
 }
 
-// Who is called behind a slow taker that is passed by comes in when he comes, and does not wait until his own time is over.
+// A session that is called, behind a slow taker that is passed by, is let in when it asks. It is not refused until the time
+// is over for which the lock is left to it.
 func TestTheCalledOneBehindASlowTakerIsNotKeptOut(t *testing.T) {
 	const trip = 200 * time.Millisecond
 	for letter, lock := range map[string]func(ses *rlock.Session, name string) locktest.Mutex{
@@ -129,7 +119,7 @@ func TestTheCalledOneBehindASlowTakerIsNotKeptOut(t *testing.T) {
 				holder, err := hold(lock(dial(t, s, calledConfig), name), ctx)
 				must(t, err)
 				stopped(t, s, name, letter, "000", ":7")
-				called := locktest.GoLock(lock(far, name), rlock.WithOwner(context.Background(), "me"))
+				called := locktest.GoLock(lock(far, name), rlock.WithOwner(ctx, "me"))
 				stands(t, s, name, 2)
 				locktest.Stays(t, ctx, 2*trip) // nothing is on its way any more
 				began := time.Now()

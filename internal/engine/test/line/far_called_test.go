@@ -3,9 +3,11 @@ package line_test
 import (
 	"context"
 	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
+	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
@@ -57,20 +59,48 @@ func TestAFarSessionThatIsCalledGetsItsTurn(t *testing.T) {
 				stands(t, s, name, 2)
 				locktest.Stays(t, ctx, 300*time.Millisecond) // nothing is on its way any more
 				must(t, holder.Unlock())
-				first := locktest.Get(t, called, 10*time.Second, "the far session")
-				must(t, first.Err)
-				select {
-				case <-behind:
-					t.Fatal("the one behind was let in before it")
-				default:
-				}
-				must(t, first.Hold.Unlock())
-				second := locktest.Get(t, behind, 10*time.Second, "the one behind")
-				must(t, second.Err)
-				must(t, second.Hold.Unlock())
+				inTurn(t, called, behind)
 			})
 		})
 	}
+}
+
+// inTurn checks that two callers are let in one after the other, and unlocks for both.
+func inTurn(t *testing.T, first, second <-chan locktest.Locked) {
+	t.Helper()
+	got := locktest.Get(t, first, 10*time.Second, "the first")
+	must(t, got.Err)
+	select {
+	case <-second:
+		t.Error("the second was let in before the first had left")
+	default:
+	}
+	must(t, got.Hold.Unlock())
+	got = locktest.Get(t, second, 10*time.Second, "the second")
+	must(t, got.Err)
+	must(t, got.Hold.Unlock())
+}
+
+// A session to which one answer was late while it connected is not taken for one that is far away.
+func TestAStallWhileASessionConnectsDoesNotMakeItFar(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		name, ctx := redistest.Name(t), within(t, time.Minute)
+		holder, err := hold(rlock.New(dial(t, s, calledConfig), name), ctx)
+		must(t, err)
+		p, _ := faulttest.Of(t, s.Option())
+		p.DelayReply(400*time.Millisecond, func(cmd []string) bool { return cmd[0] == "PING" })
+		called := locktest.GoLock(rlock.New(locktest.DialVia(t, s, p, calledConfig), name), rlock.WithOwner(ctx, "me"))
+		stands(t, s, name, 1)
+		members, err := s.Do(t, "ZRANGE", locktest.LineOf(name), "0", "0").AsStrSlice()
+		must(t, err)
+		if ms, err := strconv.Atoi(members[0][1:4]); err != nil || ms >= 400 {
+			t.Errorf("its entry is %q, and says that the lock is left to it for %d ms", members[0], ms)
+		}
+		must(t, holder.Unlock())
+		got := locktest.Get(t, called, 10*time.Second, "it")
+		must(t, got.Err)
+		must(t, got.Hold.Unlock())
+	})
 }
 
 // farReader is the read side of a lock.
