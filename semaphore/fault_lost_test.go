@@ -87,6 +87,26 @@ func noticed(t *testing.T, s *redistest.Server, lost ...lostPermits) {
 	}
 }
 
+// What is left of permits that were lost is released by Close if they have not been unlocked by then.
+func TestCloseReleasesWhatIsLeftOfLostPermits(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ses := dial(t, s, rlock.Config{Lease: s.Slowed(3 * time.Second)})
+		m := semaphore.New(ses, "x", 3)
+		section, p, err := m.Acquire(within(t, time.Minute), 2)
+		must(t, err)
+		must(t, s.Do(t, "ZREM", zset("x"), raw(p)[1]).Error())
+		locktest.Ends(t, section, s.Slowed(time.Second)+s.Slack(), rlock.ErrLost)
+		if left := taken(t, s, "x"); left != 1 {
+			t.Fatalf("%d permits stand, want 1", left)
+		}
+		must(t, ses.Close())
+		if left := taken(t, s, "x"); left != 0 {
+			t.Errorf("%d permits stand after Close", left)
+		}
+		is(t, "Release", p.Release(), rlock.ErrLost)
+	})
+}
+
 // With the network cut the section ends by the clock, before Redis gives the permits to
 // anybody else (R1).
 func TestFaultCutNetworkEndsTheSectionBeforeAnotherGetsIn(t *testing.T) {

@@ -13,7 +13,7 @@ const (
 	held                    // granted; it has sections, awaits something, or is about to be released
 	releasing               // an Unlock is sending the release
 	finished                // ending in the background, or gone
-	lostStanding            // it may stand in Redis; it is released when its sections are unlocked
+	lostStanding            // it may stand in Redis; it is released when its sections are unlocked, or by Close
 	lostGone                // Redis has said that it does not stand, or the clean-up ends it
 	leftStanding            // neither renewed nor handed over nor joined nor released
 )
@@ -45,6 +45,7 @@ func (c *claim) retire(to claimState) {
 	l := c.lock
 	if c.state == lostStanding { // an Unlock that still cancels its contexts is to see the loss
 		to = lostGone
+		l.s.standing.lost.of.Delete(c)
 	}
 	if c.state <= releasing {
 		if c.prev != nil {
@@ -84,8 +85,8 @@ func (c *claim) retire(to claimState) {
 		r.Acknowledge()
 		l.wakeDueRun()
 	}
-	if (to == lostStanding || to == leftStanding) && c.kind.Lines && c.num != 0 {
-		c.noteStanding()
+	if to == lostStanding || to == leftStanding {
+		c.noteStanding(to)
 	}
 	if l.contention != nil {
 		if head, stands := l.contention.place.Behind[c]; stands {

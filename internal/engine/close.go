@@ -23,6 +23,7 @@ func (s *Session) close() error {
 	for _, l := range s.locks.All() {
 		l.close(false)
 	}
+	s.endLost()
 	until := time.Now().Add(s.cfg.ReleaseTimeout)
 	life.Await(s.life.Idle(), time.Until(until))
 	for _, l := range s.locks.All() {

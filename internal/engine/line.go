@@ -2,7 +2,6 @@ package engine
 
 import (
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +22,6 @@ type place = waiting.Place[claim]
 type lines struct {
 	plainHead, oneHead  string       // what most entries begin with, and those for one permit
 	readHead, writeHead string       // the same, of readers and writers
-	standing            sync.Map     // until when claims that are over may stand in Redis, by the number of their owner
 	lingerUntil         atomic.Int64 // until when a channel may stay subscribed without a listener: see lock.hears
 	slowUntil           atomic.Int64 // until when the session counts as a slow taker, see waiting.SlowFor
 	liners              [waiting.Sorts]atomic.Pointer[kind.Liner]

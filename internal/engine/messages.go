@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"time"
-
 	"relock/internal/idgen"
 	"relock/internal/kind"
 	"relock/internal/waiting"
@@ -48,26 +46,13 @@ func (s *Session) hearLine(payload string) bool {
 	if known || s.life.Closing.Err() != nil {
 		return true
 	}
-	if until, stands := s.standing.Load(num); private && stands && s.now() < until.(time.Duration) {
+	if private && s.standing.private.lasts(num, s.now()) {
 		return true // see noteStanding
 	}
 	if p := s.liners[m.Sort()].Load(); p != nil {
 		s.cleanup.AddSpare((*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted), s.now()+s.want().Lease)
 	}
 	return true
-}
-
-// noteStanding notes that a claim which is over may stand in Redis, as one that was abandoned: a late message for its
-// entry must not end it.
-func (c *claim) noteStanding() {
-	s, now := c.lock.s, c.lock.s.now()
-	s.standing.Range(func(num, until any) bool {
-		if until.(time.Duration) < now {
-			s.standing.Delete(num)
-		}
-		return true
-	})
-	s.standing.Store(c.num, c.latestEnd(now))
 }
 
 // hearClaim handles a message to a claim that asks. While an attempt for the claim is under way, the message is kept

@@ -44,7 +44,8 @@ type Session struct {
 	spare sync.Pool
 	asyncReleases
 	lines
-	life *life.Life
+	standing standing
+	life     *life.Life
 	limits
 }
 
