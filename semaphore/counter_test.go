@@ -137,7 +137,7 @@ func TestCounterWaiters(t *testing.T) {
 		}
 		foreign := start(func() error { return giver.Acquire(ctx, 2) })
 		awaitInLine(t, s, "x", 2)
-		redistest.Eventually(t, 10*time.Second, "the first to listen", func() bool { return listeners(t, s, "x") == 1 })
+		awaitListener(t, s, "x")
 		must(t, s.Do(t, "INCRBY", "x", "7").Error()) // as Redisson releases
 		must(t, s.Do(t, "PUBLISH", channel("x"), "7").Error())
 		for _, e := range append(all, foreign) {

@@ -83,7 +83,7 @@ func TestACalledSessionThatHasStoppedHoldsNobodyUp(t *testing.T) {
 				}
 				first := take(stopped)
 				awaitInLine(t, s, "x", 1)
-				redistest.Eventually(t, 10*time.Second, "the first to listen", func() bool { return listeners(t, s, "x") == 1 })
+				awaitListener(t, s, "x")
 				pass(t, 10*time.Millisecond)
 				behind := take(second.ses)
 				awaitInLine(t, s, "x", 2)

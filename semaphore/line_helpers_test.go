@@ -1,6 +1,7 @@
 package semaphore_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,17 @@ func listeners(t testing.TB, s *redistest.Server, name string) int64 {
 	n, err := r[1].AsInt64()
 	must(t, err)
 	return n
+}
+
+// awaitListener waits until the first of the line listens, and the line says so. As long as it does not, the listener is taken
+// for a client outside the line, and a release may leave what comes free to that.
+func awaitListener(t testing.TB, s *redistest.Server, name string) {
+	t.Helper()
+	redistest.Eventually(t, 10*time.Second, "the first to listen", func() bool {
+		members, err := s.Do(t, "ZRANGE", "relock_line1:{"+name+"}", "0", "-1").AsStrSlice()
+		must(t, err)
+		return listeners(t, s, name) == 1 && slices.ContainsFunc(members, func(m string) bool { return m[0] == 'l' })
+	})
 }
 
 // pass lets a moment pass in a bubble, where two callers would come at the same time, and stand in any order.

@@ -81,7 +81,12 @@ func (c change) concernsTheLine(t *testing.T, s *redistest.Server) {
 		awaitInLine(t, s, "x", i+1)
 		pass(t, time.Millisecond)
 	}
-	redistest.Eventually(t, 10*time.Second, "the first to listen", func() bool { return listeners(t, s, "x") == 1 })
+	awaitListener(t, s, "x")
+	defer func() {
+		if t.Failed() {
+			t.Logf("the line: %q, free: %v", inLine(t, s, "x"), s.Do(t, "GET", "x"))
+		}
+	}()
 	c.do(t, s, ctx, h)
 	for i, end := range c.ends {
 		if end == 'w' {
@@ -138,7 +143,7 @@ func TestWhatChangesACounterConcernsTheWholeLine(t *testing.T) {
 					awaitInLine(t, s, "x", i+1)
 					pass(t, time.Millisecond)
 				}
-				redistest.Eventually(t, 10*time.Second, "the first to listen", func() bool { return listeners(t, s, "x") == 1 })
+				awaitListener(t, s, "x")
 				c.do(t, ctx, giver)
 				if !redistest.MadeUpClock() { // a session of a busy machine may come after the 5 ms in which it is waited for
 					redistest.Eventually(t, 10*time.Second, "nobody to wait who could be in", func() bool {

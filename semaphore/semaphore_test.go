@@ -103,7 +103,7 @@ func TestReleaseOfManyWakesEnough(t *testing.T) {
 			}
 		}
 		awaitInLine(t, s, "x", sessions)
-		redistest.Eventually(t, 10*time.Second, "the first to listen", func() bool { return listeners(t, s, "x") == 1 })
+		awaitListener(t, s, "x")
 		must(t, p.Release())
 		var held []*semaphore.Permits
 		for range 6 {
