@@ -41,6 +41,18 @@ func listeners(t testing.TB, s *redistest.Server, name string) int64 {
 	return n
 }
 
+// reportLine logs how a line stands when a test has failed.
+func reportLine(t testing.TB, s *redistest.Server, name string) {
+	if !t.Failed() {
+		return
+	}
+	for _, cmd := range [][]string{{"TIME"}, {"GET", name}, {"ZRANGE", zset(name), "0", "-1", "WITHSCORES"},
+		{"ZRANGE", "relock_line1:{" + name + "}", "0", "-1", "WITHSCORES"}, {"PUBSUB", "NUMSUB", channel(name)}} {
+		reply, err := s.Do(t, cmd...).ToAny()
+		t.Logf("%q: %q, %v", cmd, reply, err)
+	}
+}
+
 // awaitListener waits until the first of the line listens, and the line says so. As long as it does not, the listener is taken
 // for a client outside the line, and a release may leave what comes free to that.
 func awaitListener(t testing.TB, s *redistest.Server, name string) {

@@ -15,6 +15,7 @@ import (
 func TestSessionsGetPermitsInTheOrderOfArrival(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
 		ctx := within(t, time.Minute)
+		defer reportLine(t, s, "x")
 		const limit = 6
 		holder := semaphore.New(dial(t, s, slow()), "x", limit)
 		var held []*semaphore.Permits

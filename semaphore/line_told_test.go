@@ -82,11 +82,7 @@ func (c change) concernsTheLine(t *testing.T, s *redistest.Server) {
 		pass(t, time.Millisecond)
 	}
 	awaitListener(t, s, "x")
-	defer func() {
-		if t.Failed() {
-			t.Logf("the line: %q, free: %v", inLine(t, s, "x"), s.Do(t, "GET", "x"))
-		}
-	}()
+	defer reportLine(t, s, "x")
 	c.do(t, s, ctx, h)
 	for i, end := range c.ends {
 		if end == 'w' {

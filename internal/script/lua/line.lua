@@ -121,7 +121,7 @@ local function enter(entry, position, us, now, listens, waiting, look, last)
   keep_line(life)
   if look or us % 1024 == 0 then -- now and then; what was said of sessions that are not heard of any more goes too
     forget(ALIVE - now + math.max(10000, life), ALIVE)
-    forget(LISTENS - now + 10000, LISTENS)
+    forget(LISTENS - now + math.max(10000, life), LISTENS)
     forget(PASSED_BY, PASSED_BY + now - 10000)
   end
 end
@@ -212,8 +212,12 @@ local function others_listen(listeners, entry, at, now)
   if listeners <= 0 then return 0 end
   local ours = redis.call('ZCOUNT', LINE, '(' .. int(ALIVE), '(' .. int(LISTENS - now))
   local function until_when(session) return LISTENS - (redis.call('ZSCORE', LINE, 'l' .. session) or LISTENS) end
-  local first = until_when(session_of(entry))
-  if first <= now and first > now - 2500 then ours = ours + 1 end -- the first goes on listening
+  local session = session_of(entry)
+  local first = until_when(session)
+  if first <= now and first > now - number(entry, 9, 15) then -- the first goes on listening; and a moment longer if it is let in now
+    ours = ours + 1
+    redis.pcall('ZADD', LINE, 'LT', int(LISTENS - now - 450), 'l' .. session)
+  end
   local leaving = at.listens and string.match(at.owner, '^(.+):%d+$')
   if leaving and until_when(leaving) <= now then ours = ours + 1 end
   return math.max(0, listeners - ours)

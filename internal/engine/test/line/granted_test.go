@@ -10,6 +10,7 @@ import (
 	"relock/internal/test/redistest"
 	"relock/locktrace"
 	"relock/rlock"
+	"relock/rwlock"
 )
 
 // The tests of this file are those of a lock that was granted by another session's release: the session has
@@ -59,6 +60,49 @@ func (g *granting) lock(t *testing.T, s *redistest.Server, ctx context.Context, 
 		t.Errorf("the lock came from %q, want it granted by the other's release", from)
 	}
 	return got
+}
+
+// Who was the first for a while, and has said when it came that it listens, is taken for a client outside the line neither
+// while it waits nor when it has just been let in. To such a client a release leaves the lock for a moment, and the next one
+// is called instead of granted it.
+func TestAFirstThatHasWaitedIsNoClientOutsideTheLine(t *testing.T) {
+	for what, lock := range map[string]func(ses *rlock.Session, name string) locktest.Mutex{
+		"plain":  func(ses *rlock.Session, name string) locktest.Mutex { return rlock.New(ses, name) },
+		"writer": func(ses *rlock.Session, name string) locktest.Mutex { return rwlock.New(ses, name) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				name, ctx := redistest.Name(t), within(t, time.Minute)
+				h, err := hold(lock(dial(t, s, calledConfig), name), ctx)
+				must(t, err)
+				var all []<-chan locktest.Locked
+				var came []chan locktrace.Grant
+				for i := range 4 {
+					g, cfg := newGranting(), calledConfig
+					cfg.Trace = g.trace()
+					all, came = append(all, locktest.GoLock(lock(dial(t, s, cfg), name), ctx)), append(came, g.came)
+					stands(t, s, name, i+1)
+					if i == 0 {
+						for range 2 { // it asks again when it listens
+							locktest.Get(t, g.refused, 10*time.Second, "a refusal")
+						}
+					}
+					locktest.Stays(t, ctx, time.Millisecond) // in a bubble two would come at the same time, and stand in any order
+				}
+				locktest.Stays(t, ctx, map[bool]time.Duration{true: 20 * time.Second, false: time.Second}[redistest.MadeUpClock()])
+				for i, next := range all {
+					must(t, h.Unlock())
+					got := locktest.Get(t, next, 10*time.Second, "the next")
+					must(t, got.Err)
+					h = got.Hold
+					if from := locktest.Get(t, came[i], 10*time.Second, "where the lock came from"); from != locktrace.GrantLine && redistest.MadeUpClock() { // a busy machine may be later
+						t.Errorf("waiter %d was let in by %q, want by a release", i, from)
+					}
+				}
+				must(t, h.Unlock())
+			})
+		})
+	}
 }
 
 // A lock that was granted by another's release is as safe as one that was asked for: it has a full lease 20 ms
