@@ -118,3 +118,46 @@ func TestAnAttemptOfANamedOwnerThatIsTakenBackLeavesTheLeaseLonger(t *testing.T)
 		nothingLeft(t, s)
 	})
 }
+
+// An attempt that was lost on its way, and was sent again, arrives behind an Extend: the lease stays as it was extended.
+func TestALateAttemptDoesNotCutAnExtension(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		p := newProxy(t, s)
+		a := dialVia(t, s, p, rlock.Config{})
+		unlock(t, lock(t, ctx, fairlock.New(a, "warm"))) // the script is known
+		var late []string
+		isAttempt := runs("acquire")
+		p.DropRequest(func(cmd []string) bool {
+			if late == nil && isAttempt(cmd) {
+				late = cmd
+				return true
+			}
+			return false
+		})
+		l := granted(t, goLock(ctx, fairlock.New(a, "x"), rlock.Lease(400*time.Millisecond)), patience, "the second attempt")
+		must(t, l.hold.Extend(ctx, 1200*time.Millisecond))
+		must(t, s.Do(t, late...).Error())
+		if ms, err := s.Do(t, "PTTL", "x").AsInt64(); err != nil || ms < l.hold.Remaining().Milliseconds() {
+			t.Errorf("Redis keeps it for %d ms, %v; the session relies on it for %v more", ms, err, l.hold.Remaining())
+		}
+		unlock(t, l)
+	})
+}
+
+// A lease that is shorter than that of a grant ends when it says, also if the caller has stood in the line.
+func TestAShortLeaseBehindAnotherSession(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		first := lock(t, ctx, fairlock.New(dial(t, s, silent()), "x"))
+		const lease = 400 * time.Millisecond
+		next := goQueued(t, ctx, fairlock.New(dial(t, s, silent()), "x"), 1, rlock.Lease(lease))
+		unlock(t, first)
+		l := granted(t, next, patience, "the one with a lease of its own")
+		if ms, err := s.Do(t, "PTTL", "x").AsInt64(); err != nil || ms > lease.Milliseconds() {
+			t.Errorf("Redis keeps it for %d ms, %v; want %v at most", ms, err, lease)
+		}
+		must(t, l.hold.Unlock())
+		nothingLeft(t, s)
+	})
+}

@@ -57,6 +57,7 @@ func (l *lock) newRun(a *acquisition) *run {
 	if w.Deaf { // the answer to a heartbeat tells it that it has the lock
 		w.Lease = s.cfg.QueueLease / 4
 	}
+	w.Asks = r.Lease > 0 && r.Lease < w.Lease // no attempt makes a lease shorter: so it is not given the lock for longer than it wants
 	switch {
 	case !c.kind.Fenced:
 	case w.Alone:

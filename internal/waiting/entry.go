@@ -66,6 +66,8 @@ func (w *Want) Head() string {
 		flag, session = "i", w.Session+w.ID
 	case w.Fair && w.Deaf:
 		flag = "d"
+	case w.Fair && w.Asks:
+		flag = "e"
 	case w.Fair && w.Alone:
 		flag = "h"
 	case w.Fair:

@@ -142,8 +142,7 @@ if not counted then
   if id then redis.call('SADD', ids, id) end
   held = redis.call('HINCRBY', KEYS[1], owner, 1)
 end
--- What was given to a fair entry is this hold's alone until it is taken up, and may end before.
-if ttl < tonumber(lease) or fair and counted and held == 1 and not id and ttl <= number(entry, 5, 8) then
+if ttl < tonumber(lease) then -- never less: this attempt may come late, behind an extension
   ttl = lease
   redis.call('PEXPIRE', KEYS[1], ttl)
 end
