@@ -266,6 +266,9 @@ func (a *acquisition) outermost() (x *section, err error) {
 		a.claim.endRequest()
 	} else {
 		x = a.admit(g)
+		if d := a.opts.AtLeast; d > 0 {
+			x.claim.standAtLeast(d)
+		}
 	}
 	a.leave(true)
 	l.unlock()

@@ -66,6 +66,9 @@ func (a *acquisition) ask() (answer, error) {
 			a.askBack(&g)
 		}
 	}
+	if c.state == finished && (e.unknown() || err == nil && (g.Status == granted || g.Position > 0)) {
+		c.dismiss() // it was ended meanwhile, by a command that may have run before the attempt
+	}
 	if l.state == lockClosed {
 		if err == nil && k.Lines && g.Position > 0 {
 			l.needContention().place.Stands(c, l.s.now(), false)

@@ -115,10 +115,7 @@ func (c *claim) open(a *acquisition, began time.Duration) *section {
 		c.noHandOver = true
 		x.first.fix(began, a.opts.Lease)
 	}
-	if d := a.opts.AtLeast; d > 0 {
-		c.noHandOver = true
-		c.standAtLeast(d)
-	}
+	c.noHandOver = c.noHandOver || a.opts.AtLeast > 0
 	end := never
 	if c.kind.Shares {
 		end = c.trust

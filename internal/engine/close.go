@@ -29,7 +29,7 @@ func (s *Session) close() error {
 	for _, l := range s.locks.All() {
 		l.close(true)
 	}
-	life.Await(s.cleanup.Idle(), time.Until(until))
+	life.Await(s.cleanup.Idle(), max(time.Until(until), redis.Farewell)) // also for what was left to the end
 	life.Await(s.cleanup.Settled(), min(time.Until(until), settleFor))
 
 	if left := time.Until(until); left > 0 && s.cleanup.Unconfirmed() == 0 { // else Redis does not answer, as a rule

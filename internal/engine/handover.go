@@ -153,14 +153,14 @@ func (a *acquisition) accept(x *section) (*section, error) {
 	l, end := a.lock, min(x.claim.trust, x.holds.Until)
 	l.unlock()
 	// The context is asked first, for that is code of the caller's and may take its time.
-	if a.ctx.Err() == nil && !x.ctx.HasEnded() && l.s.now() < end {
+	if a.opts.AtLeast == 0 && a.ctx.Err() == nil && !x.ctx.HasEnded() && l.s.now() < end {
 		return x, nil
 	}
 	return a.acceptLate(x)
 }
 
 // acceptLate is accept when the caller's context has ended, or what was given: this caller, and the
-// watchdog, may be late. No mutex may be held.
+// watchdog, may be late. It is so too for a lock that is to stand for a while yet, once this caller has it. No mutex may be held.
 func (a *acquisition) acceptLate(x *section) (*section, error) {
 	l, c := a.lock, x.claim
 	var ended error
@@ -171,7 +171,10 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 	now := l.s.now()
 	if !x.standing(now) {
 		c.expire(now)
-	} else if ended == nil { // it was renewed in time
+	} else if ended == nil { // perhaps it was renewed in time
+		if d := a.opts.AtLeast; d > 0 {
+			c.standAtLeast(d)
+		}
 		l.unlock()
 		return x, nil
 	}
@@ -190,9 +193,6 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 		return nil, ended
 	}
 	// The caller does not take the section: the claim is handed over or released, as after an Unlock.
-	if c.account != nil {
-		c.account.AtLeast = 0 // no section has used it
-	}
 	x.holds.Remove(&x.first.held)
 	x.end(released)
 	if !c.sectionClosed(now) {

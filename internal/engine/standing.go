@@ -26,11 +26,16 @@ func (c *claim) noteStanding(to claimState) {
 // endLost releases what may stand of the claims that were lost, and whose sections are not unlocked yet: Close waits
 // for no Unlock.
 func (s *Session) endLost() {
-	s.standing.lost.of.Range(func(key, _ any) bool {
+	now := s.now()
+	s.standing.lost.of.Range(func(key, until any) bool {
 		c := key.(*claim)
 		c.lock.mu.Lock()
-		if c.state == lostStanding {
-			c.endBy(s.now()+s.cfg.ReleaseTimeout, nil)
+		switch {
+		case c.state != lostStanding || until.(time.Duration) < now: // Redis has nothing of it
+		case c.trust <= now && now < c.trust+time.Second:
+			// The rest of its lease is its callers' time to notice, a second at most; see trustIn.
+		default:
+			c.endBy(now+s.cfg.ReleaseTimeout, nil)
 		}
 		c.lock.unlock()
 		return true

@@ -51,8 +51,9 @@ type Job struct {
 	// Gone is closed behind Done, and whenever Done is not called. May be nil.
 	Gone chan struct{}
 
-	spare bool  // see AddSpare
-	sent  []int // which of the job's commands Cmds are; nil: all
+	spare   bool  // see AddSpare
+	sent    []int // which of the job's commands Cmds are; nil: all
+	refused error // why one is not sent again
 }
 
 const (
@@ -210,7 +211,6 @@ func (q *Cleanup) hear(j *Job, results []rueidis.RedisResult) (again error) {
 	now := q.env.Clock()
 	var left []script.Command
 	var sent []int
-	var last error
 	for i, cmd := range j.Cmds {
 		at := i
 		if j.sent != nil {
@@ -223,14 +223,15 @@ func (q *Cleanup) hear(j *Job, results []rueidis.RedisResult) (again error) {
 		if err == nil {
 			continue
 		}
-		last = err
 		if script.Unavailable(err) && now < j.Until && q.env.Context.Err() == nil {
 			again = err
 			left, sent = append(left, cmd), append(sent, at)
+		} else {
+			j.refused = err
 		}
 	}
 	if left == nil {
-		q.done(j, last)
+		q.done(j, j.refused)
 		return nil
 	}
 	j.Cmds, j.sent = left, sent
