@@ -67,8 +67,8 @@ func (n *names) built() *texts {
 	if t == nil {
 		t = &texts{
 			channel: n.lock.Prefixed("redisson_rwlock"),
-			readers: n.lock.Prefixed("relock_readers"), line: n.lock.Prefixed("relock_line1"),
-			ids: n.lock.Prefixed("relock_holds") + ":", timeout: n.lock.Suffixed(""),
+			readers: n.lock.Prefixed("relock_readers"), line: n.lock.Prefixed(keyname.Line),
+			ids: n.lock.Prefixed(keyname.Holds) + ":", timeout: n.lock.Suffixed(""),
 		}
 		n.texts.Store(t)
 	}

@@ -58,7 +58,7 @@ func (n *names) built() *texts {
 	t := n.texts.Load()
 	if t == nil {
 		t = &texts{channel: n.key.Prefixed("redisson_sc"),
-			permits: [3]string{n.key.Key(), n.key.Suffixed(timeouts), n.key.Prefixed("relock_line1")}}
+			permits: [3]string{n.key.Key(), n.key.Suffixed(timeouts), n.key.Prefixed(keyname.Line)}}
 		n.texts.Store(t)
 	}
 	return t

@@ -7,10 +7,9 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
-)
 
-// linePrefix begins the name of the key that has the line of a lock: who waits for it.
-const linePrefix = "relock_line1"
+	"relock/internal/keyname"
+)
 
 // InLine is an entry in the line of a lock, a semaphore or a counter; of a read-write lock the readers come last.
 type InLine struct {
@@ -35,7 +34,7 @@ const (
 // line returns the entries in the line of a lock, in their order, by Redis's time in ms. own is how many
 // sessions of the line listen to the lock's channel, or did a moment ago.
 func (s *server) line(ctx context.Context, name string, now int64) (all []InLine, own int64, err error) {
-	key := s.style.Prefix(linePrefix, name)
+	key := s.style.Prefix(keyname.Line, name)
 	members, err := s.client.Do(ctx, s.client.B().Zrange().Key(key).Min("0").Max("-1").Withscores().Build()).AsZScores()
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the line of %q: %w", name, err)

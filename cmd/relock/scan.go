@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"relock/internal/keyname"
 )
 
 // scanCount is how many keys one SCAN looks at: well below a millisecond of Redis's time.
@@ -44,7 +46,7 @@ func (s *scan) step(ctx context.Context) (names []string, done bool, err error) 
 	case "zset":
 		match = "*" + permitsSuffix
 	case passLines:
-		match, of = linePrefix+":*", "zset"
+		match, of = keyname.Line+":*", "zset"
 	}
 	entry, err := s.Do(ctx, s.B().Scan().Cursor(s.cursor).Match(match).Count(scanCount).Type(of).Build()).AsScanEntry()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"relock/internal/keyname"
 	"relock/rlock"
 )
 
@@ -110,7 +111,7 @@ func (s *server) countLines(ctx context.Context, locks []*Lock) (sent int, err e
 
 // firstIsFair reports whether the first of the line waits for a fair lock.
 func (s *server) firstIsFair(ctx context.Context, name string) (bool, error) {
-	key := s.style.Prefix(linePrefix, name)
+	key := s.style.Prefix(keyname.Line, name)
 	first, err := s.client.Do(ctx, s.client.B().Zrangebyscore().Key(key).Min("0").Max("+inf").Limit(0, 1).Build()).AsStrSlice()
 	return len(first) > 0 && isFair(first[0]), err
 }

@@ -27,6 +27,13 @@ func Publishes(cluster, sharded bool) Publishing {
 	return Publishing{Publish: "PUBLISH", Counts: "1"}
 }
 
+// What the names of helper keys begin with that several kinds of locks have, for [Names.Prefixed]. Renaming one
+// parts new processes from those that run already.
+const (
+	Line  = "relock_line1" // the line of those that wait, see line.lua of package script
+	Holds = "relock_holds" // the ids of holds
+)
+
 // Names are the names of one lock in Redis. All that it builds are in one hash slot of a
 // Cluster. Building is left to the caller's need: a session may hold a great many locks.
 type Names struct {

@@ -61,7 +61,7 @@ type Fencing struct {
 // New returns the primitive of that name.
 func New(n keyname.Names, f Fencing) *Primitive {
 	return &Primitive{names: n, Fencing: f, channel: n.Prefixed("redisson_lock__channel"),
-		keys: [2]string{n.Key(), n.Prefixed("relock_line1")}}
+		keys: [2]string{n.Key(), n.Prefixed(keyname.Line)}}
 }
 
 // NewFair returns the primitive of the fair lock of that name.
@@ -92,7 +92,7 @@ func (p *Primitive) Names() *keyname.Names { return &p.names }
 func (p *Primitive) Channel() string { return p.channel }
 
 // IDs is the key of the set of ids of holds.
-func (p *Primitive) IDs() string { return p.names.Prefixed("relock_holds") }
+func (p *Primitive) IDs() string { return p.names.Prefixed(keyname.Holds) }
 
 // Line is the key of the line of sessions that wait.
 func (p *Primitive) Line() string { return p.keys[1] }
