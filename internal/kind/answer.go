@@ -11,9 +11,9 @@ import (
 // An Answer is the reply of an acquire script, see [Primitive].
 type Answer struct {
 	Status   int64
-	Value    int64 // holds, or milliseconds to wait (kinds with permits: those, if Sized)
-	Token    int64
-	Position int64  // of an entry in the line; of a fair lock 0: it has joined another one
+	Value    int64  // holds, or milliseconds to wait (kinds with permits: those, if Sized)
+	Token    int64  // granted: the highest fencing token reserved. Refused, and it stands in the line: Redis's time in ms
+	Position int64  // granted: 1 if this run has changed anything. Refused: that of the entry; of a fair lock 0: see [Liner]
 	Free     int64  // permits that are left for others
 	Limit    int64  // the most that one request may be for; below 0: anything
 	Sized    bool   // Free and Limit were told, and Value is known

@@ -18,7 +18,7 @@ type Kind struct {
 	Name string
 
 	// Side tells the sides of a lock apart that one owner may hold together, as the read
-	// side (0) and the write side (1) of an RWMutex.
+	// side (0) and the write side (1) of an RWMutex. It is 0 or 1: an owner has at most two sides.
 	Side int
 
 	// Exclusive: a grant to one claim excludes every other. While a claim of this session
@@ -41,9 +41,22 @@ type Kind struct {
 	Shares bool
 
 	// Lines: waiting sessions stand in a line in Redis, each with one entry for the caller in front. The
-	// primitive is a [Liner]. Sort is that of the line.
+	// primitive is a [Liner].
 	Lines bool
-	Sort  waiting.Sort
+
+	// Sort is that of the line. The kinds of one Sort share the layout of the lock's key and of its line: for an
+	// entry that the session does not know, it runs the Dismiss of the first primitive of that Sort for which it
+	// has made a handle. So a lock whose hash differs needs a Sort of its own. That is:
+	//
+	//   - a constant in waiting/entry.go, a case of Message.Sort, and letters that its entries begin with. Those come
+	//     from Want.Head, or from the Entry of the Liner, as the writers' and readers' of package rwlock do;
+	//   - the letters in line.lua: in its header, in is_entry, and in each pattern that says more of an entry (fair,
+	//     called, given, a slow taker, its digits); and in the give of its own scripts;
+	//   - the letters in rlock/lua/waiters.lua, cmd/relock/line.go, internal/test/locktest/state.go, and in
+	//     internal/test/explore/hash.go.
+	//
+	// Letters of named owners also belong into the Named of waiting.Parse.
+	Sort waiting.Sort
 
 	// Fair: all callers stand in the line: a session has an entry there for each run of them. Implies Lines, and that
 	// the primitive is a [FairLiner].

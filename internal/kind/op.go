@@ -14,12 +14,16 @@ const (
 
 // A Line is what a command says of the line of its lock.
 type Line struct {
-	Named   bool   // release: the line is looked at
+	// Named: release: the kind has Lines, so the command is to name the line, and its script looks at it. A primitive may
+	// ignore Named, and name the line in each release: that costs one key where the kind has no Lines, as that of quorum.
+	Named bool
+	// Others: release: callers of this session wait, or have waited since the lock was idle in it last; or the session
+	// keeps the lock. Callers of other sessions may wait without that.
+	Others  bool
 	Head    string // what the own entry begins with, the owner being the rest; "": there is none
 	Enter   string // release: the entry by which the session enters the line again; "": none
 	Again   bool   // acquire: the own entry may stand in the line
 	Listens bool   // the session may listen to the lock's channel
-	Others  bool   // release: others are known to wait, or did a moment ago
 	Yields  bool   // release: what comes free is left to those who do not stand in the line
 	Waiting int    // how many callers wait; 0: as was said before
 	Tells   bool   // acquire, of an entry: who is inside is to be told; without an entry it always is, if that is known

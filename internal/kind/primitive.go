@@ -38,7 +38,16 @@ type Primitive interface {
 	// Channel is where a release is published.
 	Channel() string
 
+	// Acquire returns the call of the acquire script for op. Its Command.Fewer, and that of other commands, need not be
+	// set. Without it, a command with several keys is not executed before their slot has moved, and is refused where
+	// the ACL denies this user one of them.
+	//
+	// A primitive of a kind with Lines may ignore Line.Session, ComesIn and Window. Then a caller that polls has the
+	// lock only if that is free when it asks: releases give the lock to those who stand in the line, and
+	// leave no round to the caller.
 	Acquire(op *Op) script.Command
+
+	// Release returns the call of the release script for op.
 	Release(op *Op) script.Command
 }
 
@@ -64,7 +73,8 @@ type Leased interface {
 	Renew(op *Op) script.Command
 }
 
-// Leaver is a Primitive whose lock can be left standing when its last hold is unlocked.
+// Leaver is a Primitive whose lock can be left standing when its last hold is unlocked. Only the option AtLeast needs
+// it: without it, a Lock with AtLeast is refused with api.ErrArgument.
 type Leaver interface {
 	Leased
 
@@ -93,18 +103,25 @@ type Refuser interface {
 //
 // The reply of its acquire script to a caller that has entered the line is {0, milliseconds, Redis's time in
 // ms, position}; the milliseconds are what is left of the lease if the entry is the first of the line, else -1.
-// A position of 0 says that a fair run has joined the entry Op.Position.Join. The reply of its release
-// script is, where others stand in the line, {0, 1, receivers, position, Redis's time in ms}, where the
-// position is that of Op.Line.Enter, 0 if it has not entered.
+// A position of 0 says that a fair run has joined the entry Op.Position.Join. Behind these four stand, if Line.Tells
+// asks for them, the text and the milliseconds of [Primitive].
+//
+// The reply of its release script is, where others stand in the line, {0, 1, receivers, position, Redis's time in
+// ms}, where the position is that of Op.Line.Enter, 0 if it has not entered. A position of -1 says that
+// there may be more entries than one run looks at, which are 16: the session sends the command again until the position is
+// another one. {0, 0, -1, -1, 0} says the same where the owner held nothing.
 type Liner interface {
 	Primitive
 
-	// Entry is how an entry of this lock begins, by how one of any lock does. What is sent has it as it is: an
-	// entry that a release enters may be of another Primitive of the name.
+	// Entry is how an entry of this lock begins, by how one of any lock does. What it has returned it leaves as it
+	// is. Line.Enter has been through it, since an entry that a release enters may be of another Primitive of the
+	// name; Line.Head may not have been: a primitive whose Entry changes a head calls it for that too.
 	Entry(head string) string
 
 	// Dismiss is the script call that takes an entry of the session out of the line of any lock of this
-	// sort, by what the entry begins with and its owner; given: and gives back what it was given.
+	// Sort, by what the entry begins with and its owner. given: the owner was given the lock, and the call gives back
+	// what it has. Without given, it must leave the owner alone, which may have got the lock meanwhile: it takes the
+	// entry out, and ends no hold.
 	Dismiss(n keyname.Names, head, owner string, given bool) script.Command
 }
 
