@@ -1,4 +1,28 @@
 -- How an exclusive lock lets in those who stand in its line: it is given to the first of them, or that is called.
+-- The key of the lock exists exactly while an owner holds the lock.
+--
+-- Standing in the line. The script of a caller that waits, as acquire.lua of rlock:
+--   1. If entries(0) has no other entry in front, and the lock is free, the caller takes the lock: step 4. Else it has its
+--      entry enter. If the lock is held, that is all.
+--   2. If the lock is free, and called_until is still to come, the lock is left to the entry that was called.
+--   3. Else it runs pass_over for the first entry, and admit with its own entry as mine. If admit returns another
+--      entry, that has the lock, or is called.
+--   4. The caller writes its hold, and takes its entry, if it may stand there, off by take_off.
+-- The script of an owner that leaves, as release.lua of rlock:
+--   1. An entry that the owner may have in the line is taken out by leave.
+--   2. The script ends the owner's holds, and runs admit, with the owner's field as leaving if that is there yet. If the owner
+--      held nothing, it runs admit only where the key is gone, so that the line goes on.
+--   3. An entry with which the session comes back into the line enters, behind the others.
+--   4. Unless the lock was given, the script publishes that it is free.
+-- give sets the owner's field to 1, and a TTL. Behind admit a script must not delete the key: it may be another owner's. No
+-- code of the kind runs behind give, and leave gives the lock too. So a kind whose owners write more than that has its
+-- entries called, and writes it when they ask: its Liner.Entry turns g and z into a, as acquire.go of internal/mutex does.
+--
+-- at, an argument of give, admit and leave, is a table:
+--   channel: the lock's  publish: PUBLISH or SPUBLISH  counts: '1' if the reply of that counts all who hear it
+--   prefix: what makes a session's channel of its id
+--   token: the key of the fencing token; without it, entries that want tokens are called
+--   of a release besides, owner: the one that leaves  listens: its session may listen to the lock's channel
 -- include line
 
 -- give makes the owner of an entry the owner of the lock, and tells its session. It returns false, and has
