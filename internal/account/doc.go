@@ -9,8 +9,4 @@
 //
 // attempts.go remembers how the attempts of one Lock went: what its error is to say of Redis, and
 // whether one of them may have run, or may yet. It sends nothing.
-//
-// renewal.go puts questions about many locks into few script calls: whether each of them
-// still stands, and to keep it for one lease more. It knows neither claims nor what follows from
-// an answer.
 package account

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/account"
 	"relock/internal/clock"
 	"relock/internal/holds"
 	"relock/internal/keyname"
@@ -41,13 +40,13 @@ func (s *Session) renew(claims []*claim) {
 	ctx, cancel := context.WithTimeout(s.life.Context, timeout)
 	defer cancel()
 	send := func(cmds []script.Command) []rueidis.RedisResult { return s.redis.Run.Multi(ctx, cmds) }
-	each := account.Round[renewalItem]{Most: 1}
-	for _, a := range round.Send(send) {
-		if a.Err == nil || !a.OneByOne() {
+	each := renewalRound{most: 1}
+	for _, a := range round.send(send) {
+		if a.err == nil || !a.oneByOne() {
 			s.renewalAnswered(a, sent, doubts)
 			continue
 		}
-		for _, item := range slices.Compact(a.Items) {
+		for _, item := range slices.Compact(a.items) {
 			c := item.c
 			c.lock.mu.Lock()
 			if c.state == held && c.account.Sides(c.prim)[item.side] != nil {
@@ -56,7 +55,7 @@ func (s *Session) renew(claims []*claim) {
 			c.lock.unlock()
 		}
 	}
-	for _, a := range each.Send(send) {
+	for _, a := range each.send(send) {
 		s.renewalAnswered(a, sent, doubts)
 	}
 }
@@ -64,8 +63,8 @@ func (s *Session) renew(claims []*claim) {
 // renewals sorts what is due into script calls, and returns how long to wait for the answers:
 // so long that there is time for two more attempts while the claims can be trusted. It runs code
 // of the callers' contexts.
-func (s *Session) renewals(claims []*claim) (round account.Round[renewalItem], timeout time.Duration) {
-	round.Most, timeout = renewBatch, s.cfg.Lease/3
+func (s *Session) renewals(claims []*claim) (round renewalRound, timeout time.Duration) {
+	round.most, timeout = renewBatch, s.cfg.Lease/3
 	for _, c := range claims {
 		item, fixed := c.wanted()
 		l := c.lock
@@ -117,14 +116,14 @@ func (s *Session) renewals(claims []*claim) (round account.Round[renewalItem], t
 
 // addTo has one side of a claim asked for with a round; op says which keys to name. The lock's
 // mutex must be held.
-func (item *renewalItem) addTo(round *account.Round[renewalItem], op Op) {
+func (item *renewalItem) addTo(round *renewalRound, op Op) {
 	c, slot := item.c, 0
 	if c.lock.s.redis.Space.Cluster {
 		slot = keyname.Slot(c.lock.Key())
 	}
 	p := c.account.Sides(c.prim)[item.side].(Leased)
 	op.Owner, op.N, op.Held = c.ownerID(), int(c.n), c.account.Counted(c.kind, item.side)
-	round.Add(item, item.lease, slot, p.Renew(&op))
+	round.add(item, item.lease, slot, p.Renew(&op))
 }
 
 // wanted returns which sections of c want it to be renewed, and whether one has a fixed lease. It
@@ -162,12 +161,12 @@ func (c *claim) wanted() (item renewalItem, fixed bool) {
 }
 
 // renewalAnswered handles the answer to a renewal that was sent at the given time.
-func (s *Session) renewalAnswered(a account.Answer[renewalItem], sent time.Duration, doubts uint32) {
+func (s *Session) renewalAnswered(a renewalAnswer, sent time.Duration, doubts uint32) {
 	claims := 0
 	var failure error
-	for i, item := range a.Items {
+	for i, item := range a.items {
 		c := item.c
-		if i == 0 || a.Items[i-1].c != c { // those of one claim stand side by side
+		if i == 0 || a.items[i-1].c != c { // those of one claim stand side by side
 			claims++
 		}
 		c.lock.mu.Lock()
@@ -175,13 +174,13 @@ func (s *Session) renewalAnswered(a account.Answer[renewalItem], sent time.Durat
 		c.expire(now) // a claim whose trust is over stays lost, also if the watchdog has not seen it yet
 		switch {
 		case c.state != held:
-		case a.Err != nil || a.Alive[i] < 0:
-			failure = cmp.Or(a.Err, errRenewalDenied)
+		case a.err != nil || a.alive[i] < 0:
+			failure = cmp.Or(a.err, errRenewalDenied)
 			s.unrenewed.Failed(c, item.side)
 			c.renewAt = min(c.renewAt, now+clock.Jitter(max(min(s.cfg.Lease/20, (c.trust-now)/4), 10*time.Millisecond)))
-		case a.Alive[i] == 1 && item.lease == 0:
+		case a.alive[i] == 1 && item.lease == 0:
 			c.doubts, asked = doubts, sent
-		case a.Alive[i] == 1:
+		case a.alive[i] == 1:
 			c.confirmed(sent, item.lease, doubts)
 			if ct := c.lock.contention; ct != nil && ct.place.Unconfirmed == c {
 				ct.place.Unconfirmed = nil
@@ -215,7 +214,7 @@ func (s *Session) renewalAnswered(a account.Answer[renewalItem], sent time.Durat
 		return
 	}
 	took := s.now() - sent
-	s.notify(func() { s.trace.Renewed(locktrace.Renewed{Claims: claims, Took: took, Err: a.Err}) })
+	s.notify(func() { s.trace.Renewed(locktrace.Renewed{Claims: claims, Took: took, Err: a.err}) })
 }
 
 // errRenewalDenied says that the ACL has kept a script from reading a lock.

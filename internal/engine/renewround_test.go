@@ -1,4 +1,4 @@
-package account_test
+package engine_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"relock/internal/account"
+	"relock/internal/engine"
 	"relock/internal/life"
 	"relock/internal/script"
 	"relock/internal/test/redistest"
@@ -29,9 +29,7 @@ return reply`
 
 var one, other = script.New(source), script.New(source + " -- the other")
 
-type item struct{ name string }
-
-// sends returns what Round.Send wants, and what it was given.
+// sends returns what RenewalRound.Send wants, and what it was given.
 func sends(t *testing.T, s *redistest.Server) (send func([]script.Command) []rueidis.RedisResult, sent *[]script.Command) {
 	var background life.Group
 	run := script.NewRunner(s.Client(t), script.NewConnection(), &background)
@@ -46,7 +44,7 @@ func sends(t *testing.T, s *redistest.Server) (send func([]script.Command) []rue
 func TestWhatGoesIntoOneCall(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		send, sent := sends(t, s)
-		r := account.Round[item]{Most: 2}
+		r, names := engine.NewRenewalRound(2), map[*engine.RenewalItem]string{}
 		for _, q := range []struct {
 			name   string
 			script *script.Script
@@ -57,21 +55,23 @@ func TestWhatGoesIntoOneCall(t *testing.T) {
 			{"d", one, time.Second, 8}, {"e", one, time.Second, 7}, {"f", one, time.Second, 7},
 			{"g", one, 0, 7},
 		} {
-			r.Add(&item{q.name}, q.lease, q.slot, script.Command{Script: q.script, Keys: []string{"{x}" + q.name}, Args: []string{"1"}})
+			item := new(engine.RenewalItem)
+			names[item] = q.name
+			r.Add(item, q.lease, q.slot, script.Command{Script: q.script, Keys: []string{"{x}" + q.name}, Args: []string{"1"}})
 		}
 		answers := r.Send(send)
 		var calls []string
 		for i, a := range answers {
 			call, keys := (*sent)[i].Args[0], (*sent)[i].Keys
-			for j, it := range a.Items {
-				if keys[j] != "{x}"+it.name || a.Alive[j] != 1 {
-					t.Errorf("%s was asked about by %s, and the answer is %d", it.name, keys[j], a.Alive[j])
+			for j, item := range a.Items {
+				if keys[j] != "{x}"+names[item] || a.Alive[j] != 1 {
+					t.Errorf("%s was asked about by %s, and the answer is %d", names[item], keys[j], a.Alive[j])
 				}
-				call += it.name
+				call += names[item]
 			}
 			calls = append(calls, call)
-			if a.Err != nil || a.OneByOne() || ((*sent)[i].Script == other) != (call == "1000b") {
-				t.Errorf("call %q: %v, one by one: %v, or by the wrong script", call, a.Err, a.OneByOne())
+			if a.Err != nil || a.OneByOne || ((*sent)[i].Script == other) != (call == "1000b") {
+				t.Errorf("call %q: %v, one by one: %v, or by the wrong script", call, a.Err, a.OneByOne)
 			}
 		}
 		if want := []string{"1000ae", "1000b", "60000c", "1000d", "1000f", "0g"}; !slices.Equal(calls, want) {
@@ -96,12 +96,12 @@ func TestAnswersBelongToQuestions(t *testing.T) {
 			{[][]string{{"OOM not now"}, {"1"}}, "OOM not now", false},
 		} {
 			send, _ := sends(t, s)
-			r := account.Round[item]{Most: 10}
-			var items []*item
+			r := engine.NewRenewalRound(10)
+			var items []*engine.RenewalItem
 			var alive []int64
 			for i, args := range tc.args {
-				q := &item{fmt.Sprint(i)}
-				r.Add(q, time.Second, 0, script.Command{Script: one, Keys: []string{"k" + q.name}, Args: args})
+				q := new(engine.RenewalItem)
+				r.Add(q, time.Second, 0, script.Command{Script: one, Keys: []string{fmt.Sprint("k", i)}, Args: args})
 				for _, arg := range args {
 					items = append(items, q)
 					if tc.err == "" {
@@ -114,8 +114,8 @@ func TestAnswersBelongToQuestions(t *testing.T) {
 			if a.Err != nil {
 				got = a.Err.Error()
 			}
-			if got != tc.err || a.OneByOne() != tc.oneByOne {
-				t.Errorf("%v: the error is %q, want %q; one by one: %v", tc.args, got, tc.err, a.OneByOne())
+			if got != tc.err || a.OneByOne != tc.oneByOne {
+				t.Errorf("%v: the error is %q, want %q; one by one: %v", tc.args, got, tc.err, a.OneByOne)
 			}
 			if !slices.Equal(a.Items, items) || got == "" && !reflect.DeepEqual(a.Alive, alive) {
 				t.Errorf("%v: the answer is %v for %d items, want %v for %d", tc.args, a.Alive, len(a.Items), alive, len(items))
@@ -126,7 +126,7 @@ func TestAnswersBelongToQuestions(t *testing.T) {
 
 // A round without a question sends nothing.
 func TestARoundWithoutQuestions(t *testing.T) {
-	r := account.Round[item]{Most: 1}
+	r := engine.NewRenewalRound(1)
 	answers := r.Send(func([]script.Command) []rueidis.RedisResult {
 		t.Error("something was sent")
 		return nil

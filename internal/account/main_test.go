@@ -1,0 +1,9 @@
+package account_test
+
+import (
+	"testing"
+
+	"relock/internal/test/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
