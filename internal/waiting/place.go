@@ -61,8 +61,7 @@ type Place[C any] struct {
 // Stands notes that the claim stands in the line, by the answer to an attempt; first says whether it is the
 // first.
 func (p *Place[C]) Stands(c *C, now time.Duration, first bool) {
-	switch {
-	case p.Claim != c, !first:
+	if p.Claim != c || !first {
 		p.First = 0
 	}
 	p.Claim = c
