@@ -52,8 +52,8 @@ type Kind struct {
 	//     from Want.Head, or from the Entry of the Liner, as the writers' and readers' of package rwlock do;
 	//   - the letters in line.lua: in its header, in is_entry, and in each pattern that says more of an entry (fair,
 	//     called, given, a slow taker, its digits); and in the give of its own scripts;
-	//   - the letters in rlock/lua/waiters.lua, cmd/relock/line.go, internal/test/locktest/state.go, and in
-	//     internal/test/explore/hash.go.
+	//   - the letters in rlock/lua/waiters.lua and cmd/relock/line.go, and below internal/test in locktest/state.go,
+	//     explore/hash.go and scriptfuzz/world_test.go.
 	//
 	// Letters of named owners also belong into the Named of waiting.Parse.
 	Sort waiting.Sort
