@@ -47,6 +47,19 @@ func (c *claim) awaitAnswer(ctx context.Context, try bool) bool {
 	return true
 }
 
+// answered notes that a command of the claim, which is held, is under way no more. If the session has closed meanwhile, Close has
+// left the end of a named owner to it: see busyByName.
+func (c *claim) answered() {
+	c.account.Answered()
+	if l := c.lock; l.state == lockClosed && c.state == held && c.sections == nil && !c.account.Cancels() {
+		c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
+	}
+}
+
+// busyByName reports whether a command of a named owner is under way. It may not have been written yet, and if it is a nested
+// Lock it would find the owner in other sessions, behind a release that is sent now.
+func (c *claim) busyByName() bool { return c.num == 0 && c.account.Busy }
+
 // surplus takes the ids of a side off the account that the holds of a section do not need, and
 // returns them: they are to be ended. Those of a side that is to stand for a while yet stay to the end.
 func (c *claim) surplus(side int, x *section) []string {

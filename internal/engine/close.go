@@ -20,14 +20,17 @@ func (s *Session) Close() error {
 func (s *Session) close() error {
 	s.cleanup.Forgive()
 	s.life.Refuse()
+	ends := endings{panicked: make(chan any, 1)}
+	defer ends.rethrow()
 	for _, l := range s.locks.All() {
-		l.close(false)
+		l.close(&ends)
 	}
 	s.endLost()
 	until := time.Now().Add(s.cfg.ReleaseTimeout)
 	life.Await(s.life.Idle(), time.Until(until))
+	life.Await(ends.Idle(), time.Until(until))
 	for _, l := range s.locks.All() {
-		l.close(true)
+		l.close(nil)
 	}
 	life.Await(s.cleanup.Idle(), max(time.Until(until), redis.Farewell)) // also for what was left to the end
 	life.Await(s.cleanup.Settled(), min(time.Until(until), settleFor))
@@ -45,10 +48,53 @@ func (s *Session) close() error {
 	if s.trace != nil {
 		life.Await(s.notes.Told(), redis.Farewell)
 	}
-	if n := s.cleanup.Unconfirmed(); n > 0 {
+	if n := s.cleanup.Unconfirmed() + ends.Count(); n > 0 {
 		return fmt.Errorf("close: %w: %d releases were not confirmed; those locks end with their leases", ErrUnavailable, n)
 	}
 	return nil
+}
+
+// endings count the claims whose sections Close has ended and whose contexts are being cancelled: code of callers' contexts runs
+// then, which may block, panic, or close the session.
+type endings struct {
+	life.Group
+	panicked chan any // of size 1
+}
+
+// of ends a claim behind some functions that cancel contexts, in the background: none of them keeps Close from other claims.
+func (e *endings) of(c *claim, cancels []func()) {
+	l := c.lock
+	c.needAccount().Cancel(1)
+	e.Add(1)
+	l.s.life.Background.Go(func() {
+		defer e.Add(-1)
+		defer func() {
+			if p := recover(); p != nil {
+				select {
+				case e.panicked <- p:
+				default: // one is enough
+				}
+			}
+			l.mu.Lock()
+			c.account.Cancel(-1)
+			if c.state == held && !c.busyByName() {
+				c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
+			}
+			l.unlock()
+		}()
+		for _, cancel := range cancels {
+			cancel()
+		}
+	})
+}
+
+// rethrow has the caller of Close see the panic of a context.
+func (e *endings) rethrow() {
+	select {
+	case p := <-e.panicked:
+		panic(p)
+	default:
+	}
 }
 
 // settleFor is for how long Close waits for a slot that moves, to take what it has left in lines out of them.
@@ -60,9 +106,11 @@ const settleFor = time.Second
 // The attempt of a claim that asks may not have been written yet: its goroutine has checked its
 // context, and was then descheduled. A release that is sent now could come before it, and the
 // lock would stand for a lease. So such a claim is left to the goroutine that asks, unless that has
-// not come back in time: last says so. A claim whose sections end here is released when their contexts have
-// been cancelled; Close overtakes an Unlock that is cancelling those of its own, since it may be called there.
-func (l *lock) close(last bool) {
+// not come back in time: then ends is nil. So is one of a named owner with a command under way. A claim whose sections end here is released when their contexts have
+// been cancelled, and if that takes too long it is left to its lease: its callers may rely on it yet. Close overtakes an Unlock
+// that is cancelling those of its own, since it may be called there.
+func (l *lock) close(ends *endings) {
+	last := ends == nil
 	l.mu.Lock()
 	if l.state != lockDead { // else it is idle
 		l.state = lockClosed
@@ -78,23 +126,27 @@ func (l *lock) close(last bool) {
 		next = c.next
 		switch {
 		case c.state == asking && !last && c.awaits == anAnswer:
-		case c.state == asking, c.state == held && c.sections == nil:
-			c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
-		case c.state == held:
-			for x := c.sections; x != nil; x = c.sections {
-				x.endTraces(locktrace.HoldClosed)
-				x.end(closed)
+		case c.state == held && c.sections == nil && last && c.account.Cancels():
+		case c.state == asking, c.state == held:
+			if cancels := c.closeSections(); !last && (cancels != nil || c.state == held && c.busyByName()) {
+				ends.of(c, cancels)
+				continue
 			}
-			l.later(func() {
-				l.mu.Lock()
-				if c.state == held {
-					c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
-				}
-				l.unlock()
-			})
+			c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
 		}
 	}
 	l.unlock()
+}
+
+// closeSections ends the sections of a claim, and returns what cancels their contexts; nil if nothing is to be cancelled.
+func (c *claim) closeSections() (cancels []func()) {
+	for x := c.sections; x != nil; x = c.sections {
+		x.endTraces(locktrace.HoldClosed)
+		if x.close(closed) {
+			cancels = append(cancels, x.cancel)
+		}
+	}
+	return cancels
 }
 
 // interrupt ends what a waiter is sending. The lock's mutex must be held.

@@ -79,7 +79,7 @@ func (h *Hold) extended(d time.Duration, op *Op, r *redis.Extended) error {
 	l.mu.Lock()
 	defer l.unlock()
 	defer c.releaseUnsent(x)
-	defer c.account.Answered()
+	defer c.answered()
 	c.account.Extended(op, r)
 	c.expire(s.now()) // it may have ended meanwhile, with the watchdog late to see it
 	switch {
@@ -169,6 +169,6 @@ func (a *acquisition) voidLate(c *claim) error {
 	a.lock.mu.Lock()
 	r.Late = false // it can only lengthen the lease, so it does no harm late
 	c.account.Extended(&op, &r)
-	c.account.Answered()
+	c.answered()
 	return r.Err
 }

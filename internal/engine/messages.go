@@ -17,9 +17,6 @@ func (s *Session) hearLine(payload string) bool {
 	if !ok {
 		return false
 	}
-	if s.trace != nil {
-		s.traceLine(&m)
-	}
 	session, num, private := idgen.SplitOwner(m.Owner)
 	private = private && session == s.id && !m.Named
 	known := false
@@ -34,6 +31,9 @@ func (s *Session) hearLine(payload string) bool {
 			for c = l.claims; c != nil && c.num != num; c = c.next {
 			}
 		}
+		if c != nil && !known && s.trace != nil {
+			s.traceLine(&m, c.kind)
+		}
 		switch known = known || c != nil; {
 		case c == nil || c.state != asking:
 		case c.run != nil:
@@ -43,14 +43,18 @@ func (s *Session) hearLine(payload string) bool {
 		}
 		l.unlockInBackground()
 	}
+	liner := s.liners[m.Sort()].Load()
+	if !known && liner != nil && s.trace != nil {
+		s.traceLine(&m, (*liner).Kind())
+	}
 	if known || s.life.Closing.Err() != nil {
 		return true
 	}
 	if private && s.standing.private.lasts(num, s.now()) {
 		return true // see noteStanding
 	}
-	if p := s.liners[m.Sort()].Load(); p != nil {
-		s.cleanup.AddSpare((*p).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted), s.now()+s.want().Lease)
+	if liner != nil {
+		s.cleanup.AddSpare((*liner).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted), s.now()+s.want().Lease)
 	}
 	return true
 }

@@ -202,7 +202,7 @@ func (a *acquisition) reenter(x *section) (g answer, err error) {
 	default:
 		c.account.Ended(side, []string{a.op.ID})
 	}
-	c.account.Answered()
+	c.answered()
 	return g, err
 }
 

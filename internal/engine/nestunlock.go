@@ -152,7 +152,7 @@ func (e *innerRelease) answered(gone bool, err error) error {
 			c.reschedule()
 		}
 	}
-	c.account.Answered()
+	c.answered()
 	if c.state == held {
 		c.releaseUnsent(x)
 		c.clearHolder()

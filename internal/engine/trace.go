@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"relock/internal/holds"
+	"relock/internal/kind"
 	"relock/internal/report"
 	"relock/internal/waiting"
 	"relock/locktrace"
@@ -43,13 +44,11 @@ func (c *claim) about() report.About { return about(c.prim, c.ownerID(), int(c.n
 // traceHandedOver reports a hand-over of the claim to the hooks.
 func (c *claim) traceHandedOver() { c.lock.s.trace.HandedOver(c.about()) }
 
-// traceLine reports a message of a line to the hooks, of which there are some. The hooks run later: a mutex may be held.
-func (s *Session) traceLine(m *waiting.Message) {
+// traceLine reports a message to a claim of a kind to the hooks, of which there are some. The hooks run later: a mutex may be
+// held.
+func (s *Session) traceLine(m *waiting.Message, k *kind.Kind) {
 	t, names := s.trace, s.NamesOf(m.Key)
-	e := locktrace.Line{Name: names.Name(), Kind: "mutex", What: locktrace.LineCalled}
-	if p := s.liners[m.Sort()].Load(); p != nil {
-		e.Kind = (*p).Kind().HookName()
-	}
+	e := locktrace.Line{Name: names.Name(), Kind: k.HookName(), What: locktrace.LineCalled}
 	switch {
 	case m.Granted:
 		e.What = locktrace.LineGranted

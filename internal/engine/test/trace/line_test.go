@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"relock/fairlock"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/locktrace"
@@ -55,6 +56,7 @@ func newLineTracing(t *testing.T, s *redistest.Server, cfg rlock.Config) (*lockt
 func TestTraceOfAGrantByTheLine(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		tr, line := newLineTracing(t, s, rlock.Config{Prefix: "app:"})
+		fairlock.New(tr.Session, "y") // of the same sort
 		_, h, err := rlock.New(tr.Other, "x").Lock(tr.Ctx)
 		must(t, err)
 		next := tr.QueueUp()
