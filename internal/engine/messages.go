@@ -43,17 +43,15 @@ func (s *Session) hearLine(payload string) bool {
 		}
 		l.unlockInBackground()
 	}
-	liner := s.liners[m.Sort()].Load()
-	if !known && liner != nil && s.trace != nil {
-		s.traceLine(&m, (*liner).Kind())
-	}
-	if known || s.life.Closing.Err() != nil {
+	if known {
 		return true
 	}
-	if private && s.standing.private.lasts(num, s.now()) {
-		return true // see noteStanding
+	liner := s.liners[m.Sort()].Load()
+	if liner != nil && s.trace != nil {
+		s.traceLine(&m, (*liner).Kind())
 	}
-	if liner != nil {
+	lasts := private && s.standing.private.lasts(num, s.now()) // see noteStanding
+	if liner != nil && !lasts && s.life.Closing.Err() == nil {
 		s.cleanup.AddSpare((*liner).Dismiss(s.NamesOf(m.Key), m.Head, m.Owner, m.Granted), s.now()+s.want().Lease)
 	}
 	return true
