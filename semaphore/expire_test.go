@@ -95,6 +95,54 @@ func TestRenewalsKeepASemaphoreWithAnEnd(t *testing.T) {
 	})
 }
 
+// A semaphore with an end outlives the permits that a release gives to the next session, also if nothing renews it: one that is
+// made anew before they end would give them twice.
+func TestASemaphoreWithAnEndOutlivesWhatAReleaseGives(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		first := semaphore.New(dial(t, s, slow()), "x", 1, semaphore.Expire(time.Second))
+		_, held, err := first.Acquire(ctx, 1)
+		must(t, err)
+		ses, p := locktest.DialProxy(t, s, slow())
+		waiter := acquire(ctx, semaphore.New(ses, "x", 1, semaphore.Expire(time.Second)), 1)
+		awaitInLine(t, s, "x", 1)
+		_, release := p.HoldRequest(locktest.Runs(src["renew"]))
+		defer release()
+		must(t, s.Do(t, "PEXPIRE", "x", "1000").Error()) // as when most of the lease is over
+		must(t, held.Release())
+		g := locktest.Get(t, waiter, 5*time.Second, "the next session")
+		must(t, g.err)
+		for g.section.Err() == nil {
+			if _, _, err := first.TryAcquire(ctx, 1); err == nil && g.section.Err() == nil {
+				t.Fatal("two hold the only permit")
+			}
+			pass(t, 5*time.Millisecond)
+		}
+	})
+}
+
+// What is given to those in the line gives no end to a semaphore without one.
+func TestWhatIsGivenInTheLineGivesNoEnd(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		first := semaphore.New(dial(t, s, slow()), "x", 1)
+		_, held, err := first.Acquire(ctx, 1)
+		must(t, err)
+		for _, release := range []func(*semaphore.Permits) error{
+			func(p *semaphore.Permits) error { return p.Release() },
+			func(p *semaphore.Permits) error { return first.ReleaseByID(ctx, p.IDs()...) },
+		} {
+			waiter := acquire(ctx, semaphore.New(dial(t, s, slow()), "x", 1), 1)
+			awaitInLine(t, s, "x", 1)
+			must(t, release(held))
+			g := locktest.Get(t, waiter, 5*time.Second, "the next session")
+			must(t, g.err)
+			forever(t, s, "x", zset("x"))
+			held = g.p
+		}
+	})
+}
+
 // What changes a counter with an end renews it. Without Expire nothing has an end.
 func TestCounterWithAnEnd(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {

@@ -1,9 +1,9 @@
 -- include int
--- keep sees to it that both keys of a semaphore end together, if they have an end: where it has one
--- of its own, and ms is not 0, not before ms from now, for which the permits are to be kept at least.
-local function keep(ms)
+-- keep sees to it that both keys of a semaphore end together, if they have an end: where ms is not 0, not before ms from
+-- now, for which the permits are to be kept at least. With old this gives no end to one that has none.
+local function keep(ms, old)
   local ttl = redis.call('PTTL', KEYS[1])
-  if ms > 0 and ttl < ms then
+  if ms > 0 and ttl < ms and (ttl >= 0 or not old) then
     ttl = ms
     redis.call('PEXPIRE', KEYS[1], int(ms))
   end

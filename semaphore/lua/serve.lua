@@ -47,7 +47,8 @@ local function give(entry, n, at, now)
   local id = string.gsub(hash, '..', function(byte) return string.char(tonumber(byte, 16)) end)
   local free = redis.pcall('DECRBY', KEYS[1], int(n))
   if type(free) == 'table' then return false end
-  local ids, args, expiry = {}, {}, int(now + 1 + number(entry, 5, 8))
+  local ids, args, lease = {}, {}, number(entry, 5, 8)
+  local expiry = int(now + 1 + lease)
   for i = 0, n - 1 do
     ids[#ids + 1] = id .. string.char(0, 0, 0, i)
     args[#args + 1], args[#args + 2] = expiry, ids[#ids]
@@ -58,7 +59,7 @@ local function give(entry, n, at, now)
     redis.call('INCRBY', KEYS[1], int(n))
     return false
   end
-  if at.ends then keep(0) end
+  if at.ends then keep(lease + 1000, true) end -- it ends no sooner than they do
   return true
 end
 
