@@ -22,11 +22,8 @@ func TestManyDeadSessionsInFrontDoNotKeepPermitsIdle(t *testing.T) {
 				must(t, err)
 				now := clock[0]*1000 - 1
 				for i := range 40 {
-					session := fmt.Sprintf("dead%d", i)
-					entry := fmt.Sprintf("C0000100%07d%05d%s:1", 5000, len(session), session)
-					must(t, s.Do(t, "ZADD", "relock_line1:{x}", fmt.Sprint(now*1000+int64(i)), entry, fmt.Sprint(int64(5e15)-now+60000), "s"+session).Error())
+					standDead(t, s, "C0000100", fmt.Sprintf("dead%d", i), now*1000+int64(i), now-60000)
 				}
-				must(t, s.Do(t, "PEXPIRE", "relock_line1:{x}", "600000").Error())
 				giver := dial(t, s, slow())
 				m, c := semaphore.New(giver, "x", 1), semaphore.NewCounter(giver, "x")
 				live := dial(t, s, slow())
@@ -59,4 +56,37 @@ func TestManyDeadSessionsInFrontDoNotKeepPermitsIdle(t *testing.T) {
 			})
 		})
 	}
+}
+
+// standDead puts the entry of a session that has died in the line of x: how it begins, its position, and until when it is
+// taken for alive, in ms.
+func standDead(t testing.TB, s *redistest.Server, begins, session string, position, alive int64) {
+	t.Helper()
+	entry := fmt.Sprintf("%s%07d%05d%s:1", begins, 5000, len(session), session)
+	must(t, s.Do(t, "ZADD", "relock_line1:{x}", fmt.Sprint(position), entry, fmt.Sprint(int64(5e15)-alive), "s"+session).Error())
+	must(t, s.Do(t, "PEXPIRE", "relock_line1:{x}", "600000").Error())
+}
+
+// justDied puts one there that has just died: it is taken for alive, and its connection is closed.
+func justDied(t testing.TB, s *redistest.Server) {
+	t.Helper()
+	clock, err := s.Do(t, "TIME").AsIntSlice()
+	must(t, err)
+	standDead(t, s, "P0011250", "dead", clock[0]*1000000+clock[1], clock[0]*1000+5000)
+	pass(t, 2*time.Millisecond) // others come behind it
+}
+
+// A Delete calls the first of the line to make the semaphore anew. If that has just died, another one is called.
+func TestDeleteBehindADeadSessionWakesAnother(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		m := semaphore.New(dial(t, s, slow()), "x", 1)
+		_, _, err := m.Acquire(ctx, 1)
+		must(t, err)
+		justDied(t, s)
+		waiter := acquire(ctx, semaphore.New(dial(t, s, slow()), "x", 1), 1)
+		awaitInLine(t, s, "x", 2)
+		must(t, m.Delete(ctx))
+		must(t, locktest.Get(t, waiter, 10*time.Second, "the one behind the dead").err)
+	})
 }

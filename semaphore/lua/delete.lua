@@ -4,7 +4,7 @@
 -- ARGV[1] the number of this Delete  ARGV[2] for how many ms from this run on that is remembered
 -- Returns 1, or 0 if an earlier run has done it, or it came late
 -- Publishes how many permits there were, if some, so that waiters make the semaphore anew;
---   and calls the first of the line, which does.
+--   and calls the first of the line, which does; or another entry, if nobody hears that.
 local LINE = ARGV[5] ~= '' and KEYS[5]
 -- include no_counter, last, integer, serve
 local value, taken = redis.pcall('GET', KEYS[1]), redis.pcall('ZCARD', KEYS[2])
@@ -16,5 +16,5 @@ redis.call('SET', KEYS[4], ARGV[1], 'PX', ARGV[2])
 local free = taken + (value and integer(value) and tonumber(value) or 0)
 if free > 0 then redis.call(ARGV[4], ARGV[3], int(free)) end
 local heads = LINE and entries(0)
-if heads and is_entry(heads[1]) then call(ARGV[5], heads[1], 0) end
+if heads and is_entry(heads[1]) and call(ARGV[5], heads[1], 0) == 0 then call_last(ARGV[5]) end
 return 1
