@@ -90,3 +90,39 @@ func TestDeleteBehindADeadSessionWakesAnother(t *testing.T) {
 		must(t, locktest.Get(t, waiter, 10*time.Second, "the one behind the dead").err)
 	})
 }
+
+// One script lets in 16. If the next in the line has just died, what is still free is not left to that: another one asks, or
+// the one whose attempt let them in asks again.
+func TestADeadSeventeenthDoesNotKeepPermitsIdle(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"release", "one that comes"} {
+		t.Run(how, func(t *testing.T) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				const limit, atOnce = 20, 16
+				ctx := within(t, time.Minute)
+				_, held, err := semaphore.New(dial(t, s, slow()), "x", limit).Acquire(ctx, limit)
+				must(t, err)
+				var waiters []<-chan got
+				come := func() { waiters = append(waiters, acquire(ctx, semaphore.New(dial(t, s, slow()), "x", limit), 1)) }
+				for i := range atOnce {
+					come()
+					awaitInLine(t, s, "x", i+1)
+					pass(t, time.Millisecond)
+				}
+				awaitListener(t, s, "x")
+				justDied(t, s)
+				if how == "release" {
+					come()
+					awaitInLine(t, s, "x", atOnce+2)
+					must(t, held.Release())
+				} else {
+					must(t, s.Do(t, "INCRBY", "x", fmt.Sprint(limit)).Error()) // as a release of Redisson's that nobody hears
+					come()
+				}
+				for i, w := range waiters {
+					must(t, locktest.Get(t, w, 10*time.Second, fmt.Sprint("waiter ", i)).err)
+				}
+			})
+		})
+	}
+}

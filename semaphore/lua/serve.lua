@@ -85,9 +85,14 @@ end
 -- have its permits now, or is to ask again at once.
 local function serve(free, limit, at, us, now, own, was, known)
   local mine, from, left, head = own and {[own] = true}, 0, was, nil
-  local granted, again = false, false
-  for _ = 1, 16 do
+  local granted, again, rest, had = false, false, false, free
+  for i = 1, 17 do
     if free <= 0 then break end
+    if i == 17 then -- if these came in, the next may too
+      again = free < had
+      rest = again and not own
+      break
+    end
     local heads, booking = known, nil
     known = nil
     if not heads then heads, booking = entries(from) end
@@ -139,7 +144,8 @@ local function serve(free, limit, at, us, now, own, was, known)
     end
   end
   if left and not head then head = entries(0)[1] end
-  if head ~= was and head ~= own and is_entry(head) then call(at.prefix, head, FIRST_MS) end
+  local heard = head ~= was and head ~= own and is_entry(head) and call(at.prefix, head, FIRST_MS)
+  if rest and heard == 0 then call_last(at.prefix) end
   return free, granted, again
 end
 
