@@ -2,6 +2,7 @@ package semaphore_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,6 +119,27 @@ func TestASemaphoreWithAnEndOutlivesWhatAReleaseGives(t *testing.T) {
 			}
 			pass(t, 5*time.Millisecond)
 		}
+	})
+}
+
+// A permit that was given to an entry whose caller has left goes on to the next one. The command for that knows of no end, and
+// still both keys of the semaphore end together.
+func TestWhatNobodyWaitsForAnyMoreKeepsTheEnd(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		_, held, err := semaphore.New(dial(t, s, slow()), "x", 1, semaphore.Expire(time.Hour)).Acquire(ctx, 1)
+		must(t, err)
+		ses, p := locktest.DialProxy(t, s, slow())
+		_, release := p.HoldRequest(locktest.Runs(src["renew"]))
+		defer release()
+		waiter := acquire(ctx, semaphore.New(ses, "x", 1, semaphore.Expire(time.Hour)), 1)
+		awaitInLine(t, s, "x", 1)
+		begins, _, _ := strings.Cut(inLine(t, s, "x")[0], ":")
+		must(t, s.Do(t, "ZADD", "relock_line1:{x}", "1", begins+":999999").Error()) // of a caller that has left
+		began := time.Now()
+		must(t, held.Release())
+		must(t, locktest.Get(t, waiter, 10*time.Second, "the one behind it").err)
+		live(t, s, "given twice", began, time.Hour+time.Second, "x", zset("x"))
 	})
 }
 

@@ -51,7 +51,7 @@ end
 local LINE = waits and KEYS[3]
 -- include refused, keep, serve, behind, clock, permits
 local us, expiry = t[1] * 1000000 + t[2], now + 1 + ARGV[1]
-local at = {channel = ARGV[3], publish = ARGV[4], counts = ARGV[10], prefix = ARGV[11], ends = ARGV[5] ~= '0'}
+local at = {channel = ARGV[3], publish = ARGV[4], counts = ARGV[10], prefix = ARGV[11]}
 local new, tell = not value, back > 0 or not value
 if new then
   value = tonumber(ARGV[2]) - taken -- permits of one whose counter was deleted still count

@@ -59,7 +59,7 @@ if ARGV[9] == '1' and heads and is_entry(heads[1]) and string.sub(ARGV[7], 1, #s
   if given > 0 and value > 0 then receivers = redis.call(ARGV[2], ARGV[1], int(value)) end
 elseif heads and heads[1] then
   local at = {listens = ARGV[8] == '1', owner = ARGV[7], channel = ARGV[1], publish = ARGV[2], counts = ARGV[3],
-    prefix = ARGV[5], ends = ARGV[4] ~= '0'}
+    prefix = ARGV[5]}
   if known and is_entry(known[1]) then
     local us, now = time()
     value = serve(value, math.huge, at, us, now, nil, was, known)

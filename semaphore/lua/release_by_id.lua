@@ -11,6 +11,6 @@ if gone then return gone end
 each('ZREM', KEYS[2], '', 6, #ARGV)
 value = redis.call('INCRBY', KEYS[1], #ARGV - 5)
 outlast(KEYS[1], KEYS[2], ARGV[3])
-value = let_in(value, math.huge, {channel = ARGV[1], publish = ARGV[2], counts = ARGV[4], prefix = ARGV[5], ends = true})
+value = let_in(value, math.huge, {channel = ARGV[1], publish = ARGV[2], counts = ARGV[4], prefix = ARGV[5]})
 if value > 0 then redis.call(ARGV[2], ARGV[1], int(value)) end
 return 1

@@ -59,7 +59,7 @@ local function give(entry, n, at, now)
     redis.call('INCRBY', KEYS[1], int(n))
     return false
   end
-  if at.ends then keep(lease + 1000, true) end -- it ends no sooner than they do
+  keep(lease + 1000, true) -- if it has an end, that comes no sooner than theirs
   return true
 end
 

@@ -18,7 +18,7 @@ else
 end
 if free ~= value then redis.call('SET', KEYS[1], int(free), 'KEEPTTL') end
 keep(tonumber(ARGV[6]))
-local left = let_in(free, tonumber(ARGV[1]), {channel = ARGV[2], publish = ARGV[3], counts = ARGV[7], prefix = ARGV[8], ends = true})
+local left = let_in(free, tonumber(ARGV[1]), {channel = ARGV[2], publish = ARGV[3], counts = ARGV[7], prefix = ARGV[8]})
 for _, entry in ipairs(LINE and redis.pcall('ZRANGEBYSCORE', LINE, '0', '(' .. int(NUMBER), 'LIMIT', 0, 100) or {}) do
   if is_entry(entry) and size(entry) > tonumber(ARGV[1]) then call(ARGV[8], entry, 0) end
 end
