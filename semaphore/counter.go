@@ -105,6 +105,12 @@ func (c *Counter) Drain(ctx context.Context) (int, error) {
 
 // Delete deletes the counter: it counts as 0 again, and TrySet makes it anew. Waiters go on
 // waiting. Delete blocks and fails as Release does.
+//
+// Warning: permits of the old counter can come into the new one. What an Acquire or TryAcquire took that ended without
+// an answer of Redis is given back in the background, mostly at once, and for a minute at most while Redis is not
+// reached. If the counter is deleted and made anew in between, by TrySet, Release or Add, the new one has those permits
+// too many for good; so it is with a counter that [Expire] has ended. Delete a counter when no Acquire has failed
+// within the last minute, or make the new one under another name.
 func (c *Counter) Delete(ctx context.Context) error {
 	if err := c.usable("delete", nil); err != nil {
 		return err
