@@ -79,6 +79,8 @@ local function leave_line(entry, at, now)
     redis.call('ZREM', LINE, 'c')
     call(at.prefix, next, 0)
     if slow then call(at.prefix, slow, 0) end
+  elseif more and heads[1] == entry then
+    call_when_it_ends(at.prefix)
   end
   if next or more then return false end
   redis.pcall('ZREM', LINE, 'm')

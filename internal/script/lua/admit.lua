@@ -85,6 +85,16 @@ local function admit(heads, at, us, now, leaving, mine, stays, booking)
   return entry, given, not entry and more
 end
 
+-- tell_first tells an entry that it is the first now; if nobody hears that, the first one that is alive. Of more dead ones
+-- than one script looks at, it has one behind them come when the lock ends.
+local function tell_first(entry, at)
+  if call(at.prefix, entry, 0) ~= 0 then return end
+  local next, more, _, _, _, slow = first_alive(entries(0), nil, at, select(2, time()))
+  if next and next ~= entry then call(at.prefix, next, 0) end
+  if slow and slow ~= next then call(at.prefix, slow, 0) end
+  if not next and more then call_when_it_ends(at.prefix) end
+end
+
 -- leave takes the entry of a caller that waits no more out of the line. If it was the first, the next one
 -- has the lock if that is free, and else is told that it is the first.
 local function leave(entry, at)
@@ -102,6 +112,6 @@ local function leave(entry, at)
       redis.call(at.publish, at.channel, '0')
     end
   else
-    call(at.prefix, heads[2], 0)
+    tell_first(heads[2], at)
   end
 end

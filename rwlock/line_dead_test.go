@@ -1,0 +1,86 @@
+package rwlock_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+	"relock/rwlock"
+)
+
+// deadInLine puts n entries in the line of x, written as line.lua and gate.lua say, of sessions that were killed a moment
+// ago: nobody listens to their channels.
+func deadInLine(t testing.TB, s *redistest.Server, letter string, n int) {
+	t.Helper()
+	clock, err := s.Do(t, "TIME").AsIntSlice()
+	must(t, err)
+	now := clock[0]*1000 + clock[1]/1000
+	position := now * 1000
+	if letter == "R" {
+		position = 88e14 + now
+	}
+	cmd := []string{"ZADD", locktest.LineOf("x")}
+	for i := range n {
+		id := fmt.Sprintf("dead%04d", i)
+		cmd = append(cmd, strconv.FormatInt(position, 10), fmt.Sprintf("%s00012500005000%05d%s:1", letter, len(id), id),
+			strconv.FormatInt(5e15-now-5000, 10), "s"+id)
+	}
+	must(t, s.Do(t, cmd...).Error())
+	must(t, s.Do(t, "PEXPIRE", locktest.LineOf("x"), "60000").Error())
+}
+
+// A lineOf is a way to wait for x, and how an entry of that begins.
+type lineOf struct {
+	letter string
+	lock   func(ses *rlock.Session) lockFunc
+}
+
+var exclusiveLines = map[string]lineOf{
+	"plain": {"g", func(ses *rlock.Session) lockFunc { return rlock.New(ses, "x").Lock }},
+	"write": {"V", func(ses *rlock.Session) lockFunc { return rwlock.New(ses, "x").Lock }},
+}
+
+// waits has a session wait in the line, behind all that stand there. It does not look again within the test.
+func (l lineOf) waits(t *testing.T, ctx context.Context, s *redistest.Server) <-chan locked {
+	t.Helper()
+	locktest.Stays(t, ctx, time.Millisecond) // in a bubble it would come at the same time
+	before := inLine(t, s, "x", "gzVURS")
+	c := goLock(ctx, l.lock(dial(t, s, slow)))
+	redistest.Eventually(t, 10*time.Second, "a caller in the line", func() bool { return inLine(t, s, "x", "gzVURS") > before })
+	locktest.Stays(t, ctx, time.Millisecond)
+	return c
+}
+
+// eachBehindTheDead runs fn for each kind of line, and for some dead entries in it, also for more than one script passes over.
+func eachBehindTheDead(t *testing.T, lines map[string]lineOf, fn func(t *testing.T, ctx context.Context, s *redistest.Server, l lineOf, dead int)) {
+	t.Parallel()
+	for name, l := range lines {
+		for _, dead := range []int{1, 15, 16, 40} {
+			t.Run(fmt.Sprint(name, "/", dead), func(t *testing.T) {
+				redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) { fn(t, within(t, time.Hour), s, l, dead) })
+			})
+		}
+	}
+}
+
+// The first of the line leaves it while a lock stands that nobody renews. The next ones are dead: the one behind them
+// comes in when the lock ends.
+func TestTheFirstLeavesTheLineToOneBehindTheDead(t *testing.T) {
+	eachBehindTheDead(t, exclusiveLines, func(t *testing.T, ctx context.Context, s *redistest.Server, l lineOf, dead int) {
+		fields := map[string][]string{"g": {"java:1", "1"}, "V": {"mode", "write", "java:1:write", "1"}}[l.letter]
+		must(t, s.Do(t, append([]string{"HSET", "x"}, fields...)...).Error())
+		must(t, s.Do(t, "PEXPIRE", "x", "3000").Error())
+		waits, leave := context.WithCancel(ctx)
+		first := l.waits(t, waits, s)
+		deadInLine(t, s, l.letter, dead)
+		live := l.waits(t, ctx, s)
+		leave()
+		is(t, "the first", locktest.Get(t, first, 5*time.Second, "the first to leave").err, context.Canceled)
+		must(t, in(t, live, 10*time.Second, "the one behind the dead").hold.Unlock())
+	})
+}
