@@ -3,6 +3,7 @@ package rwlock_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"testing"
 	"time"
@@ -81,6 +82,24 @@ func TestTheFirstLeavesTheLineToOneBehindTheDead(t *testing.T) {
 		live := l.waits(t, ctx, s)
 		leave()
 		is(t, "the first", locktest.Get(t, first, 5*time.Second, "the first to leave").err, context.Canceled)
+		must(t, in(t, live, 10*time.Second, "the one behind the dead").hold.Unlock())
+	})
+}
+
+// An Unlock leaves the lock standing for a while, and the first of the line are dead: the one behind them comes in when the
+// lock ends.
+func TestALockThatIsLeftStandingGoesToOneBehindTheDead(t *testing.T) {
+	lines := maps.Clone(exclusiveLines)
+	lines["read"] = lineOf{"R", func(ses *rlock.Session) lockFunc { return rwlock.New(ses, "x").RLock }}
+	eachBehindTheDead(t, lines, func(t *testing.T, ctx context.Context, s *redistest.Server, l lineOf, dead int) {
+		holder := l
+		if l.letter == "R" {
+			holder, dead = exclusiveLines["write"], dead+1 // the first two readers of the line are told
+		}
+		_, h := hold(t, ctx, holder.lock(dial(t, s, slow)), rlock.AtLeast(2*time.Second))
+		deadInLine(t, s, l.letter, dead)
+		live := l.waits(t, ctx, s)
+		must(t, h.Unlock())
 		must(t, in(t, live, 10*time.Second, "the one behind the dead").hold.Unlock())
 	})
 }

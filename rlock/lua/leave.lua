@@ -10,7 +10,7 @@
 -- ARGV[i] i > 8: of a named owner, the ids of this session's holds
 -- Returns {holds, 1, -1}, or {0, 0, -1} if this session does not hold it (any more)
 -- Publishes '0', although the lock is not free: who waits asks once, and learns when it will be. The first of the
---   line is called for that time, see line.lua
+--   line that hears it is called for that time, see line.lua
 local LINE = ARGV[8] ~= '' and KEYS[2]
 -- include refused, each, outlive, line
 local ids = ARGV[4] == '1' and KEYS[LINE and 3 or 2]
@@ -31,6 +31,8 @@ if ARGV[5] ~= '0' then outlive(KEYS[#KEYS], ms, ARGV[5]) end
 redis.call(ARGV[7], ARGV[6], '0')
 if LINE then
   local heads = entries(0)
-  if not heads.err and is_entry(heads[1]) then call(ARGV[8], heads[1], int(ms + 1)) end
+  if not heads.err and is_entry(heads[1]) and call(ARGV[8], heads[1], int(ms + 1)) == 0 then
+    call_others(1, '0', '(' .. int(NUMBER), 1, ARGV[8], ARGV[7], int(ms + 1))
+  end
 end
 return {tonumber(held), 1, -1}

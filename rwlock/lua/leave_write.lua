@@ -6,7 +6,8 @@
 -- ARGV[i] i > 6: of a named owner, the ids of this session's holds of the write side
 -- Returns {holds, 1, -1}, or {0, 0, -1} if this session does not hold it (any more)
 -- Publishes '1' and '0', although the lock is not free: who waits asks once, and learns when it will be. The first
---   of the line, and the first two of the readers there, are called for that time, see line.lua and gate.lua
+--   of the line that hears it, and the first two such of the readers there, are called for that time, see line.lua and
+--   gate.lua
 local LINE = KEYS[3]
 -- include owner, each, gate
 bad = bad or refused(KEYS[4] and redis.pcall('SCARD', KEYS[4]))
@@ -24,7 +25,13 @@ if KEYS[4] then redis.call('PEXPIRE', KEYS[4], int(ms)) end
 redis.call(ARGV[5], ARGV[4], '1')
 redis.call(ARGV[5], ARGV[4], '0')
 local heads = entries(0)
-if not heads.err and is_entry(heads[1]) then call(ARGV[6], heads[1], int(ms + 1)) end
+if not heads.err and is_entry(heads[1]) and call(ARGV[6], heads[1], int(ms + 1)) == 0 then
+  call_others(1, '0', '(' .. int(NUMBER), 1, ARGV[6], ARGV[5], int(ms + 1))
+end
 local readers = heads[1] and redis.call('ZRANGEBYSCORE', LINE, int(READERS), '+inf', 'LIMIT', 0, 2) or {}
-for i = 1, #readers do call(ARGV[6], readers[i], int(ms + 1)) end
+local vain = 0
+for i = 1, #readers do
+  if call(ARGV[6], readers[i], int(ms + 1)) == 0 then vain = vain + 1 end
+end
+if vain > 0 and #readers == 2 then call_others(vain, int(READERS), '+inf', 2, ARGV[6], ARGV[5], int(ms + 1)) end
 return {writes, 1, -1}
