@@ -46,6 +46,8 @@ var exclusiveLines = map[string]lineOf{
 	"write": {"V", func(ses *rlock.Session) lockFunc { return rwlock.New(ses, "x").Lock }},
 }
 
+var reading = lineOf{"R", func(ses *rlock.Session) lockFunc { return rwlock.New(ses, "x").RLock }}
+
 // waits has a session wait in the line, behind all that stand there. It does not look again within the test.
 func (l lineOf) waits(t *testing.T, ctx context.Context, s *redistest.Server) <-chan locked {
 	t.Helper()
@@ -90,7 +92,7 @@ func TestTheFirstLeavesTheLineToOneBehindTheDead(t *testing.T) {
 // lock ends.
 func TestALockThatIsLeftStandingGoesToOneBehindTheDead(t *testing.T) {
 	lines := maps.Clone(exclusiveLines)
-	lines["read"] = lineOf{"R", func(ses *rlock.Session) lockFunc { return rwlock.New(ses, "x").RLock }}
+	lines["read"] = reading
 	eachBehindTheDead(t, lines, func(t *testing.T, ctx context.Context, s *redistest.Server, l lineOf, dead int) {
 		holder := l
 		if l.letter == "R" {
@@ -102,4 +104,21 @@ func TestALockThatIsLeftStandingGoesToOneBehindTheDead(t *testing.T) {
 		must(t, h.Unlock())
 		must(t, in(t, live, 10*time.Second, "the one behind the dead").hold.Unlock())
 	})
+}
+
+// A writer leaves, and more readers have died than the gate calls at once: the one behind them comes in.
+func TestTheGateOpensToAReaderBehindTheDead(t *testing.T) {
+	t.Parallel()
+	for _, dead := range []int{255, 256, 300, 1023, 1024, 1500} {
+		t.Run(strconv.Itoa(dead), func(t *testing.T) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				ctx := within(t, time.Hour)
+				_, h := hold(t, ctx, exclusiveLines["write"].lock(dial(t, s, slow)))
+				deadInLine(t, s, "R", dead)
+				live := reading.waits(t, ctx, s)
+				must(t, h.Unlock())
+				must(t, in(t, live, 10*time.Second, "the reader behind the dead").hold.Unlock())
+			})
+		})
+	}
 }

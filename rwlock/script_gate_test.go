@@ -173,3 +173,20 @@ func TestAWriterThatLeavesOpensTheGate(t *testing.T) {
 		}
 	})
 }
+
+// More readers are late than the gate calls at once: it opens to those behind them too.
+func TestTheGateOpensBehindThoseWhoAreLate(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		c := gateStep{name: "many are late", setup: []string{writer, ttl, gateOpened, readersAt(longAgo+1, "me")},
+			script: "release_write", keys: relW, args: endingW(endAll, "", ""),
+			reply: "[0 1 1]", left: "t", called: []string{"0 " + meR}, told: []string{"1", "0"}}
+		for i := range 300 { // who were called when the gate was opened before
+			you := fmt.Sprintf("you%03d", i)
+			c.setup = append(c.setup, strings.Replace(readersAt(longAgo, you), reads, yoursR, 1))
+			c.left += " " + yoursR + you
+			c.called = append(c.called, "0 "+yoursR+you)
+		}
+		c.left += " " + meR
+		c.run(t, s, newGateEars(t, s))
+	})
+}

@@ -6,8 +6,8 @@
 --   "t" -> OPENED and when the gate was opened last, in ms
 -- include line
 local READERS, LATE_BY, OPENED = 8.8e15, 1e14, 8.5e15
--- So many are called at once.
-local MOST_CALLED = 256
+-- So many are called at once; and so many times, where none of them is to come.
+local MOST_CALLED, MOST_PAGES = 256, 4
 
 -- opened_at returns when the gate was opened last, by the score of t; 0: never, or Redis's clock has leapt back since.
 local function opened_at(now, score)
@@ -30,28 +30,43 @@ end
 -- called, or the writer.
 local function short_mark_end(now) return math.max(now + (expects(now) or 0), called_until(now)) + 1000 end
 
--- open_gate opens it to those whose scores are from low on. It returns how many are to come, and how many ms the one that
--- is furthest away has. Of too many it calls some; the gate is open to these, and the first of them that comes in calls
--- the next.
-local function open_gate(low, prefix, counts, now)
-  local there = redis.call('ZRANGEBYSCORE', LINE, low, '+inf', 'WITHSCORES', 'LIMIT', 0, MOST_CALLED)
-  if not there[1] then return 0, 0 end
-  local before, n, ms = opened_at(now, redis.call('ZSCORE', LINE, 't')), 0, 0
+-- call_readers calls some readers; there are their entries and scores. It returns how many are to come, how many ms the one
+-- that is furthest away has, and how many stay in the line.
+local function call_readers(there, before, prefix, counts, now)
+  local n, ms, stay = 0, 0, #there / 2
   for i = 1, #there, 2 do
     local entry, since = there[i], there[i + 1] - READERS
     if call(prefix, entry, 0) == 0 and counts == '1' or since < now - 10000 - LATE_BY then
       redis.call('ZREM', LINE, entry)
+      stay = stay - 1
     elseif since > before then
       n, ms = n + 1, math.max(ms, patience(entry))
     elseif since > 0 then -- it was called, and did not come: writers wait for it no more
       redis.pcall('ZADD', LINE, int(READERS + since - LATE_BY), entry)
     end
   end
-  if n > 0 then
-    local at = #there == 2 * MOST_CALLED and math.min(now, there[#there] - READERS) or now
-    redis.pcall('ZADD', LINE, int(OPENED + at), 't')
+  return n, ms, stay
+end
+
+-- open_gate opens it to those whose scores are from low on. It returns how many are to come, and how many ms the one that
+-- is furthest away has. Of too many it calls some; the gate is open to these, and the first of them that comes in calls
+-- the next. Where some are all dead, or late already, it calls the next; and if that does not end, the newest.
+local function open_gate(low, prefix, counts, now)
+  local before, seen = nil, 0
+  for _ = 1, MOST_PAGES do
+    local there = redis.call('ZRANGEBYSCORE', LINE, low, '+inf', 'WITHSCORES', 'LIMIT', int(seen), MOST_CALLED)
+    if not there[1] then return 0, 0 end
+    before = before or opened_at(now, redis.call('ZSCORE', LINE, 't'))
+    local n, ms, stay = call_readers(there, before, prefix, counts, now)
+    local full = #there == 2 * MOST_CALLED
+    if n > 0 then
+      redis.pcall('ZADD', LINE, int(OPENED + (full and math.min(now, there[#there] - READERS) or now)), 't')
+    end
+    if n > 0 or not full then return n, ms end
+    seen = seen + stay -- those that have become late stand in front of all that were not looked at
   end
-  return n, ms
+  call_newest(prefix, 0, low, '+inf')
+  return 0, 0
 end
 
 -- was_called says whether the gate was opened since readers stand in the line, by the score of their entry.
