@@ -122,3 +122,29 @@ func TestTheGateOpensToAReaderBehindTheDead(t *testing.T) {
 		})
 	}
 }
+
+// However a lock is ended, the one behind the dead comes in.
+func TestALockThatEndsGoesToOneBehindTheDead(t *testing.T) {
+	for how, end := range map[string]func(ctx context.Context, l lineOf, ses *rlock.Session, h *rlock.Hold) error{
+		"Unlock": func(_ context.Context, _ lineOf, _ *rlock.Session, h *rlock.Hold) error { return h.Unlock() },
+		"ForceUnlock": func(ctx context.Context, l lineOf, ses *rlock.Session, _ *rlock.Hold) (err error) {
+			if l.letter == "V" {
+				_, err = rwlock.New(ses, "x").ForceUnlock(ctx)
+			} else {
+				_, err = rlock.New(ses, "x").ForceUnlock(ctx)
+			}
+			return err
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			eachBehindTheDead(t, exclusiveLines, func(t *testing.T, ctx context.Context, s *redistest.Server, l lineOf, dead int) {
+				ses := dial(t, s, slow)
+				_, h := hold(t, ctx, l.lock(ses))
+				deadInLine(t, s, l.letter, dead)
+				live := l.waits(t, ctx, s)
+				must(t, end(ctx, l, ses, h))
+				must(t, in(t, live, 10*time.Second, "the one behind the dead").hold.Unlock())
+			})
+		})
+	}
+}
