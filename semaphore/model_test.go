@@ -136,6 +136,8 @@ func (m *permitModel) Gone(seat *modeltest.Seat, killed bool) {
 		case s.over == nil:
 			s.over = rlock.ErrClosed
 			s.there = s.there && !s.alive()
+		default:
+			s.mayGo = true // Close releases what is left of those that were lost, unless that is about to end by itself
 		}
 	}
 }
