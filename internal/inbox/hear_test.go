@@ -18,14 +18,14 @@ func TestHear(t *testing.T) {
 	log := &strings.Builder{}
 	h := &inbox.Handlers{
 		Missed: func() { add("missed") },
-		Grant: func(m string) bool {
+		Line: func(m string) bool {
 			if strings.HasPrefix(m, "grant:") {
 				add(m)
 				return true
 			}
 			return false
 		},
-		Seek: func(m string) error {
+		Deadlock: func(m string) error {
 			add(m)
 			if m == "deadlock:bad" {
 				return errors.New("no such message")

@@ -46,7 +46,7 @@ if heads and is_entry(heads[1]) then
   local _, given, again = admit(heads, at, us, now)
   if given then return owners end
   -- A release is sent again then. Of this script a second run does nothing.
-  if again then call_newest(at.prefix, 0, '0', '(' .. int(PASSED)) end
+  if again then call_newest(at.prefix, 0) end
 end
 if sides then redis.call(ARGV[2], ARGV[1], '1') end
 redis.call(ARGV[2], ARGV[1], '0')

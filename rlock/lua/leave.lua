@@ -12,7 +12,7 @@
 -- Publishes '0', although the lock is not free: who waits asks once, and learns when it will be. The first of the
 --   line that hears it is called for that time, see line.lua
 local LINE = ARGV[8] ~= '' and KEYS[2]
--- include refused, each, outlive, line
+-- include refused, each, outlive, newest
 local ids = ARGV[4] == '1' and KEYS[LINE and 3 or 2]
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])
 local bad, gone = refused(held)

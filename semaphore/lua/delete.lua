@@ -16,5 +16,5 @@ redis.call('SET', KEYS[4], ARGV[1], 'PX', ARGV[2])
 local free = taken + (value and integer(value) and tonumber(value) or 0)
 if free > 0 then redis.call(ARGV[4], ARGV[3], int(free)) end
 local heads = LINE and entries(0)
-if heads and is_entry(heads[1]) and call(ARGV[5], heads[1], 0) == 0 then call_last(ARGV[5]) end
+if heads and is_entry(heads[1]) and call(ARGV[5], heads[1], 0) == 0 then call_newest(ARGV[5], 0) end
 return 1

@@ -1,7 +1,7 @@
 -- How those who stand in the line of a semaphore or a counter get in, see line.lua: in the order of arrival, by size.
 -- LINE, which the script has set, is the line; of a semaphore it needs keep and KEYS[2], see permits.lua.
 -- Besides, "k<entry>" -> KEPT and since when an entry that is the first is for more than is free, in ms.
--- include line
+-- include newest
 local KEPT = 8.2e15
 -- Who comes to be the first asks so much later if it is that still: as long as it would wait before it listens.
 local FIRST_MS = 5
@@ -70,14 +70,6 @@ local function leave(entry, free)
   sweep()
 end
 
--- call_last has the one ask that came last, of those who hear it: more of the dead stand in front than one script
--- looks at, and each attempt looks at more.
-local function call_last(prefix)
-  for _, entry in ipairs(redis.call('ZREVRANGEBYSCORE', LINE, '(' .. int(PASSED), '0', 'LIMIT', 0, 16)) do
-    if (call(prefix, entry, 0) or 0) > 0 then return end
-  end
-end
-
 -- serve lets in whom it can of so many permits that are free, at most 16. own is the entry of a session that asks,
 -- which is not given them; or nil. The first of the line listens to the channel, and knows when a permit expires: one
 -- that comes to be the first, and still is after a moment, asks. was is an entry that was the first and has left; or
@@ -101,7 +93,7 @@ local function serve(free, limit, at, us, now, own, was, known)
     local entry, more, second, listeners, scores, slow = first_alive(heads, mine, at, now, from)
     if not entry then
       again = more
-      if more and not own then call_last(at.prefix) end
+      if more and not own then call_newest(at.prefix, 0) end
       break
     end
     if from == 0 then head = slow or entry end
@@ -145,7 +137,7 @@ local function serve(free, limit, at, us, now, own, was, known)
   end
   if left and not head then head = entries(0)[1] end
   local heard = head ~= was and head ~= own and is_entry(head) and call(at.prefix, head, FIRST_MS)
-  if rest and heard == 0 then call_last(at.prefix) end
+  if rest and heard == 0 then call_newest(at.prefix, 0) end
   return free, granted, again
 end
 

@@ -23,7 +23,7 @@
 --   prefix: what makes a session's channel of its id
 --   token: the key of the fencing token; without it, entries that want tokens are called
 --   of a release besides, owner: the one that leaves  listens: its session may listen to the lock's channel
--- include line
+-- include newest
 
 -- give makes the owner of an entry the owner of the lock, and tells its session. It returns false, and has
 -- changed nothing, if the entry cannot be given the lock here, or its session cannot be told.

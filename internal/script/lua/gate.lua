@@ -4,7 +4,7 @@
 --   an entry of readers -> READERS and since when it stands there, in ms; less LATE_BY: it was called, and did not come
 --     before the next writer. Its letter is R; S, the owner is named
 --   "t" -> OPENED and when the gate was opened last, in ms
--- include line
+-- include newest
 local READERS, LATE_BY, OPENED = 8.8e15, 1e14, 8.5e15
 -- So many are called at once; and so many times, where none of them is to come.
 local MOST_CALLED, MOST_PAGES = 256, 4

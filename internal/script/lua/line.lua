@@ -168,31 +168,6 @@ local function call(prefix, entry, ms)
   return type(told) ~= 'table' and told
 end
 
--- call_newest calls the one that came last, of those who hear it, from low to high: more of the dead stand in front than
--- one script looks at, and each attempt of that one looks at more.
-local function call_newest(prefix, ms, low, high)
-  for _, entry in ipairs(redis.call('ZREVRANGEBYSCORE', LINE, high, low, 'LIMIT', 0, 16)) do
-    if (call(prefix, entry, ms) or 0) > 0 then return end
-  end
-end
-
--- call_when_it_ends has the newest of the line come when the lock ends, which stands.
-local function call_when_it_ends(prefix)
-  call_newest(prefix, int(math.max(0, redis.call('PTTL', KEYS[1])) + 1), '0', '(' .. int(PASSED))
-end
-
--- call_others calls entries from low on, but those in front that were called in vain, so many ms later, until n have heard
--- that: 16, and then the newest. Where channels are sharded it is not known who hears: it calls one.
-local function call_others(n, low, high, vain, prefix, publish, ms)
-  local most = publish == 'SPUBLISH' and 1 or 16
-  local others = redis.call('ZRANGEBYSCORE', LINE, low, high, 'LIMIT', vain, most)
-  for i = 1, #others do
-    if (call(prefix, others[i], ms) or 0) > 0 then n = n - 1 end
-    if n == 0 then return end
-  end
-  if #others == 16 then call_newest(prefix, ms, low, high) end
-end
-
 -- tell_given tells the session of an entry that it has what it waits for, and returns false if this user may not.
 local function tell_given(prefix, entry, now, token, tokens, last, position)
   local told = redis.pcall('PUBLISH', prefix .. session_of(entry), 'granted:' .. int(now) .. ':' .. int(token) .. ':'

@@ -117,8 +117,8 @@ func FuzzTexts(f *testing.F) {
 	}
 	heard := 0
 	one := func(string) bool { heard++; return false }
-	h := &inbox.Handlers{Missed: func() {}, Grant: func(m string) bool { _, ok := waiting.Parse(m, "S1"); return ok && one(m) },
-		Seek: func(m string) error { one(m); return nil }, Revoked: func(_, _ string) { one("") }, Log: slog.New(slog.DiscardHandler)}
+	h := &inbox.Handlers{Missed: func() {}, Line: func(m string) bool { _, ok := waiting.Parse(m, "S1"); return ok && one(m) },
+		Deadlock: func(m string) error { one(m); return nil }, Revoked: func(_, _ string) { one("") }, Log: slog.New(slog.DiscardHandler)}
 	f.Fuzz(func(t *testing.T, text, session string) {
 		if m, ok := waiting.Parse(text, session); ok {
 			if !strings.HasSuffix(text, m.Head+m.Owner+m.Key) || len(m.Head) < 20 || m.Lease < 0 {
