@@ -67,7 +67,7 @@ func (a *acquisition) ask() (answer, error) {
 		}
 	}
 	if c.state == finished && (e.unknown() || err == nil && (g.Status == granted || g.Position > 0)) {
-		c.dismiss() // it was ended meanwhile, by a command that may have run before the attempt
+		c.dismiss() // a forced unlock has ended it meanwhile, and what the attempt has taken behind that is given back
 	}
 	if l.state == lockClosed {
 		if err == nil && k.Lines && g.Position > 0 {

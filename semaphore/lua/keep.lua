@@ -1,9 +1,10 @@
 -- include int
 -- keep sees to it that both keys of a semaphore end together, if they have an end: where ms is not 0, not before ms from
--- now, for which the permits are to be kept at least. With old this gives no end to one that has none.
-local function keep(ms, old)
+-- now, for which the permits are to be kept at least. If only_longer is true, one that has no end stays as it is.
+local function keep(ms, only_longer)
   local ttl = redis.call('PTTL', KEYS[1])
-  if ms > 0 and ttl < ms and (ttl >= 0 or not old) then
+  if only_longer and ttl < 0 then return end
+  if ms > 0 and ttl < ms then
     ttl = ms
     redis.call('PEXPIRE', KEYS[1], int(ms))
   end

@@ -214,7 +214,9 @@ local function others_listen(listeners, entry, at, now)
   local function until_when(session) return LISTENS - (redis.call('ZSCORE', LINE, 'l' .. session) or LISTENS) end
   local session = session_of(entry)
   local first = until_when(session)
-  if first <= now and first > now - number(entry, 9, 15) then -- the first goes on listening; and a moment longer if it is let in now
+  if first <= now and first > now - number(entry, 9, 15)
+      and (first - 450) * 1000 > tonumber(redis.call('ZSCORE', LINE, entry)) % PASSED then
+    -- It has said so since it came, and goes on as the first; if it is let in now, for longer than its mark lasts.
     ours = ours + 1
     redis.pcall('ZADD', LINE, 'LT', int(LISTENS - now - 450), 'l' .. session)
   end

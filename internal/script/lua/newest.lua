@@ -13,11 +13,11 @@ local function call_when_it_ends(prefix)
   call_newest(prefix, int(math.max(0, redis.call('PTTL', KEYS[1])) + 1))
 end
 
--- call_others calls entries from low on, but those in front that were called in vain, so many ms later, until n have heard
--- that: 16, and then the newest. Where channels are sharded it is not known who hears: it calls one.
-local function call_others(n, low, high, vain, prefix, publish, ms)
+-- call_others has n entries with scores from low to high come in ms, of those who hear it. The first skip of them were called
+-- before. It tries the 16 behind these, and then the newest. Where channels are sharded it is not known who hears: it calls one.
+local function call_others(n, low, high, skip, prefix, publish, ms)
   local most = publish == 'SPUBLISH' and 1 or 16
-  local others = redis.call('ZRANGEBYSCORE', LINE, low, high, 'LIMIT', vain, most)
+  local others = redis.call('ZRANGEBYSCORE', LINE, low, high, 'LIMIT', skip, most)
   for i = 1, #others do
     if (call(prefix, others[i], ms) or 0) > 0 then n = n - 1 end
     if n == 0 then return end

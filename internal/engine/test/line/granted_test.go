@@ -105,6 +105,30 @@ func TestAFirstThatHasWaitedIsNoClientOutsideTheLine(t *testing.T) {
 	}
 }
 
+// A session that has listened some seconds ago, and is the first for a moment only, does not listen: a client outside the line
+// has its turn beside it.
+func TestWhoHasListenedOnceIsNotTakenForAListener(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		if !redistest.MadeUpClock() {
+			t.Skip("whether a round is left open is decided by chance; where times are made up it always is")
+		}
+		name, ctx, ses := redistest.Name(t), within(t, time.Minute), dial(t, s, calledConfig)
+		hears := locktest.Hears(t, s, locktest.Channel(name))
+		h, err := hold(rlock.New(dial(t, s, calledConfig), name), ctx)
+		must(t, err)
+		next := locktest.GoLock(rlock.New(ses, name), ctx)
+		stands(t, s, name, 1)
+		// As the line has it of a session that has left, where others have stood since; see line.lua.
+		lapsed := score(6_000_000_000_000_000 - time.Now().UnixMilli() + 2000)
+		must(t, s.Do(t, "ZADD", locktest.LineOf(name), lapsed, "l"+ses.ID()).Error())
+		must(t, h.Unlock())
+		locktest.Get(t, hears, time.Second, "the round that is left open")
+		got := locktest.Get(t, next, 10*time.Second, "the lock")
+		must(t, got.Err)
+		must(t, got.Hold.Unlock())
+	})
+}
+
 // A lock that was granted by another's release is as safe as one that was asked for: it has a full lease 20 ms
 // later, and survives a network that is silent for half a lease, and one that is cut for 60 % of it.
 func TestAGrantedLockSurvivesAnOutage(t *testing.T) {
