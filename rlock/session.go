@@ -56,6 +56,10 @@ func (s *Session) Shutdown(ctx context.Context) error { return (*engine.Session)
 // Close releases all locks that are held, but for those that [Hold.Abandon] left standing, ends
 // waits and open sections with [ErrClosed], and closes the client if [Dial] made it. It returns
 // when no goroutine and no subscription of the session is left, after a round trip or two; in an
-// outage after at most Config.ReleaseTimeout and half a second, with [ErrUnavailable]: what was not
+// outage after at most Config.ReleaseTimeout and a second, with [ErrUnavailable]: what was not
 // released ends with its lease. A second call returns the same.
+//
+// Ending a section runs code of the caller's, if its context is derived from one of the caller's own making. If that
+// code blocks for longer than Config.ReleaseTimeout, its lock is left to its lease, for a caller may rely on it yet, and Close
+// returns as in an outage. If it panics, so does Close, behind all else.
 func (s *Session) Close() error { return (*engine.Session)(s).Close() }
