@@ -105,10 +105,12 @@ const settleFor = time.Second
 //
 // The attempt of a claim that asks may not have been written yet: its goroutine has checked its
 // context, and was then descheduled. A release that is sent now could come before it, and the
-// lock would stand for a lease. So such a claim is left to the goroutine that asks, unless that has
-// not come back in time: then ends is nil. So is one of a named owner with a command under way. A claim whose sections end here is released when their contexts have
-// been cancelled, and if that takes too long it is left to its lease: its callers may rely on it yet. Close overtakes an Unlock
-// that is cancelling those of its own, since it may be called there.
+// lock would stand for a lease. So such a claim is left to the goroutine that asks, and one of a named owner to the
+// command that is under way. What has not come back in time is ended by a second call, with a nil ends.
+//
+// A claim whose sections end here is released when their contexts have been cancelled. If that takes too long it is left
+// to its lease: its callers may rely on it yet. Close overtakes an Unlock that is cancelling those of its own, since it may
+// be called there.
 func (l *lock) close(ends *endings) {
 	last := ends == nil
 	l.mu.Lock()

@@ -76,7 +76,7 @@ func TestCloseReleasesWhatACallerDoesNotTakeIn(t *testing.T) {
 
 // A Lock with AtLeast that fails leaves nothing standing, also if Redis has let it in before its caller woke up.
 func TestAtLeastOfALockThatFails(t *testing.T) {
-	for what, fail := range map[string]func(t *testing.T, s *redistest.Server, ses *rlock.Session, cancel context.CancelFunc) (goesOn error){
+	for what, fail := range map[string]func(t *testing.T, s *redistest.Server, ses *rlock.Session, cancel context.CancelFunc) (want error){
 		"its session closes": func(t *testing.T, s *redistest.Server, ses *rlock.Session, _ context.CancelFunc) error {
 			closed := locktest.Go(ses.Close)
 			redistest.Eventually(t, 10*time.Second, "the end of the section", func() bool { return locktest.Free(t, s, "x") || len(closed) > 0 })
