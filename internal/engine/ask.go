@@ -56,18 +56,16 @@ func (a *acquisition) ask() (answer, error) {
 	if err != nil || a.attempts.stuck || l.s.outage.On.Load() {
 		a.noteOutage(err)
 	}
-	if err == nil && g.Status == refused {
-		if g.Owner != "" {
-			if a.attempts.holder = holderOf(&g, l.s.now()); waits { // for those behind it too
-				l.contention.holder = a.attempts.holder
-			}
+	if err == nil && g.Status == refused && g.Owner != "" {
+		if a.attempts.holder = holderOf(&g, l.s.now()); waits { // for those behind it too
+			l.contention.holder = a.attempts.holder
 		}
 		if g.Position <= 0 {
 			a.askBack(&g)
 		}
 	}
-	if c.state == finished && (e.unknown() || err == nil && (g.Status == granted || g.Position > 0)) {
-		c.dismiss() // a forced unlock has ended it meanwhile, and what the attempt has taken behind that is given back
+	if c.state == finished { // a forced unlock has ended it meanwhile
+		e.takeBack()
 	}
 	if l.state == lockClosed {
 		if err == nil && k.Lines && g.Position > 0 {

@@ -76,5 +76,12 @@ func (e *attempt) unknown() bool {
 	return e.err != nil && (script.Classify(e.err) == script.Unknown || script.Midway(e.err))
 }
 
+// takeBack gives back, in the background, what the attempt has taken or may take yet for a claim that was ended meanwhile.
+func (e *attempt) takeBack() {
+	if e.unknown() || e.err == nil && (e.Status == granted || e.Position > 0) {
+		e.c.dismiss()
+	}
+}
+
 // pauseAfter is for how long no further attempt is made after so many in a row had no answer, at most.
 func (s *Session) pauseAfter() time.Duration { return min(s.cfg.PollFloor, time.Second) }

@@ -21,7 +21,7 @@ func (c *claim) awaitRenewal(now time.Duration) bool {
 	}
 	c.awaits = aRenewal
 	if c.stopped || c.renewAt != renewalUnderWay {
-		c.stopped, c.renewAt = false, now
+		c.renewAgain(now)
 	}
 	c.reschedule()
 	return true

@@ -3,7 +3,6 @@ package engine
 import (
 	"time"
 
-	"relock/internal/kind"
 	"relock/internal/redis"
 	"relock/internal/script"
 )
@@ -81,64 +80,4 @@ func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration,
 		g.Value, g.Token = -1, r.Line.At
 		a.stands(g)
 	}
-}
-
-// enteredLate returns what the clean-up does when Redis answers a release that had no answer in time. The release may
-// have entered a claim that was over already; the command that ended the claim ran before, and did not find the entry.
-// It returns nil if the release enters no claim.
-func (e *claimRelease) enteredLate() (done func(error)) {
-	entering := e.entering // e stays off the heap
-	if entering == nil {
-		return nil
-	}
-	return func(err error) {
-		if err == nil {
-			l := entering.lock
-			l.mu.Lock()
-			entering.dismissLate()
-			l.unlockInBackground()
-		}
-	}
-}
-
-// dismissLate dismisses a claim that was over before a release has entered it. c may be nil.
-func (c *claim) dismissLate() {
-	if c != nil && c.state == finished { // one that still asks ends behind this
-		c.dismiss()
-	}
-}
-
-// dismiss releases in the background what a claim that is over may have in Redis, its entry in the line included: its
-// attempt, or the release that has entered it, may have run after its own release.
-func (c *claim) dismiss() {
-	s, now, op := c.lock.s, c.lock.s.now(), c.op()
-	op.Line.Head = c.entryHead()
-	until := c.latestEnd(now)
-	if r := c.run; r != nil {
-		until = max(until, now+r.Lease)
-	}
-	j := redis.Job{Name: c.prim.Names().Name(), Until: until}
-	for _, cmd := range c.account.Releases(nil, c.prim, op) {
-		j.Cmds = append(j.Cmds, c.wholly(cmd.Command, until))
-	}
-	s.cleanup.Add(j)
-}
-
-// passEntry gives the claim of a front that leaves, and its place in the line, to the next caller, if both want
-// the same.
-func (a *acquisition) passEntry(next *acquisition) {
-	c, l := a.claim, a.lock
-	if c == nil || !a.kind.Lines || c.state != asking || l.contention == nil || next.claim != nil || next.busy() || next.waitErr != nil ||
-		a.kind != next.kind || a.n != next.n || a.named != "" || next.named != "" || a.opts.Alone() || next.opts.Alone() {
-		return
-	}
-	if c.awaits != anAnswer && (l.contention.place.Claim != c || a.attempts.MayHaveRun || a.attempts.MayCome) {
-		return
-	}
-	if head := l.s.plainHead; c.prim.(kind.Liner).Entry(head) != next.prim.(kind.Liner).Entry(head) {
-		return // its tokens have an end, and those of the claim have none, or the other way round
-	}
-	next.claim, next.op = c, a.op
-	next.attempts.MayHaveRun = c.awaits == anAnswer
-	a.claim, a.attempts.MayHaveRun = nil, false
 }

@@ -124,9 +124,7 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 	switch {
 	case c.state != asking: // it was ended meanwhile, or its waiters are those of another run
 		r.Acknowledge()
-		if e.unknown() || e.err == nil && (e.Status == granted || e.Position > 0) {
-			c.dismiss()
-		}
+		e.takeBack()
 		return
 	case l.state != lockOpen:
 		c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)

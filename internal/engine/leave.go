@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"relock/internal/kind"
 	"relock/internal/life"
 )
 
@@ -89,4 +90,23 @@ func (a *acquisition) giveUp() <-chan struct{} {
 		return gone
 	}
 	return nil
+}
+
+// passEntry gives the claim of a front that leaves, and its place in the line, to the next caller, if both want
+// the same.
+func (a *acquisition) passEntry(next *acquisition) {
+	c, l := a.claim, a.lock
+	if c == nil || !a.kind.Lines || c.state != asking || l.contention == nil || next.claim != nil || next.busy() || next.waitErr != nil ||
+		a.kind != next.kind || a.n != next.n || a.named != "" || next.named != "" || a.opts.Alone() || next.opts.Alone() {
+		return
+	}
+	if c.awaits != anAnswer && (l.contention.place.Claim != c || a.attempts.MayHaveRun || a.attempts.MayCome) {
+		return
+	}
+	if head := l.s.plainHead; c.prim.(kind.Liner).Entry(head) != next.prim.(kind.Liner).Entry(head) {
+		return // its tokens have an end, and those of the claim have none, or the other way round
+	}
+	next.claim, next.op = c, a.op
+	next.attempts.MayHaveRun = c.awaits == anAnswer
+	a.claim, a.attempts.MayHaveRun = nil, false
 }

@@ -115,7 +115,7 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 	x.holds.Add(&h.held, c.trust)
 	a.traced.Grant = locktrace.GrantMemory
 	if c.stopped {
-		c.stopped, c.renewAt = false, now
+		c.renewAgain(now)
 	}
 	c.reschedule()
 	return nil

@@ -36,7 +36,7 @@ type renewalItem struct {
 // the lock: their renewal can wait.
 func (s *Session) renew(claims []*claim) {
 	sent, doubts := s.now(), s.redis.Conn.Doubts.Load()
-	round, timeout := s.renewals(claims)
+	round, timeout := s.renewalRoundOf(claims)
 	ctx, cancel := context.WithTimeout(s.life.Context, timeout)
 	defer cancel()
 	send := func(cmds []script.Command) []rueidis.RedisResult { return s.redis.Run.Multi(ctx, cmds) }
@@ -60,13 +60,13 @@ func (s *Session) renew(claims []*claim) {
 	}
 }
 
-// renewals sorts what is due into script calls, and returns how long to wait for the answers:
+// renewalRoundOf sorts what is due into script calls, and returns how long to wait for the answers:
 // so long that there is time for two more attempts while the claims can be trusted. It runs code
 // of the callers' contexts.
-func (s *Session) renewals(claims []*claim) (round renewalRound, timeout time.Duration) {
+func (s *Session) renewalRoundOf(claims []*claim) (round renewalRound, timeout time.Duration) {
 	round.most, timeout = renewBatch, s.cfg.Lease/3
 	for _, c := range claims {
-		item, fixed := c.wanted()
+		item, fixed := c.liveSections()
 		l := c.lock
 		l.mu.Lock()
 		if c.state != held {
@@ -75,7 +75,7 @@ func (s *Session) renewals(claims []*claim) (round renewalRound, timeout time.Du
 		}
 		sections, live, renewed := 0, [2]int32{}, false
 		for x := c.sections; x != nil; x = x.next {
-			sections, renewed = sections+1, renewed || x.renewed()
+			sections, renewed = sections+1, renewed || x.isRenewed()
 			live[0] += x.holds.Live[0]
 			live[1] += x.holds.Live[1]
 		}
@@ -126,9 +126,9 @@ func (item *renewalItem) addTo(round *renewalRound, op Op) {
 	round.add(item, item.lease, slot, p.Renew(&op))
 }
 
-// wanted returns which sections of c want it to be renewed, and whether one has a fixed lease. It
+// liveSections returns which sections of c want it to be renewed, and whether one has a fixed lease. It
 // runs code of the callers' contexts, so no mutex may be held; sections may come and go meanwhile.
-func (c *claim) wanted() (item renewalItem, fixed bool) {
+func (c *claim) liveSections() (item renewalItem, fixed bool) {
 	type wish struct {
 		x       *section
 		fixed   bool // it has a hold with a fixed lease

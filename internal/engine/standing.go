@@ -9,7 +9,7 @@ import (
 // standing is what a session knows of claims that are over and may stand in Redis. It is not guarded by their locks'
 // mutexes, for these may have left the registry meanwhile.
 type standing struct {
-	private, lost ends
+	private, lost expiring
 }
 
 // noteStanding notes a claim that was lost, or left to its lease.
@@ -42,15 +42,15 @@ func (s *Session) endLost() {
 	})
 }
 
-// ends are things that are over by themselves at some time, each at its own.
-type ends struct {
+// expiring are things that are over by themselves at some time, each at its own.
+type expiring struct {
 	of    sync.Map
 	swept atomic.Int64 // when those that were over were removed last
 }
 
 // note notes until when something lasts. Those that are over are removed once in a while, for a session may
 // lose a great many claims at once.
-func (e *ends) note(key any, until, now time.Duration) {
+func (e *expiring) note(key any, until, now time.Duration) {
 	if last := e.swept.Load(); now-time.Duration(last) >= time.Second && e.swept.CompareAndSwap(last, int64(now)) {
 		e.of.Range(func(other, end any) bool {
 			if end.(time.Duration) < now {
@@ -63,7 +63,7 @@ func (e *ends) note(key any, until, now time.Duration) {
 }
 
 // lasts reports whether something was noted that is not over yet.
-func (e *ends) lasts(key any, now time.Duration) bool {
+func (e *expiring) lasts(key any, now time.Duration) bool {
 	until, ok := e.of.Load(key)
 	return ok && now < until.(time.Duration)
 }

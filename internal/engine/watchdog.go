@@ -82,7 +82,7 @@ func (c *claim) renewAfter(asked time.Duration) {
 		}
 		until, d := x.holds.FirstFixed(min(minChecked, lease+1))
 		due, shortest = min(due, until), min(shortest, d)
-		renewed = renewed || x.renewed()
+		renewed = renewed || x.isRenewed()
 	}
 	if asked != never && !renewed {
 		if lease = min(lease, shortest); shortest == never {
@@ -99,8 +99,8 @@ func (c *claim) renewAfter(asked time.Duration) {
 // minChecked is the shortest fixed lease in the middle of which Redis is asked whether the lock still stands.
 const minChecked = 100 * time.Millisecond
 
-// renewed reports whether the section has a hold that the watchdog renews.
-func (x *section) renewed() bool {
+// isRenewed reports whether the section has a hold that the watchdog renews.
+func (x *section) isRenewed() bool {
 	n := x.holds.Nested
 	return n == nil || x.holds.Renewed() > 0 || len(n.Fixed) > 0 && !x.claim.noHandOver && x.claim.kind.Shares
 }
@@ -123,6 +123,12 @@ func (s *Session) recheck() {
 		}
 		l.unlockInBackground()
 	}
+}
+
+// renewAgain has a claim renewed at once that no section had wanted to be renewed when that was due.
+func (c *claim) renewAgain(now time.Duration) {
+	c.stopped, c.renewAt = false, now
+	c.reschedule()
 }
 
 // askSoon has Redis asked about a held claim at once; a claim that is asking is asked about as
