@@ -82,11 +82,11 @@ func (m *Account) Begin(k *kind.Kind, id string) {
 // kind k.
 func (m *Account) Counted(k *kind.Kind, side int) int {
 	n := 0
-	if m.private() && k.Side == side && !(m != nil && m.firstHasID) {
-		n = 1
-	}
 	if m != nil {
-		n += len(m.sides[side].ids)
+		n = len(m.sides[side].ids)
+	}
+	if k.Side == side && (m == nil || m.Owner == "" && !m.firstHasID) {
+		n++ // the first one, which has no id
 	}
 	return n
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"relock/internal/clock"
-	"relock/internal/holds"
 	"relock/internal/keyname"
 	"relock/internal/script"
 	"relock/locktrace"
@@ -29,12 +28,13 @@ type renewalItem struct {
 	changes int           // what Account.Changes was
 	alive   []*section    // whose contexts wanted it
 	all     int           // how many sections there were
+	fixed   bool          // one of them had a fixed lease
 }
 
-// renew asks Redis for one lease more for each of the claims, many in one script. Where Redis
+// renewAsked asks Redis for one lease more for each of the claims, many in one script. Where Redis
 // refuses that because of some key, each claim gets a call of its own, without the helper keys of
 // the lock: their renewal can wait.
-func (s *Session) renew(claims []*claim) {
+func (s *Session) renewAsked(claims []renewalItem) {
 	sent, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	round, timeout := s.renewalRoundOf(claims)
 	ctx, cancel := context.WithTimeout(s.life.Context, timeout)
@@ -61,13 +61,11 @@ func (s *Session) renew(claims []*claim) {
 }
 
 // renewalRoundOf sorts what is due into script calls, and returns how long to wait for the answers:
-// so long that there is time for two more attempts while the claims can be trusted. It runs code
-// of the callers' contexts.
-func (s *Session) renewalRoundOf(claims []*claim) (round renewalRound, timeout time.Duration) {
+// so long that there is time for two more attempts while the claims can be trusted.
+func (s *Session) renewalRoundOf(claims []renewalItem) (round renewalRound, timeout time.Duration) {
 	round.most, timeout = renewBatch, s.cfg.Lease/3
-	for _, c := range claims {
-		item, fixed := c.liveSections()
-		l := c.lock
+	for _, item := range claims {
+		c, l := item.c, item.c.lock
 		l.mu.Lock()
 		if c.state != held {
 			l.unlock()
@@ -83,7 +81,7 @@ func (s *Session) renewalRoundOf(claims []*claim) (round renewalRound, timeout t
 		// A caller that has come or gone since then counts as one that wants it. Redis is asked about others too: about one in
 		// doubt, one whose fixed leases nothing renews, and one that Redisson may cut off before their end.
 		wanted := c.awaits != nothing || sections > 0 && (given || len(item.alive) > 0 || item.all != sections)
-		if !wanted && (sections == 0 || c.doubts == s.redis.Conn.Doubts.Load() && !(fixed && (!renewed || c.shortfall(s.now()) > 0))) {
+		if !wanted && (sections == 0 || c.doubts == s.redis.Conn.Doubts.Load() && !(item.fixed && (!renewed || c.shortfall(s.now()) > 0))) {
 			c.stopped = true // a caller that enters the claim later has it renewed again
 			if s.unrenewed.On.Load() {
 				s.unrenewed.Over(c, false)
@@ -124,40 +122,6 @@ func (item *renewalItem) addTo(round *renewalRound, op Op) {
 	p := c.account.Sides(c.prim)[item.side].(Leased)
 	op.Owner, op.N, op.Held = c.ownerID(), int(c.n), c.account.Counted(c.kind, item.side)
 	round.add(item, item.lease, slot, p.Renew(&op))
-}
-
-// liveSections returns which sections of c want it to be renewed, and whether one has a fixed lease. It
-// runs code of the callers' contexts, so no mutex may be held; sections may come and go meanwhile.
-func (c *claim) liveSections() (item renewalItem, fixed bool) {
-	type wish struct {
-		x       *section
-		fixed   bool // it has a hold with a fixed lease
-		callers []holds.Caller
-	}
-	var few [1]wish
-	all := few[:0]
-	c.lock.mu.Lock()
-	for x := c.sections; x != nil; x = x.next {
-		w := wish{x: x}
-		if n := x.holds.Nested; n != nil {
-			w.fixed, w.callers = len(n.Fixed) > 0, slices.Clone(n.Callers)
-		}
-		all = append(all, w)
-	}
-	item = renewalItem{c: c, all: len(all)}
-	if c.account != nil {
-		item.changes = c.account.Changes
-	}
-	shared := c.kind.Shares && !c.noHandOver
-	c.lock.unlock()
-	for _, w := range all {
-		lives := func(c holds.Caller) bool { return c.Ctx.Err() == nil }
-		if w.fixed && shared || w.x.ctx.Err() == nil || slices.ContainsFunc(w.callers, lives) {
-			item.alive = append(item.alive, w.x)
-		}
-		fixed = fixed || w.fixed
-	}
-	return item, fixed
 }
 
 // renewalAnswered handles the answer to a renewal that was sent at the given time.

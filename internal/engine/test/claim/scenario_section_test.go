@@ -2,7 +2,10 @@ package claim_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -161,6 +164,58 @@ func TestAStuckContextDelaysItsOwnUnlockOnly(t *testing.T) {
 		must(t, o.Unlock())
 		locktest.NothingLeft(t, s, ses)
 	})
+}
+
+// A muteContext is a caller's own type that does not say whether it has ended while it is stuck.
+type muteContext struct{ stuckContext }
+
+func (c *muteContext) Done() <-chan struct{} { return c.Context.Done() }
+func (c *muteContext) Value(key any) any     { return c.Context.Value(key) }
+func (c *muteContext) Err() error            { c.wait(); return c.Context.Err() }
+
+// Callers' contexts block when a renewal asks them. The other locks that are due are renewed, and theirs if they answer in time.
+func TestAStuckContextDelaysItsOwnRenewalOnly(t *testing.T) {
+	const lease = 20 * time.Second
+	for what, c := range map[string]struct {
+		after time.Duration
+		want  error
+	}{"in time": {lease * 2 / 3, nil}, "too late": {3 * lease, rlock.ErrLost}} {
+		t.Run(what, func(t *testing.T) {
+			locktest.Leased(t, func(t *testing.T, _ *miniredis.Miniredis, ses *rlock.Session, _ *locktest.Passes) {
+				ctx, gate := context.Background(), make(chan struct{})
+				answer := sync.OnceFunc(func() { close(gate) })
+				defer answer()
+				type lock struct {
+					of      string
+					section context.Context
+					want    error
+				}
+				var locks []lock
+				for i := range 9 {
+					name := fmt.Sprint("lock ", i)
+					if i%3 != 1 {
+						section, _, err := rlock.New(ses, name).Lock(ctx)
+						must(t, err)
+						locks = append(locks, lock{name, section, nil})
+						continue
+					}
+					mute := &muteContext{stuckContext{Context: ctx}}
+					section, _, err := rlock.New(ses, name).Lock(mute)
+					must(t, err)
+					mute.stuck.Store(&gate)
+					locks = append(locks, lock{name + ", whose context blocks", section, c.want})
+				}
+				time.Sleep(c.after)
+				answer()
+				time.Sleep(2 * lease)
+				for _, l := range locks {
+					if got := context.Cause(l.section); !errors.Is(got, l.want) {
+						t.Errorf("%s: its section has ended with %v, want %v", l.of, got, l.want)
+					}
+				}
+			})
+		})
+	}
 }
 
 // When a section begins all contexts of the one before it have ended.
