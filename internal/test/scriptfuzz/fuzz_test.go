@@ -36,7 +36,7 @@ func FuzzScripts(f *testing.F) {
 		f.Add(table[i].path, []byte{})
 		f.Add(table[i].path, []byte("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18"))
 	}
-	r := newRedis(f, redistest.Mini(f))
+	r := inMemory(f)
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		if err := r.run(rowOf(name), data); err != nil {
 			t.Error(err)
@@ -46,7 +46,7 @@ func FuzzScripts(f *testing.F) {
 
 // walk is for how long each script is run on random states, and leastRuns how often at least. The race detector has
 // nothing to find there.
-var walk = map[bool]time.Duration{false: 2 * time.Second, true: 200 * time.Millisecond}[redistest.Race]
+var walk = map[bool]time.Duration{false: 600 * time.Millisecond, true: 200 * time.Millisecond}[redistest.Race]
 
 const leastRuns = 300
 
@@ -61,7 +61,7 @@ func TestScriptsOnRandomStates(t *testing.T) {
 			t.Parallel()
 			cores <- struct{}{}
 			defer func() { <-cores }()
-			r, rng := newRedis(t, redistest.Mini(t)), rand.NewChaCha8([32]byte{byte(i)})
+			r, rng := inMemory(t), rand.NewChaCha8([32]byte{byte(i)})
 			data, runs := make([]byte, 250), 0
 			for end := time.Now().Add(walk); runs < leastRuns || time.Now().Before(end); runs++ {
 				_, _ = rng.Read(data)
@@ -78,7 +78,7 @@ func TestScriptsOnRandomStates(t *testing.T) {
 
 // The same holds on a real server, for the first of those states of each script.
 func TestScriptsOnARealServer(t *testing.T) {
-	r := newRedis(t, redistest.Real(t))
+	r := onServer(t, redistest.Real(t))
 	for i := range table {
 		rng, data := rand.NewChaCha8([32]byte{byte(i)}), make([]byte, 250)
 		for range redistest.Rounds(300) {

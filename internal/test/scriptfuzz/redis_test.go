@@ -1,8 +1,6 @@
 package scriptfuzz
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/rueidis"
 
 	"relock/internal/script"
@@ -22,74 +19,24 @@ import (
 type redis struct {
 	// do runs commands. A reply is an int64, a string, a list, nil or an error.
 	do    func(cmds ...[]string) []any
+	eval  func(sc *script.Script, keys, argv []string) any
 	ms    func() int64 // its time, or what it will hardly differ from
 	exact bool         // its time stands still
-	known map[string]bool
 	// How many runs were answered without an error, and how many of these with 1 or a list that begins with it.
 	answers, grants int
 }
 
-// On miniredis somebody listens to the channel of this session, and to this channel of a lock.
+// In memory somebody listens to the channel of this session, and to this channel of a lock.
 const (
 	hearing = "S1"
 	heard   = "heard"
 )
 
-// newRedis takes a server: a miniredis without its connections, which cost more than the scripts.
-func newRedis(tb testing.TB, s *redistest.Server) *redis {
+// onServer is a real server.
+func onServer(tb testing.TB, s *redistest.Server) *redis {
 	tb.Helper()
-	if !s.IsMini() {
-		return &redis{do: remote(tb, s.Client(tb, func(o *rueidis.ClientOption) { o.AlwaysRESP2 = true })),
-			ms: func() int64 { return time.Now().UnixMilli() }, known: map[string]bool{}}
-	}
-	now := time.UnixMilli(1_800_000_000_000)
-	s.Mini.SetTime(now)
-	sub := s.Mini.NewSubscriber()
-	sub.Subscribe(prefix + hearing)
-	sub.Subscribe(heard)
-	done := make(chan struct{})
-	go func() {
-		for range sub.Messages() {
-		}
-		close(done)
-	}()
-	tb.Cleanup(func() { sub.Close(); <-done })
-	return &redis{do: within(s.Mini.Server()), ms: now.UnixMilli, exact: true, known: map[string]bool{}}
-}
-
-// within runs commands in a miniredis.
-func within(s *server.Server) func(cmds ...[]string) []any {
-	var buf bytes.Buffer
-	w := bufio.NewWriter(&buf)
-	peer := server.NewPeer(w)
-	return func(cmds ...[]string) (replies []any) {
-		for _, c := range cmds {
-			buf.Reset()
-			s.Dispatch(peer, c)
-			_ = w.Flush()
-			reply, err := server.ParseReply(bufio.NewReader(&buf))
-			if err != nil {
-				reply = err
-			}
-			replies = append(replies, plain(reply))
-		}
-		return replies
-	}
-}
-
-// plain makes what a miniredis replies that of a client.
-func plain(reply any) any {
-	switch r := reply.(type) {
-	case int:
-		return int64(r)
-	case server.Simple:
-		return string(r)
-	case []any:
-		for i := range r {
-			r[i] = plain(r[i])
-		}
-	}
-	return reply
+	do := remote(tb, s.Client(tb, func(o *rueidis.ClientOption) { o.AlwaysRESP2 = true }))
+	return &redis{do: do, eval: bySHA(do), ms: func() int64 { return time.Now().UnixMilli() }}
 }
 
 // remote runs commands over a client.
@@ -110,15 +57,18 @@ func remote(tb testing.TB, client rueidis.Client) func(cmds ...[]string) []any {
 	}
 }
 
-// eval runs a script.
-func (r *redis) eval(sc *script.Script, keys, argv []string) any {
-	if !r.known[sc.Source()] {
-		if sha := r.do([]string{"SCRIPT", "LOAD", sc.Source()})[0]; sha != sc.SHA() {
-			return fmt.Errorf("SCRIPT LOAD: %v", sha)
+// bySHA runs scripts that it loads before.
+func bySHA(do func(cmds ...[]string) []any) func(sc *script.Script, keys, argv []string) any {
+	known := map[string]bool{}
+	return func(sc *script.Script, keys, argv []string) any {
+		if !known[sc.SHA()] {
+			if sha := do([]string{"SCRIPT", "LOAD", sc.Source()})[0]; sha != sc.SHA() {
+				return fmt.Errorf("SCRIPT LOAD: %v", sha)
+			}
+			known[sc.SHA()] = true
 		}
-		r.known[sc.Source()] = true
+		return do(slices.Concat([]string{"EVALSHA", sc.SHA(), strconv.Itoa(len(keys))}, keys, argv))[0]
 	}
-	return r.do(slices.Concat([]string{"EVALSHA", sc.SHA(), strconv.Itoa(len(keys))}, keys, argv))[0]
 }
 
 // An image is what stands at a key.

@@ -142,10 +142,16 @@ func get(r *Redis, args []string) Reply {
 	return bulk(v.text)
 }
 
-// setString is SET key value [PX ms].
+// setString is SET key value [PX ms | KEEPTTL].
 func setString(r *Redis, args []string) Reply {
 	ms := int64(0)
-	if len(args) > 2 {
+	switch {
+	case len(args) == 3 && strings.EqualFold(args[2], "KEEPTTL"):
+		if i, ok := r.find(args[0]); ok {
+			r.keys[i].val = &value{sort: text, text: args[1]}
+			return okay
+		}
+	case len(args) > 2:
 		if len(args) != 4 || !strings.EqualFold(args[2], "PX") {
 			return syntax
 		}

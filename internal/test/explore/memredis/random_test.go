@@ -54,7 +54,7 @@ var commands = []struct {
 	{1, func(w writer) []string { return []string{"PERSIST", w.key()} }},
 	{1, func(w writer) []string { return []string{"GET", w.key()} }},
 	{1, func(w writer) []string {
-		return slices.Concat([]string{"SET", w.key(), w.num()}, [][]string{nil, {"PX", "300000"}, {"PX", "0"}, {"QX", "1"}}[w.IntN(4)])
+		return slices.Concat([]string{"SET", w.key(), w.num()}, [][]string{nil, {"PX", "300000"}, {"PX", "0"}, {"QX", "1"}, {"KEEPTTL"}}[w.IntN(5)])
 	}},
 	{1, func(w writer) []string {
 		return []string{w.pick("INCRBY", "DECRBY"), w.key(), w.pick("1", "5", "-2", "9223372036854775807", "x")}

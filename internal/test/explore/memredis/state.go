@@ -38,6 +38,8 @@ const (
 	list
 )
 
+var types = [...]string{text: "string", hash: "hash", set: "set", zset: "zset", list: "list"}
+
 // A value is one of the five sorts. Fields of hashes and members of sets and lists stand in pairs or one after
 // the other in items, in the order in which they came; those of sorted sets in members.
 type value struct {
@@ -134,6 +136,7 @@ func (r *Redis) Delete(name string) bool {
 // A Key is what a caller may see of one.
 type Key struct {
 	Name    string
+	Type    string   // as the command TYPE says
 	End     int64    // in ms since 1970; 0: none
 	Text    string   // of a string
 	Items   []string // of a hash, a set or a list; must not be changed
@@ -148,7 +151,7 @@ func (r *Redis) Keys(yield func(Key) bool) {
 		if e.end != 0 && now > e.end {
 			continue
 		}
-		if !yield(Key{Name: e.name, End: e.end, Text: e.val.text, Items: e.val.items, Members: e.val.members}) {
+		if !yield(Key{Name: e.name, Type: types[e.val.sort], End: e.end, Text: e.val.text, Items: e.val.items, Members: e.val.members}) {
 			return
 		}
 	}
