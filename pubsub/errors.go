@@ -3,6 +3,7 @@ package pubsub
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -51,6 +52,18 @@ const (
 // busy lists the error codes of a server that is up but not able to serve right
 // now. None of them says anything about the channel.
 var busy = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "BUSY", "READONLY"}
+
+// unentered lists the beginnings of the answers by which a server lets the client not in at all: rueidis gives
+// them as those to its first command.
+var unentered = []string{"NOAUTH", "WRONGPASS", "max number of clients reached"}
+
+// saysNothing reports whether err is no answer to a question, be it that the server has not answered, cannot
+// serve right now, or does not let the client in. Another server may answer.
+func saysNothing(err error) bool {
+	re, answered := rueidis.IsRedisErr(err)
+	begins := func(code string) bool { return strings.HasPrefix(re.Error(), code) }
+	return err != nil && (!answered || slices.ContainsFunc(busy, begins) || slices.ContainsFunc(unentered, begins))
+}
 
 // judge sorts the answer to a SUBSCRIBE. moved is the new owner's address when
 // the server named one.

@@ -120,8 +120,8 @@ func (h *Hub) Sharded(ctx context.Context) (bool, error) {
 		if h.ctx.Err() != nil {
 			return false, ErrClosed
 		}
-		if v, _ := judge(err); v != refused {
-			return false, err // unreachable, or not able to say: ask again next time
+		if saysNothing(err) {
+			return false, err // ask again next time
 		}
 		answer = shardedNo
 	}
@@ -130,7 +130,7 @@ func (h *Hub) Sharded(ctx context.Context) (bool, error) {
 }
 
 // ask sends a command to one node after the other, in random order, until one
-// answers, be it with an error. addr is the one that did.
+// answers, be it with an error that says something. addr is the one that did.
 func (h *Hub) ask(ctx context.Context, args ...string) (res rueidis.RedisMessage, addr string, err error) {
 	nodes := h.client.Nodes()
 	addrs := slices.Collect(maps.Keys(nodes))
@@ -142,10 +142,7 @@ func (h *Hub) ask(ctx context.Context, args ...string) (res rueidis.RedisMessage
 		// until the time is over.
 		res, err = nodes[addr].Do(one, h.client.B().Arbitrary(args...).Build()).ToMessage()
 		cancel()
-		if err == nil {
-			return res, addr, nil
-		}
-		if _, answered := rueidis.IsRedisErr(err); answered {
+		if !saysNothing(err) {
 			return res, addr, err
 		}
 		if ctx.Err() != nil {

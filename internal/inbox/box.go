@@ -28,13 +28,11 @@ type Box struct {
 // waiter stays below one command a second.
 const RefusalRetry = 5 * time.Second
 
-// Open subscribes, unless err says already why that cannot be. Where subscribing is refused the
+// Open subscribes. Where that is refused the
 // session works without, and keeps trying: a forced unlock is then noticed at the next renewal.
 // Errors: those of a ctx that has ended.
-func (b *Box) Open(ctx context.Context, err error) error {
-	if err == nil {
-		err = b.Subscribe(ctx)
-	}
+func (b *Box) Open(ctx context.Context) error {
+	err := b.Subscribe(ctx)
 	if err == nil {
 		return nil
 	}

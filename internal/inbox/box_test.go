@@ -42,7 +42,7 @@ var errRefused = errors.New("refused")
 
 func TestOpen(t *testing.T) {
 	boxed(t, nil, func(b *inbox.Box, _ context.CancelFunc, log *bytes.Buffer, back *atomic.Int32) {
-		if err := b.Open(t.Context(), nil); err != nil || b.Deaf() || log.Len() > 0 || back.Load() > 0 {
+		if err := b.Open(t.Context()); err != nil || b.Deaf() || log.Len() > 0 || back.Load() > 0 {
 			t.Errorf("%v, deaf %v, log %q, back %d", err, b.Deaf(), log, back.Load())
 		}
 	})
@@ -50,37 +50,27 @@ func TestOpen(t *testing.T) {
 
 // A session that may not subscribe works without, and hears when it may.
 func TestOpenThatIsRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		before error
-		errs   []error
-	}{
-		"by Redis":        {nil, []error{errRefused, errRefused, errRefused}},
-		"before it tries": {errRefused, []error{errRefused, errRefused}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			boxed(t, c.errs, func(b *inbox.Box, _ context.CancelFunc, log *bytes.Buffer, back *atomic.Int32) {
-				if err := b.Open(t.Context(), c.before); err != nil || !b.Deaf() || strings.Count(log.String(), "cannot subscribe") != 1 {
-					t.Errorf("%v, deaf %v, log %q", err, b.Deaf(), log)
-				}
-				synctest.Wait()
-				if !b.Deaf() || back.Load() > 0 {
-					t.Error("it hears although it was refused a second time")
-				}
-				time.Sleep(3 * inbox.RefusalRetry / 5)
-				synctest.Wait()
-				if b.Deaf() || back.Load() != 1 {
-					t.Errorf("when it may: deaf %v, back %d", b.Deaf(), back.Load())
-				}
-			})
-		})
-	}
+	boxed(t, []error{errRefused, errRefused, errRefused}, func(b *inbox.Box, _ context.CancelFunc, log *bytes.Buffer, back *atomic.Int32) {
+		if err := b.Open(t.Context()); err != nil || !b.Deaf() || strings.Count(log.String(), "cannot subscribe") != 1 {
+			t.Errorf("%v, deaf %v, log %q", err, b.Deaf(), log)
+		}
+		synctest.Wait()
+		if !b.Deaf() || back.Load() > 0 {
+			t.Error("it hears although it was refused a second time")
+		}
+		time.Sleep(3 * inbox.RefusalRetry / 5)
+		synctest.Wait()
+		if b.Deaf() || back.Load() != 1 {
+			t.Errorf("when it may: deaf %v, back %d", b.Deaf(), back.Load())
+		}
+	})
 }
 
 func TestOpenEndsWithItsContext(t *testing.T) {
 	boxed(t, []error{context.Canceled}, func(b *inbox.Box, _ context.CancelFunc, log *bytes.Buffer, _ *atomic.Int32) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if err := b.Open(ctx, nil); !errors.Is(err, context.Canceled) || log.Len() > 0 {
+		if err := b.Open(ctx); !errors.Is(err, context.Canceled) || log.Len() > 0 {
 			t.Errorf("%v, log %q", err, log)
 		}
 	})
@@ -93,7 +83,7 @@ func TestAskingEndsWithTheSession(t *testing.T) {
 		refusals[i] = errRefused
 	}
 	boxed(t, refusals, func(b *inbox.Box, end context.CancelFunc, _ *bytes.Buffer, back *atomic.Int32) {
-		if err := b.Open(t.Context(), nil); err != nil {
+		if err := b.Open(t.Context()); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(inbox.RefusalRetry)

@@ -58,14 +58,17 @@ func (d *Deployment) connect(ctx context.Context) error {
 // listen finds out how releases are published here and subscribes to the session's own channel.
 func (d *Deployment) listen(ctx context.Context) error {
 	sharded, err := d.hub.Sharded(ctx)
-	if err == nil && sharded {
+	if err != nil { // a guess would stand for the session's lifetime, and wake nobody if it is wrong
+		return fmt.Errorf("find out whether channels are sharded: %w", err)
+	}
+	if sharded {
 		d.Space.Publishing = keyname.Publishes(d.Space.Cluster, true)
 	}
 	if d.cfg.Polls {
 		d.Inbox.Shut()
 		return ctx.Err()
 	}
-	return d.Inbox.Open(ctx, err)
+	return d.Inbox.Open(ctx)
 }
 
 // begin finds out in one round trip whether locks can work here, and writes the session's

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"relock/internal/api"
 	"relock/internal/inbox"
 	"relock/internal/life"
@@ -27,9 +29,13 @@ type session struct {
 
 // made returns a session, which ends with the test, that has sent nothing yet.
 func made(t *testing.T, s *redistest.Server, polls bool) *session {
+	return madeOf(t, s.Client(t), polls)
+}
+
+func madeOf(t *testing.T, client rueidis.Client, polls bool) *session {
 	x := &session{life: life.New(), told: make(chan string, 10)}
 	start := time.Now()
-	x.Deployment = redis.New(s.Client(t), redis.Config{
+	x.Deployment = redis.New(client, redis.Config{
 		Session: "me", Prefix: "app:", Label: "label", Lease: time.Minute, Timeout: time.Second,
 		Polls: polls, Logger: slog.New(slog.NewTextHandler(new(bytes.Buffer), nil)), Life: x.life,
 		Env: life.Env{Context: x.life.Context, Background: &x.life.Background, Log: slog.New(slog.DiscardHandler),
