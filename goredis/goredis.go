@@ -24,8 +24,8 @@ import (
 //	SentinelUsername, -Password  Sentinel.Username, Sentinel.Password
 //	DB                           SelectDB, but for a Cluster, which has one database
 //	Username, Password           the same
-//	CredentialsProvider,         AuthCredentialsFn, in place of Username and Password
-//	CredentialsProviderContext
+//	CredentialsProvider,         AuthCredentialsFn, in place of Username and Password;
+//	CredentialsProviderContext   not asked for Sentinels
 //	TLSConfig                    TLSConfig, and Sentinel.TLSConfig: for servers and Sentinels
 //	Dialer                       DialCtxFn; as in go-redis TLSConfig has no effect beside it
 //	DialTimeout                  Dialer.Timeout, also of Sentinels
@@ -75,6 +75,9 @@ func Options(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
 	opt.Sentinel.Dialer.Timeout = opt.Dialer.Timeout
 	credentials(&opt, o)
 	dialling(&opt, o)
+	if o.MasterName != "" && opt.AuthCredentialsFn != nil {
+		apart(&opt)
+	}
 	return opt, nil
 }
 

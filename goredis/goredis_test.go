@@ -205,3 +205,24 @@ func TestDialSentinel(t *testing.T) {
 	s := redistest.NewSentinel(t)
 	must(t, lock(t, &redis.UniversalOptions{Addrs: s.SentinelAddrs, MasterName: s.MasterName, DB: 2}))
 }
+
+// A provider has the credentials for servers, as in go-redis: the Sentinels have their own, or none.
+func TestDialSentinelWithAProvider(t *testing.T) {
+	t.Parallel()
+	s := redistest.NewSentinel(t)
+	must(t, s.Node(s.MasterAddr(t)).Do(t, "ACL", "SETUSER", "me", "on", ">secret", "~*", "&*", "+@all").Error())
+	right := func() (string, string) { return "me", "secret" }
+	o := &redis.UniversalOptions{Addrs: s.SentinelAddrs, MasterName: s.MasterName, CredentialsProvider: right}
+	must(t, lock(t, o))
+	for _, addr := range s.SentinelAddrs {
+		sentinel := redis.NewClient(&redis.Options{Addr: addr})
+		defer sentinel.Close()
+		must(t, sentinel.Do(t.Context(), "ACL", "SETUSER", "watch", "on", ">other", "&*", "+@all").Err())
+		must(t, sentinel.Do(t.Context(), "ACL", "SETUSER", "default", "off").Err())
+	}
+	if err := lock(t, o); err == nil || !strings.Contains(err.Error(), "NOAUTH") {
+		t.Errorf("without the credentials of the Sentinels: %v", err)
+	}
+	o.SentinelUsername, o.SentinelPassword = "watch", "other"
+	must(t, lock(t, o))
+}
