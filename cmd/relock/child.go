@@ -106,10 +106,10 @@ func (c *child) signal(s syscall.Signal) { _ = syscall.Kill(-c.pid, s) }
 // groupPoll is how often killGroup looks whether the group has ended.
 const groupPoll = 20 * time.Millisecond
 
-// killGroup waits until what the child has left behind has ended too, and kills it after the
-// grace period.
-func (c *child) killGroup(grace time.Duration) {
-	for end := time.Now().Add(grace); syscall.Kill(-c.pid, 0) == nil; time.Sleep(groupPoll) {
+// killGroup waits until what the child has left behind has ended too, and kills it at the end of
+// the grace period.
+func (c *child) killGroup(end time.Time) {
+	for ; syscall.Kill(-c.pid, 0) == nil; time.Sleep(groupPoll) {
 		if time.Now().After(end) {
 			c.signal(syscall.SIGKILL)
 			return

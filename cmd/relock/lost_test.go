@@ -59,6 +59,26 @@ func TestRunKillsAfterGrace(t *testing.T) {
 	}
 }
 
+// The grace period begins with TERM for all: what outlives a command that ends within it is killed at its end, and not
+// one grace period after the command.
+func TestRunGivesOneGracePeriod(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	c := newCLI(t, s)
+	r := c.start("run", "--grace", "4s", "x", "--", "sh", "-c",
+		`sh -c 'trap "" TERM; echo $$; exec sleep 1000' & trap 'sleep 3; exit 0' TERM; wait`)
+	stubborn := pid(t, r.line())
+	began := time.Now()
+	c.want(0, "force", "x")
+	if code := r.wait(); code != 79 {
+		t.Errorf("exit code %d, want 79", code)
+	}
+	if took := time.Since(began); took < 4*time.Second || took > 6*time.Second {
+		t.Errorf("killed after %v, and the grace period is 4 s", took)
+	}
+	eventually(t, "it to end", func() bool { return gone(t, stubborn) })
+}
+
 // A command that ends while relock does not know yet that the lock was lost is not reported
 // as a success.
 func TestRunLossIsNoticedAtTheEnd(t *testing.T) {

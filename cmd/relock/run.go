@@ -231,11 +231,12 @@ func (r *runner) watch(c *child) (status syscall.WaitStatus, lost error) {
 	gone := r.held.ctx.Done()
 	defer r.keepLease()()
 	var grace <-chan time.Time
+	var end time.Time // of the grace period
 	for {
 		select {
 		case status = <-c.ended:
 			if lost != nil {
-				c.killGroup(r.flags.grace)
+				c.killGroup(end)
 			}
 			return status, lost
 		case s := <-r.signals:
@@ -245,6 +246,7 @@ func (r *runner) watch(c *child) (status syscall.WaitStatus, lost error) {
 			lost = context.Cause(r.held.ctx)
 			r.say.problem("lost", "the lock was lost; the command is being ended", lost)
 			c.signal(syscall.SIGTERM)
+			end = time.Now().Add(r.flags.grace)
 			timer := time.NewTimer(r.flags.grace)
 			defer timer.Stop()
 			grace = timer.C
