@@ -30,15 +30,18 @@ type Fake struct {
 	entered int
 }
 
-// fakeSection is the key under which a section's context holds its Fake.
+// fakeSection is the key under which a section's context holds the Fake.free of the section.
 type fakeSection struct{ f *Fake }
 
 // Do waits until the lock is free, and runs fn while holding it. It returns fn's error. A
 // section that [Fake.Lose] ended returns an error that matches [rlock.ErrLost] as well. When
 // ctx ends first, the error matches [rlock.ErrNotAcquired] and ctx's own error, and fn did not
-// run.
+// run. A ctx that has ended before the call gives its own error alone, as with a real lock.
 func (f *Fake) Do(ctx context.Context, fn func(context.Context) error, _ ...rlock.LockOption) error {
-	if ctx.Value(fakeSection{f}) != nil && ctx.Err() == nil {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if f.open(ctx.Value(fakeSection{f})) {
 		return fn(ctx)
 	}
 	section, err := f.acquire(ctx)
@@ -55,6 +58,13 @@ func (f *Fake) Do(ctx context.Context, fn func(context.Context) error, _ ...rloc
 	return err
 }
 
+// open reports whether a section still holds the lock: a context may outlive its own.
+func (f *Fake) open(section any) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.free != nil && section == f.free
+}
+
 func (f *Fake) acquire(ctx context.Context) (context.Context, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,8 +76,9 @@ func (f *Fake) acquire(ctx context.Context) (context.Context, error) {
 			return nil, f.refusal
 		}
 		if f.free == nil {
-			section, end := context.WithCancelCause(context.WithValue(ctx, fakeSection{f}, true))
-			f.free, f.end, f.lost = make(chan struct{}), end, false
+			f.free, f.lost = make(chan struct{}), false
+			section, end := context.WithCancelCause(context.WithValue(ctx, fakeSection{f}, f.free))
+			f.end = end
 			f.entered++
 			return section, nil
 		}

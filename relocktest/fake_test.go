@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"relock/fairlock"
 	"relock/relocktest"
@@ -134,5 +135,27 @@ func TestFakeIsFreeAfterAPanic(t *testing.T) {
 	}()
 	if f.Held() {
 		t.Error("held after a panic")
+	}
+}
+
+// A Fake and a real lock agree on contexts that have ended, or whose section has.
+func TestFakeAndContextsThatAreOver(t *testing.T) {
+	t.Parallel()
+	for name, d := range map[string]relocktest.Doer{"fake": new(relocktest.Fake), "real": rlock.New(relocktest.Session(t), "job")} {
+		var before context.Context
+		must(t, d.Do(t.Context(), func(ctx context.Context) error { before = ctx; return nil }))
+		never := func(context.Context) error { t.Error(name, ": it runs"); return nil }
+		if err := d.Do(before, never); !errors.Is(err, context.Canceled) || errors.Is(err, rlock.ErrNotAcquired) {
+			t.Errorf("%s: in a section that has ended: %v", name, err)
+		}
+		must(t, d.Do(t.Context(), func(context.Context) error {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(before), 10*time.Millisecond)
+			defer cancel()
+			if err := d.Do(ctx, never); !errors.Is(err, rlock.ErrNotAcquired) {
+				t.Errorf("%s: beside a holder, out of an earlier section: %v", name, err)
+			}
+			return nil
+		}))
+		must(t, d.Do(context.WithoutCancel(before), func(context.Context) error { return nil })) // it is free
 	}
 }
