@@ -83,8 +83,8 @@ func dial(ctx context.Context, opt rueidis.ClientOption, cfg Config, words conne
 	direct, scout := script.NewDirect(conn, opt, dialler(opt)), script.NewScout(conn, opt, dialler(opt))
 	var dialled atomic.Bool
 	hurried, calm := connect.Hurry(ctx, opt)
-	opt.DialCtxFn = dialWithin(dialing, hurried, conn, &dialled)
-	client, err := rueidis.NewClient(opt)
+	hurried.DialCtxFn = dialWithin(dialing, hurried, conn, &dialled)
+	client, err := rueidis.NewClient(hurried)
 	calm()
 	done()
 	switch {

@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,11 +121,15 @@ func TestDialFindsAWrongAddress(t *testing.T) {
 	ln, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate(t)}})
 	must(t, err)
 	defer ln.Close()
+	var accepted atomic.Pointer[context.CancelFunc] // is called then
 	go func() {
 		for {
 			c, err := ln.Accept()
 			if err != nil {
 				return
+			}
+			if fn := accepted.Load(); fn != nil {
+				(*fn)()
 			}
 			_ = c.(*tls.Conn).Handshake()
 			_ = c.Close()
@@ -135,14 +140,10 @@ func TestDialFindsAWrongAddress(t *testing.T) {
 	locktest.CannotWork(t, "plain to a TLS server", opt, rlock.Config{}, "speaks TLS only")
 
 	ctx, cancel := context.WithCancel(within(t, 20*time.Second))
-	opt.DialCtxFn = func(dialing context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-		c, err := d.DialContext(dialing, "tcp", addr)
-		cancel()
-		return c, err
-	}
+	defer cancel()
+	accepted.Store(&cancel)
 	_, err = rlock.Dial(ctx, opt, rlock.Config{})
 	locktest.Is(t, "plain to a TLS server, in a context that has just ended", err, rlock.ErrConfig)
-	opt.DialCtxFn = nil
 
 	opt.InitAddress = []string{"127.0.0.1:1"}
 	_, err = rlock.Dial(within(t, 5*time.Second), opt, rlock.Config{})

@@ -14,10 +14,10 @@ import (
 var Patience = 500 * time.Millisecond
 
 // speaksTLS asks a server whether it answers a TLS greeting, or else a plain PING. ok is false
-// if it does neither; asks says that it wants a certificate of the client. A caller may ask although its
-// ctx has just ended: that may well be why.
+// if it does neither, or if opt has a way of dialling of its own, which may lead elsewhere or speak TLS itself; asks
+// says that it wants a certificate of the client. A caller may ask although its ctx has just ended: that may well be why.
 func speaksTLS(ctx context.Context, opt rueidis.ClientOption, addr string) (encrypted, asks, ok bool) {
-	if opt.DialCtxFn != nil && opt.DialFn != nil {
+	if opt.DialCtxFn != nil || opt.DialFn != nil {
 		return false, false, false
 	}
 	ctx = context.WithoutCancel(ctx)
