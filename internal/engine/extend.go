@@ -96,9 +96,6 @@ func (h *Hold) extended(d time.Duration, op *Op, r *redis.Extended) error {
 		return ErrLost
 	}
 	h.fix(r.Sent, d)
-	if x.holds.Renewed() == 0 {
-		c.trust = 0 // it may have come closer
-	}
 	c.confirmed(r.Sent, op.Lease, r.Doubts)
 	x.holds.Reset()
 	c.renewAfter(r.Sent)
@@ -135,6 +132,9 @@ func (h *Hold) extension(now, d time.Duration) Op {
 	}
 	_, ends := x.holds.LastFixed(&h.held)
 	op.Lease = max(op.Lease, ends-now, c.account.Left-now)
+	if !op.Away { // before the answer, which may never come: a later Lock adds to what is trusted
+		c.trust = min(c.trust, now+trustIn(op.Lease))
+	}
 	return op
 }
 
