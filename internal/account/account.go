@@ -46,6 +46,7 @@ type Account struct {
 type standing struct {
 	Stands  time.Duration // of an exposed claim: until when Redis may keep the lock
 	Left    time.Duration // until when a hold that was abandoned leaves the lock standing; 0: there is none
+	Cut     time.Duration // when a command that may bring the end closer was last about to be sent; 0: never
 	AtLeast time.Duration // until when the lock stands though its last hold was unlocked before; 0: no longer than that
 }
 

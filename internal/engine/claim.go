@@ -160,6 +160,13 @@ func (c *claim) confirmed(sent, lease time.Duration, doubts uint32) {
 	}
 }
 
+// cut notes that a command which is about to be sent may bring the end of the lock closer: to a lease from when it runs. Its
+// answer may never come, and a later Lock adds to what is trusted. So the trust comes closer at once, and a renewal that
+// was sent before does not bring it back.
+func (c *claim) cut(now, lease time.Duration) {
+	c.trust, c.account.Cut = min(c.trust, now+trustIn(lease)), now
+}
+
 // expose bounds the trust of an exposed claim, which Redis may keep until a time. The claim may not have
 // been exposed when the trust was earned: a writer that takes a read hold too lets readers of other
 // processes in when it unlocks the write side.

@@ -132,8 +132,8 @@ func (h *Hold) extension(now, d time.Duration) Op {
 	}
 	_, ends := x.holds.LastFixed(&h.held)
 	op.Lease = max(op.Lease, ends-now, c.account.Left-now)
-	if !op.Away { // before the answer, which may never come: a later Lock adds to what is trusted
-		c.trust = min(c.trust, now+trustIn(op.Lease))
+	if !op.Away {
+		c.cut(now, op.Lease)
 	}
 	return op
 }

@@ -129,8 +129,8 @@ func (x *section) releaseSurplus() (e *innerRelease, cmds []redis.ReleaseCommand
 		e.parts = append(e.parts, part{side, ends})
 		cmds = append(cmds, redis.ReleaseCommand{Command: c.account.Partial(c.kind, side, ends, keep, c.op()), Known: true})
 	}
-	if e.cuts { // before the answer, as in extension
-		c.trust = min(c.trust, c.lock.s.now()+trustIn(keep))
+	if e.cuts {
+		c.cut(c.lock.s.now(), keep)
 	}
 	c.account.Busy = c.account.Busy || cmds != nil
 	return e, cmds

@@ -144,6 +144,8 @@ func (s *Session) renewalAnswered(a renewalAnswer, sent time.Duration, doubts ui
 			c.renewAt = min(c.renewAt, now+clock.Jitter(max(min(s.cfg.Lease/20, (c.trust-now)/4), 10*time.Millisecond)))
 		case a.alive[i] == 1 && item.lease == 0:
 			c.doubts, asked = doubts, sent
+		case a.alive[i] == 1 && c.account != nil && c.account.Cut >= sent:
+			c.renewAt = min(c.renewAt, now+clock.Least) // what has brought the end closer may have run behind the renewal
 		case a.alive[i] == 1:
 			c.confirmed(sent, item.lease, doubts)
 			if ct := c.lock.contention; ct != nil && ct.place.Unconfirmed == c {

@@ -61,3 +61,25 @@ func TestAnUnansweredEndThatCameCloserIsTrusted(t *testing.T) {
 		})
 	}
 }
+
+// Nor does a renewal that has run before the end came closer, and is answered behind it.
+func TestARenewalBeforeTheEndCameCloser(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, 3*time.Minute)
+		ses, p := locktest.DialProxy(t, s, rlock.Config{Lease: 12 * time.Second})
+		m := rlock.New(ses, "x")
+		renewed, answer := p.HoldReply(locktest.Calls(t, "renew"))
+		section, h, err := m.Lock(rlock.WithOwner(ctx, "me"), rlock.Lease(2*time.Minute))
+		must(t, err)
+		locktest.Get(t, renewed, 30*time.Second, "the renewal")
+		brief, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		locktest.Is(t, "Extend", h.Extend(brief, 8*time.Second), rlock.ErrUnavailable)
+		answer()
+		_, last, err := m.Lock(section)
+		must(t, err)
+		if trusted, stands := last.Remaining(), locktest.PTTL(t, s, "x"); trusted > stands {
+			t.Errorf("the lock stands for %v, and is trusted for %v", stands, trusted)
+		}
+	})
+}
