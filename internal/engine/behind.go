@@ -22,9 +22,9 @@ func notePart(cmd *script.Command) *atomic.Bool {
 }
 
 // wholly has a command that takes the entry of a claim out of the line sent once more, by itself, if it goes
-// without the line. The entry of a named owner gets no lock, and the owner may stand there anew later.
+// without the line.
 func (c *claim) wholly(cmd script.Command, until time.Duration) script.Command {
-	if c.num == 0 || cmd.Fewer == nil {
+	if cmd.Fewer == nil {
 		return cmd
 	}
 	whole, s := cmd, c.lock.s
@@ -34,12 +34,9 @@ func (c *claim) wholly(cmd script.Command, until time.Duration) script.Command {
 }
 
 // takeOut takes the entry out of the line of a claim that got the lock by a command without the line's key, since the slot
-// was moving. The claim is over, or is left standing.
+// was moving. The claim is over, or is left standing. Of a named owner nothing else goes: it may hold the lock again.
 func (c *claim) takeOut(head string) {
-	if c.num == 0 {
-		return
-	}
-	cmd := c.prim.(kind.Liner).Dismiss(*c.prim.Names(), head, c.ownerID(), c.state == finished)
+	cmd := c.prim.(kind.Liner).Dismiss(*c.prim.Names(), head, c.ownerID(), c.num != 0 && c.state == finished)
 	cmd.Fewer = nil
 	c.lock.s.cleanup.AddSpare(cmd, c.latestEnd(c.lock.s.now()))
 }

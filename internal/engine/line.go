@@ -52,7 +52,10 @@ func (c *claim) entryHead() string {
 	}
 	w := s.want()
 	w.Slow = c.stopped
-	w.Named, w.Writes = c.num == 0, c.kind.Writes
+	w.Writes = c.kind.Writes
+	if c.num == 0 {
+		w.Named, w.ID = true, c.account.FirstID(c.kind)
+	}
 	w.Asks = c.noHandOver || c.kind.Shares // a lease of its own; or it is called in any case
 	switch {
 	case c.kind.Fenced && c.prim.(kind.Liner).Entry("g") != "g": // its tokens have an end: it is called

@@ -24,7 +24,7 @@ func (s *Session) hearLine(payload string) bool {
 		l.mu.Lock()
 		var c *claim // that the entry is for
 		if m.Named {
-			if c = l.claimOf(m.Owner); c != nil && c.kind.Sort != m.Sort() { // it waits for the other side by now
+			if c = l.claimOf(m.Owner); c != nil && c.account.FirstID(c.kind) != m.ID { // of an earlier caller
 				c = nil
 			}
 		} else if private {

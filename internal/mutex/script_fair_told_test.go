@@ -30,7 +30,11 @@ func granted(name string, token int64, tokens int, last, position int64) waiting
 // mayAsk is what the session of an entry is told that is called.
 func mayAsk(name string, after time.Duration) waiting.Message {
 	head, _, owner := of(name)
-	return waiting.Message{After: after, Head: head, Owner: owner, Named: head[0] == 'i' || head[0] == 'n', Key: "lock"}
+	m := waiting.Message{After: after, Head: head, Owner: owner, Named: head[0] == 'i' || head[0] == 'n', Key: "lock"}
+	if m.Named {
+		m.ID = head[len(head)-32:]
+	}
+	return m
 }
 
 // dozing is in the line while the session A is a slow taker that was not heard of just now, and is passed by.

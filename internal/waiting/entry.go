@@ -19,7 +19,7 @@ type Want struct {
 	Fair    bool   // it stands for callers of a fair lock, who are served in their order
 	Alone   bool   // fair: for one caller, and no other may join
 	Deaf    bool   // fair: its session receives no messages: the answer to a heartbeat says that it has the lock
-	ID      string // fair: of the hold of a named owner, 32 letters
+	ID      string // named: of the hold, 32 letters: another caller of that name may stand in the line later
 	Writes  bool   // a read-write lock: there are no tokens, and the entry says Away in their place
 	Permits int    // how many, of a semaphore or a counter; 0: it is a lock
 	Tokens  int    // fencing tokens, fewer than 999, or AsManyAsWait
@@ -73,7 +73,7 @@ func (w *Want) Head() string {
 	case w.Fair:
 		flag = "f"
 	case w.Named:
-		flag, session, n = "n", w.Session, away
+		flag, session, n = "n", w.Session+w.ID, away
 	case w.Asks:
 		flag, n = "a", away
 	case w.Slow:
@@ -112,6 +112,7 @@ type Message struct {
 	Head           string // what the entry begins with
 	Owner          string // the rest of it
 	Named          bool   // the owner is named
+	ID             string // named: of its hold
 	Key            string // of the lock
 }
 
@@ -160,13 +161,11 @@ func Parse(text, session string) (m Message, ok bool) {
 	if m.Owner, ok = strings.CutPrefix(m.Owner, session); !ok {
 		return m, false
 	}
-	m.Head += session
-	if entry[0] == 'i' {
-		if len(m.Owner) < idLength {
-			return m, false
-		}
-		m.Head, m.Owner = m.Head+m.Owner[:idLength], m.Owner[idLength:]
+	if len(m.Owner) < idLength {
+		return m, false
 	}
+	m.ID, m.Owner = m.Owner[:idLength], m.Owner[idLength:]
+	m.Head += session + m.ID
 	return m, true
 }
 

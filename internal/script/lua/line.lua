@@ -22,7 +22,7 @@
 --     n, writers and readers for how many ms the lock is left to it, once it was called. C: 2-6 and 7-8, to base 36
 --   5-8: for how many ms the lock is given  9-15: for how many ms its session is taken for alive after each sign of
 --     life  16-20: the length of the session, which comes next: as the beginning of a private owner; or in
---     front of a named one, for i with the id of the hold, 32 letters
+--     front of a named one, with the id of its hold, 32 letters
 -- The messages, on the channel of a session: 'granted:<now>:<token>:<tokens>:<last>:<position>:<length of
 --   entry>:<entry><key>', it has the lock, of a fair entry the callers up to the last one;
 --   'called:<ms>:<length of entry>:<entry><key>', it may ask then

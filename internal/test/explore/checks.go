@@ -114,8 +114,13 @@ func (w *world) strays() string {
 // ending reports whether the end of a key, if it has one, is in this very ms.
 func (w *world) ending(end int64) bool { return end != 0 && end <= w.now() }
 
-// ownerOf is the owner of an entry of a private one.
-func ownerOf(entry string) string { return entry[20:] }
+// ownerOf returns the owner of an entry; of a named one behind the session, a letter, and without the id.
+func ownerOf(entry string) string {
+	if entry[0] == 'n' {
+		return entry[20:21] + entry[53:]
+	}
+	return entry[20:]
+}
 
 func who(i int) string { return ids[i : i+1] }
 

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -47,9 +48,9 @@ func (set *Setup) withNames(p *mutex.Primitive, named int) {
 	ours := set.clients
 	set.clients = func(set *Setup) []client {
 		all := ours(set)
-		for _, c := range all[:named] {
+		for i, c := range all[:named] {
 			r := c.(*locker).role
-			r.prim, r.mode, r.want.Named = Named{p}, 'n', true
+			r.prim, r.mode, r.want.Named, r.want.ID = Named{p}, 'n', true, fmt.Sprintf("%032d", i)
 		}
 		return all
 	}

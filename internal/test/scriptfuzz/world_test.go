@@ -102,10 +102,7 @@ func (w *world) head(line, session string, named bool, n int) string {
 	all := letters[line]
 	letter, rest := w.of(strings.Split(all[0], "")...), ""
 	if named && all[1] != "" {
-		letter, rest = all[1], session
-		if letter == "i" {
-			rest += w.of(someID, otherID)
-		}
+		letter, rest = all[1], session+w.of(someID, otherID)
 	}
 	if letter == "f" && n > 0 {
 		n = 999

@@ -64,3 +64,37 @@ func TestANamedFrontDoesNotSpinWhileItsSessionHoldsTheLock(t *testing.T) {
 		locktest.Is(t, "Unlock", block.Unlock(), rlock.ErrLost)
 	})
 }
+
+// Two callers name one owner in a session, and wait. The one that stands in the line leaves, and the other enters it before Redis
+// hears of that: what takes the first out of the line does not take out the second.
+func TestANamedCallerThatLeavesTakesItsOwnEntryOnly(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, name := within(t, 2*time.Minute), redistest.Name(t)
+		other := dial(t, s, rlock.Config{Lease: 5 * time.Minute})
+		_, block, err := rlock.New(other, name).Lock(ctx)
+		must(t, err)
+		ses, p := locktest.DialProxy(t, s, rlock.Config{PollFloor: time.Hour})
+		leaves, cancel := context.WithCancel(ctx)
+		defer cancel()
+		m := rlock.New(ses, name)
+		first := locktest.GoLock(m, rlock.WithOwner(leaves, "bob"))
+		locktest.AwaitInLine(t, s, name, ses)
+		second := locktest.GoLock(m, rlock.WithOwner(ctx, "bob"))
+		locktest.Quiet(t, ses)
+		sent, release := p.HoldRequest(locktest.Calls(t, "release"))
+		defer release()
+		cancel()
+		locktest.Get(t, sent, 5*time.Second, "the release of the first one")
+		p.Cut()
+		locktest.Quiet(t, ses)
+		locktest.AwaitInLine(t, s, name, ses)
+		release()
+		locktest.Is(t, "the first one's Lock", locktest.Get(t, first, 5*time.Second, "the first one").Err, context.Canceled)
+		locktest.Quiet(t, ses)
+		must(t, block.Unlock())
+		got := locktest.Get(t, second, 5*time.Second, "the second one")
+		must(t, got.Err)
+		must(t, got.Hold.Unlock())
+		locktest.NothingLeft(t, s, ses, other)
+	})
+}
