@@ -3,6 +3,7 @@ package rwlock_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -246,7 +247,7 @@ func TestAReadersEntryOfAnOwnerThatWritesIsDismissed(t *testing.T) {
 		ses := dial(t, s, far)
 		next := goLock(rlock.WithOwner(ctx, "me"), rwlock.New(ses, name).Lock)
 		redistest.Eventually(t, 5*time.Second, "the writer in the line", func() bool { return writersWaiting(t, s, name) == 1 })
-		entry := "S000125001500000" + fmt.Sprintf("%05d", len(ses.ID()))[1:] + ses.ID() + "me"
+		entry := "S000125001500000" + fmt.Sprintf("%05d", len(ses.ID()))[1:] + ses.ID() + strings.Repeat("0", 32) + "me"
 		must(t, s.Do(t, "ZADD", "relock_line1:{"+name+"}", strconv.FormatInt(readersScore+now(t, s)-1000, 10), entry).Error())
 		readersWait(t, s, name, 1)
 		must(t, w.Unlock())

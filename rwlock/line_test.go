@@ -3,6 +3,7 @@ package rwlock_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -241,11 +242,11 @@ func TestAnEntryThatItsSessionDoesNotKnowLeavesTheLine(t *testing.T) {
 			ctx, name := within(t, 30*time.Second), redistest.Name(t)
 			ses, behind := dial(t, s, far), dial(t, s, far)
 			_, h := hold(t, ctx, rwlock.New(ses, name).Lock)
-			flag := "W"
+			flag, id := "W", ""
 			if owner[0] != ':' {
-				flag = "N"
+				flag, id = "N", strings.Repeat("0", 32)
 			}
-			entry := fmt.Sprintf("%s00012509999999%05d%s%s", flag, len(ses.ID()), ses.ID(), owner)
+			entry := fmt.Sprintf("%s00012509999999%05d%s%s%s", flag, len(ses.ID()), ses.ID(), id, owner)
 			must(t, s.Do(t, "ZADD", "relock_line1:{"+name+"}", "100", entry, fmt.Sprint(int64(5e15)-time.Now().Add(time.Hour).UnixMilli()), "s"+ses.ID()).Error())
 			must(t, s.Do(t, "PEXPIRE", "relock_line1:{"+name+"}", "600000").Error())
 			in := goLock(ctx, rwlock.New(behind, name).Lock)
