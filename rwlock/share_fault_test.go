@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -66,8 +67,11 @@ func TestShareRepliesLost(t *testing.T) {
 			for range waiting {
 				locktest.Get(t, m.waiting, 10*time.Second, "the readers to wait")
 			}
-			listening(t, s, "x", 1)
-			seen, release := m.proxy.HoldReply(calls("acquire_read")) // that of the second look
+			redistest.Eventually(t, 10*time.Second, "the look behind the subscription", func() bool {
+				line, err := s.Do(t, "ZRANGE", "relock_line1:{x}", "0", "-1").AsStrSlice()
+				return err == nil && slices.Contains(line, "l"+m.ses.ID())
+			})
+			seen, release := m.proxy.HoldReply(calls("acquire_read")) // that of the next look
 			must(t, w.Unlock())
 			locktest.Get(t, seen, 10*time.Second, "the readers' attempt")
 			m.proxy.Cut()
