@@ -21,7 +21,8 @@ func (c *claim) awaitRenewal(now time.Duration) bool {
 	}
 	c.awaits = aRenewal
 	if c.stopped || c.renewAt != renewalUnderWay {
-		c.renewAgain(now)
+		c.stopped = false
+		c.askSoon(now)
 	}
 	c.reschedule()
 	return true

@@ -115,7 +115,8 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 	x.holds.Add(&h.held, c.trust)
 	a.traced.Grant = locktrace.GrantMemory
 	if c.stopped {
-		c.renewAgain(now)
+		c.stopped = false
+		c.askSoon(now)
 	}
 	c.reschedule()
 	return nil

@@ -125,12 +125,6 @@ func (s *Session) recheck() {
 	}
 }
 
-// renewAgain has a claim renewed at once that no section had wanted to be renewed when that was due.
-func (c *claim) renewAgain(now time.Duration) {
-	c.stopped, c.renewAt = false, now
-	c.reschedule()
-}
-
 // askSoon has Redis asked about a held claim at once; a claim that is asking is asked about as
 // soon as it is granted, since the session's count of doubts has changed.
 func (c *claim) askSoon(now time.Duration) {

@@ -89,7 +89,7 @@ func (set *Setup) withNames(p *mutex.Primitive, named int) {
 	set.mayFail &^= failing(remove, force)
 }
 
-// byName judges the order: a name that is inside comes in once more, whoever waits.
+// byName judges in which order callers get the lock: one whose owner is inside already gets it too, whoever waits.
 type byName struct{ inOrder }
 
 func (j byName) copy() judge { return j }
