@@ -23,7 +23,7 @@ func (a *acquisition) ask() (answer, error) {
 		op.Line.Head = kind.Reenter
 	case k.Fair:
 		op.Line.Head = kind.InTurn
-	case op.Wait && !l.s.redis.Inbox.Deaf():
+	case op.Wait && !l.s.redis.Inbox.Deaf.Load():
 		a.inLine()
 	case a.attempts.pause > 0:
 		a.bookRound()
@@ -88,7 +88,7 @@ func (a *acquisition) prepare() {
 	c, op := a.claim, &a.op
 	*op = Op{Owner: c.ownerID(), N: a.n, Lease: a.lease, Private: c.num != 0}
 	op.Wait = a.queued && l.queue.First == &a.node
-	op.Next = k.Permits && op.Wait && a.node.Next() != nil
+	op.Next = k.Permits && op.Wait && a.node.Next != nil
 	if c.account != nil {
 		op.ID, op.ByIDs = c.account.FirstID(k), c.account.ByIDs()
 	}
@@ -116,8 +116,8 @@ func (l *lock) wantTokens(a *acquisition) int {
 		n += keptTokens
 	}
 	if a.queued && l.s.cfg.HandOverLimit >= 0 {
-		for w := a.node.Next(); w != nil && n < maxTokens; w = w.node.Next() {
-			if w.kind.Fenced {
+		for w := a.node.Next; w != nil && n < maxTokens; w = w.Next {
+			if w.Of.kind.Fenced {
 				n++
 			}
 		}

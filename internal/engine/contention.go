@@ -131,8 +131,8 @@ func (a *acquisition) hearLimit(g answer) {
 	if !m.Heard(g.Limit) {
 		return
 	}
-	for w := a.node.Next(); w != nil; w = w.node.Next() {
-		if m.Excludes(w.arrived, w.n) {
+	for at := a.node.Next; at != nil; at = at.Next {
+		if w := at.Of; m.Excludes(w.arrived, w.n) {
 			w.waitErr = answer{Answer: kind.Answer{Value: g.Limit}}.never(w.prim)
 			w.wake.Up()
 		}

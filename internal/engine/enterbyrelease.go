@@ -29,9 +29,9 @@ func (l *lock) enterByRelease(c *claim, op *Op) *claim {
 	if c.run != nil {
 		return l.requeueBy(c.run, op)
 	}
-	a := l.queue.Front()
+	a := l.queue.First.Of
 	if !c.kind.HandsOver || !c.kind.Lines || c.kind.Permits || !a.kind.HandsOver || l.state != lockOpen || a.busy() ||
-		a.claim != nil || a.waitErr != nil || l.s.redis.Inbox.Deaf() || l.needContention().turns.Alone() {
+		a.claim != nil || a.waitErr != nil || l.s.redis.Inbox.Deaf.Load() || l.needContention().turns.Alone {
 		return nil
 	}
 	a.prepare()
@@ -51,10 +51,10 @@ func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration,
 	if c.account != nil {
 		c.account.Wake()
 	}
-	a := l.queue.Front()
-	waits := a != nil && a.claim == c
+	front := l.queue.First
+	waits := front != nil && front.Of.claim == c
 	if waits {
-		a.wake.Up() // it was busy, and waits for messages and for its next attempt from now on
+		front.Of.wake.Up() // it was busy, and waits for messages and for its next attempt from now on
 	}
 	switch {
 	case c.state != asking: // it was ended meanwhile: perhaps before it has entered
@@ -69,7 +69,7 @@ func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration,
 		c.end(nil)
 		return
 	}
-	ct := l.needContention()
+	ct, a := l.needContention(), front.Of
 	if err != nil || r.Lost || r.Resent || r.Line.Others && r.Line.Position <= 0 {
 		ct.next.soon = true // it may stand there
 		return

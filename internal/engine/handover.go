@@ -78,12 +78,12 @@ func (l *lock) handOver(c *claim, now time.Duration) bool {
 // successor returns the caller that a claim can be handed over to: the next one of a run, else the front of the
 // queue; nil if there is none. It does not check the claim's trust and slice.
 func (l *lock) successor(c *claim, now time.Duration) *acquisition {
-	a := l.queue.Front()
+	front := l.queue.First
 	switch r := c.run; {
-	case a == nil || l.state != lockOpen:
+	case front == nil || l.state != lockOpen:
 		return nil
-	case r == nil && c.kind.HandsOver && a.wants(c, now):
-		return a
+	case r == nil && c.kind.HandsOver && front.Of.wants(c, now):
+		return front.Of
 	case r == nil || r.Kind == nil || c.noHandOver || c.kind.Fenced && !c.account.HasToken():
 		return nil
 	default:
@@ -118,8 +118,8 @@ func (c *claim) enter(a *acquisition, now time.Duration) *section {
 // give opens a section of c for a caller in the queue and wakes it.
 func (l *lock) give(c *claim, a *acquisition, now time.Duration) {
 	x := c.enter(a, now)
-	if next := a.node.Next(); next != nil && c.kind.Permits { // its place in the line stays the session's
-		a.passEntry(next)
+	if next := a.node.Next; next != nil && c.kind.Permits { // its place in the line stays the session's
+		a.passEntry(next.Of)
 	}
 	if a.claim != nil { // it was refused, and may have left only a mark in the line
 		a.giveUp()

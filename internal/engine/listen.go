@@ -78,7 +78,7 @@ func (a *acquisition) pauseUnsubscribed() {
 	s := a.lock.s
 	d := clock.Doubling(a.attempts.unsubscribed, s.cfg.PollFloor)
 	a.attempts.unsubscribed++
-	if s.redis.Inbox.Deaf() {
+	if s.redis.Inbox.Deaf.Load() {
 		booked := a.attempts.pause
 		a.attempts.pause, a.attempts.trip = d, s.now()-a.attempts.sent
 		if booked > 0 {
@@ -99,7 +99,7 @@ func (l *lock) hearRelease() {
 	}
 	// A release of this library that leaves the lock to readers for a moment has said before when its first writer is
 	// to come.
-	if a := l.queue.Front(); a != nil && a.kind.Writes && ct.next.at > now && ct.next.at <= now+readersFirst {
+	if front := l.queue.First; front != nil && front.Of.kind.Writes && ct.next.at > now && ct.next.at <= now+readersFirst {
 		return
 	}
 	ct.next.soon = true

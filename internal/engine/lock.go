@@ -100,8 +100,8 @@ func (l *lock) askAtOnce() {
 
 // wakeFront wakes the waiter in front, if there is one.
 func (l *lock) wakeFront() {
-	if a := l.queue.Front(); a != nil {
-		a.wake.Up()
+	if l.queue.First != nil {
+		l.queue.First.Of.wake.Up()
 	}
 }
 

@@ -63,12 +63,12 @@ func (s *Session) hearLine(payload string) bool {
 // A called session has no hold in Redis. If it still has a claim that holds the lock, its front waits for the end of that
 // claim: so Redis is asked about the claim at once, and not at the next renewal.
 func (l *lock) hearClaim(c *claim, m *waiting.Message) {
-	ct, a := l.needContention(), l.queue.Front()
+	ct, front := l.needContention(), l.queue.First
 	if l.holder != nil && !m.Granted && m.After == 0 {
 		l.holder.askSoon(l.s.now())
 	}
 	switch {
-	case a == nil || a.claim != c:
+	case front == nil || front.Of.claim != c:
 		if m.Granted {
 			c.end(nil) // its callers have left
 		}
@@ -85,7 +85,7 @@ func (l *lock) hearClaim(c *claim, m *waiting.Message) {
 // grantedByMessage handles the message that a script has granted the lock to the claim of the front. If the message cannot be
 // trusted, or replicas are to acknowledge the grant, the front asks.
 func (l *lock) grantedByMessage(c *claim, m *waiting.Message) {
-	s, ct, a := l.s, l.contention, l.queue.Front()
+	s, ct, a := l.s, l.contention, l.queue.First.Of
 	g, ok := c.grantOf(m)
 	if !ok || s.cfg.Replicas > 0 || l.state != lockOpen || a.waitErr != nil {
 		l.askAtOnce()
@@ -98,7 +98,7 @@ func (l *lock) grantedByMessage(c *claim, m *waiting.Message) {
 	if m.Token > 0 {
 		c.needAccount().Exactly(m.Tokens)
 	}
-	if a.node.Next() != nil {
+	if a.node.Next != nil {
 		g.confirmAt = 0 // at once: another caller waits for the hand-over
 	}
 	x := a.admit(g)
@@ -107,9 +107,7 @@ func (l *lock) grantedByMessage(c *claim, m *waiting.Message) {
 	a.deliver(x)
 	if l.holder == nil { // other permits may come free meanwhile: the next front enters the line, whether it listens or not
 		l.askAtOnce()
-		return
 	}
-	l.wakeFront()
 }
 
 // grantOf makes a grant of a message, if that can be trusted until a renewal is answered. The renewal is sent after a

@@ -11,15 +11,19 @@ package engine
 func (l *lock) deliverPermits() {
 	ct := l.contention
 	for ct != nil && len(ct.undelivered) > 0 {
-		c, a, now := ct.undelivered[0], l.queue.Front(), l.s.now()
+		c, now := ct.undelivered[0], l.s.now()
 		idle := c.state == held && c.sections == nil
-		if idle && a != nil && a.busy() && !a.subscribing && l.state == lockOpen && c.entrable(now) {
+		var a *acquisition // to which they may be given
+		if l.queue.First != nil && l.state == lockOpen && c.entrable(now) {
+			a = l.queue.First.Of
+		}
+		if idle && a != nil && a.busy() && !a.subscribing {
 			return
 		}
 		ct.undelivered = ct.undelivered[1:]
 		switch {
 		case !idle: // it was lost, or the session closes
-		case a != nil && l.state == lockOpen && c.entrable(now) && !a.busy() && a.wants(c, now):
+		case a != nil && !a.busy() && a.wants(c, now):
 			l.give(c, a, now)
 			l.wakeFront()
 		default:

@@ -13,7 +13,7 @@ import (
 	"relock/internal/life"
 )
 
-// A Box is a session's subscription to its own channel. All fields must be set.
+// A Box is a session's subscription to its own channel. All fields must be set, but for Deaf.
 type Box struct {
 	life.Env
 	Session   string                      // its id
@@ -21,7 +21,7 @@ type Box struct {
 	Back      func()                      // called when it hears its channel again
 	Logger    *slog.Logger                // for what the session's caller is to hear itself
 
-	deaf atomic.Bool
+	Deaf atomic.Bool // the session cannot be told anything
 }
 
 // RefusalRetry is how often a refused subscription is tried again: seldom enough that an idle
@@ -40,7 +40,7 @@ func (b *Box) Open(ctx context.Context) error {
 		return fmt.Errorf("subscribe: %w", err)
 	}
 	b.Logger.Warn("relock: cannot subscribe; waiters will poll", "error", err)
-	b.Shut()
+	b.Deaf.Store(true)
 	b.Background.Go(b.keepAsking)
 	return nil
 }
@@ -53,15 +53,9 @@ func (b *Box) keepAsking() {
 			return
 		}
 	}
-	b.deaf.Store(false)
+	b.Deaf.Store(false)
 	b.Back()
 }
-
-// Shut notes that the session cannot be told anything.
-func (b *Box) Shut() { b.deaf.Store(true) }
-
-// Deaf reports whether the session cannot be told anything.
-func (b *Box) Deaf() bool { return b.deaf.Load() }
 
 // Question is what a session tells itself to find out whether it would hear it.
 const Question = ""

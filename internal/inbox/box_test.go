@@ -42,8 +42,8 @@ var errRefused = errors.New("refused")
 
 func TestOpen(t *testing.T) {
 	boxed(t, nil, func(b *inbox.Box, _ context.CancelFunc, log *bytes.Buffer, back *atomic.Int32) {
-		if err := b.Open(t.Context()); err != nil || b.Deaf() || log.Len() > 0 || back.Load() > 0 {
-			t.Errorf("%v, deaf %v, log %q, back %d", err, b.Deaf(), log, back.Load())
+		if err := b.Open(t.Context()); err != nil || b.Deaf.Load() || log.Len() > 0 || back.Load() > 0 {
+			t.Errorf("%v, deaf %v, log %q, back %d", err, b.Deaf.Load(), log, back.Load())
 		}
 	})
 }
@@ -51,17 +51,17 @@ func TestOpen(t *testing.T) {
 // A session that may not subscribe works without, and hears when it may.
 func TestOpenThatIsRefused(t *testing.T) {
 	boxed(t, []error{errRefused, errRefused, errRefused}, func(b *inbox.Box, _ context.CancelFunc, log *bytes.Buffer, back *atomic.Int32) {
-		if err := b.Open(t.Context()); err != nil || !b.Deaf() || strings.Count(log.String(), "cannot subscribe") != 1 {
-			t.Errorf("%v, deaf %v, log %q", err, b.Deaf(), log)
+		if err := b.Open(t.Context()); err != nil || !b.Deaf.Load() || strings.Count(log.String(), "cannot subscribe") != 1 {
+			t.Errorf("%v, deaf %v, log %q", err, b.Deaf.Load(), log)
 		}
 		synctest.Wait()
-		if !b.Deaf() || back.Load() > 0 {
+		if !b.Deaf.Load() || back.Load() > 0 {
 			t.Error("it hears although it was refused a second time")
 		}
 		time.Sleep(3 * inbox.RefusalRetry / 5)
 		synctest.Wait()
-		if b.Deaf() || back.Load() != 1 {
-			t.Errorf("when it may: deaf %v, back %d", b.Deaf(), back.Load())
+		if b.Deaf.Load() || back.Load() != 1 {
+			t.Errorf("when it may: deaf %v, back %d", b.Deaf.Load(), back.Load())
 		}
 	})
 }
@@ -89,8 +89,8 @@ func TestAskingEndsWithTheSession(t *testing.T) {
 		time.Sleep(inbox.RefusalRetry)
 		end()
 		b.Background.Wait()
-		if !b.Deaf() || back.Load() > 0 {
-			t.Errorf("deaf %v, back %d", b.Deaf(), back.Load())
+		if !b.Deaf.Load() || back.Load() > 0 {
+			t.Errorf("deaf %v, back %d", b.Deaf.Load(), back.Load())
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (d *Deployment) connect(ctx context.Context) error {
 		return script.AsUnavailable(err)
 	}
 	var tried <-chan struct{} // closed when the direct connection was tried; nil if it is not
-	if d.opt.Direct != nil && !d.Inbox.Deaf() {
+	if d.opt.Direct != nil && !d.Inbox.Deaf.Load() {
 		tried = d.Run.UseDirect(d.opt.Direct, func(ctx context.Context, direct rueidis.Client) bool {
 			return d.Inbox.Reached(ctx, direct, d.Client)
 		})
@@ -65,7 +65,7 @@ func (d *Deployment) listen(ctx context.Context) error {
 		d.Space.Publishing = keyname.Publishes(d.Space.Cluster, true)
 	}
 	if d.cfg.Polls {
-		d.Inbox.Shut()
+		d.Inbox.Deaf.Store(true)
 		return ctx.Err()
 	}
 	return d.Inbox.Open(ctx)

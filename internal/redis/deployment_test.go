@@ -89,8 +89,8 @@ func TestConnectOfASessionThatPolls(t *testing.T) {
 		if n, err := s.Do(t, "PUBLISH", inbox.Prefix+"me", "hello").AsInt64(); n != 0 || err != nil {
 			t.Errorf("%d connections hear its channel, %v", n, err)
 		}
-		if _, err := x.Listen(t.Context(), "of a lock"); err == nil || !x.Inbox.Deaf() {
-			t.Errorf("it listens: %v, deaf: %v", err, x.Inbox.Deaf())
+		if _, err := x.Listen(t.Context(), "of a lock"); err == nil || !x.Inbox.Deaf.Load() {
+			t.Errorf("it listens: %v, deaf: %v", err, x.Inbox.Deaf.Load())
 		}
 	})
 }

@@ -35,10 +35,10 @@ type Direct struct {
 	link     atomic.Pointer[link] // nil: none is ready
 	underWay chan struct{}        // of size 1: full while a call is, or was given up and may still be executed
 	left     atomic.Bool          // that call was given up
+	over     atomic.Bool          // no connection is made any more
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards what follows, and changes of over
 	dialing bool
-	closed  bool
 	next    time.Time // no dial before
 }
 
@@ -145,7 +145,7 @@ func (d *Direct) wait(ctx context.Context) error {
 func (d *Direct) renew() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.link.Load() != nil || len(d.underWay) > 0 || d.closed || d.dialing || time.Now().Before(d.next) {
+	if d.link.Load() != nil || len(d.underWay) > 0 || d.over.Load() || d.dialing || time.Now().Before(d.next) {
 		return
 	}
 	d.dialing = true
@@ -160,13 +160,15 @@ func (d *Direct) connect() {
 	if l == nil {
 		d.next = time.Now().Add(refusedPause)
 	}
-	d.closed = d.closed || errors.Is(err, errNoSocket) // nor will the next be one
-	closed := d.closed
-	if l != nil && !closed {
+	if errors.Is(err, errNoSocket) { // nor will the next be one
+		d.over.Store(true)
+	}
+	over := d.over.Load()
+	if l != nil && !over {
 		d.link.Store(l)
 	}
 	d.mu.Unlock()
-	if l != nil && closed {
+	if l != nil && over {
 		l.end(false)
 	}
 }
@@ -204,7 +206,7 @@ func (d *Direct) open() (*link, error) {
 // close ends the connection for good.
 func (d *Direct) close() {
 	d.mu.Lock()
-	d.closed = true
+	d.over.Store(true)
 	d.mu.Unlock()
 	if l := d.link.Swap(nil); l != nil {
 		l.end(false)

@@ -61,7 +61,7 @@ func (r *Runner) Run(ctx context.Context, c Command) rueidis.RedisResult {
 		}
 		r.conn.flying.Add(-1)
 	}()
-	if alone && d != nil && !r.conn.suspect.Load() && r.settled.Load() == r.lost.Load() {
+	if alone && d != nil && !d.over.Load() && !r.conn.suspect.Load() && r.settled.Load() == r.lost.Load() {
 		switch l := d.link.Load(); {
 		case l == nil:
 			d.renew()

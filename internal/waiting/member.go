@@ -10,10 +10,17 @@ type Member[R, W any] struct {
 }
 
 // First returns the run's first waiter, nil if it has none.
-func (r *Run[R, W]) First() *Member[R, W] { return r.members.Front() }
+func (r *Run[R, W]) First() *Member[R, W] { return memberOf(r.members.First) }
 
 // Next returns the waiter behind m in its run, nil at the end.
-func (m *Member[R, W]) Next() *Member[R, W] { return m.node.Next() }
+func (m *Member[R, W]) Next() *Member[R, W] { return memberOf(m.node.Next) }
+
+func memberOf[R, W any](n *Node[Member[R, W]]) *Member[R, W] {
+	if n == nil {
+		return nil
+	}
+	return n.Of
+}
 
 // Remove takes a waiter out of its run, for it is served, or Redis need not know that it leaves.
 func (r *Run[R, W]) Remove(m *Member[R, W]) {

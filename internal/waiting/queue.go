@@ -16,7 +16,7 @@ type Queue[T any] struct {
 
 // Len counts the waiters, up to so many.
 func (q *Queue[T]) Len(most int) (n int) {
-	for at := q.First; at != nil && n < most; at = at.next {
+	for at := q.First; at != nil && n < most; at = at.Next {
 		n++
 	}
 	return n
@@ -25,37 +25,21 @@ func (q *Queue[T]) Len(most int) (n int) {
 // Node is one waiter's link. Of must be set before the node is pushed.
 type Node[T any] struct {
 	Of   *T
-	next *Node[T] // nil at the end
+	Next *Node[T] // the link of the waiter behind, nil at the end; to be read only
 	prev *Node[T] // that of the front is the end, so that the queue is one pointer
-}
-
-// Front returns the waiter in front, nil if the queue is empty.
-func (q *Queue[T]) Front() *T {
-	if q.First == nil {
-		return nil
-	}
-	return q.First.Of
 }
 
 // All goes through the waiters in their order. The one that is at hand may be removed.
 func (q *Queue[T]) All() iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		for n := q.First; n != nil; {
-			next := n.next
+			next := n.Next
 			if !yield(n.Of) {
 				return
 			}
 			n = next
 		}
 	}
-}
-
-// Next returns the waiter behind n, nil at the end.
-func (n *Node[T]) Next() *T {
-	if n.next == nil {
-		return nil
-	}
-	return n.next.Of
 }
 
 // Push puts n at the end.
@@ -65,20 +49,20 @@ func (q *Queue[T]) Push(n *Node[T]) {
 		return
 	}
 	n.prev, q.First.prev = q.First.prev, n
-	n.prev.next = n
+	n.prev.Next = n
 }
 
 // Remove takes n out.
 func (q *Queue[T]) Remove(n *Node[T]) {
-	if n.next != nil {
-		n.next.prev = n.prev
+	if n.Next != nil {
+		n.Next.prev = n.prev
 	} else {
 		q.First.prev = n.prev
 	}
 	if n == q.First {
-		q.First = n.next
+		q.First = n.Next
 	} else {
-		n.prev.next = n.next
+		n.prev.Next = n.Next
 	}
-	n.next, n.prev = nil, nil
+	n.Next, n.prev = nil, nil
 }

@@ -41,6 +41,8 @@ const (
 // from goroutine to goroutine in memory; then the session releases it and yields: none of its
 // goroutines asks for a moment. The zero value knows nothing of others.
 type Turns struct {
+	Alone bool // the last release was heard by no other session; to be read only
+
 	passes       int           // hand-overs in this slice
 	yielded      time.Duration // until when the lock is left to others
 	trip         time.Duration // how long a release takes
@@ -55,11 +57,11 @@ type Turns struct {
 
 // Begin notes that Redis has granted the lock, and returns when the slice ends.
 func (t *Turns) Begin(now time.Duration) (end time.Duration) {
-	if t.left && !t.Alone() {
+	if t.left && !t.Alone {
 		t.untaken++
 	}
 	t.passes, t.yielded, t.sent, t.skipReleases, t.left, t.echo = 0, 0, 0, 0, false, false
-	if t.Alone() {
+	if t.Alone {
 		return now + SliceAlone
 	}
 	return now + Slice
@@ -78,9 +80,6 @@ func (t *Turns) Pass(now, end time.Duration, limit int) bool {
 	return false
 }
 
-// Alone reports whether the last release was heard by no other session.
-func (t *Turns) Alone() bool { return t.counted && t.others == 0 }
-
 // yield leaves the lock to others, from now on.
 func (t *Turns) yield(now time.Duration) {
 	t.left, t.skipReleases = true, max(0, t.others-1)
@@ -89,7 +88,7 @@ func (t *Turns) yield(now time.Duration) {
 
 func (t *Turns) yieldFor() time.Duration {
 	d := yieldTime
-	if !t.Alone() {
+	if !t.Alone {
 		d = max(d*time.Duration(min(max(t.others, 1), yieldOthers)), yieldTrips*t.trip)
 		if n := t.untaken % yieldPatience; n <= yieldSteps {
 			d <<= n
@@ -107,7 +106,7 @@ func (t *Turns) Released(now, trip time.Duration, others int64) {
 	} else {
 		t.trip += (trip - t.trip) / tripSteps
 	}
-	t.others, t.counted = others, true
+	t.others, t.counted, t.Alone = others, true, others == 0
 	if t.left && first && others != 0 {
 		t.yielded = max(t.yielded, now+t.yieldFor()) // it was too short for what is known now
 	}
@@ -180,7 +179,7 @@ func (t *Turns) LeaveToListeners(now time.Duration) {
 }
 
 // HeardByOthers reports whether others have heard the last release.
-func (t *Turns) HeardByOthers() bool { return t.counted && t.others > 0 }
+func (t *Turns) HeardByOthers() bool { return t.others > 0 }
 
 // LeaveFor leaves the lock to others for d from now on.
 func (t *Turns) LeaveFor(now, d time.Duration) { t.yielded = now + d }
