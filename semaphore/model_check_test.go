@@ -46,6 +46,9 @@ func (m *permitModel) checkRedis(redis stored) {
 		case len(ids) == 0 && s.there && s.alive() && !s.mayGo:
 			m.w.Failf("Redis does not have the %v", s)
 		case len(ids) == 0:
+			if s.there && !s.alive() { // another request has found them expired
+				m.reaped += s.n
+			}
 			s.there = false
 		case !s.there || len(ids) != s.n || slices.ContainsFunc(ids, func(at time.Time) bool { return !at.Equal(ids[0]) }):
 			m.w.Failf("of the %v (there: %v) Redis has %v", s, s.there, ids)
@@ -106,7 +109,10 @@ func (m *permitModel) checkWaiting() {
 	floor := m.w.Config.PollFloor + 2*time.Millisecond
 	m.readLine()
 	told := m.calm() && (m.untold.IsZero() || time.Since(m.untold) > floor)
-	free := m.limit(0)
+	if time.Since(m.line.since) > waiting.FirstPatience+2*time.Millisecond {
+		m.reaped = 0
+	}
+	free := m.limit(0) - m.reaped
 	for _, s := range m.sets {
 		// Whoever is in front knows of the next expiry what Redis said when he last looked.
 		if s.there && !m.knows(s.lease, time.Since(s.expires)) {

@@ -36,6 +36,7 @@ type permitModel struct {
 	total   int       // free and taken ones, while it exists
 	highest int       // limit that there ever was
 	untold  time.Time // when something was deleted, of which nobody is told
+	reaped  int       // permits that have expired, of which a first of the line that does not listen yet was not told
 	gone    bool      // at the last look it did not exist
 	rest    time.Time // until then nobody new comes, who would make it again
 	sets    []*permitSet
