@@ -148,12 +148,13 @@ func (c *conn) subscribe(ctx context.Context, subs []*channel, size int) (again 
 // unsubscribe sends UNSUBSCRIBE for channels. What the server thinks of it does not matter:
 // a refusal means that there is nothing to unsubscribe, or that it is not allowed.
 //
-// While a script of anybody's keeps the server for too long, that answers BUSY to UNSUBSCRIBE, and rueidis
-// panics (v1.0.79: it takes the answer for that of the PING which it sends along). So the server is asked
-// first; and if it is busy the connection ends, and the subscriptions with it.
+// rueidis sends a PING behind UNSUBSCRIBE, and panics when the answer to that is an error which it does not know for one
+// (v1.0.79): MISCONF of a server that cannot save, MASTERDOWN of a replica. BUSY, while a script of anybody's keeps the
+// server for too long, is the answer to UNSUBSCRIBE too, with the same end. So the server is asked first; and if that is
+// how it answers a PING the connection ends, and the subscriptions with it.
 func (c *conn) unsubscribe(ctx context.Context, chs []*channel) error {
 	err := c.client.Do(ctx, c.client.B().Ping().Build()).Error()
-	if re, answered := rueidis.IsRedisErr(err); answered && strings.HasPrefix(re.Error(), "BUSY") {
+	if re, answered := rueidis.IsRedisErr(err); answered && !strings.HasPrefix(re.Error(), "LOADING") && !strings.Contains(re.Error(), "'ping'") {
 		return fmt.Errorf("pubsub: unsubscribe: %w", err)
 	}
 	groups := group(chs, commandSize)

@@ -158,14 +158,16 @@ func (w *watched) unmade(err error) error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: err}
 }
 
-var unsubscribe, busyFirst, busyNext = []byte("UNSUBSCRIBE\r\n"), []byte("-BUSY "), []byte("\r\n-BUSY ")
+var unsubscribe = []byte("UNSUBSCRIBE\r\n")
 
-// errBusy ends a connection whose UNSUBSCRIBE may have been refused.
-var errBusy = errors.New("script: Redis was busy with a script, and refused to unsubscribe")
+// refusals begin lines that have rueidis panic behind UNSUBSCRIBE (v1.0.79).
+var refusals = [][]byte{[]byte("\r\n-BUSY "), []byte("\r\n-MISCONF "), []byte("\r\n-MASTERDOWN ")}
 
-// Read reads into p. Where channels are unsubscribed BUSY counts as the end of the connection, for rueidis
-// panics when it is the answer to UNSUBSCRIBE (v1.0.79). Package pubsub asks before, but a script may begin
-// in between.
+// errRefused ends a connection whose UNSUBSCRIBE, or the PING behind it, may have been refused.
+var errRefused = errors.New("script: Redis was busy with a script, or could not serve, and may have refused to unsubscribe")
+
+// Read reads into p. Where channels are unsubscribed the refusals count as the end of the connection. Package pubsub
+// asks before, but a script may begin, or a server fail to save, in between.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	switch {
@@ -174,8 +176,12 @@ func (w *watched) Read(p []byte) (int, error) {
 	case !w.heard.Load():
 		w.heard.Store(true)
 	}
-	if w.unsub.Load() && (bytes.HasPrefix(p[:n], busyFirst) || bytes.Contains(p[:n], busyNext)) {
-		return 0, errBusy
+	if w.unsub.Load() {
+		for _, line := range refusals {
+			if bytes.HasPrefix(p[:n], line[2:]) || bytes.Contains(p[:n], line) {
+				return 0, errRefused
+			}
+		}
 	}
 	return n, err
 }

@@ -49,3 +49,33 @@ func TestAWriteLetsACrowdGather(t *testing.T) {
 		}
 	}
 }
+
+// answering is a connection on which the server says one thing.
+type answering struct {
+	net.Conn
+	says string
+}
+
+func (c *answering) Write(p []byte) (int, error) { return len(p), nil }
+func (c *answering) Read(p []byte) (int, error)  { return copy(p, c.says), nil }
+
+// Behind UNSUBSCRIBE the client panics at the answers of a server that is busy or cannot serve: they end the connection.
+func TestWhatPanicsBehindUnsubscribeEndsTheConnection(t *testing.T) {
+	const unsubscribe = "*2\r\n$11\r\nUNSUBSCRIBE\r\n$1\r\nx\r\n"
+	push := ">3\r\n$11\r\nunsubscribe\r\n$1\r\nx\r\n:0\r\n"
+	for says, ends := range map[string]bool{
+		"-BUSY Redis is busy": true, push + "-MISCONF Errors writing": true, push + "-MASTERDOWN Link": true,
+		push + "+PONG": false, push + "-LOADING Redis is loading": false, push + "-NOPERM no 'ping'": false,
+	} {
+		for _, sent := range []string{unsubscribe, "*1\r\n$4\r\nPING\r\n"} {
+			w := script.NewConnection().Watch(&answering{says: says + " …\r\n"})
+			if _, err := w.Write([]byte(sent)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := w.Read(make([]byte, 1000))
+			if want := ends && sent == unsubscribe; (err != nil) != want {
+				t.Errorf("%q behind %q: %v", says, sent, err)
+			}
+		}
+	}
+}
