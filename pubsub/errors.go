@@ -55,7 +55,7 @@ var busy = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "BUSY", 
 
 // unentered lists the beginnings of the answers by which a server lets the client not in at all: rueidis gives
 // them as those to its first command.
-var unentered = []string{"NOAUTH", "WRONGPASS", "max number of clients reached"}
+var unentered = []string{"NOAUTH", "WRONGPASS", "max number of clients"}
 
 // saysNothing reports whether err is no answer to a question, be it that the server has not answered, cannot
 // serve right now, or does not let the client in. Another server may answer.

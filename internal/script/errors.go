@@ -134,7 +134,7 @@ var ErrShape = errors.New("rlock: unexpected reply")
 // script that is in the way. Redis sends them before the first write of a script.
 var transient = []string{
 	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY", "MOVED", "ASK",
-	"OOM", "MISCONF", "max number of clients reached",
+	"OOM", "MISCONF", "max number of clients",
 }
 
 // noPrimary reports whether err is the answer of a server that is no primary, or loads its data:
