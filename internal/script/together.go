@@ -50,8 +50,10 @@ func (r *Runner) together(ctx context.Context, cs []Command, n int, bound time.D
 		defer release()
 		send = func(ctx context.Context, cmds ...rueidis.Completed) []rueidis.RedisResult {
 			results := dedicated.DoMulti(ctx, cmds...)
-			if results[len(results)-1].NonRedisError() != nil {
-				dedicated.Close() // WAIT may still block it
+			// WAIT may still block it. And one that was used without a deadline unsubscribes when it is given back, where
+			// rueidis panics if the server is busy with a script (v1.0.79).
+			if _, bounded := ctx.Deadline(); !bounded || results[len(results)-1].NonRedisError() != nil {
+				dedicated.Close()
 			}
 			return results
 		}
