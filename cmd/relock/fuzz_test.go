@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/redis/rueidis"
+
+	"relock/internal/keyname"
 )
 
 // What stands in Redis may be anything: what is taken for an entry of a line or for a name is a part of it.
@@ -24,4 +26,14 @@ func FuzzNames(f *testing.F) {
 		}
 		checkVersion(facts{"redis_version": text})
 	})
+}
+
+// The line of {x} is another one than that of x.
+func TestLineNameTellsBracesApart(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"x", "{x}", "{x}:", "{x}::", "{x}:y", "y{x}:"} {
+		if got := lineName(keyname.Style{}.Prefix(keyname.Line, name)); got != name {
+			t.Errorf("the line of %q is taken for that of %q", name, got)
+		}
+	}
 }

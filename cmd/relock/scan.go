@@ -84,6 +84,9 @@ const passLines = "line"
 // lineName returns which lock a line is of.
 func lineName(key string) string {
 	_, tagged, _ := strings.Cut(key, ":")
+	if name, ok := strings.CutSuffix(tagged, ":"); ok && keyname.TagAlone(name) {
+		return name // see Style.Prefix
+	}
 	return semaphoreName(tagged + permitsSuffix)
 }
 

@@ -24,8 +24,22 @@ type Style struct {
 	Cluster bool
 }
 
-// Prefix returns prefix:tag(name), Redisson's rule A.
-func (s Style) Prefix(prefix, name string) string { return prefix + ":" + s.tag(name) }
+// own is what the prefixes begin with of keys and channels that Redisson does not have.
+const own = "relock_"
+
+// Prefix returns prefix:tag(name), Redisson's rule A. That is the same for x and {x}, which are two locks: in names of
+// our own the latter has a colon more behind it, and so has each name that would be taken for one of these then.
+func (s Style) Prefix(prefix, name string) string {
+	if strings.HasPrefix(name, "{") && strings.HasPrefix(prefix, own) && TagAlone(name) {
+		return prefix + ":" + s.tag(name) + ":"
+	}
+	return prefix + ":" + s.tag(name)
+}
+
+// TagAlone reports whether a name is another one in braces, with any number of colons behind them.
+func TagAlone(name string) bool {
+	return strings.LastIndexByte(name, '{') == 0 && strings.HasSuffix(strings.TrimRight(name, ":"), "}")
+}
 
 // Suffix returns tag(name):suffix, Redisson's rule B.
 func (s Style) Suffix(name, suffix string) string { return s.tag(name) + ":" + suffix }

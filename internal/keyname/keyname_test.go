@@ -34,6 +34,12 @@ func TestNamesAreRedissons(t *testing.T) {
 			}
 		}
 	}
+	// Names in braces have keys of their own where Redisson has none.
+	for name, want := range map[string]string{"x": "relock_p:{x}", "{x}": "relock_p:{x}:", "{x}:": "relock_p:{x}::", "{x}:y": "relock_p:{x}:y", "y{x}": "relock_p:y{x}"} {
+		if got := (Style{}).Prefix("relock_p", name); got != want {
+			t.Errorf("Prefix(%q) = %q, want %q", name, got, want)
+		}
+	}
 	// Where Java can use an odd name at all, outside a Cluster, we meet it there.
 	for name, want := range map[string]string{"a}b": "p:{a}b}", "a{b": "p:a{b", "{}x": "p:{}x"} {
 		if got := (Style{}).Prefix("p", name); got != want {
