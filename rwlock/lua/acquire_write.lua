@@ -41,7 +41,12 @@ if (writes <= 0 and before ~= '0') or (reads <= 0 and across ~= '0') then return
 local books = ARGV[9] == 'b'
 local entry = not books and (ARGV[9] or '') ~= '' and ARGV[9] .. ARGV[1]
 if writes <= 0 then
-  if reads > 0 and (across ~= '0' or not expiry or expiry > now) then return {-2, 1, 0, 0} end
+  local lives = reads > 0 and (across ~= '0' or expiry and expiry > now)
+  -- Of Redisson's holds the timeout keys tell, as in readers.lua. One that is out of reach is taken for alive.
+  for i = 1, (across ~= '0' or expiry) and 0 or math.min(reads, 1000) do
+    lives = lives or redis.pcall('EXISTS', ARGV[5] .. ARGV[1] .. ':rwlock_timeout:' .. i) ~= 0
+  end
+  if lives then return {-2, 1, 0, 0} end
   local taken = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0)
   local tells = not entry or ARGV[17] == '1'
   -- Of a newcomer behind others, while a writer is inside, no more needs to be known.
