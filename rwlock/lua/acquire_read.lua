@@ -35,17 +35,16 @@ if before == '0' and across == '0' and call('EXISTS', KEYS[1], KEYS[2], KEYS[3])
   return 1
 end
 local LINE = KEYS[3]
--- include owner, no_lock, mark, inside, wanted, gate
+-- include owner, still_in, no_lock, mark, inside, wanted, gate
 local entry = (ARGV[7] or '') ~= '' and ARGV[7] ~= 'b' and ARGV[7] .. ARGV[1]
 local marks = redis.pcall('EXISTS', LINE) == 0 and {} or redis.pcall('ZMSCORE', LINE, 'm', 't', entry or '')
 local counted = id and redis.pcall('SISMEMBER', KEYS[5], 'r' .. id)
 bad = bad or refused(marks) or refused(counted)
 if bad then return bad end
 if (reads <= 0 and before ~= '0') or (writes <= 0 and across ~= '0') then return {-1, 0, 0, 0} end
--- The owner's holds, of other sessions, may be over, though they are still there. Where
--- the score has gone with its key, a reader's first timeout key is KEYS[4].
-if mode == 'read' and reads > 0 and before == '0'
-    and (expiry and expiry <= now or not expiry and redis.call('EXISTS', KEYS[4]) == 0) then
+-- The owner's holds, of other sessions or Redisson's, may be over, though they are still there. (Without holds of this
+-- session KEYS[4] is the owner's first timeout key.)
+if mode == 'read' and reads > 0 and before == '0' and (expiry or 0) <= now and still_in(string.sub(KEYS[4], 1, -2), reads) <= 0 then
   reads = 0
 end
 if reads <= 0 and writes <= 0 then
@@ -79,6 +78,7 @@ if reads <= 0 and writes <= 0 then
     redis.call('HSET', KEYS[1], 'mode', 'read')
   end
 end
+local shared = reads > tonumber(before) -- others have holds of this owner, which may be good for longer
 if reads <= 0 or counted == 0 then
   if id then redis.call('SADD', KEYS[5], 'r' .. id) end
   expiry = reads > 0 and expiry
@@ -96,6 +96,7 @@ if entry and (marks[1] or marks[2] or marks[3]) then
   come_in(entry, ARGV[9], ARGV[10], now, mode == 'write' or marks[1] and marked_until(marks[1]) > now, marks[2])
 end
 if id then redis.call('PEXPIRE', KEYS[5], ttl) end
-redis.call('SET', KEYS[4], '1', 'PX', left)
-if KEYS[6] then redis.call('SET', KEYS[6], '1', 'PX', left) end
+for i = 4, KEYS[6] and 6 or 4, 2 do
+  redis.call('SET', KEYS[i], '1', 'PX', shared and math.max(left, redis.call('PTTL', KEYS[i])) or left)
+end
 return {1, reads, 0, 1}

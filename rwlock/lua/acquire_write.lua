@@ -41,12 +41,10 @@ if (writes <= 0 and before ~= '0') or (reads <= 0 and across ~= '0') then return
 local books = ARGV[9] == 'b'
 local entry = not books and (ARGV[9] or '') ~= '' and ARGV[9] .. ARGV[1]
 if writes <= 0 then
-  local lives = reads > 0 and (across ~= '0' or expiry and expiry > now)
-  -- Of Redisson's holds the timeout keys tell, as in readers.lua. One that is out of reach is taken for alive.
-  for i = 1, (across ~= '0' or expiry) and 0 or math.min(reads, 1000) do
-    lives = lives or redis.pcall('EXISTS', ARGV[5] .. ARGV[1] .. ':rwlock_timeout:' .. i) ~= 0
+  if reads > 0 and (across ~= '0' or expiry and expiry > now
+      or still_in(ARGV[5] .. ARGV[1] .. ':rwlock_timeout:', reads) > 0) then
+    return {-2, 1, 0, 0}
   end
-  if lives then return {-2, 1, 0, 0} end
   local taken = redis.call('HLEN', KEYS[1]) > (mode and 1 or 0)
   local tells = not entry or ARGV[17] == '1'
   -- Of a newcomer behind others, while a writer is inside, no more needs to be known.
@@ -58,7 +56,7 @@ if writes <= 0 then
   local behind_readers = taken and mode == 'read'
   local left, whose = taken and not behind_readers and ttl or nil, nil
   if behind_readers then
-    while bury(now, 500) == 500 do end
+    while bury(now, 500, ARGV[5]) == 500 do end
     local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
     while last[1] and redis.call('HEXISTS', KEYS[1], last[1]) == 0 do -- of an earlier life
       redis.call('ZREM', KEYS[2], last[1])

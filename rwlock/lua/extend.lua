@@ -17,6 +17,7 @@ if not mine then
   if n == 0 then return 0 end -- what is counted belongs to a later life of the lock
   mine = n == held
 end
+local all = mine
 mine = mine and ARGV[5] ~= '1'
 local lease, ttl = tonumber(ARGV[2]), redis.call('PTTL', KEYS[1])
 redis.call('PEXPIRE', KEYS[1], int(math.max(ttl, lease))) -- first: it needs no memory, as the rest does
@@ -31,9 +32,11 @@ end
 local stays = now + 1 + lease
 if not mine then stays = math.max(stays, expiry or 0) end
 redis.call('ZADD', KEYS[2], int(stays), ARGV[1])
-for i = 4, #KEYS do redis.call('SET', KEYS[i], '1', 'PX', int(stays - now)) end
+for i = 4, #KEYS do
+  redis.call('SET', KEYS[i], '1', 'PX', int(all and stays - now or math.max(stays - now, redis.call('PTTL', KEYS[i]))))
+end
 -- The lock itself moves closer only if all that hold it are ours.
 local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] - now
-if mode == 'read' and ttl > last and all_ours(redis.call('HLEN', KEYS[1]) - 1) then ttl = last end
+if mode == 'read' and all and ttl > last and all_ours(redis.call('HLEN', KEYS[1]) - 1) then ttl = last end
 for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], int(math.max(ttl, stays - now))) end
 return 1

@@ -1,11 +1,16 @@
--- bury throws out readers of ours whose lease is over, at most so many, and returns how many.
+-- bury throws out readers of ours whose lease is over, at most so many, and returns how many. One whose owner Redisson
+-- shares, and renews, is Redisson's alone from then on. prefix is what the names of timeout keys begin with.
 -- (A zset that it has emptied cannot be asked for while the slot moves; nor is anything in it.)
-local function bury(now, most)
+-- include still_in
+local function bury(now, most, prefix)
   local dead = redis.pcall('ZRANGEBYSCORE', KEYS[2], '-inf', int(now), 'LIMIT', 0, most)
-  if #dead > 0 then
-    redis.call('HDEL', KEYS[1], unpack(dead))
-    redis.call('ZREM', KEYS[2], unpack(dead))
+  if #dead == 0 then return 0 end
+  local holds, over = redis.call('HMGET', KEYS[1], unpack(dead)), {}
+  for i, owner in ipairs(dead) do
+    if still_in(prefix .. owner .. ':rwlock_timeout:', tonumber(holds[i] or 0) or 0) <= 0 then over[#over + 1] = owner end
   end
+  if over[1] then redis.call('HDEL', KEYS[1], unpack(over)) end
+  redis.call('ZREM', KEYS[2], unpack(dead))
   return #dead
 end
 -- alive returns for how long in ms Redisson's readers have the lock, when no others are in the hash;

@@ -22,7 +22,17 @@ if reads <= 0 then -- The hash was deleted under it; what went along with it goe
   return {0, 0, -1}
 end
 if ended == 0 then return {reads, 0, -1} end
-local held = math.max(reads - ended, 0)
+local held, base = math.max(reads - ended, 0), string.sub(KEYS[4], 1, -2)
+-- theirs returns for how many ms the holds that stay are good for if none of them is of a session of ours, as those of an
+-- owner that Redisson shares: it renews their timeout keys alone.
+local function theirs()
+  local all = redis.pcall('SMEMBERS', ids)
+  for _, id in ipairs(all) do
+    if string.sub(id, 1, 1) == 'r' then return nil end
+  end
+  return not all.err and still_in(base, reads)
+end
+local stays = held > 0 and not private and expiry and theirs()
 local alone = keep > 0 and (private or each('SISMEMBER', ids, 'r', kept, others - 1) == held)
 local cut = alone and held > 0 and expiry and now + 1 + keep < expiry
 if held == 0 then
@@ -38,16 +48,21 @@ if cut then -- only ever shorter: unlocking one hold never lengthens the lease o
 end
 -- A private owner may have more timeout keys than the session knows of. (One out of reach ends anyway.)
 for i = 1, math.max(#KEYS - 4, whose == '2' and math.min(reads, 1000) or 1) do
-  local key = i == 1 and KEYS[4] or KEYS[4 + i] or string.sub(KEYS[4], 1, -2) .. i
+  local key = i == 1 and KEYS[4] or KEYS[4 + i] or base .. i
   if i > held then
     redis.pcall('DEL', key)
   elseif cut and redis.call('PTTL', key) > keep then
     redis.call('PEXPIRE', key, keep)
   end
 end
-if held > 0 and expiry and expiry > now then
+if stays then
+  redis.call('ZREM', KEYS[2], ARGV[1])
+  expiry = nil
+  if stays > 0 then redis.call('SET', KEYS[4], '1', 'PX', stays) end
+  if redis.call('PTTL', KEYS[1]) < stays then redis.call('PEXPIRE', KEYS[1], stays) end
+elseif held > 0 and expiry and expiry > now then
   -- Those that stay may be of shorter leases; one that lives as long as the reader speaks for all.
-  redis.call('SET', KEYS[4], '1', 'PX', int(expiry - now))
+  redis.call('SET', KEYS[4], '1', 'PX', int(private and expiry - now or math.max(expiry - now, redis.call('PTTL', KEYS[4]))))
 end
 if mode == 'write' then
   -- The TTL is the writer's: it shrinks to what that deserves if all that is left is this session's.
@@ -61,7 +76,7 @@ end
 local last = redis.pcall('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES') -- see remove
 if last[1] and (held == 0 or (expiry and expiry > now)) then
   local most = tonumber(last[2]) > now and 8 or 500
-  while bury(now, most) == 500 do end
+  while bury(now, most, string.sub(base, 1, #base - #(ARGV[1] .. ':rwlock_timeout:'))) == 500 do end
 end
 local here, ours = redis.call('HLEN', KEYS[1]) - 1, tonumber(redis.pcall('ZCARD', KEYS[2])) or 0
 local left = 0 -- ms until the last reader's lease is over; 0: not known
@@ -69,7 +84,7 @@ if ours == here and here > 0 then
   left = last[2] - now
 elseif ours == 0 and here > 0 and held == 0 and not waits then
   -- (The key of the line is missing, see readers.lua.)
-  left = alive(string.sub(KEYS[4], 1, #KEYS[4] - #(ARGV[1] .. ':rwlock_timeout:1')))
+  left = alive(string.sub(base, 1, #base - #(ARGV[1] .. ':rwlock_timeout:')))
   here = left and here or 0
 elseif ours == 0 and here > 0 and held == 0 then
   call_writer(at, now, 0)

@@ -59,7 +59,7 @@ end
 if expiry ~= before then redis.call('ZADD', KEYS[2], int(expiry), ARGV[1]) end
 if expiry > before then
   redis.call('PEXPIRE', KEYS[2], int(math.max(ttl, expiry - now, 1)))
-  redis.call('SET', KEYS[4], '1', 'PX', int(math.max(expiry - now, 1)))
+  redis.call('SET', KEYS[4], '1', 'PX', int(math.max(expiry - now, 1, private and 0 or redis.call('PTTL', KEYS[4]))))
 end
 if held > 0 then
   -- Only ever shorter: unlocking one hold never lengthens the lease of another.
@@ -67,7 +67,7 @@ if held > 0 then
   if alone and ttl > stays then redis.call('PEXPIRE', KEYS[1], int(stays)) end
   return {held, 1, -1}
 end
-if reads > 0 and expiry <= now and (expiry > 0 or redis.call('EXISTS', KEYS[4]) == 0) then
+if reads > 0 and expiry <= now and redis.call('PTTL', KEYS[4]) <= (expiry > 0 and 0 or -2) then
   redis.call('HDEL', KEYS[1], ARGV[1]) -- their lease is over
   redis.call('ZREM', KEYS[2], ARGV[1])
   remove(KEYS[4], ids)

@@ -32,8 +32,10 @@ local function reader(first, count, owner)
   if lease == 0 then return 1 end
   if count > 2 then redis.call('PEXPIRE', KEYS[first + 2], ttl) end
   -- (A hold may have ended since this was sent, and its key with it.)
-  for i = first + 3, math.min(first + count - 1, first + 2 + (tonumber(fields[2]) or 0)) do
-    redis.call('SET', KEYS[i], '1', 'PX', int(left))
+  local holds = tonumber(fields[2]) or 0
+  for i = first + 3, math.min(first + count - 1, first + 2 + holds) do
+    -- Others, who may be Redisson's, may have holds of this owner that are good for longer.
+    redis.call('SET', KEYS[i], '1', 'PX', int(holds > count - 3 and math.max(left, redis.call('PTTL', KEYS[i])) or left))
   end
   return 1
 end
