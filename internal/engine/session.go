@@ -86,7 +86,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt redis.Optio
 		return nil, fmt.Errorf("new session: %w", err)
 	}
 	s.makeHeads()
-	s.pollPause = cfg.PollPause()
+	s.pollPause = s.cfg.PollPause()
 	s.unreserve = holds.ReserveOwners(s.id)
 	s.life.Background.Go(func() { s.schedule.Run(s.life.Context, s.now, s.watch) })
 	return s, nil
@@ -104,6 +104,7 @@ func newSession(client rueidis.Client, cfg Config, opt redis.Options) *Session {
 	}
 	s.notes = report.NewNotifier()
 	s.log = slog.New(s.notes.Handler(cfg.Logger.Handler()))
+	s.cfg.Polling = report.GuardBackoff(cfg.Polling, s.log)
 	s.trace = report.NewTracer(report.Guard(cfg.Trace, s.log), s.now)
 	s.outage = report.NewWatch(s.now, s.log)
 	s.unrenewed = report.NewRenewals[*claim](s.now, s.log)

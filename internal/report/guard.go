@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime/debug"
+	"time"
 
 	"relock/locktrace"
 )
@@ -39,6 +40,19 @@ func Guard(hooks *locktrace.Trace, log *slog.Logger) *locktrace.Trace {
 func caught(name string, log *slog.Logger) {
 	if v := recover(); v != nil {
 		log.Error("relock: a hook has panicked; the session goes on", "hook", name, "panic", v, "stack", string(debug.Stack()))
+	}
+}
+
+// GuardBackoff is [Guard] for the Backoff of a session that polls, which its heartbeats ask too; nil for nil. If it panics, it
+// gives up.
+func GuardBackoff(pause func(n int) time.Duration, log *slog.Logger) func(n int) time.Duration {
+	if pause == nil {
+		return nil
+	}
+	return func(n int) (d time.Duration) {
+		d = -1
+		defer caught("Polling", log)
+		return pause(n)
 	}
 }
 

@@ -2,6 +2,7 @@ package claim_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -77,5 +78,57 @@ func TestABackoffThatEndsItsGoroutine(t *testing.T) {
 			}
 			must(t, ses.Close())
 		}
+	})
+}
+
+// A Backoff of a session that polls is called in the middle of a wait, and by the heartbeats of a fair lock's callers, in a
+// goroutine of the session's: if it panics there, it gives up, and the Logger hears of it.
+func TestAPollingBackoffThatPanics(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx, other := within(t, time.Minute), dial(t, s, rlock.Config{})
+		var text locktest.Journal
+		panicked := make(chan struct{}, 100)
+		var armed atomic.Bool
+		ses := dial(t, s, rlock.Config{Logger: text.Logger(), Polling: func(int) time.Duration {
+			if armed.Load() {
+				panicked <- struct{}{}
+				panic("on purpose")
+			}
+			return time.Millisecond
+		}})
+		armed.Store(true)
+		name := redistest.Name(t)
+		for what, ctx := range map[string]context.Context{"a caller": ctx, "a named owner": rlock.WithOwner(ctx, "me")} {
+			m := rlock.New(ses, name)
+			_, h, err := rlock.New(other, name).Lock(ctx)
+			must(t, err)
+			if _, _, err := m.Lock(rlock.WithOwner(ctx, "else")); !errors.Is(err, rlock.ErrNotAcquired) {
+				t.Errorf("%s: Lock returned %v", what, err)
+			}
+			noCalls(t, ses, what)
+			must(t, h.Unlock())
+			_, h, err = m.Lock(ctx)
+			must(t, err)
+			must(t, h.Unlock())
+		}
+		if text.Count("a hook has panicked; the session goes on\" hook=Polling") == 0 {
+			t.Errorf("the Logger heard %q", text.Lines)
+		}
+		for len(panicked) > 0 {
+			<-panicked
+		}
+		_, h, err := fairlock.New(other, name+"fair").Lock(ctx)
+		must(t, err)
+		got := make(chan error)
+		go func() {
+			_, h, err := fairlock.New(ses, name+"fair").Lock(ctx)
+			if err == nil {
+				err = h.Unlock()
+			}
+			got <- err
+		}()
+		<-panicked
+		must(t, h.Unlock())
+		must(t, <-got)
 	})
 }
