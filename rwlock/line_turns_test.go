@@ -178,7 +178,8 @@ func TestAReaderBehindAWriterOfItsSessionIsHeardOf(t *testing.T) {
 		trace.Attempt = func(a locktrace.Attempt) { answers <- a }
 		ses := dial(t, s, rlock.Config{PollFloor: time.Hour, Trace: trace})
 		_, w := hold(t, ctx, rwlock.New(dial(t, s, far), name).Lock)
-		waiting := stand(t, ctx, s, []*rlock.Session{ses, dial(t, s, far), dial(t, s, far)}, name)
+		third, ofThird := locktest.DialProxy(t, s, far)
+		waiting := stand(t, ctx, s, []*rlock.Session{ses, dial(t, s, far), third}, name)
 		redistest.Eventually(t, 5*time.Second, "the first writer to say that it listens", func() bool {
 			n, err := s.Do(t, "ZCOUNT", "relock_line1:{"+name+"}", "5900000000000000", "6000000000000000").ToInt64()
 			must(t, err)
@@ -194,9 +195,12 @@ func TestAReaderBehindAWriterOfItsSessionIsHeardOf(t *testing.T) {
 		for a := (locktrace.Attempt{}); a.Kind != "read"; {
 			a = locktest.Get(t, answers, 5*time.Second, "an attempt of the reader")
 		}
+		_, ask := ofThird.HoldRequest(calls("acquire_write")) // which it sends if the reader takes longer than it comes first
+		defer ask()
 		must(t, w.Unlock())
 		r := in(t, reader, 5*time.Second, "the reader").hold
 		notIn(t, waiting[2], "the third writer beside the reader")
+		ask()
 		must(t, r.Unlock())
 		must(t, in(t, waiting[2], 5*time.Second, "the third writer").hold.Unlock())
 		nothingLeft(t, s)
