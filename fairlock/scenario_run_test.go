@@ -79,11 +79,14 @@ func TestARunIsOneClaim(t *testing.T) {
 		proxy.Reset()
 		unlock(t, first)
 		wg.Wait()
-		if entries > 3 || len(owners) != int(entries) {
-			t.Errorf("%d waiters had %d entries and %d owners; want as many owners as entries, and few", n, entries, len(owners))
+		// On a busy machine a grant may be heard so late that the session asks Redis, which says nothing of the tokens that
+		// came with it: then another run serves those that are left.
+		more := len(owners) - int(entries)
+		if asked := locktest.Sent(proxy, runs("acquire")); entries > 3 || more < 0 || more > asked {
+			t.Errorf("%d waiters had %d entries and %d owners, and asked %d times; want as many owners as entries, and few", n, entries, len(owners), asked)
 		}
-		if sent := locktest.Sent(proxy, runs("release")); sent != int(entries) {
-			t.Errorf("%d runs sent %d releases", entries, sent)
+		if sent := locktest.Sent(proxy, runs("release")); sent != len(owners) {
+			t.Errorf("%d runs sent %d releases", len(owners), sent)
 		}
 		nothingLeft(t, s, "redisson_lock_token:{x}")
 	})

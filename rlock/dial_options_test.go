@@ -43,7 +43,7 @@ func TestDialToABusyServerIsAnOutage(t *testing.T) {
 	t.Parallel()
 	s := redistest.Real(t)
 	ctx := within(t, time.Minute)
-	must(t, s.Do(t, "CONFIG", "SET", "busy-reply-threshold", "1").Error())
+	must(t, s.Do(t, "CONFIG", "SET", "lua-time-limit", "1").Error())
 	slow, ended := s.Client(t), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -21,7 +21,7 @@ func TestUnsubscribeWhileRedisIsBusy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Real(t)
-			must(t, s.Do(t, "CONFIG", "SET", "busy-reply-threshold", "1").Error())
+			must(t, s.Do(t, "CONFIG", "SET", "lua-time-limit", "1").Error())
 			trace, waiting := locktest.Waiting()
 			ses, p := locktest.DialProxy(t, s, rlock.Config{Trace: trace})
 			ctx := within(t, time.Minute)

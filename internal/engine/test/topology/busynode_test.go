@@ -16,7 +16,7 @@ func TestLooksForReplicasOnABusyNode(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t)
 	node := c.Node(c.Addrs[0])
-	must(t, node.Do(t, "CONFIG", "SET", "busy-reply-threshold", "1").Error())
+	must(t, node.Do(t, "CONFIG", "SET", "lua-time-limit", "1").Error())
 	slow, ended := node.Client(t), make(chan struct{})
 	go func() {
 		defer close(ended)
