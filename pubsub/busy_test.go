@@ -51,7 +51,7 @@ func TestNothingIsUnsubscribedWhileTheServerCannotServe(t *testing.T) {
 // A server that could not save its data answers MISCONF to PING, and unsubscribes all the same.
 func TestUnsubscribeWhileTheServerCannotSave(t *testing.T) {
 	t.Parallel()
-	s := redistest.Real(t, "--rdbcompression", "no") // one of its own
+	s := redistest.Real(t, "--rdbcompression", "no")                           // one of its own
 	if err := s.Do(t, "CONFIG", "SET", "save", "3600 1").Error(); err != nil { // on its command line 6.2 reads that as none
 		t.Fatal(err)
 	}
