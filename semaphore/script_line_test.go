@@ -147,6 +147,7 @@ var lineCases = []locktest.ScriptCase{
 	run("its session waits, and leaves it to others", "release", stand(has(0, inf, "me:1", "me:2"), "A1 B1"), withLine, share("A:7"), "[0 1 -1 0 0]", "[0 0 -1 0 0]", "line<A1 B1 sA sB> s=2"),
 	run("another session waits", "release", stand(has(0, inf, "me:1", "me:2"), "B1 A1"), withLine, share("A:7"), "[0 1 -1 0 0]", "[0 0 -1]", "s=0 z<A1.0 B1.0>").Moving("line<B1 A1 sA sB c> s=2"),
 	run("a session that polls waits", "release", append(has(0, inf, "me:1", "me:2"), []string{"ZADD", "line", "-8999999999999999", "bA", fmt.Sprint(fresh), "sA"}), withLine, share("A:7"), "[0 1 -1]", "[0 0 -1]", "line<bA sA> s=2"),
+	run("it grants all who stand there, and a session that polls comes later", "release", stand(has(0, inf, "me:1", "me:2"), "A1", "-7000000000000001", "bB"), withLine, frees, "[0 1 -1 0 0]", "[0 0 -1]", "line<bB sA> s=1 z<A1.0>").Moving("line<bB A1 sA c> s=2"),
 	run("the first has died", "release", stand(has(0, inf, "me:1", "me:2"), "A1 B1", fmt.Sprint(dead), "sA"), withLine, frees, "[0 1 -1 0 0]", "[0 0 -1]", "s=1 z<B1.0>").Moving("line<B1 sB c> s=2"),
 	run("the first leaves", "release", stand(has(0, inf, "x:1"), "A2 B1"), withLine, leaves("A2"), "[0 0 -1 0 0]", "[0 0 -1 0 0]", "line<B1 sA sB> s=0 z<x:1>"),
 	run("the first leaves what it kept", "release", stand(has(1, inf, "x:1"), "A2 B1", "8200000000000001", "k"+entry("A2")), withLine, leaves("A2"), "[0 0 -1 0 0]", "[0 0 -1]", "s=0 z<B1.0 x:1>"),
@@ -218,6 +219,25 @@ func TestSessionsAreToldWhatTheirEntriesWereGiven(t *testing.T) {
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("%s: told %+v, want %+v", c.what, got, c.want)
 			}
+		}
+	})
+}
+
+// A session that polls has what comes free shortly before it comes: the first of the line is called behind it.
+func TestAReleaseLeavesPermitsToASessionThatPolls(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		hears := locktest.Hears(t, s, "s:A")
+		comes := fmt.Sprint(-9000000000000000 + time.Now().UnixMilli()*1000 + 999) // within a second
+		for _, cmd := range stand(has(0, inf, "me:1", "me:2"), "A2", comes, "bB") {
+			must(t, s.Do(t, cmd...).Error())
+		}
+		eval(t, s, "release", withLine, frees...)
+		must(t, s.Do(t, "PUBLISH", "s:A", "end").Error())
+		if got := toldUntilTheEnd(t, hears, "a release"); len(got) != 1 || got[0].Granted || got[0].After <= 0 {
+			t.Errorf("told %+v, want a call for later", got)
+		}
+		if free := value(t, s, "s"); free != "2" {
+			t.Errorf("%s are free, want 2", free)
 		}
 	})
 }

@@ -45,8 +45,10 @@ if answer and not gone and given == #ARGV - 9 then
   for i = 10, #ARGV do redis.pcall('ZADD', KEYS[2], '0', ARGV[i]) end
 end
 if answer and not gone then return answer end
-if LINE and not heads or heads and heads[1] and not is_entry(heads[1]) then heads = LINE and entries(0) end
 local known, receivers, whole = heads, -1, value and not bad and given == #ARGV - 9 and 1 or 0
+if LINE and not heads or heads and heads[1] and not is_entry(heads[1]) then
+  heads, known = LINE and entries(0), nil -- a session that polls may come first
+end
 local was = false
 if heads and heads[1] and ARGV[6] ~= '' then
   local entry = ARGV[6] .. ARGV[7]
