@@ -61,6 +61,7 @@ var semaphoreCases = []locktest.ScriptCase{
 	run("expired ones come back for the next", "acquire", has(0, "5", "x:1"), both, args("1", "5", "ch", "PUBLISH", "0", "1", "", "me:1", "me:2"), "[-2 1 0 0]", "[-2 1 0 0]", "s=1"),
 	run("its own that expired are taken anew", "acquire", has(0, "5", "me:1", "me:2"), both, get2, "[1 30001 0 1 0 -1]", "[1 30001 0 0 0 -1]", "s=0 z<me:1 me:2>").Rest("0"),
 	run("what is there of it is not taken twice", "acquire", has(4, inf, "me:1"), both, get2, "[1 30001 0 1 3 -1]", "[1 30001 0 0 3 -1]", "s=3 z<me:2 me:1>"),
+	run("nor if its first has been given back", "acquire", append(has(4, inf, "me:2"), strings.Fields("ZADD z 5 x:1")), both, get2, "[1 30001 0 1 4 -1]", "[1 30001 0 0 4 -1]", "s=4 z<me:1 me:2>").Rest("4"),
 	run("the rest of it is taken from the last", "acquire", has(1, inf, "me:1"), both, get2, "[0 -1 0 0 1 2]", "[0 -1 0 0 1 2]", "s=1 z<me:1>"),
 	run("the counter is gone, its permits count", "acquire", set("ZADD z "+inf+" x:1"), both, get2, "[1 30001 0 1 2 -1]", "[1 30001 0 0 2 -1]", "s=2 z<me:1 me:2 x:1>"),
 	run("the counter is gone, too few are left", "acquire", set("ZADD z "+inf+" x:1 "+inf+" x:2 "+inf+" x:3 "+inf+" x:4"), both, get2, "[0 -1 0 0 1 5]", "[0 -1 0 0 1 5]", "s=1 z<x:1 x:2 x:3 x:4>"),

@@ -93,6 +93,9 @@ if granted then
     end
     added = added + one
   end
+  if added < n - alive then -- of an earlier run the first has been given back since, and others have not
+    value = redis.call('INCRBY', KEYS[1], int(n - alive - added))
+  end
   keep(tonumber(ARGV[5]))
   if entry and (heads[1] or position > 0) then
     leave(entry, true)
