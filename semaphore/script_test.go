@@ -173,6 +173,7 @@ func TestMessages(t *testing.T) {
 			{"expired ones and too high a request", "acquire", has(0, "5", "x:1"), both, get2, "1"},
 			{"released", "release", has(1, inf, "me:1", "me:2"), both, put2, "3"},
 			{"released, and none is free", "release", has(-2, inf, "me:1", "me:2"), both, put2, ""},
+			{"released, and only a session that polls waits", "release", append(has(0, inf, "me:1", "me:2"), []string{"ZADD", "line", "-7000000000000001", "bB"}), withLine, frees, "2"},
 			{"nothing released", "release", has(1, inf, "x:1"), both, put2, ""},
 			{"asked", "state", has(1, inf, "x:1"), stateKeys, args("5", "ch", "PUBLISH", "1", ""), ""},
 			{"asked, and some expired", "state", has(1, "5", "x:1"), stateKeys, args("5", "ch", "PUBLISH", "1", ""), "2"},

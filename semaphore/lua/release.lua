@@ -57,9 +57,8 @@ if heads and heads[1] and ARGV[6] ~= '' then
   known = nil
 end
 value = tonumber(value or nil) or 0 -- gone: it was deleted, or is of another type
-if ARGV[9] == '1' and heads and is_entry(heads[1]) and string.sub(ARGV[7], 1, #session_of(heads[1]) + 1) == session_of(heads[1]) .. ':' then
-  if given > 0 and value > 0 then receivers = redis.call(ARGV[2], ARGV[1], int(value)) end
-elseif heads and heads[1] then
+local first = heads and is_entry(heads[1]) and session_of(heads[1]) .. ':'
+if heads and heads[1] and not (ARGV[9] == '1' and first and string.sub(ARGV[7], 1, #first) == first) then
   local at = {listens = ARGV[8] == '1', owner = ARGV[7], channel = ARGV[1], publish = ARGV[2], counts = ARGV[3],
     prefix = ARGV[5]}
   if known and is_entry(known[1]) then
@@ -68,8 +67,8 @@ elseif heads and heads[1] then
   else
     value = let_in(value, math.huge, at, was)
   end
-  if given > 0 and value > 0 then receivers = redis.call(ARGV[2], ARGV[1], int(value)) end
 end
+if given > 0 and value > 0 then receivers = redis.call(ARGV[2], ARGV[1], int(value)) end
 if ARGV[3] ~= '1' then receivers = -1 end
 if heads and is_entry(heads[1]) then return {0, whole, receivers, 0, 0} end
 return {0, given > 0 and whole or 0, receivers}
