@@ -112,7 +112,9 @@ local function serve(free, limit, at, us, now, own, was, known)
       end
       from = from + 1
     elseif entry == own then
-      granted = true
+      local early = called_until(now) - patience(own) - now -- it was called for later: until then others may come
+      granted = early <= 0
+      if not granted then call(at.prefix, own, early) end
       break
     else
       local called = called_until(now, scores and (scores[2] or 0))
