@@ -195,6 +195,7 @@ func TestSessionsAreToldWhatTheirEntriesWereGiven(t *testing.T) {
 			{"a slow taker that comes to be the first, and the next is called", "release", withLine, leaves("B2"), stand(has(70, inf), "B2 cC65", append([]string{"3", entry("cC65")}, doze...)...), []waiting.Message{slow}},
 			{"not the first", "release", withLine, frees, stand(full, "B2 C1 A1"), nil},
 			{"called for more than 64", "release", withLine, frees, stand(has(70, inf, "me:1", "me:2"), "cA65"), []waiting.Message{was("cA65", "s", false, 0)}},
+			{"the counter is gone, and the first makes it anew", "release", withLine, frees, stand(set("ZADD z "+inf+" me:1 "+inf+" me:2"), "A1 B1"), []waiting.Message{was("A1", "s", false, 0)}},
 			{"behind one that is called", "release", withLine, frees, stand(has(70, inf, "me:1", "me:2"), "cB65 A1"), []waiting.Message{was("A1", "s", false, 5*time.Millisecond)}},
 			{"behind one that keeps what comes free", "release", withLine, frees, stand(full, "B3 A1"), []waiting.Message{was("A1", "s", false, time.Second)}},
 			{"the first, since another has left", "release", withLine, leaves("B2"), stand(has(0, inf, "x:1"), "B2 A1"), []waiting.Message{was("A1", "s", false, 5*time.Millisecond)}},

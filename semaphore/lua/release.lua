@@ -56,8 +56,9 @@ if heads and heads[1] and ARGV[6] ~= '' then
   leave(entry, was)
   known = nil
 end
-value = tonumber(value or nil) or 0 -- gone: it was deleted, or is of another type
 local first = heads and is_entry(heads[1]) and session_of(heads[1]) .. ':'
+if first and given > 0 and not value then call(ARGV[5], heads[1], 0) end -- it makes anew what was deleted
+value = tonumber(value or nil) or 0 -- it was deleted, or is of another type
 if heads and heads[1] and not (ARGV[9] == '1' and first and string.sub(ARGV[7], 1, #first) == first) then
   local at = {listens = ARGV[8] == '1', owner = ARGV[7], channel = ARGV[1], publish = ARGV[2], counts = ARGV[3],
     prefix = ARGV[5]}
