@@ -92,6 +92,9 @@ func leaves(name string) []string {
 	return idgen.AppendPermits(args("ch", "PUBLISH", "0", "0", "s:", e[:20], e[20:], "0", "0"), e[20:], size(name))
 }
 
+// polls are those of a session that comes again for two.
+var polls = args("30000", "5", "ch", "PUBLISH", "0", "0", "b", "0", "0", "1", "s:", "0", "A", "100", "50", "x:8", "x:9")
+
 // share are those of a session that has had its permits for longer than its share.
 func share(owner string) []string {
 	return args("ch", "PUBLISH", "0", "0", "s:", "", owner, "0", "1", "me:1", "me:2")
@@ -134,6 +137,8 @@ var lineCases = []locktest.ScriptCase{
 	run("and lets those behind in", "acquire", stand(has(1, inf), "A2 B1"), withLine, come("A2", "1"), "[-2 1 0 0]", "[-2 1 0 0]", "s=0 z<B1.0>"),
 	run("nobody listens for a dead one", "acquire", stand(has(1, inf, "x:1"), "A1 B1", fmt.Sprint(dead), "sA"), withLine, come("B1", "1"), "[1 30001 0 1 0 -1]", "[1 30001 0 0 0 -1]", "s=0 z<B1.0 x:1>"),
 	run("the line is of another type", "acquire", append(has(0, inf, "x:1", "x:2"), strings.Fields("SET line x")), withLine, come("A2", "0"), "WRONGTYPE", "WRONGTYPE", "line=x s=0 z<x:1 x:2>"),
+	run("none is free, and it polls: it books what comes free before it comes", "acquire", has(0, inf, "x:1", "x:2"), withLine, polls, "[0 -1 0 0 0 2]", "[0 -1 0 0 0 2]", "line<bA> s=0 z<x:1 x:2>"),
+	run("too few are free for it, which others may have", "acquire", has(1, inf, "x:1"), withLine, polls, "[0 -1 0 0 1 2]", "[0 -1 0 0 1 2]", "s=1 z<x:1>"),
 	run("the line of a new one is of another type, and it polls", "acquire", set("SET line x"), withLine, args("30000", "1", "ch", "PUBLISH", "0", "0", "b", "0", "0", "1", "s:", "0", "A", "100", "50", "x:1", "x:2"), "[-2 1 0 0]", "[-2 1 0 0]", "line=x"),
 	run("the line of one whose permits are out is of another type, and it polls", "acquire", set("ZADD z "+inf+" x:9", "SET line x"), withLine, args("30000", "1", "ch", "PUBLISH", "0", "0", "b", "0", "0", "1", "s:", "0", "A", "100", "50", "x:1"), "WRONGTYPE", "WRONGTYPE", "line=x z<x:9>"),
 
@@ -157,6 +162,7 @@ var lineCases = []locktest.ScriptCase{
 	run("it has less: it enters", "take", set("SET c 1"), countLine, takes("cA2"), "[0 "+never+" ~ ~ 1 -1]", "[0 "+never+" ~ ~ 1 -1]", "c=1 line<cA2 sA kcA2>"),
 	run("it has enough, and the line is of another type", "take", set("SET c 5", "SET line x"), countLine, takes("cA2"), "WRONGTYPE", "WRONGTYPE", "c=5 line=x"),
 	run("behind another", "take", stand(set("SET c 1"), "cA2"), countLine, takes("cB1"), "[0 -1 ~ ~ 1 -1]", "[0 -1 ~ ~ 1 -1]", "c=1 line<cA2 cB1 sA sB kcA2>"),
+	run("too few for one that polls, which others may have", "take", set("SET c 1"), countLine, once("2", "b", "0", "0", "1", "s:", "0", "A", "100", "50", "ch", "PUBLISH"), "[0 -1 0 0 1 -1]", "[0 -1 0 0 1 -1]", "c=1"),
 	run("it takes, and the next is called", "take", stand(set("SET c 2"), "cA1 cB1"), countLine, takes("cA1"), "[1 -1 0 1 1 -1]", "[1 -1 0 0 1 -1]", "c=1 line<cB1 sA sB c> r{3:7:1}"),
 	run("it takes, and nobody waits", "take", stand(set("SET c 2"), "cA1"), countLine, takes("cA1"), "[1 -1 0 1 1 -1]", "[1 -1 0 0 1 -1]", "c=1 r{3:7:1}"),
 	run("it leaves", "untake", stand(set("SET c 1"), "cA2 cB1"), locktest.Keys("c", "r", "line"),

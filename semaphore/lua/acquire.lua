@@ -102,7 +102,7 @@ if granted then
     value = let_in(value, limit, at, first and entry)
   end
   position = 0
-elseif first_id == 16 and not waits then
+elseif first_id == 16 and not waits and value <= 0 then -- else what is left to it would lie idle: it is not enough
   LINE = KEYS[3]
   book(ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15]), now)
 end

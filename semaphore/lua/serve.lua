@@ -112,8 +112,9 @@ local function serve(free, limit, at, us, now, own, was, known)
       end
       from = from + 1
     elseif entry == own then
-      local early = called_until(now) - patience(own) - now -- it was called for later: until then others may come
-      granted = early <= 0
+      -- It may have been called for later, behind a session that polls. (A millisecond is the courtesy to listeners.)
+      local early = called_until(now) - patience(own) - now
+      granted = early <= 1
       if not granted then call(at.prefix, own, early) end
       break
     else

@@ -34,7 +34,7 @@ if entry and (free < n or heads[1]) then
   if not granted then return {0, more and 1 or first and NEVER or -1, now, position, free, -1} end
 end
 if free < n then
-  if LINE and not entry then book(ARGV[12], tonumber(ARGV[13]), tonumber(ARGV[14]), select(2, time())) end
+  if LINE and not entry and free <= 0 then book(ARGV[12], tonumber(ARGV[13]), tonumber(ARGV[14]), select(2, time())) end
   return {0, -1, 0, 0, free, -1}
 end
 local bad
