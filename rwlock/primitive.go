@@ -141,10 +141,18 @@ func (n *names) endingArgs(args []string, op *kind.Op, line []string) []string {
 	return slices.Concat(args, line, op.Ends, op.IDs, op.OtherIDs)
 }
 
+// whose is "1" for a private owner; else what the names of its timeout keys begin with, for Redisson may share it.
+func (n *names) whose(op *kind.Op) string {
+	if op.Private {
+		return "1"
+	}
+	return n.timeout() + op.Owner + ":rwlock_timeout:"
+}
+
 // extend is extend.lua for one side.
 func (n *names) extend(op *kind.Op, side string, timeouts int) script.Command {
 	keys := append(make([]string, 0, 3+timeouts), n.lock.Key(), n.readers(), n.ids(op.Owner))
-	args := []string{op.Owner, script.Millis(op.Lease), side, script.Flag(op.Private), script.Flag(op.Away),
+	args := []string{op.Owner, script.Millis(op.Lease), side, n.whose(op), script.Flag(op.Away),
 		op.ID, script.Itoa(int64(len(op.Void)))}
 	return script.Command{
 		Script: extendScript, Keys: n.timeouts(keys, op.Owner, 1, timeouts),
@@ -242,5 +250,9 @@ func (r *readSide) Renew(op *kind.Op) script.Command {
 	if !op.FewestKeys {
 		keys = r.timeouts(append(keys, r.ids(op.Owner)), op.Owner, 1, op.Held)
 	}
-	return script.Command{Script: renewScript, Keys: keys, Args: []string{"r" + script.Itoa(int64(len(keys))) + ":" + op.Owner}}
+	side := "r"
+	if !op.Private {
+		side = "s"
+	}
+	return script.Command{Script: renewScript, Keys: keys, Args: []string{side + script.Itoa(int64(len(keys))) + ":" + op.Owner}}
 }

@@ -222,7 +222,7 @@ var releaseCases = []locktest.ScriptCase{
 	kase("a nested hold keeps it", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb", marked), relW, endingW(end, "", ""), "[1 1 -1]", "[1 0 -1]", "H(wb) W<m> lock{me:write:1 mode:write}"),
 	kase("several holds end at once", "release_write", setup("HSET lock mode write me:write 2", ttl, "SADD H wa wb"), relW, endingW(two, "", ""), "[0 1 0]", "[0 0 -1]", ""),
 	kase("a downgrade", "release_write", setup(both, meLives, ttl, "SADD H wa rb", "SET T1 1", marked), relW, endingW(end, "", ""), "[0 1 0]", "[0 0 -1]", "H(rb) R<me> T1=1 lock{me:1 mode:read}"),
-	kase("what is over is no downgrade", "release_write", setup(both, meOver, ttl, "SADD H wa rb", "SET T1 1", marked), relW, endingW(end, "", ""), "[0 1 0]", "[0 0 -1]", ""),
+	kase("what is over is no downgrade", "release_write", setup(both, meOver, ttl, "SADD H wa rb", marked), relW, endingW(end, "", ""), "[0 1 0]", "[0 0 -1]", ""),
 	kase("what is over, with its score, is none either", "release_write", setup(both, ttl, "SADD H wa rb"), relW, endingW(end, "", ""), "[0 1 0]", "[0 0 -1]", ""),
 	kase("a reader whose score is gone is found by its key", "release_write", setup(both, ttl, "SADD H wa rb", "SET T1 1"), relW, endingW(end, "", ""), "[0 1 0]", "[0 0 -1]", "H(rb) T1=1 lock{me:1 mode:read}"),
 	kase("a hold of an earlier life is not released", "release_write", setup(writer, "SADD H wb"), relW, endingW(end, "", ""), "[1 0 -1]", "[1 0 -1]", "H(wb) lock{me:write:1 mode:write}"),

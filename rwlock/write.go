@@ -107,7 +107,7 @@ func (w *writeSide) Leave(op *kind.Op) script.Command {
 	if op.ByIDs || !op.Private {
 		keys = append(keys, w.ids(op.Owner))
 	}
-	args := []string{op.Owner, script.Millis(op.Lease), script.Flag(op.Private), w.Channel(), w.lock.Publish, inbox.Prefix}
+	args := []string{op.Owner, script.Millis(op.Lease), w.whose(op), w.Channel(), w.lock.Publish, inbox.Prefix}
 	if !op.Private {
 		args = append(args, op.Ends...)
 	}

@@ -120,7 +120,7 @@ func (item *renewalItem) addTo(round *renewalRound, op Op) {
 		slot = keyname.Slot(c.lock.Key())
 	}
 	p := c.account.Sides(c.prim)[item.side].(Leased)
-	op.Owner, op.N, op.Held = c.ownerID(), int(c.n), c.account.Counted(c.kind, item.side)
+	op.Owner, op.N, op.Held, op.Private = c.ownerID(), int(c.n), c.account.Counted(c.kind, item.side), c.num != 0
 	round.add(item, item.lease, slot, p.Renew(&op))
 }
 

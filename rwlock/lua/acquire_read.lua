@@ -78,7 +78,7 @@ if reads <= 0 and writes <= 0 then
     redis.call('HSET', KEYS[1], 'mode', 'read')
   end
 end
-local shared = reads > tonumber(before) -- others have holds of this owner, which may be good for longer
+local shared = id and reads > 0 -- others may have holds of this owner, which may be good for longer
 if reads <= 0 or counted == 0 then
   if id then redis.call('SADD', KEYS[5], 'r' .. id) end
   expiry = reads > 0 and expiry

@@ -1,6 +1,7 @@
 -- extend.lua: gives an owner's holds of one side a new end, as extend.lua of rlock does for a lock.
--- KEYS[1], KEYS[2], ARGV[1] see owner.lua  KEYS[3] the ids  KEYS[i] i > 3: a reader's timeout keys
--- ARGV[2] time to live in ms from now  ARGV[3] r or w, the side  ARGV[4] 1: the owner is private
+-- KEYS[1], KEYS[2], ARGV[1] see owner.lua  KEYS[3] the ids  KEYS[4] and more: a reader's timeout keys
+-- ARGV[2] time to live in ms from now  ARGV[3] r or w, the side  ARGV[4] 1: the owner is private; else what
+--   the names of its timeout keys begin with
 -- ARGV[5] 1: the end only moves away  ARGV[6] id of this extension, or ''
 -- ARGV[7] how many ids of extensions follow that are void from now on
 -- ARGV[i] i > 7: those; then, of a named owner, the ids of this session's holds of the side
@@ -23,7 +24,8 @@ local lease, ttl = tonumber(ARGV[2]), redis.call('PTTL', KEYS[1])
 redis.call('PEXPIRE', KEYS[1], int(math.max(ttl, lease))) -- first: it needs no memory, as the rest does
 each('SADD', KEYS[3], 'x', 8, first - 1)
 if side == 'w' then
-  local stays = math.max(lease, reads > 0 and (expiry or 0) - now or 0) -- its read holds need it too
+  local stays = math.max(lease, reads > 0 and (expiry or 0) - now or 0) -- its read holds need it too, and Redisson's
+  if mine and reads > 0 and ARGV[4] ~= '1' then stays = math.max(stays, still_in(ARGV[4], reads)) end
   ttl = mine and stays or math.max(ttl, stays)
   redis.call('PEXPIRE', KEYS[1], int(ttl))
   redis.call('PEXPIRE', KEYS[3], int(ttl))
@@ -37,6 +39,9 @@ for i = 4, #KEYS do
 end
 -- The lock itself moves closer only if all that hold it are ours.
 local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] - now
-if mode == 'read' and all and ttl > last and all_ours(redis.call('HLEN', KEYS[1]) - 1) then ttl = last end
+if mode == 'read' and all and ttl > last and all_ours(redis.call('HLEN', KEYS[1]) - 1, last,
+    string.sub(KEYS[4], 1, #KEYS[4] - #(ARGV[1] .. ':rwlock_timeout:1'))) then
+  ttl = last
+end
 for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], int(math.max(ttl, stays - now))) end
 return 1

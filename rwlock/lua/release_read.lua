@@ -23,6 +23,7 @@ if reads <= 0 then -- The hash was deleted under it; what went along with it goe
 end
 if ended == 0 then return {reads, 0, -1} end
 local held, base = math.max(reads - ended, 0), string.sub(KEYS[4], 1, -2)
+local prefix = string.sub(base, 1, #base - #(ARGV[1] .. ':rwlock_timeout:'))
 -- theirs returns for how many ms the holds that stay are good for if none of them is of a session of ours, as those of an
 -- owner that Redisson shares: it renews their timeout keys alone.
 local function theirs()
@@ -32,8 +33,10 @@ local function theirs()
   end
   return not all.err and still_in(base, reads)
 end
-local stays = held > 0 and not private and expiry and theirs()
+local stays = held > 0 and not private and theirs()
 local alone = keep > 0 and (private or each('SISMEMBER', ids, 'r', kept, others - 1) == held)
+-- What another's hold lives by may be a key behind those that count from now on. The first one speaks for it then.
+local beyond = held > 0 and not private and not alone and still_in(base, reads, held + 1) or 0
 local cut = alone and held > 0 and expiry and now + 1 + keep < expiry
 if held == 0 then
   redis.call('HDEL', KEYS[1], ARGV[1])
@@ -60,9 +63,10 @@ if stays then
   expiry = nil
   if stays > 0 then redis.call('SET', KEYS[4], '1', 'PX', stays) end
   if redis.call('PTTL', KEYS[1]) < stays then redis.call('PEXPIRE', KEYS[1], stays) end
-elseif held > 0 and expiry and expiry > now then
+elseif held > 0 and math.max(beyond, expiry and expiry - now or 0) > 0 then
   -- Those that stay may be of shorter leases; one that lives as long as the reader speaks for all.
-  redis.call('SET', KEYS[4], '1', 'PX', int(private and expiry - now or math.max(expiry - now, redis.call('PTTL', KEYS[4]))))
+  local good = math.max(beyond, expiry and expiry - now or 0)
+  redis.call('SET', KEYS[4], '1', 'PX', int(private and good or math.max(good, redis.call('PTTL', KEYS[4]))))
 end
 if mode == 'write' then
   -- The TTL is the writer's: it shrinks to what that deserves if all that is left is this session's.
@@ -76,7 +80,7 @@ end
 local last = redis.pcall('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES') -- see remove
 if last[1] and (held == 0 or (expiry and expiry > now)) then
   local most = tonumber(last[2]) > now and 8 or 500
-  while bury(now, most, string.sub(base, 1, #base - #(ARGV[1] .. ':rwlock_timeout:'))) == 500 do end
+  while bury(now, most, prefix) == 500 do end
 end
 local here, ours = redis.call('HLEN', KEYS[1]) - 1, tonumber(redis.pcall('ZCARD', KEYS[2])) or 0
 local left = 0 -- ms until the last reader's lease is over; 0: not known
@@ -84,7 +88,7 @@ if ours == here and here > 0 then
   left = last[2] - now
 elseif ours == 0 and here > 0 and held == 0 and not waits then
   -- (The key of the line is missing, see readers.lua.)
-  left = alive(string.sub(base, 1, #base - #(ARGV[1] .. ':rwlock_timeout:')))
+  left = alive(prefix)
   here = left and here or 0
 elseif ours == 0 and here > 0 and held == 0 then
   call_writer(at, now, 0)
@@ -106,7 +110,7 @@ if here == 0 then
   return {0, 1, receivers}
 end
 -- The lock need not outlive the last of them.
-if left > 0 and redis.call('PTTL', KEYS[1]) > left and (ours == 0 or all_ours(here)) then
+if left > 0 and redis.call('PTTL', KEYS[1]) > left and (ours == 0 or all_ours(here, left, prefix)) then
   redis.call('PEXPIRE', KEYS[1], int(left))
 end
 return {held, 1, -1}

@@ -20,7 +20,7 @@ if ARGV[6] == '2' and ARGV[11] == '' and redis.call('EXISTS', KEYS[3]) == 0 and 
   return ARGV[4] == '1' and receivers or -1
 end
 local LINE, IDS = KEYS[3], 15
--- include ending
+-- include ending, still_in
 at.listens = ARGV[13] == '1'
 local ended = take_out('w', writes, reads, kept)
 if ARGV[11] ~= '' and waits then
@@ -47,6 +47,8 @@ if held > 0 then
 else
   redis.call('HDEL', KEYS[1], ARGV[1] .. ':write')
 end
+-- For how long Redisson's read holds of the owner, if it shares that, need the lock.
+local theirs = reads > 0 and not private and still_in(string.sub(KEYS[4], 1, -2), reads) or 0
 local before = reads > 0 and expiry or 0
 expiry = before
 if reads > 0 and alone and (private or each('SISMEMBER', ids, 'r', others, #ARGV) == reads) then
@@ -63,11 +65,11 @@ if expiry > before then
 end
 if held > 0 then
   -- Only ever shorter: unlocking one hold never lengthens the lease of another.
-  local stays = math.max(keep, expiry - now)
+  local stays = math.max(keep, expiry - now, theirs)
   if alone and ttl > stays then redis.call('PEXPIRE', KEYS[1], int(stays)) end
   return {held, 1, -1}
 end
-if reads > 0 and expiry <= now and redis.call('PTTL', KEYS[4]) <= (expiry > 0 and 0 or -2) then
+if reads > 0 and expiry <= now and theirs <= 0 and redis.call('PTTL', KEYS[4]) <= (expiry > 0 and 0 or -2) then
   redis.call('HDEL', KEYS[1], ARGV[1]) -- their lease is over
   redis.call('ZREM', KEYS[2], ARGV[1])
   remove(KEYS[4], ids)
@@ -92,7 +94,7 @@ if redis.call('HLEN', KEYS[1]) == 1 then
   remove(ids)
 else
   redis.call('HSET', KEYS[1], 'mode', 'read')
-  if reads > 0 and expiry > now then redis.call('PEXPIRE', KEYS[1], int(expiry - now)) end
+  if reads > 0 and expiry > now then redis.call('PEXPIRE', KEYS[1], int(math.max(expiry - now, theirs))) end
   next, more = call_writer(at, now, 0)
 end
 local receivers = -1

@@ -2,7 +2,8 @@
 -- KEYS    for each hold: the lock; for a reader the zset of our readers; then, unless they are left
 --   out, the set of ids and, for a reader, its timeout keys: one that has gone comes back
 -- ARGV[1] lease in ms; 0 only asks
--- ARGV[i] i > 1: a hold, by its side, its number of keys and its field: 'r4:me', 'w2:me:write'
+-- ARGV[i] i > 1: a hold, by its side, its number of keys and its field: 'r4:me', 'w2:me:write'; s: a reader's, whose owner
+--   is named
 -- Returns for each hold 1; 0: it is not there (any more); -1: Redis does not say
 -- include clock, int, refused
 local function gone(reply) -- 0 if it is of another type, -1 if Redis does not say
@@ -10,7 +11,7 @@ local function gone(reply) -- 0 if it is of another type, -1 if Redis does not s
   return bad and (other and 0 or -1)
 end
 local lease = tonumber(ARGV[1])
-local function reader(first, count, owner)
+local function reader(first, count, owner, named)
   local lock, readers = KEYS[first], KEYS[first + 1]
   local fields = redis.pcall('HMGET', lock, 'mode', owner, owner .. ':write')
   local bad = gone(fields)
@@ -34,8 +35,9 @@ local function reader(first, count, owner)
   -- (A hold may have ended since this was sent, and its key with it.)
   local holds = tonumber(fields[2]) or 0
   for i = first + 3, math.min(first + count - 1, first + 2 + holds) do
-    -- Others, who may be Redisson's, may have holds of this owner that are good for longer.
-    redis.call('SET', KEYS[i], '1', 'PX', int(holds > count - 3 and math.max(left, redis.call('PTTL', KEYS[i])) or left))
+    -- Others, who may be Redisson's, may have holds of this owner that are good for longer; or all of them, if this comes
+    -- behind a release.
+    redis.call('SET', KEYS[i], '1', 'PX', int(named and math.max(left, redis.call('PTTL', KEYS[i])) or left))
   end
   return 1
 end
@@ -53,7 +55,7 @@ end
 local alive, first = {}, 1
 for i = 2, #ARGV do
   local side, count, field = string.match(ARGV[i], '^(.)(%d+):(.*)$')
-  alive[i - 1] = (side == 'r' and reader or writer)(first, tonumber(count), field)
+  alive[i - 1] = (side == 'w' and writer or reader)(first, tonumber(count), field, side == 's')
   first = first + count
 end
 return alive
