@@ -84,7 +84,7 @@ func TestWrongType(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		m := rwlock.New(dial(t, s, slow), "x")
 		ctx := rlock.WithOwner(within(t, 30*time.Second), "me")
-		for _, key := range []string{"x", "relock_readers:{x}", "relock_line1:{x}", "relock_holds:{x}:me"} {
+		for _, key := range []string{"x", "relock_readers:{x}", "relock_line1:{x}", "relock_rw_holds:{x}:me"} {
 			must(t, s.Do(t, "SET", key, "1").Error())
 			for op, lock := range map[string]lockFunc{"RLock": m.RLock, "TryRLock": m.TryRLock, "Lock": m.Lock, "TryLock": m.TryLock} {
 				_, _, err := lock(ctx)

@@ -57,7 +57,7 @@ func clusterRound(t *testing.T, c *redistest.Cluster, ctx context.Context, name 
 	}
 	ends(t, last.ctx, 20*time.Second, rlock.ErrLost)
 	redistest.Eventually(t, 20*time.Second, "no key but the ids that were forced", func() bool {
-		return !slices.ContainsFunc(r.keys(t), func(key string) bool { return !strings.HasPrefix(key, "relock_holds:") })
+		return !slices.ContainsFunc(r.keys(t), func(key string) bool { return !strings.HasPrefix(key, "relock_rw_holds:") })
 	})
 	for _, addr := range c.Addrs {
 		for _, key := range c.Node(addr).Keys(t) {

@@ -136,7 +136,7 @@ func TestLateRenewalSparesAJavaReader(t *testing.T) {
 		_, mine := hold(t, me, m.RLock)
 		j.wants(javaReadLock, time.Minute, "nil")
 		must(t, mine.Unlock())
-		s.Do(t, "EVAL", rwlock.ScriptSources()["renew"], "4", "x", "relock_readers:{x}", "relock_holds:{x}:"+j.owner,
+		s.Do(t, "EVAL", rwlock.ScriptSources()["renew"], "4", "x", "relock_readers:{x}", "relock_rw_holds:{x}:"+j.owner,
 			"{x}:"+j.owner+":rwlock_timeout:1", "300", "s4:"+j.owner)
 		if got := pttl(t, s, "{x}:"+j.owner+":rwlock_timeout:1"); got < 50*time.Second {
 			t.Errorf("Java's timeout key lives for %v, want a minute", got)

@@ -132,7 +132,7 @@ func TestDowngradeKeepsTheLongerLease(t *testing.T) {
 		_, r := hold(t, section, m.RLock)
 		must(t, w.Unlock())
 		trusted := r.Remaining()
-		for _, key := range []string{"x", "relock_readers:{x}", "relock_holds:{x}:" + r.Owner(), "{x}:" + r.Owner() + ":rwlock_timeout:1"} {
+		for _, key := range []string{"x", "relock_readers:{x}", "relock_rw_holds:{x}:" + r.Owner(), "{x}:" + r.Owner() + ":rwlock_timeout:1"} {
 			if got := pttl(t, s, key); got < trusted {
 				t.Errorf("%s lives for %v, the hold is trusted for %v", key, got, trusted)
 			}

@@ -32,6 +32,9 @@ func Publishes(cluster, sharded bool) Publishing {
 const (
 	Line  = "relock_line1" // the line of those that wait, see line.lua of package script
 	Holds = "relock_holds" // the ids of holds
+	// OwnersHolds is the ids of holds of one owner of a read-write lock, whose name follows: so it is not that of Holds, which
+	// a plain lock has whose name is that of the other with an owner behind it.
+	OwnersHolds = "relock_rw_holds"
 )
 
 // Names are the names of one lock in Redis. All that it builds are in one hash slot of a

@@ -110,7 +110,7 @@ func writerHead(head string) string {
 
 // Renew is that of a reader.
 func (r Reader) Renew(op *kind.Op) script.Command {
-	keys := []string{r.Names.Key(), r.Names.Prefixed("relock_readers"), r.Names.Prefixed("relock_holds") + ":" + op.Owner, r.timeout(op.Owner)}
+	keys := []string{r.Names.Key(), r.Names.Prefixed("relock_readers"), r.Names.Prefixed("relock_rw_holds") + ":" + op.Owner, r.timeout(op.Owner)}
 	return script.Command{Script: sidesRenew, Keys: keys, Args: []string{"r4:" + op.Owner}}
 }
 

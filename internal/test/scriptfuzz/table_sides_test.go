@@ -6,7 +6,7 @@ var (
 	sides   = named("x", sidesRole)
 	readers = named("relock_readers:{x}", readersRole)
 	writers = named("relock_line1:{x}", writersLine)
-	ofOwner = keys(func(w *world) []key { return []key{{"relock_holds:{x}:" + w.owner, idsRole}} })
+	ofOwner = keys(func(w *world) []key { return []key{{"relock_rw_holds:{x}:" + w.owner, idsRole}} })
 	// before is the hold of a reader that comes next, by its number.
 	next  = keys(func(w *world) []key { return timeouts(w.owner, w.held+1, w.held+1) })
 	first = keys(func(w *world) []key { return timeouts(w.owner, 1, 1) })
@@ -48,15 +48,17 @@ var sideScripts = []scriptRow{
 		{keys: k(sides, readers, writers, first, ofOwner), args: a(owner, ch, publish, counts, ofSession, whose, keep, any1("0", "1"), sideEndings(orNone("writers"), anew("writers"), flag, callers))},
 	}},
 	{path: "rwlock/lua/leave_write.lua", reply: numbers(3, 3), calls: []call{
-		{keys: k(sides, readers, writers, ofOwner), args: a(owner, lease, private, ch, publish, ofSession, some(someID, otherID))},
-		{as: (*world).bare, keys: k(sides, readers, writers), args: a(owner, lease, private, ch, publish, ofSession)},
+		{keys: k(sides, readers, writers, ofOwner), args: a(owner, lease, sharer, ch, publish, ofSession, some(someID, otherID))},
+		{as: (*world).bare, keys: k(sides, readers, writers), args: a(owner, lease, sharer, ch, publish, ofSession)},
 	}},
 	{path: "rwlock/lua/extend.lua", reply: numbers(1, 1), calls: []call{
-		{keys: k(sides, readers, ofOwner, first, more), args: a(owner, lease, is("r"), private, flag, any1("", "e1"), twice(is(), "xv", "e2"))},
-		{keys: k(sides, readers, ofOwner), args: a(owner, lease, is("w"), private, flag, any1("", "e1"), twice(is(), "xv", "e2"))},
+		{keys: k(sides, readers, ofOwner, first, more), args: a(owner, lease, is("r"), sharer, flag, any1("", "e1"), twice(is(), "xv", "e2"))},
+		{keys: k(sides, readers, ofOwner), args: a(owner, lease, is("w"), sharer, flag, any1("", "e1"), twice(is(), "xv", "e2"))},
 	}},
 	{path: "rwlock/lua/renew.lua", reply: numbers(1, 3), calls: []call{
-		{as: again, keys: k(sides, readers, ofOwner, all), args: a(renewed, one(func(w *world) string { return "r" + strconv.Itoa(3+w.held) + ":" + w.owner }))},
+		{as: again, keys: k(sides, readers, ofOwner, all), args: a(renewed, one(func(w *world) string {
+			return map[bool]string{true: "s", false: "r"}[w.named] + strconv.Itoa(3+w.held) + ":" + w.owner
+		}))},
 		{keys: k(sides, readers), args: a(renewed, field("r2:"))},
 		{keys: k(sides, ofOwner, sides), args: a(renewed, one(func(w *world) string { return "w2:" + w.owner + ":write" }), one(func(w *world) string { return "w1:" + w.owner + ":write" }))},
 	}},
@@ -66,6 +68,10 @@ var sideScripts = []scriptRow{
 var (
 	pollMark      = any1("0", "4000")
 	timeoutPrefix = is("{x}:")
+	// sharer says that the owner is private, or what the names of its timeout keys begin with.
+	sharer = one(func(w *world) string {
+		return map[bool]string{true: "{x}:" + w.owner + ":rwlock_timeout:", false: "1"}[w.named]
+	})
 	// whose says of the holds that end whether they are a named owner's, a private one's, or all of the side.
 	whose = one(func(w *world) string {
 		if w.named {
