@@ -103,7 +103,7 @@ func heldArgs(args []string, op *kind.Op) []string {
 
 // state is state.lua.
 func (n *names) state() script.Command {
-	return script.Command{Script: stateScript, Keys: []string{n.lock.Key(), n.readers()}}
+	return script.Command{Script: stateScript, Keys: []string{n.lock.Key(), n.readers()}, Args: []string{n.timeout()}}
 }
 
 // forceUnlock is force_unlock.lua of rlock.

@@ -143,3 +143,21 @@ func TestLateRenewalSparesAJavaReader(t *testing.T) {
 		}
 	})
 }
+
+// State names a Java reader whose owner a Go service has shared that died, beside a reader who lives on.
+func TestStateNamesAJavaReaderOfASharedOwner(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		lease := s.Slowed(300 * time.Millisecond)
+		m, other := rwlock.New(dial(t, s, rlock.Config{Lease: lease}), "x"), rwlock.New(dial(t, s, slow), "x")
+		ctx := within(t, 30*time.Second)
+		j := newJava(t, s, "x", 7)
+		hold(t, ctx, other.RLock)
+		_, mine := hold(t, rlock.WithOwner(ctx, j.owner), m.RLock)
+		j.wants(javaReadLock, 20*time.Second, "nil")
+		mine.Abandon()
+		time.Sleep(lease + lease/2)
+		if st, err := other.State(ctx); err != nil || st.Owners[j.owner] == 0 {
+			t.Errorf("the state is %+v, %v; want Java's reader too", st, err)
+		}
+	})
+}

@@ -275,14 +275,14 @@ var otherCases = []locktest.ScriptCase{
 	kase("a free lock leaves no mark", "force_unlock", nil, withM, force, "[]", "[]", ""),
 	kase("what stands at the mark and is none is told", "force_unlock", setup(reader, meLives, forever, "SET mark x"), withM, force, wrong, wrong, "R<me> lock{me:1 mode:read} mark=x"),
 
-	kase("a read lock is described, without the dead", "state", setup("HSET lock mode read me 2 you 1", meLives, youOver, forever), locktest.Keys("lock", "R"), nil, "[read forever me 2]", "[read forever me 2]", "R<you me> lock{me:2 mode:read you:1}"),
-	kase("a write lock is described, side by side", "state", setup("HSET lock mode write me:write 2 me 2", meLives, forever), locktest.Keys("lock", "R"), nil, "[write forever me 2 me 2]", "[write forever me 2 me 2]", "R<me> lock{me:2 me:write:2 mode:write}"),
-	kase("a free lock is described", "state", nil, locktest.Keys("lock", "R"), nil, "[ -2]", "[ -2]", ""),
-	kase("a lock of the dead is free", "state", setup("HSET lock mode read you 1", youOver, ttl), locktest.Keys("lock", "R"), nil, "[ -2]", "[ -2]", "R<you> lock{mode:read you:1}"),
-	kase("another type is not described", "state", setup("SET lock x"), locktest.Keys("lock", "R"), nil, wrong, wrong, "lock=x"),
-	kase("what is no lock is not described", "state", setup("HSET lock name bob", forever), locktest.Keys("lock", "R"), nil, wrong, wrong, "lock{name:bob}"),
-	kase("a lock without a TTL is not described", "state", setup(reader, meLives), locktest.Keys("lock", "R"), nil, wrong, wrong, "R<me> lock{me:1 mode:read}"),
-	kase("another kind of lock is not described", "state", setup(plain), locktest.Keys("lock", "R"), nil, wrong, wrong, "lock{you:1}"),
+	kase("a read lock is described, without the dead", "state", setup("HSET lock mode read me 2 you 1", meLives, youOver, forever), locktest.Keys("lock", "R"), args(""), "[read forever me 2]", "[read forever me 2]", "R<you me> lock{me:2 mode:read you:1}"),
+	kase("a write lock is described, side by side", "state", setup("HSET lock mode write me:write 2 me 2", meLives, forever), locktest.Keys("lock", "R"), args(""), "[write forever me 2 me 2]", "[write forever me 2 me 2]", "R<me> lock{me:2 me:write:2 mode:write}"),
+	kase("a free lock is described", "state", nil, locktest.Keys("lock", "R"), args(""), "[ -2]", "[ -2]", ""),
+	kase("a lock of the dead is free", "state", setup("HSET lock mode read you 1", youOver, ttl), locktest.Keys("lock", "R"), args(""), "[ -2]", "[ -2]", "R<you> lock{mode:read you:1}"),
+	kase("another type is not described", "state", setup("SET lock x"), locktest.Keys("lock", "R"), args(""), wrong, wrong, "lock=x"),
+	kase("what is no lock is not described", "state", setup("HSET lock name bob", forever), locktest.Keys("lock", "R"), args(""), wrong, wrong, "lock{name:bob}"),
+	kase("a lock without a TTL is not described", "state", setup(reader, meLives), locktest.Keys("lock", "R"), args(""), wrong, wrong, "R<me> lock{me:1 mode:read}"),
+	kase("another kind of lock is not described", "state", setup(plain), locktest.Keys("lock", "R"), args(""), wrong, wrong, "lock{you:1}"),
 }
 
 var allCases = slices.Concat(acquireCases, releaseCases, otherCases)

@@ -62,7 +62,7 @@ var sideScripts = []scriptRow{
 		{keys: k(sides, readers), args: a(renewed, field("r2:"))},
 		{keys: k(sides, ofOwner, sides), args: a(renewed, one(func(w *world) string { return "w2:" + w.owner + ":write" }), one(func(w *world) string { return "w1:" + w.owner + ":write" }))},
 	}},
-	{path: "rwlock/lua/state.lua", reply: anything, calls: []call{{keys: k(sides, readers)}, {keys: k(lock, readers)}}},
+	{path: "rwlock/lua/state.lua", reply: anything, calls: []call{{keys: k(sides, readers), args: a(timeoutPrefix)}, {keys: k(lock, readers), args: a(timeoutPrefix)}}},
 }
 
 var (
