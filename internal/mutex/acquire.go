@@ -113,8 +113,10 @@ func (p *Primitive) Entry(head string) string {
 	case p.Ends == 0 || head == "":
 	case strings.Contains("gz", head[:1]):
 		return "a" + head[1:]
-	case strings.Contains("fhd", head[:1]):
-		return "e" + head[1:]
+	case head[0] == 'd':
+		return "e001" + head[4:]
+	case strings.Contains("fh", head[:1]):
+		return "e000" + head[4:]
 	}
 	return head
 }

@@ -18,7 +18,7 @@ type Want struct {
 	Asks    bool   // the entry does not say all that it wants, so it is called instead of granted, and asks
 	Fair    bool   // it stands for callers of a fair lock, who are served in their order
 	Alone   bool   // fair: for one caller, and no other may join
-	Deaf    bool   // fair: its session receives no messages: the answer to a heartbeat says that it has the lock
+	Deaf    bool   // fair: its session receives no messages: the answer to a heartbeat says that it has the lock, or may ask
 	ID      string // named: of the hold, 32 letters: another caller of that name may stand in the line later
 	Writes  bool   // a read-write lock: there are no tokens, and the entry says Away in their place
 	Permits int    // how many, of a semaphore or a counter; 0: it is a lock
@@ -63,11 +63,13 @@ func (w *Want) Head() string {
 	case w.Permits > 0:
 		flag, n = "P", w.Permits
 	case w.Fair && w.Named:
-		flag, session = "i", w.Session+w.ID
+		if flag, session, n = "i", w.Session+w.ID, 0; w.Deaf {
+			n = 1
+		}
 	case w.Fair && w.Deaf:
 		flag = "d"
 	case w.Fair && w.Asks:
-		flag = "e"
+		flag, n = "e", 0
 	case w.Fair && w.Alone:
 		flag = "h"
 	case w.Fair:

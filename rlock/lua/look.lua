@@ -44,6 +44,7 @@ if held == 0 and is_entry(heads[1]) then
   local called = called_until(now)
   if called > now then
     ms = called - now
+    wanted = mine[heads[1]] and is_deaf(heads[1]) and heads[1] or nil
   else
     local first, given, again = admit(heads, at, us, now, nil, mine, false, booking)
     if first and not given then wanted = first end

@@ -19,7 +19,8 @@
 --     session hears nothing; e, called; i, so too, and named. Of permits: P, given; Q, too, of a slow taker; C, called.
 --      Of writers: V, given; U, too, of a slow taker; W, called; N, so too, and named
 --   2-4: how many fencing tokens it wants, of a fair entry 999 for as many as callers wait; or how many permits; of a,
---     n, writers and readers for how many ms the lock is left to it, once it was called. C: 2-6 and 7-8, to base 36
+--     n, writers and readers for how many ms the lock is left to it, once it was called; of e and i 1: its session hears
+--     nothing, and comes within the time of 5-8. C: 2-6 and 7-8, to base 36
 --   5-8: for how many ms the lock is given  9-15: for how many ms its session is taken for alive after each sign of
 --     life  16-20: the length of the session, which comes next: as the beginning of a private owner; or in
 --     front of a named one, with the id of its hold, 32 letters
@@ -43,6 +44,9 @@ local function time()
 end
 
 local function is_fair(entry) return string.find(entry, '^[defhi]') ~= nil end
+
+-- is_deaf says whether the session of an entry is known to hear nothing: that nobody listens for it means nothing.
+local function is_deaf(entry) return string.find(entry, '^d') or string.find(entry, '^[ei]001') end
 
 local function is_entry(member) return member and string.find(member, '^[gzandefhiPQCVUWN]') ~= nil end
 
@@ -152,10 +156,11 @@ local function called_until(now, score)
   return called < now + 2 * MOST_PATIENCE_MS + 200 and called or 0 -- behind a booking, and readers that come before
 end
 
--- patience returns for how many ms the lock is left to an entry that was called: longer for one that is far away. A fair
--- line keeps its order for a process that is slow, and one that has stopped costs a fifth of what one costs that was
--- given the lock.
+-- patience returns for how many ms the lock is left to an entry that was called: longer for one that is far away, or comes
+-- with its next sign of life. A fair line keeps its order for a process that is slow, and one that has stopped costs a fifth
+-- of what one costs that was given the lock.
 local function patience(entry)
+  if is_deaf(entry) then return math.min(math.max(FAIR_PATIENCE_MS, number(entry, 5, 8)), 2 * MOST_PATIENCE_MS) end
   if is_fair(entry) then return FAIR_PATIENCE_MS end
   if string.sub(entry, 1, 1) == 'C' then return math.max(PATIENCE_MS, tonumber(string.sub(entry, 7, 8), 36)) end
   return string.find(entry, '^[anWNVURS]') and math.max(PATIENCE_MS, number(entry, 2, 4)) or PATIENCE_MS
@@ -285,7 +290,7 @@ local function first_alive(heads, mine, at, now, from)
     end
     local alive = ALIVE - tonumber(scores[1] or ALIVE)
     local hear, listeners = listeners_of(session, at)
-    if alive >= now and (hear > 0 or string.sub(entry, 1, 1) == 'd') then
+    if alive >= now and (hear > 0 or is_deaf(entry)) then
       if not dozes(entry, session, alive - life, at, now) then
         return entry, passed > 0 or is_entry(second), second, listeners, scores, dozing
       end
