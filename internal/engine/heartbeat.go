@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"relock/internal/clock"
+	"relock/internal/inbox"
 	"relock/internal/kind"
 	"relock/internal/script"
 	"relock/internal/waiting"
@@ -27,6 +28,7 @@ func (s *Session) nextHeartbeat(asked, every time.Duration, ms int64) time.Durat
 
 // heartbeat sends signs of life for entries of the session.
 func (s *Session) heartbeat(beats []waiting.Heartbeat[claim, acquisition]) {
+	s.listens(beats)
 	asked, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	cmds := make([]script.Command, len(beats))
 	for i, b := range beats {
@@ -60,6 +62,34 @@ func (s *Session) heartbeat(beats []waiting.Heartbeat[claim, acquisition]) {
 	if s.cfg.Polling != nil {
 		s.beatSooner(beats, asked)
 	}
+}
+
+// listens notes whether the session hears its own channel. If it has not for a while, its runs enter the line again at
+// their places, and say so: nobody is given the lock, or called, whom nobody listens for.
+func (s *Session) listens(beats []waiting.Heartbeat[claim, acquisition]) {
+	switch {
+	case s.redis.Hears(inbox.Prefix + s.id):
+		s.unheard.Store(0)
+		return
+	case s.redis.Inbox.Deaf.Load() || s.unheard.CompareAndSwap(0, int64(s.now())) || !s.deafened():
+		return
+	}
+	for _, beat := range beats {
+		l := beat[0].Of.lock
+		l.mu.Lock()
+		for _, r := range beat {
+			if c := r.Of; c.state == asking && c.awaits == nothing && !waiting.SaysDeaf(r.Entry) {
+				c.end(nil)
+			}
+		}
+		l.unlockInBackground()
+	}
+}
+
+// deafened reports whether the session has heard nothing for longer than it takes to connect again.
+func (s *Session) deafened() bool {
+	since := s.unheard.Load()
+	return since > 0 && s.now()-time.Duration(since) >= s.cfg.HeartbeatEvery()/2
 }
 
 // beatSooner has the next heartbeats sent when the Backoff of a session that polls says so: by them it learns that it has

@@ -24,6 +24,7 @@ type lines struct {
 	readHead, writeHead string       // the same, of readers and writers
 	lingerUntil         atomic.Int64 // until when a channel may stay subscribed without a listener: see lock.hears
 	slowUntil           atomic.Int64 // until when the session counts as a slow taker, see waiting.SlowFor
+	unheard             atomic.Int64 // since when the session hears nothing on its own channel, by its heartbeats; 0: it hears
 	liners              [waiting.Sorts]atomic.Pointer[kind.Liner]
 }
 

@@ -87,6 +87,11 @@ func (w *Want) Head() string {
 	return fmt.Sprintf("%s%03d%04d%07d%05d%s", flag, n, min(ms(w.Lease), 9999), min(ms(w.Life), 9999999), len(w.Session), session)
 }
 
+// SaysDeaf reports whether a fair entry says that its session receives no messages.
+func SaysDeaf(entry string) bool {
+	return entry[0] == 'd' || entry[0] != 'f' && entry[0] != 'h' && entry[1:4] == "001"
+}
+
 // base36 writes n, or the most that has room, as so many digits to base 36.
 func base36(n, digits int) string {
 	most := 1
