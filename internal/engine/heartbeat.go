@@ -28,7 +28,9 @@ func (s *Session) nextHeartbeat(asked, every time.Duration, ms int64) time.Durat
 
 // heartbeat sends signs of life for entries of the session.
 func (s *Session) heartbeat(beats []waiting.Heartbeat[claim, acquisition]) {
-	s.listens(beats)
+	if s.unheard.Load() != 0 {
+		s.listens(beats)
+	}
 	asked, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	cmds := make([]script.Command, len(beats))
 	for i, b := range beats {
@@ -67,13 +69,16 @@ func (s *Session) heartbeat(beats []waiting.Heartbeat[claim, acquisition]) {
 // listens notes whether the session hears its own channel. If it has not for a while, its runs enter the line again at
 // their places, and say so: nobody is given the lock, or called, whom nobody listens for.
 func (s *Session) listens(beats []waiting.Heartbeat[claim, acquisition]) {
+	since := s.unheard.Load()
 	switch {
 	case s.redis.Hears(inbox.Prefix + s.id):
-		s.unheard.Store(0)
+		s.unheard.CompareAndSwap(since, 0)
+		s.deafened.Store(false)
 		return
-	case s.redis.Inbox.Deaf.Load() || s.unheard.CompareAndSwap(0, int64(s.now())) || !s.deafened():
+	case s.redis.Inbox.Deaf.Load() || s.now()-time.Duration(since) < s.cfg.HeartbeatEvery()/2: // it may be connecting again
 		return
 	}
+	s.deafened.Store(true)
 	for _, beat := range beats {
 		l := beat[0].Of.lock
 		l.mu.Lock()
@@ -84,12 +89,6 @@ func (s *Session) listens(beats []waiting.Heartbeat[claim, acquisition]) {
 		}
 		l.unlockInBackground()
 	}
-}
-
-// deafened reports whether the session has heard nothing for longer than it takes to connect again.
-func (s *Session) deafened() bool {
-	since := s.unheard.Load()
-	return since > 0 && s.now()-time.Duration(since) >= s.cfg.HeartbeatEvery()/2
 }
 
 // beatSooner has the next heartbeats sent when the Backoff of a session that polls says so: by them it learns that it has

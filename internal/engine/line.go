@@ -24,7 +24,8 @@ type lines struct {
 	readHead, writeHead string       // the same, of readers and writers
 	lingerUntil         atomic.Int64 // until when a channel may stay subscribed without a listener: see lock.hears
 	slowUntil           atomic.Int64 // until when the session counts as a slow taker, see waiting.SlowFor
-	unheard             atomic.Int64 // since when the session hears nothing on its own channel, by its heartbeats; 0: it hears
+	unheard             atomic.Int64 // since when the session may hear nothing on its own channel; 0: it hears
+	deafened            atomic.Bool  // it has heard nothing there for a while, by its last heartbeat
 	liners              [waiting.Sorts]atomic.Pointer[kind.Liner]
 }
 

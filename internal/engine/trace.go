@@ -69,6 +69,9 @@ func (c *claim) traceKept(what locktrace.KeptEvent) {
 
 // subscriptionChanged is called under the hub's mutex.
 func (s *Session) subscriptionChanged(e pubsub.Event) {
+	if e.State == pubsub.Lost || e.State == pubsub.Refused {
+		s.unheard.CompareAndSwap(0, int64(s.now()))
+	}
 	if t := s.trace; t != nil {
 		state := [...]locktrace.SubscriptionState{locktrace.SubscriptionConnected, locktrace.SubscriptionLost, locktrace.SubscriptionClosed, locktrace.SubscriptionRefused}[e.State]
 		s.notes.AddSurely(func() { t.Subscription(locktrace.Subscription{State: state, Node: e.Node, Err: e.Err}) })

@@ -109,7 +109,6 @@ func (x *section) isRenewed() bool {
 // moment, so it may have missed that one was ended.
 func (s *Session) recheck() {
 	s.redis.Conn.Doubt()
-	s.unheard.Store(0)
 	for _, l := range s.locks.All() {
 		l.mu.Lock()
 		for c := l.claims; c != nil; c = c.next {
