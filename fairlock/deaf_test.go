@@ -29,32 +29,38 @@ func TestADeafWaiterThatIsCalledIsServed(t *testing.T) {
 				a, b := fairlock.New(dial(t, s, short(s)), "x", wants.opt...), fairlock.New(dial(t, s, short(s)), "x", wants.opt...)
 				first := lock(t, ctx, a)
 				served := goQueued(t, wants.ctx(ctx), deaf, 1)
-				others, stop := context.WithCancel(ctx)
-				done := make(chan struct{})
-				for _, m := range []*fairlock.Mutex{a, a, b, b} { // there is always one of these in the queue
-					go func() {
-						for others.Err() == nil {
-							_ = m.Do(others, func(context.Context) error { pause(20 * time.Millisecond); return nil })
-						}
-						done <- struct{}{}
-					}()
-				}
-				queued(t, a, 5)
-				unlock(t, first)
-				began := time.Now()
-				select {
-				case l := <-served:
-					must(t, l.err)
-					unlock(t, l)
-					t.Logf("served after %v", time.Since(began))
-				case <-time.After(patience / 2):
-					t.Error("not served")
-				}
-				stop()
-				for range 4 {
-					<-done
-				}
+				servedBeside(t, ctx, first, served, a, b)
 			})
 		})
+	}
+}
+
+// servedBeside checks that a caller who has queued behind first is served although others come again and again.
+func servedBeside(t *testing.T, ctx context.Context, first locked, served <-chan locked, a, b *fairlock.Mutex) {
+	t.Helper()
+	others, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	for _, m := range []*fairlock.Mutex{a, a, b, b} {
+		go func() {
+			for others.Err() == nil {
+				_ = m.Do(others, func(context.Context) error { pause(20 * time.Millisecond); return nil })
+			}
+			done <- struct{}{}
+		}()
+	}
+	queued(t, a, 5)
+	unlock(t, first)
+	began := time.Now()
+	select {
+	case l := <-served:
+		must(t, l.err)
+		unlock(t, l)
+		t.Logf("served after %v", time.Since(began))
+	case <-time.After(patience / 2):
+		t.Error("not served")
+	}
+	stop()
+	for range 4 {
+		<-done
 	}
 }

@@ -1,10 +1,8 @@
 package fairlock_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"relock/fairlock"
 	"relock/internal/test/redistest"
@@ -36,29 +34,5 @@ func hearsNothingAnyMore(t *testing.T, named bool) {
 	served := goQueued(t, owner, m, 1)
 	proxy.RefuseCommand("SUBSCRIBE", "NOPERM no channels for you")
 	must(t, s.Do(t, "CLIENT", "KILL", "TYPE", "pubsub").Error())
-	others, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	for _, m := range []*fairlock.Mutex{a, a, b, b} {
-		go func() {
-			for others.Err() == nil {
-				_ = m.Do(others, func(context.Context) error { pause(20 * time.Millisecond); return nil })
-			}
-			done <- struct{}{}
-		}()
-	}
-	queued(t, a, 5)
-	unlock(t, first)
-	began := time.Now()
-	select {
-	case l := <-served:
-		must(t, l.err)
-		unlock(t, l)
-		t.Logf("served after %v", time.Since(began))
-	case <-time.After(patience / 2):
-		t.Error("not served")
-	}
-	stop()
-	for range 4 {
-		<-done
-	}
+	servedBeside(t, ctx, first, served, a, b)
 }

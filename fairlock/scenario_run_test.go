@@ -82,7 +82,7 @@ func TestARunIsOneClaim(t *testing.T) {
 		// On a busy machine a grant may be heard so late that the session asks Redis, which says nothing of the tokens that
 		// came with it: then another run serves those that are left.
 		more := len(owners) - int(entries)
-		if asked := locktest.Sent(proxy, runs("acquire")); entries > 3 || more < 0 || more > asked {
+		if asked := locktest.Sent(proxy, runs("acquire")); entries > 3 || more < 0 || more > min(asked, 2) {
 			t.Errorf("%d waiters had %d entries and %d owners, and asked %d times; want as many owners as entries, and few", n, entries, len(owners), asked)
 		}
 		if sent := locktest.Sent(proxy, runs("release")); sent != len(owners) {

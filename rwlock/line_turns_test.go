@@ -180,11 +180,7 @@ func TestAReaderBehindAWriterOfItsSessionIsHeardOf(t *testing.T) {
 		_, w := hold(t, ctx, rwlock.New(dial(t, s, far), name).Lock)
 		third, ofThird := locktest.DialProxy(t, s, far)
 		waiting := stand(t, ctx, s, []*rlock.Session{ses, dial(t, s, far), third}, name)
-		redistest.Eventually(t, 5*time.Second, "the first writer to say that it listens", func() bool {
-			n, err := s.Do(t, "ZCOUNT", "relock_line1:{"+name+"}", "5900000000000000", "6000000000000000").ToInt64()
-			must(t, err)
-			return n == 1
-		})
+		locktest.AwaitListens(t, s, name) // the first writer does
 		reader := goLock(ctx, rwlock.New(ses, name).RLock)
 		for _, who := range []string{"the first writer", "the reader behind it"} {
 			locktest.Get(t, waits, 5*time.Second, who+" to wait")

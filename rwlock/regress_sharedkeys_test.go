@@ -10,6 +10,14 @@ import (
 	"relock/rwlock"
 )
 
+// livesOn checks that the lock x lives about as long as a Java reader whose lease was 20 s.
+func livesOn(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	if got := pttl(t, s, "x"); got < 10*time.Second {
+		t.Errorf("the lock lives for %v, Java's reader for 20 s", got)
+	}
+}
+
 // A Java reader who came behind two Go readers of its owner has the third timeout key. It stays in when they have left,
 // though fewer holds are counted then than keys stand.
 func TestJavaReaderOutlivesTwoGoReadersOfItsOwner(t *testing.T) {
@@ -32,9 +40,7 @@ func TestJavaReaderOutlivesTwoGoReadersOfItsOwner(t *testing.T) {
 				}
 				time.Sleep(lease + lease/2)
 				refused(t, ctx, w.TryLock, "a writer of ours beside a Java reader")
-				if got := pttl(t, s, "x"); got < 10*time.Second {
-					t.Errorf("the lock lives for %v, Java's reader for 20 s", got)
-				}
+				livesOn(t, s)
 			})
 		})
 	}
@@ -56,9 +62,7 @@ func TestJavaReaderOutlivesAGoWriterOfItsOwner(t *testing.T) {
 		time.Sleep(lease + lease/2)
 		must(t, writer.Unlock())
 		refused(t, ctx, w.TryLock, "a writer of ours beside a Java reader")
-		if got := pttl(t, s, "x"); got < 10*time.Second {
-			t.Errorf("the lock lives for %v, Java's reader for 20 s", got)
-		}
+		livesOn(t, s)
 	})
 }
 
@@ -119,9 +123,7 @@ func TestTheLockLivesAsLongAsAJavaReader(t *testing.T) {
 				lease := s.Slowed(300 * time.Millisecond)
 				p := parties{rwlock.New(dial(t, s, rlock.Config{Lease: lease}), "x"), rwlock.New(dial(t, s, slow), "x"), newJava(t, s, "x", 7)}
 				act(t, &p, lease)
-				if got := pttl(t, s, "x"); got < 10*time.Second {
-					t.Errorf("the lock lives for %v, Java's reader for 20 s", got)
-				}
+				livesOn(t, s)
 			})
 		})
 	}

@@ -104,7 +104,7 @@ func (m *permitModel) checkSection(s *permitSet) {
 	}
 }
 
-// checkWaiting: nobody waits for longer than he must.
+// checkWaiting checks that no request waits for longer than it must.
 func (m *permitModel) checkWaiting() {
 	floor := m.w.Config.PollFloor + 2*time.Millisecond
 	m.readLine()
@@ -114,7 +114,7 @@ func (m *permitModel) checkWaiting() {
 	}
 	free := m.limit(0) - m.reaped
 	for _, s := range m.sets {
-		// Whoever is in front knows of the next expiry what Redis said when he last looked.
+		// The caller in front knows when the next permit expires from the last answer that it got.
 		if s.there && !m.knows(s.lease, time.Since(s.expires)) {
 			free -= s.n
 		}

@@ -1,6 +1,6 @@
--- all_ours reports whether all n readers in the hash are ours, and good for no more than so many ms, as one is not whose owner
--- Redisson shares: it has several holds. prefix is what the names of timeout keys begin with. That KEYS[2] has as many does not tell:
--- a hash that was deleted, and made anew by Redisson, leaves readers of its earlier life there until
+-- all_ours reports whether all n readers in the hash are ours, and good for no more than so many ms. A reader whose owner
+-- Redisson shares may be good for longer; it has several holds. prefix is what the names of timeout keys begin with.
+-- That KEYS[2] has as many does not tell: a hash that was deleted, and made anew by Redisson, leaves readers of its earlier life there until
 -- their sessions ask. So each is looked at, for callers that would cut the lock's TTL: a rare case.
 -- Of more than 1000 that would take too long: then the TTL stays, until fewer are left.
 -- include still_in

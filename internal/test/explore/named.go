@@ -89,7 +89,7 @@ func (set *Setup) withNames(p *mutex.Primitive, named int) {
 	set.mayFail &^= failing(remove, force)
 }
 
-// byName judges in which order callers get the lock: one whose owner is inside already gets it too, whoever waits.
+// byName judges in which order callers get the lock. A caller whose owner is inside already gets it too, also in front of those that wait.
 type byName struct{ inOrder }
 
 func (j byName) copy() judge { return j }

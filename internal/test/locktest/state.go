@@ -50,6 +50,16 @@ func AwaitInLine(t *testing.T, s *redistest.Server, name string, ses *rlock.Sess
 	})
 }
 
+// AwaitListens waits until the first of a lock's line has said there that it listens.
+func AwaitListens(t *testing.T, s *redistest.Server, name string) {
+	t.Helper()
+	redistest.Eventually(t, 5*time.Second, "the first of the line to say that it listens", func() bool {
+		n, err := s.Do(t, "ZCOUNT", LineOf(name), "5900000000000000", "6000000000000000").ToInt64()
+		Must(t, err)
+		return n == 1
+	})
+}
+
 // LineOf is the key of the line of a lock.
 func LineOf(name string) string { return "relock_line1:{" + name + "}" }
 

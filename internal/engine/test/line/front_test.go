@@ -23,11 +23,7 @@ func TestANamedCallerThatBecomesTheFrontEntersTheLine(t *testing.T) {
 		first := locktest.GoLock(rlock.New(third, st.Name), st.Ctx)
 		locktest.AwaitInLine(t, s, st.Name, third)
 		// Else a release may take it for a client outside the line, and call it: on a busy machine bob may come before it then.
-		redistest.Eventually(t, 5*time.Second, "the first of the line to say that it listens", func() bool {
-			n, err := s.Do(t, "ZCOUNT", locktest.LineOf(st.Name), "5900000000000000", "6000000000000000").ToInt64()
-			must(t, err)
-			return n == 1
-		})
+		locktest.AwaitListens(t, s, st.Name)
 		ctx, cancel := context.WithCancel(st.Ctx)
 		defer cancel()
 		front := st.Queue(ctx)
