@@ -22,8 +22,8 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 		return
 	}
 	var cmds []script.Command
-	op := c.op()
-	op.Lease = c.mustStand(c.lock.s.now())
+	s, op := c.lock.s, c.op()
+	op.Lease = c.mustStand(s.now())
 	for _, cmd := range c.account.Releases(nil, c.prim, op) {
 		if op.Line.Head != "" {
 			cmd.Command = c.wholly(cmd.Command, until)
@@ -35,10 +35,29 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 	} else {
 		c.retire(finished)
 	}
-	c.lock.s.cleanup.Add(redis.Job{
+	entry := op.Line.Head != ""
+	s.cleanup.Add(redis.Job{
 		Name: c.prim.Names().Name(), Cmds: cmds, Until: until, Gone: done,
-		Done: func(error) { c.endRequest() },
+		Done: func(err error) {
+			if c.endRequest(); entry && script.Unavailable(err) {
+				s.takeOutLate(cmds)
+			}
+		},
 	})
+}
+
+// entryPatience is for how much longer than what a claim may hold in Redis the clean-up tries to take its entry out of
+// the line. The time bounds what a session keeps in an outage; it outlasts a failover.
+const entryPatience = time.Minute
+
+// takeOutLate goes on with commands that end a claim and its entry, and that got no answer until the lease was over. An
+// entry does not end with a lease: it counts as long as its session gives signs of life in that line, by other callers. It
+// would be given the lock once, when its turn comes, and stand in the way of others until the session has given that back;
+// or until it cannot be trusted any more, if the session has closed by then.
+func (s *Session) takeOutLate(cmds []script.Command) {
+	for _, cmd := range cmds {
+		s.cleanup.AddSpare(cmd, s.now()+entryPatience)
+	}
 }
 
 // endSurplus ends in the background the holds that Redis may count beyond those of the claim's section. The section

@@ -1,6 +1,9 @@
 package engine
 
-import "relock/internal/redis"
+import (
+	"relock/internal/redis"
+	"relock/internal/script"
+)
 
 // enteredLate returns what the clean-up does when Redis answers a release that had no answer in time. The release may
 // have entered a claim that was over already; the command that ended the claim ran before, and did not find the entry.
@@ -39,6 +42,13 @@ func (c *claim) dismiss() {
 	j := redis.Job{Name: c.prim.Names().Name(), Until: until}
 	for _, cmd := range c.account.Releases(nil, c.prim, op) {
 		j.Cmds = append(j.Cmds, c.wholly(cmd.Command, until))
+	}
+	if op.Line.Head != "" {
+		j.Done = func(err error) {
+			if script.Unavailable(err) {
+				s.takeOutLate(j.Cmds)
+			}
+		}
 	}
 	s.cleanup.Add(j)
 }
