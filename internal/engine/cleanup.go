@@ -39,8 +39,8 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 	s.cleanup.Add(redis.Job{
 		Name: c.prim.Names().Name(), Cmds: cmds, Until: until, Gone: done,
 		Done: func(err error) {
-			if c.endRequest(); entry && script.Unavailable(err) {
-				s.takeOutLate(cmds)
+			if c.endRequest(); entry {
+				s.takeOutLate(cmds, err)
 			}
 		},
 	})
@@ -50,11 +50,14 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 // the line. The time bounds what a session keeps in an outage; it outlasts a failover.
 const entryPatience = time.Minute
 
-// takeOutLate goes on with commands that end a claim and its entry, and that got no answer until the lease was over. An
-// entry does not end with a lease: it counts as long as its session gives signs of life in that line, by other callers. It
-// would be given the lock once, when its turn comes, and stand in the way of others until the session has given that back;
-// or until it cannot be trusted any more, if the session has closed by then.
-func (s *Session) takeOutLate(cmds []script.Command) {
+// takeOutLate goes on with commands that end a claim and its entry, if they got no answer until the lease was over: err is
+// how the clean-up has ended them. An entry does not end with a lease: it counts as long as its session gives signs of life
+// in that line, by other callers. When its turn comes it would be given the lock, and stand in the way of others until the
+// session has given that back; or for the whole of that grant, if the session has closed by then.
+func (s *Session) takeOutLate(cmds []script.Command, err error) {
+	if !script.Unavailable(err) || script.Denied(err) {
+		return
+	}
 	for _, cmd := range cmds {
 		s.cleanup.AddSpare(cmd, s.now()+entryPatience)
 	}

@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"relock/internal/redis"
-	"relock/internal/script"
-)
+import "relock/internal/redis"
 
 // enteredLate returns what the clean-up does when Redis answers a release that had no answer in time. The release may
 // have entered a claim that was over already; the command that ended the claim ran before, and did not find the entry.
@@ -44,11 +41,8 @@ func (c *claim) dismiss() {
 		j.Cmds = append(j.Cmds, c.wholly(cmd.Command, until))
 	}
 	if op.Line.Head != "" {
-		j.Done = func(err error) {
-			if script.Unavailable(err) {
-				s.takeOutLate(j.Cmds)
-			}
-		}
+		cmds := j.Cmds
+		j.Done = func(err error) { s.takeOutLate(cmds, err) }
 	}
 	s.cleanup.Add(j)
 }
