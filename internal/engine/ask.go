@@ -18,16 +18,7 @@ func (a *acquisition) ask() (answer, error) {
 	l, k := a.lock, a.kind
 	a.prepare()
 	c, op := a.claim, &a.op
-	switch {
-	case k.Fair && l.queue.First != nil: // a TryLock of a named owner, which would pass the session's waiters
-		op.Line.Head = kind.Reenter
-	case k.Fair:
-		op.Line.Head = kind.InTurn
-	case op.Wait && !l.s.redis.Inbox.Deaf.Load():
-		a.inLine()
-	case a.attempts.pause > 0:
-		a.bookRound()
-	}
+	a.inLine()
 	if l.contention != nil && op.Wait {
 		l.contention.asks()
 	}

@@ -70,10 +70,23 @@ func (c *claim) entryHead() string {
 	return c.prim.(kind.Liner).Entry(w.Head())
 }
 
-// inLine completes the attempt of a front: it enters the line of its lock, if there is one, or stands there.
+// inLine completes an attempt by how it behaves to the line of its lock. That of a front enters it, if others wait, or
+// stands there.
 func (a *acquisition) inLine() {
 	l, c := a.lock, a.claim
-	if !c.kind.Lines {
+	switch {
+	case c.kind.Fair && l.queue.First != nil: // a TryLock of a named owner, which would pass the session's waiters
+		a.op.Line.Head = kind.Reenter
+		return
+	case c.kind.Fair:
+		a.op.Line.Head = kind.InTurn
+		return
+	case !a.op.Wait || l.s.redis.Inbox.Deaf.Load():
+		if a.attempts.pause > 0 {
+			a.bookRound()
+		}
+		return
+	case !c.kind.Lines:
 		return
 	}
 	a.op.Line.Head, a.op.Line.Tells = l.s.plainHead, a.opts.Bounded
