@@ -27,7 +27,7 @@ func (l *lock) hearRun(c *claim, m *waiting.Message) {
 		joined.retire(finished)
 	}
 	g, ok := c.grantOf(m)
-	if !ok || r.Lease > 0 || l.s.cfg.Replicas > 0 {
+	if r.Waiting > 0 && (!ok || r.Lease > 0 || l.s.cfg.Replicas > 0) { // else nobody would ask
 		r.AskNow()
 		c.wakeFirst()
 		return
