@@ -84,11 +84,11 @@ func (a *acquisition) admit(g answer) *section {
 		c.needAccount().Reserved(g.Token)
 		x.token.Store(c.account.Draw())
 	}
-	switch {
-	case g.doubts != s.redis.Conn.Doubts.Load():
+	if g.unconfirmed > 0 {
+		c.renewAt, l.contention.place.Unconfirmed = g.confirmAt, c
+	}
+	if g.doubts != s.redis.Conn.Doubts.Load() {
 		c.renewAt = g.sent // Redis is asked at once
-	case g.unconfirmed > 0:
-		c.renewAt = g.confirmAt
 	}
 	c.renewAfter(g.sent)
 	if m := c.account; m != nil {

@@ -103,7 +103,6 @@ func (l *lock) grantedByMessage(c *claim, m *waiting.Message) {
 	}
 	x := a.admit(g)
 	a.traced.Grant = locktrace.GrantLine
-	ct.place.Unconfirmed = c
 	a.deliver(x)
 	if l.holder == nil { // other permits may come free meanwhile: the next front enters the line, whether it listens or not
 		l.askAtOnce()
