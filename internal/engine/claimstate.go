@@ -83,6 +83,8 @@ func (c *claim) retire(to claimState) {
 	if r := c.run; r != nil {
 		l.requeue(r) // the waiters that are left
 		r.Acknowledge()
+	}
+	if l.runs != nil { // a run may also have waited for the end of a release
 		l.wakeDueRun()
 	}
 	if to == lostStanding || to == leftStanding {
