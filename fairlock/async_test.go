@@ -34,3 +34,30 @@ func TestACallerBehindAnUnlockAsyncEntersTheLine(t *testing.T) {
 		nothingLeft(t, s)
 	})
 }
+
+// The same, and the release is not answered, while the other caller has the lock by it: by a message.
+func TestACallerBehindAnUnlockAsyncEntersTheLineBeforeThatIsAnswered(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ctx := within(t, time.Minute)
+		ses, p := dialProxy(t, s, silent())
+		m, seenFrom := fairlock.New(ses, "x"), fairlock.New(dial(t, s, rlock.Config{}), "x")
+		_, held, err := m.TryLock(ctx)
+		must(t, err)
+		next := goQueued(t, ctx, m, 1)
+		seen, release := p.HoldRequest(runs("release"))
+		defer release()
+		_, answer := p.HoldReply(runs("release"))
+		defer answer()
+		held.UnlockAsync()
+		locktest.Get(t, seen, patience, "the release")
+		behind := goLock(ctx, m, rlock.Lease(time.Minute))
+		pause(10 * time.Millisecond)
+		release()
+		l := granted(t, next, patience, "the next")
+		queued(t, seenFrom, 1)
+		answer()
+		unlock(t, l)
+		unlock(t, granted(t, behind, patience, "the one behind"))
+		nothingLeft(t, s)
+	})
+}

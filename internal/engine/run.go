@@ -36,6 +36,7 @@ func (l *lock) hearRun(c *claim, m *waiting.Message) {
 		c.needAccount().Exactly(m.Tokens)
 	}
 	l.begin(c, g, m.Last)
+	l.wakeDueRun() // which may have waited for the release that has let this one in
 }
 
 // begin opens the first section of a run that has the lock, for its waiters up to a number.
