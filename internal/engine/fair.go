@@ -119,7 +119,7 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 		if l.s.pollPause > 0 {
 			every = min(every, l.s.pollPause)
 		}
-		r.Heartbeats, r.HeartbeatAt = 0, l.s.nextHeartbeat(e.sent, every, e.Value)
+		r.Heartbeats, r.HeartbeatAt = 0, l.s.nextHeartbeat(e.sent, every, e.Value, e.doubts != l.s.redis.Conn.Doubts.Load())
 	}
 	switch {
 	case c.state != asking: // it was ended meanwhile, or its waiters are those of another run

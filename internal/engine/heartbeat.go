@@ -16,11 +16,15 @@ const heartbeatBatch = 50
 
 // nextHeartbeat returns when to send the next heartbeat for an entry of a fair lock, at most so long after the last
 // one, or the attempt, that was sent at asked. Redis has answered that it is worth while in ms milliseconds, -1 if
-// unknown. Times are rounded to a common grid, so that locks that came one by one have their heartbeats together.
-func (s *Session) nextHeartbeat(asked, every time.Duration, ms int64) time.Duration {
+// unknown. Where a message may have been lost since then, it is sent at once. Times are rounded to a common grid, so that
+// locks that came one by one have their heartbeats together.
+func (s *Session) nextHeartbeat(asked, every time.Duration, ms int64, doubt bool) time.Duration {
 	at := asked + every
 	at -= at % (every / 4)
-	if ms >= 0 {
+	switch {
+	case doubt:
+		at = asked
+	case ms >= 0:
 		at = min(at, asked+time.Duration(ms+1)*time.Millisecond)
 	}
 	return max(at, s.now()+clock.Least)
@@ -52,7 +56,9 @@ func (s *Session) heartbeat(beats []waiting.Heartbeat[claim, acquisition]) {
 				r.HeartbeatAt = again
 			}
 		} else {
-			clock := beat.Answered(reply, func(ms int64) time.Duration { return s.nextHeartbeat(asked, s.cfg.HeartbeatEvery(), ms) })
+			clock := beat.Answered(reply, func(ms int64) time.Duration {
+				return s.nextHeartbeat(asked, s.cfg.HeartbeatEvery(), ms, doubts != s.redis.Conn.Doubts.Load())
+			})
 			l.needContention().place.Clock.Read(asked, s.now(), clock, doubts)
 			l.wakeDueRun()
 		}
@@ -105,7 +111,7 @@ func (s *Session) beatSooner(beats []waiting.Heartbeat[claim, acquisition], aske
 		}
 		l.mu.Lock()
 		for _, r := range beat {
-			r.HeartbeatAt = min(r.HeartbeatAt, s.nextHeartbeat(asked, sleep, -1))
+			r.HeartbeatAt = min(r.HeartbeatAt, s.nextHeartbeat(asked, sleep, -1, false))
 			r.Of.reschedule()
 		}
 		l.unlockInBackground()
