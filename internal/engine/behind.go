@@ -29,7 +29,7 @@ func (c *claim) wholly(cmd script.Command, until time.Duration) script.Command {
 	}
 	whole, s := cmd, c.lock.s
 	whole.Fewer = nil
-	cmd.Parted = sync.OnceFunc(func() { s.cleanup.AddSpare(whole, until) })
+	cmd.Parted = sync.OnceFunc(func() { s.cleanup.AddSpare(whole, until+entryPatience) })
 	return cmd
 }
 
@@ -38,5 +38,5 @@ func (c *claim) wholly(cmd script.Command, until time.Duration) script.Command {
 func (c *claim) takeOut(head string) {
 	cmd := c.prim.(kind.Liner).Dismiss(*c.prim.Names(), head, c.ownerID(), c.num != 0 && c.state == finished)
 	cmd.Fewer = nil
-	c.lock.s.cleanup.AddSpare(cmd, c.latestEnd(c.lock.s.now()))
+	c.lock.s.cleanup.AddSpare(cmd, c.latestEnd(c.lock.s.now())+entryPatience)
 }

@@ -32,6 +32,7 @@ func TestNothingStaysBehindInAHalfMovedSlot(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) { topoLeaves(t, c, lock) })
 	}
+	t.Run("ForLongerThanALease", func(t *testing.T) { topoLongerThanALease(t, c) })
 	t.Run("OfOneThatGotIn", func(t *testing.T) { topoGotIn(t, c) })
 	t.Run("ForEver", func(t *testing.T) { topoNeverWhole(t, c) })
 }
@@ -41,7 +42,7 @@ type topoLock func(context.Context, ...rlock.LockOption) (context.Context, *rloc
 // topoLeaves has a caller leave while the slot is half moved, in a session that is closed when it is whole, or is not.
 func topoLeaves(t *testing.T, c *redistest.Cluster, lock func(*rlock.Session, string) topoLock) {
 	for _, closes := range []bool{false, true} {
-		st := topoWaits(t, c, lock)
+		st := topoWaits(t, c, 3*time.Minute, lock)
 		st.leave()
 		<-st.left
 		if n := topoEntries(t, c, st.waiting); n != 1 {
@@ -71,10 +72,10 @@ type topoWaiting struct {
 	moving  *topoMigration
 }
 
-func topoWaits(t *testing.T, c *redistest.Cluster, lock func(*rlock.Session, string) topoLock) *topoWaiting {
+func topoWaits(t *testing.T, c *redistest.Cluster, lease time.Duration, lock func(*rlock.Session, string) topoLock) *topoWaiting {
 	t.Helper()
 	ctx := within(t, time.Minute)
-	cfg := rlock.Config{Lease: 3 * time.Minute, PollFloor: 2 * time.Second}
+	cfg := rlock.Config{Lease: lease, PollFloor: 2 * time.Second}
 	a := locktest.DialOption(t, c.Option(), cfg)
 	st := &topoWaiting{name: locktest.NameOn(t, c, c.Addrs[0]), waiting: locktest.DialOption(t, c.Option(), cfg), left: make(chan struct{})}
 	var err error
@@ -98,9 +99,21 @@ func topoWaits(t *testing.T, c *redistest.Cluster, lock func(*rlock.Session, str
 	return st
 }
 
+// The slot is half moved for longer than what the caller that has left could have had in Redis.
+func topoLongerThanALease(t *testing.T, c *redistest.Cluster) {
+	st := topoWaits(t, c, time.Second, func(s *rlock.Session, name string) topoLock { return rlock.New(s, name).Lock })
+	st.leave()
+	<-st.left
+	<-time.After(2500 * time.Millisecond)
+	st.moving.end(t)
+	// The line itself ends later than that, by its TTL.
+	redistest.Eventually(t, 5*time.Second, "the entry is taken out", func() bool { return topoEntries(t, c, st.waiting) == 0 })
+	must(t, st.hold.Unlock())
+}
+
 // A caller whose entry stands in the line gets the lock by its key alone, and releases it so.
 func topoGotIn(t *testing.T, c *redistest.Cluster) {
-	st := topoWaits(t, c, func(s *rlock.Session, name string) topoLock { return rlock.New(s, name).Lock })
+	st := topoWaits(t, c, 3*time.Minute, func(s *rlock.Session, name string) topoLock { return rlock.New(s, name).Lock })
 	must(t, st.hold.Unlock())
 	<-st.left
 	if st.got == nil {
@@ -119,7 +132,7 @@ func topoGotIn(t *testing.T, c *redistest.Cluster) {
 
 // A slot that stays half moved makes Close slower by a second at most, and is no reason for an error.
 func topoNeverWhole(t *testing.T, c *redistest.Cluster) {
-	st := topoWaits(t, c, func(s *rlock.Session, name string) topoLock { return rlock.New(s, name).Lock })
+	st := topoWaits(t, c, 3*time.Minute, func(s *rlock.Session, name string) topoLock { return rlock.New(s, name).Lock })
 	begun := time.Now()
 	must(t, st.waiting.Close())
 	if d := time.Since(begun); d > 4*time.Second {
