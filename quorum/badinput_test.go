@@ -35,6 +35,7 @@ func TestBadInput(t *testing.T) {
 		"nil ctx":       {good, nil, nil, rlock.ErrArgument, "context.Background()"},
 		"bad Wait":      {good, ctx, []rlock.LockOption{rlock.Wait(-1)}, rlock.ErrArgument, "Wait"},
 		"long Lease":    {good, ctx, []rlock.LockOption{rlock.Lease(31 * time.Second)}, rlock.ErrArgument, "at most"},
+		"AtLeast":       {good, ctx, []rlock.LockOption{rlock.AtLeast(time.Second)}, rlock.ErrArgument, "AtLeast"},
 		"a named owner": {good, rlock.WithOwner(ctx, "job"), nil, rlock.ErrArgument, "WithoutOwner"},
 		"re-entry":      {quorum.New([]*rlock.Session{sessions[2], sessions[0], sessions[1]}, "x"), section, nil, rlock.ErrArgument, "not re-entrant"},
 	} {

@@ -167,6 +167,8 @@ func (m *Mutex) newTry(ctx context.Context, opts []rlock.LockOption) (*try, erro
 	case o.Lease > m.lease:
 		return nil, fmt.Errorf("%w: Lease(%v); it must be at most Config.Lease, %v: for so long a restarted Redis gives no votes",
 			rlock.ErrArgument, o.Lease, m.lease)
+	case o.AtLeast > 0:
+		return nil, fmt.Errorf("%w: AtLeast has no meaning here; it is for plain and fair locks, and for the write side", rlock.ErrArgument)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}

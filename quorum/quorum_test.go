@@ -219,6 +219,31 @@ func TestRetry(t *testing.T) {
 	free(t, ctx, theirs)
 }
 
+// A series of attempts ends when its Backoff does, also while another caller of the handle waits.
+func TestRetryStandsInNoQueue(t *testing.T) {
+	all := cluster(t, 3, mini)
+	ctx := within(t, 20*time.Second)
+	cfg := slow()
+	asked := make(chan struct{}, 1000)
+	cfg.Trace = &rlock.Trace{Attempt: func(locktrace.Attempt) { asked <- struct{}{} }}
+	mine, theirs := quorum.New(dial(t, all, slow()), "x"), quorum.New(dial(t, all, cfg), "x")
+	_, h := lock(t, ctx, mine)
+	waiting, end := context.WithCancel(ctx)
+	left := make(chan error, 1)
+	go func() {
+		_, _, err := theirs.Lock(waiting)
+		left <- err
+	}()
+	locktest.Get(t, asked, 10*time.Second, "the waiter to ask")
+	_, _, err := theirs.TryLock(ctx, rlock.Retry(rlock.Limit(rlock.Linear(time.Millisecond), 3)))
+	if is(t, "Retry", err, rlock.ErrNotAcquired); ctx.Err() != nil {
+		t.Errorf("it has waited for the other caller: %v", err)
+	}
+	end()
+	is(t, "the waiter", locktest.Get(t, left, 10*time.Second, "the waiter to leave"), context.Canceled)
+	must(t, h.Unlock())
+}
+
 // A vote that is given while the lock is being released is given back too.
 func TestLateVotes(t *testing.T) {
 	each(t, func(t *testing.T, all []*redistest.Server) {

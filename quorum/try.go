@@ -21,7 +21,7 @@ type try struct {
 }
 
 // acquire asks until there is a majority. A caller that waits has its turn among those of this
-// handle, which would only take votes from each other.
+// handle, which would only take votes from each other. One with Retry does not wait for others.
 func (t *try) acquire(ctx context.Context) (*section, error) {
 	m := t.m
 	if t.once {
@@ -33,15 +33,15 @@ func (t *try) acquire(ctx context.Context) (*section, error) {
 		waiting, cancel = context.WithDeadline(waiting, t.deadline)
 		defer cancel()
 	}
-	select {
-	case m.turn <- struct{}{}:
-		defer func() { <-m.turn }()
-	case <-waiting.Done():
-		return nil, over(ctx, errTurn)
-	}
 	sleeps := t.retry
 	if sleeps == nil {
 		sleeps = m.pause
+		select {
+		case m.turn <- struct{}{}:
+			defer func() { <-m.turn }()
+		case <-waiting.Done():
+			return nil, over(ctx, errTurn)
+		}
 	}
 	began := time.Now()
 	x, err := t.round(ctx)
