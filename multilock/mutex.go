@@ -9,6 +9,7 @@ import (
 
 	"relock/internal/api"
 	"relock/internal/clock"
+	"relock/internal/engine"
 	"relock/rlock"
 )
 
@@ -69,7 +70,7 @@ var errNone = fmt.Errorf("%w: there are no locks; name at least one", rlock.ErrA
 //
 // Lock blocks until it holds all locks or ctx ends. [rlock.Wait] bounds the waiting for all of
 // them together. [rlock.Lease] gives each of them a fixed lease, counted from when the last
-// one was granted. [rlock.Retry] makes Lock a series of rounds, each with one attempt at each lock.
+// one was granted, and [rlock.AtLeast] has each of them stand from then. [rlock.Retry] makes Lock a series of rounds, each with one attempt at each lock.
 //
 // Errors are those of [rlock.Mutex.Lock]: [rlock.ErrNotAcquired] when the wait is over. On error
 // the returned context is ctx, the hold is nil, and nothing is held: what was taken has been
@@ -119,6 +120,7 @@ type try struct {
 	outer    context.Context // that Lock was given
 	opts     []rlock.LockOption
 	lease    time.Duration // fixed lease; 0: none
+	atLeast  time.Duration // for how long they stand, also if they are unlocked before
 	deadline time.Time     // of Wait; zero: none
 	once     bool          // one attempt at each lock
 }
@@ -138,7 +140,7 @@ func (m *Mutex) lock(ctx context.Context, opts []rlock.LockOption) (context.Cont
 	case ctx.Err() != nil:
 		return nil, nil, ctx.Err()
 	}
-	t := &try{outer: ctx, opts: opts, lease: o.Lease}
+	t := &try{outer: ctx, opts: opts, lease: o.Lease, atLeast: o.AtLeast}
 	if o.Bounded {
 		t.deadline = began.Add(o.Wait)
 	}
@@ -178,6 +180,11 @@ func (t *try) round(ctx context.Context, bound time.Duration) (section context.C
 		err = (&Hold{t.locks[:n-1], h.holds[:n-1]}).Extend(section, t.lease)
 	}
 	if err == nil {
+		for _, hold := range h.holds {
+			if t.atLeast > 0 { // not before: what is given back must be free
+				(*engine.Hold)(hold).StandAtLeast(t.atLeast)
+			}
+		}
 		return section, h, false, nil
 	}
 	again = passes(section, err) // before the section is ended here

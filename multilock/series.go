@@ -16,6 +16,9 @@ func (t *try) series(ctx context.Context, b clock.Backoff) (context.Context, *Ho
 	if t.lease > 0 {
 		t.opts = append(t.opts, rlock.Lease(t.lease))
 	}
+	if t.atLeast > 0 {
+		t.opts = append(t.opts, rlock.AtLeast(t.atLeast))
+	}
 	ends, stop := t.ends()
 	defer stop()
 	for n := 1; ; n++ {

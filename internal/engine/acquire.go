@@ -266,8 +266,8 @@ func (a *acquisition) outermost() (x *section, err error) {
 		a.claim.endRequest()
 	} else {
 		x = a.admit(g)
-		if d := a.opts.AtLeast; d > 0 {
-			x.claim.standAtLeast(d)
+		if a.opts.AtLeast > 0 {
+			x.claim.standAtLeast(&a.opts)
 		}
 	}
 	a.leave(true)

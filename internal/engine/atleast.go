@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"relock/internal/api"
 	"relock/internal/kind"
 )
 
@@ -15,10 +16,32 @@ func leaves(p Primitive) bool {
 	return ok
 }
 
-// standAtLeast notes that the lock is to stand until d after now, when it has just been acquired.
-func (c *claim) standAtLeast(d time.Duration) {
+// standAtLeast notes for how long the lock is to stand, when it has just been acquired. One of several that are taken
+// together is not to stand before all of them are held: see [Hold.StandAtLeast].
+func (c *claim) standAtLeast(o *api.Options) {
+	if o.Keeps == nil {
+		c.standFor(o.AtLeast)
+	}
+}
+
+// standFor notes that the lock is to stand until d after now.
+func (c *claim) standFor(d time.Duration) {
 	m := c.needAccount()
 	m.AtLeast = max(m.AtLeast, c.lock.s.now()+d)
+}
+
+// StandAtLeast is what AtLeast does to a lock that was acquired just now, for one of several that were taken together
+// with AtLeast, when all of them are held: until then its caller gives it back if it cannot have the others.
+func (h *Hold) StandAtLeast(d time.Duration) {
+	if !h.valid() {
+		return
+	}
+	c := h.section.claim
+	c.lock.mu.Lock()
+	defer c.lock.unlock()
+	if h.standing(c.lock.s.now()) == nil {
+		c.standFor(d)
+	}
 }
 
 // mustStand returns for how long the lock has yet to stand, at least 1 ms; 0 if it need not.

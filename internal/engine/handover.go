@@ -172,8 +172,8 @@ func (a *acquisition) acceptLate(x *section) (*section, error) {
 	if !x.standing(now) {
 		c.expire(now)
 	} else if ended == nil { // perhaps it was renewed in time
-		if d := a.opts.AtLeast; d > 0 {
-			c.standAtLeast(d)
+		if a.opts.AtLeast > 0 {
+			c.standAtLeast(&a.opts)
 		}
 		l.unlock()
 		return x, nil

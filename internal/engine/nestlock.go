@@ -139,9 +139,9 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 		c.noHandOver = true
 		h.fix(g.sent, a.opts.Lease)
 	}
-	if d := a.opts.AtLeast; d > 0 {
+	if a.opts.AtLeast > 0 {
 		c.noHandOver = true
-		c.standAtLeast(d)
+		c.standAtLeast(&a.opts)
 	}
 	if x.token.Load() == 0 && g.Token > 0 {
 		x.token.Store(g.Token)
