@@ -59,12 +59,17 @@ func (e *Election) Run(ctx context.Context, value string, c Callbacks) error {
 	}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
+	var section context.Context
+	var l *Leadership
 	err := e.follow(watching, c.OnNewLeader, &following)
 	if err == nil {
-		err = e.lead(ctx, value, c.OnStartedLeading)
+		section, l, err = e.Campaign(ctx, value)
 	}
 	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
 		return nil // while it campaigned, or before
+	}
+	if err == nil {
+		err = e.lead(ctx, section, l, c.OnStartedLeading)
 	}
 	if err != nil {
 		err = fmt.Errorf("run: %w", err)
@@ -72,12 +77,8 @@ func (e *Election) Run(ctx context.Context, value string, c Callbacks) error {
 	return err
 }
 
-// lead campaigns, leads and resigns.
-func (e *Election) lead(ctx context.Context, value string, started func(context.Context)) error {
-	section, l, err := e.Campaign(ctx, value)
-	if err != nil {
-		return err
-	}
+// lead leads until ctx or the leadership ends, and resigns.
+func (e *Election) lead(ctx, section context.Context, l *Leadership, started func(context.Context)) error {
 	leading, end := context.WithCancelCause(section)
 	defer end(nil)
 	// Shutdown lets the section stand, so that there is no other leader before started has returned.

@@ -106,6 +106,22 @@ func TestRunOutlastsItsLease(t *testing.T) {
 	})
 }
 
+// The deadline of ctx ends the leadership, and Redis does not answer: Run says that it has not confirmed
+// the end. That error matches the one of ctx too, which says nothing of who leads.
+func TestRunEndsByADeadlineWhileRedisIsSilent(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ses, proxy := locktest.DialProxy(t, s, rlock.Config{ReleaseTimeout: time.Second})
+		ctx, stop := context.WithTimeout(t.Context(), s.Slowed(time.Second))
+		defer stop()
+		x := run(t, ctx, ses, "a")
+		leading := x.leads()
+		proxy.BlackHole(true)
+		ends(t, leading, patience, context.DeadlineExceeded)
+		is(t, "Run", x.returns(), rlock.ErrUnavailable)
+		proxy.BlackHole(false)
+	})
+}
+
 // The end of the session ends the leadership. Shutdown waits for OnStartedLeading, and nobody else leads
 // meanwhile; Close does not wait.
 func TestRunEndsWithItsSession(t *testing.T) {
