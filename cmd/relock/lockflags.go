@@ -85,7 +85,7 @@ func (f *runFlags) take(ctx context.Context, s *rlock.Session, name string) (*he
 	lock := f.locker(s, name)
 	section, h, err := lock(ctx, opts...)
 	if taken := new(rlock.TakenError); errors.As(err, &taken) && taken.Owner != "" {
-		return nil, fmt.Errorf("%w, for %v yet; 'relock show %s' says more", err, taken.TTL.Round(time.Millisecond), name)
+		return nil, fmt.Errorf("%w, for %v yet; 'relock show' says more", err, taken.TTL.Round(time.Millisecond))
 	}
 	if err != nil {
 		return nil, err

@@ -98,6 +98,13 @@ func TestRunExitCodes(t *testing.T) {
 			t.Errorf("with --json the refused run says %q", r.err)
 		}
 		must(t, h.Unlock())
+		odd := "a\x1b[31m b" // which would control the terminal, and is no single word for a shell
+		_, h, err = rlock.New(dial(t, s), odd).Lock(within(t))
+		must(t, err)
+		if r := c.want(75, "run", "--try", odd, "--", "true"); strings.Contains(r.err, "\x1b") || !strings.Contains(r.err, "relock show") {
+			t.Errorf("of a name that is no text it says %q", r.err)
+		}
+		must(t, h.Unlock())
 		if keys := s.Keys(t); strings.Join(keys, " ") != "list" {
 			t.Errorf("left behind: %q", keys)
 		}
