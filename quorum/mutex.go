@@ -145,6 +145,9 @@ func (m *Mutex) enter(ctx context.Context, op string, opts []rlock.LockOption) (
 		if x, err = t.acquire(ctx); err == nil {
 			return x.ctx, &Hold{section: x}, nil
 		}
+		if ctx.Err() != nil { // also if that was between two rounds
+			err = over(ctx, err)
+		}
 	}
 	if m != nil && len(m.nodes) > 0 {
 		op = fmt.Sprintf("%s %q", op, m.nodes[0].Names().Name())

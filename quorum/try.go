@@ -91,8 +91,8 @@ var errTurn = errors.New("other callers of this handle wait in front")
 
 // over is the error of a wait that is over; err is why the last round failed.
 func over(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
 	}
 	if errors.Is(err, rlock.ErrNotAcquired) {
 		return err
@@ -130,11 +130,7 @@ func (t *try) round(ctx context.Context) (*section, error) {
 		}
 	}
 	_ = x.release()
-	err := f.err()
-	if ctx.Err() != nil {
-		err = over(ctx, err)
-	}
-	return nil, err
+	return nil, f.err()
 }
 
 // named says which Redis an error is of.
