@@ -173,12 +173,19 @@ func over(ctx context.Context, err error) error {
 // bound for each of the others. again says that the failure may pass.
 func (t *try) round(ctx context.Context, bound time.Duration) (section context.Context, h *Hold, again bool, err error) {
 	section, h = ctx, &Hold{locks: t.locks}
+	midway := true
+	defer func() {
+		if midway { // a Part of the caller's has panicked, or ended the goroutine
+			_ = h.Unlock()
+		}
+	}()
 	for i := 0; i < len(t.locks) && err == nil; i++ {
 		section, err = t.take(section, h, bound)
 	}
 	if n := len(t.locks); err == nil && t.lease > 0 && n > 1 { // the first ones have used up a part of it
 		err = (&Hold{t.locks[:n-1], h.holds[:n-1]}).Extend(section, t.lease)
 	}
+	midway = false
 	if err == nil {
 		for _, hold := range h.holds {
 			if t.atLeast > 0 { // not before: what is given back must be free
