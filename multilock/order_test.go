@@ -103,8 +103,14 @@ func TestOrderAcrossRedises(t *testing.T) {
 		}
 
 		one, two := dial(t, s, slow()), dial(t, s, slow())
-		_, _, err := multilock.New(rlock.New(one, "x"), rlock.New(two, "x")).Lock(ctx)
-		is(t, "two sessions of one Redis", err, rlock.ErrArgument)
+		for what, parts := range map[string][]multilock.Part{
+			"a lock":    {rlock.New(one, "x"), rlock.New(two, "x")},
+			"its sides": {rwlock.New(one, "x"), multilock.Read(rwlock.New(two, "x"))},
+			"its kinds": {rlock.New(one, "x"), fairlock.New(two, "x")},
+		} {
+			_, _, err := multilock.New(parts...).TryLock(ctx)
+			is(t, what+" by two sessions of one Redis", err, rlock.ErrArgument)
+		}
 		free(t, ctx, rlock.New(one, "x"))
 		// Different locks of one Redis may come from different sessions, without a question.
 		s.FlushAll(t)

@@ -61,7 +61,7 @@ type lock struct {
 	Part
 	key        string // the name with the session's prefix
 	kind       string
-	deployment string // the id of its Redis; "" unless another part has the same key and kind
+	deployment string // the id of its Redis; "" unless a part of another session has the same key
 }
 
 // newLock returns the lock of a part. Errors: ErrArgument, ErrName.
@@ -90,6 +90,10 @@ func same(a, b lock) bool { return a.key == b.key && a.kind == b.kind }
 
 // sideOf reports whether two locks are sides of one.
 func (l lock) sideOf(o lock) bool { return l.key == o.key && l.Session() == o.Session() }
+
+// elsewhere reports whether two locks have one key in different sessions. Then they are one lock if these
+// are of one Redis: also as its two sides, and as two kinds, of which a name has one.
+func (l lock) elsewhere(o lock) bool { return l.key == o.key && l.Session() != o.Session() }
 
 // arrange sorts locks and takes out those that are named twice.
 func arrange(locks []lock) []lock {
@@ -140,13 +144,13 @@ var luaFiles embed.FS
 
 var deploymentScript = script.Load(luaFiles, "lua/deployment.lua")
 
-// locate asks for the deployments of locks that nothing else tells apart, each for so long at most, and
-// sorts them.
+// locate asks for the deployments of locks that are not told apart by their keys and sessions, each for so
+// long at most, and sorts them.
 // Errors: ErrArgument if two sessions of one deployment name the same lock; the client's.
 func locate(ctx context.Context, locks []lock, most time.Duration) ([]lock, error) {
 	locks = slices.Clone(locks)
-	for i := range locks {
-		if i > 0 && same(locks[i-1], locks[i]) || i+1 < len(locks) && same(locks[i], locks[i+1]) {
+	for i, l := range locks {
+		if slices.ContainsFunc(locks, l.elsewhere) {
 			var err error
 			if locks[i].deployment, err = deployment(ctx, locks[i].Session(), most); err != nil {
 				return nil, err
@@ -154,8 +158,8 @@ func locate(ctx context.Context, locks []lock, most time.Duration) ([]lock, erro
 		}
 	}
 	slices.SortStableFunc(locks, inOrder)
-	for i, l := range locks[1:] {
-		if inOrder(locks[i], l) == 0 {
+	for i, l := range locks {
+		if slices.ContainsFunc(locks[:i], func(o lock) bool { return l.elsewhere(o) && l.deployment == o.deployment }) {
 			return nil, fmt.Errorf("%w: %q is named twice, through two sessions of one Redis: they would wait for each other; use one session",
 				rlock.ErrArgument, l.Name())
 		}
