@@ -72,10 +72,10 @@ func (f *FakeElection) Run(ctx context.Context, value string, c election.Callbac
 	}
 	returned := make(chan struct{})
 	go func() {
+		defer close(returned) // deferred: it may end the goroutine, as t.FailNow does
 		if c.OnStartedLeading != nil {
 			c.OnStartedLeading(x.leading)
 		}
-		close(returned)
 	}()
 	<-x.leading.Done()
 	<-returned

@@ -3,10 +3,12 @@ package relocktest_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"relock/election"
 	"relock/relocktest"
@@ -119,6 +121,29 @@ func TestFakeElectionIsAnElection(t *testing.T) {
 				must(t, f.Run(short, "nil callbacks", election.Callbacks{}))
 			})
 		})
+	}
+}
+
+// A fake and an election end a Run whose OnStartedLeading ends its goroutine.
+func TestOnStartedLeadingEndsItsGoroutine(t *testing.T) {
+	ses := relocktest.Session(t)
+	for what, c := range map[string]relocktest.Candidate{"fake": new(relocktest.FakeElection), "embedded Redis": election.New(ses, "x")} {
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- c.Run(ctx, "a", election.Callbacks{OnStartedLeading: func(context.Context) {
+				defer stop()
+				runtime.Goexit()
+			}})
+		}()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s: Run does not return", what)
+		}
 	}
 }
 
