@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"syscall"
@@ -98,6 +99,9 @@ func unavailable(err error) bool {
 	// The error of a command that relock has sent itself, or of its connection.
 	if refusal := new(rueidis.RedisError); errors.As(err, &refusal) {
 		return script.Unavailable(refusal)
+	}
+	if errors.As(err, new(*fs.PathError)) { // of standard output; as a connection's, it has a number that is a net.Error
+		return false
 	}
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, io.EOF)

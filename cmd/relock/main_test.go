@@ -258,3 +258,15 @@ func TestVersion(t *testing.T) {
 	}
 	c.want(64, "version", "x")
 }
+
+// An output that cannot be written to is no Redis that is unavailable.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	cmd := cli{t, "redis://127.0.0.1:1"}.command("version")
+	out, err := os.Open(os.DevNull) // for reading
+	must(t, err)
+	defer out.Close()
+	cmd.Stdout = out
+	if code := codeOf(t, cmd.Run()); code != 70 {
+		t.Errorf("exit code %d, want 70", code)
+	}
+}
