@@ -48,6 +48,7 @@ func handles(errs map[string]error, what string, ctx context.Context, m *rlock.M
 	add("rw RDo", rw.RDo(ctx, once))
 	add("rw State", locktest.Second(rw.State(ctx)))
 	add("rw ForceUnlock", locktest.Second(rw.ForceUnlock(ctx)))
+	add("rw Waiters", locktest.Second(rw.Waiters(ctx)))
 	add("Acquire", took(sem.Acquire(ctx, 1)))
 	add("TryAcquire", took(sem.TryAcquire(ctx, 1)))
 	add("sem Do", sem.Do(ctx, 1, once))

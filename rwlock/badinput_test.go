@@ -54,6 +54,8 @@ func TestBadArguments(t *testing.T) {
 			wants(t, c.name+", State", err, c.want, c.text)
 			_, err = c.m.ForceUnlock(c.ctx)
 			wants(t, c.name+", ForceUnlock", err, c.want, c.text)
+			_, err = c.m.Waiters(c.ctx)
+			wants(t, c.name+", Waiters", err, c.want, c.text)
 		}
 	}
 	wants(t, "nil fn, RDo", ok.RDo(ctx, nil), rlock.ErrArgument, "fn is nil")

@@ -27,6 +27,7 @@ var (
 	leaveWriteScript   = script.Load(luaFiles, "lua/leave_write.lua")
 	renewScript        = script.Load(luaFiles, "lua/renew.lua")
 	forceUnlockScript  = script.Load(lua.Files, "force_unlock.lua")
+	waitersScript      = script.Load(lua.Files, "waiters.lua")
 	stateScript        = script.Load(luaFiles, "lua/state.lua")
 )
 
@@ -106,6 +107,11 @@ func (n *names) state() script.Command {
 	return script.Command{Script: stateScript, Keys: []string{n.lock.Key(), n.readers()}, Args: []string{n.timeout()}}
 }
 
+// waiters is waiters.lua of rlock, for [calls.Handle.Waiters].
+func (n *names) waiters(from int64) script.Command {
+	return script.Command{Script: waitersScript, Keys: []string{n.line()}, Args: []string{script.Itoa(from)}}
+}
+
 // forceUnlock is force_unlock.lua of rlock.
 func (n *names) forceUnlock(f *kind.Force) script.Command {
 	return f.Command(script.Command{
@@ -175,7 +181,7 @@ func (*readSide) Kind() *kind.Kind { return &readKind }
 // Acquire is acquire_read.lua.
 func (r *readSide) Acquire(op *kind.Op) script.Command {
 	keys := r.timeouts(r.keys(3), op.Owner, op.Held+1, op.Held+1)
-	args := append(make([]string, 0, 11), op.Owner, script.Millis(op.Lease+time.Millisecond))
+	args := append(make([]string, 0, 12), op.Owner, script.Millis(op.Lease+time.Millisecond))
 	if op.ID != "" {
 		keys, args = append(keys, r.ids(op.Owner)), heldArgs(append(args, op.ID), op)
 	}
@@ -187,6 +193,9 @@ func (r *readSide) Acquire(op *kind.Op) script.Command {
 		if l.Head != "" {
 			args = append(args, readerEntry(l.Head), script.Flag(l.Listens), inbox.Prefix, r.lock.Counts,
 				script.Itoa(int64(l.Waited/time.Millisecond)))
+			if l.Waiting > 0 {
+				args = append(args, script.Itoa(int64(l.Waiting)))
+			}
 		} else {
 			args = append(args, "b", l.Session, script.Millis(l.ComesIn), script.Millis(l.Window))
 		}

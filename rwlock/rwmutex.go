@@ -189,6 +189,14 @@ func (m *RWMutex) State(ctx context.Context) (State, error) {
 	return st, err
 }
 
+// Waiters is [rlock.Mutex.Waiters] for the callers of both sides.
+func (m *RWMutex) Waiters(ctx context.Context) (int, error) {
+	if err := m.usable("waiters"); err != nil {
+		return 0, err
+	}
+	return m.handle.Calls().Waiters(ctx, m.read.waiters)
+}
+
 // ForceUnlock is [rlock.Mutex.ForceUnlock] for both sides and all owners: it ends all holds if one
 // of the owners that it has found still has one. It blocks for two round trips, and two for each
 // owner whose sessions are told.

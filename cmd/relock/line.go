@@ -14,7 +14,7 @@ import (
 // InLine is an entry in the line of a lock, a semaphore or a counter; of a read-write lock the readers come last.
 type InLine struct {
 	Session string   `json:"session"`
-	Callers int64    `json:"callers"` // how many of its callers wait, as of its last look; of readers 1
+	Callers int64    `json:"callers"` // how many of its callers wait, as of its last look
 	Reads   bool     `json:"reads,omitempty"`
 	Silent  bool     `json:"silent"` // it was not heard of for so long that its callers do not count
 	Process *process `json:"process,omitempty"`
@@ -63,7 +63,7 @@ func parseLine(members []rueidis.ZScore, now int64) (all []InLine, own int64) {
 		if isFair(z.Member) { // a session has an entry for each run of its callers
 			counted = "w" + z.Member
 		}
-		if v, ok := score[counted]; ok && !e.Reads {
+		if v, ok := score[counted]; ok {
 			e.Callers = max(1, int64(v-lineWaiting))
 		}
 		lives[session] = life

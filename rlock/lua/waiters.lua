@@ -11,8 +11,7 @@ local n = 0
 for _, entry in ipairs(all) do
   if string.find(entry, '^[gzandefhiPQCVUWNRS]%w') then
     local session = string.sub(entry, 21, 20 + tonumber(string.sub(entry, 16, 20), 10))
-    local counts = string.find(entry, '^[RS]') and '' or 'w' .. (string.find(entry, '^[defhi]') and entry or session)
-    local scores = redis.call('ZMSCORE', KEYS[1], 's' .. session, counts)
+    local scores = redis.call('ZMSCORE', KEYS[1], 's' .. session, 'w' .. (string.find(entry, '^[defhi]') and entry or session))
     if 5e15 - (scores[1] or 5e15) >= now then n = n + math.max(1, (scores[2] or 8.6e15) - 8.6e15) end
   end
 end

@@ -12,7 +12,7 @@
 --   ARGV[8] is its session, ARGV[9] in how many ms it comes again, ARGV[10] for how many ms before that a writer is to
 --   leave the lock to it; or
 -- ARGV[8] 1: the session may listen to the lock's channel  ARGV[9] what makes a session's channel of its id
--- ARGV[10] counts  ARGV[11] for how many ms it waits
+-- ARGV[10] counts  ARGV[11] for how many ms it waits  ARGV[12] how many callers of it wait; left out: as before
 -- Returns {1, holds, 0, 1}: granted; 1: short for {1, 1, 0, 1}; {-1, 0, 0, 0}: those holds are gone
 --   {0, ms, 0, 0}: refused; PTTL, or what is left of a writer's mark; {0, ms, Redis's time in ms, position}: it stands in
 --   the line; ms is -1 if it is not the first or second, and was not called. The owner who is inside may follow, and then
@@ -64,7 +64,8 @@ if reads <= 0 and writes <= 0 then
   if none and not none.err and ARGV[7] == 'b' then
     book(':' .. ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10]), now)
   elseif none and not none.err and entry then
-    local refused, since, first = wait_for_writers(entry, now, clock[1] * 1000000 + clock[2], ARGV[8] == '1', marks[3], marks[2])
+    local refused, since, first = wait_for_writers(entry, now, clock[1] * 1000000 + clock[2], ARGV[8] == '1', ARGV[12],
+      marks[3], marks[2])
     if not refused then -- else it waits, without memory or beside what is no line, as others than the line's sessions do
       if first and mode == 'write' then wanted(none[5], ARGV[9]) end
       none = {0, first and none[2] or -1, now, since, none[5], none[5] and none[2]}

@@ -37,7 +37,7 @@ local function call_readers(there, before, prefix, counts, now)
   for i = 1, #there, 2 do
     local entry, since = there[i], there[i + 1] - READERS
     if call(prefix, entry, 0) == 0 and counts == '1' or since < now - 10000 - LATE_BY then
-      redis.call('ZREM', LINE, entry)
+      redis.call('ZREM', LINE, entry, 'w' .. session_of(entry))
       stay = stay - 1
     elseif since > before then
       n, ms = n + 1, math.max(ms, patience(entry))
@@ -82,11 +82,11 @@ end
 -- wait_for_writers has readers stand in the line. It returns why they cannot; or false, a position, and whether they are
 -- the first of those who wait for the same writer, or the second: should a process die, another one knows when the lock
 -- is free.
-local function wait_for_writers(entry, now, us, listens, score, opened)
+local function wait_for_writers(entry, now, us, listens, waiting, score, opened)
   opened = opened_at(now, opened)
   local called = was_called(score, opened)
   local since = math.max(now, opened + 1)
-  local bad = enter(entry, READERS + since, us, now, listens)
+  local bad = enter(entry, READERS + since, us, now, listens, waiting)
   if bad then return bad end
   if called then -- it lives, and waits for the writer that is inside
     redis.pcall('ZADD', LINE, int(READERS + since), entry)
@@ -99,7 +99,7 @@ end
 
 -- come_in takes readers off the line who have come in; and calls those who came later, unless a writer waits.
 local function come_in(entry, prefix, counts, now, writer_waits, opened)
-  redis.call('ZREM', LINE, entry)
+  redis.call('ZREM', LINE, entry, 'w' .. session_of(entry))
   if writer_waits then return end
   open_gate('(' .. int(READERS + opened_at(now, opened)), prefix, counts, now)
   sweep()
@@ -108,6 +108,7 @@ end
 -- leave_gate takes readers off the line who wait no more; those that come to be the second are told.
 local function leave_gate(entry, prefix, now)
   if redis.call('ZREM', LINE, entry) == 0 then return end
+  redis.call('ZREM', LINE, 'w' .. session_of(entry))
   local opened = opened_at(now, redis.call('ZSCORE', LINE, 't'))
   local next = redis.call('ZRANGEBYSCORE', LINE, '(' .. int(READERS + opened), '+inf', 'LIMIT', 1, 1)
   if next[1] then
