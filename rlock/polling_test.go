@@ -201,6 +201,8 @@ func TestRetry(t *testing.T) {
 		}
 		_, _, err := m.TryLock(ctx, rlock.Retry(nil))
 		locktest.Is(t, "Retry(nil)", err, rlock.ErrArgument)
+		_, _, err = m.TryLock(ctx, rlock.Retry(rlock.Limit(nil, 3)))
+		locktest.Is(t, "Limit(nil, 3)", err, rlock.ErrArgument)
 	})
 }
 

@@ -31,8 +31,11 @@ func Exponential(first, most time.Duration) Backoff {
 	}
 }
 
-// Limit gives up after that many attempts.
+// Limit gives up after that many attempts. It is nil for a nil Backoff, so that Retry refuses it.
 func Limit(b Backoff, attempts int) Backoff {
+	if b == nil {
+		return nil
+	}
 	return func(n int) time.Duration {
 		if n >= attempts {
 			return -1
