@@ -70,8 +70,8 @@ func (a *acquisition) ask() (answer, error) {
 // prepare makes the attempt that is about to be sent, and its claim if need be.
 func (a *acquisition) prepare() {
 	l, k := a.lock, a.kind
-	if a.claim != nil && a.claim.state != asking { // it was ended after an attempt, as by a forced unlock
-		a.abandonClaim()
+	if c := a.claim; c != nil && (c.state != asking || l.contention != nil && l.contention.place.Claim == c && l.s.deaf()) {
+		a.abandonClaim() // it was ended after an attempt, as by a forced unlock; or is to leave the line
 	}
 	if a.claim == nil {
 		a.claim = l.newClaim(a)

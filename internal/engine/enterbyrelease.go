@@ -31,7 +31,7 @@ func (l *lock) enterByRelease(c *claim, op *Op) *claim {
 	}
 	a := l.queue.First.Of
 	if !c.kind.HandsOver || !c.kind.Lines || c.kind.Permits || !a.kind.HandsOver || l.state != lockOpen || a.busy() ||
-		a.claim != nil || a.waitErr != nil || l.s.redis.Inbox.Deaf.Load() || l.needContention().turns.Alone {
+		a.claim != nil || a.waitErr != nil || l.s.deaf() || l.needContention().turns.Alone {
 		return nil
 	}
 	a.prepare()

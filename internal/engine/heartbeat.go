@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"relock/internal/clock"
-	"relock/internal/inbox"
 	"relock/internal/kind"
 	"relock/internal/script"
 	"relock/internal/waiting"
@@ -32,8 +31,8 @@ func (s *Session) nextHeartbeat(asked, every time.Duration, ms int64, doubt bool
 
 // heartbeat sends signs of life for entries of the session.
 func (s *Session) heartbeat(beats []waiting.Heartbeat[claim, acquisition]) {
-	if s.unheard.Load() != 0 {
-		s.listens(beats)
+	if s.unheard.Load() != 0 && s.deaf() {
+		s.sayDeaf(beats)
 	}
 	asked, doubts := s.now(), s.redis.Conn.Doubts.Load()
 	cmds := make([]script.Command, len(beats))
@@ -72,19 +71,9 @@ func (s *Session) heartbeat(beats []waiting.Heartbeat[claim, acquisition]) {
 	}
 }
 
-// listens notes whether the session hears its own channel. If it has not for a while, its runs enter the line again at
-// their places, and say so: nobody is given the lock, or called, whom nobody listens for.
-func (s *Session) listens(beats []waiting.Heartbeat[claim, acquisition]) {
-	since := s.unheard.Load()
-	switch {
-	case s.redis.Hears(inbox.Prefix + s.id):
-		s.unheard.CompareAndSwap(since, 0)
-		s.deafened.Store(false)
-		return
-	case s.redis.Inbox.Deaf.Load() || s.now()-time.Duration(since) < s.cfg.HeartbeatEvery()/2: // it may be connecting again
-		return
-	}
-	s.deafened.Store(true)
+// sayDeaf has the runs of a session that hears nothing enter the line again at their places, and say so: nobody is given
+// the lock, or called, whom nobody listens for.
+func (s *Session) sayDeaf(beats []waiting.Heartbeat[claim, acquisition]) {
 	for _, beat := range beats {
 		l := beat[0].Of.lock
 		l.mu.Lock()

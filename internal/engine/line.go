@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"relock/internal/clock"
+	"relock/internal/inbox"
 	"relock/internal/kind"
 	"relock/internal/waiting"
 )
@@ -24,8 +25,7 @@ type lines struct {
 	readHead, writeHead string       // the same, of readers and writers
 	lingerUntil         atomic.Int64 // until when a channel may stay subscribed without a listener: see lock.hears
 	slowUntil           atomic.Int64 // until when the session counts as a slow taker, see waiting.SlowFor
-	unheard             atomic.Int64 // since when the session may hear nothing on its own channel; 0: it hears
-	deafened            atomic.Bool  // it has heard nothing there for a while, by its last heartbeat
+	unheard             atomic.Int64 // since when the session may hear nothing on its own channel; 0: it hears. See deaf
 	liners              [waiting.Sorts]atomic.Pointer[kind.Liner]
 }
 
@@ -81,7 +81,7 @@ func (a *acquisition) inLine() {
 	case c.kind.Fair:
 		a.op.Line.Head = kind.InTurn
 		return
-	case !a.op.Wait || l.s.redis.Inbox.Deaf.Load():
+	case !a.op.Wait || l.s.deaf():
 		if a.attempts.pause > 0 {
 			a.bookRound()
 		}
@@ -108,6 +108,27 @@ func (a *acquisition) inLine() {
 		a.op.Line.Listens = l.hears(a.prim)
 	}
 }
+
+// deaf reports whether no message reaches the session: it could not subscribe to its own channel, or has lost the
+// subscription for longer than it takes to connect again. It stands in no line then, but for those of fair locks, where its
+// entries say so: Redis would call it, or give it the lock, in vain.
+func (s *Session) deaf() bool {
+	since := s.unheard.Load()
+	switch {
+	case s.redis.Inbox.Deaf.Load():
+		return true
+	case since == 0:
+		return false
+	case !s.hearsItself():
+		return s.now()-time.Duration(since) >= s.cfg.HeartbeatEvery()/2
+	case s.unheard.CompareAndSwap(since, 0) && !s.hearsItself(): // lost again, before that could be noted
+		s.unheard.CompareAndSwap(0, since)
+	}
+	return false
+}
+
+// hearsItself reports whether the session is subscribed to its own channel.
+func (s *Session) hearsItself() bool { return s.redis.Hears(inbox.Prefix + s.id) }
 
 // bookRound completes the attempt of a caller that polls: a TryLock does, and a Lock in a session that cannot subscribe.
 // The attempt says when the caller will ask again, if it sleeps, and the network takes, as long as the last time. A release

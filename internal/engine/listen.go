@@ -78,7 +78,7 @@ func (a *acquisition) pauseUnsubscribed() {
 	s := a.lock.s
 	d := clock.Doubling(a.attempts.unsubscribed, s.cfg.PollFloor)
 	a.attempts.unsubscribed++
-	if s.redis.Inbox.Deaf.Load() {
+	if s.deaf() {
 		booked := a.attempts.pause
 		a.attempts.pause, a.attempts.trip = d, s.now()-a.attempts.sent
 		if booked > 0 {

@@ -121,7 +121,7 @@ func newSession(client rueidis.Client, cfg Config, opt redis.Options) *Session {
 	s.cleanup = redis.NewCleanup(env, cfg.ReleaseTimeout, s.redis.Run.Behind)
 	env.Context = s.life.Closing
 	s.deadlocks = deadlock.NewWatch(deadlock.Config{Env: env, Session: s.id, Label: cfg.Label,
-		Deaf: s.redis.Inbox.Deaf.Load, Fields: s.redis.Fields, Tell: s.redis.Tell})
+		Deaf: s.deaf, Fields: s.redis.Fields, Tell: s.redis.Tell})
 	s.releaseLimit.Set(context.Background(), cfg.ReleaseTimeout)
 	s.attemptLimit.Set(s.life.Closing, cfg.TryTimeout())
 	return s

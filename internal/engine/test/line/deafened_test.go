@@ -1,0 +1,85 @@
+package line_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/rlock"
+	"relock/semaphore"
+)
+
+func permitLock(ses *rlock.Session, name string) locker { return permit{semaphore.New(ses, name, 1)} }
+
+// A permit is a semaphore's only one.
+type permit struct{ m *semaphore.Semaphore }
+
+func (p permit) Lock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
+	ctx, h, err := p.m.Acquire(ctx, 1, opts...)
+	return ctx, (*rlock.Hold)(h), err
+}
+
+func (p permit) TryLock(ctx context.Context, opts ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
+	ctx, h, err := p.m.TryAcquire(ctx, 1, opts...)
+	return ctx, (*rlock.Hold)(h), err
+}
+
+// A session loses its subscription while a caller of it stands in the line, and may not, or cannot, subscribe again. The
+// caller has its turn all the same beside sessions that use the lock without a pause. When the session hears again it
+// stands in the line as before.
+func TestASessionThatHearsNothingAnyMoreGetsItsTurns(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]duel{"permits": {permitLock, permitLock}}
+	for kind, d := range duels {
+		kinds[kind] = d
+	}
+	for kind, d := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+				r := newContest(t, s)
+				r.lock = d.busy
+				_, first, err := d.busy(dial(t, s, rlock.Config{}), r.name).Lock(r.ctx)
+				must(t, err)
+				deaf, p := locktest.DialProxy(t, s, rlock.Config{})
+				waiter := d.sleepy(deaf, r.name)
+				served := locktest.GoLock(waiter, r.ctx)
+				inLine(t, s, r.name, deaf)
+				p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
+				p.Cut()
+				r.join(4, time.Millisecond)
+				must(t, first.Unlock())
+				began := time.Now()
+				got := locktest.Get(t, served, 20*time.Second, "the lock")
+				must(t, got.Err)
+				t.Logf("it had the lock within %v; the others had it %d times", time.Since(began), r.sections.Load())
+				must(t, got.Hold.Unlock())
+				longest := r.getsIn(func(ctx context.Context, _ string) (context.Context, *rlock.Hold, error) { return waiter.Lock(ctx) })
+				t.Logf("it had it again within %v", longest)
+				p.RefuseCommand("SUBSCRIBE", "")
+				r.end()
+				_, first, err = d.busy(dial(t, s, rlock.Config{}), r.name).Lock(within(t, time.Minute))
+				must(t, err)
+				served = locktest.GoLock(waiter, within(t, time.Minute))
+				inLine(t, s, r.name, deaf)
+				must(t, first.Unlock())
+				must(t, locktest.Get(t, served, 20*time.Second, "the lock").Hold.Unlock())
+				locktest.Settled(t, deaf)
+			})
+		})
+	}
+}
+
+// inLine waits until a session stands in the line of a lock of any kind.
+func inLine(t *testing.T, s *redistest.Server, name string, ses *rlock.Session) {
+	t.Helper()
+	redistest.Eventually(t, 20*time.Second, "the session to stand in the line", func() bool {
+		members, err := s.Do(t, "ZRANGE", locktest.LineOf(name), "0", "-1").AsStrSlice()
+		return err == nil && slices.ContainsFunc(members, func(m string) bool {
+			return strings.Contains("gVRP", m[:1]) && strings.Contains(m, ses.ID())
+		})
+	})
+}
