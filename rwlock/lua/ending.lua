@@ -37,6 +37,14 @@ end
 local function remove(...)
   for _, key in ipairs({...}) do redis.pcall('DEL', key) end
 end
+-- go_on has the line go on where the lock is found gone, as when its key was deleted: it calls the first writer, and before
+-- that, if gate is true, the readers that wait. It returns true if there may be more.
+local function go_on(gate)
+  if not waits or redis.call('EXISTS', KEYS[1]) == 1 or called_until(now) > now or expects(now) then return false end
+  local readers, ms = 0, 0
+  if gate then readers, ms = open_gate(READ, at.prefix, at.counts, now) end
+  return select(2, call_writer(at, now, readers > 0 and ms + 1 or 0))
+end
 -- publish tells that the lock is free, and returns the receivers.
 local function publish(message)
   local receivers = redis.call(ARGV[3], ARGV[2], message)

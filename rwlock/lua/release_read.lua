@@ -19,6 +19,7 @@ local ended = take_out('r', reads, writes, kept)
 if reads <= 0 then -- The hash was deleted under it; what went along with it goes too.
   redis.call('ZREM', KEYS[2], ARGV[1])
   remove(KEYS[4], unpack(KEYS, writes > 0 and 6 or 5))
+  if go_on(false) then return {0, 0, -1, -1, now} end
   return {0, 0, -1}
 end
 if ended == 0 then return {reads, 0, -1} end

@@ -32,11 +32,7 @@ if ARGV[11] ~= '' and waits then
 end
 if writes <= 0 or ended == 0 then
   if writes <= 0 and reads <= 0 then remove(ids) end -- of a life of the lock that is over
-  local more = false
-  if waits and redis.call('EXISTS', KEYS[1]) == 0 and called_until(now) <= now then
-    more = select(2, call_writer(at, now, 0)) -- the line goes on
-  end
-  if more then return {writes, 0, -1, -1, now} end
+  if go_on(true) then return {writes, 0, -1, -1, now} end
   return {writes, 0, -1}
 end
 local held = math.max(writes - ended, 0)
