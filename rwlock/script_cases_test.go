@@ -194,7 +194,7 @@ var releaseCases = []locktest.ScriptCase{
 	kase("somebody else's hold is not released", "release_read", setup(stranger), relR, end, "[0 0 -1]", "[0 0 -1]", "lock{mode:write you:write:1}"),
 	kase("another type is left alone", "release_read", setup("SET lock x"), relR, end, "[0 0 -1]", "[0 0 -1]", "lock=x"),
 	kase("readers of another type change nothing", "release_read", setup(reader, "SET R x", "SADD H ra"), relR, end, wrong, wrong, "H(ra) R=x lock{me:1 mode:read}"),
-	kase("marks of another type change nothing", "release_read", setup(reader, "SET W x", "SADD H ra"), relR, end, wrong, wrong, "H(ra) W=x lock{me:1 mode:read}"),
+	kase("a line of another type keeps nobody in", "release_read", setup(reader, "SET W x", "SADD H ra"), relR, end, "[0 1 0]", "[0 0 -1]", "W=x"),
 	kase("ids of another type change nothing", "release_read", setup(reader, "SET H x"), relR, end, wrong, wrong, "H=x lock{me:1 mode:read}"),
 
 	kase("all of a private owner ends, and what it left", "release_read", setup("HSET lock mode read me 3", meLives, ttl, "SADD H ra rb rc", "SET T1 1", "SET T2 1", "SET T3 1"), relR, endAll, "[0 1 0]", "[0 0 -1]", ""),
@@ -230,7 +230,7 @@ var releaseCases = []locktest.ScriptCase{
 	kase("somebody else's hold is not released", "release_write", setup(stranger, "SADD H wa"), relW, endingW(end, "", ""), "[0 0 -1]", "[0 0 -1]", "lock{mode:write you:write:1}"),
 	kase("another type is left alone", "release_write", setup("SET lock x"), relW, endingW(end, "", ""), "[0 0 -1]", "[0 0 -1]", "lock=x"),
 	kase("readers of another type change nothing", "release_write", setup(writer, "SET R x", "SADD H wa"), relW, endingW(end, "", ""), wrong, wrong, "H(wa) R=x lock{me:write:1 mode:write}"),
-	kase("marks of another type change nothing", "release_write", setup(writer, "SET W x", "SADD H wa"), relW, endingW(end, "", ""), wrong, wrong, "H(wa) W=x lock{me:write:1 mode:write}"),
+	kase("a line of another type keeps nobody in", "release_write", setup(writer, "SET W x", "SADD H wa"), relW, endingW(end, "", ""), "[0 1 0]", "[0 0 -1]", "W=x"),
 	kase("ids of another type change nothing", "release_write", setup(writer, "SET H x"), relW, endingW(end, "", ""), wrong, wrong, "H=x lock{me:write:1 mode:write}"),
 }
 

@@ -17,8 +17,10 @@
 -- include owner, each, writers
 local ids, whose = KEYS[5], string.sub(ARGV[6] or '2', 1, 1)
 local heads, booking = entries(0)
+local unreadable, other = refused(heads)
+if other then heads, unreadable = {}, nil end -- it is of another type: nobody stands there
 local waits = heads[1] or booking
-bad = bad or refused(heads) or refused(ids and redis.pcall('SCARD', ids))
+bad = bad or unreadable or refused(ids and redis.pcall('SCARD', ids))
 if gone then return {0, 0, -1} end -- so are the holds
 if bad then return bad end
 local keep, kept = tonumber(ARGV[7] or 0), IDS + (ARGV[9] or 0)
