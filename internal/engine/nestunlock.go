@@ -78,14 +78,19 @@ func (h *Hold) endInner() (err error, counted bool) {
 	return err, c.account != nil && !c.countsHere()
 }
 
-// leaseForFixed is for how long the holds of a section need the lock, if all have fixed leases; else 0.
-func (c *claim) leaseForFixed(x *section) time.Duration {
-	if x.holds.Held() != len(x.holds.Fixed()) {
-		return 0
-	}
+// leaseOfStaying is for how long the holds of a section need the lock: up to the last of their ends; and for the session's
+// lease, if some of them are renewed. It is 0 where Redis keeps the lock for no longer than these need.
+func (c *claim) leaseOfStaying(x *section) time.Duration {
 	now := c.lock.s.now()
 	_, ends := x.holds.LastFixed(nil)
-	return max(ends-now, c.account.Left-now, time.Millisecond)
+	keep := max(ends-now, c.account.Left-now, time.Millisecond)
+	if x.holds.Held() == len(x.holds.Fixed()) {
+		return keep
+	}
+	if keep = max(keep, c.lock.s.cfg.Lease); c.trust <= now+trustIn(keep) {
+		return 0
+	}
+	return keep
 }
 
 // lostErr is ErrLost or ErrClosed if the section has ended otherwise than by its last Unlock.
@@ -102,7 +107,7 @@ func (x *section) lostErr() error {
 type innerRelease struct {
 	section *section
 	parts   []part // for each command
-	cuts    bool   // Redis keeps the lock for no longer than the fixed leases of what stayed when it was prepared
+	cuts    bool   // Redis keeps the lock for no longer than what stayed needed when it was prepared
 }
 
 // A part is the ids of a side that a command ends, while other holds stay.
@@ -116,7 +121,7 @@ type part struct {
 func (x *section) releaseSurplus() (e *innerRelease, cmds []redis.ReleaseCommand) {
 	c := x.claim
 	c.account.Unsent, e = false, &innerRelease{section: x}
-	keep := c.leaseForFixed(x)
+	keep := c.leaseOfStaying(x)
 	for side := range x.holds.Live {
 		ends := c.surplus(side, x)
 		if len(ends) == 0 {
@@ -150,8 +155,11 @@ func (e *innerRelease) answered(gone bool, err error) error {
 		err = ErrLost
 	default:
 		e.confirmed()
-		if until, _ := x.holds.LastFixed(nil); e.cuts || x.holds.Held() == len(x.holds.Fixed()) {
+		fixed := x.holds.Held() == len(x.holds.Fixed())
+		if until, _ := x.holds.LastFixed(nil); fixed {
 			c.trust = min(c.trust, until)
+		}
+		if e.cuts || fixed {
 			c.reschedule()
 		}
 	}
