@@ -70,8 +70,9 @@ func (a *acquisition) ask() (answer, error) {
 // prepare makes the attempt that is about to be sent, and its claim if need be.
 func (a *acquisition) prepare() {
 	l, k := a.lock, a.kind
-	if c := a.claim; c != nil && (c.state != asking || l.contention != nil && l.contention.place.Claim == c && l.s.deaf()) {
-		a.abandonClaim() // it was ended after an attempt, as by a forced unlock; or is to leave the line
+	if c := a.claim; c != nil && (c.state != asking || a.attempts.Failures == 0 && l.s.unheard.Load() != 0 && l.s.deaf() && l.stands(c)) {
+		a.abandonClaim()            // it was ended after an attempt, as by a forced unlock; or is to leave the line
+		a.attempts.unsubscribed = 0 // then it polls, and begins with short pauses
 	}
 	if a.claim == nil {
 		a.claim = l.newClaim(a)
@@ -151,6 +152,9 @@ func (a *acquisition) noteOutage(err error) {
 	if err == nil {
 		l.s.outage.Leave(&a.attempts.stuck)
 		l.s.outage.Answered()
+		if l.s.unheard.Load() != 0 { // it has the time to subscribe again from now on
+			l.s.unheard.Store(int64(l.s.now()))
+		}
 		return
 	}
 	if l.contention != nil && l.queue.First == &a.node {

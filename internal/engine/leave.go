@@ -74,8 +74,8 @@ func (a *acquisition) giveUp() <-chan struct{} {
 	}
 	k := a.kind
 	late := a.attempts.MayCome && k.Unleased // what it takes has no lease; the release leaves a mark that stops it
-	stands := c.lock.contention != nil && c.lock.contention.place.Claim == c
-	stands = stands || k.Writes && a.op.Wait && a.op.Line.Head == "" // it polls, and may have left a mark
+
+	stands := c.lock.stands(c) || k.Writes && a.op.Wait && a.op.Line.Head == "" // it polls, and may have left a mark
 	if !a.attempts.MayHaveRun && !late && !stands {
 		c.retire(finished)
 		c.endRequest()

@@ -81,7 +81,7 @@ func (a *acquisition) inLine() {
 	case c.kind.Fair:
 		a.op.Line.Head = kind.InTurn
 		return
-	case !a.op.Wait || l.s.deaf():
+	case !a.op.Wait || l.s.unheard.Load() != 0 && l.s.deaf() && !l.stands(c):
 		if a.attempts.pause > 0 {
 			a.bookRound()
 		}
@@ -109,9 +109,16 @@ func (a *acquisition) inLine() {
 	}
 }
 
+// stands reports whether a claim stands in the line, as far as is known.
+func (l *lock) stands(c *claim) bool { return l.contention != nil && l.contention.place.Claim == c }
+
+// reconnects is longer than it takes to subscribe again once Redis answers: there is a second between two attempts, at most.
+const reconnects = 2 * time.Second
+
 // deaf reports whether no message reaches the session: it could not subscribe to its own channel, or has lost the
-// subscription for longer than it takes to connect again. It stands in no line then, but for those of fair locks, where its
-// entries say so: Redis would call it, or give it the lock, in vain.
+// subscription for longer than it takes to connect again, while Redis answers. It stands in no line then, but for those of
+// fair locks, where its entries say so: Redis would call it, or give it the lock, in vain. It is so only where unheard is
+// set, which whoever asks often looks at first.
 func (s *Session) deaf() bool {
 	since := s.unheard.Load()
 	switch {
@@ -120,7 +127,7 @@ func (s *Session) deaf() bool {
 	case since == 0:
 		return false
 	case !s.hearsItself():
-		return s.now()-time.Duration(since) >= s.cfg.HeartbeatEvery()/2
+		return s.now()-time.Duration(since) >= min(reconnects, 2*s.cfg.PollFloor)
 	case s.unheard.CompareAndSwap(since, 0) && !s.hearsItself(): // lost again, before that could be noted
 		s.unheard.CompareAndSwap(0, since)
 	}

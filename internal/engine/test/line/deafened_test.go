@@ -73,6 +73,31 @@ func TestASessionThatHearsNothingAnyMoreGetsItsTurns(t *testing.T) {
 	}
 }
 
+// A session that was cut off for longer keeps its place in the line, whichever of its connections is made anew first.
+func TestASessionThatConnectsAgainKeepsItsPlace(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		for range redistest.Rounds(3) {
+			ctx, name := within(t, time.Minute), redistest.Name(t)
+			_, first, err := rlock.New(dial(t, s, rlock.Config{}), name).Lock(ctx)
+			must(t, err)
+			ses, p := locktest.DialProxy(t, s, rlock.Config{})
+			served := locktest.GoLock(rlock.New(ses, name), ctx)
+			inLine(t, s, name, ses)
+			before := entriesOf(t, s, name, ses)
+			p.Refuse(true)
+			time.Sleep(about(3500 * time.Millisecond)) // the outage
+			p.Refuse(false)
+			for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(about(20 * time.Millisecond)) {
+				if after := entriesOf(t, s, name, ses); !slices.Equal(before, after) {
+					t.Fatalf("%v behind the outage its entry %q is %q", time.Since(began), before, after)
+				}
+			}
+			must(t, first.Unlock())
+			must(t, locktest.Get(t, served, 20*time.Second, "the lock").Hold.Unlock())
+		}
+	})
+}
+
 // inLine waits until a session stands in the line of a lock of any kind.
 func inLine(t *testing.T, s *redistest.Server, name string, ses *rlock.Session) {
 	t.Helper()
