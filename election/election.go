@@ -87,7 +87,7 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...rlock.Loc
 	if id, named := rlock.OwnerFrom(ctx); named {
 		return ctx, nil, e.wrap(op, fmt.Errorf("%w: ctx names the owner %q; a candidate is private: use rlock.WithoutOwner", rlock.ErrArgument, id))
 	}
-	p := newPatience(opts)
+	p := newPatience(ctx, opts)
 	var last error // of the leadership before, which was lost
 	for n := 0; ; n++ {
 		section, hold, err := e.lock.Lock(ctx, p.opts...)
@@ -100,6 +100,9 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...rlock.Loc
 		}
 		l := &Leadership{election: e, hold: hold}
 		if err = p.publish(section, l, value); err == nil {
+			if p.atLeast > 0 {
+				(*engine.Hold)(hold).StandAtLeast(p.atLeast)
+			}
 			living.begin(e.seat(), reign{section, l})
 			return section, l, nil
 		}

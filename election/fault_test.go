@@ -189,3 +189,33 @@ func TestCtxEndsAfterLostBeforePublished(t *testing.T) {
 		}
 	})
 }
+
+// With AtLeast a leadership stands when its value is published; the lock of a Campaign that ends before is free.
+func TestAtLeastStandsWhenPublished(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		ses, p := locktest.DialProxy(t, s, slow())
+		other := fairlock.New(dial(t, s, slow()), "x")
+		seen, release := p.HoldRequest(locktest.Runs(src["publish"]))
+		ctx, cancel := context.WithCancel(within(t, time.Minute))
+		c := make(chan error, 1)
+		go func() {
+			_, _, err := election.New(ses, "x").Campaign(ctx, "a", rlock.AtLeast(time.Hour))
+			c <- err
+		}()
+		locktest.Get(t, seen, patience, "the value to be sent")
+		p.BlackHole(true)
+		cancel()
+		release()
+		is(t, "Campaign", locktest.Get(t, c, patience, "Campaign to return"), rlock.ErrNotAcquired, context.Canceled)
+		p.BlackHole(false)
+		_, h, err := other.Lock(within(t, patience))
+		must(t, err)
+		must(t, h.Unlock())
+
+		_, l, err := election.New(ses, "x").Campaign(within(t, patience), "a", rlock.AtLeast(time.Hour))
+		must(t, err)
+		must(t, l.Resign())
+		_, _, err = other.TryLock(within(t, patience))
+		is(t, "the lock of one that has resigned", err, rlock.ErrNotAcquired)
+	})
+}

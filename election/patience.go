@@ -16,14 +16,18 @@ import (
 // before its value is published.
 type patience struct {
 	opts     []rlock.LockOption
-	waits    bool      // as Lock does, through an outage too
-	deadline time.Time // of Wait; zero: none
+	waits    bool          // as Lock does, through an outage too
+	deadline time.Time     // of Wait; zero: none
+	atLeast  time.Duration // for how long a leadership stands, also if it ends before
 }
 
 // newPatience is that of a Campaign with these options. What is wrong with them is for Lock to say.
-func newPatience(opts []rlock.LockOption) *patience {
+func newPatience(ctx context.Context, opts []rlock.LockOption) *patience {
 	o, err := api.Collect(opts)
 	p := &patience{opts: opts, waits: err == nil && o.Retry == nil && !(o.Bounded && o.Wait == 0)}
+	if p.atLeast = o.AtLeast; p.atLeast > 0 { // the lock is given back if there is no leadership
+		p.opts = append(slices.Clip(p.opts), api.Keeps(ctx))
+	}
 	if o.Bounded {
 		p.deadline = time.Now().Add(min(o.Wait, api.Longest))
 	}
