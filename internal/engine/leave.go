@@ -74,8 +74,8 @@ func (a *acquisition) giveUp() <-chan struct{} {
 	}
 	k := a.kind
 	late := a.attempts.MayCome && k.Unleased // what it takes has no lease; the release leaves a mark that stops it
-
-	stands := c.lock.stands(c) || k.Writes && a.op.Wait && a.op.Line.Head == "" // it polls, and may have left a mark
+	// A writer that polls may have left a mark too.
+	stands := c.lock.stands(c) || k.Writes && a.op.Wait && a.op.Line.Head == ""
 	if !a.attempts.MayHaveRun && !late && !stands {
 		c.retire(finished)
 		c.endRequest()

@@ -124,18 +124,24 @@ func (s *Session) deaf() bool {
 	switch {
 	case s.redis.Inbox.Deaf.Load():
 		return true
-	case since == 0:
+	case since == 0, s.hearsItself():
 		return false
-	case !s.hearsItself():
-		return s.now()-time.Duration(since) >= min(reconnects, 2*s.cfg.PollFloor)
-	case s.unheard.CompareAndSwap(since, 0) && !s.hearsItself(): // lost again, before that could be noted
-		s.unheard.CompareAndSwap(0, since)
 	}
-	return false
+	return s.now()-time.Duration(since) >= min(reconnects, 2*s.cfg.PollFloor)
 }
 
-// hearsItself reports whether the session is subscribed to its own channel.
-func (s *Session) hearsItself() bool { return s.redis.Hears(inbox.Prefix + s.id) }
+// hearsItself reports whether the session is subscribed to its own channel, and notes that it is: another loss counts from
+// when it happens.
+func (s *Session) hearsItself() bool {
+	channel, since := inbox.Prefix+s.id, s.unheard.Load()
+	if !s.redis.Hears(channel) {
+		return false
+	}
+	if s.unheard.CompareAndSwap(since, 0) && !s.redis.Hears(channel) { // lost again, before that could be noted
+		s.unheard.CompareAndSwap(0, since)
+	}
+	return true
+}
 
 // bookRound completes the attempt of a caller that polls: a TryLock does, and a Lock in a session that cannot subscribe.
 // The attempt says when the caller will ask again, if it sleeps, and the network takes, as long as the last time. A release

@@ -85,6 +85,9 @@ func New(ctx context.Context, client rueidis.Client, cfg Config, opt redis.Optio
 	if err := s.redis.Connect(ctx); err != nil {
 		return nil, fmt.Errorf("new session: %w", err)
 	}
+	if s.redis.Inbox.Deaf.Load() {
+		s.unheard.Store(1) // since it began
+	}
 	s.makeHeads()
 	s.pollPause = s.cfg.PollPause()
 	s.unreserve = holds.ReserveOwners(s.id)

@@ -108,6 +108,9 @@ func (x *section) isRenewed() bool {
 // recheck has Redis asked about every claim at once: the session was not listening for a
 // moment, so it may have missed that one was ended.
 func (s *Session) recheck() {
+	if s.unheard.Load() != 0 {
+		s.hearsItself()
+	}
 	s.redis.Conn.Doubt()
 	for _, l := range s.locks.All() {
 		l.mu.Lock()

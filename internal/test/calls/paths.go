@@ -38,14 +38,14 @@ type Path struct {
 // connection, for the direct one needs a socket: the session looks each time whether it is time to make one.
 var Paths = []Path{
 	// The commands go over the shared connection, as in a Cluster.
-	{Name: "uncontended on the shared connection", Most: 53, Sockets: true, Not: []string{"*link.SetDeadline"},
+	{Name: "uncontended on the shared connection", Most: 52, Sockets: true, Not: []string{"*link.SetDeadline"},
 		prepare: func(t *testing.T) func() { return pairs(t, false) }},
 	// They go over the direct connection, as where the lock's Redis is a single server and the caller is alone.
-	{Name: "uncontended on the direct connection", Most: 53, Sockets: true, Runs: []string{"*link.SetDeadline"},
+	{Name: "uncontended on the direct connection", Most: 52, Sockets: true, Runs: []string{"*link.SetDeadline"},
 		prepare: func(t *testing.T) func() { return pairs(t, true) }},
 
 	// A caller waits for another of its session, and is passed the lock on in memory.
-	{Name: "contended in one session", Most: 73, Runs: []string{"*lock.handOver"}, Not: []string{"*Session.hearLine"},
+	{Name: "contended in one session", Most: 72, Runs: []string{"*lock.handOver"}, Not: []string{"*Session.hearLine"},
 		prepare: func(t *testing.T) func() {
 			m := rlock.New(locktest.Dial(t, redistest.BubbleMini(t), rlock.Config{}), "x")
 			return func() { inTurn(t, m, m, 0) }
@@ -53,7 +53,7 @@ var Paths = []Path{
 
 	// A caller waits in the line for another session, and hears that the lock was given to it. Nobody holds
 	// the lock for as long as anything is due: no waiter listens to the lock's channel, and no hold is renewed.
-	{Name: "two sessions and the plain lock", Most: 86,
+	{Name: "two sessions and the plain lock", Most: 85,
 		Runs: []string{"*Session.hearLine"}, Not: []string{"*Session.renew", "*acquisition.listen"},
 		prepare: func(t *testing.T) func() {
 			a, b := two(t, rlock.Config{})
@@ -64,7 +64,7 @@ var Paths = []Path{
 	// The same with the fair lock, whose waiter is heard of once and whose hold is renewed once meanwhile: a
 	// heartbeat is due after 100 ms, or up to 25 before that, and a renewal after 120, or up to 12 before. Longer
 	// times would do as well, but not a second: then the waiter's session looks for a deadlock.
-	{Name: "two sessions and the fair lock", Most: 153,
+	{Name: "two sessions and the fair lock", Most: 152,
 		Runs: []string{"*Session.hearLine", "*Session.heartbeat", "*Session.renew"}, Not: []string{"*Hub.watch", "*acquisition.listen"},
 		prepare: func(t *testing.T) func() {
 			a, b := two(t, rlock.Config{Lease: 360 * time.Millisecond, QueueLease: 480 * time.Millisecond})
