@@ -52,7 +52,7 @@ func (l *lock) newRun(a *acquisition) *run {
 		r.ID = c.account.FirstID(c.kind)
 	}
 	s, w := l.s, l.s.want()
-	w.Fair, w.Named, w.ID, w.Alone, w.Deaf = true, c.num == 0, r.ID, r.Kind == nil, s.deaf()
+	w.Fair, w.Named, w.ID, w.Alone, w.Deaf = true, c.num == 0, r.ID, r.Kind == nil, s.unheard.Load() != 0 && s.deaf()
 	w.Lease, w.Life = min(w.Lease, s.cfg.QueueLease/4), s.cfg.QueueLease/2
 	if w.Deaf { // the answer to a heartbeat tells it that it has the lock
 		w.Lease = s.cfg.QueueLease / 4

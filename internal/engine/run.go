@@ -100,7 +100,7 @@ func (l *lock) requeued(c *claim, r *redis.Released, sent time.Duration, doubts 
 		e.err = errNotHeard
 	}
 	l.runAnswered(&e, 0)
-	if l.s.deaf() { // no message can say that it was let in
+	if l.s.unheard.Load() != 0 && l.s.deaf() { // no message can say that it was let in
 		c.run.AskNow()
 	}
 	l.wakeDueRun()
