@@ -42,9 +42,20 @@ func TestReadersOfASessionThatShareNoClaimComeInTogether(t *testing.T) {
 				}
 				must(t, w.Unlock())
 				for _, r := range waiting {
-					defer in(t, r, 5*time.Second, what+": a reader").hold.Unlock()
+					h, other := oneOf(t, r, next[0], 5*time.Second, what+": a reader")
+					if other == r { // a busy machine has taken longer than a reader is waited for
+						must(t, h.Unlock())
+						h = in(t, r, 5*time.Second, what+": a reader behind the writer").hold
+					}
+					if redistest.MadeUpClock() {
+						defer h.Unlock()
+					} else { // so that the next writer comes, should another reader be late
+						must(t, h.Unlock())
+					}
 				}
-				notIn(t, next[0], what+": readers are inside")
+				if redistest.MadeUpClock() {
+					notIn(t, next[0], what+": readers are inside")
+				}
 			})
 		})
 	}
