@@ -70,7 +70,8 @@ var errNone = fmt.Errorf("%w: there are no locks; name at least one", rlock.ErrA
 //
 // Lock blocks until it holds all locks or ctx ends. [rlock.Wait] bounds the waiting for all of
 // them together. [rlock.Lease] gives each of them a fixed lease, counted from when the last
-// one was granted, and [rlock.AtLeast] has each of them stand from then. [rlock.Retry] makes Lock a series of rounds, each with one attempt at each lock.
+// one was granted, and [rlock.AtLeast] has each of them stand from then. [rlock.Retry] makes Lock a
+// series of rounds, each with one attempt at each lock.
 //
 // Errors are those of [rlock.Mutex.Lock]: [rlock.ErrNotAcquired] when the wait is over. On error
 // the returned context is ctx, the hold is nil, and nothing is held: what was taken has been

@@ -265,8 +265,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 		a.claim.retire(finished)
 		a.claim.endRequest()
 	} else {
-		x = a.admit(g)
-		if a.opts.AtLeast > 0 {
+		if x = a.admit(g); a.opts.AtLeast > 0 {
 			x.claim.standAtLeast(&a.opts)
 		}
 	}
