@@ -3,8 +3,10 @@ package relocktest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
+	"relock/internal/api"
 	"relock/rlock"
 )
 
@@ -36,10 +38,16 @@ type fakeSection struct{ f *Fake }
 // Do waits until the lock is free, and runs fn while holding it. It returns fn's error. A
 // section that [Fake.Lose] ended returns an error that matches [rlock.ErrLost] as well. When
 // ctx ends first, the error matches [rlock.ErrNotAcquired] and ctx's own error, and fn did not
-// run. A ctx that has ended before the call gives its own error alone, as with a real lock.
+// run. A ctx that has ended before the call gives its own error alone, and a nil ctx or fn
+// [rlock.ErrArgument], as with a real lock.
 func (f *Fake) Do(ctx context.Context, fn func(context.Context) error, _ ...rlock.LockOption) error {
-	if err := ctx.Err(); err != nil {
-		return err
+	switch {
+	case fn == nil:
+		return fmt.Errorf("do: %w: fn is nil", rlock.ErrArgument)
+	case ctx == nil:
+		return fmt.Errorf("do: %w", api.ErrNilContext)
+	case ctx.Err() != nil:
+		return ctx.Err()
 	}
 	if f.open(ctx.Value(fakeSection{f})) {
 		return fn(ctx)

@@ -49,6 +49,20 @@ func TestFakeExcludes(t *testing.T) {
 	}
 }
 
+// The fake tells of misuse as a real lock does.
+func TestFakeRefusesBadArguments(t *testing.T) {
+	s := relocktest.Session(t)
+	for what, l := range map[string]relocktest.Doer{"fake": new(relocktest.Fake), "lock": rlock.New(s, "x")} {
+		var none context.Context
+		if err := l.Do(none, func(context.Context) error { return nil }); !errors.Is(err, rlock.ErrArgument) {
+			t.Errorf("%s, nil ctx: %v", what, err)
+		}
+		if err := l.Do(t.Context(), nil); !errors.Is(err, rlock.ErrArgument) {
+			t.Errorf("%s, nil fn: %v", what, err)
+		}
+	}
+}
+
 func TestFakeReenters(t *testing.T) {
 	var f, other relocktest.Fake
 	nested := false
