@@ -28,6 +28,9 @@ func (l *lock) listensFirst() bool {
 func (a *acquisition) listen() {
 	l := a.lock
 	ct := l.needContention()
+	if ct.listener != nil && l.s.unheard.Load() != 0 && l.s.deaf() && !l.s.redis.Hears(a.prim.Channel()) {
+		l.endSubscription() // it was lost, as the session's own: the front polls until there is another one
+	}
 	if l.holder != nil || ct.listener != nil && !ct.mustHearAll {
 		return
 	}

@@ -48,6 +48,10 @@ func TestASessionThatHearsNothingAnyMoreGetsItsTurns(t *testing.T) {
 				waiter := d.sleepy(deaf, r.name)
 				served := locktest.GoLock(waiter, r.ctx)
 				inLine(t, s, r.name, deaf)
+				redistest.Eventually(t, 20*time.Second, "the first of the line to listen to the lock's channel too", func() bool {
+					channels, err := s.Do(t, "PUBSUB", "CHANNELS", "*{"+r.name+"}*").AsStrSlice()
+					return err == nil && len(channels) > 0
+				})
 				p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
 				p.Cut()
 				r.join(4, time.Millisecond)
