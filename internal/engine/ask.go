@@ -150,10 +150,12 @@ func (a *acquisition) bounded(ctx context.Context, queued bool) (bounded context
 func (a *acquisition) noteOutage(err error) {
 	l := a.lock
 	if err == nil {
+		again := a.attempts.stuck
 		l.s.outage.Leave(&a.attempts.stuck)
 		l.s.outage.Answered()
-		if l.s.unheard.Load() != 0 { // it has the time to subscribe again from now on
-			l.s.unheard.Store(int64(l.s.now()))
+		// It has the time to subscribe again from now on; not anew as long as Redis answers this one and not others.
+		if since := l.s.unheard.Load(); since != 0 && (again || !l.s.outage.On.Load()) {
+			l.s.unheard.CompareAndSwap(since, int64(l.s.now()))
 		}
 		return
 	}

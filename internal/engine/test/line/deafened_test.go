@@ -77,6 +77,47 @@ func TestASessionThatHearsNothingAnyMoreGetsItsTurns(t *testing.T) {
 	}
 }
 
+// It has its turns also while Redis answers for this lock, and for another one of the session not, as where a part of a
+// Cluster is down.
+func TestASessionThatHearsNothingGetsItsTurnsBesideAnOutage(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		r := newContest(t, s)
+		_, first, err := rlock.New(dial(t, s, rlock.Config{}), r.name).Lock(r.ctx)
+		must(t, err)
+		deaf, p := locktest.DialProxy(t, s, rlock.Config{})
+		served := locktest.GoLock(rlock.New(deaf, r.name), r.ctx)
+		inLine(t, s, r.name, deaf)
+		away := redistest.Name(t)
+		ofAway := func(cmd []string) bool { return slices.Contains(cmd, away) }
+		for range 1000 {
+			p.AnswerWith("-CLUSTERDOWN The cluster is down\r\n", ofAway)
+		}
+		ctx, cancel := context.WithCancel(r.ctx)
+		stuck := locktest.GoLock(rlock.New(deaf, away), ctx)
+		redistest.Eventually(t, 20*time.Second, "some attempts at the other lock", func() bool {
+			n := 0
+			for _, cmd := range p.Sent() {
+				if ofAway(cmd) {
+					n++
+				}
+			}
+			return n > 2
+		})
+		p.RefuseCommand("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels")
+		p.Cut()
+		r.join(4, time.Millisecond)
+		must(t, first.Unlock())
+		got := locktest.Get(t, served, 20*time.Second, "the lock")
+		must(t, got.Err)
+		must(t, got.Hold.Unlock())
+		cancel()
+		if got = locktest.Get(t, stuck, 20*time.Second, "the end of the other Lock"); got.Err == nil {
+			t.Error("the other lock was answered")
+		}
+		r.end()
+	})
+}
+
 // A session that was cut off for longer keeps its place in the line, whichever of its connections is made anew first.
 func TestASessionThatConnectsAgainKeepsItsPlace(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
