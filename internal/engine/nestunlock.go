@@ -87,7 +87,9 @@ func (c *claim) leaseOfStaying(x *section) time.Duration {
 	if x.holds.Held() == len(x.holds.Fixed()) {
 		return keep
 	}
-	if keep = max(keep, c.lock.s.cfg.Lease); c.trust <= now+trustIn(keep) {
+	keep = max(keep, c.lock.s.cfg.Lease)
+	// An exposed claim may stand for longer than it is trusted.
+	if c.trust <= now+trustIn(keep) && (c.safeLease == never || c.account.Stands <= now+keep) {
 		return 0
 	}
 	return keep

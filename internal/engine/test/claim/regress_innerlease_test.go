@@ -15,29 +15,34 @@ import (
 // lease of the session later. It stood until the end of the inner one's lease.
 func TestAnUnlockedInnerLeaseDoesNotOutliveTheProcess(t *testing.T) {
 	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
-		const lease = 3 * time.Second
-		ses := dial(t, s, rlock.Config{Lease: lease})
+		const lease = time.Second
+		ses := dial(t, s, rlock.Config{Lease: lease, RedissonWatchdog: lease}) // so named owners are trusted for no longer, whatever Redis keeps
 		for name, m := range map[string]locktest.Mutex{
 			"plain": rlock.New(ses, "plain"), "fair": fairlock.New(ses, "fair"), "write": rwlock.New(ses, "write"),
 		} {
-			ctx := within(t, time.Minute)
-			section, outer, err := m.Lock(ctx)
-			must(t, err)
-			_, inner, err := m.Lock(section, rlock.Lease(time.Hour))
-			must(t, err)
-			_, renewed, err := m.Lock(section)
-			must(t, err)
-			must(t, inner.Unlock())
-			if n, _ := s.Do(t, "PTTL", name).AsInt64(); n <= 0 || n > lease.Milliseconds() {
-				t.Errorf("%s: without the inner hold the lock lives for %d ms", name, n)
+			for _, named := range []bool{false, true} {
+				ctx := within(t, time.Minute)
+				if named {
+					ctx = rlock.WithOwner(ctx, "ann")
+				}
+				section, outer, err := m.Lock(ctx)
+				must(t, err)
+				_, inner, err := m.Lock(section, rlock.Lease(time.Hour))
+				must(t, err)
+				_, renewed, err := m.Lock(section)
+				must(t, err)
+				must(t, inner.Unlock())
+				if n, _ := s.Do(t, "PTTL", name).AsInt64(); n <= 0 || n > lease.Milliseconds() {
+					t.Errorf("%s, of a named owner %v: without the inner hold the lock lives for %d ms", name, named, n)
+				}
+				select { // the holds that stay are renewed
+				case <-section.Done():
+					t.Errorf("%s: the section has ended", name)
+				case <-time.After(lease + lease/2):
+				}
+				must(t, renewed.Unlock())
+				must(t, outer.Unlock())
 			}
-			select { // the holds that stay are renewed
-			case <-section.Done():
-				t.Errorf("%s: the section has ended", name)
-			case <-time.After(lease + lease/2):
-			}
-			must(t, renewed.Unlock())
-			must(t, outer.Unlock())
 		}
 	})
 }

@@ -70,11 +70,12 @@ func runTrusts(t *testing.T, seed uint64) {
 	w.stop = w.began.Add(time.Duration(20+rng.IntN(60)) * time.Second)
 	fair, faults := rng.IntN(3) == 0, rng.IntN(4) > 0
 	lease := []time.Duration{2 * time.Second, 20 * time.Second}[rng.IntN(2)]
-	w.tell("fair: %v, lease: %v, faults: %v", fair, lease, faults)
+	watchdog := []time.Duration{lease, 30 * time.Second}[rng.IntN(2)] // of Redisson
+	w.tell("fair: %v, lease: %v, faults: %v, Redisson's watchdog: %v", fair, lease, faults, watchdog)
 	var sessions []*rlock.Session
 	var callers, late sync.WaitGroup
 	for i := range 2 + rng.IntN(2) {
-		ses, p := locktest.DialProxy(t, w.s, rlock.Config{Lease: lease})
+		ses, p := locktest.DialProxy(t, w.s, rlock.Config{Lease: lease, RedissonWatchdog: watchdog})
 		sessions = append(sessions, ses)
 		for j := range 1 + rng.IntN(3) {
 			var m locktest.Mutex = rlock.New(ses, "x")
