@@ -38,8 +38,9 @@ local function call_who_fits(entry, free, prefix, ms)
   end
 end
 
--- give gives permits to an entry, and tells its session. It returns false, and has changed nothing, if they
--- cannot be given here, or the session cannot be told. The ids are those of package idgen.
+-- give gives permits to an entry, and tells its session. It returns how many that took: fewer, and the session is not
+-- told, if it has them, since it has asked without the line while the slot moved. It returns false, and has changed
+-- nothing, if they cannot be given here, or the session cannot be told. The ids are those of package idgen.
 local function give(entry, n, at, now)
   if not string.find(entry, '^[PQ]') then return false end
   local owner = string.sub(entry, 21)
@@ -53,14 +54,18 @@ local function give(entry, n, at, now)
     ids[#ids + 1] = id .. string.char(0, 0, 0, i)
     args[#args + 1], args[#args + 2] = expiry, ids[#ids]
   end
-  local written = redis.pcall('ZADD', KEYS[2], unpack(args))
-  if type(written) == 'table' or not tell_given(at.prefix, entry, now, 0, 0, 0, 0) then
+  local added = redis.pcall('ZADD', KEYS[2], 'GT', unpack(args)) -- never sooner
+  if type(added) == 'number' and added < n then
+    redis.call('INCRBY', KEYS[1], int(n - added))
+    return added
+  end
+  if type(added) == 'table' or not tell_given(at.prefix, entry, now, 0, 0, 0, 0) then
     redis.pcall('ZREM', KEYS[2], unpack(ids))
     redis.call('INCRBY', KEYS[1], int(n))
     return false
   end
   keep(lease + 1000, true) -- if it has an end, that comes no sooner than theirs
-  return true
+  return n
 end
 
 -- leave takes an entry out of the line, and deletes the line if no others stand there. free says that what is free is
@@ -127,12 +132,13 @@ local function serve(free, limit, at, us, now, own, was, known)
         pass_over(entry, at.prefix, called, now)
       else
         local open = from == 0 and (booking and due(booking, now) or courtesy(listeners, entry, at, us, now) and 1)
-        if open or not give(entry, n, at, now) then
+        local given = not open and give(entry, n, at, now)
+        if not given then
           call_in_turn(at.prefix, entry, second, now, open or 0)
           if head == entry then head = was end -- it is called
           break
         end
-        free = free - n
+        free = free - given
         take_off(entry, more or from > 0 or booking)
         if from == 0 then head = slow or second or more and entries(0)[1] end
       end

@@ -2,6 +2,7 @@ package topology_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,7 @@ func TestNothingStaysBehindInAHalfMovedSlot(t *testing.T) {
 	}
 	t.Run("ForLongerThanALease", func(t *testing.T) { topoLongerThanALease(t, c) })
 	t.Run("OfOneThatGotIn", func(t *testing.T) { topoGotIn(t, c) })
+	t.Run("OfOneWithPermits", func(t *testing.T) { topoHasPermits(t, c) })
 	t.Run("ForEver", func(t *testing.T) { topoNeverWhole(t, c) })
 }
 
@@ -128,6 +130,42 @@ func topoGotIn(t *testing.T, c *redistest.Cluster) {
 	if n := topoEntries(t, c, st.waiting); n != 0 {
 		t.Errorf("%d entries have stayed in the line", n)
 	}
+}
+
+// A caller whose entry stands in the line has its permit by the keys alone. The next release gave the entry that permit
+// once more: one was counted down for good, and the permit expired with the lease of a grant, before its holder's.
+func topoHasPermits(t *testing.T, c *redistest.Cluster) {
+	ctx := within(t, time.Minute)
+	var m *semaphore.Semaphore
+	var other *semaphore.Permits // with it the key of those that are taken stays
+	st := topoWaits(t, c, 3*time.Minute, func(s *rlock.Session, name string) topoLock {
+		return func(ctx context.Context, _ ...rlock.LockOption) (context.Context, *rlock.Hold, error) {
+			if m == nil {
+				var err error
+				m = semaphore.New(s, name, 2)
+				_, other, err = m.Acquire(ctx, 1)
+				must(t, err)
+			}
+			ctx, p, err := semaphore.New(s, name, 2).Acquire(ctx, 1)
+			return ctx, (*rlock.Hold)(p), err
+		}
+	})
+	must(t, st.hold.Unlock())
+	<-st.left
+	if st.got == nil {
+		t.Fatal("the caller did not get its permit")
+	}
+	st.moving.end(t)
+	must(t, other.Release())
+	free, err := m.Available(ctx)
+	must(t, err)
+	taken := "{" + st.name + "}:timeout"
+	soon, err := st.moving.to.Do(t, "ZCOUNT", taken, "-inf", fmt.Sprint(time.Now().Add(time.Minute).UnixMilli())).AsInt64()
+	must(t, err)
+	if free != 1 || soon != 0 {
+		t.Errorf("one of two permits is taken: %d are free, and %d expire within a minute", free, soon)
+	}
+	must(t, st.got.Unlock())
 }
 
 // A slot that stays half moved makes Close slower by a second at most, and is no reason for an error.
