@@ -41,7 +41,7 @@ func TestAGrantInDoubtToARunThatAllHaveLeftIsGivenBack(t *testing.T) {
 			t.Fatalf("the session was told %q", e.What)
 		}
 		release()
-		unlock(t, granted(t, late, time.Second, "the caller that came too late to join"))
+		unlock(t, granted(t, late, time.Second+s.Slack(), "the caller that came too late to join"))
 		unlock(t, y)
 		unlock(t, granted(t, named, patience, "the named owner"))
 		nothingLeft(t, s)

@@ -39,7 +39,7 @@ func TestAGrantThatWasMissedBehindASlowAnswerIsAskedFor(t *testing.T) {
 				}
 				locktest.Get(t, z.ctx.Done(), patience, "the second message")
 				release()
-				unlock(t, granted(t, next, time.Second, "the next"))
+				unlock(t, granted(t, next, time.Second+s.Slack(), "the next"))
 				unlock(t, y)
 				unlock(t, granted(t, named, patience, "the named owner"))
 			})
