@@ -50,6 +50,12 @@ func TestWaitersCountsReadersAndWriters(t *testing.T) {
 		waits(a, 5)
 
 		must(t, h.Unlock())
+		if !redistest.MadeUpClock() { // a reader may be late on a busy machine, and come in behind the writer
+			allGetIn(t, "readers and a writer", append(readers, other, writer))
+			waits(a, 0)
+			nothingLeft(t, s)
+			return
+		}
 		var inside []*rlock.Hold
 		for _, c := range append(readers, other) {
 			got := locktest.Get(t, c, 10*time.Second, "a reader")
