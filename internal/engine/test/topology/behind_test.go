@@ -77,8 +77,9 @@ type topoWaiting struct {
 func topoWaits(t *testing.T, c *redistest.Cluster, lease time.Duration, lock func(*rlock.Session, string) topoLock) *topoWaiting {
 	t.Helper()
 	ctx := within(t, time.Minute)
-	cfg := rlock.Config{Lease: lease, PollFloor: 2 * time.Second}
+	cfg := rlock.Config{Lease: 3 * time.Minute, PollFloor: 2 * time.Second}
 	a := locktest.DialOption(t, c.Option(), cfg)
+	cfg.Lease = lease // of the one that waits
 	st := &topoWaiting{name: locktest.NameOn(t, c, c.Addrs[0]), waiting: locktest.DialOption(t, c.Option(), cfg), left: make(chan struct{})}
 	var err error
 	_, st.hold, err = lock(a, st.name)(ctx)
