@@ -141,7 +141,8 @@ func TestOneSlowSessionOfSixteenHoldsNobodyUp(t *testing.T) {
 		r.end()
 		t.Logf("the others had the lock %d times without the slow one, and %d times beside %d turns of it", alone, beside, of)
 		most, least := beside >= alone*7/10, int64(10)
-		if !s.IsMini() { // a busy machine makes all of them slow, and the others wait for each other too; in turns they would have the lock 15 times as often as the slow one
+		if !s.IsMini() {
+			// A busy machine makes all of them slow. In turns the others would have the lock 15 times as often as the slow one.
 			most, least = beside >= alone*35/100 || beside >= 17*of, 2
 		}
 		if !most {
