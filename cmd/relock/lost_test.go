@@ -107,7 +107,7 @@ func TestRunAtLeast(t *testing.T) {
 			}
 			run(3, "--at-least 1m long", "sh", "-c", "exit 3")
 			refused := run(75, "--at-least 1m --try long", "true").err
-			if !strings.Contains(refused, "has it") || !strings.Contains(refused, "relock show long"+kind) {
+			if !strings.Contains(refused, "has it") || !strings.Contains(refused, "'relock show' says more") {
 				t.Errorf("%q: the refusal says %q, and not who has the lock", kind, refused)
 			}
 			began := time.Now()
