@@ -117,8 +117,8 @@ const reconnects = 2 * time.Second
 
 // deaf reports whether no message reaches the session: it could not subscribe to its own channel, or has lost the
 // subscription for longer than it takes to connect again, while Redis answers. It stands in no line then, but for those of
-// fair locks, where its entries say so: Redis would call it, or give it the lock, in vain. It is so only where unheard is
-// set, which whoever asks often looks at first.
+// fair locks, where its entries say so: Redis would call it, or give it the lock, in vain. A session that has lost nothing
+// has an unheard of 0: the paths that each Lock runs look at that field before they call deaf.
 func (s *Session) deaf() bool {
 	since := s.unheard.Load()
 	switch {

@@ -11,7 +11,8 @@ import (
 	"relock/rlock"
 )
 
-// slowScene has a slow taker, which is the first to wait for a lock and stands still, and whoever holds that.
+// slowScene has a lock, the session that holds it, and a slow taker: the first session that waits for the lock, and that
+// does not run.
 type slowScene struct {
 	*locktest.Stage
 	other *rlock.Session
