@@ -21,29 +21,39 @@ func (c *claim) endBy(until time.Duration, done chan struct{}) {
 		c.leaveStanding()
 		return
 	}
-	var cmds []script.Command
-	s, op := c.lock.s, c.op()
-	op.Lease = c.mustStand(s.now())
-	for _, cmd := range c.account.Releases(nil, c.prim, op) {
-		if op.Line.Head != "" {
-			cmd.Command = c.wholly(cmd.Command, until)
-		}
-		cmds = append(cmds, cmd.Command)
-	}
+	op := c.op()
+	op.Lease = c.mustStand(c.lock.s.now())
+	j := c.endJob(op, until)
 	if op.Lease > 0 {
 		c.retire(leftStanding)
 	} else {
 		c.retire(finished)
 	}
-	entry := op.Line.Head != ""
-	s.cleanup.Add(redis.Job{
-		Name: c.prim.Names().Name(), Cmds: cmds, Until: until, Gone: done,
-		Done: func(err error) {
-			if c.endRequest(); entry {
-				s.takeOutLate(cmds, err)
-			}
-		},
-	})
+	late := j.Done
+	j.Gone, j.Done = done, func(err error) {
+		c.endRequest()
+		late(err)
+	}
+	c.lock.s.cleanup.Add(j)
+}
+
+// endJob is what the clean-up has to do until a time to end all of a claim, and its entry in the line if op names that.
+func (c *claim) endJob(op Op, until time.Duration) redis.Job {
+	s, entry := c.lock.s, op.Line.Head != ""
+	j := redis.Job{Name: c.prim.Names().Name(), Until: until}
+	for _, cmd := range c.account.Releases(nil, c.prim, op) {
+		if entry {
+			cmd.Command = c.wholly(cmd.Command, until)
+		}
+		j.Cmds = append(j.Cmds, cmd.Command)
+	}
+	cmds := j.Cmds // the job goes on with those that have no answer
+	j.Done = func(err error) {
+		if entry {
+			s.takeOutLate(cmds, err)
+		}
+	}
+	return j
 }
 
 // entryPatience is for how much longer than what a claim may hold in Redis the clean-up tries to take its entry out of

@@ -1,7 +1,5 @@
 package engine
 
-import "relock/internal/redis"
-
 // enteredLate returns what the clean-up does when Redis answers a release that had no answer in time. The release may
 // have entered a claim that was over already; the command that ended the claim ran before, and did not find the entry.
 // It returns nil if the release enters no claim.
@@ -36,13 +34,5 @@ func (c *claim) dismiss() {
 	if r := c.run; r != nil {
 		until = max(until, now+r.Lease)
 	}
-	j := redis.Job{Name: c.prim.Names().Name(), Until: until}
-	for _, cmd := range c.account.Releases(nil, c.prim, op) {
-		j.Cmds = append(j.Cmds, c.wholly(cmd.Command, until))
-	}
-	if op.Line.Head != "" {
-		cmds := j.Cmds
-		j.Done = func(err error) { s.takeOutLate(cmds, err) }
-	}
-	s.cleanup.Add(j)
+	s.cleanup.Add(c.endJob(op, until))
 }
