@@ -13,7 +13,7 @@ import (
 // ScriptSources returns the Lua of every script, as it is sent.
 func ScriptSources() map[string]string {
 	return map[string]string{
-		"acquire": acquireScript.Source(), "release": releaseScript.Source(), "renew": renewScript.Source(),
+		"acquire": acquireScript.Source(), "release": releaseScript.Source(), "renew": renewScript.Source(), "renew_taken": renewByTaken.Source(),
 		"extend": extendScript.Source(), "state": stateScript.Source(), "set_limit": setLimitScript.Source(),
 		"take": takeScript.Source(), "untake": untakeScript.Source(), "add": addScript.Source(),
 		"drain": drainScript.Source(), "delete": deleteScript.Source(),

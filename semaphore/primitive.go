@@ -28,6 +28,7 @@ var (
 	acquireScript  = script.Load(luaFiles, "lua/acquire.lua")
 	releaseScript  = script.Load(luaFiles, "lua/release.lua")
 	renewScript    = script.Load(luaFiles, "lua/renew.lua")
+	renewByTaken   = script.Load(luaFiles, "lua/renew_taken.lua")
 	extendScript   = script.Load(luaFiles, "lua/extend.lua")
 	stateScript    = script.Load(luaFiles, "lua/state.lua")
 	setLimitScript = script.Load(luaFiles, "lua/set_limit.lua")
@@ -236,11 +237,15 @@ func (p *permits) Extend(op *kind.Op) script.Command {
 	return script.Command{Script: extendScript, Keys: keys, Args: append(idgen.AppendPermits(args, op.Owner, op.N), op.Void...)}
 }
 
-// Renew is renew.lua. It has an arg for each permit, so that the session, which bounds the args of a script,
+// Renew is renew.lua, or renew_taken.lua. It has an arg for each permit, so that the session, which bounds the args of a script,
 // bounds the permits that one renews.
 func (p *permits) Renew(op *kind.Op) script.Command {
 	args := append(make([]string, 0, 2+op.N), script.Itoa(int64(op.N)), p.kept(p.s.Config().Lease))
-	return script.Command{Script: renewScript, Keys: p.keys(), Args: idgen.AppendPermits(args, op.Owner, op.N)}
+	cmd := script.Command{Script: renewScript, Keys: p.keys(), Args: idgen.AppendPermits(args, op.Owner, op.N)}
+	if op.FewestKeys {
+		cmd.Script, cmd.Keys = renewByTaken, cmd.Keys[1:]
+	}
+	return cmd
 }
 
 // state is state.lua.

@@ -87,6 +87,12 @@ var semaphoreCases = []locktest.ScriptCase{
 		"[1 1 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0]", "[1 1 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0]", "s=1 z<me:1 me:2 x:1>"),
 	run("expired ones are lost", "renew", has(1, "5", "me:1"), both, args("30000", "1", "0", "me:1"), "[0 0 0]", "[0 0 0]", "s=1 z<me:1>"),
 
+	run("they stand", "renew_taken", has(1, inf, "me:1", "me:2", "x:1"), keys("z"), args("30000", "2", "60000", "me:1", "me:2"),
+		"[1 1 1 1]", "[1 1 1 1]", "s=1 z<me:1 me:2 x:1>"),
+	run("some are gone", "renew_taken", has(1, inf, "me:1"), keys("z"), args("30000", "2", "0", "me:1", "me:2"), "[0 0 0 0]", "[0 0 0 0]", "s=1 z<me:1>"),
+	run("expired", "renew_taken", has(1, "5", "me:1"), keys("z"), args("0", "1", "0", "me:1"), "[0 0 0]", "[0 0 0]", "s=1 z<me:1>"),
+	run("another type", "renew_taken", has(1, inf), keys("s"), args("30000", "1", "0", "me:1"), "[0 0 0]", "[0 0 0]", "s=1"),
+
 	run("they get a new end", "extend", has(1, inf, "me:1", "me:2"), both, extend("90000", "1", ""), "1", "1", "s=1 z<me:1 me:2>"),
 	run("some are gone", "extend", has(1, inf, "me:1"), both, extend("90000", "1", ""), "0", "0", "s=1 z<me:1>"),
 	run("expired", "extend", has(1, "5", "me:1", "me:2"), both, extend("90000", "1", ""), "0", "0", "s=1 z<me:1 me:2>"),

@@ -11,6 +11,7 @@ import (
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
+	"relock/semaphore"
 )
 
 func TestTopologyMigration(t *testing.T) {
@@ -19,6 +20,7 @@ func TestTopologyMigration(t *testing.T) {
 	t.Run("WaiterFollowsByMessage", func(t *testing.T) { topoWaiterFollows(t, c) })
 	t.Run("WakeUpPublishedMidway", func(t *testing.T) { topoMidwayWakeUp(t, c) })
 	t.Run("MidwayHoldersAreRenewed", func(t *testing.T) { topoMidwayRenewed(t, c) })
+	t.Run("MidwayPermitsAreRenewed", func(t *testing.T) { topoMidwayPermits(t, c) })
 	t.Run("MidwayManyKeys", func(t *testing.T) { topoMidwayManyKeys(t, c) })
 	t.Run("MidwayForceUnlock", func(t *testing.T) { topoMidwayForceUnlock(t, c) })
 	t.Run("MidwayUnlockByID", func(t *testing.T) { topoMidwayUnlockByID(t, c) })
@@ -195,6 +197,27 @@ func topoMidwayRenewed(t *testing.T, c *redistest.Cluster) {
 				must(t, h.Unlock())
 			}
 		})
+	}
+}
+
+// Permits are renewed by the key of those that are taken, whichever of the two keys has moved.
+func topoMidwayPermits(t *testing.T, c *redistest.Cluster) {
+	const lease = 1500 * time.Millisecond
+	for _, moved := range []string{"%s", "{%s}:timeout"} {
+		ctx := within(t, time.Minute)
+		s := locktest.DialOption(t, c.Option(), rlock.Config{Lease: lease})
+		name := locktest.NameOn(t, c, c.Addrs[0])
+		m := semaphore.New(s, name, 3)
+		section, p, err := m.Acquire(ctx, 2)
+		must(t, err)
+		move := topoBegin(t, c, redistest.Slot(name), c.Addrs[1])
+		move.move(t, fmt.Sprintf(moved, name))
+		topoStays(t, 2*lease, section)
+		move.end(t)
+		if free, err := m.Available(ctx); err != nil || free != 1 {
+			t.Errorf("%d of three permits are free, %v; two are held", free, err)
+		}
+		must(t, p.Release())
 	}
 }
 
