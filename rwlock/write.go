@@ -13,7 +13,7 @@ import (
 )
 
 // writeKind is that of writers: one is alone, and those that wait stand in a line.
-var writeKind = kind.Kind{Family: "rw", Name: "write", Side: 1, ByID: true, Exclusive: true, HandsOver: true,
+var writeKind = kind.Kind{Family: "rw", Name: "write", Side: 1, Exclusive: true, HandsOver: true,
 	Lines: true, Writes: true, Sort: waiting.OfWriters}
 
 // writeSide is the primitive of writers.

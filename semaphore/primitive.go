@@ -232,7 +232,7 @@ func (p *permits) Extend(op *kind.Op) script.Command {
 		keys = append(keys, p.key.Prefixed("relock_extended")+":"+op.Owner)
 	}
 	args := make([]string, 0, 5+op.N)
-	args = append(args, script.Millis(op.Lease), script.Flag(!op.Away && (op.All || op.Private)), p.kept(op.Lease),
+	args = append(args, script.Millis(op.Lease), script.Flag(!op.Away && op.Private), p.kept(op.Lease),
 		op.ID, script.Itoa(int64(op.N)))
 	return script.Command{Script: extendScript, Keys: keys, Args: append(idgen.AppendPermits(args, op.Owner, op.N), op.Void...)}
 }

@@ -86,7 +86,7 @@ func (m *Account) Counted(k *kind.Kind, side int) int {
 	if m != nil {
 		n = len(m.sides[side].ids)
 	}
-	if k.Side == side && (m == nil || m.Owner == "" && !m.firstHasID) {
+	if k.Side == side && m.private() && (m == nil || !m.firstHasID) {
 		n++ // the first one, which has no id
 	}
 	return n
@@ -174,7 +174,7 @@ func (m *Account) Ended(side int, ids []string) {
 func (m *Account) Nest(k *kind.Kind, p kind.Primitive, op *kind.Op) (newSide bool) {
 	at := p.Kind().Side
 	op.Known = kind.Known{Held: m.Counted(k, at), Other: m.Counted(k, 1-at)}
-	op.All, op.ByIDs = m.private(), true
+	op.ByIDs = true
 	if op.First != "" && !m.firstHasID {
 		m.firstHasID, m.sides[k.Side].ids = true, []string{op.First}
 	} else if op.First = ""; m.firstHasID && len(m.sides[k.Side].ids) > 0 {
@@ -243,8 +243,7 @@ func (m *Account) Cancels() bool { return m != nil && m.cancelling > 0 }
 // first hold was taken with p. They need no earlier answer, since they name all of it. With an op.Lease they leave
 // standing for so long what can be left.
 func (m *Account) Releases(cmds []redis.ReleaseCommand, p kind.Primitive, op kind.Op) []redis.ReleaseCommand {
-	op.Private = m == nil || m.Owner == ""
-	op.All = op.Private
+	op.Private, op.All = m.private(), m.private()
 	if m == nil {
 		return append(cmds, redis.ReleaseCommand{Command: p.Release(&op), Known: true})
 	}

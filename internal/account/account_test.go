@@ -37,7 +37,7 @@ func (p *lock) Release(op *kind.Op) script.Command {
 var (
 	read  = &lock{kind.Kind{Side: 0}}
 	write = &lock{kind.Kind{Side: 1}}
-	byID  = &lock{kind.Kind{ByID: true}}
+	byID  = &lock{kind.Kind{}}
 )
 
 func releases(m *account.Account, p *lock) (said []string) {
@@ -80,7 +80,7 @@ func TestNoAccount(t *testing.T) {
 func TestNestedHoldsCount(t *testing.T) {
 	m := account.New(write, "")
 	op, newSide := nest(m, write, write, "a")
-	same(t, "a nested hold", []any{op.Held, op.Other, op.All, op.ByIDs, newSide}, []any{1, 0, true, true, false})
+	same(t, "a nested hold", []any{op.Held, op.Other, op.ByIDs, newSide}, []any{1, 0, true, false})
 	before := m.Changes
 	op, newSide = nest(m, write, read, "b")
 	same(t, "one on the other side", []any{op.Held, op.Other, newSide}, []any{0, 2, true})

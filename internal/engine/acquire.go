@@ -264,10 +264,8 @@ func (a *acquisition) outermost() (x *section, err error) {
 	if a.kind.Unleased {
 		a.claim.retire(finished)
 		a.claim.endRequest()
-	} else {
-		if x = a.admit(g); a.opts.AtLeast > 0 {
-			x.claim.standAtLeast(&a.opts)
-		}
+	} else if x = a.admit(g); a.opts.AtLeast > 0 {
+		x.claim.standAtLeast(&a.opts)
 	}
 	a.leave(true)
 	l.unlock()

@@ -22,7 +22,7 @@ type answer struct {
 	unconfirmed, confirmAt time.Duration
 }
 
-// The statuses of a grant.
+// The statuses of an answer.
 const (
 	granted = kind.Granted
 	refused = kind.Refused
@@ -30,7 +30,7 @@ const (
 	forGood = kind.ForGood
 )
 
-// never returns the error of a grant that was refused for good.
+// never returns the error of an attempt that was refused for good.
 func (g answer) never(p Primitive) error {
 	if r, ok := p.(kind.Refuser); ok {
 		return r.Never(g.Value)
@@ -80,7 +80,7 @@ func (a *acquisition) admit(g answer) *section {
 		p.Behind[c] = a.op.Line.Head // a claim that is in may want another one
 	}
 	x := c.open(a, g.sent)
-	if k.Fenced || g.Token > 0 {
+	if k.Fenced {
 		c.needAccount().Reserved(g.Token)
 		x.token.Store(c.account.Draw())
 	}

@@ -37,6 +37,6 @@ func (c *claim) resume(now time.Duration) {
 		c.end(nil)
 		l.askAtOnce()
 	case l.s.trace != nil && c.awaits != aRenewal:
-		l.s.notify(c.traceHandedOver)
+		l.s.notes.Add(c.traceHandedOver)
 	}
 }

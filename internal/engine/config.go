@@ -53,9 +53,9 @@ func (c *Config) PollPause() time.Duration {
 }
 
 // HeartbeatEvery is the time between two heartbeats of a session in the line of a fair lock: 5/24 of
-// QueueLease, or poll floor. A session that missed two heartbeats, 11/24, is passed over; an
+// QueueLease, or poll floor. A session that missed two heartbeats is passed over, after 12/24; an
 // unconfirmed grant outlives one (QueueLease/4). So when everybody in front of a waiter has died, it
-// is in after 22/24 of a QueueLease at the latest: two heartbeats until they count as silent, one
+// is in after 23/24 of a QueueLease at the latest: 12/24 until they count as silent, 6/24 for a
 // grant that was given just before, and a heartbeat of its own. With the default of 5 s a session
 // sends less than one command a second for each lock that it waits for.
 func (c *Config) HeartbeatEvery() time.Duration {

@@ -77,7 +77,7 @@ func (l *lock) enteredByRelease(c *claim, r *redis.Released, sent time.Duration,
 	a.attempts.MayHaveRun = false
 	if r.Line.Position > 0 {
 		g := answer{sent: sent, doubts: doubts}
-		g.Value, g.Token = -1, r.Line.At
+		g.Value, g.At = -1, r.Line.At
 		a.stands(g)
 	}
 }

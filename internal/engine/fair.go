@@ -75,7 +75,7 @@ func (l *lock) newRun(a *acquisition) *run {
 func (a *acquisition) askForRun() {
 	l, n, r := a.lock, a.lock.runs, a.member.Run
 	c, at := r.Of, r.BeginAttempt()
-	op := &Op{Owner: c.ownerID(), N: int(c.n), Private: c.num != 0, Position: &at, ID: r.ID}
+	op := &Op{Owner: c.ownerID(), N: int(c.n), Private: c.num != 0, Run: &at, ID: r.ID}
 	op.ByIDs, op.Lease, op.Line.Tells = op.ID != "", min(l.s.cfg.Lease, c.safeLease), a.opts.Bounded
 	if r.Lease > 0 {
 		op.Lease = r.Lease
@@ -111,7 +111,7 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 	c, r := e.c, e.c.run
 	if e.err == nil && e.Status == refused {
 		ct := l.needContention()
-		ct.place.Clock.Read(e.sent, l.s.now(), e.Token, e.doubts)
+		ct.place.Clock.Read(e.sent, l.s.now(), e.At, e.doubts)
 		if e.Owner != "" {
 			ct.holder = holderOf(&e.answer, l.s.now())
 		}
@@ -133,10 +133,10 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 	r.Err = nil
 	switch {
 	case e.err == nil && e.Status == granted:
-		if e.Token > 0 && e.Position == 0 { // another's script has reserved the tokens before, and how many is not known
+		if e.Token > 0 && !e.Changed { // another's script has reserved the tokens before, and how many is not known
 			c.needAccount().Exactly(1)
 		}
-		l.begin(c, e.answer, e.op.Position.Last)
+		l.begin(c, e.answer, e.op.Run.Last)
 	case e.err == nil && e.Status == refused:
 		c.apply(r.Answered(e.Position))
 		c.reschedule()

@@ -47,7 +47,7 @@ func (h *Handle) KeepFor(d time.Duration) { h.keep = d }
 // being used passes through Redis once in that time.
 func (c *claim) keepOn(now time.Duration) bool {
 	l, s := c.lock, c.lock.s
-	if c.keep == 0 || l.queue.First != nil || l.state != lockOpen || s.life.Draining.Load() || s.deaf() ||
+	if l.queue.First != nil || l.state != lockOpen || s.life.Draining.Load() || s.deaf() ||
 		!c.entrable(now) || c.kind.Fenced && !c.account.HasToken() {
 		return false
 	}

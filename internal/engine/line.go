@@ -183,11 +183,11 @@ func (a *acquisition) stands(g answer) {
 	ct := l.needContention()
 	p := &ct.place
 	p.Stands(a.claim, now, g.Value >= 0)
-	p.Clock.Read(g.sent, now, g.Token, g.doubts)
+	p.Clock.Read(g.sent, now, g.At, g.doubts)
 	ct.answered = true
 	ct.turns.Taken()
 	l.attemptAfter(g.Value)
-	if ct.leftUntil > 0 && ct.leftAt >= g.sent { // the session has left permits to others meanwhile: no message says when these come free
+	if ct.leftAt >= g.sent { // the session has left permits to others meanwhile: no message says when these come free
 		ct.next.at = min(ct.next.at, max(ct.leftUntil, now))
 	}
 	if g.doubts != l.s.redis.Conn.Doubts.Load() { // a message may have been lost meanwhile

@@ -49,7 +49,7 @@ func (a *acquisition) listen() {
 	cancel()
 	if err != nil && !a.done() {
 		name := a.prim.Names().Name()
-		l.s.notify(func() {
+		l.s.notes.Add(func() {
 			l.s.cfg.Logger.Debug("relock: no subscription, polling instead", "name", name, "error", err)
 			l.s.trace.Subscription(locktrace.Subscription{State: locktrace.SubscriptionPolling, Err: err})
 		})

@@ -35,8 +35,8 @@ func (c *claim) expire(now time.Duration) {
 	}
 }
 
-// lose ends a held claim that can be trusted no longer. gone says that Redis has answered that the claim does not
-// stand any more.
+// lose ends a held claim that can be trusted no longer. gone says that it is known not to stand any more: by an answer
+// of Redis, by a message, or since another owner was let in.
 func (c *claim) lose(reason string, gone bool) {
 	if c.state != held {
 		return
@@ -82,7 +82,7 @@ func (c *claim) loseSection(x *section, reason string) {
 func (c *claim) reportLost(reason string) {
 	s := c.lock.s
 	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
-	s.notify(func() { // one note for both, since many locks may be lost at a time
+	s.notes.Add(func() { // one note for both, since many locks may be lost at a time
 		s.cfg.Logger.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
 		s.trace.Lost(e)
 	})

@@ -215,7 +215,7 @@ func (a *acquisition) prepareNested(c *claim) {
 		m.Exactly(1)
 		a.op.Tokens = 1
 	}
-	if c.kind.ByID && c.num != 0 { // Nest asks for it once
+	if c.kind.Writes && c.num != 0 { // it may be ended before a read hold that was taken inside; Nest asks for it once
 		a.op.First = idgen.Request()
 	}
 	c.noHandOver = m.Nest(c.kind, a.prim, &a.op) || c.noHandOver

@@ -85,7 +85,7 @@ func (l *lock) requeueBy(r *run, op *Op) *claim {
 		return nil
 	}
 	at := next.BeginAttempt()
-	op.Line.Enter, op.Line.Waiting, op.Position = at.Entry, at.Waiting, &at
+	op.Line.Enter, op.Line.Waiting, op.Run = at.Entry, at.Waiting, &at
 	next.Entering, next.Of.awaits = true, anAnswer
 	return next.Of
 }
@@ -94,7 +94,7 @@ func (l *lock) requeueBy(r *run, op *Op) *claim {
 func (l *lock) requeued(c *claim, r *redis.Released, sent time.Duration, doubts uint32, err error) {
 	c.run.Entering, c.awaits = false, nothing
 	e := attempt{c: c, answer: answer{sent: sent, doubts: doubts}}
-	e.Value, e.Token, e.Position = -1, r.Line.At, r.Line.Position
+	e.Value, e.At, e.Position = -1, r.Line.At, r.Line.Position
 	if err != nil || r.Lost || r.Resent || e.Position <= 0 {
 		c.run.AskNow()
 		e.err = errNotHeard

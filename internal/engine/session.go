@@ -159,9 +159,6 @@ func (s *Session) NamesOf(key string) keyname.Names { return s.redis.Space.Names
 // made reports whether New has made the session: the zero Session is of no use.
 func (s *Session) made() bool { return s.redis != nil }
 
-// notify has fn run soon, outside of every mutex.
-func (s *Session) notify(fn func()) { s.notes.Add(fn) }
-
 // ID returns the session's id: a random UUID unless Config.ID was set.
 func (s *Session) ID() string { return s.id }
 

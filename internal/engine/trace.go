@@ -11,8 +11,8 @@ import (
 	"relock/pubsub"
 )
 
-// Hooks are called outside of every mutex, and never in the watchdog. Session.trace is nil without
-// a Trace.
+// Hooks are called outside of every mutex, and never in the watchdog. Session.trace is nil without a Trace: then
+// AcquireStart and AcquireEnd must not be called, and the others do nothing.
 
 // about describes a lock and an owner for the hooks. The owner of an acquisition's claim is given only
 // when the caller has it, or waits for it.
@@ -55,7 +55,7 @@ func (s *Session) traceLine(m *waiting.Message, k *kind.Kind) {
 	case m.After > 0:
 		e.What = locktrace.LineOpen
 	}
-	s.notify(func() { t.Line(e) })
+	s.notes.Add(func() { t.Line(e) })
 }
 
 // traceKept reports to the hooks, if there are any, what happens to a claim that may be kept. They run later: a mutex

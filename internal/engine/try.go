@@ -10,9 +10,9 @@ import (
 // try is TryLock: it asks once, or as long as the outcome is not known. The lock's mutex must be held; it
 // is released meanwhile and held again at the end.
 func (a *acquisition) try() (answer, error) {
-	if a.lock.queue.First != nil && (a.kind.Permits && !a.kind.Passes || a.kind.Fair && a.named == "") {
+	if a.lock.queue.First != nil && (a.kind.Permits && a.kind.Lines || a.kind.Fair && a.named == "") {
 		// A large request could be starved by small ones; and a fair queue's waiters, some of
-		// whom may not be in Redis yet, would be overtaken.
+		// whom may not be in Redis yet, would be overtaken. To pass a latch takes nothing from others.
 		return answer{}, ErrNotAcquired
 	}
 	for {

@@ -120,9 +120,7 @@ func (a *acquisition) denied(g answer, err error) (why error, over bool) {
 			a.hearLimit(answer{Answer: kind.Answer{Sized: true, Limit: g.Value}})
 		}
 		return g.never(a.prim), true
-	case l.queue.First != &a.node:
-		return nil, false
-	case stands:
+	case l.queue.First != &a.node, stands:
 		return nil, false
 	case a.op.Line.Head != "" && l.s.Cluster(): // its slot moves: one node has the lock, and another one publishes its releases
 		ct := l.needContention()

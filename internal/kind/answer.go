@@ -12,8 +12,10 @@ import (
 type Answer struct {
 	Status   int64
 	Value    int64  // holds, or milliseconds to wait (kinds with permits: those, if Sized)
-	Token    int64  // granted: the highest fencing token reserved. Refused, and it stands in the line: Redis's time in ms
-	Position int64  // granted: 1 if this run has changed anything. Refused: that of the entry; of a fair lock 0: see [Liner]
+	Token    int64  // granted: the highest fencing token reserved
+	Changed  bool   // granted: by this run of the script
+	At       int64  // refused, and it stands in the line: Redis's time in ms
+	Position int64  // refused: that of the entry, 0: it has none; of a fair lock see [Liner]
 	Free     int64  // permits that are left for others
 	Limit    int64  // the most that one request may be for; below 0: anything
 	Sized    bool   // Free and Limit were told, and Value is known
@@ -82,7 +84,12 @@ func (a *Answer) Decode(r rueidis.RedisResult, k *Kind, op *Op) error {
 	if a.Sized = len(reply) == 6; a.Sized {
 		a.Free, a.Limit = reply[4], reply[5]
 	}
-	a.Status, a.Value, a.Token, a.Position, a.Owner = reply[0], reply[1], reply[2], reply[3], owner
+	a.Status, a.Value, a.Owner = reply[0], reply[1], owner
+	if a.Status == Granted {
+		a.Token, a.Changed = reply[2], reply[3] == 1
+	} else {
+		a.At, a.Position = reply[2], reply[3]
+	}
 	switch {
 	case op.Limit == nil:
 	case a.Status == ForGood:

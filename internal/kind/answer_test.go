@@ -29,16 +29,16 @@ func TestDecode(t *testing.T) {
 			op    *kind.Op
 			want  kind.Answer
 		}{
-			{"{1, 2, 9, 1}", lock, next, kind.Answer{Status: kind.Granted, Value: 2, Token: 9, Position: 1}},
-			{"1", lock, next, kind.Answer{Status: kind.Granted, Value: 1, Position: 1}},
-			{"{0, 300, 1795349127621, 7}", lock, next, kind.Answer{Status: kind.Refused, Value: 300, Token: 1795349127621, Position: 7}},
+			{"{1, 2, 9, 1}", lock, next, kind.Answer{Status: kind.Granted, Value: 2, Token: 9, Changed: true}},
+			{"1", lock, next, kind.Answer{Status: kind.Granted, Value: 1, Changed: true}},
+			{"{0, 300, 1795349127621, 7}", lock, next, kind.Answer{Status: kind.Refused, Value: 300, At: 1795349127621, Position: 7}},
 			{"{-1, 0, 0, 0}", lock, next, kind.Answer{Status: kind.NotHeld}},
 			{"{-2, 5, 0, 0}", lock, next, kind.Answer{Status: kind.ForGood, Value: 5}},
-			{"{1, 300, 0, 1, 4, 10}", permits, next, kind.Answer{Status: kind.Granted, Value: 300, Position: 1, Free: 4, Limit: 10, Sized: true}},
+			{"{1, 300, 0, 1, 4, 10}", permits, next, kind.Answer{Status: kind.Granted, Value: 300, Changed: true, Free: 4, Limit: 10, Sized: true}},
 			{"{0, -1, 0, 0, 2, -1}", permits, next, kind.Answer{Value: -1, Free: 2, Limit: -1, Sized: true}},
-			{"4", permits, next, kind.Answer{Status: kind.Granted, Value: 1001, Position: 1, Free: 4, Limit: -1, Sized: true}},
-			{"4", permits, &kind.Op{}, kind.Answer{Status: kind.Granted, Value: -1, Position: 1}},
-			{"-300", permits, next, kind.Answer{Status: kind.Granted, Value: 300, Position: 1, Limit: -1, Sized: true}},
+			{"4", permits, next, kind.Answer{Status: kind.Granted, Value: 1001, Changed: true, Free: 4, Limit: -1, Sized: true}},
+			{"4", permits, &kind.Op{}, kind.Answer{Status: kind.Granted, Value: -1, Changed: true}},
+			{"-300", permits, next, kind.Answer{Status: kind.Granted, Value: 300, Changed: true, Limit: -1, Sized: true}},
 		} {
 			var got kind.Answer
 			if err := got.Decode(s.Do(t, "EVAL", "return "+c.reply, "0"), c.kind, c.op); err != nil || got != c.want {

@@ -29,10 +29,6 @@ type Kind struct {
 	// Fenced: a section has a fencing token, and a claim reserves several.
 	Fenced bool
 
-	// ByID: the first hold of a private owner gets an id too, when its owner takes another hold: it may be ended before
-	// one of the other side.
-	ByID bool
-
 	// HandsOver: the claim may be handed over in memory to the front of the session's queue. Runs of the fair
 	// queue are passed on without it, within the run.
 	HandsOver bool
@@ -71,10 +67,6 @@ type Kind struct {
 	// a counting semaphore. Op.ID is that of a request, which the scripts remember for at
 	// least [Memory]: see package idgen. Implies Permits.
 	Unleased bool
-
-	// Passes: a grant takes nothing from others, as to pass an open latch, so that a TryLock asks
-	// although others wait.
-	Passes bool
 
 	// Writes: readers wait for the lock too. What a release says on the lock's channel is for them first; and a writer
 	// that waits without an entry, as one that polls, leaves a mark in Redis, which its Release takes away.

@@ -34,9 +34,6 @@ type Line struct {
 	Waited          time.Duration // acquire: for how long the caller waits
 }
 
-// A Position is what an attempt for a fair lock says of a run.
-type Position = waiting.Position
-
 // Op is one command of a claim.
 type Op struct {
 	Owner string
@@ -64,13 +61,13 @@ type Op struct {
 	QueuePlace
 	Line Line
 
-	Position *Position     // acquire, of a fair lock: where the run stands if it is refused; release: that of Line.Enter
-	Lease    time.Duration // acquire, extend: the least time to live; Unleased: see Memory. Leave: the time to live
+	Run   *waiting.RunAttempt // acquire, of a fair lock: for which run; release: that of Line.Enter
+	Lease time.Duration       // acquire, extend: the least time to live; Unleased: see Memory. Leave: the time to live
 }
 
 // A Request is what an acquisition asks for beside the lock.
 type Request struct {
-	First string // of a nested hold where the kind of the first is ByID: the id that the first one gets, if it has none
+	First string // of a nested hold where the first one Writes: the id that this gets, if it has none
 	Limit *Limit // of permits of a semaphore
 	// Tokens is how many fencing tokens to reserve (Fenced); 0: the claim has one. More than 1 only
 	// where HandsOver, or for a run of the fair queue.
@@ -95,7 +92,7 @@ type Known struct {
 
 // A QueuePlace says where the caller of an acquisition stands in its session's queue.
 type QueuePlace struct {
-	Wait bool // the caller is in front, and will wait if it is refused; not set for a fair lock, see Position
+	Wait bool // the caller is in front, and will wait if it is refused; not set for a fair lock, see Op.Run
 	Next bool // Permits: also, another caller waits behind it
 }
 

@@ -103,7 +103,7 @@ type Refuser interface {
 //
 // The reply of its acquire script to a caller that has entered the line is {0, milliseconds, Redis's time in
 // ms, position}; the milliseconds are what is left of the lease if the entry is the first of the line, else -1.
-// A position of 0 says that a fair run has joined the entry Op.Position.Join. Behind these four stand, if Line.Tells
+// A position of 0 says that a fair run has joined the entry Op.Run.Join. Behind these four stand, if Line.Tells
 // asks for them, the text and the milliseconds of [Primitive].
 //
 // The reply of its release script is, where others stand in the line, {0, 1, receivers, position, Redis's time in

@@ -7,11 +7,12 @@ import (
 	"relock/internal/inbox"
 	"relock/internal/kind"
 	"relock/internal/script"
+	"relock/internal/waiting"
 )
 
 // Acquire is acquire.lua.
 func (p *Primitive) Acquire(op *kind.Op) script.Command {
-	if op.Position != nil || op.Line.Head == kind.InTurn || op.Line.Head == kind.Reenter {
+	if op.Run != nil || op.Line.Head == kind.InTurn || op.Line.Head == kind.Reenter {
 		return p.acquireFair(op)
 	}
 	keys := p.names.Keys[:]
@@ -72,11 +73,11 @@ func (p *Primitive) helpers(keys []string, op *kind.Op) []string {
 // Redis does not serve lock and line together it waits until it does, for it must not overtake.
 func (p *Primitive) acquireFair(op *kind.Op) script.Command {
 	head, tokens, ends := op.Line.Head, "", ""
-	at := op.Position
+	at := op.Run
 	if at != nil {
 		head = strings.TrimSuffix(at.Entry, op.Owner)
 	} else {
-		at = new(kind.Position)
+		at = new(waiting.RunAttempt)
 	}
 	if op.Tokens > 0 || op.ID != "" || p.Ends > 0 || head == kind.Reenter {
 		tokens = strconv.Itoa(op.Tokens)
@@ -85,8 +86,8 @@ func (p *Primitive) acquireFair(op *kind.Op) script.Command {
 		ends = script.Millis(p.Ends)
 	}
 	args := []string{op.Owner, script.Millis(op.Lease), head, tokens, strconv.Itoa(op.Held), op.ID, ends,
-		script.Flag(op.Position == nil || at.Again), "0", p.channel, p.names.Publish, p.names.Counts, inbox.Prefix}
-	if op.Position != nil {
+		script.Flag(op.Run == nil || at.Again), "0", p.channel, p.names.Publish, p.names.Counts, inbox.Prefix}
+	if op.Run != nil {
 		waiting := at.Waiting
 		if waiting == 1 && !at.Again {
 			waiting = 0 // one is what Redis takes it to be

@@ -26,12 +26,12 @@ func (p *Primitive) Release(op *kind.Op) script.Command {
 		keys = p.withToken(keys)
 	}
 	args := []string{op.Owner, p.channel, p.names.Publish, counts, prefix}
-	if l := &op.Line; byIDs || tokens || op.Position != nil || l.Head != "" || l.Enter != "" || l.Listens {
+	if l := &op.Line; byIDs || tokens || op.Run != nil || l.Head != "" || l.Enter != "" || l.Listens {
 		args = append(args, script.Flag(byIDs), script.Flag(tokens), l.Head, l.Enter, script.Flag(l.Listens), strconv.Itoa(l.Waiting))
 	} else if l.Others {
 		args = append(args, "0")
 	}
-	switch at := op.Position; {
+	switch at := op.Run; {
 	case at != nil:
 		args = append(args, script.Itoa(at.Before), script.Itoa(at.Last))
 	case !op.All:

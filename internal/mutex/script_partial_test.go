@@ -11,6 +11,7 @@ import (
 	"relock/internal/script"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/internal/waiting"
 )
 
 // fairEntry is an entry of a fair lock in the line: of the owner A1, and the session A, which is taken for alive
@@ -23,13 +24,13 @@ const namedEntry = "i0001250000500000001A0123456789abcdef0123456789abcdefann"
 // fairCommands are the commands of a fair lock, of which each names the keys that it uses.
 func fairCommands() map[string]script.Command {
 	p := mutex.NewFair(names("x"), mutex.Fencing{Fenced: true})
-	place := &kind.Position{Entry: fairEntry, Last: 1, Waiting: 1}
-	joins := &kind.Position{Entry: fairEntry[:len(fairEntry)-1] + "2", Join: fairEntry, Last: 2, Waiting: 1, Joined: 2}
+	place := &waiting.RunAttempt{Entry: fairEntry, Last: 1, Waiting: 1}
+	joins := &waiting.RunAttempt{Entry: fairEntry[:len(fairEntry)-1] + "2", Join: fairEntry, Last: 2, Waiting: 1, Joined: 2}
 	lines := kind.Line{Named: true, Head: fairEntry[:20]}
 	return map[string]script.Command{
-		"a waiter":          p.Acquire(&kind.Op{Owner: "A1", Lease: time.Minute, Request: kind.Request{Tokens: 1}, Position: place}),
-		"one that joins":    p.Acquire(&kind.Op{Owner: "A2", Lease: time.Minute, Request: kind.Request{Tokens: 1}, Position: joins}),
-		"a named waiter":    p.Acquire(&kind.Op{Owner: "ann", ID: "i", Lease: time.Minute, Request: kind.Request{Tokens: 1}, Position: &kind.Position{Entry: namedEntry, Last: 1, Waiting: 1}}),
+		"a waiter":          p.Acquire(&kind.Op{Owner: "A1", Lease: time.Minute, Request: kind.Request{Tokens: 1}, Run: place}),
+		"one that joins":    p.Acquire(&kind.Op{Owner: "A2", Lease: time.Minute, Request: kind.Request{Tokens: 1}, Run: joins}),
+		"a named waiter":    p.Acquire(&kind.Op{Owner: "ann", ID: "i", Lease: time.Minute, Request: kind.Request{Tokens: 1}, Run: &waiting.RunAttempt{Entry: namedEntry, Last: 1, Waiting: 1}}),
 		"TryLock":           p.Acquire(&kind.Op{Owner: "A3", Lease: time.Minute, Request: kind.Request{Tokens: 1}, Line: kind.Line{Head: kind.InTurn}}),
 		"TryLock by name":   p.Acquire(&kind.Op{Owner: "ann", ID: "i", Lease: time.Minute, Line: kind.Line{Head: kind.Reenter}}),
 		"a waiter leaves":   p.Release(&kind.Op{Owner: "A1", All: true, Private: true, Line: lines}),

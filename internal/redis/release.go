@@ -29,7 +29,7 @@ type Released struct {
 // A Line is what a release script has found in the line of its lock, see kind.Liner.
 type Line struct {
 	Others   bool  // other sessions stand there
-	Position int64 // of the session's own new entry; 0: there is none
+	Position int64 // of the session's own new entry; 0: there is none; -1: the release is to be sent again
 	At       int64 // Redis's time in ms
 }
 

@@ -65,9 +65,8 @@ type Run[R, W any] struct {
 	acks      []chan struct{} // of waiters that have left; closed when Redis has been informed
 }
 
-// A Position is what an attempt says of a run in the line. One without an entry says that there are
-// waiters of the session before it: it may only re-enter a lock that its owner has.
-type Position struct {
+// A RunAttempt is what an attempt, or a release that enters the line again, says of a run.
+type RunAttempt struct {
 	Entry   string
 	Join    string // the entry to join if it is the last of the line; "": none
 	Last    int64  // number of the last waiter
@@ -84,13 +83,13 @@ func (r *Run[R, W]) AskNow() { r.NextAsk = 0 }
 func (r *Run[R, W]) AskAt(at time.Duration) { r.NextAsk = min(r.NextAsk, at) }
 
 // BeginAttempt notes that an attempt for the run is about to be sent, and returns what it says of the run.
-func (r *Run[R, W]) BeginAttempt() Position {
+func (r *Run[R, W]) BeginAttempt() RunAttempt {
 	n := r.line
 	r.NextAsk = clock.Never
 	if n.gathering == r {
 		n.gathering = nil
 	}
-	p := Position{Entry: r.Entry, Last: r.last, Waiting: r.Waiting, Again: r.phase > gathering}
+	p := RunAttempt{Entry: r.Entry, Last: r.last, Waiting: r.Waiting, Again: r.phase > gathering}
 	switch r.phase {
 	case gathering:
 		if t := n.tail; t != nil && r.Kind != nil && r.position == 0 && t.phase == queued && t.Kind == r.Kind {

@@ -46,7 +46,7 @@ func (s *session) arrive(who string, k any) *member {
 const later = time.Second
 
 // call returns the run that Redis is asked about next, with what is said of it.
-func (s *session) call(t *testing.T) (*run, waiting.Position) {
+func (s *session) call(t *testing.T) (*run, waiting.RunAttempt) {
 	t.Helper()
 	r := s.Due(later)
 	if r == nil {

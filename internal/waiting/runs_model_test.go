@@ -125,7 +125,7 @@ func (m *model) drop(w *member) {
 }
 
 // enqueue is what acquire.lua does for a lock that is held.
-func (m *model) enqueue(p waiting.Position) int64 {
+func (m *model) enqueue(p waiting.RunAttempt) int64 {
 	_, own := m.find(p.Entry)
 	j, other := m.find(p.Join)
 	switch {

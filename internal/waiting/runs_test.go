@@ -22,7 +22,7 @@ func TestWaitersOfOneKindGather(t *testing.T) {
 		r, p := s.call(t)
 		want(t, r, who)
 		if i < 2 {
-			if want := []waiting.Position{{Entry: "entry1", Last: 2, Waiting: 2}, {Entry: "entry2", Last: 3, Waiting: 1}}[i]; p != want {
+			if want := []waiting.RunAttempt{{Entry: "entry1", Last: 2, Waiting: 2}, {Entry: "entry2", Last: 3, Waiting: 1}}[i]; p != want {
 				t.Errorf("the attempt says %+v, want %+v", p, want)
 			}
 		}

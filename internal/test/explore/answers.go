@@ -83,7 +83,7 @@ func (c *locker) attempted(w *world, m *command, n []int64, us int64) {
 		return
 	}
 	if a.Position > 0 {
-		c.standsNow(now, m.sent, a.Value, a.Token, us)
+		c.standsNow(now, m.sent, a.Value, a.At, us)
 	}
 	if c.fair {
 		c.position = a.Position
@@ -114,7 +114,10 @@ func (c *locker) decode(n []int64) (a kind.Answer) {
 	case len(n) == 1:
 		return kind.Answer{Status: n[0], Value: 1}
 	}
-	return kind.Answer{Status: n[0], Value: n[1], Token: n[2], Position: n[3]}
+	if n[0] == kind.Granted {
+		return kind.Answer{Status: n[0], Value: n[1], Token: n[2], Changed: n[3] == 1}
+	}
+	return kind.Answer{Status: n[0], Value: n[1], At: n[2], Position: n[3]}
 }
 
 // standsNow notes that the claim stands in the line, and what Redis's clock said.

@@ -244,9 +244,9 @@ func (c *locker) attempt(w *world) {
 	}
 	switch {
 	case c.fair:
-		op.Position = &waiting.Position{Entry: c.head() + c.owner(c.num), Last: int64(c.num), Waiting: 1, Again: c.stands || c.mayHaveRun}
+		op.Run = &waiting.RunAttempt{Entry: c.head() + c.owner(c.num), Last: int64(c.num), Waiting: 1, Again: c.stands || c.mayHaveRun}
 		if !c.stands {
-			op.Position.Before = c.position
+			op.Run.Before = c.position
 		}
 	case !c.tries:
 		op.Wait = true

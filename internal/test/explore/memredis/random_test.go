@@ -114,7 +114,7 @@ func randomScript(rng *rand.Rand) script.Command {
 	switch rng.IntN(7) {
 	case 0, 1, 2:
 		if fair {
-			op.Position = &waiting.Position{Entry: w.Head() + owner, Last: int64(1 + rng.IntN(2)), Waiting: 1, Again: op.Line.Again}
+			op.Run = &waiting.RunAttempt{Entry: w.Head() + owner, Last: int64(1 + rng.IntN(2)), Waiting: 1, Again: op.Line.Again}
 		}
 		return p.Acquire(op)
 	case 3, 4:
