@@ -34,6 +34,11 @@ const (
 // as long as the replicas are in step. rueidis's default is 1024.
 const replicaConns = 32
 
+// sentinelLook is how often the Sentinels are asked for the primary, beside what they tell by themselves. rueidis
+// follows their messages alone by default, and a primary that goes on as a replica closes no connection: a session
+// that missed the one message would stay with it for good.
+const sentinelLook = 5 * time.Second
+
 // Dial is [NewSession] with a client of its own, made of opt with the settings that locks run best
 // with: docs/operations.md lists them. [Session.Close] closes it. Dial blocks and fails as
 // NewSession does, with [ErrConfig] also for an address that is a URL (see [DialURL]) or has no port, TLS on
@@ -77,6 +82,9 @@ func dial(ctx context.Context, opt rueidis.ClientOption, cfg Config, words conne
 	}
 	if checked.Replicas > 0 && opt.BlockingPoolSize == 0 {
 		opt.BlockingPoolSize = replicaConns
+	}
+	if opt.Sentinel.TopologyRefreshInterval == 0 {
+		opt.Sentinel.TopologyRefreshInterval = sentinelLook
 	}
 	dialing, done := context.WithCancel(ctx)
 	conn := script.NewConnection()

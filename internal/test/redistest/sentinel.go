@@ -158,6 +158,17 @@ func (s *Sentinel) KillMaster() string {
 	return addr
 }
 
+// FailOver has the sentinels make the replica the master, as an operator plans it, and the master its replica: that
+// answers READONLY from then on. It returns the new master.
+func (s *Sentinel) FailOver(tb testing.TB) (now *Server) {
+	tb.Helper()
+	old := s.MasterAddr(tb)
+	must(tb, s.sentinels[0], "SENTINEL", "FAILOVER", s.MasterName)
+	now = s.Node(s.WaitFailover(tb, old))
+	s.Node(old).Follow(tb, now) // the sentinels take ten seconds
+	return now
+}
+
 // WaitFailover waits until all sentinels name the same master, which is not
 // old and knows that it is the master. It returns its address.
 func (s *Sentinel) WaitFailover(tb testing.TB, old string) string {
