@@ -216,3 +216,30 @@ func TestWorksOverRESP2(t *testing.T) {
 	other.Close()
 	redistest.Eventually(t, soon, "one is unsubscribed", func() bool { return channelsOf(t, s, channel) == 1 })
 }
+
+// Over RESP2 messages have a connection of their own. When that is lost with a SUBSCRIBE under way, while the other
+// stands, the hub connects anew at once; it was deaf for 5 s.
+func TestLostWhileSubscribingOverRESP2(t *testing.T) {
+	t.Parallel()
+	s := redistest.Real(t)
+	client, p := through(t, s, func(o *rueidis.ClientOption) { o.AlwaysRESP2 = true })
+	h := newHub(t, client, pubsub.Silence(time.Hour))
+	channel := redistest.Name(t)
+	l := record(t, h, channel, false)
+	seen, release := p.HoldRequest(faulttest.Is("SUBSCRIBE"))
+	defer release()
+	ctx, listened := testContext(t), make(chan error, 1)
+	go func() {
+		_, err := h.Listen(ctx, channel+"-other")
+		listened <- err
+	}()
+	<-seen
+	if err := s.Do(t, "CLIENT", "KILL", "TYPE", "pubsub").Error(); err != nil {
+		t.Fatal(err)
+	}
+	receiveMissed(t, l)
+	receiveMissed(t, l)
+	if err := <-listened; err != nil {
+		t.Errorf("Listen: %v", err)
+	}
+}

@@ -15,8 +15,8 @@ import (
 // Hub shares subscriptions among all the listeners of a process: one connection per
 // Redis node, one SUBSCRIBE per channel. All methods are safe for concurrent use.
 type Hub struct {
-	// Goroutines: one per connection (conn.run), one for the hub as a whole (manage), both
-	// only while something is subscribed. Lock order: Listener.call is never held when
+	// Goroutines: one per connection (conn.run, which has another send commands), one for the hub as a whole (manage),
+	// both only while something is subscribed. Lock order: Listener.call is never held when
 	// mu is taken except inside a user's fn; under mu there is no I/O and no call of fn.
 
 	settings

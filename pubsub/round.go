@@ -126,16 +126,13 @@ func (c *conn) subscribe(ctx context.Context, subs []*channel, size int) (again 
 	// The answer to a command is its first confirmation; the others of the command
 	// follow it directly, and all reach onSubscription. No error here means therefore
 	// that each channel of the command is confirmed or about to be.
-	for i, r := range c.client.DoMulti(ctx, cmds...) {
+	for i, r := range c.send(ctx, cmds) {
 		err := r.Error()
 		v, moved := judge(err)
 		switch {
 		case v == accepted:
 		case v == broken:
-			if cause := context.Cause(ctx); cause != nil {
-				err = cause // says more than "deadline exceeded"; it is no caller's ctx
-			}
-			return nil, err
+			return nil, c.broken(ctx, err)
 		case v == refused && len(groups[i]) > 1:
 			again = append(again, groups[i]...)
 		default:
@@ -166,12 +163,44 @@ func (c *conn) unsubscribe(ctx context.Context, chs []*channel) error {
 			cmds[i] = c.client.B().Unsubscribe().Channel(names(g)...).Build()
 		}
 	}
-	for _, r := range c.client.DoMulti(ctx, cmds...) {
+	for _, r := range c.send(ctx, cmds) {
 		if err := r.NonRedisError(); err != nil {
-			return fmt.Errorf("pubsub: unsubscribe: %w", err)
+			return fmt.Errorf("pubsub: unsubscribe: %w", c.broken(ctx, err))
 		}
 	}
 	return nil
+}
+
+// send sends commands until they are answered, or the connection is lost. Over RESP2 the client has another one for
+// messages. When that alone is lost rueidis sends what is not answered over it again, in vain, until ctx ends (v1.0.79).
+func (c *conn) send(ctx context.Context, cmds []rueidis.Completed) []rueidis.RedisResult {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan []rueidis.RedisResult, 1)
+	go func() { answers <- c.client.DoMulti(ctx, cmds...) }()
+	select {
+	case all := <-answers:
+		return all
+	case err := <-c.lost:
+		cancel()
+		noted := make(chan error, 1)
+		noted <- err
+		c.lost = noted // what was answered before counts all the same
+		return <-answers
+	}
+}
+
+// broken returns why commands were not answered, for which the client has err.
+func (c *conn) broken(ctx context.Context, err error) error {
+	select {
+	case lost := <-c.lost:
+		return c.ended(lost)
+	default:
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause // says more than "deadline exceeded"; it is no caller's ctx
+	}
+	return err
 }
 
 // group splits channels into commands: at most size each, the sharded ones by slot, since
