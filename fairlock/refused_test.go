@@ -3,8 +3,10 @@ package fairlock_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"relock/fairlock"
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
 )
@@ -35,4 +37,22 @@ func hearsNothingAnyMore(t *testing.T, named bool) {
 	proxy.RefuseCommand("SUBSCRIBE", "NOPERM no channels for you")
 	must(t, s.Do(t, "CLIENT", "KILL", "TYPE", "pubsub").Error())
 	servedBeside(t, ctx, first, served, a, b)
+}
+
+// The answer that a caller has the lock is lost with the connection, and the server does not let the client in again, or
+// refuses what it asks: Lock returns, and what it has taken is released when the server allows it. It stood for a lease.
+func TestAnAttemptWithoutAnAnswerIsReleasedBehindARefusal(t *testing.T) {
+	each(t, func(t *testing.T, s *redistest.Server) {
+		proxy := newProxy(t, s)
+		m := fairlock.New(dialVia(t, s, proxy, rlock.Config{Lease: time.Hour}), "x")
+		seen, release := proxy.HoldReply(runs("acquire"))
+		defer release()
+		refused := goLock(within(t, patience), m)
+		locktest.Get(t, seen, patience, "Redis gives the lock")
+		proxy.RefuseCommand("EVALSHA", "WRONGPASS invalid username-password pair")
+		proxy.Cut()
+		is(t, "Lock", locktest.Get(t, refused, patience, "Lock returns").err, rlock.ErrUnavailable)
+		proxy.RefuseCommand("EVALSHA", "")
+		nothingLeft(t, s)
+	})
 }

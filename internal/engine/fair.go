@@ -146,6 +146,7 @@ func (l *lock) runAnswered(e *attempt, failures int) {
 		if !script.IsContext(e.err) { // that its caller's ended is no news
 			r.Err = e.err
 		}
+		r.MayHaveRun = r.MayHaveRun || e.unknown()
 		c.apply(r.Unanswered(l.s.now() + clock.Doubling(failures, l.s.pauseAfter())))
 	}
 	if m := r.Message; m != nil && c.state == asking {

@@ -33,13 +33,14 @@ const (
 // A Run is waiters of one session that are served under one owner. Of, Entry, Kind, Lease and ID are set
 // before it is used.
 type Run[R, W any] struct {
-	Of      *R
-	Entry   string
-	Kind    any           // what its waiters have in common; nil: no other waiter may come into it
-	Lease   time.Duration // of a run of one with a fixed lease; 0: the session's
-	ID      string        // of the hold of a named owner
-	Err     error         // of the last attempt
-	Message *Message      // that came for it while an attempt was under way
+	Of         *R
+	Entry      string
+	Kind       any           // what its waiters have in common; nil: no other waiter may come into it
+	Lease      time.Duration // of a run of one with a fixed lease; 0: the session's
+	ID         string        // of the hold of a named owner
+	Err        error         // of the last attempt
+	MayHaveRun bool          // an attempt had no answer, and is not known not to have run
+	Message    *Message      // that came for it while an attempt was under way
 
 	Waiting     int           // how many wait; to be read only
 	NextAsk     time.Duration // when its first waiter asks Redis about it; clock.Never: not until an event
@@ -164,7 +165,7 @@ func (r *Run[R, W]) Refused() (waiters []*W, act ClaimAction, left *R) {
 		waiters = append(waiters, m.Of)
 		r.Remove(m)
 	}
-	if act = DropClaim; r.phase == queued {
+	if act = DropClaim; r.phase == queued || r.MayHaveRun {
 		act = ReleaseClaim
 	}
 	return waiters, act, r.part()

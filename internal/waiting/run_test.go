@@ -228,16 +228,21 @@ func TestAllHaveLeftBeforeTheAnswer(t *testing.T) {
 	s.nothingDue(t, "the run is over")
 }
 
-// A run that Redis refuses for good loses its waiters. An entry that it had is taken away.
+// A run that Redis refuses for good loses its waiters. An entry that it had is taken away, and what an attempt before may
+// have taken.
 func TestRefused(t *testing.T) {
-	for _, queued := range []bool{true, false} {
+	for _, before := range []string{"", "queued", "unanswered"} {
 		var s session
 		a, b := s.arrive("a", plain), s.arrive("b", plain)
 		r, _ := s.call(t)
-		wants := waiting.DropClaim
-		if queued {
+		wants := waiting.ReleaseClaim
+		switch before {
+		case "queued":
 			r.Answered(7)
-			wants = waiting.ReleaseClaim
+		case "unanswered":
+			r.MayHaveRun = true
+		default:
+			wants = waiting.DropClaim
 		}
 		who, act, left := r.Refused()
 		becomes(t, "refused", wants)(act, left)
