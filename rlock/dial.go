@@ -172,12 +172,18 @@ func delay(c net.Conn) {
 	}
 }
 
-// dialler returns opt's way of dialling.
+// dialler returns opt's way of dialling. One of the caller's has as long as the client's own: rueidis gives it the context of
+// the command that comes first, which may have no end, and of a subscription none, and all others wait for that connection.
 func dialler(opt rueidis.ClientOption) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	given, old := opt.DialCtxFn, opt.DialFn
 	return func(ctx context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
 		switch {
 		case given != nil:
+			if d.Timeout > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, d.Timeout)
+				defer cancel()
+			}
 			return given(ctx, addr, d, tc)
 		case old != nil:
 			return old(addr, d, tc)

@@ -105,3 +105,40 @@ func TestDialThatFailsEndsItsDials(t *testing.T) {
 		})
 	}
 }
+
+// A dial function of the caller's that waits until its context ends, as where packets are lost, is not waited for longer
+// than the client's own way of dialling: the session goes on when the next dial succeeds.
+func TestADialThatNeverEndsIsGivenUp(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		p, opt := faulttest.Of(t, s.Option())
+		opt.Dialer.Timeout = 3 * time.Second
+		var blocks atomic.Bool
+		blocked := make(chan struct{}, 1000)
+		dial := opt.DialCtxFn
+		opt.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
+			if blocks.Load() {
+				blocked <- struct{}{}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			if dial != nil {
+				return dial(ctx, addr, d, tc)
+			}
+			return d.DialContext(ctx, "tcp", addr)
+		}
+		ses, err := rlock.Dial(within(t, 30*time.Second), opt, rlock.Config{})
+		must(t, err)
+		defer func() { _ = ses.Close() }()
+		blocks.Store(true)
+		p.Cut()
+		acquired := locktest.GoLock(rlock.New(ses, redistest.Name(t)), within(t, time.Minute))
+		for range 2 { // for commands, and for messages
+			locktest.Get(t, blocked, 20*time.Second, "both connections are dialled")
+		}
+		blocks.Store(false)
+		got := locktest.Get(t, acquired, 20*time.Second, "Lock returns")
+		must(t, got.Err)
+		must(t, got.Hold.Unlock())
+		redistest.Eventually(t, 20*time.Second, "the session to listen again", func() bool { return len(s.Channels(t)) > 0 })
+	})
+}
