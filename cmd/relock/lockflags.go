@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"relock/fairlock"
+	"relock/internal/api"
+	"relock/internal/engine"
 	"relock/internal/idgen"
 	"relock/rlock"
 	"relock/rwlock"
@@ -62,6 +64,7 @@ type held struct {
 	token     int64
 	release   func() error
 	abandon   func() error
+	stand     func() // until AtLeast is over, also if it is released before
 	remaining func() time.Duration
 	extend    func(ctx context.Context, d time.Duration) error
 	extended  bool
@@ -77,7 +80,8 @@ func (f *runFlags) take(ctx context.Context, s *rlock.Session, name string) (*he
 		opts = append(opts, rlock.Lease(f.lease))
 	}
 	if f.atLeast > 0 {
-		opts = append(opts, rlock.AtLeast(f.atLeast))
+		// From when the command has begun, and not before: what is given back without it must be free.
+		opts = append(opts, rlock.AtLeast(f.atLeast), api.Keeps(ctx))
 	}
 	if f.lock.permits > 0 {
 		return f.takePermits(ctx, s, name, opts)
@@ -94,6 +98,9 @@ func (f *runFlags) take(ctx context.Context, s *rlock.Session, name string) (*he
 	got.extend = func(ctx context.Context, d time.Duration) error {
 		got.extended = true
 		return h.Extend(ctx, d)
+	}
+	if f.atLeast > 0 {
+		got.stand = func() { (*engine.Hold)(h).StandAtLeast(f.atLeast) }
 	}
 	return got, nil
 }

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -119,6 +121,21 @@ func TestRunAtLeast(t *testing.T) {
 		}
 		for _, flags := range []string{"--at-least 0s", "--at-least 1s --abandon", "--at-least 1s --read", "--at-least 1s --permits 1 --limit 2"} {
 			c.want(64, slices.Concat([]string{"run"}, strings.Fields(flags), []string{"x", "--", "true"})...)
+		}
+	})
+}
+
+// A command that cannot be executed has not run: its --at-least, and --abandon, keep the lock from no other host.
+func TestRunAtLeastOfACommandThatCannotBeExecuted(t *testing.T) {
+	redistest.EachParallel(t, func(t *testing.T, s *redistest.Server) {
+		c := newCLI(t, s)
+		program := filepath.Join(t.TempDir(), "program")
+		must(t, os.WriteFile(program, []byte("of no machine"), 0o700))
+		for _, flags := range []string{"--at-least 1m", "--at-least 1m --fair", "--at-least 1m --write", "--abandon --lease 1m"} {
+			c.want(126, slices.Concat([]string{"run"}, strings.Fields(flags), []string{"x", "--", program})...)
+			if keys := s.Keys(t); len(keys) != 0 {
+				t.Errorf("%s: left behind: %q", flags, keys)
+			}
 		}
 	})
 }

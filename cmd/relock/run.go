@@ -160,6 +160,9 @@ func (r *runner) run() error {
 	if err != nil {
 		return errors.Join(cannotRun(err), r.held.release())
 	}
+	if r.held.stand != nil {
+		r.held.stand()
+	}
 	status, lost := r.watch(c)
 	return r.end(status, lost)
 }
