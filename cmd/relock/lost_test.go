@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,6 +36,25 @@ func TestRunLosesTheLock(t *testing.T) {
 			t.Errorf("left behind: %q", keys)
 		}
 	})
+}
+
+// It is ended also if nobody reads standard error any more, where relock would tell of the loss.
+func TestRunLosesTheLockAndStandardError(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t, redistest.Mini(t))
+	reader, writer, err := os.Pipe()
+	must(t, err)
+	must(t, reader.Close())
+	defer writer.Close()
+	r := c.startWith(writer, "run", "x", "--", "sh", "-c",
+		`exec 2>/dev/null; trap 'echo ended; exit 0' TERM; echo $$; while :; do sleep 0.02; done`)
+	command := pid(t, r.line())
+	defer func() { _ = syscall.Kill(-command, syscall.SIGKILL) }() // if relock has not ended it
+	c.want(0, "force", "x")
+	r.expect("ended")
+	if code := r.wait(); code != 79 {
+		t.Errorf("exit code %d, want 79", code)
+	}
 }
 
 // A command that does not end at TERM is killed after the grace period; so are children that

@@ -123,12 +123,18 @@ type running struct {
 }
 
 // start calls the binary. It is killed when the test ends before it does.
-func (c cli) start(args ...string) *running {
+func (c cli) start(args ...string) *running { return c.startWith(nil, args...) }
+
+// startWith is start with another standard error, if it is not nil.
+func (c cli) startWith(errs *os.File, args ...string) *running {
 	c.tb.Helper()
 	r := &running{tb: c.tb, cmd: c.command(args...), lines: make(chan string, 1000), ended: make(chan error, 1)}
 	out, err := r.cmd.StdoutPipe()
 	must(c.tb, err)
 	r.cmd.Stderr = &r.errs
+	if errs != nil {
+		r.cmd.Stderr = errs
+	}
 	must(c.tb, r.cmd.Start())
 	done := make(chan struct{})
 	go func() {

@@ -148,6 +148,8 @@ func (r *runner) run() error {
 		}
 	}
 	defer signal.Stop(r.signals)
+	// A standard error that nobody reads any more must not end relock: the command would go on without the lock.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	session, err := r.acquire()
 	if session != nil {
 		defer session.Close()
@@ -247,15 +249,15 @@ func (r *runner) watch(c *child) (status syscall.WaitStatus, lost error) {
 		case <-gone:
 			gone = nil
 			lost = context.Cause(r.held.ctx)
+			c.signal(syscall.SIGTERM) // before it is told: standard error may be a pipe that is full
 			r.say.problem("lost", "the lock was lost; the command is being ended", lost)
-			c.signal(syscall.SIGTERM)
 			end = time.Now().Add(r.flags.grace)
 			timer := time.NewTimer(r.flags.grace)
 			defer timer.Stop()
 			grace = timer.C
 		case <-grace:
-			r.say.problem("killed", fmt.Sprintf("the command did not end within %v; it is killed", r.flags.grace), nil)
 			c.signal(syscall.SIGKILL)
+			r.say.problem("killed", fmt.Sprintf("the command did not end within %v; it is killed", r.flags.grace), nil)
 		}
 	}
 }
