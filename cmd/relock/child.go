@@ -4,6 +4,9 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -50,6 +53,20 @@ func startChild(path string, args, env []string) (*child, error) {
 	}
 	go c.wait()
 	return c, nil
+}
+
+// environment is what the command gets. What a run around this one has set is of another lock: a C program finds the
+// first of two values.
+func (r *runner) environment() []string {
+	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return name == "RELOCK_NAME" || name == "RELOCK_OWNER" || name == "RELOCK_TOKEN"
+	})
+	env = append(env, "RELOCK_NAME="+r.name, "RELOCK_OWNER="+r.held.owner)
+	if r.flags.lock.fenced {
+		env = append(env, "RELOCK_TOKEN="+strconv.FormatInt(r.held.token, 10))
+	}
+	return env
 }
 
 // wait collects the child, and follows it when it stops.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -219,15 +218,6 @@ func (r *runner) config() rlock.Config {
 		cfg.Lease = r.flags.lease
 	}
 	return cfg
-}
-
-// environment is what the command gets.
-func (r *runner) environment() []string {
-	env := append(os.Environ(), "RELOCK_NAME="+r.name, "RELOCK_OWNER="+r.held.owner)
-	if r.flags.lock.fenced {
-		env = append(env, "RELOCK_TOKEN="+strconv.FormatInt(r.held.token, 10))
-	}
-	return env
 }
 
 // watch passes signals on until the command has ended. If the lock is lost it ends the

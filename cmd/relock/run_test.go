@@ -3,6 +3,7 @@ package main_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -196,6 +197,21 @@ func TestRunEnvironment(t *testing.T) {
 			t.Errorf("a token without --fenced: %q", r.out)
 		}
 	})
+}
+
+// A run inside a run has its command find its own lock alone.
+func TestRunEnvironmentOfANestedRun(t *testing.T) {
+	t.Parallel()
+	r := newCLI(t, redistest.Mini(t)).want(0, "run", "--fenced", "outer", "--", binary, "run", "inner", "--", "env")
+	var names []string
+	for line := range strings.Lines(r.out) {
+		if name, ok := strings.CutPrefix(line, "RELOCK_NAME="); ok {
+			names = append(names, strings.TrimSpace(name))
+		}
+	}
+	if !slices.Equal(names, []string{"inner"}) || strings.Contains(r.out, "RELOCK_TOKEN=") || strings.Count(r.out, "RELOCK_OWNER=") != 1 {
+		t.Errorf("the command of inner has the names %q in\n%s", names, r.out)
+	}
 }
 
 // With --fair the commands run in the order in which they began to wait.
