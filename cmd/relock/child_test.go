@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"maps"
+	"net"
 	"os/exec"
 	"os/signal"
 	"slices"
@@ -77,6 +78,29 @@ func TestRunSignalWhileWaiting(t *testing.T) {
 			t.Errorf("left behind: %q", keys)
 		}
 	})
+}
+
+// A signal ends the commands that look with a shell's exit code too.
+func TestASignalEndsACommandThatLooks(t *testing.T) {
+	t.Parallel()
+	want := map[*running]int{}
+	for _, args := range []string{"ls", "show x", "leader x", "force x", "doctor"} {
+		for sig, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130} {
+			silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and answers nothing
+			must(t, err)
+			defer silent.Close()
+			r := cli{t, "redis://" + silent.Addr().String()}.start(strings.Fields(args)...)
+			_, err = silent.Accept() // so its signals are heard
+			must(t, err)
+			r.signal(sig)
+			want[r] = code
+		}
+	}
+	for r, code := range want {
+		if got := r.wait(); got != code {
+			t.Errorf("%s: exit code %d, want %d: %s", r.cmd, got, code, &r.errs)
+		}
+	}
 }
 
 // listeners returns how many connections listen on a channel.

@@ -80,7 +80,7 @@ The exit code is 1 if a check has failed; warnings are 0.`,
 // doctor makes all checks. An error is one of reaching Redis at all; that the user may not
 // connect is a finding, and then the only one.
 func doctor(g *global, name string) ([]Finding, error) {
-	ctx, stop := interruptible()
+	ctx, stop := g.interruptible()
 	defer stop()
 	client, err := g.dial(ctx)
 	if script.Denied(err) && strings.Contains(err.Error(), "NOPERM") {

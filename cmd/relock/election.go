@@ -76,7 +76,7 @@ no leader, or one that has not published yet: then nothing is printed on standar
 		Example: `  psql --host "$(relock leader database)"`,
 		Args:    exactlyOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible()
+			ctx, stop := g.interruptible()
 			defer stop()
 			s, err := g.connect(ctx)
 			if err != nil {

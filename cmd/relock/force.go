@@ -38,7 +38,7 @@ the next holder. Look first: relock show NAME.
 The exit code is 1 if nothing was held.`,
 		Args: exactlyOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible()
+			ctx, stop := g.interruptible()
 			defer stop()
 			s, err := g.connect(ctx)
 			if err != nil {

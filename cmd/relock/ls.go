@@ -43,7 +43,7 @@ another one wants it.`,
 }
 
 func list(g *global, cmd *cobra.Command, pattern string) error {
-	ctx, stop := interruptible()
+	ctx, stop := g.interruptible()
 	defer stop()
 	s, err := g.connect(ctx)
 	if err != nil {

@@ -23,7 +23,8 @@ const environment = "RELOCK_REDIS"
 type global struct {
 	redis string
 	json  bool
-	began bool // the arguments were accepted, and the command has begun
+	began bool            // the arguments were accepted, and the command has begun
+	work  context.Context // of a command that a signal ends: see interruptible
 }
 
 func main() { os.Exit(execute()) }
@@ -35,6 +36,9 @@ func execute() int {
 	cmd, err := root.ExecuteC()
 	if err == nil {
 		return 0
+	}
+	if g.work != nil && errors.As(context.Cause(g.work), new(*exitError)) {
+		err = context.Cause(g.work) // whatever the command has failed with then
 	}
 	code := exitCode(err)
 	if !g.began {
@@ -114,9 +118,25 @@ func (g *global) url() string {
 	return "redis://127.0.0.1:6379"
 }
 
-// interruptible returns a context that ends at the signals by which a user ends a command.
-func interruptible() (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+// interruptible returns a context that ends at the signals by which a user ends a command, but for those that are
+// ignored, as under nohup.
+func (g *global) interruptible() (context.Context, context.CancelFunc) {
+	signals := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	g.work = ctx
+	go func() {
+		select {
+		case s := <-signals:
+			cancel(signalled(s))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { signal.Stop(signals); cancel(nil) }
 }
 
 // exactlyOneName checks the arguments of commands about one lock.

@@ -36,7 +36,7 @@ A free lock leaves nothing in Redis, so its kind is not known then. The exit cod
 a free lock too.`,
 		Args: exactlyOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible()
+			ctx, stop := g.interruptible()
 			defer stop()
 			s, err := g.connect(ctx)
 			if err != nil {

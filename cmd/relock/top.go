@@ -79,7 +79,7 @@ func (f *topFlags) check() error {
 
 // top samples and shows until it is told to end.
 func (f *topFlags) top(g *global, w io.Writer, pattern string) error {
-	ctx, stop := interruptible()
+	ctx, stop := g.interruptible()
 	defer stop()
 	s, err := g.connect(ctx)
 	if err != nil {
