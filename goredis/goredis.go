@@ -19,7 +19,8 @@ import (
 
 // Options returns what [rlock.Dial] takes for what o says. It does no I/O.
 //
-//	Addrs                        InitAddress; 127.0.0.1:6379 without one; a path is a socket
+//	Addrs                        InitAddress; without one 127.0.0.1:6379, of a Sentinel 127.0.0.1:26379;
+//	                             a path is a socket
 //	MasterName                   Sentinel.MasterSet
 //	SentinelUsername, -Password  Sentinel.Username, Sentinel.Password
 //	DB                           SelectDB, but for a Cluster, which has one database
@@ -56,7 +57,11 @@ func Options(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
 		return opt, refuse("Protocol is %d; it must be 2 or 3, or 0 for 3", o.Protocol)
 	}
 	opt.InitAddress = append(opt.InitAddress, o.Addrs...)
-	if len(opt.InitAddress) == 0 {
+	switch {
+	case len(opt.InitAddress) > 0:
+	case o.MasterName != "":
+		opt.InitAddress = []string{"127.0.0.1:26379"}
+	default:
 		opt.InitAddress = []string{"127.0.0.1:6379"}
 	}
 	if cluster := o.IsClusterMode || len(o.Addrs) > 1; o.MasterName != "" || !cluster {

@@ -42,7 +42,9 @@ var fields = map[string]struct {
 	"Password":         {func(o *redis.UniversalOptions) { o.Password = "p" }, func(o *rueidis.ClientOption) { o.Password = "p" }},
 	"SentinelUsername": {func(o *redis.UniversalOptions) { o.SentinelUsername = "u" }, func(o *rueidis.ClientOption) { o.Sentinel.Username = "u" }},
 	"SentinelPassword": {func(o *redis.UniversalOptions) { o.SentinelPassword = "p" }, func(o *rueidis.ClientOption) { o.Sentinel.Password = "p" }},
-	"MasterName":       {func(o *redis.UniversalOptions) { o.MasterName = "m" }, func(o *rueidis.ClientOption) { o.Sentinel.MasterSet = "m" }},
+	"MasterName": {func(o *redis.UniversalOptions) { o.MasterName = "m" }, func(o *rueidis.ClientOption) {
+		o.Sentinel.MasterSet, o.InitAddress = "m", (&redis.UniversalOptions{MasterName: "m"}).Failover().SentinelAddrs
+	}},
 	"DialTimeout": {func(o *redis.UniversalOptions) { o.DialTimeout = time.Second },
 		func(o *rueidis.ClientOption) { o.Dialer.Timeout, o.Sentinel.Dialer.Timeout = time.Second, time.Second }},
 	"ReadTimeout":     {func(o *redis.UniversalOptions) { o.ReadTimeout = 2 * time.Second }, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = 2 * time.Second }},
