@@ -124,12 +124,19 @@ func (c *child) signal(s syscall.Signal) { _ = syscall.Kill(-c.pid, s) }
 const groupPoll = 20 * time.Millisecond
 
 // killGroup waits until what the child has left behind has ended too, and kills it at the end of
-// the grace period.
-func (c *child) killGroup(end time.Time) {
-	for ; syscall.Kill(-c.pid, 0) == nil; time.Sleep(groupPoll) {
-		if time.Now().After(end) {
-			c.signal(syscall.SIGKILL)
-			return
+// the grace period. It passes signals on until then.
+func (c *child) killGroup(end time.Time, signals <-chan os.Signal) {
+	poll := time.NewTicker(groupPoll)
+	defer poll.Stop()
+	for syscall.Kill(-c.pid, 0) == nil {
+		select {
+		case s := <-signals:
+			c.signal(s.(syscall.Signal))
+		case <-poll.C:
+			if time.Now().After(end) {
+				c.signal(syscall.SIGKILL)
+				return
+			}
 		}
 	}
 }

@@ -38,6 +38,23 @@ func TestRunLosesTheLock(t *testing.T) {
 	})
 }
 
+// What outlives the command then gets the signals that come within the grace period.
+func TestRunPassesSignalsOnBehindTheCommand(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t, redistest.Mini(t))
+	r := c.start("run", "--grace", "1h", "x", "--", "sh", "-c",
+		`sh -c 'trap "" TERM; trap "echo heard; exit" USR1; echo $PPID; while :; do sleep 0.02; done' & wait`)
+	command := pid(t, r.line())
+	defer func() { _ = syscall.Kill(-command, syscall.SIGKILL) }() // if relock has not ended it
+	c.want(0, "force", "x")
+	eventually(t, "the command to end", func() bool { return gone(t, command) })
+	r.signal(syscall.SIGUSR1)
+	r.expect("heard")
+	if code := r.wait(); code != 79 {
+		t.Errorf("exit code %d, want 79", code)
+	}
+}
+
 // It is ended also if nobody reads standard error any more, where relock would tell of the loss.
 func TestRunLosesTheLockAndStandardError(t *testing.T) {
 	t.Parallel()

@@ -231,7 +231,7 @@ func (r *runner) watch(c *child) (status syscall.WaitStatus, lost error) {
 		select {
 		case status = <-c.ended:
 			if lost != nil {
-				c.killGroup(end)
+				c.killGroup(end, r.signals)
 			}
 			return status, lost
 		case s := <-r.signals:
