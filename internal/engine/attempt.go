@@ -71,10 +71,14 @@ func (s *Session) acknowledged(ctx context.Context, g *answer, p Primitive, op *
 	return err
 }
 
+// unknown reports whether Redis may have run the attempt, or may run it yet.
+func (e *attempt) unknown() bool {
+	return e.err != nil && (script.Classify(e.err) == script.Unknown || script.Midway(e.err))
+}
+
 // takeBack gives back, in the background, what the attempt has taken or may take yet for a claim that was ended meanwhile.
 func (e *attempt) takeBack() {
-	mayRun := e.err != nil && (script.Classify(e.err) == script.Unknown || script.Midway(e.err))
-	if mayRun || e.err == nil && (e.Status == granted || e.Position > 0) {
+	if e.unknown() || e.err == nil && (e.Status == granted || e.Position > 0) {
 		e.c.dismiss()
 	}
 }
