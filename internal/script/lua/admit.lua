@@ -58,6 +58,18 @@ local function give(entry, at, now, scores)
   return true
 end
 
+-- leave_to deletes the field of an owner that leaves; the entry given, if there is one, has the lock already. If this user
+-- may not run HDEL any more, the key is deleted and made anew: else two owners would have the lock.
+local function leave_to(given, leaving)
+  if not given then
+    redis.call('HDEL', KEYS[1], leaving)
+  elseif type(redis.pcall('HDEL', KEYS[1], leaving)) == 'table' then
+    redis.call('DEL', KEYS[1])
+    redis.call('HSET', KEYS[1], string.sub(given, 21), '1')
+    redis.call('PEXPIRE', KEYS[1], number(given, 5, 8))
+  end
+end
+
 -- admit lets the first entry in when the lock comes free, or is free: it gives the lock to that entry, or calls it
 -- and leaves the lock free.
 --   heads: the first two members of the line
@@ -81,7 +93,7 @@ local function admit(heads, at, us, now, leaving, mine, stays, booking)
       call_in_turn(at.prefix, entry, second, now, open or 0, slow)
     end
   end
-  if leaving then redis.call('HDEL', KEYS[1], leaving) end
+  if leaving then leave_to(given and entry, leaving) end
   return entry, given, not entry and more
 end
 
