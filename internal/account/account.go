@@ -86,7 +86,7 @@ func (m *Account) Counted(k *kind.Kind, side int) int {
 	if m != nil {
 		n = len(m.sides[side].ids)
 	}
-	if k.Side == side && m.private() && (m == nil || !m.firstHasID) {
+	if k.Side == side && (m == nil || m.Owner == "" && !m.firstHasID) {
 		n++ // the first one, which has no id
 	}
 	return n
@@ -243,7 +243,8 @@ func (m *Account) Cancels() bool { return m != nil && m.cancelling > 0 }
 // first hold was taken with p. They need no earlier answer, since they name all of it. With an op.Lease they leave
 // standing for so long what can be left.
 func (m *Account) Releases(cmds []redis.ReleaseCommand, p kind.Primitive, op kind.Op) []redis.ReleaseCommand {
-	op.Private, op.All = m.private(), m.private()
+	op.Private = m == nil || m.Owner == ""
+	op.All = op.Private
 	if m == nil {
 		return append(cmds, redis.ReleaseCommand{Command: p.Release(&op), Known: true})
 	}

@@ -187,7 +187,7 @@ func (a *acquisition) stands(g answer) {
 	ct.answered = true
 	ct.turns.Taken()
 	l.attemptAfter(g.Value)
-	if ct.leftAt >= g.sent { // the session has left permits to others meanwhile: no message says when these come free
+	if ct.leftUntil > 0 && ct.leftAt >= g.sent { // the session has left permits to others meanwhile: no message says when these come free
 		ct.next.at = min(ct.next.at, max(ct.leftUntil, now))
 	}
 	if g.doubts != l.s.redis.Conn.Doubts.Load() { // a message may have been lost meanwhile
