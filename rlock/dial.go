@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -61,6 +62,35 @@ func dial(ctx context.Context, opt rueidis.ClientOption, cfg Config, words conne
 	if err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
+	opt = suited(opt, checked.Replicas > 0)
+	dialing, done := context.WithCancelCause(ctx)
+	conn := script.NewConnection()
+	direct, scout := script.NewDirect(conn, opt, dialler(opt)), script.NewScout(conn, opt, dialler(opt))
+	var dialled atomic.Bool
+	hurried, calm := connect.Hurry(ctx, opt)
+	hurried.DialCtxFn = dialWithin(dialing, hurried, conn, &dialled)
+	client, err := rueidis.NewClient(hurried)
+	calm()
+	done(errMade)
+	if err != nil {
+		conn.Sever() // a Cluster's client goes on for a while
+	}
+	switch {
+	case err != nil && !dialled.Load(): // nor did it look for a server
+		return nil, fmt.Errorf("dial: %w: the client refuses what %s asks for: %w", ErrConfig, words.Source, err)
+	case err != nil:
+		return nil, fmt.Errorf("dial: %w", connect.Explain(ctx, opt, err, words))
+	}
+	if client.Mode() != rueidis.ClientModeStandalone {
+		direct = nil
+	}
+	s, err := engine.New(ctx, client, checked, redis.Options{Version: Version,
+		Connection: conn, OwnsClient: true, Direct: direct, Scout: scout})
+	return (*Session)(s), err
+}
+
+// suited returns opt with the settings that locks run best with, where replicas says that they wait for some.
+func suited(opt rueidis.ClientOption, replicas bool) rueidis.ClientOption {
 	opt.AlwaysPipelining = true
 	opt.DisableAutoPipelining = false
 	opt.PipelineMultiplex = -1
@@ -80,33 +110,13 @@ func dial(ctx context.Context, opt rueidis.ClientOption, cfg Config, words conne
 	if opt.WriteBufferEachConn == 0 {
 		opt.WriteBufferEachConn = writeBuffer
 	}
-	if checked.Replicas > 0 && opt.BlockingPoolSize == 0 {
+	if replicas && opt.BlockingPoolSize == 0 {
 		opt.BlockingPoolSize = replicaConns
 	}
 	if opt.Sentinel.TopologyRefreshInterval == 0 {
 		opt.Sentinel.TopologyRefreshInterval = sentinelLook
 	}
-	dialing, done := context.WithCancel(ctx)
-	conn := script.NewConnection()
-	direct, scout := script.NewDirect(conn, opt, dialler(opt)), script.NewScout(conn, opt, dialler(opt))
-	var dialled atomic.Bool
-	hurried, calm := connect.Hurry(ctx, opt)
-	hurried.DialCtxFn = dialWithin(dialing, hurried, conn, &dialled)
-	client, err := rueidis.NewClient(hurried)
-	calm()
-	done()
-	switch {
-	case err != nil && !dialled.Load(): // nor did it look for a server
-		return nil, fmt.Errorf("dial: %w: the client refuses what %s asks for: %w", ErrConfig, words.Source, err)
-	case err != nil:
-		return nil, fmt.Errorf("dial: %w", connect.Explain(ctx, opt, err, words))
-	}
-	if client.Mode() != rueidis.ClientModeStandalone {
-		direct = nil
-	}
-	s, err := engine.New(ctx, client, checked, redis.Options{Version: Version,
-		Connection: conn, OwnsClient: true, Direct: direct, Scout: scout})
-	return (*Session)(s), err
+	return opt
 }
 
 // checkAddresses refuses addresses that no server can have. What a dial function of the caller's makes of
@@ -129,18 +139,21 @@ func checkAddresses(opt rueidis.ClientOption) error {
 	return nil
 }
 
+// errMade ends the context of what is dialled for the making of a client, once that is over.
+var errMade = errors.New("the client is made")
+
 // dialWithin returns opt's way of dialling, except that what is dialled while ctx lives ends
-// with it: rueidis.NewClient takes no context. Dial ends ctx afterwards, so connections that
-// are made later are their own, until Close severs them. A later one means that the former was
-// lost, so it is told to conn. The first one sets dialled.
+// with it, a connection whose greeting is not answered too: rueidis.NewClient takes no context. Dial ends ctx by errMade
+// afterwards, so connections that stand, or are made later, are their own, until Close severs them. A later one means
+// that the former was lost, so it is told to conn. The first one sets dialled.
 func dialWithin(ctx context.Context, opt rueidis.ClientOption, conn *script.Connection, dialled *atomic.Bool) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	dial := dialler(opt)
 	return func(own context.Context, addr string, d *net.Dialer, tc *tls.Config) (net.Conn, error) {
 		dialled.Store(true)
-		bound := conn.Life()
+		bound, making := conn.Life(), context.Cause(ctx) != errMade
 		aside := script.IsAside(own)
 		switch {
-		case ctx.Err() == nil:
+		case making:
 			bound = ctx
 		case !aside:
 			conn.Redialled()
@@ -158,7 +171,15 @@ func dialWithin(ctx context.Context, opt rueidis.ClientOption, conn *script.Conn
 		if aside {
 			return conn.Keep(c), nil
 		}
-		return conn.Watch(c), nil
+		c = conn.Watch(c)
+		if making {
+			context.AfterFunc(ctx, func() {
+				if context.Cause(ctx) != errMade {
+					_ = c.Close()
+				}
+			})
+		}
+		return c, nil
 	}
 }
 

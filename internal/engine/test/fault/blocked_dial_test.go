@@ -4,10 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"relock/internal/test/faulttest"
 	"relock/internal/test/locktest"
@@ -100,6 +104,40 @@ func TestDialThatFailsEndsItsDials(t *testing.T) {
 				})
 				if dials.Load() < c.blocks {
 					t.Errorf("%d connections were dialled", dials.Load())
+				}
+			})
+		})
+	}
+}
+
+// Dial ends soon after its context also while servers that it has connected to say nothing to its greeting.
+func TestDialOfSilentServersEndsWithItsContext(t *testing.T) {
+	const farewell = 750 * time.Millisecond
+	for name, opt := range map[string]rueidis.ClientOption{
+		"one server": {InitAddress: []string{"silent:1"}},
+		"RESP2":      {InitAddress: []string{"silent:1"}, AlwaysRESP2: true},
+		"a Cluster":  {InitAddress: []string{"silent:1", "silent:2"}},
+		"Sentinels":  {InitAddress: []string{"silent:1", "silent:2"}, Sentinel: rueidis.SentinelOption{MasterSet: "x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				defer time.Sleep(time.Second) // a Cluster's client ends that much later
+				given, end := context.WithCancel(t.Context())
+				defer end()
+				opt.DialCtxFn = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+					ours, theirs := net.Pipe()
+					go func() {
+						_, _ = theirs.Read(make([]byte, 1))
+						end()
+						_, _ = io.Copy(io.Discard, theirs)
+					}()
+					return ours, nil
+				}
+				began := time.Now()
+				_, err := rlock.Dial(given, opt, rlock.Config{})
+				locktest.Is(t, "Dial", err, context.Canceled, rlock.ErrUnavailable)
+				if took := time.Since(began); took > farewell {
+					t.Errorf("Dial took %v", took)
 				}
 			})
 		})
