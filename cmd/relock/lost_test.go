@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,6 +72,30 @@ func TestRunLosesTheLockAndStandardError(t *testing.T) {
 	r.expect("ended")
 	if code := r.wait(); code != 79 {
 		t.Errorf("exit code %d, want 79", code)
+	}
+}
+
+// A command is killed after the grace period also if standard error is a pipe that is full, and nobody reads it.
+func TestRunKillsBesideAFullStandardError(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t, redistest.Mini(t))
+	for _, flags := range []string{"", "--verbose "} {
+		reader, writer, err := os.Pipe()
+		must(t, err)
+		defer reader.Close()
+		defer writer.Close()
+		must(t, writer.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
+		if _, err = writer.Write(make([]byte, 8<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("the pipe takes 8 MiB: %v", err)
+		}
+		r := c.startWith(writer, append(strings.Fields("run "+flags+"--grace 10ms x --"), "sh", "-c",
+			`exec 2>/dev/null; trap "" TERM; echo $$; while :; do sleep 0.02; done`)...)
+		command := pid(t, r.line())
+		defer func() { _ = syscall.Kill(-command, syscall.SIGKILL) }() // if relock has not ended it
+		c.want(0, "force", "x")
+		if code := r.wait(); code != 79 {
+			t.Errorf("%q: exit code %d, want 79", flags, code)
+		}
 	}
 }
 

@@ -240,11 +240,11 @@ func (r *runner) watch(c *child) (status syscall.WaitStatus, lost error) {
 			gone = nil
 			lost = context.Cause(r.held.ctx)
 			c.signal(syscall.SIGTERM) // before it is told: standard error may be a pipe that is full
-			r.say.problem("lost", "the lock was lost; the command is being ended", lost)
 			end = time.Now().Add(r.flags.grace)
 			timer := time.NewTimer(r.flags.grace)
 			defer timer.Stop()
 			grace = timer.C
+			r.say.problem("lost", "the lock was lost; the command is being ended", lost)
 		case <-grace:
 			c.signal(syscall.SIGKILL)
 			r.say.problem("killed", fmt.Sprintf("the command did not end within %v; it is killed", r.flags.grace), nil)
