@@ -36,9 +36,9 @@ type Fake struct {
 type fakeSection struct{ f *Fake }
 
 // Do waits until the lock is free, and runs fn while holding it. It returns fn's error. A
-// section that [Fake.Lose] ended returns an error that matches [rlock.ErrLost] as well. When
-// ctx ends first, the error matches [rlock.ErrNotAcquired] and ctx's own error, and fn did not
-// run. A ctx that has ended before the call gives its own error alone, and a nil ctx or fn
+// section that [Fake.Lose] ended returns an error that matches [rlock.ErrLost] as well, and so
+// does one that is nested in it. When ctx ends first, the error matches [rlock.ErrNotAcquired]
+// and ctx's own error, and fn did not run. A ctx that has ended before the call gives its own error alone, and a nil ctx or fn
 // [rlock.ErrArgument], as with a real lock.
 func (f *Fake) Do(ctx context.Context, fn func(context.Context) error, _ ...rlock.LockOption) error {
 	switch {
@@ -49,18 +49,18 @@ func (f *Fake) Do(ctx context.Context, fn func(context.Context) error, _ ...rloc
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	if f.open(ctx.Value(fakeSection{f})) {
-		return fn(ctx)
+	section, nested := ctx, f.open(ctx.Value(fakeSection{f}))
+	if !nested {
+		var err error
+		if section, err = f.acquire(ctx); err != nil {
+			return err
+		}
+		defer f.release() // also when fn panics
 	}
-	section, err := f.acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer f.release() // also when fn panics
-	err = fn(section)
+	err := fn(section)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.lost {
+	if f.lost { // also of the section around this one: a nested Unlock finds the lock gone too
 		return errors.Join(err, rlock.ErrLost)
 	}
 	return err

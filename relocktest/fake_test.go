@@ -173,3 +173,32 @@ func TestFakeAndContextsThatAreOver(t *testing.T) {
 		must(t, d.Do(context.WithoutCancel(before), func(context.Context) error { return nil })) // it is free
 	}
 }
+
+// A nested section of a Fake tells of the loss as that of a real lock does, by which code that returns
+// between the two is tested.
+func TestFakeLosesANestedSection(t *testing.T) {
+	r, fake := relocktest.Start(t), new(relocktest.Fake)
+	lock := rlock.New(r.Session(t, rlock.Config{}), "job")
+	for name, l := range map[string]struct {
+		relocktest.Doer
+		lose func()
+	}{"fake": {fake, func() { fake.Lose() }}, "real": {lock, func() { r.Lose(t, lock) }}} {
+		mine := errors.New("mine")
+		err := l.Do(t.Context(), func(ctx context.Context) error {
+			must(t, l.Do(ctx, func(context.Context) error { return nil })) // before the loss
+			err := l.Do(ctx, func(ctx context.Context) error {
+				l.lose()
+				<-ctx.Done()
+				return mine
+			})
+			if !errors.Is(err, mine) || !errors.Is(err, rlock.ErrLost) {
+				t.Errorf("%s: the nested Do: %v, want both errors", name, err)
+			}
+			return nil
+		})
+		if !errors.Is(err, rlock.ErrLost) {
+			t.Errorf("%s: the outer Do: %v, want ErrLost", name, err)
+		}
+		must(t, l.Do(t.Context(), func(context.Context) error { return nil }))
+	}
+}
