@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"relock/election"
+	"relock/internal/api"
 	"relock/rlock"
 )
 
@@ -44,12 +45,16 @@ type fakeCandidate struct {
 
 // Run is [election.Election.Run] with the same callbacks in the same order; OnNewLeader is called for
 // each leader, however slow it is. A panic in OnStartedLeading ends the process. Errors: [rlock.ErrLost]
-// after Lose, or when another process was elected; that of Refuse.
+// after Lose, or when another process was elected; that of Refuse; [rlock.ErrArgument] for a nil ctx, or one
+// that names an owner.
 func (f *FakeElection) Run(ctx context.Context, value string, c election.Callbacks) error {
 	var following sync.WaitGroup
 	defer following.Wait() // behind OnStoppedLeading
 	if c.OnStoppedLeading != nil {
 		defer c.OnStoppedLeading()
+	}
+	if err := standable(ctx); err != nil {
+		return fmt.Errorf("run: %w", err)
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -80,6 +85,17 @@ func (f *FakeElection) Run(ctx context.Context, value string, c election.Callbac
 	<-x.leading.Done()
 	<-returned
 	return f.resign(x)
+}
+
+// standable returns why a context is refused, as an Election refuses it.
+func standable(ctx context.Context) error {
+	if ctx == nil {
+		return api.ErrNilContext
+	}
+	if id, named := rlock.OwnerFrom(ctx); named {
+		return fmt.Errorf("%w: ctx names the owner %q; a candidate is private: use rlock.WithoutOwner", rlock.ErrArgument, id)
+	}
+	return nil
 }
 
 // stand enters a candidate, who may lead at once.

@@ -181,3 +181,24 @@ func TestFakeElectionByWord(t *testing.T) {
 		}
 	})
 }
+
+// A FakeElection refuses the contexts that an Election refuses, and calls back as that does.
+func TestFakeElectionRefusesBadContexts(t *testing.T) {
+	t.Parallel()
+	s := relocktest.Session(t)
+	for name, e := range map[string]relocktest.Candidate{"fake": new(relocktest.FakeElection), "real": election.New(s, "x")} {
+		var none context.Context
+		named, stop := context.WithCancel(rlock.WithOwner(t.Context(), "me"))
+		defer stop()
+		for what, ctx := range map[string]context.Context{"nil": none, "named": named} {
+			stopped := 0
+			err := e.Run(ctx, "a", election.Callbacks{
+				OnStartedLeading: func(context.Context) { stop() }, // so that Run returns
+				OnStoppedLeading: func() { stopped++ },
+			})
+			if !errors.Is(err, rlock.ErrArgument) || stopped != 1 {
+				t.Errorf("%s, %s ctx: %v, OnStoppedLeading called %d times", name, what, err, stopped)
+			}
+		}
+	}
+}
