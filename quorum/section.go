@@ -40,6 +40,11 @@ type vote struct {
 	forget func() bool // that its end is waited for
 }
 
+// openIn reports whether a session that shuts down waits for the section, and lets it take more locks.
+func (x *section) openIn(s *engine.Session) bool {
+	return x.ctx.Err() == nil && slices.ContainsFunc(x.m.nodes, func(n *node) bool { return n.Session() == s })
+}
+
 // take adds a vote, unless the section is over. Its end is the end of the section if it leaves
 // less than a majority.
 func (x *section) take(n *node, ctx context.Context, h *engine.Hold) bool {

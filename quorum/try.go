@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"relock/internal/engine"
 	"relock/internal/script"
 	"relock/rlock"
 )
@@ -105,7 +106,7 @@ func over(ctx context.Context, err error) error {
 func (t *try) round(ctx context.Context) (*section, error) {
 	m := t.m
 	x := &section{m: m}
-	x.ctx, x.cancel = context.WithCancelCause(context.WithValue(ctx, sectionKey{m.id}, x))
+	x.ctx, x.cancel = context.WithCancelCause(engine.InSection(context.WithValue(ctx, sectionKey{m.id}, x), x.openIn))
 	x.asking, x.stop = context.WithCancel(rlock.WithoutOwner(ctx))
 	answers := make(chan error, len(m.nodes))
 	for i, n := range m.nodes {

@@ -56,5 +56,18 @@ func (s *Session) inSection(ctx context.Context) bool {
 			return true
 		}
 	}
-	return false
+	open, _ := ctx.Value(severalKey{}).(func(*Session) bool)
+	return open != nil && open(s)
+}
+
+// severalKey is where a context keeps whether it lies in open sections of several sessions.
+type severalKey struct{}
+
+// InSection returns a context that lies in a section of several sessions, as that of a quorum is. Nothing
+// is re-entered on it. For Shutdown it is a section of each session that open reports.
+func InSection(ctx context.Context, open func(*Session) bool) context.Context {
+	around, _ := ctx.Value(severalKey{}).(func(*Session) bool)
+	return context.WithValue(ctx, severalKey{}, func(s *Session) bool {
+		return open(s) || around != nil && around(s)
+	})
 }

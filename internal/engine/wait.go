@@ -79,6 +79,8 @@ func (a *acquisition) aboutToWait() error {
 	if a.ctx.Value(sectionKey{}) != nil || a.opts.Keeps != nil {
 		outside = !l.s.inSection(a.ctx)
 		a.mayBlock()
+	} else if a.ctx.Value(severalKey{}) != nil {
+		outside = !l.s.inSection(a.ctx)
 	}
 	l.mu.Lock()
 	a.outside = outside
