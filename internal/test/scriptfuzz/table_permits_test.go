@@ -65,6 +65,9 @@ var semaphoreScripts = []scriptRow{
 		{as: (*world).private, keys: k(free, taken, free, taken), args: a(renewed, one(func(w *world) string { return strconv.Itoa(w.permitN) }), kept0, permitIDs,
 			one(func(w *world) string { return strconv.Itoa(w.permitN) }), kept0, permitIDs)},
 	}},
+	{path: "semaphore/lua/renew_taken.lua", reply: numbers(3, 16), calls: []call{
+		{as: (*world).private, keys: k(taken), args: a(renewed, one(func(w *world) string { return strconv.Itoa(w.permitN) }), kept0, permitIDs)},
+	}},
 	{path: "semaphore/lua/state.lua", reply: numbers(2, 2), calls: lineIf(ofSem, k(free, taken, requests), a(limit, ch, publish, counts))},
 	{path: "semaphore/lua/set_limit.lua", reply: numbers(1, 1), calls: lineIf(ofSem, k(free, taken, requests, limitNo), a(any1("3", "0", "100"), ch, publish, numberNo, remembered, kept0, counts))},
 	{path: "semaphore/lua/delete.lua", reply: numbers(1, 1), calls: lineIf(ofSem, k(free, taken, requests, limitNo), a(numberNo, remembered, ch, publish))},
