@@ -2,7 +2,7 @@ package account
 
 // inflight serialises the commands that change the account: one at a time is under way.
 type inflight struct {
-	Busy bool          // a command is awaited, or about to be sent; of a claim that asks, also at each refusal
+	Busy bool          // a command is awaited, or about to be sent; of a claim that asks, also between two attempts
 	free chan struct{} // closed when the state has changed; nil if no caller waits
 }
 

@@ -55,7 +55,7 @@ type request struct {
 	ctx       context.Context
 	opts      api.Options
 	lease     time.Duration // how long the hold lives without a renewal
-	safeLease time.Duration // of the claim that it makes: see exposed.go
+	safeLease time.Duration // the longest lease that its claim can trust; never: any. See exposed.go
 	n         int
 	wait      bool
 	named     string // the owner, if it is named

@@ -42,7 +42,7 @@ func (g answer) never(p Primitive) error {
 func (a *acquisition) admit(g answer) *section {
 	l, c, s, k := a.lock, a.claim, a.lock.s, a.kind
 	now := s.now()
-	c.stopped = false
+	c.except = ordinary
 	c.become(held)
 	c.trust, c.doubts = g.until, g.doubts
 	if c.safeLease != never {

@@ -20,8 +20,8 @@ func (c *claim) awaitRenewal(now time.Duration) bool {
 		return false
 	}
 	c.awaits = aRenewal
-	if c.stopped || c.renewAt != renewalUnderWay {
-		c.stopped = false
+	if c.except == unrenewed || c.renewAt != renewalUnderWay {
+		c.except = ordinary
 		c.askSoon(now)
 	}
 	c.reschedule()

@@ -40,7 +40,7 @@ type lease struct {
 	// the last confirmed command was sent.
 	trust     time.Duration
 	renewAt   time.Duration // when to ask Redis for another lease; renewalUnderWay while it is asked
-	safeLease time.Duration // how much of a lease is left whatever another process does: see exposed.go
+	safeLease time.Duration // how much of a lease is left whatever another process does; never: all. See exposed.go
 	passUntil time.Duration // until when callers may enter: the end of the slice, or of the time to join
 	slot      clock.Slot    // in the schedule, which guards it
 	n         int32         // permits; or of a counter more
@@ -53,7 +53,7 @@ type lease struct {
 	// noHandOver: it is never handed over. It has had a hold with a fixed lease or abandoned, a nested command of
 	// unknown outcome, an inner release that was not confirmed, or a change of side.
 	noHandOver bool
-	stopped    bool // not renewed, since no context of a section wanted it; asking: its session is a slow taker
+	except     exception
 }
 
 // trustIn returns how much of a lease can be trusted: all but a margin of 5 %, at most 1 s,
@@ -66,7 +66,9 @@ func trustIn(lease time.Duration) time.Duration { return lease - min(lease/20, t
 func (l *lock) newClaim(a *acquisition) *claim {
 	c := &claim{lock: l, target: a.target, next: l.claims}
 	c.n, c.renewAt, c.safeLease, c.noHandOver = int32(min(a.n, math.MaxInt32)), never, a.safeLease, a.opts.Lease > 0 || a.opts.AtLeast > 0
-	c.stopped = a.kind.Lines && !a.kind.Fair && !a.kind.Shares && l.s.slowUntil.Load() > int64(l.s.now())
+	if a.kind.Lines && !a.kind.Fair && !a.kind.Shares && l.s.slowUntil.Load() > int64(l.s.now()) {
+		c.except = slowTaker
+	}
 	if a.named != "" {
 		c.account = account.New(c.prim, a.named)
 	} else {

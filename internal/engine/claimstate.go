@@ -18,6 +18,15 @@ const (
 	leftStanding            // neither renewed nor handed over nor joined nor released
 )
 
+// An exception is in what a claim differs from others of its state.
+type exception uint8
+
+const (
+	ordinary  exception = iota
+	slowTaker           // asking: its session takes long from a message to its section
+	unrenewed           // held: no context of a section wanted a renewal when that was due
+)
+
 // followers is the table of transitions: which states may follow each one. Of those that are missing nothing follows.
 var followers = [...][]claimState{
 	asking:       {held, finished, leftStanding},

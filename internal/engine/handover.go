@@ -100,8 +100,8 @@ func (a *acquisition) wants(c *claim, now time.Duration) bool {
 
 // enter opens one more section on a claim that is held.
 func (c *claim) enter(a *acquisition, now time.Duration) *section {
-	if c.stopped {
-		c.stopped = false // no section wanted it to be renewed when it was due: this caller does
+	if c.except == unrenewed {
+		c.except = ordinary // no section wanted it to be renewed when it was due: this caller does
 		c.askSoon(now)
 	}
 	if checking {

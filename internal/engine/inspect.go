@@ -129,7 +129,8 @@ func (l *lock) check() {
 	}
 	owners := map[uint64]bool{}
 	ct := l.contention
-	if l.idle() && (ct != nil && (ct.keeper == nil || ct.keeper.claim != nil || ct.idlePart() == nil) || l.holder != nil || l.share != nil || l.runs != nil && !reflect.ValueOf(*l.runs).IsZero()) {
+	if l.idle() && (ct != nil && (ct.keeper == nil || ct.keeper.claim != nil || ct.idlePart() == nil) ||
+		l.holder != nil || l.share != nil || l.runs != nil && !reflect.ValueOf(*l.runs).IsZero()) {
 		panic(fmt.Sprintf("relock: %s is idle, and has something left: %+v", l.Key(), ct))
 	}
 	for c := l.claims; c != nil; c = c.next {
@@ -165,7 +166,7 @@ func (l *lock) check() {
 // checkEntry panics unless a caller may enter a claim now: invariant I5, with a third of the trust,
 // since time passes.
 func (c *claim) checkEntry(now time.Duration) {
-	if c.state != held || c.trust-now < trustIn(min(c.lock.s.cfg.Lease, c.safeLease))/3 || c.stopped {
-		panic(fmt.Sprintf("relock: I5: %s was entered in state %v with %v of trust left, stopped: %v", c.lock.Key(), c.state, c.trust-now, c.stopped))
+	if c.state != held || c.trust-now < trustIn(min(c.lock.s.cfg.Lease, c.safeLease))/3 || c.except == unrenewed {
+		panic(fmt.Sprintf("relock: I5: %s was entered in state %v with %v of trust left, unrenewed: %v", c.lock.Key(), c.state, c.trust-now, c.except == unrenewed))
 	}
 }

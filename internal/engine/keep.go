@@ -161,8 +161,8 @@ func (l *lock) giveBack() {
 	}
 }
 
-// askedBack hears that another session wants a lock that this one may keep.
-func (s *Session) askedBack(owner, key string) {
+// hearWanted hears that another session wants a lock that this one may keep.
+func (s *Session) hearWanted(owner, key string) {
 	for _, l := range s.locks.Find("", key) {
 		l.mu.Lock()
 		for c := l.claims; c != nil; c = c.next {
@@ -187,10 +187,10 @@ func (s *Session) askedBack(owner, key string) {
 func (a *acquisition) askBack(g *answer) {
 	l, s := a.lock, a.lock.s
 	i := strings.LastIndexByte(g.Owner, ':')
-	if l.asksFor || i < 0 || !strings.HasPrefix(g.Owner[i+1:], "0") || g.Owner[:i] == s.id {
+	if l.askingBack || i < 0 || !strings.HasPrefix(g.Owner[i+1:], "0") || g.Owner[:i] == s.id {
 		return
 	}
-	l.asksFor = true
+	l.askingBack = true
 	text := inbox.Note{Kind: inbox.Wanted, Owner: g.Owner, Key: a.prim.Names().Key()}.String()
 	session := g.Owner[:i]
 	s.life.Background.Go(func() {
@@ -198,7 +198,7 @@ func (a *acquisition) askBack(g *answer) {
 		defer func() {
 			cancel()
 			l.mu.Lock()
-			l.asksFor = false
+			l.askingBack = false
 			l.mu.Unlock()
 		}()
 		if err := s.redis.Tell(ctx, session, text); err != nil && s.life.Closing.Err() == nil {

@@ -38,10 +38,11 @@ func (a *acquisition) leave(won bool) {
 	k := a.kind
 	switch {
 	case k.Fair: // it leaves its run
-	case k.Lines && wasFront && !won && l.holder == nil && (next.claim == nil || l.contention == nil || l.contention.place.Claim != next.claim && !next.busy()):
+	case k.Lines && wasFront && !won && l.holder == nil &&
+		(next.claim == nil || l.contention == nil || l.contention.place.Claim != next.claim && !next.busy()):
 		l.askAtOnce() // it does not stand in the line
 	case k.Exclusive && (won || k == next.kind || l.holder != nil):
-		// It keeps the next one out, or what kept it out does the same to the next one.
+		// This one keeps the next one out; or whoever kept this one out does so. There is nothing to ask.
 	case won || wasFront:
 		l.askAtOnce() // what let this one in, or was not enough for it, may let in the next one
 	}

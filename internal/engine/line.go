@@ -53,7 +53,7 @@ func (c *claim) entryHead() string {
 		return ""
 	}
 	w := s.want()
-	w.Slow = c.stopped
+	w.Slow = c.except == slowTaker
 	w.Writes = c.kind.Writes
 	if c.num == 0 {
 		w.Named, w.ID = true, c.account.FirstID(c.kind)
@@ -91,9 +91,9 @@ func (a *acquisition) inLine() {
 	}
 	a.op.Line.Head, a.op.Line.Tells = l.s.plainHead, a.opts.Bounded
 	switch {
-	case c.kind.Permits && a.n == 1 && !c.noHandOver && !c.stopped && !c.kind.Unleased:
+	case c.kind.Permits && a.n == 1 && !c.noHandOver && c.except != slowTaker && !c.kind.Unleased:
 		a.op.Line.Head = l.s.oneHead
-	case c.num == 0 || c.noHandOver || c.stopped || c.kind.Fenced || c.kind.Permits:
+	case c.num == 0 || c.noHandOver || c.except == slowTaker || c.kind.Fenced || c.kind.Permits:
 		a.op.Line.Head = c.entryHead()
 	case c.kind.Shares:
 		a.op.Line.Head = l.s.readHead
@@ -193,7 +193,7 @@ func (a *acquisition) stands(g answer) {
 	if g.doubts != l.s.redis.Conn.Doubts.Load() { // a message may have been lost meanwhile
 		ct.next.soon = true
 	}
-	if a.claim.stopped && p.First > 0 && int64(now) < l.s.slowUntil.Load() {
+	if a.claim.except == slowTaker && p.First > 0 && int64(now) < l.s.slowUntil.Load() {
 		ct.next.at = min(ct.next.at, now+waiting.SlowInterval)
 	}
 	if m := p.Message; m != nil && p.MessageTo == a.claim {

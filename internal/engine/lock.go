@@ -16,13 +16,13 @@ type lock struct {
 	s              *Session
 	*keyname.Names // of the handle that has used it first
 
-	mu       sync.Mutex
-	state    lockState
-	hasAsync bool                       // it has async releases, see async.go
-	asksFor  bool                       // a session is being asked for it, see askBack
-	trying   int32                      // calls of TryLock that are under way: they are not in the queue
-	queue    waiting.Queue[acquisition] // callers that wait; the one in front asks Redis, and named owners: see loop
-	claims   *claim                     // asking, held and releasing
+	mu         sync.Mutex
+	state      lockState
+	hasAsync   bool                       // it has async releases, see async.go
+	askingBack bool                       // a session is being asked for it, see askBack
+	trying     int32                      // calls of TryLock that are under way: they are not in the queue
+	queue      waiting.Queue[acquisition] // callers that wait; the one in front asks Redis, and named owners: see loop
+	claims     *claim                     // asking, held and releasing
 	// holder is the claim that holds the lock exclusively, or nil. With a subscription it becomes nil
 	// when the release is sent (expectMessage), without one when the release is answered.
 	holder     *claim

@@ -129,7 +129,7 @@ func (l *lock) confirmSoon() {
 		return
 	}
 	c := l.contention.place.Unconfirmed
-	if (c == l.holder || c.kind.Permits) && (c.stopped || c.renewAt != renewalUnderWay) {
+	if (c == l.holder || c.kind.Permits) && (c.except == unrenewed || c.renewAt != renewalUnderWay) {
 		c.askSoon(l.s.now())
 	}
 }

@@ -114,8 +114,8 @@ func (a *acquisition) nestLocally(x *section, h *Hold) error {
 	}
 	x.holds.Add(&h.held, c.trust)
 	a.traced.Grant = locktrace.GrantMemory
-	if c.stopped {
-		c.stopped = false
+	if c.except == unrenewed {
+		c.except = ordinary
 		c.askSoon(now)
 	}
 	c.reschedule()
@@ -156,7 +156,7 @@ func (a *acquisition) nestInRedis(x *section, h *Hold, byName bool) error {
 		n := x.holds.NeedNested()
 		n.Callers = append(n.Callers, holds.Caller{Hold: &h.held, Ctx: a.ctx})
 	}
-	c.stopped = false
+	c.except = ordinary
 	c.renewAfter(g.sent)
 	c.endSurplus() // of holds that were unlocked meanwhile by a caller that could not wait
 	return nil

@@ -82,7 +82,7 @@ func (s *Session) renewalRoundOf(claims []renewalItem) (round renewalRound, time
 		// doubt, one whose fixed leases nothing renews, and one that Redisson may cut off before their end.
 		wanted := c.awaits != nothing || sections > 0 && (given || len(item.alive) > 0 || item.all != sections)
 		if !wanted && (sections == 0 || c.doubts == s.redis.Conn.Doubts.Load() && !(item.fixed && (!renewed || c.shortfall(s.now()) > 0))) {
-			c.stopped = true // a caller that enters the claim later has it renewed again
+			c.except = unrenewed // a caller that enters the claim later has it renewed again
 			if s.unrenewed.On.Load() {
 				s.unrenewed.Over(c, false)
 			}

@@ -114,7 +114,7 @@ func newSession(client rueidis.Client, cfg Config, opt redis.Options) *Session {
 	s.locks = life.NewRegistry[lock](keptLocks)
 	s.schedule = clock.NewSchedule(func(c *claim) *clock.Slot { return &c.slot })
 	env := life.Env{Context: s.life.Context, Background: &s.life.Background, Clock: s.now, WakeAt: s.schedule.WakeAt, Log: s.log}
-	heard := &inbox.Handlers{Missed: s.recheck, Line: s.hearLine, Revoked: s.revoke, Wanted: s.askedBack, Log: s.log,
+	heard := &inbox.Handlers{Missed: s.recheck, Line: s.hearLine, Revoked: s.revoke, Wanted: s.hearWanted, Log: s.log,
 		Deadlock: func(m string) error { return s.deadlocks.Hear(m) }} // which is made below
 	s.redis = redis.New(client, redis.Config{Session: s.id, Prefix: cfg.Prefix, Label: cfg.Label, Lease: cfg.Lease,
 		Timeout: cfg.ReleaseTimeout, Replicas: redis.Asker{Want: cfg.Replicas, Timeout: cfg.ReplicaTimeout, Answer: cfg.AnswerTime()},

@@ -33,7 +33,9 @@ func (a *acquisition) loop() (answer, error) {
 			continue
 		// While a claim of this session holds the lock, the front waits until the claim is handed over,
 		// released or lost; or it piggybacks the release.
-		case !fair && !a.busy() && (askAnyway || l.queue.First == &a.node && (l.contention == nil || l.s.now() >= a.nextAttempt()) && (l.holder == nil || l.hasAsync && a.canPiggyback())):
+		case !fair && !a.busy() && (askAnyway || l.queue.First == &a.node &&
+			(l.contention == nil || l.s.now() >= a.nextAttempt()) &&
+			(l.holder == nil || l.hasAsync && a.canPiggyback())):
 			if l.contention != nil && l.holder == nil && l.queue.First == &a.node && l.listensFirst() {
 				a.listen()
 				continue

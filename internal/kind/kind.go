@@ -1,6 +1,11 @@
 // Package kind is the contract between the machine and the kinds of locks: what a kind tells
 // package engine, the commands that it is asked for, and the replies that its scripts give. A
 // lock of a kind is a [Primitive]; docs/architecture.md says how to add one.
+//
+// The smallest kind that excludes is Kind{Family, Exclusive, HandsOver}, and its primitive a [Leased] of four scripts.
+// Without Lines each release wakes all sessions that wait, by the lock's channel, and they ask in no order. With Lines
+// the session that comes next has the lock, or is called; a lock that is no hash of owners has its entries called: see
+// [Liner] and the head of admit.lua.
 package kind
 
 import "relock/internal/waiting"
@@ -42,7 +47,8 @@ type Kind struct {
 
 	// Sort is that of the line. The kinds of one Sort share the layout of the lock's key and of its line: for an
 	// entry that the session does not know, it runs the Dismiss of the first primitive of that Sort for which it
-	// has made a handle. So a lock whose hash differs needs a Sort of its own. That is:
+	// has made a handle. So a lock whose hash differs needs a Sort of its own, and must not leave the zero value, which
+	// is that of mutexes. That is:
 	//
 	//   - a constant in waiting/entry.go, a case of Message.Sort, and letters that its entries begin with. Those come
 	//     from Want.Head, or from the Entry of the Liner, as the writers' and readers' of package rwlock do;

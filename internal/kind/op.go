@@ -17,8 +17,7 @@ type Line struct {
 	// Named: release: the kind has Lines, so the command is to name the line, and its script looks at it. A primitive may
 	// ignore Named, and name the line in each release: that costs one key where the kind has no Lines, as that of quorum.
 	Named bool
-	// Others: release: callers of this session wait, or have waited since the lock was idle in it last; or the session
-	// keeps the lock. Callers of other sessions may wait without that.
+	// Others: release: callers of this session may wait; false: none is known to, but callers of other sessions may wait.
 	Others  bool
 	Head    string // what the own entry begins with, the owner being the rest; "": there is none
 	Enter   string // release: the entry by which the session enters the line again; "": none
@@ -45,7 +44,7 @@ type Op struct {
 	// Private: the owner was made for this claim, so that whatever Redis counts under it is
 	// the claim's.
 	Private bool
-	// All: the owner is private, and the command is for whatever it has on this side.
+	// All: release: the owner is private, and all that it has on this side ends.
 	All bool
 	// ByIDs: the claim may have made the key of the ids. Without it a mutex names the
 	// lock's own key only.

@@ -38,9 +38,11 @@ type Primitive interface {
 	// Channel is where a release is published.
 	Channel() string
 
-	// Acquire returns the call of the acquire script for op. Its Command.Fewer, and that of other commands, need not be
-	// set. Without it, a command with several keys is not executed before their slot has moved, and is refused where
-	// the ACL denies this user one of them.
+	// Acquire returns the call of the acquire script for op. Op.ID is empty for the first hold of a private owner: a
+	// script that keeps the ids of holds must count that one too.
+	//
+	// Command.Fewer, and that of other commands, need not be set. Without it, a command with several keys is not
+	// executed before their slot has moved, and is refused where the ACL denies this user one of them.
 	//
 	// A primitive of a kind with Lines may ignore Line.Session, ComesIn and Window. Then a caller that polls has the
 	// lock only if that is free when it asks: releases give the lock to those who stand in the line, and
@@ -68,8 +70,9 @@ type Leased interface {
 
 	// Renew is one claim's part of a call of the script that sees to it that many claims of this
 	// kind live for at least one lease from now: ARGV[1] is the lease in ms (0 only asks), followed
-	// by the Args of each claim. Its reply has a 1, 0 (lost) or -1 (Redis does not allow the
-	// question) for each of those.
+	// by the Args of each claim; its KEYS are the Keys of each claim, in the same order. Its reply has a 1, 0 (lost)
+	// or -1 (Redis does not allow the question) for each of those Args. So a primitive with more than one key or
+	// arg for a claim has an arg say how many belong to it.
 	Renew(op *Op) script.Command
 }
 
