@@ -21,12 +21,7 @@ import (
 func TestALockThatIsDeniedMidwayLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Real(t)
-	allow := func(rules ...string) {
-		must(t, s.Do(t, append([]string{"ACL", "SETUSER", "u", "on", ">secret", "~*", "&*", "+@all"}, rules...)...).Error())
-	}
-	allow()
-	opt := s.Option()
-	opt.Username, opt.Password = "u", "secret"
+	opt, allow := faultUser(t, s, "u")
 	ctx := within(t, 30*time.Second)
 	ses, err := rlock.Dial(ctx, opt, rlock.Config{})
 	must(t, err)
@@ -93,12 +88,7 @@ func locksOfEachKind(ses *rlock.Session) map[string]lockCall {
 func TestWhatIsDeniedTwiceIsGivenUp(t *testing.T) {
 	t.Parallel()
 	s := redistest.Real(t)
-	allow := func(rules ...string) {
-		must(t, s.Do(t, append([]string{"ACL", "SETUSER", "twice", "on", ">secret", "~*", "&*", "+@all"}, rules...)...).Error())
-	}
-	allow()
-	opt := s.Option()
-	opt.Username, opt.Password = "twice", "secret"
+	opt, allow := faultUser(t, s, "twice")
 	ctx := within(t, 30*time.Second)
 	ses, err := rlock.Dial(ctx, opt, rlock.Config{})
 	must(t, err)

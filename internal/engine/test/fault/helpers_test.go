@@ -4,6 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/redis/rueidis"
+
+	"relock/internal/test/redistest"
 	"relock/rlock"
 )
 
@@ -22,4 +25,16 @@ func faultNoSentinel(t *testing.T, what string, err error) {
 			t.Fatalf("%s: %v; it must not match %v", what, err, s)
 		}
 	}
+}
+
+// faultUser makes a user that may do anything but what the rules of allow forbid from then on, and returns how it connects.
+func faultUser(t *testing.T, s *redistest.Server, name string) (opt rueidis.ClientOption, allow func(rules ...string)) {
+	allow = func(rules ...string) {
+		t.Helper()
+		must(t, s.Do(t, append([]string{"ACL", "SETUSER", name, "on", ">secret", "~*", "&*", "+@all"}, rules...)...).Error())
+	}
+	allow()
+	opt = s.Option()
+	opt.Username, opt.Password = name, "secret"
+	return opt, allow
 }

@@ -151,12 +151,8 @@ func TestLocksThatWantNoRenewalDoNotCountAsUnrenewed(t *testing.T) {
 func TestRenewalsThatAreDeniedAreLogged(t *testing.T) {
 	t.Parallel()
 	s := redistest.Real(t)
-	allow := func(rules ...string) {
-		must(t, s.Do(t, append([]string{"ACL", "SETUSER", "logrenewal", "on", ">secret", "~*", "&*", "+@all"}, rules...)...).Error())
-	}
-	allow()
-	opt, j := s.Option(), new(locktest.Journal)
-	opt.Username, opt.Password = "logrenewal", "secret"
+	opt, allow := faultUser(t, s, "logrenewal")
+	j := new(locktest.Journal)
 	ses, err := rlock.Dial(context.Background(), opt, rlock.Config{Lease: 3 * time.Second, Logger: j.Logger()})
 	must(t, err)
 	defer ses.Close()

@@ -16,12 +16,7 @@ import (
 func TestAReleaseThatIsDeniedLetsOneIn(t *testing.T) {
 	t.Parallel()
 	s := redistest.Real(t)
-	allow := func(rules ...string) {
-		must(t, s.Do(t, append([]string{"ACL", "SETUSER", "u", "on", ">secret", "~*", "&*", "+@all"}, rules...)...).Error())
-	}
-	allow()
-	opt := s.Option()
-	opt.Username, opt.Password = "u", "secret"
+	opt, allow := faultUser(t, s, "u")
 	ctx := within(t, time.Minute)
 	open := func() *rlock.Session {
 		ses, err := rlock.Dial(ctx, opt, locktest.Slow())

@@ -20,12 +20,7 @@ func TestRenewalThatIsDeniedLosesNothing(t *testing.T) {
 	redistest.SkipShort(t)
 	const lease = 6 * time.Second
 	s := redistest.Real(t)
-	allow := func(rules ...string) {
-		must(t, s.Do(t, append([]string{"ACL", "SETUSER", "u", "on", ">secret", "~*", "&*", "+@all"}, rules...)...).Error())
-	}
-	allow()
-	opt := s.Option()
-	opt.Username, opt.Password = "u", "secret"
+	opt, allow := faultUser(t, s, "u")
 	denied := make(chan int, 1000)
 	trace := &rlock.Trace{Renewed: func(e locktrace.Renewed) { denied <- e.Claims }}
 	ses, err := rlock.Dial(context.Background(), opt, rlock.Config{Lease: lease, Trace: trace})
