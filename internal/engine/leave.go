@@ -42,7 +42,7 @@ func (a *acquisition) leave(won bool) {
 		(next.claim == nil || l.contention == nil || l.contention.place.Claim != next.claim && !next.busy()):
 		l.askAtOnce() // it does not stand in the line
 	case k.Exclusive && (won || k == next.kind || l.holder != nil):
-		// This one keeps the next one out; or whoever kept this one out does so. There is nothing to ask.
+		// An attempt of the next caller would be refused: this caller has the lock, or another claim still keeps both out.
 	case won || wasFront:
 		l.askAtOnce() // what let this one in, or was not enough for it, may let in the next one
 	}

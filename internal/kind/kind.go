@@ -75,7 +75,8 @@ type Kind struct {
 	Unleased bool
 
 	// Writes: readers wait for the lock too. What a release says on the lock's channel is for them first; and a writer
-	// that waits without an entry, as one that polls, leaves a mark in Redis, which its Release takes away.
+	// that waits without an entry, as one that polls, leaves a mark in Redis, which its Release takes away. The first
+	// hold of a private owner gets an id as soon as a nested one is taken, since it may be ended before a read hold.
 	Writes bool
 }
 
