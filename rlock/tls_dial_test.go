@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"syscall"
@@ -131,4 +132,43 @@ func TestTLSDialDelays(t *testing.T) {
 			}
 		}))
 	}
+}
+
+// Servers that accept and say nothing are asked at once why Dial has failed: many keep it no longer than one.
+func TestDialAsksAllServersAtOnce(t *testing.T) {
+	rlock.AskForTLS(t, time.Minute)
+	opt := redistest.Mini(t).Option()
+	opt.InitAddress = nil
+	asked, silence := make(chan string, 10), make(chan struct{})
+	for range 3 {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		defer ln.Close()
+		opt.InitAddress = append(opt.InitAddress, ln.Addr().String())
+		go func() {
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer c.Close()
+					first := make([]byte, len("*1\r\n$4\r\nPING\r\n"))
+					if _, _ = io.ReadFull(c, first); string(first) == "*1\r\n$4\r\nPING\r\n" {
+						asked <- ln.Addr().String()
+					}
+					<-silence
+				}()
+			}
+		}()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	dialled := locktest.Go(func() error { _, err := rlock.Dial(ctx, opt, rlock.Config{}); return err })
+	seen := map[string]bool{}
+	for len(seen) < len(opt.InitAddress) {
+		seen[locktest.Get(t, asked, 10*time.Second, "a server to be asked")] = true
+	}
+	close(silence)
+	locktest.Is(t, "Dial", locktest.Get(t, dialled, 10*time.Second, "Dial"), rlock.ErrUnavailable)
 }

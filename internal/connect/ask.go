@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -13,28 +14,48 @@ import (
 // Patience bounds the question whether a server speaks TLS. Tests set it.
 var Patience = 500 * time.Millisecond
 
-// speaksTLS asks a server whether it answers a TLS greeting, or else a plain PING. ok is false
-// if it does neither, or if opt has a way of dialling of its own, which may lead elsewhere or speak TLS itself; asks
-// says that it wants a certificate of the client. A caller may ask although its ctx has just ended: that may well be why.
-func speaksTLS(ctx context.Context, opt rueidis.ClientOption, addr string) (encrypted, asks, ok bool) {
+// speaking is what a server has answered.
+type speaking struct {
+	answers   bool // a greeting in TLS, or else a plain PING
+	encrypted bool // it was the greeting
+	asks      bool // for a certificate of the client
+}
+
+// speakTLS asks the servers at all addresses of opt at once, so that many that say nothing take no longer than one. None
+// is asked if opt has a way of dialling of its own, which may lead elsewhere or speak TLS itself. A caller may ask
+// although its ctx has just ended: that may well be why.
+func speakTLS(ctx context.Context, opt rueidis.ClientOption) []speaking {
+	found := make([]speaking, len(opt.InitAddress))
 	if opt.DialCtxFn != nil || opt.DialFn != nil {
-		return false, false, false
+		return found
 	}
 	ctx = context.WithoutCancel(ctx)
-	if speaksPlain(ctx, addr) {
-		return false, false, true
+	var all sync.WaitGroup
+	for i, addr := range opt.InitAddress {
+		all.Go(func() { found[i] = speaksTLS(ctx, addr) })
 	}
-	encrypted = ask(ctx, addr, func(ctx context.Context, conn net.Conn) bool {
+	all.Wait()
+	return found
+}
+
+// speaksTLS asks one of them.
+func speaksTLS(ctx context.Context, addr string) (s speaking) {
+	if speaksPlain(ctx, addr) {
+		s.answers = true
+		return s
+	}
+	s.encrypted = ask(ctx, addr, func(ctx context.Context, conn net.Conn) bool {
 		// Nothing is sent over it, so it does not matter who the server is.
 		err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-				asks = true
+				s.asks = true
 				return new(tls.Certificate), nil
 			}}).HandshakeContext(ctx)
 		var op *net.OpError
 		return err == nil || errors.As(err, &op) && op.Op == "remote error" // which only TLS has
 	})
-	return encrypted, asks, encrypted
+	s.answers = s.encrypted
+	return s
 }
 
 // speaksPlain asks a server whether it answers without TLS.

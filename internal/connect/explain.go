@@ -55,15 +55,15 @@ func (w *Words) tls(opt *rueidis.ClientOption) (*tls.Config, TLS) {
 func Explain(ctx context.Context, opt rueidis.ClientOption, err error, words Words) error {
 	cfg, what := words.tls(&opt)
 	_, refused := rueidis.IsRedisErr(err)
-	for _, addr := range opt.InitAddress {
-		encrypted, asks, ok := speaksTLS(ctx, opt, addr)
+	for i, s := range speakTLS(ctx, opt) {
+		addr := opt.InitAddress[i]
 		switch {
-		case !ok:
-		case encrypted && cfg == nil:
+		case !s.answers:
+		case s.encrypted && cfg == nil:
 			return fmt.Errorf("%w: the server at %s speaks TLS only; %s: %w", api.ErrConfig, addr, what.Use, err)
-		case !encrypted && cfg != nil:
+		case !s.encrypted && cfg != nil:
 			return fmt.Errorf("%w: the server at %s does not speak TLS; %s, or give its TLS port: %w", api.ErrConfig, addr, what.Leave, err)
-		case asks && !refused && len(cfg.Certificates) == 0 && cfg.GetClientCertificate == nil: // it may do without one
+		case s.asks && !refused && len(cfg.Certificates) == 0 && cfg.GetClientCertificate == nil: // it may do without one
 			err = fmt.Errorf("the server at %s asks for a certificate of the client, and %s: %w", addr, what.Certificate, err)
 		}
 	}
