@@ -18,17 +18,17 @@ func (r *Redis) watched(t *rlock.Trace) *rlock.Trace {
 	}
 	waiting, end := w.Waiting, w.AcquireEnd
 	w.Waiting = func(ctx context.Context, e locktrace.Waiting) {
+		defer r.waits(e.Name, 1) // deferred: a hook may panic, and the session goes on
 		if waiting != nil {
 			waiting(ctx, e)
 		}
-		r.waits(e.Name, 1)
 	}
 	w.AcquireEnd = func(ctx context.Context, e locktrace.AcquireEnd) {
+		if e.Waited {
+			defer r.waits(e.Name, -1)
+		}
 		if end != nil {
 			end(ctx, e)
-		}
-		if e.Waited {
-			r.waits(e.Name, -1)
 		}
 	}
 	return &w

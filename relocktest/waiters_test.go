@@ -3,6 +3,7 @@ package relocktest_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 
@@ -119,5 +120,24 @@ func TestHooksRunBeforeTheCount(t *testing.T) {
 	}
 	if n := <-inEnd; n != 1 {
 		t.Errorf("%d callers counted while the hook AcquireEnd ran, want 1", n)
+	}
+}
+
+// A hook of the test that panics counts as one that has returned, here too: the callers are counted.
+func TestWaitersOfHooksThatPanic(t *testing.T) {
+	r := relocktest.Start(t)
+	s := r.Session(t, rlock.Config{Logger: slog.New(slog.DiscardHandler), Trace: &rlock.Trace{
+		Waiting:    func(context.Context, locktrace.Waiting) { panic("Waiting") },
+		AcquireEnd: func(context.Context, locktrace.AcquireEnd) { panic("AcquireEnd") },
+	}})
+	m := rlock.New(s, "job")
+	_, h, err := m.Lock(t.Context())
+	must(t, err)
+	done := make(chan error, 1)
+	go func() { done <- m.Do(t.Context(), func(context.Context) error { return nil }) }()
+	r.AwaitWaiters(t, "job", 1)
+	must(t, errors.Join(h.Unlock(), <-done))
+	if n := r.Waiters("job"); n != 0 {
+		t.Errorf("%d callers wait, want 0", n)
 	}
 }
