@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"relock/internal/api"
+	"relock/internal/holds"
 	"relock/rlock"
 )
 
@@ -18,28 +19,42 @@ type Doer interface {
 }
 
 // Fake is a lock inside the process. It excludes, it re-enters when Do is called with the
-// context of its own section, and it fails when the test says so. The zero Fake is free and
+// context of its own section, and it fails when the test says so. [rlock.WithOwner] and
+// [rlock.WithoutOwner] decide who re-enters, as with a real lock. The zero Fake is free and
 // ready to use. It ignores options: a wait ends when its context ends. Its methods are safe for
 // concurrent use. Do not copy a Fake.
 type Fake struct {
 	mu      sync.Mutex
-	free    chan struct{} // closed when the section ends that holds the lock; nil when free
-	end     context.CancelCauseFunc
-	lost    bool
+	now     *fakeSection // that holds the lock; nil when free
 	refusal error
 	waiting int
 	changed chan struct{} // closed when the number of waiters changes
 	entered int
 }
 
-// fakeSection is the key under which a section's context holds the Fake.free of the section.
-type fakeSection struct{ f *Fake }
+// A fakeSection is what an owner has of a Fake. The Fake's mutex guards it.
+type fakeSection struct {
+	owner string        // its name; "" for a private one
+	holds int           // calls of Do that are inside
+	left  chan struct{} // closed when it does not hold the lock any more
+	ends  []context.CancelCauseFunc
+	lost  bool
+}
+
+// fakeKey is the key under which a section's context holds its fakeIn.
+type fakeKey struct{ f *Fake }
+
+// A fakeIn is the section in which a context lies, and the owner that the context has there.
+type fakeIn struct {
+	section *fakeSection
+	owner   any
+}
 
 // Do waits until the lock is free, and runs fn while holding it. It returns fn's error. A
 // section that [Fake.Lose] ended returns an error that matches [rlock.ErrLost] as well, and so
 // does one that is nested in it. When ctx ends first, the error matches [rlock.ErrNotAcquired]
-// and ctx's own error, and fn did not run. A ctx that has ended before the call gives its own error alone, and a nil ctx or fn
-// [rlock.ErrArgument], as with a real lock.
+// and ctx's own error, and fn did not run. A ctx that has ended before the call gives its own error alone, and a nil ctx or fn,
+// or an owner that cannot have its name, [rlock.ErrArgument], as with a real lock.
 func (f *Fake) Do(ctx context.Context, fn func(context.Context) error, _ ...rlock.LockOption) error {
 	switch {
 	case fn == nil:
@@ -49,58 +64,88 @@ func (f *Fake) Do(ctx context.Context, fn func(context.Context) error, _ ...rloc
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	section, nested := ctx, f.open(ctx.Value(fakeSection{f}))
-	if !nested {
-		var err error
-		if section, err = f.acquire(ctx); err != nil {
-			return err
-		}
-		defer f.release() // also when fn panics
+	x, section, err := f.acquire(ctx)
+	if err != nil {
+		return err
 	}
-	err := fn(section)
+	defer f.release(x) // also when fn panics
+	err = fn(section)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.lost { // also of the section around this one: a nested Unlock finds the lock gone too
+	if x.lost { // also of the section around this one: a nested Unlock finds the lock gone too
 		return errors.Join(err, rlock.ErrLost)
 	}
 	return err
 }
 
-// open reports whether a section still holds the lock: a context may outlive its own.
-func (f *Fake) open(section any) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.free != nil && section == f.free
+// in returns the section that ctx lies in, which may have ended; nil if ctx names or hides an owner
+// inside of it.
+func (f *Fake) in(ctx context.Context) *fakeSection {
+	in, _ := ctx.Value(fakeKey{f}).(fakeIn)
+	for owner := ctx.Value(holds.OwnerKey{}); owner != in.owner; {
+		around, ok := owner.(holds.Section) // of a real lock, inside of this one
+		if !ok {
+			return nil
+		}
+		owner = around.Around().Value(holds.OwnerKey{})
+	}
+	return in.section
 }
 
-func (f *Fake) acquire(ctx context.Context) (context.Context, error) {
+func (f *Fake) acquire(ctx context.Context) (*fakeSection, context.Context, error) {
+	in := f.in(ctx)
+	name, named := rlock.OwnerFrom(ctx)
+	if named {
+		if err := holds.OwnerName(name).Check(); err != nil {
+			return nil, nil, fmt.Errorf("do: %w", err)
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if in != nil && in == f.now { // a context may outlive its section
+		in.holds++
+		return in, ctx, nil
+	}
 	for {
 		if err := ctx.Err(); err != nil {
-			return nil, errors.Join(rlock.ErrNotAcquired, err)
+			return nil, nil, errors.Join(rlock.ErrNotAcquired, err)
 		}
 		if f.refusal != nil {
-			return nil, f.refusal
+			return nil, nil, f.refusal
 		}
-		if f.free == nil {
-			f.free, f.lost = make(chan struct{}), false
-			section, end := context.WithCancelCause(context.WithValue(ctx, fakeSection{f}, f.free))
-			f.end = end
+		if f.now == nil {
+			f.now = &fakeSection{owner: name, left: make(chan struct{})}
 			f.entered++
-			return section, nil
+			return f.now, f.now.enter(ctx, f), nil
 		}
-		f.wait(ctx)
+		if named && f.now.owner == name {
+			return f.now, f.now.enter(ctx, f), nil
+		}
+		f.wait(ctx, f.now)
 	}
 }
 
-// wait returns when the lock may be free, or ctx has ended. f.mu is held before and after.
-func (f *Fake) wait(ctx context.Context) {
-	free := f.free
+// enter returns the context of a Do that is inside. The Fake's mutex must be held.
+func (x *fakeSection) enter(ctx context.Context, f *Fake) context.Context {
+	in := fakeIn{x, ctx.Value(holds.OwnerKey{})}
+	switch in.owner.(type) {
+	case holds.Section, holds.OwnerName, *fakeSection:
+	default: // there is nothing that WithoutOwner would hide, or tell from what it has hidden before
+		in.owner = x
+		ctx = context.WithValue(ctx, holds.OwnerKey{}, x)
+	}
+	section, end := context.WithCancelCause(context.WithValue(ctx, fakeKey{f}, in))
+	x.holds++
+	x.ends = append(x.ends, end)
+	return section
+}
+
+// wait returns when x has left the lock, or ctx has ended. f.mu is held before and after.
+func (f *Fake) wait(ctx context.Context, x *fakeSection) {
 	f.count(1)
 	f.mu.Unlock()
 	select {
-	case <-free:
+	case <-x.left:
 	case <-ctx.Done():
 	}
 	f.mu.Lock()
@@ -116,13 +161,23 @@ func (f *Fake) count(by int) {
 	}
 }
 
-func (f *Fake) release() {
+// release ends a Do, and the section with the last one.
+func (f *Fake) release(x *fakeSection) {
 	f.mu.Lock()
-	free, end := f.free, f.end
-	f.free = nil
-	f.mu.Unlock()
-	end(rlock.ErrReleased)
-	close(free)
+	defer f.mu.Unlock()
+	if x.holds--; x.holds == 0 && x == f.now {
+		f.end(rlock.ErrReleased)
+	}
+}
+
+// end ends the section that holds the lock. f.mu must be held.
+func (f *Fake) end(cause error) {
+	x := f.now
+	f.now = nil
+	for _, end := range x.ends {
+		end(cause)
+	}
+	close(x.left)
 }
 
 // Refuse makes every later Do return err without running its function, until Refuse(nil).
@@ -135,14 +190,15 @@ func (f *Fake) Refuse(err error) {
 }
 
 // Lose ends the current section's context with the cause [rlock.ErrLost], as a lost lease
-// does. It reports whether a section was open.
+// does. The lock is free then: the next caller may be inside before the function of the lost section
+// has returned. It reports whether a section was open.
 func (f *Fake) Lose() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.free == nil {
+	if f.now == nil {
 		return false
 	}
-	f.lost = true
+	f.now.lost = true
 	f.end(rlock.ErrLost)
 	return true
 }
@@ -151,7 +207,7 @@ func (f *Fake) Lose() bool {
 func (f *Fake) Held() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.free != nil
+	return f.now != nil
 }
 
 // Entered returns how many sections there have been, nested ones not counted.
