@@ -6,8 +6,8 @@
 --   the time in ms at which the first vote was asked for; no TTL
 -- ARGV[1] owner, private  ARGV[2] lease in ms  ARGV[3] for how many ms a new life gives no votes
 -- Returns {1, 1, 0, changed}: granted, for the lease at least
---   {0, PTTL in ms, 0, 0}: held by another owner; {-2, ms, 0, 0}: no votes yet, for so many ms
--- include refused, clock
+--   {0, PTTL in ms, 0, 0, owner}: held by that owner; {-2, ms, 0, 0}: no votes yet, for so many ms
+-- include refused, no_lock, clock
 local held = redis.pcall('HGET', KEYS[1], ARGV[1])
 local life = redis.pcall('GET', KEYS[2])
 local bad = refused(held) or refused(life, ': the life of a quorum\'s node is a string')
@@ -24,7 +24,10 @@ if not held then
   end
   local left = since + ARGV[3] - now
   if left > 0 then return {-2, left, 0, 0} end
-  if ttl ~= -2 then return {0, ttl, 0, 0} end
+  if ttl ~= -2 then
+    local _, _, owner = no_lock() -- a session that only keeps the lock is asked for it by this name
+    return {0, ttl, 0, 0, owner}
+  end
   redis.call('HSET', KEYS[1], ARGV[1], 1)
 end
 if ttl < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end

@@ -12,7 +12,7 @@ var otherScripts = []scriptRow{
 	{path: "latch/lua/count.lua", reply: digits, calls: []call{{keys: k(latchKey)}}},
 	{path: "latch/lua/count_down.lua", reply: numbers(1, 1), calls: []call{{keys: k(latchKey, doneKey), args: a(ch, publish, is("65000"))}}},
 	{path: "latch/lua/try_set.lua", reply: numbers(1, 1), calls: []call{{keys: k(latchKey, doneKey), args: a(ch, publish, is("65000"), any1("3", "1"))}}},
-	{path: "quorum/lua/acquire.lua", reply: numbers(4, 4), grants: lockRole, calls: []call{
+	{path: "quorum/lua/acquire.lua", reply: withOwner, grants: lockRole, calls: []call{
 		{as: (*world).bare, keys: k(lock, lifeKey), args: a(owner, lease, any1("30000", "1", "0"))},
 	}},
 	{path: "election/lua/publish.lua", reply: numbers(1, 1), calls: []call{
