@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"relock/internal/api"
 	"relock/internal/clock"
@@ -54,7 +55,7 @@ func (a *acquisition) sleepBeforeRetry(err error) error {
 	if a.opts.Bounded && a.opts.Wait < api.Longest {
 		until = a.start + a.opts.Wait
 	}
-	d, ok := a.nextPause(a.opts.Retry)
+	d, ok := a.nextRetry()
 	if !ok || d >= until-s.now() {
 		return ErrNotAcquired
 	}
@@ -71,4 +72,18 @@ func (a *acquisition) sleepBeforeRetry(err error) error {
 		return a.ended()
 	}
 	return errAgain
+}
+
+// nextRetry is nextPause for [api.Retry]. Its Backoff may panic, or end its goroutine: the hooks are told of the
+// end of the call here then.
+func (a *acquisition) nextRetry() (d time.Duration, ok bool) {
+	returned := false
+	defer func() {
+		if t := a.lock.s.trace; !returned && t != nil {
+			a.traceEnd(t, nil, ErrNotAcquired)
+		}
+	}()
+	d, ok = a.nextPause(a.opts.Retry)
+	returned = true
+	return d, ok
 }

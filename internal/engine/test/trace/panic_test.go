@@ -3,6 +3,7 @@ package trace_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -88,4 +89,43 @@ func panicking() *rlock.Trace {
 		Renewed:      func(locktrace.Renewed) { panic("Renewed") },
 		Subscription: func(locktrace.Subscription) { panic("Subscription") },
 	}
+}
+
+// A Backoff of Retry that panics, or ends its goroutine, ends its call, and the hooks are told so: a span would stay open
+// for good.
+func TestTraceOfARetryThatPanics(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		starts, ends := 0, []locktrace.AcquireEnd(nil)
+		ses := dial(t, s, rlock.Config{Trace: &rlock.Trace{
+			AcquireStart: func(ctx context.Context, _ locktrace.AcquireStart) context.Context { starts++; return ctx },
+			AcquireEnd:   func(_ context.Context, e locktrace.AcquireEnd) { ends = append(ends, e) },
+		}})
+		ctx := within(t, 30*time.Second)
+		name := redistest.Name(t)
+		_, h, err := rlock.New(dial(t, s, rlock.Config{}), name).Lock(ctx)
+		must(t, err)
+		named := rlock.WithOwner(ctx, "a")
+		for what, backoff := range map[string]rlock.Backoff{
+			"panic":  func(int) time.Duration { panic("boom") },
+			"Goexit": func(int) time.Duration { runtime.Goexit(); return 0 },
+		} {
+			for _, ctx := range []context.Context{ctx, named} {
+				starts, ends = 0, nil
+				over := make(chan any, 1)
+				go func() {
+					defer func() { over <- recover() }()
+					_, _, err := rlock.New(ses, name).Lock(ctx, rlock.Retry(backoff))
+					t.Errorf("%s: Lock returns %v", what, err)
+				}()
+				if v := locktest.Get(t, over, 10*time.Second, what); (v == "boom") != (what == "panic") {
+					t.Errorf("%s: the caller recovers %v", what, v)
+				}
+				if starts != 1 || len(ends) != 1 || ends[0].Outcome != locktrace.OutcomeRefused || ends[0].Attempts != 1 {
+					t.Errorf("%s: %d starts, and the ends %+v", what, starts, ends)
+				}
+			}
+		}
+		must(t, h.Unlock())
+		must(t, rlock.New(ses, name).Do(ctx, func(context.Context) error { return nil }))
+	})
 }
