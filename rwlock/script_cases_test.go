@@ -241,6 +241,7 @@ var otherCases = []locktest.ScriptCase{
 		"[1 1 1 0 0 0 0]", "[1 1 1 0 0 0 0]", "R<me> R2<me> T1=1 T2=1 lock{me:2 me:write:1 mode:write} read{me:1 mode:read} req{mode:read you:1} str=x"),
 	kase("what ended while its renewal was on its way stays ended", "renew", setup(reader, ttl, meLives, "SADD H ra"), locktest.Keys("lock", "R", "H", "T1", "T2"), args("30000", "r5:me"), "[1]", "[1]", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),
 	kase("a question changes nothing", "renew", setup(reader, ttl), locktest.Keys("lock", "R", "H", "T1", "lock"), args("0", "r4:me", "w1:me:write"), "[1 0]", "[1 0]", "lock{me:1 mode:read}"),
+	kase("readers of another type are not renewed", "renew", setup(reader, ttl, "SET R x"), locktest.Keys("lock", "R", "H", "T1"), args("30000", "r4:me"), "[0]", "[0]", "R=x lock{me:1 mode:read}"),
 	kase("a reader under another's write is lost", "renew", setup("HSET lock mode write you:write 1 me 1"), locktest.Keys("lock", "R"), args("30000", "r2:me"), "[0]", "[0]", "lock{me:1 mode:write you:write:1}"),
 
 	kase("a read hold is extended", "extend", setup(reader, ttl, meLives, "SADD H ra"), locktest.Keys("lock", "R", "H", "T1"), args("me", "90000", "r", "0", "0", "e", "0", "a"), "1", "1", "H(ra) R<me> T1=1 lock{me:1 mode:read}"),

@@ -14,14 +14,13 @@ local lease = tonumber(ARGV[1])
 local function reader(first, count, owner, named)
   local lock, readers = KEYS[first], KEYS[first + 1]
   local fields = redis.pcall('HMGET', lock, 'mode', owner, owner .. ':write')
-  local bad = gone(fields)
+  local expiry = redis.pcall('ZSCORE', readers, owner)
+  local bad = gone(fields) or gone(expiry) -- nothing could be prolonged beside readers of another type
   if bad then return bad end
   if not fields[2] or not (fields[1] == 'read' or (fields[1] == 'write' and fields[3])) then
     redis.pcall('ZREM', readers, owner) -- of an earlier life
     return 0
   end
-  local expiry = redis.pcall('ZSCORE', readers, owner)
-  if type(expiry) == 'table' then return 1 end -- no other can get in while that is of another type
   expiry = math.max(tonumber(expiry or 0), lease > 0 and now + 1 + lease or 0)
   local left, ttl = expiry - now, redis.call('PTTL', lock)
   -- (Redisson's renewal sets the TTL of the lock down to its own lease, whatever others hold.)
