@@ -10,7 +10,7 @@
 // that was never set is open. A waiter sleeps until a message announces that the latch opens, or
 // until Config.PollFloor is over: a lost message costs no more. The goroutines of a session that
 // wait for one latch form a queue with one subscription, and only the first of them asks Redis.
-// When the latch opens they ask one after the other, one round trip each.
+// When the latch opens its answer lets in all that waited when it was asked.
 //
 // # What is not
 //

@@ -21,7 +21,7 @@ var (
 )
 
 // latchKind: to pass an open latch takes nothing, so nothing is leased or released.
-var latchKind = kind.Kind{Family: "latch", Permits: true, Unleased: true}
+var latchKind = kind.Kind{Family: "latch", Permits: true, Unleased: true, Opens: true}
 
 // gate is the primitive of a latch.
 type gate struct {

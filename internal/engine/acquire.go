@@ -43,6 +43,7 @@ type waiter struct {
 	wake        clock.Wake
 	queued      bool
 	subscribing bool
+	letIn       bool  // with another caller, see endUnleased
 	outside     bool  // it lies in no section of the session; known once it waits
 	waitErr     error // why the wait ends without the lock; nil while it goes on
 	arrived     int   // its number among those who have queued
@@ -262,8 +263,7 @@ func (a *acquisition) outermost() (x *section, err error) {
 		return nil, a.sleepBeforeRetry(a.fail(err))
 	}
 	if a.kind.Unleased {
-		a.claim.retire(finished)
-		a.claim.endRequest()
+		a.endUnleased(g.sent)
 	} else if x = a.admit(g); a.opts.AtLeast > 0 {
 		x.claim.standAtLeast(&a.opts)
 	}

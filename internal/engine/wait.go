@@ -22,7 +22,7 @@ func (a *acquisition) loop() (answer, error) {
 	announced := false
 	for {
 		switch {
-		case a.given.Load() != nil:
+		case a.given.Load() != nil || a.letIn:
 			return answer{}, nil
 		case a.waitErr != nil:
 			return answer{}, a.waitErr

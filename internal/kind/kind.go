@@ -74,6 +74,10 @@ type Kind struct {
 	// least [Memory]: see package idgen. Implies Permits.
 	Unleased bool
 
+	// Opens: a grant takes nothing, so it lets in all callers of the session that waited when it was asked for: a latch.
+	// Implies Unleased.
+	Opens bool
+
 	// Writes: readers wait for the lock too. What a release says on the lock's channel is for them first; and a writer
 	// that waits without an entry, as one that polls, leaves a mark in Redis, which its Release takes away. The first
 	// hold of a private owner gets an id as soon as a nested one is taken, since it may be ended before a read hold.
