@@ -55,7 +55,7 @@ func (c *Connection) Life() context.Context { return c.life }
 // Watch returns conn, as it is to be used. When it breaks, scripts are sent as over a suspect
 // connection from then on, and not only once somebody dials.
 func (c *Connection) Watch(conn net.Conn) net.Conn {
-	w := &watched{Conn: conn, of: c}
+	w := &watched{Conn: conn, of: c, tail: []byte("\r\n")} // what the server says first begins a line
 	c.add(w)
 	return w
 }
@@ -125,6 +125,7 @@ type watched struct {
 	of    *Connection
 	unsub atomic.Bool // UNSUBSCRIBE was sent
 	heard atomic.Bool // the server has said something
+	tail  []byte      // Read only: the end of what came before, for a refusal may come in pieces
 }
 
 // crowd is from how many calls on a write lets other goroutines run first. Below it yielding was
@@ -176,14 +177,21 @@ func (w *watched) Read(p []byte) (int, error) {
 	case !w.heard.Load():
 		w.heard.Store(true)
 	}
-	if w.unsub.Load() {
-		for _, line := range refusals {
-			if bytes.HasPrefix(p[:n], line[2:]) || bytes.Contains(p[:n], line) {
-				return 0, errRefused
-			}
-		}
+	if w.unsub.Load() && w.refused(p[:n]) {
+		return 0, errRefused
 	}
 	return n, err
+}
+
+// refused reports whether a refusal is in what was read, or begins in what came before and goes on in it.
+func (w *watched) refused(read []byte) bool {
+	const most = len("\r\n-MASTERDOWN ") // bytes of a refusal
+	seam := slices.Concat(w.tail, read[:min(len(read), most)])
+	w.tail = seam[max(0, len(seam)-most):]
+	if len(read) > most {
+		w.tail = bytes.Clone(read[len(read)-most:])
+	}
+	return slices.ContainsFunc(refusals, func(line []byte) bool { return bytes.Contains(seam, line) || bytes.Contains(read, line) })
 }
 
 func (w *watched) Close() error {

@@ -1,6 +1,7 @@
 package script_test
 
 import (
+	"io"
 	"net"
 	"runtime"
 	"sync/atomic"
@@ -50,14 +51,23 @@ func TestAWriteLetsACrowdGather(t *testing.T) {
 	}
 }
 
-// answering is a connection on which the server says one thing.
+// answering is a connection on which the server says one thing, in pieces of so many bytes.
 type answering struct {
 	net.Conn
-	says string
+	says  string
+	piece int
 }
 
 func (c *answering) Write(p []byte) (int, error) { return len(p), nil }
-func (c *answering) Read(p []byte) (int, error)  { return copy(p, c.says), nil }
+
+func (c *answering) Read(p []byte) (int, error) {
+	if c.says == "" {
+		return 0, io.EOF
+	}
+	n := copy(p, c.says[:min(len(c.says), c.piece)])
+	c.says = c.says[n:]
+	return n, nil
+}
 
 // Behind UNSUBSCRIBE the client panics at the answers of a server that is busy or cannot serve: they end the connection.
 func TestWhatPanicsBehindUnsubscribeEndsTheConnection(t *testing.T) {
@@ -68,13 +78,15 @@ func TestWhatPanicsBehindUnsubscribeEndsTheConnection(t *testing.T) {
 		push + "+PONG": false, push + "-LOADING Redis is loading": false, push + "-NOPERM no 'ping'": false,
 	} {
 		for _, sent := range []string{unsubscribe, "*1\r\n$4\r\nPING\r\n"} {
-			w := script.NewConnection().Watch(&answering{says: says + " …\r\n"})
-			if _, err := w.Write([]byte(sent)); err != nil {
-				t.Fatal(err)
-			}
-			_, err := w.Read(make([]byte, 1000))
-			if want := ends && sent == unsubscribe; (err != nil) != want {
-				t.Errorf("%q behind %q: %v", says, sent, err)
+			for _, piece := range []int{1, 2, 9, 15, 1000} {
+				w := script.NewConnection().Watch(&answering{says: says + " …\r\n", piece: piece})
+				if _, err := w.Write([]byte(sent)); err != nil {
+					t.Fatal(err)
+				}
+				_, err := io.ReadAll(w)
+				if want := ends && sent == unsubscribe; (err != nil) != want {
+					t.Errorf("%q behind %q, in pieces of %d: %v", says, sent, piece, err)
+				}
 			}
 		}
 	}
