@@ -64,6 +64,7 @@ func (c *conn) confirmed(key chanKey) {
 	}
 	if !c.proved {
 		c.proved, c.provedAt = true, time.Now()
+		delete(h.told, c.addr)
 		h.tell(Event{State: Connected, Node: c.addr})
 	}
 	if ch := h.channels[key]; ch != nil && ch.conn == c && ch.state == sent {
@@ -172,11 +173,7 @@ func (h *Hub) lost(c *conn, err error) {
 	} else {
 		err = fmt.Errorf("cannot connect: %w", err)
 	}
-	if errors.Is(err, errReconnect) { // the owner of the hub has ended it: no news for an operator
-		h.log.Debug("pubsub: connection left", "node", c.addr, "channels", c.n, "error", err)
-	} else {
-		h.log.Warn("pubsub: connection lost", "node", c.addr, "channels", c.n, "error", err)
-	}
+	h.tellEnd(c, err, now)
 	var missed []*Listener
 	for _, ch := range h.channels {
 		if ch.conn != c {
@@ -200,4 +197,22 @@ func (h *Hub) lost(c *conn, err error) {
 	h.mu.Unlock()
 	h.wake.Up()
 	deliverAll(missed, Message{Missed: true})
+}
+
+// tellEnd has the Logger hear of the end of a connection. One that cannot be made is tried about once a second for as long
+// as the server is away, which is no news each time. Caller holds mu.
+func (h *Hub) tellEnd(c *conn, err error, now time.Time) {
+	what := []any{"node", c.addr, "channels", c.n, "error", err}
+	switch {
+	case errors.Is(err, errReconnect): // the owner of the hub has ended it: no news for an operator
+		h.log.Debug("pubsub: connection left", what...)
+		return
+	case c.proved:
+	case now.Before(h.told[c.addr]):
+		h.log.Debug("pubsub: still no connection", what...)
+		return
+	default:
+		h.told[c.addr] = now.Add(tellInterval)
+	}
+	h.log.Warn("pubsub: connection lost", what...)
 }

@@ -37,6 +37,9 @@ const (
 	// watchInterval is how often the hub compares its connections' addresses with
 	// the client's idea of the deployment. It costs no traffic.
 	watchInterval = time.Second
+
+	// tellInterval is how often the Logger hears that a server cannot be connected to. That goes on being tried meanwhile.
+	tellInterval = 10 * time.Second
 )
 
 // Option adjusts a [Hub].

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"relock/internal/test/redistest"
 	"relock/pubsub"
@@ -45,6 +46,35 @@ func TestReconnectIsNoWarning(t *testing.T) {
 		_ = h.Close()
 		if log := text.String(); strings.Contains(log, "WARN") || !strings.Contains(log, "connection left") {
 			t.Errorf("logged %q", log)
+		}
+	})
+}
+
+// A server that is away is tried about once a second, and told of every 10 s; each new outage is told at once.
+func TestOutageIsNotToldAgainAndAgain(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		var text bytes.Buffer // the handler serialises its writes, and Close waits for the last one
+		client, p := through(t, s)
+		h := newHub(t, client, pubsub.Logger(slog.New(slog.NewTextHandler(&text, nil))))
+		l := record(t, h, redistest.Name(t), false)
+		const outages = 2
+		began := time.Now()
+		for outage := range outages {
+			p.Refuse(true)
+			p.Cut()
+			receiveMissed(t, l)
+			redistest.Eventually(t, patience, "the hub has tried in vain", func() bool { return h.Failures() >= 5*(1+outage) })
+			p.Refuse(false)
+			receiveMissed(t, l)
+		}
+		most := outages + int(time.Since(began)/(10*time.Second))
+		_ = h.Close()
+		log := text.String()
+		if n := strings.Count(log, "cannot connect"); n < outages || n > most {
+			t.Errorf("told %d times that it cannot connect, want %d to %d:\n%s", n, outages, most, log)
+		}
+		if n := strings.Count(log, "connection lost") - strings.Count(log, "cannot connect"); n != outages {
+			t.Errorf("told %d times that the connection was lost, want %d", n, outages)
 		}
 	})
 }
