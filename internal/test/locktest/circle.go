@@ -26,7 +26,7 @@ func (c Circle) Cost(t *testing.T, s *redistest.Server, n int) int {
 	t.Helper()
 	trace, parked := Waiting()
 	stalls := WatchStalls(t)
-	ctx, end := context.WithCancel(Within(t, time.Minute))
+	ctx, end := context.WithCancel(Within(t, 2*time.Minute))
 	defer end()
 	// Who enters says by what channel it is told to unlock, and lock once more.
 	entered, left, lost := make(chan chan<- struct{}, n), make(chan error, n), make(chan struct{}, 1)
@@ -63,8 +63,9 @@ func (c Circle) Cost(t *testing.T, s *redistest.Server, n int) int {
 		Must(t, err)
 		listens = n[c.Channel] > 0
 	}
+	// On a busy machine few sessions may all be slow takers: one in a hundred of their hand-overs costs no more then.
 	cheapest := 1 << 30
-	for i, began := 0, time.Now(); i < 64 || i < 2000 && cheapest > c.Want && time.Since(began) < 10*time.Second; i++ {
+	for i, began := 0, time.Now(); i < 64 || i < 2000 && cheapest > c.Want && time.Since(began) < 45*time.Second; i++ {
 		before := Commands(t, s)
 		if passOn() {
 			cheapest = min(cheapest, Commands(t, s)-before)
