@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math/bits"
 	"time"
 
 	"relock/internal/waiting"
@@ -11,7 +12,7 @@ import (
 // nor runs code of the caller's, so that no claim is trusted too long because either hangs. It
 // visits the claims that are due, and returns when the next round is to be at the latest.
 func (s *Session) watch(now time.Duration) (next time.Duration) {
-	var ask []*claim
+	ask := map[int][]*claim{} // by how often the trust that is left could be halved since its grant
 	var beats []waiting.Heartbeat[claim, acquisition]
 	for c, ok := s.schedule.Due(now); ok; c, ok = s.schedule.Due(now) {
 		l := c.lock
@@ -22,7 +23,9 @@ func (s *Session) watch(now time.Duration) (next time.Duration) {
 		}
 		if c.state == held && c.renewAt <= now {
 			c.renewAt = renewalUnderWay
-			ask = append(ask, c)
+			// One that ends soon leaves little time for the answers, so it goes with such ones only.
+			halved := bits.Len64(uint64(s.cfg.Lease / max(c.trust-now, 1)))
+			ask[halved] = append(ask[halved], c)
 		}
 		if c.run != nil && c.state == asking { // entries of the lock that need a heartbeat soon go along
 			for _, b := range l.runs.Heartbeats(now+s.cfg.HeartbeatEvery()/2, heartbeatBatch) {
@@ -35,8 +38,8 @@ func (s *Session) watch(now time.Duration) (next time.Duration) {
 		c.reschedule()
 		l.unlockInBackground()
 	}
-	if len(ask) > 0 {
-		s.life.Background.Go(func() { s.renew(ask) })
+	for _, claims := range ask {
+		s.life.Background.Go(func() { s.renew(claims) })
 	}
 	if len(beats) > 0 {
 		s.life.Background.Go(func() { s.heartbeat(beats) })
