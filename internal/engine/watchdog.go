@@ -12,7 +12,7 @@ import (
 // nor runs code of the caller's, so that no claim is trusted too long because either hangs. It
 // visits the claims that are due, and returns when the next round is to be at the latest.
 func (s *Session) watch(now time.Duration) (next time.Duration) {
-	ask := map[int][]*claim{} // by how often the trust that is left could be halved since its grant
+	ask := map[int][]*claim{} // by the trust that is left: 1 for more than half a lease, 2 for more than a quarter, and so on
 	var beats []waiting.Heartbeat[claim, acquisition]
 	for c, ok := s.schedule.Due(now); ok; c, ok = s.schedule.Due(now) {
 		l := c.lock
@@ -24,8 +24,8 @@ func (s *Session) watch(now time.Duration) (next time.Duration) {
 		if c.state == held && c.renewAt <= now {
 			c.renewAt = renewalUnderWay
 			// One that ends soon leaves little time for the answers, so it goes with such ones only.
-			halved := bits.Len64(uint64(s.cfg.Lease / max(c.trust-now, 1)))
-			ask[halved] = append(ask[halved], c)
+			left := bits.Len64(uint64(s.cfg.Lease / max(c.trust-now, 1)))
+			ask[left] = append(ask[left], c)
 		}
 		if c.run != nil && c.state == asking { // entries of the lock that need a heartbeat soon go along
 			for _, b := range l.runs.Heartbeats(now+s.cfg.HeartbeatEvery()/2, heartbeatBatch) {
