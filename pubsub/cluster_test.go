@@ -3,11 +3,15 @@ package pubsub_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 
+	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/pubsub"
 )
@@ -194,6 +198,37 @@ func TestClusterNodeDiesAndReturns(t *testing.T) {
 	spublish(t, client, dead, "y")
 	receivePayload(t, onDead, "y")
 }
+
+// While no node answers, that the topology cannot be read is told at the outset, and not with each try.
+func TestClusterThatIsAwayIsNotToldAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	redistest.NeedSharded(t)
+	c := redistest.NewCluster(t)
+	records := make(chan string, 10_000)
+	log := slog.New(slog.NewTextHandler(lines(records), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	h := newHub(t, c.Client(t), pubsub.Logger(log))
+	l := record(t, h, redistest.Name(t), false)
+	for _, addr := range c.Addrs {
+		c.KillNode(addr)
+	}
+	receiveMissed(t, l)
+	began, warned := time.Now(), 0
+	for tries := 0; tries < 4; {
+		line := locktest.Get(t, records, patience, "a record")
+		if strings.Contains(line, "topology") {
+			tries++
+			warned += strings.Count(line, "level=WARN")
+		}
+	}
+	if most := 1 + int(time.Since(began)/(10*time.Second)); warned < 1 || warned > most {
+		t.Errorf("of 4 tries %d were told, want 1 to %d", warned, most)
+	}
+}
+
+// lines is a writer that passes on what is written.
+type lines chan<- string
+
+func (l lines) Write(line []byte) (int, error) { l <- string(line); return len(line), nil }
 
 // A client made without ForceSingleClient takes miniredis for a cluster of one node,
 // which knows no sharded channels.

@@ -3,6 +3,7 @@ package pubsub
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -207,12 +208,22 @@ func (h *Hub) tellEnd(c *conn, err error, now time.Time) {
 	case errors.Is(err, errReconnect): // the owner of the hub has ended it: no news for an operator
 		h.log.Debug("pubsub: connection left", what...)
 		return
-	case c.proved:
-	case now.Before(h.told[c.addr]):
+	case !c.proved && h.told.has(c.addr, now):
 		h.log.Debug("pubsub: still no connection", what...)
 		return
-	default:
-		h.told[c.addr] = now.Add(tellInterval)
 	}
 	h.log.Warn("pubsub: connection lost", what...)
+}
+
+// told is until when it is no news to the Logger that something does not work.
+type told map[string]time.Time
+
+// has reports whether that was told a short while ago. If not, it is told now.
+func (t told) has(what string, now time.Time) bool {
+	if now.Before(t[what]) {
+		return true
+	}
+	maps.DeleteFunc(t, func(_ string, until time.Time) bool { return !now.Before(until) })
+	t[what] = now.Add(tellInterval)
+	return false
 }

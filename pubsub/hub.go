@@ -30,7 +30,7 @@ type Hub struct {
 	unplaced map[*channel]struct{} // those of channels in state unplaced
 	idle     []lingering           // oldest first; see leave and expire
 	nodes    map[string]*node      // by address; "" when there is only one
-	told     map[string]time.Time  // by address: until when it is no news that it cannot be connected to
+	told     told                  // by address, that it cannot be connected to; and that the topology is not known
 	plain    string                // Cluster: the node that carries the plain channels
 	topo     topology
 }
@@ -81,7 +81,7 @@ func NewHub(client rueidis.Client, opts ...Option) *Hub {
 		channels: make(map[chanKey]*channel),
 		unplaced: make(map[*channel]struct{}),
 		nodes:    make(map[string]*node),
-		told:     make(map[string]time.Time),
+		told:     make(told),
 	}
 	h.wake, h.shardSem = make(clock.Wake, 1), make(chan struct{}, 1)
 	h.ctx, h.cancel = context.WithCancel(context.Background())

@@ -3,6 +3,7 @@ package pubsub
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -202,6 +203,9 @@ func (h *Hub) routePlain() (string, bool) {
 	return h.plain, h.plain != ""
 }
 
+// topologyUnknown is what the Logger is told of in place of an address.
+const topologyUnknown = "topology"
+
 // refreshDue reports whether the topology is to be read now.
 func (h *Hub) refreshDue() bool {
 	h.mu.Lock()
@@ -228,8 +232,13 @@ func (h *Hub) refresh(ctx context.Context) {
 	if err != nil {
 		t.failed++
 		t.pending = now.Add(backoff(t.failed))
-		h.log.Warn("pubsub: cannot read the cluster's topology", "error", err)
+		level := slog.LevelWarn
+		if h.told.has(topologyUnknown, now) {
+			level = slog.LevelDebug
+		}
+		h.log.Log(ctx, level, "pubsub: cannot read the cluster's topology", "error", err)
 	} else {
+		delete(h.told, topologyUnknown)
 		t.failed, t.wanted = 0, false
 		t.read(entries, from)
 		err = errNoOwner
