@@ -3,7 +3,6 @@ package pubsub
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -232,11 +231,11 @@ func (h *Hub) refresh(ctx context.Context) {
 	if err != nil {
 		t.failed++
 		t.pending = now.Add(backoff(t.failed))
-		level := slog.LevelWarn
 		if h.told.has(topologyUnknown, now) {
-			level = slog.LevelDebug
+			h.log.Debug("pubsub: still no topology", "error", err)
+		} else {
+			h.log.Warn("pubsub: cannot read the cluster's topology", "error", err)
 		}
-		h.log.Log(ctx, level, "pubsub: cannot read the cluster's topology", "error", err)
 	} else {
 		delete(h.told, topologyUnknown)
 		t.failed, t.wanted = 0, false
