@@ -52,12 +52,15 @@ func (h *Hold) unlockInner(d *report.Hold) error {
 	c.lock.unlock()
 	traceDone := d.ReleaseStart()
 	r, sent := s.redis.Sender.Release(ctx, cmds...)
-	traceDone(sent, r.Lost)
 	c.lock.mu.Lock()
 	if len(r.Unconfirmed) > 0 {
 		s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: r.Unconfirmed, Until: c.latestEnd(s.now()), Done: e.done})
 	}
-	return cmp.Or(e.answered(r.Lost, sent), err)
+	err = cmp.Or(e.answered(r.Lost, sent), err)
+	c.lock.unlock()
+	traceDone(sent, r.Lost) // behind that: others of the claim wait for the answer
+	c.lock.mu.Lock()
+	return err
 }
 
 // endInner ends a hold while its section goes on. counted says that Redis may count it; err, that it was lost before.

@@ -103,14 +103,14 @@ func (c *claim) release(now time.Duration, d *report.Hold) error {
 	if d != nil {
 		traceDone = d.ReleaseStart()
 	}
-	r, err := s.redis.Sender.Release(s.releaseLimit.At(now), cmds...)
-	if traceDone != nil {
-		traceDone(err, r.Lost)
-	}
+	r, sent := s.redis.Sender.Release(s.releaseLimit.At(now), cmds...)
 
 	l.mu.Lock()
-	err = e.answered(cmds, &r, err)
+	err := e.answered(cmds, &r, sent)
 	l.unlock()
+	if traceDone != nil { // behind that, since others wait for the release, and not for code of the caller's
+		traceDone(sent, r.Lost)
+	}
 	return err
 }
 

@@ -1,0 +1,61 @@
+package trace_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"relock/internal/test/locktest"
+	"relock/internal/test/redistest"
+	"relock/locktrace"
+	"relock/rlock"
+)
+
+// A ReleaseEnd that blocks costs its own Unlock only: Redis has confirmed the release, so the next caller of the session has
+// the lock, and a caller of the same name takes it once more.
+func TestReleaseEndThatBlocksHoldsUpItsUnlockOnly(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		var armed atomic.Bool
+		hit, free := make(chan struct{}), make(chan struct{})
+		ses := locktest.Dial(t, s, rlock.Config{HandOverLimit: -1, Trace: &rlock.Trace{
+			ReleaseEnd: func(context.Context, locktrace.ReleaseEnd) {
+				if armed.CompareAndSwap(true, false) {
+					hit <- struct{}{}
+					<-free
+				}
+			},
+		}})
+		ctx := locktest.Within(t, 30*time.Second)
+		blocks := func(h *rlock.Hold) (unlocked <-chan error) {
+			armed.Store(true)
+			unlocked = locktest.Go(h.Unlock)
+			locktest.Get(t, hit, 10*time.Second, "ReleaseEnd")
+			return unlocked
+		}
+
+		_, h, err := rlock.New(ses, "x").Lock(ctx)
+		must(t, err)
+		next := locktest.QueueUp(t, ses, "x", ctx)
+		last := blocks(h)
+		got := locktest.Get(t, next, 10*time.Second, "the lock behind ReleaseEnd")
+		must(t, got.Err)
+		must(t, got.Hold.Unlock())
+		free <- struct{}{}
+		must(t, locktest.Get(t, last, 10*time.Second, "Unlock"))
+
+		named := rlock.WithOwner(ctx, "me")
+		_, outer, err := rlock.New(ses, "y").Lock(named)
+		must(t, err)
+		_, inner, err := rlock.New(ses, "y").Lock(named)
+		must(t, err)
+		last = blocks(inner)
+		again := locktest.GoLock(rlock.New(ses, "y"), named)
+		got = locktest.Get(t, again, 10*time.Second, "one more hold behind ReleaseEnd")
+		must(t, got.Err)
+		must(t, got.Hold.Unlock())
+		must(t, outer.Unlock())
+		free <- struct{}{}
+		must(t, locktest.Get(t, last, 10*time.Second, "the inner Unlock"))
+	})
+}
