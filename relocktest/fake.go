@@ -41,15 +41,6 @@ type fakeSection struct {
 	lost  bool
 }
 
-// fakeKey is the key under which a section's context holds its fakeIn.
-type fakeKey struct{ f *Fake }
-
-// A fakeIn is the section in which a context lies, and the owner that the context has there.
-type fakeIn struct {
-	section *fakeSection
-	owner   any
-}
-
 // Do waits until the lock is free, and runs fn while holding it. It returns fn's error. A
 // section that [Fake.Lose] ended returns an error that matches [rlock.ErrLost] as well, and so
 // does one that is nested in it. When ctx ends first, the error matches [rlock.ErrNotAcquired]
@@ -78,22 +69,8 @@ func (f *Fake) Do(ctx context.Context, fn func(context.Context) error, _ ...rloc
 	return err
 }
 
-// in returns the section that ctx lies in, which may have ended; nil if ctx names or hides an owner
-// inside of it.
-func (f *Fake) in(ctx context.Context) *fakeSection {
-	in, _ := ctx.Value(fakeKey{f}).(fakeIn)
-	for owner := ctx.Value(holds.OwnerKey{}); owner != in.owner; {
-		around, ok := owner.(holds.Section) // of a real lock, inside of this one
-		if !ok {
-			return nil
-		}
-		owner = around.Around().Value(holds.OwnerKey{})
-	}
-	return in.section
-}
-
 func (f *Fake) acquire(ctx context.Context) (*fakeSection, context.Context, error) {
-	in := f.in(ctx)
+	in, _ := insideOf(ctx, f).(*fakeSection)
 	name, named := rlock.OwnerFrom(ctx)
 	if named {
 		if err := holds.OwnerName(name).Check(); err != nil {
@@ -127,14 +104,7 @@ func (f *Fake) acquire(ctx context.Context) (*fakeSection, context.Context, erro
 
 // enter returns the context of a Do that is inside. The Fake's mutex must be held.
 func (x *fakeSection) enter(ctx context.Context, f *Fake) context.Context {
-	in := fakeIn{x, ctx.Value(holds.OwnerKey{})}
-	switch in.owner.(type) {
-	case holds.Section, holds.OwnerName, *fakeSection:
-	default: // there is nothing that WithoutOwner would hide, or tell from what it has hidden before
-		in.owner = x
-		ctx = context.WithValue(ctx, holds.OwnerKey{}, x)
-	}
-	section, end := context.WithCancelCause(context.WithValue(ctx, fakeKey{f}, in))
+	section, end := context.WithCancelCause(enter(ctx, f, x))
 	x.holds++
 	x.ends = append(x.ends, end)
 	return section

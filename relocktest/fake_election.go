@@ -41,12 +41,14 @@ type fakeCandidate struct {
 	granted chan struct{} // closed when it leads
 	leading context.Context
 	end     context.CancelCauseFunc
+	first   *fakeCandidate   // with whose leadership it leads: itself, unless its context is one of that
+	runs    []*fakeCandidate // that lead with this one's leadership, which ends with the last of them
 }
 
 // Run is [election.Election.Run] with the same callbacks in the same order; OnNewLeader is called for
 // each leader, however slow it is. A panic in OnStartedLeading ends the process. Errors: [rlock.ErrLost]
 // after Lose, or when another process was elected; that of Refuse; [rlock.ErrArgument] for a nil ctx, or one
-// that names an owner.
+// that names an owner. On the context of its own leadership it leads too, as [election.Election.Campaign] re-enters.
 func (f *FakeElection) Run(ctx context.Context, value string, c election.Callbacks) error {
 	var following sync.WaitGroup
 	defer following.Wait() // behind OnStoppedLeading
@@ -106,6 +108,11 @@ func (f *FakeElection) stand(ctx context.Context, value string) (*fakeCandidate,
 		return nil, f.refusal
 	}
 	x := &fakeCandidate{ctx: ctx, value: value, granted: make(chan struct{})}
+	if first, _ := insideOf(ctx, f).(*fakeCandidate); first != nil && first == f.mine { // as Campaign re-enters
+		x.lead(f, first)
+		f.set(first, election.Leader{Owner: f.now.Owner, Term: f.now.Term, Value: value})
+		return x, nil
+	}
 	f.waiting = append(f.waiting, x)
 	f.next()
 	if f.changed != nil {
@@ -126,14 +133,25 @@ func (f *FakeElection) leave(x *fakeCandidate) bool {
 	return i >= 0
 }
 
-// resign ends a leadership, unless it was lost.
+// lead has a candidate lead with a leadership. The mutex of f must be held.
+func (x *fakeCandidate) lead(f *FakeElection, first *fakeCandidate) {
+	x.first = first
+	x.leading, x.end = context.WithCancelCause(enter(x.ctx, f, first))
+	first.runs = append(first.runs, x)
+	close(x.granted)
+}
+
+// resign ends what a Run has of a leadership, unless it was lost.
 func (f *FakeElection) resign(x *fakeCandidate) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mine != x {
+	if f.mine != x.first {
 		return fmt.Errorf("run: %w", rlock.ErrLost)
 	}
-	f.set(nil, election.Leader{})
+	x.first.runs = slices.DeleteFunc(x.first.runs, func(other *fakeCandidate) bool { return other == x })
+	if len(x.first.runs) == 0 {
+		f.set(nil, election.Leader{})
+	}
 	return nil
 }
 
@@ -145,15 +163,16 @@ func (f *FakeElection) next() {
 	x := f.waiting[0]
 	f.waiting = f.waiting[1:]
 	f.terms++
-	x.leading, x.end = context.WithCancelCause(x.ctx)
-	close(x.granted)
+	x.lead(f, x)
 	f.set(x, election.Leader{Owner: fmt.Sprintf("fake:%d", f.terms), Term: f.terms, Value: x.value})
 }
 
 // set says who leads, and tells the followers; if nobody does the next candidate follows. f.mu must be held.
 func (f *FakeElection) set(x *fakeCandidate, l election.Leader) {
 	if last := f.mine; last != nil && last != x {
-		last.end(rlock.ErrLost) // of one that resigns it has ended before
+		for _, r := range last.runs { // there is none when the last one has resigned
+			r.end(rlock.ErrLost)
+		}
 	}
 	f.mine = x
 	if l == f.now {
@@ -207,7 +226,7 @@ func (f *FakeElection) Refuse(err error) {
 func (f *FakeElection) IsLeader() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.mine != nil && f.mine.leading.Err() == nil
+	return f.mine != nil && slices.ContainsFunc(f.mine.runs, func(x *fakeCandidate) bool { return x.leading.Err() == nil })
 }
 
 // AwaitCandidates blocks until at least n candidates of this process wait, the leader not counted, or ctx
@@ -229,61 +248,5 @@ func (f *FakeElection) AwaitCandidates(ctx context.Context, n int) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}
-}
-
-// A fakeFollower is told who leads, for one OnNewLeader.
-type fakeFollower struct {
-	mu    sync.Mutex
-	queue []election.Leader
-	more  chan struct{} // of size 1
-}
-
-func (o *fakeFollower) tell(l election.Leader) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.queue = append(o.queue, l)
-	select {
-	case o.more <- struct{}{}:
-	default:
-	}
-}
-
-// take returns what has not been taken yet.
-func (o *fakeFollower) take() []election.Leader {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	queue := o.queue
-	o.queue = nil
-	return queue
-}
-
-// follow calls fn for each leader, the one that there is included, until ctx ends. forget ends the telling.
-func (f *FakeElection) follow(ctx context.Context, fn func(election.Leader), following *sync.WaitGroup) (forget func()) {
-	o := &fakeFollower{more: make(chan struct{}, 1)}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.followers = append(f.followers, o)
-	if f.now != (election.Leader{}) {
-		o.tell(f.now)
-	}
-	following.Go(func() {
-		for {
-			select {
-			case <-o.more:
-			case <-ctx.Done():
-				return
-			}
-			for _, l := range o.take() {
-				if ctx.Err() == nil {
-					fn(l)
-				}
-			}
-		}
-	})
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.followers = slices.DeleteFunc(f.followers, func(other *fakeFollower) bool { return other == o })
 	}
 }
