@@ -150,9 +150,9 @@ var deploymentScript = script.Load(luaFiles, "lua/deployment.lua")
 func locate(ctx context.Context, locks []lock, most time.Duration) ([]lock, error) {
 	locks = slices.Clone(locks)
 	for i, l := range locks {
-		if slices.ContainsFunc(locks, l.elsewhere) {
+		if prefix, ambiguous := l.ambiguous(locks); ambiguous {
 			var err error
-			if locks[i].deployment, err = deployment(ctx, locks[i].Session(), most); err != nil {
+			if locks[i].deployment, err = deployment(ctx, l.Session(), prefix, most); err != nil {
 				return nil, err
 			}
 		}
@@ -167,15 +167,29 @@ func locate(ctx context.Context, locks []lock, most time.Duration) ([]lock, erro
 	return locks, nil
 }
 
-// deployment returns the id that a session's Redis has.
-func deployment(ctx context.Context, s *rlock.Session, most time.Duration) (id string, err error) {
-	session := (*engine.Session)(s)
-	names, err := session.Names("relock_deployment")
-	handle := engine.NewHandle(session, &names, nil, err)
-	cmd := script.Command{Script: deploymentScript, Keys: names.Keys[:], Args: []string{idgen.Request()}}
-	if err == nil { // else CallWithin says what is wrong
-		most = min(most, session.Config().ReleaseTimeout)
+// ambiguous reports whether only the deployments tell the lock from others, and under which prefix to ask for them: the
+// longest one of their sessions, which all of these may use. Each would find another id under its own.
+func (l lock) ambiguous(locks []lock) (prefix string, ok bool) {
+	prefix = (*engine.Session)(l.Session()).Config().Prefix
+	for _, o := range locks {
+		if !l.elsewhere(o) {
+			continue
+		}
+		ok = true
+		if p := (*engine.Session)(o.Session()).Config().Prefix; len(p) > len(prefix) {
+			prefix = p
+		}
 	}
+	return prefix, ok
+}
+
+// deployment returns the id that a session's Redis has under a prefix.
+func deployment(ctx context.Context, s *rlock.Session, prefix string, most time.Duration) (id string, err error) {
+	session := (*engine.Session)(s)
+	names := session.NamesOf(prefix + "relock_deployment")
+	handle := engine.NewHandle(session, &names, nil, nil)
+	cmd := script.Command{Script: deploymentScript, Keys: names.Keys[:], Args: []string{idgen.Request()}}
+	most = min(most, session.Config().ReleaseTimeout)
 	err = handle.Calls().CallWithin(ctx, most, "identify the Redis", cmd, func(r rueidis.RedisResult) (err error) {
 		id, err = r.ToString()
 		return err
