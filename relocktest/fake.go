@@ -80,8 +80,7 @@ func (f *Fake) acquire(ctx context.Context) (*fakeSection, context.Context, erro
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if in != nil && in == f.now { // a context may outlive its section
-		in.holds++
-		return in, ctx, nil
+		return in, in.enter(ctx, f), nil
 	}
 	for {
 		if err := ctx.Err(); err != nil {

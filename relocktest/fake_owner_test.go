@@ -158,3 +158,27 @@ func TestFakeThatIsLostIsFree(t *testing.T) {
 		must(t, l.Do(t.Context(), nothing))
 	})
 }
+
+// A section inside of another ends with a loss also where it is shielded from the end of the context around it.
+func TestFakeLosesAShieldedSection(t *testing.T) {
+	fakeAndReal(t, func(t *testing.T, l relocktest.Doer, lose func()) {
+		patient, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		err := l.Do(t.Context(), func(outer context.Context) error {
+			return l.Do(context.WithoutCancel(outer), func(inner context.Context) error {
+				lose()
+				select {
+				case <-inner.Done():
+				case <-patient.Done():
+				}
+				if cause := context.Cause(inner); !errors.Is(cause, rlock.ErrLost) {
+					t.Errorf("the section inside: %v", cause)
+				}
+				return nil
+			})
+		})
+		if !errors.Is(err, rlock.ErrLost) {
+			t.Error("the lost section:", err)
+		}
+	})
+}
