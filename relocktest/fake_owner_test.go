@@ -25,8 +25,8 @@ func fakeAndReal(t *testing.T, fn func(t *testing.T, l relocktest.Doer, lose fun
 
 func nothing(context.Context) error { return nil }
 
-// Who re-enters a Fake is who re-enters a lock: goroutines of a section that must exclude each other
-// do so in a test too, and a name lets in whoever has it.
+// A Fake lets the same callers re-enter as the lock that it stands for: goroutines of a section which exclude each other
+// by WithoutOwner or by names do so with a Fake too, and every caller that has the owner's name is let in.
 func TestFakeKnowsOwners(t *testing.T) {
 	fakeAndReal(t, func(t *testing.T, l relocktest.Doer, _ func()) {
 		other := rlock.New(relocktest.Session(t), "other")

@@ -24,7 +24,7 @@ func (s *Session) watch(now time.Duration) (next time.Duration) {
 		if c.state == held && c.renewAt <= now {
 			c.renewAt = renewalUnderWay
 			// One that ends soon leaves little time for the answers, so it goes with such ones only.
-			left := bits.Len64(uint64(s.cfg.Lease / max(c.trust-now, 1)))
+			left := bits.Len64(uint64(s.cfg.Lease / max(1, min(c.trust-now, s.cfg.Lease))))
 			ask[left] = append(ask[left], c)
 		}
 		if c.run != nil && c.state == asking { // entries of the lock that need a heartbeat soon go along
