@@ -82,6 +82,26 @@ func TestShorteningSparesRedissonsReaders(t *testing.T) {
 	})
 }
 
+// Of a writer that has read and written with a long lease meanwhile the lock lives no longer than the read hold that is
+// left, and that hold's timeout key neither: a process that crashes now keeps nobody out for that lease.
+func TestADowngradeCutsALongLeaseThatIsUnlocked(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 30 * time.Second // as by default
+		ctx, m := rlock.WithOwner(within(t, 60*time.Second), "me"), rwlock.New(dial(t, s, slow), "x")
+		section, w := hold(t, ctx, m.Lock)
+		_, r := hold(t, section, m.RLock)
+		_, long := hold(t, section, m.Lock, rlock.Lease(5*lease))
+		must(t, w.Unlock())
+		must(t, long.Unlock())
+		for _, key := range []string{"x", "{x}:me:rwlock_timeout:1"} {
+			if got := pttl(t, s, key); got > lease+rounding || got < r.Remaining() {
+				t.Errorf("%s lives for %v, the hold that is left asks for %v, and trusts %v of it", key, got, lease, r.Remaining())
+			}
+		}
+		must(t, r.Unlock())
+	})
+}
+
 // The same when the other session holds in a later life of the lock, and the one that
 // shortens has not noticed that its own holds are gone: their number is right, but they are
 // not those that are counted.

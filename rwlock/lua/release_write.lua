@@ -43,18 +43,17 @@ if held > 0 then
 else
   redis.call('HDEL', KEYS[1], ARGV[1] .. ':write')
 end
+local ours = reads > 0 and alone and (private or each('SISMEMBER', ids, 'r', others, #ARGV) == reads) -- all that is left
 -- For how long Redisson's read holds of the owner, if it shares that, need the lock.
-local theirs = reads > 0 and not private and still_in(string.sub(KEYS[4], 1, -2), reads) or 0
+local theirs = reads > 0 and not private and not ours and still_in(string.sub(KEYS[4], 1, -2), reads) or 0
 local before = reads > 0 and expiry or 0
-expiry = before
-if reads > 0 and alone and (private or each('SISMEMBER', ids, 'r', others, #ARGV) == reads) then
-  expiry = math.min(expiry, now + 1 + keep) -- all that is left is this session's
-end
+expiry = ours and math.min(before, now + 1 + keep) or before
 if tonumber(ARGV[8]) > 0 and reads > 0 then
   -- Its holder has trusted the lock for as long as the write side was good for.
   expiry = math.max(expiry, now + 1 + (keep == 0 and ttl or held > 0 and 0 or math.min(keep, ttl)))
 end
 if expiry ~= before then redis.call('ZADD', KEYS[2], int(expiry), ARGV[1]) end
+if expiry < before and redis.call('PTTL', KEYS[4]) > expiry - now then redis.call('PEXPIRE', KEYS[4], int(expiry - now)) end
 if expiry > before then
   redis.call('PEXPIRE', KEYS[2], int(math.max(ttl, expiry - now, 1)))
   redis.call('SET', KEYS[4], '1', 'PX', int(math.max(expiry - now, 1, private and 0 or redis.call('PTTL', KEYS[4]))))
