@@ -20,10 +20,10 @@ func (s *Session) Close() error {
 func (s *Session) close() error {
 	s.cleanup.Forgive()
 	s.life.Refuse()
-	ends := endings{panicked: make(chan any, 1)}
+	ends := newEndings()
 	defer ends.rethrow()
 	for _, l := range s.locks.All() {
-		l.close(&ends)
+		l.close(ends)
 	}
 	s.endLost()
 	until := time.Now().Add(s.cfg.ReleaseTimeout)
@@ -61,6 +61,8 @@ type endings struct {
 	panicked chan any // of size 1
 }
 
+func newEndings() *endings { return &endings{panicked: make(chan any, 1)} }
+
 // of ends a claim behind some functions that cancel contexts, in the background: none of them keeps Close from other claims.
 func (e *endings) of(c *claim, cancels []func()) {
 	l := c.lock
@@ -69,12 +71,7 @@ func (e *endings) of(c *claim, cancels []func()) {
 	l.s.life.Background.Go(func() {
 		defer e.Add(-1)
 		defer func() {
-			if p := recover(); p != nil {
-				select {
-				case e.panicked <- p:
-				default: // one is enough
-				}
-			}
+			e.caught(recover())
 			l.mu.Lock()
 			c.account.Cancel(-1)
 			if c.state == held && !c.busyByName() {
@@ -86,6 +83,28 @@ func (e *endings) of(c *claim, cancels []func()) {
 			cancel()
 		}
 	})
+}
+
+// interrupt ends what a waiter is sending, in the background: it cancels a context that hangs on the caller's. The lock's
+// mutex must be held.
+func (e *endings) interrupt(a *acquisition) {
+	if cancel := a.interrupt.Load(); cancel != nil {
+		a.lock.s.life.Background.Go(func() {
+			defer func() { e.caught(recover()) }()
+			(*cancel)()
+		})
+	}
+}
+
+// caught keeps the panic of a context, if there was one.
+func (e *endings) caught(p any) {
+	if p == nil {
+		return
+	}
+	select {
+	case e.panicked <- p:
+	default: // one is enough
+	}
 }
 
 // rethrow has the caller of Close see the panic of a context.
@@ -119,7 +138,9 @@ func (l *lock) close(ends *endings) {
 	}
 	for a := range l.queue.All() {
 		a.wake.Up()
-		l.interrupt(a)
+		if !last {
+			ends.interrupt(a)
+		}
 		if !a.busy() {
 			a.giveUp() // was refused, as a rule: then there is nothing to release
 		}
@@ -149,11 +170,4 @@ func (c *claim) closeSections() (cancels []func()) {
 		}
 	}
 	return cancels
-}
-
-// interrupt ends what a waiter is sending. The lock's mutex must be held.
-func (l *lock) interrupt(a *acquisition) {
-	if cancel := a.interrupt.Load(); cancel != nil {
-		l.later(*cancel)
-	}
 }

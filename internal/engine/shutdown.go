@@ -17,7 +17,9 @@ func (s *Session) Shutdown(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("shutdown: %w", err)
 	}
-	s.drain()
+	ends := newEndings()
+	defer ends.rethrow()
+	s.drain(ends)
 	early := s.life.Drained(ctx)
 	if early != nil {
 		early = fmt.Errorf("shutdown: %w; the sections that were open have been ended", early)
@@ -26,7 +28,7 @@ func (s *Session) Shutdown(ctx context.Context) error {
 }
 
 // drain turns away the callers that are in no section, from now on and those that wait.
-func (s *Session) drain() {
+func (s *Session) drain(ends *endings) {
 	s.life.Drain()
 	for _, l := range s.locks.All() {
 		l.mu.Lock()
@@ -36,7 +38,7 @@ func (s *Session) drain() {
 				a.waitErr = ErrClosed // so that no claim is handed over to it either
 			}
 			a.wake.Up()
-			l.interrupt(a) // a caller in a section just asks again
+			ends.interrupt(a) // a caller in a section just asks again
 		}
 		l.unlock()
 	}
