@@ -63,25 +63,30 @@ type endings struct {
 
 func newEndings() *endings { return &endings{panicked: make(chan any, 1)} }
 
-// of ends a claim behind some functions that cancel contexts, in the background: none of them keeps Close from other claims.
-func (e *endings) of(c *claim, cancels []func()) {
+// of ends a claim behind the contexts of its sections, in the background: none of them keeps Close from other claims, nor
+// another caller of this one from its end.
+func (e *endings) of(c *claim, sections []*section) {
 	l := c.lock
 	c.needAccount().Cancel(1)
 	e.Add(1)
 	l.s.life.Background.Go(func() {
 		defer e.Add(-1)
-		defer func() {
-			e.caught(recover())
-			l.mu.Lock()
-			c.account.Cancel(-1)
-			if c.state == held && !c.busyByName() {
-				c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
-			}
-			l.unlock()
-		}()
-		for _, cancel := range cancels {
-			cancel()
+		var all life.Group
+		for _, x := range sections {
+			x.cancel(func(end func()) {
+				all.Go(func() {
+					defer func() { e.caught(recover()) }()
+					end()
+				})
+			})
 		}
+		all.Wait()
+		l.mu.Lock()
+		c.account.Cancel(-1)
+		if c.state == held && !c.busyByName() {
+			c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
+		}
+		l.unlock()
 	})
 }
 
@@ -151,8 +156,8 @@ func (l *lock) close(ends *endings) {
 		case c.state == asking && !last && c.awaits == anAnswer:
 		case c.state == held && c.sections == nil && last && c.account.Cancels():
 		case c.state == asking, c.state == held:
-			if cancels := c.closeSections(); !last && (cancels != nil || c.state == held && c.busyByName()) {
-				ends.of(c, cancels)
+			if sections := c.closeSections(); !last && (sections != nil || c.state == held && c.busyByName()) {
+				ends.of(c, sections)
 				continue
 			}
 			c.endBy(l.s.now()+l.s.cfg.ReleaseTimeout, nil)
@@ -161,13 +166,13 @@ func (l *lock) close(ends *endings) {
 	l.unlock()
 }
 
-// closeSections ends the sections of a claim, and returns what cancels their contexts; nil if nothing is to be cancelled.
-func (c *claim) closeSections() (cancels []func()) {
+// closeSections ends the sections of a claim, and returns those that have contexts to be cancelled.
+func (c *claim) closeSections() (sections []*section) {
 	for x := c.sections; x != nil; x = c.sections {
 		x.endTraces(locktrace.HoldClosed)
 		if x.close(closed) {
-			cancels = append(cancels, x.cancel)
+			sections = append(sections, x)
 		}
 	}
-	return cancels
+	return sections
 }

@@ -61,11 +61,16 @@ func (c *claim) lose(reason string, gone bool) {
 	}
 }
 
-// lose ends a section whose claim is lost, or whose own time is over.
+// lose ends a section whose claim is lost, or whose own time is over. What finds that out is mostly no call of its callers,
+// whose contexts may block: each is cancelled in the background by itself, where nothing waits for it. The section itself
+// says at once that it has ended.
 func (x *section) lose() {
 	x.claim.needAccount().LostSections++
 	x.endTraces(locktrace.HoldLost)
-	x.end(lost)
+	if x.close(lost) {
+		run := x.claim.lock.s.life.Background.Go
+		run(func() { x.cancel(run) })
+	}
 }
 
 // loseSection ends a section whose own time is over, and its claim, if that has no other one.

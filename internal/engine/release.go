@@ -85,7 +85,7 @@ func (x *section) cancelFirst() {
 			l.unlock()
 		}
 	}()
-	x.cancel()
+	x.cancel(nil)
 	gone = false
 }
 

@@ -171,7 +171,7 @@ func (s *Session) renewalAnswered(a renewalAnswer, sent time.Duration, doubts ui
 				c.resume(now) // after renewAt is set: a claim that still waits for a renewal is asked about at once
 			}
 		}
-		c.lock.unlock()
+		c.lock.unlockInBackground()
 	}
 	if failure != nil {
 		s.unrenewed.Tell(failure)

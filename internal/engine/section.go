@@ -83,13 +83,17 @@ func (x *section) close(why holds.Ending) (cancel bool) {
 // end closes an open section, and has its contexts cancelled when the mutex is released.
 func (x *section) end(why holds.Ending) {
 	if x.close(why) {
-		x.claim.lock.later(x.cancel)
+		x.claim.lock.later(func() { x.cancel(nil) })
 	}
 }
 
-// cancel ends the contexts of a section that was closed. Cancelling runs code of the caller's
-// contexts, so no mutex may be held.
-func (x *section) cancel() {
-	x.ctx.Cancel()
-	x.holds.Nested.Cancel(x.ctx.Ended().Cause())
+// cancel ends the contexts of a section that was closed. Cancelling runs code of the callers'
+// contexts, so no mutex may be held. These may block: if run is not nil, that is to run what ends each of them.
+func (x *section) cancel(run func(end func())) {
+	if run == nil {
+		x.ctx.Cancel()
+	} else {
+		run(x.ctx.Cancel)
+	}
+	x.holds.Nested.Cancel(x.ctx.Ended().Cause(), run)
 }

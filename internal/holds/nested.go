@@ -75,8 +75,8 @@ func (c *Contexts) add(ctx context.Context, e child) child {
 }
 
 // End ends the contexts, and those that are derived from now on. The first cause counts. It runs
-// code of the callers' contexts.
-func (c *Contexts) End(cause error) {
+// code of the callers' contexts, which may block: if run is not nil, that is to run what ends each of them.
+func (c *Contexts) End(cause error, run func(end func())) {
 	c.mu.Lock()
 	if c.over {
 		c.mu.Unlock()
@@ -87,7 +87,11 @@ func (c *Contexts) End(cause error) {
 	c.all = nil
 	c.mu.Unlock()
 	for _, e := range all {
-		e.cancel(cause)
+		if run == nil {
+			e.cancel(cause)
+		} else {
+			run(func() { e.cancel(cause) })
+		}
 	}
 }
 

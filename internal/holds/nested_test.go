@@ -67,8 +67,8 @@ func TestContextsEnd(t *testing.T) {
 	if second.Err() != nil {
 		t.Errorf("the other has ended: %v", second.Err())
 	}
-	c.End(errEnd)
-	c.End(errors.New("later"))
+	c.End(errEnd, nil)
+	c.End(errors.New("later"), nil)
 	ends(t, "the other", second, errEnd)
 	ends(t, "its child", child, errEnd)
 	ends(t, "the first", first, errOwn)
@@ -109,7 +109,7 @@ func TestEndWhileContextsAreDerived(t *testing.T) {
 				got[i] = c.Derive(ctx, ownKey{}, nil)
 			})
 		}
-		c.End(errEnd)
+		c.End(errEnd, nil)
 		all.Wait()
 		for i, ctx := range got {
 			ends(t, fmt.Sprint("number ", i), ctx, errEnd)

@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"relock/internal/engine"
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
 	"relock/rlock"
+	"relock/rwlock"
 )
 
 // endSlowly takes some locks in contexts of the caller's own. The first of these that Close ends runs fn.
@@ -108,4 +110,49 @@ func dialed(t *testing.T, s *redistest.Server, releaseTimeout time.Duration) *rl
 	ses, err := rlock.NewSession(within(t, time.Minute), s.Client(t), rlock.Config{ReleaseTimeout: releaseTimeout})
 	must(t, err)
 	return ses
+}
+
+// Two callers share a lock, and the context of the first blocks when Close ends it: the second hears of the end all the same,
+// since the lock is left to its lease.
+func TestCloseEndsASectionBesideAContextThatBlocks(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		goOn := make(chan struct{})
+		t.Cleanup(sync.OnceFunc(func() { close(goOn) }))
+		for what, c := range map[string]struct {
+			ctx  context.Context
+			take func(*rlock.Session, context.Context) (context.Context, error)
+		}{
+			"by name": {rlock.WithOwner(within(t, time.Minute), "me"), func(ses *rlock.Session, ctx context.Context) (context.Context, error) {
+				section, _, err := rlock.New(ses, "x").Lock(ctx)
+				return section, err
+			}},
+			"readers": {within(t, time.Minute), func(ses *rlock.Session, ctx context.Context) (context.Context, error) {
+				section, _, err := rwlock.New(ses, "y").RLock(ctx)
+				(*engine.Session)(ses).SliceFor("rw", "y", time.Minute) // readers may join for so long
+				return section, err
+			}},
+		} {
+			ses := dialed(t, s, time.Second)
+			var armed atomic.Bool
+			first, err := c.take(ses, &slowEnd{Context: c.ctx, done: make(chan struct{}), stop: func() {
+				if armed.Load() {
+					<-goOn
+				}
+			}})
+			must(t, err)
+			first.Done()
+			var others []<-chan struct{}
+			for range 3 {
+				other, err := c.take(ses, c.ctx)
+				must(t, err)
+				others = append(others, other.Done())
+			}
+			armed.Store(true)
+			closed := locktest.Go(ses.Close)
+			for _, other := range others {
+				locktest.Get(t, other, 10*time.Second, what+": the end of another section")
+			}
+			locktest.Is(t, what+": Close", locktest.Get(t, closed, 20*time.Second, "Close"), rlock.ErrUnavailable)
+		}
+	})
 }
