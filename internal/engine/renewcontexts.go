@@ -1,11 +1,10 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"relock/internal/holds"
 )
 
 // contextPatience is how long a caller's context may take to say whether it has ended before other claims are renewed
@@ -48,36 +47,75 @@ func (s *Session) renew(claims []*claim) {
 	}
 }
 
+// A wish is a context that wants a section to be renewed as long as it lives.
+type wish struct {
+	x   *section
+	ctx context.Context
+}
+
 // liveSections returns which sections of c want it to be renewed. It runs code of the callers' contexts, so no mutex may
 // be held; sections may come and go meanwhile.
 func (c *claim) liveSections() (item renewalItem) {
-	type wish struct {
-		x       *section
-		fixed   bool // it has a hold with a fixed lease
-		callers []holds.Caller
-	}
 	var few [1]wish
 	all := few[:0]
 	c.lock.mu.Lock()
+	shared := c.kind.Shares && !c.noHandOver
+	item.c = c
 	for x := c.sections; x != nil; x = x.next {
-		w := wish{x: x}
-		if n := x.holds.Nested; n != nil {
-			w.fixed, w.callers = len(n.Fixed) > 0, slices.Clone(n.Callers)
+		item.all++
+		fixed := x.holds.Nested != nil && len(x.holds.Nested.Fixed) > 0
+		item.fixed = item.fixed || fixed
+		if fixed && shared {
+			item.alive = append(item.alive, x)
+			continue
 		}
-		all = append(all, w)
+		all = append(all, wish{x, &x.ctx})
+		if n := x.holds.Nested; n != nil {
+			for _, c := range n.Callers {
+				all = append(all, wish{x, c.Ctx})
+			}
+		}
 	}
-	item = renewalItem{c: c, all: len(all)}
 	if c.account != nil {
 		item.changes = c.account.Changes
 	}
-	shared := c.kind.Shares && !c.noHandOver
 	c.lock.unlock()
-	for _, w := range all {
-		lives := func(c holds.Caller) bool { return c.Ctx.Err() == nil }
-		if w.fixed && shared || w.x.ctx.Err() == nil || slices.ContainsFunc(w.callers, lives) {
-			item.alive = append(item.alive, w.x)
+	if len(all) == 1 { // as mostly
+		if all[0].ctx.Err() == nil {
+			item.alive = append(item.alive, all[0].x)
 		}
-		item.fixed = item.fixed || w.fixed
+		return item
+	}
+	return c.askAll(item, all)
+}
+
+// askAll asks several contexts, all at once: one that blocks must not keep the lock from the callers of the others, who
+// share it. It has contextPatience once some section lives.
+func (c *claim) askAll(item renewalItem, all []wish) renewalItem {
+	lives := make(chan *section, len(all)) // nil: the context has ended
+	for _, w := range all {
+		c.lock.s.life.Background.Go(func() {
+			if w.ctx.Err() != nil {
+				w.x = nil
+			}
+			lives <- w.x
+		})
+	}
+	patience := time.NewTimer(contextPatience)
+	defer patience.Stop()
+	for range all {
+		var late <-chan time.Time
+		if len(item.alive) > 0 {
+			late = patience.C
+		}
+		select {
+		case x := <-lives:
+			if x != nil && !slices.Contains(item.alive, x) {
+				item.alive = append(item.alive, x)
+			}
+		case <-late:
+			return item
+		}
 	}
 	return item
 }
