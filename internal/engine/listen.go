@@ -49,10 +49,10 @@ func (a *acquisition) listen() {
 	cancel()
 	if err != nil && !a.done() {
 		name := a.prim.Names().Name()
-		l.s.notes.Add(func() {
-			l.s.cfg.Logger.Debug("relock: no subscription, polling instead", "name", name, "error", err)
-			l.s.trace.Subscription(locktrace.Subscription{State: locktrace.SubscriptionPolling, Err: err})
-		})
+		l.s.log.Debug("relock: no subscription, polling instead", "name", name, "error", err)
+		if t := l.s.trace; t != nil {
+			l.s.notes.Add(func() { t.Subscription(locktrace.Subscription{State: locktrace.SubscriptionPolling, Err: err}) })
+		}
 		a.pauseUnsubscribed()
 	}
 	l.mu.Lock()

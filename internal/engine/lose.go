@@ -87,10 +87,10 @@ func (c *claim) loseSection(x *section, reason string) {
 func (c *claim) reportLost(reason string) {
 	s := c.lock.s
 	e := locktrace.Lost{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), N: max(int(c.n), 1), Reason: reason}
-	s.notes.Add(func() { // one note for both, since many locks may be lost at a time
-		s.cfg.Logger.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
-		s.trace.Lost(e)
-	})
+	s.log.Warn("relock: lock lost", "name", e.Name, "owner", e.Owner, "reason", reason)
+	if t := s.trace; t != nil {
+		s.notes.AddSurely(func() { t.Lost(e) }) // many locks may be lost at a time, and each loss counts
+	}
 }
 
 // leaveLost notes that a hold of a section that has ended is unlocked. When that was the last

@@ -65,9 +65,9 @@ type chores struct {
 
 // The reports are how a session speaks to the code of the caller.
 type reports struct {
-	trace     *report.Tracer // nil without Config.Trace
-	notes     report.Notifier
-	log       *slog.Logger // Config.Logger by way of notes: it may be called under any mutex
+	trace     *report.Tracer  // nil without Config.Trace
+	notes     report.Notifier // for the hooks
+	log       *slog.Logger    // Config.Logger by way of another Notifier: it may be called under any mutex
 	outage    *report.Watch
 	unrenewed *report.Renewals[*claim]
 }
@@ -106,7 +106,7 @@ func newSession(client rueidis.Client, cfg Config, opt redis.Options) *Session {
 		s.owners.Store(idgen.RandomBase()) // an earlier process's holds may still stand
 	}
 	s.notes = report.NewNotifier()
-	s.log = slog.New(s.notes.Handler(cfg.Logger.Handler()))
+	s.log = slog.New(report.NewNotifier().Handler(cfg.Logger.Handler()))
 	s.cfg.Polling = report.GuardBackoff(cfg.Polling, s.log)
 	s.trace = report.NewTracer(report.Guard(cfg.Trace, s.log), s.now)
 	s.outage = report.NewWatch(s.now, s.log)

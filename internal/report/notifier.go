@@ -14,14 +14,14 @@ type Notifier struct{ queue *life.Queue[func()] }
 // NewNotifier returns a Notifier that has nothing to run.
 func NewNotifier() Notifier { return Notifier{life.OneByOne(func(fn func()) { go fn() })} }
 
-// Most bounds what is kept for a Logger that blocks; what comes then is dropped.
+// Most bounds what is kept for a Logger or hooks that block; what comes then is dropped.
 const Most = 1000
 
 // Add has fn run soon.
 func (n Notifier) Add(fn func()) { n.queue.Offer(fn, Most) }
 
 // AddSurely is Add for what must not be dropped, since it ends what began. Of that there is
-// little: an end for each hold, and a few changes a second of a subscription.
+// little: an end for each hold, the loss of each lock, and a few changes a second of a subscription.
 func (n Notifier) AddSurely(fn func()) { n.queue.Add(fn) }
 
 // Told returns a channel that is closed when all that was added so far has run.

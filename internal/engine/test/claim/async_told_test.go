@@ -55,6 +55,7 @@ func TestUnlockAsyncTellsOfALoss(t *testing.T) {
 		if n := tr.Ledger.Count("lost"); n != 1 {
 			t.Errorf("%d losses were told", n)
 		}
+		redistest.Eventually(t, 5*time.Second, "the Logger to hear of the loss", func() bool { return logged.all() != "" })
 		if got := logged.all(); !strings.Contains(got, "lock lost") || strings.Count(got, "\n") != 0 {
 			t.Errorf("the Logger heard %q", got)
 		}

@@ -2,8 +2,10 @@ package fault_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,5 +74,61 @@ func TestBlockedLoggerStopsNothing(t *testing.T) {
 		closed := locktest.Go(ses.Close)
 		must(t, locktest.Get(t, closed, 5*time.Second, "Close"))
 		locktest.Ends(t, section, s.Slack(), rlock.ErrClosed)
+	})
+}
+
+// A Logger that blocks for ever does not keep the hooks from what they are told (R32).
+func TestABlockedLoggerCostsNoHook(t *testing.T) {
+	redistest.EachBubble(t, func(t *testing.T, s *redistest.Server) {
+		b := &blocked{hit: make(chan struct{}), free: make(chan struct{})}
+		defer close(b.free)
+		lost, ended := make(chan locktrace.Lost, 1), make(chan locktrace.HoldEnd, 1)
+		ses := dial(t, s, rlock.Config{Logger: slog.New(b), Trace: &rlock.Trace{
+			Lost:    func(e locktrace.Lost) { lost <- e },
+			HoldEnd: func(_ context.Context, e locktrace.HoldEnd) { ended <- e },
+		}})
+		must(t, s.Do(t, "PUBLISH", "relock_session:"+ses.ID(), "gibberish").Error()) // which is logged
+		locktest.Get(t, b.hit, 10*time.Second, "the Logger")
+		m := rlock.New(ses, "x")
+		section, _, err := m.Lock(within(t, time.Minute))
+		must(t, err)
+		found, err := m.ForceUnlock(within(t, time.Minute))
+		must(t, err)
+		if !found {
+			t.Fatal("the lock was not held")
+		}
+		locktest.Ends(t, section, 10*time.Second, rlock.ErrLost)
+		if e := locktest.Get(t, lost, 10*time.Second, "Lost"); e.Name != "x" {
+			t.Errorf("Lost: %+v", e)
+		}
+		if e := locktest.Get(t, ended, 10*time.Second, "HoldEnd"); e.Reason != locktrace.HoldLost {
+			t.Errorf("HoldEnd: %+v", e)
+		}
+	})
+}
+
+// Many locks are lost at a time, and the hook Lost is slow: it hears of each of them, as HoldEnd does.
+func TestEachLossIsToldToTheHooks(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		const locks = 1100
+		goOn := make(chan struct{})
+		var lost, ended atomic.Int32
+		ses := dial(t, s, rlock.Config{Lease: 3 * time.Second, Logger: slog.New(slog.DiscardHandler), Trace: &rlock.Trace{
+			Lost:    func(locktrace.Lost) { <-goOn; lost.Add(1) },
+			HoldEnd: func(context.Context, locktrace.HoldEnd) { ended.Add(1) },
+		}})
+		var sections []context.Context
+		for i := range locks {
+			section, _, err := rlock.New(ses, fmt.Sprint("lock ", i)).Lock(within(t, time.Minute))
+			must(t, err)
+			sections = append(sections, section)
+		}
+		must(t, s.Do(t, "FLUSHALL").Error())
+		for _, section := range sections {
+			locktest.Ends(t, section, 30*time.Second, rlock.ErrLost)
+		}
+		close(goOn)
+		redistest.Eventually(t, 10*time.Second, "HoldEnd to hear of each", func() bool { return ended.Load() == locks })
+		redistest.Eventually(t, 10*time.Second, "Lost to hear of each", func() bool { return lost.Load() == locks })
 	})
 }
