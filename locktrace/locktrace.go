@@ -33,7 +33,8 @@ import (
 //     enclose its way until it is answered.
 //   - A Subscription that is connected is lost or closed later.
 //   - A Kept with KeptBegins, for a lock that the session keeps (rlock.Keep), is followed by one with any other
-//     event but KeptWanted, when it is kept no longer.
+//     event but KeptWanted, when it is kept no longer. While a thousand events wait for hooks that are slower than the
+//     locks are used, neither of the two is told.
 //
 // A Line event begins nothing: it has no end.
 //

@@ -28,6 +28,7 @@ type keeper struct {
 	reused bool          // a section was opened on it
 	bounce int           // how many claims in a row were asked back before the session had used them again
 	skip   int           // how many claims are not to be kept, since they would be asked back
+	told   bool          // the hooks hear that the claim is kept, and so how that ends
 }
 
 // mostSkipped bounds how many claims in a row are not kept although the handle says so: the next one finds out whether

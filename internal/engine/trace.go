@@ -59,11 +59,24 @@ func (s *Session) traceLine(m *waiting.Message, k *kind.Kind) {
 }
 
 // traceKept reports to the hooks, if there are any, what happens to a claim that may be kept. They run later: a mutex
-// may be held.
+// may be held. A lock is kept and used again without Redis, and so faster than a hook may run: what waits for it must not
+// grow for ever. So a beginning may be dropped, and its end with it.
 func (c *claim) traceKept(what locktrace.KeptEvent) {
-	if t := c.lock.s.trace; t != nil {
-		e := locktrace.Kept{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), What: what}
-		c.lock.s.notes.AddSurely(func() { t.Kept(e) })
+	t, n := c.lock.s.trace, c.lock.s.notes
+	if t == nil {
+		return
+	}
+	e := locktrace.Kept{Name: c.prim.Names().Name(), Kind: c.kind.HookName(), Owner: c.ownerID(), What: what}
+	tell := func() { t.Kept(e) }
+	switch what {
+	case locktrace.KeptBegins:
+		c.lock.contention.keeper.told = n.Add(tell)
+	case locktrace.KeptWanted:
+		n.Add(tell)
+	default:
+		if c.lock.contention.keeper.told {
+			n.AddSurely(tell)
+		}
 	}
 }
 

@@ -33,14 +33,16 @@ func (q *Queue[T]) Add(all ...T) {
 	q.begin()
 }
 
-// Offer adds to the queue, unless so many wait there already.
-func (q *Queue[T]) Offer(one T, most int) {
+// Offer adds to the queue, unless so many wait there already, and reports whether it has.
+func (q *Queue[T]) Offer(one T, most int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) < most {
-		q.waiting = append(q.waiting, one)
-		q.begin()
+	if len(q.waiting) >= most {
+		return false
 	}
+	q.waiting = append(q.waiting, one)
+	q.begin()
+	return true
 }
 
 // Remove takes the first that fits off the queue, and reports whether one was there.

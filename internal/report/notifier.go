@@ -17,8 +17,8 @@ func NewNotifier() Notifier { return Notifier{life.OneByOne(func(fn func()) { go
 // Most bounds what is kept for a Logger or hooks that block; what comes then is dropped.
 const Most = 1000
 
-// Add has fn run soon.
-func (n Notifier) Add(fn func()) { n.queue.Offer(fn, Most) }
+// Add has fn run soon, and reports whether it was not dropped.
+func (n Notifier) Add(fn func()) bool { return n.queue.Offer(fn, Most) }
 
 // AddSurely is Add for what must not be dropped, since it ends what began. Of that there is
 // little: an end for each hold, the loss of each lock, and a few changes a second of a subscription.
