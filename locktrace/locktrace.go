@@ -41,8 +41,10 @@ import (
 // Hooks of a call run in that call, and it waits for them. All others run one at a time in a
 // goroutine of the session: Lost, Renewed, Subscription, Line, Kept, HoldEnd unless an Unlock or Abandon
 // has ended the hold, and what follows from an UnlockAsync behind its ReleaseStart. Close waits up to 250 ms for these, so that gauges are 0 when it returns.
-// A hook must be quick, and must not call the session or its locks. One that panics counts as one
-// that has returned, for the lock that it was told of would have no owner else: the Logger is told.
+// A hook must be quick, and must not call the session or its locks. One that blocks keeps what its call has, as the lock
+// or a place in the queue. One that panics counts as one that has returned, for the lock that it was told of would have no
+// owner else: the Logger is told. One that ends its goroutine, as t.FailNow does, ends its call, which gives back what it
+// has; Attempt must not.
 type Trace struct {
 	// AcquireStart: a caller wants a lock.
 	AcquireStart func(ctx context.Context, e AcquireStart) context.Context

@@ -105,9 +105,9 @@ func (c *claim) releaseAsync(now time.Duration, t *report.Hold) error {
 func (d *asyncRelease) send() {
 	c := d.c
 	l, s := c.lock, c.lock.s
-	if d.trace != nil {
+	if d.trace != nil && d.traceDone == nil {
 		l.unlock()
-		d.traceDone = d.trace.ReleaseStart()
+		d.traceDone = d.trace.ReleaseStart(d.quit)
 		l.mu.Lock()
 	}
 	j := &d.job

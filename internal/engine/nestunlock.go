@@ -50,7 +50,7 @@ func (h *Hold) unlockInner(d *report.Hold) error {
 		return err
 	}
 	c.lock.unlock()
-	traceDone := d.ReleaseStart()
+	traceDone := d.ReleaseStart(func() { e.quit(cmds) })
 	r, sent := s.redis.Sender.Release(ctx, cmds...)
 	c.lock.mu.Lock()
 	if len(r.Unconfirmed) > 0 {

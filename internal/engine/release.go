@@ -101,7 +101,7 @@ func (c *claim) release(now time.Duration, d *report.Hold) error {
 
 	var traceDone func(err error, gone bool)
 	if d != nil {
-		traceDone = d.ReleaseStart()
+		traceDone = d.ReleaseStart(func() { e.quit(cmds) })
 	}
 	r, sent := s.redis.Sender.Release(s.releaseLimit.At(now), cmds...)
 

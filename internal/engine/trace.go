@@ -5,7 +5,9 @@ import (
 
 	"relock/internal/holds"
 	"relock/internal/kind"
+	"relock/internal/redis"
 	"relock/internal/report"
+	"relock/internal/script"
 	"relock/internal/waiting"
 	"relock/locktrace"
 	"relock/pubsub"
@@ -22,21 +24,88 @@ func about(p Primitive, owner string, n int) report.About {
 
 // traceWaiting reports to the hooks, of which there are some, that the caller waits, by a claim if it has one.
 func (a *acquisition) traceWaiting(c *claim) {
-	owner := a.named
+	owner, returned := a.named, false
 	if c != nil {
 		owner = c.ownerID()
 	}
+	defer func() {
+		if !returned {
+			a.quit()
+		}
+	}()
 	a.lock.s.trace.Waiting(&a.traced, about(a.prim, owner, a.n))
+	returned = true
+}
+
+// quit ends a call whose goroutine the hook Waiting has ended, as t.FailNow does: the caller waits no more, and gives back
+// what it was given meanwhile. Else the lock would be held, and renewed, without an owner. No mutex may be held.
+func (a *acquisition) quit() {
+	l, err := a.lock, report.ErrQuit
+	var hold *Hold
+	l.mu.Lock()
+	if x := a.given.Load(); x == nil {
+		err = a.fail(err)
+	} else if x, err = a.accept(x); err == nil {
+		hold = &x.first
+	}
+	if a.attempts.stuck {
+		l.s.outage.Leave(&a.attempts.stuck)
+	}
+	a.traceEnd(l.s.trace, hold, err)
+	if hold != nil {
+		_ = hold.Unlock(false) // no caller hears of it
+	}
+}
+
+// quit has the clean-up send a release, since the hook ReleaseStart has ended the goroutine of its Unlock. No mutex may be
+// held.
+func (e *claimRelease) quit(cmds []redis.ReleaseCommand) {
+	l, r := e.c.lock, redis.Released{Receivers: -1, Unconfirmed: commandsOf(cmds)}
+	l.mu.Lock()
+	_ = e.answered(cmds, &r, report.ErrQuit)
+	l.unlock()
+}
+
+// quit is that of a claimRelease whose claim goes on.
+func (e *innerRelease) quit(cmds []redis.ReleaseCommand) {
+	c := e.section.claim
+	l, s := c.lock, c.lock.s
+	l.mu.Lock()
+	s.cleanup.Add(redis.Job{Name: c.prim.Names().Name(), Cmds: commandsOf(cmds), Until: c.latestEnd(s.now()), Done: e.done})
+	_ = e.answered(false, report.ErrQuit)
+	l.unlock()
+}
+
+// quit sends a release that no caller waits for.
+func (d *asyncRelease) quit() {
+	l := d.c.lock
+	d.traceDone = func(error, bool) {} // it is told already
+	l.mu.Lock()
+	d.send()
+	l.unlock()
+}
+
+func commandsOf(all []redis.ReleaseCommand) (cmds []script.Command) {
+	for _, cmd := range all {
+		cmds = append(cmds, cmd.Command)
+	}
+	return cmds
 }
 
 // traceEnd reports to the hooks, of which there are some, that the call ends, and that its hold begins
-// if it got one.
+// if it got one. If a hook ends the goroutine, the hold ends too, since no caller has it.
 func (a *acquisition) traceEnd(t *report.Tracer, hold *Hold, err error) {
-	owner := a.named
+	owner, returned := a.named, false
 	if hold != nil {
 		owner = hold.Owner()
 	}
+	defer func() {
+		if !returned && hold != nil {
+			_ = hold.Unlock(false)
+		}
+	}()
 	t.AcquireEnd(a.ctx, &a.traced, about(a.prim, owner, a.n), report.OutcomeOf(err, !a.wait), hold != nil, err)
+	returned = true
 }
 
 func (c *claim) about() report.About { return about(c.prim, c.ownerID(), int(c.n)) }

@@ -29,17 +29,20 @@ func (t *Tracer) NewHold(c *Call) *Hold {
 	return c.hold
 }
 
-// start tells that the hold begins, and that it has ended if it has meanwhile.
+// start tells that the hold begins, and that it has ended if it has meanwhile. A hook that ends the goroutine counts as one
+// that has returned nothing.
 func (d *Hold) start(ctx context.Context, e locktrace.HoldStart) {
 	began := d.t.clock()
+	defer func() {
+		d.mu.Lock()
+		d.ctx, d.about, d.began = ctx, e, began
+		ended := d.why != ""
+		d.mu.Unlock()
+		if ended {
+			d.Tell()
+		}
+	}()
 	ctx = d.t.hooks.HoldStart(ctx, e)
-	d.mu.Lock()
-	d.ctx, d.about, d.began = ctx, e, began
-	ended := d.why != ""
-	d.mu.Unlock()
-	if ended {
-		d.Tell()
-	}
 }
 
 // End notes why the hold has ended, and when, once. It reports whether Tell is to be called: not
@@ -80,17 +83,30 @@ func (d *Hold) Left(why locktrace.HoldReason, at time.Duration, err error) {
 }
 
 // ReleaseStart tells that a release of the hold is about to be sent, and returns what tells of its
-// end: its error, and whether it found nothing to release. A nil Hold tells nothing.
-func (d *Hold) ReleaseStart() (end func(err error, gone bool)) {
+// end: its error, and whether it found nothing to release. If the hook ends the goroutine, quit is called, and the end is
+// told, with ErrQuit. A nil Hold tells nothing.
+func (d *Hold) ReleaseStart(quit func()) (end func(err error, gone bool)) {
 	if d == nil {
 		return func(error, bool) {}
 	}
 	hooks, e, began := d.t.hooks, d.about, d.t.clock()
-	ctx := hooks.ReleaseStart(d.ctx, locktrace.ReleaseStart{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N})
-	return func(err error, gone bool) {
+	ctx, returned := d.ctx, false
+	end = func(err error, gone bool) {
 		if gone && err == nil {
 			err = api.ErrLost
 		}
 		hooks.ReleaseEnd(ctx, locktrace.ReleaseEnd{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N, Took: d.t.clock() - began, Err: err})
 	}
+	defer func() {
+		if !returned {
+			quit()
+			end(ErrQuit, false)
+		}
+	}()
+	ctx = hooks.ReleaseStart(ctx, locktrace.ReleaseStart{Name: e.Name, Kind: e.Kind, Owner: e.Owner, N: e.N})
+	returned = true
+	return end
 }
+
+// ErrQuit is what the hooks hear of a call whose goroutine one of them has ended, as t.FailNow does.
+var ErrQuit = errors.New("rlock: a hook has ended the goroutine of the call")

@@ -71,10 +71,10 @@ func (t *Tracer) AcquireEnd(ctx context.Context, c *Call, a About, outcome lockt
 	if err == nil {
 		e.Grant, e.Holds = c.Grant, max(c.Holds, 1)
 	}
-	t.hooks.AcquireEnd(c.ctx, e)
-	if hold {
-		c.hold.start(ctx, locktrace.HoldStart{Name: a.Name, Kind: a.Kind, Owner: a.Owner, N: a.N, Nested: c.Nested})
+	if hold { // deferred, since the hook may end the goroutine
+		defer c.hold.start(ctx, locktrace.HoldStart{Name: a.Name, Kind: a.Kind, Owner: a.Owner, N: a.N, Nested: c.Nested})
 	}
+	t.hooks.AcquireEnd(c.ctx, e)
 }
 
 // Attempt tells of the answer to an acquire script, or its lack.

@@ -78,7 +78,7 @@ func TestOneCall(t *testing.T) {
 	tr.Waiting(&c, about)
 	h := tr.NewHold(&c)
 	tr.AcquireEnd(ctx, &c, about, locktrace.OutcomeAcquired, true, nil)
-	end := h.ReleaseStart()
+	end := h.ReleaseStart(nil)
 	end(errors.New("late"), true)
 	if h.End(locktrace.HoldReleased, 10*time.Second) {
 		h.Tell()
@@ -164,7 +164,7 @@ func TestNoHooks(t *testing.T) {
 	tr.AcquireStart(t.Context(), &c, about, false)
 	h := tr.NewHold(&c)
 	tr.AcquireEnd(t.Context(), &c, about, locktrace.OutcomeAcquired, true, nil)
-	h.ReleaseStart()(nil, true)
+	h.ReleaseStart(nil)(nil, true)
 	if !h.End(locktrace.HoldReleased, 0) {
 		t.Error("the hold has not ended")
 	}
@@ -216,7 +216,7 @@ func TestReleaseOfWhatIsGone(t *testing.T) {
 		tr.AcquireStart(t.Context(), &call, about, false)
 		h := tr.NewHold(&call)
 		tr.AcquireEnd(t.Context(), &call, about, locktrace.OutcomeAcquired, true, nil)
-		if h.ReleaseStart()(c.err, c.gone); got != c.want {
+		if h.ReleaseStart(nil)(c.err, c.gone); got != c.want {
 			t.Errorf("%v, gone %v: told of %v, want %v", c.err, c.gone, got, c.want)
 		}
 	}
@@ -225,7 +225,7 @@ func TestReleaseOfWhatIsGone(t *testing.T) {
 func TestNoHoldTellsNothing(t *testing.T) {
 	var none *report.Hold
 	none.Left(locktrace.HoldReleased, 0, nil)
-	none.ReleaseStart()(nil, true)
+	none.ReleaseStart(nil)(nil, true)
 }
 
 func TestOutcomeOf(t *testing.T) {
