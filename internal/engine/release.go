@@ -98,19 +98,13 @@ func (c *claim) release(now time.Duration, d *report.Hold) error {
 	e := claimRelease{c: c, now: now}
 	cmds := e.prepare(buf[:0])
 	l.unlock()
-
-	var traceDone func(err error, gone bool)
 	if d != nil {
-		traceDone = d.ReleaseStart(func() { e.quit(cmds) })
+		return sendTraced(e, cmds, d)
 	}
 	r, sent := s.redis.Sender.Release(s.releaseLimit.At(now), cmds...)
-
 	l.mu.Lock()
 	err := e.answered(cmds, &r, sent)
 	l.unlock()
-	if traceDone != nil { // behind that, since others wait for the release, and not for code of the caller's
-		traceDone(sent, r.Lost)
-	}
 	return err
 }
 

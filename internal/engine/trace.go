@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	"relock/internal/holds"
@@ -57,8 +59,32 @@ func (a *acquisition) quit() {
 	}
 }
 
-// quit has the clean-up send a release, since the hook ReleaseStart has ended the goroutine of its Unlock. No mutex may be
-// held.
+// sendTraced is the rest of claim.release with hooks. Others wait for the release, and not for code of the caller's: ReleaseStart
+// has the release timeout, as Redis has, and ReleaseEnd comes behind the answer.
+func sendTraced(e claimRelease, cmds []redis.ReleaseCommand, d *report.Hold) error {
+	l, s := e.c.lock, e.c.lock.s
+	all := slices.Clone(cmds) // those of the caller are on its stack
+	late := time.AfterFunc(s.cfg.ReleaseTimeout, func() { e.quit(all) })
+	done := d.ReleaseStart(func() {
+		if late.Stop() {
+			e.quit(all)
+		}
+	})
+	if !late.Stop() {
+		err := redis.NotReleased(context.DeadlineExceeded)
+		done(err, false)
+		return err
+	}
+	r, sent := s.redis.Sender.Release(s.releaseLimit.At(e.now), all...)
+	l.mu.Lock()
+	err := e.answered(all, &r, sent)
+	l.unlock()
+	done(sent, r.Lost)
+	return err
+}
+
+// quit has the clean-up send a release, since the hook ReleaseStart blocks, or has ended the goroutine of its Unlock. No mutex
+// may be held.
 func (e *claimRelease) quit(cmds []redis.ReleaseCommand) {
 	l, r := e.c.lock, redis.Released{Receivers: -1, Unconfirmed: commandsOf(cmds)}
 	l.mu.Lock()
