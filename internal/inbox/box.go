@@ -64,10 +64,22 @@ const Question = ""
 // session listens: only there does its channel have a listener.
 func (b *Box) Reached(ctx context.Context, by ...rueidis.Client) bool {
 	for _, c := range by {
-		n, err := c.Do(ctx, c.B().Publish().Channel(Prefix+b.Session).Message(Question).Build()).AsInt64()
-		if err != nil || n == 0 {
+		if n, err := b.listeners(ctx, c); err != nil || n == 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// listeners returns how many listen to the session's channel on the server that a client leads to. A message is
+// received besides by all who listen by a pattern, as an operator does who watches that server: so NUMSUB is asked, which
+// does not count these. Only a user who may not ask goes by the receivers of a Question.
+func (b *Box) listeners(ctx context.Context, c rueidis.Client) (int64, error) {
+	channel := Prefix + b.Session
+	// Not by its own builder: rueidis would repeat a read until ctx ends.
+	n, err := c.Do(ctx, c.B().Arbitrary("PUBSUB", "NUMSUB", channel).Build()).AsIntMap()
+	if _, refused := rueidis.IsRedisErr(err); refused {
+		return c.Do(ctx, c.B().Publish().Channel(channel).Message(Question).Build()).AsInt64()
+	}
+	return n[channel], err
 }

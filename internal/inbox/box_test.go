@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"relock/internal/inbox"
 	"relock/internal/life"
 	"relock/internal/test/locktest"
@@ -95,21 +97,22 @@ func TestAskingEndsWithTheSession(t *testing.T) {
 	})
 }
 
-// A connection to another server does not reach the session, even if one to its own does.
+// A connection to another server does not reach the session, even if one to its own does, nor where an operator watches
+// all channels of that server.
 func TestReached(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		b, client := &inbox.Box{Session: "a"}, s.Client(t)
+		locktest.Watches(t, s)
 		if b.Reached(t.Context(), client) {
 			t.Error("it is reached, and listens nowhere")
 		}
-		heard := locktest.Hears(t, s, inbox.Prefix+"a")
+		locktest.Hears(t, s, inbox.Prefix+"a")
 		if !b.Reached(t.Context(), client, client) {
 			t.Error("it is not reached where it listens")
 		}
-		if got := locktest.Get(t, heard, 5*time.Second, "the question"); got != inbox.Question {
-			t.Errorf("heard %q", got)
-		}
-		other := redistest.Mini(t).Client(t)
+		watched := redistest.Mini(t)
+		locktest.Watches(t, watched)
+		other := watched.Client(t)
 		if b.Reached(t.Context(), other, client) || b.Reached(t.Context(), client, other) {
 			t.Error("it is reached by way of another server")
 		}
@@ -119,4 +122,21 @@ func TestReached(t *testing.T) {
 			t.Error("it is reached without an answer")
 		}
 	})
+}
+
+// A user who may not ask for the number of listeners finds out by a question.
+func TestReachedByAQuestion(t *testing.T) {
+	s := redistest.Real(t)
+	locktest.Must(t, s.Do(t, "ACL", "SETUSER", "u", "on", ">secret", "~*", "&*", "+@all", "-pubsub").Error())
+	b, client := &inbox.Box{Session: "a"}, s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "u", "secret" })
+	if b.Reached(t.Context(), client) {
+		t.Error("it is reached, and listens nowhere")
+	}
+	heard := locktest.Hears(t, s, inbox.Prefix+"a")
+	if !b.Reached(t.Context(), client) {
+		t.Error("it is not reached where it listens")
+	}
+	if got := locktest.Get(t, heard, 5*time.Second, "the question"); got != inbox.Question {
+		t.Errorf("heard %q", got)
+	}
 }

@@ -129,14 +129,26 @@ func RefuseWrites(t *testing.T, sources map[string]string, cases []ScriptCase) {
 // Hears subscribes to a channel and returns what is published there.
 func Hears(t testing.TB, s *redistest.Server, channel string) <-chan string {
 	t.Helper()
-	c := make(chan string, 10000)
 	client := s.Client(t)
+	return receives(t, client, client.B().Subscribe().Channel(channel).Build())
+}
+
+// Watches subscribes to all channels by a pattern, as an operator does, and returns what is published.
+func Watches(t testing.TB, s *redistest.Server) <-chan string {
+	t.Helper()
+	client := s.Client(t)
+	return receives(t, client, client.B().Psubscribe().Pattern("*").Build())
+}
+
+func receives(t testing.TB, client rueidis.Client, subscribe rueidis.Completed) <-chan string {
+	t.Helper()
+	c := make(chan string, 10000)
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	ctx = rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { close(ready) })
 	go func() {
 		defer close(done)
-		_ = client.Receive(ctx, client.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) { c <- m.Message })
+		_ = client.Receive(ctx, subscribe, func(m rueidis.PubSubMessage) { c <- m.Message })
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	Get(t, ready, 10*time.Second, "the subscription")
