@@ -71,7 +71,11 @@ func (t *tree) releaseMod(folder string, sums []byte) error {
 	if err != nil {
 		return err
 	}
-	lines := strings.SplitAfter(string(sum), "\n")
+	// An earlier run of release may have left others, which Go would take for those of this version too.
+	lines := slices.DeleteFunc(strings.SplitAfter(string(sum), "\n"), func(line string) bool {
+		word, _, _ := strings.Cut(line, " ")
+		return slices.Contains(needs, word)
+	})
 	for line := range strings.Lines(string(sums)) {
 		if word, _, _ := strings.Cut(line, " "); slices.Contains(needs, word) {
 			lines = append(lines, line)
