@@ -46,7 +46,10 @@ local function give(entry, at, now, scores)
       return false
     end
   end
-  redis.call('PEXPIRE', KEYS[1], number(entry, 5, 8))
+  if type(redis.pcall('PEXPIRE', KEYS[1], number(entry, 5, 8))) == 'table' then
+    redis.call('HDEL', KEYS[1], owner)
+    return false
+  end
   if is_fair(entry) then
     last, position = (scores[3] or NUMBER + 1) - NUMBER, tonumber(scores[2])
     if position >= PASSED then position = position - PASSED end
@@ -87,13 +90,16 @@ local function admit(heads, at, us, now, leaving, mine, stays, booking)
   if entry then
     local open = not is_fair(entry) and (booking and due(booking, now) or courtesy(listeners, entry, at, us, now) and 1)
     given = not open and give(entry, at, now, scores)
+    -- At once: where this user may not do what follows, the script ends there, and two owners would have the lock.
+    if leaving then leave_to(given and entry, leaving) end
+    leaving = nil
     if given then
       take_off(entry, stays or more or booking)
     else
       call_in_turn(at.prefix, entry, second, now, open or 0, slow)
     end
   end
-  if leaving then leave_to(given and entry, leaving) end
+  if leaving then leave_to(nil, leaving) end
   return entry, given, not entry and more
 end
 
