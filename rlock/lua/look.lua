@@ -4,7 +4,7 @@
 -- ARGV[1] channel  ARGV[2] publish  ARGV[3] counts  ARGV[4] what makes a session's channel of its id
 -- ARGV[5] 1: there are tokens  ARGV[6] and more: entries of the session, at most 50
 -- Returns for each entry the ms after which to come again at the latest, -1: unknown, 0: ask by acquire.lua,
---   for it is not in the line, or may have the lock; and last Redis's time in ms
+--   for it is not in the line, may have the lock, or waits for what is no lock; and last Redis's time in ms
 -- Publishes the messages of line.lua, unless the entry that may have the lock is among those of ARGV
 local LINE = KEYS[2]
 -- include refused, admit
@@ -33,9 +33,10 @@ for i = 6, #ARGV do
   end
 end
 local at = {channel = ARGV[1], publish = ARGV[2], counts = ARGV[3], prefix = ARGV[4], token = ARGV[5] == '1' and KEYS[3]}
-local ms = -1
+local ms, endless = -1, false
 if held > 0 then
   ms = redis.call('PTTL', KEYS[1])
+  endless = ms == -1 -- it is no lock, or none any more: acquire.lua says so
   ms = ms == -2 and 1 or ms -- where time passes inside a script (miniredis) the lock may have ended
 end
 local heads, booking = entries(0)
@@ -55,7 +56,7 @@ local reply = {}
 for i = 6, #ARGV do
   local entry = ARGV[i]
   local came = mine[entry] and string.sub(entry, 1, 1) == 'i' and is_held(entry)
-  if not mine[entry] or entry == wanted or came then
+  if not mine[entry] or entry == wanted or came or endless then
     reply[#reply + 1] = 0
   else
     reply[#reply + 1] = (entry == heads[1] or ms ~= -1 and held == 0) and ms or -1
