@@ -3,11 +3,13 @@ package rwlock_test
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 
 	"relock/internal/test/locktest"
 	"relock/internal/test/redistest"
+	"relock/rlock"
 	"relock/rwlock"
 )
 
@@ -32,4 +34,29 @@ func TestADowngradeToAShorterLeaseTouchesNoTimeoutKey(t *testing.T) {
 		t.Errorf("the lock's mode is %q, %v; want read", mode, err)
 	}
 	moveStep{"a renewal", "renew", extR, args("10000", "r4:me"), 10001, 10001}.run(t, s)
+}
+
+// A reader leaves beside another one, and its user may not ask any more which of them stays longest: the script leaves the
+// TTL as it is. It ended with an error of Lua, which no sentinel matched.
+func TestAReaderLeavesWhoMayNotAskForTheLastOne(t *testing.T) {
+	t.Parallel()
+	s := redistest.Real(t)
+	allow := func(rules ...string) {
+		locktest.Must(t, s.Do(t, append([]string{"ACL", "SETUSER", "u", "on", ">secret", "~*", "&*", "+@all"}, rules...)...).Error())
+	}
+	allow()
+	opt := s.Option()
+	opt.Username, opt.Password = "u", "secret"
+	ctx := locktest.Within(t, time.Minute)
+	ses, err := rlock.Dial(ctx, opt, rlock.Config{})
+	locktest.Must(t, err)
+	t.Cleanup(func() { ses.Close() })
+	_, first, err := rwlock.New(ses, "x").RLock(ctx)
+	locktest.Must(t, err)
+	_, other, err := rwlock.New(dial(t, s, rlock.Config{}), "x").RLock(ctx)
+	locktest.Must(t, err)
+	allow("-zrevrange")
+	locktest.Must(t, first.Unlock())
+	allow()
+	locktest.Must(t, other.Unlock())
 }

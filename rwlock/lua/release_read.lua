@@ -86,7 +86,7 @@ end
 local here, ours = redis.call('HLEN', KEYS[1]) - 1, tonumber(redis.pcall('ZCARD', KEYS[2])) or 0
 local left = 0 -- ms until the last reader's lease is over; 0: not known
 if ours == here and here > 0 then
-  left = last[2] - now
+  left = last[2] and last[2] - now or 0 -- this user may not ask
 elseif ours == 0 and here > 0 and held == 0 and not waits then
   -- (The key of the line is missing, see readers.lua.)
   left = alive(prefix)
