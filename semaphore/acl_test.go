@@ -73,3 +73,39 @@ func TestAUserWhoMayNotLosesNoPermits(t *testing.T) {
 		}
 	}
 }
+
+// Permits that have expired come back once they are counted: they are not lost to a user who may do only a part of that.
+func TestAUserWhoMayNotLosesNoExpiredPermits(t *testing.T) {
+	t.Parallel()
+	s := redistest.Real(t)
+	allow := func(rules ...string) {
+		t.Helper()
+		must(t, s.Do(t, append([]string{"ACL", "SETUSER", "u", "on", ">secret", "~*", "&*", "+@all"}, rules...)...).Error())
+	}
+	allow()
+	opt := s.Option()
+	opt.Username, opt.Password = "u", "secret"
+	ctx := within(t, 30*time.Second)
+	ses, err := rlock.Dial(ctx, opt, rlock.Config{})
+	must(t, err)
+	defer ses.Close()
+	for _, command := range []string{"incrby", "zremrangebyscore", "zcount", "zrem"} {
+		m := semaphore.New(ses, command, 3)
+		for what, call := range map[string]func() error{
+			"Available": func() error { _, err := m.Available(ctx); return err },
+			"SetLimit":  func() error { return m.SetLimit(ctx, 3) },
+			"Acquire":   func() error { _, _, err := m.TryAcquire(ctx, 3); return err },
+		} {
+			must(t, s.Do(t, "SET", command, "2").Error())
+			must(t, s.Do(t, "ZADD", "{"+command+"}:timeout", "5", "other").Error())
+			allow("-" + command)
+			locktest.Is(t, what+" without "+command, call(), rlock.ErrUnavailable)
+			allow()
+			free, err := m.Available(ctx)
+			limit, _ := m.Limit(ctx)
+			if free != 3 || limit != 3 || err != nil {
+				t.Errorf("%s without %s: %d of %d permits are free, %v; want 3 of 3", what, command, free, limit, err)
+			}
+		}
+	}
+}

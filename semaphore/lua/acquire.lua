@@ -55,8 +55,6 @@ local at = {channel = ARGV[3], publish = ARGV[4], counts = ARGV[10], prefix = AR
 local new, tell = not value, back > 0 or not value
 if new then
   value = tonumber(ARGV[2]) - taken -- permits of one whose counter was deleted still count
-elseif back > 0 then
-  value = redis.call('INCRBY', KEYS[1], int(back))
 end
 local alive = 0 -- of those that an earlier run has granted
 for i = first_id, redis.call('ZSCORE', KEYS[2], ARGV[first_id]) and #ARGV or 0 do

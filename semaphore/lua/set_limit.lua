@@ -12,7 +12,7 @@ local LINE = ARGV[8] ~= '' and KEYS[5]
 local free = ARGV[1] - taken
 if last and tonumber(last) >= tonumber(ARGV[4]) then
   if not value then return free end -- it was deleted since
-  free = value + back
+  free = value
 else
   redis.call('SET', KEYS[4], ARGV[4], 'PX', ARGV[5])
 end

@@ -9,7 +9,6 @@ local LINE = ARGV[5] ~= '' and KEYS[4]
 -- include no_counter, clock, permits, keep, serve
 if not value then return {ARGV[1] - taken, tonumber(ARGV[1])} end
 if back > 0 then
-  value = redis.call('INCRBY', KEYS[1], int(back))
   local limit = value + taken
   value = let_in(value, limit, {channel = ARGV[2], publish = ARGV[3], counts = ARGV[4], prefix = ARGV[5]})
   if value > 0 then redis.call(ARGV[3], ARGV[2], int(value)) end
