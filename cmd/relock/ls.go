@@ -101,8 +101,7 @@ func (s *server) addLatches(ctx context.Context, locks []*Lock, pattern string) 
 	if err != nil {
 		return nil, err
 	}
-	match := glob(pattern)
-	names = slices.DeleteFunc(names, func(name string) bool { return !match.MatchString(name) })
+	names = slices.DeleteFunc(names, func(name string) bool { return !glob(pattern).matches(name) })
 	slices.Sort(names)
 	for part := range slices.Chunk(slices.Compact(names), readAtOnce) {
 		some, err := s.read(ctx, part)

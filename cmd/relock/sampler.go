@@ -70,7 +70,7 @@ type sampler struct {
 
 func newSampler(ctx context.Context, s *server, pattern string, track int) *sampler {
 	p := &sampler{
-		server: s, match: glob(pattern).MatchString, track: track,
+		server: s, match: glob(pattern).matches, track: track,
 		found: map[string]bool{}, watched: map[string]*Watched{}, refreshed: time.Now(), scripts: -1,
 	}
 	for _, n := range masters(ctx, s.client) {

@@ -28,13 +28,12 @@ type scan struct {
 	lines   bool   // a pass is for the lines too, of locks that nobody may hold
 	cursor  uint64
 	pattern string
-	match   *regexp.Regexp
 }
 
 // newScan returns a scan for names that match the pattern, a glob as SCAN takes it; lines has it look for the
 // lines of plain locks too.
 func newScan(n node, pattern string, lines bool) *scan {
-	return &scan{node: n, kind: "hash", lines: lines, pattern: pattern, match: glob(pattern)}
+	return &scan{node: n, kind: "hash", lines: lines, pattern: pattern}
 }
 
 // step asks once, and returns the names that were found. done says that all keys were seen.
@@ -60,7 +59,7 @@ func (s *scan) step(ctx context.Context) (names []string, done bool, err error) 
 		case passLines:
 			name = lineName(key)
 		}
-		if name != "" && !helper.MatchString(name) && s.match.MatchString(name) {
+		if name != "" && !helper.MatchString(name) && glob(s.pattern).matches(name) {
 			names = append(names, name)
 		}
 	}
@@ -129,42 +128,4 @@ func scanAll(ctx context.Context, client rueidis.Client, pattern string) ([]stri
 		}
 	}
 	return names, err
-}
-
-// glob turns a pattern of SCAN into a regular expression: * ? [a-z] [^a] and \ before what
-// stands for itself.
-func glob(pattern string) *regexp.Regexp {
-	var re strings.Builder
-	re.WriteString(`(?s)^`)
-	for i := 0; i < len(pattern); i++ {
-		switch c := pattern[i]; c {
-		case '*':
-			re.WriteString(".*")
-		case '?':
-			re.WriteString(".")
-		case '[':
-			end := strings.IndexByte(pattern[i+1:], ']')
-			if end < 1 {
-				re.WriteString(`\[`)
-				continue
-			}
-			set := pattern[i+1 : i+1+end]
-			set = strings.ReplaceAll(set, `\`, `\\`)
-			re.WriteString("[" + strings.ReplaceAll(set, "[", `\[`) + "]")
-			i += end + 1
-		case '\\':
-			if i+1 < len(pattern) {
-				i++
-			}
-			re.WriteString(regexp.QuoteMeta(pattern[i : i+1]))
-		default:
-			re.WriteString(regexp.QuoteMeta(string(rune(c))))
-		}
-	}
-	re.WriteString("$")
-	compiled, err := regexp.Compile(re.String())
-	if err != nil { // a range that is none: Redis finds nothing either
-		return regexp.MustCompile(`\A\z.`)
-	}
-	return compiled
 }
