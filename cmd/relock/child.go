@@ -41,16 +41,17 @@ func startChild(path string, args, env []string) (*child, error) {
 	p, err := os.StartProcess(path, args, &os.ProcAttr{
 		Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr,
 	})
-	if err != nil {
-		return nil, err
-	}
-	c.pid = p.Pid
-	_ = p.Release() // wait collects it: os.Process cannot tell that a child has stopped
 	if c.tty >= 0 {
 		// To take the terminal back is refused to a background process by this signal. It is
 		// ignored from here on only, since the command would inherit that.
 		signal.Ignore(syscall.SIGTTOU)
 	}
+	if err != nil {
+		c.giveTerminal(unix.Getpgrp()) // which it takes before it becomes the command
+		return nil, err
+	}
+	c.pid = p.Pid
+	_ = p.Release() // wait collects it: os.Process cannot tell that a child has stopped
 	go c.wait()
 	return c, nil
 }
