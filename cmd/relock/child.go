@@ -70,13 +70,14 @@ func (r *runner) environment() []string {
 	return env
 }
 
-// wait collects the child, and follows it when it stops.
+// wait collects the child, and follows it when it stops. It collects others too: as the first process of a container
+// relock becomes the parent of all whose own has ended.
 func (c *child) wait() {
 	for {
 		var status syscall.WaitStatus
-		_, err := syscall.Wait4(c.pid, &status, syscall.WUNTRACED, nil)
+		pid, err := syscall.Wait4(-1, &status, syscall.WUNTRACED, nil)
 		switch {
-		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EINTR), err == nil && pid != c.pid:
 		case err == nil && status.Stopped():
 			if c.tty >= 0 {
 				c.suspend()
@@ -129,7 +130,7 @@ const groupPoll = 20 * time.Millisecond
 func (c *child) killGroup(end time.Time, signals <-chan os.Signal) {
 	poll := time.NewTicker(groupPoll)
 	defer poll.Stop()
-	for syscall.Kill(-c.pid, 0) == nil {
+	for collectOthers(); syscall.Kill(-c.pid, 0) == nil; collectOthers() {
 		select {
 		case s := <-signals:
 			c.signal(s.(syscall.Signal))
@@ -138,6 +139,15 @@ func (c *child) killGroup(end time.Time, signals <-chan os.Signal) {
 				c.signal(syscall.SIGKILL)
 				return
 			}
+		}
+	}
+}
+
+// collectOthers collects what has ended since the child has: until then it is a part of the child's group.
+func collectOthers() {
+	for {
+		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 && !errors.Is(err, syscall.EINTR) {
+			return
 		}
 	}
 }

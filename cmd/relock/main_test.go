@@ -128,14 +128,20 @@ func (c cli) start(args ...string) *running { return c.startWith(nil, args...) }
 // startWith is start with another standard error, if it is not nil.
 func (c cli) startWith(errs *os.File, args ...string) *running {
 	c.tb.Helper()
-	r := &running{tb: c.tb, cmd: c.command(args...), lines: make(chan string, 1000), ended: make(chan error, 1)}
+	return startCommand(c.tb, c.command(args...), errs)
+}
+
+// startCommand is startWith for any command.
+func startCommand(tb testing.TB, cmd *exec.Cmd, errs *os.File) *running {
+	tb.Helper()
+	r := &running{tb: tb, cmd: cmd, lines: make(chan string, 1000), ended: make(chan error, 1)}
 	out, err := r.cmd.StdoutPipe()
-	must(c.tb, err)
+	must(tb, err)
 	r.cmd.Stderr = &r.errs
 	if errs != nil {
 		r.cmd.Stderr = errs
 	}
-	must(c.tb, r.cmd.Start())
+	must(tb, r.cmd.Start())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -144,13 +150,13 @@ func (c cli) startWith(errs *os.File, args ...string) *running {
 		}
 		r.ended <- r.cmd.Wait()
 	}()
-	c.tb.Cleanup(func() {
+	tb.Cleanup(func() {
 		_ = r.cmd.Process.Signal(syscall.SIGTERM) // passed on to its command
 		select {
 		case <-done:
 		case <-time.After(patience):
 			_ = r.cmd.Process.Kill()
-			c.tb.Errorf("relock %s does not end", strings.Join(args, " "))
+			tb.Errorf("%s does not end", cmd)
 		}
 	})
 	return r
