@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,36 +23,39 @@ var passedOn = []os.Signal{
 // children too: a shell that is ended alone would leave them at work without the lock.
 //
 // If relock is in the foreground of a terminal, the child's group takes its place there, and
-// gives it back when it stops or ends. So Ctrl-C and Ctrl-Z work, and reach it once.
+// gives it back when it stops or ends. So Ctrl-C and Ctrl-Z work, and reach it once. With another
+// standard input it gets the place when it uses the terminal, as one does that asks for a
+// password; until then relock hears Ctrl-C and Ctrl-Z, and passes them on.
 type child struct {
 	pid   int
-	tty   int                     // the terminal that was handed over, or -1
+	tty   int                     // the terminal; -1 if it was not used yet
+	front bool                    // the child's group is in its foreground
+	stops chan os.Signal          // Ctrl-Z, where relock hears it,
+	asked atomic.Bool             // and whether it was passed on
 	ended chan syscall.WaitStatus // gets one value
 }
 
 // startChild starts the command with relock's own standard files.
 func startChild(path string, args, env []string) (*child, error) {
-	c := &child{tty: -1, ended: make(chan syscall.WaitStatus, 1)}
+	c := &child{tty: -1, stops: make(chan os.Signal, 1), ended: make(chan syscall.WaitStatus, 1)}
 	attr := &syscall.SysProcAttr{Setpgid: true}
-	stdin := int(os.Stdin.Fd())
-	if group, err := unix.IoctlGetInt(stdin, unix.TIOCGPGRP); err == nil && group == unix.Getpgrp() {
-		c.tty = stdin
+	if stdin := int(os.Stdin.Fd()); inFront(stdin) {
+		c.tty, c.front = stdin, true
 		attr = &syscall.SysProcAttr{Foreground: true, Ctty: stdin}
 	}
 	p, err := os.StartProcess(path, args, &os.ProcAttr{
 		Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr,
 	})
-	if c.tty >= 0 {
-		// To take the terminal back is refused to a background process by this signal. It is
-		// ignored from here on only, since the command would inherit that.
-		signal.Ignore(syscall.SIGTTOU)
-	}
+	// To take the terminal back is refused to a background process by this signal. It is
+	// ignored from here on only, since the command would inherit that.
+	signal.Ignore(syscall.SIGTTOU)
 	if err != nil {
-		c.giveTerminal(unix.Getpgrp()) // which it takes before it becomes the command
+		c.leave() // it goes there before it becomes the command
 		return nil, err
 	}
 	c.pid = p.Pid
 	_ = p.Release() // wait collects it: os.Process cannot tell that a child has stopped
+	signal.Notify(c.stops, syscall.SIGTSTP)
 	go c.wait()
 	return c, nil
 }
@@ -79,14 +83,40 @@ func (c *child) wait() {
 		switch {
 		case errors.Is(err, syscall.EINTR), err == nil && pid != c.pid:
 		case err == nil && status.Stopped():
-			if c.tty >= 0 {
-				c.suspend()
-			}
+			c.stopped(status.StopSignal())
 		default:
-			c.giveTerminal(unix.Getpgrp())
+			c.leave()
 			c.ended <- status
 			return
 		}
+	}
+}
+
+// stop passes Ctrl-Z on. relock stops when the child has, and not before: that would go on without the lock.
+func (c *child) stop() {
+	c.asked.Store(true)
+	c.signal(syscall.SIGTSTP)
+}
+
+// stopped follows a child that has stopped by a signal.
+func (c *child) stopped(by syscall.Signal) {
+	switch asked := c.asked.Swap(false); {
+	case asked, c.front:
+		c.suspend()
+	case by == syscall.SIGTTIN || by == syscall.SIGTTOU: // it uses the terminal
+		if c.tty < 0 {
+			tty, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+			if err != nil {
+				return
+			}
+			c.tty = tty
+		}
+		if !inFront(c.tty) {
+			c.suspend()
+			return
+		}
+		c.enter()
+		c.signal(syscall.SIGCONT)
 	}
 }
 
@@ -97,25 +127,38 @@ const stopTimeout = time.Second
 // for the child. When the shell continues relock, the child goes on as well. The lease is
 // not renewed in the meantime, and may be over by then.
 func (c *child) suspend() {
-	c.giveTerminal(unix.Getpgrp())
+	c.leave()
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	defer signal.Stop(continued)
-	_ = syscall.Kill(0, syscall.SIGTSTP)
-	select { // kill returns before all threads have stopped
+	_ = syscall.Kill(0, syscall.SIGTTIN) // which stops as SIGTSTP does, and is not heard
+	select {                             // kill returns before all threads have stopped
 	case <-continued:
 	case <-time.After(stopTimeout): // without a shell that could continue it, Linux does not stop relock
 	}
-	if group, err := unix.IoctlGetInt(c.tty, unix.TIOCGPGRP); err == nil && group == unix.Getpgrp() {
-		c.giveTerminal(c.pid)
+	if inFront(c.tty) {
+		c.enter()
 	}
 	c.signal(syscall.SIGCONT)
 }
 
-// giveTerminal puts a process group into the foreground.
-func (c *child) giveTerminal(group int) {
-	if c.tty >= 0 {
-		_ = unix.IoctlSetPointerInt(c.tty, unix.TIOCSPGRP, group)
+// inFront reports whether relock's own group is in the foreground of a terminal.
+func inFront(tty int) bool {
+	group, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// enter puts the child's group into the foreground of the terminal, where relock's is.
+func (c *child) enter() {
+	_ = unix.IoctlSetPointerInt(c.tty, unix.TIOCSPGRP, c.pid)
+	c.front = true
+}
+
+// leave puts relock's group there again, if the child's has its place: else that is another job's.
+func (c *child) leave() {
+	if c.front {
+		_ = unix.IoctlSetPointerInt(c.tty, unix.TIOCSPGRP, unix.Getpgrp())
+		c.front = false
 	}
 }
 

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"maps"
 	"net"
-	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -189,23 +187,6 @@ func TestRunJobControl(t *testing.T) {
 	term.write("exit\r")
 	if code := term.wait(); code != 0 {
 		t.Errorf("the shell's exit code is %d\n%q", code, term.text())
-	}
-}
-
-// A command that cannot be executed leaves the terminal to those who had it: what a script reads behind it.
-func TestRunGivesTheTerminalBackWithoutACommand(t *testing.T) {
-	t.Parallel()
-	c := newCLI(t, redistest.Mini(t))
-	program := filepath.Join(t.TempDir(), "program")
-	must(t, os.WriteFile(program, []byte("of no machine"), 0o700))
-	script := exec.Command("sh", "-c", `"$RELOCK" run x -- "$0"; echo "code $?"; read line; echo "read $line"`, program)
-	script.Env = append(c.command().Env, "RELOCK="+binary)
-	term := startTerminal(t, script)
-	term.until("code 126")
-	term.write("hello\r")
-	term.until("read hello")
-	if code := term.wait(); code != 0 {
-		t.Errorf("exit code %d", code)
 	}
 }
 

@@ -236,6 +236,8 @@ func (r *runner) watch(c *child) (status syscall.WaitStatus, lost error) {
 			return status, lost
 		case s := <-r.signals:
 			c.signal(s.(syscall.Signal))
+		case <-c.stops:
+			c.stop()
 		case <-gone:
 			gone = nil
 			lost = context.Cause(r.held.ctx)
