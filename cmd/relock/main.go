@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -118,8 +119,12 @@ func (g *global) url() string {
 	return "redis://127.0.0.1:6379"
 }
 
+// signalPatience is how long a command has to end by itself when a signal has told it to. It may stand in a write to a
+// pipe that nobody reads.
+const signalPatience = 3 * time.Second
+
 // interruptible returns a context that ends at the signals by which a user ends a command, but for those that are
-// ignored, as under nohup.
+// ignored, as under nohup. The command has ended when the returned function is called.
 func (g *global) interruptible() (context.Context, context.CancelFunc) {
 	signals := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -129,14 +134,21 @@ func (g *global) interruptible() (context.Context, context.CancelFunc) {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	g.work = ctx
+	ended, end := context.WithCancel(context.Background())
 	go func() {
 		select {
 		case s := <-signals:
 			cancel(signalled(s))
-		case <-ctx.Done():
+		case <-ended.Done():
+			return
+		}
+		select {
+		case <-time.After(signalPatience):
+			os.Exit(exitCode(context.Cause(ctx)))
+		case <-ended.Done():
 		}
 	}()
-	return ctx, func() { signal.Stop(signals); cancel(nil) }
+	return ctx, func() { signal.Stop(signals); cancel(nil); end() }
 }
 
 // exactlyOneName checks the arguments of commands about one lock.
