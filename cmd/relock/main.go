@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -44,6 +45,7 @@ func execute() int {
 	code := exitCode(err)
 	if !g.began {
 		code = exitUsage
+		g.json = g.json || wantsJSON(os.Args[1:]) // what is wrong may stand in front of it
 	}
 	if silent(err) {
 		return code
@@ -64,6 +66,14 @@ func execute() int {
 		fmt.Fprintf(os.Stderr, "Try '%s --help'.\n", cmd.CommandPath())
 	}
 	return code
+}
+
+// wantsJSON reports whether --json is among the arguments of relock.
+func wantsJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json")
 }
 
 func newRoot(g *global) *cobra.Command {

@@ -1,0 +1,26 @@
+package main_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// With --json the error of a wrong command line is JSON too, whatever is wrong, and wherever --json stands.
+func TestWrongUsageInJSON(t *testing.T) {
+	t.Parallel()
+	c := cli{t, "redis://127.0.0.1:1"}
+	for _, args := range []string{"--json no-such-command", "ls --no-such-flag --json", "run --lease soon --json x -- true", "--json show", "show --json a b"} {
+		r := c.want(64, strings.Fields(args)...)
+		var e struct {
+			Error string
+			Exit  int
+		}
+		if err := json.Unmarshal([]byte(r.err), &e); err != nil || e.Error == "" || e.Exit != 64 {
+			t.Errorf("%s says %q", args, r.err)
+		}
+	}
+	if r := c.want(64, "run", "x", "--no-such-flag", "--", "echo", "--json"); !strings.HasPrefix(r.err, "relock: ") {
+		t.Errorf("without --json it says %q", r.err)
+	}
+}
