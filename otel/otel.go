@@ -125,13 +125,30 @@ func result(err error) attribute.KeyValue {
 	return keyResult.String("ok")
 }
 
+// spanKey is the key of the span that a start hook has begun. The span of the context itself may be another one: the
+// caller's, if the start hook has panicked or was left out, or one of hooks that an application calls beside these.
+type spanKey struct{ of *recorder }
+
+// start begins a span.
+func (r *recorder) start(ctx context.Context, span, name, kind string) context.Context {
+	ctx, begun := r.tracer.Start(ctx, span, trace.WithAttributes(r.about(name, kind)...))
+	return context.WithValue(ctx, spanKey{r}, begun)
+}
+
+// spanOf returns the span that a start hook has begun; one that records nothing if there is none.
+func (r *recorder) spanOf(ctx context.Context) trace.Span {
+	if begun, ok := ctx.Value(spanKey{r}).(trace.Span); ok {
+		return begun
+	}
+	return trace.SpanFromContext(context.Background())
+}
+
 func (r *recorder) acquireStart(ctx context.Context, e locktrace.AcquireStart) context.Context {
-	ctx, _ = r.tracer.Start(ctx, "relock acquire", trace.WithAttributes(r.about(e.Name, e.Kind)...))
-	return ctx
+	return r.start(ctx, "relock acquire", e.Name, e.Kind)
 }
 
 func (r *recorder) waiting(ctx context.Context, e locktrace.Waiting) {
-	trace.SpanFromContext(ctx).AddEvent("waiting")
+	r.spanOf(ctx).AddEvent("waiting")
 	r.waiters.Add(ctx, 1, set(r.about(e.Name, e.Kind)...))
 }
 
@@ -147,12 +164,12 @@ func (r *recorder) acquireEnd(ctx context.Context, e locktrace.AcquireEnd) {
 	r.acquires.Add(ctx, 1, attributes)
 	r.acquiring.Record(ctx, e.Wait.Seconds(), attributes)
 	failed := e.Outcome == locktrace.OutcomeUnavailable || e.Outcome == locktrace.OutcomeFailed
-	endSpan(ctx, e.Err, failed, about[1:]...)
+	r.endSpan(ctx, e.Err, failed, about[1:]...)
 }
 
-// endSpan ends the span in ctx; failed says that err is an error and no ordinary outcome.
-func endSpan(ctx context.Context, err error, failed bool, about ...attribute.KeyValue) {
-	span := trace.SpanFromContext(ctx)
+// endSpan ends the span of ctx; failed says that err is an error and no ordinary outcome.
+func (r *recorder) endSpan(ctx context.Context, err error, failed bool, about ...attribute.KeyValue) {
+	span := r.spanOf(ctx)
 	span.SetAttributes(about...)
 	if failed {
 		span.RecordError(err)
@@ -184,13 +201,12 @@ func (r *recorder) holdEnd(ctx context.Context, e locktrace.HoldEnd) {
 }
 
 func (r *recorder) releaseStart(ctx context.Context, e locktrace.ReleaseStart) context.Context {
-	ctx, _ = r.tracer.Start(ctx, "relock release", trace.WithAttributes(r.about(e.Name, e.Kind)...))
-	return ctx
+	return r.start(ctx, "relock release", e.Name, e.Kind)
 }
 
 func (r *recorder) releaseEnd(ctx context.Context, e locktrace.ReleaseEnd) {
 	r.releasing.Record(ctx, e.Took.Seconds(), set(r.about(e.Name, e.Kind, result(e.Err))...))
-	endSpan(ctx, e.Err, e.Err != nil)
+	r.endSpan(ctx, e.Err, e.Err != nil)
 }
 
 func (r *recorder) attempt(e locktrace.Attempt) {
