@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
@@ -30,8 +31,8 @@ import (
 //	TLSConfig                    TLSConfig, and Sentinel.TLSConfig: for servers and Sentinels
 //	Dialer                       DialCtxFn; as in go-redis TLSConfig has no effect beside it
 //	DialTimeout                  Dialer.Timeout, also of Sentinels
-//	ReadTimeout, WriteTimeout    ConnWriteTimeout: the longer of the two. Without any it is 3 s for a
-//	                             session, and it is never without end, as -1 is
+//	ReadTimeout, WriteTimeout    ConnWriteTimeout: the longer of the two; 3 s without a ReadTimeout, unless
+//	                             WriteTimeout is longer. It is never without end, as -1 is
 //	ClientName, Protocol 2       ClientName, AlwaysRESP2
 //	DisableIdentity              ClientSetInfo
 //	ReadBufferSize,              ReadBufferEachConn, WriteBufferEachConn
@@ -75,7 +76,7 @@ func Options(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
 		opt.ClientSetInfo = rueidis.DisableClientSetInfo
 	}
 	opt.ReadBufferEachConn, opt.WriteBufferEachConn = max(0, o.ReadBufferSize), max(0, o.WriteBufferSize)
-	opt.ConnWriteTimeout = max(0, o.ReadTimeout, o.WriteTimeout)
+	opt.ConnWriteTimeout = timeout(o)
 	opt.Dialer.Timeout = max(0, o.DialTimeout)
 	opt.Sentinel.Dialer.Timeout = opt.Dialer.Timeout
 	credentials(&opt, o)
@@ -84,6 +85,17 @@ func Options(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
 		apart(&opt)
 	}
 	return opt, nil
+}
+
+// unset is the timeout of a session that is given none.
+const unset = 3 * time.Second
+
+// timeout is how long a connection may say nothing. A short one for writing alone leaves the default for reading.
+func timeout(o *redis.UniversalOptions) time.Duration {
+	if o.ReadTimeout == 0 && o.WriteTimeout < unset {
+		return 0
+	}
+	return max(0, o.ReadTimeout, o.WriteTimeout)
 }
 
 func refuse(format string, args ...any) error {

@@ -133,6 +133,19 @@ func TestTogether(t *testing.T) {
 	}
 }
 
+// A timeout for writing alone says nothing of how long an answer may take.
+func TestTimeouts(t *testing.T) {
+	for _, c := range []struct{ read, write, want time.Duration }{
+		{0, 0, 0}, {0, time.Second / 5, 0}, {0, time.Minute, time.Minute}, {0, -1, 0}, {-1, -1, 0}, {-2, time.Second, time.Second},
+		{time.Second, 0, time.Second}, {time.Second, time.Minute, time.Minute}, {time.Second, time.Second / 5, time.Second},
+	} {
+		got, err := goredis.Options(&redis.UniversalOptions{ReadTimeout: c.read, WriteTimeout: c.write})
+		if err != nil || got.ConnWriteTimeout != c.want {
+			t.Errorf("ReadTimeout %v, WriteTimeout %v: %v, %v; want %v", c.read, c.write, got.ConnWriteTimeout, err, c.want)
+		}
+	}
+}
+
 type streaming struct{}
 
 func (streaming) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
